@@ -16,7 +16,7 @@ import (
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
-func TestThePastFiresAtOnce(t *testing.T) {
+func TestATimerInThePastFiresAtOnce(t *testing.T) {
 	t.Parallel()
 	topic := wakebell.NewTopic[string](redistest.Name(t))
 	got := make(chan wakebell.Timer[string], 3)
@@ -35,7 +35,7 @@ func TestThePastFiresAtOnce(t *testing.T) {
 	}
 }
 
-func TestAHandlerSeesWhatWasScheduled(t *testing.T) {
+func TestAHandlerReceivesTheScheduledTimer(t *testing.T) {
 	t.Parallel()
 	topic := wakebell.NewTopic[invoice](redistest.Name(t))
 	got := make(chan wakebell.Timer[invoice], 1)
@@ -92,9 +92,9 @@ func TestAClientWorksWithoutActors(t *testing.T) {
 	require.Equal(t, []string{"a", id}, list(t, c, "t", wakebell.Filter{DueBefore: time.Now().Add(150 * time.Minute)}))
 	require.Empty(t, list(t, c, "t", wakebell.Filter{Running: true}))
 	require.Empty(t, list(t, c, "none", wakebell.Filter{}))
-	counts, err := c.Count(t.Context(), "t")
+	stats, err := c.Stats(t.Context(), "t")
 	require.NoError(t, err)
-	require.Equal(t, wakebelltype.Counts{Total: 3}, counts)
+	require.Equal(t, wakebelltype.Stats{Total: 3, Pending: 3}, stats)
 
 	peer{rdb, "python's"}.publish(t, "x", "y", 1)
 	require.Equal(t, []string{"shop:t", "shop:u"}, topics(t, c, false))
@@ -110,7 +110,7 @@ func TestAClientWorksWithoutActors(t *testing.T) {
 
 func list(t *testing.T, c *wakebell.Client, topic string, f wakebell.Filter) (ids []string) {
 	t.Helper()
-	for info, err := range c.List(t.Context(), topic, f) {
+	for info, err := range c.List(t.Context(), topic, f, wakebelltype.Page{}) {
 		require.NoError(t, err)
 		ids = append(ids, info.ID)
 	}
@@ -119,7 +119,7 @@ func list(t *testing.T, c *wakebell.Client, topic string, f wakebell.Filter) (id
 
 func topics(t *testing.T, c *wakebell.Client, discover bool) (names []string) {
 	t.Helper()
-	for name, err := range c.Topics(t.Context(), discover) {
+	for name, err := range c.Topics(t.Context(), discover, wakebelltype.Page{}) {
 		require.NoError(t, err)
 		names = append(names, name)
 	}
@@ -127,7 +127,7 @@ func topics(t *testing.T, c *wakebell.Client, discover bool) (names []string) {
 	return names
 }
 
-// Long lists come in pages, in order, and a loop may end early.
+// List reads long lists in pages, in order, and a caller may end the loop early.
 func TestListsComeInPages(t *testing.T) {
 	t.Parallel()
 	const timers = 1234
@@ -142,7 +142,7 @@ func TestListsComeInPages(t *testing.T) {
 	_, err := c.Schedule(t.Context(), drafts...)
 	require.NoError(t, err)
 	require.Equal(t, want, list(t, c, topic.Name(), wakebell.Filter{}))
-	for info, err := range c.List(t.Context(), topic.Name(), wakebell.Filter{}) {
+	for info, err := range c.List(t.Context(), topic.Name(), wakebell.Filter{}, wakebelltype.Page{}) {
 		require.NoError(t, err)
 		require.Equal(t, "0000", info.ID)
 		break
@@ -180,7 +180,8 @@ func TestKeysAndHashTags(t *testing.T) {
 	require.Equal(t, []string{"p:t"}, topics(t, sys.Client(), true))
 }
 
-// What exists under an id, what becomes of it, and what Cancel says of it.
+// Schedule applies its policy to a timer that exists, and Cancel reports what it
+// removed.
 func TestPoliciesAndCancel(t *testing.T) {
 	t.Parallel()
 	topic := wakebell.NewTopic[string](redistest.Name(t))
@@ -190,7 +191,7 @@ func TestPoliciesAndCancel(t *testing.T) {
 		<-ctx.Done()
 		causes <- context.Cause(ctx)
 		return nil
-	}, wakebell.LeaseTTL(12*time.Second))) // a cancel that is not heard is noticed within a third of it
+	}, wakebell.LeaseTTL(12*time.Second))) // a handler that misses the hint notices the cancel within a third of the lease
 	c := sys.Client()
 	outcome := func(id string, opts ...wakebell.ScheduleOption) wakebelltype.Outcome {
 		scheduled, err := c.Schedule(t.Context(), topic.Draft("x", append(opts, wakebell.ID(id))...))
@@ -210,7 +211,7 @@ func TestPoliciesAndCancel(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, wakebell.StateRunning, info.State)
 	require.Equal(t, 1, info.Attempts)
-	require.True(t, info.Due.After(info.Activation), "the end of its lease")
+	require.True(t, info.Due.After(info.Activation), "the lease expires later")
 
 	presences, err := c.Cancel(t.Context(), topic.Name(), "none", "a", "run", "a")
 	require.NoError(t, err)

@@ -19,10 +19,10 @@ import (
 	"github.com/wakebell/wakebell/recurring"
 )
 
-// BenchmarkBeatIdle is a node whose beat has 100,000 schedules of which none is
-// due: what it costs over 30 s, in commands as Redis counts them, and in percent
-// of a core for the node and for Redis. With these keys and nobody to ask for them,
-// Redis costs redis-alone-%.
+// BenchmarkBeatIdle measures a node whose scheduler has 100,000 schedules that are
+// not due: its cost over 30 s in commands that Redis counts and in percent of a core
+// for the node and for Redis. redis-alone-% is the cost of Redis with these keys and
+// without clients.
 func BenchmarkBeatIdle(b *testing.B) {
 	const (
 		schedules = 100_000
@@ -49,7 +49,7 @@ func BenchmarkBeatIdle(b *testing.B) {
 		before := readCost(b, rdb)
 		<-time.After(span)
 		took, spent := readCost(b, rdb).since(before)
-		b.ReportMetric((spent.commands-1)/took.Seconds(), "commands/s") // without INFO
+		b.ReportMetric((spent.commands-1)/took.Seconds(), "commands/s") // INFO is not counted
 		b.ReportMetric(spent.node.Seconds()/took.Seconds()*100, "node-%")
 		b.ReportMetric(spent.redis.Seconds()/took.Seconds()*100, "redis-%")
 	}
@@ -81,7 +81,7 @@ func putLater(b *testing.B, rdb *redis.Client, n int) {
 	}
 }
 
-// cost is what was spent until an instant.
+// cost is the sum since the start.
 type cost struct {
 	at          time.Time
 	commands    float64

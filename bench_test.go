@@ -19,8 +19,8 @@ import (
 	"github.com/wakebell/wakebell/queue"
 )
 
-// BenchmarkDelivery handles due timers of 100 bytes with a handler that does
-// nothing, through the whole stack.
+// BenchmarkDelivery delivers due timers of 100 bytes to a no-op handler, through the
+// whole stack.
 func BenchmarkDelivery(b *testing.B) {
 	for _, concurrent := range []int{5, 50, 200} {
 		b.Run(fmt.Sprintf("max-concurrent=%d", concurrent), func(b *testing.B) { benchmarkDelivery(b, concurrent) })
@@ -61,8 +61,8 @@ func benchmarkDelivery(b *testing.B, concurrent int) {
 	b.ReportMetric(float64(counters.Exchanges)/float64(b.N), "exchanges/timer")
 }
 
-// BenchmarkLateness schedules one timer at a time on an idle topic, due at
-// once or after 20 ms, and reports how late it is claimed by Redis's clock.
+// BenchmarkLateness schedules one timer at a time on an idle topic, due at once or
+// after 20 ms, and reports how late it is claimed by Redis's clock.
 func BenchmarkLateness(b *testing.B) {
 	for name, in := range map[string]time.Duration{"now": 0, "in-20ms": 20 * time.Millisecond} {
 		b.Run(name, func(b *testing.B) { benchmarkLateness(b, in) })
@@ -93,7 +93,7 @@ func benchmarkLateness(b *testing.B, in time.Duration) {
 	b.ReportMetric(float64(min(late[0], 0).Microseconds())/1e3, "ms-early")
 }
 
-// BenchmarkGateway schedules by message, with 64 requests under way at a time.
+// BenchmarkGateway schedules by message, with 64 requests in flight.
 func BenchmarkGateway(b *testing.B) {
 	p := posted(b, redistest.Shared(b), wakebell.Config{})
 	request := message(b, p.topic.Draft("x", wakebell.In(time.Hour)))
@@ -113,15 +113,15 @@ func BenchmarkGateway(b *testing.B) {
 			Topic: request.GetTopic(), Id: strconv.Itoa(n), Body: request.GetBody(), When: request.GetWhen(),
 		}, counter)
 	}
-	for range cap(places) { // all are answered
+	for range cap(places) { // wait for all answers
 		places <- struct{}{}
 	}
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "requests/s")
 	require.NoError(b, p.actors.Root.StopFuture(counter).Wait())
 }
 
-// BenchmarkQueue handles messages of 100 bytes that wait already, with nothing to
-// do, as BenchmarkDelivery's kin for queues.
+// BenchmarkQueue delivers messages of 100 bytes to a no-op handler. It is
+// BenchmarkDelivery for queues.
 func BenchmarkQueue(b *testing.B) {
 	const batch = 50_000
 	for range b.N {
@@ -140,7 +140,7 @@ func BenchmarkQueue(b *testing.B) {
 		var handled atomic.Int64
 		done := make(chan struct{})
 		sys := build(b, rdb, wakebell.Config{Handlers: []wakebell.Handler{
-			wakebell.HandleQueue(q, func(context.Context, wakebell.Message[string]) error {
+			wakebell.HandleQueue(q, func(context.Context, wakebell.Timer[string]) error {
 				if handled.Add(1) == batch {
 					close(done)
 				}

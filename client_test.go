@@ -11,7 +11,7 @@ import (
 	"github.com/wakebell/wakebell/internal/redistest"
 )
 
-// newClient is a client on the shared Redis, and the name of a topic.
+// newClient returns a client on the shared Redis and the name of a topic.
 func newClient(t *testing.T) (*wakebell.Client, *redis.Client, string) {
 	t.Helper()
 	rdb := redistest.Shared(t)
@@ -20,7 +20,7 @@ func newClient(t *testing.T) (*wakebell.Client, *redis.Client, string) {
 	return c, rdb, redistest.Name(t)
 }
 
-// An error of the store says once what was done and where.
+// An error of the store names the operation and the topic once.
 func TestErrorsNameTheTopicOnce(t *testing.T) {
 	t.Parallel()
 	c, rdb, name := newClient(t)
@@ -40,13 +40,14 @@ func TestErrorsNameTheTopicOnce(t *testing.T) {
 	}
 }
 
-// Each call of a topic takes the interface Timers, so a nil client is an error
-// and not a panic.
+// Each call of a topic takes the interface Timers. A nil client returns an error and
+// does not panic.
 func TestTopicCallsWithoutAClientAreInvalid(t *testing.T) {
 	t.Parallel()
 	topic := wakebell.NewTopic[string]("x")
 	for name, call := range map[string]func() error{
 		"schedule":   func() error { _, err := topic.Schedule(t.Context(), nil, "x"); return err },
+		"get":        func() error { _, err := topic.Get(t.Context(), nil, "x"); return err },
 		"cancel":     func() error { _, err := topic.Cancel(t.Context(), nil, "x"); return err },
 		"reschedule": func() error { _, err := topic.Reschedule(t.Context(), nil, "x", wakebell.In(0)); return err },
 		"run now":    func() error { _, err := topic.RunNow(t.Context(), nil, "x"); return err },

@@ -15,7 +15,7 @@ import (
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
-// topicsOn are n topics of which the keys are on the given third of the slots.
+// topicsOn returns n topics with keys on the given third of the slots.
 func topicsOn(t *testing.T, rdb *redis.Client, third, n int) []string {
 	t.Helper()
 	var topics []string
@@ -30,7 +30,7 @@ func topicsOn(t *testing.T, rdb *redis.Client, third, n int) []string {
 	return topics
 }
 
-// deliveries notes when each topic was last delivered.
+// deliveries records when each topic was last delivered.
 type deliveries struct {
 	mu   sync.Mutex
 	last map[string]time.Time
@@ -43,7 +43,7 @@ func (d *deliveries) handle(_ context.Context, timer wakebell.Timer[[]byte]) err
 	return nil
 }
 
-// oldest is the earliest of the last deliveries of all topics.
+// oldest returns the earliest of the last deliveries of all topics.
 func (d *deliveries) oldest() (oldest time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

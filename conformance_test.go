@@ -17,15 +17,15 @@ import (
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
-// kind is one of the sources that all of delivery must be the same over.
+// kind is a source that has to pass the conformance tests.
 type kind struct {
 	name  string
 	put   func(t *testing.T, c *wakebell.Client, body string)
 	serve func(fn func(context.Context, wakebell.Timer[string]) error, opts ...wakebell.TuningOption) wakebell.Handler
-	// numbers has the handler of another type on the same source.
+	// numbers returns a handler of another body type on the same source.
 	numbers func(fn func(context.Context, wakebell.Timer[int]) error) wakebell.Handler
 	left    func(t *testing.T, c *wakebell.Client) int64
-	// dead gives the dead letters, each as its body and its reason.
+	// dead returns the dead letters, each as its body and its reason.
 	dead func(t *testing.T, c *wakebell.Client) []string
 }
 
@@ -37,7 +37,7 @@ func kinds() []kind {
 		name: "timers",
 		put: func(t *testing.T, c *wakebell.Client, body string) {
 			t.Helper()
-			scheduled++ // those of one instant are in the order of their ids
+			scheduled++ // timers of one instant are ordered by their ids
 			_, err := topic.Schedule(t.Context(), c, body, wakebell.ID(fmt.Sprintf("%06d", scheduled)))
 			require.NoError(t, err)
 		},
@@ -59,7 +59,7 @@ func kinds() []kind {
 		},
 		dead: func(t *testing.T, c *wakebell.Client) (all []string) {
 			t.Helper()
-			for l, err := range c.DeadLetters(t.Context(), "here", wakebelltype.DeadFilter{}) {
+			for l, err := range c.DeadLetters(t.Context(), "here", wakebelltype.DeadFilter{}, wakebelltype.Page{}) {
 				require.NoError(t, err)
 				all = append(all, string(l.Content.Body)+": "+l.Reason)
 			}
@@ -91,7 +91,7 @@ func kinds() []kind {
 		},
 		dead: func(t *testing.T, c *wakebell.Client) (all []string) {
 			t.Helper()
-			for l, err := range c.Queues().DeadLetters(t.Context(), mail.Keys(), 0) {
+			for l, err := range c.Queues().DeadLetters(t.Context(), mail.Keys(), wakebelltype.Page{}) {
 				require.NoError(t, err)
 				all = append(all, string(l.Payload)+": "+l.Reason)
 			}
@@ -117,7 +117,7 @@ func on(w *wakebelltest.World, h wakebell.Handler) *wakebelltest.Node {
 	return w.Start(wakebell.Config{Handlers: []wakebell.Handler{h}, DrainTimeout: time.Second})
 }
 
-func TestConformanceEachIsHandledOnceInOrder(t *testing.T) {
+func TestConformanceEachMessageIsHandledOnceInOrder(t *testing.T) {
 	conform(t, func(t *testing.T, k kind, w *wakebelltest.World) {
 		var got []string
 		on(w, k.serve(func(_ context.Context, m wakebell.Timer[string]) error {
@@ -168,7 +168,7 @@ func TestConformanceVerdicts(t *testing.T) {
 	})
 }
 
-func TestConformanceHeartbeatsHoldALease(t *testing.T) {
+func TestConformanceHeartbeatsExtendALease(t *testing.T) {
 	conform(t, func(t *testing.T, k kind, w *wakebelltest.World) {
 		handled := 0
 		slow := k.serve(func(ctx context.Context, m wakebell.Timer[string]) error {
@@ -206,7 +206,7 @@ func TestConformanceAHungHandlerIsEnded(t *testing.T) {
 	})
 }
 
-func TestConformanceACrashComesBackWhenItsLeaseEnds(t *testing.T) {
+func TestConformanceACrashedHandlerIsRetriedAfterItsLease(t *testing.T) {
 	conform(t, func(t *testing.T, k kind, w *wakebelltest.World) {
 		var attempts []int
 		var took []time.Duration
@@ -234,7 +234,7 @@ func TestConformanceACrashComesBackWhenItsLeaseEnds(t *testing.T) {
 	})
 }
 
-func TestConformanceADrainGivesBackInOrder(t *testing.T) {
+func TestConformanceADrainReleasesInOrder(t *testing.T) {
 	conform(t, func(t *testing.T, k kind, w *wakebelltest.World) {
 		first := on(w, k.serve(func(ctx context.Context, _ wakebell.Timer[string]) error {
 			<-ctx.Done()
@@ -247,7 +247,7 @@ func TestConformanceADrainGivesBackInOrder(t *testing.T) {
 		require.NoError(t, first.Stop())
 		var got []string
 		on(w, k.serve(func(_ context.Context, m wakebell.Timer[string]) error {
-			require.Equal(t, 1, m.Attempt, "a release takes the claim back")
+			require.Equal(t, 1, m.Attempt, "a released claim does not count as an attempt")
 			got = append(got, m.Body)
 			return nil
 		}, wakebell.MaxConcurrent(1)))
@@ -267,8 +267,8 @@ func TestConformanceAnUnreadableBodyIsDead(t *testing.T) {
 	})
 }
 
-// Who waits is woken when something comes, whatever the polling interval.
-func TestConformanceWhatComesWakes(t *testing.T) {
+// A new message wakes an idle poller, whatever the polling interval is.
+func TestConformanceANewMessageWakesThePoller(t *testing.T) {
 	conform(t, func(t *testing.T, k kind, w *wakebelltest.World) {
 		var got []time.Duration
 		on(w, k.serve(func(_ context.Context, m wakebell.Timer[string]) error {

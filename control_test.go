@@ -10,7 +10,7 @@ import (
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
-func TestOrdersThroughTheClient(t *testing.T) {
+func TestOverridesThroughTheClient(t *testing.T) {
 	t.Parallel()
 	c, rdb, name := newClient(t)
 	ctx := t.Context()

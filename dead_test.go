@@ -15,8 +15,9 @@ import (
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
-// Something dies, is found, mended, and redriven.
-func TestFromDeathToRedrive(t *testing.T) {
+// A timer is dead-lettered, found by its reason, and redriven after the cause is
+// repaired.
+func TestADeadLetterIsFoundAndRedriven(t *testing.T) {
 	t.Parallel()
 	rdb := redistest.Shared(t)
 	topic := wakebell.NewTopic[string](redistest.Name(t))
@@ -73,7 +74,7 @@ func TestFromDeathToRedrive(t *testing.T) {
 
 func letters(t *testing.T, c *wakebell.Client, topic string, f wakebelltype.DeadFilter) (all []wakebell.DeadLetter) {
 	t.Helper()
-	for letter, err := range c.DeadLetters(t.Context(), topic, f) {
+	for letter, err := range c.DeadLetters(t.Context(), topic, f, wakebelltype.Page{}) {
 		require.NoError(t, err)
 		all = append(all, letter)
 	}

@@ -20,14 +20,14 @@ import (
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
-// One test for each sequence of the design that was shown to go wrong, with
-// the whole stack on a real Redis. Package redisops shows the same of the
-// store alone.
+// Each test replays a sequence that an earlier design handled incorrectly, with the
+// whole stack on a real Redis. The tests of package redisops cover the same sequences
+// for the store alone.
 
-// request reads the counts of an exchange from a command; ok is false when it
-// is another.
+// request reads the counts of an exchange from a command; ok is false for other
+// commands.
 func request(command []string) (extends int, ok bool) {
-	const keys, acks = 6, 6 // as lua/exchange.lua says
+	const keys, acks = 6, 6 // as in the header of lua/exchange.lua
 	if !strings.EqualFold(command[0], "evalsha") || len(command) < 3+keys+acks+5 || command[2] != strconv.Itoa(keys) {
 		return 0, false
 	}
@@ -35,13 +35,13 @@ func request(command []string) (extends int, ok bool) {
 	return extends, err == nil
 }
 
-// An extension gives the lease a new token. An acknowledgement that went out
-// beside it would carry the old one and be refused.
+// An extension gives the lease a new token. Redis would refuse an ack with the old
+// token that was sent at the same time.
 func TestAnExtensionCannotOvertakeAnAck(t *testing.T) {
 	t.Parallel()
 	proxy := faultproxy.Start(t, redistest.SharedAddr(t))
 	extending, answer := make(chan struct{}), make(chan struct{})
-	var exchanges atomic.Int32 // while the answer is held
+	var exchanges atomic.Int32 // sent while the answer is held back
 	var once sync.Once
 	proxy.SetRule(func(command []string) (fate faultproxy.Fate) {
 		extends, ok := request(command)
@@ -72,8 +72,8 @@ func TestAnExtensionCannotOvertakeAnAck(t *testing.T) {
 	_, err := topic.Schedule(t.Context(), sys.Client(), "x")
 	require.NoError(t, err)
 	receive(t, returned)
-	<-time.After(50 * time.Millisecond) // time enough for an ack to go astray
-	require.Zero(t, exchanges.Load(), "the ack waits for the answer to the extension")
+	<-time.After(50 * time.Millisecond) // enough time for an ack that does not wait
+	require.Zero(t, exchanges.Load(), "the ack must wait for the answer to the extension")
 	close(answer)
 
 	eventually(t, func() bool { return sys.Counters()[topic.Name()].Acked == 1 })
@@ -83,9 +83,9 @@ func TestAnExtensionCannotOvertakeAnAck(t *testing.T) {
 	require.Zero(t, count(t, sys.Client(), topic.Name()))
 }
 
-// The caller's client repeats a call whose reply was lost, up to three times:
-// it then claimed 40 timers and knew of 10. Without its retries the poller
-// repeats.
+// With go-redis's retries, a client repeats a call up to three times after its reply
+// was lost: it once claimed 40 timers and received 10. The poller therefore disables
+// these retries and repeats the call itself.
 func TestLostRepliesLoseNoTimerAndRepeatNone(t *testing.T) {
 	t.Parallel()
 	for name, retries := range map[string]int{"the client's own retries": 3, "no retries": -1} {
@@ -114,13 +114,13 @@ func TestLostRepliesLoseNoTimerAndRepeatNone(t *testing.T) {
 			sys := serve(t, redistest.Shared(t, func(o *redis.Options) { o.Addr, o.MaxRetries = proxy.Addr, retries }),
 				wakebell.Handle(topic, func(_ context.Context, timer wakebell.Timer[int]) error {
 					handled[timer.Body].Add(1)
-					<-time.After(10 * time.Millisecond) // so slow that none is claimed ahead: there are exchanges to lose
+					<-time.After(10 * time.Millisecond) // slow enough to disable prefetch: replies of many exchanges can be lost
 					if timer.Attempt != 1 {
 						return wakebell.Reject(fmt.Errorf("attempt %d", timer.Attempt))
 					}
 					return nil
 				}, wakebell.MaxConcurrent(10), wakebell.LeaseTTL(time.Hour)))
-			eventually(t, func() bool { return count(t, c, topic.Name()) == 0 }, "none is left leased and forgotten")
+			eventually(t, func() bool { return count(t, c, topic.Name()) == 0 }, "no timer remains leased")
 			eventually(t, func() bool { return sys.Counters()[topic.Name()].Acked == timers })
 			require.Greater(t, lost.Load(), int32(10))
 			for i := range handled {
@@ -131,9 +131,9 @@ func TestLostRepliesLoseNoTimerAndRepeatNone(t *testing.T) {
 	}
 }
 
-// A script is not rolled back: where the dead letter cannot be written the
-// timer must not be gone.
-func TestADeadLetterIsWrittenBeforeItsTimerGoes(t *testing.T) {
+// Redis does not roll a script back, so the script must write the dead letter before
+// it removes the timer.
+func TestADeadLetterIsWrittenBeforeItsTimerIsRemoved(t *testing.T) {
 	t.Parallel()
 	rdb := redistest.Shared(t)
 	topic := wakebell.NewTopic[string](redistest.Name(t))
@@ -147,11 +147,11 @@ func TestADeadLetterIsWrittenBeforeItsTimerGoes(t *testing.T) {
 	_, err := topic.Schedule(t.Context(), sys.Client(), "body", wakebell.ID("x"))
 	require.NoError(t, err)
 	receive(t, rejecting)
-	require.NoError(t, rdb.Set(t.Context(), dead, "in the way", 0).Err())
+	require.NoError(t, rdb.Set(t.Context(), dead, "wrong type", 0).Err())
 	close(reject)
 	eventually(t, func() bool { return sys.Counters()[topic.Name()].Errors > 1 })
 	_, content, err := sys.Client().Get(t.Context(), topic.Name(), "x")
-	require.NoError(t, err, "the timer stays with its payload")
+	require.NoError(t, err, "the timer must keep its payload")
 	require.Equal(t, "body", string(content.Body))
 
 	require.NoError(t, rdb.Del(t.Context(), dead).Err())
@@ -162,7 +162,8 @@ func TestADeadLetterIsWrittenBeforeItsTimerGoes(t *testing.T) {
 	require.Equal(t, "bad", letters[0].Reason)
 }
 
-// A user without rights on channels: a schedule failed after it had worked.
+// A user without rights on channels once received an error from a schedule that had
+// succeeded.
 func TestWithoutChannelRightsAllWorksByPolling(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
@@ -185,8 +186,8 @@ func TestWithoutChannelRightsAllWorksByPolling(t *testing.T) {
 	}
 }
 
-// A full Redis refuses what is new, and what it holds can be handled, retried
-// and given up.
+// A full Redis rejects new timers. Timers that it has can still be handled, retried
+// and dead-lettered.
 func TestAFullRedisCanBeDrained(t *testing.T) {
 	t.Parallel()
 	const timers = 60
@@ -227,14 +228,14 @@ func TestAFullRedisCanBeDrained(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// A token is a score, and a score read back may have other digits than it was
-// written with: a %.6f token refused its own acks, 20 of 20.
-func TestTokensOfAwkwardInstantsAreTheirHolders(t *testing.T) {
+// A token is a score, and Redis may return a score with other digits than it was
+// written with. A token formatted with %.6f was refused in 20 of 20 acks.
+func TestTokensMatchAtInstantsWithoutExactDecimals(t *testing.T) {
 	t.Parallel()
 	for _, fraction := range []int{0, 1, 123, 1_000, 122_999, 123_000, 123_456, 333_333, 500_000, 678_901, 999_999} {
 		virtually(t, func(t *testing.T) {
-			// Redis's clock is at an instant such as 1795246719.123, and goes on in
-			// whole seconds.
+			// Redis's clock starts at an instant such as 1795246719.123 and advances
+			// in whole seconds.
 			began := time.Unix(1_795_246_719, int64(fraction)*1000)
 			rdb, _ := skewed(t, time.Until(began))
 			topic := wakebell.NewTopic[string]("t")

@@ -14,7 +14,7 @@ import (
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
-// The table of the package's documentation.
+// The cases are the table of the package documentation.
 func TestWhichErrorsMayBeRetried(t *testing.T) {
 	t.Parallel()
 	for err, want := range map[error]bool{
@@ -50,13 +50,13 @@ func TestWhichErrorsMayBeRetried(t *testing.T) {
 	}
 	require.False(t, wakebell.Retryable(nil))
 	gaveUp := fmt.Errorf("%w: %w", context.Canceled, wakebell.ErrUnavailable)
-	require.False(t, wakebell.Retryable(gaveUp), "whoever cancelled does not want it")
+	require.False(t, wakebell.Retryable(gaveUp), "a cancelled call is not retryable")
 	closed := fmt.Errorf("%w: %w", wakebell.ErrUnavailable, redis.ErrClosed)
-	require.False(t, wakebell.Retryable(closed), "it stays closed")
+	require.False(t, wakebell.Retryable(closed), "a closed client is not retryable")
 	require.True(t, wakebell.Retryable(fmt.Errorf("x: %w", &wakebelltype.ReplicasError{Want: 1})))
 }
 
-// Every call says what a reply means, whatever the command was.
+// Every call maps a Redis error to the same sentinel.
 func TestCallsYieldTheErrorsOfTheTable(t *testing.T) {
 	t.Parallel()
 	rdb, server := redistest.Embedded(t, func(o *redis.Options) { o.MaxRetries = -1 })
@@ -70,7 +70,6 @@ func TestCallsYieldTheErrorsOfTheTable(t *testing.T) {
 		"get":        func() error { _, _, err := c.Get(t.Context(), "t", "x"); return err },
 		"reschedule": func() error { _, err := c.Reschedule(t.Context(), "t", "x", wakebell.In(1)); return err },
 		"run now":    func() error { _, err := c.RunNow(t.Context(), "t", "x"); return err },
-		"count":      func() error { _, err := c.Count(t.Context(), "t"); return err },
 		"stats":      func() error { _, err := c.Stats(t.Context(), "t"); return err },
 		"control":    func() error { _, err := c.Control(t.Context(), "t"); return err },
 		"pause":      func() error { _, err := c.Pause(t.Context(), "t", "", ""); return err },
@@ -80,13 +79,13 @@ func TestCallsYieldTheErrorsOfTheTable(t *testing.T) {
 		"delete":     func() error { _, err := c.DeleteDead(t.Context(), "t", wakebelltype.DeadFilter{}); return err },
 		"dead":       func() error { _, err := c.DeadLetter(t.Context(), "t", "1-0"); return err },
 		"list": func() error {
-			for _, err := range c.List(t.Context(), "t", wakebell.Filter{}) {
+			for _, err := range c.List(t.Context(), "t", wakebell.Filter{}, wakebelltype.Page{}) {
 				return err
 			}
 			return nil
 		},
 		"topics": func() error {
-			for _, err := range c.Topics(t.Context(), true) {
+			for _, err := range c.Topics(t.Context(), true, wakebelltype.Page{}) {
 				return err
 			}
 			return nil

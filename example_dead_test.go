@@ -11,7 +11,7 @@ import (
 func ExampleClient_DeadLetters() {
 	withDeadLetters(func(ctx context.Context, sys *wakebell.System) {
 		filter := wakebelltype.DeadFilter{Reason: "account"} // zero: all
-		for letter, err := range sys.Client().DeadLetters(ctx, "invoices", filter) {
+		for letter, err := range sys.Client().DeadLetters(ctx, "invoices", filter, wakebelltype.Page{}) {
 			check(err)
 			fmt.Println(letter.ID, "died of:", letter.Reason)
 		}
@@ -24,7 +24,7 @@ func ExampleClient_DeadLetters() {
 func ExampleClient_DeadLetter() {
 	withDeadLetters(func(ctx context.Context, sys *wakebell.System) {
 		c := sys.Client()
-		for listed, err := range c.DeadLetters(ctx, "invoices", wakebelltype.DeadFilter{}) {
+		for listed, err := range c.DeadLetters(ctx, "invoices", wakebelltype.DeadFilter{}, wakebelltype.Page{}) {
 			check(err)
 			letter, err := c.DeadLetter(ctx, "invoices", listed.Entry)
 			check(err)
@@ -50,7 +50,7 @@ func ExampleClient_LastDead() {
 func ExampleClient_Redrive() {
 	withDeadLetters(func(ctx context.Context, sys *wakebell.System) {
 		c := sys.Client()
-		bill(c, "inv-43") // lives again already
+		bill(c, "inv-43") // the id is pending again
 		became := map[string]wakebelltype.RedriveOutcome{}
 		done, err := c.Redrive(ctx, "invoices", wakebelltype.RedriveOptions{
 			Filter: wakebelltype.DeadFilter{Reason: "no such account"},

@@ -21,7 +21,7 @@ func (a *customs) Receive(c actor.Context) {
 	switch m := c.Message().(type) {
 	case *actor.Started:
 		c.Request(a.gates, &messages.AcquireTurnRequest{Gate: "border"})
-	case *messages.Turn: // it is our turn, and is given back if we end
+	case *messages.Turn: // the turn is released when the actor stops
 		fmt.Println("through", m.GetGate())
 		c.Request(a.gates, &messages.ReleaseTurnRequest{Gate: "border", Fence: m.GetFence()})
 	case *messages.ReleaseTurnResponse:

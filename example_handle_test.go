@@ -23,11 +23,11 @@ func ExampleHandle() {
 	}
 	run(wakebell.Config{Handlers: []wakebell.Handler{
 		wakebell.Handle(Invoices, charge,
-			wakebell.MaxConcurrent(20),                         // at once, on this node
-			wakebell.LeaseTTL(time.Minute),                     // a crashed node's timers come back then
-			wakebell.RetryBackoff(10*time.Second, 2*time.Hour), // after an error, doubling
-			wakebell.PollingInterval(100*time.Millisecond),     // where no hint comes,
-			wakebell.MaxPollingInterval(500*time.Millisecond)), // as from Python
+			wakebell.MaxConcurrent(20),                         // handlers at the same time on this node
+			wakebell.LeaseTTL(time.Minute),                     // when the timers of a crashed node are retried
+			wakebell.RetryBackoff(10*time.Second, 2*time.Hour), // after an error; doubles with each failure
+			wakebell.PollingInterval(100*time.Millisecond),     // without hints,
+			wakebell.MaxPollingInterval(500*time.Millisecond)), // as from Python clients
 	}}, func(sys *wakebell.System) {
 		bill(sys.Client(), "inv-42")
 		<-done
@@ -60,15 +60,15 @@ func ExampleMeta_Settle() {
 	done := make(chan struct{})
 	charge := func(ctx context.Context, t wakebell.Timer[Invoice]) error {
 		defer close(done)
-		fmt.Println("charged:", t.Settle(ctx, nil)) // never again, whatever comes
+		fmt.Println("charged:", t.Settle(ctx, nil)) // settled: not delivered again
 		return errors.New("the receipt cannot be printed")
 	}
 	run(wakebell.Config{Handlers: []wakebell.Handler{wakebell.Handle(Invoices, charge)}}, func(sys *wakebell.System) {
 		bill(sys.Client(), "inv-42")
 		<-done
-		counts, err := sys.Client().Count(context.Background(), "invoices")
+		stats, err := sys.Client().Stats(context.Background(), "invoices")
 		check(err)
-		fmt.Println("left:", counts.Total)
+		fmt.Println("left:", stats.Total)
 	})
 	// Output:
 	// charged: <nil>
@@ -79,17 +79,17 @@ func ExampleMeta_Extend() {
 	done := make(chan struct{})
 	charge := func(ctx context.Context, t wakebell.Timer[Invoice]) error {
 		defer close(done)
-		if err := t.Extend(ctx); err != nil { // it is no longer ours
+		if err := t.Extend(ctx); err != nil { // the lease is lost
 			return err
 		}
-		fmt.Println("ours for another lease, by Redis's word")
+		fmt.Println("the lease is extended")
 		return nil
 	}
 	run(wakebell.Config{Handlers: []wakebell.Handler{wakebell.Handle(Invoices, charge)}}, func(sys *wakebell.System) {
 		bill(sys.Client(), "inv-42")
 		<-done
 	})
-	// Output: ours for another lease, by Redis's word
+	// Output: the lease is extended
 }
 
 func ExampleMaxAttempts() {
@@ -143,9 +143,9 @@ func ExampleDiscardRejected() {
 		bill(sys.Client(), "inv-42")
 		<-done
 		check(sys.Stop())
-		counts, err := sys.Client().Count(context.Background(), "invoices")
+		stats, err := sys.Client().Stats(context.Background(), "invoices")
 		check(err)
-		fmt.Println("timers:", counts.Total, "dead letters:", counts.Dead)
+		fmt.Println("timers:", stats.Total, "dead letters:", stats.Dead)
 	})
 	// Output: timers: 0 dead letters: 0
 }
@@ -221,7 +221,7 @@ func ExampleToActor() {
 	defer server.Close()
 	system := actorSystem()
 	done, sum := make(chan struct{}), 0
-	ledger := system.Root.Spawn(actor.PropsFromFunc(func(c actor.Context) {
+	account := system.Root.Spawn(actor.PropsFromFunc(func(c actor.Context) {
 		lease, ok := c.Message().(*messages.Lease)
 		if !ok {
 			return
@@ -239,7 +239,7 @@ func ExampleToActor() {
 	}))
 	sys, err := wakebell.New(system, server.Client(), wakebell.Config{
 		Logger:   quiet,
-		Handlers: []wakebell.Handler{wakebell.Forward(Invoices, wakebell.ToActor(ledger))},
+		Handlers: []wakebell.Handler{wakebell.Forward(Invoices, wakebell.ToActor(account))},
 	})
 	check(err)
 	check(sys.Start(context.Background()))

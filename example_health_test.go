@@ -15,7 +15,7 @@ import (
 func ExampleSystem_Health() {
 	handle := wakebell.Handle(Invoices, func(context.Context, wakebell.Timer[Invoice]) error { return nil })
 	run(wakebell.Config{Handlers: []wakebell.Handler{handle}}, func(sys *wakebell.System) {
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second) // a second, without
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second) // without a deadline, Health waits 1 s
 		defer cancel()
 		h := sys.Health(ctx)
 		fmt.Println(h.Live, h.Ready, h.Problems, h.ClockSteps == wakebelltype.ClockSteps{})
@@ -29,7 +29,7 @@ func ExampleSystem_Health() {
 
 func ExampleSystem_HealthHandler() {
 	run(wakebell.Config{}, func(sys *wakebell.System) {
-		patient := http.TimeoutHandler(sys.HealthHandler(), 10*time.Second, "") // a second, without
+		patient := http.TimeoutHandler(sys.HealthHandler(), 10*time.Second, "") // without a timeout, the handler waits 1 s
 		server := httptest.NewServer(patient)
 		defer server.Close()
 		answer, err := http.Get(server.URL + "/readyz")
@@ -44,7 +44,7 @@ func ExampleWithReplicas() {
 	connect(func(ctx context.Context, c *wakebell.Client) {
 		_, err := Invoices.Schedule(ctx, c, Invoice{"42", 995}, wakebell.ID("inv-42"),
 			wakebell.WithReplicas(1, 100*time.Millisecond))
-		var few *wakebelltype.ReplicasError // this Redis has none: the timer is stored all the same
+		var few *wakebelltype.ReplicasError // this Redis has no replicas; the timer is stored
 		fmt.Println(errors.As(err, &few) && few.Got < few.Want, wakebell.Retryable(err))
 	})
 	// Output: true true
@@ -53,7 +53,7 @@ func ExampleWithReplicas() {
 func ExampleRetryable() {
 	connect(func(ctx context.Context, c *wakebell.Client) {
 		_, err := Invoices.Schedule(ctx, c, Invoice{}, wakebell.ID(""))
-		fmt.Println(wakebell.Retryable(err)) // it has to be mended first
+		fmt.Println(wakebell.Retryable(err)) // the cause has to be fixed first
 	})
 	// Output: false
 }

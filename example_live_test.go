@@ -15,7 +15,7 @@ func ExampleNew() {
 	server := embedded.Start() // in a program: redis.NewClient(&redis.Options{Addr: "localhost:6379"})
 	defer server.Close()
 	_, err := wakebell.New(actorSystem(), server.Client(), wakebell.Config{
-		DrainTimeout: -time.Second, // not at all
+		DrainTimeout: -time.Second, // no drain
 		Handlers:     []wakebell.Handler{wakebell.Handle(Invoices, pay, wakebell.MaxConcurrent(0))},
 	})
 	fmt.Println(errors.Is(err, wakebell.ErrInvalid))
@@ -35,7 +35,7 @@ func ExampleSystem_Run() {
 	// In a program: signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	ctx, stop := context.WithTimeout(context.Background(), 10*time.Millisecond)
 	defer stop()
-	fmt.Println(sys.Run(ctx)) // starts, waits for the end of ctx, drains
+	fmt.Println(sys.Run(ctx)) // starts, waits until ctx ends, drains
 	// Output: <nil>
 }
 
@@ -47,7 +47,7 @@ func ExampleSystem_Start() {
 	ctx := context.Background()
 	fmt.Println(sys.Start(ctx))
 	fmt.Println(sys.Start(ctx))
-	fmt.Println(sys.Stop(), sys.Stop()) // a second one is fine
+	fmt.Println(sys.Stop(), sys.Stop()) // a second Stop returns the same
 	// Output:
 	// <nil>
 	// system was started before
@@ -98,7 +98,7 @@ func ExampleSystem_PauseLocal() {
 	paid := make(chan string)
 	handle := func(_ context.Context, t wakebell.Timer[Invoice]) error { paid <- t.ID; return nil }
 	run(wakebell.Config{Handlers: []wakebell.Handler{wakebell.Handle(Invoices, handle)}}, func(sys *wakebell.System) {
-		check(sys.PauseLocal("invoices")) // this node alone; Client.Pause is for all
+		check(sys.PauseLocal("invoices")) // only on this node; Client.Pause applies to all nodes
 		bill(sys.Client(), "inv-42")
 		check(sys.ResumeLocal("invoices"))
 		fmt.Println(<-paid)

@@ -56,7 +56,7 @@ func ExampleStatsMessage() {
 
 func ExampleClient_Prefix() {
 	connect(func(_ context.Context, c *wakebell.Client) {
-		fmt.Printf("%q\n", c.Prefix()+Invoices.Name()) // as its keys have it
+		fmt.Printf("%q\n", c.Prefix()+Invoices.Name()) // the name in its keys
 	})
 	// Output: "invoices"
 }

@@ -13,9 +13,9 @@ import (
 	"github.com/wakebell/wakebell/messages"
 )
 
-func ExampleTimers() {
+func ExampleTimerClient() {
 	// The interface accepts a Client and a remote.Client.
-	remind := func(ctx context.Context, timers wakebell.Timers, number string) error {
+	remind := func(ctx context.Context, timers wakebell.TimerClient, number string) error {
 		_, err := Invoices.Schedule(ctx, timers, Invoice{number, 995}, wakebell.ID("inv-"+number), wakebell.In(72*time.Hour))
 		return err
 	}
@@ -53,7 +53,7 @@ func ExampleTarget_Told() {
 	has := make(chan struct{})
 	clerk := actor.PropsFromFunc(func(c actor.Context) {
 		switch m := c.Message().(type) {
-		case *messages.Lease: // it takes its time
+		case *messages.Lease: // it is handled asynchronously
 			close(has)
 		case *messages.LeaseEnded:
 			ended <- m.GetId() + ": " + m.GetReason().String()

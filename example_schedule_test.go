@@ -93,7 +93,7 @@ func ExampleHeader() {
 }
 
 func ExampleContentType() {
-	pictures := wakebell.NewTopic[[]byte]("pictures") // bytes travel as they are
+	pictures := wakebell.NewTopic[[]byte]("pictures") // bytes are stored unchanged
 	connect(func(ctx context.Context, c *wakebell.Client) {
 		id, err := pictures.Schedule(ctx, c, []byte("\x89PNG"), wakebell.ContentType("image/png"))
 		check(err)
@@ -132,9 +132,9 @@ func ExampleOnce() {
 			return stored[0].Outcome
 		}
 		fmt.Println(put())
-		_, err := Invoices.Cancel(ctx, c, "inv-42") // or it was handled, or has died
+		_, err := Invoices.Cancel(ctx, c, "inv-42") // or it was handled or dead-lettered
 		check(err)
-		fmt.Println(put()) // a retry that comes late
+		fmt.Println(put()) // a late retry
 	})
 	// Output:
 	// created
@@ -201,9 +201,9 @@ func ExampleTopic_RunNow() {
 		bill(c, "inv-42", wakebell.In(time.Hour))
 		was, err := Invoices.RunNow(ctx, c, "inv-42")
 		check(err)
-		counts, err := c.Count(ctx, Invoices.Name())
+		stats, err := c.Stats(ctx, Invoices.Name())
 		check(err)
-		fmt.Println(was, "and now due:", counts.Due)
+		fmt.Println(was, "and now due:", stats.Due)
 	})
 	// Output: pending and now due: 1
 }

@@ -12,7 +12,7 @@ import (
 
 func ExampleConfig_onDead() {
 	heard := make(chan struct{})
-	var told wakebell.DeadLetter
+	var received wakebell.DeadLetter
 	run(wakebell.Config{
 		Handlers: []wakebell.Handler{
 			wakebell.Handle(Invoices, func(context.Context, wakebell.Timer[Invoice]) error {
@@ -21,7 +21,7 @@ func ExampleConfig_onDead() {
 		},
 		OnDead: func(_ context.Context, d wakebell.DeadLetter) {
 			fmt.Println(d.ID, "of", d.Topic, "died:", d.Reason)
-			told = d
+			received = d
 			close(heard)
 		},
 	}, func(sys *wakebell.System) {
@@ -30,7 +30,7 @@ func ExampleConfig_onDead() {
 			log.Fatal(err)
 		}
 		<-heard
-		letter, err := sys.Client().DeadLetter(context.Background(), told.Topic, told.Entry)
+		letter, err := sys.Client().DeadLetter(context.Background(), received.Topic, received.Entry)
 		if err != nil {
 			log.Fatal(err)
 		}
@@ -49,7 +49,7 @@ func ExampleClient_Tail() {
 			switch {
 			case err != nil:
 				log.Fatal(err)
-			case e.Kind == wakebelltype.EventNode: // the node is there: it tells from now on
+			case e.Kind == wakebelltype.EventNode: // the node has joined: its events follow
 				if _, err := Invoices.Schedule(ctx, sys.Client(), Invoice{"42", 995}, wakebell.ID("inv-42")); err != nil {
 					log.Fatal(err)
 				}

@@ -97,10 +97,10 @@ func ExampleReject() {
 			log.Fatal(err)
 		}
 		<-done
-		if err := sys.Stop(); err != nil { // what was decided is settled
+		if err := sys.Stop(); err != nil { // outcomes of handlers are settled
 			log.Fatal(err)
 		}
-		for letter, err := range c.DeadLetters(ctx, Invoices.Name(), wakebelltype.DeadFilter{}) {
+		for letter, err := range c.DeadLetters(ctx, Invoices.Name(), wakebelltype.DeadFilter{}, wakebelltype.Page{}) {
 			if err != nil {
 				log.Fatal(err)
 			}
@@ -175,7 +175,7 @@ func ExampleDebounce() {
 		log.Fatal(err)
 	}
 	ctx := context.Background()
-	for _, cents := range []int{1, 2, 3} { // a burst of changes makes one timer
+	for _, cents := range []int{1, 2, 3} { // several changes result in one timer
 		scheduled, err := c.Schedule(ctx, Invoices.Draft(Invoice{"42", cents},
 			wakebell.ID("inv-42"), wakebell.Debounce(time.Minute, time.Hour)))
 		if err != nil {

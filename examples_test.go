@@ -54,7 +54,7 @@ func exported(pkg *types.Package) (names []string) {
 		case *types.TypeName:
 			names = append(names, name)
 			if obj.IsAlias() {
-				continue // what it stands for has its own documentation
+				continue // the aliased type has its own documentation
 			}
 			for m := range obj.Type().(*types.Named).Methods() {
 				if m.Exported() {
@@ -66,8 +66,8 @@ func exported(pkg *types.Package) (names []string) {
 	return names
 }
 
-// examples type-checks the tests of the package in dir, and returns the package and
-// the names of it that its example files use.
+// examples type-checks the tests of the package in dir. It returns the package and
+// the names of the package that its example files use.
 func examples(t *testing.T, dir string) (pkg *types.Package, shown map[string]bool) {
 	t.Helper()
 	importPath := path.Join("github.com/wakebell/wakebell", dir)
@@ -109,7 +109,7 @@ func examples(t *testing.T, dir string) (pkg *types.Package, shown map[string]bo
 	return pkg, shown
 }
 
-// nameOf is "Type.Method" of a method, the plain name of anything else.
+// nameOf returns "Type.Method" of a method, and the plain name of other objects.
 func nameOf(obj types.Object) string {
 	fn, ok := obj.(*types.Func)
 	if !ok || fn.Signature().Recv() == nil {
@@ -122,8 +122,7 @@ func nameOf(obj types.Object) string {
 	return receiver.(*types.Named).Obj().Name() + "." + fn.Name()
 }
 
-// namedBy are the names that a package has for types, its own and those that its
-// aliases stand for.
+// namedBy returns the names that a package has for types: its own and its aliases.
 func namedBy(pkg *types.Package) map[*types.TypeName]string {
 	names := map[*types.TypeName]string{}
 	for _, name := range pkg.Scope().Names() {
@@ -136,7 +135,7 @@ func namedBy(pkg *types.Package) map[*types.TypeName]string {
 	return names
 }
 
-// typesIn are the declared types that a type is, or is made of.
+// typesIn returns the declared types that a type consists of.
 func typesIn(of types.Type) (found []*types.TypeName) {
 	switch of := types.Unalias(of).(type) {
 	case *types.Named:
@@ -155,7 +154,7 @@ func typesIn(of types.Type) (found []*types.TypeName) {
 	return found
 }
 
-// compiled finds the compiled form of what the tests import.
+// compiled finds the compiled form of the imports of the tests.
 func compiled(t *testing.T, dir string) importer.Lookup {
 	t.Helper()
 	const form = "{{if .Export}}{{.ImportPath}}={{.Export}}{{end}}"

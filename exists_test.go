@@ -12,18 +12,19 @@ import (
 	"github.com/wakebell/wakebell/wakebelltest"
 )
 
-// states are where a timer with the body "old" stands when something is done to
-// its id. What is due at all then is due in 2 units. At a peer it is leased by
-// a Python-like holder, which dies, or commits right after.
+// states are the states of a timer with the body "old" when an action is applied to
+// its id. Timers that are due later are due in 2 units. The timer "at a peer" is
+// leased by a client like a Python peer, which then crashes or commits.
 var states = []string{"absent", "pending", "running", "retrying", "dead", "at a peer", "at a peer that commits"}
 
-// whenTheIDExists is the table of the design, with what comes of each cell:
+// whenTheIDExists is the table of the design. A cell has the expected results of the
+// action:
 //
 //	what the call answers / what a running handler sees / what is delivered
 //
-// "new@1" is a delivery of the body "new" 1 unit after, "old@2#2" the second
-// attempt at the old one after 2 units. A handler that sees "acked" still held
-// its timer. A - stands for nothing.
+// "new@1" is a delivery of the body "new" after 1 unit, "old@2#2" the second attempt
+// of the old body after 2 units. A handler that sees "acked" still has its lease. A -
+// stands for nothing.
 var whenTheIDExists = []struct {
 	action string
 	cells  [7]string
@@ -31,7 +32,7 @@ var whenTheIDExists = []struct {
 	{"replace in 1", [7]string{
 		"created / - / new@1", "replaced / - / new@1", "superseded / superseded / new@1", "replaced / - / new@1",
 		"created / - / new@1", "replaced / - / new@1",
-		"replaced / - / -", // it commits without a fence, and so deletes the new one
+		"replaced / - / -", // the peer commits without a fence and deletes the new timer
 	}},
 	{"keep in 1", [7]string{
 		"created / - / new@1", "kept pending / - / old@2", "kept running / acked / -", "kept pending / - / old@2#2",
@@ -58,7 +59,7 @@ var whenTheIDExists = []struct {
 		"created / - / new@3", "moved / - / new@3",
 		"moved / - / -",
 	}},
-	{"once in 1", [7]string{ // the old one was without
+	{"once in 1", [7]string{ // the old timer was scheduled without an idempotency window
 		"created / - / new@1", "replaced / - / new@1", "superseded / superseded / new@1", "replaced / - / new@1",
 		"created / - / new@1", "replaced / - / new@1",
 		"replaced / - / -",
@@ -71,7 +72,7 @@ var whenTheIDExists = []struct {
 	{"run now", [7]string{
 		"not found / - / -", "pending / - / old@0", "running / acked / -", "pending / - / old@0#2",
 		"not found / - / -", "pending / - / old@0",
-		"", // the commit and our claim race
+		"", // the commit and the claim race
 	}},
 	{"cancel", [7]string{
 		"absent / - / -", "pending / - / -", "running / cancelled / -", "pending / - / -",
@@ -117,19 +118,19 @@ func TestWhenTheIDExists(t *testing.T) {
 		s.rdb = redistest.Shared(t)
 		s.client = serve(t, s.rdb, s.handler()).Client()
 		s.play(t, func(done func() bool) { eventually(t, done) }, func() {
-			// The last delivery that the table knows is after 3 units.
+			// The last delivery in the table is after 3 units.
 			eventually(t, func() bool { return count(t, s.client, s.topic.Name()) == 0 })
 		})
 	})
 }
 
-// play puts a timer into each state, does everything to it, and compares what
-// came of it with the table. Meanwhile waits until the nodes have done
-// something, after until they have done all.
+// play puts a timer into each state, applies each action to it, and compares the
+// results with the table. Meanwhile waits for an intermediate result of the nodes,
+// after for all results.
 func (s *stage) play(t *testing.T, meanwhile func(func() bool), after func()) {
 	t.Helper()
 	cells := s.cells()
-	for _, state := range []string{"running", "dead", "retrying"} { // those that a handler brings about
+	for _, state := range []string{"running", "dead", "retrying"} { // states that a handler produces
 		for _, c := range cells {
 			if c.state == state {
 				c.since = s.now(t)
@@ -155,7 +156,7 @@ func (s *stage) play(t *testing.T, meanwhile func(func() bool), after func()) {
 	for _, c := range cells {
 		want := strings.Split(c.want, " / ")
 		require.Equal(t, want[0], c.answer, "%s: the answer", c.id)
-		if saw := s.saw(c.id); want[1] == "gone" { // it may look between the two
+		if saw := s.saw(c.id); want[1] == "gone" { // it may check between the two
 			require.Contains(t, []string{"superseded", "cancelled"}, saw, "%s: what the handler saw", c.id)
 		} else {
 			require.Equal(t, want[1], saw, "%s: what the handler saw", c.id)

@@ -15,7 +15,7 @@ import (
 	"github.com/wakebell/wakebell/messages"
 )
 
-// forwarding starts a System that forwards a topic of its own to target.
+// forwarding starts a System that forwards a topic to target.
 func forwarding(t *testing.T, rdb redis.UniversalClient, target func(*actor.ActorSystem) wakebell.Target, opts ...wakebell.HandlerOption) (*wakebell.System, wakebell.Topic[invoice]) {
 	t.Helper()
 	topic := wakebell.NewTopic[invoice](redistest.Name(t))
@@ -29,14 +29,14 @@ func forwarding(t *testing.T, rdb redis.UniversalClient, target func(*actor.Acto
 	return sys, topic
 }
 
-// to is a target of one actor that calls receive.
+// to returns a target with one actor that calls receive.
 func to(receive actor.ReceiveFunc) func(*actor.ActorSystem) wakebell.Target {
 	return func(s *actor.ActorSystem) wakebell.Target {
 		return wakebell.ToActor(s.Root.Spawn(actor.PropsFromFunc(receive)))
 	}
 }
 
-func TestAnActorOfTheUsersGetsLeasesAndAnswersThem(t *testing.T) {
+func TestAUsersActorReceivesAndSettlesLeases(t *testing.T) {
 	t.Parallel()
 	got := make(chan *messages.Lease, 10)
 	sys, topic := forwarding(t, redistest.Shared(t), to(func(c actor.Context) {
@@ -74,7 +74,7 @@ func TestAnActorOfTheUsersGetsLeasesAndAnswersThem(t *testing.T) {
 	require.Equal(t, int64(1), sys.Counters()[topic.Name()].Acked)
 }
 
-func TestTheSilenceOfAnActorEndsWithTheLease(t *testing.T) {
+func TestALeaseWithoutAnAnswerExpires(t *testing.T) {
 	t.Parallel()
 	virtually(t, func(t *testing.T) {
 		rdb, _ := redistest.Embedded(t)
@@ -91,7 +91,7 @@ func TestTheSilenceOfAnActorEndsWithTheLease(t *testing.T) {
 		require.NoError(t, err)
 		first, second := <-got, <-got
 		require.Equal(t, uint32(2), second.GetAttempt())
-		require.Zero(t, second.GetFailures(), "silence is no verdict")
+		require.Zero(t, second.GetFailures(), "a missing answer is not a failure")
 		require.GreaterOrEqual(t, second.GetDelivered().AsTime().Sub(first.GetDelivered().AsTime()), 200*time.Millisecond)
 	})
 }
@@ -109,7 +109,7 @@ func TestAnActorThatExtendsKeepsItsLease(t *testing.T) {
 			}
 			root, sender, began := c.ActorSystem().Root, c.Sender(), time.Now()
 			go func() {
-				for range 10 { // more than twice as long as the lease
+				for range 10 { // more than two leases
 					<-time.After(ttl / 4)
 					root.Send(sender, lease.Extend())
 				}
@@ -125,7 +125,7 @@ func TestAnActorThatExtendsKeepsItsLease(t *testing.T) {
 	})
 }
 
-func TestAnActorThatEndsLeavesItsLeaseBehind(t *testing.T) {
+func TestTheLeaseOfAStoppedActorExpires(t *testing.T) {
 	t.Parallel()
 	sys, topic := forwarding(t, redistest.Shared(t), to(func(c actor.Context) {
 		if _, ok := c.Message().(*messages.Lease); ok {
@@ -166,7 +166,7 @@ func TestEachHandlerHasAnActorOfItsOwn(t *testing.T) {
 	require.Equal(t, int64(2), spawned.Load())
 }
 
-func TestAnActorThatFailsIsRestartedAndItsTimerComesBack(t *testing.T) {
+func TestAFailedActorIsRestartedAndItsTimerRetried(t *testing.T) {
 	t.Parallel()
 	virtually(t, func(t *testing.T) {
 		rdb, _ := redistest.Embedded(t)

@@ -17,10 +17,10 @@ import (
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
-// asker is an actor that asks for turns and passes on what it is told.
+// asker is an actor that acquires turns and forwards the messages that it receives.
 type asker struct {
-	gates *actor.PID
-	told  chan any
+	gates    *actor.PID
+	received chan any
 }
 
 func (a *asker) Receive(c actor.Context) {
@@ -28,7 +28,7 @@ func (a *asker) Receive(c actor.Context) {
 	case *messages.AcquireTurnRequest, *messages.ReleaseTurnRequest:
 		c.Request(a.gates, m)
 	case *messages.Turn, *messages.TurnRefused, *messages.TurnLost, *messages.ReleaseTurnResponse:
-		a.told <- m
+		a.received <- m
 	}
 }
 
@@ -42,20 +42,21 @@ func gatesOf(t *testing.T, askers int) (*gate.Gates, *actor.ActorSystem, []*acto
 	require.ErrorIs(t, err, gate.ErrClosed)
 	launch(t, sys)
 	var pids []*actor.PID
-	var told []chan any
+	var received []chan any
 	for range askers {
 		a := &asker{sys.Gates().PID(), make(chan any, 10)}
 		pid := system.Root.Spawn(actor.PropsFromProducer(func() actor.Actor { return a }))
-		t.Cleanup(func() { _ = system.Root.StopFuture(pid).Wait() }) // it may have stopped
-		pids, told = append(pids, pid), append(told, a.told)
+		t.Cleanup(func() { _ = system.Root.StopFuture(pid).Wait() }) // it may have stopped already
+		pids, received = append(pids, pid), append(received, a.received)
 	}
-	return sys.Gates(), system, pids, told
+	return sys.Gates(), system, pids, received
 }
 
-// The answer to an AcquireTurnRequest may have been lost on its way to another process.
-func TestATurnWithATTLIsAskedForAgain(t *testing.T) {
+// A client repeats an AcquireTurnRequest because its answer may be lost between
+// processes.
+func TestARepeatedRequestReceivesTheSameTurn(t *testing.T) {
 	t.Parallel()
-	gates, system, pids, told := gatesOf(t, 2)
+	gates, system, pids, received := gatesOf(t, 2)
 	name := redistest.Name(t)
 	ask := func(who int, request uint64) {
 		system.Root.RequestWithCustomSender(gates.PID(), &messages.AcquireTurnRequest{
@@ -63,9 +64,9 @@ func TestATurnWithATTLIsAskedForAgain(t *testing.T) {
 		}, pids[who])
 	}
 	ask(0, 1)
-	first := receive(t, told[0]).(*messages.Turn)
+	first := receive(t, received[0]).(*messages.Turn)
 	ask(0, 2)
-	again := receive(t, told[0]).(*messages.Turn)
+	again := receive(t, received[0]).(*messages.Turn)
 	require.EqualValues(t, 2, again.GetRequest())
 	require.Equal(t, first.GetFence(), again.GetFence(), "it is the same turn")
 
@@ -73,25 +74,25 @@ func TestATurnWithATTLIsAskedForAgain(t *testing.T) {
 	ask(1, 4)
 	eventually(t, func() bool { return waiting(t, gates, name) == 1 }, "it is one place")
 	system.Root.Send(pids[0], &messages.ReleaseTurnRequest{Gate: name, Place: 5, Fence: first.GetFence()})
-	second := receive(t, told[1]).(*messages.Turn)
-	require.EqualValues(t, 4, second.GetRequest(), "the newest question is answered")
-	require.Empty(t, told[1])
+	second := receive(t, received[1]).(*messages.Turn)
+	require.EqualValues(t, 4, second.GetRequest(), "the newest request is answered")
+	require.Empty(t, received[1])
 }
 
 func TestActorsTakeTurns(t *testing.T) {
 	t.Parallel()
-	gates, system, pids, told := gatesOf(t, 2)
+	gates, system, pids, received := gatesOf(t, 2)
 	name := redistest.Name(t)
 	system.Root.Send(pids[0], &messages.AcquireTurnRequest{Gate: name})
-	first := receive(t, told[0]).(*messages.Turn)
+	first := receive(t, received[0]).(*messages.Turn)
 	require.Equal(t, name, first.GetGate())
 
 	system.Root.Send(pids[0], &messages.AcquireTurnRequest{Gate: name})
-	require.Contains(t, receive(t, told[0]).(*messages.TurnRefused).GetReason(), "already")
+	require.Contains(t, receive(t, received[0]).(*messages.TurnRefused).GetReason(), "already")
 	system.Root.Send(pids[1], &messages.AcquireTurnRequest{Gate: name, Try: true})
-	require.Equal(t, gate.ErrHeld.Error(), receive(t, told[1]).(*messages.TurnRefused).GetReason())
+	require.Equal(t, gate.ErrHeld.Error(), receive(t, received[1]).(*messages.TurnRefused).GetReason())
 	system.Root.Send(pids[1], &messages.AcquireTurnRequest{Gate: name, Timeout: durationpb.New(20 * time.Millisecond)})
-	require.Contains(t, receive(t, told[1]).(*messages.TurnRefused).GetReason(), "within")
+	require.Contains(t, receive(t, received[1]).(*messages.TurnRefused).GetReason(), "within")
 	eventually(t, func() bool { return waiting(t, gates, name) == 0 })
 	answer, err := system.Root.RequestFuture(gates.PID(), &messages.AcquireTurnRequest{Gate: name}, patience).Result()
 	require.NoError(t, err)
@@ -100,29 +101,29 @@ func TestActorsTakeTurns(t *testing.T) {
 	system.Root.Send(pids[1], &messages.AcquireTurnRequest{Gate: name})
 	eventually(t, func() bool { return waiting(t, gates, name) == 1 })
 	system.Root.Send(pids[0], &messages.ReleaseTurnRequest{Gate: name, Fence: 1})
-	require.Equal(t, gate.ErrTurnLost.Error(), receive(t, told[0]).(*messages.ReleaseTurnResponse).GetReason())
+	require.Equal(t, gate.ErrTurnLost.Error(), receive(t, received[0]).(*messages.ReleaseTurnResponse).GetReason())
 	system.Root.Send(pids[0], &messages.ReleaseTurnRequest{Gate: name, Fence: first.GetFence()})
-	require.Empty(t, receive(t, told[0]).(*messages.ReleaseTurnResponse).GetReason())
-	second := receive(t, told[1]).(*messages.Turn)
+	require.Empty(t, receive(t, received[0]).(*messages.ReleaseTurnResponse).GetReason())
+	second := receive(t, received[1]).(*messages.Turn)
 	require.Greater(t, second.GetFence(), first.GetFence())
 
-	eventually(t, func() bool { // who passed it on may be ahead of Redis
+	eventually(t, func() bool { // Redis may receive the release later
 		info, err := gates.Show(t.Context(), name)
 		return err == nil && info.Holder.Fence == second.GetFence()
 	})
 	had, err := gates.ForceRelease(t.Context(), name, second.GetFence())
 	require.NoError(t, err)
 	require.True(t, had)
-	require.Equal(t, second.GetFence(), receive(t, told[1]).(*messages.TurnLost).GetFence())
+	require.Equal(t, second.GetFence(), receive(t, received[1]).(*messages.TurnLost).GetFence())
 }
 
-// The turn and the place of an actor end with it.
-func TestAnActorsTurnEndsWithIt(t *testing.T) {
+// A turn or a ticket of an actor is released when the actor stops.
+func TestTheTurnOfAStoppedActorIsReleased(t *testing.T) {
 	t.Parallel()
-	gates, system, pids, told := gatesOf(t, 2)
+	gates, system, pids, received := gatesOf(t, 2)
 	name := redistest.Name(t)
 	system.Root.Send(pids[0], &messages.AcquireTurnRequest{Gate: name})
-	receive(t, told[0])
+	receive(t, received[0])
 	system.Root.Send(pids[1], &messages.AcquireTurnRequest{Gate: name})
 	eventually(t, func() bool { return waiting(t, gates, name) == 1 })
 	require.NoError(t, system.Root.StopFuture(pids[1]).Wait())
@@ -132,8 +133,9 @@ func TestAnActorsTurnEndsWithIt(t *testing.T) {
 	release(t, receive(t, next))
 }
 
-// Stop gives back what a System holds, so that nobody waits for a lease.
-func TestStopHandsOver(t *testing.T) {
+// Stop releases the turns of a System, so that no waiter has to wait for a lease to
+// expire.
+func TestStopReleasesTurns(t *testing.T) {
 	t.Parallel()
 	virtually(t, func(t *testing.T) {
 		rdb, _ := redistest.Embedded(t)
@@ -155,8 +157,8 @@ func TestStopHandsOver(t *testing.T) {
 	})
 }
 
-// The death of a System's process leaves its turn to the end of the lease.
-func TestADeadSystemHoldsUpForALease(t *testing.T) {
+// When a System's process is killed, its turn ends when the lease expires.
+func TestTheTurnOfAKilledSystemEndsWithItsLease(t *testing.T) {
 	t.Parallel()
 	virtually(t, func(t *testing.T) {
 		rdb, _ := redistest.Embedded(t)

@@ -20,7 +20,7 @@ import (
 	"github.com/wakebell/wakebell/internal/redistest"
 )
 
-// BenchmarkGateInside takes empty turns at one gate inside one process.
+// BenchmarkGateInside takes empty turns at one gate within one process.
 func BenchmarkGateInside(b *testing.B) {
 	for _, contenders := range []int{1, 8, 64} {
 		b.Run(fmt.Sprintf("contenders=%d", contenders), func(b *testing.B) {
@@ -57,8 +57,8 @@ func BenchmarkGateInside(b *testing.B) {
 // benchmarks: "address gate hold turns"; see TestMain.
 const contenderVariable = "WAKEBELL_TEST_CONTENDER"
 
-// runContender takes turns at a gate and says when it got and gave back each.
-// It begins when its input says so.
+// runContender takes turns at a gate and prints when it acquired and released each.
+// It begins when it reads a line from its input.
 func runContender(spec string) error {
 	var addr, name, hold string
 	var turns int
@@ -107,8 +107,8 @@ func runContender(spec string) error {
 	return g.Close()
 }
 
-// contend runs contenders as processes and returns when each turn was got and
-// given back, in order.
+// contend runs contenders as processes and returns when each turn was acquired and
+// released, in order.
 func contend(b *testing.B, contenders int, hold time.Duration, turns int) (stamps [][2]int64) {
 	b.Helper()
 	self, err := os.Executable()
@@ -152,14 +152,14 @@ func contend(b *testing.B, contenders int, hold time.Duration, turns int) (stamp
 	return stamps
 }
 
-// BenchmarkGateHandOff measures the time from the end of a turn to the begin
-// of the next, in another process, with contenders that hold 5 ms.
+// BenchmarkGateHandOff measures the time from the end of a turn to the beginning of
+// the next, in another process, with contenders that hold the turn for 5 ms.
 func BenchmarkGateHandOff(b *testing.B) {
 	for _, contenders := range []int{2, 8} {
 		b.Run(fmt.Sprintf("contenders=%d", contenders), func(b *testing.B) {
 			turns := max(b.N/contenders, 3)
 			stamps := contend(b, contenders, 5*time.Millisecond, turns)
-			// The last ones wait for nobody.
+			// No contender waits for the last turns.
 			stamps = stamps[:len(stamps)-contenders]
 			var gaps []int64
 			for i := 1; i < len(stamps); i++ {

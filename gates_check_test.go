@@ -15,23 +15,23 @@ import (
 // span is an interval of the machine's clock, in ns.
 type span struct{ from, to int64 }
 
-// held is a turn as its process saw it.
+// held is a turn as its process observed it.
 type held struct {
 	fence uint64
-	got   span  // asked for, and got
-	live  int64 // until then it was the holder's for sure
-	good  int64 // until then it is, if the holder lives, as the holder last said
-	freed span  // when it was given back, or ended
-	known bool  // it was given back, and that was confirmed
+	got   span  // requested and acquired
+	live  int64 // the process had the turn at least until this instant
+	good  int64 // the latest end of the lease, if the process survives
+	freed span  // when the process released it, or when it ended
+	known bool  // the release was confirmed
 }
 
-// write is one that the guard let through.
+// write is a write that the guard accepted.
 type write struct {
 	fence uint64
 	span
 }
 
-// history is what all processes wrote.
+// history is what all processes recorded.
 type history struct {
 	turns   []held // by fence
 	tickets map[uint64]span
@@ -39,11 +39,11 @@ type history struct {
 	refused int
 }
 
-// anybody's guess: the end of what nobody saw end.
+// never is the end of a turn whose end no process observed.
 const never = math.MaxInt64
 
-// order sorts the turns, and bounds the end of those that nobody saw end: at
-// the latest when the next one began.
+// order sorts the turns by fence. A turn whose end no process observed ended at the
+// latest when the next one began.
 func (h *history) order() {
 	slices.SortFunc(h.turns, func(a, b held) int { return cmp.Compare(a.fence, b.fence) })
 	for i := range h.turns {
@@ -53,7 +53,7 @@ func (h *history) order() {
 	}
 }
 
-// lock is a lock with fencing tokens, to porcupine.
+// lock is porcupine's model of a lock with fencing tokens.
 type (
 	lockState struct{ holder, last uint64 }
 	lockInput struct {
@@ -71,7 +71,7 @@ var lock = porcupine.Model{
 			return s.holder == 0 && in.fence > s.last, lockState{in.fence, in.fence}
 		case in.what == "release":
 			return s.holder == in.fence, lockState{0, s.last}
-		case s.holder == in.fence: // it expires
+		case s.holder == in.fence: // its lease expires
 			return true, lockState{0, s.last}
 		default:
 			return true, s
@@ -94,7 +94,7 @@ func (h *history) operations() []porcupine.Operation {
 	return all
 }
 
-// faults are all breaches of what a gate promises.
+// faults returns all violations of a gate's promises.
 func (h *history) faults() []string {
 	h.order()
 	var faults []string
@@ -110,13 +110,13 @@ func (h *history) faults() []string {
 	}
 	result := porcupine.CheckOperationsTimeout(lock, h.operations(), time.Minute)
 	if result != porcupine.Ok {
-		fault("the history is no lock's: %v", result)
+		fault("the history violates the lock model: %v", result)
 	}
 	return append(faults, h.outOfOrder()...)
 }
 
-// outOfOrder are those that came first and went later. Of those that got their
-// turn, a ticket that was answered before another was asked for is lower.
+// outOfOrder returns tickets that were overtaken. If a ticket was answered before
+// another was requested, it has the lower fence.
 func (h *history) outOfOrder() []string {
 	type queued struct {
 		fence uint64
@@ -139,13 +139,13 @@ func (h *history) outOfOrder() []string {
 			highest = max(highest, answered[next].fence)
 		}
 		if q.fence < highest {
-			faults = append(faults, fmt.Sprintf("ticket %d went before %d, which was there first", q.fence, highest))
+			faults = append(faults, fmt.Sprintf("ticket %d overtook %d, which was answered before", q.fence, highest))
 		}
 	}
 	return faults
 }
 
-// staleWrites are writes that the guard let through after a newer one.
+// staleWrites returns the writes that the guard accepted after a newer one.
 func (h *history) staleWrites() []string {
 	var faults []string
 	for _, x := range h.wrote {
@@ -158,8 +158,8 @@ func (h *history) staleWrites() []string {
 	return faults
 }
 
-// The checks find what they are there for.
-func TestTheCheckOfHistoriesFindsFaults(t *testing.T) {
+// The checks find planted faults.
+func TestTheHistoryChecksFindFaults(t *testing.T) {
 	t.Parallel()
 	turn := func(fence uint64, asked, got, live, freed int64) held {
 		return held{fence: fence, got: span{asked, got}, live: live, freed: span{live, freed}, known: true}

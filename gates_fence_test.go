@@ -11,9 +11,9 @@ import (
 	"github.com/wakebell/wakebell/internal/redistest"
 )
 
-// A ticket that waits is no token yet: not even one of the process that has the
-// turn, which may pass it on.
-func TestATicketThatWaitsDoesNotPassTheGuard(t *testing.T) {
+// A waiting ticket is not a valid token, not even if its process has the turn and may
+// pass it on.
+func TestTheGuardRefusesAWaitingTicket(t *testing.T) {
 	t.Parallel()
 	virtually(t, func(t *testing.T) {
 		rdb, _ := redistest.Embedded(t)
@@ -33,9 +33,9 @@ func TestATicketThatWaitsDoesNotPassTheGuard(t *testing.T) {
 	})
 }
 
-// A gate whose tokens were lifted far ahead of the clock lifts no other gate of
-// the process, and its own go on growing.
-func TestALiftedGateDoesNotLiftOthers(t *testing.T) {
+// If the tokens of a gate are far ahead of the clock, other gates of the process are
+// not affected, and the gate's tokens continue to increase.
+func TestRaisedTokensOfAGateDoNotRaiseOthers(t *testing.T) {
 	t.Parallel()
 	virtually(t, func(t *testing.T) {
 		rdb, _ := redistest.Embedded(t)
@@ -52,15 +52,15 @@ func TestALiftedGateDoesNotLiftOthers(t *testing.T) {
 	})
 }
 
-// A turn at a gate with a key of another type ends by itself; the turns at the
-// other gates of the process do not.
-func TestABrokenGateEndsItsTurnAlone(t *testing.T) {
+// A turn at a gate with a key of a wrong type ends. The turns at other gates of the
+// process continue.
+func TestABrokenGateEndsOnlyItsTurn(t *testing.T) {
 	t.Parallel()
 	virtually(t, func(t *testing.T) {
 		rdb, _ := redistest.Embedded(t)
 		g := gatesOn(t, rdb, gate.Config{})
 		broken, fine := acquire(t, g, "broken"), acquire(t, g, "fine")
-		require.NoError(t, rdb.Set(t.Context(), "{gates}:state:broken", "in the way", 0).Err())
+		require.NoError(t, rdb.Set(t.Context(), "{gates}:state:broken", "wrong type", 0).Err())
 		<-broken.Context().Done()
 		<-time.After(time.Minute)
 		require.NoError(t, fine.Context().Err())

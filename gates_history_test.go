@@ -25,44 +25,44 @@ var (
 )
 
 const (
-	citizens      = 8
+	participants  = 8
 	historyLength = 6 * time.Second
 )
 
-// town is the processes of a history, and what they have written.
-type town struct {
+// historyRun has the processes of a history and what they have printed.
+type historyRun struct {
 	t     *testing.T
-	addrs [2]string // of Redis, and of the one that the guard uses
+	addrs [2]string // of Redis, and of the Redis of the guard
 	gate  string
 
 	mu    sync.Mutex
 	h     history
 	turns map[uint64]*held
-	gotBy [citizens]int
-	told  []string // all lines, by whom
+	gotBy [participants]int
+	lines []string // all lines, with the number and the process id of the participant
 }
 
-// citizenProcess is one life of a citizen.
-type citizenProcess struct {
+// participantProcess is a process of a participant, from its start to its end.
+type participantProcess struct {
 	cmd    *exec.Cmd
 	in     io.WriteCloser
-	killed time.Time // before the signal; zero: it was not
+	killed time.Time // before the signal; zero: it was not killed
 	mine   map[uint64]bool
-	read   chan struct{} // closed when all that it wrote is read
+	read   chan struct{} // closed when all its output is read
 }
 
-func (w *town) start(n int, seed uint64) *citizenProcess {
+func (w *historyRun) start(n int, seed uint64) *participantProcess {
 	self, err := os.Executable()
 	require.NoError(w.t, err)
 	cmd := exec.CommandContext(w.t.Context(), self)
-	cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%s %s %s %d", citizenVariable, w.addrs[0], w.addrs[1], w.gate, seed))
+	cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%s %s %s %d", participantVariable, w.addrs[0], w.addrs[1], w.gate, seed))
 	cmd.Stderr = os.Stderr
 	in, err := cmd.StdinPipe()
 	require.NoError(w.t, err)
 	out, err := cmd.StdoutPipe()
 	require.NoError(w.t, err)
 	require.NoError(w.t, cmd.Start())
-	p := &citizenProcess{cmd: cmd, in: in, mine: map[uint64]bool{}, read: make(chan struct{})}
+	p := &participantProcess{cmd: cmd, in: in, mine: map[uint64]bool{}, read: make(chan struct{})}
 	go func() {
 		defer close(p.read)
 		for lines := bufio.NewScanner(out); lines.Scan(); {
@@ -72,9 +72,9 @@ func (w *town) start(n int, seed uint64) *citizenProcess {
 	return p
 }
 
-// note takes a line of a citizen. The last one of a citizen that was killed may
-// be cut.
-func (w *town) note(n int, p *citizenProcess, line string) {
+// note parses a line of a participant. The last line of a killed participant may be
+// incomplete.
+func (w *historyRun) note(n int, p *participantProcess, line string) {
 	var what string
 	var fence uint64
 	var at [3]int64
@@ -84,7 +84,7 @@ func (w *town) note(n int, p *citizenProcess, line string) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.told = append(w.told, fmt.Sprintf("%d/%d %s", n, p.cmd.Process.Pid, line))
+	w.lines = append(w.lines, fmt.Sprintf("%d/%d %s", n, p.cmd.Process.Pid, line))
 	turn := w.turns[fence]
 	switch what {
 	case "ticket":
@@ -95,7 +95,7 @@ func (w *town) note(n int, p *citizenProcess, line string) {
 		}
 		p.mine[fence] = true
 		w.gotBy[n]++
-		// Until something else is known it may end at any time after this.
+		// Without further information it may end at any time after this.
 		w.turns[fence] = &held{fence: fence, got: span{at[0], at[1]}, live: at[1], good: at[2], freed: span{at[1], never}}
 	case "holds":
 		turn.good = at[0]
@@ -115,14 +115,14 @@ func (w *town) note(n int, p *citizenProcess, line string) {
 	}
 }
 
-func (w *town) kill(p *citizenProcess) {
+func (w *historyRun) kill(p *participantProcess) {
 	p.killed = time.Now()
 	require.NoError(w.t, p.cmd.Process.Kill())
 	<-p.read
 	_ = p.cmd.Wait() // it was killed
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for fence := range p.mine { // what it had it had until then, unless it was giving it back or late
+	for fence := range p.mine { // its turns lasted until then, except those that it was releasing or had lost
 		if t := w.turns[fence]; t.live == t.got.to {
 			t.live = max(t.live, min(t.good, p.killed.UnixNano()))
 			t.freed.from = t.live
@@ -130,26 +130,26 @@ func (w *town) kill(p *citizenProcess) {
 	}
 }
 
-// endOrderly lets a citizen finish.
-func (w *town) endOrderly(p *citizenProcess) {
+// endOrderly lets a participant finish.
+func (w *historyRun) endOrderly(p *participantProcess) {
 	require.NoError(w.t, p.in.Close())
 	<-p.read
 	require.NoError(w.t, p.cmd.Wait())
 }
 
-// live runs a history: trouble is what happens to the citizens for its length,
-// and then everybody must get a turn.
-func (w *town) live(seed uint64, trouble func(random *rand.Rand, all []*citizenProcess)) *history {
+// play runs a history: it injects faults for its length, and then requires that every
+// participant gets a turn.
+func (w *historyRun) play(seed uint64, fault func(random *rand.Rand, all []*participantProcess)) *history {
 	w.h = history{tickets: map[uint64]span{}}
 	w.turns = map[uint64]*held{}
-	all := make([]*citizenProcess, citizens)
+	all := make([]*participantProcess, participants)
 	for n := range all {
 		all[n] = w.start(n, seed<<8+uint64(n))
 	}
 	random := rand.New(rand.NewPCG(seed, 99)) // a history is repeatable
 	for end := time.Now().Add(historyLength); time.Now().Before(end); {
 		<-time.After(time.Duration(random.IntN(500)) * time.Millisecond)
-		trouble(random, all)
+		fault(random, all)
 	}
 	w.mu.Lock()
 	before := w.gotBy
@@ -163,7 +163,7 @@ func (w *town) live(seed uint64, trouble func(random *rand.Rand, all []*citizenP
 			}
 		}
 		return true
-	}, time.Minute, 10*time.Millisecond, "somebody is stuck: %v, then %v", before, &w.gotBy)
+	}, time.Minute, 10*time.Millisecond, "a participant is stuck: %v, then %v", before, &w.gotBy)
 	for _, p := range all {
 		w.endOrderly(p)
 	}
@@ -173,9 +173,9 @@ func (w *town) live(seed uint64, trouble func(random *rand.Rand, all []*citizenP
 	return &w.h
 }
 
-// usual is the trouble of both classes: a process is killed and replaced, or
-// stopped for longer than its lease.
-func (w *town) usual(random *rand.Rand, all []*citizenProcess) {
+// usual injects the faults of both classes: a participant is killed and replaced, or
+// suspended for longer than its lease.
+func (w *historyRun) usual(random *rand.Rand, all []*participantProcess) {
 	n := random.IntN(len(all))
 	p := all[n]
 	if random.IntN(2) == 0 {
@@ -184,21 +184,21 @@ func (w *town) usual(random *rand.Rand, all []*citizenProcess) {
 		return
 	}
 	require.NoError(w.t, p.cmd.Process.Signal(syscall.SIGSTOP))
-	<-time.After(citizenLease + time.Duration(random.IntN(600))*time.Millisecond)
+	<-time.After(participantLease + time.Duration(random.IntN(600))*time.Millisecond)
 	require.NoError(w.t, p.cmd.Process.Signal(syscall.SIGCONT))
-	<-time.After(100 * time.Millisecond) // it finds out that its turn is over
+	<-time.After(100 * time.Millisecond) // it notices that it has lost its turn
 }
 
-// Eight processes take turns while they are killed, stopped for longer than
-// their leases, give up, and Redis crashes and comes back with all its data.
+// Eight processes take turns while they are killed, suspended for longer than their
+// leases and give up, and while Redis crashes and restarts with all its data.
 func TestGateHistories(t *testing.T) {
 	t.Parallel()
 	turns := 0
 	for round := range *historyRounds {
 		seed := *historySeed + uint64(round)
 		server := redistest.Start(t, "--appendonly", "yes", "--appendfsync", "always")
-		w := &town{t: t, addrs: [2]string{server.Addr, server.Addr}, gate: "town"}
-		h := w.live(seed, func(random *rand.Rand, all []*citizenProcess) {
+		w := &historyRun{t: t, addrs: [2]string{server.Addr, server.Addr}, gate: "historyRun"}
+		h := w.play(seed, func(random *rand.Rand, all []*participantProcess) {
 			if random.IntN(4) == 0 {
 				server.Kill()
 				<-time.After(time.Duration(random.IntN(1000)) * time.Millisecond)
@@ -207,7 +207,7 @@ func TestGateHistories(t *testing.T) {
 			}
 			w.usual(random, all)
 		})
-		require.Empty(t, h.faults(), "seed %d\n%s", seed, strings.Join(w.told, "\n"))
+		require.Empty(t, h.faults(), "seed %d\n%s", seed, strings.Join(w.lines, "\n"))
 		require.Empty(t, h.staleWrites(), "seed %d", seed)
 		turns += len(h.turns)
 		t.Logf("seed %d: %d turns, %d tickets, %d writes refused", seed, len(h.turns), len(h.tickets), h.refused)
@@ -217,8 +217,8 @@ func TestGateHistories(t *testing.T) {
 		*historyRounds, *historySeed, turns, 3/float64(max(turns, 1)))
 }
 
-// Where Redis loses data, turns may overlap: the guard refuses what is stale,
-// and nobody is stuck.
+// If Redis loses data, turns may overlap. The guard refuses stale writes, and no
+// participant is stuck.
 func TestGateHistoriesWithLossOfData(t *testing.T) {
 	t.Parallel()
 	guard := redistest.Start(t)
@@ -227,8 +227,8 @@ func TestGateHistoriesWithLossOfData(t *testing.T) {
 		seed := *historySeed + uint64(round)
 		server := redistest.Start(t)
 		rdb := server.Client(t)
-		w := &town{t: t, addrs: [2]string{server.Addr, guard.Addr}, gate: fmt.Sprint("town", round)}
-		h := w.live(seed, func(random *rand.Rand, all []*citizenProcess) {
+		w := &historyRun{t: t, addrs: [2]string{server.Addr, guard.Addr}, gate: fmt.Sprint("historyRun", round)}
+		h := w.play(seed, func(random *rand.Rand, all []*participantProcess) {
 			switch random.IntN(4) {
 			case 0:
 				require.NoError(t, rdb.FlushAll(t.Context()).Err())
@@ -247,9 +247,8 @@ func TestGateHistoriesWithLossOfData(t *testing.T) {
 	t.Logf("%d histories from seed %d: %d turns, %d writes refused, none that was stale let through", *historyRounds, *historySeed, turns, refused)
 }
 
-// A replica that has missed the last writes of its master takes over: what it
-// has not seen may be granted again. The guard refuses what is stale, and nobody
-// is stuck.
+// A replica that has missed the last writes of its master takes over, so a fence may
+// be granted twice. The guard refuses stale writes, and no participant is stuck.
 func TestGateHistoriesWithFailover(t *testing.T) {
 	t.Parallel()
 	guard := redistest.Start(t)
@@ -258,14 +257,14 @@ func TestGateHistoriesWithFailover(t *testing.T) {
 		seed := *historySeed + uint64(round)
 		watched := redistest.Sentinel(t)
 		replica := watched.Replica.Client(t)
-		w := &town{t: t, addrs: [2]string{bySentinel + watched.Sentinel.Addr, guard.Addr}, gate: fmt.Sprint("failover", round)}
+		w := &historyRun{t: t, addrs: [2]string{bySentinel + watched.Sentinel.Addr, guard.Addr}, gate: fmt.Sprint("failover", round)}
 		step := 0
-		h := w.live(seed, func(random *rand.Rand, all []*citizenProcess) {
+		h := w.play(seed, func(random *rand.Rand, all []*participantProcess) {
 			if step++; step != 3 {
 				w.usual(random, all)
 				return
 			}
-			require.NoError(t, replica.ClientKillByFilter(t.Context(), "TYPE", "master").Err()) // it follows again in a second
+			require.NoError(t, replica.ClientKillByFilter(t.Context(), "TYPE", "master").Err()) // it connects again within a second
 			<-time.After(time.Duration(random.IntN(900)) * time.Millisecond)
 			watched.Master.Kill()
 		})

@@ -14,8 +14,8 @@ import (
 	"github.com/wakebell/wakebell/internal/redistest"
 )
 
-// inLine has a waiter of each of these Gates wait, one behind the other, and
-// returns who of them got turns, in order, and their tokens.
+// inLine starts a waiter at each of these Gates, one behind the other. It returns the
+// indexes of those that got turns, in order, and their tokens.
 func inLine(t *testing.T, name string, use func(g *gate.Gates, fence uint64) error, line ...*gate.Gates) (order func() []int, fences func() []uint64) {
 	t.Helper()
 	var mu sync.Mutex
@@ -40,7 +40,8 @@ func inLine(t *testing.T, name string, use func(g *gate.Gates, fence uint64) err
 	return func() []int { all.Wait(); return who }, func() []uint64 { return tokens }
 }
 
-// A process passes turns on to itself only where nobody else is in between.
+// A process passes a turn on to its own next waiter only if no waiter of another
+// process is in between.
 func TestPassingOnKeepsTheOrder(t *testing.T) {
 	t.Parallel()
 	rdb, name := redistest.Shared(t), redistest.Name(t)
@@ -51,21 +52,21 @@ func TestPassingOnKeepsTheOrder(t *testing.T) {
 	release(t, first)
 	require.Equal(t, []int{0, 1, 2, 3, 4, 5, 6, 7, 8}, order())
 	require.True(t, slices.IsSorted(fences()))
-	eventually(t, func() bool { // what was passed on is given back too
+	eventually(t, func() bool { // passed turns are released too
 		info, err := b.Show(t.Context(), name)
 		return err == nil && info.Holder.Fence == 0 && info.Waiting == 0
 	})
 }
 
-// Turns that follow one another inside a process need no answer of Redis while
-// the lease lasts, and Redis learns of them later.
+// While the lease lasts, a process passes turns on to its own waiters without waiting
+// for Redis, which it notifies later.
 func TestTurnsArePassedOnWithoutRedis(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	g := gatesOn(t, server.Client(t), unhurried)
 	first := acquire(t, g, "gate")
 	order, _ := inLine(t, "gate", func(*gate.Gates, uint64) error { return nil }, slices.Repeat([]*gate.Gates{g}, 50)...)
-	_, err := g.TryAcquire(t.Context(), "gate") // its answer comes behind those to the fifty
+	_, err := g.TryAcquire(t.Context(), "gate") // its answer follows those to the fifty
 	require.ErrorIs(t, err, gate.ErrHeld)
 	server.Pause()
 	release(t, first)
@@ -78,8 +79,8 @@ func TestTurnsArePassedOnWithoutRedis(t *testing.T) {
 	require.Zero(t, waiting(t, g, "gate"))
 }
 
-// A turn that was passed on is held like any other: extended for as long as it
-// takes, and lost when the store has forgotten it.
+// A turn that was passed on is extended while it is held, and is lost when Redis has
+// no record of it.
 func TestATurnThatWasPassedOn(t *testing.T) {
 	t.Parallel()
 	virtually(t, func(t *testing.T) {
@@ -91,7 +92,7 @@ func TestATurnThatWasPassedOn(t *testing.T) {
 		turn := receive(t, second)
 		select {
 		case <-third:
-			require.Fail(t, "two hold the gate")
+			require.Fail(t, "the gate has two holders")
 		case <-turn.Context().Done():
 			require.Fail(t, "the turn was lost", context.Cause(turn.Context()))
 		case <-time.After(10 * time.Minute):
@@ -104,8 +105,8 @@ func TestATurnThatWasPassedOn(t *testing.T) {
 	})
 }
 
-// Who has lost its ticket takes another, behind those of its process that have
-// theirs.
+// A waiter that has lost its ticket takes a new one, behind the tickets of its
+// process.
 func TestPassingOnAfterALostTicket(t *testing.T) {
 	t.Parallel()
 	virtually(t, func(t *testing.T) {
@@ -117,7 +118,7 @@ func TestPassingOnAfterALostTicket(t *testing.T) {
 		require.NoError(t, err)
 		lost := fmt.Sprintf("%d-0", info.Waiters[0].Fence)
 		require.NoError(t, rdb.XDel(t.Context(), "{gates}:stream:gate", lost).Err())
-		<-time.After(time.Minute) // until it has looked after its tickets
+		<-time.After(time.Minute) // until it has extended its tickets
 		require.Equal(t, 3, waiting(t, g, "gate"))
 		release(t, first)
 		require.Equal(t, []int{1, 2, 0}, order())

@@ -12,12 +12,12 @@ import (
 	"github.com/wakebell/wakebell/internal/redistest"
 )
 
-// unhurried is for Gates on a real Redis, of which a test wants turns in order and
-// kept: whoever the machine holds up for a few seconds is neither dead nor late.
-// Its presence is short enough to share a Redis with Gates of the defaults.
+// unhurried is for Gates on a real Redis in tests that need turns in order and
+// without losses: a machine that stalls for a few seconds must not end a lease or a
+// presence. Its presence is short enough to share a Redis with Gates of the defaults.
 var unhurried = gate.Config{LeaseTTL: 30 * time.Second, SignalTTL: 20 * time.Second, PresenceTTL: 20 * time.Second}
 
-// gatesOn makes Gates as those of a process, until the end of the test.
+// gatesOn returns Gates as those of a process, until the end of the test.
 func gatesOn(t testing.TB, rdb redis.UniversalClient, cfg gate.Config) *gate.Gates {
 	t.Helper()
 	if cfg.Logger == nil {
@@ -43,7 +43,7 @@ func release(t testing.TB, turn gate.Turn) {
 	require.NoError(t, turn.Release(t.Context()))
 }
 
-// waits starts a wait for a gate and returns when it has a place.
+// waits starts to wait for a gate and returns when it has a ticket.
 func waits(t testing.TB, g *gate.Gates, name string) <-chan gate.Turn {
 	t.Helper()
 	before := waiting(t, g, name)
@@ -108,7 +108,7 @@ func TestATurnOutlivesTheContextOfItsAcquire(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 }
 
-// A user without rights on the channels gets his turns by polling.
+// A user without rights on the channels gets turns by polling.
 func TestGatesWithoutSignals(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)

@@ -22,7 +22,7 @@ import (
 	"github.com/wakebell/wakebell/recurring"
 )
 
-func TestAMessageThatIsWrongNamesItsField(t *testing.T) {
+func TestAnInvalidMessageNamesItsField(t *testing.T) {
 	t.Parallel()
 	rdb := redistest.Shared(t)
 	p := posted(t, rdb, wakebell.Config{PayloadLimit: 1000})
@@ -93,12 +93,12 @@ func TestAMessageThatIsWrongNamesItsField(t *testing.T) {
 		require.ErrorContains(t, err, wrong.names, "%d", i)
 		require.Less(t, len(err.Error()), 1200)
 	}
-	count, err := p.Client().Count(t.Context(), topic)
+	stats, err := p.Client().Stats(t.Context(), topic)
 	require.NoError(t, err)
-	require.Zero(t, count.Total, "nothing was written")
+	require.Zero(t, stats.Total, "nothing was written")
 }
 
-func TestAMessageAboutNoTimerFindsNone(t *testing.T) {
+func TestAMessageAboutAMissingTimerReturnsNotFound(t *testing.T) {
 	t.Parallel()
 	p := posted(t, redistest.Shared(t), wakebell.Config{})
 	topic := p.topic.Name()
@@ -111,8 +111,8 @@ func TestAMessageAboutNoTimerFindsNone(t *testing.T) {
 	}
 }
 
-// A payload that another program wrote is over the limit for reading: the error
-// says so, of the client and of the gateway.
+// If another program wrote a payload over the limit for reading, the client and the
+// gateway both return an error that names the limit.
 func TestGetOfATimerThatIsTooLarge(t *testing.T) {
 	t.Parallel()
 	rdb := redistest.Start(t).Client(t)
@@ -129,11 +129,11 @@ func TestGetOfATimerThatIsTooLarge(t *testing.T) {
 	require.ErrorContains(t, err, "16777217 bytes")
 }
 
-func TestTheGatewaySaysWhatIsWrongWithRedis(t *testing.T) {
+func TestTheGatewayReportsTheErrorOfRedis(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t, "--maxmemory-policy", "noeviction")
 	rdb := server.Client(t)
-	p := posted(t, rdb, wakebell.Config{RetryFor: -1}) // else it tries until the timeout
+	p := posted(t, rdb, wakebell.Config{RetryFor: -1}) // otherwise it retries until the timeout
 	schedule := &messages.ScheduleRequest{Topic: p.topic.Name(), Id: "a", Timeout: durationpb.New(patience)}
 	asked[*messages.ScheduleResponse](t, p, schedule)
 
@@ -158,7 +158,7 @@ func TestTheGatewaySaysWhatIsWrongWithRedis(t *testing.T) {
 	eventually(t, func() bool { return refused(p, schedule) == nil })
 }
 
-func TestAGatewayInTroubleRefusesWhatIsTooMuch(t *testing.T) {
+func TestAGatewayDuringAnOutageRefusesExcessRequests(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	p := posted(t, server.Client(t), wakebell.Config{})
@@ -170,7 +170,7 @@ func TestAGatewayInTroubleRefusesWhatIsTooMuch(t *testing.T) {
 	}
 	last := futures[many-1]
 	_, err := wakebell.Answered[*messages.ScheduleResponse](last.Result())
-	require.ErrorIs(t, err, wakebell.ErrOverloaded, "at once, while Redis says nothing")
+	require.ErrorIs(t, err, wakebell.ErrOverloaded, "at once, while Redis does not answer")
 	server.Resume()
 	var taken, overloaded int
 	for _, f := range futures {
@@ -185,12 +185,12 @@ func TestAGatewayInTroubleRefusesWhatIsTooMuch(t *testing.T) {
 	}
 	require.Equal(t, gateway.MaxPrincipalRunning+gateway.MaxWaiting/2, taken)
 	require.Equal(t, many-taken, overloaded)
-	count, err := p.Client().Count(t.Context(), p.topic.Name())
+	stats, err := p.Client().Stats(t.Context(), p.topic.Name())
 	require.NoError(t, err)
-	require.Equal(t, int64(taken), count.Total, "every answer is true")
+	require.Equal(t, int64(taken), stats.Total, "the answers match what is stored")
 }
 
-func TestAGatewayThatDrainsSaysSo(t *testing.T) {
+func TestADrainingGatewayRefusesRequests(t *testing.T) {
 	t.Parallel()
 	rdb := redistest.Shared(t)
 	topic := wakebell.NewTopic[string](redistest.Name(t))
@@ -248,8 +248,8 @@ func TestAnswersBecomeErrors(t *testing.T) {
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 }
 
-// FuzzGatewayRequest sends whatever the wire can hold to a System: each request
-// has one answer that the wire can hold, and is no trouble inside.
+// FuzzGatewayRequest sends requests that the wire can represent to a System. Each
+// request has one answer that the wire can represent, and no actor fails.
 func FuzzGatewayRequest(f *testing.F) {
 	kinds := []func() messages.Request{
 		func() messages.Request { return &messages.ScheduleRequest{} },

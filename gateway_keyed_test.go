@@ -13,8 +13,8 @@ import (
 	"github.com/wakebell/wakebell/messages"
 )
 
-// A request that is sent again with its key is answered as it was first, and
-// not done again, whatever became of its timer.
+// A request that is repeated with its key receives the first answer and is not
+// carried out again, whatever happened to its timer.
 func TestARequestWithAKeyIsCarriedOutOnce(t *testing.T) {
 	t.Parallel()
 	sys := serve(t, redistest.Shared(t))
@@ -50,7 +50,7 @@ func TestARequestWithAKeyIsCarriedOutOnce(t *testing.T) {
 	require.ErrorIs(t, err, wakebell.ErrConflict)
 	other, err := ask("you", request)
 	require.NoError(t, err)
-	require.NotEqual(t, id, other.(*messages.ScheduleResponse).GetId(), "another's key is another key")
+	require.NotEqual(t, id, other.(*messages.ScheduleResponse).GetId(), "the same key of another caller is a different key")
 	_, err = ask("me", &messages.ScheduleRequest{Topic: topic, Key: string(make([]byte, 257))})
 	require.ErrorIs(t, err, wakebell.ErrInvalid)
 

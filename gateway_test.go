@@ -13,22 +13,20 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
-	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/messages"
-	"github.com/wakebell/wakebell/wakebelltype"
 )
 
-// post is a System and the ActorSystem from which it is asked by message.
+// post is a System and the ActorSystem from which the tests send it messages.
 type post struct {
 	*wakebell.System
 	actors *actor.ActorSystem
 	topic  wakebell.Topic[string]
 }
 
-// posted starts a System that handles nothing, unless cfg says so.
+// posted starts a System without handlers, unless cfg has some.
 func posted(t testing.TB, rdb redis.UniversalClient, cfg wakebell.Config) post {
 	t.Helper()
 	cfg.Logger = quiet
@@ -45,7 +43,7 @@ func (p post) request(request any) *actor.Future {
 	return p.actors.Root.RequestFuture(p.Gateway(), request, patience)
 }
 
-// asked is the answer to a request.
+// asked returns the answer to a request.
 func asked[A messages.Answer](t testing.TB, p post, request any) A {
 	t.Helper()
 	answer, err := wakebell.Answered[A](p.request(request).Result())
@@ -53,13 +51,13 @@ func asked[A messages.Answer](t testing.TB, p post, request any) A {
 	return answer
 }
 
-// refused is the error that a request ends in.
+// refused returns the error that answers a request.
 func refused(p post, request any) error {
 	_, err := wakebell.Answered[messages.Answer](p.request(request).Result())
 	return err
 }
 
-func TestOfFindsTheSystem(t *testing.T) {
+func TestSystemOfFindsTheSystem(t *testing.T) {
 	t.Parallel()
 	rdb, system := redistest.Shared(t), actorSystem()
 	found := make(chan *wakebell.System, 1)
@@ -81,7 +79,7 @@ func TestOfFindsTheSystem(t *testing.T) {
 	require.False(t, ok, "before Start")
 	require.NoError(t, other.Start(t.Context()))
 	_, ok = wakebell.SystemOf(system)
-	require.False(t, ok, "it has another name")
+	require.False(t, ok, "the System has another name")
 	require.NoError(t, sys.Start(t.Context()))
 	_, err = topic.Schedule(t.Context(), sys.Client(), "x")
 	require.NoError(t, err)
@@ -100,7 +98,7 @@ func TestOfFindsTheSystem(t *testing.T) {
 	require.False(t, ok)
 }
 
-func TestMessagesDoWhatCallsDo(t *testing.T) {
+func TestMessagesHaveTheEffectOfCalls(t *testing.T) {
 	t.Parallel()
 	p := posted(t, redistest.Shared(t), wakebell.Config{Prefix: redistest.Name(t) + "-"})
 	ctx, c, topic := t.Context(), p.Client(), p.topic.Name()
@@ -145,7 +143,7 @@ func TestMessagesDoWhatCallsDo(t *testing.T) {
 		{Request: 2, Topic: topic, Id: "a", IfExists: messages.Policy_POLICY_KEEP},
 	}})
 	require.Equal(t, uint64(11), batch.GetRequest())
-	require.NotEmpty(t, batch.GetTimers()[0].GetId(), "a new one")
+	require.NotEmpty(t, batch.GetTimers()[0].GetId(), "a new id")
 	require.Equal(t, uint64(2), batch.GetTimers()[1].GetRequest())
 	require.Equal(t, messages.Outcome_OUTCOME_KEPT_PENDING, batch.GetTimers()[1].GetOutcome())
 
@@ -163,7 +161,7 @@ func TestMessagesDoWhatCallsDo(t *testing.T) {
 	require.ErrorIs(t, err, wakebell.ErrNotFound)
 }
 
-func TestAListComesInPages(t *testing.T) {
+func TestListTimersReturnsPages(t *testing.T) {
 	t.Parallel()
 	p := posted(t, redistest.Shared(t), wakebell.Config{})
 	topic := p.topic.Name()
@@ -192,133 +190,13 @@ func TestAListComesInPages(t *testing.T) {
 	require.Empty(t, asked[*messages.ListTimersResponse](t, p, &messages.ListTimersRequest{Topic: topic, Running: true}).GetTimers())
 }
 
-// message is what a draft becomes on its way over a network.
-func message(t testing.TB, d wakebell.Draft) *messages.ScheduleRequest {
-	t.Helper()
-	m, err := wakebell.ScheduleMessage(d)
-	require.NoError(t, err)
-	wire, err := proto.Marshal(m)
-	require.NoError(t, err)
-	var read messages.ScheduleRequest
-	require.NoError(t, proto.Unmarshal(wire, &read))
-	return &read
-}
-
-func TestAMessageStoresTheSameBytesAsACall(t *testing.T) {
-	t.Parallel()
-	rdb := redistest.Shared(t)
-	p := posted(t, rdb, wakebell.Config{})
-	same := func(t *testing.T, draft func(topic string) wakebell.Draft) {
-		t.Helper()
-		byCall, byMessage := redistest.Name(t), redistest.Name(t)
-		_, err := p.Client().Schedule(t.Context(), draft(byCall))
-		require.NoError(t, err)
-		asked[*messages.ScheduleResponse](t, p, message(t, draft(byMessage)))
-		stored := func(topic string) string {
-			payload, err := rdb.HGet(t.Context(), peer{topic: topic}.payloads(), "id").Result()
-			require.NoError(t, err)
-			return payload
-		}
-		require.Equal(t, stored(byCall), stored(byMessage))
-	}
-	id := wakebell.ID("id")
-	same(t, func(n string) wakebell.Draft { return wakebell.NewTopic[string](n).Draft("text ✓", id) })
-	same(t, func(n string) wakebell.Draft { return wakebell.NewTopic[string](n).Draft("", id) })
-	same(t, func(n string) wakebell.Draft { return wakebell.NewTopic[invoice](n).Draft(invoice{"7", 1}, id) })
-	same(t, func(n string) wakebell.Draft { return wakebell.NewTopic[*invoice](n).Draft(nil, id) })
-	same(t, func(n string) wakebell.Draft {
-		return wakebell.NewTopic[*wrapperspb.StringValue](n).Draft(wrapperspb.String("x"), id)
-	})
-	same(t, func(n string) wakebell.Draft {
-		return wakebell.NewTopic[[]byte](n).Draft([]byte{0, 0xff}, id, wakebell.ContentType("application/pdf"))
-	})
-	same(t, func(n string) wakebell.Draft {
-		return wakebell.NewTopic[string](n).Draft("x", id, wakebell.CorrelationID("cause"),
-			wakebell.Header("a", "1"), wakebell.Header("b", "2"), wakebell.Header("a", "3"))
-	})
-}
-
-func TestAMessageHasThePolicyOfItsDraft(t *testing.T) {
-	t.Parallel()
-	p := posted(t, redistest.Shared(t), wakebell.Config{})
-	hour, soon := wakebell.In(time.Hour), wakebell.At(time.Now().Add(time.Minute))
-	for name, opts := range map[string][2][]wakebell.ScheduleOption{
-		"replace":      {{hour}, {soon}},
-		"keep":         {{hour}, {soon, wakebell.IfExists(wakebelltype.PolicyKeep)}},
-		"earlier":      {{hour}, {soon, wakebell.IfExists(wakebelltype.PolicyEarliest)}},
-		"later":        {{soon}, {hour, wakebell.IfExists(wakebelltype.PolicyEarliest)}},
-		"debounce":     {{wakebell.Debounce(time.Minute, time.Hour)}, {wakebell.Debounce(2*time.Hour, 3*time.Hour)}},
-		"no limit":     {{wakebell.Debounce(time.Minute, 0)}, {wakebell.Debounce(2*time.Hour, 0)}},
-		"at the limit": {{wakebell.Debounce(time.Minute, time.Hour)}, {wakebell.Debounce(time.Hour, time.Hour)}},
-		"at once":      {{}, {}},
-	} {
-		outcome := func(t *testing.T, schedule func(wakebell.Draft) (due time.Time, outcome int)) (time.Time, int) {
-			t.Helper()
-			topic := wakebell.NewTopic[string](redistest.Name(t))
-			schedule(topic.Draft("x", append(opts[0], wakebell.ID("id"))...))
-			return schedule(topic.Draft("x", append(opts[1], wakebell.ID("id"))...))
-		}
-		dueByCall, byCall := outcome(t, func(d wakebell.Draft) (time.Time, int) {
-			s, err := p.Client().Schedule(t.Context(), d)
-			require.NoError(t, err)
-			return s[0].Due, int(s[0].Outcome)
-		})
-		dueByMessage, byMessage := outcome(t, func(d wakebell.Draft) (time.Time, int) {
-			s := asked[*messages.ScheduleResponse](t, p, message(t, d))
-			return s.GetDue().AsTime(), int(s.GetOutcome())
-		})
-		require.Equal(t, byCall, byMessage, name)
-		require.WithinDuration(t, dueByCall, dueByMessage, patience, name)
-	}
-
-	once := p.topic.Draft("x", wakebell.ID("once"), hour, wakebell.Once(time.Hour))
-	asked[*messages.ScheduleResponse](t, p, message(t, once))
-	asked[*messages.CancelResponse](t, p, &messages.CancelRequest{Topic: p.topic.Name(), Ids: []string{"once"}})
-	require.Equal(t, messages.Outcome_OUTCOME_ALREADY_DONE, asked[*messages.ScheduleResponse](t, p, message(t, once)).GetOutcome())
-
-	_, err := wakebell.ScheduleMessage(p.topic.Draft("x", wakebell.ID("")))
-	require.ErrorIs(t, err, wakebell.ErrInvalid)
-}
-
-// The gateway's enumerations are made of the library's by their numbers.
-func TestTheEnumerationsAreNumberedAlike(t *testing.T) {
-	t.Parallel()
-	for name, number := range map[string]int{
-		"OUTCOME_CREATED":      int(wakebelltype.OutcomeCreated),
-		"OUTCOME_REPLACED":     int(wakebelltype.OutcomeReplaced),
-		"OUTCOME_SUPERSEDED":   int(wakebelltype.OutcomeSuperseded),
-		"OUTCOME_KEPT_PENDING": int(wakebelltype.OutcomeKeptPending),
-		"OUTCOME_KEPT_RUNNING": int(wakebelltype.OutcomeKeptRunning),
-		"OUTCOME_KEPT_EARLIER": int(wakebelltype.OutcomeKeptEarlier),
-		"OUTCOME_MOVED":        int(wakebelltype.OutcomeMoved),
-		"OUTCOME_ALREADY_DONE": int(wakebelltype.OutcomeAlreadyDone),
-	} {
-		require.Equal(t, name, messages.Outcome(number).String())
-	}
-	for name, number := range map[string]int{
-		"PRESENCE_ABSENT":  int(wakebelltype.PresenceAbsent),
-		"PRESENCE_PENDING": int(wakebelltype.PresencePending),
-		"PRESENCE_RUNNING": int(wakebelltype.PresenceRunning),
-	} {
-		require.Equal(t, name, messages.Presence(number).String())
-	}
-	for name, policy := range map[string]wakebelltype.Policy{
-		"POLICY_KEEP":     wakebelltype.PolicyKeep,
-		"POLICY_EARLIEST": wakebelltype.PolicyEarliest,
-	} {
-		m, err := wakebell.ScheduleMessage(wakebell.NewTopic[string]("x").Draft("x", wakebell.IfExists(policy)))
-		require.NoError(t, err)
-		require.Equal(t, name, m.GetIfExists().String())
-	}
-}
-
-// An actor that cannot do its work now asks for its timer again, in an hour of
-// its own and with another body, and lets the lease go.
+// An actor that cannot do its work now schedules its timer again for an instant of
+// its choice and with another body, and abandons the lease.
 func TestAnActorReschedulesItsLeaseByMessage(t *testing.T) {
 	t.Parallel()
 	topic := wakebell.NewTopic[string](redistest.Name(t))
 	bodies, answers := make(chan string, 4), make(chan any, 4)
-	waiting := map[uint64]func(*messages.ScheduleResponse){} // by request; the actor's own
+	waiting := map[uint64]func(*messages.ScheduleResponse){} // by request; only the actor uses it
 	clerk := func(c actor.Context) {
 		switch m := c.Message().(type) {
 		case *messages.Lease:
@@ -360,7 +238,7 @@ func TestAnActorReschedulesItsLeaseByMessage(t *testing.T) {
 	require.Equal(t, "first at attempt 1", receive(t, bodies))
 	require.Equal(t, any(messages.Outcome_OUTCOME_SUPERSEDED), receive(t, answers))
 	require.Equal(t, "second at attempt 1", receive(t, bodies), "it is a new timer")
-	eventually(t, func() bool { return sys.Counters()[topic.Name()].Acked == 1 }, "the ack of the old lease counts for nothing")
+	eventually(t, func() bool { return sys.Counters()[topic.Name()].Acked == 1 }, "the ack of the old lease has no effect")
 	require.NoError(t, sys.Stop())
 	_, _, err = sys.Client().Get(context.WithoutCancel(t.Context()), topic.Name(), "a")
 	require.ErrorIs(t, err, wakebell.ErrNotFound)

@@ -29,7 +29,7 @@ type goldenCase struct {
 	PublishError  string            `json:"publish_error"`
 }
 
-// goldenCases are those that are about bytes; the peer refused to write the
+// goldenCases returns the cases that are about bytes. The peer refused to write the
 // others.
 func goldenCases(t *testing.T) (cases []goldenCase) {
 	t.Helper()
@@ -48,7 +48,7 @@ func goldenCases(t *testing.T) (cases []goldenCase) {
 	return cases
 }
 
-// id is the timer's; the reading cases used T.
+// id returns the timer's id; the reading cases used T.
 func (c goldenCase) id() string {
 	switch c.TimerID {
 	case "":
@@ -72,7 +72,7 @@ type goldenDelivery struct {
 	meta wakebell.Meta
 }
 
-// goldenValue is a case's body as a Go value of a fitting type.
+// goldenValue returns a case's body as a Go value of a suitable type.
 type goldenValue struct {
 	want    any
 	handler func(topic string, got chan<- goldenDelivery) wakebell.Handler
@@ -152,7 +152,7 @@ func goldenValues() map[string]goldenValue {
 	}
 }
 
-// What the peer wrote reaches a handler.
+// Timers that the peer wrote are delivered to a handler.
 func TestGoldenTimersAreDelivered(t *testing.T) {
 	t.Parallel()
 	rdb := redistest.Shared(t)
@@ -162,7 +162,7 @@ func TestGoldenTimersAreDelivered(t *testing.T) {
 			t.Parallel()
 			topic := redistest.Name(t)
 			peer{rdb, topic}.publish(t, c.id(), c.payload(t), 1)
-			if c.Name == "nan" { // what the peer cannot read itself
+			if c.Name == "nan" { // the peer itself cannot read it
 				sys := serve(t, rdb, golden(map[string]float64{}).handler(topic, nil))
 				eventually(t, func() bool { return count(t, sys.Client(), topic) == 0 })
 				require.Len(t, deadLetters(t, sys.Client(), topic), 1)
@@ -184,14 +184,14 @@ func TestGoldenTimersAreDelivered(t *testing.T) {
 	}
 }
 
-// What is scheduled here is in Redis as if the peer had written it.
+// A timer that Wakebell schedules has the same bytes in Redis as one of the peer.
 func TestGoldenTimersAreScheduled(t *testing.T) {
 	t.Parallel()
 	rdb := redistest.Start(t).Client(t)
 	values := goldenValues()
 	for _, c := range goldenCases(t) {
 		if c.Name == "nan" || strings.HasPrefix(c.Name, "read_") {
-			continue // what is refused here, and what the peer only reads
+			continue // refused here, or only read by the peer
 		}
 		t.Run(c.Name, func(t *testing.T) {
 			require.Contains(t, values, c.Name)
@@ -215,7 +215,7 @@ func TestGoldenTimersAreScheduled(t *testing.T) {
 
 			want := c.payload(t)
 			if c.Name == "headers_non_ascii" {
-				// The one difference: the length of "Jörg" in bytes.
+				// The only difference is the length of "Jörg", which is in bytes.
 				want = strings.Replace(want, "\x00\x04J", "\x00\x05J", 1)
 			}
 			got, err := rdb.HGet(t.Context(), c.Payloads, c.id()).Result()

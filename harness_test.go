@@ -20,13 +20,13 @@ import (
 	"github.com/wakebell/wakebell/internal/redistest"
 )
 
-// patience bounds the waits for what another goroutine or process does.
+// patience bounds the waits for other goroutines and processes.
 const patience = 30 * time.Second
 
-// quiet is for systems that a test puts in trouble on purpose.
+// quiet discards the log of systems that a test makes fail on purpose.
 var quiet = slog.New(slog.DiscardHandler)
 
-// build makes a System in an ActorSystem of its own that logs nothing.
+// build makes a System without a log in a new ActorSystem.
 func build(t testing.TB, rdb redis.UniversalClient, cfg wakebell.Config) *wakebell.System {
 	t.Helper()
 	if cfg.Logger == nil {
@@ -50,8 +50,8 @@ func serve(t testing.TB, rdb redis.UniversalClient, handlers ...wakebell.Handler
 	return launch(t, build(t, rdb, wakebell.Config{Handlers: handlers}))
 }
 
-// launch starts a System and stops it at the end of the test; handlers that a
-// test left hanging are its own affair.
+// launch starts a System and stops it at the end of the test. It ignores handlers
+// that the test left running.
 func launch(t testing.TB, sys *wakebell.System) *wakebell.System {
 	t.Helper()
 	require.NoError(t, sys.Start(t.Context()))
@@ -69,7 +69,7 @@ func client(t testing.TB, rdb redis.UniversalClient, cfg wakebell.ClientConfig) 
 	return c
 }
 
-// receive waits for a value, or for the channel to be closed, for as long as the test's patience lasts.
+// receive waits for a value, or until the channel is closed, for at most patience.
 func receive[T any](t testing.TB, from <-chan T) T {
 	t.Helper()
 	select {
@@ -81,13 +81,13 @@ func receive[T any](t testing.TB, from <-chan T) T {
 	}
 }
 
-// eventually waits for the state of Redis or of a System.
+// eventually waits for a state of Redis or of a System.
 func eventually(t testing.TB, condition func() bool, about ...any) {
 	t.Helper()
 	require.Eventually(t, condition, patience, 2*time.Millisecond, about...)
 }
 
-// peer does what faststream-redis-timers does, with the same commands.
+// peer runs the same commands as faststream-redis-timers.
 type peer struct {
 	rdb   redis.UniversalClient
 	topic string
@@ -106,13 +106,13 @@ func (p peer) publish(t testing.TB, id, payload string, at float64) {
 	require.NoError(t, err)
 }
 
-// claim is what the peer's claim writes: the lease's end.
+// claim writes the end of a lease, as the peer's claim does.
 func (p peer) claim(t testing.TB, id string, until float64) {
 	t.Helper()
 	require.NoError(t, p.rdb.ZAdd(t.Context(), p.timeline(), redis.Z{Score: until, Member: id}).Err())
 }
 
-// commit is the peer's ack, and its cancel: unconditional.
+// commit deletes a timer unconditionally, as the peer's ack and cancel do.
 func (p peer) commit(t testing.TB, id string) {
 	t.Helper()
 	require.NoError(t, p.rdb.ZRem(t.Context(), p.timeline(), id).Err())
@@ -123,15 +123,15 @@ func (p peer) commit(t testing.TB, id string) {
 func virtually(t *testing.T, f func(*testing.T)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		// Mail that comes after a stop starts a timer of protoactor's, which
+		// A message that arrives after a stop starts a timer of protoactor's, which
 		// must end before the bubble does.
 		t.Cleanup(func() { <-time.After(5 * time.Second) })
 		f(t)
 	})
 }
 
-// skewed connects to an embedded Redis whose clock is ahead of the nodes' by
-// offset. To be called in a synctest bubble.
+// skewed connects to an embedded Redis whose clock is ahead of the nodes' by offset.
+// It must be called in a synctest bubble.
 func skewed(t testing.TB, offset time.Duration) (*redis.Client, *miniredis.Miniredis) {
 	t.Helper()
 	return skewedBy(t, func() time.Duration { return offset })
@@ -151,7 +151,7 @@ func skewedBy(t testing.TB, offset func() time.Duration) (*redis.Client, *minire
 	return rdb, server
 }
 
-// logged keeps what is logged.
+// logged records a log.
 type logged struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -165,7 +165,7 @@ func (l *logged) Write(p []byte) (int, error) {
 	return l.text.Write(p)
 }
 
-// count is how often a text was logged.
+// count returns how often a text was logged.
 func (l *logged) count(text string) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -17,7 +17,7 @@ import (
 	"github.com/wakebell/wakebell/internal/redistest"
 )
 
-func TestHealthOverALife(t *testing.T) {
+func TestHealthFromStartToStop(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	admin := server.Client(t)
@@ -67,12 +67,12 @@ func TestHealthOverALife(t *testing.T) {
 	require.Empty(t, h.Problems)
 	require.Len(t, h.Topics, 3)
 	require.Equal(t, 1, topic(h, "good").Running)
-	require.Zero(t, topic(h, "good").Behind, "it is leased")
+	require.Zero(t, topic(h, "good").Behind, "its only timer is leased")
 	require.WithinDuration(t, time.Now(), topic(h, "good").LastExchange, patience)
 	require.True(t, topic(h, "idle").Paused)
 	require.InDelta(t, time.Hour, topic(h, "idle").Behind, float64(time.Minute))
 
-	// A topic that is broken in itself is named, and the node stays ready.
+	// A topic that fails by itself is listed as a problem, and the node stays ready.
 	require.NoError(t, admin.Set(t.Context(), "timers_leases:broken", "x", 0).Err())
 	eventually(t, func() bool {
 		h = health()
@@ -84,11 +84,11 @@ func TestHealthOverALife(t *testing.T) {
 	require.NoError(t, admin.Del(t.Context(), "timers_leases:broken").Err())
 	eventually(t, func() bool { return len(health().Problems) == 0 })
 
-	// A Redis that is down is no reason to start the process again.
+	// A node stays live while Redis is down: a restart would not help.
 	server.Pause()
 	began := time.Now()
 	h = sys.Health(t.Context())
-	require.Less(t, time.Since(began), patience, "it does not wait for what hangs")
+	require.Less(t, time.Since(began), patience, "health must not wait for a Redis that hangs")
 	require.False(t, h.Ready)
 	require.ErrorIs(t, h.Redis, wakebell.ErrUnavailable)
 	eventually(t, func() bool { return !topic(sys.Health(t.Context()), "idle").DownSince.IsZero() })
@@ -101,7 +101,7 @@ func TestHealthOverALife(t *testing.T) {
 	go func() { stopped <- sys.Stop() }()
 	eventually(t, func() bool { return health().Draining })
 	require.False(t, health().Ready)
-	require.True(t, health().Live, "a drain takes its time")
+	require.True(t, health().Live, "a draining node is live")
 	close(finish)
 	require.NoError(t, receive(t, stopped))
 	require.False(t, health().Ready)
@@ -115,11 +115,11 @@ func TestHealthOverHTTP(t *testing.T) {
 	handler := sys.HealthHandler()
 	get := func(method, path string) (int, map[string]any) {
 		w := httptest.NewRecorder()
-		ctx, cancel := context.WithTimeout(t.Context(), patience) // a second, without
+		ctx, cancel := context.WithTimeout(t.Context(), patience) // the default would be 1 s
 		defer cancel()
 		handler.ServeHTTP(w, httptest.NewRequestWithContext(ctx, method, path, http.NoBody))
 		var body map[string]any
-		_ = json.Unmarshal(w.Body.Bytes(), &body) // some have none
+		_ = json.Unmarshal(w.Body.Bytes(), &body) // some responses have no body
 		return w.Code, body
 	}
 	code, body := get(http.MethodGet, "/readyz")
@@ -156,9 +156,9 @@ func TestHealthOverHTTP(t *testing.T) {
 	require.Equal(t, http.StatusOK, code)
 }
 
-// A step of Redis's clock is counted once for all topics, logged, and a line in
-// health; timers go by the new time.
-func TestAStepOfRedissClockIsNoticed(t *testing.T) {
+// A step of Redis's clock is counted once for all topics, logged, and listed as a
+// problem. Timers follow the new time.
+func TestAStepOfTheClockOfRedisIsReported(t *testing.T) {
 	t.Parallel()
 	virtually(t, func(t *testing.T) {
 		var ahead atomic.Int64

@@ -47,14 +47,14 @@ func TestStartAndStopInAnyOrder(t *testing.T) {
 			require.NoError(t, receive(t, stopped))
 		}
 		require.ErrorIs(t, sys.Start(t.Context()), wakebell.ErrStarted)
-		require.Len(t, sys.Counters(), 1, "they are kept")
+		require.Len(t, sys.Counters(), 1, "counters remain after Stop")
 	})
 	t.Run("no handlers", func(t *testing.T) {
 		sys := launch(t, build(t, rdb, wakebell.Config{}))
 		require.Empty(t, sys.Counters())
 		require.NoError(t, sys.Stop())
 	})
-	t.Run("start that is given up", func(t *testing.T) {
+	t.Run("start with a context that ends", func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		require.ErrorIs(t, build(t, rdb, config).Start(ctx), context.Canceled)
@@ -80,15 +80,15 @@ func TestRunEndsWithItsContext(t *testing.T) {
 	go func() { ended <- sys.Run(ctx) }()
 	receive(t, started)
 	cancel()
-	<-time.After(20 * time.Millisecond) // it waits for what runs
+	<-time.After(20 * time.Millisecond) // it waits for the running handler
 	require.Empty(t, ended)
 	close(finish)
 	require.NoError(t, receive(t, ended))
 	require.EqualValues(t, 1, sys.Counters()[topic.Name()].Acked)
 }
 
-// Stop names the handlers that do not return, and gives their timers back.
-func TestStopNamesWhatHangs(t *testing.T) {
+// Stop names the handlers that do not return and releases their timers.
+func TestStopNamesHandlersThatHang(t *testing.T) {
 	t.Parallel()
 	virtually(t, func(t *testing.T) {
 		rdb, _ := redistest.Embedded(t)
@@ -110,12 +110,12 @@ func TestStopNamesWhatHangs(t *testing.T) {
 		require.ErrorIs(t, err, wakebell.ErrUnfinished)
 		require.ErrorContains(t, err, "inv-42")
 		require.ErrorContains(t, err, topic.Name())
-		require.Equal(t, err, sys.Stop(), "and again, if asked again")
+		require.Equal(t, err, sys.Stop(), "another Stop returns the same error")
 		info, _, err := sys.Client().Get(t.Context(), topic.Name(), "inv-42")
 		require.NoError(t, err)
 		require.Equal(t, wakebell.StatePending, info.State)
 
-		close(free) // the abandoned handler can do nothing any more
+		close(free) // the abandoned handler can change nothing any more
 		receive(t, returned)
 		require.EqualValues(t, 1, count(t, sys.Client(), topic.Name()))
 	})
@@ -152,7 +152,7 @@ func TestSystemsShareAnActorSystem(t *testing.T) {
 	require.NoError(t, one.Stop())
 	_, err = other.Schedule(t.Context(), one.Client(), "second")
 	require.NoError(t, err)
-	require.Equal(t, "second", receive(t, handled), "the other goes on")
+	require.Equal(t, "second", receive(t, handled), "the other System continues")
 
 	launch(t, twin) // its name is free again
 	_, err = topic.Schedule(t.Context(), one.Client(), "third")
@@ -194,11 +194,12 @@ func TestStartWithoutRedis(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "x", receive(t, handled))
 
-	require.NoError(t, sys.Start(t.Context()), "a start that failed may be made again")
+	require.NoError(t, sys.Start(t.Context()), "a failed start may be repeated")
 	require.NoError(t, sys.Stop())
 }
 
-// A System outlives its Redis: what Redis kept is delivered when it is back.
+// A System survives a restart of Redis, and then delivers the timers that Redis
+// stored.
 func TestRedisRestartsWhileRunning(t *testing.T) {
 	t.Parallel()
 	const timers = 50
@@ -222,9 +223,9 @@ func TestRedisRestartsWhileRunning(t *testing.T) {
 		require.NoError(t, err)
 	}
 	server.Kill()
-	close(finish) // its ack finds no Redis, and is sent again
+	close(finish) // Redis is down, so its ack fails and is repeated
 	seen := map[string]int{}
-	for seen["long"] == 0 { // others were before it, if the machine held this up for long
+	for seen["long"] == 0 { // other timers were first if the machine stalled
 		seen[receive(t, handled)]++
 	}
 	eventually(t, func() bool { return sys.Counters()["t"].Errors > 0 })
@@ -238,9 +239,9 @@ func TestRedisRestartsWhileRunning(t *testing.T) {
 	for id, times := range seen {
 		require.Equal(t, 1, times, id)
 	}
-	eventually(t, func() bool { return sys.Counters()["t"].Acked == timers }) // it is counted after it is gone
+	eventually(t, func() bool { return sys.Counters()["t"].Acked == timers }) // the poller counts after Redis has removed the timer
 
-	// And hints are heard again: a timer is prompt on a topic that is idle.
+	// Hints work again: a timer on an idle topic is delivered promptly.
 	eventually(t, func() bool {
 		channels, err := rdb.PubSubNumSub(t.Context(), "timers_hint:t").Result()
 		return err == nil && channels["timers_hint:t"] == 1
@@ -248,8 +249,8 @@ func TestRedisRestartsWhileRunning(t *testing.T) {
 	require.NoError(t, sys.Stop())
 }
 
-// A handler's error after its context has ended says nothing of the timer.
-func TestADrainedHandlersErrorIsNoFailure(t *testing.T) {
+// A handler's error after its context has ended is not counted as a failure.
+func TestAnErrorDuringADrainIsNotAFailure(t *testing.T) {
 	t.Parallel()
 	virtually(t, func(t *testing.T) {
 		rdb, _ := redistest.Embedded(t)
@@ -294,10 +295,10 @@ func TestStopAndRunDoNotWaitForARedisThatIsDown(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	started := make(chan error, 1)
 	go func() { started <- waiting.Start(ctx) }()
-	receive(t, dialed) // it is under way
+	receive(t, dialed) // Start is in progress
 	require.ErrorIs(t, waiting.Start(ctx), wakebell.ErrStarted)
 	require.Nil(t, waiting.Counters())
-	require.NoError(t, waiting.Stop(), "although Start is under way")
+	require.NoError(t, waiting.Stop(), "while Start is in progress")
 	cancel()
 	require.Error(t, <-started)
 
@@ -307,10 +308,10 @@ func TestStopAndRunDoNotWaitForARedisThatIsDown(t *testing.T) {
 	ran := make(chan error, 1)
 	go func() { ran <- running.Run(ctx) }()
 	cancel()
-	require.NoError(t, <-ran, "a context that ends is no error")
+	require.NoError(t, <-ran, "Run returns nil when its context ends")
 }
 
-// What is written about the end of a Stop follows from the bound in the code.
+// The documented bound of the duration of a Stop matches the bound in the code.
 func TestTheBoundOfAStopIsDocumented(t *testing.T) {
 	t.Parallel()
 	require.Zero(t, actors.StopGrace%time.Second)

@@ -14,7 +14,7 @@ import (
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
-// collecting is a handler that sends the ids that it gets to a channel.
+// collecting returns a handler that sends the ids that it receives to a channel.
 func collecting(topic wakebell.Topic[string], opts ...wakebell.HandlerOption) (wakebell.Handler, <-chan string) {
 	ids := make(chan string, 100)
 	return wakebell.Handle(topic, func(_ context.Context, t wakebell.Timer[string]) error {
@@ -23,8 +23,8 @@ func collecting(topic wakebell.Topic[string], opts ...wakebell.HandlerOption) (w
 	}, opts...), ids
 }
 
-// blocking is a handler that sends the ids that it gets to a channel, and then
-// waits for release.
+// blocking returns a handler that sends the ids that it receives to a channel, and
+// then waits for release.
 func blocking(topic wakebell.Topic[string], opts ...wakebell.HandlerOption) (_ wakebell.Handler, running <-chan string, release func()) {
 	ids, released := make(chan string, 100), make(chan struct{})
 	return wakebell.Handle(topic, func(_ context.Context, t wakebell.Timer[string]) error {
@@ -44,7 +44,7 @@ func TestATopicIsAddedAndRemovedWhileItRuns(t *testing.T) {
 	t.Parallel()
 	topic := wakebell.NewTopic[string](redistest.Name(t))
 	sys := start(t, wakebell.Config{})
-	for round := range 2 { // a topic that was removed may come back
+	for round := range 2 { // a topic that was removed may be added again
 		handler, ids := collecting(topic)
 		require.NoError(t, sys.Add(t.Context(), handler))
 		require.ErrorIs(t, sys.Add(t.Context(), handler), wakebell.ErrTopicTaken)
@@ -54,9 +54,9 @@ func TestATopicIsAddedAndRemovedWhileItRuns(t *testing.T) {
 		require.NoError(t, sys.Remove(topic.Name()))
 		require.ErrorIs(t, sys.Remove(topic.Name()), wakebell.ErrNoTopic)
 		schedule(t, sys, topic, "b")
-		count, err := sys.Client().Count(t.Context(), topic.Name())
+		stats, err := sys.Client().Stats(t.Context(), topic.Name())
 		require.NoError(t, err)
-		require.Equal(t, int64(1), count.Total, "round %d: nobody takes it", round)
+		require.Equal(t, int64(1), stats.Total, "round %d: a removed topic must not be claimed from", round)
 		_, err = topic.Cancel(t.Context(), sys.Client(), "b")
 		require.NoError(t, err)
 	}
@@ -87,7 +87,7 @@ func TestRemoveNamesAHandlerThatDoesNotReturn(t *testing.T) {
 	})
 }
 
-// A removal held the lock of all changes for as long as it drained.
+// A removal once held the lock of all changes until its drain ended.
 func TestOtherTopicsAreChangedWhileOneIsRemoved(t *testing.T) {
 	t.Parallel()
 	virtually(t, func(t *testing.T) {
@@ -112,13 +112,13 @@ func TestOtherTopicsAreChangedWhileOneIsRemoved(t *testing.T) {
 		require.ErrorIs(t, sys.RetuneLocal(slow.Name(), wakebell.MaxConcurrent(1)), wakebell.ErrNoTopic)
 		require.Less(t, time.Since(began), time.Minute)
 		release()
-		require.ErrorIs(t, errors.Join(receive(t, removed), receive(t, removed)), wakebell.ErrNoTopic, "it is removed once")
+		require.ErrorIs(t, errors.Join(receive(t, removed), receive(t, removed)), wakebell.ErrNoTopic, "only one of the calls removes it")
 		again, _ := collecting(slow)
 		require.NoError(t, sys.Add(t.Context(), again))
 	})
 }
 
-func TestAPausedTopicTakesNothingUntilItIsResumed(t *testing.T) {
+func TestAPausedTopicClaimsNothingUntilItIsResumed(t *testing.T) {
 	t.Parallel()
 	topic := wakebell.NewTopic[string](redistest.Name(t))
 	handler, ids := collecting(topic, wakebell.PollingInterval(time.Millisecond), wakebell.MaxPollingInterval(time.Millisecond))
@@ -145,14 +145,14 @@ func TestMaxConcurrentIsRetunedWhileItRuns(t *testing.T) {
 	}
 	<-running
 	require.NoError(t, sys.RetuneLocal(topic.Name(), wakebell.MaxConcurrent(80)))
-	for range 79 { // over two streams now
+	for range 79 { // enough for two streams
 		<-running
 	}
 	release()
 	require.Eventually(t, func() bool { return sys.Counters()[topic.Name()].Acked == 80 }, 30*time.Second, time.Millisecond)
 }
 
-func TestRetuneRefusesWhatCannotBe(t *testing.T) {
+func TestRetuneRefusesInvalidSettings(t *testing.T) {
 	t.Parallel()
 	topic := wakebell.NewTopic[string](redistest.Name(t))
 	handler, _ := collecting(topic)
@@ -178,7 +178,7 @@ func TestAChangeNeedsARunningSystem(t *testing.T) {
 	require.ErrorIs(t, sys.Add(t.Context(), wakebell.Handler{}), wakebell.ErrInvalid)
 }
 
-func TestAnOrderReachesEveryNode(t *testing.T) {
+func TestAnOverrideReachesEveryNode(t *testing.T) {
 	t.Parallel()
 	topic := wakebell.NewTopic[string](redistest.Name(t))
 	handler, ids := collecting(topic)
@@ -195,13 +195,13 @@ func TestAnOrderReachesEveryNode(t *testing.T) {
 			})
 		}
 	}
-	heardOf(false) // nodes are paused until they know what the orders are
+	heardOf(false) // nodes are paused until they have read the overrides
 
 	_, err := c.Pause(t.Context(), topic.Name(), "me", "maintenance")
 	require.NoError(t, err)
 	heardOf(true)
 	schedule(t, first, topic, "probe")
-	late := start(t, wakebell.Config{Handlers: []wakebell.Handler{handler}}) // its first look would find the probe
+	late := start(t, wakebell.Config{Handlers: []wakebell.Handler{handler}}) // its first poll would claim the probe
 	require.Never(t, func() bool { return len(ids) > 0 }, 100*time.Millisecond, 10*time.Millisecond)
 	require.Zero(t, late.Counters()[topic.Name()].Delivered)
 
@@ -210,7 +210,7 @@ func TestAnOrderReachesEveryNode(t *testing.T) {
 	require.Equal(t, "probe", <-ids)
 }
 
-func TestAnOrderRetunesANode(t *testing.T) {
+func TestAnOverrideRetunesANode(t *testing.T) {
 	t.Parallel()
 	topic := wakebell.NewTopic[string](redistest.Name(t))
 	handler, running, release := blocking(topic, wakebell.MaxConcurrent(1))

@@ -13,6 +13,7 @@ import (
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/queue"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // shouted is a middleware that changes a body in place, and then replaces it.
@@ -24,8 +25,8 @@ func shouted(next wakebell.HandlerFunc) wakebell.HandlerFunc {
 	}
 }
 
-// What a middleware leaves in Body is what the handler gets. Every attempt begins
-// with the original, which is also what becomes a dead letter.
+// The handler receives the Body that the middleware leaves. Every attempt begins with
+// the original body, which is also the body of the dead letter.
 func TestMiddlewareChangesTheBody(t *testing.T) {
 	t.Parallel()
 	name := redistest.Name(t)
@@ -56,7 +57,7 @@ func TestMiddlewareChangesTheBody(t *testing.T) {
 		require.Equal(t, seen{"HELLO!", "hello"}, receive(t, got))
 	}
 	eventually(t, func() bool {
-		for l, err := range sys.Client().Queues().DeadLetters(t.Context(), queue.Keys(), 0) {
+		for l, err := range sys.Client().Queues().DeadLetters(t.Context(), queue.Keys(), wakebelltype.Page{}) {
 			require.NoError(t, err)
 			return string(l.Payload) == "hello"
 		}

@@ -16,7 +16,8 @@ import (
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
-// trace is a middleware that notes when it is entered and what it sees leave.
+// trace is a middleware that records when it is entered and the error that it
+// receives.
 func trace(mu *sync.Mutex, log *[]string, name string) wakebell.Middleware {
 	return func(next wakebell.HandlerFunc) wakebell.HandlerFunc {
 		return func(ctx context.Context, t wakebell.Timer[[]byte]) error {
@@ -69,7 +70,7 @@ func TestMiddlewareWrapsFromTheOutsideIn(t *testing.T) {
 	}, log)
 }
 
-func TestMiddlewareDecidesTheVerdict(t *testing.T) {
+func TestMiddlewareMayChangeTheVerdict(t *testing.T) {
 	t.Parallel()
 	topic := wakebell.NewTopic[string](redistest.Name(t))
 	var called bool
@@ -85,7 +86,7 @@ func TestMiddlewareDecidesTheVerdict(t *testing.T) {
 	require.False(t, called)
 }
 
-func TestMiddlewareSeesABodyThatCannotBeRead(t *testing.T) {
+func TestMiddlewareReceivesAnUnreadableBody(t *testing.T) {
 	t.Parallel()
 	name := redistest.Name(t)
 	seen := make(chan error, 1)
@@ -103,10 +104,10 @@ func TestMiddlewareSeesABodyThatCannotBeRead(t *testing.T) {
 	_, err := wakebell.NewTopic[string](name).Schedule(t.Context(), sys.Client(), "no invoice")
 	require.NoError(t, err)
 	require.ErrorIs(t, <-seen, wakebell.ErrUnreadable)
-	awaitDead(t, sys, name) // kept although rejected ones are discarded
+	awaitDead(t, sys, name) // stored although rejected timers are discarded
 }
 
-func TestRetryOnLeaseExpiryLeavesAFailureToItsLease(t *testing.T) {
+func TestRetryOnLeaseExpiryRetriesAfterTheLease(t *testing.T) {
 	t.Parallel()
 	virtually(t, func(t *testing.T) {
 		rdb, _ := redistest.Embedded(t)
@@ -151,7 +152,7 @@ func awaitDead(t *testing.T, sys *wakebell.System, topic string) wakebell.DeadLe
 	var letters []wakebell.DeadLetter
 	require.Eventually(t, func() bool {
 		letters = nil
-		for d, err := range sys.Client().DeadLetters(t.Context(), topic, wakebelltype.DeadFilter{}) {
+		for d, err := range sys.Client().DeadLetters(t.Context(), topic, wakebelltype.DeadFilter{}, wakebelltype.Page{}) {
 			require.NoError(t, err)
 			letters = append(letters, d)
 		}

@@ -20,17 +20,17 @@ import (
 )
 
 const (
-	crowd     = 10_000
-	longEvery = 80 // one timer in so many runs for more than a lease: more of them than a node has slots
-	nodeLease = 8 * time.Second
-	nodeLong  = 10 * time.Second
+	numberCount = 10_000
+	longEvery   = 80 // every 80th timer runs for longer than a lease: more timers than a node has slots
+	nodeLease   = 8 * time.Second
+	nodeLong    = 10 * time.Second
 )
 
-var crowdTopic = wakebell.NewTopic[int]("crowd")
+var numbers = wakebell.NewTopic[int]("numbers")
 
-// crowdHandler handles a timer of the crowd and says so to done.
-func crowdHandler(done func(body, attempt int)) wakebell.Handler {
-	return wakebell.Handle(crowdTopic, func(ctx context.Context, timer wakebell.Timer[int]) error {
+// numberHandler handles a timer and passes its body and attempt to done.
+func numberHandler(done func(body, attempt int)) wakebell.Handler {
+	return wakebell.Handle(numbers, func(ctx context.Context, timer wakebell.Timer[int]) error {
 		if timer.Body%longEvery == 0 {
 			select {
 			case <-time.After(nodeLong):
@@ -43,24 +43,24 @@ func crowdHandler(done func(body, attempt int)) wakebell.Handler {
 	}, wakebell.MaxConcurrent(100), wakebell.LeaseTTL(nodeLease))
 }
 
-// scheduleCrowd schedules all timers, half of them due already, the others
-// within two seconds.
-func scheduleCrowd(t *testing.T, c *wakebell.Client) {
+// scheduleNumbers schedules all timers, half of them due already, the others within
+// two seconds.
+func scheduleNumbers(t *testing.T, c *wakebell.Client) {
 	t.Helper()
-	drafts := make([]wakebell.Draft, crowd)
+	drafts := make([]wakebell.Draft, numberCount)
 	for i := range drafts {
 		in := time.Duration(i%2*i) * 200 * time.Microsecond
-		drafts[i] = crowdTopic.Draft(i, wakebell.ID(strconv.Itoa(i)), wakebell.In(in))
+		drafts[i] = numbers.Draft(i, wakebell.ID(strconv.Itoa(i)), wakebell.In(in))
 	}
 	_, err := c.Schedule(t.Context(), drafts...)
 	require.NoError(t, err)
 }
 
-// roll notes who was handled.
+// roll records which timers were handled.
 type roll struct {
 	mu      sync.Mutex
 	handled map[int]int
-	again   []string // those of an attempt that is not the first
+	again   []string // deliveries after the first attempt
 }
 
 func (r *roll) note(body, attempt int) {
@@ -72,18 +72,18 @@ func (r *roll) note(body, attempt int) {
 	}
 }
 
-// complete waits until Redis holds nothing more, and requires that each was
-// handled once.
+// complete waits until Redis has no timer left, and requires that each was handled
+// once.
 func (r *roll) complete(t *testing.T, c *wakebell.Client) {
 	t.Helper()
-	require.Eventually(t, func() bool { return count(t, c, crowdTopic.Name()) == 0 }, time.Minute, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return count(t, c, numbers.Name()) == 0 }, time.Minute, 10*time.Millisecond)
 	eventually(t, func() bool {
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		return len(r.handled) == crowd
+		return len(r.handled) == numberCount
 	})
 	require.Empty(t, r.again)
-	require.Empty(t, deadLetters(t, c, crowdTopic.Name()))
+	require.Empty(t, deadLetters(t, c, numbers.Name()))
 }
 
 func TestTwoNodesHandleEachTimerOnce(t *testing.T) {
@@ -93,17 +93,17 @@ func TestTwoNodesHandleEachTimerOnce(t *testing.T) {
 	var nodes []*wakebell.System
 	for range 2 {
 		nodes = append(nodes, launch(t, build(t, server.Client(t), wakebell.Config{
-			DrainTimeout: patience, Handlers: []wakebell.Handler{crowdHandler(r.note)},
+			DrainTimeout: patience, Handlers: []wakebell.Handler{numberHandler(r.note)},
 		})))
 	}
 	c := client(t, server.Client(t), wakebell.ClientConfig{})
-	scheduleCrowd(t, c)
+	scheduleNumbers(t, c)
 	r.complete(t, c)
 	for _, node := range nodes {
 		require.NoError(t, node.Stop())
-		counters := node.Counters()[crowdTopic.Name()]
+		counters := node.Counters()[numbers.Name()]
 		require.Equal(t, counters.Delivered, counters.Acked+counters.Released)
-		require.Positive(t, counters.Acked, "both took their part")
+		require.Positive(t, counters.Acked, "both nodes must have handled timers")
 		require.Zero(t, counters.Lost+counters.Superseded+counters.Cancelled)
 	}
 }
@@ -124,7 +124,7 @@ func TestTwoProcessesHandleEachTimerOnce(t *testing.T) {
 		nodes[i] = startNode(t, server.Addr)
 		out := nodes[i].out
 		lines := bufio.NewScanner(out)
-		require.True(t, lines.Scan(), "it is ready")
+		require.True(t, lines.Scan(), "the node prints a line when it is ready")
 		reading.Go(func() {
 			for ; lines.Scan(); shares[i]++ {
 				var body, attempt int
@@ -136,7 +136,7 @@ func TestTwoProcessesHandleEachTimerOnce(t *testing.T) {
 			}
 		})
 	}
-	scheduleCrowd(t, c)
+	scheduleNumbers(t, c)
 	r.complete(t, c)
 	for _, node := range nodes {
 		require.NoError(t, node.in.Close())
@@ -145,12 +145,12 @@ func TestTwoProcessesHandleEachTimerOnce(t *testing.T) {
 	for _, node := range nodes {
 		require.NoError(t, node.cmd.Wait())
 	}
-	require.Equal(t, crowd, shares[0]+shares[1])
-	require.Positive(t, min(shares[0], shares[1]), "both took their part")
+	require.Equal(t, numberCount, shares[0]+shares[1])
+	require.Positive(t, min(shares[0], shares[1]), "both nodes must have handled timers")
 }
 
-// process is this test binary as a node. It writes a line when it is ready, and
-// one for each timer that it handled, and ends in an orderly way with its input.
+// process is this test binary as a node. It prints a line when it is ready and one
+// for each timer that it handled. It drains and ends when its input ends.
 type process struct {
 	cmd *exec.Cmd
 	in  io.WriteCloser
@@ -172,14 +172,14 @@ func startNode(t *testing.T, redisAddr string) *process {
 	return &process{cmd, in, out}
 }
 
-// runNode is a node in a process of its own: it runs until its input ends.
+// runNode runs a node in a separate process until its input ends.
 func runNode(redisAddr string) error {
 	rdb := redis.NewClient(&redis.Options{Addr: redisAddr, ReadTimeout: patience})
 	defer func() { _ = rdb.Close() }() // the process ends
 	var mu sync.Mutex
 	sys, err := wakebell.New(actorSystem(), rdb, wakebell.Config{
 		Logger: quiet,
-		Handlers: []wakebell.Handler{crowdHandler(func(body, attempt int) {
+		Handlers: []wakebell.Handler{numberHandler(func(body, attempt int) {
 			mu.Lock()
 			defer mu.Unlock()
 			fmt.Println(body, attempt)
@@ -191,7 +191,7 @@ func runNode(redisAddr string) error {
 	ctx, cancel := context.WithCancel(context.Background())
 	go func() {
 		defer cancel()
-		_, _ = io.Copy(io.Discard, os.Stdin) // its end is all it says
+		_, _ = io.Copy(io.Discard, os.Stdin) // it carries no data, only its end matters
 	}()
 	if err := sys.Start(ctx); err != nil {
 		return err

@@ -15,28 +15,28 @@ import (
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
-// undertaker is a System whose OnDead passes on what it is told.
-func undertaker(t *testing.T, rdb redis.UniversalClient, handlers ...wakebell.Handler) (*wakebell.System, *wakebell.Client, <-chan wakebell.DeadLetter) {
+// withOnDead starts a System whose OnDead sends the dead letters to a channel.
+func withOnDead(t *testing.T, rdb redis.UniversalClient, handlers ...wakebell.Handler) (*wakebell.System, *wakebell.Client, <-chan wakebell.DeadLetter) {
 	t.Helper()
-	told := make(chan wakebell.DeadLetter, 100)
+	received := make(chan wakebell.DeadLetter, 100)
 	sys := launch(t, build(t, rdb, wakebell.Config{
 		Handlers: handlers,
-		OnDead:   func(_ context.Context, d wakebell.DeadLetter) { told <- d },
+		OnDead:   func(_ context.Context, d wakebell.DeadLetter) { received <- d },
 
 		DrainTimeout: patience,
 	}))
-	return sys, sys.Client(), told
+	return sys, sys.Client(), received
 }
 
-// The hook is told the same as the dead letter says, whatever the timer died
-// of; and with its Entry it can be redriven.
-func TestOnDeadIsToldOfEveryDeath(t *testing.T) {
+// OnDead receives the same dead letter as the stream has, for every reason. Its Entry
+// can be redriven.
+func TestOnDeadReceivesEveryDeadLetter(t *testing.T) {
 	t.Parallel()
 	virtually(t, func(t *testing.T) {
 		rdb, _ := redistest.Embedded(t)
 		topic := wakebell.NewTopic[string]("t")
 		var crashes atomic.Int64
-		sys, c, told := undertaker(t, rdb, wakebell.Handle(topic, func(_ context.Context, timer wakebell.Timer[string]) error {
+		sys, c, received := withOnDead(t, rdb, wakebell.Handle(topic, func(_ context.Context, timer wakebell.Timer[string]) error {
 			switch timer.ID {
 			case "rejected":
 				return wakebell.Reject(errors.New("bad card"))
@@ -49,7 +49,7 @@ func TestOnDeadIsToldOfEveryDeath(t *testing.T) {
 
 		same := func(id string, want wakebell.DeadLetter) {
 			t.Helper()
-			got := receive(t, told)
+			got := receive(t, received)
 			letter, err := c.DeadLetter(t.Context(), topic.Name(), got.Entry)
 			require.NoError(t, err)
 			require.Equal(t, letter, got)
@@ -81,38 +81,37 @@ func TestOnDeadIsToldOfEveryDeath(t *testing.T) {
 		require.EqualValues(t, 4, counters.HookCalls)
 		require.EqualValues(t, 4, counters.DeadLettered)
 		require.Zero(t, counters.HookSkipped)
-		require.Empty(t, told)
+		require.Empty(t, received)
 	})
 }
 
-func TestOnDeadIsNotToldOfTheDiscarded(t *testing.T) {
+func TestOnDeadReceivesNoDiscardedTimer(t *testing.T) {
 	t.Parallel()
 	topic := wakebell.NewTopic[string](redistest.Name(t))
-	_, c, told := undertaker(t, redistest.Shared(t), wakebell.Handle(topic, func(context.Context, wakebell.Timer[string]) error {
+	_, c, received := withOnDead(t, redistest.Shared(t), wakebell.Handle(topic, func(context.Context, wakebell.Timer[string]) error {
 		return wakebell.Reject(errors.New("no"))
 	}, wakebell.DiscardRejected()))
 	_, err := topic.Schedule(t.Context(), c, "x")
 	require.NoError(t, err)
 	eventually(t, func() bool { return count(t, c, topic.Name()) == 0 })
 	require.Empty(t, letters(t, c, topic.Name(), wakebelltype.DeadFilter{}))
-	require.Empty(t, told)
+	require.Empty(t, received)
 }
 
-// Stop gives OnDead the time that DrainTimeout says, and a hook that hangs does
-// not keep it.
+// Stop waits for OnDead until DrainTimeout. A hook that hangs delays it no longer.
 func TestStopWaitsForOnDead(t *testing.T) {
 	t.Parallel()
 	topic := wakebell.NewTopic[string]("t")
 	virtually(t, func(t *testing.T) {
 		rdb, _ := redistest.Embedded(t)
-		var told, ended atomic.Int64
+		var received, ended atomic.Int64
 		sys := launch(t, build(t, rdb, wakebell.Config{
 			DrainTimeout: 10 * time.Second,
 			Handlers: []wakebell.Handler{wakebell.Handle(topic, func(context.Context, wakebell.Timer[string]) error {
 				return wakebell.Reject(errors.New("no"))
 			})},
 			OnDead: func(ctx context.Context, _ wakebell.DeadLetter) {
-				told.Add(1)
+				received.Add(1)
 				select {
 				case <-time.After(6 * time.Second):
 				case <-ctx.Done():
@@ -127,7 +126,7 @@ func TestStopWaitsForOnDead(t *testing.T) {
 		began := time.Now()
 		require.NoError(t, sys.Stop())
 		require.Equal(t, 10*time.Second, time.Since(began).Round(100*time.Millisecond))
-		require.EqualValues(t, 2, told.Load())
+		require.EqualValues(t, 2, received.Load())
 		require.EqualValues(t, 1, ended.Load())
 		require.EqualValues(t, 1, sys.Counters()["t"].HookSkipped)
 		require.Len(t, letters(t, sys.Client(), "t", wakebelltype.DeadFilter{}), 3)

@@ -14,9 +14,8 @@ import (
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
-// What is wrong with a timer is said before anything is written: which field,
-// and its bound.
-func TestWrongTimersAreRefusedAndNothingIsWritten(t *testing.T) {
+// The error about an invalid timer names the field and its bound. Nothing is written.
+func TestInvalidTimersAreRefusedAndNothingIsWritten(t *testing.T) {
 	t.Parallel()
 	rdb := redistest.Start(t).Client(t)
 	c := client(t, rdb, wakebell.ClientConfig{PayloadLimit: 1000})
@@ -59,7 +58,7 @@ func TestWrongTimersAreRefusedAndNothingIsWritten(t *testing.T) {
 		for _, word := range wrong.says {
 			require.ErrorContains(t, err, word, name)
 		}
-		require.Less(t, len(err.Error()), 1000, "%s: an error shows no more of an input than it takes", name)
+		require.Less(t, len(err.Error()), 1000, "%s: an error shows a long input in part", name)
 		require.Zero(t, rdb.DBSize(t.Context()).Val(), name)
 	}
 	_, err := c.Schedule(t.Context())
@@ -67,8 +66,8 @@ func TestWrongTimersAreRefusedAndNothingIsWritten(t *testing.T) {
 	require.Zero(t, rdb.DBSize(t.Context()).Val())
 }
 
-// What is wrong with a configuration is all in one error.
-func TestWrongConfigurationsAreRefused(t *testing.T) {
+// One error lists all invalid fields of a configuration.
+func TestInvalidConfigurationsAreRefused(t *testing.T) {
 	t.Parallel()
 	rdb := redistest.Shared(t)
 	topic := wakebell.NewTopic[string]("t")
@@ -120,7 +119,7 @@ func TestWrongConfigurationsAreRefused(t *testing.T) {
 	require.ErrorIs(t, err, wakebell.ErrInvalid)
 }
 
-// A nil or zero client, and a topic without a name, are errors, not crashes.
+// A nil or zero client, or a topic without a name, causes an error and not a panic.
 func TestMisusedClients(t *testing.T) {
 	t.Parallel()
 	topic := wakebell.NewTopic[string]("t")
@@ -136,15 +135,15 @@ func TestMisusedClients(t *testing.T) {
 			"CancelAll": func() error { _, err := c.CancelAll(t.Context(), ""); return err },
 			"Get":       func() error { _, _, err := c.Get(t.Context(), "", "x"); return err },
 			"Forget":    func() error { return c.Forget(t.Context(), "") },
-			"Count":     func() error { _, err := c.Count(t.Context(), ""); return err },
+			"Stats":     func() error { _, err := c.Stats(t.Context(), ""); return err },
 			"List": func() (err error) {
-				for _, err = range c.List(t.Context(), "", wakebell.Filter{}) {
+				for _, err = range c.List(t.Context(), "", wakebell.Filter{}, wakebelltype.Page{}) {
 					break
 				}
 				return err
 			},
 			"DeadLetters": func() (err error) {
-				for _, err = range c.DeadLetters(t.Context(), "", wakebelltype.DeadFilter{}) {
+				for _, err = range c.DeadLetters(t.Context(), "", wakebelltype.DeadFilter{}, wakebelltype.Page{}) {
 					break
 				}
 				return err

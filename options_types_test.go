@@ -11,13 +11,13 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestOptionsFitWhatTheyConfigure compiles handlers with each kind of option: an
-// option that its source or RetuneLocal does not have is an error of the compiler.
+// TestOptionsFitWhatTheyConfigure compiles handlers with each kind of option. An
+// option that does not apply to the source or to RetuneLocal is a compile error.
 func TestOptionsFitWhatTheyConfigure(t *testing.T) {
 	t.Parallel()
 	const (
 		topic = "wakebell.Handle(wakebell.NewTopic[string](``), func(context.Context, wakebell.Timer[string]) error { return nil }, "
-		mail  = "wakebell.HandleQueue(queue.New[string](``), func(context.Context, wakebell.Message[string]) error { return nil }, "
+		mail  = "wakebell.HandleQueue(queue.New[string](``), func(context.Context, wakebell.Timer[string]) error { return nil }, "
 		tune  = "new(wakebell.System).RetuneLocal(``, "
 	)
 	const (

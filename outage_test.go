@@ -15,7 +15,7 @@ import (
 	"github.com/wakebell/wakebell/internal/redistest"
 )
 
-// meter counts the commands and connections that a node sends, by the second.
+// meter counts the commands and connections of a node by the second.
 type meter struct {
 	mu      sync.Mutex
 	began   time.Time
@@ -34,14 +34,14 @@ func (m *meter) sent() {
 	m.seconds[int(time.Since(m.began)/time.Second)]++
 }
 
-// complete is how many seconds are over.
+// complete returns how many seconds are complete.
 func (m *meter) complete() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return int(time.Since(m.began) / time.Second)
 }
 
-// busiest is the most that was sent in one second, from a second on.
+// busiest returns the largest count of one second, from a given second on.
 func (m *meter) busiest(from int) (most int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -63,10 +63,10 @@ func (c meteredConn) Write(p []byte) (int, error) {
 	return c.Conn.Write(p)
 }
 
-// While Redis is down a node sends at most 50 commands a second, whatever its
-// number of topics and with the client's own retries; when it is back, all
-// topics go on within seconds.
-func TestAnOutageIsTriedByFew(t *testing.T) {
+// While Redis is down, a node sends at most 50 commands a second, for any number of
+// topics and with the client's own retries. When Redis is back, all topics continue
+// within seconds.
+func TestAnOutageIsProbedByFewTopics(t *testing.T) {
 	t.Parallel()
 	const topics, most, lasts = 1000, 50, 8 * time.Second
 	type outage struct {
@@ -77,7 +77,7 @@ func TestAnOutageIsTriedByFew(t *testing.T) {
 			func(_ *testing.T, s *redistest.Server, _ *redis.Client) { s.Kill() },
 			func(t *testing.T, s *redistest.Server, _ *redis.Client) { s.Restart(t) },
 		},
-		"read only": { // each command is refused, and sent three times more by the client
+		"read only": { // each command is refused and sent three more times by the client
 			func(t *testing.T, _ *redistest.Server, admin *redis.Client) {
 				require.NoError(t, admin.ReplicaOf(t.Context(), "127.0.0.1", "1").Err())
 			},
@@ -90,8 +90,8 @@ func TestAnOutageIsTriedByFew(t *testing.T) {
 			t.Parallel()
 			m := &meter{}
 			m.reset()
-			// What is killed loses nothing that it has written; 1,000 topics need not
-			// wait for the disk.
+			// A killed process loses nothing that it has written, so 1,000 topics do
+			// not need to wait for the disk.
 			server := redistest.Start(t, "--appendonly", "yes", "--appendfsync", "no")
 			rdb := server.Client(t, func(o *redis.Options) {
 				o.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
@@ -116,19 +116,19 @@ func TestAnOutageIsTriedByFew(t *testing.T) {
 			scheduled, err := client(t, server.Client(t), wakebell.ClientConfig{}).Schedule(t.Context(), drafts...)
 			require.NoError(t, err)
 			require.Len(t, scheduled, topics)
-			require.Greater(t, m.busiest(0), most, "more than that is sent while all is well")
+			require.Greater(t, m.busiest(0), most, "more than the limit is sent without an outage")
 
 			o.begin(t, server, server.Client(t))
 			m.reset()
-			// How soon all topics have noticed is a matter of the machine, and a second
-			// in which nothing is sent may be one in which it held up everybody.
+			// How soon all topics have noticed depends on the machine. A single
+			// second without commands may be a stall of the whole machine.
 			const quiet = 3
 			eventually(t, func() bool { return m.complete() >= quiet && m.busiest(m.complete()-quiet) <= most })
 			m.reset()
 			<-time.After(lasts)
 			t.Logf("at most %d a second", m.busiest(1))
 			require.LessOrEqual(t, m.busiest(1), most)
-			eventually(t, func() bool { return m.busiest(1) > 0 }, "it goes on trying")
+			eventually(t, func() bool { return m.busiest(1) > 0 }, "the node must keep trying")
 
 			o.end(t, server, server.Client(t))
 			seen := map[string]bool{}

@@ -46,7 +46,7 @@ func TestPoliciesThroughTheClient(t *testing.T) {
 	for i := range 4 {
 		require.Equal(t, before[i].Due, after[i].Found)
 	}
-	require.Equal(t, before[4].Due, after[4].Due, "when it was due")
+	require.Equal(t, before[4].Due, after[4].Due, "a request that was already done must report the first due instant")
 	_, outcomes = schedule("3", later)
 	require.Equal(t, wakebelltype.OutcomeKeptEarlier, outcomes[2])
 	_, content, err := c.Get(t.Context(), name, "earliest")

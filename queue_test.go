@@ -12,6 +12,7 @@ import (
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/queue"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 type purchase struct {
@@ -19,13 +20,13 @@ type purchase struct {
 	Cents int    `json:"cents"`
 }
 
-func TestAQueueDeliversWhatIsPublished(t *testing.T) {
+func TestAQueueDeliversPublishedMessages(t *testing.T) {
 	t.Parallel()
 	rdb := redistest.Shared(t)
 	orders := queue.New[purchase](redistest.Name(t), queue.DeduplicateBy(func(o purchase) string { return o.ID }))
 	c := client(t, rdb, wakebell.ClientConfig{})
-	got := make(chan wakebell.Message[purchase], 10)
-	sys := serve(t, rdb, wakebell.HandleQueue(orders, func(_ context.Context, m wakebell.Message[purchase]) error {
+	got := make(chan wakebell.Timer[purchase], 10)
+	sys := serve(t, rdb, wakebell.HandleQueue(orders, func(_ context.Context, m wakebell.Timer[purchase]) error {
 		got <- m
 		return nil
 	}, wakebell.KeepCompleted(5)))
@@ -66,7 +67,7 @@ func TestAQueueRetriesRejectsAndRedrives(t *testing.T) {
 	var attempts atomic.Int32
 	sys := launch(t, build(t, rdb, wakebell.Config{
 		OnDead: func(_ context.Context, d wakebell.DeadLetter) { dead <- d },
-		Handlers: []wakebell.Handler{wakebell.HandleQueue(q, func(_ context.Context, m wakebell.Message[string]) error {
+		Handlers: []wakebell.Handler{wakebell.HandleQueue(q, func(_ context.Context, m wakebell.Timer[string]) error {
 			switch {
 			case m.Body == "bad":
 				return wakebell.Reject(errors.New("no good"))
@@ -95,7 +96,7 @@ func TestAQueueRetriesRejectsAndRedrives(t *testing.T) {
 	eventually(t, func() bool { return sys.Counters()[q.Name()].Acked == 1 })
 
 	var listed []string
-	for l, err := range c.Queues().DeadLetters(t.Context(), q.Keys(), 0) {
+	for l, err := range c.Queues().DeadLetters(t.Context(), q.Keys(), wakebelltype.Page{}) {
 		require.NoError(t, err)
 		listed = append(listed, string(l.Payload)+": "+l.Reason)
 	}
@@ -110,14 +111,14 @@ func TestAQueueRetriesRejectsAndRedrives(t *testing.T) {
 	receive(t, dead)
 }
 
-// A dead letter within the window of its key is redriven under it, and has it
-// again; one whose key a newer message has stays.
-func TestAQueueRedrivesUnderTheKeysOfItsDead(t *testing.T) {
+// A dead letter is redriven under its deduplication key within the window of the key,
+// and holds it again. If a newer message has the key, the dead letter stays.
+func TestAQueueRedrivesUnderDeduplicationKeys(t *testing.T) {
 	t.Parallel()
 	rdb := redistest.Shared(t)
 	q := queue.New[string](redistest.Name(t), queue.DeduplicateBy(func(s string) string { return s }))
 	var good atomic.Bool
-	sys := serve(t, rdb, wakebell.HandleQueue(q, func(context.Context, wakebell.Message[string]) error {
+	sys := serve(t, rdb, wakebell.HandleQueue(q, func(context.Context, wakebell.Timer[string]) error {
 		if good.Load() {
 			return nil
 		}
@@ -134,5 +135,5 @@ func TestAQueueRedrivesUnderTheKeysOfItsDead(t *testing.T) {
 	eventually(t, func() bool { return sys.Counters()[q.Name()].Acked == 2 })
 	fresh, err := q.Publish(t.Context(), c.Queues(), "a")
 	require.NoError(t, err)
-	require.False(t, fresh, "the key counts from the redrive on")
+	require.False(t, fresh, "the window starts with the redrive")
 }

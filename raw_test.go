@@ -13,7 +13,7 @@ import (
 	"github.com/wakebell/wakebell/internal/redistest"
 )
 
-func TestATopicOfBytesTakesEveryContentType(t *testing.T) {
+func TestATopicOfBytesAcceptsEveryContentType(t *testing.T) {
 	t.Parallel()
 	rdb := redistest.Shared(t)
 	raw := wakebell.NewTopic[[]byte](redistest.Name(t))
@@ -62,7 +62,7 @@ func TestForgetLeavesNothingOfATopic(t *testing.T) {
 	topic := wakebell.NewTopic[string](redistest.Name(t))
 	c, err := wakebell.NewClient(rdb, wakebell.ClientConfig{})
 	require.NoError(t, err)
-	for range 2 { // a topic may come back
+	for range 2 { // a topic may be used again
 		_, err = topic.Schedule(t.Context(), c, "x")
 		require.NoError(t, err)
 		require.True(t, rdb.SIsMember(t.Context(), "timers_topics", topic.Name()).Val())

@@ -12,8 +12,8 @@ import (
 	"github.com/wakebell/wakebell/internal/redistest"
 )
 
-// BenchmarkScheduleBatch schedules timers of 100 bytes, 500 in a call, from the
-// body to the answer.
+// BenchmarkScheduleBatch schedules timers of 100 bytes, 500 per call, from the body
+// to the answer.
 func BenchmarkScheduleBatch(b *testing.B) {
 	const batch = 500
 	topic := wakebell.NewTopic[[]byte](redistest.Name(b))

@@ -12,7 +12,7 @@ import (
 	"github.com/wakebell/wakebell/internal/redistest"
 )
 
-// handling runs fn once on a timer of its own and returns what it returned.
+// handling runs fn once as the handler of a new timer and returns its result.
 func handling(t *testing.T, fn func(context.Context, *wakebell.Client, wakebell.Timer[string]) error, opts ...wakebell.HandlerOption) error {
 	t.Helper()
 	topic := wakebell.NewTopic[string](redistest.Name(t))
@@ -33,7 +33,7 @@ func handling(t *testing.T, fn func(context.Context, *wakebell.Client, wakebell.
 	return result
 }
 
-func TestSettleAcksWhileTheHandlerGoesOn(t *testing.T) {
+func TestSettleAcksWhileTheHandlerRuns(t *testing.T) {
 	t.Parallel()
 	require.NoError(t, handling(t, func(ctx context.Context, c *wakebell.Client, timer wakebell.Timer[string]) error {
 		if err := timer.Settle(ctx, nil); err != nil {
@@ -48,7 +48,7 @@ func TestSettleAcksWhileTheHandlerGoesOn(t *testing.T) {
 	}))
 }
 
-func TestSettleRetriesWhileTheHandlerGoesOn(t *testing.T) {
+func TestSettleRetriesWhileTheHandlerRuns(t *testing.T) {
 	t.Parallel()
 	require.NoError(t, handling(t, func(ctx context.Context, c *wakebell.Client, timer wakebell.Timer[string]) error {
 		if err := timer.Settle(ctx, wakebell.RetryIn(time.Hour)); err != nil {
@@ -62,7 +62,7 @@ func TestSettleRetriesWhileTheHandlerGoesOn(t *testing.T) {
 	}))
 }
 
-func TestSettleAndExtendSayThatTheTimerWasScheduledAgain(t *testing.T) {
+func TestSettleAndExtendReportASupersedingSchedule(t *testing.T) {
 	t.Parallel()
 	require.NoError(t, handling(t, func(ctx context.Context, c *wakebell.Client, timer wakebell.Timer[string]) error {
 		_, err := wakebell.NewTopic[string](timer.Topic).Schedule(ctx, c, "new", wakebell.ID(timer.ID), wakebell.In(time.Hour))
@@ -76,7 +76,7 @@ func TestSettleAndExtendSayThatTheTimerWasScheduledAgain(t *testing.T) {
 	}))
 }
 
-func TestSettleSaysThatTheTimerWasCancelled(t *testing.T) {
+func TestSettleReportsACancel(t *testing.T) {
 	t.Parallel()
 	require.NoError(t, handling(t, func(ctx context.Context, c *wakebell.Client, timer wakebell.Timer[string]) error {
 		_, err := c.Cancel(ctx, timer.Topic, timer.ID)
@@ -88,7 +88,7 @@ func TestSettleSaysThatTheTimerWasCancelled(t *testing.T) {
 	}))
 }
 
-func TestExtendConfirmsThatTheTimerIsStillOurs(t *testing.T) {
+func TestExtendExtendsTheLease(t *testing.T) {
 	t.Parallel()
 	require.NoError(t, handling(t, func(ctx context.Context, c *wakebell.Client, timer wakebell.Timer[string]) error {
 		before, _, err := c.Get(ctx, timer.Topic, timer.ID)
@@ -101,7 +101,7 @@ func TestExtendConfirmsThatTheTimerIsStillOurs(t *testing.T) {
 	}))
 }
 
-func TestATimerThatNobodyDeliveredCannotBeSettled(t *testing.T) {
+func TestATimerThatWasNotDeliveredCannotBeSettled(t *testing.T) {
 	t.Parallel()
 	var timer wakebell.Timer[string]
 	require.ErrorIs(t, timer.Settle(t.Context(), nil), wakebell.ErrInvalid)

@@ -19,28 +19,27 @@ import (
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
-// stage is where the table of whenTheIDExists is played: one topic with a timer
-// for each cell.
+// stage runs the table of whenTheIDExists: one topic with a timer for each cell.
 type stage struct {
 	unit    time.Duration
-	late    bool // time is real, and a delivery may be late
+	late    bool // real time: a delivery may be late
 	topic   wakebell.Topic[string]
 	client  *wakebell.Client
 	rdb     redis.UniversalClient
-	acted   atomic.Bool   // what is delivered from now on is acked
+	acted   atomic.Bool   // later deliveries are acked
 	release chan struct{} // closed when running handlers may end
 
-	mu        sync.Mutex // guards what follows
+	mu        sync.Mutex // guards the fields below
 	delivered map[string][]wakebell.Timer[string]
-	seen      map[string]error         // what Extend told a running handler
-	looking   map[string]chan struct{} // closed when it has looked
+	seen      map[string]error         // the result of Extend in a running handler
+	looking   map[string]chan struct{} // closed when the handler has recorded its result
 }
 
-// cell is one of the table.
+// cell is a cell of the table.
 type cell struct {
 	id, action, state string
 	want              string
-	since, at         time.Time // when its timer was made, and acted upon, by Redis's clock
+	since, at         time.Time // by Redis's clock: when its timer was scheduled, and when the action was applied
 	answer            string
 }
 
@@ -51,7 +50,7 @@ func newStage(unit time.Duration) *stage {
 	}
 }
 
-// cells are those of the table; the id says which.
+// cells returns the cells of the table. The id of a cell names its action and state.
 func (s *stage) cells() (all []*cell) {
 	for _, row := range whenTheIDExists {
 		for i, want := range row.cells {
@@ -63,7 +62,7 @@ func (s *stage) cells() (all []*cell) {
 	return all
 }
 
-// handler brings about the states that need one.
+// handler produces the states that need a handler.
 func (s *stage) handler() wakebell.Handler {
 	return wakebell.Handle(s.topic, func(ctx context.Context, timer wakebell.Timer[string]) error {
 		s.mu.Lock()
@@ -75,7 +74,7 @@ func (s *stage) handler() wakebell.Handler {
 		_, state, _ := strings.Cut(timer.ID, ": ")
 		switch {
 		case s.acted.Load():
-			if before != nil { // once it is gone, who runs cannot tell what has become of it
+			if before != nil { // a running handler must call Extend before the timer is removed
 				<-before
 			}
 			return nil
@@ -92,7 +91,7 @@ func (s *stage) handler() wakebell.Handler {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.seen[timer.ID] = err
-		return nil // late, where it is no longer its
+		return nil // has no effect after the lease was lost
 	}, wakebell.MaxConcurrent(100))
 }
 
@@ -117,8 +116,7 @@ func (s *stage) score(t *testing.T, units int) float64 {
 	return float64(s.now(t).Add(time.Duration(units)*s.unit).UnixMicro()) / 1e6
 }
 
-// reached says whether all cells of a state that a handler brings about are in
-// it.
+// reached reports whether all cells with a state that a handler produces are in it.
 func (s *stage) reached(t *testing.T, state string) bool {
 	t.Helper()
 	stats, err := s.client.Stats(t.Context(), s.topic.Name())
@@ -134,7 +132,7 @@ func (s *stage) reached(t *testing.T, state string) bool {
 	}
 }
 
-// put puts a timer into the states that need no handler.
+// put creates timers in the states that need no handler.
 func (s *stage) put(t *testing.T, c *cell) {
 	t.Helper()
 	switch c.state {
@@ -146,7 +144,7 @@ func (s *stage) put(t *testing.T, c *cell) {
 	}
 }
 
-// act does to the cell's timer what the row says, and returns the answer.
+// act applies the action of the row to the cell's timer, and returns the answer.
 func (s *stage) act(t *testing.T, c *cell) string {
 	t.Helper()
 	if first, second, ok := strings.Cut(c.action, ", "); ok {
@@ -196,7 +194,7 @@ func answerOf(t *testing.T, found fmt.Stringer, err error) string {
 	return found.String()
 }
 
-// saw is what a running handler saw in the end; - when none ran.
+// saw returns the last error that a running handler received; - if no handler ran.
 func (s *stage) saw(id string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -215,9 +213,8 @@ func (s *stage) saw(id string) string {
 	}
 }
 
-// deliveredAfter tells the deliveries since a cell was acted upon. One that is
-// late, where a machine may be, or was to act, is told with the instant that is
-// wanted.
+// deliveredAfter describes the deliveries since the action on a cell. On a machine
+// that stalls, a late delivery is described with the expected instant.
 func (s *stage) deliveredAfter(c *cell) string {
 	_, wanted, _ := strings.Cut(c.want[strings.LastIndexByte(c.want, ' '):], "@")
 	due, _, _ := strings.Cut(wanted, "#")
@@ -233,11 +230,11 @@ func (s *stage) deliveredAfter(c *cell) string {
 		if s.late && !timer.Delivered.Before(c.since.Add(time.Duration(earliest)*s.unit)) {
 			units = earliest
 		}
-		told := fmt.Sprintf("%s@%d", timer.Body, units)
+		text := fmt.Sprintf("%s@%d", timer.Body, units)
 		if timer.Attempt > 1 {
-			told += fmt.Sprintf("#%d", timer.Attempt)
+			text += fmt.Sprintf("#%d", timer.Attempt)
 		}
-		all = append(all, told)
+		all = append(all, text)
 	}
 	if len(all) == 0 {
 		return "-"

@@ -18,34 +18,34 @@ import (
 	"github.com/wakebell/wakebell/internal/redistest"
 )
 
-// patient is the time that a call is given which has to outlast a trouble.
+// patient is the timeout of a call that has to outlast a fault.
 const patient = 30 * time.Second
 
-// site is the Redis that a trouble comes over.
+// site is the Redis that a fault affects.
 type site struct {
 	server *redistest.Server
-	proxy  *faultproxy.Proxy      // between it and the system
-	admin  *redis.Client          // past the proxy
-	addr   atomic.Pointer[string] // where the system connects to
-	ended  chan struct{}          // closed when what strike began is over
+	proxy  *faultproxy.Proxy      // between Redis and the system
+	admin  *redis.Client          // not through the proxy
+	addr   atomic.Pointer[string] // the address that the system connects to
+	ended  chan struct{}          // closed when the command that strike started has ended
 }
 
-// trouble is a state of Redis.
-type trouble struct {
+// fault is a state of Redis and its effects.
+type fault struct {
 	args   []string // of the server
 	strike func(t *testing.T, s *site)
 	mend   func(t *testing.T, s *site)
 
-	// want is what a call without retries meets, for topic "hit" alone or for
-	// the whole of Redis; nil: calls succeed.
+	// want is the error of a call without retries, for topic "hit" alone or for all
+	// of Redis; nil: calls succeed.
 	want error
-	// alone: the other topic goes on, and the node stays ready.
+	// alone: the other topic works, and the node stays ready.
 	alone bool
-	// settles: what runs can be settled meanwhile.
+	// settles: running timers can be settled during the fault.
 	settles bool
 }
 
-var troubles = map[string]trouble{
+var redisFaults = map[string]fault{
 	"loading": {
 		args: []string{"--enable-debug-command", "yes", "--loading-process-events-interval-bytes", "1024"},
 		want: wakebell.ErrUnavailable,
@@ -56,7 +56,7 @@ var troubles = map[string]trouble{
 			}
 			_, err := pipe.Exec(t.Context())
 			require.NoError(t, err)
-			// It takes 20 s, unless it is mended before.
+			// Loading takes 20 s, unless mend ends it.
 			require.NoError(t, s.admin.ConfigSet(t.Context(), "key-load-delay", "10000").Err())
 			s.meanwhile(t, "DEBUG", "RELOAD")
 			eventually(t, func() bool { return redis.HasErrorPrefix(s.admin.Get(t.Context(), "x").Err(), "LOADING") })
@@ -157,30 +157,30 @@ var troubles = map[string]trouble{
 	},
 }
 
-// meanwhile runs a command that takes its time.
+// meanwhile runs a command that takes long.
 func (s *site) meanwhile(t *testing.T, command ...any) {
 	t.Helper()
 	slow := s.server.Client(t, func(o *redis.Options) { o.ReadTimeout, o.MaxRetries = -1, -1 })
 	s.ended = make(chan struct{})
 	go func() {
 		defer close(s.ended)
-		_ = slow.Do(context.WithoutCancel(t.Context()), command...).Err() // SCRIPT KILL ends one with an error
+		_ = slow.Do(context.WithoutCancel(t.Context()), command...).Err() // SCRIPT KILL ends a command with an error
 	}()
 }
 
-// Whatever state Redis falls into, a System waits for it to pass, settles what
-// ran meanwhile and goes on by itself; a call meets an error of the right class.
-func TestRedisInTrouble(t *testing.T) {
+// A System recovers from every state of Redis without intervention and settles the
+// timers that ran meanwhile. A call returns an error of the documented class.
+func TestFaultsOfRedis(t *testing.T) {
 	t.Parallel()
-	for name, x := range troubles {
+	for name, x := range redisFaults {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			inTrouble(t, x)
+			runFault(t, x)
 		})
 	}
 }
 
-func inTrouble(t *testing.T, x trouble) {
+func runFault(t *testing.T, x fault) {
 	t.Helper()
 	s := &site{server: redistest.Start(t, x.args...)}
 	s.admin = s.server.Client(t)
@@ -193,7 +193,7 @@ func inTrouble(t *testing.T, x trouble) {
 			o.Dialer = func(ctx context.Context, network, _ string) (net.Conn, error) {
 				return new(net.Dialer).DialContext(ctx, network, *s.addr.Load())
 			}
-			if x.alone { // only there are its rights of interest
+			if x.alone { // the test of this fault is only about its rights
 				o.Username, o.Password = "node", "secret"
 			}
 		})
@@ -210,7 +210,8 @@ func inTrouble(t *testing.T, x trouble) {
 		return nil
 	}
 	sys := serve(t, node(2*time.Second), wakebell.Handle(hit, handle), wakebell.Handle(other, handle))
-	// What it meets must be the trouble's, not that of a machine that is slow.
+	// The timeout is long enough that errors are caused by the fault and not by a
+	// slow machine.
 	hasty := client(t, node(4*time.Second), wakebell.ClientConfig{RetryFor: -1})
 	_, err := hit.Schedule(t.Context(), hasty, "long")
 	require.NoError(t, err)
@@ -223,7 +224,7 @@ func inTrouble(t *testing.T, x trouble) {
 		require.ErrorIs(t, err, x.want)
 	}
 	waiting := make(chan error, 1)
-	go func() { // a call that has the time waits for it to pass
+	go func() { // a call with enough time waits until the fault is over
 		ctx, cancel := context.WithTimeout(t.Context(), patient)
 		defer cancel()
 		_, err := hit.Schedule(ctx, sys.Client(), "x", wakebell.ID("waits"), later)
@@ -245,7 +246,7 @@ func inTrouble(t *testing.T, x trouble) {
 	}
 	passes := x.want == nil || wakebell.Retryable(x.want) && x.want != wakebell.ErrMemoryFull //nolint:errorlint // it is the sentinel itself
 	if !passes {
-		require.ErrorIs(t, receive(t, waiting), x.want, "what time does not cure is not waited for")
+		require.ErrorIs(t, receive(t, waiting), x.want, "a call must not wait for a fault that needs a repair")
 	}
 	x.mend(t, s)
 	if passes {
@@ -259,13 +260,13 @@ func inTrouble(t *testing.T, x trouble) {
 			return err == nil
 		})
 		for receive(t, handled) != topic.Name() {
-			continue // of a call whose answer was late, and that was made again
+			continue // a repeated call, after a late answer to the first
 		}
 	}
 }
 
-// A policy that drops timers is worth a warning.
-func TestAnEvictionPolicyIsWarnedOf(t *testing.T) {
+// An eviction policy that deletes timers is logged as a warning.
+func TestAnEvictionPolicyCausesAWarning(t *testing.T) {
 	t.Parallel()
 	for policy, warnings := range map[string]int{"noeviction": 0, "allkeys-lru": 1, "volatile-ttl": 1} {
 		log := &logged{}
@@ -278,5 +279,5 @@ func TestAnEvictionPolicyIsWarnedOf(t *testing.T) {
 	rdb := server.Client(t, func(o *redis.Options) { o.Username, o.Password = "plain", "secret" })
 	log := &logged{}
 	launch(t, build(t, rdb, wakebell.Config{Logger: log.logger()}))
-	require.Zero(t, log.count("maxmemory_policy"), "a user that may not ask is not told")
+	require.Zero(t, log.count("maxmemory_policy"), "without the right to INFO there is no warning")
 }

@@ -30,8 +30,8 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
-	if spec := os.Getenv(citizenVariable); spec != "" {
-		if err := runCitizen(spec); err != nil {
+	if spec := os.Getenv(participantVariable); spec != "" {
+		if err := runParticipant(spec); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}

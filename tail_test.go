@@ -17,8 +17,8 @@ import (
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
-// tail watches a topic until the end of the test. It waits until so many
-// nodes have said that they are there.
+// tail watches a topic until the end of the test. It waits until this number of nodes
+// have announced themselves.
 func tail(t *testing.T, c *wakebell.Client, topic string, nodes int) <-chan wakebelltype.Event {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -47,7 +47,7 @@ func tail(t *testing.T, c *wakebell.Client, topic string, nodes int) <-chan wake
 	return events
 }
 
-func TestTailTellsWhatHappens(t *testing.T) {
+func TestTailReportsEvents(t *testing.T) {
 	t.Parallel()
 	topic := wakebell.NewTopic[string](redistest.Name(t))
 	began := make(chan struct{}, 1)
@@ -105,8 +105,8 @@ func TestTailTellsWhatHappens(t *testing.T) {
 	next(wakebelltype.EventCancelled, "cancelled")
 }
 
-// Two processes and a System here tell one who watches.
-func TestTailHearsAllNodes(t *testing.T) {
+// A Tail receives the events of two processes and of a System in this process.
+func TestTailReceivesTheEventsOfAllNodes(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	nodes := []*process{startNode(t, server.Addr), startNode(t, server.Addr)}
@@ -115,25 +115,25 @@ func TestTailHearsAllNodes(t *testing.T) {
 	}
 	c := client(t, server.Client(t), wakebell.ClientConfig{})
 	eventually(t, func() bool { // both have subscribed
-		n, err := server.Client(t).PubSubNumSub(t.Context(), "timers_hint:crowd").Result()
-		return err == nil && n["timers_hint:crowd"] == 2
+		n, err := server.Client(t).PubSubNumSub(t.Context(), "timers_hint:numbers").Result()
+		return err == nil && n["timers_hint:numbers"] == 2
 	})
-	events := tail(t, c, crowdTopic.Name(), 2)
+	events := tail(t, c, numbers.Name(), 2)
 	drafts := make([]wakebell.Draft, 500)
 	for i := range drafts {
-		drafts[i] = crowdTopic.Draft(1)
+		drafts[i] = numbers.Draft(1)
 	}
 	_, err := c.Schedule(t.Context(), drafts...)
 	require.NoError(t, err)
-	told := map[wakebelltype.EventKind]int{}
+	received := map[wakebelltype.EventKind]int{}
 	byNode := map[string]int{}
-	for told[wakebelltype.EventAcked]+told[wakebelltype.EventMissed] < len(drafts) {
+	for received[wakebelltype.EventAcked]+received[wakebelltype.EventMissed] < len(drafts) {
 		e := receive(t, events)
-		told[e.Kind] += max(e.Missed, 1)
+		received[e.Kind] += max(e.Missed, 1)
 		byNode[e.Node]++
 	}
-	require.Zero(t, told[wakebelltype.EventMissed])
-	require.Equal(t, len(drafts), told[wakebelltype.EventDelivered])
+	require.Zero(t, received[wakebelltype.EventMissed])
+	require.Equal(t, len(drafts), received[wakebelltype.EventDelivered])
 	require.NotEmpty(t, byNode)
 	for _, node := range nodes {
 		require.NoError(t, node.in.Close())
@@ -141,8 +141,8 @@ func TestTailHearsAllNodes(t *testing.T) {
 	}
 }
 
-// A user without rights on the channel of events is told so; a node of such a
-// user goes on, and says so once.
+// Tail returns an error to a user without rights on the event channel. A node of such
+// a user continues and logs this once.
 func TestTailWithoutChannelRights(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
@@ -173,20 +173,21 @@ func TestTailWithoutChannelRights(t *testing.T) {
 func TestTailIsRefused(t *testing.T) {
 	t.Parallel()
 	c := client(t, redistest.Shared(t), wakebell.ClientConfig{})
-	var told []error
+	var received []error
 	for _, err := range c.Tail(t.Context(), "") {
-		told = append(told, err)
+		received = append(received, err)
 	}
-	require.Len(t, told, 1)
-	require.ErrorIs(t, told[0], wakebell.ErrInvalid)
+	require.Len(t, received, 1)
+	require.ErrorIs(t, received[0], wakebell.ErrInvalid)
 	_, err := c.LastDead(t.Context(), "", 1)
 	require.ErrorIs(t, err, wakebell.ErrInvalid)
 	_, err = c.LastDead(t.Context(), "t", 0)
 	require.ErrorIs(t, err, wakebell.ErrInvalid)
 }
 
-// Breaking off ends all that Tail began, and it can be ranged over again.
-func TestTailMayBeBrokenOff(t *testing.T) {
+// The end of the loop ends everything that Tail has started, and the sequence can be
+// ranged over again.
+func TestALoopOverTailMayEndEarly(t *testing.T) {
 	t.Parallel()
 	c := client(t, redistest.Shared(t), wakebell.ClientConfig{})
 	watch := c.Tail(t.Context(), redistest.Name(t))
@@ -204,8 +205,8 @@ func TestTailMayBeBrokenOff(t *testing.T) {
 	both.Wait()
 }
 
-// A watcher that is there before a node starts receives what it does first.
-func TestTailReceivesWhatANodeDoesFirst(t *testing.T) {
+// A Tail that begins before a node receives the node's first events.
+func TestTailReceivesTheFirstEventsOfANode(t *testing.T) {
 	t.Parallel()
 	rdb := redistest.Shared(t)
 	topic := wakebell.NewTopic[string](redistest.Name(t))

@@ -13,13 +13,13 @@ import (
 	"github.com/wakebell/wakebell/internal/redistest"
 )
 
-// What a handler returns is its verdict, wrapped or not.
+// The error that a handler returns decides the verdict, also when it is wrapped.
 func TestVerdicts(t *testing.T) {
 	t.Parallel()
 	errClosed := errors.New("bank is closed")
 	for name, is := range map[string]struct {
 		verdict error
-		state   wakebell.State // of what is left; empty: nothing
+		state   wakebell.State // of the remaining timer or dead letter; empty: none
 		reason  string         // of the dead letter or the failure
 		dead    bool
 	}{
@@ -76,7 +76,7 @@ func TestVerdicts(t *testing.T) {
 	}
 }
 
-// Rejected timers can be discarded; what no handler can read is kept even so.
+// Rejected timers can be discarded. Unreadable ones become dead letters nevertheless.
 func TestDiscardRejected(t *testing.T) {
 	t.Parallel()
 	rdb := redistest.Shared(t)
@@ -95,9 +95,8 @@ func TestDiscardRejected(t *testing.T) {
 	eventually(t, func() bool { return sys.Counters()[topic.Name()].Discarded == 1 })
 }
 
-// A panic is a crash: the timer comes back when its lease ends, and the next
-// one finds a handler.
-func TestAPanicComesBackByLease(t *testing.T) {
+// A panic counts as a crash: the timer is delivered again when its lease expires.
+func TestAPanickedTimerIsRetriedAfterItsLease(t *testing.T) {
 	t.Parallel()
 	virtually(t, func(t *testing.T) {
 		rdb, _ := redistest.Embedded(t)
@@ -122,7 +121,7 @@ func TestAPanicComesBackByLease(t *testing.T) {
 	})
 }
 
-// A handler that hangs is ended at the maximum lease age, whatever it does.
+// The lease of a handler that hangs ends at the maximum lease age.
 func TestMaxLeaseAge(t *testing.T) {
 	t.Parallel()
 	virtually(t, func(t *testing.T) {
@@ -138,7 +137,7 @@ func TestMaxLeaseAge(t *testing.T) {
 			}
 			<-ctx.Done()
 			causes <- context.Cause(ctx)
-			<-free // and it does not return
+			<-free // the handler does not return
 			return nil
 		}, wakebell.MaxConcurrent(1), wakebell.MaxLeaseAge(100*time.Millisecond), wakebell.RetryBackoff(time.Millisecond, time.Millisecond)))
 		_, err := topic.Schedule(t.Context(), sys.Client(), "x")

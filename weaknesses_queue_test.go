@@ -19,20 +19,21 @@ import (
 	"github.com/wakebell/wakebell/internal/testhook"
 	"github.com/wakebell/wakebell/queue"
 	"github.com/wakebell/wakebell/wakebelltest"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
-// One test for each of the six weaknesses that redis-message-queue was shown to
-// have, by their numbers. The fourth, at most 100 reclaimed and poisoned a poll,
-// is shown in package redisops/queue.
+// These tests cover the six weaknesses that were shown in redis-message-queue, by
+// their numbers. Package redisops/queue tests the fourth: at most 100 messages are
+// reclaimed and poisoned per poll.
 
-// Weakness 1: a raising handler with deduplication: the message is gone, and its
-// key is suppressed for an hour.
+// Weakness 1: a handler with deduplication fails; the message is lost and its key
+// suppresses others for an hour.
 func TestQueueAFailureNeitherLosesNorSuppresses(t *testing.T) {
 	t.Parallel()
 	q := queue.New[string]("q", queue.DeduplicateBy(func(s string) string { return s }), queue.FreeKeyOnFailure())
 	attempts := 0
 	wakebelltest.Run(t, wakebell.Config{Handlers: []wakebell.Handler{
-		wakebell.HandleQueue(q, func(context.Context, wakebell.Message[string]) error {
+		wakebell.HandleQueue(q, func(context.Context, wakebell.Timer[string]) error {
 			attempts++
 			return errors.New("always")
 		}, wakebell.MaxAttempts(4)),
@@ -44,22 +45,22 @@ func TestQueueAFailureNeitherLosesNorSuppresses(t *testing.T) {
 		}
 		require.True(t, publish())
 		w.Advance(2 * time.Second)
-		require.Equal(t, 2, attempts, "it is tried again")
-		require.False(t, publish(), "while it lives it is suppressed")
+		require.Equal(t, 2, attempts, "the message is retried")
+		require.False(t, publish(), "the key suppresses duplicates of a live message")
 		w.Advance(5 * time.Minute)
 		require.Equal(t, 4, attempts)
-		require.True(t, publish(), "what failed for good has freed its key")
+		require.True(t, publish(), "a message that failed finally frees its key")
 	})
 }
 
-// Weakness 2: a handler that hangs with a heartbeat holds its message for ever,
-// and does not see the loss of its heartbeat.
+// Weakness 2: a handler that hangs with a heartbeat holds its message for ever, and
+// does not notice the loss of its heartbeat.
 func TestQueueAHungHandlerIsEndedByDefault(t *testing.T) {
 	t.Parallel()
 	q := queue.New[string]("q")
 	var causes []error
 	wakebelltest.Run(t, wakebell.Config{Handlers: []wakebell.Handler{
-		wakebell.HandleQueue(q, func(ctx context.Context, m wakebell.Message[string]) error {
+		wakebell.HandleQueue(q, func(ctx context.Context, m wakebell.Timer[string]) error {
 			if m.Attempt > 2 {
 				return nil
 			}
@@ -74,7 +75,7 @@ func TestQueueAHungHandlerIsEndedByDefault(t *testing.T) {
 		require.Len(t, causes, 1)
 		require.ErrorIs(t, causes[0], wakebell.ErrLeaseTooOld)
 
-		// Somebody takes the lease away: the next heartbeat tells.
+		// Another client takes the lease; the next heartbeat notices it.
 		require.NoError(t, w.Redis().Del(t.Context(), "q::processing:lease_tokens", "q::processing:lease_deadlines").Err())
 		w.Advance(5 * time.Minute)
 		require.Len(t, causes, 2)
@@ -82,8 +83,8 @@ func TestQueueAHungHandlerIsEndedByDefault(t *testing.T) {
 	})
 }
 
-// Weakness 3: no metrics, no hooks, polling, 8 kB of Redis for each message in
-// flight. (Waking is in the conformance suite.)
+// Weakness 3: no metrics, no hooks, polling, and 8 kB of Redis for each message in
+// flight. (Hints are in the conformance suite.)
 func TestQueueInFlightIsSmallAndCounted(t *testing.T) {
 	t.Parallel()
 	const n = 2000
@@ -105,7 +106,7 @@ func TestQueueInFlightIsSmallAndCounted(t *testing.T) {
 	_, err := c.Queues().Publish(t.Context(), drafts...)
 	require.NoError(t, err)
 	release := make(chan struct{})
-	sys := serve(t, rdb, wakebell.HandleQueue(q, func(context.Context, wakebell.Message[string]) error {
+	sys := serve(t, rdb, wakebell.HandleQueue(q, func(context.Context, wakebell.Timer[string]) error {
 		<-release
 		return nil
 	}, wakebell.MaxConcurrent(n)))
@@ -115,9 +116,9 @@ func TestQueueInFlightIsSmallAndCounted(t *testing.T) {
 	eventually(t, func() bool { return sys.Counters()["q"].Acked == n })
 }
 
-// Weakness 5: without a visibility timeout a crash loses the message in flight.
-// Here one must ask for that.
-func TestQueueACrashLosesNothingUnlessAskedTo(t *testing.T) {
+// Weakness 5: without a visibility timeout, a crash loses the message in flight.
+// Wakebell does so only with AtMostOnce.
+func TestQueueACrashLosesNothingWithoutAtMostOnce(t *testing.T) {
 	t.Parallel()
 	for name, opts := range map[string][]wakebell.QueueHandlerOption{"default": nil, "at most once": {wakebell.AtMostOnce()}} {
 		t.Run(name, func(t *testing.T) {
@@ -125,7 +126,7 @@ func TestQueueACrashLosesNothingUnlessAskedTo(t *testing.T) {
 			q := queue.New[string]("q")
 			began := 0
 			wakebelltest.Run(t, wakebell.Config{Handlers: []wakebell.Handler{
-				wakebell.HandleQueue(q, func(ctx context.Context, _ wakebell.Message[string]) error {
+				wakebell.HandleQueue(q, func(ctx context.Context, _ wakebell.Timer[string]) error {
 					if began++; began == 1 {
 						<-ctx.Done()
 					}
@@ -145,25 +146,25 @@ func TestQueueACrashLosesNothingUnlessAskedTo(t *testing.T) {
 					require.Zero(t, st.Processing)
 				} else {
 					require.Equal(t, 1, began)
-					require.EqualValues(t, 1, st.Unleased, "lost, but seen")
+					require.EqualValues(t, 1, st.Unleased, "a lost message is counted")
 				}
 			})
 		})
 	}
 }
 
-// Weakness 6: the dead letters keep no id, no reason, no count.
-func TestQueueDeadLettersTellWhatDied(t *testing.T) {
+// Weakness 6: dead letters have no id, no reason and no count.
+func TestQueueDeadLettersHaveAnIDAReasonAndACount(t *testing.T) {
 	t.Parallel()
 	q := queue.New[string]("q")
 	wakebelltest.Run(t, wakebell.Config{Handlers: []wakebell.Handler{
-		wakebell.HandleQueue(q, func(context.Context, wakebell.Message[string]) error { return errors.New("no luck") }, wakebell.MaxAttempts(3)),
+		wakebell.HandleQueue(q, func(context.Context, wakebell.Timer[string]) error { return errors.New("no luck") }, wakebell.MaxAttempts(3)),
 	}}, func(t *testing.T, w *wakebelltest.World) {
 		published, err := w.Client().Queues().Publish(t.Context(), q.Draft("x"))
 		require.NoError(t, err)
 		w.Advance(time.Hour)
 		n := 0
-		for l, err := range w.Client().Queues().DeadLetters(t.Context(), q.Keys(), 0) {
+		for l, err := range w.Client().Queues().DeadLetters(t.Context(), q.Keys(), wakebelltype.Page{}) {
 			require.NoError(t, err)
 			n++
 			require.Equal(t, published[0].ID, l.ID)
@@ -176,8 +177,8 @@ func TestQueueDeadLettersTellWhatDied(t *testing.T) {
 	})
 }
 
-// Lost replies of publishes and exchanges, mixed verdicts and a node that dies:
-// no message is lost, and none is published twice.
+// With lost replies to publishes and exchanges, mixed verdicts and a killed node, no
+// message is lost and none is published twice.
 func TestQueueUnderFaults(t *testing.T) {
 	t.Parallel()
 	const messages = 150
@@ -194,7 +195,7 @@ func TestQueueUnderFaults(t *testing.T) {
 	q := queue.New[int](redistest.Name(t))
 	var mu sync.Mutex
 	ids, ended := map[int]map[string]bool{}, map[int]bool{}
-	handler := wakebell.HandleQueue(q, func(_ context.Context, m wakebell.Message[int]) error {
+	handler := wakebell.HandleQueue(q, func(_ context.Context, m wakebell.Timer[int]) error {
 		mu.Lock()
 		defer mu.Unlock()
 		if ids[m.Body] == nil {
@@ -221,7 +222,7 @@ func TestQueueUnderFaults(t *testing.T) {
 		}
 		fresh, err := q.Publish(t.Context(), c.Queues(), i, opts...)
 		require.NoError(t, err)
-		require.True(t, fresh, "a retry is answered as the first try was")
+		require.True(t, fresh, "a retry receives the answer of the first try")
 		if i == messages/2 {
 			require.NoError(t, testhook.Kill(doomed))
 		}
@@ -235,7 +236,7 @@ func TestQueueUnderFaults(t *testing.T) {
 	mu.Lock()
 	defer mu.Unlock()
 	dead := map[string]int{}
-	for l, err := range plain.Queues().DeadLetters(t.Context(), q.Keys(), 0) {
+	for l, err := range plain.Queues().DeadLetters(t.Context(), q.Keys(), wakebelltype.Page{}) {
 		require.NoError(t, err)
 		dead[string(l.Payload)]++
 	}

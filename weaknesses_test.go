@@ -18,12 +18,12 @@ import (
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
-// One test, or two, for each of the nine weaknesses that the Python peer was
-// shown to have, by their numbers. Those of time (3, 5, 6 and the second half
-// of 8) are in weaknesses_time_test.go.
+// These tests cover the nine weaknesses that were shown in the Python peer, by their
+// numbers. Those about time (3, 5, 6 and the second half of 8) are in
+// weaknesses_time_test.go.
 
-// Weakness 1: rescheduling an id while its handler runs loses the new timer,
-// for the commit of the old one deletes both.
+// Weakness 1: rescheduling an id while its handler runs loses the new timer, because
+// the commit of the old one deletes both.
 func TestReschedulingWhileRunningKeepsTheNewTimer(t *testing.T) {
 	t.Parallel()
 	rdb := redistest.Shared(t)
@@ -62,7 +62,7 @@ func TestReschedulingWhileRunningKeepsTheNewTimer(t *testing.T) {
 	require.Equal(t, 1, timer.Attempt)
 }
 
-// Weakness 1: a handler that reschedules its own id never ticks again.
+// Weakness 1: a handler that reschedules its own id does not run again.
 func TestAHandlerThatReschedulesItselfTicksOn(t *testing.T) {
 	t.Parallel()
 	topic := wakebell.NewTopic[int](redistest.Name(t))
@@ -88,9 +88,9 @@ func TestAHandlerThatReschedulesItselfTicksOn(t *testing.T) {
 
 func count(t testing.TB, c *wakebell.Client, topic string) int64 {
 	t.Helper()
-	counts, err := c.Count(t.Context(), topic)
+	stats, err := c.Stats(t.Context(), topic)
 	require.NoError(t, err)
-	return counts.Total
+	return stats.Total
 }
 
 // Weakness 2: a stale worker's commit deletes another worker's lease.
@@ -110,7 +110,7 @@ func TestAStaleVerdictLeavesTheNextHoldersLeaseAlone(t *testing.T) {
 	_, err := topic.Schedule(t.Context(), c, "x", wakebell.ID("x"))
 	require.NoError(t, err)
 	receive(t, staleStarted)
-	proxy.Cut() // no heartbeat comes through; the lease ends
+	proxy.Cut() // no heartbeat arrives, so the lease expires
 
 	holder, finish := make(chan wakebell.Timer[string], 1), make(chan struct{})
 	var alive atomic.Bool
@@ -137,8 +137,8 @@ func TestAStaleVerdictLeavesTheNextHoldersLeaseAlone(t *testing.T) {
 	require.Equal(t, 1, info.Failures)
 }
 
-// Weakness 4: a payload that cannot be decoded is retried for ever without
-// reaching the handler.
+// Weakness 4: a payload that cannot be decoded is retried for ever without reaching
+// the handler.
 func TestAnUndecodablePayloadBecomesADeadLetter(t *testing.T) {
 	t.Parallel()
 	rdb := redistest.Shared(t)
@@ -165,20 +165,20 @@ func TestAnUndecodablePayloadBecomesADeadLetter(t *testing.T) {
 		require.Equal(t, 1, d.Attempts)
 		require.Zero(t, d.Failures)
 	}
-	require.EqualValues(t, len(payloads), sys.Counters()[topic.Name()].Delivered, "each was tried once")
+	require.EqualValues(t, len(payloads), sys.Counters()[topic.Name()].Delivered, "each was delivered once")
 }
 
 func deadLetters(t testing.TB, c *wakebell.Client, topic string) (all []wakebell.DeadLetter) {
 	t.Helper()
-	for d, err := range c.DeadLetters(t.Context(), topic, wakebelltype.DeadFilter{}) {
+	for d, err := range c.DeadLetters(t.Context(), topic, wakebelltype.DeadFilter{}, wakebelltype.Page{}) {
 		require.NoError(t, err)
 		all = append(all, d)
 	}
 	return all
 }
 
-// Weakness 7: handlers over the graceful timeout are not cancelled; some
-// timers were claimed and never handed out.
+// Weakness 7: handlers over the graceful timeout are not cancelled, and some claimed
+// timers are not delivered.
 func TestStopCancelsWhatRunsAndGivesBackTheRest(t *testing.T) {
 	t.Parallel()
 	virtually(t, func(t *testing.T) {
@@ -209,12 +209,12 @@ func TestStopCancelsWhatRunsAndGivesBackTheRest(t *testing.T) {
 			require.ErrorIs(t, receive(t, causes), wakebell.ErrDraining)
 		}
 		require.EqualValues(t, timers, count(t, sys.Client(), topic.Name()))
-		for info, err := range sys.Client().List(t.Context(), topic.Name(), wakebell.Filter{}) {
+		for info, err := range sys.Client().List(t.Context(), topic.Name(), wakebell.Filter{}, wakebelltype.Page{}) {
 			require.NoError(t, err)
 			require.Equal(t, wakebell.StatePending, info.State, "nothing is leased, and no attempt counted")
 		}
 
-		// Another node has them all at once, though the lease was an hour.
+		// Another node claims all of them at once, although the lease was an hour.
 		attempts := make(chan int, timers)
 		serve(t, rdb, wakebell.Handle(topic, func(_ context.Context, timer wakebell.Timer[int]) error {
 			attempts <- timer.Attempt
@@ -226,7 +226,7 @@ func TestStopCancelsWhatRunsAndGivesBackTheRest(t *testing.T) {
 	})
 }
 
-// Weakness 8: one claim round trip a timer, and another for the commit.
+// Weakness 8: each timer needs a round trip to claim and another to commit.
 func TestABacklogCostsAFractionOfARoundTripATimer(t *testing.T) {
 	t.Parallel()
 	const timers = 1000
@@ -263,7 +263,7 @@ func TestABacklogCostsAFractionOfARoundTripATimer(t *testing.T) {
 	}
 }
 
-// calls is how often Redis has run a command.
+// calls returns how often Redis has run a command.
 func calls(t testing.TB, rdb *redis.Client, command string) int64 {
 	t.Helper()
 	stats, err := rdb.InfoMap(t.Context(), "commandstats").Result()

@@ -16,8 +16,8 @@ import (
 	"github.com/wakebell/wakebell/wakebelltest"
 )
 
-// Weakness 3: a nack waits the whole lease plus the idle backoff; there is no
-// delay, no attempt count, no maximum and no dead letter.
+// Weakness 3: a nack waits for the whole lease plus the idle backoff; there is no
+// delay, attempt count, maximum or dead letter.
 func TestANackHasADelayACountAndAMaximum(t *testing.T) {
 	t.Parallel()
 	topic := wakebell.NewTopic[string]("t")
@@ -48,13 +48,13 @@ func TestANackHasADelayACountAndAMaximum(t *testing.T) {
 		require.Len(t, dead, 1)
 		require.Equal(t, "no luck", dead[0].Reason)
 		require.Equal(t, 4, dead[0].Attempts)
-		require.Equal(t, 4, dead[0].Failures, "the last one included")
+		require.Equal(t, 4, dead[0].Failures, "the last failure is included")
 		require.Empty(t, w.Upcoming("t"))
 	})
 }
 
-// Weakness 5: 200 poisoned timers raise the p50 of good ones from 45 ms to
-// 2.7 s.
+// Weakness 5: 200 poisoned timers increase the p50 lateness of good ones from 45 ms
+// to 2.7 s.
 func TestPoisonedTimersDoNotDelayTheOthers(t *testing.T) {
 	t.Parallel()
 	without, with := medianLateness(t, 0), medianLateness(t, 200)
@@ -62,8 +62,8 @@ func TestPoisonedTimersDoNotDelayTheOthers(t *testing.T) {
 	require.LessOrEqual(t, with, without+10*time.Millisecond)
 }
 
-// medianLateness is that of 100 good timers, ten a second from the start on,
-// beside others whose handler always fails. All handlers take 10 ms.
+// medianLateness returns the median lateness of 100 good timers, ten a second from
+// the start, beside other timers that always fail. All handlers take 10 ms.
 func medianLateness(t *testing.T, poisoned int) (p50 time.Duration) {
 	t.Helper()
 	const good = 100
@@ -100,8 +100,8 @@ func medianLateness(t *testing.T, poisoned int) (p50 time.Duration) {
 	return p50
 }
 
-// Weakness 6: a worker whose clock is 30 s fast fires 19 s early and
-// redelivers leased timers; one 10 s slow takes leases that are expired.
+// Weakness 6: a worker whose clock is 30 s fast delivers 19 s early and redelivers
+// leased timers; one that is 10 s slow uses expired leases.
 func TestAWorkersClockDoesNotMatter(t *testing.T) {
 	t.Parallel()
 	for name, ahead := range map[string]time.Duration{"30 s fast": 30 * time.Second, "10 s slow": -10 * time.Second} {
@@ -137,7 +137,8 @@ func neverEarly(t *testing.T, ahead time.Duration) {
 			a := <-arrivals
 			require.False(t, a.delivered.Before(a.due), "claimed %v early by Redis's clock", a.due.Sub(a.delivered))
 			require.False(t, a.seen.Before(a.due), "handled %v early by Redis's clock", a.due.Sub(a.seen))
-			// The first may come before the node hears of hints, and wait for a look.
+			// The first timer may be due before the node has subscribed to hints, and
+			// wait for a poll.
 			require.Less(t, a.seen.Sub(a.due), 250*time.Millisecond, "and not late either")
 		}
 	})
@@ -197,7 +198,7 @@ func TestAnIdleTopicIsPrompt(t *testing.T) {
 	topic := wakebell.NewTopic[string]("t")
 	wakebelltest.Run(t, wakebell.Config{Handlers: []wakebell.Handler{wakebell.Handle(topic, nothing)}}, func(t *testing.T, w *wakebelltest.World) {
 		for _, in := range []time.Duration{0, time.Millisecond, time.Second, time.Minute} {
-			w.Advance(10 * time.Hour) // the poller's backoff is at its longest
+			w.Advance(10 * time.Hour) // the poller's backoff is at its maximum
 			_, err := topic.Schedule(t.Context(), w.Client(), "x", wakebell.ID(in.String()), wakebell.In(in))
 			require.NoError(t, err)
 			w.Advance(in + 10*time.Hour)

@@ -20,13 +20,13 @@ import (
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
-// gallery is where events are published in a test.
+// recordedEvents is a publisher that records events.
 type recordedEvents struct {
 	mu     sync.Mutex
 	err    error
 	hold   chan struct{} // if not nil, publishing waits for it
 	events []wakebelltype.Event
-	most   int // events of one message
+	most   int // largest number of events in one message
 }
 
 func (g *recordedEvents) PublishEvents(ctx context.Context, topic string, events []wakebelltype.Event) error {
@@ -66,7 +66,7 @@ func (g *recordedEvents) fails(err error) {
 	g.err = err
 }
 
-// hinting are hints that a test gives.
+// fakeHints delivers the hints that a test sends.
 type fakeHints chan exchange.Hint
 
 func (h fakeHints) Listen(ctx context.Context, _ []string, deliver func(exchange.Hint)) error {
@@ -80,16 +80,16 @@ func (h fakeHints) Listen(ctx context.Context, _ []string, deliver func(exchange
 	}
 }
 
-// watch has the events of the shelf's topic told for a while.
+// watch announces a watcher of the topic "shelf", which has subscribed just now.
 func (h fakeHints) watch(d time.Duration) { h.watchSince(d, 0) }
 
-// watchSince is watch of a watcher that has been subscribed for some time.
+// watchSince announces a watcher that subscribed some time ago.
 func (h fakeHints) watchSince(d, subscribed time.Duration) {
 	h <- exchange.Hint{Source: "shelf", Kind: exchange.HintTail, In: d, Watched: subscribed}
 	synctest.Wait()
 }
 
-// watched runs a runtime on a shelf whose events go to a gallery.
+// watched starts a runtime on a source whose events are published to g.
 func watched(t *testing.T, g *recordedEvents, s *actortest.MemorySource, handle poller.Handle) (*Runtime, fakeHints, *bytes.Buffer) {
 	t.Helper()
 	hints, log := make(fakeHints), &bytes.Buffer{}
@@ -102,7 +102,7 @@ func watched(t *testing.T, g *recordedEvents, s *actortest.MemorySource, handle 
 	return rt, hints, log
 }
 
-func TestEventsAreToldWhileSomebodyWatches(t *testing.T) {
+func TestEventsArePublishedWhileWatched(t *testing.T) {
 	t.Parallel()
 	actortest.InVirtualTime(t, func(t *testing.T) {
 		g, s := &recordedEvents{}, actortest.NewMemorySource(3)
@@ -117,7 +117,7 @@ func TestEventsAreToldWhileSomebodyWatches(t *testing.T) {
 			}
 			return poller.Succeeded()
 		})
-		require.Empty(t, g.take(), "nobody watches")
+		require.Empty(t, g.take(), "the topic is not watched")
 
 		hints.watch(10 * time.Second)
 		s.Put("a")
@@ -147,8 +147,8 @@ func TestEventsAreToldWhileSomebodyWatches(t *testing.T) {
 		<-time.After(10 * time.Second)
 		s.Put("b")
 		<-time.After(time.Second)
-		require.Empty(t, g.take(), "nobody watches any more")
-		hints.watch(time.Hour) // no hint is believed for so long
+		require.Empty(t, g.take(), "the watcher has gone")
+		hints.watch(time.Hour) // longer than a node publishes without another hint
 		<-time.After(2 * feed.MaxWatch)
 		s.Put("c")
 		<-time.After(time.Second)
@@ -157,14 +157,15 @@ func TestEventsAreToldWhileSomebodyWatches(t *testing.T) {
 	})
 }
 
-// Events that cannot be sent in time are counted, and nothing waits for them.
-func TestEventsWaitForNobody(t *testing.T) {
+// TestSlowPublishingDelaysNoDelivery checks that timers are delivered while
+// publishing hangs, and that events beyond the bound are counted as missed.
+func TestSlowPublishingDelaysNoDelivery(t *testing.T) {
 	t.Parallel()
 	actortest.InVirtualTime(t, func(t *testing.T) {
 		g, s := &recordedEvents{hold: make(chan struct{})}, actortest.NewMemorySource(0)
 		rt, hints, _ := watched(t, g, s, acks)
 		hints.watch(time.Minute)
-		<-time.After(time.Second) // sending hangs
+		<-time.After(time.Second) // publishing hangs
 		s.Put(actortest.Numbers(feed.MaxPending)...)
 		<-time.After(30 * time.Second)
 		_, _, settled, _ := s.Count()
@@ -193,7 +194,7 @@ func TestEventsThatCannotBeSentAreMissed(t *testing.T) {
 		s.Put("a")
 		<-time.After(time.Second)
 		require.Empty(t, g.take())
-		require.Equal(t, 1, strings.Count(log.String(), "events not sent"), "it is said once")
+		require.Equal(t, 1, strings.Count(log.String(), "events not sent"), "the error is logged once")
 		g.fails(nil)
 		<-time.After(time.Second)
 		require.Equal(t, 1, strings.Count(log.String(), "events not sent"))
@@ -203,7 +204,8 @@ func TestEventsThatCannotBeSentAreMissed(t *testing.T) {
 	})
 }
 
-// What happens in a drain is told, and sending that hangs holds up no Stop.
+// TestStopSendsTheLastEvents checks that Stop publishes the events of a drain, and
+// that hanging publishing delays Stop by no more than LastPublish.
 func TestStopSendsTheLastEvents(t *testing.T) {
 	t.Parallel()
 	actortest.InVirtualTime(t, func(t *testing.T) {
@@ -231,9 +233,11 @@ func TestStopSendsTheLastEvents(t *testing.T) {
 	})
 }
 
-// A watcher that was there before the node receives what the node did first: it
-// announces itself every few seconds. One that has come since does not.
-func TestWatchersThatWereThereBeforeMissNothing(t *testing.T) {
+// TestEarlierWatchersReceiveTheFirstEvents checks that a watcher that subscribed
+// before the node started receives the node's first events, although the node
+// learns of it only by its next announcement. A later watcher does not receive
+// them.
+func TestEarlierWatchersReceiveTheFirstEvents(t *testing.T) {
 	t.Parallel()
 	actortest.InVirtualTime(t, func(t *testing.T) {
 		g, s := &recordedEvents{}, actortest.NewMemorySource(2)
@@ -250,13 +254,14 @@ func TestWatchersThatWereThereBeforeMissNothing(t *testing.T) {
 		require.ElementsMatch(t, []string{"node", "delivered 0", "acked 0", "delivered 1", "acked 1"}, g.take())
 		hints.watchSince(10*time.Second, time.Hour)
 		<-time.After(time.Second)
-		require.Equal(t, []string{"node"}, g.take(), "nothing is told twice")
+		require.Equal(t, []string{"node"}, g.take(), "no event is published twice")
 		require.NoError(t, rt.Stop())
 	})
 }
 
-// What is kept of the first events is bounded, in number and in time.
-func TestFirstEventsAreKeptForAWhile(t *testing.T) {
+// TestFirstEventsAreBounded checks that the stored first events are bounded in
+// number and in time.
+func TestFirstEventsAreBounded(t *testing.T) {
 	t.Parallel()
 	actortest.InVirtualTime(t, func(t *testing.T) {
 		g, s := &recordedEvents{}, actortest.NewMemorySource(feed.MaxPending)
@@ -264,9 +269,9 @@ func TestFirstEventsAreKeptForAWhile(t *testing.T) {
 		<-time.After(feed.EarlyFor - 2*time.Second)
 		hints.watchSince(10*time.Second, time.Hour)
 		<-time.After(time.Second)
-		told := g.take()
-		require.Len(t, told, 1+feed.MaxPending+1)
-		require.Equal(t, "missed", told[len(told)-1])
+		published := g.take()
+		require.Len(t, published, 1+feed.MaxPending+1)
+		require.Equal(t, "missed", published[len(published)-1])
 		require.NoError(t, rt.Stop())
 	})
 	actortest.InVirtualTime(t, func(t *testing.T) {
@@ -274,7 +279,7 @@ func TestFirstEventsAreKeptForAWhile(t *testing.T) {
 		rt, hints, _ := watched(t, g, s, acks)
 		<-time.After(feed.EarlyFor)
 		topic, _ := rt.topic("shelf")
-		require.False(t, topic.Feed.Watched.Load(), "events cost nothing from now on")
+		require.False(t, topic.Feed.Watched.Load(), "no events are recorded from now on")
 		hints.watchSince(10*time.Second, time.Hour)
 		<-time.After(time.Second)
 		require.Equal(t, []string{"node"}, g.take())

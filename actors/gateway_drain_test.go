@@ -38,11 +38,11 @@ func TestTheGatewayDrainsFirst(t *testing.T) {
 		s.Put("taken")
 		<-time.After(500 * time.Millisecond)
 		_, _, settled, _ := s.Count()
-		require.Equal(t, 1, settled, "the pollers go on while the gateway drains")
+		require.Equal(t, 1, settled, "the pollers continue while the gateway drains")
 
 		close(release)
 		require.IsType(t, &messages.ScheduleResponse{}, answered(t, running))
-		require.IsType(t, &messages.ScheduleResponse{}, answered(t, waiting), "it came before the drain")
+		require.IsType(t, &messages.ScheduleResponse{}, answered(t, waiting), "the request was accepted before the drain")
 		require.NoError(t, <-done)
 		s.Put("left")
 		refused(t, messages.Code_CODE_DRAINING, ask(system, schedule(3)))
@@ -54,7 +54,7 @@ func TestTheGatewayDrainsFirst(t *testing.T) {
 	})
 }
 
-func TestAHungRequestHoldsADrainUpForAMoment(t *testing.T) {
+func TestAHangingRequestDelaysADrainByItsGracePeriod(t *testing.T) {
 	t.Parallel()
 	actortest.InVirtualTime(t, func(t *testing.T) {
 		release := make(chan struct{})
@@ -75,7 +75,7 @@ func TestAHungRequestHoldsADrainUpForAMoment(t *testing.T) {
 	})
 }
 
-func TestAGatewayThatCrashesStillDrains(t *testing.T) {
+func TestACrashedGatewayStillDrains(t *testing.T) {
 	t.Parallel()
 	actortest.InVirtualTime(t, func(t *testing.T) {
 		release := make(chan struct{})
@@ -83,7 +83,7 @@ func TestAGatewayThatCrashesStillDrains(t *testing.T) {
 		running := ask(system, schedule(1))
 		synctest.Wait()
 		done := drained(rt, time.Minute)
-		system.Root.Send(gateway.PID(system, "wakebell"), crashNow{})
+		system.Root.Send(gateway.PID(system, "wakebell"), actortest.CrashNow{})
 		refused(t, messages.Code_CODE_UNAVAILABLE, running)
 		refused(t, messages.Code_CODE_DRAINING, ask(system, schedule(2)))
 		began := time.Now()
@@ -94,7 +94,7 @@ func TestAGatewayThatCrashesStillDrains(t *testing.T) {
 	})
 }
 
-func TestADrainAskedForTwiceIsAnsweredTwice(t *testing.T) {
+func TestEachDrainRequestIsAnswered(t *testing.T) {
 	t.Parallel()
 	actortest.InVirtualTime(t, func(t *testing.T) {
 		release := make(chan struct{})

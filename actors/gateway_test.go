@@ -18,10 +18,10 @@ import (
 	"github.com/wakebell/wakebell/messages"
 )
 
-// ledger stands in for the timers of Redis: it keeps ids in memory, and do
-// says how long a request takes and how it goes wrong.
+// fakeTimers replaces the timers of Redis: it keeps ids in memory. The function do
+// may delay a request and answer it with an error.
 type fakeTimers struct {
-	do func(ctx context.Context, request messages.Request) messages.Answer // nil answer: as it should be
+	do func(ctx context.Context, request messages.Request) messages.Answer // nil: the regular answer
 
 	mu            sync.Mutex
 	timers        map[string]bool
@@ -84,8 +84,8 @@ func (l *fakeTimers) requests() []string {
 	return append([]string(nil), l.began...)
 }
 
-// until has every request take until the channel is closed, whatever its
-// context says.
+// until delays every request until the channel is closed, even if the request's
+// context ends earlier.
 func until(release <-chan struct{}) func(context.Context, messages.Request) messages.Answer {
 	return func(context.Context, messages.Request) messages.Answer {
 		<-release
@@ -93,33 +93,17 @@ func until(release <-chan struct{}) func(context.Context, messages.Request) mess
 	}
 }
 
-// crashNow has the gateway that gets it panic in its Receive.
-type crashNow struct{}
-
-type crashing struct{ actor.Context }
-
-func (c crashing) Message() any {
-	message := c.Context.Message()
-	if _, ok := message.(crashNow); ok {
-		panic("crashed on demand")
-	}
-	return message
-}
-
 // gatewayOn starts a runtime with a gateway.
 func gatewayOn(t *testing.T, l *fakeTimers, topics ...poller.Topic) (*actor.ActorSystem, *Runtime) {
 	t.Helper()
 	system := actortest.QuietSystem()
-	crash := func(next actor.ContextDecoratorFunc) actor.ContextDecoratorFunc {
-		return func(c actor.Context) actor.Context { return crashing{next(c)} }
-	}
 	cfg := Config{Name: "wakebell", Topics: topics, Timers: l, Logger: actortest.DiscardLogger, Random: func() float64 { return 0.5 }}
-	rt, err := Start(system, cfg.WithProps(actor.WithContextDecorator(crash)))
+	rt, err := Start(system, cfg.WithProps(actor.WithContextDecorator(actortest.CrashOnDemand)))
 	require.NoError(t, err)
 	return system, rt
 }
 
-// ask sends a request, whose answer has an hour to come.
+// ask sends a request and waits up to an hour for its answer.
 func ask(system *actor.ActorSystem, request any) *actor.Future {
 	return system.Root.RequestFuture(gateway.PID(system, "wakebell"), request, time.Hour)
 }
@@ -131,7 +115,7 @@ func answered(t *testing.T, f *actor.Future) any {
 	return answer
 }
 
-// refused is the Error that a future brings.
+// refused requires that the answer is an Error with this code, and returns it.
 func refused(t *testing.T, code messages.Code, f *actor.Future) *messages.Error {
 	t.Helper()
 	fault, ok := answered(t, f).(*messages.Error)
@@ -149,7 +133,7 @@ func TestTheGatewayAnswers(t *testing.T) {
 	actortest.InVirtualTime(t, func(t *testing.T) {
 		system, rt := gatewayOn(t, &fakeTimers{})
 		_, there := system.ProcessRegistry.GetLocal("wakebell/gateway")
-		require.True(t, there, "when Start has returned the gateway has its name")
+		require.True(t, there, "the gateway is registered when Start has returned")
 		scheduled, ok := answered(t, ask(system, schedule(7))).(*messages.ScheduleResponse)
 		require.True(t, ok)
 		require.Equal(t, uint64(7), scheduled.GetRequest())
@@ -166,7 +150,7 @@ func TestRequestsAboutATimerKeepTheirOrder(t *testing.T) {
 	actortest.InVirtualTime(t, func(t *testing.T) {
 		l := &fakeTimers{}
 		l.do = func(_ context.Context, r messages.Request) messages.Answer {
-			if s, ok := r.(*messages.ScheduleRequest); ok { // each slower than the one after it
+			if s, ok := r.(*messages.ScheduleRequest); ok { // each takes longer than the next one
 				<-time.After(time.Second - time.Duration(s.GetRequest())*time.Millisecond)
 			}
 			return nil
@@ -183,173 +167,10 @@ func TestRequestsAboutATimerKeepTheirOrder(t *testing.T) {
 		for n, f := range last {
 			cancelled, ok := answered(t, f).(*messages.CancelResponse)
 			require.True(t, ok)
-			require.Equal(t, messages.Presence_PRESENCE_PENDING, cancelled.GetFound()[0], "%d was cancelled after it was scheduled", n)
+			require.Equal(t, messages.Presence_PRESENCE_PENDING, cancelled.GetFound()[0], "%d must be cancelled after it was scheduled", n)
 		}
-		require.Equal(t, 3*time.Second, time.Since(began), "the timers did not wait for each other")
+		require.Equal(t, 3*time.Second, time.Since(began), "requests about different timers do not wait for each other")
 		require.Equal(t, 20, l.peak)
-		require.NoError(t, rt.Stop())
-	})
-}
-
-func TestTooManyRequestsAreRefused(t *testing.T) {
-	t.Parallel()
-	actortest.InVirtualTime(t, func(t *testing.T) {
-		release := make(chan struct{})
-		l := &fakeTimers{do: until(release)}
-		system, rt := gatewayOn(t, l)
-		var taken []*actor.Future
-		for n := range gateway.MaxPrincipalRunning + gateway.MaxWaiting/2 {
-			taken = append(taken, ask(system, schedule(n)))
-		}
-		for n := range 10 {
-			refused(t, messages.Code_CODE_OVERLOADED, ask(system, schedule(-n)))
-		}
-		synctest.Wait()
-		require.Len(t, l.requests(), gateway.MaxPrincipalRunning)
-		close(release)
-		for _, f := range taken {
-			require.IsType(t, &messages.ScheduleResponse{}, answered(t, f))
-		}
-		require.Equal(t, gateway.MaxPrincipalRunning, l.peak)
-		require.IsType(t, &messages.ScheduleResponse{}, answered(t, ask(system, schedule(1))), "there is room again")
-		require.NoError(t, rt.Stop())
-	})
-}
-
-// by asks as a peer of this principal at this host.
-func by(system *actor.ActorSystem, who, where string, request any) *actor.Future {
-	f := actor.NewFuture(system, time.Hour)
-	system.Root.Send(gateway.PID(system, "wakebell"), &actor.MessageEnvelope{
-		Header:  map[string]string{messages.PrincipalHeader: who, messages.HostHeader: where},
-		Message: request, Sender: f.PID(),
-	})
-	return f
-}
-
-// One principal asks for as much as it can: others, and this process, have room.
-func TestOnePrincipalDoesNotFillTheGateway(t *testing.T) {
-	t.Parallel()
-	actortest.InVirtualTime(t, func(t *testing.T) {
-		release := make(chan struct{})
-		system, rt := gatewayOn(t, &fakeTimers{do: until(release)})
-		var taken []*actor.Future
-		for n := range gateway.MaxPrincipalRunning + gateway.MaxWaiting/2 {
-			taken = append(taken, by(system, "mallory", "h", schedule(n)))
-		}
-		fault := refused(t, messages.Code_CODE_OVERLOADED, by(system, "mallory", "i", schedule(-1)))
-		require.Contains(t, fault.GetMessage(), "of this principal")
-		for n := range gateway.MaxHostRunning - gateway.MaxPrincipalRunning + gateway.MaxWaiting/4 {
-			taken = append(taken, by(system, "eve", "h", schedule(10_000+n)))
-		}
-		fault = refused(t, messages.Code_CODE_OVERLOADED, by(system, "eve", "h", schedule(-2)))
-		require.Contains(t, fault.GetMessage(), "of this principal")
-		taken = append(taken, by(system, "honest", "h", schedule(-3)))
-		fault = refused(t, messages.Code_CODE_OVERLOADED, by(system, "honest", "h", schedule(-4)))
-		require.Contains(t, fault.GetMessage(), "of this host")
-		for n := range 50 {
-			taken = append(taken, by(system, "far", "i", schedule(20_000+n)), ask(system, schedule(30_000+n)))
-		}
-		close(release)
-		for _, f := range taken {
-			require.IsType(t, &messages.ScheduleResponse{}, answered(t, f))
-		}
-		require.NoError(t, rt.Stop())
-	})
-}
-
-// Principals fill the places with slow requests: others, and this process, are
-// answered. One principal leaves several places, and many leave one for each.
-func TestSlowRequestsLeavePlacesForOthers(t *testing.T) {
-	t.Parallel()
-	actortest.InVirtualTime(t, func(t *testing.T) {
-		release := make(chan struct{})
-		l := &fakeTimers{do: func(_ context.Context, r messages.Request) messages.Answer {
-			if r.GetRequest() < 1000 {
-				<-release
-			}
-			<-time.After(100 * time.Millisecond)
-			return nil
-		}}
-		system, rt := gatewayOn(t, l)
-		honest := func(most time.Duration) {
-			t.Helper()
-			began := time.Now()
-			var asked []*actor.Future
-			for n := range 5 {
-				asked = append(asked, by(system, "honest", "h", schedule(1000+n)), by(system, "", "far", schedule(2000+n)), ask(system, schedule(3000+n)))
-			}
-			for _, f := range asked {
-				require.IsType(t, &messages.ScheduleResponse{}, answered(t, f))
-			}
-			require.LessOrEqual(t, time.Since(began), most)
-		}
-		var slow []*actor.Future
-		fill := func(who, where string) {
-			for range 100 {
-				slow = append(slow, by(system, who, where, schedule(len(slow))))
-			}
-			synctest.Wait()
-		}
-		fill("mallory", "h")
-		require.Len(t, l.requests(), gateway.MaxPrincipalRunning, "a principal that is alone has most places")
-		honest(300 * time.Millisecond) // five at a time, or nearly
-
-		for n := range 7 {
-			fill("mallory "+strconv.Itoa(n), "host "+strconv.Itoa(n))
-		}
-		l.mu.Lock()
-		require.GreaterOrEqual(t, l.running, gateway.MaxRunning, "all places are taken")
-		l.mu.Unlock()
-		honest(500 * time.Millisecond) // one at a time
-		close(release)
-		for _, f := range slow {
-			require.IsType(t, &messages.ScheduleResponse{}, answered(t, f))
-		}
-		require.NoError(t, rt.Stop())
-	})
-}
-
-func TestTheBytesOfOnePrincipalDoNotFillTheGateway(t *testing.T) {
-	t.Parallel()
-	actortest.InVirtualTime(t, func(t *testing.T) {
-		release := make(chan struct{})
-		system, rt := gatewayOn(t, &fakeTimers{do: until(release)})
-		large := &messages.ScheduleRequest{Topic: "t", Body: make([]byte, 15<<20)}
-		var taken []*actor.Future
-		for range 4 {
-			taken = append(taken, by(system, "mallory", "h", large))
-		}
-		refused(t, messages.Code_CODE_OVERLOADED, by(system, "mallory", "h", large))
-		for range 2 {
-			taken = append(taken, by(system, "eve", "h", large))
-		}
-		refused(t, messages.Code_CODE_OVERLOADED, by(system, "eve", "h", large))
-		refused(t, messages.Code_CODE_OVERLOADED, by(system, "honest", "h", large))
-		taken = append(taken, by(system, "honest", "h", schedule(1)), by(system, "far", "i", large), ask(system, schedule(2)))
-		close(release)
-		for _, f := range taken {
-			require.IsType(t, &messages.ScheduleResponse{}, answered(t, f))
-		}
-		require.NoError(t, rt.Stop())
-	})
-}
-
-func TestTooManyBytesAreRefused(t *testing.T) {
-	t.Parallel()
-	actortest.InVirtualTime(t, func(t *testing.T) {
-		release := make(chan struct{})
-		system, rt := gatewayOn(t, &fakeTimers{do: until(release)})
-		body := make([]byte, 15<<20)
-		var taken []*actor.Future
-		for range 4 {
-			taken = append(taken, ask(system, &messages.ScheduleRequest{Topic: "t", Body: body}))
-		}
-		refused(t, messages.Code_CODE_OVERLOADED, ask(system, &messages.ScheduleRequest{Topic: "t", Body: body}))
-		small := ask(system, schedule(1))
-		close(release)
-		for _, f := range append(taken, small, ask(system, schedule(2))) {
-			require.IsType(t, &messages.ScheduleResponse{}, answered(t, f))
-		}
 		require.NoError(t, rt.Stop())
 	})
 }
@@ -363,7 +184,7 @@ func TestEveryRequestHasADeadline(t *testing.T) {
 		began := time.Now()
 		short := schedule(1)
 		short.Timeout = durationpb.New(time.Second)
-		behind := schedule(1) // waits for the one before
+		behind := schedule(1) // waits for the first request
 		behind.Timeout = durationpb.New(2 * time.Second)
 		futures := []*actor.Future{ask(system, short), ask(system, behind), ask(system, schedule(2))}
 		for i, after := range []time.Duration{time.Second, 2 * time.Second, gateway.DefaultTimeout} {
@@ -372,7 +193,7 @@ func TestEveryRequestHasADeadline(t *testing.T) {
 		}
 		close(release)
 		require.IsType(t, &messages.ScheduleResponse{}, answered(t, ask(system, schedule(1))), "the timer is free again")
-		require.Len(t, l.requests(), 3, "what was answered while it waited is not begun")
+		require.Len(t, l.requests(), 3, "a request whose deadline ended while it waited is not executed")
 		require.NoError(t, rt.Stop())
 	})
 }
@@ -399,7 +220,7 @@ func TestARequestIsAnsweredOnce(t *testing.T) {
 	})
 }
 
-func TestTheNameOfTheGatewayIsTaken(t *testing.T) {
+func TestStartFailsWhenTheGatewaysNameIsTaken(t *testing.T) {
 	t.Parallel()
 	actortest.InVirtualTime(t, func(t *testing.T) {
 		system := actortest.QuietSystem()
@@ -414,60 +235,5 @@ func TestTheNameOfTheGatewayIsTaken(t *testing.T) {
 		rt, err := Start(system, cfg)
 		require.NoError(t, err)
 		require.NoError(t, rt.Stop())
-	})
-}
-
-func TestARequestThatPanicsHarmsNoOther(t *testing.T) {
-	t.Parallel()
-	actortest.InVirtualTime(t, func(t *testing.T) {
-		l := &fakeTimers{}
-		l.do = func(_ context.Context, r messages.Request) messages.Answer {
-			if name(r) == "schedule 1" {
-				panic("as the test wants it")
-			}
-			<-time.After(time.Second)
-			return nil
-		}
-		system, rt := gatewayOn(t, l)
-		other := ask(system, schedule(2))
-		fault := refused(t, messages.Code_CODE_INTERNAL, ask(system, schedule(1)))
-		require.Contains(t, fault.GetMessage(), "as the test wants it")
-		require.IsType(t, &messages.ScheduleResponse{}, answered(t, other))
-		require.NoError(t, rt.Stop())
-	})
-}
-
-func TestACrashOfTheGatewayAnswersWhatItHad(t *testing.T) {
-	t.Parallel()
-	actortest.InVirtualTime(t, func(t *testing.T) {
-		release := make(chan struct{})
-		l := &fakeTimers{do: until(release)}
-		system, rt := gatewayOn(t, l)
-		began := time.Now()
-		running, waiting := ask(system, schedule(1)), ask(system, schedule(1))
-		synctest.Wait()
-		crash := system.Root.RequestFuture(gateway.PID(system, "wakebell"), crashNow{}, time.Minute)
-		refused(t, messages.Code_CODE_UNAVAILABLE, running)
-		refused(t, messages.Code_CODE_UNAVAILABLE, waiting)
-		require.Equal(t, began, time.Now(), "at once, not after its restart")
-		close(release)
-		require.IsType(t, &messages.ScheduleResponse{}, answered(t, ask(system, schedule(1))), "mail waits for the restart")
-		require.Equal(t, []string{"schedule 1", "schedule 1"}, l.requests(), "what waited was not begun")
-		_, err := crash.Result()
-		require.ErrorIs(t, err, actor.ErrTimeout, "the message that crashed it is lost")
-		require.NoError(t, rt.Stop())
-	})
-}
-
-func TestAStopAnswersWhatTheGatewayHad(t *testing.T) {
-	t.Parallel()
-	actortest.InVirtualTime(t, func(t *testing.T) {
-		release := make(chan struct{})
-		system, rt := gatewayOn(t, &fakeTimers{do: until(release)})
-		running := ask(system, schedule(1))
-		synctest.Wait()
-		require.NoError(t, rt.Stop())
-		refused(t, messages.Code_CODE_UNAVAILABLE, running)
-		close(release)
 	})
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/wakebell/wakebell/messages"
 )
 
-func TestTheGatewayTrustsNoMessage(t *testing.T) {
+func TestTheGatewayChecksEveryMessage(t *testing.T) {
 	t.Parallel()
 	many := make([]string, gateway.MaxBatch+1)
 	batch := make([]*messages.ScheduleRequest, gateway.MaxBatch+1)
@@ -57,8 +57,9 @@ func TestTheGatewayTrustsNoMessage(t *testing.T) {
 	})
 }
 
-// A message that was made by hand can hold what the wire cannot.
-func TestTheGatewayOutlivesABrokenMessage(t *testing.T) {
+// TestTheGatewaySurvivesABrokenMessage sends a message with a nil pointer that
+// decoding cannot produce.
+func TestTheGatewaySurvivesABrokenMessage(t *testing.T) {
 	t.Parallel()
 	actortest.InVirtualTime(t, func(t *testing.T) {
 		system, rt := gatewayOn(t, &fakeTimers{do: func(_ context.Context, r messages.Request) messages.Answer {
@@ -72,7 +73,7 @@ func TestTheGatewayOutlivesABrokenMessage(t *testing.T) {
 	})
 }
 
-func TestFailuresThatNobodyWaitsForAreLogged(t *testing.T) {
+func TestFailuresOfRequestsWithoutSenderAreLogged(t *testing.T) {
 	t.Parallel()
 	actortest.InVirtualTime(t, func(t *testing.T) {
 		var log bytes.Buffer
@@ -84,12 +85,12 @@ func TestFailuresThatNobodyWaitsForAreLogged(t *testing.T) {
 			synctest.Wait()
 		}
 		send(schedule(1))
-		require.Equal(t, []string{"schedule 1"}, l.requests(), "it is carried out")
+		require.Equal(t, []string{"schedule 1"}, l.requests(), "the request is executed")
 		require.Empty(t, log.String())
 		for range 100 {
 			send(&messages.GetTimerRequest{Topic: "t", Id: "a"})
 		}
-		require.Equal(t, 1, strings.Count(log.String(), "\n"), "one, not a hundred")
+		require.Equal(t, 1, strings.Count(log.String(), "\n"), "one line for a hundred failures")
 		require.Contains(t, log.String(), "CODE_INVALID")
 		<-time.After(time.Second)
 		send(&messages.GetTimerRequest{Topic: "t", Id: "a"})

@@ -13,9 +13,9 @@ import (
 	"github.com/wakebell/wakebell/actors/poller"
 )
 
-// A poller that does not answer is seen without waiting for it, and how long it
-// has not.
-func TestASilentPollerIsNoticed(t *testing.T) {
+// TestHealthOfASilentPoller checks that Health reports for how long a poller has not
+// answered, and does not wait for its answer.
+func TestHealthOfASilentPoller(t *testing.T) {
 	t.Parallel()
 	actortest.InVirtualTime(t, func(t *testing.T) {
 		free := make(chan struct{})
@@ -49,10 +49,10 @@ func TestASilentPollerIsNoticed(t *testing.T) {
 		<-time.After(time.Minute)
 		began := time.Now()
 		v = ask()
-		require.Equal(t, time.Second, time.Since(began), "it waits no longer than it was told")
+		require.Equal(t, time.Second, time.Since(began), "Health returns when its context ends")
 		require.Zero(t, v.Silent, "the supervisor answers")
 		require.NotZero(t, v.Pollers[0].Silent)
-		require.Less(t, v.Pollers[0].Silent, StuckAfter, "it was not asked before")
+		require.Less(t, v.Pollers[0].Silent, StuckAfter, "the silence is counted from the first question without an answer")
 		<-time.After(StuckAfter)
 		require.GreaterOrEqual(t, ask().Pollers[0].Silent, StuckAfter)
 
@@ -61,6 +61,6 @@ func TestASilentPollerIsNoticed(t *testing.T) {
 		<-time.After(time.Second)
 		require.Zero(t, ask().Pollers[0].Silent)
 		require.NoError(t, rt.Stop())
-		require.NotZero(t, ask().Silent, "a supervisor that has stopped is silent too")
+		require.NotZero(t, ask().Silent, "a stopped supervisor is silent too")
 	})
 }

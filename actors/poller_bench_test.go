@@ -15,8 +15,8 @@ import (
 	"github.com/wakebell/wakebell/messages/exchange"
 )
 
-// BenchmarkPoller handles timers from a source in memory that answers at once:
-// what the poller and its handlers cost by themselves.
+// BenchmarkPoller handles timers from a source in memory that answers at once. It
+// measures the cost of the poller and its handlers alone.
 func BenchmarkPoller(b *testing.B) {
 	for _, concurrent := range []int{5, 200} {
 		b.Run(fmt.Sprintf("max-concurrent=%d", concurrent), func(b *testing.B) {
@@ -32,7 +32,7 @@ func BenchmarkPoller(b *testing.B) {
 	}
 }
 
-// spring is a source with so many timers, all of them due.
+// endlessSource is a source with left due timers.
 type endlessSource struct {
 	mu            sync.Mutex
 	left, settled int
@@ -40,7 +40,7 @@ type endlessSource struct {
 	done          chan struct{}
 }
 
-func (*endlessSource) Name() string                      { return "spring" }
+func (*endlessSource) Name() string                      { return "endless" }
 func (*endlessSource) Shard() string                     { return "" }
 func (*endlessSource) Heal(context.Context) (int, error) { return 0, nil }
 

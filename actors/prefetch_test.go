@@ -12,17 +12,17 @@ import (
 	"github.com/wakebell/wakebell/actors/poller"
 )
 
-// TestQuickHandlersHaveLeasesAhead: the poller claims what its handlers finish
-// within aheadFor, and no more than that.
-func TestQuickHandlersHaveLeasesAhead(t *testing.T) {
+// TestPrefetchForQuickHandlers checks that the poller prefetches the leases that
+// its handlers finish within the prefetch window, and no more.
+func TestPrefetchForQuickHandlers(t *testing.T) {
 	t.Parallel()
 	const slots = 5
 	for _, c := range []struct {
-		takes time.Duration
-		ahead int // at most, with what is about to be settled; and a third of it at least
+		takes      time.Duration
+		prefetched int // upper bound, including unsettled leases; the lower bound is a third
 	}{
-		{takes: 100 * time.Microsecond, ahead: 400},
-		{takes: time.Millisecond, ahead: 40},
+		{takes: 100 * time.Microsecond, prefetched: 400},
+		{takes: time.Millisecond, prefetched: 40},
 		{takes: 10 * time.Millisecond},
 		{takes: time.Second},
 	} {
@@ -30,7 +30,7 @@ func TestQuickHandlersHaveLeasesAhead(t *testing.T) {
 			t.Parallel()
 			actortest.InVirtualTime(t, func(t *testing.T) {
 				timers := 500
-				if c.ahead > 0 {
+				if c.prefetched > 0 {
 					timers = 10_000
 				}
 				s := actortest.NewMemorySource(timers)
@@ -43,16 +43,16 @@ func TestQuickHandlersHaveLeasesAhead(t *testing.T) {
 				}))
 				<-time.After(time.Duration(timers) * 9 / 10 * c.takes / slots)
 				require.NoError(t, rt.Stop())
-				require.LessOrEqual(t, s.MaxLeased, slots+c.ahead, "leases at once")
-				require.GreaterOrEqual(t, s.MaxLeased, slots+c.ahead/3, "leases at once")
+				require.LessOrEqual(t, s.MaxLeased, slots+c.prefetched, "leases at once")
+				require.GreaterOrEqual(t, s.MaxLeased, slots+c.prefetched/3, "leases at once")
 			})
 		})
 	}
 }
 
-// TestSlowHandlersGiveBackWhatIsAhead: handlers become slow all of a sudden.
-// What waits for them goes to other nodes within moments, though it was claimed.
-func TestSlowHandlersGiveBackWhatIsAhead(t *testing.T) {
+// TestSlowHandlersReturnExcessLeases checks that prefetched leases are released to
+// other nodes within MaxPrefetchWait when handlers suddenly become slow.
+func TestSlowHandlersReturnExcessLeases(t *testing.T) {
 	t.Parallel()
 	actortest.InVirtualTime(t, func(t *testing.T) {
 		const slots = 5
@@ -73,7 +73,7 @@ func TestSlowHandlersGiveBackWhatIsAhead(t *testing.T) {
 		require.Positive(t, s.Released)
 		<-time.After(30 * time.Second)
 		_, leased, _, _ = s.Count()
-		require.Equal(t, slots, leased, "slow handlers get nothing ahead")
+		require.Equal(t, slots, leased, "nothing is prefetched for slow handlers")
 		require.NoError(t, rt.Stop())
 	})
 }

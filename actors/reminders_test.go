@@ -18,24 +18,21 @@ import (
 	"github.com/wakebell/wakebell/messages"
 )
 
-// remindersOn starts a runtime with reminders; nothing is kept but what a call
-// does.
+// remindersOn starts a runtime with reminders. It has no store; a test passes its
+// calls ready-made.
 func remindersOn(t *testing.T) (*actor.ActorSystem, *Runtime) {
 	t.Helper()
 	system := actortest.QuietSystem()
-	crash := func(next actor.ContextDecoratorFunc) actor.ContextDecoratorFunc {
-		return func(c actor.Context) actor.Context { return crashing{next(c)} }
-	}
 	cfg := Config{
 		Name: "wakebell", Logger: actortest.DiscardLogger, Random: func() float64 { return 0.5 },
 		Reminders: func(reminders.Request, *actor.PID) (reminders.Call, error) { panic("not in this test") },
 	}
-	rt, err := Start(system, cfg.WithProps(actor.WithContextDecorator(crash)))
+	rt, err := Start(system, cfg.WithProps(actor.WithContextDecorator(actortest.CrashOnDemand)))
 	require.NoError(t, err)
 	return system, rt
 }
 
-// taking is a call that takes so long, and then answers.
+// taking returns a call that answers after d.
 func taking(key string, d time.Duration, answer messages.Answer) reminders.Call {
 	return reminders.Call{Key: key, Name: key, Do: func(ctx context.Context) messages.Answer {
 		select {
@@ -51,7 +48,7 @@ func asked(system *actor.ActorSystem, call reminders.Call) *actor.Future {
 	return system.Root.RequestFuture(reminders.PID(system, "wakebell"), call, time.Hour)
 }
 
-// refusedCall is the ReminderFailed that a future brings.
+// refusedCall requires that the answer is a ReminderFailed with this code.
 func refusedCall(t *testing.T, code messages.Code, f *actor.Future) {
 	t.Helper()
 	fault, ok := answered(t, f).(*messages.ReminderFailed)
@@ -59,7 +56,7 @@ func refusedCall(t *testing.T, code messages.Code, f *actor.Future) {
 	require.Equal(t, code.String(), fault.GetError().GetCode().String())
 }
 
-// spawnNamed is an actor that does this with every reminder.
+// spawnNamed spawns the actor "cart", which calls do with every reminder.
 func spawnNamed(t *testing.T, system *actor.ActorSystem, do func(actor.Context, *messages.Reminder)) *actor.PID {
 	t.Helper()
 	pid, err := system.Root.SpawnNamed(actor.PropsFromFunc(func(c actor.Context) {
@@ -71,7 +68,7 @@ func spawnNamed(t *testing.T, system *actor.ActorSystem, do func(actor.Context, 
 	return pid
 }
 
-// given hands a reminder out and returns its answer, and how long it took.
+// given delivers a reminder, and returns its answer and how long it took.
 func given(t *testing.T, system *actor.ActorSystem, pid *actor.PID) (any, time.Duration) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -90,7 +87,8 @@ func failing() *messages.ReminderFailed {
 	return &messages.ReminderFailed{Name: "next", Error: messages.Failure(messages.Code_CODE_UNAVAILABLE, "Redis is down")}
 }
 
-// What an actor asks for before its Ack is done before its Ack counts.
+// TestAnAckWaitsForWhatTheActorHasSet checks that the requests that an actor sends
+// before its Ack are executed before the Ack counts.
 func TestAnAckWaitsForWhatTheActorHasSet(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -141,15 +139,15 @@ func TestAnswersToReminders(t *testing.T) {
 	t.Parallel()
 	actortest.InVirtualTime(t, func(t *testing.T) {
 		system, rt := remindersOn(t)
-		answer, took := given(t, system, system.NewLocalPID("nobody"))
+		answer, took := given(t, system, system.NewLocalPID("absent"))
 		require.Equal(t, reminders.ErrUnreachable, answer)
-		require.Zero(t, took, "nobody waits for one that is not there")
+		require.Zero(t, took, "an absent actor is reported at once")
 
 		var attempts atomic.Int32
 		pid := spawnNamed(t, system, func(c actor.Context, m *messages.Reminder) {
 			other := &messages.Ack{Delivery: m.GetDelivery() + 1}
 			switch attempts.Add(1) {
-			case 1: // only an answer to an earlier one
+			case 1: // only an answer to another delivery
 				c.Respond(other)
 			case 2:
 				c.Respond(other)
@@ -163,7 +161,7 @@ func TestAnswersToReminders(t *testing.T) {
 		require.ErrorIs(t, answer.(error), context.DeadlineExceeded)
 		require.Equal(t, time.Minute, took)
 		answer, _ = given(t, system, pid)
-		require.IsType(t, &messages.Reject{}, answer, "the first counts")
+		require.IsType(t, &messages.Reject{}, answer, "the first answer counts")
 		answer, _ = given(t, system, pid)
 		require.Equal(t, poller.ErrStopped.Error(), answer.(*messages.Nack).GetReason())
 		system.Root.Stop(pid)
@@ -185,7 +183,7 @@ func TestCallsAboutAReminderKeepTheirOrder(t *testing.T) {
 		for _, f := range last {
 			require.IsType(t, set, answered(t, f))
 		}
-		require.Equal(t, 3*time.Second, time.Since(began), "those about others did not wait")
+		require.Equal(t, 3*time.Second, time.Since(began), "calls about other reminders did not wait")
 
 		slow := asked(system, taking("slow", time.Hour, set))
 		waiting := taking("slow", 0, set)
@@ -213,7 +211,8 @@ func TestTooManyCallsAreRefused(t *testing.T) {
 	})
 }
 
-// One principal asks for as many reminders as it can: this process has room.
+// TestOnePrincipalDoesNotFillTheReminders checks that calls of this process are
+// accepted although one principal has as many calls as it can.
 func TestOnePrincipalDoesNotFillTheReminders(t *testing.T) {
 	t.Parallel()
 	actortest.InVirtualTime(t, func(t *testing.T) {
@@ -232,14 +231,15 @@ func TestOnePrincipalDoesNotFillTheReminders(t *testing.T) {
 			taken = append(taken, mallory(n))
 		}
 		refusedCall(t, messages.Code_CODE_OVERLOADED, mallory(-1))
-		for _, f := range append(taken, asked(system, taking("ours", 0, set))) {
+		for _, f := range append(taken, asked(system, taking("local", 0, set))) {
 			require.IsType(t, set, answered(t, f))
 		}
 		require.NoError(t, rt.Stop())
 	})
 }
 
-// Whatever ends the actor of the reminders, those who wait for it learn of it.
+// TestRemindersThatCrashOrStop checks that all requests that wait for the reminders
+// actor are answered when it crashes or stops.
 func TestRemindersThatCrashOrStop(t *testing.T) {
 	t.Parallel()
 	actortest.InVirtualTime(t, func(t *testing.T) {
@@ -249,7 +249,7 @@ func TestRemindersThatCrashOrStop(t *testing.T) {
 			do  func()
 			why error
 		}{
-			{func() { system.Root.Send(reminders.PID(system, "wakebell"), crashNow{}) }, reminders.ErrCrashed},
+			{func() { system.Root.Send(reminders.PID(system, "wakebell"), actortest.CrashNow{}) }, reminders.ErrCrashed},
 			{func() { require.NoError(t, rt.Stop()) }, poller.ErrStopped},
 		} {
 			running, waiting := asked(system, taking("a", time.Hour, set)), asked(system, taking("a", time.Hour, set))
@@ -264,7 +264,7 @@ func TestRemindersThatCrashOrStop(t *testing.T) {
 			refusedCall(t, messages.Code_CODE_UNAVAILABLE, running)
 			refusedCall(t, messages.Code_CODE_UNAVAILABLE, waiting)
 			if round == 0 {
-				require.IsType(t, set, answered(t, asked(system, taking("b", 0, set))), "it is restarted")
+				require.IsType(t, set, answered(t, asked(system, taking("b", 0, set))), "the actor is restarted")
 			}
 		}
 		system.Root.Stop(pid)

@@ -27,7 +27,7 @@ func topicOn(s poller.Source, slots int, h poller.Handle) poller.Topic {
 	}}
 }
 
-// start runs a runtime until the end of the test; stopping it twice is fine.
+// start starts a runtime. The test has to stop it.
 func start(t *testing.T, system *actor.ActorSystem, name string, topics ...poller.Topic) *Runtime {
 	t.Helper()
 	rt, err := Start(system, Config{Name: name, Topics: topics, Logger: actortest.DiscardLogger})
@@ -54,7 +54,7 @@ func TestRuntimesShareAnActorSystem(t *testing.T) {
 		two.Put("late")
 		<-time.After(time.Second)
 		_, _, settled, _ := two.Count()
-		require.Equal(t, 11, settled, "the other one goes on")
+		require.Equal(t, 11, settled, "the other runtime continues")
 		require.NoError(t, start(t, system, "a").Stop(), "the name is free again")
 		require.NoError(t, b.Stop())
 	})
@@ -74,10 +74,10 @@ func TestNameTakenByAnActorOfTheUser(t *testing.T) {
 	})
 }
 
-// TestSlotsUnderTrouble fails exchanges before and after they are run, lets
-// handlers panic and the poller crash, and then counts: every timer settled or
-// left to a lease that crashed, never more handlers than slots, and no slot
-// lost for good.
+// TestSlotsUnderTrouble makes exchanges fail before and after they are executed, and
+// handlers and the poller panic. It checks that every timer is settled or has the
+// lease of a handler that panicked, that never more handlers run than there are
+// slots, and that no slot is lost.
 func TestSlotsUnderTrouble(t *testing.T) {
 	t.Parallel()
 	for _, slots := range []int{1, 3, 120} {
@@ -130,23 +130,23 @@ func slotsUnderTrouble(t *testing.T, slots int) {
 	due, leased, settled, _ := s.Count()
 	require.Zero(t, due)
 	require.Equal(t, timers, leased+settled)
-	require.EqualValues(t, panicked.Load(), leased, "a crash leaves its lease, nothing else does")
+	require.EqualValues(t, panicked.Load(), leased, "only handlers that panicked leave a lease")
 
 	calm.Store(true)
 	for n := range slots + 1 {
 		s.Put(fmt.Sprint("last ", n))
 	}
 	<-time.After(time.Minute)
-	require.EqualValues(t, slots, running.Load(), "every slot is there")
+	require.EqualValues(t, slots, running.Load(), "no slot is lost")
 	close(release)
 	<-time.After(time.Minute)
 	require.Zero(t, running.Load())
 	require.NoError(t, rt.Stop())
 }
 
-// TestLateSuccessAfterAnOutage: Redis is down for longer than the leases, and
-// handlers succeed meanwhile. Their settlements go before any claim, over
-// whichever stream, so that no timer is handled twice.
+// TestLateSuccessAfterAnOutage lets handlers succeed while Redis is down for longer
+// than their leases. It checks that no timer is handled twice: settlements are sent
+// before any claim, on every stream.
 func TestLateSuccessAfterAnOutage(t *testing.T) {
 	t.Parallel()
 	for _, slots := range []int{5, 120, 300} {
@@ -159,7 +159,7 @@ func TestLateSuccessAfterAnOutage(t *testing.T) {
 
 func lateSuccess(t *testing.T, slots int) {
 	t.Helper()
-	timers := slots - slots/10 // so that there is room for a claim
+	timers := slots - slots/10 // leaves slots for a claim
 	s, down := actortest.NewMemorySource(timers), atomic.Bool{}
 	s.Expires = true
 	s.Before = func() error {
@@ -185,7 +185,8 @@ func lateSuccess(t *testing.T, slots int) {
 	require.NoError(t, rt.Stop())
 }
 
-// TestIdleIsIdle: nothing due, and nothing ticks faster than the ramp.
+// TestIdleIsIdle checks that a poller with nothing due polls no more often than its
+// polling interval allows.
 func TestIdleIsIdle(t *testing.T) {
 	t.Parallel()
 	actortest.InVirtualTime(t, func(t *testing.T) {
@@ -193,7 +194,7 @@ func TestIdleIsIdle(t *testing.T) {
 		rt := start(t, actortest.QuietSystem(), "a", topicOn(s, 120, acks))
 		<-time.After(time.Minute)
 		_, _, _, asked := s.Count()
-		require.InDelta(t, 600, asked, 150, "looks a tenth of a second apart")
+		require.InDelta(t, 600, asked, 150, "a poll every 100 ms")
 		require.NoError(t, rt.Stop())
 	})
 }
@@ -216,8 +217,8 @@ func TestStaleExchangeGetsANewName(t *testing.T) {
 	})
 }
 
-// TestStopWithHandlersRunning: their outcomes come while the poller waits for
-// its children, and nobody waits for the handlers themselves.
+// TestStopWithHandlersRunning checks that Stop does not wait for handlers. Their
+// outcomes arrive while the poller waits for its children to stop.
 func TestStopWithHandlersRunning(t *testing.T) {
 	t.Parallel()
 	actortest.InVirtualTime(t, func(t *testing.T) {
@@ -254,10 +255,10 @@ func TestDrainAndRemoveMeet(t *testing.T) {
 		require.NoError(t, err, "a topic that has drained can be removed")
 		drained, err = rt.Drain(time.Second)
 		require.NoError(t, err)
-		require.Len(t, drained.GetTopics(), 1, "the answer stays")
+		require.Len(t, drained.GetTopics(), 1, "the answer is repeated")
 		require.NoError(t, rt.Stop())
 		_, err = rt.Remove("shelf", time.Second)
-		require.ErrorIs(t, err, ErrNoAnswer, "nobody is there")
+		require.ErrorIs(t, err, ErrNoAnswer, "the runtime has stopped")
 	})
 }
 
@@ -268,7 +269,7 @@ func TestWaitingForAnExtensionEnds(t *testing.T) {
 		answers := make(chan error, 1)
 		rt := start(t, actortest.QuietSystem(), "a", topicOn(s, 1, func(_ context.Context, d *poller.Delivery) poller.Outcome {
 			s.Before = func() error { return errors.New("from now on it fails") }
-			answers <- d.Extend(t.Context()) // not with its own context
+			answers <- d.Extend(t.Context()) // with a context that does not end
 			return poller.Succeeded()
 		}))
 		require.ErrorIs(t, <-answers, poller.ErrLeaseLost)

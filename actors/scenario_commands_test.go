@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell/actors"
+	"github.com/wakebell/wakebell/actors/internal/actortest"
 	"github.com/wakebell/wakebell/redisops/timers"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
@@ -27,17 +28,17 @@ func (w *world) schedule(words []string) {
 			topic = on
 		}
 	}
-	tell := w.begin()
+	end := w.begin()
 	done, err := w.store.Schedule(w.t.Context(), topic, entry)
 	require.NoError(w.t, err)
-	tell("%s %v", words[0], done[0].Outcome)
+	end("%s %v", words[0], done[0].Outcome)
 }
 
 func (w *world) cancel(words []string) {
-	tell := w.begin()
+	end := w.begin()
 	found, err := w.store.Cancel(w.t.Context(), w.topics[0], words[0])
 	require.NoError(w.t, err)
-	tell("%s was %v", words[0], found[0])
+	end("%s was %v", words[0], found[0])
 }
 
 func (w *world) advance(words []string) {
@@ -58,12 +59,12 @@ func (w *world) timers([]string) {
 			}
 			w.note("redis has %s: %s", t.ID, state)
 		}
-		letters, _, err := w.store.DeadLetters(w.t.Context(), topic, wakebelltype.DeadFilter{}, "", 0)
+		dead, _, err := w.store.DeadLetters(w.t.Context(), topic, wakebelltype.DeadFilter{}, "", 0)
 		require.NoError(w.t, err)
-		for _, d := range letters {
+		for _, d := range dead {
 			w.note("redis has dead letter %s: %q, claims %d, failures %d", d.ID, d.Reason, d.Claims, d.Failures)
 		}
-		if len(listed)+len(letters) == 0 {
+		if len(listed)+len(dead) == 0 {
 			w.note("redis has nothing")
 		}
 	}
@@ -73,7 +74,8 @@ func (w *world) at(t time.Time) string {
 	return "+" + t.Sub(w.start).Truncate(100*time.Microsecond).String()
 }
 
-// counters prints those that a story is about, summed over the topics.
+// counters prints the counters of a node, summed over its topics. It omits those
+// that count idle polls.
 func (w *world) counters(words []string) {
 	totals := map[string]int64{}
 	var names []string
@@ -146,11 +148,11 @@ func (w *world) crash(words []string) {
 	n := w.find(words[0])
 	for _, wire := range n.wires {
 		pid := actor.NewPID(n.system.Address(), n.runtime.PID().GetId()+"/"+actors.PollerName(wire.Name()))
-		n.system.Root.Send(pid, crashNow{})
+		n.system.Root.Send(pid, actortest.CrashNow{})
 	}
 }
 
-// drain drains and stops a node while the story goes on.
+// drain drains and stops a node in the background.
 func (w *world) drain(words []string) {
 	n, timeout := w.find(words[0]), w.duration(words[1])
 	n.stopped = true
@@ -177,7 +179,7 @@ func (w *world) remove(words []string) {
 	}()
 }
 
-// peer does what a Python process on the same keys does, with its commands.
+// peer executes the commands that a Python process on the same keys executes.
 func (w *world) peer(words []string) {
 	id := words[1]
 	keys := w.store.Keys()
@@ -201,7 +203,7 @@ func (w *world) peer(words []string) {
 		require.NoError(w.t, err)
 		w.note("peer claimed %s", id)
 	case "commit":
-		_, _ = w.redis.ZRem(timeline, id) // gone is fine, as for ZREM
+		_, _ = w.redis.ZRem(timeline, id) // as for ZREM, an absent member is no error
 		w.redis.HDel(payloads, id)
 		w.note("peer committed %s", id)
 	default:

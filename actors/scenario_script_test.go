@@ -15,10 +15,11 @@ import (
 
 // script is what a handler does with one delivery, step by step:
 //
-//	work D [M]      for so long, or until its context ends: then it fails with the cause, M later
-//	ignore D        work that pays no heed to its context
-//	finish D        work until its context ends, and go on to the next step even so
+//	work D [M]      works for D; if its context ends earlier, it fails with the cause, M later
+//	ignore D        works for D and ignores its context
+//	finish D        works for D or until its context ends, and goes on to the next step
 //	schedule ID D
+//	settle          acks at once, and goes on to the next step
 //	ack | fail | retry D | reject | unreadable | panic | goexit
 //
 // Steps are joined by "then"; a script that ends without a verdict acks.
@@ -38,7 +39,7 @@ func (w *world) handle(words []string) {
 	w.scripts[words[0]] = scripts
 }
 
-// next is the script for a delivery of id.
+// next returns the script of the next delivery of id.
 func (w *world) next(id string) script {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -75,9 +76,14 @@ func (w *world) step(ctx context.Context, n *node, d *poller.Delivery, step []st
 			return ends("fails", poller.Failed(cause))
 		}
 		return outcome, false
+	case "settle":
+		err := d.Settle(ctx, poller.Succeeded())
+		w.note("%s%s handler has settled: %v", w.of(n), d.ID, err)
+		return outcome, false
 	case "schedule":
 		w.note("%s%s handler schedules %s in %s", w.of(n), d.ID, step[1], step[2])
-		// Not with ctx: what a handler schedules may outlive its lease.
+		// A timer that a handler schedules may outlive the handler's lease, so ctx
+		// does not apply.
 		_, err := w.store.Schedule(context.WithoutCancel(ctx), d.Topic,
 			timers.Entry{ID: step[1], Payload: []byte("body"), In: w.duration(step[2])})
 		require.NoError(w.t, err)
@@ -94,7 +100,7 @@ func (w *world) step(ctx context.Context, n *node, d *poller.Delivery, step []st
 		return ends("cannot read it", poller.Undeliverable(errors.New("unreadable")))
 	case "panic":
 		w.note("%s%s handler panics", w.of(n), d.ID)
-		panic("as the story wants it")
+		panic("as the scenario wants it")
 	case "goexit":
 		w.note("%s%s handler ends its goroutine", w.of(n), d.ID)
 		runtime.Goexit()
@@ -102,7 +108,7 @@ func (w *world) step(ctx context.Context, n *node, d *poller.Delivery, step []st
 	panic("unknown step " + step[0])
 }
 
-// work waits as the step says; the cause is why the context ended meanwhile.
+// work waits as the step says. If the context ends earlier, work returns its cause.
 func (w *world) work(ctx context.Context, n *node, d *poller.Delivery, step []string) (cause error) {
 	over := time.After(w.duration(step[1]))
 	select {

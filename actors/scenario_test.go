@@ -15,16 +15,16 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the outputs in testdata/scenarios")
 
-// TestScenarios runs the stories in testdata/scenarios: actors, store and an
-// embedded Redis in virtual time, without jitter. A story is a text of blocks,
+// TestScenarios runs the scenarios in testdata/scenarios: actors, store and an
+// embedded Redis in virtual time, without jitter. A scenario is a text of blocks,
 //
 //	commands, one a line
 //	----
-//	what happened, each with the time since the story began
+//	events, each with the time since the scenario began
 //
 // with comments (#) and empty lines between. The commands are methods of world,
-// listed in its commands; what handlers do is told by handle, see script.
-// go test -run Scenario -update rewrites what happened.
+// listed in its commands. The command "handle" sets what handlers do, see script.
+// go test -run Scenario -update rewrites the events.
 func TestScenarios(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob(filepath.Join("testdata", "scenarios", "*.txt"))
@@ -33,26 +33,26 @@ func TestScenarios(t *testing.T) {
 	for _, file := range files {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
 			t.Parallel()
-			told, err := os.ReadFile(file)
+			want, err := os.ReadFile(file)
 			require.NoError(t, err)
-			var happened string
-			synctest.Test(t, func(t *testing.T) { happened = play(t, string(told)) })
+			var got string
+			synctest.Test(t, func(t *testing.T) { got = play(t, string(want)) })
 			if *update {
-				require.NoError(t, os.WriteFile(file, []byte(happened), 0o600))
+				require.NoError(t, os.WriteFile(file, []byte(got), 0o600))
 				return
 			}
-			require.Equal(t, string(told), happened, "go test -run Scenario -update rewrites it")
+			require.Equal(t, string(want), got, "go test -run Scenario -update rewrites it")
 		})
 	}
 }
 
-// play runs a story and returns it with what happened.
-func play(t *testing.T, story string) string {
+// play runs a scenario and returns its text with the events of this run.
+func play(t *testing.T, scenario string) string {
 	t.Helper()
 	w := newWorld(t)
 	var out strings.Builder
 	pending, inOutput := false, false
-	for line := range strings.Lines(story) {
+	for line := range strings.Lines(scenario) {
 		line = strings.TrimRight(line, "\n")
 		switch {
 		case line == "----":
@@ -65,7 +65,7 @@ func play(t *testing.T, story string) string {
 		case line == "":
 			inOutput = false
 			out.WriteString("\n")
-		case inOutput: // what happened last time
+		case inOutput: // events of the last run
 		case strings.HasPrefix(line, "#"):
 			out.WriteString(line + "\n")
 		default:
@@ -79,8 +79,8 @@ func play(t *testing.T, story string) string {
 	return out.String()
 }
 
-// What was decided before an exchange is told before it, whatever came of the
-// exchange meanwhile.
+// TestPlaceOfADecision checks that a decision is printed before the exchanges of
+// the same instant, which were sent after it.
 func TestPlaceOfADecision(t *testing.T) {
 	t.Parallel()
 	decision := "+2s a context ends: " + poller.ErrLeaseTooOld.Error()

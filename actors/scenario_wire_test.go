@@ -12,25 +12,25 @@ import (
 	"github.com/wakebell/wakebell/redisops/timers"
 )
 
-// fault befalls one exchange, or a glance:
+// fault is a network or server fault of one exchange or peek:
 //
-//	unsent            it fails before it is sent
-//	refused           it fails, by an error of this topic alone
-//	reply_lost        it is run, and fails
-//	delayed D         it is sent D later
-//	reply_delayed D   its reply comes D later
-//	duplicated D      it is sent again, D after it was answered
+//	unsent            the request fails before it is sent
+//	refused           the request fails with an error of this topic alone
+//	reply_lost        the request is executed, but fails at the client
+//	delayed D         the request is sent D later
+//	reply_delayed D   the reply arrives D later
+//	duplicated D      the request is sent again, D after its reply
 type fault struct {
 	kind  string
 	after time.Duration
 }
 
-// wire is a source that tells what passes, and lets faults befall it.
+// wire is a source that records its exchanges as events and injects faults.
 type wire struct {
 	*timers.TimerSource
 	world  *world
 	node   *node
-	faults []fault // of the next exchanges, one each
+	faults []fault // one for each of the next exchanges
 }
 
 var errTopic = errors.New("this topic is broken")
@@ -72,16 +72,16 @@ func (x *wire) Exchange(ctx context.Context, r *exchange.Request) (*exchange.Rep
 		late := *r
 		time.AfterFunc(f.after, func() {
 			_, err := x.TimerSource.Exchange(context.WithoutCancel(ctx), &late)
-			x.world.note("%s [%s] comes again, late: %v", what, request(&late), err)
+			x.world.note("%s [%s] is received again, late: %v", what, request(&late), err)
 		})
 	}
 	return reply, nil
 }
 
-// Glance fails and is delayed as an exchange is, and counts as one.
 func (x *wire) Glance(ctx context.Context) (exchange.Glance, error) {
+	// Faults apply to a peek as to an exchange, and it counts as one.
 	f, down := x.take()
-	what := x.world.of(x.node) + "glance"
+	what := x.world.of(x.node) + "peek"
 	switch {
 	case down:
 		return exchange.Glance{}, fmt.Errorf("redis is down: %w", exchange.ErrUnavailable)
@@ -103,7 +103,7 @@ func (x *wire) Glance(ctx context.Context) (exchange.Glance, error) {
 	return answer, err
 }
 
-// take is the fault that befalls the next exchange.
+// take returns the fault of the next exchange, and counts the exchange.
 func (x *wire) take() (f fault, down bool) {
 	x.world.mu.Lock()
 	defer x.world.mu.Unlock()
@@ -121,7 +121,7 @@ var verdicts = map[exchange.Verdict]string{
 	exchange.Ack: "ack", exchange.Nack: "nack", exchange.Bury: "dead-letter", exchange.Release: "release",
 }
 
-// parts says what a request settles and extends, in its order.
+// parts lists the settlements and extensions of a request, in its order.
 func parts(r *exchange.Request) []string {
 	var all []string
 	for _, s := range r.Settle {
@@ -145,7 +145,8 @@ func request(r *exchange.Request) string {
 	return strings.Join(all, ", ")
 }
 
-// answer says what became of it; a look in vain is not worth a word.
+// answer describes the outcome of an exchange. It is empty if nothing was settled,
+// extended or claimed.
 func answer(r *exchange.Request, reply *exchange.Reply) string {
 	all := parts(r)
 	for _, refusal := range reply.Refused {

@@ -17,16 +17,17 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell/actors"
+	"github.com/wakebell/wakebell/actors/internal/actortest"
 	"github.com/wakebell/wakebell/actors/poller"
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/redisops/timers"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
-// topicName is the topic of a story that names none.
+// topicName is the topic of a scenario that names none.
 const topicName = "t"
 
-// world is what a story plays in: one Redis and some nodes on it.
+// world is the state of a scenario: one Redis and the nodes that use it.
 type world struct {
 	t      *testing.T
 	redis  *miniredis.Miniredis
@@ -34,13 +35,13 @@ type world struct {
 	start  time.Time
 	topics []string
 
-	mu         sync.Mutex // guards what follows, which handlers and wires share
+	mu         sync.Mutex // guards the fields below, which handlers and wires share
 	nodes      []*node
 	events     []string
 	scripts    map[string][]script
 	deliveries map[string]int
 	down       bool
-	sent       map[string]int // exchanges since they were last asked for, by poller
+	sent       map[string]int // exchanges since they were last printed, by poller
 }
 
 // node is a runtime with its own wires to Redis.
@@ -63,7 +64,7 @@ func newWorld(t *testing.T) *world {
 	}
 }
 
-// run runs one command and lets everything settle that needs no time.
+// run runs one command, and waits until all goroutines wait for the clock.
 func (w *world) run(line string) {
 	w.t.Helper()
 	words := strings.Fields(line)
@@ -80,15 +81,15 @@ func (w *world) commands() map[string]func(words []string) {
 		"schedule":  w.schedule,  // schedule ID DELAY [keep] [on=TOPIC]
 		"cancel":    w.cancel,    // cancel ID
 		"advance":   w.advance,   // advance DURATION
-		"timers":    w.timers,    // prints what Redis has
+		"timers":    w.timers,    // prints the timers and dead letters in Redis
 		"counters":  w.counters,  // counters NODE
-		"peeks":     w.peeks,     // peeks NODE: prints how many were answered
-		"exchanges": w.exchanges, // prints how many were sent since the last time
-		"fault":     w.fault,     // fault NODE KIND [DURATION] [on=TOPIC]: befalls its next exchange, see fault
-		"redis":     w.server,    // redis down | up, as all nodes see it
-		"crash":     w.crash,     // crash NODE: its pollers panic
-		"drain":     w.drain,     // drain NODE TIMEOUT, then stop it
-		"remove":    w.remove,    // remove NODE TOPIC: while it runs
+		"peeks":     w.peeks,     // peeks NODE: prints the number of answered peeks
+		"exchanges": w.exchanges, // prints the number of exchanges since the last time
+		"fault":     w.fault,     // fault NODE KIND [DURATION] [on=TOPIC]: sets the fault of its next exchange, see fault
+		"redis":     w.server,    // redis down | up, for all nodes
+		"crash":     w.crash,     // crash NODE: makes its pollers panic
+		"drain":     w.drain,     // drain NODE TIMEOUT, and stop it
+		"remove":    w.remove,    // remove NODE TOPIC: removes a topic from a running node
 		"peer":      w.peer,      // peer schedule ID DELAY | claim ID LEASE | commit ID, as Python does
 	}
 }
@@ -96,9 +97,9 @@ func (w *world) commands() map[string]func(words []string) {
 // note records an event.
 func (w *world) note(format string, args ...any) { w.begin()(format, args...) }
 
-// begin keeps the place of an event that is yet to be told, before what it
-// brings about.
-func (w *world) begin() (tell func(format string, args ...any)) {
+// begin reserves the place of an event before the events that it causes. The
+// returned function sets the event's text.
+func (w *world) begin() (end func(format string, args ...any)) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	// Instants in Redis are floats, off by up to a µs.
@@ -112,9 +113,9 @@ func (w *world) begin() (tell func(format string, args ...any)) {
 	}
 }
 
-// happened takes what was noted. What happened between two exchanges at the
-// same instant has no order, so it is put in that of its words; what the poller
-// tells a handler before it sends an exchange is put before it.
+// happened returns the events since the last call. Events of one instant between
+// two exchanges have no order of their own, so they are sorted by their text.
+// Decisions of the poller come before the exchanges that it sent after them.
 func (w *world) happened() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -137,8 +138,8 @@ func (w *world) happened() []string {
 	return events
 }
 
-// placeOf is where an event belongs that comes after those: what was decided before
-// the exchanges of its instant, whatever else came of them meanwhile.
+// placeOf returns the place of an event that was recorded after the events of
+// before: a decision belongs before the exchanges of the same instant.
 func placeOf(before []string, event string) int {
 	place := len(before)
 	if !decided(event) {
@@ -154,7 +155,8 @@ func placeOf(before []string, event string) int {
 
 func at(event string) string { return strings.Fields(event)[0] }
 
-// decided: a handler's context ends by the poller's decision, not by an answer.
+// decided reports whether an event is a decision of the poller to end a handler's
+// context, rather than the effect of an answer.
 func decided(event string) bool {
 	return strings.HasSuffix(event, poller.ErrLeaseTooOld.Error()) || strings.HasSuffix(event, poller.ErrDraining.Error())
 }
@@ -164,19 +166,19 @@ func together(a, b string) bool {
 		!strings.Contains(a, "exchange") && !strings.Contains(b, "exchange")
 }
 
-// subject is what an event is about: the id, behind a node where it is named.
+// subject returns the id of an event, after the node's name if the event has one.
 func subject(event string) string {
 	words := strings.Fields(event)
 	return strings.Join(words[1:min(len(words), 2+strings.Count(words[1], ":"))], " ")
 }
 
-// settings are the key=value words of a node, over defaults that make a story
-// easy to follow.
+// settings returns the key=value words of a node, over defaults that make a
+// scenario easy to follow.
 func settings(words []string) map[string]string {
 	set := map[string]string{
 		"topics": "1", "concurrent": "5", "lease": "10s", "age": "0s",
 		"poll": "1s", "max_poll": "5s", "retry": "1s", "max_retry": "1h", "failures": "25",
-		"hints": "on", "rejects": "keep", "claims": "0", "on_dead": "", "peek": "on",
+		"hints": "on", "rejects": "keep", "claims": "0", "on_dead": "", "peek": "on", "window": "0s",
 	}
 	for _, word := range words {
 		key, value, _ := strings.Cut(word, "=")
@@ -198,7 +200,7 @@ func (w *world) node(words []string) {
 	cfg := actors.Config{
 		Name:   "wakebell",
 		Logger: slog.New(slog.DiscardHandler),
-		Random: func() float64 { return 0.5 }, // in the middle of every spread
+		Random: func() float64 { return 0.5 }, // no jitter
 	}
 	if set["hints"] == "on" {
 		cfg.Hints = w.store
@@ -223,17 +225,18 @@ func (w *world) node(words []string) {
 			},
 			DiscardRejects: set["rejects"] == "discard",
 			NoPeek:         set["peek"] == "off",
+			Window:         w.duration(set["window"]),
 		})
 	}
 	w.mu.Lock()
 	w.nodes = append(w.nodes, n)
 	w.mu.Unlock()
 	var err error
-	n.runtime, err = actors.Start(n.system, cfg.WithProps(actor.WithContextDecorator(crashOnDemand)))
+	n.runtime, err = actors.Start(n.system, cfg.WithProps(actor.WithContextDecorator(actortest.CrashOnDemand)))
 	require.NoError(w.t, err)
 }
 
-// onDead is a hook that takes a while, unless its context ends first.
+// onDead returns a hook that takes the given time, unless its context ends first.
 func (w *world) onDead(n *node, takes time.Duration) func(context.Context, poller.DeadTimer) {
 	return func(ctx context.Context, d poller.DeadTimer) {
 		w.note("%s%s hook called: %q, %q, claims %d, failures %d",
@@ -246,7 +249,7 @@ func (w *world) onDead(n *node, takes time.Duration) func(context.Context, polle
 	}
 }
 
-// of puts the node before what happened on it, where there are several.
+// of returns the prefix of a node's events: its name, if there are several nodes.
 func (w *world) of(n *node) string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -281,8 +284,8 @@ func (w *world) number(s string) int {
 	return n
 }
 
-// end stops what still runs, and gives handlers and late messages the time to
-// end: the clock of a bubble stands still when its test is over.
+// end stops all nodes and gives handlers and late messages the time to end: the
+// virtual clock stops with the test.
 func (w *world) end() {
 	for _, n := range w.nodes {
 		if !n.stopped {
@@ -290,21 +293,4 @@ func (w *world) end() {
 		}
 	}
 	<-time.After(time.Hour)
-}
-
-// crashNow makes the poller that gets it panic in its Receive.
-type crashNow struct{}
-
-type crashing struct{ actor.Context }
-
-func (c crashing) Message() any {
-	message := c.Context.Message()
-	if _, ok := message.(crashNow); ok {
-		panic("crashed on demand")
-	}
-	return message
-}
-
-func crashOnDemand(next actor.ContextDecoratorFunc) actor.ContextDecoratorFunc {
-	return func(c actor.Context) actor.Context { return crashing{next(c)} }
 }

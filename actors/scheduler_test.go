@@ -13,14 +13,14 @@ import (
 	"github.com/wakebell/wakebell/actors/scheduler"
 )
 
-// rota is a Schedule that notes its turns.
+// fakeSchedule is a Schedule that records its turns.
 type fakeSchedule struct {
 	mu    sync.Mutex
 	made  int
 	turns []time.Time
 	hints int
 	turn  func(n int) (time.Duration, error) // of the n-th turn, from 1
-	tell  func()                             // what Listen delivers with
+	hint  func()                             // the callback of Listen
 }
 
 func (r *fakeSchedule) Hint() { r.mu.Lock(); r.hints++; r.mu.Unlock() }
@@ -45,7 +45,7 @@ func (r *fakeSchedule) start(t *testing.T) *Runtime {
 		Schedule: func() scheduler.Schedule { r.mu.Lock(); r.made++; r.mu.Unlock(); return r },
 		Listen: func(ctx context.Context, deliver func()) error {
 			r.mu.Lock()
-			r.tell = deliver
+			r.hint = deliver
 			r.mu.Unlock()
 			<-ctx.Done()
 			return ctx.Err()
@@ -55,7 +55,7 @@ func (r *fakeSchedule) start(t *testing.T) *Runtime {
 	return rt
 }
 
-func TestBeatTurnsWhenItSaid(t *testing.T) {
+func TestBeatTurnsAtTheInstantItReturned(t *testing.T) {
 	t.Parallel()
 	actortest.InVirtualTime(t, func(t *testing.T) {
 		r := &fakeSchedule{turn: func(int) (time.Duration, error) { return 10 * time.Second, nil }}
@@ -63,7 +63,7 @@ func TestBeatTurnsWhenItSaid(t *testing.T) {
 		<-time.After(25 * time.Second)
 		_, turns, _ := r.count()
 		require.Equal(t, 3, turns)
-		r.tell()
+		r.hint()
 		<-time.After(time.Millisecond)
 		_, turns, hints := r.count()
 		require.Equal(t, 4, turns, "a hint does not wait")
@@ -75,7 +75,7 @@ func TestBeatTurnsWhenItSaid(t *testing.T) {
 	})
 }
 
-func TestBeatGoesOnAfterErrorsAndPanics(t *testing.T) {
+func TestBeatContinuesAfterErrorsAndPanics(t *testing.T) {
 	t.Parallel()
 	actortest.InVirtualTime(t, func(t *testing.T) {
 		r := &fakeSchedule{turn: func(n int) (time.Duration, error) {
@@ -90,11 +90,11 @@ func TestBeatGoesOnAfterErrorsAndPanics(t *testing.T) {
 		rt := r.start(t)
 		<-time.After(time.Minute)
 		_, early, _ := r.count()
-		require.Less(t, early, 20, "it backs off")
+		require.Less(t, early, 20, "errors are retried with backoff")
 		<-time.After(2 * time.Minute)
 		made, turns, _ := r.count()
 		require.Equal(t, 22, turns)
-		require.Equal(t, 21, made, "each failure begins anew")
+		require.Equal(t, 21, made, "a new Schedule is made after each failure")
 		require.NoError(t, rt.Stop())
 	})
 }

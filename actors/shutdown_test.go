@@ -16,8 +16,8 @@ import (
 	"github.com/wakebell/wakebell/messages/gate"
 )
 
-// A runtime that has nothing in hand does not wait for handlers: while the source
-// is down, it waits only for an answer that may hold leases.
+// TestAnIdleRuntimeShutsDownSoonWhileTheSourceIsDown checks that an idle runtime
+// waits only for a reply that may contain leases, although the source is down.
 func TestAnIdleRuntimeShutsDownSoonWhileTheSourceIsDown(t *testing.T) {
 	t.Parallel()
 	actortest.InVirtualTime(t, func(t *testing.T) {
@@ -39,8 +39,8 @@ func TestAnIdleRuntimeShutsDownSoonWhileTheSourceIsDown(t *testing.T) {
 	})
 }
 
-// An outcome that is not settled is worth the whole timeout: the source may be
-// back.
+// TestAShutdownSettlesWhenTheSourceIsBack checks that a shutdown with an unsettled
+// outcome waits up to its timeout for the source to come back.
 func TestAShutdownSettlesWhenTheSourceIsBack(t *testing.T) {
 	t.Parallel()
 	actortest.InVirtualTime(t, func(t *testing.T) {
@@ -66,8 +66,8 @@ func TestAShutdownSettlesWhenTheSourceIsBack(t *testing.T) {
 	})
 }
 
-// stuckGate is a store that lets through, and from then on does not answer until
-// the test ends.
+// stuckGate is a store of gates that stops answering when stuck is set, until the
+// test ends.
 type stuckGate struct {
 	actortest.OpenGate
 	stuck   atomic.Bool
@@ -81,8 +81,8 @@ func (s *stuckGate) Exchange(ctx context.Context, r *gate.Request) (*gate.Reply,
 	return s.OpenGate.Exchange(ctx, r)
 }
 
-// Whatever hangs, a shutdown ends in time: the source, the store of the gates, a
-// request to the gateway, a handler and the hook.
+// TestAShutdownIsBounded checks that a shutdown ends in time although the source,
+// the store of the gates, a request to the gateway, a handler and the hook hang.
 func TestAShutdownIsBounded(t *testing.T) {
 	t.Parallel()
 	for _, timeout := range []time.Duration{0, 500 * time.Millisecond, 20 * time.Second} {

@@ -71,7 +71,7 @@ func TestSimulation(t *testing.T) {
 	require.Less(t, float64(l.exchanges)/float64(l.timers), 0.1, "many timers share exchanges")
 }
 
-// Every contender's name is written once, and goals speak of those that there are.
+// Every contender's name is unique, and goals refer only to existing contenders.
 func TestTrialsAndGoalsAgree(t *testing.T) {
 	t.Parallel()
 	r := &results{}

@@ -1,9 +1,9 @@
 //go:build unix
 
-// Package docs_test does what the documents say: it writes the files that they
-// show, runs their commands against the real program and a real redis-server,
-// and compares what is printed. "go test ./docs -update" writes what is printed
-// now into the documents; read the difference.
+// Package docs_test follows the documents: it writes the files that they show, runs
+// their commands with the program and a real redis-server, and compares the output.
+// "go test ./docs -update" writes the present output into the documents; read the
+// difference.
 package docs_test
 
 import (
@@ -23,7 +23,7 @@ var update = flag.Bool("update", false, "write the documents' outputs")
 
 func TestMain(m *testing.M) { redistest.Main(m) }
 
-// program builds the command line into a directory of its own.
+// program builds the command line into a new directory.
 func program(t *testing.T) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -32,7 +32,7 @@ func program(t *testing.T) (dir string) {
 	return dir
 }
 
-func TestDocumentsDoWhatTheySay(t *testing.T) {
+func TestDocumentsShowTheRealOutput(t *testing.T) {
 	t.Parallel()
 	bin := program(t)
 	checkout, err := filepath.Abs("..")
@@ -51,7 +51,8 @@ func TestDocumentsDoWhatTheySay(t *testing.T) {
 				shell: newShell(t, dir,
 					"PATH="+bin+string(os.PathListSeparator)+os.Getenv("PATH"),
 					"CHECKOUT="+checkout,
-					// What the checkout needs is in the cache; nothing else is wanted.
+					// The module cache has all dependencies, so nothing is
+					// downloaded.
 					"GOPROXY=off", "GOFLAGS=-mod=mod", "GOWORK=off"),
 				standIns: standIns,
 				names:    map[string]string{"127.0.0.1:6379": server.Addr, "127.0.0.1:7070": redistest.Address(t)},
@@ -64,7 +65,7 @@ func TestDocumentsDoWhatTheySay(t *testing.T) {
 	}
 }
 
-// standIns are for commands that fetch what the checkout is: they take the
+// standIns replaces commands that download this module with commands that use the
 // checkout.
 var standIns = map[string]string{
 	"go install github.com/wakebell/wakebell/cmd/wakebell@latest": "true",
@@ -77,7 +78,7 @@ var standIns = map[string]string{
 // link matches a relative link of markdown, without its anchor.
 var link = regexp.MustCompile(`\]\(([^):#"]+)(#[^)]*)?\)`)
 
-func TestLinksLeadSomewhere(t *testing.T) {
+func TestLinksHaveTargets(t *testing.T) {
 	t.Parallel()
 	var found int
 	for _, pattern := range []string{"../*.md", "*.md", "decisions/*.md", "../examples/*.md", "../examples/*/*.md"} {

@@ -5,10 +5,9 @@ import (
 	"strings"
 )
 
-// A document is a markdown file, by lines, with those of its fenced blocks that
-// mean something to the tests:
+// A document is a markdown file in lines, with the fenced blocks that the tests use:
 //
-//	```console        commands after "$ " ("> " goes on), each with its output
+//	```console        commands after "$ " ("> " continues one), each with its output
 //	```go main.go     a file of this name, to be written before what follows
 type document struct {
 	lines  []string
@@ -22,7 +21,7 @@ type block struct {
 	steps   []step
 }
 
-// step is a command and what it prints: lines[from:to] of the document.
+// step is a command and its output: lines[from:to] of the document.
 type step struct {
 	command  string
 	output   string
@@ -63,7 +62,7 @@ func parse(text string) (document, error) {
 	return d, nil
 }
 
-// console reads the steps of lines[from:end].
+// console parses the steps of lines[from:end].
 func (d document) console(from, end int) (steps []step, err error) {
 	for i := from; i < end; {
 		command, ok := strings.CutPrefix(d.lines[i], "$ ")
@@ -84,8 +83,8 @@ func (d document) console(from, end int) (steps []step, err error) {
 	return steps, nil
 }
 
-// with is the document's text with other outputs in place of those of steps,
-// which are in the document's order.
+// with returns the document's text with new outputs of the steps, which are in the
+// document's order.
 func (d document) with(outputs map[int]string) string {
 	var out []string
 	next := 0

@@ -18,20 +18,20 @@ import (
 )
 
 const (
-	commandLimit = 5 * time.Minute // a build on a cold cache is the longest
+	commandLimit = 5 * time.Minute // a build with an empty cache takes longest
 	endLimit     = 30 * time.Second
 )
 
-// shell is a bash that is told one command after the other, as a reader would
-// type them: directories, variables and background processes stay.
+// shell is a bash that runs one command after another, as a reader would type them.
+// Directories, variables and background processes remain.
 type shell struct {
 	t      *testing.T
 	stdin  io.Writer
 	output <-chan string // lines
 }
 
-// newShell starts a bash in dir. At the end of the test it ends, with whatever
-// runs in its background.
+// newShell starts a bash in dir. At the end of the test, it and its background
+// processes end.
 func newShell(t *testing.T, dir string, env ...string) *shell {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "bash", "--noprofile", "--norc")
@@ -54,11 +54,11 @@ func newShell(t *testing.T, dir string, env ...string) *shell {
 			output <- lines.Text()
 		}
 	}()
-	t.Cleanup(func() { // the context of the test has ended, and with it bash
+	t.Cleanup(func() { // the context of the test has ended, which ends bash
 		_ = cmd.Wait()
 		overdue := time.AfterFunc(endLimit, func() { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) })
 		defer overdue.Stop()
-		for range output { // until the last of the background has ended, too
+		for range output { // until the last background process has ended
 			continue
 		}
 		_ = reader.Close()
@@ -70,7 +70,7 @@ func newShell(t *testing.T, dir string, env ...string) *shell {
 func (s *shell) run(command string) (output string, code int) {
 	s.t.Helper()
 	const mark = "=== the command has ended:"
-	// No command gets the standard input: it holds the commands that follow.
+	// Commands do not read the standard input: it contains the next commands.
 	_, err := fmt.Fprintf(s.stdin, "{ %s\n} </dev/null\nprintf '\\n%s %%d\\n' $?\n", command, mark)
 	require.NoError(s.t, err)
 	limit := time.After(commandLimit)

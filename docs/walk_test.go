@@ -18,26 +18,25 @@ const (
 	lookAgain = 50 * time.Millisecond
 )
 
-// looks matches commands that change nothing. A reader types them when enough
-// time has passed; the test runs them until they print what the document says.
+// looks matches commands that change nothing. The test repeats them until the output
+// is that of the document.
 var looks = regexp.MustCompile(`^(cat|grep|tail|wakebell (topics|ls|get|dead ls|dead show|stats|doctor|tail))\b`)
 
-// walk goes the way of a document, in a shell: it writes its files and runs its
-// commands, in their order, and compares what they print.
+// walk follows a document in a shell: it writes the files, runs the commands in
+// order, and compares their output.
 type walk struct {
 	t      *testing.T
 	shell  *shell
 	dir    string
 	update bool
 
-	// standIns are run in place of commands that need the world outside; what
-	// stands for an address, and for entries of the document, in commands and
-	// files.
+	// standIns are run in place of commands that need a network. names maps the
+	// addresses and entries of the document to the real ones, in commands and files.
 	standIns map[string]string
 	names    map[string]string
 }
 
-// through returns the document with the outputs that there were.
+// through returns the document with the real outputs.
 func (w *walk) through(d document) string {
 	w.t.Helper()
 	outputs := map[int]string{}
@@ -52,7 +51,7 @@ func (w *walk) through(d document) string {
 	return d.with(outputs)
 }
 
-// write writes a file into the directory in which the shell is.
+// write writes a file into the directory of the shell.
 func (w *walk) write(b block) {
 	w.t.Helper()
 	dir, code := w.shell.run("pwd")
@@ -64,7 +63,7 @@ func (w *walk) write(b block) {
 	require.NoError(w.t, os.WriteFile(filepath.Join(dir, b.file), []byte(w.real(b.content)), mode))
 }
 
-// step runs a command and returns what it printed.
+// step runs a command and returns its output.
 func (w *walk) step(s step) string {
 	w.t.Helper()
 	want := steady(s.output)
@@ -95,7 +94,7 @@ func (w *walk) patience() time.Duration {
 	return lookLimit
 }
 
-// real is what is run for a command, or written for a file.
+// real returns the text to run for a command, or to write for a file.
 func (w *walk) real(text string) string {
 	if standIn, ok := w.standIns[text]; ok {
 		return standIn
@@ -106,7 +105,7 @@ func (w *walk) real(text string) string {
 	return text
 }
 
-// said is real the other way round.
+// said is the inverse of real: it returns output with the names of the document.
 func (w *walk) said(output string) string {
 	for name, real := range w.names {
 		output = strings.ReplaceAll(output, real, name)
@@ -117,7 +116,7 @@ func (w *walk) said(output string) string {
 // entry matches the id of a dead letter.
 var entry = regexp.MustCompile(`\b\d{13}-\d+\b`)
 
-// learn notes which dead letters the document means by which entry.
+// learn records which real dead letter each entry of the document stands for.
 func (w *walk) learn(said, seen string) {
 	actual := entry.FindAllString(seen, -1)
 	for i, name := range entry.FindAllString(said, len(actual)) {
@@ -125,8 +124,8 @@ func (w *walk) learn(said, seen string) {
 	}
 }
 
-// whatever matches what is another each time, or on each machine.
-var whatever = []struct {
+// variable matches output that differs between runs or machines.
+var variable = []struct {
 	pattern *regexp.Regexp
 	name    string
 }{
@@ -134,17 +133,17 @@ var whatever = []struct {
 	{entry, "ENTRY"},
 	{regexp.MustCompile(`\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b`), "UUID"},
 	{regexp.MustCompile(`"lateness_ms":[0-9.]+`), "LATENESS"},
-	{regexp.MustCompile(`(paused by +)\S+`), "${1}SOMEBODY"},
-	{regexp.MustCompile(`"paused_by":"[^"]*"`), "SOMEBODY"},
+	{regexp.MustCompile(`(paused by +)\S+`), "${1}OPERATOR"},
+	{regexp.MustCompile(`"paused_by":"[^"]*"`), "OPERATOR"},
 	{regexp.MustCompile(`\b([0-9.]+[hm])*[0-9.]+m?s\b|\(cached\)`), "DURATION"},
 	{regexp.MustCompile(`[0-9.]+ MiB`), "SIZE"},
 	{regexp.MustCompile(`(?m)[ \t]+$`), ""},
-	{regexp.MustCompile(`[ \t]+`), " "}, // columns are as wide as what stands in them
+	{regexp.MustCompile(`[ \t]+`), " "}, // the width of a column depends on its content
 }
 
-// steady is output without what is another each time.
+// steady returns output without its variable parts.
 func steady(output string) string {
-	for _, w := range whatever {
+	for _, w := range variable {
 		output = w.pattern.ReplaceAllString(output, w.name)
 	}
 	return output

@@ -33,7 +33,7 @@ func ExampleNew() {
 	check(err)
 	fmt.Println("behind", turn.Gate())
 	fmt.Println("actor:", gates.PID().GetId()) // for actors of the same ActorSystem; see System.Gates
-	check(gates.Close())                       // hands over
+	check(gates.Close())                       // the next waiter gets the turn
 	fmt.Println(context.Cause(turn.Context()))
 	// Output:
 	// behind deploy
@@ -45,10 +45,10 @@ func ExampleGates_With() {
 	withGates(gate.Config{}, func(ctx context.Context, gates *gate.Gates) {
 		last := uint64(0)
 		for range 2 {
-			err := gates.With(ctx, "ledger", func(ctx context.Context, fence uint64) error {
+			err := gates.With(ctx, "accounts", func(ctx context.Context, fence uint64) error {
 				fmt.Println("a newer token:", fence > last)
 				last = fence
-				return ctx.Err() // it ends when the turn is lost
+				return ctx.Err() // the turn was lost
 			})
 			check(err)
 		}
@@ -66,7 +66,7 @@ func ExampleGates_Acquire() {
 
 		hurried, cancel := context.WithTimeout(ctx, 10*time.Millisecond)
 		defer cancel()
-		_, err = gates.Acquire(hurried, "deploy") // its place is given back
+		_, err = gates.Acquire(hurried, "deploy") // its ticket is removed
 		fmt.Println(errors.Is(err, context.DeadlineExceeded))
 
 		check(turn.Release(ctx))
@@ -91,12 +91,12 @@ func ExampleGates_TryAcquire() {
 
 func ExampleTurn_Guard() {
 	withGates(gate.Config{}, func(ctx context.Context, gates *gate.Gates) {
-		stale, err := gates.Acquire(ctx, "ledger")
+		stale, err := gates.Acquire(ctx, "accounts")
 		check(err)
 		check(stale.Release(ctx))
 
-		check(gates.With(ctx, "ledger", func(ctx context.Context, fence uint64) error {
-			return gates.Guard(ctx, "ledger", "page 7", fence) // then write page 7
+		check(gates.With(ctx, "accounts", func(ctx context.Context, fence uint64) error {
+			return gates.Guard(ctx, "accounts", "page 7", fence) // then write page 7
 		}))
 		err = stale.Guard(ctx, "page 7")
 		fmt.Println(errors.Is(err, gate.ErrFenceStale))
@@ -116,7 +116,7 @@ func ExampleGates_Show() {
 		holder := info.Holder
 		fmt.Println(holder.Fence == turn.Fence(), holder.Process != "", info.Waiting)
 		fmt.Println(info.Guard["cluster"] == turn.Fence(), info.LastFence == turn.Fence())
-		for g, err := range gates.List(ctx) {
+		for g, err := range gates.List(ctx, wakebelltype.Page{}) {
 			check(err)
 			fmt.Println("in use:", g.Name)
 		}
@@ -131,7 +131,7 @@ func ExampleGates_ForceRelease() {
 	withGates(gate.Config{}, func(ctx context.Context, gates *gate.Gates) {
 		turn, err := gates.Acquire(ctx, "deploy")
 		check(err)
-		info, err := gates.Show(ctx, "deploy") // after looking at who it is
+		info, err := gates.Show(ctx, "deploy") // after a check of the holder
 		check(err)
 		fmt.Println(gates.ForceRelease(ctx, "deploy", info.Holder.Fence))
 		fmt.Println(errors.Is(turn.Release(ctx), gate.ErrTurnLost))
@@ -145,10 +145,10 @@ func ExampleGates_Repair() {
 	withGates(gate.Config{}, func(ctx context.Context, gates *gate.Gates) {
 		const seen = 8_000_000_000_000_000 // by a database, before Redis lost its data
 		var repaired wakebelltype.GateRepaired
-		repaired, err := gates.Repair(ctx, "ledger", seen)
+		repaired, err := gates.Repair(ctx, "accounts", seen)
 		check(err)
 		fmt.Println(repaired.Before, repaired.After, repaired.Removed)
-		turn, err := gates.Acquire(ctx, "ledger")
+		turn, err := gates.Acquire(ctx, "accounts")
 		check(err)
 		fmt.Println(turn.Fence())
 	})
@@ -182,7 +182,8 @@ func ExampleKeys() {
 }
 
 func ExampleLocker() {
-	// It takes Gates of this process or those of a Client of package remote.
+	// The interface accepts Gates of this process and those of a Client of package
+	// remote.
 	deploy := func(ctx context.Context, gates gate.Locker) error {
 		turn, err := gates.Acquire(ctx, "deploy")
 		if err != nil {
@@ -200,7 +201,8 @@ func ExampleLocker() {
 }
 
 func ExampleOperator() {
-	// It takes Gates of this process or those of a Client of package remote.
+	// The interface accepts Gates of this process and those of a Client of package
+	// remote.
 	evict := func(ctx context.Context, of gate.Operator, gate string) (bool, error) {
 		info, err := of.Show(ctx, gate)
 		if err != nil || info.Holder.Fence == 0 {

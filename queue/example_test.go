@@ -27,7 +27,7 @@ var Welcomes = queue.New[Welcome]("welcomes",
 	queue.PendingCap(10_000, queue.FullWaits),
 	queue.FreeKeyOnFailure())
 
-// connect calls use with a Client on a Redis of its own.
+// connect calls use with a Client on a new Redis.
 func connect(use func(context.Context, *queue.Client)) {
 	server := embedded.Start()
 	defer server.Close()
@@ -38,13 +38,13 @@ func connect(use func(context.Context, *queue.Client)) {
 	use(context.Background(), c)
 }
 
-// rejected calls use when the messages of these users are dead letters.
+// rejected calls use after the messages of these users were dead-lettered.
 func rejected(use func(context.Context, *queue.Client), users ...string) {
 	server := embedded.Start()
 	defer server.Close()
 	quiet := slog.New(slog.DiscardHandler)
 	died := make(chan struct{})
-	reject := func(context.Context, wakebell.Message[Welcome]) error {
+	reject := func(context.Context, wakebell.Timer[Welcome]) error {
 		died <- struct{}{}
 		return wakebell.Reject(errors.New("no such user"))
 	}
@@ -61,7 +61,7 @@ func rejected(use func(context.Context, *queue.Client), users ...string) {
 		check(err)
 		<-died
 	}
-	check(sys.Remove(Welcomes.Name())) // what was decided is settled
+	check(sys.Remove(Welcomes.Name())) // outcomes of handlers are settled
 	use(ctx, sys.Client().Queues())
 	check(sys.Stop())
 }
@@ -73,7 +73,7 @@ func check(err error) {
 }
 
 func ExamplePublisher() {
-	// It takes a Client of this process or one of package remote.
+	// The interface accepts a Client of this process or one of package remote.
 	welcome := func(ctx context.Context, p queue.Publisher, user string) error {
 		_, err := Welcomes.Publish(ctx, p, Welcome{user})
 		return err
@@ -88,7 +88,7 @@ func ExamplePublisher() {
 }
 
 func ExampleOperator() {
-	// It takes a Client of this process or one of package remote.
+	// The interface accepts a Client of this process or one of package remote.
 	waiting := func(ctx context.Context, of queue.Operator, name wakebelltype.QueueKeys) int64 {
 		st, err := of.Stats(ctx, name)
 		check(err)
@@ -103,7 +103,7 @@ func ExampleOperator() {
 }
 
 func ExampleNew() {
-	// As a Python service calls its keys that was set up with key_separator="/".
+	// These are the keys of a Python service with key_separator="/".
 	q := queue.New[string]("mail", queue.KeySeparator("/"), queue.DeadLetterKey("mail/dead"))
 	fmt.Println(q.Name(), q.Keys().Separator, q.Under("eu-").Name())
 	// Output: mail / eu-mail
@@ -143,7 +143,7 @@ func ExampleQueue_PublishAll() {
 func ExampleClient_Publish() {
 	connect(func(ctx context.Context, c *queue.Client) {
 		drafts := []queue.Draft{queue.New[string]("mail").Draft("hello")}
-		for range 3 { // as one does after an error: it is published once
+		for range 3 { // repeated, as after an error: it is published once
 			published, err := c.Publish(ctx, drafts...)
 			check(err)
 			fmt.Println(published[0].Fresh)
@@ -163,12 +163,12 @@ func ExampleClient_Messages() {
 	connect(func(ctx context.Context, c *queue.Client) {
 		_, err := Welcomes.PublishAll(ctx, c, Welcome{"ann"}, Welcome{"bob"})
 		check(err)
-		const running = false // those that wait
-		for m, err := range c.Messages(ctx, Welcomes.Keys(), running) {
+		const running = false // only waiting messages
+		for m, err := range c.Messages(ctx, Welcomes.Keys(), running, wakebelltype.Page{}) {
 			check(err)
 			fmt.Println(string(m.Payload), m.Deliveries)
 		}
-		n, err := c.Purge(ctx, Welcomes.Keys(), true) // with those that are held
+		n, err := c.Purge(ctx, Welcomes.Keys(), true) // including messages in flight
 		check(err)
 		fmt.Println("purged", n)
 		kept, err := c.PurgeKept(ctx, Welcomes.Keys())
@@ -187,7 +187,7 @@ func ExampleClient_Messages() {
 func ExampleRedrive() {
 	rejected(func(ctx context.Context, c *queue.Client) {
 		var dead []wakebelltype.QueueDeadLetter
-		for l, err := range c.DeadLetters(ctx, Welcomes.Keys(), 0) {
+		for l, err := range c.DeadLetters(ctx, Welcomes.Keys(), wakebelltype.Page{}) {
 			check(err)
 			fmt.Println(string(l.Payload), l.Reason)
 			dead = append(dead, l)

@@ -9,9 +9,10 @@ import (
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/internal/embedded"
 	"github.com/wakebell/wakebell/recurring"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
-// Report is what a nightly run asks for.
+// Report is the body of a nightly run.
 type Report struct{ Kind string }
 
 var nightly = wakebell.NewTopic[Report]("reports")
@@ -64,7 +65,7 @@ func ExampleSchedules_RunNow() {
 			Misfire: recurring.MisfireAll, Overlap: recurring.OverlapAllow,
 		}
 		check(schedules.Put(ctx, nightly.Recurring("sync", when, Report{"sync"})))
-		check(schedules.Pause(ctx, "sync")) // no beat fires it
+		check(schedules.Pause(ctx, "sync")) // the scheduler does not fire it
 		run, err := schedules.RunNow(ctx, "sync")
 		check(err)
 		fmt.Println("run", run.Number, "of", run.Name)
@@ -109,7 +110,7 @@ func ExampleSchedules_Backfill() {
 func ExampleSchedules_List() {
 	connect(func(ctx context.Context, schedules *recurring.Schedules) {
 		check(schedules.Put(ctx, nightly.Recurring("hourly", recurring.Rule{Every: time.Hour}, Report{"hour"})))
-		for state, err := range schedules.List(ctx) {
+		for state, err := range schedules.List(ctx, wakebelltype.Page{}) {
 			check(err)
 			fmt.Println(state.Name, state.RuleText)
 		}
@@ -117,7 +118,7 @@ func ExampleSchedules_List() {
 	// Output: hourly every 1h0m0s
 }
 
-// Celery workers run the task, without a Python beat.
+// Celery workers run the task. A Python beat is not needed.
 func ExampleCelery() {
 	connect(func(ctx context.Context, schedules *recurring.Schedules) {
 		r := recurring.Celery("cleanup", "app.tasks.cleanup", recurring.Rule{Every: time.Hour},
@@ -151,7 +152,7 @@ func ExampleSchedules_Reconcile() {
 		daily := nightly.Recurring("daily", recurring.Rule{Cron: "0 3 * * *"}, Report{"day"})
 		_, err := schedules.Reconcile(ctx, "reporting", hourly, daily)
 		check(err)
-		deleted, err := schedules.Reconcile(ctx, "reporting", daily) // of the next release
+		deleted, err := schedules.Reconcile(ctx, "reporting", daily) // with the configuration of the next release
 		check(err)
 		fmt.Println("deleted", deleted)
 	})
@@ -166,7 +167,7 @@ func ExampleNew() {
 	check(err)
 	ctx := context.Background()
 	check(schedules.Put(ctx, nightly.Recurring("sales", recurring.Rule{Every: time.Hour}, Report{"sales"})))
-	for name, err := range schedules.Names(ctx) {
+	for name, err := range schedules.Names(ctx, wakebelltype.Page{}) {
 		check(err)
 		fmt.Println(name)
 	}
@@ -174,9 +175,10 @@ func ExampleNew() {
 }
 
 func ExampleOperator() {
-	// It takes Schedules of this process, or those of a Client of package remote.
+	// The interface accepts Schedules of this process and those of a Client of
+	// package remote.
 	pauseAll := func(ctx context.Context, of recurring.Operator) {
-		for state, err := range of.List(ctx) {
+		for state, err := range of.List(ctx, wakebelltype.Page{}) {
 			check(err)
 			check(of.Pause(ctx, state.Name))
 		}

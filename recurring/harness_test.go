@@ -33,7 +33,7 @@ func open(t testing.TB, rdb redis.UniversalClient, cfg recurring.Config) *recurr
 	return s
 }
 
-// connect calls use with the schedules on a Redis of its own.
+// connect calls use with the schedules on a new Redis.
 func connect(use func(context.Context, *recurring.Schedules)) {
 	server := embedded.Start()
 	defer server.Close()
@@ -44,7 +44,7 @@ func connect(use func(context.Context, *recurring.Schedules)) {
 	use(context.Background(), s)
 }
 
-// run runs a System on a Redis of its own while use runs.
+// run runs a System on a new Redis while use runs.
 func run(cfg wakebell.Config, use func()) {
 	server := embedded.Start()
 	defer server.Close()

@@ -18,20 +18,20 @@ import (
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
-// prefixed is a configuration of a tenant that fires its schedules, and handles
-// nothing: their timers stay in their topics.
+// prefixed returns a configuration of a tenant that fires its schedules and has no
+// handlers, so that the timers stay in their topics.
 func prefixed(prefix string, b recurring.SchedulerConfig) wakebell.Config {
 	return wakebell.Config{Prefix: prefix, Scheduler: &b}
 }
 
-// timersOf gives the ids in a topic of this full name.
+// timersOf returns the ids in a topic with this full name.
 func timersOf(t *testing.T, rdb *redis.Client, topic string) []string {
 	t.Helper()
 	return rdb.ZRange(t.Context(), "timers_timeline:"+topic, 0, -1).Val()
 }
 
-// Beats of two prefixes on one Redis fire each its own schedules, into its own
-// topics, also where both have one of the same name.
+// Schedulers of two prefixes on one Redis fire their own schedules into their own
+// topics, also if both prefixes have a schedule of the same name.
 func TestBeatsOfTwoPrefixes(t *testing.T) {
 	t.Parallel()
 	wakebelltest.Run(t, wakebell.Config{}, func(t *testing.T, w *wakebelltest.World) {
@@ -57,12 +57,12 @@ func TestBeatsOfTwoPrefixes(t *testing.T) {
 		require.Len(t, timersOf(t, w.Redis(), "billing-reports"), 20)
 		require.Len(t, timersOf(t, w.Redis(), "mail-reports"), 10)
 		require.Len(t, timersOf(t, w.Redis(), "reports"), 4)
-		require.Equal(t, map[string]int{"billing- r": 20, "mail- r": 10, " r": 4}, fired, "each beat fires its own")
+		require.Equal(t, map[string]int{"billing- r": 20, "mail- r": 10, " r": 4}, fired, "each scheduler fires only its schedules")
 		require.True(t, strings.HasPrefix(timersOf(t, w.Redis(), "billing-reports")[0], "billing-r@"))
 	})
 }
 
-// A Client of a prefix sees and touches the schedules of its prefix alone.
+// A Client with a prefix can read and change only the schedules of the prefix.
 func TestSchedulesOfAnotherPrefix(t *testing.T) {
 	t.Parallel()
 	wakebelltest.Run(t, wakebell.Config{}, func(t *testing.T, w *wakebelltest.World) {
@@ -76,14 +76,14 @@ func TestSchedulesOfAnotherPrefix(t *testing.T) {
 		python(t, w.Redis(), "python", "tasks.add")
 
 		names := func(s *recurring.Schedules) (all []string) {
-			for state, err := range s.List(ctx) {
+			for state, err := range s.List(ctx, wakebelltype.Page{}) {
 				require.NoError(t, err)
 				all = append(all, state.Name+" "+state.Topic)
 			}
 			return all
 		}
 		require.Equal(t, []string{"r reports"}, names(billing))
-		require.Equal(t, []string{"python tasks.add"}, names(mail), "what Python has named so")
+		require.Equal(t, []string{"python tasks.add"}, names(mail), "an entry of Python with this name")
 		require.ElementsMatch(t, []string{"python tasks.add", "mail-python mail-tasks.add"}, names(plain))
 
 		for _, c := range []struct {
@@ -103,18 +103,18 @@ func TestSchedulesOfAnotherPrefix(t *testing.T) {
 			require.ErrorIs(t, c.s.Pause(ctx, c.name), recurring.ErrNotFound)
 			require.ErrorIs(t, c.s.Delete(ctx, c.name), recurring.ErrNotFound)
 		}
-		require.ErrorIs(t, plain.Put(ctx, reports.Recurring("billing-r", hourly, "x")), wakebell.ErrInvalid, "the name is taken")
+		require.ErrorIs(t, plain.Put(ctx, reports.Recurring("billing-r", hourly, "x")), wakebell.ErrInvalid, "the name exists")
 		dump, err := billing.Export(ctx, "r")
 		require.NoError(t, err)
 		require.ErrorIs(t, mail.Import(ctx, dump), wakebell.ErrInvalid)
 		dump.Name = "billing-r"
 		require.ErrorIs(t, plain.Import(ctx, dump), wakebell.ErrInvalid)
 		dump.Name, dump.Wakebell = "r", []byte(strings.Replace(string(dump.Wakebell), `"billing-reports"`, `"mail-reports"`, 1))
-		require.ErrorIs(t, billing.Import(ctx, dump), wakebell.ErrInvalid, "its topic is of another prefix")
+		require.ErrorIs(t, billing.Import(ctx, dump), wakebell.ErrInvalid, "its topic has another prefix")
 	})
 }
 
-// python saves an entry as RedBeat does, that is due once a minute.
+// python saves an entry that is due once a minute, as RedBeat does.
 func python(t *testing.T, rdb *redis.Client, name, task string) {
 	t.Helper()
 	require.NoError(t, rdb.HSet(t.Context(), "redbeat:"+name, "definition", `{"name":"`+name+`","task":"`+task+`","args":[],"kwargs":{},"options":{},`+
@@ -122,8 +122,8 @@ func python(t *testing.T, rdb *redis.Client, name, task string) {
 	require.NoError(t, rdb.ZAdd(t.Context(), "redbeat::schedule", redis.Z{Score: 5, Member: "redbeat:" + name}).Err())
 }
 
-// An entry of a Python process has no prefix: whichever beat fires it, its runs go
-// to the topic that its task names in full.
+// An entry of a Python process has no prefix. Its runs go to the topic that its task
+// names in full, whichever scheduler fires it.
 func TestPythonEntriesAmongPrefixes(t *testing.T) {
 	t.Parallel()
 	wakebelltest.Run(t, wakebell.Config{}, func(t *testing.T, w *wakebelltest.World) {
@@ -136,8 +136,8 @@ func TestPythonEntriesAmongPrefixes(t *testing.T) {
 	})
 }
 
-// Services leave each other's static schedules alone, whether by their prefix or
-// by their owner, and a schedule that was put by hand since.
+// Reconcile keeps the static schedules of services with another prefix or owner, and
+// schedules that were put by hand meanwhile.
 func TestStaticSchedulesOfTwoServices(t *testing.T) {
 	t.Parallel()
 	wakebelltest.Run(t, wakebell.Config{}, func(t *testing.T, w *wakebelltest.World) {
@@ -150,7 +150,7 @@ func TestStaticSchedulesOfTwoServices(t *testing.T) {
 			return open(t, w.Redis(), recurring.Config{Prefix: prefix})
 		}
 		count := func(s *recurring.Schedules) (n int) {
-			for _, err := range s.List(t.Context()) {
+			for _, err := range s.List(t.Context(), wakebelltype.Page{}) {
 				require.NoError(t, err)
 				n++
 			}
@@ -163,9 +163,9 @@ func TestStaticSchedulesOfTwoServices(t *testing.T) {
 		require.Equal(t, 1, count(tenant))
 		require.NoError(t, first.Put(t.Context(), static("hand")))
 		start("", "one", static("a"))
-		require.Equal(t, 3, count(first), "b is gone")
+		require.Equal(t, 3, count(first), "b is deleted")
 		start("", "two")
-		require.Equal(t, 2, count(first), "c is gone")
+		require.Equal(t, 2, count(first), "c is deleted")
 		start("p-", "one")
 		require.Zero(t, count(tenant))
 		require.Equal(t, 2, count(first))
@@ -173,7 +173,7 @@ func TestStaticSchedulesOfTwoServices(t *testing.T) {
 	})
 }
 
-// A reply that is lost has go-redis send the command again: each run is fired once.
+// After a lost reply, go-redis sends the command again. Each run is fired once.
 func TestRunsByHandAreFiredOnce(t *testing.T) {
 	t.Parallel()
 	prefix := redistest.Name(t)
@@ -182,11 +182,12 @@ func TestRunsByHandAreFiredOnce(t *testing.T) {
 	t.Cleanup(func() { _ = rdb.Close() })
 	s := open(t, rdb, recurring.Config{Prefix: prefix, Keys: wakebelltype.Keys{Beat: prefix + ":"}})
 	require.NoError(t, s.Put(t.Context(), reports.Recurring("r", recurring.Rule{Every: time.Hour, Start: time.Unix(0, 0)}, "x")))
-	run, err := s.RunNow(t.Context(), "r") // has the script known
+	run, err := s.RunNow(t.Context(), "r") // loads the script
 	require.NoError(t, err)
 	require.EqualValues(t, 1, run.Number)
 
-	// Every command that fires by hand is lost once, and passed when it comes again.
+	// Every command that fires by hand loses its first reply; the repetition receives
+	// one.
 	var mu sync.Mutex
 	sent, lost := map[string]bool{}, 0
 	proxy.SetRule(func(command []string) faultproxy.Fate {
@@ -213,7 +214,7 @@ func TestRunsByHandAreFiredOnce(t *testing.T) {
 	require.Equal(t, 4, lost)
 }
 
-// A schedule that never ran has no last run, one that was fired by hand has.
+// A schedule that has not run has no last run. A run by hand sets it.
 func TestLastRun(t *testing.T) {
 	t.Parallel()
 	wakebelltest.Run(t, wakebell.Config{}, func(t *testing.T, w *wakebelltest.World) {

@@ -19,7 +19,7 @@ import (
 
 var reports = wakebell.NewTopic[string]("reports")
 
-// withBeat is a configuration whose node fires and handles reports.
+// withBeat is a configuration of a node that fires schedules and handles reports.
 func withBeat(b recurring.SchedulerConfig) wakebell.Config {
 	return wakebell.Config{Scheduler: &b, Handlers: []wakebell.Handler{
 		wakebell.Handle(reports, func(context.Context, wakebell.Timer[string]) error { return nil }),
@@ -49,7 +49,7 @@ func TestRecurringScheduleIsDelivered(t *testing.T) {
 	})
 }
 
-// A run carries the name of its schedule, its instant and its number.
+// The headers of a run have the name of its schedule, its instant and its number.
 func TestHeadersOfARun(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
@@ -89,7 +89,7 @@ func TestPauseResumeAndRunNow(t *testing.T) {
 		require.Equal(t, int64(2), run.Number)
 		w.Advance(0)
 		require.Len(t, w.Delivered("reports"), 2)
-		// Putting it again leaves it paused.
+		// Put of an existing schedule leaves it paused.
 		require.NoError(t, s.Put(t.Context(), reports.Recurring("r", recurring.Rule{Every: time.Hour}, "y")))
 		state, err := s.Get(t.Context(), "r")
 		require.NoError(t, err)
@@ -97,11 +97,11 @@ func TestPauseResumeAndRunNow(t *testing.T) {
 		require.Zero(t, state.Next)
 		require.NoError(t, s.Resume(t.Context(), "r"))
 		w.Advance(time.Second)
-		require.Len(t, w.Delivered("reports"), 2, "what was paused was not missed")
+		require.Len(t, w.Delivered("reports"), 2, "instants during a pause are not misfires")
 		w.Advance(30 * time.Minute)
-		require.Len(t, w.Delivered("reports"), 3, "the instants are those of before")
+		require.Len(t, w.Delivered("reports"), 3, "the instants do not change")
 		for _, call := range []func(context.Context, string) error{s.Pause, s.Resume, s.Delete} {
-			require.ErrorIs(t, call(t.Context(), "nobody"), recurring.ErrNotFound)
+			require.ErrorIs(t, call(t.Context(), "missing"), recurring.ErrNotFound)
 		}
 	})
 }
@@ -117,14 +117,14 @@ func TestBackfill(t *testing.T) {
 		w.Advance(0)
 		require.Len(t, w.Delivered("reports"), 24)
 		w.Advance(24 * time.Hour)
-		require.Len(t, w.Delivered("reports"), 29, "they do not count for MaxRuns")
+		require.Len(t, w.Delivered("reports"), 29, "backfilled runs do not count for MaxRuns")
 		_, err = s.Backfill(t.Context(), "r", from, from.Add(10*365*24*time.Hour))
 		require.ErrorIs(t, err, wakebell.ErrInvalid)
 	})
 }
 
-// The schedules of a configuration are put at the start; those of an earlier one
-// go, those of others stay.
+// A start stores the schedules of its configuration and deletes those of an earlier
+// configuration. It keeps the schedules of other owners.
 func TestStaticSchedules(t *testing.T) {
 	t.Parallel()
 	wakebelltest.Run(t, wakebell.Config{}, func(t *testing.T, w *wakebelltest.World) {
@@ -134,7 +134,7 @@ func TestStaticSchedules(t *testing.T) {
 		}
 		names := func() map[string]int64 {
 			all := map[string]int64{}
-			for state, err := range s.List(t.Context()) {
+			for state, err := range s.List(t.Context(), wakebelltype.Page{}) {
 				require.NoError(t, err)
 				all[state.Name] = state.Runs
 			}
@@ -148,13 +148,13 @@ func TestStaticSchedules(t *testing.T) {
 		w.Start(withBeat(recurring.SchedulerConfig{Owner: "svc", Schedules: []recurring.Schedule{static("a")}}))
 		require.Equal(t, map[string]int64{"mine": 1, "a": 1}, names())
 		w.Advance(31 * time.Minute)
-		require.Equal(t, map[string]int64{"mine": 2, "a": 2}, names(), "a start does not put them off")
+		require.Equal(t, map[string]int64{"mine": 2, "a": 2}, names(), "a start does not delay existing schedules")
 		w.Start(withBeat(recurring.SchedulerConfig{}))
-		require.Len(t, names(), 2, "nil leaves them alone")
+		require.Len(t, names(), 2, "nil changes no schedules")
 	})
 }
 
-func TestWrongSchedules(t *testing.T) {
+func TestInvalidSchedules(t *testing.T) {
 	t.Parallel()
 	wakebelltest.Run(t, wakebell.Config{}, func(t *testing.T, w *wakebelltest.World) {
 		s := w.Client().Schedules()
@@ -182,7 +182,7 @@ func TestWrongSchedules(t *testing.T) {
 		} {
 			require.ErrorIs(t, s.Put(t.Context(), r), wakebell.ErrInvalid, name)
 		}
-		for state, err := range s.List(t.Context()) {
+		for state, err := range s.List(t.Context(), wakebelltype.Page{}) {
 			require.NoError(t, err)
 			require.Empty(t, state.Name, "nothing was stored")
 		}
@@ -195,7 +195,7 @@ func TestWrongSchedules(t *testing.T) {
 	})
 }
 
-// An entry that cannot be read is listed with what is wrong with it.
+// List yields an entry that cannot be read with an error.
 func TestBrokenSchedulesAreListed(t *testing.T) {
 	t.Parallel()
 	rdb := redistest.Shared(t)
@@ -205,7 +205,7 @@ func TestBrokenSchedulesAreListed(t *testing.T) {
 	require.NoError(t, rdb.Do(t.Context(), "ZADD", prefix+"::schedule", 5, prefix+":bad").Err())
 	require.NoError(t, s.Put(t.Context(), reports.Recurring("good", recurring.Rule{Every: time.Hour}, "x")))
 	faults := map[string]bool{}
-	for state, err := range s.List(t.Context()) {
+	for state, err := range s.List(t.Context(), wakebelltype.Page{}) {
 		require.NoError(t, err)
 		faults[state.Name] = state.Fault != ""
 	}
@@ -235,7 +235,7 @@ func TestExportAndImport(t *testing.T) {
 	})
 }
 
-// OnFire may panic, and the beat goes on.
+// After a panic of OnFire, the scheduler continues.
 func TestOnFirePanics(t *testing.T) {
 	t.Parallel()
 	cfg := withBeat(recurring.SchedulerConfig{OnFire: func(recurring.Run) { panic(errors.New("user code")) }})
@@ -247,13 +247,13 @@ func TestOnFirePanics(t *testing.T) {
 	})
 }
 
-// An interval with a start is counted from it, whenever the schedule was put.
+// An interval with a start is counted from the start, whenever the schedule was put.
 func TestIntervalsAreCountedFromTheirStart(t *testing.T) {
 	t.Parallel()
 	wakebelltest.Run(t, withBeat(recurring.SchedulerConfig{}), func(t *testing.T, w *wakebelltest.World) {
 		now := time.Now().UTC()
 		s := w.Client().Schedules()
-		for name, start := range map[string]time.Duration{ // of the start, after now
+		for name, start := range map[string]time.Duration{ // of the start, relative to now
 			"soon": 4 * time.Minute, "at once": 0, "later": 25 * time.Minute, "past": -27 * time.Minute,
 		} {
 			require.NoError(t, s.Put(t.Context(), reports.Recurring(name,
@@ -292,7 +292,7 @@ func TestNewValidatesItsConfiguration(t *testing.T) {
 	require.ErrorIs(t, err, wakebell.ErrInvalid)
 }
 
-// A body over the limit is refused before it is stored.
+// A body over the limit is refused before anything is stored.
 func TestPutRefusesLargeBodies(t *testing.T) {
 	t.Parallel()
 	name := redistest.Name(t)
@@ -306,7 +306,7 @@ func TestPutRefusesLargeBodies(t *testing.T) {
 	require.ErrorIs(t, put(1000), wakebell.ErrInvalid)
 }
 
-func TestReconcileRefusesAnInvalidConfigurationWhole(t *testing.T) {
+func TestReconcileChangesNothingIfAScheduleIsInvalid(t *testing.T) {
 	t.Parallel()
 	name := redistest.Name(t)
 	s := open(t, redistest.Shared(t), recurring.Config{Keys: wakebelltype.Keys{Beat: name + ":"}})

@@ -16,6 +16,7 @@ import (
 	"github.com/wakebell/wakebell/recurring"
 	"github.com/wakebell/wakebell/reminder"
 	"github.com/wakebell/wakebell/wakebelltest"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 func anyOf(t testing.TB, m proto.Message) *anypb.Any {
@@ -25,7 +26,7 @@ func anyOf(t testing.TB, m proto.Message) *anypb.Any {
 	return a
 }
 
-// An actor without a System of its own asks by message, and is reminded itself.
+// An actor without a System sets and receives reminders by message.
 func TestRemindersByMessage(t *testing.T) {
 	cfg := minding(func(c *wakebell.Config) { c.Scheduler = &recurring.SchedulerConfig{} })
 	withReminders(t, cfg, func(t *testing.T, w *wakebelltest.World, sys *wakebell.System) {
@@ -63,13 +64,13 @@ func TestRemindersByMessage(t *testing.T) {
 			ask(wrong)
 			require.Equal(t, []string{"failed " + wrong.GetName() + ": CODE_INVALID"}, m.took(), wrong)
 		}
-		sys.ActorSystem().Root.Send(sys.Reminders().PID(), &messages.SetReminderRequest{Name: "nobody's", Message: what})
+		sys.ActorSystem().Root.Send(sys.Reminders().PID(), &messages.SetReminderRequest{Name: "without-sender", Message: what})
 		w.Advance(0)
 		require.Empty(t, w.Upcoming(remindersOfA))
 	})
 }
 
-func TestWhatRemindersRefuse(t *testing.T) {
+func TestInvalidReminderCallsAreRefused(t *testing.T) {
 	withReminders(t, minding(), func(t *testing.T, w *wakebelltest.World, sys *wakebell.System) {
 		m := &minder{}
 		pid := m.spawn(t, sys, "cart-17")
@@ -101,7 +102,7 @@ func TestWhatRemindersRefuse(t *testing.T) {
 	})
 }
 
-func TestWhoKeepsReminders(t *testing.T) {
+func TestRemindersNeedASystemThatEnablesThem(t *testing.T) {
 	t.Parallel()
 	call := func(c actor.Context) error { return reminder.Set(c, "x", reminder.In(time.Hour), text("x")) }
 	wakebelltest.Run(t, wakebell.Config{}, func(t *testing.T, w *wakebelltest.World) {
@@ -111,13 +112,13 @@ func TestWhoKeepsReminders(t *testing.T) {
 		require.ErrorIs(t, in(t, sys, pid, call), reminder.ErrDisabled)
 		_, err := sys.Reminders().Set(t.Context(), reminder.Actor(pid), "x", reminder.In(0), text("x"))
 		require.ErrorIs(t, err, reminder.ErrDisabled)
-		for _, err := range sys.Reminders().List(t.Context(), reminder.Recipient{}) {
+		for _, err := range sys.Reminders().List(t.Context(), reminder.Recipient{}, wakebelltype.Page{}) {
 			require.ErrorIs(t, err, reminder.ErrDisabled)
 		}
 		without.Crash()
 		require.ErrorIs(t, in(t, sys, pid, call), wakebell.ErrNotRunning)
 
-		// By another name it is found if it is the only one.
+		// A System with another name is found if it is the only one.
 		sys = w.Start(minding(func(c *wakebell.Config) { c.Name = "shop" })).System()
 		pid = (&minder{}).spawn(t, sys, "cart-17")
 		require.NoError(t, in(t, sys, pid, call))
@@ -134,7 +135,7 @@ func TestWhoKeepsReminders(t *testing.T) {
 	})
 }
 
-func TestLookingAtReminders(t *testing.T) {
+func TestRemindersAreListed(t *testing.T) {
 	cfg := minding(func(c *wakebell.Config) { c.Reminders.Cluster, c.Prefix = cluster{}, "shop:" })
 	withReminders(t, cfg, func(t *testing.T, _ *wakebelltest.World, sys *wakebell.System) {
 		r, ctx := sys.Reminders(), t.Context()
@@ -152,7 +153,7 @@ func TestLookingAtReminders(t *testing.T) {
 		require.NoError(t, r.SetEvery(ctx, grain, "count", recurring.Rule{Cron: "0 9 * * *"}, text("sheep")))
 
 		list := func(to reminder.Recipient) (lines []string) {
-			for s, err := range r.List(ctx, to) {
+			for s, err := range r.List(ctx, to, wakebelltype.Page{}) {
 				require.NoError(t, err)
 				lines = append(lines, s.To.String()+" / "+s.Name+" / "+s.RuleText)
 			}
@@ -201,8 +202,8 @@ func TestReminderConfigs(t *testing.T) {
 	}
 }
 
-// What comes by message chooses no recipient.
-func TestNobodyForgesAReminderByMessage(t *testing.T) {
+// The recipient of a reminder that is set by message is the sender.
+func TestAMessageCannotSetAReminderForAnotherActor(t *testing.T) {
 	withReminders(t, minding(), func(t *testing.T, w *wakebelltest.World, sys *wakebell.System) {
 		m := &minder{}
 		m.spawn(t, sys, "cart-17")

@@ -16,9 +16,10 @@ import (
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/recurring"
 	"github.com/wakebell/wakebell/reminder"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
-// open asks a cart to open.
+// open is a message that opens a cart.
 type open struct{}
 
 func ExampleSet() {
@@ -30,7 +31,7 @@ func ExampleSet() {
 			if err != nil {
 				log.Fatal(err)
 			}
-		case *messages.ReminderFailed: // Redis was down for 10 s, say
+		case *messages.ReminderFailed: // for example, Redis was down for 10 s
 			log.Fatal(wakebell.AnswerError(m.GetError()))
 		case *messages.Reminder:
 			what, err := m.Read()
@@ -44,7 +45,7 @@ func ExampleSet() {
 	})
 	run(wakebell.Config{Reminders: &reminder.Config{Node: "shop-1"}}, func(sys *wakebell.System) {
 		root := sys.ActorSystem().Root
-		pid, err := root.SpawnNamed(cart, "cart-17") // by its name it is found after a restart
+		pid, err := root.SpawnNamed(cart, "cart-17") // the name finds it after a restart
 		if err != nil {
 			log.Fatal(err)
 		}
@@ -76,7 +77,7 @@ func ExampleSetEvery() {
 		}
 	})
 	run(wakebell.Config{
-		Scheduler: &recurring.SchedulerConfig{}, // fires them, here or at another node
+		Scheduler: &recurring.SchedulerConfig{}, // fires recurring reminders, here or on another node
 		Reminders: &reminder.Config{Node: "shop-1", MaxConcurrent: 1},
 	}, func(sys *wakebell.System) {
 		root := sys.ActorSystem().Root
@@ -92,7 +93,7 @@ func ExampleSetEvery() {
 
 func ExampleReminders() {
 	run(wakebell.Config{Reminders: &reminder.Config{Node: "shop-1"}}, func(sys *wakebell.System) {
-		// Outside of actors, or for others, calls wait for Redis.
+		// Outside of actors, or for other actors, calls wait for Redis.
 		ctx, reminders := context.Background(), sys.Reminders()
 		cart := reminder.Actor(sys.ActorSystem().NewLocalPID("cart-17"))
 		if _, err := reminders.Set(ctx, cart, "close", reminder.In(time.Hour), wrapperspb.String("x")); err != nil {
@@ -102,7 +103,7 @@ func ExampleReminders() {
 		if err != nil {
 			log.Fatal(err)
 		}
-		for state, err := range reminders.List(ctx, cart) {
+		for state, err := range reminders.List(ctx, cart, wakebelltype.Page{}) {
 			if err != nil {
 				log.Fatal(err)
 			}
@@ -119,7 +120,7 @@ func ExampleReminders() {
 	// true <nil>
 }
 
-// grains is a Cluster; with protoactor's it asks that.
+// grains stands in for a Cluster; with protoactor's, call Request of it.
 type grains struct{ reminded chan string }
 
 func (g grains) Request(_ context.Context, kind, identity string, message proto.Message) (any, error) {
@@ -143,7 +144,7 @@ func ExampleCluster() {
 
 func ExampleReminders_PID() {
 	run(wakebell.Config{Reminders: &reminder.Config{Node: "shop-1"}}, func(sys *wakebell.System) {
-		// Actors of other processes send SetReminder and ForgetReminder to it.
+		// Actors of other processes send SetReminder and ForgetReminder to this PID.
 		fmt.Println(sys.Reminders().PID().GetId())
 	})
 	// Output: wakebell/reminders

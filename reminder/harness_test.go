@@ -30,7 +30,7 @@ func actorSystem() *actor.ActorSystem {
 	return actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return quiet }))
 }
 
-// launch starts a System of its own ActorSystem until the end of the test.
+// launch starts a System in a new ActorSystem until the end of the test.
 func launch(t testing.TB, rdb redis.UniversalClient, cfg wakebell.Config) *wakebell.System {
 	t.Helper()
 	if cfg.DrainTimeout == 0 {
@@ -43,7 +43,7 @@ func launch(t testing.TB, rdb redis.UniversalClient, cfg wakebell.Config) *wakeb
 	return sys
 }
 
-// run runs a System on a Redis of its own while use runs.
+// run runs a System on a new Redis while use runs.
 func run(cfg wakebell.Config, use func(*wakebell.System)) {
 	server := embedded.Start()
 	defer server.Close()

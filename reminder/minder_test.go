@@ -16,10 +16,10 @@ import (
 	"github.com/wakebell/wakebell/wakebelltest"
 )
 
-// tell has an actor do something in its Receive.
+// tell makes an actor run a function in its Receive.
 type tell func(actor.Context)
 
-// minder is an actor that writes down what it gets, and answers reminders.
+// minder is an actor that records its messages and answers reminders.
 type minder struct {
 	mu     sync.Mutex
 	lines  []string
@@ -69,14 +69,14 @@ func (m *minder) note(format string, args ...any) {
 	m.lines = append(m.lines, fmt.Sprintf(format, args...))
 }
 
-// answers has reminders answered so from now on.
+// answers sets the answer to later reminders.
 func (m *minder) answers(so func(actor.Context, *messages.Reminder) any) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.answer = so
 }
 
-// took returns what it got since the last time.
+// took returns and removes the recorded lines.
 func (m *minder) took() []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -93,7 +93,7 @@ func (m *minder) spawn(t testing.TB, sys *wakebell.System, name string) *actor.P
 	return pid
 }
 
-// in runs do in the Receive of an actor.
+// in runs do in the Receive of an actor and returns its error.
 func in(t testing.TB, sys *wakebell.System, pid *actor.PID, do func(actor.Context) error) error {
 	t.Helper()
 	done := make(chan error, 1)
@@ -101,7 +101,7 @@ func in(t testing.TB, sys *wakebell.System, pid *actor.PID, do func(actor.Contex
 	return receive(t, done)
 }
 
-// remind has an actor set itself a reminder with the text "of NAME".
+// remind lets an actor set itself a reminder with the text "of NAME".
 func remind(t testing.TB, sys *wakebell.System, pid *actor.PID, name string, when reminder.When) {
 	t.Helper()
 	require.NoError(t, in(t, sys, pid, func(c actor.Context) error {
@@ -111,7 +111,7 @@ func remind(t testing.TB, sys *wakebell.System, pid *actor.PID, name string, whe
 
 func text(s string) proto.Message { return wrapperspb.String(s) }
 
-// minding is a node that keeps reminders.
+// minding returns a configuration of a node that stores reminders.
 func minding(change ...func(*wakebell.Config)) wakebell.Config {
 	cfg := wakebell.Config{Logger: quiet, Reminders: &reminder.Config{Node: "a"}}
 	for _, c := range change {

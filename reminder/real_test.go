@@ -20,8 +20,8 @@ import (
 	"github.com/wakebell/wakebell/wakebelltest"
 )
 
-// On a real Redis: what was set before a node ended is delivered by the next of
-// its name, once and again and again.
+// Reminders that were set before a node ended are delivered by the next node of the
+// same name, both single and recurring ones.
 func TestRemindersOutliveTheirNodeOnARealRedis(t *testing.T) {
 	t.Parallel()
 	rdb := redistest.Start(t).Client(t)
@@ -63,8 +63,9 @@ func TestRemindersOutliveTheirNodeOnARealRedis(t *testing.T) {
 	eventually(t, has(after, "count: sheep"))
 }
 
-// While Redis is away an actor that sets a reminder goes on, and learns of it.
-func TestAReminderThatIsNotKeptIsToldOf(t *testing.T) {
+// While Redis is down, Set does not block an actor. The actor receives a
+// ReminderFailed.
+func TestAnActorReceivesAReminderFailed(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	log := &logged{}
@@ -74,7 +75,7 @@ func TestAReminderThatIsNotKeptIsToldOf(t *testing.T) {
 	m := &minder{}
 	pid := m.spawn(t, sys, "cart-17")
 	server.Kill()
-	remind(t, sys, pid, "close", reminder.In(0)) // returns all the same
+	remind(t, sys, pid, "close", reminder.In(0)) // does not wait for Redis
 	var got []string
 	eventually(t, func() bool { got = append(got, m.took()...); return len(got) > 0 })
 	require.Equal(t, []string{"failed close: CODE_UNAVAILABLE"}, got)
@@ -83,8 +84,8 @@ func TestAReminderThatIsNotKeptIsToldOf(t *testing.T) {
 	require.ErrorIs(t, err, wakebell.ErrUnavailable)
 }
 
-// What is no reminder becomes a dead letter at once.
-func TestBrokenRemindersDie(t *testing.T) {
+// A timer that is no valid reminder is dead-lettered at the first attempt.
+func TestInvalidRemindersAreDeadLettered(t *testing.T) {
 	withReminders(t, minding(), func(t *testing.T, w *wakebelltest.World, sys *wakebell.System) {
 		unknown := &anypb.Any{TypeUrl: "type.googleapis.com/nowhere.Message"}
 		known := anyOf(t, text("x"))
@@ -95,7 +96,7 @@ func TestBrokenRemindersDie(t *testing.T) {
 		}
 		put("garbage", []byte{0xff})
 		for id, m := range map[string]*messages.KeptReminder{
-			"nobody":       {Name: "x", Message: known},
+			"no recipient": {Name: "x", Message: known},
 			"automatic":    {To: &messages.Recipient{Id: "$1"}, Name: "x", Message: known},
 			"nameless":     {To: &messages.Recipient{Id: "cart-17"}, Message: known},
 			"empty":        {To: &messages.Recipient{Id: "cart-17"}, Name: "x"},

@@ -73,8 +73,8 @@ func TestInvalidRecipients(t *testing.T) {
 	}
 }
 
-// Read either fails or returns all that a delivery needs, and the recipient and
-// the name survive the way through the id.
+// Read either fails or returns everything that a delivery needs. The recipient and
+// the name can be restored from the id.
 func FuzzRead(f *testing.F) {
 	message, err := anypb.New(durationpb.New(1))
 	require.NoError(f, err)

@@ -49,7 +49,7 @@ func TestSettingAReminderAgainReplacesIt(t *testing.T) {
 	})
 }
 
-func TestAForgottenReminderDoesNotCome(t *testing.T) {
+func TestAForgottenReminderIsNotDelivered(t *testing.T) {
 	withReminders(t, minding(), func(t *testing.T, w *wakebelltest.World, sys *wakebell.System) {
 		m := &minder{}
 		pid := m.spawn(t, sys, "cart-17")
@@ -62,7 +62,7 @@ func TestAForgottenReminderDoesNotCome(t *testing.T) {
 	})
 }
 
-func TestAReminderComesAgainUntilItIsAcknowledged(t *testing.T) {
+func TestAReminderIsRepeatedUntilItIsAcknowledged(t *testing.T) {
 	cfg := minding(func(c *wakebell.Config) { c.Reminders.AckTimeout = 5 * time.Second })
 	withReminders(t, cfg, func(t *testing.T, w *wakebelltest.World, sys *wakebell.System) {
 		m := &minder{}
@@ -71,7 +71,7 @@ func TestAReminderComesAgainUntilItIsAcknowledged(t *testing.T) {
 			case 1:
 				return r.Nack(errors.New("not now"))
 			case 2:
-				return nil // silence
+				return nil // no answer
 			case 3:
 				return r.NackIn(time.Hour, errors.New("closed"))
 			default:
@@ -93,7 +93,7 @@ func TestAReminderComesAgainUntilItIsAcknowledged(t *testing.T) {
 	})
 }
 
-func TestAReminderThatCannotBeDeliveredDies(t *testing.T) {
+func TestAnUndeliverableReminderIsDeadLettered(t *testing.T) {
 	cfg := minding(func(c *wakebell.Config) {
 		c.Reminders.MaxAttempts = 3
 	})
@@ -108,8 +108,8 @@ func TestAReminderThatCannotBeDeliveredDies(t *testing.T) {
 		n := &minder{}
 		n.spawn(t, sys, "no")
 		n.answers(func(_ actor.Context, r *messages.Reminder) any { return r.Reject(errors.New("no such cart")) })
-		set(reminder.Recipient{ID: "nobody"})
-		set(reminder.Recipient{ID: "cart-17", Address: "127.0.0.1:1"}) // there is no way to it
+		set(reminder.Recipient{ID: "missing"})
+		set(reminder.Recipient{ID: "cart-17", Address: "127.0.0.1:1"}) // this address is unreachable
 		set(reminder.Recipient{ID: "mute"})
 		set(reminder.Recipient{ID: "no"})
 		w.Advance(2 * time.Hour)
@@ -118,8 +118,8 @@ func TestAReminderThatCannotBeDeliveredDies(t *testing.T) {
 			reasons[letter.ID] = fmt.Sprint(letter.Attempts, " ", letter.Reason)
 		}
 		require.Len(t, reasons, 4)
-		require.Contains(t, reasons["actor/nobody/close"], "3 ")
-		require.Contains(t, reasons["actor/nobody/close"], reminder.ErrUnreachable.Error())
+		require.Contains(t, reasons["actor/missing/close"], "3 ")
+		require.Contains(t, reasons["actor/missing/close"], reminder.ErrUnreachable.Error())
 		require.Contains(t, reasons["at/127.0.0.1:1/cart-17/close"], reminder.ErrUnreachable.Error())
 		require.Contains(t, reasons["actor/mute/close"], "not answered in time")
 		require.Equal(t, "1 no such cart", reasons["actor/no/close"])
@@ -139,7 +139,7 @@ func TestAReminderOutlivesItsActor(t *testing.T) {
 		w.Advance(time.Hour)
 		require.Equal(t, []string{"restarted: of restarted #1 at 01:00:00"}, m.took())
 		require.NoError(t, sys.ActorSystem().Root.StopFuture(pid).Wait())
-		w.Advance(time.Hour + 500*time.Millisecond) // it comes while there is nobody
+		w.Advance(time.Hour + 500*time.Millisecond) // it is due while there is no such actor
 		m.spawn(t, sys, "cart-17")
 		w.Advance(time.Minute)
 		require.Equal(t, []string{"stopped: of stopped #2 at 02:00:00"}, m.took())
@@ -183,7 +183,7 @@ func TestARecurringReminder(t *testing.T) {
 				return reminder.SetEvery(c, "count", recurring.Rule{Every: d}, text(s))
 			}))
 		}
-		remind(t, sys, pid, "count", reminder.In(30*time.Minute)) // it is replaced
+		remind(t, sys, pid, "count", reminder.In(30*time.Minute)) // replaces the recurring reminder
 		every(time.Hour, "sheep")
 		w.Advance(2*time.Hour + time.Minute)
 		require.Equal(t, []string{"set count", "set count", "count: sheep #1 at 01:00:00 run 1", "count: sheep #1 at 02:00:00 run 2"}, m.took())
@@ -192,8 +192,8 @@ func TestARecurringReminder(t *testing.T) {
 		w.Advance(2 * time.Hour)
 		require.Equal(t, []string{"set count", "count: goats #1 at 04:01:00 run 3"}, m.took())
 
-		// What waits for its next attempt goes with the schedule, and with what it
-		// reminds of.
+		// Replacing the schedule also removes the run that waits for its next
+		// attempt, and its message.
 		m.answers(func(_ actor.Context, r *messages.Reminder) any { return r.NackIn(10*time.Minute, errors.New("busy")) })
 		w.Advance(2 * time.Hour)
 		require.Equal(t, []string{"count: goats #1 at 06:01:00 run 4"}, m.took())
@@ -206,14 +206,14 @@ func TestARecurringReminder(t *testing.T) {
 		require.Empty(t, w.Upcoming(remindersOfA))
 
 		every(time.Hour, "sheep")
-		remind(t, sys, pid, "count", reminder.In(30*time.Minute)) // it replaces that
+		remind(t, sys, pid, "count", reminder.In(30*time.Minute)) // replaces the recurring reminder
 		m.answers(nil)
 		w.Advance(24 * time.Hour)
 		require.Len(t, m.took(), 3)
 	})
 }
 
-// cluster is one that has its actors in a map.
+// cluster is a Cluster with its actors in a map.
 type cluster map[string]func(*messages.Reminder) (any, error)
 
 func (c cluster) Request(_ context.Context, kind, identity string, message proto.Message) (any, error) {
@@ -233,7 +233,7 @@ func TestAnIdentityIsReminded(t *testing.T) {
 		case 1:
 			return nil, refused
 		case 2:
-			return &messages.Ack{Delivery: r.GetDelivery() + 1}, nil // that of another
+			return &messages.Ack{Delivery: r.GetDelivery() + 1}, nil // the delivery number of another reminder
 		case 3:
 			return "yes", nil
 		case 4:
@@ -241,7 +241,7 @@ func TestAnIdentityIsReminded(t *testing.T) {
 		}
 		return r.Ack(), nil
 	}}
-	wakebelltest.Run(t, minding(), func(t *testing.T, w *wakebelltest.World) { // one that has no cluster
+	wakebelltest.Run(t, minding(), func(t *testing.T, w *wakebelltest.World) { // a node without a cluster
 		a := w.Nodes()[0].System()
 		asks := a.ActorSystem().Root.Spawn(actor.PropsFromFunc((&minder{}).Receive))
 		defer a.ActorSystem().Root.Stop(asks)

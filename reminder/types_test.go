@@ -10,7 +10,7 @@ import (
 	"google.golang.org/protobuf/types/dynamicpb"
 )
 
-// unregistered is a message of a type that no registry has.
+// unregistered is a message with a type that is in no registry.
 func unregistered(t testing.TB) proto.Message {
 	t.Helper()
 	file, err := protodesc.NewFile(&descriptorpb.FileDescriptorProto{

@@ -93,7 +93,7 @@ func TestAFrameOfManyLargeAnswersIsBounded(t *testing.T) {
 		most = max(most, int64(heap())-before)
 		<-time.After(200 * time.Millisecond)
 	}
-	require.Less(t, most, int64(200<<20), "other tests run beside it; 400 answers are 400 MiB")
+	require.Less(t, most, int64(200<<20), "other tests run at the same time; 400 answers are 400 MiB")
 
 	// All of it is answered once it is read.
 	answered := 0

@@ -11,7 +11,8 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// listening is the address of a process that gets what actors of a node send.
+// listening returns the address of a process that receives what actors of a node
+// send.
 func listening(t testing.TB) (address string, got <-chan any) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -16,11 +16,11 @@ import (
 	"github.com/wakebell/wakebell/remote"
 )
 
-// BenchmarkSchedule: one request after the other, and 64 at a time, over the
-// network and here.
+// BenchmarkSchedule schedules one request after another, and 64 in parallel, over the
+// network and in the process.
 func BenchmarkSchedule(b *testing.B) {
 	n := serve(b, withToken())
-	for name, c := range map[string]wakebell.Timers{"here": n.Client(), "elsewhere": dial(b, n)} {
+	for name, c := range map[string]wakebell.TimerClient{"here": n.Client(), "elsewhere": dial(b, n)} {
 		for _, flight := range []int{1, 64} {
 			b.Run(fmt.Sprintf("%s/%d", name, flight), func(b *testing.B) {
 				var next atomic.Int64
@@ -47,8 +47,8 @@ func BenchmarkSchedule(b *testing.B) {
 	}
 }
 
-// reportQuantiles says how long a request takes: half of them, and all but one
-// in a hundred.
+// reportQuantiles reports the duration of a request: the median and the 99th
+// percentile.
 func reportQuantiles(b *testing.B, took []time.Duration) {
 	b.Helper()
 	slices.Sort(took)
@@ -58,8 +58,8 @@ func reportQuantiles(b *testing.B, took []time.Duration) {
 	}
 }
 
-// BenchmarkSubscribe: leases to one subscriber with 1,000 credits, and to one
-// handler here of 1,000 at once.
+// BenchmarkSubscribe delivers leases to one subscriber with 1,000 credits, and to one
+// local handler with a concurrency of 1,000.
 func BenchmarkSubscribe(b *testing.B) {
 	due := func(b *testing.B, n *node) {
 		b.Helper()

@@ -38,7 +38,7 @@ func TestServeRejectsInsecureConfigurations(t *testing.T) {
 		"token":        {Address: "192.0.2.1:0", Tokens: tokens, TLS: &tls.Config{MinVersion: tls.VersionTLS13}},
 		"certificates": {Address: "192.0.2.1:0", TLS: &tls.Config{MinVersion: tls.VersionTLS13, ClientCAs: x509.NewCertPool()}},
 	} {
-		_, err := remote.Serve(unserved(t), cfg) // which is no address of this machine
+		_, err := remote.Serve(unserved(t), cfg) // not an address of this machine
 		require.Error(t, err)
 		require.NotErrorIs(t, err, remote.ErrInsecure, name)
 	}
@@ -64,7 +64,7 @@ func TestServeRejectsInvalidConfigurations(t *testing.T) {
 	require.ErrorIs(t, err, wakebell.ErrInvalid)
 }
 
-func TestServeWhereItCannotListenIsAnError(t *testing.T) {
+func TestServeReturnsAnErrorIfItCannotListen(t *testing.T) {
 	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)

@@ -19,7 +19,7 @@ func Example() {
 	defer redis.Close()
 	rdb := redis.Client()
 	defer func() { _ = rdb.Close() }()
-	// The node. It serves itself before it starts.
+	// The node calls Serve before it starts.
 	sys, err := wakebell.New(actorSystem(), rdb, wakebell.Config{Logger: quiet})
 	if err != nil {
 		log.Fatal(err)
@@ -37,14 +37,14 @@ func Example() {
 	}
 	defer func() { _ = sys.Stop() }()
 
-	// Another process.
+	// This is another process.
 	c, err := remote.Dial(ctx, server.Address(), remote.DialConfig{Config: remote.Config{Token: "a-token-of-sixteen-bytes"}})
 	if err != nil {
 		log.Fatal(err)
 	}
 	defer c.Close()
 	bells := wakebell.NewTopic[string]("bells")
-	keyed := remote.WithKey(ctx, "order-42") // sent again, it does nothing
+	keyed := remote.WithKey(ctx, "order-42") // sent again, it changes nothing
 	if _, err := bells.Schedule(keyed, c, "ding", wakebell.ID("bell-42")); err != nil {
 		log.Fatal(err)
 	}
@@ -64,9 +64,9 @@ func Example() {
 
 func ExampleClient_Gates() {
 	served(func(ctx context.Context, c *remote.Client) {
-		err := c.Gates().With(ctx, "ledger", func(ctx context.Context, fence uint64) error {
+		err := c.Gates().With(ctx, "accounts", func(ctx context.Context, fence uint64) error {
 			fmt.Println("alone:", fence > 0)
-			return ctx.Err() // it ends when the turn is lost
+			return ctx.Err() // the turn was lost
 		})
 		fmt.Println(err)
 	})
@@ -108,7 +108,7 @@ func ExampleQueues_Publish() {
 	// <nil>
 }
 
-// Operators use the same calls with a Client of Redis and over the network.
+// Operators use the same calls with a Client on Redis and over the network.
 func ExampleQueues_Stats() {
 	mail := queue.New[string]("mail")
 	served(func(ctx context.Context, c *remote.Client) {
@@ -126,8 +126,8 @@ func ExampleQueues_Stats() {
 
 func ExampleGates_Show() {
 	served(func(ctx context.Context, c *remote.Client) {
-		err := c.Gates().With(ctx, "ledger", func(ctx context.Context, fence uint64) error {
-			info, err := c.Gates().Show(ctx, "ledger")
+		err := c.Gates().With(ctx, "accounts", func(ctx context.Context, fence uint64) error {
+			info, err := c.Gates().Show(ctx, "accounts")
 			fmt.Println("it is us:", info.Holder.Fence == fence)
 			return err
 		})

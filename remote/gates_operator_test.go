@@ -19,7 +19,7 @@ func gatesOf(t *testing.T, n *node) (here, elsewhere gate.Operator) {
 	return n.Gates(), dial(t, n).Gates()
 }
 
-func TestAGateLooksTheSameFromElsewhere(t *testing.T) {
+func TestAGateIsShownTheSameOverTheNetwork(t *testing.T) {
 	t.Parallel()
 	n := serve(t, withToken())
 	here, elsewhere := gatesOf(t, n)
@@ -31,7 +31,7 @@ func TestAGateLooksTheSameFromElsewhere(t *testing.T) {
 		got, err := elsewhere.Show(ctx, name)
 		require.NoError(t, err)
 		require.WithinDuration(t, want.Now, got.Now, time.Minute)
-		got.Now, got.Until = want.Now, want.Until // a lease is extended meanwhile
+		got.Now, got.Until = want.Now, want.Until // a lease may be extended in between
 		require.Equal(t, want, got)
 		return got
 	}
@@ -60,7 +60,7 @@ func TestAGateLooksTheSameFromElsewhere(t *testing.T) {
 	require.Equal(t, map[string]uint64{"db": turn.Fence(), "\uFFFD": turn.Fence()}, info.Guard)
 	require.WithinRange(t, info.Until, info.Now, info.Now.Add(time.Minute))
 	found := 0
-	for g, err := range elsewhere.List(ctx) {
+	for g, err := range elsewhere.List(ctx, wakebelltype.Page{}) {
 		require.NoError(t, err)
 		if g.Name == name {
 			found++
@@ -74,7 +74,7 @@ func TestAGateLooksTheSameFromElsewhere(t *testing.T) {
 	require.ErrorIs(t, receive(t, came), context.Canceled)
 }
 
-func TestGatesAreReleasedAndRepairedFromElsewhere(t *testing.T) {
+func TestGatesAreReleasedAndRepairedOverTheNetwork(t *testing.T) {
 	t.Parallel()
 	n := serve(t, withToken())
 	here, elsewhere := gatesOf(t, n)

@@ -28,8 +28,8 @@ func dialWithTurns(t testing.TB, address string, ttl time.Duration) *remote.Clie
 	return c
 }
 
-// The same calls at gates here and over the network do the same.
-func TestGatesElsewhereAreAsTheGatesHere(t *testing.T) {
+// The same calls on local gates and over the network have the same results.
+func TestRemoteGatesEqualLocalGates(t *testing.T) {
 	t.Parallel()
 	n := serve(t, withToken())
 	name, ctx := redistest.Name(t), t.Context()
@@ -47,7 +47,7 @@ func TestGatesElsewhereAreAsTheGatesHere(t *testing.T) {
 			require.ErrorIs(t, gates.Guard(ctx, name, "db", last), gate.ErrFenceStale)
 		}
 		require.ErrorIs(t, gates.Guard(ctx, name, "db", 1<<53-1), gate.ErrFenceUnknown, where)
-		require.NoError(t, turn.Guard(ctx, "db"), "another process's call does not shut the holder out")
+		require.NoError(t, turn.Guard(ctx, "db"), "a guard call of another process must not block the holder")
 		last = turn.Fence()
 		waiting, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
 		_, err = gates.Acquire(waiting, name)
@@ -137,7 +137,7 @@ func TestATurnOverABrokenLinkEndsBeforeTheNextBegins(t *testing.T) {
 	turn, err := c.Gates().Acquire(t.Context(), name)
 	require.NoError(t, err)
 	waiting := make(chan error, 1)
-	go func() { // its place is released at once
+	go func() { // the ticket is removed at once
 		_, err := c.Gates().Acquire(t.Context(), name)
 		waiting <- err
 	}()
@@ -231,7 +231,7 @@ func TestInvalidRequestsForTurnsAreRefused(t *testing.T) {
 			break
 		}
 	}
-	// Turns of others are not its own, whatever it names.
+	// A session cannot release the turns of others, whatever ids it sends.
 	turn, err := dial(t, n).Gates().Acquire(t.Context(), gate+"other")
 	require.NoError(t, err)
 	s.ask(self, &messages.ReleaseTurnRequest{Gate: gate + "other", Fence: turn.Fence()})

@@ -17,8 +17,8 @@ import (
 	"github.com/wakebell/wakebell/remote/internal/limits"
 )
 
-// One principal holds leases of many topics: what they take is bounded for all
-// of them, and others are served meanwhile.
+// One principal holds leases of many topics. Their sum is bounded over all topics,
+// and other principals are served meanwhile.
 func TestHoardedLeasesAreBoundedForAPrincipal(t *testing.T) {
 	t.Parallel()
 	const topics, timers, body = 8, 100, 900 << 10
@@ -75,10 +75,10 @@ func TestHoardedLeasesAreBoundedForAPrincipal(t *testing.T) {
 		grown = max(grown, int64(heap())-before)
 	}
 	t.Logf("%d MiB held, heap grown by %d MiB", most.Load()>>20, grown>>20)
-	require.LessOrEqual(t, most.Load(), int64(limits.Leases.Principal+topics<<20), "one lease of each topic, and what a principal may have")
-	require.Less(t, grown, int64(400<<20), "node and hoarder are one process, and other tests run beside them; 720 MiB were there to be had")
+	require.LessOrEqual(t, most.Load(), int64(limits.Leases.Principal+topics<<20), "one lease of each topic, and the bound of a principal")
+	require.Less(t, grown, int64(400<<20), "the node and the client are one process, and other tests run at the same time; without the bound, 720 MiB would be held")
 
-	close(release) // what there was no room for comes now
+	close(release) // leases that had no room are delivered now
 	for i := range topics {
 		eventually(t, func() bool {
 			st, err := n.Client().Stats(t.Context(), fmt.Sprint(redistest.Name(t), "-", i))

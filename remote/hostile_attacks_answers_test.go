@@ -40,7 +40,7 @@ var answerAttacks = []attack{
 		s := intrude(t, n)
 		s.hello(address).welcomed()
 		b := s.batchOf(s.gateway(), &messages.GetTopicStatsRequest{Topic: n.topic.Name()})
-		b.Senders = []*actor.PID{actor.NewPID(address, "nobody")}
+		b.Senders = []*actor.PID{actor.NewPID(address, "missing")}
 		b.Envelopes[0].Sender = 1
 		for len(b.Envelopes) < 1000 {
 			b.Envelopes = append(b.Envelopes, proto.CloneOf(b.Envelopes[0]))

@@ -63,7 +63,7 @@ var connectionAttacks = []attack{
 	}},
 	{"calls whose body does not come", func(t *testing.T, n *node, random *rand.Rand) {
 		conn := n.dial(t)
-		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second) // it waits for streams beyond those of a connection
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second) // a connection has a limit of streams; further ones wait
 		defer cancel()
 		for range 200 {
 			_, err := conn.NewStream(bearing(ctx, malloryToken), &grpc.StreamDesc{ClientStreams: true}, scheduleMethod)
@@ -90,7 +90,7 @@ var connectionAttacks = []attack{
 		for i := range 200 {
 			r := knock(t, n)
 			if i%2 == 0 {
-				r.call(scheduleMethod, "a-token-that-nobody-has")
+				r.call(scheduleMethod, "an-unknown-token")
 			}
 			made = append(made, r)
 		}

@@ -75,7 +75,7 @@ func (r *raw) listen() {
 	}
 }
 
-// call begins a call; a token that is empty is not shown.
+// call begins a call. An empty token is not sent.
 func (r *raw) call(method, token string) uint32 {
 	if r.stream == 0 {
 		r.stream = 1
@@ -259,7 +259,7 @@ func TestConnectionsWithoutCredentialsDoNotLockClientsOut(t *testing.T) { //noli
 	for i := range 300 {
 		r := knock(t, b.node)
 		if i%2 == 0 {
-			r.call(scheduleMethod, "a-token-that-nobody-has")
+			r.call(scheduleMethod, "an-unknown-token")
 		}
 		made = append(made, r)
 	}
@@ -312,5 +312,5 @@ func TestAConnectionHasToMakeACall(t *testing.T) {
 	require.NoError(t, http2.NewFramer(conn, nil).WriteSettings())
 	require.NoError(t, conn.SetReadDeadline(time.Now().Add(patience)))
 	_, err = io.Copy(io.Discard, conn)
-	require.NotErrorIs(t, err, os.ErrDeadlineExceeded, "it was left open")
+	require.NotErrorIs(t, err, os.ErrDeadlineExceeded, "the connection was left open")
 }

@@ -54,10 +54,10 @@ func TestErrorsOfALinkNameTheNode(t *testing.T) {
 		is   error
 		says string
 	}{
-		"another authority":   {encryptedNode, remote.DialConfig{Config: remote.Config{TLS: encrypted(others.pool)}, DeadLink: minute}, wakebell.ErrUnavailable, "certificate signed by unknown authority"},
-		"plain against TLS":   {encryptedNode, remote.DialConfig{DeadLink: minute}, wakebell.ErrUnavailable, "it speaks TLS"},
-		"TLS against plain":   {plainNode, remote.DialConfig{Config: remote.Config{TLS: encrypted(ours.pool)}, DeadLink: minute}, wakebell.ErrUnavailable, "it does not speak TLS"},
-		"a token that is not": {plainNode, remote.DialConfig{Config: remote.Config{Token: "a-token-that-nobody-has"}, DeadLink: minute}, remote.ErrDenied, "the token is not known"},
+		"another authority": {encryptedNode, remote.DialConfig{Config: remote.Config{TLS: encrypted(others.pool)}, DeadLink: minute}, wakebell.ErrUnavailable, "certificate signed by unknown authority"},
+		"plain against TLS": {encryptedNode, remote.DialConfig{DeadLink: minute}, wakebell.ErrUnavailable, "it speaks TLS"},
+		"TLS against plain": {plainNode, remote.DialConfig{Config: remote.Config{TLS: encrypted(ours.pool)}, DeadLink: minute}, wakebell.ErrUnavailable, "it does not speak TLS"},
+		"an unknown token":  {plainNode, remote.DialConfig{Config: remote.Config{Token: "an-unknown-token"}, DeadLink: minute}, remote.ErrDenied, "the token is not known"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.cfg.Logger = quiet

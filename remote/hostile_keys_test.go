@@ -51,7 +51,7 @@ func TestAPeerNamesNoKeys(t *testing.T) {
 		"dead letters":             {DeadLetters: foreign},
 		"separator":                {Separator: ":"},
 		"dead letters of a topic":  {DeadLetters: "timers_timeline:" + n.topic.Name()},
-		"default name of letters":  {DeadLetters: "q::dlq"},
+		"default dead-letter key":  {DeadLetters: "q::dlq"},
 		"separator with a default": {Separator: "::", DeadLetters: foreign},
 	} {
 		t.Run(name, func(t *testing.T) {

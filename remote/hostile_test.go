@@ -23,7 +23,7 @@ import (
 
 // Without the guard, each of these ends the node, stops its actors or is relayed.
 
-// schedule is one that changes nothing of what a test looks at.
+// schedule is a request that does not affect what a test checks.
 func (s *stranger) schedule(id string) *messages.ScheduleRequest {
 	return &messages.ScheduleRequest{
 		Topic: s.node.topic.Name(), Id: id, When: &messages.ScheduleRequest_In{In: durationpb.New(time.Hour)},
@@ -127,7 +127,7 @@ func TestMessagesThatPeersMayNotSendAreDropped(t *testing.T) {
 			s := meet(t, n)
 			b := letter(s)
 			s.hello(s.address).batch(b)
-			// What comes after it on the same stream arrives.
+			// A later message on the same stream arrives.
 			id := strings.ReplaceAll(name, " ", "-")
 			s.batch(s.batchOf(gateway, s.schedule(id)))
 			eventually(t, func() bool {
@@ -151,7 +151,7 @@ func TestWithoutTheRightTokenNothingIsRead(t *testing.T) {
 		require.Equal(t, codes.Unauthenticated, status.Code(err))
 	}
 	n.alive(t)
-	require.Len(t, n.log.with("a peer was refused"), 1, "one line for a host, however often it tries")
+	require.Len(t, n.log.with("a peer was refused"), 1, "one line per host for any number of attempts")
 }
 
 func TestProtoactorsOwnCallsDoNotPanic(t *testing.T) {
@@ -223,7 +223,7 @@ func TestAMillionRequestsWithoutReadingAnAnswer(t *testing.T) {
 	s.hello(address).welcomed()
 	const each = 1000
 	b := s.batchOf(s.gateway(), &messages.GetTopicStatsRequest{Topic: n.topic.Name()})
-	b.Senders = []*actor.PID{actor.NewPID(address, "nobody")}
+	b.Senders = []*actor.PID{actor.NewPID(address, "missing")}
 	b.Envelopes[0].Sender = 1
 	for len(b.Envelopes) < each {
 		b.Envelopes = append(b.Envelopes, proto.CloneOf(b.Envelopes[0]))
@@ -244,11 +244,11 @@ func TestAMillionRequestsWithoutReadingAnAnswer(t *testing.T) {
 	select {
 	case <-done:
 		require.Fail(t, "the node read all of it")
-	case <-time.After(2 * time.Second): // it is held up by the flow control of its stream
+	case <-time.After(2 * time.Second): // the flow control of its stream holds it up
 	}
 	n.alive(t)
-	// Other tests run beside it, and what they take they give back; a million
-	// requests would take four times as much, for as long as they are there.
+	// Other tests run at the same time and release their memory later. Without the
+	// bound, a million requests would use four times as much until they are answered.
 	require.Eventually(t, func() bool {
 		runtime.GC()
 		runtime.ReadMemStats(&after)
@@ -284,7 +284,7 @@ func TestAFloodOfVerdictsAboutNothing(t *testing.T) {
 	n.alive(t)
 	runtime.GC()
 	runtime.ReadMemStats(&after)
-	require.Less(t, int64(after.HeapAlloc)-int64(before.HeapAlloc), int64(256<<20)) // other tests run beside it
+	require.Less(t, int64(after.HeapAlloc)-int64(before.HeapAlloc), int64(256<<20)) // other tests run at the same time
 	_, err := n.topic.Schedule(t.Context(), n.Client(), "x", wakebell.ID("a"))
 	require.NoError(t, err)
 	eventually(t, func() bool {

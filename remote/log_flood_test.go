@@ -16,9 +16,9 @@ import (
 	"github.com/wakebell/wakebell/remote"
 )
 
-// Turns that lapse, rejected messages and claimed addresses have a line each, by
-// the hundred: all that peers cause is at most 60 lines a minute, of the node's log
-// about peers and of that about gates and topics each.
+// Each lapsed turn, rejected message and claimed address causes a log line. The log
+// about peers and that about gates and topics have at most 60 lines a minute each,
+// for any number of such events.
 func TestPeersDoNotFloodTheLog(t *testing.T) {
 	t.Parallel()
 	const each = 200

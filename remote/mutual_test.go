@@ -23,9 +23,9 @@ import (
 	"github.com/wakebell/wakebell/remote"
 )
 
-// beOffice is an actor's process behind protoactor's own remote with mutual
-// TLS, with its certificates in a directory. It sends requests to a node again and
-// again, and prints the answers and the common name of each peer that dials it.
+// beOffice is a process with an actor behind protoactor's own remote with mutual TLS,
+// with its certificates in a directory. It repeatedly sends requests to a node, and
+// prints the answers and the common name of each peer that dials it.
 func beOffice(address, topic, dir string) error {
 	pool := x509.NewCertPool()
 	authority, err := os.ReadFile(filepath.Join(dir, "authority"))
@@ -61,8 +61,8 @@ func beOffice(address, topic, dir string) error {
 	}
 }
 
-// Open starts an office that takes the certificates of an authority, shows one
-// where it dials, and another where it is dialled.
+// open starts an office that accepts the certificates of an authority. It presents
+// one certificate as a client and another as a server.
 func open(t testing.TB, n *node, ours *authority, dials, listens tls.Certificate) *child {
 	t.Helper()
 	dir := t.TempDir()
@@ -78,8 +78,8 @@ func open(t testing.TB, n *node, ours *authority, dials, listens tls.Certificate
 	return spawn(t, "office", n.server.Address(), n.topic.Name(), dir)
 }
 
-// A node dials the processes of actors to answer them: both ends authenticate,
-// whichever of them dials.
+// A node dials the processes of actors to answer them. Both sides authenticate in
+// both directions.
 func TestANodeDialsBackWithMutualTLS(t *testing.T) {
 	t.Parallel()
 	ours, others := newAuthority(t), newAuthority(t)

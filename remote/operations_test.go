@@ -23,8 +23,8 @@ import (
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
-// Ask calls an operation as a program that is no actor does, and returns the
-// first answer.
+// Ask calls an operation as a program without actors does, and returns the first
+// answer.
 func ask(ctx context.Context, conn *grpc.ClientConn, m protoreflect.MethodDescriptor, request, answer proto.Message) error {
 	name := "/wakebell.v1.Operations/" + string(m.Name())
 	if !m.IsStreamingServer() {
@@ -76,7 +76,7 @@ func collect[T any](t testing.TB, all func(func(T, error) bool)) (items []T) {
 	return items
 }
 
-// prefixed is a node whose System has a prefix of its own.
+// prefixed returns a node with a prefix.
 func prefixed(t testing.TB, handlers ...wakebell.Handler) *node {
 	t.Helper()
 	n := &node{log: &lines{}, topic: wakebell.NewTopic[string]("orders")}
@@ -85,8 +85,8 @@ func prefixed(t testing.TB, handlers ...wakebell.Handler) *node {
 	return n.start(t, cfg, wakebell.Config{Prefix: redistest.Name(t) + ":", Handlers: handlers})
 }
 
-// The same operations on a Client here and on one over the network do the same.
-func TestTopicsElsewhereAreAsTheTopicsHere(t *testing.T) {
+// The same operations on a local Client and over the network have the same results.
+func TestRemoteTopicsEqualLocalTopics(t *testing.T) {
 	t.Parallel()
 	n := prefixed(t)
 	name, ctx := n.topic.Name(), t.Context()
@@ -96,11 +96,11 @@ func TestTopicsElsewhereAreAsTheTopicsHere(t *testing.T) {
 			_, err := n.topic.Schedule(ctx, n.Client(), "x", wakebell.In(time.Hour))
 			require.NoError(t, err)
 		}
-		topics := collect(t, c.Topics(ctx, true))
+		topics := collect(t, c.Topics(ctx, true, wakebelltype.Page{}))
 		require.Contains(t, topics, map[string]string{"here": full, "elsewhere": name}[where])
-		counts, err := c.Count(ctx, name)
+		stats, err := c.Stats(ctx, name)
 		require.NoError(t, err)
-		require.Equal(t, wakebelltype.Counts{Total: 3}, counts)
+		require.Equal(t, wakebelltype.Stats{Total: 3, Pending: 3}, stats)
 
 		set := wakebelltype.Settings{MaxConcurrent: 3, MaxLeaseAge: -1, RetryInitial: time.Second, MaxAttempts: 7}
 		_, err = c.Retune(ctx, name, set)
@@ -140,8 +140,8 @@ func TestTopicsElsewhereAreAsTheTopicsHere(t *testing.T) {
 	}
 }
 
-// A topic that cannot be read does not spoil the overview of the others.
-func TestABrokenTopicElsewhere(t *testing.T) {
+// A topic that cannot be read does not affect the listing of the others.
+func TestABrokenTopicOverTheNetwork(t *testing.T) {
 	t.Parallel()
 	n := prefixed(t)
 	require.NoError(t, redistest.Shared(t).Set(t.Context(), "timers_timeline:"+n.Client().Prefix()+"broken", "x", 0).Err())
@@ -151,8 +151,8 @@ func TestABrokenTopicElsewhere(t *testing.T) {
 	require.NoError(t, overview[1].Err)
 }
 
-// A payload over the limit for reading has an error of its own over the network.
-func TestATimerThatIsTooLargeElsewhere(t *testing.T) {
+// Get of a payload over the limit for reading returns ErrTooLarge over the network.
+func TestATimerThatIsTooLargeOverTheNetwork(t *testing.T) {
 	t.Parallel()
 	n := prefixed(t)
 	topic := n.Client().Prefix() + n.topic.Name()
@@ -165,7 +165,7 @@ func TestATimerThatIsTooLargeElsewhere(t *testing.T) {
 	require.ErrorContains(t, err, "16777217 bytes, at most 16777216")
 }
 
-func TestDeadLettersElsewhereAreAsTheDeadLettersHere(t *testing.T) {
+func TestRemoteDeadLettersEqualLocalDeadLetters(t *testing.T) {
 	t.Parallel()
 	topic := wakebell.NewTopic[string]("orders")
 	n := prefixed(t, wakebell.Handle(topic, func(_ context.Context, timer wakebell.Timer[string]) error {
@@ -174,8 +174,8 @@ func TestDeadLettersElsewhereAreAsTheDeadLettersHere(t *testing.T) {
 	ctx, here, elsewhere := t.Context(), n.Client(), dial(t, n)
 	gone := func() {
 		eventually(t, func() bool {
-			counts, err := here.Count(ctx, topic.Name())
-			return err == nil && counts.Total == 0
+			stats, err := here.Stats(ctx, topic.Name())
+			return err == nil && stats.Total == 0
 		})
 	}
 	for _, id := range []string{"a", "b", "c"} {
@@ -187,11 +187,11 @@ func TestDeadLettersElsewhereAreAsTheDeadLettersHere(t *testing.T) {
 	require.NoError(t, rdb.HSet(ctx, "timers_payloads:"+full, "d\xff", "d").Err())
 	require.NoError(t, rdb.ZAdd(ctx, "timers_timeline:"+full, redis.Z{Member: "d\xff"}).Err())
 	gone()
-	_, err := here.Pause(ctx, topic.Name(), "", "") // what is redriven stays
+	_, err := here.Pause(ctx, topic.Name(), "", "") // so that redriven timers stay
 	require.NoError(t, err)
-	letters := collect(t, here.DeadLetters(ctx, topic.Name(), wakebelltype.DeadFilter{}))
+	letters := collect(t, here.DeadLetters(ctx, topic.Name(), wakebelltype.DeadFilter{}, wakebelltype.Page{}))
 	require.Len(t, letters, 4)
-	for i, d := range collect(t, elsewhere.DeadLetters(ctx, topic.Name(), wakebelltype.DeadFilter{})) {
+	for i, d := range collect(t, elsewhere.DeadLetters(ctx, topic.Name(), wakebelltype.DeadFilter{}, wakebelltype.Page{})) {
 		want := letters[i]
 		want.Topic = topic.Name()
 		for _, text := range []*string{&want.ID, &want.Content.CorrelationID} {

@@ -28,7 +28,8 @@ import (
 	"github.com/wakebell/wakebell/remote"
 )
 
-// Separate processes: this test binary, whose environment says which one to be.
+// The tests start this binary as separate processes. The environment selects their
+// role.
 
 const roleVar = "WAKEBELL_REMOTE_ROLE"
 
@@ -91,8 +92,8 @@ func behindRemote(port int) *actor.ActorSystem {
 	return system
 }
 
-// beActor is an actor behind protoactor's own remote that subscribes to a
-// topic, and prints and acknowledges what it gets.
+// beActor is an actor behind protoactor's own remote that subscribes to a topic, and
+// prints and acknowledges its leases.
 func beActor(address, topic string) error {
 	system := behindRemote(0)
 	gateway := actor.NewPID(address, "wakebell/gateway")
@@ -127,7 +128,7 @@ func beActor(address, topic string) error {
 	}))
 	_ = pid
 	<-ended
-	<-time.After(time.Hour) // the process stays, its actor has gone
+	<-time.After(time.Hour) // the process remains after its actor has stopped
 	return nil
 }
 
@@ -200,14 +201,14 @@ func (c *child) after(begin string) string {
 	return ""
 }
 
-// kill is kill -9.
+// kill ends the process with SIGKILL.
 func (c *child) kill() {
 	_ = c.cmd.Process.Kill()
 	_ = c.cmd.Wait()
 }
 
-// An actor behind protoactor's own remote subscribes, is killed, and its
-// timers are there for the next.
+// An actor behind protoactor's own remote subscribes and is killed. The next actor
+// receives its timers.
 func TestAnActorOfAnotherProcess(t *testing.T) {
 	t.Parallel()
 	cfg := withToken()
@@ -238,7 +239,7 @@ func TestAnActorOfAnotherProcess(t *testing.T) {
 	eventually(t, func() bool { return second.said("lease keep") > 0 }, "it came back by expiry")
 	t.Logf("back %v after kill -9, with a lease of 2 s", time.Since(began).Round(time.Millisecond))
 
-	// The leases of an actor that ends are released after a moment of grace.
+	// The leases of an actor that stops are released after a short delay.
 	put("stop")
 	eventually(t, func() bool { return second.said("lease stop") > 0 })
 	third := spawn(t, "actor", n.server.Address(), topic)

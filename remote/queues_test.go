@@ -3,7 +3,7 @@ package remote_test
 import (
 	"cmp"
 	"context"
-	"crypto/sha1" //nolint:gosec // which names dead letters
+	"crypto/sha1" //nolint:gosec // part of the name of a dead letter
 	"encoding/hex"
 	"errors"
 	"iter"
@@ -25,9 +25,9 @@ import (
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
-var broken = "\xff\xfe" + strings.Repeat("i", 30) // is no UTF-8, and as long as an id
+var broken = "\xff\xfe" + strings.Repeat("i", 30) // not UTF-8, and as long as an id
 
-// all is what a list yields, as it travels.
+// all returns the elements of a list, as they are encoded.
 func all[T any](t *testing.T, of iter.Seq2[T, error], travels func(*T)) (found []T) {
 	t.Helper()
 	for one, err := range of {
@@ -51,7 +51,7 @@ func (l looksOnce) Stats(ctx context.Context, name wakebelltype.QueueKeys) (wake
 	return l.Operator.Stats(ctx, name)
 }
 
-// addDeadLetters adds dead letters as Python writes them, the oldest first.
+// addDeadLetters adds dead letters as the Python peer writes them, oldest first.
 func addDeadLetters(t *testing.T, name wakebelltype.QueueKeys, bodies ...string) {
 	t.Helper()
 	values := make([]any, len(bodies))
@@ -61,7 +61,7 @@ func addDeadLetters(t *testing.T, name wakebelltype.QueueKeys, bodies ...string)
 	require.NoError(t, redistest.Shared(t).LPush(t.Context(), cmp.Or(name.DeadLetters, name.Name+"::dlq"), values...).Err())
 }
 
-func TestQueuesElsewhereAreAsTheQueuesHere(t *testing.T) {
+func TestRemoteQueuesEqualLocalQueues(t *testing.T) {
 	t.Parallel()
 	n, rdb := serve(t, withToken()), redistest.Shared(t)
 	name, ctx := wakebelltype.QueueKeys{Name: redistest.Name(t)}, t.Context()
@@ -85,9 +85,9 @@ func TestQueuesElsewhereAreAsTheQueuesHere(t *testing.T) {
 	require.Equal(t, want, got)
 	for running, n := range map[bool]int{false: 5, true: 1} {
 		travels := func(m *wakebelltype.QueueMessage) { m.ID, m.Fault = replaced(m.ID), replaced(m.Fault) }
-		want := all(t, here.Messages(ctx, name, running), travels)
+		want := all(t, here.Messages(ctx, name, running, wakebelltype.Page{}), travels)
 		require.Len(t, want, n)
-		require.Equal(t, want, all(t, elsewhere.Messages(ctx, name, running), func(*wakebelltype.QueueMessage) {}))
+		require.Equal(t, want, all(t, elsewhere.Messages(ctx, name, running, wakebelltype.Page{}), func(*wakebelltype.QueueMessage) {}))
 	}
 	count, err := elsewhere.PurgeKept(ctx, name)
 	require.NoError(t, err)
@@ -106,7 +106,7 @@ func TestQueuesElsewhereAreAsTheQueuesHere(t *testing.T) {
 	require.NoError(t, err)
 }
 
-func TestDeadLettersOfQueuesElsewhereAreAsThoseHere(t *testing.T) {
+func TestRemoteDeadLettersOfQueuesEqualLocalOnes(t *testing.T) {
 	t.Parallel()
 	n := serve(t, withToken())
 	name, ctx := wakebelltype.QueueKeys{Name: redistest.Name(t)}, t.Context()
@@ -121,16 +121,19 @@ func TestDeadLettersOfQueuesElsewhereAreAsThoseHere(t *testing.T) {
 	travels := func(l *wakebelltype.QueueDeadLetter) {
 		l.Entry, l.ID, l.Reason = replaced(l.Entry), replaced(l.ID), replaced(l.Reason)
 	}
-	for from, n := range []int{3, 2, 1, 0, 0} {
-		want := all(t, here.DeadLetters(ctx, name, int64(from)), travels)
-		require.Len(t, want, n)
-		require.Equal(t, want, all(t, elsewhere.DeadLetters(ctx, name, int64(from)), func(*wakebelltype.QueueDeadLetter) {}))
-		if from == 2 {
+	for page := (wakebelltype.Page{}); ; {
+		want := all(t, here.DeadLetters(ctx, name, page), travels)
+		require.Equal(t, want, all(t, elsewhere.DeadLetters(ctx, name, page), func(*wakebelltype.QueueDeadLetter) {}))
+		if len(want) == 0 {
+			break
+		}
+		if len(want) == 1 {
 			require.Equal(t, 7, want[0].Deliveries, "it has a record")
 		}
+		page.After = want[0].Cursor
 	}
 	for where, c := range map[string]queue.Operator{"here": here, "elsewhere": elsewhere} {
-		for _, err := range c.DeadLetters(ctx, name, -1) {
+		for _, err := range c.DeadLetters(ctx, name, wakebelltype.Page{Limit: -1}) {
 			require.ErrorIs(t, err, wakebell.ErrInvalid, where)
 		}
 		_, err := c.DeadLetter(ctx, name, "missing")
@@ -146,28 +149,30 @@ func TestDeadLettersOfQueuesElsewhereAreAsThoseHere(t *testing.T) {
 	}
 	_, err := elsewhere.Stats(ctx, wakebelltype.QueueKeys{Name: "\xff"})
 	require.ErrorIs(t, err, wakebell.ErrInvalid, "it does not travel")
-	for _, err := range elsewhere.DeadLetters(ctx, wakebelltype.QueueKeys{Name: "\xff"}, 0) {
+	for _, err := range elsewhere.DeadLetters(ctx, wakebelltype.QueueKeys{Name: "\xff"}, wakebelltype.Page{}) {
 		require.ErrorIs(t, err, wakebell.ErrInvalid)
 	}
-	letters := all(t, elsewhere.DeadLetters(ctx, name, 0), func(*wakebelltype.QueueDeadLetter) {})
+	letters := all(t, elsewhere.DeadLetters(ctx, name, wakebelltype.Page{}), func(*wakebelltype.QueueDeadLetter) {})
 	one, err := elsewhere.DeadLetter(ctx, name, letters[1].Entry)
 	require.NoError(t, err)
+	letters[1].Cursor = "" // only listings set it
+	letters[1].Cursor = "" // only listings set it
 	require.Equal(t, letters[1], one)
 	outcome, id, err := elsewhere.RedriveDeadLetter(ctx, name, one, queue.RedriveOptions{})
 	require.NoError(t, err)
 	require.Equal(t, wakebelltype.QueueRedriveSucceeded, outcome)
-	again := all(t, here.Messages(ctx, name, false), func(*wakebelltype.QueueMessage) {})
+	again := all(t, here.Messages(ctx, name, false, wakebelltype.Page{}), func(*wakebelltype.QueueMessage) {})
 	require.Equal(t, []string{id, "\xff\x00"}, []string{again[0].ID, string(again[0].Payload)})
 	outcome, _, err = elsewhere.RedriveDeadLetter(ctx, name, one, queue.RedriveOptions{})
 	require.NoError(t, err)
 	require.Equal(t, wakebelltype.QueueRedriveAbsent, outcome)
-	count, err := elsewhere.DeleteDeadLetters(ctx, name, letters...) // the broken one too
+	count, err := elsewhere.DeleteDeadLetters(ctx, name, letters...) // including the undecodable one
 	require.NoError(t, err)
 	require.Equal(t, 2, count)
 }
 
-// The caller gives the deduplication keys.
-func TestAQueueIsRedrivenFromElsewhere(t *testing.T) {
+// The caller supplies the deduplication keys.
+func TestAQueueIsRedrivenOverTheNetwork(t *testing.T) {
 	t.Parallel()
 	n := serve(t, withToken())
 	c, ctx := dial(t, n), t.Context()
@@ -175,7 +180,7 @@ func TestAQueueIsRedrivenFromElsewhere(t *testing.T) {
 	_, err := orders.Publish(ctx, n.Client().Queues(), "taken")
 	require.NoError(t, err)
 	free := []string{"\xff"}
-	for i := range 2 * 100 { // more than are read at once
+	for i := range 2 * 100 { // more than one page
 		free = append(free, strconv.Itoa(i))
 	}
 	addDeadLetters(t, orders.Keys(), append([]string{"taken"}, free...)...)
@@ -192,7 +197,7 @@ func TestAQueueIsRedrivenFromElsewhere(t *testing.T) {
 	require.LessOrEqual(t, ttl, time.Minute)
 }
 
-func TestManyDeadLettersOfAQueueAreDeletedFromElsewhere(t *testing.T) {
+func TestManyDeadLettersOfAQueueAreDeletedOverTheNetwork(t *testing.T) {
 	t.Parallel()
 	name, cfg := wakebelltype.QueueKeys{Name: redistest.Name(t), DeadLetters: redistest.Name(t) + "::dlq"}, withToken()
 	cfg.Queues = []wakebelltype.QueueKeys{name}
@@ -206,7 +211,7 @@ func TestManyDeadLettersOfAQueueAreDeletedFromElsewhere(t *testing.T) {
 		bodies = append(bodies, strings.Repeat("x", 700_000)+strconv.Itoa(len(bodies)))
 	}
 	addDeadLetters(t, name, bodies...)
-	letters := all(t, c.Queues().DeadLetters(ctx, name, 0), func(*wakebelltype.QueueDeadLetter) {})
+	letters := all(t, c.Queues().DeadLetters(ctx, name, wakebelltype.Page{}), func(*wakebelltype.QueueDeadLetter) {})
 	require.Len(t, letters, len(bodies))
 	for _, want := range []int{len(bodies), 0} {
 		count, err := c.Queues().DeleteDeadLetters(ctx, name, letters...)

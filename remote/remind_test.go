@@ -19,6 +19,7 @@ import (
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/reminder"
 	"github.com/wakebell/wakebell/remote"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // keeping returns a configuration with reminders in a topic of the test.
@@ -54,7 +55,7 @@ func TestAnActorAtAnotherNodeIsReminded(t *testing.T) {
 	}
 	set("early")
 	eventually(t, func() bool {
-		for state, err := range a.Reminders().List(t.Context(), reminder.Recipient{}) {
+		for state, err := range a.Reminders().List(t.Context(), reminder.Recipient{}, wakebelltype.Page{}) {
 			return err == nil && state.Attempts > 1
 		}
 		return false
@@ -77,7 +78,7 @@ func TestAnActorAtAnotherNodeIsReminded(t *testing.T) {
 	b := keeper(t, there, wakebell.Config{})
 	_, err := b.ActorSystem().Root.SpawnNamed(cart, "cart-17")
 	require.NoError(t, err)
-	until := func(want string) { // what came before may come once more
+	until := func(want string) { // earlier reminders may be delivered again
 		t.Helper()
 		for receive(t, got) != want {
 			continue
@@ -88,7 +89,7 @@ func TestAnActorAtAnotherNodeIsReminded(t *testing.T) {
 	until("late x <nil>")
 	eventually(t, func() bool {
 		n := 0
-		for _, err := range a.Reminders().List(t.Context(), reminder.Recipient{}) {
+		for _, err := range a.Reminders().List(t.Context(), reminder.Recipient{}, wakebelltype.Page{}) {
 			require.NoError(t, err)
 			n++
 		}
@@ -133,8 +134,8 @@ func TestAnActorOfAServedNodeIsReminded(t *testing.T) {
 	require.NoError(t, receive(t, done))
 }
 
-// beReminded is an actor behind protoactor's own remote, without a System of its
-// own, that sets a reminder at a node and prints it, or only prints it.
+// beReminded is an actor behind protoactor's own remote, without a System. It sets a
+// reminder at a node and prints it, or only prints it.
 func beReminded(node, address string, only bool) error {
 	_, port, err := net.SplitHostPort(address)
 	if err != nil {
@@ -153,7 +154,7 @@ func beReminded(node, address string, only bool) error {
 	_, err = system.Root.SpawnNamed(actor.PropsFromFunc(func(c actor.Context) {
 		switch m := c.Message().(type) {
 		case *actor.Started:
-			c.Watch(reminders) // says where it is
+			c.Watch(reminders) // tells the node its address
 			if !only {
 				c.Request(reminders, &messages.SetReminderRequest{Name: "soon", Message: what})
 				c.Request(reminders, &messages.SetReminderRequest{Name: "later", Message: what, When: &messages.SetReminderRequest_In{In: durationpb.New(time.Hour)}})

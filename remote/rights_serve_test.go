@@ -125,7 +125,7 @@ func TestEveryEntryPointEnforcesRights(t *testing.T) {
 	require.NoError(t, err, "the node's own client has no principal")
 	ended := c.Subscribe(ctx, remote.Subscription{Topic: other, Name: "s"}, func(context.Context, *messages.Lease) error { return nil })
 	require.ErrorIs(t, ended, wakebell.ErrForbidden)
-	// A schedule that runs on a topic needs the right to that as well.
+	// A schedule that runs on a topic needs a right to the topic as well.
 	err = c.Schedules().Put(ctx, wakebell.NewTopic[string](other).Recurring(allowed, recurring.Rule{Every: time.Hour}, "x"))
 	require.ErrorIs(t, err, wakebell.ErrForbidden)
 	require.NoError(t, c.Schedules().Delete(ctx, allowed))
@@ -176,20 +176,20 @@ func TestListingsAreFilteredByRights(t *testing.T) {
 		t.Cleanup(func() { _ = n.Client().Schedules().Delete(context.WithoutCancel(ctx), name) })
 	}
 	var found []string
-	for topic, err := range c.Topics(ctx, false) {
+	for topic, err := range c.Topics(ctx, false, wakebelltype.Page{}) {
 		require.NoError(t, err)
 		found = append(found, topic)
 	}
-	for gate, err := range c.Gates().List(ctx) {
+	for gate, err := range c.Gates().List(ctx, wakebelltype.Page{}) {
 		require.NoError(t, err)
 		found = append(found, gate.Name)
 	}
-	for schedule, err := range c.Schedules().List(ctx) {
+	for schedule, err := range c.Schedules().List(ctx, wakebelltype.Page{}) {
 		require.NoError(t, err)
 		found = append(found, schedule.Name)
 	}
 	require.Equal(t, []string{seen, seen, seen}, found)
-	for _, err := range c.Topics(ctx, true) {
+	for _, err := range c.Topics(ctx, true, wakebelltype.Page{}) {
 		require.ErrorIs(t, err, wakebell.ErrForbidden, "it scans all keys")
 	}
 }
@@ -228,7 +228,7 @@ func TestRightsAreReplacedWhileTheNodeRuns(t *testing.T) {
 func TestRightsOfAnActor(t *testing.T) {
 	t.Parallel()
 	n := serve(t, withRights(t, "mallory * *"))
-	s := meet(t, n) // it is "tests", which has no rights
+	s := meet(t, n) // the peer is "tests", which has no rights
 	s.hello(s.address).welcomed()
 	s.batch(s.batchOf(s.gateway(), s.schedule("x")))
 	eventually(t, func() bool { return len(n.log.with("may not schedule topic")) == 1 })

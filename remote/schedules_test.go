@@ -12,11 +12,12 @@ import (
 	"github.com/wakebell/wakebell/queue"
 	"github.com/wakebell/wakebell/recurring"
 	"github.com/wakebell/wakebell/remote"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
-// The same calls about recurring schedules here and over the network see the
-// same.
-func TestSchedulesElsewhereAreAsTheSchedulesHere(t *testing.T) {
+// The same calls on local recurring schedules and over the network have the same
+// results.
+func TestRemoteSchedulesEqualLocalSchedules(t *testing.T) {
 	t.Parallel()
 	n := serve(t, remote.Config{Tokens: map[string]string{secret: "tests"}, CeleryQueues: []string{"celery"}})
 	ctx, name := t.Context(), redistest.Name(t)
@@ -66,7 +67,7 @@ func TestSchedulesElsewhereAreAsTheSchedulesHere(t *testing.T) {
 	require.NoError(t, err)
 	require.EqualValues(t, 1, st.Total)
 	seen := 0
-	for state, err := range elsewhere.List(ctx) {
+	for state, err := range elsewhere.List(ctx, wakebelltype.Page{}) {
 		require.NoError(t, err)
 		if _, ours := put[state.Name[min(len(name), len(state.Name)):]]; ours {
 			seen++
@@ -78,7 +79,7 @@ func TestSchedulesElsewhereAreAsTheSchedulesHere(t *testing.T) {
 	}
 }
 
-func TestSchedulesAreCarriedElsewhere(t *testing.T) {
+func TestSchedulesAreExportedAndImportedOverTheNetwork(t *testing.T) {
 	t.Parallel()
 	n := serve(t, remote.Config{Tokens: map[string]string{secret: "tests"}, CeleryQueues: []string{"celery"}})
 	ctx, name := t.Context(), redistest.Name(t)
@@ -139,7 +140,7 @@ func TestInvalidRequestsForSchedulesAreRefused(t *testing.T) {
 	}
 }
 
-func TestAQueueElsewhereIsAsTheQueueHere(t *testing.T) {
+func TestARemoteQueueEqualsALocalQueue(t *testing.T) {
 	t.Parallel()
 	n := serve(t, withToken())
 	c, ctx := dial(t, n), t.Context()
@@ -162,7 +163,7 @@ func TestAQueueElsewhereIsAsTheQueueHere(t *testing.T) {
 	_, err := orders.Publish(ctx, c.Queues(), "fourth")
 	require.ErrorIs(t, err, queue.ErrFull)
 	waiting := queue.New[string](orders.Name(), queue.PendingCap(3, queue.FullWaits))
-	short, cancel := context.WithTimeout(ctx, 5*time.Second) // the first answer comes in time
+	short, cancel := context.WithTimeout(ctx, 5*time.Second) // the first answer arrives in time
 	defer cancel()
 	_, err = waiting.Publish(short, c.Queues(), "fifth")
 	require.ErrorIs(t, err, queue.ErrFull)

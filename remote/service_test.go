@@ -155,7 +155,7 @@ func TestReflectionDescribesTheService(t *testing.T) {
 	require.NotEmpty(t, file.GetFileDescriptorResponse().GetFileDescriptorProto())
 }
 
-// conversation is a Session by hand.
+// conversation is a Session that a test drives frame by frame.
 type conversation struct {
 	t testing.TB
 	grpc.ClientStream
@@ -197,7 +197,7 @@ func TestInvalidFramesEndASession(t *testing.T) {
 			}
 		}
 		_ = c.SendMsg(&messages.Commands{Commands: commands})
-		if name == "a nil command" { // which the wire makes an empty one
+		if name == "a nil command" { // its wire form is an empty one
 			require.Equal(t, messages.Code_CODE_INVALID, c.hear().GetError().GetCode())
 			continue
 		}

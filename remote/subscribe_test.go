@@ -96,7 +96,7 @@ func TestASubscriberHasNoMoreThanItsCredits(t *testing.T) {
 	n.settled(t)
 }
 
-func TestSubscribingAgainTakesOver(t *testing.T) {
+func TestANewSubscriptionReplacesTheFormer(t *testing.T) {
 	t.Parallel()
 	n := serve(t, withToken())
 	topic := n.topic.Name()
@@ -149,7 +149,7 @@ func TestLeasesOfALeavingSubscriberAreReleasedAtOnce(t *testing.T) {
 func TestACancelledTimerEndsTheContextOfItsSubscriber(t *testing.T) {
 	t.Parallel()
 	cfg := withToken()
-	cfg.Handler = []wakebell.HandlerOption{wakebell.LeaseTTL(12 * time.Second)} // a cancel that is not heard is noticed within a third of it
+	cfg.Handler = []wakebell.HandlerOption{wakebell.LeaseTTL(12 * time.Second)} // a handler that misses the hint notices the cancel within a third of the lease
 	n := serve(t, cfg)
 	c := dial(t, n)
 	began, ended := make(chan struct{}), make(chan error, 1)
@@ -199,7 +199,7 @@ func TestATopicThatTheNodeHandlesCannotBeSubscribedTo(t *testing.T) {
 	require.ErrorIs(t, err, wakebell.ErrInvalid)
 }
 
-func TestASubscriberComesBackAfterItsLinkBroke(t *testing.T) {
+func TestASubscriberReconnectsAfterItsLinkBroke(t *testing.T) {
 	t.Parallel()
 	cfg := withToken()
 	cfg.Handler = []wakebell.HandlerOption{wakebell.LeaseTTL(3 * time.Second)}

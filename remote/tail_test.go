@@ -11,7 +11,8 @@ import (
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
-// watch tails a topic, and gives its kinds of events until the error that ends it.
+// watch tails a topic, and returns the kinds of its events until the error that ends
+// it.
 func watch(ctx context.Context, c wakebell.Operator, topic string) (events <-chan wakebelltype.Event, ended <-chan error) {
 	told, end := make(chan wakebelltype.Event, 100), make(chan error, 1)
 	go func() {
@@ -27,7 +28,7 @@ func watch(ctx context.Context, c wakebell.Operator, topic string) (events <-cha
 	return told, end
 }
 
-func TestTailElsewhere(t *testing.T) {
+func TestTailOverTheNetwork(t *testing.T) {
 	t.Parallel()
 	topic := wakebell.NewTopic[string]("orders")
 	n := prefixed(t, wakebell.Handle(topic, func(context.Context, wakebell.Timer[string]) error { return wakebell.Reject(nil) }))
@@ -52,7 +53,7 @@ func TestTailElsewhere(t *testing.T) {
 	require.ErrorIs(t, receive(t, ended), context.Canceled)
 }
 
-// A link that breaks ends streams; a call with one answer is repeated.
+// Streams end when their link breaks. A call with one answer is repeated.
 func TestOperationsOverALinkThatBreaks(t *testing.T) {
 	t.Parallel()
 	n := serve(t, withToken())

@@ -70,7 +70,7 @@ func encrypted(pool *x509.CertPool, shown ...tls.Certificate) *tls.Config {
 	return &tls.Config{RootCAs: pool, Certificates: shown, MinVersion: tls.VersionTLS12}
 }
 
-// dialTLS is one attempt to connect with a short deadline.
+// dialTLS makes one attempt to connect, with a short deadline.
 func dialTLS(t testing.TB, n *node, token string, cfg *tls.Config) (*remote.Client, error) {
 	t.Helper()
 	c, err := remote.Dial(t.Context(), n.server.Address(), remote.DialConfig{
@@ -87,7 +87,7 @@ func dialTLS(t testing.TB, n *node, token string, cfg *tls.Config) (*remote.Clie
 type visit struct {
 	token string
 	tls   *tls.Config
-	fails string // what the error says; empty: none
+	fails string // a part of the error; empty: none
 }
 
 func TestCredentialsOfClientsWithTLS(t *testing.T) {
@@ -131,7 +131,7 @@ func TestCredentialsOfClientsWithTLS(t *testing.T) {
 				t.Run(who, func(t *testing.T) {
 					t.Parallel()
 					var err error
-					eventually(t, func() bool { // on a busy machine an attempt may not come so far
+					eventually(t, func() bool { // on a busy machine an attempt may time out
 						_, err = dialTLS(t, n, c.token, c.tls)
 						return (err == nil) == (c.fails == "") && (err == nil || strings.Contains(err.Error(), c.fails))
 					}, who)

@@ -62,7 +62,7 @@ func TestACallWithoutADeadlineDoesNotWaitForEver(t *testing.T) {
 	})
 }
 
-// The node has given a turn, and the first answers about it are lost.
+// The node has granted a turn, and the first answers about it are lost.
 func TestATurnWhoseAnswersAreLost(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -10,7 +10,7 @@ import (
 	"github.com/wakebell/wakebell"
 )
 
-// t is the *testing.T of the test that an example is the body of.
+// t is the *testing.T of the test that runs an example.
 var t *testing.T
 
 // TestExamples runs the examples: an Example has no t of its own.
@@ -43,7 +43,7 @@ type Order struct {
 
 var Orders = wakebell.NewTopic[Order]("orders")
 
-// bank is what a handler under test talks to.
+// bank is a dependency of the handler under test.
 type bank struct {
 	open    bool
 	charged []string
@@ -64,7 +64,7 @@ func (b *bank) config() wakebell.Config {
 	return wakebell.Config{Handlers: []wakebell.Handler{wakebell.Handle(Orders, b.charge)}}
 }
 
-// placeOrder is code under test: it has an order charged after three days.
+// placeOrder is code under test: it schedules the charge of an order in three days.
 func placeOrder(ctx context.Context, c *wakebell.Client, o Order) error {
 	_, err := Orders.Schedule(ctx, c, o, wakebell.ID(o.Number), wakebell.In(72*time.Hour))
 	return err

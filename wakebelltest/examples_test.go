@@ -12,7 +12,7 @@ import (
 	"github.com/wakebell/wakebell/wakebelltest"
 )
 
-// A test of code that schedules and of the handler, over three days.
+// This tests code that schedules and its handler, over three days.
 func ExampleRun() {
 	b := &bank{open: true}
 	wakebelltest.Run(t, b.config(), func(t *testing.T, w *wakebelltest.World) {
@@ -24,7 +24,7 @@ func ExampleRun() {
 	})
 }
 
-// A world in a bubble that the test has made for other reasons.
+// This creates a world in a bubble that the test needs for other reasons.
 func ExampleNew() {
 	synctest.Test(t, func(t *testing.T) {
 		w := wakebelltest.New(t, wakebell.Config{})
@@ -33,7 +33,7 @@ func ExampleNew() {
 	})
 }
 
-// A handler alone.
+// This tests a handler alone.
 func ExampleTimer() {
 	b := &bank{open: false}
 	timer := wakebelltest.Timer(t, Orders, Order{"42", 995}, wakebell.ID("42"))
@@ -41,7 +41,7 @@ func ExampleTimer() {
 	require.ErrorContains(t, b.charge(t.Context(), timer), "bank is closed")
 }
 
-// A handler that settles before it returns.
+// This handler settles before it returns.
 func ExampleLeaseOf() {
 	handle := func(ctx context.Context, t wakebell.Timer[Order]) error {
 		return t.Settle(ctx, nil)
@@ -65,7 +65,7 @@ func ExampleBody() {
 	})
 }
 
-// The bank is closed at first: the second attempt is eight hours later.
+// The bank is closed at first, and the second attempt is eight hours later.
 func ExampleWorld_Advance() {
 	b := &bank{open: false}
 	wakebelltest.Run(t, b.config(), func(t *testing.T, w *wakebelltest.World) {
@@ -77,7 +77,7 @@ func ExampleWorld_Advance() {
 	})
 }
 
-// Without a node: what the code under test schedules.
+// Without a node, a test can check what the code under test schedules.
 func ExampleWorld_Upcoming() {
 	wakebelltest.Run(t, wakebell.Config{}, func(t *testing.T, w *wakebelltest.World) {
 		require.NoError(t, placeOrder(t.Context(), w.Client(), Order{"42", 995}))
@@ -121,7 +121,7 @@ func ExampleWorld_Dead() {
 	})
 }
 
-// A node dies while its handler runs, and another takes over.
+// A node crashes while its handler runs, and another node takes over.
 func ExampleWorld_Crash() {
 	slow := func(ctx context.Context, _ wakebell.Timer[Order]) error {
 		select {
@@ -139,14 +139,14 @@ func ExampleWorld_Crash() {
 		require.Equal(t, wakebelltest.Crashed, w.RequireDelivered("orders", "42").Outcome)
 
 		w.Restart()
-		w.Advance(time.Minute) // the lease ends, and the second delivery takes 10 s
+		w.Advance(time.Minute) // the lease expires, and the second delivery takes 10 s
 		again := w.RequireDelivered("orders", "42")
 		require.Equal(t, 2, again.Attempt)
 		require.Equal(t, wakebelltest.Acked, again.Outcome)
 	})
 }
 
-// Two nodes; one of them is stopped for a deployment.
+// One of two nodes is stopped for a deployment.
 func ExampleWorld_Start() {
 	b := &bank{open: true}
 	wakebelltest.Run(t, b.config(), func(t *testing.T, w *wakebelltest.World) {

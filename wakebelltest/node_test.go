@@ -13,7 +13,7 @@ import (
 	"github.com/wakebell/wakebell/wakebelltest"
 )
 
-// takes is a node whose handler takes that long, or until its context ends.
+// takes returns a node whose handler takes that long, or until its context ends.
 func takes(d time.Duration, opts ...wakebell.HandlerOption) wakebell.Config {
 	return handling(func(ctx context.Context, _ wakebell.Timer[string]) error {
 		select {
@@ -32,15 +32,15 @@ func TestTheWorldSurvivesACrash(t *testing.T) {
 		schedule(t, w, "b", "x", wakebell.In(20*time.Second))
 		w.Advance(5 * time.Second)
 		w.Crash()
-		require.Equal(t, []string{"a 1 crashed"}, told(w.Delivered("notes")))
+		require.Equal(t, []string{"a 1 crashed"}, outcomes(w.Delivered("notes")))
 		w.Advance(time.Hour)
-		require.Len(t, w.Delivered("notes"), 1, "nobody is there")
+		require.Len(t, w.Delivered("notes"), 1, "there is no node")
 		require.Len(t, w.Upcoming("notes"), 2)
 		require.ErrorIs(t, w.RequireDelivered("notes", "a").Err, wakebell.ErrStopped)
 
 		w.Restart()
 		w.Advance(time.Minute)
-		require.Equal(t, []string{"a 1 crashed", "b 1 acked", "a 2 acked"}, told(w.Delivered("notes")))
+		require.Equal(t, []string{"a 1 crashed", "b 1 acked", "a 2 acked"}, outcomes(w.Delivered("notes")))
 		require.Empty(t, w.Upcoming("notes"))
 	})
 }
@@ -55,13 +55,13 @@ func TestACrashLeavesTheLease(t *testing.T) {
 		w.Nodes()[0].Start()
 		require.Equal(t, wakebell.StateRunning, w.RequireUpcoming("notes", "a").State)
 		w.Advance(54 * time.Second)
-		require.Equal(t, []string{"a 1 crashed"}, told(w.Delivered("notes")))
+		require.Equal(t, []string{"a 1 crashed"}, outcomes(w.Delivered("notes")))
 		w.Advance(time.Second)
-		require.Equal(t, []string{"a 1 crashed", "a 2 running"}, told(w.Delivered("notes")))
+		require.Equal(t, []string{"a 1 crashed", "a 2 running"}, outcomes(w.Delivered("notes")))
 	})
 }
 
-func TestRestartWaitsForWhatRuns(t *testing.T) {
+func TestRestartWaitsForRunningHandlers(t *testing.T) {
 	t.Parallel()
 	wakebelltest.Run(t, takes(10*time.Second), func(t *testing.T, w *wakebelltest.World) {
 		began := time.Now()
@@ -70,12 +70,12 @@ func TestRestartWaitsForWhatRuns(t *testing.T) {
 		before := w.Nodes()[0].System()
 		w.Restart()
 		require.NotSame(t, before, w.Nodes()[0].System())
-		require.Equal(t, []string{"a 1 acked"}, told(w.Delivered("notes")))
+		require.Equal(t, []string{"a 1 acked"}, outcomes(w.Delivered("notes")))
 		require.Equal(t, 10*time.Second, time.Since(began))
 	})
 }
 
-func TestStopReleasesWhatDoesNotEnd(t *testing.T) {
+func TestStopReleasesTimersOfHandlersThatHang(t *testing.T) {
 	t.Parallel()
 	cfg := takes(time.Hour)
 	cfg.DrainTimeout = time.Second
@@ -120,27 +120,28 @@ func TestTopicsAddedLaterAreRecorded(t *testing.T) {
 		_, err := notes.Schedule(t.Context(), n.System().Client(), "x", wakebell.ID("a"), wakebell.In(time.Hour))
 		require.NoError(t, err)
 		w.Advance(time.Hour)
-		require.Equal(t, []string{"a 1 acked"}, told(w.Delivered("notes")))
+		require.Equal(t, []string{"a 1 acked"}, outcomes(w.Delivered("notes")))
 	})
 }
 
-func TestAPausedTopicHoldsUpNothing(t *testing.T) {
+func TestAPausedTopicDoesNotBlockAdvance(t *testing.T) {
 	t.Parallel()
 	wakebelltest.Run(t, handling(acks), func(t *testing.T, w *wakebelltest.World) {
 		_, err := w.Client().Pause(t.Context(), "notes", "me", "")
 		require.NoError(t, err)
-		w.Advance(0) // the node learns of it
+		w.Advance(0) // the node receives the override
 		schedule(t, w, "a", "x")
 		w.Advance(time.Hour)
 		require.Empty(t, w.Delivered("notes"))
 		_, err = w.Client().Resume(t.Context(), "notes")
 		require.NoError(t, err)
 		w.Advance(0)
-		require.Equal(t, []string{"a 1 acked"}, told(w.Delivered("notes")))
+		require.Equal(t, []string{"a 1 acked"}, outcomes(w.Delivered("notes")))
 	})
 }
 
-// A System that the code under test makes delivers, but is not recorded.
+// A System that the code under test creates delivers timers, but the world does not
+// record them.
 func TestASystemOfTheCodeUnderTest(t *testing.T) {
 	t.Parallel()
 	wakebelltest.Run(t, wakebell.Config{}, func(t *testing.T, w *wakebelltest.World) {
@@ -159,7 +160,7 @@ func TestASystemOfTheCodeUnderTest(t *testing.T) {
 	})
 }
 
-func TestFailuresTellWhatThereIs(t *testing.T) {
+func TestFailuresListTheDeliveries(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		said := failing(t, func(t *spy) {
@@ -184,7 +185,7 @@ func TestFailuresTellWhatThereIs(t *testing.T) {
 	})
 }
 
-func TestAWorldThatFailedTellsItsHistory(t *testing.T) {
+func TestAFailedWorldLogsItsHistory(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		said := failing(t, func(t *spy) {
@@ -202,7 +203,7 @@ func TestAWorldThatFailedTellsItsHistory(t *testing.T) {
 	})
 }
 
-func TestWhatIsWrongFailsTheTest(t *testing.T) {
+func TestMistakesFailTheTest(t *testing.T) {
 	t.Parallel()
 	require.Contains(t, failing(t, func(t *spy) { wakebelltest.New(t, wakebell.Config{}) }), "synctest bubble")
 	for want, wrong := range map[string]func(*spy){
@@ -223,7 +224,7 @@ func TestWhatIsWrongFailsTheTest(t *testing.T) {
 	}
 }
 
-// A handler that pays no heed to its context is named.
+// The failure names a handler that ignores its context.
 func TestAHandlerThatDoesNotReturnIsNamed(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -13,7 +13,7 @@ import (
 	"github.com/wakebell/wakebell/wakebelltest"
 )
 
-// What the README's test is about.
+// These are the types of the README's test.
 
 type Invoice struct{ Cents int }
 

@@ -13,17 +13,17 @@ import (
 
 type invoice struct {
 	Number string
-	secret string // does not travel
+	secret string // not encoded
 }
 
 var invoices = wakebell.NewTopic[invoice]("invoices")
 
-func TestTimerIsWhatAHandlerGets(t *testing.T) {
+func TestTimerIsTheTimerThatAHandlerReceives(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
 	timer := wakebelltest.Timer(t, invoices, invoice{"42", "pin"}, wakebell.ID("inv-42"), wakebell.At(at),
 		wakebell.Header("x-tenant", "acme"), wakebell.CorrelationID("order-7"))
-	require.Equal(t, invoice{Number: "42"}, timer.Body, "as it would travel")
+	require.Equal(t, invoice{Number: "42"}, timer.Body, "as it is encoded and decoded")
 	require.JSONEq(t, `{"Number":"42"}`, string(timer.Raw))
 	require.Equal(t, "inv-42", timer.ID)
 	require.Equal(t, "invoices", timer.Topic)
@@ -59,7 +59,7 @@ func TestALeaseRecordsAndEnds(t *testing.T) {
 	require.Nil(t, wakebelltest.LeaseOf(wakebell.Meta{}))
 }
 
-func TestTimerFailsTheTestOnWhatScheduleRefuses(t *testing.T) {
+func TestTimerFailsTheTestIfScheduleWouldRefuse(t *testing.T) {
 	t.Parallel()
 	said := failing(t, func(t *spy) {
 		wakebelltest.Timer(t, invoices, invoice{}, wakebell.In(1), wakebell.In(2))

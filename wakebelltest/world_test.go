@@ -31,8 +31,8 @@ func schedule(t *testing.T, w *wakebelltest.World, id, body string, opts ...wake
 	require.NoError(t, err)
 }
 
-// told are deliveries as id, attempt and outcome.
-func told(deliveries []wakebelltest.Delivery) (all []string) {
+// outcomes returns deliveries as id, attempt and outcome.
+func outcomes(deliveries []wakebelltest.Delivery) (all []string) {
 	for _, d := range deliveries {
 		all = append(all, fmt.Sprint(d.ID, " ", d.Attempt, " ", d.Outcome))
 	}
@@ -55,7 +55,7 @@ func TestAdvanceIsExact(t *testing.T) {
 				} else {
 					w.Advance(0)
 				}
-				require.Equal(t, []string{"a 1 acked"}, told(w.Delivered("notes")))
+				require.Equal(t, []string{"a 1 acked"}, outcomes(w.Delivered("notes")))
 				require.WithinDuration(t, began.Add(in), w.RequireDelivered("notes", "a").At, 3*time.Microsecond)
 				require.WithinDuration(t, began.Add(in), time.Now(), time.Millisecond)
 				require.Equal(t, "later", w.RequireUpcoming("notes", "later").ID)
@@ -64,7 +64,7 @@ func TestAdvanceIsExact(t *testing.T) {
 	}
 }
 
-func TestAdvanceRunsAllThatIsDueOnTheWayInOrder(t *testing.T) {
+func TestAdvanceDeliversDueTimersInOrder(t *testing.T) {
 	t.Parallel()
 	wakebelltest.Run(t, handling(func(ctx context.Context, timer wakebell.Timer[string]) error {
 		if timer.ID == "slow" {
@@ -76,15 +76,15 @@ func TestAdvanceRunsAllThatIsDueOnTheWayInOrder(t *testing.T) {
 			schedule(t, w, id, "x", wakebell.In(time.Duration(4-i)*time.Hour))
 		}
 		w.Advance(time.Hour)
-		require.Equal(t, []string{"slow 1 running"}, told(w.Delivered("notes")))
+		require.Equal(t, []string{"slow 1 running"}, outcomes(w.Delivered("notes")))
 		w.Advance(24 * time.Hour)
-		require.Equal(t, []string{"slow 1 acked", "a 1 acked", "b 1 acked", "c 1 acked"}, told(w.Delivered("notes")))
+		require.Equal(t, []string{"slow 1 acked", "a 1 acked", "b 1 acked", "c 1 acked"}, outcomes(w.Delivered("notes")))
 		slow := w.RequireDelivered("notes", "slow")
 		require.Equal(t, 90*time.Second, slow.Ended.Sub(slow.At))
 	})
 }
 
-func TestMoreThanTheSlotsAtOneInstant(t *testing.T) {
+func TestMoreTimersThanSlotsAtOneInstant(t *testing.T) {
 	t.Parallel()
 	wakebelltest.Run(t, handling(acks), func(t *testing.T, w *wakebelltest.World) {
 		drafts := make([]wakebell.Draft, 300)
@@ -99,7 +99,7 @@ func TestMoreThanTheSlotsAtOneInstant(t *testing.T) {
 	})
 }
 
-// What blocks all slots must not hold up Advance.
+// Handlers that block all slots must not block Advance.
 func TestAdvanceWithAllSlotsTaken(t *testing.T) {
 	t.Parallel()
 	wakebelltest.Run(t, handling(func(ctx context.Context, _ wakebell.Timer[string]) error {
@@ -110,7 +110,7 @@ func TestAdvanceWithAllSlotsTaken(t *testing.T) {
 		schedule(t, w, "a", "x")
 		schedule(t, w, "b", "x")
 		w.Advance(time.Minute)
-		require.Equal(t, []string{"a 1 running"}, told(w.Delivered("notes")))
+		require.Equal(t, []string{"a 1 running"}, outcomes(w.Delivered("notes")))
 		require.WithinDuration(t, began.Add(time.Minute), time.Now(), 2*time.Millisecond)
 	})
 }
@@ -135,7 +135,7 @@ func TestEveryOutcome(t *testing.T) {
 		schedule(t, w, "replaced", "long")
 		w.Advance(time.Millisecond)
 		last := func(id string) string {
-			return fmt.Sprint(told([]wakebelltest.Delivery{w.RequireDelivered("notes", id)}))
+			return fmt.Sprint(outcomes([]wakebelltest.Delivery{w.RequireDelivered("notes", id)}))
 		}
 		require.Equal(t, "[ack 1 acked]", last("ack"))
 		require.Equal(t, "[fail 1 retried]", last("fail"))
@@ -156,7 +156,7 @@ func TestEveryOutcome(t *testing.T) {
 		require.ErrorIs(t, w.RequireDelivered("notes", "long").Err, wakebell.ErrCancelled)
 		require.Equal(t, "[replaced 1 superseded]", last("replaced"))
 		require.Equal(t, "[fail 2 dead]", last("fail"))
-		require.Equal(t, "[panic 2 crashed]", last("panic"), "when its lease had ended")
+		require.Equal(t, "[panic 2 crashed]", last("panic"), "after its lease has expired")
 	})
 }
 
@@ -185,13 +185,13 @@ func TestRetryOnLeaseExpiryIsRetried(t *testing.T) {
 	}, wakebell.RetryOnLeaseExpiry(), wakebell.LeaseTTL(time.Minute)), func(t *testing.T, w *wakebelltest.World) {
 		schedule(t, w, "a", "x")
 		w.Advance(0)
-		require.Equal(t, []string{"a 1 retried"}, told(w.Delivered("notes")))
+		require.Equal(t, []string{"a 1 retried"}, outcomes(w.Delivered("notes")))
 		w.Advance(time.Minute)
-		require.Equal(t, []string{"a 1 retried", "a 2 retried"}, told(w.Delivered("notes")))
+		require.Equal(t, []string{"a 1 retried", "a 2 retried"}, outcomes(w.Delivered("notes")))
 	})
 }
 
-// A handler that schedules its own id at the same instant.
+// A handler schedules its own id for the same instant.
 func TestATimerThatIsDueAgainAtOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -205,7 +205,7 @@ func TestATimerThatIsDueAgainAtOnce(t *testing.T) {
 		}))
 		schedule(t, w, "a", "x")
 		w.Advance(10 * time.Second)
-		require.Equal(t, []string{"a 1 superseded", "a 1 superseded", "a 1 superseded", "a 1 acked"}, told(w.Delivered("notes")))
+		require.Equal(t, []string{"a 1 superseded", "a 1 superseded", "a 1 superseded", "a 1 acked"}, outcomes(w.Delivered("notes")))
 		require.Empty(t, w.Upcoming("notes"))
 	})
 }
@@ -223,7 +223,7 @@ func TestClientOnly(t *testing.T) {
 		require.Equal(t, wakebell.StatePending, u.State)
 		require.Equal(t, "eu:invoices", u.Topic)
 		require.Equal(t, invoice{Number: "42"}, wakebelltest.Body[invoice](t, u.Content))
-		w.Advance(100 * 365 * 24 * time.Hour) // costs nothing without a node
+		w.Advance(100 * 365 * 24 * time.Hour) // free without a node
 		require.Negative(t, w.RequireUpcoming("invoices", "inv-42").In)
 		require.EqualValues(t, 1, w.Redis().Exists(t.Context(), "timers_timeline:eu:invoices").Val())
 	})

@@ -15,24 +15,24 @@ import (
 	"github.com/wakebell/wakebell/messages/gate"
 )
 
-// A crash of the gates actor ends what it had, and it goes on as another
-// process.
+// TestTheGatesActorCrashes checks that a crash of the gates actor ends its turns,
+// and that the restarted actor identifies itself to the store as another process.
 func TestTheGatesActorCrashes(t *testing.T) {
 	t.Parallel()
 	store := &actortest.OpenGate{Processes: map[string]bool{}}
-	var lives atomic.Int64
+	var processes atomic.Int64
 	g, err := Start(actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger {
 		return slog.New(slog.DiscardHandler)
 	})), "gates", Config{
 		Store: store, Terms: gate.Terms{Lease: time.Hour, Signal: time.Hour, Presence: time.Hour},
 		Logger:  slog.New(slog.DiscardHandler),
-		Process: func() string { return strconv.FormatInt(lives.Add(1), 10) },
+		Process: func() string { return strconv.FormatInt(processes.Add(1), 10) },
 	})
 	require.NoError(t, err)
 	turn, err := g.Acquire(t.Context(), "gate", false)
 	require.NoError(t, err)
 
-	g.system.Root.Send(g.pid, acquire{}) // without a waiter
+	g.system.Root.Send(g.pid, acquire{}) // it panics, since it has no waiter
 	<-turn.Context().Done()
 	require.ErrorIs(t, context.Cause(turn.Context()), ErrTurnLost)
 	require.ErrorContains(t, context.Cause(turn.Context()), "crashed")

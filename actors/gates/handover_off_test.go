@@ -20,11 +20,11 @@ type fifoStore struct {
 	mu     sync.Mutex
 	queue  []gate.Ticket
 	last   gate.Ticket
-	passed int // turns that the process handed over by itself
+	passed int // turns that the process handed over without the store
 }
 
 func (s *fifoStore) Exchange(_ context.Context, r *gate.Request) (*gate.Reply, error) {
-	<-time.After(time.Millisecond) // several turns are handed over meanwhile
+	<-time.After(time.Millisecond) // several handovers happen within one exchange
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	reply := &gate.Reply{Now: time.Now(), Remaining: r.Lease, Since: 1}
@@ -75,7 +75,7 @@ func TestTurnsAreGrantedWithAndWithoutHandOver(t *testing.T) {
 					}()
 					synctest.Wait()
 				}
-				<-time.After(time.Second) // all have tickets
+				<-time.After(time.Second) // until all have tickets
 				require.NoError(t, first.Release(t.Context()))
 				for n := range cap(fences) {
 					require.Equal(t, first.Fence+1+uint64(n), <-fences)

@@ -11,8 +11,9 @@ import (
 	"github.com/wakebell/wakebell/messages/gate"
 )
 
-// A turn that the store does not know of yet is over when its lease is, also
-// where the release comes before the timer that says so.
+// TestALateReleaseOfATurnThatWasPassedOnIsRefused releases a turn that the store does
+// not know of yet. After the lease has expired the release is refused, even if the
+// timer that ends the turn has not fired yet.
 func TestALateReleaseOfATurnThatWasPassedOnIsRefused(t *testing.T) {
 	t.Parallel()
 	for name, until := range map[string]time.Duration{"late": -time.Millisecond, "in time": time.Minute} {
@@ -24,7 +25,7 @@ func TestALateReleaseOfATurnThatWasPassedOnIsRefused(t *testing.T) {
 		}
 		turn.ctx, turn.end = context.WithCancelCause(t.Context())
 		q := k.queue("gate")
-		q.turn, q.inFlight = turn, &gateRequest{} // what is to be sent waits
+		q.turn, q.inFlight = turn, &gateRequest{} // further requests wait
 		var err error
 		k.release(releaseTurn{turn, func(e error) { err = e }})
 		if until < 0 {

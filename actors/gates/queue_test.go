@@ -6,8 +6,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The store may have issued a ticket before the reply to its request arrives: until
-// then the process does not know whether the ticket waits.
+// TestWaitingIsAnsweredAfterTheRequestInFlight checks that the question whether a
+// ticket waits is answered after the reply to the request in flight. The store may
+// have issued the ticket before that reply arrives.
 func TestWaitingIsAnsweredAfterTheRequestInFlight(t *testing.T) {
 	t.Parallel()
 	k := &gatekeeper{queues: map[string]*gateQueue{}}

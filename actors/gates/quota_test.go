@@ -40,5 +40,5 @@ func TestPlacesAreBoundedPerProcessPrincipalHostAndInTotal(t *testing.T) {
 
 	v.add(first, -maxHolderPlaces)
 	require.Empty(t, v.full(first))
-	require.NotContains(t, v.holders, *first, "nothing is kept of those that hold nothing")
+	require.NotContains(t, v.holders, *first, "holders without places use no memory")
 }

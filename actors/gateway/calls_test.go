@@ -11,10 +11,10 @@ import (
 
 var parties = []principal.Party{{}, {Principal: "a", Host: "h"}, {Principal: "b", Host: "h"}, {Host: "h"}, {Principal: "a", Host: "i"}}
 
-// TestCallsKeepTheirOrder draws requests about a few timers, and lets them end
-// in any order: those about a timer begin in the order in which they came and
-// never before the one before has ended, none is forgotten, each party with a call
-// that is ready runs one, and never do more run than MaxRunning and one of each.
+// TestCallsKeepTheirOrder draws requests about a few timers, which end in any order.
+// It checks that the requests about a timer run one after the other in their order
+// of arrival, that none is forgotten, and that never more run than MaxRunning plus
+// one for each party.
 func TestCallsKeepTheirOrder(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -26,7 +26,7 @@ func TestCallsKeepTheirOrder(t *testing.T) {
 			for c := q.Begin(); c != nil; c = q.Begin() {
 				running = append(running, c)
 				for key, n := range place[c] {
-					require.Equal(t, n, ended[key], "it begins when those before it have ended")
+					require.Equal(t, n, ended[key], "earlier calls about the timer must have ended")
 				}
 			}
 			require.Len(t, running, q.Running())
@@ -69,7 +69,7 @@ func TestCallsKeepTheirOrder(t *testing.T) {
 			begin()
 		}
 		require.True(t, q.idle())
-		require.Equal(t, newQuota(), q.quota, "nothing is kept of parties that hold nothing")
+		require.Equal(t, newQuota(), q.quota, "parties without calls use no memory")
 		require.Empty(t, q.Last)
 		require.Empty(t, q.ready)
 		require.Empty(t, q.turns)

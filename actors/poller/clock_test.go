@@ -12,8 +12,8 @@ import (
 func TestClockStepsAreNoticed(t *testing.T) {
 	t.Parallel()
 	const hour = time.Hour
-	// answer is one exchange: sent and received by the local clock, and by how
-	// much the source's is ahead.
+	// answer is one exchange: the instants when it was sent and received by the
+	// local clock, and how far the source's clock is ahead.
 	type answer struct{ sent, received, ahead time.Duration }
 	cases := map[string]struct {
 		answers []answer

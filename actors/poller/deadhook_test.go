@@ -17,20 +17,20 @@ import (
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
-// deaths puts deaths of these ids in a hook's queue.
+// deaths adds dead letters with these ids to the queue of a hook.
 func deaths(h *DeadLetterHook, counters *counters, payload string, ids ...string) {
 	for _, id := range ids {
 		h.add(queuedDeadTimer{DeadTimer{"t", exchange.Burial{ID: id, Payload: []byte(payload)}}, counters})
 	}
 }
 
-func TestHookSurvivesItsUser(t *testing.T) {
+func TestHookSurvivesPanicsAndExits(t *testing.T) {
 	t.Parallel()
 	actortest.InVirtualTime(t, func(t *testing.T) {
-		var told []string
+		var called []string
 		var log bytes.Buffer
 		h := NewDeadLetterHook(func(_ context.Context, d DeadTimer) {
-			told = append(told, d.ID)
+			called = append(called, d.ID)
 			switch d.ID {
 			case "panics":
 				panic("as the test wants it")
@@ -41,28 +41,29 @@ func TestHookSurvivesItsUser(t *testing.T) {
 		var c counters
 		deaths(h, &c, "", "panics", "a", "exits", "b", "exits")
 		synctest.Wait()
-		require.Equal(t, []string{"panics", "a", "exits", "b", "exits"}, told)
+		require.Equal(t, []string{"panics", "a", "exits", "b", "exits"}, called)
 		require.Equal(t, 3, strings.Count(log.String(), "dead-letter hook panicked"))
 		require.Contains(t, log.String(), "as the test wants it")
 		require.Equal(t, wakebelltype.Counters{HookCalls: 2, HookPanics: 3}, c.Snapshot())
 		deaths(h, &c, "", "later")
 		synctest.Wait()
-		require.Equal(t, "later", told[len(told)-1])
+		require.Equal(t, "later", called[len(called)-1])
 		h.End(time.Now(), ErrStopped)
 	})
 }
 
-// A hook that cannot keep up is not called for all. The log says so once, and
-// once more when it has caught up.
+// TestHookQueueIsBounded checks that a slow hook is not called for the dead letters
+// that exceed its queue, and that this is logged once, and once more when the hook
+// has caught up.
 func TestHookQueueIsBounded(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name, payload string
-		room          int // how many wait
+		room          int // dead letters in a full queue
 	}{
 		{"by number", "", maxHookQueue},
 		{"by bytes", strings.Repeat("x", maxHookQueueBytes/4-1), 4},
-		{"but for one", strings.Repeat("x", maxHookQueueBytes+1), 1},
+		{"one above the bound", strings.Repeat("x", maxHookQueueBytes+1), 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -73,7 +74,7 @@ func TestHookQueueIsBounded(t *testing.T) {
 				for spell := range 2 {
 					var counts counters
 					deaths(h, &counts, "", "first")
-					synctest.Wait() // it is with the hook
+					synctest.Wait() // the hook has taken it from the queue
 					deaths(h, &counts, c.payload, actortest.Numbers(c.room)...)
 					require.Zero(t, counts.Snapshot().HookSkipped)
 					deaths(h, &counts, c.payload, "9", "9", "9")

@@ -11,7 +11,7 @@ import (
 	"github.com/wakebell/wakebell/actors/internal/host"
 )
 
-func TestMailOfAnEarlierLifeIsDropped(t *testing.T) {
+func TestMessagesOfAnEarlierIncarnationAreDropped(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()

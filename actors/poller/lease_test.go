@@ -14,7 +14,7 @@ func TestLeaseContext(t *testing.T) {
 	t.Parallel()
 	for _, asked := range []bool{false, true} {
 		c := &leaseContext{parent: t.Context()}
-		if asked { // so that what is behind it is made before the end
+		if asked { // creates the inner context before the end
 			require.NotNil(t, c.Done())
 		}
 		require.NoError(t, c.Err())
@@ -57,8 +57,8 @@ func TestLeaseContextIsLazy(t *testing.T) {
 	c := &leaseContext{parent: t.Context()}
 	require.NoError(t, c.Err())
 	c.end(context.Canceled)
-	require.Nil(t, c.inner, "nobody asked for Done or a value")
-	require.NoError(t, c.endedBy(), "a handler's own end is no cause")
+	require.Nil(t, c.inner, "the inner context is created by Done and Value only")
+	require.NoError(t, c.endedBy(), "the end of the handler itself is no cause")
 }
 
 func TestLeaseContextFollowsItsIncarnation(t *testing.T) {
@@ -72,7 +72,7 @@ func TestLeaseContextFollowsItsIncarnation(t *testing.T) {
 	require.ErrorIs(t, c.Err(), context.Canceled)
 	require.Equal(t, ErrStopped, context.Cause(c))
 
-	c = &leaseContext{parent: parent} // never asked before
+	c = &leaseContext{parent: parent} // without an inner context
 	require.ErrorIs(t, c.Err(), context.Canceled)
 	require.Equal(t, ErrStopped, context.Cause(c))
 }

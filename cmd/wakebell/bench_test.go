@@ -32,7 +32,7 @@ func TestBench(t *testing.T) {
 				}
 				left, err := b.rdb.Keys(t.Context(), "timers_[tpldh]*:"+b.topic+"*").Result()
 				require.NoError(t, err)
-				require.Empty(t, left, "but for exchange keys, which end by themselves")
+				require.Empty(t, left, "only exchange keys, which expire")
 				require.NotContains(t, b.fine("topics"), b.topic)
 			})
 		}

@@ -10,7 +10,7 @@ func TestCancel(t *testing.T) {
 	b := setup(t)
 	b.fine("schedule", "-t", "TOPIC", "--id", "x", "--count", "5", "--in", "1h")
 	require.Equal(t, "ID   WAS\nx-0  pending\n", b.fine("cancel", "-t", "TOPIC", "x-0"))
-	code, stdout, stderr := b.call("cancel", "-t", "TOPIC", "x-1", "nobody", "-o", "json")
+	code, stdout, stderr := b.call("cancel", "-t", "TOPIC", "x-1", "missing", "-o", "json")
 	require.Equal(t, exitNotFound, code)
 	require.Contains(t, stderr, "1 of 2")
 	b.golden("cancel.jsonl", stdout)

@@ -11,8 +11,8 @@ import (
 	"github.com/wakebell/wakebell/internal/redistest"
 )
 
-// completions are what a shell is offered for a command line, and the
-// directive that ends them.
+// completions returns the completions of a command line, and the directive that ends
+// them.
 func (b *bundle) completions(args ...string) (offered []string, directive string) {
 	b.t.Helper()
 	code, stdout, _ := b.call(append([]string{"__complete"}, args...)...)
@@ -25,8 +25,8 @@ func (b *bundle) completions(args ...string) (offered []string, directive string
 	return offered, lines[len(lines)-1]
 }
 
-// offers waits until a shell is offered just these: topics that are not found in
-// time are not.
+// offers waits until these completions are offered: completion omits topics that it
+// does not find in time.
 func (b *bundle) offers(want []string, args ...string) {
 	b.t.Helper()
 	var offered []string
@@ -70,10 +70,10 @@ func TestCompletion(t *testing.T) {
 		b.offers(both, append(command, "--topic", b.topic)...)
 	}
 	b.offers(both, "node", "-t", b.topic+".a", "-t", b.topic+".")
-	b.offers([]string{".a", ".b"}, "ls", "--prefix", b.topic, "-t", "") // as --topic takes them
+	b.offers([]string{".a", ".b"}, "ls", "--prefix", b.topic, "-t", "") // without the prefix, as in --topic
 
 	offered, directive := b.completions("get", "-t", both[0], "")
-	require.Empty(t, offered, "ids are not")
+	require.Empty(t, offered, "ids are not completed")
 	require.Equal(t, noFiles, directive)
 	offered, _ = b.completions("dead", "")
 	require.Equal(t, []string{"ls", "redrive", "rm", "show"}, offered)
@@ -87,7 +87,7 @@ func TestCompletion(t *testing.T) {
 	}
 }
 
-// A Redis that is not there, or hangs, offers nothing, and soon.
+// Completion returns nothing, within a second or so, if Redis is down or hangs.
 func TestCompletionWithoutRedis(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// openTerminal gives the two ends of a new terminal.
+// openTerminal returns the two ends of a new terminal.
 func openTerminal(t *testing.T) (person, program *os.File) {
 	t.Helper()
 	person, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
@@ -29,8 +29,7 @@ func openTerminal(t *testing.T) (person, program *os.File) {
 	return person, program
 }
 
-// onTerminal starts the program as a process of a terminal of its own, from which
-// it reads.
+// onTerminal starts the program as a process of a new terminal, from which it reads.
 func (b *bundle) onTerminal(path string, args ...string) (person *os.File, r *running) {
 	b.t.Helper()
 	person, program := openTerminal(b.t)
@@ -39,16 +38,16 @@ func (b *bundle) onTerminal(path string, args ...string) (person *os.File, r *ru
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = program, r.out, r.err
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
 	require.NoError(b.t, cmd.Start())
-	b.t.Cleanup(func() { _ = cmd.Process.Kill() }) // it may have ended
+	b.t.Cleanup(func() { _ = cmd.Process.Kill() }) // it may have ended already
 	go func() {
-		_ = cmd.Wait() // the code says it
+		_ = cmd.Wait() // ProcessState has the exit code
 		r.code <- cmd.ProcessState.ExitCode()
 	}()
 	return person, r
 }
 
-// A question is answered on a terminal: with y or yes, with anything else, with
-// the end of the input, or with Ctrl-C.
+// A terminal answers a question with y or yes, other text, the end of the input, or
+// Ctrl-C.
 func TestQuestions(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "wakebell")
@@ -94,10 +93,10 @@ func TestQuestions(t *testing.T) {
 	}
 }
 
-// What is wrong about a command is said before it asks.
-func TestQuestionsComeAfterTheChecks(t *testing.T) {
+// A command reports an invalid argument before it asks for confirmation.
+func TestArgumentsAreCheckedBeforeTheQuestion(t *testing.T) {
 	b := setup(t)
-	_, program := openTerminal(t) // on which no answer comes
+	_, program := openTerminal(t) // no answer is written to it
 	for _, c := range []struct {
 		says string
 		args []string

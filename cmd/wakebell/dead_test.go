@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// dies makes n dead letters of x-0 to x-<n-1>, oldest first, and gives their
+// dies makes n dead letters of x-0 to x-<n-1>, oldest first, and returns their
 // entries.
 func (b *bundle) dies(n int) (entries []string) {
 	b.t.Helper()
@@ -81,7 +81,7 @@ func TestDeadRm(t *testing.T) {
 	require.Equal(t, "deleted 2\n", b.fine("dead", "rm", "-t", "TOPIC", "--all", "-y"))
 }
 
-func TestDeadLettersAreChosenOnPurpose(t *testing.T) {
+func TestDeadLettersAreSelectedExplicitly(t *testing.T) {
 	b := setup(t)
 	entry := b.dies(1)[0]
 	for _, c := range []struct {

@@ -11,8 +11,8 @@ import (
 	"github.com/wakebell/wakebell"
 )
 
-// A demo takes three times as long as it says, so that a machine that stalls for
-// a moment changes nothing in its scenario.
+// The demo runs at a third of its speed, so that a machine that stalls for a moment
+// does not change the scenario.
 func TestDemo(t *testing.T) {
 	t.Parallel()
 	for _, where := range []string{"embedded", "a server"} {
@@ -35,12 +35,12 @@ func TestDemo(t *testing.T) {
 			}
 			require.Contains(t, out.String(), "Everything happened as expected")
 			require.Greater(t, time.Since(began), 30*time.Second)
-			require.Empty(t, b.fine("topics", "--discover", "--prefix", b.topic+"/", "-o", "json"), "it leaves nothing")
+			require.Empty(t, b.fine("topics", "--discover", "--prefix", b.topic+"/", "-o", "json"), "the demo leaves no topics")
 		})
 	}
 }
 
-func TestDemoSaysWhatDidNotHappen(t *testing.T) {
+func TestDemoReportsUnexpectedResults(t *testing.T) {
 	b := setup(t)
 	var out, errs bytes.Buffer
 	a := &app{stdout: &out, stderr: &errs}

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// reference gives the sections of docs/cli.md by their headings.
+// reference returns the sections of docs/cli.md by their headings.
 func reference(t *testing.T) map[string]string {
 	t.Helper()
 	text, err := os.ReadFile("../../docs/cli.md")
@@ -21,7 +21,7 @@ func reference(t *testing.T) map[string]string {
 	sections := map[string]string{}
 	for i, section := range strings.Split("\n"+string(text), "\n## ") {
 		if i == 0 {
-			continue // what is before the first
+			continue // the text before the first heading
 		}
 		heading, body, _ := strings.Cut(section, "\n")
 		sections[heading] = body
@@ -29,7 +29,7 @@ func reference(t *testing.T) map[string]string {
 	return sections
 }
 
-// leaves are the commands that do something, by their names.
+// leaves returns the commands that can be run, by their names.
 func leaves(cmd *cobra.Command, path string) map[string]*cobra.Command {
 	all := map[string]*cobra.Command{}
 	for _, sub := range cmd.Commands() {
@@ -47,7 +47,7 @@ func leaves(cmd *cobra.Command, path string) map[string]*cobra.Command {
 
 var mentioned = regexp.MustCompile("`--([a-z-]+)")
 
-// The reference has every command and flag, and none that there is not.
+// The reference has exactly the commands and flags of the program.
 func TestTheReferenceIsComplete(t *testing.T) {
 	t.Parallel()
 	sections := reference(t)
@@ -77,7 +77,7 @@ func TestTheReferenceIsComplete(t *testing.T) {
 	}
 }
 
-// The reference names every field of JSON, also in the help of the command.
+// The reference and the help of a command name every field of its JSON.
 func TestTheReferenceNamesTheFields(t *testing.T) {
 	t.Parallel()
 	sections := reference(t)
@@ -93,10 +93,10 @@ func TestTheReferenceNamesTheFields(t *testing.T) {
 		for _, field := range fieldsOf(reflect.TypeOf(line)) {
 			documented := sections[name]
 			if slices.Contains(fieldsOf(reflect.TypeFor[content]()), field) {
-				documented = sections["node"] // which tells of the content for all
+				documented = sections["node"] // it describes the fields of a body for all commands
 			}
 			require.Contains(t, documented, "`"+field+"`", name)
-			if name != "bench" { // its help joins fields that end alike
+			if name != "bench" { // the help of bench abbreviates similar fields
 				require.Regexp(t, `\b`+field+`\b`, commands[name].Long, "help of %s", name)
 			}
 		}

@@ -18,7 +18,7 @@ func TestDoctor(t *testing.T) {
 	code, stdout, stderr := b.call("doctor", "-o", "json")
 	require.Equal(t, exitOK, code, stdout)
 	require.Contains(t, stderr, "there is none; name one with --topic")
-	require.Len(t, objects(t, stdout), 7, "the server is checked all the same")
+	require.Len(t, objects(t, stdout), 7, "the server is checked nevertheless")
 
 	b.fine("schedule", "-t", "TOPIC", "--in", "1h")
 	code, stdout, stderr = b.call("doctor", "-o", "json")
@@ -49,10 +49,10 @@ func TestDoctor(t *testing.T) {
 	require.Contains(t, stdout, `bad      types        t: "timers_dead:t" holds a string, want stream`+"\n"+strings.Repeat(" ", 22)+"-> rename or remove")
 	require.Contains(t, stdout, "warn     replicas     none")
 	code, _, _ = b.call("doctor", "-t", "other")
-	require.Equal(t, exitOK, code, "another topic is well")
+	require.Equal(t, exitOK, code, "another topic has no findings")
 }
 
-// Without Redis it says so, and what to do; it is no error of another kind.
+// Without Redis the doctor reports an unreachable server with advice, as a finding.
 func TestDoctorWithoutRedis(t *testing.T) {
 	t.Parallel()
 	b := &bundle{t: t, topic: "t", redis: "redis://127.0.0.1:1?max_retries=-1"}
@@ -65,8 +65,8 @@ func TestDoctorWithoutRedis(t *testing.T) {
 	require.Contains(t, stderr, "1 of 7 checks are bad")
 }
 
-// On a Cluster each master is checked; without --hash-tag a topic has no
-// single slot.
+// On a Cluster each master is checked. Without --hash-tag a topic is not in a single
+// slot.
 func TestDoctorOfACluster(t *testing.T) {
 	t.Parallel()
 	masters := redistest.Cluster(t, "--appendonly", "yes")
@@ -87,7 +87,7 @@ func TestDoctorOfACluster(t *testing.T) {
 	require.Contains(t, stdout, "(--hash-tag)")
 }
 
-func TestEmbeddersCanDiagnose(t *testing.T) {
+func TestAProgramCanUseTheDoctor(t *testing.T) {
 	b := setup(t)
 	c, err := wakebell.NewClient(b.rdb, wakebell.ClientConfig{Prefix: "p."})
 	require.NoError(t, err)

@@ -10,7 +10,7 @@ import (
 	"github.com/wakebell/wakebell"
 )
 
-// Whatever a timer holds, it is shown as valid JSON, with its body in one form.
+// Any timer is printed as valid JSON, with its body in one form.
 func FuzzContent(f *testing.F) {
 	f.Add("application/json", []byte(`{"a": 1}`))
 	f.Add("application/json; charset=utf-8", []byte(`{"a": `))
@@ -39,8 +39,8 @@ func FuzzParseServers(f *testing.F) {
 		}
 		_, err = url.Parse(u.String())
 		if kind == "" && err != nil {
-			return // net/url writes some of what it reads in a way that it does not read
+			return // net/url writes some URLs in a form that it cannot parse
 		}
-		_ = checkParameters(u.Query()) // an error is fine, a panic is not
+		_ = checkParameters(u.Query()) // an error is permitted, a panic is not
 	})
 }

@@ -22,7 +22,7 @@ func TestGateHold(t *testing.T) {
 		require.NotEmpty(t, line["at"])
 		fence := line["fence"].(float64)
 		if i%2 == 0 {
-			require.Greater(t, fence, last, "tokens only grow")
+			require.Greater(t, fence, last, "tokens only increase")
 		} else {
 			require.InDelta(t, last, fence, 0)
 		}
@@ -30,7 +30,7 @@ func TestGateHold(t *testing.T) {
 	}
 }
 
-func TestGateExecHasTheFence(t *testing.T) {
+func TestGateExecReceivesTheFence(t *testing.T) {
 	b := setup(t)
 	file := filepath.Join(t.TempDir(), "fence")
 	lines := objects(t, b.fine("gate", "hold", "TOPIC", "--exec", "printf '%s %s' $WAKEBELL_FENCE $WAKEBELL_GATE >"+file))
@@ -44,7 +44,7 @@ func TestGateExecHasTheFence(t *testing.T) {
 	require.Equal(t, "released", objects(t, stdout)[1]["event"])
 }
 
-// A signal ends the wait, and the turn; the gate is handed over either way.
+// A signal ends the wait or the turn. Both ways the next waiter gets the turn.
 func TestGateHoldEndsWithASignal(t *testing.T) {
 	b := setup(t)
 	holder := b.start("gate", "hold", "TOPIC")
@@ -121,7 +121,7 @@ func TestGateIsRemoved(t *testing.T) {
 	}
 	rm(exitUsage, "--yes")
 	rm(exitNotFound, "no such gate", "--yes")
-	// What was lifted too far is left again.
+	// A gate with tokens that are too high can be removed.
 	b.fine("gate", "repair", "TOPIC", "--floor", "8000000000000000")
 	require.Greater(t, objects(t, b.fine("gate", "hold", "TOPIC", "--for", "0s"))[0]["fence"], 8e15)
 	require.Equal(t, true, objects(t, b.fine("gate", "rm", "TOPIC", "--yes", "-o", "json"))[0]["removed"])
@@ -134,7 +134,7 @@ func TestGateIsRemoved(t *testing.T) {
 	require.Equal(t, "lost", holder.lines(2)[1]["event"])
 }
 
-// Gates under other names are others.
+// Gates with other keys are independent.
 func TestGateKeys(t *testing.T) {
 	b := setup(t)
 	keys := []string{

@@ -15,9 +15,9 @@ import (
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
-// counting schedules batches until it is stopped, or fails.
+// counting schedules batches until it is stopped or fails.
 type counting struct {
-	wakebell.Timers
+	wakebell.TimerClient
 	calls int
 	after func(call int) error
 	ctx   context.Context // of the last call
@@ -38,9 +38,9 @@ func countingFlags(given ...string) *scheduleFlags {
 	return f
 }
 
-// An interrupt lets the batch end that is under way, so that what was stored is
-// known, and says how much it was.
-func TestScheduleThatIsInterruptedSaysWhatItDid(t *testing.T) {
+// After an interrupt, schedule waits for the batch in flight and reports how many
+// timers were stored.
+func TestAnInterruptedScheduleReportsItsProgress(t *testing.T) {
 	t.Parallel()
 	for name, says := range map[string]string{
 		"id":  "3000 of 5500 timers are scheduled (load-0 to load-2999), whose ids were printed: interrupted",
@@ -62,7 +62,7 @@ func TestScheduleThatIsInterruptedSaysWhatItDid(t *testing.T) {
 	}
 }
 
-// A step that hangs does not outlast an interrupt for long.
+// A step that hangs ends soon after an interrupt.
 func TestAStepThatHangsIsInterrupted(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -84,7 +84,7 @@ func TestAStepThatHangsIsInterrupted(t *testing.T) {
 	})
 }
 
-func TestAnErrorSaysWhatWasDone(t *testing.T) {
+func TestAnErrorReportsTheProgress(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("broken")
 	require.Equal(t, broken, soFar(broken, 0, "done"))

@@ -40,7 +40,7 @@ var (
 	delays   = regexp.MustCompile(`"lateness_ms":[0-9.]+`)
 )
 
-// timeless takes out of lines of JSON what differs from run to run.
+// timeless removes the values from lines of JSON that differ between runs.
 func timeless(lines string) string {
 	lines = instants.ReplaceAllString(lines, `"$1":"NOW"`)
 	lines = entries.ReplaceAllString(lines, `"entry":"ENTRY"`)

@@ -29,7 +29,7 @@ const (
 	waitTick  = 5 * time.Millisecond
 )
 
-// atOnce is how many tests run at a time: most of their time is waiting.
+// atOnce is the number of tests that run in parallel: they mostly wait.
 const atOnce = "6"
 
 func TestMain(m *testing.M) {
@@ -41,7 +41,7 @@ func TestMain(m *testing.M) {
 	redistest.Main(m)
 }
 
-// bundle is what a test works with: a topic of its own on the shared server.
+// bundle is the environment of a test: a topic of its own on the shared server.
 type bundle struct {
 	t     *testing.T
 	topic string
@@ -62,8 +62,8 @@ func (b *bundle) client() *wakebell.Client {
 	return c
 }
 
-// call runs a command on the bundle's Redis, and gives its exit code and what
-// it wrote. TOPIC among the arguments stands for the bundle's topic.
+// call runs a command on the bundle's Redis and returns its exit code and its output.
+// TOPIC in the arguments is replaced with the bundle's topic.
 func (b *bundle) call(args ...string) (code int, stdout, stderr string) {
 	b.t.Helper()
 	return b.callWith(strings.NewReader(""), args...)
@@ -87,7 +87,7 @@ func (b *bundle) args(args []string) []string {
 	return all
 }
 
-// fine is call for a command that has to succeed.
+// fine calls a command that must succeed.
 func (b *bundle) fine(args ...string) string {
 	b.t.Helper()
 	code, stdout, stderr := b.call(args...)
@@ -95,7 +95,7 @@ func (b *bundle) fine(args ...string) string {
 	return stdout
 }
 
-// objects reads lines of JSON.
+// objects parses lines of JSON.
 func objects(t *testing.T, lines string) []map[string]any {
 	t.Helper()
 	var all []map[string]any
@@ -107,8 +107,8 @@ func objects(t *testing.T, lines string) []map[string]any {
 	return all
 }
 
-// golden compares text with a file of testdata, in which the bundle's topic
-// is called TOPIC.
+// golden compares text with a file of testdata, in which the bundle's topic is called
+// TOPIC.
 func (b *bundle) golden(name, text string) {
 	b.t.Helper()
 	text = strings.ReplaceAll(text, b.topic, "TOPIC")
@@ -121,7 +121,7 @@ func (b *bundle) golden(name, text string) {
 	require.Equal(b.t, string(want), text)
 }
 
-// running is a command that goes on until it is stopped.
+// running is a command that runs until it is stopped.
 type running struct {
 	t      *testing.T
 	cancel context.CancelFunc
@@ -130,7 +130,7 @@ type running struct {
 	err    *buffer
 }
 
-// start runs a command until stop, or the end of the test.
+// start runs a command until stop is called or the test ends.
 func (b *bundle) start(args ...string) *running {
 	b.t.Helper()
 	r := &running{t: b.t, code: make(chan int, 1), out: &buffer{}, err: &buffer{}}
@@ -141,7 +141,7 @@ func (b *bundle) start(args ...string) *running {
 	return r
 }
 
-// stop is what a signal does; it waits for the exit code.
+// stop ends the command as a signal does, and waits for its exit code.
 func (r *running) stop() int {
 	r.cancel()
 	code := <-r.code
@@ -149,7 +149,7 @@ func (r *running) stop() int {
 	return code
 }
 
-// wait waits for the command to end by itself.
+// wait waits for the command to end without a signal.
 func (r *running) wait() int {
 	r.t.Helper()
 	select {

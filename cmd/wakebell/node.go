@@ -62,7 +62,7 @@ With --exec, sh -c COMMAND runs for each delivery, after its line:
   environment  WAKEBELL_TOPIC, _ID, _ATTEMPT, _ACTIVATION, _DELIVERED_AT,
                _LATENESS_MS, _CONTENT_TYPE, _CORRELATION_ID, _REPLY_TO, and a
                WAKEBELL_HEADER_<NAME> for each header, its name in upper case
-               and other characters than letters and digits as _. NUL becomes
+               and all characters except letters and digits as _. NUL becomes
                U+FFFD.
   output       stdout and stderr go to the node's stderr
   exit status  0: done; 65: rejected, a dead letter immediately; other: retried

@@ -12,8 +12,8 @@ import (
 	"github.com/wakebell/wakebell/internal/redistest"
 )
 
-// A node whose Redis and whose peers all show certificates, which are renewed
-// while it runs.
+// A node, its Redis and its peers use certificates, which are renewed while the node
+// runs.
 func TestANodeWithCertificates(t *testing.T) {
 	t.Parallel()
 	s := redistest.StartTLS(t)
@@ -64,7 +64,7 @@ func TestANodeWithCertificates(t *testing.T) {
 	}
 	require.Equal(t, "server", shown())
 	copyFile(s.Cert, own+".crt")
-	require.Equal(t, "server", shown(), "the key is not there yet")
+	require.Equal(t, "server", shown(), "the new key is not written yet")
 	copyFile(s.Key, own+".key")
 	require.Equal(t, "client", shown())
 	node.says("certificates were read again")

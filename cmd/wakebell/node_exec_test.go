@@ -15,7 +15,7 @@ import (
 	"github.com/wakebell/wakebell"
 )
 
-func TestExecGetsTheDelivery(t *testing.T) {
+func TestExecReceivesTheDelivery(t *testing.T) {
 	b := setup(t)
 	dir := t.TempDir()
 	_, err := wakebell.NewTopic[[]byte](b.topic).Schedule(t.Context(), b.client(), []byte("body\x00\xff"),
@@ -64,8 +64,8 @@ func TestExecVerdicts(t *testing.T) {
 	esac`)
 	node.lines(5)
 	node.eventually(func() bool {
-		counts, err := b.client().Count(t.Context(), b.topic)
-		return err == nil && counts.Total == 2 && counts.Dead == 1 && counts.Due == 0
+		stats, err := b.client().Stats(t.Context(), b.topic)
+		return err == nil && stats.Total == 2 && stats.Dead == 1 && stats.Due == 0
 	})
 	require.Zero(t, node.stop())
 	failures := map[any]any{}
@@ -79,7 +79,7 @@ func TestExecVerdicts(t *testing.T) {
 	require.Equal(t, "exit status 65: said 65", dead[0]["reason"])
 }
 
-// group waits for the command to say its process group.
+// group waits for the command to print its process group.
 func (r *running) group() int {
 	r.t.Helper()
 	var group int
@@ -95,7 +95,7 @@ func (r *running) group() int {
 
 func groupIsGone(group int) bool { return syscall.Kill(-group, 0) == syscall.ESRCH }
 
-// sleeper has a child that holds the output of the command.
+// sleeper starts a child process that keeps the output of the command open.
 const sleeper = `echo "group $$" >&2; sleep 1000 & wait`
 
 func TestACancelledCommandIsKilledWithItsChildren(t *testing.T) {
@@ -110,7 +110,7 @@ func TestACancelledCommandIsKilledWithItsChildren(t *testing.T) {
 	require.Zero(t, b.rdb.ZCard(t.Context(), "timers_timeline:"+b.topic).Val())
 }
 
-func TestADrainKillsWhatIsOverTimeAndGivesItBack(t *testing.T) {
+func TestADrainKillsSlowCommandsAndReleasesTheirTimers(t *testing.T) {
 	b := setup(t)
 	b.fine("schedule", "-t", "TOPIC", "--id", "x", "--at", "2021-01-02T00:00:00Z")
 	for tries := 1; ; tries++ {
@@ -121,9 +121,10 @@ func TestADrainKillsWhatIsOverTimeAndGivesItBack(t *testing.T) {
 		if code == exitOK {
 			break
 		}
-		// It waits a second for what it has killed, and the machine may stall for as long.
+		// The node waits 1 s for a killed command, and the machine may stall for as
+		// long.
 		require.Contains(t, node.err.String(), wakebell.ErrUnfinished.Error())
-		require.Less(t, tries, 5, "what is killed is left behind")
+		require.Less(t, tries, 5, "the node does not wait for a killed command")
 	}
 	info, _, err := b.client().Get(t.Context(), b.topic, "x")
 	require.NoError(t, err)
@@ -131,11 +132,11 @@ func TestADrainKillsWhatIsOverTimeAndGivesItBack(t *testing.T) {
 	require.Zero(t, info.Failures)
 }
 
-func TestWhatACommandLeavesBehindIsNotWaitedFor(t *testing.T) {
+func TestTheNodeDoesNotWaitForBackgroundProcesses(t *testing.T) {
 	b := setup(t)
 	b.fine("schedule", "-t", "TOPIC", "--id", "x")
 	node := b.start("node", "-t", "TOPIC", "--exec", `echo "group $$" >&2; sleep 1000 & exit 0`)
 	group := node.group()
-	t.Cleanup(func() { _ = syscall.Kill(-group, syscall.SIGKILL) }) // the sleeper
+	t.Cleanup(func() { _ = syscall.Kill(-group, syscall.SIGKILL) }) // kills the sleeper
 	node.eventually(func() bool { return b.rdb.ZCard(t.Context(), "timers_timeline:"+b.topic).Val() == 0 })
 }

@@ -19,7 +19,7 @@ import (
 
 var servedAt = regexp.MustCompile(`serving health checks.*address=(\S+)`)
 
-// health asks a node.
+// health requests the health of a node.
 func (r *running) health(path string) (code int, body map[string]any) {
 	r.t.Helper()
 	r.says("serving health checks")
@@ -46,7 +46,7 @@ func TestNodeServesItsHealth(t *testing.T) {
 	node := b.start("node", "-t", "TOPIC", "--health", "127.0.0.1:0", "--wait-for-redis", "1m",
 		"--exec", "echo waits >&2; read go <"+gate)
 	code, body := node.health("/readyz")
-	require.Equal(t, http.StatusServiceUnavailable, code, "it waits for Redis")
+	require.Equal(t, http.StatusServiceUnavailable, code, "the node waits for Redis")
 	require.Equal(t, false, body["ready"])
 	code, _ = node.health("/livez")
 	require.Equal(t, http.StatusOK, code)

@@ -35,10 +35,10 @@ func TestNodePrintsDeliveries(t *testing.T) {
 	}
 	require.Zero(t, node.stop())
 	b.golden("node.jsonl", timeless(node.out.String()))
-	require.Zero(t, b.rdb.ZCard(t.Context(), "timers_timeline:"+b.topic).Val(), "all are done")
+	require.Zero(t, b.rdb.ZCard(t.Context(), "timers_timeline:"+b.topic).Val(), "all timers are acked")
 }
 
-func TestNodeKeepsLinesApart(t *testing.T) {
+func TestNodeDoesNotMixOutputLines(t *testing.T) {
 	b := setup(t)
 	const n = 500
 	b.fine("schedule", "-t", "TOPIC", "--count", strconv.Itoa(n), "--text", string(bytes.Repeat([]byte("x"), 5000)))
@@ -63,7 +63,7 @@ func TestNodeHandlesSeveralTopicsUnderAPrefix(t *testing.T) {
 	require.ElementsMatch(t, []any{prefix + "a", prefix + "b"}, topics)
 }
 
-func TestNodeWithoutAStdoutSettlesNothingAndEnds(t *testing.T) {
+func TestNodeEndsWithoutSettlingIfStdoutFails(t *testing.T) {
 	b := setup(t)
 	b.fine("schedule", "-t", "TOPIC", "--id", "x")
 	full := writer(func([]byte) (int, error) { return 0, errors.New("no space left") })
@@ -87,7 +87,7 @@ func TestNodeLogs(t *testing.T) {
 	node.says("node runs")
 	require.Zero(t, node.stop())
 	for _, line := range objects(t, node.err.String()) {
-		require.Equal(t, "INFO", line["level"], "protoactor is quiet")
+		require.Equal(t, "INFO", line["level"], "protoactor must not log")
 	}
 	quiet := b.start("node", "-t", "TOPIC", "--log-level", "error", "--exec", "exit 65")
 	b.fine("schedule", "-t", "TOPIC")
@@ -115,10 +115,10 @@ func TestNodeWaitsForRedis(t *testing.T) {
 
 	server.Stop()
 	waiting := b.start("node", "-t", "x", "--wait-for-redis", "30s")
-	require.Zero(t, waiting.stop(), "a signal while it waits is no error")
+	require.Zero(t, waiting.stop(), "a signal while the node waits for Redis is not an error")
 }
 
-func TestNodeRetriesAsTold(t *testing.T) {
+func TestNodeRetriesWithTheGivenFlags(t *testing.T) {
 	b := setup(t)
 	b.fine("schedule", "-t", "TOPIC", "--id", "x")
 	node := b.start("node", "-t", "TOPIC", "--exec", "exit 1", "--max-attempts", "3",
@@ -132,7 +132,7 @@ func TestNodeRetriesAsTold(t *testing.T) {
 	require.Equal(t, "command: exit status 1", dead[0]["reason"])
 }
 
-func TestNodeDiscardsAndCapsWhatItGivesUp(t *testing.T) {
+func TestNodeDiscardsAndLimitsDeadLetters(t *testing.T) {
 	b := setup(t)
 	dead := func() int { return len(objects(t, b.fine("dead", "ls", "-t", "TOPIC", "--limit", "0", "-o", "json"))) }
 	b.fine("schedule", "-t", "TOPIC", "--count", "3")

@@ -15,7 +15,7 @@ func TestPauseAndResume(t *testing.T) {
 	require.Contains(t, b.fine("topics", "--prefix", b.topic), "yes")
 	b.golden("resume.txt", b.fine("resume", "-t", "TOPIC"))
 	b.fine("schedule", "-t", "TOPIC", "--id", "x")
-	require.Equal(t, "x", node.lines(1)[0]["id"], "the node goes on")
+	require.Equal(t, "x", node.lines(1)[0]["id"], "the node continues after the resume")
 	paused := objects(t, b.fine("pause", "-t", "TOPIC", "-o", "json"))
 	require.NotEmpty(t, paused[0]["paused_by"])
 }

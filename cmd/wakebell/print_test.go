@@ -41,12 +41,11 @@ func TestTablesAreAlignedEscapedAndFlushed(t *testing.T) {
 	for range heldRows {
 		table.row("x", "y")
 	}
-	require.Greater(t, strings.Count(out.String(), "\n"), heldRows/2, "a long table does not wait for its end")
+	require.Greater(t, strings.Count(out.String(), "\n"), heldRows/2, "rows of a long table are printed before its end")
 	require.NoError(t, table.flush())
 }
 
-// What others wrote does nothing to a terminal, in JSON neither, which stays what
-// it says.
+// Output contains no control characters from stored data. JSON stays equivalent.
 func TestJSONIsHarmlessForATerminal(t *testing.T) {
 	t.Parallel()
 	text := "csi \u009b2J del \x7f esc \x1b[2J bidi \u202e\u2066\u200f nul \x00 tag \U000E0041 fine blåbær 蒼 \u2028"
@@ -69,7 +68,7 @@ func TestJSONIsHarmlessForATerminal(t *testing.T) {
 	}
 }
 
-// Columns stay where they are, however long the table is.
+// Columns stay aligned in a table of any length.
 func TestALongTableIsAligned(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
@@ -92,16 +91,15 @@ func TestALongTableIsAligned(t *testing.T) {
 	require.Len(t, columns, 1)
 }
 
-// A look at more topics than a screen has room for keeps the names of the columns
-// in view.
-func TestALookFitsTheScreen(t *testing.T) {
+// A refresh with more topics than rows of the terminal keeps the header visible.
+func TestARefreshFitsTheScreen(t *testing.T) {
 	t.Parallel()
 	lines := []byte("HEAD\n1\n2\n3\n4\n5\n")
 	require.Equal(t, "HEAD\n1\n2\n3 more: name topics with --topic, or make the terminal larger\n", string(fit(slices.Clone(lines), 5, 80)))
 	require.Equal(t, lines, fit(slices.Clone(lines), 7, 80))
-	require.Equal(t, lines, fit(slices.Clone(lines), 0, 0), "the size is not known")
+	require.Equal(t, lines, fit(slices.Clone(lines), 0, 0), "the terminal size is unknown")
 	wide := []byte("HEAD\n" + strings.Repeat("x", 100) + "\n2\n3\n")
-	require.Equal(t, "HEAD\n"+strings.Repeat("x", 100)+"\n2 more: name topics with --topic, or make the terminal larger\n", string(fit(wide, 5, 80)), "a long line takes two")
+	require.Equal(t, "HEAD\n"+strings.Repeat("x", 100)+"\n2 more: name topics with --topic, or make the terminal larger\n", string(fit(wide, 5, 80)), "a long line takes two rows")
 }
 
 func TestASuggestionIsReadable(t *testing.T) {
@@ -149,7 +147,7 @@ func TestReadYes(t *testing.T) {
 	}
 }
 
-func TestColourIsOnlyForThoseWhoWantIt(t *testing.T) {
+func TestColourIsOnlyForTerminals(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
 	newNarrator(&out, false).tell(good, "id", "fires")

@@ -12,7 +12,7 @@ import (
 	"github.com/wakebell/wakebell/internal/redistest"
 )
 
-// works schedules by a URL, and lists what it scheduled.
+// works schedules a timer by a URL and lists it.
 func (b *bundle) works(where string, flags ...string) {
 	b.t.Helper()
 	b.redis = where
@@ -20,7 +20,7 @@ func (b *bundle) works(where string, flags ...string) {
 	require.Contains(b.t, b.fine(append(flags, "ls", "-t", "TOPIC")...), "pending")
 }
 
-// refuses wants a command to fail with a URL, and nobody to see the password.
+// refuses requires that a command fails with a URL and does not print the password.
 func (b *bundle) refuses(code int, says, where string, flags ...string) {
 	b.t.Helper()
 	with := *b
@@ -70,7 +70,7 @@ func TestTLS(t *testing.T) {
 	b.refuses(exitUsage, "--tls-insecure", where+"?skip_verify=true")
 }
 
-// A master and its Sentinel have passwords of their own.
+// A master and its Sentinel have different passwords.
 func TestSentinel(t *testing.T) {
 	t.Parallel()
 	w := redistest.Sentinel(t)
@@ -89,8 +89,8 @@ func TestSentinel(t *testing.T) {
 	host, master := w.Sentinel.Addr, "/"+redistest.MasterName
 	login := "sentinel_username=watch&sentinel_password=secret2"
 	b.works("redis+sentinel://ada:secret1@" + host + master + "?" + login)
-	b.works("redis+sentinel://ada:secret1@nobody.invalid:1," + host + master + "/3?" + login)
-	b.works("redis+sentinel://ada:secret1@" + host + "?addr=nobody.invalid:1&db=3&master_name=" + redistest.MasterName + "&" + login)
+	b.works("redis+sentinel://ada:secret1@unreachable.invalid:1," + host + master + "/3?" + login)
+	b.works("redis+sentinel://ada:secret1@" + host + "?addr=unreachable.invalid:1&db=3&master_name=" + redistest.MasterName + "&" + login)
 	b.refuses(exitError, "", "redis+sentinel://ada:secret1@"+host+master)
 	b.refuses(exitError, "WRONGPASS", "redis+sentinel://ada:secret@"+host+master+"?"+login)
 	b.refuses(exitUsage, "no master name", "redis+sentinel://ada:secret1@"+host+"?"+login)
@@ -110,7 +110,7 @@ func TestCluster(t *testing.T) {
 	require.Equal(t, exitError, code)
 	require.Contains(t, stderr, "set HashTag")
 
-	// Topics that lie on all masters, one of which only a Python peer knows.
+	// The topics are on all masters. Only a Python peer knows one of them.
 	names := []string{"a", "b", "c", "d", "e", "f"}
 	for _, name := range names {
 		b.fine("--hash-tag", "schedule", "-t", name, "--in", "1h", "--count", "2")
@@ -140,7 +140,7 @@ func TestCluster(t *testing.T) {
 	require.Nil(t, bench["redis_commands_per_timer"])
 }
 
-func TestURLsThatCannotBeRead(t *testing.T) {
+func TestInvalidURLs(t *testing.T) {
 	t.Parallel()
 	b := &bundle{t: t, topic: "t"}
 	for where, says := range map[string]string{

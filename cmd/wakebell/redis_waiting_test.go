@@ -17,7 +17,7 @@ import (
 	"github.com/wakebell/wakebell/internal/redistest"
 )
 
-// saying gives a hook and what it has said, with when.
+// saying returns a hook and the messages that it printed, with their instants.
 func saying() (*waiting, func() []string) {
 	var mu sync.Mutex
 	var said []string
@@ -34,12 +34,12 @@ func saying() (*waiting, func() []string) {
 	}
 }
 
-// After a second of trying, what is waited for is said once.
-func TestWhatIsWaitedForIsSaid(t *testing.T) {
+// After a second of retries, the cause is printed once.
+func TestTheCauseOfAWaitIsPrinted(t *testing.T) {
 	t.Parallel()
 	refused := &net.OpError{Op: "dial", Net: "tcp", Addr: &net.TCPAddr{IP: net.IPv4(10, 0, 0, 5), Port: 6379}, Err: syscall.ECONNREFUSED}
 	for name, c := range map[string]struct {
-		took time.Duration // each try
+		took time.Duration // of each try
 		err  error
 		want []string
 	}{
@@ -74,8 +74,8 @@ type redisError string
 func (e redisError) Error() string { return string(e) }
 func (redisError) RedisError()     {}
 
-// What fails while it is dialled, such as a search for the master, counts.
-func TestAFailedDialIsWaitedFor(t *testing.T) {
+// Errors while dialling, such as a search for the master, count as well.
+func TestAFailedDialIsRetried(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w, said := saying()
@@ -94,7 +94,7 @@ func TestAFailedDialIsWaitedFor(t *testing.T) {
 	})
 }
 
-func TestCommandsSayWhatTheyWaitFor(t *testing.T) {
+func TestCommandsPrintTheCauseOfAWait(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	server.Stop()

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// over is a node that listens, and the flags with which it is asked.
+// over is a node that listens, and the flags to reach it.
 type over struct {
 	*bundle
 	at []string
@@ -20,7 +20,7 @@ func (b *bundle) over(node *running, flags ...string) *over {
 	return &over{b, append([]string{"--remote", node.listener()}, flags...)}
 }
 
-// does is fine for a command over the node.
+// does runs a command over the node, which must succeed.
 func (o *over) does(args ...string) string {
 	o.t.Helper()
 	code, stdout, stderr := o.plainly(append(slices.Clone(o.at), args...)...)
@@ -28,7 +28,7 @@ func (o *over) does(args ...string) string {
 	return stdout
 }
 
-// same asks the node and Redis, which have to say the same.
+// same runs a command over the node and on Redis, and requires equal output.
 func (o *over) same(args ...string) string {
 	o.t.Helper()
 	answer := o.does(args...)
@@ -36,7 +36,7 @@ func (o *over) same(args ...string) string {
 	return answer
 }
 
-// fails is a command over the node that ends with a code.
+// fails runs a command over the node, which must end with a code.
 func (o *over) fails(code int, args ...string) (stderr string) {
 	o.t.Helper()
 	got, _, stderr := o.plainly(append(slices.Clone(o.at), args...)...)
@@ -44,20 +44,20 @@ func (o *over) fails(code int, args ...string) (stderr string) {
 	return stderr
 }
 
-// ours are the lines of a listing that are about the bundle's topic.
-func (b *bundle) ours(listing string) string {
-	var ours strings.Builder
+// linesOf returns the lines of a listing with the bundle's topic.
+func (b *bundle) linesOf(listing string) string {
+	var lines strings.Builder
 	for line := range strings.Lines(listing) {
 		if strings.Contains(line, b.topic) {
-			ours.WriteString(line)
+			lines.WriteString(line)
 		}
 	}
-	require.NotEmpty(b.t, ours.String(), listing)
-	return ours.String()
+	require.NotEmpty(b.t, lines.String(), listing)
+	return lines.String()
 }
 
-// What operators do of topics they can do over a node.
-func TestOrdersOverANode(t *testing.T) {
+// Commands of operators on topics work over a node.
+func TestOverridesOverANode(t *testing.T) {
 	b := setup(t)
 	o := b.over(b.start("node", "--listen", "127.0.0.1:0"))
 	require.Contains(t, o.does("pause", "-t", "TOPIC", "--by", "ann", "--reason", "the bank is down"), "ann")
@@ -71,14 +71,14 @@ func TestOrdersOverANode(t *testing.T) {
 
 	o.does("schedule", "-t", "TOPIC", "--id", "n", "--count", "20", "--in", "1h")
 	for _, listing := range [][]string{{"topics"}, {"topics", "--discover", "-o", "json"}} {
-		require.Equal(t, b.ours(b.fine(listing...)), b.ours(o.does(listing...)))
+		require.Equal(t, b.linesOf(b.fine(listing...)), b.linesOf(o.does(listing...)))
 	}
-	require.Contains(t, b.ours(o.does("stats")), "20")
+	require.Contains(t, b.linesOf(o.does("stats")), "20")
 	code, found, _ := o.plainly(append(slices.Clone(o.at), "doctor", "-t", "TOPIC")...)
 	wantCode, want, _ := b.call("doctor", "-t", "TOPIC")
 	require.Equal(t, wantCode, code)
-	require.Equal(t, b.ours(want), b.ours(found))
-	require.Eventually(t, func() bool { // what is not found in time is not offered
+	require.Equal(t, b.linesOf(want), b.linesOf(found))
+	require.Eventually(t, func() bool { // completion omits topics that it does not find in time
 		return strings.HasPrefix(o.does("__complete", "ls", "--topic", b.topic), b.topic+"\n")
 	}, waitLimit, waitTick)
 	require.Contains(t, o.does("cancel", "-t", "TOPIC", "--all", "--yes"), "cancelled 20")
@@ -102,7 +102,7 @@ func TestDeadLettersOverANode(t *testing.T) {
 	require.Contains(t, o.does("dead", "rm", "-t", "TOPIC", "--all", "--yes"), "deleted 0")
 }
 
-// What happens on a topic is told over a node until the command is stopped.
+// Tail prints the events of a topic over a node until it is stopped.
 func TestTailOverANode(t *testing.T) {
 	b := setup(t)
 	node := b.start("node", "-t", "TOPIC", "--exec", "true", "--listen", "127.0.0.1:0")
@@ -122,7 +122,7 @@ func TestTailOverANode(t *testing.T) {
 	require.Zero(t, <-ended)
 }
 
-// Who is no operator may schedule, and nothing of the rest.
+// A client that is not an operator may only schedule.
 func TestOperatorsOfANode(t *testing.T) {
 	b := setup(t)
 	tokens := tokenFile(t, "ops: "+secret, "billing:another-of-sixteen-bytes")

@@ -10,7 +10,7 @@ import (
 	"github.com/wakebell/wakebell/internal/redistest"
 )
 
-// serve is a node that listens, on a Redis of its own.
+// serve starts a node that listens, on a Redis of its own.
 func serve(t *testing.T) *over {
 	t.Helper()
 	server := redistest.Start(t)
@@ -18,8 +18,8 @@ func serve(t *testing.T) *over {
 	return b.over(b.start("node", "--listen", "127.0.0.1:0"))
 }
 
-// Commands that look at queues, gates and schedules, and give orders about them,
-// say over a node what they say of Redis.
+// Commands on queues, gates and schedules have the same output over a node and on
+// Redis.
 func TestQueueGateAndScheduleCommandsOverANode(t *testing.T) {
 	t.Parallel()
 	s := serve(t)
@@ -57,7 +57,7 @@ func (s *over) queues(t *testing.T) {
 }
 
 func (s *over) gates(t *testing.T) {
-	holder := s.start("gate", "hold", "TOPIC", "--lease", "24h") // so that it is not extended meanwhile
+	holder := s.start("gate", "hold", "TOPIC", "--lease", "24h") // so that it is not extended between the two outputs
 	holder.lines(1)
 	require.Contains(t, s.same("gate", "ls"), s.topic)
 	s.same("gate", "ls", "-o", "json")

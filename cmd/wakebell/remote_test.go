@@ -20,7 +20,7 @@ const secret = "a-token-of-sixteen-bytes"
 
 var listensAt = regexp.MustCompile(`node runs.*listener=(\S+)`)
 
-// listener is where a node listens.
+// listener returns the address at which a node listens.
 func (r *running) listener() string {
 	r.t.Helper()
 	r.eventually(func() bool { return listensAt.MatchString(r.err.String()) })
@@ -43,7 +43,7 @@ func (b *bundle) plainly(args ...string) (code int, stdout, stderr string) {
 	return code, out.String(), errs.String()
 }
 
-// Commands say over a node what they say of Redis.
+// Commands on topics have the same output over a node and on Redis.
 func TestCommandsOverANode(t *testing.T) {
 	b := setup(t)
 	tokens := tokenFile(t, "# ours", "", "ops: "+secret, "billing:another-of-sixteen-bytes")
@@ -84,7 +84,8 @@ func TestCommandsOverANode(t *testing.T) {
 	require.Contains(t, stderr, "connection refused")
 }
 
-// So do those for recurring schedules, queues and gates.
+// Commands on schedules, queues and gates have the same output over a node and on
+// Redis.
 func TestMoreCommandsOverANode(t *testing.T) {
 	b := setup(t)
 	node := b.start("node", "--listen", "127.0.0.1:0")
@@ -153,7 +154,7 @@ func TestTokensAreChangedWhileTheNodeRuns(t *testing.T) {
 	require.Equal(t, exitError, with(secret))
 }
 
-func TestWhatNeedsRedisSaysSo(t *testing.T) {
+func TestCommandsThatNeedRedisRefuseRemote(t *testing.T) {
 	t.Parallel()
 	b := &bundle{t: t, topic: "x"}
 	for _, command := range []string{"node -t x", "beat", "bench", "demo"} {
@@ -195,7 +196,7 @@ func TestFlagsThatDoNotGoTogether(t *testing.T) {
 	require.Contains(t, stderr, "--insecure-listen")
 }
 
-func TestWhereANodeIs(t *testing.T) {
+func TestAddressesOfNodes(t *testing.T) {
 	t.Parallel()
 	for address, encrypted := range map[string]bool{
 		"127.0.0.1:1": false, "[::1]:1": false, "localhost:1": false, "10.0.0.5:1": true, "node:1": true,
@@ -211,7 +212,7 @@ func TestWhereANodeIs(t *testing.T) {
 	require.Equal(t, "node:1", at)
 }
 
-// A node without topics of its own has subscribers handle them.
+// A node without topics lets subscribers handle them.
 func TestANodeServesSubscribers(t *testing.T) {
 	b := setup(t)
 	node := b.start("node", "--listen", "127.0.0.1:0", "--max-attempts", "2", "--retry-initial", "10ms")
@@ -245,7 +246,7 @@ func TestANodeFromTheEnvironment(t *testing.T) { // not parallel: it changes the
 	t.Setenv("WAKEBELL_REDIS", "redis://192.0.2.1:1")
 	code, _, stderr := b.plainly("schedule", "-t", "TOPIC", "--id", "x", "--in", "1h")
 	require.Zero(t, code, stderr)
-	require.Contains(t, b.fine("ls", "-t", "TOPIC"), "pending", "--redis beats the environment")
+	require.Contains(t, b.fine("ls", "-t", "TOPIC"), "pending", "--redis takes precedence over the environment")
 	code, _, stderr = b.plainly("bench")
 	require.Equal(t, exitUsage, code)
 	require.Contains(t, stderr, "unset WAKEBELL_REMOTE")

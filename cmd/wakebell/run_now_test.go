@@ -18,7 +18,7 @@ func TestRunNow(t *testing.T) {
 	node := b.start("node", "-t", "TOPIC", "--max-concurrent", "1", "--exec", "echo waits >&2; read go <"+gate)
 	node.says("waits")
 	b.fine("schedule", "-t", "TOPIC", "--id", "waits", "--in", "1h")
-	code, stdout, stderr := b.call("run-now", "-t", "TOPIC", "runs", "waits", "nobody", "-o", "json")
+	code, stdout, stderr := b.call("run-now", "-t", "TOPIC", "runs", "waits", "missing", "-o", "json")
 	require.Equal(t, exitNotFound, code)
 	require.Contains(t, stderr, "1 of 3")
 	b.golden("run_now.jsonl", stdout)

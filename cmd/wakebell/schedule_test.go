@@ -12,9 +12,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
-func TestScheduledBodiesTravelAsTheirKind(t *testing.T) {
+func TestScheduleStoresBodiesByKind(t *testing.T) {
 	b := setup(t)
 	file := filepath.Join(t.TempDir(), "body")
 	require.NoError(t, os.WriteFile(file, []byte("\x00file"), 0o600))
@@ -60,7 +61,7 @@ func TestScheduleRefuses(t *testing.T) {
 		{"--header", "k=" + strings.Repeat("v", 1<<16)},
 		{"--id", ""},
 		{"--if-exists", "latest"},
-		{"--debounce", "1m"}, // by how much?
+		{"--debounce", "1m"}, // the instant is missing
 		{"--in", "1m", "--debounce", "1s"},
 		{"--in", "1m", "--debounce", "1h", "--if-exists", "replace"},
 		{"--once", "0s"},
@@ -80,7 +81,7 @@ func TestScheduleRefuses(t *testing.T) {
 	require.Zero(t, b.rdb.Exists(t.Context(), "timers_timeline:"+b.topic).Val(), "nothing was written")
 }
 
-func TestScheduleSaysWhenAndWhatItFound(t *testing.T) {
+func TestSchedulePrintsTheInstantAndTheOutcome(t *testing.T) {
 	b := setup(t)
 	at := "2031-01-02T15:04:05.678901Z"
 	call := func(more ...string) string {
@@ -121,7 +122,7 @@ func TestScheduleMany(t *testing.T) {
 	out := b.fine("schedule", "-t", "TOPIC", "--count", strconv.Itoa(n), "--id", "x", "--at", "2031-01-02T00:00:00Z", "--spacing", "1s")
 	require.Len(t, strings.Fields(out), n)
 	i := 0
-	for info, err := range b.client().List(t.Context(), b.topic, wakebell.Filter{}) {
+	for info, err := range b.client().List(t.Context(), b.topic, wakebell.Filter{}, wakebelltype.Page{}) {
 		require.NoError(t, err)
 		require.Equal(t, "x-"+strconv.Itoa(i), info.ID)
 		require.Equal(t, time.Date(2031, 1, 2, 0, 0, i, 0, time.UTC), info.Due.UTC())
@@ -143,7 +144,7 @@ func TestScheduleIn(t *testing.T) {
 	require.NoError(t, err)
 	require.WithinDuration(t, time.Now().Add(90*time.Minute), due, time.Minute)
 	b.fine("schedule", "-t", "TOPIC", "--id", "past", "--in", "-5m")
-	counts, err := b.client().Count(t.Context(), b.topic)
+	stats, err := b.client().Stats(t.Context(), b.topic)
 	require.NoError(t, err)
-	require.Equal(t, int64(1), counts.Due)
+	require.Equal(t, int64(1), stats.Due)
 }

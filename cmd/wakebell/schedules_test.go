@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// keyed is the bundle with a key prefix of its own.
+// keyed returns arguments with a key prefix for the bundle's topic.
 func (b *bundle) keyed(args ...string) []string {
 	return append(args, "--key-prefix", b.topic+":")
 }
@@ -26,7 +26,7 @@ func TestSchedules(t *testing.T) {
 	require.Equal(t, "Europe/Berlin", listed[0]["zone"])
 	require.Contains(t, b.fine(b.keyed("schedules", "ls")...), "every 1h0m0s")
 
-	require.Empty(t, objects(t, b.fine(b.keyed("schedules", "show", "tick", "-o", "json")...))[0]["last_run"], "it never ran")
+	require.Empty(t, objects(t, b.fine(b.keyed("schedules", "show", "tick", "-o", "json")...))[0]["last_run"], "the schedule has not run")
 	shown := objects(t, b.fine(b.keyed("schedules", "show", "nightly", "-o", "json")...))[0]
 	require.Equal(t, "skip", shown["misfire"])
 	require.Equal(t, "queue", shown["overlap"])
@@ -70,13 +70,13 @@ func TestSchedulesRefuse(t *testing.T) {
 		{[]string{"schedules", "put", "x", "-t", "TOPIC", "--every", "1s", "--json", "{"}, exitUsage},
 		{[]string{"schedules", "put", "x", "-t", "TOPIC", "--every", "1s", "--until", "soon"}, exitUsage},
 		{[]string{"schedules", "put", "x", "-t", "TOPIC", "--every", "1s", "--misfire", "never"}, exitUsage},
-		{[]string{"schedules", "show", "nobody"}, exitNotFound},
-		{[]string{"schedules", "rm", "nobody"}, exitUsage}, // nobody can be asked
-		{[]string{"schedules", "rm", "nobody", "-y"}, exitNotFound},
-		{[]string{"schedules", "pause", "nobody"}, exitNotFound},
-		{[]string{"schedules", "run-now", "nobody"}, exitNotFound},
-		{[]string{"schedules", "preview", "nobody"}, exitNotFound},
-		{[]string{"schedules", "backfill", "nobody", "--from", "x", "--to", "y"}, exitUsage},
+		{[]string{"schedules", "show", "missing"}, exitNotFound},
+		{[]string{"schedules", "rm", "missing"}, exitUsage}, // there is no terminal for a confirmation
+		{[]string{"schedules", "rm", "missing", "-y"}, exitNotFound},
+		{[]string{"schedules", "pause", "missing"}, exitNotFound},
+		{[]string{"schedules", "run-now", "missing"}, exitNotFound},
+		{[]string{"schedules", "preview", "missing"}, exitNotFound},
+		{[]string{"schedules", "backfill", "missing", "--from", "x", "--to", "y"}, exitUsage},
 		{[]string{"schedules", "rm"}, exitUsage},
 		{[]string{"beat", "--zone", "Berlin"}, exitUsage},
 		{[]string{"beat", "--max-interval", "-1s"}, exitUsage},

@@ -16,7 +16,7 @@ import (
 	"github.com/wakebell/wakebell/internal/redistest"
 )
 
-// binary builds the program once for the tests of what a process does.
+// binary builds the program once, for tests that need a process.
 func binary(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "wakebell")
@@ -25,7 +25,7 @@ func binary(t *testing.T) string {
 	return path
 }
 
-// process starts the program as a process; signals go to it by cmd.
+// process starts the program as a process. cmd sends it signals.
 func (b *bundle) process(path string, stdout *os.File, args ...string) (*exec.Cmd, *running) {
 	b.t.Helper()
 	r := &running{t: b.t, cancel: func() {}, code: make(chan int, 1), out: &buffer{}, err: &buffer{}}
@@ -35,9 +35,9 @@ func (b *bundle) process(path string, stdout *os.File, args ...string) (*exec.Cm
 		cmd.Stdout = stdout
 	}
 	require.NoError(b.t, cmd.Start())
-	b.t.Cleanup(func() { _ = cmd.Process.Kill() }) // it may have ended
+	b.t.Cleanup(func() { _ = cmd.Process.Kill() }) // it may have ended already
 	go func() {
-		_ = cmd.Wait() // the code says it
+		_ = cmd.Wait() // ProcessState has the exit code
 		r.code <- cmd.ProcessState.ExitCode()
 	}()
 	return cmd, r
@@ -47,7 +47,7 @@ func TestSignals(t *testing.T) {
 	t.Parallel()
 	path := binary(t)
 
-	t.Run("the first drains", func(t *testing.T) {
+	t.Run("the first signal drains", func(t *testing.T) {
 		b := setup(t)
 		b.fine("schedule", "-t", "TOPIC", "--id", "x")
 		gate := filepath.Join(t.TempDir(), "gate")
@@ -59,10 +59,10 @@ func TestSignals(t *testing.T) {
 		require.NoError(t, os.WriteFile(gate, []byte("go\n"), 0o600))
 		require.Equal(t, exitOK, node.wait(), node.err)
 		require.Contains(t, node.err.String(), "went on")
-		require.Zero(t, b.rdb.ZCard(t.Context(), "timers_timeline:"+b.topic).Val(), "it was settled")
+		require.Zero(t, b.rdb.ZCard(t.Context(), "timers_timeline:"+b.topic).Val(), "the timer was settled")
 	})
 
-	t.Run("the second ends at once", func(t *testing.T) {
+	t.Run("the second signal ends the node at once", func(t *testing.T) {
 		b := setup(t)
 		b.fine("schedule", "-t", "TOPIC", "--id", "x")
 		cmd, node := b.process(path, nil, "node", "-t", "TOPIC", "--exec", sleeper)
@@ -73,7 +73,7 @@ func TestSignals(t *testing.T) {
 		require.Equal(t, exitError, node.wait(), node.err)
 		require.Contains(t, node.err.String(), "second signal")
 		require.Eventually(t, func() bool { return groupIsGone(group) }, waitLimit, waitTick)
-		require.Equal(t, int64(1), b.rdb.ZCard(t.Context(), "timers_timeline:"+b.topic).Val(), "its lease has to end")
+		require.Equal(t, int64(1), b.rdb.ZCard(t.Context(), "timers_timeline:"+b.topic).Val(), "the timer stays leased")
 	})
 
 	for name, end := range map[string]func(*redistest.Server){
@@ -86,7 +86,7 @@ func TestSignals(t *testing.T) {
 		t.Run("an idle node ends soon while redis is "+name, func(t *testing.T) {
 			server := redistest.Start(t)
 			b := &bundle{t: t, topic: "x", redis: "redis://" + server.Addr}
-			const drainTimeout = 5 * time.Minute // which it does not use
+			const drainTimeout = 5 * time.Minute // the node must not use it
 			cmd, node := b.process(path, nil, "node", "-t", "x", "--drain-timeout", drainTimeout.String(), "--max-polling-interval", "100ms")
 			node.says("node runs")
 			end(server)
@@ -129,7 +129,7 @@ func TestSignals(t *testing.T) {
 		listener.wait()
 		cmd, errs = shop()
 		require.Error(t, cmd.Run())
-		require.Contains(t, errs.String(), "connection refused", "it says so, and does not wait for ever")
+		require.Contains(t, errs.String(), "connection refused", "the command reports the error and ends")
 	})
 
 	t.Run("interrupted demo", func(t *testing.T) {

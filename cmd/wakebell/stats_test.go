@@ -29,7 +29,7 @@ func TestStats(t *testing.T) {
 	require.Contains(t, table, "OLDEST DUE")
 	require.Equal(t, 2, strings.Count(table, "\n"))
 
-	// All topics, of a prefix.
+	// All topics with a prefix.
 	b.fine("schedule", "-t", b.topic+".other")
 	all := objects(t, b.fine("--prefix", b.topic, "stats", "-o", "json"))
 	require.Len(t, all, 2)
@@ -59,21 +59,21 @@ func TestStatsAreWatched(t *testing.T) {
 	watch.eventually(func() bool { return grown() != nil })
 	require.InDelta(t, 51, grown()["timers"], 0)
 	require.InDelta(t, 0, grown()["dead_per_s"], 0)
-	// A topic that appears is shown.
+	// A topic that was added appears.
 	b.fine("schedule", "-t", b.topic+".new")
 	watch.eventually(func() bool { return strings.Contains(watch.out.String(), b.topic+".new") })
 	require.Equal(t, exitOK, watch.stop())
 	require.Empty(t, watch.err.String())
 }
 
-// A watch outlives a Redis that is gone for a while, and says so.
+// A watch continues while Redis is down for a while, and prints the error.
 func TestStatsAreWatchedThroughAnOutage(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	b := &bundle{t: t, topic: "t", redis: "redis://" + server.Addr + "?max_retries=-1&read_timeout=20s"} // a stall is no outage
 	watch := b.start("stats", "-t", "TOPIC", "--watch", "--interval", "100ms")
 	watch.eventually(func() bool { return strings.Contains(watch.out.String(), "\n\n") })
-	require.NotContains(t, watch.out.String(), "\x1b", "it is no terminal")
+	require.NotContains(t, watch.out.String(), "\x1b", "the output is no terminal")
 	server.Stop()
 	watch.says("unavailable")
 	server.Restart(t)
@@ -83,11 +83,11 @@ func TestStatsAreWatchedThroughAnOutage(t *testing.T) {
 
 	server.Stop()
 	code, _, stderr := b.call("stats", "-t", "TOPIC", "--watch")
-	require.Equal(t, exitError, code, "the first look has to succeed")
+	require.Equal(t, exitError, code, "the first read has to succeed")
 	require.Contains(t, stderr, "unavailable")
 }
 
-// On a terminal a look takes the place of the one before.
+// On a terminal, each refresh replaces the one before.
 func TestStatsRedrawATerminal(t *testing.T) {
 	b := setup(t)
 	terminal, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
@@ -98,23 +98,23 @@ func TestStatsRedrawATerminal(t *testing.T) {
 	go func() {
 		code <- run(ctx, b.args([]string{"stats", "-t", "TOPIC", "--watch", "--interval", "100ms"}), strings.NewReader(""), terminal, io.Discard)
 	}()
-	// The terminal echoes what is written to it, control characters as ^X.
+	// The terminal echoes what is written to it, and shows control characters as ^X.
 	seen := &buffer{}
 	read := make(chan struct{})
 	go func() {
 		defer close(read)
-		_, _ = io.Copy(seen, terminal) // ends when it is closed
+		_, _ = io.Copy(seen, terminal) // ends when the terminal is closed
 	}()
 	require.Eventually(t, func() bool { return strings.Count(seen.String(), "[H^[[2J") >= 2 }, waitLimit, waitTick)
 	stop()
 	require.Equal(t, exitOK, <-code)
 	require.NoError(t, terminal.Close())
 	<-read
-	require.True(t, strings.HasPrefix(seen.String(), "TOPIC"), "the first look removes nothing")
+	require.True(t, strings.HasPrefix(seen.String(), "TOPIC"), "the first refresh removes nothing")
 }
 
-// What is wrong with one topic does not hide the others.
-func TestMangledTopicsAreShownAsSuch(t *testing.T) {
+// A topic with an error does not hide the others.
+func TestTopicsWithErrorsAreShown(t *testing.T) {
 	b := setup(t)
 	b.fine("schedule", "-t", b.topic+".a", "--in", "1h")
 	b.fine("schedule", "-t", b.topic+".b", "--in", "1h")

@@ -34,7 +34,7 @@ var (
 	nodes      = regexp.MustCompile(`"node":"[^"]+"`)
 )
 
-// Both watch the same: what is shown to people is escaped, JSON has all.
+// The table and the JSON of the same events: the table is escaped, JSON has all data.
 func TestTailFollows(t *testing.T) {
 	b := setup(t)
 	b.dies(2)
@@ -63,7 +63,7 @@ func TestTailFollows(t *testing.T) {
 	require.Contains(t, people.out.String(), `no \x1b[31m`)
 }
 
-func TestEventsForPeople(t *testing.T) {
+func TestEventsAsText(t *testing.T) {
 	t.Parallel()
 	at := time.UnixMilli(1795263600181).UTC()
 	for want, e := range map[string]wakebelltype.Event{
@@ -81,8 +81,7 @@ func TestEventsForPeople(t *testing.T) {
 	}
 }
 
-// A connection that was lost is no reason to end; that events were missed is
-// said.
+// Tail reconnects after a lost connection and prints that it missed events.
 func TestTailSurvivesARestartOfRedis(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)

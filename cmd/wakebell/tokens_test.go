@@ -35,7 +35,7 @@ func TestTokenFiles(t *testing.T) {
 	require.Equal(t, map[string]string{"x": "cn:billing", "z": "sha256:00"}, certificates)
 
 	open := tokenFile(t, "x")
-	require.NoError(t, os.Chmod(open, 0o644)) // which is what is warned of
+	require.NoError(t, os.Chmod(open, 0o644)) // this causes a warning
 	warned := ""
 	_, _, err = readTokens(open, func(text string) { warned = text })
 	require.NoError(t, err)

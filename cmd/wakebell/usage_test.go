@@ -30,17 +30,17 @@ func TestExitCodes(t *testing.T) {
 		{"bad choice", []string{"ls", "-t", "TOPIC", "-o", "xml"}, exitUsage, "want one of table, json"},
 		{"bad url", []string{"ls", "-t", "TOPIC", "--redis", "http://x"}, exitUsage, "--redis"},
 		{"equal keys", []string{"ls", "-t", "TOPIC", "--timeline-key", "k", "--payloads-key", "k"}, exitUsage, `both "k"`},
-		{"nobody there", []string{"ls", "-t", "TOPIC", "--redis", "unix:///nowhere/redis.sock"}, exitError, "no such file"},
+		{"no server", []string{"ls", "-t", "TOPIC", "--redis", "unix:///nowhere/redis.sock"}, exitError, "no such file"},
 		{"found", []string{"get", "-t", "TOPIC", "there"}, exitOK, ""},
 		{"not found", []string{"get", "-t", "TOPIC", "nowhere"}, exitNotFound, "timer not found"},
-		{"cancel nobody", []string{"cancel", "-t", "TOPIC"}, exitUsage, "either ids or --all"},
+		{"cancel without ids", []string{"cancel", "-t", "TOPIC"}, exitUsage, "either ids or --all"},
 		{"cancel one and all", []string{"cancel", "-t", "TOPIC", "x", "--all"}, exitUsage, "either ids or --all"},
-		{"cancel all, nobody to ask", []string{"cancel", "-t", "TOPIC", "--all"}, exitUsage, "--yes"},
-		{"reschedule nobody", []string{"reschedule", "-t", "TOPIC", "nobody", "--in", "1h"}, exitNotFound, "timer not found"},
-		{"reschedule to no instant", []string{"reschedule", "-t", "TOPIC", "there"}, exitUsage, "at least one"},
+		{"cancel all without a terminal", []string{"cancel", "-t", "TOPIC", "--all"}, exitUsage, "--yes"},
+		{"reschedule a missing timer", []string{"reschedule", "-t", "TOPIC", "missing", "--in", "1h"}, exitNotFound, "timer not found"},
+		{"reschedule without an instant", []string{"reschedule", "-t", "TOPIC", "there"}, exitUsage, "at least one"},
 		{"reschedule to two", []string{"reschedule", "-t", "TOPIC", "there", "--in", "1h", "--at", "2031-01-02T15:04:05Z"}, exitUsage, "none of the others"},
-		{"reschedule to no time", []string{"reschedule", "-t", "TOPIC", "there", "--at", "soon"}, exitUsage, "--at"},
-		{"run nobody now", []string{"run-now", "-t", "TOPIC"}, exitUsage, "at least 1 arg"},
+		{"reschedule to an invalid instant", []string{"reschedule", "-t", "TOPIC", "there", "--at", "soon"}, exitUsage, "--at"},
+		{"run-now without ids", []string{"run-now", "-t", "TOPIC"}, exitUsage, "at least 1 arg"},
 		{"pause nothing", []string{"pause"}, exitUsage, `"topic" not set`},
 		{"retune to nothing", []string{"retune", "-t", "TOPIC", "--max-concurrent", "0"}, exitUsage, "--max-concurrent"},
 		{"retune out of bounds", []string{"retune", "-t", "TOPIC", "--lease-ttl", "1ms"}, exitUsage, "lease_ttl"},
@@ -99,7 +99,7 @@ func TestErrorsAreEscaped(t *testing.T) {
 func TestEmbeddedRedisServesACommand(t *testing.T) {
 	b := setup(t)
 	require.Equal(t, "x\n", b.fine("--redis", "embedded", "schedule", "-t", "TOPIC", "--id", "x"))
-	require.NotContains(t, b.fine("topics", "--redis", "embedded"), b.topic, "each run has its own")
+	require.NotContains(t, b.fine("topics", "--redis", "embedded"), b.topic, "each command has a Redis of its own")
 }
 
 func TestGlobalFlagsNameTheKeys(t *testing.T) {

@@ -1,4 +1,4 @@
-// Actor handles timers with actors: one ledger actor that owns the balance, and a
+// Actor handles timers with actors: one account actor that owns the balance, and a
 // printer actor for each receipt that is printed at the same time.
 package main
 
@@ -18,7 +18,7 @@ import (
 	"github.com/wakebell/wakebell/messages"
 )
 
-// Entries are booked by the ledger, in cents; Receipts are printed.
+// Entries are booked by the account, in cents; Receipts are printed.
 var (
 	Entries  = wakebell.NewTopic[int]("entries")
 	Receipts = wakebell.NewTopic[string]("receipts")
@@ -38,7 +38,7 @@ func run(ctx context.Context, rdb *redis.Client, out *log.Logger) error {
 	ctx, done := context.WithCancel(ctx)
 	defer done()
 	system := actor.NewActorSystem()
-	book := system.Root.Spawn(actor.PropsFromProducer(func() actor.Actor { return &ledger{out: out} }))
+	book := system.Root.Spawn(actor.PropsFromProducer(func() actor.Actor { return &account{out: out} }))
 	defer system.Root.Poison(book)
 	printers := actor.PropsFromProducer(func() actor.Actor { return &printer{out: out, printed: done} })
 
@@ -60,8 +60,8 @@ func run(ctx context.Context, rdb *redis.Client, out *log.Logger) error {
 	return sys.Run(ctx)
 }
 
-// ledger is one actor. It receives one message at a time, so it needs no lock.
-type ledger struct {
+// account is one actor. It receives one message at a time, so it needs no lock.
+type account struct {
 	out     *log.Logger
 	balance int
 }
@@ -69,7 +69,7 @@ type ledger struct {
 var errNoMoney = errors.New("not enough money")
 
 // Receive books an entry, or asks for a retry.
-func (l *ledger) Receive(c actor.Context) {
+func (l *account) Receive(c actor.Context) {
 	lease, ok := c.Message().(*messages.Lease)
 	if !ok {
 		return

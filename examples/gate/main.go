@@ -20,25 +20,25 @@ import (
 	"github.com/wakebell/wakebell/gate"
 )
 
-const gateName = "ledger"
+const gateName = "accounts"
 
 var errStale = errors.New("a newer token was here")
 
-// ledger is the resource. It stores the newest token that it has seen with its data; a
-// database would have a column for it.
-type ledger struct {
+// accounts is the resource. It stores the newest token that it has seen with its
+// data; a database would have a column for it.
+type accounts struct {
 	mu     sync.Mutex
 	newest uint64
 	lines  []string
 }
 
-func (l *ledger) write(fence uint64, line string) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if fence < l.newest {
+func (a *accounts) write(fence uint64, line string) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if fence < a.newest {
 		return fmt.Errorf("%q is refused: %w", line, errStale)
 	}
-	l.newest, l.lines = fence, append(l.lines, line)
+	a.newest, a.lines = fence, append(a.lines, line)
 	return nil
 }
 
@@ -63,7 +63,7 @@ func run(ctx context.Context, second *redis.Client, out *log.Logger) error {
 	if err != nil {
 		return err
 	}
-	book := &ledger{}
+	book := &accounts{}
 
 	slow, err := here.Acquire(ctx, gateName)
 	if err != nil {
@@ -88,6 +88,6 @@ func run(ctx context.Context, second *redis.Client, out *log.Logger) error {
 	if err := book.write(slow.Fence(), "written by slow"); err != nil {
 		out.Print(err)
 	}
-	out.Print("the ledger: ", book.lines)
+	out.Print("the accounts: ", book.lines)
 	return errors.Join(here.Close(), there.Close())
 }

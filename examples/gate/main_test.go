@@ -18,7 +18,7 @@ quick has the turn, once the lease of slow has ended
 its token is newer: true
 slow could know: the turn was lost
 "written by slow" is refused: a newer token was here
-the ledger: [written by quick]
+the accounts: [written by quick]
 `, p.Rest())
 	})
 }

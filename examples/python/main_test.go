@@ -23,7 +23,7 @@ func TestPython(t *testing.T) {
 	p := program.Start(t, "WAKEBELL_REDIS=redis://"+redistest.SharedAddr(t))
 	require.Equal(t, "waiting for orders", p.Line())
 
-	// What broker.publish of README.md does.
+	// The peer's broker.publish of README.md writes this payload.
 	_, err := rdb.TxPipelined(t.Context(), func(tx redis.Pipeliner) error {
 		now := float64(time.Now().UnixMicro()) / 1e6
 		tx.ZAdd(t.Context(), "timers_timeline:orders", redis.Z{Score: now, Member: "ord-42"})
@@ -33,7 +33,7 @@ func TestPython(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "ord-42: order 42 is due", p.Line())
 
-	// What the subscriber of README.md would find.
+	// The subscriber of README.md would read this payload.
 	require.Equal(t, python(t, "str", "rc-42"), rdb.HGet(t.Context(), "timers_payloads:receipts", "rc-42").Val())
 	due := time.UnixMicro(int64(rdb.ZScore(t.Context(), "timers_timeline:receipts", "rc-42").Val() * 1e6))
 	require.WithinDuration(t, time.Now().Add(time.Hour), due, time.Minute)

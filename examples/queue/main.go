@@ -37,9 +37,9 @@ func main() {
 func run(ctx context.Context, rdb *redis.Client, out *log.Logger) error {
 	ctx, done := context.WithCancel(ctx)
 	defer done()
-	greet := func(_ context.Context, m wakebell.Message[string]) error {
+	greet := func(_ context.Context, m wakebell.Timer[string]) error {
 		switch {
-		case m.Body == "nobody":
+		case m.Body == "eve":
 			out.Printf("no such user: %s", m.Body)
 			done() // a real node keeps running
 			return wakebell.Reject(errors.New("no such user"))
@@ -48,7 +48,7 @@ func run(ctx context.Context, rdb *redis.Client, out *log.Logger) error {
 			return wakebell.RetryIn(50 * time.Millisecond)
 		}
 		out.Printf("welcome, %s", m.Body)
-		_, err := Welcomes.Publish(ctx, client(rdb).Queues(), "nobody")
+		_, err := Welcomes.Publish(ctx, client(rdb).Queues(), "eve")
 		return err
 	}
 	sys, err := wakebell.New(actor.NewActorSystem(), rdb, wakebell.Config{

@@ -16,7 +16,7 @@ func TestQueue(t *testing.T) {
 published ann: false
 ann cannot be reached, try again
 welcome, ann
-no such user: nobody
+no such user: eve
 redriven: 1
 `, p.Rest())
 	})

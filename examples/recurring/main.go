@@ -52,13 +52,13 @@ func run(ctx context.Context, rdb *redis.Client, out *log.Logger) error {
 	if err := sys.Start(ctx); err != nil {
 		return err
 	}
-	if err := story(ctx, sys.Client().Schedules(), out, handled); err != nil {
+	if err := demonstrate(ctx, sys.Client().Schedules(), out, handled); err != nil {
 		return err
 	}
 	return sys.Stop()
 }
 
-func story(ctx context.Context, s *recurring.Schedules, out *log.Logger, handled <-chan struct{}) error {
+func demonstrate(ctx context.Context, s *recurring.Schedules, out *log.Logger, handled <-chan struct{}) error {
 	// Every night would be Cron: "30 2 * * *", Zone: "Europe/Berlin".
 	when := recurring.Rule{Every: 200 * time.Millisecond, MaxRuns: 3}
 	if err := s.Put(ctx, Reports.Recurring("sales", when, "sales of the day")); err != nil {

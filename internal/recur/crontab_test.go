@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// How Celery reads a field.
+// These are fields as Celery parses them.
 func TestCrontabFields(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -57,7 +57,7 @@ func TestCrontabDaysMustAllMatch(t *testing.T) {
 	require.Equal(t, "2032-02-29", leap.Next(time.Date(2026, 3, 14, 0, 0, 0, 0, time.UTC)).Format(time.DateOnly))
 }
 
-// Where one of the days is free, crontab and cron are the same.
+// If only one of the days is restricted, crontab and cron agree.
 func TestCrontabAgainstCron(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Whatever is in a hash, reading it ends, and what can be read is written so
+// Reading a hash ends for any content, and an entry that can be read is written so
 // that it reads the same.
 func FuzzRead(f *testing.F) {
 	for _, step := range goldenSteps(f) {
@@ -23,7 +23,7 @@ func FuzzRead(f *testing.F) {
 		}
 		e.Rule()
 		e.Body()
-		checkFields(t, e.Raw()) // the schedule stays as it was read
+		checkFields(t, e.Raw()) // the schedule stays unchanged
 		again, err := Read(e.Raw(), name, time.UTC)
 		require.NoError(t, err)
 		require.Equal(t, e.Raw(), again.Raw())

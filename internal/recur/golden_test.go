@@ -31,7 +31,7 @@ func goldenSteps(t testing.TB) []goldenStep {
 	return file.Steps
 }
 
-// hashes are the entries of a step by their names.
+// hashes returns the entries of a step by their names.
 func (s goldenStep) hashes() map[string]Raw {
 	all := map[string]Raw{}
 	for key, value := range s.Keys {
@@ -52,14 +52,14 @@ func (s goldenStep) hashes() map[string]Raw {
 	return all
 }
 
-// What RedBeat wrote decodes to the instants that it computed, up to the second
-// or two by which it comes early, and is written back as it was.
+// An entry that RedBeat wrote decodes to the instants that RedBeat computed, within
+// the second or two by which it is early, and is written back unchanged.
 func TestGolden(t *testing.T) {
 	t.Parallel()
 	read := 0
 	for _, step := range goldenSteps(t) {
 		for name, raw := range step.hashes() {
-			if raw.Definition == nil { // the half that RedBeat leaves
+			if raw.Definition == nil { // only the meta field that RedBeat leaves
 				_, err := Read(raw, name, time.UTC)
 				require.ErrorIs(t, err, ErrSyntax, step.Op)
 				continue
@@ -77,8 +77,8 @@ func TestGolden(t *testing.T) {
 	require.Greater(t, read, 20)
 }
 
-// wantedDue is what RedBeat computed. It takes the time that is left from a
-// clock that goes on, so that it is late or early by some ms.
+// wantedDue returns the instant that RedBeat computed. RedBeat reads the clock twice
+// for it, so it is rounded.
 func wantedDue(t *testing.T, step goldenStep) string {
 	t.Helper()
 	if step.DueAt == "None" {
@@ -141,14 +141,14 @@ func TestHandWritten(t *testing.T) {
 	}
 }
 
-// checkStrictly holds what is written to the reader rules of RedBeat: no key
-// that it does not know, and all that it wants.
+// checkStrictly asserts the rules of RedBeat's reader: all required keys, and no
+// unknown ones.
 func checkStrictly(t testing.TB, raw Raw) {
 	t.Helper()
 	checkSchedule(t, checkFields(t, raw))
 }
 
-// checkFields is checkStrictly but for the schedule, which it returns.
+// checkFields is checkStrictly without the schedule, which it returns.
 func checkFields(t testing.TB, raw Raw) json.RawMessage {
 	t.Helper()
 	var d, m map[string]json.RawMessage

@@ -10,7 +10,7 @@ import (
 
 var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
-// every is an entry that ran at noon.
+// every returns an entry that ran at noon.
 func every(t testing.TB, interval time.Duration, change func(*Entry)) Entry {
 	t.Helper()
 	e := Entry{Definition: Definition{Name: "e", Task: "t", Enabled: true}, Meta: Meta{LastRunAt: noon}}
@@ -71,8 +71,8 @@ func TestPlan(t *testing.T) {
 	}
 }
 
-// With jitter a run comes within it, at the same instant wherever it is
-// computed, and every instant has one.
+// A run with jitter is delayed by at most the jitter. Every computation yields the
+// same instant, and every instant has one run.
 func TestJitter(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -103,7 +103,7 @@ func TestJitter(t *testing.T) {
 	})
 }
 
-// Latest is what walking finds.
+// Latest returns the last instant that repeated calls of Next find.
 func TestLatestIsTheLastOfAWalk(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -142,8 +142,8 @@ func TestPreviewAndBetween(t *testing.T) {
 	require.True(t, more)
 }
 
-// What we write keeps the reader rules of RedBeat, whatever the kind.
-func TestWhatWeWriteIsReadByPython(t *testing.T) {
+// Entries that Wakebell writes satisfy the rules of RedBeat's reader, for every kind.
+func TestPythonReadsWrittenEntries(t *testing.T) {
 	t.Parallel()
 	for name, set := range map[string]func(*Entry) error{
 		"interval": func(e *Entry) error { return e.SetEvery(1500*time.Millisecond, true) },
@@ -178,13 +178,14 @@ func setRRule(e *Entry, text string) error {
 	return err
 }
 
-// When Python gives an entry of ours another schedule, that is in force.
-func TestPythonMayChangeAnEntryOfOurs(t *testing.T) {
+// If a Python process changes the schedule of an entry that Wakebell wrote, the new
+// schedule applies.
+func TestPythonMayChangeAWrittenEntry(t *testing.T) {
 	t.Parallel()
 	e := Entry{Definition: Definition{Name: "n", Task: "t"}, Meta: Meta{LastRunAt: noon}}
 	require.NoError(t, e.SetCron("0 0 1 1 *"))
 	e.SetEnabled(true)
-	require.False(t, e.Definition.Enabled, "Python passes it over")
+	require.False(t, e.Definition.Enabled, "Python must ignore the entry")
 	raw := e.Raw()
 	raw.Definition = []byte(`{"name":"n","task":"t","schedule":{"__type__":"interval","every":5,"relative":false},"enabled":true}`)
 	e, err := Read(raw, "n", nil)

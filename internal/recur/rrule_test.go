@@ -10,8 +10,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// The examples of RFC 5545, 3.8.5.3, with the first instants that it lists, in
-// New York.
+// These are the examples of RFC 5545, 3.8.5.3, with the first instants that it lists,
+// in New York.
 func TestExamplesOfTheRFC(t *testing.T) {
 	t.Parallel()
 	const start = "DTSTART;TZID=America/New_York:19970902T090000\nRRULE:"
@@ -52,8 +52,8 @@ func TestExamplesOfTheRFC(t *testing.T) {
 	}
 }
 
-// listed are the first n instants of a rule, as New York's clocks show them; -
-// for the end.
+// listed returns the first n instants of a rule in New York's wall time; - is the
+// end.
 func listed(t *testing.T, text, layout string, n int) string {
 	t.Helper()
 	ny, err := LoadZone("America/New_York")
@@ -77,7 +77,7 @@ func listed(t *testing.T, text, layout string, n int) string {
 	return strings.Join(all, " ")
 }
 
-// The short ways agree with the library, which walks from the start.
+// The fast evaluators agree with the library, which iterates from the start.
 func TestRRuleAgainstTheLibrary(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -92,7 +92,8 @@ func TestRRuleAgainstTheLibrary(t *testing.T) {
 			Byhour: some("hour", 0, 23), Byminute: some("minute", 0, 59), Wkst: rruleDays[rapid.IntRange(0, 6).Draw(t, "wkst")],
 		}
 		if o.Freq >= rrule.HOURLY {
-			// Whose phase meets every hour and minute of a week: else the library walks to the end of time.
+			// With such an interval the phase meets every hour and minute of a week.
+			// Otherwise the library iterates without end.
 			o.Interval = rapid.SampledFrom([]int{1, 11, 13, 17}).Draw(t, "coprime")
 		}
 		if rapid.Bool().Draw(t, "days") {
@@ -104,7 +105,7 @@ func TestRRuleAgainstTheLibrary(t *testing.T) {
 			o.Count = rapid.IntRange(1, 30).Draw(t, "count")
 		}
 		o.Until = start.AddDate(0, 0, rapid.IntRange(1, 50).Draw(t, "until"))
-		switch o.Freq { // the library walks over all of it
+		switch o.Freq { // the library iterates over the whole range
 		case rrule.SECONDLY:
 			o.Until = start.Add(30 * time.Minute)
 		case rrule.MINUTELY:
@@ -132,8 +133,8 @@ func TestRRuleAgainstTheLibrary(t *testing.T) {
 	})
 }
 
-// A rule that began long ago costs no more than a new one, and one that never
-// comes to an instant says so.
+// The next instant of an old rule is as cheap as that of a new one, and a rule
+// without instants ends.
 func TestRRuleIsCheap(t *testing.T) {
 	t.Parallel()
 	old := time.Date(1970, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -144,12 +145,12 @@ func TestRRuleIsCheap(t *testing.T) {
 		w, err := r.When(false)
 		require.NoError(t, err)
 		best := time.Hour
-		for range 100 { // the machine may stand still in one of them
+		for range 100 { // the machine may stall in one of them
 			began := time.Now()
 			w.Next(now)
 			best = min(best, time.Since(began))
 		}
-		require.Less(t, best, 50*time.Millisecond, freq) // a walk from the start takes longer
+		require.Less(t, best, 50*time.Millisecond, freq) // an iteration from the start takes longer
 	}
 	for _, never := range []string{"FREQ=MINUTELY;BYMONTH=2;BYMONTHDAY=30", "FREQ=HOURLY;INTERVAL=24;BYHOUR=5", "FREQ=SECONDLY;UNTIL=19700101T000001Z"} {
 		r, err := ParseRRule(never, old)
@@ -160,8 +161,8 @@ func TestRRuleIsCheap(t *testing.T) {
 	}
 }
 
-// BenchmarkMinutelyRRule compares a rule that began in 1970 with one that began
-// an hour ago: its next instant, and all that is done when an entry is read.
+// BenchmarkMinutelyRRule compares a rule that began in 1970 with one that began an
+// hour ago: its next instant, and the work to read its entry.
 func BenchmarkMinutelyRRule(b *testing.B) {
 	now := time.Date(2026, 11, 21, 7, 50, 19, 0, time.UTC)
 	for name, start := range map[string]time.Time{

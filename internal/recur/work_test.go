@@ -12,7 +12,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// A rule over a bound is refused with the name of the field and the bound.
+// A rule over a bound is refused. The error names the field and the bound.
 func TestRulesOverABoundAreRefused(t *testing.T) {
 	t.Parallel()
 	list := func(n, of int) string {
@@ -48,8 +48,8 @@ func fullDay(list func(n, of int) string) string {
 	return "BYHOUR=" + list(24, 24) + ";BYMINUTE=" + list(60, 60) + ";BYSECOND=" + list(60, 60)
 }
 
-// What was stored before there were bounds is read with an error, whatever it
-// asks for.
+// A rule over a bound that an earlier version stored is read with an error, whichever
+// field exceeds the bound.
 func TestStoredRulesOverABoundAreReadWithAnError(t *testing.T) {
 	t.Parallel()
 	raw := Raw{
@@ -64,7 +64,7 @@ func TestStoredRulesOverABoundAreReadWithAnError(t *testing.T) {
 	require.ErrorIs(t, err, ErrTooMuch)
 }
 
-// Instants that are further from the start than a time.Duration reaches cost no
+// Instants that are further from the start than a time.Duration can represent cost no
 // more than others.
 func TestRulesFarFromTheirStart(t *testing.T) {
 	t.Parallel()
@@ -81,7 +81,7 @@ func TestRulesFarFromTheirStart(t *testing.T) {
 	}
 }
 
-// A list of instants ends with its context.
+// Preview stops when its context ends.
 func TestPreviewEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	e := every(t, time.Hour, func(e *Entry) {
@@ -98,7 +98,7 @@ func TestPreviewEndsWithItsContext(t *testing.T) {
 	require.ErrorIs(t, e.Err(), context.Canceled)
 }
 
-// A relative interval that was missed for long is not walked over.
+// A relative interval that was missed for a long time is computed without iteration.
 func TestRelativeIntervalsThatWereMissedForLong(t *testing.T) {
 	t.Parallel()
 	for _, every := range []time.Duration{time.Microsecond, 7 * time.Second, time.Minute, 90 * time.Second, 90 * time.Minute, 5 * time.Hour} {
@@ -133,7 +133,8 @@ func drawRule(t *rapid.T) rrule.ROption {
 		Byhour: some("hour", 2, [2]int{0, 23}), Byminute: some("minute", 2, [2]int{0, 59}), Wkst: rruleDays[rapid.IntRange(0, 6).Draw(t, "wkst")],
 		Bymonth: some("month", 3, [2]int{1, 12}), Bysetpos: some("setpos", 2, [2]int{1, 2}, [2]int{-2, -1}),
 	}
-	// Not all of it together: the library walks to the year 9999 for a rule without instants.
+	// Not all of these together: for a rule without instants, the library iterates to
+	// the year 9999.
 	kind := rapid.IntRange(0, 5).Draw(t, "days")
 	switch kind {
 	case 0:
@@ -141,7 +142,8 @@ func drawRule(t *rapid.T) rrule.ROption {
 	case 1:
 		o.Byyearday, o.Bymonth = some("yearday", 3, [2]int{1, 365}, [2]int{-365, -1}), nil
 	case 2:
-		// Not the last weeks, whose numbers the library gets wrong in some years.
+		// Not the last weeks: the library computes their numbers incorrectly in some
+		// years.
 		o.Byweekno, o.Bymonth = some("weekno", 3, [2]int{1, 51}, [2]int{-51, -1}), nil
 	case 3:
 		o.Byeaster, o.Bymonth = some("easter", 2, [2]int{-60, 200}), nil
@@ -163,8 +165,8 @@ func drawRule(t *rapid.T) rrule.ROption {
 	return o
 }
 
-// The evaluator agrees with the library over ten years of rules of days, weeks,
-// months and years.
+// The evaluator agrees with the library over ten years for daily, weekly, monthly and
+// yearly rules.
 func TestRareRulesAgainstTheLibrary(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -186,7 +188,7 @@ func TestRareRulesAgainstTheLibrary(t *testing.T) {
 	})
 }
 
-// Whatever a rule is, finding an instant ends within the bound.
+// Finding an instant ends within the bound for any rule.
 func FuzzRRuleWork(f *testing.F) {
 	for _, s := range []string{
 		"FREQ=DAILY;COUNT=10000000", "FREQ=DAILY;COUNT=10000", "FREQ=YEARLY;BYMONTH=2;BYMONTHDAY=30", "FREQ=SECONDLY;INTERVAL=86399;BYHOUR=3",

@@ -11,15 +11,15 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// oracle computes the instants of a window minute by minute: another library
-// says which wall times match, and each counts once.
+// oracle computes the instants of a window minute by minute. Another library decides
+// which wall times match. Each wall time counts once.
 func oracle(matches map[int]bool, in *time.Location, from, to time.Time) (all []time.Time) {
 	z := zone{in: in}
 	seen := map[time.Time]bool{}
 	previous := z.wall(from.Add(-3 * time.Hour))
 	for at := from.Add(-3 * time.Hour); at.Before(to); at = at.Add(time.Minute) {
 		wall := z.wall(at)
-		// What the clocks jumped over counts now.
+		// Wall times that the clock skipped count at this minute.
 		for gap := previous.Add(time.Minute); gap.Before(wall); gap = gap.Add(time.Minute) {
 			if matches[minuteOf(gap)] && !seen[gap] {
 				all = append(all, at)
@@ -36,8 +36,8 @@ func oracle(matches map[int]bool, in *time.Location, from, to time.Time) (all []
 
 func minuteOf(wall time.Time) int { return wall.Hour()*60 + wall.Minute() }
 
-// minutes are those of a day that match an expression for all days, as the other
-// library says.
+// minutes returns the minutes of a day that match an expression for all days,
+// according to the other library.
 func minutes(t *testing.T, expr string) map[int]bool {
 	t.Helper()
 	all := map[int]bool{}
@@ -49,13 +49,13 @@ func minutes(t *testing.T, expr string) map[int]bool {
 	return all
 }
 
-// change is when the offset of a zone changes.
+// change is an instant at which the offset of a zone changes.
 type change struct {
 	at            int64
 	before, after int
 }
 
-// changes are those of a zone within the years.
+// changes returns the changes of a zone within a range.
 func changes(in *time.Location, from, to time.Time) (all []change) {
 	for at := from; ; {
 		_, end := at.In(in).ZoneBounds()
@@ -69,9 +69,9 @@ func changes(in *time.Location, from, to time.Time) (all []change) {
 	}
 }
 
-// Every IANA zone over four years: around each change of its offset, cron and
-// crontab have the instants of the oracle. Changes that zones share are looked
-// at once.
+// Around each change of the offset of every IANA zone over four years, cron and
+// crontab have the instants of the oracle. Changes that zones share are compared
+// once.
 func TestZonesAgainstAnOracle(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("testdata/zones.txt")
@@ -135,7 +135,8 @@ func TestCronAgainstAnOracle(t *testing.T) {
 		require.NoError(t, err)
 		at := time.Date(2023, 5, 17, 10, 11, 12, 0, time.UTC)
 		for range 30 {
-			// The library's next tick is by day: it is asked of all days on the way.
+			// The library's next tick is within a day, so the test checks all days on
+			// the way.
 			next := rule.Next(at)
 			fields := strings.Fields(expr)
 			byHand := time.Date(at.Year(), at.Month(), at.Day(), next.Hour(), next.Minute(), 0, 0, time.UTC)
@@ -169,7 +170,7 @@ func TestGaps(t *testing.T) {
 	autumn := time.Date(2026, 10, 24, 12, 0, 0, 0, time.UTC)
 	first := after.Next(autumn)
 	require.Equal(t, "2026-10-25T00:30:00Z", first.Format(time.RFC3339), "the first pass")
-	require.Equal(t, "2026-10-26T01:30:00Z", after.Next(first).Format(time.RFC3339), "and not the second")
+	require.Equal(t, "2026-10-26T01:30:00Z", after.Next(first).Format(time.RFC3339), "the second pass does not count")
 
 	apia, err := LoadZone("Pacific/Apia")
 	require.NoError(t, err)
@@ -177,5 +178,5 @@ func TestGaps(t *testing.T) {
 	require.NoError(t, err)
 	day := noon.Next(time.Date(2011, 12, 29, 20, 0, 0, 0, time.UTC))
 	require.Equal(t, "2011-12-29T22:00:00Z", day.Format(time.RFC3339))
-	require.Equal(t, "2011-12-30T10:00:00Z", noon.Next(day).Format(time.RFC3339), "a day that was left out")
+	require.Equal(t, "2011-12-30T10:00:00Z", noon.Next(day).Format(time.RFC3339), "the zone skipped a day")
 }

@@ -137,7 +137,7 @@ func TestSentinelFailsOver(t *testing.T) {
 	require.NoError(t, rdb.Set(t.Context(), "k", "x", 0).Err())
 	require.Equal(t, int64(1), rdb.Wait(t.Context(), 1, 30*time.Second).Val())
 	w.Master.Kill()
-	// A Sentinel that was stalled for 2 s does nothing for 30 s.
+	// A Sentinel that stalled for 2 s does nothing for 30 s.
 	require.Eventually(t, func() bool { return rdb.Set(t.Context(), "k", "y", 0).Err() == nil }, 90*time.Second, 50*time.Millisecond)
 	require.Equal(t, "y", w.Replica.Client(t).Get(t.Context(), "k").Val())
 }

@@ -17,7 +17,7 @@ func TestGarbageIsAThirdOfTheLiveMemoryAboveTheFloor(t *testing.T) {
 	require.EqualValues(t, 400<<20, limit(300<<20))
 }
 
-func TestTheLimitIsKeptUntilTheEnd(t *testing.T) { //nolint:paralleltest // it sets the limit of the process
+func TestTheLimitAppliesUntilTheEnd(t *testing.T) { //nolint:paralleltest // it sets the limit of the process
 	t.Setenv("GOGC", "")
 	t.Setenv("GOMEMLIMIT", "")
 	ctx, cancel := context.WithCancel(t.Context())
@@ -33,7 +33,7 @@ func TestTheLimitIsKeptUntilTheEnd(t *testing.T) { //nolint:paralleltest // it s
 	require.EqualValues(t, math.MaxInt64, current())
 }
 
-func TestTheEnvironmentDecides(t *testing.T) { //nolint:paralleltest // it sets variables of the process
+func TestTheEnvironmentTakesPrecedence(t *testing.T) { //nolint:paralleltest // it sets variables of the process
 	for _, variable := range []string{"GOGC", "GOMEMLIMIT"} {
 		t.Run(variable, func(t *testing.T) {
 			t.Setenv(variable, "1GiB")

@@ -51,8 +51,8 @@ func TestTurnsPassedOnLocallyPassTheGuard(t *testing.T) {
 		third, _ := f.join(t)
 		require.NoError(t, f.guards(t, "db", second))
 		f.do(t, gate.Op{Kind: gate.Give, Ticket: first}, gate.Op{Kind: gate.GivePassed, Ticket: second}, gate.Op{Kind: gate.Give, Ticket: third})
-		require.NoError(t, f.guards(t, "db", second), "it had the turn")
-		require.ErrorIs(t, f.guards(t, "db", third), ErrFenceUnknown, "it was withdrawn")
+		require.NoError(t, f.guards(t, "db", second), "this token had the turn")
+		require.ErrorIs(t, f.guards(t, "db", third), ErrFenceUnknown, "the turn was withdrawn")
 	})
 }
 

@@ -17,7 +17,7 @@ type Keyspace struct{ wakebelltype.GateKeys }
 // error wraps [redisops.ErrInvalid] and reports names that are used twice.
 func NewKeyspace(k wakebelltype.GateKeys) (Keyspace, error) {
 	s := Keyspace{k}
-	return s, layout.Complete("gate keys", s.names(), "Group")
+	return s, layout.Complete("gate keys", s.names())
 }
 
 // Bases returns all base names.
@@ -26,7 +26,7 @@ func (k Keyspace) Bases() []string { return layout.Bases(k.names()) }
 func (k *Keyspace) names() []layout.KeyName {
 	return []layout.KeyName{
 		{Field: "Stream", Preset: "{gates}:stream", Value: &k.Stream},
-		{Field: "Group", Preset: "gates", Value: &k.Group},
+		{Field: "Group", Preset: "gates", Value: &k.Group, NotAKey: true},
 		{Field: "Signal", Preset: "{gates}:signal", Value: &k.Signal},
 		{Field: "State", Preset: "{gates}:state", Value: &k.State},
 		{Field: "Guard", Preset: "{gates}:guard", Value: &k.Guard},

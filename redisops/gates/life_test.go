@@ -23,8 +23,7 @@ func (f *fixture) use(t testing.TB) gate.Ticket {
 	return ticket
 }
 
-// expire does at once what Redis does when the keys of a gate were idle for long
-// enough.
+// expire deletes the keys of an idle gate, as Redis does after their time to live.
 func (f *fixture) expire(t testing.TB) {
 	t.Helper()
 	k := f.keys
@@ -179,7 +178,7 @@ func TestABrokenGateEndsNoOtherTurn(t *testing.T) {
 	require.Equal(t, []gate.Place{gate.Granted, gate.Gone, gate.Gone, gate.Granted}, places)
 
 	found := map[string]error{}
-	for g, err := range f.List(t.Context()) {
+	for g, err := range f.List(t.Context(), "") {
 		require.NoError(t, err)
 		found[g.Name] = g.Err
 	}

@@ -34,7 +34,7 @@ func (f *fixture) everyStep(t *testing.T) {
 	require.Equal(t, uint64(second), f.show(t).Holder.Fence)
 	_, err = f.Repair(t.Context(), f.gate, 0, f.terms)
 	require.NoError(t, err)
-	for g, err := range f.List(t.Context()) {
+	for g, err := range f.List(t.Context(), "") {
 		require.NoError(t, err)
 		require.Equal(t, f.gate, g.Name)
 	}
@@ -114,7 +114,7 @@ func TestAGateWhoseClockIsSetBack(t *testing.T) {
 	ticket, turn := b.join(t)
 	require.False(t, turn)
 	m.SetTime(now.Add(-time.Hour))
-	require.Zero(t, b.held(t), "the holder may still be alive")
+	require.Zero(t, b.held(t), "the holder may still be running")
 	m.SetTime(now.Add(-time.Hour + 59*time.Second))
 	require.Zero(t, b.held(t))
 	m.SetTime(now.Add(-time.Hour + 61*time.Second))

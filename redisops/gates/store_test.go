@@ -48,10 +48,7 @@ func (f *fixture) other() *fixture {
 
 func onEach(t *testing.T, test func(t *testing.T, f *fixture)) {
 	t.Helper()
-	storetest.OnEach(t, func(t *testing.T, rdb *redis.Client) {
-		t.Helper()
-		test(t, newFixture(t, rdb))
-	})
+	storetest.OnEach(t, newFixture, test)
 }
 
 func (f *fixture) request(ops ...gate.Op) *gate.Request {
@@ -186,7 +183,7 @@ func TestAnExchangeOfAGateIsReplaySafe(t *testing.T) {
 		}
 		_, err = f.Exchange(t.Context(), join)
 		require.ErrorIs(t, err, exchange.ErrStale)
-		require.Zero(t, f.show(t).Waiting, "it did nothing")
+		require.Zero(t, f.show(t).Waiting, "the request changed nothing")
 	})
 }
 
@@ -261,7 +258,7 @@ func TestTicketsOfDeadProcessesAreSkipped(t *testing.T) {
 		dead.do(t, gate.Op{Kind: gate.Join})
 	}
 	third, _ := c.join(t)
-	require.NoError(t, f.rdb.ZRem(t.Context(), f.keys.Presence, "grace").Err()) // as after a life
+	require.NoError(t, f.rdb.ZRem(t.Context(), f.keys.Presence, "grace").Err()) // as after its presence has expired
 	c.beat(t)
 	reply := a.do(t, gate.Op{Kind: gate.Give, Ticket: first})
 	require.True(t, reply.More, "a step is bounded")

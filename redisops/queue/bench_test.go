@@ -49,9 +49,9 @@ func BenchmarkQueueExchange(b *testing.B) {
 					left, before = 20_000, micros()
 					b.StartTimer()
 				}
-				r := f.request(size, time.Minute)
+				r := f.Request(size, time.Minute)
 				r.Settle = settle
-				reply := f.run(b, r)
+				reply := f.Run(b, r)
 				settle = settle[:0]
 				for _, l := range reply.Leases {
 					settle = append(settle, storetest.Verdict(exchange.Ack, l))
@@ -75,7 +75,7 @@ func BenchmarkQueueAck(b *testing.B) {
 				var leases []exchange.Lease
 				claim := func() {
 					for len(leases) < n {
-						leases = append(leases, f.claim(b, min(1000, n-len(leases))).Leases...)
+						leases = append(leases, f.Claim(b, min(1000, n-len(leases))).Leases...)
 					}
 				}
 				claim()
@@ -91,7 +91,7 @@ func BenchmarkQueueAck(b *testing.B) {
 						b.StartTimer()
 					}
 					i := map[string]int{"oldest": 0, "newest": len(leases) - 1, "middle": len(leases) / 2}[place]
-					require.Empty(b, f.settle(b, storetest.Verdict(exchange.Ack, leases[i])).Refused)
+					require.Empty(b, f.Settle(b, storetest.Verdict(exchange.Ack, leases[i])).Refused)
 					leases = append(leases[:i], leases[i+1:]...)
 					acked++
 				}

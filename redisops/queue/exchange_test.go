@@ -17,7 +17,7 @@ func TestQueueIsFirstInFirstOut(t *testing.T) {
 	onEach(t, func(t *testing.T, f *fixture) {
 		f.put(t, "a", "b")
 		f.put(t, "c")
-		reply := f.claim(t, 2)
+		reply := f.Claim(t, 2)
 		require.Equal(t, []string{"a", "b"}, payloads(reply.Leases))
 		require.Zero(t, reply.Next, "another one waits")
 		for _, l := range reply.Leases {
@@ -27,12 +27,12 @@ func TestQueueIsFirstInFirstOut(t *testing.T) {
 			require.WithinDuration(t, reply.Now, l.Activation, time.Minute)
 			require.Empty(t, l.Fault)
 		}
-		r := f.request(10, time.Minute)
+		r := f.Request(10, time.Minute)
 		r.Settle = []exchange.Settlement{storetest.Verdict(exchange.Ack, reply.Leases[0]), storetest.Verdict(exchange.Ack, reply.Leases[1])}
-		reply = f.run(t, r)
+		reply = f.Run(t, r)
 		require.Equal(t, []string{"c"}, payloads(reply.Leases))
 		require.InDelta(t, time.Minute, reply.Next, float64(time.Second), "the lease just given")
-		reply = f.settle(t, storetest.Verdict(exchange.Ack, reply.Leases[0]))
+		reply = f.Settle(t, storetest.Verdict(exchange.Ack, reply.Leases[0]))
 		require.Empty(t, reply.Refused)
 		require.Negative(t, reply.Next)
 		require.Equal(t, []string{"processing:lease_token_counter"}, f.left(t))
@@ -44,16 +44,16 @@ func TestQueueRefusesALostLease(t *testing.T) {
 	onEach(t, func(t *testing.T, f *fixture) {
 		f.put(t, "a")
 		first := f.lapse(t, 1)[0]
-		require.Empty(t, f.settle(t, storetest.Verdict(exchange.Nack, first)).Refused, "late, but no other consumer has claimed it")
+		require.Empty(t, f.Settle(t, storetest.Verdict(exchange.Nack, first)).Refused, "late, but no other consumer has claimed it")
 		f.pass(t, time.Now())
-		second := f.claim(t, 1).Leases[0]
+		second := f.Claim(t, 1).Leases[0]
 		require.Equal(t, 2, second.Claims)
 		require.Equal(t, 1, second.Failures)
 		for _, v := range []exchange.Verdict{exchange.Ack, exchange.Nack, exchange.Bury, exchange.Fail, exchange.Release} {
-			require.Equal(t, []exchange.Refusal{{Index: 0, Why: exchange.Lost}}, f.settle(t, storetest.Verdict(v, first)).Refused)
+			require.Equal(t, []exchange.Refusal{{Index: 0, Why: exchange.Lost}}, f.Settle(t, storetest.Verdict(v, first)).Refused)
 		}
-		require.Equal(t, exchange.Lost, f.extend(t, time.Minute, first).Refused[0].Why)
-		reply := f.settle(t, storetest.Verdict(exchange.Ack, second), storetest.Verdict(exchange.Release, second))
+		require.Equal(t, exchange.Lost, f.Extend(t, time.Minute, first).Refused[0].Why)
+		reply := f.Settle(t, storetest.Verdict(exchange.Ack, second), storetest.Verdict(exchange.Release, second))
 		require.Equal(t, []exchange.Refusal{{Index: 1, Why: exchange.Lost}}, reply.Refused, "the first of two verdicts counts")
 	})
 }
@@ -62,14 +62,14 @@ func TestQueueNackKeepsInProcessingUnderANewToken(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
 		f.put(t, "a", "b")
-		a := f.claim(t, 1).Leases[0]
+		a := f.Claim(t, 1).Leases[0]
 		n := storetest.Verdict(exchange.Nack, a)
 		n.Delay = time.Hour
-		require.Empty(t, f.settle(t, n).Refused)
+		require.Empty(t, f.Settle(t, n).Refused)
 		require.Len(t, f.list(t, f.keys.processing), 1)
 		require.Equal(t, "2", f.rdb.HGet(t.Context(), f.keys.tokens, f.list(t, f.keys.processing)[0]).Val())
-		require.Len(t, f.settle(t, storetest.Verdict(exchange.Ack, a)).Refused, 1)
-		reply := f.claim(t, 5)
+		require.Len(t, f.Settle(t, storetest.Verdict(exchange.Ack, a)).Refused, 1)
+		reply := f.Claim(t, 5)
 		require.Equal(t, []string{"b"}, payloads(reply.Leases))
 		require.Equal(t, exchange.Token("3 "+f.list(t, f.keys.processing)[0]), reply.Leases[0].Token)
 	})
@@ -79,17 +79,17 @@ func TestQueueReleaseRestoresTheOrder(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
 		f.put(t, "a", "b", "c", "d")
-		l := f.claim(t, 3).Leases
-		reply := f.settle(t, storetest.Verdict(exchange.Release, l[1]), storetest.Verdict(exchange.Release, l[0]), storetest.Verdict(exchange.Release, l[2]))
+		l := f.Claim(t, 3).Leases
+		reply := f.Settle(t, storetest.Verdict(exchange.Release, l[1]), storetest.Verdict(exchange.Release, l[0]), storetest.Verdict(exchange.Release, l[2]))
 		require.Empty(t, reply.Refused)
 		require.Zero(t, reply.Next)
-		again := f.claim(t, 4).Leases
+		again := f.Claim(t, 4).Leases
 		require.Equal(t, []string{"a", "b", "c", "d"}, payloads(again))
-		require.Equal(t, 1, again[0].Claims, "a release takes the claim back")
+		require.Equal(t, 1, again[0].Claims, "a release does not count as a delivery")
 
-		f.settle(t, storetest.Verdict(exchange.Release, again[1]), storetest.Verdict(exchange.Release, again[3]))
-		f.settle(t, storetest.Verdict(exchange.Release, again[2]), storetest.Verdict(exchange.Release, again[0]))
-		require.Equal(t, []string{"a", "b", "c", "d"}, payloads(f.claim(t, 4).Leases), "over several exchanges, too")
+		f.Settle(t, storetest.Verdict(exchange.Release, again[1]), storetest.Verdict(exchange.Release, again[3]))
+		f.Settle(t, storetest.Verdict(exchange.Release, again[2]), storetest.Verdict(exchange.Release, again[0]))
+		require.Equal(t, []string{"a", "b", "c", "d"}, payloads(f.Claim(t, 4).Leases), "over several exchanges, too")
 	})
 }
 
@@ -100,7 +100,7 @@ func TestQueueGivesUpAfterTooManyDeliveries(t *testing.T) {
 		f.put(t, "poison", "good")
 		h.lapse(t, 1)
 		h.lapse(t, 1)
-		reply := h.claim(t, 1)
+		reply := h.Claim(t, 1)
 		require.Equal(t, []string{"good"}, payloads(reply.Leases))
 		require.Len(t, reply.Buried, 1)
 		b := reply.Buried[0]
@@ -109,17 +109,18 @@ func TestQueueGivesUpAfterTooManyDeliveries(t *testing.T) {
 		require.Equal(t, tooManyDeliveries, b.Reason)
 		require.Equal(t, 2, b.Claims)
 		require.Equal(t, []string{"poison"}, f.list(t, f.keys.dlq), "as the peer stores it")
-		letter, err := f.DeadLetter(t.Context(), b.Entry)
+		dead, err := f.DeadLetter(t.Context(), b.Entry)
 		require.NoError(t, err)
 		require.Equal(t, wakebelltype.QueueDeadLetter{
 			Entry: b.Entry, Payload: []byte("poison"), ID: b.ID, Reason: b.Reason, Deliveries: 2, At: b.At,
-		}, letter)
-		h.settle(t, storetest.Verdict(exchange.Ack, reply.Leases[0]))
+		}, dead)
+		h.Settle(t, storetest.Verdict(exchange.Ack, reply.Leases[0]))
 		require.ElementsMatch(t, []string{"processing:lease_token_counter", "dlq"}, f.left(t))
 	})
 }
 
-// The peer dead-letters at most 100 messages in a poll, and reclaims as many.
+// TestQueuePoisonAndExpiryHaveNoLimitOfAHundred covers a limit of the peer, which
+// dead-letters and reclaims at most 100 messages in a poll.
 func TestQueuePoisonAndExpiryHaveNoLimitOfAHundred(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
@@ -133,8 +134,8 @@ func TestQueuePoisonAndExpiryHaveNoLimitOfAHundred(t *testing.T) {
 		require.Len(t, h.lapse(t, n), n)
 		f.put(t, "good")
 		deadLettered := 0
-		reply := h.claim(t, 5)
-		for ; len(reply.Leases) == 0; reply = h.claim(t, 5) {
+		reply := h.Claim(t, 5)
+		for ; len(reply.Leases) == 0; reply = h.Claim(t, 5) {
 			require.Zero(t, reply.Next, "there is more")
 			deadLettered += len(reply.Buried)
 		}
@@ -144,7 +145,7 @@ func TestQueuePoisonAndExpiryHaveNoLimitOfAHundred(t *testing.T) {
 		f.put(t, texts...)
 		g := f.holder(SourceOptions{})
 		g.lapse(t, n)
-		require.Equal(t, texts[:300], payloads(g.claim(t, 300).Leases), "the oldest deadline first")
+		require.Equal(t, texts[:300], payloads(g.Claim(t, 300).Leases), "the oldest deadline first")
 	})
 }
 
@@ -153,10 +154,10 @@ func TestQueueKeepsCompletedAndFailed(t *testing.T) {
 	onEach(t, func(t *testing.T, f *fixture) {
 		h := f.holder(SourceOptions{Completed: 2, Failed: 1, DeadCap: 1})
 		f.put(t, "a", "b", "c", "d\x00é", "e\xff", "f", "g")
-		l := h.claim(t, 7).Leases
+		l := h.Claim(t, 7).Leases
 		reject := storetest.Verdict(exchange.Bury, l[5])
 		reject.Reason = "bad: é\nline"
-		reply := h.settle(t, storetest.Verdict(exchange.Ack, l[0]), storetest.Verdict(exchange.Ack, l[1]), storetest.Verdict(exchange.Ack, l[2]),
+		reply := h.Settle(t, storetest.Verdict(exchange.Ack, l[0]), storetest.Verdict(exchange.Ack, l[1]), storetest.Verdict(exchange.Ack, l[2]),
 			storetest.Verdict(exchange.Fail, l[3]), storetest.Verdict(exchange.Fail, l[4]), reject)
 		require.Empty(t, reply.Refused)
 		require.Equal(t, []string{"c", "b"}, f.list(t, f.keys.completed))
@@ -164,12 +165,12 @@ func TestQueueKeepsCompletedAndFailed(t *testing.T) {
 		require.Equal(t, 5, reply.Buried[0].Index)
 		last := storetest.Verdict(exchange.Bury, l[6])
 		last.Reason = "worse"
-		h.settle(t, last)
-		letters, next, err := f.DeadLetters(t.Context(), "", "", 0)
+		h.Settle(t, last)
+		dead, next, err := f.DeadLetters(t.Context(), "", "", 0)
 		require.NoError(t, err)
 		require.Empty(t, next)
-		require.Len(t, letters, 1, "the cap")
-		require.Equal(t, "worse", letters[0].Reason)
+		require.Len(t, dead, 1, "the cap is one dead letter")
+		require.Equal(t, "worse", dead[0].Reason)
 		require.EqualValues(t, 1, f.rdb.ZCard(t.Context(), f.keys.places).Val())
 	})
 }
@@ -182,20 +183,20 @@ func TestQueueExchangeIsAnsweredAgain(t *testing.T) {
 		f.put(t, "a", "b", "c")
 		h := f.holder(SourceOptions{MaxDeliveries: 1})
 		h.lapse(t, 1)
-		r := h.request(2, time.Minute)
-		first := h.run(t, r)
+		r := h.Request(2, time.Minute)
+		first := h.Run(t, r)
 		require.Equal(t, []string{"b", "c"}, payloads(first.Leases))
 		require.Len(t, first.Buried, 1)
-		again := h.run(t, r)
+		again := h.Run(t, r)
 		require.Equal(t, first.Leases, again.Leases)
 		require.Equal(t, first.Buried, again.Buried)
 		require.Len(t, f.list(t, f.keys.processing), 2)
 		require.LessOrEqual(t, again.Remaining, first.Remaining)
 
-		r2 := h.request(0, time.Minute)
+		r2 := h.Request(0, time.Minute)
 		r2.Settle = []exchange.Settlement{storetest.Verdict(exchange.Ack, first.Leases[0])}
-		h.run(t, r2)
-		require.Empty(t, h.run(t, r2).Refused, "not a second time")
+		h.Run(t, r2)
+		require.Empty(t, h.Run(t, r2).Refused, "not a second time")
 		_, err := h.src.Exchange(t.Context(), r)
 		require.ErrorIs(t, err, exchange.ErrStale)
 	})
@@ -208,12 +209,12 @@ func TestQueueTellsEqualMessagesWithoutEnvelopeApart(t *testing.T) {
 	onEach(t, func(t *testing.T, f *fixture) {
 		raw := "raw \x00\xff\"é"
 		require.NoError(t, f.rdb.LPush(t.Context(), f.keys.pending, raw, raw, raw).Err())
-		l := append(f.claim(t, 2).Leases, f.claim(t, 2).Leases...)
+		l := append(f.Claim(t, 2).Leases, f.Claim(t, 2).Leases...)
 		require.Equal(t, []string{raw, raw, raw}, payloads(l))
 		require.NotEqual(t, l[0].ID, l[1].ID)
 		require.Len(t, f.list(t, f.keys.processing), 3)
 		for i := range l {
-			require.Empty(t, f.settle(t, storetest.Verdict(exchange.Ack, l[i])).Refused)
+			require.Empty(t, f.Settle(t, storetest.Verdict(exchange.Ack, l[i])).Refused)
 			require.Len(t, f.list(t, f.keys.processing), 2-i)
 		}
 	})
@@ -224,20 +225,20 @@ func TestQueueWithoutVisibilityTimeout(t *testing.T) {
 	onEach(t, func(t *testing.T, f *fixture) {
 		h := f.holder(SourceOptions{AtMostOnce: true, Failed: 5})
 		f.put(t, "a", "b", "c", "d")
-		r := h.request(3, time.Minute)
-		reply := h.run(t, r)
+		r := h.Request(3, time.Minute)
+		reply := h.Run(t, r)
 		require.Equal(t, []string{"a", "b", "c"}, payloads(reply.Leases))
 		require.Equal(t, time.Minute, reply.Remaining)
 		require.ElementsMatch(t, []string{"pending", "processing"}, f.left(t), "no lease is kept")
-		require.Equal(t, reply.Leases, h.run(t, r).Leases, "a lost reply loses no message")
-		require.Empty(t, h.extend(t, time.Minute, reply.Leases[0]).Refused)
-		require.Empty(t, f.claim(t, 1).Leases[0].Fault)
-		require.Empty(t, f.claim(t, 9).Leases, "a message is lost if a crash interrupts its handler")
+		require.Equal(t, reply.Leases, h.Run(t, r).Leases, "a lost reply loses no message")
+		require.Empty(t, h.Extend(t, time.Minute, reply.Leases[0]).Refused)
+		require.Empty(t, f.Claim(t, 1).Leases[0].Fault)
+		require.Empty(t, f.Claim(t, 9).Leases, "a message is lost if a crash interrupts its handler")
 		nack := storetest.Verdict(exchange.Nack, reply.Leases[1])
-		require.Empty(t, h.settle(t, storetest.Verdict(exchange.Ack, reply.Leases[0]), nack, storetest.Verdict(exchange.Release, reply.Leases[2])).Refused)
-		require.Equal(t, []string{"b"}, f.list(t, f.keys.failed), "no second delivery")
-		require.Len(t, h.settle(t, storetest.Verdict(exchange.Ack, reply.Leases[0])).Refused, 1)
-		require.Equal(t, []string{"c"}, payloads(h.claim(t, 5).Leases), "released by a drain")
+		require.Empty(t, h.Settle(t, storetest.Verdict(exchange.Ack, reply.Leases[0]), nack, storetest.Verdict(exchange.Release, reply.Leases[2])).Refused)
+		require.Equal(t, []string{"b"}, f.list(t, f.keys.failed), "it is not delivered again")
+		require.Len(t, h.Settle(t, storetest.Verdict(exchange.Ack, reply.Leases[0])).Refused, 1)
+		require.Equal(t, []string{"c"}, payloads(h.Claim(t, 5).Leases), "released by a drain")
 	})
 }
 
@@ -255,11 +256,11 @@ func TestQueueLeavesNothingBehindInALongProcessingList(t *testing.T) {
 		f.put(t, texts...)
 		var l []exchange.Lease
 		for len(l) < n {
-			l = append(l, f.claim(t, 512).Leases...)
+			l = append(l, f.Claim(t, 512).Leases...)
 		}
 		for i := n / 2; i < n/2+40; i++ {
-			require.Empty(t, f.settle(t, storetest.Verdict(exchange.Ack, l[i])).Refused)
-			require.Len(t, f.settle(t, storetest.Verdict(exchange.Ack, l[i])).Refused, 1)
+			require.Empty(t, f.Settle(t, storetest.Verdict(exchange.Ack, l[i])).Refused)
+			require.Len(t, f.Settle(t, storetest.Verdict(exchange.Ack, l[i])).Refused, 1)
 		}
 		st, err := f.Stats(t.Context())
 		require.NoError(t, err)
@@ -267,7 +268,7 @@ func TestQueueLeavesNothingBehindInALongProcessingList(t *testing.T) {
 		require.Zero(t, st.Unleased)
 		for i := range l {
 			if i < n/2 || i >= n/2+40 {
-				require.Empty(t, f.settle(t, storetest.Verdict(exchange.Ack, l[i])).Refused)
+				require.Empty(t, f.Settle(t, storetest.Verdict(exchange.Ack, l[i])).Refused)
 			}
 		}
 		require.Equal(t, []string{"processing:lease_token_counter"}, f.left(t))

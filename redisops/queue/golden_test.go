@@ -47,7 +47,7 @@ func goldenSteps(t *testing.T) map[string]goldenStep {
 	return steps
 }
 
-// goldenText is a string of the dump: as it is, or as hex with its text.
+// goldenText is a string of the dump, which has it as text or as hex.
 func goldenText(t *testing.T, raw json.RawMessage) string {
 	t.Helper()
 	var text string
@@ -82,8 +82,8 @@ func (d goldenDump) pairs(t *testing.T) map[string]string {
 	return out
 }
 
-// patience is how much later than in the dump deadlines are: a second is too short
-// for a busy machine.
+// patience is added to the deadlines of the dump: a second is too short for a busy
+// machine.
 const patience = 60
 
 // restore writes the keys of the peer into a queue of this test. Deadlines have the
@@ -195,7 +195,7 @@ func TestQueueGoldenSteps(t *testing.T) {
 	}
 	ack := func(t *testing.T, f *fixture, v exchange.Verdict, l exchange.Lease) {
 		t.Helper()
-		require.Empty(t, f.settle(t, storetest.Verdict(v, l)).Refused)
+		require.Empty(t, f.Settle(t, storetest.Verdict(v, l)).Refused)
 	}
 	first, second := "publish dict (dedup on) + suppressed duplicate", "claimed 1st (in handler)"
 
@@ -205,7 +205,7 @@ func TestQueueGoldenSteps(t *testing.T) {
 		out, _, err := f.Publish(t.Context(), PublishOptions{}, NewMessage([]byte("again"), "a"))
 		require.NoError(t, err)
 		require.Equal(t, []wakebelltype.QueuePublished{{}}, out, "suppressed by Python's key")
-		reply := f.claim(t, 10)
+		reply := f.Claim(t, 10)
 		require.JSONEq(t, `{"b": [1, 2.5, null, true], "id": "a", "z": 1, "ü": "é\"\\/\u2028😀"}`, string(reply.Leases[0].Payload))
 		require.Equal(t, "6e9759939a824ef091b325afdfa71439", reply.Leases[0].ID)
 		text := "plain ü \x00\x1f text"
@@ -213,7 +213,7 @@ func TestQueueGoldenSteps(t *testing.T) {
 		require.NoError(t, err)
 		mine := f.list(t, f.keys.pending)[0]
 		theirs := steps[second].Keys["jobs::pending"].list(t)[0]
-		require.Equal(t, theirs[46:], mine[46:], "the same bytes, but for the id")
+		require.Equal(t, theirs[46:], mine[46:], "the bytes are equal except for the id")
 		require.NoError(t, f.rdb.LSet(t.Context(), f.keys.pending, 0, theirs).Err())
 		f.same(t, steps[second])
 		ack(t, f, exchange.Ack, reply.Leases[0])
@@ -223,7 +223,7 @@ func TestQueueGoldenSteps(t *testing.T) {
 		t.Parallel()
 		f := at(t, second, SourceOptions{Completed: 10})
 		l := f.peersLease(t)
-		require.Empty(t, f.extend(t, time.Hour, l).Refused)
+		require.Empty(t, f.Extend(t, time.Hour, l).Refused)
 		f.same(t, steps[second])
 		ack(t, f, exchange.Ack, l)
 		f.same(t, steps["acked -> completed"])
@@ -231,29 +231,29 @@ func TestQueueGoldenSteps(t *testing.T) {
 	t.Run("fail for good", func(t *testing.T) {
 		t.Parallel()
 		f := at(t, "acked -> completed", SourceOptions{Failed: 10})
-		ack(t, f, exchange.Fail, f.claim(t, 1).Leases[0])
+		ack(t, f, exchange.Fail, f.Claim(t, 1).Leases[0])
 		f.same(t, steps["handler raised -> failed"])
 	})
 	t.Run("reclaim what a dead consumer had", func(t *testing.T) {
 		t.Parallel()
 		f := at(t, "delivery 1 claimed, consumer dies", SourceOptions{MaxDeliveries: 2})
 		theirs := f.peersLease(t)
-		require.Empty(t, f.claim(t, 1).Leases, "it is held")
+		require.Empty(t, f.Claim(t, 1).Leases, "it is held")
 		f.expire(t)
-		l := f.claim(t, 1).Leases[0]
+		l := f.Claim(t, 1).Leases[0]
 		require.Equal(t, 2, l.Claims)
 		f.same(t, steps["delivery 2 claimed, consumer dies"])
 		require.Empty(t, f.rdb.Keys(t.Context(), f.Name()+"::*claim_result*").Val(), "the peer's records of its claim are gone")
-		require.Len(t, f.settle(t, storetest.Verdict(exchange.Ack, theirs)).Refused, 1)
+		require.Len(t, f.Settle(t, storetest.Verdict(exchange.Ack, theirs)).Refused, 1)
 		f.expire(t)
-		require.Len(t, f.claim(t, 1).Buried, 1)
+		require.Len(t, f.Claim(t, 1).Buried, 1)
 		f.same(t, steps["third claim: delivery_count 3 > max 2 -> dlq"])
 	})
 	t.Run("heartbeat", func(t *testing.T) {
 		t.Parallel()
 		f := at(t, "heartbeat: claimed", SourceOptions{})
 		l := f.peersLease(t)
-		require.Empty(t, f.extend(t, 3*time.Second, l).Refused)
+		require.Empty(t, f.Extend(t, 3*time.Second, l).Refused)
 		f.same(t, steps["heartbeat: renewed once (deadline moved)"])
 		ack(t, f, exchange.Ack, l)
 		f.same(t, steps["heartbeat: acked"])
@@ -261,7 +261,7 @@ func TestQueueGoldenSteps(t *testing.T) {
 	t.Run("without a visibility timeout", func(t *testing.T) {
 		t.Parallel()
 		f := at(t, "publish no dedup", SourceOptions{AtMostOnce: true})
-		l := f.claim(t, 1).Leases[0]
+		l := f.Claim(t, 1).Leases[0]
 		f.same(t, steps["claimed without VT"])
 		ack(t, f, exchange.Ack, l)
 		f.same(t, steps["acked without VT"])
@@ -270,19 +270,19 @@ func TestQueueGoldenSteps(t *testing.T) {
 		t.Parallel()
 		f := at(t, "3 of 4 claimed", SourceOptions{})
 		f.expire(t)
-		require.Equal(t, []string{"m0", "m2", "m1", "m3"}, payloads(f.claim(t, 10).Leases), "by deadline, then by id")
+		require.Equal(t, []string{"m0", "m2", "m1", "m3"}, payloads(f.Claim(t, 10).Leases), "by deadline, then by id")
 	})
 	t.Run("what Python reclaimed comes first", func(t *testing.T) {
 		t.Parallel()
 		f := at(t, "late ack of the expired first lease (no-op)", SourceOptions{})
-		reply := f.claim(t, 10)
+		reply := f.Claim(t, 10)
 		require.Equal(t, []string{"m2", "m1", "m3"}, payloads(reply.Leases))
 		require.Equal(t, []int{2, 2, 1}, []int{reply.Leases[0].Claims, reply.Leases[1].Claims, reply.Leases[2].Claims})
 	})
 	t.Run("nothing to do", func(t *testing.T) {
 		t.Parallel()
 		f := at(t, "drain()", SourceOptions{})
-		require.Empty(t, f.claim(t, 1).Leases)
+		require.Empty(t, f.Claim(t, 1).Leases)
 		f.same(t, steps["drain()"])
 	})
 }

@@ -23,23 +23,18 @@ import (
 
 func TestMain(m *testing.M) { redistest.Main(m) }
 
-// onEachQueue runs a test on a real Redis and on the embedded one.
+// onEach runs a test on a real Redis and on the embedded one.
 func onEach(t *testing.T, test func(t *testing.T, f *fixture)) {
 	t.Helper()
-	storetest.OnEach(t, func(t *testing.T, rdb *redis.Client) {
-		t.Helper()
-		test(t, newFixture(t, rdb))
-	})
+	storetest.OnEach(t, newFixture, test)
 }
 
-// fixture is a queue of its own, and a poller's source of it that counts the
-// sequence of one stream.
+// fixture is a queue of its own, and a poller's source of it with one stream.
 type fixture struct {
 	*Queue
-	rdb         *redis.Client
-	src         *Source
-	incarnation string
-	sequence    uint64
+	*storetest.Stream
+	rdb *redis.Client
+	src *Source
 }
 
 func newFixture(t testing.TB, rdb *redis.Client) *fixture {
@@ -60,31 +55,15 @@ func queueOn(t testing.TB, rdb *redis.Client, name string) *fixture {
 // holder returns a second poller of the same queue.
 func (f *fixture) holder(o SourceOptions) *fixture {
 	g := *f
-	g.src, g.incarnation, g.sequence = f.Source(o), fmt.Sprintf("%x", rand.Uint64()), 0
+	g.src = f.Source(o)
+	g.Stream = storetest.NewStream(g.src)
 	return &g
-}
-
-func (f *fixture) request(want int, ttl time.Duration) *exchange.Request {
-	f.sequence++
-	return &exchange.Request{Incarnation: f.incarnation, Sequence: f.sequence, Want: want, LeaseTTL: ttl}
-}
-
-func (f *fixture) run(t testing.TB, r *exchange.Request) *exchange.Reply {
-	t.Helper()
-	reply, err := f.src.Exchange(context.Background(), r)
-	require.NoError(t, err)
-	return reply
-}
-
-func (f *fixture) claim(t testing.TB, want int) *exchange.Reply {
-	t.Helper()
-	return f.run(t, f.request(want, time.Minute))
 }
 
 // lapse claims with the shortest lease, and waits until the leases have expired.
 func (f *fixture) lapse(t testing.TB, want int) []exchange.Lease {
 	t.Helper()
-	reply := f.run(t, f.request(want, time.Millisecond))
+	reply := f.Run(t, f.Request(want, time.Millisecond))
 	f.pass(t, reply.Now.Add(2*time.Millisecond))
 	return reply.Leases
 }
@@ -99,22 +78,6 @@ func (f *fixture) pass(t testing.TB, at time.Time) {
 			return
 		}
 	}
-}
-
-func (f *fixture) settle(t testing.TB, list ...exchange.Settlement) *exchange.Reply {
-	t.Helper()
-	r := f.request(0, time.Minute)
-	r.Settle = list
-	return f.run(t, r)
-}
-
-func (f *fixture) extend(t testing.TB, ttl time.Duration, leases ...exchange.Lease) *exchange.Reply {
-	t.Helper()
-	r := f.request(0, ttl)
-	for _, l := range leases {
-		r.Extend = append(r.Extend, storetest.Held(l))
-	}
-	return f.run(t, r)
 }
 
 // put publishes payloads, none of which is a duplicate.
@@ -143,13 +106,13 @@ func (f *fixture) left(t testing.TB) []string {
 	t.Helper()
 	keys, err := f.rdb.Keys(context.Background(), f.Name()+"::*").Result()
 	require.NoError(t, err)
-	var theirs []string
+	var found []string
 	for _, k := range keys {
 		if name := k[len(f.Name())+2:]; len(name) < 9 || name[:9] != "wakebell:" {
-			theirs = append(theirs, name)
+			found = append(found, name)
 		}
 	}
-	return theirs
+	return found
 }
 
 func payloads(leases []exchange.Lease) []string {

@@ -5,7 +5,6 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
@@ -31,7 +30,7 @@ type model struct {
 	dead      []string
 	completed []string
 	failed    []string
-	tokens    int // the last one given
+	tokens    int // the last token issued
 	published int
 }
 
@@ -113,61 +112,8 @@ func (m *model) holder(rt *rapid.T) *queueModelHolder {
 	return m.holders[rapid.IntRange(0, 1).Draw(rt, "holder")]
 }
 
-func (m *model) claim(rt *rapid.T) {
-	h, want := m.holder(rt), rapid.IntRange(0, 4).Draw(rt, "want")
-	brief := rapid.Bool().Draw(rt, "brief")
-	ttl := time.Hour
-	if brief {
-		ttl = time.Millisecond
-	}
-	h.last = h.request(want, ttl)
-	h.reply = h.run(m.t, h.last)
-	m.claimed(rt, h, want, brief)
-}
-
-// claimed returns what a claim must return.
-func (m *model) claimed(rt *rapid.T, h *queueModelHolder, want int, brief bool) {
-	var got []*modelMessage
-	var deadLettered []string
-	for len(got) < want && len(m.expired)+len(m.pending) > 0 {
-		from := &m.pending
-		if len(m.expired) > 0 {
-			from = &m.expired
-		}
-		mm := (*from)[0]
-		*from = (*from)[1:]
-		if mm.deliveries >= modelDeliveries {
-			deadLettered = append(deadLettered, mm.payload)
-			m.makeDead(mm)
-			continue
-		}
-		got = append(got, mm)
-	}
-	require.Len(rt, h.reply.Leases, len(got))
-	for i, mm := range got {
-		m.tokens++
-		mm.deliveries, mm.token = mm.deliveries+1, fmt.Sprint(m.tokens)
-		require.Equal(rt, mm.payload, string(h.reply.Leases[i].Payload))
-		require.Equal(rt, mm.deliveries, h.reply.Leases[i].Claims)
-		h.seen = append(h.seen, modelSeen{h.reply.Leases[i], mm, mm.token})
-	}
-	var died []string
-	for _, b := range h.reply.Buried {
-		if b.Index < 0 {
-			died = append(died, string(b.Payload))
-		}
-	}
-	require.Equal(rt, deadLettered, died)
-	if brief { // equal deadlines are ordered by id
-		slices.SortFunc(got, func(a, b *modelMessage) int { return a.order - b.order })
-		m.expired = append(m.expired, got...)
-		m.f.pass(m.t, h.reply.Now.Add(2*time.Millisecond))
-	} else {
-		m.held = append(m.held, got...)
-	}
-}
-
-// makeDead notes that a message is dead, and frees its key if it is still its own.
+// makeDead adds a message to the dead letters, and frees its key if the message
+// still owns it.
 func (m *model) makeDead(mm *modelMessage) {
 	m.dead, mm.token = append(m.dead, mm.payload), ""
 	m.free(mm)
@@ -185,129 +131,14 @@ func (m *model) drop(mm *modelMessage) {
 	mm.token = ""
 }
 
-// settle settles anything that the holder ever had, and claims on.
-func (m *model) settle(rt *rapid.T) {
-	h := m.holder(rt)
-	if len(h.seen) == 0 {
-		return
-	}
-	want := rapid.IntRange(0, 2).Draw(rt, "want")
-	h.last = h.request(want, time.Hour)
-	verdicts := []exchange.Verdict{exchange.Ack, exchange.Nack, exchange.Bury, exchange.Fail, exchange.Release}
-	var seen []modelSeen
-	for range rapid.IntRange(1, 4).Draw(rt, "settlements") {
-		s := rapid.SampledFrom(h.seen).Draw(rt, "lease")
-		v := storetest.Verdict(rapid.SampledFrom(verdicts).Draw(rt, "verdict"), s.lease)
-		v.Delay = time.Hour
-		seen = append(seen, s)
-		h.last.Settle = append(h.last.Settle, v)
-	}
-	refused := m.settled(seen, h.last.Settle)
-	h.reply = h.run(m.t, h.last)
-	var got []int
-	for _, r := range h.reply.Refused {
-		require.Equal(rt, exchange.Lost, r.Why)
-		got = append(got, r.Index)
-	}
-	require.ElementsMatch(rt, refused, got)
-	m.claimed(rt, h, want, false)
-}
-
-// settled updates the model as the script must, verdict by verdict.
-func (m *model) settled(seen []modelSeen, settle []exchange.Settlement) (refused []int) {
-	var released []modelSeen
-	for _, kind := range verdicts {
-		for i, s := range seen {
-			mm := s.message
-			if settle[i].Verdict != kind {
-				continue
-			}
-			if mm.token != s.token {
-				refused = append(refused, i)
-				continue
-			}
-			m.drop(mm)
-			switch kind {
-			case exchange.Ack:
-				m.completed = append(m.completed, mm.payload)
-			case exchange.Nack:
-				m.tokens++
-				mm.token = fmt.Sprint("nack ", m.tokens) // it has no holder
-				m.held = append(m.held, mm)
-			case exchange.Bury:
-				m.makeDead(mm)
-			case exchange.Fail:
-				m.failed = append(m.failed, mm.payload)
-				m.free(mm)
-			case exchange.Release:
-				mm.deliveries--
-				released = append(released, s)
-			}
-		}
-	}
-	front := make([]*modelMessage, len(released))
-	newest := 0
-	for i, s := range released {
-		front[i], newest = s.message, max(newest, s.message.order)
-	}
-	for len(front) > 0 && len(m.pending) > 0 && m.pending[0].order < newest {
-		front, m.pending = append(front, m.pending[0]), m.pending[1:]
-	}
-	slices.SortFunc(front, func(a, b *modelMessage) int { return a.order - b.order })
-	m.pending = append(front, m.pending...)
-	return refused
-}
-
-func (m *model) extend(rt *rapid.T) {
-	h := m.holder(rt)
-	if len(h.seen) == 0 {
-		return
-	}
-	s := rapid.SampledFrom(h.seen).Draw(rt, "lease")
-	h.last = h.request(0, time.Hour)
-	h.last.Extend = []exchange.Held{storetest.Held(s.lease)}
-	h.reply = h.run(m.t, h.last)
-	require.Empty(rt, h.reply.Extended, "the token stays")
-	if s.message.token != s.token {
-		require.Len(rt, h.reply.Refused, 1)
-		return
-	}
-	require.Empty(rt, h.reply.Refused)
-	if i := slices.Index(m.expired, s.message); i >= 0 {
-		m.expired = slices.Delete(m.expired, i, i+1)
-		m.held = append(m.held, s.message)
-	}
-}
-
-// replay sends the last request again: the reply has the claims that are still
-// held, and the refusals.
-func (m *model) replay(rt *rapid.T) {
-	h := m.holder(rt)
-	if h.last == nil {
-		return
-	}
-	again := h.run(m.t, h.last)
-	require.Equal(rt, h.reply.Refused, again.Refused)
-	require.Equal(rt, h.reply.Buried, again.Buried)
-	var want []string
-	for _, l := range h.reply.Leases {
-		for _, s := range h.seen {
-			if s.lease.Token == l.Token && s.message.token == s.token {
-				want = append(want, l.ID)
-			}
-		}
-	}
-	require.Equal(rt, want, append([]string(nil), storetest.IDs(again.Leases)...))
-}
-
 func (m *model) redrive(rt *rapid.T) {
 	if len(m.dead) == 0 {
 		return
 	}
-	i := rapid.IntRange(0, len(m.dead)-1).Draw(rt, "letter")
-	letters, _, err := m.f.DeadLetters(m.t.Context(), "", "", 1000)
+	i := rapid.IntRange(0, len(m.dead)-1).Draw(rt, "dead letter")
+	dead, _, err := m.f.DeadLetters(m.t.Context(), "", "", 1000)
 	require.NoError(rt, err)
-	outcome, _, err := m.f.RedriveLetter(m.t.Context(), letters[i], "", PublishOptions{})
+	outcome, _, err := m.f.RedriveLetter(m.t.Context(), dead[i], "", PublishOptions{})
 	require.NoError(rt, err)
 	require.Equal(rt, wakebelltype.QueueRedriveSucceeded, outcome)
 	m.published++
@@ -334,7 +165,7 @@ func (m *model) purge(rt *rapid.T) {
 	}
 }
 
-// peerReclaims does what a Python consumer does before it claims.
+// peerReclaims executes the commands of a Python consumer before its claim.
 func (m *model) peerReclaims(rt *rapid.T) {
 	k, ctx := m.f.keys, m.t.Context()
 	for _, mm := range slices.Backward(m.expired) {

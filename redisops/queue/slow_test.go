@@ -82,9 +82,9 @@ func (f *fixture) page(t testing.TB, from, n int) []wakebelltype.QueueDeadLetter
 	t.Helper()
 	var all []wakebelltype.QueueDeadLetter
 	for next := fmt.Sprint(from); len(all) < n; {
-		letters, after, err := f.DeadLetters(t.Context(), "", next, min(n-len(all), 1000))
+		dead, after, err := f.DeadLetters(t.Context(), "", next, min(n-len(all), 1000))
 		require.NoError(t, err)
-		all, next = append(all, letters...), after
+		all, next = append(all, dead...), after
 	}
 	return all
 }
@@ -97,16 +97,16 @@ func TestQueueScriptsAreBoundedAtAMillionMessages(t *testing.T) {
 	f.seed(t, "processing", million/4)
 	bounded := server.Meter(t, f.rdb).Bounded
 	var leases []exchange.Lease
-	claim := func(want int) { leases = f.claim(t, want).Leases }
+	claim := func(want int) { leases = f.Claim(t, want).Leases }
 	settle := func(v exchange.Verdict) {
-		r := f.request(0, time.Minute)
+		r := f.Request(0, time.Minute)
 		for _, l := range leases {
 			r.Settle = append(r.Settle, storetest.Verdict(v, l))
 		}
-		f.run(t, r)
+		f.Run(t, r)
 	}
 	bounded("claim what has expired", func() { claim(500) })
-	bounded("extend", func() { f.extend(t, time.Minute, leases...) })
+	bounded("extend", func() { f.Extend(t, time.Minute, leases...) })
 	for _, v := range verdicts {
 		bounded(fmt.Sprint("settle ", v), func() {
 			claim(500)
@@ -114,7 +114,7 @@ func TestQueueScriptsAreBoundedAtAMillionMessages(t *testing.T) {
 		})
 	}
 	poison := f.holder(SourceOptions{MaxDeliveries: 1, DeadCap: 1000})
-	bounded("give up", func() { poison.claim(t, 1) })
+	bounded("give up", func() { poison.Claim(t, 1) })
 	batch := make([]Message, layout.BatchEntries)
 	for i := range batch {
 		batch[i].Payload, batch[i].Key = []byte("new"), fmt.Sprint(i)
@@ -143,12 +143,12 @@ func TestQueueScriptsAreBoundedAtAMillionMessages(t *testing.T) {
 	}
 	once := f.holder(SourceOptions{AtMostOnce: true})
 	bounded("settle what is delivered at most once", func() {
-		reply := once.claim(t, 100)
-		r := once.request(0, time.Minute)
+		reply := once.Claim(t, 100)
+		r := once.Request(0, time.Minute)
 		for _, l := range reply.Leases {
 			r.Settle = append(r.Settle, storetest.Verdict(exchange.Ack, l))
 		}
-		require.Empty(t, once.run(t, r).Refused)
+		require.Empty(t, once.Run(t, r).Refused)
 	})
 	purge := func(what string) {
 		k := f.keys
@@ -206,10 +206,10 @@ func TestDeadLettersAreBoundedAtAMillion(t *testing.T) {
 		bounded("reject", func() {
 			f.put(t, slices.Repeat([]string{"again"}, 500)...)
 			var settle []exchange.Settlement
-			for _, l := range capped.claim(t, 500).Leases {
+			for _, l := range capped.Claim(t, 500).Leases {
 				settle = append(settle, storetest.Verdict(exchange.Bury, l))
 			}
-			capped.settle(t, settle...)
+			capped.Settle(t, settle...)
 		})
 	}
 	meter.Bounded("heal", func() {
@@ -231,11 +231,11 @@ func TestQueueKeepsLargePayloadsInBoundedTime(t *testing.T) {
 		}
 		var settle []exchange.Settlement
 		for len(settle) < 100 {
-			for _, l := range f.claim(t, 100).Leases {
+			for _, l := range f.Claim(t, 100).Leases {
 				settle = append(settle, storetest.Verdict(exchange.Ack, l))
 			}
 		}
-		require.Empty(t, f.settle(t, settle...).Refused)
+		require.Empty(t, f.Settle(t, settle...).Refused)
 	})
 	require.Equal(t, string(payload), f.rdb.LIndex(t.Context(), f.keys.completed, 0).Val())
 }

@@ -33,16 +33,16 @@ func TestUnreadableCountsOfDeliveries(t *testing.T) {
 					}
 				}
 				unreadable()
-				leases := f.claim(t, 2).Leases
+				leases := f.Claim(t, 2).Leases
 				require.Equal(t, []string{"odd", "good"}, payloads(leases), "%q", text)
 				require.Equal(t, 1, leases[0].Claims, "%q", text)
 				unreadable()
-				reply := f.settle(t, storetest.Verdict(v, leases[0]), storetest.Verdict(exchange.Ack, leases[1]))
+				reply := f.Settle(t, storetest.Verdict(v, leases[0]), storetest.Verdict(exchange.Ack, leases[1]))
 				require.Empty(t, reply.Refused, "%q", text)
 				f.pass(t, time.Now())
-				for _, l := range f.claim(t, 2).Leases { // a nack and a release
+				for _, l := range f.Claim(t, 2).Leases { // a nack and a release
 					require.Equal(t, "odd", string(l.Payload))
-					f.settle(t, storetest.Verdict(exchange.Ack, l))
+					f.Settle(t, storetest.Verdict(exchange.Ack, l))
 				}
 			}
 		}
@@ -58,13 +58,13 @@ func TestUnreadableCounterOfTokens(t *testing.T) {
 		for _, text := range append(storetest.NoIntegers, "", "9223372036854775807", "9007199254740991") {
 			f.put(t, "a", "b")
 			require.NoError(t, f.rdb.Set(t.Context(), f.keys.counter, text, 0).Err())
-			leases := f.claim(t, 2).Leases
+			leases := f.Claim(t, 2).Leases
 			require.Len(t, leases, 2, "%q", text)
 			for _, l := range leases {
 				token, _, _ := strings.Cut(string(l.Token), " ")
 				require.False(t, seen[token], "%q: %s was given before", text, token)
 				seen[token] = true
-				require.Empty(t, f.settle(t, storetest.Verdict(exchange.Ack, l)).Refused)
+				require.Empty(t, f.Settle(t, storetest.Verdict(exchange.Ack, l)).Refused)
 			}
 		}
 	})
@@ -77,9 +77,9 @@ func TestUnreadablePlacesOfDeadLetters(t *testing.T) {
 	onEach(t, func(t *testing.T, f *fixture) {
 		for i, text := range storetest.NoIntegers {
 			f.put(t, fmt.Sprint("message", i))
-			l := f.claim(t, 1).Leases[0]
+			l := f.Claim(t, 1).Leases[0]
 			require.NoError(t, f.rdb.ZAdd(t.Context(), f.keys.places, redis.Z{Score: 9e15, Member: text}).Err())
-			require.Len(t, f.settle(t, storetest.Verdict(exchange.Bury, l)).Buried, 1, "%q", text)
+			require.Len(t, f.Settle(t, storetest.Verdict(exchange.Bury, l)).Buried, 1, "%q", text)
 			require.Len(t, f.list(t, f.keys.dlq), i+1)
 		}
 	})
@@ -94,11 +94,29 @@ func TestUnreadableAnswersOfQueueExchanges(t *testing.T) {
 			t.Parallel()
 			onEach(t, func(t *testing.T, f *fixture) {
 				f.put(t, "a")
-				r := f.request(1, time.Minute)
+				r := f.Request(1, time.Minute)
 				stream := f.keys.stream(r.Incarnation, r.Stream)
 				require.NoError(t, f.rdb.Set(t.Context(), stream, storetest.WithSequence(text, r.Sequence), 0).Err())
-				require.Equal(t, []string{"a"}, payloads(f.run(t, r).Leases))
+				require.Equal(t, []string{"a"}, payloads(f.Run(t, r).Leases))
 			})
 		})
 	}
+}
+
+func TestAMessageThatCannotBeReadIsAtFault(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, f *fixture) {
+		for i, body := range []string{
+			`bad`, `[]`, `{"payload":"x"}`, `{"id":"a"}`, `{"id":"a","payload":"x","payload_hex":"00"}`, `{"id":"a","payload_hex":"0"}`,
+			`{"id":"a","payload":1}`,
+		} {
+			require.NoError(t, f.rdb.LPush(t.Context(), f.keys.pending, "\x1eRMQ1:"+body).Err())
+			lease := f.Claim(t, 1).Leases[0]
+			require.NotEmpty(t, lease.Fault, body)
+			s := storetest.Verdict(exchange.Bury, lease)
+			s.Reason = lease.Fault
+			require.Empty(t, f.Settle(t, s).Refused)
+			require.EqualValues(t, i+1, f.rdb.LLen(t.Context(), f.keys.dlq).Val())
+		}
+	})
 }

@@ -13,7 +13,7 @@ import (
 )
 
 // model is the expected state of the store of recurring schedules. Several nodes
-// decide on what they have read, which may be old.
+// act on state that they have read earlier.
 type model struct {
 	entries map[string]recur.Raw
 	scores  map[string]int64

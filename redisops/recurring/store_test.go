@@ -37,10 +37,7 @@ func newFixture(t testing.TB, rdb *redis.Client) *fixture {
 
 func onEach(t *testing.T, test func(t *testing.T, f *fixture)) {
 	t.Helper()
-	storetest.OnEach(t, func(t *testing.T, rdb *redis.Client) {
-		t.Helper()
-		test(t, newFixture(t, rdb))
-	})
+	storetest.OnEach(t, newFixture, test)
 }
 
 func raw(text string) recur.Raw {
@@ -144,7 +141,7 @@ func TestBeatForeignLock(t *testing.T) {
 		require.Equal(t, token, reply.Lock.Holder)
 		require.InDelta(t, reply.Now.UnixMilli()+1500_000, reply.Lock.Ends, 60_000)
 		require.True(t, f.fire("ours", Lock{}, f.firing("a", "1", "a@1")).Barred)
-		require.Equal(t, token, f.rdb.Get(t.Context(), f.lock()).Val(), "it is not taken")
+		require.Equal(t, token, f.rdb.Get(t.Context(), f.lock()).Val(), "the lock still has its holder")
 
 		other := reply.Lock
 		other.Ends -= 60_000

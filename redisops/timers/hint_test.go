@@ -28,17 +28,6 @@ func (f *fixture) listen(t *testing.T) <-chan exchange.Hint {
 	return hints
 }
 
-func next(t *testing.T, hints <-chan exchange.Hint) exchange.Hint {
-	t.Helper()
-	select {
-	case h := <-hints:
-		return h
-	case <-time.After(30 * time.Second):
-		require.FailNow(t, "no hint came")
-		return exchange.Hint{}
-	}
-}
-
 // quiet requires that no hint was sent: a marker sent now must be the next message.
 func (f *fixture) quiet(t *testing.T, hints <-chan exchange.Hint, why string) {
 	t.Helper()
@@ -65,26 +54,26 @@ func TestHintsWhenTheHeadIsLowered(t *testing.T) {
 		require.Positive(t, ttl)
 		require.LessOrEqual(t, ttl, 10*time.Second)
 
-		lease := f.claim(t, 1).Leases[0]
+		lease := f.Claim(t, 1).Leases[0]
 		f.schedule(t, Entry{ID: "gone"})
 		require.Zero(t, next(t, hints).In, "the timer of the last hint is claimed")
 		_, err := f.Cancel(t.Context(), f.topic, "gone")
 		require.NoError(t, err)
 		f.schedule(t, Entry{ID: "now too"})
 		f.quiet(t, hints, "a hint is outstanding, so pollers already poll")
-		require.Empty(t, f.claim(t, 0).Leases)
+		require.Empty(t, f.Claim(t, 0).Leases)
 		require.EqualValues(t, 1, f.rdb.Exists(t.Context(), f.key.Hint).Val(), "something is due")
-		other := f.claim(t, 5).Leases[0]
-		require.Empty(t, f.claim(t, 5).Leases, "nothing is due")
+		other := f.Claim(t, 5).Leases[0]
+		require.Empty(t, f.Claim(t, 5).Leases, "nothing is due")
 		require.Zero(t, f.rdb.Exists(t.Context(), f.key.Hint).Val(), "cleared")
 
-		f.settle(t, storetest.Verdict(exchange.Release, lease))
+		f.Settle(t, storetest.Verdict(exchange.Release, lease))
 		require.Zero(t, next(t, hints).In, "a release lowers the head")
-		f.claim(t, 1)
-		f.claim(t, 1)
+		f.Claim(t, 1)
+		f.Claim(t, 1)
 		nack := storetest.Verdict(exchange.Nack, other)
 		nack.Delay = 2 * time.Second
-		f.settle(t, nack)
+		f.Settle(t, nack)
 		require.Equal(t, 2*time.Second, next(t, hints).In.Round(time.Millisecond), "a nack lowers the head")
 	})
 }
@@ -93,7 +82,7 @@ func TestHintsOfCancel(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
 		f.due(t, "a\nb c", "pending")
-		f.claim(t, 1)
+		f.Claim(t, 1)
 		hints := f.listen(t)
 		_, err := f.Cancel(t.Context(), f.topic, "a\nb c", "pending", "absent")
 		require.NoError(t, err)

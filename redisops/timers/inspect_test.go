@@ -63,8 +63,8 @@ func TestListPagesThroughTies(t *testing.T) {
 		names := numbered(10_000)
 		f.plant(t, 5e9+0.123, names...)
 		require.Equal(t, names, f.walk(t, Filter{Limit: 999}, nil))
-		// The member of the cursor leaves after each page: what follows is found
-		// by its place.
+		// The member of the cursor is removed after each page: the next page is
+		// found by its place.
 		got := f.walk(t, Filter{Limit: 900}, func(page []Timer) {
 			if len(page) > 0 {
 				_, err := f.Cancel(t.Context(), f.topic, page[len(page)-1].ID)
@@ -72,7 +72,7 @@ func TestListPagesThroughTies(t *testing.T) {
 			}
 		})
 		require.Equal(t, names, got)
-		// And when it moves away.
+		// The same if the member moves.
 		left := f.walk(t, Filter{Limit: 1000}, nil)
 		got = f.walk(t, Filter{Limit: 400}, func(page []Timer) {
 			if len(page) > 0 {
@@ -95,7 +95,7 @@ func TestListFilters(t *testing.T) {
 		require.Equal(t, []string{"first"}, f.walk(t, Filter{DueBefore: time.Unix(10, 0)}, nil))
 		require.Empty(t, f.walk(t, Filter{Leased: true}, nil))
 
-		leases := f.claim(t, 3).Leases
+		leases := f.Claim(t, 3).Leases
 		require.Equal(t, []string{"00000", "00001", "first"}, f.walk(t, Filter{Leased: true, Limit: 2}, func(page []Timer) {
 			require.LessOrEqual(t, len(page), 2)
 			for _, timer := range page {
@@ -126,7 +126,7 @@ func TestListManyLeases(t *testing.T) {
 	onEach(t, func(t *testing.T, f *fixture) {
 		f.plant(t, 10, numbered(1500)...)
 		for range 3 {
-			require.Len(t, f.claim(t, 3000).Leases, 500)
+			require.Len(t, f.Claim(t, 3000).Leases, 500)
 		}
 		f.plant(t, 5, "due")
 		f.plant(t, 5e9, "later")
@@ -136,8 +136,8 @@ func TestListManyLeases(t *testing.T) {
 	})
 }
 
-// TestListNothingLeased checks that one call suffices to find no leases, however
-// many timers wait.
+// TestListNothingLeased checks that one call finds no leases among many pending
+// timers.
 func TestListNothingLeased(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {

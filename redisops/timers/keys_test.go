@@ -36,7 +36,8 @@ func TestSlots(t *testing.T) {
 	require.NotEqual(t, layout.SlotOf("b"), layout.SlotOf("a{}b"))
 }
 
-// On a Cluster the keys of a topic are compared, and the error says what to do.
+// TestCheck checks that the error about keys in several slots of a Cluster names
+// the remedy.
 func TestCheck(t *testing.T) {
 	t.Parallel()
 	rdb := redistest.Start(t, "--cluster-enabled", "yes").Client(t)

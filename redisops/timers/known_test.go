@@ -27,7 +27,7 @@ func TestTopicsThatAStoreRemembersAreBounded(t *testing.T) {
 		f.due(t, "a")
 		require.Equal(t, knownTopic{registered: f.topics.Of(f.topic).registered, sound: true}, f.topics.Of(f.topic))
 		require.True(t, f.topics.sound(fmt.Sprint(3*maxKnown-1)))
-		require.False(t, f.topics.sound("0"), "the oldest are forgotten")
+		require.False(t, f.topics.sound("0"), "the oldest topics are removed")
 	})
 }
 

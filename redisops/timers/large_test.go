@@ -44,10 +44,10 @@ func TestTooLargePayloads(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, wakebelltype.OutcomeMoved, moved.Outcome)
 
-		request := f.request(10, time.Minute)
+		request := f.Request(10, time.Minute)
 		const reason = "the payload has 1001 bytes, more than 1000"
 		for range 2 { // the second is the stored answer
-			reply := f.run(t, request)
+			reply := f.Run(t, request)
 			require.Equal(t, []string{"limit", "a"}, storetest.IDs(reply.Leases))
 			require.Len(t, reply.Buried, 1)
 			b := reply.Buried[0]
@@ -55,11 +55,11 @@ func TestTooLargePayloads(t *testing.T) {
 				Index: -1, Entry: b.Entry, At: b.At, ID: "large", Activation: time.Unix(4, 0).UTC(), Reason: reason,
 			}, b)
 		}
-		letter, err := f.DeadLetter(t.Context(), f.topic, f.firstDead(t).Entry)
+		dead, err := f.DeadLetter(t.Context(), f.topic, f.firstDead(t).Entry)
 		require.NoError(t, err)
-		require.Equal(t, "large", letter.ID)
-		require.Equal(t, reason, letter.Reason)
-		require.Empty(t, letter.Payload)
+		require.Equal(t, "large", dead.ID)
+		require.Equal(t, reason, dead.Reason)
+		require.Empty(t, dead.Payload)
 		require.False(t, f.rdb.HExists(t.Context(), f.key.Payloads, "large").Val())
 		result, err := f.Redrive(t.Context(), f.topic, wakebelltype.RedriveOptions{})
 		require.NoError(t, err)
@@ -75,21 +75,21 @@ func TestPayloadsThatBecomeTooLarge(t *testing.T) {
 	onEach(t, func(t *testing.T, f *fixture) {
 		f.MaxPayload = 1000
 		f.due(t, "a", "b")
-		request := f.request(2, time.Minute)
-		leases := f.run(t, request).Leases
+		request := f.Request(2, time.Minute)
+		leases := f.Run(t, request).Leases
 		for _, l := range leases {
 			require.NoError(t, f.rdb.HSet(t.Context(), f.key.Payloads, l.ID, strings.Repeat("x", 1001)).Err())
 		}
-		require.Empty(t, f.run(t, request).Leases, "answered again")
+		require.Empty(t, f.Run(t, request).Leases, "answered again")
 		s := storetest.Verdict(exchange.Bury, leases[0])
 		s.Reason = "rejected"
-		require.Len(t, f.settle(t, s).Buried, 1)
+		require.Len(t, f.Settle(t, s).Buried, 1)
 		require.Empty(t, f.firstDead(t).Payload)
-		f.settle(t, storetest.Verdict(exchange.Nack, leases[1]))
+		f.Settle(t, storetest.Verdict(exchange.Nack, leases[1]))
 		require.Equal(t, exchange.Burial{
 			Index: -1, ID: "b", Claims: 1, Failures: 1, Reason: "the payload has 1001 bytes, more than 1000",
 			Activation: leases[1].Activation,
-		}, withoutPlace(f.claim(t, 1).Buried[0]))
+		}, withoutPlace(f.Claim(t, 1).Buried[0]))
 	})
 }
 
@@ -101,8 +101,8 @@ func withoutPlace(b exchange.Burial) exchange.Burial {
 // firstDead returns the oldest dead letter of the topic.
 func (f *fixture) firstDead(t *testing.T) DeadLetter {
 	t.Helper()
-	letters, _, err := f.DeadLetters(t.Context(), f.topic, wakebelltype.DeadFilter{}, "", 1)
+	dead, _, err := f.DeadLetters(t.Context(), f.topic, wakebelltype.DeadFilter{}, "", 1)
 	require.NoError(t, err)
-	require.Len(t, letters, 1)
-	return letters[0]
+	require.Len(t, dead, 1)
+	return dead[0]
 }

@@ -11,7 +11,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell/internal/redistest"
-	"github.com/wakebell/wakebell/messages/exchange"
 	"github.com/wakebell/wakebell/redisops/internal/storetest"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
@@ -21,22 +20,17 @@ func TestMain(m *testing.M) { redistest.Main(m) }
 // onEach runs a test on a real Redis and on the embedded one.
 func onEach(t *testing.T, test func(t *testing.T, f *fixture)) {
 	t.Helper()
-	storetest.OnEach(t, func(t *testing.T, rdb *redis.Client) {
-		t.Helper()
-		test(t, newFixture(t, rdb))
-	})
+	storetest.OnEach(t, newFixture, test)
 }
 
-// fixture is a store, a topic of its own, and a source of it that counts the
-// sequence of one stream.
+// fixture is a store, a topic of its own, and a source of it with one stream.
 type fixture struct {
 	*Timers
-	rdb         *redis.Client
-	topic       string
-	key         TopicKeys
-	src         *TimerSource
-	incarnation string
-	sequence    uint64
+	*storetest.Stream
+	rdb   *redis.Client
+	topic string
+	key   TopicKeys
+	src   *TimerSource
 }
 
 func newFixture(t testing.TB, rdb *redis.Client) *fixture {
@@ -56,41 +50,9 @@ func (f *fixture) on(topic string) *fixture {
 // holder returns a second poller of the same topic.
 func (f *fixture) holder(o SourceOptions) *fixture {
 	g := *f
-	g.src, g.incarnation, g.sequence = f.Source(f.topic, o), fmt.Sprintf("%x", rand.Uint64()), 0
+	g.src = f.Source(f.topic, o)
+	g.Stream = storetest.NewStream(g.src)
 	return &g
-}
-
-func (f *fixture) request(want int, ttl time.Duration) *exchange.Request {
-	f.sequence++
-	return &exchange.Request{Incarnation: f.incarnation, Sequence: f.sequence, Want: want, LeaseTTL: ttl}
-}
-
-func (f *fixture) run(t testing.TB, r *exchange.Request) *exchange.Reply {
-	t.Helper()
-	reply, err := f.src.Exchange(context.Background(), r)
-	require.NoError(t, err)
-	return reply
-}
-
-func (f *fixture) claim(t testing.TB, want int) *exchange.Reply {
-	t.Helper()
-	return f.run(t, f.request(want, time.Minute))
-}
-
-func (f *fixture) settle(t testing.TB, list ...exchange.Settlement) *exchange.Reply {
-	t.Helper()
-	r := f.request(0, time.Minute)
-	r.Settle = list
-	return f.run(t, r)
-}
-
-func (f *fixture) extend(t testing.TB, ttl time.Duration, leases ...exchange.Lease) *exchange.Reply {
-	t.Helper()
-	r := f.request(0, ttl)
-	for _, l := range leases {
-		r.Extend = append(r.Extend, storetest.Held(l))
-	}
-	return f.run(t, r)
 }
 
 func (f *fixture) schedule(t testing.TB, entries ...Entry) []wakebelltype.Scheduled {
@@ -98,6 +60,15 @@ func (f *fixture) schedule(t testing.TB, entries ...Entry) []wakebelltype.Schedu
 	out, err := f.Schedule(context.Background(), f.topic, entries...)
 	require.NoError(t, err)
 	return out
+}
+
+// scheduleKeyed schedules timers with an idempotency key.
+func (f *fixture) scheduleKeyed(ctx context.Context, key *Key, entries ...Entry) ([]wakebelltype.Scheduled, error) {
+	b, err := checkedBatch(f.topic, entries)
+	if err != nil {
+		return nil, err
+	}
+	return f.Write(ctx, key, b)
 }
 
 // due schedules timers that are due now, one after the other.
@@ -114,4 +85,16 @@ func (f *fixture) get(t testing.TB, id string) Timer {
 	timer, err := f.Get(context.Background(), f.topic, id)
 	require.NoError(t, err)
 	return timer
+}
+
+// next returns the next value of a channel.
+func next[T any](t *testing.T, values <-chan T) T {
+	t.Helper()
+	select {
+	case v := <-values:
+		return v
+	case <-time.After(30 * time.Second):
+		require.FailNow(t, "no value within 30 s")
+		return *new(T)
+	}
 }

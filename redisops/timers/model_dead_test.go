@@ -19,7 +19,7 @@ import (
 func (m *model) checkStats(rt *rapid.T) {
 	st := m.f.stats(m.t)
 	st.OldestDue, st.Lag = time.Time{}, 0
-	want := wakebelltype.Stats{Total: int64(len(m.timers)), Dead: int64(len(m.dead)), Paused: m.order.Paused, PausedAt: m.order.PausedAt}
+	want := wakebelltype.Stats{Total: int64(len(m.timers)), Dead: int64(len(m.dead)), Paused: m.topicControl.Paused, PausedAt: m.topicControl.PausedAt}
 	for id, timer := range m.timers {
 		switch {
 		case timer.score <= m.now():
@@ -45,7 +45,7 @@ func (m *model) makeDead(index int, id string) exchange.Burial {
 	if index < 0 {
 		b.Reason, b.Payload = "never settled", []byte(timer.payload)
 	}
-	m.dead = append(m.dead, modelLetter{id, timer.payload})
+	m.dead = append(m.dead, modelDead{id, timer.payload})
 	delete(m.timers, id)
 	return b
 }
@@ -54,12 +54,12 @@ func (m *model) makeDead(index int, id string) exchange.Burial {
 // ones, which are the last of the topic.
 func (m *model) checkDead(rt *rapid.T, want []exchange.Burial, got *exchange.Reply) {
 	if len(want) > 0 {
-		letters, _, err := m.f.DeadLetters(m.t.Context(), m.f.topic, wakebelltype.DeadFilter{}, "", layout.MaxPage)
+		dead, _, err := m.f.DeadLetters(m.t.Context(), m.f.topic, wakebelltype.DeadFilter{}, "", layout.MaxPage)
 		require.NoError(rt, err)
-		require.Len(rt, letters, len(m.dead))
+		require.Len(rt, dead, len(m.dead))
 		for i := range want {
-			letter := letters[len(letters)-len(want)+i]
-			want[i].Entry, want[i].At = letter.Entry, letter.At
+			d := dead[len(dead)-len(want)+i]
+			want[i].Entry, want[i].At = d.Entry, d.At
 		}
 	}
 	require.Equal(rt, want, got.Buried)
@@ -79,25 +79,25 @@ func (m *model) checkDeadAgain(rt *rapid.T, first, again []exchange.Burial) {
 	require.Equal(rt, want, again)
 }
 
-// letter draws a dead letter; false if there is none.
-func (m *model) letter(rt *rapid.T) (i int, entry string, ok bool) {
-	letters, next, err := m.f.DeadLetters(m.t.Context(), m.f.topic, wakebelltype.DeadFilter{}, "", layout.MaxPage)
+// drawDead draws a dead letter. It returns false if there is none.
+func (m *model) drawDead(rt *rapid.T) (i int, entry string, ok bool) {
+	dead, next, err := m.f.DeadLetters(m.t.Context(), m.f.topic, wakebelltype.DeadFilter{}, "", layout.MaxPage)
 	require.NoError(rt, err)
 	require.Empty(rt, next)
-	require.Len(rt, letters, len(m.dead))
+	require.Len(rt, dead, len(m.dead))
 	for i, want := range m.dead {
-		require.Equal(rt, want, modelLetter{letters[i].ID, string(letters[i].Payload)})
+		require.Equal(rt, want, modelDead{dead[i].ID, string(dead[i].Payload)})
 	}
-	if len(letters) == 0 {
+	if len(dead) == 0 {
 		return 0, "", false
 	}
-	i = rapid.IntRange(0, len(letters)-1).Draw(rt, "letter")
-	return i, letters[i].Entry, true
+	i = rapid.IntRange(0, len(dead)-1).Draw(rt, "dead letter")
+	return i, dead[i].Entry, true
 }
 
 // redrive redrives one dead letter, or all of them.
 func (m *model) redrive(rt *rapid.T) {
-	at, entry, ok := m.letter(rt)
+	at, entry, ok := m.drawDead(rt)
 	if !ok {
 		return
 	}
@@ -108,19 +108,19 @@ func (m *model) redrive(rt *rapid.T) {
 	}
 	var got, want []wakebelltype.RedriveOutcome
 	o.Each = func(l wakebelltype.RedrivenLetter) { got = append(got, l.Outcome) }
-	var left []modelLetter
+	var left []modelDead
 	redriven := map[string]bool{}
-	for _, letter := range all {
+	for _, d := range all {
 		outcome := wakebelltype.RedriveSucceeded
-		if live := m.timers[letter.id] != nil; live && !o.Overwrite {
+		if live := m.timers[d.id] != nil; live && !o.Overwrite {
 			outcome = wakebelltype.RedriveSkippedLive
-			left = append(left, letter)
+			left = append(left, d)
 		} else {
 			if live {
 				outcome = wakebelltype.RedriveOverwrote
 			}
-			m.timers[letter.id] = &modelTimer{payload: letter.payload}
-			redriven[letter.id] = true
+			m.timers[d.id] = &modelTimer{payload: d.payload}
+			redriven[d.id] = true
 		}
 		want = append(want, outcome)
 	}
@@ -141,7 +141,7 @@ func (m *model) redrive(rt *rapid.T) {
 }
 
 func (m *model) deleteDead(rt *rapid.T) {
-	at, entry, ok := m.letter(rt)
+	at, entry, ok := m.drawDead(rt)
 	if !ok {
 		return
 	}

@@ -89,7 +89,7 @@ func (m *model) outcome(e *Entry) wakebelltype.Outcome {
 	}
 }
 
-// written updates the model with what an entry became.
+// written updates the model with the outcome of an entry.
 func (m *model) written(rt *rapid.T, e *Entry, got wakebelltype.Scheduled, old *modelTimer) {
 	timer := &modelTimer{score: m.score(e.ID), payload: string(e.Payload)}
 	require.Equal(rt, scripts.Instant(timer.score), got.Due)

@@ -1,14 +1,9 @@
 package timers
 
 import (
-	"cmp"
 	"fmt"
 	"math/rand/v2"
-	"runtime"
-	"slices"
-	"strconv"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
@@ -16,7 +11,6 @@ import (
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/messages/exchange"
 	"github.com/wakebell/wakebell/redisops/internal/scripts"
-	"github.com/wakebell/wakebell/redisops/internal/storetest"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
@@ -24,16 +18,16 @@ import (
 // topic must observe. Instants are long past or far in the future, so that the
 // result does not depend on the clock; a lease of a millisecond is waited out.
 type model struct {
-	t       testing.TB
-	f       *fixture
-	holders [2]*modelHolder
-	timers  map[string]*modelTimer
-	marks   map[string]float64 // of ids with Once: the instant
-	dead    []modelLetter
-	order   wakebelltype.Control
+	t            testing.TB
+	f            *fixture
+	holders      [2]*modelHolder
+	timers       map[string]*modelTimer
+	marks        map[string]float64 // of ids with Once: the instant
+	dead         []modelDead
+	topicControl wakebelltype.Control
 }
 
-type modelLetter struct{ id, payload string }
+type modelDead struct{ id, payload string }
 
 // modelMaxClaims is the cap on claims without a verdict.
 const modelMaxClaims = 2
@@ -53,7 +47,7 @@ type modelRecord struct {
 
 type modelHolder struct {
 	*fixture
-	seen  []exchange.Lease // every lease it ever had, valid or not
+	seen  []exchange.Lease // all leases of the holder, valid or not
 	last  *exchange.Request
 	reply *exchange.Reply
 }
@@ -122,203 +116,7 @@ func (m *model) cancel(rt *rapid.T) {
 	delete(m.timers, id)
 }
 
-func (m *model) claim(rt *rapid.T) {
-	ttl := rapid.SampledFrom([]time.Duration{time.Hour, time.Hour, time.Millisecond}).Draw(rt, "ttl")
-	m.claimFor(rt, rapid.IntRange(0, 4).Draw(rt, "want"), ttl)
-}
-
-// crash claims and lets the leases expire, until the due timers are dead-lettered.
-func (m *model) crash(rt *rapid.T) {
-	want := rapid.IntRange(1, 4).Draw(rt, "want")
-	for range modelMaxClaims + 1 {
-		m.claimFor(rt, want, time.Millisecond)
-	}
-}
-
-func (m *model) claimFor(rt *rapid.T, want int, ttl time.Duration) {
-	h := m.holder(rt)
-	h.last = h.request(want, ttl)
-	h.reply = h.run(m.t, h.last)
-	m.claimed(rt, h)
-}
-
-// claimed compares what a request claimed with what was due, and its dead letters
-// with those of its settlements and those with too many claims.
-func (m *model) claimed(rt *rapid.T, h *modelHolder, deadLettered ...exchange.Burial) {
-	type due struct {
-		id    string
-		timer *modelTimer
-	}
-	var all []due
-	end := parse(rt, string(h.reply.Extended))
-	now := end - h.last.LeaseTTL.Seconds()
-	for id, timer := range m.timers {
-		if timer.score <= now {
-			all = append(all, due{id, timer})
-		}
-	}
-	slices.SortFunc(all, func(a, b due) int {
-		return cmp.Or(cmp.Compare(a.timer.score, b.timer.score), cmp.Compare(a.id, b.id))
-	})
-	all = all[:min(len(all), h.last.Want)]
-	all = slices.DeleteFunc(all, func(d due) bool {
-		rec := d.timer.rec
-		if rec == nil || rec.claims-rec.failures < modelMaxClaims {
-			return false
-		}
-		deadLettered = append(deadLettered, m.makeDead(-1, d.id))
-		return true
-	})
-	m.checkDead(rt, deadLettered, h.reply)
-	require.Len(rt, h.reply.Leases, len(all))
-	for i, d := range all {
-		l, timer := h.reply.Leases[i], d.timer
-		if timer.rec == nil {
-			timer.rec = &modelRecord{activation: timer.score}
-		}
-		timer.rec.before = timer.score
-		if timer.rec.leased {
-			timer.rec.before += 1e-6 // the score is a token of the previous holder
-		}
-		timer.rec.leased = true
-		timer.rec.claims++
-		timer.score = end
-		require.Equal(rt, d.id, l.ID)
-		require.Equal(rt, timer.payload, string(l.Payload))
-		require.Equal(rt, timer.rec.claims, l.Claims)
-		require.Equal(rt, timer.rec.failures, l.Failures)
-		require.Equal(rt, scripts.Instant(timer.rec.activation), l.Activation)
-		h.seen = append(h.seen, l)
-	}
-	m.await(end, h.last.LeaseTTL)
-}
-
-// await waits until a short lease has expired.
-func (m *model) await(end float64, ttl time.Duration) {
-	for ttl == time.Millisecond && m.now() <= end {
-		runtime.Gosched() // until the lease has ended
-	}
-}
-
-func parse(rt *rapid.T, token string) float64 {
-	x, err := strconv.ParseFloat(token, 64)
-	require.NoError(rt, err)
-	return x
-}
-
-// refusal returns why a lease is refused; 0 if it is not.
-func (m *model) refusal(rt *rapid.T, l exchange.Lease) exchange.Why {
-	token := parse(rt, string(l.Token))
-	timer := m.timers[l.ID]
-	switch {
-	case timer != nil && timer.score == token:
-		return 0
-	case token <= m.now():
-		return exchange.Lost
-	case timer != nil:
-		return exchange.Superseded
-	default:
-		return exchange.Cancelled
-	}
-}
-
-func (m *model) settle(rt *rapid.T) {
-	h := m.holder(rt)
-	if len(h.seen) == 0 {
-		return
-	}
-	l := rapid.SampledFrom(h.seen).Draw(rt, "lease")
-	v := rapid.SampledFrom([]exchange.Verdict{exchange.Ack, exchange.Nack, exchange.Bury, exchange.Release}).Draw(rt, "verdict")
-	s := storetest.Verdict(v, l)
-	s.Delay = rapid.SampledFrom([]time.Duration{0, 0, time.Hour}).Draw(rt, "delay")
-	want := m.refusal(rt, l)
-	h.last = h.request(0, time.Hour)
-	h.last.Settle = []exchange.Settlement{s}
-	h.reply = h.run(m.t, h.last)
-	if want != 0 {
-		require.Equal(rt, []exchange.Refusal{{Why: want}}, h.reply.Refused)
-		return
-	}
-	require.Empty(rt, h.reply.Refused)
-	if v == exchange.Bury {
-		m.checkDead(rt, []exchange.Burial{m.makeDead(0, l.ID)}, h.reply)
-		return
-	}
-	require.Empty(rt, h.reply.Buried)
-	m.settled(l.ID, v)
-}
-
-func (m *model) settled(id string, v exchange.Verdict) {
-	timer := m.timers[id]
-	switch v {
-	case exchange.Ack:
-		delete(m.timers, id)
-	case exchange.Nack:
-		timer.rec.leased = false
-		timer.rec.failures++
-		timer.rec.first = 0
-		// Only Redis knows its now.
-		timer.score = m.score(id)
-	case exchange.Release:
-		timer.score = timer.rec.before
-		timer.rec.leased = false
-		timer.rec.claims--
-		if timer.rec.claims == 0 && timer.rec.failures == 0 && timer.rec.first == 0 {
-			timer.rec = nil
-		}
-	}
-}
-
-func (m *model) extend(rt *rapid.T) {
-	h := m.holder(rt)
-	if len(h.seen) == 0 {
-		return
-	}
-	i := rapid.IntRange(0, len(h.seen)-1).Draw(rt, "lease")
-	l := h.seen[i]
-	want := m.refusal(rt, l)
-	h.last = h.request(0, rapid.SampledFrom([]time.Duration{time.Hour, time.Millisecond}).Draw(rt, "ttl"))
-	h.last.Extend = []exchange.Held{storetest.Held(l)}
-	h.reply = h.run(m.t, h.last)
-	if want != 0 {
-		require.Equal(rt, []exchange.Refusal{{Why: want}}, h.reply.Refused)
-		return
-	}
-	require.Empty(rt, h.reply.Refused)
-	l.Token = h.reply.Extended
-	h.seen = append(h.seen, l)
-	m.timers[l.ID].score = parse(rt, string(l.Token))
-	m.await(m.timers[l.ID].score, h.last.LeaseTTL)
-}
-
-// replay sends the last request again: nothing changes, and the reply has the
-// leases that are still held.
-func (m *model) replay(rt *rapid.T) {
-	h := m.holder(rt)
-	if h.last == nil {
-		return
-	}
-	again := h.run(m.t, h.last)
-	require.Equal(rt, h.reply.Refused, again.Refused)
-	require.Equal(rt, h.reply.Extended, again.Extended)
-	m.checkDeadAgain(rt, h.reply.Buried, again.Buried)
-	var want []exchange.Lease
-	for _, l := range h.reply.Leases {
-		if timer := m.timers[l.ID]; timer != nil && timer.rec != nil && timer.score == parse(rt, string(l.Token)) {
-			l.Payload = []byte(timer.payload)
-			want = append(want, l)
-		}
-	}
-	require.Equal(rt, storetest.IDs(want), storetest.IDs(again.Leases))
-	if h.last.Sequence > 1 {
-		late := *h.last
-		late.Sequence--
-		_, err := h.src.Exchange(m.t.Context(), &late)
-		require.ErrorIs(rt, err, exchange.ErrStale)
-	}
-}
-
-// peer does what faststream-redis-timers does, with plain commands.
+// peer executes the commands of faststream-redis-timers.
 func (m *model) peer(rt *rapid.T) {
 	id := modelIDs.Draw(rt, "id")
 	ctx := m.t.Context()
@@ -341,10 +139,10 @@ func (m *model) peer(rt *rapid.T) {
 
 // check compares all of the store with the model.
 func (m *model) check(rt *rapid.T) {
-	counts, err := m.f.Count(m.t.Context(), m.f.topic)
+	stats, err := m.f.Stats(m.t.Context(), m.f.topic)
 	require.NoError(rt, err)
-	require.EqualValues(rt, len(m.timers), counts.Total)
-	require.EqualValues(rt, len(m.dead), counts.Dead)
+	require.EqualValues(rt, len(m.timers), stats.Total)
+	require.EqualValues(rt, len(m.dead), stats.Dead)
 	m.checkStats(rt)
 	m.checkControl(rt)
 	listed, next, err := m.f.List(m.t.Context(), m.f.topic, Filter{})

@@ -34,7 +34,7 @@ func (m *model) forget(rt *rapid.T) {
 	require.Zero(rt, m.f.rdb.Exists(ctx, k.Timeline, k.Payloads, k.Leases, k.Dead, k.Control, k.Hint).Val())
 	require.False(rt, m.f.rdb.SIsMember(ctx, m.f.keys.Topics, m.f.topic).Val())
 	clear(m.timers)
-	m.dead, m.order = nil, wakebelltype.Control{}
+	m.dead, m.topicControl = nil, wakebelltype.Control{}
 }
 
 // heal removes entries without a timer, and nothing else.
@@ -66,31 +66,31 @@ func (m *model) control(rt *rapid.T) {
 	case "pause":
 		by, reason := rapid.StringN(0, 3, -1).Draw(rt, "by"), rapid.StringN(0, 3, -1).Draw(rt, "reason")
 		got, err = m.f.Pause(ctx, topic, by, reason)
-		if !m.order.Paused { // only Redis knows since when
+		if !m.topicControl.Paused { // only Redis knows since when
 			require.WithinDuration(rt, m.f.now(m.t), got.PausedAt, time.Minute)
-			m.order.PausedAt = got.PausedAt
+			m.topicControl.PausedAt = got.PausedAt
 		}
-		m.order.Paused, m.order.PausedBy, m.order.Reason = true, by, reason
+		m.topicControl.Paused, m.topicControl.PausedBy, m.topicControl.Reason = true, by, reason
 	case "resume":
 		got, err = m.f.Resume(ctx, topic)
-		m.order = wakebelltype.Control{Settings: m.order.Settings}
+		m.topicControl = wakebelltype.Control{Settings: m.topicControl.Settings}
 	case "retune":
-		m.order.Settings = wakebelltype.Settings{
+		m.topicControl.Settings = wakebelltype.Settings{
 			MaxConcurrent: rapid.SampledFrom([]int{0, 1, 10_000}).Draw(rt, "max concurrent"),
 			LeaseTTL:      rapid.SampledFrom([]time.Duration{0, time.Minute}).Draw(rt, "lease"),
 			RetryLimit:    rapid.SampledFrom([]time.Duration{0, 90 * time.Second}).Draw(rt, "retry limit"),
 		}
-		got, err = m.f.Retune(ctx, topic, m.order.Settings)
+		got, err = m.f.Retune(ctx, topic, m.topicControl.Settings)
 	}
 	require.NoError(rt, err)
-	require.Equal(rt, m.order, got)
+	require.Equal(rt, m.topicControl, got)
 }
 
 // checkControl compares the control with the model.
 func (m *model) checkControl(rt *rapid.T) {
 	got, err := m.f.Control(m.t.Context(), m.f.topic)
 	require.NoError(rt, err)
-	require.Equal(rt, m.order, got)
+	require.Equal(rt, m.topicControl, got)
 }
 
 // whole is an exchange that settles, extends and claims at once.
@@ -102,7 +102,7 @@ func (m *model) whole(rt *rapid.T) {
 	// One lease of each id: of two, the first valid one would count.
 	leases := rapid.SliceOfNDistinct(rapid.SampledFrom(h.seen), 1, 3,
 		func(l exchange.Lease) string { return l.ID }).Draw(rt, "leases")
-	h.last = h.request(rapid.IntRange(0, 4).Draw(rt, "want"), time.Hour)
+	h.last = h.Request(rapid.IntRange(0, 4).Draw(rt, "want"), time.Hour)
 	var refused []exchange.Refusal
 	var good []exchange.Lease
 	extends := rapid.Bool().Draw(rt, "extend the last")
@@ -121,7 +121,7 @@ func (m *model) whole(rt *rapid.T) {
 			good = append(good, l)
 		}
 	}
-	h.reply = h.run(m.t, h.last)
+	h.reply = h.Run(m.t, h.last)
 	require.ElementsMatch(rt, refused, h.reply.Refused)
 	m.claimed(rt, h, m.apply(rt, h, good)...)
 }

@@ -39,7 +39,7 @@ func TestRescheduleInEachState(t *testing.T) {
 				out, err = f.Reschedule(t.Context(), f.topic, "a", at, 0)
 				require.NoError(t, err)
 				require.Equal(t, at, out.Due)
-				lease := f.claim(t, 1).Leases[0]
+				lease := f.Claim(t, 1).Leases[0]
 				require.Equal(t, 1, lease.Claims)
 				require.Equal(t, at, lease.Activation)
 			})
@@ -52,12 +52,12 @@ func TestRescheduleSupersedesTheHolder(t *testing.T) {
 	onEach(t, func(t *testing.T, f *fixture) {
 		hints := f.listen(t)
 		lease := f.lease(t, time.Hour)
-		next(t, hints) // that it was scheduled
-		f.claim(t, 1)  // nothing is due: no hint is outstanding
+		next(t, hints) // the hint of the schedule
+		f.Claim(t, 1)  // nothing is due: no hint is outstanding
 		_, err := f.Reschedule(t.Context(), f.topic, "a", time.Time{}, time.Minute)
 		require.NoError(t, err)
 		require.Equal(t, time.Minute, next(t, hints).In.Round(time.Millisecond), "the head was lowered")
-		require.Equal(t, exchange.Superseded, f.settle(t, storetest.Verdict(exchange.Ack, lease)).Refused[0].Why)
+		require.Equal(t, exchange.Superseded, f.Settle(t, storetest.Verdict(exchange.Ack, lease)).Refused[0].Why)
 		require.Equal(t, "old", string(f.get(t, "a").Payload))
 	})
 }
@@ -108,7 +108,7 @@ func TestRunNowInEachState(t *testing.T) {
 				require.NoError(t, err)
 				require.Equal(t, wakebelltype.PresencePending, again)
 				require.Equal(t, after, f.get(t, "a"), "it is due already")
-				require.Equal(t, before.Claims+1, f.claim(t, 1).Leases[0].Claims)
+				require.Equal(t, before.Claims+1, f.Claim(t, 1).Leases[0].Claims)
 			})
 		})
 	}

@@ -77,7 +77,7 @@ func TestNumbersAreReadAlike(t *testing.T) {
 			}
 			got, err := scripts.ReadScore(lowered(found))
 			require.NoError(t, err, "%q is %s in Lua", all[i], found)
-			if math.IsInf(want, 0) { // the infinity of the imitation's Lua is the largest number
+			if math.IsInf(want, 0) { // the embedded Redis reads infinity as the largest number
 				require.GreaterOrEqual(t, math.Abs(got), math.MaxFloat64, "%q", all[i])
 			} else if want != got { // a Lua without exponents computes them
 				require.InEpsilon(t, want, got, 1e-12, "%q", all[i])
@@ -94,7 +94,8 @@ func TestNumbersAreReadAlike(t *testing.T) {
 	})
 }
 
-// lowered writes infinity as Redis does: the imitation's Lua has its own words.
+// lowered writes infinity as Redis does. The Lua of the embedded Redis writes it
+// differently.
 func lowered(text string) string {
 	switch text {
 	case "+Inf":
@@ -189,16 +190,16 @@ func TestUnreadableRecordsStopNothing(t *testing.T) {
 		}
 		f.due(t, names...)
 		write()
-		leases := f.claim(t, len(names)).Leases
+		leases := f.Claim(t, len(names)).Leases
 		require.Len(t, leases, len(names))
 
 		write() // while they are leased
 		for at, l := range leases {
 			s := storetest.Verdict([]exchange.Verdict{exchange.Release, exchange.Nack, exchange.Bury, exchange.Ack}[at%4], l)
 			s.Reason = "reason"
-			require.Empty(t, f.settle(t, s).Refused)
+			require.Empty(t, f.Settle(t, s).Refused)
 		}
-		require.Len(t, f.claim(t, len(names)).Leases, (len(names)+1)/2)
+		require.Len(t, f.Claim(t, len(names)).Leases, (len(names)+1)/2)
 	})
 }
 
@@ -212,11 +213,11 @@ func TestScoresFarAway(t *testing.T) {
 			z := redis.Z{Score: score, Member: "far"}
 			require.NoError(t, f.rdb.ZAdd(t.Context(), f.key.Timeline, z).Err())
 			require.NoError(t, f.rdb.HSet(t.Context(), f.key.Payloads, "far", "x").Err())
-			require.Empty(t, f.claim(t, 1).Leases)
+			require.Empty(t, f.Claim(t, 1).Leases)
 			_, err := f.src.Glance(t.Context())
 			require.NoError(t, err)
 			f.due(t, "near")
-			require.Equal(t, []string{"near"}, storetest.IDs(f.claim(t, 2).Leases))
+			require.Equal(t, []string{"near"}, storetest.IDs(f.Claim(t, 2).Leases))
 			_, _, err = f.List(t.Context(), f.topic, Filter{})
 			require.NoError(t, err)
 			_, err = f.RunNow(t.Context(), f.topic, "far")

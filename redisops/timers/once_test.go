@@ -14,8 +14,8 @@ import (
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
-// TestOnceFiresOnce checks that a repeated schedule changes nothing within the
-// window once the timer was delivered, whatever its state is.
+// TestOnceFiresOnce checks that a repeated schedule within the window changes nothing
+// after the timer was delivered, in every state of the timer.
 func TestOnceFiresOnce(t *testing.T) {
 	t.Parallel()
 	e := Entry{ID: "a", Payload: []byte("x"), Once: time.Hour}
@@ -24,16 +24,16 @@ func TestOnceFiresOnce(t *testing.T) {
 		want wakebelltype.Outcome
 	}{
 		"running":  {func(*testing.T, *fixture, exchange.Lease) {}, wakebelltype.OutcomeKeptRunning},
-		"handled":  {func(t *testing.T, f *fixture, l exchange.Lease) { f.settle(t, storetest.Verdict(exchange.Ack, l)) }, wakebelltype.OutcomeAlreadyDone},
-		"dead":     {func(t *testing.T, f *fixture, l exchange.Lease) { f.settle(t, storetest.Verdict(exchange.Bury, l)) }, wakebelltype.OutcomeAlreadyDone},
-		"retrying": {func(t *testing.T, f *fixture, l exchange.Lease) { f.settle(t, storetest.Verdict(exchange.Nack, l)) }, wakebelltype.OutcomeKeptPending},
-		"released": {func(t *testing.T, f *fixture, l exchange.Lease) { f.settle(t, storetest.Verdict(exchange.Release, l)) }, wakebelltype.OutcomeReplaced},
+		"handled":  {func(t *testing.T, f *fixture, l exchange.Lease) { f.Settle(t, storetest.Verdict(exchange.Ack, l)) }, wakebelltype.OutcomeAlreadyDone},
+		"dead":     {func(t *testing.T, f *fixture, l exchange.Lease) { f.Settle(t, storetest.Verdict(exchange.Bury, l)) }, wakebelltype.OutcomeAlreadyDone},
+		"retrying": {func(t *testing.T, f *fixture, l exchange.Lease) { f.Settle(t, storetest.Verdict(exchange.Nack, l)) }, wakebelltype.OutcomeKeptPending},
+		"released": {func(t *testing.T, f *fixture, l exchange.Lease) { f.Settle(t, storetest.Verdict(exchange.Release, l)) }, wakebelltype.OutcomeReplaced},
 		"cancelled": {func(t *testing.T, f *fixture, _ exchange.Lease) {
 			_, err := f.Cancel(t.Context(), f.topic, "a")
 			require.NoError(t, err)
 		}, wakebelltype.OutcomeAlreadyDone},
 		"claimed by a peer": {func(t *testing.T, f *fixture, l exchange.Lease) {
-			f.settle(t, storetest.Verdict(exchange.Release, l))
+			f.Settle(t, storetest.Verdict(exchange.Release, l))
 			f.peerClaim(t, "a", time.Hour)
 		}, wakebelltype.OutcomeKeptPending},
 		"replaced without Once": {func(t *testing.T, f *fixture, _ exchange.Lease) {
@@ -47,7 +47,7 @@ func TestOnceFiresOnce(t *testing.T) {
 					t.Parallel()
 					onEach(t, func(t *testing.T, f *fixture) {
 						due := f.schedule(t, e)[0].Due
-						c.then(t, f, f.claim(t, 1).Leases[0])
+						c.then(t, f, f.Claim(t, 1).Leases[0])
 						before := f.dump(t)
 						again := e
 						again.Policy, again.Payload = policy, []byte("y")
@@ -101,7 +101,7 @@ func TestTheWindowOfOnceEnds(t *testing.T) {
 	f := newFixture(t, redistest.Shared(t))
 	e := Entry{ID: "a", Once: 50 * time.Millisecond}
 	require.Equal(t, wakebelltype.OutcomeCreated, f.schedule(t, e)[0].Outcome)
-	f.settle(t, storetest.Verdict(exchange.Ack, f.claim(t, 1).Leases[0]))
+	f.Settle(t, storetest.Verdict(exchange.Ack, f.Claim(t, 1).Leases[0]))
 	require.Eventually(t, func() bool { return f.schedule(t, e)[0].Outcome == wakebelltype.OutcomeCreated }, 30*time.Second, 5*time.Millisecond)
 	_, err := f.CancelAll(t.Context(), f.topic)
 	require.NoError(t, err)

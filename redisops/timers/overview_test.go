@@ -87,7 +87,8 @@ func TestOverviewOfManyTopicsTakesFewRoundTrips(t *testing.T) {
 	require.ErrorIs(t, err, exchange.ErrUnavailable)
 }
 
-// On a Cluster the topics lie on all masters, of which one may be down.
+// TestOverviewOfACluster checks topics on all masters of a Cluster, one of which is
+// down.
 func TestOverviewOfACluster(t *testing.T) {
 	t.Parallel()
 	masters := redistest.Cluster(t, "--cluster-require-full-coverage", "no")

@@ -29,7 +29,7 @@ func TestPeek(t *testing.T) {
 
 		f.schedule(t, Entry{ID: "hour", In: time.Hour})
 		require.InDelta(t, time.Hour, look(), float64(time.Minute))
-		reply := f.claim(t, 1)
+		reply := f.Claim(t, 1)
 		answer, err := f.src.Glance(t.Context())
 		require.NoError(t, err)
 		require.WithinDuration(t, reply.Now.Add(reply.Next), answer.Now.Add(answer.Next), 2*time.Microsecond,
@@ -37,7 +37,7 @@ func TestPeek(t *testing.T) {
 
 		f.schedule(t, Entry{ID: "now"})
 		require.Zero(t, look())
-		f.claim(t, 1)
+		f.Claim(t, 1)
 		require.Positive(t, look(), "a leased timer is not due")
 		require.NoError(t, f.rdb.Del(t.Context(), f.key.Timeline).Err())
 		require.Negative(t, look())

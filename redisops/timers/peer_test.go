@@ -33,10 +33,10 @@ func TestPeersTimersAreClaimed(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
 		f.peerPublish(t, "py", 1753445.678901)
-		lease := f.claim(t, 1).Leases[0]
+		lease := f.Claim(t, 1).Leases[0]
 		require.Equal(t, "peer's py", string(lease.Payload))
 		require.Equal(t, time.UnixMicro(1753445678901).UTC(), lease.Activation)
-		require.Empty(t, f.settle(t, storetest.Verdict(exchange.Ack, lease)).Refused)
+		require.Empty(t, f.Settle(t, storetest.Verdict(exchange.Ack, lease)).Refused)
 	})
 }
 
@@ -46,23 +46,23 @@ func TestPeerReschedulesWhatWeHold(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
 		f.due(t, "a")
-		lease := f.claim(t, 1).Leases[0]
+		lease := f.Claim(t, 1).Leases[0]
 		f.peerPublish(t, "a", 77)
 		got := f.get(t, "a")
 		require.False(t, got.Running)
 		require.Zero(t, got.Claims)
 		require.Equal(t, time.Unix(77, 0).UTC(), got.Activation)
-		require.Equal(t, exchange.Superseded, f.settle(t, storetest.Verdict(exchange.Ack, lease)).Refused[0].Why)
-		again := f.claim(t, 1).Leases[0]
+		require.Equal(t, exchange.Superseded, f.Settle(t, storetest.Verdict(exchange.Ack, lease)).Refused[0].Why)
+		again := f.Claim(t, 1).Leases[0]
 		require.Equal(t, 1, again.Claims)
 		require.Equal(t, "peer's a", string(again.Payload))
 		f.peerCommit(t, "a")
-		require.Equal(t, exchange.Cancelled, f.extend(t, time.Minute, again).Refused[0].Why)
-		require.True(t, f.claim(t, 1).Orphans, "the lease record remains")
+		require.Equal(t, exchange.Cancelled, f.Extend(t, time.Minute, again).Refused[0].Why)
+		require.True(t, f.Claim(t, 1).Orphans, "the lease record remains")
 		removed, err := f.src.Heal(t.Context())
 		require.NoError(t, err)
 		require.Equal(t, 1, removed)
-		require.False(t, f.claim(t, 1).Orphans)
+		require.False(t, f.Claim(t, 1).Orphans)
 	})
 }
 
@@ -76,12 +76,12 @@ func TestBrokenEntriesHeal(t *testing.T) {
 		require.NoError(t, f.rdb.HSet(t.Context(), f.key.Payloads, "minus", "x").Err())
 		_, err := f.Get(t.Context(), f.topic, "no payload")
 		require.ErrorIs(t, err, redisops.ErrNotFound)
-		reply := f.claim(t, 10)
+		reply := f.Claim(t, 10)
 		require.Equal(t, []string{"minus", "empty payload", "good"}, storetest.IDs(reply.Leases))
 		require.Equal(t, 2, reply.Healed)
 		require.WithinDuration(t, reply.Now, reply.Leases[0].Activation, time.Microsecond)
-		require.Empty(t, f.settle(t, storetest.Verdict(exchange.Release, reply.Leases[0])).Refused)
-		require.Equal(t, "minus", f.claim(t, 1).Leases[0].ID)
+		require.Empty(t, f.Settle(t, storetest.Verdict(exchange.Release, reply.Leases[0])).Refused)
+		require.Equal(t, "minus", f.Claim(t, 1).Leases[0].ID)
 	})
 }
 
@@ -89,17 +89,17 @@ func TestHealSweepsOrphans(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
 		f.due(t, "live")
-		f.claim(t, 1)
+		f.Claim(t, 1)
 		f.schedule(t, Entry{ID: "pending", Payload: make([]byte, 1<<20), In: time.Hour})
 		for i := range 700 {
 			require.NoError(t, f.rdb.HSet(t.Context(), f.key.Payloads, fmt.Sprint("orphan", i), "x").Err())
 			require.NoError(t, f.rdb.HSet(t.Context(), f.key.Leases, fmt.Sprint("orphan", i), "l:1:0:1:2").Err())
 		}
-		require.True(t, f.claim(t, 1).Orphans)
+		require.True(t, f.Claim(t, 1).Orphans)
 		removed, err := f.src.Heal(t.Context())
 		require.NoError(t, err)
 		require.Equal(t, 1400, removed)
-		require.False(t, f.claim(t, 1).Orphans)
+		require.False(t, f.Claim(t, 1).Orphans)
 		require.EqualValues(t, 2, f.rdb.HLen(t.Context(), f.key.Payloads).Val())
 		require.EqualValues(t, 2, f.rdb.HLen(t.Context(), f.key.Leases).Val(), "a lease and the sentinel")
 		require.True(t, f.get(t, "live").Running)
@@ -112,12 +112,12 @@ func TestWithoutItsRecordALeaseIsStillGood(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
 		f.due(t, "a", "b", "c", "d")
-		l := f.claim(t, 4).Leases
+		l := f.Claim(t, 4).Leases
 		require.NoError(t, f.rdb.Del(t.Context(), f.key.Leases).Err())
-		r := f.request(0, time.Minute)
+		r := f.Request(0, time.Minute)
 		r.Settle = []exchange.Settlement{storetest.Verdict(exchange.Ack, l[0]), storetest.Verdict(exchange.Nack, l[1]), storetest.Verdict(exchange.Release, l[2])}
 		r.Extend = []exchange.Held{storetest.Held(l[3])}
-		require.Empty(t, f.run(t, r).Refused)
+		require.Empty(t, f.Run(t, r).Refused)
 		require.Equal(t, 1, f.get(t, "b").Failures)
 		require.Zero(t, f.get(t, "c").Claims)
 		require.True(t, f.get(t, "d").Running)
@@ -135,9 +135,9 @@ func TestARecordWithoutAnActivationIsVoid(t *testing.T) {
 		for _, activation := range []string{"", "x"} {
 			text := "w:3:1:" + activation + ":" + strconv.FormatFloat(score, 'g', 17, 64)
 			require.NoError(t, f.rdb.HSet(t.Context(), f.key.Leases, "a", text).Err())
-			lease := f.claim(t, 1).Leases[0]
+			lease := f.Claim(t, 1).Leases[0]
 			require.Equal(t, 1, lease.Claims)
-			f.settle(t, storetest.Verdict(exchange.Release, lease))
+			f.Settle(t, storetest.Verdict(exchange.Release, lease))
 		}
 	})
 }

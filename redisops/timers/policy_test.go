@@ -12,8 +12,8 @@ import (
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
-// states puts a timer "a" with the body "old" in each state; what is due at all
-// is due in an hour.
+// states puts a timer "a" with the body "old" in each state. A pending timer is due
+// in an hour.
 var states = map[string]func(t *testing.T, f *fixture){
 	"absent":  func(*testing.T, *fixture) {},
 	"pending": func(t *testing.T, f *fixture) { f.schedule(t, Entry{ID: "a", Payload: []byte("old"), In: time.Hour}) },
@@ -23,12 +23,12 @@ var states = map[string]func(t *testing.T, f *fixture){
 		f.peerClaim(t, "a", time.Hour)
 	},
 	"dead": func(t *testing.T, f *fixture) {
-		f.settle(t, storetest.Verdict(exchange.Bury, f.lease(t, time.Hour)))
+		f.Settle(t, storetest.Verdict(exchange.Bury, f.lease(t, time.Hour)))
 	},
 	"retrying": func(t *testing.T, f *fixture) {
 		nack := storetest.Verdict(exchange.Nack, f.lease(t, time.Hour))
 		nack.Delay = time.Hour
-		f.settle(t, nack)
+		f.Settle(t, nack)
 	},
 }
 
@@ -36,10 +36,10 @@ var states = map[string]func(t *testing.T, f *fixture){
 func (f *fixture) lease(t *testing.T, ttl time.Duration) exchange.Lease {
 	t.Helper()
 	f.schedule(t, Entry{ID: "a", Payload: []byte("old")})
-	return f.run(t, f.request(1, ttl)).Leases[0]
+	return f.Run(t, f.Request(1, ttl)).Leases[0]
 }
 
-// peerClaim is what the claim of faststream-redis-timers does.
+// peerClaim executes the commands of a claim of faststream-redis-timers.
 func (f *fixture) peerClaim(t *testing.T, id string, ttl time.Duration) {
 	t.Helper()
 	end := float64(f.now(t).Add(ttl).UnixMicro()) / 1e6
@@ -119,9 +119,11 @@ func (f *fixture) tryPolicy(t *testing.T, state string, e Entry, want wakebellty
 	if state == "dead" {
 		dead = 1
 	}
-	counts, err := f.Count(t.Context(), f.topic)
+	stats, err := f.Stats(t.Context(), f.topic)
 	require.NoError(t, err)
-	require.Equal(t, wakebelltype.Counts{Total: 1, Dead: dead}, counts)
+	require.EqualValues(t, 1, stats.Total)
+	require.Zero(t, stats.Due)
+	require.Equal(t, dead, stats.Dead)
 }
 
 // A batch may mix all policies.
@@ -190,23 +192,23 @@ func TestWhenDebounceStartsAnew(t *testing.T) {
 	expire := func(t *testing.T, f *fixture) exchange.Lease {
 		require.NoError(t, f.rdb.ZAdd(t.Context(), f.key.Timeline, z(5, "a")).Err())
 		f.first(t, "a", 29*time.Hour+30*time.Minute)
-		return f.claim(t, 1).Leases[0]
+		return f.Claim(t, 1).Leases[0]
 	}
 	for name, c := range map[string]struct {
 		between func(t *testing.T, f *fixture)
 		anew    bool
 	}{
 		"nothing":  {func(*testing.T, *fixture) {}, false},
-		"released": {func(t *testing.T, f *fixture) { f.settle(t, storetest.Verdict(exchange.Release, expire(t, f))) }, false},
+		"released": {func(t *testing.T, f *fixture) { f.Settle(t, storetest.Verdict(exchange.Release, expire(t, f))) }, false},
 		"lease ended": {func(t *testing.T, f *fixture) {
 			l := expire(t, f)
-			require.Positive(t, f.extend(t, time.Millisecond, l).Remaining)
+			require.Positive(t, f.Extend(t, time.Millisecond, l).Remaining)
 			require.Eventually(t, func() bool { return !f.get(t, "a").Running }, 30*time.Second, time.Millisecond)
 		}, false},
-		"failed":    {func(t *testing.T, f *fixture) { f.settle(t, storetest.Verdict(exchange.Nack, expire(t, f))) }, true},
+		"failed":    {func(t *testing.T, f *fixture) { f.Settle(t, storetest.Verdict(exchange.Nack, expire(t, f))) }, true},
 		"running":   {func(t *testing.T, f *fixture) { expire(t, f) }, true},
 		"cancelled": {func(t *testing.T, f *fixture) { _, _ = f.Cancel(t.Context(), f.topic, "a") }, true},
-		"handled":   {func(t *testing.T, f *fixture) { f.settle(t, storetest.Verdict(exchange.Ack, expire(t, f))) }, true},
+		"handled":   {func(t *testing.T, f *fixture) { f.Settle(t, storetest.Verdict(exchange.Ack, expire(t, f))) }, true},
 		"replaced":  {func(t *testing.T, f *fixture) { f.schedule(t, Entry{ID: "a", In: time.Hour}) }, true},
 		"peer":      {func(t *testing.T, f *fixture) { f.peerPublish(t, "a", 5e9) }, true},
 	} {

@@ -22,13 +22,13 @@ func (f *fixture) makeDead(t testing.TB, reason string, ids ...string) {
 	t.Helper()
 	f.due(t, ids...)
 	var list []exchange.Settlement
-	for _, l := range f.claim(t, len(ids)).Leases {
+	for _, l := range f.Claim(t, len(ids)).Leases {
 		s := storetest.Verdict(exchange.Bury, l)
 		s.Reason = reason
 		list = append(list, s)
 	}
 	require.Len(t, list, len(ids))
-	require.Empty(t, f.settle(t, list...).Refused)
+	require.Empty(t, f.Settle(t, list...).Refused)
 }
 
 // addDead adds a dead letter that is as old as ago.
@@ -42,8 +42,8 @@ func (f *fixture) addDead(t testing.TB, id string, ago time.Duration) string {
 	return entry
 }
 
-// letters returns the ids of all dead letters that a filter selects.
-func (f *fixture) letters(t testing.TB, filter wakebelltype.DeadFilter) (found []string) {
+// deadIDs returns the ids of all dead letters that a filter selects.
+func (f *fixture) deadIDs(t testing.TB, filter wakebelltype.DeadFilter) (found []string) {
 	t.Helper()
 	for after := ""; ; {
 		page, next, err := f.DeadLetters(t.Context(), f.topic, filter, after, 2)
@@ -83,7 +83,7 @@ func TestDeadLettersAreFiltered(t *testing.T) {
 			"entry, wrong":  {wakebelltype.DeadFilter{Entry: "1-1"}, nil},
 			"entry, reason": {wakebelltype.DeadFilter{Entry: old, Reason: "card"}, nil},
 		} {
-			require.Equal(t, c.want, f.letters(t, c.DeadFilter), name)
+			require.Equal(t, c.want, f.deadIDs(t, c.DeadFilter), name)
 		}
 		one, err := f.DeadLetter(t.Context(), f.topic, old)
 		require.NoError(t, err)
@@ -116,11 +116,11 @@ func TestPagesOfDeadLettersAreBounded(t *testing.T) {
 		require.NoError(t, err)
 		require.Len(t, page, 1, "a second one would be over 1 MiB")
 		require.NotEmpty(t, next)
-		require.Equal(t, []string{"big", "big", "big"}, f.letters(t, wakebelltype.DeadFilter{Reason: "rare"}))
+		require.Equal(t, []string{"big", "big", "big"}, f.deadIDs(t, wakebelltype.DeadFilter{Reason: "rare"}))
 		n, err := f.DeleteDead(t.Context(), f.topic, wakebelltype.DeadFilter{Reason: "dull"})
 		require.NoError(t, err)
 		require.EqualValues(t, 1200, n)
-		require.Len(t, f.letters(t, wakebelltype.DeadFilter{}), 3)
+		require.Len(t, f.deadIDs(t, wakebelltype.DeadFilter{}), 3)
 	})
 }
 
@@ -184,15 +184,16 @@ func TestRedriveAll(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, wakebelltype.RedriveResult{Redriven: 251, SkippedLive: 1, SkippedBroken: 1}, done)
 		require.Zero(t, next(t, hints).In, "pollers receive a hint")
-		require.Equal(t, []string{"twice", "kept", ""}, f.letters(t, wakebelltype.DeadFilter{}))
-		leases := f.claim(t, 1000).Leases
+		require.Equal(t, []string{"twice", "kept", ""}, f.deadIDs(t, wakebelltype.DeadFilter{}))
+		leases := f.Claim(t, 1000).Leases
 		require.Equal(t, append(names, "twice"), storetest.IDs(leases), "in the order in which they were dead-lettered")
 		require.Equal(t, 1, leases[0].Claims, "attempts start anew")
 		require.True(t, f.rdb.SIsMember(t.Context(), f.keys.Topics, f.topic).Val())
 	})
 }
 
-// Timers that are dead-lettered during a redrive are not redriven again by it.
+// TestRedriveDoesNotChaseItsOwn checks that timers that are dead-lettered during a
+// redrive are not redriven again by it.
 func TestRedriveDoesNotChaseItsOwn(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
@@ -205,7 +206,7 @@ func TestRedriveDoesNotChaseItsOwn(t *testing.T) {
 		}})
 		require.NoError(t, err)
 		require.Equal(t, 30, n)
-		require.Equal(t, []string{"died meanwhile"}, f.letters(t, wakebelltype.DeadFilter{}))
+		require.Equal(t, []string{"died meanwhile"}, f.deadIDs(t, wakebelltype.DeadFilter{}))
 	})
 }
 
@@ -216,10 +217,10 @@ func TestRedriveSupersedesOnlyWithOverwrite(t *testing.T) {
 		lease := f.lease(t, time.Hour)
 		_, err := f.Redrive(t.Context(), f.topic, wakebelltype.RedriveOptions{})
 		require.NoError(t, err)
-		require.Empty(t, f.extend(t, 2*time.Hour, lease).Refused)
+		require.Empty(t, f.Extend(t, 2*time.Hour, lease).Refused)
 		_, err = f.Redrive(t.Context(), f.topic, wakebelltype.RedriveOptions{Overwrite: true})
 		require.NoError(t, err)
-		require.Equal(t, exchange.Superseded, f.settle(t, storetest.Verdict(exchange.Ack, lease)).Refused[0].Why)
+		require.Equal(t, exchange.Superseded, f.Settle(t, storetest.Verdict(exchange.Ack, lease)).Refused[0].Why)
 		require.Equal(t, "body of a", string(f.get(t, "a").Payload))
 	})
 }
@@ -244,7 +245,7 @@ func TestRedriveKeepsItsRate(t *testing.T) {
 		done, err = f.Redrive(ctx, f.topic, wakebelltype.RedriveOptions{Rate: 10})
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.InDelta(t, 15, done.Redriven, 1)
-		require.Len(t, f.letters(t, wakebelltype.DeadFilter{}), 40-int(done.Redriven))
+		require.Len(t, f.deadIDs(t, wakebelltype.DeadFilter{}), 40-int(done.Redriven))
 	})
 }
 
@@ -266,7 +267,7 @@ func TestDeleteDead(t *testing.T) {
 		n, err = f.DeleteDead(t.Context(), f.topic, wakebelltype.DeadFilter{ReasonPrefix: "boom"})
 		require.NoError(t, err)
 		require.EqualValues(t, 2, n)
-		require.Equal(t, []string{"d", "e"}, f.letters(t, wakebelltype.DeadFilter{}))
+		require.Equal(t, []string{"d", "e"}, f.deadIDs(t, wakebelltype.DeadFilter{}))
 		for _, want := range []int64{2, 0} {
 			n, err = f.DeleteDead(t.Context(), f.topic, wakebelltype.DeadFilter{})
 			require.NoError(t, err)
@@ -284,7 +285,7 @@ func TestRedriveIntoAFullRedis(t *testing.T) {
 	require.NoError(t, f.rdb.ConfigSet(t.Context(), "maxmemory", "1").Err())
 	_, err := f.Redrive(t.Context(), f.topic, wakebelltype.RedriveOptions{})
 	require.ErrorIs(t, err, redisops.ErrMemoryFull)
-	require.Equal(t, []string{"a", "b"}, f.letters(t, wakebelltype.DeadFilter{}))
+	require.Equal(t, []string{"a", "b"}, f.deadIDs(t, wakebelltype.DeadFilter{}))
 	require.Zero(t, f.rdb.Exists(t.Context(), f.key.Timeline, f.key.Payloads).Val())
 	n, err := f.DeleteDead(t.Context(), f.topic, wakebelltype.DeadFilter{})
 	require.NoError(t, err)

@@ -22,13 +22,13 @@ func TestReplayAnswersAgain(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
 		f.due(t, "a", "b", "c", "d", "e")
-		old := f.claim(t, 2).Leases
-		r := f.request(2, time.Minute)
+		old := f.Claim(t, 2).Leases
+		r := f.Request(2, time.Minute)
 		r.Settle = []exchange.Settlement{storetest.Verdict(exchange.Ack, old[0])}
 		r.Extend = []exchange.Held{storetest.Held(old[1]), {ID: "gone", Token: "1"}}
-		first := f.run(t, r)
+		first := f.Run(t, r)
 		require.Equal(t, []string{"c", "d"}, storetest.IDs(first.Leases))
-		again := f.run(t, r)
+		again := f.Run(t, r)
 		require.Equal(t, first.Leases, again.Leases)
 		require.Equal(t, first.Refused, again.Refused)
 		require.Equal(t, []exchange.Refusal{{Index: 2, Why: exchange.Lost}}, again.Refused)
@@ -38,9 +38,9 @@ func TestReplayAnswersAgain(t *testing.T) {
 		_, err := f.Cancel(t.Context(), f.topic, "c")
 		require.NoError(t, err)
 		f.schedule(t, Entry{ID: "d", In: time.Hour})
-		require.Empty(t, f.run(t, r).Leases, "leases that are no longer held are left out")
+		require.Empty(t, f.Run(t, r).Leases, "leases that are no longer held are left out")
 
-		require.Equal(t, []string{"e"}, storetest.IDs(f.claim(t, 5).Leases))
+		require.Equal(t, []string{"e"}, storetest.IDs(f.Claim(t, 5).Leases))
 		_, err = f.src.Exchange(t.Context(), r)
 		require.ErrorIs(t, err, exchange.ErrStale)
 		require.NotErrorIs(t, err, exchange.ErrUnavailable)
@@ -54,38 +54,38 @@ func TestReplayReportsDeadLettersAgain(t *testing.T) {
 	onEach(t, func(t *testing.T, f *fixture) {
 		f = f.holder(SourceOptions{MaxClaims: 1})
 		f.due(t, "ended\n1 -1", "one", "two", "three")
-		require.Len(t, f.run(t, f.request(1, time.Millisecond)).Leases, 1)
-		held := f.claim(t, 3).Leases
+		require.Len(t, f.Run(t, f.Request(1, time.Millisecond)).Leases, 1)
+		held := f.Claim(t, 3).Leases
 		require.Eventually(t, func() bool { return !f.get(t, "ended\n1 -1").Running }, 30*time.Second, time.Millisecond)
-		r := f.request(5, time.Minute)
+		r := f.Request(5, time.Minute)
 		r.Settle = []exchange.Settlement{
 			storetest.Verdict(exchange.Bury, held[2]), storetest.Verdict(exchange.Ack, held[0]), storetest.Verdict(exchange.Bury, held[1]),
 			storetest.Verdict(exchange.Bury, exchange.Lease{ID: "gone", Token: "1"}),
 		}
 		r.Settle[2].Failed = true
-		first := f.run(t, r)
+		first := f.Run(t, r)
 		require.Equal(t, []exchange.Refusal{{Index: 3, Why: exchange.Lost}}, first.Refused)
-		letters, _, err := f.DeadLetters(t.Context(), f.topic, wakebelltype.DeadFilter{}, "", 0)
+		dead, _, err := f.DeadLetters(t.Context(), f.topic, wakebelltype.DeadFilter{}, "", 0)
 		require.NoError(t, err)
-		require.Len(t, letters, 3)
+		require.Len(t, dead, 3)
 		for i, index := range []int{0, 2, -1} {
-			b, letter := first.Buried[i], letters[i]
+			b, d := first.Buried[i], dead[i]
 			require.Equal(t, index, b.Index)
 			require.Equal(t, DeadLetter{
-				Entry: b.Entry, ID: b.ID, Payload: letter.Payload, Claims: b.Claims, Failures: b.Failures,
-				Reason: letter.Reason, Activation: b.Activation, At: b.At,
-			}, letter)
+				Entry: b.Entry, ID: b.ID, Payload: d.Payload, Claims: b.Claims, Failures: b.Failures,
+				Reason: d.Reason, Activation: b.Activation, At: b.At,
+			}, d)
 		}
 		require.Equal(t, "never settled", first.Buried[2].Reason)
 		require.Equal(t, "body of ended\n1 -1", string(first.Buried[2].Payload))
-		require.Equal(t, first.Buried, f.run(t, r).Buried)
+		require.Equal(t, first.Buried, f.Run(t, r).Buried)
 
 		require.NoError(t, f.rdb.Del(t.Context(), f.key.Dead).Err())
-		again := f.run(t, r).Buried
+		again := f.Run(t, r).Buried
 		require.Empty(t, again[2].Payload, "the dead letter is gone but still reported")
 		again[2].Payload = first.Buried[2].Payload
 		require.Equal(t, first.Buried, again)
-		require.Empty(t, f.claim(t, 5).Buried, "each is reported by its own exchange only")
+		require.Empty(t, f.Claim(t, 5).Buried, "each is reported by its own exchange only")
 	})
 }
 
@@ -93,12 +93,12 @@ func TestStreamsAndIncarnationsCountApart(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
 		f.due(t, "a", "b", "c")
-		r := f.request(1, time.Minute)
-		require.Equal(t, []string{"a"}, storetest.IDs(f.run(t, r).Leases))
+		r := f.Request(1, time.Minute)
+		require.Equal(t, []string{"a"}, storetest.IDs(f.Run(t, r).Leases))
 		r.Stream = 1
-		require.Equal(t, []string{"b"}, storetest.IDs(f.run(t, r).Leases))
+		require.Equal(t, []string{"b"}, storetest.IDs(f.Run(t, r).Leases))
 		r.Incarnation += "'"
-		require.Equal(t, []string{"c"}, storetest.IDs(f.run(t, r).Leases))
+		require.Equal(t, []string{"c"}, storetest.IDs(f.Run(t, r).Leases))
 		ttl := f.rdb.PTTL(t.Context(), f.key.Stream(r.Incarnation, 1)).Val()
 		require.Greater(t, ttl, time.Minute)
 	})
@@ -138,15 +138,15 @@ func TestLostRepliesClaimNothingTwice(t *testing.T) {
 		names[i] = fmt.Sprintf("%02d", i)
 	}
 	f.due(t, names...)
-	f.claim(t, 0) // loads the script, so that one reply is one exchange
+	f.Claim(t, 0) // loads the script, so that one reply is one exchange
 	require.NoError(t, rdb.Ping(t.Context()).Err())
 	lose.Store(1)
-	reply := f.claim(t, 10)
+	reply := f.Claim(t, 10)
 	require.Len(t, reply.Leases, 10)
 	require.LessOrEqual(t, lose.Load(), int32(0), "an answer was lost")
-	counts, err := f.Count(t.Context(), f.topic)
+	stats, err := f.Stats(t.Context(), f.topic)
 	require.NoError(t, err)
-	require.EqualValues(t, 30, counts.Due)
+	require.EqualValues(t, 30, stats.Due)
 }
 
 func TestScriptFlushCostsNothing(t *testing.T) {
@@ -154,9 +154,9 @@ func TestScriptFlushCostsNothing(t *testing.T) {
 	rdb := redistest.Start(t).Client(t)
 	f := newFixture(t, rdb)
 	f.due(t, "a", "b")
-	require.Len(t, f.claim(t, 1).Leases, 1)
+	require.Len(t, f.Claim(t, 1).Leases, 1)
 	require.NoError(t, rdb.ScriptFlush(t.Context()).Err())
-	require.Len(t, f.claim(t, 1).Leases, 1)
+	require.Len(t, f.Claim(t, 1).Leases, 1)
 	require.NoError(t, rdb.ScriptFlush(t.Context()).Err())
 	f.due(t, "c")
 }

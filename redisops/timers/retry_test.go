@@ -65,7 +65,7 @@ func TestCallsWhoseReplyIsLostAreRetried(t *testing.T) {
 		"schedule once": func(t *testing.T, f *fixture, lose func()) {
 			e := Entry{ID: "a", Once: time.Hour}
 			f.schedule(t, e)
-			f.settle(t, storetest.Verdict(exchange.Ack, f.claim(t, 1).Leases[0]))
+			f.Settle(t, storetest.Verdict(exchange.Ack, f.Claim(t, 1).Leases[0]))
 			lose()
 			require.Equal(t, wakebelltype.OutcomeAlreadyDone, f.schedule(t, e)[0].Outcome)
 		},
@@ -162,7 +162,7 @@ func (f *fixture) dead(t testing.TB, n int) {
 	t.Helper()
 	for i := range n {
 		f.due(t, fmt.Sprint(i))
-		f.settle(t, storetest.Verdict(exchange.Bury, f.claim(t, 1).Leases[0]))
+		f.Settle(t, storetest.Verdict(exchange.Bury, f.Claim(t, 1).Leases[0]))
 	}
 }
 

@@ -37,7 +37,7 @@ func TestThePastIsDueAtOnce(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
 		f.schedule(t, Entry{ID: "long ago", At: time.Unix(-5, 0)}, Entry{ID: "negative", In: -time.Hour})
-		reply := f.claim(t, 10)
+		reply := f.Claim(t, 10)
 		require.Equal(t, []string{"long ago", "negative"}, storetest.IDs(reply.Leases))
 		require.Equal(t, time.Unix(-5, 0).UTC(), reply.Leases[0].Activation)
 	})
@@ -47,7 +47,7 @@ func TestPolicies(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
 		f.due(t, "running", "running2")
-		leases := f.claim(t, 2).Leases
+		leases := f.Claim(t, 2).Leases
 		f.schedule(t, Entry{ID: "pending", Payload: []byte("1"), In: time.Hour}, Entry{ID: "pending2", In: time.Hour})
 
 		out := f.schedule(t,
@@ -69,18 +69,19 @@ func TestPolicies(t *testing.T) {
 		require.Zero(t, superseded.Claims)
 		require.Equal(t, "2", string(superseded.Payload))
 
-		reply := f.settle(t, storetest.Verdict(exchange.Ack, leases[0]), storetest.Verdict(exchange.Ack, leases[1]))
+		reply := f.Settle(t, storetest.Verdict(exchange.Ack, leases[0]), storetest.Verdict(exchange.Ack, leases[1]))
 		require.Equal(t, []exchange.Refusal{{Index: 1, Why: exchange.Superseded}}, reply.Refused)
 		require.Equal(t, "2", string(f.get(t, "running2").Payload), "the new timer stays")
 	})
 }
 
-// A new instant that equals the end of the lease would make the old token good.
+// TestRescheduleOntoTheTokenMoves checks that a new instant that equals the end of
+// the lease does not make the old token valid.
 func TestRescheduleOntoTheTokenMoves(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
 		f.due(t, "a")
-		reply := f.claim(t, 1)
+		reply := f.Claim(t, 1)
 		// A score that a time.Time can name exactly.
 		end := time.Now().Add(time.Hour).Truncate(time.Second)
 		require.NoError(t, f.rdb.ZAdd(t.Context(), f.key.Timeline, z(float64(end.Unix()), "a")).Err())
@@ -91,7 +92,7 @@ func TestRescheduleOntoTheTokenMoves(t *testing.T) {
 		require.Equal(t, end.Add(time.Microsecond).UTC(), out[0].Due)
 		stale := reply.Leases[0]
 		stale.Token = exchange.Token(fmt.Sprint(end.Unix()))
-		require.Equal(t, exchange.Superseded, f.settle(t, storetest.Verdict(exchange.Ack, stale)).Refused[0].Why)
+		require.Equal(t, exchange.Superseded, f.Settle(t, storetest.Verdict(exchange.Ack, stale)).Refused[0].Why)
 		f.get(t, "a")
 	})
 }
@@ -133,32 +134,33 @@ func TestScheduleManyAndCount(t *testing.T) {
 		out := f.schedule(t, entries...)
 		require.Len(t, out, len(entries))
 		require.Equal(t, "1200", out[1200].ID)
-		counts, err := f.Count(t.Context(), f.topic)
+		stats, err := f.Stats(t.Context(), f.topic)
 		require.NoError(t, err)
-		require.Equal(t, wakebelltype.Counts{Total: 1201, Due: 1}, counts)
+		require.EqualValues(t, 1201, stats.Total)
+		require.EqualValues(t, 1, stats.Due)
 	})
 }
 
 func TestBatchesAreBounded(t *testing.T) {
 	t.Parallel()
 	big := Entry{Payload: make([]byte, layout.BatchBytes)}
-	require.Equal(t, 500, batch(make([]Entry, 700)))
-	require.Equal(t, 500, batch(make([]Entry, 500)))
-	require.Equal(t, 1, batch([]Entry{big, big}))
-	require.Equal(t, 2, batch([]Entry{{}, big, {Payload: []byte("x")}}))
+	require.Equal(t, 500, fitting(make([]Entry, 700)))
+	require.Equal(t, 500, fitting(make([]Entry, 500)))
+	require.Equal(t, 1, fitting([]Entry{big, big}))
+	require.Equal(t, 2, fitting([]Entry{{}, big, {Payload: []byte("x")}}))
 }
 
 func TestCancel(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
 		f.due(t, "running", "expired")
-		leases := f.claim(t, 1).Leases
+		leases := f.Claim(t, 1).Leases
 		f.schedule(t, Entry{ID: "pending", In: time.Hour})
 		require.NoError(t, f.rdb.ZAdd(t.Context(), f.key.Timeline, z(5, "no payload")).Err())
 		found, err := f.Cancel(t.Context(), f.topic, "running", "absent", "pending", "no payload", "pending", "expired")
 		require.NoError(t, err)
 		require.Equal(t, []wakebelltype.Presence{wakebelltype.PresenceRunning, wakebelltype.PresenceAbsent, wakebelltype.PresencePending, wakebelltype.PresenceAbsent, wakebelltype.PresenceAbsent, wakebelltype.PresencePending}, found)
-		require.Equal(t, exchange.Cancelled, f.extend(t, time.Minute, leases...).Refused[0].Why)
+		require.Equal(t, exchange.Cancelled, f.Extend(t, time.Minute, leases...).Refused[0].Why)
 		require.Zero(t, f.rdb.Exists(t.Context(), f.key.Timeline, f.key.Payloads).Val())
 	})
 }
@@ -167,11 +169,11 @@ func TestCancelAll(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
 		f.due(t, "a", "b", "c")
-		leases := f.claim(t, 2).Leases
+		leases := f.Claim(t, 2).Leases
 		n, err := f.CancelAll(t.Context(), f.topic)
 		require.NoError(t, err)
 		require.EqualValues(t, 3, n)
-		refused := f.settle(t, storetest.Verdict(exchange.Ack, leases[0]), storetest.Verdict(exchange.Nack, leases[1])).Refused
+		refused := f.Settle(t, storetest.Verdict(exchange.Ack, leases[0]), storetest.Verdict(exchange.Nack, leases[1])).Refused
 		require.Equal(t, []exchange.Refusal{{Index: 0, Why: exchange.Cancelled}, {Index: 1, Why: exchange.Cancelled}}, refused)
 		n, err = f.CancelAll(t.Context(), f.topic)
 		require.NoError(t, err)

@@ -43,12 +43,12 @@ return 0`)
 
 // load fills a topic with timers, the first of them due at an instant, and with
 // dead letters.
-func (f *fixture) load(t *testing.T, timers, letters int, first int64) {
+func (f *fixture) load(t *testing.T, timers, dead int, first int64) {
 	t.Helper()
 	const step = 10_000
-	for from := 0; from < max(timers, letters); from += step {
+	for from := 0; from < max(timers, dead); from += step {
 		keys := []string{f.key.Timeline, f.key.Payloads, f.key.Dead}
-		err := loadScript.Run(t.Context(), f.rdb, keys, from, min(from+step, timers), first, max(0, min(step, letters-from))).Err()
+		err := loadScript.Run(t.Context(), f.rdb, keys, from, min(from+step, timers), first, max(0, min(step, dead-from))).Err()
 		require.NoError(t, err)
 	}
 }
@@ -99,12 +99,12 @@ func topLevel(log []redis.SlowLog) []redis.SlowLog {
 // long, at the sizes of docs/scale.md.
 func TestNothingHoldsUpRedis(t *testing.T) {
 	t.Parallel()
-	timers, letters := 1_000_000, 100_000
+	timers, dead := 1_000_000, 100_000
 	if testing.Short() {
-		timers, letters = 100_000, 10_000
+		timers, dead = 100_000, 10_000
 	}
 	f := newFixture(t, redistest.Start(t, "--save", "", "--appendonly", "no").Client(t))
-	f.load(t, timers, letters, time.Now().Add(time.Hour).Unix())
+	f.load(t, timers, dead, time.Now().Add(time.Hour).Unix())
 	require.NoError(t, f.rdb.ConfigSet(t.Context(), "slowlog-max-len", "100000").Err())
 	require.NoError(t, f.rdb.ConfigSet(t.Context(), "slowlog-log-slower-than", "0").Err())
 	f.quickToLook(t, timers)
@@ -122,7 +122,6 @@ func (f *fixture) quickToLook(t *testing.T, timers int) {
 		f.requireQuick(t, name, func(int) error { return call() })
 	}
 	quick("get", func() error { _, err := f.Get(ctx, f.topic, "timer-0000001000"); return err })
-	quick("count", func() error { _, err := f.Count(ctx, f.topic); return err })
 	quick("stats", func() error { _, err := f.Stats(ctx, f.topic); return err })
 	quick("overview", func() error { _, err := f.Overview(ctx, f.topic); return err })
 	quick("topics", func() error { _, _, err := f.Topics(ctx, 0); return err })
@@ -140,9 +139,9 @@ func (f *fixture) quickToLook(t *testing.T, timers int) {
 	} {
 		quick(name, func() error { _, _, err := f.List(ctx, f.topic, filter); return err })
 	}
-	total, err := f.Count(ctx, f.topic)
+	stats, err := f.Stats(ctx, f.topic)
 	require.NoError(t, err)
-	require.EqualValues(t, timers, total.Total)
+	require.EqualValues(t, timers, stats.Total)
 }
 
 // batchOf returns as many entries as one call carries, with ids of a try.
@@ -173,7 +172,7 @@ func (f *fixture) quickToChange(t *testing.T) {
 		}
 		f.requireQuick(t, "schedule with a key: "+name, func(try int) error {
 			key := NewKey("owner", fmt.Sprint(name, try), nil)
-			_, err := f.ScheduleKeyed(ctx, f.topic, key, batchOf(name+" keyed", try, with)...)
+			_, err := f.scheduleKeyed(ctx, key, batchOf(name+" keyed", try, with)...)
 			return err
 		})
 		f.requireQuick(t, "cancel: "+name, func(try int) error {
@@ -205,12 +204,12 @@ func (f *fixture) quickToExchange(t *testing.T) {
 			if _, err := f.Schedule(ctx, f.topic, batchOf(fmt.Sprintf("due-%d", v), try, Entry{At: time.Unix(1000, 0)})...); err != nil {
 				return err
 			}
-			reply, err := f.src.Exchange(ctx, f.request(500, time.Minute))
+			reply, err := f.src.Exchange(ctx, f.Request(500, time.Minute))
 			if err != nil {
 				return err
 			}
 			require.Len(t, reply.Leases, 500)
-			again := f.request(500, time.Minute)
+			again := f.Request(500, time.Minute)
 			for _, l := range reply.Leases {
 				if v == 0 {
 					again.Extend = append(again.Extend, storetest.Held(l))
@@ -229,7 +228,7 @@ func (f *fixture) quickToExchange(t *testing.T) {
 	}
 	for range 3 {
 		f.schedule(t, batchOf("due", f.rank(), Entry{At: time.Unix(1000, 0)})...)
-		f.claim(t, 500)
+		f.Claim(t, 500)
 	}
 	f.requireQuick(t, "list what runs, many", func(int) error {
 		_, _, err := f.List(ctx, f.topic, Filter{Leased: true, Limit: 1000})
@@ -238,7 +237,7 @@ func (f *fixture) quickToExchange(t *testing.T) {
 	f.requireQuick(t, "stats of many leases", func(int) error { _, err := f.Stats(ctx, f.topic); return err })
 }
 
-func (f *fixture) rank() int { return int(f.sequence) } //nolint:gosec // a number that is new
+func (f *fixture) rank() int { return int(f.Sequence) } //nolint:gosec // a number that is new
 
 func (f *fixture) quickDeadLetters(t *testing.T) {
 	t.Helper()

@@ -27,12 +27,12 @@ func TestStatsCountEachTimerOnce(t *testing.T) {
 	onEach(t, func(t *testing.T, f *fixture) {
 		require.Zero(t, f.stats(t))
 		f.due(t, "leased", "leased too", "retrying", "dead", "expired", "retried and due", "due", "due too")
-		l := f.claim(t, 4).Leases
+		l := f.Claim(t, 4).Leases
 		retry := storetest.Verdict(exchange.Nack, l[2])
 		retry.Delay = time.Hour
-		f.settle(t, retry, storetest.Verdict(exchange.Bury, l[3]))
-		expired := f.run(t, f.request(1, time.Millisecond)).Leases[0]
-		f.settle(t, storetest.Verdict(exchange.Nack, f.claim(t, 1).Leases[0]))
+		f.Settle(t, retry, storetest.Verdict(exchange.Bury, l[3]))
+		expired := f.Run(t, f.Request(1, time.Millisecond)).Leases[0]
+		f.Settle(t, storetest.Verdict(exchange.Nack, f.Claim(t, 1).Leases[0]))
 		require.Eventually(t, func() bool { return f.now(t).After(f.get(t, expired.ID).Due) }, 30*time.Second, time.Millisecond)
 		f.schedule(t, Entry{ID: "pending", In: time.Hour},
 			Entry{ID: "debounced", Policy: wakebelltype.PolicyDebounce, In: time.Hour},
@@ -63,7 +63,7 @@ func TestStatsOfManyLeasesAreEstimated(t *testing.T) {
 		names := numbered(3000)
 		f.plant(t, 1, names...)
 		for round := range 6 {
-			reply := f.claim(t, 3000)
+			reply := f.Claim(t, 3000)
 			require.Len(t, reply.Leases, claimMost)
 			var list []exchange.Settlement
 			for _, l := range reply.Leases {
@@ -72,7 +72,7 @@ func TestStatsOfManyLeasesAreEstimated(t *testing.T) {
 				list = append(list, nack)
 			}
 			if round%2 == 0 {
-				f.settle(t, list...)
+				f.Settle(t, list...)
 			}
 		}
 		st := f.stats(t)
@@ -84,7 +84,7 @@ func TestStatsOfManyLeasesAreEstimated(t *testing.T) {
 	})
 }
 
-// A topic of 200,000 timers costs no more than a small one.
+// TestStatsAreCheap checks that the cost of Stats does not grow with the topic.
 func TestStatsAreCheap(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, redistest.Start(t).Client(t))
@@ -96,7 +96,7 @@ func TestStatsAreCheap(t *testing.T) {
 		f.plant(t, 1, names...)
 	}
 	for range 4 {
-		f.claim(t, claimMost)
+		f.Claim(t, claimMost)
 	}
 	require.NoError(t, f.rdb.ConfigSet(t.Context(), "slowlog-log-slower-than", "20000").Err())
 	slow := func() bool {

@@ -31,19 +31,8 @@ func (f *fixture) tail(t *testing.T) <-chan wakebelltype.Event {
 		cancel()
 		require.ErrorIs(t, <-done, context.Canceled)
 	})
-	require.Equal(t, wakebelltype.Event{Kind: wakebelltype.EventAttached, Topic: f.topic}, nextEvent(t, events))
+	require.Equal(t, wakebelltype.Event{Kind: wakebelltype.EventAttached, Topic: f.topic}, next(t, events))
 	return events
-}
-
-func nextEvent(t *testing.T, events <-chan wakebelltype.Event) wakebelltype.Event {
-	t.Helper()
-	select {
-	case e := <-events:
-		return e
-	case <-time.After(30 * time.Second):
-		require.FailNow(t, "no event came")
-		return wakebelltype.Event{}
-	}
 }
 
 func TestEventsArriveComplete(t *testing.T) {
@@ -65,16 +54,16 @@ func TestEventsArriveComplete(t *testing.T) {
 		require.NoError(t, f.PublishEvents(t.Context(), f.topic, nil))
 		require.NoError(t, f.PublishEvents(t.Context(), f.topic, sent))
 		for _, e := range sent {
-			require.Equal(t, e, nextEvent(t, events))
+			require.Equal(t, e, next(t, events))
 		}
 		// A node is named once.
 		require.NoError(t, f.PublishEvents(t.Context(), f.topic, sent[:2]))
-		require.Equal(t, sent[1], nextEvent(t, events))
+		require.Equal(t, sent[1], next(t, events))
 		for _, text := range []string{"", "x", "[]", `{"events":1}`, "null"} {
 			require.NoError(t, f.rdb.Publish(t.Context(), f.key.events, text).Err())
 		}
 		require.NoError(t, f.PublishEvents(t.Context(), f.topic, sent[2:3]))
-		require.Equal(t, sent[2], nextEvent(t, events), "messages of another format are ignored")
+		require.Equal(t, sent[2], next(t, events), "messages of another format are ignored")
 	})
 }
 
@@ -99,9 +88,9 @@ func TestTailSurvivesARestart(t *testing.T) {
 	e := wakebelltype.Event{Kind: wakebelltype.EventNode, Topic: f.topic, Node: "here"}
 	for range 2 {
 		require.NoError(t, f.PublishEvents(t.Context(), f.topic, []wakebelltype.Event{e}))
-		require.Equal(t, e, nextEvent(t, events), "each node is named again")
+		require.Equal(t, e, next(t, events), "each node is named again")
 		server.Restart(t)
-		require.Equal(t, wakebelltype.EventAttached, nextEvent(t, events).Kind)
+		require.Equal(t, wakebelltype.EventAttached, next(t, events).Kind)
 		require.Eventually(t, func() bool { return f.rdb.Ping(t.Context()).Err() == nil }, 30*time.Second, 10*time.Millisecond)
 	}
 }
@@ -142,7 +131,7 @@ func TestLastDead(t *testing.T) {
 		for i := range 7 {
 			id := fmt.Sprint(i)
 			f.schedule(t, Entry{ID: id, Payload: []byte(strings.Repeat(id, 400<<10))}) // two to a page
-			f.settle(t, storetest.Verdict(exchange.Bury, f.claim(t, 1).Leases[0]))
+			f.Settle(t, storetest.Verdict(exchange.Bury, f.Claim(t, 1).Leases[0]))
 			want = append(want, id)
 		}
 		for _, n := range []int{1, 2, 3, 6, 7, 8, 1000} {

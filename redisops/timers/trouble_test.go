@@ -28,7 +28,7 @@ func TestFullMemoryCanBeDrained(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, redistest.Start(t, "--maxmemory-policy", "noeviction").Client(t))
 	f.due(t, "a", "b", "c", "d", "e")
-	leases := f.claim(t, 3).Leases
+	leases := f.Claim(t, 3).Leases
 	require.NoError(t, f.rdb.ConfigSet(t.Context(), "maxmemory", "1").Err())
 	_, err := f.Schedule(t.Context(), f.topic, Entry{ID: "new"}, Entry{ID: "d", Payload: []byte("changed")})
 	require.ErrorIs(t, err, redisops.ErrMemoryFull)
@@ -37,15 +37,15 @@ func TestFullMemoryCanBeDrained(t *testing.T) {
 	require.ErrorIs(t, err, redisops.ErrNotFound)
 	require.Equal(t, "body of d", string(f.get(t, "d").Payload))
 
-	r := f.request(2, time.Minute)
+	r := f.Request(2, time.Minute)
 	r.Settle = []exchange.Settlement{storetest.Verdict(exchange.Ack, leases[0]), storetest.Verdict(exchange.Bury, leases[1])}
 	r.Extend = []exchange.Held{storetest.Held(leases[2])}
-	reply := f.run(t, r)
+	reply := f.Run(t, r)
 	require.Empty(t, reply.Refused)
 	require.Equal(t, []string{"d", "e"}, storetest.IDs(reply.Leases))
-	letters, _, err := f.DeadLetters(t.Context(), f.topic, wakebelltype.DeadFilter{}, "", 1)
+	dead, _, err := f.DeadLetters(t.Context(), f.topic, wakebelltype.DeadFilter{}, "", 1)
 	require.NoError(t, err)
-	require.Len(t, letters, 1)
+	require.Len(t, dead, 1)
 	found, err := f.Cancel(t.Context(), f.topic, "d")
 	require.NoError(t, err)
 	require.Equal(t, []wakebelltype.Presence{wakebelltype.PresenceRunning}, found)
@@ -57,22 +57,22 @@ func TestWrongTypesLeaveAllUntouched(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
 		f.due(t, "a", "b")
-		lease := f.claim(t, 1).Leases[0]
+		lease := f.Claim(t, 1).Leases[0]
 		ctx := t.Context()
 		all := []string{f.key.Timeline, f.key.Payloads, f.key.Leases, f.key.Dead, f.key.Hint}
-		for _, key := range append(all, f.key.Stream(f.incarnation, 0)) {
+		for _, key := range append(all, f.key.Stream(f.Incarnation, 0)) {
 			kept := f.rdb.Exists(ctx, key).Val() == 1
 			if kept {
 				require.NoError(t, f.rdb.Rename(ctx, key, key+"-kept").Err())
 			}
 			require.NoError(t, f.rdb.SAdd(ctx, key, "x").Err())
 			before := f.dump(t)
-			r := f.request(5, time.Minute)
+			r := f.Request(5, time.Minute)
 			r.Settle = []exchange.Settlement{storetest.Verdict(exchange.Bury, lease)}
 			_, err := f.src.Exchange(ctx, r)
 			require.ErrorIs(t, err, redisops.ErrWrongType)
 			require.ErrorContains(t, err, fmt.Sprintf("%q holds a set, want", key))
-			if key != f.key.Dead && key != f.key.Stream(f.incarnation, 0) {
+			if key != f.key.Dead && key != f.key.Stream(f.Incarnation, 0) {
 				_, err = f.Schedule(ctx, f.topic, Entry{ID: "new"})
 				require.ErrorIs(t, err, redisops.ErrWrongType, key)
 				_, err = f.Cancel(ctx, f.topic, "a")
@@ -88,7 +88,7 @@ func TestWrongTypesLeaveAllUntouched(t *testing.T) {
 		}
 		require.NoError(t, f.rdb.Set(ctx, f.keys.Topics, "x", 0).Err())
 		require.NoError(t, f.rdb.Del(ctx, f.keys.Topics).Err())
-		require.Empty(t, f.settle(t, storetest.Verdict(exchange.Ack, lease)).Refused, "settling works again")
+		require.Empty(t, f.Settle(t, storetest.Verdict(exchange.Ack, lease)).Refused, "settling works again")
 	})
 }
 
@@ -123,9 +123,9 @@ func TestWithoutChannelRights(t *testing.T) {
 	require.NoError(t, f.Check(t.Context(), []string{f.topic}))
 	require.Equal(t, wakebelltype.OutcomeCreated, f.schedule(t, Entry{ID: "a", Payload: []byte("x")})[0].Outcome)
 	require.Contains(t, log.String(), "topic not registered")
-	lease := f.claim(t, 1).Leases[0]
-	f.settle(t, storetest.Verdict(exchange.Release, lease))
-	f.claim(t, 1)
+	lease := f.Claim(t, 1).Leases[0]
+	f.Settle(t, storetest.Verdict(exchange.Release, lease))
+	f.Claim(t, 1)
 	found, err := f.Cancel(t.Context(), f.topic, "a")
 	require.NoError(t, err)
 	require.Equal(t, []wakebelltype.Presence{wakebelltype.PresenceRunning}, found)
@@ -179,7 +179,7 @@ func TestRepliesAreBoundedInBytes(t *testing.T) {
 	}
 	for i := range 3 {
 		before := f.busy(t)
-		reply := f.claim(t, 100)
+		reply := f.Claim(t, 100)
 		require.Len(t, reply.Leases, 1)
 		require.Equal(t, fmt.Sprintf("%03d", i), reply.Leases[0].ID)
 		require.Zero(t, reply.Next)
@@ -190,7 +190,7 @@ func TestRepliesAreBoundedInBytes(t *testing.T) {
 		f.schedule(t, Entry{ID: fmt.Sprintf("small %02d", i), At: time.Unix(1, 0)})
 	}
 	before := f.busy(t)
-	require.Len(t, f.claim(t, 100).Leases, 70)
+	require.Len(t, f.Claim(t, 100).Leases, 70)
 	require.Less(t, f.busy(t)-before, 300*time.Millisecond)
 
 	small := f.holder(SourceOptions{MaxBytes: 5000})
@@ -199,8 +199,8 @@ func TestRepliesAreBoundedInBytes(t *testing.T) {
 	for i := range 20 {
 		f.schedule(t, Entry{ID: fmt.Sprintf("%03d", i), Payload: big[:1000]})
 	}
-	require.Len(t, small.claim(t, 20).Leases, 5)
-	require.Len(t, small.claim(t, 20).Leases, 5)
+	require.Len(t, small.Claim(t, 20).Leases, 5)
+	require.Len(t, small.Claim(t, 20).Leases, 5)
 }
 
 func TestUnavailable(t *testing.T) {
@@ -210,11 +210,11 @@ func TestUnavailable(t *testing.T) {
 	f.due(t, "a")
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err := f.src.Exchange(ctx, f.request(1, time.Minute))
+	_, err := f.src.Exchange(ctx, f.Request(1, time.Minute))
 	require.ErrorIs(t, err, context.Canceled)
 	require.NotErrorIs(t, err, exchange.ErrUnavailable)
 	server.Kill()
-	_, err = f.src.Exchange(t.Context(), f.request(1, time.Minute))
+	_, err = f.src.Exchange(t.Context(), f.Request(1, time.Minute))
 	require.ErrorIs(t, err, exchange.ErrUnavailable)
 	_, err = f.Schedule(t.Context(), f.topic, Entry{ID: "x"})
 	require.ErrorIs(t, err, exchange.ErrUnavailable)

@@ -19,10 +19,10 @@ func TestUnreadableAnswersOfExchanges(t *testing.T) {
 			t.Parallel()
 			onEach(t, func(t *testing.T, f *fixture) {
 				f.due(t, "a")
-				r := f.request(1, time.Minute)
+				r := f.Request(1, time.Minute)
 				k := f.key
 				require.NoError(t, f.rdb.Set(t.Context(), k.Stream(r.Incarnation, r.Stream), storetest.WithSequence(text, r.Sequence), 0).Err())
-				require.Equal(t, []string{"a"}, storetest.IDs(f.run(t, r).Leases))
+				require.Equal(t, []string{"a"}, storetest.IDs(f.Run(t, r).Leases))
 			})
 		})
 	}

@@ -118,7 +118,7 @@ ops      *              *
 		line, ok := config.Rights.Allow("billing", rights.ActionSchedule, rights.KindTopic, topic)
 		fmt.Println(topic, ok, line)
 	}
-	_, ok, err := granted.Check("ops", "operate", "gate:ledger")
+	_, ok, err := granted.Check("ops", "operate", "gate:accounts")
 	fmt.Println(ok, err, granted.Len())
 	// Output:
 	// invoices.eu true 2

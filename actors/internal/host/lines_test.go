@@ -6,9 +6,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What messages of others have logged is bounded for one topic or principal, and
-// for all.
-func TestLinesThatOthersCauseAreBounded(t *testing.T) {
+// TestRemotelyCausedLogLinesAreBounded checks that remote messages about one topic or
+// principal cause a bounded number of log lines.
+func TestRemotelyCausedLogLinesAreBounded(t *testing.T) {
 	t.Parallel()
 	lines, passed := NewLogLimiter(), 0
 	for range 1000 {

@@ -12,8 +12,8 @@ import (
 	"github.com/wakebell/wakebell/actors/internal/actortest"
 )
 
-// These tests hold down what protoactor does that we work around. One that
-// fails says which workaround can go.
+// These tests check the behavior of protoactor for which Wakebell has workarounds.
+// The message of a failed test names the workaround that can be removed.
 
 func TestUpstreamBackoffIsLinear(t *testing.T) {
 	t.Parallel()
@@ -25,7 +25,7 @@ func TestUpstreamBackoffIsLinear(t *testing.T) {
 			began := time.Now()
 			s.HandleFailure(system, supervisor, system.NewLocalPID("child"), stats, nil, nil)
 			require.InDelta(t, n, (<-supervisor.at).Sub(began).Seconds(), 1e-3,
-				"it doubles, or is capped, at last: Restart may become NewExponentialBackoffStrategy")
+				"the delay doubles or has a maximum now: Restart can be replaced by NewExponentialBackoffStrategy")
 		}
 	})
 }
@@ -54,25 +54,25 @@ func TestUpstreamStopsForGoodByDefault(t *testing.T) {
 		if !stopped {
 			system.Root.Stop(pid)
 		}
-		require.True(t, stopped, "the 11th failure in 10 s no longer stops: the strategy of our actors may be the default one")
+		require.True(t, stopped, "the 11th failure in 10 s does not stop the actor any more: the default strategy can be used")
 	})
 }
 
-func TestUpstreamKeepsMailOverARestart(t *testing.T) {
+func TestUpstreamKeepsMessagesOverARestart(t *testing.T) {
 	t.Parallel()
 	actortest.InVirtualTime(t, func(t *testing.T) {
 		system := actortest.QuietSystem()
-		lives, heardBy := 0, 0
+		incarnations, receivedBy := 0, 0
 		pid := system.Root.Spawn(actor.PropsFromProducer(func() actor.Actor {
-			lives++
-			life := lives
+			incarnations++
+			incarnation := incarnations
 			return actor.ReceiveFunc(func(c actor.Context) {
 				switch c.Message() {
 				case "panic":
-					c.Send(c.Self(), "meant for the first life")
+					c.Send(c.Self(), "for the first incarnation")
 					panic("as asked")
-				case "meant for the first life":
-					heardBy = life
+				case "for the first incarnation":
+					receivedBy = incarnation
 				}
 			})
 		}))
@@ -80,7 +80,7 @@ func TestUpstreamKeepsMailOverARestart(t *testing.T) {
 		synctest.Wait()
 		system.Root.Stop(pid)
 		synctest.Wait()
-		require.Equal(t, 2, heardBy, "mail no longer outlives a restart: epochs in the poller's own messages may go")
+		require.Equal(t, 2, receivedBy, "messages do not survive a restart any more: the incarnation in the poller's own messages can be removed")
 	})
 }
 
@@ -91,15 +91,15 @@ func TestUpstreamHangsOnAPanicInStopping(t *testing.T) {
 		pid := spawnParent(t, system, panicsInStopping)
 		err := system.Root.StopFuture(pid).Wait()
 		require.ErrorIs(t, err, actor.ErrTimeout,
-			"a parent stops even if its child panics in Stopping: logCrashes may let that panic go on")
+			"a parent stops now even if its child panics in Stopping: LogCrashes can let that panic continue")
 	})
 }
 
-func TestUpstreamDeliversMailWhileStopping(t *testing.T) {
+func TestUpstreamDeliversMessagesWhileStopping(t *testing.T) {
 	t.Parallel()
 	actortest.InVirtualTime(t, func(t *testing.T) {
 		system := actortest.QuietSystem()
-		heard, release := false, make(chan struct{})
+		received, release := false, make(chan struct{})
 		pid := system.Root.Spawn(actor.PropsFromFunc(func(c actor.Context) {
 			switch c.Message().(type) {
 			case *actor.Started:
@@ -109,16 +109,16 @@ func TestUpstreamDeliversMailWhileStopping(t *testing.T) {
 					}
 				}))
 			case *actor.Stopping:
-				c.Send(c.Self(), "mail")
+				c.Send(c.Self(), "message")
 			case string:
-				heard = true
+				received = true
 			}
 		}))
 		done := system.Root.StopFuture(pid)
 		synctest.Wait()
 		close(release)
 		require.NoError(t, done.Wait())
-		require.True(t, heard, "no mail comes while children stop: the poller's Receive need not look whether it has ended")
+		require.True(t, received, "no message is delivered while children stop: the poller's Receive need not check whether it has ended")
 	})
 }
 
@@ -130,5 +130,5 @@ func TestUpstreamEventHasNoStack(t *testing.T) {
 		fields = append(fields, event.Field(i).Name)
 	}
 	require.Equal(t, []string{"Child", "Reason", "Directive"}, fields,
-		"if it has the stack now, a subscription to it may replace logCrashes")
+		"if the event has the stack now, a subscription to it can replace LogCrashes")
 }

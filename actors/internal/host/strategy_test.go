@@ -10,7 +10,7 @@ import (
 	"github.com/wakebell/wakebell/actors/internal/actortest"
 )
 
-// restarts is a supervisor that notes when it is told to restart a child.
+// restarts is a supervisor that records when it restarts its children.
 type restarts struct {
 	actor.Supervisor
 	at chan time.Time
@@ -32,12 +32,12 @@ func TestRestartDelay(t *testing.T) {
 			require.Equal(t, time.Duration(want)*time.Millisecond, fail())
 		}
 		<-time.After(10 * time.Second)
-		require.Equal(t, 100*time.Millisecond, fail(), "after a quiet spell")
+		require.Equal(t, 100*time.Millisecond, fail(), "after a time without failures")
 		for range 10 * maxFailures {
 			fail()
 		}
 		require.Equal(t, time.Second, fail())
-		require.LessOrEqual(t, stats.FailureCount(), maxFailures, "what is kept is bounded")
+		require.LessOrEqual(t, stats.FailureCount(), maxFailures, "the number of stored failures is bounded")
 	})
 }
 
@@ -55,8 +55,8 @@ func TestRestartSpread(t *testing.T) {
 	})
 }
 
-// TestPanicsWhileStopping: one that went on would leave the parent waiting, see
-// TestUpstreamHangsOnAPanicInStopping.
+// TestPanicsWhileStopping checks that LogCrashes stops a panic in Stopping. The
+// parent would wait forever otherwise, see TestUpstreamHangsOnAPanicInStopping.
 func TestPanicsWhileStopping(t *testing.T) {
 	t.Parallel()
 	actortest.InVirtualTime(t, func(t *testing.T) {
@@ -66,7 +66,7 @@ func TestPanicsWhileStopping(t *testing.T) {
 	})
 }
 
-// spawnParent spawns an actor that has one child, whose receive is given.
+// spawnParent spawns an actor with one child, whose Receive is given.
 func spawnParent(t *testing.T, system *actor.ActorSystem, child actor.ReceiveFunc, options ...actor.PropsOption) *actor.PID {
 	t.Helper()
 	ready := make(chan struct{})

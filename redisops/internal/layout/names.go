@@ -3,7 +3,6 @@ package layout
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -17,19 +16,19 @@ const Slots = 16384
 type KeyName struct {
 	Field, Preset string
 	Value         *string
+	NotAKey       bool // the name is part of a value, so it may equal that of a key
 }
 
 // Complete sets the empty names to their defaults and checks that no two keys have
-// the same name; the error wraps [redisops.ErrInvalid] and begins with kind. The
-// name of a consumer group, shared, is no key.
-func Complete(kind string, names []KeyName, shared ...string) error {
+// the same name; the error wraps [redisops.ErrInvalid] and begins with kind.
+func Complete(kind string, names []KeyName) error {
 	var errs []error
 	first := map[string]string{}
 	for _, n := range names {
 		if *n.Value == "" {
 			*n.Value = n.Preset
 		}
-		if slices.Contains(shared, n.Field) {
+		if n.NotAKey {
 			continue
 		}
 		if other, ok := first[*n.Value]; ok {
@@ -78,8 +77,11 @@ func SlotOf(key string) int {
 
 // CheckTopic checks the name of a topic.
 func CheckTopic(topic string) error {
-	if topic == "" || len(topic) > redisops.MaxName {
-		return fmt.Errorf("%w: topic: %d bytes, want 1 to %d", redisops.ErrInvalid, len(topic), redisops.MaxName)
+	switch {
+	case topic == "":
+		return fmt.Errorf("%w: topic: empty", redisops.ErrInvalid)
+	case len(topic) > redisops.MaxName:
+		return fmt.Errorf("%w: topic: %d bytes, at most %d", redisops.ErrInvalid, len(topic), redisops.MaxName)
 	}
 	return nil
 }

@@ -67,14 +67,15 @@ func TestWhatRedisErrorsMean(t *testing.T) {
 		"ASK 1 127.0.0.1:7000":                                        redisops.ErrUnsupported,
 		"ERR unknown command 'ZMSCORE', with args beginning with: ":   redisops.ErrUnsupported,
 		"ERR Unknown Redis command called from script script: 012345": redisops.ErrUnsupported,
-		// A command of a script that the user may not run: Redis 7.0, then 7.2 and later, and Valkey.
+		// A command of a script that the user may not run: Redis 7.0, then 7.2 and
+		// later, and Valkey.
 		"ERR The user executing the script can't run this command or subcommand script: 01ab, on @user_script:4.":                                     redisops.ErrDenied,
 		"ERR The user executing the script can't access at least one of the keys mentioned in the command arguments script: 01ab, on @user_script:4.": redisops.ErrDenied,
 		"ERR ACL failure in script: User app has no permissions to run the 'zscore' command script: 01ab, on @user_script:4.":                         redisops.ErrDenied,
 		"ERR ACL failure in script: No permissions to access a key script: 01ab, on @user_script:4.":                                                  redisops.ErrDenied,
 		"ERR ACL failure in script: No permissions to access a channel script: 01ab, on @user_script:4.":                                              redisops.ErrDenied,
 		"ERR ACL failure in script: No permissions to access database script: 01ab, on @user_script:4.":                                               redisops.ErrDenied,
-		// As Redis 6.2 says what ended a script.
+		// The error of a script in Redis 6.2.
 		"ERR Error running script (call to f_0): @user_script:9: @user_script: 9: The user executing the script can't run this command or subcommand": redisops.ErrDenied,
 		"ERR Error running script (call to f_0): @user_script:9: @user_script: 9: -OOM command not allowed when used memory > 'maxmemory'. ":          redisops.ErrMemoryFull,
 		"ERR Error running script (call to f_0): @user_script:9: @user_script: 9: -READONLY You can't write against a read only replica. ":            exchange.ErrUnavailable,

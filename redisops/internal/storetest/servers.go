@@ -8,16 +8,17 @@ import (
 	"github.com/wakebell/wakebell/internal/redistest"
 )
 
-// OnEach runs a test on a real Redis and on the embedded one.
-func OnEach(t *testing.T, test func(t *testing.T, rdb *redis.Client)) {
+// OnEach runs a test on a real Redis and on the embedded one, each with a fixture of
+// its own.
+func OnEach[F any](t *testing.T, fixture func(t testing.TB, rdb *redis.Client) F, test func(t *testing.T, f F)) {
 	t.Helper()
 	t.Run("redis", func(t *testing.T) {
 		t.Parallel()
-		test(t, redistest.Shared(t))
+		test(t, fixture(t, redistest.Shared(t)))
 	})
 	t.Run("embedded", func(t *testing.T) {
 		t.Parallel()
 		rdb, _ := redistest.Embedded(t)
-		test(t, rdb)
+		test(t, fixture(t, rdb))
 	})
 }

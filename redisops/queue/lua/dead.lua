@@ -16,7 +16,7 @@ local CATCH_UP = 1000
 -- FORGET bounds how many records of absent dead letters are removed in one call.
 local FORGET = 1000
 
--- fingerprint tells payloads apart without reading all of a large one.
+-- fingerprint distinguishes payloads without reading all of a large one.
 local function fingerprint(payload)
   return #payload .. ':' .. string.sub(redis.sha1hex(string.sub(payload, 1, 256) .. string.sub(payload, -256)), 1, 16)
 end
@@ -42,8 +42,8 @@ local function unplaced(dlq, records)
   return nil
 end
 
--- forget removes the places at the end that have no letter any more, with their
--- records, and answers how many records these were.
+-- forget removes the places at the end that have no dead letter any more, with their
+-- records, and returns the number of removed records.
 local function forget(dlq, places, records, behind)
   local over = redis.call('ZCARD', places) + behind - redis.call('LLEN', dlq)
   if over <= 0 then return 0 end
@@ -78,7 +78,8 @@ local function open(dlq, places, records, micros)
   return behind - #new / 2, number
 end
 
--- close ends what open began.
+-- close removes the places of absent dead letters, and stores the length and the
+-- head of the list for the next open.
 local function close(dlq, places, records, behind)
   local forgotten = forget(dlq, places, records, behind)
   local length = redis.call('LLEN', dlq)
@@ -92,7 +93,7 @@ local function close(dlq, places, records, behind)
   return forgotten
 end
 
--- place_at is the member of the dead letter at an index, nil when it has none.
+-- place_at returns the member of the dead letter at an index; nil if it has none.
 local function place_at(places, behind, index)
   if index < behind then return nil end
   return redis.call('ZREVRANGE', places, index - behind, index - behind)[1]

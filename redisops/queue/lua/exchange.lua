@@ -1,20 +1,20 @@
 -- Settles and extends what is held of a queue, then claims: one exchange.
 --
 -- KEYS: pending processing deadlines tokens counter counts refs ids backrefs completed failed dlq places records gone exchange hint
--- ARGV: sequence ttl want max_bytes max_deliveries dead_cap completed failed owners acks nacks buries fails releases extends raws ...
+-- ARGV: sequence ttl want max_bytes max_deliveries dead_cap completed failed owners acks nacks rejects fails releases extends raws ...
 --   ttl in ms, 0 for at most once; max_deliveries and dead_cap 0 for none;
 --   completed and failed are how many are kept, 0 for no list; owners as of free
---   in queue.lua, for what fails for good; acks to extends count what follows:
---   the stored messages in that order, their tokens (after a '-' where they are
---   delivered at most once), the delays of the nacks in ms, the reasons of the
---   buries; raws counts pairs at the end: the index of a settlement and the payload
---   of its message, where this script would take long to decode it.
+--   in shared.lua, for messages that fail permanently; acks to extends count the
+--   arguments that follow: the stored messages in that order, their tokens (after a
+--   '-' if delivered at most once), the delays of the nacks in ms, the reasons of
+--   the rejects; raws counts pairs at the end: the index of a settlement and the
+--   payload of its message, if this script would take long to decode it.
 -- Returns: one string,
---   "now end next orphans refused buried leases\n"
+--   "now end next orphans refused dead leases\n"
 --     (instants in seconds; next in µs, -1 for none; orphans 0 or 1)
 --   refused times "index why\n" (why: lost l)
---   buried times "index entry at claims id_bytes payload_bytes\n" id payload
---     (those that the claim gave up have index -1, the others no payload)
+--   dead times "index entry at claims id_bytes payload_bytes\n" id payload
+--     (messages with too many deliveries have index -1; the others no payload)
 --   leases times "token claims bytes\n" stored
 --   or the error STALE when a later sequence has been run.
 
@@ -27,7 +27,7 @@ local now, now_ms = instants()
 local sequence, ttl = tonumber(ARGV[1]), tonumber(ARGV[2])
 local once = ttl == 0
 
--- next_due is when the next message can be claimed, in ms; 0: now.
+-- next_due returns when the next message can be claimed, in ms; 0: now.
 local function next_due()
   if redis.call('EXISTS', pending) == 1 then return 0 end
   if once then return nil end
@@ -37,24 +37,24 @@ local function next_due()
   return due <= now_ms and 0 or due
 end
 
-local function answer(due, finish, refused, why, buried, deaths, leased, leases, orphans)
+local function answer(due, finish, refused, why, dead_count, deaths, leased, leases, orphans)
   local wait = '-1'
   if due then wait = due == 0 and '0' or whole(math.max(1, due * 1000 - math.floor(now * 1e6))) end
-  return text(now) .. ' ' .. finish .. ' ' .. wait .. ' ' .. orphans .. ' ' .. refused .. ' ' .. buried .. ' ' ..
+  return text(now) .. ' ' .. finish .. ' ' .. wait .. ' ' .. orphans .. ' ' .. refused .. ' ' .. dead_count .. ' ' ..
     leased .. '\n' .. why .. deaths .. leases
 end
 
--- unfenced tokens are of what is delivered at most once; Redis does not keep
--- them.
+-- unfenced reports whether a token belongs to a message that is delivered at most
+-- once. Redis does not store such tokens.
 local function unfenced(token)
   return string.sub(token, 1, 1) == '-'
 end
 
--- replay answers the last exchange of the stream again, without the leases that
--- are no longer held. It answers nil where what was saved cannot be read.
+-- replay returns the answer of the last exchange of the stream again, without the
+-- leases that are no longer held. It returns nil if the stored answer is unreadable.
 local function replay()
   local saved = redis.call('GET', KEYS[16])
-  local _, at, finish, refused, buried, why_size, dead_size =
+  local _, at, finish, refused, dead_count, why_size, dead_size =
     string.find(saved, '^%d+ (%S+) (%d+) (%d+) (%d+) (%d+)\n')
   if not at then return nil end
   local why = string.sub(saved, at + 1, at + why_size)
@@ -72,7 +72,7 @@ local function replay()
   for i, token in ipairs(mine) do
     if unfenced(token) or held[i] == token then kept[#kept + 1] = lines[i] end
   end
-  return answer(next_due(), finish, refused, why, buried, deaths, #kept, join(kept), '0')
+  return answer(next_due(), finish, refused, why, dead_count, deaths, #kept, join(kept), '0')
 end
 
 local last = integer(string.match(redis.call('GETRANGE', KEYS[16], 0, 20), '^%d+'))
@@ -88,12 +88,12 @@ redis.call('HDEL', tokens, '')
 
 local want, max_bytes, max_deliveries = tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
 local dead_cap, completed_cap, failed_cap = tonumber(ARGV[6]), tonumber(ARGV[7]), tonumber(ARGV[8])
-local acks, nacks, buries = tonumber(ARGV[10]), tonumber(ARGV[11]), tonumber(ARGV[12])
+local acks, nacks, rejects = tonumber(ARGV[10]), tonumber(ARGV[11]), tonumber(ARGV[12])
 local fails, releases, extends = tonumber(ARGV[13]), tonumber(ARGV[14]), tonumber(ARGV[15])
 local base = 16
-local total = acks + nacks + buries + fails + releases + extends
+local total = acks + nacks + rejects + fails + releases + extends
 local payloads = {} -- of settlements, by their index
-for i = base + 2 * total + nacks + buries + 1, base + 2 * total + nacks + buries + 2 * tonumber(ARGV[16]), 2 do
+for i = base + 2 * total + nacks + rejects + 1, base + 2 * total + nacks + rejects + 2 * tonumber(ARGV[16]), 2 do
   payloads[tonumber(ARGV[i])] = ARGV[i + 1]
 end
 local finish_ms = now_ms + ttl
@@ -101,7 +101,7 @@ local finish_ms = now_ms + ttl
 local done = {}              -- stored messages that leave the queue
 local waiting = {}           -- deadline, stored, …
 local refused, refusals = 0, {}
-local buried, deaths = 0, {}
+local dead_count, deaths = 0, {}
 
 local function keep(list, cap, index, stored)
   if cap > 0 then
@@ -112,9 +112,9 @@ end
 
 local behind, place -- of dead letters, once there is one to write
 
--- bury makes a dead letter, as the peer keeps it, with a record beside it.
--- Index is that of the settlement; -1: the claim gives the message up.
-local function bury(index, stored, claims, reason)
+-- dead_letter adds a message to the dead letters in the peer's format, with a record
+-- beside it. Index is that of the settlement; -1: too many deliveries.
+local function dead_letter(index, stored, claims, reason)
   if not behind then behind, place = open(KEYS[12], KEYS[13], KEYS[14], math.floor(now * 1e6)) end
   local payload, id, at = payloads[index] or raw(stored), id_of(stored), text(now)
   local entry
@@ -128,22 +128,22 @@ local function bury(index, stored, claims, reason)
       fingerprint(payload) .. ' ' .. at .. ' ' .. claims .. ' ' .. #id .. '\n' .. id .. reason)
   end
   free(ARGV[9], stored)
-  buried = buried + 1
+  dead_count = dead_count + 1
   local shown = index < 0 and payload or ''
-  deaths[buried] = index .. ' ' .. entry .. ' ' .. at .. ' ' .. claims .. ' ' .. #id .. ' ' .. #shown .. '\n' .. id .. shown
+  deaths[dead_count] = index .. ' ' .. entry .. ' ' .. at .. ' ' .. claims .. ' ' .. #id .. ' ' .. #shown .. '\n' .. id .. shown
 end
 
--- trim ends what bury did: the oldest dead letters beyond the cap go, a bounded
--- number of them.
+-- trim runs after dead_letter: it removes a bounded number of the oldest dead
+-- letters beyond the cap.
 local function trim()
   if not behind then return end
   local over = dead_cap > 0 and redis.call('LLEN', KEYS[12]) - dead_cap or 0
-  if over > 0 then redis.call('LTRIM', KEYS[12], 0, -1 - math.min(over, 500 + buried)) end
+  if over > 0 then redis.call('LTRIM', KEYS[12], 0, -1 - math.min(over, 500 + dead_count)) end
   close(KEYS[12], KEYS[13], KEYS[14], behind)
 end
 
 local held = collect('HMGET', tokens, ARGV, base + 1, base + total)
-local settled, mine = {}, {} -- only one of two verdicts counts; the tokens that were good
+local settled, mine = {}, {} -- only the first of two verdicts counts; the tokens that were valid
 
 local function holds(i, ends)
   local stored, token = ARGV[base + i], ARGV[base + total + i]
@@ -173,7 +173,7 @@ for i = 1, acks do
   end
 end
 local i = acks
-local fresh = {} -- stored messages that get a new token
+local fresh = {} -- stored messages with a new token
 for n = 1, nacks do
   i = i + 1
   local stored, token = holds(i, true)
@@ -184,11 +184,11 @@ for n = 1, nacks do
     waiting[#waiting + 1], waiting[#waiting + 2] = whole(now_ms + tonumber(ARGV[base + 2 * total + n])), stored
   end
 end
-for n = 1, buries do
+for n = 1, rejects do
   i = i + 1
   local stored, token = holds(i, true)
   if stored then
-    bury(i - 1, stored, whole(math.max(1, deliveries(redis.call('HGET', counts, stored)))), ARGV[base + 2 * total + nacks + n])
+    dead_letter(i - 1, stored, whole(math.max(1, deliveries(redis.call('HGET', counts, stored)))), ARGV[base + 2 * total + nacks + n])
     leaves(stored, token)
   end
 end
@@ -202,9 +202,9 @@ for _ = 1, fails do
   end
 end
 
--- What is released goes back in the order in which it was claimed, which is
--- that of the tokens; among what an earlier exchange has given back, by the ids
--- where they are in the order of publishing.
+-- Released messages return to pending in the order of their claims, which is that
+-- of their tokens. Among messages that an earlier exchange released they are ordered
+-- by id, if ids are in the order of publishing.
 local back = {}
 for _ = 1, releases do
   i = i + 1
@@ -250,8 +250,8 @@ variadic('RPUSH', pending, returned, 1, #returned)
 variadic('HDEL', counts, done, 1, #done)
 variadic('HSET', counts, recounted, 1, #recounted)
 
--- The claim: first what has lost its holder, the oldest deadline first, then
--- what was published, in its order.
+-- The claim: first the messages whose lease has expired, the oldest deadline first,
+-- then the pending messages in their order.
 local claimed, old, count = {}, {}, {} -- old: from processing, in front of what is from pending
 local examined, poisoned, bytes, full = 0, 0, 0, false
 
@@ -263,7 +263,7 @@ local function consider(stored, delivered)
   examined, bytes = examined + 1, bytes + #stored
   local n = deliveries(delivered)
   if max_deliveries > 0 and not once and n >= max_deliveries then
-    bury(-1, stored, whole(n), 'too many deliveries')
+    dead_letter(-1, stored, whole(n), 'too many deliveries')
     poisoned = poisoned + 1
     full = full or poisoned >= 100
     return true, false
@@ -380,7 +380,7 @@ if due ~= 0 then
 end
 local why, died, body = join(refusals), join(deaths), join(leases)
 local finish = text(finish_ms / 1000)
-redis.call('SET', KEYS[16], ARGV[1] .. ' ' .. finish .. ' ' .. refused .. ' ' .. buried .. ' ' .. #why .. ' ' ..
+redis.call('SET', KEYS[16], ARGV[1] .. ' ' .. finish .. ' ' .. refused .. ' ' .. dead_count .. ' ' .. #why .. ' ' ..
   #died .. '\n' .. why .. died .. body, 'PX', '120000')
 if known and due and due < known then announce(KEYS[17], due == 0 and now or due / 1000, now) end
-return answer(due, finish, refused, why, buried, died, #claimed, body, orphans)
+return answer(due, finish, refused, why, dead_count, died, #claimed, body, orphans)

@@ -8,12 +8,12 @@ local function field(values, name)
   return nil
 end
 
--- walk visits the entries of a stream from one id to another, the oldest first,
--- whose reason has a text in it and begins with another, and that died at least
--- older and at most newer µs ago ('' for no such bound). It ends after limit
--- letters that visit was called for, 1,000 that were looked at, or about
--- max_bytes of them, the first in any case; it answers where to go on, '' when
--- no more follow. From may be '(' and an id, to begin after it.
+-- walk visits the entries of a stream from one id to another, oldest first, whose
+-- reason contains text and begins with prefix, and that were dead-lettered at least
+-- older and at most newer µs ago ('' for no bound). It ends after limit visited
+-- dead letters, 1,000 examined ones, or about max_bytes of them, but not before the
+-- first. It returns where to continue, '' at the end. From may be '(' and an id, to
+-- begin after it.
 local function walk(key, from, upto, limit, max_bytes, match, visit)
   local now = clock()
   local seen, taken, bytes = 0, 0, 0
@@ -29,8 +29,8 @@ local function walk(key, from, upto, limit, max_bytes, match, visit)
     from = '(' .. id
     seen = seen + 1
     local age = (now - tonumber(string.match(id, '^%d+')) / 1e3) * 1e6
-    -- Entries are in the order of dying: beyond the first that is too young
-    -- there are only younger ones.
+    -- Entries are in the order in which they were dead-lettered: all entries after
+    -- the first that is too young are too young.
     if match.older and age < match.older then return '' end
     local reason = field(values, 'reason') or ''
     if (not match.newer or age <= match.newer) and
@@ -42,19 +42,19 @@ local function walk(key, from, upto, limit, max_bytes, match, visit)
   end
 end
 
--- newest is the id of the last entry, '0-0' when there is none: a walk that
--- ends there does not meet what dies meanwhile.
+-- newest returns the id of the last entry, '0-0' if there is none. A walk that ends
+-- there does not visit entries that are added meanwhile.
 local function newest(key)
   local entry = redis.call('XREVRANGE', key, '+', '-', 'COUNT', 1)[1]
   return entry and entry[1] or '0-0'
 end
 
--- CALL_LIFE is for how long, in milliseconds, a call is known that wrote.
+-- CALL_LIFE is how long the answer of a call is stored, in milliseconds.
 local CALL_LIFE = '120000'
 
--- answered gives what the call of this number answered when it was made before,
--- nil when it was not: one whose reply was lost is made again, and its counts
--- are those of what it did.
+-- answered returns the stored answer of the call with this number, nil if there is
+-- none. The client repeats a call whose reply was lost, and the repeated call
+-- reports the effects of the first.
 local function answered(key, call)
   local saved = redis.call('GET', key)
   local _, pos = string.find(saved or '', '^%d+\n')

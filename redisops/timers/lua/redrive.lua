@@ -1,12 +1,12 @@
--- Makes timers of dead letters again, oldest first, a page a call. Each letter
--- is deleted after its timer is written; its attempts start anew.
+-- Makes timers of dead letters again, oldest first, a page a call. Each dead letter
+-- is deleted after its timer is written; its attempts start at zero.
 --
 -- KEYS: timeline payloads leases dead hint exchange
 -- ARGV: from upto limit max_bytes text prefix older newer overwrite delay call
 --   as of walk in letters.lua; upto '' is the newest one there is now;
 --   overwrite 1 to write over live timers too; delay in µs from now; call the
 --   number of the call: an equal one is answered again.
--- Returns: where to go on, '' at the end, then upto, then for each letter its
+-- Returns: where to continue, '' at the end, then upto, then for each dead letter its
 --   stream id, the timer's id and the outcome: d redriven, o redriven over a
 --   live timer, l skipped for a live one, b skipped for it has no id or payload.
 

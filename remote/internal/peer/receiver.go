@@ -19,7 +19,8 @@ import (
 )
 
 // receiver serves protoactor's remote.Remoting: streams on which peers send to local
-// actors. Its calls that list processes are not implemented.
+// actors. Calls that list processes are refused on purpose, with Unimplemented: a
+// peer must not learn which actors there are.
 type receiver struct {
 	premote.UnimplementedRemotingServer
 	guard *Guard

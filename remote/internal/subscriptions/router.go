@@ -86,7 +86,7 @@ func (r *router) remove(c actor.Context, m hubIdle) {
 func (r *router) hub(c actor.Context, m *messages.SubscribeRequest) (*actor.PID, *messages.Error) {
 	switch {
 	case c.Sender() == nil:
-		return nil, messages.Failure(messages.Code_CODE_INVALID, "subscribe: without a sender nobody gets the leases")
+		return nil, messages.Failure(messages.Code_CODE_INVALID, "subscribe: the request has no sender to receive the leases")
 	case m.GetTopic() == "" || len(m.GetTopic()) > maxName:
 		return nil, messages.Failure(messages.Code_CODE_INVALID, "topic: want 1 to 512 bytes")
 	case m.GetSubscriber() == "" || len(m.GetSubscriber()) > maxSubscriber:

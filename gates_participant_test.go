@@ -21,29 +21,29 @@ import (
 	"github.com/wakebell/wakebell/internal/testhook"
 )
 
-// citizenVariable, when set, makes this test binary a process that takes turns
-// at a gate until its input ends: "address, address of the guard, gate, seed";
-// see TestMain.
-const citizenVariable = "WAKEBELL_TEST_CITIZEN"
+// participantVariable, when set, makes this test binary a process that takes turns at
+// a gate until its input ends: "address, address of the guard, gate, seed"; see
+// TestMain.
+const participantVariable = "WAKEBELL_TEST_PARTICIPANT"
 
 const (
-	citizenLease  = 600 * time.Millisecond
-	citizenSignal = 200 * time.Millisecond
-	resource      = "resource"
+	participantLease  = 600 * time.Millisecond
+	participantSignal = 200 * time.Millisecond
+	resource          = "resource"
 )
 
-// citizen writes what happens to it, one line each, with instants in ns of the
-// machine's clock:
+// participant prints its events, one line each, with instants in ns of the machine's
+// clock:
 //
 //	ticket FENCE ASKED ANSWERED
 //	got FENCE ASKED GOT UNTIL
-//	holds FENCE UNTIL             it still has the turn, at least until then
-//	wrote FENCE FROM TO           the guard accepted its token, twice if all is well
-//	refused FENCE AT              the guard did not
+//	holds FENCE UNTIL             it still has the turn at least until then
+//	wrote FENCE FROM TO           the guard accepted its token (twice per turn without faults)
+//	refused FENCE AT              the guard refused its token
 //	releasing FENCE AT
 //	released FENCE FROM TO
 //	lost FENCE UNTIL
-type citizen struct {
+type participant struct {
 	gates *gate.Gates
 	guard *gate.Gates
 	gate  string
@@ -52,17 +52,17 @@ type citizen struct {
 	out io.Writer
 }
 
-func (c *citizen) say(what string, fence uint64, at ...time.Time) {
+func (c *participant) print(what string, fence uint64, at ...time.Time) {
 	line := fmt.Sprintf("%s %d", what, fence)
 	for _, t := range at {
 		line += fmt.Sprintf(" %d", t.UnixNano())
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	_, _ = fmt.Fprintln(c.out, line) // nobody reads it: then the test is over
+	_, _ = fmt.Fprintln(c.out, line) // an error means that the test has ended
 }
 
-// bySentinel is before the address of a Sentinel, in place of a server's.
+// bySentinel is a prefix for the address of a Sentinel.
 const bySentinel = "sentinel="
 
 func dial(addr string) *redis.Client {
@@ -72,20 +72,20 @@ func dial(addr string) *redis.Client {
 	return redis.NewClient(&redis.Options{Addr: addr})
 }
 
-func runCitizen(spec string) error {
+func runParticipant(spec string) error {
 	var addr, guardAddr string
 	var seed uint64
-	c := &citizen{out: os.Stdout}
-	logging.Disable() // Redis is down now and then
+	c := &participant{out: os.Stdout}
+	logging.Disable() // Redis is down at times
 	if _, err := fmt.Sscan(spec, &addr, &guardAddr, &c.gate, &seed); err != nil {
 		return err
 	}
 	rdb, guardRDB := dial(addr), dial(guardAddr)
 	defer func() { _, _ = rdb.Close(), guardRDB.Close() }() // the process ends
-	cfg := gate.Config{LeaseTTL: citizenLease, SignalTTL: citizenSignal, PresenceTTL: 800 * time.Millisecond, Logger: quiet}
+	cfg := gate.Config{LeaseTTL: participantLease, SignalTTL: participantSignal, PresenceTTL: 800 * time.Millisecond, Logger: quiet}
 	var err error
 	observed := cfg
-	testhook.Observe(&observed, func(t actorgates.TicketTaken) { c.say("ticket", uint64(t.Ticket), t.Asked, t.Answered) })
+	testhook.Observe(&observed, func(t actorgates.TicketTaken) { c.print("ticket", uint64(t.Ticket), t.Asked, t.Answered) })
 	c.gates, err = gate.New(rdb, observed)
 	if err != nil {
 		return err
@@ -97,7 +97,7 @@ func runCitizen(spec string) error {
 	ctx, cancel := context.WithCancel(context.Background())
 	go func() {
 		defer cancel()
-		_, _ = bufio.NewReader(os.Stdin).ReadString('\n') // its end is all it says
+		_, _ = bufio.NewReader(os.Stdin).ReadString('\n') // it carries no data, only its end matters
 	}()
 	var workers sync.WaitGroup
 	for worker := range uint64(2) {
@@ -116,9 +116,9 @@ func runCitizen(spec string) error {
 	return errors.Join(c.gates.Close(), c.guard.Close())
 }
 
-// burst tries for some turns at once, which mostly are behind one another: the
-// process passes them on itself.
-func (c *citizen) burst(ctx context.Context, random *rand.Rand) {
+// burst tries to take several turns at once, which mostly follow one another, so that
+// the process passes them on itself.
+func (c *participant) burst(ctx context.Context, random *rand.Rand) {
 	var all sync.WaitGroup
 	for range 3 {
 		own := rand.New(rand.NewPCG(random.Uint64(), 0)) // a history is repeatable
@@ -127,8 +127,8 @@ func (c *citizen) burst(ctx context.Context, random *rand.Rand) {
 	all.Wait()
 }
 
-// turn is one try for a turn, some of which give up.
-func (c *citizen) turn(ctx context.Context, random *rand.Rand) {
+// turn tries to take a turn. Some tries give up.
+func (c *participant) turn(ctx context.Context, random *rand.Rand) {
 	patient := ctx
 	if random.IntN(5) == 0 {
 		var cancel context.CancelFunc
@@ -144,41 +144,41 @@ func (c *citizen) turn(ctx context.Context, random *rand.Rand) {
 		}
 		return
 	}
-	c.say("got", turn.Fence(), asked, time.Now(), turn.Until())
+	c.print("got", turn.Fence(), asked, time.Now(), turn.Until())
 	c.write(ctx, turn)
 	c.hold(turn, holding(random))
-	if random.IntN(50) == 0 { // stays behind the gate until the turn is lost, or a while
-		c.hold(turn, 2*citizenLease)
+	if random.IntN(50) == 0 { // ignores the turn's context, until the turn is lost or a while has passed
+		c.hold(turn, 2*participantLease)
 	}
-	c.write(ctx, turn) // also if it is somebody else's turn by now
+	c.write(ctx, turn) // even if another participant has the turn by now
 	until, from := turn.Until(), time.Now()
-	if until.Before(from) { // it was lost before
+	if until.Before(from) { // the turn was lost before
 		from = until
 	}
-	c.say("releasing", turn.Fence(), from)
+	c.print("releasing", turn.Fence(), from)
 	switch err := turn.Release(ctx); {
 	case err == nil:
-		c.say("released", turn.Fence(), from, time.Now())
+		c.print("released", turn.Fence(), from, time.Now())
 	case errors.Is(err, gate.ErrTurnLost):
-		c.say("lost", turn.Fence(), until)
+		c.print("lost", turn.Fence(), until)
 	}
 }
 
 // hold keeps a turn for a while, unless it is lost.
-func (c *citizen) hold(turn gate.Turn, d time.Duration) {
+func (c *participant) hold(turn gate.Turn, d time.Duration) {
 	for end := time.After(d); ; {
 		select {
 		case <-end:
 			return
 		case <-turn.Context().Done():
 			return
-		case <-time.After(citizenLease / 6):
-			c.say("holds", turn.Fence(), turn.Until())
+		case <-time.After(participantLease / 6):
+			c.print("holds", turn.Fence(), turn.Until())
 		}
 	}
 }
 
-// holding is how long to hold: mostly not for long, up to a second at times.
+// holding returns how long to hold a turn: mostly briefly, at times up to a second.
 func holding(random *rand.Rand) time.Duration {
 	switch random.IntN(20) {
 	case 0:
@@ -190,13 +190,13 @@ func holding(random *rand.Rand) time.Duration {
 	}
 }
 
-// write uses the resource, as far as the guard lets it.
-func (c *citizen) write(ctx context.Context, turn gate.Turn) {
+// write writes to the resource if the guard permits it.
+func (c *participant) write(ctx context.Context, turn gate.Turn) {
 	from := time.Now()
 	switch err := c.guard.Guard(ctx, c.gate, resource, turn.Fence()); {
 	case err == nil:
-		c.say("wrote", turn.Fence(), from, time.Now())
+		c.print("wrote", turn.Fence(), from, time.Now())
 	case errors.Is(err, gate.ErrFenceStale), errors.Is(err, gate.ErrFenceRegressed):
-		c.say("refused", turn.Fence(), time.Now())
+		c.print("refused", turn.Fence(), time.Now())
 	}
 }

@@ -23,7 +23,7 @@ func TestScheduleBatchFindsWhatWasThere(t *testing.T) {
 			onEach(t, func(t *testing.T, f *fixture) {
 				if leased { // then there are records, and another way through the script
 					f.schedule(t, Entry{ID: "other"})
-					require.Len(t, f.claim(t, 1).Leases, 1)
+					require.Len(t, f.Claim(t, 1).Leases, 1)
 				}
 				f.schedule(t, Entry{ID: "same", At: at}, Entry{ID: "later", At: at.Add(time.Minute)}, Entry{ID: "bare", At: at},
 					Entry{ID: "bare later", At: at.Add(time.Minute)})
@@ -77,24 +77,11 @@ func TestScheduleBatchSupersedes(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
 		f.schedule(t, Entry{ID: "a"})
-		lease := f.claim(t, 1).Leases[0]
+		lease := f.Claim(t, 1).Leases[0]
 		out := f.schedule(t, Entry{ID: "a", In: time.Hour}, Entry{ID: "b", In: time.Hour})
 		require.Equal(t, wakebelltype.OutcomeSuperseded, out[0].Outcome)
 		require.Equal(t, wakebelltype.OutcomeCreated, out[1].Outcome)
-		reply := f.settle(t, storetest.Verdict(exchange.Ack, lease))
+		reply := f.Settle(t, storetest.Verdict(exchange.Ack, lease))
 		require.Equal(t, []exchange.Refusal{{Index: 0, Why: exchange.Superseded}}, reply.Refused)
 	})
-}
-
-func TestTwice(t *testing.T) {
-	t.Parallel()
-	entries := make([]Entry, 1000)
-	for i := range entries {
-		entries[i].ID = fmt.Sprint(i)
-	}
-	require.Equal(t, -1, Twice(entries))
-	require.Equal(t, -1, Twice(nil))
-	entries[700].ID = "3"
-	entries[900].ID = "5"
-	require.Equal(t, 700, Twice(entries))
 }

@@ -1,0 +1,111 @@
+package timers
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/wakebell/wakebell/messages/exchange"
+	"github.com/wakebell/wakebell/redisops"
+	"github.com/wakebell/wakebell/redisops/internal/storetest"
+	"github.com/wakebell/wakebell/wakebelltype"
+)
+
+func TestADeadLetterHasPayloadAndReason(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, f *fixture) {
+		f.due(t, "a", "b")
+		leases := f.Claim(t, 2).Leases
+		reject := storetest.Verdict(exchange.Bury, leases[0])
+		reject.Reason = "no such account"
+		nack := storetest.Verdict(exchange.Nack, leases[1])
+		require.Empty(t, f.Settle(t, reject, nack).Refused)
+		_, err := f.Get(t.Context(), f.topic, "a")
+		require.ErrorIs(t, err, redisops.ErrNotFound)
+		dead, next, err := f.DeadLetters(t.Context(), f.topic, wakebelltype.DeadFilter{}, "", 0)
+		require.NoError(t, err)
+		require.Empty(t, next)
+		require.Len(t, dead, 1)
+		d := dead[0]
+		require.Equal(t, "a", d.ID)
+		require.Equal(t, "body of a", string(d.Payload))
+		require.Equal(t, "no such account", d.Reason)
+		require.Equal(t, 1, d.Claims)
+		require.Equal(t, leases[0].Activation, d.Activation)
+		require.WithinDuration(t, time.Now(), d.At, time.Minute)
+	})
+}
+
+func TestDeadLettersByPageAndCap(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, f *fixture) {
+		var names []string
+		for i := range 30 {
+			names = append(names, fmt.Sprintf("%02d", i))
+		}
+		f.due(t, names...)
+		var list []exchange.Settlement
+		for _, l := range f.Claim(t, 30).Leases {
+			list = append(list, storetest.Verdict(exchange.Bury, l))
+		}
+		f.Settle(t, list...)
+		var got []string
+		after := ""
+		for {
+			dead, next, err := f.DeadLetters(t.Context(), f.topic, wakebelltype.DeadFilter{}, after, 7)
+			require.NoError(t, err)
+			require.LessOrEqual(t, len(dead), 7)
+			for _, d := range dead {
+				got = append(got, d.ID)
+			}
+			if after = next; next == "" {
+				break
+			}
+		}
+		require.Equal(t, names, got)
+		_, _, err := f.DeadLetters(t.Context(), f.topic, wakebelltype.DeadFilter{}, "nonsense", 7)
+		require.ErrorIs(t, err, redisops.ErrInvalid)
+	})
+}
+
+// TestTheOldestDeadLettersLeaveAboveTheCap uses many dead letters, because Redis
+// trims a stream by whole nodes of 100 entries.
+func TestTheOldestDeadLettersLeaveAboveTheCap(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, f *fixture) {
+		f.due(t, numbered(450)...)
+		g := f.holder(SourceOptions{DeadCap: 100})
+		var list []exchange.Settlement
+		for _, l := range g.Claim(t, 450).Leases {
+			list = append(list, storetest.Verdict(exchange.Bury, l))
+		}
+		require.Empty(t, g.Settle(t, list...).Refused)
+		stats, err := f.Stats(t.Context(), f.topic)
+		require.NoError(t, err)
+		require.GreaterOrEqual(t, stats.Dead, int64(100))
+		require.LessOrEqual(t, stats.Dead, int64(200))
+		last := f.rdb.XRevRangeN(t.Context(), f.key.Dead, "+", "-", 1).Val()
+		require.Equal(t, "00449", last[0].Values["id"], "the newest stays")
+	})
+}
+
+func TestNeverSettledIsDeadLettered(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, f *fixture) {
+		f.due(t, "a")
+		g := f.holder(SourceOptions{MaxClaims: 2, DeadCap: 1000})
+		claims := 0
+		require.Eventually(t, func() bool {
+			claims += len(g.Run(t, g.Request(1, time.Millisecond)).Leases)
+			stats, err := f.Stats(t.Context(), f.topic)
+			return err == nil && stats.Dead == 1
+		}, 30*time.Second, 2*time.Millisecond)
+		require.Equal(t, 2, claims)
+		dead, _, err := f.DeadLetters(t.Context(), f.topic, wakebelltype.DeadFilter{}, "", 1)
+		require.NoError(t, err)
+		require.Equal(t, "never settled", dead[0].Reason)
+		require.Equal(t, 2, dead[0].Claims)
+	})
+}

@@ -140,7 +140,7 @@ func BenchmarkQueue(b *testing.B) {
 		var handled atomic.Int64
 		done := make(chan struct{})
 		sys := build(b, rdb, wakebell.Config{Handlers: []wakebell.Handler{
-			wakebell.HandleQueue(q, func(context.Context, wakebell.Message[string]) error {
+			wakebell.HandleQueue(q, func(context.Context, wakebell.Timer[string]) error {
 				if handled.Add(1) == batch {
 					close(done)
 				}

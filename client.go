@@ -2,7 +2,6 @@ package wakebell
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"time"
@@ -54,6 +53,15 @@ type ClientConfig struct {
 
 	// Logger receives warnings that no call returns; nil means slog.Default().
 	Logger *slog.Logger
+
+	// NoCoalescing sends every Schedule in a call of its own. Otherwise at most
+	// four calls of a topic are in flight, and the next carries all schedules that
+	// wait meanwhile.
+	NoCoalescing bool
+
+	// NoPayloadsApart sends the payloads of large batches with the script that
+	// stores them. Otherwise they are sent beside it, in one transaction with it.
+	NoPayloadsApart bool
 }
 
 // queues returns the configuration of the queue client.
@@ -89,6 +97,7 @@ func NewClient(rdb redis.UniversalClient, cfg ClientConfig) (*Client, error) {
 func newClient(rdb redis.UniversalClient, cfg ClientConfig, zone *time.Location) (*Client, error) {
 	common := clientstore.Config{
 		Keys: cfg.Keys, PayloadLimit: cfg.PayloadLimit, RetryFor: cfg.RetryFor, Logger: cfg.Logger,
+		NoCoalescing: cfg.NoCoalescing, NoPayloadsApart: cfg.NoPayloadsApart,
 	}.WithDefaults()
 	store, err := clientstore.Open(rdb, common)
 	if err != nil {
@@ -119,86 +128,32 @@ func newClient(rdb redis.UniversalClient, cfg ClientConfig, zone *time.Location)
 // stored; repeat the same call to store the rest. With ErrTooFewReplicas all
 // drafts are stored, and the results are valid.
 func (c *Client) Schedule(ctx context.Context, drafts ...Draft) ([]wakebelltype.Scheduled, error) {
-	return c.schedule(ctx, nil, drafts)
-}
-
-// schedule stores drafts; key is the idempotency key or nil.
-func (c *Client) schedule(ctx context.Context, key *timers.Key, drafts []Draft) ([]wakebelltype.Scheduled, error) {
-	batches, err := c.batches(drafts)
+	b, err := c.batch(drafts)
 	if err != nil {
 		return nil, err
 	}
-	if len(batches) == 1 { // the results are already in the order of the drafts
-		stored, err := c.store.ScheduleKeyed(ctx, batches[0].topic, key, batches[0].entries...)
-		if err != nil && !errors.Is(err, ErrTooFewReplicas) {
-			return nil, err
-		}
-		return stored, err
-	}
-	out := make([]wakebelltype.Scheduled, len(drafts))
-	var short error
-	for _, b := range batches {
-		stored, err := c.store.ScheduleKeyed(ctx, b.topic, key, b.entries...)
-		switch {
-		case errors.Is(err, ErrTooFewReplicas):
-			short = errors.Join(short, err)
-		case err != nil:
-			return nil, err
-		}
-		for j, s := range stored {
-			out[b.indexes[j]] = s
-		}
-	}
-	return out, short
+	return c.store.Write(ctx, nil, b)
 }
 
-// batch holds the drafts of one topic, with their indexes in the call.
-type batch struct {
-	topic   string
-	entries []timers.Entry
-	indexes []int
-}
-
-// newBatch has room for n drafts.
-func newBatch(topic string, n int) *batch {
-	return &batch{
-		topic: topic, entries: make([]timers.Entry, 0, n), indexes: make([]int, 0, n),
+// batch encodes and checks drafts, which are all that Client.Schedule may write.
+func (c *Client) batch(drafts []Draft) (b timers.Batch, err error) {
+	if c == nil || c.store == nil {
+		return b, errNoClient
 	}
-}
-
-// batches checks drafts and groups them by topic.
-func (c *Client) batches(drafts []Draft) ([]*batch, error) {
-	var batches []*batch
-	byTopic := map[string]*batch{}
+	b = timers.NewBatch(c.prefix, len(drafts))
 	for i := range drafts {
-		d := &drafts[i]
-		b := byTopic[d.topic]
-		if b == nil {
-			topic, err := c.fullName(d.topic)
-			if err != nil {
-				return nil, fmt.Errorf("timer %d: %w", i, err)
-			}
-			room := 1
-			if i == 0 { // usually all drafts are of one topic
-				room = len(drafts)
-			}
-			b = newBatch(topic, room)
-			byTopic[d.topic] = b
-			batches = append(batches, b)
+		entry, err := drafts[i].entry(c.limit)
+		if err == nil {
+			err = b.Add(drafts[i].topic, &entry)
 		}
-		entry, err := d.entry(c.limit)
 		if err != nil {
-			return nil, fmt.Errorf("timer %d: %w", i, err)
-		}
-		b.entries, b.indexes = append(b.entries, entry), append(b.indexes, i)
-	}
-	for _, b := range batches {
-		if i := timers.Twice(b.entries); i >= 0 {
-			return nil, fmt.Errorf("timer %d: %w", b.indexes[i], invalid("ID", "%s is given twice", quoted(b.entries[i].ID)))
+			return timers.Batch{}, fmt.Errorf("timer %d: %w", i, err)
 		}
 	}
-	return batches, nil
+	return b, nil
 }
+
+var errNoClient = invalid("client", "nil or zero; use NewClient")
 
 // Queues returns a queue client with the Client's prefix, payload limit and
 // RetryFor.
@@ -216,7 +171,7 @@ func (c *Client) Prefix() string { return c.prefix }
 // empty.
 func (c *Client) fullName(topic string) (string, error) {
 	if c == nil || c.store == nil {
-		return "", invalid("client", "nil or zero; use NewClient")
+		return "", errNoClient
 	}
 	full := c.prefix + topic
 	switch {

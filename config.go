@@ -11,9 +11,9 @@ import (
 
 	"github.com/wakebell/wakebell/actors"
 	"github.com/wakebell/wakebell/gate"
+	"github.com/wakebell/wakebell/internal/queuekeys"
 	"github.com/wakebell/wakebell/recurring"
 	"github.com/wakebell/wakebell/redisops"
-	queuestore "github.com/wakebell/wakebell/redisops/queue"
 	"github.com/wakebell/wakebell/reminder"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
@@ -43,13 +43,17 @@ type Config struct {
 	// $; default DefaultName. Each System of an ActorSystem needs its own name.
 	Name string
 
-	// Keys, Prefix, PayloadLimit and RetryFor are the fields of ClientConfig.
+	// Keys, Prefix, PayloadLimit, RetryFor, NoCoalescing and NoPayloadsApart are
+	// the fields of ClientConfig.
 	// RetryFor applies to the calls of System.Client; the System's own requests
 	// to Redis are retried with a backoff of their own.
 	Keys         wakebelltype.Keys
 	Prefix       string
 	PayloadLimit int
 	RetryFor     time.Duration
+
+	NoCoalescing    bool
+	NoPayloadsApart bool
 
 	// DrainTimeout is how long Stop waits for running handlers before it cancels
 	// their contexts, and for OnDead: up to 1 h, default 20 s; a negative value
@@ -107,7 +111,7 @@ func (c Config) withDefaults() Config {
 func (c Config) client() ClientConfig {
 	return ClientConfig{
 		Keys: c.Keys, Prefix: c.Prefix, PayloadLimit: c.PayloadLimit, RetryFor: c.RetryFor, Logger: c.Logger,
-		Celery: c.Scheduler != nil && c.Scheduler.Celery,
+		Celery: c.Scheduler != nil && c.Scheduler.Celery, NoCoalescing: c.NoCoalescing, NoPayloadsApart: c.NoPayloadsApart,
 	}
 }
 
@@ -160,7 +164,7 @@ func (c Config) validateHandler(field string, h Handler) error {
 	if h.set.queue != nil {
 		name := h.set.queue.name
 		name.Name = c.Prefix + name.Name
-		err = errors.Join(err, queuestore.CheckName(name))
+		err = errors.Join(err, queuekeys.Check(name))
 	}
 	if err = errors.Join(err, h.set.validate()); err != nil {
 		return fmt.Errorf("%s (topic %s): %w", field, quoted(h.topic), err)

@@ -22,7 +22,7 @@ var Welcomes = queue.New[Welcome]("welcomes",
 
 func ExampleHandleQueue() {
 	done := make(chan struct{})
-	greet := func(_ context.Context, m wakebell.Message[Welcome]) error {
+	greet := func(_ context.Context, m wakebell.Timer[Welcome]) error {
 		defer close(done)
 		fmt.Println("welcome,", m.Body.User)
 		return nil // or Reject(err), RetryIn(d), any other error
@@ -45,7 +45,7 @@ func ExampleHandleQueue() {
 func ExampleErrorsAreFinal() {
 	mail := queue.New[string]("mail")
 	failed := make(chan struct{})
-	send := func(context.Context, wakebell.Message[string]) error {
+	send := func(context.Context, wakebell.Timer[string]) error {
 		defer close(failed)
 		return errors.New("no such address")
 	}
@@ -68,7 +68,7 @@ func ExampleErrorsAreFinal() {
 func ExampleAtMostOnce() {
 	alarms := queue.New[string]("alarms")
 	got := make(chan string)
-	ring := func(_ context.Context, m wakebell.Message[string]) error {
+	ring := func(_ context.Context, m wakebell.Timer[string]) error {
 		got <- m.Body
 		return nil
 	}

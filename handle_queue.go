@@ -9,15 +9,12 @@ import (
 	"github.com/wakebell/wakebell/queue"
 )
 
-// Message is what the handler of a queue receives. Activation is the instant of
-// publication, taken from the id; for messages from Python, whose ids do not
-// contain it, it is the instant of the claim. Failures counts the earlier
-// deliveries, whatever their outcome.
-type Message[T any] = Timer[T]
-
 // HandleQueue returns a Handler that calls fn for each message of a queue, as
-// Handle does for the timers of a topic.
-func HandleQueue[T any](q queue.Queue[T], fn func(context.Context, Message[T]) error, opts ...QueueHandlerOption) Handler {
+// Handle does for the timers of a topic. Of a message, Activation is the instant of
+// publication, taken from the id; for messages from Python, whose ids do not contain
+// it, it is the instant of the claim. Failures counts the earlier deliveries,
+// whatever their outcome.
+func HandleQueue[T any](q queue.Queue[T], fn func(context.Context, Timer[T]) error, opts ...QueueHandlerOption) Handler {
 	body := codec.For[T]()
 	h := queueHandler(q, typed(body, fn), opts)
 	if fn == nil {

@@ -17,7 +17,7 @@ func TestOptionsFitWhatTheyConfigure(t *testing.T) {
 	t.Parallel()
 	const (
 		topic = "wakebell.Handle(wakebell.NewTopic[string](``), func(context.Context, wakebell.Timer[string]) error { return nil }, "
-		mail  = "wakebell.HandleQueue(queue.New[string](``), func(context.Context, wakebell.Message[string]) error { return nil }, "
+		mail  = "wakebell.HandleQueue(queue.New[string](``), func(context.Context, wakebell.Timer[string]) error { return nil }, "
 		tune  = "new(wakebell.System).RetuneLocal(``, "
 	)
 	const (

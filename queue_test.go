@@ -25,8 +25,8 @@ func TestAQueueDeliversPublishedMessages(t *testing.T) {
 	rdb := redistest.Shared(t)
 	orders := queue.New[purchase](redistest.Name(t), queue.DeduplicateBy(func(o purchase) string { return o.ID }))
 	c := client(t, rdb, wakebell.ClientConfig{})
-	got := make(chan wakebell.Message[purchase], 10)
-	sys := serve(t, rdb, wakebell.HandleQueue(orders, func(_ context.Context, m wakebell.Message[purchase]) error {
+	got := make(chan wakebell.Timer[purchase], 10)
+	sys := serve(t, rdb, wakebell.HandleQueue(orders, func(_ context.Context, m wakebell.Timer[purchase]) error {
 		got <- m
 		return nil
 	}, wakebell.KeepCompleted(5)))
@@ -67,7 +67,7 @@ func TestAQueueRetriesRejectsAndRedrives(t *testing.T) {
 	var attempts atomic.Int32
 	sys := launch(t, build(t, rdb, wakebell.Config{
 		OnDead: func(_ context.Context, d wakebell.DeadLetter) { dead <- d },
-		Handlers: []wakebell.Handler{wakebell.HandleQueue(q, func(_ context.Context, m wakebell.Message[string]) error {
+		Handlers: []wakebell.Handler{wakebell.HandleQueue(q, func(_ context.Context, m wakebell.Timer[string]) error {
 			switch {
 			case m.Body == "bad":
 				return wakebell.Reject(errors.New("no good"))
@@ -118,7 +118,7 @@ func TestAQueueRedrivesUnderDeduplicationKeys(t *testing.T) {
 	rdb := redistest.Shared(t)
 	q := queue.New[string](redistest.Name(t), queue.DeduplicateBy(func(s string) string { return s }))
 	var good atomic.Bool
-	sys := serve(t, rdb, wakebell.HandleQueue(q, func(context.Context, wakebell.Message[string]) error {
+	sys := serve(t, rdb, wakebell.HandleQueue(q, func(context.Context, wakebell.Timer[string]) error {
 		if good.Load() {
 			return nil
 		}

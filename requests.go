@@ -66,7 +66,7 @@ func (r requests) schedule(ctx context.Context, m *messages.ScheduleRequest) (me
 	if err != nil {
 		return nil, err
 	}
-	stored, err := r.client.schedule(ctx, key, []Draft{draftOf(m, key)})
+	stored, err := r.write(ctx, key, draftOf(m, key))
 	if err != nil {
 		return nil, err
 	}
@@ -85,7 +85,7 @@ func (r requests) scheduleBatch(ctx context.Context, m *messages.ScheduleBatchRe
 		}
 		drafts[i] = draftOf(s, key.Number(i))
 	}
-	stored, err := r.client.schedule(ctx, key, drafts)
+	stored, err := r.write(ctx, key, drafts...)
 	if err != nil {
 		return nil, err
 	}
@@ -94,6 +94,15 @@ func (r requests) scheduleBatch(ctx context.Context, m *messages.ScheduleBatchRe
 		answer.Timers = append(answer.Timers, scheduledMessage(m.GetTimers()[i].GetRequest(), s))
 	}
 	return answer, nil
+}
+
+// write is Client.Schedule with an idempotency key; nil means none.
+func (r requests) write(ctx context.Context, key *timers.Key, drafts ...Draft) ([]wakebelltype.Scheduled, error) {
+	b, err := r.client.batch(drafts)
+	if err != nil {
+		return nil, err
+	}
+	return r.client.store.Write(ctx, key, b)
 }
 
 func (r requests) cancel(ctx context.Context, m *messages.CancelRequest) (messages.Answer, error) {

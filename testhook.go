@@ -10,6 +10,7 @@ import (
 	"github.com/wakebell/wakebell/internal/envelope"
 	"github.com/wakebell/wakebell/internal/testhook"
 	"github.com/wakebell/wakebell/messages/exchange"
+	"github.com/wakebell/wakebell/redisops/timers"
 )
 
 // holder carries out Meta.Settle and Meta.Extend.
@@ -44,6 +45,10 @@ func (s *System) kill() error {
 // carries out its Settle and Extend.
 func (d Draft) handedTo(h holder) (Meta, error) {
 	entry, err := d.entry(DefaultPayloadLimit)
+	if err == nil {
+		b := timers.NewBatch("", 1)
+		err = b.Add(d.topic, &entry)
+	}
 	if err != nil {
 		return Meta{}, err
 	}

@@ -151,12 +151,11 @@ func (d Draft) entry(limit int) (timers.Entry, error) {
 	if len(payload) > limit {
 		return timers.Entry{}, invalid("body", "%d bytes with its headers, the limit is %d", len(payload), limit)
 	}
-	e := timers.Entry{
+	return timers.Entry{
 		ID: d.id, Payload: payload, At: d.at, In: d.in,
 		Policy: d.policy, MaxDelay: d.maxDelay, Once: d.once,
 		Replicas: d.replicas, ReplicaTimeout: d.replicaTimeout,
-	}
-	return e, e.Validate()
+	}, nil
 }
 
 // ScheduleOption sets when and how a timer is scheduled. Schedule returns

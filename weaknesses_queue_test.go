@@ -33,7 +33,7 @@ func TestQueueAFailureNeitherLosesNorSuppresses(t *testing.T) {
 	q := queue.New[string]("q", queue.DeduplicateBy(func(s string) string { return s }), queue.FreeKeyOnFailure())
 	attempts := 0
 	wakebelltest.Run(t, wakebell.Config{Handlers: []wakebell.Handler{
-		wakebell.HandleQueue(q, func(context.Context, wakebell.Message[string]) error {
+		wakebell.HandleQueue(q, func(context.Context, wakebell.Timer[string]) error {
 			attempts++
 			return errors.New("always")
 		}, wakebell.MaxAttempts(4)),
@@ -60,7 +60,7 @@ func TestQueueAHungHandlerIsEndedByDefault(t *testing.T) {
 	q := queue.New[string]("q")
 	var causes []error
 	wakebelltest.Run(t, wakebell.Config{Handlers: []wakebell.Handler{
-		wakebell.HandleQueue(q, func(ctx context.Context, m wakebell.Message[string]) error {
+		wakebell.HandleQueue(q, func(ctx context.Context, m wakebell.Timer[string]) error {
 			if m.Attempt > 2 {
 				return nil
 			}
@@ -106,7 +106,7 @@ func TestQueueInFlightIsSmallAndCounted(t *testing.T) {
 	_, err := c.Queues().Publish(t.Context(), drafts...)
 	require.NoError(t, err)
 	release := make(chan struct{})
-	sys := serve(t, rdb, wakebell.HandleQueue(q, func(context.Context, wakebell.Message[string]) error {
+	sys := serve(t, rdb, wakebell.HandleQueue(q, func(context.Context, wakebell.Timer[string]) error {
 		<-release
 		return nil
 	}, wakebell.MaxConcurrent(n)))
@@ -126,7 +126,7 @@ func TestQueueACrashLosesNothingWithoutAtMostOnce(t *testing.T) {
 			q := queue.New[string]("q")
 			began := 0
 			wakebelltest.Run(t, wakebell.Config{Handlers: []wakebell.Handler{
-				wakebell.HandleQueue(q, func(ctx context.Context, _ wakebell.Message[string]) error {
+				wakebell.HandleQueue(q, func(ctx context.Context, _ wakebell.Timer[string]) error {
 					if began++; began == 1 {
 						<-ctx.Done()
 					}
@@ -158,7 +158,7 @@ func TestQueueDeadLettersHaveAnIDAReasonAndACount(t *testing.T) {
 	t.Parallel()
 	q := queue.New[string]("q")
 	wakebelltest.Run(t, wakebell.Config{Handlers: []wakebell.Handler{
-		wakebell.HandleQueue(q, func(context.Context, wakebell.Message[string]) error { return errors.New("no luck") }, wakebell.MaxAttempts(3)),
+		wakebell.HandleQueue(q, func(context.Context, wakebell.Timer[string]) error { return errors.New("no luck") }, wakebell.MaxAttempts(3)),
 	}}, func(t *testing.T, w *wakebelltest.World) {
 		published, err := w.Client().Queues().Publish(t.Context(), q.Draft("x"))
 		require.NoError(t, err)
@@ -195,7 +195,7 @@ func TestQueueUnderFaults(t *testing.T) {
 	q := queue.New[int](redistest.Name(t))
 	var mu sync.Mutex
 	ids, ended := map[int]map[string]bool{}, map[int]bool{}
-	handler := wakebell.HandleQueue(q, func(_ context.Context, m wakebell.Message[int]) error {
+	handler := wakebell.HandleQueue(q, func(_ context.Context, m wakebell.Timer[int]) error {
 		mu.Lock()
 		defer mu.Unlock()
 		if ids[m.Body] == nil {

@@ -44,7 +44,7 @@ func rejected(use func(context.Context, *queue.Client), users ...string) {
 	defer server.Close()
 	quiet := slog.New(slog.DiscardHandler)
 	died := make(chan struct{})
-	reject := func(context.Context, wakebell.Message[Welcome]) error {
+	reject := func(context.Context, wakebell.Timer[Welcome]) error {
 		died <- struct{}{}
 		return wakebell.Reject(errors.New("no such user"))
 	}

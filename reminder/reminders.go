@@ -199,8 +199,7 @@ func (s *stored) timer(when When) (timers.Entry, error) {
 	if len(payload) > s.node.Limit {
 		return timers.Entry{}, argument.Invalid("message", "%d bytes with its envelope, the limit is %d", len(payload), s.node.Limit)
 	}
-	e := timers.Entry{ID: s.id, Payload: payload, At: when.at, In: when.in}
-	return e, e.Validate()
+	return timers.Entry{ID: s.id, Payload: payload, At: when.at, In: when.in}, nil
 }
 
 // recurring returns the schedule of a recurring reminder.

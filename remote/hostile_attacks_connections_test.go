@@ -37,6 +37,19 @@ var connectionAttacks = []attack{
 			_ = r.Close()
 		})
 	}},
+	{"bodies in small frames", func(t *testing.T, n *node, random *rand.Rand) {
+		unfinished := zeros(7 << 20)
+		unfinished = unfinished[:len(unfinished)-1]
+		frame := []int{1, 512, 1025, 4097}[random.IntN(4)]
+		inParallel(2, func(int) {
+			r := knock(t, n)
+			r.frame = frame
+			for range 2 {
+				r.send(r.call(scheduleMethod, malloryToken), unfinished, false)
+			}
+			_ = r.Close()
+		})
+	}},
 	{"complete bodies in a loop", func(t *testing.T, n *node, random *rand.Rand) {
 		whole := zeros(7 << 20)
 		token := []string{"", malloryToken}[random.IntN(2)]

@@ -31,6 +31,7 @@ type raw struct {
 	head    *hpack.Encoder
 	heading bytes.Buffer
 	stream  uint32
+	frame   int // maximum bytes of a frame
 
 	writing sync.Mutex
 	framer  *http2.Framer
@@ -46,7 +47,7 @@ func knock(t testing.TB, n *node) *raw {
 	conn, err := net.Dial("tcp", n.address)
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = conn.Close() })
-	r := &raw{Conn: conn, framer: http2.NewFramer(conn, conn), windows: map[uint32]int{0: 65535}, more: make(chan struct{}, 1)}
+	r := &raw{Conn: conn, frame: 16 << 10, framer: http2.NewFramer(conn, conn), windows: map[uint32]int{0: 65535}, more: make(chan struct{}, 1)}
 	r.head = hpack.NewEncoder(&r.heading)
 	// The node may have closed it already, to make room for others.
 	_, _ = io.WriteString(conn, http2.ClientPreface)
@@ -112,7 +113,7 @@ func (r *raw) send(stream uint32, data []byte, end bool) bool {
 	defer late.Stop()
 	for len(data) > 0 {
 		r.mu.Lock()
-		n := min(len(data), r.windows[0], r.windows[stream], 16<<10)
+		n := min(len(data), r.windows[0], r.windows[stream], r.frame)
 		r.windows[0] -= max(n, 0)
 		r.windows[stream] -= max(n, 0)
 		r.mu.Unlock()
@@ -187,6 +188,23 @@ func TestCompleteBodiesInALoop(t *testing.T) { //nolint:paralleltest // it measu
 			b.bounded()
 		})
 	}
+}
+
+// gRPC takes more memory for a frame than for the few bytes in it.
+func TestAMessageInSmallFramesEndsItsConnection(t *testing.T) {
+	t.Parallel()
+	b := besiege(t)
+	whole := zeros(1 << 20)
+	for _, method := range []string{scheduleMethod, sessionMethod} {
+		r := knock(t, b.node)
+		r.frame = 1
+		require.False(t, r.send(r.call(method, mallory), whole, true), "the node reads all of it")
+		r = knock(t, b.node)
+		r.frame = 1 << 10
+		require.True(t, r.send(r.call(method, mallory), whole, true), "frames of the size of a packet")
+	}
+	eventually(t, func() bool { return len(b.log.with("a message in too many small frames")) > 0 })
+	b.honest()
 }
 
 // A body that does not arrive ends its call; a large one ends its connection.

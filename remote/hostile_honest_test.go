@@ -80,6 +80,7 @@ func beHonest(address, name string) error {
 		}
 		select {
 		case <-handled:
+		case <-ctx.Done(): // the subscription ends too
 		case <-time.After(hostileDelivery):
 			return out.Encode(reply{Fault: fmt.Sprintf("timer %d was not delivered within %v", i, hostileDelivery)})
 		}

@@ -61,7 +61,7 @@ func (p *poller) settleNow(m settleNow) {
 		return
 	}
 	last := &l.stream.toSettle[len(l.stream.toSettle)-1]
-	last.answer = m.answer
+	last.answer, l.stream.urgent = m.answer, true
 }
 
 // checkHeld returns nil while the handler may settle the lease.
@@ -93,13 +93,15 @@ func causeOf(why exchange.Why) error {
 // collect takes the outcomes that have arrived.
 func (p *poller) collect() {
 	now := time.Now()
-	for _, c := range p.queue.takeDone() {
+	done := p.queue.takeDone()
+	for _, c := range done {
 		p.prefetch.countFinished(c.lease, now)
 		if c.lease.slot >= 0 { // otherwise it was ended as hung
 			c.lease.stream.drop(c.lease)
 			p.conclude(c.lease, c.outcome)
 		}
 	}
+	clear(done) // the array is used again, and would hold the payloads until then
 }
 
 // conclude turns a handler's outcome into a settlement, if it still applies.
@@ -166,12 +168,15 @@ func (p *poller) settle(l *lease, o Outcome) bool {
 		p.Counters.discarded.Add(1)
 	}
 	l.stream.toSettle = append(l.stream.toSettle, v)
+	l.stream.urgent = l.stream.urgent || len(l.stream.toSettle) >= maxClaim
+	l.stream.settleBy = earlier(l.stream.settleBy, l.deadline.Add(-p.LeaseTTL/3))
 	return true
 }
 
 // releaseLease returns a lease as if it had never been claimed.
 func (p *poller) releaseLease(l *lease) {
 	l.stream.toSettle = append(l.stream.toSettle, verdict{lease: l, kind: exchange.Release})
+	l.stream.urgent = true // another node may run it
 }
 
 // leaseLost notes that a lease expired while its handler ran.

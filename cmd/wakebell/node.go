@@ -190,7 +190,7 @@ func (a *app) node(ctx context.Context, f *nodeFlags) (err error) {
 	attrs := []slog.Attr{slog.Any("topics", append(f.topics, f.queues...))}
 	if server != nil {
 		defer server.Stop()
-		defer keepGarbageSmall(ctx)()
+		defer boundGarbage(ctx)()
 		attrs = append(attrs, slog.String("listener", server.Address()))
 	}
 	stopHealth, err := serveHealth(f.health, sys.HealthHandler(), log)
@@ -201,15 +201,15 @@ func (a *app) node(ctx context.Context, f *nodeFlags) (err error) {
 	return runNode(ctx, sys, log, attrs...)
 }
 
-// keepGarbageSmall bounds the garbage of a node that others can have hold much. It
-// returns a function that ends that.
-func keepGarbageSmall(ctx context.Context) (end func()) {
+// boundGarbage bounds the garbage of a node that serves peers until the returned
+// function is called.
+func boundGarbage(ctx context.Context) (end func()) {
 	ctx, cancel := context.WithCancel(ctx)
-	var keeping sync.WaitGroup
-	keeping.Go(func() { softlimit.Keep(ctx) })
+	var limiting sync.WaitGroup
+	limiting.Go(func() { softlimit.Keep(ctx) })
 	return func() {
 		cancel()
-		keeping.Wait()
+		limiting.Wait()
 	}
 }
 

@@ -37,7 +37,7 @@ func main() {
 func run(ctx context.Context, rdb *redis.Client, out *log.Logger) error {
 	ctx, done := context.WithCancel(ctx)
 	defer done()
-	greet := func(_ context.Context, m wakebell.Message[string]) error {
+	greet := func(_ context.Context, m wakebell.Timer[string]) error {
 		switch {
 		case m.Body == "eve":
 			out.Printf("no such user: %s", m.Body)

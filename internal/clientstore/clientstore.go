@@ -30,6 +30,8 @@ type Config struct {
 	PayloadLimit int           // in bytes, 0 to 512 MiB; 0 means DefaultPayloadLimit
 	RetryFor     time.Duration // 0: the context's deadline, or 2 s; negative: no retries
 	Logger       *slog.Logger  // nil means slog.Default()
+
+	NoCoalescing, NoPayloadsApart bool // as in timers.Timers
 }
 
 // WithDefaults returns the configuration with the defaults filled in.
@@ -69,6 +71,7 @@ func Open(rdb redis.UniversalClient, cfg Config) (*timers.Timers, error) {
 		return nil, err
 	}
 	store.Logger, store.Retry = cfg.Logger, cfg.retry()
+	store.NoCoalescing, store.NoPayloadsApart = cfg.NoCoalescing, cfg.NoPayloadsApart
 	store.MaxPayload = max(timers.DefaultMaxPayload, cfg.PayloadLimit)
 	return store, nil
 }

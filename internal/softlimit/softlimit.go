@@ -1,9 +1,9 @@
-// Package softlimit keeps the garbage of a process small beside what it holds.
+// Package softlimit bounds the garbage of a process to a third of its live memory.
 //
-// By default the Go runtime lets garbage grow to the size of what lives. A node
-// that clients have hold 60 MiB would take 120. Below [Floor] nothing changes;
-// above it, garbage is collected once the process takes a third more than what lives.
-// Much of that are bodies of messages, which cost the collector nothing.
+// By default the Go runtime lets garbage grow to the size of the live heap: a node in
+// which peers hold 60 MiB would take 120. Most of such memory is bodies of messages,
+// which have no pointers, so frequent collections are cheap. Below [Floor] nothing
+// changes.
 package softlimit
 
 import (
@@ -15,11 +15,11 @@ import (
 	"time"
 )
 
-// Floor is the least soft limit in bytes.
+// Floor is the minimum of the soft limit, in bytes.
 const Floor = 64 << 20
 
-// every is how often the limit follows what lives.
-const every = 250 * time.Millisecond
+// interval is how often the limit follows the live memory.
+const interval = 250 * time.Millisecond
 
 // Keep sets the runtime's soft memory limit until ctx ends. It does nothing when
 // the environment sets GOGC or GOMEMLIMIT.
@@ -28,10 +28,10 @@ func Keep(ctx context.Context) {
 		return
 	}
 	defer debug.SetMemoryLimit(math.MaxInt64)
-	tick := time.NewTicker(every)
+	tick := time.NewTicker(interval)
 	defer tick.Stop()
 	for {
-		debug.SetMemoryLimit(limit(lives()))
+		debug.SetMemoryLimit(limit(live()))
 		select {
 		case <-ctx.Done():
 			return
@@ -40,11 +40,12 @@ func Keep(ctx context.Context) {
 	}
 }
 
-// limit is the soft limit of a process in which so many bytes live.
+// limit returns the soft limit for a number of live bytes.
 func limit(live uint64) int64 { return int64(max(Floor, live+live/3)) } //nolint:gosec // of a machine
 
-// lives is what the last collection found alive, and what is not of the heap.
-func lives() uint64 {
+// live returns the bytes that the last collection found alive, and those outside of
+// the heap.
+func live() uint64 {
 	s := []metrics.Sample{
 		{Name: "/gc/heap/live:bytes"},
 		{Name: "/memory/classes/heap/stacks:bytes"},

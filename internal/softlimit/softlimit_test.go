@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestGarbageAboveTheFloorIsAThirdOfLiveMemory(t *testing.T) {
+func TestGarbageIsAThirdOfTheLiveMemoryAboveTheFloor(t *testing.T) {
 	t.Parallel()
 	require.EqualValues(t, Floor, limit(0))
 	require.EqualValues(t, Floor, limit(Floor/2))
@@ -43,5 +43,5 @@ func TestTheEnvironmentTakesPrecedence(t *testing.T) { //nolint:paralleltest // 
 	}
 }
 
-// current returns the limit. A negative argument does not change it.
+// current returns the limit; a negative argument does not change it.
 func current() int64 { return debug.SetMemoryLimit(-1) }

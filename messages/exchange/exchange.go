@@ -1,7 +1,7 @@
-// Package exchange holds the words of the exchange, the one round trip in
-// which a poller settles, extends and claims leases. They are plain structs:
-// a source (package redisops) fills them, a poller (package actors) consumes
-// them, and neither imports the other.
+// Package exchange defines the exchange, the one round trip in which a poller
+// settles, extends and claims leases. Its types are plain structs: a source (package
+// redisops) answers them, a poller (package actors) sends them, and neither imports
+// the other.
 //
 // # The contract of a source
 //
@@ -21,44 +21,43 @@ import (
 )
 
 var (
-	// ErrUnavailable is wrapped by errors that say that the source as a whole
-	// does not answer now (network, loading, failover); every topic on it is
-	// affected, and the same request may be sent again.
+	// ErrUnavailable means that the source as a whole does not answer (network,
+	// loading, failover). All of its topics are affected, and the same request may
+	// be sent again.
 	ErrUnavailable = errors.New("redis is unavailable")
 
-	// ErrForbidden is wrapped by errors that say that a peer may not have what it
-	// asked for over the network. Nothing was done.
+	// ErrForbidden means that a peer has no right to what it requested over the
+	// network. Nothing was done.
 	ErrForbidden = errors.New("forbidden")
 
-	// ErrStale answers a request whose sequence is below the last one of its
-	// stream: a later request has been run, this one was not.
+	// ErrStale means that a request did not run, because a later request of its
+	// stream did.
 	ErrStale = errors.New("stale exchange: a later one has been run")
 )
 
-// Token fences a lease: a settlement or an extension must present the token
-// that the claim or the last extension gave. Its content is the source's
-// affair.
+// Token fences a lease: a settlement or an extension must have the token of the
+// claim or of the last extension. Only the source knows its format.
 type Token string
 
-// Lease is the right to handle one timer until the lease ends.
+// Lease is the right to handle one timer until the lease expires.
 type Lease struct {
 	ID      string
 	Token   Token
 	Payload []byte
 
-	// Activation is the instant at which the timer became due. It stays the
-	// same over retries.
+	// Activation is the instant at which the timer became due. Retries do not
+	// change it.
 	Activation time.Time
 
-	// Claims counts deliveries, this one included (so it is at least 1);
-	// released ones are taken back.
+	// Claims counts deliveries, including this one, so it is at least 1. Released
+	// ones do not count.
 	Claims int
 
 	// Failures counts nacks.
 	Failures int
 
-	// Fault, if not empty, says why this lease cannot be given to a handler
-	// (an id that is not UTF-8, say). It is to be rejected with this reason.
+	// Fault is why no handler can receive the lease, for example an id that is not
+	// UTF-8; empty if one can. The poller rejects the timer with this reason.
 	Fault string
 }
 
@@ -68,21 +67,20 @@ type Held struct {
 	Token Token
 }
 
-// Verdict is what becomes of a lease.
+// Verdict is what a settlement does with a timer.
 type Verdict uint8
 
 const (
-	// Ack removes the timer: it was handled.
+	// Ack removes the timer, because it was handled.
 	Ack Verdict = iota + 1
 	// Nack counts a failure and makes the timer due again after Delay.
 	Nack
-	// Bury moves the timer to the dead letters with Reason.
+	// Bury dead-letters the timer with Reason.
 	Bury
-	// Release gives the timer back as it was before the claim: the same
-	// instant, the claim not counted.
+	// Release returns the timer as it was before the claim, which does not count.
 	Release
-	// Fail ends a message of a queue for good: it is kept among the failed, where
-	// the queue keeps those. A source of timers does not know it.
+	// Fail ends a message of a queue, which is kept among the failed messages if
+	// the queue keeps those. Sources of timers do not support it.
 	Fail
 )
 
@@ -91,19 +89,19 @@ type Settlement struct {
 	Held
 	Verdict Verdict
 	Delay   time.Duration // Nack: from the source's now; at least 0
-	Reason  string        // Bury: why; Nack: the last error, kept for operators
-	Failed  bool          // Bury: the last delivery counts as a failure
+	Reason  string        // Bury: the reason; Nack: the last error, for operators
+	Failed  bool          // Bury: whether the last delivery counts as a failure
 }
 
-// Why says why a source refused a settlement or an extension.
+// Why is the reason why a source refused a settlement or an extension.
 type Why uint8
 
 const (
-	// Superseded: the id was scheduled again while the lease was good.
+	// Superseded means that the id was scheduled again before the lease expired.
 	Superseded Why = iota + 1
-	// Cancelled: the timer was cancelled while the lease was good.
+	// Cancelled means that the timer was cancelled before the lease expired.
 	Cancelled
-	// Lost: the lease had ended; another holder may have the timer.
+	// Lost means that the lease had expired; another handler may have the timer.
 	Lost
 )
 
@@ -120,34 +118,36 @@ func (w Why) String() string {
 	}
 }
 
-// Refusal names a settlement or an extension that changed nothing.
+// Refusal identifies a settlement or an extension that changed nothing.
 type Refusal struct {
-	// Index counts through Request.Settle and then on through Request.Extend.
+	// Index is the index in Request.Settle, or len(Settle) plus that in
+	// Request.Extend.
 	Index int
 	Why   Why
 }
 
-// Burial names a timer that the exchange made a dead letter.
+// Burial identifies a timer that the exchange dead-lettered.
 type Burial struct {
-	Index int       // of Request.Settle; -1: the claim gave the timer up
-	Entry string    // of the dead letter; it is redriven by it
-	At    time.Time // when it died, by the source's clock
+	Index int       // in Request.Settle; -1 if the claim dead-lettered the timer
+	Entry string    // id of the dead letter
+	At    time.Time // when it was dead-lettered, by the source's clock
 
 	ID               string
-	Claims, Failures int // those of the dead letter
+	Claims, Failures int
 	Activation       time.Time
 
-	// Reason and Payload are given where Index is -1; else the caller has them.
-	// A Payload is missing if the exchange was answered again and the dead
-	// letter had been deleted by then.
+	// Reason and Payload are set if Index is -1; otherwise the caller has them.
+	// Payload is empty if the exchange was repeated and the dead letter had been
+	// deleted by then.
 	Reason  string
 	Payload []byte
 }
 
 // Request is one exchange.
 type Request struct {
-	// Incarnation names the life of the caller that Sequence counts in; Stream
-	// numbers its streams from 0. At most one request of a stream is in flight.
+	// Incarnation identifies the caller from its start to its end. Sequence counts
+	// the requests of one of its streams, which Stream numbers from 0. At most one
+	// request of a stream is in flight.
 	Incarnation string
 	Stream      int
 	Sequence    uint64 // from 1
@@ -155,41 +155,39 @@ type Request struct {
 	Settle []Settlement
 	Extend []Held
 
-	// Want is the most leases to claim; 0 claims nothing.
+	// Want is the maximum number of leases to claim; 0 claims nothing.
 	Want int
-	// LeaseTTL is the life of what is claimed and extended.
+	// LeaseTTL is the lifetime of the leases that are claimed and extended.
 	LeaseTTL time.Duration
 }
 
 // Reply answers a Request.
 type Reply struct {
-	// Now is the source's clock when the request was answered (also when it
-	// was answered again).
+	// Now is the source's clock when it answered, also if it repeats an answer.
 	Now time.Time
 
-	// Remaining is how long, from Now, what was claimed and extended is good:
-	// LeaseTTL, or less when an earlier answer is given again.
+	// Remaining is the time from Now until the claimed and extended leases expire:
+	// LeaseTTL, or less if the answer is a repeated one.
 	Remaining time.Duration
 
-	// Extended is the new token of all that was extended; empty: they keep theirs.
+	// Extended is the new token of all extended leases; empty if they keep theirs.
 	Extended Token
 
 	Leases  []Lease
 	Refused []Refusal
 
-	// Buried are all that this exchange made dead letters, also when it was
-	// answered again.
+	// Buried are all timers that this exchange dead-lettered, also if the answer is
+	// a repeated one.
 	Buried []Burial
 
-	// Next is how long after Now the next timer becomes due: 0 when one is due
-	// already, negative when there is none.
+	// Next is the time from Now until the next timer is due: 0 if one is due,
+	// negative if there is none.
 	Next time.Duration
 
 	// Healed counts entries without a payload that the claim removed.
 	Healed int
 
-	// Orphans says that there are payloads or lease records without a timer;
-	// a call of Heal removes them. Only an exchange that found nothing due
-	// looks.
+	// Orphans reports that there are payloads or lease records without a timer;
+	// Heal removes them. Only an exchange that found nothing due checks this.
 	Orphans bool
 }

@@ -2,10 +2,9 @@ package exchange
 
 import "time"
 
-// Glance is what a look at a source tells that claims nothing and changes
-// nothing.
+// Glance is the reply to a peek, which reads a source and changes nothing.
 type Glance struct {
-	// Now is the source's clock; zero where there was no need to ask it.
+	// Now is the source's clock; zero if it was not read.
 	Now time.Time
 
 	// Next is as in a Reply.

@@ -2,41 +2,44 @@ package exchange
 
 import "time"
 
-// HintKind says what a hint is about.
+// HintKind is the kind of a Hint.
 type HintKind uint8
 
 const (
-	// HintDue: the head of a source may be due earlier than its pollers know.
+	// HintDue means that the first timer of a source may be due earlier than its
+	// pollers know.
 	HintDue HintKind = iota + 1
-	// HintCheck: leases may have been cancelled; verify them by extending.
+	// HintCheck means that leases may have been cancelled. Pollers extend them to
+	// find out.
 	HintCheck
-	// HintSubscribed: the subscription was (re)established; hints may have
-	// been missed before.
+	// HintSubscribed means that the subscription was established or restored; hints
+	// may have been missed before.
 	HintSubscribed
-	// HintControl: the topic was paused, resumed or retuned; read what is
-	// ordered of it. It is read after HintSubscribed too, and now and then.
+	// HintControl means that the topic was paused, resumed or retuned. Pollers then
+	// read its cluster-wide settings; they also do so after HintSubscribed and from
+	// time to time.
 	HintControl
-	// HintTail: a client watches the events of the topic, for In from now.
+	// HintTail means that a client reads the events of the topic for In from now.
 	HintTail
 )
 
-// Hint tells pollers to look sooner than they would. It is never trusted for
-// more than that, and a lost one costs only time.
+// Hint makes pollers read their source earlier than planned. It has no other
+// effect, and a lost hint only costs time.
 type Hint struct {
-	Source string // its topic; empty: all (HintSubscribed)
+	Source string // the topic; empty means all (HintSubscribed)
 	Kind   HintKind
 
-	// HintDue: In is how long after Sent the head is due (not negative), Sent
-	// (also of HintCheck and HintControl) the source's clock when the hint was
-	// sent. HintTail: In is how long events are to be published, Watched how
-	// long the watcher has been subscribed to them.
+	// In is, for HintDue, the time from Sent until the first timer is due, at least
+	// 0; for HintTail, how long nodes publish events. Watched is how long the client
+	// of a HintTail has been subscribed. Sent is the source's clock when a HintDue,
+	// HintCheck or HintControl was sent.
 	In      time.Duration
 	Watched time.Duration
 	Sent    time.Time
 
-	// HintCheck: the id in question; empty: all of them.
+	// ID is the timer of a HintCheck; empty means all timers.
 	ID string
 }
 
-// AnnounceEvery is how often a watcher sends a HintTail.
+// AnnounceEvery is the interval at which a client that reads events sends a HintTail.
 const AnnounceEvery = 3 * time.Second

@@ -1,78 +1,78 @@
-// Package gate holds the words of the gates, FIFO locks with fencing tokens.
-// They are plain structs: a store (package redisops) answers them, the gates
-// actor (package actors) asks them, and neither imports the other.
+// Package gate defines the requests and replies of gates, FIFO locks with fencing
+// tokens. They are plain structs: the gates actor (package actors) sends requests, a
+// store (package redisops) answers them, and neither imports the other.
 //
 // # The contract of a store
 //
-// A gate is a queue of tickets, in the order in which they were issued. The
-// first live one is the turn, and its number is the fencing token: numbers of
-// a gate only grow. A Request is run as one atomic step by the store's clock:
-// first what is given back, then what joins, then whatever is due: a turn whose
-// lease has ended is taken away, and the next ticket whose process is alive is
-// granted. A grant to another process is provisional until that process sends
-// a request for the gate.
+// A gate is a queue of tickets, in the order in which they were issued. The first
+// ticket whose process is alive has the turn, and its number is the fencing token;
+// the numbers of a gate only grow. The store runs a Request as one atomic step, by
+// its own clock: first it takes returned tickets, then it issues new ones, then it
+// ends a turn whose lease has expired and grants the turn to the next ticket. A
+// grant to another process is provisional until that process sends a request for
+// the gate.
 //
-// A Request with the Sequence of the one before it of the same process and gate
-// is answered again and not run again; a lower one fails with exchange.ErrStale.
-// That is true of a look too: a late copy of it must not confirm a grant of which
-// its process has not heard.
+// A Request with the Sequence of the previous one of the same process and gate gets
+// the same answer and does not run again; a lower one fails with exchange.ErrStale.
+// This holds for a Request without Ops too: a late copy must not confirm a grant
+// that its process has not received.
 //
-// An unused gate expires. The tickets of a later gate of the same name are still
-// above its last one.
+// An unused gate expires. Tickets of a later gate of the same name have higher
+// numbers all the same.
 package gate
 
 import "time"
 
-// Ticket is a place in the queue of a gate; of the turn, the fencing token. It
-// is the store's clock in µs when the ticket was issued, or one more than the
-// last, whichever is higher; below 2^53. 0 is none.
+// Ticket is a place in the queue of a gate, and the fencing token of the turn. It is
+// the store's clock in µs when the ticket was issued, or one more than the last
+// ticket if that is higher; it is below 2^53. 0 means none.
 type Ticket uint64
 
-// Kind says what an Op does.
+// Kind is the kind of an Op.
 type Kind byte
 
 const (
 	// Join takes a ticket.
 	Join Kind = 'j'
-	// Try takes a ticket if it is the turn at once.
+	// Try takes a ticket if it gets the turn at once.
 	Try Kind = 't'
-	// Give gives a ticket back; of the turn, that hands over to the next.
+	// Give returns a ticket. If it has the turn, the next ticket gets it.
 	Give Kind = 'g'
-	// GivePassed is Give of a turn that the process began by itself: see
+	// GivePassed returns the ticket of a turn that the process began by itself; see
 	// Reply.Since.
 	GivePassed Kind = 'p'
 )
 
-// Gives reports whether an Op gives a ticket back.
+// Gives reports whether an Op returns a ticket.
 func (k Kind) Gives() bool { return k == Give || k == GivePassed }
 
 // Op is a part of a Request.
 type Op struct {
 	Kind   Kind
-	Number uint64 // Join, Try: tells the tickets of a process apart
+	Number uint64 // Join, Try: distinguishes the tickets of a process
 	Ticket Ticket // Give, GivePassed
 }
 
-// Request is one step of a process at one gate. Without Ops it is a look,
-// which confirms a grant to the process and does what is due.
+// Request is one step of a process at one gate. Without Ops it only confirms a grant
+// to the process and does what is due.
 type Request struct {
 	Gate     string
 	Process  string
 	Sequence uint64 // from 1, of the process
 	Ops      []Op
 
-	// Floor is the highest ticket that the process has seen: no ticket is
-	// issued at or below it, whatever the store has lost.
+	// Floor is the highest ticket that the process has seen. The store issues only
+	// higher ones, even if it has lost data.
 	Floor Ticket
 
 	Terms
 }
 
-// Terms are the durations that a process asks for.
+// Terms are the durations that apply to a process.
 type Terms struct {
-	Lease    time.Duration // life of a turn without an extension
-	Signal   time.Duration // how long a grant to another process waits for it
-	Presence time.Duration // life of a process without a beat
+	Lease    time.Duration // of a turn without an extension
+	Signal   time.Duration // how long a grant waits until its process confirms it
+	Presence time.Duration // how long a process without a heartbeat counts as alive
 }
 
 // Reply answers a Request.
@@ -81,73 +81,73 @@ type Reply struct {
 
 	Done []Done // one for each Op
 
-	// Held is the ticket of this process that has the turn, confirmed; 0: none.
-	// Remaining is how long its lease is good from the answer.
+	// Held is the ticket of this process that has the turn, confirmed; 0 means none.
+	// Remaining is the time from Now until its lease expires.
 	Held      Ticket
 	Remaining time.Duration
 
-	// Since is the ticket from which on all tickets of the gate are of this
-	// process; 0: the last one is not. A process may hand its turn on to such a
-	// ticket itself, within the lease, and give back what it passed on later.
+	// Since is the first ticket after which all tickets of the gate belong to this
+	// process; 0 if the last one does not. The process may pass its turn to such a
+	// ticket by itself, within the lease, and return the passed tickets later.
 	Since Ticket
 
-	// More says that the queue begins with more dead tickets than one step
-	// removes: look again.
+	// More reports that the queue begins with more tickets of dead processes than
+	// one step removes; another Request continues.
 	More bool
 }
 
-// Done says what became of an Op.
+// Done is the result of an Op.
 type Done struct {
-	Ticket Ticket // Join, Try: the ticket; 0: the gate is held
-	Had    bool   // Give, GivePassed: the ticket was the turn, and is no more
+	Ticket Ticket // Join, Try: the ticket; 0 if the gate is held
+	Had    bool   // Give, GivePassed: the ticket had the turn until now
 }
 
-// Signal tells a process that there is something for it at a gate.
+// Signal notifies a process about a gate.
 type Signal struct {
 	Gate string
 
-	// Ticket was granted, and waits for the process until Until, by the store's
-	// clock. 0: something else has happened, look.
+	// Ticket was granted and has to be confirmed before Until, by the store's clock.
+	// 0 means another change; a Request finds out which.
 	Ticket Ticket
 	Until  time.Time
 }
 
-// Held names a turn.
+// Held identifies a turn.
 type Held struct {
 	Gate   string
 	Ticket Ticket
 }
 
-// Beat says that a process lives and extends its turns.
+// Beat is a heartbeat: it shows that a process is alive, and extends its turns.
 type Beat struct {
 	Process string
 	Turns   []Held
 	Terms
 }
 
-// Pulse answers a Beat.
+// Pulse is the reply to a Beat.
 type Pulse struct {
 	Now time.Time // the store's clock
 
-	// Lapsed says that the process was not known to live just before: what it
-	// waited for may have been passed over.
+	// Lapsed reports that the process counted as dead until this heartbeat, so its
+	// tickets may have been removed.
 	Lapsed bool
 
-	Lost []bool // for each turn: it is not held any more
+	Lost []bool // for each turn, whether the process has lost it
 
-	// Overdue are gates of which something is due, by any process: a look does
-	// it. There may be more.
+	// Overdue are gates, also those of other processes, where something is due; a
+	// Request does it. There may be more.
 	Overdue []string
 }
 
-// Place is what has become of a ticket.
+// Place is the state of a ticket.
 type Place byte
 
 const (
-	// Waiting: it is in the queue.
+	// Waiting means that the ticket is in the queue.
 	Waiting Place = 'w'
-	// Granted: it has the turn.
+	// Granted means that the ticket has the turn.
 	Granted Place = 'h'
-	// Gone: it is not there.
+	// Gone means that the gate has no such ticket.
 	Gone Place = 'g'
 )

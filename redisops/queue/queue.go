@@ -7,46 +7,15 @@ import (
 	"encoding/hex"
 	"fmt"
 	"strconv"
-	"strings"
 	"sync/atomic"
 
+	"github.com/wakebell/wakebell/internal/queuekeys"
 	"github.com/wakebell/wakebell/messages/exchange"
 	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/internal/layout"
 	"github.com/wakebell/wakebell/redisops/timers"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
-
-// DefaultSeparator separates the name of a queue from the purpose of a key.
-const DefaultSeparator = "::"
-
-// CheckName checks the names of a queue; the error wraps [redisops.ErrInvalid].
-func CheckName(n wakebelltype.QueueKeys) error {
-	n = withDefaults(n)
-	switch {
-	case len(n.Name) > redisops.MaxName:
-		return fmt.Errorf("%w: queue: %d bytes, want 1 to %d", redisops.ErrInvalid, len(n.Name), redisops.MaxName)
-	case strings.TrimSpace(n.Name) == "":
-		return fmt.Errorf("%w: queue: the name is blank", redisops.ErrInvalid)
-	case strings.Contains(n.Name, "\x00"):
-		return fmt.Errorf("%w: queue: the name has a NUL byte", redisops.ErrInvalid)
-	case strings.TrimSpace(n.Separator) == "" || len(n.Separator) > redisops.MaxName:
-		return fmt.Errorf("%w: queue: separator: blank or over %d bytes", redisops.ErrInvalid, redisops.MaxName)
-	case strings.Contains(n.Name, n.Separator):
-		return fmt.Errorf("%w: queue: the name %q has the separator %q in it, so that its keys could be another queue's",
-			redisops.ErrInvalid, n.Name, n.Separator)
-	case n.DeadLetters != "" && strings.TrimSpace(n.DeadLetters) == "":
-		return fmt.Errorf("%w: queue: the key of dead letters is blank", redisops.ErrInvalid)
-	}
-	return nil
-}
-
-func withDefaults(n wakebelltype.QueueKeys) wakebelltype.QueueKeys {
-	if n.Separator == "" {
-		n.Separator = DefaultSeparator
-	}
-	return n
-}
 
 // queueKeys are the keys of a queue. The keys from pending to backrefs are shared
 // with redis-message-queue.
@@ -64,7 +33,7 @@ type queueKeys struct {
 
 // keysOf returns the keys of a queue; with HashTag its name is in braces.
 func keysOf(k timers.Keyspace, n wakebelltype.QueueKeys) queueKeys {
-	n = withDefaults(n)
+	n = queuekeys.WithDefaults(n)
 	name := n.Name
 	if k.HashTag {
 		name = "{" + name + "}"
@@ -102,7 +71,7 @@ type Queue struct {
 // New returns the queue with that name, on the Redis of s and with its HashTag
 // setting. The error wraps [ErrInvalid].
 func New(s *timers.Timers, name wakebelltype.QueueKeys) (*Queue, error) {
-	if err := CheckName(name); err != nil {
+	if err := queuekeys.Check(name); err != nil {
 		return nil, err
 	}
 	return &Queue{timers: s, name: name, keys: keysOf(s.Keys(), name)}, nil
@@ -116,7 +85,7 @@ func (q *Queue) Name() string { return q.name.Name }
 // [ErrUnsupported].
 func Check(ctx context.Context, s *timers.Timers, names []wakebelltype.QueueKeys) error {
 	for _, name := range names {
-		if err := CheckName(name); err != nil {
+		if err := queuekeys.Check(name); err != nil {
 			return err
 		}
 	}

@@ -36,8 +36,12 @@ func (s *Timers) CancelKeyed(ctx context.Context, topic string, key *Key, ids ..
 		for i := range part {
 			args[i] = &part[i]
 		}
-		reply, err := s.runKeyed(ctx, cancelScript, keyedCancelScript, k, key.part(len(found)),
-			[]string{k.Timeline, k.Payloads, k.Leases, k.Hint}, args)
+		script, keys := cancelScript, []string{k.Timeline, k.Payloads, k.Leases, k.Hint}
+		if key := key.part(len(found)); key != nil {
+			script = keyedCancelScript
+			keys, args = key.args(k, keys, args)
+		}
+		reply, err := s.RunText(ctx, script, keys, args...)
 		if err == nil && len(reply) != len(part) {
 			err = fmt.Errorf("%w: %d answers for %d ids", scripts.ErrReply, len(reply), len(part))
 		}
@@ -89,7 +93,11 @@ func (s *Timers) Reschedule(ctx context.Context, topic, id string, at time.Time,
 	case reply == "":
 		return wakebelltype.Scheduled{}, fmt.Errorf("%w: %q on %q", redisops.ErrNotFound, id, topic)
 	}
-	return readScheduled(id, reply)
+	out, err := readScheduled([]Entry{{ID: id}}, reply+"\n", 0)
+	if err != nil {
+		return wakebelltype.Scheduled{}, err
+	}
+	return out[0], nil
 }
 
 // RunNow makes a timer due now. A timer that waits for a retry keeps its activation

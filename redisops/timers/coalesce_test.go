@@ -226,3 +226,16 @@ func TestACallThatFailsFailsForAll(t *testing.T) {
 		require.NoError(t, (<-f.schedules(t.Context(), "after")).err)
 	})
 }
+
+func TestWithoutCoalescingEveryScheduleIsSentAlone(t *testing.T) {
+	withSlowRedis(t, func(t *testing.T, f *fixture, s *slowly) {
+		f.NoCoalescing = true
+		began, ids := time.Now(), idsUpTo(5*maxInFlight)
+		answers := f.schedules(t.Context(), ids...)
+		for range ids {
+			require.NoError(t, (<-answers).err)
+		}
+		require.EqualValues(t, len(ids), s.calls.Load())
+		require.Equal(t, scriptTakes, time.Since(began), "none waits for another")
+	})
+}

@@ -35,10 +35,10 @@ func FuzzReadScheduled(f *testing.F) {
 	f.Add("o inf -inf")
 	f.Add("  ")
 	f.Fuzz(func(t *testing.T, line string) {
-		out, err := readScheduled("id", line)
+		out, err := readScheduled([]Entry{{ID: "id"}}, line+"\n", 0)
 		if err == nil {
-			require.Equal(t, "id", out.ID)
-			require.NotEmpty(t, out.Outcome.String())
+			require.Equal(t, "id", out[0].ID)
+			require.NotEmpty(t, out[0].Outcome.String())
 		}
 	})
 }

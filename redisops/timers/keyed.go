@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/redis/go-redis/v9"
 
 	"github.com/wakebell/wakebell/redisops"
 )
@@ -87,12 +86,8 @@ func (k *Key) Suffix() string { return k.name + ":" + strconv.Itoa(k.at) }
 // others with the same key.
 func (k *Key) Content() string { return k.call }
 
-// runKeyed runs plain or, if there is an idempotency key, the script keyed, which
-// stores its answer under that key.
-func (s *Timers) runKeyed(ctx context.Context, plain, keyed *redis.Script, k TopicKeys, key *Key, keys []string, args []any) (string, error) {
-	if key == nil {
-		return s.RunText(ctx, plain, keys, args...)
-	}
-	keys = append(keys, k.Keyed+":"+key.Suffix())
-	return s.RunText(ctx, keyed, keys, append(args, key.Content(), KeyLife.Milliseconds())...)
+// args adds the key to the keys and arguments of a script, whose answer
+// lua/keyed.lua then stores under it.
+func (k *Key) args(t TopicKeys, keys []string, args []any) ([]string, []any) {
+	return append(keys, t.Keyed+":"+k.Suffix()), append(args, k.Content(), KeyLife.Milliseconds())
 }

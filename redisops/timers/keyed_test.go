@@ -16,19 +16,19 @@ func TestAKeyedCallIsDoneOnce(t *testing.T) {
 	onEach(t, func(t *testing.T, f *fixture) {
 		ctx, key := t.Context(), NewKey("me", "k", []byte("schedule a and b"))
 		entries := []Entry{{ID: "a", Payload: []byte("1"), In: time.Hour}, {ID: "b", Payload: []byte("2"), In: time.Hour, Once: time.Minute}}
-		first, err := f.ScheduleKeyed(ctx, f.topic, key, entries...)
+		first, err := f.scheduleKeyed(ctx, key, entries...)
 		require.NoError(t, err)
 		_, err = f.Cancel(ctx, f.topic, "a")
 		require.NoError(t, err)
-		again, err := f.ScheduleKeyed(ctx, f.topic, key, entries...)
+		again, err := f.scheduleKeyed(ctx, key, entries...)
 		require.NoError(t, err)
 		require.Equal(t, first, again)
 		_, err = f.Get(ctx, f.topic, "a")
 		require.ErrorIs(t, err, redisops.ErrNotFound, "it was not scheduled again")
 
-		_, err = f.ScheduleKeyed(ctx, f.topic, NewKey("me", "k", []byte("something else")), entries...)
+		_, err = f.scheduleKeyed(ctx, NewKey("me", "k", []byte("something else")), entries...)
 		require.ErrorIs(t, err, redisops.ErrKeyUsed)
-		other, err := f.ScheduleKeyed(ctx, f.topic, NewKey("you", "k", []byte("schedule a and b")), entries...)
+		other, err := f.scheduleKeyed(ctx, NewKey("you", "k", []byte("schedule a and b")), entries...)
 		require.NoError(t, err)
 		require.Equal(t, wakebelltype.OutcomeCreated, other[0].Outcome, "the key of another owner is a different key")
 
@@ -44,7 +44,7 @@ func TestAKeyedCallIsDoneOnce(t *testing.T) {
 func TestAKeyIsKeptForADayInTheSlotOfItsTopic(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, redistest.Shared(t))
-	_, err := f.ScheduleKeyed(t.Context(), f.topic, NewKey("me", "k", nil), Entry{ID: "a", In: time.Hour})
+	_, err := f.scheduleKeyed(t.Context(), NewKey("me", "k", nil), Entry{ID: "a", In: time.Hour})
 	require.NoError(t, err)
 	keys, err := f.rdb.Keys(t.Context(), f.key.Keyed+":*").Result()
 	require.NoError(t, err)
@@ -63,7 +63,7 @@ func TestAKeyThatHoldsSomethingElse(t *testing.T) {
 	f := newFixture(t, redistest.Shared(t))
 	key := NewKey("me", "k", nil)
 	require.NoError(t, f.rdb.HSet(t.Context(), f.key.Keyed+":"+key.name+":0", "x", "y").Err())
-	_, err := f.ScheduleKeyed(t.Context(), f.topic, key, Entry{ID: "a", In: time.Hour})
+	_, err := f.scheduleKeyed(t.Context(), key, Entry{ID: "a", In: time.Hour})
 	require.ErrorIs(t, err, redisops.ErrWrongType)
 	_, err = f.Get(t.Context(), f.topic, "a")
 	require.ErrorIs(t, err, redisops.ErrNotFound, "nothing was written")

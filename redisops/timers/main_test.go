@@ -62,6 +62,15 @@ func (f *fixture) schedule(t testing.TB, entries ...Entry) []wakebelltype.Schedu
 	return out
 }
 
+// scheduleKeyed schedules timers with an idempotency key.
+func (f *fixture) scheduleKeyed(ctx context.Context, key *Key, entries ...Entry) ([]wakebelltype.Scheduled, error) {
+	b, err := checkedBatch(f.topic, entries)
+	if err != nil {
+		return nil, err
+	}
+	return f.Write(ctx, key, b)
+}
+
 // due schedules timers that are due now, one after the other.
 func (f *fixture) due(t testing.TB, ids ...string) {
 	t.Helper()

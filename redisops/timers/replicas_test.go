@@ -119,7 +119,8 @@ func TestReplicasAreBounded(t *testing.T) {
 		{ID: "a", Replicas: 1},
 		{ID: "a", Replicas: 1, ReplicaTimeout: MaxReplicaTimeout + 1},
 	} {
-		require.ErrorIs(t, e.Validate(), redisops.ErrInvalid)
+		b := NewBatch("", 1)
+		require.ErrorIs(t, b.Add("t", &e), redisops.ErrInvalid)
 	}
 	require.ErrorIs(t, &wakebelltype.ReplicasError{}, wakebelltype.ErrTooFewReplicas)
 }

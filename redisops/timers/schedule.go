@@ -4,12 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"hash/maphash"
-	"math/bits"
+	"sync"
 	"time"
 
-	"github.com/wakebell/wakebell/redisops"
-	"github.com/wakebell/wakebell/redisops/internal/layout"
 	"github.com/wakebell/wakebell/redisops/internal/scripts"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
@@ -52,137 +49,119 @@ type Entry struct {
 
 const outcomeCodes = "crspkemo"
 
-// Schedule writes timers, at most 500 and about 1 MiB of payload in a round trip.
-// It checks all entries before it writes the first: an id that is empty, too long,
-// not UTF-8 or given twice is an error that wraps [ErrInvalid]. Two round trips are
-// in flight at a time. If one fails, Schedule returns the results of the earlier
-// ones with the error; a later one may have been written.
+// Schedule writes timers of one topic. It checks all of them before it writes the
+// first: an id that is empty, too long, not UTF-8 or given twice is an error that
+// wraps [ErrInvalid]. See [Timers.Write].
 func (s *Timers) Schedule(ctx context.Context, topic string, entries ...Entry) ([]wakebelltype.Scheduled, error) {
-	return s.ScheduleKeyed(ctx, topic, nil, entries...)
-}
-
-// ScheduleKeyed is Schedule with an idempotency key; nil means none.
-func (s *Timers) ScheduleKeyed(ctx context.Context, topic string, key *Key, entries ...Entry) ([]wakebelltype.Scheduled, error) {
-	if err := checkEntries(topic, entries); err != nil {
+	b, err := checkedBatch(topic, entries)
+	if err != nil {
 		return nil, err
 	}
-	var done []wakebelltype.Scheduled
+	return s.Write(ctx, nil, b)
+}
+
+// Write stores the timers of a batch, at most 500 of one topic and about 1 MiB of
+// payload in a round trip, and returns the results in the order in which they were
+// added. A round trip is retried while Redis is unavailable; with an idempotency
+// key, it takes effect once. After an error a part of several round trips may be
+// stored, but after one that wraps [ErrTooFewReplicas] all timers are, and the
+// results are valid.
+func (s *Timers) Write(ctx context.Context, key *Key, b Batch) ([]wakebelltype.Scheduled, error) {
+	trips := b.roundTrips(key)
+	send := func(ctx context.Context, t *roundTrip) error {
+		err := s.Again(ctx, func() (err error) {
+			t.done, err = s.coalesce(ctx, t.topic, t.key, t.entries)
+			return err
+		})
+		if err != nil {
+			err = fmt.Errorf("schedule on %q: %w", t.topic, err)
+		}
+		if errors.Is(err, wakebelltype.ErrTooFewReplicas) { // it is stored, so the others can be as well
+			t.short, err = err, nil
+		}
+		if err == nil {
+			s.Remember(ctx, t.topic)
+		}
+		return err
+	}
 	var err error
-	if key == nil {
-		done, err = s.scheduleAll(ctx, topic, entries)
-	} else {
-		done, err = s.scheduleInTurn(ctx, topic, key, entries)
+	switch len(trips) {
+	case 0:
+		return nil, nil
+	case 1:
+		err = send(ctx, &trips[0])
+	default:
+		err = sendAll(ctx, trips, send)
 	}
-	if err != nil && !errors.Is(err, wakebelltype.ErrTooFewReplicas) {
-		return done, fmt.Errorf("schedule on %q: %w", topic, err)
+	if err != nil {
+		return nil, err
 	}
-	if len(done) > 0 {
-		s.Remember(ctx, topic)
-	}
-	if err != nil { // all entries are stored
-		err = fmt.Errorf("schedule on %q: %w", topic, err)
-	}
-	return done, err
+	return b.inOrder(trips)
 }
 
-// scheduleSafely calls the script for a batch and retries while Redis is
-// unavailable. Each caller retries for as long as its own context allows, even if
-// its batch is sent with others. A batch that waits for replicas is sent alone.
-func (s *Timers) scheduleSafely(ctx context.Context, topic string, entries []Entry) (done []wakebelltype.Scheduled, err error) {
-	call := s.schedule
-	if confirmationOf(entries).replicas > 0 {
-		call = s.scheduleUnkeyed
-	}
-	err = s.Again(ctx, func() (err error) {
-		done, err = call(ctx, topic, entries)
-		return err
-	})
-	return done, err
-}
+// atOnce is how many round trips without a key are in flight: while Redis executes
+// one, the next is prepared and sent.
+const atOnce = 2
 
-func checkEntries(topic string, entries []Entry) error {
-	if err := layout.CheckTopic(topic); err != nil {
-		return err
-	}
-	for i := range entries {
-		if err := entries[i].Validate(); err != nil {
-			return fmt.Errorf("entry %d: %w", i, err)
+// sendAll sends round trips in their order, and stops at the first that fails.
+func sendAll(ctx context.Context, trips []roundTrip, send func(context.Context, *roundTrip) error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var inFlight sync.WaitGroup
+	var once sync.Once
+	var failed error
+	free := make(chan struct{}, atOnce)
+	for i := range trips {
+		free <- struct{}{}
+		if trips[i].key != nil { // one after the other
+			inFlight.Wait()
 		}
-	}
-	if i := Twice(entries); i >= 0 {
-		return fmt.Errorf("entry %d: %w: id %q is given twice", i, redisops.ErrInvalid, entries[i].ID)
-	}
-	return nil
-}
-
-var seed = maphash.MakeSeed()
-
-// Twice returns the index of the first entry whose id occurs before, or -1. It uses
-// a small hash table, because a map would cost a tenth of a schedule.
-func Twice(entries []Entry) int {
-	if len(entries) < 2 {
-		return -1
-	}
-	places := make([]int32, 1<<bits.Len(uint(2*len(entries)))) // index + 1; 0: free
-	mask := uint64(len(places) - 1)
-	for i := range entries {
-		place := maphash.String(seed, entries[i].ID) & mask
-		for places[place] != 0 {
-			if entries[places[place]-1].ID == entries[i].ID {
-				return i
+		if ctx.Err() != nil {
+			break
+		}
+		inFlight.Go(func() {
+			defer func() { <-free }()
+			if err := send(ctx, &trips[i]); err != nil {
+				once.Do(func() { failed = err; cancel() })
 			}
-			place = (place + 1) & mask
+		})
+	}
+	inFlight.Wait()
+	if failed == nil {
+		failed = ctx.Err()
+	}
+	return failed
+}
+
+// call runs lua/schedule.lua for timers of one topic: it stores all of them in one
+// atomic step, or none.
+func (s *Timers) call(ctx context.Context, topic string, key *Key, entries []Entry) ([]wakebelltype.Scheduled, error) {
+	if key == nil && s.mayGoApart(topic, entries) {
+		done, err := s.callApart(ctx, topic, entries)
+		if !errors.Is(err, errNotApart) {
+			return done, err
 		}
-		places[place] = int32(i + 1) //nolint:gosec // so many entries do not fit into memory
 	}
-	return -1
-}
-
-// Validate checks an entry by itself; the error wraps [ErrInvalid].
-func (e *Entry) Validate() error {
-	if err := layout.CheckID(e.ID); err != nil {
-		return err
-	}
-	if fault := e.fault(); fault != "" {
-		return fmt.Errorf("%w: %s", redisops.ErrInvalid, fault)
-	}
-	return nil
-}
-
-// fault describes what is wrong with an entry, apart from its id; empty means
-// valid.
-func (e *Entry) fault() string {
+	keys, args := scheduleCall(s.keys, topic, entries, false)
+	asked, confirmed := confirmationOf(entries), 0
+	var reply string
+	var err error
 	switch {
-	case e.Policy > wakebelltype.PolicyDebounce:
-		return fmt.Sprintf("policy: %d is unknown", e.Policy)
-	case e.At.After(scripts.LastInstant):
-		return fmt.Sprintf("at: year %d, want at most 9999", e.At.Year())
-	case e.Once != 0 && (e.Once < time.Millisecond || e.Once > MaxOnce):
-		return fmt.Sprintf("once: %v, want 1ms to 100 years", e.Once)
-	case e.Replicas < 0 || e.Replicas > MaxReplicas:
-		return fmt.Sprintf("replicas: %d, want 0 to %d", e.Replicas, MaxReplicas)
-	case e.Replicas > 0 && (e.ReplicaTimeout < time.Millisecond || e.ReplicaTimeout > MaxReplicaTimeout):
-		return fmt.Sprintf("replica timeout: %v, want 1ms to %v", e.ReplicaTimeout, MaxReplicaTimeout)
-	case e.Policy != wakebelltype.PolicyDebounce:
-		if e.MaxDelay != 0 {
-			return "max delay: only Debounce has one"
-		}
-	case !e.At.IsZero() || e.In <= 0:
-		return "debounce: want a delay above 0, not an instant"
-	case e.MaxDelay != 0 && e.MaxDelay < e.In:
-		return fmt.Sprintf("debounce: max delay %v is less than the delay %v", e.MaxDelay, e.In)
+	case key != nil:
+		keys, args = key.args(s.keys.Of(topic), keys, args)
+		reply, err = scripts.AsText(s.Try(ctx, keyedScheduleScript, keys, args...))
+	case asked.replicas > 0:
+		reply, confirmed, err = s.runConfirmed(ctx, asked, scheduleScript, keys, args...)
+	default:
+		reply, err = scripts.AsText(s.Try(ctx, scheduleScript, keys, args...))
 	}
-	return ""
-}
-
-// batch returns how many of the entries one call carries.
-func batch(entries []Entry) int {
-	size := 0
-	for i, e := range entries {
-		size += len(e.Payload)
-		if i == layout.BatchEntries || (i > 0 && size > layout.BatchBytes) {
-			return i
-		}
+	if err != nil {
+		return nil, err
 	}
-	return len(entries)
+	s.topics.found(topic, true)
+	out, err := readScheduled(entries, reply, confirmed)
+	if err == nil && confirmed < asked.replicas {
+		err = &wakebelltype.ReplicasError{Want: asked.replicas, Got: confirmed, Waited: asked.timeout}
+	}
+	return out, err
 }

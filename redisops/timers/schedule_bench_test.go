@@ -19,13 +19,15 @@ import (
 // goroutines.
 func BenchmarkSchedule(b *testing.B) {
 	for _, callers := range []int{1, 4, 50} {
-		b.Run(fmt.Sprintf("callers=%d", callers), func(b *testing.B) { benchmarkSchedule(b, callers) })
+		b.Run(fmt.Sprintf("callers=%d", callers), func(b *testing.B) { benchmarkSchedule(b, callers, false) })
 	}
+	b.Run("callers=50,no-coalescing", func(b *testing.B) { benchmarkSchedule(b, 50, true) })
 }
 
-func benchmarkSchedule(b *testing.B, callers int) {
+func benchmarkSchedule(b *testing.B, callers int, alone bool) {
 	store, err := New(redistest.Shared(b), wakebelltype.Keys{})
 	require.NoError(b, err)
+	store.NoCoalescing = alone
 	topic, body := redistest.Name(b), bytes.Repeat([]byte("x"), 100)
 	var next atomic.Int64
 	done := make(chan error, callers)
@@ -52,19 +54,22 @@ func benchmarkSchedule(b *testing.B, callers int) {
 	}
 }
 
-// BenchmarkScheduleBatch schedules batches of timers of 100 bytes and reports the
+// BenchmarkScheduleBatch schedules batches of timers and reports the
 // cost of a timer in CPU time of Redis's process.
 func BenchmarkScheduleBatch(b *testing.B) {
 	for _, size := range []int{16, 50, 100, 200, 500} {
-		b.Run(fmt.Sprintf("size=%d", size), func(b *testing.B) { benchmarkScheduleBatch(b, size) })
+		b.Run(fmt.Sprintf("size=%d", size), func(b *testing.B) { benchmarkScheduleBatch(b, size, 100, false) })
 	}
+	b.Run("size=500,bytes=2000", func(b *testing.B) { benchmarkScheduleBatch(b, 500, 2000, false) })
+	b.Run("size=500,bytes=2000,no-payloads-apart", func(b *testing.B) { benchmarkScheduleBatch(b, 500, 2000, true) })
 }
 
-func benchmarkScheduleBatch(b *testing.B, size int) {
+func benchmarkScheduleBatch(b *testing.B, size, payload int, together bool) {
 	rdb := redistest.Start(b).Client(b)
 	store, err := New(rdb, wakebelltype.Keys{})
 	require.NoError(b, err)
-	body := bytes.Repeat([]byte("x"), 100)
+	store.NoPayloadsApart = together
+	body := bytes.Repeat([]byte("x"), payload)
 	entries, next := make([]Entry, size), 0
 	batch := func() {
 		for i := range entries {

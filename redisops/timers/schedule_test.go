@@ -144,10 +144,10 @@ func TestScheduleManyAndCount(t *testing.T) {
 func TestBatchesAreBounded(t *testing.T) {
 	t.Parallel()
 	big := Entry{Payload: make([]byte, layout.BatchBytes)}
-	require.Equal(t, 500, batch(make([]Entry, 700)))
-	require.Equal(t, 500, batch(make([]Entry, 500)))
-	require.Equal(t, 1, batch([]Entry{big, big}))
-	require.Equal(t, 2, batch([]Entry{{}, big, {Payload: []byte("x")}}))
+	require.Equal(t, 500, fitting(make([]Entry, 700)))
+	require.Equal(t, 500, fitting(make([]Entry, 500)))
+	require.Equal(t, 1, fitting([]Entry{big, big}))
+	require.Equal(t, 2, fitting([]Entry{{}, big, {Payload: []byte("x")}}))
 }
 
 func TestCancel(t *testing.T) {

@@ -172,7 +172,7 @@ func (f *fixture) quickToChange(t *testing.T) {
 		}
 		f.requireQuick(t, "schedule with a key: "+name, func(try int) error {
 			key := NewKey("owner", fmt.Sprint(name, try), nil)
-			_, err := f.ScheduleKeyed(ctx, f.topic, key, batchOf(name+" keyed", try, with)...)
+			_, err := f.scheduleKeyed(ctx, key, batchOf(name+" keyed", try, with)...)
 			return err
 		})
 		f.requireQuick(t, "cancel: "+name, func(try int) error {

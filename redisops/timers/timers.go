@@ -34,6 +34,11 @@ type Timers struct {
 	// probed; 0 means 15 s. Set it before use.
 	PingEvery time.Duration
 
+	// NoCoalescing switches coalesced calls off, see coalesce.go; NoPayloadsApart
+	// switches payloads beside the script off, see apart.go. Set them before use.
+	NoCoalescing    bool
+	NoPayloadsApart bool
+
 	scripts.Runner
 	keys   Keyspace
 	gather coalescer

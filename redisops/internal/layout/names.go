@@ -77,8 +77,11 @@ func SlotOf(key string) int {
 
 // CheckTopic checks the name of a topic.
 func CheckTopic(topic string) error {
-	if topic == "" || len(topic) > redisops.MaxName {
-		return fmt.Errorf("%w: topic: %d bytes, want 1 to %d", redisops.ErrInvalid, len(topic), redisops.MaxName)
+	switch {
+	case topic == "":
+		return fmt.Errorf("%w: topic: empty", redisops.ErrInvalid)
+	case len(topic) > redisops.MaxName:
+		return fmt.Errorf("%w: topic: %d bytes, at most %d", redisops.ErrInvalid, len(topic), redisops.MaxName)
 	}
 	return nil
 }

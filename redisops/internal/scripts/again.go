@@ -28,7 +28,9 @@ func (s Runner) Again(ctx context.Context, call func() error) error {
 	var took time.Duration // duration of the last try
 	try := func() error {
 		began := time.Now()
-		err := s.findingMasters(ctx, call)
+		answered := s.watchMasters(ctx)
+		err := call()
+		answered(err)
 		took = time.Since(began)
 		return err
 	}

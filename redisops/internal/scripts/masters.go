@@ -24,19 +24,20 @@ func (s Runner) findMasters(ctx context.Context) {
 	}
 }
 
-// findingMasters makes a call, and looks up the masters of a Cluster if the call is
-// slow or fails because its server is unavailable.
-func (s Runner) findingMasters(ctx context.Context, call func() error) error {
+// watchMasters looks up the masters of a Cluster if a call that begins now is slow.
+// The function that it returns takes the error of the call, and looks them up if the
+// server was unavailable.
+func (s Runner) watchMasters(ctx context.Context) (answered func(error)) {
 	if _, ok := s.RDB.(*redis.ClusterClient); !ok {
-		return call()
+		return func(error) {}
 	}
 	slow := time.AfterFunc(slowAnswer, func() { s.findMasters(ctx) })
-	defer slow.Stop()
-	err := call()
-	if errors.Is(err, exchange.ErrUnavailable) {
-		s.findMasters(ctx)
+	return func(err error) {
+		slow.Stop()
+		if errors.Is(err, exchange.ErrUnavailable) {
+			s.findMasters(ctx)
+		}
 	}
-	return err
 }
 
 // Moved looks up the masters of a Cluster if err reports that a slot has moved, and

@@ -8,9 +8,9 @@ import (
 
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/internal/argument"
+	"github.com/wakebell/wakebell/internal/queuekeys"
 	"github.com/wakebell/wakebell/internal/text"
 	"github.com/wakebell/wakebell/messages"
-	queuestore "github.com/wakebell/wakebell/redisops/queue"
 	"github.com/wakebell/wakebell/remote/internal/wire"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
@@ -102,7 +102,7 @@ func queueIn(request proto.Message) (name string, queue *messages.Queue, is bool
 func ValidQueues(queues []wakebelltype.QueueKeys) (errs []error) {
 	seen := map[string]bool{}
 	for _, name := range queues {
-		if err := queuestore.CheckName(name); err != nil {
+		if err := queuekeys.Check(name); err != nil {
 			errs = append(errs, fmt.Errorf("config: Queues: %w", err))
 		}
 		if seen[name.Name] {

@@ -26,6 +26,10 @@ const (
 	// maxTracked bounds the open streams of a connection.
 	maxTracked = 1024
 
+	// A message may arrive in freeFrames frames and one more for each leastFrame bytes:
+	// gRPC takes 15 times the memory for bytes that arrive in frames of one byte.
+	freeFrames, leastFrame = 128, 512
+
 	// prefixBytes is the length of gRPC's prefix of a message: the flag for compression
 	// and the message's length.
 	prefixBytes = 5
@@ -34,6 +38,7 @@ const (
 var (
 	errBodyLate    = errors.New("a message did not arrive in time")
 	errManyStreams = errors.New("too many streams without an end")
+	errSmallFrames = errors.New("a message in too many small frames")
 )
 
 // Intake is a connection that counts messages while they arrive. gRPC reads a
@@ -64,6 +69,7 @@ type incoming struct {
 	have   int    // bytes of the prefix that have arrived
 	left   uint32 // bytes of the message to come
 	size   uint32
+	frames uint32    // frames that it has arrived in
 	until  time.Time // deadline of its arrival
 	held   int       // bytes counted for it
 	done   bool      // it has arrived
@@ -249,8 +255,22 @@ func (c *Intake) begin(f *frameReader) error {
 		}
 	case frameReset:
 		c.end(f.stream)
+	case frameData: // an empty one takes no memory
+		if m := c.streams[f.stream]; m != nil && f.size > 0 {
+			if m.frames++; m.frames > freeFrames+m.arrived()/leastFrame {
+				return errSmallFrames
+			}
+		}
 	}
 	return nil
+}
+
+// arrived returns how many bytes of the message have arrived.
+func (m *incoming) arrived() uint32 {
+	if m.have < prefixBytes {
+		return 0
+	}
+	return m.size - m.left
 }
 
 // data implements frameSink. p is a part of a sequence of messages.
@@ -273,7 +293,7 @@ func (c *Intake) data(stream uint32, p []byte) {
 			m.left, p = m.left-n, p[n:]
 		}
 		if m.have == prefixBytes && m.left == 0 {
-			m.have, m.done = 0, true
+			m.have, m.frames, m.done = 0, 0, true
 		}
 	}
 }

@@ -91,7 +91,7 @@ func Waiting(most int) Bound {
 func Messages(largest int) Bound {
 	return Bound{
 		Name: "bytes of messages", Note: " over 64 KiB, from their first byte until they are carried out",
-		Principal: 2 * largest, Host: 6 * largest, Total: 16 * largest,
+		Principal: largest, Host: 6 * largest, Total: 16 * largest,
 	}
 }
 

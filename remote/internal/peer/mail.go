@@ -172,6 +172,7 @@ func (p *peer) Take(limit int) *frame {
 	for _, e := range taken {
 		f.add(e, kinds, targets, senders)
 	}
+	clear(taken) // it shares its array with the messages that wait
 	return f
 }
 

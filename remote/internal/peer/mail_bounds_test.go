@@ -54,7 +54,10 @@ func TestMailIsBoundedPerPrincipalHostAndInTotal(t *testing.T) {
 	require.NotEqual(t, refusedMail, come("honest", "h", 200).enqueue(&outgoing{
 		target: actor.NewPID("h:200", "a"), body: &messages.LeasesEnded{}, kind: "x", data: make([]byte, 1000),
 	}), "others have room")
+	queue := first.mail
 	require.NotNil(t, first.Take(stockFrame))
+	released := queue[0] == nil
+	require.True(t, released, "sent mail is not in memory")
 	left, _ := first.closeLink()
 	require.NotEmpty(t, left)
 	require.Zero(t, first.mailBytes.InUse(), "dropped mail is not counted")

@@ -59,11 +59,7 @@ func (f Frames) Unmarshal(data mem.BufferSlice, v any) error {
 	if !ok {
 		return ErrNoMessage
 	}
-	var pool mem.BufferPool = mem.NopBufferPool{} // large, rare buffers are not pooled
-	if data.Len() <= maxPooled {
-		pool = mem.DefaultBufferPool()
-	}
-	whole := data.MaterializeToBuffer(pool)
+	whole := join(data)
 	defer whole.Free()
 	budget := MaxParts
 	if err := CountParts(whole.ReadOnlyData(), m.ProtoReflect().Descriptor(), &budget); err != nil {
@@ -73,8 +69,25 @@ func (f Frames) Unmarshal(data mem.BufferSlice, v any) error {
 	return proto.UnmarshalOptions{DiscardUnknown: true}.Unmarshal(whole.ReadOnlyData(), m)
 }
 
-// maxPooled is the largest buffer, in bytes, that is pooled.
-const maxPooled = 64 << 10
+// maxPooled is the largest buffer, in bytes, that is pooled. gRPC's pool would give a
+// message that is a little larger a buffer of 1 MiB.
+const maxPooled = 32 << 10
+
+// join returns the bytes of a message in one buffer. It frees the parts of a large
+// message while it copies them, so that the message does not take its memory twice.
+func join(data mem.BufferSlice) mem.Buffer {
+	size := data.Len()
+	if size <= maxPooled || len(data) == 1 {
+		return data.MaterializeToBuffer(mem.DefaultBufferPool())
+	}
+	whole := make([]byte, 0, size)
+	for i, part := range data {
+		whole = append(whole, part.ReadOnlyData()...)
+		part.Free()
+		data[i] = mem.SliceBuffer(nil) // gRPC frees the slice after the call
+	}
+	return mem.SliceBuffer(whole)
+}
 
 // CountParts subtracts the parts of an encoded message from the budget. The decoder
 // rejects data that is not protobuf.

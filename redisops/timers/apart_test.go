@@ -91,6 +91,19 @@ func TestPayloadsApart(t *testing.T) {
 	})
 }
 
+func TestNoPayloadsApart(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, redistest.Shared(t))
+	f.NoPayloadsApart = true
+	n := f.counted()
+	for _, payload := range []string{"first ", "second "} {
+		entries := many(2*apartFrom, payload)
+		f.schedule(t, entries...)
+		f.has(t, entries)
+	}
+	require.Zero(t, n.Load())
+}
+
 // A script that Redis no longer has leaves no partial change.
 func TestPayloadsApartWithoutTheScript(t *testing.T) {
 	t.Parallel()

@@ -85,16 +85,3 @@ func TestScheduleBatchSupersedes(t *testing.T) {
 		require.Equal(t, []exchange.Refusal{{Index: 0, Why: exchange.Superseded}}, reply.Refused)
 	})
 }
-
-func TestTwice(t *testing.T) {
-	t.Parallel()
-	entries := make([]Entry, 1000)
-	for i := range entries {
-		entries[i].ID = fmt.Sprint(i)
-	}
-	require.Equal(t, -1, Twice(entries))
-	require.Equal(t, -1, Twice(nil))
-	entries[700].ID = "3"
-	entries[900].ID = "5"
-	require.Equal(t, 700, Twice(entries))
-}

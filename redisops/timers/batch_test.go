@@ -1,0 +1,64 @@
+package timers
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/wakebell/wakebell/internal/redistest"
+	"github.com/wakebell/wakebell/redisops"
+	"github.com/wakebell/wakebell/redisops/internal/layout"
+)
+
+func TestABatchRefusesAnIDThatIsGivenTwice(t *testing.T) {
+	t.Parallel()
+	for _, room := range []int{0, 1, 1000} {
+		b := NewBatch("", room)
+		for i := range 1000 {
+			require.NoError(t, b.Add("t", &Entry{ID: fmt.Sprint(i)}))
+			require.NoError(t, b.Add("other", &Entry{ID: fmt.Sprint(i)}), "of another topic")
+		}
+		err := b.Add("t", &Entry{ID: "3"})
+		require.ErrorIs(t, err, redisops.ErrInvalid)
+		require.ErrorContains(t, err, `ID: "3" is given twice`)
+	}
+}
+
+func TestABatchRefusesTopics(t *testing.T) {
+	t.Parallel()
+	for topic, says := range map[string]string{"": "topic: empty", strings.Repeat("x", redisops.MaxName): "at most 512"} {
+		b := NewBatch("p:", 1)
+		err := b.Add(topic, &Entry{ID: "a"})
+		require.ErrorIs(t, err, redisops.ErrInvalid)
+		require.ErrorContains(t, err, says, "the prefix counts, and does not hide an empty name")
+	}
+}
+
+// TestABatchOfSeveralTopics checks that the results have the order of the timers,
+// across topics and round trips.
+func TestABatchOfSeveralTopics(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, redistest.Shared(t))
+	const topics, each = 3, layout.BatchEntries + 1
+	b := NewBatch(f.topic, 1)
+	for i := range topics * each {
+		e := Entry{ID: fmt.Sprint(i), In: time.Hour}
+		require.NoError(t, b.Add(fmt.Sprint(i%topics), &e))
+	}
+	done, err := f.Write(t.Context(), nil, b)
+	require.NoError(t, err)
+	require.Len(t, done, topics*each)
+	for i, s := range done {
+		require.Equal(t, fmt.Sprint(i), s.ID)
+	}
+	for i := range topics {
+		k := f.keys.Of(f.topic + fmt.Sprint(i))
+		require.EqualValues(t, each, f.rdb.ZCard(t.Context(), k.Timeline).Val())
+	}
+	done, err = f.Write(t.Context(), nil, NewBatch("", 0))
+	require.NoError(t, err)
+	require.Empty(t, done)
+}

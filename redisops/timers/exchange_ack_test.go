@@ -61,9 +61,9 @@ func TestManyAcks(t *testing.T) {
 				}
 				c.spoil(t, f, acks)
 				require.Equal(t, c.want, f.Settle(t, acks...).Refused)
-				counts, err := f.Count(t.Context(), f.topic)
+				stats, err := f.Stats(t.Context(), f.topic)
 				require.NoError(t, err)
-				require.EqualValues(t, c.left, counts.Total)
+				require.EqualValues(t, c.left, stats.Total)
 				require.EqualValues(t, c.left, f.rdb.HLen(t.Context(), f.key.Payloads).Val(), "payloads leave with their timers")
 			})
 		})
@@ -81,9 +81,9 @@ func TestATimerThatIsAckedTwiceTakesNoOtherWithIt(t *testing.T) {
 		}
 		acks[7] = acks[2]
 		f.Settle(t, acks...)
-		counts, err := f.Count(t.Context(), f.topic)
+		stats, err := f.Stats(t.Context(), f.topic)
 		require.NoError(t, err)
-		require.EqualValues(t, 1, counts.Total)
+		require.EqualValues(t, 1, stats.Total)
 		require.True(t, f.get(t, "h").Running)
 	})
 }

@@ -102,11 +102,12 @@ func NewClient(rdb redis.UniversalClient, cfg Config) (*Client, error) {
 }
 
 // Publish publishes messages to one or several queues, in order. It checks all
-// before it publishes the first. Consecutive messages of one queue are published in
-// one atomic round trip, up to 500 of them and 1 MiB. After an error the messages
-// that are returned are published, and the same drafts can be published again: each
-// is published once within a minute or, if all have deduplication keys, within the
-// window.
+// drafts before it publishes the first. Consecutive messages of one queue are
+// published in one atomic round trip, up to 500 of them and 1 MiB.
+//
+// After an error, the messages that are returned are published, and the others may
+// be. Call Publish again with the same drafts: it publishes no message twice within
+// a minute or, if all drafts have deduplication keys, within the window.
 func (c *Client) Publish(ctx context.Context, drafts ...Draft) ([]wakebelltype.QueuePublished, error) {
 	all := make([]message, len(drafts))
 	for i, d := range drafts {

@@ -23,8 +23,14 @@ import (
 // nothing was written.
 var ErrChanged = errors.New("the recurring schedule was changed meanwhile")
 
-// ErrNoSchedule reports that no recurring schedule has this name.
-var ErrNoSchedule = errors.New("recurring schedule not found")
+// ErrNoSchedule reports that no recurring schedule has this name. It wraps
+// [redisops.ErrNotFound].
+var ErrNoSchedule error = noSchedule{}
+
+type noSchedule struct{}
+
+func (noSchedule) Error() string { return "recurring schedule not found" }
+func (noSchedule) Unwrap() error { return redisops.ErrNotFound }
 
 // Store is the store of recurring schedules, under the keys of RedBeat.
 type Store struct {

@@ -24,7 +24,7 @@ type window struct {
 	since     time.Time // when the current measurement began
 	exchanges int       // answered since then
 	timers    int       // that they claimed
-	vainUntil time.Time // until when the window stays closed, because it brought no company
+	vainUntil time.Time // until when the window stays closed, because it brought no other timer
 }
 
 const (

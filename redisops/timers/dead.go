@@ -24,7 +24,7 @@ type DeadLetter struct {
 	Claims     int // deliveries
 	Failures   int // nacks
 	Reason     string
-	Activation time.Time // instant for which it was scheduled
+	Activation time.Time // instant for which the timer was scheduled
 	At         time.Time // when it was dead-lettered
 }
 

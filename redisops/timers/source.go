@@ -22,8 +22,8 @@ type SourceOptions struct {
 	// MaxBytes is the maximum payload of one reply in bytes, default 256 KiB; the
 	// first lease passes in any case.
 	MaxBytes int
-	// MaxClaims is how many times a timer may be claimed without a verdict; the
-	// next claim dead-letters it with the reason "never settled". 0 means no bound.
+	// MaxClaims is how many claims of a timer may end without a verdict; the next
+	// claim dead-letters it with the reason "never settled". 0 means no bound.
 	MaxClaims int
 	// DeadCap is about how many dead letters are stored; the oldest are removed
 	// first. 0 means no cap.

@@ -73,11 +73,11 @@ func (c ClientConfig) queues() queue.Config {
 // needs no Close; it is safe for concurrent use.
 //
 // Every call is idempotent. A Client retries a call whose outcome is unknown
-// for ClientConfig.RetryFor, and callers may retry it too. A retry reports the
-// state that it finds, which may be the result of the first attempt: Cancel
-// finds no timer, Schedule finds the timer, and RunNow and Reschedule of a timer
-// that was due at once may not find it any more. Redrive and DeleteDead return
-// the same counts as the first attempt.
+// for ClientConfig.RetryFor, and callers may retry it too. A retry may see the
+// effect of the first try: Cancel then returns PresenceAbsent, Schedule returns
+// OutcomeReplaced or OutcomeKeptPending, and RunNow and Reschedule return ErrNotFound
+// if the timer was due at once and has been handled meanwhile. Redrive and DeleteDead
+// return the same counts as the first try.
 type Client struct {
 	store  *timers.Timers
 	prefix string

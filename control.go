@@ -33,8 +33,12 @@ func (c *Client) Resume(ctx context.Context, topic string) (wakebelltype.Control
 }
 
 // Retune overrides the options of a topic on all nodes. It replaces all earlier
-// overrides; the zero value removes them. Running handlers are not affected, and
-// a pause stays in force. It returns the resulting Control.
+// overrides; the zero value removes them. A pause stays in force. Retune returns the
+// resulting Control.
+//
+// The change applies to running handlers too: LeaseTTL from the next extension,
+// MaxLeaseAge at once, the retry settings when the handler returns. A lower
+// MaxConcurrent ends none.
 func (c *Client) Retune(ctx context.Context, topic string, s wakebelltype.Settings) (wakebelltype.Control, error) {
 	full, err := c.fullName(topic)
 	if err != nil {

@@ -114,8 +114,12 @@ func (s *System) untilRemoved(ctx context.Context, topic string) error {
 
 // RetuneLocal changes options of a topic on this node: MaxConcurrent, LeaseTTL,
 // MaxLeaseAge, PollingInterval, MaxPollingInterval, RetryBackoff and MaxAttempts.
-// Running handlers are not affected. Client.Retune changes all nodes. Errors are
-// ErrInvalid, ErrNoTopic and ErrNotRunning.
+// Client.Retune changes all nodes. Errors are ErrInvalid, ErrNoTopic and
+// ErrNotRunning.
+//
+// The change applies to running handlers too: LeaseTTL from the next extension,
+// MaxLeaseAge at once, RetryBackoff and MaxAttempts when the handler returns. A lower
+// MaxConcurrent ends none.
 func (s *System) RetuneLocal(topic string, opts ...TuningOption) error {
 	return s.change(func(rt *actors.Runtime) error {
 		set, ok := s.settings[topic]

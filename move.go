@@ -9,7 +9,7 @@ import (
 // Reschedule gives a timer a new instant, by In or At, and keeps its body. The
 // result counts as a new timer: its attempts are counted from 0, and a running
 // handler is superseded, so that the timer is delivered again at the new instant.
-// The Outcome is Moved or Superseded. Errors include ErrNotFound.
+// The Outcome is OutcomeMoved or OutcomeSuperseded. Errors include ErrNotFound.
 func (c *Client) Reschedule(ctx context.Context, topic, id string, when ScheduleOption) (wakebelltype.Scheduled, error) {
 	var d Draft
 	if when == nil {
@@ -33,10 +33,10 @@ func (c *Client) Reschedule(ctx context.Context, topic, id string, when Schedule
 }
 
 // RunNow makes a timer due now, and returns the state in which it found it:
-// Pending or Running. A timer that waits for its next attempt keeps its Activation
-// and its attempts; a timer that was not delivered yet gets the present as its
-// Activation. A timer that is due or running is not changed. Errors include
-// ErrNotFound.
+// PresencePending or PresenceRunning. A timer that waits for its next attempt keeps
+// its Activation and its attempts; a timer that was not delivered yet gets the
+// present as its Activation. A timer that is due or running is not changed. Errors
+// include ErrNotFound.
 func (c *Client) RunNow(ctx context.Context, topic, id string) (wakebelltype.Presence, error) {
 	full, err := c.fullName(topic)
 	if err != nil {

@@ -55,7 +55,7 @@ func (s *settings) retune(opts []TuningOption) error {
 	return errors.Join(applyAll(s, opts, TuningOption.tune), s.validate())
 }
 
-// validate checks what depends on more than one option.
+// validate checks options against each other.
 func (s settings) validate() error {
 	if s.maxPolling < s.polling {
 		return invalid("MaxPollingInterval", "%v is below PollingInterval, %v", s.maxPolling, s.polling)
@@ -160,8 +160,8 @@ func PollingInterval(d time.Duration) TuningOption {
 }
 
 // MaxPollingInterval caps the polling backoff on an idle topic, 1 ms – 1 h and at
-// least PollingInterval; default 5 s, for queues 1 s. With a jitter of ±50 %, the
-// longest delay is 1.5 times the cap.
+// least PollingInterval; default 5 s, for queues 1 s. Each delay has a jitter of
+// ±50 %, applied after the cap, so the longest delay is 1.5 times the cap.
 func MaxPollingInterval(d time.Duration) TuningOption {
 	return tuningOption(func(s *settings) error {
 		s.maxPolling = d
@@ -171,7 +171,7 @@ func MaxPollingInterval(d time.Duration) TuningOption {
 
 // RetryBackoff sets the delay after the first failure, which doubles with each
 // further failure, and its limit. Each is 1 ms – 30 days, the limit at least
-// initial; defaults 1 s and 1 h. Delays have a jitter of ±20 %.
+// initial; defaults 1 s and 1 h. Each delay has a jitter of ±20 %.
 func RetryBackoff(initial, limit time.Duration) TuningOption {
 	return tuningOption(func(s *settings) error {
 		s.retryInitial, s.retryMax = initial, limit
@@ -183,10 +183,13 @@ func RetryBackoff(initial, limit time.Duration) TuningOption {
 	})
 }
 
-// MaxAttempts sets the number of failures after which a timer is dead-lettered,
-// 1 – 1,000,000; default 25, for queues 10. Deliveries of a topic that end without
-// a verdict, such as crashes, are not failures; MaxAttempts + 10 deliveries in
-// all dead-letter a timer too.
+// MaxAttempts sets at which failure a timer is dead-lettered, 1 – 1,000,000; default
+// 25. For a queue it sets at which delivery a message is dead-lettered if it is not
+// handled, whether that delivery fails or crashes; default 10.
+//
+// A delivery of a timer that ends without a verdict, such as a crash, is not a
+// failure. A timer is also dead-lettered after MaxAttempts + 10 deliveries that ended
+// without a verdict.
 func MaxAttempts(n int) TuningOption {
 	return tuningOption(func(s *settings) error {
 		s.maxAttempts = n
@@ -204,8 +207,9 @@ func DiscardRejected() CommonOption {
 }
 
 // RetryOnLeaseExpiry retries a timer whose handler failed when its lease expires,
-// as faststream-redis-timers does, and does not count the failure. MaxAttempts +
-// 10 deliveries dead-letter the timer. RetryIn and Reject are not affected.
+// as faststream-redis-timers does. Such a delivery ends without a verdict: it is no
+// failure, and after MaxAttempts + 10 of them the timer is dead-lettered. RetryIn and
+// Reject are not affected.
 func RetryOnLeaseExpiry() HandlerOption {
 	return topicOption(func(s *settings) error {
 		s.retryOnExpiry = true
@@ -239,8 +243,8 @@ func within[N ~int | ~int64](field string, n, low, high N) error {
 	return nil
 }
 
-// neverSettledSlack is how many deliveries a timer may have beyond MaxAttempts:
-// the timer does not cause all crashes, for instance if a node is killed.
+// neverSettledSlack is how many deliveries beyond MaxAttempts may end without a
+// verdict: the timer does not cause all crashes, for instance if a node is killed.
 const neverSettledSlack = 10
 
 func (s settings) maxClaims() int { return min(s.maxAttempts, math.MaxInt32) + neverSettledSlack }

@@ -23,15 +23,13 @@ func IfExists(p wakebelltype.Policy) ScheduleOption {
 	}
 }
 
-// Debounce makes the timer due d from now; if the id is pending, it is moved there
-// and gets the new body. So the timer is delivered with the last body, when its id
-// was not scheduled for d. The timer is due limit after the first schedule at the
-// latest; a limit of 0 means no bound. d must be above 0, and limit 0 or at least
-// d.
+// Debounce merges repeated calls for an id into one timer. The timer fires d after
+// the last call, with that call's body, and at the latest limit after the first. A
+// limit of 0 means no bound. d must be above 0, and limit 0 or at least d.
 //
-// A failed delivery resets the limit: the next schedule counts as the first. So
-// does a schedule while a handler runs, which is superseded. Each call applies its
-// own limit, so use the same one in all calls for an id.
+// A failed delivery resets the limit: the next call counts as the first. So does a
+// call while a handler runs, which is superseded. Each call applies its own limit,
+// so use the same one in all calls for an id.
 func Debounce(d, limit time.Duration) ScheduleOption {
 	return func(draft *Draft) error {
 		switch {

@@ -64,8 +64,8 @@ func (t Topic[T]) Schedule(ctx context.Context, c TimerClient, body T, opts ...S
 	return scheduled[0].ID, err
 }
 
-// Draft returns a timer for Client.Schedule, which stores several in one round
-// trip and returns the error of an invalid one.
+// Draft returns a draft of a timer for Client.Schedule, which stores several drafts
+// in one round trip and returns the error of an invalid one.
 func (t Topic[T]) Draft(body T, opts ...ScheduleOption) Draft {
 	made := drafts.Get().(*Draft) // nothing else is put there
 	d := t.draft(made, body, opts)
@@ -74,9 +74,9 @@ func (t Topic[T]) Draft(body T, opts ...ScheduleOption) Draft {
 	return d
 }
 
-// drafts pools the drafts that options change: options are called through a
-// variable, so their draft escapes to the heap, a fifth of the memory of a
-// schedule.
+// drafts pools the drafts that options change. The compiler cannot see what an option
+// does with its draft and allocates it on the heap; that would be a fifth of the
+// memory that a schedule allocates.
 var drafts = sync.Pool{New: func() any { return new(Draft) }}
 
 func (t Topic[T]) draft(d *Draft, body T, opts []ScheduleOption) Draft {
@@ -126,7 +126,7 @@ type Draft struct {
 	env            envelope.Envelope
 	at             time.Time
 	in             time.Duration
-	planned        bool // At, In or Debounce was given
+	planned        bool // whether At, In or Debounce was given
 	policy         wakebelltype.Policy
 	maxDelay       time.Duration // of Debounce
 	once           time.Duration

@@ -50,7 +50,7 @@ type rootDrain struct {
 	result     messages.Drained
 }
 
-// has reports whether a topic's poller has answered.
+// answeredBy reports whether a topic's poller has answered.
 func (d *rootDrain) answeredBy(topic string) bool {
 	_, answered := d.answered[topic]
 	return answered

@@ -2,7 +2,7 @@ package actors
 
 import "github.com/asynkron/protoactor-go/actor"
 
-// WithPollerOptions adds options to the props of all pollers.
+// WithProps sets options of the props of all actors but the supervisor.
 func (c Config) WithProps(options ...actor.PropsOption) Config {
 	c.props = options
 	return c

@@ -6,10 +6,18 @@
 //	│     └── handler-<n>   runs user code, one lease at a time
 //	├── beat                fires recurring schedules
 //	├── reminders           sets reminders for actors, and hands them out
+//	├── gates               owns this process's tickets and turns at gates
 //	└── gateway             schedules by message
 //
-// Every piece of state has one owner, which accesses it in Receive only; other actors send it messages. No Receive blocks: goroutines that an actor owns and ends call the source and run user code. A failed actor is restarted, and its leases expire.
-// Each actor below the supervisor has a package of its own: poller, gates, gateway, reminders and scheduler. This package holds the Runtime and its supervisor, which own the topics, the drain and the outages. None of them imports Redis: they consume the stores that they declare. These packages carry no compatibility promise; use package wakebell.
+// Every piece of state has one owner, which accesses it in Receive only; other actors
+// send it messages. No Receive blocks: goroutines that an actor owns and ends call
+// the source and run user code. A failed actor is restarted, and its leases expire.
+//
+// Each actor below the supervisor has a package of its own: poller, gates, gateway,
+// reminders and scheduler. This package holds the Runtime and its supervisor, which
+// own the topics, the drain and the outages. None of them imports Redis: they consume
+// the stores that they declare. These packages carry no compatibility promise; use
+// package wakebell.
 package actors
 
 import (

@@ -1205,7 +1205,7 @@ type Timer struct {
 	// When the timer can be delivered next; while a handler runs, when the lease
 	// expires. Absent in STATE_NEVER.
 	Due *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=due,proto3" json:"due,omitempty"`
-	// The instant that the timer was scheduled for. Retries do not change it.
+	// The instant for which the timer was scheduled. Retries do not change it.
 	Activation *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=activation,proto3" json:"activation,omitempty"`
 	// Deliveries so far.
 	Attempts uint32 `protobuf:"varint,5,opt,name=attempts,proto3" json:"attempts,omitempty"`

@@ -1420,7 +1420,7 @@ func (x *TailResponse) GetEvent() *TopicEvent {
 }
 
 // TopicEvent is an event of a topic. The kinds, and the fields that each has, are
-// those of wakebell.Event.
+// those of wakebelltype.Event.
 type TopicEvent struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Kind          string                 `protobuf:"bytes,1,opt,name=kind,proto3" json:"kind,omitempty"`

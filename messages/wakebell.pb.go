@@ -250,7 +250,7 @@ type Lease struct {
 	CorrelationId string            `protobuf:"bytes,6,opt,name=correlation_id,json=correlationId,proto3" json:"correlation_id,omitempty"`
 	ReplyTo       string            `protobuf:"bytes,7,opt,name=reply_to,json=replyTo,proto3" json:"reply_to,omitempty"`
 	Headers       map[string]string `protobuf:"bytes,8,rep,name=headers,proto3" json:"headers,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	// The instant that the timer was scheduled for.
+	// The instant for which the timer was scheduled.
 	Activation *timestamppb.Timestamp `protobuf:"bytes,9,opt,name=activation,proto3" json:"activation,omitempty"`
 	// When the timer was claimed, by the clock of Redis.
 	Delivered *timestamppb.Timestamp `protobuf:"bytes,10,opt,name=delivered,proto3" json:"delivered,omitempty"`

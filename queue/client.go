@@ -102,11 +102,12 @@ func NewClient(rdb redis.UniversalClient, cfg Config) (*Client, error) {
 }
 
 // Publish publishes messages to one or several queues, in order. It checks all
-// before it publishes the first. Consecutive messages of one queue are published in
-// one atomic round trip, up to 500 of them and 1 MiB. After an error the messages
-// that are returned are published, and the same drafts can be published again: each
-// is published once within a minute or, if all have deduplication keys, within the
-// window.
+// drafts before it publishes the first. Consecutive messages of one queue are
+// published in one atomic round trip, up to 500 of them and 1 MiB.
+//
+// After an error, the messages that are returned are published, and the others may
+// be. Call Publish again with the same drafts: it publishes no message twice within
+// a minute or, if all drafts have deduplication keys, within the window.
 func (c *Client) Publish(ctx context.Context, drafts ...Draft) ([]wakebelltype.QueuePublished, error) {
 	all := make([]message, len(drafts))
 	for i, d := range drafts {
@@ -200,7 +201,7 @@ func (c *Client) queue(name wakebelltype.QueueKeys) (*queuestore.Queue, error) {
 	return queuestore.New(c.store, name)
 }
 
-// Stats describes a queue in numbers.
+// Stats returns the statistics of a queue.
 func (c *Client) Stats(ctx context.Context, name wakebelltype.QueueKeys) (wakebelltype.QueueStats, error) {
 	q, err := c.queue(name)
 	if err != nil {

@@ -24,8 +24,8 @@ func (c *Client) DeadLetters(ctx context.Context, name wakebelltype.QueueKeys, p
 	})
 }
 
-// DeadLetter reads one dead letter by its Entry; wakebell.ErrNotFound when there is
-// none.
+// DeadLetter returns one dead letter by its Entry. The error is wakebell.ErrNotFound
+// if there is none.
 func (c *Client) DeadLetter(ctx context.Context, name wakebelltype.QueueKeys, entry string) (wakebelltype.QueueDeadLetter, error) {
 	q, err := c.queue(name)
 	if err != nil {

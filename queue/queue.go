@@ -115,7 +115,7 @@ func (q Queue[T]) Under(prefix string) Queue[T] {
 	return q
 }
 
-// Keys returns the keys of the queue, which the calls of a Client take.
+// Keys returns the keys of the queue, which the methods of a Client take.
 func (q Queue[T]) Keys() wakebelltype.QueueKeys { return q.set.Keys }
 
 // Settings returns the options of the queue, and the error of a wrong one.
@@ -262,14 +262,15 @@ func (q Queue[T]) Draft(body T, opts ...PublishOption) Draft {
 	return d
 }
 
-// Publish puts a message into the queue, unless one of its deduplication key was
-// within the window: then fresh is false. It may wait where PendingCap says so.
+// Publish publishes a message, unless a message with the same deduplication key was
+// published within the window; then fresh is false. If PendingCap is set with
+// FullWaits, Publish waits for room.
 //
-// A retry of go-redis whose first try had worked answers as that one did. A
-// caller who retries after an error may publish twice where there is no
-// deduplication key; to prevent it, keep what Draft made and give that to
-// Client.Publish each time: a try within a minute is answered as the first one
-// was. Errors: ErrInvalid, ErrFull, ErrMemoryFull, ErrUnavailable.
+// Retries inside go-redis publish the message once. If you call Publish again after
+// an error, a message without a deduplication key may be published twice. To prevent
+// this, make a Draft and pass it to Client.Publish in each try: a try within a minute
+// of the first returns the result of the first. Errors: ErrInvalid, ErrFull,
+// ErrMemoryFull, ErrUnavailable.
 func (q Queue[T]) Publish(ctx context.Context, c Publisher, body T, opts ...PublishOption) (fresh bool, err error) {
 	if c == nil {
 		return false, argument.Invalid("client", "nil")
@@ -281,8 +282,8 @@ func (q Queue[T]) Publish(ctx context.Context, c Publisher, body T, opts ...Publ
 	return published[0].Fresh, nil
 }
 
-// PublishAll publishes messages in their order, and says of each what became of
-// it. It is Client.Publish, and keeps its promises.
+// PublishAll publishes messages in their order and returns a result for each. Its
+// guarantees and errors are those of Client.Publish.
 func (q Queue[T]) PublishAll(ctx context.Context, c Publisher, bodies ...T) ([]wakebelltype.QueuePublished, error) {
 	if c == nil {
 		return nil, argument.Invalid("client", "nil")

@@ -16,7 +16,8 @@ import (
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
-// ErrNotFound reports that there is no recurring schedule with this name.
+// ErrNotFound reports that there is no recurring schedule with this name. It wraps
+// wakebell.ErrNotFound.
 var ErrNotFound = schedulestore.ErrNoSchedule
 
 // Schedules stores, inspects and fires recurring schedules. It is safe for

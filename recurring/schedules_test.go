@@ -101,7 +101,9 @@ func TestPauseResumeAndRunNow(t *testing.T) {
 		w.Advance(30 * time.Minute)
 		require.Len(t, w.Delivered("reports"), 3, "the instants do not change")
 		for _, call := range []func(context.Context, string) error{s.Pause, s.Resume, s.Delete} {
-			require.ErrorIs(t, call(t.Context(), "missing"), recurring.ErrNotFound)
+			err := call(t.Context(), "missing")
+			require.ErrorIs(t, err, recurring.ErrNotFound)
+			require.ErrorIs(t, err, wakebell.ErrNotFound)
 		}
 	})
 }

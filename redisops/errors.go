@@ -3,7 +3,8 @@ package redisops
 import "errors"
 
 var (
-	// ErrNotFound reports that no timer has the given id.
+	// ErrNotFound reports that what a call names does not exist: a timer, a dead
+	// letter or, wrapped by recurring.ErrNoSchedule, a recurring schedule.
 	ErrNotFound = errors.New("timer not found")
 
 	// ErrInvalid is wrapped by errors about an argument. They name the argument and

@@ -29,8 +29,8 @@ var ErrDisabled = errors.New("the system has no reminders: Config.Reminders is n
 //
 // If an actor sets a reminder while it handles another one, that one's Ack takes
 // effect after the request is done. If the request fails, the handled reminder is
-// delivered again, so the actor need not wait for ReminderSet. This does not hold
-// for reminders that a Cluster delivered.
+// delivered again, so the actor need not wait for the SetReminderResponse. This does
+// not hold for reminders that a Cluster delivered.
 //
 // With one recipient in to, the reminder is for that recipient instead. An actor
 // of a cluster, whose name is generated, needs its identity there, such as

@@ -44,13 +44,14 @@ type Config struct {
 	// delivers at once, 1 to 10,000; default 100.
 	MaxConcurrent int
 
-	// MaxAttempts is the failure at which a reminder becomes a dead letter, 1 to
-	// 1,000,000; default 25.
+	// MaxAttempts is the failure at which a reminder is dead-lettered, 1 to 1,000,000;
+	// default 25. A reminder is also dead-lettered after MaxAttempts + 10 deliveries
+	// that ended without a verdict, such as crashes.
 	MaxAttempts int
 
 	// RetryInitial is the delay after the first failure, which doubles with each
-	// further one up to RetryLimit; each delay varies by ±20 %. 1 ms to 30 days;
-	// default 1 s and 1 h.
+	// further one up to RetryLimit. Each delay has a jitter of ±20 %. 1 ms to 30
+	// days; defaults 1 s and 1 h.
 	RetryInitial, RetryLimit time.Duration
 }
 

@@ -1,7 +1,7 @@
 // Package reminder provides durable timers for actors. A reminder delivers a
 // protobuf message to the actor with a given name, or to an identity of a
-// cluster, and repeats it until the recipient acknowledges it. Restarts of the
-// actor, the process or Redis do not lose it.
+// cluster. The message is delivered again until the recipient acknowledges it.
+// Reminders outlive restarts of the actor, of the process and of Redis.
 //
 // An actor sets its reminders with [Set], [SetEvery] and [Forget], which do not
 // wait for Redis. Everything else uses [Reminders], which wakebell.System returns.

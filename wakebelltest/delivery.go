@@ -14,7 +14,7 @@ type Delivery struct {
 	Node    int    // the first is 1
 	Attempt int    // from 1
 
-	Activation time.Time // the instant the timer was scheduled for
+	Activation time.Time // instant for which the timer was scheduled
 	At         time.Time // when it was claimed
 	Ended      time.Time // when the handler returned; zero while it runs
 

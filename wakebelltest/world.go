@@ -91,9 +91,8 @@ func (w *World) Client() *wakebell.Client { return w.client }
 
 // Redis returns the World's connection to its Redis, for code that makes its own
 // Clients and Systems. The World closes it at the end. The test must stop Systems
-// that were not started by World.Start; Delivered does not include their
-// deliveries, and Advance does not wait for them, unless it is given a millisecond
-// more.
+// that were not started by World.Start. Delivered does not include their deliveries,
+// and Advance does not wait for them; to wait for them too, advance 1 ms more.
 func (w *World) Redis() *redis.Client { return w.rdb }
 
 const (

@@ -33,16 +33,16 @@ type RedriveOptions struct {
 type RedriveOutcome uint8
 
 const (
-	// Redriven means that the dead letter is a timer again.
+	// RedriveSucceeded means that the dead letter is a timer again.
 	RedriveSucceeded RedriveOutcome = iota + 1
-	// Overwritten means that the dead letter is a timer again and replaced a timer
-	// of the same id.
+	// RedriveOverwrote means that the dead letter is a timer again and replaced a
+	// timer of the same id.
 	RedriveOverwrote
-	// RedriveSkippedLive means that the dead letter stays, because a timer of the same id
-	// exists.
+	// RedriveSkippedLive means that the dead letter stays, because a timer of the
+	// same id exists.
 	RedriveSkippedLive
-	// RedriveSkippedBroken means that the dead letter stays, because it has no id or no
-	// payload.
+	// RedriveSkippedBroken means that the dead letter stays, because it has no id or
+	// no payload.
 	RedriveSkippedBroken
 )
 

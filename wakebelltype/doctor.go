@@ -4,14 +4,14 @@ package wakebelltype
 type Grade string
 
 const (
-	// Good means that the check passed.
+	// GradeGood means that the check passed.
 	GradeGood Grade = "good"
-	// Warn means that timers may be late or lost in the case that the Finding
+	// GradeWarn means that timers may be late or lost in the case that the Finding
 	// names.
 	GradeWarn Grade = "warn"
-	// Bad means that timers are not stored, not delivered or not safe.
+	// GradeBad means that timers are not stored, not delivered or not safe.
 	GradeBad Grade = "bad"
-	// Unknown means that the check could not run; the Finding gives the reason.
+	// GradeUnknown means that the check could not run; the Finding gives the reason.
 	GradeUnknown Grade = "unknown"
 )
 

@@ -2,13 +2,13 @@ package wakebelltype
 
 import "time"
 
-// ClockSteps are the steps of a source's clock that were noticed: of Redis's
-// clock, by an administrator or by a failover to a server with another clock. A
-// suspended local machine looks the same.
+// ClockSteps counts the jumps of Redis's clock that a node noticed: an administrator
+// set it, or a failover led to a server with another clock. A local machine that was
+// suspended looks the same.
 type ClockSteps struct {
 	Count int64
-	Last  time.Time     // when the last one was noticed; zero: none was
-	By    time.Duration // its size, at least; negative: backward
+	Last  time.Time     // when the last jump was noticed; zero: none was
+	By    time.Duration // least size of the last jump; negative: backward
 }
 
 // Counters count what a topic's pollers did since the runtime was started, over
@@ -18,7 +18,7 @@ type Counters struct {
 	Acked          int64 // settled as handled
 	Retried        int64 // settled with a failure, due again
 	DeadLettered   int64 // dead-lettered
-	Discarded      int64 // rejected where those are discarded, or failed where errors are final
+	Discarded      int64 // rejected under DiscardRejected, and messages failed under ErrorsAreFinal
 	Released       int64 // returned unhandled
 	Crashed        int64 // handlers that panicked
 	Superseded     int64 // scheduled again while their handler ran
@@ -31,10 +31,10 @@ type Counters struct {
 	Peeks          int64 // polls that found nothing new without an exchange
 	Errors         int64 // exchanges that failed
 	Restarts       int64 // of the poller
-	ClockSteps     int64 // steps of the source's clock that this topic noticed first
+	ClockSteps     int64 // jumps of Redis's clock that this topic noticed first
 	HookCalls      int64 // calls of the dead-letter hook
 	HookSkipped    int64 // dead letters that the hook was not called for
-	HookPanics     int64 // calls of the hook that did not return
+	HookPanics     int64 // calls of the hook that panicked or ended their goroutine
 
 	// LastExchange is when the source last answered; zero: never.
 	LastExchange time.Time

@@ -1,21 +1,22 @@
 package wakebelltype
 
 // Keys are the base names of the Redis keys; see docs/keys.md. An empty name stands
-// for its default, that of faststream-redis-timers. The key of topic T is the
-// base name, a colon and T; with HashTag, T is put in braces.
+// for its default: those of Timeline and Payloads are shared with
+// faststream-redis-timers, that of Beat with RedBeat. The key of topic T is the base
+// name, a colon and T; with HashTag, T is put in braces.
 type Keys struct {
 	Timeline string // zset: id → instant; default "timers_timeline"
 	Payloads string // hash: id → payload; default "timers_payloads"
 	Leases   string // hash: id → lease record; default "timers_leases"
-	Dead     string // stream of dead letters; default "timers_dead"
-	Exchange string // last exchange of a stream; default "timers_exchange"
-	Hint     string // outstanding hint, and the channel of hints; default "timers_hint"
+	Dead     string // stream: dead letters; default "timers_dead"
+	Exchange string // string: last exchange of a stream of a poller; default "timers_exchange"
+	Hint     string // string: outstanding hint; also the channel of hints; default "timers_hint"
 	Control  string // hash: pause and overrides of the topic; default "timers_control"
-	Once     string // mark of a timer with Once; default "timers_once"
-	Keyed    string // answer to a call with an idempotency key; default "timers_keyed"
-	Events   string // channel of events; default "timers_events"
+	Once     string // string: mark of a timer with Once; default "timers_once"
+	Keyed    string // string: answer to a call with an idempotency key; default "timers_keyed"
+	Events   string // channel: events; default "timers_events"
 	Runs     string // hash: recurring schedule → last run scheduled, in a Cluster; default "timers_runs"
-	Topics   string // set of all topics, a single key; default "timers_topics"
+	Topics   string // set: all topics, a single key; default "timers_topics"
 	Beat     string // prefix of the keys of recurring schedules; default "redbeat:"
 
 	// HashTag writes topics in braces, so that Redis Cluster keeps all keys of a

@@ -15,18 +15,18 @@ type QueueKeys struct {
 
 // QueuePublished is the result of publishing a message.
 type QueuePublished struct {
-	ID    string // id of the message; of the earlier one if not Fresh, empty if unknown
-	Fresh bool
+	ID    string // id of the message; if not Fresh, that of the earlier message, or empty if unknown
+	Fresh bool   // the message was published; false: an earlier one has its deduplication key
 }
 
 // QueueStats are the statistics of a queue.
 type QueueStats struct {
-	Pending    int64 // waiting to be claimed
-	Processing int64 // leased, or waiting for their next attempt
-	Ended      int64 // of Processing: lease expired, can be claimed
-	Unleased   int64 // of Processing: delivered at most once, without a lease
-	Completed  int64 // stored payloads of handled messages
-	Failed     int64 // stored payloads of messages that failed permanently
+	Pending    int64 // messages that wait to be claimed
+	Processing int64 // messages that are leased or wait for their next attempt
+	Ended      int64 // messages of Processing whose lease expired; they can be claimed
+	Unleased   int64 // messages of Processing that were delivered at most once, without a lease
+	Completed  int64 // payloads kept of handled messages
+	Failed     int64 // payloads kept of messages that failed permanently
 	Dead       int64 // dead letters
 
 	// Oldest is when the next message to be claimed was published; zero if none
@@ -40,10 +40,10 @@ type QueueStats struct {
 type QueueMessage struct {
 	ID         string // empty if the message has no envelope
 	Payload    []byte
-	Fault      string // why its envelope cannot be read
-	Running    bool   // leased, or waiting for its next attempt
-	Deliveries int    // so far
-	Deadline   time.Time
+	Fault      string    // why its envelope cannot be read; empty if it can
+	Running    bool      // leased, or waiting for its next attempt
+	Deliveries int       // so far
+	Deadline   time.Time // if Running: when the lease expires or the next attempt is due
 
 	// Cursor continues a listing after this message. Only listings set it.
 	Cursor string
@@ -67,14 +67,15 @@ type QueueDeadLetter struct {
 	Cursor string
 }
 
-// QueueRedriveOutcome is the outcome of RedriveLetter.
+// QueueRedriveOutcome is the outcome of queue.Client.RedriveDeadLetter.
 type QueueRedriveOutcome uint8
 
 const (
-	// QueueRedriveSucceeded means that the dead letter is a message again, with a new id.
+	// QueueRedriveSucceeded means that the dead letter is a message again, with a
+	// new id.
 	QueueRedriveSucceeded QueueRedriveOutcome = iota + 1
-	// QueueRedriveDuplicate means that the dead letter stays, because another message has
-	// its deduplication key.
+	// QueueRedriveDuplicate means that the dead letter stays, because another
+	// message has its deduplication key.
 	QueueRedriveDuplicate
 	// QueueRedriveAbsent means that the dead letter did not exist.
 	QueueRedriveAbsent

@@ -10,16 +10,16 @@ import (
 type Policy uint8
 
 const (
-	// Replace replaces the body and the instant. A running handler is superseded:
-	// it continues, and its verdict is ignored.
+	// PolicyReplace replaces the body and the instant. A running handler is
+	// superseded: it continues, and its verdict is ignored.
 	PolicyReplace Policy = iota
-	// Keep keeps the existing timer.
+	// PolicyKeep keeps the existing timer.
 	PolicyKeep
-	// Earliest replaces a pending timer if the new instant is before that of its
-	// next delivery, and otherwise keeps it. A running handler is superseded.
+	// PolicyEarliest replaces a pending timer if the new instant is before that of
+	// its next delivery, and otherwise keeps it. A running handler is superseded.
 	PolicyEarliest
-	// Debounce moves the timer, with the new body; see the option
-	// wakebell.Debounce, which sets it. IfExists does not accept it.
+	// PolicyDebounce moves the timer, with the new body. The option
+	// wakebell.Debounce sets it; IfExists does not accept it.
 	PolicyDebounce
 )
 
@@ -27,23 +27,23 @@ const (
 type Outcome uint8
 
 const (
-	// Created means that the id was free.
+	// OutcomeCreated means that the id was free.
 	OutcomeCreated Outcome = iota + 1
-	// Replaced means that a pending timer was replaced.
+	// OutcomeReplaced means that a pending timer was replaced.
 	OutcomeReplaced
-	// Superseded means that a timer was replaced while its handler ran.
+	// OutcomeSuperseded means that a timer was replaced while its handler ran.
 	OutcomeSuperseded
 	// OutcomeKeptPending means that a pending timer was kept.
 	OutcomeKeptPending
 	// OutcomeKeptRunning means that a timer was kept whose handler runs.
 	OutcomeKeptRunning
-	// OutcomeKeptEarlier means that Earliest kept a pending timer, because it is not due
-	// later than the new instant.
+	// OutcomeKeptEarlier means that PolicyEarliest kept a pending timer, because it
+	// is not due later than the new instant.
 	OutcomeKeptEarlier
-	// Moved means that Debounce or Reschedule moved a pending timer.
+	// OutcomeMoved means that Debounce or Reschedule moved a pending timer.
 	OutcomeMoved
-	// OutcomeAlreadyDone means that a timer that was scheduled with Once is gone; nothing
-	// was written.
+	// OutcomeAlreadyDone means that a timer that was scheduled with Once is gone;
+	// nothing was written.
 	OutcomeAlreadyDone
 )
 
@@ -80,12 +80,12 @@ type Scheduled struct {
 type Presence uint8
 
 const (
-	// Absent means that no timer has the id.
+	// PresenceAbsent means that no timer has the id.
 	PresenceAbsent Presence = iota + 1
-	// Pending means that the timer waited. Timers that a Python peer handles are
-	// reported as Pending too.
+	// PresencePending means that the timer waited. A timer that a Python peer
+	// handles is reported as PresencePending too.
 	PresencePending
-	// Running means that a handler of a Wakebell node has the timer.
+	// PresenceRunning means that a handler of a Wakebell node has the timer.
 	PresenceRunning
 )
 

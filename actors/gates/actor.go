@@ -38,8 +38,8 @@ type gatekeeper struct {
 	onEmpty   []chan struct{} // closed once all is released
 }
 
-// gateLife is an incarnation. What it began carries it, because mail outlives a
-// restart.
+// incarnation is one life of the gates actor. Messages carry it, because they
+// outlive a restart.
 type incarnation struct {
 	ctx     context.Context
 	cancel  context.CancelFunc

@@ -40,7 +40,7 @@ func (q *gateQueue) returning(t gate.Ticket) bool {
 	return slices.ContainsFunc(q.returns, func(g ticketReturn) bool { return g.ticket == t })
 }
 
-// unjoin removes a request that was not sent yet.
+// removeJoin removes a request that was not sent yet.
 func (q *gateQueue) removeJoin(w *waiter) {
 	if i := slices.Index(q.joins, w); i >= 0 {
 		q.joins = slices.Delete(q.joins, i, i+1)

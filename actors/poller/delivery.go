@@ -39,8 +39,8 @@ type Delivery struct {
 	lease *lease
 }
 
-// Lateness is how long after its activation the timer was claimed, by the
-// source's clock. For a retry it counts from the first activation.
+// Lateness is how long after its activation the timer was claimed, by the source's
+// clock. Retries do not change the activation.
 func (d *Delivery) Lateness() time.Duration { return d.Claimed.Sub(d.Activation) }
 
 // Handle runs user code on a delivery and says what became of it. It may be

@@ -4,9 +4,10 @@
 //
 // Files by concept: poller, pump, replies (the exchange loop), stream (one sequence
 // of exchanges), lease, heartbeat, settle, runqueue, handler, delivery (a lease and
-// its handler), forward (delivery to actors), pace, peek, prefetch, window (when and how
-// much to claim), orphans, deadhook, events, counters (what others learn), topic, override
-// (settings), protocol (the messages between poller and supervisor), drain, clock.
+// its handler), forward (delivery to actors), pace, peek, prefetch, window (when and
+// how much to claim), orphans, deadhook, events, counters (what others learn), topic,
+// override (settings), protocol (the messages between poller and supervisor), drain,
+// clock.
 package poller
 
 import (
@@ -25,7 +26,11 @@ import (
 // All of its state is accessed in Receive only.
 type poller struct {
 	*Shared
-	Settings           // in force; they shadow those of Shared
+
+	// Settings are in force: those of the topic with the cluster-wide override.
+	// Because they are embedded here, p.LeaseTTL is this field's, and never that of
+	// the Settings inside Shared.
+	Settings
 	paused      bool   // claims nothing
 	incarnation uint64 // messages of earlier incarnations are dropped
 
@@ -42,12 +47,12 @@ type poller struct {
 	prefetch    prefetch
 	window      window
 	emptyClaims int       // polls in a row that found a due timer and could not claim it
-	leasesAt    time.Time // when a lease must be examined next; zero: none must
-	batchAt     time.Time // when delayed settlements are sent; zero: none are delayed
-	windowAt    time.Time // the same for those that a window delays
+	leasesAt    time.Time // next: when a lease must be examined; zero: none must
+	batchAt     time.Time // next: when delayed settlements are sent; zero: none are delayed
+	windowAt    time.Time // next: when settlements that a window delays are sent; zero: none are
 	clock       clock     // the source's clock at its last reply
 	timer       *time.Timer
-	timerAt     time.Time // when timer sends its tick; zero: it is stopped
+	timerAt     time.Time // next: when timer sends its tick; zero: it is stopped
 
 	// While unavailable is set, Redis is down and the poller sends only what the
 	// supervisor requests. probing is set while such a request is in flight.
@@ -56,12 +61,12 @@ type poller struct {
 	override                       ClusterOverride // as last read
 	overrideKnown                  bool
 	overrideFailures               int
-	overrideReading, overrideStale bool      // of override
+	overrideReading, overrideStale bool      // it is being read; it changed after that read began
 	claimsSuspended                bool      // until the override that a hint announced has been read
-	overrideAt                     time.Time // when to read it again; zero: never
+	overrideAt                     time.Time // next: when override is read again; zero: never
 
 	collectingOrphans bool
-	orphansAt         time.Time // when orphans were last collected
+	orphansAt         time.Time // last: when orphans were collected
 	drain             *drain    // nil: not draining
 }
 
@@ -89,8 +94,9 @@ func Props(t *Shared) *actor.Props {
 	}, options...)
 }
 
-// Receive ends what this incarnation owns as soon as it panics: until the
-// restart, which is delayed, nothing would watch over its leases.
+// Receive handles a message and then sends the exchanges that have become possible.
+// If it panics, it ends what this incarnation owns: until the restart, which is
+// delayed, nothing would extend its leases.
 func (p *poller) Receive(c actor.Context) {
 	sound := false
 	defer func() {
@@ -195,9 +201,9 @@ func (p *poller) start(c actor.Context) {
 }
 
 // applySettings puts the topic's settings and the cluster-wide override in force,
-// at the start and after each change. Running handlers keep the settings that
-// they began with, except for the length of their leases, which applies from the
-// next extension on.
+// at the start and after each change. A change applies to running handlers too:
+// LeaseTTL from the next extension, MaxLeaseAge at once, retry settings when the
+// handler returns. A lower MaxConcurrent ends none.
 func (p *poller) applySettings() {
 	state, wasPaused := p.State.Load(), p.paused
 	p.Settings = state.Settings
@@ -252,7 +258,8 @@ func (p *poller) stop() {
 	p.queue = nil
 }
 
-// handleHint polls sooner than planned. A hint is trusted for nothing else.
+// handleHint looks again: at the first timer, the leases or the override. What it
+// then does depends on what it reads, so a lost or false hint costs only time.
 func (p *poller) handleHint(h exchange.Hint) {
 	switch h.Kind {
 	case exchange.HintDue:

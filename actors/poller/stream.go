@@ -20,11 +20,9 @@ type stream struct {
 	toPoller func(message any)
 	ctx      context.Context
 
-	// flight is one exchange in flight. It reserves slots from the moment it is
-	// sent, so that two exchanges never claim the same slot.
-	flight   *flight // in flight; nil: the stream is idle
-	held     []*lease
-	toSettle []verdict
+	flight   *flight   // in flight; nil: the stream is idle
+	held     []*lease  // claimed on this stream
+	toSettle []verdict // wait for the next exchange
 
 	// unsettled says that an exchange has failed, and the settlements that were
 	// queued then are not all written.
@@ -53,8 +51,8 @@ type verdict struct {
 	answer chan<- error  // receives the result; nil: no caller waits
 }
 
-// flight is one exchange in flight. Slots are reserved by it from the moment
-// it is sent, so that two exchanges never claim the same slot.
+// flight is one exchange in flight. It reserves slots from the moment it is sent, so
+// that two exchanges never claim the same slot.
 type flight struct {
 	request   exchange.Request
 	settling  []verdict // in the order of request.Settle

@@ -1,7 +1,7 @@
 // Package exchange defines the exchange, the one round trip in which a poller
-// settles, extends and claims leases. Its types are plain structs: a source (package
-// redisops) answers them, a poller (package actors) sends them, and neither imports
-// the other.
+// settles, extends and claims leases. Its types are plain structs: a source
+// (redisops/timers, redisops/queue) answers them, a poller (actors/poller) sends
+// them, and neither imports the other.
 //
 // # The contract of a source
 //
@@ -45,7 +45,7 @@ type Lease struct {
 	Token   Token
 	Payload []byte
 
-	// Activation is the instant at which the timer became due. Retries do not
+	// Activation is the instant for which the timer was scheduled. Retries do not
 	// change it.
 	Activation time.Time
 

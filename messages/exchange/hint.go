@@ -23,8 +23,9 @@ const (
 	HintTail
 )
 
-// Hint makes pollers read their source earlier than planned. It has no other
-// effect, and a lost hint only costs time.
+// Hint asks pollers to look again: at the first timer, their leases, the overrides
+// or the watchers. What they then do depends on what they read, so a lost or false
+// hint costs only time.
 type Hint struct {
 	Source string // the topic; empty means all (HintSubscribed)
 	Kind   HintKind

@@ -1,6 +1,6 @@
 // Package gate defines the requests and replies of gates, FIFO locks with fencing
-// tokens. They are plain structs: the gates actor (package actors) sends requests, a
-// store (package redisops) answers them, and neither imports the other.
+// tokens. They are plain structs: the gates actor (actors/gates) sends requests, a
+// store (redisops/gates) answers them, and neither imports the other.
 //
 // # The contract of a store
 //

@@ -25,8 +25,8 @@ type Store struct {
 }
 
 // New returns the store that keeps its gates under keys; empty names take their
-// defaults. The caller owns rdb. Errors wrap [ErrInvalid] or [ErrUnsupported]. A
-// nil log discards messages.
+// defaults. The caller owns rdb. Errors wrap [redisops.ErrInvalid] or
+// [redisops.ErrUnsupported]. A nil log discards messages.
 func New(rdb redis.UniversalClient, keys wakebelltype.GateKeys, log *slog.Logger) (*Store, error) {
 	if rdb == nil {
 		return nil, fmt.Errorf("%w: rdb is nil", redisops.ErrInvalid)
@@ -44,7 +44,7 @@ func New(rdb redis.UniversalClient, keys wakebelltype.GateKeys, log *slog.Logger
 	return &Store{Runner: scripts.Runner{RDB: rdb}, keys: keyspace, log: log}, nil
 }
 
-// CheckName checks the name of a gate; the error wraps [ErrInvalid].
+// CheckName checks the name of a gate; the error wraps [redisops.ErrInvalid].
 func CheckName(name string) error {
 	if name == "" || len(name) > redisops.MaxName {
 		return fmt.Errorf("%w: gate: %d bytes, want 1 to %d", redisops.ErrInvalid, len(name), redisops.MaxName)
@@ -159,7 +159,7 @@ func (s *Store) Places(ctx context.Context, tickets []gate.Held) ([]gate.Place, 
 
 // Listen delivers the signals for the process until ctx ends, over one connection.
 // It calls subscribed after each confirmed (re)subscription, because signals may
-// have been missed. The error is ctx's, or wraps [ErrChannelDenied].
+// have been missed. The error is ctx's, or wraps [redisops.ErrChannelDenied].
 func (s *Store) Listen(ctx context.Context, process string, subscribed func(), deliver func(gate.Signal)) error {
 	l := scripts.Listener{
 		RDB: s.RDB, Log: s.log, Channels: []string{s.keys.channels() + process},

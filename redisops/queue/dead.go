@@ -82,8 +82,8 @@ func readDeadLetter(entry, payload, record string) wakebelltype.QueueDeadLetter 
 	return l
 }
 
-// DeadLetter reads one dead letter. The error wraps [ErrNotFound] if there is none.
-// For a dead letter that Python wrote it searches the list.
+// DeadLetter reads one dead letter. The error wraps [redisops.ErrNotFound] if there
+// is none. For a dead letter that Python wrote it searches the list.
 func (q *Queue) DeadLetter(ctx context.Context, entry string) (wakebelltype.QueueDeadLetter, error) {
 	if entry == "" {
 		return wakebelltype.QueueDeadLetter{}, fmt.Errorf("%w: entry: empty", redisops.ErrInvalid)

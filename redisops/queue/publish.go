@@ -84,8 +84,8 @@ func (m *Message) Tail() string {
 // Publish publishes messages, up to 500 or 1 MiB in one atomic step. It is safe to
 // repeat with the same messages: those already published are reported as Fresh
 // again, for a minute, or within the window if they all have a Key. Errors wrap
-// [ErrInvalid], [ErrQueueFull] or [ErrMemoryFull], if the failed step wrote
-// nothing, or [exchange.ErrUnavailable]. Earlier steps took effect.
+// [redisops.ErrInvalid], [ErrQueueFull] or [redisops.ErrMemoryFull], if the failed
+// step wrote nothing, or [exchange.ErrUnavailable]. Earlier steps took effect.
 func (q *Queue) Publish(ctx context.Context, o PublishOptions, messages ...Message) (out []wakebelltype.QueuePublished, dropped int, err error) {
 	if o, err = o.check(); err != nil {
 		return nil, 0, err

@@ -69,7 +69,7 @@ type Queue struct {
 }
 
 // New returns the queue with that name, on the Redis of s and with its HashTag
-// setting. The error wraps [ErrInvalid].
+// setting. The error wraps [redisops.ErrInvalid].
 func New(s *timers.Timers, name wakebelltype.QueueKeys) (*Queue, error) {
 	if err := queuekeys.Check(name); err != nil {
 		return nil, err
@@ -82,7 +82,7 @@ func (q *Queue) Name() string { return q.name.Name }
 
 // Check verifies at startup that Redis can store these queues: in a Cluster all
 // keys of a queue must be in one slot. Errors wrap [exchange.ErrUnavailable] or
-// [ErrUnsupported].
+// [redisops.ErrUnsupported].
 func Check(ctx context.Context, s *timers.Timers, names []wakebelltype.QueueKeys) error {
 	for _, name := range names {
 		if err := queuekeys.Check(name); err != nil {

@@ -328,9 +328,10 @@ func publishedAt(id string, now time.Time) time.Time {
 // healSteps bounds the script calls of one RemoveOrphans.
 const healSteps = 100
 
-// Heal synchronizes the records of dead letters with their list, from which Python
-// programs remove and to which they add. It returns how many records of absent dead
-// letters it has removed. It ends after 100 steps; the next call continues.
+// RemoveOrphans synchronizes the records of dead letters with their list, from
+// which Python programs remove and to which they add. It returns how many records
+// of absent dead letters it has removed. It ends after 100 steps; the next call
+// continues.
 func (s *Source) RemoveOrphans(ctx context.Context) (removed int, err error) {
 	for range healSteps {
 		list, err := s.timers.RunList(ctx, 2, healScript, []string{s.keys.dlq, s.keys.places, s.keys.records})

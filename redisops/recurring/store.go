@@ -23,8 +23,14 @@ import (
 // nothing was written.
 var ErrChanged = errors.New("the recurring schedule was changed meanwhile")
 
-// ErrNoSchedule reports that no recurring schedule has this name.
-var ErrNoSchedule = errors.New("recurring schedule not found")
+// ErrNoSchedule reports that no recurring schedule has this name. It wraps
+// [redisops.ErrNotFound].
+var ErrNoSchedule error = noSchedule{}
+
+type noSchedule struct{}
+
+func (noSchedule) Error() string { return "recurring schedule not found" }
+func (noSchedule) Unwrap() error { return redisops.ErrNotFound }
 
 // Store is the store of recurring schedules, under the keys of RedBeat.
 type Store struct {
@@ -66,7 +72,7 @@ func checkName(name string) error {
 }
 
 // Check verifies that Redis can store the schedules: in a Cluster all of their keys
-// must be in one slot. The error wraps [ErrUnsupported].
+// must be in one slot. The error wraps [redisops.ErrUnsupported].
 func (b *Store) Check(ctx context.Context) error {
 	if !b.clustered(ctx) {
 		return nil
@@ -240,7 +246,7 @@ func (b *Store) Names(ctx context.Context, cursor uint64) (all []Member, next ui
 }
 
 // Put writes an entry if its bytes are still found, and notifies the beats. Score
-// is that of the next instant. Errors wrap [ErrChanged] or [ErrInvalid].
+// is that of the next instant. Errors wrap [ErrChanged] or [redisops.ErrInvalid].
 func (b *Store) Put(ctx context.Context, name string, found, raw recur.Raw, score int64) error {
 	if err := checkName(name); err != nil {
 		return err
@@ -287,7 +293,7 @@ func (b *Store) Now(ctx context.Context) (time.Time, error) {
 
 // Listen calls deliver when a Wakebell process changes an entry, and when the
 // subscription is confirmed, until ctx ends. The error is ctx's or wraps
-// [ErrChannelDenied].
+// [redisops.ErrChannelDenied].
 func (b *Store) Listen(ctx context.Context, deliver func()) error {
 	return b.timers.Receive(ctx, []string{b.hint()},
 		func(string) error { deliver(); return nil },

@@ -52,7 +52,7 @@ func checkedBatch(topic string, entries []Entry) (Batch, error) {
 }
 
 // Add checks a timer and adds it. Nothing after it checks the timer again. The
-// error wraps [ErrInvalid]; the batch must not be used after it.
+// error wraps [redisops.ErrInvalid]; the batch must not be used after it.
 func (b *Batch) Add(topic string, e *Entry) error {
 	at, err := b.groupOf(topic)
 	if err != nil {

@@ -14,12 +14,14 @@ import (
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
+// presenceCodes has the letter of lua/cancel.lua and lua/run_now.lua for each
+// Presence, in their order.
 const presenceCodes = "apr"
 
 // Cancel removes timers, at most 500 in a round trip, and returns what it found for
 // each id, in the order of ids. A timer that a Python peer handles is reported as
-// Pending. If a later round trip fails, Cancel returns the results of the earlier
-// ones with the error.
+// PresencePending. If a later round trip fails, Cancel returns the results of the
+// earlier ones with the error.
 func (s *Timers) Cancel(ctx context.Context, topic string, ids ...string) ([]wakebelltype.Presence, error) {
 	return s.CancelKeyed(ctx, topic, nil, ids...)
 }
@@ -72,8 +74,8 @@ func (s *Timers) CancelAll(ctx context.Context, topic string) (int64, error) {
 // Reschedule sets a new instant for a timer: at, or, if at is zero, Redis's now
 // plus in. The result is a new timer with the payload of the old one: attempts are
 // counted from zero, and a running handler is superseded and its payload delivered
-// again. The outcome is Moved or Superseded. The error wraps [ErrNotFound] if there
-// is no such timer.
+// again. The outcome is OutcomeMoved or OutcomeSuperseded. The error wraps
+// [redisops.ErrNotFound] if there is no such timer.
 func (s *Timers) Reschedule(ctx context.Context, topic, id string, at time.Time, in time.Duration) (wakebelltype.Scheduled, error) {
 	if err := layout.CheckTopic(topic); err != nil {
 		return wakebelltype.Scheduled{}, err
@@ -102,8 +104,8 @@ func (s *Timers) Reschedule(ctx context.Context, topic, id string, at time.Time,
 
 // RunNow makes a timer due now. A timer that waits for a retry keeps its activation
 // and its attempts; any other timer gets now as its activation. A timer that is
-// already due or running does not change; the result is then Pending or Running.
-// The error wraps [ErrNotFound] if there is no such timer.
+// already due or running does not change. The result is PresencePending or
+// PresenceRunning. The error wraps [redisops.ErrNotFound] if there is no such timer.
 func (s *Timers) RunNow(ctx context.Context, topic, id string) (wakebelltype.Presence, error) {
 	if err := layout.CheckTopic(topic); err != nil {
 		return 0, err

@@ -15,7 +15,7 @@ import (
 // Check verifies at startup that Redis can store these topics: it answers, is at
 // least version 6.2, and in a Cluster keeps all keys of a topic in one slot. It
 // logs a warning for an eviction policy that may drop timers. Errors wrap
-// [exchange.ErrUnavailable] or [ErrUnsupported].
+// [exchange.ErrUnavailable] or [redisops.ErrUnsupported].
 func (s *Timers) Check(ctx context.Context, topics []string) error {
 	for _, topic := range topics {
 		if err := layout.CheckTopic(topic); err != nil {

@@ -24,7 +24,7 @@ type DeadLetter struct {
 	Claims     int // deliveries
 	Failures   int // nacks
 	Reason     string
-	Activation time.Time // instant for which it was scheduled
+	Activation time.Time // instant for which the timer was scheduled
 	At         time.Time // when it was dead-lettered
 }
 
@@ -127,7 +127,8 @@ func (s *Timers) LastDead(ctx context.Context, topic string, n int) ([]DeadLette
 	return all, nil
 }
 
-// DeadLetter reads one dead letter. The error wraps [ErrNotFound] if there is none.
+// DeadLetter reads one dead letter. The error wraps [redisops.ErrNotFound] if there
+// is none.
 func (s *Timers) DeadLetter(ctx context.Context, topic, entry string) (DeadLetter, error) {
 	if entry == "" {
 		return DeadLetter{}, fmt.Errorf("%w: entry: empty", redisops.ErrInvalid)

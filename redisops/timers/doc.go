@@ -9,6 +9,12 @@
 // [exchange.Request] at a time. [Timers.Listen] delivers hints that a timer may be
 // due sooner than a poller expects.
 //
+// Files by concept: schedule, batch, schedule_script, coalesce, apart, replicas, keyed
+// (how timers are written), cancel (also reschedule and run now), source, reply, peek
+// (what pollers send and receive), listen, tail (hints and events), inspect, stats,
+// overview, topics (reading), dead, redrive (dead letters), control (pause and
+// overrides), check (at the start), keys, scripts. Each script is in lua/.
+//
 // # Guarantees
 //
 // Every change is one Lua script. An exchange may be sent twice and runs once. A

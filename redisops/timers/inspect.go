@@ -42,9 +42,9 @@ type Timer struct {
 	Cursor  Cursor // List only: its place in the order
 }
 
-// Get reads a timer. The error wraps [ErrNotFound] if there is none. If the payload
-// is larger than MaxPayload, the error wraps [ErrTooLarge], and Get returns the
-// rest of the timer with it.
+// Get reads a timer. The error wraps [redisops.ErrNotFound] if there is none. If
+// the payload is larger than MaxPayload, the error wraps [redisops.ErrTooLarge],
+// and Get returns the rest of the timer with it.
 func (s *Timers) Get(ctx context.Context, topic, id string) (Timer, error) {
 	if err := layout.CheckTopic(topic); err != nil {
 		return Timer{}, err

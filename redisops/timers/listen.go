@@ -15,10 +15,10 @@ import (
 )
 
 // Listen delivers the hints of topics until ctx ends, over one connection. It
-// returns ctx's error, or an error that wraps [ErrChannelDenied]; the caller then
-// polls without hints. It reconnects automatically. After each confirmed
-// (re)subscription of a topic it delivers a HintSubscribed, because hints may have
-// been missed. Deliver is called from one goroutine and must not block.
+// returns ctx's error, or an error that wraps [redisops.ErrChannelDenied]; the
+// caller then polls without hints. It reconnects automatically. After each
+// confirmed (re)subscription of a topic it delivers a HintSubscribed, because hints
+// may have been missed. Deliver is called from one goroutine and must not block.
 func (s *Timers) Listen(ctx context.Context, topics []string, deliver func(exchange.Hint)) error {
 	channels := make(map[string]string, len(topics))
 	for _, topic := range topics {

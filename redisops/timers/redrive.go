@@ -44,7 +44,7 @@ func redriven(r wakebelltype.RedriveResult) int64 { return r.Redriven + r.Overwr
 // Redrive runs until all dead letters are done or ctx ends, and returns the result
 // so far with the error. A step whose reply was lost and that is sent again within
 // two minutes returns its first answer. With a filter for one Entry, the error
-// wraps [ErrNotFound] if there is no such dead letter.
+// wraps [redisops.ErrNotFound] if there is no such dead letter.
 func (s *Timers) Redrive(ctx context.Context, topic string, o wakebelltype.RedriveOptions) (wakebelltype.RedriveResult, error) {
 	var done wakebelltype.RedriveResult
 	if err := layout.CheckTopic(topic); err != nil {
@@ -114,7 +114,7 @@ func (s *Timers) redrivePage(ctx context.Context, topic string, o *wakebelltype.
 // DeleteDead deletes dead letters and returns their number. Timers that are
 // dead-lettered during the call stay. After an error or the end of ctx, it returns
 // the number deleted so far with the error. With a filter for one Entry, the error
-// wraps [ErrNotFound] if there is no such dead letter.
+// wraps [redisops.ErrNotFound] if there is no such dead letter.
 func (s *Timers) DeleteDead(ctx context.Context, topic string, f wakebelltype.DeadFilter) (deleted int64, err error) {
 	if err := layout.CheckTopic(topic); err != nil {
 		return 0, err

@@ -14,6 +14,7 @@ import (
 // MaxOnce is the longest window of Once.
 const MaxOnce = 100 * 365 * 24 * time.Hour
 
+// policyCodes has the letter of lua/schedule.lua for each Policy, in their order.
 const policyCodes = "rked"
 
 // Entry is one timer to schedule.
@@ -24,20 +25,20 @@ type Entry struct {
 	// At is the instant at which the timer becomes due, rounded up to the µs. A
 	// past instant is due at once. It must be before the year 10000.
 	At time.Time
-	// In is the delay from Redis's now; it is used if At is zero. Negative means
-	// none.
+	// In is used if At is zero: the timer becomes due In after Redis's now. 0 or a
+	// negative value: it is due at once.
 	In time.Duration
 
 	Policy wakebelltype.Policy
-	// MaxDelay is for Debounce: the longest time from the first schedule to the
+	// MaxDelay is for PolicyDebounce: the longest time from the first schedule to the
 	// instant at which the timer is due; at least In, or 0 for no bound.
 	MaxDelay time.Duration
 
-	// Once, if not 0, makes the id fire once from now until Once after its instant.
-	// If it is scheduled again with Once meanwhile, a timer that was delivered or
-	// moved is unchanged, and a timer that is gone (handled, dead-lettered,
-	// cancelled) is not written again. 1 ms to 100 years. A small key is stored for
-	// the id for as long.
+	// Once, if not 0, makes the id fire once from now until Once after its instant;
+	// 1 ms to MaxOnce. If the id is scheduled again with Once meanwhile, a timer that
+	// was delivered or moved is unchanged, and a timer that is gone (handled,
+	// dead-lettered, cancelled) is not written again. A small key is stored for the
+	// id for as long.
 	Once time.Duration
 
 	// Replicas is how many replicas must confirm the timer before Schedule returns,
@@ -47,11 +48,12 @@ type Entry struct {
 	ReplicaTimeout time.Duration
 }
 
+// outcomeCodes has the letter of lua/schedule.lua for each Outcome, in their order.
 const outcomeCodes = "crspkemo"
 
 // Schedule writes timers of one topic. It checks all of them before it writes the
 // first: an id that is empty, too long, not UTF-8 or given twice is an error that
-// wraps [ErrInvalid]. See [Timers.Write].
+// wraps [redisops.ErrInvalid]. See [Timers.Write].
 func (s *Timers) Schedule(ctx context.Context, topic string, entries ...Entry) ([]wakebelltype.Scheduled, error) {
 	b, err := checkedBatch(topic, entries)
 	if err != nil {
@@ -64,8 +66,8 @@ func (s *Timers) Schedule(ctx context.Context, topic string, entries ...Entry) (
 // payload in a round trip, and returns the results in the order in which they were
 // added. A round trip is retried while Redis is unavailable; with an idempotency
 // key, it takes effect once. After an error a part of several round trips may be
-// stored, but after one that wraps [ErrTooFewReplicas] all timers are, and the
-// results are valid.
+// stored, but after one that wraps [wakebelltype.ErrTooFewReplicas] all timers are,
+// and the results are valid.
 func (s *Timers) Write(ctx context.Context, key *Key, b Batch) ([]wakebelltype.Scheduled, error) {
 	trips := b.roundTrips(key)
 	send := func(ctx context.Context, t *roundTrip) error {

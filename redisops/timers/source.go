@@ -22,8 +22,8 @@ type SourceOptions struct {
 	// MaxBytes is the maximum payload of one reply in bytes, default 256 KiB; the
 	// first lease passes in any case.
 	MaxBytes int
-	// MaxClaims is how many times a timer may be claimed without a verdict; the
-	// next claim dead-letters it with the reason "never settled". 0 means no bound.
+	// MaxClaims is how many claims of a timer may end without a verdict; the next
+	// claim dead-letters it with the reason "never settled". 0 means no bound.
 	MaxClaims int
 	// DeadCap is about how many dead letters are stored; the oldest are removed
 	// first. 0 means no cap.
@@ -63,7 +63,7 @@ func (t *TimerSource) Name() string { return t.topic }
 func (t *TimerSource) Shard() string { return t.shard }
 
 // Exchange runs one exchange; see package exchange for its contract. Errors wrap
-// [ErrInvalid] (nothing was sent), [exchange.ErrStale] (nothing was done) or
+// [redisops.ErrInvalid] (nothing was sent), [exchange.ErrStale] (nothing was done) or
 // [exchange.ErrUnavailable] (it may have been done; send it again).
 func (t *TimerSource) Exchange(ctx context.Context, r *exchange.Request) (*exchange.Reply, error) {
 	if err := t.check(r); err != nil {

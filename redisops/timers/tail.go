@@ -40,7 +40,7 @@ type wireEvent struct {
 }
 
 // PublishEvents publishes events of one node to the watchers of the topic. Errors
-// wrap [ErrChannelDenied] or [exchange.ErrUnavailable].
+// wrap [redisops.ErrChannelDenied] or [exchange.ErrUnavailable].
 func (s *Timers) PublishEvents(ctx context.Context, topic string, events []wakebelltype.Event) error {
 	if len(events) == 0 {
 		return nil
@@ -101,8 +101,8 @@ func micros(us int64) time.Duration {
 // ends. It subscribes to the channel of events, and announces itself on the channel
 // of hints every few seconds, because nodes publish events only while the topic is
 // watched. An [exchange.EventAttached] comes first, and again after each
-// reconnection. The error is ctx's, or wraps [ErrChannelDenied] or, at the start
-// only, [exchange.ErrUnavailable].
+// reconnection. The error is ctx's, or wraps [redisops.ErrChannelDenied] or, at the
+// start only, [exchange.ErrUnavailable].
 func (s *Timers) Tail(ctx context.Context, topic string, yield func(wakebelltype.Event) bool) error {
 	if err := layout.CheckTopic(topic); err != nil {
 		return err

@@ -26,8 +26,8 @@ type Timers struct {
 
 	// MaxPayload is the maximum payload that is read, in bytes. A larger payload is
 	// never copied: a claim dead-letters its timer without the payload, and Get
-	// fails with [ErrTooLarge]. Set it before use; 0 means DefaultMaxPayload, 16
-	// MiB.
+	// fails with [redisops.ErrTooLarge]. Set it before use; 0 means
+	// DefaultMaxPayload, 16 MiB.
 	MaxPayload int
 
 	// PingEvery is how long the connection of Listen may be silent before it is

@@ -32,7 +32,7 @@ func (s *OpenGate) Exchange(_ context.Context, r *gate.Request) (*gate.Reply, er
 	return reply, nil
 }
 
-// Beat extends everything.
+// Heartbeat extends everything.
 func (s *OpenGate) Heartbeat(_ context.Context, b *gate.Heartbeat) (*gate.HeartbeatReply, error) {
 	return &gate.HeartbeatReply{Now: time.Now(), Lost: make([]bool, len(b.Turns))}, nil
 }

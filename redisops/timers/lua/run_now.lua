@@ -19,7 +19,7 @@ if number(score) > now then
   local known = head(timeline)
   redis.call('ZADD', timeline, now_text, id)
   if r then
-    -- One that was tried keeps its activation and its attempts.
+    -- A timer that was delivered keeps its activation and its attempts.
     if r.claims == 0 and r.failures == 0 then r.activation = now_text end
     r.before = r.activation
     redis.call('HSET', leases, id, record('w', r, now_text))

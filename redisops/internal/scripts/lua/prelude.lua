@@ -31,7 +31,7 @@ local function text(x)
   return string.format('%.17g', x)
 end
 
--- number reads a score: what readScore of score.go reads, and nothing else. A
+-- number reads a score: what ReadScore of score.go reads, and nothing else. A
 -- tonumber of Lua reads more, such as 'nan', '0x10' and ' 5'. Its answer would be
 -- a score that Go, or ZADD, refuses.
 local function number(s)
@@ -130,7 +130,7 @@ end
 -- a debounced timer was first scheduled.
 local RECORD = '^([lw]):(%d+):(%d+):([^:]*):([^:]*):?([^:]*):?(.*)$'
 
--- current reads a record as readRecord of record.go does: nil when another
+-- current reads a record as readRecord of timers/reply.go does: nil when another
 -- process has written the score since, or when it cannot be read. Such a record
 -- is void, and the next claim writes a new one.
 local function current(record, score)

@@ -13,8 +13,8 @@ import (
 // default.
 type Rule struct {
 	// Every is the time between two runs, 1 µs to 100 years, counted from the
-	// first Put, or from Start. Relative cuts the instants to whole days, hours
-	// or minutes, for an Every of at least a day, an hour or a minute.
+	// first Put, or from Start. With Relative the runs fall on whole days if Every
+	// is at least a day, else on whole hours or minutes if it is at least one.
 	Every    time.Duration
 	Relative bool
 

@@ -29,8 +29,8 @@ func (a *app) deadRedriveCommand() *cobra.Command {
 		Long: `Turns dead letters back into timers, the oldest first, and prints the outcome of
 each: redriven, overwritten (replaced a timer with the same id), skipped live
 (kept: a timer with the same id exists) or skipped broken (kept: cannot be
-decoded). Attempts start at 1 again. Filters can be combined. The exit code is 3
-if ENTRY is absent.
+decoded). The next delivery is attempt 1. Filters can be combined. The exit code
+is 3 if ENTRY is absent.
 
 It asks for confirmation on a terminal and requires --yes elsewhere, except for
 a single entry without --overwrite. After an interruption, run the same command

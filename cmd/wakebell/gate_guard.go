@@ -15,7 +15,7 @@ func (a *app) gateGuardCommand() *cobra.Command {
 		Use:   "guard NAME RESOURCE FENCE",
 		Short: "Check a fencing token for a resource",
 		Long: `Stores the token as the newest that the resource has seen. The exit code is 1 if
-the resource has seen a newer token, or if the token was never issued. Use it in
+the resource has seen a newer token, or if no turn has had the token. Use it in
 commands of gate hold before they write.
 
 With --elsewhere the gate is on another Redis, so that the guard survives a loss

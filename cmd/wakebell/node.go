@@ -75,10 +75,11 @@ authenticate peers, --token-file or --tls-client-ca; with both, peers need both.
 A line of the token file is owner:token, or a token alone; # begins a comment.
 With --tls-client-ca, a space and the certificate that the token is bound to can
 follow: cn:NAME, its common name, or sha256:FINGERPRINT.
-Changed files are read again: certificates with the next connection, tokens
-within a second. Existing connections stay. With --listen and rediss://, the
-client certificate for Redis is --redis-tls-cert. Do not name topics with --topic
-that subscribers should handle.`,
+Changed files are read again: certificates for the next connection, tokens and
+rights within a second. Connections whose token was removed are closed, and
+subscriptions that the new rights do not permit end; all others stay. With
+--listen and rediss://, the client certificate for Redis is --redis-tls-cert. Do
+not name topics with --topic that subscribers should handle.`,
 		Example: `  wakebell node --topic invoices
   wakebell node --topic invoices --exec './charge.sh' --max-concurrent 20
   wakebell node -t a -t b --lease-ttl 1m --log-format json 2>node.log | jq .id

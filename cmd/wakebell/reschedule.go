@@ -18,7 +18,7 @@ func (a *app) rescheduleCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "reschedule --topic TOPIC ID (--in DURATION | --at INSTANT)",
 		Short: "Change the due time of a timer",
-		Long: `Changes the due time of a timer and keeps its body. Its attempts start at 1 again.
+		Long: `Changes the due time of a timer and keeps its body. The next delivery is attempt 1.
 If the timer is running, its handler continues but its result is ignored: the
 timer is delivered again at the new due time. The outcome is moved or, for a
 running timer, superseded. The exit code is 3 if there is no such timer.

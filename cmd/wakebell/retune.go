@@ -48,8 +48,12 @@ func (a *app) retuneCommand() *cobra.Command {
 		Short: "Change settings of a topic on all nodes",
 		Long: `Overrides settings of a topic on all nodes, and prints the topic's cluster-wide
 settings, as pause does. It replaces all earlier overrides. For settings that are
-not given, each node uses its own flags; --clear removes all overrides. Running
-handlers are not affected, and a pause stays.
+not given, each node uses its own flags; --clear removes all overrides. A pause
+stays.
+
+A change applies to running handlers too: --lease-ttl from the next extension,
+--max-lease-age at once, the retry settings when the handler returns. A lower
+--max-concurrent ends none.
 
 Without flags it changes nothing and prints the cluster-wide settings.`,
 		Example: `  wakebell retune --topic invoices --max-concurrent 2 --max-attempts 50

@@ -49,7 +49,7 @@ fires once. --rrule takes a rule of RFC 5545, as in
 func (f *putFlags) register(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.DurationVar(&f.when.Every, "every", 0, "`duration` between two runs")
-	flags.BoolVar(&f.when.Relative, "relative", false, "align the instants of --every to whole days, hours or minutes")
+	flags.BoolVar(&f.when.Relative, "relative", false, "runs fall on whole days (if --every is at least a day), hours or minutes")
 	flags.StringVar(&f.when.Cron, "cron", "", "cron `expression`")
 	flags.StringVar(&f.when.Zone, "tz", "", "time `zone` of --cron, as Europe/Berlin (default UTC)")
 	flags.StringVar(&f.when.RRule, "rrule", "", "recurrence `rule` of RFC 5545")

@@ -43,7 +43,7 @@ the events of its timers on all nodes, until it is stopped:
 Nodes publish events only while a tail runs, at most 20,000 per second and node.
 The first events of a node that starts later appear within 3 s. Python workers
 publish none. Events during a lost connection to Redis are not shown; the loss is
-reported on stderr.
+reported on stderr. The event attached of Client.Tail is not printed.
 
 With -o json each is a line with event, at, topic, node, id, attempt and, if the
 event has them, lateness_ms, took_ms, retry_in_ms, text (the error or reason),

@@ -17,9 +17,9 @@ import (
 // and of its message, in the order of the fields.
 func TestTheTableIsComplete(t *testing.T) {
 	t.Parallel()
-	require.Equal(t, reflect.TypeFor[wakebelltype.Settings]().NumField(), len(All))
+	require.Len(t, All, reflect.TypeFor[wakebelltype.Settings]().NumField())
 	fields := (&messages.TopicSettings{}).ProtoReflect().Descriptor().Fields()
-	require.Equal(t, fields.Len(), len(All))
+	require.Len(t, All, fields.Len())
 	for i, row := range All {
 		var s wakebelltype.Settings
 		row.Set(&s, 7)

@@ -6,10 +6,10 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/wakebell/wakebell/internal/tuning"
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/wakebell/wakebell/internal/tuning"
 	"github.com/wakebell/wakebell/redisops/internal/layout"
 	"github.com/wakebell/wakebell/redisops/internal/scripts"
 	"github.com/wakebell/wakebell/wakebelltype"

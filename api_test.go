@@ -92,9 +92,9 @@ func TestAClientWorksWithoutActors(t *testing.T) {
 	require.Equal(t, []string{"a", id}, list(t, c, "t", wakebell.Filter{DueBefore: time.Now().Add(150 * time.Minute)}))
 	require.Empty(t, list(t, c, "t", wakebell.Filter{Running: true}))
 	require.Empty(t, list(t, c, "none", wakebell.Filter{}))
-	counts, err := c.Count(t.Context(), "t")
+	stats, err := c.Stats(t.Context(), "t")
 	require.NoError(t, err)
-	require.Equal(t, wakebelltype.Counts{Total: 3}, counts)
+	require.Equal(t, wakebelltype.Stats{Total: 3, Pending: 3}, stats)
 
 	peer{rdb, "python's"}.publish(t, "x", "y", 1)
 	require.Equal(t, []string{"shop:t", "shop:u"}, topics(t, c, false))
@@ -110,7 +110,7 @@ func TestAClientWorksWithoutActors(t *testing.T) {
 
 func list(t *testing.T, c *wakebell.Client, topic string, f wakebell.Filter) (ids []string) {
 	t.Helper()
-	for info, err := range c.List(t.Context(), topic, f) {
+	for info, err := range c.List(t.Context(), topic, f, wakebelltype.Page{}) {
 		require.NoError(t, err)
 		ids = append(ids, info.ID)
 	}
@@ -119,7 +119,7 @@ func list(t *testing.T, c *wakebell.Client, topic string, f wakebell.Filter) (id
 
 func topics(t *testing.T, c *wakebell.Client, discover bool) (names []string) {
 	t.Helper()
-	for name, err := range c.Topics(t.Context(), discover) {
+	for name, err := range c.Topics(t.Context(), discover, wakebelltype.Page{}) {
 		require.NoError(t, err)
 		names = append(names, name)
 	}
@@ -142,7 +142,7 @@ func TestListsComeInPages(t *testing.T) {
 	_, err := c.Schedule(t.Context(), drafts...)
 	require.NoError(t, err)
 	require.Equal(t, want, list(t, c, topic.Name(), wakebell.Filter{}))
-	for info, err := range c.List(t.Context(), topic.Name(), wakebell.Filter{}) {
+	for info, err := range c.List(t.Context(), topic.Name(), wakebell.Filter{}, wakebelltype.Page{}) {
 		require.NoError(t, err)
 		require.Equal(t, "0000", info.ID)
 		break

@@ -47,6 +47,7 @@ func TestTopicCallsWithoutAClientAreInvalid(t *testing.T) {
 	topic := wakebell.NewTopic[string]("x")
 	for name, call := range map[string]func() error{
 		"schedule":   func() error { _, err := topic.Schedule(t.Context(), nil, "x"); return err },
+		"get":        func() error { _, err := topic.Get(t.Context(), nil, "x"); return err },
 		"cancel":     func() error { _, err := topic.Cancel(t.Context(), nil, "x"); return err },
 		"reschedule": func() error { _, err := topic.Reschedule(t.Context(), nil, "x", wakebell.In(0)); return err },
 		"run now":    func() error { _, err := topic.RunNow(t.Context(), nil, "x"); return err },

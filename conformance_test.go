@@ -59,7 +59,7 @@ func kinds() []kind {
 		},
 		dead: func(t *testing.T, c *wakebell.Client) (all []string) {
 			t.Helper()
-			for l, err := range c.DeadLetters(t.Context(), "here", wakebelltype.DeadFilter{}) {
+			for l, err := range c.DeadLetters(t.Context(), "here", wakebelltype.DeadFilter{}, wakebelltype.Page{}) {
 				require.NoError(t, err)
 				all = append(all, string(l.Content.Body)+": "+l.Reason)
 			}
@@ -91,7 +91,7 @@ func kinds() []kind {
 		},
 		dead: func(t *testing.T, c *wakebell.Client) (all []string) {
 			t.Helper()
-			for l, err := range c.Queues().DeadLetters(t.Context(), mail.Keys(), 0) {
+			for l, err := range c.Queues().DeadLetters(t.Context(), mail.Keys(), wakebelltype.Page{}) {
 				require.NoError(t, err)
 				all = append(all, string(l.Payload)+": "+l.Reason)
 			}

@@ -23,21 +23,27 @@ type DeadLetter struct {
 	Activation time.Time // instant for which the timer was scheduled
 	Died       time.Time // when it was dead-lettered, by Redis's clock
 	Content    Content
+
+	// Cursor continues a listing after this dead letter; see Page. Only DeadLetters
+	// sets it.
+	Cursor string
 }
 
 // DeadLetters returns an iterator over the dead letters of a topic that the
-// filter selects, oldest first. It reads them in pages. After an error, which it
-// yields with a zero DeadLetter, it ends.
-func (c *Client) DeadLetters(ctx context.Context, topic string, f wakebelltype.DeadFilter) iter.Seq2[DeadLetter, error] {
-	return paging.All(func(after string) ([]DeadLetter, string, error) {
+// filter selects, oldest first. It reads them in pages. A dead letter that is not
+// deleted or redriven meanwhile is yielded once, also by a listing that continues
+// after a Cursor. After an error, which it yields with a zero DeadLetter, it ends.
+func (c *Client) DeadLetters(ctx context.Context, topic string, f wakebelltype.DeadFilter, p wakebelltype.Page) iter.Seq2[DeadLetter, error] {
+	return paging.All(p, func(after string, limit int) ([]DeadLetter, string, error) {
 		full, err := c.fullName(topic)
 		if err != nil {
-			return nil, after, err
+			return nil, "", err
 		}
-		letters, next, err := c.store.DeadLetters(ctx, full, f, after, 0)
+		letters, next, err := c.store.DeadLetters(ctx, full, f, after, limit)
 		dead := make([]DeadLetter, len(letters))
 		for i, d := range letters {
 			dead[i] = deadLetterOf(full, d)
+			dead[i].Cursor = d.Entry
 		}
 		return dead, next, err
 	})

@@ -74,7 +74,7 @@ func TestADeadLetterIsFoundAndRedriven(t *testing.T) {
 
 func letters(t *testing.T, c *wakebell.Client, topic string, f wakebelltype.DeadFilter) (all []wakebell.DeadLetter) {
 	t.Helper()
-	for letter, err := range c.DeadLetters(t.Context(), topic, f) {
+	for letter, err := range c.DeadLetters(t.Context(), topic, f, wakebelltype.Page{}) {
 		require.NoError(t, err)
 		all = append(all, letter)
 	}

@@ -70,7 +70,6 @@ func TestCallsYieldTheErrorsOfTheTable(t *testing.T) {
 		"get":        func() error { _, _, err := c.Get(t.Context(), "t", "x"); return err },
 		"reschedule": func() error { _, err := c.Reschedule(t.Context(), "t", "x", wakebell.In(1)); return err },
 		"run now":    func() error { _, err := c.RunNow(t.Context(), "t", "x"); return err },
-		"count":      func() error { _, err := c.Count(t.Context(), "t"); return err },
 		"stats":      func() error { _, err := c.Stats(t.Context(), "t"); return err },
 		"control":    func() error { _, err := c.Control(t.Context(), "t"); return err },
 		"pause":      func() error { _, err := c.Pause(t.Context(), "t", "", ""); return err },
@@ -80,13 +79,13 @@ func TestCallsYieldTheErrorsOfTheTable(t *testing.T) {
 		"delete":     func() error { _, err := c.DeleteDead(t.Context(), "t", wakebelltype.DeadFilter{}); return err },
 		"dead":       func() error { _, err := c.DeadLetter(t.Context(), "t", "1-0"); return err },
 		"list": func() error {
-			for _, err := range c.List(t.Context(), "t", wakebell.Filter{}) {
+			for _, err := range c.List(t.Context(), "t", wakebell.Filter{}, wakebelltype.Page{}) {
 				return err
 			}
 			return nil
 		},
 		"topics": func() error {
-			for _, err := range c.Topics(t.Context(), true) {
+			for _, err := range c.Topics(t.Context(), true, wakebelltype.Page{}) {
 				return err
 			}
 			return nil

@@ -11,7 +11,7 @@ import (
 func ExampleClient_DeadLetters() {
 	withDeadLetters(func(ctx context.Context, sys *wakebell.System) {
 		filter := wakebelltype.DeadFilter{Reason: "account"} // zero: all
-		for letter, err := range sys.Client().DeadLetters(ctx, "invoices", filter) {
+		for letter, err := range sys.Client().DeadLetters(ctx, "invoices", filter, wakebelltype.Page{}) {
 			check(err)
 			fmt.Println(letter.ID, "died of:", letter.Reason)
 		}
@@ -24,7 +24,7 @@ func ExampleClient_DeadLetters() {
 func ExampleClient_DeadLetter() {
 	withDeadLetters(func(ctx context.Context, sys *wakebell.System) {
 		c := sys.Client()
-		for listed, err := range c.DeadLetters(ctx, "invoices", wakebelltype.DeadFilter{}) {
+		for listed, err := range c.DeadLetters(ctx, "invoices", wakebelltype.DeadFilter{}, wakebelltype.Page{}) {
 			check(err)
 			letter, err := c.DeadLetter(ctx, "invoices", listed.Entry)
 			check(err)

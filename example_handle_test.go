@@ -66,9 +66,9 @@ func ExampleMeta_Settle() {
 	run(wakebell.Config{Handlers: []wakebell.Handler{wakebell.Handle(Invoices, charge)}}, func(sys *wakebell.System) {
 		bill(sys.Client(), "inv-42")
 		<-done
-		counts, err := sys.Client().Count(context.Background(), "invoices")
+		stats, err := sys.Client().Stats(context.Background(), "invoices")
 		check(err)
-		fmt.Println("left:", counts.Total)
+		fmt.Println("left:", stats.Total)
 	})
 	// Output:
 	// charged: <nil>
@@ -143,9 +143,9 @@ func ExampleDiscardRejected() {
 		bill(sys.Client(), "inv-42")
 		<-done
 		check(sys.Stop())
-		counts, err := sys.Client().Count(context.Background(), "invoices")
+		stats, err := sys.Client().Stats(context.Background(), "invoices")
 		check(err)
-		fmt.Println("timers:", counts.Total, "dead letters:", counts.Dead)
+		fmt.Println("timers:", stats.Total, "dead letters:", stats.Dead)
 	})
 	// Output: timers: 0 dead letters: 0
 }

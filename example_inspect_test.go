@@ -33,6 +33,33 @@ func ExampleNewClient() {
 	// true
 }
 
+func ExampleTopic_Get() {
+	connect(func(ctx context.Context, c *wakebell.Client) {
+		bill(c, "inv-42", wakebell.In(time.Hour))
+		timer, err := Invoices.Get(ctx, c, "inv-42")
+		check(err)
+		fmt.Println(timer.State, timer.Body.Cents)
+
+		_, err = Invoices.Get(ctx, c, "inv-43")
+		fmt.Println(errors.Is(err, wakebell.ErrNotFound))
+	})
+	// Output:
+	// pending 995
+	// true
+}
+
+func ExampleStored() {
+	connect(func(ctx context.Context, c *wakebell.Client) {
+		_, err := wakebell.NewTopic[string]("invoices").Schedule(ctx, c, "paid", wakebell.ID("inv-42"))
+		check(err)
+		timer, err := Invoices.Get(ctx, c, "inv-42")
+		if errors.Is(err, wakebell.ErrUnreadable) { // not the body of an Invoice
+			fmt.Printf("%s is %s: %s %q\n", timer.ID, timer.State, timer.Content.ContentType, timer.Content.Body)
+		}
+	})
+	// Output: inv-42 is pending: text/plain "paid"
+}
+
 func ExampleClient_Get() {
 	connect(func(ctx context.Context, c *wakebell.Client) {
 		bill(c, "inv-42", wakebell.In(time.Hour))
@@ -54,7 +81,7 @@ func ExampleClient_List() {
 		bill(c, "inv-43", wakebell.In(1*time.Hour))
 		bill(c, "inv-44", wakebell.In(72*time.Hour))
 		soon := wakebell.Filter{DueBefore: time.Now().Add(24 * time.Hour)}
-		for info, err := range c.List(ctx, "invoices", soon) {
+		for info, err := range c.List(ctx, "invoices", soon, wakebelltype.Page{}) {
 			check(err)
 			fmt.Println(info.ID, info.State)
 		}
@@ -62,17 +89,6 @@ func ExampleClient_List() {
 	// Output:
 	// inv-43 pending
 	// inv-42 pending
-}
-
-func ExampleClient_Count() {
-	connect(func(ctx context.Context, c *wakebell.Client) {
-		bill(c, "inv-42")
-		bill(c, "inv-43", wakebell.In(time.Hour))
-		counts, err := c.Count(ctx, "invoices")
-		check(err)
-		fmt.Printf("%d timers, %d due, %d dead\n", counts.Total, counts.Due, counts.Dead)
-	})
-	// Output: 2 timers, 1 due, 0 dead
 }
 
 func ExampleClient_Stats() {
@@ -124,7 +140,7 @@ func ExampleClient_Diagnose() {
 func ExampleClient_Topics() {
 	connect(func(ctx context.Context, c *wakebell.Client) {
 		bill(c, "inv-42")
-		for topic, err := range c.Topics(ctx, false) {
+		for topic, err := range c.Topics(ctx, false, wakebelltype.Page{}) {
 			check(err)
 			fmt.Println(topic)
 		}
@@ -136,7 +152,7 @@ func ExampleClient_Forget() {
 	connect(func(ctx context.Context, c *wakebell.Client) {
 		bill(c, "inv-42")
 		check(c.Forget(ctx, "invoices")) // timers, dead letters and the name
-		for topic, err := range c.Topics(ctx, false) {
+		for topic, err := range c.Topics(ctx, false, wakebelltype.Page{}) {
 			fmt.Println("still there:", topic, err)
 		}
 	})

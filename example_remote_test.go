@@ -13,9 +13,9 @@ import (
 	"github.com/wakebell/wakebell/messages"
 )
 
-func ExampleTimers() {
+func ExampleTimerClient() {
 	// The interface accepts a Client and a remote.Client.
-	remind := func(ctx context.Context, timers wakebell.Timers, number string) error {
+	remind := func(ctx context.Context, timers wakebell.TimerClient, number string) error {
 		_, err := Invoices.Schedule(ctx, timers, Invoice{number, 995}, wakebell.ID("inv-"+number), wakebell.In(72*time.Hour))
 		return err
 	}

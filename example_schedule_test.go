@@ -201,9 +201,9 @@ func ExampleTopic_RunNow() {
 		bill(c, "inv-42", wakebell.In(time.Hour))
 		was, err := Invoices.RunNow(ctx, c, "inv-42")
 		check(err)
-		counts, err := c.Count(ctx, Invoices.Name())
+		stats, err := c.Stats(ctx, Invoices.Name())
 		check(err)
-		fmt.Println(was, "and now due:", counts.Due)
+		fmt.Println(was, "and now due:", stats.Due)
 	})
 	// Output: pending and now due: 1
 }

@@ -100,7 +100,7 @@ func ExampleReject() {
 		if err := sys.Stop(); err != nil { // outcomes of handlers are settled
 			log.Fatal(err)
 		}
-		for letter, err := range c.DeadLetters(ctx, Invoices.Name(), wakebelltype.DeadFilter{}) {
+		for letter, err := range c.DeadLetters(ctx, Invoices.Name(), wakebelltype.DeadFilter{}, wakebelltype.Page{}) {
 			if err != nil {
 				log.Fatal(err)
 			}

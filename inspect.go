@@ -29,6 +29,9 @@ type Info struct {
 	Attempts  int    // deliveries so far
 	Failures  int    // deliveries that ended in an error
 	LastError string // of the last failure
+
+	// Cursor continues a listing after this timer; see Page. Only List sets it.
+	Cursor string
 }
 
 // State is the state of a timer.
@@ -76,30 +79,25 @@ type Filter struct {
 }
 
 // List returns an iterator over the timers of a topic, sorted by Due, then ID. It
-// reads them in pages, so it may or may not yield timers that change during the
-// iteration. After an error, which it yields with a zero Info, it ends.
-func (c *Client) List(ctx context.Context, topic string, f Filter) iter.Seq2[Info, error] {
-	return paging.All(func(after timers.Cursor) ([]Info, timers.Cursor, error) {
+// reads them in pages. A timer that is not changed is yielded once, also by a
+// listing that continues after a Cursor; one whose Due changes meanwhile may be
+// yielded twice or not at all. After an error, which it yields with a zero Info, it
+// ends.
+func (c *Client) List(ctx context.Context, topic string, f Filter, p wakebelltype.Page) iter.Seq2[Info, error] {
+	return paging.All(p, func(after string, limit int) ([]Info, string, error) {
 		full, err := c.fullName(topic)
 		if err != nil {
-			return nil, after, err
+			return nil, "", err
 		}
-		timers, next, err := c.store.List(ctx, full, timers.Filter{DueBefore: f.DueBefore, Leased: f.Running, After: after})
+		timers, next, err := c.store.List(ctx, full, timers.Filter{
+			DueBefore: f.DueBefore, Leased: f.Running, After: timers.Cursor(after), Limit: limit,
+		})
 		infos := make([]Info, len(timers))
 		for i, t := range timers {
 			infos[i] = infoOf(full, t)
 		}
-		return infos, next, err
+		return infos, string(next), err
 	})
-}
-
-// Count counts the timers and the dead letters of a topic.
-func (c *Client) Count(ctx context.Context, topic string) (wakebelltype.Counts, error) {
-	full, err := c.fullName(topic)
-	if err != nil {
-		return wakebelltype.Counts{}, err
-	}
-	return c.store.Count(ctx, full)
 }
 
 // Stats counts the timers of a topic by state, and reports since when the first
@@ -130,36 +128,22 @@ func (c *Client) Overview(ctx context.Context, topics ...string) ([]wakebelltype
 }
 
 // Topics returns an iterator over the full names of the topics that Wakebell
-// scheduled on or handled, each once and in no particular order. With discover,
+// scheduled on or handled, sorted, each once. Page.After is a name. With discover,
 // it also scans the whole keyspace for topics that only Python peers use; the
-// duration grows with the number of keys in Redis. After an error, which it yields
-// with an empty name, it ends.
-func (c *Client) Topics(ctx context.Context, discover bool) iter.Seq2[string, error] {
-	return func(yield func(string, error) bool) {
-		seen := map[string]bool{}
-		sources := []func(context.Context, uint64) ([]string, uint64, error){c.store.Topics}
-		if discover {
-			sources = append(sources, c.store.DiscoverTopics)
-		}
-		for _, source := range sources {
-			names := paging.All(func(cursor uint64) ([]string, uint64, error) { return source(ctx, cursor) })
-			for name, err := range names {
-				if err == nil && seen[name] {
-					continue
-				}
-				seen[name] = true
-				if !yield(name, err) || err != nil {
-					return
-				}
-			}
-		}
+// duration grows with the number of keys in Redis. It reads all names before it
+// yields the first. After an error, which it yields with an empty name, it ends.
+func (c *Client) Topics(ctx context.Context, discover bool, p wakebelltype.Page) iter.Seq2[string, error] {
+	sources := []paging.Scan{func(cursor uint64) ([]string, uint64, error) { return c.store.Topics(ctx, cursor) }}
+	if discover {
+		sources = append(sources, func(cursor uint64) ([]string, uint64, error) { return c.store.DiscoverTopics(ctx, cursor) })
 	}
+	return paging.Limited(p, paging.Names(p.After, sources...))
 }
 
 func infoOf(topic string, t timers.Timer) Info {
 	info := Info{
 		ID: t.ID, Topic: topic, State: StatePending, Due: t.Due, Activation: t.Activation,
-		Attempts: t.Claims, Failures: t.Failures, LastError: t.LastError,
+		Attempts: t.Claims, Failures: t.Failures, LastError: t.LastError, Cursor: string(t.Cursor),
 	}
 	switch {
 	case t.NeverDue:

@@ -36,9 +36,10 @@ func With(mw ...Middleware) CommonOption {
 	})
 }
 
-// ErrUnreadable is wrapped by the error that a middleware receives from next if
-// the body cannot be decoded into the type of the topic. The timer is
-// dead-lettered, also with DiscardRejected.
+// ErrUnreadable is wrapped by the error of Topic.Get, and by the error that a
+// middleware receives from next, if the body cannot be decoded into the type of
+// the topic. The timer of the middleware is dead-lettered, also with
+// DiscardRejected.
 var ErrUnreadable = codec.ErrUnreadable
 
 // typed returns the innermost HandlerFunc of a topic, which decodes the body.

@@ -13,6 +13,7 @@ import (
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/queue"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // shouted is a middleware that changes a body in place, and then replaces it.
@@ -56,7 +57,7 @@ func TestMiddlewareChangesTheBody(t *testing.T) {
 		require.Equal(t, seen{"HELLO!", "hello"}, receive(t, got))
 	}
 	eventually(t, func() bool {
-		for l, err := range sys.Client().Queues().DeadLetters(t.Context(), queue.Keys(), 0) {
+		for l, err := range sys.Client().Queues().DeadLetters(t.Context(), queue.Keys(), wakebelltype.Page{}) {
 			require.NoError(t, err)
 			return string(l.Payload) == "hello"
 		}

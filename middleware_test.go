@@ -152,7 +152,7 @@ func awaitDead(t *testing.T, sys *wakebell.System, topic string) wakebell.DeadLe
 	var letters []wakebell.DeadLetter
 	require.Eventually(t, func() bool {
 		letters = nil
-		for d, err := range sys.Client().DeadLetters(t.Context(), topic, wakebelltype.DeadFilter{}) {
+		for d, err := range sys.Client().DeadLetters(t.Context(), topic, wakebelltype.DeadFilter{}, wakebelltype.Page{}) {
 			require.NoError(t, err)
 			letters = append(letters, d)
 		}

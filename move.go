@@ -46,7 +46,7 @@ func (c *Client) RunNow(ctx context.Context, topic, id string) (wakebelltype.Pre
 }
 
 // Reschedule gives a timer of the topic a new instant; see Client.Reschedule.
-func (t Topic[T]) Reschedule(ctx context.Context, c Timers, id string, when ScheduleOption) (wakebelltype.Scheduled, error) {
+func (t Topic[T]) Reschedule(ctx context.Context, c TimerClient, id string, when ScheduleOption) (wakebelltype.Scheduled, error) {
 	if c == nil {
 		return wakebelltype.Scheduled{}, invalid("client", "nil")
 	}
@@ -54,7 +54,7 @@ func (t Topic[T]) Reschedule(ctx context.Context, c Timers, id string, when Sche
 }
 
 // RunNow makes a timer of the topic due now; see Client.RunNow.
-func (t Topic[T]) RunNow(ctx context.Context, c Timers, id string) (wakebelltype.Presence, error) {
+func (t Topic[T]) RunNow(ctx context.Context, c TimerClient, id string) (wakebelltype.Presence, error) {
 	if c == nil {
 		return wakebelltype.PresenceAbsent, invalid("client", "nil")
 	}

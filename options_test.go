@@ -135,15 +135,15 @@ func TestMisusedClients(t *testing.T) {
 			"CancelAll": func() error { _, err := c.CancelAll(t.Context(), ""); return err },
 			"Get":       func() error { _, _, err := c.Get(t.Context(), "", "x"); return err },
 			"Forget":    func() error { return c.Forget(t.Context(), "") },
-			"Count":     func() error { _, err := c.Count(t.Context(), ""); return err },
+			"Stats":     func() error { _, err := c.Stats(t.Context(), ""); return err },
 			"List": func() (err error) {
-				for _, err = range c.List(t.Context(), "", wakebell.Filter{}) {
+				for _, err = range c.List(t.Context(), "", wakebell.Filter{}, wakebelltype.Page{}) {
 					break
 				}
 				return err
 			},
 			"DeadLetters": func() (err error) {
-				for _, err = range c.DeadLetters(t.Context(), "", wakebelltype.DeadFilter{}) {
+				for _, err = range c.DeadLetters(t.Context(), "", wakebelltype.DeadFilter{}, wakebelltype.Page{}) {
 					break
 				}
 				return err

@@ -278,6 +278,6 @@ func timerMessage(i Info) *messages.Timer {
 	return &messages.Timer{
 		Id: text.Valid(i.ID), State: states[i.State],
 		Due: wire.Timestamp(i.Due), Activation: wire.Timestamp(i.Activation),
-		Attempts: wire.Count(i.Attempts), Failures: wire.Count(i.Failures), LastError: text.Valid(i.LastError),
+		Attempts: wire.Count(i.Attempts), Failures: wire.Count(i.Failures), LastError: text.Valid(i.LastError), Cursor: i.Cursor,
 	}
 }

@@ -1,20 +1,20 @@
 package wakebell
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"math"
-	"strconv"
-	"strings"
+	"unicode/utf8"
 
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/wakebell/wakebell/internal/gateway"
+	"github.com/wakebell/wakebell/internal/paging"
 	"github.com/wakebell/wakebell/internal/text"
 	"github.com/wakebell/wakebell/internal/wire"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/recurring"
-	schedulestore "github.com/wakebell/wakebell/redisops/recurring"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // recurring carries out requests about recurring schedules.
@@ -64,34 +64,24 @@ func (r requests) recurring(ctx context.Context, request messages.Request) (mess
 }
 
 func (r requests) listRecurring(ctx context.Context, m *messages.ListRecurringRequest) (messages.Answer, error) {
-	var cursor uint64
-	if m.GetAfter() != "" {
-		var err error
-		if cursor, err = strconv.ParseUint(m.GetAfter(), 10, 64); err != nil {
-			return nil, invalid("after", "%s is not the next of an earlier answer", quoted(m.GetAfter()))
-		}
+	if m.GetLimit() > paging.MaxPage {
+		return nil, invalid("limit", "%d, want 1 to %d", m.GetLimit(), paging.MaxPage)
 	}
-	members, next, err := schedulestore.New(r.client.store).Names(ctx, cursor)
-	if err != nil {
-		return nil, err
-	}
+	limit := int(cmp.Or(m.GetLimit(), recurringPage))
 	answer := &messages.ListRecurringResponse{Request: m.GetRequest()}
-	for _, member := range members {
-		name, ok := strings.CutPrefix(member.Name, r.client.prefix)
-		if !ok {
-			continue // a schedule with another prefix
-		}
-		state, err := r.client.schedules.Get(ctx, name)
-		if errors.Is(err, recurring.ErrNotFound) {
-			continue // it was deleted after Names
-		}
+	for state, err := range r.client.schedules.List(ctx, wakebelltype.Page{After: m.GetAfter()}) {
 		if err != nil {
 			return nil, err
 		}
 		answer.Schedules = append(answer.Schedules, gateway.RecurringStateMessage(state))
-	}
-	if next != 0 {
-		answer.Next = strconv.FormatUint(next, 10)
+		// A name that a message cannot have cannot be the cursor of the next page.
+		if len(answer.GetSchedules()) >= limit && utf8.ValidString(state.Cursor) {
+			answer.Next = state.Cursor
+			break
+		}
 	}
 	return answer, nil
 }
+
+// recurringPage is how many schedules a page has by default.
+const recurringPage = 100

@@ -10,24 +10,25 @@ import (
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
-// Timers schedules, cancels and inspects timers. A Client implements it with
-// Redis, and the Client of package remote implements it over the network.
-type Timers interface {
+// TimerClient schedules, cancels and inspects timers. The methods of a Topic take
+// one. A Client implements it with Redis, and the Client of package remote
+// implements it over the network.
+type TimerClient interface {
 	Schedule(ctx context.Context, drafts ...Draft) ([]wakebelltype.Scheduled, error)
 	Cancel(ctx context.Context, topic string, ids ...string) ([]wakebelltype.Presence, error)
 	Reschedule(ctx context.Context, topic, id string, when ScheduleOption) (wakebelltype.Scheduled, error)
 	RunNow(ctx context.Context, topic, id string) (wakebelltype.Presence, error)
 	Get(ctx context.Context, topic, id string) (Info, Content, error)
-	List(ctx context.Context, topic string, f Filter) iter.Seq2[Info, error]
+	List(ctx context.Context, topic string, f Filter, p wakebelltype.Page) iter.Seq2[Info, error]
 	Stats(ctx context.Context, topic string) (wakebelltype.Stats, error)
 }
 
 // Operator inspects and administers topics. A Client and the Client of package
 // remote implement it.
 type Operator interface {
-	Topics(ctx context.Context, discover bool) iter.Seq2[string, error]
+	Topics(ctx context.Context, discover bool, p wakebelltype.Page) iter.Seq2[string, error]
+	Stats(ctx context.Context, topic string) (wakebelltype.Stats, error)
 	Overview(ctx context.Context, topics ...string) ([]wakebelltype.Overview, error)
-	Count(ctx context.Context, topic string) (wakebelltype.Counts, error)
 	CancelAll(ctx context.Context, topic string) (int64, error)
 	Forget(ctx context.Context, topic string) error
 
@@ -36,7 +37,7 @@ type Operator interface {
 	Resume(ctx context.Context, topic string) (wakebelltype.Control, error)
 	Retune(ctx context.Context, topic string, s wakebelltype.Settings) (wakebelltype.Control, error)
 
-	DeadLetters(ctx context.Context, topic string, f wakebelltype.DeadFilter) iter.Seq2[DeadLetter, error]
+	DeadLetters(ctx context.Context, topic string, f wakebelltype.DeadFilter, p wakebelltype.Page) iter.Seq2[DeadLetter, error]
 	DeadLetter(ctx context.Context, topic, entry string) (DeadLetter, error)
 	LastDead(ctx context.Context, topic string, n int) ([]DeadLetter, error)
 	Redrive(ctx context.Context, topic string, o wakebelltype.RedriveOptions) (wakebelltype.RedriveResult, error)
@@ -47,7 +48,7 @@ type Operator interface {
 }
 
 var (
-	_ Timers             = (*Client)(nil)
+	_ TimerClient        = (*Client)(nil)
 	_ recurring.Operator = (*recurring.Schedules)(nil)
 	_ Operator           = (*Client)(nil)
 )

@@ -53,7 +53,7 @@ func (t Topic[T]) Under(prefix string) Topic[T] {
 // timer then replaces itself. A timer that was due at once may have fired by then,
 // and fires again; Once prevents this. With ErrTooFewReplicas the timer is stored,
 // and its id is returned with the error.
-func (t Topic[T]) Schedule(ctx context.Context, c Timers, body T, opts ...ScheduleOption) (id string, err error) {
+func (t Topic[T]) Schedule(ctx context.Context, c TimerClient, body T, opts ...ScheduleOption) (id string, err error) {
 	if c == nil {
 		return "", invalid("client", "nil")
 	}
@@ -109,7 +109,7 @@ func (t Topic[T]) draft(d *Draft, body T, opts []ScheduleOption) Draft {
 
 // Cancel removes a timer and returns the state in which it found it. The context
 // of a running handler is cancelled with the cause ErrCancelled.
-func (t Topic[T]) Cancel(ctx context.Context, c Timers, id string) (wakebelltype.Presence, error) {
+func (t Topic[T]) Cancel(ctx context.Context, c TimerClient, id string) (wakebelltype.Presence, error) {
 	if c == nil {
 		return wakebelltype.PresenceAbsent, invalid("client", "nil")
 	}

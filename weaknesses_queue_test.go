@@ -19,6 +19,7 @@ import (
 	"github.com/wakebell/wakebell/internal/testhook"
 	"github.com/wakebell/wakebell/queue"
 	"github.com/wakebell/wakebell/wakebelltest"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // These tests cover the six weaknesses that were shown in redis-message-queue, by
@@ -163,7 +164,7 @@ func TestQueueDeadLettersHaveAnIDAReasonAndACount(t *testing.T) {
 		require.NoError(t, err)
 		w.Advance(time.Hour)
 		n := 0
-		for l, err := range w.Client().Queues().DeadLetters(t.Context(), q.Keys(), 0) {
+		for l, err := range w.Client().Queues().DeadLetters(t.Context(), q.Keys(), wakebelltype.Page{}) {
 			require.NoError(t, err)
 			n++
 			require.Equal(t, published[0].ID, l.ID)
@@ -235,7 +236,7 @@ func TestQueueUnderFaults(t *testing.T) {
 	mu.Lock()
 	defer mu.Unlock()
 	dead := map[string]int{}
-	for l, err := range plain.Queues().DeadLetters(t.Context(), q.Keys(), 0) {
+	for l, err := range plain.Queues().DeadLetters(t.Context(), q.Keys(), wakebelltype.Page{}) {
 		require.NoError(t, err)
 		dead[string(l.Payload)]++
 	}

@@ -88,9 +88,9 @@ func TestAHandlerThatReschedulesItselfTicksOn(t *testing.T) {
 
 func count(t testing.TB, c *wakebell.Client, topic string) int64 {
 	t.Helper()
-	counts, err := c.Count(t.Context(), topic)
+	stats, err := c.Stats(t.Context(), topic)
 	require.NoError(t, err)
-	return counts.Total
+	return stats.Total
 }
 
 // Weakness 2: a stale worker's commit deletes another worker's lease.
@@ -170,7 +170,7 @@ func TestAnUndecodablePayloadBecomesADeadLetter(t *testing.T) {
 
 func deadLetters(t testing.TB, c *wakebell.Client, topic string) (all []wakebell.DeadLetter) {
 	t.Helper()
-	for d, err := range c.DeadLetters(t.Context(), topic, wakebelltype.DeadFilter{}) {
+	for d, err := range c.DeadLetters(t.Context(), topic, wakebelltype.DeadFilter{}, wakebelltype.Page{}) {
 		require.NoError(t, err)
 		all = append(all, d)
 	}
@@ -209,7 +209,7 @@ func TestStopCancelsWhatRunsAndGivesBackTheRest(t *testing.T) {
 			require.ErrorIs(t, receive(t, causes), wakebell.ErrDraining)
 		}
 		require.EqualValues(t, timers, count(t, sys.Client(), topic.Name()))
-		for info, err := range sys.Client().List(t.Context(), topic.Name(), wakebell.Filter{}) {
+		for info, err := range sys.Client().List(t.Context(), topic.Name(), wakebell.Filter{}, wakebelltype.Page{}) {
 			require.NoError(t, err)
 			require.Equal(t, wakebell.StatePending, info.State, "nothing is leased, and no attempt counted")
 		}

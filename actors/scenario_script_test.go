@@ -19,6 +19,7 @@ import (
 //	ignore D        works for D and ignores its context
 //	finish D        works for D or until its context ends, and goes on to the next step
 //	schedule ID D
+//	settle          acks at once, and goes on to the next step
 //	ack | fail | retry D | reject | unreadable | panic | goexit
 //
 // Steps are joined by "then"; a script that ends without a verdict acks.
@@ -74,6 +75,10 @@ func (w *world) step(ctx context.Context, n *node, d *poller.Delivery, step []st
 		if cause != nil && verb == "work" {
 			return ends("fails", poller.Failed(cause))
 		}
+		return outcome, false
+	case "settle":
+		err := d.Settle(ctx, poller.Succeeded())
+		w.note("%s%s handler has settled: %v", w.of(n), d.ID, err)
 		return outcome, false
 	case "schedule":
 		w.note("%s%s handler schedules %s in %s", w.of(n), d.ID, step[1], step[2])

@@ -178,7 +178,7 @@ func settings(words []string) map[string]string {
 	set := map[string]string{
 		"topics": "1", "concurrent": "5", "lease": "10s", "age": "0s",
 		"poll": "1s", "max_poll": "5s", "retry": "1s", "max_retry": "1h", "failures": "25",
-		"hints": "on", "rejects": "keep", "claims": "0", "on_dead": "", "peek": "on",
+		"hints": "on", "rejects": "keep", "claims": "0", "on_dead": "", "peek": "on", "window": "0s",
 	}
 	for _, word := range words {
 		key, value, _ := strings.Cut(word, "=")
@@ -225,6 +225,7 @@ func (w *world) node(words []string) {
 			},
 			DiscardRejects: set["rejects"] == "discard",
 			NoPeek:         set["peek"] == "off",
+			Window:         w.duration(set["window"]),
 		})
 	}
 	w.mu.Lock()

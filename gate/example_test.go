@@ -116,7 +116,7 @@ func ExampleGates_Show() {
 		holder := info.Holder
 		fmt.Println(holder.Fence == turn.Fence(), holder.Process != "", info.Waiting)
 		fmt.Println(info.Guard["cluster"] == turn.Fence(), info.LastFence == turn.Fence())
-		for g, err := range gates.List(ctx) {
+		for g, err := range gates.List(ctx, wakebelltype.Page{}) {
 			check(err)
 			fmt.Println("in use:", g.Name)
 		}

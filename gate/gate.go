@@ -59,7 +59,7 @@ type Locker interface {
 // Operator inspects and repairs gates: Gates in this process, or those of a
 // remote.Client.
 type Operator interface {
-	List(ctx context.Context) iter.Seq2[wakebelltype.GateInfo, error]
+	List(ctx context.Context, p wakebelltype.Page) iter.Seq2[wakebelltype.GateInfo, error]
 	Show(ctx context.Context, name string) (wakebelltype.GateInfo, error)
 	ForceRelease(ctx context.Context, name string, fence uint64) (bool, error)
 	Repair(ctx context.Context, name string, floor uint64) (wakebelltype.GateRepaired, error)

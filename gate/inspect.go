@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"iter"
 
+	"github.com/wakebell/wakebell/internal/paging"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
@@ -37,11 +38,12 @@ func (g *Gates) Show(ctx context.Context, name string) (wakebelltype.GateInfo, e
 	return g.store.Show(ctx, name)
 }
 
-// List yields the gates that have a holder or waiters, without the waiters, in
-// no order. A gate that cannot be read is yielded with its Err, and the
-// listing continues.
-func (g *Gates) List(ctx context.Context) iter.Seq2[wakebelltype.GateInfo, error] {
-	return g.store.List(ctx)
+// List yields the gates that have a holder or waiters, without the waiters,
+// sorted by name. A gate that is in use all the time is yielded once, also by a
+// listing that continues after a Cursor. A gate that cannot be read is yielded with
+// its Err, and the listing continues.
+func (g *Gates) List(ctx context.Context, p wakebelltype.Page) iter.Seq2[wakebelltype.GateInfo, error] {
+	return paging.Limited(p, g.store.List(ctx, p.After))
 }
 
 // ForceRelease takes the turn with this token from its holder and hands it over

@@ -1213,7 +1213,10 @@ type Timer struct {
 	Failures  uint32 `protobuf:"varint,6,opt,name=failures,proto3" json:"failures,omitempty"`
 	LastError string `protobuf:"bytes,7,opt,name=last_error,json=lastError,proto3" json:"last_error,omitempty"`
 	// Absent in a ListTimersResponse.
-	Content       *Content `protobuf:"bytes,8,opt,name=content,proto3" json:"content,omitempty"`
+	Content *Content `protobuf:"bytes,8,opt,name=content,proto3" json:"content,omitempty"`
+	// In a ListTimersResponse: as after of a ListTimersRequest it continues behind
+	// this timer.
+	Cursor        string `protobuf:"bytes,9,opt,name=cursor,proto3" json:"cursor,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1302,6 +1305,13 @@ func (x *Timer) GetContent() *Content {
 		return x.Content
 	}
 	return nil
+}
+
+func (x *Timer) GetCursor() string {
+	if x != nil {
+		return x.Cursor
+	}
+	return ""
 }
 
 // Content is the payload of a timer.
@@ -1394,7 +1404,7 @@ type ListTimersRequest struct {
 	Running bool `protobuf:"varint,5,opt,name=running,proto3" json:"running,omitempty"`
 	// Size of the page, up to 1,000; 0: 100.
 	Limit uint32 `protobuf:"varint,6,opt,name=limit,proto3" json:"limit,omitempty"`
-	// The next of the page before; empty: the first page.
+	// The next of the page before, or the cursor of a timer; empty: the first page.
 	After         string `protobuf:"bytes,7,opt,name=after,proto3" json:"after,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2164,7 +2174,7 @@ const file_messages_gateway_proto_rawDesc = "" +
 	"\x02id\x18\x04 \x01(\tR\x02id\"V\n" +
 	"\x10GetTimerResponse\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\x12(\n" +
-	"\x05timer\x18\x02 \x01(\v2\x12.wakebell.v1.TimerR\x05timer\"\xb2\x02\n" +
+	"\x05timer\x18\x02 \x01(\v2\x12.wakebell.v1.TimerR\x05timer\"\xca\x02\n" +
 	"\x05Timer\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12(\n" +
 	"\x05state\x18\x02 \x01(\x0e2\x12.wakebell.v1.StateR\x05state\x12,\n" +
@@ -2176,7 +2186,8 @@ const file_messages_gateway_proto_rawDesc = "" +
 	"\bfailures\x18\x06 \x01(\rR\bfailures\x12\x1d\n" +
 	"\n" +
 	"last_error\x18\a \x01(\tR\tlastError\x12.\n" +
-	"\acontent\x18\b \x01(\v2\x14.wakebell.v1.ContentR\acontent\"\xfb\x01\n" +
+	"\acontent\x18\b \x01(\v2\x14.wakebell.v1.ContentR\acontent\x12\x16\n" +
+	"\x06cursor\x18\t \x01(\tR\x06cursor\"\xfb\x01\n" +
 	"\aContent\x12\x12\n" +
 	"\x04body\x18\x01 \x01(\fR\x04body\x12!\n" +
 	"\fcontent_type\x18\x02 \x01(\tR\vcontentType\x12%\n" +

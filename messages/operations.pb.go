@@ -141,11 +141,16 @@ func (QueueRedriveOutcome) EnumDescriptor() ([]byte, []int) {
 	return file_messages_operations_proto_rawDescGZIP(), []int{1}
 }
 
-// ListTopicsRequest lists the topics that begin with the prefix of the System.
+// ListTopicsRequest lists the topics that begin with the prefix of the System,
+// sorted.
 type ListTopicsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Scan all keys, which finds topics that only Python peers use.
-	Discover      bool `protobuf:"varint,1,opt,name=discover,proto3" json:"discover,omitempty"`
+	Discover bool `protobuf:"varint,1,opt,name=discover,proto3" json:"discover,omitempty"`
+	// Only topics that sort after this name.
+	After string `protobuf:"bytes,2,opt,name=after,proto3" json:"after,omitempty"`
+	// At most so many; 0: all.
+	Limit         uint32 `protobuf:"varint,3,opt,name=limit,proto3" json:"limit,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -185,6 +190,20 @@ func (x *ListTopicsRequest) GetDiscover() bool {
 		return x.Discover
 	}
 	return false
+}
+
+func (x *ListTopicsRequest) GetAfter() string {
+	if x != nil {
+		return x.After
+	}
+	return ""
+}
+
+func (x *ListTopicsRequest) GetLimit() uint32 {
+	if x != nil {
+		return x.Limit
+	}
+	return 0
 }
 
 // ListTopicsResponse is a topic.
@@ -1621,8 +1640,12 @@ type ListDeadLettersRequest struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
 	Topic  string                 `protobuf:"bytes,1,opt,name=topic,proto3" json:"topic,omitempty"`
 	Filter *DeadLetterFilter      `protobuf:"bytes,2,opt,name=filter,proto3" json:"filter,omitempty"`
-	// Only the last ones, up to 1,000; without a filter. 0: all.
-	Last          uint32 `protobuf:"varint,3,opt,name=last,proto3" json:"last,omitempty"`
+	// Only the last ones, up to 1,000; without a filter, after and limit. 0: all.
+	Last uint32 `protobuf:"varint,3,opt,name=last,proto3" json:"last,omitempty"`
+	// Only dead letters behind this entry.
+	After string `protobuf:"bytes,4,opt,name=after,proto3" json:"after,omitempty"`
+	// At most so many; 0: all.
+	Limit         uint32 `protobuf:"varint,5,opt,name=limit,proto3" json:"limit,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1674,6 +1697,20 @@ func (x *ListDeadLettersRequest) GetFilter() *DeadLetterFilter {
 func (x *ListDeadLettersRequest) GetLast() uint32 {
 	if x != nil {
 		return x.Last
+	}
+	return 0
+}
+
+func (x *ListDeadLettersRequest) GetAfter() string {
+	if x != nil {
+		return x.After
+	}
+	return ""
+}
+
+func (x *ListDeadLettersRequest) GetLimit() uint32 {
+	if x != nil {
+		return x.Limit
 	}
 	return 0
 }
@@ -2385,7 +2422,11 @@ type ListQueueMessagesRequest struct {
 	Queue *Queue                 `protobuf:"bytes,2,opt,name=queue,proto3" json:"queue,omitempty"`
 	// List the messages in processing, sorted by deadline. Otherwise list the pending
 	// ones, in the order in which they are claimed.
-	Running       bool `protobuf:"varint,3,opt,name=running,proto3" json:"running,omitempty"`
+	Running bool `protobuf:"varint,3,opt,name=running,proto3" json:"running,omitempty"`
+	// Only messages behind the one with this cursor.
+	After string `protobuf:"bytes,4,opt,name=after,proto3" json:"after,omitempty"`
+	// At most so many; 0: all.
+	Limit         uint32 `protobuf:"varint,5,opt,name=limit,proto3" json:"limit,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2441,6 +2482,20 @@ func (x *ListQueueMessagesRequest) GetRunning() bool {
 	return false
 }
 
+func (x *ListQueueMessagesRequest) GetAfter() string {
+	if x != nil {
+		return x.After
+	}
+	return ""
+}
+
+func (x *ListQueueMessagesRequest) GetLimit() uint32 {
+	if x != nil {
+		return x.Limit
+	}
+	return 0
+}
+
 // ListQueueMessagesResponse is a message.
 type ListQueueMessagesResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -2493,10 +2548,12 @@ type QueuedMessage struct {
 	Id   string `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
 	Body []byte `protobuf:"bytes,2,opt,name=body,proto3" json:"body,omitempty"`
 	// Why the envelope is unreadable.
-	Fault         string                 `protobuf:"bytes,3,opt,name=fault,proto3" json:"fault,omitempty"`
-	Running       bool                   `protobuf:"varint,4,opt,name=running,proto3" json:"running,omitempty"`
-	Deliveries    uint32                 `protobuf:"varint,5,opt,name=deliveries,proto3" json:"deliveries,omitempty"`
-	Deadline      *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=deadline,proto3" json:"deadline,omitempty"`
+	Fault      string                 `protobuf:"bytes,3,opt,name=fault,proto3" json:"fault,omitempty"`
+	Running    bool                   `protobuf:"varint,4,opt,name=running,proto3" json:"running,omitempty"`
+	Deliveries uint32                 `protobuf:"varint,5,opt,name=deliveries,proto3" json:"deliveries,omitempty"`
+	Deadline   *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=deadline,proto3" json:"deadline,omitempty"`
+	// As after of a ListQueueMessagesRequest it continues behind this message.
+	Cursor        string `protobuf:"bytes,7,opt,name=cursor,proto3" json:"cursor,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2571,6 +2628,13 @@ func (x *QueuedMessage) GetDeadline() *timestamppb.Timestamp {
 		return x.Deadline
 	}
 	return nil
+}
+
+func (x *QueuedMessage) GetCursor() string {
+	if x != nil {
+		return x.Cursor
+	}
+	return ""
 }
 
 // PurgeQueueRequest deletes the pending messages of a queue.
@@ -2694,8 +2758,10 @@ type ListQueueDeadLettersRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Name  string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	Queue *Queue                 `protobuf:"bytes,2,opt,name=queue,proto3" json:"queue,omitempty"`
-	// How many to skip.
-	From          uint64 `protobuf:"varint,3,opt,name=from,proto3" json:"from,omitempty"`
+	// Only dead letters behind the one with this cursor.
+	After string `protobuf:"bytes,4,opt,name=after,proto3" json:"after,omitempty"`
+	// At most so many; 0: all.
+	Limit         uint32 `protobuf:"varint,5,opt,name=limit,proto3" json:"limit,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2744,9 +2810,16 @@ func (x *ListQueueDeadLettersRequest) GetQueue() *Queue {
 	return nil
 }
 
-func (x *ListQueueDeadLettersRequest) GetFrom() uint64 {
+func (x *ListQueueDeadLettersRequest) GetAfter() string {
 	if x != nil {
-		return x.From
+		return x.After
+	}
+	return ""
+}
+
+func (x *ListQueueDeadLettersRequest) GetLimit() uint32 {
+	if x != nil {
+		return x.Limit
 	}
 	return 0
 }
@@ -2908,10 +2981,13 @@ type QueueDeadLetter struct {
 	Entry string                 `protobuf:"bytes,1,opt,name=entry,proto3" json:"entry,omitempty"`
 	Body  []byte                 `protobuf:"bytes,2,opt,name=body,proto3" json:"body,omitempty"`
 	// Id of the message; empty if a Python peer wrote the dead letter.
-	Id            string                 `protobuf:"bytes,3,opt,name=id,proto3" json:"id,omitempty"`
-	Reason        string                 `protobuf:"bytes,4,opt,name=reason,proto3" json:"reason,omitempty"`
-	Deliveries    uint32                 `protobuf:"varint,5,opt,name=deliveries,proto3" json:"deliveries,omitempty"`
-	At            *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=at,proto3" json:"at,omitempty"`
+	Id         string                 `protobuf:"bytes,3,opt,name=id,proto3" json:"id,omitempty"`
+	Reason     string                 `protobuf:"bytes,4,opt,name=reason,proto3" json:"reason,omitempty"`
+	Deliveries uint32                 `protobuf:"varint,5,opt,name=deliveries,proto3" json:"deliveries,omitempty"`
+	At         *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=at,proto3" json:"at,omitempty"`
+	// In a listing: as after of a ListQueueDeadLettersRequest it continues behind this
+	// dead letter.
+	Cursor        string `protobuf:"bytes,7,opt,name=cursor,proto3" json:"cursor,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2986,6 +3062,13 @@ func (x *QueueDeadLetter) GetAt() *timestamppb.Timestamp {
 		return x.At
 	}
 	return nil
+}
+
+func (x *QueueDeadLetter) GetCursor() string {
+	if x != nil {
+		return x.Cursor
+	}
+	return ""
 }
 
 // RedriveQueueDeadLetterRequest publishes the message of a dead letter again.
@@ -3245,9 +3328,14 @@ func (x *DeleteQueueDeadLettersResponse) GetCount() int64 {
 	return 0
 }
 
-// ListGatesRequest lists the gates that are held or have waiters, without the waiters.
+// ListGatesRequest lists the gates that are held or have waiters, without the waiters,
+// sorted by name.
 type ListGatesRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Only gates that sort after this name.
+	After string `protobuf:"bytes,1,opt,name=after,proto3" json:"after,omitempty"`
+	// At most so many; 0: all.
+	Limit         uint32 `protobuf:"varint,2,opt,name=limit,proto3" json:"limit,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3280,6 +3368,20 @@ func (x *ListGatesRequest) ProtoReflect() protoreflect.Message {
 // Deprecated: Use ListGatesRequest.ProtoReflect.Descriptor instead.
 func (*ListGatesRequest) Descriptor() ([]byte, []int) {
 	return file_messages_operations_proto_rawDescGZIP(), []int{52}
+}
+
+func (x *ListGatesRequest) GetAfter() string {
+	if x != nil {
+		return x.After
+	}
+	return ""
+}
+
+func (x *ListGatesRequest) GetLimit() uint32 {
+	if x != nil {
+		return x.Limit
+	}
+	return 0
 }
 
 // ListGatesResponse is a gate.
@@ -4287,9 +4389,11 @@ var File_messages_operations_proto protoreflect.FileDescriptor
 
 const file_messages_operations_proto_rawDesc = "" +
 	"\n" +
-	"\x19messages/operations.proto\x12\vwakebell.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x16messages/gateway.proto\x1a\x15messages/queues.proto\"/\n" +
+	"\x19messages/operations.proto\x12\vwakebell.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x16messages/gateway.proto\x1a\x15messages/queues.proto\"[\n" +
 	"\x11ListTopicsRequest\x12\x1a\n" +
-	"\bdiscover\x18\x01 \x01(\bR\bdiscover\"*\n" +
+	"\bdiscover\x18\x01 \x01(\bR\bdiscover\x12\x14\n" +
+	"\x05after\x18\x02 \x01(\tR\x05after\x12\x14\n" +
+	"\x05limit\x18\x03 \x01(\rR\x05limit\"*\n" +
 	"\x12ListTopicsResponse\x12\x14\n" +
 	"\x05topic\x18\x01 \x01(\tR\x05topic\"-\n" +
 	"\x13GetOverviewsRequest\x12\x16\n" +
@@ -4380,11 +4484,13 @@ const file_messages_operations_proto_rawDesc = "" +
 	"\n" +
 	"older_than\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\tolderThan\x128\n" +
 	"\n" +
-	"newer_than\x18\x05 \x01(\v2\x19.google.protobuf.DurationR\tnewerThan\"y\n" +
+	"newer_than\x18\x05 \x01(\v2\x19.google.protobuf.DurationR\tnewerThan\"\xa5\x01\n" +
 	"\x16ListDeadLettersRequest\x12\x14\n" +
 	"\x05topic\x18\x01 \x01(\tR\x05topic\x125\n" +
 	"\x06filter\x18\x02 \x01(\v2\x1d.wakebell.v1.DeadLetterFilterR\x06filter\x12\x12\n" +
-	"\x04last\x18\x03 \x01(\rR\x04last\"S\n" +
+	"\x04last\x18\x03 \x01(\rR\x04last\x12\x14\n" +
+	"\x05after\x18\x04 \x01(\tR\x05after\x12\x14\n" +
+	"\x05limit\x18\x05 \x01(\rR\x05limit\"S\n" +
 	"\x17ListDeadLettersResponse\x128\n" +
 	"\vdead_letter\x18\x01 \x01(\v2\x17.wakebell.v1.DeadLetterR\n" +
 	"deadLetter\"B\n" +
@@ -4438,13 +4544,15 @@ const file_messages_operations_proto_rawDesc = "" +
 	"\x06failed\x18\x06 \x01(\x03R\x06failed\x12\x12\n" +
 	"\x04dead\x18\a \x01(\x03R\x04dead\x122\n" +
 	"\x06oldest\x18\b \x01(\v2\x1a.google.protobuf.TimestampR\x06oldest\x12,\n" +
-	"\x03now\x18\t \x01(\v2\x1a.google.protobuf.TimestampR\x03now\"r\n" +
+	"\x03now\x18\t \x01(\v2\x1a.google.protobuf.TimestampR\x03now\"\x9e\x01\n" +
 	"\x18ListQueueMessagesRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12(\n" +
 	"\x05queue\x18\x02 \x01(\v2\x12.wakebell.v1.QueueR\x05queue\x12\x18\n" +
-	"\arunning\x18\x03 \x01(\bR\arunning\"Q\n" +
+	"\arunning\x18\x03 \x01(\bR\arunning\x12\x14\n" +
+	"\x05after\x18\x04 \x01(\tR\x05after\x12\x14\n" +
+	"\x05limit\x18\x05 \x01(\rR\x05limit\"Q\n" +
 	"\x19ListQueueMessagesResponse\x124\n" +
-	"\amessage\x18\x01 \x01(\v2\x1a.wakebell.v1.QueuedMessageR\amessage\"\xbb\x01\n" +
+	"\amessage\x18\x01 \x01(\v2\x1a.wakebell.v1.QueuedMessageR\amessage\"\xd3\x01\n" +
 	"\rQueuedMessage\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04body\x18\x02 \x01(\fR\x04body\x12\x14\n" +
@@ -4453,18 +4561,20 @@ const file_messages_operations_proto_rawDesc = "" +
 	"\n" +
 	"deliveries\x18\x05 \x01(\rR\n" +
 	"deliveries\x126\n" +
-	"\bdeadline\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\bdeadline\"\x7f\n" +
+	"\bdeadline\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\bdeadline\x12\x16\n" +
+	"\x06cursor\x18\a \x01(\tR\x06cursor\"\x7f\n" +
 	"\x11PurgeQueueRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12(\n" +
 	"\x05queue\x18\x02 \x01(\v2\x12.wakebell.v1.QueueR\x05queue\x12\x18\n" +
 	"\arunning\x18\x03 \x01(\bR\arunning\x12\x12\n" +
 	"\x04kept\x18\x04 \x01(\bR\x04kept\"*\n" +
 	"\x12PurgeQueueResponse\x12\x14\n" +
-	"\x05count\x18\x01 \x01(\x03R\x05count\"o\n" +
+	"\x05count\x18\x01 \x01(\x03R\x05count\"\x8d\x01\n" +
 	"\x1bListQueueDeadLettersRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12(\n" +
-	"\x05queue\x18\x02 \x01(\v2\x12.wakebell.v1.QueueR\x05queue\x12\x12\n" +
-	"\x04from\x18\x03 \x01(\x04R\x04from\"]\n" +
+	"\x05queue\x18\x02 \x01(\v2\x12.wakebell.v1.QueueR\x05queue\x12\x14\n" +
+	"\x05after\x18\x04 \x01(\tR\x05after\x12\x14\n" +
+	"\x05limit\x18\x05 \x01(\rR\x05limitJ\x04\b\x03\x10\x04\"]\n" +
 	"\x1cListQueueDeadLettersResponse\x12=\n" +
 	"\vdead_letter\x18\x01 \x01(\v2\x1c.wakebell.v1.QueueDeadLetterR\n" +
 	"deadLetter\"o\n" +
@@ -4474,7 +4584,7 @@ const file_messages_operations_proto_rawDesc = "" +
 	"\x05entry\x18\x03 \x01(\tR\x05entry\"[\n" +
 	"\x1aGetQueueDeadLetterResponse\x12=\n" +
 	"\vdead_letter\x18\x01 \x01(\v2\x1c.wakebell.v1.QueueDeadLetterR\n" +
-	"deadLetter\"\xaf\x01\n" +
+	"deadLetter\"\xc7\x01\n" +
 	"\x0fQueueDeadLetter\x12\x14\n" +
 	"\x05entry\x18\x01 \x01(\tR\x05entry\x12\x12\n" +
 	"\x04body\x18\x02 \x01(\fR\x04body\x12\x0e\n" +
@@ -4483,7 +4593,8 @@ const file_messages_operations_proto_rawDesc = "" +
 	"\n" +
 	"deliveries\x18\x05 \x01(\rR\n" +
 	"deliveries\x12*\n" +
-	"\x02at\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\x02at\"\xeb\x01\n" +
+	"\x02at\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\x02at\x12\x16\n" +
+	"\x06cursor\x18\a \x01(\tR\x06cursor\"\xeb\x01\n" +
 	"\x1dRedriveQueueDeadLetterRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12(\n" +
 	"\x05queue\x18\x02 \x01(\v2\x12.wakebell.v1.QueueR\x05queue\x12\x14\n" +
@@ -4501,8 +4612,10 @@ const file_messages_operations_proto_rawDesc = "" +
 	"\x05queue\x18\x02 \x01(\v2\x12.wakebell.v1.QueueR\x05queue\x12?\n" +
 	"\fdead_letters\x18\x03 \x03(\v2\x1c.wakebell.v1.QueueDeadLetterR\vdeadLetters\"6\n" +
 	"\x1eDeleteQueueDeadLettersResponse\x12\x14\n" +
-	"\x05count\x18\x01 \x01(\x03R\x05count\"\x12\n" +
-	"\x10ListGatesRequest\"?\n" +
+	"\x05count\x18\x01 \x01(\x03R\x05count\">\n" +
+	"\x10ListGatesRequest\x12\x14\n" +
+	"\x05after\x18\x01 \x01(\tR\x05after\x12\x14\n" +
+	"\x05limit\x18\x02 \x01(\rR\x05limit\"?\n" +
 	"\x11ListGatesResponse\x12*\n" +
 	"\x04gate\x18\x01 \x01(\v2\x16.wakebell.v1.GateStateR\x04gate\"$\n" +
 	"\x0eGetGateRequest\x12\x12\n" +

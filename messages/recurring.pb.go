@@ -1186,14 +1186,16 @@ func (x *RecurringState) GetFault() string {
 	return ""
 }
 
-// ListRecurringRequest reads a page of the recurring schedules, in no order. A name
-// may occur twice.
+// ListRecurringRequest reads a page of the recurring schedules, sorted by name.
 type ListRecurringRequest struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
 	Request uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`
 	Timeout *durationpb.Duration   `protobuf:"bytes,2,opt,name=timeout,proto3" json:"timeout,omitempty"`
-	// The next of the page before; empty: the first page.
-	After         string `protobuf:"bytes,3,opt,name=after,proto3" json:"after,omitempty"`
+	// The next of the page before, or the name of a recurring schedule; empty: the
+	// first page.
+	After string `protobuf:"bytes,3,opt,name=after,proto3" json:"after,omitempty"`
+	// Size of the page, up to 1,000; 0: 100.
+	Limit         uint32 `protobuf:"varint,4,opt,name=limit,proto3" json:"limit,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1249,7 +1251,14 @@ func (x *ListRecurringRequest) GetAfter() string {
 	return ""
 }
 
-// ListRecurringResponse is a page. It may be empty although more pages follow.
+func (x *ListRecurringRequest) GetLimit() uint32 {
+	if x != nil {
+		return x.Limit
+	}
+	return 0
+}
+
+// ListRecurringResponse is a page.
 type ListRecurringResponse struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
 	Request   uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`
@@ -1529,11 +1538,12 @@ const file_messages_recurring_proto_rawDesc = "" +
 	"\x06paused\x18\b \x01(\bR\x06paused\x12\x16\n" +
 	"\x06celery\x18\t \x01(\bR\x06celery\x12\x14\n" +
 	"\x05fault\x18\n" +
-	" \x01(\tR\x05fault\"{\n" +
+	" \x01(\tR\x05fault\"\x91\x01\n" +
 	"\x14ListRecurringRequest\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\x123\n" +
 	"\atimeout\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\atimeout\x12\x14\n" +
-	"\x05after\x18\x03 \x01(\tR\x05after\"\x80\x01\n" +
+	"\x05after\x18\x03 \x01(\tR\x05after\x12\x14\n" +
+	"\x05limit\x18\x04 \x01(\rR\x05limit\"\x80\x01\n" +
 	"\x15ListRecurringResponse\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\x129\n" +
 	"\tschedules\x18\x02 \x03(\v2\x1b.wakebell.v1.RecurringStateR\tschedules\x12\x12\n" +

@@ -69,11 +69,11 @@ type Publisher interface {
 // of package remote.
 type Operator interface {
 	Stats(ctx context.Context, name wakebelltype.QueueKeys) (wakebelltype.QueueStats, error)
-	Messages(ctx context.Context, name wakebelltype.QueueKeys, running bool) iter.Seq2[wakebelltype.QueueMessage, error]
+	Messages(ctx context.Context, name wakebelltype.QueueKeys, running bool, p wakebelltype.Page) iter.Seq2[wakebelltype.QueueMessage, error]
 	Purge(ctx context.Context, name wakebelltype.QueueKeys, running bool) (int64, error)
 	PurgeKept(ctx context.Context, name wakebelltype.QueueKeys) (int64, error)
 
-	DeadLetters(ctx context.Context, name wakebelltype.QueueKeys, from int64) iter.Seq2[wakebelltype.QueueDeadLetter, error]
+	DeadLetters(ctx context.Context, name wakebelltype.QueueKeys, p wakebelltype.Page) iter.Seq2[wakebelltype.QueueDeadLetter, error]
 	DeadLetter(ctx context.Context, name wakebelltype.QueueKeys, entry string) (wakebelltype.QueueDeadLetter, error)
 	RedriveDeadLetter(ctx context.Context, name wakebelltype.QueueKeys, l wakebelltype.QueueDeadLetter, o RedriveOptions) (wakebelltype.QueueRedriveOutcome, string, error)
 	DeleteDeadLetters(ctx context.Context, name wakebelltype.QueueKeys, letters ...wakebelltype.QueueDeadLetter) (int, error)
@@ -209,22 +209,22 @@ func (c *Client) Stats(ctx context.Context, name wakebelltype.QueueKeys) (wakebe
 	return q.Stats(ctx)
 }
 
+// messagesPage is how many messages a listing reads at once.
+const messagesPage = 100
+
 // Messages yields the messages that wait, in the order in which they will be
 // claimed; with running those that a consumer holds or that wait for their next
-// attempt, by deadline. It reads pages while the loop runs: a message that changes
-// meanwhile may be yielded twice or not at all. An error is yielded last.
-func (c *Client) Messages(ctx context.Context, name wakebelltype.QueueKeys, running bool) iter.Seq2[wakebelltype.QueueMessage, error] {
-	const page = 100
-	return paging.All(func(from int64) ([]wakebelltype.QueueMessage, int64, error) {
+// attempt, by deadline. It reads pages while the loop runs. A message that waits
+// all the time is yielded once, also by a listing that continues after a Cursor.
+// The deadline of a running message changes with each heartbeat: it may be yielded
+// twice or not at all. An error is yielded last.
+func (c *Client) Messages(ctx context.Context, name wakebelltype.QueueKeys, running bool, p wakebelltype.Page) iter.Seq2[wakebelltype.QueueMessage, error] {
+	return paging.All(p, func(after string, limit int) ([]wakebelltype.QueueMessage, string, error) {
 		q, err := c.queue(name)
 		if err != nil {
-			return nil, 0, err
+			return nil, "", err
 		}
-		messages, err := q.Messages(ctx, running, from, page)
-		if len(messages) < page {
-			return messages, 0, err
-		}
-		return messages, from + page, err
+		return q.MessagesAfter(ctx, running, after, min(cmp.Or(limit, messagesPage), messagesPage))
 	})
 }
 

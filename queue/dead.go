@@ -3,7 +3,6 @@ package queue
 import (
 	"context"
 	"iter"
-	"strconv"
 	"time"
 
 	"github.com/wakebell/wakebell/internal/paging"
@@ -11,19 +10,17 @@ import (
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
-// DeadLetters yields the dead letters of a queue, the oldest first, without the
-// first from of them. It reads pages while the loop runs: a dead letter that changes
-// meanwhile may be yielded twice or not at all. An error is yielded last.
-func (c *Client) DeadLetters(ctx context.Context, name wakebelltype.QueueKeys, from int64) iter.Seq2[wakebelltype.QueueDeadLetter, error] {
-	return paging.All(func(after string) ([]wakebelltype.QueueDeadLetter, string, error) {
+// DeadLetters yields the dead letters of a queue, the oldest first. It reads pages
+// while the loop runs. A dead letter that stays is yielded once, also by a listing
+// that continues after a Cursor; if the one of the Cursor is gone and Python wrote
+// it, some may be skipped. An error is yielded last.
+func (c *Client) DeadLetters(ctx context.Context, name wakebelltype.QueueKeys, p wakebelltype.Page) iter.Seq2[wakebelltype.QueueDeadLetter, error] {
+	return paging.All(p, func(after string, limit int) ([]wakebelltype.QueueDeadLetter, string, error) {
 		q, err := c.queue(name)
 		if err != nil {
 			return nil, "", err
 		}
-		if after == "" {
-			after = strconv.FormatInt(from, 10)
-		}
-		return q.DeadLetters(ctx, "", after, 0)
+		return q.DeadLettersAfter(ctx, after, limit)
 	})
 }
 
@@ -104,13 +101,11 @@ func Redrive(ctx context.Context, of Operator, name wakebelltype.QueueKeys, o Re
 	}
 	for left, stayed := st.Dead, int64(0); left > 0; {
 		dead := make([]wakebelltype.QueueDeadLetter, 0, redriveStep)
-		for l, err := range of.DeadLetters(ctx, name, stayed) {
+		for l, err := range of.DeadLetters(ctx, name, wakebelltype.Page{After: queuestore.First(stayed), Limit: int(min(left, redriveStep))}) {
 			if err != nil {
 				return redriven, err
 			}
-			if dead = append(dead, l); len(dead) == int(min(left, redriveStep)) {
-				break
-			}
+			dead = append(dead, l)
 		}
 		if len(dead) == 0 {
 			return redriven, nil

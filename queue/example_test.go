@@ -164,7 +164,7 @@ func ExampleClient_Messages() {
 		_, err := Welcomes.PublishAll(ctx, c, Welcome{"ann"}, Welcome{"bob"})
 		check(err)
 		const running = false // only waiting messages
-		for m, err := range c.Messages(ctx, Welcomes.Keys(), running) {
+		for m, err := range c.Messages(ctx, Welcomes.Keys(), running, wakebelltype.Page{}) {
 			check(err)
 			fmt.Println(string(m.Payload), m.Deliveries)
 		}
@@ -187,7 +187,7 @@ func ExampleClient_Messages() {
 func ExampleRedrive() {
 	rejected(func(ctx context.Context, c *queue.Client) {
 		var dead []wakebelltype.QueueDeadLetter
-		for l, err := range c.DeadLetters(ctx, Welcomes.Keys(), 0) {
+		for l, err := range c.DeadLetters(ctx, Welcomes.Keys(), wakebelltype.Page{}) {
 			check(err)
 			fmt.Println(string(l.Payload), l.Reason)
 			dead = append(dead, l)

@@ -9,6 +9,7 @@ import (
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/internal/embedded"
 	"github.com/wakebell/wakebell/recurring"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // Report is the body of a nightly run.
@@ -109,7 +110,7 @@ func ExampleSchedules_Backfill() {
 func ExampleSchedules_List() {
 	connect(func(ctx context.Context, schedules *recurring.Schedules) {
 		check(schedules.Put(ctx, nightly.Recurring("hourly", recurring.Rule{Every: time.Hour}, Report{"hour"})))
-		for state, err := range schedules.List(ctx) {
+		for state, err := range schedules.List(ctx, wakebelltype.Page{}) {
 			check(err)
 			fmt.Println(state.Name, state.RuleText)
 		}
@@ -166,7 +167,7 @@ func ExampleNew() {
 	check(err)
 	ctx := context.Background()
 	check(schedules.Put(ctx, nightly.Recurring("sales", recurring.Rule{Every: time.Hour}, Report{"sales"})))
-	for name, err := range schedules.Names(ctx) {
+	for name, err := range schedules.Names(ctx, wakebelltype.Page{}) {
 		check(err)
 		fmt.Println(name)
 	}
@@ -177,7 +178,7 @@ func ExampleOperator() {
 	// The interface accepts Schedules of this process and those of a Client of
 	// package remote.
 	pauseAll := func(ctx context.Context, of recurring.Operator) {
-		for state, err := range of.List(ctx) {
+		for state, err := range of.List(ctx, wakebelltype.Page{}) {
 			check(err)
 			check(of.Pause(ctx, state.Name))
 		}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"iter"
 	"time"
+
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // Operator stores, inspects and fires recurring schedules. Schedules implements
@@ -11,7 +13,7 @@ import (
 type Operator interface {
 	Put(ctx context.Context, schedules ...Schedule) error
 	Get(ctx context.Context, name string) (State, error)
-	List(ctx context.Context) iter.Seq2[State, error]
+	List(ctx context.Context, p wakebelltype.Page) iter.Seq2[State, error]
 	Delete(ctx context.Context, name string) error
 	Pause(ctx context.Context, name string) error
 	Resume(ctx context.Context, name string) error

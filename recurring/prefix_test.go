@@ -76,7 +76,7 @@ func TestSchedulesOfAnotherPrefix(t *testing.T) {
 		python(t, w.Redis(), "python", "tasks.add")
 
 		names := func(s *recurring.Schedules) (all []string) {
-			for state, err := range s.List(ctx) {
+			for state, err := range s.List(ctx, wakebelltype.Page{}) {
 				require.NoError(t, err)
 				all = append(all, state.Name+" "+state.Topic)
 			}
@@ -150,7 +150,7 @@ func TestStaticSchedulesOfTwoServices(t *testing.T) {
 			return open(t, w.Redis(), recurring.Config{Prefix: prefix})
 		}
 		count := func(s *recurring.Schedules) (n int) {
-			for _, err := range s.List(t.Context()) {
+			for _, err := range s.List(t.Context(), wakebelltype.Page{}) {
 				require.NoError(t, err)
 				n++
 			}

@@ -9,9 +9,11 @@ import (
 
 	"github.com/wakebell/wakebell/internal/argument"
 	"github.com/wakebell/wakebell/internal/firing"
+	"github.com/wakebell/wakebell/internal/paging"
 	"github.com/wakebell/wakebell/internal/recur"
 	"github.com/wakebell/wakebell/redisops"
 	schedulestore "github.com/wakebell/wakebell/redisops/recurring"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // ErrNotFound reports that there is no recurring schedule with this name.
@@ -96,11 +98,13 @@ func (s *Schedules) Get(ctx context.Context, name string) (State, error) {
 	return s.state(&e), nil
 }
 
-// List yields all recurring schedules in no particular order, also those that
-// cannot be read. An error ends it.
-func (s *Schedules) List(ctx context.Context) iter.Seq2[State, error] {
-	return func(yield func(State, error) bool) {
-		for name, err := range s.Names(ctx) {
+// List yields the recurring schedules sorted by name, also those that cannot be
+// read. A schedule that exists all the time is yielded once, also by a listing that
+// continues after a Cursor. It reads all names before it yields the first schedule.
+// An error ends it.
+func (s *Schedules) List(ctx context.Context, p wakebelltype.Page) iter.Seq2[State, error] {
+	return paging.Limited(p, func(yield func(State, error) bool) {
+		for name, err := range s.Names(ctx, wakebelltype.Page{After: p.After}) {
 			var state State
 			if err == nil {
 				state, err = s.Get(ctx, name)
@@ -108,36 +112,29 @@ func (s *Schedules) List(ctx context.Context) iter.Seq2[State, error] {
 			if errors.Is(err, ErrNotFound) {
 				continue // it was deleted meanwhile
 			}
+			if err == nil {
+				state.Cursor = name
+			}
 			if !yield(state, err) || err != nil {
 				return
 			}
 		}
-	}
+	})
 }
 
-// Names yields the name of each recurring schedule once, in no particular order.
-// An error ends it.
-func (s *Schedules) Names(ctx context.Context) iter.Seq2[string, error] {
-	return func(yield func(string, error) bool) {
-		seen := map[string]bool{}
-		for cursor := uint64(0); ; {
-			members, next, err := s.store.Names(ctx, cursor)
-			if err != nil {
-				yield("", err)
-				return
-			}
-			for _, m := range members {
-				name, ok := strings.CutPrefix(m.Name, s.hand.Maker.Prefix)
-				if ok && !seen[name] && !yield(name, nil) {
-					return
-				}
-				seen[name] = true
-			}
-			if cursor = next; cursor == 0 {
-				return
+// Names yields the names of the recurring schedules, sorted, each once. Page.After
+// is a name. An error ends it.
+func (s *Schedules) Names(ctx context.Context, p wakebelltype.Page) iter.Seq2[string, error] {
+	return paging.Limited(p, paging.Names(p.After, func(cursor uint64) ([]string, uint64, error) {
+		members, next, err := s.store.Names(ctx, cursor)
+		var names []string
+		for _, m := range members {
+			if name, ok := strings.CutPrefix(m.Name, s.hand.Maker.Prefix); ok {
+				names = append(names, name)
 			}
 		}
-	}
+		return names, next, err
+	}))
 }
 
 // Delete deletes a recurring schedule. Timers that it fired stay. Errors:

@@ -134,7 +134,7 @@ func TestStaticSchedules(t *testing.T) {
 		}
 		names := func() map[string]int64 {
 			all := map[string]int64{}
-			for state, err := range s.List(t.Context()) {
+			for state, err := range s.List(t.Context(), wakebelltype.Page{}) {
 				require.NoError(t, err)
 				all[state.Name] = state.Runs
 			}
@@ -182,7 +182,7 @@ func TestInvalidSchedules(t *testing.T) {
 		} {
 			require.ErrorIs(t, s.Put(t.Context(), r), wakebell.ErrInvalid, name)
 		}
-		for state, err := range s.List(t.Context()) {
+		for state, err := range s.List(t.Context(), wakebelltype.Page{}) {
 			require.NoError(t, err)
 			require.Empty(t, state.Name, "nothing was stored")
 		}
@@ -205,7 +205,7 @@ func TestBrokenSchedulesAreListed(t *testing.T) {
 	require.NoError(t, rdb.Do(t.Context(), "ZADD", prefix+"::schedule", 5, prefix+":bad").Err())
 	require.NoError(t, s.Put(t.Context(), reports.Recurring("good", recurring.Rule{Every: time.Hour}, "x")))
 	faults := map[string]bool{}
-	for state, err := range s.List(t.Context()) {
+	for state, err := range s.List(t.Context(), wakebelltype.Page{}) {
 		require.NoError(t, err)
 		faults[state.Name] = state.Fault != ""
 	}

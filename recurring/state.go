@@ -26,6 +26,9 @@ type State struct {
 	// Fault says why the entry cannot be read; empty: it can. With a Fault, only
 	// Name is set beside it, and the entry does not fire until it is changed.
 	Fault string
+
+	// Cursor continues a listing after this schedule: its name. Only List sets it.
+	Cursor string
 }
 
 func (s *Schedules) state(e *recur.Entry) State {

@@ -16,6 +16,7 @@ import (
 	"github.com/wakebell/wakebell/recurring"
 	"github.com/wakebell/wakebell/reminder"
 	"github.com/wakebell/wakebell/wakebelltest"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 func anyOf(t testing.TB, m proto.Message) *anypb.Any {
@@ -111,7 +112,7 @@ func TestRemindersNeedASystemThatEnablesThem(t *testing.T) {
 		require.ErrorIs(t, in(t, sys, pid, call), reminder.ErrDisabled)
 		_, err := sys.Reminders().Set(t.Context(), reminder.Actor(pid), "x", reminder.In(0), text("x"))
 		require.ErrorIs(t, err, reminder.ErrDisabled)
-		for _, err := range sys.Reminders().List(t.Context(), reminder.Recipient{}) {
+		for _, err := range sys.Reminders().List(t.Context(), reminder.Recipient{}, wakebelltype.Page{}) {
 			require.ErrorIs(t, err, reminder.ErrDisabled)
 		}
 		without.Crash()
@@ -152,7 +153,7 @@ func TestRemindersAreListed(t *testing.T) {
 		require.NoError(t, r.SetEvery(ctx, grain, "count", recurring.Rule{Cron: "0 9 * * *"}, text("sheep")))
 
 		list := func(to reminder.Recipient) (lines []string) {
-			for s, err := range r.List(ctx, to) {
+			for s, err := range r.List(ctx, to, wakebelltype.Page{}) {
 				require.NoError(t, err)
 				lines = append(lines, s.To.String()+" / "+s.Name+" / "+s.RuleText)
 			}

@@ -16,6 +16,7 @@ import (
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/recurring"
 	"github.com/wakebell/wakebell/reminder"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // open is a message that opens a cart.
@@ -102,7 +103,7 @@ func ExampleReminders() {
 		if err != nil {
 			log.Fatal(err)
 		}
-		for state, err := range reminders.List(ctx, cart) {
+		for state, err := range reminders.List(ctx, cart, wakebelltype.Page{}) {
 			if err != nil {
 				log.Fatal(err)
 			}

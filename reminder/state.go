@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"strings"
 	"time"
 
@@ -40,6 +39,9 @@ type State struct {
 	Status    Status
 	Attempts  int
 	LastError string
+
+	// Cursor continues a listing after this reminder; see Page. Only List sets it.
+	Cursor string
 }
 
 // Status is the status of a one-time reminder.
@@ -111,76 +113,6 @@ func (s *stored) recurringState(ctx context.Context, withMessage bool) (State, e
 	body, err := bodies.Decode(ours.Body, ours.ContentType)
 	state.Message = body.GetMessage()
 	return state, err
-}
-
-// List yields the reminders of a recipient, or with the zero Recipient those of
-// all recipients that this node delivers to: first the one-time reminders, ordered
-// by Due. It reads all of them, so it is for operators and tools. An error ends it.
-func (r *Reminders) List(ctx context.Context, to Recipient) iter.Seq2[State, error] {
-	return func(yield func(State, error) bool) {
-		if r.cfg == nil {
-			yield(State{}, ErrDisabled)
-			return
-		}
-		if r.isLocal(to.Address) {
-			to.Address = ""
-		}
-		for _, list := range []iter.Seq2[State, error]{r.listOnce(ctx, to), r.listRecurring(ctx, to)} {
-			for state, err := range list {
-				if !yield(state, err) || err != nil {
-					return
-				}
-			}
-		}
-	}
-}
-
-// listOnce yields the one-time reminders of a recipient.
-func (r *Reminders) listOnce(ctx context.Context, to Recipient) iter.Seq2[State, error] {
-	return func(yield func(State, error) bool) {
-		for _, topic := range r.topics() {
-			for page := (timers.Filter{}); ; {
-				timers, next, err := r.node.Store.List(ctx, r.node.Prefix+topic, page)
-				if err != nil {
-					yield(State{}, err)
-					return
-				}
-				for _, t := range timers {
-					s, ok := r.parse(t.ID, to)
-					if ok && !yield(s.state(t), nil) {
-						return
-					}
-				}
-				if next == "" {
-					break
-				}
-				page.After = next
-			}
-		}
-	}
-}
-
-// listRecurring yields the recurring reminders of a recipient.
-func (r *Reminders) listRecurring(ctx context.Context, to Recipient) iter.Seq2[State, error] {
-	return func(yield func(State, error) bool) {
-		for name, err := range r.node.Schedules.Names(ctx) {
-			if err != nil {
-				yield(State{}, err)
-				return
-			}
-			s, ok := r.parseSchedule(name, to)
-			if !ok {
-				continue
-			}
-			state, err := s.recurringState(ctx, false)
-			if errors.Is(err, redisops.ErrNotFound) {
-				continue // it was deleted meanwhile
-			}
-			if !yield(state, err) || err != nil {
-				return
-			}
-		}
-	}
 }
 
 // parse returns the reminder with this id, if it is for to.

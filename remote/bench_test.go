@@ -20,7 +20,7 @@ import (
 // network and in the process.
 func BenchmarkSchedule(b *testing.B) {
 	n := serve(b, withToken())
-	for name, c := range map[string]wakebell.Timers{"here": n.Client(), "elsewhere": dial(b, n)} {
+	for name, c := range map[string]wakebell.TimerClient{"here": n.Client(), "elsewhere": dial(b, n)} {
 		for _, flight := range []int{1, 64} {
 			b.Run(fmt.Sprintf("%s/%d", name, flight), func(b *testing.B) {
 				var next atomic.Int64

@@ -12,6 +12,8 @@ import (
 
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/internal/argument"
+	"github.com/wakebell/wakebell/internal/paging"
+	fields "github.com/wakebell/wakebell/internal/wire"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/messages/rpc"
 	"github.com/wakebell/wakebell/remote/internal/access"
@@ -36,7 +38,7 @@ type Client struct {
 	cfg        DialConfig
 }
 
-var _ wakebell.Timers = (*Client)(nil)
+var _ wakebell.TimerClient = (*Client)(nil)
 
 // DefaultDeadLink is the default of DialConfig.DeadLink.
 const DefaultDeadLink = 5 * time.Second
@@ -214,29 +216,22 @@ func (c *Client) Get(ctx context.Context, topic, id string) (wakebell.Info, wake
 }
 
 // List does what wakebell.Client.List does.
-func (c *Client) List(ctx context.Context, topic string, f wakebell.Filter) iter.Seq2[wakebell.Info, error] {
-	return func(yield func(wakebell.Info, error) bool) {
-		request := &messages.ListTimersRequest{Topic: topic, Running: f.Running}
+func (c *Client) List(ctx context.Context, topic string, f wakebell.Filter, p wakebelltype.Page) iter.Seq2[wakebell.Info, error] {
+	return paging.All(p, func(after string, limit int) ([]wakebell.Info, string, error) {
+		request := &messages.ListTimersRequest{Topic: topic, Running: f.Running, Limit: fields.Count(limit), After: after}
 		if !f.DueBefore.IsZero() {
 			request.DueBefore = timestamppb.New(f.DueBefore)
 		}
-		for {
-			page, err := call[*messages.ListTimersResponse](ctx, c, request)
-			if err != nil {
-				yield(wakebell.Info{}, err)
-				return
-			}
-			for _, t := range page.GetTimers() {
-				if !yield(infoOf(topic, t), nil) {
-					return
-				}
-			}
-			if page.GetNext() == "" {
-				return
-			}
-			request = &messages.ListTimersRequest{Topic: topic, Running: f.Running, DueBefore: request.GetDueBefore(), After: page.GetNext()}
+		answer, err := call[*messages.ListTimersResponse](ctx, c, request)
+		if err != nil {
+			return nil, "", err
 		}
-	}
+		page := make([]wakebell.Info, len(answer.GetTimers()))
+		for i, t := range answer.GetTimers() {
+			page[i] = infoOf(topic, t)
+		}
+		return page, answer.GetNext(), nil
+	})
 }
 
 // Reschedule does what wakebell.Client.Reschedule does.

@@ -36,7 +36,7 @@ func TestARemoteClientEqualsALocalClient(t *testing.T) {
 	t.Parallel()
 	n := serve(t, withToken())
 	topic := n.topic
-	for name, c := range map[string]wakebell.Timers{"here": n.Client(), "elsewhere": dial(t, n)} {
+	for name, c := range map[string]wakebell.TimerClient{"here": n.Client(), "elsewhere": dial(t, n)} {
 		ctx := t.Context()
 		at := time.Now().Add(time.Hour).Truncate(time.Second)
 		id, err := topic.Schedule(ctx, c, "hello", wakebell.ID(name), wakebell.At(at), wakebell.Header("k", "v"))
@@ -48,6 +48,12 @@ func TestARemoteClientEqualsALocalClient(t *testing.T) {
 		require.WithinDuration(t, at, info.Due, 0)
 		require.Equal(t, "hello", string(content.Body))
 		require.Equal(t, map[string]string{"k": "v"}, content.Headers.Map())
+		typed, err := topic.Get(ctx, c, id)
+		require.NoError(t, err)
+		require.Equal(t, wakebell.Stored[string]{Info: info, Body: "hello", Content: content}, typed)
+		unreadable, err := wakebell.NewTopic[int](topic.Name()).Get(ctx, c, id)
+		require.ErrorIs(t, err, wakebell.ErrUnreadable)
+		require.Equal(t, wakebell.Stored[int]{Info: info, Content: content}, unreadable)
 
 		again, err := c.Schedule(ctx, topic.Draft("x", wakebell.ID(id), wakebell.IfExists(wakebelltype.PolicyKeep)),
 			topic.Draft("y", wakebell.ID(name+"2"), wakebell.In(2*time.Hour)))
@@ -59,7 +65,7 @@ func TestARemoteClientEqualsALocalClient(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, wakebelltype.OutcomeMoved, moved.Outcome)
 		var seen []string
-		for info, err := range c.List(ctx, topic.Name(), wakebell.Filter{DueBefore: time.Now().Add(45 * time.Minute)}) {
+		for info, err := range c.List(ctx, topic.Name(), wakebell.Filter{DueBefore: time.Now().Add(45 * time.Minute)}, wakebelltype.Page{}) {
 			require.NoError(t, err)
 			seen = append(seen, info.ID)
 		}
@@ -97,7 +103,7 @@ func TestManyTimersTravelInSeveralRequests(t *testing.T) {
 	require.Len(t, stored, len(drafts))
 	require.Equal(t, "2499", stored[2499].ID)
 	count := 0
-	for _, err := range c.List(t.Context(), n.topic.Name(), wakebell.Filter{}) {
+	for _, err := range c.List(t.Context(), n.topic.Name(), wakebell.Filter{}, wakebelltype.Page{}) {
 		require.NoError(t, err)
 		count++
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/internal/argument"
+	"github.com/wakebell/wakebell/internal/paging"
 	fields "github.com/wakebell/wakebell/internal/wire"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/messages/rpc"
@@ -15,8 +16,17 @@ import (
 
 // DeadLetters does what wakebell.Client.DeadLetters does. If the link breaks, it
 // ends with wakebell.ErrUnavailable.
-func (c *Client) DeadLetters(ctx context.Context, topic string, f wakebelltype.DeadFilter) iter.Seq2[wakebell.DeadLetter, error] {
-	return c.listDeadLetters(ctx, &messages.ListDeadLettersRequest{Topic: topic, Filter: wire.DeadFilterMessage(f)})
+func (c *Client) DeadLetters(ctx context.Context, topic string, f wakebelltype.DeadFilter, p wakebelltype.Page) iter.Seq2[wakebell.DeadLetter, error] {
+	listed := c.listDeadLetters(ctx, &messages.ListDeadLettersRequest{
+		Topic: topic, Filter: wire.DeadFilterMessage(f), After: p.After, Limit: fields.Count(p.Limit),
+	})
+	return paging.Limited(p, func(yield func(wakebell.DeadLetter, error) bool) {
+		for d, err := range listed {
+			if d.Cursor = d.Entry; !yield(d, err) {
+				return
+			}
+		}
+	})
 }
 
 // LastDead does what wakebell.Client.LastDead does, for n from 1 to 1,000.

@@ -60,7 +60,7 @@ func TestAGateIsShownTheSameOverTheNetwork(t *testing.T) {
 	require.Equal(t, map[string]uint64{"db": turn.Fence(), "\uFFFD": turn.Fence()}, info.Guard)
 	require.WithinRange(t, info.Until, info.Now, info.Now.Add(time.Minute))
 	found := 0
-	for g, err := range elsewhere.List(ctx) {
+	for g, err := range elsewhere.List(ctx, wakebelltype.Page{}) {
 		require.NoError(t, err)
 		if g.Name == name {
 			found++

@@ -96,11 +96,11 @@ func TestRemoteTopicsEqualLocalTopics(t *testing.T) {
 			_, err := n.topic.Schedule(ctx, n.Client(), "x", wakebell.In(time.Hour))
 			require.NoError(t, err)
 		}
-		topics := collect(t, c.Topics(ctx, true))
+		topics := collect(t, c.Topics(ctx, true, wakebelltype.Page{}))
 		require.Contains(t, topics, map[string]string{"here": full, "elsewhere": name}[where])
-		counts, err := c.Count(ctx, name)
+		stats, err := c.Stats(ctx, name)
 		require.NoError(t, err)
-		require.Equal(t, wakebelltype.Counts{Total: 3}, counts)
+		require.Equal(t, wakebelltype.Stats{Total: 3, Pending: 3}, stats)
 
 		set := wakebelltype.Settings{MaxConcurrent: 3, MaxLeaseAge: -1, RetryInitial: time.Second, MaxAttempts: 7}
 		_, err = c.Retune(ctx, name, set)
@@ -174,8 +174,8 @@ func TestRemoteDeadLettersEqualLocalDeadLetters(t *testing.T) {
 	ctx, here, elsewhere := t.Context(), n.Client(), dial(t, n)
 	gone := func() {
 		eventually(t, func() bool {
-			counts, err := here.Count(ctx, topic.Name())
-			return err == nil && counts.Total == 0
+			stats, err := here.Stats(ctx, topic.Name())
+			return err == nil && stats.Total == 0
 		})
 	}
 	for _, id := range []string{"a", "b", "c"} {
@@ -189,9 +189,9 @@ func TestRemoteDeadLettersEqualLocalDeadLetters(t *testing.T) {
 	gone()
 	_, err := here.Pause(ctx, topic.Name(), "", "") // so that redriven timers stay
 	require.NoError(t, err)
-	letters := collect(t, here.DeadLetters(ctx, topic.Name(), wakebelltype.DeadFilter{}))
+	letters := collect(t, here.DeadLetters(ctx, topic.Name(), wakebelltype.DeadFilter{}, wakebelltype.Page{}))
 	require.Len(t, letters, 4)
-	for i, d := range collect(t, elsewhere.DeadLetters(ctx, topic.Name(), wakebelltype.DeadFilter{})) {
+	for i, d := range collect(t, elsewhere.DeadLetters(ctx, topic.Name(), wakebelltype.DeadFilter{}, wakebelltype.Page{})) {
 		want := letters[i]
 		want.Topic = topic.Name()
 		for _, text := range []*string{&want.ID, &want.Content.CorrelationID} {

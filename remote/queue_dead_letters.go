@@ -4,8 +4,9 @@ import (
 	"context"
 	"iter"
 
-	"github.com/wakebell/wakebell/internal/argument"
+	"github.com/wakebell/wakebell/internal/paging"
 	"github.com/wakebell/wakebell/internal/text"
+	fields "github.com/wakebell/wakebell/internal/wire"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/messages/rpc"
 	"github.com/wakebell/wakebell/queue"
@@ -15,16 +16,13 @@ import (
 
 // DeadLetters does what queue.Client.DeadLetters does. If the link breaks, it ends
 // with wakebell.ErrUnavailable.
-func (q *Queues) DeadLetters(ctx context.Context, name wakebelltype.QueueKeys, from int64) iter.Seq2[wakebelltype.QueueDeadLetter, error] {
-	if from < 0 {
-		return func(yield func(wakebelltype.QueueDeadLetter, error) bool) {
-			yield(wakebelltype.QueueDeadLetter{}, argument.Invalid("from", "%d is negative", from))
-		}
+func (q *Queues) DeadLetters(ctx context.Context, name wakebelltype.QueueKeys, p wakebelltype.Page) iter.Seq2[wakebelltype.QueueDeadLetter, error] {
+	request := &messages.ListQueueDeadLettersRequest{
+		Name: name.Name, Queue: wire.QueueMessage(name), After: p.After, Limit: fields.Count(p.Limit),
 	}
-	request := &messages.ListQueueDeadLettersRequest{Name: name.Name, Queue: wire.QueueMessage(name), From: uint64(from)}
-	return wire.Each(list(ctx, q.client, rpc.OperationsClient.ListQueueDeadLetters, request), func(m *messages.ListQueueDeadLettersResponse) wakebelltype.QueueDeadLetter {
+	return paging.Limited(p, wire.Each(list(ctx, q.client, rpc.OperationsClient.ListQueueDeadLetters, request), func(m *messages.ListQueueDeadLettersResponse) wakebelltype.QueueDeadLetter {
 		return wire.QueueDeadLetterOf(m.GetDeadLetter())
-	})
+	}))
 }
 
 // DeadLetter does what queue.Client.DeadLetter does.

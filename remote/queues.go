@@ -4,6 +4,7 @@ import (
 	"context"
 	"iter"
 
+	"github.com/wakebell/wakebell/internal/paging"
 	fields "github.com/wakebell/wakebell/internal/wire"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/messages/rpc"
@@ -40,15 +41,17 @@ func (q *Queues) Stats(ctx context.Context, name wakebelltype.QueueKeys) (wakebe
 
 // Messages does what queue.Client.Messages does. If the link breaks, it ends with
 // wakebell.ErrUnavailable.
-func (q *Queues) Messages(ctx context.Context, name wakebelltype.QueueKeys, running bool) iter.Seq2[wakebelltype.QueueMessage, error] {
-	request := &messages.ListQueueMessagesRequest{Name: name.Name, Queue: wire.QueueMessage(name), Running: running}
-	return wire.Each(list(ctx, q.client, rpc.OperationsClient.ListQueueMessages, request), func(answer *messages.ListQueueMessagesResponse) wakebelltype.QueueMessage {
+func (q *Queues) Messages(ctx context.Context, name wakebelltype.QueueKeys, running bool, p wakebelltype.Page) iter.Seq2[wakebelltype.QueueMessage, error] {
+	request := &messages.ListQueueMessagesRequest{
+		Name: name.Name, Queue: wire.QueueMessage(name), Running: running, After: p.After, Limit: fields.Count(p.Limit),
+	}
+	return paging.Limited(p, wire.Each(list(ctx, q.client, rpc.OperationsClient.ListQueueMessages, request), func(answer *messages.ListQueueMessagesResponse) wakebelltype.QueueMessage {
 		m := answer.GetMessage()
 		return wakebelltype.QueueMessage{
 			ID: m.GetId(), Payload: m.GetBody(), Fault: m.GetFault(), Running: m.GetRunning(),
-			Deliveries: int(m.GetDeliveries()), Deadline: fields.Time(m.GetDeadline()),
+			Deliveries: int(m.GetDeliveries()), Deadline: fields.Time(m.GetDeadline()), Cursor: m.GetCursor(),
 		}
-	})
+	}))
 }
 
 // Purge does what queue.Client.Purge does, but returns 0 with an error. If the link

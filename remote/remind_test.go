@@ -19,6 +19,7 @@ import (
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/reminder"
 	"github.com/wakebell/wakebell/remote"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // keeping returns a configuration with reminders in a topic of the test.
@@ -54,7 +55,7 @@ func TestAnActorAtAnotherNodeIsReminded(t *testing.T) {
 	}
 	set("early")
 	eventually(t, func() bool {
-		for state, err := range a.Reminders().List(t.Context(), reminder.Recipient{}) {
+		for state, err := range a.Reminders().List(t.Context(), reminder.Recipient{}, wakebelltype.Page{}) {
 			return err == nil && state.Attempts > 1
 		}
 		return false
@@ -88,7 +89,7 @@ func TestAnActorAtAnotherNodeIsReminded(t *testing.T) {
 	until("late x <nil>")
 	eventually(t, func() bool {
 		n := 0
-		for _, err := range a.Reminders().List(t.Context(), reminder.Recipient{}) {
+		for _, err := range a.Reminders().List(t.Context(), reminder.Recipient{}, wakebelltype.Page{}) {
 			require.NoError(t, err)
 			n++
 		}

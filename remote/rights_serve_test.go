@@ -176,20 +176,20 @@ func TestListingsAreFilteredByRights(t *testing.T) {
 		t.Cleanup(func() { _ = n.Client().Schedules().Delete(context.WithoutCancel(ctx), name) })
 	}
 	var found []string
-	for topic, err := range c.Topics(ctx, false) {
+	for topic, err := range c.Topics(ctx, false, wakebelltype.Page{}) {
 		require.NoError(t, err)
 		found = append(found, topic)
 	}
-	for gate, err := range c.Gates().List(ctx) {
+	for gate, err := range c.Gates().List(ctx, wakebelltype.Page{}) {
 		require.NoError(t, err)
 		found = append(found, gate.Name)
 	}
-	for schedule, err := range c.Schedules().List(ctx) {
+	for schedule, err := range c.Schedules().List(ctx, wakebelltype.Page{}) {
 		require.NoError(t, err)
 		found = append(found, schedule.Name)
 	}
 	require.Equal(t, []string{seen, seen, seen}, found)
-	for _, err := range c.Topics(ctx, true) {
+	for _, err := range c.Topics(ctx, true, wakebelltype.Page{}) {
 		require.ErrorIs(t, err, wakebell.ErrForbidden, "it scans all keys")
 	}
 }

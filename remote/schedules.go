@@ -11,11 +11,13 @@ import (
 
 	"github.com/wakebell/wakebell/internal/argument"
 	"github.com/wakebell/wakebell/internal/gateway"
+	"github.com/wakebell/wakebell/internal/paging"
 	fields "github.com/wakebell/wakebell/internal/wire"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/messages/rpc"
 	"github.com/wakebell/wakebell/recurring"
 	"github.com/wakebell/wakebell/remote/internal/wire"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // Schedules stores and inspects the recurring schedules of a System in another
@@ -84,28 +86,21 @@ func (s *Schedules) Get(ctx context.Context, name string) (recurring.State, erro
 	return gateway.RecurringState(answer.GetSchedule()), nil
 }
 
-// List does what recurring.Schedules.List does.
-func (s *Schedules) List(ctx context.Context) iter.Seq2[recurring.State, error] {
-	return func(yield func(recurring.State, error) bool) {
-		seen := map[string]bool{}
-		for request := (&messages.ListRecurringRequest{}); ; {
-			page, err := call[*messages.ListRecurringResponse](ctx, s.client, request)
-			if err != nil {
-				yield(recurring.State{}, err)
-				return
-			}
-			for _, state := range page.GetSchedules() {
-				if !seen[state.GetName()] && !yield(gateway.RecurringState(state), nil) {
-					return
-				}
-				seen[state.GetName()] = true
-			}
-			if page.GetNext() == "" {
-				return
-			}
-			request = &messages.ListRecurringRequest{After: page.GetNext()}
+// List does what recurring.Schedules.List does. Each page of a request reads all
+// names.
+func (s *Schedules) List(ctx context.Context, p wakebelltype.Page) iter.Seq2[recurring.State, error] {
+	return paging.All(p, func(after string, limit int) ([]recurring.State, string, error) {
+		answer, err := call[*messages.ListRecurringResponse](ctx, s.client, &messages.ListRecurringRequest{After: after, Limit: fields.Count(limit)})
+		if err != nil {
+			return nil, "", err
 		}
-	}
+		page := make([]recurring.State, len(answer.GetSchedules()))
+		for i, m := range answer.GetSchedules() {
+			page[i] = gateway.RecurringState(m)
+			page[i].Cursor = page[i].Name
+		}
+		return page, answer.GetNext(), nil
+	})
 }
 
 // Preview does what recurring.Schedules.Preview does.

@@ -85,7 +85,7 @@ func TestPeersOfAPrefix(t *testing.T) {
 	r := billing.topic.Recurring("r", recurring.Rule{Every: time.Hour}, "x")
 	require.NoError(t, billing.Client().Schedules().Put(t.Context(), r))
 	peer := dial(t, mail).Schedules()
-	for state, err := range peer.List(t.Context()) {
+	for state, err := range peer.List(t.Context(), wakebelltype.Page{}) {
 		require.NoError(t, err)
 		require.Fail(t, "it is not of mail", state.Name)
 	}

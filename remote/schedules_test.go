@@ -12,6 +12,7 @@ import (
 	"github.com/wakebell/wakebell/queue"
 	"github.com/wakebell/wakebell/recurring"
 	"github.com/wakebell/wakebell/remote"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // The same calls on local recurring schedules and over the network have the same
@@ -66,7 +67,7 @@ func TestRemoteSchedulesEqualLocalSchedules(t *testing.T) {
 	require.NoError(t, err)
 	require.EqualValues(t, 1, st.Total)
 	seen := 0
-	for state, err := range elsewhere.List(ctx) {
+	for state, err := range elsewhere.List(ctx, wakebelltype.Page{}) {
 		require.NoError(t, err)
 		if _, ours := put[state.Name[min(len(name), len(state.Name)):]]; ours {
 			seen++

@@ -6,6 +6,8 @@ import (
 	"slices"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/internal/paging"
+	fields "github.com/wakebell/wakebell/internal/wire"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/messages/rpc"
 	"github.com/wakebell/wakebell/remote/internal/wire"
@@ -17,8 +19,9 @@ var _ wakebell.Operator = (*Client)(nil)
 // Topics does what wakebell.Client.Topics does, for the topics whose names begin
 // with the System's prefix. It yields the names without the prefix. If the link
 // breaks, it ends with wakebell.ErrUnavailable.
-func (c *Client) Topics(ctx context.Context, discover bool) iter.Seq2[string, error] {
-	return wire.Each(list(ctx, c, rpc.OperationsClient.ListTopics, &messages.ListTopicsRequest{Discover: discover}), (*messages.ListTopicsResponse).GetTopic)
+func (c *Client) Topics(ctx context.Context, discover bool, p wakebelltype.Page) iter.Seq2[string, error] {
+	request := &messages.ListTopicsRequest{Discover: discover, After: p.After, Limit: fields.Count(p.Limit)}
+	return paging.Limited(p, wire.Each(list(ctx, c, rpc.OperationsClient.ListTopics, request), (*messages.ListTopicsResponse).GetTopic))
 }
 
 // Overview does what wakebell.Client.Overview does. It returns the names of the
@@ -39,15 +42,6 @@ func (c *Client) Overview(ctx context.Context, topics ...string) ([]wakebelltype
 		}
 	}
 	return all, nil
-}
-
-// Count does what wakebell.Client.Count does.
-func (c *Client) Count(ctx context.Context, topic string) (wakebelltype.Counts, error) {
-	st, err := c.Stats(ctx, topic)
-	if err != nil {
-		return wakebelltype.Counts{}, err
-	}
-	return wakebelltype.Counts{Total: st.Total, Due: st.Due, Dead: st.Dead}, nil
 }
 
 // CancelAll does what wakebell.Client.CancelAll does. If the link breaks, it

@@ -16,7 +16,7 @@ func (w *World) report() string {
 	for _, d := range w.history.deliveries(func(*record) bool { return true }) {
 		topics[d.Topic] = true
 	}
-	for full, err := range w.client.Topics(w.background(), true) {
+	for full, err := range w.client.Topics(w.background(), true, wakebelltype.Page{}) {
 		if err == nil {
 			topics[strings.TrimPrefix(full, w.prefix)] = true
 		}
@@ -42,7 +42,7 @@ func (w *World) reportOf(topic string) string {
 	if err != nil {
 		upcoming = append(upcoming, err.Error())
 	}
-	for letter, err := range w.client.DeadLetters(w.background(), topic, wakebelltype.DeadFilter{}) {
+	for letter, err := range w.client.DeadLetters(w.background(), topic, wakebelltype.DeadFilter{}, wakebelltype.Page{}) {
 		if err != nil {
 			dead = append(dead, err.Error())
 			break

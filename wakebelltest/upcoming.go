@@ -42,7 +42,7 @@ func (w *World) Upcoming(topic string) []Upcoming {
 
 func (w *World) upcoming(c *wakebell.Client, topic string) ([]Upcoming, error) {
 	var all []Upcoming
-	for info, err := range c.List(w.background(), topic, wakebell.Filter{}) {
+	for info, err := range c.List(w.background(), topic, wakebell.Filter{}, wakebelltype.Page{}) {
 		if err != nil {
 			return nil, err
 		}
@@ -72,7 +72,7 @@ func (w *World) RequireUpcoming(topic, id string) Upcoming {
 func (w *World) Dead(topic string) []wakebell.DeadLetter {
 	w.t.Helper()
 	var all []wakebell.DeadLetter
-	for letter, err := range w.client.DeadLetters(w.background(), topic, wakebelltype.DeadFilter{}) {
+	for letter, err := range w.client.DeadLetters(w.background(), topic, wakebelltype.DeadFilter{}, wakebelltype.Page{}) {
 		if err != nil {
 			w.t.Fatalf("wakebelltest: dead letters of %q: %v", topic, err)
 		}

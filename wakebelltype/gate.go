@@ -40,6 +40,9 @@ type GateInfo struct {
 	// Guard is the newest token used, by resource; at most 1,000 resources.
 	Guard map[string]uint64
 
+	// Cursor continues a listing after this gate: its name. Only List sets it.
+	Cursor string
+
 	// Err reports what of the gate cannot be read. List yields it with the gate and
 	// continues.
 	Err error

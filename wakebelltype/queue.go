@@ -44,6 +44,9 @@ type QueueMessage struct {
 	Running    bool   // leased, or waiting for its next attempt
 	Deliveries int    // so far
 	Deadline   time.Time
+
+	// Cursor continues a listing after this message. Only listings set it.
+	Cursor string
 }
 
 // QueueDeadLetter is a dead letter of a queue.
@@ -59,6 +62,9 @@ type QueueDeadLetter struct {
 	Reason     string
 	Deliveries int
 	At         time.Time // when it was dead-lettered
+
+	// Cursor continues a listing after this dead letter. Only listings set it.
+	Cursor string
 }
 
 // QueueRedriveOutcome is the outcome of RedriveLetter.

@@ -26,13 +26,6 @@ type Stats struct {
 	PausedAt time.Time
 }
 
-// Counts are the numbers of timers and dead letters of a topic.
-type Counts struct {
-	Total int64 // timers, leased ones included
-	Due   int64 // timers that can be claimed now
-	Dead  int64 // dead letters
-}
-
 // Control holds the cluster-wide settings of a topic: whether it is paused, and
 // Settings that override the options of the nodes. Redis stores it. The zero value
 // means no pause and no overrides.

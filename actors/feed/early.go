@@ -31,7 +31,7 @@ func (f *Feed) KeepEarly() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.early.open = true
-	f.Watched.Store(true)
+	f.updateWatched()
 }
 
 // addEarly keeps an event for a watcher that is not known yet.
@@ -43,6 +43,7 @@ func (f *Feed) addEarly(e wakebelltype.Event) {
 		y.missed, y.last = y.missed+1, now
 	default:
 		y.events = append(y.events, earlyEvent{trimmed(e), now})
+		f.updateWatched()
 		if y.timer == nil {
 			y.timer = time.AfterFunc(EarlyFor, f.dropEarly)
 		}
@@ -53,7 +54,7 @@ func (f *Feed) dropEarly() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.early = early{}
-	f.Watched.Store(f.told)
+	f.updateWatched()
 }
 
 // recall queues the kept events since an instant.

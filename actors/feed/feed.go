@@ -43,10 +43,12 @@ const (
 )
 
 // Feed collects the events of a topic. Pollers check Watched, which is cheap, and
-// append; they never wait.
+// append; they never wait. Loops over many timers check Collects instead, and count
+// what they did not append with Miss.
 type Feed struct {
-	Topic   string
-	Watched atomic.Bool // a client watches, or early is open; changed under mu
+	Topic    string
+	Watched  atomic.Bool // a client watches, or early is open; changed under mu
+	collects atomic.Bool // the same, but false while early is full; changed under mu
 
 	mu      sync.Mutex
 	early   early
@@ -70,6 +72,30 @@ func (f *Feed) Add(e wakebelltype.Event) {
 	default:
 		f.pending = append(f.pending, trimmed(e))
 	}
+}
+
+// Collects reports whether Add would keep an event.
+func (f *Feed) Collects() bool { return f.collects.Load() }
+
+// Miss counts events that happened while Collects was false.
+func (f *Feed) Miss(events int) {
+	if events == 0 || !f.Watched.Load() {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	switch {
+	case f.told:
+		f.missed += events
+	case f.early.open:
+		f.early.missed, f.early.last = f.early.missed+events, time.Now()
+	}
+}
+
+// updateWatched follows a change of told or early; mu is held.
+func (f *Feed) updateWatched() {
+	f.Watched.Store(f.told || f.early.open)
+	f.collects.Store(f.told || f.early.open && len(f.early.events) < MaxPending)
 }
 
 // trimmed returns an event that can be kept: ids share the memory of a whole
@@ -108,7 +134,7 @@ func (f *Feed) take(now time.Time) (events []wakebelltype.Event, over bool) {
 	f.pending, f.missed = f.pending[:0], 0
 	if now.After(f.until) {
 		f.told = false
-		f.Watched.Store(f.early.open)
+		f.updateWatched()
 		f.pending = nil
 		return events, true
 	}
@@ -139,9 +165,9 @@ func (t *Publisher) Watch(f *Feed, d, subscribed time.Duration) {
 	}
 	f.mu.Lock()
 	f.until, f.greet = time.Now().Add(min(d, MaxWatch)), true
-	f.Watched.Store(true)
 	f.recall(time.Now().Add(-subscribed))
 	f.told = true
+	f.updateWatched()
 	f.mu.Unlock()
 	if !slices.Contains(t.watched, f) {
 		t.watched = append(t.watched, f)

@@ -65,9 +65,9 @@ func (p *poller) emitLeftToLease(l *lease, o Outcome) {
 	}
 }
 
-// took is how long the handler has had a lease, if the topic is watched.
+// took is how long the handler has had a lease, if events are collected.
 func (p *poller) took(l *lease) time.Duration {
-	if !p.Feed.Watched.Load() {
+	if !p.Feed.Collects() {
 		return 0
 	}
 	return time.Since(l.deliveredAt)

@@ -144,6 +144,14 @@ func (p *pace) idleBackoff() time.Duration {
 	return host.Jitter(host.ExponentialDelay(p.base, max(p.emptyPolls-1, 0), p.limit), 0.5, p.random())
 }
 
+// later is the later of two instants; a zero a stays zero.
+func later(a, b time.Time) time.Time {
+	if !a.IsZero() && a.Before(b) {
+		return b
+	}
+	return a
+}
+
 // earlier is the earlier of two instants; zero counts as never.
 func earlier(a, b time.Time) time.Time {
 	if a.IsZero() || (!b.IsZero() && b.Before(a)) {

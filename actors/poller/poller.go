@@ -4,8 +4,8 @@
 //
 // Files by concept: poller, pump, replies (the exchange loop), stream (one sequence
 // of exchanges), lease, heartbeat, settle, runqueue, handler, delivery (a lease and
-// its handler), forward (delivery to actors), pace, peek, prefetch (when and how much
-// to claim), orphans, deadhook, events, counters (what others learn), topic, override
+// its handler), forward (delivery to actors), pace, peek, prefetch, window (when and how
+// much to claim), orphans, deadhook, events, counters (what others learn), topic, override
 // (settings), protocol (the messages between poller and supervisor), drain, clock.
 package poller
 
@@ -40,9 +40,11 @@ type poller struct {
 	pace        pace
 	head        headState
 	prefetch    prefetch
+	window      window
 	emptyClaims int       // polls in a row that found a due timer and could not claim it
 	leasesAt    time.Time // when a lease must be examined next; zero: none must
 	batchAt     time.Time // when delayed settlements are sent; zero: none are delayed
+	windowAt    time.Time // the same for those that a window delays
 	clock       clock     // the source's clock at its last reply
 	timer       *time.Timer
 	timerAt     time.Time // when timer sends its tick; zero: it is stopped
@@ -185,7 +187,7 @@ func (p *poller) receive(message any, sender *actor.PID) bool {
 func (p *poller) start(c actor.Context) {
 	p.self, p.parent, p.root = c.Self(), c.Parent(), c.ActorSystem().Root
 	p.queue = newRunQueue(p.root, p.self, p.incarnation)
-	p.pace = pace{random: p.random}
+	p.pace, p.window = pace{random: p.random}, window{fixed: p.Window}
 	p.pace.pollWithin(time.Now(), 0)
 	p.applySettings()
 	p.readOverride()

@@ -37,7 +37,7 @@ func (p *poller) pump(c actor.Context, now time.Time) {
 	if !p.unavailable && !p.overrideAt.IsZero() && !now.Before(p.overrideAt) {
 		p.readOverride()
 	}
-	p.batchAt = time.Time{}
+	p.batchAt, p.windowAt = time.Time{}, time.Time{}
 	p.markSettled()
 	if !p.NoPrefetch {
 		p.prefetch.measure(now)
@@ -71,7 +71,7 @@ func (p *poller) free() int {
 
 // compose returns the next exchange of an idle stream, or nil.
 func (p *poller) compose(s *stream, now time.Time) *flight {
-	if p.unavailable || p.delayForBatch(s, now) {
+	if p.unavailable || p.delayForBatch(s, now) || p.delayForWindow(s, now) {
 		return nil
 	}
 	f := &flight{}
@@ -171,6 +171,9 @@ func (p *poller) takeSettlements(s *stream, f *flight) {
 		})
 	}
 	s.toSettle = slices.Delete(s.toSettle, 0, taken) // the array holds no lease that it has passed on
+	if len(s.toSettle) == 0 {
+		s.urgent, s.settleBy = false, time.Time{}
+	}
 	f.complete = len(s.toSettle) == 0
 }
 
@@ -213,6 +216,7 @@ func (p *poller) spawnHandlers(c actor.Context) {
 // tick is harmless, so the timer is only moved forward.
 func (p *poller) armTimer(now time.Time) {
 	at := earlier(earlier(p.leasesAt, p.batchAt), p.prefetch.checkAt)
+	at = earlier(at, p.windowAt)
 	if !p.unavailable {
 		at = earlier(at, p.overrideAt)
 		for _, s := range p.streams {
@@ -221,7 +225,7 @@ func (p *poller) armTimer(now time.Time) {
 		// A due poll waits while settlements are delayed: its instant has passed,
 		// and the timer would fire at once, again and again.
 		if first := p.streams[0]; !first.busy() && p.free() > 0 && p.batchAt.IsZero() && p.mayClaim(first) {
-			at = earlier(at, p.pace.wakeAt())
+			at = earlier(at, later(p.pace.wakeAt(), p.windowEnd(first)))
 		}
 	}
 	if at.IsZero() || (!p.timerAt.IsZero() && !at.Before(p.timerAt)) {

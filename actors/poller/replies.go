@@ -29,6 +29,7 @@ func (p *poller) exchangeAnswered(m exchanged) {
 	p.reportDeadLetters(f, m.reply)
 	p.extensionsAnswered(f, m.reply)
 	p.deliver(s, f, m.reply, now)
+	p.openWindow(s, f, len(m.reply.Leases), now)
 	p.plan(f, m.reply)
 }
 
@@ -65,13 +66,16 @@ func (p *poller) countSettled(f *flight, r *exchange.Reply) {
 			p.leaseRefused(f.settling[i].lease, refusal.Why)
 		}
 	}
-	watched := p.Feed.Watched.Load()
+	collects, settled := p.Feed.Collects(), 0
 	for _, v := range f.settling {
 		v.answerSettler()
 		if v.lease.refused != 0 {
 			continue
 		}
-		if watched {
+		if v.kind != exchange.Bury { // its event is a dead letter
+			settled++
+		}
+		if collects {
 			p.emitSettled(v)
 		}
 		switch v.kind {
@@ -84,6 +88,9 @@ func (p *poller) countSettled(f *flight, r *exchange.Reply) {
 		case exchange.Release:
 			p.Counters.released.Add(1)
 		}
+	}
+	if !collects {
+		p.Feed.Miss(settled)
 	}
 }
 
@@ -153,7 +160,7 @@ func (p *poller) confirm(l *lease, sent time.Time, remaining time.Duration) {
 // deliver passes the leases of a reply to the handlers.
 func (p *poller) deliver(s *stream, f *flight, r *exchange.Reply, now time.Time) {
 	stale := now.After(f.sent.Add(r.Remaining - p.LeaseTTL/2))
-	watched := p.Feed.Watched.Load()
+	collects, delivered := p.Feed.Collects(), 0
 	for i := range r.Leases {
 		l := &lease{Delivery: Delivery{Lease: r.Leases[i], Topic: p.Source.Name(), Claimed: r.Now, LeaseTTL: p.LeaseTTL}, queued: now, deliveredAt: now}
 		l.lease, l.stream, l.slot = l, s, -1
@@ -170,12 +177,16 @@ func (p *poller) deliver(s *stream, f *flight, r *exchange.Reply, now time.Time)
 			}
 			s.hold(l)
 			s.deliveredAt = now
-			p.Counters.delivered.Add(1)
-			if watched {
+			delivered++
+			if collects {
 				p.emit(l, wakebelltype.Event{Kind: wakebelltype.EventDelivered, Lateness: l.Lateness()})
 			}
 			p.queue.push(l)
 		}
+	}
+	p.Counters.delivered.Add(int64(delivered))
+	if !collects {
+		p.Feed.Miss(delivered)
 	}
 	if p.free() < p.prefetch.limit && p.prefetch.checkAt.IsZero() { // some leases wait for a handler
 		p.prefetch.checkAt = now.Add(MaxPrefetchWait)

@@ -22,10 +22,12 @@ type runQueue struct {
 	// restarting counts handlers that crashed and are not restarted yet.
 	restarting atomic.Int64
 
-	readyMu   sync.Mutex // guards ready, next and ended
+	readyMu   sync.Mutex // guards the fields down to ended
 	readyCond *sync.Cond
 	ready     []*lease // from next on: not yet taken by a worker
 	next      int
+	idle      int  // workers that wait
+	waking    bool // one of them was woken and has not run yet
 	ended     bool
 
 	toPoller func(message any) // sends to the poller
@@ -53,9 +55,9 @@ func newRunQueue(root *actor.RootContext, poller *actor.PID, incarnation uint64)
 // push adds a lease to the queue, for the next free worker.
 func (r *runQueue) push(l *lease) {
 	r.readyMu.Lock()
+	defer r.readyMu.Unlock()
 	r.ready = append(r.ready, l)
-	r.readyMu.Unlock()
-	r.readyCond.Signal()
+	r.wake()
 }
 
 // pull waits for a lease; nil when the incarnation has ended.
@@ -66,14 +68,27 @@ func (r *runQueue) pull() *lease {
 		if r.ended {
 			return nil
 		}
+		r.idle++
 		r.readyCond.Wait()
+		r.idle--
+		r.waking = false
 	}
 	l := r.ready[r.next]
 	r.ready[r.next] = nil
 	if r.next++; r.next == len(r.ready) {
 		r.ready, r.next = r.ready[:0], 0
 	}
+	r.wake()
 	return l
+}
+
+// wake wakes a worker if there is a lease for it, one after the other: by the time
+// the next one runs, quick handlers have left it nothing to do. readyMu is held.
+func (r *runQueue) wake() {
+	if r.next < len(r.ready) && r.idle > 0 && !r.waking {
+		r.waking = true
+		r.readyCond.Signal()
+	}
 }
 
 // takeLast removes the last n leases from the queue, or as many as there are.

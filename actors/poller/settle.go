@@ -61,7 +61,7 @@ func (p *poller) settleNow(m settleNow) {
 		return
 	}
 	last := &l.stream.toSettle[len(l.stream.toSettle)-1]
-	last.answer = m.answer
+	last.answer, l.stream.urgent = m.answer, true
 }
 
 // checkHeld returns nil while the handler may settle the lease.
@@ -168,12 +168,15 @@ func (p *poller) settle(l *lease, o Outcome) bool {
 		p.Counters.discarded.Add(1)
 	}
 	l.stream.toSettle = append(l.stream.toSettle, v)
+	l.stream.urgent = l.stream.urgent || len(l.stream.toSettle) >= maxClaim
+	l.stream.settleBy = earlier(l.stream.settleBy, l.deadline.Add(-p.LeaseTTL/3))
 	return true
 }
 
 // releaseLease returns a lease as if it had never been claimed.
 func (p *poller) releaseLease(l *lease) {
 	l.stream.toSettle = append(l.stream.toSettle, verdict{lease: l, kind: exchange.Release})
+	l.stream.urgent = true // another node may run it
 }
 
 // leaseLost notes that a lease expired while its handler ran.

@@ -30,6 +30,9 @@ type stream struct {
 	// queued then are not all written.
 	unsettled bool
 
+	windowFrom  time.Time // when the window began; zero: none is open
+	urgent      bool      // some of toSettle must not wait for the window
+	settleBy    time.Time // when the first lease of toSettle is too old to wait longer; zero: none
 	extendDue   bool      // some of held are due for an extension
 	deliveredAt time.Time // when leases of this stream were last passed to handlers
 

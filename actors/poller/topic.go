@@ -44,6 +44,10 @@ type Topic struct {
 	// FinalCrashes does the same for panics, where leases do not expire.
 	FinalCrashes bool
 
+	// Window is for how long after an exchange with timers the next one waits, so
+	// that timers share it; see window.go. 0: it does not wait.
+	Window time.Duration
+
 	NoPeek     bool // switches the peeks off, see Peeker
 	NoPrefetch bool // switches the prefetch off, see prefetch.go
 }

@@ -21,6 +21,7 @@ type benchFlags struct {
 	topic         string
 	spread        time.Duration
 	leaseTTL      time.Duration
+	window        time.Duration
 }
 
 const (
@@ -31,6 +32,10 @@ const (
 	benchLoad = 20 * time.Microsecond
 	// benchIdle is the longest time without progress before a run is given up.
 	benchIdle = 30 * time.Second
+	// benchLook is how often progress is checked until all timers are handled.
+	benchLook = 50 * time.Millisecond
+	// benchAutomatic is the default of --window.
+	benchAutomatic = -time.Nanosecond
 )
 
 func (a *app) benchCommand() *cobra.Command {
@@ -67,6 +72,7 @@ time, starting after the load: lateness is then that of a node that keeps up.`,
 	flags.StringVarP(&f.topic, "topic", "t", "wakebell-bench", "`topic` name, to which a unique suffix is appended")
 	flags.DurationVar(&f.spread, "spread", 0, "time over which the timers become due")
 	flags.DurationVar(&f.leaseTTL, "lease-ttl", 30*time.Second, "duration of a lease")
+	flags.DurationVar(&f.window, "window", benchAutomatic, "delivery window of the handler; negative: it follows the load")
 	cmd.RunE = a.does(func(ctx context.Context, _ []string) error { return a.bench(ctx, f) })
 	return cmd
 }
@@ -165,11 +171,10 @@ func (b *benchRun) load(ctx context.Context) error {
 func (b *benchRun) run(ctx context.Context) (benchResult, error) {
 	log := slog.New(slog.DiscardHandler)
 	sys, err := wakebell.New(newActorSystem(log), b.conn.rdb, wakebell.Config{
-		Handlers: []wakebell.Handler{wakebell.Handle(wakebell.NewTopic[[]byte](b.topic), b.counts.handle,
-			wakebell.MaxConcurrent(b.maxConcurrent), wakebell.LeaseTTL(b.leaseTTL))},
-		Keys:   b.conn.settings.keys,
-		Prefix: b.conn.settings.prefix,
-		Logger: log,
+		Handlers: []wakebell.Handler{wakebell.Handle(wakebell.NewTopic[[]byte](b.topic), b.counts.handle, b.options()...)},
+		Keys:     b.conn.settings.keys,
+		Prefix:   b.conn.settings.prefix,
+		Logger:   log,
 	})
 	if err != nil {
 		return benchResult{}, err
@@ -189,10 +194,18 @@ func (b *benchRun) run(ctx context.Context) (benchResult, error) {
 	return b.result(before, after), nil
 }
 
+func (b *benchRun) options() []wakebell.HandlerOption {
+	options := []wakebell.HandlerOption{wakebell.MaxConcurrent(b.maxConcurrent), wakebell.LeaseTTL(b.leaseTTL)}
+	if b.window >= 0 {
+		options = append(options, wakebell.DeliveryWindow(b.window))
+	}
+	return options
+}
+
 // settle waits until all timers are handled and settled.
 func (b *benchRun) settle(ctx context.Context, sys *wakebell.System) error {
 	name := b.conn.settings.prefix + b.topic
-	look := time.NewTicker(time.Millisecond)
+	look := time.NewTicker(benchLook) // rarely, because looking costs CPU time too
 	defer look.Stop()
 	handled := b.counts.done
 	var acked int64
@@ -203,6 +216,7 @@ func (b *benchRun) settle(ctx context.Context, sys *wakebell.System) error {
 			return fmt.Errorf("bench: %w", ctx.Err())
 		case <-handled:
 			handled = nil
+			look.Reset(time.Millisecond)
 		case <-look.C:
 		}
 		counters := sys.Counters()[name]

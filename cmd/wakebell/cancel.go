@@ -53,7 +53,7 @@ type presenceLine struct {
 	Presence string `json:"presence"`
 }
 
-func (a *app) cancel(ctx context.Context, c wakebell.Timers, topic string, ids []string) error {
+func (a *app) cancel(ctx context.Context, c wakebell.TimerClient, topic string, ids []string) error {
 	presences, err := c.Cancel(ctx, topic, ids...)
 	if err != nil {
 		return err
@@ -80,8 +80,8 @@ func (a *app) cancel(ctx context.Context, c wakebell.Timers, topic string, ids [
 
 func (a *app) cancelAll(ctx context.Context, c wakebell.Operator, f *cancelFlags) error {
 	err := a.confirm(f.yes, func() (string, error) {
-		counts, err := c.Count(ctx, f.topic)
-		return fmt.Sprintf("Cancel all %d timers of %s?", counts.Total, a.prefix+f.topic), err
+		stats, err := c.Stats(ctx, f.topic)
+		return fmt.Sprintf("Cancel all %d timers of %s?", stats.Total, a.prefix+f.topic), err
 	})
 	if err != nil {
 		return err

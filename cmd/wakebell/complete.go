@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 const (
@@ -49,7 +51,7 @@ func (a *app) topicsFrom(ctx context.Context, start string) (names []string) {
 	go func() { // a connection may take longer to fail than a shell should wait
 		var found []string
 		_ = a.ask(ctx, func(c asked) error {
-			for name, err := range c.Topics(ctx, false) {
+			for name, err := range c.Topics(ctx, false, wakebelltype.Page{}) {
 				if err != nil || len(found) == completeMost {
 					return err
 				}

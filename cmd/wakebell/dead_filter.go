@@ -86,11 +86,11 @@ const countLimit = 1000
 // countDead returns the number of dead letters that match a filter, as text.
 func countDead(ctx context.Context, c wakebell.Operator, topic string, filter wakebelltype.DeadFilter) (string, error) {
 	if filter == (wakebelltype.DeadFilter{}) {
-		counts, err := c.Count(ctx, topic)
-		return number(counts.Dead), err
+		stats, err := c.Stats(ctx, topic)
+		return number(stats.Dead), err
 	}
 	n := 0
-	for _, err := range c.DeadLetters(ctx, topic, filter) {
+	for _, err := range c.DeadLetters(ctx, topic, filter, wakebelltype.Page{}) {
 		if err != nil {
 			return "", err
 		}

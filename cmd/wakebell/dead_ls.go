@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 type deadLsFlags struct {
@@ -45,7 +46,7 @@ func (a *app) deadLs(ctx context.Context, c wakebell.Operator, f *deadLsFlags) e
 		return err
 	}
 	list := a.newListing(f.limit, "ENTRY", "ID", "DIED", "ATTEMPTS", "FAILURES", "REASON")
-	return printAll(list, c.DeadLetters(ctx, f.topic, filter), func(d wakebell.DeadLetter) (any, []string) {
+	return printAll(list, c.DeadLetters(ctx, f.topic, filter, wakebelltype.Page{}), func(d wakebell.DeadLetter) (any, []string) {
 		line := newDeadLine(d)
 		return line, []string{d.Entry, d.ID, line.Died, strconv.Itoa(d.Attempts), strconv.Itoa(d.Failures), d.Reason}
 	})

@@ -164,17 +164,17 @@ func (d *demo) awaitEnds(ctx context.Context) error {
 	defer look.Stop()
 	reported := false
 	for {
-		counts, err := d.client.Count(ctx, d.topic.Name())
+		stats, err := d.client.Stats(ctx, d.topic.Name())
 		if err != nil {
 			return err
 		}
-		if counts.Dead > 0 && !reported {
+		if stats.Dead > 0 && !reported {
 			reported = true
 			if err := d.findDead(ctx); err != nil {
 				return err
 			}
 		}
-		if counts.Total == 0 && d.elapsed() > d.paced(lastInstant())+500*time.Millisecond {
+		if stats.Total == 0 && d.elapsed() > d.paced(lastInstant())+500*time.Millisecond {
 			return nil
 		}
 		select {
@@ -187,7 +187,7 @@ func (d *demo) awaitEnds(ctx context.Context) error {
 
 // findDead notes the timers that have become dead letters.
 func (d *demo) findDead(ctx context.Context) error {
-	for letter, err := range d.client.DeadLetters(ctx, d.topic.Name(), wakebelltype.DeadFilter{}) {
+	for letter, err := range d.client.DeadLetters(ctx, d.topic.Name(), wakebelltype.DeadFilter{}, wakebelltype.Page{}) {
 		if err != nil {
 			return err
 		}
@@ -220,12 +220,12 @@ func (d *demo) conclude(ctx context.Context, a *app) error {
 	if err := t.flush(); err != nil {
 		return err
 	}
-	counts, err := d.client.Count(ctx, d.topic.Name())
+	stats, err := d.client.Stats(ctx, d.topic.Name())
 	if err != nil {
 		return err
 	}
-	if counts.Total != 0 {
-		wrong = append(wrong, fmt.Errorf("%d timers are left in Redis", counts.Total))
+	if stats.Total != 0 {
+		wrong = append(wrong, fmt.Errorf("%d timers are left in Redis", stats.Total))
 	}
 	if len(wrong) > 0 {
 		return errors.Join(wrong...)

@@ -62,7 +62,7 @@ fault.`,
 
 func (a *app) gateLs(ctx context.Context, of gate.Operator, limit int) error {
 	list := a.newListing(limit, "GATE", "FENCE", "HOLDER", "UNTIL", "WAITING", "FAULT")
-	return printAll(list, of.List(ctx), func(g wakebelltype.GateInfo) (any, []string) {
+	return printAll(list, of.List(ctx, wakebelltype.Page{}), func(g wakebelltype.GateInfo) (any, []string) {
 		line := newGateListLine(g)
 		return line, []string{line.Gate, fenceText(line.Fence), line.Holder, line.Until, strconv.Itoa(line.Waiting), line.Fault}
 	})

@@ -35,7 +35,7 @@ type wholeTimer struct {
 	content
 }
 
-func (a *app) get(ctx context.Context, c wakebell.Timers, topic, id string) error {
+func (a *app) get(ctx context.Context, c wakebell.TimerClient, topic, id string) error {
 	info, inside, err := c.Get(ctx, topic, id)
 	if err != nil {
 		return err

@@ -17,7 +17,7 @@ import (
 
 // counting schedules batches until it is stopped or fails.
 type counting struct {
-	wakebell.Timers
+	wakebell.TimerClient
 	calls int
 	after func(call int) error
 	ctx   context.Context // of the last call

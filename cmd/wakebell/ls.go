@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 type lsFlags struct {
@@ -64,13 +65,13 @@ func newTimerLine(i wakebell.Info) timerLine {
 	}
 }
 
-func (a *app) ls(ctx context.Context, c wakebell.Timers, f *lsFlags) error {
+func (a *app) ls(ctx context.Context, c wakebell.TimerClient, f *lsFlags) error {
 	filter, err := f.filter(time.Now())
 	if err != nil {
 		return err
 	}
 	list := a.newListing(f.limit, "ID", "STATE", "DUE", "ACTIVATION", "ATTEMPTS", "FAILURES")
-	return printAll(list, c.List(ctx, f.topic, filter), func(info wakebell.Info) (any, []string) {
+	return printAll(list, c.List(ctx, f.topic, filter, wakebelltype.Page{}), func(info wakebell.Info) (any, []string) {
 		t := newTimerLine(info)
 		return t, []string{t.ID, t.State, t.Due, t.Activation, strconv.Itoa(t.Attempts), strconv.Itoa(t.Failures)}
 	})

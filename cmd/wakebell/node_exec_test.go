@@ -64,8 +64,8 @@ func TestExecVerdicts(t *testing.T) {
 	esac`)
 	node.lines(5)
 	node.eventually(func() bool {
-		counts, err := b.client().Count(t.Context(), b.topic)
-		return err == nil && counts.Total == 2 && counts.Dead == 1 && counts.Due == 0
+		stats, err := b.client().Stats(t.Context(), b.topic)
+		return err == nil && stats.Total == 2 && stats.Dead == 1 && stats.Due == 0
 	})
 	require.Zero(t, node.stop())
 	failures := map[any]any{}

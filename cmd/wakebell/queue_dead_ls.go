@@ -29,7 +29,7 @@ headers, correlation_id, reply_to, and body or body_base64.`,
 	cmd.RunE = a.does(func(ctx context.Context, _ []string) error {
 		return a.askQueues(ctx, func(c queues) error {
 			list := a.newListing(limit, "ENTRY", "ID", "DIED", "DELIVERIES", "REASON")
-			return printAll(list, c.DeadLetters(ctx, q, 0), func(l wakebelltype.QueueDeadLetter) (any, []string) {
+			return printAll(list, c.DeadLetters(ctx, q, wakebelltype.Page{}), func(l wakebelltype.QueueDeadLetter) (any, []string) {
 				line := a.queueDeadLine(q, l)
 				return line, []string{l.Entry, l.ID, line.Died, strconv.Itoa(l.Deliveries), l.Reason}
 			})

@@ -66,13 +66,11 @@ func deleteQueueDead(ctx context.Context, c queue.Operator, q wakebelltype.Queue
 	}
 	for left := st.Dead; left > 0; {
 		deadLetters := make([]wakebelltype.QueueDeadLetter, 0, page)
-		for l, err := range c.DeadLetters(ctx, q, 0) {
+		for l, err := range c.DeadLetters(ctx, q, wakebelltype.Page{Limit: int(min(left, page))}) {
 			if err != nil {
 				return deleted, err
 			}
-			if deadLetters = append(deadLetters, l); len(deadLetters) == int(min(left, page)) {
-				break
-			}
+			deadLetters = append(deadLetters, l)
 		}
 		n, err := c.DeleteDeadLetters(ctx, q, deadLetters...)
 		deleted += int64(n)

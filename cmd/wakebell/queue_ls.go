@@ -51,7 +51,7 @@ headers, correlation_id, reply_to, and body or body_base64.`,
 
 func (a *app) queueLs(ctx context.Context, c queue.Operator, q wakebelltype.QueueKeys, running bool, limit int) error {
 	list := a.newListing(limit, "ID", "STATE", "DELIVERIES", "DEADLINE", "BODY")
-	return printAll(list, c.Messages(ctx, q, running), func(m wakebelltype.QueueMessage) (any, []string) {
+	return printAll(list, c.Messages(ctx, q, running, wakebelltype.Page{}), func(m wakebelltype.QueueMessage) (any, []string) {
 		line := queueLine{a.prefix + q.Name, m.ID, "pending", m.Deliveries, stamp(m.Deadline), m.Fault, payload(m.Payload)}
 		if running {
 			line.State = "running"

@@ -65,7 +65,7 @@ func (a *app) notRemote() error {
 
 // asked is the client of a command: of Redis or of a node.
 type asked interface {
-	wakebell.Timers
+	wakebell.TimerClient
 	wakebell.Operator
 }
 

@@ -42,7 +42,7 @@ With -o json it prints one line with topic, id, due and outcome.`,
 	return cmd
 }
 
-func (a *app) reschedule(ctx context.Context, c wakebell.Timers, topic, id string, when wakebell.ScheduleOption) error {
+func (a *app) reschedule(ctx context.Context, c wakebell.TimerClient, topic, id string, when wakebell.ScheduleOption) error {
 	s, err := c.Reschedule(ctx, topic, id, when)
 	if err != nil {
 		return err

@@ -33,7 +33,7 @@ With -o json each is a line with topic, id and presence.`,
 }
 
 // runNow prints what was done also after an error.
-func (a *app) runNow(ctx context.Context, c wakebell.Timers, topic string, ids []string) error {
+func (a *app) runNow(ctx context.Context, c wakebell.TimerClient, topic string, ids []string) error {
 	absent := 0
 	var fault error
 	list := a.newListing(0, "ID", "WAS")

@@ -107,7 +107,7 @@ type scheduledLine struct {
 	Outcome string `json:"outcome"`
 }
 
-func (a *app) schedule(ctx context.Context, c wakebell.Timers, f *scheduleFlags) error {
+func (a *app) schedule(ctx context.Context, c wakebell.TimerClient, f *scheduleFlags) error {
 	if f.count < 1 {
 		return usagef("--count: %d, want at least 1", f.count)
 	}

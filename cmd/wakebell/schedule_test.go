@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 func TestScheduleStoresBodiesByKind(t *testing.T) {
@@ -121,7 +122,7 @@ func TestScheduleMany(t *testing.T) {
 	out := b.fine("schedule", "-t", "TOPIC", "--count", strconv.Itoa(n), "--id", "x", "--at", "2031-01-02T00:00:00Z", "--spacing", "1s")
 	require.Len(t, strings.Fields(out), n)
 	i := 0
-	for info, err := range b.client().List(t.Context(), b.topic, wakebell.Filter{}) {
+	for info, err := range b.client().List(t.Context(), b.topic, wakebell.Filter{}, wakebelltype.Page{}) {
 		require.NoError(t, err)
 		require.Equal(t, "x-"+strconv.Itoa(i), info.ID)
 		require.Equal(t, time.Date(2031, 1, 2, 0, 0, i, 0, time.UTC), info.Due.UTC())
@@ -143,7 +144,7 @@ func TestScheduleIn(t *testing.T) {
 	require.NoError(t, err)
 	require.WithinDuration(t, time.Now().Add(90*time.Minute), due, time.Minute)
 	b.fine("schedule", "-t", "TOPIC", "--id", "past", "--in", "-5m")
-	counts, err := b.client().Count(t.Context(), b.topic)
+	stats, err := b.client().Stats(t.Context(), b.topic)
 	require.NoError(t, err)
-	require.Equal(t, int64(1), counts.Due)
+	require.Equal(t, int64(1), stats.Due)
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/wakebell/wakebell/recurring"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 func (a *app) schedulesExportCommand() *cobra.Command {
@@ -22,7 +23,7 @@ have). Schedules that cannot be read are reported on stderr, and the exit code i
 	}
 	return a.onSchedules(cmd, func(ctx context.Context, s recurring.Operator, names []string) error {
 		if len(names) == 0 {
-			for state, err := range s.List(ctx) {
+			for state, err := range s.List(ctx, wakebelltype.Page{}) {
 				if err != nil {
 					return err
 				}

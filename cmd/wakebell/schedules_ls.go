@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/wakebell/wakebell/recurring"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // recurringLine is the JSON line of schedules ls.
@@ -49,7 +50,7 @@ last_run, runs, paused, celery and fault.`,
 	a.outputFlag(cmd)
 	return a.onSchedules(cmd, func(ctx context.Context, s recurring.Operator, _ []string) error {
 		var all []recurringLine
-		for state, err := range s.List(ctx) {
+		for state, err := range s.List(ctx, wakebelltype.Page{}) {
 			if err != nil {
 				return err
 			}

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 func (a *app) topicsCommand() *cobra.Command {
@@ -53,7 +54,7 @@ func (a *app) withTopics(ctx context.Context, named []string, discover bool, fn 
 			return fn(c, given(named, prefix))
 		}
 		return fn(c, func(ctx context.Context) (names []string, err error) {
-			for name, err := range c.Topics(ctx, discover) {
+			for name, err := range c.Topics(ctx, discover, wakebelltype.Page{}) {
 				if err != nil {
 					return nil, err
 				}

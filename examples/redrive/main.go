@@ -47,7 +47,7 @@ func run(ctx context.Context, rdb *redis.Client, out *log.Logger) error {
 	if err := deploy(ctx, rdb, out, strconv.ParseFloat, 2); err != nil {
 		return err
 	}
-	for letter, err := range client.DeadLetters(ctx, Prices.Name(), wakebelltype.DeadFilter{}) {
+	for letter, err := range client.DeadLetters(ctx, Prices.Name(), wakebelltype.DeadFilter{}, wakebelltype.Page{}) {
 		if err != nil {
 			return err
 		}

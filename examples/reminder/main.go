@@ -124,7 +124,7 @@ func (p post) wait(ctx context.Context, n int) error {
 
 // showDead lists the dead letters.
 func showDead(ctx context.Context, c *wakebell.Client, out *log.Logger) error {
-	for letter, err := range c.DeadLetters(ctx, Reminders.Name(), wakebelltype.DeadFilter{}) {
+	for letter, err := range c.DeadLetters(ctx, Reminders.Name(), wakebelltype.DeadFilter{}, wakebelltype.Page{}) {
 		if err != nil {
 			return err
 		}

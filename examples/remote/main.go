@@ -86,7 +86,7 @@ func shop(ctx context.Context, address string, out *log.Logger) error {
 }
 
 // order also accepts a client with access to Redis.
-func order(ctx context.Context, timers wakebell.Timers, out *log.Logger) error {
+func order(ctx context.Context, timers wakebell.TimerClient, out *log.Logger) error {
 	drafts := []wakebell.Draft{
 		Invoices.Draft(Invoice{"42", 1999}, wakebell.ID("inv-42"), wakebell.In(4*time.Second)),
 		Invoices.Draft(Invoice{"43", 500}, wakebell.ID("inv-43"), wakebell.In(time.Hour)),

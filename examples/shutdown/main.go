@@ -17,6 +17,7 @@ import (
 
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/examples/internal/tryout"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // Work is the topic. A body is the duration of its work.
@@ -69,7 +70,7 @@ func run(ctx context.Context, rdb *redis.Client, out *log.Logger) error {
 
 // left prints the timers that are left for other nodes.
 func left(ctx context.Context, c *wakebell.Client, out *log.Logger) error {
-	for info, err := range c.List(ctx, Work.Name(), wakebell.Filter{}) {
+	for info, err := range c.List(ctx, Work.Name(), wakebell.Filter{}, wakebelltype.Page{}) {
 		if err != nil {
 			return err
 		}

@@ -26,8 +26,8 @@ type load struct {
 
 	// connect returns the connection of a client. Faults are recorded by its name.
 	connect func(name string) redis.UniversalClient
-	timers  func(name string) wakebell.Timers // in place of connect, for clients without Redis
-	options []wakebell.ScheduleOption         // of every timer
+	timers  func(name string) wakebell.TimerClient // in place of connect, for clients without Redis
+	options []wakebell.ScheduleOption              // of every timer
 }
 
 // usual is the load of most scenarios: short work, and sometimes a failure, a panic
@@ -114,7 +114,7 @@ type scheduler struct {
 	deliveries *DeliveryLog
 	name       string
 	rng        *rand.Rand
-	client     wakebell.Timers
+	client     wakebell.TimerClient
 	count      int
 }
 

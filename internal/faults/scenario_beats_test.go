@@ -9,6 +9,7 @@ import (
 
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/recurring"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // shortBeats is how long a round kills beats, which is similar to the other
@@ -102,7 +103,7 @@ func (w *world) readRuns(account *runAccount, prefix string) {
 	for _, id := range ids {
 		require.NoError(w, account.timer(strings.TrimPrefix(id, prefix)))
 	}
-	for state, err := range w.tenant(prefix).Schedules().List(w.Context()) {
+	for state, err := range w.tenant(prefix).Schedules().List(w.Context(), wakebelltype.Page{}) {
 		require.NoError(w, err)
 		account.counted(state.Name, state.Runs)
 	}

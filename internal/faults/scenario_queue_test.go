@@ -15,6 +15,7 @@ import (
 
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/queue"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 const (
@@ -109,7 +110,7 @@ func (w *world) handled(within time.Duration) {
 
 func (w *world) readDeadLetters(into map[string][]string) {
 	w.Helper()
-	for letter, err := range newClient(w.T, w.rdb).Queues().DeadLetters(w.Context(), queued.Keys(), 0) {
+	for letter, err := range newClient(w.T, w.rdb).Queues().DeadLetters(w.Context(), queued.Keys(), wakebelltype.Page{}) {
 		require.NoError(w, err)
 		var work Work
 		require.NoError(w, json.Unmarshal(letter.Payload, &work))

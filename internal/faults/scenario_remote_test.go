@@ -123,7 +123,7 @@ func (r *remotes) peer(name string, i int) *peer {
 
 // client returns a client that waits while its node is away. Half of the clients use
 // idempotency keys.
-func (r *remotes) client(name string) wakebell.Timers {
+func (r *remotes) client(name string) wakebell.TimerClient {
 	r.Helper()
 	p := r.peer(name, len(r.clients))
 	p.keyed = len(r.clients)/servingNodes%2 == 1

@@ -1,15 +1,24 @@
-// Package paging turns a call that reads one page into a sequence of all items.
+// Package paging turns calls that read one page into listings.
 package paging
 
-import "iter"
+import (
+	"iter"
+	"slices"
 
-// All yields the items of the pages that read returns. The first cursor is zero;
-// the page that returns a zero cursor is the last one. An error is yielded last.
-func All[T any, C comparable](read func(cursor C) (page []T, next C, err error)) iter.Seq2[T, error] {
-	return func(yield func(T, error) bool) {
-		var zero, cursor C
-		for {
-			page, next, err := read(cursor)
+	"github.com/wakebell/wakebell/internal/argument"
+	"github.com/wakebell/wakebell/wakebelltype"
+)
+
+// MaxPage is the largest limit that All passes to read.
+const MaxPage = 1000
+
+// All yields the items of the pages that read returns, the first of them after
+// p.After, up to p.Limit. Read gets the limit of its page, 0 for its own; the page
+// that returns an empty next is the last one. An error is yielded last.
+func All[T any](p wakebelltype.Page, read func(after string, limit int) (page []T, next string, err error)) iter.Seq2[T, error] {
+	return Limited(p, func(yield func(T, error) bool) {
+		for after, left := p.After, p.Limit; ; {
+			page, next, err := read(after, min(left, MaxPage))
 			if err != nil {
 				var none T
 				yield(none, err)
@@ -20,7 +29,65 @@ func All[T any, C comparable](read func(cursor C) (page []T, next C, err error))
 					return
 				}
 			}
-			if cursor = next; cursor == zero {
+			if after = next; after == "" {
+				return
+			}
+			if p.Limit > 0 {
+				left -= len(page)
+			}
+		}
+	})
+}
+
+// Limited yields the first p.Limit items, or all if it is 0. If the Limit is
+// negative, it yields an error.
+func Limited[T any](p wakebelltype.Page, items iter.Seq2[T, error]) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		var none T
+		if p.Limit < 0 {
+			yield(none, argument.Invalid("limit", "%d, want at least 0", p.Limit))
+			return
+		}
+		left := p.Limit
+		for item, err := range items {
+			if !yield(item, err) || err != nil {
+				return
+			}
+			if left--; left == 0 {
+				return
+			}
+		}
+	}
+}
+
+// Scan reads a page of names; the page that returns a zero cursor is the last one.
+type Scan func(cursor uint64) (names []string, next uint64, err error)
+
+// Names yields the names of the scans that sort after the given one, in the order
+// of their bytes, each once. It reads all of them first: the order of a scan
+// changes with the number of names, so it cannot be continued later. An error is
+// yielded last.
+func Names(after string, scans ...Scan) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		var found []string
+		for _, scan := range scans {
+			for cursor, more := uint64(0), true; more; more = cursor != 0 {
+				names, next, err := scan(cursor)
+				if err != nil {
+					yield("", err)
+					return
+				}
+				for _, name := range names {
+					if name > after {
+						found = append(found, name)
+					}
+				}
+				cursor = next
+			}
+		}
+		slices.Sort(found)
+		for _, name := range slices.Compact(found) {
+			if !yield(name, nil) {
 				return
 			}
 		}

@@ -14,9 +14,9 @@ const minAddress, maxAddress = 10_000, minPort
 var addresses sync.Map // ports that Address has returned
 
 // Address returns a host:port of 127.0.0.1 without a listener, for a server that is
-// started later or never. No other call in this test binary returns it. The port is
-// outside of the ephemeral range: a client that dials an ephemeral port repeatedly may
-// connect to itself.
+// started later or never. No other call in this test binary returns it before the test
+// ends. The port is outside of the ephemeral range: a client that dials an ephemeral
+// port repeatedly may connect to itself.
 func Address(t testing.TB) string {
 	t.Helper()
 	for range 100 {
@@ -24,6 +24,7 @@ func Address(t testing.TB) string {
 		if _, taken := addresses.LoadOrStore(port, true); taken {
 			continue
 		}
+		t.Cleanup(func() { addresses.Delete(port) }) // a long run would use up the range
 		l, err := net.Listen("tcp", address(port))
 		if err != nil {
 			continue

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/wakebell/wakebell/internal/paging"
 	"github.com/wakebell/wakebell/messages/gate"
 	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/internal/layout"
@@ -84,37 +85,46 @@ func processOf(owner string) string {
 	return owner
 }
 
-// List yields the gates that are held or have waiters, without the waiters, in no
-// particular order. A gate that comes into use meanwhile may be missing. A gate
-// that cannot be read is yielded with its Err.
-func (s *Store) List(ctx context.Context) iter.Seq2[wakebelltype.GateInfo, error] {
+// List yields the gates with names after the given one that are held or have
+// waiters, without the waiters, in the order of their names. A gate that comes into
+// use meanwhile may be missing. A gate that cannot be read is yielded with its Err.
+func (s *Store) List(ctx context.Context, after string) iter.Seq2[wakebelltype.GateInfo, error] {
 	return func(yield func(wakebelltype.GateInfo, error) bool) {
-		var cursor uint64
-		seen := map[string]bool{}
-		for {
-			found, next, err := s.RDB.ZScan(ctx, s.keys.Deadlines, cursor, "", layout.ScanPage).Result()
-			if err != nil {
-				yield(wakebelltype.GateInfo{}, fmt.Errorf("gates in %q: %w", s.keys.Deadlines, scripts.Wrap(ctx, nil, err)))
-				return
+		for name, err := range paging.Names(after, func(cursor uint64) ([]string, uint64, error) { return s.scan(ctx, cursor) }) {
+			var info wakebelltype.GateInfo
+			if err == nil {
+				info, err = s.listed(ctx, name)
 			}
-			for i := 0; i < len(found); i += 2 { // members and scores
-				if seen[found[i]] {
-					continue
-				}
-				seen[found[i]] = true
-				info, err := s.show(ctx, found[i], 0)
-				if errors.Is(err, redisops.ErrWrongType) || errors.Is(err, scripts.ErrReply) {
-					info, err = wakebelltype.GateInfo{Name: found[i], Err: err}, nil
-				}
-				if !yield(info, err) || err != nil {
-					return
-				}
-			}
-			if cursor = next; cursor == 0 {
+			if !yield(info, err) || err != nil {
 				return
 			}
 		}
 	}
+}
+
+// listed reads a gate for List.
+func (s *Store) listed(ctx context.Context, name string) (wakebelltype.GateInfo, error) {
+	info, err := s.show(ctx, name, 0)
+	if errors.Is(err, redisops.ErrWrongType) || errors.Is(err, scripts.ErrReply) {
+		info, err = wakebelltype.GateInfo{Name: name, Err: err}, nil
+	}
+	if err != nil {
+		return wakebelltype.GateInfo{}, err
+	}
+	info.Cursor = name
+	return info, nil
+}
+
+// scan reads a page of the names of the gates in use.
+func (s *Store) scan(ctx context.Context, cursor uint64) (names []string, next uint64, err error) {
+	found, next, err := s.RDB.ZScan(ctx, s.keys.Deadlines, cursor, "", layout.ScanPage).Result()
+	if err != nil {
+		return nil, 0, fmt.Errorf("gates in %q: %w", s.keys.Deadlines, scripts.Wrap(ctx, nil, err))
+	}
+	for i := 0; i < len(found); i += 2 { // members and scores
+		names = append(names, found[i])
+	}
+	return names, next, nil
 }
 
 // Release revokes the turn with this token and passes it to the next waiter. It

@@ -178,7 +178,7 @@ func TestABrokenGateEndsNoOtherTurn(t *testing.T) {
 	require.Equal(t, []gate.Place{gate.Granted, gate.Gone, gate.Gone, gate.Granted}, places)
 
 	found := map[string]error{}
-	for g, err := range f.List(t.Context()) {
+	for g, err := range f.List(t.Context(), "") {
 		require.NoError(t, err)
 		found[g.Name] = g.Err
 	}

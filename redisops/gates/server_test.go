@@ -34,7 +34,7 @@ func (f *fixture) everyStep(t *testing.T) {
 	require.Equal(t, uint64(second), f.show(t).Holder.Fence)
 	_, err = f.Repair(t.Context(), f.gate, 0, f.terms)
 	require.NoError(t, err)
-	for g, err := range f.List(t.Context()) {
+	for g, err := range f.List(t.Context(), "") {
 		require.NoError(t, err)
 		require.Equal(t, f.gate, g.Name)
 	}

@@ -6,7 +6,6 @@ import (
 	"maps"
 	"slices"
 
-
 	"github.com/redis/go-redis/v9"
 
 	"github.com/wakebell/wakebell/internal/tuning"

@@ -82,10 +82,10 @@ func TestTheOldestDeadLettersLeaveAboveTheCap(t *testing.T) {
 			list = append(list, storetest.Verdict(exchange.Bury, l))
 		}
 		require.Empty(t, g.Settle(t, list...).Refused)
-		counts, err := f.Count(t.Context(), f.topic)
+		stats, err := f.Stats(t.Context(), f.topic)
 		require.NoError(t, err)
-		require.GreaterOrEqual(t, counts.Dead, int64(100))
-		require.LessOrEqual(t, counts.Dead, int64(200))
+		require.GreaterOrEqual(t, stats.Dead, int64(100))
+		require.LessOrEqual(t, stats.Dead, int64(200))
 		last := f.rdb.XRevRangeN(t.Context(), f.key.Dead, "+", "-", 1).Val()
 		require.Equal(t, "00449", last[0].Values["id"], "the newest stays")
 	})
@@ -99,8 +99,8 @@ func TestNeverSettledIsDeadLettered(t *testing.T) {
 		claims := 0
 		require.Eventually(t, func() bool {
 			claims += len(g.Run(t, g.Request(1, time.Millisecond)).Leases)
-			counts, err := f.Count(t.Context(), f.topic)
-			return err == nil && counts.Dead == 1
+			stats, err := f.Stats(t.Context(), f.topic)
+			return err == nil && stats.Dead == 1
 		}, 30*time.Second, 2*time.Millisecond)
 		require.Equal(t, 2, claims)
 		dead, _, err := f.DeadLetters(t.Context(), f.topic, wakebelltype.DeadFilter{}, "", 1)

@@ -41,9 +41,9 @@ func TestClaimInOrderAndAck(t *testing.T) {
 		require.Empty(t, reply.Refused)
 		require.InDelta(t, time.Minute, reply.Next, float64(time.Millisecond), "b's lease ends next")
 		f.Settle(t, storetest.Verdict(exchange.Ack, reply.Leases[0]))
-		counts, err := f.Count(t.Context(), f.topic)
+		stats, err := f.Stats(t.Context(), f.topic)
 		require.NoError(t, err)
-		require.EqualValues(t, 1, counts.Total)
+		require.EqualValues(t, 1, stats.Total)
 		require.EqualValues(t, 1, f.rdb.HLen(t.Context(), f.key.Leases).Val(), "the sentinel alone")
 	})
 }
@@ -136,9 +136,9 @@ func TestAwkwardIDsArriveWhole(t *testing.T) {
 			list = append(list, storetest.Verdict(exchange.Bury, l))
 		}
 		require.Empty(t, f.Settle(t, list...).Refused)
-		counts, err := f.Count(t.Context(), f.topic)
+		stats, err := f.Stats(t.Context(), f.topic)
 		require.NoError(t, err)
-		require.Equal(t, wakebelltype.Counts{Dead: int64(len(names))}, counts)
+		require.Equal(t, wakebelltype.Stats{Dead: int64(len(names))}, stats)
 	})
 }
 

@@ -5,14 +5,12 @@ import (
 	"encoding/base64"
 	"fmt"
 	"math"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/internal/layout"
 	"github.com/wakebell/wakebell/redisops/internal/scripts"
-	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // Timer is a timer as Redis stores it.
@@ -41,6 +39,7 @@ type Timer struct {
 	LastError string
 
 	Payload []byte // Get only
+	Cursor  Cursor // List only: its place in the order
 }
 
 // Get reads a timer. The error wraps [ErrNotFound] if there is none. If the payload
@@ -103,13 +102,13 @@ func describe(id, scoreText, record string, now float64) (Timer, error) {
 type Filter struct {
 	DueBefore time.Time // only timers due before this instant; zero: all
 	Leased    bool      // only running timers
-	After     Cursor    // end of the previous page
+	After     Cursor    // of the last timer of the previous page, or its end
 	Limit     int       // timers in a page, 1 to 1000; 0 means 100
 }
 
-// Cursor marks the end of a page. An empty Cursor means the start, or that no page
-// follows. It stays valid when timers are added or removed, because it names a
-// position in the order, not a count.
+// Cursor marks a timer of a page, or the end of a page. An empty Cursor means the
+// start, or that no page follows. It stays valid when timers are added or removed,
+// because it names a position in the order, not a count.
 type Cursor string
 
 func newCursor(score, id string) Cursor {
@@ -178,30 +177,8 @@ func (s *Timers) List(ctx context.Context, topic string, f Filter) (timers []Tim
 		if err != nil {
 			return nil, "", err
 		}
+		t.Cursor = newCursor(v[1], v[0])
 		timers = append(timers, t)
 	}
 	return timers, newCursor(values[1], values[2]), nil
-}
-
-// Count counts the timers and dead letters of a topic.
-func (s *Timers) Count(ctx context.Context, topic string) (wakebelltype.Counts, error) {
-	if err := layout.CheckTopic(topic); err != nil {
-		return wakebelltype.Counts{}, err
-	}
-	k := s.keys.Of(topic)
-	list, err := s.RunList(ctx, 3, countScript, []string{k.Timeline, k.Dead})
-	if err != nil {
-		return wakebelltype.Counts{}, fmt.Errorf("count %q: %w", topic, err)
-	}
-	values, err := scripts.Texts(list)
-	if err != nil {
-		return wakebelltype.Counts{}, err
-	}
-	var c wakebelltype.Counts
-	for i, into := range []*int64{&c.Total, &c.Due, &c.Dead} {
-		if *into, err = strconv.ParseInt(values[i], 10, 64); err != nil {
-			return wakebelltype.Counts{}, fmt.Errorf("%w: %w", scripts.ErrReply, err)
-		}
-	}
-	return c, nil
 }

@@ -139,10 +139,10 @@ func (m *model) peer(rt *rapid.T) {
 
 // check compares all of the store with the model.
 func (m *model) check(rt *rapid.T) {
-	counts, err := m.f.Count(m.t.Context(), m.f.topic)
+	stats, err := m.f.Stats(m.t.Context(), m.f.topic)
 	require.NoError(rt, err)
-	require.EqualValues(rt, len(m.timers), counts.Total)
-	require.EqualValues(rt, len(m.dead), counts.Dead)
+	require.EqualValues(rt, len(m.timers), stats.Total)
+	require.EqualValues(rt, len(m.dead), stats.Dead)
 	m.checkStats(rt)
 	m.checkControl(rt)
 	listed, next, err := m.f.List(m.t.Context(), m.f.topic, Filter{})

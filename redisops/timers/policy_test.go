@@ -119,9 +119,11 @@ func (f *fixture) tryPolicy(t *testing.T, state string, e Entry, want wakebellty
 	if state == "dead" {
 		dead = 1
 	}
-	counts, err := f.Count(t.Context(), f.topic)
+	stats, err := f.Stats(t.Context(), f.topic)
 	require.NoError(t, err)
-	require.Equal(t, wakebelltype.Counts{Total: 1, Dead: dead}, counts)
+	require.EqualValues(t, 1, stats.Total)
+	require.Zero(t, stats.Due)
+	require.Equal(t, dead, stats.Dead)
 }
 
 // A batch may mix all policies.

@@ -144,9 +144,9 @@ func TestLostRepliesClaimNothingTwice(t *testing.T) {
 	reply := f.Claim(t, 10)
 	require.Len(t, reply.Leases, 10)
 	require.LessOrEqual(t, lose.Load(), int32(0), "an answer was lost")
-	counts, err := f.Count(t.Context(), f.topic)
+	stats, err := f.Stats(t.Context(), f.topic)
 	require.NoError(t, err)
-	require.EqualValues(t, 30, counts.Due)
+	require.EqualValues(t, 30, stats.Due)
 }
 
 func TestScriptFlushCostsNothing(t *testing.T) {

@@ -12,8 +12,7 @@ import (
 // replyReader reads the parts of an exchange's reply.
 type replyReader struct{ scripts.Reader }
 
-// parseReply reads the reply of lua/exchange.lua. The ids share the reply's memory;
-// the payloads share one copy of it.
+// parseReply reads the reply of lua/exchange.lua.
 func parseReply(text string) (*exchange.Reply, error) {
 	r := replyReader{scripts.Reader{Text: text}}
 	out := new(exchange.Reply)
@@ -43,7 +42,7 @@ func parseReply(text string) (*exchange.Reply, error) {
 		}
 	}
 	if r.Err == nil && leases > 0 {
-		r.leases(out, leases)
+		r.leases(out, leases, copier{small: 2*len(text) <= idChunk+payloadChunk})
 	}
 	if r.Err == nil && r.Text != "" {
 		r.Fail("more than announced")
@@ -76,8 +75,7 @@ const tooLarge = -2
 // claimed too often without a verdict.
 const neverSettled = "never settled"
 
-func (r *replyReader) leases(out *exchange.Reply, n int) {
-	var copies copier
+func (r *replyReader) leases(out *exchange.Reply, n int, copies copier) {
 	out.Leases = make([]exchange.Lease, n)
 	for i := range out.Leases {
 		l := &out.Leases[i]
@@ -145,8 +143,10 @@ func readRecord(text string, score float64) (leaseRecord, bool) {
 
 // copier copies the ids and payloads of leases out of a reply. Small ones share
 // memory, so that a reply costs few allocations; a lease that is held for long keeps
-// at most idChunk and payloadChunk bytes, not the whole reply.
+// at most idChunk and payloadChunk bytes, not the whole reply. The ids of a reply
+// within that bound are not copied.
 type copier struct {
+	small    bool // the reply is within the bound
 	ids      strings.Builder
 	payloads []byte
 }
@@ -158,7 +158,10 @@ const (
 
 // id copies an id. Rest is the number of bytes of the reply from here.
 func (c *copier) id(id string, rest int) string {
-	if len(id) > idChunk/4 {
+	switch {
+	case c.small:
+		return id
+	case len(id) > idChunk/4:
 		return strings.Clone(id)
 	}
 	if c.ids.Cap()-c.ids.Len() < len(id) {

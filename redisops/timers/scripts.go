@@ -22,7 +22,6 @@ var (
 	runNowScript        = lua.Load("run_now")
 	listScript          = lua.Load("list")
 	peekScript          = lua.Load("peek")
-	countScript         = lua.Load("count")
 	deadScript          = lua.Load("dead", "letters")
 	deleteDeadScript    = lua.Load("delete_dead", "letters")
 	redriveScript       = lua.Load("redrive", "letters")

@@ -22,6 +22,13 @@ type Runner struct {
 // Run runs a script by its hash, or sends its text if Redis does not know the hash.
 // Either way it is one script, never its commands one by one.
 func (s Runner) Run(ctx context.Context, script *redis.Script, keys []string, args ...any) (any, error) {
+	if _, clustered := s.RDB.(*redis.ClusterClient); !clustered && s.Retry == (redisops.Retry{}) {
+		return s.Try(ctx, script, keys, args...) // the exchanges: no closures, which cost allocations
+	}
+	return s.runAgain(ctx, script, keys, args)
+}
+
+func (s Runner) runAgain(ctx context.Context, script *redis.Script, keys []string, args []any) (any, error) {
 	var reply any
 	err := s.Again(ctx, func() (err error) {
 		reply, err = s.Try(ctx, script, keys, args...)

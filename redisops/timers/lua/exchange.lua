@@ -39,6 +39,15 @@ local function length(s)
   return t
 end
 
+-- first_claim is the length of a payload and the counts of a first claim.
+local firsts = {}
+
+local function first_claim(payload)
+  local t = length(payload) .. '1 0 '
+  firsts[#payload] = t
+  return t
+end
+
 -- The new dead letters: their number, their lines in the answer, and their lines in
 -- the stored answer, which have no payloads.
 local dead_count, deaths, kept = 0, {}, {}
@@ -171,7 +180,36 @@ local function rescore(id, score, rec)
 end
 
 local known = nil -- the head before this exchange, if the exchange may lower it
-local scores = collect('ZMSCORE', timeline, ARGV, base + 1, base + total)
+
+-- all_acked reports whether the settlements are acks with valid tokens, and nothing
+-- else. It reads the timers of each token and no scores: to format and compare those
+-- would cost Redis 0.3 µs a timer. It gives up where tokens vary, and where a token
+-- has so many timers that those of the acks are not among the first.
+local function all_acked()
+  if total > acks then return false end
+  local tokens, i = base + total, 1
+  local runs = 1
+  for k = 2, total do
+    if ARGV[tokens + k] ~= ARGV[tokens + k - 1] then runs = runs + 1 end
+  end
+  if runs * 8 > total then return false end
+  while i <= total do
+    local token, from = ARGV[tokens + i], i
+    while i <= total and ARGV[tokens + i] == token do i = i + 1 end
+    if not number(token) then return false end
+    local held = redis.call('ZRANGEBYSCORE', timeline, token, token, 'LIMIT', '0', 2 * (i - from))
+    local set = {}
+    for k = 1, #held do set[held[k]] = true end
+    for k = from, i - 1 do
+      local id = ARGV[base + k]
+      if not set[id] then return false end
+    end
+  end
+  return true
+end
+
+local acked = all_acked()
+local scores = acked and {} or collect('ZMSCORE', timeline, ARGV, base + 1, base + total)
 local settled = {} -- ids settled here: only the first of two verdicts counts
 
 local function holds(i)
@@ -188,7 +226,7 @@ local function holds(i)
 end
 
 -- The common case, only acks with valid tokens, builds no lists.
-local good = 0
+local good = acked and total or 0
 if total == acks then
   while good < acks and scores[good + 1] == ARGV[base + total + good + 1] do good = good + 1 end
 end
@@ -317,24 +355,23 @@ if #due > 0 then
       dead_letter(-1, id, payload, r, 'never settled')
     else
       local l = lengths[#id] or length(id)
-      local sized = lengths[#payload] or length(payload)
-      local rec, line
+      local rec
+      parts[p + 1], parts[p + 4], parts[p + 5], parts[p + 6] = l, '\n', id, payload
       if r then
         -- The score of an expired lease is a token that its holder still has: a
         -- release must not make the token valid again.
         if r.state == 'l' then score = text(number(score) + 1e-6) end
         r.claims, r.before = r.claims + 1, score
         rec = record('l', r, finish)
-        line = l .. sized .. r.claims .. ' ' .. r.failures .. ' ' .. r.activation .. '\n'
+        parts[p + 2], parts[p + 3] = length(payload), r.claims .. ' ' .. r.failures .. ' ' .. r.activation
       else
         rec = 'l:1:0:' .. score .. ':' .. finish
-        line = l .. sized .. '1 0 ' .. score .. '\n'
+        parts[p + 2], parts[p + 3] = firsts[#payload] or first_claim(payload), score
       end
       scored[s + 1], scored[s + 2] = finish, id
       recorded[s + 3], recorded[s + 4] = id, rec
       s = s + 2
-      parts[p + 1], parts[p + 2], parts[p + 3] = line, id, payload
-      p = p + 3
+      p = p + 6
       claimed[c + 1], claimed[c + 2] = l, id
       c = c + 2
       leased = leased + 1

@@ -20,7 +20,7 @@ func (o *operations) ListDeadLetters(m *messages.ListDeadLettersRequest, stream 
 
 func (o *operations) listDeadLetters(ctx context.Context, m *messages.ListDeadLettersRequest) iter.Seq2[*messages.ListDeadLettersResponse, error] {
 	if m.GetLast() == 0 {
-		return wire.Each(o.client().DeadLetters(ctx, m.GetTopic(), wire.DeadFilterOf(m.GetFilter())), listedDeadLetter)
+		return wire.Each(o.client().DeadLetters(ctx, m.GetTopic(), wire.DeadFilterOf(m.GetFilter()), wire.PageOf(m)), listedDeadLetter)
 	}
 	return func(yield func(*messages.ListDeadLettersResponse, error) bool) {
 		deadLetters, err := o.client().LastDead(ctx, m.GetTopic(), int(min(m.GetLast(), math.MaxInt32)))

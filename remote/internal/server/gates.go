@@ -6,6 +6,7 @@ import (
 
 	"google.golang.org/grpc"
 
+	"github.com/wakebell/wakebell/internal/paging"
 	fields "github.com/wakebell/wakebell/internal/wire"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/remote/internal/wire"
@@ -17,14 +18,15 @@ func (o *operations) ListGates(m *messages.ListGatesRequest, stream grpc.ServerS
 	return listing(o, m, stream, o.listGates)
 }
 
-func (o *operations) listGates(ctx context.Context, _ *messages.ListGatesRequest) iter.Seq2[*messages.ListGatesResponse, error] {
-	return wire.Each(func(yield func(wakebelltype.GateInfo, error) bool) {
-		for gate, err := range o.system.Gates().List(ctx) {
+func (o *operations) listGates(ctx context.Context, m *messages.ListGatesRequest) iter.Seq2[*messages.ListGatesResponse, error] {
+	page := wire.PageOf(m)
+	return wire.Each(paging.Limited(page, func(yield func(wakebelltype.GateInfo, error) bool) {
+		for gate, err := range o.system.Gates().List(ctx, wakebelltype.Page{After: page.After}) {
 			if (err != nil || o.Sees(ctx, rights.KindGate, gate.Name)) && !yield(gate, err) {
 				return
 			}
 		}
-	}, func(g wakebelltype.GateInfo) *messages.ListGatesResponse {
+	}), func(g wakebelltype.GateInfo) *messages.ListGatesResponse {
 		return &messages.ListGatesResponse{Gate: wire.GateMessage(g)}
 	})
 }

@@ -3,7 +3,6 @@ package server
 import (
 	"context"
 	"iter"
-	"math"
 
 	"google.golang.org/grpc"
 
@@ -20,8 +19,7 @@ func (o *operations) ListQueueDeadLetters(m *messages.ListQueueDeadLettersReques
 }
 
 func (o *operations) listQueueDeadLetters(ctx context.Context, m *messages.ListQueueDeadLettersRequest) iter.Seq2[*messages.ListQueueDeadLettersResponse, error] {
-	from := int64(min(m.GetFrom(), math.MaxInt64)) //nolint:gosec // bounded
-	return wire.Each(o.client().Queues().DeadLetters(ctx, wire.QueueName(m), from), func(l wakebelltype.QueueDeadLetter) *messages.ListQueueDeadLettersResponse {
+	return wire.Each(o.client().Queues().DeadLetters(ctx, wire.QueueName(m), wire.PageOf(m)), func(l wakebelltype.QueueDeadLetter) *messages.ListQueueDeadLettersResponse {
 		return &messages.ListQueueDeadLettersResponse{DeadLetter: wire.QueueDeadLetterMessage(l)}
 	})
 }

@@ -29,11 +29,11 @@ func (o *operations) ListQueueMessages(m *messages.ListQueueMessagesRequest, str
 }
 
 func (o *operations) listQueueMessages(ctx context.Context, m *messages.ListQueueMessagesRequest) iter.Seq2[*messages.ListQueueMessagesResponse, error] {
-	all := o.client().Queues().Messages(ctx, wire.QueueName(m), m.GetRunning())
+	all := o.client().Queues().Messages(ctx, wire.QueueName(m), m.GetRunning(), wire.PageOf(m))
 	return wire.Each(all, func(q wakebelltype.QueueMessage) *messages.ListQueueMessagesResponse {
 		return &messages.ListQueueMessagesResponse{Message: &messages.QueuedMessage{
 			Id: text.Valid(q.ID), Body: q.Payload, Fault: text.Valid(q.Fault), Running: q.Running,
-			Deliveries: fields.Count(q.Deliveries), Deadline: fields.Timestamp(q.Deadline),
+			Deliveries: fields.Count(q.Deliveries), Deadline: fields.Timestamp(q.Deadline), Cursor: q.Cursor,
 		}}
 	})
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/internal/argument"
+	"github.com/wakebell/wakebell/internal/paging"
 	"github.com/wakebell/wakebell/internal/text"
 	fields "github.com/wakebell/wakebell/internal/wire"
 	"github.com/wakebell/wakebell/messages"
@@ -44,8 +45,10 @@ func (o *operations) ListTopics(m *messages.ListTopicsRequest, stream grpc.Serve
 }
 
 func (o *operations) listTopics(ctx context.Context, m *messages.ListTopicsRequest) iter.Seq2[*messages.ListTopicsResponse, error] {
-	return func(yield func(*messages.ListTopicsResponse, error) bool) {
-		for full, err := range o.client().Topics(ctx, m.GetDiscover()) {
+	page := wire.PageOf(m)
+	from := wakebelltype.Page{After: o.client().Prefix() + page.After}
+	return paging.Limited(page, func(yield func(*messages.ListTopicsResponse, error) bool) {
+		for full, err := range o.client().Topics(ctx, m.GetDiscover(), from) {
 			name, ours := o.bare(full)
 			if err == nil && (!ours || !o.Sees(ctx, rights.KindTopic, name)) {
 				continue
@@ -54,7 +57,7 @@ func (o *operations) listTopics(ctx context.Context, m *messages.ListTopicsReque
 				return
 			}
 		}
-	}
+	})
 }
 
 func (o *operations) GetOverviews(ctx context.Context, m *messages.GetOverviewsRequest) (*messages.GetOverviewsResponse, error) {

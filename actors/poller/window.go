@@ -1,0 +1,114 @@
+package poller
+
+import "time"
+
+// AutomaticWindow is the Topic.Window that follows the load.
+const AutomaticWindow time.Duration = -1
+
+// window is a performance feature: timers that are due shortly after one another
+// share an exchange, with the settlements of those before them. It decides for how
+// long after an exchange that brought timers a poller waits before it sends the next
+// one. At 2,000
+// timers a second it divides the cost of a timer by six (docs/performance.md). A
+// Topic.Window of 0 switches it off.
+//
+// It counts from the last timers, so the first one after a pause never waits. An
+// automatic window is closed while the topic is quiet, and opens with the rate of
+// timers: from quietRate on, where their exchanges take more than a tenth of a core,
+// up to maxWindow at busyRate. It narrows again above enoughTimers in an exchange,
+// because larger ones save little.
+type window struct {
+	fixed time.Duration // AutomaticWindow: it follows the rate
+	width time.Duration // the automatic window in force
+
+	since     time.Time // when the current measurement began
+	exchanges int       // answered since then
+	timers    int       // that they claimed
+	vainUntil time.Time // until when the window stays closed, because it brought no company
+}
+
+const (
+	maxWindow    = 5 * time.Millisecond
+	quietRate    = 500.0 // timers a second
+	busyRate     = 1000.0
+	enoughTimers = 64
+	// windowMeasure is the minimum duration of a measurement.
+	windowMeasure = 50 * time.Millisecond
+	// vainPause is for how long a window stays closed in which timers came alone:
+	// where each timer is scheduled by the handler of the one before, waiting only
+	// delays them.
+	vainPause = time.Second
+	// minCompany is the number of timers of an exchange from which a window pays.
+	minCompany = 2
+	// windowLease bounds a window, and so the delay of a settlement, as a fraction of
+	// the lease.
+	windowLease = 10
+)
+
+// span is how long after an exchange the next one is sent.
+func (w *window) span(leaseTTL time.Duration) time.Duration {
+	if w.fixed != AutomaticWindow {
+		return min(w.fixed, leaseTTL/windowLease)
+	}
+	return min(w.width, leaseTTL/windowLease)
+}
+
+// answered counts the timers of an exchange, and sets the width from their rate once
+// it was measured for long enough.
+func (w *window) answered(now time.Time, timers int) {
+	w.exchanges++
+	w.timers += timers
+	took := now.Sub(w.since)
+	if w.fixed != AutomaticWindow || took < windowMeasure {
+		return
+	}
+	if w.width > 0 && w.timers < minCompany*w.exchanges {
+		w.vainUntil = now.Add(vainPause)
+	}
+	w.width = 0
+	if !now.Before(w.vainUntil) {
+		w.width = widthFor(float64(w.timers) / took.Seconds())
+	}
+	w.since, w.exchanges, w.timers = now, 0, 0
+}
+
+// widthFor is the width of the window at a rate in timers a second.
+func widthFor(rate float64) time.Duration {
+	if rate <= quietRate {
+		return 0
+	}
+	opened := min((rate-quietRate)/(busyRate-quietRate), 1)
+	return min(time.Duration(opened*float64(maxWindow)), time.Duration(enoughTimers/rate*float64(time.Second)))
+}
+
+// openWindow opens the window of a stream when an exchange brought timers. Settlements
+// alone open none, so timers that come further apart than the window never wait.
+func (p *poller) openWindow(s *stream, f *flight, timers int, now time.Time) {
+	p.window.answered(now, timers)
+	s.windowFrom = time.Time{}
+	if timers > 0 {
+		s.windowFrom = f.sent
+	}
+}
+
+// delayForWindow delays the next exchange of a stream until its window has ended,
+// unless something must not wait: a lease, an operator, a handler that waits for the
+// source, or timers that are already late.
+func (p *poller) delayForWindow(s *stream, now time.Time) bool {
+	until := p.windowEnd(s)
+	if !s.settleBy.IsZero() && s.settleBy.Before(until) {
+		until = s.settleBy
+	}
+	if !now.Before(until) || s.urgent || s.extendDue || p.pace.backlog || p.paused || p.drain != nil {
+		return false
+	}
+	if len(s.toSettle) > 0 {
+		p.windowAt = earlier(p.windowAt, until)
+	}
+	return true
+}
+
+// windowEnd is when the window of a stream ends; in the past: none is open.
+func (p *poller) windowEnd(s *stream) time.Time {
+	return s.windowFrom.Add(p.window.span(p.LeaseTTL))
+}

@@ -7,7 +7,6 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/wakebell/wakebell"
-	"github.com/wakebell/wakebell/actors/poller"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/recurring"
 )
@@ -44,28 +43,4 @@ func ExampleClient_Schedules() {
 		fmt.Println(state.RuleText)
 	})
 	// Output: cron 0 3 * * *
-}
-
-// printer is a LeaseSink that acknowledges each lease.
-type printer chan string
-
-func (p printer) Take(h *poller.ForwardedLease) {
-	h.Answer(h.Ack())
-	p <- h.GetId()
-}
-
-func (p printer) Extended(*poller.ForwardedLease) {}
-
-func (p printer) Over(*messages.LeaseEnded) {}
-
-func ExampleToTaker() {
-	taken := make(printer, 1)
-	run(wakebell.Config{
-		Handlers: []wakebell.Handler{wakebell.Forward(Invoices, wakebell.ToTaker(taken))},
-	}, func(sys *wakebell.System) {
-		_, err := Invoices.Schedule(context.Background(), sys.Client(), Invoice{"42", 995}, wakebell.ID("inv-42"))
-		check(err)
-		fmt.Println(<-taken)
-	})
-	// Output: inv-42
 }

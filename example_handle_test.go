@@ -169,6 +169,22 @@ func ExampleRetryOnLeaseExpiry() {
 	// Output: attempt 2 failures 0
 }
 
+func ExampleDeliveryWindow() {
+	done := make(chan struct{})
+	charge := func(_ context.Context, t wakebell.Timer[Invoice]) error {
+		defer close(done)
+		fmt.Println(t.ID, "is soon enough:", t.Lateness() < time.Second)
+		return nil
+	}
+	run(wakebell.Config{Handlers: []wakebell.Handler{
+		wakebell.Handle(Invoices, charge, wakebell.DeliveryWindow(50*time.Millisecond)), // throughput counts
+	}}, func(sys *wakebell.System) {
+		bill(sys.Client(), "inv-42")
+		<-done
+	})
+	// Output: inv-42 is soon enough: true
+}
+
 // tagged returns a middleware that prints its name.
 func tagged(name string) wakebell.Middleware {
 	return func(next wakebell.HandlerFunc) wakebell.HandlerFunc {

@@ -2,9 +2,7 @@ package wakebell_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"time"
 
 	"github.com/wakebell/wakebell"
 )
@@ -22,36 +20,6 @@ func ExampleOperator() {
 		fmt.Println(ordered.Paused, ordered.Reason)
 	})
 	// Output: true the database moves
-}
-
-func ExampleErrorMessage() {
-	failed := wakebell.ErrorMessage(fmt.Errorf("charge: %w", wakebell.ErrNotFound))
-	fmt.Println(failed.GetCode())
-	fmt.Println(errors.Is(wakebell.AnswerError(failed), wakebell.ErrNotFound))
-	// Output:
-	// CODE_NOT_FOUND
-	// true
-}
-
-func ExampleContentMessage() {
-	connect(func(ctx context.Context, c *wakebell.Client) {
-		bill(c, "inv-42", wakebell.In(time.Hour))
-		_, content, err := c.Get(ctx, Invoices.Name(), "inv-42")
-		check(err)
-		m := wakebell.ContentMessage(content)
-		fmt.Println(m.GetContentType(), string(m.GetBody()))
-	})
-	// Output: application/json {"Number":"42","Cents":995}
-}
-
-func ExampleStatsMessage() {
-	connect(func(ctx context.Context, c *wakebell.Client) {
-		bill(c, "inv-42", wakebell.In(time.Hour))
-		st, err := c.Stats(ctx, Invoices.Name())
-		check(err)
-		fmt.Println(wakebell.StatsMessage(st).GetPending())
-	})
-	// Output: 1
 }
 
 func ExampleClient_Prefix() {

@@ -48,7 +48,7 @@ func ExampleRetryDelay() {
 	// true
 }
 
-func ExampleTarget_Told() {
+func ExampleTarget_NotifyEnd() {
 	ended := make(chan string, 1)
 	has := make(chan struct{})
 	clerk := actor.PropsFromFunc(func(c actor.Context) {
@@ -60,7 +60,7 @@ func ExampleTarget_Told() {
 		}
 	})
 	run(wakebell.Config{
-		Handlers: []wakebell.Handler{wakebell.Forward(Invoices, wakebell.ToEachActor(clerk).Told())},
+		Handlers: []wakebell.Handler{wakebell.Forward(Invoices, wakebell.ToEachActor(clerk).NotifyEnd())},
 	}, func(sys *wakebell.System) {
 		ctx := context.Background()
 		if _, err := Invoices.Schedule(ctx, sys.Client(), Invoice{"42", 995}, wakebell.ID("inv-42")); err != nil {

@@ -11,10 +11,11 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/wakebell/wakebell/actors/poller"
+	"github.com/wakebell/wakebell/internal/link"
 	"github.com/wakebell/wakebell/messages"
 )
 
-// Target is an actor, or a LeaseSink, that handles the timers of a topic or the
+// Target is an actor that handles the timers of a topic or the
 // messages of a queue.
 type Target struct{ target *poller.Target }
 
@@ -28,20 +29,21 @@ func ToActor(pid *actor.PID) Target { return Target{&poller.Target{PID: pid}} }
 // its timer is delivered again when its lease expires.
 func ToEachActor(props *actor.Props) Target { return Target{&poller.Target{Props: props}} }
 
-// ToTaker returns a Target that passes leases and their ends to a LeaseSink by
-// function calls. At high rates it costs less than an actor.
-func ToTaker(taker poller.LeaseSink) Target { return Target{&poller.Target{Sink: taker}} }
+// Package remote passes leases on by function calls, which cost less than an actor.
+func init() {
+	link.LeaseTarget = func(sink poller.LeaseSink) any { return Target{&poller.Target{Sink: sink}} }
+}
 
-// Told returns a copy of the Target that also receives a *messages.LeaseEnded
+// NotifyEnd returns a copy of the Target that also receives a *messages.LeaseEnded
 // when a lease ends before it was answered, for instance because the timer was
 // cancelled.
-func (t Target) Told() Target {
+func (t Target) NotifyEnd() Target {
 	if t.target == nil {
 		return t
 	}
-	told := *t.target
-	told.NotifyEnd = true
-	return Target{&told}
+	notified := *t.target
+	notified.NotifyEnd = true
+	return Target{&notified}
 }
 
 // Forward returns a Handler that delivers the timers of a topic to an actor of

@@ -8,10 +8,9 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/wakebell/wakebell/actors"
-	"github.com/wakebell/wakebell/actors/gateway"
-	"github.com/wakebell/wakebell/gate"
+	actorgateway "github.com/wakebell/wakebell/actors/gateway"
+	"github.com/wakebell/wakebell/internal/gateway"
 	"github.com/wakebell/wakebell/messages"
-	"github.com/wakebell/wakebell/recurring"
 )
 
 // SystemOf returns the System with the name DefaultName in actorSystem, and
@@ -53,16 +52,16 @@ func SystemNamed(actorSystem *actor.ActorSystem, name string) (*System, bool) {
 // begun, with ErrDraining. If the gateway crashes or stops, the requests that it
 // had accepted are answered with ErrUnavailable. A message that crashes the
 // gateway gets no answer, so a future needs a timeout above that of the request.
-func (s *System) Gateway() *actor.PID { return gateway.PID(s.actors, s.cfg.Name) }
+func (s *System) Gateway() *actor.PID { return actorgateway.PID(s.actors, s.cfg.Name) }
 
 // ErrOverloaded means that too many requests wait at the gateway; nothing was
 // done.
-var ErrOverloaded = errors.New("too many requests wait at the gateway")
+var ErrOverloaded = gateway.ErrOverloaded
 
 // ErrConflict means that a request conflicts with another owner: its idempotency
 // key was used for another request, or the node handles the topic itself.
 // Nothing was done.
-var ErrConflict = errors.New("conflict: held by another owner")
+var ErrConflict = gateway.ErrConflict
 
 // Answered returns the answer to a request, as in
 //
@@ -96,18 +95,8 @@ func Answered[A messages.Answer](answer any, err error) (A, error) {
 // (ErrInvalid, ErrNotFound and so on), or ErrOverloaded, ErrDraining, ErrConflict
 // or context.DeadlineExceeded. For an unknown code it wraps none of them.
 func AnswerError(e *messages.Error) error {
-	failed := &answerError{text: e.GetMessage()}
-	for _, c := range codes {
-		if c.code == e.GetCode() && failed.sentinel == nil {
-			failed.sentinel = c.err
-		}
-	}
-	return failed
+	return &answerError{text: e.GetMessage(), sentinel: gateway.ErrorOf(e.GetCode())}
 }
-
-// ErrorMessage converts an error to a message; AnswerError converts it back to an
-// error that wraps the same sentinel. The text is cut to 1,024 bytes.
-func ErrorMessage(err error) *messages.Error { return messages.Failure(codeOf(err), err.Error()) }
 
 // answerError has the text of a *messages.Error.
 type answerError struct {
@@ -117,46 +106,3 @@ type answerError struct {
 
 func (e *answerError) Error() string { return "gateway: " + e.text }
 func (e *answerError) Unwrap() error { return e.sentinel }
-
-// codes maps errors to codes. An error that wraps several has the code of the
-// first.
-var codes = []struct {
-	code messages.Code
-	err  error
-}{
-	{messages.Code_CODE_INVALID, ErrInvalid},
-	{messages.Code_CODE_NOT_FOUND, ErrNotFound},
-	{messages.Code_CODE_UNAVAILABLE, ErrUnavailable}, // before the deadline: a dial that timed out wraps both
-	{messages.Code_CODE_MEMORY_FULL, ErrMemoryFull},
-	{messages.Code_CODE_WRONG_TYPE, ErrWrongType},
-	{messages.Code_CODE_TOO_LARGE, ErrTooLarge},
-	{messages.Code_CODE_DEADLINE, context.DeadlineExceeded},
-	{messages.Code_CODE_OVERLOADED, ErrOverloaded},
-	{messages.Code_CODE_DRAINING, ErrDraining},
-	{messages.Code_CODE_CONFLICT, ErrConflict},
-	{messages.Code_CODE_CONFLICT, ErrKeyUsed},
-	{messages.Code_CODE_NO_SCHEDULE, recurring.ErrNotFound},
-	{messages.Code_CODE_GATE_HELD, gate.ErrHeld},
-	{messages.Code_CODE_TURN_LOST, gate.ErrTurnLost},
-	{messages.Code_CODE_GATES_CLOSED, gate.ErrClosed},
-	{messages.Code_CODE_FENCE_STALE, gate.ErrFenceStale},
-	{messages.Code_CODE_FENCE_REGRESSED, gate.ErrFenceRegressed},
-	{messages.Code_CODE_FENCE_UNKNOWN, gate.ErrFenceUnknown},
-	{messages.Code_CODE_GATE_EXHAUSTED, gate.ErrExhausted},
-	{messages.Code_CODE_DENIED, ErrDenied},
-	{messages.Code_CODE_CHANNEL_DENIED, ErrChannelDenied},
-	{messages.Code_CODE_UNSUPPORTED, ErrUnsupported},
-	{messages.Code_CODE_FORBIDDEN, ErrForbidden},
-}
-
-func codeOf(err error) messages.Code {
-	for _, c := range codes {
-		if errors.Is(err, c.err) {
-			return c.code
-		}
-	}
-	if errors.Is(err, context.Canceled) { // the gateway stopped
-		return messages.Code_CODE_UNAVAILABLE
-	}
-	return messages.Code_CODE_INTERNAL
-}

@@ -198,14 +198,14 @@ func RetryOnLeaseExpiry() HandlerOption {
 
 // DeliveryWindow sets for how long a node waits after it has claimed timers before it
 // claims the next ones, 0 – 10 s, so that timers that become due meanwhile, and the
-// verdicts of handlers, share an exchange with Redis. A timer that is due after a pause of the topic is
-// delivered at once, as are timers that are already late. A window adds at most its
-// length to the lateness of others.
+// verdicts of handlers, share an exchange with Redis. The first timer after a window
+// is delivered at once, and so are timers that are already late. A window adds at most
+// its length to the lateness of the others.
 //
 // By default the window follows the load: it is closed while fewer than 500 timers a
 // second are due, opens up to 5 ms at 1,000 a second, and narrows again above 12,800,
 // where exchanges are full without it. Exchanges are dear: at 2,000 timers a second
-// the default divides the CPU time of a timer by about five. DeliveryWindow(0)
+// the default divides the CPU time of a timer by about three. DeliveryWindow(0)
 // switches it off; a fixed window of more than 5 ms is for topics on which only
 // throughput counts. A window is at most a tenth of LeaseTTL.
 func DeliveryWindow(d time.Duration) CommonOption {

@@ -94,6 +94,8 @@ func TestInvalidConfigurationsAreRefused(t *testing.T) {
 		"polling max < min": {with(wakebell.PollingInterval(time.Minute)), []string{"MaxPollingInterval", "5s", "1m"}},
 		"RetryBackoff":      {with(wakebell.RetryBackoff(time.Minute, time.Second)), []string{"RetryBackoff", "1s", "1m"}},
 		"MaxAttempts":       {with(wakebell.MaxAttempts(0)), []string{"MaxAttempts", "1000000"}},
+		"DeliveryWindow":    {with(wakebell.DeliveryWindow(-1)), []string{"DeliveryWindow", "0s", "10s"}},
+		"long window":       {with(wakebell.DeliveryWindow(time.Minute)), []string{"DeliveryWindow", "1m", "10s"}},
 		"Name":              {wakebell.Config{Name: "a/b"}, []string{"Name", "a/b"}},
 		"DrainTimeout":      {wakebell.Config{DrainTimeout: 2 * time.Hour}, []string{"DrainTimeout", "1h"}},
 		"WaitForRedis":      {wakebell.Config{WaitForRedis: -1}, []string{"WaitForRedis"}},

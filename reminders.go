@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"github.com/wakebell/wakebell/internal/firing"
+	"github.com/wakebell/wakebell/internal/gateway"
 	"github.com/wakebell/wakebell/internal/link"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/reminder"
@@ -19,7 +20,7 @@ func (s *System) Reminders() *reminder.Reminders { return s.reminders }
 func (s *System) remind(cfg *Config) *link.ReminderNode {
 	node := &link.ReminderNode{
 		Actors: s.actors, Name: cfg.Name, Prefix: cfg.Prefix,
-		Code: codeOf, Nack: nack, Reject: Reject, Unreadable: ErrUnreadable,
+		Code: gateway.CodeOf, Nack: nack, Reject: Reject, Unreadable: ErrUnreadable,
 	}
 	reminders, parts := link.Reminders(cfg.Reminders, node)
 	s.reminders, s.reminding = reminders.(*reminder.Reminders), parts

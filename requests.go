@@ -5,9 +5,10 @@ import (
 
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
-	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/wakebell/wakebell/gate"
+	"github.com/wakebell/wakebell/internal/envelope"
+	"github.com/wakebell/wakebell/internal/gateway"
 	"github.com/wakebell/wakebell/internal/text"
 	"github.com/wakebell/wakebell/internal/wire"
 	"github.com/wakebell/wakebell/messages"
@@ -27,7 +28,7 @@ type requests struct {
 func (r requests) Do(ctx context.Context, request messages.Request) messages.Answer {
 	answer, err := r.answer(ctx, request)
 	if err != nil {
-		failed := ErrorMessage(err)
+		failed := gateway.ErrorMessage(err)
 		failed.Request = request.GetRequest()
 		return failed
 	}
@@ -139,21 +140,14 @@ func (r requests) get(ctx context.Context, m *messages.GetTimerRequest) (message
 		return nil, err
 	}
 	timer := timerMessage(info)
-	timer.Content = ContentMessage(content)
+	timer.Content = contentMessage(content)
 	return &messages.GetTimerResponse{Request: m.GetRequest(), Timer: timer}, nil
 }
 
-// ContentMessage converts a Content to a message. Invalid UTF-8 is replaced, and
-// of headers with the same key the last remains.
-func ContentMessage(c Content) *messages.Content {
-	m := &messages.Content{
-		Body: c.Body, ContentType: text.Valid(c.ContentType), CorrelationId: text.Valid(c.CorrelationID), ReplyTo: text.Valid(c.ReplyTo),
-		Headers: make(map[string]string, len(c.Headers)),
-	}
-	for _, h := range c.Headers {
-		m.Headers[text.Valid(h.Key)] = text.Valid(h.Value)
-	}
-	return m
+func contentMessage(c Content) *messages.Content {
+	return gateway.ContentMessage(envelope.Envelope{
+		CorrelationID: c.CorrelationID, ContentType: c.ContentType, ReplyTo: c.ReplyTo, Headers: c.Headers, Body: c.Body,
+	})
 }
 
 func (r requests) list(ctx context.Context, m *messages.ListTimersRequest) (messages.Answer, error) {
@@ -211,15 +205,7 @@ func (r requests) stats(ctx context.Context, m *messages.GetTopicStatsRequest) (
 	if err != nil {
 		return nil, err
 	}
-	return &messages.GetTopicStatsResponse{Request: m.GetRequest(), Stats: StatsMessage(st)}, nil
-}
-
-// StatsMessage converts a Stats to a message.
-func StatsMessage(st wakebelltype.Stats) *messages.TopicStats {
-	return &messages.TopicStats{
-		Total: st.Total, Pending: st.Pending, Due: st.Due, Leased: st.Leased, Retrying: st.Retrying, Dead: st.Dead,
-		Estimated: st.Estimated, OldestDue: wire.Timestamp(st.OldestDue), Lag: durationpb.New(st.Lag), PausedAt: wire.Timestamp(st.PausedAt),
-	}
+	return &messages.GetTopicStatsResponse{Request: m.GetRequest(), Stats: gateway.StatsMessage(st)}, nil
 }
 
 // maxKey bounds an idempotency key, in bytes.

@@ -56,6 +56,11 @@ type System struct {
 // New returns a System in actorSystem that uses rdb. The caller owns both, and
 // closes them after Stop. New does not connect to Redis and starts no actor. Its
 // error wraps ErrInvalid and lists all mistakes in the configuration.
+//
+// protoactor-go logs the start of every ActorSystem to stderr. This line creates one
+// that logs with a logger of yours, such as slog.New(slog.DiscardHandler):
+//
+//	actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return logger }))
 func New(actorSystem *actor.ActorSystem, rdb redis.UniversalClient, cfg Config) (*System, error) {
 	cfg = cfg.withDefaults()
 	if actorSystem == nil {

@@ -78,24 +78,24 @@ func (x *wire) Exchange(ctx context.Context, r *exchange.Request) (*exchange.Rep
 	return reply, nil
 }
 
-func (x *wire) Glance(ctx context.Context) (exchange.Glance, error) {
+func (x *wire) Peek(ctx context.Context) (exchange.PeekReply, error) {
 	// Faults apply to a peek as to an exchange, and it counts as one.
 	f, down := x.take()
 	what := x.world.of(x.node) + "peek"
 	switch {
 	case down:
-		return exchange.Glance{}, fmt.Errorf("redis is down: %w", exchange.ErrUnavailable)
+		return exchange.PeekReply{}, fmt.Errorf("redis is down: %w", exchange.ErrUnavailable)
 	case f.kind == "unsent":
 		x.world.note("%s is not sent", what)
-		return exchange.Glance{}, fmt.Errorf("not sent: %w", exchange.ErrUnavailable)
+		return exchange.PeekReply{}, fmt.Errorf("not sent: %w", exchange.ErrUnavailable)
 	case f.kind == "refused":
 		x.world.note("%s fails", what)
-		return exchange.Glance{}, errTopic
+		return exchange.PeekReply{}, errTopic
 	case f.kind == "delayed":
 		x.world.note("%s is delayed", what)
 		<-time.After(f.after)
 	}
-	answer, err := x.TimerSource.Glance(ctx)
+	answer, err := x.TimerSource.Peek(ctx)
 	if f.kind == "reply_delayed" {
 		x.world.note("%s: its reply is delayed", what)
 		<-time.After(f.after)
@@ -118,7 +118,7 @@ func (x *wire) take() (f fault, down bool) {
 }
 
 var verdicts = map[exchange.Verdict]string{
-	exchange.Ack: "ack", exchange.Nack: "nack", exchange.Bury: "dead-letter", exchange.Release: "release",
+	exchange.Ack: "ack", exchange.Nack: "nack", exchange.DeadLetter: "dead-letter", exchange.Release: "release",
 }
 
 // parts lists the settlements and extensions of a request, in its order.
@@ -150,10 +150,10 @@ func request(r *exchange.Request) string {
 func answer(r *exchange.Request, reply *exchange.Reply) string {
 	all := parts(r)
 	for _, refusal := range reply.Refused {
-		all[refusal.Index] += " refused (" + refusal.Why.String() + ")"
+		all[refusal.Index] += " refused (" + refusal.Reason.String() + ")"
 	}
 	slices.Sort(all) // handlers that end together have no order
-	for _, b := range reply.Buried {
+	for _, b := range reply.DeadLettered {
 		if b.Index < 0 {
 			all = append(all, "give up "+b.ID)
 		}

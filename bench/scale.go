@@ -91,7 +91,7 @@ func (f fleet) measure(ctx context.Context, w *world) (_ sample, err error) {
 			late <- time.Since(t.Activation).Seconds() * 1e3
 			handled.Add(1)
 			return nil
-		}, wakebell.MaxConcurrent(100))
+		}, wakebell.MaxConcurrent(100), wakebell.DeliveryWindow(0)) // the model has no window
 	}
 	sys, err := wakebell.New(quietSystem(), rdb, wakebell.Config{Handlers: handlers, Logger: quiet()})
 	if err != nil {

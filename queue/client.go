@@ -200,7 +200,7 @@ func (c *Client) queue(name wakebelltype.QueueKeys) (*queuestore.Queue, error) {
 	return queuestore.New(c.store, name)
 }
 
-// QueueStats describes a queue in numbers.
+// Stats describes a queue in numbers.
 func (c *Client) Stats(ctx context.Context, name wakebelltype.QueueKeys) (wakebelltype.QueueStats, error) {
 	q, err := c.queue(name)
 	if err != nil {

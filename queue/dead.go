@@ -24,7 +24,7 @@ func (c *Client) DeadLetters(ctx context.Context, name wakebelltype.QueueKeys, p
 	})
 }
 
-// QueueDeadLetter reads one dead letter by its Entry; wakebell.ErrNotFound when there is
+// DeadLetter reads one dead letter by its Entry; wakebell.ErrNotFound when there is
 // none.
 func (c *Client) DeadLetter(ctx context.Context, name wakebelltype.QueueKeys, entry string) (wakebelltype.QueueDeadLetter, error) {
 	q, err := c.queue(name)

@@ -115,7 +115,7 @@ func (q Queue[T]) Under(prefix string) Queue[T] {
 	return q
 }
 
-// QueueKeys returns the keys of the queue, which the calls of a Client take.
+// Keys returns the keys of the queue, which the calls of a Client take.
 func (q Queue[T]) Keys() wakebelltype.QueueKeys { return q.set.Keys }
 
 // Settings returns the options of the queue, and the error of a wrong one.

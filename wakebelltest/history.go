@@ -79,9 +79,9 @@ func (h *history) claimedNow() bool {
 func (h *history) exchanged(s *wire, r *exchange.Request, reply *exchange.Reply) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	refused := map[int]exchange.Why{}
+	refused := map[int]exchange.RefusalReason{}
 	for _, refusal := range reply.Refused {
-		refused[refusal.Index] = refusal.Why
+		refused[refusal.Index] = refusal.Reason
 	}
 	for i, settlement := range r.Settle {
 		key := hold{s.node, s.topic, settlement.Held}
@@ -124,13 +124,13 @@ func (h *history) claim(s *wire, l exchange.Lease, now time.Time) {
 }
 
 // settled sets the outcome of a delivery from its settlement or the refusal.
-func (r *record) settled(s exchange.Settlement, refused exchange.Why) {
+func (r *record) settled(s exchange.Settlement, refused exchange.RefusalReason) {
 	switch {
 	case refused != 0:
 		r.Outcome = outcomeOf(refused)
 	case s.Verdict == exchange.Nack:
 		r.Outcome = Retried
-	case s.Verdict == exchange.Bury:
+	case s.Verdict == exchange.DeadLetter:
 		r.Outcome = Dead
 	case s.Verdict == exchange.Release:
 		r.Outcome = Released
@@ -147,7 +147,7 @@ func (r *record) settled(s exchange.Settlement, refused exchange.Why) {
 	}
 }
 
-func outcomeOf(why exchange.Why) Outcome {
+func outcomeOf(why exchange.RefusalReason) Outcome {
 	switch why {
 	case exchange.Superseded:
 		return Superseded

@@ -37,7 +37,7 @@ var errGatesCrashed = fmt.Errorf("%w: the gates crashed", ErrTurnLost)
 // Store stores gates. Package gate has the contract.
 type Store interface {
 	Exchange(ctx context.Context, r *gate.Request) (*gate.Reply, error)
-	Beat(ctx context.Context, b *gate.Beat) (*gate.Pulse, error)
+	Heartbeat(ctx context.Context, b *gate.Heartbeat) (*gate.HeartbeatReply, error)
 	Places(ctx context.Context, tickets []gate.Held) ([]gate.Place, error)
 
 	// Listen delivers the process's signals until ctx ends or listening is

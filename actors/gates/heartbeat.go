@@ -60,7 +60,7 @@ type (
 		incarnation *incarnation
 		turns       []*Turn
 		sent        time.Time
-		reply       *gate.Pulse
+		reply       *gate.HeartbeatReply
 		err         error
 	}
 	subscriptionChanged struct { // it is established, or refused
@@ -137,7 +137,7 @@ func (k *gatekeeper) sendHeartbeat() {
 		p.answered = false
 		return
 	}
-	b := &gate.Beat{Process: k.incarnation.process, Terms: k.cfg.Terms}
+	b := &gate.Heartbeat{Process: k.incarnation.process, Terms: k.cfg.Terms}
 	turns := k.toExtend()
 	for _, t := range turns {
 		b.Turns = append(b.Turns, gate.Held{Gate: t.Gate, Ticket: gate.Ticket(t.Fence)})
@@ -145,7 +145,7 @@ func (k *gatekeeper) sendHeartbeat() {
 	p.inFlight = true
 	incarnation, store, sent := k.incarnation, k.cfg.Store, time.Now()
 	k.gates.io.Go(func() {
-		reply, err := host.Recovered("beat", func() (*gate.Pulse, error) { return store.Beat(incarnation.ctx, b) })
+		reply, err := host.Recovered("beat", func() (*gate.HeartbeatReply, error) { return store.Heartbeat(incarnation.ctx, b) })
 		incarnation.send(heartbeatAnswered{incarnation, turns, sent, reply, err})
 	})
 }

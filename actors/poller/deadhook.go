@@ -16,7 +16,7 @@ import (
 // as they are known.
 type DeadTimer struct {
 	Topic string
-	exchange.Burial
+	exchange.DeadLettered
 }
 
 const (

@@ -20,7 +20,7 @@ import (
 // deaths adds dead letters with these ids to the queue of a hook.
 func deaths(h *DeadLetterHook, counters *counters, payload string, ids ...string) {
 	for _, id := range ids {
-		h.add(queuedDeadTimer{DeadTimer{"t", exchange.Burial{ID: id, Payload: []byte(payload)}}, counters})
+		h.add(queuedDeadTimer{DeadTimer{"t", exchange.DeadLettered{ID: id, Payload: []byte(payload)}}, counters})
 	}
 }
 

@@ -45,7 +45,7 @@ func (p *poller) emitSettled(v verdict) {
 		e.Kind, e.RetryIn, e.Text = wakebelltype.EventRetried, v.delay, v.reason
 	case exchange.Release:
 		e.Kind = wakebelltype.EventReleased
-	case exchange.Bury:
+	case exchange.DeadLetter:
 		return
 	}
 	p.emit(v.lease, e)

@@ -31,7 +31,7 @@ type lease struct {
 	verify    bool // extend it at once: a hint says that it may have ended
 
 	// refused is why the source no longer accepts this lease; 0: it does.
-	refused exchange.Why
+	refused exchange.RefusalReason
 
 	// ended says that ctx has ended, whatever the cause.
 	ended bool

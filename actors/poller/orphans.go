@@ -18,7 +18,7 @@ func (p *poller) collectOrphans() {
 	p.collectingOrphans, p.orphansAt = true, time.Now()
 	ctx, source, tell, incarnation := p.queue.ctx, p.Source, p.queue.toPoller, p.incarnation
 	p.io.Go(func() {
-		removed, err := host.Recovered("heal", func() (int, error) { return source.Heal(ctx) })
+		removed, err := host.Recovered("heal", func() (int, error) { return source.RemoveOrphans(ctx) })
 		tell(orphansCollected{incarnation: incarnation, removed: removed, err: err})
 	})
 }

@@ -12,13 +12,13 @@ import (
 // the cost of an exchange, because it batches the peeks of many topics.
 //
 // Peeking is a performance feature for nodes with many idle topics: the cost of
-// an idle poll drops by an order of magnitude (docs/decisions/0012-glances.md). A
+// an idle poll drops by an order of magnitude (docs/decisions/0012-peeks.md). A
 // poller whose topic is idle peeks instead of claiming, and claims when the first
 // timer has changed. Topic.NoPeek switches it off; a Source that is no Peeker has
 // none.
 type Peeker interface {
-	// Glance changes nothing. Errors are those of Exchange.
-	Glance(ctx context.Context) (exchange.Glance, error)
+	// Peek changes nothing. Errors are those of Exchange.
+	Peek(ctx context.Context) (exchange.PeekReply, error)
 }
 
 const (
@@ -45,7 +45,7 @@ type peeked struct {
 	incarnation uint64
 	stream      *stream
 	flight      *flight
-	answer      exchange.Glance
+	answer      exchange.PeekReply
 	err         error
 	received    time.Time
 }
@@ -98,7 +98,7 @@ func (p *poller) peekAnswered(m peeked) {
 
 // headChanged reports whether an answer shows another first timer than the known
 // one, or the same one sooner, after a step of the source's clock.
-func (p *poller) headChanged(answer exchange.Glance, sent time.Time) bool {
+func (p *poller) headChanged(answer exchange.PeekReply, sent time.Time) bool {
 	if answer.Next < 0 || p.head.due.IsZero() {
 		return answer.Next >= 0 || !p.head.due.IsZero()
 	}

@@ -63,7 +63,7 @@ func (p *poller) redisDown(err error) {
 func (p *poller) countSettled(f *flight, r *exchange.Reply) {
 	for _, refusal := range r.Refused {
 		if i := refusal.Index; i < len(f.settling) {
-			p.leaseRefused(f.settling[i].lease, refusal.Why)
+			p.leaseRefused(f.settling[i].lease, refusal.Reason)
 		}
 	}
 	collects, settled := p.Feed.Collects(), 0
@@ -72,7 +72,7 @@ func (p *poller) countSettled(f *flight, r *exchange.Reply) {
 		if v.lease.refused != 0 {
 			continue
 		}
-		if v.kind != exchange.Bury { // its event is a dead letter
+		if v.kind != exchange.DeadLetter { // its event is a dead letter
 			settled++
 		}
 		if collects {
@@ -83,7 +83,7 @@ func (p *poller) countSettled(f *flight, r *exchange.Reply) {
 			p.Counters.acked.Add(1)
 		case exchange.Nack:
 			p.Counters.retried.Add(1)
-		case exchange.Bury: // counted from the reply
+		case exchange.DeadLetter: // counted from the reply
 		case exchange.Fail: // counted when the handler returned
 		case exchange.Release:
 			p.Counters.released.Add(1)
@@ -97,7 +97,7 @@ func (p *poller) countSettled(f *flight, r *exchange.Reply) {
 // reportDeadLetters logs, counts and passes on the timers that the exchange
 // dead-lettered, by a settlement or because their claims were used up.
 func (p *poller) reportDeadLetters(f *flight, r *exchange.Reply) {
-	for _, b := range r.Buried {
+	for _, b := range r.DeadLettered {
 		var took time.Duration
 		if b.Index >= 0 && b.Index < len(f.settling) {
 			v := f.settling[b.Index]
@@ -120,7 +120,7 @@ func (p *poller) reportDeadLetters(f *flight, r *exchange.Reply) {
 func (p *poller) extensionsAnswered(f *flight, r *exchange.Reply) {
 	for _, refusal := range r.Refused {
 		if i := refusal.Index - len(f.settling); i >= 0 && i < len(f.extended) {
-			p.leaseRefused(f.extended[i], refusal.Why)
+			p.leaseRefused(f.extended[i], refusal.Reason)
 		}
 	}
 	for _, l := range f.extended {
@@ -166,7 +166,7 @@ func (p *poller) deliver(s *stream, f *flight, r *exchange.Reply, now time.Time)
 		l.lease, l.stream, l.slot = l, s, -1
 		switch {
 		case l.Fault != "":
-			s.toSettle = append(s.toSettle, verdict{lease: l, kind: exchange.Bury, reason: l.Fault})
+			s.toSettle = append(s.toSettle, verdict{lease: l, kind: exchange.DeadLetter, reason: l.Fault})
 		case p.drain != nil || p.paused || stale:
 			p.releaseLease(l)
 		default:
@@ -205,7 +205,7 @@ func (p *poller) plan(f *flight, r *exchange.Reply) {
 			p.Counters.empty.Add(1)
 		}
 		p.pace.emptyPoll(r.Now)
-		if next != 0 || r.Healed > 0 || len(r.Buried) > 0 {
+		if next != 0 || r.OrphansRemoved > 0 || len(r.DeadLettered) > 0 {
 			p.emptyClaims = 0
 			break
 		}
@@ -214,7 +214,7 @@ func (p *poller) plan(f *flight, r *exchange.Reply) {
 		next = host.ExponentialDelay(time.Millisecond, p.emptyClaims, p.MaxPollingInterval)
 		p.emptyClaims++
 	}
-	p.Counters.orphansRemoved.Add(int64(r.Healed))
+	p.Counters.orphansRemoved.Add(int64(r.OrphansRemoved))
 	p.head.claimAnswered(r)
 	p.pace.plan(f.sent, f.hintsSeen, r.Now, next)
 	if r.Orphans {

@@ -79,7 +79,7 @@ func (l *lease) checkHeld() error {
 }
 
 // causeOf returns the error for a handler whose lease the source refused.
-func causeOf(why exchange.Why) error {
+func causeOf(why exchange.RefusalReason) error {
 	switch why {
 	case exchange.Superseded:
 		return ErrSuperseded
@@ -153,12 +153,12 @@ func (p *poller) settle(l *lease, o Outcome) bool {
 			v.delay = p.Retry.delay(l.Failures, p.random())
 		}
 		if l.Failures+1 >= p.Retry.MaxFailures {
-			v.kind, v.failed = exchange.Bury, true
+			v.kind, v.failed = exchange.DeadLetter, true
 		}
 	case undeliverable:
-		v.kind = exchange.Bury
+		v.kind = exchange.DeadLetter
 	case rejected:
-		v.kind = exchange.Bury
+		v.kind = exchange.DeadLetter
 		if p.DiscardRejects {
 			v.kind = exchange.Ack
 			p.Counters.discarded.Add(1)
@@ -189,7 +189,7 @@ func (p *poller) leaseLost(l *lease, why string) {
 }
 
 // leaseRefused notes that the source no longer accepts a lease.
-func (p *poller) leaseRefused(l *lease, why exchange.Why) {
+func (p *poller) leaseRefused(l *lease, why exchange.RefusalReason) {
 	if l.refused != 0 {
 		return
 	}

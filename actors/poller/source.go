@@ -22,9 +22,9 @@ type Source interface {
 	// unknown, and the poller sends the same request again.
 	Exchange(ctx context.Context, req *exchange.Request) (*exchange.Reply, error)
 
-	// Heal removes the remains of timers that no longer exist. It is called after
+	// RemoveOrphans removes the remains of timers that no longer exist. It is called after
 	// a reply with Orphans set, and bounds its own work.
-	Heal(ctx context.Context) (removed int, err error)
+	RemoveOrphans(ctx context.Context) (removed int, err error)
 }
 
 // Hints make pollers poll sooner than planned.

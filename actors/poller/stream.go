@@ -98,7 +98,7 @@ func (s *stream) serve(ctx context.Context, source Source, incarnation uint64) {
 	for f := range s.requests {
 		f.sent = time.Now()
 		if f.peek {
-			answer, err := host.Recovered("glance", func() (exchange.Glance, error) { return source.(Peeker).Glance(ctx) })
+			answer, err := host.Recovered("peek", func() (exchange.PeekReply, error) { return source.(Peeker).Peek(ctx) })
 			s.toPoller(peeked{incarnation: incarnation, stream: s, flight: f, answer: answer, err: err, received: time.Now()})
 			continue
 		}

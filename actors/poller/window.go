@@ -9,7 +9,7 @@ const AutomaticWindow time.Duration = -1
 // share an exchange, with the settlements of those before them. It decides for how
 // long after an exchange that brought timers a poller waits before it sends the next
 // one. At 2,000
-// timers a second it divides the cost of a timer by six (docs/performance.md). A
+// timers a second it divides the cost of a timer by three (docs/performance.md). A
 // Topic.Window of 0 switches it off.
 //
 // It counts from the last timers, so the first one after a pause never waits. An
@@ -21,10 +21,10 @@ type window struct {
 	fixed time.Duration // AutomaticWindow: it follows the rate
 	width time.Duration // the automatic window in force
 
-	since     time.Time // when the current measurement began
-	exchanges int       // answered since then
-	timers    int       // that they claimed
-	vainUntil time.Time // until when the window stays closed, because it brought no company
+	since       time.Time // when the current measurement began
+	exchanges   int       // answered since then
+	timers      int       // that they claimed
+	closedUntil time.Time // the window stays closed, because its timers came alone
 }
 
 const (
@@ -34,12 +34,12 @@ const (
 	enoughTimers = 64
 	// windowMeasure is the minimum duration of a measurement.
 	windowMeasure = 50 * time.Millisecond
-	// vainPause is for how long a window stays closed in which timers came alone:
+	// closedFor is for how long a window stays closed in which timers came alone:
 	// where each timer is scheduled by the handler of the one before, waiting only
 	// delays them.
-	vainPause = time.Second
-	// minCompany is the number of timers of an exchange from which a window pays.
-	minCompany = 2
+	closedFor = time.Second
+	// minShared is the number of timers of an exchange from which a window pays.
+	minShared = 2
 	// windowLease bounds a window, and so the delay of a settlement, as a fraction of
 	// the lease.
 	windowLease = 10
@@ -62,11 +62,11 @@ func (w *window) answered(now time.Time, timers int) {
 	if w.fixed != AutomaticWindow || took < windowMeasure {
 		return
 	}
-	if w.width > 0 && w.timers < minCompany*w.exchanges {
-		w.vainUntil = now.Add(vainPause)
+	if w.width > 0 && w.timers < minShared*w.exchanges {
+		w.closedUntil = now.Add(closedFor)
 	}
 	w.width = 0
-	if !now.Before(w.vainUntil) {
+	if !now.Before(w.closedUntil) {
 		w.width = widthFor(float64(w.timers) / took.Seconds())
 	}
 	w.since, w.exchanges, w.timers = now, 0, 0

@@ -104,9 +104,9 @@ func TestWindowAtEveryLoad(t *testing.T) {
 	}
 }
 
-// TestAWindowWithoutCompanyCloses: each timer is scheduled when the one before was
-// handled, so waiting brings no company.
-func TestAWindowWithoutCompanyCloses(t *testing.T) {
+// TestAWindowOfSingleTimersCloses: each timer is scheduled when the one before was
+// handled, so waiting only delays them.
+func TestAWindowOfSingleTimersCloses(t *testing.T) {
 	t.Parallel()
 	l := load{window: window{fixed: AutomaticWindow, since: time.Unix(0, 0)}}
 	now, waited, timers := time.Unix(0, 0), time.Duration(0), 0

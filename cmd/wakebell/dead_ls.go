@@ -7,12 +7,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/wakebell/wakebell"
-	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 type deadLsFlags struct {
 	deadFlags
-	limit int
+	page pageFlags
 }
 
 func (a *app) deadLsCommand() *cobra.Command {
@@ -32,7 +31,7 @@ correlation_id, reply_to, and body or body_base64.`,
 		Args: cobra.NoArgs,
 	}
 	f.register(a, cmd)
-	limitFlag(cmd, &f.limit)
+	f.page.register(cmd, listLimit)
 	a.outputFlag(cmd)
 	cmd.RunE = a.does(func(ctx context.Context, _ []string) error {
 		return a.ask(ctx, func(c asked) error { return a.deadLs(ctx, c, f) })
@@ -45,9 +44,11 @@ func (a *app) deadLs(ctx context.Context, c wakebell.Operator, f *deadLsFlags) e
 	if err != nil {
 		return err
 	}
-	list := a.newListing(f.limit, "ENTRY", "ID", "DIED", "ATTEMPTS", "FAILURES", "REASON")
-	return printAll(list, c.DeadLetters(ctx, f.topic, filter, wakebelltype.Page{}), func(d wakebell.DeadLetter) (any, []string) {
+	list := a.newListing(f.page.limit, "ENTRY", "ID", "DIED", "ATTEMPTS", "FAILURES", "REASON")
+	return printAll(list, c.DeadLetters(ctx, f.topic, filter, f.page.page()), deadCursor, func(d wakebell.DeadLetter) (any, []string) {
 		line := newDeadLine(d)
 		return line, []string{d.Entry, d.ID, line.Died, strconv.Itoa(d.Attempts), strconv.Itoa(d.Failures), d.Reason}
 	})
 }
+
+func deadCursor(d wakebell.DeadLetter) string { return d.Cursor }

@@ -34,7 +34,7 @@ found and do.`,
 	a.topicsFlag(cmd, &topics, "`topic` to check (default all)")
 	a.outputFlag(cmd)
 	cmd.RunE = a.does(func(ctx context.Context, _ []string) error {
-		return a.withTopics(ctx, topics, false, func(c wakebell.Operator, names topicNames) error { return a.doctor(ctx, c, names, len(topics) > 0) })
+		return a.withTopics(ctx, topics, false, wakebelltype.Page{}, func(c wakebell.Operator, names topicNames) error { return a.doctor(ctx, c, names, len(topics) > 0) })
 	})
 	return cmd
 }

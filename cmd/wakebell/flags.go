@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // topicFlag adds the required flag --topic.
@@ -56,10 +57,30 @@ func (f *dueFlags) when() (func(later time.Duration) wakebell.ScheduleOption, er
 	return func(later time.Duration) wakebell.ScheduleOption { return wakebell.At(at.Add(later)) }, nil
 }
 
-func limitFlag(cmd *cobra.Command, limit *int) {
-	*limit = 100
-	cmd.Flags().Var((*limitValue)(limit), "limit", "maximum `number` to list; 0: all")
+// pageFlags are --limit and --after, which select a part of a listing.
+type pageFlags struct {
+	limit int // 0: none
+	after string
 }
+
+// register adds the flags; limit is the default of --limit.
+func (f *pageFlags) register(cmd *cobra.Command, limit int) {
+	f.limit = limit
+	cmd.Flags().Var((*limitValue)(&f.limit), "limit", "maximum `number` to list; 0: all")
+	cmd.Flags().StringVar(&f.after, "after", "", "continue after this `cursor`, which the listing before has printed")
+}
+
+// page asks for one item more than are shown: it tells whether there is one.
+func (f *pageFlags) page() wakebelltype.Page {
+	page := wakebelltype.Page{After: f.after}
+	if f.limit > 0 {
+		page.Limit = f.limit + 1
+	}
+	return page
+}
+
+// listLimit is the default of --limit where a listing can be long.
+const listLimit = 100
 
 func instantFlag(flag, text string) (time.Time, error) {
 	at, err := time.Parse(time.RFC3339Nano, text)

@@ -38,32 +38,33 @@ func fenceText(n uint64) string {
 
 func (a *app) gateLsCommand() *cobra.Command {
 	var cfg gate.Config
-	var limit int
+	var page pageFlags
 	cmd := &cobra.Command{
 		Use:   "ls",
 		Short: "List the gates that are in use",
-		Long: `Lists the gates that are held or have waiters, in no particular order. Until is
-the lease expiry, unless the lease is extended. Fault is the error if a gate
-cannot be read; the others are listed. With -o json each is a line with gate,
-fence, holder (host:pid:random), confirmed, until, waiting, last_fence and
-fault.`,
+		Long: `Lists the gates that are held or have waiters, by name. Until is the lease
+expiry, unless the lease is extended. Fault is the error if a gate cannot be
+read; the others are listed. With -o json each is a line with gate, fence,
+holder (host:pid:random), confirmed, until, waiting, last_fence and fault.`,
 		Example: `  wakebell gate ls
   wakebell gate ls --limit 0 -o json`,
 		Args: cobra.NoArgs,
 	}
-	limitFlag(cmd, &limit)
+	page.register(cmd, listLimit)
 	a.outputFlag(cmd)
 	gateKeysFlag(cmd, &cfg.Keys)
 	cmd.RunE = a.does(func(ctx context.Context, _ []string) error {
-		return a.withGates(ctx, cmd, cfg, func(g gates) error { return a.gateLs(ctx, g, limit) })
+		return a.withGates(ctx, cmd, cfg, func(g gates) error { return a.gateLs(ctx, g, page) })
 	})
 	return cmd
 }
 
-func (a *app) gateLs(ctx context.Context, of gate.Operator, limit int) error {
-	list := a.newListing(limit, "GATE", "FENCE", "HOLDER", "UNTIL", "WAITING", "FAULT")
-	return printAll(list, of.List(ctx, wakebelltype.Page{}), func(g wakebelltype.GateInfo) (any, []string) {
+func (a *app) gateLs(ctx context.Context, of gate.Operator, page pageFlags) error {
+	list := a.newListing(page.limit, "GATE", "FENCE", "HOLDER", "UNTIL", "WAITING", "FAULT")
+	return printAll(list, of.List(ctx, page.page()), gateCursor, func(g wakebelltype.GateInfo) (any, []string) {
 		line := newGateListLine(g)
 		return line, []string{line.Gate, fenceText(line.Fence), line.Holder, line.Until, strconv.Itoa(line.Waiting), line.Fault}
 	})
 }
+
+func gateCursor(g wakebelltype.GateInfo) string { return g.Cursor }

@@ -9,6 +9,7 @@ type listing struct {
 	limit int    // 0: none
 	shown int
 	more  bool
+	last  string // cursor of the last item that is shown
 }
 
 func (a *app) newListing(limit int, head ...string) *listing {
@@ -44,7 +45,7 @@ func (l *listing) add(value any, cells ...string) error {
 
 func (l *listing) end() error {
 	if l.more {
-		l.app.notef("wakebell: there are more than %d; --limit 0 shows all\n", l.limit)
+		l.app.notef("wakebell: there are more than %d; --after '%s' continues, --limit 0 shows all\n", l.limit, escape(l.last))
 	}
 	if l.table == nil {
 		return nil
@@ -52,9 +53,9 @@ func (l *listing) end() error {
 	return l.table.flush()
 }
 
-// printAll prints the items of a listing up to its limit; row returns the JSON value
-// and the cells of an item.
-func printAll[T any](l *listing, items iter.Seq2[T, error], row func(T) (value any, cells []string)) error {
+// printAll prints the items of a listing up to its limit; cursor returns that of an
+// item, and row its JSON value and its cells.
+func printAll[T any](l *listing, items iter.Seq2[T, error], cursor func(T) string, row func(T) (value any, cells []string)) error {
 	for item, err := range items {
 		if err != nil {
 			return err
@@ -62,6 +63,7 @@ func printAll[T any](l *listing, items iter.Seq2[T, error], row func(T) (value a
 		if l.full() {
 			break
 		}
+		l.last = cursor(item)
 		value, cells := row(item)
 		if err := l.add(value, cells...); err != nil {
 			return err

@@ -8,14 +8,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/wakebell/wakebell"
-	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 type lsFlags struct {
 	topic     string
 	dueBefore string
 	running   bool
-	limit     int
+	page      pageFlags
 }
 
 func (a *app) lsCommand() *cobra.Command {
@@ -38,7 +37,7 @@ attempts, failures and last_error.`,
 	a.topicFlag(cmd, &f.topic, "`topic` to list")
 	flags.StringVar(&f.dueBefore, "due-before", "", "only those due before this `instant` in RFC 3339, or this duration from now")
 	flags.BoolVar(&f.running, "running", false, "only running timers")
-	limitFlag(cmd, &f.limit)
+	f.page.register(cmd, listLimit)
 	a.outputFlag(cmd)
 	cmd.RunE = a.does(func(ctx context.Context, _ []string) error {
 		return a.ask(ctx, func(c asked) error { return a.ls(ctx, c, f) })
@@ -70,12 +69,14 @@ func (a *app) ls(ctx context.Context, c wakebell.TimerClient, f *lsFlags) error 
 	if err != nil {
 		return err
 	}
-	list := a.newListing(f.limit, "ID", "STATE", "DUE", "ACTIVATION", "ATTEMPTS", "FAILURES")
-	return printAll(list, c.List(ctx, f.topic, filter, wakebelltype.Page{}), func(info wakebell.Info) (any, []string) {
+	list := a.newListing(f.page.limit, "ID", "STATE", "DUE", "ACTIVATION", "ATTEMPTS", "FAILURES")
+	return printAll(list, c.List(ctx, f.topic, filter, f.page.page()), timerCursor, func(info wakebell.Info) (any, []string) {
 		t := newTimerLine(info)
 		return t, []string{t.ID, t.State, t.Due, t.Activation, strconv.Itoa(t.Attempts), strconv.Itoa(t.Failures)}
 	})
 }
+
+func timerCursor(i wakebell.Info) string { return i.Cursor }
 
 func (f *lsFlags) filter(now time.Time) (wakebell.Filter, error) {
 	filter := wakebell.Filter{Running: f.running}

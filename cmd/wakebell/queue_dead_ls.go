@@ -11,7 +11,7 @@ import (
 
 func (a *app) queueDeadLsCommand() *cobra.Command {
 	var q wakebelltype.QueueKeys
-	var limit int
+	var page pageFlags
 	cmd := &cobra.Command{
 		Use:   "ls --queue QUEUE",
 		Short: "List the dead letters of a queue, oldest first",
@@ -24,12 +24,12 @@ headers, correlation_id, reply_to, and body or body_base64.`,
 		Args:    cobra.NoArgs,
 	}
 	queueFlag(cmd, &q)
-	limitFlag(cmd, &limit)
+	page.register(cmd, listLimit)
 	a.outputFlag(cmd)
 	cmd.RunE = a.does(func(ctx context.Context, _ []string) error {
 		return a.askQueues(ctx, func(c queues) error {
-			list := a.newListing(limit, "ENTRY", "ID", "DIED", "DELIVERIES", "REASON")
-			return printAll(list, c.DeadLetters(ctx, q, wakebelltype.Page{}), func(l wakebelltype.QueueDeadLetter) (any, []string) {
+			list := a.newListing(page.limit, "ENTRY", "ID", "DIED", "DELIVERIES", "REASON")
+			return printAll(list, c.DeadLetters(ctx, q, page.page()), queueDeadCursor, func(l wakebelltype.QueueDeadLetter) (any, []string) {
 				line := a.queueDeadLine(q, l)
 				return line, []string{l.Entry, l.ID, line.Died, strconv.Itoa(l.Deliveries), l.Reason}
 			})
@@ -37,3 +37,5 @@ headers, correlation_id, reply_to, and body or body_base64.`,
 	})
 	return cmd
 }
+
+func queueDeadCursor(l wakebelltype.QueueDeadLetter) string { return l.Cursor }

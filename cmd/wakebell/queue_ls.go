@@ -23,7 +23,7 @@ type queueLine struct {
 func (a *app) queueLsCommand() *cobra.Command {
 	var q wakebelltype.QueueKeys
 	var running bool
-	var limit int
+	var page pageFlags
 	cmd := &cobra.Command{
 		Use:   "ls --queue QUEUE",
 		Short: "List the messages of a queue",
@@ -41,17 +41,17 @@ headers, correlation_id, reply_to, and body or body_base64.`,
 	}
 	queueFlag(cmd, &q)
 	cmd.Flags().BoolVar(&running, "running", false, "list running messages instead of pending ones")
-	limitFlag(cmd, &limit)
+	page.register(cmd, listLimit)
 	a.outputFlag(cmd)
 	cmd.RunE = a.does(func(ctx context.Context, _ []string) error {
-		return a.askQueues(ctx, func(c queues) error { return a.queueLs(ctx, c, q, running, limit) })
+		return a.askQueues(ctx, func(c queues) error { return a.queueLs(ctx, c, q, running, page) })
 	})
 	return cmd
 }
 
-func (a *app) queueLs(ctx context.Context, c queue.Operator, q wakebelltype.QueueKeys, running bool, limit int) error {
-	list := a.newListing(limit, "ID", "STATE", "DELIVERIES", "DEADLINE", "BODY")
-	return printAll(list, c.Messages(ctx, q, running, wakebelltype.Page{}), func(m wakebelltype.QueueMessage) (any, []string) {
+func (a *app) queueLs(ctx context.Context, c queue.Operator, q wakebelltype.QueueKeys, running bool, page pageFlags) error {
+	list := a.newListing(page.limit, "ID", "STATE", "DELIVERIES", "DEADLINE", "BODY")
+	return printAll(list, c.Messages(ctx, q, running, page.page()), messageCursor, func(m wakebelltype.QueueMessage) (any, []string) {
 		line := queueLine{a.prefix + q.Name, m.ID, "pending", m.Deliveries, stamp(m.Deadline), m.Fault, payload(m.Payload)}
 		if running {
 			line.State = "running"
@@ -59,3 +59,5 @@ func (a *app) queueLs(ctx context.Context, c queue.Operator, q wakebelltype.Queu
 		return line, []string{m.ID, line.State, strconv.Itoa(m.Deliveries), line.Deadline, line.shown()}
 	})
 }
+
+func messageCursor(m wakebelltype.QueueMessage) string { return m.Cursor }

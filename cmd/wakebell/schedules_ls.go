@@ -1,14 +1,11 @@
 package main
 
 import (
-	"cmp"
 	"context"
-	"slices"
 
 	"github.com/spf13/cobra"
 
 	"github.com/wakebell/wakebell/recurring"
-	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // recurringLine is the JSON line of schedules ls.
@@ -36,6 +33,7 @@ func newRecurringLine(prefix string, s recurring.State) recurringLine {
 }
 
 func (a *app) schedulesLsCommand() *cobra.Command {
+	var page pageFlags
 	cmd := &cobra.Command{
 		Use:   "ls",
 		Short: "List recurring schedules",
@@ -47,22 +45,15 @@ last_run, runs, paused, celery and fault.`,
 		Example: `  wakebell schedules ls -o json | jq 'select(.fault != "")'`,
 		Args:    cobra.NoArgs,
 	}
+	page.register(cmd, 0)
 	a.outputFlag(cmd)
 	return a.onSchedules(cmd, func(ctx context.Context, s recurring.Operator, _ []string) error {
-		var all []recurringLine
-		for state, err := range s.List(ctx, wakebelltype.Page{}) {
-			if err != nil {
-				return err
-			}
-			all = append(all, newRecurringLine(a.prefix, state))
-		}
-		slices.SortFunc(all, func(x, y recurringLine) int { return cmp.Compare(x.Name, y.Name) })
-		list := a.newListing(0, "NAME", "TOPIC", "RULE", "NEXT", "RUNS", "PAUSED", "FAULT")
-		for _, l := range all {
-			if err := list.add(l, l.Name, l.Topic, l.Rule, l.Next, number(l.Runs), yesNo(l.Paused), l.Fault); err != nil {
-				return err
-			}
-		}
-		return list.end()
+		list := a.newListing(page.limit, "NAME", "TOPIC", "RULE", "NEXT", "RUNS", "PAUSED", "FAULT")
+		return printAll(list, s.List(ctx, page.page()), scheduleCursor, func(state recurring.State) (any, []string) {
+			l := newRecurringLine(a.prefix, state)
+			return l, []string{l.Name, l.Topic, l.Rule, l.Next, number(l.Runs), yesNo(l.Paused), l.Fault}
+		})
 	})
 }
+
+func scheduleCursor(s recurring.State) string { return s.Cursor }

@@ -57,7 +57,7 @@ reading) and fault.`,
 		if f.interval < minStatsInterval {
 			return usagef("--interval: %v, want at least %v", f.interval, minStatsInterval)
 		}
-		return a.withTopics(ctx, f.topics, false, func(c wakebell.Operator, names topicNames) error {
+		return a.withTopics(ctx, f.topics, false, wakebelltype.Page{}, func(c wakebell.Operator, names topicNames) error {
 			w := &statsWatch{app: a, topics: c, names: names, watches: f.watch}
 			if f.watch {
 				return w.watch(ctx, f.interval)

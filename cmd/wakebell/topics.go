@@ -13,10 +13,11 @@ import (
 
 func (a *app) topicsCommand() *cobra.Command {
 	var discover bool
+	var page pageFlags
 	cmd := &cobra.Command{
 		Use:   "topics",
 		Short: "List the topics with their counts",
-		Long: `Lists the topics that Wakebell scheduled on or handled, with the numbers of their
+		Long: `Lists the topics that Wakebell scheduled on or handled by name, with the numbers of their
 timers, due timers and dead letters, and whether they are paused. With --prefix
 it lists only topics with that prefix; names are shown in full. Fault is the
 error if a topic cannot be read; the others are listed.
@@ -31,9 +32,10 @@ paused_at, paused_by, paused_reason and fault.`,
 		Args: cobra.NoArgs,
 	}
 	cmd.Flags().BoolVar(&discover, "discover", false, "scan all keys to find topics of Python peers")
+	page.register(cmd, 0)
 	a.outputFlag(cmd)
 	cmd.RunE = a.does(func(ctx context.Context, _ []string) error {
-		return a.withTopics(ctx, nil, discover, func(c wakebell.Operator, names topicNames) error { return a.topics(ctx, c, names) })
+		return a.withTopics(ctx, nil, discover, page.page(), func(c wakebell.Operator, names topicNames) error { return a.topics(ctx, c, names, page) })
 	})
 	return cmd
 }
@@ -44,7 +46,7 @@ type topicNames func(context.Context) ([]string, error)
 // withTopics runs fn with an Operator that takes full names and with the names of
 // the topics: those named or, by default, those of the registry with the prefix.
 // With --remote, names are without the node's prefix.
-func (a *app) withTopics(ctx context.Context, named []string, discover bool, fn func(wakebell.Operator, topicNames) error) error {
+func (a *app) withTopics(ctx context.Context, named []string, discover bool, page wakebelltype.Page, fn func(wakebell.Operator, topicNames) error) error {
 	prefix := a.prefix
 	if a.remoteAddress() == "" {
 		a.prefix = ""
@@ -54,15 +56,17 @@ func (a *app) withTopics(ctx context.Context, named []string, discover bool, fn 
 			return fn(c, given(named, prefix))
 		}
 		return fn(c, func(ctx context.Context) (names []string, err error) {
-			for name, err := range c.Topics(ctx, discover, wakebelltype.Page{}) {
+			for name, err := range c.Topics(ctx, discover, wakebelltype.Page{After: page.After}) {
 				if err != nil {
 					return nil, err
 				}
-				if strings.HasPrefix(name, prefix) {
-					names = append(names, name)
+				if !strings.HasPrefix(name, prefix) {
+					continue
+				}
+				if names = append(names, name); len(names) == page.Limit {
+					break
 				}
 			}
-			slices.Sort(names)
 			return names, nil
 		})
 	})
@@ -90,15 +94,19 @@ type topicLine struct {
 	Fault string `json:"fault"`
 }
 
-func (a *app) topics(ctx context.Context, c wakebell.Operator, names topicNames) error {
+func (a *app) topics(ctx context.Context, c wakebell.Operator, names topicNames, page pageFlags) error {
 	found, err := names(ctx)
 	if err != nil {
 		return err
 	}
-	list := a.newListing(0, "TOPIC", "TIMERS", "DUE", "DEAD", "PAUSED", "FAULT")
+	list := a.newListing(page.limit, "TOPIC", "TIMERS", "DUE", "DEAD", "PAUSED", "FAULT")
+	if page.limit > 0 && len(found) > page.limit {
+		found = found[:page.limit]
+		list.more, list.last = true, found[page.limit-1]
+	}
 	list.firstColumn(found)
-	for page := range slices.Chunk(found, topicsPage) {
-		all, err := c.Overview(ctx, page...)
+	for part := range slices.Chunk(found, topicsPage) {
+		all, err := c.Overview(ctx, part...)
 		if err != nil {
 			return err
 		}

@@ -75,8 +75,8 @@ const (
 	Ack Verdict = iota + 1
 	// Nack counts a failure and makes the timer due again after Delay.
 	Nack
-	// Bury dead-letters the timer with Reason.
-	Bury
+	// DeadLetter dead-letters the timer with Reason.
+	DeadLetter
 	// Release returns the timer as it was before the claim, which does not count.
 	Release
 	// Fail ends a message of a queue, which is kept among the failed messages if
@@ -89,23 +89,23 @@ type Settlement struct {
 	Held
 	Verdict Verdict
 	Delay   time.Duration // Nack: from the source's now; at least 0
-	Reason  string        // Bury: the reason; Nack: the last error, for operators
-	Failed  bool          // Bury: whether the last delivery counts as a failure
+	Reason  string        // DeadLetter: the reason; Nack: the last error, for operators
+	Failed  bool          // DeadLetter: whether the last delivery counts as a failure
 }
 
-// Why is the reason why a source refused a settlement or an extension.
-type Why uint8
+// RefusalReason is the reason why a source refused a settlement or an extension.
+type RefusalReason uint8
 
 const (
 	// Superseded means that the id was scheduled again before the lease expired.
-	Superseded Why = iota + 1
+	Superseded RefusalReason = iota + 1
 	// Cancelled means that the timer was cancelled before the lease expired.
 	Cancelled
 	// Lost means that the lease had expired; another handler may have the timer.
 	Lost
 )
 
-func (w Why) String() string {
+func (w RefusalReason) String() string {
 	switch w {
 	case Superseded:
 		return "superseded"
@@ -122,12 +122,12 @@ func (w Why) String() string {
 type Refusal struct {
 	// Index is the index in Request.Settle, or len(Settle) plus that in
 	// Request.Extend.
-	Index int
-	Why   Why
+	Index  int
+	Reason RefusalReason
 }
 
-// Burial identifies a timer that the exchange dead-lettered.
-type Burial struct {
+// DeadLettered identifies a timer that the exchange dead-lettered.
+type DeadLettered struct {
 	Index int       // in Request.Settle; -1 if the claim dead-lettered the timer
 	Entry string    // id of the dead letter
 	At    time.Time // when it was dead-lettered, by the source's clock
@@ -176,18 +176,18 @@ type Reply struct {
 	Leases  []Lease
 	Refused []Refusal
 
-	// Buried are all timers that this exchange dead-lettered, also if the answer is
+	// DeadLettered are all timers that this exchange dead-lettered, also if the answer is
 	// a repeated one.
-	Buried []Burial
+	DeadLettered []DeadLettered
 
 	// Next is the time from Now until the next timer is due: 0 if one is due,
 	// negative if there is none.
 	Next time.Duration
 
 	// Healed counts entries without a payload that the claim removed.
-	Healed int
+	OrphansRemoved int
 
 	// Orphans reports that there are payloads or lease records without a timer;
-	// Heal removes them. Only an exchange that found nothing due checks this.
+	// RemoveOrphans removes them. Only an exchange that found nothing due checks this.
 	Orphans bool
 }

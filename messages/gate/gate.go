@@ -118,15 +118,15 @@ type Held struct {
 	Ticket Ticket
 }
 
-// Beat is a heartbeat: it shows that a process is alive, and extends its turns.
-type Beat struct {
+// Heartbeat shows that a process is alive, and extends its turns.
+type Heartbeat struct {
 	Process string
 	Turns   []Held
 	Terms
 }
 
-// Pulse is the reply to a Beat.
-type Pulse struct {
+// HeartbeatReply is the reply to a Heartbeat.
+type HeartbeatReply struct {
 	Now time.Time // the store's clock
 
 	// Lapsed reports that the process counted as dead until this heartbeat, so its

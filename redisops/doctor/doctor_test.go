@@ -54,7 +54,7 @@ func (f *fixture) makeDead(t testing.TB) {
 	r := &exchange.Request{Incarnation: "x", Sequence: 1, Want: 1, LeaseTTL: time.Minute}
 	reply, err := src.Exchange(t.Context(), r)
 	require.NoError(t, err)
-	settle := []exchange.Settlement{storetest.Verdict(exchange.Bury, reply.Leases[0])}
+	settle := []exchange.Settlement{storetest.Verdict(exchange.DeadLetter, reply.Leases[0])}
 	_, err = src.Exchange(t.Context(), &exchange.Request{Incarnation: "x", Sequence: 2, Settle: settle})
 	require.NoError(t, err)
 }

@@ -170,9 +170,9 @@ func TestABrokenGateEndsNoOtherTurn(t *testing.T) {
 	for _, key := range []string{f.keys.state(names[1]), f.keys.stream(names[2])} {
 		require.NoError(t, f.rdb.Set(t.Context(), key, "in the way", 0).Err())
 	}
-	pulse, err := f.Beat(t.Context(), &gate.Beat{Process: f.process, Turns: turns, Terms: f.terms})
+	reply, err := f.Heartbeat(t.Context(), &gate.Heartbeat{Process: f.process, Turns: turns, Terms: f.terms})
 	require.NoError(t, err)
-	require.Equal(t, []bool{false, true, false, false}, pulse.Lost)
+	require.Equal(t, []bool{false, true, false, false}, reply.Lost)
 	places, err := f.Places(t.Context(), turns)
 	require.NoError(t, err)
 	require.Equal(t, []gate.Place{gate.Granted, gate.Gone, gate.Gone, gate.Granted}, places)

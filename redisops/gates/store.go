@@ -108,8 +108,8 @@ func readReply(text string, ops []gate.Op) (*gate.Reply, error) {
 	return reply, nil
 }
 
-// Beat reports that a process is alive and extends its turns, at most 500.
-func (s *Store) Beat(ctx context.Context, b *gate.Beat) (*gate.Pulse, error) {
+// Heartbeat reports that a process is alive and extends its turns, at most 500.
+func (s *Store) Heartbeat(ctx context.Context, b *gate.Heartbeat) (*gate.HeartbeatReply, error) {
 	keys := []string{s.keys.Presence, s.keys.Deadlines}
 	args := []any{b.Process, wholeMicros(b.Presence), wholeMicros(b.Lease)}
 	for _, turn := range b.Turns {
@@ -118,7 +118,7 @@ func (s *Store) Beat(ctx context.Context, b *gate.Beat) (*gate.Pulse, error) {
 	}
 	list, err := s.RunList(ctx, 3, heartbeatScript, keys, args...)
 	if err != nil {
-		return nil, fmt.Errorf("beat: %w", err)
+		return nil, fmt.Errorf("heartbeat: %w", err)
 	}
 	reply, err := scripts.Texts(list)
 	if err != nil {
@@ -126,13 +126,13 @@ func (s *Store) Beat(ctx context.Context, b *gate.Beat) (*gate.Pulse, error) {
 	}
 	now, err := strconv.ParseInt(reply[0], 10, 64)
 	if err != nil || len(reply[2]) != len(b.Turns) {
-		return nil, fmt.Errorf("%w: beat: %q, %d codes", scripts.ErrReply, reply[0], len(reply[2]))
+		return nil, fmt.Errorf("%w: heartbeat: %q, %d codes", scripts.ErrReply, reply[0], len(reply[2]))
 	}
-	pulse := &gate.Pulse{Now: time.UnixMicro(now), Lapsed: reply[1] == "1", Overdue: reply[3:], Lost: make([]bool, len(b.Turns))}
+	answer := &gate.HeartbeatReply{Now: time.UnixMicro(now), Lapsed: reply[1] == "1", Overdue: reply[3:], Lost: make([]bool, len(b.Turns))}
 	for i, letter := range []byte(reply[2]) {
-		pulse.Lost[i] = letter == 'l'
+		answer.Lost[i] = letter == 'l'
 	}
-	return pulse, nil
+	return answer, nil
 }
 
 // Places returns the state of tickets, at most 500, of any gates.

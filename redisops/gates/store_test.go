@@ -86,15 +86,15 @@ func (f *fixture) held(t testing.TB) gate.Ticket {
 	return f.do(t).Held
 }
 
-func (f *fixture) beat(t testing.TB, turns ...gate.Ticket) *gate.Pulse {
+func (f *fixture) beat(t testing.TB, turns ...gate.Ticket) *gate.HeartbeatReply {
 	t.Helper()
-	b := &gate.Beat{Process: f.process, Terms: f.terms}
+	b := &gate.Heartbeat{Process: f.process, Terms: f.terms}
 	for _, turn := range turns {
 		b.Turns = append(b.Turns, gate.Held{Gate: f.gate, Ticket: turn})
 	}
-	pulse, err := f.Beat(t.Context(), b)
+	reply, err := f.Heartbeat(t.Context(), b)
 	require.NoError(t, err)
-	return pulse
+	return reply
 }
 
 func (f *fixture) show(t testing.TB) wakebelltype.GateInfo {

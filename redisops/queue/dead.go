@@ -82,7 +82,7 @@ func readDeadLetter(entry, payload, record string) wakebelltype.QueueDeadLetter 
 	return l
 }
 
-// QueueDeadLetter reads one dead letter. The error wraps [ErrNotFound] if there is none.
+// DeadLetter reads one dead letter. The error wraps [ErrNotFound] if there is none.
 // For a dead letter that Python wrote it searches the list.
 func (q *Queue) DeadLetter(ctx context.Context, entry string) (wakebelltype.QueueDeadLetter, error) {
 	if entry == "" {

@@ -69,7 +69,7 @@ func TestDeadLettersAreListedRedrivenAndDiscarded(t *testing.T) {
 	onEach(t, func(t *testing.T, f *fixture) {
 		reject := func(payload, reason string) {
 			f.put(t, payload)
-			s := storetest.Verdict(exchange.Bury, f.Claim(t, 1).Leases[0])
+			s := storetest.Verdict(exchange.DeadLetter, f.Claim(t, 1).Leases[0])
 			s.Reason = reason
 			require.Empty(t, f.Settle(t, s).Refused)
 		}

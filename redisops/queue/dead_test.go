@@ -21,7 +21,7 @@ func (f *fixture) makeDead(t testing.TB, from int, payloads ...string) {
 	f.put(t, payloads...)
 	var settle []exchange.Settlement
 	for i, l := range f.Claim(t, len(payloads)).Leases {
-		s := storetest.Verdict(exchange.Bury, l)
+		s := storetest.Verdict(exchange.DeadLetter, l)
 		s.Reason = strconv.Itoa(from + i)
 		settle = append(settle, s)
 	}
@@ -45,7 +45,7 @@ func TestTheCapOfDeadLettersIsReachedInSteps(t *testing.T) {
 		}
 		got, _ := f.deadTexts(t, 2)
 		require.Equal(t, []string{"{}1", "{}2", "{}3"}, got)
-		_, err := f.src.Heal(t.Context())
+		_, err := f.src.RemoveOrphans(t.Context())
 		require.NoError(t, err)
 		require.EqualValues(t, 3, f.rdb.ZCard(t.Context(), f.keys.places).Val())
 		require.EqualValues(t, 3+1, f.rdb.HLen(t.Context(), f.keys.records).Val())
@@ -74,7 +74,7 @@ func TestDeadLettersDeepInsideALongListAreRemoved(t *testing.T) {
 	f.makeDead(t, 1, "Wakebell's")
 	f.seed(t, "dead", 60_000)
 	for range 60 {
-		_, err = f.src.Heal(t.Context())
+		_, err = f.src.RemoveOrphans(t.Context())
 		require.NoError(t, err)
 	}
 	after := strconv.Itoa(n - 2)
@@ -103,7 +103,7 @@ func TestADeadLetterIsRedrivenUnderItsOwnKey(t *testing.T) {
 			require.NoError(t, f.rdb.Del(t.Context(), key).Err())
 			dead := func() wakebelltype.QueueDeadLetter {
 				require.True(t, f.publish(t, PublishOptions{OwnKeys: own}, NewMessage([]byte("x"), "k"))[0].Fresh)
-				f.Settle(t, storetest.Verdict(exchange.Bury, f.Claim(t, 1).Leases[0]))
+				f.Settle(t, storetest.Verdict(exchange.DeadLetter, f.Claim(t, 1).Leases[0]))
 				_, all := f.deadTexts(t, 10)
 				return all[0]
 			}
@@ -175,20 +175,20 @@ func TestALargeExchangeIsAnsweredAgain(t *testing.T) {
 		f.put(t, "next")
 		r := f.Request(1, time.Minute)
 		for i, l := range leases {
-			r.Settle = append(r.Settle, storetest.Verdict([]exchange.Verdict{exchange.Ack, exchange.Bury}[i%2], l))
+			r.Settle = append(r.Settle, storetest.Verdict([]exchange.Verdict{exchange.Ack, exchange.DeadLetter}[i%2], l))
 		}
 		lost := leases[n-1]
 		lost.Token = "0 lost"
 		r.Settle = append(r.Settle, storetest.Verdict(exchange.Ack, lost))
 		first := f.Run(t, r)
-		require.Equal(t, []exchange.Refusal{{Index: n, Why: exchange.Lost}}, first.Refused)
-		require.Len(t, first.Buried, n/2)
-		for i, b := range first.Buried {
+		require.Equal(t, []exchange.Refusal{{Index: n, Reason: exchange.Lost}}, first.Refused)
+		require.Len(t, first.DeadLettered, n/2)
+		for i, b := range first.DeadLettered {
 			require.Equal(t, 2*i+1, b.Index)
 		}
 		again := f.Run(t, r)
 		require.Equal(t, first.Refused, again.Refused)
-		require.Equal(t, first.Buried, again.Buried)
+		require.Equal(t, first.DeadLettered, again.DeadLettered)
 		require.Equal(t, first.Leases, again.Leases)
 		require.EqualValues(t, n/2, f.rdb.LLen(t.Context(), f.keys.dlq).Val())
 	})

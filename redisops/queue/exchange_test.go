@@ -49,12 +49,12 @@ func TestQueueRefusesALostLease(t *testing.T) {
 		second := f.Claim(t, 1).Leases[0]
 		require.Equal(t, 2, second.Claims)
 		require.Equal(t, 1, second.Failures)
-		for _, v := range []exchange.Verdict{exchange.Ack, exchange.Nack, exchange.Bury, exchange.Fail, exchange.Release} {
-			require.Equal(t, []exchange.Refusal{{Index: 0, Why: exchange.Lost}}, f.Settle(t, storetest.Verdict(v, first)).Refused)
+		for _, v := range []exchange.Verdict{exchange.Ack, exchange.Nack, exchange.DeadLetter, exchange.Fail, exchange.Release} {
+			require.Equal(t, []exchange.Refusal{{Index: 0, Reason: exchange.Lost}}, f.Settle(t, storetest.Verdict(v, first)).Refused)
 		}
-		require.Equal(t, exchange.Lost, f.Extend(t, time.Minute, first).Refused[0].Why)
+		require.Equal(t, exchange.Lost, f.Extend(t, time.Minute, first).Refused[0].Reason)
 		reply := f.Settle(t, storetest.Verdict(exchange.Ack, second), storetest.Verdict(exchange.Release, second))
-		require.Equal(t, []exchange.Refusal{{Index: 1, Why: exchange.Lost}}, reply.Refused, "the first of two verdicts counts")
+		require.Equal(t, []exchange.Refusal{{Index: 1, Reason: exchange.Lost}}, reply.Refused, "the first of two verdicts counts")
 	})
 }
 
@@ -102,8 +102,8 @@ func TestQueueGivesUpAfterTooManyDeliveries(t *testing.T) {
 		h.lapse(t, 1)
 		reply := h.Claim(t, 1)
 		require.Equal(t, []string{"good"}, payloads(reply.Leases))
-		require.Len(t, reply.Buried, 1)
-		b := reply.Buried[0]
+		require.Len(t, reply.DeadLettered, 1)
+		b := reply.DeadLettered[0]
 		require.Equal(t, -1, b.Index)
 		require.Equal(t, "poison", string(b.Payload))
 		require.Equal(t, tooManyDeliveries, b.Reason)
@@ -137,9 +137,9 @@ func TestQueuePoisonAndExpiryHaveNoLimitOfAHundred(t *testing.T) {
 		reply := h.Claim(t, 5)
 		for ; len(reply.Leases) == 0; reply = h.Claim(t, 5) {
 			require.Zero(t, reply.Next, "there is more")
-			deadLettered += len(reply.Buried)
+			deadLettered += len(reply.DeadLettered)
 		}
-		require.Equal(t, n, deadLettered+len(reply.Buried))
+		require.Equal(t, n, deadLettered+len(reply.DeadLettered))
 		require.Equal(t, []string{"good"}, payloads(reply.Leases))
 
 		f.put(t, texts...)
@@ -155,15 +155,15 @@ func TestQueueKeepsCompletedAndFailed(t *testing.T) {
 		h := f.holder(SourceOptions{Completed: 2, Failed: 1, DeadCap: 1})
 		f.put(t, "a", "b", "c", "d\x00é", "e\xff", "f", "g")
 		l := h.Claim(t, 7).Leases
-		reject := storetest.Verdict(exchange.Bury, l[5])
+		reject := storetest.Verdict(exchange.DeadLetter, l[5])
 		reject.Reason = "bad: é\nline"
 		reply := h.Settle(t, storetest.Verdict(exchange.Ack, l[0]), storetest.Verdict(exchange.Ack, l[1]), storetest.Verdict(exchange.Ack, l[2]),
 			storetest.Verdict(exchange.Fail, l[3]), storetest.Verdict(exchange.Fail, l[4]), reject)
 		require.Empty(t, reply.Refused)
 		require.Equal(t, []string{"c", "b"}, f.list(t, f.keys.completed))
 		require.Equal(t, []string{"e\xff"}, f.list(t, f.keys.failed))
-		require.Equal(t, 5, reply.Buried[0].Index)
-		last := storetest.Verdict(exchange.Bury, l[6])
+		require.Equal(t, 5, reply.DeadLettered[0].Index)
+		last := storetest.Verdict(exchange.DeadLetter, l[6])
 		last.Reason = "worse"
 		h.Settle(t, last)
 		dead, next, err := f.DeadLetters(t.Context(), "", "", 0)
@@ -186,10 +186,10 @@ func TestQueueExchangeIsAnsweredAgain(t *testing.T) {
 		r := h.Request(2, time.Minute)
 		first := h.Run(t, r)
 		require.Equal(t, []string{"b", "c"}, payloads(first.Leases))
-		require.Len(t, first.Buried, 1)
+		require.Len(t, first.DeadLettered, 1)
 		again := h.Run(t, r)
 		require.Equal(t, first.Leases, again.Leases)
-		require.Equal(t, first.Buried, again.Buried)
+		require.Equal(t, first.DeadLettered, again.DeadLettered)
 		require.Len(t, f.list(t, f.keys.processing), 2)
 		require.LessOrEqual(t, again.Remaining, first.Remaining)
 

@@ -246,7 +246,7 @@ func TestQueueGoldenSteps(t *testing.T) {
 		require.Empty(t, f.rdb.Keys(t.Context(), f.Name()+"::*claim_result*").Val(), "the peer's records of its claim are gone")
 		require.Len(t, f.Settle(t, storetest.Verdict(exchange.Ack, theirs)).Refused, 1)
 		f.expire(t)
-		require.Len(t, f.Claim(t, 1).Buried, 1)
+		require.Len(t, f.Claim(t, 1).DeadLettered, 1)
 		f.same(t, steps["third claim: delivery_count 3 > max 2 -> dlq"])
 	})
 	t.Run("heartbeat", func(t *testing.T) {

@@ -14,7 +14,7 @@ import (
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
-// QueueStats returns the statistics of the queue. It runs one script, whose cost does
+// Stats returns the statistics of the queue. It runs one script, whose cost does
 // not grow with the queue.
 func (q *Queue) Stats(ctx context.Context) (wakebelltype.QueueStats, error) {
 	k := q.keys

@@ -51,7 +51,7 @@ func (m *model) claimed(rt *rapid.T, h *queueModelHolder, want int, brief bool) 
 		h.seen = append(h.seen, modelSeen{h.reply.Leases[i], mm, mm.token})
 	}
 	var died []string
-	for _, b := range h.reply.Buried {
+	for _, b := range h.reply.DeadLettered {
 		if b.Index < 0 {
 			died = append(died, string(b.Payload))
 		}
@@ -74,7 +74,7 @@ func (m *model) settle(rt *rapid.T) {
 	}
 	want := rapid.IntRange(0, 2).Draw(rt, "want")
 	h.last = h.Request(want, time.Hour)
-	verdicts := []exchange.Verdict{exchange.Ack, exchange.Nack, exchange.Bury, exchange.Fail, exchange.Release}
+	verdicts := []exchange.Verdict{exchange.Ack, exchange.Nack, exchange.DeadLetter, exchange.Fail, exchange.Release}
 	var seen []modelSeen
 	for range rapid.IntRange(1, 4).Draw(rt, "settlements") {
 		s := rapid.SampledFrom(h.seen).Draw(rt, "lease")
@@ -87,7 +87,7 @@ func (m *model) settle(rt *rapid.T) {
 	h.reply = h.Run(m.t, h.last)
 	var got []int
 	for _, r := range h.reply.Refused {
-		require.Equal(rt, exchange.Lost, r.Why)
+		require.Equal(rt, exchange.Lost, r.Reason)
 		got = append(got, r.Index)
 	}
 	require.ElementsMatch(rt, refused, got)
@@ -115,7 +115,7 @@ func (m *model) settled(seen []modelSeen, settle []exchange.Settlement) (refused
 				m.tokens++
 				mm.token = fmt.Sprint("nack ", m.tokens) // it has no holder
 				m.held = append(m.held, mm)
-			case exchange.Bury:
+			case exchange.DeadLetter:
 				m.makeDead(mm)
 			case exchange.Fail:
 				m.failed = append(m.failed, mm.payload)
@@ -169,7 +169,7 @@ func (m *model) replay(rt *rapid.T) {
 	}
 	again := h.Run(m.t, h.last)
 	require.Equal(rt, h.reply.Refused, again.Refused)
-	require.Equal(rt, h.reply.Buried, again.Buried)
+	require.Equal(rt, h.reply.DeadLettered, again.DeadLettered)
 	var want []string
 	for _, l := range h.reply.Leases {
 		for _, s := range h.seen {

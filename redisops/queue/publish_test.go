@@ -98,14 +98,14 @@ func TestAKeyIsFreedByItsOwnMessageOnly(t *testing.T) {
 		o := PublishOptions{OwnKeys: true}
 		key := f.keys.deduplication + "k"
 		h := f.holder(SourceOptions{FreeKeys: true, MaxDeliveries: 1})
-		for _, v := range []exchange.Verdict{exchange.Bury, exchange.Fail} {
+		for _, v := range []exchange.Verdict{exchange.DeadLetter, exchange.Fail} {
 			require.True(t, f.publish(t, o, NewMessage([]byte("x"), "k"))[0].Fresh)
 			h.Settle(t, storetest.Verdict(v, h.Claim(t, 1).Leases[0]))
 			require.Zero(t, f.rdb.Exists(t.Context(), key).Val())
 		}
 		require.True(t, f.publish(t, o, NewMessage([]byte("x"), "k"))[0].Fresh)
 		h.lapse(t, 1)
-		require.Len(t, h.Claim(t, 1).Buried, 1)
+		require.Len(t, h.Claim(t, 1).DeadLettered, 1)
 		require.Zero(t, f.rdb.Exists(t.Context(), key).Val())
 
 		require.True(t, f.publish(t, o, NewMessage([]byte("old"), "k"))[0].Fresh)

@@ -77,7 +77,7 @@ func New(s *timers.Timers, name wakebelltype.QueueKeys) (*Queue, error) {
 	return &Queue{timers: s, name: name, keys: keysOf(s.Keys(), name)}, nil
 }
 
-// QueueKeys returns the queue's name.
+// Name returns the queue's name.
 func (q *Queue) Name() string { return q.name.Name }
 
 // Check verifies at startup that Redis can store these queues: in a Cluster all

@@ -49,7 +49,7 @@ func TestQueueIsListedMeasuredAndPurged(t *testing.T) {
 		require.NoError(t, err)
 		require.EqualValues(t, 1, n)
 		require.Equal(t, []string{"processing:lease_token_counter"}, f.left(t), "the key is freed")
-		require.Equal(t, exchange.Lost, f.Settle(t, storetest.Verdict(exchange.Ack, lease)).Refused[0].Why)
+		require.Equal(t, exchange.Lost, f.Settle(t, storetest.Verdict(exchange.Ack, lease)).Refused[0].Reason)
 	})
 }
 

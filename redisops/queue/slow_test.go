@@ -207,13 +207,13 @@ func TestDeadLettersAreBoundedAtAMillion(t *testing.T) {
 			f.put(t, slices.Repeat([]string{"again"}, 500)...)
 			var settle []exchange.Settlement
 			for _, l := range capped.Claim(t, 500).Leases {
-				settle = append(settle, storetest.Verdict(exchange.Bury, l))
+				settle = append(settle, storetest.Verdict(exchange.DeadLetter, l))
 			}
 			capped.Settle(t, settle...)
 		})
 	}
 	meter.Bounded("heal", func() {
-		_, err := f.src.Heal(t.Context())
+		_, err := f.src.RemoveOrphans(t.Context())
 		require.NoError(t, err)
 	})
 }

@@ -90,7 +90,7 @@ func (s *Source) Exchange(ctx context.Context, r *exchange.Request) (*exchange.R
 			return nil, err
 		}
 		add(reply, all, len(r.Settle)-len(rest.Settle))
-		all.Refused, all.Buried, rest.Settle = reply.Refused, reply.Buried, rest.Settle[n:]
+		all.Refused, all.DeadLettered, rest.Settle = reply.Refused, reply.DeadLettered, rest.Settle[n:]
 	}
 }
 
@@ -119,13 +119,13 @@ func add(reply, earlier *exchange.Reply, from int) {
 	for i := range reply.Refused {
 		reply.Refused[i].Index += from
 	}
-	for i := range reply.Buried {
-		if reply.Buried[i].Index >= 0 {
-			reply.Buried[i].Index += from
+	for i := range reply.DeadLettered {
+		if reply.DeadLettered[i].Index >= 0 {
+			reply.DeadLettered[i].Index += from
 		}
 	}
 	reply.Refused = append(earlier.Refused, reply.Refused...)
-	reply.Buried = append(earlier.Buried, reply.Buried...)
+	reply.DeadLettered = append(earlier.DeadLettered, reply.DeadLettered...)
 }
 
 // exchange runs one script call; stream is the key of its stored answer.
@@ -152,7 +152,7 @@ func (s *Source) exchange(ctx context.Context, r *exchange.Request, stream strin
 }
 
 // verdicts is the order in which the script expects settlements.
-var verdicts = [...]exchange.Verdict{exchange.Ack, exchange.Nack, exchange.Bury, exchange.Fail, exchange.Release}
+var verdicts = [...]exchange.Verdict{exchange.Ack, exchange.Nack, exchange.DeadLetter, exchange.Fail, exchange.Release}
 
 // args lays out the request as lua/exchange.lua expects; order maps the settlements
 // there to indices of the request.
@@ -202,7 +202,7 @@ func (s *Source) args(r *exchange.Request) (args []any, order []int, err error) 
 		}
 	}
 	for i := range r.Settle {
-		if v := r.Settle[i]; v.Verdict == exchange.Bury {
+		if v := r.Settle[i]; v.Verdict == exchange.DeadLetter {
 			args = append(args, scripts.Clip(v.Reason, scripts.MaxReason))
 		}
 	}
@@ -228,7 +228,7 @@ func (s *Source) keeps(v exchange.Verdict) bool {
 	case exchange.Fail, exchange.Nack:
 		return s.opts.Failed > 0
 	default:
-		return v == exchange.Bury
+		return v == exchange.DeadLetter
 	}
 }
 
@@ -259,7 +259,7 @@ func (s *Source) parse(text string, ttl time.Duration) (*exchange.Reply, error) 
 		out.Refused = append(out.Refused, r.Refusal())
 	}
 	for range dead {
-		out.Buried = append(out.Buried, r.deadLetter())
+		out.DeadLettered = append(out.DeadLettered, r.deadLetter())
 	}
 	if leases > 0 && r.Err == nil {
 		out.Leases = make([]exchange.Lease, leases)
@@ -281,8 +281,8 @@ const tooManyDeliveries = "too many deliveries"
 // answerReader reads the parts of an exchange's reply.
 type answerReader struct{ scripts.Reader }
 
-func (r *answerReader) deadLetter() exchange.Burial {
-	b := exchange.Burial{Index: r.Integer(), Entry: strings.Clone(r.Word()), At: scripts.Instant(r.Score()), Claims: r.Integer()}
+func (r *answerReader) deadLetter() exchange.DeadLettered {
+	b := exchange.DeadLettered{Index: r.Integer(), Entry: strings.Clone(r.Word()), At: scripts.Instant(r.Score()), Claims: r.Integer()}
 	idBytes, payloadBytes := r.Count(), r.Count()
 	b.ID = strings.Clone(r.Take(idBytes))
 	b.Activation = publishedAt(b.ID, b.At)
@@ -325,13 +325,13 @@ func publishedAt(id string, now time.Time) time.Time {
 	return now
 }
 
-// healSteps bounds the script calls of one Heal.
+// healSteps bounds the script calls of one RemoveOrphans.
 const healSteps = 100
 
 // Heal synchronizes the records of dead letters with their list, from which Python
 // programs remove and to which they add. It returns how many records of absent dead
 // letters it has removed. It ends after 100 steps; the next call continues.
-func (s *Source) Heal(ctx context.Context) (removed int, err error) {
+func (s *Source) RemoveOrphans(ctx context.Context) (removed int, err error) {
 	for range healSteps {
 		list, err := s.timers.RunList(ctx, 2, healScript, []string{s.keys.dlq, s.keys.places, s.keys.records})
 		if err != nil {

@@ -21,7 +21,7 @@ func TestUnreadableCountsOfDeliveries(t *testing.T) {
 	onEach(t, func(t *testing.T, f *fixture) {
 		f = f.holder(SourceOptions{MaxDeliveries: 3})
 		for _, text := range append(storetest.NoIntegers, "") {
-			for _, v := range []exchange.Verdict{exchange.Ack, exchange.Nack, exchange.Bury, exchange.Fail, exchange.Release} {
+			for _, v := range []exchange.Verdict{exchange.Ack, exchange.Nack, exchange.DeadLetter, exchange.Fail, exchange.Release} {
 				f.put(t, "odd", "good")
 				unreadable := func() {
 					for _, list := range []string{f.keys.pending, f.keys.processing} {
@@ -79,7 +79,7 @@ func TestUnreadablePlacesOfDeadLetters(t *testing.T) {
 			f.put(t, fmt.Sprint("message", i))
 			l := f.Claim(t, 1).Leases[0]
 			require.NoError(t, f.rdb.ZAdd(t.Context(), f.keys.places, redis.Z{Score: 9e15, Member: text}).Err())
-			require.Len(t, f.Settle(t, storetest.Verdict(exchange.Bury, l)).Buried, 1, "%q", text)
+			require.Len(t, f.Settle(t, storetest.Verdict(exchange.DeadLetter, l)).DeadLettered, 1, "%q", text)
 			require.Len(t, f.list(t, f.keys.dlq), i+1)
 		}
 	})
@@ -113,7 +113,7 @@ func TestAMessageThatCannotBeReadIsAtFault(t *testing.T) {
 			require.NoError(t, f.rdb.LPush(t.Context(), f.keys.pending, "\x1eRMQ1:"+body).Err())
 			lease := f.Claim(t, 1).Leases[0]
 			require.NotEmpty(t, lease.Fault, body)
-			s := storetest.Verdict(exchange.Bury, lease)
+			s := storetest.Verdict(exchange.DeadLetter, lease)
 			s.Reason = lease.Fault
 			require.Empty(t, f.Settle(t, s).Refused)
 			require.EqualValues(t, i+1, f.rdb.LLen(t.Context(), f.keys.dlq).Val())

@@ -194,7 +194,7 @@ func TestPayloadsApartOfABrokenTopic(t *testing.T) {
 		}
 		require.EqualValues(t, 1, n.Load(), "payloads of a broken topic are not sent apart")
 		require.NoError(t, f.rdb.Del(t.Context(), f.key.Timeline).Err())
-		_, err := f.src.Heal(t.Context())
+		_, err := f.src.RemoveOrphans(t.Context())
 		require.NoError(t, err)
 		require.Zero(t, f.rdb.HLen(t.Context(), f.key.Payloads).Val())
 	})

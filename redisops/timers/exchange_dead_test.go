@@ -18,7 +18,7 @@ func TestADeadLetterHasPayloadAndReason(t *testing.T) {
 	onEach(t, func(t *testing.T, f *fixture) {
 		f.due(t, "a", "b")
 		leases := f.Claim(t, 2).Leases
-		reject := storetest.Verdict(exchange.Bury, leases[0])
+		reject := storetest.Verdict(exchange.DeadLetter, leases[0])
 		reject.Reason = "no such account"
 		nack := storetest.Verdict(exchange.Nack, leases[1])
 		require.Empty(t, f.Settle(t, reject, nack).Refused)
@@ -48,7 +48,7 @@ func TestDeadLettersByPageAndCap(t *testing.T) {
 		f.due(t, names...)
 		var list []exchange.Settlement
 		for _, l := range f.Claim(t, 30).Leases {
-			list = append(list, storetest.Verdict(exchange.Bury, l))
+			list = append(list, storetest.Verdict(exchange.DeadLetter, l))
 		}
 		f.Settle(t, list...)
 		var got []string
@@ -79,7 +79,7 @@ func TestTheOldestDeadLettersLeaveAboveTheCap(t *testing.T) {
 		g := f.holder(SourceOptions{DeadCap: 100})
 		var list []exchange.Settlement
 		for _, l := range g.Claim(t, 450).Leases {
-			list = append(list, storetest.Verdict(exchange.Bury, l))
+			list = append(list, storetest.Verdict(exchange.DeadLetter, l))
 		}
 		require.Empty(t, g.Settle(t, list...).Refused)
 		stats, err := f.Stats(t.Context(), f.topic)

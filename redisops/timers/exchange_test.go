@@ -78,7 +78,7 @@ func TestNackWaitsAndCounts(t *testing.T) {
 		require.Equal(t, "card: declined\nagain", got.LastError)
 		require.False(t, got.Running)
 		require.WithinDuration(t, time.Now().Add(time.Hour), got.Due, time.Minute)
-		require.Equal(t, exchange.Superseded, f.Settle(t, nack).Refused[0].Why, "a second verdict is refused")
+		require.Equal(t, exchange.Superseded, f.Settle(t, nack).Refused[0].Reason, "a second verdict is refused")
 	})
 }
 
@@ -105,13 +105,13 @@ func TestRefusalsKeepTheOrderOfTheRequest(t *testing.T) {
 		lost := exchange.Lease{ID: "a", Token: "12.5"}
 		r := f.Request(0, time.Minute)
 		r.Settle = []exchange.Settlement{
-			storetest.Verdict(exchange.Release, gone), storetest.Verdict(exchange.Nack, l[0]), storetest.Verdict(exchange.Bury, lost),
+			storetest.Verdict(exchange.Release, gone), storetest.Verdict(exchange.Nack, l[0]), storetest.Verdict(exchange.DeadLetter, lost),
 			storetest.Verdict(exchange.Ack, lost), storetest.Verdict(exchange.Ack, l[1]), storetest.Verdict(exchange.Ack, l[1]),
 		}
 		r.Extend = []exchange.Held{storetest.Held(gone), storetest.Held(l[0]), {ID: "a", Token: "rubbish"}}
 		var got []string
 		for _, x := range f.Run(t, r).Refused {
-			got = append(got, fmt.Sprint(x.Index, x.Why))
+			got = append(got, fmt.Sprint(x.Index, x.Reason))
 		}
 		require.ElementsMatch(t, []string{
 			"0 cancelled", "2 lost", "3 lost", "5 lost", "6 cancelled", "7 lost", "8 lost",
@@ -133,7 +133,7 @@ func TestAwkwardIDsArriveWhole(t *testing.T) {
 		for i, l := range reply.Leases {
 			require.Equal(t, "p\x00"+l.ID, string(l.Payload))
 			require.Equal(t, i == 0 || i == 4 || i == 5, l.Fault != "", "%q", l.ID)
-			list = append(list, storetest.Verdict(exchange.Bury, l))
+			list = append(list, storetest.Verdict(exchange.DeadLetter, l))
 		}
 		require.Empty(t, f.Settle(t, list...).Refused)
 		stats, err := f.Stats(t.Context(), f.topic)

@@ -49,9 +49,9 @@ func TestTooLargePayloads(t *testing.T) {
 		for range 2 { // the second is the stored answer
 			reply := f.Run(t, request)
 			require.Equal(t, []string{"limit", "a"}, storetest.IDs(reply.Leases))
-			require.Len(t, reply.Buried, 1)
-			b := reply.Buried[0]
-			require.Equal(t, exchange.Burial{
+			require.Len(t, reply.DeadLettered, 1)
+			b := reply.DeadLettered[0]
+			require.Equal(t, exchange.DeadLettered{
 				Index: -1, Entry: b.Entry, At: b.At, ID: "large", Activation: time.Unix(4, 0).UTC(), Reason: reason,
 			}, b)
 		}
@@ -81,19 +81,19 @@ func TestPayloadsThatBecomeTooLarge(t *testing.T) {
 			require.NoError(t, f.rdb.HSet(t.Context(), f.key.Payloads, l.ID, strings.Repeat("x", 1001)).Err())
 		}
 		require.Empty(t, f.Run(t, request).Leases, "answered again")
-		s := storetest.Verdict(exchange.Bury, leases[0])
+		s := storetest.Verdict(exchange.DeadLetter, leases[0])
 		s.Reason = "rejected"
-		require.Len(t, f.Settle(t, s).Buried, 1)
+		require.Len(t, f.Settle(t, s).DeadLettered, 1)
 		require.Empty(t, f.firstDead(t).Payload)
 		f.Settle(t, storetest.Verdict(exchange.Nack, leases[1]))
-		require.Equal(t, exchange.Burial{
+		require.Equal(t, exchange.DeadLettered{
 			Index: -1, ID: "b", Claims: 1, Failures: 1, Reason: "the payload has 1001 bytes, more than 1000",
 			Activation: leases[1].Activation,
-		}, withoutPlace(f.Claim(t, 1).Buried[0]))
+		}, withoutPlace(f.Claim(t, 1).DeadLettered[0]))
 	})
 }
 
-func withoutPlace(b exchange.Burial) exchange.Burial {
+func withoutPlace(b exchange.DeadLettered) exchange.DeadLettered {
 	b.Entry, b.At = "", time.Time{}
 	return b
 }

@@ -56,8 +56,8 @@ func TestReleaseRevivesNoOldToken(t *testing.T) {
 		}, 30*time.Second, time.Millisecond)
 		require.Empty(t, other.Settle(t, storetest.Verdict(exchange.Release, again[0])).Refused)
 		require.Equal(t, 1, f.get(t, "a").Claims)
-		require.Equal(t, exchange.Lost, f.Extend(t, time.Minute, old).Refused[0].Why)
-		require.Equal(t, exchange.Lost, f.Settle(t, storetest.Verdict(exchange.Ack, old)).Refused[0].Why)
+		require.Equal(t, exchange.Lost, f.Extend(t, time.Minute, old).Refused[0].Reason)
+		require.Equal(t, exchange.Lost, f.Settle(t, storetest.Verdict(exchange.Ack, old)).Refused[0].Reason)
 	})
 }
 
@@ -70,7 +70,7 @@ func TestExtendMovesTheToken(t *testing.T) {
 		require.Empty(t, reply.Refused)
 		require.Equal(t, time.Hour, reply.Remaining)
 		require.WithinDuration(t, reply.Now.Add(time.Hour), f.get(t, "a").LeaseEnds, time.Millisecond)
-		require.Equal(t, exchange.Superseded, f.Settle(t, storetest.Verdict(exchange.Ack, leases[0])).Refused[0].Why)
+		require.Equal(t, exchange.Superseded, f.Settle(t, storetest.Verdict(exchange.Ack, leases[0])).Refused[0].Reason)
 		renewed := leases[0]
 		renewed.Token = reply.Extended
 		require.Empty(t, f.Settle(t, storetest.Verdict(exchange.Ack, renewed)).Refused)
@@ -96,7 +96,7 @@ func TestExpiredLeaseComesBack(t *testing.T) {
 		}, 30*time.Second, time.Millisecond)
 		require.Equal(t, 2, again.Claims)
 		require.Equal(t, first.Activation, again.Activation)
-		require.Equal(t, exchange.Lost, f.Settle(t, storetest.Verdict(exchange.Ack, first)).Refused[0].Why)
+		require.Equal(t, exchange.Lost, f.Settle(t, storetest.Verdict(exchange.Ack, first)).Refused[0].Reason)
 		require.Empty(t, other.Settle(t, storetest.Verdict(exchange.Ack, again)).Refused)
 	})
 }

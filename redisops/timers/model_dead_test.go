@@ -36,9 +36,9 @@ func (m *model) checkStats(rt *rapid.T) {
 }
 
 // makeDead makes a dead letter of a timer, and returns what an exchange reports of it.
-func (m *model) makeDead(index int, id string) exchange.Burial {
+func (m *model) makeDead(index int, id string) exchange.DeadLettered {
 	timer := m.timers[id]
-	b := exchange.Burial{
+	b := exchange.DeadLettered{
 		Index: index, ID: id, Claims: timer.rec.claims, Failures: timer.rec.failures,
 		Activation: scripts.Instant(timer.rec.activation),
 	}
@@ -52,7 +52,7 @@ func (m *model) makeDead(index int, id string) exchange.Burial {
 
 // checkDead compares the dead letters that an exchange reports with the expected
 // ones, which are the last of the topic.
-func (m *model) checkDead(rt *rapid.T, want []exchange.Burial, got *exchange.Reply) {
+func (m *model) checkDead(rt *rapid.T, want []exchange.DeadLettered, got *exchange.Reply) {
 	if len(want) > 0 {
 		dead, _, err := m.f.DeadLetters(m.t.Context(), m.f.topic, wakebelltype.DeadFilter{}, "", layout.MaxPage)
 		require.NoError(rt, err)
@@ -62,13 +62,13 @@ func (m *model) checkDead(rt *rapid.T, want []exchange.Burial, got *exchange.Rep
 			want[i].Entry, want[i].At = d.Entry, d.At
 		}
 	}
-	require.Equal(rt, want, got.Buried)
+	require.Equal(rt, want, got.DeadLettered)
 }
 
 // checkDeadAgain compares the dead letters that a replayed exchange reports: all of
 // them, but without the payloads of dead letters that are gone.
-func (m *model) checkDeadAgain(rt *rapid.T, first, again []exchange.Burial) {
-	var want []exchange.Burial
+func (m *model) checkDeadAgain(rt *rapid.T, first, again []exchange.DeadLettered) {
+	var want []exchange.DeadLettered
 	for _, b := range first {
 		_, err := m.f.DeadLetter(m.t.Context(), m.f.topic, b.Entry)
 		if b.Index < 0 && errors.Is(err, redisops.ErrNotFound) {

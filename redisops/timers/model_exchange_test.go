@@ -37,7 +37,7 @@ func (m *model) claimFor(rt *rapid.T, want int, ttl time.Duration) {
 
 // claimed compares what a request claimed with what was due, and its dead letters
 // with those of its settlements and those with too many claims.
-func (m *model) claimed(rt *rapid.T, h *modelHolder, deadLettered ...exchange.Burial) {
+func (m *model) claimed(rt *rapid.T, h *modelHolder, deadLettered ...exchange.DeadLettered) {
 	type due struct {
 		id    string
 		timer *modelTimer
@@ -100,7 +100,7 @@ func parse(rt *rapid.T, token string) float64 {
 }
 
 // refusal returns why a lease is refused; 0 if it is not.
-func (m *model) refusal(rt *rapid.T, l exchange.Lease) exchange.Why {
+func (m *model) refusal(rt *rapid.T, l exchange.Lease) exchange.RefusalReason {
 	token := parse(rt, string(l.Token))
 	timer := m.timers[l.ID]
 	switch {
@@ -121,7 +121,7 @@ func (m *model) settle(rt *rapid.T) {
 		return
 	}
 	l := rapid.SampledFrom(h.seen).Draw(rt, "lease")
-	v := rapid.SampledFrom([]exchange.Verdict{exchange.Ack, exchange.Nack, exchange.Bury, exchange.Release}).Draw(rt, "verdict")
+	v := rapid.SampledFrom([]exchange.Verdict{exchange.Ack, exchange.Nack, exchange.DeadLetter, exchange.Release}).Draw(rt, "verdict")
 	s := storetest.Verdict(v, l)
 	s.Delay = rapid.SampledFrom([]time.Duration{0, 0, time.Hour}).Draw(rt, "delay")
 	want := m.refusal(rt, l)
@@ -129,15 +129,15 @@ func (m *model) settle(rt *rapid.T) {
 	h.last.Settle = []exchange.Settlement{s}
 	h.reply = h.Run(m.t, h.last)
 	if want != 0 {
-		require.Equal(rt, []exchange.Refusal{{Why: want}}, h.reply.Refused)
+		require.Equal(rt, []exchange.Refusal{{Reason: want}}, h.reply.Refused)
 		return
 	}
 	require.Empty(rt, h.reply.Refused)
-	if v == exchange.Bury {
-		m.checkDead(rt, []exchange.Burial{m.makeDead(0, l.ID)}, h.reply)
+	if v == exchange.DeadLetter {
+		m.checkDead(rt, []exchange.DeadLettered{m.makeDead(0, l.ID)}, h.reply)
 		return
 	}
-	require.Empty(rt, h.reply.Buried)
+	require.Empty(rt, h.reply.DeadLettered)
 	m.settled(l.ID, v)
 }
 
@@ -174,7 +174,7 @@ func (m *model) extend(rt *rapid.T) {
 	h.last.Extend = []exchange.Held{storetest.Held(l)}
 	h.reply = h.Run(m.t, h.last)
 	if want != 0 {
-		require.Equal(rt, []exchange.Refusal{{Why: want}}, h.reply.Refused)
+		require.Equal(rt, []exchange.Refusal{{Reason: want}}, h.reply.Refused)
 		return
 	}
 	require.Empty(rt, h.reply.Refused)
@@ -194,7 +194,7 @@ func (m *model) replay(rt *rapid.T) {
 	again := h.Run(m.t, h.last)
 	require.Equal(rt, h.reply.Refused, again.Refused)
 	require.Equal(rt, h.reply.Extended, again.Extended)
-	m.checkDeadAgain(rt, h.reply.Buried, again.Buried)
+	m.checkDeadAgain(rt, h.reply.DeadLettered, again.DeadLettered)
 	var want []exchange.Lease
 	for _, l := range h.reply.Leases {
 		if timer := m.timers[l.ID]; timer != nil && timer.rec != nil && timer.score == parse(rt, string(l.Token)) {

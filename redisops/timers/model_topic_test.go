@@ -51,7 +51,7 @@ func (m *model) heal(rt *rapid.T) {
 		return n
 	}
 	want := orphans()
-	removed, err := m.holder(rt).src.Heal(ctx)
+	removed, err := m.holder(rt).src.RemoveOrphans(ctx)
 	require.NoError(rt, err)
 	require.Equal(rt, want, removed)
 	require.Zero(rt, orphans())
@@ -110,13 +110,13 @@ func (m *model) whole(rt *rapid.T) {
 		if extends && i == len(leases)-1 {
 			h.last.Extend = []exchange.Held{storetest.Held(l)}
 		} else {
-			v := rapid.SampledFrom([]exchange.Verdict{exchange.Ack, exchange.Nack, exchange.Bury, exchange.Release}).Draw(rt, "verdict")
+			v := rapid.SampledFrom([]exchange.Verdict{exchange.Ack, exchange.Nack, exchange.DeadLetter, exchange.Release}).Draw(rt, "verdict")
 			s := storetest.Verdict(v, l)
 			s.Delay = time.Hour // not to be claimed in the same exchange
 			h.last.Settle = append(h.last.Settle, s)
 		}
 		if why := m.refusal(rt, l); why != 0 {
-			refused = append(refused, exchange.Refusal{Index: i, Why: why})
+			refused = append(refused, exchange.Refusal{Index: i, Reason: why})
 		} else {
 			good = append(good, l)
 		}
@@ -128,11 +128,11 @@ func (m *model) whole(rt *rapid.T) {
 
 // apply updates the model with what an exchange settled and extended, for the
 // leases that were valid.
-func (m *model) apply(rt *rapid.T, h *modelHolder, good []exchange.Lease) (deadLettered []exchange.Burial) {
+func (m *model) apply(rt *rapid.T, h *modelHolder, good []exchange.Lease) (deadLettered []exchange.DeadLettered) {
 	for i, s := range h.last.Settle {
 		switch {
 		case !slices.ContainsFunc(good, func(l exchange.Lease) bool { return l.ID == s.ID }):
-		case s.Verdict == exchange.Bury:
+		case s.Verdict == exchange.DeadLetter:
 			deadLettered = append(deadLettered, m.makeDead(i, s.ID))
 		default:
 			m.settled(s.ID, s.Verdict)

@@ -57,7 +57,7 @@ func TestRescheduleSupersedesTheHolder(t *testing.T) {
 		_, err := f.Reschedule(t.Context(), f.topic, "a", time.Time{}, time.Minute)
 		require.NoError(t, err)
 		require.Equal(t, time.Minute, next(t, hints).In.Round(time.Millisecond), "the head was lowered")
-		require.Equal(t, exchange.Superseded, f.Settle(t, storetest.Verdict(exchange.Ack, lease)).Refused[0].Why)
+		require.Equal(t, exchange.Superseded, f.Settle(t, storetest.Verdict(exchange.Ack, lease)).Refused[0].Reason)
 		require.Equal(t, "old", string(f.get(t, "a").Payload))
 	})
 }

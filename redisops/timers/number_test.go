@@ -195,7 +195,7 @@ func TestUnreadableRecordsStopNothing(t *testing.T) {
 
 		write() // while they are leased
 		for at, l := range leases {
-			s := storetest.Verdict([]exchange.Verdict{exchange.Release, exchange.Nack, exchange.Bury, exchange.Ack}[at%4], l)
+			s := storetest.Verdict([]exchange.Verdict{exchange.Release, exchange.Nack, exchange.DeadLetter, exchange.Ack}[at%4], l)
 			s.Reason = "reason"
 			require.Empty(t, f.Settle(t, s).Refused)
 		}
@@ -214,7 +214,7 @@ func TestScoresFarAway(t *testing.T) {
 			require.NoError(t, f.rdb.ZAdd(t.Context(), f.key.Timeline, z).Err())
 			require.NoError(t, f.rdb.HSet(t.Context(), f.key.Payloads, "far", "x").Err())
 			require.Empty(t, f.Claim(t, 1).Leases)
-			_, err := f.src.Glance(t.Context())
+			_, err := f.src.Peek(t.Context())
 			require.NoError(t, err)
 			f.due(t, "near")
 			require.Equal(t, []string{"near"}, storetest.IDs(f.Claim(t, 2).Leases))

@@ -23,9 +23,11 @@ func TestOnceFiresOnce(t *testing.T) {
 		then func(t *testing.T, f *fixture, l exchange.Lease)
 		want wakebelltype.Outcome
 	}{
-		"running":  {func(*testing.T, *fixture, exchange.Lease) {}, wakebelltype.OutcomeKeptRunning},
-		"handled":  {func(t *testing.T, f *fixture, l exchange.Lease) { f.Settle(t, storetest.Verdict(exchange.Ack, l)) }, wakebelltype.OutcomeAlreadyDone},
-		"dead":     {func(t *testing.T, f *fixture, l exchange.Lease) { f.Settle(t, storetest.Verdict(exchange.Bury, l)) }, wakebelltype.OutcomeAlreadyDone},
+		"running": {func(*testing.T, *fixture, exchange.Lease) {}, wakebelltype.OutcomeKeptRunning},
+		"handled": {func(t *testing.T, f *fixture, l exchange.Lease) { f.Settle(t, storetest.Verdict(exchange.Ack, l)) }, wakebelltype.OutcomeAlreadyDone},
+		"dead": {func(t *testing.T, f *fixture, l exchange.Lease) {
+			f.Settle(t, storetest.Verdict(exchange.DeadLetter, l))
+		}, wakebelltype.OutcomeAlreadyDone},
 		"retrying": {func(t *testing.T, f *fixture, l exchange.Lease) { f.Settle(t, storetest.Verdict(exchange.Nack, l)) }, wakebelltype.OutcomeKeptPending},
 		"released": {func(t *testing.T, f *fixture, l exchange.Lease) { f.Settle(t, storetest.Verdict(exchange.Release, l)) }, wakebelltype.OutcomeReplaced},
 		"cancelled": {func(t *testing.T, f *fixture, _ exchange.Lease) {

@@ -31,29 +31,29 @@ type peeker struct {
 	last    time.Time // when the last commands were sent; used by the goroutine only
 }
 
-// peek is a topic that waits for the answer to its Glance.
+// peek is a topic that waits for the answer to its Peek.
 type peek struct {
 	source *TimerSource
 	ctx    context.Context //nolint:containedctx // of the waiting caller
 	done   chan struct{}   // closed when answer and err are set
-	answer exchange.Glance
+	answer exchange.PeekReply
 	err    error
 }
 
-// Glance reports when the first timer of the topic is due. It changes nothing and
+// Peek reports when the first timer of the topic is due. It changes nothing and
 // costs a fraction of an exchange, less with more topics: it may wait a few
 // milliseconds to be batched. Errors are those of Exchange.
-func (t *TimerSource) Glance(ctx context.Context) (exchange.Glance, error) {
+func (t *TimerSource) Peek(ctx context.Context) (exchange.PeekReply, error) {
 	p := &peek{source: t, ctx: ctx, done: make(chan struct{})}
 	t.timers.peeker.enter(t.timers, p)
 	select {
 	case <-p.done:
 		if p.err != nil {
-			return exchange.Glance{}, fmt.Errorf("peek at %q: %w", t.topic, p.err)
+			return exchange.PeekReply{}, fmt.Errorf("peek at %q: %w", t.topic, p.err)
 		}
 		return p.answer, nil
 	case <-ctx.Done():
-		return exchange.Glance{}, ctx.Err()
+		return exchange.PeekReply{}, ctx.Err()
 	}
 }
 
@@ -140,7 +140,7 @@ func (s *Timers) lookAt(part []*peek) {
 		found, err := s.RDB.Exists(ctx, keys...).Result()
 		if found == 0 || err != nil {
 			for _, p := range part {
-				p.answer, p.err = exchange.Glance{Next: -1}, scripts.Wrap(ctx, keys, err)
+				p.answer, p.err = exchange.PeekReply{Next: -1}, scripts.Wrap(ctx, keys, err)
 			}
 			return
 		}
@@ -153,7 +153,7 @@ func (s *Timers) lookAt(part []*peek) {
 	now := scripts.Instant(r.Score())
 	for _, p := range part {
 		next := r.Integer()
-		p.answer = exchange.Glance{Now: now, Next: time.Duration(min(next, int(scripts.MaxMicros))) * time.Microsecond}
+		p.answer = exchange.PeekReply{Now: now, Next: time.Duration(min(next, int(scripts.MaxMicros))) * time.Microsecond}
 		p.source.empty.Store(next < 0)
 	}
 	for _, p := range part {

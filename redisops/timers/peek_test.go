@@ -20,7 +20,7 @@ func TestPeek(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
 		look := func() time.Duration {
-			answer, err := f.src.Glance(t.Context())
+			answer, err := f.src.Peek(t.Context())
 			require.NoError(t, err)
 			return answer.Next
 		}
@@ -30,7 +30,7 @@ func TestPeek(t *testing.T) {
 		f.schedule(t, Entry{ID: "hour", In: time.Hour})
 		require.InDelta(t, time.Hour, look(), float64(time.Minute))
 		reply := f.Claim(t, 1)
-		answer, err := f.src.Glance(t.Context())
+		answer, err := f.src.Peek(t.Context())
 		require.NoError(t, err)
 		require.WithinDuration(t, reply.Now.Add(reply.Next), answer.Now.Add(answer.Next), 2*time.Microsecond,
 			"the same instant as an exchange reports")
@@ -58,12 +58,12 @@ func TestPeeksAreBatched(t *testing.T) {
 	for i := range sources {
 		sources[i] = s.Source(fmt.Sprint(i), SourceOptions{})
 	}
-	all := func() (answers [topics]exchange.Glance) {
+	all := func() (answers [topics]exchange.PeekReply) {
 		var wait sync.WaitGroup
 		for i, source := range sources {
 			wait.Go(func() {
 				var err error
-				answers[i], err = source.Glance(context.WithoutCancel(t.Context()))
+				answers[i], err = source.Peek(context.WithoutCancel(t.Context()))
 				if err != nil {
 					t.Error(err)
 				}
@@ -99,14 +99,14 @@ func TestAPeekEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error)
 	go func() {
-		_, err := source.Glance(ctx)
+		_, err := source.Peek(ctx)
 		done <- err
 	}()
 	cancel()
 	require.ErrorIs(t, <-done, context.Canceled)
 	server.Resume()
 	require.Eventually(t, func() bool {
-		answer, err := source.Glance(t.Context())
+		answer, err := source.Peek(t.Context())
 		return err == nil && answer.Next < 0
 	}, 30*time.Second, 10*time.Millisecond)
 }
@@ -140,11 +140,11 @@ func TestPeeksDoNotWaitForEachOther(t *testing.T) {
 	rdb.AddHook(first)
 	stuck := make(chan error, 1)
 	go func() {
-		_, err := s.Source("stuck", SourceOptions{}).Glance(t.Context())
+		_, err := s.Source("stuck", SourceOptions{}).Peek(t.Context())
 		stuck <- err
 	}()
 	<-first.reached
-	_, err = s.Source("other", SourceOptions{}).Glance(t.Context())
+	_, err = s.Source("other", SourceOptions{}).Peek(t.Context())
 	require.NoError(t, err)
 	close(first.release)
 	require.NoError(t, <-stuck)

@@ -23,7 +23,7 @@ var states = map[string]func(t *testing.T, f *fixture){
 		f.peerClaim(t, "a", time.Hour)
 	},
 	"dead": func(t *testing.T, f *fixture) {
-		f.Settle(t, storetest.Verdict(exchange.Bury, f.lease(t, time.Hour)))
+		f.Settle(t, storetest.Verdict(exchange.DeadLetter, f.lease(t, time.Hour)))
 	},
 	"retrying": func(t *testing.T, f *fixture) {
 		nack := storetest.Verdict(exchange.Nack, f.lease(t, time.Hour))

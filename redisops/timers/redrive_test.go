@@ -23,7 +23,7 @@ func (f *fixture) makeDead(t testing.TB, reason string, ids ...string) {
 	f.due(t, ids...)
 	var list []exchange.Settlement
 	for _, l := range f.Claim(t, len(ids)).Leases {
-		s := storetest.Verdict(exchange.Bury, l)
+		s := storetest.Verdict(exchange.DeadLetter, l)
 		s.Reason = reason
 		list = append(list, s)
 	}
@@ -220,7 +220,7 @@ func TestRedriveSupersedesOnlyWithOverwrite(t *testing.T) {
 		require.Empty(t, f.Extend(t, 2*time.Hour, lease).Refused)
 		_, err = f.Redrive(t.Context(), f.topic, wakebelltype.RedriveOptions{Overwrite: true})
 		require.NoError(t, err)
-		require.Equal(t, exchange.Superseded, f.Settle(t, storetest.Verdict(exchange.Ack, lease)).Refused[0].Why)
+		require.Equal(t, exchange.Superseded, f.Settle(t, storetest.Verdict(exchange.Ack, lease)).Refused[0].Reason)
 		require.Equal(t, "body of a", string(f.get(t, "a").Payload))
 	})
 }

@@ -31,7 +31,7 @@ func TestReplayAnswersAgain(t *testing.T) {
 		again := f.Run(t, r)
 		require.Equal(t, first.Leases, again.Leases)
 		require.Equal(t, first.Refused, again.Refused)
-		require.Equal(t, []exchange.Refusal{{Index: 2, Why: exchange.Lost}}, again.Refused)
+		require.Equal(t, []exchange.Refusal{{Index: 2, Reason: exchange.Lost}}, again.Refused)
 		require.Equal(t, first.Extended, again.Extended)
 		require.Less(t, again.Remaining, first.Remaining)
 
@@ -59,33 +59,33 @@ func TestReplayReportsDeadLettersAgain(t *testing.T) {
 		require.Eventually(t, func() bool { return !f.get(t, "ended\n1 -1").Running }, 30*time.Second, time.Millisecond)
 		r := f.Request(5, time.Minute)
 		r.Settle = []exchange.Settlement{
-			storetest.Verdict(exchange.Bury, held[2]), storetest.Verdict(exchange.Ack, held[0]), storetest.Verdict(exchange.Bury, held[1]),
-			storetest.Verdict(exchange.Bury, exchange.Lease{ID: "gone", Token: "1"}),
+			storetest.Verdict(exchange.DeadLetter, held[2]), storetest.Verdict(exchange.Ack, held[0]), storetest.Verdict(exchange.DeadLetter, held[1]),
+			storetest.Verdict(exchange.DeadLetter, exchange.Lease{ID: "gone", Token: "1"}),
 		}
 		r.Settle[2].Failed = true
 		first := f.Run(t, r)
-		require.Equal(t, []exchange.Refusal{{Index: 3, Why: exchange.Lost}}, first.Refused)
+		require.Equal(t, []exchange.Refusal{{Index: 3, Reason: exchange.Lost}}, first.Refused)
 		dead, _, err := f.DeadLetters(t.Context(), f.topic, wakebelltype.DeadFilter{}, "", 0)
 		require.NoError(t, err)
 		require.Len(t, dead, 3)
 		for i, index := range []int{0, 2, -1} {
-			b, d := first.Buried[i], dead[i]
+			b, d := first.DeadLettered[i], dead[i]
 			require.Equal(t, index, b.Index)
 			require.Equal(t, DeadLetter{
 				Entry: b.Entry, ID: b.ID, Payload: d.Payload, Claims: b.Claims, Failures: b.Failures,
 				Reason: d.Reason, Activation: b.Activation, At: b.At,
 			}, d)
 		}
-		require.Equal(t, "never settled", first.Buried[2].Reason)
-		require.Equal(t, "body of ended\n1 -1", string(first.Buried[2].Payload))
-		require.Equal(t, first.Buried, f.Run(t, r).Buried)
+		require.Equal(t, "never settled", first.DeadLettered[2].Reason)
+		require.Equal(t, "body of ended\n1 -1", string(first.DeadLettered[2].Payload))
+		require.Equal(t, first.DeadLettered, f.Run(t, r).DeadLettered)
 
 		require.NoError(t, f.rdb.Del(t.Context(), f.key.Dead).Err())
-		again := f.Run(t, r).Buried
+		again := f.Run(t, r).DeadLettered
 		require.Empty(t, again[2].Payload, "the dead letter is gone but still reported")
-		again[2].Payload = first.Buried[2].Payload
-		require.Equal(t, first.Buried, again)
-		require.Empty(t, f.Claim(t, 5).Buried, "each is reported by its own exchange only")
+		again[2].Payload = first.DeadLettered[2].Payload
+		require.Equal(t, first.DeadLettered, again)
+		require.Empty(t, f.Claim(t, 5).DeadLettered, "each is reported by its own exchange only")
 	})
 }
 

@@ -23,7 +23,7 @@ func parseReply(text string) (*exchange.Reply, error) {
 	out.Extended = exchange.Token(strings.Clone(token))
 	next := r.Integer()
 	out.Next = time.Duration(min(next, int(scripts.MaxMicros))) * time.Microsecond
-	out.Healed = r.Integer()
+	out.OrphansRemoved = r.Integer()
 	out.Orphans = r.Integer() != 0
 	refused, dead, leases := r.Integer(), r.Integer(), r.Integer()
 	if r2.Err != nil || min(refused, dead, leases) < 0 || max(refused, dead, leases) > len(r.Text) {
@@ -36,9 +36,9 @@ func parseReply(text string) (*exchange.Reply, error) {
 		}
 	}
 	if r.Err == nil && dead > 0 {
-		out.Buried = make([]exchange.Burial, dead)
-		for i := range out.Buried {
-			out.Buried[i] = r.deadLetter()
+		out.DeadLettered = make([]exchange.DeadLettered, dead)
+		for i := range out.DeadLettered {
+			out.DeadLettered[i] = r.deadLetter()
 		}
 	}
 	if r.Err == nil && leases > 0 {
@@ -54,8 +54,8 @@ func parseReply(text string) (*exchange.Reply, error) {
 }
 
 // deadLetter copies what it reads, because dead letters outlive the reply.
-func (r *replyReader) deadLetter() exchange.Burial {
-	b := exchange.Burial{Index: r.Integer(), Entry: strings.Clone(r.Word()), At: scripts.Instant(r.Score())}
+func (r *replyReader) deadLetter() exchange.DeadLettered {
+	b := exchange.DeadLettered{Index: r.Integer(), Entry: strings.Clone(r.Word()), At: scripts.Instant(r.Score())}
 	b.Claims, b.Failures, b.Activation = r.Integer(), r.Integer(), scripts.Instant(r.Score())
 	idBytes, payloadBytes := r.Count(), r.Count()
 	b.ID = strings.Clone(r.Take(idBytes))

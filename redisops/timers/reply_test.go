@@ -25,15 +25,15 @@ func TestParseReply(t *testing.T) {
 	require.Equal(t, 250*time.Millisecond, r.Next)
 	require.Equal(t, exchange.Token("1795246749.5"), r.Extended)
 	require.True(t, r.Orphans)
-	require.Equal(t, 1, r.Healed)
-	require.Equal(t, []exchange.Refusal{{Index: 0, Why: exchange.Superseded}, {Index: 3, Why: exchange.Cancelled}}, r.Refused)
-	require.Equal(t, []exchange.Burial{
+	require.Equal(t, 1, r.OrphansRemoved)
+	require.Equal(t, []exchange.Refusal{{Index: 0, Reason: exchange.Superseded}, {Index: 3, Reason: exchange.Cancelled}}, r.Refused)
+	require.Equal(t, []exchange.DeadLettered{
 		{Index: 1, Entry: "7-0", At: r.Now, ID: "id", Claims: 3, Failures: 2, Activation: time.UnixMilli(5500).UTC()},
 		{
 			Index: -1, Entry: "7-1", At: r.Now, ID: "id", Claims: 9, Activation: time.Unix(5, 0).UTC(),
 			Reason: "never settled", Payload: []byte("a\nb"),
 		},
-	}, r.Buried)
+	}, r.DeadLettered)
 	require.Equal(t, "id", r.Leases[0].ID)
 	require.Equal(t, "a\n\x00b", string(r.Leases[0].Payload))
 	require.Empty(t, r.Leases[0].Fault)
@@ -66,8 +66,8 @@ func FuzzParseReply(f *testing.F) {
 	f.Add("1 2 3 0 0 0 0 999999999\n1 1 1 1 1\nab")
 	f.Fuzz(func(t *testing.T, text string) {
 		r, err := parseReply(text)
-		if err == nil && len(r.Leases)+len(r.Refused)+len(r.Buried) > len(text) {
-			t.Fatalf("%d leases, %d dead letters in %d bytes", len(r.Leases), len(r.Buried), len(text))
+		if err == nil && len(r.Leases)+len(r.Refused)+len(r.DeadLettered) > len(text) {
+			t.Fatalf("%d leases, %d dead letters in %d bytes", len(r.Leases), len(r.DeadLettered), len(text))
 		}
 	})
 }

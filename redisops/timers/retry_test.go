@@ -162,7 +162,7 @@ func (f *fixture) dead(t testing.TB, n int) {
 	t.Helper()
 	for i := range n {
 		f.due(t, fmt.Sprint(i))
-		f.Settle(t, storetest.Verdict(exchange.Bury, f.Claim(t, 1).Leases[0]))
+		f.Settle(t, storetest.Verdict(exchange.DeadLetter, f.Claim(t, 1).Leases[0]))
 	}
 }
 

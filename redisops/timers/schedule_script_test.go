@@ -82,6 +82,6 @@ func TestScheduleBatchSupersedes(t *testing.T) {
 		require.Equal(t, wakebelltype.OutcomeSuperseded, out[0].Outcome)
 		require.Equal(t, wakebelltype.OutcomeCreated, out[1].Outcome)
 		reply := f.Settle(t, storetest.Verdict(exchange.Ack, lease))
-		require.Equal(t, []exchange.Refusal{{Index: 0, Why: exchange.Superseded}}, reply.Refused)
+		require.Equal(t, []exchange.Refusal{{Index: 0, Reason: exchange.Superseded}}, reply.Refused)
 	})
 }

@@ -70,7 +70,7 @@ func TestPolicies(t *testing.T) {
 		require.Equal(t, "2", string(superseded.Payload))
 
 		reply := f.Settle(t, storetest.Verdict(exchange.Ack, leases[0]), storetest.Verdict(exchange.Ack, leases[1]))
-		require.Equal(t, []exchange.Refusal{{Index: 1, Why: exchange.Superseded}}, reply.Refused)
+		require.Equal(t, []exchange.Refusal{{Index: 1, Reason: exchange.Superseded}}, reply.Refused)
 		require.Equal(t, "2", string(f.get(t, "running2").Payload), "the new timer stays")
 	})
 }
@@ -92,7 +92,7 @@ func TestRescheduleOntoTheTokenMoves(t *testing.T) {
 		require.Equal(t, end.Add(time.Microsecond).UTC(), out[0].Due)
 		stale := reply.Leases[0]
 		stale.Token = exchange.Token(fmt.Sprint(end.Unix()))
-		require.Equal(t, exchange.Superseded, f.Settle(t, storetest.Verdict(exchange.Ack, stale)).Refused[0].Why)
+		require.Equal(t, exchange.Superseded, f.Settle(t, storetest.Verdict(exchange.Ack, stale)).Refused[0].Reason)
 		f.get(t, "a")
 	})
 }
@@ -160,7 +160,7 @@ func TestCancel(t *testing.T) {
 		found, err := f.Cancel(t.Context(), f.topic, "running", "absent", "pending", "no payload", "pending", "expired")
 		require.NoError(t, err)
 		require.Equal(t, []wakebelltype.Presence{wakebelltype.PresenceRunning, wakebelltype.PresenceAbsent, wakebelltype.PresencePending, wakebelltype.PresenceAbsent, wakebelltype.PresenceAbsent, wakebelltype.PresencePending}, found)
-		require.Equal(t, exchange.Cancelled, f.Extend(t, time.Minute, leases...).Refused[0].Why)
+		require.Equal(t, exchange.Cancelled, f.Extend(t, time.Minute, leases...).Refused[0].Reason)
 		require.Zero(t, f.rdb.Exists(t.Context(), f.key.Timeline, f.key.Payloads).Val())
 	})
 }
@@ -174,7 +174,7 @@ func TestCancelAll(t *testing.T) {
 		require.NoError(t, err)
 		require.EqualValues(t, 3, n)
 		refused := f.Settle(t, storetest.Verdict(exchange.Ack, leases[0]), storetest.Verdict(exchange.Nack, leases[1])).Refused
-		require.Equal(t, []exchange.Refusal{{Index: 0, Why: exchange.Cancelled}, {Index: 1, Why: exchange.Cancelled}}, refused)
+		require.Equal(t, []exchange.Refusal{{Index: 0, Reason: exchange.Cancelled}, {Index: 1, Reason: exchange.Cancelled}}, refused)
 		n, err = f.CancelAll(t.Context(), f.topic)
 		require.NoError(t, err)
 		require.Zero(t, n)

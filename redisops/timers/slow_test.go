@@ -127,9 +127,9 @@ func (f *fixture) quickToLook(t *testing.T, timers int) {
 	quick("topics", func() error { _, _, err := f.Topics(ctx, 0); return err })
 	quick("discover topics", func() error { _, _, err := f.DiscoverTopics(ctx, 0); return err })
 	quick("behind", func() error { _, err := f.Behind(ctx, []string{f.topic}); return err })
-	quick("peek", func() error { _, err := f.src.Glance(ctx); return err })
+	quick("peek", func() error { _, err := f.src.Peek(ctx); return err })
 	quick("check", func() error { return f.Check(ctx, []string{f.topic}) })
-	quick("heal", func() error { _, err := f.src.Heal(ctx); return err })
+	quick("heal", func() error { _, err := f.src.RemoveOrphans(ctx); return err })
 	for name, filter := range map[string]Filter{
 		"list": {Limit: 1000}, "list what is due": {Limit: 1000, DueBefore: time.Now()},
 		"list what is due later": {Limit: 1000, DueBefore: time.Now().Add(1e6 * time.Second)},
@@ -199,7 +199,7 @@ func (f *fixture) quickToChange(t *testing.T) {
 func (f *fixture) quickToExchange(t *testing.T) {
 	t.Helper()
 	ctx := context.Background()
-	for _, v := range []exchange.Verdict{exchange.Ack, exchange.Nack, exchange.Bury, exchange.Release, 0} {
+	for _, v := range []exchange.Verdict{exchange.Ack, exchange.Nack, exchange.DeadLetter, exchange.Release, 0} {
 		f.requireQuick(t, fmt.Sprintf("exchange with verdict %d", v), func(try int) error {
 			if _, err := f.Schedule(ctx, f.topic, batchOf(fmt.Sprintf("due-%d", v), try, Entry{At: time.Unix(1000, 0)})...); err != nil {
 				return err

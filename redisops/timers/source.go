@@ -38,9 +38,9 @@ type TimerSource struct {
 	keys   TopicKeys
 	opts   SourceOptions
 
-	empty atomic.Bool // the topic had no timers at the last Glance
+	empty atomic.Bool // the topic had no timers at the last Peek
 
-	mu    sync.Mutex // held by Heal
+	mu    sync.Mutex // held by RemoveOrphans
 	sweep [2]Sweep   // of the payloads, of the lease records
 }
 
@@ -81,7 +81,7 @@ func (t *TimerSource) Exchange(ctx context.Context, r *exchange.Request) (*excha
 	if err != nil {
 		return nil, fmt.Errorf("exchange on %q: %w", t.topic, err)
 	}
-	if len(reply.Refused)+len(reply.Buried) > 0 {
+	if len(reply.Refused)+len(reply.DeadLettered) > 0 {
 		restoreOrder(r.Settle, reply)
 	}
 	return reply, nil
@@ -101,7 +101,7 @@ func (t *TimerSource) args(r *exchange.Request) []any {
 	for i := range r.Settle {
 		count[r.Settle[i].Verdict]++
 	}
-	nacks, dead := count[exchange.Nack], count[exchange.Bury]
+	nacks, dead := count[exchange.Nack], count[exchange.DeadLetter]
 	total := len(r.Settle) + len(r.Extend)
 	const fixed = 12
 	args := make([]any, fixed+2*total, fixed+2*total+2*nacks+dead)
@@ -144,7 +144,7 @@ func appendReasons(args []any, settle []exchange.Settlement) []any {
 		}
 	}
 	for i := range settle {
-		if settle[i].Verdict == exchange.Bury {
+		if settle[i].Verdict == exchange.DeadLetter {
 			failed := "0"
 			if settle[i].Failed {
 				failed = "1"
@@ -170,22 +170,22 @@ func restoreOrder(settle []exchange.Settlement, reply *exchange.Reply) {
 }
 
 const (
-	healEntries  = 10_000    // entries examined by one Heal
+	healEntries  = 10_000    // entries examined by one RemoveOrphans
 	healFirst    = 16        // entries of its first page: payloads may be large
 	healMost     = 512       // entries of a page, when payloads turn out small
 	healPageSize = 256 << 10 // bytes that a page may read before pages get smaller
 )
 
-// Sweep is the progress of Heal in a hash.
+// Sweep is the progress of RemoveOrphans in a hash.
 type Sweep struct {
 	Cursor string
 	page   int
 }
 
-// Heal removes payloads and lease records without a timer and returns their number.
+// RemoveOrphans removes payloads and lease records without a timer and returns their number.
 // One call examines about 10,000 entries of each hash; the next call continues from
 // there.
-func (t *TimerSource) Heal(ctx context.Context) (removed int, err error) {
+func (t *TimerSource) RemoveOrphans(ctx context.Context) (removed int, err error) {
 	if err := layout.CheckTopic(t.topic); err != nil {
 		return 0, err
 	}

@@ -30,7 +30,7 @@ func TestStatsCountEachTimerOnce(t *testing.T) {
 		l := f.Claim(t, 4).Leases
 		retry := storetest.Verdict(exchange.Nack, l[2])
 		retry.Delay = time.Hour
-		f.Settle(t, retry, storetest.Verdict(exchange.Bury, l[3]))
+		f.Settle(t, retry, storetest.Verdict(exchange.DeadLetter, l[3]))
 		expired := f.Run(t, f.Request(1, time.Millisecond)).Leases[0]
 		f.Settle(t, storetest.Verdict(exchange.Nack, f.Claim(t, 1).Leases[0]))
 		require.Eventually(t, func() bool { return f.now(t).After(f.get(t, expired.ID).Due) }, 30*time.Second, time.Millisecond)

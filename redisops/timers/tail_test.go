@@ -131,7 +131,7 @@ func TestLastDead(t *testing.T) {
 		for i := range 7 {
 			id := fmt.Sprint(i)
 			f.schedule(t, Entry{ID: id, Payload: []byte(strings.Repeat(id, 400<<10))}) // two to a page
-			f.Settle(t, storetest.Verdict(exchange.Bury, f.Claim(t, 1).Leases[0]))
+			f.Settle(t, storetest.Verdict(exchange.DeadLetter, f.Claim(t, 1).Leases[0]))
 			want = append(want, id)
 		}
 		for _, n := range []int{1, 2, 3, 6, 7, 8, 1000} {

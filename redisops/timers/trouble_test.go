@@ -38,7 +38,7 @@ func TestFullMemoryCanBeDrained(t *testing.T) {
 	require.Equal(t, "body of d", string(f.get(t, "d").Payload))
 
 	r := f.Request(2, time.Minute)
-	r.Settle = []exchange.Settlement{storetest.Verdict(exchange.Ack, leases[0]), storetest.Verdict(exchange.Bury, leases[1])}
+	r.Settle = []exchange.Settlement{storetest.Verdict(exchange.Ack, leases[0]), storetest.Verdict(exchange.DeadLetter, leases[1])}
 	r.Extend = []exchange.Held{storetest.Held(leases[2])}
 	reply := f.Run(t, r)
 	require.Empty(t, reply.Refused)
@@ -68,7 +68,7 @@ func TestWrongTypesLeaveAllUntouched(t *testing.T) {
 			require.NoError(t, f.rdb.SAdd(ctx, key, "x").Err())
 			before := f.dump(t)
 			r := f.Request(5, time.Minute)
-			r.Settle = []exchange.Settlement{storetest.Verdict(exchange.Bury, lease)}
+			r.Settle = []exchange.Settlement{storetest.Verdict(exchange.DeadLetter, lease)}
 			_, err := f.src.Exchange(ctx, r)
 			require.ErrorIs(t, err, redisops.ErrWrongType)
 			require.ErrorContains(t, err, fmt.Sprintf("%q holds a set, want", key))

@@ -33,8 +33,8 @@ func (s *OpenGate) Exchange(_ context.Context, r *gate.Request) (*gate.Reply, er
 }
 
 // Beat extends everything.
-func (s *OpenGate) Beat(_ context.Context, b *gate.Beat) (*gate.Pulse, error) {
-	return &gate.Pulse{Now: time.Now(), Lost: make([]bool, len(b.Turns))}, nil
+func (s *OpenGate) Heartbeat(_ context.Context, b *gate.Heartbeat) (*gate.HeartbeatReply, error) {
+	return &gate.HeartbeatReply{Now: time.Now(), Lost: make([]bool, len(b.Turns))}, nil
 }
 
 // Places knows no places.

@@ -55,8 +55,8 @@ func (s *MemorySource) Name() string { return "shelf" }
 // Shard implements poller.Source.
 func (s *MemorySource) Shard() string { return "" }
 
-// Heal implements poller.Source.
-func (s *MemorySource) Heal(context.Context) (int, error) { return 0, nil }
+// RemoveOrphans implements poller.Source.
+func (s *MemorySource) RemoveOrphans(context.Context) (int, error) { return 0, nil }
 
 // Exchange implements poller.Source.
 func (s *MemorySource) Exchange(ctx context.Context, r *exchange.Request) (*exchange.Reply, error) {
@@ -91,7 +91,7 @@ func (s *MemorySource) run(r *exchange.Request) (*exchange.Reply, error) {
 	reply := &exchange.Reply{Now: time.Now(), Remaining: r.LeaseTTL, Next: -1}
 	for i, v := range r.Settle {
 		if s.leased[v.ID] != v.Token {
-			reply.Refused = append(reply.Refused, exchange.Refusal{Index: i, Why: exchange.Lost})
+			reply.Refused = append(reply.Refused, exchange.Refusal{Index: i, Reason: exchange.Lost})
 			continue
 		}
 		delete(s.leased, v.ID)
@@ -101,15 +101,15 @@ func (s *MemorySource) run(r *exchange.Request) (*exchange.Reply, error) {
 			continue
 		}
 		s.settled[v.ID] = v.Verdict
-		if v.Verdict == exchange.Bury {
-			reply.Buried = append(reply.Buried, exchange.Burial{Index: i, Entry: "1-" + v.ID, At: reply.Now, ID: v.ID, Claims: 1})
+		if v.Verdict == exchange.DeadLetter {
+			reply.DeadLettered = append(reply.DeadLettered, exchange.DeadLettered{Index: i, Entry: "1-" + v.ID, At: reply.Now, ID: v.ID, Claims: 1})
 		}
 	}
 	s.tokens++
 	reply.Extended = exchange.Token(strconv.Itoa(s.tokens))
 	for i, h := range r.Extend {
 		if s.leased[h.ID] != h.Token {
-			reply.Refused = append(reply.Refused, exchange.Refusal{Index: len(r.Settle) + i, Why: exchange.Lost})
+			reply.Refused = append(reply.Refused, exchange.Refusal{Index: len(r.Settle) + i, Reason: exchange.Lost})
 			continue
 		}
 		s.leased[h.ID], s.ends[h.ID] = reply.Extended, reply.Now.Add(r.LeaseTTL)

@@ -83,9 +83,9 @@ const MaxMicros = int64(1<<63-1) / int64(time.Microsecond)
 // Refusal reads why a settlement was refused.
 func (r *Reader) Refusal() exchange.Refusal {
 	index := r.Integer()
-	why := exchange.Why(strings.Index("scl", r.Word()) + 1)
+	why := exchange.RefusalReason(strings.Index("scl", r.Word()) + 1)
 	if index < 0 || why == 0 {
 		r.Fail("a bad refusal")
 	}
-	return exchange.Refusal{Index: index, Why: why}
+	return exchange.Refusal{Index: index, Reason: why}
 }

@@ -57,9 +57,9 @@ func Reorder(reply *exchange.Reply, order []int) {
 			reply.Refused[i].Index = order[at]
 		}
 	}
-	for i := range reply.Buried {
-		if at := reply.Buried[i].Index; at >= 0 && at < len(order) {
-			reply.Buried[i].Index = order[at]
+	for i := range reply.DeadLettered {
+		if at := reply.DeadLettered[i].Index; at >= 0 && at < len(order) {
+			reply.DeadLettered[i].Index = order[at]
 		}
 	}
 }

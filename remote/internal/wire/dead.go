@@ -2,6 +2,8 @@ package wire
 
 import (
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/internal/envelope"
+	"github.com/wakebell/wakebell/internal/gateway"
 	"github.com/wakebell/wakebell/internal/text"
 	fields "github.com/wakebell/wakebell/internal/wire"
 	"github.com/wakebell/wakebell/messages"
@@ -27,8 +29,14 @@ func DeadFilterOf(m *messages.DeadLetterFilter) wakebelltype.DeadFilter {
 func DeadMessage(d wakebell.DeadLetter) *messages.DeadLetter {
 	return &messages.DeadLetter{
 		Entry: text.Valid(d.Entry), Id: text.Valid(d.ID), Reason: text.Valid(d.Reason), Attempts: fields.Count(d.Attempts), Failures: fields.Count(d.Failures),
-		Activation: fields.Timestamp(d.Activation), Died: fields.Timestamp(d.Died), Content: wakebell.ContentMessage(d.Content),
+		Activation: fields.Timestamp(d.Activation), Died: fields.Timestamp(d.Died), Content: contentMessage(d.Content),
 	}
+}
+
+func contentMessage(c wakebell.Content) *messages.Content {
+	return gateway.ContentMessage(envelope.Envelope{
+		CorrelationID: c.CorrelationID, ContentType: c.ContentType, ReplyTo: c.ReplyTo, Headers: c.Headers, Body: c.Body,
+	})
 }
 
 // DeadOf is the inverse of DeadMessage.

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/internal/gateway"
 	"github.com/wakebell/wakebell/internal/text"
 	fields "github.com/wakebell/wakebell/internal/wire"
 	"github.com/wakebell/wakebell/messages"
@@ -18,7 +19,7 @@ func GateMessage(g wakebelltype.GateInfo) *messages.GateState {
 		m.Holder = ticketMessage(g.Holder)
 	}
 	if g.Err != nil {
-		m.Fault = wakebell.ErrorMessage(g.Err)
+		m.Fault = gateway.ErrorMessage(g.Err)
 	}
 	for _, w := range g.Waiters {
 		m.Waiters = append(m.Waiters, ticketMessage(w))

@@ -2,8 +2,8 @@ package exchange
 
 import "time"
 
-// Glance is the reply to a peek, which reads a source and changes nothing.
-type Glance struct {
+// PeekReply is the reply to a peek, which reads a source and changes nothing.
+type PeekReply struct {
 	// Now is the source's clock; zero if it was not read.
 	Now time.Time
 

@@ -1,10 +1,10 @@
 package wakebell
 
 import (
-	"cmp"
 	"context"
 
 	"github.com/wakebell/wakebell/actors/poller"
+	"github.com/wakebell/wakebell/internal/tuning"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
@@ -65,19 +65,8 @@ func (s *System) readOverride(topic string) func(context.Context) (poller.Cluste
 		if err != nil {
 			return poller.ClusterOverride{}, err
 		}
-		return poller.ClusterOverride{Paused: c.Paused, Apply: func(to *poller.Settings) { override(to, c.Settings) }}, nil
+		return poller.ClusterOverride{Paused: c.Paused, Apply: func(to *poller.Settings) {
+			*to = pollerSettings(tuning.Override(settingsOf(*to), c.Settings))
+		}}, nil
 	}
-}
-
-// override replaces settings of a node by the cluster-wide ones. If the two
-// contradict each other, the upper bounds are raised.
-func override(to *poller.Settings, with wakebelltype.Settings) {
-	to.MaxConcurrent = cmp.Or(with.MaxConcurrent, to.MaxConcurrent)
-	to.LeaseTTL = cmp.Or(with.LeaseTTL, to.LeaseTTL)
-	to.MaxLeaseAge = max(cmp.Or(with.MaxLeaseAge, to.MaxLeaseAge), 0)
-	to.PollingInterval = cmp.Or(with.PollingInterval, to.PollingInterval)
-	to.MaxPollingInterval = max(cmp.Or(with.MaxPollingInterval, to.MaxPollingInterval), to.PollingInterval)
-	to.Retry.Initial = cmp.Or(with.RetryInitial, to.Retry.Initial)
-	to.Retry.Max = max(cmp.Or(with.RetryLimit, to.Retry.Max), to.Retry.Initial)
-	to.Retry.MaxFailures = cmp.Or(with.MaxAttempts, to.Retry.MaxFailures)
 }

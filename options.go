@@ -6,35 +6,23 @@ import (
 	"time"
 
 	"github.com/wakebell/wakebell/actors/poller"
+	"github.com/wakebell/wakebell/internal/tuning"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // settings are a handler's options with their defaults.
 type settings struct {
-	maxConcurrent       int
-	leaseTTL, maxAge    time.Duration
-	polling, maxPolling time.Duration
-	retryInitial        time.Duration
-	retryMax            time.Duration
-	maxAttempts         int
-	discardRejected     bool
-	retryOnExpiry       bool
-	window              time.Duration
-	middleware          []Middleware
-	target              *poller.Target
-	queue               *queueHandling // nil: a topic
+	tuned           wakebelltype.Settings // what can change while the handler runs; MaxLeaseAge 0 means none
+	discardRejected bool
+	retryOnExpiry   bool
+	window          time.Duration
+	middleware      []Middleware
+	target          *poller.Target
+	queue           *queueHandling // nil: a topic
 }
 
 func defaultSettings() settings {
-	return settings{
-		maxConcurrent: 5,
-		leaseTTL:      30 * time.Second,
-		polling:       50 * time.Millisecond,
-		maxPolling:    5 * time.Second,
-		retryInitial:  time.Second,
-		retryMax:      time.Hour,
-		maxAttempts:   25,
-		window:        poller.AutomaticWindow,
-	}
+	return settings{tuned: tuning.Defaults(), window: poller.AutomaticWindow}
 }
 
 // applyAll applies options by one of their methods, and joins their errors.
@@ -57,25 +45,27 @@ func (s *settings) retune(opts []TuningOption) error {
 
 // validate checks options against each other.
 func (s settings) validate() error {
-	if s.maxPolling < s.polling {
-		return invalid("MaxPollingInterval", "%v is below PollingInterval, %v", s.maxPolling, s.polling)
+	if t := s.tuned; t.MaxPollingInterval < t.PollingInterval {
+		return invalid("MaxPollingInterval", "%v is below PollingInterval, %v", t.MaxPollingInterval, t.PollingInterval)
 	}
 	return nil
 }
 
-// tunable returns the settings that may change while a topic is handled.
-func (s settings) tunable() poller.Settings {
+// pollerSettings converts the settings of a topic to those of its poller.
+func pollerSettings(s wakebelltype.Settings) poller.Settings {
 	return poller.Settings{
-		MaxConcurrent:      s.maxConcurrent,
-		LeaseTTL:           s.leaseTTL,
-		MaxLeaseAge:        s.maxAge,
-		PollingInterval:    s.polling,
-		MaxPollingInterval: s.maxPolling,
-		Retry: poller.Retry{
-			Initial:     s.retryInitial,
-			Max:         s.retryMax,
-			MaxFailures: s.maxAttempts,
-		},
+		MaxConcurrent: s.MaxConcurrent, LeaseTTL: s.LeaseTTL, MaxLeaseAge: s.MaxLeaseAge,
+		PollingInterval: s.PollingInterval, MaxPollingInterval: s.MaxPollingInterval,
+		Retry: poller.Retry{Initial: s.RetryInitial, Max: s.RetryLimit, MaxFailures: s.MaxAttempts},
+	}
+}
+
+// settingsOf is the inverse of pollerSettings.
+func settingsOf(s poller.Settings) wakebelltype.Settings {
+	return wakebelltype.Settings{
+		MaxConcurrent: s.MaxConcurrent, LeaseTTL: s.LeaseTTL, MaxLeaseAge: s.MaxLeaseAge,
+		PollingInterval: s.PollingInterval, MaxPollingInterval: s.MaxPollingInterval,
+		RetryInitial: s.Retry.Initial, RetryLimit: s.Retry.Max, MaxAttempts: s.Retry.MaxFailures,
 	}
 }
 
@@ -119,23 +109,29 @@ func (o tuningOption) applyTopic(s *settings) error { return o(s) }
 func (o tuningOption) applyQueue(s *settings) error { return o(s) }
 func (o tuningOption) tune(s *settings) error       { return o(s) }
 
+// tuned returns the option that sets a setting, and checks its range.
+func tuned[N ~int | ~int64](t *tuning.Setting, n N) tuningOption {
+	return func(s *settings) error {
+		t.Set(&s.tuned, int64(n))
+		low := t.Low
+		if t.Off {
+			low = 0
+		}
+		return within(t.Option, n, N(low), N(t.High))
+	}
+}
+
 // MaxConcurrent sets how many timers of the topic this node handles at once,
 // 1 – 10,000; default 5.
 func MaxConcurrent(n int) TuningOption {
-	return tuningOption(func(s *settings) error {
-		s.maxConcurrent = n
-		return within("MaxConcurrent", n, 1, 10_000)
-	})
+	return tuned(tuning.MaxConcurrent, n)
 }
 
 // LeaseTTL sets the lifetime of a lease, 100 ms – 24 h; default 30 s, for queues
 // 5 min. Timers of a crashed node are delivered again when their leases expire.
 // While a handler runs, its lease is extended after each third of the lifetime.
 func LeaseTTL(d time.Duration) TuningOption {
-	return tuningOption(func(s *settings) error {
-		s.leaseTTL = d
-		return within("LeaseTTL", d, 100*time.Millisecond, 24*time.Hour)
-	})
+	return tuned(tuning.LeaseTTL, d)
 }
 
 // MaxLeaseAge bounds the duration of a handler, 0 – 30 days; default 0, which
@@ -143,30 +139,21 @@ func LeaseTTL(d time.Duration) TuningOption {
 // cancelled with the cause ErrLeaseTooOld, the handler no longer counts against
 // MaxConcurrent, and the timer is retried as after an error.
 func MaxLeaseAge(d time.Duration) TuningOption {
-	return tuningOption(func(s *settings) error {
-		s.maxAge = d
-		return within("MaxLeaseAge", d, 0, 30*24*time.Hour)
-	})
+	return tuned(tuning.MaxLeaseAge, d)
 }
 
 // PollingInterval sets the first delay of the polling backoff on an idle topic,
 // 1 ms – 1 h; default 50 ms. It matters for timers of Python peers, which do not
 // notify the nodes.
 func PollingInterval(d time.Duration) TuningOption {
-	return tuningOption(func(s *settings) error {
-		s.polling = d
-		return within("PollingInterval", d, time.Millisecond, time.Hour)
-	})
+	return tuned(tuning.PollingInterval, d)
 }
 
 // MaxPollingInterval caps the polling backoff on an idle topic, 1 ms – 1 h and at
 // least PollingInterval; default 5 s, for queues 1 s. Each delay has a jitter of
 // ±50 %, applied after the cap, so the longest delay is 1.5 times the cap.
 func MaxPollingInterval(d time.Duration) TuningOption {
-	return tuningOption(func(s *settings) error {
-		s.maxPolling = d
-		return within("MaxPollingInterval", d, time.Millisecond, time.Hour)
-	})
+	return tuned(tuning.MaxPollingInterval, d)
 }
 
 // RetryBackoff sets the delay after the first failure, which doubles with each
@@ -174,12 +161,11 @@ func MaxPollingInterval(d time.Duration) TuningOption {
 // initial; defaults 1 s and 1 h. Each delay has a jitter of ±20 %.
 func RetryBackoff(initial, limit time.Duration) TuningOption {
 	return tuningOption(func(s *settings) error {
-		s.retryInitial, s.retryMax = initial, limit
-		const most = 30 * 24 * time.Hour
-		if err := within("RetryBackoff initial", initial, time.Millisecond, most); err != nil {
+		if err := tuned(tuning.RetryInitial, initial)(s); err != nil {
 			return err
 		}
-		return within("RetryBackoff limit", limit, initial, most)
+		s.tuned.RetryLimit = limit
+		return within(tuning.RetryLimit.Option, limit, initial, time.Duration(tuning.RetryLimit.High))
 	})
 }
 
@@ -191,10 +177,7 @@ func RetryBackoff(initial, limit time.Duration) TuningOption {
 // failure. A timer is also dead-lettered after MaxAttempts + 10 deliveries that ended
 // without a verdict.
 func MaxAttempts(n int) TuningOption {
-	return tuningOption(func(s *settings) error {
-		s.maxAttempts = n
-		return within("MaxAttempts", n, 1, 1_000_000)
-	})
+	return tuned(tuning.MaxAttempts, n)
 }
 
 // DiscardRejected deletes rejected timers, as faststream-redis-timers does,
@@ -247,4 +230,4 @@ func within[N ~int | ~int64](field string, n, low, high N) error {
 // verdict: the timer does not cause all crashes, for instance if a node is killed.
 const neverSettledSlack = 10
 
-func (s settings) maxClaims() int { return min(s.maxAttempts, math.MaxInt32) + neverSettledSlack }
+func (s settings) maxClaims() int { return min(s.tuned.MaxAttempts, math.MaxInt32) + neverSettledSlack }

@@ -22,9 +22,9 @@ type queueHandling struct {
 func defaultQueueSettings() settings {
 	s := defaultSettings()
 	s.queue = &queueHandling{}
-	s.leaseTTL, s.maxAge = 5*time.Minute, time.Hour
-	s.maxPolling = time.Second
-	s.maxAttempts = 10
+	s.tuned.LeaseTTL, s.tuned.MaxLeaseAge = 5*time.Minute, time.Hour
+	s.tuned.MaxPollingInterval = time.Second
+	s.tuned.MaxAttempts = 10
 	return s
 }
 
@@ -64,14 +64,14 @@ func ErrorsAreFinal() QueueHandlerOption {
 func AtMostOnce() QueueHandlerOption {
 	return queueOption(func(s *settings) error {
 		s.queue.atMostOnce, s.queue.finalErrors = true, true
-		s.leaseTTL = 24 * time.Hour // no other consumer claims it
+		s.tuned.LeaseTTL = 24 * time.Hour // no other consumer claims it
 		return nil
 	})
 }
 
 func (q *queueHandling) options(set settings, cfg Config) queuestore.SourceOptions {
 	o := queuestore.SourceOptions{
-		MaxDeliveries: set.maxAttempts, DeadCap: cfg.DeadLetterCap,
+		MaxDeliveries: set.tuned.MaxAttempts, DeadCap: cfg.DeadLetterCap,
 		Completed: q.completed, Failed: q.failed, AtMostOnce: q.atMostOnce, FreeKeys: q.freesKeys,
 	}
 	return o

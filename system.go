@@ -267,7 +267,7 @@ func (s *System) source(h Handler) poller.Source {
 }
 
 func (s *System) tunable(set settings) poller.Settings {
-	t := set.tunable()
+	t := pollerSettings(set.tuned)
 	t.MaxPollingInterval = max(t.MaxPollingInterval, s.hooks.Idle)
 	return t
 }

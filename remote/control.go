@@ -3,9 +3,9 @@ package remote
 import (
 	"context"
 
+	"github.com/wakebell/wakebell/internal/tuning"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/messages/rpc"
-	"github.com/wakebell/wakebell/redisops/timers"
 	"github.com/wakebell/wakebell/remote/internal/wire"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
@@ -30,7 +30,7 @@ func (c *Client) Resume(ctx context.Context, topic string) (wakebelltype.Control
 
 // Retune does what wakebell.Client.Retune does.
 func (c *Client) Retune(ctx context.Context, topic string, s wakebelltype.Settings) (wakebelltype.Control, error) {
-	if err := timers.CheckSettings(s); err != nil { // also rejects values that the message cannot represent
+	if err := tuning.Check(s); err != nil { // also rejects values that the message cannot represent
 		return wakebelltype.Control{}, err
 	}
 	answer, err := operate(ctx, c, rpc.OperationsClient.RetuneTopic, &messages.RetuneTopicRequest{Topic: topic, Settings: wire.SettingsMessage(s)})

@@ -13,6 +13,8 @@ import (
 
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/internal/softlimit"
+	"github.com/wakebell/wakebell/internal/tuning"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // nodeFlags are the flags of node.
@@ -22,13 +24,8 @@ type nodeFlags struct {
 	listenFlags
 	exec string
 
-	maxConcurrent       int
-	maxAttempts         int
-	leaseTTL, leaseAge  time.Duration
-	polling, maxPolling time.Duration
-	retryFirst          time.Duration
-	retryMax            time.Duration
-	discardRejected     bool
+	tuned           wakebelltype.Settings
+	discardRejected bool
 
 	drain, wait time.Duration
 	deadCap     int64
@@ -98,14 +95,8 @@ not name topics with --topic that subscribers should handle.`,
 func (f *nodeFlags) register(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&f.exec, "exec", "", "shell `command` to run for each delivery")
-	flags.IntVar(&f.maxConcurrent, "max-concurrent", 5, "timers of a topic handled at once, 1 to 10,000")
-	flags.DurationVar(&f.leaseTTL, "lease-ttl", 30*time.Second, "time until the timers of a crashed node are redelivered")
-	flags.DurationVar(&f.leaseAge, "max-lease-age", 0, "cancel handlers that run longer; 0: never")
-	flags.DurationVar(&f.polling, "polling-interval", 50*time.Millisecond, "initial poll delay when idle")
-	flags.DurationVar(&f.maxPolling, "max-polling-interval", 5*time.Second, "maximum poll delay when idle")
-	flags.IntVar(&f.maxAttempts, "max-attempts", 25, "failures after which a timer becomes a dead letter")
-	flags.DurationVar(&f.retryFirst, "retry-initial", time.Second, "delay after the first failure; doubles with each")
-	flags.DurationVar(&f.retryMax, "retry-max", time.Hour, "maximum retry delay")
+	f.tuned = tuning.Defaults()
+	tuneFlags(flags, &f.tuned)
 	flags.BoolVar(&f.discardRejected, "discard-rejected", false, "remove rejected timers instead of making them dead letters")
 	flags.DurationVar(&f.drain, "drain-timeout", 20*time.Second, "how long to wait for running handlers at shutdown")
 	flags.DurationVar(&f.wait, "wait-for-redis", 0, "how long to wait for Redis at startup")
@@ -116,13 +107,13 @@ func (f *nodeFlags) register(cmd *cobra.Command) {
 
 func (f *nodeFlags) options() (topics []wakebell.HandlerOption, queues []wakebell.QueueHandlerOption) {
 	options := []wakebell.CommonOption{
-		wakebell.MaxConcurrent(f.maxConcurrent),
-		wakebell.LeaseTTL(f.leaseTTL),
-		wakebell.MaxLeaseAge(f.leaseAge),
-		wakebell.PollingInterval(f.polling),
-		wakebell.MaxPollingInterval(f.maxPolling),
-		wakebell.MaxAttempts(f.maxAttempts),
-		wakebell.RetryBackoff(f.retryFirst, f.retryMax),
+		wakebell.MaxConcurrent(f.tuned.MaxConcurrent),
+		wakebell.LeaseTTL(f.tuned.LeaseTTL),
+		wakebell.MaxLeaseAge(f.tuned.MaxLeaseAge),
+		wakebell.PollingInterval(f.tuned.PollingInterval),
+		wakebell.MaxPollingInterval(f.tuned.MaxPollingInterval),
+		wakebell.MaxAttempts(f.tuned.MaxAttempts),
+		wakebell.RetryBackoff(f.tuned.RetryInitial, f.tuned.RetryLimit),
 	}
 	if f.discardRejected {
 		options = append(options, wakebell.DiscardRejected())

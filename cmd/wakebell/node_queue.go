@@ -56,15 +56,15 @@ func (f *queueFlags) named(peers string) (all []wakebelltype.QueueKeys) {
 // except for those that have a flag of their own.
 func (f *queueFlags) queueHandlers(node *nodeFlags, handle rawHandler) []wakebell.Handler {
 	options := []wakebell.QueueHandlerOption{
-		wakebell.MaxConcurrent(node.maxConcurrent), wakebell.PollingInterval(node.polling),
-		wakebell.RetryBackoff(node.retryFirst, node.retryMax), wakebell.LeaseTTL(f.visibility),
+		wakebell.MaxConcurrent(node.tuned.MaxConcurrent), wakebell.PollingInterval(node.tuned.PollingInterval),
+		wakebell.RetryBackoff(node.tuned.RetryInitial, node.tuned.RetryLimit), wakebell.LeaseTTL(f.visibility),
 		wakebell.MaxAttempts(f.maxDeliveries), wakebell.KeepCompleted(f.completed), wakebell.KeepFailed(f.failed),
 	}
 	if f.given("max-lease-age") {
-		options = append(options, wakebell.MaxLeaseAge(node.leaseAge))
+		options = append(options, wakebell.MaxLeaseAge(node.tuned.MaxLeaseAge))
 	}
 	if f.given("max-polling-interval") {
-		options = append(options, wakebell.MaxPollingInterval(node.maxPolling))
+		options = append(options, wakebell.MaxPollingInterval(node.tuned.MaxPollingInterval))
 	}
 	if node.discardRejected {
 		options = append(options, wakebell.DiscardRejected())

@@ -2,11 +2,12 @@ package main
 
 import (
 	"context"
-	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/internal/tuning"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
@@ -47,17 +48,17 @@ func (a *app) printControl(topic string, c wakebelltype.Control) error {
 		{"paused by", pause.PausedBy},
 		{"reason", pause.Reason},
 	}
-	for _, t := range tuneFlags(&c.Settings) {
-		switch {
-		case t.zero():
-		case t.number != nil:
-			settings[t.jsonName()] = *t.number
-			rows = append(rows, [2]string{t.name, strconv.Itoa(*t.number)})
-		default:
-			text := max(*t.duration, 0).String()
-			settings[t.jsonName()] = text
-			rows = append(rows, [2]string{t.name, text})
+	for _, t := range tuning.All {
+		value := t.Get(&c.Settings)
+		if value == 0 {
+			continue
 		}
+		text := t.Text(value)
+		settings[strings.ReplaceAll(t.Flag, "-", "_")] = text
+		if n := t.Number(&c.Settings); n != nil { // a number in JSON too
+			settings[strings.ReplaceAll(t.Flag, "-", "_")] = *n
+		}
+		rows = append(rows, [2]string{t.Flag, text})
 	}
 	if !a.wantsJSON() {
 		return a.printRows(rows)

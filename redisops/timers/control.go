@@ -2,102 +2,17 @@ package timers
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/wakebell/wakebell/redisops"
+	"github.com/wakebell/wakebell/internal/tuning"
 	"github.com/wakebell/wakebell/redisops/internal/layout"
 	"github.com/wakebell/wakebell/redisops/internal/scripts"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
-
-// setting is a field of Settings with its name in the hash and its bounds. Either
-// number or duration is set.
-type setting struct {
-	name      string
-	number    *int
-	duration  *time.Duration
-	low, high int64
-	off       bool // negative values turn it off; stored as 0
-}
-
-func fieldsOf(s *wakebelltype.Settings) []setting {
-	const ms, day = int64(time.Millisecond), int64(24 * time.Hour)
-	hour := int64(time.Hour)
-	return []setting{
-		{"max_concurrent", &s.MaxConcurrent, nil, 1, 10_000, false},
-		{"lease_ttl", nil, &s.LeaseTTL, 100 * ms, day, false},
-		{"max_lease_age", nil, &s.MaxLeaseAge, ms, 30 * day, true},
-		{"polling_interval", nil, &s.PollingInterval, ms, hour, false},
-		{"max_polling_interval", nil, &s.MaxPollingInterval, ms, hour, false},
-		{"retry_initial", nil, &s.RetryInitial, ms, 30 * day, false},
-		{"retry_limit", nil, &s.RetryLimit, ms, 30 * day, false},
-		{"max_attempts", &s.MaxAttempts, nil, 1, 1_000_000, false},
-	}
-}
-
-func (f setting) value() int64 {
-	if f.number != nil {
-		return int64(*f.number)
-	}
-	return int64(*f.duration)
-}
-
-// text formats a value as it is stored: "20", "1m30s"; "0s" for a setting that is
-// off.
-func (f setting) text(value int64) string {
-	if f.off {
-		value = max(value, 0)
-	}
-	if f.number != nil {
-		return strconv.FormatInt(value, 10)
-	}
-	return time.Duration(value).String()
-}
-
-// read parses a stored value, which may have been written by hand.
-func (f setting) read(text string) (err error) {
-	if f.number != nil {
-		*f.number, err = strconv.Atoi(text)
-	} else {
-		*f.duration, err = time.ParseDuration(text)
-	}
-	if f.off && err == nil && *f.duration == 0 {
-		*f.duration = -1
-	}
-	if err == nil {
-		err = f.check()
-	}
-	return err
-}
-
-func (f setting) check() error {
-	if v := f.value(); (v < f.low || v > f.high) && (v >= 0 || !f.off) {
-		return fmt.Errorf("%w: %s: %s, want %s to %s", redisops.ErrInvalid, f.name, f.text(v), f.text(f.low), f.text(f.high))
-	}
-	return nil
-}
-
-// CheckSettings reports all settings that are out of bounds; the error wraps
-// [redisops.ErrInvalid].
-func CheckSettings(s wakebelltype.Settings) error {
-	var errs []error
-	for _, f := range fieldsOf(&s) {
-		if f.value() != 0 {
-			errs = append(errs, f.check())
-		}
-	}
-	if s.RetryInitial > 0 && s.RetryLimit > 0 && s.RetryLimit < s.RetryInitial {
-		errs = append(errs, fmt.Errorf("%w: retry_limit: %v is below retry_initial, %v", redisops.ErrInvalid, s.RetryLimit, s.RetryInitial))
-	}
-	return errors.Join(errs...)
-}
 
 // Pause makes all nodes stop claiming timers of the topic until Resume. Running
 // handlers continue, and schedules are accepted. By and reason, at most 1,024 bytes
@@ -116,13 +31,13 @@ func (s *Timers) Resume(ctx context.Context, topic string) (wakebelltype.Control
 // Retune replaces the overrides that apply to all nodes; the zero value removes all
 // overrides. A pause stays.
 func (s *Timers) Retune(ctx context.Context, topic string, set wakebelltype.Settings) (wakebelltype.Control, error) {
-	if err := CheckSettings(set); err != nil {
+	if err := tuning.Check(set); err != nil {
 		return wakebelltype.Control{}, err
 	}
 	args := []any{"tune"}
-	for _, f := range fieldsOf(&set) {
-		if v := f.value(); v != 0 {
-			args = append(args, f.name, f.text(v))
+	for _, t := range tuning.All {
+		if v := t.Get(&set); v != 0 {
+			args = append(args, t.Name, t.Text(v))
 		}
 	}
 	return s.control(ctx, topic, args...)
@@ -178,13 +93,12 @@ func readControl(key string, fields map[string]string) (wakebelltype.Control, er
 	if at, ok := fields["paused"]; ok {
 		c.Paused, c.PausedAt = true, scripts.ReadInstant(at)
 	}
-	known := fieldsOf(&c.Settings)
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
-		i := slices.IndexFunc(known, func(f setting) bool { return f.name == name })
+		i := slices.IndexFunc(tuning.All, func(t *tuning.Setting) bool { return t.Name == name })
 		if i < 0 {
 			continue
 		}
-		if err := known[i].read(fields[name]); err != nil {
+		if err := tuning.All[i].Read(&c.Settings, fields[name]); err != nil {
 			return wakebelltype.Control{}, fmt.Errorf("read %q of %q: %w", name, key, err)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/wakebell/wakebell/internal/tuning"
 	"github.com/wakebell/wakebell/redisops/internal/scripts"
 )
 
@@ -53,7 +54,7 @@ func FuzzReadControl(f *testing.F) {
 	f.Fuzz(func(t *testing.T, name, text, paused string) {
 		c, err := readControl("key", map[string]string{name: text, "paused": paused})
 		if err == nil && c.Settings.RetryInitial == 0 {
-			require.NoError(t, CheckSettings(c.Settings))
+			require.NoError(t, tuning.Check(c.Settings))
 		}
 	})
 }

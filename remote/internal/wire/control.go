@@ -3,9 +3,11 @@ package wire
 import (
 	"time"
 
+	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/wakebell/wakebell/internal/text"
+	"github.com/wakebell/wakebell/internal/tuning"
 	fields "github.com/wakebell/wakebell/internal/wire"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/wakebelltype"
@@ -27,24 +29,33 @@ func ControlOf(m *messages.TopicControl) wakebelltype.Control {
 	}
 }
 
-// SettingsMessage converts the settings of a topic to a message.
+// SettingsMessage converts the settings of a topic to a message, whose fields have
+// the names of the table.
 func SettingsMessage(s wakebelltype.Settings) *messages.TopicSettings {
-	return &messages.TopicSettings{
-		MaxConcurrent: fields.Count(s.MaxConcurrent), MaxAttempts: fields.Count(s.MaxAttempts),
-		LeaseTtl: Span(s.LeaseTTL), MaxLeaseAge: Span(s.MaxLeaseAge),
-		PollingInterval: Span(s.PollingInterval), MaxPollingInterval: Span(s.MaxPollingInterval),
-		RetryInitial: Span(s.RetryInitial), RetryLimit: Span(s.RetryLimit),
+	m := (&messages.TopicSettings{}).ProtoReflect()
+	for _, t := range tuning.All {
+		field := m.Descriptor().Fields().ByName(protoreflect.Name(t.Name))
+		if n := t.Number(&s); n != nil {
+			m.Set(field, protoreflect.ValueOfUint32(fields.Count(*n)))
+		} else if d := *t.Duration(&s); d != 0 {
+			m.Set(field, protoreflect.ValueOfMessage(durationpb.New(d).ProtoReflect()))
+		}
 	}
+	return m.Interface().(*messages.TopicSettings)
 }
 
 // SettingsOf is the inverse of SettingsMessage.
-func SettingsOf(m *messages.TopicSettings) wakebelltype.Settings {
-	return wakebelltype.Settings{
-		MaxConcurrent: int(m.GetMaxConcurrent()), MaxAttempts: int(m.GetMaxAttempts()),
-		LeaseTTL: m.GetLeaseTtl().AsDuration(), MaxLeaseAge: m.GetMaxLeaseAge().AsDuration(),
-		PollingInterval: m.GetPollingInterval().AsDuration(), MaxPollingInterval: m.GetMaxPollingInterval().AsDuration(),
-		RetryInitial: m.GetRetryInitial().AsDuration(), RetryLimit: m.GetRetryLimit().AsDuration(),
+func SettingsOf(settings *messages.TopicSettings) (s wakebelltype.Settings) {
+	m := settings.ProtoReflect()
+	for _, t := range tuning.All {
+		field := m.Descriptor().Fields().ByName(protoreflect.Name(t.Name))
+		if n := t.Number(&s); n != nil {
+			*n = int(m.Get(field).Uint()) //nolint:gosec // a uint32
+		} else if d, ok := m.Get(field).Message().Interface().(*durationpb.Duration); ok {
+			*t.Duration(&s) = d.AsDuration()
+		}
 	}
+	return s
 }
 
 // Span returns d as a field of a message, or nil if d is zero.

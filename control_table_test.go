@@ -1,0 +1,21 @@
+package wakebell
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/wakebell/wakebell/internal/tuning"
+	"github.com/wakebell/wakebell/wakebelltype"
+)
+
+// TestPollerSettingsHaveEverySetting checks that no setting is lost on its way to a
+// poller and back.
+func TestPollerSettingsHaveEverySetting(t *testing.T) {
+	t.Parallel()
+	for _, row := range tuning.All {
+		var s wakebelltype.Settings
+		row.Set(&s, 7)
+		require.Equal(t, s, settingsOf(pollerSettings(s)), row.Name)
+	}
+}

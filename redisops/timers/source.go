@@ -183,9 +183,8 @@ type Sweep struct {
 }
 
 // RemoveOrphans removes payloads and lease records without a timer and returns their
-// number.
-// One call examines about 10,000 entries of each hash; the next call continues from
-// there.
+// number. One call examines about 10,000 entries of each hash; the next call
+// continues from there.
 func (t *TimerSource) RemoveOrphans(ctx context.Context) (removed int, err error) {
 	if err := layout.CheckTopic(t.topic); err != nil {
 		return 0, err

@@ -74,9 +74,9 @@ func (c ClientConfig) queues() queue.Config {
 //
 // Every call is idempotent. A Client retries a call whose outcome is unknown
 // for ClientConfig.RetryFor, and callers may retry it too. A retry may see the
-// effect of the first try: Cancel then returns PresenceAbsent, Schedule returns
-// OutcomeReplaced or OutcomeKeptPending, and RunNow and Reschedule return ErrNotFound
-// if the timer was due at once and has been handled meanwhile. Redrive and DeleteDead
+// effect of the first try: Cancel then returns PresenceAbsent, Schedule finds the
+// timer that the first try stored, and RunNow and Reschedule return ErrNotFound if
+// the timer was due at once and has been handled meanwhile. Redrive and DeleteDead
 // return the same counts as the first try.
 type Client struct {
 	store  *timers.Timers

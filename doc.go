@@ -61,7 +61,7 @@
 //	                   retryable; the outcome is unknown
 //	ErrInvalid         an argument is wrong; the text names it and its bound,
 //	                   nothing was written
-//	ErrNotFound        the timer or dead letter does not exist
+//	ErrNotFound        the timer, dead letter or recurring schedule does not exist
 //	ErrTooLarge        another program wrote a payload over the limit for
 //	                   reading; the timer is dead-lettered when it is due
 //	ErrDenied, ErrWrongType, ErrUnsupported

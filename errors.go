@@ -21,7 +21,8 @@ var (
 	// field. Their text names it and its bound. Nothing was written.
 	ErrInvalid = redisops.ErrInvalid
 
-	// ErrNotFound means that the timer or dead letter does not exist.
+	// ErrNotFound means that the timer or dead letter does not exist;
+	// recurring.ErrNotFound wraps it.
 	ErrNotFound = redisops.ErrNotFound
 
 	// ErrUnavailable is wrapped by errors of a Redis that is unreachable,

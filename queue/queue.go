@@ -266,11 +266,11 @@ func (q Queue[T]) Draft(body T, opts ...PublishOption) Draft {
 // published within the window; then fresh is false. If PendingCap is set with
 // FullWaits, Publish waits for room.
 //
-// Retries inside go-redis publish the message once. If you call Publish again after
-// an error, a message without a deduplication key may be published twice. To prevent
-// this, make a Draft and pass it to Client.Publish in each try: a try within a minute
-// of the first returns the result of the first. Errors: ErrInvalid, ErrFull,
-// ErrMemoryFull, ErrUnavailable.
+// The retries within one call publish the message once. If you call Publish again
+// after an error, a message without a deduplication key may be published twice. To
+// prevent this, make a Draft and pass it to Client.Publish in each try: a try
+// within a minute of the first returns the result of the first. Errors: ErrInvalid,
+// ErrFull, ErrMemoryFull, ErrUnavailable.
 func (q Queue[T]) Publish(ctx context.Context, c Publisher, body T, opts ...PublishOption) (fresh bool, err error) {
 	if c == nil {
 		return false, argument.Invalid("client", "nil")

@@ -144,7 +144,8 @@ func ExampleCluster() {
 
 func ExampleReminders_PID() {
 	run(wakebell.Config{Reminders: &reminder.Config{Node: "shop-1"}}, func(sys *wakebell.System) {
-		// Actors of other processes send SetReminder and ForgetReminder to this PID.
+		// Actors of other processes send SetReminderRequest and ForgetReminderRequest
+		// to this PID.
 		fmt.Println(sys.Reminders().PID().GetId())
 	})
 	// Output: wakebell/reminders

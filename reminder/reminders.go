@@ -72,8 +72,8 @@ func (r *Reminders) topics() []string {
 // PID returns the actor that Set sends its requests to, with the well-known id
 // wakebell/reminders (the System's name first). It runs from the start of a System
 // with reminders. An actor of a process without a System, connected by package
-// remote, sends it *messages.SetReminderRequest or *messages.ForgetReminderRequest, and receives
-// the reminders itself.
+// remote, sends it *messages.SetReminderRequest or *messages.ForgetReminderRequest,
+// and receives the reminders itself.
 func (r *Reminders) PID() *actor.PID { return reminders.PID(r.node.Actors, r.node.Name) }
 
 // Set sets a reminder, replacing the recipient's reminder with the same name, and

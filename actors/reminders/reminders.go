@@ -16,7 +16,8 @@ import (
 	"github.com/wakebell/wakebell/messages"
 )
 
-// Request is a request of an actor by message: a SetReminderRequest or a ForgetReminderRequest.
+// Request is a request of an actor by message: a SetReminderRequest or a
+// ForgetReminderRequest.
 type Request interface {
 	messages.Request
 	GetName() string

@@ -182,9 +182,9 @@ type Sweep struct {
 	page   int
 }
 
-// RemoveOrphans removes payloads and lease records without a timer and returns their number.
-// One call examines about 10,000 entries of each hash; the next call continues from
-// there.
+// RemoveOrphans removes payloads and lease records without a timer and returns their
+// number. One call examines about 10,000 entries of each hash; the next call
+// continues from there.
 func (t *TimerSource) RemoveOrphans(ctx context.Context) (removed int, err error) {
 	if err := layout.CheckTopic(t.topic); err != nil {
 		return 0, err

@@ -14,7 +14,7 @@ import (
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
-// presenceCodes has the letter of lua/cancel.lua and lua/run_now.lua for each
+// presenceCodes has the code of lua/cancel.lua and lua/run_now.lua for each
 // Presence, in their order.
 const presenceCodes = "apr"
 

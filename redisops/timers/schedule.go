@@ -14,7 +14,7 @@ import (
 // MaxOnce is the longest window of Once.
 const MaxOnce = 100 * 365 * 24 * time.Hour
 
-// policyCodes has the letter of lua/schedule.lua for each Policy, in their order.
+// policyCodes has the code of lua/schedule.lua for each Policy, in their order.
 const policyCodes = "rked"
 
 // Entry is one timer to schedule.
@@ -48,7 +48,7 @@ type Entry struct {
 	ReplicaTimeout time.Duration
 }
 
-// outcomeCodes has the letter of lua/schedule.lua for each Outcome, in their order.
+// outcomeCodes has the code of lua/schedule.lua for each Outcome, in their order.
 const outcomeCodes = "crspkemo"
 
 // Schedule writes timers of one topic. It checks all of them before it writes the

@@ -2,12 +2,14 @@ package wakebell
 
 import (
 	"context"
+	"fmt"
 	"iter"
 	"slices"
 	"time"
 
 	"github.com/wakebell/wakebell/internal/envelope"
 	"github.com/wakebell/wakebell/internal/paging"
+	"github.com/wakebell/wakebell/redisops/doctor"
 	"github.com/wakebell/wakebell/redisops/timers"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
@@ -166,4 +168,52 @@ func content(payload []byte, id string) Content {
 		Headers:       slices.Clip(Headers(env.Headers)),
 		Body:          env.Body,
 	}
+}
+
+// Stored is a timer of a topic in Redis.
+type Stored[T any] struct {
+	Info
+	Body T // Content.Body, decoded
+
+	// Content holds the headers and the body as they are stored.
+	Content Content
+}
+
+// Get returns a timer of the topic with its body decoded. If the body cannot be
+// decoded into T, Get returns the timer with a zero Body, and an error that wraps
+// ErrUnreadable. Other errors are those of Client.Get, such as ErrNotFound.
+func (t Topic[T]) Get(ctx context.Context, c TimerClient, id string) (Stored[T], error) {
+	if c == nil {
+		return Stored[T]{}, invalid("client", "nil")
+	}
+	info, content, err := c.Get(ctx, t.name, id)
+	if err != nil {
+		return Stored[T]{}, err
+	}
+	stored := Stored[T]{Info: info, Content: content}
+	if stored.Body, err = t.codec.Decode(content.Body, content.ContentType); err != nil {
+		return stored, fmt.Errorf("get %s on %s: %w: %w", quoted(id), quoted(t.name), ErrUnreadable, err)
+	}
+	return stored, nil
+}
+
+// Diagnose checks whether Redis is suitable for these topics. It checks latency,
+// version, eviction policy, memory, persistence, replicas and clock of the
+// server, and for each topic its slots, the types of its keys, scripts, the
+// permissions of the user, cluster-wide settings, and data without a timer. It
+// writes nothing. A check that cannot run is Unknown and does not affect the
+// others, so every check has a Finding; docs/cli.md lists them. The error
+// concerns the arguments.
+//
+// Diagnose reads up to about 100,000 entries of each topic, a few hundred at a
+// time.
+func (c *Client) Diagnose(ctx context.Context, topics ...string) ([]wakebelltype.Finding, error) {
+	full := make([]string, len(topics))
+	for i, topic := range topics {
+		var err error
+		if full[i], err = c.fullName(topic); err != nil {
+			return nil, err
+		}
+	}
+	return doctor.Diagnose(ctx, c.store, full...)
 }

@@ -24,8 +24,7 @@ type DeadLetter struct {
 	Died       time.Time // when it was dead-lettered, by Redis's clock
 	Content    Content
 
-	// Cursor continues a listing after this dead letter; see Page. Only DeadLetters
-	// sets it.
+	// Cursor continues a listing after this dead letter: its Entry; see Page.
 	Cursor string
 }
 
@@ -43,7 +42,6 @@ func (c *Client) DeadLetters(ctx context.Context, topic string, f wakebelltype.D
 		dead := make([]DeadLetter, len(letters))
 		for i, d := range letters {
 			dead[i] = deadLetterOf(full, d)
-			dead[i].Cursor = d.Entry
 		}
 		return dead, next, err
 	})
@@ -66,7 +64,7 @@ func deadLetterOf(topic string, d timers.DeadLetter) DeadLetter {
 	return DeadLetter{
 		Entry: d.Entry, ID: d.ID, Topic: topic, Reason: d.Reason,
 		Attempts: d.Claims, Failures: d.Failures, Activation: d.Activation, Died: d.At,
-		Content: content(d.Payload, d.ID),
+		Content: content(d.Payload, d.ID), Cursor: d.Entry,
 	}
 }
 
@@ -101,7 +99,7 @@ func (s *System) onDead() func(context.Context, poller.DeadTimer) {
 		s.cfg.OnDead(ctx, DeadLetter{
 			Entry: d.Entry, ID: d.ID, Topic: d.Topic, Reason: d.Reason,
 			Attempts: d.Claims, Failures: d.Failures, Activation: d.Activation, Died: d.At,
-			Content: body,
+			Content: body, Cursor: d.Entry,
 		})
 	}
 }

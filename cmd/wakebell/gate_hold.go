@@ -62,7 +62,7 @@ lost or not granted within --timeout, or if the command failed.`,
 			return usagef("--times: %d is not above 0", f.times)
 		case f.timeout < 0:
 			return usagef("--timeout: %v is negative", f.timeout)
-		case f.lease == 0 || f.signal == 0: // GatesConfig takes 0 for the default
+		case f.lease == 0 || f.signal == 0: // gate.Config takes 0 for the default
 			return usagef("--lease, --signal-ttl: 0, want above 0")
 		}
 		defer keepBrokenPipes()()

@@ -16,24 +16,24 @@ import (
 
 // Info is the state of a timer in Redis.
 type Info struct {
-	ID    string
-	Topic string // with its prefix
-	State State
+	ID    string `json:"id"`
+	Topic string `json:"topic"` // with its prefix
+	State State  `json:"state"`
 
 	// Due is when the timer can be delivered next: the instant for which it was
 	// scheduled, the instant of its next attempt, or, while it runs, the expiry
 	// of its lease.
-	Due time.Time
+	Due time.Time `json:"due,omitzero"`
 	// Activation is the instant for which the timer was scheduled; retries do
 	// not change it.
-	Activation time.Time
+	Activation time.Time `json:"activation,omitzero"`
 
-	Attempts  int    // deliveries so far
-	Failures  int    // deliveries that ended in an error
-	LastError string // of the last failure
+	Attempts  int    `json:"attempts"`   // deliveries so far
+	Failures  int    `json:"failures"`   // deliveries that ended in an error
+	LastError string `json:"last_error"` // of the last failure
 
 	// Cursor continues a listing after this timer; see Page. Only List sets it.
-	Cursor string
+	Cursor string `json:"cursor"`
 }
 
 // State is the state of a timer.
@@ -53,11 +53,11 @@ const (
 
 // Content is the body of a timer, still encoded, with its headers.
 type Content struct {
-	CorrelationID string
-	ContentType   string
-	ReplyTo       string
-	Headers       Headers
-	Body          []byte
+	CorrelationID string  `json:"correlation_id"`
+	ContentType   string  `json:"content_type"`
+	ReplyTo       string  `json:"reply_to"`
+	Headers       Headers `json:"headers"`
+	Body          []byte  `json:"body"`
 }
 
 // Get returns a timer with its content. Errors include ErrNotFound, and

@@ -8,10 +8,10 @@
 local bad = mistyped('zset', 'hash')
 if bad then return bad end
 
-local page = redis.call('ZSCAN', KEYS[1], ARGV[1], 'COUNT', ARGV[2])
+local page = redis.call('ZSCAN', KEYS.timeline, ARGV.cursor, 'COUNT', ARGV.count)
 local examined, bare = 0, 0
 for i = 1, #page[2], 2 do
   examined = examined + 1
-  if redis.call('HEXISTS', KEYS[2], page[2][i]) == 0 then bare = bare + 1 end
+  if redis.call('HEXISTS', KEYS.payloads, page[2][i]) == 0 then bare = bare + 1 end
 end
 return {page[1], string.format('%.0f', examined), string.format('%.0f', bare)}

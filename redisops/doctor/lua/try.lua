@@ -9,5 +9,5 @@
 clock() -- as every script does
 local rest = {}
 for i = 2, #ARGV do rest[i - 1] = ARGV[i] end
-local reply = redis.pcall(ARGV[1], KEYS[1], unpack(rest))
+local reply = redis.pcall(ARGV.command, KEYS.key, unpack(rest))
 return type(reply) == 'table' and reply.err or ''

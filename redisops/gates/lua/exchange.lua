@@ -16,27 +16,27 @@ local bad = mistyped('hash', 'stream', 'string', 'zset', 'zset', 'string')
 if bad then
   -- No process could do what is due at such a gate: it must not fill the list of
   -- those at which something is.
-  redis.pcall('ZREM', KEYS[4], ARGV[1])
+  redis.pcall('ZREM', KEYS.deadlines, ARGV.gate)
   return bad
 end
 
-local base = 10
-local process, sequence, ops = ARGV[3], tonumber(ARGV[5]), ARGV[10]
-local before, answered = string.match(redis.call('GET', KEYS[3]) or '', '^(%d+)\n(.*)$')
+local base = ARGV_NAMED
+local process, sequence, ops = ARGV.process, tonumber(ARGV.sequence), ARGV.ops
+local before, answered = string.match(redis.call('GET', KEYS.exchange) or '', '^(%d+)\n(.*)$')
 before = integer(before)
 if before == sequence then return answered end
 if before and before > sequence then return redis.error_reply('STALE ' .. whole(before)) end
 
-local terms = {lease = tonumber(ARGV[7]), signal = tonumber(ARGV[8])}
+local terms = {lease = tonumber(ARGV.lease), signal = tonumber(ARGV.signal)}
 local g = {
-  state = KEYS[1], stream = KEYS[2], deadlines = KEYS[4], presence = KEYS[5], mark = KEYS[6],
-  name = ARGV[1], group = ARGV[2], process_of_caller = process, life = tonumber(ARGV[9]), now = micros(),
+  state = KEYS.state, stream = KEYS.stream, deadlines = KEYS.deadlines, presence = KEYS.presence, mark = KEYS.mark,
+  name = ARGV.gate, group = ARGV.group, process_of_caller = process, life = tonumber(ARGV.life), now = micros(),
 }
 -- The first write must be one that Redis allows when its memory is full: a turn
 -- must be given back just then, and a ticket is small.
 redis.call('HDEL', g.state, '')
 read(g, terms.lease)
-local highest = math.max(g.last, tonumber(ARGV[6]))
+local highest = math.max(g.last, tonumber(ARGV.floor))
 if highest + #ops >= EXACT and string.find(ops, '[jt]') then
   return redis.error_reply('EXHAUSTED ' .. whole(highest))
 end
@@ -45,7 +45,7 @@ local out, present = {}, false
 
 local function join(number_of)
   local owner = process .. '#' .. number_of
-  local ticket = math.max(g.now, g.last + 1, tonumber(ARGV[6]) + 1)
+  local ticket = math.max(g.now, g.last + 1, tonumber(ARGV.floor) + 1)
   local added = redis.pcall('XADD', g.stream, entry(whole(ticket)), 'owner', owner)
   if type(added) == 'table' and added.err then -- the stream is ahead of the state
     ticket = math.max(ticket, top(g) + 1)
@@ -99,6 +99,6 @@ end
 save(g)
 local since = g.tail == process and g.since or '0'
 local answer = table.concat({whole(g.now), held, whole(good), more and '1' or '0', since, unpack(out)}, '\n')
-redis.call('SET', KEYS[3], ARGV[5] .. '\n' .. answer, 'PX', '120000')
-signal(g, ARGV[4])
+redis.call('SET', KEYS.exchange, ARGV.sequence .. '\n' .. answer, 'PX', '120000')
+signal(g, ARGV.channels)
 return answer

@@ -16,52 +16,52 @@ if bad then return bad end
 -- RESOURCES bounds what is remembered of one gate.
 local RESOURCES = 100000
 
-local resource, ticket, life, now = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), micros()
-local state = redis.call('HMGET', KEYS[1], 'holder', 'process', 'granted', 'last')
+local resource, ticket, life, now = ARGV.resource, tonumber(ARGV.ticket), tonumber(ARGV.life), micros()
+local state = redis.call('HMGET', KEYS.state, 'holder', 'process', 'granted', 'last')
 local holder, process = state[1] or '', state[2] or ''
 
 -- in_turn: the token has the turn, or may have it because its process has it and
 -- passes it on without asking first.
 local function in_turn()
-  if holder == ARGV[2] then return true end
+  if holder == ARGV.ticket then return true end
   if holder == '' then return false end
-  local found = redis.call('XRANGE', KEYS[2], entry(ARGV[2]), entry(ARGV[2]))[1]
+  local found = redis.call('XRANGE', KEYS.stream, entry(ARGV.ticket), entry(ARGV.ticket))[1]
   return found ~= nil and string.match(found[2][2] or '', '^(.*)#%d+$') == process
 end
 
 local function bound()
-  if ARGV[4] == '1' then return now + AHEAD end
+  if ARGV.elsewhere == '1' then return now + AHEAD end
   -- The state of an earlier version has no granted.
   local granted = integer(state[3]) or integer(holder) or integer(state[4])
-  return granted or mark_of({mark = KEYS[4]})
+  return granted or mark_of({mark = KEYS.mark})
 end
 
 local live = in_turn()
 if not live then
   local highest = bound()
   if ticket > highest then return 'u' .. whole(highest) end
-  local removed = redis.call('HGET', KEYS[3], REMOVED)
+  local removed = redis.call('HGET', KEYS.guard, REMOVED)
   if removed and ticket <= (integer(removed) or 0) then return 's' .. removed end
 end
-local seen = redis.call('HGET', KEYS[3], resource)
+local seen = redis.call('HGET', KEYS.guard, resource)
 local newest = integer(seen)
 if newest and newest > ticket then
-  if holder == ARGV[2] then return 'r' .. seen end
+  if holder == ARGV.ticket then return 'r' .. seen end
   return 's' .. seen
 end
 -- What is forgotten was issued longer ago than a life, and so was all before it.
 if not newest and not live and ticket < now - life then return 'o' .. whole(now - life) end
 if not newest then
-  local count = redis.call('HLEN', KEYS[3])
+  local count = redis.call('HLEN', KEYS.guard)
   if count > 16 then
-    local some = redis.call('HRANDFIELD', KEYS[3], '3', 'WITHVALUES')
+    local some = redis.call('HRANDFIELD', KEYS.guard, '3', 'WITHVALUES')
     for i = 1, #some, 2 do
-      if (integer(some[i + 1]) or 0) < now - life then redis.call('HDEL', KEYS[3], some[i]) end
+      if (integer(some[i + 1]) or 0) < now - life then redis.call('HDEL', KEYS.guard, some[i]) end
     end
   end
   if count >= RESOURCES then return 'f' .. whole(count) end
 end
-if seen ~= ARGV[2] then redis.call('HSET', KEYS[3], resource, ARGV[2]) end
+if seen ~= ARGV.ticket then redis.call('HSET', KEYS.guard, resource, ARGV.ticket) end
 local kept = math.ceil((math.max(0, ticket - now) + life) / 1e3)
-if redis.call('PTTL', KEYS[3]) < kept then redis.call('PEXPIRE', KEYS[3], whole(kept)) end
-return 'a' .. ARGV[2]
+if redis.call('PTTL', KEYS.guard) < kept then redis.call('PEXPIRE', KEYS.guard, whole(kept)) end
+return 'a' .. ARGV.ticket

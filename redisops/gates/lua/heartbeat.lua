@@ -12,9 +12,9 @@
 local bad = mistyped('zset', 'zset')
 if bad then return bad end
 
-local presence, deadlines, process = KEYS[1], KEYS[2], ARGV[1]
-local life, lease = tonumber(ARGV[2]), tonumber(ARGV[3])
-local base = 3
+local presence, deadlines, process = KEYS.presence, KEYS.deadlines, ARGV.process
+local life, lease = tonumber(ARGV.life), tonumber(ARGV.lease)
+local base = ARGV_NAMED
 local turns = (#ARGV - base) / 2
 local now = micros()
 

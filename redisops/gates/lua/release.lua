@@ -9,19 +9,19 @@
 local bad = mistyped('hash', 'stream', 'zset', 'zset', 'string')
 if bad then return bad end
 
-local terms = {lease = tonumber(ARGV[5]), signal = tonumber(ARGV[6])}
+local terms = {lease = tonumber(ARGV.lease), signal = tonumber(ARGV.signal)}
 local g = {
-  state = KEYS[1], stream = KEYS[2], deadlines = KEYS[3], presence = KEYS[4], mark = KEYS[5],
-  name = ARGV[1], group = ARGV[2], process_of_caller = '', life = tonumber(ARGV[7]), now = micros(),
+  state = KEYS.state, stream = KEYS.stream, deadlines = KEYS.deadlines, presence = KEYS.presence, mark = KEYS.mark,
+  name = ARGV.gate, group = ARGV.group, process_of_caller = '', life = tonumber(ARGV.life), now = micros(),
 }
 redis.call('HDEL', g.state, '') -- allowed when memory is full
 read(g, terms.lease)
-local had = g.holder ~= '' and g.holder == ARGV[4]
+local had = g.holder ~= '' and g.holder == ARGV.ticket
 if had then
   g.signals[g.process] = LOOK
   vacate(g)
 end
 advance(g, terms)
 save(g)
-signal(g, ARGV[3])
+signal(g, ARGV.channels)
 return had and '1' or '0'

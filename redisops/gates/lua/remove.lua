@@ -11,13 +11,13 @@
 local bad = mistyped('hash', 'stream', 'hash', 'zset', 'zset', 'string')
 if bad then return bad end
 
-local guarded = redis.call('HLEN', KEYS[3]) - redis.call('HEXISTS', KEYS[3], REMOVED)
-if redis.call('EXISTS', KEYS[1], KEYS[2]) == 0 and guarded == 0 then return {'n', '0', '0', '0'} end
+local guarded = redis.call('HLEN', KEYS.guard) - redis.call('HEXISTS', KEYS.guard, REMOVED)
+if redis.call('EXISTS', KEYS.state, KEYS.stream) == 0 and guarded == 0 then return {'n', '0', '0', '0'} end
 
-local terms = {lease = tonumber(ARGV[5]), signal = tonumber(ARGV[6])}
+local terms = {lease = tonumber(ARGV.lease), signal = tonumber(ARGV.signal)}
 local g = {
-  state = KEYS[1], stream = KEYS[2], deadlines = KEYS[4], presence = KEYS[5], mark = KEYS[6],
-  name = ARGV[1], group = ARGV[2], process_of_caller = '', life = tonumber(ARGV[7]), now = micros(),
+  state = KEYS.state, stream = KEYS.stream, deadlines = KEYS.deadlines, presence = KEYS.presence, mark = KEYS.mark,
+  name = ARGV.gate, group = ARGV.group, process_of_caller = '', life = tonumber(ARGV.life), now = micros(),
 }
 redis.call('HDEL', g.state, '') -- allowed when memory is full
 read(g, terms.lease)
@@ -25,9 +25,9 @@ local more = advance(g, terms)
 local waiting = redis.call('XLEN', g.stream)
 if g.holder ~= '' then waiting = math.max(0, waiting - 1) end
 local answer = {'r', g.holder ~= '' and g.holder or '0', whole(waiting), whole(g.last)}
-if ARGV[4] ~= '1' and (g.holder ~= '' or waiting > 0 or more) then
+if ARGV.force ~= '1' and (g.holder ~= '' or waiting > 0 or more) then
   save(g)
-  signal(g, ARGV[3])
+  signal(g, ARGV.channels)
   answer[1] = 'u'
   return answer
 end
@@ -39,9 +39,9 @@ for _, e in ipairs(redis.call('XRANGE', g.stream, '-', '+', 'COUNT', '100')) do
   if process then g.signals[process] = LOOK end
 end
 lift_mark(g)
-redis.call('UNLINK', g.state, g.stream, KEYS[3])
+redis.call('UNLINK', g.state, g.stream, KEYS.guard)
 redis.call('ZREM', g.deadlines, g.name)
-redis.call('HSET', KEYS[3], REMOVED, whole(math.min(g.last, math.max(g.now, mark_of(g)))))
-redis.call('PEXPIRE', KEYS[3], whole(math.ceil(tonumber(ARGV[8]) / 1e3)))
-signal(g, ARGV[3])
+redis.call('HSET', KEYS.guard, REMOVED, whole(math.min(g.last, math.max(g.now, mark_of(g)))))
+redis.call('PEXPIRE', KEYS.guard, whole(math.ceil(tonumber(ARGV.remembered) / 1e3)))
+signal(g, ARGV.channels)
 return answer

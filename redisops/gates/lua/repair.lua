@@ -14,10 +14,10 @@
 local bad = mistyped('hash', 'stream', 'hash', 'zset', 'zset', 'string')
 if bad then return bad end
 
-local terms = {lease = tonumber(ARGV[5]), signal = tonumber(ARGV[6])}
+local terms = {lease = tonumber(ARGV.lease), signal = tonumber(ARGV.signal)}
 local g = {
-  state = KEYS[1], stream = KEYS[2], deadlines = KEYS[4], presence = KEYS[5], mark = KEYS[6],
-  name = ARGV[1], group = ARGV[2], process_of_caller = '', life = tonumber(ARGV[7]), now = micros(),
+  state = KEYS.state, stream = KEYS.stream, deadlines = KEYS.deadlines, presence = KEYS.presence, mark = KEYS.mark,
+  name = ARGV.gate, group = ARGV.group, process_of_caller = '', life = tonumber(ARGV.life), now = micros(),
 }
 redis.call('HDEL', g.state, '') -- allowed when memory is full
 read(g, terms.lease)
@@ -25,9 +25,9 @@ read(g, terms.lease)
 -- Tokens are instants at which they were issued. One that is above the last and
 -- ahead of both clocks was not issued: it is no loss of data but poison, which
 -- must not lift the gate.
-local possible = math.max(g.last, math.max(g.now, tonumber(ARGV[8])) + AHEAD)
-local before, highest = g.last, tonumber(ARGV[4])
-local page = redis.call('HSCAN', KEYS[3], ARGV[9], 'COUNT', '500')
+local possible = math.max(g.last, math.max(g.now, tonumber(ARGV.clock)) + AHEAD)
+local before, highest = g.last, tonumber(ARGV.floor)
+local page = redis.call('HSCAN', KEYS.guard, ARGV.cursor, 'COUNT', '500')
 local poisoned = {}
 for i = 1, #page[2], 2 do
   local token = integer(page[2][i + 1])
@@ -66,8 +66,8 @@ advance(g, terms)
 save(g)
 -- The turn may be used, and no turn before it.
 local newest = g.holder ~= '' and g.holder or whole(g.last)
-for _, resource in ipairs(poisoned) do redis.call('HSET', KEYS[3], resource, newest) end
-signal(g, ARGV[3])
+for _, resource in ipairs(poisoned) do redis.call('HSET', KEYS.guard, resource, newest) end
+signal(g, ARGV.channels)
 local cursor = page[1] ~= '0' and page[1] or ''
-if #behind == 1000 then cursor = ARGV[9] end
+if #behind == 1000 then cursor = ARGV.cursor end
 return {whole(before), whole(g.last), whole(removed), whole(#poisoned), cursor}

@@ -12,17 +12,17 @@ local bad = mistyped('hash', 'stream', 'hash')
 if bad then return bad end
 
 local t = redis.call('TIME')
-local state = redis.call('HMGET', KEYS[1], 'holder', 'owner', 'kind', 'until', 'last')
-local most, holder = tonumber(ARGV[1]), state[1] or ''
-local total = redis.call('XLEN', KEYS[2])
+local state = redis.call('HMGET', KEYS.state, 'holder', 'owner', 'kind', 'until', 'last')
+local most, holder = tonumber(ARGV.most), state[1] or ''
+local total = redis.call('XLEN', KEYS.stream)
 local rest = {}
 local guard
-if redis.call('HLEN', KEYS[3]) > 1000 then
-  guard = redis.call('HRANDFIELD', KEYS[3], '1000', 'WITHVALUES')
+if redis.call('HLEN', KEYS.guard) > 1000 then
+  guard = redis.call('HRANDFIELD', KEYS.guard, '1000', 'WITHVALUES')
 else
-  guard = redis.call('HGETALL', KEYS[3])
+  guard = redis.call('HGETALL', KEYS.guard)
 end
-local listed = redis.call('XRANGE', KEYS[2], '-', '+', 'COUNT', string.format('%.0f', most + 1))
+local listed = redis.call('XRANGE', KEYS.stream, '-', '+', 'COUNT', string.format('%.0f', most + 1))
 for _, e in ipairs(listed) do
   local ticket = string.match(e[1], '^%d+')
   if ticket == holder then

@@ -58,8 +58,9 @@ func (s *Set) begin(parts []string) string {
 	return text
 }
 
-// Source returns the text of a file.
-func (s *Set) Source(name string) string { return sourceOf(s.Files, name) }
+// Source returns the text of a file, with positions in place of the names of its keys
+// and arguments.
+func (s *Set) Source(name string) string { return positions(name, sourceOf(s.Files, name)) }
 
 func sourceOf(files embed.FS, name string) string {
 	text, err := files.ReadFile("lua/" + name + ".lua")

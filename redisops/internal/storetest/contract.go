@@ -5,7 +5,6 @@ import (
 	"io/fs"
 	"net"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -28,6 +27,8 @@ func readHeader(t testing.TB, set *scripts.Set, name string) (header, string) {
 	t.Helper()
 	var h header
 	text := set.Source(name)
+	h.keys, h.moreKeys = cutMore(scripts.HeaderNames(text, "KEYS"))
+	h.args, h.more = cutMore(scripts.HeaderNames(text, "ARGV"))
 	body := ""
 	for i, line := range strings.Split(text, "\n") {
 		comment, ok := strings.CutPrefix(line, "--")
@@ -35,14 +36,7 @@ func readHeader(t testing.TB, set *scripts.Set, name string) (header, string) {
 			body = strings.Join(strings.Split(text, "\n")[i:], "\n")
 			break
 		}
-		comment = strings.TrimSpace(comment)
-		if words, ok := strings.CutPrefix(comment, "KEYS:"); ok {
-			h.keys, h.moreKeys = cutMore(strings.Fields(words))
-		}
-		if words, ok := strings.CutPrefix(comment, "ARGV:"); ok {
-			h.args, h.more = cutMore(slices.DeleteFunc(strings.Fields(words), func(w string) bool { return w == "none" }))
-		}
-		h.returns = h.returns || strings.HasPrefix(comment, "Returns: ")
+		h.returns = h.returns || strings.HasPrefix(comment, " Returns: ")
 	}
 	return h, body
 }

@@ -10,13 +10,13 @@
 
 local bad = mistyped('list', 'zset', 'hash')
 if bad then return bad end
-local length = redis.call('LLEN', KEYS[1])
-local behind = open(KEYS[1], KEYS[2], KEYS[3], math.floor(clock() * 1e6))
+local length = redis.call('LLEN', KEYS.dlq)
+local behind = open(KEYS.dlq, KEYS.places, KEYS.records, math.floor(clock() * 1e6))
 local looked, work, far, indices = 0, 0, '0', {}
 
 for i = 1, #ARGV, 3 do
   local payload = ARGV[i + 1]
-  local index, further = index_of(KEYS[1], KEYS[2], KEYS[3], behind, length, ARGV[i], payload, ARGV[i + 2])
+  local index, further = index_of(KEYS.dlq, KEYS.places, KEYS.records, behind, length, ARGV[i], payload, ARGV[i + 2])
   if further then
     far = '1'
     break
@@ -24,8 +24,8 @@ for i = 1, #ARGV, 3 do
   if index then
     local distance = math.min(index, length - 1 - index)
     if distance >= FAR and #indices > 0 then break end -- it goes alone
-    index = nearer(KEYS[1], KEYS[2], KEYS[3], behind, length, index)
-    redis.call('LSET', KEYS[1], index, MARK)
+    index = nearer(KEYS.dlq, KEYS.places, KEYS.records, behind, length, index)
+    redis.call('LSET', KEYS.dlq, index, MARK)
     indices[#indices + 1] = index
     -- It takes 12 ns for each node of the list that is passed, twice, and a node
     -- has 8 kB; a search by payload is a walk over 1,000 letters or more.
@@ -36,6 +36,6 @@ for i = 1, #ARGV, 3 do
   looked = looked + 1
   if work > 2e6 then break end
 end
-behind = remove(KEYS[1], KEYS[2], KEYS[3], behind, length, indices)
-close(KEYS[1], KEYS[2], KEYS[3], behind)
+behind = remove(KEYS.dlq, KEYS.places, KEYS.records, behind, length, indices)
+close(KEYS.dlq, KEYS.places, KEYS.records, behind)
 return {whole(looked), whole(#indices), far}

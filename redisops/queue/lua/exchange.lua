@@ -22,9 +22,9 @@ local bad = mistyped('list', 'list', 'zset', 'hash', 'string', 'hash', 'hash', '
   'list', 'list', 'list', 'zset', 'hash', 'set', 'string', 'string')
 if bad then return bad end
 
-local pending, processing, deadlines, tokens, counts = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[6]
+local pending, processing, deadlines, tokens, counts = KEYS.pending, KEYS.processing, KEYS.deadlines, KEYS.tokens, KEYS.counts
 local now, now_ms = instants()
-local sequence, ttl = tonumber(ARGV[1]), tonumber(ARGV[2])
+local sequence, ttl = tonumber(ARGV.sequence), tonumber(ARGV.ttl)
 local once = ttl == 0
 
 -- next_due returns when the next message can be claimed, in ms; 0: now.
@@ -53,7 +53,7 @@ end
 -- replay returns the answer of the last exchange of the stream again, without the
 -- leases that are no longer held. It returns nil if the stored answer is unreadable.
 local function replay()
-  local saved = redis.call('GET', KEYS[16])
+  local saved = redis.call('GET', KEYS.exchange)
   local _, at, finish, refused, dead_count, why_size, dead_size =
     string.find(saved, '^%d+ (%S+) (%d+) (%d+) (%d+) (%d+)\n')
   if not at then return nil end
@@ -75,7 +75,7 @@ local function replay()
   return answer(next_due(), finish, refused, why, dead_count, deaths, #kept, join(kept), '0')
 end
 
-local last = integer(string.match(redis.call('GETRANGE', KEYS[16], 0, 20), '^%d+'))
+local last = integer(string.match(redis.call('GETRANGE', KEYS.exchange, 0, 20), '^%d+'))
 local again = last == sequence and replay()
 if again then return again end
 if last and last > sequence then
@@ -86,14 +86,14 @@ end
 -- allows the others too.
 redis.call('HDEL', tokens, '')
 
-local want, max_bytes, max_deliveries = tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
-local dead_cap, completed_cap, failed_cap = tonumber(ARGV[6]), tonumber(ARGV[7]), tonumber(ARGV[8])
-local acks, nacks, rejects = tonumber(ARGV[10]), tonumber(ARGV[11]), tonumber(ARGV[12])
-local fails, releases, extends = tonumber(ARGV[13]), tonumber(ARGV[14]), tonumber(ARGV[15])
-local base = 16
+local want, max_bytes, max_deliveries = tonumber(ARGV.want), tonumber(ARGV.max_bytes), tonumber(ARGV.max_deliveries)
+local dead_cap, completed_cap, failed_cap = tonumber(ARGV.dead_cap), tonumber(ARGV.completed), tonumber(ARGV.failed)
+local acks, nacks, rejects = tonumber(ARGV.acks), tonumber(ARGV.nacks), tonumber(ARGV.rejects)
+local fails, releases, extends = tonumber(ARGV.fails), tonumber(ARGV.releases), tonumber(ARGV.extends)
+local base = ARGV_NAMED
 local total = acks + nacks + rejects + fails + releases + extends
 local payloads = {} -- of settlements, by their index
-for i = base + 2 * total + nacks + rejects + 1, base + 2 * total + nacks + rejects + 2 * tonumber(ARGV[16]), 2 do
+for i = base + 2 * total + nacks + rejects + 1, base + 2 * total + nacks + rejects + 2 * tonumber(ARGV.raws), 2 do
   payloads[tonumber(ARGV[i])] = ARGV[i + 1]
 end
 local finish_ms = now_ms + ttl
@@ -115,19 +115,19 @@ local behind, place -- of dead letters, once there is one to write
 -- dead_letter adds a message to the dead letters in the peer's format, with a record
 -- beside it. Index is that of the settlement; -1: too many deliveries.
 local function dead_letter(index, stored, claims, reason)
-  if not behind then behind, place = open(KEYS[12], KEYS[13], KEYS[14], math.floor(now * 1e6)) end
+  if not behind then behind, place = open(KEYS.dlq, KEYS.places, KEYS.records, math.floor(now * 1e6)) end
   local payload, id, at = payloads[index] or raw(stored), id_of(stored), text(now)
   local entry
-  redis.call('LPUSH', KEYS[12], payload)
+  redis.call('LPUSH', KEYS.dlq, payload)
   if behind > 0 then
     behind, entry = behind + 1, redis.sha1hex(payload)
   else
     entry, place = whole(place), place + 1
-    redis.call('ZADD', KEYS[13], entry, entry)
-    redis.call('HSET', KEYS[14], entry,
+    redis.call('ZADD', KEYS.places, entry, entry)
+    redis.call('HSET', KEYS.records, entry,
       fingerprint(payload) .. ' ' .. at .. ' ' .. claims .. ' ' .. #id .. '\n' .. id .. reason)
   end
-  free(ARGV[9], stored)
+  free(ARGV.owners, stored)
   dead_count = dead_count + 1
   local shown = index < 0 and payload or ''
   deaths[dead_count] = index .. ' ' .. entry .. ' ' .. at .. ' ' .. claims .. ' ' .. #id .. ' ' .. #shown .. '\n' .. id .. shown
@@ -137,9 +137,9 @@ end
 -- letters beyond the cap.
 local function trim()
   if not behind then return end
-  local over = dead_cap > 0 and redis.call('LLEN', KEYS[12]) - dead_cap or 0
-  if over > 0 then redis.call('LTRIM', KEYS[12], 0, -1 - math.min(over, 500 + dead_count)) end
-  close(KEYS[12], KEYS[13], KEYS[14], behind)
+  local over = dead_cap > 0 and redis.call('LLEN', KEYS.dlq) - dead_cap or 0
+  if over > 0 then redis.call('LTRIM', KEYS.dlq, 0, -1 - math.min(over, 500 + dead_count)) end
+  close(KEYS.dlq, KEYS.places, KEYS.records, behind)
 end
 
 local held = collect('HMGET', tokens, ARGV, base + 1, base + total)
@@ -168,7 +168,7 @@ if nacks + releases > 0 then known = next_due() or math.huge end
 for i = 1, acks do
   local stored, token = holds(i, true)
   if stored then
-    keep(KEYS[10], completed_cap, i - 1, stored)
+    keep(KEYS.completed, completed_cap, i - 1, stored)
     leaves(stored, token)
   end
 end
@@ -178,7 +178,7 @@ for n = 1, nacks do
   i = i + 1
   local stored, token = holds(i, true)
   if stored and unfenced(token) then
-    keep(KEYS[11], failed_cap, i - 1, stored) -- no second delivery
+    keep(KEYS.failed, failed_cap, i - 1, stored) -- no second delivery
   elseif stored then
     fresh[#fresh + 1] = stored
     waiting[#waiting + 1], waiting[#waiting + 2] = whole(now_ms + tonumber(ARGV[base + 2 * total + n])), stored
@@ -196,8 +196,8 @@ for _ = 1, fails do
   i = i + 1
   local stored, token = holds(i, true)
   if stored then
-    keep(KEYS[11], failed_cap, i - 1, stored)
-    free(ARGV[9], stored)
+    keep(KEYS.failed, failed_cap, i - 1, stored)
+    free(ARGV.owners, stored)
     leaves(stored, token)
   end
 end
@@ -317,7 +317,7 @@ if want > 0 then
     -- are held: the second one gets an envelope.
     if not once and string.sub(stored, 1, #PREFIX) ~= PREFIX then
       if here[stored] or redis.call('HEXISTS', tokens, stored) == 1 then
-        local id = string.sub(redis.sha1hex(ARGV[1] .. KEYS[16] .. text(now) .. #claimed), 1, 32)
+        local id = string.sub(redis.sha1hex(ARGV.sequence .. KEYS.exchange .. text(now) .. #claimed), 1, 32)
         stored = PREFIX .. '{"id":"' .. id .. '","payload_hex":"' ..
           hex_of(stored) .. '"}'
         claimed[#claimed] = stored
@@ -330,7 +330,7 @@ end
 
 -- Each claim and each nack has a token of its own.
 local token = 0
-if #fresh + #claimed > 0 and not once then token = tokens_after(KEYS[5], #fresh + #claimed, math.floor(now * 1e6)) end
+if #fresh + #claimed > 0 and not once then token = tokens_after(KEYS.counter, #fresh + #claimed, math.floor(now * 1e6)) end
 local given, deadline, counted, leases = {}, {}, {}, {}
 for _, stored in ipairs(fresh) do
   token = token + 1
@@ -361,26 +361,26 @@ variadic('ZREM', deadlines, dead, 1, #dead)
 variadic('HDEL', tokens, dead, 1, #dead)
 for _, stored in ipairs(dead) do done[#done + 1], gave_up[#gave_up + 1] = stored, stored end
 variadic('HDEL', counts, gave_up, 1, #gave_up)
-take_out(processing, KEYS[15], done)
-forget_claims(KEYS[7], KEYS[8], KEYS[9], mine)
+take_out(processing, KEYS.gone, done)
+forget_claims(KEYS.refs, KEYS.ids, KEYS.backrefs, mine)
 trim()
 
 -- changed says whether the peer has changed the list of dead letters since.
 local function changed()
-  local state = redis.call('HGET', KEYS[14], '')
-  local length = redis.call('LLEN', KEYS[12])
-  return state and (string.match(state, '^%d+') ~= whole(length) or redis.call('ZCARD', KEYS[13]) > length)
+  local state = redis.call('HGET', KEYS.records, '')
+  local length = redis.call('LLEN', KEYS.dlq)
+  return state and (string.match(state, '^%d+') ~= whole(length) or redis.call('ZCARD', KEYS.places) > length)
 end
 
 local due = next_due()
 local orphans = '0'
 if due ~= 0 then
-  redis.call('DEL', KEYS[17]) -- the next publish must hint again
+  redis.call('DEL', KEYS.hint) -- the next publish must hint again
   if #claimed == 0 and changed() then orphans = '1' end
 end
 local why, died, body = join(refusals), join(deaths), join(leases)
 local finish = text(finish_ms / 1000)
-redis.call('SET', KEYS[16], ARGV[1] .. ' ' .. finish .. ' ' .. refused .. ' ' .. dead_count .. ' ' .. #why .. ' ' ..
+redis.call('SET', KEYS.exchange, ARGV.sequence .. ' ' .. finish .. ' ' .. refused .. ' ' .. dead_count .. ' ' .. #why .. ' ' ..
   #died .. '\n' .. why .. died .. body, 'PX', '120000')
-if known and due and due < known then announce(KEYS[17], due == 0 and now or due / 1000, now) end
+if known and due and due < known then announce(KEYS.hint, due == 0 and now or due / 1000, now) end
 return answer(due, finish, refused, why, dead_count, died, #claimed, body, orphans)

@@ -9,7 +9,7 @@
 
 local bad = mistyped('list', 'zset', 'hash')
 if bad then return bad end
-local behind = open(KEYS[1], KEYS[2], KEYS[3], math.floor(clock() * 1e6))
-local n = close(KEYS[1], KEYS[2], KEYS[3], behind)
-local more = behind > 0 or redis.call('ZCARD', KEYS[2]) > redis.call('LLEN', KEYS[1])
+local behind = open(KEYS.dlq, KEYS.places, KEYS.records, math.floor(clock() * 1e6))
+local n = close(KEYS.dlq, KEYS.places, KEYS.records, behind)
+local more = behind > 0 or redis.call('ZCARD', KEYS.places) > redis.call('LLEN', KEYS.dlq)
 return {whole(n), more and '1' or '0'}

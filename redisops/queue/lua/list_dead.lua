@@ -9,14 +9,14 @@
 
 local bad = mistyped('list', 'zset', 'hash')
 if bad then return bad end
-local after, limit, max_bytes, entry = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]), ARGV[4]
-local length = redis.call('LLEN', KEYS[1])
-local behind = unplaced(KEYS[1], KEYS[3])
+local after, limit, max_bytes, entry = tonumber(ARGV.after), tonumber(ARGV.limit), tonumber(ARGV.max_bytes), ARGV.entry
+local length = redis.call('LLEN', KEYS.dlq)
+local behind = unplaced(KEYS.dlq, KEYS.records)
 local out, bytes, seen, step = {''}, 0, 0, 1
 
 -- show adds a dead letter to the reply, if it was requested.
 local function show(payload, place, at)
-  local known = place and redis.call('HGET', KEYS[3], place)
+  local known = place and redis.call('HGET', KEYS.records, place)
   local print, record = string.match(known or '', '^(%S+) (.*)$')
   if print ~= fingerprint(payload) then place, record = nil, '' end
   if not place and (entry == '' or #entry == 40) then place = redis.sha1hex(payload) end
@@ -25,20 +25,20 @@ local function show(payload, place, at)
   end
 end
 
-local rank = entry ~= '' and behind and redis.call('ZREVRANK', KEYS[2], entry)
+local rank = entry ~= '' and behind and redis.call('ZREVRANK', KEYS.places, entry)
 if rank then
   local index = rank + behind
-  local payload = redis.call('LINDEX', KEYS[1], index)
+  local payload = redis.call('LINDEX', KEYS.dlq, index)
   if payload then show(payload, entry, length - 1 - index) end
   return out
 end
 
 while seen < 500 and bytes < max_bytes and #out < 1 + 4 * limit do
-  local part = redis.call('LRANGE', KEYS[1], -after - step, -after - 1)
+  local part = redis.call('LRANGE', KEYS.dlq, -after - step, -after - 1)
   local first = length - after - #part -- the index of the first of them
   local places = {}
   if behind and first + #part > behind then
-    places = redis.call('ZREVRANGE', KEYS[2], math.max(0, first - behind), first - behind + #part - 1)
+    places = redis.call('ZREVRANGE', KEYS.places, math.max(0, first - behind), first - behind + #part - 1)
   end
   for i = #part, 1, -1 do
     show(part[i], places[i - math.max(0, (behind or 0) - first)], after)

@@ -15,18 +15,18 @@
 
 local DROP = 500 -- messages that go beyond as many as come
 
-local cap, drop, owners = tonumber(ARGV[1]), ARGV[2] == '1', ARGV[5]
-local count = #ARGV[6]
-local base = 6
+local cap, drop, owners = tonumber(ARGV.cap), ARGV.drop == '1', ARGV.owners
+local count = #ARGV.keyed
+local base = ARGV_NAMED
 local kinds = {'list', 'hash', 'string', 'string'}
 for i = 5, #KEYS do kinds[i] = 'string' end
 local bad = mistyped(unpack(kinds))
 if bad then return bad end
 
-local answered = redis.call('GET', KEYS[4])
+local answered = redis.call('GET', KEYS.published)
 if answered then return answered end
 
-local pending = KEYS[1]
+local pending = KEYS.pending
 local now, now_ms = instants()
 -- The first 12 digits of an id are the instant, as in a UUID of version 7.
 local begins = string.format('%06x', math.floor(now_ms / 16777216)) .. string.format('%06x', now_ms % 16777216)
@@ -35,7 +35,7 @@ local fresh, marks, out, here, k = {}, {}, {}, {}, 0
 for i = 1, count do
   local tail, key, found = ARGV[base + i], nil, nil
   local id = begins .. tail
-  if string.sub(ARGV[6], i, i) == 'k' then
+  if string.sub(ARGV.keyed, i, i) == 'k' then
     k = k + 1
     key = KEYS[4 + k]
     found = here[key] or redis.call('GET', key)
@@ -66,17 +66,17 @@ local dropped, bytes = 0, 0
 while drop and #fresh > 0 and dropped < over and (dropped < #fresh or dropped < #fresh + DROP and bytes < 1048576) do
   local part = redis.call('RPOP', pending, math.min(16, over - dropped))
   dropped = dropped + #part
-  variadic('HDEL', KEYS[2], part, 1, #part)
+  variadic('HDEL', KEYS.counts, part, 1, #part)
   for _, stored in ipairs(part) do
     bytes = bytes + #stored
     free(owners, stored)
   end
 end
 for _, m in ipairs(marks) do
-  redis.call('SET', m[1], m[2], 'PX', ARGV[3])
-  if owners ~= '' then redis.call('SET', owners .. m[2], m[1], 'PX', ARGV[3]) end
+  redis.call('SET', m[1], m[2], 'PX', ARGV.window)
+  if owners ~= '' then redis.call('SET', owners .. m[2], m[1], 'PX', ARGV.window) end
 end
 local answer = whole(dropped) .. '\n' .. join(out)
-if ARGV[4] ~= '0' then redis.call('SET', KEYS[4], answer, 'PX', ARGV[4]) end
-if #fresh > 0 then announce(KEYS[3], now, now) end
+if ARGV.remember ~= '0' then redis.call('SET', KEYS.published, answer, 'PX', ARGV.remember) end
+if #fresh > 0 then announce(KEYS.hint, now, now) end
 return answer

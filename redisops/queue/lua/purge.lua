@@ -8,28 +8,28 @@
 
 local bad = mistyped('list', 'list', 'zset', 'hash', 'hash', 'hash', 'hash', 'hash', 'set', 'string')
 if bad then return bad end
-local list = ARGV[1] == 'pending' and KEYS[1] or KEYS[2]
+local list = ARGV.what == 'pending' and KEYS.pending or KEYS.processing
 local n, bytes = 0, 0
 while n < 500 and bytes < 1048576 do
   local part = redis.call('RPOP', list, 16)
   if not part or #part == 0 then break end
-  local found = redis.call('HMGET', KEYS[4], unpack(part))
+  local found = redis.call('HMGET', KEYS.tokens, unpack(part))
   local tokens = {}
   for i, stored in ipairs(part) do
     n, bytes = n + 1, bytes + #stored
     if found[i] then tokens[#tokens + 1] = found[i] end
-    free(ARGV[2], stored)
+    free(ARGV.owners, stored)
   end
-  redis.call('HDEL', KEYS[5], unpack(part))
-  if list == KEYS[2] then
-    redis.call('ZREM', KEYS[3], unpack(part))
-    redis.call('HDEL', KEYS[4], unpack(part))
-    if redis.call('EXISTS', KEYS[9]) == 1 then
-      for _, stored in ipairs(part) do unnote(KEYS[9], stored) end
+  redis.call('HDEL', KEYS.counts, unpack(part))
+  if list == KEYS.processing then
+    redis.call('ZREM', KEYS.deadlines, unpack(part))
+    redis.call('HDEL', KEYS.tokens, unpack(part))
+    if redis.call('EXISTS', KEYS.gone) == 1 then
+      for _, stored in ipairs(part) do unnote(KEYS.gone, stored) end
     end
-    forget_claims(KEYS[6], KEYS[7], KEYS[8], tokens)
+    forget_claims(KEYS.refs, KEYS.ids, KEYS.backrefs, tokens)
   end
 end
 local left = redis.call('LLEN', list)
-if left == 0 and list == KEYS[2] then recheck(KEYS[10], '', clock()) end
+if left == 0 and list == KEYS.processing then recheck(KEYS.hint, '', clock()) end
 return {whole(n), whole(left)}

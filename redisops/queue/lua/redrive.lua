@@ -14,35 +14,35 @@ local kinds = {'list', 'list', 'zset', 'hash', 'string', 'string'}
 if #KEYS > 6 then kinds[7] = 'string' end
 local bad = mistyped(unpack(kinds))
 if bad then return bad end
-local answered = redis.call('GET', KEYS[6])
+local answered = redis.call('GET', KEYS.published)
 if answered then return {'r', answered} end -- an earlier try of this call
 local now, now_ms = instants()
-local id = string.format('%06x', math.floor(now_ms / 16777216)) .. string.format('%06x', now_ms % 16777216) .. ARGV[4]
+local id = string.format('%06x', math.floor(now_ms / 16777216)) .. string.format('%06x', now_ms % 16777216) .. ARGV.tail
 
 -- The key that the message had when it died is its own still.
 local key = KEYS[6 + 1]
 local holder = key and redis.call('GET', key)
 if holder then
-  local size, rest = string.match(redis.call('HGET', KEYS[4], ARGV[2]) or '', '^%S+ %S+ %S+ (%d+)\n(.*)$')
+  local size, rest = string.match(redis.call('HGET', KEYS.records, ARGV.entry) or '', '^%S+ %S+ %S+ (%d+)\n(.*)$')
   if not size or string.sub(rest, 1, tonumber(size)) ~= holder then return {'d', ''} end
 end
 
-local length = redis.call('LLEN', KEYS[2])
-local behind = open(KEYS[2], KEYS[3], KEYS[4], math.floor(now * 1e6))
-local index, further = index_of(KEYS[2], KEYS[3], KEYS[4], behind, length, ARGV[2], ARGV[1], ARGV[3])
+local length = redis.call('LLEN', KEYS.dlq)
+local behind = open(KEYS.dlq, KEYS.places, KEYS.records, math.floor(now * 1e6))
+local index, further = index_of(KEYS.dlq, KEYS.places, KEYS.records, behind, length, ARGV.entry, ARGV.payload, ARGV.before)
 if index then
-  index = nearer(KEYS[2], KEYS[3], KEYS[4], behind, length, index)
-  redis.call('LSET', KEYS[2], index, MARK)
-  behind = remove(KEYS[2], KEYS[3], KEYS[4], behind, length, {index})
+  index = nearer(KEYS.dlq, KEYS.places, KEYS.records, behind, length, index)
+  redis.call('LSET', KEYS.dlq, index, MARK)
+  behind = remove(KEYS.dlq, KEYS.places, KEYS.records, behind, length, {index})
 end
-close(KEYS[2], KEYS[3], KEYS[4], behind)
+close(KEYS.dlq, KEYS.places, KEYS.records, behind)
 if not index then return {further and 'f' or 'a', ''} end
 
-redis.call('LPUSH', KEYS[1], PREFIX .. '{"id":"' .. id .. '",' .. ARGV[5])
+redis.call('LPUSH', KEYS.pending, PREFIX .. '{"id":"' .. id .. '",' .. ARGV.envelope)
 if key then
-  redis.call('SET', key, id, 'PX', ARGV[6])
-  if ARGV[7] ~= '' then redis.call('SET', ARGV[7] .. id, key, 'PX', ARGV[6]) end
+  redis.call('SET', key, id, 'PX', ARGV.window)
+  if ARGV.owners ~= '' then redis.call('SET', ARGV.owners .. id, key, 'PX', ARGV.window) end
 end
-redis.call('SET', KEYS[6], id, 'PX', '60000')
-announce(KEYS[5], now, now)
+redis.call('SET', KEYS.published, id, 'PX', '60000')
+announce(KEYS.hint, now, now)
 return {'r', id}

@@ -10,9 +10,9 @@ local bad = mistyped('list', 'list', 'zset', 'list', 'list', 'list', 'set')
 if bad then return bad end
 local now, now_ms = instants()
 return {
-  text(now), whole(redis.call('LLEN', KEYS[1])),
-  whole(redis.call('LLEN', KEYS[2]) - redis.call('SCARD', KEYS[7])), whole(redis.call('ZCARD', KEYS[3])),
-  whole(redis.call('ZCOUNT', KEYS[3], '-inf', whole(now_ms))), whole(redis.call('LLEN', KEYS[4])),
-  whole(redis.call('LLEN', KEYS[5])), whole(redis.call('LLEN', KEYS[6])),
-  redis.call('LINDEX', KEYS[1], -1) or '',
+  text(now), whole(redis.call('LLEN', KEYS.pending)),
+  whole(redis.call('LLEN', KEYS.processing) - redis.call('SCARD', KEYS.gone)), whole(redis.call('ZCARD', KEYS.deadlines)),
+  whole(redis.call('ZCOUNT', KEYS.deadlines, '-inf', whole(now_ms))), whole(redis.call('LLEN', KEYS.completed)),
+  whole(redis.call('LLEN', KEYS.failed)), whole(redis.call('LLEN', KEYS.dlq)),
+  redis.call('LINDEX', KEYS.pending, -1) or '',
 }

@@ -11,6 +11,6 @@ local bad = mistyped('zset', 'hash')
 if bad then return bad end
 
 local found = redis.call('HGET', KEYS[2], 'wakebell')
-if found and found ~= ARGV[2] then return 'changed' end
-local gone = redis.call('DEL', KEYS[2]) + redis.call('ZREM', KEYS[1], ARGV[1])
+if found and found ~= ARGV.ours then return 'changed' end
+local gone = redis.call('DEL', KEYS[2]) + redis.call('ZREM', KEYS[1], ARGV.member)
 return gone > 0 and 'yes' or 'no'

@@ -20,8 +20,8 @@
 --   changed, g gone, e too early, o the timer of the last run is there, x the
 --   hash is none. Without letters the lock barred all.
 
-local token, ignored, targets, members = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4])
-local base = 4
+local token, ignored, targets, members = ARGV.token, ARGV.ignored, ARGV.targets, tonumber(ARGV.members)
+local base = ARGV_NAMED
 local first = 2 + 4 * #targets
 
 local bad = mistyped('zset', 'string')

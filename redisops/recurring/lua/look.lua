@@ -9,13 +9,13 @@
 --   many members of the due follow, then members and scores of both pages.
 
 local now = clock()
-if ARGV[1] ~= '' then take(KEYS[2], ARGV[1]) end
+if ARGV.token ~= '' then take(KEYS[2], ARGV.token) end
 local holder, left = lock(KEYS[2])
-local due = redis.call('ZRANGEBYSCORE', KEYS[1], '0', text(now + tonumber(ARGV[2])), 'WITHSCORES', 'LIMIT', ARGV[3], '1000')
+local due = redis.call('ZRANGEBYSCORE', KEYS[1], '0', text(now + tonumber(ARGV.horizon)), 'WITHSCORES', 'LIMIT', ARGV.offset, '1000')
 local out = {text(now), holder, left, string.format('%d', #due / 2)}
 for i = 1, #due do out[#out + 1] = due[i] end
-if tonumber(ARGV[5]) >= 0 then
-  local page = redis.call('ZRANGE', KEYS[1], ARGV[4], ARGV[5], 'WITHSCORES')
+if tonumber(ARGV.last) >= 0 then
+  local page = redis.call('ZRANGE', KEYS[1], ARGV.first, ARGV.last, 'WITHSCORES')
   for i = 1, #page do out[#out + 1] = page[i] end
 end
 return out

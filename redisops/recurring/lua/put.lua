@@ -12,14 +12,14 @@ if bad then return bad end
 
 local found = redis.call('HMGET', KEYS[2], 'definition', 'meta', 'wakebell')
 for n = 1, 3 do
-  if (found[n] or '') ~= ({ARGV[2], ARGV[3], ARGV[4]})[n] then return 'changed' end
+  if (found[n] or '') ~= ({ARGV.definition, ARGV.meta, ARGV.ours})[n] then return 'changed' end
 end
-redis.call('HSET', KEYS[2], 'definition', ARGV[5], 'meta', ARGV[6])
-if ARGV[7] == '' then
+redis.call('HSET', KEYS[2], 'definition', ARGV.new_definition, 'meta', ARGV.new_meta)
+if ARGV.new_ours == '' then
   redis.call('HDEL', KEYS[2], 'wakebell')
 else
-  redis.call('HSET', KEYS[2], 'wakebell', ARGV[7])
+  redis.call('HSET', KEYS[2], 'wakebell', ARGV.new_ours)
 end
-redis.call('ZADD', KEYS[1], ARGV[8], ARGV[1])
-redis.pcall('PUBLISH', ARGV[9], 'changed')
+redis.call('ZADD', KEYS[1], ARGV.score, ARGV.member)
+redis.pcall('PUBLISH', ARGV.hint, 'changed')
 return 'ok'

@@ -9,14 +9,14 @@
 local bad = mistyped('zset', 'hash', 'hash', 'string', 'hash')
 if bad then return bad end
 
-local incarnation, last = string.match(redis.call('HGET', KEYS[5], ARGV[1]) or '', '^(%S*) (%d+)$')
-if incarnation == ARGV[2] and (integer(last) or 0) >= tonumber(ARGV[3]) then return 'known' end
+local incarnation, last = string.match(redis.call('HGET', KEYS.runs, ARGV.name) or '', '^(%S*) (%d+)$')
+if incarnation == ARGV.incarnation and (integer(last) or 0) >= tonumber(ARGV.run) then return 'known' end
 
-local now, instant = clock(), tonumber(ARGV[6])
-local known = head(KEYS[1]) or math.huge
-redis.call('HSET', KEYS[2], ARGV[4], ARGV[5])
-redis.call('HSET', KEYS[5], ARGV[1], ARGV[2] .. ' ' .. ARGV[3])
-redis.call('ZADD', KEYS[1], ARGV[6], ARGV[4])
-redis.call('HDEL', KEYS[3], ARGV[4])
-if instant < known then announce(KEYS[4], instant, now) end
+local now, instant = clock(), tonumber(ARGV.instant)
+local known = head(KEYS.timeline) or math.huge
+redis.call('HSET', KEYS.payloads, ARGV.id, ARGV.payload)
+redis.call('HSET', KEYS.runs, ARGV.name, ARGV.incarnation .. ' ' .. ARGV.run)
+redis.call('ZADD', KEYS.timeline, ARGV.instant, ARGV.id)
+redis.call('HDEL', KEYS.leases, ARGV.id)
+if instant < known then announce(KEYS.hint, instant, now) end
 return 'put'

@@ -8,9 +8,9 @@
 -- Returns: 1 if the payloads are in place, 0 if those of the batch were removed
 --   because schedule.lua did not run.
 
-if redis.call('HDEL', KEYS[1], '\255') == 0 then
-  redis.call('UNLINK', KEYS[1])
+if redis.call('HDEL', KEYS.apart, '\255') == 0 then
+  redis.call('UNLINK', KEYS.apart)
   return 0
 end
-redis.call('RENAME', KEYS[1], KEYS[2])
+redis.call('RENAME', KEYS.apart, KEYS.payloads)
 return 1

@@ -8,7 +8,7 @@
 local bad = mistyped('zset', 'hash', 'hash', 'string')
 if bad then return bad end
 
-local timeline, payloads, leases = KEYS[1], KEYS[2], KEYS[3]
+local timeline, payloads, leases = KEYS.timeline, KEYS.payloads, KEYS.leases
 local now = clock()
 local count = #ARGV
 local scores = collect('ZMSCORE', timeline, ARGV, 1, count)
@@ -32,8 +32,8 @@ variadic('ZREM', timeline, ARGV, 1, count)
 variadic('HDEL', payloads, ARGV, 1, count)
 variadic('HDEL', leases, ARGV, 1, count)
 if #held > 10 then
-  recheck(KEYS[4], '', now)
+  recheck(KEYS.hint, '', now)
 else
-  for _, id in ipairs(held) do recheck(KEYS[4], id, now) end
+  for _, id in ipairs(held) do recheck(KEYS.hint, id, now) end
 end
 return table.concat(out)

@@ -7,7 +7,7 @@
 local bad = mistyped('zset', 'hash', 'hash', 'string')
 if bad then return bad end
 
-local count = redis.call('ZCARD', KEYS[1])
-redis.call('UNLINK', KEYS[1], KEYS[2], KEYS[3])
-recheck(KEYS[4], '', clock())
+local count = redis.call('ZCARD', KEYS.timeline)
+redis.call('UNLINK', KEYS.timeline, KEYS.payloads, KEYS.leases)
+recheck(KEYS.hint, '', clock())
 return string.format('%.0f', count)

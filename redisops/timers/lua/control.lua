@@ -9,8 +9,8 @@
 local bad = mistyped('hash', 'string')
 if bad then return bad end
 
-local control, action = KEYS[1], ARGV[1]
-local base = 1
+local control, action = KEYS.control, ARGV.action
+local base = ARGV_NAMED
 local now_text = text(clock())
 
 -- The first write must be one that Redis allows when its memory is full: a
@@ -27,5 +27,5 @@ else
   end
   variadic('HSET', control, ARGV, base + 1, #ARGV)
 end
-redis.pcall('PUBLISH', KEYS[2], 'control ' .. now_text)
+redis.pcall('PUBLISH', KEYS.hint, 'control ' .. now_text)
 return redis.call('HGETALL', control)

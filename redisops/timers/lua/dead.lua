@@ -9,9 +9,9 @@
 local bad = mistyped('stream')
 if bad then return bad end
 
-local match = {text = ARGV[5], prefix = ARGV[6], older = tonumber(ARGV[7]), newer = tonumber(ARGV[8])}
+local match = {text = ARGV.text, prefix = ARGV.prefix, older = tonumber(ARGV.older), newer = tonumber(ARGV.newer)}
 local out = {''}
-out[1] = walk(KEYS[1], ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4]), match, function(id, values)
+out[1] = walk(KEYS.dead, ARGV.from, ARGV.upto, tonumber(ARGV.limit), tonumber(ARGV.max_bytes), match, function(id, values)
   out[#out + 1], out[#out + 2] = id, values
 end)
 return out

@@ -8,17 +8,17 @@
 
 local bad = mistyped('stream', 'string')
 if bad then return bad end
-local before = answered(KEYS[2], ARGV[9])
+local before = answered(KEYS.exchange, ARGV.call)
 if before then return before end
 
-local upto = ARGV[2]
-if upto == '' then upto = newest(KEYS[1]) end
-local match = {text = ARGV[5], prefix = ARGV[6], older = tonumber(ARGV[7]), newer = tonumber(ARGV[8])}
+local upto = ARGV.upto
+if upto == '' then upto = newest(KEYS.dead) end
+local match = {text = ARGV.text, prefix = ARGV.prefix, older = tonumber(ARGV.older), newer = tonumber(ARGV.newer)}
 local ids = {}
-local from = walk(KEYS[1], ARGV[1], upto, tonumber(ARGV[3]), tonumber(ARGV[4]), match, function(id)
+local from = walk(KEYS.dead, ARGV.from, upto, tonumber(ARGV.limit), tonumber(ARGV.max_bytes), match, function(id)
   ids[#ids + 1] = id
 end)
-variadic('XDEL', KEYS[1], ids, 1, #ids)
+variadic('XDEL', KEYS.dead, ids, 1, #ids)
 local out = {from, upto, string.format('%.0f', #ids)}
-if #ids > 0 then remember(KEYS[2], ARGV[9], out) end
+if #ids > 0 then remember(KEYS.exchange, ARGV.call, out) end
 return out

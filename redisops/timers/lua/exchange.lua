@@ -20,10 +20,10 @@
 local bad = mistyped('zset', 'hash', 'hash', 'stream', 'string', 'string')
 if bad then return bad end
 
-local timeline, payloads, leases, dead = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local timeline, payloads, leases, dead = KEYS.timeline, KEYS.payloads, KEYS.leases, KEYS.dead
 local now = clock()
 local now_text = text(now)
-local sequence, max_payload = tonumber(ARGV[1]), tonumber(ARGV[12])
+local sequence, max_payload = tonumber(ARGV.sequence), tonumber(ARGV.max_payload)
 
 local parts, p = {''}, 1
 local leased = 0
@@ -95,7 +95,7 @@ end
 -- claimed leases that are still held anew, and returns nil if the stored answer is
 -- unreadable.
 local function replay()
-  local saved = redis.call('GET', KEYS[5])
+  local saved = redis.call('GET', KEYS.exchange)
   local _, at, finish, healed, refused, size, dying =
     string.find(saved, '^%d+\n(%S+) (%d+) (%d+) (%d+) (%d+)\n')
   if not at then return nil end
@@ -129,7 +129,7 @@ local function replay()
   return answer(head(timeline), finish, healed, refused, refusals, '0')
 end
 
-local last = integer(string.match(redis.call('GETRANGE', KEYS[5], 0, 20), '^%d+'))
+local last = integer(string.match(redis.call('GETRANGE', KEYS.exchange, 0, 20), '^%d+'))
 local again = last == sequence and replay()
 if again then return again end
 if last and last > sequence then
@@ -140,13 +140,13 @@ end
 -- allows the other writes too, and a full Redis can be drained.
 redis.call('HDEL', leases, SENTINEL)
 
-local finish_at = now + tonumber(ARGV[2])
+local finish_at = now + tonumber(ARGV.ttl)
 local finish = text(finish_at)
-local want, max_bytes = tonumber(ARGV[3]), tonumber(ARGV[4])
-local max_claims, dead_cap = tonumber(ARGV[5]), ARGV[6]
-local acks, nacks, rejects = tonumber(ARGV[7]), tonumber(ARGV[8]), tonumber(ARGV[9])
-local releases, extends = tonumber(ARGV[10]), tonumber(ARGV[11])
-local base = 12
+local want, max_bytes = tonumber(ARGV.want), tonumber(ARGV.max_bytes)
+local max_claims, dead_cap = tonumber(ARGV.max_claims), ARGV.dead_cap
+local acks, nacks, rejects = tonumber(ARGV.acks), tonumber(ARGV.nacks), tonumber(ARGV.rejects)
+local releases, extends = tonumber(ARGV.releases), tonumber(ARGV.extends)
+local base = ARGV_NAMED
 local total = acks + nacks + rejects + releases + extends
 
 local gone = {}           -- ids of timers to remove
@@ -303,7 +303,7 @@ variadic('HSET', leases, recorded, 1, #recorded)
 local ids, found, healed = {}, 0, 0
 local due = {}
 if want > 0 then
-  due = redis.call('ZRANGEBYSCORE', timeline, '-inf', now_text, 'WITHSCORES', 'LIMIT', '0', ARGV[3])
+  due = redis.call('ZRANGEBYSCORE', timeline, '-inf', now_text, 'WITHSCORES', 'LIMIT', '0', ARGV.want)
 end
 local claimed, c = {}, 0 -- for the replay
 if #due > 0 then
@@ -389,7 +389,7 @@ end
 local h = head(timeline)
 local orphans = '0'
 -- The hinted timers have been claimed: the next schedule must send a hint again.
-if (h or math.huge) > now then redis.call('DEL', KEYS[6]) end
+if (h or math.huge) > now then redis.call('DEL', KEYS.hint) end
 if found == 0 and (h or math.huge) > now then
   local live = redis.call('ZCARD', timeline)
   if redis.call('HLEN', payloads) > live or
@@ -399,7 +399,7 @@ if found == 0 and (h or math.huge) > now then
 end
 
 local why = join(refusals)
-redis.call('SET', KEYS[5], ARGV[1] .. '\n' .. finish .. ' ' .. healed .. ' ' .. refused .. ' ' ..
+redis.call('SET', KEYS.exchange, ARGV.sequence .. '\n' .. finish .. ' ' .. healed .. ' ' .. refused .. ' ' ..
   #why .. ' ' .. dead_count .. '\n' .. why .. join(kept) .. join(claimed), 'PX', '120000')
-if known and h and h < known then announce(KEYS[6], h, now) end
+if known and h and h < known then announce(KEYS.hint, h, now) end
 return answer(h, finish, healed, refused, why, orphans)

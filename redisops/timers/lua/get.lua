@@ -9,9 +9,9 @@
 local bad = mistyped('zset', 'hash', 'hash')
 if bad then return bad end
 
-local score = redis.call('ZSCORE', KEYS[1], ARGV[1])
-if not score or redis.call('HEXISTS', KEYS[2], ARGV[1]) == 0 then return {} end
-local rec = redis.call('HGET', KEYS[3], ARGV[1]) or ''
-local size, payload = redis.call('HSTRLEN', KEYS[2], ARGV[1]), ''
-if size <= tonumber(ARGV[2]) then payload = redis.call('HGET', KEYS[2], ARGV[1]) end
+local score = redis.call('ZSCORE', KEYS.timeline, ARGV.id)
+if not score or redis.call('HEXISTS', KEYS.payloads, ARGV.id) == 0 then return {} end
+local rec = redis.call('HGET', KEYS.leases, ARGV.id) or ''
+local size, payload = redis.call('HSTRLEN', KEYS.payloads, ARGV.id), ''
+if size <= tonumber(ARGV.max_payload) then payload = redis.call('HGET', KEYS.payloads, ARGV.id) end
 return {text(clock()), score, rec, string.format('%.0f', size), payload}

@@ -13,10 +13,10 @@ if bad then return bad end
 -- A payload may be of any size, so values are read only where the server has no
 -- other way to walk a large hash: before Redis 7.4.
 local function scan()
-  if redis.call('HLEN', KEYS[2]) <= 1000 then return {'0', redis.call('HKEYS', KEYS[2])}, 1 end
-  local page = redis.pcall('HSCAN', KEYS[2], ARGV[1], 'COUNT', ARGV[2], 'NOVALUES')
+  if redis.call('HLEN', KEYS.hash) <= 1000 then return {'0', redis.call('HKEYS', KEYS.hash)}, 1 end
+  local page = redis.pcall('HSCAN', KEYS.hash, ARGV.cursor, 'COUNT', ARGV.count, 'NOVALUES')
   if not page.err then return page, 1 end
-  return redis.call('HSCAN', KEYS[2], ARGV[1], 'COUNT', ARGV[2]), 2
+  return redis.call('HSCAN', KEYS.hash, ARGV.cursor, 'COUNT', ARGV.count), 2
 end
 
 local page, step = scan()
@@ -25,14 +25,14 @@ for i = 1, #page[2], step do
   local field = page[2][i]
   if step == 2 then bytes = bytes + #page[2][i + 1] end
   -- The field '' is the sentinel of the leases, unless a timer has that id.
-  if field ~= '' or redis.call('HSTRLEN', KEYS[2], '') ~= #SENTINEL then fields[#fields + 1] = field end
+  if field ~= '' or redis.call('HSTRLEN', KEYS.hash, '') ~= #SENTINEL then fields[#fields + 1] = field end
 end
-local scores = collect('ZMSCORE', KEYS[1], fields, 1, #fields)
+local scores = collect('ZMSCORE', KEYS.timeline, fields, 1, #fields)
 local orphans = {}
 for i = 1, #fields do
   if not scores[i] then orphans[#orphans + 1] = fields[i] end
 end
-if ARGV[3] == '1' then variadic('HDEL', KEYS[2], orphans, 1, #orphans) end
+if ARGV.remove == '1' then variadic('HDEL', KEYS.hash, orphans, 1, #orphans) end
 return {
   page[1], string.format('%.0f', #fields), string.format('%.0f', #orphans),
   string.format('%.0f', bytes),

@@ -10,8 +10,8 @@
 local bad = mistyped('zset', 'hash', 'hash')
 if bad then return bad end
 
-local timeline, payloads, leases = KEYS[1], KEYS[2], KEYS[3]
-local limit, before, examine = tonumber(ARGV[1]), number(ARGV[2]), tonumber(ARGV[4])
+local timeline, payloads, leases = KEYS.timeline, KEYS.payloads, KEYS.leases
+local limit, before, examine = tonumber(ARGV.limit), number(ARGV.before), tonumber(ARGV.examine)
 local max_bytes = 1048576
 local now = clock()
 
@@ -69,9 +69,9 @@ local function few(start)
   return out
 end
 
-local only_leased = ARGV[3] == '1'
+local only_leased = ARGV.leased == '1'
 local start = 0
-if ARGV[5] ~= '' then start = after(ARGV[5], ARGV[6]) end
+if ARGV.after_score ~= '' then start = after(ARGV.after_score, ARGV.after_id) end
 if not only_leased then
   examine = math.min(examine, limit)
 elseif redis.call('HLEN', leases) <= examine then

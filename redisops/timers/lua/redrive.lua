@@ -12,11 +12,11 @@
 
 local bad = mistyped('zset', 'hash', 'hash', 'stream', 'string', 'string')
 if bad then return bad end
-local before = answered(KEYS[6], ARGV[11])
+local before = answered(KEYS.exchange, ARGV.call)
 if before then return before end
 
-local timeline, payloads, leases, dead = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local upto = ARGV[2]
+local timeline, payloads, leases, dead = KEYS.timeline, KEYS.payloads, KEYS.leases, KEYS.dead
+local upto = ARGV.upto
 if upto == '' then upto = newest(dead) end
 local now = clock()
 local known = head(timeline) or math.huge
@@ -27,8 +27,8 @@ local out = {'', upto}
 local function redrive(entry, id, payload)
   local score = redis.call('ZSCORE', timeline, id)
   local live = score and redis.call('HEXISTS', payloads, id) == 1
-  if live and ARGV[9] ~= '1' then return 'l' end
-  local due = now + tonumber(ARGV[10]) / 1e6
+  if live and ARGV.overwrite ~= '1' then return 'l' end
+  local due = now + tonumber(ARGV.delay) / 1e6
   -- The score of a lease is its token: the new one must be another.
   if score and due == number(score) then due = due + 1e-6 end
   redis.call('HSET', payloads, id, payload)
@@ -39,13 +39,13 @@ local function redrive(entry, id, payload)
   return live and 'o' or 'd'
 end
 
-local match = {text = ARGV[5], prefix = ARGV[6], older = tonumber(ARGV[7]), newer = tonumber(ARGV[8])}
-out[1] = walk(dead, ARGV[1], upto, tonumber(ARGV[3]), tonumber(ARGV[4]), match, function(entry, values)
+local match = {text = ARGV.text, prefix = ARGV.prefix, older = tonumber(ARGV.older), newer = tonumber(ARGV.newer)}
+out[1] = walk(dead, ARGV.from, upto, tonumber(ARGV.limit), tonumber(ARGV.max_bytes), match, function(entry, values)
   local id, payload = field(values, 'id'), field(values, 'payload')
   local outcome = 'b'
   if payload and id and #id > 0 and #id <= 512 then outcome = redrive(entry, id, payload) end
   out[#out + 1], out[#out + 2], out[#out + 3] = entry, id or '', outcome
 end)
-if made then remember(KEYS[6], ARGV[11], out) end
-if lowest < known then announce(KEYS[5], lowest, now) end
+if made then remember(KEYS.exchange, ARGV.call, out) end
+if lowest < known then announce(KEYS.hint, lowest, now) end
 return out

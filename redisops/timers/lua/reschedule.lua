@@ -10,8 +10,8 @@
 local bad = mistyped('zset', 'hash', 'hash', 'string', 'string')
 if bad then return bad end
 
-local timeline, payloads, leases = KEYS[1], KEYS[2], KEYS[3]
-local id, at = ARGV[1], ARGV[2]
+local timeline, payloads, leases = KEYS.timeline, KEYS.payloads, KEYS.leases
+local id, at = ARGV.id, ARGV.instant
 local score = redis.call('ZSCORE', timeline, id)
 if not score or redis.call('HEXISTS', payloads, id) == 0 then return '' end
 
@@ -27,11 +27,11 @@ local r = current(redis.call('HGET', leases, id), score)
 if r and r.state == 'l' and due == number(score) then due = due + 1e-6 end
 local due_text = text(due)
 local known = head(timeline)
-local mark, window = string.match(redis.call('GET', KEYS[5]) or '', '^(%S+) (%d+)$')
+local mark, window = string.match(redis.call('GET', KEYS.once) or '', '^(%S+) (%d+)$')
 
 redis.call('ZADD', timeline, due_text, id)
 redis.call('HDEL', leases, id)
 -- What was not yet delivered stays to be delivered once.
-if mark and same(mark, score) then mark_once(KEYS[5], due_text, window, now) end
-if due < known then announce(KEYS[4], due, now) end
+if mark and same(mark, score) then mark_once(KEYS.once, due_text, window, now) end
+if due < known then announce(KEYS.hint, due, now) end
 return (running(r, score, now) and 's' or 'm') .. ' ' .. due_text .. ' ' .. score

@@ -7,7 +7,7 @@
 local bad = mistyped('zset', 'hash', 'hash', 'string')
 if bad then return bad end
 
-local timeline, payloads, leases, id = KEYS[1], KEYS[2], KEYS[3], ARGV[1]
+local timeline, payloads, leases, id = KEYS.timeline, KEYS.payloads, KEYS.leases, ARGV.id
 local score = redis.call('ZSCORE', timeline, id)
 if not score or redis.call('HEXISTS', payloads, id) == 0 then return 'a' end
 
@@ -24,6 +24,6 @@ if number(score) > now then
     r.before = r.activation
     redis.call('HSET', leases, id, record('w', r, now_text))
   end
-  if now < known then announce(KEYS[4], now, now) end
+  if now < known then announce(KEYS.hint, now, now) end
 end
 return 'p'

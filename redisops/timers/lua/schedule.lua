@@ -20,8 +20,8 @@
 --   o already done; due in seconds, found the score that was found, or - for
 --   none.
 
-local policies, onces, instants = ARGV[1], ARGV[2], tonumber(ARGV[3])
-local words, base, count = tonumber(ARGV[4]), 4, #ARGV[1]
+local policies, onces, instants = ARGV.policies, ARGV.onces, tonumber(ARGV.instants)
+local words, base, count = tonumber(ARGV.words), ARGV_NAMED, #ARGV.policies
 local extra = base + words * count + instants -- where the most of each d begin
 local _, marked = string.gsub(onces, 'o', '')
 local _, debounced = string.gsub(policies, 'd', '')
@@ -33,7 +33,7 @@ if apart then kinds[5] = 'hash' end
 local bad = mistyped(unpack(kinds))
 if bad then return bad end
 
-local timeline, payloads, leases = KEYS[1], KEYS[2], KEYS[3]
+local timeline, payloads, leases = KEYS.timeline, KEYS.payloads, KEYS.leases
 local now = clock()
 local known = head(timeline) or math.huge
 local lowest = math.huge
@@ -91,7 +91,7 @@ if quick then
   end
   if added == count then
     if not apart then variadic('HSET', payloads, ARGV, base + 1, base + 2 * count, STEP) end
-    if lowest < known then announce(KEYS[4], lowest, now) end
+    if lowest < known then announce(KEYS.hint, lowest, now) end
     if instants == 1 then return 'a ' .. fresh[1] .. '\n' end
     local lines = {}
     for i = 1, count do lines[i] = 'c ' .. fresh[2 * i - 1] .. ' -\n' end
@@ -198,5 +198,5 @@ variadic('ZADD', timeline, scored, 1, #scored)
 variadic('HDEL', leases, dropped, 1, #dropped)
 variadic('HSET', leases, recorded, 1, #recorded)
 for _, m in ipairs(marks) do mark_once(m[1], m[2], m[3], now) end
-if lowest < known then announce(KEYS[4], lowest, now) end
+if lowest < known then announce(KEYS.hint, lowest, now) end
 return table.concat(out)

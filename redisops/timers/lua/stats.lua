@@ -11,14 +11,14 @@
 local bad = mistyped('zset', 'hash', 'stream', 'hash')
 if bad then return bad end
 
-local timeline, leases = KEYS[1], KEYS[2]
+local timeline, leases = KEYS.timeline, KEYS.leases
 local now = clock()
 local now_text = text(now)
 local records, read, leased, retrying = redis.call('HLEN', leases), 0, 0, 0
 if redis.call('HEXISTS', leases, '') == 1 then records = records - 1 end
 
 local ids, values = {}, {}
-local drawn = redis.call('HRANDFIELD', leases, ARGV[1], 'WITHVALUES')
+local drawn = redis.call('HRANDFIELD', leases, ARGV.sample, 'WITHVALUES')
 for i = 1, #drawn, 2 do
   if drawn[i] ~= '' then
     read = read + 1
@@ -42,6 +42,6 @@ local function count(n) return string.format('%.0f', n) end
 local oldest = redis.call('ZRANGEBYSCORE', timeline, '(-inf', now_text, 'WITHSCORES', 'LIMIT', '0', '1')[2]
 return {
   now_text, count(redis.call('ZCARD', timeline)), count(redis.call('ZCOUNT', timeline, '-inf', now_text)),
-  count(redis.call('XLEN', KEYS[3])), count(records), count(read), count(leased), count(retrying),
-  oldest or '', redis.call('HGET', KEYS[4], 'paused') or '',
+  count(redis.call('XLEN', KEYS.dead)), count(records), count(read), count(leased), count(retrying),
+  oldest or '', redis.call('HGET', KEYS.control, 'paused') or '',
 }

@@ -209,12 +209,12 @@ Exit codes: 0 success, 1 error, 2 wrong usage, 3 not found.`,
 	flags.StringVar(&a.keys.Payloads, "payloads-key", "", "base `name` of the keys with payloads (default timers_payloads)")
 	flags.BoolVar(&a.keys.HashTag, "hash-tag", false, "put topics in braces, so that a Cluster stores the keys of each in one slot")
 	root.AddCommand(
-		a.demoCommand(), a.nodeCommand(), a.scheduleCommand(), a.lsCommand(), a.getCommand(),
-		a.pauseCommand(), a.resumeCommand(), a.retuneCommand(), a.statsCommand(), a.doctorCommand(), a.benchCommand(),
-		a.cancelCommand(), a.rescheduleCommand(), a.runNowCommand(), a.topicsCommand(), a.deadCommand(), a.tailCommand(),
-		a.queueCommand(),
-		a.gateCommand(),
-		a.beatCommand(), a.schedulesCommand(), a.rightsCommand(),
+		demoCommand(a), nodeCommand(a), scheduleCommand(a), lsCommand(a), getCommand(a),
+		pauseCommand(a), resumeCommand(a), retuneCommand(a), statsCommand(a), doctorCommand(a), benchCommand(a),
+		cancelCommand(a), rescheduleCommand(a), runNowCommand(a), topicsCommand(a), deadCommand(a), tailCommand(a),
+		queueCommand(a),
+		gateCommand(a),
+		beatCommand(a), schedulesCommand(a), rightsCommand(a),
 	)
 	return root
 }

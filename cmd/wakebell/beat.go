@@ -21,7 +21,7 @@ type beatFlags struct {
 	log logFlags
 }
 
-func (a *app) beatCommand() *cobra.Command {
+func beatCommand(a *app) *cobra.Command {
 	f := &beatFlags{}
 	cmd := &cobra.Command{
 		Use:   "beat",
@@ -45,7 +45,7 @@ and run (its number). The exit code is 1 when stdout cannot be written.`,
   wakebell beat --key-prefix '{redbeat}:' --redis redis+cluster://a:6379 --hash-tag`,
 		Args: cobra.NoArgs,
 	}
-	a.keyPrefixFlag(cmd)
+	keyPrefixFlag(a, cmd)
 	flags := cmd.Flags()
 	flags.BoolVar(&f.celery, "celery", false, "send runs of Python schedules as Celery messages")
 	flags.BoolVar(&f.takeLock, "take-lock", false, "hold RedBeat's lock, so that Python beats wait")
@@ -53,12 +53,12 @@ and run (its number). The exit code is 1 when stdout cannot be written.`,
 	flags.DurationVar(&f.maxInterval, "max-interval", 5*time.Minute, "beat_max_loop_interval of the Python beats")
 	flags.DurationVar(&f.wait, "wait-for-redis", 0, "how long to wait for Redis at startup")
 	f.log.register(cmd)
-	cmd.RunE = a.does(func(ctx context.Context, _ []string) error { return a.beat(ctx, f) })
+	cmd.RunE = a.does(func(ctx context.Context, _ []string) error { return runBeat(ctx, a, f) })
 	return cmd
 }
 
 // keyPrefixFlag adds --key-prefix, the prefix of the keys of recurring schedules.
-func (a *app) keyPrefixFlag(cmd *cobra.Command) {
+func keyPrefixFlag(a *app, cmd *cobra.Command) {
 	cmd.Flags().StringVar(&a.keys.Beat, "key-prefix", "redbeat:", "prefix of the `keys` of recurring schedules")
 }
 
@@ -74,7 +74,7 @@ func newFireLine(r recurring.Run) fireLine {
 	return fireLine{r.Name, stamp(r.Due), stamp(r.Fired), r.Number}
 }
 
-func (a *app) beat(ctx context.Context, f *beatFlags) (err error) {
+func runBeat(ctx context.Context, a *app, f *beatFlags) (err error) {
 	zone, err := time.LoadLocation(f.zone)
 	if err != nil || f.zone == "" || f.zone == "Local" {
 		return usagef("--zone: %q is not an IANA time zone such as Europe/Berlin", f.zone)

@@ -38,7 +38,7 @@ const (
 	benchAutomatic = -time.Nanosecond
 )
 
-func (a *app) benchCommand() *cobra.Command {
+func benchCommand(a *app) *cobra.Command {
 	f := &benchFlags{}
 	cmd := &cobra.Command{
 		Use:   "bench",
@@ -73,7 +73,7 @@ time, starting after the load: lateness is then that of a node that keeps up.`,
 	flags.DurationVar(&f.spread, "spread", 0, "time over which the timers become due")
 	flags.DurationVar(&f.leaseTTL, "lease-ttl", 30*time.Second, "duration of a lease")
 	flags.DurationVar(&f.window, "window", benchAutomatic, "delivery window of the handler; negative: it follows the load")
-	cmd.RunE = a.does(func(ctx context.Context, _ []string) error { return a.bench(ctx, f) })
+	cmd.RunE = a.does(func(ctx context.Context, _ []string) error { return runBench(ctx, a, f) })
 	return cmd
 }
 
@@ -95,7 +95,7 @@ type benchResult struct {
 	Duplicates            int      `json:"duplicates"`
 }
 
-func (a *app) bench(ctx context.Context, f *benchFlags) (err error) {
+func runBench(ctx context.Context, a *app, f *benchFlags) (err error) {
 	switch {
 	case f.n < 1 || f.n > maxBenchTimers:
 		return usagef("--n: %d is not within 1 and %d", f.n, maxBenchTimers)

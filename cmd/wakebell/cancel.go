@@ -15,7 +15,7 @@ type cancelFlags struct {
 	all, yes bool
 }
 
-func (a *app) cancelCommand() *cobra.Command {
+func cancelCommand(a *app) *cobra.Command {
 	f := &cancelFlags{}
 	cmd := &cobra.Command{
 		Use:   "cancel --topic TOPIC (ID... | --all)",
@@ -40,9 +40,9 @@ stay. It asks for confirmation on a terminal and requires --yes elsewhere. With
 			return usagef("give either ids or --all")
 		}
 		if f.all {
-			return a.ask(ctx, func(c asked) error { return a.cancelAll(ctx, c, f) })
+			return a.ask(ctx, func(c asked) error { return cancelAll(ctx, a, c, f) })
 		}
-		return a.ask(ctx, func(c asked) error { return a.cancel(ctx, c, f.topic, args) })
+		return a.ask(ctx, func(c asked) error { return cancelTimers(ctx, a, c, f.topic, args) })
 	})
 	return cmd
 }
@@ -53,7 +53,7 @@ type presenceLine struct {
 	Presence string `json:"presence"`
 }
 
-func (a *app) cancel(ctx context.Context, c wakebell.TimerClient, topic string, ids []string) error {
+func cancelTimers(ctx context.Context, a *app, c wakebell.TimerClient, topic string, ids []string) error {
 	presences, err := c.Cancel(ctx, topic, ids...)
 	if err != nil {
 		return err
@@ -78,7 +78,7 @@ func (a *app) cancel(ctx context.Context, c wakebell.TimerClient, topic string, 
 	return nil
 }
 
-func (a *app) cancelAll(ctx context.Context, c wakebell.Operator, f *cancelFlags) error {
+func cancelAll(ctx context.Context, a *app, c wakebell.Operator, f *cancelFlags) error {
 	err := a.confirm(f.yes, func() (string, error) {
 		stats, err := c.Stats(ctx, f.topic)
 		return fmt.Sprintf("Cancel all %d timers of %s?", stats.Total, a.prefix+f.topic), err

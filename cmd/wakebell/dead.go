@@ -6,7 +6,7 @@ import (
 	"github.com/wakebell/wakebell"
 )
 
-func (a *app) deadCommand() *cobra.Command {
+func deadCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "dead",
 		Short: "Inspect, redrive and delete dead letters",
@@ -15,7 +15,7 @@ func (a *app) deadCommand() *cobra.Command {
   wakebell dead redrive --topic invoices --reason 'card declined' --yes`,
 		RunE: missingCommand,
 	}
-	cmd.AddCommand(a.deadLsCommand(), a.deadShowCommand(), a.deadRedriveCommand(), a.deadRmCommand())
+	cmd.AddCommand(deadLsCommand(a), deadShowCommand(a), deadRedriveCommand(a), deadRmCommand(a))
 	return cmd
 }
 

@@ -14,7 +14,7 @@ type deadLsFlags struct {
 	page pageFlags
 }
 
-func (a *app) deadLsCommand() *cobra.Command {
+func deadLsCommand(a *app) *cobra.Command {
 	f := &deadLsFlags{}
 	cmd := &cobra.Command{
 		Use:   "ls --topic TOPIC",
@@ -34,12 +34,12 @@ correlation_id, reply_to, and body or body_base64.`,
 	f.page.register(cmd, listLimit)
 	a.outputFlag(cmd)
 	cmd.RunE = a.does(func(ctx context.Context, _ []string) error {
-		return a.ask(ctx, func(c asked) error { return a.deadLs(ctx, c, f) })
+		return a.ask(ctx, func(c asked) error { return deadLs(ctx, a, c, f) })
 	})
 	return cmd
 }
 
-func (a *app) deadLs(ctx context.Context, c wakebell.Operator, f *deadLsFlags) error {
+func deadLs(ctx context.Context, a *app, c wakebell.Operator, f *deadLsFlags) error {
 	filter, err := f.filter()
 	if err != nil {
 		return err

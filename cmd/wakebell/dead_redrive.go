@@ -21,7 +21,7 @@ type redriveFlags struct {
 // maxRedriveRate is the largest Rate of wakebelltype.RedriveOptions.
 const maxRedriveRate = 10_000
 
-func (a *app) deadRedriveCommand() *cobra.Command {
+func deadRedriveCommand(a *app) *cobra.Command {
 	f := &redriveFlags{}
 	cmd := &cobra.Command{
 		Use:   "redrive --topic TOPIC (ENTRY | --reason TEXT | --older-than D | --newer-than D | --all)",
@@ -55,7 +55,7 @@ With -o json each is a line with topic, entry, id and outcome.`,
 		if f.rate < 1 || f.rate > maxRedriveRate {
 			return usagef("--rate: %d timers per second, want 1 to %d", f.rate, maxRedriveRate)
 		}
-		return a.ask(ctx, func(c asked) error { return a.deadRedrive(ctx, c, f, filter) })
+		return a.ask(ctx, func(c asked) error { return deadRedrive(ctx, a, c, f, filter) })
 	})
 	return cmd
 }
@@ -67,7 +67,7 @@ type redrivenLine struct {
 	Outcome string `json:"outcome"`
 }
 
-func (a *app) deadRedrive(ctx context.Context, c wakebell.Operator, f *redriveFlags, filter wakebelltype.DeadFilter) error {
+func deadRedrive(ctx context.Context, a *app, c wakebell.Operator, f *redriveFlags, filter wakebelltype.DeadFilter) error {
 	err := a.confirm(f.yes || filter.Entry != "" && !f.overwrite, func() (string, error) {
 		n, err := countDead(ctx, c, f.topic, filter)
 		question := fmt.Sprintf("Redrive %s dead letters of %s?", n, a.prefix+f.topic)
@@ -86,7 +86,7 @@ func (a *app) deadRedrive(ctx context.Context, c wakebell.Operator, f *redriveFl
 		Filter: filter, In: f.in, Overwrite: f.overwrite, Rate: f.rate,
 		Each: func(l wakebelltype.RedrivenLetter) {
 			if fault == nil {
-				fault = a.printRedriven(f.topic, l)
+				fault = printRedriven(a, f.topic, l)
 			}
 			if fault != nil {
 				stop()
@@ -107,7 +107,7 @@ func (a *app) deadRedrive(ctx context.Context, c wakebell.Operator, f *redriveFl
 
 // printRedriven prints a dead letter immediately, without aligning columns: at a
 // low rate the next one takes a while.
-func (a *app) printRedriven(topic string, l wakebelltype.RedrivenLetter) error {
+func printRedriven(a *app, topic string, l wakebelltype.RedrivenLetter) error {
 	if a.wantsJSON() {
 		return a.printJSON(redrivenLine{a.prefix + topic, l.Entry, l.ID, l.Outcome.String()})
 	}

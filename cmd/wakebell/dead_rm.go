@@ -11,7 +11,7 @@ import (
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
-func (a *app) deadRmCommand() *cobra.Command {
+func deadRmCommand(a *app) *cobra.Command {
 	f := &deadChoice{}
 	cmd := &cobra.Command{
 		Use:   "rm --topic TOPIC (ENTRY | --reason TEXT | --older-than D | --newer-than D | --all)",
@@ -32,12 +32,12 @@ With -o json it prints one line with topic and deleted, a number.`,
 		if err != nil {
 			return err
 		}
-		return a.ask(ctx, func(c asked) error { return a.deadRm(ctx, c, f, filter) })
+		return a.ask(ctx, func(c asked) error { return deadRm(ctx, a, c, f, filter) })
 	})
 	return cmd
 }
 
-func (a *app) deadRm(ctx context.Context, c wakebell.Operator, f *deadChoice, filter wakebelltype.DeadFilter) error {
+func deadRm(ctx context.Context, a *app, c wakebell.Operator, f *deadChoice, filter wakebelltype.DeadFilter) error {
 	err := a.confirm(f.yes, func() (string, error) {
 		n, err := countDead(ctx, c, f.topic, filter)
 		return fmt.Sprintf("Delete %s dead letters of %s?", n, a.prefix+f.topic), err

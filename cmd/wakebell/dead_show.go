@@ -9,7 +9,7 @@ import (
 	"github.com/wakebell/wakebell"
 )
 
-func (a *app) deadShowCommand() *cobra.Command {
+func deadShowCommand(a *app) *cobra.Command {
 	var topic string
 	cmd := &cobra.Command{
 		Use:   "show --topic TOPIC ENTRY",
@@ -23,12 +23,12 @@ there is none. With -o json it is one line with the fields of dead ls.`,
 	a.topicFlag(cmd, &topic, "`topic` of the dead letter")
 	a.outputFlag(cmd)
 	cmd.RunE = a.does(func(ctx context.Context, args []string) error {
-		return a.ask(ctx, func(c asked) error { return a.deadShow(ctx, c, topic, args[0]) })
+		return a.ask(ctx, func(c asked) error { return deadShow(ctx, a, c, topic, args[0]) })
 	})
 	return cmd
 }
 
-func (a *app) deadShow(ctx context.Context, c wakebell.Operator, topic, entry string) error {
+func deadShow(ctx context.Context, a *app, c wakebell.Operator, topic, entry string) error {
 	letter, err := c.DeadLetter(ctx, topic, entry)
 	if err != nil {
 		return err

@@ -25,7 +25,7 @@ const (
 	demoLook = 50 * time.Millisecond
 )
 
-func (a *app) demoCommand() *cobra.Command {
+func demoCommand(a *app) *cobra.Command {
 	var verbose bool
 	cmd := &cobra.Command{
 		Use:   "demo",
@@ -47,12 +47,12 @@ Output is coloured on a terminal; NO_COLOR turns colours off.`,
 		if a.redisURL == "" {
 			a.redisURL = embeddedRedis
 		}
-		return a.demo(ctx, verbose)
+		return runDemo(ctx, a, verbose)
 	})
 	return cmd
 }
 
-func (a *app) demo(ctx context.Context, verbose bool) (err error) {
+func runDemo(ctx context.Context, a *app, verbose bool) (err error) {
 	conn, err := a.connect()
 	if err != nil {
 		return err

@@ -10,7 +10,7 @@ import (
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
-func (a *app) doctorCommand() *cobra.Command {
+func doctorCommand(a *app) *cobra.Command {
 	var topics []string
 	cmd := &cobra.Command{
 		Use:   "doctor [--topic TOPIC]...",
@@ -34,7 +34,7 @@ found and do.`,
 	a.topicsFlag(cmd, &topics, "`topic` to check (default all)")
 	a.outputFlag(cmd)
 	cmd.RunE = a.does(func(ctx context.Context, _ []string) error {
-		return a.withTopics(ctx, topics, false, wakebelltype.Page{}, func(c wakebell.Operator, names topicNames) error { return a.doctor(ctx, c, names, len(topics) > 0) })
+		return withTopics(ctx, a, topics, false, wakebelltype.Page{}, func(c wakebell.Operator, names topicNames) error { return diagnose(ctx, a, c, names, len(topics) > 0) })
 	})
 	return cmd
 }
@@ -48,7 +48,7 @@ type findingLine struct {
 	Do     string `json:"do"`
 }
 
-func (a *app) doctor(ctx context.Context, c wakebell.Operator, names topicNames, given bool) error {
+func diagnose(ctx context.Context, a *app, c wakebell.Operator, names topicNames, given bool) error {
 	topics, err := names(ctx)
 	switch {
 	case err != nil && given:
@@ -71,7 +71,7 @@ func (a *app) doctor(ctx context.Context, c wakebell.Operator, names topicNames,
 			bad++
 		}
 		line := findingLine{string(f.Grade), f.Check, f.Server, f.Topic, f.Found, f.Do}
-		if err := a.printFinding(line); err != nil {
+		if err := printFinding(a, line); err != nil {
 			return err
 		}
 	}
@@ -82,7 +82,7 @@ func (a *app) doctor(ctx context.Context, c wakebell.Operator, names topicNames,
 }
 
 // printFinding prints a finding and, on a second line, what to do about it.
-func (a *app) printFinding(f findingLine) error {
+func printFinding(a *app, f findingLine) error {
 	if a.wantsJSON() {
 		return a.printJSON(f)
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/wakebell/wakebell/remote"
 )
 
-func (a *app) gateCommand() *cobra.Command {
+func gateCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "gate",
 		Short: "Hold, inspect and repair gates",
@@ -23,12 +23,12 @@ from a holder that has lost its turn without noticing yet.`,
   wakebell gate release deploy --force`,
 		RunE: missingCommand,
 	}
-	cmd.AddCommand(a.gateHoldCommand(), a.gateLsCommand(), a.gateShowCommand(), a.gateReleaseCommand(),
-		a.gateGuardCommand(), a.gateRepairCommand(), a.gateRmCommand())
+	cmd.AddCommand(gateHoldCommand(a), gateLsCommand(a), gateShowCommand(a), gateReleaseCommand(a),
+		gateGuardCommand(a), gateRepairCommand(a), gateRmCommand(a))
 	return cmd
 }
 
-func (a *app) withRedisGates(cfg gate.Config, fn func(gates) error) (err error) {
+func withRedisGates(a *app, cfg gate.Config, fn func(gates) error) (err error) {
 	conn, err := a.connect()
 	if err != nil {
 		return err
@@ -54,9 +54,9 @@ type gates interface {
 
 // withGates runs fn with the gates of the node of --remote or, without it, of
 // --redis.
-func (a *app) withGates(ctx context.Context, cmd *cobra.Command, cfg gate.Config, fn func(gates) error) error {
+func withGates(ctx context.Context, a *app, cmd *cobra.Command, cfg gate.Config, fn func(gates) error) error {
 	if a.remoteAddress() == "" {
-		return a.withRedisGates(cfg, fn)
+		return withRedisGates(a, cfg, fn)
 	}
 	if err := nodesOwn(cmd, "keys", "signal-ttl", "elsewhere"); err != nil {
 		return err

@@ -9,7 +9,7 @@ import (
 	"github.com/wakebell/wakebell/gate"
 )
 
-func (a *app) gateGuardCommand() *cobra.Command {
+func gateGuardCommand(a *app) *cobra.Command {
 	var cfg gate.Config
 	cmd := &cobra.Command{
 		Use:   "guard NAME RESOURCE FENCE",
@@ -31,7 +31,7 @@ day ahead of the clock.`,
 		if err != nil {
 			return usagef("FENCE: %q is not a fencing token", args[2])
 		}
-		return a.withGates(ctx, cmd, cfg, func(g gates) error {
+		return withGates(ctx, a, cmd, cfg, func(g gates) error {
 			return g.Guard(ctx, args[0], args[1], fence)
 		})
 	})

@@ -23,7 +23,7 @@ type gateHoldFlags struct {
 	keys    wakebelltype.GateKeys
 }
 
-func (a *app) gateHoldCommand() *cobra.Command {
+func gateHoldCommand(a *app) *cobra.Command {
 	f := &gateHoldFlags{}
 	cmd := &cobra.Command{
 		Use:   "hold NAME",
@@ -69,16 +69,16 @@ lost or not granted within --timeout, or if the command failed.`,
 		cfg := gate.Config{
 			Keys: f.keys, LeaseTTL: f.lease, SignalTTL: f.signal, Logger: newLogger(a.stderr, "text", "warn"),
 		}
-		return a.withGates(ctx, cmd, cfg, func(g gates) error { return a.gateHold(ctx, g, args[0], f) })
+		return withGates(ctx, a, cmd, cfg, func(g gates) error { return gateHold(ctx, a, g, args[0], f) })
 	})
 	return cmd
 }
 
-func (a *app) gateHold(ctx context.Context, of gate.Locker, name string, f *gateHoldFlags) error {
+func gateHold(ctx context.Context, a *app, of gate.Locker, name string, f *gateHoldFlags) error {
 	for range f.times {
 		turn, err := takeTurn(ctx, of, name, f.timeout)
 		if err == nil {
-			err = a.holdTurn(ctx, turn, f)
+			err = holdTurn(ctx, a, turn, f)
 		}
 		switch {
 		case ctx.Err() != nil && errors.Is(err, context.Canceled):
@@ -115,35 +115,35 @@ type gateEvent struct {
 	At       string  `json:"at"`
 }
 
-func (a *app) gateEvent(event string, turn gate.Turn) error {
+func printGateEvent(a *app, event string, turn gate.Turn) error {
 	return a.printJSON(gateEvent{event, turn.Gate(), turn.Fence(), millis(turn.Waited()), stamp(time.Now())})
 }
 
 // holdTurn holds a turn for as long as the flags say, and releases it also after a
 // failure.
-func (a *app) holdTurn(ctx context.Context, turn gate.Turn, f *gateHoldFlags) error {
-	held := a.gateEvent("acquired", turn)
+func holdTurn(ctx context.Context, a *app, turn gate.Turn, f *gateHoldFlags) error {
+	held := printGateEvent(a, "acquired", turn)
 	if held == nil {
-		held = a.inTurn(ctx, turn, f)
+		held = waitInTurn(ctx, a, turn, f)
 	}
 	after, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseLimit)
 	defer cancel()
 	err := turn.Release(after)
 	switch {
 	case err == nil:
-		return errors.Join(held, a.gateEvent("released", turn))
+		return errors.Join(held, printGateEvent(a, "released", turn))
 	case errors.Is(err, gate.ErrTurnLost):
-		return errors.Join(held, err, a.gateEvent("lost", turn))
+		return errors.Join(held, err, printGateEvent(a, "lost", turn))
 	default:
 		return errors.Join(held, err)
 	}
 }
 
-// inTurn waits for the end of the turn, or runs the command. An early end is not an
+// waitInTurn waits for the end of the turn, or runs the command. An early end is not an
 // error here: the release returns it.
-func (a *app) inTurn(ctx context.Context, turn gate.Turn, f *gateHoldFlags) error {
+func waitInTurn(ctx context.Context, a *app, turn gate.Turn, f *gateHoldFlags) error {
 	if f.exec != "" {
-		return a.execInTurn(ctx, turn, f.exec)
+		return execInTurn(ctx, a, turn, f.exec)
 	}
 	var over <-chan time.Time
 	if f.hold >= 0 {
@@ -160,7 +160,7 @@ func (a *app) inTurn(ctx context.Context, turn gate.Turn, f *gateHoldFlags) erro
 }
 
 // execInTurn runs a command until it ends, the turn is lost or a signal comes.
-func (a *app) execInTurn(ctx context.Context, turn gate.Turn, script string) error {
+func execInTurn(ctx context.Context, a *app, turn gate.Turn, script string) error {
 	inner, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(turn.Context(), func() { cancel(context.Cause(turn.Context())) })()

@@ -36,7 +36,7 @@ func fenceText(n uint64) string {
 	return strconv.FormatUint(n, 10)
 }
 
-func (a *app) gateLsCommand() *cobra.Command {
+func gateLsCommand(a *app) *cobra.Command {
 	var cfg gate.Config
 	var page pageFlags
 	cmd := &cobra.Command{
@@ -54,12 +54,12 @@ holder (host:pid:random), confirmed, until, waiting, last_fence and fault.`,
 	a.outputFlag(cmd)
 	gateKeysFlag(cmd, &cfg.Keys)
 	cmd.RunE = a.does(func(ctx context.Context, _ []string) error {
-		return a.withGates(ctx, cmd, cfg, func(g gates) error { return a.gateLs(ctx, g, page) })
+		return withGates(ctx, a, cmd, cfg, func(g gates) error { return gateLs(ctx, a, g, page) })
 	})
 	return cmd
 }
 
-func (a *app) gateLs(ctx context.Context, of gate.Operator, page pageFlags) error {
+func gateLs(ctx context.Context, a *app, of gate.Operator, page pageFlags) error {
 	list := a.newListing(page.limit, "GATE", "FENCE", "HOLDER", "UNTIL", "WAITING", "FAULT")
 	return printAll(list, of.List(ctx, page.page()), gateCursor, func(g wakebelltype.GateInfo) (any, []string) {
 		line := newGateListLine(g)

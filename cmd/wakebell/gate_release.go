@@ -10,7 +10,7 @@ import (
 	"github.com/wakebell/wakebell/gate"
 )
 
-func (a *app) gateReleaseCommand() *cobra.Command {
+func gateReleaseCommand(a *app) *cobra.Command {
 	var cfg gate.Config
 	var force bool
 	cmd := &cobra.Command{
@@ -29,12 +29,12 @@ not held.`,
 		if !force {
 			return usagef("--force is required")
 		}
-		return a.withGates(ctx, cmd, cfg, func(g gates) error { return a.gateRelease(ctx, g, args[0]) })
+		return withGates(ctx, a, cmd, cfg, func(g gates) error { return gateRelease(ctx, a, g, args[0]) })
 	})
 	return cmd
 }
 
-func (a *app) gateRelease(ctx context.Context, of gate.Operator, name string) error {
+func gateRelease(ctx context.Context, a *app, of gate.Operator, name string) error {
 	g, err := of.Show(ctx, name)
 	if err != nil {
 		return err

@@ -17,7 +17,7 @@ type gateRepairLine struct {
 	Cleared int    `json:"cleared"`
 }
 
-func (a *app) gateRepairCommand() *cobra.Command {
+func gateRepairCommand(a *app) *cobra.Command {
 	var cfg gate.Config
 	var floor uint64
 	cmd := &cobra.Command{
@@ -42,7 +42,7 @@ Prints one line of JSON: gate, before and after (the last token issued), removed
 	cmd.Flags().Uint64Var(&floor, "floor", 0, "a `token` that a resource without a guard has seen")
 	gateKeysFlag(cmd, &cfg.Keys)
 	cmd.RunE = a.does(func(ctx context.Context, args []string) error {
-		return a.withGates(ctx, cmd, cfg, func(g gates) error {
+		return withGates(ctx, a, cmd, cfg, func(g gates) error {
 			r, err := g.Repair(ctx, args[0], floor)
 			if err != nil {
 				return err

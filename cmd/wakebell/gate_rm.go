@@ -16,7 +16,7 @@ type gateRmFlags struct {
 	keys       wakebelltype.GateKeys
 }
 
-func (a *app) gateRmCommand() *cobra.Command {
+func gateRmCommand(a *app) *cobra.Command {
 	f := &gateRmFlags{}
 	cmd := &cobra.Command{
 		Use:   "rm NAME",
@@ -42,7 +42,7 @@ With -o json it prints one line with gate and removed.`,
 	a.outputFlag(cmd)
 	gateKeysFlag(cmd, &f.keys)
 	cmd.RunE = a.does(func(ctx context.Context, args []string) error {
-		return a.withGates(ctx, cmd, gate.Config{Keys: f.keys}, func(g gates) error { return a.gateRm(ctx, g, args[0], f) })
+		return withGates(ctx, a, cmd, gate.Config{Keys: f.keys}, func(g gates) error { return gateRm(ctx, a, g, args[0], f) })
 	})
 	return cmd
 }
@@ -50,7 +50,7 @@ With -o json it prints one line with gate and removed.`,
 // errNoGate has exit code 3: the gate does not exist.
 var errNoGate = errors.New("no such gate")
 
-func (a *app) gateRm(ctx context.Context, of gate.Operator, name string, f *gateRmFlags) error {
+func gateRm(ctx context.Context, a *app, of gate.Operator, name string, f *gateRmFlags) error {
 	err := a.confirm(f.yes, func() (string, error) {
 		g, err := of.Show(ctx, name)
 		question := fmt.Sprintf("Remove gate %s?", name)

@@ -32,7 +32,7 @@ func newGateLine(g wakebelltype.GateInfo) gateLine {
 	return line
 }
 
-func (a *app) gateShowCommand() *cobra.Command {
+func gateShowCommand(a *app) *cobra.Command {
 	var cfg gate.Config
 	cmd := &cobra.Command{
 		Use:   "show NAME",
@@ -49,12 +49,12 @@ and guard.`,
 	a.outputFlag(cmd)
 	gateKeysFlag(cmd, &cfg.Keys)
 	cmd.RunE = a.does(func(ctx context.Context, args []string) error {
-		return a.withGates(ctx, cmd, cfg, func(g gates) error { return a.gateShow(ctx, g, args[0]) })
+		return withGates(ctx, a, cmd, cfg, func(g gates) error { return gateShow(ctx, a, g, args[0]) })
 	})
 	return cmd
 }
 
-func (a *app) gateShow(ctx context.Context, of gate.Operator, name string) error {
+func gateShow(ctx context.Context, a *app, of gate.Operator, name string) error {
 	g, err := of.Show(ctx, name)
 	if err != nil {
 		return err

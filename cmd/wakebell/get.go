@@ -9,7 +9,7 @@ import (
 	"github.com/wakebell/wakebell"
 )
 
-func (a *app) getCommand() *cobra.Command {
+func getCommand(a *app) *cobra.Command {
 	var topic string
 	cmd := &cobra.Command{
 		Use:   "get --topic TOPIC ID",
@@ -24,7 +24,7 @@ headers, correlation_id, reply_to, and body or body_base64.`,
 	a.topicFlag(cmd, &topic, "`topic` of the timer")
 	a.outputFlag(cmd)
 	cmd.RunE = a.does(func(ctx context.Context, args []string) error {
-		return a.ask(ctx, func(c asked) error { return a.get(ctx, c, topic, args[0]) })
+		return a.ask(ctx, func(c asked) error { return showTimer(ctx, a, c, topic, args[0]) })
 	})
 	return cmd
 }
@@ -35,7 +35,7 @@ type wholeTimer struct {
 	content
 }
 
-func (a *app) get(ctx context.Context, c wakebell.TimerClient, topic, id string) error {
+func showTimer(ctx context.Context, a *app, c wakebell.TimerClient, topic, id string) error {
 	info, inside, err := c.Get(ctx, topic, id)
 	if err != nil {
 		return err

@@ -55,7 +55,7 @@ func TestAnInterruptedScheduleReportsItsProgress(t *testing.T) {
 			}
 			return nil
 		}}
-		err := a.schedule(ctx, c, countingFlags(name))
+		err := scheduleTimers(ctx, a, c, countingFlags(name))
 		require.EqualError(t, err, says)
 		require.Equal(t, 3, c.calls)
 		require.Equal(t, 3000, strings.Count(out.String(), "\n"))
@@ -78,7 +78,7 @@ func TestAStepThatHangsIsInterrupted(t *testing.T) {
 			return c.ctx.Err()
 		}
 		began := time.Now()
-		err := a.schedule(ctx, c, countingFlags("id"))
+		err := scheduleTimers(ctx, a, c, countingFlags("id"))
 		require.ErrorContains(t, err, "1000 of 5500 timers are scheduled (load-0 to load-999), whose ids were printed; 1000 more may be (load-1000 to load-1999)")
 		require.Equal(t, finishLimit, time.Since(began))
 	})

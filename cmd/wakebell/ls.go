@@ -17,7 +17,7 @@ type lsFlags struct {
 	page      pageFlags
 }
 
-func (a *app) lsCommand() *cobra.Command {
+func lsCommand(a *app) *cobra.Command {
 	f := &lsFlags{}
 	cmd := &cobra.Command{
 		Use:   "ls --topic TOPIC",
@@ -40,7 +40,7 @@ attempts, failures and last_error.`,
 	f.page.register(cmd, listLimit)
 	a.outputFlag(cmd)
 	cmd.RunE = a.does(func(ctx context.Context, _ []string) error {
-		return a.ask(ctx, func(c asked) error { return a.ls(ctx, c, f) })
+		return a.ask(ctx, func(c asked) error { return listTimers(ctx, a, c, f) })
 	})
 	return cmd
 }
@@ -64,7 +64,7 @@ func newTimerLine(i wakebell.Info) timerLine {
 	}
 }
 
-func (a *app) ls(ctx context.Context, c wakebell.TimerClient, f *lsFlags) error {
+func listTimers(ctx context.Context, a *app, c wakebell.TimerClient, f *lsFlags) error {
 	filter, err := f.filter(time.Now())
 	if err != nil {
 		return err

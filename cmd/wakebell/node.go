@@ -34,7 +34,7 @@ type nodeFlags struct {
 	log logFlags
 }
 
-func (a *app) nodeCommand() *cobra.Command {
+func nodeCommand(a *app) *cobra.Command {
 	f := &nodeFlags{}
 	cmd := &cobra.Command{
 		Use:   "node (--topic TOPIC | --queue QUEUE | --listen ADDRESS)...",
@@ -88,7 +88,7 @@ not name topics with --topic that subscribers should handle.`,
 	f.listenFlags.register(cmd)
 	cmd.MarkFlagsOneRequired("topic", "queue", "listen")
 	f.register(cmd)
-	cmd.RunE = a.does(func(ctx context.Context, _ []string) error { return a.node(ctx, f) })
+	cmd.RunE = a.does(func(ctx context.Context, _ []string) error { return runNodeCommand(ctx, a, f) })
 	return cmd
 }
 
@@ -127,7 +127,7 @@ func (f *nodeFlags) options() (topics []wakebell.HandlerOption, queues []wakebel
 // rawHandler handles bodies of every kind.
 type rawHandler = func(context.Context, wakebell.Timer[[]byte]) error
 
-func (a *app) node(ctx context.Context, f *nodeFlags) (err error) {
+func runNodeCommand(ctx context.Context, a *app, f *nodeFlags) (err error) {
 	log := f.log.logger(a.stderr)
 	grpcLog.to.Store(log)
 	serving, err := f.take(a, log)
@@ -148,7 +148,7 @@ func (a *app) node(ctx context.Context, f *nodeFlags) (err error) {
 	defer fail(nil)
 	handle := reporting(&lockedWriter{w: a.stdout}, fail)
 	if f.exec != "" {
-		handle = inTurn(handle, a.command(f.exec))
+		handle = inTurn(handle, shellHandler(a, f.exec))
 	}
 	topicOptions, queueOptions := f.options()
 	var handlers []wakebell.Handler

@@ -28,8 +28,8 @@ const (
 	reasonBytes = 500
 )
 
-// command returns a handler that runs a shell command.
-func (a *app) command(script string) rawHandler {
+// shellHandler returns a handler that runs a shell command.
+func shellHandler(a *app, script string) rawHandler {
 	return func(ctx context.Context, t wakebell.Timer[[]byte]) error {
 		if err := a.forced.Err(); err != nil {
 			return err

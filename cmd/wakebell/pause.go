@@ -11,7 +11,7 @@ import (
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
-func (a *app) pauseCommand() *cobra.Command {
+func pauseCommand(a *app) *cobra.Command {
 	var topic, by, reason string
 	cmd := &cobra.Command{
 		Use:   "pause --topic TOPIC",
@@ -27,7 +27,7 @@ paused_reason and settings.`,
 	}
 	cmd.Flags().StringVar(&reason, "reason", "", "reason to show to operators, a `text` of up to 1,024 bytes")
 	cmd.Flags().StringVar(&by, "by", "", "`name` of the operator (default user@host)")
-	a.controls(cmd, &topic, func(ctx context.Context, c wakebell.Operator) (wakebelltype.Control, error) {
+	controls(a, cmd, &topic, func(ctx context.Context, c wakebell.Operator) (wakebelltype.Control, error) {
 		if by == "" {
 			by = whoami()
 		}

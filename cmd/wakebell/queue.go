@@ -13,7 +13,7 @@ import (
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
-func (a *app) queueCommand() *cobra.Command {
+func queueCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "queue",
 		Short: "Publish to, inspect, drain and purge queues",
@@ -25,8 +25,8 @@ wakebell node --queue handles them.`,
   wakebell node --queue mail --exec './send.sh'`,
 		RunE: missingCommand,
 	}
-	cmd.AddCommand(a.queuePublishCommand(), a.queueLsCommand(), a.queueStatsCommand(), a.queueDrainCommand(),
-		a.queuePurgeCommand(), a.queueDeadCommand())
+	cmd.AddCommand(queuePublishCommand(a), queueLsCommand(a), queueStatsCommand(a), queueDrainCommand(a),
+		queuePurgeCommand(a), queueDeadCommand(a))
 	return cmd
 }
 
@@ -38,7 +38,7 @@ type queues interface {
 
 // askQueues runs fn with the queues of the node of --remote or, without it, of the
 // Redis of --redis.
-func (a *app) askQueues(ctx context.Context, fn func(queues) error) error {
+func askQueues(ctx context.Context, a *app, fn func(queues) error) error {
 	if a.remoteAddress() == "" {
 		return a.withClient(func(c *wakebell.Client) error { return fn(c.Queues()) })
 	}

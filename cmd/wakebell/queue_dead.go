@@ -10,7 +10,7 @@ import (
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
-func (a *app) queueDeadCommand() *cobra.Command {
+func queueDeadCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "dead",
 		Short: "Inspect, redrive and delete dead letters of a queue",
@@ -20,7 +20,7 @@ decoded. For dead letters of Python consumers only the body is known.`,
   wakebell queue dead redrive --queue mail --all --yes`,
 		RunE: missingCommand,
 	}
-	cmd.AddCommand(a.queueDeadLsCommand(), a.queueDeadShowCommand(), a.queueDeadRedriveCommand(), a.queueDeadRmCommand())
+	cmd.AddCommand(queueDeadLsCommand(a), queueDeadShowCommand(a), queueDeadRedriveCommand(a), queueDeadRmCommand(a))
 	return cmd
 }
 
@@ -34,7 +34,7 @@ type queueDeadLine struct {
 	content
 }
 
-func (a *app) queueDeadLine(q wakebelltype.QueueKeys, l wakebelltype.QueueDeadLetter) queueDeadLine {
+func newQueueDeadLine(a *app, q wakebelltype.QueueKeys, l wakebelltype.QueueDeadLetter) queueDeadLine {
 	return queueDeadLine{a.prefix + q.Name, l.Entry, l.ID, l.Reason, l.Deliveries, stamp(l.At), payload(l.Payload)}
 }
 
@@ -64,8 +64,8 @@ func (f *queueDeadChoice) choose(args []string) error {
 	return nil
 }
 
-// confirmed asks before dead letters are changed.
-func (a *app) confirmed(ctx context.Context, c queue.Operator, f *queueDeadChoice, verb string) error {
+// confirmQueueDead asks before dead letters are changed.
+func confirmQueueDead(ctx context.Context, a *app, c queue.Operator, f *queueDeadChoice, verb string) error {
 	return a.confirm(f.yes, func() (string, error) {
 		if f.entry != "" {
 			return fmt.Sprintf("%s a dead letter of %s?", verb, a.prefix+f.queue.Name), nil

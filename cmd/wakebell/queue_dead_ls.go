@@ -9,7 +9,7 @@ import (
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
-func (a *app) queueDeadLsCommand() *cobra.Command {
+func queueDeadLsCommand(a *app) *cobra.Command {
 	var q wakebelltype.QueueKeys
 	var page pageFlags
 	cmd := &cobra.Command{
@@ -27,10 +27,10 @@ headers, correlation_id, reply_to, and body or body_base64.`,
 	page.register(cmd, listLimit)
 	a.outputFlag(cmd)
 	cmd.RunE = a.does(func(ctx context.Context, _ []string) error {
-		return a.askQueues(ctx, func(c queues) error {
+		return askQueues(ctx, a, func(c queues) error {
 			list := a.newListing(page.limit, "ENTRY", "ID", "DIED", "DELIVERIES", "REASON")
 			return printAll(list, c.DeadLetters(ctx, q, page.page()), queueDeadCursor, func(l wakebelltype.QueueDeadLetter) (any, []string) {
-				line := a.queueDeadLine(q, l)
+				line := newQueueDeadLine(a, q, l)
 				return line, []string{l.Entry, l.ID, line.Died, strconv.Itoa(l.Deliveries), l.Reason}
 			})
 		})

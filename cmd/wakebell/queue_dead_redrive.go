@@ -21,7 +21,7 @@ type queueRedriveFlags struct {
 	window time.Duration
 }
 
-func (a *app) queueDeadRedriveCommand() *cobra.Command {
+func queueDeadRedriveCommand(a *app) *cobra.Command {
 	f := &queueRedriveFlags{}
 	cmd := &cobra.Command{
 		Use:   "redrive --queue QUEUE (ENTRY | --all)",
@@ -50,17 +50,17 @@ With -o json it prints one line with queue and redriven, a number.`,
 		if f.window < time.Millisecond || f.window > maxWindow {
 			return usagef("--window: %v, want 1ms to 100 years", f.window)
 		}
-		return a.askQueues(ctx, func(c queues) error { return a.queueRedrive(ctx, c, f) })
+		return askQueues(ctx, a, func(c queues) error { return queueRedrive(ctx, a, c, f) })
 	})
 	return cmd
 }
 
-func (a *app) queueRedrive(ctx context.Context, c queue.Operator, f *queueRedriveFlags) error {
+func queueRedrive(ctx context.Context, a *app, c queue.Operator, f *queueRedriveFlags) error {
 	var n int64
 	q := queue.New[[]byte](f.queue.Name, append(queueOptions(f.queue), queue.DeduplicationWindow(f.window))...)
 	how := q.RedriveOptions()
 	if f.entry == "" {
-		if err := a.confirmed(ctx, c, &f.queueDeadChoice, "Redrive"); err != nil {
+		if err := confirmQueueDead(ctx, a, c, &f.queueDeadChoice, "Redrive"); err != nil {
 			return err
 		}
 		var err error

@@ -9,7 +9,7 @@ import (
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
-func (a *app) queueDeadRmCommand() *cobra.Command {
+func queueDeadRmCommand(a *app) *cobra.Command {
 	f := &queueDeadChoice{}
 	cmd := &cobra.Command{
 		Use:   "rm --queue QUEUE (ENTRY | --all)",
@@ -27,23 +27,23 @@ With -o json it prints one line with queue and deleted, a number.`,
 		if err := f.choose(args); err != nil {
 			return err
 		}
-		return a.askQueues(ctx, func(c queues) error {
-			if err := a.confirmed(ctx, c, f, "Delete"); err != nil {
+		return askQueues(ctx, a, func(c queues) error {
+			if err := confirmQueueDead(ctx, a, c, f, "Delete"); err != nil {
 				return err
 			}
-			return a.queueDeadRm(ctx, c, f)
+			return queueDeadRm(ctx, a, c, f)
 		})
 	})
 	return cmd
 }
 
-func (a *app) queueDeadRm(ctx context.Context, c queue.Operator, f *queueDeadChoice) error {
+func queueDeadRm(ctx context.Context, a *app, c queue.Operator, f *queueDeadChoice) error {
 	if f.entry == "" {
 		n, err := deleteQueueDead(ctx, c, f.queue)
 		if err != nil {
 			return err
 		}
-		return a.printDeleted(f.queue, n)
+		return printDeleted(a, f.queue, n)
 	}
 	l, err := c.DeadLetter(ctx, f.queue, f.entry)
 	if err != nil {
@@ -53,7 +53,7 @@ func (a *app) queueDeadRm(ctx context.Context, c queue.Operator, f *queueDeadCho
 	if err != nil {
 		return soFar(err, int64(n), "dead letters were deleted; run the same command again for the rest")
 	}
-	return a.printDeleted(f.queue, int64(n))
+	return printDeleted(a, f.queue, int64(n))
 }
 
 // deleteQueueDead deletes the dead letters that exist when it starts, the oldest

@@ -9,7 +9,7 @@ import (
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
-func (a *app) queueDeadShowCommand() *cobra.Command {
+func queueDeadShowCommand(a *app) *cobra.Command {
 	var q wakebelltype.QueueKeys
 	cmd := &cobra.Command{
 		Use:   "show --queue QUEUE ENTRY",
@@ -22,12 +22,12 @@ there is none. With -o json it is one line with the fields of queue dead ls.`,
 	queueFlag(cmd, &q)
 	a.outputFlag(cmd)
 	cmd.RunE = a.does(func(ctx context.Context, args []string) error {
-		return a.askQueues(ctx, func(c queues) error {
+		return askQueues(ctx, a, func(c queues) error {
 			l, err := c.DeadLetter(ctx, q, args[0])
 			if err != nil {
 				return err
 			}
-			d := a.queueDeadLine(q, l)
+			d := newQueueDeadLine(a, q, l)
 			if a.wantsJSON() {
 				return a.printJSON(d)
 			}

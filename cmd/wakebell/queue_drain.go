@@ -12,7 +12,7 @@ import (
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
-func (a *app) queueDrainCommand() *cobra.Command {
+func queueDrainCommand(a *app) *cobra.Command {
 	var q wakebelltype.QueueKeys
 	var timeout time.Duration
 	cmd := &cobra.Command{
@@ -31,14 +31,14 @@ expires. It prints what is left; with -o json as queue stats does.`,
 		if timeout < 0 {
 			return usagef("--timeout: %v is negative", timeout)
 		}
-		return a.askQueues(ctx, func(c queues) error {
+		return askQueues(ctx, a, func(c queues) error {
 			if timeout > 0 {
 				var stop context.CancelFunc
 				ctx, stop = context.WithTimeoutCause(ctx, timeout, fmt.Errorf("the queue is not empty after %v", timeout))
 				defer stop()
 			}
 			st, err := queue.Drain(ctx, c, q)
-			return errors.Join(err, a.printQueueStats(q, st))
+			return errors.Join(err, printQueueStats(a, q, st))
 		})
 	})
 	return cmd

@@ -20,7 +20,7 @@ type queueLine struct {
 	content
 }
 
-func (a *app) queueLsCommand() *cobra.Command {
+func queueLsCommand(a *app) *cobra.Command {
 	var q wakebelltype.QueueKeys
 	var running bool
 	var page pageFlags
@@ -44,12 +44,12 @@ headers, correlation_id, reply_to, and body or body_base64.`,
 	page.register(cmd, listLimit)
 	a.outputFlag(cmd)
 	cmd.RunE = a.does(func(ctx context.Context, _ []string) error {
-		return a.askQueues(ctx, func(c queues) error { return a.queueLs(ctx, c, q, running, page) })
+		return askQueues(ctx, a, func(c queues) error { return queueLs(ctx, a, c, q, running, page) })
 	})
 	return cmd
 }
 
-func (a *app) queueLs(ctx context.Context, c queue.Operator, q wakebelltype.QueueKeys, running bool, page pageFlags) error {
+func queueLs(ctx context.Context, a *app, c queue.Operator, q wakebelltype.QueueKeys, running bool, page pageFlags) error {
 	list := a.newListing(page.limit, "ID", "STATE", "DELIVERIES", "DEADLINE", "BODY")
 	return printAll(list, c.Messages(ctx, q, running, page.page()), messageCursor, func(m wakebelltype.QueueMessage) (any, []string) {
 		line := queueLine{a.prefix + q.Name, m.ID, "pending", m.Deliveries, stamp(m.Deadline), m.Fault, payload(m.Payload)}

@@ -22,7 +22,7 @@ type publishFlags struct {
 	given func(flag string) bool
 }
 
-func (a *app) queuePublishCommand() *cobra.Command {
+func queuePublishCommand(a *app) *cobra.Command {
 	f := &publishFlags{}
 	cmd := &cobra.Command{
 		Use:   "publish --queue QUEUE (--text | --json | --hex) BODY",
@@ -49,7 +49,7 @@ message, if known) and fresh, true or false.`,
 	f.given = flags.Changed
 	a.outputFlag(cmd)
 	cmd.RunE = a.does(func(ctx context.Context, _ []string) error {
-		return a.askQueues(ctx, func(c queues) error { return a.queuePublish(ctx, c, f) })
+		return askQueues(ctx, a, func(c queues) error { return queuePublish(ctx, a, c, f) })
 	})
 	return cmd
 }
@@ -79,7 +79,7 @@ type publishedLine struct {
 	Fresh bool   `json:"fresh"`
 }
 
-func (a *app) queuePublish(ctx context.Context, c queue.Publisher, f *publishFlags) error {
+func queuePublish(ctx context.Context, a *app, c queue.Publisher, f *publishFlags) error {
 	body, err := f.body()
 	if err != nil {
 		return err

@@ -10,7 +10,7 @@ import (
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
-func (a *app) queuePurgeCommand() *cobra.Command {
+func queuePurgeCommand(a *app) *cobra.Command {
 	var q wakebelltype.QueueKeys
 	var running, kept, yes bool
 	cmd := &cobra.Command{
@@ -32,7 +32,7 @@ With -o json it prints one line with queue and deleted, a number.`,
 	yesFlag(cmd, &yes, "do not ask for confirmation")
 	a.outputFlag(cmd)
 	cmd.RunE = a.does(func(ctx context.Context, _ []string) error {
-		return a.askQueues(ctx, func(c queues) error {
+		return askQueues(ctx, a, func(c queues) error {
 			err := a.confirm(yes, func() (string, error) {
 				st, err := c.Stats(ctx, q)
 				return fmt.Sprintf("Delete %d pending messages of %s?", st.Pending, a.prefix+q.Name), err
@@ -46,13 +46,13 @@ With -o json it prints one line with queue and deleted, a number.`,
 				more, err = c.PurgeKept(ctx, q)
 				n += more
 			}
-			return errors.Join(err, a.printDeleted(q, n))
+			return errors.Join(err, printDeleted(a, q, n))
 		})
 	})
 	return cmd
 }
 
-func (a *app) printDeleted(q wakebelltype.QueueKeys, n int64) error {
+func printDeleted(a *app, q wakebelltype.QueueKeys, n int64) error {
 	if a.wantsJSON() {
 		return a.printJSON(struct {
 			Queue   string `json:"queue"`

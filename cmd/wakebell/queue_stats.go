@@ -21,7 +21,7 @@ type queueStatsLine struct {
 	Oldest     string `json:"oldest"`
 }
 
-func (a *app) queueStatsCommand() *cobra.Command {
+func queueStatsCommand(a *app) *cobra.Command {
 	var q wakebelltype.QueueKeys
 	cmd := &cobra.Command{
 		Use:   "stats --queue QUEUE",
@@ -39,18 +39,18 @@ id tells.`,
 	queueFlag(cmd, &q)
 	a.outputFlag(cmd)
 	cmd.RunE = a.does(func(ctx context.Context, _ []string) error {
-		return a.askQueues(ctx, func(c queues) error {
+		return askQueues(ctx, a, func(c queues) error {
 			st, err := c.Stats(ctx, q)
 			if err != nil {
 				return err
 			}
-			return a.printQueueStats(q, st)
+			return printQueueStats(a, q, st)
 		})
 	})
 	return cmd
 }
 
-func (a *app) printQueueStats(q wakebelltype.QueueKeys, st wakebelltype.QueueStats) error {
+func printQueueStats(a *app, q wakebelltype.QueueKeys, st wakebelltype.QueueStats) error {
 	line := queueStatsLine{
 		a.prefix + q.Name, st.Pending, st.Processing, st.Ended, st.Unleased, st.Completed, st.Failed, st.Dead, stamp(st.Oldest),
 	}

@@ -13,7 +13,7 @@ type rescheduleFlags struct {
 	dueFlags
 }
 
-func (a *app) rescheduleCommand() *cobra.Command {
+func rescheduleCommand(a *app) *cobra.Command {
 	f := &rescheduleFlags{}
 	cmd := &cobra.Command{
 		Use:   "reschedule --topic TOPIC ID (--in DURATION | --at INSTANT)",
@@ -37,12 +37,12 @@ With -o json it prints one line with topic, id, due and outcome.`,
 		if err != nil {
 			return err
 		}
-		return a.ask(ctx, func(c asked) error { return a.reschedule(ctx, c, f.topic, args[0], when(0)) })
+		return a.ask(ctx, func(c asked) error { return rescheduleTimer(ctx, a, c, f.topic, args[0], when(0)) })
 	})
 	return cmd
 }
 
-func (a *app) reschedule(ctx context.Context, c wakebell.TimerClient, topic, id string, when wakebell.ScheduleOption) error {
+func rescheduleTimer(ctx context.Context, a *app, c wakebell.TimerClient, topic, id string, when wakebell.ScheduleOption) error {
 	s, err := c.Reschedule(ctx, topic, id, when)
 	if err != nil {
 		return err

@@ -9,7 +9,7 @@ import (
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
-func (a *app) resumeCommand() *cobra.Command {
+func resumeCommand(a *app) *cobra.Command {
 	var topic string
 	cmd := &cobra.Command{
 		Use:   "resume --topic TOPIC",
@@ -19,7 +19,7 @@ pause does. Settings of retune stay.`,
 		Example: `  wakebell resume --topic invoices`,
 		Args:    cobra.NoArgs,
 	}
-	a.controls(cmd, &topic, func(ctx context.Context, c wakebell.Operator) (wakebelltype.Control, error) {
+	controls(a, cmd, &topic, func(ctx context.Context, c wakebell.Operator) (wakebelltype.Control, error) {
 		return c.Resume(ctx, topic)
 	})
 	return cmd

@@ -25,7 +25,7 @@ func tuneFlags(flags *pflag.FlagSet, s *wakebelltype.Settings) (names []string) 
 	return names
 }
 
-func (a *app) retuneCommand() *cobra.Command {
+func retuneCommand(a *app) *cobra.Command {
 	var topic string
 	var clearAll bool
 	var set wakebelltype.Settings
@@ -51,7 +51,7 @@ Without flags it changes nothing and prints the cluster-wide settings.`,
 	for _, name := range tuneFlags(flags, &set) {
 		cmd.MarkFlagsMutuallyExclusive("clear", name)
 	}
-	a.controls(cmd, &topic, func(ctx context.Context, c wakebell.Operator) (wakebelltype.Control, error) {
+	controls(a, cmd, &topic, func(ctx context.Context, c wakebell.Operator) (wakebelltype.Control, error) {
 		for _, t := range tuning.All {
 			switch {
 			case !flags.Changed(t.Flag) || t.Get(&set) != 0:

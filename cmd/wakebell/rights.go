@@ -32,7 +32,7 @@ func readRights(flag, file string) (*rights.Grants, error) {
 	return rights, nil
 }
 
-func (a *app) rightsCommand() *cobra.Command {
+func rightsCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "rights",
 		Short:   "Check a rights file of node --rights",
@@ -41,6 +41,6 @@ func (a *app) rightsCommand() *cobra.Command {
 		Args:    cobra.ArbitraryArgs,
 		RunE:    missingCommand,
 	}
-	cmd.AddCommand(a.rightsCheckCommand())
+	cmd.AddCommand(rightsCheckCommand(a))
 	return cmd
 }

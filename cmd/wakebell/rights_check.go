@@ -18,7 +18,7 @@ type verdict struct {
 	Line      int    `json:"line,omitempty"` // of the file that allows it
 }
 
-func (a *app) rightsCheckCommand() *cobra.Command {
+func rightsCheckCommand(a *app) *cobra.Command {
 	var file string
 	cmd := &cobra.Command{
 		Use:   "check --file FILE [PRINCIPAL ACTION NAME]",
@@ -53,11 +53,11 @@ denied.
 	a.outputFlag(cmd)
 	completeFiles(cmd, "file")
 	_ = cmd.MarkFlagRequired("file") // the flag is there, so this cannot fail
-	cmd.RunE = a.does(func(_ context.Context, args []string) error { return a.checkRights(file, args) })
+	cmd.RunE = a.does(func(_ context.Context, args []string) error { return checkRights(a, file, args) })
 	return cmd
 }
 
-func (a *app) checkRights(file string, args []string) error {
+func checkRights(a *app, file string, args []string) error {
 	rights, err := readRights("--file", file)
 	if err != nil {
 		return err

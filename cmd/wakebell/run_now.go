@@ -11,7 +11,7 @@ import (
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
-func (a *app) runNowCommand() *cobra.Command {
+func runNowCommand(a *app) *cobra.Command {
 	var topic string
 	cmd := &cobra.Command{
 		Use:   "run-now --topic TOPIC ID...",
@@ -27,13 +27,13 @@ With -o json each is a line with topic, id and presence.`,
 	a.topicFlag(cmd, &topic, "`topic` of the timers")
 	a.outputFlag(cmd)
 	cmd.RunE = a.does(func(ctx context.Context, args []string) error {
-		return a.ask(ctx, func(c asked) error { return a.runNow(ctx, c, topic, args) })
+		return a.ask(ctx, func(c asked) error { return runTimersNow(ctx, a, c, topic, args) })
 	})
 	return cmd
 }
 
-// runNow prints what was done also after an error.
-func (a *app) runNow(ctx context.Context, c wakebell.TimerClient, topic string, ids []string) error {
+// runTimersNow prints what was done also after an error.
+func runTimersNow(ctx context.Context, a *app, c wakebell.TimerClient, topic string, ids []string) error {
 	absent := 0
 	var fault error
 	list := a.newListing(0, "ID", "WAS")

@@ -42,7 +42,7 @@ type scheduleFlags struct {
 	given func(flag string) bool
 }
 
-func (a *app) scheduleCommand() *cobra.Command {
+func scheduleCommand(a *app) *cobra.Command {
 	f := &scheduleFlags{ifExists: oneOf("replace", "keep", "earliest")}
 	cmd := &cobra.Command{
 		Use:   "schedule --topic TOPIC",
@@ -68,7 +68,7 @@ last batch may be scheduled as well.`,
 	f.register(cmd)
 	a.outputFlag(cmd)
 	cmd.RunE = a.does(func(ctx context.Context, _ []string) error {
-		return a.ask(ctx, func(c asked) error { return a.schedule(ctx, c, f) })
+		return a.ask(ctx, func(c asked) error { return scheduleTimers(ctx, a, c, f) })
 	})
 	return cmd
 }
@@ -107,7 +107,7 @@ type scheduledLine struct {
 	Outcome string `json:"outcome"`
 }
 
-func (a *app) schedule(ctx context.Context, c wakebell.TimerClient, f *scheduleFlags) error {
+func scheduleTimers(ctx context.Context, a *app, c wakebell.TimerClient, f *scheduleFlags) error {
 	if f.count < 1 {
 		return usagef("--count: %d, want at least 1", f.count)
 	}
@@ -131,7 +131,7 @@ func (a *app) schedule(ctx context.Context, c wakebell.TimerClient, f *scheduleF
 			drafts = append(drafts, draft(i))
 		}
 		scheduled, err := c.Schedule(last, drafts...)
-		if printed := a.printScheduled(f.topic, scheduled); printed != nil {
+		if printed := printScheduled(a, f.topic, scheduled); printed != nil {
 			return errors.Join(err, f.unfinished(first+len(scheduled), 0, printed))
 		}
 		if err != nil {
@@ -163,7 +163,7 @@ func (f *scheduleFlags) unfinished(stored, unknown int, err error) error {
 	return fmt.Errorf("%s: %w", done, err)
 }
 
-func (a *app) printScheduled(topic string, scheduled []wakebelltype.Scheduled) error {
+func printScheduled(a *app, topic string, scheduled []wakebelltype.Scheduled) error {
 	var out bytes.Buffer
 	for _, s := range scheduled {
 		if !a.wantsJSON() {

@@ -10,7 +10,7 @@ import (
 	"github.com/wakebell/wakebell/remote"
 )
 
-func (a *app) schedulesCommand() *cobra.Command {
+func schedulesCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "schedules",
 		Short: "Manage recurring schedules",
@@ -22,17 +22,17 @@ that Python processes saved.`,
 		RunE: missingCommand,
 	}
 	cmd.AddCommand(
-		a.schedulesPutCommand(), a.schedulesLsCommand(), a.schedulesShowCommand(), a.schedulesRmCommand(),
-		a.schedulesPauseCommand(), a.schedulesResumeCommand(), a.schedulesRunNowCommand(), a.schedulesPreviewCommand(),
-		a.schedulesBackfillCommand(), a.schedulesImportCommand(), a.schedulesExportCommand(),
+		schedulesPutCommand(a), schedulesLsCommand(a), schedulesShowCommand(a), schedulesRmCommand(a),
+		schedulesPauseCommand(a), schedulesResumeCommand(a), schedulesRunNowCommand(a), schedulesPreviewCommand(a),
+		schedulesBackfillCommand(a), schedulesImportCommand(a), schedulesExportCommand(a),
 	)
 	return cmd
 }
 
 // onSchedules makes a command run fn with the recurring schedules of Redis or of the
 // node of --remote.
-func (a *app) onSchedules(cmd *cobra.Command, fn func(ctx context.Context, s recurring.Operator, args []string) error) *cobra.Command {
-	a.keyPrefixFlag(cmd)
+func onSchedules(a *app, cmd *cobra.Command, fn func(ctx context.Context, s recurring.Operator, args []string) error) *cobra.Command {
+	keyPrefixFlag(a, cmd)
 	cmd.RunE = a.does(func(ctx context.Context, args []string) error {
 		if a.remoteAddress() == "" {
 			return a.withClient(func(c *wakebell.Client) error { return fn(ctx, c.Schedules(), args) })
@@ -46,9 +46,9 @@ func (a *app) onSchedules(cmd *cobra.Command, fn func(ctx context.Context, s rec
 }
 
 // onEach makes a command call do for each named schedule.
-func (a *app) onEach(cmd *cobra.Command, do func(context.Context, recurring.Operator, string) error) *cobra.Command {
+func onEach(a *app, cmd *cobra.Command, do func(context.Context, recurring.Operator, string) error) *cobra.Command {
 	cmd.Args = cobra.MinimumNArgs(1)
-	return a.onSchedules(cmd, func(ctx context.Context, s recurring.Operator, names []string) error {
+	return onSchedules(a, cmd, func(ctx context.Context, s recurring.Operator, names []string) error {
 		for _, name := range names {
 			if err := do(ctx, s, name); err != nil {
 				return err

@@ -15,7 +15,7 @@ type backfilledLine struct {
 	Fired int    `json:"fired"`
 }
 
-func (a *app) schedulesBackfillCommand() *cobra.Command {
+func schedulesBackfillCommand(a *app) *cobra.Command {
 	var from, to string
 	cmd := &cobra.Command{
 		Use:   "backfill NAME --from INSTANT --to INSTANT",
@@ -33,9 +33,9 @@ prints nothing; the error says how many runs were fired before it.`,
 	cmd.Flags().StringVar(&to, "to", "", "end of the range, not included, an `instant` in RFC 3339")
 	_ = cmd.MarkFlagRequired("from") // the flags exist, so this cannot fail
 	_ = cmd.MarkFlagRequired("to")
-	a.celeryFlag(cmd)
+	celeryFlag(a, cmd)
 	a.outputFlag(cmd)
-	return a.onSchedules(cmd, func(ctx context.Context, s recurring.Operator, args []string) error {
+	return onSchedules(a, cmd, func(ctx context.Context, s recurring.Operator, args []string) error {
 		first, err := instantFlag("from", from)
 		if err != nil {
 			return err

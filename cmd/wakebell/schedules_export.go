@@ -11,7 +11,7 @@ import (
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
-func (a *app) schedulesExportCommand() *cobra.Command {
+func schedulesExportCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "export [NAME...]",
 		Short: "Print recurring schedules for import",
@@ -21,7 +21,7 @@ have). Schedules that cannot be read are reported on stderr, and the exit code i
 1.`,
 		Example: `  wakebell schedules export > schedules.jsonl`,
 	}
-	return a.onSchedules(cmd, func(ctx context.Context, s recurring.Operator, names []string) error {
+	return onSchedules(a, cmd, func(ctx context.Context, s recurring.Operator, names []string) error {
 		if len(names) == 0 {
 			for state, err := range s.List(ctx, wakebelltype.Page{}) {
 				if err != nil {

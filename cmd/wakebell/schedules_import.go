@@ -9,7 +9,7 @@ import (
 	"github.com/wakebell/wakebell/recurring"
 )
 
-func (a *app) schedulesImportCommand() *cobra.Command {
+func schedulesImportCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "import",
 		Short: "Store what export printed",
@@ -19,7 +19,7 @@ runs count as missed. It stops at the first line that cannot be decoded.`,
 		Example: `  wakebell schedules import < schedules.jsonl`,
 		Args:    cobra.NoArgs,
 	}
-	return a.onSchedules(cmd, func(ctx context.Context, s recurring.Operator, _ []string) error {
+	return onSchedules(a, cmd, func(ctx context.Context, s recurring.Operator, _ []string) error {
 		lines := json.NewDecoder(a.stdin)
 		for lines.More() {
 			var dump recurring.Dump

@@ -32,7 +32,7 @@ func newRecurringLine(prefix string, s recurring.State) recurringLine {
 	}
 }
 
-func (a *app) schedulesLsCommand() *cobra.Command {
+func schedulesLsCommand(a *app) *cobra.Command {
 	var page pageFlags
 	cmd := &cobra.Command{
 		Use:   "ls",
@@ -47,7 +47,7 @@ last_run, runs, paused, celery and fault.`,
 	}
 	page.register(cmd, 0)
 	a.outputFlag(cmd)
-	return a.onSchedules(cmd, func(ctx context.Context, s recurring.Operator, _ []string) error {
+	return onSchedules(a, cmd, func(ctx context.Context, s recurring.Operator, _ []string) error {
 		list := a.newListing(page.limit, "NAME", "TOPIC", "RULE", "NEXT", "RUNS", "PAUSED", "FAULT")
 		return printAll(list, s.List(ctx, page.page()), scheduleCursor, func(state recurring.State) (any, []string) {
 			l := newRecurringLine(a.prefix, state)

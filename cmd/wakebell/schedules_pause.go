@@ -8,8 +8,8 @@ import (
 	"github.com/wakebell/wakebell/recurring"
 )
 
-func (a *app) schedulesPauseCommand() *cobra.Command {
-	return a.onEach(&cobra.Command{
+func schedulesPauseCommand(a *app) *cobra.Command {
+	return onEach(a, &cobra.Command{
 		Use:   "pause NAME...",
 		Short: "Pause recurring schedules",
 		Long: `Pauses recurring schedules until resume, also for Python beats. It stops at the
@@ -18,8 +18,8 @@ first absent schedule, with exit code 3.`,
 	}, func(ctx context.Context, s recurring.Operator, name string) error { return s.Pause(ctx, name) })
 }
 
-func (a *app) schedulesResumeCommand() *cobra.Command {
-	return a.onEach(&cobra.Command{
+func schedulesResumeCommand(a *app) *cobra.Command {
+	return onEach(a, &cobra.Command{
 		Use:   "resume NAME...",
 		Short: "Resume paused recurring schedules",
 		Long: `Resumes paused schedules: each continues with its next instant, and runs skipped

@@ -8,7 +8,7 @@ import (
 	"github.com/wakebell/wakebell/recurring"
 )
 
-func (a *app) schedulesPreviewCommand() *cobra.Command {
+func schedulesPreviewCommand(a *app) *cobra.Command {
 	var n int
 	cmd := &cobra.Command{
 		Use:   "preview NAME",
@@ -22,7 +22,7 @@ With -o json each is a line with name and due.`,
 	}
 	cmd.Flags().IntVarP(&n, "n", "n", 10, "`number` of runs, up to 10,000")
 	a.outputFlag(cmd)
-	return a.onSchedules(cmd, func(ctx context.Context, s recurring.Operator, args []string) error {
+	return onSchedules(a, cmd, func(ctx context.Context, s recurring.Operator, args []string) error {
 		next, err := s.Preview(ctx, args[0], n)
 		if err != nil {
 			return err

@@ -17,7 +17,7 @@ type putFlags struct {
 	misfire, overlap choice
 }
 
-func (a *app) schedulesPutCommand() *cobra.Command {
+func schedulesPutCommand(a *app) *cobra.Command {
 	f := &putFlags{misfire: oneOf("once", "skip", "all"), overlap: oneOf("allow", "skip", "queue")}
 	cmd := &cobra.Command{
 		Use:   "put NAME --topic TOPIC (--every D | --cron EXPR | --rrule TEXT)",
@@ -37,7 +37,7 @@ fires once. --rrule takes a rule of RFC 5545, as in
 	}
 	a.topicFlag(cmd, &f.topic, "`topic` of the runs")
 	f.register(cmd)
-	return a.onSchedules(cmd, func(ctx context.Context, s recurring.Operator, args []string) error {
+	return onSchedules(a, cmd, func(ctx context.Context, s recurring.Operator, args []string) error {
 		r, err := f.recurring(args[0], cmd.Flags().Changed("json"))
 		if err != nil {
 			return err

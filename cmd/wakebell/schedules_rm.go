@@ -10,7 +10,7 @@ import (
 	"github.com/wakebell/wakebell/recurring"
 )
 
-func (a *app) schedulesRmCommand() *cobra.Command {
+func schedulesRmCommand(a *app) *cobra.Command {
 	var yes bool
 	cmd := &cobra.Command{
 		Use:   "rm NAME...",
@@ -22,7 +22,7 @@ absent schedule, with exit code 3.`,
 		Args:    cobra.MinimumNArgs(1),
 	}
 	yesFlag(cmd, &yes, "do not ask for confirmation")
-	return a.onSchedules(cmd, func(ctx context.Context, s recurring.Operator, names []string) error {
+	return onSchedules(a, cmd, func(ctx context.Context, s recurring.Operator, names []string) error {
 		err := a.confirm(yes, func() (string, error) {
 			return fmt.Sprintf("Remove %s?", strings.Join(names, ", ")), nil
 		})

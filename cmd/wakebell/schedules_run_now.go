@@ -8,7 +8,7 @@ import (
 	"github.com/wakebell/wakebell/recurring"
 )
 
-func (a *app) schedulesRunNowCommand() *cobra.Command {
+func schedulesRunNowCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run-now NAME...",
 		Short: "Fire recurring schedules now",
@@ -17,8 +17,8 @@ are paused and without a beat. It prints each run as wakebell beat does: name,
 due, fired_at and run. It stops at the first absent schedule, with exit code 3.`,
 		Example: `  wakebell schedules run-now nightly`,
 	}
-	a.celeryFlag(cmd)
-	return a.onEach(cmd, func(ctx context.Context, s recurring.Operator, name string) error {
+	celeryFlag(a, cmd)
+	return onEach(a, cmd, func(ctx context.Context, s recurring.Operator, name string) error {
 		run, err := s.RunNow(ctx, name)
 		if err != nil {
 			return err
@@ -28,6 +28,6 @@ due, fired_at and run. It stops at the first absent schedule, with exit code 3.`
 }
 
 // celeryFlag adds --celery to commands that fire schedules.
-func (a *app) celeryFlag(cmd *cobra.Command) {
+func celeryFlag(a *app, cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&a.celery, "celery", false, "send runs of Python schedules as Celery messages, as wakebell beat --celery does")
 }

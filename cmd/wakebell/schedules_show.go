@@ -9,7 +9,7 @@ import (
 	"github.com/wakebell/wakebell/recurring"
 )
 
-func (a *app) schedulesShowCommand() *cobra.Command {
+func schedulesShowCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show NAME",
 		Short: "Show a recurring schedule",
@@ -21,16 +21,16 @@ max_runs, misfire and overlap.`,
 		Args:    cobra.ExactArgs(1),
 	}
 	a.outputFlag(cmd)
-	return a.onSchedules(cmd, func(ctx context.Context, s recurring.Operator, args []string) error {
+	return onSchedules(a, cmd, func(ctx context.Context, s recurring.Operator, args []string) error {
 		state, err := s.Get(ctx, args[0])
 		if err != nil {
 			return err
 		}
-		return a.showRecurring(state)
+		return showRecurring(a, state)
 	})
 }
 
-func (a *app) showRecurring(s recurring.State) error {
+func showRecurring(a *app, s recurring.State) error {
 	l, w := newRecurringLine(a.prefix, s), s.Rule
 	misfire, overlap := cmp.Or(string(w.Misfire), "once"), cmp.Or(string(w.Overlap), "allow")
 	if a.wantsJSON() {

@@ -24,7 +24,7 @@ type statsFlags struct {
 	interval time.Duration
 }
 
-func (a *app) statsCommand() *cobra.Command {
+func statsCommand(a *app) *cobra.Command {
 	f := &statsFlags{}
 	cmd := &cobra.Command{
 		Use:   "stats [--topic TOPIC]... [--watch]",
@@ -57,7 +57,7 @@ reading) and fault.`,
 		if f.interval < minStatsInterval {
 			return usagef("--interval: %v, want at least %v", f.interval, minStatsInterval)
 		}
-		return a.withTopics(ctx, f.topics, false, wakebelltype.Page{}, func(c wakebell.Operator, names topicNames) error {
+		return withTopics(ctx, a, f.topics, false, wakebelltype.Page{}, func(c wakebell.Operator, names topicNames) error {
 			w := &statsWatch{app: a, topics: c, names: names, watches: f.watch}
 			if f.watch {
 				return w.watch(ctx, f.interval)

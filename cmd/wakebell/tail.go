@@ -19,7 +19,7 @@ type tailFlags struct {
 	lines  int
 }
 
-func (a *app) tailCommand() *cobra.Command {
+func tailCommand(a *app) *cobra.Command {
 	f := &tailFlags{}
 	cmd := &cobra.Command{
 		Use:   "tail --topic TOPIC [-f]",
@@ -60,17 +60,17 @@ entry (of the dead letter) and missed.`,
 	_ = cmd.MarkFlagRequired("topic") // the flag is there, so this cannot fail
 	a.outputFlag(cmd)
 	cmd.RunE = a.does(func(ctx context.Context, _ []string) error {
-		return a.ask(ctx, func(c asked) error { return a.tail(ctx, c, f) })
+		return a.ask(ctx, func(c asked) error { return printTail(ctx, a, c, f) })
 	})
 	return cmd
 }
 
-func (a *app) tail(ctx context.Context, c wakebell.Operator, f *tailFlags) error {
+func printTail(ctx context.Context, a *app, c wakebell.Operator, f *tailFlags) error {
 	if f.lines < 0 || f.lines > 1000 {
 		return usagef("--lines: %d is not within 0 and 1000", f.lines)
 	}
 	if !f.follow {
-		_, err := a.tailDead(ctx, c, f)
+		_, err := tailDead(ctx, a, c, f)
 		return err
 	}
 	var shown map[string]bool // nil until subscribed, so that no event is missed in between
@@ -81,14 +81,14 @@ func (a *app) tail(ctx context.Context, c wakebell.Operator, f *tailFlags) error
 		case err != nil:
 			return err
 		case e.Kind == wakebelltype.EventAttached && shown == nil:
-			if shown, err = a.tailDead(ctx, c, f); err != nil {
+			if shown, err = tailDead(ctx, a, c, f); err != nil {
 				return err
 			}
 		case e.Kind == wakebelltype.EventAttached:
 			a.notef("wakebell: the connection was lost; events during the loss are not shown\n")
 		case e.Kind == wakebelltype.EventDead && shown[e.Entry]:
 		default:
-			if err := a.printEvent(e); err != nil {
+			if err := printEvent(a, e); err != nil {
 				return err
 			}
 		}
@@ -97,7 +97,7 @@ func (a *app) tail(ctx context.Context, c wakebell.Operator, f *tailFlags) error
 }
 
 // tailDead prints the last dead letters and returns their entries.
-func (a *app) tailDead(ctx context.Context, c wakebell.Operator, f *tailFlags) (shown map[string]bool, err error) {
+func tailDead(ctx context.Context, a *app, c wakebell.Operator, f *tailFlags) (shown map[string]bool, err error) {
 	shown = map[string]bool{}
 	if f.lines == 0 {
 		return shown, nil
@@ -105,7 +105,7 @@ func (a *app) tailDead(ctx context.Context, c wakebell.Operator, f *tailFlags) (
 	deadLetters, err := c.LastDead(ctx, f.topic, f.lines)
 	for _, d := range deadLetters {
 		shown[d.Entry] = true
-		err := a.printEvent(wakebelltype.Event{
+		err := printEvent(a, wakebelltype.Event{
 			Kind: wakebelltype.EventDead, Topic: d.Topic, At: d.Died, ID: d.ID, Attempt: d.Attempts, Text: d.Reason, Entry: d.Entry,
 		})
 		if err != nil {
@@ -130,7 +130,7 @@ type eventLine struct {
 	Missed     int      `json:"missed,omitempty"`
 }
 
-func (a *app) printEvent(e wakebelltype.Event) error {
+func printEvent(a *app, e wakebelltype.Event) error {
 	if !a.wantsJSON() {
 		return a.printf("%s\n", eventText(e))
 	}

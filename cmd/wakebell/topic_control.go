@@ -12,7 +12,7 @@ import (
 )
 
 // controls makes a command call change and print the settings that it returns.
-func (a *app) controls(cmd *cobra.Command, topic *string, change func(context.Context, wakebell.Operator) (wakebelltype.Control, error)) {
+func controls(a *app, cmd *cobra.Command, topic *string, change func(context.Context, wakebell.Operator) (wakebelltype.Control, error)) {
 	a.topicFlag(cmd, topic, "`topic` to change")
 	a.outputFlag(cmd)
 	cmd.RunE = a.does(func(ctx context.Context, _ []string) error {
@@ -21,7 +21,7 @@ func (a *app) controls(cmd *cobra.Command, topic *string, change func(context.Co
 			if err != nil {
 				return err
 			}
-			return a.printControl(*topic, control)
+			return printControl(a, *topic, control)
 		})
 	})
 }
@@ -38,7 +38,7 @@ func newPauseLine(c wakebelltype.Control) pauseLine {
 	return pauseLine{c.Paused, stamp(c.PausedAt), c.PausedBy, c.Reason}
 }
 
-func (a *app) printControl(topic string, c wakebelltype.Control) error {
+func printControl(a *app, topic string, c wakebelltype.Control) error {
 	pause := newPauseLine(c)
 	settings := map[string]any{}
 	rows := [][2]string{

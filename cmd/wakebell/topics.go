@@ -11,7 +11,7 @@ import (
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
-func (a *app) topicsCommand() *cobra.Command {
+func topicsCommand(a *app) *cobra.Command {
 	var discover bool
 	var page pageFlags
 	cmd := &cobra.Command{
@@ -35,7 +35,7 @@ paused_at, paused_by, paused_reason and fault.`,
 	page.register(cmd, 0)
 	a.outputFlag(cmd)
 	cmd.RunE = a.does(func(ctx context.Context, _ []string) error {
-		return a.withTopics(ctx, nil, discover, page.page(), func(c wakebell.Operator, names topicNames) error { return a.topics(ctx, c, names, page) })
+		return withTopics(ctx, a, nil, discover, page.page(), func(c wakebell.Operator, names topicNames) error { return listTopics(ctx, a, c, names, page) })
 	})
 	return cmd
 }
@@ -46,7 +46,7 @@ type topicNames func(context.Context) ([]string, error)
 // withTopics runs fn with an Operator that takes full names and with the names of
 // the topics: those named or, by default, those of the registry with the prefix.
 // With --remote, names are without the node's prefix.
-func (a *app) withTopics(ctx context.Context, named []string, discover bool, page wakebelltype.Page, fn func(wakebell.Operator, topicNames) error) error {
+func withTopics(ctx context.Context, a *app, named []string, discover bool, page wakebelltype.Page, fn func(wakebell.Operator, topicNames) error) error {
 	prefix := a.prefix
 	if a.remoteAddress() == "" {
 		a.prefix = ""
@@ -94,7 +94,7 @@ type topicLine struct {
 	Fault string `json:"fault"`
 }
 
-func (a *app) topics(ctx context.Context, c wakebell.Operator, names topicNames, page pageFlags) error {
+func listTopics(ctx context.Context, a *app, c wakebell.Operator, names topicNames, page pageFlags) error {
 	found, err := names(ctx)
 	if err != nil {
 		return err

@@ -88,10 +88,10 @@ func runBeat(ctx context.Context, a *app, f *beatFlags) (err error) {
 	defer keepBrokenPipes()()
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
-	out := &lockedWriter{w: a.stdout}
+	out := newLockedWriter(a.stdout)
 	log := f.log.logger(a.stderr)
 	sys, err := wakebell.New(newActorSystem(log), conn.rdb, wakebell.Config{
-		Keys: conn.settings.keys, Prefix: conn.settings.prefix, WaitForRedis: f.wait, DrainTimeout: -1, Logger: log,
+		Keys: conn.keys, Prefix: conn.prefix, WaitForRedis: f.wait, DrainTimeout: -1, Logger: log,
 		Scheduler: &recurring.SchedulerConfig{
 			Celery: f.celery, Zone: zone, TakeLock: f.takeLock, MaxInterval: f.maxInterval,
 			OnFire: func(r recurring.Run) {

@@ -26,6 +26,7 @@ type benchFlags struct {
 
 const (
 	maxBenchTimers = 50_000_000
+	benchBatch     = 1000 // timers per call
 	// benchLead is the time between loading the last timer and the first due
 	// time of a spread; benchLoad is the time allowed for loading one timer.
 	benchLead = 500 * time.Millisecond
@@ -150,10 +151,10 @@ func (b *benchRun) load(ctx context.Context) error {
 		}
 		start = now.Add(benchLead + time.Duration(b.n)*benchLoad)
 	}
-	drafts := make([]wakebell.Draft, 0, scheduleBatch)
-	for first := 0; first < b.n; first += scheduleBatch {
+	drafts := make([]wakebell.Draft, 0, benchBatch)
+	for first := 0; first < b.n; first += benchBatch {
 		drafts = drafts[:0]
-		for i := first; i < min(first+scheduleBatch, b.n); i++ {
+		for i := first; i < min(first+benchBatch, b.n); i++ {
 			when := wakebell.In(0)
 			if b.spread > 0 {
 				when = wakebell.At(start.Add(time.Duration(float64(b.spread) * float64(i) / float64(b.n))))
@@ -172,8 +173,8 @@ func (b *benchRun) run(ctx context.Context) (benchResult, error) {
 	log := slog.New(slog.DiscardHandler)
 	sys, err := wakebell.New(newActorSystem(log), b.conn.rdb, wakebell.Config{
 		Handlers: []wakebell.Handler{wakebell.Handle(wakebell.NewTopic[[]byte](b.topic), b.counts.handle, b.options()...)},
-		Keys:     b.conn.settings.keys,
-		Prefix:   b.conn.settings.prefix,
+		Keys:     b.conn.keys,
+		Prefix:   b.conn.prefix,
 		Logger:   log,
 	})
 	if err != nil {
@@ -204,7 +205,7 @@ func (b *benchRun) options() []wakebell.HandlerOption {
 
 // settle waits until all timers are handled and settled.
 func (b *benchRun) settle(ctx context.Context, sys *wakebell.System) error {
-	name := b.conn.settings.prefix + b.topic
+	name := b.conn.prefix + b.topic
 	look := time.NewTicker(benchLook) // rarely, because looking costs CPU time too
 	defer look.Stop()
 	handled := b.counts.done

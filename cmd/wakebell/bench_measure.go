@@ -135,8 +135,3 @@ func (b *benchRun) result(before, after reading) benchResult {
 func quantile(sorted []int64, q float64) float64 {
 	return float64(sorted[min(int(q*float64(len(sorted))), len(sorted)-1)])
 }
-
-func rounded(x float64) float64 {
-	v, _ := strconv.ParseFloat(strconv.FormatFloat(x, 'f', 3, 64), 64) // formatted above, so it parses
-	return v
-}

@@ -47,12 +47,13 @@ Output is coloured on a terminal; NO_COLOR turns colours off.`,
 		if a.redisURL == "" {
 			a.redisURL = embeddedRedis
 		}
-		return runDemo(ctx, a, verbose)
+		return runDemo(ctx, a, verbose, 1)
 	})
 	return cmd
 }
 
-func runDemo(ctx context.Context, a *app, verbose bool) (err error) {
+// runDemo slows the demo down by the factor pace.
+func runDemo(ctx context.Context, a *app, verbose bool, pace int) (err error) {
 	conn, err := a.connect()
 	if err != nil {
 		return err
@@ -67,12 +68,12 @@ func runDemo(ctx context.Context, a *app, verbose bool) (err error) {
 		topic:    wakebell.NewTopic[string]("demo-" + uuid.NewString()[:8]),
 		records:  map[string]*record{},
 		began:    make(chan string, len(scenario)),
-		pace:     max(a.demoPace, 1),
+		pace:     pace,
 	}
 	d.sys, err = wakebell.New(newActorSystem(log), conn.rdb, wakebell.Config{
 		Handlers: []wakebell.Handler{wakebell.Handle(d.topic, d.handle,
 			wakebell.LeaseTTL(d.paced(demoLease)), wakebell.MaxAttempts(demoAttempts), wakebell.RetryBackoff(d.paced(demoRetry), time.Minute))},
-		Keys: conn.settings.keys, Prefix: conn.settings.prefix, Logger: log,
+		Keys: conn.keys, Prefix: conn.prefix, Logger: log,
 	})
 	if err != nil {
 		return err

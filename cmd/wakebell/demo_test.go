@@ -9,25 +9,28 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/internal/redistest"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
+
+func demoClient(t *testing.T) *wakebell.Client {
+	t.Helper()
+	client, err := wakebell.NewClient(redistest.Shared(t), wakebell.ClientConfig{})
+	require.NoError(t, err)
+	return client
+}
 
 // The demo runs at a third of its speed, so that a machine that stalls for a moment
 // does not change the scenario.
 func TestDemo(t *testing.T) {
 	t.Parallel()
-	for _, where := range []string{"embedded", "a server"} {
-		t.Run(where, func(t *testing.T) {
-			b := setup(t)
-			args := []string{"demo"}
-			if where == "a server" {
-				args = b.args([]string{"demo", "--prefix", b.topic + "/"})
-			}
+	for name, url := range map[string]string{"embedded": embeddedRedis, "a server": "redis://" + redistest.SharedAddr(t)} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			began := time.Now()
 			var out, errs bytes.Buffer
-			a := &app{stdin: strings.NewReader(""), stdout: &out, stderr: &errs, forced: t.Context(), demoPace: 3}
-			root := a.root()
-			root.SetArgs(args)
-			require.Zero(t, a.exitCode(root.ExecuteContextC(t.Context())), errs.String())
+			a := &app{stdout: &out, stderr: &errs, redisURL: url, prefix: redistest.Name(t) + "/"}
+			require.NoError(t, runDemo(t.Context(), a, false, 3))
 			require.Empty(t, errs.String(), "no noise")
 			require.NotContains(t, out.String(), "\x1b", "no colour outside a terminal")
 			for _, s := range scenario {
@@ -35,17 +38,20 @@ func TestDemo(t *testing.T) {
 			}
 			require.Contains(t, out.String(), "Everything happened as expected")
 			require.Greater(t, time.Since(began), 30*time.Second)
-			require.Empty(t, b.fine("topics", "--discover", "--prefix", b.topic+"/", "-o", "json"), "the demo leaves no topics")
+			for topic, err := range demoClient(t).Topics(t.Context(), true, wakebelltype.Page{}) {
+				require.NoError(t, err)
+				require.False(t, strings.HasPrefix(topic, a.prefix), "the demo leaves no topics")
+			}
 		})
 	}
 }
 
 func TestDemoReportsUnexpectedResults(t *testing.T) {
-	b := setup(t)
+	t.Parallel()
 	var out, errs bytes.Buffer
 	a := &app{stdout: &out, stderr: &errs}
-	d := &demo{client: b.client(), narrator: newNarrator(&out, false), records: map[string]*record{}}
-	d.topic = wakebell.NewTopic[string](b.topic)
+	d := &demo{client: demoClient(t), narrator: newNarrator(&out, false), records: map[string]*record{}}
+	d.topic = wakebell.NewTopic[string](redistest.Name(t))
 	for _, s := range scenario {
 		d.records[s.id] = &record{attempts: s.attempts, ending: s.ending}
 	}
@@ -53,6 +59,7 @@ func TestDemoReportsUnexpectedResults(t *testing.T) {
 	d.records["tea"].ending = ""
 	err := d.conclude(t.Context(), a)
 	require.EqualError(t, err, "tea: want fired after 1 attempts, got nothing after 1")
-	b.fine("schedule", "-t", "TOPIC", "--in", "1h")
+	_, err = d.topic.Schedule(t.Context(), d.client, "", wakebell.In(time.Hour))
+	require.NoError(t, err)
 	require.ErrorContains(t, d.conclude(t.Context(), a), "1 timers are left in Redis")
 }

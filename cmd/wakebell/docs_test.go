@@ -2,7 +2,6 @@ package main
 
 import (
 	"os"
-	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -51,7 +50,7 @@ var mentioned = regexp.MustCompile("`--([a-z-]+)")
 func TestTheReferenceIsComplete(t *testing.T) {
 	t.Parallel()
 	sections := reference(t)
-	root := (&app{}).root()
+	root := newRoot(&app{})
 	commands := leaves(root, "")
 	global := map[string]bool{"version": true, "help": true}
 	root.PersistentFlags().VisitAll(func(f *pflag.Flag) {
@@ -75,42 +74,4 @@ func TestTheReferenceIsComplete(t *testing.T) {
 			require.True(t, slices.Contains([]string{"Global flags", "Where Redis is", "Where a node is", "Listings", "completion"}, heading), "there is no %q", heading)
 		}
 	}
-}
-
-// The reference and the help of a command name every field of its JSON.
-func TestTheReferenceNamesTheFields(t *testing.T) {
-	t.Parallel()
-	sections := reference(t)
-	commands := leaves((&app{}).root(), "")
-	for name, line := range map[string]any{
-		"node": delivery{}, "schedule": scheduledLine{}, "ls": timerLine{}, "cancel": presenceLine{}, "reschedule": scheduledLine{},
-		"run-now": presenceLine{}, "topics": topicLine{}, "stats": statsLine{}, "doctor": findingLine{}, "pause": pauseLine{},
-		"gate hold": gateEvent{}, "gate ls": gateListLine{}, "gate repair": gateRepairLine{},
-		"dead ls": deadLine{}, "dead redrive": redrivenLine{}, "bench": benchResult{}, "beat": fireLine{}, "schedules ls": recurringLine{},
-		"schedules backfill": backfilledLine{}, "rights check": verdict{},
-		"queue publish": publishedLine{}, "queue ls": queueLine{}, "queue stats": queueStatsLine{}, "queue dead ls": queueDeadLine{},
-	} {
-		for _, field := range fieldsOf(reflect.TypeOf(line)) {
-			documented := sections[name]
-			if slices.Contains(fieldsOf(reflect.TypeFor[content]()), field) {
-				documented = sections["node"] // it describes the fields of a body for all commands
-			}
-			require.Contains(t, documented, "`"+field+"`", name)
-			if name != "bench" { // the help of bench abbreviates similar fields
-				require.Regexp(t, `\b`+field+`\b`, commands[name].Long, "help of %s", name)
-			}
-		}
-	}
-}
-
-func fieldsOf(line reflect.Type) (names []string) {
-	for field := range line.Fields() {
-		if field.Anonymous {
-			names = append(names, fieldsOf(field.Type)...)
-			continue
-		}
-		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
-		names = append(names, name)
-	}
-	return names
 }

@@ -61,6 +61,6 @@ func withGates(ctx context.Context, a *app, cmd *cobra.Command, cfg gate.Config,
 	if err := nodesOwn(cmd, "keys", "signal-ttl", "elsewhere"); err != nil {
 		return err
 	}
-	a.remote.turnTTL = cfg.LeaseTTL
+	a.turnTTL = cfg.LeaseTTL
 	return a.withNode(ctx, func(c *remote.Client) error { return fn(c.Gates()) })
 }

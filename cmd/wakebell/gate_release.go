@@ -2,8 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
-	"fmt"
 
 	"github.com/spf13/cobra"
 
@@ -46,10 +44,7 @@ func gateRelease(ctx context.Context, a *app, of gate.Operator, name string) err
 		}
 	}
 	if !released {
-		return fmt.Errorf("%w: gate %q", errNotHeld, name)
+		return notFoundf("not held: gate %q", name)
 	}
 	return a.printf("released %d of %s\n", g.Holder.Fence, escape(g.Holder.Process))
 }
-
-// errNotHeld has exit code 3: the gate has no holder.
-var errNotHeld = errors.New("not held")

@@ -47,9 +47,6 @@ With -o json it prints one line with gate and removed.`,
 	return cmd
 }
 
-// errNoGate has exit code 3: the gate does not exist.
-var errNoGate = errors.New("no such gate")
-
 func gateRm(ctx context.Context, a *app, of gate.Operator, name string, f *gateRmFlags) error {
 	err := a.confirm(f.yes, func() (string, error) {
 		g, err := of.Show(ctx, name)
@@ -69,7 +66,7 @@ func gateRm(ctx context.Context, a *app, of gate.Operator, name string, f *gateR
 	case err != nil:
 		return err
 	case !existed:
-		return fmt.Errorf("%w: %q", errNoGate, name)
+		return notFoundf("no such gate: %q", name)
 	}
 	if a.wantsJSON() {
 		return a.printJSON(struct {

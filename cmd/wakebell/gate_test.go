@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -10,6 +11,9 @@ import (
 
 	"github.com/wakebell/wakebell/gate"
 )
+
+// fence formats the token of a line of JSON.
+func fence(of any) string { return strconv.FormatFloat(of.(float64), 'f', 0, 64) }
 
 func TestGateHold(t *testing.T) {
 	b := setup(t)
@@ -36,7 +40,7 @@ func TestGateExecReceivesTheFence(t *testing.T) {
 	lines := objects(t, b.fine("gate", "hold", "TOPIC", "--exec", "printf '%s %s' $WAKEBELL_FENCE $WAKEBELL_GATE >"+file))
 	got, err := os.ReadFile(file)
 	require.NoError(t, err)
-	require.Equal(t, fenceText(uint64(lines[0]["fence"].(float64)))+" "+b.topic, string(got))
+	require.Equal(t, fence(lines[0]["fence"])+" "+b.topic, string(got))
 
 	code, stdout, stderr := b.call("gate", "hold", "TOPIC", "--exec", "echo no luck >&2; exit 7")
 	require.Equal(t, exitError, code)
@@ -91,9 +95,9 @@ func TestGateGuardAndRepair(t *testing.T) {
 	code, _, stderr := b.call("gate", "guard", "TOPIC", "db", "8000000000000000")
 	require.Equal(t, exitError, code)
 	require.Contains(t, stderr, gate.ErrFenceUnknown.Error())
-	fence := fenceText(uint64(objects(t, b.fine("gate", "hold", "TOPIC", "--for", "0s"))[0]["fence"].(float64)))
-	b.fine("gate", "guard", "TOPIC", "db", fence)
-	require.Contains(t, b.fine("gate", "show", "TOPIC"), fence+"  db")
+	token := fence(objects(t, b.fine("gate", "hold", "TOPIC", "--for", "0s"))[0]["fence"])
+	b.fine("gate", "guard", "TOPIC", "db", token)
+	require.Contains(t, b.fine("gate", "show", "TOPIC"), token+"  db")
 	code, _, stderr = b.call("gate", "guard", "TOPIC", "db", "7")
 	require.Equal(t, exitError, code)
 	require.Contains(t, stderr, gate.ErrFenceStale.Error())
@@ -106,7 +110,7 @@ func TestGateGuardAndRepair(t *testing.T) {
 	line := objects(t, b.fine("gate", "hold", "TOPIC", "--for", "0s"))[0]
 	require.Greater(t, line["fence"], 8e15)
 
-	b.fine("gate", "guard", "TOPIC.elsewhere", "db", fence, "--elsewhere")
+	b.fine("gate", "guard", "TOPIC.elsewhere", "db", token, "--elsewhere")
 	code, _, _ = b.call("gate", "guard", "TOPIC.elsewhere", "db", "8000000000000000", "--elsewhere")
 	require.Equal(t, exitError, code)
 }

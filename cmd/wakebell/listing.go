@@ -40,7 +40,7 @@ func (l *listing) add(value any, cells ...string) error {
 		return l.app.printJSON(value)
 	}
 	l.table.row(cells...)
-	return l.table.fault
+	return l.table.err()
 }
 
 func (l *listing) end() error {

@@ -1,12 +1,9 @@
 package main
 
 import (
-	"context"
 	"io"
 	"log/slog"
-	"sync/atomic"
 
-	"github.com/asynkron/protoactor-go/actor"
 	"github.com/spf13/cobra"
 )
 
@@ -33,62 +30,7 @@ func newLogger(w io.Writer, format, level string) *slog.Logger {
 	}
 	options := &slog.HandlerOptions{Level: least}
 	if format == "json" {
-		return slog.New(slog.NewJSONHandler(jsonEscaper{w}, options))
+		return slog.New(slog.NewJSONHandler(newJSONEscaper(w), options))
 	}
 	return slog.New(slog.NewTextHandler(w, options))
 }
-
-// newActorSystem returns an actor system that logs to log: everything at debug
-// level, otherwise warnings and errors.
-func newActorSystem(log *slog.Logger) *actor.ActorSystem {
-	return actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger {
-		return slog.New(quietHandler{log.Handler()})
-	}))
-}
-
-// quietHandler passes on warnings and errors, and everything if the log is at debug
-// level.
-type quietHandler struct{ slog.Handler }
-
-func (q quietHandler) Enabled(ctx context.Context, level slog.Level) bool {
-	if level < slog.LevelWarn && !q.Handler.Enabled(ctx, slog.LevelDebug) {
-		return false
-	}
-	return q.Handler.Enabled(ctx, level)
-}
-
-func (q quietHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
-	return quietHandler{q.Handler.WithAttrs(attrs)}
-}
-
-func (q quietHandler) WithGroup(name string) slog.Handler {
-	return quietHandler{q.Handler.WithGroup(name)}
-}
-
-// lateHandler drops records until its logger is set. gRPC's logger must be set
-// before the logger of a node is known.
-type lateHandler struct {
-	to *atomic.Pointer[slog.Logger]
-}
-
-// grpcLog handles gRPC's records. Node sets its logger.
-var grpcLog = lateHandler{new(atomic.Pointer[slog.Logger])}
-
-func (h lateHandler) handler() slog.Handler {
-	if log := h.to.Load(); log != nil {
-		return log.Handler()
-	}
-	return slog.DiscardHandler
-}
-
-func (h lateHandler) Enabled(ctx context.Context, level slog.Level) bool {
-	return h.handler().Enabled(ctx, level)
-}
-
-func (h lateHandler) Handle(ctx context.Context, r slog.Record) error {
-	return h.handler().Handle(ctx, r)
-}
-
-func (h lateHandler) WithAttrs(attrs []slog.Attr) slog.Handler { return h.handler().WithAttrs(attrs) }
-
-func (h lateHandler) WithGroup(name string) slog.Handler { return h.handler().WithGroup(name) }

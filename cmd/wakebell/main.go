@@ -3,7 +3,6 @@ package main
 
 import (
 	"context"
-	"log/slog"
 	"os"
 
 	"github.com/redis/go-redis/v9/logging"
@@ -13,7 +12,7 @@ import (
 )
 
 func main() {
-	grpclog.SetLoggerV2(remote.GRPCLogger(slog.New(grpcLog))) // before anything uses gRPC
-	logging.Disable()                                         // go-redis returns its errors as well
+	grpclog.SetLoggerV2(remote.GRPCLogger(grpcLogger())) // before anything uses gRPC
+	logging.Disable()                                    // go-redis returns its errors as well
 	os.Exit(run(context.Background(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }

@@ -146,7 +146,7 @@ func runNodeCommand(ctx context.Context, a *app, f *nodeFlags) (err error) {
 	defer keepBrokenPipes()()
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
-	handle := reporting(&lockedWriter{w: a.stdout}, fail)
+	handle := reporting(newLockedWriter(a.stdout), fail)
 	if f.exec != "" {
 		handle = inTurn(handle, shellHandler(a, f.exec))
 	}
@@ -162,8 +162,8 @@ func runNodeCommand(ctx context.Context, a *app, f *nodeFlags) (err error) {
 	}
 	sys, err := wakebell.New(newActorSystem(log), conn.rdb, wakebell.Config{
 		Handlers:      handlers,
-		Keys:          conn.settings.keys,
-		Prefix:        conn.settings.prefix,
+		Keys:          conn.keys,
+		Prefix:        conn.prefix,
 		DrainTimeout:  drain,
 		WaitForRedis:  f.wait,
 		DeadLetterCap: f.deadCap,
@@ -203,28 +203,6 @@ func boundGarbage(ctx context.Context) (end func()) {
 		cancel()
 		limiting.Wait()
 	}
-}
-
-// runNode runs the system until ctx ends. It returns the cause of that end, unless
-// that was a signal.
-func runNode(ctx context.Context, sys *wakebell.System, log *slog.Logger, attrs ...slog.Attr) error {
-	if err := sys.Start(ctx); err != nil {
-		if ctx.Err() != nil && errors.Is(err, context.Canceled) {
-			return nil // a signal while it waited for Redis
-		}
-		return err
-	}
-	log.LogAttrs(ctx, slog.LevelInfo, "node runs", attrs...)
-	<-ctx.Done()
-	log.InfoContext(ctx, "node drains")
-	err := sys.Stop()
-	if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) {
-		err = errors.Join(cause, err)
-	}
-	if err == nil {
-		log.InfoContext(ctx, "node ended")
-	}
-	return err
 }
 
 // delivery is the JSON line of a node.

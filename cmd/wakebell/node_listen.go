@@ -62,15 +62,14 @@ func (f *listenFlags) take(a *app, log *slog.Logger) (*remote.Config, error) {
 	if err := f.rights.take(cfg); err != nil {
 		return nil, err
 	}
-	if file := a.remote.tokens(); file != "" {
-		f.tokens, f.read = file, stampOf(file) // before reading: a later write is a change
+	cert, key, tokens := a.forListener(f.redisCert, f.redisKey)
+	if tokens != "" {
+		f.tokens, f.read = tokens, stampOf(tokens) // before reading: a later write is a change
 		var err error
-		if cfg.Tokens, cfg.TokenCertificates, err = readTokens(file, warner(log)); err != nil {
+		if cfg.Tokens, cfg.TokenCertificates, err = readTokens(tokens, warner(log)); err != nil {
 			return nil, err
 		}
 	}
-	cert, key := a.tls.cert, a.tls.key
-	a.tls.cert, a.tls.key, a.remote.tokenFile = f.redisCert, f.redisKey, ""
 	switch {
 	case (cert == "") != (key == ""):
 		return nil, usagef("--tls-cert and --tls-key go together")
@@ -118,4 +117,9 @@ func (f *listenFlags) reload(server *remote.Server, log *slog.Logger) {
 		return
 	}
 	log.Info("tokens were read again", "tokens", len(tokens))
+}
+
+// warner returns a function that logs a warning of readTokens.
+func warner(log *slog.Logger) func(string) {
+	return func(text string) { log.Warn("unsafe permissions of the token file", "warning", text) }
 }

@@ -1,9 +1,12 @@
 package main
 
 import (
+	"fmt"
 	"log/slog"
+	"os"
 
 	"github.com/wakebell/wakebell/remote"
+	"github.com/wakebell/wakebell/remote/rights"
 )
 
 // rightsFlag is the rights file of a listener.
@@ -33,4 +36,27 @@ func (f *rightsFlag) reload(server *remote.Server, log *slog.Logger) {
 		return
 	}
 	log.Info("rights were read again", "patterns", rights.Len())
+}
+
+// rightsLimit bounds the size of a rights file, in bytes.
+const rightsLimit = 4 << 20
+
+// readRights reads a rights file.
+func readRights(flag, file string) (*rights.Grants, error) {
+	info, err := os.Stat(file)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", flag, err)
+	}
+	if info.Size() > rightsLimit {
+		return nil, fmt.Errorf("%s: %s has %d bytes, want at most %d", flag, file, info.Size(), rightsLimit)
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", flag, err)
+	}
+	rights, err := rights.Parse(string(text))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %s: %w", flag, file, err)
+	}
+	return rights, nil
 }

@@ -73,3 +73,16 @@ func (c content) rows() [][2]string {
 	}
 	return append(rows, [2]string{"body", c.shown()})
 }
+
+// payload returns the content of a message, whose type is derived from its bytes.
+func payload(body []byte) content {
+	c := wakebell.Content{Body: body}
+	switch {
+	case !utf8.Valid(body):
+	case json.Valid(body):
+		c.ContentType = "application/json"
+	default:
+		c.ContentType = "text/plain"
+	}
+	return newContent(c)
+}

@@ -57,6 +57,9 @@ func harmful(r rune) bool { return r != '\n' && !unicode.IsPrint(r) }
 // jsonEscaper escapes lines of JSON, of which each Write gets one.
 type jsonEscaper struct{ w io.Writer }
 
+// newJSONEscaper returns a writer to w that escapes lines of JSON.
+func newJSONEscaper(w io.Writer) io.Writer { return jsonEscaper{w} }
+
 func (e jsonEscaper) Write(line []byte) (int, error) {
 	if _, err := e.w.Write(escapeJSON(line)); err != nil {
 		return 0, fmt.Errorf("write log: %w", err)

@@ -76,6 +76,9 @@ func (t *table) emit() {
 	}
 }
 
+// err returns the error of the writes so far.
+func (t *table) err() error { return t.fault }
+
 func (t *table) flush() error {
 	t.emit()
 	if t.fault != nil {

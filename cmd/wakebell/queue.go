@@ -2,8 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
-	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -50,30 +48,4 @@ func queueFlag(cmd *cobra.Command, q *wakebelltype.QueueKeys) {
 	cmd.Flags().StringVar(&q.Name, "queue", "", "the `queue`")
 	_ = cmd.MarkFlagRequired("queue") // the flag is there, so this cannot fail
 	separatorFlag(cmd, q)
-}
-
-func separatorFlag(cmd *cobra.Command, q *wakebelltype.QueueKeys) {
-	cmd.Flags().StringVar(&q.Separator, "separator", "::", "`text` between the name of a queue and the suffix of a key")
-	cmd.Flags().StringVar(&q.DeadLetters, "dead-letter-key", "", "`key` of the dead letters (default the queue, the separator, dlq)")
-}
-
-// payload returns the content of a message, whose type is derived from its bytes.
-func payload(body []byte) content {
-	c := wakebell.Content{Body: body}
-	switch {
-	case !utf8.Valid(body):
-	case json.Valid(body):
-		c.ContentType = "application/json"
-	default:
-		c.ContentType = "text/plain"
-	}
-	return newContent(c)
-}
-
-func queueOptions(q wakebelltype.QueueKeys) []queue.Option {
-	options := []queue.Option{queue.KeySeparator(q.Separator)}
-	if q.DeadLetters != "" {
-		options = append(options, queue.DeadLetterKey(q.DeadLetters))
-	}
-	return options
 }

@@ -23,16 +23,11 @@ const (
 type connection struct {
 	rdb      redis.UniversalClient
 	server   *embedded.Server // nil: an external server
-	settings clientSettings
+	prefix   string
+	keys     wakebelltype.Keys
+	celery   bool
 	calls    *meter.Calls // nil before countCalls
 	watching *waiting     // nil: waits are not reported
-}
-
-// clientSettings are the global flags about topics and keys.
-type clientSettings struct {
-	prefix string
-	keys   wakebelltype.Keys
-	celery bool
 }
 
 // connect returns a client for the Redis of --redis or the environment. It sends no
@@ -48,25 +43,27 @@ func (a *app) connect() (*connection, error) {
 	if where == "" {
 		where = defaultRedis
 	}
-	settings := clientSettings{a.prefix, a.keys, a.celery}
+	c := &connection{prefix: a.prefix, keys: a.keys, celery: a.celery}
 	if where == embeddedRedis {
 		if err := a.tls.check("rediss:// URLs", false); err != nil {
 			return nil, err
 		}
-		server := embedded.Start()
-		return &connection{rdb: server.Client(), server: server, settings: settings}, nil
+		c.server = embedded.Start()
+		c.rdb = c.server.Client()
+		return c, nil
 	}
 	rdb, err := dial(where, a.tls)
 	if err != nil {
 		return nil, err
 	}
-	return &connection{rdb: rdb, settings: settings}, nil
+	c.rdb = rdb
+	return c, nil
 }
 
 // client returns a Client. It drops its log: a command prints its errors.
 func (c *connection) client() (*wakebell.Client, error) {
 	return wakebell.NewClient(c.rdb, wakebell.ClientConfig{
-		Keys: c.settings.keys, Prefix: c.settings.prefix, Celery: c.settings.celery, Logger: slog.New(slog.DiscardHandler),
+		Keys: c.keys, Prefix: c.prefix, Celery: c.celery, Logger: slog.New(slog.DiscardHandler),
 		RetryFor: retryFor,
 	})
 }

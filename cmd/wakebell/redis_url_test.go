@@ -1,7 +1,6 @@
 package main
 
 import (
-	"net/url"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -163,22 +162,4 @@ func TestInvalidURLs(t *testing.T) {
 	} {
 		b.refuses(exitUsage, says, where)
 	}
-}
-
-func TestServersOfAList(t *testing.T) {
-	t.Parallel()
-	for rest, want := range map[string][]string{
-		"h":                    {"h:26379"},
-		"u:p@h1,[::1],h2:7/m":  {"h1:26379", "[::1]:26379", "h2:7"},
-		"h1:1,h2:2?addr=h3:3":  {"h1:1", "h2:2", "h3:3"},
-		"[::1]:5,[fe80::1]:6/": {"[::1]:5", "[fe80::1]:6"},
-	} {
-		u, err := parseServers("redis", sentinelSuffix, rest)
-		require.NoError(t, err, rest)
-		require.Equal(t, want, append([]string{u.Host}, u.Query()["addr"]...))
-	}
-	u, err := parseServers("redis", clusterSuffix, "u:p@h")
-	require.NoError(t, err)
-	require.Equal(t, "h:6379", u.Host)
-	require.Equal(t, url.UserPassword("u", "p"), u.User)
 }

@@ -13,8 +13,6 @@ import (
 
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
-
-	"github.com/wakebell/wakebell/internal/redistest"
 )
 
 // saying returns a hook and the messages that it printed, with their instants.
@@ -92,18 +90,4 @@ func TestAFailedDialIsRetried(t *testing.T) {
 		w.stop()
 		require.Equal(t, []string{"1s: redis is unavailable: " + none.Error() + "; trying for another 4s"}, said())
 	})
-}
-
-func TestCommandsPrintTheCauseOfAWait(t *testing.T) {
-	t.Parallel()
-	server := redistest.Start(t)
-	server.Stop()
-	for _, url := range []string{"redis://", "redis+cluster://"} {
-		b := &bundle{t: t, topic: "x", redis: url + server.Addr}
-		code, stdout, stderr := b.call("--hash-tag", "ls", "-t", "x")
-		require.Equal(t, exitError, code)
-		require.Empty(t, stdout)
-		require.Contains(t, stderr, "wakebell: redis at "+server.Addr+" refuses connections; trying for another ")
-		require.Contains(t, stderr, "unavailable")
-	}
 }

@@ -9,7 +9,6 @@ import (
 	"net"
 	"os"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -21,7 +20,6 @@ import (
 // remoteFlags name the node that a command calls instead of Redis.
 type remoteFlags struct {
 	address, tokenFile string
-	turnTTL            time.Duration // of gate hold
 }
 
 func (f *remoteFlags) register(root *cobra.Command) {
@@ -47,6 +45,14 @@ func (a *app) remoteAddress() string {
 		return a.remote.address
 	}
 	return os.Getenv("WAKEBELL_REMOTE")
+}
+
+// forListener returns --tls-cert, --tls-key and the token file for the listener of a
+// node. Redis gets the other certificate and its key.
+func (a *app) forListener(redisCert, redisKey string) (cert, key, tokens string) {
+	cert, key, tokens = a.tls.cert, a.tls.key, a.remote.tokens()
+	a.tls.cert, a.tls.key, a.remote.tokenFile = redisCert, redisKey, ""
+	return cert, key, tokens
 }
 
 // notRemote rejects --remote for commands that need Redis itself.
@@ -98,7 +104,7 @@ func (a *app) dialConfig() (address string, cfg remote.DialConfig, err error) {
 	if a.prefix != "" || a.keys.Timeline != "" || a.keys.Payloads != "" || a.keys.HashTag {
 		return "", cfg, usagef("--prefix and the flags for names of keys are the node's: they go with --redis, not with --remote")
 	}
-	cfg.TurnTTL = a.remote.turnTTL
+	cfg.TurnTTL = a.turnTTL
 	cfg.Logger = slog.New(slog.DiscardHandler) // it returns its errors as well
 	address, encrypted := splitRemote(a.remoteAddress(), a.tls)
 	if err := a.tls.check("addresses that begin with tls://", encrypted); err != nil {

@@ -117,7 +117,7 @@ func TestMoreCommandsOverANode(t *testing.T) {
 	held := objects(t, over("gate", "hold", "TOPIC", "--for", "0s", "--lease", "20s"))
 	require.Equal(t, "acquired", held[0]["event"])
 	require.Equal(t, "released", held[1]["event"])
-	over("gate", "guard", "TOPIC", "bucket", fenceText(uint64(held[0]["fence"].(float64))))
+	over("gate", "guard", "TOPIC", "bucket", fence(held[0]["fence"]))
 	for _, refused := range []string{"6", "9007199254740991"} {
 		code, _, stderr = b.plainly(append(at, "gate", "guard", "TOPIC", "bucket", refused)...)
 		require.Equal(t, exitError, code, stderr)
@@ -194,22 +194,6 @@ func TestFlagsThatDoNotGoTogether(t *testing.T) {
 	require.Equal(t, exitError, code)
 	require.Contains(t, stderr, "no TLS")
 	require.Contains(t, stderr, "--insecure-listen")
-}
-
-func TestAddressesOfNodes(t *testing.T) {
-	t.Parallel()
-	for address, encrypted := range map[string]bool{
-		"127.0.0.1:1": false, "[::1]:1": false, "localhost:1": false, "10.0.0.5:1": true, "node:1": true,
-		"tls://127.0.0.1:1": true, "plain://node:1": false,
-	} {
-		_, is := splitRemote(address, tlsFlags{})
-		require.Equal(t, encrypted, is, address)
-	}
-	at, is := splitRemote("127.0.0.1:1", tlsFlags{ca: "f"})
-	require.True(t, is)
-	require.Equal(t, "127.0.0.1:1", at)
-	at, _ = splitRemote("tls://node:1", tlsFlags{})
-	require.Equal(t, "node:1", at)
 }
 
 // A node without topics lets subscribers handle them.

@@ -224,7 +224,7 @@ func (f *scheduleFlags) options() ([]wakebell.ScheduleOption, error) {
 	if f.given("correlation-id") {
 		options = append(options, wakebell.CorrelationID(f.correlationID))
 	}
-	switch f.ifExists.value {
+	switch f.ifExists.String() {
 	case "keep":
 		options = append(options, wakebell.IfExists(wakebelltype.PolicyKeep))
 	case "earliest":

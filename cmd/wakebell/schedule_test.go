@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -101,10 +100,8 @@ func TestSchedulePrintsTheInstantAndTheOutcome(t *testing.T) {
 func TestSchedulePolicies(t *testing.T) {
 	b := setup(t)
 	outcome := func(args ...string) string {
-		var line scheduledLine
 		out := b.fine(append([]string{"schedule", "-t", "TOPIC", "-o", "json", "--id", "x"}, args...)...)
-		require.NoError(t, json.Unmarshal([]byte(out), &line))
-		return line.Outcome
+		return objects(t, out)[0]["outcome"].(string)
 	}
 	require.Equal(t, "created", outcome("--in", "1h"))
 	require.Equal(t, "kept earlier", outcome("--in", "2h", "--if-exists", "earliest"))
@@ -118,7 +115,7 @@ func TestSchedulePolicies(t *testing.T) {
 
 func TestScheduleMany(t *testing.T) {
 	b := setup(t)
-	const n = 2*scheduleBatch + 1
+	const n = 2*1000 + 1 // in batches of 1,000
 	out := b.fine("schedule", "-t", "TOPIC", "--count", strconv.Itoa(n), "--id", "x", "--at", "2031-01-02T00:00:00Z", "--spacing", "1s")
 	require.Len(t, strings.Fields(out), n)
 	i := 0
@@ -138,9 +135,8 @@ func TestScheduleMany(t *testing.T) {
 
 func TestScheduleIn(t *testing.T) {
 	b := setup(t)
-	var line scheduledLine
-	require.NoError(t, json.Unmarshal([]byte(b.fine("schedule", "-t", "TOPIC", "--in", "90m", "-o", "json")), &line))
-	due, err := time.Parse(time.RFC3339Nano, line.Due)
+	line := objects(t, b.fine("schedule", "-t", "TOPIC", "--in", "90m", "-o", "json"))[0]
+	due, err := time.Parse(time.RFC3339Nano, line["due"].(string))
 	require.NoError(t, err)
 	require.WithinDuration(t, time.Now().Add(90*time.Minute), due, time.Minute)
 	b.fine("schedule", "-t", "TOPIC", "--id", "past", "--in", "-5m")

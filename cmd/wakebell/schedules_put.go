@@ -75,11 +75,11 @@ func (f *putFlags) recurring(name string, hasBody bool) (r recurring.Schedule, e
 			return r, err
 		}
 	}
-	if f.misfire.value != "once" {
-		when.Misfire = recurring.Misfire(f.misfire.value)
+	if f.misfire.String() != "once" {
+		when.Misfire = recurring.Misfire(f.misfire.String())
 	}
-	if f.overlap.value != "allow" {
-		when.Overlap = recurring.Overlap(f.overlap.value)
+	if f.overlap.String() != "allow" {
+		when.Overlap = recurring.Overlap(f.overlap.String())
 	}
 	if !hasBody {
 		return wakebell.NewTopic[[]byte](f.topic).Recurring(name, when, nil), nil

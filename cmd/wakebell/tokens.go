@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"log/slog"
 	"maps"
 	"os"
 	"runtime"
@@ -77,9 +76,4 @@ func readToken(file string, warn func(string)) (string, error) {
 		return "", fmt.Errorf("--token-file: %s has %d tokens, want one for a client", file, len(tokens))
 	}
 	return slices.Collect(maps.Keys(tokens))[0], nil
-}
-
-// warner returns a function that logs a warning of readTokens.
-func warner(log *slog.Logger) func(string) {
-	return func(text string) { log.Warn("unsafe permissions of the token file", "warning", text) }
 }

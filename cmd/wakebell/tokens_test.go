@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -20,24 +21,32 @@ func TestTokenFiles(t *testing.T) {
 		":t":                          nil,
 		"a:t\nb:t":                    nil,
 	} {
-		tokens, _, err := readTokens(tokenFile(t, text), func(text string) { require.Fail(t, text) })
+		tokens, _, err := readTokens(writeTokens(t, text), func(text string) { require.Fail(t, text) })
 		require.Equal(t, want == nil, err != nil, text)
 		require.Equal(t, want, tokens, text)
 	}
-	_, err := readToken(tokenFile(t, "a:x", "b:y"), nil)
+	_, err := readToken(writeTokens(t, "a:x", "b:y"), nil)
 	require.ErrorContains(t, err, "2 tokens")
 	_, _, err = readTokens(filepath.Join(t.TempDir(), "none"), nil)
 	require.ErrorIs(t, err, os.ErrNotExist)
 
-	tokens, certificates, err := readTokens(tokenFile(t, "a:x cn:billing", "b:y", "z  sha256:00"), nil)
+	tokens, certificates, err := readTokens(writeTokens(t, "a:x cn:billing", "b:y", "z  sha256:00"), nil)
 	require.NoError(t, err)
 	require.Equal(t, map[string]string{"x": "a", "y": "b", "z": "peers"}, tokens)
 	require.Equal(t, map[string]string{"x": "cn:billing", "z": "sha256:00"}, certificates)
 
-	open := tokenFile(t, "x")
+	open := writeTokens(t, "x")
 	require.NoError(t, os.Chmod(open, 0o644)) // this causes a warning
 	warned := ""
 	_, _, err = readTokens(open, func(text string) { warned = text })
 	require.NoError(t, err)
 	require.Contains(t, warned, "other users than the owner have access")
+}
+
+// writeTokens writes a file that only its owner may read.
+func writeTokens(t *testing.T, lines ...string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "tokens")
+	require.NoError(t, os.WriteFile(file, []byte(strings.Join(lines, "\n")), 0o600))
+	return file
 }

@@ -75,8 +75,7 @@ func TestExitCodes(t *testing.T) {
 
 func TestEveryCommandHasExamples(t *testing.T) {
 	t.Parallel()
-	a := &app{}
-	for _, cmd := range a.root().Commands() {
+	for _, cmd := range newRoot(&app{}).Commands() {
 		require.NotEmpty(t, cmd.Example, cmd.Name())
 		require.NotEmpty(t, cmd.Long, cmd.Name())
 	}
@@ -120,4 +119,12 @@ func TestGlobalFlagsNameTheKeys(t *testing.T) {
 	}, topics[0])
 	cancelled := objects(t, b.fine(args("cancel", "-t", "x", "a", "-o", "json")...))
 	require.Equal(t, map[string]any{"topic": full, "id": "a", "presence": "pending"}, cancelled[0])
+}
+
+func TestASuggestionIsReadable(t *testing.T) {
+	b := setup(t)
+	code, _, stderr := b.call("lss")
+	require.Equal(t, exitUsage, code)
+	require.Contains(t, stderr, "wakebell: Did you mean this?\nwakebell:   ls\n")
+	require.NotContains(t, stderr, `\t`)
 }

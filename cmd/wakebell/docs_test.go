@@ -10,6 +10,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"github.com/stretchr/testify/require"
+
+	"github.com/wakebell/wakebell/cmd/wakebell/internal/cli"
 )
 
 // reference returns the sections of docs/cli.md by their headings.
@@ -50,7 +52,7 @@ var mentioned = regexp.MustCompile("`--([a-z-]+)")
 func TestTheReferenceIsComplete(t *testing.T) {
 	t.Parallel()
 	sections := reference(t)
-	root := newRoot(&app{})
+	root := newRoot(&cli.App{})
 	commands := leaves(root, "")
 	global := map[string]bool{"version": true, "help": true}
 	root.PersistentFlags().VisitAll(func(f *pflag.Flag) {

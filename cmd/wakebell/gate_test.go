@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/wakebell/wakebell/cmd/wakebell/internal/cli"
 	"github.com/wakebell/wakebell/gate"
 )
 
@@ -43,7 +44,7 @@ func TestGateExecReceivesTheFence(t *testing.T) {
 	require.Equal(t, fence(lines[0]["fence"])+" "+b.topic, string(got))
 
 	code, stdout, stderr := b.call("gate", "hold", "TOPIC", "--exec", "echo no luck >&2; exit 7")
-	require.Equal(t, exitError, code)
+	require.Equal(t, cli.ExitError, code)
 	require.Contains(t, stderr, "exit status 7: no luck")
 	require.Equal(t, "released", objects(t, stdout)[1]["event"])
 }
@@ -61,7 +62,7 @@ func TestGateHoldEndsWithASignal(t *testing.T) {
 	require.Contains(t, b.fine("gate", "ls", "--limit", "0"), b.topic)
 
 	code, _, stderr := b.call("gate", "hold", "TOPIC", "--timeout", "20ms")
-	require.Equal(t, exitError, code)
+	require.Equal(t, cli.ExitError, code)
 	require.Contains(t, stderr, "timed out waiting for the turn")
 
 	require.Zero(t, holder.stop())
@@ -78,14 +79,14 @@ func TestGateHoldEndsWithASignal(t *testing.T) {
 func TestGateIsReleasedByForce(t *testing.T) {
 	b := setup(t)
 	code, _, stderr := b.call("gate", "release", "TOPIC", "--force")
-	require.Equal(t, exitNotFound, code, stderr)
+	require.Equal(t, cli.ExitNotFound, code, stderr)
 	code, _, _ = b.call("gate", "release", "TOPIC")
-	require.Equal(t, exitUsage, code)
+	require.Equal(t, cli.ExitUsage, code)
 	holder := b.start("gate", "hold", "TOPIC", "--exec", sleeper)
 	holder.lines(1)
 	group := holder.group()
 	require.Contains(t, b.fine("gate", "release", "TOPIC", "--force"), "released")
-	require.Equal(t, exitError, holder.wait(), holder.err)
+	require.Equal(t, cli.ExitError, holder.wait(), holder.err)
 	require.Equal(t, "lost", holder.lines(2)[1]["event"])
 	require.Eventually(t, func() bool { return groupIsGone(group) }, waitLimit, waitTick)
 }
@@ -93,13 +94,13 @@ func TestGateIsReleasedByForce(t *testing.T) {
 func TestGateGuardAndRepair(t *testing.T) {
 	b := setup(t)
 	code, _, stderr := b.call("gate", "guard", "TOPIC", "db", "8000000000000000")
-	require.Equal(t, exitError, code)
+	require.Equal(t, cli.ExitError, code)
 	require.Contains(t, stderr, gate.ErrFenceUnknown.Error())
 	token := fence(objects(t, b.fine("gate", "hold", "TOPIC", "--for", "0s"))[0]["fence"])
 	b.fine("gate", "guard", "TOPIC", "db", token)
 	require.Contains(t, b.fine("gate", "show", "TOPIC"), token+"  db")
 	code, _, stderr = b.call("gate", "guard", "TOPIC", "db", "7")
-	require.Equal(t, exitError, code)
+	require.Equal(t, cli.ExitError, code)
 	require.Contains(t, stderr, gate.ErrFenceStale.Error())
 	require.NoError(t, b.rdb.HSet(t.Context(), "{gates}:guard:"+b.topic, "db", "9007199254740991").Err())
 	repaired := objects(t, b.fine("gate", "repair", "TOPIC"))[0]
@@ -112,7 +113,7 @@ func TestGateGuardAndRepair(t *testing.T) {
 
 	b.fine("gate", "guard", "TOPIC.elsewhere", "db", token, "--elsewhere")
 	code, _, _ = b.call("gate", "guard", "TOPIC.elsewhere", "db", "8000000000000000", "--elsewhere")
-	require.Equal(t, exitError, code)
+	require.Equal(t, cli.ExitError, code)
 }
 
 func TestGateIsRemoved(t *testing.T) {
@@ -123,8 +124,8 @@ func TestGateIsRemoved(t *testing.T) {
 		require.Equal(t, code, got, stderr)
 		require.Contains(t, stderr, says)
 	}
-	rm(exitUsage, "--yes")
-	rm(exitNotFound, "no such gate", "--yes")
+	rm(cli.ExitUsage, "--yes")
+	rm(cli.ExitNotFound, "no such gate", "--yes")
 	// A gate with tokens that are too high can be removed.
 	b.fine("gate", "repair", "TOPIC", "--floor", "8000000000000000")
 	require.Greater(t, objects(t, b.fine("gate", "hold", "TOPIC", "--for", "0s"))[0]["fence"], 8e15)
@@ -132,9 +133,9 @@ func TestGateIsRemoved(t *testing.T) {
 
 	holder := b.start("gate", "hold", "TOPIC", "--exec", sleeper)
 	require.Less(t, holder.lines(1)[0]["fence"], 8e15)
-	rm(exitError, "--force", "--yes")
+	rm(cli.ExitError, "--force", "--yes")
 	require.Contains(t, b.fine("gate", "rm", "TOPIC", "--yes", "--force"), "removed")
-	require.Equal(t, exitError, holder.wait(), holder.err)
+	require.Equal(t, cli.ExitError, holder.wait(), holder.err)
 	require.Equal(t, "lost", holder.lines(2)[1]["event"])
 }
 
@@ -155,9 +156,9 @@ func TestGateKeys(t *testing.T) {
 
 	for _, wrong := range [][]string{{"--keys", "streams=x"}, {"--keys", "stream="}, {"--keys", "stream"}, {"--lease", "0s"}} {
 		code, _, _ := b.call(append([]string{"gate", "hold", "TOPIC", "--for", "0s"}, wrong...)...)
-		require.Equal(t, exitUsage, code, wrong)
+		require.Equal(t, cli.ExitUsage, code, wrong)
 	}
 	code, _, stderr := b.call("gate", "hold", "TOPIC", "--for", "0s", "--signal-ttl", "1ms")
-	require.Equal(t, exitUsage, code)
+	require.Equal(t, cli.ExitUsage, code)
 	require.Contains(t, stderr, "SignalTTL")
 }

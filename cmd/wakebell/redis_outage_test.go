@@ -5,6 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/wakebell/wakebell/cmd/wakebell/internal/cli"
 	"github.com/wakebell/wakebell/internal/redistest"
 )
 
@@ -15,7 +16,7 @@ func TestCommandsPrintTheCauseOfAWait(t *testing.T) {
 	for _, url := range []string{"redis://", "redis+cluster://"} {
 		b := &bundle{t: t, topic: "x", redis: url + server.Addr}
 		code, stdout, stderr := b.call("--hash-tag", "ls", "-t", "x")
-		require.Equal(t, exitError, code)
+		require.Equal(t, cli.ExitError, code)
 		require.Empty(t, stdout)
 		require.Contains(t, stderr, "wakebell: redis at "+server.Addr+" refuses connections; trying for another ")
 		require.Contains(t, stderr, "unavailable")

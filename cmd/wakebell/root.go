@@ -6,14 +6,24 @@ import (
 	"runtime/debug"
 
 	"github.com/spf13/cobra"
+
+	"github.com/wakebell/wakebell/cmd/wakebell/internal/bench"
+	"github.com/wakebell/wakebell/cmd/wakebell/internal/cli"
+	"github.com/wakebell/wakebell/cmd/wakebell/internal/demo"
+	"github.com/wakebell/wakebell/cmd/wakebell/internal/gates"
+	"github.com/wakebell/wakebell/cmd/wakebell/internal/node"
+	"github.com/wakebell/wakebell/cmd/wakebell/internal/queues"
+	"github.com/wakebell/wakebell/cmd/wakebell/internal/schedules"
+	"github.com/wakebell/wakebell/cmd/wakebell/internal/timers"
+	"github.com/wakebell/wakebell/cmd/wakebell/internal/topics"
 )
 
 // run is the whole program except for os.Exit.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	return execute(ctx, newRoot, args, stdin, stdout, stderr)
+	return cli.Run(ctx, newRoot, args, stdin, stdout, stderr)
 }
 
-func newRoot(a *app) *cobra.Command {
+func newRoot(a *cli.App) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "wakebell",
 		Short: "Durable timers: stored in Redis, delivered by actors",
@@ -44,15 +54,15 @@ Exit codes: 0 success, 1 error, 2 wrong usage, 3 not found.`,
 		Version:       version(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		RunE:          missingCommand,
+		RunE:          cli.MissingCommand,
 	}
 	// Arguments are ids, of which there may be millions. Only flags take files.
 	root.CompletionOptions.SetDefaultShellCompDirective(cobra.ShellCompDirectiveNoFileComp)
-	a.globalFlags(root)
-	root.AddCommand(demoCommand(a), nodeCommand(a), rightsCommand(a), benchCommand(a))
-	root.AddCommand(timersCommands(a)...)
-	root.AddCommand(topicsCommands(a)...)
-	root.AddCommand(queueCommand(a), gateCommand(a), schedulesCommand(a), beatCommand(a))
+	a.GlobalFlags(root)
+	root.AddCommand(demo.Command(a), node.Command(a), node.RightsCommand(a), bench.Command(a))
+	root.AddCommand(timers.Commands(a)...)
+	root.AddCommand(topics.Commands(a)...)
+	root.AddCommand(queues.Command(a), gates.Command(a), schedules.Command(a), schedules.BeatCommand(a))
 	return root
 }
 

@@ -1,0 +1,47 @@
+package cli
+
+import (
+	"context"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/wakebell/wakebell/wakebelltype"
+)
+
+// App is one run of the program.
+type App struct {
+	Stdin          io.Reader
+	Stdout, Stderr io.Writer
+
+	RedisURL string
+	tls      tlsFlags
+	remote   remoteFlags
+	Prefix   string
+	Keys     wakebelltype.Keys
+	Celery   bool          // runs of Python's schedules are Celery messages
+	TurnTTL  time.Duration // of gate hold at a node; 0: the default
+	output   Choice
+
+	// began is set when a command's own code runs. Errors before that are usage
+	// errors: an unknown command or flag, a missing argument.
+	began bool
+
+	// interrupted ends with the first signal, or with the context of run.
+	interrupted context.Context
+
+	// forced ends with the second signal. It kills the processes that children
+	// counts.
+	forced   context.Context
+	children sync.WaitGroup
+}
+
+// Does wraps a command's own code as a RunE.
+func (a *App) Does(fn func(ctx context.Context, args []string) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		a.began = true
+		return fn(cmd.Context(), args)
+	}
+}

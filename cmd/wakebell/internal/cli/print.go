@@ -1,0 +1,42 @@
+package cli
+
+import (
+	"fmt"
+
+	"github.com/wakebell/wakebell/cmd/wakebell/internal/output"
+)
+
+func (a *App) WantsJSON() bool { return a.output.value == "json" }
+
+func (a *App) PrintJSON(v any) error {
+	line, err := output.JSONLine(v)
+	if err != nil {
+		return err
+	}
+	return a.Write(line)
+}
+
+func (a *App) Printf(format string, args ...any) error {
+	return a.Write(fmt.Appendf(nil, format, args...))
+}
+
+func (a *App) Write(text []byte) error {
+	if _, err := a.Stdout.Write(text); err != nil {
+		return fmt.Errorf("%w: %w", output.ErrStdout, err)
+	}
+	return nil
+}
+
+// Notef writes to stderr. An error of that has no place to be reported.
+func (a *App) Notef(format string, args ...any) {
+	_, _ = fmt.Fprintf(a.Stderr, format, args...)
+}
+
+// PrintRows prints the fields of one object, one name and value per line.
+func (a *App) PrintRows(rows [][2]string) error {
+	out := output.NewTable(a.Stdout)
+	for _, row := range rows {
+		out.Row(row[0], row[1])
+	}
+	return out.Flush()
+}

@@ -1,0 +1,14 @@
+package topics
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/wakebell/wakebell/cmd/wakebell/internal/cli"
+)
+
+// Commands returns the commands for whole topics.
+func Commands(a *cli.App) []*cobra.Command {
+	return []*cobra.Command{
+		topicsCommand(a), statsCommand(a), tailCommand(a), doctorCommand(a), pauseCommand(a), resumeCommand(a), retuneCommand(a),
+	}
+}

@@ -1,59 +1,25 @@
 package main
 
 import (
-	"os"
 	"regexp"
 	"slices"
-	"strings"
 	"testing"
 
-	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell/cmd/wakebell/internal/cli"
+	"github.com/wakebell/wakebell/cmd/wakebell/internal/clitest"
 )
-
-// reference returns the sections of docs/cli.md by their headings.
-func reference(t *testing.T) map[string]string {
-	t.Helper()
-	text, err := os.ReadFile("../../docs/cli.md")
-	require.NoError(t, err)
-	sections := map[string]string{}
-	for i, section := range strings.Split("\n"+string(text), "\n## ") {
-		if i == 0 {
-			continue // the text before the first heading
-		}
-		heading, body, _ := strings.Cut(section, "\n")
-		sections[heading] = body
-	}
-	return sections
-}
-
-// leaves returns the commands that can be run, by their names.
-func leaves(cmd *cobra.Command, path string) map[string]*cobra.Command {
-	all := map[string]*cobra.Command{}
-	for _, sub := range cmd.Commands() {
-		name := strings.TrimSpace(path + " " + sub.Name())
-		if !sub.HasSubCommands() {
-			all[name] = sub
-			continue
-		}
-		for n, c := range leaves(sub, name) {
-			all[n] = c
-		}
-	}
-	return all
-}
 
 var mentioned = regexp.MustCompile("`--([a-z-]+)")
 
 // The reference has exactly the commands and flags of the program.
 func TestTheReferenceIsComplete(t *testing.T) {
 	t.Parallel()
-	sections := reference(t)
+	sections := clitest.Reference(t)
 	root := newRoot(&cli.App{})
-	commands := leaves(root, "")
+	commands := clitest.Leaves(root)
 	global := map[string]bool{"version": true, "help": true}
 	root.PersistentFlags().VisitAll(func(f *pflag.Flag) {
 		global[f.Name] = true

@@ -1,3 +1,4 @@
+// Package bench has the command that measures how fast timers are delivered.
 package bench
 
 import (
@@ -40,6 +41,7 @@ const (
 	benchAutomatic = -time.Nanosecond
 )
 
+// Command returns the command bench.
 func Command(a *cli.App) *cobra.Command {
 	f := &benchFlags{}
 	cmd := &cobra.Command{

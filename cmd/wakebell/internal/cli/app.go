@@ -1,3 +1,5 @@
+// Package cli has what the commands of wakebell share: a run of the program with
+// its exit codes, flags, the connection to Redis or to a node, and printing.
 package cli
 
 import (
@@ -16,20 +18,21 @@ type App struct {
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
 
-	RedisURL string
-	tls      tlsFlags
-	remote   remoteFlags
-	Prefix   string
+	RedisURL string // of --redis; empty: of the environment
+	Prefix   string // of the names of topics
 	Keys     wakebelltype.Keys
 	Celery   bool          // runs of Python's schedules are Celery messages
 	TurnTTL  time.Duration // of gate hold at a node; 0: the default
-	output   Choice
+
+	tls    tlsFlags
+	remote remoteFlags
+	output Choice
 
 	// began is set when a command's own code runs. Errors before that are usage
 	// errors: an unknown command or flag, a missing argument.
 	began bool
 
-	// interrupted ends with the first signal, or with the context of run.
+	// interrupted ends with the first signal, or with the context of Run.
 	interrupted context.Context
 
 	// forced ends with the second signal. It kills the processes that children

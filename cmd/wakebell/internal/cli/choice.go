@@ -13,6 +13,7 @@ type Choice struct {
 	allowed []string
 }
 
+// OneOf returns a choice with a preset value.
 func OneOf(preset string, others ...string) Choice {
 	return Choice{preset, append([]string{preset}, others...)}
 }

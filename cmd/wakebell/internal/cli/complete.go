@@ -28,6 +28,7 @@ func (a *App) completeTopics(cmd *cobra.Command) {
 	})
 }
 
+// CompleteChoice completes a flag with its allowed values.
 func CompleteChoice(cmd *cobra.Command, flag string, c Choice) {
 	_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(c.allowed, cobra.ShellCompDirectiveNoFileComp)) // as above
 }

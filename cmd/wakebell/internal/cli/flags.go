@@ -23,6 +23,7 @@ func (a *App) TopicsFlag(cmd *cobra.Command, topics *[]string, usage string) {
 	a.completeTopics(cmd)
 }
 
+// YesFlag adds --yes, which skips the question of Confirm.
 func YesFlag(cmd *cobra.Command, yes *bool, usage string) {
 	cmd.Flags().BoolVarP(yes, "yes", "y", false, usage)
 }
@@ -52,6 +53,7 @@ func (f *PageFlags) Page() wakebelltype.Page {
 // ListLimit is the default of --limit where a listing can be long.
 const ListLimit = 100
 
+// InstantFlag parses the value of a flag for an instant.
 func InstantFlag(flag, text string) (time.Time, error) {
 	at, err := time.Parse(time.RFC3339Nano, text)
 	if err != nil {

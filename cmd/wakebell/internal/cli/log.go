@@ -12,6 +12,7 @@ import (
 // LogFlags are --log-format and --log-level.
 type LogFlags struct{ format, level Choice }
 
+// Register adds the flags.
 func (f *LogFlags) Register(cmd *cobra.Command) {
 	f.format, f.level = OneOf("text", "json"), OneOf("info", "debug", "warn", "error")
 	cmd.Flags().Var(&f.format, "log-format", "format of the log on stderr")
@@ -25,6 +26,7 @@ func (f *LogFlags) Logger(w io.Writer) *slog.Logger {
 	return NewLogger(w, f.format.value, f.level.value)
 }
 
+// NewLogger returns a logger to w. The format is json or text.
 func NewLogger(w io.Writer, format, level string) *slog.Logger {
 	var least slog.Level
 	if err := least.UnmarshalText([]byte(level)); err != nil {

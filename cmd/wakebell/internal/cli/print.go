@@ -6,8 +6,10 @@ import (
 	"github.com/wakebell/wakebell/cmd/wakebell/internal/output"
 )
 
+// WantsJSON reports whether --output is json.
 func (a *App) WantsJSON() bool { return a.output.value == "json" }
 
+// PrintJSON prints v as one line of JSON.
 func (a *App) PrintJSON(v any) error {
 	line, err := output.JSONLine(v)
 	if err != nil {
@@ -16,10 +18,12 @@ func (a *App) PrintJSON(v any) error {
 	return a.Write(line)
 }
 
+// Printf prints text. Escape what is not the program's own.
 func (a *App) Printf(format string, args ...any) error {
 	return a.Write(fmt.Appendf(nil, format, args...))
 }
 
+// Write prints text in one call.
 func (a *App) Write(text []byte) error {
 	if _, err := a.Stdout.Write(text); err != nil {
 		return fmt.Errorf("%w: %w", output.ErrStdout, err)

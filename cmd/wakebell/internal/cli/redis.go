@@ -15,7 +15,8 @@ import (
 )
 
 const (
-	defaultRedis  = "redis://127.0.0.1:6379"
+	defaultRedis = "redis://127.0.0.1:6379"
+	// EmbeddedRedis as --redis starts a server inside this process.
 	EmbeddedRedis = "embedded"
 )
 
@@ -81,6 +82,7 @@ func (c *Connection) Measured() bool {
 // Embedded reports whether the server runs in this process.
 func (c *Connection) Embedded() bool { return c.server != nil }
 
+// Close closes the connection, and stops an embedded server.
 func (c *Connection) Close() error {
 	if c.watching != nil {
 		c.watching.stop()

@@ -29,7 +29,7 @@ const (
 const childrenLimit = 2 * time.Second
 
 // Run runs the command of args and returns the exit code. newRoot returns the
-// command of the whole program. execute shuts the command down when ctx ends or on
+// command of the whole program. Run shuts the command down when ctx ends or on
 // SIGINT or SIGTERM; a second signal ends it immediately.
 func Run(ctx context.Context, newRoot func(*App) *cobra.Command, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	ctx, forced, stop := onSignals(ctx)

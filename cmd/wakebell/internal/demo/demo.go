@@ -1,3 +1,4 @@
+// Package demo has the command that shows timers at work.
 package demo
 
 import (
@@ -27,6 +28,7 @@ const (
 	lookInterval = 50 * time.Millisecond
 )
 
+// Command returns the command demo.
 func Command(a *cli.App) *cobra.Command {
 	var verbose bool
 	cmd := &cobra.Command{

@@ -1,3 +1,4 @@
+// Package gates has the commands for gates.
 package gates
 
 import (
@@ -12,6 +13,7 @@ import (
 	"github.com/wakebell/wakebell/remote"
 )
 
+// Command returns the command gate.
 func Command(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "gate",

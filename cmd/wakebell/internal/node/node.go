@@ -1,3 +1,5 @@
+// Package node has the command that handles timers and serves peers, and the
+// commands for its rights file.
 package node
 
 import (
@@ -14,7 +16,6 @@ import (
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/cmd/wakebell/internal/cli"
 	"github.com/wakebell/wakebell/cmd/wakebell/internal/output"
-	"github.com/wakebell/wakebell/cmd/wakebell/internal/topics"
 	"github.com/wakebell/wakebell/internal/softlimit"
 	"github.com/wakebell/wakebell/internal/tuning"
 	"github.com/wakebell/wakebell/wakebelltype"
@@ -37,6 +38,7 @@ type nodeFlags struct {
 	log cli.LogFlags
 }
 
+// Command returns the command node.
 func Command(a *cli.App) *cobra.Command {
 	f := &nodeFlags{}
 	cmd := &cobra.Command{
@@ -99,7 +101,7 @@ func (f *nodeFlags) register(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&f.exec, "exec", "", "shell `command` to run for each delivery")
 	f.tuned = tuning.Defaults()
-	topics.TuneFlags(flags, &f.tuned)
+	cli.TuneFlags(flags, &f.tuned)
 	flags.BoolVar(&f.discardRejected, "discard-rejected", false, "remove rejected timers instead of making them dead letters")
 	flags.DurationVar(&f.drain, "drain-timeout", 20*time.Second, "how long to wait for running handlers at shutdown")
 	flags.DurationVar(&f.wait, "wait-for-redis", 0, "how long to wait for Redis at startup")

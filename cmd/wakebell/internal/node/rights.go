@@ -6,6 +6,7 @@ import (
 	"github.com/wakebell/wakebell/cmd/wakebell/internal/cli"
 )
 
+// RightsCommand returns the command rights.
 func RightsCommand(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "rights",

@@ -24,6 +24,7 @@ type Content struct {
 	BodyBase64    *string           `json:"body_base64,omitempty"`
 }
 
+// NewContent returns the printed content of a timer.
 func NewContent(c wakebell.Content) Content {
 	out := Content{
 		ContentType:   c.ContentType,

@@ -1,3 +1,5 @@
+// Package output formats what commands print: values, contents of timers, tables
+// and lines of JSON, safe for a terminal.
 package output
 
 import (
@@ -6,6 +8,7 @@ import (
 	"time"
 )
 
+// Rounded rounds to 3 decimals.
 func Rounded(x float64) float64 {
 	v, _ := strconv.ParseFloat(strconv.FormatFloat(x, 'f', 3, 64), 64) // formatted above, so it parses
 	return v
@@ -19,8 +22,10 @@ func Stamp(t time.Time) string {
 	return t.UTC().Format(time.RFC3339Nano)
 }
 
+// Millis returns a duration in milliseconds.
 func Millis(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
+// YesNo formats a boolean for the table output.
 func YesNo(is bool) string {
 	if is {
 		return "yes"
@@ -36,4 +41,5 @@ func Fault(err error) string {
 	return strings.ReplaceAll(err.Error(), "\n", "; ")
 }
 
+// Number formats a count for the table output.
 func Number(n int64) string { return strconv.FormatInt(n, 10) }

@@ -20,6 +20,7 @@ type Table struct {
 // next, so later rows stay aligned.
 const heldRows = 1000
 
+// NewTable returns a table to w. Without a head it has no column names.
 func NewTable(w io.Writer, head ...string) *Table {
 	t := &Table{w: w}
 	if len(head) > 0 {
@@ -38,6 +39,7 @@ func (t *Table) AtLeast(values []string) {
 	}
 }
 
+// Row adds a row. An empty cell is printed as -.
 func (t *Table) Row(cells ...string) {
 	escaped := make([]string, len(cells))
 	for i, cell := range cells {
@@ -79,6 +81,7 @@ func (t *Table) emit() {
 // Err returns the error of the writes so far.
 func (t *Table) Err() error { return t.fault }
 
+// Flush writes the rows that are buffered, and returns the error of all writes.
 func (t *Table) Flush() error {
 	t.emit()
 	if t.fault != nil {

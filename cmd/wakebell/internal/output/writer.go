@@ -24,16 +24,18 @@ func JSONLine(v any) ([]byte, error) {
 	return escapeJSON(buf.Bytes()), nil
 }
 
-// lockedWriter serializes the writes of several goroutines.
-type lockedWriter struct {
+// LockedWriter serializes the writes of several goroutines.
+type LockedWriter struct {
 	mu    sync.Mutex
 	w     io.Writer
 	ended bool
 }
 
-func NewLockedWriter(w io.Writer) *lockedWriter { return &lockedWriter{w: w} }
+// NewLockedWriter returns a LockedWriter to w.
+func NewLockedWriter(w io.Writer) *LockedWriter { return &LockedWriter{w: w} }
 
-func (l *lockedWriter) Write(p []byte) (int, error) {
+// Write writes p, unless the writer has ended.
+func (l *LockedWriter) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.ended {
@@ -44,7 +46,7 @@ func (l *lockedWriter) Write(p []byte) (int, error) {
 
 // End discards what is written from now on: a connection that is still being
 // dialled may fail after the command has returned.
-func (l *lockedWriter) End() {
+func (l *LockedWriter) End() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.ended = true

@@ -1,3 +1,4 @@
+// Package queues has the commands for queues and their dead letters.
 package queues
 
 import (
@@ -12,6 +13,7 @@ import (
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
+// Command returns the command queue.
 func Command(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "queue",

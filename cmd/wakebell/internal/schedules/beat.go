@@ -23,6 +23,7 @@ type beatFlags struct {
 	log cli.LogFlags
 }
 
+// BeatCommand returns the command beat.
 func BeatCommand(a *cli.App) *cobra.Command {
 	f := &beatFlags{}
 	cmd := &cobra.Command{

@@ -1,3 +1,4 @@
+// Package schedules has the commands for recurring schedules, beat included.
 package schedules
 
 import (
@@ -11,6 +12,7 @@ import (
 	"github.com/wakebell/wakebell/remote"
 )
 
+// Command returns the command schedules.
 func Command(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "schedules",

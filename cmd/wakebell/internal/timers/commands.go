@@ -1,3 +1,4 @@
+// Package timers has the commands for single timers and for dead letters.
 package timers
 
 import (

@@ -1,3 +1,5 @@
+// Package topics has the commands for whole topics: counts, events, checks, pauses
+// and overrides.
 package topics
 
 import (

@@ -4,27 +4,12 @@ import (
 	"context"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/cmd/wakebell/internal/cli"
 	"github.com/wakebell/wakebell/internal/tuning"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
-
-// TuneFlags adds the flags of the settings to a command, and returns their names.
-func TuneFlags(flags *pflag.FlagSet, s *wakebelltype.Settings) (names []string) {
-	for _, t := range tuning.All {
-		if n := t.Number(s); n != nil {
-			flags.IntVar(n, t.Flag, *n, t.Usage)
-		} else {
-			d := t.Duration(s)
-			flags.DurationVar(d, t.Flag, *d, t.Usage)
-		}
-		names = append(names, t.Flag)
-	}
-	return names
-}
 
 func retuneCommand(a *cli.App) *cobra.Command {
 	var topic string
@@ -49,7 +34,7 @@ Without flags it changes nothing and prints the cluster-wide settings.`,
 	}
 	flags := cmd.Flags()
 	flags.BoolVar(&clearAll, "clear", false, "remove all overrides")
-	for _, name := range TuneFlags(flags, &set) {
+	for _, name := range cli.TuneFlags(flags, &set) {
 		cmd.MarkFlagsMutuallyExclusive("clear", name)
 	}
 	controls(a, cmd, &topic, func(ctx context.Context, c wakebell.Operator) (wakebelltype.Control, error) {

@@ -104,7 +104,7 @@ func listTopics(ctx context.Context, a *cli.App, c wakebell.Operator, names topi
 	list := a.NewListing(page.Limit, "TOPIC", "TIMERS", "DUE", "DEAD", "PAUSED", "FAULT")
 	if page.Limit > 0 && len(found) > page.Limit {
 		found = found[:page.Limit]
-		list.More, list.Last = true, found[page.Limit-1]
+		list.CutAfter(found[page.Limit-1])
 	}
 	list.FirstColumn(found)
 	for part := range slices.Chunk(found, topicsPage) {

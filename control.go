@@ -2,9 +2,13 @@ package wakebell
 
 import (
 	"context"
+	"errors"
+	"fmt"
 
+	"github.com/wakebell/wakebell/actors"
 	"github.com/wakebell/wakebell/actors/poller"
 	"github.com/wakebell/wakebell/internal/tuning"
+	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
@@ -69,4 +73,178 @@ func (s *System) readOverride(topic string) func(context.Context) (poller.Cluste
 			*to = pollerSettings(tuning.Override(settingsOf(*to), c.Settings))
 		}}, nil
 	}
+}
+
+// Errors of the calls that change a running System.
+var (
+	// ErrNoTopic means that this System does not handle the topic.
+	ErrNoTopic = actors.ErrNoTopic
+	// ErrTopicTaken means that this System already handles the topic.
+	ErrTopicTaken = actors.ErrTopicTaken
+	// ErrNotRunning means that the System is not started, or is stopped.
+	ErrNotRunning = actors.ErrNotRunning
+)
+
+// Add adds a handler to the running System. Errors are ErrInvalid, ErrTopicTaken,
+// ErrNotRunning, and those of Start.
+func (s *System) Add(ctx context.Context, h Handler) error {
+	if err := s.cfg.validateHandler("handler", h); err != nil {
+		return err
+	}
+	topic := s.cfg.Prefix + h.topic
+	if err := s.checkOnce(ctx, h); err != nil {
+		return fmt.Errorf("add %q: %w", topic, err)
+	}
+	if err := s.untilRemoved(ctx, h.topic); err != nil {
+		return fmt.Errorf("add %q: %w", topic, err)
+	}
+	return s.change(func(rt *actors.Runtime) error {
+		if _, taken := s.settings[h.topic]; taken {
+			return fmt.Errorf("%w: %q", ErrTopicTaken, topic)
+		}
+		if err := s.handles(h); err != nil {
+			return err
+		}
+		if err := rt.Add(s.actorTopic(h)); err != nil {
+			return err
+		}
+		s.settings[h.topic] = h.set
+		return nil
+	})
+}
+
+// Remove drains a topic as Stop does, within DrainTimeout, and removes its
+// handler. The timers of the topic stay in Redis. Other topics may be changed
+// during the drain. Errors are ErrNoTopic, ErrNotRunning, and ErrUnfinished, whose
+// text names the handlers that did not return.
+func (s *System) Remove(topic string) error {
+	var drained *messages.TopicDrained
+	removed := make(chan struct{})
+	rt, err := s.beginRemoval(topic, removed)
+	if err == nil {
+		drained, err = rt.Remove(s.cfg.Prefix+topic, s.cfg.DrainTimeout) // without the lock, because a drain takes long
+		s.endRemoval(topic, removed, err == nil)
+	}
+	if err != nil {
+		return s.wrapStopped(err)
+	}
+	return unfinished(&messages.Drained{Topics: []*messages.TopicDrained{drained}})
+}
+
+// beginRemoval marks a topic as being removed until endRemoval.
+func (s *System) beginRemoval(topic string, removed chan struct{}) (*actors.Runtime, error) {
+	//nolint:forbidigo // DrainTimeout bounds the drain
+	if err := s.untilRemoved(context.Background(), topic); err != nil {
+		return nil, err
+	}
+	s.changing.Lock()
+	defer s.changing.Unlock()
+	rt := s.running()
+	switch _, handled := s.settings[topic]; {
+	case rt == nil:
+		return nil, ErrNotRunning
+	case !handled, s.removing[topic] != nil:
+		return nil, fmt.Errorf("%w: %q", ErrNoTopic, topic)
+	}
+	s.removing[topic] = removed
+	return rt, nil
+}
+
+func (s *System) endRemoval(topic string, removed chan struct{}, done bool) {
+	s.changing.Lock()
+	defer s.changing.Unlock()
+	if done {
+		delete(s.settings, topic)
+		s.queues.Delete(s.cfg.Prefix + topic) // the next handler of this name may be that of a topic
+	}
+	delete(s.removing, topic)
+	close(removed)
+}
+
+// untilRemoved waits while a topic is being removed.
+func (s *System) untilRemoved(ctx context.Context, topic string) error {
+	s.changing.Lock()
+	removed := s.removing[topic]
+	s.changing.Unlock()
+	if removed == nil {
+		return nil
+	}
+	select {
+	case <-removed:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// RetuneLocal changes options of a topic on this node: MaxConcurrent, LeaseTTL,
+// MaxLeaseAge, PollingInterval, MaxPollingInterval, RetryBackoff and MaxAttempts.
+// Client.Retune changes all nodes. Errors are ErrInvalid, ErrNoTopic and
+// ErrNotRunning.
+//
+// The change applies to running handlers too: LeaseTTL from the next extension,
+// MaxLeaseAge at once, RetryBackoff and MaxAttempts when the handler returns. A lower
+// MaxConcurrent ends none.
+func (s *System) RetuneLocal(topic string, opts ...TuningOption) error {
+	return s.change(func(rt *actors.Runtime) error {
+		set, ok := s.settings[topic]
+		if !ok || s.removing[topic] != nil {
+			return fmt.Errorf("%w: %q", ErrNoTopic, topic)
+		}
+		if err := set.retune(opts); err != nil {
+			return err
+		}
+		err := rt.Tune(s.cfg.Prefix+topic, func(now *poller.Settings) { *now = s.tunable(set) })
+		if err == nil {
+			s.settings[topic] = set
+		}
+		return err
+	})
+}
+
+// PauseLocal stops this node from claiming timers of a topic until ResumeLocal.
+// Running handlers continue. Client.Pause pauses all nodes. Errors are ErrNoTopic
+// and ErrNotRunning.
+func (s *System) PauseLocal(topic string) error { return s.pause(topic, true) }
+
+// ResumeLocal ends a PauseLocal; it does not end a Client.Pause. Errors are
+// ErrNoTopic and ErrNotRunning.
+func (s *System) ResumeLocal(topic string) error { return s.pause(topic, false) }
+
+func (s *System) pause(topic string, paused bool) error {
+	return s.change(func(rt *actors.Runtime) error {
+		if s.removing[topic] != nil { // its poller must not claim again
+			return fmt.Errorf("%w: %q", ErrNoTopic, topic)
+		}
+		return rt.Pause(s.cfg.Prefix+topic, paused)
+	})
+}
+
+// change serializes changes of the running System.
+func (s *System) change(do func(*actors.Runtime) error) error {
+	s.changing.Lock()
+	defer s.changing.Unlock()
+	rt := s.running()
+	if rt == nil {
+		return ErrNotRunning
+	}
+	return s.wrapStopped(do(rt))
+}
+
+// wrapStopped wraps ErrNotRunning if a change failed because the System was stopped.
+func (s *System) wrapStopped(err error) error {
+	if errors.Is(err, actors.ErrNoAnswer) && s.running() == nil {
+		return fmt.Errorf("%w: %w", ErrNotRunning, err) // it was stopped during the change
+	}
+	return err
+}
+
+// running returns the runtime; nil before Start and after Stop.
+func (s *System) running() *actors.Runtime {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.stopped != nil {
+		return nil
+	}
+	return s.runtime
 }

@@ -14,19 +14,18 @@ import (
 // DeadLetter is a timer that was rejected or failed too often. It is no longer
 // delivered, unless Redrive makes it a timer again.
 type DeadLetter struct {
-	Entry      string    // id of the dead letter; entries sort by age
-	ID         string    // id of the timer
-	Topic      string    // with its prefix
-	Reason     string    // error of the last failure, or the rejection
-	Attempts   int       // deliveries
-	Failures   int       // deliveries that ended in an error
-	Activation time.Time // instant for which the timer was scheduled
-	Died       time.Time // when it was dead-lettered, by Redis's clock
-	Content    Content
+	Entry      string    `json:"entry"`               // id of the dead letter; entries sort by age
+	ID         string    `json:"id"`                  // id of the timer
+	Topic      string    `json:"topic"`               // with its prefix
+	Reason     string    `json:"reason"`              // error of the last failure, or the rejection
+	Attempts   int       `json:"attempts"`            // deliveries
+	Failures   int       `json:"failures"`            // deliveries that ended in an error
+	Activation time.Time `json:"activation,omitzero"` // instant for which the timer was scheduled
+	Died       time.Time `json:"died,omitzero"`       // when it was dead-lettered, by Redis's clock
+	Content    Content   `json:"content"`
 
-	// Cursor continues a listing after this dead letter; see Page. Only DeadLetters
-	// sets it.
-	Cursor string
+	// Cursor continues a listing after this dead letter: its Entry; see Page.
+	Cursor string `json:"cursor"`
 }
 
 // DeadLetters returns an iterator over the dead letters of a topic that the
@@ -43,7 +42,6 @@ func (c *Client) DeadLetters(ctx context.Context, topic string, f wakebelltype.D
 		dead := make([]DeadLetter, len(letters))
 		for i, d := range letters {
 			dead[i] = deadLetterOf(full, d)
-			dead[i].Cursor = d.Entry
 		}
 		return dead, next, err
 	})
@@ -66,7 +64,7 @@ func deadLetterOf(topic string, d timers.DeadLetter) DeadLetter {
 	return DeadLetter{
 		Entry: d.Entry, ID: d.ID, Topic: topic, Reason: d.Reason,
 		Attempts: d.Claims, Failures: d.Failures, Activation: d.Activation, Died: d.At,
-		Content: content(d.Payload, d.ID),
+		Content: content(d.Payload, d.ID), Cursor: d.Entry,
 	}
 }
 
@@ -101,7 +99,7 @@ func (s *System) onDead() func(context.Context, poller.DeadTimer) {
 		s.cfg.OnDead(ctx, DeadLetter{
 			Entry: d.Entry, ID: d.ID, Topic: d.Topic, Reason: d.Reason,
 			Attempts: d.Claims, Failures: d.Failures, Activation: d.Activation, Died: d.At,
-			Content: body,
+			Content: body, Cursor: d.Entry,
 		})
 	}
 }

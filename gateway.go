@@ -47,9 +47,11 @@ func SystemNamed(actorSystem *actor.ActorSystem, name string) (*System, bool) {
 // is logged. Requests about the same timer, recurring schedule or queue are
 // carried out in the order in which they arrive, others concurrently.
 //
-// A request is answered within its timeout, by default 10 s. If 1,000 requests
-// or 64 MiB wait, further ones are refused with ErrOverloaded; after Stop has
-// begun, with ErrDraining. If the gateway crashes or stops, the requests that it
+// A request is answered within its timeout, by default 10 s. This process may
+// have up to 1,024 requests waiting, and 64 MiB of waiting and running ones, less
+// while remote principals have requests there; further ones are refused with
+// ErrOverloaded, and after Stop has begun with ErrDraining. One request of up to
+// 64 KiB is always accepted if this process has no other. If the gateway crashes or stops, the requests that it
 // had accepted are answered with ErrUnavailable. A message that crashes the
 // gateway gets no answer, so a future needs a timeout above that of the request.
 func (s *System) Gateway() *actor.PID { return actorgateway.PID(s.actors, s.cfg.Name) }

@@ -3,10 +3,13 @@ package wakebell
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/wakebell/wakebell/internal/codec"
 	"github.com/wakebell/wakebell/internal/envelope"
 	"github.com/wakebell/wakebell/queue"
+	queuestore "github.com/wakebell/wakebell/redisops/queue"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // HandleQueue returns a Handler that calls fn for each message of a queue, as
@@ -39,4 +42,74 @@ func queueHandler[T any](q queue.Queue[T], fn HandlerFunc, opts []QueueHandlerOp
 	}
 	h.err = errors.Join(h.err, applyAll(&h.set, opts, QueueHandlerOption.applyQueue))
 	return h
+}
+
+// queueHandling are the settings of handlers of queues alone.
+type queueHandling struct {
+	name              wakebelltype.QueueKeys
+	completed, failed int64
+	finalErrors       bool
+	atMostOnce        bool
+	freesKeys         bool
+}
+
+// defaultQueueSettings are the defaults of a handler of a queue: the visibility
+// timeout and the deliveries of redis-message-queue, an age at which a hung handler
+// ends, and a polling interval for messages from Python.
+func defaultQueueSettings() settings {
+	s := defaultSettings()
+	s.queue = &queueHandling{}
+	s.tuned.LeaseTTL, s.tuned.MaxLeaseAge = 5*time.Minute, time.Hour
+	s.tuned.MaxPollingInterval = time.Second
+	s.tuned.MaxAttempts = 10
+	return s
+}
+
+// KeepCompleted keeps the payloads of the last n handled messages of a queue,
+// 0 – 1,000,000; default 0.
+func KeepCompleted(n int) QueueHandlerOption {
+	return queueOption(func(s *settings) error {
+		s.queue.completed = int64(n)
+		return within("KeepCompleted", n, 0, 1_000_000)
+	})
+}
+
+// KeepFailed keeps the payloads of the last n messages of a queue that failed
+// under ErrorsAreFinal or AtMostOnce, 0 – 1,000,000; default 0.
+func KeepFailed(n int) QueueHandlerOption {
+	return queueOption(func(s *settings) error {
+		s.queue.failed = int64(n)
+		return within("KeepFailed", n, 0, 1_000_000)
+	})
+}
+
+// ErrorsAreFinal disables retries on a queue, as redis-message-queue does: a
+// message whose handler returns an error is not delivered again; see KeepFailed.
+// Reject still dead-letters a message. After a panic or the crash of a node, the
+// message is delivered again.
+func ErrorsAreFinal() QueueHandlerOption {
+	return queueOption(func(s *settings) error {
+		s.queue.finalErrors = true
+		return nil
+	})
+}
+
+// AtMostOnce disables the visibility timeout of a queue, so that no message is
+// delivered twice. The messages that a node holds when it crashes are lost; they
+// stay in the list of messages in processing. Errors and panics are final. A drain
+// returns only messages that no handler has received.
+func AtMostOnce() QueueHandlerOption {
+	return queueOption(func(s *settings) error {
+		s.queue.atMostOnce, s.queue.finalErrors = true, true
+		s.tuned.LeaseTTL = 24 * time.Hour // no other consumer claims it
+		return nil
+	})
+}
+
+func (q *queueHandling) options(set settings, cfg Config) queuestore.SourceOptions {
+	o := queuestore.SourceOptions{
+		MaxDeliveries: set.tuned.MaxAttempts, DeadCap: cfg.DeadLetterCap,
+		Completed: q.completed, Failed: q.failed, AtMostOnce: q.atMostOnce, FreeKeys: q.freesKeys,
+	}
+	return o
 }

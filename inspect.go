@@ -2,36 +2,38 @@ package wakebell
 
 import (
 	"context"
+	"fmt"
 	"iter"
 	"slices"
 	"time"
 
 	"github.com/wakebell/wakebell/internal/envelope"
 	"github.com/wakebell/wakebell/internal/paging"
+	"github.com/wakebell/wakebell/redisops/doctor"
 	"github.com/wakebell/wakebell/redisops/timers"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // Info is the state of a timer in Redis.
 type Info struct {
-	ID    string
-	Topic string // with its prefix
-	State State
+	ID    string `json:"id"`
+	Topic string `json:"topic"` // with its prefix
+	State State  `json:"state"`
 
 	// Due is when the timer can be delivered next: the instant for which it was
 	// scheduled, the instant of its next attempt, or, while it runs, the expiry
 	// of its lease.
-	Due time.Time
+	Due time.Time `json:"due,omitzero"`
 	// Activation is the instant for which the timer was scheduled; retries do
 	// not change it.
-	Activation time.Time
+	Activation time.Time `json:"activation,omitzero"`
 
-	Attempts  int    // deliveries so far
-	Failures  int    // deliveries that ended in an error
-	LastError string // of the last failure
+	Attempts  int    `json:"attempts"`   // deliveries so far
+	Failures  int    `json:"failures"`   // deliveries that ended in an error
+	LastError string `json:"last_error"` // of the last failure
 
 	// Cursor continues a listing after this timer; see Page. Only List sets it.
-	Cursor string
+	Cursor string `json:"cursor"`
 }
 
 // State is the state of a timer.
@@ -51,11 +53,11 @@ const (
 
 // Content is the body of a timer, still encoded, with its headers.
 type Content struct {
-	CorrelationID string
-	ContentType   string
-	ReplyTo       string
-	Headers       Headers
-	Body          []byte
+	CorrelationID string  `json:"correlation_id"`
+	ContentType   string  `json:"content_type"`
+	ReplyTo       string  `json:"reply_to"`
+	Headers       Headers `json:"headers"`
+	Body          []byte  `json:"body"`
 }
 
 // Get returns a timer with its content. Errors include ErrNotFound, and
@@ -166,4 +168,52 @@ func content(payload []byte, id string) Content {
 		Headers:       slices.Clip(Headers(env.Headers)),
 		Body:          env.Body,
 	}
+}
+
+// Stored is a timer of a topic in Redis.
+type Stored[T any] struct {
+	Info
+	Body T // Content.Body, decoded
+
+	// Content holds the headers and the body as they are stored.
+	Content Content
+}
+
+// Get returns a timer of the topic with its body decoded. If the body cannot be
+// decoded into T, Get returns the timer with a zero Body, and an error that wraps
+// ErrUnreadable. Other errors are those of Client.Get, such as ErrNotFound.
+func (t Topic[T]) Get(ctx context.Context, c TimerClient, id string) (Stored[T], error) {
+	if c == nil {
+		return Stored[T]{}, invalid("client", "nil")
+	}
+	info, content, err := c.Get(ctx, t.name, id)
+	if err != nil {
+		return Stored[T]{}, err
+	}
+	stored := Stored[T]{Info: info, Content: content}
+	if stored.Body, err = t.codec.Decode(content.Body, content.ContentType); err != nil {
+		return stored, fmt.Errorf("get %s on %s: %w: %w", quoted(id), quoted(t.name), ErrUnreadable, err)
+	}
+	return stored, nil
+}
+
+// Diagnose checks whether Redis is suitable for these topics. It checks latency,
+// version, eviction policy, memory, persistence, replicas and clock of the
+// server, and for each topic its slots, the types of its keys, scripts, the
+// permissions of the user, cluster-wide settings, and data without a timer. It
+// writes nothing. A check that cannot run is Unknown and does not affect the
+// others, so every check has a Finding; docs/cli.md lists them. The error
+// concerns the arguments.
+//
+// Diagnose reads up to about 100,000 entries of each topic, a few hundred at a
+// time.
+func (c *Client) Diagnose(ctx context.Context, topics ...string) ([]wakebelltype.Finding, error) {
+	full := make([]string, len(topics))
+	for i, topic := range topics {
+		var err error
+		if full[i], err = c.fullName(topic); err != nil {
+			return nil, err
+		}
+	}
+	return doctor.Diagnose(ctx, c.store, full...)
 }

@@ -2,6 +2,7 @@ package wakebell
 
 import (
 	"context"
+	"errors"
 
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
@@ -12,6 +13,7 @@ import (
 	"github.com/wakebell/wakebell/internal/text"
 	"github.com/wakebell/wakebell/internal/wire"
 	"github.com/wakebell/wakebell/messages"
+	"github.com/wakebell/wakebell/queue"
 	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/timers"
 	"github.com/wakebell/wakebell/wakebelltype"
@@ -266,4 +268,18 @@ func timerMessage(i Info) *messages.Timer {
 		Due: wire.Timestamp(i.Due), Activation: wire.Timestamp(i.Activation),
 		Attempts: wire.Count(i.Attempts), Failures: wire.Count(i.Failures), LastError: text.Valid(i.LastError), Cursor: i.Cursor,
 	}
+}
+
+// publish carries out a publish request. If the queue is full, the answer has the
+// messages that were published.
+func (r requests) publish(ctx context.Context, m *messages.PublishRequest) (messages.Answer, error) {
+	out, err := r.client.queues.Publish(ctx, gateway.PublishDrafts(m)...)
+	if err != nil && !errors.Is(err, queue.ErrFull) {
+		return nil, err
+	}
+	answer := &messages.PublishResponse{Request: m.GetRequest()}
+	for _, p := range out {
+		answer.Messages = append(answer.Messages, &messages.PublishedMessage{Id: text.Valid(p.ID), Fresh: p.Fresh})
+	}
+	return answer, nil
 }

@@ -17,16 +17,9 @@ import (
 // DeadLetters does what wakebell.Client.DeadLetters does. If the link breaks, it
 // ends with wakebell.ErrUnavailable.
 func (c *Client) DeadLetters(ctx context.Context, topic string, f wakebelltype.DeadFilter, p wakebelltype.Page) iter.Seq2[wakebell.DeadLetter, error] {
-	listed := c.listDeadLetters(ctx, &messages.ListDeadLettersRequest{
+	return paging.Limited(p, c.listDeadLetters(ctx, &messages.ListDeadLettersRequest{
 		Topic: topic, Filter: wire.DeadFilterMessage(f), After: p.After, Limit: fields.Count(p.Limit),
-	})
-	return paging.Limited(p, func(yield func(wakebell.DeadLetter, error) bool) {
-		for d, err := range listed {
-			if d.Cursor = d.Entry; !yield(d, err) {
-				return
-			}
-		}
-	})
+	}))
 }
 
 // LastDead does what wakebell.Client.LastDead does, for n from 1 to 1,000.

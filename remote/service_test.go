@@ -98,7 +98,7 @@ func TestUnaryCallsAndTheirErrors(t *testing.T) {
 		"no topic":       {"GetTopicStats", &messages.GetTopicStatsRequest{}, codes.InvalidArgument, messages.Code_CODE_INVALID},
 		"no schedule":    {"RunRecurring", &messages.RunRecurringRequest{Name: "none"}, codes.NotFound, messages.Code_CODE_NO_SCHEDULE},
 		"a wrong rule":   {"PutRecurring", &messages.PutRecurringRequest{Schedules: []*messages.Recurring{{Name: "x", Topic: "y"}}}, codes.InvalidArgument, messages.Code_CODE_INVALID},
-		"a wrong page":   {"ListRecurring", &messages.ListRecurringRequest{After: "x"}, codes.InvalidArgument, messages.Code_CODE_INVALID},
+		"a wrong page":   {"ListTimers", &messages.ListTimersRequest{Topic: topic, After: "x"}, codes.InvalidArgument, messages.Code_CODE_INVALID},
 		"a wrong tail":   {"Publish", &messages.PublishRequest{Name: "x", Messages: []*messages.QueueMessage{{Tail: "../x"}}}, codes.InvalidArgument, messages.Code_CODE_INVALID},
 		"a bad timeout":  {"GetTopicStats", &messages.GetTopicStatsRequest{Topic: topic, Timeout: durationpb.New(-1)}, codes.InvalidArgument, messages.Code_CODE_INVALID},
 		"a bad interval": {"PutRecurring", &messages.PutRecurringRequest{Schedules: []*messages.Recurring{{Name: "x", Topic: "y", When: &messages.Recurrence{Rule: &messages.Recurrence_Every{Every: &durationpb.Duration{Seconds: 1 << 60}}}}}}, codes.InvalidArgument, messages.Code_CODE_INVALID},

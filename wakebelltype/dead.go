@@ -46,24 +46,19 @@ const (
 	RedriveSkippedBroken
 )
 
-var redriveOutcomes = []string{
-	RedriveSucceeded: "redriven", RedriveOverwrote: "overwritten", RedriveSkippedLive: "skipped live", RedriveSkippedBroken: "skipped broken",
-}
-
-// String returns the outcome in words: "redriven", "skipped live"; "unknown" for
-// another value.
-func (o RedriveOutcome) String() string { return word(redriveOutcomes, int(o)) }
-
 // RedrivenLetter names a dead letter and the outcome of its redrive.
 type RedrivenLetter struct {
-	Entry   string // of the dead letter
-	ID      string // of the timer
-	Outcome RedriveOutcome
+	Entry   string         `json:"entry"` // of the dead letter
+	ID      string         `json:"id"`    // of the timer
+	Outcome RedriveOutcome `json:"outcome"`
 }
 
 // RedriveResult counts dead letters by the outcome of their redrive.
 type RedriveResult struct {
-	Redriven, Overwritten, SkippedLive, SkippedBroken int64
+	Redriven      int64 `json:"redriven"`
+	Overwritten   int64 `json:"overwritten"`
+	SkippedLive   int64 `json:"skipped_live"`
+	SkippedBroken int64 `json:"skipped_broken"`
 }
 
 // Add counts a dead letter.

@@ -18,10 +18,10 @@ const (
 // Finding is the result of one check of Diagnose, with advice if the check did not
 // pass.
 type Finding struct {
-	Check  string // stable name of the check; docs/cli.md lists them
-	Server string // host:port of the checked master in a Cluster; else empty
-	Topic  string // the checked topic; empty for a check of the server
-	Grade  Grade
-	Found  string // what the check found
-	Do     string // recommended action; empty if none is needed
+	Check  string `json:"check"`  // stable name of the check; docs/cli.md lists them
+	Server string `json:"server"` // host:port of the checked master in a Cluster; else empty
+	Topic  string `json:"topic"`  // the checked topic; empty for a check of the server
+	Grade  Grade  `json:"grade"`
+	Found  string `json:"found"` // what the check found
+	Do     string `json:"do"`    // recommended action; empty if none is needed
 }

@@ -48,18 +48,18 @@ const (
 
 // Event is something that happened on a topic.
 type Event struct {
-	Kind  EventKind
-	Topic string
-	Node  string    // host and process that sent the event
-	At    time.Time // by Redis's clock; zero if the event is about no timer
+	Kind  EventKind `json:"kind"`
+	Topic string    `json:"topic"`
+	Node  string    `json:"node"`        // host and process that sent the event
+	At    time.Time `json:"at,omitzero"` // by Redis's clock; zero if the event is about no timer
 
-	ID      string // of the timer, at most 512 bytes
-	Attempt int    // deliveries, this one included
+	ID      string `json:"id"`      // of the timer, at most 512 bytes
+	Attempt int    `json:"attempt"` // deliveries, this one included
 
-	Lateness time.Duration // from the activation to the delivery
-	Took     time.Duration // from the delivery to the end of the handler
-	RetryIn  time.Duration
-	Text     string // error or reason, at most 256 bytes
-	Entry    string // of the dead letter
-	Missed   int
+	Lateness time.Duration `json:"lateness_ns"` // from the activation to the delivery
+	Took     time.Duration `json:"took_ns"`     // from the delivery to the end of the handler
+	RetryIn  time.Duration `json:"retry_in_ns"`
+	Text     string        `json:"text"`  // error or reason, at most 256 bytes
+	Entry    string        `json:"entry"` // of the dead letter
+	Missed   int           `json:"missed"`
 }

@@ -19,50 +19,50 @@ type GateKeys struct {
 
 // GateInfo is the state of a gate in Redis.
 type GateInfo struct {
-	Name string
-	Now  time.Time // Redis's clock
+	Name string    `json:"name"`
+	Now  time.Time `json:"now,omitzero"` // Redis's clock
 
 	// Holder has the turn; its Fence is 0 if the gate is free.
-	Holder GateTicket
+	Holder GateTicket `json:"holder"`
 	// Confirmed reports that the holder has received the turn; otherwise it is
 	// being handed over.
-	Confirmed bool
+	Confirmed bool `json:"confirmed"`
 	// Until is when the lease expires unless it is extended. For an unconfirmed
 	// holder it is when the turn passes to the next waiter.
-	Until time.Time
+	Until time.Time `json:"until,omitzero"`
 
-	Waiting int          // number of waiters
-	Waiters []GateTicket // the first 100 waiters, in order
+	Waiting int          `json:"waiting"` // number of waiters
+	Waiters []GateTicket `json:"waiters"` // the first 100 waiters, in order
 
 	// LastFence is the highest ticket issued, which is or becomes a fencing token;
 	// 0 if none is stored, for a gate that was never used or was idle for 5 minutes.
-	LastFence uint64
+	LastFence uint64 `json:"last_fence"`
 	// Guard is the newest fencing token used, by resource; at most 1,000 resources.
-	Guard map[string]uint64
+	Guard map[string]uint64 `json:"guard"`
 
 	// Cursor continues a listing after this gate: its name. Only List sets it.
-	Cursor string
+	Cursor string `json:"cursor"`
 
 	// Err reports what of the gate cannot be read. List yields it with the gate and
 	// continues.
-	Err error
+	Err error `json:"-"`
 }
 
 // GateTicket is a process's place at a gate.
 type GateTicket struct {
 	// Fence is the number of the ticket. It is the fencing token of the turn that
 	// the ticket gets.
-	Fence uint64
+	Fence uint64 `json:"fence"`
 	// Process is host:pid:random of the process.
-	Process string
+	Process string `json:"process"`
 }
 
 // GateRepaired is the result of a repair.
 type GateRepaired struct {
-	Before  uint64 // highest ticket that had been issued
-	After   uint64 // the next tickets are above this one
-	Removed int    // number of tickets below After, whose owners join again
+	Before  uint64 `json:"before"`  // highest ticket that had been issued
+	After   uint64 `json:"after"`   // the next tickets are above this one
+	Removed int    `json:"removed"` // number of tickets below After, whose owners join again
 	// Cleared is the number of resources whose guard had a fencing token that was
 	// never issued. They accept the present turn again, and no earlier turn.
-	Cleared int
+	Cleared int `json:"cleared"`
 }

@@ -47,33 +47,24 @@ const (
 	OutcomeAlreadyDone
 )
 
-var outcomes = []string{
-	OutcomeCreated: "created", OutcomeReplaced: "replaced", OutcomeSuperseded: "superseded", OutcomeKeptPending: "kept pending",
-	OutcomeKeptRunning: "kept running", OutcomeKeptEarlier: "kept earlier", OutcomeMoved: "moved", OutcomeAlreadyDone: "already done",
-}
-
-// String returns the outcome in words: "created", "kept pending"; "unknown" for
-// another value.
-func (o Outcome) String() string { return word(outcomes, int(o)) }
-
 // Scheduled is the result of scheduling a timer.
 type Scheduled struct {
-	ID string
+	ID string `json:"id"`
 
 	// Due is when the timer is due, by Redis's clock. For a timer that was kept it
 	// is its activation, and for OutcomeAlreadyDone the instant at which it was due.
-	Due time.Time
+	Due time.Time `json:"due,omitzero"`
 
 	// Outcome says whether the timer is new, and otherwise what was found.
-	Outcome Outcome
+	Outcome Outcome `json:"outcome"`
 
 	// Found is the instant at which the timer that was found is due next; for a
 	// running one it is the expiry of its lease. Zero if none was found.
-	Found time.Time
+	Found time.Time `json:"found,omitzero"`
 
 	// Replicas is the number of replicas that confirmed the timer; 0 if none were
 	// requested.
-	Replicas int
+	Replicas int `json:"replicas"`
 }
 
 // Presence is the state in which a call found a timer.
@@ -89,19 +80,6 @@ const (
 	PresenceRunning
 )
 
-var presences = []string{PresenceAbsent: "absent", PresencePending: "pending", PresenceRunning: "running"}
-
-// String returns "absent", "pending" or "running"; "unknown" for another value.
-func (p Presence) String() string { return word(presences, int(p)) }
-
-// word returns the word of an enumeration whose first value is 1.
-func word(words []string, n int) string {
-	if n < 1 || n >= len(words) {
-		return "unknown"
-	}
-	return words[n]
-}
-
 // ErrTooFewReplicas means that a timer is stored, and that fewer replicas
 // confirmed it in time than WithReplicas requested. Errors with it wrap a
 // ReplicasError.
@@ -110,8 +88,9 @@ var ErrTooFewReplicas = errors.New("too few replicas confirmed")
 // ReplicasError has the number of replicas that confirmed a timer. It wraps
 // ErrTooFewReplicas.
 type ReplicasError struct {
-	Want, Got int
-	Waited    time.Duration
+	Want   int           `json:"want"`
+	Got    int           `json:"got"`
+	Waited time.Duration `json:"waited_ns"`
 }
 
 func (e *ReplicasError) Error() string {

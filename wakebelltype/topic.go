@@ -5,63 +5,63 @@ import "time"
 // Stats are the statistics of a topic. Every timer is counted once: Total is the
 // sum of Pending, Due, Leased and Retrying.
 type Stats struct {
-	Total    int64 // timers
-	Pending  int64 // not due yet, including timers that a Python peer handles
-	Due      int64 // can be claimed now
-	Leased   int64 // leased by a Wakebell node: a handler has them
-	Retrying int64 // waiting for their next attempt
-	Dead     int64 // dead letters
+	Total    int64 `json:"total"`    // timers
+	Pending  int64 `json:"pending"`  // not due yet, including timers that a Python peer handles
+	Due      int64 `json:"due"`      // can be claimed now
+	Leased   int64 `json:"leased"`   // leased by a Wakebell node: a handler has them
+	Retrying int64 `json:"retrying"` // waiting for their next attempt
+	Dead     int64 `json:"dead"`     // dead letters
 
 	// Estimated reports that Pending, Leased and Retrying are estimates from 1,000
 	// lease records drawn at random, because there are more.
-	Estimated bool
+	Estimated bool `json:"estimated"`
 
 	// OldestDue is the instant at which the first due timer became due; zero if
 	// none is due.
-	OldestDue time.Time
+	OldestDue time.Time `json:"oldest_due,omitzero"`
 	// Lag is the time since OldestDue, by Redis's clock.
-	Lag time.Duration
+	Lag time.Duration `json:"lag_ns"`
 
-	Paused   bool // on all nodes; see Control
-	PausedAt time.Time
+	Paused   bool      `json:"paused"` // on all nodes; see Control
+	PausedAt time.Time `json:"paused_at,omitzero"`
 }
 
 // Control holds the cluster-wide settings of a topic: whether it is paused, and
 // Settings that override the options of the nodes. Redis stores it. The zero value
 // means no pause and no overrides.
 type Control struct {
-	Paused   bool      // nodes claim no timers of the topic; running handlers continue
-	PausedAt time.Time // by Redis's clock
-	PausedBy string
-	Reason   string // of the pause
+	Paused   bool      `json:"paused"`             // nodes claim no timers of the topic; running handlers continue
+	PausedAt time.Time `json:"paused_at,omitzero"` // by Redis's clock
+	PausedBy string    `json:"paused_by"`
+	Reason   string    `json:"reason"` // of the pause
 
 	// Settings override the options of the nodes.
-	Settings Settings
+	Settings Settings `json:"settings"`
 }
 
 // Settings override the options of a topic's handlers on all nodes. A zero field
 // leaves the option of the node in force.
 type Settings struct {
-	MaxConcurrent int // per node, 1 to 10,000
+	MaxConcurrent int `json:"max_concurrent"` // per node, 1 to 10,000
 
-	LeaseTTL    time.Duration // 100 ms to 24 h
-	MaxLeaseAge time.Duration // 1 ms to 30 days; negative: off on every node
+	LeaseTTL    time.Duration `json:"lease_ttl_ns"`     // 100 ms to 24 h
+	MaxLeaseAge time.Duration `json:"max_lease_age_ns"` // 1 ms to 30 days; negative: off on every node
 
-	PollingInterval    time.Duration // 1 ms to 1 h
-	MaxPollingInterval time.Duration // 1 ms to 1 h
+	PollingInterval    time.Duration `json:"polling_interval_ns"`     // 1 ms to 1 h
+	MaxPollingInterval time.Duration `json:"max_polling_interval_ns"` // 1 ms to 1 h
 
-	RetryInitial time.Duration // delay after the first failure, 1 ms to 30 days
-	RetryLimit   time.Duration // the cap up to which the delay doubles, 1 ms to 30 days
-	MaxAttempts  int           // 1 to 1,000,000
+	RetryInitial time.Duration `json:"retry_initial_ns"` // delay after the first failure, 1 ms to 30 days
+	RetryLimit   time.Duration `json:"retry_limit_ns"`   // the cap up to which the delay doubles, 1 ms to 30 days
+	MaxAttempts  int           `json:"max_attempts"`     // 1 to 1,000,000
 }
 
 // Overview is the statistics of a topic and its cluster-wide settings.
 type Overview struct {
-	Topic   string
-	Stats   Stats
-	Control Control
+	Topic   string  `json:"topic"`
+	Stats   Stats   `json:"stats"`
+	Control Control `json:"control"`
 
 	// Err reports what could not be read; that part is zero. Causes are a key of
 	// another type, or settings that were written by hand.
-	Err error
+	Err error `json:"-"`
 }

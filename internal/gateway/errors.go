@@ -41,6 +41,7 @@ var codes = []struct {
 	err  error
 }{
 	{messages.Code_CODE_INVALID, redisops.ErrInvalid},
+	{messages.Code_CODE_NO_SCHEDULE, recurring.ErrNotFound}, // before NOT_FOUND, which it wraps
 	{messages.Code_CODE_NOT_FOUND, redisops.ErrNotFound},
 	{messages.Code_CODE_UNAVAILABLE, exchange.ErrUnavailable}, // before the deadline: a dial that timed out wraps both
 	{messages.Code_CODE_MEMORY_FULL, redisops.ErrMemoryFull},
@@ -51,7 +52,6 @@ var codes = []struct {
 	{messages.Code_CODE_DRAINING, poller.ErrDraining},
 	{messages.Code_CODE_CONFLICT, ErrConflict},
 	{messages.Code_CODE_CONFLICT, redisops.ErrKeyUsed},
-	{messages.Code_CODE_NO_SCHEDULE, recurring.ErrNotFound},
 	{messages.Code_CODE_GATE_HELD, gate.ErrHeld},
 	{messages.Code_CODE_TURN_LOST, gate.ErrTurnLost},
 	{messages.Code_CODE_GATES_CLOSED, gate.ErrClosed},

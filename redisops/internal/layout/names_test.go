@@ -12,7 +12,8 @@ func TestComplete(t *testing.T) {
 	t.Parallel()
 	used, group, twice, empty := "used", "used", "used", ""
 	names := []KeyName{
-		{Field: "First", Value: &used}, {Field: "Group", Value: &group, NotAKey: true},
+		{Field: "First", Value: &used},
+		{Field: "Group", Value: &group, NotAKey: true},
 		{Field: "Second", Value: &empty, Preset: "default"},
 	}
 	require.NoError(t, Complete("keys", names))

@@ -43,6 +43,6 @@ func contentMessage(c wakebell.Content) *messages.Content {
 func DeadOf(topic string, m *messages.DeadLetter) wakebell.DeadLetter {
 	return wakebell.DeadLetter{
 		Entry: m.GetEntry(), ID: m.GetId(), Topic: topic, Reason: m.GetReason(), Attempts: int(m.GetAttempts()), Failures: int(m.GetFailures()),
-		Activation: fields.Time(m.GetActivation()), Died: fields.Time(m.GetDied()), Content: ContentOf(m.GetContent()),
+		Activation: fields.Time(m.GetActivation()), Died: fields.Time(m.GetDied()), Content: ContentOf(m.GetContent()), Cursor: m.GetEntry(),
 	}
 }

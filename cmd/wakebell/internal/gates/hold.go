@@ -64,7 +64,7 @@ lost or not granted within --timeout, or if the command failed.`,
 			return cli.Usagef("--times: %d is not above 0", f.times)
 		case f.timeout < 0:
 			return cli.Usagef("--timeout: %v is negative", f.timeout)
-		case f.lease == 0 || f.signal == 0: // GatesConfig takes 0 for the default
+		case f.lease == 0 || f.signal == 0: // gate.Config takes 0 for the default
 			return cli.Usagef("--lease, --signal-ttl: 0, want above 0")
 		}
 		defer cli.KeepBrokenPipes()()

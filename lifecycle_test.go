@@ -317,11 +317,11 @@ func TestTheBoundOfAStopIsDocumented(t *testing.T) {
 	require.Zero(t, actors.StopGrace%time.Second)
 	grace := int(actors.StopGrace / time.Second)
 	for file, says := range map[string]string{
-		"config.go":                 fmt.Sprintf("Stop takes at most %d s longer", grace),
-		"docs/architecture.md":      fmt.Sprintf("at most %d s more than `DrainTimeout`", grace),
-		"docs/operations.md":        fmt.Sprintf("at most %d s after `DrainTimeout`, whatever hangs: set the timeout after which your service manager sends SIGKILL to more than %d s", grace, 20+grace),
-		"examples/shutdown/main.go": fmt.Sprintf("more than %d s longer", grace),
-		"cmd/wakebell/node.go":      fmt.Sprintf("at most %d s more", grace),
+		"config.go":                          fmt.Sprintf("Stop takes at most %d s longer", grace),
+		"docs/architecture.md":               fmt.Sprintf("at most %d s more than `DrainTimeout`", grace),
+		"docs/operations.md":                 fmt.Sprintf("at most %d s after `DrainTimeout`, whatever hangs: set the timeout after which your service manager sends SIGKILL to more than %d s", grace, 20+grace),
+		"examples/shutdown/main.go":          fmt.Sprintf("more than %d s longer", grace),
+		"cmd/wakebell/internal/node/node.go": fmt.Sprintf("at most %d s more", grace),
 	} {
 		text, err := os.ReadFile(file)
 		require.NoError(t, err)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/wakebell/wakebell/cmd/wakebell/internal/cli"
 	"github.com/wakebell/wakebell/internal/redistest"
 )
 
@@ -16,7 +17,7 @@ import (
 func (b *bundle) completions(args ...string) (offered []string, directive string) {
 	b.t.Helper()
 	code, stdout, _ := b.call(append([]string{"__complete"}, args...)...)
-	require.Equal(b.t, exitOK, code)
+	require.Equal(b.t, cli.ExitOK, code)
 	lines := strings.Split(strings.TrimSpace(stdout), "\n")
 	for _, line := range lines[:len(lines)-1] {
 		word, _, _ := strings.Cut(line, "\t")
@@ -99,7 +100,7 @@ func TestCompletionWithoutRedis(t *testing.T) {
 		b := &bundle{t: t, redis: where}
 		began := time.Now()
 		code, stdout, stderr := b.call("__complete", "ls", "--topic", "")
-		require.Equal(t, exitOK, code)
+		require.Equal(t, cli.ExitOK, code)
 		require.Equal(t, noFiles+"\n", stdout)
 		require.NotContains(t, stderr, "secret")
 		require.NotContains(t, stderr, "wakebell:")

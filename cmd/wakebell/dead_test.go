@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/wakebell/wakebell/cmd/wakebell/internal/cli"
 )
 
 // dies makes n dead letters of x-0 to x-<n-1>, oldest first, and returns their
@@ -89,23 +91,23 @@ func TestDeadLettersAreSelectedExplicitly(t *testing.T) {
 		code int
 		says string
 	}{
-		{[]string{"show", "1-1"}, exitNotFound, "not found"},
-		{[]string{"show", "x-0"}, exitUsage, "not the Entry"},
-		{[]string{"redrive", "1-1"}, exitNotFound, "not found"},
-		{[]string{"redrive"}, exitUsage, "give one of"},
-		{[]string{"redrive", "--all", "--reason", "x", "-y"}, exitUsage, "give one of"},
-		{[]string{"redrive", "--all"}, exitUsage, "--yes"},
-		{[]string{"redrive", entry, "--overwrite"}, exitUsage, "--yes"},
-		{[]string{"redrive", entry, "--rate", "0"}, exitUsage, "--rate"},
-		{[]string{"redrive", entry, "--rate", "10001"}, exitUsage, "rate"},
-		{[]string{"rm", "1-1", "-y"}, exitNotFound, "not found"},
-		{[]string{"rm", entry}, exitUsage, "--yes"},
-		{[]string{"rm", "-y"}, exitUsage, "give one of"},
-		{[]string{"rm", "", "-y"}, exitUsage, "empty"},
-		{[]string{"rm", "--reason", "", "-y"}, exitUsage, "--reason"},
-		{[]string{"rm", "--older-than", "0s", "-y"}, exitUsage, "--older-than"},
-		{[]string{"rm", "--newer-than", "-1s", "-y"}, exitUsage, "--newer-than"},
-		{[]string{"rm", entry, "--all", "-y"}, exitUsage, "give one of"},
+		{[]string{"show", "1-1"}, cli.ExitNotFound, "not found"},
+		{[]string{"show", "x-0"}, cli.ExitUsage, "not the Entry"},
+		{[]string{"redrive", "1-1"}, cli.ExitNotFound, "not found"},
+		{[]string{"redrive"}, cli.ExitUsage, "give one of"},
+		{[]string{"redrive", "--all", "--reason", "x", "-y"}, cli.ExitUsage, "give one of"},
+		{[]string{"redrive", "--all"}, cli.ExitUsage, "--yes"},
+		{[]string{"redrive", entry, "--overwrite"}, cli.ExitUsage, "--yes"},
+		{[]string{"redrive", entry, "--rate", "0"}, cli.ExitUsage, "--rate"},
+		{[]string{"redrive", entry, "--rate", "10001"}, cli.ExitUsage, "rate"},
+		{[]string{"rm", "1-1", "-y"}, cli.ExitNotFound, "not found"},
+		{[]string{"rm", entry}, cli.ExitUsage, "--yes"},
+		{[]string{"rm", "-y"}, cli.ExitUsage, "give one of"},
+		{[]string{"rm", "", "-y"}, cli.ExitUsage, "empty"},
+		{[]string{"rm", "--reason", "", "-y"}, cli.ExitUsage, "--reason"},
+		{[]string{"rm", "--older-than", "0s", "-y"}, cli.ExitUsage, "--older-than"},
+		{[]string{"rm", "--newer-than", "-1s", "-y"}, cli.ExitUsage, "--newer-than"},
+		{[]string{"rm", entry, "--all", "-y"}, cli.ExitUsage, "give one of"},
 	} {
 		code, stdout, stderr := b.call(append([]string{"dead", c.args[0], "-t", "TOPIC"}, c.args[1:]...)...)
 		require.Equal(t, c.code, code, "%v: %s", c.args, stderr)

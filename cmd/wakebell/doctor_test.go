@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/cmd/wakebell/internal/cli"
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
@@ -16,13 +17,13 @@ func TestDoctor(t *testing.T) {
 	server := redistest.Start(t, "--appendonly", "yes")
 	b := &bundle{t: t, topic: "t", redis: "redis://" + server.Addr}
 	code, stdout, stderr := b.call("doctor", "-o", "json")
-	require.Equal(t, exitOK, code, stdout)
+	require.Equal(t, cli.ExitOK, code, stdout)
 	require.Contains(t, stderr, "there is none; name one with --topic")
 	require.Len(t, objects(t, stdout), 7, "the server is checked nevertheless")
 
 	b.fine("schedule", "-t", "TOPIC", "--in", "1h")
 	code, stdout, stderr = b.call("doctor", "-o", "json")
-	require.Equal(t, exitOK, code, stderr)
+	require.Equal(t, cli.ExitOK, code, stderr)
 	require.Empty(t, stderr)
 	findings := objects(t, stdout)
 	require.Len(t, findings, 13)
@@ -41,15 +42,15 @@ func TestDoctor(t *testing.T) {
 
 	require.NoError(t, server.Client(t).Set(t.Context(), "timers_dead:t", "\x1b[31m", 0).Err())
 	code, stdout, stderr = b.call("--prefix", "t", "doctor", "-t", "")
-	require.Equal(t, exitUsage, code, stdout)
+	require.Equal(t, cli.ExitUsage, code, stdout)
 	require.Contains(t, stderr, "--topic: empty")
 	code, stdout, stderr = b.call("doctor")
-	require.Equal(t, exitError, code)
+	require.Equal(t, cli.ExitError, code)
 	require.Contains(t, stderr, "1 of 13 checks are bad")
 	require.Contains(t, stdout, `bad      types        t: "timers_dead:t" holds a string, want stream`+"\n"+strings.Repeat(" ", 22)+"-> rename or remove")
 	require.Contains(t, stdout, "warn     replicas     none")
 	code, _, _ = b.call("doctor", "-t", "other")
-	require.Equal(t, exitOK, code, "another topic has no findings")
+	require.Equal(t, cli.ExitOK, code, "another topic has no findings")
 }
 
 // Without Redis the doctor reports an unreachable server with advice, as a finding.
@@ -57,7 +58,7 @@ func TestDoctorWithoutRedis(t *testing.T) {
 	t.Parallel()
 	b := &bundle{t: t, topic: "t", redis: "redis://127.0.0.1:1?max_retries=-1"}
 	code, stdout, stderr := b.call("doctor")
-	require.Equal(t, exitError, code)
+	require.Equal(t, cli.ExitError, code)
 	require.Contains(t, stdout, "bad      reachable")
 	require.Contains(t, stdout, "-> start Redis")
 	require.Contains(t, stdout, "unknown  clock")
@@ -83,7 +84,7 @@ func TestDoctorOfACluster(t *testing.T) {
 		require.Equal(t, 7, servers[addr], stdout)
 	}
 	code, stdout, _ := b.call("doctor", "-t", "TOPIC")
-	require.Equal(t, exitError, code)
+	require.Equal(t, cli.ExitError, code)
 	require.Contains(t, stdout, "(--hash-tag)")
 }
 

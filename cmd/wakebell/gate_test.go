@@ -3,13 +3,18 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/wakebell/wakebell/cmd/wakebell/internal/cli"
 	"github.com/wakebell/wakebell/gate"
 )
+
+// fence formats the token of a line of JSON.
+func fence(of any) string { return strconv.FormatFloat(of.(float64), 'f', 0, 64) }
 
 func TestGateHold(t *testing.T) {
 	b := setup(t)
@@ -36,10 +41,10 @@ func TestGateExecReceivesTheFence(t *testing.T) {
 	lines := objects(t, b.fine("gate", "hold", "TOPIC", "--exec", "printf '%s %s' $WAKEBELL_FENCE $WAKEBELL_GATE >"+file))
 	got, err := os.ReadFile(file)
 	require.NoError(t, err)
-	require.Equal(t, fenceText(uint64(lines[0]["fence"].(float64)))+" "+b.topic, string(got))
+	require.Equal(t, fence(lines[0]["fence"])+" "+b.topic, string(got))
 
 	code, stdout, stderr := b.call("gate", "hold", "TOPIC", "--exec", "echo no luck >&2; exit 7")
-	require.Equal(t, exitError, code)
+	require.Equal(t, cli.ExitError, code)
 	require.Contains(t, stderr, "exit status 7: no luck")
 	require.Equal(t, "released", objects(t, stdout)[1]["event"])
 }
@@ -57,7 +62,7 @@ func TestGateHoldEndsWithASignal(t *testing.T) {
 	require.Contains(t, b.fine("gate", "ls", "--limit", "0"), b.topic)
 
 	code, _, stderr := b.call("gate", "hold", "TOPIC", "--timeout", "20ms")
-	require.Equal(t, exitError, code)
+	require.Equal(t, cli.ExitError, code)
 	require.Contains(t, stderr, "timed out waiting for the turn")
 
 	require.Zero(t, holder.stop())
@@ -74,14 +79,14 @@ func TestGateHoldEndsWithASignal(t *testing.T) {
 func TestGateIsReleasedByForce(t *testing.T) {
 	b := setup(t)
 	code, _, stderr := b.call("gate", "release", "TOPIC", "--force")
-	require.Equal(t, exitNotFound, code, stderr)
+	require.Equal(t, cli.ExitNotFound, code, stderr)
 	code, _, _ = b.call("gate", "release", "TOPIC")
-	require.Equal(t, exitUsage, code)
+	require.Equal(t, cli.ExitUsage, code)
 	holder := b.start("gate", "hold", "TOPIC", "--exec", sleeper)
 	holder.lines(1)
 	group := holder.group()
 	require.Contains(t, b.fine("gate", "release", "TOPIC", "--force"), "released")
-	require.Equal(t, exitError, holder.wait(), holder.err)
+	require.Equal(t, cli.ExitError, holder.wait(), holder.err)
 	require.Equal(t, "lost", holder.lines(2)[1]["event"])
 	require.Eventually(t, func() bool { return groupIsGone(group) }, waitLimit, waitTick)
 }
@@ -89,13 +94,13 @@ func TestGateIsReleasedByForce(t *testing.T) {
 func TestGateGuardAndRepair(t *testing.T) {
 	b := setup(t)
 	code, _, stderr := b.call("gate", "guard", "TOPIC", "db", "8000000000000000")
-	require.Equal(t, exitError, code)
+	require.Equal(t, cli.ExitError, code)
 	require.Contains(t, stderr, gate.ErrFenceUnknown.Error())
-	fence := fenceText(uint64(objects(t, b.fine("gate", "hold", "TOPIC", "--for", "0s"))[0]["fence"].(float64)))
-	b.fine("gate", "guard", "TOPIC", "db", fence)
-	require.Contains(t, b.fine("gate", "show", "TOPIC"), fence+"  db")
+	token := fence(objects(t, b.fine("gate", "hold", "TOPIC", "--for", "0s"))[0]["fence"])
+	b.fine("gate", "guard", "TOPIC", "db", token)
+	require.Contains(t, b.fine("gate", "show", "TOPIC"), token+"  db")
 	code, _, stderr = b.call("gate", "guard", "TOPIC", "db", "7")
-	require.Equal(t, exitError, code)
+	require.Equal(t, cli.ExitError, code)
 	require.Contains(t, stderr, gate.ErrFenceStale.Error())
 	require.NoError(t, b.rdb.HSet(t.Context(), "{gates}:guard:"+b.topic, "db", "9007199254740991").Err())
 	repaired := objects(t, b.fine("gate", "repair", "TOPIC"))[0]
@@ -106,9 +111,9 @@ func TestGateGuardAndRepair(t *testing.T) {
 	line := objects(t, b.fine("gate", "hold", "TOPIC", "--for", "0s"))[0]
 	require.Greater(t, line["fence"], 8e15)
 
-	b.fine("gate", "guard", "TOPIC.elsewhere", "db", fence, "--elsewhere")
+	b.fine("gate", "guard", "TOPIC.elsewhere", "db", token, "--elsewhere")
 	code, _, _ = b.call("gate", "guard", "TOPIC.elsewhere", "db", "8000000000000000", "--elsewhere")
-	require.Equal(t, exitError, code)
+	require.Equal(t, cli.ExitError, code)
 }
 
 func TestGateIsRemoved(t *testing.T) {
@@ -119,8 +124,8 @@ func TestGateIsRemoved(t *testing.T) {
 		require.Equal(t, code, got, stderr)
 		require.Contains(t, stderr, says)
 	}
-	rm(exitUsage, "--yes")
-	rm(exitNotFound, "no such gate", "--yes")
+	rm(cli.ExitUsage, "--yes")
+	rm(cli.ExitNotFound, "no such gate", "--yes")
 	// A gate with tokens that are too high can be removed.
 	b.fine("gate", "repair", "TOPIC", "--floor", "8000000000000000")
 	require.Greater(t, objects(t, b.fine("gate", "hold", "TOPIC", "--for", "0s"))[0]["fence"], 8e15)
@@ -128,9 +133,9 @@ func TestGateIsRemoved(t *testing.T) {
 
 	holder := b.start("gate", "hold", "TOPIC", "--exec", sleeper)
 	require.Less(t, holder.lines(1)[0]["fence"], 8e15)
-	rm(exitError, "--force", "--yes")
+	rm(cli.ExitError, "--force", "--yes")
 	require.Contains(t, b.fine("gate", "rm", "TOPIC", "--yes", "--force"), "removed")
-	require.Equal(t, exitError, holder.wait(), holder.err)
+	require.Equal(t, cli.ExitError, holder.wait(), holder.err)
 	require.Equal(t, "lost", holder.lines(2)[1]["event"])
 }
 
@@ -151,9 +156,9 @@ func TestGateKeys(t *testing.T) {
 
 	for _, wrong := range [][]string{{"--keys", "streams=x"}, {"--keys", "stream="}, {"--keys", "stream"}, {"--lease", "0s"}} {
 		code, _, _ := b.call(append([]string{"gate", "hold", "TOPIC", "--for", "0s"}, wrong...)...)
-		require.Equal(t, exitUsage, code, wrong)
+		require.Equal(t, cli.ExitUsage, code, wrong)
 	}
 	code, _, stderr := b.call("gate", "hold", "TOPIC", "--for", "0s", "--signal-ttl", "1ms")
-	require.Equal(t, exitUsage, code)
+	require.Equal(t, cli.ExitUsage, code)
 	require.Contains(t, stderr, "SignalTTL")
 }

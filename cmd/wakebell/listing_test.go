@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/wakebell/wakebell/cmd/wakebell/internal/cli"
 )
 
 // TestListingsContinueAfterACursor lists in pages, each with the --after that the page
@@ -42,6 +44,6 @@ func TestListingsContinueAfterACursor(t *testing.T) {
 		require.GreaterOrEqual(t, len(objects(t, pages)), 5, field)
 	}
 	code, _, stderr := b.call("ls", "-t", "TOPIC", "--after", "x")
-	require.Equal(t, exitUsage, code)
+	require.Equal(t, cli.ExitUsage, code)
 	require.Contains(t, stderr, "cursor")
 }

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/wakebell/wakebell/cmd/wakebell/internal/cli"
 )
 
 func TestLs(t *testing.T) {
@@ -30,7 +32,7 @@ func TestLs(t *testing.T) {
 	_, _, stderr = b.call("ls", "-t", "TOPIC", "--limit", "2")
 	require.Empty(t, stderr)
 	code, _, _ := b.call("ls", "-t", "TOPIC", "--due-before", "soon")
-	require.Equal(t, exitUsage, code)
+	require.Equal(t, cli.ExitUsage, code)
 	require.Equal(t, "ID  STATE  DUE  ACTIVATION  ATTEMPTS  FAILURES\n", b.fine("ls", "-t", "empty-"+b.topic))
 }
 

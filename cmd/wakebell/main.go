@@ -3,17 +3,17 @@ package main
 
 import (
 	"context"
-	"log/slog"
 	"os"
 
 	"github.com/redis/go-redis/v9/logging"
 	"google.golang.org/grpc/grpclog"
 
+	"github.com/wakebell/wakebell/cmd/wakebell/internal/node"
 	"github.com/wakebell/wakebell/remote"
 )
 
 func main() {
-	grpclog.SetLoggerV2(remote.GRPCLogger(slog.New(grpcLog))) // before anything uses gRPC
+	grpclog.SetLoggerV2(remote.GRPCLogger(node.GRPCLogger())) // before anything uses gRPC
 	logging.Disable()                                         // go-redis returns its errors as well
 	os.Exit(run(context.Background(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }

@@ -55,7 +55,7 @@ func setup(t *testing.T) *bundle {
 	return &bundle{t, redistest.Name(t), "redis://" + redistest.SharedAddr(t), redistest.Shared(t)}
 }
 
-func (b *bundle) client() *wakebell.Client {
+func (b *bundle) Client() *wakebell.Client {
 	b.t.Helper()
 	c, err := wakebell.NewClient(b.rdb, wakebell.ClientConfig{})
 	require.NoError(b.t, err)

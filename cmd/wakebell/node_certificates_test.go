@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/wakebell/wakebell/cmd/wakebell/internal/cli"
 	"github.com/wakebell/wakebell/internal/redistest"
 )
 
@@ -47,14 +48,14 @@ func TestANodeWithCertificates(t *testing.T) {
 	code, stderr = works("tls://"+address, "--token-file", tokens)
 	require.Zero(t, code, stderr)
 	code, stderr = works(address)
-	require.Equal(t, exitError, code)
+	require.Equal(t, cli.ExitError, code)
 	require.Contains(t, stderr, "credentials are rejected")
 	client = client[:2]
 	code, stderr = works(address, "--token-file", tokens)
-	require.Equal(t, exitError, code, "a token and no certificate: %s", stderr)
+	require.Equal(t, cli.ExitError, code, "a token and no certificate: %s", stderr)
 	client = nil
 	code, _ = works("plain://"+address, "--token-file", tokens)
-	require.Equal(t, exitError, code)
+	require.Equal(t, cli.ExitError, code)
 
 	shown := func() string {
 		conn, err := (&tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true}}).DialContext(t.Context(), "tcp", address)

@@ -13,12 +13,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/cmd/wakebell/internal/cli"
 )
 
 func TestExecReceivesTheDelivery(t *testing.T) {
 	b := setup(t)
 	dir := t.TempDir()
-	_, err := wakebell.NewTopic[[]byte](b.topic).Schedule(t.Context(), b.client(), []byte("body\x00\xff"),
+	_, err := wakebell.NewTopic[[]byte](b.topic).Schedule(t.Context(), b.Client(), []byte("body\x00\xff"),
 		wakebell.ID("x"), wakebell.ContentType("image/png"), wakebell.CorrelationID("c"),
 		wakebell.Header("x-Tenant.1", "acme\ncorp"), wakebell.Header("nul", "a\x00b"))
 	require.NoError(t, err)
@@ -64,7 +65,7 @@ func TestExecVerdicts(t *testing.T) {
 	esac`)
 	node.lines(5)
 	node.eventually(func() bool {
-		stats, err := b.client().Stats(t.Context(), b.topic)
+		stats, err := b.Client().Stats(t.Context(), b.topic)
 		return err == nil && stats.Total == 2 && stats.Dead == 1 && stats.Due == 0
 	})
 	require.Zero(t, node.stop())
@@ -118,7 +119,7 @@ func TestADrainKillsSlowCommandsAndReleasesTheirTimers(t *testing.T) {
 		group := node.group()
 		code := node.stop()
 		require.Eventually(t, func() bool { return groupIsGone(group) }, waitLimit, waitTick)
-		if code == exitOK {
+		if code == cli.ExitOK {
 			break
 		}
 		// The node waits 1 s for a killed command, and the machine may stall for as
@@ -126,7 +127,7 @@ func TestADrainKillsSlowCommandsAndReleasesTheirTimers(t *testing.T) {
 		require.Contains(t, node.err.String(), wakebell.ErrUnfinished.Error())
 		require.Less(t, tries, 5, "the node does not wait for a killed command")
 	}
-	info, _, err := b.client().Get(t.Context(), b.topic, "x")
+	info, _, err := b.Client().Get(t.Context(), b.topic, "x")
 	require.NoError(t, err)
 	require.Equal(t, 2021, info.Due.UTC().Year(), "in its original order")
 	require.Zero(t, info.Failures)

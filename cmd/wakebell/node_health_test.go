@@ -14,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/wakebell/wakebell/cmd/wakebell/internal/cli"
 	"github.com/wakebell/wakebell/internal/redistest"
 )
 
@@ -70,6 +71,6 @@ func TestNodeServesItsHealth(t *testing.T) {
 	taken.says("serving health checks")
 	addr := servedAt.FindStringSubmatch(taken.err.String())[1]
 	code, _, stderr := b.call("node", "-t", "TOPIC", "--health", addr)
-	require.Equal(t, exitError, code)
+	require.Equal(t, cli.ExitError, code)
 	require.Contains(t, stderr, "--health: listen tcp "+addr)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/cmd/wakebell/internal/cli"
 	"github.com/wakebell/wakebell/internal/redistest"
 )
 
@@ -69,9 +70,9 @@ func TestNodeEndsWithoutSettlingIfStdoutFails(t *testing.T) {
 	full := writer(func([]byte) (int, error) { return 0, errors.New("no space left") })
 	var stderr bytes.Buffer
 	code := run(t.Context(), b.args([]string{"node", "-t", "TOPIC", "--retry-initial", "1h"}), nil, full, &stderr)
-	require.Equal(t, exitError, code)
+	require.Equal(t, cli.ExitError, code)
 	require.Contains(t, stderr.String(), "wakebell: write to stdout: no space left")
-	info, _, err := b.client().Get(t.Context(), b.topic, "x")
+	info, _, err := b.Client().Get(t.Context(), b.topic, "x")
 	require.NoError(t, err)
 	require.Equal(t, wakebell.StateRetrying, info.State)
 	require.Equal(t, 1, info.Failures)
@@ -105,7 +106,7 @@ func TestNodeWaitsForRedis(t *testing.T) {
 	server.Stop()
 	b := &bundle{t: t, topic: "x", redis: "redis://" + server.Addr}
 	code, _, stderr := b.call("node", "-t", "x")
-	require.Equal(t, exitError, code)
+	require.Equal(t, cli.ExitError, code)
 	require.Contains(t, stderr, "unavailable")
 
 	node := b.start("node", "-t", "x", "--wait-for-redis", "30s")
@@ -153,7 +154,7 @@ func TestNodeEndsOldLeases(t *testing.T) {
 	b.fine("schedule", "-t", "TOPIC", "--id", "x")
 	node := b.start("node", "-t", "TOPIC", "--exec", "exec sleep 1000", "--lease-ttl", "1s", "--max-lease-age", "200ms", "--retry-initial", "1h")
 	node.eventually(func() bool {
-		info, _, err := b.client().Get(t.Context(), b.topic, "x")
+		info, _, err := b.Client().Get(t.Context(), b.topic, "x")
 		return err == nil && info.Failures == 1
 	})
 	require.Zero(t, node.stop())
@@ -177,6 +178,6 @@ func TestASilentRedisDoesNotHoldUpASignal(t *testing.T) {
 	var out, errs bytes.Buffer
 	began := time.Now()
 	code := run(ctx, b.args([]string{"ls", "-t", "x"}), nil, &out, &errs)
-	require.Equal(t, exitError, code)
+	require.Equal(t, cli.ExitError, code)
 	require.Less(t, time.Since(began), 10*time.Second)
 }

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/wakebell/wakebell/cmd/wakebell/internal/cli"
 )
 
 func TestQueuePublishAndNode(t *testing.T) {
@@ -57,7 +59,7 @@ func TestQueueDead(t *testing.T) {
 	require.Contains(t, b.fine("queue", "dead", "show", "--queue", "TOPIC", entry), "no: a")
 	require.Equal(t, letters[0], objects(t, b.fine("queue", "dead", "show", "--queue", "TOPIC", entry, "-o", "json"))[0])
 	require.Equal(t, "redriven 1\n", b.fine("queue", "dead", "redrive", "--queue", "TOPIC", entry, "--dedup-key", "k"))
-	require.Equal(t, exitNotFound, code("queue", "dead", "redrive", "--queue", "TOPIC", entry))
+	require.Equal(t, cli.ExitNotFound, code("queue", "dead", "redrive", "--queue", "TOPIC", entry))
 	require.Equal(t, "duplicate\n", b.fine("queue", "publish", "--queue", "TOPIC", "--text", "x", "--dedup-key", "k"))
 	require.Equal(t, "deleted 1\n", b.fine("queue", "dead", "rm", "--queue", "TOPIC", letters[1]["entry"].(string), "--yes"))
 	require.Equal(t, "redriven 1\n", b.fine("queue", "dead", "redrive", "--queue", "TOPIC", "--all", "--yes"))
@@ -81,9 +83,9 @@ func TestQueueUsage(t *testing.T) {
 		{"dead", "rm", "--queue", "TOPIC"},
 		{"dead", "redrive", "--queue", "TOPIC", "--all", "--dedup-key", "k"},
 	} {
-		require.Equal(t, exitUsage, code(append([]string{"queue"}, args...)...), args)
+		require.Equal(t, cli.ExitUsage, code(append([]string{"queue"}, args...)...), args)
 	}
-	require.Equal(t, exitUsage, code("node"))
+	require.Equal(t, cli.ExitUsage, code("node"))
 	b.fine("queue", "publish", "--queue", "TOPIC", "--text", "a")
-	require.Equal(t, exitError, code("queue", "drain", "--queue", "TOPIC", "--timeout", "150ms"))
+	require.Equal(t, cli.ExitError, code("queue", "drain", "--queue", "TOPIC", "--timeout", "150ms"))
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"net/url"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -9,6 +8,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
+	"github.com/wakebell/wakebell/cmd/wakebell/internal/cli"
 	"github.com/wakebell/wakebell/internal/redistest"
 )
 
@@ -37,7 +37,7 @@ func TestUserAndPassword(t *testing.T) {
 	require.NoError(t, server.Client(t).Do(t.Context(), "ACL", "SETUSER", "ada", "on", ">se/cr@et", "~*", "&*", "+@all").Err())
 	b := &bundle{t: t, topic: "t"}
 	b.works("redis://ada:se%2Fcr%40et@" + server.Addr)
-	b.refuses(exitError, "WRONGPASS", "redis://ada:secret@"+server.Addr)
+	b.refuses(cli.ExitError, "WRONGPASS", "redis://ada:secret@"+server.Addr)
 }
 
 func TestUnixSocket(t *testing.T) {
@@ -46,7 +46,7 @@ func TestUnixSocket(t *testing.T) {
 	redistest.Start(t, "--unixsocket", path, "--requirepass", "secret")
 	b := &bundle{t: t, topic: "t"}
 	b.works("unix://:secret@" + path + "?db=2")
-	b.refuses(exitError, "unauthenticated", "unix://"+path)
+	b.refuses(cli.ExitError, "unauthenticated", "unix://"+path)
 }
 
 func TestTLS(t *testing.T) {
@@ -58,16 +58,16 @@ func TestTLS(t *testing.T) {
 	b.works(where, append(client, "--tls-ca", s.CA)...)
 	b.works(where, append(client, "--tls-ca", s.CA, "--tls-server-name", s.Name)...)
 	b.works(where, append(client, "--tls-insecure")...)
-	b.refuses(exitError, "unknown authority", where, client...)
-	b.refuses(exitError, "not other.test", where, append(client, "--tls-ca", s.CA, "--tls-server-name", "other.test")...)
-	b.refuses(exitError, "", where, "--tls-ca", s.CA)
-	b.refuses(exitUsage, "go together", where, "--tls-cert", s.Cert)
-	b.refuses(exitUsage, "no certificate", where, "--tls-ca", s.Key)
-	b.refuses(exitError, "no such file", where, "--tls-ca", "/nowhere")
-	b.refuses(exitError, "--tls-cert", where, "--tls-cert", s.Key, "--tls-key", s.Cert)
-	b.refuses(exitUsage, "rediss://", "redis://"+s.Addr, "--tls-insecure")
-	b.refuses(exitUsage, "rediss://", embeddedRedis, "--tls-ca", s.CA)
-	b.refuses(exitUsage, "--tls-insecure", where+"?skip_verify=true")
+	b.refuses(cli.ExitError, "unknown authority", where, client...)
+	b.refuses(cli.ExitError, "not other.test", where, append(client, "--tls-ca", s.CA, "--tls-server-name", "other.test")...)
+	b.refuses(cli.ExitError, "", where, "--tls-ca", s.CA)
+	b.refuses(cli.ExitUsage, "go together", where, "--tls-cert", s.Cert)
+	b.refuses(cli.ExitUsage, "no certificate", where, "--tls-ca", s.Key)
+	b.refuses(cli.ExitError, "no such file", where, "--tls-ca", "/nowhere")
+	b.refuses(cli.ExitError, "--tls-cert", where, "--tls-cert", s.Key, "--tls-key", s.Cert)
+	b.refuses(cli.ExitUsage, "rediss://", "redis://"+s.Addr, "--tls-insecure")
+	b.refuses(cli.ExitUsage, "rediss://", cli.EmbeddedRedis, "--tls-ca", s.CA)
+	b.refuses(cli.ExitUsage, "--tls-insecure", where+"?skip_verify=true")
 }
 
 // A master and its Sentinel have different passwords.
@@ -91,23 +91,23 @@ func TestSentinel(t *testing.T) {
 	b.works("redis+sentinel://ada:secret1@" + host + master + "?" + login)
 	b.works("redis+sentinel://ada:secret1@unreachable.invalid:1," + host + master + "/3?" + login)
 	b.works("redis+sentinel://ada:secret1@" + host + "?addr=unreachable.invalid:1&db=3&master_name=" + redistest.MasterName + "&" + login)
-	b.refuses(exitError, "", "redis+sentinel://ada:secret1@"+host+master)
-	b.refuses(exitError, "WRONGPASS", "redis+sentinel://ada:secret@"+host+master+"?"+login)
-	b.refuses(exitUsage, "no master name", "redis+sentinel://ada:secret1@"+host+"?"+login)
-	b.refuses(exitUsage, "before the host", "redis+sentinel://"+host+master+"?password=secret")
+	b.refuses(cli.ExitError, "", "redis+sentinel://ada:secret1@"+host+master)
+	b.refuses(cli.ExitError, "WRONGPASS", "redis+sentinel://ada:secret@"+host+master+"?"+login)
+	b.refuses(cli.ExitUsage, "no master name", "redis+sentinel://ada:secret1@"+host+"?"+login)
+	b.refuses(cli.ExitUsage, "before the host", "redis+sentinel://"+host+master+"?password=secret")
 }
 
 func TestCluster(t *testing.T) {
 	t.Parallel()
 	masters := redistest.Cluster(t)
 	b := &bundle{t: t, topic: "t", redis: "redis+cluster://" + strings.Join(masters.Addrs(), ",")}
-	b.refuses(exitUsage, "no databases", b.redis+"/1")
+	b.refuses(cli.ExitUsage, "no databases", b.redis+"/1")
 	code, _, stderr := b.call("schedule", "-t", "TOPIC")
-	require.Equal(t, exitError, code, stderr)
+	require.Equal(t, cli.ExitError, code, stderr)
 	require.Contains(t, stderr, "set HashTag")
 	b.redis = "redis+cluster://" + masters[2].Addr
 	code, _, stderr = b.call("node", "-t", "TOPIC")
-	require.Equal(t, exitError, code)
+	require.Equal(t, cli.ExitError, code)
 	require.Contains(t, stderr, "set HashTag")
 
 	// The topics are on all masters. Only a Python peer knows one of them.
@@ -161,24 +161,6 @@ func TestInvalidURLs(t *testing.T) {
 		"redis+sentinel://x/m?route_randomly=true": "from masters",
 		"redis+cluster://x?read_only=true":         "from masters",
 	} {
-		b.refuses(exitUsage, says, where)
+		b.refuses(cli.ExitUsage, says, where)
 	}
-}
-
-func TestServersOfAList(t *testing.T) {
-	t.Parallel()
-	for rest, want := range map[string][]string{
-		"h":                    {"h:26379"},
-		"u:p@h1,[::1],h2:7/m":  {"h1:26379", "[::1]:26379", "h2:7"},
-		"h1:1,h2:2?addr=h3:3":  {"h1:1", "h2:2", "h3:3"},
-		"[::1]:5,[fe80::1]:6/": {"[::1]:5", "[fe80::1]:6"},
-	} {
-		u, err := parseServers("redis", sentinelSuffix, rest)
-		require.NoError(t, err, rest)
-		require.Equal(t, want, append([]string{u.Host}, u.Query()["addr"]...))
-	}
-	u, err := parseServers("redis", clusterSuffix, "u:p@h")
-	require.NoError(t, err)
-	require.Equal(t, "h:6379", u.Host)
-	require.Equal(t, url.UserPassword("u", "p"), u.User)
 }

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/wakebell/wakebell/cmd/wakebell/internal/cli"
 )
 
 // over is a node that listens, and the flags to reach it.
@@ -20,8 +22,8 @@ func (b *bundle) over(node *running, flags ...string) *over {
 	return &over{b, append([]string{"--remote", node.listener()}, flags...)}
 }
 
-// does runs a command over the node, which must succeed.
-func (o *over) does(args ...string) string {
+// Does runs a command over the node, which must succeed.
+func (o *over) Does(args ...string) string {
 	o.t.Helper()
 	code, stdout, stderr := o.plainly(append(slices.Clone(o.at), args...)...)
 	require.Zero(o.t, code, stderr)
@@ -31,7 +33,7 @@ func (o *over) does(args ...string) string {
 // same runs a command over the node and on Redis, and requires equal output.
 func (o *over) same(args ...string) string {
 	o.t.Helper()
-	answer := o.does(args...)
+	answer := o.Does(args...)
 	require.Equal(o.t, o.fine(args...), answer)
 	return answer
 }
@@ -60,28 +62,28 @@ func (b *bundle) linesOf(listing string) string {
 func TestOverridesOverANode(t *testing.T) {
 	b := setup(t)
 	o := b.over(b.start("node", "--listen", "127.0.0.1:0"))
-	require.Contains(t, o.does("pause", "-t", "TOPIC", "--by", "ann", "--reason", "the bank is down"), "ann")
+	require.Contains(t, o.Does("pause", "-t", "TOPIC", "--by", "ann", "--reason", "the bank is down"), "ann")
 	o.same("retune", "-t", "TOPIC", "-o", "json")
-	retuned := o.does("retune", "-t", "TOPIC", "--max-concurrent", "2", "--max-lease-age", "0s", "--retry-max", "1h", "-o", "json")
+	retuned := o.Does("retune", "-t", "TOPIC", "--max-concurrent", "2", "--max-lease-age", "0s", "--retry-max", "1h", "-o", "json")
 	require.Contains(t, retuned, `"settings":{"max_concurrent":2,"max_lease_age":"0s","retry_max":"1h0m0s"}`)
 	require.Equal(t, retuned, o.same("retune", "-t", "TOPIC", "-o", "json"))
-	require.Contains(t, o.fails(exitUsage, "retune", "-t", "TOPIC", "--max-concurrent", "-1"), "max_concurrent")
-	o.does("resume", "-t", "TOPIC")
-	o.does("retune", "-t", "TOPIC", "--clear")
+	require.Contains(t, o.fails(cli.ExitUsage, "retune", "-t", "TOPIC", "--max-concurrent", "-1"), "max_concurrent")
+	o.Does("resume", "-t", "TOPIC")
+	o.Does("retune", "-t", "TOPIC", "--clear")
 
-	o.does("schedule", "-t", "TOPIC", "--id", "n", "--count", "20", "--in", "1h")
+	o.Does("schedule", "-t", "TOPIC", "--id", "n", "--count", "20", "--in", "1h")
 	for _, listing := range [][]string{{"topics"}, {"topics", "--discover", "-o", "json"}} {
-		require.Equal(t, b.linesOf(b.fine(listing...)), b.linesOf(o.does(listing...)))
+		require.Equal(t, b.linesOf(b.fine(listing...)), b.linesOf(o.Does(listing...)))
 	}
-	require.Contains(t, b.linesOf(o.does("stats")), "20")
+	require.Contains(t, b.linesOf(o.Does("stats")), "20")
 	code, found, _ := o.plainly(append(slices.Clone(o.at), "doctor", "-t", "TOPIC")...)
 	wantCode, want, _ := b.call("doctor", "-t", "TOPIC")
 	require.Equal(t, wantCode, code)
 	require.Equal(t, b.linesOf(want), b.linesOf(found))
 	require.Eventually(t, func() bool { // completion omits topics that it does not find in time
-		return strings.HasPrefix(o.does("__complete", "ls", "--topic", b.topic), b.topic+"\n")
+		return strings.HasPrefix(o.Does("__complete", "ls", "--topic", b.topic), b.topic+"\n")
 	}, waitLimit, waitTick)
-	require.Contains(t, o.does("cancel", "-t", "TOPIC", "--all", "--yes"), "cancelled 20")
+	require.Contains(t, o.Does("cancel", "-t", "TOPIC", "--all", "--yes"), "cancelled 20")
 }
 
 func TestDeadLettersOverANode(t *testing.T) {
@@ -92,14 +94,14 @@ func TestDeadLettersOverANode(t *testing.T) {
 	o.same("dead", "ls", "-t", "TOPIC", "--reason", "no: x-1", "--newer-than", "1h")
 	o.same("dead", "show", "-t", "TOPIC", entries[0], "-o", "json")
 	o.same("tail", "-t", "TOPIC", "-n", "2", "-o", "json")
-	o.fails(exitNotFound, "dead", "show", "-t", "TOPIC", "1-1")
-	redriven := o.does("dead", "redrive", "-t", "TOPIC", entries[0], "--in", "1h")
+	o.fails(cli.ExitNotFound, "dead", "show", "-t", "TOPIC", "1-1")
+	redriven := o.Does("dead", "redrive", "-t", "TOPIC", entries[0], "--in", "1h")
 	require.Contains(t, redriven, "redriven")
 	require.Contains(t, b.fine("get", "-t", "TOPIC", "x-0"), "pending")
-	o.fails(exitNotFound, "dead", "redrive", "-t", "TOPIC", entries[0])
-	all := o.does("dead", "redrive", "-t", "TOPIC", "--all", "--rate", "10000", "--in", "1h", "--yes")
+	o.fails(cli.ExitNotFound, "dead", "redrive", "-t", "TOPIC", entries[0])
+	all := o.Does("dead", "redrive", "-t", "TOPIC", "--all", "--rate", "10000", "--in", "1h", "--yes")
 	require.Equal(t, 4, strings.Count(all, "redriven"))
-	require.Contains(t, o.does("dead", "rm", "-t", "TOPIC", "--all", "--yes"), "deleted 0")
+	require.Contains(t, o.Does("dead", "rm", "-t", "TOPIC", "--all", "--yes"), "deleted 0")
 }
 
 // Tail prints the events of a topic over a node until it is stopped.
@@ -115,7 +117,7 @@ func TestTailOverANode(t *testing.T) {
 		ended <- run(ctx, append(at.at, "tail", "-t", b.topic, "-f", "-n", "0", "-o", "json"), strings.NewReader(""), &out, &bytes.Buffer{})
 	}()
 	node.eventually(func() bool { return strings.Contains(out.String(), `"event":"node"`) })
-	at.does("schedule", "-t", "TOPIC", "--id", "x")
+	at.Does("schedule", "-t", "TOPIC", "--id", "x")
 	node.eventually(func() bool { return strings.Contains(out.String(), `"event":"acked"`) })
 	require.Equal(t, b.topic, objects(t, out.String())[0]["topic"])
 	cancel()
@@ -129,9 +131,9 @@ func TestOperatorsOfANode(t *testing.T) {
 	node := b.start("node", "--listen", "127.0.0.1:0", "--token-file", tokens, "--operators", "ops")
 	ops := b.over(node, "--token-file", tokenFile(t, secret))
 	billing := b.over(node, "--token-file", tokenFile(t, "another-of-sixteen-bytes"))
-	billing.does("schedule", "-t", "TOPIC", "--id", "x", "--in", "1h")
+	billing.Does("schedule", "-t", "TOPIC", "--id", "x", "--in", "1h")
 	for _, command := range [][]string{{"pause", "-t", "TOPIC"}, {"dead", "ls", "-t", "TOPIC"}, {"topics"}} {
-		require.Contains(t, billing.fails(exitError, command...), "not an operator")
-		ops.does(command...)
+		require.Contains(t, billing.fails(cli.ExitError, command...), "not an operator")
+		ops.Does(command...)
 	}
 }

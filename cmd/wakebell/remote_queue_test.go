@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/wakebell/wakebell/cmd/wakebell/internal/cli"
 	"github.com/wakebell/wakebell/internal/redistest"
 )
 
@@ -32,15 +33,15 @@ func (s *over) queues(t *testing.T) {
 	queue := func(args ...string) []string { return append(append([]string{"queue"}, args...), "--queue", "TOPIC") }
 	dead := func(args ...string) []string { return queue(append([]string{"dead"}, args...)...) }
 	for _, body := range []string{"--text=hello", "--json={}", "--hex=00ff"} {
-		s.does(queue("publish", body)...)
+		s.Does(queue("publish", body)...)
 	}
 	require.Contains(t, s.same(queue("ls", "-o", "json")...), `"body_base64":"AP8="`)
 	s.same(queue("ls", "--limit", "1")...)
 	s.same(queue("ls", "--running")...)
 	require.EqualValues(t, 3, objects(t, s.same(queue("stats", "-o", "json")...))[0]["pending"])
 	s.same(queue("stats")...)
-	s.fails(exitError, queue("drain", "--timeout", "150ms")...)
-	require.Equal(t, "deleted 3\n", s.does(queue("purge", "--running", "--kept", "--yes")...))
+	s.fails(cli.ExitError, queue("drain", "--timeout", "150ms")...)
+	require.Equal(t, "deleted 3\n", s.Does(queue("purge", "--running", "--kept", "--yes")...))
 	s.same(queue("drain")...)
 
 	require.NoError(t, s.rdb.LPush(t.Context(), s.topic+"::dlq", "a", "\xff", "c", "d").Err())
@@ -48,11 +49,11 @@ func (s *over) queues(t *testing.T) {
 	letters := objects(t, s.same(dead("ls", "-o", "json")...))
 	entry := func(i int) string { return letters[i]["entry"].(string) }
 	s.same(dead("show", entry(1))...)
-	require.Equal(t, "redriven 1\n", s.does(dead("redrive", entry(0), "--dedup-key", "k")...))
-	s.fails(exitNotFound, dead("redrive", entry(0))...)
+	require.Equal(t, "redriven 1\n", s.Does(dead("redrive", entry(0), "--dedup-key", "k")...))
+	s.fails(cli.ExitNotFound, dead("redrive", entry(0))...)
 	require.Equal(t, "duplicate\n", s.same(queue("publish", "--text", "x", "--dedup-key", "k")...))
-	require.Equal(t, "deleted 1\n", s.does(dead("rm", entry(1), "--yes")...))
-	require.Equal(t, "redriven 2\n", s.does(dead("redrive", "--all", "--yes")...))
+	require.Equal(t, "deleted 1\n", s.Does(dead("rm", entry(1), "--yes")...))
+	require.Equal(t, "redriven 2\n", s.Does(dead("redrive", "--all", "--yes")...))
 	require.Equal(t, "deleted 0\n", s.same(dead("rm", "--all", "--yes")...))
 }
 
@@ -63,25 +64,25 @@ func (s *over) gates(t *testing.T) {
 	s.same("gate", "ls", "-o", "json")
 	s.same("gate", "show", "TOPIC")
 	require.Contains(t, s.same("gate", "show", "TOPIC", "-o", "json"), `"waiters":[],"guard":{}`)
-	s.fails(exitUsage, "gate", "release", "TOPIC")
-	require.Contains(t, s.does("gate", "release", "TOPIC", "--force"), "released")
-	s.fails(exitNotFound, "gate", "release", "TOPIC", "--force")
+	s.fails(cli.ExitUsage, "gate", "release", "TOPIC")
+	require.Contains(t, s.Does("gate", "release", "TOPIC", "--force"), "released")
+	s.fails(cli.ExitNotFound, "gate", "release", "TOPIC", "--force")
 	require.NotZero(t, holder.wait())
-	require.Contains(t, s.does("gate", "repair", "TOPIC", "--floor", "8000000000000000"), `"after":8000000000000000`)
+	require.Contains(t, s.Does("gate", "repair", "TOPIC", "--floor", "8000000000000000"), `"after":8000000000000000`)
 	s.same("gate", "repair", "TOPIC")
 }
 
 func (s *over) schedules(t *testing.T) {
 	for _, name := range []string{"hourly", "daily"} {
-		s.does("schedules", "put", name, "-t", "TOPIC", "--cron", "0 0 * * *", "--json", `{"n":1}`)
+		s.Does("schedules", "put", name, "-t", "TOPIC", "--cron", "0 0 * * *", "--json", `{"n":1}`)
 	}
 	require.Equal(t, 1, strings.Count(s.same("schedules", "export", "daily"), "\n"))
 	dump := s.same("schedules", "export")
 	require.Equal(t, "7\n", s.same("schedules", "backfill", "daily", "--from", "2026-11-01T00:00:00Z", "--to", "2026-11-08T00:00:00Z"))
 	s.same("schedules", "backfill", "hourly", "--from", "2026-11-01T00:00:00Z", "--to", "2026-11-02T00:00:00Z", "-o", "json")
-	s.fails(exitUsage, "schedules", "backfill", "daily", "--from", "2026-11-01T00:00:00Z", "--to", "2026-11-02T00:00:00Z", "--celery")
-	s.does("schedules", "rm", "hourly", "daily", "--yes")
-	s.fails(exitNotFound, "schedules", "export", "daily")
+	s.fails(cli.ExitUsage, "schedules", "backfill", "daily", "--from", "2026-11-01T00:00:00Z", "--to", "2026-11-02T00:00:00Z", "--celery")
+	s.Does("schedules", "rm", "hourly", "daily", "--yes")
+	s.fails(cli.ExitNotFound, "schedules", "export", "daily")
 
 	var out, errs bytes.Buffer
 	code := run(t.Context(), append(s.at, "schedules", "import"), strings.NewReader(dump), &out, &errs)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/wakebell/wakebell/cmd/wakebell/internal/cli"
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/remote"
@@ -76,11 +77,11 @@ func TestCommandsOverANode(t *testing.T) {
 	require.Contains(t, over("run-now", "-t", "TOPIC", "n-0"), "pending")
 	require.Contains(t, over("cancel", "-t", "TOPIC", "x"), "pending")
 	code, _, stderr := b.plainly(append(at, "cancel", "-t", "TOPIC", "x")...)
-	require.Equal(t, exitNotFound, code, stderr)
+	require.Equal(t, cli.ExitNotFound, code, stderr)
 
 	require.Zero(t, node.stop(), node.err)
 	code, _, stderr = b.plainly(append(at, "get", "-t", "TOPIC", "n-1")...)
-	require.Equal(t, exitError, code)
+	require.Equal(t, cli.ExitError, code)
 	require.Contains(t, stderr, "connection refused")
 }
 
@@ -108,7 +109,7 @@ func TestMoreCommandsOverANode(t *testing.T) {
 	require.Contains(t, over("schedules", "run-now", name), name)
 	over("schedules", "rm", name, "--yes")
 	code, _, stderr := b.plainly(append(at, "schedules", "show", name)...)
-	require.Equal(t, exitNotFound, code, stderr)
+	require.Equal(t, cli.ExitNotFound, code, stderr)
 
 	over("queue", "publish", "--queue", "TOPIC", "--text", "hello", "--dedup-key", "k")
 	require.Contains(t, over("queue", "publish", "--queue", "TOPIC", "--text", "hello", "--dedup-key", "k"), "duplicate")
@@ -117,10 +118,10 @@ func TestMoreCommandsOverANode(t *testing.T) {
 	held := objects(t, over("gate", "hold", "TOPIC", "--for", "0s", "--lease", "20s"))
 	require.Equal(t, "acquired", held[0]["event"])
 	require.Equal(t, "released", held[1]["event"])
-	over("gate", "guard", "TOPIC", "bucket", fenceText(uint64(held[0]["fence"].(float64))))
+	over("gate", "guard", "TOPIC", "bucket", fence(held[0]["fence"]))
 	for _, refused := range []string{"6", "9007199254740991"} {
 		code, _, stderr = b.plainly(append(at, "gate", "guard", "TOPIC", "bucket", refused)...)
-		require.Equal(t, exitError, code, stderr)
+		require.Equal(t, cli.ExitError, code, stderr)
 	}
 }
 
@@ -129,7 +130,7 @@ func TestAWrongTokenIsRefused(t *testing.T) {
 	node := b.start("node", "--listen", "127.0.0.1:0", "--token-file", tokenFile(t, secret))
 	for _, with := range [][]string{{}, {"--token-file", tokenFile(t, "not-"+secret)}} {
 		code, _, stderr := b.plainly(append(with, "--remote", node.listener(), "ls", "-t", "TOPIC")...)
-		require.Equal(t, exitError, code)
+		require.Equal(t, cli.ExitError, code)
 		require.Contains(t, stderr, "credentials are rejected")
 		require.NotContains(t, stderr, secret)
 	}
@@ -144,14 +145,14 @@ func TestTokensAreChangedWhileTheNodeRuns(t *testing.T) {
 		return code
 	}
 	require.Zero(t, with(secret))
-	require.Equal(t, exitError, with("next-"+secret))
+	require.Equal(t, cli.ExitError, with("next-"+secret))
 	require.NoError(t, os.WriteFile(tokens, []byte("no token at all:\n"), 0o600))
 	node.says("changed tokens cannot be used")
 	require.Zero(t, with(secret))
 	require.NoError(t, os.WriteFile(tokens, []byte("a:next-"+secret+"\n"), 0o600))
 	node.says("tokens were read again")
 	require.Zero(t, with("next-"+secret))
-	require.Equal(t, exitError, with(secret))
+	require.Equal(t, cli.ExitError, with(secret))
 }
 
 func TestCommandsThatNeedRedisRefuseRemote(t *testing.T) {
@@ -159,7 +160,7 @@ func TestCommandsThatNeedRedisRefuseRemote(t *testing.T) {
 	b := &bundle{t: t, topic: "x"}
 	for _, command := range []string{"node -t x", "beat", "bench", "demo"} {
 		code, _, stderr := b.plainly(append([]string{"--remote", "127.0.0.1:1"}, strings.Fields(command)...)...)
-		require.Equal(t, exitUsage, code, command)
+		require.Equal(t, cli.ExitUsage, code, command)
 		require.Contains(t, stderr, "needs Redis itself: give --redis instead of --remote", command)
 	}
 }
@@ -187,29 +188,13 @@ func TestFlagsThatDoNotGoTogether(t *testing.T) {
 		"--redis embedded node --listen 1.1.1.1:1 --redis-tls-cert f": "not encrypted",
 	} {
 		code, _, stderr := b.plainly(strings.Fields(command)...)
-		require.Equal(t, exitUsage, code, "%s: %s", command, stderr)
+		require.Equal(t, cli.ExitUsage, code, "%s: %s", command, stderr)
 		require.Contains(t, stderr, says, command)
 	}
 	code, _, stderr := b.plainly("--redis", "embedded", "node", "--listen", "192.0.2.1:7070")
-	require.Equal(t, exitError, code)
+	require.Equal(t, cli.ExitError, code)
 	require.Contains(t, stderr, "no TLS")
 	require.Contains(t, stderr, "--insecure-listen")
-}
-
-func TestAddressesOfNodes(t *testing.T) {
-	t.Parallel()
-	for address, encrypted := range map[string]bool{
-		"127.0.0.1:1": false, "[::1]:1": false, "localhost:1": false, "10.0.0.5:1": true, "node:1": true,
-		"tls://127.0.0.1:1": true, "plain://node:1": false,
-	} {
-		_, is := splitRemote(address, tlsFlags{})
-		require.Equal(t, encrypted, is, address)
-	}
-	at, is := splitRemote("127.0.0.1:1", tlsFlags{ca: "f"})
-	require.True(t, is)
-	require.Equal(t, "127.0.0.1:1", at)
-	at, _ = splitRemote("tls://node:1", tlsFlags{})
-	require.Equal(t, "node:1", at)
 }
 
 // A node without topics lets subscribers handle them.
@@ -248,6 +233,6 @@ func TestANodeFromTheEnvironment(t *testing.T) { // not parallel: it changes the
 	require.Zero(t, code, stderr)
 	require.Contains(t, b.fine("ls", "-t", "TOPIC"), "pending", "--redis takes precedence over the environment")
 	code, _, stderr = b.plainly("bench")
-	require.Equal(t, exitUsage, code)
+	require.Equal(t, cli.ExitUsage, code)
 	require.Contains(t, stderr, "unset WAKEBELL_REMOTE")
 }

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/wakebell/wakebell/cmd/wakebell/internal/cli"
 )
 
 func TestRightsCheck(t *testing.T) {
@@ -22,10 +24,10 @@ func TestRightsCheck(t *testing.T) {
 		says string
 		args []string
 	}{
-		{exitError, `"billing" may not operate topic:invoices.eu`, []string{"billing", "operate", "topic:invoices.eu"}},
-		{exitUsage, `"reed", want one of schedule, handle, read, operate`, []string{"billing", "reed", "topic:invoices.eu"}},
-		{exitUsage, `"invoices.eu", want one of topic:`, []string{"billing", "read", "invoices.eu"}},
-		{exitUsage, "2 arguments", []string{"billing", "read"}},
+		{cli.ExitError, `"billing" may not operate topic:invoices.eu`, []string{"billing", "operate", "topic:invoices.eu"}},
+		{cli.ExitUsage, `"reed", want one of schedule, handle, read, operate`, []string{"billing", "reed", "topic:invoices.eu"}},
+		{cli.ExitUsage, `"invoices.eu", want one of topic:`, []string{"billing", "read", "invoices.eu"}},
+		{cli.ExitUsage, "2 arguments", []string{"billing", "read"}},
 	} {
 		code, _, stderr := b.call(append([]string{"rights", "check", "--file", file}, c.args...)...)
 		require.Equal(t, c.code, code, stderr)
@@ -33,7 +35,7 @@ func TestRightsCheck(t *testing.T) {
 	}
 	write("billing\n\nops reed *\n")
 	code, _, stderr := b.call("rights", "check", "--file", file)
-	require.Equal(t, exitUsage, code)
+	require.Equal(t, cli.ExitUsage, code)
 	require.Contains(t, stderr, "line 1: ")
 	require.Contains(t, stderr, "line 3: ")
 }
@@ -57,6 +59,6 @@ func TestRightsAreChangedWhileTheNodeRuns(t *testing.T) {
 	write("a read topic:another\n")
 	node.says("rights were read again")
 	code, stderr = list()
-	require.Equal(t, exitError, code)
+	require.Equal(t, cli.ExitError, code)
 	require.Contains(t, stderr, `"a" may not read topic`)
 }

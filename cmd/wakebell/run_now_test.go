@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/wakebell/wakebell/cmd/wakebell/internal/cli"
 )
 
 func TestRunNow(t *testing.T) {
@@ -19,7 +21,7 @@ func TestRunNow(t *testing.T) {
 	node.says("waits")
 	b.fine("schedule", "-t", "TOPIC", "--id", "waits", "--in", "1h")
 	code, stdout, stderr := b.call("run-now", "-t", "TOPIC", "runs", "waits", "missing", "-o", "json")
-	require.Equal(t, exitNotFound, code)
+	require.Equal(t, cli.ExitNotFound, code)
 	require.Contains(t, stderr, "1 of 3")
 	b.golden("run_now.jsonl", stdout)
 	b.golden("run_now.txt", b.fine("run-now", "-t", "TOPIC", "runs", "waits"))

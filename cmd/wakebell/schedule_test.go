@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -12,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/cmd/wakebell/internal/cli"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
@@ -38,7 +38,7 @@ func TestScheduleStoresBodiesByKind(t *testing.T) {
 			append([]string{"schedule", "-t", "TOPIC", "--id", c.name, "--in", "1h"}, c.args...)...)
 		require.Zero(t, code, stderr)
 		require.Equal(t, c.name+"\n", stdout)
-		_, content, err := b.client().Get(t.Context(), b.topic, c.name)
+		_, content, err := b.Client().Get(t.Context(), b.topic, c.name)
 		require.NoError(t, err)
 		require.Equal(t, c.contentType, content.ContentType, c.name)
 		require.Equal(t, c.body, string(content.Body), c.name)
@@ -69,15 +69,15 @@ func TestScheduleRefuses(t *testing.T) {
 		{"--count", "3", "--spacing", "2562047h"},
 	} {
 		code, stdout, stderr := b.call(append([]string{"schedule", "-t", "TOPIC"}, args...)...)
-		require.Equal(t, exitUsage, code, "%v: %s", args, stderr)
+		require.Equal(t, cli.ExitUsage, code, "%v: %s", args, stderr)
 		require.Empty(t, stdout)
 	}
 	code, _, stderr := b.callWith(strings.NewReader(strings.Repeat("x", wakebell.DefaultPayloadLimit)),
 		"schedule", "-t", "TOPIC", "--file", "-")
-	require.Equal(t, exitUsage, code)
+	require.Equal(t, cli.ExitUsage, code)
 	require.Contains(t, stderr, "the limit is 1048576")
 	code, _, _ = b.call("schedule", "-t", "TOPIC", "--file", "/nowhere/to/be/found")
-	require.Equal(t, exitError, code)
+	require.Equal(t, cli.ExitError, code)
 	require.Zero(t, b.rdb.Exists(t.Context(), "timers_timeline:"+b.topic).Val(), "nothing was written")
 }
 
@@ -89,7 +89,7 @@ func TestSchedulePrintsTheInstantAndTheOutcome(t *testing.T) {
 	}
 	out := call("--header", "k=v=w", "--header", "empty=", "--correlation-id", "c-1")
 	out += call("--if-exists", "keep", "--text", "kept")
-	_, content, err := b.client().Get(t.Context(), b.topic, "x")
+	_, content, err := b.Client().Get(t.Context(), b.topic, "x")
 	require.NoError(t, err)
 	require.Empty(t, content.Body)
 	require.Equal(t, map[string]string{"k": "v=w", "empty": ""}, content.Headers.Map())
@@ -101,10 +101,8 @@ func TestSchedulePrintsTheInstantAndTheOutcome(t *testing.T) {
 func TestSchedulePolicies(t *testing.T) {
 	b := setup(t)
 	outcome := func(args ...string) string {
-		var line scheduledLine
 		out := b.fine(append([]string{"schedule", "-t", "TOPIC", "-o", "json", "--id", "x"}, args...)...)
-		require.NoError(t, json.Unmarshal([]byte(out), &line))
-		return line.Outcome
+		return objects(t, out)[0]["outcome"].(string)
 	}
 	require.Equal(t, "created", outcome("--in", "1h"))
 	require.Equal(t, "kept earlier", outcome("--in", "2h", "--if-exists", "earliest"))
@@ -118,11 +116,11 @@ func TestSchedulePolicies(t *testing.T) {
 
 func TestScheduleMany(t *testing.T) {
 	b := setup(t)
-	const n = 2*scheduleBatch + 1
+	const n = 2*1000 + 1 // in batches of 1,000
 	out := b.fine("schedule", "-t", "TOPIC", "--count", strconv.Itoa(n), "--id", "x", "--at", "2031-01-02T00:00:00Z", "--spacing", "1s")
 	require.Len(t, strings.Fields(out), n)
 	i := 0
-	for info, err := range b.client().List(t.Context(), b.topic, wakebell.Filter{}, wakebelltype.Page{}) {
+	for info, err := range b.Client().List(t.Context(), b.topic, wakebell.Filter{}, wakebelltype.Page{}) {
 		require.NoError(t, err)
 		require.Equal(t, "x-"+strconv.Itoa(i), info.ID)
 		require.Equal(t, time.Date(2031, 1, 2, 0, 0, i, 0, time.UTC), info.Due.UTC())
@@ -138,13 +136,12 @@ func TestScheduleMany(t *testing.T) {
 
 func TestScheduleIn(t *testing.T) {
 	b := setup(t)
-	var line scheduledLine
-	require.NoError(t, json.Unmarshal([]byte(b.fine("schedule", "-t", "TOPIC", "--in", "90m", "-o", "json")), &line))
-	due, err := time.Parse(time.RFC3339Nano, line.Due)
+	line := objects(t, b.fine("schedule", "-t", "TOPIC", "--in", "90m", "-o", "json"))[0]
+	due, err := time.Parse(time.RFC3339Nano, line["due"].(string))
 	require.NoError(t, err)
 	require.WithinDuration(t, time.Now().Add(90*time.Minute), due, time.Minute)
 	b.fine("schedule", "-t", "TOPIC", "--id", "past", "--in", "-5m")
-	stats, err := b.client().Stats(t.Context(), b.topic)
+	stats, err := b.Client().Stats(t.Context(), b.topic)
 	require.NoError(t, err)
 	require.Equal(t, int64(1), stats.Due)
 }

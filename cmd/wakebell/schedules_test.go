@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/wakebell/wakebell/cmd/wakebell/internal/cli"
 )
 
 // keyed returns arguments with a key prefix for the bundle's topic.
@@ -62,28 +64,28 @@ func TestSchedulesRefuse(t *testing.T) {
 		args []string
 		code int
 	}{
-		{[]string{"schedules"}, exitUsage},
-		{[]string{"schedules", "put", "x", "-t", "TOPIC"}, exitUsage},
-		{[]string{"schedules", "put", "x", "-t", "TOPIC", "--every", "1s", "--cron", "* * * * *"}, exitUsage},
-		{[]string{"schedules", "put", "x", "-t", "TOPIC", "--cron", "x"}, exitUsage},
-		{[]string{"schedules", "put", "x", "-t", "TOPIC", "--cron", "* * * * *", "--tz", "Berlin"}, exitUsage},
-		{[]string{"schedules", "put", "x", "-t", "TOPIC", "--every", "1s", "--json", "{"}, exitUsage},
-		{[]string{"schedules", "put", "x", "-t", "TOPIC", "--every", "1s", "--until", "soon"}, exitUsage},
-		{[]string{"schedules", "put", "x", "-t", "TOPIC", "--every", "1s", "--misfire", "never"}, exitUsage},
-		{[]string{"schedules", "show", "missing"}, exitNotFound},
-		{[]string{"schedules", "rm", "missing"}, exitUsage}, // there is no terminal for a confirmation
-		{[]string{"schedules", "rm", "missing", "-y"}, exitNotFound},
-		{[]string{"schedules", "pause", "missing"}, exitNotFound},
-		{[]string{"schedules", "run-now", "missing"}, exitNotFound},
-		{[]string{"schedules", "preview", "missing"}, exitNotFound},
-		{[]string{"schedules", "backfill", "missing", "--from", "x", "--to", "y"}, exitUsage},
-		{[]string{"schedules", "rm"}, exitUsage},
-		{[]string{"beat", "--zone", "Berlin"}, exitUsage},
-		{[]string{"beat", "--max-interval", "-1s"}, exitUsage},
+		{[]string{"schedules"}, cli.ExitUsage},
+		{[]string{"schedules", "put", "x", "-t", "TOPIC"}, cli.ExitUsage},
+		{[]string{"schedules", "put", "x", "-t", "TOPIC", "--every", "1s", "--cron", "* * * * *"}, cli.ExitUsage},
+		{[]string{"schedules", "put", "x", "-t", "TOPIC", "--cron", "x"}, cli.ExitUsage},
+		{[]string{"schedules", "put", "x", "-t", "TOPIC", "--cron", "* * * * *", "--tz", "Berlin"}, cli.ExitUsage},
+		{[]string{"schedules", "put", "x", "-t", "TOPIC", "--every", "1s", "--json", "{"}, cli.ExitUsage},
+		{[]string{"schedules", "put", "x", "-t", "TOPIC", "--every", "1s", "--until", "soon"}, cli.ExitUsage},
+		{[]string{"schedules", "put", "x", "-t", "TOPIC", "--every", "1s", "--misfire", "never"}, cli.ExitUsage},
+		{[]string{"schedules", "show", "missing"}, cli.ExitNotFound},
+		{[]string{"schedules", "rm", "missing"}, cli.ExitUsage}, // there is no terminal for a confirmation
+		{[]string{"schedules", "rm", "missing", "-y"}, cli.ExitNotFound},
+		{[]string{"schedules", "pause", "missing"}, cli.ExitNotFound},
+		{[]string{"schedules", "run-now", "missing"}, cli.ExitNotFound},
+		{[]string{"schedules", "preview", "missing"}, cli.ExitNotFound},
+		{[]string{"schedules", "backfill", "missing", "--from", "x", "--to", "y"}, cli.ExitUsage},
+		{[]string{"schedules", "rm"}, cli.ExitUsage},
+		{[]string{"beat", "--zone", "Berlin"}, cli.ExitUsage},
+		{[]string{"beat", "--max-interval", "-1s"}, cli.ExitUsage},
 	} {
 		code, _, stderr := b.call(c.args...)
 		require.Equal(t, c.code, code, "%v: %s", c.args, stderr)
 	}
 	code, _, _ := b.callWith(strings.NewReader(`{"name":"x"}`), b.keyed("schedules", "import")...)
-	require.Equal(t, exitUsage, code)
+	require.Equal(t, cli.ExitUsage, code)
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/wakebell/wakebell/cmd/wakebell/internal/cli"
 	"github.com/wakebell/wakebell/internal/redistest"
 )
 
@@ -57,7 +58,7 @@ func TestSignals(t *testing.T) {
 		require.NoError(t, cmd.Process.Signal(syscall.SIGTERM))
 		node.says("node drains")
 		require.NoError(t, os.WriteFile(gate, []byte("go\n"), 0o600))
-		require.Equal(t, exitOK, node.wait(), node.err)
+		require.Equal(t, cli.ExitOK, node.wait(), node.err)
 		require.Contains(t, node.err.String(), "went on")
 		require.Zero(t, b.rdb.ZCard(t.Context(), "timers_timeline:"+b.topic).Val(), "the timer was settled")
 	})
@@ -70,7 +71,7 @@ func TestSignals(t *testing.T) {
 		require.NoError(t, cmd.Process.Signal(syscall.SIGINT))
 		node.says("node drains")
 		require.NoError(t, cmd.Process.Signal(syscall.SIGTERM))
-		require.Equal(t, exitError, node.wait(), node.err)
+		require.Equal(t, cli.ExitError, node.wait(), node.err)
 		require.Contains(t, node.err.String(), "second signal")
 		require.Eventually(t, func() bool { return groupIsGone(group) }, waitLimit, waitTick)
 		require.Equal(t, int64(1), b.rdb.ZCard(t.Context(), "timers_timeline:"+b.topic).Val(), "the timer stays leased")
@@ -92,7 +93,7 @@ func TestSignals(t *testing.T) {
 			end(server)
 			node.says("redis is down")
 			require.NoError(t, cmd.Process.Signal(syscall.SIGTERM))
-			require.Equal(t, exitOK, node.wait(), node.err) // within waitLimit
+			require.Equal(t, cli.ExitOK, node.wait(), node.err) // within waitLimit
 			server.Resume()
 		})
 	}
@@ -104,7 +105,7 @@ func TestSignals(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, r.Close())
 		_, node := b.process(path, w, "node", "-t", "TOPIC")
-		require.Equal(t, exitError, node.wait(), node.err)
+		require.Equal(t, cli.ExitError, node.wait(), node.err)
 		require.NoError(t, w.Close())
 		require.Contains(t, node.err.String(), "broken pipe")
 		require.Contains(t, b.fine("ls", "-t", "TOPIC"), "retrying")
@@ -137,7 +138,7 @@ func TestSignals(t *testing.T) {
 		cmd, demo := b.process(path, nil, "demo", "--redis", "embedded")
 		demo.eventually(func() bool { return len(demo.out.String()) > 0 })
 		require.NoError(t, cmd.Process.Signal(syscall.SIGINT))
-		require.Equal(t, exitError, demo.wait())
+		require.Equal(t, cli.ExitError, demo.wait())
 		require.Equal(t, "wakebell: the demo was interrupted\n", demo.err.String())
 	})
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/wakebell/wakebell/cmd/wakebell/internal/cli"
 	"github.com/wakebell/wakebell/internal/redistest"
 )
 
@@ -62,7 +63,7 @@ func TestStatsAreWatched(t *testing.T) {
 	// A topic that was added appears.
 	b.fine("schedule", "-t", b.topic+".new")
 	watch.eventually(func() bool { return strings.Contains(watch.out.String(), b.topic+".new") })
-	require.Equal(t, exitOK, watch.stop())
+	require.Equal(t, cli.ExitOK, watch.stop())
 	require.Empty(t, watch.err.String())
 }
 
@@ -79,11 +80,11 @@ func TestStatsAreWatchedThroughAnOutage(t *testing.T) {
 	server.Restart(t)
 	shown := strings.Count(watch.out.String(), "TOPIC")
 	watch.eventually(func() bool { return strings.Count(watch.out.String(), "TOPIC") > shown })
-	require.Equal(t, exitOK, watch.stop())
+	require.Equal(t, cli.ExitOK, watch.stop())
 
 	server.Stop()
 	code, _, stderr := b.call("stats", "-t", "TOPIC", "--watch")
-	require.Equal(t, exitError, code, "the first read has to succeed")
+	require.Equal(t, cli.ExitError, code, "the first read has to succeed")
 	require.Contains(t, stderr, "unavailable")
 }
 
@@ -107,7 +108,7 @@ func TestStatsRedrawATerminal(t *testing.T) {
 	}()
 	require.Eventually(t, func() bool { return strings.Count(seen.String(), "[H^[[2J") >= 2 }, waitLimit, waitTick)
 	stop()
-	require.Equal(t, exitOK, <-code)
+	require.Equal(t, cli.ExitOK, <-code)
 	require.NoError(t, terminal.Close())
 	<-read
 	require.True(t, strings.HasPrefix(seen.String(), "TOPIC"), "the first refresh removes nothing")

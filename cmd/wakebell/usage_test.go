@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/wakebell/wakebell/cmd/wakebell/internal/cli"
 )
 
 func TestExitCodes(t *testing.T) {
@@ -15,45 +17,45 @@ func TestExitCodes(t *testing.T) {
 		code int
 		says string
 	}{
-		{"help", []string{"--help"}, exitOK, ""},
-		{"version", []string{"--version"}, exitOK, ""},
-		{"help of a command", []string{"dead", "ls", "--help"}, exitOK, ""},
-		{"no command", nil, exitUsage, "a command is required"},
-		{"no subcommand", []string{"dead"}, exitUsage, "a command is required"},
-		{"unknown command", []string{"frobnicate"}, exitUsage, "unknown command"},
-		{"unknown subcommand", []string{"dead", "rise"}, exitUsage, "unknown command"},
-		{"unknown flag", []string{"ls", "--frobnicate"}, exitUsage, "unknown flag"},
-		{"missing flag", []string{"ls"}, exitUsage, `"topic" not set`},
-		{"missing argument", []string{"get", "-t", "TOPIC"}, exitUsage, "accepts 1 arg"},
-		{"surplus argument", []string{"ls", "-t", "TOPIC", "x"}, exitUsage, "unknown command"},
-		{"empty topic", []string{"ls", "-t", ""}, exitUsage, "topic"},
-		{"bad choice", []string{"ls", "-t", "TOPIC", "-o", "xml"}, exitUsage, "want one of table, json"},
-		{"bad url", []string{"ls", "-t", "TOPIC", "--redis", "http://x"}, exitUsage, "--redis"},
-		{"equal keys", []string{"ls", "-t", "TOPIC", "--timeline-key", "k", "--payloads-key", "k"}, exitUsage, `both "k"`},
-		{"no server", []string{"ls", "-t", "TOPIC", "--redis", "unix:///nowhere/redis.sock"}, exitError, "no such file"},
-		{"found", []string{"get", "-t", "TOPIC", "there"}, exitOK, ""},
-		{"not found", []string{"get", "-t", "TOPIC", "nowhere"}, exitNotFound, "timer not found"},
-		{"cancel without ids", []string{"cancel", "-t", "TOPIC"}, exitUsage, "either ids or --all"},
-		{"cancel one and all", []string{"cancel", "-t", "TOPIC", "x", "--all"}, exitUsage, "either ids or --all"},
-		{"cancel all without a terminal", []string{"cancel", "-t", "TOPIC", "--all"}, exitUsage, "--yes"},
-		{"reschedule a missing timer", []string{"reschedule", "-t", "TOPIC", "missing", "--in", "1h"}, exitNotFound, "timer not found"},
-		{"reschedule without an instant", []string{"reschedule", "-t", "TOPIC", "there"}, exitUsage, "at least one"},
-		{"reschedule to two", []string{"reschedule", "-t", "TOPIC", "there", "--in", "1h", "--at", "2031-01-02T15:04:05Z"}, exitUsage, "none of the others"},
-		{"reschedule to an invalid instant", []string{"reschedule", "-t", "TOPIC", "there", "--at", "soon"}, exitUsage, "--at"},
-		{"run-now without ids", []string{"run-now", "-t", "TOPIC"}, exitUsage, "at least 1 arg"},
-		{"pause nothing", []string{"pause"}, exitUsage, `"topic" not set`},
-		{"retune to nothing", []string{"retune", "-t", "TOPIC", "--max-concurrent", "0"}, exitUsage, "--max-concurrent"},
-		{"retune out of bounds", []string{"retune", "-t", "TOPIC", "--lease-ttl", "1ms"}, exitUsage, "lease_ttl"},
-		{"retune and clear", []string{"retune", "-t", "TOPIC", "--lease-ttl", "1m", "--clear"}, exitUsage, "none of the others"},
-		{"node without a topic", []string{"node"}, exitUsage, "at least one of the flags"},
-		{"node with a topic twice", []string{"node", "-t", "TOPIC", "-t", "TOPIC"}, exitUsage, "has a handler already"},
-		{"node with a wrong bound", []string{"node", "-t", "TOPIC", "--max-concurrent", "0"}, exitUsage, "MaxConcurrent"},
-		{"node without Redis", []string{"node", "-t", "TOPIC", "--redis", "unix:///nowhere/redis.sock"}, exitError, "unavailable"},
-		{"bench of nothing", []string{"bench", "--n", "0"}, exitUsage, "--n"},
-		{"tail of nothing", []string{"tail"}, exitUsage, `"topic" not set`},
-		{"tail of too much", []string{"tail", "-t", "TOPIC", "-n", "1001"}, exitUsage, "--lines"},
-		{"tail without Redis", []string{"tail", "-t", "TOPIC", "-f", "--redis", "unix:///nowhere/redis.sock"}, exitError, "unavailable"},
-		{"listing below nothing", []string{"dead", "ls", "-t", "TOPIC", "--limit", "-1"}, exitUsage, "--limit"},
+		{"help", []string{"--help"}, cli.ExitOK, ""},
+		{"version", []string{"--version"}, cli.ExitOK, ""},
+		{"help of a command", []string{"dead", "ls", "--help"}, cli.ExitOK, ""},
+		{"no command", nil, cli.ExitUsage, "a command is required"},
+		{"no subcommand", []string{"dead"}, cli.ExitUsage, "a command is required"},
+		{"unknown command", []string{"frobnicate"}, cli.ExitUsage, "unknown command"},
+		{"unknown subcommand", []string{"dead", "rise"}, cli.ExitUsage, "unknown command"},
+		{"unknown flag", []string{"ls", "--frobnicate"}, cli.ExitUsage, "unknown flag"},
+		{"missing flag", []string{"ls"}, cli.ExitUsage, `"topic" not set`},
+		{"missing argument", []string{"get", "-t", "TOPIC"}, cli.ExitUsage, "accepts 1 arg"},
+		{"surplus argument", []string{"ls", "-t", "TOPIC", "x"}, cli.ExitUsage, "unknown command"},
+		{"empty topic", []string{"ls", "-t", ""}, cli.ExitUsage, "topic"},
+		{"bad choice", []string{"ls", "-t", "TOPIC", "-o", "xml"}, cli.ExitUsage, "want one of table, json"},
+		{"bad url", []string{"ls", "-t", "TOPIC", "--redis", "http://x"}, cli.ExitUsage, "--redis"},
+		{"equal keys", []string{"ls", "-t", "TOPIC", "--timeline-key", "k", "--payloads-key", "k"}, cli.ExitUsage, `both "k"`},
+		{"no server", []string{"ls", "-t", "TOPIC", "--redis", "unix:///nowhere/redis.sock"}, cli.ExitError, "no such file"},
+		{"found", []string{"get", "-t", "TOPIC", "there"}, cli.ExitOK, ""},
+		{"not found", []string{"get", "-t", "TOPIC", "nowhere"}, cli.ExitNotFound, "timer not found"},
+		{"cancel without ids", []string{"cancel", "-t", "TOPIC"}, cli.ExitUsage, "either ids or --all"},
+		{"cancel one and all", []string{"cancel", "-t", "TOPIC", "x", "--all"}, cli.ExitUsage, "either ids or --all"},
+		{"cancel all without a terminal", []string{"cancel", "-t", "TOPIC", "--all"}, cli.ExitUsage, "--yes"},
+		{"reschedule a missing timer", []string{"reschedule", "-t", "TOPIC", "missing", "--in", "1h"}, cli.ExitNotFound, "timer not found"},
+		{"reschedule without an instant", []string{"reschedule", "-t", "TOPIC", "there"}, cli.ExitUsage, "at least one"},
+		{"reschedule to two", []string{"reschedule", "-t", "TOPIC", "there", "--in", "1h", "--at", "2031-01-02T15:04:05Z"}, cli.ExitUsage, "none of the others"},
+		{"reschedule to an invalid instant", []string{"reschedule", "-t", "TOPIC", "there", "--at", "soon"}, cli.ExitUsage, "--at"},
+		{"run-now without ids", []string{"run-now", "-t", "TOPIC"}, cli.ExitUsage, "at least 1 arg"},
+		{"pause nothing", []string{"pause"}, cli.ExitUsage, `"topic" not set`},
+		{"retune to nothing", []string{"retune", "-t", "TOPIC", "--max-concurrent", "0"}, cli.ExitUsage, "--max-concurrent"},
+		{"retune out of bounds", []string{"retune", "-t", "TOPIC", "--lease-ttl", "1ms"}, cli.ExitUsage, "lease_ttl"},
+		{"retune and clear", []string{"retune", "-t", "TOPIC", "--lease-ttl", "1m", "--clear"}, cli.ExitUsage, "none of the others"},
+		{"node without a topic", []string{"node"}, cli.ExitUsage, "at least one of the flags"},
+		{"node with a topic twice", []string{"node", "-t", "TOPIC", "-t", "TOPIC"}, cli.ExitUsage, "has a handler already"},
+		{"node with a wrong bound", []string{"node", "-t", "TOPIC", "--max-concurrent", "0"}, cli.ExitUsage, "MaxConcurrent"},
+		{"node without Redis", []string{"node", "-t", "TOPIC", "--redis", "unix:///nowhere/redis.sock"}, cli.ExitError, "unavailable"},
+		{"bench of nothing", []string{"bench", "--n", "0"}, cli.ExitUsage, "--n"},
+		{"tail of nothing", []string{"tail"}, cli.ExitUsage, `"topic" not set`},
+		{"tail of too much", []string{"tail", "-t", "TOPIC", "-n", "1001"}, cli.ExitUsage, "--lines"},
+		{"tail without Redis", []string{"tail", "-t", "TOPIC", "-f", "--redis", "unix:///nowhere/redis.sock"}, cli.ExitError, "unavailable"},
+		{"listing below nothing", []string{"dead", "ls", "-t", "TOPIC", "--limit", "-1"}, cli.ExitUsage, "--limit"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -62,10 +64,10 @@ func TestExitCodes(t *testing.T) {
 			require.Equal(t, c.code, code, "%s\n%s", stdout, stderr)
 			require.Contains(t, stderr, c.says)
 			switch code {
-			case exitOK:
+			case cli.ExitOK:
 				require.Empty(t, stderr)
 				require.NotEmpty(t, stdout)
-			case exitUsage:
+			case cli.ExitUsage:
 				require.Contains(t, stderr, "--help'")
 				require.Empty(t, stdout)
 			}
@@ -75,8 +77,7 @@ func TestExitCodes(t *testing.T) {
 
 func TestEveryCommandHasExamples(t *testing.T) {
 	t.Parallel()
-	a := &app{}
-	for _, cmd := range a.root().Commands() {
+	for _, cmd := range newRoot(&cli.App{}).Commands() {
 		require.NotEmpty(t, cmd.Example, cmd.Name())
 		require.NotEmpty(t, cmd.Long, cmd.Name())
 	}
@@ -85,14 +86,14 @@ func TestEveryCommandHasExamples(t *testing.T) {
 func TestAPasswordIsNotShown(t *testing.T) {
 	b := setup(t)
 	code, _, stderr := b.call("topics", "--redis", "redis://:secret@host:port")
-	require.Equal(t, exitUsage, code)
+	require.Equal(t, cli.ExitUsage, code)
 	require.NotContains(t, stderr, "secret")
 }
 
 func TestErrorsAreEscaped(t *testing.T) {
 	b := setup(t)
 	code, _, stderr := b.call("get", "-t", "TOPIC", "\x1b[31m")
-	require.Equal(t, exitNotFound, code)
+	require.Equal(t, cli.ExitNotFound, code)
 	require.NotContains(t, stderr, "\x1b")
 }
 
@@ -120,4 +121,12 @@ func TestGlobalFlagsNameTheKeys(t *testing.T) {
 	}, topics[0])
 	cancelled := objects(t, b.fine(args("cancel", "-t", "x", "a", "-o", "json")...))
 	require.Equal(t, map[string]any{"topic": full, "id": "a", "presence": "pending"}, cancelled[0])
+}
+
+func TestASuggestionIsReadable(t *testing.T) {
+	b := setup(t)
+	code, _, stderr := b.call("lss")
+	require.Equal(t, cli.ExitUsage, code)
+	require.Contains(t, stderr, "wakebell: Did you mean this?\nwakebell:   ls\n")
+	require.NotContains(t, stderr, `\t`)
 }

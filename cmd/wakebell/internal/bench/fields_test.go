@@ -1,0 +1,18 @@
+package bench
+
+import (
+	"testing"
+
+	"github.com/spf13/cobra"
+
+	"github.com/wakebell/wakebell/cmd/wakebell/internal/cli"
+	"github.com/wakebell/wakebell/cmd/wakebell/internal/clitest"
+)
+
+func TestTheReferenceNamesTheFields(t *testing.T) {
+	t.Parallel()
+	a := &cli.App{}
+	clitest.RequireFields(t, []*cobra.Command{Command(a)}, map[string]any{
+		"bench": resultLine{},
+	})
+}

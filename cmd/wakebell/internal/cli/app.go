@@ -1,0 +1,50 @@
+// Package cli has what the commands of wakebell share: a run of the program with
+// its exit codes, flags, the connection to Redis or to a node, and printing.
+package cli
+
+import (
+	"context"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/wakebell/wakebell/wakebelltype"
+)
+
+// App is one run of the program.
+type App struct {
+	Stdin          io.Reader
+	Stdout, Stderr io.Writer
+
+	RedisURL string // of --redis; empty: of the environment
+	Prefix   string // of the names of topics
+	Keys     wakebelltype.Keys
+	Celery   bool          // runs of Python's schedules are Celery messages
+	TurnTTL  time.Duration // of gate hold at a node; 0: the default
+
+	tls    tlsFlags
+	remote remoteFlags
+	output Choice
+
+	// began is set when a command's own code runs. Errors before that are usage
+	// errors: an unknown command or flag, a missing argument.
+	began bool
+
+	// interrupted ends with the first signal, or with the context of Run.
+	interrupted context.Context
+
+	// forced ends with the second signal. It kills the processes that children
+	// counts.
+	forced   context.Context
+	children sync.WaitGroup
+}
+
+// Does wraps a command's own code as a RunE.
+func (a *App) Does(fn func(ctx context.Context, args []string) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		a.began = true
+		return fn(cmd.Context(), args)
+	}
+}

@@ -1,0 +1,40 @@
+package cli
+
+import (
+	"io"
+	"log/slog"
+
+	"github.com/spf13/cobra"
+
+	"github.com/wakebell/wakebell/cmd/wakebell/internal/output"
+)
+
+// LogFlags are --log-format and --log-level.
+type LogFlags struct{ format, level Choice }
+
+// Register adds the flags.
+func (f *LogFlags) Register(cmd *cobra.Command) {
+	f.format, f.level = OneOf("text", "json"), OneOf("info", "debug", "warn", "error")
+	cmd.Flags().Var(&f.format, "log-format", "format of the log on stderr")
+	cmd.Flags().Var(&f.level, "log-level", "minimum level to log")
+	CompleteChoice(cmd, "log-format", f.format)
+	CompleteChoice(cmd, "log-level", f.level)
+}
+
+// Logger returns a logger to w with the format and the level of the flags.
+func (f *LogFlags) Logger(w io.Writer) *slog.Logger {
+	return NewLogger(w, f.format.value, f.level.value)
+}
+
+// NewLogger returns a logger to w. The format is json or text.
+func NewLogger(w io.Writer, format, level string) *slog.Logger {
+	var least slog.Level
+	if err := least.UnmarshalText([]byte(level)); err != nil {
+		least = slog.LevelInfo
+	}
+	options := &slog.HandlerOptions{Level: least}
+	if format == "json" {
+		return slog.New(slog.NewJSONHandler(output.NewJSONEscaper(w), options))
+	}
+	return slog.New(slog.NewTextHandler(w, options))
+}

@@ -1,0 +1,113 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/internal/embedded"
+	"github.com/wakebell/wakebell/internal/meter"
+	"github.com/wakebell/wakebell/wakebelltype"
+)
+
+const (
+	defaultRedis = "redis://127.0.0.1:6379"
+	// EmbeddedRedis as --redis starts a server inside this process.
+	EmbeddedRedis = "embedded"
+)
+
+// Connection is the connection of a command to Redis.
+type Connection struct {
+	Redis    redis.UniversalClient
+	server   *embedded.Server // nil: an external server
+	Prefix   string
+	Keys     wakebelltype.Keys
+	celery   bool
+	Calls    *meter.Calls // nil before CountCalls
+	watching *waiting     // nil: waits are not reported
+}
+
+// Connect returns a client for the Redis of --redis or the environment. It sends no
+// command yet.
+func (a *App) Connect() (*Connection, error) {
+	if err := a.notRemote(); err != nil {
+		return nil, err
+	}
+	where := a.RedisURL
+	if where == "" {
+		where = os.Getenv("WAKEBELL_REDIS")
+	}
+	if where == "" {
+		where = defaultRedis
+	}
+	c := &Connection{Prefix: a.Prefix, Keys: a.Keys, celery: a.Celery}
+	if where == EmbeddedRedis {
+		if err := a.tls.check("rediss:// URLs", false); err != nil {
+			return nil, err
+		}
+		c.server = embedded.Start()
+		c.Redis = c.server.Client()
+		return c, nil
+	}
+	rdb, err := dial(where, a.tls)
+	if err != nil {
+		return nil, err
+	}
+	c.Redis = rdb
+	return c, nil
+}
+
+// Client returns a Client. It drops its log: a command prints its errors.
+func (c *Connection) Client() (*wakebell.Client, error) {
+	return wakebell.NewClient(c.Redis, wakebell.ClientConfig{
+		Keys: c.Keys, Prefix: c.Prefix, Celery: c.celery, Logger: slog.New(slog.DiscardHandler),
+		RetryFor: retryFor,
+	})
+}
+
+// CountCalls starts counting commands.
+func (c *Connection) CountCalls() { c.Calls = meter.CountCalls(c.Redis) }
+
+// Measured reports whether the server's metrics can be measured: a single server
+// outside of this process.
+func (c *Connection) Measured() bool {
+	_, clustered := c.Redis.(*redis.ClusterClient)
+	return !c.Embedded() && !clustered
+}
+
+// Embedded reports whether the server runs in this process.
+func (c *Connection) Embedded() bool { return c.server != nil }
+
+// Close closes the connection, and stops an embedded server.
+func (c *Connection) Close() error {
+	if c.watching != nil {
+		c.watching.stop()
+	}
+	err := c.Redis.Close()
+	if c.server != nil {
+		c.server.Close()
+	}
+	if err != nil && !errors.Is(err, redis.ErrClosed) {
+		return fmt.Errorf("close redis: %w", err)
+	}
+	return nil
+}
+
+// WithClient runs fn with a Client of the Redis of --redis.
+func (a *App) WithClient(fn func(*wakebell.Client) error) (err error) {
+	conn, err := a.Connect()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, conn.Close()) }()
+	conn.Watch(a, retryFor)
+	client, err := conn.Client()
+	if err != nil {
+		return err
+	}
+	return fn(client)
+}

@@ -1,0 +1,44 @@
+package cli
+
+import (
+	"net/url"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func FuzzParseServers(f *testing.F) {
+	f.Add("redis", "", "user:secret@host:6379/0")
+	f.Add("rediss", clusterSuffix, "host:7000,host2?addr=host3:1")
+	f.Add("redis", sentinelSuffix, ":p@[::1],a,b@c/mymaster/0")
+	f.Add("redis", clusterSuffix, ",,@,")
+	f.Fuzz(func(t *testing.T, base, kind, rest string) {
+		u, err := parseServers(base, kind, rest)
+		if err != nil {
+			return
+		}
+		_, err = url.Parse(u.String())
+		if kind == "" && err != nil {
+			return // net/url writes some URLs in a form that it cannot parse
+		}
+		_ = checkParameters(u.Query()) // an error is permitted, a panic is not
+	})
+}
+
+func TestServersOfAList(t *testing.T) {
+	t.Parallel()
+	for rest, want := range map[string][]string{
+		"h":                    {"h:26379"},
+		"u:p@h1,[::1],h2:7/m":  {"h1:26379", "[::1]:26379", "h2:7"},
+		"h1:1,h2:2?addr=h3:3":  {"h1:1", "h2:2", "h3:3"},
+		"[::1]:5,[fe80::1]:6/": {"[::1]:5", "[fe80::1]:6"},
+	} {
+		u, err := parseServers("redis", sentinelSuffix, rest)
+		require.NoError(t, err, rest)
+		require.Equal(t, want, append([]string{u.Host}, u.Query()["addr"]...))
+	}
+	u, err := parseServers("redis", clusterSuffix, "u:p@h")
+	require.NoError(t, err)
+	require.Equal(t, "h:6379", u.Host)
+	require.Equal(t, url.UserPassword("u", "p"), u.User)
+}

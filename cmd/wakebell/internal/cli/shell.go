@@ -1,0 +1,94 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/internal/text"
+)
+
+const (
+	// exitReject is EX_DATAERR of sysexits.h: invalid input.
+	exitReject = 65
+	// outputDelay is how long the output of a command is read after its exit, if a
+	// child that it left behind holds it open.
+	outputDelay = time.Second
+	// reasonBytes bounds the part of a command's stderr that is added to the reason
+	// of a failure.
+	reasonBytes = 500
+)
+
+// RunShell runs a shell command until it exits or ctx or a.forced ends, which kills
+// its process group.
+func (a *App) RunShell(ctx context.Context, script string, stdin io.Reader, env []string) error {
+	if err := a.forced.Err(); err != nil {
+		return err
+	}
+	a.children.Add(1)
+	defer a.children.Done()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(a.forced, func() { cancel(a.forced.Err()) })()
+
+	said := &tail{limit: reasonBytes}
+	cmd := exec.CommandContext(ctx, "sh", "-c", script)
+	cmd.Stdin = stdin
+	cmd.Stdout = a.Stderr
+	cmd.Stderr = io.MultiWriter(a.Stderr, said)
+	cmd.Env = append(ownEnvironment(), env...)
+	cmd.WaitDelay = outputDelay
+	killAsGroup(cmd)
+	err := cmd.Run()
+	return commandVerdict(ctx, cmd.ProcessState, err, said.String())
+}
+
+// commandVerdict returns the error of a handler for the exit of its command.
+func commandVerdict(ctx context.Context, state *os.ProcessState, err error, said string) error {
+	switch {
+	case err == nil, errors.Is(err, exec.ErrWaitDelay) && state.Success():
+		return nil
+	case ctx.Err() != nil:
+		return fmt.Errorf("command killed: %w", context.Cause(ctx))
+	}
+	if said != "" {
+		err = fmt.Errorf("%w: %s", err, said)
+	}
+	if state != nil && state.ExitCode() == exitReject {
+		return wakebell.Reject(err)
+	}
+	return fmt.Errorf("command: %w", err)
+}
+
+// ownEnvironment returns the node's environment, without the variables that an
+// outer node set for its delivery.
+func ownEnvironment() []string {
+	return slices.DeleteFunc(os.Environ(), func(variable string) bool {
+		return strings.HasPrefix(variable, "WAKEBELL_") && !strings.HasPrefix(variable, "WAKEBELL_REDIS=")
+	})
+}
+
+// tail stores the last bytes written to it.
+type tail struct {
+	limit int
+	kept  []byte
+}
+
+func (t *tail) Write(p []byte) (int, error) {
+	t.kept = append(t.kept, p...)
+	if over := len(t.kept) - t.limit; over > 0 {
+		t.kept = append(t.kept[:0], t.kept[over:]...)
+	}
+	return len(p), nil
+}
+
+func (t *tail) String() string {
+	return text.Valid(strings.TrimSpace(string(t.kept)))
+}

@@ -1,0 +1,66 @@
+package demo
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/cmd/wakebell/internal/cli"
+	"github.com/wakebell/wakebell/internal/redistest"
+	"github.com/wakebell/wakebell/wakebelltype"
+)
+
+func newClient(t *testing.T) *wakebell.Client {
+	t.Helper()
+	client, err := wakebell.NewClient(redistest.Shared(t), wakebell.ClientConfig{})
+	require.NoError(t, err)
+	return client
+}
+
+// The demo runs at a third of its speed, so that a machine that stalls for a moment
+// does not change the scenario.
+func TestDemo(t *testing.T) {
+	t.Parallel()
+	for name, url := range map[string]string{"embedded": cli.EmbeddedRedis, "a server": "redis://" + redistest.SharedAddr(t)} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			began := time.Now()
+			var out, errs bytes.Buffer
+			a := &cli.App{Stdout: &out, Stderr: &errs, RedisURL: url, Prefix: redistest.Name(t) + "/"}
+			require.NoError(t, run(t.Context(), a, false, 3))
+			require.Empty(t, errs.String(), "no noise")
+			require.NotContains(t, out.String(), "\x1b", "no colour outside a terminal")
+			for _, s := range scenario {
+				require.Regexp(t, `(?m)^`+s.id+` +`+s.ending+` +`, out.String())
+			}
+			require.Contains(t, out.String(), "Everything happened as expected")
+			require.Greater(t, time.Since(began), 30*time.Second)
+			for topic, err := range newClient(t).Topics(t.Context(), true, wakebelltype.Page{}) {
+				require.NoError(t, err)
+				require.False(t, strings.HasPrefix(topic, a.Prefix), "the demo leaves no topics")
+			}
+		})
+	}
+}
+
+func TestDemoReportsUnexpectedResults(t *testing.T) {
+	t.Parallel()
+	var out, errs bytes.Buffer
+	a := &cli.App{Stdout: &out, Stderr: &errs}
+	d := &demo{client: newClient(t), narrator: newNarrator(&out, false), records: map[string]*record{}}
+	d.topic = wakebell.NewTopic[string](redistest.Name(t))
+	for _, s := range scenario {
+		d.records[s.id] = &record{attempts: s.attempts, ending: s.ending}
+	}
+	require.NoError(t, d.conclude(t.Context(), a))
+	d.records["tea"].ending = ""
+	err := d.conclude(t.Context(), a)
+	require.EqualError(t, err, "tea: want fired after 1 attempts, got nothing after 1")
+	_, err = d.topic.Schedule(t.Context(), d.client, "", wakebell.In(time.Hour))
+	require.NoError(t, err)
+	require.ErrorContains(t, d.conclude(t.Context(), a), "1 timers are left in Redis")
+}

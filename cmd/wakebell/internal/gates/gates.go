@@ -1,0 +1,69 @@
+// Package gates has the commands for gates.
+package gates
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+
+	"github.com/spf13/cobra"
+
+	"github.com/wakebell/wakebell/cmd/wakebell/internal/cli"
+	"github.com/wakebell/wakebell/gate"
+	"github.com/wakebell/wakebell/remote"
+)
+
+// Command returns the command gate.
+func Command(a *cli.App) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "gate",
+		Short: "Hold, inspect and repair gates",
+		Long: `A gate is a distributed lock that is granted in FIFO order. Each turn has a
+fencing token, which only grows: a resource that rejects older tokens is safe
+from a holder that has lost its turn without noticing yet.`,
+		Example: `  wakebell gate hold deploy --exec './deploy.sh'
+  wakebell gate show deploy
+  wakebell gate release deploy --force`,
+		RunE: cli.MissingCommand,
+	}
+	cmd.AddCommand(holdCommand(a), lsCommand(a), showCommand(a), releaseCommand(a),
+		guardCommand(a), repairCommand(a), rmCommand(a))
+	return cmd
+}
+
+func withRedisGates(a *cli.App, cfg gate.Config, fn func(client) error) (err error) {
+	conn, err := a.Connect()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, conn.Close()) }()
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	conn.Watch(a, 0)
+	g, err := gate.New(conn.Redis, cfg)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, g.Close()) }()
+	return fn(g)
+}
+
+// client are the operations on gates, of Redis or of a node.
+type client interface {
+	gate.Locker
+	gate.Operator
+}
+
+// withGates runs fn with the gates of the node of --remote or, without it, of
+// --redis.
+func withGates(ctx context.Context, a *cli.App, cmd *cobra.Command, cfg gate.Config, fn func(client) error) error {
+	if a.RemoteAddress() == "" {
+		return withRedisGates(a, cfg, fn)
+	}
+	if err := cli.RejectNodeFlags(cmd, "keys", "signal-ttl", "elsewhere"); err != nil {
+		return err
+	}
+	a.TurnTTL = cfg.LeaseTTL
+	return a.WithNode(ctx, func(c *remote.Client) error { return fn(c.Gates()) })
+}

@@ -1,0 +1,72 @@
+package gates
+
+import (
+	"context"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/wakebell/wakebell/cmd/wakebell/internal/cli"
+	"github.com/wakebell/wakebell/cmd/wakebell/internal/output"
+	"github.com/wakebell/wakebell/gate"
+	"github.com/wakebell/wakebell/wakebelltype"
+)
+
+// listLine is the JSON line of gate ls.
+type listLine struct {
+	Gate      string `json:"gate"`
+	Fence     uint64 `json:"fence"` // 0: not held
+	Holder    string `json:"holder"`
+	Confirmed bool   `json:"confirmed"`
+	Until     string `json:"until"`
+	Waiting   int    `json:"waiting"`
+	LastFence uint64 `json:"last_fence"`
+	Fault     string `json:"fault"`
+}
+
+func newListLine(g wakebelltype.GateInfo) listLine {
+	return listLine{
+		Gate: g.Name, Fence: g.Holder.Fence, Holder: g.Holder.Process, Confirmed: g.Confirmed,
+		Until: output.Stamp(g.Until), Waiting: g.Waiting, LastFence: g.LastFence, Fault: output.Fault(g.Err),
+	}
+}
+
+func fenceText(n uint64) string {
+	if n == 0 {
+		return ""
+	}
+	return strconv.FormatUint(n, 10)
+}
+
+func lsCommand(a *cli.App) *cobra.Command {
+	var cfg gate.Config
+	var page cli.PageFlags
+	cmd := &cobra.Command{
+		Use:   "ls",
+		Short: "List the gates that are in use",
+		Long: `Lists the gates that are held or have waiters, by name. Until is the lease
+expiry, unless the lease is extended. Fault is the error if a gate cannot be
+read; the others are listed. With -o json each is a line with gate, fence,
+holder (host:pid:random), confirmed, until, waiting, last_fence and fault.`,
+		Example: `  wakebell gate ls
+  wakebell gate ls --limit 0 -o json`,
+		Args: cobra.NoArgs,
+	}
+	page.Register(cmd, cli.ListLimit)
+	a.OutputFlag(cmd)
+	keysFlag(cmd, &cfg.Keys)
+	cmd.RunE = a.Does(func(ctx context.Context, _ []string) error {
+		return withGates(ctx, a, cmd, cfg, func(g client) error { return listGates(ctx, a, g, page) })
+	})
+	return cmd
+}
+
+func listGates(ctx context.Context, a *cli.App, of gate.Operator, page cli.PageFlags) error {
+	list := a.NewListing(page.Limit, "GATE", "FENCE", "HOLDER", "UNTIL", "WAITING", "FAULT")
+	return cli.PrintAll(list, of.List(ctx, page.Page()), gateCursor, func(g wakebelltype.GateInfo) (any, []string) {
+		line := newListLine(g)
+		return line, []string{line.Gate, fenceText(line.Fence), line.Holder, line.Until, strconv.Itoa(line.Waiting), line.Fault}
+	})
+}
+
+func gateCursor(g wakebelltype.GateInfo) string { return g.Cursor }

@@ -1,0 +1,84 @@
+package gates
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/wakebell/wakebell/cmd/wakebell/internal/cli"
+	"github.com/wakebell/wakebell/cmd/wakebell/internal/output"
+	"github.com/wakebell/wakebell/gate"
+	"github.com/wakebell/wakebell/wakebelltype"
+)
+
+// gateLine is the JSON line of gate show.
+type gateLine struct {
+	listLine
+	Waiters []ticketLine      `json:"waiters"`
+	Guard   map[string]uint64 `json:"guard"`
+}
+
+type ticketLine struct {
+	Fence   uint64 `json:"fence"`
+	Process string `json:"process"`
+}
+
+func newGateLine(g wakebelltype.GateInfo) gateLine {
+	line := gateLine{newListLine(g), []ticketLine{}, g.Guard}
+	for _, w := range g.Waiters {
+		line.Waiters = append(line.Waiters, ticketLine{w.Fence, w.Process})
+	}
+	return line
+}
+
+func showCommand(a *cli.App) *cobra.Command {
+	var cfg gate.Config
+	cmd := &cobra.Command{
+		Use:   "show NAME",
+		Short: "Show the holder and the waiters of a gate",
+		Long: `Shows a gate: its holder with the fencing token, the first 100 waiters in order,
+and the newest token that each guarded resource has seen, for up to 1,000
+resources. A gate that was never used, or was idle for 5 minutes, has no holder.
+With -o json it is one line with the fields of gate ls, waiters (fence, process)
+and guard.`,
+		Example: `  wakebell gate show deploy
+  wakebell gate show deploy -o json | jq .fence`,
+		Args: cobra.ExactArgs(1),
+	}
+	a.OutputFlag(cmd)
+	keysFlag(cmd, &cfg.Keys)
+	cmd.RunE = a.Does(func(ctx context.Context, args []string) error {
+		return withGates(ctx, a, cmd, cfg, func(g client) error { return showGate(ctx, a, g, args[0]) })
+	})
+	return cmd
+}
+
+func showGate(ctx context.Context, a *cli.App, of gate.Operator, name string) error {
+	g, err := of.Show(ctx, name)
+	if err != nil {
+		return err
+	}
+	line := newGateLine(g)
+	if a.WantsJSON() {
+		return a.PrintJSON(line)
+	}
+	rows := [][2]string{
+		{"gate", line.Gate},
+		{"fence", fenceText(line.Fence)},
+		{"holder", line.Holder},
+		{"confirmed", output.YesNo(line.Confirmed)},
+		{"until", line.Until},
+		{"last fence", fenceText(line.LastFence)},
+		{"waiting", strconv.Itoa(line.Waiting)},
+	}
+	for _, w := range line.Waiters {
+		rows = append(rows, [2]string{"waiter", fenceText(w.Fence) + "  " + w.Process})
+	}
+	for _, resource := range slices.Sorted(maps.Keys(line.Guard)) {
+		rows = append(rows, [2]string{"guard", fenceText(line.Guard[resource]) + "  " + resource})
+	}
+	return a.PrintRows(rows)
+}

@@ -1,0 +1,51 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+)
+
+const (
+	// healthHeaders bounds the time in which a client must send its request headers.
+	healthHeaders = 5 * time.Second
+	// healthShutdown bounds the shutdown of the server.
+	healthShutdown = time.Second
+)
+
+// serveHealth serves health at addr until stop is called; an empty addr serves
+// nothing. The node serves it from before the start until after the drain, so that
+// probes see both.
+func serveHealth(addr string, health http.Handler, log *slog.Logger) (stop func(), err error) {
+	if addr == "" {
+		return func() {}, nil
+	}
+	listener, err := net.Listen("tcp", addr)
+	if err != nil {
+		return nil, fmt.Errorf("--health: %w", err)
+	}
+	server := &http.Server{
+		Handler: health, ReadHeaderTimeout: healthHeaders,
+		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn),
+	}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+			log.Error("health server failed", "err", err)
+		}
+	}()
+	log.Info("serving health checks", "address", listener.Addr().String())
+	return func() {
+		ctx, cancel := context.WithTimeout(context.Background(), healthShutdown)
+		defer cancel()
+		if err := server.Shutdown(ctx); err != nil {
+			_ = server.Close() // drops requests in flight
+		}
+		<-ended
+	}, nil
+}

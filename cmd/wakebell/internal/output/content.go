@@ -1,0 +1,89 @@
+package output
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"maps"
+	"mime"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/wakebell/wakebell"
+)
+
+// Content is the printed content of a timer. One of Body and BodyBase64 is set:
+// JSON as JSON, text as a string, an empty body without a content type as null.
+// Anything else, and a body that contradicts its content type, is in base64.
+type Content struct {
+	ContentType   string            `json:"content_type"`
+	Headers       map[string]string `json:"headers"`
+	CorrelationID string            `json:"correlation_id"`
+	ReplyTo       string            `json:"reply_to,omitempty"`
+	Body          json.RawMessage   `json:"body,omitempty"`
+	BodyBase64    *string           `json:"body_base64,omitempty"`
+}
+
+// NewContent returns the printed content of a timer.
+func NewContent(c wakebell.Content) Content {
+	out := Content{
+		ContentType:   c.ContentType,
+		Headers:       c.Headers.Map(),
+		CorrelationID: c.CorrelationID,
+		ReplyTo:       c.ReplyTo,
+	}
+	media, _, err := mime.ParseMediaType(c.ContentType)
+	if err != nil {
+		media, _, _ = strings.Cut(c.ContentType, ";")
+	}
+	switch {
+	case c.ContentType == "" && len(c.Body) == 0:
+		out.Body = json.RawMessage("null")
+	case media == "application/json" && utf8.Valid(c.Body) && json.Valid(c.Body):
+		out.Body = c.Body
+	case strings.HasPrefix(media, "text/") && utf8.Valid(c.Body):
+		text, err := JSONLine(string(c.Body))
+		if err == nil {
+			out.Body = text
+		}
+	}
+	if out.Body == nil {
+		encoded := base64.StdEncoding.EncodeToString(c.Body)
+		out.BodyBase64 = &encoded
+	}
+	return out
+}
+
+// Shown returns the body as one line for the table output.
+func (c Content) Shown() string {
+	if c.BodyBase64 != nil {
+		return "base64 " + *c.BodyBase64
+	}
+	return strings.TrimSpace(string(c.Body))
+}
+
+// Rows returns all fields for the table output, each a name and a value.
+func (c Content) Rows() [][2]string {
+	rows := [][2]string{
+		{"correlation id", c.CorrelationID},
+		{"content type", c.ContentType},
+		{"reply to", c.ReplyTo},
+	}
+	for _, key := range slices.Sorted(maps.Keys(c.Headers)) {
+		rows = append(rows, [2]string{"header " + key, c.Headers[key]})
+	}
+	return append(rows, [2]string{"body", c.Shown()})
+}
+
+// MessageContent returns the content of a message, whose type is derived from its bytes.
+func MessageContent(body []byte) Content {
+	c := wakebell.Content{Body: body}
+	switch {
+	case !utf8.Valid(body):
+	case json.Valid(body):
+		c.ContentType = "application/json"
+	default:
+		c.ContentType = "text/plain"
+	}
+	return NewContent(c)
+}

@@ -1,0 +1,21 @@
+package queues
+
+import (
+	"testing"
+
+	"github.com/spf13/cobra"
+
+	"github.com/wakebell/wakebell/cmd/wakebell/internal/cli"
+	"github.com/wakebell/wakebell/cmd/wakebell/internal/clitest"
+)
+
+func TestTheReferenceNamesTheFields(t *testing.T) {
+	t.Parallel()
+	a := &cli.App{}
+	clitest.RequireFields(t, []*cobra.Command{Command(a)}, map[string]any{
+		"queue publish": publishedLine{},
+		"queue ls":      messageLine{},
+		"queue stats":   statsLine{},
+		"queue dead ls": deadLine{},
+	})
+}

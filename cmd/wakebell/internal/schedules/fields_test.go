@@ -1,0 +1,20 @@
+package schedules
+
+import (
+	"testing"
+
+	"github.com/spf13/cobra"
+
+	"github.com/wakebell/wakebell/cmd/wakebell/internal/cli"
+	"github.com/wakebell/wakebell/cmd/wakebell/internal/clitest"
+)
+
+func TestTheReferenceNamesTheFields(t *testing.T) {
+	t.Parallel()
+	a := &cli.App{}
+	clitest.RequireFields(t, []*cobra.Command{Command(a), BeatCommand(a)}, map[string]any{
+		"beat":               fireLine{},
+		"schedules ls":       recurringLine{},
+		"schedules backfill": backfilledLine{},
+	})
+}

@@ -1,0 +1,61 @@
+package schedules
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/wakebell/wakebell/cmd/wakebell/internal/cli"
+	"github.com/wakebell/wakebell/cmd/wakebell/internal/output"
+	"github.com/wakebell/wakebell/recurring"
+)
+
+// recurringLine is the JSON line of schedules ls.
+type recurringLine struct {
+	Name    string `json:"name"`
+	Topic   string `json:"topic"`
+	Rule    string `json:"rule"`
+	Zone    string `json:"zone"`
+	Next    string `json:"next"`
+	LastRun string `json:"last_run"`
+	Runs    int64  `json:"runs"`
+	Paused  bool   `json:"paused"`
+	Celery  bool   `json:"celery"`
+	Fault   string `json:"fault"`
+}
+
+func newRecurringLine(prefix string, s recurring.State) recurringLine {
+	topic := s.Topic
+	if topic != "" && !s.Celery {
+		topic = prefix + topic
+	}
+	return recurringLine{
+		s.Name, topic, s.RuleText, s.Rule.Zone, output.Stamp(s.Next), output.Stamp(s.LastRun), s.Runs, s.Paused, s.Celery, s.Fault,
+	}
+}
+
+func lsCommand(a *cli.App) *cobra.Command {
+	var page cli.PageFlags
+	cmd := &cobra.Command{
+		Use:   "ls",
+		Short: "List recurring schedules",
+		Long: `Lists all recurring schedules by name, Python's included. A schedule that cannot
+be decoded has a fault, and beats ignore it.
+
+With -o json each is a line with name, topic (or the task), rule, zone, next,
+last_run, runs, paused, celery and fault.`,
+		Example: `  wakebell schedules ls -o json | jq 'select(.fault != "")'`,
+		Args:    cobra.NoArgs,
+	}
+	page.Register(cmd, 0)
+	a.OutputFlag(cmd)
+	return onSchedules(a, cmd, func(ctx context.Context, s recurring.Operator, _ []string) error {
+		list := a.NewListing(page.Limit, "NAME", "TOPIC", "RULE", "NEXT", "RUNS", "PAUSED", "FAULT")
+		return cli.PrintAll(list, s.List(ctx, page.Page()), scheduleCursor, func(state recurring.State) (any, []string) {
+			l := newRecurringLine(a.Prefix, state)
+			return l, []string{l.Name, l.Topic, l.Rule, l.Next, output.Number(l.Runs), output.YesNo(l.Paused), l.Fault}
+		})
+	})
+}
+
+func scheduleCursor(s recurring.State) string { return s.Cursor }

@@ -1,0 +1,33 @@
+package schedules
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/wakebell/wakebell/cmd/wakebell/internal/cli"
+	"github.com/wakebell/wakebell/recurring"
+)
+
+func pauseCommand(a *cli.App) *cobra.Command {
+	return onEach(a, &cobra.Command{
+		Use:   "pause NAME...",
+		Short: "Pause recurring schedules",
+		Long: `Pauses recurring schedules until resume, also for Python beats. It stops at the
+first absent schedule, with exit code 3.`,
+		Example: `  wakebell schedules pause nightly`,
+	}, func(ctx context.Context, s recurring.Operator, name string) error { return s.Pause(ctx, name) })
+}
+
+func resumeCommand(a *cli.App) *cobra.Command {
+	return onEach(a, &cobra.Command{
+		Use:   "resume NAME...",
+		Short: "Resume paused recurring schedules",
+		Long: `Resumes paused schedules: each continues with its next instant, and runs skipped
+by the pause do not count as missed. It stops at the first absent schedule, with
+exit code 3.`,
+		Example: `  wakebell schedules resume nightly`,
+	}, func(ctx context.Context, s recurring.Operator, name string) error {
+		return s.Resume(ctx, name)
+	})
+}

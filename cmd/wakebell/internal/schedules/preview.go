@@ -1,0 +1,47 @@
+package schedules
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/wakebell/wakebell/cmd/wakebell/internal/cli"
+	"github.com/wakebell/wakebell/cmd/wakebell/internal/output"
+	"github.com/wakebell/wakebell/recurring"
+)
+
+func previewCommand(a *cli.App) *cobra.Command {
+	var n int
+	cmd := &cobra.Command{
+		Use:   "preview NAME",
+		Short: "Show the next runs of a recurring schedule",
+		Long: `Prints the due times of the next runs of a recurring schedule: fewer if it ends,
+none while it is paused. The exit code is 3 if there is no such schedule.
+
+With -o json each is a line with name and due.`,
+		Example: `  wakebell schedules preview nightly -n 5`,
+		Args:    cobra.ExactArgs(1),
+	}
+	cmd.Flags().IntVarP(&n, "n", "n", 10, "`number` of runs, up to 10,000")
+	a.OutputFlag(cmd)
+	return onSchedules(a, cmd, func(ctx context.Context, s recurring.Operator, args []string) error {
+		next, err := s.Preview(ctx, args[0], n)
+		if err != nil {
+			return err
+		}
+		for _, at := range next {
+			if a.WantsJSON() {
+				err = a.PrintJSON(struct {
+					Name string `json:"name"`
+					Due  string `json:"due"`
+				}{args[0], output.Stamp(at)})
+			} else {
+				err = a.Printf("%s\n", output.Stamp(at))
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}

@@ -1,0 +1,101 @@
+package timers
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/cmd/wakebell/internal/cli"
+	"github.com/wakebell/wakebell/wakebelltype"
+)
+
+type cancelFlags struct {
+	topic    string
+	all, yes bool
+}
+
+func cancelCommand(a *cli.App) *cobra.Command {
+	f := &cancelFlags{}
+	cmd := &cobra.Command{
+		Use:   "cancel --topic TOPIC (ID... | --all)",
+		Short: "Cancel timers",
+		Long: `Cancels timers and prints the state of each before: pending, running (its
+handler's context is cancelled) or absent. If one is absent, the others are
+cancelled and the exit code is 3. With -o json each is a line with topic, id and
+presence.
+
+--all cancels every timer of the topic, running ones included; dead letters
+stay. It asks for confirmation on a terminal and requires --yes elsewhere. With
+-o json it prints one line with topic and cancelled, a number.`,
+		Example: `  wakebell cancel --topic invoices inv-42 inv-43
+  wakebell cancel -t invoices --all --yes`,
+	}
+	a.TopicFlag(cmd, &f.topic, "`topic` of the timers")
+	cmd.Flags().BoolVar(&f.all, "all", false, "cancel all timers of the topic")
+	cli.YesFlag(cmd, &f.yes, "do not ask for confirmation of --all")
+	a.OutputFlag(cmd)
+	cmd.RunE = a.Does(func(ctx context.Context, args []string) error {
+		if f.all == (len(args) > 0) {
+			return cli.Usagef("give either ids or --all")
+		}
+		if f.all {
+			return a.Ask(ctx, func(c cli.Client) error { return cancelAll(ctx, a, c, f) })
+		}
+		return a.Ask(ctx, func(c cli.Client) error { return cancelTimers(ctx, a, c, f.topic, args) })
+	})
+	return cmd
+}
+
+type presenceLine struct {
+	Topic    string `json:"topic"`
+	ID       string `json:"id"`
+	Presence string `json:"presence"`
+}
+
+func cancelTimers(ctx context.Context, a *cli.App, c wakebell.TimerClient, topic string, ids []string) error {
+	presences, err := c.Cancel(ctx, topic, ids...)
+	if err != nil {
+		return err
+	}
+	absent := 0
+	list := a.NewListing(0, "ID", "WAS")
+	for i, presence := range presences {
+		if presence == wakebelltype.PresenceAbsent {
+			absent++
+		}
+		line := presenceLine{a.Prefix + topic, ids[i], presence.String()}
+		if err := list.Add(line, line.ID, line.Presence); err != nil {
+			return err
+		}
+	}
+	if err := list.End(); err != nil {
+		return err
+	}
+	if absent > 0 {
+		return fmt.Errorf("%w: %d of %d", wakebell.ErrNotFound, absent, len(ids))
+	}
+	return nil
+}
+
+func cancelAll(ctx context.Context, a *cli.App, c wakebell.Operator, f *cancelFlags) error {
+	err := a.Confirm(f.yes, func() (string, error) {
+		stats, err := c.Stats(ctx, f.topic)
+		return fmt.Sprintf("Cancel all %d timers of %s?", stats.Total, a.Prefix+f.topic), err
+	})
+	if err != nil {
+		return err
+	}
+	n, err := c.CancelAll(ctx, f.topic)
+	if err != nil {
+		return cli.SoFar(err, n, "timers were cancelled, and possibly more")
+	}
+	if a.WantsJSON() {
+		return a.PrintJSON(struct {
+			Topic     string `json:"topic"`
+			Cancelled int64  `json:"cancelled"`
+		}{a.Prefix + f.topic, n})
+	}
+	return a.Printf("cancelled %d\n", n)
+}

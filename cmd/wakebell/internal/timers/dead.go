@@ -1,0 +1,41 @@
+package timers
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/cmd/wakebell/internal/cli"
+	"github.com/wakebell/wakebell/cmd/wakebell/internal/output"
+)
+
+func deadCommand(a *cli.App) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "dead",
+		Short: "Inspect, redrive and delete dead letters",
+		Long:  "A dead letter is a timer that was rejected, failed too often, or could not be decoded.",
+		Example: `  wakebell dead ls --topic invoices
+  wakebell dead redrive --topic invoices --reason 'card declined' --yes`,
+		RunE: cli.MissingCommand,
+	}
+	cmd.AddCommand(deadLsCommand(a), deadShowCommand(a), deadRedriveCommand(a), deadRmCommand(a))
+	return cmd
+}
+
+type deadLine struct {
+	Topic      string `json:"topic"`
+	Entry      string `json:"entry"`
+	ID         string `json:"id"`
+	Reason     string `json:"reason"`
+	Attempts   int    `json:"attempts"`
+	Failures   int    `json:"failures"`
+	Activation string `json:"activation"`
+	Died       string `json:"died"`
+	output.Content
+}
+
+func newDeadLine(d wakebell.DeadLetter) deadLine {
+	return deadLine{
+		Topic: d.Topic, Entry: d.Entry, ID: d.ID, Reason: d.Reason, Attempts: d.Attempts, Failures: d.Failures,
+		Activation: output.Stamp(d.Activation), Died: output.Stamp(d.Died), Content: output.NewContent(d.Content),
+	}
+}

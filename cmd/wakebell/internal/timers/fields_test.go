@@ -1,0 +1,22 @@
+package timers
+
+import (
+	"testing"
+
+	"github.com/wakebell/wakebell/cmd/wakebell/internal/cli"
+	"github.com/wakebell/wakebell/cmd/wakebell/internal/clitest"
+)
+
+func TestTheReferenceNamesTheFields(t *testing.T) {
+	t.Parallel()
+	a := &cli.App{}
+	clitest.RequireFields(t, Commands(a), map[string]any{
+		"schedule":     scheduledLine{},
+		"ls":           timerLine{},
+		"cancel":       presenceLine{},
+		"reschedule":   scheduledLine{},
+		"run-now":      presenceLine{},
+		"dead ls":      deadLine{},
+		"dead redrive": redrivenLine{},
+	})
+}

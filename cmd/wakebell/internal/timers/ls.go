@@ -1,0 +1,98 @@
+package timers
+
+import (
+	"context"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/cmd/wakebell/internal/cli"
+	"github.com/wakebell/wakebell/cmd/wakebell/internal/output"
+)
+
+type lsFlags struct {
+	topic     string
+	dueBefore string
+	running   bool
+	page      cli.PageFlags
+}
+
+func lsCommand(a *cli.App) *cobra.Command {
+	f := &lsFlags{}
+	cmd := &cobra.Command{
+		Use:   "ls --topic TOPIC",
+		Short: "List the timers of a topic",
+		Long: `Lists the timers of a topic by due time. For a running timer, due is its lease
+expiry; for a retried one, its next attempt. State is pending, retrying, running
+or never (an infinite due time, which only another program can have written).
+
+With -o json each timer is a line with topic, id, state, due, activation,
+attempts, failures and last_error.`,
+		Example: `  wakebell ls --topic invoices
+  wakebell ls -t invoices --due-before 10m --limit 0 -o json
+  wakebell ls -t invoices --running`,
+		Args: cobra.NoArgs,
+	}
+	flags := cmd.Flags()
+	a.TopicFlag(cmd, &f.topic, "`topic` to list")
+	flags.StringVar(&f.dueBefore, "due-before", "", "only those due before this `instant` in RFC 3339, or this duration from now")
+	flags.BoolVar(&f.running, "running", false, "only running timers")
+	f.page.Register(cmd, cli.ListLimit)
+	a.OutputFlag(cmd)
+	cmd.RunE = a.Does(func(ctx context.Context, _ []string) error {
+		return a.Ask(ctx, func(c cli.Client) error { return listTimers(ctx, a, c, f) })
+	})
+	return cmd
+}
+
+// timerLine is the JSON line of ls.
+type timerLine struct {
+	Topic      string `json:"topic"`
+	ID         string `json:"id"`
+	State      string `json:"state"`
+	Due        string `json:"due"`
+	Activation string `json:"activation"`
+	Attempts   int    `json:"attempts"`
+	Failures   int    `json:"failures"`
+	LastError  string `json:"last_error"`
+}
+
+func newTimerLine(i wakebell.Info) timerLine {
+	return timerLine{
+		Topic: i.Topic, ID: i.ID, State: string(i.State), Due: output.Stamp(i.Due), Activation: output.Stamp(i.Activation),
+		Attempts: i.Attempts, Failures: i.Failures, LastError: i.LastError,
+	}
+}
+
+func listTimers(ctx context.Context, a *cli.App, c wakebell.TimerClient, f *lsFlags) error {
+	filter, err := f.filter(time.Now())
+	if err != nil {
+		return err
+	}
+	list := a.NewListing(f.page.Limit, "ID", "STATE", "DUE", "ACTIVATION", "ATTEMPTS", "FAILURES")
+	return cli.PrintAll(list, c.List(ctx, f.topic, filter, f.page.Page()), timerCursor, func(info wakebell.Info) (any, []string) {
+		t := newTimerLine(info)
+		return t, []string{t.ID, t.State, t.Due, t.Activation, strconv.Itoa(t.Attempts), strconv.Itoa(t.Failures)}
+	})
+}
+
+func timerCursor(i wakebell.Info) string { return i.Cursor }
+
+func (f *lsFlags) filter(now time.Time) (wakebell.Filter, error) {
+	filter := wakebell.Filter{Running: f.running}
+	if f.dueBefore == "" {
+		return filter, nil
+	}
+	if d, err := time.ParseDuration(f.dueBefore); err == nil {
+		filter.DueBefore = now.Add(d)
+		return filter, nil
+	}
+	at, err := time.Parse(time.RFC3339Nano, f.dueBefore)
+	if err != nil {
+		return filter, cli.Usagef("--due-before: %q is neither an instant such as 2031-01-02T15:04:05Z nor a duration such as 10m", f.dueBefore)
+	}
+	filter.DueBefore = at
+	return filter, nil
+}

@@ -1,0 +1,292 @@
+package timers
+
+import (
+	"bytes"
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+
+	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/cmd/wakebell/internal/cli"
+	"github.com/wakebell/wakebell/cmd/wakebell/internal/output"
+	"github.com/wakebell/wakebell/wakebelltype"
+)
+
+// scheduleBatch is the number of timers per call.
+const scheduleBatch = 1000
+
+type scheduleFlags struct {
+	topic, id string
+	dueFlags
+	json          string
+	text          string
+	hex           string
+	file          string
+	contentType   string
+	headers       []string
+	correlationID string
+	ifExists      cli.Choice
+	debounce      time.Duration
+	once          time.Duration
+	count         int
+	spacing       time.Duration
+
+	given func(flag string) bool
+}
+
+func scheduleCommand(a *cli.App) *cobra.Command {
+	f := &scheduleFlags{ifExists: cli.OneOf("replace", "keep", "earliest")}
+	cmd := &cobra.Command{
+		Use:   "schedule --topic TOPIC",
+		Short: "Schedule timers",
+		Long: `Schedules a timer and prints its id; with -o json an object with topic, id, due
+and outcome (created, replaced, moved, superseded, kept pending, kept running,
+kept earlier, already done). Without --in and --at it is due immediately; without
+a body flag its body is empty.
+
+With --count N it schedules N timers, in batches of 1,000, and prints one id per
+line: new ids or, with --id, ID-0 to ID-<N-1>. With --spacing they are due one
+after the other. On an interrupt it finishes the current batch and prints how many
+timers are scheduled: those whose ids were printed. After an error, others of the
+last batch may be scheduled as well.`,
+		Example: `  wakebell schedule --topic invoices --in 72h --json '{"n": 42}'
+  wakebell schedule -t invoices --id inv-42 --at 2031-01-02T15:04:05Z --text hello
+  wakebell schedule -t mail --file letter.pdf --content-type application/pdf --header x-tenant=acme
+  wakebell schedule -t reindex --id shop-7 --in 5s --debounce 1m
+  wakebell schedule -t load --count 10000 --spacing 1ms --hex cafe`,
+		Args: cobra.NoArgs,
+	}
+	a.TopicFlag(cmd, &f.topic, "`topic` of the timers")
+	f.register(cmd)
+	a.OutputFlag(cmd)
+	cmd.RunE = a.Does(func(ctx context.Context, _ []string) error {
+		return a.Ask(ctx, func(c cli.Client) error { return scheduleTimers(ctx, a, c, f) })
+	})
+	return cmd
+}
+
+func (f *scheduleFlags) register(cmd *cobra.Command) {
+	f.dueFlags.register(cmd)
+	flags := cmd.Flags()
+	flags.StringVar(&f.id, "id", "", "`id` of the timer (default a new one)")
+	flags.StringVar(&f.json, "json", "", "JSON `body`, sent without whitespace between tokens")
+	flags.StringVar(&f.text, "text", "", "text `body`")
+	flags.StringVar(&f.hex, "hex", "", "`body` of bytes, in hex")
+	flags.StringVar(&f.file, "file", "", "`file` with a body of bytes; - is stdin")
+	flags.StringVar(&f.contentType, "content-type", "", "content `type` of --file or --hex (default none)")
+	flags.StringArrayVar(&f.headers, "header", nil, "a header, `key=value`; can be repeated")
+	flags.StringVar(&f.correlationID, "correlation-id", "", "`id` of the cause of the timer (default its own id)")
+	flags.Var(&f.ifExists, "if-exists", "what to do with an existing timer of the same id")
+	flags.DurationVar(&f.debounce, "debounce", 0, "postpone a pending timer of the same id by --in, at most to this `limit` after the first; 0s: no limit")
+	flags.DurationVar(&f.once, "once", 0, "fire the id only once until this `window` after its due time, however often it is scheduled")
+	flags.IntVar(&f.count, "count", 1, "number of timers")
+	flags.DurationVar(&f.spacing, "spacing", 0, "time between the due times of successive timers")
+	f.given = flags.Changed
+	cli.CompleteChoice(cmd, "if-exists", f.ifExists)
+	cli.CompleteFiles(cmd, "file")
+	cmd.MarkFlagsMutuallyExclusive("json", "text", "hex", "file")
+	cmd.MarkFlagsMutuallyExclusive("debounce", "if-exists")
+	cmd.MarkFlagsMutuallyExclusive("debounce", "at")
+	cmd.MarkFlagsMutuallyExclusive("debounce", "spacing")
+	cmd.MarkFlagsMutuallyExclusive("content-type", "json")
+	cmd.MarkFlagsMutuallyExclusive("content-type", "text")
+}
+
+type scheduledLine struct {
+	Topic   string `json:"topic"`
+	ID      string `json:"id"`
+	Due     string `json:"due"`
+	Outcome string `json:"outcome"`
+}
+
+func scheduleTimers(ctx context.Context, a *cli.App, c wakebell.TimerClient, f *scheduleFlags) error {
+	if f.count < 1 {
+		return cli.Usagef("--count: %d, want at least 1", f.count)
+	}
+	if latest := f.in.Seconds() + float64(f.count-1)*f.spacing.Seconds(); math.Abs(latest) > (1<<62)/1e9 {
+		return cli.Usagef("--spacing: the last timer would be due in over 146 years")
+	}
+	draft, err := f.drafter(a.Stdin)
+	if err != nil {
+		return err
+	}
+	// An interrupt does not stop the current batch, so that it is known which timers
+	// were stored.
+	last, stop := outlasting(ctx)
+	defer stop()
+	for first := 0; first < f.count; first += scheduleBatch {
+		if ctx.Err() != nil {
+			return f.unfinished(first, 0, cli.ErrInterrupted)
+		}
+		drafts := make([]wakebell.Draft, 0, scheduleBatch)
+		for i := first; i < min(first+scheduleBatch, f.count); i++ {
+			drafts = append(drafts, draft(i))
+		}
+		scheduled, err := c.Schedule(last, drafts...)
+		if printed := printScheduled(a, f.topic, scheduled); printed != nil {
+			return errors.Join(err, f.unfinished(first+len(scheduled), 0, printed))
+		}
+		if err != nil {
+			return f.unfinished(first+len(scheduled), len(drafts)-len(scheduled), err)
+		}
+	}
+	return nil
+}
+
+// unfinished adds to an error how many of --count timers are stored, and how many
+// others may be.
+func (f *scheduleFlags) unfinished(stored, unknown int, err error) error {
+	if f.count == 1 {
+		return err
+	}
+	ids := func(first, n int) string {
+		if !f.given("id") {
+			return ""
+		}
+		return fmt.Sprintf(" (%s-%d to %s-%d)", f.id, first, f.id, first+n-1)
+	}
+	done := fmt.Sprintf("%d of %d timers are scheduled", stored, f.count)
+	if stored > 0 {
+		done += ids(0, stored) + ", whose ids were printed"
+	}
+	if unknown > 0 && !errors.Is(err, wakebell.ErrInvalid) {
+		done += fmt.Sprintf("; %d more may be", unknown) + ids(stored, unknown)
+	}
+	return fmt.Errorf("%s: %w", done, err)
+}
+
+func printScheduled(a *cli.App, topic string, scheduled []wakebelltype.Scheduled) error {
+	var out bytes.Buffer
+	for _, s := range scheduled {
+		if !a.WantsJSON() {
+			id := s.ID
+			if output.IsTerminal(a.Stdout) { // a program needs the id as it is
+				id = output.Escape(id)
+			}
+			fmt.Fprintln(&out, id)
+			continue
+		}
+		line, err := output.JSONLine(scheduledLine{a.Prefix + topic, s.ID, output.Stamp(s.Due), s.Outcome.String()})
+		if err != nil {
+			return err
+		}
+		out.Write(line)
+	}
+	return a.Write(out.Bytes())
+}
+
+// drafter returns the function that makes the i-th timer.
+func (f *scheduleFlags) drafter(stdin io.Reader) (func(i int) wakebell.Draft, error) {
+	options, err := f.options()
+	if err != nil {
+		return nil, err
+	}
+	when, err := f.when()
+	if err != nil {
+		return nil, err
+	}
+	if f.given("debounce") {
+		when = func(time.Duration) wakebell.ScheduleOption { return wakebell.Debounce(f.in, f.debounce) }
+	}
+	body, err := f.body(stdin)
+	if err != nil {
+		return nil, err
+	}
+	return func(i int) wakebell.Draft {
+		opts := append(options[:len(options):len(options)], when(time.Duration(i)*f.spacing))
+		switch {
+		case f.given("id") && f.given("count"):
+			opts = append(opts, wakebell.ID(fmt.Sprintf("%s-%d", f.id, i)))
+		case f.given("id"):
+			opts = append(opts, wakebell.ID(f.id))
+		}
+		return body(opts)
+	}, nil
+}
+
+func (f *scheduleFlags) options() ([]wakebell.ScheduleOption, error) {
+	var options []wakebell.ScheduleOption
+	for _, header := range f.headers {
+		key, value, ok := strings.Cut(header, "=")
+		if !ok {
+			return nil, cli.Usagef("--header: %q, want key=value", header)
+		}
+		options = append(options, wakebell.Header(key, value))
+	}
+	if f.given("correlation-id") {
+		options = append(options, wakebell.CorrelationID(f.correlationID))
+	}
+	switch f.ifExists.String() {
+	case "keep":
+		options = append(options, wakebell.IfExists(wakebelltype.PolicyKeep))
+	case "earliest":
+		options = append(options, wakebell.IfExists(wakebelltype.PolicyEarliest))
+	}
+	if f.given("once") {
+		options = append(options, wakebell.Once(f.once))
+	}
+	return options, nil
+}
+
+// body returns the function that makes a draft with the body of the flags.
+func (f *scheduleFlags) body(stdin io.Reader) (func([]wakebell.ScheduleOption) wakebell.Draft, error) {
+	var raw []byte
+	var err error
+	switch {
+	case f.given("json"):
+		var compact bytes.Buffer
+		if err := json.Compact(&compact, []byte(f.json)); err != nil || !utf8.ValidString(f.json) {
+			return nil, cli.Usagef("--json: not valid JSON")
+		}
+		return drafts(f.topic, json.RawMessage(compact.Bytes())), nil
+	case f.given("text"):
+		if !utf8.ValidString(f.text) {
+			return nil, cli.Usagef("--text: not valid UTF-8; --hex takes any bytes")
+		}
+		return drafts(f.topic, f.text), nil
+	case f.given("hex"):
+		if raw, err = hex.DecodeString(f.hex); err != nil {
+			return nil, cli.Usagef("--hex: %v", err)
+		}
+	case f.given("file"):
+		if raw, err = readBody(f.file, stdin); err != nil {
+			return nil, err
+		}
+	}
+	return func(opts []wakebell.ScheduleOption) wakebell.Draft {
+		return wakebell.NewTopic[[]byte](f.topic).Draft(raw, append(opts, wakebell.ContentType(f.contentType))...)
+	}, nil
+}
+
+func drafts[T any](topic string, body T) func([]wakebell.ScheduleOption) wakebell.Draft {
+	return func(opts []wakebell.ScheduleOption) wakebell.Draft {
+		return wakebell.NewTopic[T](topic).Draft(body, opts...)
+	}
+}
+
+// readBody reads a file, at most one byte more than a timer can hold.
+func readBody(name string, stdin io.Reader) ([]byte, error) {
+	if name != "-" {
+		file, err := os.Open(name)
+		if err != nil {
+			return nil, fmt.Errorf("--file: %w", err)
+		}
+		defer func() { _ = file.Close() }() // opened for reading only
+		stdin = file
+	}
+	body, err := io.ReadAll(io.LimitReader(stdin, wakebell.DefaultPayloadLimit+1))
+	if err != nil {
+		return nil, fmt.Errorf("--file: %w", err)
+	}
+	return body, nil
+}

@@ -1,0 +1,73 @@
+package topics
+
+import (
+	"context"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/cmd/wakebell/internal/cli"
+	"github.com/wakebell/wakebell/cmd/wakebell/internal/output"
+	"github.com/wakebell/wakebell/internal/tuning"
+	"github.com/wakebell/wakebell/wakebelltype"
+)
+
+// controls makes a command call change and print the settings that it returns.
+func controls(a *cli.App, cmd *cobra.Command, topic *string, change func(context.Context, wakebell.Operator) (wakebelltype.Control, error)) {
+	a.TopicFlag(cmd, topic, "`topic` to change")
+	a.OutputFlag(cmd)
+	cmd.RunE = a.Does(func(ctx context.Context, _ []string) error {
+		return a.Ask(ctx, func(c cli.Client) error {
+			control, err := change(ctx, c)
+			if err != nil {
+				return err
+			}
+			return printControl(a, *topic, control)
+		})
+	})
+}
+
+// pauseLine has the JSON fields of a pause.
+type pauseLine struct {
+	Paused   bool   `json:"paused"`
+	PausedAt string `json:"paused_at"`
+	PausedBy string `json:"paused_by"`
+	Reason   string `json:"paused_reason"`
+}
+
+func newPauseLine(c wakebelltype.Control) pauseLine {
+	return pauseLine{c.Paused, output.Stamp(c.PausedAt), c.PausedBy, c.Reason}
+}
+
+func printControl(a *cli.App, topic string, c wakebelltype.Control) error {
+	pause := newPauseLine(c)
+	settings := map[string]any{}
+	rows := [][2]string{
+		{"topic", a.Prefix + topic},
+		{"paused", output.YesNo(pause.Paused)},
+		{"paused at", pause.PausedAt},
+		{"paused by", pause.PausedBy},
+		{"reason", pause.Reason},
+	}
+	for _, t := range tuning.All {
+		value := t.Get(&c.Settings)
+		if value == 0 {
+			continue
+		}
+		text := t.Text(value)
+		settings[strings.ReplaceAll(t.Flag, "-", "_")] = text
+		if n := t.Number(&c.Settings); n != nil { // a number in JSON too
+			settings[strings.ReplaceAll(t.Flag, "-", "_")] = *n
+		}
+		rows = append(rows, [2]string{t.Flag, text})
+	}
+	if !a.WantsJSON() {
+		return a.PrintRows(rows)
+	}
+	return a.PrintJSON(struct {
+		Topic string `json:"topic"`
+		pauseLine
+		Settings map[string]any `json:"settings"`
+	}{a.Prefix + topic, pause, settings})
+}

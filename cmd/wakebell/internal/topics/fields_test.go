@@ -1,0 +1,19 @@
+package topics
+
+import (
+	"testing"
+
+	"github.com/wakebell/wakebell/cmd/wakebell/internal/cli"
+	"github.com/wakebell/wakebell/cmd/wakebell/internal/clitest"
+)
+
+func TestTheReferenceNamesTheFields(t *testing.T) {
+	t.Parallel()
+	a := &cli.App{}
+	clitest.RequireFields(t, Commands(a), map[string]any{
+		"topics": topicLine{},
+		"stats":  statsLine{},
+		"doctor": findingLine{},
+		"pause":  pauseLine{},
+	})
+}

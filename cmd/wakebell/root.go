@@ -1,0 +1,75 @@
+package main
+
+import (
+	"context"
+	"io"
+	"runtime/debug"
+
+	"github.com/spf13/cobra"
+
+	"github.com/wakebell/wakebell/cmd/wakebell/internal/bench"
+	"github.com/wakebell/wakebell/cmd/wakebell/internal/cli"
+	"github.com/wakebell/wakebell/cmd/wakebell/internal/demo"
+	"github.com/wakebell/wakebell/cmd/wakebell/internal/gates"
+	"github.com/wakebell/wakebell/cmd/wakebell/internal/node"
+	"github.com/wakebell/wakebell/cmd/wakebell/internal/queues"
+	"github.com/wakebell/wakebell/cmd/wakebell/internal/schedules"
+	"github.com/wakebell/wakebell/cmd/wakebell/internal/timers"
+	"github.com/wakebell/wakebell/cmd/wakebell/internal/topics"
+)
+
+// run is the whole program except for os.Exit.
+func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	return cli.Run(ctx, newRoot, args, stdin, stdout, stderr)
+}
+
+func newRoot(a *cli.App) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "wakebell",
+		Short: "Durable timers: stored in Redis, delivered by actors",
+		Long: `Wakebell stores timers in Redis and delivers each at or after its due time, at
+least once, also after crashes.
+
+--redis or WAKEBELL_REDIS names Redis:
+  redis://[user:password@]host:port/db
+  unix://[user:password@]/path/to/redis.sock?db=0
+  redis+sentinel://[user:password@]host:port,host:port/master/db
+      parameters sentinel_username and sentinel_password are for Sentinel itself
+  redis+cluster://[user:password@]host:port,host:port    requires --hash-tag
+  rediss://, rediss+sentinel://, rediss+cluster://       the same over TLS
+  embedded    a server inside this process, to try Wakebell out
+Prefer the variable for a password: other users can read a command line.
+
+All commands except demo, node, beat and bench also work without access to
+Redis: --remote or WAKEBELL_REMOTE names a listening node as host:port. The
+connection uses TLS, on loopback only if a TLS flag is given; tls://host:port
+and plain://host:port choose explicitly. --token-file names the file with the
+token to present.
+
+Exit codes: 0 success, 1 error, 2 wrong usage, 3 not found.`,
+		Example: `  wakebell demo
+  wakebell node --topic invoices --exec './charge.sh'
+  wakebell schedule --topic invoices --id inv-42 --in 72h --json '{"n":42}'
+  wakebell get --topic invoices inv-42`,
+		Version:       version(),
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		RunE:          cli.MissingCommand,
+	}
+	// Arguments are ids, of which there may be millions. Only flags take files.
+	root.CompletionOptions.SetDefaultShellCompDirective(cobra.ShellCompDirectiveNoFileComp)
+	a.GlobalFlags(root)
+	root.AddCommand(demo.Command(a), node.Command(a), node.RightsCommand(a), bench.Command(a))
+	root.AddCommand(timers.Commands(a)...)
+	root.AddCommand(topics.Commands(a)...)
+	root.AddCommand(queues.Command(a), gates.Command(a), schedules.Command(a), schedules.BeatCommand(a))
+	return root
+}
+
+func version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok || info.Main.Version == "" {
+		return "unknown"
+	}
+	return info.Main.Version
+}

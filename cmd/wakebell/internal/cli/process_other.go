@@ -1,11 +1,11 @@
 //go:build !unix
 
-package main
+package cli
 
 import "os/exec"
 
 // killAsGroup does nothing: the context kills the command, but not its children.
 func killAsGroup(*exec.Cmd) {}
 
-// keepBrokenPipes does nothing: there is no SIGPIPE.
-func keepBrokenPipes() (stop func()) { return func() {} }
+// KeepBrokenPipes does nothing: there is no SIGPIPE.
+func KeepBrokenPipes() (stop func()) { return func() {} }

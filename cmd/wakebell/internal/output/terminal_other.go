@@ -1,6 +1,6 @@
 //go:build !unix
 
-package main
+package output
 
-// terminalSize returns the rows and columns of a terminal; 0: unknown.
-func terminalSize(any) (rows, columns int) { return 0, 0 }
+// TerminalSize returns the rows and columns of a terminal; 0: unknown.
+func TerminalSize(any) (rows, columns int) { return 0, 0 }

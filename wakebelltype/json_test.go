@@ -20,7 +20,7 @@ func TestJSON(t *testing.T) {
 	scheduled := wakebelltype.Scheduled{ID: "inv-42", Due: at, Outcome: wakebelltype.OutcomeKeptPending, Found: at}
 	text, err := json.Marshal(scheduled)
 	require.NoError(t, err)
-	require.Equal(t, `{"id":"inv-42","due":"2026-11-22T09:00:00Z","outcome":"kept pending","found":"2026-11-22T09:00:00Z","replicas":0}`, string(text))
+	require.JSONEq(t, `{"id":"inv-42","due":"2026-11-22T09:00:00Z","outcome":"kept pending","found":"2026-11-22T09:00:00Z","replicas":0}`, string(text))
 	var read wakebelltype.Scheduled
 	require.NoError(t, json.Unmarshal(text, &read))
 	require.Equal(t, scheduled, read)

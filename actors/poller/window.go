@@ -8,9 +8,8 @@ const AutomaticWindow time.Duration = -1
 // window is a performance feature: timers that are due shortly after one another
 // share an exchange, with the settlements of those before them. It decides for how
 // long after an exchange that brought timers a poller waits before it sends the next
-// one. At 2,000
-// timers a second it divides the cost of a timer by three (docs/performance.md). A
-// Topic.Window of 0 switches it off.
+// one. At 2,000 timers a second it divides the cost of a timer by three
+// (docs/performance.md). A Topic.Window of 0 switches it off.
 //
 // It counts from the last timers, so the first one after a pause never waits. An
 // automatic window is closed while the topic is quiet, and opens with the rate of

@@ -267,7 +267,7 @@ func TestConformanceAnUnreadableBodyIsDead(t *testing.T) {
 	})
 }
 
-// A new message wakes an idle poller, whatever the polling interval is.
+// A new message wakes an idle poller at every polling interval.
 func TestConformanceANewMessageWakesThePoller(t *testing.T) {
 	conform(t, func(t *testing.T, k kind, w *wakebelltest.World) {
 		var got []time.Duration

@@ -82,8 +82,8 @@ func FailedFor(delay time.Duration, err error) Outcome {
 // Rejected ends the timer without a retry, as the topic's reject policy says.
 func Rejected(err error) Outcome { return Outcome{kind: rejected, err: err} }
 
-// Undeliverable dead-letters a timer that no handler can decode, whatever the
-// reject policy.
+// Undeliverable dead-letters a timer that no handler can decode, also where rejected
+// timers are discarded.
 func Undeliverable(err error) Outcome { return Outcome{kind: undeliverable, err: err} }
 
 // Released returns the timer as if it had never been claimed: it is due at once.

@@ -33,7 +33,7 @@ type lease struct {
 	// refused is why the source no longer accepts this lease; 0: it does.
 	refused exchange.RefusalReason
 
-	// ended says that ctx has ended, whatever the cause.
+	// ended reports that ctx has ended, for any cause.
 	ended bool
 
 	extendWaiters []chan<- error  // receive the result of the next extension

@@ -15,8 +15,7 @@ import (
 // HandleQueue returns a Handler that calls fn for each message of a queue, as
 // Handle does for the timers of a topic. Of a message, Activation is the instant of
 // publication, taken from the id; for messages from Python, whose ids do not contain
-// it, it is the instant of the claim. Failures counts the earlier deliveries,
-// whatever their outcome.
+// it, it is the instant of the claim. Failures counts all earlier deliveries.
 func HandleQueue[T any](q queue.Queue[T], fn func(context.Context, Timer[T]) error, opts ...QueueHandlerOption) Handler {
 	body := codec.For[T]()
 	h := queueHandler(q, typed(body, fn), opts)

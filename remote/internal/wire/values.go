@@ -46,7 +46,7 @@ func Each[A, B any](all iter.Seq2[A, error], made func(A) B) iter.Seq2[B, error]
 	}
 }
 
-// StatsOf is the inverse of wakebell.StatsMessage.
+// StatsOf is the inverse of gateway.StatsMessage.
 func StatsOf(m *messages.TopicStats) wakebelltype.Stats {
 	return wakebelltype.Stats{
 		Total: m.GetTotal(), Pending: m.GetPending(), Due: m.GetDue(), Leased: m.GetLeased(), Retrying: m.GetRetrying(), Dead: m.GetDead(),

@@ -11,7 +11,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/wakebell/wakebell/actors/poller"
-	"github.com/wakebell/wakebell/internal/link"
+	"github.com/wakebell/wakebell/internal/moduleonly"
 	"github.com/wakebell/wakebell/messages"
 )
 
@@ -31,7 +31,7 @@ func ToEachActor(props *actor.Props) Target { return Target{&poller.Target{Props
 
 // Package remote passes leases on by function calls, which cost less than an actor.
 func init() {
-	link.LeaseTarget = func(sink poller.LeaseSink) any { return Target{&poller.Target{Sink: sink}} }
+	moduleonly.LeaseTarget = func(sink poller.LeaseSink) any { return Target{&poller.Target{Sink: sink}} }
 }
 
 // NotifyEnd returns a copy of the Target that also receives a *messages.LeaseEnded

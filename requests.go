@@ -9,7 +9,7 @@ import (
 
 	"github.com/wakebell/wakebell/gate"
 	"github.com/wakebell/wakebell/internal/envelope"
-	"github.com/wakebell/wakebell/internal/gateway"
+	"github.com/wakebell/wakebell/internal/gatewayconv"
 	"github.com/wakebell/wakebell/internal/text"
 	"github.com/wakebell/wakebell/internal/wire"
 	"github.com/wakebell/wakebell/messages"
@@ -30,7 +30,7 @@ type requests struct {
 func (r requests) Do(ctx context.Context, request messages.Request) messages.Answer {
 	answer, err := r.answer(ctx, request)
 	if err != nil {
-		failed := gateway.ErrorMessage(err)
+		failed := gatewayconv.ErrorMessage(err)
 		failed.Request = request.GetRequest()
 		return failed
 	}
@@ -147,7 +147,7 @@ func (r requests) get(ctx context.Context, m *messages.GetTimerRequest) (message
 }
 
 func contentMessage(c Content) *messages.Content {
-	return gateway.ContentMessage(envelope.Envelope{
+	return gatewayconv.ContentMessage(envelope.Envelope{
 		CorrelationID: c.CorrelationID, ContentType: c.ContentType, ReplyTo: c.ReplyTo, Headers: c.Headers, Body: c.Body,
 	})
 }
@@ -207,7 +207,7 @@ func (r requests) stats(ctx context.Context, m *messages.GetTopicStatsRequest) (
 	if err != nil {
 		return nil, err
 	}
-	return &messages.GetTopicStatsResponse{Request: m.GetRequest(), Stats: gateway.StatsMessage(st)}, nil
+	return &messages.GetTopicStatsResponse{Request: m.GetRequest(), Stats: gatewayconv.StatsMessage(st)}, nil
 }
 
 // maxKey bounds an idempotency key, in bytes.
@@ -273,7 +273,7 @@ func timerMessage(i Info) *messages.Timer {
 // publish carries out a publish request. If the queue is full, the answer has the
 // messages that were published.
 func (r requests) publish(ctx context.Context, m *messages.PublishRequest) (messages.Answer, error) {
-	out, err := r.client.queues.Publish(ctx, gateway.PublishDrafts(m)...)
+	out, err := r.client.queues.Publish(ctx, gatewayconv.PublishDrafts(m)...)
 	if err != nil && !errors.Is(err, queue.ErrFull) {
 		return nil, err
 	}

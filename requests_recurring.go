@@ -8,7 +8,7 @@ import (
 
 	"google.golang.org/protobuf/types/known/timestamppb"
 
-	"github.com/wakebell/wakebell/internal/gateway"
+	"github.com/wakebell/wakebell/internal/gatewayconv"
 	"github.com/wakebell/wakebell/internal/paging"
 	"github.com/wakebell/wakebell/internal/text"
 	"github.com/wakebell/wakebell/internal/wire"
@@ -27,7 +27,7 @@ func (r requests) recurring(ctx context.Context, request messages.Request) (mess
 			if s == nil {
 				return nil, invalid("schedules", "number %d is nil", i)
 			}
-			all[i] = gateway.Recurring(s)
+			all[i] = gatewayconv.Recurring(s)
 		}
 		return &messages.PutRecurringResponse{Request: m.GetRequest()}, schedules.Put(ctx, all...)
 	case *messages.DeleteRecurringRequest:
@@ -48,7 +48,7 @@ func (r requests) recurring(ctx context.Context, request messages.Request) (mess
 		}, err
 	case *messages.GetRecurringRequest:
 		state, err := schedules.Get(ctx, m.GetName())
-		return &messages.GetRecurringResponse{Request: m.GetRequest(), Schedule: gateway.RecurringStateMessage(state)}, err
+		return &messages.GetRecurringResponse{Request: m.GetRequest(), Schedule: gatewayconv.RecurringStateMessage(state)}, err
 	case *messages.ListRecurringRequest:
 		return r.listRecurring(ctx, m)
 	case *messages.PreviewRecurringRequest:
@@ -73,7 +73,7 @@ func (r requests) listRecurring(ctx context.Context, m *messages.ListRecurringRe
 		if err != nil {
 			return nil, err
 		}
-		answer.Schedules = append(answer.Schedules, gateway.RecurringStateMessage(state))
+		answer.Schedules = append(answer.Schedules, gatewayconv.RecurringStateMessage(state))
 		// A name that a message cannot have cannot be the cursor of the next page.
 		if len(answer.GetSchedules()) >= limit && utf8.ValidString(state.Cursor) {
 			answer.Next = state.Cursor

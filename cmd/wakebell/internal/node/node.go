@@ -16,7 +16,7 @@ import (
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/cmd/wakebell/internal/cli"
 	"github.com/wakebell/wakebell/cmd/wakebell/internal/output"
-	"github.com/wakebell/wakebell/internal/softlimit"
+	"github.com/wakebell/wakebell/internal/memorylimit"
 	"github.com/wakebell/wakebell/internal/tuning"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
@@ -203,7 +203,7 @@ func run(ctx context.Context, a *cli.App, f *nodeFlags) (err error) {
 func boundGarbage(ctx context.Context) (end func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var limiting sync.WaitGroup
-	limiting.Go(func() { softlimit.Keep(ctx) })
+	limiting.Go(func() { memorylimit.Keep(ctx) })
 	return func() {
 		cancel()
 		limiting.Wait()

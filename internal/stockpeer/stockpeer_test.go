@@ -1,7 +1,7 @@
 // Package stock_test tests that a program on an unmodified protoactor-go, which
 // imports only package messages of Wakebell, loses no timer: in bursts, after minutes
 // of silence, and when the node or the program is restarted.
-package stock_test
+package stockpeer_test
 
 import (
 	"context"
@@ -21,7 +21,7 @@ import (
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/internal/faultproxy"
 	"github.com/wakebell/wakebell/internal/redistest"
-	"github.com/wakebell/wakebell/internal/stock/peer"
+	"github.com/wakebell/wakebell/internal/stockpeer/peer"
 	"github.com/wakebell/wakebell/remote"
 )
 

@@ -178,7 +178,7 @@ func run(ctx context.Context, a *cli.App, f *nodeFlags) (err error) {
 		return err
 	}
 	if serving != nil {
-		serving.Handler, serving.QueueHandler = topicOptions, queueOptions
+		serving.HandlerOptions, serving.QueueHandlerOptions = topicOptions, queueOptions
 	}
 	server, err := f.serve(ctx, sys, serving)
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/wakebell/wakebell/gate"
+	"github.com/wakebell/wakebell/internal/argument"
 	"github.com/wakebell/wakebell/internal/envelope"
 	"github.com/wakebell/wakebell/internal/gatewayconv"
 	"github.com/wakebell/wakebell/internal/text"
@@ -84,7 +85,7 @@ func (r requests) scheduleBatch(ctx context.Context, m *messages.ScheduleBatchRe
 	drafts := make([]Draft, len(m.GetTimers()))
 	for i, s := range m.GetTimers() {
 		if s == nil {
-			return nil, invalid("timers", "number %d is nil", i)
+			return nil, argument.Invalid("timers", "number %d is nil", i)
 		}
 		drafts[i] = draftOf(s, key.Number(i))
 	}
@@ -182,7 +183,7 @@ func (r requests) reschedule(ctx context.Context, m *messages.RescheduleRequest)
 	case *messages.RescheduleRequest_In:
 		when = in(w.In)
 	default:
-		return nil, invalid("when", "want at or in")
+		return nil, argument.Invalid("when", "want at or in")
 	}
 	moved, err := r.client.Reschedule(ctx, m.GetTopic(), m.GetId(), when)
 	if err != nil {
@@ -220,7 +221,7 @@ func keyOf(ctx context.Context, key string, m proto.Message) (*timers.Key, error
 		return nil, nil
 	}
 	if len(key) > maxKey {
-		return nil, invalid("key", "%d bytes, at most %d", len(key), maxKey)
+		return nil, argument.Invalid("key", "%d bytes, at most %d", len(key), maxKey)
 	}
 	again := proto.Clone(m)
 	for _, name := range []protoreflect.Name{"request", "timeout"} {
@@ -228,7 +229,7 @@ func keyOf(ctx context.Context, key string, m proto.Message) (*timers.Key, error
 	}
 	content, err := proto.MarshalOptions{Deterministic: true}.Marshal(again)
 	if err != nil {
-		return nil, invalid("message", "%v", err)
+		return nil, argument.Invalid("message", "%v", err)
 	}
 	kind := string(proto.MessageName(m))
 	return timers.NewKey(messages.Principal(ctx), key, append([]byte(kind+"\x00"), content...)), nil
@@ -238,9 +239,9 @@ func keyOf(ctx context.Context, key string, m proto.Message) (*timers.Key, error
 func namesTimer(id string) error {
 	switch {
 	case id == "":
-		return invalid("id", "empty")
+		return argument.Invalid("id", "empty")
 	case len(id) > redisops.MaxName:
-		return invalid("id", "%d bytes, at most %d", len(id), redisops.MaxName)
+		return argument.Invalid("id", "%d bytes, at most %d", len(id), redisops.MaxName)
 	}
 	return nil
 }

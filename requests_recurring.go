@@ -8,6 +8,7 @@ import (
 
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"github.com/wakebell/wakebell/internal/argument"
 	"github.com/wakebell/wakebell/internal/gatewayconv"
 	"github.com/wakebell/wakebell/internal/paging"
 	"github.com/wakebell/wakebell/internal/text"
@@ -25,7 +26,7 @@ func (r requests) recurring(ctx context.Context, request messages.Request) (mess
 		all := make([]recurring.Schedule, len(m.GetSchedules()))
 		for i, s := range m.GetSchedules() {
 			if s == nil {
-				return nil, invalid("schedules", "number %d is nil", i)
+				return nil, argument.Invalid("schedules", "number %d is nil", i)
 			}
 			all[i] = gatewayconv.Recurring(s)
 		}
@@ -40,7 +41,7 @@ func (r requests) recurring(ctx context.Context, request messages.Request) (mess
 		return &messages.EnableRecurringResponse{Request: m.GetRequest()}, enable(ctx, m.GetName())
 	case *messages.RunRecurringRequest:
 		if len(m.GetKey()) > maxKey {
-			return nil, invalid("key", "%d bytes, at most %d", len(m.GetKey()), maxKey)
+			return nil, argument.Invalid("key", "%d bytes, at most %d", len(m.GetKey()), maxKey)
 		}
 		run, err := schedules.RunNow(messages.WithOnce(ctx, m.GetKey()), m.GetName())
 		return &messages.RunRecurringResponse{
@@ -59,13 +60,13 @@ func (r requests) recurring(ctx context.Context, request messages.Request) (mess
 		}
 		return answer, err
 	default:
-		return nil, invalid("message", "the gateway does not accept %T", m)
+		return nil, argument.Invalid("message", "the gateway does not accept %T", m)
 	}
 }
 
 func (r requests) listRecurring(ctx context.Context, m *messages.ListRecurringRequest) (messages.Answer, error) {
 	if m.GetLimit() > paging.MaxPage {
-		return nil, invalid("limit", "%d, want 1 to %d", m.GetLimit(), paging.MaxPage)
+		return nil, argument.Invalid("limit", "%d, want 1 to %d", m.GetLimit(), paging.MaxPage)
 	}
 	limit := int(cmp.Or(m.GetLimit(), recurringPage))
 	answer := &messages.ListRecurringResponse{Request: m.GetRequest()}

@@ -16,6 +16,7 @@ import (
 	actorgates "github.com/wakebell/wakebell/actors/gates"
 	"github.com/wakebell/wakebell/actors/poller"
 	"github.com/wakebell/wakebell/gate"
+	"github.com/wakebell/wakebell/internal/argument"
 	"github.com/wakebell/wakebell/internal/moduleonly"
 	"github.com/wakebell/wakebell/internal/testhook"
 	"github.com/wakebell/wakebell/messages"
@@ -64,7 +65,7 @@ type System struct {
 func New(actorSystem *actor.ActorSystem, rdb redis.UniversalClient, cfg Config) (*System, error) {
 	cfg = cfg.withDefaults()
 	if actorSystem == nil {
-		return nil, invalid("actorSystem", "nil")
+		return nil, argument.Invalid("actorSystem", "nil")
 	}
 	s := &System{actors: actorSystem, settings: map[string]settings{}, removing: map[string]chan struct{}{}}
 	node := s.remind(&cfg)

@@ -47,7 +47,7 @@ func (r *Reminders) deliver(ctx context.Context, t moduleonly.ReminderTimer) err
 	defer cancel()
 	answer, err := r.ask(ctx, to, m)
 	if err != nil {
-		return fmt.Errorf("reminder %s of %s: %w", argument.Clip(m.GetName()), argument.Clip(to.String()), err)
+		return fmt.Errorf("reminder %s of %s: %w", argument.Quote(m.GetName()), argument.Quote(to.String()), err)
 	}
 	return r.verdict(answer, m.GetDelivery())
 }

@@ -136,7 +136,7 @@ func (r *Reminders) named(to Recipient, name string) (*stored, error) {
 		return nil, argument.Invalid("reminder", "the name is empty")
 	}
 	if err := to.Validate(); err != nil {
-		return nil, fmt.Errorf("%w: reminder %s: %w", redisops.ErrInvalid, argument.Clip(name), err)
+		return nil, fmt.Errorf("%w: reminder %s: %w", redisops.ErrInvalid, argument.Quote(name), err)
 	}
 	s := &stored{Reminders: r, to: to, name: name, topic: r.cfg.nodeTopic(), id: reminderID(to, name)}
 	if to.Kind != "" {
@@ -145,7 +145,7 @@ func (r *Reminders) named(to Recipient, name string) (*stored, error) {
 	s.schedule = schedulePrefix(s.topic) + s.id
 	if n := len(r.node.Prefix + s.schedule); n > schedulestore.MaxName {
 		return nil, argument.Invalid("reminder", "%s of %s: %d bytes with its topic and recipient, at most %d",
-			argument.Clip(name), argument.Clip(to.String()), n, schedulestore.MaxName)
+			argument.Quote(name), argument.Quote(to.String()), n, schedulestore.MaxName)
 	}
 	return s, nil
 }

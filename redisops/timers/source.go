@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/wakebell/wakebell/internal/text"
 	"github.com/wakebell/wakebell/messages/exchange"
 	"github.com/wakebell/wakebell/redisops/internal/layout"
 	"github.com/wakebell/wakebell/redisops/internal/scripts"
@@ -140,7 +141,7 @@ func appendReasons(args []any, settle []exchange.Settlement) []any {
 	}
 	for i := range settle {
 		if settle[i].Verdict == exchange.Nack {
-			args = append(args, scripts.Clip(settle[i].Reason, maxError))
+			args = append(args, text.Cut(settle[i].Reason, maxError))
 		}
 	}
 	for i := range settle {
@@ -149,7 +150,7 @@ func appendReasons(args []any, settle []exchange.Settlement) []any {
 			if settle[i].Failed {
 				failed = "1"
 			}
-			args = append(args, failed+scripts.Clip(settle[i].Reason, scripts.MaxReason))
+			args = append(args, failed+text.Cut(settle[i].Reason, scripts.MaxReason))
 		}
 	}
 	return args

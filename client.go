@@ -13,6 +13,7 @@ import (
 	"github.com/wakebell/wakebell/queue"
 	"github.com/wakebell/wakebell/recurring"
 	"github.com/wakebell/wakebell/redisops"
+	"github.com/wakebell/wakebell/redisops/audit"
 	"github.com/wakebell/wakebell/redisops/timers"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
@@ -52,6 +53,10 @@ type ClientConfig struct {
 	// client.
 	RetryFor time.Duration
 
+	// Audit configures the record of operations such as Pause and Redrive; see
+	// Client.Audit.
+	Audit wakebelltype.AuditConfig
+
 	// Logger receives warnings that no call returns; nil means slog.Default().
 	Logger *slog.Logger
 
@@ -67,7 +72,9 @@ type ClientConfig struct {
 
 // queues returns the configuration of the queue client.
 func (c ClientConfig) queues() queue.Config {
-	return queue.Config{Prefix: c.Prefix, HashTag: c.Keys.HashTag, PayloadLimit: c.PayloadLimit, RetryFor: c.RetryFor}
+	return queue.Config{
+		Prefix: c.Prefix, HashTag: c.Keys.HashTag, PayloadLimit: c.PayloadLimit, RetryFor: c.RetryFor, Audit: c.Audit, Logger: c.Logger,
+	}
 }
 
 // Client schedules, cancels and inspects timers. It starts no goroutines and
@@ -97,7 +104,7 @@ func NewClient(rdb redis.UniversalClient, cfg ClientConfig) (*Client, error) {
 // newClient also takes the time zone of crontabs without one.
 func newClient(rdb redis.UniversalClient, cfg ClientConfig, zone *time.Location) (*Client, error) {
 	common := clientstore.Config{
-		Keys: cfg.Keys, PayloadLimit: cfg.PayloadLimit, RetryFor: cfg.RetryFor, Logger: cfg.Logger,
+		Keys: cfg.Keys, PayloadLimit: cfg.PayloadLimit, RetryFor: cfg.RetryFor, Logger: cfg.Logger, Audit: cfg.Audit,
 		NoCoalescing: cfg.NoCoalescing, NoPayloadsApart: cfg.NoPayloadsApart,
 	}.WithDefaults()
 	store, err := clientstore.Open(rdb, common)
@@ -106,7 +113,7 @@ func newClient(rdb redis.UniversalClient, cfg ClientConfig, zone *time.Location)
 	}
 	schedules, err := recurring.New(rdb, recurring.Config{
 		Keys: cfg.Keys, Prefix: cfg.Prefix, PayloadLimit: cfg.PayloadLimit, Celery: cfg.Celery,
-		Zone: zone, RetryFor: cfg.RetryFor, Logger: cfg.Logger,
+		Zone: zone, RetryFor: cfg.RetryFor, Logger: cfg.Logger, Audit: cfg.Audit,
 	})
 	if err != nil {
 		return nil, err
@@ -202,7 +209,9 @@ func (c *Client) CancelAll(ctx context.Context, topic string) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	return c.store.CancelAll(ctx, full)
+	n, err := c.store.CancelAll(ctx, full)
+	c.record(ctx, wakebelltype.AuditTopicCancelAll, full, audit.Result{Count: n, Err: err})
+	return n, err
 }
 
 // Forget removes all data of a topic from Redis: its timers, its dead letters
@@ -213,7 +222,9 @@ func (c *Client) Forget(ctx context.Context, topic string) error {
 	if err != nil {
 		return err
 	}
-	return c.store.Forget(ctx, full)
+	err = c.store.Forget(ctx, full)
+	c.record(ctx, wakebelltype.AuditTopicForget, full, audit.One("", err))
+	return err
 }
 
 // Schedules returns the recurring schedules in the Client's Redis, with the

@@ -44,6 +44,10 @@ type Config struct {
 	// day ahead of this Redis's clock.
 	GuardsElsewhere bool
 
+	// Audit configures the record of the operations ForceRelease, Repair and Remove; see
+	// wakebell.Client.Audit. The user of Redis needs a right to its key.
+	Audit wakebelltype.AuditConfig
+
 	// Logger; nil means slog.Default().
 	Logger *slog.Logger
 

@@ -46,7 +46,7 @@ const file_messages_services_proto_rawDesc = "" +
 	"\x10PreviewRecurring\x12$.wakebell.v1.PreviewRecurringRequest\x1a%.wakebell.v1.PreviewRecurringResponse\x12J\n" +
 	"\tGuardTurn\x12\x1d.wakebell.v1.GuardTurnRequest\x1a\x1e.wakebell.v1.GuardTurnResponse\x12D\n" +
 	"\aPublish\x12\x1b.wakebell.v1.PublishRequest\x1a\x1c.wakebell.v1.PublishResponse\x12:\n" +
-	"\aSession\x12\x15.wakebell.v1.Commands\x1a\x14.wakebell.v1.Replies(\x010\x012\x9b\x14\n" +
+	"\aSession\x12\x15.wakebell.v1.Commands\x1a\x14.wakebell.v1.Replies(\x010\x012\xe9\x14\n" +
 	"\n" +
 	"Operations\x12O\n" +
 	"\n" +
@@ -82,7 +82,8 @@ const file_messages_services_proto_rawDesc = "" +
 	"RemoveGate\x12\x1e.wakebell.v1.RemoveGateRequest\x1a\x1f.wakebell.v1.RemoveGateResponse\x12\\\n" +
 	"\x0fExportRecurring\x12#.wakebell.v1.ExportRecurringRequest\x1a$.wakebell.v1.ExportRecurringResponse\x12\\\n" +
 	"\x0fImportRecurring\x12#.wakebell.v1.ImportRecurringRequest\x1a$.wakebell.v1.ImportRecurringResponse\x12b\n" +
-	"\x11BackfillRecurring\x12%.wakebell.v1.BackfillRecurringRequest\x1a&.wakebell.v1.BackfillRecurringResponseB0Z.github.com/wakebell/wakebell/messages;messagesb\x06proto3"
+	"\x11BackfillRecurring\x12%.wakebell.v1.BackfillRecurringRequest\x1a&.wakebell.v1.BackfillRecurringResponse\x12L\n" +
+	"\tListAudit\x12\x1d.wakebell.v1.ListAuditRequest\x1a\x1e.wakebell.v1.ListAuditResponse0\x01B0Z.github.com/wakebell/wakebell/messages;messagesb\x06proto3"
 
 var file_messages_services_proto_goTypes = []any{
 	(*ScheduleRequest)(nil),                // 0: wakebell.v1.ScheduleRequest
@@ -132,53 +133,55 @@ var file_messages_services_proto_goTypes = []any{
 	(*ExportRecurringRequest)(nil),         // 44: wakebell.v1.ExportRecurringRequest
 	(*ImportRecurringRequest)(nil),         // 45: wakebell.v1.ImportRecurringRequest
 	(*BackfillRecurringRequest)(nil),       // 46: wakebell.v1.BackfillRecurringRequest
-	(*ScheduleResponse)(nil),               // 47: wakebell.v1.ScheduleResponse
-	(*ScheduleBatchResponse)(nil),          // 48: wakebell.v1.ScheduleBatchResponse
-	(*CancelResponse)(nil),                 // 49: wakebell.v1.CancelResponse
-	(*GetTimerResponse)(nil),               // 50: wakebell.v1.GetTimerResponse
-	(*ListTimersResponse)(nil),             // 51: wakebell.v1.ListTimersResponse
-	(*RescheduleResponse)(nil),             // 52: wakebell.v1.RescheduleResponse
-	(*RunNowResponse)(nil),                 // 53: wakebell.v1.RunNowResponse
-	(*GetTopicStatsResponse)(nil),          // 54: wakebell.v1.GetTopicStatsResponse
-	(*PutRecurringResponse)(nil),           // 55: wakebell.v1.PutRecurringResponse
-	(*DeleteRecurringResponse)(nil),        // 56: wakebell.v1.DeleteRecurringResponse
-	(*EnableRecurringResponse)(nil),        // 57: wakebell.v1.EnableRecurringResponse
-	(*RunRecurringResponse)(nil),           // 58: wakebell.v1.RunRecurringResponse
-	(*GetRecurringResponse)(nil),           // 59: wakebell.v1.GetRecurringResponse
-	(*ListRecurringResponse)(nil),          // 60: wakebell.v1.ListRecurringResponse
-	(*PreviewRecurringResponse)(nil),       // 61: wakebell.v1.PreviewRecurringResponse
-	(*GuardTurnResponse)(nil),              // 62: wakebell.v1.GuardTurnResponse
-	(*PublishResponse)(nil),                // 63: wakebell.v1.PublishResponse
-	(*Replies)(nil),                        // 64: wakebell.v1.Replies
-	(*ListTopicsResponse)(nil),             // 65: wakebell.v1.ListTopicsResponse
-	(*GetOverviewsResponse)(nil),           // 66: wakebell.v1.GetOverviewsResponse
-	(*CancelAllResponse)(nil),              // 67: wakebell.v1.CancelAllResponse
-	(*ForgetTopicResponse)(nil),            // 68: wakebell.v1.ForgetTopicResponse
-	(*GetTopicControlResponse)(nil),        // 69: wakebell.v1.GetTopicControlResponse
-	(*PauseTopicResponse)(nil),             // 70: wakebell.v1.PauseTopicResponse
-	(*ResumeTopicResponse)(nil),            // 71: wakebell.v1.ResumeTopicResponse
-	(*RetuneTopicResponse)(nil),            // 72: wakebell.v1.RetuneTopicResponse
-	(*DiagnoseResponse)(nil),               // 73: wakebell.v1.DiagnoseResponse
-	(*TailResponse)(nil),                   // 74: wakebell.v1.TailResponse
-	(*ListDeadLettersResponse)(nil),        // 75: wakebell.v1.ListDeadLettersResponse
-	(*GetDeadLetterResponse)(nil),          // 76: wakebell.v1.GetDeadLetterResponse
-	(*RedriveDeadLettersResponse)(nil),     // 77: wakebell.v1.RedriveDeadLettersResponse
-	(*DeleteDeadLettersResponse)(nil),      // 78: wakebell.v1.DeleteDeadLettersResponse
-	(*GetQueueStatsResponse)(nil),          // 79: wakebell.v1.GetQueueStatsResponse
-	(*ListQueueMessagesResponse)(nil),      // 80: wakebell.v1.ListQueueMessagesResponse
-	(*PurgeQueueResponse)(nil),             // 81: wakebell.v1.PurgeQueueResponse
-	(*ListQueueDeadLettersResponse)(nil),   // 82: wakebell.v1.ListQueueDeadLettersResponse
-	(*GetQueueDeadLetterResponse)(nil),     // 83: wakebell.v1.GetQueueDeadLetterResponse
-	(*RedriveQueueDeadLetterResponse)(nil), // 84: wakebell.v1.RedriveQueueDeadLetterResponse
-	(*DeleteQueueDeadLettersResponse)(nil), // 85: wakebell.v1.DeleteQueueDeadLettersResponse
-	(*ListGatesResponse)(nil),              // 86: wakebell.v1.ListGatesResponse
-	(*GetGateResponse)(nil),                // 87: wakebell.v1.GetGateResponse
-	(*ReleaseGateResponse)(nil),            // 88: wakebell.v1.ReleaseGateResponse
-	(*RepairGateResponse)(nil),             // 89: wakebell.v1.RepairGateResponse
-	(*RemoveGateResponse)(nil),             // 90: wakebell.v1.RemoveGateResponse
-	(*ExportRecurringResponse)(nil),        // 91: wakebell.v1.ExportRecurringResponse
-	(*ImportRecurringResponse)(nil),        // 92: wakebell.v1.ImportRecurringResponse
-	(*BackfillRecurringResponse)(nil),      // 93: wakebell.v1.BackfillRecurringResponse
+	(*ListAuditRequest)(nil),               // 47: wakebell.v1.ListAuditRequest
+	(*ScheduleResponse)(nil),               // 48: wakebell.v1.ScheduleResponse
+	(*ScheduleBatchResponse)(nil),          // 49: wakebell.v1.ScheduleBatchResponse
+	(*CancelResponse)(nil),                 // 50: wakebell.v1.CancelResponse
+	(*GetTimerResponse)(nil),               // 51: wakebell.v1.GetTimerResponse
+	(*ListTimersResponse)(nil),             // 52: wakebell.v1.ListTimersResponse
+	(*RescheduleResponse)(nil),             // 53: wakebell.v1.RescheduleResponse
+	(*RunNowResponse)(nil),                 // 54: wakebell.v1.RunNowResponse
+	(*GetTopicStatsResponse)(nil),          // 55: wakebell.v1.GetTopicStatsResponse
+	(*PutRecurringResponse)(nil),           // 56: wakebell.v1.PutRecurringResponse
+	(*DeleteRecurringResponse)(nil),        // 57: wakebell.v1.DeleteRecurringResponse
+	(*EnableRecurringResponse)(nil),        // 58: wakebell.v1.EnableRecurringResponse
+	(*RunRecurringResponse)(nil),           // 59: wakebell.v1.RunRecurringResponse
+	(*GetRecurringResponse)(nil),           // 60: wakebell.v1.GetRecurringResponse
+	(*ListRecurringResponse)(nil),          // 61: wakebell.v1.ListRecurringResponse
+	(*PreviewRecurringResponse)(nil),       // 62: wakebell.v1.PreviewRecurringResponse
+	(*GuardTurnResponse)(nil),              // 63: wakebell.v1.GuardTurnResponse
+	(*PublishResponse)(nil),                // 64: wakebell.v1.PublishResponse
+	(*Replies)(nil),                        // 65: wakebell.v1.Replies
+	(*ListTopicsResponse)(nil),             // 66: wakebell.v1.ListTopicsResponse
+	(*GetOverviewsResponse)(nil),           // 67: wakebell.v1.GetOverviewsResponse
+	(*CancelAllResponse)(nil),              // 68: wakebell.v1.CancelAllResponse
+	(*ForgetTopicResponse)(nil),            // 69: wakebell.v1.ForgetTopicResponse
+	(*GetTopicControlResponse)(nil),        // 70: wakebell.v1.GetTopicControlResponse
+	(*PauseTopicResponse)(nil),             // 71: wakebell.v1.PauseTopicResponse
+	(*ResumeTopicResponse)(nil),            // 72: wakebell.v1.ResumeTopicResponse
+	(*RetuneTopicResponse)(nil),            // 73: wakebell.v1.RetuneTopicResponse
+	(*DiagnoseResponse)(nil),               // 74: wakebell.v1.DiagnoseResponse
+	(*TailResponse)(nil),                   // 75: wakebell.v1.TailResponse
+	(*ListDeadLettersResponse)(nil),        // 76: wakebell.v1.ListDeadLettersResponse
+	(*GetDeadLetterResponse)(nil),          // 77: wakebell.v1.GetDeadLetterResponse
+	(*RedriveDeadLettersResponse)(nil),     // 78: wakebell.v1.RedriveDeadLettersResponse
+	(*DeleteDeadLettersResponse)(nil),      // 79: wakebell.v1.DeleteDeadLettersResponse
+	(*GetQueueStatsResponse)(nil),          // 80: wakebell.v1.GetQueueStatsResponse
+	(*ListQueueMessagesResponse)(nil),      // 81: wakebell.v1.ListQueueMessagesResponse
+	(*PurgeQueueResponse)(nil),             // 82: wakebell.v1.PurgeQueueResponse
+	(*ListQueueDeadLettersResponse)(nil),   // 83: wakebell.v1.ListQueueDeadLettersResponse
+	(*GetQueueDeadLetterResponse)(nil),     // 84: wakebell.v1.GetQueueDeadLetterResponse
+	(*RedriveQueueDeadLetterResponse)(nil), // 85: wakebell.v1.RedriveQueueDeadLetterResponse
+	(*DeleteQueueDeadLettersResponse)(nil), // 86: wakebell.v1.DeleteQueueDeadLettersResponse
+	(*ListGatesResponse)(nil),              // 87: wakebell.v1.ListGatesResponse
+	(*GetGateResponse)(nil),                // 88: wakebell.v1.GetGateResponse
+	(*ReleaseGateResponse)(nil),            // 89: wakebell.v1.ReleaseGateResponse
+	(*RepairGateResponse)(nil),             // 90: wakebell.v1.RepairGateResponse
+	(*RemoveGateResponse)(nil),             // 91: wakebell.v1.RemoveGateResponse
+	(*ExportRecurringResponse)(nil),        // 92: wakebell.v1.ExportRecurringResponse
+	(*ImportRecurringResponse)(nil),        // 93: wakebell.v1.ImportRecurringResponse
+	(*BackfillRecurringResponse)(nil),      // 94: wakebell.v1.BackfillRecurringResponse
+	(*ListAuditResponse)(nil),              // 95: wakebell.v1.ListAuditResponse
 }
 var file_messages_services_proto_depIdxs = []int32{
 	0,  // 0: wakebell.v1.Timers.Schedule:input_type -> wakebell.v1.ScheduleRequest
@@ -228,55 +231,57 @@ var file_messages_services_proto_depIdxs = []int32{
 	44, // 44: wakebell.v1.Operations.ExportRecurring:input_type -> wakebell.v1.ExportRecurringRequest
 	45, // 45: wakebell.v1.Operations.ImportRecurring:input_type -> wakebell.v1.ImportRecurringRequest
 	46, // 46: wakebell.v1.Operations.BackfillRecurring:input_type -> wakebell.v1.BackfillRecurringRequest
-	47, // 47: wakebell.v1.Timers.Schedule:output_type -> wakebell.v1.ScheduleResponse
-	48, // 48: wakebell.v1.Timers.ScheduleBatch:output_type -> wakebell.v1.ScheduleBatchResponse
-	49, // 49: wakebell.v1.Timers.Cancel:output_type -> wakebell.v1.CancelResponse
-	50, // 50: wakebell.v1.Timers.GetTimer:output_type -> wakebell.v1.GetTimerResponse
-	51, // 51: wakebell.v1.Timers.ListTimers:output_type -> wakebell.v1.ListTimersResponse
-	52, // 52: wakebell.v1.Timers.Reschedule:output_type -> wakebell.v1.RescheduleResponse
-	53, // 53: wakebell.v1.Timers.RunNow:output_type -> wakebell.v1.RunNowResponse
-	54, // 54: wakebell.v1.Timers.GetTopicStats:output_type -> wakebell.v1.GetTopicStatsResponse
-	55, // 55: wakebell.v1.Timers.PutRecurring:output_type -> wakebell.v1.PutRecurringResponse
-	56, // 56: wakebell.v1.Timers.DeleteRecurring:output_type -> wakebell.v1.DeleteRecurringResponse
-	57, // 57: wakebell.v1.Timers.EnableRecurring:output_type -> wakebell.v1.EnableRecurringResponse
-	58, // 58: wakebell.v1.Timers.RunRecurring:output_type -> wakebell.v1.RunRecurringResponse
-	59, // 59: wakebell.v1.Timers.GetRecurring:output_type -> wakebell.v1.GetRecurringResponse
-	60, // 60: wakebell.v1.Timers.ListRecurring:output_type -> wakebell.v1.ListRecurringResponse
-	61, // 61: wakebell.v1.Timers.PreviewRecurring:output_type -> wakebell.v1.PreviewRecurringResponse
-	62, // 62: wakebell.v1.Timers.GuardTurn:output_type -> wakebell.v1.GuardTurnResponse
-	63, // 63: wakebell.v1.Timers.Publish:output_type -> wakebell.v1.PublishResponse
-	64, // 64: wakebell.v1.Timers.Session:output_type -> wakebell.v1.Replies
-	65, // 65: wakebell.v1.Operations.ListTopics:output_type -> wakebell.v1.ListTopicsResponse
-	66, // 66: wakebell.v1.Operations.GetOverviews:output_type -> wakebell.v1.GetOverviewsResponse
-	67, // 67: wakebell.v1.Operations.CancelAll:output_type -> wakebell.v1.CancelAllResponse
-	68, // 68: wakebell.v1.Operations.ForgetTopic:output_type -> wakebell.v1.ForgetTopicResponse
-	69, // 69: wakebell.v1.Operations.GetTopicControl:output_type -> wakebell.v1.GetTopicControlResponse
-	70, // 70: wakebell.v1.Operations.PauseTopic:output_type -> wakebell.v1.PauseTopicResponse
-	71, // 71: wakebell.v1.Operations.ResumeTopic:output_type -> wakebell.v1.ResumeTopicResponse
-	72, // 72: wakebell.v1.Operations.RetuneTopic:output_type -> wakebell.v1.RetuneTopicResponse
-	73, // 73: wakebell.v1.Operations.Diagnose:output_type -> wakebell.v1.DiagnoseResponse
-	74, // 74: wakebell.v1.Operations.Tail:output_type -> wakebell.v1.TailResponse
-	75, // 75: wakebell.v1.Operations.ListDeadLetters:output_type -> wakebell.v1.ListDeadLettersResponse
-	76, // 76: wakebell.v1.Operations.GetDeadLetter:output_type -> wakebell.v1.GetDeadLetterResponse
-	77, // 77: wakebell.v1.Operations.RedriveDeadLetters:output_type -> wakebell.v1.RedriveDeadLettersResponse
-	78, // 78: wakebell.v1.Operations.DeleteDeadLetters:output_type -> wakebell.v1.DeleteDeadLettersResponse
-	79, // 79: wakebell.v1.Operations.GetQueueStats:output_type -> wakebell.v1.GetQueueStatsResponse
-	80, // 80: wakebell.v1.Operations.ListQueueMessages:output_type -> wakebell.v1.ListQueueMessagesResponse
-	81, // 81: wakebell.v1.Operations.PurgeQueue:output_type -> wakebell.v1.PurgeQueueResponse
-	82, // 82: wakebell.v1.Operations.ListQueueDeadLetters:output_type -> wakebell.v1.ListQueueDeadLettersResponse
-	83, // 83: wakebell.v1.Operations.GetQueueDeadLetter:output_type -> wakebell.v1.GetQueueDeadLetterResponse
-	84, // 84: wakebell.v1.Operations.RedriveQueueDeadLetter:output_type -> wakebell.v1.RedriveQueueDeadLetterResponse
-	85, // 85: wakebell.v1.Operations.DeleteQueueDeadLetters:output_type -> wakebell.v1.DeleteQueueDeadLettersResponse
-	86, // 86: wakebell.v1.Operations.ListGates:output_type -> wakebell.v1.ListGatesResponse
-	87, // 87: wakebell.v1.Operations.GetGate:output_type -> wakebell.v1.GetGateResponse
-	88, // 88: wakebell.v1.Operations.ReleaseGate:output_type -> wakebell.v1.ReleaseGateResponse
-	89, // 89: wakebell.v1.Operations.RepairGate:output_type -> wakebell.v1.RepairGateResponse
-	90, // 90: wakebell.v1.Operations.RemoveGate:output_type -> wakebell.v1.RemoveGateResponse
-	91, // 91: wakebell.v1.Operations.ExportRecurring:output_type -> wakebell.v1.ExportRecurringResponse
-	92, // 92: wakebell.v1.Operations.ImportRecurring:output_type -> wakebell.v1.ImportRecurringResponse
-	93, // 93: wakebell.v1.Operations.BackfillRecurring:output_type -> wakebell.v1.BackfillRecurringResponse
-	47, // [47:94] is the sub-list for method output_type
-	0,  // [0:47] is the sub-list for method input_type
+	47, // 47: wakebell.v1.Operations.ListAudit:input_type -> wakebell.v1.ListAuditRequest
+	48, // 48: wakebell.v1.Timers.Schedule:output_type -> wakebell.v1.ScheduleResponse
+	49, // 49: wakebell.v1.Timers.ScheduleBatch:output_type -> wakebell.v1.ScheduleBatchResponse
+	50, // 50: wakebell.v1.Timers.Cancel:output_type -> wakebell.v1.CancelResponse
+	51, // 51: wakebell.v1.Timers.GetTimer:output_type -> wakebell.v1.GetTimerResponse
+	52, // 52: wakebell.v1.Timers.ListTimers:output_type -> wakebell.v1.ListTimersResponse
+	53, // 53: wakebell.v1.Timers.Reschedule:output_type -> wakebell.v1.RescheduleResponse
+	54, // 54: wakebell.v1.Timers.RunNow:output_type -> wakebell.v1.RunNowResponse
+	55, // 55: wakebell.v1.Timers.GetTopicStats:output_type -> wakebell.v1.GetTopicStatsResponse
+	56, // 56: wakebell.v1.Timers.PutRecurring:output_type -> wakebell.v1.PutRecurringResponse
+	57, // 57: wakebell.v1.Timers.DeleteRecurring:output_type -> wakebell.v1.DeleteRecurringResponse
+	58, // 58: wakebell.v1.Timers.EnableRecurring:output_type -> wakebell.v1.EnableRecurringResponse
+	59, // 59: wakebell.v1.Timers.RunRecurring:output_type -> wakebell.v1.RunRecurringResponse
+	60, // 60: wakebell.v1.Timers.GetRecurring:output_type -> wakebell.v1.GetRecurringResponse
+	61, // 61: wakebell.v1.Timers.ListRecurring:output_type -> wakebell.v1.ListRecurringResponse
+	62, // 62: wakebell.v1.Timers.PreviewRecurring:output_type -> wakebell.v1.PreviewRecurringResponse
+	63, // 63: wakebell.v1.Timers.GuardTurn:output_type -> wakebell.v1.GuardTurnResponse
+	64, // 64: wakebell.v1.Timers.Publish:output_type -> wakebell.v1.PublishResponse
+	65, // 65: wakebell.v1.Timers.Session:output_type -> wakebell.v1.Replies
+	66, // 66: wakebell.v1.Operations.ListTopics:output_type -> wakebell.v1.ListTopicsResponse
+	67, // 67: wakebell.v1.Operations.GetOverviews:output_type -> wakebell.v1.GetOverviewsResponse
+	68, // 68: wakebell.v1.Operations.CancelAll:output_type -> wakebell.v1.CancelAllResponse
+	69, // 69: wakebell.v1.Operations.ForgetTopic:output_type -> wakebell.v1.ForgetTopicResponse
+	70, // 70: wakebell.v1.Operations.GetTopicControl:output_type -> wakebell.v1.GetTopicControlResponse
+	71, // 71: wakebell.v1.Operations.PauseTopic:output_type -> wakebell.v1.PauseTopicResponse
+	72, // 72: wakebell.v1.Operations.ResumeTopic:output_type -> wakebell.v1.ResumeTopicResponse
+	73, // 73: wakebell.v1.Operations.RetuneTopic:output_type -> wakebell.v1.RetuneTopicResponse
+	74, // 74: wakebell.v1.Operations.Diagnose:output_type -> wakebell.v1.DiagnoseResponse
+	75, // 75: wakebell.v1.Operations.Tail:output_type -> wakebell.v1.TailResponse
+	76, // 76: wakebell.v1.Operations.ListDeadLetters:output_type -> wakebell.v1.ListDeadLettersResponse
+	77, // 77: wakebell.v1.Operations.GetDeadLetter:output_type -> wakebell.v1.GetDeadLetterResponse
+	78, // 78: wakebell.v1.Operations.RedriveDeadLetters:output_type -> wakebell.v1.RedriveDeadLettersResponse
+	79, // 79: wakebell.v1.Operations.DeleteDeadLetters:output_type -> wakebell.v1.DeleteDeadLettersResponse
+	80, // 80: wakebell.v1.Operations.GetQueueStats:output_type -> wakebell.v1.GetQueueStatsResponse
+	81, // 81: wakebell.v1.Operations.ListQueueMessages:output_type -> wakebell.v1.ListQueueMessagesResponse
+	82, // 82: wakebell.v1.Operations.PurgeQueue:output_type -> wakebell.v1.PurgeQueueResponse
+	83, // 83: wakebell.v1.Operations.ListQueueDeadLetters:output_type -> wakebell.v1.ListQueueDeadLettersResponse
+	84, // 84: wakebell.v1.Operations.GetQueueDeadLetter:output_type -> wakebell.v1.GetQueueDeadLetterResponse
+	85, // 85: wakebell.v1.Operations.RedriveQueueDeadLetter:output_type -> wakebell.v1.RedriveQueueDeadLetterResponse
+	86, // 86: wakebell.v1.Operations.DeleteQueueDeadLetters:output_type -> wakebell.v1.DeleteQueueDeadLettersResponse
+	87, // 87: wakebell.v1.Operations.ListGates:output_type -> wakebell.v1.ListGatesResponse
+	88, // 88: wakebell.v1.Operations.GetGate:output_type -> wakebell.v1.GetGateResponse
+	89, // 89: wakebell.v1.Operations.ReleaseGate:output_type -> wakebell.v1.ReleaseGateResponse
+	90, // 90: wakebell.v1.Operations.RepairGate:output_type -> wakebell.v1.RepairGateResponse
+	91, // 91: wakebell.v1.Operations.RemoveGate:output_type -> wakebell.v1.RemoveGateResponse
+	92, // 92: wakebell.v1.Operations.ExportRecurring:output_type -> wakebell.v1.ExportRecurringResponse
+	93, // 93: wakebell.v1.Operations.ImportRecurring:output_type -> wakebell.v1.ImportRecurringResponse
+	94, // 94: wakebell.v1.Operations.BackfillRecurring:output_type -> wakebell.v1.BackfillRecurringResponse
+	95, // 95: wakebell.v1.Operations.ListAudit:output_type -> wakebell.v1.ListAuditResponse
+	48, // [48:96] is the sub-list for method output_type
+	0,  // [0:48] is the sub-list for method input_type
 	0,  // [0:0] is the sub-list for extension type_name
 	0,  // [0:0] is the sub-list for extension extendee
 	0,  // [0:0] is the sub-list for field type_name

@@ -37,6 +37,10 @@ type Config struct {
 	// one. Above 0 it bounds both. Negative: each call is made once.
 	RetryFor time.Duration
 
+	// Audit configures the record of the operations Put, Delete, Pause, Resume, RunNow,
+	// Backfill and Import; see wakebell.Client.Audit.
+	Audit wakebelltype.AuditConfig
+
 	// Logger receives what no caller receives; nil means slog.Default().
 	Logger *slog.Logger
 }
@@ -45,7 +49,7 @@ type Config struct {
 // call Redis. Errors wrap wakebell.ErrInvalid.
 func New(rdb redis.UniversalClient, cfg Config) (*Schedules, error) {
 	common := clientstore.Config{
-		Keys: cfg.Keys, PayloadLimit: cfg.PayloadLimit, RetryFor: cfg.RetryFor, Logger: cfg.Logger,
+		Keys: cfg.Keys, PayloadLimit: cfg.PayloadLimit, RetryFor: cfg.RetryFor, Logger: cfg.Logger, Audit: cfg.Audit,
 	}.WithDefaults()
 	timers, err := clientstore.Open(rdb, common)
 	if err != nil {
@@ -54,5 +58,5 @@ func New(rdb redis.UniversalClient, cfg Config) (*Schedules, error) {
 	store := schedulestore.New(timers)
 	return &Schedules{store, firing.Hand{Store: store, Zone: cfg.Zone, Maker: firing.Maker{
 		Prefix: cfg.Prefix, Limit: common.PayloadLimit, Celery: cfg.Celery, Shares: store.Shares,
-	}}}, nil
+	}}, timers.Audit}, nil
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/wakebell/wakebell/cmd/wakebell/internal/audit"
 	"github.com/wakebell/wakebell/cmd/wakebell/internal/bench"
 	"github.com/wakebell/wakebell/cmd/wakebell/internal/cli"
 	"github.com/wakebell/wakebell/cmd/wakebell/internal/demo"
@@ -62,7 +63,7 @@ Exit codes: 0 success, 1 error, 2 wrong usage, 3 not found.`,
 	root.AddCommand(demo.Command(a), node.Command(a), node.RightsCommand(a), bench.Command(a))
 	root.AddCommand(timers.Commands(a)...)
 	root.AddCommand(topics.Commands(a)...)
-	root.AddCommand(queues.Command(a), gates.Command(a), schedules.Command(a), schedules.BeatCommand(a))
+	root.AddCommand(queues.Command(a), gates.Command(a), schedules.Command(a), schedules.BeatCommand(a), audit.Command(a))
 	return root
 }
 

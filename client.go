@@ -7,14 +7,19 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"go.opentelemetry.io/otel/metric"
 
 	"github.com/wakebell/wakebell/internal/clientstore"
+	"github.com/wakebell/wakebell/internal/metrics"
 	"github.com/wakebell/wakebell/queue"
 	"github.com/wakebell/wakebell/recurring"
 	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/timers"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
+
+// maxMetricTopics bounds ClientConfig.MetricTopics.
+const maxMetricTopics = 100_000
 
 // DefaultPayloadLimit is the default of ClientConfig.PayloadLimit, in bytes.
 const DefaultPayloadLimit = clientstore.DefaultPayloadLimit
@@ -62,11 +67,21 @@ type ClientConfig struct {
 	// NoPayloadsApart sends the payloads of large batches with the script that
 	// stores them. Otherwise they are sent beside it, in one transaction with it.
 	NoPayloadsApart bool
+
+	// MeterProvider makes the instruments of docs/metrics.md; nil means the global
+	// provider of OpenTelemetry. Without an SDK nothing is measured. MetricTopics is
+	// how many topics, queues and gates each have a label of their own, 0 to 100,000;
+	// 0 means 1,000. All others share the label _other.
+	MeterProvider metric.MeterProvider
+	MetricTopics  int
 }
 
 // queues returns the configuration of the queue client.
 func (c ClientConfig) queues() queue.Config {
-	return queue.Config{Prefix: c.Prefix, HashTag: c.Keys.HashTag, PayloadLimit: c.PayloadLimit, RetryFor: c.RetryFor}
+	return queue.Config{
+		Prefix: c.Prefix, HashTag: c.Keys.HashTag, PayloadLimit: c.PayloadLimit, RetryFor: c.RetryFor,
+		MeterProvider: c.MeterProvider, MetricTopics: c.MetricTopics,
+	}
 }
 
 // Client schedules, cancels and inspects timers. It starts no goroutines and
@@ -85,6 +100,8 @@ type Client struct {
 
 	schedules *recurring.Schedules
 	queues    *queue.Client
+
+	metrics *metrics.Metrics // nil: nothing is measured
 }
 
 // NewClient returns a Client that uses rdb, which the caller owns and closes. It
@@ -95,8 +112,13 @@ func NewClient(rdb redis.UniversalClient, cfg ClientConfig) (*Client, error) {
 
 // newClient also takes the time zone of crontabs without one.
 func newClient(rdb redis.UniversalClient, cfg ClientConfig, zone *time.Location) (*Client, error) {
+	if err := within("MetricTopics", cfg.MetricTopics, 0, maxMetricTopics); err != nil {
+		return nil, err
+	}
+	measured := metrics.New(metrics.Options{Provider: cfg.MeterProvider, Topics: cfg.MetricTopics})
 	common := clientstore.Config{
-		Keys: cfg.Keys, PayloadLimit: cfg.PayloadLimit, RetryFor: cfg.RetryFor, Logger: cfg.Logger,
+		Metrics: measured,
+		Keys:    cfg.Keys, PayloadLimit: cfg.PayloadLimit, RetryFor: cfg.RetryFor, Logger: cfg.Logger,
 		NoCoalescing: cfg.NoCoalescing, NoPayloadsApart: cfg.NoPayloadsApart,
 	}.WithDefaults()
 	store, err := clientstore.Open(rdb, common)
@@ -115,7 +137,7 @@ func newClient(rdb redis.UniversalClient, cfg ClientConfig, zone *time.Location)
 		return nil, err
 	}
 	return &Client{
-		store: store, prefix: cfg.Prefix, limit: common.PayloadLimit, schedules: schedules, queues: queues,
+		store: store, prefix: cfg.Prefix, limit: common.PayloadLimit, schedules: schedules, queues: queues, metrics: measured,
 	}, nil
 }
 

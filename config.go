@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"go.opentelemetry.io/otel/metric"
+
 	"github.com/wakebell/wakebell/actors"
 	"github.com/wakebell/wakebell/gate"
 	"github.com/wakebell/wakebell/internal/queuekeys"
@@ -54,6 +56,11 @@ type Config struct {
 
 	NoCoalescing    bool
 	NoPayloadsApart bool
+
+	// MeterProvider and MetricTopics are the fields of ClientConfig, for the Client
+	// and for all that this node runs.
+	MeterProvider metric.MeterProvider
+	MetricTopics  int
 
 	// DrainTimeout is how long Stop waits for running handlers before it cancels
 	// their contexts, and for OnDead: up to 1 h, default 20 s; a negative value
@@ -112,6 +119,7 @@ func (c Config) client() ClientConfig {
 	return ClientConfig{
 		Keys: c.Keys, Prefix: c.Prefix, PayloadLimit: c.PayloadLimit, RetryFor: c.RetryFor, Logger: c.Logger,
 		Celery: c.Scheduler != nil && c.Scheduler.Celery, NoCoalescing: c.NoCoalescing, NoPayloadsApart: c.NoPayloadsApart,
+		MeterProvider: c.MeterProvider, MetricTopics: c.MetricTopics,
 	}
 }
 

@@ -9,8 +9,10 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"go.opentelemetry.io/otel/metric"
 
 	"github.com/wakebell/wakebell/internal/argument"
+	"github.com/wakebell/wakebell/internal/metrics"
 	"github.com/wakebell/wakebell/internal/paging"
 	"github.com/wakebell/wakebell/redisops"
 	queuestore "github.com/wakebell/wakebell/redisops/queue"
@@ -44,6 +46,12 @@ type Config struct {
 	// the context, or for 2 s without one. A positive value bounds both. With a
 	// negative value each call is made once.
 	RetryFor time.Duration
+
+	// MeterProvider makes the instruments of docs/metrics.md; nil means the global
+	// provider of OpenTelemetry. MetricTopics is how many queues have a label of their
+	// own; 0 means 1,000.
+	MeterProvider metric.MeterProvider
+	MetricTopics  int
 }
 
 const (
@@ -98,6 +106,7 @@ func NewClient(rdb redis.UniversalClient, cfg Config) (*Client, error) {
 		return nil, err
 	}
 	store.Retry = redisops.RetryFor(cfg.RetryFor)
+	store.Metrics = metrics.New(metrics.Options{Provider: cfg.MeterProvider, Topics: max(cfg.MetricTopics, 0)})
 	return &Client{store: store, prefix: cfg.Prefix, limit: cmp.Or(cfg.PayloadLimit, defaultPayloadLimit)}, nil
 }
 

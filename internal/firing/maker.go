@@ -198,7 +198,7 @@ func keysOf(m map[string]string) func(func(string) bool) {
 
 // shot returns the shot of a plan.
 func (m Maker) shot(ctx context.Context, it *item, p recur.Plan) (*shot, error) {
-	s := &shot{item: it, after: it.entry, next: p.Next}
+	s := &shot{item: it, after: it.entry, next: p.Next, skips: len(p.Due) == 0}
 	due := p.Due
 	overlap := it.entry.Ours.Overlap != recur.OverlapAllow
 	switch {

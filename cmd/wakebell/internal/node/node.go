@@ -16,6 +16,7 @@ import (
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/cmd/wakebell/internal/cli"
 	"github.com/wakebell/wakebell/cmd/wakebell/internal/output"
+	"github.com/wakebell/wakebell/cmd/wakebell/internal/telemetry"
 	"github.com/wakebell/wakebell/internal/softlimit"
 	"github.com/wakebell/wakebell/internal/tuning"
 	"github.com/wakebell/wakebell/wakebelltype"
@@ -34,6 +35,7 @@ type nodeFlags struct {
 	drain, wait time.Duration
 	deadCap     int64
 	health      string
+	metrics     telemetry.Flags
 
 	log cli.LogFlags
 }
@@ -107,6 +109,7 @@ func (f *nodeFlags) register(cmd *cobra.Command) {
 	flags.DurationVar(&f.wait, "wait-for-redis", 0, "how long to wait for Redis at startup")
 	flags.Int64Var(&f.deadCap, "dead-letter-cap", 0, "dead letters kept per topic, plus about 100; 0: all")
 	flags.StringVar(&f.health, "health", "", "`address` to serve /livez and /readyz over HTTP, as 127.0.0.1:8080; empty: none")
+	f.metrics.Register(cmd)
 	f.log.Register(cmd)
 }
 
@@ -148,6 +151,12 @@ func run(ctx context.Context, a *cli.App, f *nodeFlags) (err error) {
 	}
 	defer func() { err = errors.Join(err, conn.Close()) }()
 
+	exported, err := telemetry.Start(ctx, f.metrics, log)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, exported.Stop()) }()
+
 	defer cli.KeepBrokenPipes()()
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
@@ -173,6 +182,8 @@ func run(ctx context.Context, a *cli.App, f *nodeFlags) (err error) {
 		WaitForRedis:  f.wait,
 		DeadLetterCap: f.deadCap,
 		Logger:        log,
+		MeterProvider: exported.Provider,
+		MetricTopics:  f.metrics.Topics,
 	})
 	if err != nil {
 		return err

@@ -11,6 +11,7 @@ import (
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/cmd/wakebell/internal/cli"
 	"github.com/wakebell/wakebell/cmd/wakebell/internal/output"
+	"github.com/wakebell/wakebell/cmd/wakebell/internal/telemetry"
 	"github.com/wakebell/wakebell/recurring"
 )
 
@@ -19,6 +20,7 @@ type beatFlags struct {
 	zone             string
 	maxInterval      time.Duration
 	wait             time.Duration
+	metrics          telemetry.Flags
 
 	log cli.LogFlags
 }
@@ -55,6 +57,7 @@ and run (its number). The exit code is 1 when stdout cannot be written.`,
 	flags.StringVar(&f.zone, "zone", "UTC", "time `zone` of crontabs without one; use the Celery app's")
 	flags.DurationVar(&f.maxInterval, "max-interval", 5*time.Minute, "beat_max_loop_interval of the Python beats")
 	flags.DurationVar(&f.wait, "wait-for-redis", 0, "how long to wait for Redis at startup")
+	f.metrics.Register(cmd)
 	f.log.Register(cmd)
 	cmd.RunE = a.Does(func(ctx context.Context, _ []string) error { return runBeat(ctx, a, f) })
 	return cmd
@@ -93,8 +96,14 @@ func runBeat(ctx context.Context, a *cli.App, f *beatFlags) (err error) {
 	defer fail(nil)
 	out := output.NewLockedWriter(a.Stdout)
 	log := f.log.Logger(a.Stderr)
+	exported, err := telemetry.Start(ctx, f.metrics, log)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, exported.Stop()) }()
 	sys, err := wakebell.New(cli.NewActorSystem(log), conn.Redis, wakebell.Config{
 		Keys: conn.Keys, Prefix: conn.Prefix, WaitForRedis: f.wait, DrainTimeout: -1, Logger: log,
+		MeterProvider: exported.Provider, MetricTopics: f.metrics.Topics,
 		Scheduler: &recurring.SchedulerConfig{
 			Celery: f.celery, Zone: zone, TakeLock: f.takeLock, MaxInterval: f.maxInterval,
 			OnFire: func(r recurring.Run) {

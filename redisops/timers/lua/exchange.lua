@@ -1,15 +1,17 @@
 -- Settles and extends leases, then claims what is due: one exchange.
 --
 -- KEYS: timeline payloads leases dead exchange hint
--- ARGV: sequence ttl want max_bytes max_claims dead_cap acks nacks rejects releases extends max_payload ...
+-- ARGV: sequence ttl want max_bytes max_claims dead_cap acks nacks rejects releases extends max_payload apart_from ...
 --   ttl in seconds; max_claims and dead_cap 0 for none; max_payload is the maximum
---   number of bytes of a payload; acks to extends count the arguments that follow:
+--   number of bytes of a payload; apart_from the number of bytes from which the
+--   payloads of a claim are left out, 0 for never; acks to extends count the arguments that follow:
 --   the ids in that order, their tokens, the delays of the nacks in seconds, the
 --   errors of the nacks, the reasons of the rejects, each after a 1 if the handler
 --   failed, else a 0.
 -- Returns: one string,
---   "now end next healed orphans refused dead leases\n"
---     (instants in seconds; next in µs, -1 for none; orphans 0 or 1)
+--   "now end next healed orphans refused dead leases apart\n"
+--     (instants in seconds; next in µs, -1 for none; orphans 0 or 1; apart 1 if the
+--     payloads of the leases are left out, else 0)
 --   refused times "index why\n" (why: superseded s, cancelled c, lost l)
 --   dead times "index entry at claims failures activation id_bytes payload_bytes\n" id payload
 --     (timers with too many claims have index -1; timers whose payload is too large
@@ -24,10 +26,11 @@ local timeline, payloads, leases, dead = KEYS.timeline, KEYS.payloads, KEYS.leas
 local now = clock()
 local now_text = text(now)
 local sequence, max_payload = tonumber(ARGV.sequence), tonumber(ARGV.max_payload)
+local apart_from = tonumber(ARGV.apart_from)
 
 local last = integer(string.match(redis.call('GETRANGE', KEYS.exchange, 0, 20), '^%d+'))
 local again = last == sequence and
-  replay(redis.call('GET', KEYS.exchange), now, timeline, payloads, leases, dead, max_payload)
+  replay(redis.call('GET', KEYS.exchange), now, timeline, payloads, leases, dead, max_payload, apart_from)
 if again then return again end
 if last and last > sequence then
   return redis.error_reply('STALE ' .. string.format('%.0f', last))
@@ -181,12 +184,13 @@ if #due > 0 then
   -- Sizes are checked first, so that a too large payload is never read. The check
   -- takes a tenth of the exchange's time, so these loops avoid temporary strings.
   local call = redis.call
-  local bytes, sizes, large = 0, {}, false
+  local bytes, sizes, large, empty = 0, {}, false, false
   while found < #ids and bytes < max_bytes do
     local size = call('HSTRLEN', payloads, ids[found + 1])
     if size > max_payload then
       large = true
     else
+      empty = empty or size == 0
       bytes = bytes + size
       if found > 0 and bytes > max_bytes then break end
     end
@@ -194,7 +198,10 @@ if #due > 0 then
     sizes[found] = size
   end
   local bodies = {}
-  if large then
+  apart = not empty and leaves_out(bytes, apart_from)
+  if apart then
+    for k = 1, found do bodies[k] = '' end
+  elseif large then
     for k = 1, found do
       if sizes[k] <= max_payload then bodies[k] = redis.call('HGET', payloads, ids[k]) end
     end
@@ -222,7 +229,7 @@ if #due > 0 then
       healed = healed + 1
       gone[#gone + 1] = id
     elseif r and max_claims > 0 and r.claims - r.failures >= max_claims then
-      dead_letter(-1, id, payload, r, 'never settled')
+      dead_letter(-1, id, apart and body(payloads, id, max_payload) or payload, r, 'never settled')
     else
       local l = lengths[#id] or length(id)
       local rec

@@ -2,7 +2,7 @@
 -- describes it.
 
 local parts, p = {''}, 1
-local leased = 0
+local leased, apart = 0, false
 local lengths = {}
 
 local function length(s)
@@ -13,6 +13,12 @@ local function length(s)
     lengths[n] = t
   end
   return t
+end
+
+-- leaves_out reports whether payloads with so many bytes are left out of the answer. Lua
+-- would copy each several times; timers/fetch.go reads them.
+local function leaves_out(bytes, apart_from)
+  return apart_from > 0 and bytes >= apart_from
 end
 
 -- first_claim is the length of a payload and the counts of a first claim.
@@ -42,7 +48,7 @@ local function answer(now, h, finish, healed, refused, refusals, orphans)
     next_due = until_due(h, now)
   end
   parts[1] = text(now) .. ' ' .. finish .. ' ' .. next_due .. ' ' .. healed .. ' ' ..
-    orphans .. ' ' .. refused .. ' ' .. dead_count .. ' ' .. leased .. '\n' .. refusals
+    orphans .. ' ' .. refused .. ' ' .. dead_count .. ' ' .. leased .. (apart and ' 1\n' or ' 0\n') .. refusals
   if dead_count > 0 then parts[1] = parts[1] .. join(deaths) end
   return join(parts)
 end

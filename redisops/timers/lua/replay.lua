@@ -24,7 +24,7 @@ end
 -- replay returns the stored answer of the last exchange of the stream again. It reads
 -- the claimed leases that are still held anew, and returns nil if the stored answer is
 -- unreadable.
-local function replay(saved, now, timeline, payloads, leases, dead, max_payload)
+local function replay(saved, now, timeline, payloads, leases, dead, max_payload, apart_from)
   local _, at, finish, healed, refused, size, dying =
     string.find(saved, '^%d+\n(%S+) (%d+) (%d+) (%d+) (%d+)\n')
   if not at then return nil end
@@ -45,12 +45,21 @@ local function replay(saved, now, timeline, payloads, leases, dead, max_payload)
   end
   local scores = collect('ZMSCORE', timeline, ids, 1, #ids)
   local records = collect('HMGET', leases, ids, 1, #ids)
+  local held, bytes, empty = {}, 0, false
   for i, id in ipairs(ids) do
     local r = scores[i] and same(scores[i], finish) and current(records[i], scores[i])
-    local payload = r and body(payloads, id, max_payload)
+    local size = r and redis.call('HSTRLEN', payloads, id)
+    if r and size <= max_payload then
+      r.id, bytes, empty = id, bytes + size, empty or size == 0
+      held[#held + 1] = r
+    end
+  end
+  apart = not empty and leaves_out(bytes, apart_from)
+  for _, r in ipairs(held) do
+    local payload = apart and '' or redis.call('HGET', payloads, r.id)
     if payload then
-      parts[p + 1] = length(id) .. length(payload) .. r.claims .. ' ' .. r.failures .. ' ' .. r.activation .. '\n'
-      parts[p + 2], parts[p + 3] = id, payload
+      parts[p + 1] = length(r.id) .. length(payload) .. r.claims .. ' ' .. r.failures .. ' ' .. r.activation .. '\n'
+      parts[p + 2], parts[p + 3] = r.id, payload
       p = p + 3
       leased = leased + 1
     end

@@ -79,6 +79,7 @@ func New(actorSystem *actor.ActorSystem, rdb redis.UniversalClient, cfg Config) 
 		return nil, err
 	}
 	store.Logger, store.MaxPayload = cfg.Logger, client.store.MaxPayload
+	store.NoPayloadsApart = cfg.NoPayloadsApart
 	s.cfg, s.client, s.store = cfg, client, store
 	s.gates, s.actorGates = gates.(*gate.Gates), actorGates
 	node.Store, node.Schedules, node.Limit = client.store, client.schedules, client.limit

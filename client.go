@@ -9,6 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"go.opentelemetry.io/otel/metric"
 
+	"github.com/wakebell/wakebell/internal/argument"
 	"github.com/wakebell/wakebell/internal/clientstore"
 	"github.com/wakebell/wakebell/internal/metrics"
 	"github.com/wakebell/wakebell/queue"
@@ -65,7 +66,9 @@ type ClientConfig struct {
 	NoCoalescing bool
 
 	// NoPayloadsApart sends the payloads of large batches with the script that
-	// stores them. Otherwise they are sent beside it, in one transaction with it.
+	// stores them. Otherwise they are sent beside it, in one transaction with it. In
+	// a System it also has exchanges answer with the payloads of all leases.
+	// Otherwise those of 16 KiB or more are read in a second round trip.
 	NoPayloadsApart bool
 
 	// MeterProvider makes the instruments of docs/metrics.md; nil means the global
@@ -175,7 +178,7 @@ func (c *Client) batch(drafts []Draft) (b timers.Batch, err error) {
 	return b, nil
 }
 
-var errNoClient = invalid("client", "nil or zero; use NewClient")
+var errNoClient = argument.Invalid("client", "nil or zero; use NewClient")
 
 // Queues returns a queue client with the Client's prefix, payload limit and
 // RetryFor.
@@ -198,9 +201,9 @@ func (c *Client) fullName(topic string) (string, error) {
 	full := c.prefix + topic
 	switch {
 	case topic == "":
-		return "", invalid("topic", "empty")
+		return "", argument.Invalid("topic", "empty")
 	case len(full) > redisops.MaxName:
-		return "", invalid("topic", "%d bytes, at most %d", len(full), redisops.MaxName)
+		return "", argument.Invalid("topic", "%d bytes, at most %d", len(full), redisops.MaxName)
 	}
 	return full, nil
 }
@@ -242,19 +245,19 @@ func (c *Client) Forget(ctx context.Context, topic string) error {
 func (c *Client) Schedules() *recurring.Schedules { return c.schedules }
 
 // Reschedule gives a timer a new instant, by In or At, and keeps its body. The
-// result counts as a new timer: its attempts are counted from 0, and a running
+// result counts as a new timer: its next delivery is attempt 1, and a running
 // handler is superseded, so that the timer is delivered again at the new instant.
 // The Outcome is OutcomeMoved or OutcomeSuperseded. Errors include ErrNotFound.
 func (c *Client) Reschedule(ctx context.Context, topic, id string, when ScheduleOption) (wakebelltype.Scheduled, error) {
 	var d Draft
 	if when == nil {
-		return wakebelltype.Scheduled{}, invalid("when", "nil")
+		return wakebelltype.Scheduled{}, argument.Invalid("when", "nil")
 	}
 	if err := when(&d); err != nil {
 		return wakebelltype.Scheduled{}, err
 	}
 	if !d.planned || d.policy != wakebelltype.PolicyReplace {
-		return wakebelltype.Scheduled{}, invalid("when", "want In or At")
+		return wakebelltype.Scheduled{}, argument.Invalid("when", "want In or At")
 	}
 	full, err := c.fullName(topic)
 	if err != nil {
@@ -283,7 +286,7 @@ func (c *Client) RunNow(ctx context.Context, topic, id string) (wakebelltype.Pre
 // Reschedule gives a timer of the topic a new instant; see Client.Reschedule.
 func (t Topic[T]) Reschedule(ctx context.Context, c TimerClient, id string, when ScheduleOption) (wakebelltype.Scheduled, error) {
 	if c == nil {
-		return wakebelltype.Scheduled{}, invalid("client", "nil")
+		return wakebelltype.Scheduled{}, argument.Invalid("client", "nil")
 	}
 	return c.Reschedule(ctx, t.name, id, when)
 }
@@ -291,7 +294,7 @@ func (t Topic[T]) Reschedule(ctx context.Context, c TimerClient, id string, when
 // RunNow makes a timer of the topic due now; see Client.RunNow.
 func (t Topic[T]) RunNow(ctx context.Context, c TimerClient, id string) (wakebelltype.Presence, error) {
 	if c == nil {
-		return wakebelltype.PresenceAbsent, invalid("client", "nil")
+		return wakebelltype.PresenceAbsent, argument.Invalid("client", "nil")
 	}
 	return c.RunNow(ctx, t.name, id)
 }

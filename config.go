@@ -13,6 +13,7 @@ import (
 
 	"github.com/wakebell/wakebell/actors"
 	"github.com/wakebell/wakebell/gate"
+	"github.com/wakebell/wakebell/internal/argument"
 	"github.com/wakebell/wakebell/internal/queuekeys"
 	"github.com/wakebell/wakebell/recurring"
 	"github.com/wakebell/wakebell/redisops"
@@ -134,17 +135,17 @@ func (c Config) zone() *time.Location {
 func (c Config) validate() error {
 	var errs []error
 	if strings.ContainsAny(c.Name, "/$") {
-		errs = append(errs, invalid("Name", "%q contains / or $, which are reserved in actor names", c.Name))
+		errs = append(errs, argument.Invalid("Name", "%q contains / or $, which are reserved in actor names", c.Name))
 	}
 	errs = append(errs, within("DrainTimeout", c.DrainTimeout, 0, time.Hour), c.Scheduler.Validate(), c.Reminders.Validate())
 	if c.WaitForRedis < 0 {
-		errs = append(errs, invalid("WaitForRedis", "negative"))
+		errs = append(errs, argument.Invalid("WaitForRedis", "negative"))
 	}
 	if c.DeadLetterCap < 0 {
-		errs = append(errs, invalid("DeadLetterCap", "negative"))
+		errs = append(errs, argument.Invalid("DeadLetterCap", "negative"))
 	}
 	if slices.ContainsFunc(c.Middleware, func(m Middleware) bool { return m == nil }) {
-		errs = append(errs, invalid("Middleware", "nil"))
+		errs = append(errs, argument.Invalid("Middleware", "nil"))
 	}
 	seen := map[string]bool{}
 	for i, h := range c.Handlers {
@@ -152,7 +153,7 @@ func (c Config) validate() error {
 		if err := c.validateHandler(field, h); err != nil {
 			errs = append(errs, err)
 		} else if seen[h.topic] {
-			errs = append(errs, invalid(field, "topic %s has a handler already", quoted(h.topic)))
+			errs = append(errs, argument.Invalid(field, "topic %s has a handler already", quoted(h.topic)))
 		}
 		seen[h.topic] = true
 	}
@@ -163,11 +164,11 @@ func (c Config) validateHandler(field string, h Handler) error {
 	err := h.err
 	switch {
 	case h.fn == nil:
-		return invalid(field, "zero Handler; use Handle, Forward, HandleQueue or ForwardQueue")
+		return argument.Invalid(field, "zero Handler; use Handle, Forward, HandleQueue or ForwardQueue")
 	case h.topic == "":
-		err = errors.Join(err, invalid("topic", "empty"))
+		err = errors.Join(err, argument.Invalid("topic", "empty"))
 	case len(c.Prefix+h.topic) > redisops.MaxName:
-		err = errors.Join(err, invalid("topic", "%d bytes, at most %d", len(c.Prefix+h.topic), redisops.MaxName))
+		err = errors.Join(err, argument.Invalid("topic", "%d bytes, at most %d", len(c.Prefix+h.topic), redisops.MaxName))
 	}
 	if h.set.queue != nil {
 		name := h.set.queue.name

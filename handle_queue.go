@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/wakebell/wakebell/internal/argument"
 	"github.com/wakebell/wakebell/internal/codec"
 	"github.com/wakebell/wakebell/internal/envelope"
 	"github.com/wakebell/wakebell/queue"
@@ -20,7 +21,7 @@ func HandleQueue[T any](q queue.Queue[T], fn func(context.Context, Timer[T]) err
 	body := codec.For[T]()
 	h := queueHandler(q, typed(body, fn), opts)
 	if fn == nil {
-		h.err = errors.Join(h.err, invalid("handler", "nil"))
+		h.err = errors.Join(h.err, argument.Invalid("handler", "nil"))
 	}
 	return h
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/wakebell/wakebell/internal/argument"
 	"github.com/wakebell/wakebell/internal/envelope"
 )
 
@@ -122,7 +123,7 @@ type Handler struct {
 func Handle[T any](topic Topic[T], fn func(context.Context, Timer[T]) error, opts ...HandlerOption) Handler {
 	h := newHandler(topic.name, typed(topic.codec, fn), opts)
 	if fn == nil {
-		h.err = errors.Join(h.err, invalid("handler", "nil"))
+		h.err = errors.Join(h.err, argument.Invalid("handler", "nil"))
 	}
 	return h
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/wakebell/wakebell/actors/poller"
+	"github.com/wakebell/wakebell/internal/argument"
 	"github.com/wakebell/wakebell/internal/codec"
 	"github.com/wakebell/wakebell/internal/envelope"
 )
@@ -29,7 +30,7 @@ type Middleware func(next HandlerFunc) HandlerFunc
 func With(mw ...Middleware) CommonOption {
 	return commonOption(func(s *settings) error {
 		if slices.ContainsFunc(mw, func(m Middleware) bool { return m == nil }) {
-			return invalid("With", "nil middleware")
+			return argument.Invalid("With", "nil middleware")
 		}
 		s.middleware = append(s.middleware, mw...)
 		return nil

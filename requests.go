@@ -8,8 +8,9 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/wakebell/wakebell/gate"
+	"github.com/wakebell/wakebell/internal/argument"
 	"github.com/wakebell/wakebell/internal/envelope"
-	"github.com/wakebell/wakebell/internal/gateway"
+	"github.com/wakebell/wakebell/internal/gatewayconv"
 	"github.com/wakebell/wakebell/internal/text"
 	"github.com/wakebell/wakebell/internal/wire"
 	"github.com/wakebell/wakebell/messages"
@@ -30,7 +31,7 @@ type requests struct {
 func (r requests) Do(ctx context.Context, request messages.Request) messages.Answer {
 	answer, err := r.answer(ctx, request)
 	if err != nil {
-		failed := gateway.ErrorMessage(err)
+		failed := gatewayconv.ErrorMessage(err)
 		failed.Request = request.GetRequest()
 		return failed
 	}
@@ -84,7 +85,7 @@ func (r requests) scheduleBatch(ctx context.Context, m *messages.ScheduleBatchRe
 	drafts := make([]Draft, len(m.GetTimers()))
 	for i, s := range m.GetTimers() {
 		if s == nil {
-			return nil, invalid("timers", "number %d is nil", i)
+			return nil, argument.Invalid("timers", "number %d is nil", i)
 		}
 		drafts[i] = draftOf(s, key.Number(i))
 	}
@@ -147,7 +148,7 @@ func (r requests) get(ctx context.Context, m *messages.GetTimerRequest) (message
 }
 
 func contentMessage(c Content) *messages.Content {
-	return gateway.ContentMessage(envelope.Envelope{
+	return gatewayconv.ContentMessage(envelope.Envelope{
 		CorrelationID: c.CorrelationID, ContentType: c.ContentType, ReplyTo: c.ReplyTo, Headers: c.Headers, Body: c.Body,
 	})
 }
@@ -182,7 +183,7 @@ func (r requests) reschedule(ctx context.Context, m *messages.RescheduleRequest)
 	case *messages.RescheduleRequest_In:
 		when = in(w.In)
 	default:
-		return nil, invalid("when", "want at or in")
+		return nil, argument.Invalid("when", "want at or in")
 	}
 	moved, err := r.client.Reschedule(ctx, m.GetTopic(), m.GetId(), when)
 	if err != nil {
@@ -207,7 +208,7 @@ func (r requests) stats(ctx context.Context, m *messages.GetTopicStatsRequest) (
 	if err != nil {
 		return nil, err
 	}
-	return &messages.GetTopicStatsResponse{Request: m.GetRequest(), Stats: gateway.StatsMessage(st)}, nil
+	return &messages.GetTopicStatsResponse{Request: m.GetRequest(), Stats: gatewayconv.StatsMessage(st)}, nil
 }
 
 // maxKey bounds an idempotency key, in bytes.
@@ -220,7 +221,7 @@ func keyOf(ctx context.Context, key string, m proto.Message) (*timers.Key, error
 		return nil, nil
 	}
 	if len(key) > maxKey {
-		return nil, invalid("key", "%d bytes, at most %d", len(key), maxKey)
+		return nil, argument.Invalid("key", "%d bytes, at most %d", len(key), maxKey)
 	}
 	again := proto.Clone(m)
 	for _, name := range []protoreflect.Name{"request", "timeout"} {
@@ -228,7 +229,7 @@ func keyOf(ctx context.Context, key string, m proto.Message) (*timers.Key, error
 	}
 	content, err := proto.MarshalOptions{Deterministic: true}.Marshal(again)
 	if err != nil {
-		return nil, invalid("message", "%v", err)
+		return nil, argument.Invalid("message", "%v", err)
 	}
 	kind := string(proto.MessageName(m))
 	return timers.NewKey(messages.Principal(ctx), key, append([]byte(kind+"\x00"), content...)), nil
@@ -238,9 +239,9 @@ func keyOf(ctx context.Context, key string, m proto.Message) (*timers.Key, error
 func namesTimer(id string) error {
 	switch {
 	case id == "":
-		return invalid("id", "empty")
+		return argument.Invalid("id", "empty")
 	case len(id) > redisops.MaxName:
-		return invalid("id", "%d bytes, at most %d", len(id), redisops.MaxName)
+		return argument.Invalid("id", "%d bytes, at most %d", len(id), redisops.MaxName)
 	}
 	return nil
 }
@@ -273,7 +274,7 @@ func timerMessage(i Info) *messages.Timer {
 // publish carries out a publish request. If the queue is full, the answer has the
 // messages that were published.
 func (r requests) publish(ctx context.Context, m *messages.PublishRequest) (messages.Answer, error) {
-	out, err := r.client.queues.Publish(ctx, gateway.PublishDrafts(m)...)
+	out, err := r.client.queues.Publish(ctx, gatewayconv.PublishDrafts(m)...)
 	if err != nil && !errors.Is(err, queue.ErrFull) {
 		return nil, err
 	}

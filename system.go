@@ -16,7 +16,8 @@ import (
 	actorgates "github.com/wakebell/wakebell/actors/gates"
 	"github.com/wakebell/wakebell/actors/poller"
 	"github.com/wakebell/wakebell/gate"
-	"github.com/wakebell/wakebell/internal/link"
+	"github.com/wakebell/wakebell/internal/argument"
+	"github.com/wakebell/wakebell/internal/moduleonly"
 	"github.com/wakebell/wakebell/internal/testhook"
 	"github.com/wakebell/wakebell/messages"
 	queuestore "github.com/wakebell/wakebell/redisops/queue"
@@ -38,7 +39,7 @@ type System struct {
 	hooks      testhook.Hooks // of tests
 
 	reminders *reminder.Reminders
-	reminding link.ReminderParts
+	reminding moduleonly.ReminderParts
 
 	changing sync.Mutex               // serializes changes of the running System
 	settings map[string]settings      // of the handlers, by topic without prefix
@@ -65,12 +66,12 @@ type System struct {
 func New(actorSystem *actor.ActorSystem, rdb redis.UniversalClient, cfg Config) (*System, error) {
 	cfg = cfg.withDefaults()
 	if actorSystem == nil {
-		return nil, invalid("actorSystem", "nil")
+		return nil, argument.Invalid("actorSystem", "nil")
 	}
 	s := &System{actors: actorSystem, settings: map[string]settings{}, removing: map[string]chan struct{}{}}
 	node := s.remind(&cfg)
 	client, err := newClient(rdb, cfg.client(), cfg.zone())
-	gates, actorGates, gatesErr := link.SystemGates(rdb, cfg.Gates, s.runningGates)
+	gates, actorGates, gatesErr := moduleonly.SystemGates(rdb, cfg.Gates, s.runningGates)
 	if err := errors.Join(cfg.validate(), err, gatesErr); err != nil {
 		return nil, err
 	}
@@ -79,6 +80,7 @@ func New(actorSystem *actor.ActorSystem, rdb redis.UniversalClient, cfg Config) 
 		return nil, err
 	}
 	store.Logger, store.MaxPayload, store.Metrics = cfg.Logger, client.store.MaxPayload, client.metrics
+	store.NoPayloadsApart = cfg.NoPayloadsApart
 	s.cfg, s.client, s.store = cfg, client, store
 	s.gates, s.actorGates = gates.(*gate.Gates), actorGates
 	s.actorGates.Metrics = client.metrics

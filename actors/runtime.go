@@ -35,7 +35,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
-	"github.com/wakebell/wakebell/actors/feed"
+	"github.com/wakebell/wakebell/actors/eventfeed"
 	"github.com/wakebell/wakebell/actors/gates"
 	"github.com/wakebell/wakebell/actors/gateway"
 	"github.com/wakebell/wakebell/actors/internal/host"
@@ -52,7 +52,7 @@ type Config struct {
 	Name   string
 	Topics []poller.Topic
 	Hints  poller.Hints      // nil: timers are found by polling only
-	Events feed.Events       // nil: topics cannot be watched
+	Events eventfeed.Events  // nil: topics cannot be watched
 	Node   string            // the name of this node in events
 	Timers gateway.Timers    // nil: there is no gateway
 	Beat   *scheduler.Config // nil: this node fires no recurring schedules
@@ -90,7 +90,7 @@ type Runtime struct {
 	owner    any
 	env      *host.Env
 	deadHook *poller.DeadLetterHook
-	tail     feed.Publisher
+	tail     eventfeed.Publisher
 
 	draining atomic.Bool // the gateway refuses requests, in this incarnation and the next
 

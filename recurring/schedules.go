@@ -44,12 +44,12 @@ type Schedules struct {
 func (s *Schedules) Put(ctx context.Context, schedules ...Schedule) error {
 	for _, r := range schedules {
 		if err := r.Validate(); err != nil {
-			return fmt.Errorf("recurring schedule %s: %w", argument.Clip(r.Name), err)
+			return fmt.Errorf("recurring schedule %s: %w", argument.Quote(r.Name), err)
 		}
 	}
 	for _, r := range schedules {
 		if err := firing.Again(ctx, func() error { return s.put(ctx, r) }); err != nil {
-			return fmt.Errorf("recurring schedule %s: %w", argument.Clip(r.Name), err)
+			return fmt.Errorf("recurring schedule %s: %w", argument.Quote(r.Name), err)
 		}
 	}
 	return nil
@@ -82,7 +82,7 @@ func (s *Schedules) put(ctx context.Context, r Schedule) error {
 func (s *Schedules) found(ctx context.Context, name string) (recur.Raw, error) {
 	raw, err := s.hand.Load(ctx, name)
 	if errors.Is(err, ErrNotFound) {
-		err = argument.Invalid("name", "%s is the name of a schedule with another prefix", argument.Clip(name))
+		err = argument.Invalid("name", "%s is the name of a schedule with another prefix", argument.Quote(name))
 	}
 	return raw, err
 }
@@ -143,7 +143,7 @@ func (s *Schedules) Names(ctx context.Context, p wakebelltype.Page) iter.Seq2[st
 func (s *Schedules) Delete(ctx context.Context, name string) error {
 	found, err := s.remove(ctx, name, nil)
 	if err == nil && !found {
-		err = fmt.Errorf("%w: %s", ErrNotFound, argument.Clip(name))
+		err = fmt.Errorf("%w: %s", ErrNotFound, argument.Quote(name))
 	}
 	return err
 }

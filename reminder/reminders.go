@@ -17,7 +17,7 @@ import (
 	"github.com/wakebell/wakebell/internal/argument"
 	"github.com/wakebell/wakebell/internal/codec"
 	"github.com/wakebell/wakebell/internal/envelope"
-	"github.com/wakebell/wakebell/internal/link"
+	"github.com/wakebell/wakebell/internal/moduleonly"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/recurring"
 	"github.com/wakebell/wakebell/redisops"
@@ -32,24 +32,24 @@ import (
 // Set, SetEvery and Forget instead. Without a Config.Reminders every call fails
 // with ErrDisabled. wakebell.System.Reminders returns it.
 type Reminders struct {
-	node *link.ReminderNode
+	node *moduleonly.ReminderNode
 	cfg  *Config // nil: none
 }
 
 func init() {
-	link.Reminders = func(config any, n *link.ReminderNode) (any, link.ReminderParts) {
+	moduleonly.Reminders = func(config any, n *moduleonly.ReminderNode) (any, moduleonly.ReminderParts) {
 		r := &Reminders{node: n, cfg: config.(*Config).withDefaults()}
 		return r, r.parts()
 	}
 }
 
 // parts returns what the System runs.
-func (r *Reminders) parts() link.ReminderParts {
+func (r *Reminders) parts() moduleonly.ReminderParts {
 	topic := DefaultTopic
 	if r.cfg != nil {
 		topic = r.cfg.Topic
 	}
-	parts := link.ReminderParts{
+	parts := moduleonly.ReminderParts{
 		Deliver: r.deliver,
 		Guard:   func(t gateway.Timers) gateway.Timers { return guarded{t, topic} },
 	}
@@ -136,7 +136,7 @@ func (r *Reminders) named(to Recipient, name string) (*stored, error) {
 		return nil, argument.Invalid("reminder", "the name is empty")
 	}
 	if err := to.Validate(); err != nil {
-		return nil, fmt.Errorf("%w: reminder %s: %w", redisops.ErrInvalid, argument.Clip(name), err)
+		return nil, fmt.Errorf("%w: reminder %s: %w", redisops.ErrInvalid, argument.Quote(name), err)
 	}
 	s := &stored{Reminders: r, to: to, name: name, topic: r.cfg.nodeTopic(), id: reminderID(to, name)}
 	if to.Kind != "" {
@@ -145,7 +145,7 @@ func (r *Reminders) named(to Recipient, name string) (*stored, error) {
 	s.schedule = schedulePrefix(s.topic) + s.id
 	if n := len(r.node.Prefix + s.schedule); n > schedulestore.MaxName {
 		return nil, argument.Invalid("reminder", "%s of %s: %d bytes with its topic and recipient, at most %d",
-			argument.Clip(name), argument.Clip(to.String()), n, schedulestore.MaxName)
+			argument.Quote(name), argument.Quote(to.String()), n, schedulestore.MaxName)
 	}
 	return s, nil
 }

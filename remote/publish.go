@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/wakebell/wakebell/internal/gateway"
+	"github.com/wakebell/wakebell/internal/gatewayconv"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/queue"
 	"github.com/wakebell/wakebell/wakebelltype"
@@ -23,7 +23,7 @@ func (q *Queues) Publish(ctx context.Context, drafts ...queue.Draft) ([]wakebell
 	out := make([]wakebelltype.QueuePublished, 0, len(drafts))
 	pause, full := roomFirst, error(nil)
 	for len(out) < len(drafts) {
-		request, n, err := gateway.PublishMessage(drafts[len(out):]...)
+		request, n, err := gatewayconv.PublishMessage(drafts[len(out):]...)
 		if err != nil {
 			return out, fmt.Errorf("message %d: %w", len(out)+n, err)
 		}

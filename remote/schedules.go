@@ -10,7 +10,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/wakebell/wakebell/internal/argument"
-	"github.com/wakebell/wakebell/internal/gateway"
+	"github.com/wakebell/wakebell/internal/gatewayconv"
 	"github.com/wakebell/wakebell/internal/paging"
 	fields "github.com/wakebell/wakebell/internal/wire"
 	"github.com/wakebell/wakebell/messages"
@@ -33,7 +33,7 @@ func (c *Client) Schedules() *Schedules { return &Schedules{c} }
 func (s *Schedules) Put(ctx context.Context, schedules ...recurring.Schedule) error {
 	request := &messages.PutRecurringRequest{}
 	for _, r := range schedules {
-		m, err := gateway.RecurringMessage(r)
+		m, err := gatewayconv.RecurringMessage(r)
 		if err != nil {
 			return err
 		}
@@ -83,7 +83,7 @@ func (s *Schedules) Get(ctx context.Context, name string) (recurring.State, erro
 	if err != nil {
 		return recurring.State{}, err
 	}
-	return gateway.RecurringState(answer.GetSchedule()), nil
+	return gatewayconv.RecurringState(answer.GetSchedule()), nil
 }
 
 // List does what recurring.Schedules.List does. Each page of a request reads all
@@ -96,7 +96,7 @@ func (s *Schedules) List(ctx context.Context, p wakebelltype.Page) iter.Seq2[rec
 		}
 		page := make([]recurring.State, len(answer.GetSchedules()))
 		for i, m := range answer.GetSchedules() {
-			page[i] = gateway.RecurringState(m)
+			page[i] = gatewayconv.RecurringState(m)
 			page[i].Cursor = page[i].Name
 		}
 		return page, answer.GetNext(), nil

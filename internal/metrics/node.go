@@ -3,6 +3,7 @@ package metrics
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.opentelemetry.io/otel"
@@ -65,7 +66,9 @@ func (o *observers) all() []metric.Observable {
 }
 
 // Observe reports a node when the metrics are collected, until the returned function
-// is called. That function waits for readings of Redis to end.
+// is called. That function waits for readings of Redis to end. If there is an SDK,
+// the counters are reported with their last values afterwards: what was counted since
+// the last export would be lost otherwise.
 func (m *Metrics) Observe(n Node) (end func()) {
 	if m == nil {
 		return func() {}
@@ -74,7 +77,13 @@ func (m *Metrics) Observe(n Node) (end func()) {
 	//nolint:forbidigo // the readings continue after the collection that began them, until end
 	ctx, cancel := context.WithCancel(context.Background())
 	topics, queues := newReading(ctx, n.Backlog, lifetimeOf), newReading(ctx, n.Queues, func([]Queue) time.Duration { return fresh })
+	var last atomic.Pointer[Node]
 	registered, err := m.meter.RegisterCallback(func(ctx context.Context, to metric.Observer) error {
+		if ended := last.Load(); ended != nil {
+			m.observePollers(to, o, ended.Counters())
+			m.observeOutages(to, o, ended.Outages())
+			return nil
+		}
 		ctx, cancel := context.WithTimeout(ctx, waitForReading)
 		defer cancel()
 		topics.begin() // both at the same time
@@ -90,13 +99,23 @@ func (m *Metrics) Observe(n Node) (end func()) {
 		otel.Handle(err)
 	}
 	return sync.OnceFunc(func() {
-		if registered != nil {
+		last.Store(n.frozen())
+		if registered != nil && !m.delivery.duration.Enabled(ctx) {
 			_ = registered.Unregister() // it fails for another SDK's registrations only
 		}
 		cancel()
 		topics.wait()
 		queues.wait()
 	})
+}
+
+// frozen returns a node that reports the present counters.
+func (n Node) frozen() *Node {
+	counters, outages := n.Counters(), n.Outages()
+	return &Node{
+		Counters: func() map[string]wakebelltype.Counters { return counters },
+		Outages:  func() []Outage { return outages },
+	}
 }
 
 // sums adds up what the topics behind one label report.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/wakebell/wakebell/internal/stored"
+	"github.com/wakebell/wakebell/internal/text"
 	"github.com/wakebell/wakebell/messages/exchange"
 	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/internal/layout"
@@ -203,7 +204,7 @@ func (s *Source) args(r *exchange.Request) (args []any, order []int, err error) 
 	}
 	for i := range r.Settle {
 		if v := r.Settle[i]; v.Verdict == exchange.DeadLetter {
-			args = append(args, scripts.Clip(v.Reason, scripts.MaxReason))
+			args = append(args, text.Cut(v.Reason, scripts.MaxReason))
 		}
 	}
 	fixed := len(args)

@@ -17,7 +17,7 @@ import (
 	"github.com/wakebell/wakebell/cmd/wakebell/internal/cli"
 	"github.com/wakebell/wakebell/cmd/wakebell/internal/output"
 	"github.com/wakebell/wakebell/cmd/wakebell/internal/telemetry"
-	"github.com/wakebell/wakebell/internal/softlimit"
+	"github.com/wakebell/wakebell/internal/memorylimit"
 	"github.com/wakebell/wakebell/internal/tuning"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
@@ -155,7 +155,7 @@ func run(ctx context.Context, a *cli.App, f *nodeFlags) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, exported.Stop()) }()
+	defer exported.Stop()
 
 	defer cli.KeepBrokenPipes()()
 	ctx, fail := context.WithCancelCause(ctx)
@@ -182,14 +182,14 @@ func run(ctx context.Context, a *cli.App, f *nodeFlags) (err error) {
 		WaitForRedis:  f.wait,
 		DeadLetterCap: f.deadCap,
 		Logger:        log,
-		MeterProvider: exported.Provider,
+		MeterProvider: exported.MeterProvider,
 		MetricTopics:  f.metrics.Topics,
 	})
 	if err != nil {
 		return err
 	}
 	if serving != nil {
-		serving.Handler, serving.QueueHandler = topicOptions, queueOptions
+		serving.HandlerOptions, serving.QueueHandlerOptions = topicOptions, queueOptions
 	}
 	server, err := f.serve(ctx, sys, serving)
 	if err != nil {
@@ -214,7 +214,7 @@ func run(ctx context.Context, a *cli.App, f *nodeFlags) (err error) {
 func boundGarbage(ctx context.Context) (end func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var limiting sync.WaitGroup
-	limiting.Go(func() { softlimit.Keep(ctx) })
+	limiting.Go(func() { memorylimit.Keep(ctx) })
 	return func() {
 		cancel()
 		limiting.Wait()

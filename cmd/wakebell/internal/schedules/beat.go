@@ -100,10 +100,10 @@ func runBeat(ctx context.Context, a *cli.App, f *beatFlags) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, exported.Stop()) }()
+	defer exported.Stop()
 	sys, err := wakebell.New(cli.NewActorSystem(log), conn.Redis, wakebell.Config{
 		Keys: conn.Keys, Prefix: conn.Prefix, WaitForRedis: f.wait, DrainTimeout: -1, Logger: log,
-		MeterProvider: exported.Provider, MetricTopics: f.metrics.Topics,
+		MeterProvider: exported.MeterProvider, MetricTopics: f.metrics.Topics,
 		Scheduler: &recurring.SchedulerConfig{
 			Celery: f.celery, Zone: zone, TakeLock: f.takeLock, MaxInterval: f.maxInterval,
 			OnFire: func(r recurring.Run) {

@@ -1,168 +1,151 @@
-// Package telemetry exports the metrics of a command: as Prometheus text over HTTP,
-// and over OTLP as the standard OTEL_* variables say.
+// Package telemetry exports what node and beat report: by OTLP, as the standard OTEL_*
+// variables of the environment say, and metrics as Prometheus text over HTTP.
 package telemetry
 
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"os"
 	"strings"
 	"time"
 
-	"github.com/spf13/cobra"
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
-	"go.opentelemetry.io/otel/exporters/otlp/otlpmetric/otlpmetricgrpc"
-	"go.opentelemetry.io/otel/exporters/otlp/otlpmetric/otlpmetrichttp"
 	"go.opentelemetry.io/otel/metric"
-	"go.opentelemetry.io/otel/metric/noop"
-	sdk "go.opentelemetry.io/otel/sdk/metric"
+	nometrics "go.opentelemetry.io/otel/metric/noop"
 	"go.opentelemetry.io/otel/sdk/resource"
+	"go.opentelemetry.io/otel/trace"
+	"go.opentelemetry.io/otel/trace/noop"
 
 	"github.com/wakebell/wakebell/cmd/wakebell/internal/cli"
+	"github.com/wakebell/wakebell/internal/loglimit"
 )
 
-// lastExport bounds the last export when a command ends.
-const lastExport = 3 * time.Second
+const (
+	// flushLimit bounds the last export at the end of a process.
+	flushLimit = 2 * time.Second
 
-// Flags are the flags of a command that exports metrics.
-type Flags struct {
-	Address string
-	Topics  int
+	// logEvery is the interval of log lines about failed exports.
+	logEvery = time.Minute
+
+	// Environment lists the variables, for the help of a command.
+	Environment = `With OTEL_EXPORTER_OTLP_ENDPOINT set, spans and metrics are exported by OTLP; with
+OTEL_EXPORTER_OTLP_TRACES_ENDPOINT or _METRICS_ENDPOINT one of them. The other variables are those of OpenTelemetry:
+OTEL_EXPORTER_OTLP_PROTOCOL (http/protobuf or grpc), OTEL_TRACES_SAMPLER,
+OTEL_SERVICE_NAME, OTEL_RESOURCE_ATTRIBUTES, OTEL_SDK_DISABLED and so on. An
+exporter that fails or hangs delays no delivery, and the exit by at most 2 s.`
+)
+
+// Telemetry has the providers of a process.
+type Telemetry struct {
+	// TracerProvider is that of the exporter; without one it does nothing.
+	TracerProvider trace.TracerProvider
+	// MeterProvider is that of all exporters; without one it measures nothing.
+	MeterProvider metric.MeterProvider
+	// Metrics is the address at which metrics are served; empty: none are.
+	Metrics string
+
+	stops []func(context.Context) error
+	log   *slog.Logger
 }
 
-// Register adds the flags.
-func (f *Flags) Register(cmd *cobra.Command) {
-	flags := cmd.Flags()
-	flags.StringVar(&f.Address, "metrics", "", "`address` to serve /metrics over HTTP for Prometheus, as 127.0.0.1:9090; empty: none")
-	flags.IntVar(&f.Topics, "metric-topics", 1000, "how many topics, queues and gates each have a label of their own in the metrics")
-}
-
-// Metrics are the exporters of a process.
-type Metrics struct {
-	Provider metric.MeterProvider // measures nothing if there is no exporter
-	sdk      *sdk.MeterProvider   // nil: there is no exporter
-	server   *server              // nil: nothing is served
-}
-
-// Start starts the exporters. The process ends them with Stop.
-func Start(ctx context.Context, f Flags, log *slog.Logger) (*Metrics, error) {
-	if f.Topics < 1 {
-		return nil, cli.Usagef("--metric-topics: %d, want at least 1", f.Topics)
+// Start starts the exporters that the flags and the environment ask for. It connects to
+// nothing yet. Errors are about the flags and the environment, or about listening.
+func Start(ctx context.Context, f Flags, log *slog.Logger) (*Telemetry, error) {
+	t := &Telemetry{TracerProvider: noop.NewTracerProvider(), MeterProvider: nometrics.NewMeterProvider(), log: log}
+	otel.SetErrorHandler(&failures{log: log, limit: loglimit.Limiter{Every: logEvery}})
+	err := t.measure(ctx, f)
+	if err == nil {
+		err = t.trace(ctx)
 	}
-	var options []sdk.Option
-	m := &Metrics{Provider: noop.NewMeterProvider()}
-	if f.Address != "" {
-		reader, server, err := serve(f.Address, log)
-		if err != nil {
-			return nil, err
-		}
-		m.server = server
-		options = append(options, sdk.WithReader(reader))
-	}
-	exporter, err := otlp(ctx)
 	if err != nil {
-		return nil, errors.Join(err, m.Stop())
+		return nil, errors.Join(err, t.end())
 	}
-	if exporter != nil {
-		options = append(options, sdk.WithReader(sdk.NewPeriodicReader(exporter)))
-	}
-	if len(options) == 0 {
-		return m, nil
-	}
-	of, err := resource.New(ctx, resource.WithAttributes(attribute.String("service.name", "wakebell")),
-		resource.WithTelemetrySDK(), resource.WithHost(), resource.WithFromEnv())
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("OTEL_RESOURCE_ATTRIBUTES: %w", err), m.Stop())
-	}
-	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { log.Warn("metrics were not exported", "err", err) }))
-	// Package metrics bounds the number of series itself.
-	m.sdk = sdk.NewMeterProvider(append(options, sdk.WithResource(of), sdk.WithCardinalityLimit(0))...)
-	m.Provider = m.sdk
-	return m, nil
+	return t, nil
 }
 
-// Stop exports for the last time, and ends the exporters.
-func (m *Metrics) Stop() (err error) {
-	ctx, cancel := context.WithTimeout(context.Background(), lastExport)
+// Stop exports what is left and ends the exporters. It takes at most 2 s.
+func (t *Telemetry) Stop() {
+	if err := t.end(); err != nil {
+		t.log.Warn("telemetry was not exported completely", "err", err)
+	}
+}
+
+func (t *Telemetry) end() error {
+	ctx, cancel := context.WithTimeout(context.Background(), flushLimit)
 	defer cancel()
-	if m.server != nil {
-		err = m.server.stop(ctx)
-	}
-	if m.sdk != nil {
-		if failed := m.sdk.Shutdown(ctx); failed != nil {
-			otel.Handle(failed) // what is lost does not change the result of the command
+	ended := make(chan error, 1)
+	go func() { // an exporter need not heed its context
+		var errs []error
+		for _, stop := range t.stops {
+			errs = append(errs, stop(ctx))
 		}
+		ended <- errors.Join(errs...)
+	}()
+	select {
+	case err := <-ended:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
 	}
-	return err
 }
 
-// Address returns where metrics are served; empty: nowhere.
-func (m *Metrics) Address() string {
-	if m.server == nil {
-		return ""
-	}
-	return m.server.address
+// failures logs the errors of exporters.
+type failures struct {
+	log   *slog.Logger
+	limit loglimit.Limiter
 }
 
-// otlp returns the exporter that the OTEL_* variables configure; nil: none. It is
-// used if OTEL_METRICS_EXPORTER is otlp, or an endpoint is set.
-func otlp(ctx context.Context) (sdk.Exporter, error) {
+// Handle implements otel.ErrorHandler.
+func (f *failures) Handle(err error) {
+	if skipped, ok := f.limit.Allow(""); ok {
+		f.log.Warn("telemetry failed", "err", err, "skipped", skipped)
+	}
+}
+
+// describe returns the attributes of this process. Those of the environment
+// precede.
+func describe(ctx context.Context) (*resource.Resource, error) {
+	r, err := resource.New(ctx,
+		resource.WithAttributes(attribute.String("service.name", "wakebell")),
+		resource.WithTelemetrySDK(), resource.WithHost(), resource.WithProcessPID(),
+		resource.WithFromEnv(),
+	)
+	if err != nil && !errors.Is(err, resource.ErrPartialResource) {
+		return nil, cli.Usagef("OTEL_RESOURCE_ATTRIBUTES: %v", err)
+	}
+	return r, nil
+}
+
+// exports reports whether a signal, TRACES or METRICS, is exported, and with which
+// of the protocols grpc and http/protobuf.
+func exports(signal string) (protocol string, on bool, err error) {
 	if strings.EqualFold(os.Getenv("OTEL_SDK_DISABLED"), "true") {
-		return nil, nil
+		return "", false, nil
 	}
-	switch name := os.Getenv("OTEL_METRICS_EXPORTER"); name {
-	case "otlp":
+	endpoint := variable("EXPORTER_OTLP", signal, "ENDPOINT")
+	exporter := "OTEL_" + signal + "_EXPORTER"
+	switch named := os.Getenv(exporter); {
+	case named == "none", named == "" && endpoint == "":
+		return "", false, nil
+	case named != "" && named != "otlp":
+		return "", false, cli.Usagef("%s: %q, want otlp or none", exporter, named)
+	}
+	switch protocol = variable("EXPORTER_OTLP", signal, "PROTOCOL"); protocol {
 	case "":
-		if first("OTEL_EXPORTER_OTLP_METRICS_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT") == "" {
-			return nil, nil
-		}
-	case "none", "prometheus": // the latter is --metrics
-		return nil, nil
+		return "http/protobuf", true, nil
+	case "grpc", "http/protobuf":
+		return protocol, true, nil
 	default:
-		return nil, cli.Usagef("OTEL_METRICS_EXPORTER: %q, want otlp or none", name)
+		return "", false, cli.Usagef("OTEL_EXPORTER_OTLP_PROTOCOL: %q, want http/protobuf or grpc", protocol)
 	}
-	exponential := os.Getenv("OTEL_EXPORTER_OTLP_METRICS_DEFAULT_HISTOGRAM_AGGREGATION") == ""
-	var exporter sdk.Exporter
-	var err error
-	switch protocol := first("OTEL_EXPORTER_OTLP_METRICS_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL"); protocol {
-	case "grpc":
-		var options []otlpmetricgrpc.Option
-		if exponential {
-			options = append(options, otlpmetricgrpc.WithAggregationSelector(aggregation))
-		}
-		exporter, err = otlpmetricgrpc.New(ctx, options...)
-	case "", "http/protobuf":
-		var options []otlpmetrichttp.Option
-		if exponential {
-			options = append(options, otlpmetrichttp.WithAggregationSelector(aggregation))
-		}
-		exporter, err = otlpmetrichttp.New(ctx, options...)
-	default:
-		return nil, cli.Usagef("OTEL_EXPORTER_OTLP_PROTOCOL: %q, want http/protobuf or grpc", protocol)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("start the OTLP exporter: %w", err)
-	}
-	return exporter, nil
 }
 
-// aggregation makes histograms exponential, which need no bounds of buckets.
-func aggregation(kind sdk.InstrumentKind) sdk.Aggregation {
-	if kind == sdk.InstrumentKindHistogram {
-		return sdk.AggregationBase2ExponentialHistogram{MaxSize: 160, MaxScale: 20}
+// variable returns a variable of a signal, or else that of all signals.
+func variable(of, signal, name string) string {
+	if value := os.Getenv("OTEL_" + of + "_" + signal + "_" + name); value != "" {
+		return value
 	}
-	return sdk.DefaultAggregationSelector(kind)
-}
-
-// first returns the first of the variables that is set.
-func first(names ...string) string {
-	for _, name := range names {
-		if value := os.Getenv(name); value != "" {
-			return value
-		}
-	}
-	return ""
+	return os.Getenv("OTEL_" + of + "_" + name)
 }

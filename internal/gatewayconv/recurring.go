@@ -1,4 +1,4 @@
-package gateway
+package gatewayconv
 
 import (
 	"fmt"
@@ -19,7 +19,7 @@ import (
 // Schedule.Validate.
 func RecurringMessage(r recurring.Schedule) (*messages.Recurring, error) {
 	if err := r.Validate(); err != nil {
-		return nil, fmt.Errorf("recurring schedule %s: %w", argument.Clip(r.Name), err)
+		return nil, fmt.Errorf("recurring schedule %s: %w", argument.Quote(r.Name), err)
 	}
 	m := &messages.Recurring{Name: r.Name, Topic: r.Topic, When: ruleMessage(r.Rule), Body: r.Body, ContentType: r.ContentType}
 	switch w := r.Rule; {

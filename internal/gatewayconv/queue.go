@@ -1,6 +1,6 @@
-// Package gateway converts between the types of the public packages and the
+// Package gatewayconv converts between the types of the public packages and the
 // messages to and from the gateway of a System.
-package gateway
+package gatewayconv
 
 import (
 	"google.golang.org/protobuf/types/known/durationpb"

@@ -1,7 +1,7 @@
 // Package stock_test tests that a program on an unmodified protoactor-go, which
 // imports only package messages of Wakebell, loses no timer: in bursts, after minutes
 // of silence, and when the node or the program is restarted.
-package stock_test
+package stockpeer_test
 
 import (
 	"context"
@@ -21,7 +21,7 @@ import (
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/internal/faultproxy"
 	"github.com/wakebell/wakebell/internal/redistest"
-	"github.com/wakebell/wakebell/internal/stock/peer"
+	"github.com/wakebell/wakebell/internal/stockpeer/peer"
 	"github.com/wakebell/wakebell/remote"
 )
 
@@ -75,7 +75,7 @@ func serve(redisAddr, address string) error {
 	fmt.Println("ready")
 	return remote.Run(context.Background(), sys, remote.Config{
 		Address: address, Tokens: map[string]string{token: "orders"}, Logger: quiet,
-		Handler: []wakebell.HandlerOption{wakebell.LeaseTTL(3 * time.Second)},
+		HandlerOptions: []wakebell.HandlerOption{wakebell.LeaseTTL(3 * time.Second)},
 	})
 }
 

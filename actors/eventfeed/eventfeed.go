@@ -1,8 +1,8 @@
-// Package feed collects the events of topics and publishes them while a client
+// Package eventfeed collects the events of topics and publishes them while a client
 // watches. A Feed belongs to the runtime, and a topic's poller appends to it; the
 // Publisher owns the goroutine that sends. The package carries no compatibility
 // promise; use package wakebell.
-package feed
+package eventfeed
 
 import (
 	"context"

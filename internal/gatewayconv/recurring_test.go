@@ -1,4 +1,4 @@
-package gateway_test
+package gatewayconv_test
 
 import (
 	"testing"
@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell"
-	"github.com/wakebell/wakebell/internal/gateway"
+	"github.com/wakebell/wakebell/internal/gatewayconv"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/recurring"
 )
@@ -27,21 +27,21 @@ func TestSchedulesSurviveTheirMessage(t *testing.T) {
 		"rrule":   {RRule: "FREQ=DAILY", Headers: headers},
 	} {
 		want := recurring.Schedule{Name: name, Topic: "t", Rule: rule, Body: []byte{0xff}, ContentType: "x/y"}
-		m, err := gateway.RecurringMessage(want)
+		m, err := gatewayconv.RecurringMessage(want)
 		require.NoError(t, err)
-		require.Equal(t, want, gateway.Recurring(m))
+		require.Equal(t, want, gatewayconv.Recurring(m))
 	}
 	celery := recurring.Celery("c", "app.task", recurring.Rule{Every: time.Hour, Headers: headers}, []any{1}, map[string]any{"a": 2}, nil)
-	m, err := gateway.RecurringMessage(celery)
+	m, err := gatewayconv.RecurringMessage(celery)
 	require.NoError(t, err)
-	require.Equal(t, celery, gateway.Recurring(m))
+	require.Equal(t, celery, gatewayconv.Recurring(m))
 }
 
 func TestInvalidSchedulesHaveNoMessage(t *testing.T) {
 	t.Parallel()
-	_, err := gateway.RecurringMessage(recurring.Schedule{Name: "r", Topic: "t"})
+	_, err := gatewayconv.RecurringMessage(recurring.Schedule{Name: "r", Topic: "t"})
 	require.ErrorIs(t, err, wakebell.ErrInvalid)
-	require.ErrorIs(t, gateway.Recurring(&messages.Recurring{Name: "r"}).Validate(), wakebell.ErrInvalid)
+	require.ErrorIs(t, gatewayconv.Recurring(&messages.Recurring{Name: "r"}).Validate(), wakebell.ErrInvalid)
 }
 
 func TestStatesSurviveTheirMessage(t *testing.T) {
@@ -54,7 +54,7 @@ func TestStatesSurviveTheirMessage(t *testing.T) {
 			Next: at, LastRun: at.Add(-time.Hour), Runs: 1, Paused: true, Celery: true,
 		},
 	} {
-		require.Equal(t, want, gateway.RecurringState(gateway.RecurringStateMessage(want)))
+		require.Equal(t, want, gatewayconv.RecurringState(gatewayconv.RecurringStateMessage(want)))
 	}
-	require.Equal(t, "a\uFFFD", gateway.RecurringStateMessage(recurring.State{Name: "a\xff"}).GetName())
+	require.Equal(t, "a\uFFFD", gatewayconv.RecurringStateMessage(recurring.State{Name: "a\xff"}).GetName())
 }

@@ -1,4 +1,4 @@
-package link
+package moduleonly
 
 import (
 	"context"

@@ -1,10 +1,10 @@
-// Package softlimit bounds the garbage of a process to a third of its live memory.
+// Package memorylimit bounds the garbage of a process to a third of its live memory.
 //
 // By default the Go runtime lets garbage grow to the size of the live heap: a node in
 // which peers hold 60 MiB would take 120. Most of such memory is bodies of messages,
 // which have no pointers, so frequent collections are cheap. Below [Floor] nothing
 // changes.
-package softlimit
+package memorylimit
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package softlimit
+package memorylimit
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package stock_test
+package stockpeer_test
 
 import (
 	"bufio"

@@ -1,8 +1,8 @@
-// Package link connects the public packages where one has to construct a value
-// of another that users must not construct. The package that declares the type
-// sets the function; values travel as any, because that package imports this
-// one.
-package link
+// Package moduleonly has functions that are for the packages of this module only:
+// they construct values of public types that users must not construct. The package
+// that declares the type sets the function; values travel as any, because that
+// package imports this one.
+package moduleonly
 
 import (
 	"github.com/redis/go-redis/v9"

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/wakebell/wakebell/internal/recur"
+	"github.com/wakebell/wakebell/internal/tracing"
 	"github.com/wakebell/wakebell/messages/exchange"
 	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/recurring"
@@ -43,6 +44,8 @@ type Fire struct {
 	Due   time.Time
 	Fired time.Time // by Redis's clock
 	Run   int64
+
+	span tracing.Firing
 }
 
 const (

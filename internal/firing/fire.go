@@ -129,6 +129,7 @@ func (e *Engine) settle(s *shot, fate recurring.Fate, found recur.Raw, now time.
 			e.queue.put(it, now)
 		}
 		for _, f := range s.fires {
+			f.span.End()
 			if f.Fired = now; e.cfg.OnFire != nil {
 				e.cfg.OnFire(f)
 			}

@@ -47,8 +47,9 @@ hostile: setup ## attack a served node in random mixes beside honest load (FOR=3
 faults-mutants: setup ## break one guard after another and see the fault scenarios detect it (MUTANTS=token SEED=1)
 	@SEED=$(SEED) scripts/faults-mutants.sh $(MUTANTS)
 
-lint: ## run the linters, check the format and the words
+lint: ## run the linters, check the format, the words and the tracked files
 	@scripts/words.sh
+	@scripts/files.sh
 	@linter=$$($(TOOL) golangci-lint) && "$$linter" run --allow-parallel-runners ./...
 
 fmt: ## format the code

@@ -78,7 +78,9 @@ type ClientConfig struct {
 	Propagator propagation.TextMapPropagator
 
 	// NoPayloadsApart sends the payloads of large batches with the script that
-	// stores them. Otherwise they are sent beside it, in one transaction with it.
+	// stores them. Otherwise they are sent beside it, in one transaction with it. In
+	// a System it also has exchanges answer with the payloads of all leases.
+	// Otherwise those of 16 KiB or more are read in a second round trip.
 	NoPayloadsApart bool
 }
 

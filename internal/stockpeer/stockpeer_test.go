@@ -75,7 +75,7 @@ func serve(redisAddr, address string) error {
 	fmt.Println("ready")
 	return remote.Run(context.Background(), sys, remote.Config{
 		Address: address, Tokens: map[string]string{token: "orders"}, Logger: quiet,
-		Handler: []wakebell.HandlerOption{wakebell.LeaseTTL(3 * time.Second)},
+		HandlerOptions: []wakebell.HandlerOption{wakebell.LeaseTTL(3 * time.Second)},
 	})
 }
 

@@ -49,7 +49,7 @@ func PublishMessage(drafts ...queue.Draft) (m *messages.PublishRequest, n int, e
 		if size += sizeOf(d); n > 0 && size > maxPublishBytes {
 			break
 		}
-		m.Messages = append(m.Messages, &messages.QueueMessage{Body: d.Payload, Key: d.Key, Tail: d.Tail, Headers: headerMap(d.Headers)})
+		m.Messages = append(m.Messages, &messages.QueueMessage{Body: d.Payload, Key: d.Key, Tail: d.Tail, Headers: HeaderMap(d.Headers)})
 	}
 	return m, n, nil
 }
@@ -63,8 +63,8 @@ func sizeOf(d queue.Draft) int {
 	return size
 }
 
-// headerMap converts headers; invalid UTF-8 is replaced.
-func headerMap(headers []wakebelltype.Header) map[string]string {
+// HeaderMap converts headers; invalid UTF-8 is replaced.
+func HeaderMap(headers []wakebelltype.Header) map[string]string {
 	if len(headers) == 0 {
 		return nil
 	}
@@ -75,8 +75,8 @@ func headerMap(headers []wakebelltype.Header) map[string]string {
 	return m
 }
 
-// headerList is the inverse of headerMap, sorted by name.
-func headerList(m map[string]string) (headers []wakebelltype.Header) {
+// HeaderList is the inverse of HeaderMap, sorted by name.
+func HeaderList(m map[string]string) (headers []wakebelltype.Header) {
 	for _, key := range slices.Sorted(maps.Keys(m)) {
 		headers = append(headers, wakebelltype.Header{Key: key, Value: m[key]})
 	}
@@ -99,7 +99,7 @@ func PublishDrafts(m *messages.PublishRequest) []queue.Draft {
 	}
 	drafts := make([]queue.Draft, len(m.GetMessages()))
 	for i, one := range m.GetMessages() {
-		drafts[i] = queue.Draft{Queue: settings, Payload: one.GetBody(), Key: one.GetKey(), Tail: one.GetTail(), Headers: headerList(one.GetHeaders())}
+		drafts[i] = queue.Draft{Queue: settings, Payload: one.GetBody(), Key: one.GetKey(), Tail: one.GetTail(), Headers: HeaderList(one.GetHeaders())}
 	}
 	return drafts
 }

@@ -16,7 +16,7 @@ import (
 func ContentMessage(c envelope.Envelope) *messages.Content {
 	m := &messages.Content{
 		Body: c.Body, ContentType: text.Valid(c.ContentType), CorrelationId: text.Valid(c.CorrelationID), ReplyTo: text.Valid(c.ReplyTo),
-		Headers: headerMap(c.Headers),
+		Headers: HeaderMap(c.Headers),
 	}
 	return m
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/cmd/wakebell/internal/cli"
 	"github.com/wakebell/wakebell/cmd/wakebell/internal/output"
+	"github.com/wakebell/wakebell/cmd/wakebell/internal/telemetry"
 	"github.com/wakebell/wakebell/internal/memorylimit"
 	"github.com/wakebell/wakebell/internal/tuning"
 	"github.com/wakebell/wakebell/wakebelltype"
@@ -81,7 +82,9 @@ Changed files are read again: certificates for the next connection, tokens and
 rights within a second. Connections whose token was removed are closed, and
 subscriptions that the new rights do not permit end; all others stay. With
 --listen and rediss://, the client certificate for Redis is --redis-tls-cert. Do
-not name topics with --topic that subscribers should handle.`,
+not name topics with --topic that subscribers should handle.
+
+` + telemetry.Environment,
 		Example: `  wakebell node --topic invoices
   wakebell node --topic invoices --exec './charge.sh' --max-concurrent 20
   wakebell node -t a -t b --lease-ttl 1m --log-format json 2>node.log | jq .id
@@ -142,6 +145,11 @@ func run(ctx context.Context, a *cli.App, f *nodeFlags) (err error) {
 	if serving != nil {
 		serving.Queues = f.named(f.peerQueues)
 	}
+	telemetry, err := telemetry.Start(ctx, log)
+	if err != nil {
+		return err
+	}
+	defer telemetry.Stop()
 	conn, err := a.Connect()
 	if err != nil {
 		return err
@@ -173,6 +181,8 @@ func run(ctx context.Context, a *cli.App, f *nodeFlags) (err error) {
 		WaitForRedis:  f.wait,
 		DeadLetterCap: f.deadCap,
 		Logger:        log,
+
+		TracerProvider: telemetry.TracerProvider,
 	})
 	if err != nil {
 		return err

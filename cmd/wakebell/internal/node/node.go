@@ -83,7 +83,9 @@ Changed files are read again: certificates for the next connection, tokens and
 rights within a second. Connections whose token was removed are closed, and
 subscriptions that the new rights do not permit end; all others stay. With
 --listen and rediss://, the client certificate for Redis is --redis-tls-cert. Do
-not name topics with --topic that subscribers should handle.`,
+not name topics with --topic that subscribers should handle.
+
+` + telemetry.Environment,
 		Example: `  wakebell node --topic invoices
   wakebell node --topic invoices --exec './charge.sh' --max-concurrent 20
   wakebell node -t a -t b --lease-ttl 1m --log-format json 2>node.log | jq .id
@@ -184,6 +186,8 @@ func run(ctx context.Context, a *cli.App, f *nodeFlags) (err error) {
 		Logger:        log,
 		MeterProvider: exported.MeterProvider,
 		MetricTopics:  f.metrics.Topics,
+
+		TracerProvider: exported.TracerProvider,
 	})
 	if err != nil {
 		return err

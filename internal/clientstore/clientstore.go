@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/wakebell/wakebell/internal/argument"
+	"github.com/wakebell/wakebell/internal/metrics"
 	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/audit"
 	"github.com/wakebell/wakebell/redisops/timers"
@@ -36,6 +37,8 @@ type Config struct {
 	Audit wakebelltype.AuditConfig
 
 	NoCoalescing, NoPayloadsApart bool // as in timers.Timers
+
+	Metrics *metrics.Metrics // nil measures nothing
 }
 
 // WithDefaults returns the configuration with the defaults filled in.
@@ -74,7 +77,7 @@ func Open(rdb redis.UniversalClient, cfg Config) (*timers.Timers, error) {
 	if err != nil {
 		return nil, err
 	}
-	store.Logger, store.Retry = cfg.Logger, cfg.retry()
+	store.Logger, store.Retry, store.Metrics = cfg.Logger, cfg.retry(), cfg.Metrics
 	if store.Audit, err = OpenAudit(rdb, cfg.Audit, cfg.Logger, store.Retry); err != nil {
 		return nil, err
 	}

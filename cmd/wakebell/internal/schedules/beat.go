@@ -53,8 +53,8 @@ and run (its number). The exit code is 1 when stdout cannot be written.`,
 	flags.BoolVar(&f.celery, "celery", false, "send runs of Python schedules as Celery messages")
 	flags.BoolVar(&f.takeLock, "take-lock", false, "hold RedBeat's lock, so that Python beats wait")
 	flags.StringVar(&f.zone, "zone", "UTC", "time `zone` of crontabs without one; use the Celery app's")
-	flags.DurationVar(&f.maxInterval, "max-interval", 5*time.Minute, "beat_max_loop_interval of the Python beats")
-	flags.DurationVar(&f.wait, "wait-for-redis", 0, "how long to wait for Redis at startup")
+	cli.DurationVar(flags, &f.maxInterval, "max-interval", 5*time.Minute, "beat_max_loop_interval of the Python beats")
+	cli.DurationVar(flags, &f.wait, "wait-for-redis", 0, "how long to wait for Redis at startup")
 	f.log.Register(cmd)
 	cmd.RunE = a.Does(func(ctx context.Context, _ []string) error { return runBeat(ctx, a, f) })
 	return cmd

@@ -93,6 +93,10 @@ type ClientConfig struct {
 	// Otherwise those of 16 KiB or more are read in a second round trip.
 	NoPayloadsApart bool
 
+	// NoCounts switches the counts of scheduled timers in Redis off; see
+	// Client.Throughput.
+	NoCounts bool
+
 	// MeterProvider makes the instruments of docs/metrics.md; nil means the global
 	// provider of OpenTelemetry. Without an SDK nothing is measured. MetricTopics is
 	// how many topics, queues and gates each have a label of their own, 0 to 100,000;
@@ -146,7 +150,7 @@ func newClient(rdb redis.UniversalClient, cfg ClientConfig, zone *time.Location)
 	common := clientstore.Config{
 		Metrics: measured, Audit: cfg.Audit,
 		Keys: cfg.Keys, PayloadLimit: cfg.PayloadLimit, RetryFor: cfg.RetryFor, Logger: cfg.Logger,
-		NoCoalescing: cfg.NoCoalescing, NoPayloadsApart: cfg.NoPayloadsApart,
+		NoCoalescing: cfg.NoCoalescing, NoPayloadsApart: cfg.NoPayloadsApart, NoCounts: cfg.NoCounts,
 	}.WithDefaults()
 	store, err := clientstore.Open(rdb, common)
 	if err != nil {

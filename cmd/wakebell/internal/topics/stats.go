@@ -24,6 +24,7 @@ type statsFlags struct {
 	topics   []string
 	watch    bool
 	interval time.Duration
+	since    time.Duration // of the throughput; 0: without it
 }
 
 func statsCommand(a *cli.App) *cobra.Command {
@@ -39,14 +40,19 @@ or retried, pending, leased and retrying are estimates.
 
 With --watch it repeats this every --interval until it is interrupted, with exit
 code 0, and shows the change of timers and dead letters per second since the
-previous reading. The rates of scheduled and handled timers are unknown: Redis
-stores the current timers, not past ones.
+previous reading.
+
+With --since, 1 min to 90 days, it shows how many timers were handled, failed and
+dead-lettered since then, and draws the handled ones as a sparkline: by minute for up
+to 24 hours, otherwise by day. Nodes write their counts every 5 s.
 
 With -o json each topic is a line per reading with at, topic, timers, pending,
 due, leased, retrying, dead, estimated, oldest_due (an instant), oldest_due_s
 (its age in seconds), paused, timers_per_s and dead_per_s (null at the first
-reading) and fault.`,
+reading) and fault, and with --since throughput: step_s, from (an instant), and the
+lists scheduled, handled, failed and dead with a number for each step.`,
 		Example: `  wakebell stats
+  wakebell stats --since 6h
   wakebell stats --topic invoices --watch
   wakebell stats -t invoices --watch --interval 10s -o json`,
 		Args: cobra.NoArgs,
@@ -54,13 +60,17 @@ reading) and fault.`,
 	a.TopicsFlag(cmd, &f.topics, "`topic` to show (default all)")
 	cmd.Flags().BoolVarP(&f.watch, "watch", "w", false, "repeat until interrupted")
 	cli.DurationVar(cmd.Flags(), &f.interval, "interval", time.Second, "time between readings of --watch, at least 100ms")
+	cli.DurationVar(cmd.Flags(), &f.since, "since", 0, "show what was handled in this `duration` until now, up to 90d; 0: not")
 	a.OutputFlag(cmd)
 	cmd.RunE = a.Does(func(ctx context.Context, _ []string) error {
+		if f.since != 0 && (f.since < time.Minute || f.since > maxSince) {
+			return cli.Usagef("--since: %v, want 1m to 90d", f.since)
+		}
 		if f.interval < minStatsInterval {
 			return cli.Usagef("--interval: %v, want at least %v", f.interval, minStatsInterval)
 		}
 		return withTopics(ctx, a, f.topics, false, wakebelltype.Page{}, func(c wakebell.Operator, names topicNames) error {
-			w := &statsWatch{app: a, topics: c, names: names, watches: f.watch}
+			w := &statsWatch{app: a, topics: c, names: names, watches: f.watch, since: f.since}
 			if f.watch {
 				return w.watch(ctx, f.interval)
 			}
@@ -68,6 +78,50 @@ reading) and fault.`,
 		})
 	})
 	return cmd
+}
+
+// maxSince is how far back --since reaches.
+const maxSince = 90 * 24 * time.Hour
+
+// throughputLine has the JSON fields of the throughput of a topic.
+type throughputLine struct {
+	StepS     float64 `json:"step_s"`
+	From      string  `json:"from"`
+	Scheduled []int64 `json:"scheduled"`
+	Handled   []int64 `json:"handled"`
+	Failed    []int64 `json:"failed"`
+	Dead      []int64 `json:"dead"`
+}
+
+func newThroughputLine(t wakebelltype.Throughput) *throughputLine {
+	l := &throughputLine{StepS: t.Step.Seconds()}
+	for i, p := range t.Points {
+		if i == 0 {
+			l.From = output.Stamp(p.At)
+		}
+		l.Scheduled, l.Handled = append(l.Scheduled, p.Scheduled), append(l.Handled, p.Handled)
+		l.Failed, l.Dead = append(l.Failed, p.Failed), append(l.Dead, p.Dead)
+	}
+	return l
+}
+
+// sparkWidth is how many bars a sparkline has at most.
+const sparkWidth = 30
+
+// cells are the cells of a row of stats; without a throughput they are empty.
+func (l *throughputLine) cells(screen output.Screen) []string {
+	if l == nil {
+		return []string{"", "", "", ""}
+	}
+	all := []string{}
+	for _, counts := range [][]int64{l.Handled, l.Failed, l.Dead} {
+		sum := int64(0)
+		for _, n := range counts {
+			sum += n
+		}
+		all = append(all, screen.Count(sum))
+	}
+	return append(all, output.Sparkline(l.Handled, sparkWidth))
 }
 
 type statsLine struct {
@@ -86,6 +140,8 @@ type statsLine struct {
 	TimersPerS *float64 `json:"timers_per_s"`
 	DeadPerS   *float64 `json:"dead_per_s"`
 	Fault      string   `json:"fault"`
+
+	Throughput *throughputLine `json:"throughput,omitempty"`
 }
 
 // statsWatch reads the counts of topics and stores the previous reading.
@@ -95,6 +151,7 @@ type statsWatch struct {
 	names  topicNames
 
 	watches bool
+	since   time.Duration
 	looked  time.Time // time of the previous reading
 	before  map[string]wakebelltype.Stats
 }
@@ -144,6 +201,18 @@ func (w *statsWatch) look(ctx context.Context) error {
 		if o.Err == nil {
 			seen[o.Topic] = o.Stats
 		}
+		if w.since == 0 {
+			continue
+		}
+		t, err := w.topics.Throughput(ctx, names[i], w.since)
+		switch {
+		case ctx.Err() != nil:
+			return err
+		case err != nil:
+			lines[i].Fault = output.Fault(errors.Join(o.Err, err))
+		default:
+			lines[i].Throughput = newThroughputLine(t)
+		}
 	}
 	first := w.before == nil
 	w.before, w.looked = seen, now
@@ -166,13 +235,17 @@ func (w *statsWatch) line(o wakebelltype.Overview, now time.Time) statsLine {
 	return l
 }
 
-func statsColumns() []output.Column {
-	return []output.Column{
+func statsColumns(throughput bool) []output.Column {
+	columns := []output.Column{
 		output.Text("TOPIC"), output.Numeric("TIMERS"), output.Numeric("PENDING").AsMinor(), output.Numeric("DUE"), output.Numeric("LEASED"),
 		output.Numeric("RETRYING").AsMinor(), output.Numeric("DEAD").StyledBy(deadStyle), output.Short("OLDEST DUE").AsRare(),
 		output.Short("PAUSED").StyledBy(output.WarnIfYes), output.Numeric("TIMERS/S").AsRare(), output.Numeric("DEAD/S").AsMinor().AsRare(),
 		output.Text("FAULT").AsRare().Styled(output.Bad),
 	}
+	if throughput {
+		columns = append(columns, output.Numeric("HANDLED"), output.Numeric("FAILED"), output.Numeric("DIED"), output.Short("THROUGHPUT"))
+	}
+	return columns
 }
 
 // deadStyle is the style of a number of dead letters.
@@ -212,7 +285,7 @@ func (w *statsWatch) print(lines []statsLine, first bool) error {
 	}
 	begin := out.Len()
 	screen := w.app.Screen()
-	t := output.NewTable(&out, screen, statsColumns()...)
+	t := output.NewTable(&out, screen, statsColumns(w.since > 0)...)
 	for _, l := range lines {
 		about := func(n int64) string {
 			if l.Estimated {
@@ -224,8 +297,14 @@ func (w *statsWatch) print(lines []statsLine, first bool) error {
 		if l.OldestDue != "" {
 			oldest = time.Duration(l.OldestDueS * float64(time.Second)).Round(time.Millisecond).String()
 		}
-		t.Row(l.Topic, screen.Count(l.Timers), about(l.Pending), screen.Count(l.Due), about(l.Leased), about(l.Retrying), screen.Count(l.Dead),
-			oldest, output.YesNo(l.Paused), rate(l.TimersPerS), rate(l.DeadPerS), l.Fault)
+		cells := []string{
+			l.Topic, screen.Count(l.Timers), about(l.Pending), screen.Count(l.Due), about(l.Leased), about(l.Retrying), screen.Count(l.Dead),
+			oldest, output.YesNo(l.Paused), rate(l.TimersPerS), rate(l.DeadPerS), l.Fault,
+		}
+		if w.since > 0 {
+			cells = append(cells, l.Throughput.cells(screen)...)
+		}
+		t.Row(cells...)
 	}
 	if err := t.Flush(); err != nil {
 		return err

@@ -93,7 +93,7 @@ func TestActorsReceiveTheSpan(t *testing.T) {
 	sys, err := wakebell.New(system, redistest.Shared(t), wakebell.Config{
 		Logger: quiet, DrainTimeout: -1, TracerProvider: traces,
 		Handlers:  []wakebell.Handler{wakebell.Forward(topic, wakebell.ToActor(pid))},
-		Reminders: &reminder.Config{Node: "n", Topic: redistest.Name(t) + ".reminders"},
+		Reminders: &reminder.Config{Node: "n", Topic: topic.Name() + ".reminders"},
 	})
 	require.NoError(t, err)
 	launch(t, sys)
@@ -108,7 +108,7 @@ func TestActorsReceiveTheSpan(t *testing.T) {
 	_, err = sys.Reminders().Set(t.Context(), reminder.Actor(pid), "wake", reminder.In(0), wrapperspb.String("up"))
 	require.NoError(t, err)
 	reminded := current()
-	name := redistest.Name(t) + ".reminders:n"
+	name := topic.Name() + ".reminders:n"
 	span := traces.await(t, "process "+name, 1)[0]
 	require.Equal(t, reminded, span.SpanContext.SpanID())
 	require.Equal(t, traces.named("remind " + name)[0].SpanContext.SpanID(), span.Links[0].SpanContext.SpanID())

@@ -243,7 +243,7 @@ func (s *System) actorTopic(h Handler) poller.Topic {
 	}
 	topic := poller.Topic{
 		Source:             source,
-		Handle:             chain(h, slices.Concat(s.cfg.Middleware, h.set.middleware), s.tracer),
+		Handle:             chain(h, slices.Concat(s.cfg.Middleware, h.set.middleware), s.tracer.Consumer()),
 		Target:             h.set.target,
 		OverrideInterval:   s.hooks.Idle,
 		Settings:           s.tunable(h.set),

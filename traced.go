@@ -12,7 +12,7 @@ import (
 
 // deliverySpan belongs to a delivery that is traced.
 type deliverySpan struct {
-	tracer  *tracing.Tracer
+	tracer  *tracing.Consumer
 	settled atomic.Pointer[settlement] // by Meta.Settle, in any goroutine
 }
 
@@ -29,7 +29,7 @@ func (s *deliverySpan) trace(ctx context.Context) map[string]string {
 }
 
 // traced runs fn in the span of its delivery.
-func (h Handler) traced(ctx context.Context, tracer *tracing.Tracer, t Timer[[]byte], d *poller.Delivery, fn HandlerFunc) (err error) {
+func (h Handler) traced(ctx context.Context, tracer *tracing.Consumer, t Timer[[]byte], d *poller.Delivery, fn HandlerFunc) (err error) {
 	inner, span := tracer.Deliver(ctx, &tracing.Delivered{
 		Topic: t.Topic, ID: t.ID, CorrelationID: t.CorrelationID, Attempt: t.Attempt, Lateness: t.Lateness(), Size: len(t.Body), Headers: t.Headers,
 	})
@@ -56,7 +56,10 @@ func (h Handler) traced(ctx context.Context, tracer *tracing.Tracer, t Timer[[]b
 // words of events.
 func (h Handler) outcome(ctx context.Context, d *poller.Delivery, err error) wakebelltype.EventKind {
 	_, crashed := errors.AsType[*crash](err)
-	ended := context.Cause(ctx)
+	var ended error
+	if ctx.Err() != nil { // asking for the cause of a lease that has not ended is dear
+		ended = context.Cause(ctx)
+	}
 	switch {
 	case crashed:
 		return wakebelltype.EventCrashed

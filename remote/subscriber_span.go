@@ -13,11 +13,10 @@ import (
 
 // run calls the handler, in the span of its delivery.
 func (t *subscriber) run(ctx context.Context, l *messages.Lease) (err error) {
-	tracer := t.link.cfg.edge.Tracer
-	if !tracer.On() {
+	if !t.tracer.On() {
 		return t.handle(ctx, l)
 	}
-	inner, span := tracer.Deliver(ctx, &tracing.Delivered{
+	inner, span := t.tracer.Deliver(ctx, &tracing.Delivered{
 		Topic: l.GetTopic(), ID: l.GetId(), CorrelationID: l.GetCorrelationId(), Attempt: int(l.GetAttempt()),
 		Lateness: l.GetDelivered().AsTime().Sub(l.GetActivation().AsTime()), Size: len(l.GetBody()),
 		Headers: gatewayconv.HeaderList(l.GetHeaders()), Hop: l.GetTrace(),

@@ -7,11 +7,13 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/wakebell/wakebell/internal/argument"
 	"github.com/wakebell/wakebell/internal/clientstore"
+	"github.com/wakebell/wakebell/internal/metrics"
 	"github.com/wakebell/wakebell/internal/outgoing"
 	"github.com/wakebell/wakebell/queue"
 	"github.com/wakebell/wakebell/recurring"
@@ -19,6 +21,9 @@ import (
 	"github.com/wakebell/wakebell/redisops/timers"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
+
+// maxMetricTopics bounds ClientConfig.MetricTopics.
+const maxMetricTopics = 100_000
 
 // DefaultPayloadLimit is the default of ClientConfig.PayloadLimit, in bytes.
 const DefaultPayloadLimit = clientstore.DefaultPayloadLimit
@@ -82,12 +87,20 @@ type ClientConfig struct {
 	// a System it also has exchanges answer with the payloads of all leases.
 	// Otherwise those of 16 KiB or more are read in a second round trip.
 	NoPayloadsApart bool
+
+	// MeterProvider makes the instruments of docs/metrics.md; nil means the global
+	// provider of OpenTelemetry. Without an SDK nothing is measured. MetricTopics is
+	// how many topics, queues and gates each have a label of their own, 0 to 100,000;
+	// 0 means 1,000. All others share the label _other.
+	MeterProvider metric.MeterProvider
+	MetricTopics  int
 }
 
 // queues returns the configuration of the queue client.
 func (c ClientConfig) queues() queue.Config {
 	return queue.Config{
 		Prefix: c.Prefix, HashTag: c.Keys.HashTag, PayloadLimit: c.PayloadLimit, RetryFor: c.RetryFor,
+		MeterProvider: c.MeterProvider, MetricTopics: c.MetricTopics,
 		ScheduleMiddleware: c.ScheduleMiddleware, TracerProvider: c.TracerProvider, Propagator: c.Propagator,
 	}
 }
@@ -109,6 +122,8 @@ type Client struct {
 
 	schedules *recurring.Schedules
 	queues    *queue.Client
+
+	metrics *metrics.Metrics // nil: nothing is measured
 }
 
 // NewClient returns a Client that uses rdb, which the caller owns and closes. It
@@ -119,8 +134,13 @@ func NewClient(rdb redis.UniversalClient, cfg ClientConfig) (*Client, error) {
 
 // newClient also takes the time zone of crontabs without one.
 func newClient(rdb redis.UniversalClient, cfg ClientConfig, zone *time.Location) (*Client, error) {
+	if err := within("MetricTopics", cfg.MetricTopics, 0, maxMetricTopics); err != nil {
+		return nil, err
+	}
+	measured := metrics.New(metrics.Options{Provider: cfg.MeterProvider, Topics: cfg.MetricTopics})
 	common := clientstore.Config{
-		Keys: cfg.Keys, PayloadLimit: cfg.PayloadLimit, RetryFor: cfg.RetryFor, Logger: cfg.Logger,
+		Metrics: measured,
+		Keys:    cfg.Keys, PayloadLimit: cfg.PayloadLimit, RetryFor: cfg.RetryFor, Logger: cfg.Logger,
 		NoCoalescing: cfg.NoCoalescing, NoPayloadsApart: cfg.NoPayloadsApart,
 	}.WithDefaults()
 	store, err := clientstore.Open(rdb, common)
@@ -144,7 +164,7 @@ func newClient(rdb redis.UniversalClient, cfg ClientConfig, zone *time.Location)
 		return nil, err
 	}
 	return &Client{
-		store: store, prefix: cfg.Prefix, limit: common.PayloadLimit, edge: edge, schedules: schedules, queues: queues,
+		store: store, prefix: cfg.Prefix, limit: common.PayloadLimit, edge: edge, schedules: schedules, queues: queues, metrics: measured,
 	}, nil
 }
 
@@ -245,6 +265,19 @@ func (c *Client) Forget(ctx context.Context, topic string) error {
 		return err
 	}
 	return c.store.Forget(ctx, full)
+}
+
+// RemoveTopic removes the name of a topic from the list of topics, unless the topic has
+// timers, dead letters or cluster-wide settings, or a node handles it. Python workers
+// and other clients of the topic are not seen: a Client that schedules on it again lists
+// it again within a minute. Errors include ErrDenied, if the Redis user may not count
+// subscriptions.
+func (c *Client) RemoveTopic(ctx context.Context, topic string) (wakebelltype.TopicRemoval, error) {
+	full, err := c.fullName(topic)
+	if err != nil {
+		return wakebelltype.TopicRemoval{}, err
+	}
+	return c.store.RemoveTopic(ctx, full)
 }
 
 // Schedules returns the recurring schedules in the Client's Redis, with the

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/trace"
 
@@ -59,6 +60,11 @@ type Config struct {
 
 	NoCoalescing    bool
 	NoPayloadsApart bool
+
+	// MeterProvider and MetricTopics are the fields of ClientConfig, for the Client
+	// and for all that this node runs.
+	MeterProvider metric.MeterProvider
+	MetricTopics  int
 
 	// ScheduleMiddleware, TracerProvider and Propagator are the fields of
 	// ClientConfig. They also apply to requests that actors of this process send to
@@ -135,6 +141,7 @@ func (c Config) client() ClientConfig {
 	return ClientConfig{
 		Keys: c.Keys, Prefix: c.Prefix, PayloadLimit: c.PayloadLimit, RetryFor: c.RetryFor, Logger: c.Logger,
 		Celery: c.Scheduler != nil && c.Scheduler.Celery, NoCoalescing: c.NoCoalescing, NoPayloadsApart: c.NoPayloadsApart,
+		MeterProvider: c.MeterProvider, MetricTopics: c.MetricTopics,
 		ScheduleMiddleware: c.ScheduleMiddleware, TracerProvider: c.TracerProvider, Propagator: c.Propagator,
 	}
 }

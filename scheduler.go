@@ -37,7 +37,7 @@ func (s *System) scheduler() *scheduler.Config {
 	}
 	cfg := firing.Config{
 		Store: store, Maker: maker, Log: s.cfg.Logger, Zone: b.Zone,
-		MaxInterval: b.MaxInterval, LookEvery: s.hooks.Idle,
+		MaxInterval: b.MaxInterval, LookEvery: s.hooks.Idle, Metrics: s.client.metrics,
 	}
 	if cfg.MaxInterval == 0 {
 		cfg.MaxInterval = defaultMaxInterval

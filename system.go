@@ -48,12 +48,13 @@ type System struct {
 	removing map[string]chan struct{} // topics in removal; the channel is closed at the end
 	queues   sync.Map                 // the *queuestore.Queue of the handlers, by full name
 
-	mu      sync.Mutex
-	started bool            // Start succeeded, or is in progress
-	runtime *actors.Runtime // nil before Start
-	stopped chan struct{}   // closed when Stop is done; nil before Stop
-	stopErr error
-	probing *probe // of Redis, for Health; nil if none is in flight
+	mu        sync.Mutex
+	started   bool            // Start succeeded, or is in progress
+	runtime   *actors.Runtime // nil before Start
+	stopped   chan struct{}   // closed when Stop is done; nil before Stop
+	stopErr   error
+	unobserve func() // ends the report of the node to the metrics
+	probing   *probe // of Redis, for Health; nil if none is in flight
 }
 
 // New returns a System in actorSystem that uses rdb. The caller owns both, and
@@ -80,10 +81,11 @@ func New(actorSystem *actor.ActorSystem, rdb redis.UniversalClient, cfg Config) 
 	if err != nil {
 		return nil, err
 	}
-	store.Logger, store.MaxPayload = cfg.Logger, client.store.MaxPayload
+	store.Logger, store.MaxPayload, store.Metrics = cfg.Logger, client.store.MaxPayload, client.metrics
 	store.NoPayloadsApart = cfg.NoPayloadsApart
 	s.cfg, s.client, s.store, s.tracer = cfg, client, store, cfg.tracer()
 	s.gates, s.actorGates = gates.(*gate.Gates), actorGates
+	s.actorGates.Metrics = client.metrics
 	node.Store, node.Schedules, node.Limit, node.Edge = client.store, client.schedules, client.limit, client.edge
 	for _, h := range cfg.Handlers {
 		if err := s.handles(h); err != nil {
@@ -181,7 +183,7 @@ func (s *System) spawn(checked error) error {
 	if _, err := runtime.Gates(); err != nil {
 		return errors.Join(fmt.Errorf("start: %w", err), runtime.Stop())
 	}
-	s.runtime = runtime
+	s.runtime, s.unobserve = runtime, s.observe(runtime)
 	return nil
 }
 
@@ -242,8 +244,8 @@ func (s *System) actorTopic(h Handler) poller.Topic {
 		source = s.hooks.Source(source)
 	}
 	topic := poller.Topic{
-		Source:             source,
-		Handle:             chain(h, slices.Concat(s.cfg.Middleware, h.set.middleware), s.tracer.Consumer()),
+		Source:             s.client.metrics.Source(source),
+		Handle:             s.measured(source.Name(), chain(h, slices.Concat(s.cfg.Middleware, h.set.middleware), s.tracer.Consumer())),
 		Target:             h.set.target,
 		OverrideInterval:   s.hooks.Idle,
 		Settings:           s.tunable(h.set),
@@ -306,6 +308,7 @@ func (s *System) end(how func(*actors.Runtime) error) error {
 	defer close(s.stopped)
 	if runtime != nil {
 		s.stopErr = how(runtime)
+		s.unobserve()
 	}
 	return s.stopErr
 }

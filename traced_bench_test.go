@@ -15,6 +15,7 @@ import (
 	"go.opentelemetry.io/otel/trace/noop"
 
 	"github.com/wakebell/wakebell"
+	cpu "github.com/wakebell/wakebell/internal/meter"
 	"github.com/wakebell/wakebell/internal/redistest"
 )
 
@@ -84,10 +85,10 @@ func deliveredPerSecond(b *testing.B, provider oteltrace.TracerProvider) (rate, 
 		require.NoError(b, err)
 	}
 	runtime.GC()
-	began, used := time.Now(), meter.ProcessCPU()
+	began, used := time.Now(), cpu.ProcessCPU()
 	require.NoError(b, sys.Start(b.Context()))
 	<-done
-	took, cpu := time.Since(began), meter.ProcessCPU()-used
+	took, spent := time.Since(began), cpu.ProcessCPU()-used
 	require.NoError(b, sys.Stop())
-	return timers / took.Seconds(), float64(cpu.Nanoseconds()) / 1e3 / timers
+	return timers / took.Seconds(), float64(spent.Nanoseconds()) / 1e3 / timers
 }

@@ -42,6 +42,7 @@ import (
 	"github.com/wakebell/wakebell/actors/poller"
 	"github.com/wakebell/wakebell/actors/reminders"
 	"github.com/wakebell/wakebell/actors/scheduler"
+	"github.com/wakebell/wakebell/internal/metrics"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
@@ -100,6 +101,7 @@ type Runtime struct {
 	mu           sync.Mutex                    // guards what follows
 	topics       map[string]*poller.Shared     // the supervisor alone changes them
 	clocks       map[string]*poller.ClockWatch // by shard
+	outages      map[string]metrics.Outage     // by shard; the supervisor alone changes them
 	unresponsive map[string]time.Time          // by topic, since when its poller does not answer; "": the supervisor
 }
 
@@ -114,6 +116,7 @@ func Start(system *actor.ActorSystem, cfg Config) (*Runtime, error) {
 		env:          &host.Env{Logger: cfg.Logger, Random: cfg.Random, IO: &sync.WaitGroup{}, Options: cfg.props, LogLimit: host.NewLogLimiter()},
 		topics:       map[string]*poller.Shared{},
 		unresponsive: map[string]time.Time{},
+		outages:      map[string]metrics.Outage{},
 		reminders:    cfg.Reminders,
 	}
 	if rt.env.Random == nil {

@@ -6,13 +6,16 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/wakebell/wakebell/internal/argument"
+	"github.com/wakebell/wakebell/internal/metrics"
 	"github.com/wakebell/wakebell/internal/outgoing"
 	"github.com/wakebell/wakebell/internal/paging"
 	"github.com/wakebell/wakebell/redisops"
@@ -48,6 +51,12 @@ type Config struct {
 	// negative value each call is made once.
 	RetryFor time.Duration
 
+	// MeterProvider makes the instruments of docs/metrics.md; nil means the global
+	// provider of OpenTelemetry. MetricTopics is how many queues have a label of their
+	// own; 0 means 1,000.
+	MeterProvider metric.MeterProvider
+	MetricTopics  int
+
 	// ScheduleMiddleware, TracerProvider and Propagator are the fields of
 	// wakebell.ClientConfig. Their headers are stored with a message and reach the
 	// handlers of Wakebell; consumers in Python ignore them, and dead letters have
@@ -80,6 +89,7 @@ type Publisher interface {
 // Operator inspects queues and redrives their dead letters: a Client, or that
 // of package remote.
 type Operator interface {
+	List(ctx context.Context, p wakebelltype.Page) iter.Seq2[wakebelltype.QueueName, error]
 	Stats(ctx context.Context, name wakebelltype.QueueKeys) (wakebelltype.QueueStats, error)
 	Messages(ctx context.Context, name wakebelltype.QueueKeys, running bool, p wakebelltype.Page) iter.Seq2[wakebelltype.QueueMessage, error]
 	Purge(ctx context.Context, name wakebelltype.QueueKeys, running bool) (int64, error)
@@ -114,6 +124,7 @@ func NewClient(rdb redis.UniversalClient, cfg Config) (*Client, error) {
 		return nil, err
 	}
 	store.Retry = redisops.RetryFor(cfg.RetryFor)
+	store.Metrics = metrics.New(metrics.Options{Provider: cfg.MeterProvider, Topics: max(cfg.MetricTopics, 0)})
 	return &Client{store: store, prefix: cfg.Prefix, limit: cmp.Or(cfg.PayloadLimit, defaultPayloadLimit), edge: edge}, nil
 }
 
@@ -246,6 +257,29 @@ func (c *Client) queue(name wakebelltype.QueueKeys) (*queuestore.Queue, error) {
 	}
 	name.Name = c.prefix + name.Name
 	return queuestore.New(c.store, name)
+}
+
+// List yields the queues that a Client published to or a node handled, sorted, each
+// once: those whose names begin with the client's prefix, without it. Queues that only
+// Python uses are not known. Page.After is a Cursor. It reads all names before it
+// yields the first. An error is yielded last.
+func (c *Client) List(ctx context.Context, p wakebelltype.Page) iter.Seq2[wakebelltype.QueueName, error] {
+	return paging.Limited(p, func(yield func(wakebelltype.QueueName, error) bool) {
+		if c == nil || c.store == nil {
+			yield(wakebelltype.QueueName{}, argument.Invalid("client", "nil or zero; use NewClient"))
+			return
+		}
+		scan := func(cursor uint64) ([]string, uint64, error) { return c.store.Queues(ctx, cursor) }
+		for member, err := range paging.Names(c.prefix+p.After, scan) {
+			name, known := queuestore.Registered(member)
+			bare, ours := strings.CutPrefix(name.Name, c.prefix)
+			name.Name = bare
+			cursor := strings.TrimPrefix(member, c.prefix)
+			if (err != nil || known && ours && bare != "") && !yield(wakebelltype.QueueName{Keys: name, Cursor: cursor}, err) {
+				return
+			}
+		}
+	})
 }
 
 // Stats returns the statistics of a queue.

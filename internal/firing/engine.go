@@ -15,6 +15,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/wakebell/wakebell/internal/metrics"
 	"github.com/wakebell/wakebell/internal/recur"
 	"github.com/wakebell/wakebell/internal/tracing"
 	"github.com/wakebell/wakebell/messages/exchange"
@@ -30,6 +31,8 @@ type Config struct {
 	Zone   *time.Location // of crontabs without their own; nil: UTC
 	Token  string         // of the lock; empty: the lock is not taken
 	OnFire func(Fire)     // called for each run; may be nil
+
+	Metrics *metrics.Metrics // nil measures nothing
 
 	// MaxInterval is how long a Python beat may take to renew its lock. It counts
 	// as dead 30 s later.

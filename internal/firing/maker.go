@@ -200,7 +200,7 @@ func (m Maker) payload(e *recur.Entry, id string, due time.Time, run int64, span
 
 // shot returns the shot of a plan.
 func (m Maker) shot(ctx context.Context, it *item, p recur.Plan) (*shot, error) {
-	s := &shot{item: it, after: it.entry, next: p.Next}
+	s := &shot{item: it, after: it.entry, next: p.Next, skips: len(p.Due) == 0}
 	due := p.Due
 	overlap := it.entry.Ours.Overlap != recur.OverlapAllow
 	switch {

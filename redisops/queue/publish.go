@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/wakebell/wakebell/internal/metrics"
 	"github.com/wakebell/wakebell/internal/stored"
 	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/internal/layout"
@@ -99,19 +100,36 @@ func (q *Queue) Publish(ctx context.Context, o PublishOptions, messages ...Messa
 	if o.Cap > 0 {
 		limit = min(limit, o.Cap)
 	}
+	m := q.timers.Metrics
 	for from := 0; from < len(messages); {
 		to, bytes := from, 0
 		for to < len(messages) && to-from < limit && (to == from || bytes+len(messages[to].Payload) <= layout.BatchBytes) {
 			bytes += len(messages[to].Payload)
 			to++
 		}
+		began := m.Begin(ctx)
 		part, n, err := q.publish(ctx, o, messages[from:to])
+		m.Sent(ctx, metrics.Publish, q.Name(), to-from-duplicates(part), began, err)
+		m.Duplicates(ctx, q.Name(), duplicates(part))
 		if err != nil {
 			return out, dropped, fmt.Errorf("publish to %q: %w", q.Name(), err)
 		}
 		out, dropped, from = append(out, part...), dropped+n, to
 	}
+	if len(out) > 0 {
+		q.remember(ctx)
+	}
 	return out, dropped, nil
+}
+
+// duplicates counts the messages that were not published because of their keys.
+func duplicates(published []wakebelltype.QueuePublished) (n int) {
+	for _, p := range published {
+		if !p.Fresh {
+			n++
+		}
+	}
+	return n
 }
 
 func (o PublishOptions) check() (PublishOptions, error) {

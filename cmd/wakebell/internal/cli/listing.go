@@ -16,11 +16,11 @@ type Listing struct {
 	last  string // cursor of the last item that is shown
 }
 
-// NewListing returns a listing with the heads of its columns. A limit of 0 is none.
-func (a *App) NewListing(limit int, head ...string) *Listing {
+// NewListing returns a listing with its columns. A limit of 0 is none.
+func (a *App) NewListing(limit int, columns ...output.Column) *Listing {
 	l := &Listing{app: a, limit: limit}
 	if !a.WantsJSON() {
-		l.table = output.NewTable(a.Stdout, head...)
+		l.table = output.NewTable(tableWriter{a}, a.Screen(), columns...)
 	}
 	return l
 }

@@ -35,6 +35,7 @@ type nodeFlags struct {
 	drain, wait time.Duration
 	deadCap     int64
 	health      string
+	metrics     telemetry.Flags
 
 	log cli.LogFlags
 }
@@ -106,10 +107,11 @@ func (f *nodeFlags) register(cmd *cobra.Command) {
 	f.tuned = tuning.Defaults()
 	cli.TuneFlags(flags, &f.tuned)
 	flags.BoolVar(&f.discardRejected, "discard-rejected", false, "remove rejected timers instead of making them dead letters")
-	flags.DurationVar(&f.drain, "drain-timeout", 20*time.Second, "how long to wait for running handlers at shutdown")
-	flags.DurationVar(&f.wait, "wait-for-redis", 0, "how long to wait for Redis at startup")
+	cli.DurationVar(flags, &f.drain, "drain-timeout", 20*time.Second, "how long to wait for running handlers at shutdown")
+	cli.DurationVar(flags, &f.wait, "wait-for-redis", 0, "how long to wait for Redis at startup")
 	flags.Int64Var(&f.deadCap, "dead-letter-cap", 0, "dead letters kept per topic, plus about 100; 0: all")
 	flags.StringVar(&f.health, "health", "", "`address` to serve /livez and /readyz over HTTP, as 127.0.0.1:8080; empty: none")
+	f.metrics.Register(cmd)
 	f.log.Register(cmd)
 }
 
@@ -145,16 +147,17 @@ func run(ctx context.Context, a *cli.App, f *nodeFlags) (err error) {
 	if serving != nil {
 		serving.Queues = f.named(f.peerQueues)
 	}
-	telemetry, err := telemetry.Start(ctx, log)
-	if err != nil {
-		return err
-	}
-	defer telemetry.Stop()
 	conn, err := a.Connect()
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, conn.Close()) }()
+
+	exported, err := telemetry.Start(ctx, f.metrics, log)
+	if err != nil {
+		return err
+	}
+	defer exported.Stop()
 
 	defer cli.KeepBrokenPipes()()
 	ctx, fail := context.WithCancelCause(ctx)
@@ -181,8 +184,10 @@ func run(ctx context.Context, a *cli.App, f *nodeFlags) (err error) {
 		WaitForRedis:  f.wait,
 		DeadLetterCap: f.deadCap,
 		Logger:        log,
+		MeterProvider: exported.MeterProvider,
+		MetricTopics:  f.metrics.Topics,
 
-		TracerProvider: telemetry.TracerProvider,
+		TracerProvider: exported.TracerProvider,
 	})
 	if err != nil {
 		return err

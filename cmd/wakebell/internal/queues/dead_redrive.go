@@ -39,7 +39,7 @@ With -o json it prints one line with queue and redriven, a number.`,
 	}
 	f.register(cmd)
 	cmd.Flags().StringVar(&f.key, "dedup-key", "", "deduplication `key` of the new message")
-	cmd.Flags().DurationVar(&f.window, "window", time.Hour, "how long the key suppresses duplicates")
+	cli.DurationVar(cmd.Flags(), &f.window, "window", time.Hour, "how long the key suppresses duplicates")
 	a.OutputFlag(cmd)
 	cmd.RunE = a.Does(func(ctx context.Context, args []string) error {
 		if err := f.choose(args); err != nil {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/cmd/wakebell/internal/cli"
+	"github.com/wakebell/wakebell/cmd/wakebell/internal/output"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
@@ -60,7 +61,7 @@ func cancelTimers(ctx context.Context, a *cli.App, c wakebell.TimerClient, topic
 		return err
 	}
 	absent := 0
-	list := a.NewListing(0, "ID", "WAS")
+	list := a.NewListing(0, output.Text("ID"), output.Short("WAS"))
 	for i, presence := range presences {
 		if presence == wakebelltype.PresenceAbsent {
 			absent++

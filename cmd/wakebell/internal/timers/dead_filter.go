@@ -27,8 +27,8 @@ func (f *deadFlags) register(a *cli.App, cmd *cobra.Command) {
 	a.TopicFlag(cmd, &f.topic, "`topic` of the dead letters")
 	flags := cmd.Flags()
 	flags.StringVar(&f.reason, "reason", "", "only those whose reason contains this `text`")
-	flags.DurationVar(&f.olderThan, "older-than", 0, "only those that died at least this `duration` ago")
-	flags.DurationVar(&f.newerThan, "newer-than", 0, "only those that died at most this `duration` ago")
+	cli.DurationVar(flags, &f.olderThan, "older-than", 0, "only those that died at least this `duration` ago")
+	cli.DurationVar(flags, &f.newerThan, "newer-than", 0, "only those that died at most this `duration` ago")
 	f.given = flags.Changed
 }
 

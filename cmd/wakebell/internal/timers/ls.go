@@ -71,11 +71,24 @@ func listTimers(ctx context.Context, a *cli.App, c wakebell.TimerClient, f *lsFl
 	if err != nil {
 		return err
 	}
-	list := a.NewListing(f.page.Limit, "ID", "STATE", "DUE", "ACTIVATION", "ATTEMPTS", "FAILURES")
+	screen := a.Screen()
+	list := a.NewListing(f.page.Limit, output.Text("ID"), output.Short("STATE").StyledBy(stateStyle), output.Short("DUE"), output.Short("ACTIVATION").AsMinor(),
+		output.Numeric("ATTEMPTS").AsMinor(), output.Numeric("FAILURES").AsMinor())
 	return cli.PrintAll(list, c.List(ctx, f.topic, filter, f.page.Page()), timerCursor, func(info wakebell.Info) (any, []string) {
 		t := newTimerLine(info)
-		return t, []string{t.ID, t.State, t.Due, t.Activation, strconv.Itoa(t.Attempts), strconv.Itoa(t.Failures)}
+		return t, []string{t.ID, t.State, screen.Time(info.Due), screen.Time(info.Activation), strconv.Itoa(t.Attempts), strconv.Itoa(t.Failures)}
 	})
+}
+
+func stateStyle(state string) output.Style {
+	switch wakebell.State(state) {
+	case wakebell.StateRunning:
+		return output.Good
+	case wakebell.StateRetrying:
+		return output.Warn
+	default:
+		return output.Plain
+	}
 }
 
 func timerCursor(i wakebell.Info) string { return i.Cursor }
@@ -85,7 +98,7 @@ func (f *lsFlags) filter(now time.Time) (wakebell.Filter, error) {
 	if f.dueBefore == "" {
 		return filter, nil
 	}
-	if d, err := time.ParseDuration(f.dueBefore); err == nil {
+	if d, err := output.ParseDuration(f.dueBefore); err == nil {
 		filter.DueBefore = now.Add(d)
 		return filter, nil
 	}

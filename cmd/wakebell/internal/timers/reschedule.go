@@ -49,9 +49,9 @@ func rescheduleTimer(ctx context.Context, a *cli.App, c wakebell.TimerClient, to
 	if err != nil {
 		return err
 	}
-	list := a.NewListing(0, "ID", "DUE", "OUTCOME")
+	list := a.NewListing(0, output.Text("ID"), output.Short("DUE"), output.Short("OUTCOME"))
 	line := scheduledLine{a.Prefix + topic, id, output.Stamp(s.Due), s.Outcome.String()}
-	if err := list.Add(line, line.ID, line.Due, line.Outcome); err != nil {
+	if err := list.Add(line, line.ID, a.Screen().Time(s.Due), line.Outcome); err != nil {
 		return err
 	}
 	return list.End()

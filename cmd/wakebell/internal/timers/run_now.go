@@ -9,6 +9,7 @@ import (
 
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/cmd/wakebell/internal/cli"
+	"github.com/wakebell/wakebell/cmd/wakebell/internal/output"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
@@ -37,7 +38,7 @@ With -o json each is a line with topic, id and presence.`,
 func runTimersNow(ctx context.Context, a *cli.App, c wakebell.TimerClient, topic string, ids []string) error {
 	absent := 0
 	var fault error
-	list := a.NewListing(0, "ID", "WAS")
+	list := a.NewListing(0, output.Text("ID"), output.Short("WAS"))
 	for _, id := range ids {
 		presence, err := c.RunNow(ctx, topic, id)
 		if errors.Is(err, wakebell.ErrNotFound) {

@@ -87,10 +87,10 @@ func (f *scheduleFlags) register(cmd *cobra.Command) {
 	flags.StringArrayVar(&f.headers, "header", nil, "a header, `key=value`; can be repeated")
 	flags.StringVar(&f.correlationID, "correlation-id", "", "`id` of the cause of the timer (default its own id)")
 	flags.Var(&f.ifExists, "if-exists", "what to do with an existing timer of the same id")
-	flags.DurationVar(&f.debounce, "debounce", 0, "postpone a pending timer of the same id by --in, at most to this `limit` after the first; 0s: no limit")
-	flags.DurationVar(&f.once, "once", 0, "fire the id only once until this `window` after its due time, however often it is scheduled")
+	cli.DurationVar(flags, &f.debounce, "debounce", 0, "postpone a pending timer of the same id by --in, at most to this `limit` after the first; 0s: no limit")
+	cli.DurationVar(flags, &f.once, "once", 0, "fire the id only once until this `window` after its due time, however often it is scheduled")
 	flags.IntVar(&f.count, "count", 1, "number of timers")
-	flags.DurationVar(&f.spacing, "spacing", 0, "time between the due times of successive timers")
+	cli.DurationVar(flags, &f.spacing, "spacing", 0, "time between the due times of successive timers")
 	f.given = flags.Changed
 	cli.CompleteChoice(cmd, "if-exists", f.ifExists)
 	cli.CompleteFiles(cmd, "file")

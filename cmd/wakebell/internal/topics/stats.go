@@ -8,8 +8,8 @@ import (
 	"os"
 	"strconv"
 	"time"
-	"unicode/utf8"
 
+	"github.com/charmbracelet/x/ansi"
 	"github.com/spf13/cobra"
 
 	"github.com/wakebell/wakebell"
@@ -53,7 +53,7 @@ reading) and fault.`,
 	}
 	a.TopicsFlag(cmd, &f.topics, "`topic` to show (default all)")
 	cmd.Flags().BoolVarP(&f.watch, "watch", "w", false, "repeat until interrupted")
-	cmd.Flags().DurationVar(&f.interval, "interval", time.Second, "time between readings of --watch, at least 100ms")
+	cli.DurationVar(cmd.Flags(), &f.interval, "interval", time.Second, "time between readings of --watch, at least 100ms")
 	a.OutputFlag(cmd)
 	cmd.RunE = a.Does(func(ctx context.Context, _ []string) error {
 		if f.interval < minStatsInterval {
@@ -166,6 +166,23 @@ func (w *statsWatch) line(o wakebelltype.Overview, now time.Time) statsLine {
 	return l
 }
 
+func statsColumns() []output.Column {
+	return []output.Column{
+		output.Text("TOPIC"), output.Numeric("TIMERS"), output.Numeric("PENDING").AsMinor(), output.Numeric("DUE"), output.Numeric("LEASED"),
+		output.Numeric("RETRYING").AsMinor(), output.Numeric("DEAD").StyledBy(deadStyle), output.Short("OLDEST DUE").AsRare(),
+		output.Short("PAUSED").StyledBy(output.WarnIfYes), output.Numeric("TIMERS/S").AsRare(), output.Numeric("DEAD/S").AsMinor().AsRare(),
+		output.Text("FAULT").AsRare().Styled(output.Bad),
+	}
+}
+
+// deadStyle is the style of a number of dead letters.
+func deadStyle(cell string) output.Style {
+	if cell == "0" {
+		return output.Plain
+	}
+	return output.Bad
+}
+
 // clearScreen moves the cursor to the top left and clears the screen.
 const clearScreen = "\x1b[H\x1b[2J"
 
@@ -194,19 +211,20 @@ func (w *statsWatch) print(lines []statsLine, first bool) error {
 		out.WriteByte('\n')
 	}
 	begin := out.Len()
-	t := output.NewTable(&out, "TOPIC", "TIMERS", "PENDING", "DUE", "LEASED", "RETRYING", "DEAD", "OLDEST DUE", "PAUSED", "TIMERS/S", "DEAD/S", "FAULT")
+	screen := w.app.Screen()
+	t := output.NewTable(&out, screen, statsColumns()...)
 	for _, l := range lines {
 		about := func(n int64) string {
 			if l.Estimated {
-				return "~" + output.Number(n)
+				return "~" + screen.Count(n)
 			}
-			return output.Number(n)
+			return screen.Count(n)
 		}
 		oldest := ""
 		if l.OldestDue != "" {
 			oldest = time.Duration(l.OldestDueS * float64(time.Second)).Round(time.Millisecond).String()
 		}
-		t.Row(l.Topic, output.Number(l.Timers), about(l.Pending), output.Number(l.Due), about(l.Leased), about(l.Retrying), output.Number(l.Dead),
+		t.Row(l.Topic, screen.Count(l.Timers), about(l.Pending), screen.Count(l.Due), about(l.Leased), about(l.Retrying), screen.Count(l.Dead),
 			oldest, output.YesNo(l.Paused), rate(l.TimersPerS), rate(l.DeadPerS), l.Fault)
 	}
 	if err := t.Flush(); err != nil {
@@ -227,7 +245,7 @@ func fit(lines []byte, rows, columns int) []byte {
 	all = all[:len(all)-1] // the last one is empty
 	taken, kept := 0, 0
 	for i, line := range all {
-		height := max(1, (utf8.RuneCount(line)-1+columns-1)/columns)
+		height := max(1, (ansi.StringWidth(string(line))+columns-1)/columns)
 		more := below
 		if i == len(all)-1 {
 			more-- // nothing would be left off

@@ -101,7 +101,8 @@ func listTopics(ctx context.Context, a *cli.App, c wakebell.Operator, names topi
 	if err != nil {
 		return err
 	}
-	list := a.NewListing(page.Limit, "TOPIC", "TIMERS", "DUE", "DEAD", "PAUSED", "FAULT")
+	list := a.NewListing(page.Limit, output.Text("TOPIC"), output.Numeric("TIMERS"), output.Numeric("DUE"), output.Numeric("DEAD").StyledBy(deadStyle),
+		output.Short("PAUSED").StyledBy(output.WarnIfYes), output.Text("FAULT").AsRare().Styled(output.Bad))
 	if page.Limit > 0 && len(found) > page.Limit {
 		found = found[:page.Limit]
 		list.CutAfter(found[page.Limit-1])

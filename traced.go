@@ -7,7 +7,6 @@ import (
 
 	"github.com/wakebell/wakebell/actors/poller"
 	"github.com/wakebell/wakebell/internal/tracing"
-	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // deliverySpan belongs to a delivery that is traced.
@@ -45,16 +44,15 @@ func (h Handler) traced(ctx context.Context, tracer *tracing.Consumer, t Timer[[
 		if s := own.settled.Load(); s != nil {
 			verdict = s.err
 		}
-		span.End(string(h.outcome(ctx, d, verdict)), verdict)
+		span.End(h.outcome(ctx, d, verdict), verdict)
 	}()
 	err = fn(inner, t)
 	returned = true
 	return err
 }
 
-// outcome returns what becomes of a delivery, as far as its node decides it, in the
-// words of events.
-func (h Handler) outcome(ctx context.Context, d *poller.Delivery, err error) wakebelltype.EventKind {
+// outcome returns what becomes of a delivery, as far as its node decides it.
+func (h Handler) outcome(ctx context.Context, d *poller.Delivery, err error) tracing.Outcome {
 	_, crashed := errors.AsType[*crash](err)
 	var ended error
 	if ctx.Err() != nil { // asking for the cause of a lease that has not ended is dear
@@ -62,26 +60,34 @@ func (h Handler) outcome(ctx context.Context, d *poller.Delivery, err error) wak
 	}
 	switch {
 	case crashed:
-		return wakebelltype.EventCrashed
+		return tracing.Crashed
 	case errors.Is(ended, ErrCancelled):
-		return wakebelltype.EventCancelled
+		return tracing.Cancelled
 	case errors.Is(ended, ErrLeaseLost), errors.Is(ended, ErrStopped):
-		return wakebelltype.EventLost
-	case errors.Is(err, errReleased), err != nil && errors.Is(ended, ErrDraining):
-		return wakebelltype.EventReleased
+		return tracing.LeaseLost
 	case errors.Is(ended, ErrLeaseTooOld):
-		err = ended
-	}
-	switch {
+		return tracing.Hung
+	case errors.Is(err, errReleased), err != nil && errors.Is(ended, ErrDraining):
+		return tracing.Released
 	case err == nil:
-		return wakebelltype.EventAcked
-	case errors.Is(err, ErrUnreadable):
-		return wakebelltype.EventDead
-	case IsRejected(err) && h.set.discardRejected, h.set.queue != nil && h.set.queue.finalErrors && !IsRejected(err):
-		return wakebelltype.EventDiscarded
-	case IsRejected(err), !h.set.retryOnExpiry && d.Failures+1 >= d.MaxFailures:
-		return wakebelltype.EventDead
+		return tracing.Ack
 	default:
-		return wakebelltype.EventRetried
+		return h.failure(d, err)
+	}
+}
+
+// failure returns what becomes of a delivery whose handler returned an error.
+func (h Handler) failure(d *poller.Delivery, err error) tracing.Outcome {
+	switch rejected := IsRejected(err); {
+	case errors.Is(err, ErrUnreadable):
+		return tracing.Dead
+	case rejected && h.set.discardRejected, !rejected && h.set.queue != nil && h.set.queue.finalErrors:
+		return tracing.Discarded
+	case rejected:
+		return tracing.Rejected
+	case !h.set.retryOnExpiry && d.Failures+1 >= d.MaxFailures:
+		return tracing.Dead
+	default:
+		return tracing.Retry
 	}
 }

@@ -41,7 +41,7 @@ func TestQueueMessagesCarryTheSpan(t *testing.T) {
 	launch(t, sys)
 	delivered := traces.await(t, "process "+q.Name(), 1)[0]
 	require.Equal(t, sent.SpanContext.SpanID(), delivered.Links[0].SpanContext.SpanID())
-	require.Contains(t, delivered.Attributes, attribute.String("wakebell.outcome", "acked"))
+	require.Contains(t, delivered.Attributes, attribute.String("wakebell.outcome", "ack"))
 }
 
 // TestRunsHaveSpansThatLinkToTheSchedule follows a recurring schedule from its Put over

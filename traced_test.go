@@ -101,14 +101,14 @@ func TestATraceCrossesDays(t *testing.T) {
 	require.Equal(t, map[string]any{
 		"messaging.system": "wakebell", "messaging.operation.name": "process", "messaging.operation.type": "process",
 		"messaging.destination.name": "first", "messaging.message.id": "a", "messaging.message.conversation_id": "order-7",
-		"messaging.message.body.size": int64(4), "wakebell.attempt": int64(1), "wakebell.outcome": "acked",
+		"messaging.message.body.size": int64(4), "wakebell.attempt": int64(1), "wakebell.outcome": "ack",
 	}, attributes)
 
 	next := traces.named("schedule second")[0]
 	require.Equal(t, delivered.SpanContext.SpanID(), next.Parent.SpanID())
 	last := traces.named("process second")[0]
 	require.Equal(t, next.SpanContext.SpanID(), last.Links[0].SpanContext.SpanID())
-	require.Equal(t, "dead", attributesOf(last)["wakebell.outcome"])
+	require.Equal(t, "rejected", attributesOf(last)["wakebell.outcome"])
 	require.Equal(t, codes.Error, last.Status.Code)
 	require.Equal(t, "no", last.Status.Description)
 }
@@ -226,5 +226,5 @@ func TestTheOutcomeOfADelivery(t *testing.T) {
 			require.Equal(t, "_OTHER", attributes["error.type"])
 		}
 	}
-	require.Equal(t, map[string]string{"dead": "retried dead ", "settled": "acked ", "crashed": "crashed ", "cancelled": "cancelled "}, got)
+	require.Equal(t, map[string]string{"dead": "retry dead ", "settled": "ack ", "crashed": "crashed ", "cancelled": "cancelled "}, got)
 }

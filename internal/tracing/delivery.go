@@ -84,12 +84,12 @@ func (c *Consumer) Deliver(ctx context.Context, d *Delivered) (context.Context, 
 }
 
 // End ends the span with the outcome of the delivery, and the error of the handler.
-func (d *Delivery) End(what string, err error) {
+func (d *Delivery) End(what Outcome, err error) {
 	if d == nil {
 		return
 	}
 	if d.span.IsRecording() {
-		d.span.SetAttributes(outcome.String(what))
+		d.span.SetAttributes(outcome.String(string(what)))
 	}
 	end(d.span, err)
 }
@@ -100,7 +100,7 @@ func (d *Delivery) Crash() {
 		return
 	}
 	if d.span.IsRecording() {
-		d.span.SetAttributes(outcome.String(string(wakebelltype.EventCrashed)), errorType.String("panic"))
+		d.span.SetAttributes(outcome.String(string(Crashed)), errorType.String("panic"))
 		d.span.SetStatus(codes.Error, "handler crashed")
 	}
 	d.span.End()

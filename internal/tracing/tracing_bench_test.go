@@ -43,7 +43,7 @@ func BenchmarkDelivery(b *testing.B) {
 					Topic: "invoices", ID: "0af76519-16cd-43dd-8448-eb211c80319c", CorrelationID: "order-7", Attempt: 1,
 					Lateness: time.Millisecond, Size: 100, Headers: headers,
 				})
-				span.End("acked", nil)
+				span.End(tracing.Ack, nil)
 			}
 		})
 	}

@@ -246,7 +246,7 @@ func (s *System) actorTopic(h Handler) poller.Topic {
 	}
 	topic := poller.Topic{
 		Source:             s.client.metrics.Source(source),
-		Handle:             s.measured(source.Name(), chain(h, slices.Concat(s.cfg.Middleware, h.set.middleware), s.tracer)),
+		Handle:             s.measured(source.Name(), chain(h, slices.Concat(s.cfg.Middleware, h.set.middleware), s.tracer.Consumer())),
 		Target:             h.set.target,
 		OverrideInterval:   s.hooks.Idle,
 		Settings:           s.tunable(h.set),

@@ -88,7 +88,12 @@ func cancelAll(ctx context.Context, a *cli.App, c wakebell.Operator, f *cancelFl
 	if err != nil {
 		return err
 	}
+	stop := a.Follow(ctx, "cancel", func(ctx context.Context) (int64, error) {
+		stats, err := c.Stats(ctx, f.topic)
+		return stats.Total, err
+	})
 	n, err := c.CancelAll(ctx, f.topic)
+	stop()
 	if err != nil {
 		return cli.SoFar(err, n, "timers were cancelled, and possibly more")
 	}

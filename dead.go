@@ -105,7 +105,7 @@ func (s *System) onDead() func(context.Context, poller.DeadTimer) {
 }
 
 // Redrive turns dead letters into timers again, the oldest first, and deletes
-// them, each in one atomic step. The attempts of the timers are counted from 0.
+// them, each in one atomic step. The next delivery of each is attempt 1.
 // Timers that are dead-lettered during the call are not part of it.
 //
 // After an error, the result counts the dead letters processed so far; another

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/wakebell/wakebell/internal/argument"
 	"github.com/wakebell/wakebell/internal/envelope"
 	"github.com/wakebell/wakebell/internal/paging"
 	"github.com/wakebell/wakebell/redisops/doctor"
@@ -184,7 +185,7 @@ type Stored[T any] struct {
 // ErrUnreadable. Other errors are those of Client.Get, such as ErrNotFound.
 func (t Topic[T]) Get(ctx context.Context, c TimerClient, id string) (Stored[T], error) {
 	if c == nil {
-		return Stored[T]{}, invalid("client", "nil")
+		return Stored[T]{}, argument.Invalid("client", "nil")
 	}
 	info, content, err := c.Get(ctx, t.name, id)
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 func allTrials() []trial {
 	deliver := trial{name: "deliver", about: "timers that are due, 100 B bodies, a handler that does nothing", contenders: []contender{
 		{"floor", floor(100)}, {"bare", bare}, {"wakebell-200", node(200, 100)}, {"wakebell-5", node(5, 100)},
+		{"inline", nodeInline(200, 100)},
 	}}
 	for _, c := range []int{10, 50, 200, 500} {
 		deliver.contenders = append(deliver.contenders, contender{fmt.Sprintf("asynq-%d", c), asynqServer(c)})
@@ -26,7 +27,7 @@ func allTrials() []trial {
 		deliver,
 		concurrent,
 		{name: "deliver-1k", about: "the same with bodies of 1 KiB", contenders: []contender{
-			{"floor", floor(1024)}, {"wakebell-200", node(200, 1024)},
+			{"floor", floor(1024)}, {"wakebell-200", node(200, 1024)}, {"inline", nodeInline(200, 1024)},
 		}},
 		{name: "schedule", about: "one timer a call, one caller", contenders: []contender{
 			{"wakebell", scheduleCalls(singleCalls, 1)}, {"evalsha", bareEvalsha},

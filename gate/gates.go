@@ -10,7 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	actorgates "github.com/wakebell/wakebell/actors/gates"
-	"github.com/wakebell/wakebell/internal/link"
+	"github.com/wakebell/wakebell/internal/moduleonly"
 	"github.com/wakebell/wakebell/internal/testhook"
 	"github.com/wakebell/wakebell/redisops/gates"
 )
@@ -57,7 +57,7 @@ func newGates(rdb redis.UniversalClient, cfg Config, running func() *actorgates.
 }
 
 func init() {
-	link.SystemGates = func(rdb redis.UniversalClient, config any, running func() *actorgates.Gates) (any, actorgates.Config, error) {
+	moduleonly.SystemGates = func(rdb redis.UniversalClient, config any, running func() *actorgates.Gates) (any, actorgates.Config, error) {
 		return newGates(rdb, config.(Config), running)
 	}
 	testhook.Observe = func(config any, taken func(actorgates.TicketTaken)) {

@@ -48,7 +48,7 @@ func (s *Schedules) Import(ctx context.Context, d Dump) error {
 		err = fmt.Errorf("its prefix is %.100q, want %.100q", e.Ours.Prefix, s.hand.Maker.Prefix)
 	}
 	if err != nil {
-		return fmt.Errorf("%w: recurring schedule %s: %w", redisops.ErrInvalid, argument.Clip(d.Name), err)
+		return fmt.Errorf("%w: recurring schedule %s: %w", redisops.ErrInvalid, argument.Quote(d.Name), err)
 	}
 	if messages.Restricted(ctx) {
 		raw = e.Raw() // without fields that only a Python beat reads and that were not checked

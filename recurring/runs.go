@@ -51,7 +51,7 @@ func (s *Schedules) Preview(ctx context.Context, name string, n int) ([]time.Tim
 // rule.
 func unfound(name string, err error) error {
 	if errors.Is(err, recur.ErrTooMuch) {
-		err = fmt.Errorf("%w: recurring schedule %s: %w", redisops.ErrInvalid, argument.Clip(name), err)
+		err = fmt.Errorf("%w: recurring schedule %s: %w", redisops.ErrInvalid, argument.Quote(name), err)
 	}
 	return err
 }

@@ -5,10 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/wakebell/wakebell/internal/argument"
 	"github.com/wakebell/wakebell/internal/firing"
+	"github.com/wakebell/wakebell/internal/outgoing"
 	"github.com/wakebell/wakebell/internal/paging"
 	"github.com/wakebell/wakebell/internal/recur"
 	"github.com/wakebell/wakebell/redisops"
@@ -32,6 +35,7 @@ var ErrNotFound = schedulestore.ErrNoSchedule
 // wakebell.ErrUnavailable.
 type Schedules struct {
 	store *schedulestore.Store
+	edge  *outgoing.Edge
 	hand  firing.Hand
 }
 
@@ -44,12 +48,41 @@ type Schedules struct {
 func (s *Schedules) Put(ctx context.Context, schedules ...Schedule) error {
 	for _, r := range schedules {
 		if err := r.Validate(); err != nil {
-			return fmt.Errorf("recurring schedule %s: %w", argument.Clip(r.Name), err)
+			return fmt.Errorf("recurring schedule %s: %w", argument.Quote(r.Name), err)
 		}
 	}
+	return outgoing.Each(ctx, s.edge, "put", schedules, (*Schedule).outgoing, (*Schedule).apply, s.putAll)
+}
+
+// outgoing returns the schedule as the schedule middleware sees it; nil: not at all.
+func (s *Schedule) outgoing() *wakebelltype.Outgoing {
+	if s.Celery != nil {
+		return nil
+	}
+	o := &wakebelltype.Outgoing{
+		Kind: wakebelltype.OutgoingRecurring, Topic: s.Topic, ID: s.Name, Body: s.Body, ContentType: s.ContentType,
+	}
+	for _, key := range slices.Sorted(maps.Keys(s.Rule.Headers)) {
+		o.SetHeader(key, s.Rule.Headers[key])
+	}
+	return o
+}
+
+// apply sets what the schedule middleware may change.
+func (s *Schedule) apply(o *wakebelltype.Outgoing) {
+	s.Body, s.ContentType, s.Rule.Headers = o.Body, o.ContentType, nil
+	if len(o.Headers) > 0 {
+		s.Rule.Headers = make(map[string]string, len(o.Headers))
+	}
+	for _, h := range o.Headers {
+		s.Rule.Headers[h.Key] = h.Value
+	}
+}
+
+func (s *Schedules) putAll(ctx context.Context, schedules []Schedule) error {
 	for _, r := range schedules {
 		if err := firing.Again(ctx, func() error { return s.put(ctx, r) }); err != nil {
-			return fmt.Errorf("recurring schedule %s: %w", argument.Clip(r.Name), err)
+			return fmt.Errorf("recurring schedule %s: %w", argument.Quote(r.Name), err)
 		}
 	}
 	return nil
@@ -72,6 +105,7 @@ func (s *Schedules) put(ctx context.Context, r Schedule) error {
 	if err != nil {
 		return err
 	}
+	e.Ours.Trace = s.edge.Tracer.Inject(ctx)
 	if err := s.hand.Maker.Check(ctx, &e); err != nil {
 		return fmt.Errorf("%w: %w", redisops.ErrInvalid, err)
 	}
@@ -82,7 +116,7 @@ func (s *Schedules) put(ctx context.Context, r Schedule) error {
 func (s *Schedules) found(ctx context.Context, name string) (recur.Raw, error) {
 	raw, err := s.hand.Load(ctx, name)
 	if errors.Is(err, ErrNotFound) {
-		err = argument.Invalid("name", "%s is the name of a schedule with another prefix", argument.Clip(name))
+		err = argument.Invalid("name", "%s is the name of a schedule with another prefix", argument.Quote(name))
 	}
 	return raw, err
 }
@@ -143,7 +177,7 @@ func (s *Schedules) Names(ctx context.Context, p wakebelltype.Page) iter.Seq2[st
 func (s *Schedules) Delete(ctx context.Context, name string) error {
 	found, err := s.remove(ctx, name, nil)
 	if err == nil && !found {
-		err = fmt.Errorf("%w: %s", ErrNotFound, argument.Clip(name))
+		err = fmt.Errorf("%w: %s", ErrNotFound, argument.Quote(name))
 	}
 	return err
 }

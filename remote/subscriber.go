@@ -240,7 +240,7 @@ func (t *subscriber) Serve(ctx context.Context, l *messages.Lease) {
 			t.link.cfg.Logger.Error("a subscriber's handler panicked", "topic", t.of.Topic, "id", l.GetId(), "panic", fmt.Sprint(reason))
 		}
 	}()
-	err := t.handle(ctx, l)
+	err := t.run(ctx, l)
 	if t.forget(l.GetDelivery()) {
 		t.addVerdict(verdictOf(l, err))
 	}

@@ -13,7 +13,7 @@ var luaFiles embed.FS
 var lua = scripts.NewSet(luaFiles)
 
 var (
-	exchangeScript      = lua.Load("exchange")
+	exchangeScript      = lua.Load("exchange", "packed", "replay", "acks")
 	scheduleScript      = lua.Load("schedule")
 	cancelScript        = lua.Load("cancel")
 	cancelAllScript     = lua.Load("cancel_all")

@@ -16,8 +16,8 @@ type Settings struct {
 	Tokens, TokenCertificates  map[string]string
 	Token                      string
 	MaxMessage, MaxConnections int
-	Handler                    []wakebell.HandlerOption
-	QueueHandler               []wakebell.QueueHandlerOption
+	HandlerOptions             []wakebell.HandlerOption
+	QueueHandlerOptions        []wakebell.QueueHandlerOption
 	Operators                  []string
 	Rights                     *rights.Grants
 	CeleryQueues               []string

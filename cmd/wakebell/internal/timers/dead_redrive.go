@@ -102,7 +102,7 @@ func deadRedrive(ctx context.Context, a *cli.App, c wakebell.Operator, f *redriv
 		return fault
 	}
 	if err == nil && filter.Entry == "" {
-		a.Summaryf("%d dead letters were redriven, %d timers overwritten, %d dead letters skipped, in %v",
+		a.Summaryf("redriven %d, overwritten %d, skipped %d, in %v",
 			done.Redriven, done.Overwritten, done.SkippedLive+done.SkippedBroken, output.Took(began))
 	}
 	if done.SkippedLive > 0 {
@@ -120,5 +120,6 @@ func printRedriven(a *cli.App, topic string, l wakebelltype.RedrivenLetter) erro
 	if a.WantsJSON() {
 		return a.PrintJSON(redrivenLine{a.Prefix + topic, l.Entry, l.ID, l.Outcome.String()})
 	}
-	return a.Printf("%-15s  %-14s  %s\n", output.Escape(l.Entry), l.Outcome, output.Escape(l.ID))
+	line := fmt.Sprintf("%-15s  %-14s  %s", output.Escape(l.Entry), l.Outcome, output.Escape(l.ID))
+	return a.Printf("%s\n", a.Screen().Cut(line))
 }

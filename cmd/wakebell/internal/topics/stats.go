@@ -91,6 +91,8 @@ type statsLine struct {
 	TimersPerS *float64 `json:"timers_per_s"`
 	DeadPerS   *float64 `json:"dead_per_s"`
 	Fault      string   `json:"fault"`
+
+	oldestDue time.Time
 }
 
 // statsWatch reads the counts of topics and stores the previous reading.
@@ -183,7 +185,7 @@ func (w *statsWatch) line(o wakebelltype.Overview, now time.Time) statsLine {
 	l := statsLine{
 		At: output.Stamp(now), Topic: o.Topic, Timers: s.Total, Pending: s.Pending, Due: s.Due, Leased: s.Leased,
 		Retrying: s.Retrying, Dead: s.Dead, Estimated: s.Estimated, OldestDue: output.Stamp(s.OldestDue),
-		OldestDueS: output.Rounded(s.Lag.Seconds()), Paused: s.Paused, Fault: output.Fault(o.Err),
+		OldestDueS: output.Rounded(s.Lag.Seconds()), Paused: s.Paused, Fault: output.Fault(o.Err), oldestDue: s.OldestDue,
 	}
 	if before, ok := w.before[o.Topic]; ok && o.Err == nil {
 		perSecond := func(was, is int64) *float64 {

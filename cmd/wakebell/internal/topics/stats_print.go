@@ -73,8 +73,8 @@ func (w *statsWatch) print(lines []statsLine, queues []queueLine, first bool) er
 			}
 			return screen.Count(n)
 		}
-		oldest := ""
-		if l.OldestDue != "" {
+		oldest := screen.Time(l.oldestDue)
+		if l.OldestDue != "" && !screen.Relative { // scripts read an age
 			oldest = time.Duration(l.OldestDueS * float64(time.Second)).Round(time.Millisecond).String()
 		}
 		t.Row(l.Topic, screen.Count(l.Timers), about(l.Pending), screen.Count(l.Due), about(l.Leased), about(l.Retrying), screen.Count(l.Dead),

@@ -238,7 +238,11 @@ export class Client {
       result = await work(turn);
     } catch (error) {
       await turn.release().catch(() => {}); // the error of work is the first one
-      throw turn.signal.aborted && error === turn.signal.reason ? turn.signal.reason : error;
+      const lost: unknown = turn.signal.reason;
+      if (lost instanceof errors.TurnLostError && lost !== error) {
+        throw new errors.TurnLostError(lost.message, { cause: error });
+      }
+      throw error;
     }
     await turn.release();
     return result;

@@ -327,9 +327,9 @@ export class Link {
   #broke(error: WakebellError): void {
     if (this.up) {
       this.#downSince = performance.now();
-      if (!this.closed) {
-        this.options.log(`the link broke: ${error.message}`);
-      }
+    }
+    if (!this.closed && (this.up || error.message !== this.#lastError?.message)) {
+      this.options.log(`no link: ${error.message}`);
     }
     this.up = false;
     this.#lastError = error;

@@ -226,8 +226,8 @@ class Link:
     def _broke(self, error: errors.WakebellError) -> None:
         if self._up:
             self._down_since = time.monotonic()
-            if not self.closed:
-                log.warning("the link broke: %s", error)
+        if not self.closed and (self._up or str(error) != str(self._last_error)):
+            log.warning("no link: %s", error)
         self._up, self._last_error, self._out = False, error, []
         for answer in self._waiting.values():
             if not answer.done():

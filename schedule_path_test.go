@@ -12,6 +12,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -24,13 +25,20 @@ import (
 
 // TestNoCoalescingAndNoPayloadsApart checks by the commands that Redis counts that a
 // client and a System with these settings send every schedule by itself, and no
-// transaction.
+// transaction, neither for a schedule nor for a claim.
 func TestNoCoalescingAndNoPayloadsApart(t *testing.T) {
 	t.Parallel()
 	rdb := redistest.Start(t).Client(t)
-	sys, err := wakebell.New(actorSystem(), rdb, wakebell.Config{NoCoalescing: true, NoPayloadsApart: true})
+	topic, large := wakebell.NewTopic[string]("t"), wakebell.NewTopic[string]("large")
+	var handled atomic.Int32
+	sys, err := wakebell.New(actorSystem(), rdb, wakebell.Config{
+		NoCoalescing: true, NoPayloadsApart: true,
+		Handlers: []wakebell.Handler{wakebell.Handle(large, func(context.Context, wakebell.Timer[string]) error {
+			handled.Add(1)
+			return nil
+		})},
+	})
 	require.NoError(t, err)
-	topic := wakebell.NewTopic[string]("t")
 	for _, c := range []*wakebell.Client{
 		client(t, rdb, wakebell.ClientConfig{NoCoalescing: true, NoPayloadsApart: true}), sys.Client(),
 	} {
@@ -55,6 +63,12 @@ func TestNoCoalescingAndNoPayloadsApart(t *testing.T) {
 		require.NoError(t, err)
 		require.NotContains(t, rdb.Info(t.Context(), "commandstats").Val(), "cmdstat_multi:")
 	}
+	_, err = sys.Client().Schedule(t.Context(), large.Draft(strings.Repeat("x", 100<<10)), large.Draft(strings.Repeat("x", 100<<10)))
+	require.NoError(t, err)
+	require.NoError(t, sys.Start(t.Context()))
+	eventually(t, func() bool { return handled.Load() == 2 })
+	require.NoError(t, sys.Stop())
+	require.NotContains(t, rdb.Info(t.Context(), "commandstats").Val(), "cmdstat_multi:")
 }
 
 // pathRow matches a function of the way from Schedule to the script, with its file.

@@ -156,6 +156,15 @@ func loops(count, n int, loop func(int) func() (int, error)) error {
 
 // node handles timers with Wakebell.
 func node(maxConcurrent, bodyBytes int) func(context.Context, *world) (sample, error) {
+	return nodeWith(maxConcurrent, bodyBytes, wakebell.Config{})
+}
+
+// nodeInline is node with all payloads in the answers of exchanges.
+func nodeInline(maxConcurrent, bodyBytes int) func(context.Context, *world) (sample, error) {
+	return nodeWith(maxConcurrent, bodyBytes, wakebell.Config{NoPayloadsApart: true})
+}
+
+func nodeWith(maxConcurrent, bodyBytes int, cfg wakebell.Config) func(context.Context, *world) (sample, error) {
 	return func(ctx context.Context, w *world) (sample, error) {
 		n := w.many(deliverTimers)
 		if err := loadTimers(ctx, w, "node", n, bodyBytes); err != nil {
@@ -169,7 +178,9 @@ func node(maxConcurrent, bodyBytes int) func(context.Context, *world) (sample, e
 			left.Add(-1)
 			return nil
 		}, wakebell.MaxConcurrent(maxConcurrent))
-		sys, err := wakebell.New(quietSystem(), rdb, wakebell.Config{Handlers: []wakebell.Handler{handle}, Logger: quiet()})
+		cfg := cfg
+		cfg.Handlers, cfg.Logger = []wakebell.Handler{handle}, quiet()
+		sys, err := wakebell.New(quietSystem(), rdb, cfg)
 		if err != nil {
 			return nil, err
 		}

@@ -3,12 +3,17 @@ package main
 import (
 	"fmt"
 	"time"
+
+	"go.opentelemetry.io/otel/metric/noop"
+
+	"github.com/wakebell/wakebell"
 )
 
 // allTrials are the trials in the order in which they run.
 func allTrials() []trial {
 	deliver := trial{name: "deliver", about: "timers that are due, 100 B bodies, a handler that does nothing", contenders: []contender{
 		{"floor", floor(100)}, {"bare", bare}, {"wakebell-200", node(200, 100)}, {"wakebell-5", node(5, 100)},
+		{"inline", nodeInline(200, 100)},
 	}}
 	for _, c := range []int{10, 50, 200, 500} {
 		deliver.contenders = append(deliver.contenders, contender{fmt.Sprintf("asynq-%d", c), asynqServer(c)})
@@ -26,7 +31,10 @@ func allTrials() []trial {
 		deliver,
 		concurrent,
 		{name: "deliver-1k", about: "the same with bodies of 1 KiB", contenders: []contender{
-			{"floor", floor(1024)}, {"wakebell-200", node(200, 1024)},
+			{"floor", floor(1024)}, {"wakebell-200", node(200, 1024)}, {"inline", nodeInline(200, 1024)},
+		}},
+		{name: "observe", about: "the same with what observes deliveries", contenders: []contender{
+			{"off", nodeWith(200, 100, wakebell.Config{MeterProvider: noop.NewMeterProvider()})}, {"metrics", measured(200, 100)},
 		}},
 		{name: "schedule", about: "one timer a call, one caller", contenders: []contender{
 			{"wakebell", scheduleCalls(singleCalls, 1)}, {"evalsha", bareEvalsha},

@@ -19,19 +19,25 @@ import (
 // other work on the machine affects less.
 func BenchmarkExchange(b *testing.B) {
 	for _, size := range []int{1, 10, 100} {
-		b.Run(strconv.Itoa(size), func(b *testing.B) { benchmarkExchange(b, size) })
+		b.Run(strconv.Itoa(size), func(b *testing.B) { benchmarkExchange(b, size, 100) })
 	}
+	b.Run("100/1KiB", func(b *testing.B) { benchmarkExchange(b, 100, 1<<10) })
+	b.Run("100/2KiB", func(b *testing.B) { benchmarkExchange(b, 100, 2<<10) })
+	b.Run("25/10KiB", func(b *testing.B) { benchmarkExchange(b, 25, 10<<10) })
+	b.Run("2/100KiB", func(b *testing.B) { benchmarkExchange(b, 2, 100<<10) })
 }
 
-func benchmarkExchange(b *testing.B, size int) {
+// benchmarkExchange exchanges size timers at once, whose payloads have that many bytes.
+func benchmarkExchange(b *testing.B, size, bytes int) {
 	rdb := redistest.Start(b).Client(b)
 	s, err := New(rdb, wakebelltype.Keys{})
 	require.NoError(b, err)
 	src := s.Source("bench", SourceOptions{})
 	ctx := b.Context()
-	payload := make([]byte, 100)
+	loaded := min(20_000, 40<<20/bytes)
+	payload := make([]byte, bytes)
 	load := func(round int) {
-		const n = 20_000
+		n := loaded
 		entries := make([]Entry, n)
 		for i := range entries {
 			entries[i] = Entry{ID: fmt.Sprintf("timer-%08d-%08d", round, i), Payload: payload, At: time.UnixMilli(1.7e12 + int64(i))}
@@ -45,7 +51,7 @@ func benchmarkExchange(b *testing.B, size int) {
 	handled := 0
 	round := 0
 	load(round)
-	left := 20_000
+	left := loaded
 	before, idle := storetest.ScriptMicros(b, rdb.Info(ctx, "commandstats").Val()), cpu()
 	b.ReportAllocs()
 	for b.Loop() {
@@ -55,7 +61,7 @@ func benchmarkExchange(b *testing.B, size int) {
 			used += cpu() - idle
 			round++
 			load(round)
-			left = 20_000
+			left = loaded
 			before, idle = storetest.ScriptMicros(b, rdb.Info(ctx, "commandstats").Val()), cpu()
 			b.StartTimer()
 		}

@@ -12,10 +12,11 @@ import (
 // replyReader reads the parts of an exchange's reply.
 type replyReader struct{ scripts.Reader }
 
-// parseReply reads the reply of lua/exchange.lua.
-func parseReply(text string) (*exchange.Reply, error) {
+// parseReply reads the reply of lua/exchange.lua. Apart reports that the leases have
+// no payloads.
+func parseReply(text string) (out *exchange.Reply, apart bool, err error) {
 	r := replyReader{scripts.Reader{Text: text}}
-	out := new(exchange.Reply)
+	out = new(exchange.Reply)
 	now := r.Score()
 	token := r.Word()
 	r2 := scripts.Reader{Text: token + " "}
@@ -26,6 +27,7 @@ func parseReply(text string) (*exchange.Reply, error) {
 	out.OrphansRemoved = r.Integer()
 	out.Orphans = r.Integer() != 0
 	refused, dead, leases := r.Integer(), r.Integer(), r.Integer()
+	apart = r.Integer() != 0
 	if r2.Err != nil || min(refused, dead, leases) < 0 || max(refused, dead, leases) > len(r.Text) {
 		r.Fail("a bad first line")
 	}
@@ -48,9 +50,9 @@ func parseReply(text string) (*exchange.Reply, error) {
 		r.Fail("more than announced")
 	}
 	if r.Err != nil {
-		return nil, r.Err
+		return nil, false, r.Err
 	}
-	return out, nil
+	return out, apart, nil
 }
 
 // deadLetter copies what it reads, because dead letters outlive the reply.

@@ -12,13 +12,14 @@ import (
 	"github.com/wakebell/wakebell/redisops/internal/storetest"
 )
 
-const sampleReply = "1795246719.5 1795246749.5 250000 1 1 2 2 2\n0 s\n3 c\n" +
+const sampleReply = "1795246719.5 1795246749.5 250000 1 1 2 2 2 0\n0 s\n3 c\n" +
 	"1 7-0 1795246719.5 3 2 5.5 2 0\nid-1 7-1 1795246719.5 9 0 5 2 3\nida\nb" +
 	"2 4 1 0 1795246000.25\nida\n\x00b2 0 3 1 5\n\xff\xfe"
 
 func TestParseReply(t *testing.T) {
 	t.Parallel()
-	r, err := parseReply(sampleReply)
+	r, apart, err := parseReply(sampleReply)
+	require.False(t, apart)
 	require.NoError(t, err)
 	require.Equal(t, 30*time.Second, r.Remaining)
 	require.Equal(t, time.UnixMilli(1795246719500).UTC(), r.Now)
@@ -44,10 +45,10 @@ func TestParseReply(t *testing.T) {
 func TestEveryCutReplyIsAnError(t *testing.T) {
 	t.Parallel()
 	for i := range sampleReply {
-		_, err := parseReply(sampleReply[:i])
+		_, _, err := parseReply(sampleReply[:i])
 		require.ErrorIs(t, err, scripts.ErrReply, "%q", sampleReply[:i])
 	}
-	_, err := parseReply(sampleReply + "x")
+	_, _, err := parseReply(sampleReply + "x")
 	require.ErrorIs(t, err, scripts.ErrReply)
 }
 
@@ -56,16 +57,19 @@ func TestEveryCutReplyIsAnError(t *testing.T) {
 // node retain all of them.
 func TestALeaseDoesNotKeepItsReply(t *testing.T) { // not parallel: it measures the heap
 	const replies, leases = 100, 500
-	text := "1795246719.5 1795246749.5 250000 1 1 0 0 500\n" + strings.Repeat("2 500 1 0 1795246000.25\nid"+strings.Repeat("x", 500), leases)
-	storetest.HoldsLittle(t, replies, leases, func() (*exchange.Reply, error) { return parseReply(strings.Clone(text)) })
+	text := "1795246719.5 1795246749.5 250000 1 1 0 0 500 0\n" + strings.Repeat("2 500 1 0 1795246000.25\nid"+strings.Repeat("x", 500), leases)
+	storetest.HoldsLittle(t, replies, leases, func() (*exchange.Reply, error) {
+		r, _, err := parseReply(strings.Clone(text))
+		return r, err
+	})
 }
 
 func FuzzParseReply(f *testing.F) {
 	f.Add(sampleReply)
-	f.Add("1 2 -1 0 0 0 0 0\n")
-	f.Add("1 2 3 0 0 0 0 999999999\n1 1 1 1 1\nab")
+	f.Add("1 2 -1 0 0 0 0 0 1\n")
+	f.Add("1 2 3 0 0 0 0 999999999 0\n1 1 1 1 1\nab")
 	f.Fuzz(func(t *testing.T, text string) {
-		r, err := parseReply(text)
+		r, _, err := parseReply(text)
 		if err == nil && len(r.Leases)+len(r.Refused)+len(r.DeadLettered) > len(text) {
 			t.Fatalf("%d leases, %d dead letters in %d bytes", len(r.Leases), len(r.DeadLettered), len(text))
 		}

@@ -13,7 +13,7 @@ var luaFiles embed.FS
 var lua = scripts.NewSet(luaFiles)
 
 var (
-	exchangeScript      = lua.Load("exchange")
+	exchangeScript      = lua.Load("exchange", "packed", "replay", "acks")
 	scheduleScript      = lua.Load("schedule")
 	cancelScript        = lua.Load("cancel")
 	cancelAllScript     = lua.Load("cancel_all")
@@ -30,6 +30,7 @@ var (
 	statsScript         = lua.Load("stats")
 	lastDeadScript      = lua.Load("last_dead")
 	apartScript         = lua.Bare("apart")
+	removeTopicScript   = lua.Load("remove_topic")
 	keyedScheduleScript = lua.Within("keyed", "schedule")
 	keyedCancelScript   = lua.Within("keyed", "cancel")
 )

@@ -2,6 +2,7 @@ package timers
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"sync"
@@ -70,15 +71,7 @@ func (t *TimerSource) Exchange(ctx context.Context, r *exchange.Request) (*excha
 	if err := t.check(r); err != nil {
 		return nil, err
 	}
-	keys := []string{
-		t.keys.Timeline, t.keys.Payloads, t.keys.Leases, t.keys.Dead,
-		t.keys.Stream(r.Incarnation, r.Stream), t.keys.Hint,
-	}
-	text, err := t.timers.RunText(ctx, exchangeScript, keys, t.args(r)...)
-	if err != nil {
-		return nil, fmt.Errorf("exchange on %q: %w", t.topic, err)
-	}
-	reply, err := parseReply(text)
+	reply, err := t.claim(ctx, r)
 	if err != nil {
 		return nil, fmt.Errorf("exchange on %q: %w", t.topic, err)
 	}
@@ -86,6 +79,32 @@ func (t *TimerSource) Exchange(ctx context.Context, r *exchange.Request) (*excha
 		restoreOrder(r.Settle, reply)
 	}
 	return reply, nil
+}
+
+// claim runs the exchange, and reads the payloads that its answer left out.
+func (t *TimerSource) claim(ctx context.Context, r *exchange.Request) (*exchange.Reply, error) {
+	reply, apart, err := t.call(ctx, r, t.fetchFrom())
+	if err != nil || !apart {
+		return reply, err
+	}
+	if err = t.fetch(ctx, r, reply); errors.Is(err, errNotApart) {
+		reply, _, err = t.call(ctx, r, 0) // answered again, with the payloads
+	}
+	return reply, err
+}
+
+// call runs the script once. Apart reports that its answer has no payloads, because
+// they have at least fetchFrom bytes; 0 means never.
+func (t *TimerSource) call(ctx context.Context, r *exchange.Request, fetchFrom int) (reply *exchange.Reply, apart bool, err error) {
+	keys := []string{
+		t.keys.Timeline, t.keys.Payloads, t.keys.Leases, t.keys.Dead,
+		t.keys.Stream(r.Incarnation, r.Stream), t.keys.Hint,
+	}
+	text, err := t.timers.RunText(ctx, exchangeScript, keys, t.args(r, fetchFrom)...)
+	if err != nil {
+		return nil, false, err
+	}
+	return parseReply(text)
 }
 
 func (t *TimerSource) check(r *exchange.Request) error {
@@ -97,18 +116,18 @@ func (t *TimerSource) check(r *exchange.Request) error {
 
 // args lays out the request as lua/exchange.lua expects. Pointers are passed to
 // save allocations.
-func (t *TimerSource) args(r *exchange.Request) []any {
+func (t *TimerSource) args(r *exchange.Request, fetchFrom int) []any {
 	var count [exchange.Release + 1]int
 	for i := range r.Settle {
 		count[r.Settle[i].Verdict]++
 	}
 	nacks, dead := count[exchange.Nack], count[exchange.DeadLetter]
 	total := len(r.Settle) + len(r.Extend)
-	const fixed = 12
+	const fixed = 13
 	args := make([]any, fixed+2*total, fixed+2*total+2*nacks+dead)
 	for i, v := range [fixed]any{
 		r.Sequence, scripts.DelayText(r.LeaseTTL), min(r.Want, claimMost), t.opts.MaxBytes, t.opts.MaxClaims, t.opts.DeadCap,
-		count[exchange.Ack], nacks, dead, count[exchange.Release], len(r.Extend), t.timers.maxPayload(),
+		count[exchange.Ack], nacks, dead, count[exchange.Release], len(r.Extend), t.timers.maxPayload(), fetchFrom,
 	} {
 		args[i] = v
 	}

@@ -35,7 +35,8 @@ type Timers struct {
 	PingEvery time.Duration
 
 	// NoCoalescing switches coalesced calls off, see coalesce.go; NoPayloadsApart
-	// switches payloads beside the script off, see apart.go. Set them before use.
+	// switches payloads beside the scripts off, see apart.go and fetch.go. Set them
+	// before use.
 	NoCoalescing    bool
 	NoPayloadsApart bool
 
@@ -47,7 +48,7 @@ type Timers struct {
 	apartFrom       int
 	transactionless atomic.Bool // the user may not use MULTI
 
-	topics known
+	topics, queues known
 
 	mu     sync.Mutex
 	shards []redis.ClusterSlot // as Check last found them; none: one server

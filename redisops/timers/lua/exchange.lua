@@ -1,15 +1,17 @@
 -- Settles and extends leases, then claims what is due: one exchange.
 --
 -- KEYS: timeline payloads leases dead exchange hint
--- ARGV: sequence ttl want max_bytes max_claims dead_cap acks nacks rejects releases extends max_payload ...
+-- ARGV: sequence ttl want max_bytes max_claims dead_cap acks nacks rejects releases extends max_payload apart_from ...
 --   ttl in seconds; max_claims and dead_cap 0 for none; max_payload is the maximum
---   number of bytes of a payload; acks to extends count the arguments that follow:
+--   number of bytes of a payload; apart_from the number of bytes from which the
+--   payloads of a claim are left out, 0 for never; acks to extends count the arguments that follow:
 --   the ids in that order, their tokens, the delays of the nacks in seconds, the
 --   errors of the nacks, the reasons of the rejects, each after a 1 if the handler
 --   failed, else a 0.
 -- Returns: one string,
---   "now end next healed orphans refused dead leases\n"
---     (instants in seconds; next in µs, -1 for none; orphans 0 or 1)
+--   "now end next healed orphans refused dead leases apart\n"
+--     (instants in seconds; next in µs, -1 for none; orphans 0 or 1; apart 1 if the
+--     payloads of the leases are left out, else 0)
 --   refused times "index why\n" (why: superseded s, cancelled c, lost l)
 --   dead times "index entry at claims failures activation id_bytes payload_bytes\n" id payload
 --     (timers with too many claims have index -1; timers whose payload is too large
@@ -24,113 +26,11 @@ local timeline, payloads, leases, dead = KEYS.timeline, KEYS.payloads, KEYS.leas
 local now = clock()
 local now_text = text(now)
 local sequence, max_payload = tonumber(ARGV.sequence), tonumber(ARGV.max_payload)
-
-local parts, p = {''}, 1
-local leased = 0
-local lengths = {}
-
-local function length(s)
-  local n = #s
-  local t = lengths[n]
-  if not t then
-    t = n .. ' '
-    lengths[n] = t
-  end
-  return t
-end
-
--- first_claim is the length of a payload and the counts of a first claim.
-local firsts = {}
-
-local function first_claim(payload)
-  local t = length(payload) .. '1 0 '
-  firsts[#payload] = t
-  return t
-end
-
--- The new dead letters: their number, their lines in the answer, and their lines in
--- the stored answer, which have no payloads.
-local dead_count, deaths, kept = 0, {}, {}
-
-local function death(facts, id, payload)
-  dead_count = dead_count + 1
-  kept[dead_count] = facts .. ' ' .. #id .. '\n' .. id
-  deaths[dead_count] = facts .. ' ' .. #id .. ' ' .. #payload .. '\n' .. id .. payload
-end
-
--- answer returns the first line, with the head h, and the collected parts.
-local function answer(h, finish, healed, refused, refusals, orphans)
-  local next_due = '-1'
-  if h and h < math.huge then
-    next_due = until_due(h, now)
-  end
-  parts[1] = now_text .. ' ' .. finish .. ' ' .. next_due .. ' ' .. healed .. ' ' ..
-    orphans .. ' ' .. refused .. ' ' .. dead_count .. ' ' .. leased .. '\n' .. refusals
-  if dead_count > 0 then parts[1] = parts[1] .. join(deaths) end
-  return join(parts)
-end
-
--- letter reads a field of a dead letter; '' if it has been deleted.
-local function letter(entry, name)
-  local found = redis.call('XRANGE', dead, entry, entry)[1]
-  local values = found and found[2] or {}
-  for i = 1, #values - 1, 2 do
-    if values[i] == name then return values[i + 1] end
-  end
-  return ''
-end
-
--- body reads a payload; nil if it is absent or too large.
-local function body(id)
-  if redis.call('HSTRLEN', payloads, id) > max_payload then return nil end
-  return redis.call('HGET', payloads, id) or nil
-end
-
-local function unreadable()
-  dead_count, deaths, kept = 0, {}, {}
-  return nil
-end
-
--- replay returns the answer of the last exchange of the stream again. It reads the
--- claimed leases that are still held anew, and returns nil if the stored answer is
--- unreadable.
-local function replay()
-  local saved = redis.call('GET', KEYS.exchange)
-  local _, at, finish, healed, refused, size, dying =
-    string.find(saved, '^%d+\n(%S+) (%d+) (%d+) (%d+) (%d+)\n')
-  if not at then return nil end
-  local refusals = string.sub(saved, at + 1, at + size)
-  local ids, pos = {}, at + size + 1
-  for _ = 1, tonumber(dying) do
-    local _, stop, facts, index, entry, n = string.find(saved, '^((%S+) (%S+) %S+ %S+ %S+ %S+) (%d+)\n', pos)
-    if not stop then return unreadable() end
-    local told = index == '-1' and letter(entry, 'payload') or index == '-2' and letter(entry, 'reason') or ''
-    death(facts, string.sub(saved, stop + 1, stop + n), told)
-    pos = stop + n + 1
-  end
-  while pos <= #saved do
-    local _, stop, n = string.find(saved, '^(%d+) ', pos)
-    if not stop then return unreadable() end
-    ids[#ids + 1] = string.sub(saved, stop + 1, stop + n)
-    pos = stop + n + 1
-  end
-  local scores = collect('ZMSCORE', timeline, ids, 1, #ids)
-  local records = collect('HMGET', leases, ids, 1, #ids)
-  for i, id in ipairs(ids) do
-    local r = scores[i] and same(scores[i], finish) and current(records[i], scores[i])
-    local payload = r and body(id)
-    if payload then
-      parts[p + 1] = length(id) .. length(payload) .. r.claims .. ' ' .. r.failures .. ' ' .. r.activation .. '\n'
-      parts[p + 2], parts[p + 3] = id, payload
-      p = p + 3
-      leased = leased + 1
-    end
-  end
-  return answer(head(timeline), finish, healed, refused, refusals, '0')
-end
+local apart_from = tonumber(ARGV.apart_from)
 
 local last = integer(string.match(redis.call('GETRANGE', KEYS.exchange, 0, 20), '^%d+'))
-local again = last == sequence and replay()
+local again = last == sequence and
+  replay(redis.call('GET', KEYS.exchange), now, timeline, payloads, leases, dead, max_payload, apart_from)
 if again then return again end
 if last and last > sequence then
   return redis.error_reply('STALE ' .. string.format('%.0f', last))
@@ -181,34 +81,7 @@ end
 
 local known = nil -- the head before this exchange, if the exchange may lower it
 
--- all_acked reports whether the settlements are acks with valid tokens, and nothing
--- else. It reads the timers of each token and no scores: to format and compare those
--- would cost Redis 0.3 µs a timer. It gives up where tokens vary, and where a token
--- has so many timers that those of the acks are not among the first.
-local function all_acked()
-  if total > acks then return false end
-  local tokens, i = base + total, 1
-  local runs = 1
-  for k = 2, total do
-    if ARGV[tokens + k] ~= ARGV[tokens + k - 1] then runs = runs + 1 end
-  end
-  if runs * 8 > total then return false end
-  while i <= total do
-    local token, from = ARGV[tokens + i], i
-    while i <= total and ARGV[tokens + i] == token do i = i + 1 end
-    if not number(token) then return false end
-    local held = redis.call('ZRANGEBYSCORE', timeline, token, token, 'LIMIT', '0', 2 * (i - from))
-    local set = {}
-    for k = 1, #held do set[held[k]] = true end
-    for k = from, i - 1 do
-      local id = ARGV[base + k]
-      if not set[id] then return false end
-    end
-  end
-  return true
-end
-
-local acked = all_acked()
+local acked = total == acks and all_acked(timeline, base, total)
 local scores = acked and {} or collect('ZMSCORE', timeline, ARGV, base + 1, base + total)
 local settled = {} -- ids settled here: only the first of two verdicts counts
 
@@ -269,7 +142,7 @@ if total > acks then
       local id = ARGV[base + i]
       local r, reason = mine(), ARGV[delays + 2 * nacks + n]
       r.failures = r.failures + tonumber(string.sub(reason, 1, 1))
-      dead_letter(i - 1, id, body(id), r, string.sub(reason, 2))
+      dead_letter(i - 1, id, body(payloads, id, max_payload), r, string.sub(reason, 2))
     end
   end
   for _ = 1, releases do
@@ -311,12 +184,13 @@ if #due > 0 then
   -- Sizes are checked first, so that a too large payload is never read. The check
   -- takes a tenth of the exchange's time, so these loops avoid temporary strings.
   local call = redis.call
-  local bytes, sizes, large = 0, {}, false
+  local bytes, sizes, large, empty = 0, {}, false, false
   while found < #ids and bytes < max_bytes do
     local size = call('HSTRLEN', payloads, ids[found + 1])
     if size > max_payload then
       large = true
     else
+      empty = empty or size == 0
       bytes = bytes + size
       if found > 0 and bytes > max_bytes then break end
     end
@@ -324,7 +198,10 @@ if #due > 0 then
     sizes[found] = size
   end
   local bodies = {}
-  if large then
+  apart = not empty and leaves_out(bytes, apart_from)
+  if apart then
+    for k = 1, found do bodies[k] = '' end
+  elseif large then
     for k = 1, found do
       if sizes[k] <= max_payload then bodies[k] = redis.call('HGET', payloads, ids[k]) end
     end
@@ -352,7 +229,7 @@ if #due > 0 then
       healed = healed + 1
       gone[#gone + 1] = id
     elseif r and max_claims > 0 and r.claims - r.failures >= max_claims then
-      dead_letter(-1, id, payload, r, 'never settled')
+      dead_letter(-1, id, apart and body(payloads, id, max_payload) or payload, r, 'never settled')
     else
       local l = lengths[#id] or length(id)
       local rec
@@ -402,4 +279,4 @@ local why = join(refusals)
 redis.call('SET', KEYS.exchange, ARGV.sequence .. '\n' .. finish .. ' ' .. healed .. ' ' .. refused .. ' ' ..
   #why .. ' ' .. dead_count .. '\n' .. why .. join(kept) .. join(claimed), 'PX', '120000')
 if known and h and h < known then announce(KEYS.hint, h, now) end
-return answer(h, finish, healed, refused, why, orphans)
+return answer(now, h, finish, healed, refused, why, orphans)

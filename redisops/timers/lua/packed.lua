@@ -1,0 +1,54 @@
+-- Packed: put before exchange.lua. It collects the answer of an exchange, whose header
+-- describes it.
+
+local parts, p = {''}, 1
+local leased, apart = 0, false
+local lengths = {}
+
+local function length(s)
+  local n = #s
+  local t = lengths[n]
+  if not t then
+    t = n .. ' '
+    lengths[n] = t
+  end
+  return t
+end
+
+-- leaves_out reports whether payloads with so many bytes are left out of the answer. Lua
+-- would copy each several times; timers/fetch.go reads them.
+local function leaves_out(bytes, apart_from)
+  return apart_from > 0 and bytes >= apart_from
+end
+
+-- first_claim is the length of a payload and the counts of a first claim.
+local firsts = {}
+
+local function first_claim(payload)
+  local t = length(payload) .. '1 0 '
+  firsts[#payload] = t
+  return t
+end
+
+-- The new dead letters: their number, their lines in the answer, and their lines in
+-- the stored answer, which have no payloads.
+local dead_count, deaths, kept = 0, {}, {}
+
+local function death(facts, id, payload)
+  dead_count = dead_count + 1
+  kept[dead_count] = facts .. ' ' .. #id .. '\n' .. id
+  deaths[dead_count] = facts .. ' ' .. #id .. ' ' .. #payload .. '\n' .. id .. payload
+end
+
+-- answer returns the first line, with the head h of the timeline, and the collected
+-- parts.
+local function answer(now, h, finish, healed, refused, refusals, orphans)
+  local next_due = '-1'
+  if h and h < math.huge then
+    next_due = until_due(h, now)
+  end
+  parts[1] = text(now) .. ' ' .. finish .. ' ' .. next_due .. ' ' .. healed .. ' ' ..
+    orphans .. ' ' .. refused .. ' ' .. dead_count .. ' ' .. leased .. (apart and ' 1\n' or ' 0\n') .. refusals
+  if dead_count > 0 then parts[1] = parts[1] .. join(deaths) end
+  return join(parts)
+end

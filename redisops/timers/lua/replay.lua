@@ -1,0 +1,68 @@
+-- Replay: put before exchange.lua, after packed.lua.
+
+-- letter reads a field of a dead letter; '' if it has been deleted.
+local function letter(dead, entry, name)
+  local found = redis.call('XRANGE', dead, entry, entry)[1]
+  local values = found and found[2] or {}
+  for i = 1, #values - 1, 2 do
+    if values[i] == name then return values[i + 1] end
+  end
+  return ''
+end
+
+-- body reads a payload; nil if it is absent or too large.
+local function body(payloads, id, max_payload)
+  if redis.call('HSTRLEN', payloads, id) > max_payload then return nil end
+  return redis.call('HGET', payloads, id) or nil
+end
+
+local function unreadable()
+  dead_count, deaths, kept = 0, {}, {}
+  return nil
+end
+
+-- replay returns the stored answer of the last exchange of the stream again. It reads
+-- the claimed leases that are still held anew, and returns nil if the stored answer is
+-- unreadable.
+local function replay(saved, now, timeline, payloads, leases, dead, max_payload, apart_from)
+  local _, at, finish, healed, refused, size, dying =
+    string.find(saved, '^%d+\n(%S+) (%d+) (%d+) (%d+) (%d+)\n')
+  if not at then return nil end
+  local refusals = string.sub(saved, at + 1, at + size)
+  local ids, pos = {}, at + size + 1
+  for _ = 1, tonumber(dying) do
+    local _, stop, facts, index, entry, n = string.find(saved, '^((%S+) (%S+) %S+ %S+ %S+ %S+) (%d+)\n', pos)
+    if not stop then return unreadable() end
+    local told = index == '-1' and letter(dead, entry, 'payload') or index == '-2' and letter(dead, entry, 'reason') or ''
+    death(facts, string.sub(saved, stop + 1, stop + n), told)
+    pos = stop + n + 1
+  end
+  while pos <= #saved do
+    local _, stop, n = string.find(saved, '^(%d+) ', pos)
+    if not stop then return unreadable() end
+    ids[#ids + 1] = string.sub(saved, stop + 1, stop + n)
+    pos = stop + n + 1
+  end
+  local scores = collect('ZMSCORE', timeline, ids, 1, #ids)
+  local records = collect('HMGET', leases, ids, 1, #ids)
+  local held, bytes, empty = {}, 0, false
+  for i, id in ipairs(ids) do
+    local r = scores[i] and same(scores[i], finish) and current(records[i], scores[i])
+    local size = r and redis.call('HSTRLEN', payloads, id)
+    if r and size <= max_payload then
+      r.id, bytes, empty = id, bytes + size, empty or size == 0
+      held[#held + 1] = r
+    end
+  end
+  apart = not empty and leaves_out(bytes, apart_from)
+  for _, r in ipairs(held) do
+    local payload = apart and '' or redis.call('HGET', payloads, r.id)
+    if payload then
+      parts[p + 1] = length(r.id) .. length(payload) .. r.claims .. ' ' .. r.failures .. ' ' .. r.activation .. '\n'
+      parts[p + 2], parts[p + 3] = r.id, payload
+      p = p + 3
+      leased = leased + 1
+    end
+  end
+  return answer(now, head(timeline), finish, healed, refused, refusals, '0')
+end

@@ -14,7 +14,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file messages/queues.proto.
  */
 export const file_messages_queues: GenFile = /*@__PURE__*/
-  fileDesc("ChVtZXNzYWdlcy9xdWV1ZXMucHJvdG8SC3dha2ViZWxsLnYxIjAKBVF1ZXVlEhEKCXNlcGFyYXRvchgBIAEoCRIUCgxkZWFkX2xldHRlcnMYAiABKAkijAIKDlB1Ymxpc2hSZXF1ZXN0Eg8KB3JlcXVlc3QYASABKAQSKgoHdGltZW91dBgCIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIMCgRuYW1lGAMgASgJEiEKBXF1ZXVlGAQgASgLMhIud2FrZWJlbGwudjEuUXVldWUSKwoIbWVzc2FnZXMYBSADKAsyGS53YWtlYmVsbC52MS5RdWV1ZU1lc3NhZ2USKQoGd2luZG93GAYgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEgsKA2NhcBgHIAEoDRITCgtkcm9wX29sZGVzdBgIIAEoCBISCgpmcmVlc19rZXlzGAkgASgIIjcKDFF1ZXVlTWVzc2FnZRIMCgRib2R5GAEgASgMEgsKA2tleRgCIAEoCRIMCgR0YWlsGAMgASgJIlMKD1B1Ymxpc2hSZXNwb25zZRIPCgdyZXF1ZXN0GAEgASgEEi8KCG1lc3NhZ2VzGAIgAygLMh0ud2FrZWJlbGwudjEuUHVibGlzaGVkTWVzc2FnZSItChBQdWJsaXNoZWRNZXNzYWdlEgoKAmlkGAEgASgJEg0KBWZyZXNoGAIgASgIQjBaLmdpdGh1Yi5jb20vd2FrZWJlbGwvd2FrZWJlbGwvbWVzc2FnZXM7bWVzc2FnZXNiBnByb3RvMw", [file_google_protobuf_duration]);
+  fileDesc("ChVtZXNzYWdlcy9xdWV1ZXMucHJvdG8SC3dha2ViZWxsLnYxIjAKBVF1ZXVlEhEKCXNlcGFyYXRvchgBIAEoCRIUCgxkZWFkX2xldHRlcnMYAiABKAki8QIKDlB1Ymxpc2hSZXF1ZXN0Eg8KB3JlcXVlc3QYASABKAQSKgoHdGltZW91dBgCIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIMCgRuYW1lGAMgASgJEiEKBXF1ZXVlGAQgASgLMhIud2FrZWJlbGwudjEuUXVldWUSKwoIbWVzc2FnZXMYBSADKAsyGS53YWtlYmVsbC52MS5RdWV1ZU1lc3NhZ2USKQoGd2luZG93GAYgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEgsKA2NhcBgHIAEoDRITCgtkcm9wX29sZGVzdBgIIAEoCBISCgpmcmVlc19rZXlzGAkgASgIEjUKBXRyYWNlGAogAygLMiYud2FrZWJlbGwudjEuUHVibGlzaFJlcXVlc3QuVHJhY2VFbnRyeRosCgpUcmFjZUVudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEioAEKDFF1ZXVlTWVzc2FnZRIMCgRib2R5GAEgASgMEgsKA2tleRgCIAEoCRIMCgR0YWlsGAMgASgJEjcKB2hlYWRlcnMYBCADKAsyJi53YWtlYmVsbC52MS5RdWV1ZU1lc3NhZ2UuSGVhZGVyc0VudHJ5Gi4KDEhlYWRlcnNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIlMKD1B1Ymxpc2hSZXNwb25zZRIPCgdyZXF1ZXN0GAEgASgEEi8KCG1lc3NhZ2VzGAIgAygLMh0ud2FrZWJlbGwudjEuUHVibGlzaGVkTWVzc2FnZSItChBQdWJsaXNoZWRNZXNzYWdlEgoKAmlkGAEgASgJEg0KBWZyZXNoGAIgASgIQjBaLmdpdGh1Yi5jb20vd2FrZWJlbGwvd2FrZWJlbGwvbWVzc2FnZXM7bWVzc2FnZXNiBnByb3RvMw", [file_google_protobuf_duration]);
 
 /**
  * Queue defines the keys of a queue with a given name.
@@ -108,6 +108,13 @@ export type PublishRequest = Message<"wakebell.v1.PublishRequest"> & {
    * @generated from field: bool frees_keys = 9;
    */
   freesKeys: boolean;
+
+  /**
+   * The span of the sender, as headers such as traceparent; empty: none.
+   *
+   * @generated from field: map<string, string> trace = 10;
+   */
+  trace: { [key: string]: string };
 };
 
 /**
@@ -142,6 +149,13 @@ export type QueueMessage = Message<"wakebell.v1.QueueMessage"> & {
    * @generated from field: string tail = 3;
    */
   tail: string;
+
+  /**
+   * Headers for handlers of Wakebell; consumers in Python ignore them.
+   *
+   * @generated from field: map<string, string> headers = 4;
+   */
+  headers: { [key: string]: string };
 };
 
 /**

@@ -231,16 +231,25 @@ class RunNowResponse(_message.Message):
     def __init__(self, request: _Optional[int] = ..., found: _Optional[_Union[Presence, str]] = ...) -> None: ...
 
 class ScheduleBatchRequest(_message.Message):
-    __slots__ = ["key", "request", "timeout", "timers"]
+    __slots__ = ["key", "request", "timeout", "timers", "trace"]
+    class TraceEntry(_message.Message):
+        __slots__ = ["key", "value"]
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: str
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
     KEY_FIELD_NUMBER: _ClassVar[int]
     REQUEST_FIELD_NUMBER: _ClassVar[int]
     TIMEOUT_FIELD_NUMBER: _ClassVar[int]
     TIMERS_FIELD_NUMBER: _ClassVar[int]
+    TRACE_FIELD_NUMBER: _ClassVar[int]
     key: str
     request: int
     timeout: _duration_pb2.Duration
     timers: _containers.RepeatedCompositeFieldContainer[ScheduleRequest]
-    def __init__(self, request: _Optional[int] = ..., timeout: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ..., timers: _Optional[_Iterable[_Union[ScheduleRequest, _Mapping]]] = ..., key: _Optional[str] = ...) -> None: ...
+    trace: _containers.ScalarMap[str, str]
+    def __init__(self, request: _Optional[int] = ..., timeout: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ..., timers: _Optional[_Iterable[_Union[ScheduleRequest, _Mapping]]] = ..., key: _Optional[str] = ..., trace: _Optional[_Mapping[str, str]] = ...) -> None: ...
 
 class ScheduleBatchResponse(_message.Message):
     __slots__ = ["request", "timers"]
@@ -251,8 +260,15 @@ class ScheduleBatchResponse(_message.Message):
     def __init__(self, request: _Optional[int] = ..., timers: _Optional[_Iterable[_Union[ScheduleResponse, _Mapping]]] = ...) -> None: ...
 
 class ScheduleRequest(_message.Message):
-    __slots__ = ["at", "body", "content_type", "correlation_id", "debounce", "headers", "id", "if_exists", "key", "once", "request", "timeout", "topic"]
+    __slots__ = ["at", "body", "content_type", "correlation_id", "debounce", "encoded", "headers", "id", "if_exists", "key", "once", "request", "timeout", "topic", "trace"]
     class HeadersEntry(_message.Message):
+        __slots__ = ["key", "value"]
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: str
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
+    class TraceEntry(_message.Message):
         __slots__ = ["key", "value"]
         KEY_FIELD_NUMBER: _ClassVar[int]
         VALUE_FIELD_NUMBER: _ClassVar[int]
@@ -264,6 +280,7 @@ class ScheduleRequest(_message.Message):
     CONTENT_TYPE_FIELD_NUMBER: _ClassVar[int]
     CORRELATION_ID_FIELD_NUMBER: _ClassVar[int]
     DEBOUNCE_FIELD_NUMBER: _ClassVar[int]
+    ENCODED_FIELD_NUMBER: _ClassVar[int]
     HEADERS_FIELD_NUMBER: _ClassVar[int]
     ID_FIELD_NUMBER: _ClassVar[int]
     IF_EXISTS_FIELD_NUMBER: _ClassVar[int]
@@ -273,11 +290,13 @@ class ScheduleRequest(_message.Message):
     REQUEST_FIELD_NUMBER: _ClassVar[int]
     TIMEOUT_FIELD_NUMBER: _ClassVar[int]
     TOPIC_FIELD_NUMBER: _ClassVar[int]
+    TRACE_FIELD_NUMBER: _ClassVar[int]
     at: _timestamp_pb2.Timestamp
     body: bytes
     content_type: str
     correlation_id: str
     debounce: Debounce
+    encoded: bool
     headers: _containers.ScalarMap[str, str]
     id: str
     if_exists: Policy
@@ -286,7 +305,8 @@ class ScheduleRequest(_message.Message):
     request: int
     timeout: _duration_pb2.Duration
     topic: str
-    def __init__(self, request: _Optional[int] = ..., timeout: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ..., topic: _Optional[str] = ..., id: _Optional[str] = ..., body: _Optional[bytes] = ..., content_type: _Optional[str] = ..., correlation_id: _Optional[str] = ..., headers: _Optional[_Mapping[str, str]] = ..., at: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., debounce: _Optional[_Union[Debounce, _Mapping]] = ..., if_exists: _Optional[_Union[Policy, str]] = ..., once: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ..., key: _Optional[str] = ..., **kwargs) -> None: ...
+    trace: _containers.ScalarMap[str, str]
+    def __init__(self, request: _Optional[int] = ..., timeout: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ..., topic: _Optional[str] = ..., id: _Optional[str] = ..., body: _Optional[bytes] = ..., content_type: _Optional[str] = ..., correlation_id: _Optional[str] = ..., headers: _Optional[_Mapping[str, str]] = ..., at: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., debounce: _Optional[_Union[Debounce, _Mapping]] = ..., if_exists: _Optional[_Union[Policy, str]] = ..., once: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ..., key: _Optional[str] = ..., trace: _Optional[_Mapping[str, str]] = ..., encoded: bool = ..., **kwargs) -> None: ...
 
 class ScheduleResponse(_message.Message):
     __slots__ = ["due", "found", "id", "outcome", "request"]

@@ -14,7 +14,7 @@ _sym_db = _symbol_database.Default()
 from google.protobuf import duration_pb2 as google_dot_protobuf_dot_duration__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x19wakebell/_pb/queues.proto\x12\x12wakebell.python.v1\x1a\x1egoogle/protobuf/duration.proto\"0\n\x05Queue\x12\x11\n\tseparator\x18\x01 \x01(\t\x12\x14\n\x0c\x64\x65\x61\x64_letters\x18\x02 \x01(\t\"\x9a\x02\n\x0ePublishRequest\x12\x0f\n\x07request\x18\x01 \x01(\x04\x12*\n\x07timeout\x18\x02 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x0c\n\x04name\x18\x03 \x01(\t\x12(\n\x05queue\x18\x04 \x01(\x0b\x32\x19.wakebell.python.v1.Queue\x12\x32\n\x08messages\x18\x05 \x03(\x0b\x32 .wakebell.python.v1.QueueMessage\x12)\n\x06window\x18\x06 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x0b\n\x03\x63\x61p\x18\x07 \x01(\r\x12\x13\n\x0b\x64rop_oldest\x18\x08 \x01(\x08\x12\x12\n\nfrees_keys\x18\t \x01(\x08\"7\n\x0cQueueMessage\x12\x0c\n\x04\x62ody\x18\x01 \x01(\x0c\x12\x0b\n\x03key\x18\x02 \x01(\t\x12\x0c\n\x04tail\x18\x03 \x01(\t\"Z\n\x0fPublishResponse\x12\x0f\n\x07request\x18\x01 \x01(\x04\x12\x36\n\x08messages\x18\x02 \x03(\x0b\x32$.wakebell.python.v1.PublishedMessage\"-\n\x10PublishedMessage\x12\n\n\x02id\x18\x01 \x01(\t\x12\r\n\x05\x66resh\x18\x02 \x01(\x08\x42\x30Z.github.com/wakebell/wakebell/messages;messagesb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x19wakebell/_pb/queues.proto\x12\x12wakebell.python.v1\x1a\x1egoogle/protobuf/duration.proto\"0\n\x05Queue\x12\x11\n\tseparator\x18\x01 \x01(\t\x12\x14\n\x0c\x64\x65\x61\x64_letters\x18\x02 \x01(\t\"\x86\x03\n\x0ePublishRequest\x12\x0f\n\x07request\x18\x01 \x01(\x04\x12*\n\x07timeout\x18\x02 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x0c\n\x04name\x18\x03 \x01(\t\x12(\n\x05queue\x18\x04 \x01(\x0b\x32\x19.wakebell.python.v1.Queue\x12\x32\n\x08messages\x18\x05 \x03(\x0b\x32 .wakebell.python.v1.QueueMessage\x12)\n\x06window\x18\x06 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x0b\n\x03\x63\x61p\x18\x07 \x01(\r\x12\x13\n\x0b\x64rop_oldest\x18\x08 \x01(\x08\x12\x12\n\nfrees_keys\x18\t \x01(\x08\x12<\n\x05trace\x18\n \x03(\x0b\x32-.wakebell.python.v1.PublishRequest.TraceEntry\x1a,\n\nTraceEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"\xa7\x01\n\x0cQueueMessage\x12\x0c\n\x04\x62ody\x18\x01 \x01(\x0c\x12\x0b\n\x03key\x18\x02 \x01(\t\x12\x0c\n\x04tail\x18\x03 \x01(\t\x12>\n\x07headers\x18\x04 \x03(\x0b\x32-.wakebell.python.v1.QueueMessage.HeadersEntry\x1a.\n\x0cHeadersEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"Z\n\x0fPublishResponse\x12\x0f\n\x07request\x18\x01 \x01(\x04\x12\x36\n\x08messages\x18\x02 \x03(\x0b\x32$.wakebell.python.v1.PublishedMessage\"-\n\x10PublishedMessage\x12\n\n\x02id\x18\x01 \x01(\t\x12\r\n\x05\x66resh\x18\x02 \x01(\x08\x42\x30Z.github.com/wakebell/wakebell/messages;messagesb\x06proto3')
 
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, globals())
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'wakebell._pb.queues_pb2', globals())
@@ -22,14 +22,22 @@ if _descriptor._USE_C_DESCRIPTORS == False:
 
   DESCRIPTOR._options = None
   DESCRIPTOR._serialized_options = b'Z.github.com/wakebell/wakebell/messages;messages'
+  _PUBLISHREQUEST_TRACEENTRY._options = None
+  _PUBLISHREQUEST_TRACEENTRY._serialized_options = b'8\001'
+  _QUEUEMESSAGE_HEADERSENTRY._options = None
+  _QUEUEMESSAGE_HEADERSENTRY._serialized_options = b'8\001'
   _QUEUE._serialized_start=81
   _QUEUE._serialized_end=129
   _PUBLISHREQUEST._serialized_start=132
-  _PUBLISHREQUEST._serialized_end=414
-  _QUEUEMESSAGE._serialized_start=416
-  _QUEUEMESSAGE._serialized_end=471
-  _PUBLISHRESPONSE._serialized_start=473
-  _PUBLISHRESPONSE._serialized_end=563
-  _PUBLISHEDMESSAGE._serialized_start=565
-  _PUBLISHEDMESSAGE._serialized_end=610
+  _PUBLISHREQUEST._serialized_end=522
+  _PUBLISHREQUEST_TRACEENTRY._serialized_start=478
+  _PUBLISHREQUEST_TRACEENTRY._serialized_end=522
+  _QUEUEMESSAGE._serialized_start=525
+  _QUEUEMESSAGE._serialized_end=692
+  _QUEUEMESSAGE_HEADERSENTRY._serialized_start=646
+  _QUEUEMESSAGE_HEADERSENTRY._serialized_end=692
+  _PUBLISHRESPONSE._serialized_start=694
+  _PUBLISHRESPONSE._serialized_end=784
+  _PUBLISHEDMESSAGE._serialized_start=786
+  _PUBLISHEDMESSAGE._serialized_end=831
 # @@protoc_insertion_point(module_scope)

@@ -7,7 +7,14 @@ from typing import ClassVar as _ClassVar, Iterable as _Iterable, Mapping as _Map
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class PublishRequest(_message.Message):
-    __slots__ = ["cap", "drop_oldest", "frees_keys", "messages", "name", "queue", "request", "timeout", "window"]
+    __slots__ = ["cap", "drop_oldest", "frees_keys", "messages", "name", "queue", "request", "timeout", "trace", "window"]
+    class TraceEntry(_message.Message):
+        __slots__ = ["key", "value"]
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: str
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
     CAP_FIELD_NUMBER: _ClassVar[int]
     DROP_OLDEST_FIELD_NUMBER: _ClassVar[int]
     FREES_KEYS_FIELD_NUMBER: _ClassVar[int]
@@ -16,6 +23,7 @@ class PublishRequest(_message.Message):
     QUEUE_FIELD_NUMBER: _ClassVar[int]
     REQUEST_FIELD_NUMBER: _ClassVar[int]
     TIMEOUT_FIELD_NUMBER: _ClassVar[int]
+    TRACE_FIELD_NUMBER: _ClassVar[int]
     WINDOW_FIELD_NUMBER: _ClassVar[int]
     cap: int
     drop_oldest: bool
@@ -25,8 +33,9 @@ class PublishRequest(_message.Message):
     queue: Queue
     request: int
     timeout: _duration_pb2.Duration
+    trace: _containers.ScalarMap[str, str]
     window: _duration_pb2.Duration
-    def __init__(self, request: _Optional[int] = ..., timeout: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ..., name: _Optional[str] = ..., queue: _Optional[_Union[Queue, _Mapping]] = ..., messages: _Optional[_Iterable[_Union[QueueMessage, _Mapping]]] = ..., window: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ..., cap: _Optional[int] = ..., drop_oldest: bool = ..., frees_keys: bool = ...) -> None: ...
+    def __init__(self, request: _Optional[int] = ..., timeout: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ..., name: _Optional[str] = ..., queue: _Optional[_Union[Queue, _Mapping]] = ..., messages: _Optional[_Iterable[_Union[QueueMessage, _Mapping]]] = ..., window: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ..., cap: _Optional[int] = ..., drop_oldest: bool = ..., frees_keys: bool = ..., trace: _Optional[_Mapping[str, str]] = ...) -> None: ...
 
 class PublishResponse(_message.Message):
     __slots__ = ["messages", "request"]
@@ -53,11 +62,20 @@ class Queue(_message.Message):
     def __init__(self, separator: _Optional[str] = ..., dead_letters: _Optional[str] = ...) -> None: ...
 
 class QueueMessage(_message.Message):
-    __slots__ = ["body", "key", "tail"]
+    __slots__ = ["body", "headers", "key", "tail"]
+    class HeadersEntry(_message.Message):
+        __slots__ = ["key", "value"]
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: str
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
     BODY_FIELD_NUMBER: _ClassVar[int]
+    HEADERS_FIELD_NUMBER: _ClassVar[int]
     KEY_FIELD_NUMBER: _ClassVar[int]
     TAIL_FIELD_NUMBER: _ClassVar[int]
     body: bytes
+    headers: _containers.ScalarMap[str, str]
     key: str
     tail: str
-    def __init__(self, body: _Optional[bytes] = ..., key: _Optional[str] = ..., tail: _Optional[str] = ...) -> None: ...
+    def __init__(self, body: _Optional[bytes] = ..., key: _Optional[str] = ..., tail: _Optional[str] = ..., headers: _Optional[_Mapping[str, str]] = ...) -> None: ...

@@ -15,7 +15,7 @@ from google.protobuf import duration_pb2 as google_dot_protobuf_dot_duration__pb
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1cwakebell/_pb/recurring.proto\x12\x12wakebell.python.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x84\x01\n\x13PutRecurringRequest\x12\x0f\n\x07request\x18\x01 \x01(\x04\x12*\n\x07timeout\x18\x02 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x30\n\tschedules\x18\x03 \x03(\x0b\x32\x1d.wakebell.python.v1.Recurring\"\'\n\x14PutRecurringResponse\x12\x0f\n\x07request\x18\x01 \x01(\x04\"\xad\x01\n\tRecurring\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\r\n\x05topic\x18\x02 \x01(\t\x12,\n\x04when\x18\x03 \x01(\x0b\x32\x1e.wakebell.python.v1.Recurrence\x12\x0c\n\x04\x62ody\x18\x04 \x01(\x0c\x12\x14\n\x0c\x63ontent_type\x18\x05 \x01(\t\x12\x31\n\x06\x63\x65lery\x18\x06 \x01(\x0b\x32!.wakebell.python.v1.CeleryMessage\">\n\rCeleryMessage\x12\x0c\n\x04\x61rgs\x18\x01 \x01(\x0c\x12\x0e\n\x06kwargs\x18\x02 \x01(\x0c\x12\x0f\n\x07options\x18\x03 \x01(\x0c\"\xfe\x03\n\nRecurrence\x12*\n\x05\x65very\x18\x01 \x01(\x0b\x32\x19.google.protobuf.DurationH\x00\x12\x0e\n\x04\x63ron\x18\x02 \x01(\tH\x00\x12.\n\x07\x63rontab\x18\x03 \x01(\x0b\x32\x1b.wakebell.python.v1.CrontabH\x00\x12\x0f\n\x05rrule\x18\x04 \x01(\tH\x00\x12\x10\n\x08relative\x18\x05 \x01(\x08\x12\x0c\n\x04zone\x18\x06 \x01(\t\x12\x11\n\tskip_gaps\x18\x07 \x01(\x08\x12)\n\x06jitter\x18\x08 \x01(\x0b\x32\x19.google.protobuf.Duration\x12)\n\x05start\x18\t \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12)\n\x05until\x18\n \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x10\n\x08max_runs\x18\x0b \x01(\x03\x12\x0f\n\x07misfire\x18\x0c \x01(\t\x12\x15\n\rmisfire_limit\x18\r \x01(\r\x12\x0f\n\x07overlap\x18\x0e \x01(\t\x12<\n\x07headers\x18\x0f \x03(\x0b\x32+.wakebell.python.v1.Recurrence.HeadersEntry\x1a.\n\x0cHeadersEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x42\x06\n\x04rule\"a\n\x07\x43rontab\x12\x0e\n\x06minute\x18\x01 \x01(\t\x12\x0c\n\x04hour\x18\x02 \x01(\t\x12\x13\n\x0b\x64\x61y_of_week\x18\x03 \x01(\t\x12\x14\n\x0c\x64\x61y_of_month\x18\x04 \x01(\t\x12\r\n\x05month\x18\x05 \x01(\t\"c\n\x16\x44\x65leteRecurringRequest\x12\x0f\n\x07request\x18\x01 \x01(\x04\x12*\n\x07timeout\x18\x02 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x0c\n\x04name\x18\x03 \x01(\t\"*\n\x17\x44\x65leteRecurringResponse\x12\x0f\n\x07request\x18\x01 \x01(\x04\"t\n\x16\x45nableRecurringRequest\x12\x0f\n\x07request\x18\x01 \x01(\x04\x12*\n\x07timeout\x18\x02 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x0c\n\x04name\x18\x03 \x01(\t\x12\x0f\n\x07\x65nabled\x18\x04 \x01(\x08\"*\n\x17\x45nableRecurringResponse\x12\x0f\n\x07request\x18\x01 \x01(\x04\"m\n\x13RunRecurringRequest\x12\x0f\n\x07request\x18\x01 \x01(\x04\x12*\n\x07timeout\x18\x02 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x0c\n\x04name\x18\x03 \x01(\t\x12\x0b\n\x03key\x18\x04 \x01(\t\"\x96\x01\n\x14RunRecurringResponse\x12\x0f\n\x07request\x18\x01 \x01(\x04\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\'\n\x03\x64ue\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12)\n\x05\x66ired\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x0b\n\x03run\x18\x05 \x01(\x03\"`\n\x13GetRecurringRequest\x12\x0f\n\x07request\x18\x01 \x01(\x04\x12*\n\x07timeout\x18\x02 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x0c\n\x04name\x18\x03 \x01(\t\"]\n\x14GetRecurringResponse\x12\x0f\n\x07request\x18\x01 \x01(\x04\x12\x34\n\x08schedule\x18\x02 \x01(\x0b\x32\".wakebell.python.v1.RecurringState\"\x84\x02\n\x0eRecurringState\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\r\n\x05topic\x18\x02 \x01(\t\x12\x0c\n\x04rule\x18\x03 \x01(\t\x12\x32\n\nrecurrence\x18\x04 \x01(\x0b\x32\x1e.wakebell.python.v1.Recurrence\x12(\n\x04next\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12,\n\x08last_run\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x0c\n\x04runs\x18\x07 \x01(\x03\x12\x0e\n\x06paused\x18\x08 \x01(\x08\x12\x0e\n\x06\x63\x65lery\x18\t \x01(\x08\x12\r\n\x05\x66\x61ult\x18\n \x01(\t\"q\n\x14ListRecurringRequest\x12\x0f\n\x07request\x18\x01 \x01(\x04\x12*\n\x07timeout\x18\x02 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\r\n\x05\x61\x66ter\x18\x03 \x01(\t\x12\r\n\x05limit\x18\x04 \x01(\r\"m\n\x15ListRecurringResponse\x12\x0f\n\x07request\x18\x01 \x01(\x04\x12\x35\n\tschedules\x18\x02 \x03(\x0b\x32\".wakebell.python.v1.RecurringState\x12\x0c\n\x04next\x18\x03 \x01(\t\"s\n\x17PreviewRecurringRequest\x12\x0f\n\x07request\x18\x01 \x01(\x04\x12*\n\x07timeout\x18\x02 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x0c\n\x04name\x18\x03 \x01(\t\x12\r\n\x05\x63ount\x18\x04 \x01(\r\"Y\n\x18PreviewRecurringResponse\x12\x0f\n\x07request\x18\x01 \x01(\x04\x12,\n\x08instants\x18\x02 \x03(\x0b\x32\x1a.google.protobuf.TimestampB0Z.github.com/wakebell/wakebell/messages;messagesb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1cwakebell/_pb/recurring.proto\x12\x12wakebell.python.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xf5\x01\n\x13PutRecurringRequest\x12\x0f\n\x07request\x18\x01 \x01(\x04\x12*\n\x07timeout\x18\x02 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x30\n\tschedules\x18\x03 \x03(\x0b\x32\x1d.wakebell.python.v1.Recurring\x12\x41\n\x05trace\x18\x04 \x03(\x0b\x32\x32.wakebell.python.v1.PutRecurringRequest.TraceEntry\x1a,\n\nTraceEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"\'\n\x14PutRecurringResponse\x12\x0f\n\x07request\x18\x01 \x01(\x04\"\xad\x01\n\tRecurring\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\r\n\x05topic\x18\x02 \x01(\t\x12,\n\x04when\x18\x03 \x01(\x0b\x32\x1e.wakebell.python.v1.Recurrence\x12\x0c\n\x04\x62ody\x18\x04 \x01(\x0c\x12\x14\n\x0c\x63ontent_type\x18\x05 \x01(\t\x12\x31\n\x06\x63\x65lery\x18\x06 \x01(\x0b\x32!.wakebell.python.v1.CeleryMessage\">\n\rCeleryMessage\x12\x0c\n\x04\x61rgs\x18\x01 \x01(\x0c\x12\x0e\n\x06kwargs\x18\x02 \x01(\x0c\x12\x0f\n\x07options\x18\x03 \x01(\x0c\"\xfe\x03\n\nRecurrence\x12*\n\x05\x65very\x18\x01 \x01(\x0b\x32\x19.google.protobuf.DurationH\x00\x12\x0e\n\x04\x63ron\x18\x02 \x01(\tH\x00\x12.\n\x07\x63rontab\x18\x03 \x01(\x0b\x32\x1b.wakebell.python.v1.CrontabH\x00\x12\x0f\n\x05rrule\x18\x04 \x01(\tH\x00\x12\x10\n\x08relative\x18\x05 \x01(\x08\x12\x0c\n\x04zone\x18\x06 \x01(\t\x12\x11\n\tskip_gaps\x18\x07 \x01(\x08\x12)\n\x06jitter\x18\x08 \x01(\x0b\x32\x19.google.protobuf.Duration\x12)\n\x05start\x18\t \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12)\n\x05until\x18\n \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x10\n\x08max_runs\x18\x0b \x01(\x03\x12\x0f\n\x07misfire\x18\x0c \x01(\t\x12\x15\n\rmisfire_limit\x18\r \x01(\r\x12\x0f\n\x07overlap\x18\x0e \x01(\t\x12<\n\x07headers\x18\x0f \x03(\x0b\x32+.wakebell.python.v1.Recurrence.HeadersEntry\x1a.\n\x0cHeadersEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x42\x06\n\x04rule\"a\n\x07\x43rontab\x12\x0e\n\x06minute\x18\x01 \x01(\t\x12\x0c\n\x04hour\x18\x02 \x01(\t\x12\x13\n\x0b\x64\x61y_of_week\x18\x03 \x01(\t\x12\x14\n\x0c\x64\x61y_of_month\x18\x04 \x01(\t\x12\r\n\x05month\x18\x05 \x01(\t\"c\n\x16\x44\x65leteRecurringRequest\x12\x0f\n\x07request\x18\x01 \x01(\x04\x12*\n\x07timeout\x18\x02 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x0c\n\x04name\x18\x03 \x01(\t\"*\n\x17\x44\x65leteRecurringResponse\x12\x0f\n\x07request\x18\x01 \x01(\x04\"t\n\x16\x45nableRecurringRequest\x12\x0f\n\x07request\x18\x01 \x01(\x04\x12*\n\x07timeout\x18\x02 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x0c\n\x04name\x18\x03 \x01(\t\x12\x0f\n\x07\x65nabled\x18\x04 \x01(\x08\"*\n\x17\x45nableRecurringResponse\x12\x0f\n\x07request\x18\x01 \x01(\x04\"\xde\x01\n\x13RunRecurringRequest\x12\x0f\n\x07request\x18\x01 \x01(\x04\x12*\n\x07timeout\x18\x02 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x0c\n\x04name\x18\x03 \x01(\t\x12\x0b\n\x03key\x18\x04 \x01(\t\x12\x41\n\x05trace\x18\x05 \x03(\x0b\x32\x32.wakebell.python.v1.RunRecurringRequest.TraceEntry\x1a,\n\nTraceEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"\x96\x01\n\x14RunRecurringResponse\x12\x0f\n\x07request\x18\x01 \x01(\x04\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\'\n\x03\x64ue\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12)\n\x05\x66ired\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x0b\n\x03run\x18\x05 \x01(\x03\"`\n\x13GetRecurringRequest\x12\x0f\n\x07request\x18\x01 \x01(\x04\x12*\n\x07timeout\x18\x02 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x0c\n\x04name\x18\x03 \x01(\t\"]\n\x14GetRecurringResponse\x12\x0f\n\x07request\x18\x01 \x01(\x04\x12\x34\n\x08schedule\x18\x02 \x01(\x0b\x32\".wakebell.python.v1.RecurringState\"\x84\x02\n\x0eRecurringState\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\r\n\x05topic\x18\x02 \x01(\t\x12\x0c\n\x04rule\x18\x03 \x01(\t\x12\x32\n\nrecurrence\x18\x04 \x01(\x0b\x32\x1e.wakebell.python.v1.Recurrence\x12(\n\x04next\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12,\n\x08last_run\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x0c\n\x04runs\x18\x07 \x01(\x03\x12\x0e\n\x06paused\x18\x08 \x01(\x08\x12\x0e\n\x06\x63\x65lery\x18\t \x01(\x08\x12\r\n\x05\x66\x61ult\x18\n \x01(\t\"q\n\x14ListRecurringRequest\x12\x0f\n\x07request\x18\x01 \x01(\x04\x12*\n\x07timeout\x18\x02 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\r\n\x05\x61\x66ter\x18\x03 \x01(\t\x12\r\n\x05limit\x18\x04 \x01(\r\"m\n\x15ListRecurringResponse\x12\x0f\n\x07request\x18\x01 \x01(\x04\x12\x35\n\tschedules\x18\x02 \x03(\x0b\x32\".wakebell.python.v1.RecurringState\x12\x0c\n\x04next\x18\x03 \x01(\t\"s\n\x17PreviewRecurringRequest\x12\x0f\n\x07request\x18\x01 \x01(\x04\x12*\n\x07timeout\x18\x02 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x0c\n\x04name\x18\x03 \x01(\t\x12\r\n\x05\x63ount\x18\x04 \x01(\r\"Y\n\x18PreviewRecurringResponse\x12\x0f\n\x07request\x18\x01 \x01(\x04\x12,\n\x08instants\x18\x02 \x03(\x0b\x32\x1a.google.protobuf.TimestampB0Z.github.com/wakebell/wakebell/messages;messagesb\x06proto3')
 
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, globals())
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'wakebell._pb.recurring_pb2', globals())
@@ -23,46 +23,54 @@ if _descriptor._USE_C_DESCRIPTORS == False:
 
   DESCRIPTOR._options = None
   DESCRIPTOR._serialized_options = b'Z.github.com/wakebell/wakebell/messages;messages'
+  _PUTRECURRINGREQUEST_TRACEENTRY._options = None
+  _PUTRECURRINGREQUEST_TRACEENTRY._serialized_options = b'8\001'
   _RECURRENCE_HEADERSENTRY._options = None
   _RECURRENCE_HEADERSENTRY._serialized_options = b'8\001'
+  _RUNRECURRINGREQUEST_TRACEENTRY._options = None
+  _RUNRECURRINGREQUEST_TRACEENTRY._serialized_options = b'8\001'
   _PUTRECURRINGREQUEST._serialized_start=118
-  _PUTRECURRINGREQUEST._serialized_end=250
-  _PUTRECURRINGRESPONSE._serialized_start=252
-  _PUTRECURRINGRESPONSE._serialized_end=291
-  _RECURRING._serialized_start=294
-  _RECURRING._serialized_end=467
-  _CELERYMESSAGE._serialized_start=469
-  _CELERYMESSAGE._serialized_end=531
-  _RECURRENCE._serialized_start=534
-  _RECURRENCE._serialized_end=1044
-  _RECURRENCE_HEADERSENTRY._serialized_start=990
-  _RECURRENCE_HEADERSENTRY._serialized_end=1036
-  _CRONTAB._serialized_start=1046
-  _CRONTAB._serialized_end=1143
-  _DELETERECURRINGREQUEST._serialized_start=1145
-  _DELETERECURRINGREQUEST._serialized_end=1244
-  _DELETERECURRINGRESPONSE._serialized_start=1246
-  _DELETERECURRINGRESPONSE._serialized_end=1288
-  _ENABLERECURRINGREQUEST._serialized_start=1290
-  _ENABLERECURRINGREQUEST._serialized_end=1406
-  _ENABLERECURRINGRESPONSE._serialized_start=1408
-  _ENABLERECURRINGRESPONSE._serialized_end=1450
-  _RUNRECURRINGREQUEST._serialized_start=1452
-  _RUNRECURRINGREQUEST._serialized_end=1561
-  _RUNRECURRINGRESPONSE._serialized_start=1564
-  _RUNRECURRINGRESPONSE._serialized_end=1714
-  _GETRECURRINGREQUEST._serialized_start=1716
-  _GETRECURRINGREQUEST._serialized_end=1812
-  _GETRECURRINGRESPONSE._serialized_start=1814
-  _GETRECURRINGRESPONSE._serialized_end=1907
-  _RECURRINGSTATE._serialized_start=1910
-  _RECURRINGSTATE._serialized_end=2170
-  _LISTRECURRINGREQUEST._serialized_start=2172
-  _LISTRECURRINGREQUEST._serialized_end=2285
-  _LISTRECURRINGRESPONSE._serialized_start=2287
-  _LISTRECURRINGRESPONSE._serialized_end=2396
-  _PREVIEWRECURRINGREQUEST._serialized_start=2398
-  _PREVIEWRECURRINGREQUEST._serialized_end=2513
-  _PREVIEWRECURRINGRESPONSE._serialized_start=2515
-  _PREVIEWRECURRINGRESPONSE._serialized_end=2604
+  _PUTRECURRINGREQUEST._serialized_end=363
+  _PUTRECURRINGREQUEST_TRACEENTRY._serialized_start=319
+  _PUTRECURRINGREQUEST_TRACEENTRY._serialized_end=363
+  _PUTRECURRINGRESPONSE._serialized_start=365
+  _PUTRECURRINGRESPONSE._serialized_end=404
+  _RECURRING._serialized_start=407
+  _RECURRING._serialized_end=580
+  _CELERYMESSAGE._serialized_start=582
+  _CELERYMESSAGE._serialized_end=644
+  _RECURRENCE._serialized_start=647
+  _RECURRENCE._serialized_end=1157
+  _RECURRENCE_HEADERSENTRY._serialized_start=1103
+  _RECURRENCE_HEADERSENTRY._serialized_end=1149
+  _CRONTAB._serialized_start=1159
+  _CRONTAB._serialized_end=1256
+  _DELETERECURRINGREQUEST._serialized_start=1258
+  _DELETERECURRINGREQUEST._serialized_end=1357
+  _DELETERECURRINGRESPONSE._serialized_start=1359
+  _DELETERECURRINGRESPONSE._serialized_end=1401
+  _ENABLERECURRINGREQUEST._serialized_start=1403
+  _ENABLERECURRINGREQUEST._serialized_end=1519
+  _ENABLERECURRINGRESPONSE._serialized_start=1521
+  _ENABLERECURRINGRESPONSE._serialized_end=1563
+  _RUNRECURRINGREQUEST._serialized_start=1566
+  _RUNRECURRINGREQUEST._serialized_end=1788
+  _RUNRECURRINGREQUEST_TRACEENTRY._serialized_start=319
+  _RUNRECURRINGREQUEST_TRACEENTRY._serialized_end=363
+  _RUNRECURRINGRESPONSE._serialized_start=1791
+  _RUNRECURRINGRESPONSE._serialized_end=1941
+  _GETRECURRINGREQUEST._serialized_start=1943
+  _GETRECURRINGREQUEST._serialized_end=2039
+  _GETRECURRINGRESPONSE._serialized_start=2041
+  _GETRECURRINGRESPONSE._serialized_end=2134
+  _RECURRINGSTATE._serialized_start=2137
+  _RECURRINGSTATE._serialized_end=2397
+  _LISTRECURRINGREQUEST._serialized_start=2399
+  _LISTRECURRINGREQUEST._serialized_end=2512
+  _LISTRECURRINGRESPONSE._serialized_start=2514
+  _LISTRECURRINGRESPONSE._serialized_end=2623
+  _PREVIEWRECURRINGREQUEST._serialized_start=2625
+  _PREVIEWRECURRINGREQUEST._serialized_end=2740
+  _PREVIEWRECURRINGRESPONSE._serialized_start=2742
+  _PREVIEWRECURRINGRESPONSE._serialized_end=2831
 # @@protoc_insertion_point(module_scope)

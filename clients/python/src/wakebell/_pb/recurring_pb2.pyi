@@ -126,14 +126,23 @@ class PreviewRecurringResponse(_message.Message):
     def __init__(self, request: _Optional[int] = ..., instants: _Optional[_Iterable[_Union[_timestamp_pb2.Timestamp, _Mapping]]] = ...) -> None: ...
 
 class PutRecurringRequest(_message.Message):
-    __slots__ = ["request", "schedules", "timeout"]
+    __slots__ = ["request", "schedules", "timeout", "trace"]
+    class TraceEntry(_message.Message):
+        __slots__ = ["key", "value"]
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: str
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
     REQUEST_FIELD_NUMBER: _ClassVar[int]
     SCHEDULES_FIELD_NUMBER: _ClassVar[int]
     TIMEOUT_FIELD_NUMBER: _ClassVar[int]
+    TRACE_FIELD_NUMBER: _ClassVar[int]
     request: int
     schedules: _containers.RepeatedCompositeFieldContainer[Recurring]
     timeout: _duration_pb2.Duration
-    def __init__(self, request: _Optional[int] = ..., timeout: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ..., schedules: _Optional[_Iterable[_Union[Recurring, _Mapping]]] = ...) -> None: ...
+    trace: _containers.ScalarMap[str, str]
+    def __init__(self, request: _Optional[int] = ..., timeout: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ..., schedules: _Optional[_Iterable[_Union[Recurring, _Mapping]]] = ..., trace: _Optional[_Mapping[str, str]] = ...) -> None: ...
 
 class PutRecurringResponse(_message.Message):
     __slots__ = ["request"]
@@ -223,16 +232,25 @@ class RecurringState(_message.Message):
     def __init__(self, name: _Optional[str] = ..., topic: _Optional[str] = ..., rule: _Optional[str] = ..., recurrence: _Optional[_Union[Recurrence, _Mapping]] = ..., next: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., last_run: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., runs: _Optional[int] = ..., paused: bool = ..., celery: bool = ..., fault: _Optional[str] = ...) -> None: ...
 
 class RunRecurringRequest(_message.Message):
-    __slots__ = ["key", "name", "request", "timeout"]
+    __slots__ = ["key", "name", "request", "timeout", "trace"]
+    class TraceEntry(_message.Message):
+        __slots__ = ["key", "value"]
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: str
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
     KEY_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
     REQUEST_FIELD_NUMBER: _ClassVar[int]
     TIMEOUT_FIELD_NUMBER: _ClassVar[int]
+    TRACE_FIELD_NUMBER: _ClassVar[int]
     key: str
     name: str
     request: int
     timeout: _duration_pb2.Duration
-    def __init__(self, request: _Optional[int] = ..., timeout: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ..., name: _Optional[str] = ..., key: _Optional[str] = ...) -> None: ...
+    trace: _containers.ScalarMap[str, str]
+    def __init__(self, request: _Optional[int] = ..., timeout: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ..., name: _Optional[str] = ..., key: _Optional[str] = ..., trace: _Optional[_Mapping[str, str]] = ...) -> None: ...
 
 class RunRecurringResponse(_message.Message):
     __slots__ = ["due", "fired", "name", "request", "run"]

@@ -37,8 +37,15 @@ class Extend(_message.Message):
     def __init__(self, delivery: _Optional[int] = ...) -> None: ...
 
 class Lease(_message.Message):
-    __slots__ = ["activation", "attempt", "body", "content_type", "correlation_id", "delivered", "delivery", "failures", "headers", "id", "reply_to", "topic", "ttl"]
+    __slots__ = ["activation", "attempt", "body", "content_type", "correlation_id", "delivered", "delivery", "failures", "headers", "id", "reply_to", "topic", "trace", "ttl"]
     class HeadersEntry(_message.Message):
+        __slots__ = ["key", "value"]
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: str
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
+    class TraceEntry(_message.Message):
         __slots__ = ["key", "value"]
         KEY_FIELD_NUMBER: _ClassVar[int]
         VALUE_FIELD_NUMBER: _ClassVar[int]
@@ -57,6 +64,7 @@ class Lease(_message.Message):
     ID_FIELD_NUMBER: _ClassVar[int]
     REPLY_TO_FIELD_NUMBER: _ClassVar[int]
     TOPIC_FIELD_NUMBER: _ClassVar[int]
+    TRACE_FIELD_NUMBER: _ClassVar[int]
     TTL_FIELD_NUMBER: _ClassVar[int]
     activation: _timestamp_pb2.Timestamp
     attempt: int
@@ -70,8 +78,9 @@ class Lease(_message.Message):
     id: str
     reply_to: str
     topic: str
+    trace: _containers.ScalarMap[str, str]
     ttl: _duration_pb2.Duration
-    def __init__(self, delivery: _Optional[int] = ..., topic: _Optional[str] = ..., id: _Optional[str] = ..., body: _Optional[bytes] = ..., content_type: _Optional[str] = ..., correlation_id: _Optional[str] = ..., reply_to: _Optional[str] = ..., headers: _Optional[_Mapping[str, str]] = ..., activation: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., delivered: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., attempt: _Optional[int] = ..., failures: _Optional[int] = ..., ttl: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ...) -> None: ...
+    def __init__(self, delivery: _Optional[int] = ..., topic: _Optional[str] = ..., id: _Optional[str] = ..., body: _Optional[bytes] = ..., content_type: _Optional[str] = ..., correlation_id: _Optional[str] = ..., reply_to: _Optional[str] = ..., headers: _Optional[_Mapping[str, str]] = ..., activation: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., delivered: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., attempt: _Optional[int] = ..., failures: _Optional[int] = ..., ttl: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ..., trace: _Optional[_Mapping[str, str]] = ...) -> None: ...
 
 class LeaseEnded(_message.Message):
     __slots__ = ["delivery", "id", "reason"]

@@ -87,7 +87,7 @@ build: ## build the commands into bin/
 	$(GO) build -trimpath -o bin/ ./cmd/...
 
 setup: ## install what the tests need
-	@scripts/setup.sh redis-server cc
+	@scripts/setup.sh redis-server prometheus cc
 
 clean: ## remove what was built
 	rm -rf bin .tools

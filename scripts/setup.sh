@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# setup.sh [redis-server|protoc|cc|make]...: makes sure that programs the
+# setup.sh [redis-server|prometheus|protoc|cc|make]...: makes sure that programs the
 # build needs are installed. What is missing is installed through apt-get when
 # it is there and we are root; else the script says what to install and fails.
 set -euo pipefail
@@ -14,6 +14,7 @@ command_of() {
 packages_of() {
   case $1 in
     redis-server) echo redis-server ;;
+    prometheus) echo prometheus ;; # with promtool
     protoc) echo protobuf-compiler libprotobuf-dev ;; # the latter has the well-known types
     cc) echo gcc libc6-dev ;;
     make) echo make ;;

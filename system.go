@@ -19,6 +19,7 @@ import (
 	"github.com/wakebell/wakebell/internal/argument"
 	"github.com/wakebell/wakebell/internal/moduleonly"
 	"github.com/wakebell/wakebell/internal/testhook"
+	"github.com/wakebell/wakebell/internal/tracing"
 	"github.com/wakebell/wakebell/messages"
 	queuestore "github.com/wakebell/wakebell/redisops/queue"
 	"github.com/wakebell/wakebell/redisops/timers"
@@ -36,6 +37,7 @@ type System struct {
 	gates      *gate.Gates
 	actorGates actorgates.Config
 	store      *timers.Timers // the System's own, without retries
+	tracer     *tracing.Tracer
 	hooks      testhook.Hooks // of tests
 
 	reminders *reminder.Reminders
@@ -81,10 +83,10 @@ func New(actorSystem *actor.ActorSystem, rdb redis.UniversalClient, cfg Config) 
 	}
 	store.Logger, store.MaxPayload, store.Metrics = cfg.Logger, client.store.MaxPayload, client.metrics
 	store.NoPayloadsApart = cfg.NoPayloadsApart
-	s.cfg, s.client, s.store = cfg, client, store
+	s.cfg, s.client, s.store, s.tracer = cfg, client, store, cfg.tracer()
 	s.gates, s.actorGates = gates.(*gate.Gates), actorGates
 	s.actorGates.Metrics = client.metrics
-	node.Store, node.Schedules, node.Limit = client.store, client.schedules, client.limit
+	node.Store, node.Schedules, node.Limit, node.Edge = client.store, client.schedules, client.limit, client.edge
 	for _, h := range cfg.Handlers {
 		if err := s.handles(h); err != nil {
 			return nil, err
@@ -244,7 +246,7 @@ func (s *System) actorTopic(h Handler) poller.Topic {
 	}
 	topic := poller.Topic{
 		Source:             s.client.metrics.Source(source),
-		Handle:             s.measured(source.Name(), chain(h, slices.Concat(s.cfg.Middleware, h.set.middleware))),
+		Handle:             s.measured(source.Name(), chain(h, slices.Concat(s.cfg.Middleware, h.set.middleware), s.tracer.Consumer())),
 		Target:             h.set.target,
 		OverrideInterval:   s.hooks.Idle,
 		Settings:           s.tunable(h.set),

@@ -37,6 +37,10 @@ type Delivery struct {
 	// extension.
 	LeaseTTL time.Duration
 
+	// MaxFailures is the failure at which the timer is dead-lettered, as it was in
+	// force at the claim.
+	MaxFailures int
+
 	lease *lease
 }
 

@@ -17,6 +17,7 @@ import (
 
 	"github.com/wakebell/wakebell/internal/metrics"
 	"github.com/wakebell/wakebell/internal/recur"
+	"github.com/wakebell/wakebell/internal/tracing"
 	"github.com/wakebell/wakebell/messages/exchange"
 	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/recurring"
@@ -46,6 +47,8 @@ type Fire struct {
 	Due   time.Time
 	Fired time.Time // by Redis's clock
 	Run   int64
+
+	span tracing.Firing
 }
 
 const (

@@ -131,6 +131,7 @@ func (e *Engine) settle(ctx context.Context, s *shot, fate recurring.Fate, found
 		}
 		e.measure(ctx, s, now)
 		for _, f := range s.fires {
+			f.span.End()
 			if f.Fired = now; e.cfg.OnFire != nil {
 				e.cfg.OnFire(f)
 			}

@@ -51,6 +51,8 @@ type Message struct {
 	// Key suppresses further messages with the same key within the window; empty
 	// means no deduplication.
 	Key string
+	// Headers are stored behind the payload.
+	Headers []wakebelltype.Header
 
 	tail string // end of the id; set at the first publish and reused by retries
 }
@@ -114,6 +116,9 @@ func (q *Queue) Publish(ctx context.Context, o PublishOptions, messages ...Messa
 		}
 		out, dropped, from = append(out, part...), dropped+n, to
 	}
+	if len(out) > 0 {
+		q.remember(ctx)
+	}
 	return out, dropped, nil
 }
 
@@ -156,7 +161,7 @@ func (q *Queue) publish(ctx context.Context, o PublishOptions, messages []Messag
 			codes[i] = 'k'
 			keys = append(keys, k.deduplication+m.Key)
 		}
-		args[6+i], args[6+len(messages)+i] = &m.tail, stored.Rest(m.Payload)
+		args[6+i], args[6+len(messages)+i] = &m.tail, stored.Rest(m.Payload, m.Headers)
 	}
 	// A key within its window is proof enough that the message was published,
 	// unless keys can be released.

@@ -83,7 +83,9 @@ Changed files are read again: certificates for the next connection, tokens and
 rights within a second. Connections whose token was removed are closed, and
 subscriptions that the new rights do not permit end; all others stay. With
 --listen and rediss://, the client certificate for Redis is --redis-tls-cert. Do
-not name topics with --topic that subscribers should handle.`,
+not name topics with --topic that subscribers should handle.
+
+` + telemetry.Environment,
 		Example: `  wakebell node --topic invoices
   wakebell node --topic invoices --exec './charge.sh' --max-concurrent 20
   wakebell node -t a -t b --lease-ttl 1m --log-format json 2>node.log | jq .id
@@ -105,8 +107,8 @@ func (f *nodeFlags) register(cmd *cobra.Command) {
 	f.tuned = tuning.Defaults()
 	cli.TuneFlags(flags, &f.tuned)
 	flags.BoolVar(&f.discardRejected, "discard-rejected", false, "remove rejected timers instead of making them dead letters")
-	flags.DurationVar(&f.drain, "drain-timeout", 20*time.Second, "how long to wait for running handlers at shutdown")
-	flags.DurationVar(&f.wait, "wait-for-redis", 0, "how long to wait for Redis at startup")
+	cli.DurationVar(flags, &f.drain, "drain-timeout", 20*time.Second, "how long to wait for running handlers at shutdown")
+	cli.DurationVar(flags, &f.wait, "wait-for-redis", 0, "how long to wait for Redis at startup")
 	flags.Int64Var(&f.deadCap, "dead-letter-cap", 0, "dead letters kept per topic, plus about 100; 0: all")
 	flags.StringVar(&f.health, "health", "", "`address` to serve /livez and /readyz over HTTP, as 127.0.0.1:8080; empty: none")
 	f.metrics.Register(cmd)
@@ -184,6 +186,8 @@ func run(ctx context.Context, a *cli.App, f *nodeFlags) (err error) {
 		Logger:        log,
 		MeterProvider: exported.MeterProvider,
 		MetricTopics:  f.metrics.Topics,
+
+		TracerProvider: exported.TracerProvider,
 	})
 	if err != nil {
 		return err

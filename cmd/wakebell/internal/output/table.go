@@ -49,7 +49,7 @@ type Table struct {
 	columns []Column
 	headed  bool // the names of the columns are printed
 	held    [][]string
-	widths  []int // of the columns so far, which only grow
+	widths  []int    // of the columns so far, which only grow
 	left    []bool   // columns that are not printed; nil: not determined yet
 	missing []string // their names, if only for lack of width
 	fault   error

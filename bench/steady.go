@@ -17,8 +17,9 @@ import (
 )
 
 const (
-	steadyFor     = 6 * time.Second // due instants of a run
-	steadyLead    = 3 * time.Second // from the end of loading to the first due instant
+	steadyFor     = 6 * time.Second       // due instants of a run
+	steadyLead    = 3 * time.Second       // from the end of loading to the first due instant
+	steadyLook    = 50 * time.Millisecond // to look more often would cost as much as the timers
 	lifeCallers   = 50
 	lifeAhead     = 300 * time.Millisecond
 	lifePerSecond = 2000
@@ -81,7 +82,7 @@ func (l steady) run(ctx context.Context, w *world) (_ sample, err error) {
 	}
 	before := exchangesOf(sys)
 	s, err := w.measure(ctx, n, func() error {
-		return until(ctx, func() bool { return handled.Load() >= int64(n) && ackedBy(sys) >= int64(n) })
+		return untilEvery(ctx, steadyLook, func() bool { return handled.Load() >= int64(n) && ackedBy(sys) >= int64(n) })
 	})
 	if err != nil {
 		return nil, err
@@ -158,7 +159,7 @@ func life(perSecond int) func(context.Context, *world) (sample, error) {
 				_, err := topic.Schedule(ctx, sys.Client(), body, wakebell.In(lifeAhead))
 				return err
 			})
-			return errors.Join(err, until(ctx, func() bool { return ackedBy(sys) >= int64(n) }))
+			return errors.Join(err, untilEvery(ctx, steadyLook, func() bool { return ackedBy(sys) >= int64(n) }))
 		})
 		if err != nil {
 			return nil, err
@@ -218,7 +219,7 @@ func steadyAsynq(perSecond int) func(context.Context, *world) (sample, error) {
 			if err := server.Start(work); err != nil {
 				return err
 			}
-			return until(ctx, func() bool { return handled.Load() >= int64(n) })
+			return untilEvery(ctx, steadyLook, func() bool { return handled.Load() >= int64(n) })
 		})
 		server.Shutdown()
 		if err == nil {

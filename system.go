@@ -78,7 +78,8 @@ func New(actorSystem *actor.ActorSystem, rdb redis.UniversalClient, cfg Config) 
 		return nil, err
 	}
 	store.Logger, store.MaxPayload = cfg.Logger, client.store.MaxPayload
-	store.NoPayloadsApart = cfg.NoPayloadsApart
+	store.NoCoalescing, store.NoPayloadsApart = cfg.NoCoalescing, cfg.NoPayloadsApart
+	store.Batcher = client.store.Batcher
 	s.cfg, s.client, s.store = cfg, client, store
 	s.gates, s.actorGates = gates.(*gate.Gates), actorGates
 	node.Store, node.Schedules, node.Limit = client.store, client.schedules, client.limit

@@ -17,6 +17,10 @@ type Runner struct {
 	// Retry bounds retries while Redis is unavailable. Set it before use. The zero
 	// value disables retries, which the exchanges of a source require.
 	Retry redisops.Retry
+
+	// Batcher collects the calls of RunBatched and TryBatched. Set it before use; nil
+	// sends each alone.
+	Batcher *Batcher
 }
 
 // Run runs a script by its hash, or sends its text if Redis does not know the hash.

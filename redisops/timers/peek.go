@@ -146,7 +146,8 @@ func (s *Timers) lookAt(part []*peek) {
 			return
 		}
 	}
-	text, err := scripts.AsText(s.RunBatched(ctx, part[0].source.shard, &s.peeker.caller, false, peekScript, keys))
+	answer, _, err := s.RunBatched(ctx, part[0].source.shard, &s.peeker.caller, false, peekScript, keys)
+	text, err := scripts.AsText(answer, err)
 	r := scripts.Reader{Text: text + " "}
 	if err != nil {
 		r.Err = err

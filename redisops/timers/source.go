@@ -102,11 +102,15 @@ func (t *TimerSource) call(ctx context.Context, r *exchange.Request, fetchFrom i
 		t.keys.Stream(r.Incarnation, r.Stream), t.keys.Hint,
 	}
 	alone := t.timers.NoCoalescing || len(r.Settle)+len(r.Extend) >= aloneFrom
-	text, err := scripts.AsText(t.timers.RunBatched(ctx, t.shard, &t.caller, alone, exchangeScript, keys, t.args(r, fetchFrom)...))
+	answer, sent, err := t.timers.RunBatched(ctx, t.shard, &t.caller, alone, exchangeScript, keys, t.args(r, fetchFrom)...)
+	text, err := scripts.AsText(answer, err)
 	if err != nil {
 		return nil, false, err
 	}
-	return parseReply(text)
+	if reply, apart, err = parseReply(text); err == nil {
+		reply.Sent = sent
+	}
+	return reply, apart, err
 }
 
 func (t *TimerSource) check(r *exchange.Request) error {

@@ -16,19 +16,22 @@ var errNotSent = fmt.Errorf("%w: the pipeline was not sent", exchange.ErrUnavail
 
 // RunBatched runs a script as Run does, together with those of other topics on the same
 // server. Alone is true for a script that has enough work for a round trip of its own.
-func (s Runner) RunBatched(ctx context.Context, server string, from *Caller, alone bool, script *redis.Script, keys []string, args ...any) (any, error) {
-	if s.Batcher == nil {
-		return s.Run(ctx, script, keys, args...)
+// Sent is when the script was sent if it has waited for others, else zero.
+func (s Runner) RunBatched(ctx context.Context, server string, from *Caller, alone bool, script *redis.Script, keys []string, args ...any) (reply any, sent time.Time, err error) {
+	var delay time.Duration
+	if s.Batcher != nil {
+		delay = s.Batcher.delay(server, from, time.Now())
 	}
-	delay := s.Batcher.delay(server, from, time.Now())
 	if alone || delay == 0 {
-		return s.Run(ctx, script, keys, args...)
+		reply, err = s.Run(ctx, script, keys, args...)
+		return reply, time.Time{}, err
 	}
 	b := newBatched(script, keys, args)
 	if s.Batcher.add(server, b) {
 		s.sendAfter(ctx, server, delay)
 	}
-	return s.answer(ctx, server, b)
+	reply, err = s.answer(ctx, server, b)
+	return reply, b.sent, err
 }
 
 // TryBatched runs a script as Try does. While maxConcurrent calls of TryBatched are in

@@ -60,6 +60,7 @@ type batched struct {
 	keys   []string
 	args   []any
 	taken  bool          // it is being sent
+	sent   time.Time     // when it was taken
 	done   chan struct{} // closed when reply and err are set
 	reply  any
 	err    error
@@ -123,10 +124,10 @@ func (g *Batcher) take(server string) []*batched {
 
 func (b *batches) take() []*batched {
 	taken := b.waiting
-	for _, s := range taken {
-		s.taken = true
-	}
 	b.waiting, b.led, b.sent = nil, false, time.Now()
+	for _, s := range taken {
+		s.taken, s.sent = true, b.sent
+	}
 	return taken
 }
 

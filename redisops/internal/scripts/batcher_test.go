@@ -61,7 +61,10 @@ func TestScriptsOfManyTopicsShareAPipeline(t *testing.T) {
 			var all sync.WaitGroup
 			for i := range which {
 				all.Go(func() {
-					reply, err := AsText(r.RunBatched(t.Context(), "", &which[i], alone, echo, []string{"k"}, i))
+					reply, sent, err := r.RunBatched(t.Context(), "", &which[i], alone, echo, []string{"k"}, i)
+					if !sent.IsZero() && !sent.Equal(began.Add(sendEvery)) {
+						t.Errorf("sent %v after the call", sent.Sub(began))
+					}
 					if err != nil || reply != fmt.Sprint(i) {
 						t.Errorf("%q, %v", reply, err)
 					}

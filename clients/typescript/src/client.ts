@@ -29,6 +29,11 @@ export interface ClientOptions {
   deadLinkMs?: number;
   /** How long a turn stays valid without contact to the node, 1 s to 24 h. Default: 10 s. */
   turnTTLMs?: number;
+  /**
+   * Returns the current span as headers such as traceparent, for timers and messages: the
+   * carrier of OpenTelemetry's `propagation.inject`.
+   */
+  trace?: () => Record<string, string>;
   /** Receives warnings, such as the errors of handlers. Default: console.warn. */
   log?: (message: string, error?: unknown) => void;
 }
@@ -41,6 +46,7 @@ export class Client {
   readonly #link: Link;
   readonly #timeoutMs: number;
   readonly #turnTTLMs: number;
+  readonly #trace: (() => Record<string, string>) | undefined;
   readonly #subscriptions = new Set<Subscription>();
   #closing: Promise<void> | undefined;
 
@@ -60,6 +66,7 @@ export class Client {
     }
     this.#timeoutMs = options.timeoutMs ?? 10_000;
     this.#turnTTLMs = turnTTLMs;
+    this.#trace = options.trace;
     this.#link = new Link({
       address, tls: tls === true ? {} : tls || undefined, deadLinkMs: options.deadLinkMs ?? 5000,
       token: typeof token === "string" ? () => token : token,
@@ -80,6 +87,9 @@ export class Client {
   }
 
   #call<C extends Asked>(kind: C, request: RequestOf<C>, options: t.CallOptions): Promise<AnswerOf<C>> {
+    if (this.#trace !== undefined && "trace" in request) {
+      Object.assign(request.trace, this.#trace());
+    }
     return this.#link.call(kind, request, options.timeoutMs ?? this.#timeoutMs, options.signal);
   }
 

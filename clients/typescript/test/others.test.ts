@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
-import { DeadlineError, FenceStaleError, GateHeldError, NoScheduleError, QueueFullError, TurnLostError, WakebellError } from "../src/index.js";
+import { DeadlineError, FenceStaleError, GateHeldError, NoScheduleError, QueueFullError, TurnLostError, WakebellError, type Lease } from "../src/index.js";
 import { dial, name, Node, patience, pause } from "./node.js";
 
 describe("queues, gates and recurring schedules", () => {
@@ -17,6 +17,16 @@ describe("queues, gates and recurring schedules", () => {
     const first = await client.publish(queue, { n: 1 }, { key: "k" });
     assert.deepEqual(await client.publish(queue, { n: 2 }, { key: "k" }), { id: first.id, fresh: false });
     assert.equal(first.fresh, true);
+  });
+
+  test("handlers receive headers and the span of the sender", async () => {
+    const queue = name(), traceparent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+    const traced = dial(node, { trace: () => ({ traceparent }) });
+    await traced.publishBatch(queue, [{ body: "x", headers: { a: "b" } }]);
+    const received = await new Promise<Lease>((resolve) => void traced.subscribe({ queue }, { name: "s" }, resolve));
+    assert.deepEqual(received.headers, { traceparent, a: "b" });
+    assert.deepEqual(received.trace, {}); // this node does not trace
+    await traced.close();
   });
 
   test("a full queue reports what was published", async () => {

@@ -129,13 +129,15 @@ class Client:
         timeout: float = 10.0,
         dead_link: float = 5.0,
         turn_ttl: float = 10.0,
+        trace: Callable[[], Mapping[str, str]] | None = None,
     ) -> None:
         self._loop = _loop()
 
         async def make() -> aio.Client:
             return aio.Client(
-                address, token=token, tls=tls, insecure=insecure, timeout=timeout, dead_link=dead_link, turn_ttl=turn_ttl
-            )
+                address, token=token, tls=tls, insecure=insecure, timeout=timeout, dead_link=dead_link,
+                turn_ttl=turn_ttl, trace=trace,
+            )  # fmt: skip
 
         self._inner = self._loop.run(make())
 

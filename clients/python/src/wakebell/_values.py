@@ -138,6 +138,7 @@ def lease(m: wakebell_pb2.Lease) -> t.Lease:
         topic=m.topic, id=m.id, body=m.body, content_type=m.content_type, correlation_id=m.correlation_id,
         reply_to=m.reply_to, headers=dict(m.headers), activation=to_instant(m, "activation"),
         delivered=to_instant(m, "delivered"), attempt=m.attempt, failures=m.failures,
+        trace=dict(m.trace),
     )  # fmt: skip
 
 
@@ -147,7 +148,7 @@ def queue_of(q: t.Queue) -> queues_pb2.Queue:
 
 def messages_of(messages: Iterable[t.Message]) -> list[queues_pb2.QueueMessage]:
     """Return messages to publish. Each has a tail, so that the request can be sent again."""
-    return [queues_pb2.QueueMessage(body=encode(m.body)[0], key=m.key, tail=_tail()) for m in messages]
+    return [queues_pb2.QueueMessage(body=encode(m.body)[0], key=m.key, tail=_tail(), headers=m.headers) for m in messages]
 
 
 def _tail() -> str:

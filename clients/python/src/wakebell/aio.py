@@ -47,6 +47,8 @@ class Client:
             UnavailableError.
         turn_ttl: Seconds for which a turn stays valid without contact to the node, 1 to
             86,400.
+        trace: Returns the current span as headers such as traceparent, for timers and
+            messages: the carrier of OpenTelemetry's ``inject``.
     """
 
     def __init__(
@@ -59,6 +61,7 @@ class Client:
         timeout: float = 10.0,
         dead_link: float = 5.0,
         turn_ttl: float = 10.0,
+        trace: Callable[[], Mapping[str, str]] | None = None,
     ) -> None:
         host, _, port = address.rpartition(":")
         if not host or not port.isdecimal() or not 0 < int(port) < 65536:
@@ -67,7 +70,7 @@ class Client:
             raise InvalidError(f"turn_ttl {turn_ttl}, want 1 to 86,400 seconds")
         if token and not tls and not insecure and not _is_loopback(host):
             raise InvalidError(f"address {address!r} needs tls, because the network could read the token")
-        self._timeout, self._turn_ttl = timeout, turn_ttl
+        self._timeout, self._turn_ttl, self._trace = timeout, turn_ttl, trace
         self._closing = False
         self._subscriptions: set[Subscription] = set()
         settings = t.TLS() if tls is True else tls or None
@@ -94,6 +97,8 @@ class Client:
         await self._link.close()
 
     async def _call(self, kind: str, request: Any, timeout: float | None) -> Any:
+        if self._trace is not None and "trace" in request.DESCRIPTOR.fields_by_name:
+            request.trace.update(self._trace())
         return await self._link.call(kind, request, self._timeout if timeout is None else timeout)
 
     # Timers

@@ -239,6 +239,8 @@ class Message:
     """``bytes`` are sent unchanged, ``str`` as text, other values as JSON."""
     key: str = ""
     """Deduplication key. Default: none."""
+    headers: Mapping[str, str] = field(default_factory=dict)
+    """Headers for handlers of Wakebell. Other consumers ignore them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,12 +257,12 @@ class Lease(Content):
     """A timer or message that a handler has, for as long as ``lost`` is None."""
 
     __slots__ = ("topic", "id", "body", "content_type", "correlation_id", "reply_to", "headers",
-                 "activation", "delivered", "attempt", "failures", "_lost", "_event")  # fmt: skip
+                 "activation", "delivered", "attempt", "failures", "trace", "_lost", "_event")  # fmt: skip
 
     def __init__(
         self, *, topic: str, id: str, body: bytes, content_type: str, correlation_id: str, reply_to: str,
         headers: Mapping[str, str], activation: datetime | None, delivered: datetime | None,
-        attempt: int, failures: int,
+        attempt: int, failures: int, trace: Mapping[str, str],
     ) -> None:  # fmt: skip
         self.topic = topic
         """Name of the topic or queue."""
@@ -278,6 +280,8 @@ class Lease(Content):
         """Deliveries so far, including this one."""
         self.failures = failures
         """Deliveries that failed."""
+        self.trace = trace
+        """The span of this delivery, as headers such as traceparent. Empty: the node does not trace."""
         self._lost: LeaseLostError | None = None
         self._event = threading.Event()
 

@@ -87,7 +87,7 @@ build: ## build the commands into bin/
 	$(GO) build -trimpath -o bin/ ./cmd/...
 
 setup: ## install what the tests need
-	@scripts/setup.sh redis-server cc python-client typescript-client
+	@scripts/setup.sh redis-server prometheus cc python-client typescript-client
 
 clean: ## remove what was built
 	rm -rf bin .tools

@@ -2,7 +2,6 @@ package wakebell_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 

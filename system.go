@@ -83,7 +83,8 @@ func New(actorSystem *actor.ActorSystem, rdb redis.UniversalClient, cfg Config) 
 		return nil, err
 	}
 	store.Logger, store.MaxPayload, store.Metrics = cfg.Logger, client.store.MaxPayload, client.metrics
-	store.NoPayloadsApart = cfg.NoPayloadsApart
+	store.NoCoalescing, store.NoPayloadsApart = cfg.NoCoalescing, cfg.NoPayloadsApart
+	store.Batcher = client.store.Batcher
 	s.cfg, s.client, s.store, s.tracer = cfg, client, store, cfg.tracer()
 	s.gates, s.actorGates = gates.(*gate.Gates), actorGates
 	s.actorGates.Metrics = client.metrics
@@ -163,21 +164,21 @@ func (s *System) spawn(checked error) error {
 		return fmt.Errorf("start: %w", ErrNotRunning)
 	}
 	runtime, err := actors.Start(s.actors, actors.Config{
-		Gates:  &s.actorGates,
-		Name:   s.cfg.Name,
-		Topics: s.actorTopics(),
-		Hints:  hints{s},
-		Events: s.store,
-		Node:   nodeName(s.cfg.Name),
+		Gates:   &s.actorGates,
+		Name:    s.cfg.Name,
+		Topics:  s.actorTopics(),
+		Hints:   hints{s},
+		Events:  s.store,
+		Node:    nodeName(s.cfg.Name),
+		OnDead:  s.onDead(),
+		Timers:  s.reminding.Guard(requests{s.client, s.gates}),
+		Beat:    s.scheduler(),
+		Owner:   s,
+		Logger:  s.cfg.Logger,
+		Random:  s.hooks.Random,
+		Metrics: s.client.metrics,
 
 		Records: s.store, Incarnation: uuid.NewString(),
-
-		OnDead: s.onDead(),
-		Timers: s.reminding.Guard(requests{s.client, s.gates}),
-		Beat:   s.scheduler(),
-		Owner:  s,
-		Logger: s.cfg.Logger,
-		Random: s.hooks.Random,
 
 		Reminders: s.reminding.Read,
 	})
@@ -249,7 +250,7 @@ func (s *System) actorTopic(h Handler) poller.Topic {
 	}
 	topic := poller.Topic{
 		Source:             s.client.metrics.Source(source),
-		Handle:             s.measured(source.Name(), chain(h, slices.Concat(s.cfg.Middleware, h.set.middleware), s.tracer)),
+		Handle:             s.measured(source.Name(), chain(h, slices.Concat(s.cfg.Middleware, h.set.middleware), s.tracer.Consumer())),
 		Target:             h.set.target,
 		OverrideInterval:   s.hooks.Idle,
 		Settings:           s.tunable(h.set),

@@ -19,8 +19,8 @@ type Keys struct {
 	Counts   string // hash: counts per minute and day; default "timers_counts"
 	History  string // stream: attempts; default "timers_history"
 	Topics   string // set: all topics, a single key; default "timers_topics"
-	Backlog  string // string: backlog of all topics as metrics last read it, a single key; default "timers_backlog"
 	Queues   string // set: all queues, a single key; default "timers_queues"
+	Backlog  string // string: backlog of all topics as metrics last read it, a single key; default "timers_backlog"
 	Beat     string // prefix of the keys of recurring schedules; default "redbeat:"
 
 	// HashTag writes topics in braces, so that Redis Cluster keeps all keys of a

@@ -58,7 +58,7 @@ var Labels = []struct {
 	{overlap, "`skip` or `queue`: the rule of the schedule"},
 	{gateName, "name of the gate; `_other` beyond the limit"},
 	{rpcMethod, "method of a service, or kind of the message to the gateway"},
-	{rpcCode, "gRPC status code, as `OK`"},
+	{rpcCode, "`OK`, or the code of the error in capitals"},
 	{direction, "`receive` or `transmit`"},
 	{bound, "bound of docs/remote.md that was reached"},
 	{sessionKind, "`stream` of Timers, or `link` of an actor system"},
@@ -119,7 +119,7 @@ var (
 	lateness        = histogram(deliveries, "wakebell.delivery.lateness", "s", "Time from the instant of a timer, or the publishing of a message, to the start of its handler. First attempts only, because retries keep the instant.", delays, destination)
 	leasesHeld      = gauge(deliveries, "wakebell.leases.held", "{lease}", "Leases that the node holds.", destination)
 	leasesLost      = counter(deliveries, "wakebell.leases.lost", "{lease}", "Leases that expired before they were extended or settled.", destination)
-	heartbeats      = counter(deliveries, "wakebell.heartbeats.failed", "{heartbeat}", "Extensions of leases that failed, or that Redis refused because the lease had expired.", destination)
+	heartbeats      = counter(deliveries, "wakebell.heartbeats.failed", "{heartbeat}", "Heartbeats that failed, came too late, or could not be sent before the lease expired.", destination)
 	prefetched      = counter(deliveries, "wakebell.prefetch.returned", "{lease}", "Prefetched leases that were returned because no handler was free.", destination)
 	handlerRestarts = counter(deliveries, "wakebell.handler.restarts", "{restart}", "Restarts of handlers, each after a panic.", destination)
 	pollerRestarts  = counter(deliveries, "wakebell.poller.restarts", "{restart}", "Restarts of pollers.", destination)
@@ -162,12 +162,12 @@ var (
 	gateQueueLen = gauge(gates, "wakebell.gate.queue.length", "{request}", "Requests of this process that wait for a turn.", gateName)
 	gateHeldAge  = gauge(gates, "wakebell.gate.held.age", "s", "Age of the oldest turn that this process holds; 0 without one.", gateName)
 
-	reminderDeliveries = counter(reminders, "wakebell.reminder.deliveries", "{reminder}", "Deliveries of reminders to actors: ack, retry, rejected, unreachable.", outcome)
-	reminderRequests   = counter(reminders, "wakebell.reminder.requests", "{request}", "Requests to set, cancel and list reminders.", result)
+	reminderDeliveries = counter(reminders, "wakebell.reminder.deliveries", "{reminder}", "Deliveries of reminders to actors: ack, retry, rejected, unreachable, abandoned.", outcome)
+	reminderRequests   = counter(reminders, "wakebell.reminder.requests", "{request}", "Requests about reminders.", result)
 
 	remoteSessions     = gauge(remote, "wakebell.remote.sessions", "{session}", "Sessions of remote peers.", sessionKind)
-	remoteRequests     = counter(remote, "wakebell.remote.requests", "{request}", "Requests of remote peers.", rpcMethod, rpcCode)
-	remoteRejected     = counter(remote, "wakebell.remote.frames.rejected", "{frame}", "Frames and messages of peers that were refused.")
+	remoteRequests     = counter(remote, "wakebell.remote.requests", "{request}", "Calls of peers to a service, and requests of peers and actors to the gateway.", rpcMethod, rpcCode)
+	remoteRejected     = counter(remote, "wakebell.remote.frames.rejected", "{frame}", "Frames, messages, calls and connections of peers that were refused.")
 	remoteIO           = counter(remote, "wakebell.remote.io", "By", "Bytes of the connections of peers.", direction)
 	remoteBackPressure = counter(remote, "wakebell.remote.backpressure", "{refusal}", "Requests that were refused or had to wait because of a bound.", bound)
 )

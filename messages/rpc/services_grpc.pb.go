@@ -9,12 +9,10 @@ package rpc
 
 import (
 	context "context"
-
+	messages "github.com/wakebell/wakebell/messages"
 	grpc "google.golang.org/grpc"
 	codes "google.golang.org/grpc/codes"
 	status "google.golang.org/grpc/status"
-
-	messages "github.com/wakebell/wakebell/messages"
 )
 
 // This is a compile-time assertion to ensure that this generated file

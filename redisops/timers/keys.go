@@ -37,8 +37,8 @@ func (k *Keyspace) names() []layout.KeyName {
 		{Field: "Counts", Preset: "timers_counts", Value: &k.Counts},
 		{Field: "History", Preset: "timers_history", Value: &k.History},
 		{Field: "Topics", Preset: "timers_topics", Value: &k.Topics},
-		{Field: "Backlog", Preset: "timers_backlog", Value: &k.Backlog},
 		{Field: "Queues", Preset: "timers_queues", Value: &k.Queues},
+		{Field: "Backlog", Preset: "timers_backlog", Value: &k.Backlog},
 		{Field: "Beat", Preset: "redbeat:", Value: &k.Beat},
 	}
 }

@@ -98,11 +98,11 @@ func (s *Timers) removeTopic(ctx context.Context, topic string) (string, error) 
 // removeClustered does on a Cluster what removeTopic does.
 func (s *Timers) removeClustered(ctx context.Context, topic string) (string, error) {
 	for _, key := range lastingKeys(s.keys.Of(topic)) {
-		n, err := s.RDB.Exists(ctx, key).Result()
+		kind, err := s.RDB.Type(ctx, key).Result()
 		if err != nil {
 			return "", scripts.Wrap(ctx, []string{key}, err)
 		}
-		if n > 0 {
+		if kind != "none" {
 			return "used " + key, nil
 		}
 	}

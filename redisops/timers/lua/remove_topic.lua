@@ -6,7 +6,7 @@
 --   name of a key that exists.
 
 for _, key in ipairs({KEYS.timeline, KEYS.payloads, KEYS.leases, KEYS.dead, KEYS.control, KEYS.runs}) do
-  if redis.call('EXISTS', key) == 1 then return 'used ' .. key end
+  if redis.call('TYPE', key).ok ~= 'none' then return 'used ' .. key end
 end
 if redis.call('SREM', KEYS.topics, ARGV.topic) == 0 then return 'absent' end
 return ''

@@ -31,13 +31,14 @@ func (a *App) Summaryf(format string, args ...any) {
 // followEvery is the time between two readings of Follow.
 const followEvery = 500 * time.Millisecond
 
-// Follow shows the progress of a call that does not report it: left returns how many
-// of total things are left. It is called until stop, and its errors are ignored.
-func (a *App) Follow(ctx context.Context, what string, total int64, left func(context.Context) (int64, error)) (stop func()) {
-	progress := a.Progress(what, total)
-	if progress == nil {
+// Follow shows on a terminal the progress of a call that does not report it: left
+// returns how many things are left. It is called until stop, and its errors are ignored.
+func (a *App) Follow(ctx context.Context, what string, left func(context.Context) (int64, error)) (stop func()) {
+	if !output.IsTerminal(a.notes) {
 		return func() {}
 	}
+	total, _ := left(ctx)
+	progress := a.Progress(what, total)
 	ctx, cancel := context.WithCancel(ctx)
 	var done sync.WaitGroup
 	done.Go(func() {

@@ -54,6 +54,7 @@ func Run(ctx context.Context, newRoot func(*App) *cobra.Command, args []string, 
 	}()
 	select {
 	case r := <-done:
+		a.progress.End()
 		return a.exitCode(r.cmd, r.err)
 	case <-forced.Done():
 		killed := make(chan struct{})

@@ -38,7 +38,9 @@ expires. It prints what is left; with -o json as queue stats does.`,
 				ctx, stop = context.WithTimeoutCause(ctx, timeout, fmt.Errorf("the queue is not empty after %v", timeout))
 				defer stop()
 			}
+			stop := followStats(ctx, a, c, "drain", q, func(st wakebelltype.QueueStats) int64 { return st.Pending + st.Processing })
 			st, err := queue.Drain(ctx, c, q)
+			stop()
 			return errors.Join(err, printStats(a, q, st))
 		})
 	})

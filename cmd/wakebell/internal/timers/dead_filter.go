@@ -82,6 +82,19 @@ func (f *deadChoice) choose(args []string) (wakebelltype.DeadFilter, error) {
 	}
 }
 
+// deadTotal returns the number of dead letters that match a filter, for a progress; 0 if
+// it is unknown.
+func deadTotal(ctx context.Context, c wakebell.Operator, topic string, filter wakebelltype.DeadFilter) int64 {
+	if filter != (wakebelltype.DeadFilter{}) {
+		return 0
+	}
+	stats, err := c.Stats(ctx, topic)
+	if err != nil {
+		return 0 // the command itself reports it
+	}
+	return stats.Dead
+}
+
 // countLimit bounds the count of dead letters for a confirmation.
 const countLimit = 1000
 

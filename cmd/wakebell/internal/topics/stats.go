@@ -1,20 +1,16 @@
 package topics
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"fmt"
-	"os"
-	"strconv"
 	"time"
 
-	"github.com/charmbracelet/x/ansi"
 	"github.com/spf13/cobra"
 
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/cmd/wakebell/internal/cli"
 	"github.com/wakebell/wakebell/cmd/wakebell/internal/output"
+	"github.com/wakebell/wakebell/queue"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
@@ -22,6 +18,7 @@ const minStatsInterval = 100 * time.Millisecond
 
 type statsFlags struct {
 	topics   []string
+	queues   bool
 	watch    bool
 	interval time.Duration
 	since    time.Duration // of the throughput; 0: without it
@@ -40,7 +37,8 @@ or retried, pending, leased and retrying are estimates.
 
 With --watch it repeats this every --interval until it is interrupted, with exit
 code 0, and shows the change of timers and dead letters per second since the
-previous reading.
+previous reading. A second table has the queues that Wakebell published to or
+handled, unless topics are named.
 
 With --since, 1 min to 90 days, it shows how many timers were handled, failed and
 dead-lettered since then, and draws the handled ones as a sparkline: by minute for up
@@ -50,7 +48,8 @@ With -o json each topic is a line per reading with at, topic, timers, pending,
 due, leased, retrying, dead, estimated, oldest_due (an instant), oldest_due_s
 (its age in seconds), paused, timers_per_s and dead_per_s (null at the first
 reading) and fault, and with --since throughput: step_s, from (an instant), and the
-lists scheduled, handled, failed and dead with a number for each step.`,
+lists scheduled, handled, failed and dead with a number for each step. With --queues each queue is a line with queue, pending,
+processing, ended, dead, oldest, separator, dead_letter_key and fault.`,
 		Example: `  wakebell stats
   wakebell stats --since 6h
   wakebell stats --topic invoices --watch
@@ -58,6 +57,8 @@ lists scheduled, handled, failed and dead with a number for each step.`,
 		Args: cobra.NoArgs,
 	}
 	a.TopicsFlag(cmd, &f.topics, "`topic` to show (default all)")
+	cmd.Flags().BoolVar(&f.queues, "queues", false, "show queues, not topics")
+	cmd.MarkFlagsMutuallyExclusive("queues", "topic")
 	cmd.Flags().BoolVarP(&f.watch, "watch", "w", false, "repeat until interrupted")
 	cli.DurationVar(cmd.Flags(), &f.interval, "interval", time.Second, "time between readings of --watch, at least 100ms")
 	cli.DurationVar(cmd.Flags(), &f.since, "since", 0, "show what was handled in this `duration` until now, up to 90d; 0: not")
@@ -69,8 +70,12 @@ lists scheduled, handled, failed and dead with a number for each step.`,
 		if f.interval < minStatsInterval {
 			return cli.Usagef("--interval: %v, want at least %v", f.interval, minStatsInterval)
 		}
-		return withTopics(ctx, a, f.topics, false, wakebelltype.Page{}, func(c wakebell.Operator, names topicNames) error {
+		prefix := a.Prefix
+		return withTopics(ctx, a, f.topics, false, wakebelltype.Page{}, func(c cli.Client, names topicNames) error {
 			w := &statsWatch{app: a, topics: c, names: names, watches: f.watch, since: f.since}
+			if len(f.topics) == 0 {
+				w.queues, w.prefix, w.alone = c.QueueOperator(), prefix, f.queues
+			}
 			if f.watch {
 				return w.watch(ctx, f.interval)
 			}
@@ -78,50 +83,6 @@ lists scheduled, handled, failed and dead with a number for each step.`,
 		})
 	})
 	return cmd
-}
-
-// maxSince is how far back --since reaches.
-const maxSince = 90 * 24 * time.Hour
-
-// throughputLine has the JSON fields of the throughput of a topic.
-type throughputLine struct {
-	StepS     float64 `json:"step_s"`
-	From      string  `json:"from"`
-	Scheduled []int64 `json:"scheduled"`
-	Handled   []int64 `json:"handled"`
-	Failed    []int64 `json:"failed"`
-	Dead      []int64 `json:"dead"`
-}
-
-func newThroughputLine(t wakebelltype.Throughput) *throughputLine {
-	l := &throughputLine{StepS: t.Step.Seconds()}
-	for i, p := range t.Points {
-		if i == 0 {
-			l.From = output.Stamp(p.At)
-		}
-		l.Scheduled, l.Handled = append(l.Scheduled, p.Scheduled), append(l.Handled, p.Handled)
-		l.Failed, l.Dead = append(l.Failed, p.Failed), append(l.Dead, p.Dead)
-	}
-	return l
-}
-
-// sparkWidth is how many bars a sparkline has at most.
-const sparkWidth = 30
-
-// cells are the cells of a row of stats; without a throughput they are empty.
-func (l *throughputLine) cells(screen output.Screen) []string {
-	if l == nil {
-		return []string{"", "", "", ""}
-	}
-	all := []string{}
-	for _, counts := range [][]int64{l.Handled, l.Failed, l.Dead} {
-		sum := int64(0)
-		for _, n := range counts {
-			sum += n
-		}
-		all = append(all, screen.Count(sum))
-	}
-	return append(all, output.Sparkline(l.Handled, sparkWidth))
 }
 
 type statsLine struct {
@@ -142,6 +103,8 @@ type statsLine struct {
 	Fault      string   `json:"fault"`
 
 	Throughput *throughputLine `json:"throughput,omitempty"`
+
+	oldestDue time.Time
 }
 
 // statsWatch reads the counts of topics and stores the previous reading.
@@ -149,6 +112,10 @@ type statsWatch struct {
 	app    *cli.App
 	topics wakebell.Operator
 	names  topicNames
+
+	queues queue.Operator // nil: queues are not shown
+	prefix string         // of their names
+	alone  bool           // without topics
 
 	watches bool
 	since   time.Duration
@@ -185,9 +152,12 @@ func (w *statsWatch) watch(ctx context.Context, interval time.Duration) error {
 // look reads and prints once, in a single write, so that a terminal does not
 // flicker.
 func (w *statsWatch) look(ctx context.Context) error {
-	names, err := w.names(ctx)
-	if err != nil {
-		return err
+	var names []string
+	var err error
+	if !w.alone {
+		if names, err = w.names(ctx); err != nil {
+			return err
+		}
 	}
 	all, err := w.topics.Overview(ctx, names...)
 	if err != nil {
@@ -214,9 +184,25 @@ func (w *statsWatch) look(ctx context.Context) error {
 			lines[i].Throughput = newThroughputLine(t)
 		}
 	}
+	queues, err := w.readQueues(ctx)
+	if err != nil {
+		return err
+	}
 	first := w.before == nil
 	w.before, w.looked = seen, now
-	return w.print(lines, first)
+	return w.print(lines, queues, first)
+}
+
+// readQueues returns the queues to show. Beside topics their error only hides them.
+func (w *statsWatch) readQueues(ctx context.Context) ([]queueLine, error) {
+	if w.queues == nil || w.app.WantsJSON() && !w.alone {
+		return nil, nil
+	}
+	all, err := knownQueues(ctx, w.queues, w.prefix, wakebelltype.Page{})
+	if err != nil && (w.alone || ctx.Err() != nil) {
+		return nil, err
+	}
+	return all, nil
 }
 
 func (w *statsWatch) line(o wakebelltype.Overview, now time.Time) statsLine {
@@ -224,7 +210,7 @@ func (w *statsWatch) line(o wakebelltype.Overview, now time.Time) statsLine {
 	l := statsLine{
 		At: output.Stamp(now), Topic: o.Topic, Timers: s.Total, Pending: s.Pending, Due: s.Due, Leased: s.Leased,
 		Retrying: s.Retrying, Dead: s.Dead, Estimated: s.Estimated, OldestDue: output.Stamp(s.OldestDue),
-		OldestDueS: output.Rounded(s.Lag.Seconds()), Paused: s.Paused, Fault: output.Fault(o.Err),
+		OldestDueS: output.Rounded(s.Lag.Seconds()), Paused: s.Paused, Fault: output.Fault(o.Err), oldestDue: s.OldestDue,
 	}
 	if before, ok := w.before[o.Topic]; ok && o.Err == nil {
 		perSecond := func(was, is int64) *float64 {
@@ -233,117 +219,4 @@ func (w *statsWatch) line(o wakebelltype.Overview, now time.Time) statsLine {
 		l.TimersPerS, l.DeadPerS = perSecond(before.Total, s.Total), perSecond(before.Dead, s.Dead)
 	}
 	return l
-}
-
-func statsColumns(throughput bool) []output.Column {
-	columns := []output.Column{
-		output.Text("TOPIC"), output.Numeric("TIMERS"), output.Numeric("PENDING").AsMinor(), output.Numeric("DUE"), output.Numeric("LEASED"),
-		output.Numeric("RETRYING").AsMinor(), output.Numeric("DEAD").StyledBy(deadStyle), output.Short("OLDEST DUE").AsRare(),
-		output.Short("PAUSED").StyledBy(output.WarnIfYes), output.Numeric("TIMERS/S").AsRare(), output.Numeric("DEAD/S").AsMinor().AsRare(),
-		output.Text("FAULT").AsRare().Styled(output.Bad),
-	}
-	if throughput {
-		columns = append(columns, output.Numeric("HANDLED"), output.Numeric("FAILED"), output.Numeric("DIED"), output.Short("THROUGHPUT"))
-	}
-	return columns
-}
-
-// deadStyle is the style of a number of dead letters.
-func deadStyle(cell string) output.Style {
-	if cell == "0" {
-		return output.Plain
-	}
-	return output.Bad
-}
-
-// clearScreen moves the cursor to the top left and clears the screen.
-const clearScreen = "\x1b[H\x1b[2J"
-
-func (w *statsWatch) print(lines []statsLine, first bool) error {
-	var out bytes.Buffer
-	if w.app.WantsJSON() {
-		for _, l := range lines {
-			text, err := output.JSONLine(l)
-			if err != nil {
-				return err
-			}
-			out.Write(text)
-		}
-		return w.app.Write(out.Bytes())
-	}
-	redraws := w.watches && output.IsTerminal(w.app.Stdout) && os.Getenv("TERM") != "dumb"
-	rows, columns := 0, 0
-	if redraws {
-		rows, columns = output.TerminalSize(w.app.Stdout)
-	}
-	switch {
-	case first:
-	case redraws:
-		out.WriteString(clearScreen)
-	default:
-		out.WriteByte('\n')
-	}
-	begin := out.Len()
-	screen := w.app.Screen()
-	t := output.NewTable(&out, screen, statsColumns(w.since > 0)...)
-	for _, l := range lines {
-		about := func(n int64) string {
-			if l.Estimated {
-				return "~" + screen.Count(n)
-			}
-			return screen.Count(n)
-		}
-		oldest := ""
-		if l.OldestDue != "" {
-			oldest = time.Duration(l.OldestDueS * float64(time.Second)).Round(time.Millisecond).String()
-		}
-		cells := []string{
-			l.Topic, screen.Count(l.Timers), about(l.Pending), screen.Count(l.Due), about(l.Leased), about(l.Retrying), screen.Count(l.Dead),
-			oldest, output.YesNo(l.Paused), rate(l.TimersPerS), rate(l.DeadPerS), l.Fault,
-		}
-		if w.since > 0 {
-			cells = append(cells, l.Throughput.cells(screen)...)
-		}
-		t.Row(cells...)
-	}
-	if err := t.Flush(); err != nil {
-		return err
-	}
-	return w.app.Write(append(out.Bytes()[:begin:begin], fit(out.Bytes()[begin:], rows, columns)...))
-}
-
-// fit cuts the lines that do not fit on the screen, so that the column names stay
-// visible, and appends how many it cut. If rows or columns are 0, the size is
-// unknown and nothing is cut.
-func fit(lines []byte, rows, columns int) []byte {
-	const below = 2 // the line about cut lines, and the cursor
-	if rows <= below || columns <= 0 {
-		return lines
-	}
-	all := bytes.SplitAfter(lines, []byte{'\n'})
-	all = all[:len(all)-1] // the last one is empty
-	taken, kept := 0, 0
-	for i, line := range all {
-		height := max(1, (ansi.StringWidth(string(line))+columns-1)/columns)
-		more := below
-		if i == len(all)-1 {
-			more-- // nothing would be left off
-		}
-		if taken+height > rows-more {
-			return fmt.Appendf(lines[:kept:kept], "%d more: name topics with --topic, or make the terminal larger\n", len(all)-i)
-		}
-		taken, kept = taken+height, kept+len(line)
-	}
-	return lines
-}
-
-func rate(perSecond *float64) string {
-	if perSecond == nil {
-		return ""
-	}
-	text := strconv.FormatFloat(*perSecond, 'f', 1, 64)
-	if *perSecond > 0 {
-		text = "+" + text
-	}
-	return text
 }

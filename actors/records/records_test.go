@@ -145,7 +145,7 @@ func TestRecordsThatCannotBeWritten(t *testing.T) {
 		b := newBench(wakebelltype.HistoryAll)
 		b.store.fail(errors.New("memory is full"))
 		b.handle(3)
-		<-time.After(6 * time.Second)
+		<-time.After(6*time.Second + writeEvery/2) // between two writes, from here on
 		b.handle(4)
 		<-time.After(10 * time.Second)
 		require.EqualValues(t, 7+3, b.Failed())

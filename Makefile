@@ -23,7 +23,7 @@ help: ## list the targets
 demo: ## show timers at work; needs no Redis
 	@$(GO) run ./cmd/wakebell demo
 
-test: setup ## run all tests under the race detector; installs redis-server if it is missing
+test: setup ## run all tests under the race detector; installs redis-server and what the clients need
 	$(GO) test -race -timeout 10m ./...
 
 test-fast: ## run the tests without the race detector and with fewer rounds (-short)
@@ -39,7 +39,7 @@ faults: setup ## inject faults into real nodes and a real Redis, and account for
 		-faults.seed $(SEED) -faults.rounds $(ROUNDS) -faults.for $(FOR) -faults.only '$(ONLY)' -faults.beats $(BEATS) -faults.o $(O)
 
 stock: setup ## run programs on an unmodified protoactor-go against nodes: bursts, silence, restarts (FOR=10m SEED=1)
-	$(GO) test ./internal/stock -run '^TestStockPeers$$' -v -count 1 -timeout 24h -stock.for $(FOR) -stock.seed $(SEED)
+	$(GO) test ./internal/stockpeer -run '^TestStockPeers$$' -v -count 1 -timeout 24h -stock.for $(FOR) -stock.seed $(SEED)
 
 hostile: setup ## attack a served node in random mixes beside honest load (FOR=30m SEED=1)
 	$(GO) test ./remote -run '^TestHostile$$' -v -count 1 -timeout 0 -hostile.for $(FOR) -hostile.seed $(SEED)
@@ -47,8 +47,9 @@ hostile: setup ## attack a served node in random mixes beside honest load (FOR=3
 faults-mutants: setup ## break one guard after another and see the fault scenarios detect it (MUTANTS=token SEED=1)
 	@SEED=$(SEED) scripts/faults-mutants.sh $(MUTANTS)
 
-lint: ## run the linters, check the format and the words
+lint: ## run the linters, check the format, the words and the tracked files
 	@scripts/words.sh
+	@scripts/files.sh
 	@linter=$$($(TOOL) golangci-lint) && "$$linter" run --allow-parallel-runners ./...
 
 fmt: ## format the code
@@ -86,7 +87,7 @@ build: ## build the commands into bin/
 	$(GO) build -trimpath -o bin/ ./cmd/...
 
 setup: ## install what the tests need
-	@scripts/setup.sh redis-server cc
+	@scripts/setup.sh redis-server cc python-client typescript-client
 
 clean: ## remove what was built
 	rm -rf bin .tools

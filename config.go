@@ -9,9 +9,15 @@ import (
 	"strings"
 	"time"
 
+	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/trace"
+
 	"github.com/wakebell/wakebell/actors"
 	"github.com/wakebell/wakebell/gate"
+	"github.com/wakebell/wakebell/internal/argument"
 	"github.com/wakebell/wakebell/internal/queuekeys"
+	"github.com/wakebell/wakebell/internal/tracing"
 	"github.com/wakebell/wakebell/recurring"
 	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/reminder"
@@ -55,6 +61,24 @@ type Config struct {
 	NoCoalescing    bool
 	NoPayloadsApart bool
 
+	// MeterProvider and MetricTopics are the fields of ClientConfig, for the Client
+	// and for all that this node runs.
+	MeterProvider metric.MeterProvider
+	MetricTopics  int
+
+	// ScheduleMiddleware, TracerProvider and Propagator are the fields of
+	// ClientConfig. They also apply to requests that actors of this process send to
+	// the gateway. The TracerProvider makes a span of each delivery, too: it links
+	// to the span that scheduled the timer.
+	ScheduleMiddleware []wakebelltype.ScheduleMiddleware
+	TracerProvider     trace.TracerProvider
+	Propagator         propagation.TextMapPropagator
+
+	// TraceAsChild makes the span of a delivery a child of the span that scheduled
+	// the timer. By default it begins a trace of its own, because days may lie
+	// between the two.
+	TraceAsChild bool
+
 	// DrainTimeout is how long Stop waits for running handlers before it cancels
 	// their contexts, and for OnDead: up to 1 h, default 20 s; a negative value
 	// means no wait. Stop takes at most 7 s longer. It returns earlier, also
@@ -83,8 +107,12 @@ type Config struct {
 	// is logged. The context is cancelled when Stop's DrainTimeout is over.
 	OnDead func(context.Context, DeadLetter)
 
-	// Gates configures System.Gates. Its Logger defaults to the System's.
+	// Gates configures System.Gates. Its Logger and Audit default to the System's.
 	Gates gate.Config
+
+	// Audit configures the record of operations of the System's Client, Gates and
+	// Schedules.
+	Audit wakebelltype.AuditConfig
 
 	// Logger receives the System's log; nil means slog.Default().
 	Logger *slog.Logger
@@ -104,14 +132,24 @@ func (c Config) withDefaults() Config {
 	if c.Gates.Logger == nil {
 		c.Gates.Logger = c.Logger
 	}
+	if c.Gates.Audit == (wakebelltype.AuditConfig{}) {
+		c.Gates.Audit = c.Audit
+	}
 	return c
+}
+
+// tracer returns the tracer of deliveries and runs.
+func (c Config) tracer() *tracing.Tracer {
+	return tracing.New(tracing.Config{Provider: c.TracerProvider, Propagator: c.Propagator, Child: c.TraceAsChild})
 }
 
 // client returns the configuration of the System's Client.
 func (c Config) client() ClientConfig {
 	return ClientConfig{
-		Keys: c.Keys, Prefix: c.Prefix, PayloadLimit: c.PayloadLimit, RetryFor: c.RetryFor, Logger: c.Logger,
+		Keys: c.Keys, Prefix: c.Prefix, PayloadLimit: c.PayloadLimit, RetryFor: c.RetryFor, Logger: c.Logger, Audit: c.Audit,
 		Celery: c.Scheduler != nil && c.Scheduler.Celery, NoCoalescing: c.NoCoalescing, NoPayloadsApart: c.NoPayloadsApart,
+		MeterProvider: c.MeterProvider, MetricTopics: c.MetricTopics,
+		ScheduleMiddleware: c.ScheduleMiddleware, TracerProvider: c.TracerProvider, Propagator: c.Propagator,
 	}
 }
 
@@ -126,17 +164,17 @@ func (c Config) zone() *time.Location {
 func (c Config) validate() error {
 	var errs []error
 	if strings.ContainsAny(c.Name, "/$") {
-		errs = append(errs, invalid("Name", "%q contains / or $, which are reserved in actor names", c.Name))
+		errs = append(errs, argument.Invalid("Name", "%q contains / or $, which are reserved in actor names", c.Name))
 	}
 	errs = append(errs, within("DrainTimeout", c.DrainTimeout, 0, time.Hour), c.Scheduler.Validate(), c.Reminders.Validate())
 	if c.WaitForRedis < 0 {
-		errs = append(errs, invalid("WaitForRedis", "negative"))
+		errs = append(errs, argument.Invalid("WaitForRedis", "negative"))
 	}
 	if c.DeadLetterCap < 0 {
-		errs = append(errs, invalid("DeadLetterCap", "negative"))
+		errs = append(errs, argument.Invalid("DeadLetterCap", "negative"))
 	}
 	if slices.ContainsFunc(c.Middleware, func(m Middleware) bool { return m == nil }) {
-		errs = append(errs, invalid("Middleware", "nil"))
+		errs = append(errs, argument.Invalid("Middleware", "nil"))
 	}
 	seen := map[string]bool{}
 	for i, h := range c.Handlers {
@@ -144,7 +182,7 @@ func (c Config) validate() error {
 		if err := c.validateHandler(field, h); err != nil {
 			errs = append(errs, err)
 		} else if seen[h.topic] {
-			errs = append(errs, invalid(field, "topic %s has a handler already", quoted(h.topic)))
+			errs = append(errs, argument.Invalid(field, "topic %s has a handler already", quoted(h.topic)))
 		}
 		seen[h.topic] = true
 	}
@@ -155,11 +193,11 @@ func (c Config) validateHandler(field string, h Handler) error {
 	err := h.err
 	switch {
 	case h.fn == nil:
-		return invalid(field, "zero Handler; use Handle, Forward, HandleQueue or ForwardQueue")
+		return argument.Invalid(field, "zero Handler; use Handle, Forward, HandleQueue or ForwardQueue")
 	case h.topic == "":
-		err = errors.Join(err, invalid("topic", "empty"))
+		err = errors.Join(err, argument.Invalid("topic", "empty"))
 	case len(c.Prefix+h.topic) > redisops.MaxName:
-		err = errors.Join(err, invalid("topic", "%d bytes, at most %d", len(c.Prefix+h.topic), redisops.MaxName))
+		err = errors.Join(err, argument.Invalid("topic", "%d bytes, at most %d", len(c.Prefix+h.topic), redisops.MaxName))
 	}
 	if h.set.queue != nil {
 		name := h.set.queue.name

@@ -3,7 +3,6 @@ package wakebell
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -162,9 +161,4 @@ func verdict(err error) poller.Outcome {
 		return poller.FailedFor(r.delay, err)
 	}
 	return poller.Failed(err)
-}
-
-// invalid returns an ErrInvalid about a field.
-func invalid(field, format string, args ...any) error {
-	return fmt.Errorf("%w: %s: %s", ErrInvalid, field, fmt.Sprintf(format, args...))
 }

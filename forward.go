@@ -11,7 +11,8 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/wakebell/wakebell/actors/poller"
-	"github.com/wakebell/wakebell/internal/link"
+	"github.com/wakebell/wakebell/internal/argument"
+	"github.com/wakebell/wakebell/internal/moduleonly"
 	"github.com/wakebell/wakebell/messages"
 )
 
@@ -31,7 +32,7 @@ func ToEachActor(props *actor.Props) Target { return Target{&poller.Target{Props
 
 // Package remote passes leases on by function calls, which cost less than an actor.
 func init() {
-	link.LeaseTarget = func(sink poller.LeaseSink) any { return Target{&poller.Target{Sink: sink}} }
+	moduleonly.LeaseTarget = func(sink poller.LeaseSink) any { return Target{&poller.Target{Sink: sink}} }
 }
 
 // NotifyEnd returns a copy of the Target that also receives a *messages.LeaseEnded
@@ -58,7 +59,7 @@ func Forward[T any](topic Topic[T], to Target, opts ...HandlerOption) Handler {
 // handler returns h with the Target.
 func (t Target) handler(h Handler) Handler {
 	if t.target == nil || (t.target.PID == nil && t.target.Props == nil && t.target.Sink == nil) {
-		h.err = errors.Join(h.err, invalid("Forward", "no actor; use ToActor or ToEachActor"))
+		h.err = errors.Join(h.err, argument.Invalid("Forward", "no actor; use ToActor or ToEachActor"))
 		return h
 	}
 	h.set.target = t.target
@@ -80,7 +81,9 @@ func forward(ctx context.Context, t Timer[[]byte]) error {
 	if !ok {
 		return errNoDelivery
 	}
-	answer, err := d.Forward(ctx, lease(t, d.LeaseTTL))
+	l := lease(t, d.LeaseTTL)
+	l.Trace = d.span.trace(ctx)
+	answer, err := d.Forward(ctx, l)
 	if errors.Is(err, poller.ErrTargetGone) {
 		return &crash{err}
 	}

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"time"
 
+	"github.com/wakebell/wakebell/actors/poller"
+	"github.com/wakebell/wakebell/internal/argument"
 	"github.com/wakebell/wakebell/internal/codec"
 	"github.com/wakebell/wakebell/internal/envelope"
 	"github.com/wakebell/wakebell/queue"
@@ -20,7 +22,7 @@ func HandleQueue[T any](q queue.Queue[T], fn func(context.Context, Timer[T]) err
 	body := codec.For[T]()
 	h := queueHandler(q, typed(body, fn), opts)
 	if fn == nil {
-		h.err = errors.Join(h.err, invalid("handler", "nil"))
+		h.err = errors.Join(h.err, argument.Invalid("handler", "nil"))
 	}
 	return h
 }
@@ -36,8 +38,8 @@ func queueHandler[T any](q queue.Queue[T], fn HandlerFunc, opts []QueueHandlerOp
 	h := Handler{topic: q.Name(), fn: fn, set: defaultQueueSettings(), err: err}
 	h.set.queue.name, h.set.queue.freesKeys = of.Keys, of.FreeKeyOnFailure
 	contentType := codec.For[T]().PayloadType()
-	h.read = func(payload []byte) (envelope.Envelope, error) {
-		return envelope.Envelope{Body: payload, ContentType: contentType}, nil
+	h.read = func(d *poller.Delivery) (envelope.Envelope, error) {
+		return envelope.Envelope{Body: d.Payload, ContentType: contentType, Headers: d.Headers}, nil
 	}
 	h.err = errors.Join(h.err, applyAll(&h.set, opts, QueueHandlerOption.applyQueue))
 	return h

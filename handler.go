@@ -7,6 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/wakebell/wakebell/actors/poller"
+	"github.com/wakebell/wakebell/internal/argument"
 	"github.com/wakebell/wakebell/internal/envelope"
 )
 
@@ -103,7 +105,7 @@ type Handler struct {
 	err   error
 
 	// read decodes the payload of a delivery; nil stands for envelope.Decode.
-	read func(payload []byte) (envelope.Envelope, error)
+	read func(d *poller.Delivery) (envelope.Envelope, error)
 }
 
 // Handle returns a Handler that calls fn for each due timer of a topic, in up to
@@ -122,7 +124,7 @@ type Handler struct {
 func Handle[T any](topic Topic[T], fn func(context.Context, Timer[T]) error, opts ...HandlerOption) Handler {
 	h := newHandler(topic.name, typed(topic.codec, fn), opts)
 	if fn == nil {
-		h.err = errors.Join(h.err, invalid("handler", "nil"))
+		h.err = errors.Join(h.err, argument.Invalid("handler", "nil"))
 	}
 	return h
 }

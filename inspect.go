@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/wakebell/wakebell/internal/argument"
 	"github.com/wakebell/wakebell/internal/envelope"
 	"github.com/wakebell/wakebell/internal/paging"
 	"github.com/wakebell/wakebell/redisops/doctor"
@@ -115,7 +116,7 @@ func (c *Client) Stats(ctx context.Context, topic string) (wakebelltype.Stats, e
 }
 
 // Overview returns the overviews of topics in the same order, with one round trip
-// for each 100 topics. An error that concerns one topic is in the Err of its
+// for each 100 topics, or two on a Cluster. An error that concerns one topic is in the Err of its
 // Overview. The call returns an error if ctx ends, or if Redis answers for none
 // of the topics of a round trip.
 func (c *Client) Overview(ctx context.Context, topics ...string) ([]wakebelltype.Overview, error) {
@@ -184,7 +185,7 @@ type Stored[T any] struct {
 // ErrUnreadable. Other errors are those of Client.Get, such as ErrNotFound.
 func (t Topic[T]) Get(ctx context.Context, c TimerClient, id string) (Stored[T], error) {
 	if c == nil {
-		return Stored[T]{}, invalid("client", "nil")
+		return Stored[T]{}, argument.Invalid("client", "nil")
 	}
 	info, content, err := c.Get(ctx, t.name, id)
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"github.com/wakebell/wakebell/internal/argument"
 	"github.com/wakebell/wakebell/internal/wire"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/redisops/timers"
@@ -68,7 +69,7 @@ func draftOf(m *messages.ScheduleRequest, key *timers.Key) Draft {
 	case messages.Policy_POLICY_REPLACE, messages.Policy_POLICY_KEEP, messages.Policy_POLICY_EARLIEST:
 		opts = append(opts, IfExists(wakebelltype.Policy(m.GetIfExists()-messages.Policy_POLICY_REPLACE))) // one of three
 	default:
-		opts = append(opts, wrong(invalid("if_exists", "unknown policy %d", m.GetIfExists())))
+		opts = append(opts, wrong(argument.Invalid("if_exists", "unknown policy %d", m.GetIfExists())))
 	}
 	switch when := m.GetWhen().(type) {
 	case nil:
@@ -114,9 +115,9 @@ func spanning(field string, d *durationpb.Duration, option func(time.Duration) S
 	span := d.AsDuration()
 	switch {
 	case d == nil:
-		return wrong(invalid(field, "absent"))
+		return wrong(argument.Invalid(field, "absent"))
 	case d.CheckValid() != nil, durationpb.New(span).GetSeconds() != d.GetSeconds():
-		return wrong(invalid(field, "%d s and %d ns, want a duration of at most 292 years", d.GetSeconds(), d.GetNanos()))
+		return wrong(argument.Invalid(field, "%d s and %d ns, want a duration of at most 292 years", d.GetSeconds(), d.GetNanos()))
 	}
 	return option(span)
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/wakebell/wakebell/actors/poller"
+	"github.com/wakebell/wakebell/internal/argument"
 	"github.com/wakebell/wakebell/internal/tuning"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
@@ -30,7 +31,7 @@ func applyAll[O any](s *settings, opts []O, apply func(O, *settings) error) erro
 	var errs []error
 	for i, opt := range opts {
 		if any(opt) == nil {
-			errs = append(errs, invalid("option", "number %d is nil", i))
+			errs = append(errs, argument.Invalid("option", "number %d is nil", i))
 			continue
 		}
 		errs = append(errs, apply(opt, s))
@@ -46,7 +47,7 @@ func (s *settings) retune(opts []TuningOption) error {
 // validate checks options against each other.
 func (s settings) validate() error {
 	if t := s.tuned; t.MaxPollingInterval < t.PollingInterval {
-		return invalid("MaxPollingInterval", "%v is below PollingInterval, %v", t.MaxPollingInterval, t.PollingInterval)
+		return argument.Invalid("MaxPollingInterval", "%v is below PollingInterval, %v", t.MaxPollingInterval, t.PollingInterval)
 	}
 	return nil
 }
@@ -221,7 +222,7 @@ func DeliveryWindow(d time.Duration) CommonOption {
 
 func within[N ~int | ~int64](field string, n, low, high N) error {
 	if n < low || n > high {
-		return invalid(field, "%v is not within %v and %v", n, low, high)
+		return argument.Invalid(field, "%v is not within %v and %v", n, low, high)
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/wakebell/wakebell/internal/argument"
 	"github.com/wakebell/wakebell/redisops/timers"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
@@ -14,9 +15,9 @@ func IfExists(p wakebelltype.Policy) ScheduleOption {
 	return func(d *Draft) error {
 		switch {
 		case p > wakebelltype.PolicyEarliest:
-			return invalid("IfExists", "unknown policy %d", p)
+			return argument.Invalid("IfExists", "unknown policy %d", p)
 		case d.policy == wakebelltype.PolicyDebounce:
-			return invalid("IfExists", "Debounce is the policy")
+			return argument.Invalid("IfExists", "Debounce is the policy")
 		}
 		d.policy = p
 		return nil
@@ -34,11 +35,11 @@ func Debounce(d, limit time.Duration) ScheduleOption {
 	return func(draft *Draft) error {
 		switch {
 		case d <= 0:
-			return invalid("Debounce", "%v, want above 0", d)
+			return argument.Invalid("Debounce", "%v, want above 0", d)
 		case limit != 0 && limit < d:
-			return invalid("Debounce", "a limit of %v, want at least the delay of %v, or 0", limit, d)
+			return argument.Invalid("Debounce", "a limit of %v, want at least the delay of %v, or 0", limit, d)
 		case draft.policy != wakebelltype.PolicyReplace:
-			return invalid("Debounce", "it is a policy of its own, without IfExists")
+			return argument.Invalid("Debounce", "it is a policy of its own, without IfExists")
 		}
 		draft.in, draft.maxDelay, draft.policy = d, limit, wakebelltype.PolicyDebounce
 		return draft.plan()

@@ -5,8 +5,8 @@ import (
 	"strconv"
 
 	"github.com/wakebell/wakebell/internal/firing"
-	"github.com/wakebell/wakebell/internal/gateway"
-	"github.com/wakebell/wakebell/internal/link"
+	"github.com/wakebell/wakebell/internal/gatewayconv"
+	"github.com/wakebell/wakebell/internal/moduleonly"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/reminder"
 )
@@ -17,12 +17,12 @@ func (s *System) Reminders() *reminder.Reminders { return s.reminders }
 
 // remind adds the handlers of reminders to the configuration. New sets the store,
 // the schedules and the limit of the node later.
-func (s *System) remind(cfg *Config) *link.ReminderNode {
-	node := &link.ReminderNode{
+func (s *System) remind(cfg *Config) *moduleonly.ReminderNode {
+	node := &moduleonly.ReminderNode{
 		Actors: s.actors, Name: cfg.Name, Prefix: cfg.Prefix,
-		Code: gateway.CodeOf, Nack: nack, Reject: Reject, Unreadable: ErrUnreadable,
+		Code: gatewayconv.CodeOf, Nack: nack, Reject: Reject, Unreadable: ErrUnreadable,
 	}
-	reminders, parts := link.Reminders(cfg.Reminders, node)
+	reminders, parts := moduleonly.Reminders(cfg.Reminders, node)
 	s.reminders, s.reminding = reminders.(*reminder.Reminders), parts
 	handlers := cfg.Handlers[:len(cfg.Handlers):len(cfg.Handlers)]
 	for _, topic := range parts.Topics {
@@ -37,7 +37,11 @@ func (s *System) deliverReminder(ctx context.Context, t Timer[*messages.KeptRemi
 	schedule, _ := t.Headers.Get(firing.HeaderSchedule)
 	header, _ := t.Headers.Get(firing.HeaderRun)
 	run, _ := strconv.ParseUint(header, 10, 64) // 0 for a one-time reminder
-	return s.reminding.Deliver(ctx, link.ReminderTimer{
-		Body: t.Body, Raw: t.Raw, Activation: t.Activation, Attempt: t.Attempt, Schedule: schedule, Run: run,
+	var trace map[string]string
+	if d, ok := t.delivery.(delivered); ok {
+		trace = d.span.trace(ctx)
+	}
+	return s.reminding.Deliver(ctx, moduleonly.ReminderTimer{
+		Body: t.Body, Raw: t.Raw, Activation: t.Activation, Attempt: t.Attempt, Schedule: schedule, Run: run, Trace: trace,
 	})
 }

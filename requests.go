@@ -8,8 +8,9 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/wakebell/wakebell/gate"
+	"github.com/wakebell/wakebell/internal/argument"
 	"github.com/wakebell/wakebell/internal/envelope"
-	"github.com/wakebell/wakebell/internal/gateway"
+	"github.com/wakebell/wakebell/internal/gatewayconv"
 	"github.com/wakebell/wakebell/internal/text"
 	"github.com/wakebell/wakebell/internal/wire"
 	"github.com/wakebell/wakebell/messages"
@@ -30,7 +31,7 @@ type requests struct {
 func (r requests) Do(ctx context.Context, request messages.Request) messages.Answer {
 	answer, err := r.answer(ctx, request)
 	if err != nil {
-		failed := gateway.ErrorMessage(err)
+		failed := gatewayconv.ErrorMessage(err)
 		failed.Request = request.GetRequest()
 		return failed
 	}
@@ -69,7 +70,7 @@ func (r requests) schedule(ctx context.Context, m *messages.ScheduleRequest) (me
 	if err != nil {
 		return nil, err
 	}
-	stored, err := r.write(ctx, key, draftOf(m, key))
+	stored, err := r.write(ctx, m.GetTrace(), key, draftOf(m, key))
 	if err != nil {
 		return nil, err
 	}
@@ -84,11 +85,11 @@ func (r requests) scheduleBatch(ctx context.Context, m *messages.ScheduleBatchRe
 	drafts := make([]Draft, len(m.GetTimers()))
 	for i, s := range m.GetTimers() {
 		if s == nil {
-			return nil, invalid("timers", "number %d is nil", i)
+			return nil, argument.Invalid("timers", "number %d is nil", i)
 		}
 		drafts[i] = draftOf(s, key.Number(i))
 	}
-	stored, err := r.write(ctx, key, drafts...)
+	stored, err := r.write(ctx, m.GetTrace(), key, drafts...)
 	if err != nil {
 		return nil, err
 	}
@@ -99,13 +100,10 @@ func (r requests) scheduleBatch(ctx context.Context, m *messages.ScheduleBatchRe
 	return answer, nil
 }
 
-// write is Client.Schedule with an idempotency key; nil means none.
-func (r requests) write(ctx context.Context, key *timers.Key, drafts ...Draft) ([]wakebelltype.Scheduled, error) {
-	b, err := r.client.batch(drafts)
-	if err != nil {
-		return nil, err
-	}
-	return r.client.store.Write(ctx, key, b)
+// write is Client.Schedule with the sender's span and an idempotency key; nil means
+// none.
+func (r requests) write(ctx context.Context, trace map[string]string, key *timers.Key, drafts ...Draft) ([]wakebelltype.Scheduled, error) {
+	return r.client.send(r.client.edge.Trace(ctx, trace), key, drafts)
 }
 
 func (r requests) cancel(ctx context.Context, m *messages.CancelRequest) (messages.Answer, error) {
@@ -147,7 +145,7 @@ func (r requests) get(ctx context.Context, m *messages.GetTimerRequest) (message
 }
 
 func contentMessage(c Content) *messages.Content {
-	return gateway.ContentMessage(envelope.Envelope{
+	return gatewayconv.ContentMessage(envelope.Envelope{
 		CorrelationID: c.CorrelationID, ContentType: c.ContentType, ReplyTo: c.ReplyTo, Headers: c.Headers, Body: c.Body,
 	})
 }
@@ -182,7 +180,7 @@ func (r requests) reschedule(ctx context.Context, m *messages.RescheduleRequest)
 	case *messages.RescheduleRequest_In:
 		when = in(w.In)
 	default:
-		return nil, invalid("when", "want at or in")
+		return nil, argument.Invalid("when", "want at or in")
 	}
 	moved, err := r.client.Reschedule(ctx, m.GetTopic(), m.GetId(), when)
 	if err != nil {
@@ -207,7 +205,7 @@ func (r requests) stats(ctx context.Context, m *messages.GetTopicStatsRequest) (
 	if err != nil {
 		return nil, err
 	}
-	return &messages.GetTopicStatsResponse{Request: m.GetRequest(), Stats: gateway.StatsMessage(st)}, nil
+	return &messages.GetTopicStatsResponse{Request: m.GetRequest(), Stats: gatewayconv.StatsMessage(st)}, nil
 }
 
 // maxKey bounds an idempotency key, in bytes.
@@ -220,27 +218,44 @@ func keyOf(ctx context.Context, key string, m proto.Message) (*timers.Key, error
 		return nil, nil
 	}
 	if len(key) > maxKey {
-		return nil, invalid("key", "%d bytes, at most %d", len(key), maxKey)
+		return nil, argument.Invalid("key", "%d bytes, at most %d", len(key), maxKey)
 	}
 	again := proto.Clone(m)
-	for _, name := range []protoreflect.Name{"request", "timeout"} {
-		again.ProtoReflect().Clear(again.ProtoReflect().Descriptor().Fields().ByName(name))
+	for _, name := range []protoreflect.Name{"request", "timeout", "trace"} {
+		if field := again.ProtoReflect().Descriptor().Fields().ByName(name); field != nil {
+			again.ProtoReflect().Clear(field)
+		}
 	}
+	forgetEncoded(again)
 	content, err := proto.MarshalOptions{Deterministic: true}.Marshal(again)
 	if err != nil {
-		return nil, invalid("message", "%v", err)
+		return nil, argument.Invalid("message", "%v", err)
 	}
 	kind := string(proto.MessageName(m))
 	return timers.NewKey(messages.Principal(ctx), key, append([]byte(kind+"\x00"), content...)), nil
+}
+
+// forgetEncoded clears what the sender encodes differently each time.
+func forgetEncoded(m proto.Message) {
+	switch m := m.(type) {
+	case *messages.ScheduleRequest:
+		if m.GetEncoded() {
+			m.Body, m.ContentType, m.Headers = nil, "", nil
+		}
+	case *messages.ScheduleBatchRequest:
+		for _, s := range m.GetTimers() {
+			forgetEncoded(s)
+		}
+	}
 }
 
 // namesTimer checks that a timer can have this id.
 func namesTimer(id string) error {
 	switch {
 	case id == "":
-		return invalid("id", "empty")
+		return argument.Invalid("id", "empty")
 	case len(id) > redisops.MaxName:
-		return invalid("id", "%d bytes, at most %d", len(id), redisops.MaxName)
+		return argument.Invalid("id", "%d bytes, at most %d", len(id), redisops.MaxName)
 	}
 	return nil
 }
@@ -273,7 +288,7 @@ func timerMessage(i Info) *messages.Timer {
 // publish carries out a publish request. If the queue is full, the answer has the
 // messages that were published.
 func (r requests) publish(ctx context.Context, m *messages.PublishRequest) (messages.Answer, error) {
-	out, err := r.client.queues.Publish(ctx, gateway.PublishDrafts(m)...)
+	out, err := r.client.queues.Publish(r.client.edge.Trace(ctx, m.GetTrace()), gatewayconv.PublishDrafts(m)...)
 	if err != nil && !errors.Is(err, queue.ErrFull) {
 		return nil, err
 	}

@@ -8,7 +8,8 @@ import (
 
 	"google.golang.org/protobuf/types/known/timestamppb"
 
-	"github.com/wakebell/wakebell/internal/gateway"
+	"github.com/wakebell/wakebell/internal/argument"
+	"github.com/wakebell/wakebell/internal/gatewayconv"
 	"github.com/wakebell/wakebell/internal/paging"
 	"github.com/wakebell/wakebell/internal/text"
 	"github.com/wakebell/wakebell/internal/wire"
@@ -25,10 +26,11 @@ func (r requests) recurring(ctx context.Context, request messages.Request) (mess
 		all := make([]recurring.Schedule, len(m.GetSchedules()))
 		for i, s := range m.GetSchedules() {
 			if s == nil {
-				return nil, invalid("schedules", "number %d is nil", i)
+				return nil, argument.Invalid("schedules", "number %d is nil", i)
 			}
-			all[i] = gateway.Recurring(s)
+			all[i] = gatewayconv.Recurring(s)
 		}
+		ctx = r.client.edge.Trace(ctx, m.GetTrace())
 		return &messages.PutRecurringResponse{Request: m.GetRequest()}, schedules.Put(ctx, all...)
 	case *messages.DeleteRecurringRequest:
 		return &messages.DeleteRecurringResponse{Request: m.GetRequest()}, schedules.Delete(ctx, m.GetName())
@@ -40,15 +42,16 @@ func (r requests) recurring(ctx context.Context, request messages.Request) (mess
 		return &messages.EnableRecurringResponse{Request: m.GetRequest()}, enable(ctx, m.GetName())
 	case *messages.RunRecurringRequest:
 		if len(m.GetKey()) > maxKey {
-			return nil, invalid("key", "%d bytes, at most %d", len(m.GetKey()), maxKey)
+			return nil, argument.Invalid("key", "%d bytes, at most %d", len(m.GetKey()), maxKey)
 		}
+		ctx = r.client.edge.Trace(ctx, m.GetTrace())
 		run, err := schedules.RunNow(messages.WithOnce(ctx, m.GetKey()), m.GetName())
 		return &messages.RunRecurringResponse{
 			Request: m.GetRequest(), Name: text.Valid(run.Name), Due: wire.Timestamp(run.Due), Fired: wire.Timestamp(run.Fired), Run: run.Number,
 		}, err
 	case *messages.GetRecurringRequest:
 		state, err := schedules.Get(ctx, m.GetName())
-		return &messages.GetRecurringResponse{Request: m.GetRequest(), Schedule: gateway.RecurringStateMessage(state)}, err
+		return &messages.GetRecurringResponse{Request: m.GetRequest(), Schedule: gatewayconv.RecurringStateMessage(state)}, err
 	case *messages.ListRecurringRequest:
 		return r.listRecurring(ctx, m)
 	case *messages.PreviewRecurringRequest:
@@ -59,13 +62,13 @@ func (r requests) recurring(ctx context.Context, request messages.Request) (mess
 		}
 		return answer, err
 	default:
-		return nil, invalid("message", "the gateway does not accept %T", m)
+		return nil, argument.Invalid("message", "the gateway does not accept %T", m)
 	}
 }
 
 func (r requests) listRecurring(ctx context.Context, m *messages.ListRecurringRequest) (messages.Answer, error) {
 	if m.GetLimit() > paging.MaxPage {
-		return nil, invalid("limit", "%d, want 1 to %d", m.GetLimit(), paging.MaxPage)
+		return nil, argument.Invalid("limit", "%d, want 1 to %d", m.GetLimit(), paging.MaxPage)
 	}
 	limit := int(cmp.Or(m.GetLimit(), recurringPage))
 	answer := &messages.ListRecurringResponse{Request: m.GetRequest()}
@@ -73,7 +76,7 @@ func (r requests) listRecurring(ctx context.Context, m *messages.ListRecurringRe
 		if err != nil {
 			return nil, err
 		}
-		answer.Schedules = append(answer.Schedules, gateway.RecurringStateMessage(state))
+		answer.Schedules = append(answer.Schedules, gatewayconv.RecurringStateMessage(state))
 		// A name that a message cannot have cannot be the cursor of the next page.
 		if len(answer.GetSchedules()) >= limit && utf8.ValidString(state.Cursor) {
 			answer.Next = state.Cursor

@@ -31,6 +31,7 @@ type Operator interface {
 	Overview(ctx context.Context, topics ...string) ([]wakebelltype.Overview, error)
 	CancelAll(ctx context.Context, topic string) (int64, error)
 	Forget(ctx context.Context, topic string) error
+	RemoveTopic(ctx context.Context, topic string) (wakebelltype.TopicRemoval, error)
 
 	Control(ctx context.Context, topic string) (wakebelltype.Control, error)
 	Pause(ctx context.Context, topic, by, reason string) (wakebelltype.Control, error)
@@ -45,6 +46,7 @@ type Operator interface {
 
 	Tail(ctx context.Context, topic string) iter.Seq2[wakebelltype.Event, error]
 	Diagnose(ctx context.Context, topics ...string) ([]wakebelltype.Finding, error)
+	Audit(ctx context.Context, f wakebelltype.AuditFilter, p wakebelltype.Page) iter.Seq2[wakebelltype.AuditEntry, error]
 }
 
 var (

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/wakebell/wakebell/internal/argument"
 	"github.com/wakebell/wakebell/internal/codec"
 	"github.com/wakebell/wakebell/internal/envelope"
 	"github.com/wakebell/wakebell/internal/text"
@@ -55,7 +56,7 @@ func (t Topic[T]) Under(prefix string) Topic[T] {
 // and its id is returned with the error.
 func (t Topic[T]) Schedule(ctx context.Context, c TimerClient, body T, opts ...ScheduleOption) (id string, err error) {
 	if c == nil {
-		return "", invalid("client", "nil")
+		return "", argument.Invalid("client", "nil")
 	}
 	scheduled, err := c.Schedule(ctx, t.Draft(body, opts...))
 	if len(scheduled) == 0 {
@@ -83,7 +84,7 @@ func (t Topic[T]) draft(d *Draft, body T, opts []ScheduleOption) Draft {
 	d.topic = t.name
 	for i, opt := range opts {
 		if opt == nil {
-			d.err = invalid("option", "number %d is nil", i)
+			d.err = argument.Invalid("option", "number %d is nil", i)
 			return *d
 		}
 		if err := opt(d); err != nil {
@@ -101,7 +102,7 @@ func (t Topic[T]) draft(d *Draft, body T, opts []ScheduleOption) Draft {
 	case contentType == "":
 		contentType = d.env.ContentType
 	case d.env.ContentType != "":
-		d.err = invalid("ContentType", "the body is %s by its type", contentType)
+		d.err = argument.Invalid("ContentType", "the body is %s by its type", contentType)
 	}
 	d.env.Body, d.env.ContentType = raw, contentType
 	return *d
@@ -111,7 +112,7 @@ func (t Topic[T]) draft(d *Draft, body T, opts []ScheduleOption) Draft {
 // of a running handler is cancelled with the cause ErrCancelled.
 func (t Topic[T]) Cancel(ctx context.Context, c TimerClient, id string) (wakebelltype.Presence, error) {
 	if c == nil {
-		return wakebelltype.PresenceAbsent, invalid("client", "nil")
+		return wakebelltype.PresenceAbsent, argument.Invalid("client", "nil")
 	}
 	presences, err := c.Cancel(ctx, t.name, id)
 	if err != nil {
@@ -149,7 +150,7 @@ func (d Draft) entry(limit int) (timers.Entry, error) {
 		return timers.Entry{}, fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
 	if len(payload) > limit {
-		return timers.Entry{}, invalid("body", "%d bytes with its headers, the limit is %d", len(payload), limit)
+		return timers.Entry{}, argument.Invalid("body", "%d bytes with its headers, the limit is %d", len(payload), limit)
 	}
 	return timers.Entry{
 		ID: d.id, Payload: payload, At: d.at, In: d.in,
@@ -176,7 +177,7 @@ func In(d time.Duration) ScheduleOption {
 func At(t time.Time) ScheduleOption {
 	return func(draft *Draft) error {
 		if t.IsZero() {
-			return invalid("At", "the zero time is no instant")
+			return argument.Invalid("At", "the zero time is no instant")
 		}
 		draft.at = t
 		return draft.plan()
@@ -185,7 +186,7 @@ func At(t time.Time) ScheduleOption {
 
 func (d *Draft) plan() error {
 	if d.planned {
-		return invalid("In, At, Debounce", "one of them, once")
+		return argument.Invalid("In, At, Debounce", "one of them, once")
 	}
 	d.planned = true
 	return nil
@@ -197,7 +198,7 @@ func (d *Draft) plan() error {
 func ID(id string) ScheduleOption {
 	return func(d *Draft) error {
 		if id == "" {
-			return invalid("ID", "empty; leave it out for a new one")
+			return argument.Invalid("ID", "empty; leave it out for a new one")
 		}
 		d.id = id
 		return nil
@@ -210,7 +211,7 @@ func ID(id string) ScheduleOption {
 func Header(key, value string) ScheduleOption {
 	return func(d *Draft) error {
 		if err := envelope.CheckHeader(key, value); err != nil {
-			return invalid("Header "+quoted(key), "%v", err)
+			return argument.Invalid("Header "+quoted(key), "%v", err)
 		}
 		d.env.Headers = append(d.env.Headers, envelope.Header{Key: key, Value: value})
 		return nil
@@ -222,7 +223,7 @@ func Header(key, value string) ScheduleOption {
 func CorrelationID(id string) ScheduleOption {
 	return func(d *Draft) error {
 		if len(id) > envelope.MaxHeaderBytes {
-			return invalid("CorrelationID", "%d bytes, at most %d", len(id), envelope.MaxHeaderBytes)
+			return argument.Invalid("CorrelationID", "%d bytes, at most %d", len(id), envelope.MaxHeaderBytes)
 		}
 		d.env.CorrelationID = id
 		return nil
@@ -235,7 +236,7 @@ func CorrelationID(id string) ScheduleOption {
 func ContentType(mediaType string) ScheduleOption {
 	return func(d *Draft) error {
 		if len(mediaType) > envelope.MaxHeaderBytes {
-			return invalid("ContentType", "%d bytes, at most %d", len(mediaType), envelope.MaxHeaderBytes)
+			return argument.Invalid("ContentType", "%d bytes, at most %d", len(mediaType), envelope.MaxHeaderBytes)
 		}
 		d.env.ContentType = mediaType
 		return nil

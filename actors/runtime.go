@@ -35,13 +35,14 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
-	"github.com/wakebell/wakebell/actors/feed"
+	"github.com/wakebell/wakebell/actors/eventfeed"
 	"github.com/wakebell/wakebell/actors/gates"
 	"github.com/wakebell/wakebell/actors/gateway"
 	"github.com/wakebell/wakebell/actors/internal/host"
 	"github.com/wakebell/wakebell/actors/poller"
 	"github.com/wakebell/wakebell/actors/reminders"
 	"github.com/wakebell/wakebell/actors/scheduler"
+	"github.com/wakebell/wakebell/internal/metrics"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
@@ -51,7 +52,7 @@ type Config struct {
 	Name   string
 	Topics []poller.Topic
 	Hints  poller.Hints      // nil: timers are found by polling only
-	Events feed.Events       // nil: topics cannot be watched
+	Events eventfeed.Events  // nil: topics cannot be watched
 	Node   string            // the name of this node in events
 	Timers gateway.Timers    // nil: there is no gateway
 	Beat   *scheduler.Config // nil: this node fires no recurring schedules
@@ -75,6 +76,8 @@ type Config struct {
 
 	Gates *gates.Config // nil: there are no gates
 
+	Metrics *metrics.Metrics // nil measures nothing
+
 	props []actor.PropsOption // of all actors but the supervisor, for tests
 }
 
@@ -89,7 +92,7 @@ type Runtime struct {
 	owner    any
 	env      *host.Env
 	deadHook *poller.DeadLetterHook
-	tail     feed.Publisher
+	tail     eventfeed.Publisher
 
 	draining atomic.Bool // the gateway refuses requests, in this incarnation and the next
 
@@ -100,6 +103,7 @@ type Runtime struct {
 	mu           sync.Mutex                    // guards what follows
 	topics       map[string]*poller.Shared     // the supervisor alone changes them
 	clocks       map[string]*poller.ClockWatch // by shard
+	outages      map[string]metrics.Outage     // by shard; the supervisor alone changes them
 	unresponsive map[string]time.Time          // by topic, since when its poller does not answer; "": the supervisor
 }
 
@@ -111,9 +115,10 @@ var ErrNameTaken = errors.New("a runtime of this name is running in the actor sy
 func Start(system *actor.ActorSystem, cfg Config) (*Runtime, error) {
 	rt := &Runtime{
 		name: cfg.Name, system: system, hints: cfg.Hints, timers: cfg.Timers, beat: cfg.Beat, owner: cfg.Owner,
-		env:          &host.Env{Logger: cfg.Logger, Random: cfg.Random, IO: &sync.WaitGroup{}, Options: cfg.props, LogLimit: host.NewLogLimiter()},
+		env:          &host.Env{Logger: cfg.Logger, Random: cfg.Random, IO: &sync.WaitGroup{}, Options: cfg.props, LogLimit: host.NewLogLimiter(), Metrics: cfg.Metrics},
 		topics:       map[string]*poller.Shared{},
 		unresponsive: map[string]time.Time{},
+		outages:      map[string]metrics.Outage{},
 		reminders:    cfg.Reminders,
 	}
 	if rt.env.Random == nil {

@@ -5,9 +5,12 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/trace"
 
 	"github.com/wakebell/wakebell/internal/clientstore"
 	"github.com/wakebell/wakebell/internal/firing"
+	"github.com/wakebell/wakebell/internal/outgoing"
 	schedulestore "github.com/wakebell/wakebell/redisops/recurring"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
@@ -37,22 +40,38 @@ type Config struct {
 	// one. Above 0 it bounds both. Negative: each call is made once.
 	RetryFor time.Duration
 
+	// Audit configures the record of the operations Put, Delete, Pause, Resume, RunNow,
+	// Backfill and Import; see wakebell.Client.Audit.
+	Audit wakebelltype.AuditConfig
+
 	// Logger receives what no caller receives; nil means slog.Default().
 	Logger *slog.Logger
+
+	// ScheduleMiddleware, TracerProvider and Propagator are the fields of
+	// wakebell.ClientConfig. The middleware changes the body when a schedule is
+	// put, and all runs have the changed one. Celery tasks pass unchanged.
+	ScheduleMiddleware []wakebelltype.ScheduleMiddleware
+	TracerProvider     trace.TracerProvider
+	Propagator         propagation.TextMapPropagator
 }
 
 // New returns Schedules on rdb, which the caller owns and closes. It does not
 // call Redis. Errors wrap wakebell.ErrInvalid.
 func New(rdb redis.UniversalClient, cfg Config) (*Schedules, error) {
 	common := clientstore.Config{
-		Keys: cfg.Keys, PayloadLimit: cfg.PayloadLimit, RetryFor: cfg.RetryFor, Logger: cfg.Logger,
+		Keys: cfg.Keys, PayloadLimit: cfg.PayloadLimit, RetryFor: cfg.RetryFor, Logger: cfg.Logger, Audit: cfg.Audit,
 	}.WithDefaults()
+	edge, err := outgoing.New(cfg.ScheduleMiddleware, cfg.TracerProvider, cfg.Propagator, 0)
+	if err != nil {
+		return nil, err
+	}
+	edge.Apart = true // the runs have spans of their own
 	timers, err := clientstore.Open(rdb, common)
 	if err != nil {
 		return nil, err
 	}
 	store := schedulestore.New(timers)
-	return &Schedules{store, firing.Hand{Store: store, Zone: cfg.Zone, Maker: firing.Maker{
-		Prefix: cfg.Prefix, Limit: common.PayloadLimit, Celery: cfg.Celery, Shares: store.Shares,
-	}}}, nil
+	return &Schedules{store, edge, firing.Hand{Store: store, Zone: cfg.Zone, Maker: firing.Maker{
+		Prefix: cfg.Prefix, Limit: common.PayloadLimit, Celery: cfg.Celery, Shares: store.Shares, Tracer: edge.Tracer,
+	}}, timers.Audit}, nil
 }

@@ -10,6 +10,8 @@ import (
 	"github.com/wakebell/wakebell/internal/recur"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/redisops"
+	"github.com/wakebell/wakebell/redisops/audit"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // Dump is a recurring schedule as it is stored, for backups and for Import.
@@ -48,12 +50,12 @@ func (s *Schedules) Import(ctx context.Context, d Dump) error {
 		err = fmt.Errorf("its prefix is %.100q, want %.100q", e.Ours.Prefix, s.hand.Maker.Prefix)
 	}
 	if err != nil {
-		return fmt.Errorf("%w: recurring schedule %s: %w", redisops.ErrInvalid, argument.Clip(d.Name), err)
+		return fmt.Errorf("%w: recurring schedule %s: %w", redisops.ErrInvalid, argument.Quote(d.Name), err)
 	}
 	if messages.Restricted(ctx) {
 		raw = e.Raw() // without fields that only a Python beat reads and that were not checked
 	}
-	return firing.Again(ctx, func() error {
+	err = firing.Again(ctx, func() error {
 		now, err := s.store.Now(ctx)
 		if err != nil {
 			return err
@@ -64,4 +66,6 @@ func (s *Schedules) Import(ctx context.Context, d Dump) error {
 		}
 		return s.store.Put(ctx, full, found, raw, firing.ScoreAt(e, now))
 	})
+	s.record(ctx, wakebelltype.AuditScheduleImport, d.Name, audit.One("", err))
+	return err
 }

@@ -122,13 +122,13 @@ func (r Rule) validate() error {
 	check(!r.Relative || r.Every != 0, "Relative", "it requires Every")
 	check(r.MaxRuns >= 0, "MaxRuns", "%d is negative", r.MaxRuns)
 	check(r.Misfire == MisfireOnce || r.Misfire == MisfireSkip || r.Misfire == MisfireAll,
-		"Misfire", `%s, want "", "skip" or "all"`, argument.Clip(string(r.Misfire)))
+		"Misfire", `%s, want "", "skip" or "all"`, argument.Quote(string(r.Misfire)))
 	check(r.Overlap == OverlapAllow || r.Overlap == OverlapSkip || r.Overlap == OverlapQueue,
-		"Overlap", `%s, want "", "skip" or "queue"`, argument.Clip(string(r.Overlap)))
+		"Overlap", `%s, want "", "skip" or "queue"`, argument.Quote(string(r.Overlap)))
 	check(r.Until.IsZero() || !r.Until.Before(r.Start), "Until", "it is before Start")
 	for key, value := range r.Headers {
 		err := envelope.CheckHeader(key, value)
-		check(err == nil, "Headers["+argument.Clip(key)+"]", "%v", err)
+		check(err == nil, "Headers["+argument.Quote(key)+"]", "%v", err)
 	}
 	return errors.Join(append(errs,
 		argument.Within("Jitter", r.Jitter, 0, 24*time.Hour),

@@ -84,7 +84,7 @@ func validateAll(schedules []Schedule) error {
 			err = errors.Join(err, argument.Invalid("name", "it is given twice"))
 		}
 		if seen[s.Name] = true; err != nil {
-			errs = append(errs, fmt.Errorf("schedule %d (%s): %w", i, argument.Clip(s.Name), err))
+			errs = append(errs, fmt.Errorf("schedule %d (%s): %w", i, argument.Quote(s.Name), err))
 		}
 	}
 	return errors.Join(errs...)

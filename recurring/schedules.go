@@ -5,13 +5,17 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/wakebell/wakebell/internal/argument"
 	"github.com/wakebell/wakebell/internal/firing"
+	"github.com/wakebell/wakebell/internal/outgoing"
 	"github.com/wakebell/wakebell/internal/paging"
 	"github.com/wakebell/wakebell/internal/recur"
 	"github.com/wakebell/wakebell/redisops"
+	"github.com/wakebell/wakebell/redisops/audit"
 	schedulestore "github.com/wakebell/wakebell/redisops/recurring"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
@@ -32,7 +36,14 @@ var ErrNotFound = schedulestore.ErrNoSchedule
 // wakebell.ErrUnavailable.
 type Schedules struct {
 	store *schedulestore.Store
+	edge  *outgoing.Edge
 	hand  firing.Hand
+	audit *audit.Log
+}
+
+// record writes the entry of an operation on a schedule.
+func (s *Schedules) record(ctx context.Context, operation wakebelltype.AuditOperation, name string, r audit.Result) {
+	s.audit.Record(ctx, operation, s.hand.Full(name), r)
 }
 
 // Put stores recurring schedules. Each replaces the one with its name. With the
@@ -44,15 +55,53 @@ type Schedules struct {
 func (s *Schedules) Put(ctx context.Context, schedules ...Schedule) error {
 	for _, r := range schedules {
 		if err := r.Validate(); err != nil {
-			return fmt.Errorf("recurring schedule %s: %w", argument.Clip(r.Name), err)
+			return fmt.Errorf("recurring schedule %s: %w", argument.Quote(r.Name), err)
 		}
 	}
+	return outgoing.Each(ctx, s.edge, "put", schedules, (*Schedule).outgoing, (*Schedule).apply, s.putAll)
+}
+
+// outgoing returns the schedule as the schedule middleware sees it; nil: not at all.
+func (s *Schedule) outgoing() *wakebelltype.Outgoing {
+	if s.Celery != nil {
+		return nil
+	}
+	o := &wakebelltype.Outgoing{
+		Kind: wakebelltype.OutgoingRecurring, Topic: s.Topic, ID: s.Name, Body: s.Body, ContentType: s.ContentType,
+	}
+	for _, key := range slices.Sorted(maps.Keys(s.Rule.Headers)) {
+		o.SetHeader(key, s.Rule.Headers[key])
+	}
+	return o
+}
+
+// apply sets what the schedule middleware may change.
+func (s *Schedule) apply(o *wakebelltype.Outgoing) {
+	s.Body, s.ContentType, s.Rule.Headers = o.Body, o.ContentType, nil
+	if len(o.Headers) > 0 {
+		s.Rule.Headers = make(map[string]string, len(o.Headers))
+	}
+	for _, h := range o.Headers {
+		s.Rule.Headers[h.Key] = h.Value
+	}
+}
+
+func (s *Schedules) putAll(ctx context.Context, schedules []Schedule) error {
+	var names []string
+	var err error
 	for _, r := range schedules {
-		if err := firing.Again(ctx, func() error { return s.put(ctx, r) }); err != nil {
-			return fmt.Errorf("recurring schedule %s: %w", argument.Clip(r.Name), err)
+		if err = firing.Again(ctx, func() error { return s.put(ctx, r) }); err != nil {
+			err = fmt.Errorf("recurring schedule %s: %w", argument.Quote(r.Name), err)
+			break
 		}
+		names = append(names, r.Name)
 	}
-	return nil
+	if len(names) > 0 {
+		s.record(ctx, wakebelltype.AuditSchedulePut, names[0], audit.Result{
+			Count: int64(len(names)), Detail: audit.Details("others", strings.Join(names[1:], " ")), Err: err,
+		})
+	}
+	return err
 }
 
 func (s *Schedules) put(ctx context.Context, r Schedule) error {
@@ -72,6 +121,7 @@ func (s *Schedules) put(ctx context.Context, r Schedule) error {
 	if err != nil {
 		return err
 	}
+	e.Ours.Trace = s.edge.Tracer.Inject(ctx)
 	if err := s.hand.Maker.Check(ctx, &e); err != nil {
 		return fmt.Errorf("%w: %w", redisops.ErrInvalid, err)
 	}
@@ -82,7 +132,7 @@ func (s *Schedules) put(ctx context.Context, r Schedule) error {
 func (s *Schedules) found(ctx context.Context, name string) (recur.Raw, error) {
 	raw, err := s.hand.Load(ctx, name)
 	if errors.Is(err, ErrNotFound) {
-		err = argument.Invalid("name", "%s is the name of a schedule with another prefix", argument.Clip(name))
+		err = argument.Invalid("name", "%s is the name of a schedule with another prefix", argument.Quote(name))
 	}
 	return raw, err
 }
@@ -143,8 +193,9 @@ func (s *Schedules) Names(ctx context.Context, p wakebelltype.Page) iter.Seq2[st
 func (s *Schedules) Delete(ctx context.Context, name string) error {
 	found, err := s.remove(ctx, name, nil)
 	if err == nil && !found {
-		err = fmt.Errorf("%w: %s", ErrNotFound, argument.Clip(name))
+		err = fmt.Errorf("%w: %s", ErrNotFound, argument.Quote(name))
 	}
+	s.record(ctx, wakebelltype.AuditScheduleDelete, name, audit.One("", err))
 	return err
 }
 
@@ -181,7 +232,7 @@ func (s *Schedules) Resume(ctx context.Context, name string) error {
 }
 
 func (s *Schedules) enable(ctx context.Context, name string, on bool) error {
-	return firing.Again(ctx, func() error {
+	err := firing.Again(ctx, func() error {
 		raw, e, err := s.hand.Read(ctx, name)
 		if err != nil || e.Enabled() == on {
 			return err
@@ -196,4 +247,10 @@ func (s *Schedules) enable(ctx context.Context, name string, on bool) error {
 		}
 		return s.store.Put(ctx, s.hand.Full(name), raw, e.Raw(), firing.ScoreAt(e, now))
 	})
+	operation := wakebelltype.AuditSchedulePause
+	if on {
+		operation = wakebelltype.AuditScheduleResume
+	}
+	s.record(ctx, operation, name, audit.One("", err))
+	return err
 }

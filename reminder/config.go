@@ -98,7 +98,7 @@ func (c *Config) Validate() error {
 	c = c.withDefaults()
 	errs := []error{argument.Within("Reminders.AckTimeout", c.AckTimeout, time.Millisecond, time.Hour)}
 	if c.Node == "" || len(c.Node) > maxNodeName || !utf8.ValidString(c.Node) {
-		errs = append(errs, argument.Invalid("Reminders.Node", "%s, want 1 to %d bytes of UTF-8 that name this node, also after a restart", argument.Clip(c.Node), maxNodeName))
+		errs = append(errs, argument.Invalid("Reminders.Node", "%s, want 1 to %d bytes of UTF-8 that name this node, also after a restart", argument.Quote(c.Node), maxNodeName))
 	}
 	if n := len(c.nodeTopic()); n > redisops.MaxName {
 		errs = append(errs, argument.Invalid("Reminders.Topic", "%d bytes with Node, at most %d", n, redisops.MaxName))

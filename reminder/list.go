@@ -63,7 +63,7 @@ func (r *Reminders) readCursor(after string) (cursor, error) {
 	raw, err := base64.RawURLEncoding.DecodeString(after)
 	parts := strings.SplitN(string(raw), "\x00", 3)
 	if err != nil || len(parts) != 3 || parts[0] != "" && !slices.Contains(r.topics(), parts[0]) {
-		return cursor{}, argument.Invalid("after", "%s is not a cursor of this listing", argument.Clip(after))
+		return cursor{}, argument.Invalid("after", "%s is not a cursor of this listing", argument.Quote(after))
 	}
 	return cursor{parts[0], timers.Cursor(parts[1]), parts[2]}, nil
 }

@@ -17,10 +17,12 @@ import (
 	"github.com/wakebell/wakebell/internal/argument"
 	"github.com/wakebell/wakebell/internal/codec"
 	"github.com/wakebell/wakebell/internal/envelope"
-	"github.com/wakebell/wakebell/internal/link"
+	"github.com/wakebell/wakebell/internal/moduleonly"
+	"github.com/wakebell/wakebell/internal/outgoing"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/recurring"
 	"github.com/wakebell/wakebell/redisops"
+	"github.com/wakebell/wakebell/redisops/audit"
 	schedulestore "github.com/wakebell/wakebell/redisops/recurring"
 	"github.com/wakebell/wakebell/redisops/timers"
 	"github.com/wakebell/wakebell/wakebelltype"
@@ -32,24 +34,24 @@ import (
 // Set, SetEvery and Forget instead. Without a Config.Reminders every call fails
 // with ErrDisabled. wakebell.System.Reminders returns it.
 type Reminders struct {
-	node *link.ReminderNode
+	node *moduleonly.ReminderNode
 	cfg  *Config // nil: none
 }
 
 func init() {
-	link.Reminders = func(config any, n *link.ReminderNode) (any, link.ReminderParts) {
+	moduleonly.Reminders = func(config any, n *moduleonly.ReminderNode) (any, moduleonly.ReminderParts) {
 		r := &Reminders{node: n, cfg: config.(*Config).withDefaults()}
 		return r, r.parts()
 	}
 }
 
 // parts returns what the System runs.
-func (r *Reminders) parts() link.ReminderParts {
+func (r *Reminders) parts() moduleonly.ReminderParts {
 	topic := DefaultTopic
 	if r.cfg != nil {
 		topic = r.cfg.Topic
 	}
-	parts := link.ReminderParts{
+	parts := moduleonly.ReminderParts{
 		Deliver: r.deliver,
 		Guard:   func(t gateway.Timers) gateway.Timers { return guarded{t, topic} },
 	}
@@ -92,6 +94,13 @@ func (r *Reminders) Set(ctx context.Context, to Recipient, name string, when Whe
 	return s.set(ctx, timer)
 }
 
+// draft is a one-time reminder that is not stored yet.
+type draft struct {
+	stored *stored
+	when   When
+	env    envelope.Envelope
+}
+
 // SetEvery is Set for a recurring reminder; see the function SetEvery.
 func (r *Reminders) SetEvery(ctx context.Context, to Recipient, name string, rule recurring.Rule, msg proto.Message) error {
 	s, err := r.entry(to, name, msg)
@@ -120,6 +129,7 @@ type stored struct {
 	id       string // of the timer of a one-time reminder
 	schedule string // the name of the schedule of a recurring one, without the prefix
 	body     *messages.KeptReminder
+	trace    map[string]string // the span of the actor that sets it
 }
 
 var bodies = codec.For[*messages.KeptReminder]()
@@ -136,7 +146,7 @@ func (r *Reminders) named(to Recipient, name string) (*stored, error) {
 		return nil, argument.Invalid("reminder", "the name is empty")
 	}
 	if err := to.Validate(); err != nil {
-		return nil, fmt.Errorf("%w: reminder %s: %w", redisops.ErrInvalid, argument.Clip(name), err)
+		return nil, fmt.Errorf("%w: reminder %s: %w", redisops.ErrInvalid, argument.Quote(name), err)
 	}
 	s := &stored{Reminders: r, to: to, name: name, topic: r.cfg.nodeTopic(), id: reminderID(to, name)}
 	if to.Kind != "" {
@@ -145,7 +155,7 @@ func (r *Reminders) named(to Recipient, name string) (*stored, error) {
 	s.schedule = schedulePrefix(s.topic) + s.id
 	if n := len(r.node.Prefix + s.schedule); n > schedulestore.MaxName {
 		return nil, argument.Invalid("reminder", "%s of %s: %d bytes with its topic and recipient, at most %d",
-			argument.Clip(name), argument.Clip(to.String()), n, schedulestore.MaxName)
+			argument.Quote(name), argument.Quote(to.String()), n, schedulestore.MaxName)
 	}
 	return s, nil
 }
@@ -184,22 +194,41 @@ func (s *stored) with(what *anypb.Any) *stored {
 }
 
 // timer returns the timer of a one-time reminder.
-func (s *stored) timer(when When) (timers.Entry, error) {
+func (s *stored) timer(when When) (draft, error) {
 	if err := when.validate(); err != nil {
-		return timers.Entry{}, err
+		return draft{}, err
 	}
 	body, contentType, err := bodies.Encode(s.body)
 	if err != nil {
-		return timers.Entry{}, fmt.Errorf("%w: body: %w", redisops.ErrInvalid, err)
+		return draft{}, fmt.Errorf("%w: body: %w", redisops.ErrInvalid, err)
 	}
-	payload, err := envelope.Encode(envelope.Envelope{CorrelationID: s.id, ContentType: contentType, Body: body})
+	d := draft{s, when, envelope.Envelope{CorrelationID: s.id, ContentType: contentType, Body: body}}
+	_, err = d.entry()
+	return d, err
+}
+
+// entry encodes the reminder for the store.
+func (d *draft) entry() (timers.Entry, error) {
+	payload, err := envelope.Encode(d.env)
 	if err != nil {
 		return timers.Entry{}, fmt.Errorf("%w: %w", redisops.ErrInvalid, err)
 	}
-	if len(payload) > s.node.Limit {
-		return timers.Entry{}, argument.Invalid("message", "%d bytes with its envelope, the limit is %d", len(payload), s.node.Limit)
+	if limit := d.stored.node.Limit; len(payload) > limit {
+		return timers.Entry{}, argument.Invalid("message", "%d bytes with its envelope, the limit is %d", len(payload), limit)
 	}
-	return timers.Entry{ID: s.id, Payload: payload, At: when.at, In: when.in}, nil
+	return timers.Entry{ID: d.stored.id, Payload: payload, At: d.when.at, In: d.when.in}, nil
+}
+
+// outgoing returns the reminder as the schedule middleware sees it.
+func (d *draft) outgoing() *wakebelltype.Outgoing {
+	return &wakebelltype.Outgoing{
+		Kind: wakebelltype.OutgoingReminder, Topic: d.stored.topic, ID: d.stored.id, Body: d.env.Body, ContentType: d.env.ContentType,
+	}
+}
+
+// apply sets what the schedule middleware may change.
+func (d *draft) apply(o *wakebelltype.Outgoing) {
+	d.env.Body, d.env.ContentType, d.env.Headers = o.Body, o.ContentType, o.Headers
 }
 
 // recurring returns the schedule of a recurring reminder.
@@ -215,17 +244,27 @@ func (s *stored) recurring(rule recurring.Rule) recurring.Schedule {
 
 // set stores the new reminder before it removes the old one, so that an error in
 // between loses none.
-func (s *stored) set(ctx context.Context, timer timers.Entry) (time.Time, error) {
-	scheduled, err := s.node.Store.Schedule(ctx, s.node.Prefix+s.topic, timer)
+func (s *stored) set(ctx context.Context, timer draft) (due time.Time, err error) {
+	err = outgoing.Each(ctx, s.node.Edge, "remind", []draft{timer}, (*draft).outgoing, (*draft).apply, func(ctx context.Context, timers []draft) error {
+		entry, err := timers[0].entry()
+		if err != nil {
+			return err
+		}
+		scheduled, err := s.node.Store.Schedule(ctx, s.node.Prefix+s.topic, entry)
+		if err == nil {
+			due = scheduled[0].Due
+		}
+		return err
+	})
 	if err != nil {
 		return time.Time{}, err
 	}
 	_, err = s.deleteSchedule(ctx)
-	return scheduled[0].Due, err
+	return due, err
 }
 
 func (s *stored) setEvery(ctx context.Context, schedule recurring.Schedule) error {
-	if err := s.node.Schedules.Put(ctx, schedule); err != nil {
+	if err := s.node.Schedules.Put(audit.Skip(ctx), schedule); err != nil {
 		return err
 	}
 	_, err := s.cancel(ctx)
@@ -247,7 +286,7 @@ func (s *stored) cancel(ctx context.Context) (found bool, err error) {
 }
 
 func (s *stored) deleteSchedule(ctx context.Context) (found bool, err error) {
-	err = s.node.Schedules.Delete(ctx, s.schedule)
+	err = s.node.Schedules.Delete(audit.Skip(ctx), s.schedule)
 	if errors.Is(err, recurring.ErrNotFound) {
 		return false, nil
 	}

@@ -94,14 +94,14 @@ func (s *stored) state(t timers.Timer) State {
 func (s *stored) recurringState(ctx context.Context, withMessage bool) (State, error) {
 	found, err := s.node.Schedules.Get(ctx, s.schedule)
 	if errors.Is(err, recurring.ErrNotFound) {
-		err = fmt.Errorf("%w: reminder %s of %s", redisops.ErrNotFound, argument.Clip(s.name), argument.Clip(s.to.String()))
+		err = fmt.Errorf("%w: reminder %s of %s", redisops.ErrNotFound, argument.Quote(s.name), argument.Quote(s.to.String()))
 	}
 	if err != nil {
 		return State{}, err
 	}
 	state := State{To: s.to, Name: s.name, Due: found.Next, RuleText: found.RuleText, Status: Pending}
 	if found.Fault != "" {
-		return state, fmt.Errorf("reminder %s of %s: %s", argument.Clip(s.name), argument.Clip(s.to.String()), found.Fault)
+		return state, fmt.Errorf("reminder %s of %s: %s", argument.Quote(s.name), argument.Quote(s.to.String()), found.Fault)
 	}
 	if !withMessage {
 		return state, nil

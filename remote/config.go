@@ -81,13 +81,13 @@ type Config struct {
 	// counted separately, up to half of MaxConnections.
 	MaxConnections int
 
-	// Handler has options of wakebell.Handle for the topics that peers subscribe
+	// HandlerOptions are options of wakebell.Handle for the topics that peers subscribe
 	// to. MaxConcurrent is set by the credits of the subscribers.
-	Handler []wakebell.HandlerOption
+	HandlerOptions []wakebell.HandlerOption
 
-	// QueueHandler has options of wakebell.HandleQueue for the queues that peers
+	// QueueHandlerOptions are options of wakebell.HandleQueue for the queues that peers
 	// subscribe to. MaxConcurrent is set by the credits of the subscribers.
-	QueueHandler []wakebell.QueueHandlerOption
+	QueueHandlerOptions []wakebell.QueueHandlerOption
 
 	// Operators are the principals that may use the service wakebell.v1.Operations
 	// and the methods of Client that call it: overview, pause, retune, redrive,
@@ -211,7 +211,7 @@ func (c Config) settings() peer.Settings {
 		Address: c.Address, Advertise: c.Advertise, TLS: c.TLS,
 		Tokens: c.Tokens, TokenCertificates: c.TokenCertificates, Token: c.Token,
 		MaxMessage: c.MaxMessage, MaxConnections: c.MaxConnections,
-		Handler: c.Handler, QueueHandler: c.QueueHandler, Operators: c.Operators, Rights: c.Rights,
+		HandlerOptions: c.HandlerOptions, QueueHandlerOptions: c.QueueHandlerOptions, Operators: c.Operators, Rights: c.Rights,
 		CeleryQueues: c.CeleryQueues, Queues: c.Queues, Peers: c.Peers, Logger: c.Logger,
 	}
 	for _, a := range c.Allow {

@@ -25,7 +25,7 @@ func TestHoardedLeasesAreBoundedForAPrincipal(t *testing.T) {
 	cfg := withToken()
 	cfg.Tokens[otherSecret] = "honest"
 	cfg.Token = otherSecret
-	cfg.Handler = []wakebell.HandlerOption{wakebell.LeaseTTL(time.Hour)}
+	cfg.HandlerOptions = []wakebell.HandlerOption{wakebell.LeaseTTL(time.Hour)}
 	n := serve(t, cfg)
 	hoard, release := dial(t, n), make(chan struct{})
 	var held, most atomic.Int64

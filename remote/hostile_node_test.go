@@ -22,8 +22,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/internal/memorylimit"
 	"github.com/wakebell/wakebell/internal/redistest"
-	"github.com/wakebell/wakebell/internal/softlimit"
 	"github.com/wakebell/wakebell/remote"
 )
 
@@ -65,7 +65,7 @@ func beAttacked(redisAddr string) error {
 	if err := sys.Start(context.Background()); err != nil {
 		return err
 	}
-	go softlimit.Keep(context.Background())
+	go memorylimit.Keep(context.Background())
 	out := json.NewEncoder(os.Stdout)
 	err = out.Encode(introduction{server.Address(), sys.Gateway().GetId()})
 	questions := make(chan bool)

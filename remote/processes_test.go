@@ -75,7 +75,7 @@ func beNode(redisAddr, address string) error {
 	}
 	cfg := withToken()
 	cfg.Address, cfg.Logger = address, quiet
-	cfg.Handler = []wakebell.HandlerOption{wakebell.LeaseTTL(2 * time.Second)}
+	cfg.HandlerOptions = []wakebell.HandlerOption{wakebell.LeaseTTL(2 * time.Second)}
 	fmt.Println("ready")
 	return remote.Run(context.Background(), sys, cfg)
 }
@@ -212,7 +212,7 @@ func (c *child) kill() {
 func TestAnActorOfAnotherProcess(t *testing.T) {
 	t.Parallel()
 	cfg := withToken()
-	cfg.Handler = []wakebell.HandlerOption{wakebell.LeaseTTL(2 * time.Second)}
+	cfg.HandlerOptions = []wakebell.HandlerOption{wakebell.LeaseTTL(2 * time.Second)}
 	n := serve(t, cfg)
 	topic := n.topic.Name()
 	put := func(id string) {

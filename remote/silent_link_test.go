@@ -44,8 +44,8 @@ func TestAHandlerBehindASilentLinkEndsWithItsLease(t *testing.T) {
 	t.Parallel()
 	for _, isQueue := range []bool{false, true} {
 		cfg := withToken()
-		cfg.Handler = []wakebell.HandlerOption{wakebell.LeaseTTL(3 * time.Second)}
-		cfg.QueueHandler = []wakebell.QueueHandlerOption{wakebell.LeaseTTL(3 * time.Second)}
+		cfg.HandlerOptions = []wakebell.HandlerOption{wakebell.LeaseTTL(3 * time.Second)}
+		cfg.QueueHandlerOptions = []wakebell.QueueHandlerOption{wakebell.LeaseTTL(3 * time.Second)}
 		n := serve(t, cfg)
 		link := faultproxy.StartRaw(t, n.server.Address())
 		of := remote.Subscription{Topic: n.topic.Name()}
@@ -86,7 +86,7 @@ func TestAHandlerBehindASilentLinkEndsWithItsLease(t *testing.T) {
 func TestALeaseThatComesTooLateIsNotHandled(t *testing.T) {
 	t.Parallel()
 	cfg := withToken()
-	cfg.Handler = []wakebell.HandlerOption{wakebell.LeaseTTL(3 * time.Second)}
+	cfg.HandlerOptions = []wakebell.HandlerOption{wakebell.LeaseTTL(3 * time.Second)}
 	n := serve(t, cfg)
 	link := faultproxy.StartRaw(t, n.server.Address())
 	var late atomic.Uint32           // the first attempt that reached the handler

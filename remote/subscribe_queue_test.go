@@ -59,7 +59,7 @@ func TestASubscriberHandlesAQueue(t *testing.T) {
 func TestMessagesOfALeavingSubscriberGoToTheNext(t *testing.T) {
 	t.Parallel()
 	cfg := withToken()
-	cfg.QueueHandler = []wakebell.QueueHandlerOption{wakebell.LeaseTTL(time.Hour)}
+	cfg.QueueHandlerOptions = []wakebell.QueueHandlerOption{wakebell.LeaseTTL(time.Hour)}
 	n := serve(t, cfg)
 	c, ctx := dial(t, n), t.Context()
 	orders := queue.New[string](redistest.Name(t))

@@ -126,7 +126,7 @@ func TestANewSubscriptionReplacesTheFormer(t *testing.T) {
 func TestLeasesOfALeavingSubscriberAreReleasedAtOnce(t *testing.T) {
 	t.Parallel()
 	cfg := withToken()
-	cfg.Handler = []wakebell.HandlerOption{wakebell.LeaseTTL(time.Hour)}
+	cfg.HandlerOptions = []wakebell.HandlerOption{wakebell.LeaseTTL(time.Hour)}
 	n := serve(t, cfg)
 	topic := n.topic.Name()
 	c := dial(t, n)
@@ -149,7 +149,7 @@ func TestLeasesOfALeavingSubscriberAreReleasedAtOnce(t *testing.T) {
 func TestACancelledTimerEndsTheContextOfItsSubscriber(t *testing.T) {
 	t.Parallel()
 	cfg := withToken()
-	cfg.Handler = []wakebell.HandlerOption{wakebell.LeaseTTL(12 * time.Second)} // a handler that misses the hint notices the cancel within a third of the lease
+	cfg.HandlerOptions = []wakebell.HandlerOption{wakebell.LeaseTTL(12 * time.Second)} // a handler that misses the hint notices the cancel within a third of the lease
 	n := serve(t, cfg)
 	c := dial(t, n)
 	began, ended := make(chan struct{}), make(chan error, 1)
@@ -170,7 +170,7 @@ func TestACancelledTimerEndsTheContextOfItsSubscriber(t *testing.T) {
 func TestALongHandlerKeepsItsLease(t *testing.T) {
 	t.Parallel()
 	cfg := withToken()
-	cfg.Handler = []wakebell.HandlerOption{wakebell.LeaseTTL(7 * time.Second)}
+	cfg.HandlerOptions = []wakebell.HandlerOption{wakebell.LeaseTTL(7 * time.Second)}
 	n := serve(t, cfg)
 	c := dial(t, n)
 	var deliveries atomic.Int32
@@ -202,7 +202,7 @@ func TestATopicThatTheNodeHandlesCannotBeSubscribedTo(t *testing.T) {
 func TestASubscriberReconnectsAfterItsLinkBroke(t *testing.T) {
 	t.Parallel()
 	cfg := withToken()
-	cfg.Handler = []wakebell.HandlerOption{wakebell.LeaseTTL(3 * time.Second)}
+	cfg.HandlerOptions = []wakebell.HandlerOption{wakebell.LeaseTTL(3 * time.Second)}
 	n := serve(t, cfg)
 	link := through(t, n.server.Address())
 	c := dialAt(t, link.Addr().String())
@@ -230,7 +230,7 @@ func TestASubscriberReconnectsAfterItsLinkBroke(t *testing.T) {
 func TestACrashOfASubscriberIsNotUndoneByItsLink(t *testing.T) {
 	t.Parallel()
 	cfg := withToken()
-	cfg.Handler = []wakebell.HandlerOption{wakebell.LeaseTTL(2 * time.Second)}
+	cfg.HandlerOptions = []wakebell.HandlerOption{wakebell.LeaseTTL(2 * time.Second)}
 	n := serve(t, cfg)
 	link := through(t, n.server.Address())
 	attempts := make(chan uint32, 10)

@@ -9,7 +9,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
-	"github.com/wakebell/wakebell/actors/feed"
+	"github.com/wakebell/wakebell/actors/eventfeed"
 	"github.com/wakebell/wakebell/actors/internal/host"
 	"github.com/wakebell/wakebell/internal/loglimit"
 )
@@ -75,7 +75,7 @@ type Shared struct {
 	State      atomic.Pointer[State]
 	Counters   counters
 	clockWatch *ClockWatch     // shared by the topics of a shard
-	Feed       feed.Feed       // collects events for watchers
+	Feed       eventfeed.Feed  // collects events for watchers
 	deadHook   *DeadLetterHook // called for each dead letter
 	logLimit   *loglimit.Limiter
 	random     func() float64

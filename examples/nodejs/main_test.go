@@ -67,7 +67,7 @@ func TestNodeJSWhereItCanBeInstalled(t *testing.T) {
 	require.NoError(t, err)
 	server, err := remote.Serve(sys, remote.Config{
 		Tokens:  map[string]string{token: "scripts"},
-		Handler: []wakebell.HandlerOption{wakebell.RetryBackoff(10*time.Millisecond, 10*time.Millisecond)},
+		HandlerOptions: []wakebell.HandlerOption{wakebell.RetryBackoff(10*time.Millisecond, 10*time.Millisecond)},
 	})
 	require.NoError(t, err)
 	require.NoError(t, sys.Start(t.Context()))

@@ -22,7 +22,7 @@ func TestSubscriber(t *testing.T) {
 	require.NoError(t, err)
 	server, err := remote.Serve(sys, remote.Config{
 		Tokens: map[string]string{token: "ringers"},
-		Handler: []wakebell.HandlerOption{
+		HandlerOptions: []wakebell.HandlerOption{
 			wakebell.LeaseTTL(5 * time.Second), wakebell.RetryBackoff(10*time.Millisecond, 10*time.Millisecond),
 		},
 	})

@@ -4,8 +4,8 @@ package argument
 import (
 	"fmt"
 	"strconv"
-	"unicode/utf8"
 
+	"github.com/wakebell/wakebell/internal/text"
 	"github.com/wakebell/wakebell/redisops"
 )
 
@@ -26,14 +26,5 @@ func Within[N ~int | ~int64](field string, n, low, high N) error {
 // maxShown is how many bytes of an input an error shows.
 const maxShown = 64
 
-// Clip quotes an input for an error message, and cuts it to 64 bytes.
-func Clip(s string) string {
-	if len(s) <= maxShown {
-		return strconv.Quote(s)
-	}
-	end := maxShown
-	for end > 0 && !utf8.RuneStart(s[end]) {
-		end--
-	}
-	return strconv.Quote(s[:end] + "…")
-}
+// Quote quotes an input for an error message, and cuts it to 64 bytes.
+func Quote(s string) string { return strconv.Quote(text.Clip(s, maxShown)) }

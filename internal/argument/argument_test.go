@@ -18,8 +18,8 @@ func TestErrorsNameTheFieldAndTheBound(t *testing.T) {
 	require.NoError(t, argument.Within("n", 3, 1, 3))
 }
 
-func TestClip(t *testing.T) {
-	require.Equal(t, `"a\n"`, argument.Clip("a\n"))
-	require.Equal(t, `"`+strings.Repeat("x", 64)+`…"`, argument.Clip(strings.Repeat("x", 65)))
-	require.Equal(t, `"`+strings.Repeat("x", 63)+`…"`, argument.Clip(strings.Repeat("x", 63)+"éé"), "a character is not cut")
+func TestQuote(t *testing.T) {
+	require.Equal(t, `"a\n"`, argument.Quote("a\n"))
+	require.Equal(t, `"`+strings.Repeat("x", 64)+`…"`, argument.Quote(strings.Repeat("x", 65)))
+	require.Equal(t, `"`+strings.Repeat("x", 63)+`…"`, argument.Quote(strings.Repeat("x", 63)+"éé"), "a character is not cut")
 }

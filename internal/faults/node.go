@@ -114,7 +114,7 @@ func NodeMain(config string, stdin io.Reader, stdout io.Writer) error {
 		return err
 	}
 	if cfg.Listen != "" {
-		server, err := remote.Serve(sys, remote.Config{Address: cfg.Listen, Handler: asTopic(cfg.options()), QueueHandler: asQueue(cfg.options()), Logger: log})
+		server, err := remote.Serve(sys, remote.Config{Address: cfg.Listen, HandlerOptions: asTopic(cfg.options()), QueueHandlerOptions: asQueue(cfg.options()), Logger: log})
 		if err != nil {
 			return err
 		}

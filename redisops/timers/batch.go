@@ -7,6 +7,7 @@ import (
 	"math/bits"
 	"time"
 
+	"github.com/wakebell/wakebell/internal/text"
 	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/internal/layout"
 	"github.com/wakebell/wakebell/redisops/internal/scripts"
@@ -114,7 +115,7 @@ func (g *group) check(i int) error {
 		return fmt.Errorf("%w: %s", redisops.ErrInvalid, fault)
 	}
 	if g.repeats(i) {
-		return fmt.Errorf("%w: ID: %q is given twice", redisops.ErrInvalid, scripts.Clip(e.ID, 64))
+		return fmt.Errorf("%w: ID: %q is given twice", redisops.ErrInvalid, text.Cut(e.ID, 64))
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/wakebell/wakebell/internal/text"
 	"github.com/wakebell/wakebell/internal/tuning"
 	"github.com/wakebell/wakebell/redisops/internal/layout"
 	"github.com/wakebell/wakebell/redisops/internal/scripts"
@@ -20,7 +21,7 @@ import (
 // pause. Nodes are notified by a hint, [exchange.HintControl]. A node that misses
 // the hint reads the pause when it subscribes again or next reads the controls.
 func (s *Timers) Pause(ctx context.Context, topic, by, reason string) (wakebelltype.Control, error) {
-	return s.control(ctx, topic, "pause", scripts.Clip(by, scripts.MaxReason), scripts.Clip(reason, scripts.MaxReason))
+	return s.control(ctx, topic, "pause", text.Cut(by, scripts.MaxReason), text.Cut(reason, scripts.MaxReason))
 }
 
 // Resume ends a pause. Settings stay.

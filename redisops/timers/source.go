@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/wakebell/wakebell/internal/text"
 	"github.com/wakebell/wakebell/messages/exchange"
 	"github.com/wakebell/wakebell/redisops/internal/layout"
 	"github.com/wakebell/wakebell/redisops/internal/scripts"
@@ -103,11 +104,11 @@ func (t *TimerSource) call(ctx context.Context, r *exchange.Request, fetchFrom i
 	}
 	alone := t.timers.NoCoalescing || len(r.Settle)+len(r.Extend) >= aloneFrom
 	answer, sent, err := t.timers.RunBatched(ctx, t.shard, &t.caller, alone, exchangeScript, keys, t.args(r, fetchFrom)...)
-	text, err := scripts.AsText(answer, err)
+	packed, err := scripts.AsText(answer, err)
 	if err != nil {
 		return nil, false, err
 	}
-	if reply, apart, err = parseReply(text); err == nil {
+	if reply, apart, err = parseReply(packed); err == nil {
 		reply.Sent = sent
 	}
 	return reply, apart, err
@@ -166,7 +167,7 @@ func appendReasons(args []any, settle []exchange.Settlement) []any {
 	}
 	for i := range settle {
 		if settle[i].Verdict == exchange.Nack {
-			args = append(args, scripts.Clip(settle[i].Reason, maxError))
+			args = append(args, text.Cut(settle[i].Reason, maxError))
 		}
 	}
 	for i := range settle {
@@ -175,7 +176,7 @@ func appendReasons(args []any, settle []exchange.Settlement) []any {
 			if settle[i].Failed {
 				failed = "1"
 			}
-			args = append(args, failed+scripts.Clip(settle[i].Reason, scripts.MaxReason))
+			args = append(args, failed+text.Cut(settle[i].Reason, scripts.MaxReason))
 		}
 	}
 	return args

@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/wakebell/wakebell/redisops"
+	"github.com/wakebell/wakebell/redisops/audit"
 	"github.com/wakebell/wakebell/redisops/internal/scripts"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
@@ -40,6 +41,10 @@ type Timers struct {
 	NoCoalescing    bool
 	NoPayloadsApart bool
 
+	// Audit records the operations of this store's owner, who calls it. nil records
+	// nothing.
+	Audit *audit.Log
+
 	scripts.Runner
 	keys   Keyspace
 	gather coalescer
@@ -48,7 +53,7 @@ type Timers struct {
 	apartFrom       int
 	transactionless atomic.Bool // the user may not use MULTI
 
-	topics known
+	topics, queues known
 
 	mu     sync.Mutex
 	shards []redis.ClusterSlot // as Check last found them; none: one server

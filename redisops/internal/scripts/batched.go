@@ -45,7 +45,7 @@ func (s Runner) TryBatched(ctx context.Context, server string, script *redis.Scr
 	}
 	defer s.ended(ctx, server)
 	reply, err := script.Run(ctx, s.RDB, keys, args...).Result()
-	return reply, Wrap(ctx, keys, s.Moved(ctx, err))
+	return reply, s.failed(ctx, keys, err)
 }
 
 // ended ends a call of TryBatched, and sends the scripts that have waited for it.
@@ -121,5 +121,5 @@ func (s Runner) answer(ctx context.Context, server string, b *batched) (any, err
 		}
 		<-b.done
 	}
-	return b.reply, Wrap(ctx, b.keys, s.Moved(ctx, b.err))
+	return b.reply, s.failed(ctx, b.keys, b.err)
 }

@@ -2,9 +2,7 @@ package scripts
 
 import (
 	"fmt"
-	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/wakebell/wakebell/messages/exchange"
 	"github.com/wakebell/wakebell/redisops"
@@ -37,17 +35,6 @@ func CheckRequest(r *exchange.Request, last exchange.Verdict) error {
 		}
 	}
 	return nil
-}
-
-// Clip shortens a text to at most n bytes without cutting a character.
-func Clip(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	for n > 0 && !utf8.RuneStart(s[n]) {
-		n--
-	}
-	return strings.ToValidUTF8(s[:n], "")
 }
 
 // Reorder replaces indices into order by the elements of order.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/wakebell/wakebell/internal/metrics"
 	"github.com/wakebell/wakebell/redisops"
 )
 
@@ -21,6 +22,9 @@ type Runner struct {
 	// Batcher collects the calls of RunBatched and TryBatched. Set it before use; nil
 	// sends each alone.
 	Batcher *Batcher
+
+	// Metrics measures the calls. Set it before use; nil measures nothing.
+	Metrics *metrics.Metrics
 }
 
 // Run runs a script by its hash, or sends its text if Redis does not know the hash.
@@ -44,7 +48,16 @@ func (s Runner) runAgain(ctx context.Context, script *redis.Script, keys []strin
 // Try runs a script as Run does, without retries.
 func (s Runner) Try(ctx context.Context, script *redis.Script, keys []string, args ...any) (any, error) {
 	reply, err := script.Run(ctx, s.RDB, keys, args...).Result()
-	return reply, Wrap(ctx, keys, s.Moved(ctx, err))
+	return reply, s.failed(ctx, keys, err)
+}
+
+// failed classifies and counts the error of a script.
+func (s Runner) failed(ctx context.Context, keys []string, err error) error {
+	if err != nil {
+		err = Wrap(ctx, keys, s.Moved(ctx, err))
+		s.Metrics.ScriptFailed(ctx, err)
+	}
+	return err
 }
 
 // RunText runs a script that returns one string.

@@ -91,6 +91,7 @@ var Needs = tableOf(
 	rule(func(m *messages.GetOverviewsRequest) []need { return topics(rights.ActionRead, m.GetTopics()) }),
 	onTopic[*messages.CancelAllRequest](rights.ActionOperate),
 	onTopic[*messages.ForgetTopicRequest](rights.ActionOperate),
+	onTopic[*messages.RemoveTopicRequest](rights.ActionOperate),
 	onTopic[*messages.GetTopicControlRequest](rights.ActionRead),
 	onTopic[*messages.PauseTopicRequest](rights.ActionOperate),
 	onTopic[*messages.ResumeTopicRequest](rights.ActionOperate),
@@ -107,6 +108,7 @@ var Needs = tableOf(
 	onTopic[*messages.RedriveDeadLettersRequest](rights.ActionOperate),
 	onTopic[*messages.DeleteDeadLettersRequest](rights.ActionOperate),
 
+	free[*messages.ListQueuesRequest](), // filtered
 	onName[*messages.GetQueueStatsRequest](rights.KindQueue, rights.ActionRead),
 	onName[*messages.ListQueueMessagesRequest](rights.KindQueue, rights.ActionRead),
 	onName[*messages.PurgeQueueRequest](rights.KindQueue, rights.ActionOperate),
@@ -129,6 +131,10 @@ var Needs = tableOf(
 		}
 	}),
 	onName[*messages.BackfillRecurringRequest](rights.KindSchedule, rights.ActionOperate),
+
+	rule(func(*messages.ListAuditRequest) []need { // it names topics, queues, gates, schedules and callers
+		return []need{{action: rights.ActionOperate, kinds: []rights.Kind{rights.KindTopic}, every: true}}
+	}),
 )
 
 // remindersTopic is the name that rights use for reminders, whatever their topic is

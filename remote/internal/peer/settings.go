@@ -5,6 +5,7 @@ import (
 	"log/slog"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/internal/metrics"
 	"github.com/wakebell/wakebell/remote/rights"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
@@ -16,8 +17,8 @@ type Settings struct {
 	Tokens, TokenCertificates  map[string]string
 	Token                      string
 	MaxMessage, MaxConnections int
-	Handler                    []wakebell.HandlerOption
-	QueueHandler               []wakebell.QueueHandlerOption
+	HandlerOptions             []wakebell.HandlerOption
+	QueueHandlerOptions        []wakebell.QueueHandlerOption
 	Operators                  []string
 	Rights                     *rights.Grants
 	CeleryQueues               []string
@@ -25,6 +26,7 @@ type Settings struct {
 	Peers                      []string
 	Allow                      []AllowedActor
 	Logger                     *slog.Logger
+	Metrics                    *metrics.Metrics // nil measures nothing
 }
 
 // AllowedActor is remote.Allow.

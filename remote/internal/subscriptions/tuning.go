@@ -8,7 +8,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/wakebell/wakebell"
-	"github.com/wakebell/wakebell/internal/link"
+	"github.com/wakebell/wakebell/internal/moduleonly"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/queue"
 )
@@ -82,9 +82,9 @@ func (h *hub) apply(ctx context.Context, queue *messages.Queue, have, want int) 
 
 // handler forwards up to this many leases of the topic or queue to the hub.
 func (h *hub) handler(keys *messages.Queue, leases int) wakebell.Handler {
-	to := link.LeaseTarget(h.arrivals).(wakebell.Target)
+	to := moduleonly.LeaseTarget(h.arrivals).(wakebell.Target)
 	if keys == nil {
-		handling := append(slices.Clone(h.guard.Cfg.Handler), wakebell.MaxConcurrent(leases))
+		handling := append(slices.Clone(h.guard.Cfg.HandlerOptions), wakebell.MaxConcurrent(leases))
 		return wakebell.Forward(wakebell.NewTopic[[]byte](h.topic), to, handling...)
 	}
 	var options []queue.Option
@@ -94,7 +94,7 @@ func (h *hub) handler(keys *messages.Queue, leases int) wakebell.Handler {
 	if keys.GetDeadLetters() != "" {
 		options = append(options, queue.DeadLetterKey(keys.GetDeadLetters()))
 	}
-	handling := append(slices.Clone(h.guard.Cfg.QueueHandler), wakebell.MaxConcurrent(leases))
+	handling := append(slices.Clone(h.guard.Cfg.QueueHandlerOptions), wakebell.MaxConcurrent(leases))
 	return wakebell.ForwardQueue(queue.New[[]byte](h.topic, options...), to, handling...)
 }
 

@@ -3,7 +3,7 @@ package wire
 import (
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/internal/envelope"
-	"github.com/wakebell/wakebell/internal/gateway"
+	"github.com/wakebell/wakebell/internal/gatewayconv"
 	"github.com/wakebell/wakebell/internal/text"
 	fields "github.com/wakebell/wakebell/internal/wire"
 	"github.com/wakebell/wakebell/messages"
@@ -34,7 +34,7 @@ func DeadMessage(d wakebell.DeadLetter) *messages.DeadLetter {
 }
 
 func contentMessage(c wakebell.Content) *messages.Content {
-	return gateway.ContentMessage(envelope.Envelope{
+	return gatewayconv.ContentMessage(envelope.Envelope{
 		CorrelationID: c.CorrelationID, ContentType: c.ContentType, ReplyTo: c.ReplyTo, Headers: c.Headers, Body: c.Body,
 	})
 }

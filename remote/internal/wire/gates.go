@@ -2,7 +2,7 @@ package wire
 
 import (
 	"github.com/wakebell/wakebell"
-	"github.com/wakebell/wakebell/internal/gateway"
+	"github.com/wakebell/wakebell/internal/gatewayconv"
 	"github.com/wakebell/wakebell/internal/text"
 	fields "github.com/wakebell/wakebell/internal/wire"
 	"github.com/wakebell/wakebell/messages"
@@ -19,7 +19,7 @@ func GateMessage(g wakebelltype.GateInfo) *messages.GateState {
 		m.Holder = ticketMessage(g.Holder)
 	}
 	if g.Err != nil {
-		m.Fault = gateway.ErrorMessage(g.Err)
+		m.Fault = gatewayconv.ErrorMessage(g.Err)
 	}
 	for _, w := range g.Waiters {
 		m.Waiters = append(m.Waiters, ticketMessage(w))

@@ -33,7 +33,9 @@ func follow(ctx context.Context, file string, last fileStamp, reload func()) {
 
 // certificates are a listener's certificate and the authorities of its peers.
 // They are reloaded when the files change, so that they can be renewed while the
-// node runs.
+// node runs. gRPC's own provider (certprovider/pemfile) is not used: when the files
+// do not match, it writes the private key to its log; and it wants both files in
+// one folder.
 type certificates struct {
 	cert, key, ca string // files; ca may be empty
 	log           *slog.Logger

@@ -1,0 +1,262 @@
+// Package eventfeed collects the events of topics and publishes them while a client
+// watches. A Feed belongs to the runtime, and a topic's poller appends to it; the
+// Publisher owns the goroutine that sends. The package carries no compatibility
+// promise; use package wakebell.
+package eventfeed
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/wakebell/wakebell/actors/internal/host"
+	"github.com/wakebell/wakebell/internal/text"
+	"github.com/wakebell/wakebell/wakebelltype"
+)
+
+// Events publishes what happens on a topic to its watchers.
+type Events interface {
+	// PublishEvents sends a batch. It may fail or take long; no delivery waits
+	// for it.
+	PublishEvents(ctx context.Context, topic string, events []wakebelltype.Event) error
+}
+
+const (
+	// publishEvery is how long events are batched before they are sent.
+	publishEvery = 50 * time.Millisecond
+	// MaxPending bounds the events of a topic in a batch: further events are
+	// counted as missed.
+	MaxPending = 1000
+	// PublishAtOnce bounds the events of one message.
+	PublishAtOnce = 100
+	// MaxWatch bounds how long one hint keeps a topic watched.
+	MaxWatch = time.Minute
+	// LastPublish bounds the sending of the last events when a runtime stops.
+	LastPublish = time.Second
+
+	maxEventID   = 512
+	maxEventText = 256
+)
+
+// Feed collects the events of a topic. Pollers check Watched, which is cheap, and
+// append; they never wait. Loops over many timers check Collects instead, and count
+// what they did not append with Miss.
+type Feed struct {
+	Topic    string
+	Watched  atomic.Bool // a client watches, or early is open; changed under mu
+	collects atomic.Bool // the same, but false while early is full; changed under mu
+
+	mu      sync.Mutex
+	early   early
+	told    bool      // a client watches
+	until   time.Time // when the watch ends, unless it is renewed
+	pending []wakebelltype.Event
+	missed  int
+	greet   bool // send an EventNode
+	failing bool // the last batch could not be sent
+}
+
+// Add appends an event of a timer, or counts it as missed.
+func (f *Feed) Add(e wakebelltype.Event) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	switch {
+	case !f.told:
+		f.addEarly(e)
+	case len(f.pending) == MaxPending:
+		f.missed++
+	default:
+		f.pending = append(f.pending, trimmed(e))
+	}
+}
+
+// Collects reports whether Add would keep an event.
+func (f *Feed) Collects() bool { return f.collects.Load() }
+
+// Miss counts events that happened while Collects was false.
+func (f *Feed) Miss(events int) {
+	if events == 0 || !f.Watched.Load() {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	switch {
+	case f.told:
+		f.missed += events
+	case f.early.open:
+		f.early.missed, f.early.last = f.early.missed+events, time.Now()
+	}
+}
+
+// updateWatched follows a change of told or early; mu is held.
+func (f *Feed) updateWatched() {
+	f.Watched.Store(f.told || f.early.open)
+	f.collects.Store(f.told || f.early.open && len(f.early.events) < MaxPending)
+}
+
+// trimmed returns an event that can be kept: ids share the memory of a whole
+// reply.
+func trimmed(e wakebelltype.Event) wakebelltype.Event {
+	e.ID, e.Text = strings.Clone(text.Cut(e.ID, maxEventID)), strings.Clone(text.Cut(e.Text, maxEventText))
+	return e
+}
+
+// miss counts events that could not be sent.
+func (f *Feed) miss(events []wakebelltype.Event) {
+	for _, e := range events {
+		switch e.Kind {
+		case wakebelltype.EventNode:
+			f.greet = true
+		case wakebelltype.EventMissed:
+			f.missed += e.Missed
+		default:
+			f.missed++
+		}
+	}
+}
+
+// take empties the feed; over says that the watch has ended.
+func (f *Feed) take(now time.Time) (events []wakebelltype.Event, over bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.greet {
+		f.greet = false
+		events = append(events, wakebelltype.Event{Kind: wakebelltype.EventNode})
+	}
+	events = append(events, f.pending...)
+	if f.missed > 0 {
+		events = append(events, wakebelltype.Event{Kind: wakebelltype.EventMissed, Missed: f.missed})
+	}
+	f.pending, f.missed = f.pending[:0], 0
+	if now.After(f.until) {
+		f.told = false
+		f.updateWatched()
+		f.pending = nil
+		return events, true
+	}
+	return events, false
+}
+
+// Publisher sends the events of the watched topics. Its goroutine runs only while
+// there are any.
+type Publisher struct {
+	Events Events // nil: topics cannot be watched
+	Node   string
+	Log    *slog.Logger
+	Io     *sync.WaitGroup
+
+	mu      sync.Mutex
+	watched []*Feed
+	cancel  context.CancelFunc // ends the goroutine; nil: it does not run
+	stopped bool
+}
+
+// Watch starts or renews the watch of a topic for a watcher that has been
+// subscribed for some time.
+func (t *Publisher) Watch(f *Feed, d, subscribed time.Duration) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.Events == nil || t.stopped || d <= 0 {
+		return
+	}
+	f.mu.Lock()
+	f.until, f.greet = time.Now().Add(min(d, MaxWatch)), true
+	f.recall(time.Now().Add(-subscribed))
+	f.told = true
+	f.updateWatched()
+	f.mu.Unlock()
+	if !slices.Contains(t.watched, f) {
+		t.watched = append(t.watched, f)
+	}
+	if t.cancel == nil { // otherwise it runs
+		//nolint:forbidigo // the context lasts as long as the runtime; Stop ends
+		// it
+		ctx, cancel := context.WithCancel(context.Background())
+		t.cancel = cancel
+		t.Io.Go(func() { t.run(ctx) })
+	}
+}
+
+// Stop sends the last events and ends the goroutine, without waiting for it.
+func (t *Publisher) Stop() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.stopped = true
+	if t.cancel != nil {
+		t.cancel()
+	}
+}
+
+func (t *Publisher) run(ctx context.Context) {
+	tick := time.NewTicker(publishEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			if t.send(ctx) == 0 {
+				return
+			}
+		case <-ctx.Done():
+			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), LastPublish)
+			defer cancel()
+			t.send(last)
+			return
+		}
+	}
+}
+
+// batch is the events of one feed.
+type batch struct {
+	feed   *Feed
+	events []wakebelltype.Event
+}
+
+// send publishes the batches, and returns how many topics are still watched; at 0
+// the goroutine has to end.
+func (t *Publisher) send(ctx context.Context) (left int) {
+	batches, left := t.collect(time.Now())
+	for _, b := range batches {
+		for part := range slices.Chunk(b.events, PublishAtOnce) {
+			t.publish(ctx, b.feed, part)
+		}
+	}
+	return left
+}
+
+// collect empties the feeds and removes those that are no longer watched.
+func (t *Publisher) collect(now time.Time) (batches []batch, left int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.watched = slices.DeleteFunc(t.watched, func(f *Feed) bool {
+		events, over := f.take(now)
+		batches = append(batches, batch{f, events})
+		return over
+	})
+	if len(t.watched) == 0 {
+		t.cancel()
+		t.cancel = nil
+	}
+	return batches, len(t.watched)
+}
+
+func (t *Publisher) publish(ctx context.Context, f *Feed, events []wakebelltype.Event) {
+	for i := range events {
+		events[i].Topic, events[i].Node = f.Topic, t.Node
+	}
+	_, err := host.Recovered("publishing events", func() (struct{}, error) {
+		return struct{}{}, t.Events.PublishEvents(ctx, f.Topic, events)
+	})
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if err != nil {
+		f.miss(events)
+		if !f.failing {
+			t.Log.Warn("events not sent", "topic", f.Topic, "err", err)
+		}
+	}
+	f.failing = err != nil
+}

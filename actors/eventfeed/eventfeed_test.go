@@ -1,0 +1,66 @@
+package eventfeed
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/wakebell/wakebell/actors/internal/actortest"
+	"github.com/wakebell/wakebell/wakebelltype"
+)
+
+func TestWatchWithoutAPublisherIsIgnored(t *testing.T) {
+	t.Parallel()
+	actortest.InVirtualTime(t, func(t *testing.T) {
+		var none Publisher
+		var f Feed
+		none.Watch(&f, time.Minute, 0)
+		require.False(t, f.Watched.Load())
+	})
+}
+
+func TestFirstEventsAreCollectedUntilTheirRoomIsFull(t *testing.T) {
+	t.Parallel()
+	actortest.InVirtualTime(t, func(t *testing.T) {
+		publisher := Publisher{Events: discarded{}, Log: slog.New(slog.DiscardHandler), Io: new(sync.WaitGroup)}
+		defer publisher.Io.Wait()
+		defer publisher.Stop()
+		var f Feed
+		f.KeepEarly()
+		for range MaxPending {
+			require.True(t, f.Collects())
+			f.Add(wakebelltype.Event{Kind: wakebelltype.EventDelivered})
+		}
+		require.False(t, f.Collects())
+		f.Miss(7)
+		f.Add(wakebelltype.Event{Kind: wakebelltype.EventDead})
+		publisher.Watch(&f, time.Minute, time.Second)
+		require.True(t, f.Collects())
+		events, _ := f.take(time.Now())
+		require.Len(t, events, 1+MaxPending+1, "a greeting, the first events, and the number of missed ones")
+		require.Equal(t, wakebelltype.Event{Kind: wakebelltype.EventMissed, Missed: 8}, events[1+MaxPending])
+	})
+}
+
+func TestNothingIsCollectedOrMissedWithoutWatchers(t *testing.T) {
+	t.Parallel()
+	actortest.InVirtualTime(t, func(t *testing.T) {
+		var f Feed
+		f.KeepEarly()
+		f.Add(wakebelltype.Event{Kind: wakebelltype.EventDelivered})
+		<-time.After(EarlyFor + time.Millisecond)
+		require.False(t, f.Collects())
+		f.Miss(5)
+		events, _ := f.take(time.Now())
+		require.Empty(t, events)
+	})
+}
+
+// discarded publishes nothing.
+type discarded struct{}
+
+func (discarded) PublishEvents(context.Context, string, []wakebelltype.Event) error { return nil }

@@ -277,4 +277,3 @@ func TestListsArePagedByCursor(t *testing.T) {
 	require.Equal(t, 120, seen)
 	require.Empty(t, page)
 }
-

@@ -138,7 +138,7 @@ func (c *Config) Validate() error {
 		invalid("Authorize and Credentials: set at most one")
 	}
 	if c.Credentials != nil && len(c.Credentials) == 0 {
-		invalid("Credentials: empty, so that nobody could sign in")
+		invalid("Credentials: empty; want at least one")
 	}
 	for i, cred := range c.Credentials {
 		if err := cred.validate(); err != nil {

@@ -114,4 +114,3 @@ func (d *Dashboard) jobPage(_ context.Context, r *request) (page, error) {
 func sortHeaders(all []header) {
 	slices.SortFunc(all, func(a, b header) int { return strings.Compare(a.Key, b.Key) })
 }
-

@@ -245,4 +245,3 @@ func (d *Dashboard) findTimer(ctx context.Context, all []found, topic, id string
 	}
 	return append(all, found{"timer of " + topic, id, d.link("timer", "topic", topic, "id", id), true})
 }
-

@@ -9,6 +9,7 @@ import (
 
 	"github.com/wakebell/wakebell/cmd/wakebell/internal/bench"
 	"github.com/wakebell/wakebell/cmd/wakebell/internal/cli"
+	"github.com/wakebell/wakebell/cmd/wakebell/internal/dash"
 	"github.com/wakebell/wakebell/cmd/wakebell/internal/demo"
 	"github.com/wakebell/wakebell/cmd/wakebell/internal/gates"
 	"github.com/wakebell/wakebell/cmd/wakebell/internal/node"
@@ -59,7 +60,7 @@ Exit codes: 0 success, 1 error, 2 wrong usage, 3 not found.`,
 	// Arguments are ids, of which there may be millions. Only flags take files.
 	root.CompletionOptions.SetDefaultShellCompDirective(cobra.ShellCompDirectiveNoFileComp)
 	a.GlobalFlags(root)
-	root.AddCommand(demo.Command(a), node.Command(a), node.RightsCommand(a), bench.Command(a))
+	root.AddCommand(demo.Command(a), node.Command(a), node.RightsCommand(a), bench.Command(a), dash.Command(a))
 	root.AddCommand(timers.Commands(a)...)
 	root.AddCommand(topics.Commands(a)...)
 	root.AddCommand(queues.Command(a), gates.Command(a), schedules.Command(a), schedules.BeatCommand(a))

@@ -7,15 +7,23 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/trace"
 
 	"github.com/wakebell/wakebell/internal/argument"
 	"github.com/wakebell/wakebell/internal/clientstore"
+	"github.com/wakebell/wakebell/internal/metrics"
+	"github.com/wakebell/wakebell/internal/outgoing"
 	"github.com/wakebell/wakebell/queue"
 	"github.com/wakebell/wakebell/recurring"
 	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/timers"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
+
+// maxMetricTopics bounds ClientConfig.MetricTopics.
+const maxMetricTopics = 100_000
 
 // DefaultPayloadLimit is the default of ClientConfig.PayloadLimit, in bytes.
 const DefaultPayloadLimit = clientstore.DefaultPayloadLimit
@@ -60,16 +68,41 @@ type ClientConfig struct {
 	// wait meanwhile.
 	NoCoalescing bool
 
+	// ScheduleMiddleware wraps the calls that store timers, messages, recurring
+	// schedules and reminders; the first is the outermost. A body that it changes
+	// is restored by a Middleware of the handlers. The body of a recurring schedule
+	// is changed when the schedule is put.
+	ScheduleMiddleware []wakebelltype.ScheduleMiddleware
+
+	// TracerProvider makes a span of each call that stores something, whose context
+	// the headers of timers and messages carry; nil means the global one.
+	TracerProvider trace.TracerProvider
+
+	// Propagator writes and reads those headers; nil means W3C trace context, with
+	// the headers traceparent and tracestate. A header that is set already is kept.
+	Propagator propagation.TextMapPropagator
+
 	// NoPayloadsApart sends the payloads of large batches with the script that
 	// stores them. Otherwise they are sent beside it, in one transaction with it. In
 	// a System it also has exchanges answer with the payloads of all leases.
 	// Otherwise those of 16 KiB or more are read in a second round trip.
 	NoPayloadsApart bool
+
+	// MeterProvider makes the instruments of docs/metrics.md; nil means the global
+	// provider of OpenTelemetry. Without an SDK nothing is measured. MetricTopics is
+	// how many topics, queues and gates each have a label of their own, 0 to 100,000;
+	// 0 means 1,000. All others share the label _other.
+	MeterProvider metric.MeterProvider
+	MetricTopics  int
 }
 
 // queues returns the configuration of the queue client.
 func (c ClientConfig) queues() queue.Config {
-	return queue.Config{Prefix: c.Prefix, HashTag: c.Keys.HashTag, PayloadLimit: c.PayloadLimit, RetryFor: c.RetryFor}
+	return queue.Config{
+		Prefix: c.Prefix, HashTag: c.Keys.HashTag, PayloadLimit: c.PayloadLimit, RetryFor: c.RetryFor,
+		MeterProvider: c.MeterProvider, MetricTopics: c.MetricTopics,
+		ScheduleMiddleware: c.ScheduleMiddleware, TracerProvider: c.TracerProvider, Propagator: c.Propagator,
+	}
 }
 
 // Client schedules, cancels and inspects timers. It starts no goroutines and
@@ -85,9 +118,12 @@ type Client struct {
 	store  *timers.Timers
 	prefix string
 	limit  int
+	edge   *outgoing.Edge
 
 	schedules *recurring.Schedules
 	queues    *queue.Client
+
+	metrics *metrics.Metrics // nil: nothing is measured
 }
 
 // NewClient returns a Client that uses rdb, which the caller owns and closes. It
@@ -98,17 +134,27 @@ func NewClient(rdb redis.UniversalClient, cfg ClientConfig) (*Client, error) {
 
 // newClient also takes the time zone of crontabs without one.
 func newClient(rdb redis.UniversalClient, cfg ClientConfig, zone *time.Location) (*Client, error) {
+	if err := within("MetricTopics", cfg.MetricTopics, 0, maxMetricTopics); err != nil {
+		return nil, err
+	}
+	measured := metrics.New(metrics.Options{Provider: cfg.MeterProvider, Topics: cfg.MetricTopics})
 	common := clientstore.Config{
-		Keys: cfg.Keys, PayloadLimit: cfg.PayloadLimit, RetryFor: cfg.RetryFor, Logger: cfg.Logger,
+		Metrics: measured,
+		Keys:    cfg.Keys, PayloadLimit: cfg.PayloadLimit, RetryFor: cfg.RetryFor, Logger: cfg.Logger,
 		NoCoalescing: cfg.NoCoalescing, NoPayloadsApart: cfg.NoPayloadsApart,
 	}.WithDefaults()
 	store, err := clientstore.Open(rdb, common)
 	if err != nil {
 		return nil, err
 	}
+	edge, err := outgoing.New(cfg.ScheduleMiddleware, cfg.TracerProvider, cfg.Propagator, common.PayloadLimit)
+	if err != nil {
+		return nil, err
+	}
 	schedules, err := recurring.New(rdb, recurring.Config{
 		Keys: cfg.Keys, Prefix: cfg.Prefix, PayloadLimit: cfg.PayloadLimit, Celery: cfg.Celery,
 		Zone: zone, RetryFor: cfg.RetryFor, Logger: cfg.Logger,
+		ScheduleMiddleware: cfg.ScheduleMiddleware, TracerProvider: cfg.TracerProvider, Propagator: cfg.Propagator,
 	})
 	if err != nil {
 		return nil, err
@@ -118,7 +164,7 @@ func newClient(rdb redis.UniversalClient, cfg ClientConfig, zone *time.Location)
 		return nil, err
 	}
 	return &Client{
-		store: store, prefix: cfg.Prefix, limit: common.PayloadLimit, schedules: schedules, queues: queues,
+		store: store, prefix: cfg.Prefix, limit: common.PayloadLimit, edge: edge, schedules: schedules, queues: queues, metrics: measured,
 	}, nil
 }
 
@@ -131,6 +177,9 @@ func newClient(rdb redis.UniversalClient, cfg ClientConfig, zone *time.Location)
 // stored; repeat the same call to store the rest. With ErrTooFewReplicas all
 // drafts are stored, and the results are valid.
 func (c *Client) Schedule(ctx context.Context, drafts ...Draft) ([]wakebelltype.Scheduled, error) {
+	if c != nil && !c.edge.Plain(ctx) {
+		return c.send(ctx, nil, drafts)
+	}
 	b, err := c.batch(drafts)
 	if err != nil {
 		return nil, err
@@ -216,6 +265,19 @@ func (c *Client) Forget(ctx context.Context, topic string) error {
 		return err
 	}
 	return c.store.Forget(ctx, full)
+}
+
+// RemoveTopic removes the name of a topic from the list of topics, unless the topic has
+// timers, dead letters or cluster-wide settings, or a node handles it. Python workers
+// and other clients of the topic are not seen: a Client that schedules on it again lists
+// it again within a minute. Errors include ErrDenied, if the Redis user may not count
+// subscriptions.
+func (c *Client) RemoveTopic(ctx context.Context, topic string) (wakebelltype.TopicRemoval, error) {
+	full, err := c.fullName(topic)
+	if err != nil {
+		return wakebelltype.TopicRemoval{}, err
+	}
+	return c.store.RemoveTopic(ctx, full)
 }
 
 // Schedules returns the recurring schedules in the Client's Redis, with the

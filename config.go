@@ -9,10 +9,15 @@ import (
 	"strings"
 	"time"
 
+	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/trace"
+
 	"github.com/wakebell/wakebell/actors"
 	"github.com/wakebell/wakebell/gate"
 	"github.com/wakebell/wakebell/internal/argument"
 	"github.com/wakebell/wakebell/internal/queuekeys"
+	"github.com/wakebell/wakebell/internal/tracing"
 	"github.com/wakebell/wakebell/recurring"
 	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/reminder"
@@ -55,6 +60,24 @@ type Config struct {
 
 	NoCoalescing    bool
 	NoPayloadsApart bool
+
+	// MeterProvider and MetricTopics are the fields of ClientConfig, for the Client
+	// and for all that this node runs.
+	MeterProvider metric.MeterProvider
+	MetricTopics  int
+
+	// ScheduleMiddleware, TracerProvider and Propagator are the fields of
+	// ClientConfig. They also apply to requests that actors of this process send to
+	// the gateway. The TracerProvider makes a span of each delivery, too: it links
+	// to the span that scheduled the timer.
+	ScheduleMiddleware []wakebelltype.ScheduleMiddleware
+	TracerProvider     trace.TracerProvider
+	Propagator         propagation.TextMapPropagator
+
+	// TraceAsChild makes the span of a delivery a child of the span that scheduled
+	// the timer. By default it begins a trace of its own, because days may lie
+	// between the two.
+	TraceAsChild bool
 
 	// DrainTimeout is how long Stop waits for running handlers before it cancels
 	// their contexts, and for OnDead: up to 1 h, default 20 s; a negative value
@@ -108,11 +131,18 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
+// tracer returns the tracer of deliveries and runs.
+func (c Config) tracer() *tracing.Tracer {
+	return tracing.New(tracing.Config{Provider: c.TracerProvider, Propagator: c.Propagator, Child: c.TraceAsChild})
+}
+
 // client returns the configuration of the System's Client.
 func (c Config) client() ClientConfig {
 	return ClientConfig{
 		Keys: c.Keys, Prefix: c.Prefix, PayloadLimit: c.PayloadLimit, RetryFor: c.RetryFor, Logger: c.Logger,
 		Celery: c.Scheduler != nil && c.Scheduler.Celery, NoCoalescing: c.NoCoalescing, NoPayloadsApart: c.NoPayloadsApart,
+		MeterProvider: c.MeterProvider, MetricTopics: c.MetricTopics,
+		ScheduleMiddleware: c.ScheduleMiddleware, TracerProvider: c.TracerProvider, Propagator: c.Propagator,
 	}
 }
 

@@ -81,7 +81,9 @@ func forward(ctx context.Context, t Timer[[]byte]) error {
 	if !ok {
 		return errNoDelivery
 	}
-	answer, err := d.Forward(ctx, lease(t, d.LeaseTTL))
+	l := lease(t, d.LeaseTTL)
+	l.Trace = d.span.trace(ctx)
+	answer, err := d.Forward(ctx, l)
 	if errors.Is(err, poller.ErrTargetGone) {
 		return &crash{err}
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/wakebell/wakebell/actors/poller"
 	"github.com/wakebell/wakebell/internal/argument"
 	"github.com/wakebell/wakebell/internal/codec"
 	"github.com/wakebell/wakebell/internal/envelope"
@@ -37,8 +38,8 @@ func queueHandler[T any](q queue.Queue[T], fn HandlerFunc, opts []QueueHandlerOp
 	h := Handler{topic: q.Name(), fn: fn, set: defaultQueueSettings(), err: err}
 	h.set.queue.name, h.set.queue.freesKeys = of.Keys, of.FreeKeyOnFailure
 	contentType := codec.For[T]().PayloadType()
-	h.read = func(payload []byte) (envelope.Envelope, error) {
-		return envelope.Envelope{Body: payload, ContentType: contentType}, nil
+	h.read = func(d *poller.Delivery) (envelope.Envelope, error) {
+		return envelope.Envelope{Body: d.Payload, ContentType: contentType, Headers: d.Headers}, nil
 	}
 	h.err = errors.Join(h.err, applyAll(&h.set, opts, QueueHandlerOption.applyQueue))
 	return h

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/wakebell/wakebell/actors/poller"
 	"github.com/wakebell/wakebell/internal/argument"
 	"github.com/wakebell/wakebell/internal/envelope"
 )
@@ -104,7 +105,7 @@ type Handler struct {
 	err   error
 
 	// read decodes the payload of a delivery; nil stands for envelope.Decode.
-	read func(payload []byte) (envelope.Envelope, error)
+	read func(d *poller.Delivery) (envelope.Envelope, error)
 }
 
 // Handle returns a Handler that calls fn for each due timer of a topic, in up to

@@ -9,6 +9,7 @@ import (
 	"github.com/wakebell/wakebell/internal/argument"
 	"github.com/wakebell/wakebell/internal/codec"
 	"github.com/wakebell/wakebell/internal/envelope"
+	"github.com/wakebell/wakebell/internal/tracing"
 )
 
 // HandlerFunc handles a timer with an encoded body. Its error is the verdict, as
@@ -54,17 +55,18 @@ func typed[T any](c codec.Codec[T], fn func(context.Context, Timer[T]) error) Ha
 	}
 }
 
-// chain wraps a handler's innermost HandlerFunc in middleware for the pollers.
-func chain(h Handler, mw []Middleware) poller.Handle {
+// chain wraps a handler's innermost HandlerFunc in middleware for the pollers. The span
+// of a delivery is outside of it.
+func chain(h Handler, mw []Middleware, tracer *tracing.Consumer) poller.Handle {
 	fn, read := h.fn, h.read
 	if read == nil {
-		read = envelope.Decode
+		read = func(d *poller.Delivery) (envelope.Envelope, error) { return envelope.Decode(d.Payload) }
 	}
 	for _, wrap := range slices.Backward(mw) {
 		fn = wrap(fn)
 	}
 	return func(ctx context.Context, d *poller.Delivery) poller.Outcome {
-		env, err := read(d.Payload)
+		env, err := read(d)
 		if err != nil {
 			return poller.Undeliverable(err)
 		}
@@ -72,7 +74,11 @@ func chain(h Handler, mw []Middleware) poller.Handle {
 		if len(mw) > 0 { // middleware may change the body in place
 			body = slices.Clone(body)
 		}
-		return verdict(fn(ctx, Timer[[]byte]{Body: body, Meta: meta(d, env)}))
+		t := Timer[[]byte]{Body: body, Meta: meta(d, env)}
+		if tracer.On() {
+			return verdict(h.traced(ctx, tracer, t, d, fn))
+		}
+		return verdict(fn(ctx, t))
 	}
 }
 
@@ -89,7 +95,7 @@ func meta(d *poller.Delivery, env envelope.Envelope) Meta {
 		ReplyTo:       env.ReplyTo,
 		Headers:       env.Headers,
 		Raw:           env.Body,
-		delivery:      delivered{d},
+		delivery:      delivered{Delivery: d},
 	}
 }
 

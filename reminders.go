@@ -37,7 +37,11 @@ func (s *System) deliverReminder(ctx context.Context, t Timer[*messages.KeptRemi
 	schedule, _ := t.Headers.Get(firing.HeaderSchedule)
 	header, _ := t.Headers.Get(firing.HeaderRun)
 	run, _ := strconv.ParseUint(header, 10, 64) // 0 for a one-time reminder
+	var trace map[string]string
+	if d, ok := t.delivery.(delivered); ok {
+		trace = d.span.trace(ctx)
+	}
 	return s.reminding.Deliver(ctx, moduleonly.ReminderTimer{
-		Body: t.Body, Raw: t.Raw, Activation: t.Activation, Attempt: t.Attempt, Schedule: schedule, Run: run,
+		Body: t.Body, Raw: t.Raw, Activation: t.Activation, Attempt: t.Attempt, Schedule: schedule, Run: run, Trace: trace,
 	})
 }

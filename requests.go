@@ -70,7 +70,7 @@ func (r requests) schedule(ctx context.Context, m *messages.ScheduleRequest) (me
 	if err != nil {
 		return nil, err
 	}
-	stored, err := r.write(ctx, key, draftOf(m, key))
+	stored, err := r.write(ctx, m.GetTrace(), key, draftOf(m, key))
 	if err != nil {
 		return nil, err
 	}
@@ -89,7 +89,7 @@ func (r requests) scheduleBatch(ctx context.Context, m *messages.ScheduleBatchRe
 		}
 		drafts[i] = draftOf(s, key.Number(i))
 	}
-	stored, err := r.write(ctx, key, drafts...)
+	stored, err := r.write(ctx, m.GetTrace(), key, drafts...)
 	if err != nil {
 		return nil, err
 	}
@@ -100,13 +100,10 @@ func (r requests) scheduleBatch(ctx context.Context, m *messages.ScheduleBatchRe
 	return answer, nil
 }
 
-// write is Client.Schedule with an idempotency key; nil means none.
-func (r requests) write(ctx context.Context, key *timers.Key, drafts ...Draft) ([]wakebelltype.Scheduled, error) {
-	b, err := r.client.batch(drafts)
-	if err != nil {
-		return nil, err
-	}
-	return r.client.store.Write(ctx, key, b)
+// write is Client.Schedule with the sender's span and an idempotency key; nil means
+// none.
+func (r requests) write(ctx context.Context, trace map[string]string, key *timers.Key, drafts ...Draft) ([]wakebelltype.Scheduled, error) {
+	return r.client.send(r.client.edge.Trace(ctx, trace), key, drafts)
 }
 
 func (r requests) cancel(ctx context.Context, m *messages.CancelRequest) (messages.Answer, error) {
@@ -224,15 +221,32 @@ func keyOf(ctx context.Context, key string, m proto.Message) (*timers.Key, error
 		return nil, argument.Invalid("key", "%d bytes, at most %d", len(key), maxKey)
 	}
 	again := proto.Clone(m)
-	for _, name := range []protoreflect.Name{"request", "timeout"} {
-		again.ProtoReflect().Clear(again.ProtoReflect().Descriptor().Fields().ByName(name))
+	for _, name := range []protoreflect.Name{"request", "timeout", "trace"} {
+		if field := again.ProtoReflect().Descriptor().Fields().ByName(name); field != nil {
+			again.ProtoReflect().Clear(field)
+		}
 	}
+	forgetEncoded(again)
 	content, err := proto.MarshalOptions{Deterministic: true}.Marshal(again)
 	if err != nil {
 		return nil, argument.Invalid("message", "%v", err)
 	}
 	kind := string(proto.MessageName(m))
 	return timers.NewKey(messages.Principal(ctx), key, append([]byte(kind+"\x00"), content...)), nil
+}
+
+// forgetEncoded clears what the sender encodes differently each time.
+func forgetEncoded(m proto.Message) {
+	switch m := m.(type) {
+	case *messages.ScheduleRequest:
+		if m.GetEncoded() {
+			m.Body, m.ContentType, m.Headers = nil, "", nil
+		}
+	case *messages.ScheduleBatchRequest:
+		for _, s := range m.GetTimers() {
+			forgetEncoded(s)
+		}
+	}
 }
 
 // namesTimer checks that a timer can have this id.
@@ -274,7 +288,7 @@ func timerMessage(i Info) *messages.Timer {
 // publish carries out a publish request. If the queue is full, the answer has the
 // messages that were published.
 func (r requests) publish(ctx context.Context, m *messages.PublishRequest) (messages.Answer, error) {
-	out, err := r.client.queues.Publish(ctx, gatewayconv.PublishDrafts(m)...)
+	out, err := r.client.queues.Publish(r.client.edge.Trace(ctx, m.GetTrace()), gatewayconv.PublishDrafts(m)...)
 	if err != nil && !errors.Is(err, queue.ErrFull) {
 		return nil, err
 	}

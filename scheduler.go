@@ -33,10 +33,11 @@ func (s *System) scheduler() *scheduler.Config {
 	store := schedulestore.New(s.store) // without retries: the actor retries
 	maker := firing.Maker{
 		Prefix: s.cfg.Prefix, Limit: s.client.limit, Celery: b.Celery, Shares: schedulestore.New(s.client.store).Shares,
+		Tracer: s.tracer,
 	}
 	cfg := firing.Config{
 		Store: store, Maker: maker, Log: s.cfg.Logger, Zone: b.Zone,
-		MaxInterval: b.MaxInterval, LookEvery: s.hooks.Idle,
+		MaxInterval: b.MaxInterval, LookEvery: s.hooks.Idle, Metrics: s.client.metrics,
 	}
 	if cfg.MaxInterval == 0 {
 		cfg.MaxInterval = defaultMaxInterval

@@ -19,6 +19,7 @@ import (
 	"github.com/wakebell/wakebell/internal/argument"
 	"github.com/wakebell/wakebell/internal/moduleonly"
 	"github.com/wakebell/wakebell/internal/testhook"
+	"github.com/wakebell/wakebell/internal/tracing"
 	"github.com/wakebell/wakebell/messages"
 	queuestore "github.com/wakebell/wakebell/redisops/queue"
 	"github.com/wakebell/wakebell/redisops/timers"
@@ -36,6 +37,7 @@ type System struct {
 	gates      *gate.Gates
 	actorGates actorgates.Config
 	store      *timers.Timers // the System's own, without retries
+	tracer     *tracing.Tracer
 	hooks      testhook.Hooks // of tests
 
 	reminders *reminder.Reminders
@@ -46,12 +48,13 @@ type System struct {
 	removing map[string]chan struct{} // topics in removal; the channel is closed at the end
 	queues   sync.Map                 // the *queuestore.Queue of the handlers, by full name
 
-	mu      sync.Mutex
-	started bool            // Start succeeded, or is in progress
-	runtime *actors.Runtime // nil before Start
-	stopped chan struct{}   // closed when Stop is done; nil before Stop
-	stopErr error
-	probing *probe // of Redis, for Health; nil if none is in flight
+	mu        sync.Mutex
+	started   bool            // Start succeeded, or is in progress
+	runtime   *actors.Runtime // nil before Start
+	stopped   chan struct{}   // closed when Stop is done; nil before Stop
+	stopErr   error
+	unobserve func() // ends the report of the node to the metrics
+	probing   *probe // of Redis, for Health; nil if none is in flight
 }
 
 // New returns a System in actorSystem that uses rdb. The caller owns both, and
@@ -78,11 +81,12 @@ func New(actorSystem *actor.ActorSystem, rdb redis.UniversalClient, cfg Config) 
 	if err != nil {
 		return nil, err
 	}
-	store.Logger, store.MaxPayload = cfg.Logger, client.store.MaxPayload
+	store.Logger, store.MaxPayload, store.Metrics = cfg.Logger, client.store.MaxPayload, client.metrics
 	store.NoPayloadsApart = cfg.NoPayloadsApart
-	s.cfg, s.client, s.store = cfg, client, store
+	s.cfg, s.client, s.store, s.tracer = cfg, client, store, cfg.tracer()
 	s.gates, s.actorGates = gates.(*gate.Gates), actorGates
-	node.Store, node.Schedules, node.Limit = client.store, client.schedules, client.limit
+	s.actorGates.Metrics = client.metrics
+	node.Store, node.Schedules, node.Limit, node.Edge = client.store, client.schedules, client.limit, client.edge
 	for _, h := range cfg.Handlers {
 		if err := s.handles(h); err != nil {
 			return nil, err
@@ -158,18 +162,19 @@ func (s *System) spawn(checked error) error {
 		return fmt.Errorf("start: %w", ErrNotRunning)
 	}
 	runtime, err := actors.Start(s.actors, actors.Config{
-		Gates:  &s.actorGates,
-		Name:   s.cfg.Name,
-		Topics: s.actorTopics(),
-		Hints:  hints{s},
-		Events: s.store,
-		Node:   nodeName(s.cfg.Name),
-		OnDead: s.onDead(),
-		Timers: s.reminding.Guard(requests{s.client, s.gates}),
-		Beat:   s.scheduler(),
-		Owner:  s,
-		Logger: s.cfg.Logger,
-		Random: s.hooks.Random,
+		Gates:   &s.actorGates,
+		Name:    s.cfg.Name,
+		Topics:  s.actorTopics(),
+		Hints:   hints{s},
+		Events:  s.store,
+		Node:    nodeName(s.cfg.Name),
+		OnDead:  s.onDead(),
+		Timers:  s.reminding.Guard(requests{s.client, s.gates}),
+		Beat:    s.scheduler(),
+		Owner:   s,
+		Logger:  s.cfg.Logger,
+		Random:  s.hooks.Random,
+		Metrics: s.client.metrics,
 
 		Reminders: s.reminding.Read,
 	})
@@ -179,7 +184,7 @@ func (s *System) spawn(checked error) error {
 	if _, err := runtime.Gates(); err != nil {
 		return errors.Join(fmt.Errorf("start: %w", err), runtime.Stop())
 	}
-	s.runtime = runtime
+	s.runtime, s.unobserve = runtime, s.observe(runtime)
 	return nil
 }
 
@@ -240,8 +245,8 @@ func (s *System) actorTopic(h Handler) poller.Topic {
 		source = s.hooks.Source(source)
 	}
 	topic := poller.Topic{
-		Source:             source,
-		Handle:             chain(h, slices.Concat(s.cfg.Middleware, h.set.middleware)),
+		Source:             s.client.metrics.Source(source),
+		Handle:             s.measured(source.Name(), chain(h, slices.Concat(s.cfg.Middleware, h.set.middleware), s.tracer.Consumer())),
 		Target:             h.set.target,
 		OverrideInterval:   s.hooks.Idle,
 		Settings:           s.tunable(h.set),
@@ -304,6 +309,7 @@ func (s *System) end(how func(*actors.Runtime) error) error {
 	defer close(s.stopped)
 	if runtime != nil {
 		s.stopErr = how(runtime)
+		s.unobserve()
 	}
 	return s.stopErr
 }

@@ -20,10 +20,17 @@ type holder interface {
 }
 
 // delivered is the holder of a timer that a System delivered.
-type delivered struct{ *poller.Delivery }
+type delivered struct {
+	*poller.Delivery
+	span *deliverySpan // nil: the delivery is not traced
+}
 
 func (d delivered) Settle(ctx context.Context, err error) error {
-	return d.Delivery.Settle(ctx, verdict(err))
+	refused := d.Delivery.Settle(ctx, verdict(err))
+	if d.span != nil && refused == nil {
+		d.span.settled.Store(&settlement{err})
+	}
+	return refused
 }
 
 func init() {

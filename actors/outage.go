@@ -1,11 +1,13 @@
 package actors
 
 import (
+	"maps"
 	"slices"
 	"time"
 
 	"github.com/wakebell/wakebell/actors/internal/host"
 	"github.com/wakebell/wakebell/actors/poller"
+	"github.com/wakebell/wakebell/internal/metrics"
 )
 
 // While the server of some topics is down, one poller at a time probes it on
@@ -46,6 +48,7 @@ func (s *supervisor) redisDown(m poller.Unavailable) {
 		s.generation++
 		o = &outage{since: time.Now(), generation: s.generation}
 		s.outages[m.Shard] = o
+		s.rt.noteOutage(m.Shard, true)
 		s.rt.env.Logger.Error("redis is down; one topic at a time probes it", "err", m.Err, "shard", m.Shard)
 		for _, name := range s.topicsOf(m.Shard) {
 			s.root.Send(s.pollers[name], poller.Hold{})
@@ -107,9 +110,36 @@ func (s *supervisor) redisUp(m poller.Available) {
 	s.rt.env.Logger.Info("redis is back", "duration", time.Since(o.since).Round(time.Millisecond), "shard", m.Shard)
 	o.stop()
 	delete(s.outages, m.Shard)
+	s.rt.noteOutage(m.Shard, false)
 	names := s.topicsOf(m.Shard)
 	within := min(time.Duration(len(names))*resumeSpreadPerTopic, maxResumeSpread)
 	for _, name := range names {
 		s.root.Send(s.pollers[name], poller.Resume{Within: within})
 	}
+}
+
+// noteOutage notes for the metrics that the outage of a shard has begun or ended.
+func (rt *Runtime) noteOutage(shard string, down bool) {
+	rt.mu.Lock()
+	defer rt.mu.Unlock()
+	o := rt.outages[shard]
+	if o.Down && !down {
+		o.Ended++
+	}
+	o.Shard, o.Down = shard, down
+	rt.outages[shard] = o
+}
+
+// Outages returns the state of all shards of the topics, and of those that were down.
+func (rt *Runtime) Outages() []metrics.Outage {
+	topics := rt.all()
+	rt.mu.Lock()
+	defer rt.mu.Unlock()
+	shards := maps.Clone(rt.outages)
+	for _, t := range topics {
+		if _, known := shards[t.Source.Shard()]; !known {
+			shards[t.Source.Shard()] = metrics.Outage{Shard: t.Source.Shard()}
+		}
+	}
+	return slices.Collect(maps.Values(shards))
 }

@@ -42,6 +42,7 @@ import (
 	"github.com/wakebell/wakebell/actors/poller"
 	"github.com/wakebell/wakebell/actors/reminders"
 	"github.com/wakebell/wakebell/actors/scheduler"
+	"github.com/wakebell/wakebell/internal/metrics"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
@@ -75,6 +76,8 @@ type Config struct {
 
 	Gates *gates.Config // nil: there are no gates
 
+	Metrics *metrics.Metrics // nil measures nothing
+
 	props []actor.PropsOption // of all actors but the supervisor, for tests
 }
 
@@ -100,6 +103,7 @@ type Runtime struct {
 	mu           sync.Mutex                    // guards what follows
 	topics       map[string]*poller.Shared     // the supervisor alone changes them
 	clocks       map[string]*poller.ClockWatch // by shard
+	outages      map[string]metrics.Outage     // by shard; the supervisor alone changes them
 	unresponsive map[string]time.Time          // by topic, since when its poller does not answer; "": the supervisor
 }
 
@@ -111,9 +115,10 @@ var ErrNameTaken = errors.New("a runtime of this name is running in the actor sy
 func Start(system *actor.ActorSystem, cfg Config) (*Runtime, error) {
 	rt := &Runtime{
 		name: cfg.Name, system: system, hints: cfg.Hints, timers: cfg.Timers, beat: cfg.Beat, owner: cfg.Owner,
-		env:          &host.Env{Logger: cfg.Logger, Random: cfg.Random, IO: &sync.WaitGroup{}, Options: cfg.props, LogLimit: host.NewLogLimiter()},
+		env:          &host.Env{Logger: cfg.Logger, Random: cfg.Random, IO: &sync.WaitGroup{}, Options: cfg.props, LogLimit: host.NewLogLimiter(), Metrics: cfg.Metrics},
 		topics:       map[string]*poller.Shared{},
 		unresponsive: map[string]time.Time{},
+		outages:      map[string]metrics.Outage{},
 		reminders:    cfg.Reminders,
 	}
 	if rt.env.Random == nil {

@@ -93,6 +93,9 @@ func (s *supervisor) Receive(c actor.Context) {
 func (s *supervisor) start(c actor.Context) {
 	s.self, s.root = c.Self(), c.ActorSystem().Root
 	s.pollers, s.removals, s.outages = map[string]*actor.PID{}, map[string]*topicRemoval{}, map[string]*outage{}
+	for _, o := range s.rt.Outages() { // of an earlier incarnation; the pollers report what continues
+		s.rt.noteOutage(o.Shard, false)
+	}
 	s.gates = s.spawnIf(c, s.rt.gates != nil, gatesName, func() *actor.Props { return gates.Props(s.rt.gates) })
 	// Reminders start before the pollers, whose handlers deliver them.
 	s.spawnIf(c, s.rt.reminders != nil, reminders.Name, func() *actor.Props { return reminders.Props(s.rt.env, s.rt.reminders) })

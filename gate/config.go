@@ -9,9 +9,11 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"go.opentelemetry.io/otel/metric"
 
 	actorgates "github.com/wakebell/wakebell/actors/gates"
 	"github.com/wakebell/wakebell/internal/argument"
+	"github.com/wakebell/wakebell/internal/metrics"
 	terms "github.com/wakebell/wakebell/messages/gate"
 	"github.com/wakebell/wakebell/redisops/gates"
 	"github.com/wakebell/wakebell/wakebelltype"
@@ -43,6 +45,10 @@ type Config struct {
 	// Guard does not know which tokens had a turn, and accepts tokens up to a
 	// day ahead of this Redis's clock.
 	GuardsElsewhere bool
+
+	// MeterProvider makes the instruments of docs/metrics.md; nil means the global
+	// provider of OpenTelemetry. The Gates of a System use that of the System.
+	MeterProvider metric.MeterProvider
 
 	// Logger; nil means slog.Default().
 	Logger *slog.Logger
@@ -82,6 +88,7 @@ func (c Config) terms() terms.Terms {
 func (c Config) actor(store *gates.Store) actorgates.Config {
 	return actorgates.Config{
 		Store: store, Terms: c.terms(), Logger: c.Logger, Process: processName, Observe: c.observe,
+		Metrics: metrics.New(metrics.Options{Provider: c.MeterProvider}),
 	}
 }
 

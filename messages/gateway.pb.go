@@ -509,7 +509,13 @@ type ScheduleRequest struct {
 	// Idempotency key, at most 256 bytes: for 24 hours a request of the same sender
 	// with the same key in the topic gets the answer of the first. Empty: none.
 	// Ignored in a ScheduleBatchRequest.
-	Key           string `protobuf:"bytes,14,opt,name=key,proto3" json:"key,omitempty"`
+	Key string `protobuf:"bytes,14,opt,name=key,proto3" json:"key,omitempty"`
+	// The span of the sender, as headers such as traceparent; empty: none. The key
+	// does not cover it. Ignored in a ScheduleBatchRequest.
+	Trace map[string]string `protobuf:"bytes,15,rep,name=trace,proto3" json:"trace,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	// The sender has encoded body, content_type and headers, for instance encrypted
+	// them, and a repetition would differ: the key does not cover them.
+	Encoded       bool `protobuf:"varint,16,opt,name=encoded,proto3" json:"encoded,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -653,6 +659,20 @@ func (x *ScheduleRequest) GetKey() string {
 		return x.Key
 	}
 	return ""
+}
+
+func (x *ScheduleRequest) GetTrace() map[string]string {
+	if x != nil {
+		return x.Trace
+	}
+	return nil
+}
+
+func (x *ScheduleRequest) GetEncoded() bool {
+	if x != nil {
+		return x.Encoded
+	}
+	return false
 }
 
 type isScheduleRequest_When interface {
@@ -827,7 +847,9 @@ type ScheduleBatchRequest struct {
 	// Their timeouts are ignored.
 	Timers []*ScheduleRequest `protobuf:"bytes,3,rep,name=timers,proto3" json:"timers,omitempty"`
 	// As in ScheduleRequest, for each topic of the batch.
-	Key           string `protobuf:"bytes,4,opt,name=key,proto3" json:"key,omitempty"`
+	Key string `protobuf:"bytes,4,opt,name=key,proto3" json:"key,omitempty"`
+	// As in ScheduleRequest.
+	Trace         map[string]string `protobuf:"bytes,5,rep,name=trace,proto3" json:"trace,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -888,6 +910,13 @@ func (x *ScheduleBatchRequest) GetKey() string {
 		return x.Key
 	}
 	return ""
+}
+
+func (x *ScheduleBatchRequest) GetTrace() map[string]string {
+	if x != nil {
+		return x.Trace
+	}
+	return nil
 }
 
 // ScheduleBatchResponse has an answer for each timer, in the order of the request.
@@ -2120,7 +2149,7 @@ const file_messages_gateway_proto_rawDesc = "" +
 	"\x05Error\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\x12%\n" +
 	"\x04code\x18\x02 \x01(\x0e2\x11.wakebell.v1.CodeR\x04code\x12\x18\n" +
-	"\amessage\x18\x03 \x01(\tR\amessage\"\xf0\x04\n" +
+	"\amessage\x18\x03 \x01(\tR\amessage\"\x83\x06\n" +
 	"\x0fScheduleRequest\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\x123\n" +
 	"\atimeout\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\atimeout\x12\x14\n" +
@@ -2136,8 +2165,14 @@ const file_messages_gateway_proto_rawDesc = "" +
 	"\bdebounce\x18\v \x01(\v2\x15.wakebell.v1.DebounceH\x00R\bdebounce\x120\n" +
 	"\tif_exists\x18\f \x01(\x0e2\x13.wakebell.v1.PolicyR\bifExists\x12-\n" +
 	"\x04once\x18\r \x01(\v2\x19.google.protobuf.DurationR\x04once\x12\x10\n" +
-	"\x03key\x18\x0e \x01(\tR\x03key\x1a:\n" +
+	"\x03key\x18\x0e \x01(\tR\x03key\x12=\n" +
+	"\x05trace\x18\x0f \x03(\v2'.wakebell.v1.ScheduleRequest.TraceEntryR\x05trace\x12\x18\n" +
+	"\aencoded\x18\x10 \x01(\bR\aencoded\x1a:\n" +
 	"\fHeadersEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1a8\n" +
+	"\n" +
+	"TraceEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\x06\n" +
 	"\x04when\"l\n" +
@@ -2149,12 +2184,17 @@ const file_messages_gateway_proto_rawDesc = "" +
 	"\x02id\x18\x02 \x01(\tR\x02id\x12,\n" +
 	"\x03due\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x03due\x12.\n" +
 	"\aoutcome\x18\x04 \x01(\x0e2\x14.wakebell.v1.OutcomeR\aoutcome\x120\n" +
-	"\x05found\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\x05found\"\xad\x01\n" +
+	"\x05found\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\x05found\"\xab\x02\n" +
 	"\x14ScheduleBatchRequest\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\x123\n" +
 	"\atimeout\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\atimeout\x124\n" +
 	"\x06timers\x18\x03 \x03(\v2\x1c.wakebell.v1.ScheduleRequestR\x06timers\x12\x10\n" +
-	"\x03key\x18\x04 \x01(\tR\x03key\"h\n" +
+	"\x03key\x18\x04 \x01(\tR\x03key\x12B\n" +
+	"\x05trace\x18\x05 \x03(\v2,.wakebell.v1.ScheduleBatchRequest.TraceEntryR\x05trace\x1a8\n" +
+	"\n" +
+	"TraceEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"h\n" +
 	"\x15ScheduleBatchResponse\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\x125\n" +
 	"\x06timers\x18\x02 \x03(\v2\x1d.wakebell.v1.ScheduleResponseR\x06timers\"\x98\x01\n" +
@@ -2319,7 +2359,7 @@ func file_messages_gateway_proto_rawDescGZIP() []byte {
 }
 
 var file_messages_gateway_proto_enumTypes = make([]protoimpl.EnumInfo, 5)
-var file_messages_gateway_proto_msgTypes = make([]protoimpl.MessageInfo, 23)
+var file_messages_gateway_proto_msgTypes = make([]protoimpl.MessageInfo, 25)
 var file_messages_gateway_proto_goTypes = []any{
 	(Code)(0),                     // 0: wakebell.v1.Code
 	(Policy)(0),                   // 1: wakebell.v1.Policy
@@ -2348,57 +2388,61 @@ var file_messages_gateway_proto_goTypes = []any{
 	(*GetTopicStatsResponse)(nil), // 24: wakebell.v1.GetTopicStatsResponse
 	(*TopicStats)(nil),            // 25: wakebell.v1.TopicStats
 	nil,                           // 26: wakebell.v1.ScheduleRequest.HeadersEntry
-	nil,                           // 27: wakebell.v1.Content.HeadersEntry
-	(*durationpb.Duration)(nil),   // 28: google.protobuf.Duration
-	(*timestamppb.Timestamp)(nil), // 29: google.protobuf.Timestamp
+	nil,                           // 27: wakebell.v1.ScheduleRequest.TraceEntry
+	nil,                           // 28: wakebell.v1.ScheduleBatchRequest.TraceEntry
+	nil,                           // 29: wakebell.v1.Content.HeadersEntry
+	(*durationpb.Duration)(nil),   // 30: google.protobuf.Duration
+	(*timestamppb.Timestamp)(nil), // 31: google.protobuf.Timestamp
 }
 var file_messages_gateway_proto_depIdxs = []int32{
 	0,  // 0: wakebell.v1.Error.code:type_name -> wakebell.v1.Code
-	28, // 1: wakebell.v1.ScheduleRequest.timeout:type_name -> google.protobuf.Duration
+	30, // 1: wakebell.v1.ScheduleRequest.timeout:type_name -> google.protobuf.Duration
 	26, // 2: wakebell.v1.ScheduleRequest.headers:type_name -> wakebell.v1.ScheduleRequest.HeadersEntry
-	29, // 3: wakebell.v1.ScheduleRequest.at:type_name -> google.protobuf.Timestamp
-	28, // 4: wakebell.v1.ScheduleRequest.in:type_name -> google.protobuf.Duration
+	31, // 3: wakebell.v1.ScheduleRequest.at:type_name -> google.protobuf.Timestamp
+	30, // 4: wakebell.v1.ScheduleRequest.in:type_name -> google.protobuf.Duration
 	7,  // 5: wakebell.v1.ScheduleRequest.debounce:type_name -> wakebell.v1.Debounce
 	1,  // 6: wakebell.v1.ScheduleRequest.if_exists:type_name -> wakebell.v1.Policy
-	28, // 7: wakebell.v1.ScheduleRequest.once:type_name -> google.protobuf.Duration
-	28, // 8: wakebell.v1.Debounce.delay:type_name -> google.protobuf.Duration
-	28, // 9: wakebell.v1.Debounce.limit:type_name -> google.protobuf.Duration
-	29, // 10: wakebell.v1.ScheduleResponse.due:type_name -> google.protobuf.Timestamp
-	2,  // 11: wakebell.v1.ScheduleResponse.outcome:type_name -> wakebell.v1.Outcome
-	29, // 12: wakebell.v1.ScheduleResponse.found:type_name -> google.protobuf.Timestamp
-	28, // 13: wakebell.v1.ScheduleBatchRequest.timeout:type_name -> google.protobuf.Duration
-	6,  // 14: wakebell.v1.ScheduleBatchRequest.timers:type_name -> wakebell.v1.ScheduleRequest
-	8,  // 15: wakebell.v1.ScheduleBatchResponse.timers:type_name -> wakebell.v1.ScheduleResponse
-	28, // 16: wakebell.v1.CancelRequest.timeout:type_name -> google.protobuf.Duration
-	3,  // 17: wakebell.v1.CancelResponse.found:type_name -> wakebell.v1.Presence
-	28, // 18: wakebell.v1.GetTimerRequest.timeout:type_name -> google.protobuf.Duration
-	15, // 19: wakebell.v1.GetTimerResponse.timer:type_name -> wakebell.v1.Timer
-	4,  // 20: wakebell.v1.Timer.state:type_name -> wakebell.v1.State
-	29, // 21: wakebell.v1.Timer.due:type_name -> google.protobuf.Timestamp
-	29, // 22: wakebell.v1.Timer.activation:type_name -> google.protobuf.Timestamp
-	16, // 23: wakebell.v1.Timer.content:type_name -> wakebell.v1.Content
-	27, // 24: wakebell.v1.Content.headers:type_name -> wakebell.v1.Content.HeadersEntry
-	28, // 25: wakebell.v1.ListTimersRequest.timeout:type_name -> google.protobuf.Duration
-	29, // 26: wakebell.v1.ListTimersRequest.due_before:type_name -> google.protobuf.Timestamp
-	15, // 27: wakebell.v1.ListTimersResponse.timers:type_name -> wakebell.v1.Timer
-	28, // 28: wakebell.v1.RescheduleRequest.timeout:type_name -> google.protobuf.Duration
-	29, // 29: wakebell.v1.RescheduleRequest.at:type_name -> google.protobuf.Timestamp
-	28, // 30: wakebell.v1.RescheduleRequest.in:type_name -> google.protobuf.Duration
-	29, // 31: wakebell.v1.RescheduleResponse.due:type_name -> google.protobuf.Timestamp
-	2,  // 32: wakebell.v1.RescheduleResponse.outcome:type_name -> wakebell.v1.Outcome
-	29, // 33: wakebell.v1.RescheduleResponse.found:type_name -> google.protobuf.Timestamp
-	28, // 34: wakebell.v1.RunNowRequest.timeout:type_name -> google.protobuf.Duration
-	3,  // 35: wakebell.v1.RunNowResponse.found:type_name -> wakebell.v1.Presence
-	28, // 36: wakebell.v1.GetTopicStatsRequest.timeout:type_name -> google.protobuf.Duration
-	25, // 37: wakebell.v1.GetTopicStatsResponse.stats:type_name -> wakebell.v1.TopicStats
-	29, // 38: wakebell.v1.TopicStats.oldest_due:type_name -> google.protobuf.Timestamp
-	28, // 39: wakebell.v1.TopicStats.lag:type_name -> google.protobuf.Duration
-	29, // 40: wakebell.v1.TopicStats.paused_at:type_name -> google.protobuf.Timestamp
-	41, // [41:41] is the sub-list for method output_type
-	41, // [41:41] is the sub-list for method input_type
-	41, // [41:41] is the sub-list for extension type_name
-	41, // [41:41] is the sub-list for extension extendee
-	0,  // [0:41] is the sub-list for field type_name
+	30, // 7: wakebell.v1.ScheduleRequest.once:type_name -> google.protobuf.Duration
+	27, // 8: wakebell.v1.ScheduleRequest.trace:type_name -> wakebell.v1.ScheduleRequest.TraceEntry
+	30, // 9: wakebell.v1.Debounce.delay:type_name -> google.protobuf.Duration
+	30, // 10: wakebell.v1.Debounce.limit:type_name -> google.protobuf.Duration
+	31, // 11: wakebell.v1.ScheduleResponse.due:type_name -> google.protobuf.Timestamp
+	2,  // 12: wakebell.v1.ScheduleResponse.outcome:type_name -> wakebell.v1.Outcome
+	31, // 13: wakebell.v1.ScheduleResponse.found:type_name -> google.protobuf.Timestamp
+	30, // 14: wakebell.v1.ScheduleBatchRequest.timeout:type_name -> google.protobuf.Duration
+	6,  // 15: wakebell.v1.ScheduleBatchRequest.timers:type_name -> wakebell.v1.ScheduleRequest
+	28, // 16: wakebell.v1.ScheduleBatchRequest.trace:type_name -> wakebell.v1.ScheduleBatchRequest.TraceEntry
+	8,  // 17: wakebell.v1.ScheduleBatchResponse.timers:type_name -> wakebell.v1.ScheduleResponse
+	30, // 18: wakebell.v1.CancelRequest.timeout:type_name -> google.protobuf.Duration
+	3,  // 19: wakebell.v1.CancelResponse.found:type_name -> wakebell.v1.Presence
+	30, // 20: wakebell.v1.GetTimerRequest.timeout:type_name -> google.protobuf.Duration
+	15, // 21: wakebell.v1.GetTimerResponse.timer:type_name -> wakebell.v1.Timer
+	4,  // 22: wakebell.v1.Timer.state:type_name -> wakebell.v1.State
+	31, // 23: wakebell.v1.Timer.due:type_name -> google.protobuf.Timestamp
+	31, // 24: wakebell.v1.Timer.activation:type_name -> google.protobuf.Timestamp
+	16, // 25: wakebell.v1.Timer.content:type_name -> wakebell.v1.Content
+	29, // 26: wakebell.v1.Content.headers:type_name -> wakebell.v1.Content.HeadersEntry
+	30, // 27: wakebell.v1.ListTimersRequest.timeout:type_name -> google.protobuf.Duration
+	31, // 28: wakebell.v1.ListTimersRequest.due_before:type_name -> google.protobuf.Timestamp
+	15, // 29: wakebell.v1.ListTimersResponse.timers:type_name -> wakebell.v1.Timer
+	30, // 30: wakebell.v1.RescheduleRequest.timeout:type_name -> google.protobuf.Duration
+	31, // 31: wakebell.v1.RescheduleRequest.at:type_name -> google.protobuf.Timestamp
+	30, // 32: wakebell.v1.RescheduleRequest.in:type_name -> google.protobuf.Duration
+	31, // 33: wakebell.v1.RescheduleResponse.due:type_name -> google.protobuf.Timestamp
+	2,  // 34: wakebell.v1.RescheduleResponse.outcome:type_name -> wakebell.v1.Outcome
+	31, // 35: wakebell.v1.RescheduleResponse.found:type_name -> google.protobuf.Timestamp
+	30, // 36: wakebell.v1.RunNowRequest.timeout:type_name -> google.protobuf.Duration
+	3,  // 37: wakebell.v1.RunNowResponse.found:type_name -> wakebell.v1.Presence
+	30, // 38: wakebell.v1.GetTopicStatsRequest.timeout:type_name -> google.protobuf.Duration
+	25, // 39: wakebell.v1.GetTopicStatsResponse.stats:type_name -> wakebell.v1.TopicStats
+	31, // 40: wakebell.v1.TopicStats.oldest_due:type_name -> google.protobuf.Timestamp
+	30, // 41: wakebell.v1.TopicStats.lag:type_name -> google.protobuf.Duration
+	31, // 42: wakebell.v1.TopicStats.paused_at:type_name -> google.protobuf.Timestamp
+	43, // [43:43] is the sub-list for method output_type
+	43, // [43:43] is the sub-list for method input_type
+	43, // [43:43] is the sub-list for extension type_name
+	43, // [43:43] is the sub-list for extension extendee
+	0,  // [0:43] is the sub-list for field type_name
 }
 
 func init() { file_messages_gateway_proto_init() }
@@ -2421,7 +2465,7 @@ func file_messages_gateway_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_messages_gateway_proto_rawDesc), len(file_messages_gateway_proto_rawDesc)),
 			NumEnums:      5,
-			NumMessages:   23,
+			NumMessages:   25,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -98,7 +98,9 @@ type PublishRequest struct {
 	// capacity are not published.
 	DropOldest bool `protobuf:"varint,8,opt,name=drop_oldest,json=dropOldest,proto3" json:"drop_oldest,omitempty"`
 	// A dead-lettered message frees its deduplication key.
-	FreesKeys     bool `protobuf:"varint,9,opt,name=frees_keys,json=freesKeys,proto3" json:"frees_keys,omitempty"`
+	FreesKeys bool `protobuf:"varint,9,opt,name=frees_keys,json=freesKeys,proto3" json:"frees_keys,omitempty"`
+	// The span of the sender, as headers such as traceparent; empty: none.
+	Trace         map[string]string `protobuf:"bytes,10,rep,name=trace,proto3" json:"trace,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -196,6 +198,13 @@ func (x *PublishRequest) GetFreesKeys() bool {
 	return false
 }
 
+func (x *PublishRequest) GetTrace() map[string]string {
+	if x != nil {
+		return x.Trace
+	}
+	return nil
+}
+
 // QueueMessage is a message to publish.
 type QueueMessage struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -204,7 +213,9 @@ type QueueMessage struct {
 	Key string `protobuf:"bytes,2,opt,name=key,proto3" json:"key,omitempty"`
 	// Identifies the message when it is sent again. It is made by the sender: the last
 	// 20 digits of a UUID of version 7, without dashes, in lower case. Empty: a new one.
-	Tail          string `protobuf:"bytes,3,opt,name=tail,proto3" json:"tail,omitempty"`
+	Tail string `protobuf:"bytes,3,opt,name=tail,proto3" json:"tail,omitempty"`
+	// Headers for handlers of Wakebell; consumers in Python ignore them.
+	Headers       map[string]string `protobuf:"bytes,4,rep,name=headers,proto3" json:"headers,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -258,6 +269,13 @@ func (x *QueueMessage) GetTail() string {
 		return x.Tail
 	}
 	return ""
+}
+
+func (x *QueueMessage) GetHeaders() map[string]string {
+	if x != nil {
+		return x.Headers
+	}
+	return nil
 }
 
 // PublishResponse has a result for each message, in the order of the request. It
@@ -377,7 +395,7 @@ const file_messages_queues_proto_rawDesc = "" +
 	"\x15messages/queues.proto\x12\vwakebell.v1\x1a\x1egoogle/protobuf/duration.proto\"H\n" +
 	"\x05Queue\x12\x1c\n" +
 	"\tseparator\x18\x01 \x01(\tR\tseparator\x12!\n" +
-	"\fdead_letters\x18\x02 \x01(\tR\vdeadLetters\"\xd9\x02\n" +
+	"\fdead_letters\x18\x02 \x01(\tR\vdeadLetters\"\xd1\x03\n" +
 	"\x0ePublishRequest\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\x123\n" +
 	"\atimeout\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\atimeout\x12\x12\n" +
@@ -389,11 +407,21 @@ const file_messages_queues_proto_rawDesc = "" +
 	"\vdrop_oldest\x18\b \x01(\bR\n" +
 	"dropOldest\x12\x1d\n" +
 	"\n" +
-	"frees_keys\x18\t \x01(\bR\tfreesKeys\"H\n" +
+	"frees_keys\x18\t \x01(\bR\tfreesKeys\x12<\n" +
+	"\x05trace\x18\n" +
+	" \x03(\v2&.wakebell.v1.PublishRequest.TraceEntryR\x05trace\x1a8\n" +
+	"\n" +
+	"TraceEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xc6\x01\n" +
 	"\fQueueMessage\x12\x12\n" +
 	"\x04body\x18\x01 \x01(\fR\x04body\x12\x10\n" +
 	"\x03key\x18\x02 \x01(\tR\x03key\x12\x12\n" +
-	"\x04tail\x18\x03 \x01(\tR\x04tail\"f\n" +
+	"\x04tail\x18\x03 \x01(\tR\x04tail\x12@\n" +
+	"\aheaders\x18\x04 \x03(\v2&.wakebell.v1.QueueMessage.HeadersEntryR\aheaders\x1a:\n" +
+	"\fHeadersEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"f\n" +
 	"\x0fPublishResponse\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\x129\n" +
 	"\bmessages\x18\x02 \x03(\v2\x1d.wakebell.v1.PublishedMessageR\bmessages\"8\n" +
@@ -413,26 +441,30 @@ func file_messages_queues_proto_rawDescGZIP() []byte {
 	return file_messages_queues_proto_rawDescData
 }
 
-var file_messages_queues_proto_msgTypes = make([]protoimpl.MessageInfo, 5)
+var file_messages_queues_proto_msgTypes = make([]protoimpl.MessageInfo, 7)
 var file_messages_queues_proto_goTypes = []any{
 	(*Queue)(nil),               // 0: wakebell.v1.Queue
 	(*PublishRequest)(nil),      // 1: wakebell.v1.PublishRequest
 	(*QueueMessage)(nil),        // 2: wakebell.v1.QueueMessage
 	(*PublishResponse)(nil),     // 3: wakebell.v1.PublishResponse
 	(*PublishedMessage)(nil),    // 4: wakebell.v1.PublishedMessage
-	(*durationpb.Duration)(nil), // 5: google.protobuf.Duration
+	nil,                         // 5: wakebell.v1.PublishRequest.TraceEntry
+	nil,                         // 6: wakebell.v1.QueueMessage.HeadersEntry
+	(*durationpb.Duration)(nil), // 7: google.protobuf.Duration
 }
 var file_messages_queues_proto_depIdxs = []int32{
-	5, // 0: wakebell.v1.PublishRequest.timeout:type_name -> google.protobuf.Duration
+	7, // 0: wakebell.v1.PublishRequest.timeout:type_name -> google.protobuf.Duration
 	0, // 1: wakebell.v1.PublishRequest.queue:type_name -> wakebell.v1.Queue
 	2, // 2: wakebell.v1.PublishRequest.messages:type_name -> wakebell.v1.QueueMessage
-	5, // 3: wakebell.v1.PublishRequest.window:type_name -> google.protobuf.Duration
-	4, // 4: wakebell.v1.PublishResponse.messages:type_name -> wakebell.v1.PublishedMessage
-	5, // [5:5] is the sub-list for method output_type
-	5, // [5:5] is the sub-list for method input_type
-	5, // [5:5] is the sub-list for extension type_name
-	5, // [5:5] is the sub-list for extension extendee
-	0, // [0:5] is the sub-list for field type_name
+	7, // 3: wakebell.v1.PublishRequest.window:type_name -> google.protobuf.Duration
+	5, // 4: wakebell.v1.PublishRequest.trace:type_name -> wakebell.v1.PublishRequest.TraceEntry
+	6, // 5: wakebell.v1.QueueMessage.headers:type_name -> wakebell.v1.QueueMessage.HeadersEntry
+	4, // 6: wakebell.v1.PublishResponse.messages:type_name -> wakebell.v1.PublishedMessage
+	7, // [7:7] is the sub-list for method output_type
+	7, // [7:7] is the sub-list for method input_type
+	7, // [7:7] is the sub-list for extension type_name
+	7, // [7:7] is the sub-list for extension extendee
+	0, // [0:7] is the sub-list for field type_name
 }
 
 func init() { file_messages_queues_proto_init() }
@@ -446,7 +478,7 @@ func file_messages_queues_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_messages_queues_proto_rawDesc), len(file_messages_queues_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   5,
+			NumMessages:   7,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

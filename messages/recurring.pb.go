@@ -28,10 +28,12 @@ const (
 // of its name; with an unchanged rule it continues where that was. All are validated
 // before the first is stored.
 type PutRecurringRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Request       uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`
-	Timeout       *durationpb.Duration   `protobuf:"bytes,2,opt,name=timeout,proto3" json:"timeout,omitempty"`
-	Schedules     []*Recurring           `protobuf:"bytes,3,rep,name=schedules,proto3" json:"schedules,omitempty"`
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Request   uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`
+	Timeout   *durationpb.Duration   `protobuf:"bytes,2,opt,name=timeout,proto3" json:"timeout,omitempty"`
+	Schedules []*Recurring           `protobuf:"bytes,3,rep,name=schedules,proto3" json:"schedules,omitempty"`
+	// The span of the sender, as headers such as traceparent; empty: none.
+	Trace         map[string]string `protobuf:"bytes,4,rep,name=trace,proto3" json:"trace,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -83,6 +85,13 @@ func (x *PutRecurringRequest) GetTimeout() *durationpb.Duration {
 func (x *PutRecurringRequest) GetSchedules() []*Recurring {
 	if x != nil {
 		return x.Schedules
+	}
+	return nil
+}
+
+func (x *PutRecurringRequest) GetTrace() map[string]string {
+	if x != nil {
+		return x.Trace
 	}
 	return nil
 }
@@ -807,7 +816,9 @@ type RunRecurringRequest struct {
 	Name    string                 `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`
 	// Idempotency key, at most 256 bytes: for 24 hours a request of the same owner with
 	// the same key fires once, and gets the answer of the first. Empty: none.
-	Key           string `protobuf:"bytes,4,opt,name=key,proto3" json:"key,omitempty"`
+	Key string `protobuf:"bytes,4,opt,name=key,proto3" json:"key,omitempty"`
+	// The span of the sender, as headers such as traceparent; empty: none.
+	Trace         map[string]string `protobuf:"bytes,5,rep,name=trace,proto3" json:"trace,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -868,6 +879,13 @@ func (x *RunRecurringRequest) GetKey() string {
 		return x.Key
 	}
 	return ""
+}
+
+func (x *RunRecurringRequest) GetTrace() map[string]string {
+	if x != nil {
+		return x.Trace
+	}
+	return nil
 }
 
 // RunRecurringResponse is the run that was fired.
@@ -1447,11 +1465,16 @@ var File_messages_recurring_proto protoreflect.FileDescriptor
 
 const file_messages_recurring_proto_rawDesc = "" +
 	"\n" +
-	"\x18messages/recurring.proto\x12\vwakebell.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x9a\x01\n" +
+	"\x18messages/recurring.proto\x12\vwakebell.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x97\x02\n" +
 	"\x13PutRecurringRequest\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\x123\n" +
 	"\atimeout\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\atimeout\x124\n" +
-	"\tschedules\x18\x03 \x03(\v2\x16.wakebell.v1.RecurringR\tschedules\"0\n" +
+	"\tschedules\x18\x03 \x03(\v2\x16.wakebell.v1.RecurringR\tschedules\x12A\n" +
+	"\x05trace\x18\x04 \x03(\v2+.wakebell.v1.PutRecurringRequest.TraceEntryR\x05trace\x1a8\n" +
+	"\n" +
+	"TraceEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"0\n" +
 	"\x14PutRecurringResponse\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\"\xcd\x01\n" +
 	"\tRecurring\x12\x12\n" +
@@ -1506,12 +1529,17 @@ const file_messages_recurring_proto_rawDesc = "" +
 	"\x04name\x18\x03 \x01(\tR\x04name\x12\x18\n" +
 	"\aenabled\x18\x04 \x01(\bR\aenabled\"3\n" +
 	"\x17EnableRecurringResponse\x12\x18\n" +
-	"\arequest\x18\x01 \x01(\x04R\arequest\"\x8a\x01\n" +
+	"\arequest\x18\x01 \x01(\x04R\arequest\"\x87\x02\n" +
 	"\x13RunRecurringRequest\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\x123\n" +
 	"\atimeout\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\atimeout\x12\x12\n" +
 	"\x04name\x18\x03 \x01(\tR\x04name\x12\x10\n" +
-	"\x03key\x18\x04 \x01(\tR\x03key\"\xb6\x01\n" +
+	"\x03key\x18\x04 \x01(\tR\x03key\x12A\n" +
+	"\x05trace\x18\x05 \x03(\v2+.wakebell.v1.RunRecurringRequest.TraceEntryR\x05trace\x1a8\n" +
+	"\n" +
+	"TraceEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xb6\x01\n" +
 	"\x14RunRecurringResponse\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12,\n" +
@@ -1569,7 +1597,7 @@ func file_messages_recurring_proto_rawDescGZIP() []byte {
 	return file_messages_recurring_proto_rawDescData
 }
 
-var file_messages_recurring_proto_msgTypes = make([]protoimpl.MessageInfo, 20)
+var file_messages_recurring_proto_msgTypes = make([]protoimpl.MessageInfo, 22)
 var file_messages_recurring_proto_goTypes = []any{
 	(*PutRecurringRequest)(nil),      // 0: wakebell.v1.PutRecurringRequest
 	(*PutRecurringResponse)(nil),     // 1: wakebell.v1.PutRecurringResponse
@@ -1590,40 +1618,44 @@ var file_messages_recurring_proto_goTypes = []any{
 	(*ListRecurringResponse)(nil),    // 16: wakebell.v1.ListRecurringResponse
 	(*PreviewRecurringRequest)(nil),  // 17: wakebell.v1.PreviewRecurringRequest
 	(*PreviewRecurringResponse)(nil), // 18: wakebell.v1.PreviewRecurringResponse
-	nil,                              // 19: wakebell.v1.Recurrence.HeadersEntry
-	(*durationpb.Duration)(nil),      // 20: google.protobuf.Duration
-	(*timestamppb.Timestamp)(nil),    // 21: google.protobuf.Timestamp
+	nil,                              // 19: wakebell.v1.PutRecurringRequest.TraceEntry
+	nil,                              // 20: wakebell.v1.Recurrence.HeadersEntry
+	nil,                              // 21: wakebell.v1.RunRecurringRequest.TraceEntry
+	(*durationpb.Duration)(nil),      // 22: google.protobuf.Duration
+	(*timestamppb.Timestamp)(nil),    // 23: google.protobuf.Timestamp
 }
 var file_messages_recurring_proto_depIdxs = []int32{
-	20, // 0: wakebell.v1.PutRecurringRequest.timeout:type_name -> google.protobuf.Duration
+	22, // 0: wakebell.v1.PutRecurringRequest.timeout:type_name -> google.protobuf.Duration
 	2,  // 1: wakebell.v1.PutRecurringRequest.schedules:type_name -> wakebell.v1.Recurring
-	4,  // 2: wakebell.v1.Recurring.when:type_name -> wakebell.v1.Recurrence
-	3,  // 3: wakebell.v1.Recurring.celery:type_name -> wakebell.v1.CeleryMessage
-	20, // 4: wakebell.v1.Recurrence.every:type_name -> google.protobuf.Duration
-	5,  // 5: wakebell.v1.Recurrence.crontab:type_name -> wakebell.v1.Crontab
-	20, // 6: wakebell.v1.Recurrence.jitter:type_name -> google.protobuf.Duration
-	21, // 7: wakebell.v1.Recurrence.start:type_name -> google.protobuf.Timestamp
-	21, // 8: wakebell.v1.Recurrence.until:type_name -> google.protobuf.Timestamp
-	19, // 9: wakebell.v1.Recurrence.headers:type_name -> wakebell.v1.Recurrence.HeadersEntry
-	20, // 10: wakebell.v1.DeleteRecurringRequest.timeout:type_name -> google.protobuf.Duration
-	20, // 11: wakebell.v1.EnableRecurringRequest.timeout:type_name -> google.protobuf.Duration
-	20, // 12: wakebell.v1.RunRecurringRequest.timeout:type_name -> google.protobuf.Duration
-	21, // 13: wakebell.v1.RunRecurringResponse.due:type_name -> google.protobuf.Timestamp
-	21, // 14: wakebell.v1.RunRecurringResponse.fired:type_name -> google.protobuf.Timestamp
-	20, // 15: wakebell.v1.GetRecurringRequest.timeout:type_name -> google.protobuf.Duration
-	14, // 16: wakebell.v1.GetRecurringResponse.schedule:type_name -> wakebell.v1.RecurringState
-	4,  // 17: wakebell.v1.RecurringState.recurrence:type_name -> wakebell.v1.Recurrence
-	21, // 18: wakebell.v1.RecurringState.next:type_name -> google.protobuf.Timestamp
-	21, // 19: wakebell.v1.RecurringState.last_run:type_name -> google.protobuf.Timestamp
-	20, // 20: wakebell.v1.ListRecurringRequest.timeout:type_name -> google.protobuf.Duration
-	14, // 21: wakebell.v1.ListRecurringResponse.schedules:type_name -> wakebell.v1.RecurringState
-	20, // 22: wakebell.v1.PreviewRecurringRequest.timeout:type_name -> google.protobuf.Duration
-	21, // 23: wakebell.v1.PreviewRecurringResponse.instants:type_name -> google.protobuf.Timestamp
-	24, // [24:24] is the sub-list for method output_type
-	24, // [24:24] is the sub-list for method input_type
-	24, // [24:24] is the sub-list for extension type_name
-	24, // [24:24] is the sub-list for extension extendee
-	0,  // [0:24] is the sub-list for field type_name
+	19, // 2: wakebell.v1.PutRecurringRequest.trace:type_name -> wakebell.v1.PutRecurringRequest.TraceEntry
+	4,  // 3: wakebell.v1.Recurring.when:type_name -> wakebell.v1.Recurrence
+	3,  // 4: wakebell.v1.Recurring.celery:type_name -> wakebell.v1.CeleryMessage
+	22, // 5: wakebell.v1.Recurrence.every:type_name -> google.protobuf.Duration
+	5,  // 6: wakebell.v1.Recurrence.crontab:type_name -> wakebell.v1.Crontab
+	22, // 7: wakebell.v1.Recurrence.jitter:type_name -> google.protobuf.Duration
+	23, // 8: wakebell.v1.Recurrence.start:type_name -> google.protobuf.Timestamp
+	23, // 9: wakebell.v1.Recurrence.until:type_name -> google.protobuf.Timestamp
+	20, // 10: wakebell.v1.Recurrence.headers:type_name -> wakebell.v1.Recurrence.HeadersEntry
+	22, // 11: wakebell.v1.DeleteRecurringRequest.timeout:type_name -> google.protobuf.Duration
+	22, // 12: wakebell.v1.EnableRecurringRequest.timeout:type_name -> google.protobuf.Duration
+	22, // 13: wakebell.v1.RunRecurringRequest.timeout:type_name -> google.protobuf.Duration
+	21, // 14: wakebell.v1.RunRecurringRequest.trace:type_name -> wakebell.v1.RunRecurringRequest.TraceEntry
+	23, // 15: wakebell.v1.RunRecurringResponse.due:type_name -> google.protobuf.Timestamp
+	23, // 16: wakebell.v1.RunRecurringResponse.fired:type_name -> google.protobuf.Timestamp
+	22, // 17: wakebell.v1.GetRecurringRequest.timeout:type_name -> google.protobuf.Duration
+	14, // 18: wakebell.v1.GetRecurringResponse.schedule:type_name -> wakebell.v1.RecurringState
+	4,  // 19: wakebell.v1.RecurringState.recurrence:type_name -> wakebell.v1.Recurrence
+	23, // 20: wakebell.v1.RecurringState.next:type_name -> google.protobuf.Timestamp
+	23, // 21: wakebell.v1.RecurringState.last_run:type_name -> google.protobuf.Timestamp
+	22, // 22: wakebell.v1.ListRecurringRequest.timeout:type_name -> google.protobuf.Duration
+	14, // 23: wakebell.v1.ListRecurringResponse.schedules:type_name -> wakebell.v1.RecurringState
+	22, // 24: wakebell.v1.PreviewRecurringRequest.timeout:type_name -> google.protobuf.Duration
+	23, // 25: wakebell.v1.PreviewRecurringResponse.instants:type_name -> google.protobuf.Timestamp
+	26, // [26:26] is the sub-list for method output_type
+	26, // [26:26] is the sub-list for method input_type
+	26, // [26:26] is the sub-list for extension type_name
+	26, // [26:26] is the sub-list for extension extendee
+	0,  // [0:26] is the sub-list for field type_name
 }
 
 func init() { file_messages_recurring_proto_init() }
@@ -1643,7 +1675,7 @@ func file_messages_recurring_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_messages_recurring_proto_rawDesc), len(file_messages_recurring_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   20,
+			NumMessages:   22,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

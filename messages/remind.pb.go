@@ -41,7 +41,9 @@ type Reminder struct {
 	// Deliveries so far, including this one.
 	Attempt uint32 `protobuf:"varint,5,opt,name=attempt,proto3" json:"attempt,omitempty"`
 	// Number of the run of a recurring reminder, from 1; 0: it is not recurring.
-	Run           uint64 `protobuf:"varint,6,opt,name=run,proto3" json:"run,omitempty"`
+	Run uint64 `protobuf:"varint,6,opt,name=run,proto3" json:"run,omitempty"`
+	// The span of this delivery, as headers such as traceparent; empty: none.
+	Trace         map[string]string `protobuf:"bytes,7,rep,name=trace,proto3" json:"trace,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -118,6 +120,13 @@ func (x *Reminder) GetRun() uint64 {
 	return 0
 }
 
+func (x *Reminder) GetTrace() map[string]string {
+	if x != nil {
+		return x.Trace
+	}
+	return nil
+}
+
 // SetReminderRequest sets a reminder for its sender. It replaces the one of the
 // same name. It is answered with SetReminderResponse or ReminderFailed.
 type SetReminderRequest struct {
@@ -137,7 +146,9 @@ type SetReminderRequest struct {
 	//	*SetReminderRequest_Cron
 	When isSetReminderRequest_When `protobuf_oneof:"when"`
 	// IANA time zone of cron; empty: UTC.
-	Zone          string `protobuf:"bytes,9,opt,name=zone,proto3" json:"zone,omitempty"`
+	Zone string `protobuf:"bytes,9,opt,name=zone,proto3" json:"zone,omitempty"`
+	// The span of the sender, as headers such as traceparent; empty: none.
+	Trace         map[string]string `protobuf:"bytes,10,rep,name=trace,proto3" json:"trace,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -248,6 +259,13 @@ func (x *SetReminderRequest) GetZone() string {
 		return x.Zone
 	}
 	return ""
+}
+
+func (x *SetReminderRequest) GetTrace() map[string]string {
+	if x != nil {
+		return x.Trace
+	}
+	return nil
 }
 
 type isSetReminderRequest_When interface {
@@ -658,14 +676,19 @@ var File_messages_remind_proto protoreflect.FileDescriptor
 
 const file_messages_remind_proto_rawDesc = "" +
 	"\n" +
-	"\x15messages/remind.proto\x12\vwakebell.v1\x1a\x19google/protobuf/any.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x16messages/gateway.proto\"\xc4\x01\n" +
+	"\x15messages/remind.proto\x12\vwakebell.v1\x1a\x19google/protobuf/any.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x16messages/gateway.proto\"\xb6\x02\n" +
 	"\bReminder\x12\x1a\n" +
 	"\bdelivery\x18\x01 \x01(\x04R\bdelivery\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12.\n" +
 	"\amessage\x18\x03 \x01(\v2\x14.google.protobuf.AnyR\amessage\x12,\n" +
 	"\x03due\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x03due\x12\x18\n" +
 	"\aattempt\x18\x05 \x01(\rR\aattempt\x12\x10\n" +
-	"\x03run\x18\x06 \x01(\x04R\x03run\"\xe7\x02\n" +
+	"\x03run\x18\x06 \x01(\x04R\x03run\x126\n" +
+	"\x05trace\x18\a \x03(\v2 .wakebell.v1.Reminder.TraceEntryR\x05trace\x1a8\n" +
+	"\n" +
+	"TraceEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xe3\x03\n" +
 	"\x12SetReminderRequest\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\x123\n" +
 	"\atimeout\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\atimeout\x12\x12\n" +
@@ -675,7 +698,13 @@ const file_messages_remind_proto_rawDesc = "" +
 	"\x02in\x18\x06 \x01(\v2\x19.google.protobuf.DurationH\x00R\x02in\x121\n" +
 	"\x05every\x18\a \x01(\v2\x19.google.protobuf.DurationH\x00R\x05every\x12\x14\n" +
 	"\x04cron\x18\b \x01(\tH\x00R\x04cron\x12\x12\n" +
-	"\x04zone\x18\t \x01(\tR\x04zoneB\x06\n" +
+	"\x04zone\x18\t \x01(\tR\x04zone\x12@\n" +
+	"\x05trace\x18\n" +
+	" \x03(\v2*.wakebell.v1.SetReminderRequest.TraceEntryR\x05trace\x1a8\n" +
+	"\n" +
+	"TraceEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\x06\n" +
 	"\x04when\"q\n" +
 	"\x13SetReminderResponse\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\x12\x12\n" +
@@ -714,7 +743,7 @@ func file_messages_remind_proto_rawDescGZIP() []byte {
 	return file_messages_remind_proto_rawDescData
 }
 
-var file_messages_remind_proto_msgTypes = make([]protoimpl.MessageInfo, 8)
+var file_messages_remind_proto_msgTypes = make([]protoimpl.MessageInfo, 10)
 var file_messages_remind_proto_goTypes = []any{
 	(*Reminder)(nil),               // 0: wakebell.v1.Reminder
 	(*SetReminderRequest)(nil),     // 1: wakebell.v1.SetReminderRequest
@@ -724,29 +753,33 @@ var file_messages_remind_proto_goTypes = []any{
 	(*ReminderFailed)(nil),         // 5: wakebell.v1.ReminderFailed
 	(*Recipient)(nil),              // 6: wakebell.v1.Recipient
 	(*KeptReminder)(nil),           // 7: wakebell.v1.KeptReminder
-	(*anypb.Any)(nil),              // 8: google.protobuf.Any
-	(*timestamppb.Timestamp)(nil),  // 9: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),    // 10: google.protobuf.Duration
-	(*Error)(nil),                  // 11: wakebell.v1.Error
+	nil,                            // 8: wakebell.v1.Reminder.TraceEntry
+	nil,                            // 9: wakebell.v1.SetReminderRequest.TraceEntry
+	(*anypb.Any)(nil),              // 10: google.protobuf.Any
+	(*timestamppb.Timestamp)(nil),  // 11: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),    // 12: google.protobuf.Duration
+	(*Error)(nil),                  // 13: wakebell.v1.Error
 }
 var file_messages_remind_proto_depIdxs = []int32{
-	8,  // 0: wakebell.v1.Reminder.message:type_name -> google.protobuf.Any
-	9,  // 1: wakebell.v1.Reminder.due:type_name -> google.protobuf.Timestamp
-	10, // 2: wakebell.v1.SetReminderRequest.timeout:type_name -> google.protobuf.Duration
-	8,  // 3: wakebell.v1.SetReminderRequest.message:type_name -> google.protobuf.Any
-	9,  // 4: wakebell.v1.SetReminderRequest.at:type_name -> google.protobuf.Timestamp
-	10, // 5: wakebell.v1.SetReminderRequest.in:type_name -> google.protobuf.Duration
-	10, // 6: wakebell.v1.SetReminderRequest.every:type_name -> google.protobuf.Duration
-	9,  // 7: wakebell.v1.SetReminderResponse.due:type_name -> google.protobuf.Timestamp
-	10, // 8: wakebell.v1.ForgetReminderRequest.timeout:type_name -> google.protobuf.Duration
-	11, // 9: wakebell.v1.ReminderFailed.error:type_name -> wakebell.v1.Error
-	6,  // 10: wakebell.v1.KeptReminder.to:type_name -> wakebell.v1.Recipient
-	8,  // 11: wakebell.v1.KeptReminder.message:type_name -> google.protobuf.Any
-	12, // [12:12] is the sub-list for method output_type
-	12, // [12:12] is the sub-list for method input_type
-	12, // [12:12] is the sub-list for extension type_name
-	12, // [12:12] is the sub-list for extension extendee
-	0,  // [0:12] is the sub-list for field type_name
+	10, // 0: wakebell.v1.Reminder.message:type_name -> google.protobuf.Any
+	11, // 1: wakebell.v1.Reminder.due:type_name -> google.protobuf.Timestamp
+	8,  // 2: wakebell.v1.Reminder.trace:type_name -> wakebell.v1.Reminder.TraceEntry
+	12, // 3: wakebell.v1.SetReminderRequest.timeout:type_name -> google.protobuf.Duration
+	10, // 4: wakebell.v1.SetReminderRequest.message:type_name -> google.protobuf.Any
+	11, // 5: wakebell.v1.SetReminderRequest.at:type_name -> google.protobuf.Timestamp
+	12, // 6: wakebell.v1.SetReminderRequest.in:type_name -> google.protobuf.Duration
+	12, // 7: wakebell.v1.SetReminderRequest.every:type_name -> google.protobuf.Duration
+	9,  // 8: wakebell.v1.SetReminderRequest.trace:type_name -> wakebell.v1.SetReminderRequest.TraceEntry
+	11, // 9: wakebell.v1.SetReminderResponse.due:type_name -> google.protobuf.Timestamp
+	12, // 10: wakebell.v1.ForgetReminderRequest.timeout:type_name -> google.protobuf.Duration
+	13, // 11: wakebell.v1.ReminderFailed.error:type_name -> wakebell.v1.Error
+	6,  // 12: wakebell.v1.KeptReminder.to:type_name -> wakebell.v1.Recipient
+	10, // 13: wakebell.v1.KeptReminder.message:type_name -> google.protobuf.Any
+	14, // [14:14] is the sub-list for method output_type
+	14, // [14:14] is the sub-list for method input_type
+	14, // [14:14] is the sub-list for extension type_name
+	14, // [14:14] is the sub-list for extension extendee
+	0,  // [0:14] is the sub-list for field type_name
 }
 
 func init() { file_messages_remind_proto_init() }
@@ -767,7 +800,7 @@ func file_messages_remind_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_messages_remind_proto_rawDesc), len(file_messages_remind_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   8,
+			NumMessages:   10,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

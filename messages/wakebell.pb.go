@@ -259,7 +259,10 @@ type Lease struct {
 	// Deliveries that failed.
 	Failures uint32 `protobuf:"varint,12,opt,name=failures,proto3" json:"failures,omitempty"`
 	// How long the lease is valid from its delivery, and from each Extend.
-	Ttl           *durationpb.Duration `protobuf:"bytes,13,opt,name=ttl,proto3" json:"ttl,omitempty"`
+	Ttl *durationpb.Duration `protobuf:"bytes,13,opt,name=ttl,proto3" json:"ttl,omitempty"`
+	// The span of this delivery, as headers such as traceparent; empty: the node makes
+	// none. The headers of the timer have the span that scheduled it.
+	Trace         map[string]string `protobuf:"bytes,14,rep,name=trace,proto3" json:"trace,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -381,6 +384,13 @@ func (x *Lease) GetFailures() uint32 {
 func (x *Lease) GetTtl() *durationpb.Duration {
 	if x != nil {
 		return x.Ttl
+	}
+	return nil
+}
+
+func (x *Lease) GetTrace() map[string]string {
+	if x != nil {
+		return x.Trace
 	}
 	return nil
 }
@@ -710,7 +720,7 @@ const file_messages_wakebell_proto_rawDesc = "" +
 	"\n" +
 	"unfinished\x18\x02 \x03(\tR\n" +
 	"unfinished\x12\x1c\n" +
-	"\tunsettled\x18\x03 \x01(\rR\tunsettled\"\x92\x04\n" +
+	"\tunsettled\x18\x03 \x01(\rR\tunsettled\"\x81\x05\n" +
 	"\x05Lease\x12\x1a\n" +
 	"\bdelivery\x18\x01 \x01(\x04R\bdelivery\x12\x14\n" +
 	"\x05topic\x18\x02 \x01(\tR\x05topic\x12\x0e\n" +
@@ -727,8 +737,13 @@ const file_messages_wakebell_proto_rawDesc = "" +
 	" \x01(\v2\x1a.google.protobuf.TimestampR\tdelivered\x12\x18\n" +
 	"\aattempt\x18\v \x01(\rR\aattempt\x12\x1a\n" +
 	"\bfailures\x18\f \x01(\rR\bfailures\x12+\n" +
-	"\x03ttl\x18\r \x01(\v2\x19.google.protobuf.DurationR\x03ttl\x1a:\n" +
+	"\x03ttl\x18\r \x01(\v2\x19.google.protobuf.DurationR\x03ttl\x123\n" +
+	"\x05trace\x18\x0e \x03(\v2\x1d.wakebell.v1.Lease.TraceEntryR\x05trace\x1a:\n" +
 	"\fHeadersEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1a8\n" +
+	"\n" +
+	"TraceEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"!\n" +
 	"\x03Ack\x12\x1a\n" +
@@ -768,7 +783,7 @@ func file_messages_wakebell_proto_rawDescGZIP() []byte {
 }
 
 var file_messages_wakebell_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_messages_wakebell_proto_msgTypes = make([]protoimpl.MessageInfo, 11)
+var file_messages_wakebell_proto_msgTypes = make([]protoimpl.MessageInfo, 12)
 var file_messages_wakebell_proto_goTypes = []any{
 	(LeaseEnd)(0),                 // 0: wakebell.v1.LeaseEnd
 	(*Drain)(nil),                 // 1: wakebell.v1.Drain
@@ -782,23 +797,25 @@ var file_messages_wakebell_proto_goTypes = []any{
 	(*LeaseEnded)(nil),            // 9: wakebell.v1.LeaseEnded
 	(*Extend)(nil),                // 10: wakebell.v1.Extend
 	nil,                           // 11: wakebell.v1.Lease.HeadersEntry
-	(*durationpb.Duration)(nil),   // 12: google.protobuf.Duration
-	(*timestamppb.Timestamp)(nil), // 13: google.protobuf.Timestamp
+	nil,                           // 12: wakebell.v1.Lease.TraceEntry
+	(*durationpb.Duration)(nil),   // 13: google.protobuf.Duration
+	(*timestamppb.Timestamp)(nil), // 14: google.protobuf.Timestamp
 }
 var file_messages_wakebell_proto_depIdxs = []int32{
-	12, // 0: wakebell.v1.Drain.timeout:type_name -> google.protobuf.Duration
+	13, // 0: wakebell.v1.Drain.timeout:type_name -> google.protobuf.Duration
 	3,  // 1: wakebell.v1.Drained.topics:type_name -> wakebell.v1.TopicDrained
 	11, // 2: wakebell.v1.Lease.headers:type_name -> wakebell.v1.Lease.HeadersEntry
-	13, // 3: wakebell.v1.Lease.activation:type_name -> google.protobuf.Timestamp
-	13, // 4: wakebell.v1.Lease.delivered:type_name -> google.protobuf.Timestamp
-	12, // 5: wakebell.v1.Lease.ttl:type_name -> google.protobuf.Duration
-	12, // 6: wakebell.v1.Nack.delay:type_name -> google.protobuf.Duration
-	0,  // 7: wakebell.v1.LeaseEnded.reason:type_name -> wakebell.v1.LeaseEnd
-	8,  // [8:8] is the sub-list for method output_type
-	8,  // [8:8] is the sub-list for method input_type
-	8,  // [8:8] is the sub-list for extension type_name
-	8,  // [8:8] is the sub-list for extension extendee
-	0,  // [0:8] is the sub-list for field type_name
+	14, // 3: wakebell.v1.Lease.activation:type_name -> google.protobuf.Timestamp
+	14, // 4: wakebell.v1.Lease.delivered:type_name -> google.protobuf.Timestamp
+	13, // 5: wakebell.v1.Lease.ttl:type_name -> google.protobuf.Duration
+	12, // 6: wakebell.v1.Lease.trace:type_name -> wakebell.v1.Lease.TraceEntry
+	13, // 7: wakebell.v1.Nack.delay:type_name -> google.protobuf.Duration
+	0,  // 8: wakebell.v1.LeaseEnded.reason:type_name -> wakebell.v1.LeaseEnd
+	9,  // [9:9] is the sub-list for method output_type
+	9,  // [9:9] is the sub-list for method input_type
+	9,  // [9:9] is the sub-list for extension type_name
+	9,  // [9:9] is the sub-list for extension extendee
+	0,  // [0:9] is the sub-list for field type_name
 }
 
 func init() { file_messages_wakebell_proto_init() }
@@ -812,7 +829,7 @@ func file_messages_wakebell_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_messages_wakebell_proto_rawDesc), len(file_messages_wakebell_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   11,
+			NumMessages:   12,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -6,11 +6,17 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/trace"
 
 	"github.com/wakebell/wakebell/internal/argument"
+	"github.com/wakebell/wakebell/internal/metrics"
+	"github.com/wakebell/wakebell/internal/outgoing"
 	"github.com/wakebell/wakebell/internal/paging"
 	"github.com/wakebell/wakebell/redisops"
 	queuestore "github.com/wakebell/wakebell/redisops/queue"
@@ -44,6 +50,20 @@ type Config struct {
 	// the context, or for 2 s without one. A positive value bounds both. With a
 	// negative value each call is made once.
 	RetryFor time.Duration
+
+	// MeterProvider makes the instruments of docs/metrics.md; nil means the global
+	// provider of OpenTelemetry. MetricTopics is how many queues have a label of their
+	// own; 0 means 1,000.
+	MeterProvider metric.MeterProvider
+	MetricTopics  int
+
+	// ScheduleMiddleware, TracerProvider and Propagator are the fields of
+	// wakebell.ClientConfig. Their headers are stored with a message and reach the
+	// handlers of Wakebell; consumers in Python ignore them, and dead letters have
+	// none.
+	ScheduleMiddleware []wakebelltype.ScheduleMiddleware
+	TracerProvider     trace.TracerProvider
+	Propagator         propagation.TextMapPropagator
 }
 
 const (
@@ -58,6 +78,7 @@ type Client struct {
 	store  *timers.Timers
 	prefix string
 	limit  int
+	edge   *outgoing.Edge
 }
 
 // Publisher publishes messages to queues: a Client, or that of package remote.
@@ -68,6 +89,7 @@ type Publisher interface {
 // Operator inspects queues and redrives their dead letters: a Client, or that
 // of package remote.
 type Operator interface {
+	List(ctx context.Context, p wakebelltype.Page) iter.Seq2[wakebelltype.QueueName, error]
 	Stats(ctx context.Context, name wakebelltype.QueueKeys) (wakebelltype.QueueStats, error)
 	Messages(ctx context.Context, name wakebelltype.QueueKeys, running bool, p wakebelltype.Page) iter.Seq2[wakebelltype.QueueMessage, error]
 	Purge(ctx context.Context, name wakebelltype.QueueKeys, running bool) (int64, error)
@@ -93,12 +115,17 @@ func NewClient(rdb redis.UniversalClient, cfg Config) (*Client, error) {
 	if err := argument.Within("PayloadLimit", cfg.PayloadLimit, 0, maxPayloadLimit); err != nil {
 		return nil, err
 	}
+	edge, err := outgoing.New(cfg.ScheduleMiddleware, cfg.TracerProvider, cfg.Propagator, cmp.Or(cfg.PayloadLimit, defaultPayloadLimit))
+	if err != nil {
+		return nil, err
+	}
 	store, err := timers.New(rdb, wakebelltype.Keys{HashTag: cfg.HashTag})
 	if err != nil {
 		return nil, err
 	}
 	store.Retry = redisops.RetryFor(cfg.RetryFor)
-	return &Client{store: store, prefix: cfg.Prefix, limit: cmp.Or(cfg.PayloadLimit, defaultPayloadLimit)}, nil
+	store.Metrics = metrics.New(metrics.Options{Provider: cfg.MeterProvider, Topics: max(cfg.MetricTopics, 0)})
+	return &Client{store: store, prefix: cfg.Prefix, limit: cmp.Or(cfg.PayloadLimit, defaultPayloadLimit), edge: edge}, nil
 }
 
 // Publish publishes messages to one or several queues, in order. It checks all
@@ -109,6 +136,32 @@ func NewClient(rdb redis.UniversalClient, cfg Config) (*Client, error) {
 // be. Call Publish again with the same drafts: it publishes no message twice within
 // a minute or, if all drafts have deduplication keys, within the window.
 func (c *Client) Publish(ctx context.Context, drafts ...Draft) ([]wakebelltype.QueuePublished, error) {
+	if c == nil || c.edge.Plain(ctx) {
+		return c.publish(ctx, drafts)
+	}
+	for i, d := range drafts {
+		if d.Err != nil {
+			return nil, fmt.Errorf("message %d: %w", i, d.Err)
+		}
+	}
+	var out []wakebelltype.QueuePublished
+	err := outgoing.Each(ctx, c.edge, "publish", drafts, (*Draft).outgoing, (*Draft).apply, func(ctx context.Context, drafts []Draft) (err error) {
+		out, err = c.publish(ctx, drafts)
+		return err
+	})
+	return out, err
+}
+
+// outgoing returns the draft as the schedule middleware sees it.
+func (d *Draft) outgoing() *wakebelltype.Outgoing {
+	return &wakebelltype.Outgoing{Kind: wakebelltype.OutgoingMessage, Topic: d.Queue.Keys.Name, Body: d.Payload, Headers: d.Headers}
+}
+
+// apply sets what the schedule middleware may change.
+func (d *Draft) apply(o *wakebelltype.Outgoing) { d.Payload, d.Headers = o.Body, o.Headers }
+
+// publish publishes drafts as they are.
+func (c *Client) publish(ctx context.Context, drafts []Draft) ([]wakebelltype.QueuePublished, error) {
 	all := make([]message, len(drafts))
 	for i, d := range drafts {
 		var err error
@@ -122,7 +175,7 @@ func (c *Client) Publish(ctx context.Context, drafts ...Draft) ([]wakebelltype.Q
 		for to < len(all) && all[to].settings == all[from].settings {
 			to++
 		}
-		part, err := publish(ctx, all[from:to])
+		part, err := publishOne(ctx, all[from:to])
 		out = append(out, part...)
 		if err != nil {
 			return out, err
@@ -150,15 +203,20 @@ func (c *Client) check(d Draft) (message, error) {
 	if err != nil {
 		return message{}, err
 	}
-	if len(d.Payload) > c.limit {
-		return message{}, argument.Invalid("body", "%d bytes, the limit is %d", len(d.Payload), c.limit)
+	size := len(d.Payload)
+	for _, h := range d.Headers {
+		size += len(h.Key) + len(h.Value)
+	}
+	if size > c.limit {
+		return message{}, argument.Invalid("body", "%d bytes with its headers, the limit is %d", size, c.limit)
 	}
 	m, err := queuestore.MessageOf(d.Payload, d.Key, d.Tail)
+	m.Headers = d.Headers
 	return message{d.Queue, q, m}, err
 }
 
-// publish publishes messages of one queue. With FullWaits it waits for room.
-func publish(ctx context.Context, messages []message) (out []wakebelltype.QueuePublished, err error) {
+// publishOne publishes messages of one queue. With FullWaits it waits for room.
+func publishOne(ctx context.Context, messages []message) (out []wakebelltype.QueuePublished, err error) {
 	all := make([]queuestore.Message, len(messages))
 	for i, m := range messages {
 		all[i] = m.message
@@ -199,6 +257,29 @@ func (c *Client) queue(name wakebelltype.QueueKeys) (*queuestore.Queue, error) {
 	}
 	name.Name = c.prefix + name.Name
 	return queuestore.New(c.store, name)
+}
+
+// List yields the queues that a Client published to or a node handled, sorted, each
+// once: those whose names begin with the client's prefix, without it. Queues that only
+// Python uses are not known. Page.After is a Cursor. It reads all names before it
+// yields the first. An error is yielded last.
+func (c *Client) List(ctx context.Context, p wakebelltype.Page) iter.Seq2[wakebelltype.QueueName, error] {
+	return paging.Limited(p, func(yield func(wakebelltype.QueueName, error) bool) {
+		if c == nil || c.store == nil {
+			yield(wakebelltype.QueueName{}, argument.Invalid("client", "nil or zero; use NewClient"))
+			return
+		}
+		scan := func(cursor uint64) ([]string, uint64, error) { return c.store.Queues(ctx, cursor) }
+		for member, err := range paging.Names(c.prefix+p.After, scan) {
+			name, known := queuestore.Registered(member)
+			bare, ours := strings.CutPrefix(name.Name, c.prefix)
+			name.Name = bare
+			cursor := strings.TrimPrefix(member, c.prefix)
+			if (err != nil || known && ours && bare != "") && !yield(wakebelltype.QueueName{Keys: name, Cursor: cursor}, err) {
+				return
+			}
+		}
+	})
 }
 
 // Stats returns the statistics of a queue.

@@ -229,6 +229,10 @@ type Draft struct {
 	Payload []byte
 	Key     string // of deduplication; empty: none
 
+	// Headers reach the handlers of Wakebell. A ScheduleMiddleware and the span of
+	// the call add to them.
+	Headers []wakebelltype.Header
+
 	// Tail are the last 20 hexadecimal digits of the message's id. They tell a
 	// retry from another message. Empty: each publish makes a new message.
 	Tail string

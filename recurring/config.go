@@ -5,9 +5,12 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/trace"
 
 	"github.com/wakebell/wakebell/internal/clientstore"
 	"github.com/wakebell/wakebell/internal/firing"
+	"github.com/wakebell/wakebell/internal/outgoing"
 	schedulestore "github.com/wakebell/wakebell/redisops/recurring"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
@@ -39,6 +42,13 @@ type Config struct {
 
 	// Logger receives what no caller receives; nil means slog.Default().
 	Logger *slog.Logger
+
+	// ScheduleMiddleware, TracerProvider and Propagator are the fields of
+	// wakebell.ClientConfig. The middleware changes the body when a schedule is
+	// put, and all runs have the changed one. Celery tasks pass unchanged.
+	ScheduleMiddleware []wakebelltype.ScheduleMiddleware
+	TracerProvider     trace.TracerProvider
+	Propagator         propagation.TextMapPropagator
 }
 
 // New returns Schedules on rdb, which the caller owns and closes. It does not
@@ -47,12 +57,17 @@ func New(rdb redis.UniversalClient, cfg Config) (*Schedules, error) {
 	common := clientstore.Config{
 		Keys: cfg.Keys, PayloadLimit: cfg.PayloadLimit, RetryFor: cfg.RetryFor, Logger: cfg.Logger,
 	}.WithDefaults()
+	edge, err := outgoing.New(cfg.ScheduleMiddleware, cfg.TracerProvider, cfg.Propagator, 0)
+	if err != nil {
+		return nil, err
+	}
+	edge.Apart = true // the runs have spans of their own
 	timers, err := clientstore.Open(rdb, common)
 	if err != nil {
 		return nil, err
 	}
 	store := schedulestore.New(timers)
-	return &Schedules{store, firing.Hand{Store: store, Zone: cfg.Zone, Maker: firing.Maker{
-		Prefix: cfg.Prefix, Limit: common.PayloadLimit, Celery: cfg.Celery, Shares: store.Shares,
+	return &Schedules{store, edge, firing.Hand{Store: store, Zone: cfg.Zone, Maker: firing.Maker{
+		Prefix: cfg.Prefix, Limit: common.PayloadLimit, Celery: cfg.Celery, Shares: store.Shares, Tracer: edge.Tracer,
 	}}}, nil
 }

@@ -5,10 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/wakebell/wakebell/internal/argument"
 	"github.com/wakebell/wakebell/internal/firing"
+	"github.com/wakebell/wakebell/internal/outgoing"
 	"github.com/wakebell/wakebell/internal/paging"
 	"github.com/wakebell/wakebell/internal/recur"
 	"github.com/wakebell/wakebell/redisops"
@@ -32,6 +35,7 @@ var ErrNotFound = schedulestore.ErrNoSchedule
 // wakebell.ErrUnavailable.
 type Schedules struct {
 	store *schedulestore.Store
+	edge  *outgoing.Edge
 	hand  firing.Hand
 }
 
@@ -47,6 +51,35 @@ func (s *Schedules) Put(ctx context.Context, schedules ...Schedule) error {
 			return fmt.Errorf("recurring schedule %s: %w", argument.Quote(r.Name), err)
 		}
 	}
+	return outgoing.Each(ctx, s.edge, "put", schedules, (*Schedule).outgoing, (*Schedule).apply, s.putAll)
+}
+
+// outgoing returns the schedule as the schedule middleware sees it; nil: not at all.
+func (s *Schedule) outgoing() *wakebelltype.Outgoing {
+	if s.Celery != nil {
+		return nil
+	}
+	o := &wakebelltype.Outgoing{
+		Kind: wakebelltype.OutgoingRecurring, Topic: s.Topic, ID: s.Name, Body: s.Body, ContentType: s.ContentType,
+	}
+	for _, key := range slices.Sorted(maps.Keys(s.Rule.Headers)) {
+		o.SetHeader(key, s.Rule.Headers[key])
+	}
+	return o
+}
+
+// apply sets what the schedule middleware may change.
+func (s *Schedule) apply(o *wakebelltype.Outgoing) {
+	s.Body, s.ContentType, s.Rule.Headers = o.Body, o.ContentType, nil
+	if len(o.Headers) > 0 {
+		s.Rule.Headers = make(map[string]string, len(o.Headers))
+	}
+	for _, h := range o.Headers {
+		s.Rule.Headers[h.Key] = h.Value
+	}
+}
+
+func (s *Schedules) putAll(ctx context.Context, schedules []Schedule) error {
 	for _, r := range schedules {
 		if err := firing.Again(ctx, func() error { return s.put(ctx, r) }); err != nil {
 			return fmt.Errorf("recurring schedule %s: %w", argument.Quote(r.Name), err)
@@ -72,6 +105,7 @@ func (s *Schedules) put(ctx context.Context, r Schedule) error {
 	if err != nil {
 		return err
 	}
+	e.Ours.Trace = s.edge.Tracer.Inject(ctx)
 	if err := s.hand.Maker.Check(ctx, &e); err != nil {
 		return fmt.Errorf("%w: %w", redisops.ErrInvalid, err)
 	}

@@ -66,7 +66,7 @@ func (s *stored) call(request uint64, do func(context.Context) (messages.Answer,
 	return reminders.Call{
 		Key: s.topic + "/" + s.id, Name: s.name, Size: proto.Size(s.body), Request: request,
 		Do: func(ctx context.Context) messages.Answer {
-			answer, err := do(ctx)
+			answer, err := do(s.node.Edge.Trace(ctx, s.trace))
 			if err == nil {
 				return answer
 			}
@@ -100,6 +100,7 @@ func (s *stored) read(m *messages.SetReminderRequest) (reminders.Call, error) {
 		return reminders.Call{}, argument.Invalid("message", "absent")
 	}
 	s.with(m.GetMessage())
+	s.trace = m.GetTrace()
 	switch when := m.GetWhen().(type) {
 	case *messages.SetReminderRequest_At:
 		return s.setting(whenAt(when.At), m.GetRequest())

@@ -41,7 +41,7 @@ func (r *Reminders) deliver(ctx context.Context, t moduleonly.ReminderTimer) err
 		return err
 	}
 	m := &messages.Reminder{
-		Name: t.Body.GetName(), Message: t.Body.GetMessage(), Due: wire.Timestamp(t.Activation), Attempt: wire.Count(t.Attempt), Run: t.Run,
+		Name: t.Body.GetName(), Message: t.Body.GetMessage(), Due: wire.Timestamp(t.Activation), Attempt: wire.Count(t.Attempt), Run: t.Run, Trace: t.Trace,
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, r.cfg.AckTimeout, errUnanswered)
 	defer cancel()

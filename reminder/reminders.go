@@ -18,6 +18,7 @@ import (
 	"github.com/wakebell/wakebell/internal/codec"
 	"github.com/wakebell/wakebell/internal/envelope"
 	"github.com/wakebell/wakebell/internal/moduleonly"
+	"github.com/wakebell/wakebell/internal/outgoing"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/recurring"
 	"github.com/wakebell/wakebell/redisops"
@@ -92,6 +93,13 @@ func (r *Reminders) Set(ctx context.Context, to Recipient, name string, when Whe
 	return s.set(ctx, timer)
 }
 
+// draft is a one-time reminder that is not stored yet.
+type draft struct {
+	stored *stored
+	when   When
+	env    envelope.Envelope
+}
+
 // SetEvery is Set for a recurring reminder; see the function SetEvery.
 func (r *Reminders) SetEvery(ctx context.Context, to Recipient, name string, rule recurring.Rule, msg proto.Message) error {
 	s, err := r.entry(to, name, msg)
@@ -120,6 +128,7 @@ type stored struct {
 	id       string // of the timer of a one-time reminder
 	schedule string // the name of the schedule of a recurring one, without the prefix
 	body     *messages.KeptReminder
+	trace    map[string]string // the span of the actor that sets it
 }
 
 var bodies = codec.For[*messages.KeptReminder]()
@@ -184,22 +193,41 @@ func (s *stored) with(what *anypb.Any) *stored {
 }
 
 // timer returns the timer of a one-time reminder.
-func (s *stored) timer(when When) (timers.Entry, error) {
+func (s *stored) timer(when When) (draft, error) {
 	if err := when.validate(); err != nil {
-		return timers.Entry{}, err
+		return draft{}, err
 	}
 	body, contentType, err := bodies.Encode(s.body)
 	if err != nil {
-		return timers.Entry{}, fmt.Errorf("%w: body: %w", redisops.ErrInvalid, err)
+		return draft{}, fmt.Errorf("%w: body: %w", redisops.ErrInvalid, err)
 	}
-	payload, err := envelope.Encode(envelope.Envelope{CorrelationID: s.id, ContentType: contentType, Body: body})
+	d := draft{s, when, envelope.Envelope{CorrelationID: s.id, ContentType: contentType, Body: body}}
+	_, err = d.entry()
+	return d, err
+}
+
+// entry encodes the reminder for the store.
+func (d *draft) entry() (timers.Entry, error) {
+	payload, err := envelope.Encode(d.env)
 	if err != nil {
 		return timers.Entry{}, fmt.Errorf("%w: %w", redisops.ErrInvalid, err)
 	}
-	if len(payload) > s.node.Limit {
-		return timers.Entry{}, argument.Invalid("message", "%d bytes with its envelope, the limit is %d", len(payload), s.node.Limit)
+	if limit := d.stored.node.Limit; len(payload) > limit {
+		return timers.Entry{}, argument.Invalid("message", "%d bytes with its envelope, the limit is %d", len(payload), limit)
 	}
-	return timers.Entry{ID: s.id, Payload: payload, At: when.at, In: when.in}, nil
+	return timers.Entry{ID: d.stored.id, Payload: payload, At: d.when.at, In: d.when.in}, nil
+}
+
+// outgoing returns the reminder as the schedule middleware sees it.
+func (d *draft) outgoing() *wakebelltype.Outgoing {
+	return &wakebelltype.Outgoing{
+		Kind: wakebelltype.OutgoingReminder, Topic: d.stored.topic, ID: d.stored.id, Body: d.env.Body, ContentType: d.env.ContentType,
+	}
+}
+
+// apply sets what the schedule middleware may change.
+func (d *draft) apply(o *wakebelltype.Outgoing) {
+	d.env.Body, d.env.ContentType, d.env.Headers = o.Body, o.ContentType, o.Headers
 }
 
 // recurring returns the schedule of a recurring reminder.
@@ -215,13 +243,23 @@ func (s *stored) recurring(rule recurring.Rule) recurring.Schedule {
 
 // set stores the new reminder before it removes the old one, so that an error in
 // between loses none.
-func (s *stored) set(ctx context.Context, timer timers.Entry) (time.Time, error) {
-	scheduled, err := s.node.Store.Schedule(ctx, s.node.Prefix+s.topic, timer)
+func (s *stored) set(ctx context.Context, timer draft) (due time.Time, err error) {
+	err = outgoing.Each(ctx, s.node.Edge, "remind", []draft{timer}, (*draft).outgoing, (*draft).apply, func(ctx context.Context, timers []draft) error {
+		entry, err := timers[0].entry()
+		if err != nil {
+			return err
+		}
+		scheduled, err := s.node.Store.Schedule(ctx, s.node.Prefix+s.topic, entry)
+		if err == nil {
+			due = scheduled[0].Due
+		}
+		return err
+	})
 	if err != nil {
 		return time.Time{}, err
 	}
 	_, err = s.deleteSchedule(ctx)
-	return scheduled[0].Due, err
+	return due, err
 }
 
 func (s *stored) setEvery(ctx context.Context, schedule recurring.Schedule) error {

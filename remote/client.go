@@ -6,12 +6,15 @@ import (
 	"iter"
 	"time"
 
+	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/trace"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/internal/argument"
+	"github.com/wakebell/wakebell/internal/outgoing"
 	"github.com/wakebell/wakebell/internal/paging"
 	fields "github.com/wakebell/wakebell/internal/wire"
 	"github.com/wakebell/wakebell/messages"
@@ -62,12 +65,26 @@ type DialConfig struct {
 	// Client and the node, 1 s to 24 h. Default: DefaultTurnTTL.
 	TurnTTL time.Duration
 
-	address string // of the node
-	trace   *trace // of its connections
+	// ScheduleMiddleware, TracerProvider and Propagator are the fields of
+	// wakebell.ClientConfig. The middleware sees timers, messages and recurring
+	// schedules before they leave this process; that of the node does not see them.
+	// The TracerProvider makes a span of each delivery to a subscriber, too: a child
+	// of the node's span of the delivery, or linked to the span that scheduled the
+	// timer if the node makes none.
+	ScheduleMiddleware []wakebelltype.ScheduleMiddleware
+	TracerProvider     trace.TracerProvider
+	Propagator         propagation.TextMapPropagator
+
+	address string      // of the node
+	errs    *dialErrors // of its connections
+	edge    *outgoing.Edge
 }
 
-// credentials returns a context whose calls carry the token.
+// credentials returns a context whose calls carry the token and the span of ctx.
 func (c DialConfig) credentials(ctx context.Context) context.Context {
+	for key, value := range c.edge.Tracer.Inject(ctx) {
+		ctx = metadata.AppendToOutgoingContext(ctx, key, value)
+	}
 	if c.Token == "" {
 		return ctx
 	}
@@ -92,6 +109,12 @@ func Dial(ctx context.Context, address string, cfg DialConfig) (*Client, error) 
 	if cfg.TurnTTL < time.Second || cfg.TurnTTL > 24*time.Hour {
 		return nil, argument.Invalid("TurnTTL", "%v, want 1s to 24h", cfg.TurnTTL)
 	}
+	edge, err := outgoing.New(cfg.ScheduleMiddleware, cfg.TracerProvider, cfg.Propagator, 0)
+	if err != nil {
+		return nil, err
+	}
+	edge.Apart = true // each request has a field for it
+	cfg.edge = edge
 	if _, port, err := wire.HostPort(address); err != nil || port == 0 {
 		return nil, argument.Invalid("address", "%q, want host:port", address)
 	}
@@ -100,8 +123,8 @@ func Dial(ctx context.Context, address string, cfg DialConfig) (*Client, error) 
 			return nil, err
 		}
 	}
-	cfg.address, cfg.trace = address, &trace{}
-	conn, err := grpc.NewClient("passthrough:///"+address, append(cfg.trace.options(cfg.Config), grpc.WithKeepaliveParams(wire.Pings))...)
+	cfg.address, cfg.errs = address, &dialErrors{}
+	conn, err := grpc.NewClient("passthrough:///"+address, append(cfg.errs.options(cfg.Config), grpc.WithKeepaliveParams(wire.Pings))...)
 	if err != nil {
 		return nil, fmt.Errorf("dial %s: %w", address, err)
 	}
@@ -135,62 +158,6 @@ func WithKey(ctx context.Context, key string) context.Context {
 func keyOf(ctx context.Context) string {
 	key, _ := ctx.Value(keyed{}).(string)
 	return key
-}
-
-// Schedule does what wakebell.Client.Schedule does. Many drafts are sent in
-// several requests: after an error, some of them may be scheduled. Repeating the
-// call is safe.
-func (c *Client) Schedule(ctx context.Context, drafts ...wakebell.Draft) ([]wakebelltype.Scheduled, error) {
-	timers := make([]*messages.ScheduleRequest, len(drafts))
-	for i, d := range drafts {
-		var err error
-		if timers[i], err = wakebell.ScheduleMessage(d); err != nil {
-			return nil, fmt.Errorf("timer %d: %w", i, err)
-		}
-	}
-	if len(timers) == 1 {
-		timers[0].Key = keyOf(ctx)
-		answer, err := call[*messages.ScheduleResponse](ctx, c, timers[0])
-		if err != nil {
-			return nil, err
-		}
-		return []wakebelltype.Scheduled{scheduledOf(answer)}, nil
-	}
-	done := make([]wakebelltype.Scheduled, 0, len(timers))
-	for len(timers) > 0 {
-		n := c.fitting(timers)
-		request := &messages.ScheduleBatchRequest{Timers: timers[:n]}
-		if key := keyOf(ctx); key != "" {
-			request.Key = fmt.Sprintf("%s#%d", key, len(done))
-		}
-		answer, err := call[*messages.ScheduleBatchResponse](ctx, c, request)
-		if err != nil {
-			return nil, err
-		}
-		for _, s := range answer.GetTimers() {
-			done = append(done, scheduledOf(s))
-		}
-		timers = timers[n:]
-	}
-	return done, nil
-}
-
-// maxBatchTimers is how many timers the gateway accepts in one request.
-const maxBatchTimers = 1000
-
-// fitting returns how many of the timers fit into one request.
-func (c *Client) fitting(timers []*messages.ScheduleRequest) int {
-	size := wire.FrameOverhead
-	for i, t := range timers {
-		size += len(t.GetBody()) + len(t.GetId()) + len(t.GetTopic()) + wire.EnvelopeOverhead
-		for key, value := range t.GetHeaders() {
-			size += len(key) + len(value) + wire.EnvelopeOverhead
-		}
-		if i == maxBatchTimers || (i > 0 && size > c.cfg.MaxMessage/2) {
-			return i
-		}
-	}
-	return len(timers)
 }
 
 // Cancel does what wakebell.Client.Cancel does, for up to 1,000 ids.

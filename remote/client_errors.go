@@ -71,13 +71,13 @@ var (
 	errClosedEarly = errors.New("it closed the connection before it sent data; it may require TLS or a client certificate")
 )
 
-// trace stores the last error of connecting, because gRPC reports only its text.
-type trace struct {
+// dialErrors stores the last error of connecting, because gRPC reports only its text.
+type dialErrors struct {
 	mu  sync.Mutex
 	err error // nil: the link has been up since
 }
 
-func (t *trace) Note(err error) {
+func (t *dialErrors) Note(err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.err = err
@@ -85,7 +85,7 @@ func (t *trace) Note(err error) {
 
 // reason returns why a stream failed: the last error of connecting if the node is
 // unavailable, or err.
-func (t *trace) reason(err error) error {
+func (t *dialErrors) reason(err error) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.err != nil && status.Code(err) == codes.Unavailable {
@@ -111,10 +111,10 @@ func refusesCertificate(err error) bool {
 	return ok && op.Op == "remote error" && strings.Contains(op.Err.Error(), "certificate")
 }
 
-// options returns the options of a connection whose errors the trace stores.
-func (t *trace) options(cfg Config) []grpc.DialOption {
+// options returns the options of a connection whose errors t stores.
+func (t *dialErrors) options(cfg Config) []grpc.DialOption {
 	return append(wire.DialOptions(cfg.TLS, cfg.MaxMessage),
-		grpc.WithTransportCredentials(&tracedCredentials{wire.Transport(cfg.TLS), t, cfg.TLS != nil}),
+		grpc.WithTransportCredentials(&watchedCredentials{wire.Transport(cfg.TLS), t, cfg.TLS != nil}),
 		grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) {
 			conn, err := (&net.Dialer{Timeout: wire.DialTimeout}).DialContext(ctx, "tcp", address)
 			if err != nil {
@@ -125,41 +125,41 @@ func (t *trace) options(cfg Config) []grpc.DialOption {
 	)
 }
 
-type tracedCredentials struct {
+type watchedCredentials struct {
 	credentials.TransportCredentials
-	trace     *trace
+	errs      *dialErrors
 	encrypted bool
 }
 
 // ClientHandshake implements credentials.TransportCredentials.
-func (c *tracedCredentials) ClientHandshake(ctx context.Context, authority string, raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
+func (c *watchedCredentials) ClientHandshake(ctx context.Context, authority string, raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
 	conn, info, err := c.TransportCredentials.ClientHandshake(ctx, authority, raw)
 	if err != nil {
 		if _, plain := errors.AsType[tls.RecordHeaderError](err); plain {
 			err = errSpeaksPlain
 		}
-		c.trace.Note(err)
+		c.errs.Note(err)
 		return nil, nil, err
 	}
-	return &tracedConn{Conn: conn, trace: c.trace, encrypted: c.encrypted}, info, nil
+	return &watchedConn{Conn: conn, errs: c.errs, encrypted: c.encrypted}, info, nil
 }
 
 // Clone implements credentials.TransportCredentials.
-func (c *tracedCredentials) Clone() credentials.TransportCredentials {
-	return &tracedCredentials{c.TransportCredentials.Clone(), c.trace, c.encrypted}
+func (c *watchedCredentials) Clone() credentials.TransportCredentials {
+	return &watchedCredentials{c.TransportCredentials.Clone(), c.errs, c.encrypted}
 }
 
-// tracedConn inspects the first bytes that a node sends, to find out whether both
+// watchedConn inspects the first bytes that a node sends, to find out whether both
 // ends use TLS.
-type tracedConn struct {
+type watchedConn struct {
 	net.Conn
-	trace     *trace
+	errs      *dialErrors
 	encrypted bool
 	heard     bool // touched by the one goroutine that reads
 }
 
 // Read implements net.Conn.
-func (c *tracedConn) Read(p []byte) (int, error) {
+func (c *watchedConn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
 	if c.heard {
 		return n, err
@@ -167,14 +167,14 @@ func (c *tracedConn) Read(p []byte) (int, error) {
 	switch {
 	case n > 0 && !c.encrypted && bytes.HasPrefix(p[:n], wire.AlertProtocolVersion[:2]):
 		c.heard = true
-		c.trace.Note(errSpeaksTLS)
+		c.errs.Note(errSpeaksTLS)
 	case n > 0:
 		c.heard = true
-		c.trace.Note(nil)
+		c.errs.Note(nil)
 	case errors.Is(err, io.EOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, io.ErrUnexpectedEOF):
-		c.trace.Note(errClosedEarly)
+		c.errs.Note(errClosedEarly)
 	case err != nil && !errors.Is(err, net.ErrClosed):
-		c.trace.Note(err)
+		c.errs.Note(err)
 	}
 	return n, err
 }

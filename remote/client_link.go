@@ -84,7 +84,7 @@ func (s *clientLink) run() {
 	pause := wire.RedialFirst
 	for s.ctx.Err() == nil {
 		began := time.Now()
-		s.broke(s.cfg.trace.reason(s.stream()))
+		s.broke(s.cfg.errs.reason(s.stream()))
 		if time.Since(began) > wire.RedialMax {
 			pause = wire.RedialFirst
 		}

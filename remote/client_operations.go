@@ -113,7 +113,7 @@ func (c *Client) failure(ctx context.Context, err error) error {
 	case codes.PermissionDenied, codes.Unauthenticated:
 		return c.cfg.denied(err)
 	case codes.Unavailable:
-		why := c.cfg.trace.reason(err)
+		why := c.cfg.errs.reason(err)
 		return &linkError{c.cfg.address, plain(why), wakebell.ErrUnavailable, fmt.Errorf("%w: %w", errBroken, why)}
 	case codes.DeadlineExceeded:
 		return fmt.Errorf("%w: %w", context.DeadlineExceeded, err)

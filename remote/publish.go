@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/wakebell/wakebell/internal/gatewayconv"
+	"github.com/wakebell/wakebell/internal/outgoing"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/queue"
 	"github.com/wakebell/wakebell/wakebelltype"
@@ -19,7 +20,22 @@ const roomFirst, roomLast = 5 * time.Millisecond, 250 * time.Millisecond
 // Publish does what queue.Client.Publish does. Many drafts are sent in several
 // requests, each checked as a whole. With an error it returns the results of the
 // messages that were published.
-func (q *Queues) Publish(ctx context.Context, drafts ...queue.Draft) ([]wakebelltype.QueuePublished, error) {
+func (q *Queues) Publish(ctx context.Context, drafts ...queue.Draft) (out []wakebelltype.QueuePublished, err error) {
+	for i, d := range drafts {
+		if d.Err != nil {
+			return nil, fmt.Errorf("message %d: %w", i, d.Err)
+		}
+	}
+	err = outgoing.Each(ctx, q.client.cfg.edge, "publish", drafts, messageOutgoing, messageApply, func(ctx context.Context, drafts []queue.Draft) (err error) {
+		out, err = q.publish(ctx, drafts)
+		return err
+	})
+	return out, err
+}
+
+// publish sends drafts as they are.
+func (q *Queues) publish(ctx context.Context, drafts []queue.Draft) ([]wakebelltype.QueuePublished, error) {
+	span := q.client.cfg.edge.Tracer.Inject(ctx)
 	out := make([]wakebelltype.QueuePublished, 0, len(drafts))
 	pause, full := roomFirst, error(nil)
 	for len(out) < len(drafts) {
@@ -27,6 +43,7 @@ func (q *Queues) Publish(ctx context.Context, drafts ...queue.Draft) ([]wakebell
 		if err != nil {
 			return out, fmt.Errorf("message %d: %w", len(out)+n, err)
 		}
+		request.Trace = span
 		answer, err := call[*messages.PublishResponse](ctx, q.client, request)
 		if err != nil {
 			return out, errors.Join(full, err)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/wakebell/wakebell/internal/argument"
 	"github.com/wakebell/wakebell/internal/gatewayconv"
+	"github.com/wakebell/wakebell/internal/outgoing"
 	"github.com/wakebell/wakebell/internal/paging"
 	fields "github.com/wakebell/wakebell/internal/wire"
 	"github.com/wakebell/wakebell/messages"
@@ -31,16 +32,22 @@ func (c *Client) Schedules() *Schedules { return &Schedules{c} }
 
 // Put does what recurring.Schedules.Put does, for up to 1,000 schedules.
 func (s *Schedules) Put(ctx context.Context, schedules ...recurring.Schedule) error {
-	request := &messages.PutRecurringRequest{}
-	for _, r := range schedules {
-		m, err := gatewayconv.RecurringMessage(r)
-		if err != nil {
+	requests := make([]recurringRequest, len(schedules))
+	for i, r := range schedules {
+		var err error
+		if requests[i].Recurring, err = gatewayconv.RecurringMessage(r); err != nil {
 			return err
 		}
-		request.Schedules = append(request.Schedules, m)
 	}
-	_, err := call[*messages.PutRecurringResponse](ctx, s.client, request)
-	return err
+	edge := s.client.cfg.edge
+	return outgoing.Each(ctx, edge, "put", requests, (*recurringRequest).outgoing, (*recurringRequest).apply, func(ctx context.Context, requests []recurringRequest) error {
+		put := &messages.PutRecurringRequest{Trace: edge.Tracer.Inject(ctx)}
+		for _, r := range requests {
+			put.Schedules = append(put.Schedules, r.Recurring)
+		}
+		_, err := call[*messages.PutRecurringResponse](ctx, s.client, put)
+		return err
+	})
 }
 
 // Delete does what recurring.Schedules.Delete does.
@@ -68,7 +75,7 @@ func (s *Schedules) enable(ctx context.Context, name string, enabled bool) error
 // is repeated with an idempotency key (that of WithKey, or one of its own), so the
 // schedule fires once.
 func (s *Schedules) RunNow(ctx context.Context, name string) (recurring.Run, error) {
-	run, err := call[*messages.RunRecurringResponse](ctx, s.client, &messages.RunRecurringRequest{Name: name, Key: onceKey(ctx)})
+	run, err := call[*messages.RunRecurringResponse](ctx, s.client, &messages.RunRecurringRequest{Name: name, Key: onceKey(ctx), Trace: s.client.cfg.edge.Tracer.Inject(ctx)})
 	if err != nil {
 		return recurring.Run{}, err
 	}

@@ -36,6 +36,14 @@ type Counters struct {
 	HookSkipped    int64 `json:"hook_skipped"`    // dead letters that the hook was not called for
 	HookPanics     int64 `json:"hook_panics"`     // calls of the hook that panicked or ended their goroutine
 
+	Repeated         int64 `json:"repeated"`          // of Delivered, those that are not the first attempt
+	Rejected         int64 `json:"rejected"`          // of DeadLettered, those that the handler rejected
+	RejectedAcks     int64 `json:"rejected_acks"`     // of Acked, those that the handler rejected under DiscardRejected
+	HeartbeatsFailed int64 `json:"heartbeats_failed"` // extensions of leases that failed, or were refused as too late
+	PrefetchReturned int64 `json:"prefetch_returned"` // prefetched leases that were returned, because no handler was free
+	HandlerRestarts  int64 `json:"handler_restarts"`  // of handlers, each after a panic
+	Held             int64 `json:"held"`              // leases held at present
+
 	// LastExchange is when the source last answered; zero: never.
 	LastExchange time.Time `json:"last_exchange,omitzero"`
 }

@@ -70,6 +70,7 @@ type waiter struct {
 	placed   bool // it has or had a ticket
 	answered bool
 	gone     bool // the request was withdrawn
+	counted  bool // it counts as waiting in the metrics
 }
 
 type turnAnswer struct {
@@ -200,6 +201,7 @@ func (k *gatekeeper) acquire(w *waiter) {
 	k.listen()
 	k.numbers++
 	w.number = k.numbers
+	k.countWaiting(w, true)
 	q := k.queue(w.gate)
 	q.joins = append(q.joins, w)
 	k.pump(q)
@@ -216,6 +218,7 @@ func (k *gatekeeper) withdraw(w *waiter) {
 
 func (k *gatekeeper) leave(w *waiter) {
 	w.gone = true
+	k.countWaiting(w, false)
 	if w.turn != nil {
 		k.release(releaseTurn{w.turn, nil})
 		return
@@ -258,6 +261,7 @@ func (k *gatekeeper) release(m releaseTurn) {
 func (k *gatekeeper) lose(t *Turn) {
 	q := k.queue(t.Gate)
 	t.stop(ErrTurnLost)
+	k.measureEnd(t, true)
 	if q.turn == t {
 		q.turn = nil
 	}
@@ -279,6 +283,7 @@ func (k *gatekeeper) refuse(w *waiter, err error) {
 		return
 	}
 	w.answered = true
+	k.countWaiting(w, false)
 	if w.owner != nil {
 		k.refuseOwner(w, err)
 		return

@@ -26,6 +26,7 @@ func (k *gatekeeper) stop(cause error) {
 func (k *gatekeeper) endQueue(q *gateQueue, cause error) {
 	if t := q.turn; t != nil {
 		t.stop(cause)
+		k.measureEnd(t, true)
 		q.returnTicket(ticketReturn{ticket: gate.Ticket(t.Fence), passed: t.unreported})
 		q.turn = nil
 		k.turnEnded(t, true)

@@ -17,6 +17,7 @@ import (
 
 	"github.com/wakebell/wakebell/actors/internal/host"
 	"github.com/wakebell/wakebell/internal/loglimit"
+	"github.com/wakebell/wakebell/internal/metrics"
 	"github.com/wakebell/wakebell/messages/gate"
 )
 
@@ -62,6 +63,8 @@ type Config struct {
 	// NoHandOver switches the hand-over of turns inside the process off, see
 	// handover.go.
 	NoHandOver bool
+
+	Metrics *metrics.Metrics // nil measures nothing
 
 	random   func() float64
 	logLimit *loglimit.Limiter // of the log, about turns

@@ -45,6 +45,7 @@ func (t *Turn) predecessor(held gate.Ticket) bool {
 func (k *gatekeeper) handOver(q *gateQueue, t *Turn) {
 	t.state = turnReleasing
 	t.stop(nil)
+	k.measureEnd(t, false)
 	q.turn = nil
 	k.turnEnded(t, false)
 	next := q.next()
@@ -62,7 +63,7 @@ func (k *gatekeeper) handOver(q *gateQueue, t *Turn) {
 		return
 	}
 	delete(q.waiting, next.ticket)
-	k.grant(q, next, t.confirmed, t.until)
+	k.grant(q, next, t.confirmed, t.until, true)
 	next.turn.unreported, next.turn.knownTicket = true, gate.Ticket(t.Fence)
 	if t.unreported {
 		next.turn.knownTicket = t.knownTicket

@@ -76,14 +76,16 @@ func (k *gatekeeper) applyTurn(q *gateQueue, f *gateRequest, reply *gate.Reply) 
 		q.returnTicket(ticketReturn{ticket: held})
 		k.rejoin(q, w)
 	default:
-		k.grant(q, w, f.sent, until)
+		k.grant(q, w, f.sent, until, false)
 	}
 }
 
-func (k *gatekeeper) grant(q *gateQueue, w *waiter, sent, until time.Time) {
+func (k *gatekeeper) grant(q *gateQueue, w *waiter, sent, until time.Time, handedOver bool) {
 	k.raiseFloor(q, w.ticket)
 	w.turn = k.newTurn(w, w.ticket, sent, until)
 	w.answered, q.turn = true, w.turn
+	k.countWaiting(w, false)
+	k.cfg.Metrics.Gate(w.gate).Granted(k.incarnation.ctx, w.turn, w.turn.Waited, handedOver)
 	if w.owner != nil {
 		w.turn.owner = w
 		k.grantOwner(w)

@@ -41,7 +41,7 @@ func (k *gatekeeper) signalReceived(s gate.Signal) {
 	}
 	now := time.Now()
 	delete(q.waiting, s.Ticket)
-	k.grant(q, w, now, now.Add(min(good, k.cfg.Signal)))
+	k.grant(q, w, now, now.Add(min(good, k.cfg.Signal)), false)
 	incarnation, turn := k.incarnation, w.turn
 	turn.confirmTimer = time.AfterFunc(k.cfg.Signal/5, func() { incarnation.send(confirm{incarnation, turn}) })
 }

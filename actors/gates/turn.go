@@ -122,3 +122,20 @@ func (t *Turn) settle(state turnState, err error) {
 	}
 	t.answers = nil
 }
+
+// measureEnd records the end of a turn; lost: before its release.
+func (k *gatekeeper) measureEnd(t *Turn, lost bool) {
+	k.cfg.Metrics.Gate(t.Gate).Ended(k.incarnation.ctx, t, lost)
+}
+
+// countWaiting counts a request while it waits.
+func (k *gatekeeper) countWaiting(w *waiter, waits bool) {
+	if w.counted == waits {
+		return
+	}
+	n := int64(-1)
+	if w.counted = waits; waits {
+		n = 1
+	}
+	k.cfg.Metrics.Gate(w.gate).Queued(k.incarnation.ctx, n)
+}

@@ -11,11 +11,18 @@ import (
 type counters struct {
 	delivered, acked, retried, deadLettered, discarded, released, crashed,
 	superseded, cancelled, lost, hung, orphansRemoved, exchanges, empty, peeks, errors,
-	hookCalls, hookSkipped, hookPanics, incarnations, clockSteps, lastExchange atomic.Int64
+	hookCalls, hookSkipped, hookPanics, incarnations, clockSteps, lastExchange,
+	repeated, rejected, rejectedAcks, heartbeatsFailed, prefetchReturned, handlerRestarts, held atomic.Int64
 }
 
 func (c *counters) Snapshot() wakebelltype.Counters {
 	s := wakebelltype.Counters{
+		// Parts are read before the counters that contain them, so that what remains
+		// never decreases.
+		Repeated:     c.repeated.Load(),
+		Rejected:     c.rejected.Load(),
+		RejectedAcks: c.rejectedAcks.Load(),
+
 		Delivered:      c.delivered.Load(),
 		Acked:          c.acked.Load(),
 		Retried:        c.retried.Load(),
@@ -37,9 +44,23 @@ func (c *counters) Snapshot() wakebelltype.Counters {
 		HookCalls:      c.hookCalls.Load(),
 		HookSkipped:    c.hookSkipped.Load(),
 		HookPanics:     c.hookPanics.Load(),
+
+		HeartbeatsFailed: c.heartbeatsFailed.Load(),
+		PrefetchReturned: c.prefetchReturned.Load(),
+		HandlerRestarts:  c.handlerRestarts.Load(),
+		Held:             c.held.Load(),
 	}
 	if nanos := c.lastExchange.Load(); nanos != 0 {
 		s.LastExchange = time.Unix(0, nanos)
 	}
 	return s
+}
+
+// countHeld notes how many leases this incarnation holds.
+func (p *poller) countHeld() {
+	held := 0
+	for _, s := range p.streams {
+		held += len(s.held)
+	}
+	p.Counters.held.Store(int64(held))
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/wakebell/wakebell/internal/metrics"
 	"github.com/wakebell/wakebell/messages/exchange"
 )
 
@@ -36,12 +37,20 @@ type Delivery struct {
 	// extension.
 	LeaseTTL time.Duration
 
+	// MaxFailures is the failure at which the timer is dead-lettered, as it was in
+	// force at the claim.
+	MaxFailures int
+
 	lease *lease
 }
 
 // Lateness is how long after its activation the timer was claimed, by the source's
 // clock. Retries do not change the activation.
 func (d *Delivery) Lateness() time.Duration { return d.Claimed.Sub(d.Activation) }
+
+// Waited returns how long the delivery has waited on this node for its handler, at an
+// instant.
+func (d *Delivery) Waited(at time.Time) time.Duration { return at.Sub(d.lease.queued) }
 
 // Handle runs user code on a delivery and says what became of it. It may be
 // called from many goroutines at once. Its context ends, with one of the
@@ -91,6 +100,24 @@ func Released() Outcome { return Outcome{kind: released} }
 
 // Crashed settles nothing: the timer is due again when its lease expires.
 func Crashed(err error) Outcome { return Outcome{kind: crashed, err: err} }
+
+// Result is how the handler ended, for the metrics.
+func (o Outcome) Result() metrics.Result {
+	switch o.kind {
+	case failed, failedFor:
+		return metrics.Failed
+	case rejected:
+		return metrics.Rejected
+	case undeliverable:
+		return metrics.Undeliverable
+	case crashed:
+		return metrics.Crashed
+	case released, skipped:
+		return metrics.Released
+	case succeeded:
+	}
+	return metrics.Handled
+}
 
 // retries reports whether the outcome leads to a retry.
 func (o Outcome) retries() bool { return o.kind == failed || o.kind == failedFor }

@@ -255,6 +255,7 @@ func (p *poller) stop() {
 	if p.drain != nil {
 		p.drain.timer.Stop()
 	}
+	p.Counters.held.Store(0)
 	p.queue = nil
 }
 

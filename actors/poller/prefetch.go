@@ -62,15 +62,18 @@ func (p *poller) returnExcess(now time.Time) {
 		return
 	}
 	p.prefetch = prefetch{since: now}
-	p.returnUnstarted(max(0, -p.free()))
+	p.Counters.prefetchReturned.Add(int64(p.returnUnstarted(max(0, -p.free()))))
 }
 
-// returnUnstarted releases the last n leases that no handler has begun.
-func (p *poller) returnUnstarted(n int) {
-	for _, l := range p.queue.takeLast(n) {
+// returnUnstarted releases the last n leases that no handler has begun, and returns
+// how many there were.
+func (p *poller) returnUnstarted(n int) int {
+	unstarted := p.queue.takeLast(n)
+	for _, l := range unstarted {
 		l.stream.drop(l)
 		if l.refused == 0 {
 			p.releaseLease(l)
 		}
 	}
+	return len(unstarted)
 }

@@ -56,6 +56,7 @@ func (p *poller) pump(c actor.Context, now time.Time) {
 	}
 	p.spawnHandlers(c)
 	p.checkDrain()
+	p.countHeld()
 	p.armTimer(now)
 }
 

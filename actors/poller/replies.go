@@ -81,9 +81,15 @@ func (p *poller) countSettled(f *flight, r *exchange.Reply) {
 		switch v.kind {
 		case exchange.Ack:
 			p.Counters.acked.Add(1)
+			if v.rejected {
+				p.Counters.rejectedAcks.Add(1)
+			}
 		case exchange.Nack:
 			p.Counters.retried.Add(1)
 		case exchange.DeadLetter: // counted from the reply
+			if v.rejected {
+				p.Counters.rejected.Add(1)
+			}
 		case exchange.Fail: // counted when the handler returned
 		case exchange.Release:
 			p.Counters.released.Add(1)
@@ -120,6 +126,9 @@ func (p *poller) reportDeadLetters(f *flight, r *exchange.Reply) {
 func (p *poller) extensionsAnswered(f *flight, r *exchange.Reply) {
 	for _, refusal := range r.Refused {
 		if i := refusal.Index - len(f.settling); i >= 0 && i < len(f.extended) {
+			if refusal.Reason == exchange.Lost {
+				p.Counters.heartbeatsFailed.Add(1)
+			}
 			p.leaseRefused(f.extended[i], refusal.Reason)
 		}
 	}
@@ -162,7 +171,7 @@ func (p *poller) deliver(s *stream, f *flight, r *exchange.Reply, now time.Time)
 	stale := now.After(f.sent.Add(r.Remaining - p.LeaseTTL/2))
 	collects, delivered := p.Feed.Collects(), 0
 	for i := range r.Leases {
-		l := &lease{Delivery: Delivery{Lease: r.Leases[i], Topic: p.Source.Name(), Claimed: r.Now, LeaseTTL: p.LeaseTTL}, queued: now, deliveredAt: now}
+		l := &lease{Delivery: Delivery{Lease: r.Leases[i], Topic: p.Source.Name(), Claimed: r.Now, LeaseTTL: p.LeaseTTL, MaxFailures: p.Retry.MaxFailures}, queued: now, deliveredAt: now}
 		l.lease, l.stream, l.slot = l, s, -1
 		switch {
 		case l.Fault != "":
@@ -178,6 +187,9 @@ func (p *poller) deliver(s *stream, f *flight, r *exchange.Reply, now time.Time)
 			s.hold(l)
 			s.deliveredAt = now
 			delivered++
+			if l.Claims > 1 {
+				p.Counters.repeated.Add(1)
+			}
 			if collects {
 				p.emit(l, wakebelltype.Event{Kind: wakebelltype.EventDelivered, Lateness: l.Lateness()})
 			}
@@ -228,6 +240,7 @@ func (p *poller) plan(f *flight, r *exchange.Reply) {
 // settlements are queued behind it.
 func (p *poller) exchangeFailed(s *stream, f *flight, err error) {
 	p.Counters.errors.Add(1)
+	p.Counters.heartbeatsFailed.Add(int64(len(f.extended)))
 	s.failures++
 	s.err = err
 	p.reserved -= f.request.Want

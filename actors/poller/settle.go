@@ -158,7 +158,7 @@ func (p *poller) settle(l *lease, o Outcome) bool {
 	case undeliverable:
 		v.kind = exchange.DeadLetter
 	case rejected:
-		v.kind = exchange.DeadLetter
+		v.kind, v.rejected = exchange.DeadLetter, true
 		if p.DiscardRejects {
 			v.kind = exchange.Ack
 			p.Counters.discarded.Add(1)

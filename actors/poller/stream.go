@@ -42,13 +42,14 @@ type stream struct {
 
 // verdict is a settlement that is queued for the next exchange.
 type verdict struct {
-	lease  *lease
-	kind   exchange.Verdict
-	delay  time.Duration
-	reason string
-	failed bool          // a dead letter whose last delivery counts as a failure
-	took   time.Duration // of the handler, if the topic is watched
-	answer chan<- error  // receives the result; nil: no caller waits
+	lease    *lease
+	kind     exchange.Verdict
+	delay    time.Duration
+	reason   string
+	failed   bool          // a dead letter whose last delivery counts as a failure
+	took     time.Duration // of the handler, if the topic is watched
+	rejected bool          // by the handler
+	answer   chan<- error  // receives the result; nil: no caller waits
 }
 
 // flight is one exchange in flight. It reserves slots from the moment it is sent, so

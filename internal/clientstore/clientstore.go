@@ -9,6 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/wakebell/wakebell/internal/argument"
+	"github.com/wakebell/wakebell/internal/metrics"
 	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/timers"
 	"github.com/wakebell/wakebell/wakebelltype"
@@ -32,6 +33,8 @@ type Config struct {
 	Logger       *slog.Logger  // nil means slog.Default()
 
 	NoCoalescing, NoPayloadsApart bool // as in timers.Timers
+
+	Metrics *metrics.Metrics // nil measures nothing
 }
 
 // WithDefaults returns the configuration with the defaults filled in.
@@ -70,7 +73,7 @@ func Open(rdb redis.UniversalClient, cfg Config) (*timers.Timers, error) {
 	if err != nil {
 		return nil, err
 	}
-	store.Logger, store.Retry = cfg.Logger, cfg.retry()
+	store.Logger, store.Retry, store.Metrics = cfg.Logger, cfg.retry(), cfg.Metrics
 	store.NoCoalescing, store.NoPayloadsApart = cfg.NoCoalescing, cfg.NoPayloadsApart
 	store.MaxPayload = max(timers.DefaultMaxPayload, cfg.PayloadLimit)
 	return store, nil

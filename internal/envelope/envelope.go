@@ -31,6 +31,7 @@ import (
 	"math"
 
 	"github.com/wakebell/wakebell/internal/text"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // The names of the headers that have a field in Envelope.
@@ -69,7 +70,7 @@ var (
 
 // Header is a user header. Any bytes may be written; the Python peer reads only
 // UTF-8.
-type Header struct{ Key, Value string }
+type Header = wakebelltype.Header
 
 // Envelope is a decoded payload of a timer.
 type Envelope struct {

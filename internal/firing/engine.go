@@ -15,7 +15,9 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/wakebell/wakebell/internal/metrics"
 	"github.com/wakebell/wakebell/internal/recur"
+	"github.com/wakebell/wakebell/internal/tracing"
 	"github.com/wakebell/wakebell/messages/exchange"
 	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/recurring"
@@ -30,6 +32,8 @@ type Config struct {
 	Token  string         // of the lock; empty: the lock is not taken
 	OnFire func(Fire)     // called for each run; may be nil
 
+	Metrics *metrics.Metrics // nil measures nothing
+
 	// MaxInterval is how long a Python beat may take to renew its lock. It counts
 	// as dead 30 s later.
 	MaxInterval time.Duration
@@ -43,6 +47,8 @@ type Fire struct {
 	Due   time.Time
 	Fired time.Time // by Redis's clock
 	Run   int64
+
+	span tracing.Firing
 }
 
 const (

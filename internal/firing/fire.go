@@ -15,6 +15,7 @@ type shot struct {
 	after  recur.Entry // the entry after the firing
 	next   time.Time
 	fires  []Fire
+	skips  bool // it fires nothing, because the instant was missed
 }
 
 // fire fires due items, at most one batch.
@@ -112,13 +113,13 @@ func (e *Engine) send(ctx context.Context, shots []*shot) error {
 		return nil
 	}
 	for i, s := range shots {
-		e.settle(s, reply.Fates[i], reply.Found[i], reply.Now)
+		e.settle(ctx, s, reply.Fates[i], reply.Found[i], reply.Now)
 	}
 	return nil
 }
 
 // settle processes the result of a shot.
-func (e *Engine) settle(s *shot, fate recurring.Fate, found recur.Raw, now time.Time) {
+func (e *Engine) settle(ctx context.Context, s *shot, fate recurring.Fate, found recur.Raw, now time.Time) {
 	it := s.item
 	switch fate {
 	case recurring.Fired:
@@ -128,7 +129,9 @@ func (e *Engine) settle(s *shot, fate recurring.Fate, found recur.Raw, now time.
 		if e.queue.put(it, s.next); len(it.entry.Ours.Outbox) > 0 {
 			e.queue.put(it, now)
 		}
+		e.measure(ctx, s, now)
 		for _, f := range s.fires {
+			f.span.End()
 			if f.Fired = now; e.cfg.OnFire != nil {
 				e.cfg.OnFire(f)
 			}
@@ -143,7 +146,7 @@ func (e *Engine) settle(s *shot, fate recurring.Fate, found recur.Raw, now time.
 	case recurring.Early:
 		e.queue.put(it, later(s.firing.Due, now.Add(time.Microsecond)))
 	case recurring.Overlapping:
-		e.overlap(it, now)
+		e.overlap(ctx, it, now)
 	case recurring.Unreadable:
 		e.aside(it, errNoHash)
 	}
@@ -160,14 +163,34 @@ func later(a, b time.Time) time.Time {
 }
 
 // overlap waits until the timer of the previous run is gone, or skips this run.
-func (e *Engine) overlap(it *item, now time.Time) {
+func (e *Engine) overlap(ctx context.Context, it *item, now time.Time) {
 	if it.entry.Ours.Overlap == recur.OverlapQueue {
-		it.tries++
+		if it.tries++; it.tries == 1 {
+			e.cfg.Metrics.Overlapped(ctx, it.entry.Topic(), "queue")
+		}
 		e.queue.put(it, now.Add(min(overlapFirst<<min(it.tries-1, 10), overlapLimit)))
 		return
 	}
 	it.passing = true
+	e.cfg.Metrics.Overlapped(ctx, it.entry.Topic(), "skip")
 	e.queue.put(it, now)
+}
+
+// measure records the runs of a shot, and the instants that were missed. A shot
+// without a run either skips an instant because of its misfire rule or because the
+// previous run continues, or it clears an outbox.
+func (e *Engine) measure(ctx context.Context, s *shot, now time.Time) {
+	topic, missed := s.after.Topic(), 0
+	for _, f := range s.fires {
+		e.cfg.Metrics.Fired(ctx, topic, now.Sub(f.Due))
+		if now.Sub(f.Due) > recur.Grace {
+			missed++
+		}
+	}
+	if len(s.fires) == 0 && s.skips {
+		missed = 1
+	}
+	e.cfg.Metrics.Misfired(ctx, topic, missed)
 }
 
 // flush writes the timers of an outbox to their topics, and clears the outbox.

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/wakebell/wakebell/internal/envelope"
 	"github.com/wakebell/wakebell/internal/recur"
+	"github.com/wakebell/wakebell/internal/tracing"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/messages/exchange"
 	"github.com/wakebell/wakebell/redisops"
@@ -46,6 +48,9 @@ type Maker struct {
 	Prefix string // of the names and topics of this System's entries
 	Limit  int    // of a payload, in bytes
 	Celery bool   // runs of entries without a Wakebell topic become Celery messages
+
+	// Tracer makes a span of each run; nil: none.
+	Tracer *tracing.Tracer
 
 	// Shares reports whether a topic is in the slot of the schedule, so that both are
 	// written in one step; nil: always.
@@ -92,7 +97,7 @@ func (m Maker) check(e *recur.Entry) error {
 			return fmt.Errorf("%w: %.100q, want %.100q", errPrefix, topic, e.Ours.Prefix)
 		}
 	}
-	_, err := m.payload(e, "x", time.Unix(0, 0), 1)
+	_, err := m.payload(e, "x", time.Unix(0, 0), 1, nil)
 	return err
 }
 
@@ -165,11 +170,15 @@ func RunID(name string, due time.Time) string {
 
 func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.999999Z07:00") }
 
-// payload returns the envelope of a run.
-func (m Maker) payload(e *recur.Entry, id string, due time.Time, run int64) ([]byte, error) {
+// payload returns the envelope of a run. The headers of its span must not make it too
+// large, and yield to those of the entry.
+func (m Maker) payload(e *recur.Entry, id string, due time.Time, run int64, span map[string]string) ([]byte, error) {
 	body, contentType := e.Body()
 	env := envelope.Envelope{CorrelationID: id, ContentType: contentType, Body: body}
-	for _, key := range slices.Sorted(keysOf(e.Ours.Headers)) {
+	for _, key := range slices.Sorted(maps.Keys(span)) {
+		env.Headers = append(env.Headers, envelope.Header{Key: key, Value: span[key]})
+	}
+	for _, key := range slices.Sorted(maps.Keys(e.Ours.Headers)) {
 		env.Headers = append(env.Headers, envelope.Header{Key: key, Value: e.Ours.Headers[key]})
 	}
 	env.Headers = append(env.Headers,
@@ -180,25 +189,18 @@ func (m Maker) payload(e *recur.Entry, id string, due time.Time, run int64) ([]b
 	if err != nil {
 		return nil, err
 	}
+	if len(payload) > m.Limit && len(span) > 0 {
+		return m.payload(e, id, due, run, nil)
+	}
 	if len(payload) > m.Limit {
 		return nil, fmt.Errorf("%w: %d bytes with its headers, the limit is %d", errTooLarge, len(payload), m.Limit)
 	}
 	return payload, nil
 }
 
-func keysOf(m map[string]string) func(func(string) bool) {
-	return func(yield func(string) bool) {
-		for k := range m {
-			if !yield(k) {
-				return
-			}
-		}
-	}
-}
-
 // shot returns the shot of a plan.
 func (m Maker) shot(ctx context.Context, it *item, p recur.Plan) (*shot, error) {
-	s := &shot{item: it, after: it.entry, next: p.Next}
+	s := &shot{item: it, after: it.entry, next: p.Next, skips: len(p.Due) == 0}
 	due := p.Due
 	overlap := it.entry.Ours.Overlap != recur.OverlapAllow
 	switch {
@@ -260,7 +262,9 @@ func (m Maker) fill(ctx context.Context, f *recurring.Firing, e *recur.Entry, du
 			continue
 		}
 		topic := e.Topic()
-		payload, err := m.payload(e, id, at, e.Ours.Run)
+		headers, span := m.Tracer.Fire(ctx, fires[len(fires)-1].Name, strings.TrimPrefix(topic, m.Prefix), at, e.Ours.Run, e.Ours.Trace)
+		fires[len(fires)-1].span = span
+		payload, err := m.payload(e, id, at, e.Ours.Run, headers)
 		if err != nil {
 			return nil, err
 		}

@@ -148,6 +148,11 @@ func (h Hand) run(ctx context.Context, name string, due []time.Time, counts bool
 	if err != nil {
 		return Fire{}, err
 	}
+	if reply.Fates[0] == recurring.Fired {
+		for _, f := range fires {
+			f.span.End()
+		}
+	}
 	last.Fired = reply.Now
 	if reply.Fates[0] == recurring.Done {
 		var us int64

@@ -3,9 +3,13 @@
 package gatewayconv
 
 import (
+	"maps"
+	"slices"
+
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/wakebell/wakebell/internal/argument"
+	"github.com/wakebell/wakebell/internal/text"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/queue"
 	"github.com/wakebell/wakebell/wakebelltype"
@@ -42,12 +46,41 @@ func PublishMessage(drafts ...queue.Draft) (m *messages.PublishRequest, n int, e
 		if d.Err != nil {
 			return nil, n, d.Err
 		}
-		if size += len(d.Payload) + len(d.Key); n > 0 && size > maxPublishBytes {
+		if size += sizeOf(d); n > 0 && size > maxPublishBytes {
 			break
 		}
-		m.Messages = append(m.Messages, &messages.QueueMessage{Body: d.Payload, Key: d.Key, Tail: d.Tail})
+		m.Messages = append(m.Messages, &messages.QueueMessage{Body: d.Payload, Key: d.Key, Tail: d.Tail, Headers: HeaderMap(d.Headers)})
 	}
 	return m, n, nil
+}
+
+// sizeOf is about how many bytes a draft takes in a message.
+func sizeOf(d queue.Draft) int {
+	size := len(d.Payload) + len(d.Key)
+	for _, h := range d.Headers {
+		size += len(h.Key) + len(h.Value)
+	}
+	return size
+}
+
+// HeaderMap converts headers; invalid UTF-8 is replaced.
+func HeaderMap(headers []wakebelltype.Header) map[string]string {
+	if len(headers) == 0 {
+		return nil
+	}
+	m := make(map[string]string, len(headers))
+	for _, h := range headers {
+		m[text.Valid(h.Key)] = text.Valid(h.Value)
+	}
+	return m
+}
+
+// HeaderList is the inverse of HeaderMap, sorted by name.
+func HeaderList(m map[string]string) (headers []wakebelltype.Header) {
+	for _, key := range slices.Sorted(maps.Keys(m)) {
+		headers = append(headers, wakebelltype.Header{Key: key, Value: m[key]})
+	}
+	return headers
 }
 
 // PublishDrafts returns the drafts in a message to the gateway. A publish of them
@@ -66,7 +99,7 @@ func PublishDrafts(m *messages.PublishRequest) []queue.Draft {
 	}
 	drafts := make([]queue.Draft, len(m.GetMessages()))
 	for i, one := range m.GetMessages() {
-		drafts[i] = queue.Draft{Queue: settings, Payload: one.GetBody(), Key: one.GetKey(), Tail: one.GetTail()}
+		drafts[i] = queue.Draft{Queue: settings, Payload: one.GetBody(), Key: one.GetKey(), Tail: one.GetTail(), Headers: HeaderList(one.GetHeaders())}
 	}
 	return drafts
 }

@@ -16,10 +16,7 @@ import (
 func ContentMessage(c envelope.Envelope) *messages.Content {
 	m := &messages.Content{
 		Body: c.Body, ContentType: text.Valid(c.ContentType), CorrelationId: text.Valid(c.CorrelationID), ReplyTo: text.Valid(c.ReplyTo),
-		Headers: make(map[string]string, len(c.Headers)),
-	}
-	for _, h := range c.Headers {
-		m.Headers[text.Valid(h.Key)] = text.Valid(h.Value)
+		Headers: HeaderMap(c.Headers),
 	}
 	return m
 }

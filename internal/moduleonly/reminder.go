@@ -8,6 +8,7 @@ import (
 
 	"github.com/wakebell/wakebell/actors/gateway"
 	"github.com/wakebell/wakebell/actors/reminders"
+	"github.com/wakebell/wakebell/internal/outgoing"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/recurring"
 	"github.com/wakebell/wakebell/redisops/timers"
@@ -19,6 +20,7 @@ type ReminderNode struct {
 	Name   string // of the System
 	Prefix string // of topics and schedules
 	Limit  int    // of a payload, in bytes
+	Edge   *outgoing.Edge
 
 	Store     *timers.Timers
 	Schedules *recurring.Schedules
@@ -54,6 +56,7 @@ type ReminderTimer struct {
 	Attempt    int
 	Schedule   string // of a recurring one, without the prefix; empty: it comes once
 	Run        uint64 // of a recurring one, from 1
+	Trace      map[string]string
 }
 
 // Reminders makes the *reminder.Reminders of a *reminder.Config, which is nil for

@@ -29,6 +29,9 @@ type Ours struct {
 	Body        []byte            `json:"body,omitempty"`
 	ContentType string            `json:"content_type,omitempty"`
 	Headers     map[string]string `json:"headers,omitempty"`
+	// Trace has the headers of the span that put the entry; runs without a span of
+	// their own have them.
+	Trace map[string]string `json:"trace,omitempty"`
 
 	Cron     string `json:"cron,omitempty"`   // used in place of the definition's schedule while that is the
 	RRule    string `json:"rrule,omitempty"`  // placeholder; either

@@ -8,8 +8,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // Prefix begins an envelope. A value without it is a payload without an id.
@@ -19,37 +23,63 @@ const Prefix = "\x1eRMQ1:"
 // an envelope.
 var ErrMalformed = errors.New("malformed stored message")
 
-// Decode decodes a stored message. The id is empty if it has no envelope. Errors
-// wrap [ErrMalformed].
-func Decode(value string) (id string, payload []byte, err error) {
+// Message is a decoded message.
+type Message struct {
+	ID      string // empty: it has no envelope
+	Payload []byte
+	// Headers are sorted by name. Only Wakebell writes them; redis-message-queue
+	// ignores the field.
+	Headers []wakebelltype.Header
+}
+
+// Decode decodes a stored message. Errors wrap [ErrMalformed].
+func Decode(value string) (Message, error) {
 	body, ok := strings.CutPrefix(value, Prefix)
 	if !ok {
-		return "", []byte(value), nil
+		return Message{Payload: []byte(value)}, nil
 	}
 	if id, text, ok := plain(body); ok {
-		return id, []byte(text), nil
+		return Message{ID: id, Payload: []byte(text)}, nil
 	}
 	var e struct {
-		ID      *string `json:"id"`
-		Payload *string `json:"payload"`
-		Hex     *string `json:"payload_hex"`
+		ID      *string         `json:"id"`
+		Payload *string         `json:"payload"`
+		Hex     *string         `json:"payload_hex"`
+		Headers json.RawMessage `json:"headers"`
 	}
 	if err := json.Unmarshal([]byte(body), &e); err != nil {
-		return "", nil, fmt.Errorf("%w: %w", ErrMalformed, err)
+		return Message{}, fmt.Errorf("%w: %w", ErrMalformed, err)
 	}
 	switch {
 	case e.ID == nil:
-		return "", nil, fmt.Errorf("%w: no id", ErrMalformed)
+		return Message{}, fmt.Errorf("%w: no id", ErrMalformed)
 	case (e.Payload == nil) == (e.Hex == nil):
-		return "", nil, fmt.Errorf("%w: want a payload or a payload_hex", ErrMalformed)
-	case e.Payload != nil:
-		return *e.ID, []byte(*e.Payload), nil
+		return Message{}, fmt.Errorf("%w: want a payload or a payload_hex", ErrMalformed)
 	}
-	payload, err = hex.DecodeString(*e.Hex)
+	m := Message{ID: *e.ID, Headers: headers(e.Headers)}
+	if e.Payload != nil {
+		m.Payload = []byte(*e.Payload)
+		return m, nil
+	}
+	payload, err := hex.DecodeString(*e.Hex)
 	if err != nil {
-		return "", nil, fmt.Errorf("%w: payload_hex: %w", ErrMalformed, err)
+		return Message{}, fmt.Errorf("%w: payload_hex: %w", ErrMalformed, err)
 	}
-	return *e.ID, payload, nil
+	m.Payload = payload
+	return m, nil
+}
+
+// headers reads the field headers. What is not an object of strings was written by
+// another program for a purpose of its own, and has no headers.
+func headers(raw json.RawMessage) (all []wakebelltype.Header) {
+	var m map[string]string
+	if len(raw) == 0 || json.Unmarshal(raw, &m) != nil {
+		return nil
+	}
+	for _, key := range slices.Sorted(maps.Keys(m)) {
+		all = append(all, wakebelltype.Header{Key: key, Value: m[key]})
+	}
+	return all
 }
 
 // plain decodes an envelope with a 32-digit id and no escapes, which is the common
@@ -78,14 +108,33 @@ func printable(s string) bool {
 }
 
 // Rest returns the part of an envelope behind the id: the payload as a JSON string
-// in ASCII, or payload_hex if the payload is not UTF-8.
-func Rest(payload []byte) string {
-	if !utf8.Valid(payload) {
-		return `"payload_hex":"` + hex.EncodeToString(payload) + `"}`
-	}
+// in ASCII, or payload_hex if the payload is not UTF-8, and the headers if there are
+// any.
+func Rest(payload []byte, headers []wakebelltype.Header) string {
 	var b strings.Builder
 	b.Grow(len(payload) + 16)
-	b.WriteString(`"payload":"`)
+	if utf8.Valid(payload) {
+		b.WriteString(`"payload":`)
+		quote(&b, payload)
+	} else {
+		b.WriteString(`"payload_hex":"` + hex.EncodeToString(payload) + `"`)
+	}
+	for i, h := range headers {
+		b.WriteString([]string{`,"headers":{`, `,`}[min(i, 1)])
+		quote(&b, []byte(h.Key))
+		b.WriteByte(':')
+		quote(&b, []byte(h.Value))
+	}
+	if len(headers) > 0 {
+		b.WriteByte('}')
+	}
+	b.WriteByte('}')
+	return b.String()
+}
+
+// quote writes a JSON string in ASCII.
+func quote(b *strings.Builder, payload []byte) {
+	b.WriteByte('"')
 	for i := 0; i < len(payload); {
 		c := payload[i]
 		if c >= ' ' && c <= '~' && c != '"' && c != '\\' {
@@ -94,11 +143,10 @@ func Rest(payload []byte) string {
 			continue
 		}
 		r, n := utf8.DecodeRune(payload[i:])
-		escape(&b, r)
+		escape(b, r)
 		i += n
 	}
-	b.WriteString(`"}`)
-	return b.String()
+	b.WriteByte('"')
 }
 
 var short = map[rune]string{'"': `\"`, '\\': `\\`, '\n': `\n`, '\r': `\r`, '\t': `\t`, '\b': `\b`, '\f': `\f`}

@@ -7,11 +7,13 @@ import (
 	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 const someID = "0123456789abcdef0123456789abcdef"
 
-func encode(payload []byte) string { return Prefix + `{"id":"` + someID + `",` + Rest(payload) }
+func encode(payload []byte) string { return Prefix + `{"id":"` + someID + `",` + Rest(payload, nil) }
 
 func TestRestEscapesAsPythonDoes(t *testing.T) {
 	t.Parallel()
@@ -22,7 +24,7 @@ func TestRestEscapesAsPythonDoes(t *testing.T) {
 		"\xff\x00":                   `"payload_hex":"ff00"}`,
 		"":                           `"payload":""}`,
 	} {
-		require.Equal(t, want, Rest([]byte(payload)))
+		require.Equal(t, want, Rest([]byte(payload), nil))
 	}
 }
 
@@ -31,16 +33,31 @@ func TestDecodeOtherWriters(t *testing.T) {
 	for value, want := range map[string]string{
 		"raw":                                  " raw",
 		Prefix + `{"payload":"a\/b","id":"x"}`: "x a/b",
-		Prefix + ` {"id": "x", "payload_hex": "6162"}`: "x ab",
-		encode([]byte("a")):                            someID + " a",
+		Prefix + ` {"id": "x", "payload_hex": "6162"}`:  "x ab",
+		Prefix + `{"id":"x","payload":"a","headers":7}`: "x a",
+		encode([]byte("a")):                             someID + " a",
 	} {
-		id, payload, err := Decode(value)
+		m, err := Decode(value)
 		require.NoError(t, err, value)
-		require.Equal(t, want, id+" "+string(payload))
+		require.Equal(t, want, m.ID+" "+string(m.Payload))
+		require.Empty(t, m.Headers)
 	}
 	for _, body := range []string{``, `[]`, `{}`, `{"id":"a"}`, `{"id":1,"payload":""}`, `{"id":"a","payload":"","payload_hex":""}`, `{"id":"a","payload_hex":"0"}`} {
-		_, _, err := Decode(Prefix + body)
+		_, err := Decode(Prefix + body)
 		require.ErrorIs(t, err, ErrMalformed, body)
+	}
+}
+
+func TestHeadersAreBehindThePayload(t *testing.T) {
+	t.Parallel()
+	for _, payload := range []string{"", "plain", "\xff"} {
+		headers := []wakebelltype.Header{{Key: "a", Value: "ü\"\x00"}, {Key: "traceparent", Value: "00-1-2-01"}}
+		value := Prefix + `{"id":"` + someID + `",` + Rest([]byte(payload), headers)
+		require.True(t, json.Valid([]byte(strings.TrimPrefix(value, Prefix))), value)
+		require.Contains(t, value, `,"headers":{"a":"\u00fc\"\u0000","traceparent":"00-1-2-01"}}`)
+		m, err := Decode(value)
+		require.NoError(t, err)
+		require.Equal(t, Message{ID: someID, Payload: []byte(payload), Headers: headers}, m)
 	}
 }
 
@@ -55,10 +72,10 @@ func FuzzRoundTrip(f *testing.F) {
 		for i := range len(value) {
 			require.Less(t, value[i], byte(utf8.RuneSelf))
 		}
-		id, back, err := Decode(value)
+		back, err := Decode(value)
 		require.NoError(t, err)
-		require.Equal(t, someID, id)
-		require.Equal(t, string(payload), string(back))
+		require.Equal(t, someID, back.ID)
+		require.Equal(t, string(payload), string(back.Payload))
 	})
 }
 
@@ -68,10 +85,10 @@ func FuzzDecode(f *testing.F) {
 	f.Add(encode([]byte("a")))
 	f.Add(Prefix + `{"id":"a","payload":"\ud83d"}`)
 	f.Fuzz(func(t *testing.T, value string) {
-		id, payload, err := Decode(value)
+		m, err := Decode(value)
 		if err != nil {
 			require.ErrorIs(t, err, ErrMalformed)
-			require.Empty(t, id+string(payload))
+			require.Zero(t, m)
 		}
 	})
 }

@@ -18,6 +18,8 @@ package exchange
 import (
 	"errors"
 	"time"
+
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 var (
@@ -44,6 +46,10 @@ type Lease struct {
 	ID      string
 	Token   Token
 	Payload []byte
+
+	// Headers are those of a message of a queue. The headers of a timer are in its
+	// payload.
+	Headers []wakebelltype.Header
 
 	// Activation is the instant for which the timer was scheduled. Retries do not
 	// change it.

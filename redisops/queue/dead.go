@@ -121,7 +121,7 @@ func (q *Queue) RedriveLetter(ctx context.Context, l wakebelltype.QueueDeadLette
 	}
 	for before := ""; ; {
 		list, err := q.timers.RunList(ctx, 2, redriveScript, keys,
-			l.Payload, l.Entry, before, tail, stored.Rest(l.Payload), o.Window.Milliseconds(), owners)
+			l.Payload, l.Entry, before, tail, stored.Rest(l.Payload, nil), o.Window.Milliseconds(), owners)
 		if err != nil {
 			return 0, "", fmt.Errorf("redrive in queue %q: %w", q.Name(), err)
 		}

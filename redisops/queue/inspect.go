@@ -37,8 +37,8 @@ func (q *Queue) Stats(ctx context.Context) (wakebelltype.QueueStats, error) {
 	st.Processing = max(st.Processing, 0) // Python may have removed messages that gone still lists
 	st.Unleased = max(st.Processing-leased, 0)
 	st.Now = scripts.ReadInstant(values[0])
-	if id, _, err := stored.Decode(values[8]); err == nil {
-		if at := publishedAt(id, st.Now); at.Before(st.Now) {
+	if oldest, err := stored.Decode(values[8]); err == nil {
+		if at := publishedAt(oldest.ID, st.Now); at.Before(st.Now) {
 			st.Oldest = at
 		}
 	}
@@ -75,7 +75,8 @@ func (q *Queue) Messages(ctx context.Context, running bool, from int64, limit in
 	out := make([]wakebelltype.QueueMessage, len(values))
 	for i, value := range values {
 		m := wakebelltype.QueueMessage{Running: running}
-		if m.ID, m.Payload, err = stored.Decode(value); err != nil {
+		decoded, err := stored.Decode(value)
+		if m.ID, m.Payload = decoded.ID, decoded.Payload; err != nil {
 			m.Fault, m.Payload = err.Error(), []byte(value)
 		}
 		if text, ok := counts[i].(string); ok {

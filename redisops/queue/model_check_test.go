@@ -58,6 +58,6 @@ func (m *model) check(rt *rapid.T) {
 }
 
 func storedPayload(value string) string {
-	_, payload, _ := stored.Decode(value)
-	return string(payload)
+	m, _ := stored.Decode(value)
+	return string(m.Payload)
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/wakebell/wakebell/internal/metrics"
 	"github.com/wakebell/wakebell/internal/stored"
 	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/internal/layout"
@@ -50,6 +51,8 @@ type Message struct {
 	// Key suppresses further messages with the same key within the window; empty
 	// means no deduplication.
 	Key string
+	// Headers are stored behind the payload.
+	Headers []wakebelltype.Header
 
 	tail string // end of the id; set at the first publish and reused by retries
 }
@@ -97,19 +100,36 @@ func (q *Queue) Publish(ctx context.Context, o PublishOptions, messages ...Messa
 	if o.Cap > 0 {
 		limit = min(limit, o.Cap)
 	}
+	m := q.timers.Metrics
 	for from := 0; from < len(messages); {
 		to, bytes := from, 0
 		for to < len(messages) && to-from < limit && (to == from || bytes+len(messages[to].Payload) <= layout.BatchBytes) {
 			bytes += len(messages[to].Payload)
 			to++
 		}
+		began := m.Begin(ctx)
 		part, n, err := q.publish(ctx, o, messages[from:to])
+		m.Sent(ctx, metrics.Publish, q.Name(), to-from-duplicates(part), began, err)
+		m.Duplicates(ctx, q.Name(), duplicates(part))
 		if err != nil {
 			return out, dropped, fmt.Errorf("publish to %q: %w", q.Name(), err)
 		}
 		out, dropped, from = append(out, part...), dropped+n, to
 	}
+	if len(out) > 0 {
+		q.remember(ctx)
+	}
 	return out, dropped, nil
+}
+
+// duplicates counts the messages that were not published because of their keys.
+func duplicates(published []wakebelltype.QueuePublished) (n int) {
+	for _, p := range published {
+		if !p.Fresh {
+			n++
+		}
+	}
+	return n
 }
 
 func (o PublishOptions) check() (PublishOptions, error) {
@@ -141,7 +161,7 @@ func (q *Queue) publish(ctx context.Context, o PublishOptions, messages []Messag
 			codes[i] = 'k'
 			keys = append(keys, k.deduplication+m.Key)
 		}
-		args[6+i], args[6+len(messages)+i] = &m.tail, stored.Rest(m.Payload)
+		args[6+i], args[6+len(messages)+i] = &m.tail, stored.Rest(m.Payload, m.Headers)
 	}
 	// A key within its window is proof enough that the message was published,
 	// unless keys can be released.

@@ -80,6 +80,7 @@ func (s *Source) Exchange(ctx context.Context, r *exchange.Request) (*exchange.R
 			if err != nil {
 				return nil, err
 			}
+			s.remember(ctx)
 			add(reply, all, len(r.Settle)-n)
 			return reply, nil
 		}
@@ -238,8 +239,8 @@ func slowPayload(message string) ([]byte, bool) {
 	if len(message) < 1<<10 {
 		return nil, false
 	}
-	_, payload, err := stored.Decode(message)
-	return payload, err == nil
+	m, err := stored.Decode(message)
+	return m.Payload, err == nil
 }
 
 // parse reads the reply of lua/exchange.lua. The result does not retain the memory
@@ -300,11 +301,11 @@ func (r *answerReader) message(now time.Time) exchange.Lease {
 	value := r.Take(r.Count())
 	l.Failures = max(l.Claims-1, 0)
 	l.Token = exchange.Token(token + " " + value)
-	var err error
-	if l.ID, l.Payload, err = stored.Decode(value); err != nil {
+	m, err := stored.Decode(value)
+	if err != nil {
 		l.Fault = err.Error()
 	}
-	l.ID = strings.Clone(l.ID)
+	l.ID, l.Payload, l.Headers = strings.Clone(m.ID), m.Payload, m.Headers
 	if layout.FaultOf(l.ID) != "" {
 		sum := sha1.Sum([]byte(value)) //nolint:gosec // as queue.lua names it
 		l.ID = hex.EncodeToString(sum[:])

@@ -66,6 +66,7 @@ func (s *Timers) Redrive(ctx context.Context, topic string, o wakebelltype.Redri
 				o.Each(letter)
 			}
 		}
+		s.Metrics.Redriven(ctx, topic, redriven(done)-before)
 		if from, upto = next, end; from == "" {
 			break
 		}
@@ -138,6 +139,7 @@ func (s *Timers) DeleteDead(ctx context.Context, topic string, f wakebelltype.De
 			return deleted, fmt.Errorf("%w: %w", scripts.ErrReply, err)
 		}
 		deleted += n
+		s.Metrics.Deleted(ctx, topic, n)
 		from, upto = values[0], values[1]
 	}
 	if f.Entry != "" && deleted == 0 {

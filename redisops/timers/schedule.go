@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/wakebell/wakebell/internal/metrics"
 	"github.com/wakebell/wakebell/redisops/internal/scripts"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
@@ -71,6 +72,7 @@ func (s *Timers) Schedule(ctx context.Context, topic string, entries ...Entry) (
 func (s *Timers) Write(ctx context.Context, key *Key, b Batch) ([]wakebelltype.Scheduled, error) {
 	trips := b.roundTrips(key)
 	send := func(ctx context.Context, t *roundTrip) error {
+		began := s.Metrics.Begin(ctx)
 		err := s.Again(ctx, func() (err error) {
 			t.done, err = s.coalesce(ctx, t.topic, t.key, t.entries)
 			return err
@@ -84,6 +86,7 @@ func (s *Timers) Write(ctx context.Context, key *Key, b Batch) ([]wakebelltype.S
 		if err == nil {
 			s.Remember(ctx, t.topic)
 		}
+		s.Metrics.Sent(ctx, metrics.Schedule, t.topic, len(t.entries), began, err)
 		return err
 	}
 	var err error

@@ -2,10 +2,18 @@ package timers
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
+	"strings"
 
+	"github.com/redis/go-redis/v9"
+
+	"github.com/wakebell/wakebell/internal/metrics"
+	"github.com/wakebell/wakebell/messages/exchange"
 	"github.com/wakebell/wakebell/redisops/internal/layout"
 	"github.com/wakebell/wakebell/redisops/internal/scripts"
 	"github.com/wakebell/wakebell/wakebelltype"
@@ -49,6 +57,9 @@ func readStats(list []any) (wakebelltype.Stats, error) {
 	}
 	st.Estimated = read < records
 	later := st.Total - st.Due
+	if read == 0 { // the caller needs no estimates
+		leased, retrying = 0, 0
+	}
 	scale := func(n int64) int64 {
 		if st.Estimated {
 			n = int64(math.Round(float64(n) / float64(read) * float64(records)))
@@ -74,4 +85,119 @@ func readStats(list []any) (wakebelltype.Stats, error) {
 		st.Paused, st.PausedAt = true, scripts.ReadInstant(values[9])
 	}
 	return st, nil
+}
+
+// backlogPage is how many topics one round trip of Backlog reads.
+const backlogPage = 1000
+
+// Backlog returns the backlog of all registered topics whose name has the prefix, for
+// metrics. Nodes share the result: one of them reads it in a round trip for 1,000
+// topics, and stores it for as long as [metrics.Lifetime] says. All others read what
+// it stored. A topic whose keys cannot be read is left out.
+func (s *Timers) Backlog(ctx context.Context, prefix string) ([]metrics.Backlog, error) {
+	all, err := s.storedBacklog(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if all == nil {
+		if all, err = s.readBacklog(ctx); err != nil {
+			return nil, err
+		}
+		s.storeBacklog(ctx, all)
+	}
+	return slices.DeleteFunc(all, func(b metrics.Backlog) bool { return !strings.HasPrefix(b.Topic, prefix) }), nil
+}
+
+// storedBacklog returns what a node has stored; nil: nothing that can be read. A user
+// without the right to the key reads the topics itself.
+func (s *Timers) storedBacklog(ctx context.Context) ([]metrics.Backlog, error) {
+	text, err := s.RDB.Get(ctx, s.keys.Backlog).Bytes()
+	if err = scripts.Wrap(ctx, nil, err); errors.Is(err, exchange.ErrUnavailable) || ctx.Err() != nil {
+		return nil, fmt.Errorf("backlog in %q: %w", s.keys.Backlog, err)
+	}
+	var all []metrics.Backlog
+	if err != nil || json.Unmarshal(text, &all) != nil {
+		return nil, nil
+	}
+	return all, nil
+}
+
+// storeBacklog stores the backlog for the other nodes. Without the right to the key, or
+// memory for it, each node reads the topics.
+func (s *Timers) storeBacklog(ctx context.Context, all []metrics.Backlog) {
+	if text, err := json.Marshal(all); err == nil {
+		_ = s.RDB.Set(ctx, s.keys.Backlog, text, metrics.Lifetime(len(all))).Err()
+	}
+}
+
+func (s *Timers) readBacklog(ctx context.Context) ([]metrics.Backlog, error) {
+	topics, err := s.RDB.SMembers(ctx, s.keys.Topics).Result()
+	if err != nil {
+		return nil, fmt.Errorf("topics in %q: %w", s.keys.Topics, scripts.Wrap(ctx, nil, err))
+	}
+	slices.Sort(topics)
+	all := make([]metrics.Backlog, 0, len(topics))
+	for page := range slices.Chunk(topics, backlogPage) {
+		read, err := s.backlogPage(ctx, page)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, read...)
+	}
+	return all, nil
+}
+
+func (s *Timers) backlogPage(ctx context.Context, topics []string) ([]metrics.Backlog, error) {
+	pipe := s.RDB.Pipeline()
+	replies, channels := make([]*redis.Cmd, len(topics)), make([]string, len(topics))
+	for i, topic := range topics {
+		k := s.keys.Of(topic)
+		replies[i], channels[i] = statsScript.EvalSha(ctx, pipe, statsKeys(k), 0), k.Hint
+	}
+	listening := s.listeners(ctx, pipe, channels)
+	_, err := pipe.Exec(ctx) // each reply has its own error
+	if err := scripts.Wrap(ctx, nil, err); errors.Is(err, exchange.ErrUnavailable) || ctx.Err() != nil {
+		return nil, fmt.Errorf("backlog: %w", err)
+	}
+	nodes := listening()
+	all := make([]metrics.Backlog, 0, len(topics))
+	for i, topic := range topics {
+		st, err := s.readStatsReply(ctx, topic, replies[i])
+		if err != nil {
+			continue
+		}
+		b := metrics.Backlog{Topic: topic, Due: st.Due, Pending: st.Total - st.Due, Dead: st.Dead, OldestDue: max(st.Lag, 0), Nodes: -1}
+		if n, known := nodes[channels[i]]; known {
+			b.Nodes = n
+		}
+		all = append(all, b)
+	}
+	return all, nil
+}
+
+// listeners adds the question how many connections listen on channels to a pipeline,
+// and returns what reads the answer. In a Cluster every master is asked separately,
+// because each knows its own connections; what cannot be asked is unknown.
+func (s *Timers) listeners(ctx context.Context, pipe redis.Pipeliner, channels []string) func() map[string]int64 {
+	if _, clustered := s.RDB.(*redis.ClusterClient); !clustered {
+		reply := pipe.PubSubNumSub(ctx, channels...)
+		return func() map[string]int64 { return reply.Val() }
+	}
+	return func() map[string]int64 {
+		nodes, err := s.Nodes(ctx)
+		if err != nil {
+			return nil
+		}
+		sum := map[string]int64{}
+		for _, node := range nodes {
+			counts, err := node.PubSubNumSub(ctx, channels...).Result()
+			if err != nil {
+				return nil
+			}
+			for channel, n := range counts {
+				sum[channel] += n
+			}
+		}
+		return sum
+	}
 }

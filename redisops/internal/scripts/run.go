@@ -6,6 +6,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/wakebell/wakebell/internal/metrics"
 	"github.com/wakebell/wakebell/redisops"
 )
 
@@ -17,6 +18,9 @@ type Runner struct {
 	// Retry bounds retries while Redis is unavailable. Set it before use. The zero
 	// value disables retries, which the exchanges of a source require.
 	Retry redisops.Retry
+
+	// Metrics measures the calls. Set it before use; nil measures nothing.
+	Metrics *metrics.Metrics
 }
 
 // Run runs a script by its hash, or sends its text if Redis does not know the hash.
@@ -40,7 +44,11 @@ func (s Runner) runAgain(ctx context.Context, script *redis.Script, keys []strin
 // Try runs a script as Run does, without retries.
 func (s Runner) Try(ctx context.Context, script *redis.Script, keys []string, args ...any) (any, error) {
 	reply, err := script.Run(ctx, s.RDB, keys, args...).Result()
-	return reply, Wrap(ctx, keys, s.Moved(ctx, err))
+	if err != nil {
+		err = Wrap(ctx, keys, s.Moved(ctx, err))
+		s.Metrics.ScriptFailed(ctx, err)
+	}
+	return reply, err
 }
 
 // RunText runs a script that returns one string.

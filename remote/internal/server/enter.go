@@ -6,7 +6,9 @@ import (
 	"slices"
 	"sync"
 
+	"go.opentelemetry.io/otel/propagation"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
@@ -45,11 +47,13 @@ type runningOperation struct {
 }
 
 func newOperations(system *wakebell.System, g *peer.Guard) *operations {
-	return &operations{
+	o := &operations{
 		system: system, guard: g, operators: g.Cfg.Operators, celery: messages.CeleryQueues(g.Cfg.CeleryQueues),
 		short: limits.NewBudget(limits.Operations), long: limits.NewBudget(limits.LongOperations),
 		running: map[*runningOperation]struct{}{},
 	}
+	g.Measure(o.short, o.long)
+	return o
 }
 
 // Enter admits a caller with permission for the request, if there is room for it.
@@ -61,6 +65,7 @@ func (o *operations) Enter(ctx context.Context, request proto.Message, room *lim
 	if fault := o.guard.Permit(caller, request); fault != nil {
 		return nil, nil, wire.StatusOf(fault)
 	}
+	ctx = withSpan(ctx)
 	of := caller.Party()
 	if err := room.Take(of, 1); err != nil {
 		return nil, nil, wire.StatusOf(peer.Overloaded(err))
@@ -80,6 +85,21 @@ func (o *operations) Enter(ctx context.Context, request proto.Message, room *lim
 		end(nil)
 		room.Give(of, 1)
 	}, nil
+}
+
+// withSpan returns ctx with the span of the caller, in the headers of W3C trace context.
+func withSpan(ctx context.Context) context.Context {
+	md, _ := metadata.FromIncomingContext(ctx)
+	if len(md.Get("traceparent")) == 0 {
+		return ctx
+	}
+	carrier := propagation.MapCarrier{}
+	for _, key := range []string{"traceparent", "tracestate"} {
+		if values := md.Get(key); len(values) > 0 {
+			carrier[key] = values[0]
+		}
+	}
+	return propagation.TraceContext{}.Extract(ctx, carrier)
 }
 
 // ended returns the error of an operation, or the reason why recheck ended it.

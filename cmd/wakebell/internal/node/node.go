@@ -16,6 +16,7 @@ import (
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/cmd/wakebell/internal/cli"
 	"github.com/wakebell/wakebell/cmd/wakebell/internal/output"
+	"github.com/wakebell/wakebell/cmd/wakebell/internal/telemetry"
 	"github.com/wakebell/wakebell/internal/memorylimit"
 	"github.com/wakebell/wakebell/internal/tuning"
 	"github.com/wakebell/wakebell/wakebelltype"
@@ -34,6 +35,7 @@ type nodeFlags struct {
 	drain, wait time.Duration
 	deadCap     int64
 	health      string
+	metrics     telemetry.Flags
 
 	log cli.LogFlags
 }
@@ -81,7 +83,9 @@ Changed files are read again: certificates for the next connection, tokens and
 rights within a second. Connections whose token was removed are closed, and
 subscriptions that the new rights do not permit end; all others stay. With
 --listen and rediss://, the client certificate for Redis is --redis-tls-cert. Do
-not name topics with --topic that subscribers should handle.`,
+not name topics with --topic that subscribers should handle.
+
+` + telemetry.Environment,
 		Example: `  wakebell node --topic invoices
   wakebell node --topic invoices --exec './charge.sh' --max-concurrent 20
   wakebell node -t a -t b --lease-ttl 1m --log-format json 2>node.log | jq .id
@@ -103,10 +107,11 @@ func (f *nodeFlags) register(cmd *cobra.Command) {
 	f.tuned = tuning.Defaults()
 	cli.TuneFlags(flags, &f.tuned)
 	flags.BoolVar(&f.discardRejected, "discard-rejected", false, "remove rejected timers instead of making them dead letters")
-	flags.DurationVar(&f.drain, "drain-timeout", 20*time.Second, "how long to wait for running handlers at shutdown")
-	flags.DurationVar(&f.wait, "wait-for-redis", 0, "how long to wait for Redis at startup")
+	cli.DurationVar(flags, &f.drain, "drain-timeout", 20*time.Second, "how long to wait for running handlers at shutdown")
+	cli.DurationVar(flags, &f.wait, "wait-for-redis", 0, "how long to wait for Redis at startup")
 	flags.Int64Var(&f.deadCap, "dead-letter-cap", 0, "dead letters kept per topic, plus about 100; 0: all")
 	flags.StringVar(&f.health, "health", "", "`address` to serve /livez and /readyz over HTTP, as 127.0.0.1:8080; empty: none")
+	f.metrics.Register(cmd)
 	f.log.Register(cmd)
 }
 
@@ -148,6 +153,12 @@ func run(ctx context.Context, a *cli.App, f *nodeFlags) (err error) {
 	}
 	defer func() { err = errors.Join(err, conn.Close()) }()
 
+	exported, err := telemetry.Start(ctx, f.metrics, log)
+	if err != nil {
+		return err
+	}
+	defer exported.Stop()
+
 	defer cli.KeepBrokenPipes()()
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
@@ -173,6 +184,10 @@ func run(ctx context.Context, a *cli.App, f *nodeFlags) (err error) {
 		WaitForRedis:  f.wait,
 		DeadLetterCap: f.deadCap,
 		Logger:        log,
+		MeterProvider: exported.MeterProvider,
+		MetricTopics:  f.metrics.Topics,
+
+		TracerProvider: exported.TracerProvider,
 	})
 	if err != nil {
 		return err

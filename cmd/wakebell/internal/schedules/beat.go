@@ -11,6 +11,7 @@ import (
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/cmd/wakebell/internal/cli"
 	"github.com/wakebell/wakebell/cmd/wakebell/internal/output"
+	"github.com/wakebell/wakebell/cmd/wakebell/internal/telemetry"
 	"github.com/wakebell/wakebell/recurring"
 )
 
@@ -19,6 +20,7 @@ type beatFlags struct {
 	zone             string
 	maxInterval      time.Duration
 	wait             time.Duration
+	metrics          telemetry.Flags
 
 	log cli.LogFlags
 }
@@ -42,7 +44,9 @@ without, those stored without a prefix. All beats on one Redis need the same
 --celery.
 
 Each run that this process fires is one JSON line on stdout: name, due, fired_at
-and run (its number). The exit code is 1 when stdout cannot be written.`,
+and run (its number). The exit code is 1 when stdout cannot be written.
+
+` + telemetry.Environment,
 		Example: `  wakebell beat
   wakebell beat --celery --zone Europe/Berlin
   wakebell beat --key-prefix '{redbeat}:' --redis redis+cluster://a:6379 --hash-tag`,
@@ -53,8 +57,9 @@ and run (its number). The exit code is 1 when stdout cannot be written.`,
 	flags.BoolVar(&f.celery, "celery", false, "send runs of Python schedules as Celery messages")
 	flags.BoolVar(&f.takeLock, "take-lock", false, "hold RedBeat's lock, so that Python beats wait")
 	flags.StringVar(&f.zone, "zone", "UTC", "time `zone` of crontabs without one; use the Celery app's")
-	flags.DurationVar(&f.maxInterval, "max-interval", 5*time.Minute, "beat_max_loop_interval of the Python beats")
-	flags.DurationVar(&f.wait, "wait-for-redis", 0, "how long to wait for Redis at startup")
+	cli.DurationVar(flags, &f.maxInterval, "max-interval", 5*time.Minute, "beat_max_loop_interval of the Python beats")
+	cli.DurationVar(flags, &f.wait, "wait-for-redis", 0, "how long to wait for Redis at startup")
+	f.metrics.Register(cmd)
 	f.log.Register(cmd)
 	cmd.RunE = a.Does(func(ctx context.Context, _ []string) error { return runBeat(ctx, a, f) })
 	return cmd
@@ -82,6 +87,12 @@ func runBeat(ctx context.Context, a *cli.App, f *beatFlags) (err error) {
 	if err != nil || f.zone == "" || f.zone == "Local" {
 		return cli.Usagef("--zone: %q is not an IANA time zone such as Europe/Berlin", f.zone)
 	}
+	log := f.log.Logger(a.Stderr)
+	exported, err := telemetry.Start(ctx, f.metrics, log)
+	if err != nil {
+		return err
+	}
+	defer exported.Stop()
 	conn, err := a.Connect()
 	if err != nil {
 		return err
@@ -92,9 +103,9 @@ func runBeat(ctx context.Context, a *cli.App, f *beatFlags) (err error) {
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
 	out := output.NewLockedWriter(a.Stdout)
-	log := f.log.Logger(a.Stderr)
 	sys, err := wakebell.New(cli.NewActorSystem(log), conn.Redis, wakebell.Config{
 		Keys: conn.Keys, Prefix: conn.Prefix, WaitForRedis: f.wait, DrainTimeout: -1, Logger: log,
+		TracerProvider: exported.TracerProvider, MeterProvider: exported.MeterProvider, MetricTopics: f.metrics.Topics,
 		Scheduler: &recurring.SchedulerConfig{
 			Celery: f.celery, Zone: zone, TakeLock: f.takeLock, MaxInterval: f.maxInterval,
 			OnFire: func(r recurring.Run) {

@@ -1,5 +1,5 @@
-// Package telemetry exports what node and beat report by OTLP, as the standard
-// OTEL_* variables of the environment say.
+// Package telemetry exports what node and beat report: by OTLP, as the standard OTEL_*
+// variables of the environment say, and metrics as Prometheus text over HTTP.
 package telemetry
 
 import (
@@ -12,6 +12,8 @@ import (
 
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+	nometrics "go.opentelemetry.io/otel/metric/noop"
 	"go.opentelemetry.io/otel/sdk/resource"
 	"go.opentelemetry.io/otel/trace"
 	"go.opentelemetry.io/otel/trace/noop"
@@ -28,8 +30,8 @@ const (
 	logEvery = time.Minute
 
 	// Environment lists the variables, for the help of a command.
-	Environment = `With OTEL_EXPORTER_OTLP_ENDPOINT or OTEL_EXPORTER_OTLP_TRACES_ENDPOINT set,
-spans are exported by OTLP. The other variables are those of OpenTelemetry:
+	Environment = `With OTEL_EXPORTER_OTLP_ENDPOINT set, spans and metrics are exported by OTLP; with
+OTEL_EXPORTER_OTLP_TRACES_ENDPOINT or _METRICS_ENDPOINT one of them. The other variables are those of OpenTelemetry:
 OTEL_EXPORTER_OTLP_PROTOCOL (http/protobuf or grpc), OTEL_TRACES_SAMPLER,
 OTEL_SERVICE_NAME, OTEL_RESOURCE_ATTRIBUTES, OTEL_SDK_DISABLED and so on. An
 exporter that fails or hangs delays no delivery, and the exit by at most 2 s.`
@@ -39,20 +41,25 @@ exporter that fails or hangs delays no delivery, and the exit by at most 2 s.`
 type Telemetry struct {
 	// TracerProvider is that of the exporter; without one it does nothing.
 	TracerProvider trace.TracerProvider
+	// MeterProvider is that of all exporters; without one it measures nothing.
+	MeterProvider metric.MeterProvider
+	// Metrics is the address at which metrics are served; empty: none are.
+	Metrics string
 
 	stops []func(context.Context) error
 	log   *slog.Logger
 }
 
-// Start starts the exporters that the environment asks for. It connects to nothing
-// yet. Errors are about the environment.
-func Start(ctx context.Context, log *slog.Logger) (*Telemetry, error) {
-	t := &Telemetry{TracerProvider: noop.NewTracerProvider(), log: log}
-	if strings.EqualFold(os.Getenv("OTEL_SDK_DISABLED"), "true") {
-		return t, nil
-	}
+// Start starts the exporters that the flags and the environment ask for. It connects to
+// nothing yet. Errors are about the flags and the environment, or about listening.
+func Start(ctx context.Context, f Flags, log *slog.Logger) (*Telemetry, error) {
+	t := &Telemetry{TracerProvider: noop.NewTracerProvider(), MeterProvider: nometrics.NewMeterProvider(), log: log}
 	otel.SetErrorHandler(&failures{log: log, limit: loglimit.Limiter{Every: logEvery}})
-	if err := t.trace(ctx); err != nil {
+	err := t.measure(ctx, f)
+	if err == nil {
+		err = t.trace(ctx)
+	}
+	if err != nil {
 		return nil, errors.Join(err, t.end())
 	}
 	return t, nil
@@ -114,6 +121,9 @@ func describe(ctx context.Context) (*resource.Resource, error) {
 // exports reports whether a signal, TRACES or METRICS, is exported, and with which
 // of the protocols grpc and http/protobuf.
 func exports(signal string) (protocol string, on bool, err error) {
+	if strings.EqualFold(os.Getenv("OTEL_SDK_DISABLED"), "true") {
+		return "", false, nil
+	}
 	endpoint := variable("EXPORTER_OTLP", signal, "ENDPOINT")
 	exporter := "OTEL_" + signal + "_EXPORTER"
 	switch named := os.Getenv(exporter); {

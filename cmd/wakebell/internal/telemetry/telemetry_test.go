@@ -29,7 +29,7 @@ func TestSpansReachTheCollector(t *testing.T) {
 	t.Setenv("OTEL_EXPORTER_OTLP_COMPRESSION", "none")
 	t.Setenv("OTEL_RESOURCE_ATTRIBUTES", "deployment.environment.name=test")
 
-	started, err := telemetry.Start(t.Context(), slog.New(slog.DiscardHandler))
+	started, err := telemetry.Start(t.Context(), telemetry.Flags{}, slog.New(slog.DiscardHandler))
 	require.NoError(t, err)
 	_, span := started.TracerProvider.Tracer("test").Start(t.Context(), "a span")
 	span.End()
@@ -57,7 +57,7 @@ func TestAHangingCollectorDoesNotHoldTheExit(t *testing.T) {
 
 	for _, protocol := range []string{"http/protobuf", "grpc"} {
 		t.Setenv("OTEL_EXPORTER_OTLP_PROTOCOL", protocol)
-		started, err := telemetry.Start(t.Context(), slog.New(slog.DiscardHandler))
+		started, err := telemetry.Start(t.Context(), telemetry.Flags{}, slog.New(slog.DiscardHandler))
 		require.NoError(t, err)
 		for range 10_000 { // more than its queue has room for
 			_, span := started.TracerProvider.Tracer("test").Start(t.Context(), "a span")
@@ -94,7 +94,7 @@ func TestTheEnvironmentDecides(t *testing.T) {
 			for key, value := range c.set {
 				t.Setenv(key, value)
 			}
-			started, err := telemetry.Start(t.Context(), slog.New(slog.DiscardHandler))
+			started, err := telemetry.Start(t.Context(), telemetry.Flags{}, slog.New(slog.DiscardHandler))
 			if c.text != "" {
 				require.EqualError(t, err, c.text)
 				return

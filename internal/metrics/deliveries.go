@@ -1,0 +1,104 @@
+package metrics
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+)
+
+// ours is the value of messaging.system.
+var ours = system.String("wakebell")
+
+type deliveryInstruments struct {
+	duration, lateness metric.Float64Histogram
+}
+
+func newDeliveryInstruments(m metric.Meter) deliveryInstruments {
+	return deliveryInstruments{duration: processDuration.histogram(m), lateness: lateness.histogram(m)}
+}
+
+// unrelated is the context of what is recorded for each delivery. That of a handler
+// would be asked for a span, and it costs allocations before it answers.
+//
+//nolint:forbidigo // nothing that is recorded with it waits
+var unrelated = context.Background()
+
+// Topic measures a topic or a queue. A nil Topic measures nothing.
+type Topic struct {
+	m           *Metrics
+	destination attribute.KeyValue
+
+	// Attribute sets are made when they are first used.
+	plain     atomic.Pointer[option]
+	processed [len(results)]atomic.Pointer[option]
+	exchanged [len(classes)]atomic.Pointer[option]
+	parts     [len(partNames)]atomic.Pointer[option]
+	sent      [len(operations)][len(classes)]atomic.Pointer[option]
+}
+
+// Topic returns what a topic or queue is measured with, by its full name.
+func (m *Metrics) Topic(name string) *Topic {
+	if m == nil {
+		return nil
+	}
+	return m.topics.of(name)
+}
+
+// prepared returns the option of a slot, which attributes makes once.
+func prepared(slot *atomic.Pointer[option], attributes func() []attribute.KeyValue) *option {
+	if o := slot.Load(); o != nil {
+		return o
+	}
+	o := newOption(attributes()...)
+	slot.Store(o)
+	return o
+}
+
+func (t *Topic) only() *option {
+	return prepared(&t.plain, func() []attribute.KeyValue { return []attribute.KeyValue{t.destination} })
+}
+
+// Result is how a handler ended.
+type Result uint8
+
+// The results of handlers.
+const (
+	Handled Result = iota
+	Failed
+	Rejected
+	Undeliverable
+	Crashed
+	Released
+)
+
+// results are the values of error.type for handlers.
+var results = [...]string{Handled: "", Failed: "failed", Rejected: "rejected", Undeliverable: "undeliverable", Crashed: "crashed", Released: "released"}
+
+// Measures reports whether deliveries are measured at present.
+func (t *Topic) Measures() bool {
+	return t != nil && t.m.delivery.duration.Enabled(unrelated)
+}
+
+// Began records how late a handler begins.
+func (t *Topic) Began(late time.Duration) {
+	t.m.delivery.lateness.Record(unrelated, max(late, 0).Seconds(), t.only().record...)
+}
+
+// Ended records how long a handler took.
+func (t *Topic) Ended(r Result, took time.Duration) {
+	o := prepared(&t.processed[r], func() []attribute.KeyValue {
+		return withError(results[r], ours, operation.String("process"), t.destination)
+	})
+	t.m.delivery.duration.Record(unrelated, took.Seconds(), o.record...)
+}
+
+// withError appends the class of an error, unless there is none.
+func withError(class string, attributes ...attribute.KeyValue) []attribute.KeyValue {
+	if class != "" {
+		attributes = append(attributes, errorType.String(class))
+	}
+	return attributes
+}

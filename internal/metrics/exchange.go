@@ -1,0 +1,168 @@
+package metrics
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+
+	"github.com/wakebell/wakebell/messages/exchange"
+	"github.com/wakebell/wakebell/redisops"
+	"github.com/wakebell/wakebell/wakebelltype"
+)
+
+type exchangeInstruments struct {
+	duration metric.Float64Histogram
+	size     metric.Int64Histogram
+	failures metric.Int64Counter
+}
+
+func newExchangeInstruments(m metric.Meter) exchangeInstruments {
+	return exchangeInstruments{
+		duration: exchangeDuration.histogram(m), size: exchangeSize.sizes(m), failures: scriptErrors.counter(m),
+	}
+}
+
+// class is the class of an error.
+type class uint8
+
+const (
+	classNone class = iota
+	classUnavailable
+	classMemoryFull
+	classDenied
+	classWrongType
+	classUnsupported
+	classStale
+	classInvalid
+	classFull
+	classTooFewReplicas
+	classTimeout
+	classCancelled
+	classOther
+)
+
+var classes = [...]string{
+	classNone: "", classUnavailable: "unavailable", classMemoryFull: "memory_full", classDenied: "denied",
+	classWrongType: "wrong_type", classUnsupported: "unsupported", classStale: "stale", classInvalid: "invalid",
+	classFull: "queue_full", classTooFewReplicas: "too_few_replicas", classTimeout: "timeout",
+	classCancelled: "cancelled", classOther: "other",
+}
+
+// classOf classifies an error of a store. What the store has classified goes before
+// the error of a context, which may be its cause.
+func classOf(err error) class {
+	if err == nil {
+		return classNone
+	}
+	for _, known := range []struct {
+		err   error
+		class class
+	}{
+		{exchange.ErrUnavailable, classUnavailable}, {redisops.ErrMemoryFull, classMemoryFull},
+		{redisops.ErrDenied, classDenied}, {redisops.ErrWrongType, classWrongType},
+		{redisops.ErrUnsupported, classUnsupported}, {exchange.ErrStale, classStale},
+		{redisops.ErrInvalid, classInvalid}, {redisops.ErrQueueFull, classFull},
+		{wakebelltype.ErrTooFewReplicas, classTooFewReplicas},
+		{context.DeadlineExceeded, classTimeout}, {context.Canceled, classCancelled},
+	} {
+		if errors.Is(err, known.err) {
+			return known.class
+		}
+	}
+	return classOther
+}
+
+// ScriptFailed counts a script that failed.
+func (m *Metrics) ScriptFailed(ctx context.Context, err error) {
+	if m != nil {
+		count(ctx, m.exchange.failures, 1, errorType.String(classes[classOf(err)]))
+	}
+}
+
+// The parts of an exchange.
+const (
+	partSettled = iota
+	partExtended
+	partClaimed
+)
+
+var partNames = [...]string{"settled", "extended", "claimed"}
+
+// Source is a source of leases, as a poller consumes it.
+type Source interface {
+	Name() string
+	Shard() string
+	Exchange(ctx context.Context, req *exchange.Request) (*exchange.Reply, error)
+	RemoveOrphans(ctx context.Context) (removed int, err error)
+}
+
+// peeker is a Source that can be peeked at.
+type peeker interface {
+	Source
+	Peek(ctx context.Context) (exchange.PeekReply, error)
+}
+
+// Source returns a source whose exchanges are measured.
+func (m *Metrics) Source(s Source) Source {
+	if m == nil {
+		return s
+	}
+	measured := measuredSource{Source: s, topic: m.Topic(s.Name())}
+	if p, ok := s.(peeker); ok {
+		return measuredPeeker{measured, p}
+	}
+	return measured
+}
+
+type measuredSource struct {
+	Source
+	topic *Topic
+}
+
+type measuredPeeker struct {
+	measuredSource
+	peeker peeker
+}
+
+// Peek passes a peek on. Peeks are not measured: they are cheap, and many.
+func (s measuredPeeker) Peek(ctx context.Context) (exchange.PeekReply, error) {
+	return s.peeker.Peek(ctx)
+}
+
+// Exchange measures an exchange.
+func (s measuredSource) Exchange(ctx context.Context, r *exchange.Request) (*exchange.Reply, error) {
+	if !s.topic.m.exchange.duration.Enabled(ctx) {
+		return s.Source.Exchange(ctx, r)
+	}
+	began := time.Now()
+	reply, err := s.Source.Exchange(ctx, r)
+	s.topic.exchange(ctx, r, reply, time.Since(began), classOf(err))
+	return reply, err
+}
+
+func (t *Topic) exchange(ctx context.Context, r *exchange.Request, reply *exchange.Reply, took time.Duration, c class) {
+	o := prepared(&t.exchanged[c], func() []attribute.KeyValue {
+		text := classes[c]
+		if c == classNone {
+			text = "ok"
+		}
+		return []attribute.KeyValue{t.destination, result.String(text)}
+	})
+	t.m.exchange.duration.Record(ctx, took.Seconds(), o.record...)
+	if reply == nil {
+		return
+	}
+	t.size(ctx, partSettled, len(r.Settle))
+	t.size(ctx, partExtended, len(r.Extend))
+	t.size(ctx, partClaimed, len(reply.Leases))
+}
+
+func (t *Topic) size(ctx context.Context, of, n int) {
+	o := prepared(&t.parts[of], func() []attribute.KeyValue {
+		return []attribute.KeyValue{t.destination, part.String(partNames[of])}
+	})
+	t.m.exchange.size.Record(ctx, int64(n), o.record...)
+}

@@ -1,0 +1,183 @@
+package metrics
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+
+	"github.com/wakebell/wakebell/wakebelltype"
+)
+
+// Node is what a System reports when the metrics are collected. The functions are
+// called from several goroutines.
+type Node struct {
+	Counters func() map[string]wakebelltype.Counters // of the pollers, by full name
+	Outages  func() []Outage
+
+	// Backlog reads the backlog of all topics, and Queues the length of the node's
+	// queues. They should end soon after ctx.
+	Backlog func(ctx context.Context) ([]Backlog, error)
+	Queues  func(ctx context.Context) ([]Queue, error)
+}
+
+// Outage is the state of a server of Redis.
+type Outage struct {
+	Shard string
+	Down  bool
+	Ended int64 // outages that ended
+}
+
+// observers are the instruments that a Node reports.
+type observers struct {
+	consumed, settled, lost, heartbeats, prefetched,
+	handlers, pollers, dead, reconnects, steps metric.Int64ObservableCounter
+	held, outage, due, pending, deadStored, nodes,
+	depth, inFlight, queueDead metric.Int64ObservableGauge
+	oldest, age, gateHeld metric.Float64ObservableGauge
+}
+
+func newObservers(m metric.Meter) *observers {
+	return &observers{
+		consumed: consumed.observableCounter(m), settled: settled.observableCounter(m),
+		lost: leasesLost.observableCounter(m), heartbeats: heartbeats.observableCounter(m),
+		prefetched: prefetched.observableCounter(m), handlers: handlerRestarts.observableCounter(m),
+		pollers: pollerRestarts.observableCounter(m), dead: deadAdded.observableCounter(m),
+		reconnects: reconnects.observableCounter(m), steps: clockSteps.observableCounter(m),
+		held: leasesHeld.observableGauge(m), outage: outage.observableGauge(m),
+		due: backlogDue.observableGauge(m), pending: backlogPending.observableGauge(m),
+		deadStored: backlogDead.observableGauge(m), nodes: backlogNodes.observableGauge(m),
+		depth: queueDepth.observableGauge(m), inFlight: queueInFlight.observableGauge(m),
+		queueDead: queueDead.observableGauge(m), oldest: backlogOldest.observableSeconds(m),
+		age: backlogAge.observableSeconds(m), gateHeld: gateHeldAge.observableSeconds(m),
+	}
+}
+
+func (o *observers) all() []metric.Observable {
+	return []metric.Observable{
+		o.consumed, o.settled, o.lost, o.heartbeats, o.prefetched, o.handlers, o.pollers, o.dead, o.reconnects, o.steps,
+		o.held, o.outage, o.due, o.pending, o.deadStored, o.nodes, o.depth, o.inFlight, o.queueDead,
+		o.oldest, o.age, o.gateHeld,
+	}
+}
+
+// Observe reports a node when the metrics are collected, until the returned function
+// is called. That function waits for readings of Redis to end. If there is an SDK,
+// the counters are reported with their last values afterwards: what was counted since
+// the last export would be lost otherwise.
+func (m *Metrics) Observe(n Node) (end func()) {
+	if m == nil {
+		return func() {}
+	}
+	o := newObservers(m.meter)
+	//nolint:forbidigo // the readings continue after the collection that began them, until end
+	ctx, cancel := context.WithCancel(context.Background())
+	topics, queues := newReading(ctx, n.Backlog, lifetimeOf), newReading(ctx, n.Queues, func([]Queue) time.Duration { return fresh })
+	var last atomic.Pointer[Node]
+	registered, err := m.meter.RegisterCallback(func(ctx context.Context, to metric.Observer) error {
+		if ended := last.Load(); ended != nil {
+			m.observePollers(to, o, ended.Counters())
+			m.observeOutages(to, o, ended.Outages())
+			return nil
+		}
+		ctx, cancel := context.WithTimeout(ctx, waitForReading)
+		defer cancel()
+		topics.begin() // both at the same time
+		queues.begin()
+		m.observePollers(to, o, n.Counters())
+		m.observeOutages(to, o, n.Outages())
+		m.observeBacklog(ctx, to, o, topics)
+		m.observeQueues(ctx, to, o, queues)
+		m.observeHeld(to, o.gateHeld)
+		return nil
+	}, o.all()...)
+	if err != nil {
+		otel.Handle(err)
+	}
+	return sync.OnceFunc(func() {
+		last.Store(n.frozen())
+		if registered != nil && !m.delivery.duration.Enabled(ctx) {
+			_ = registered.Unregister() // it fails for another SDK's registrations only
+		}
+		cancel()
+		topics.wait()
+		queues.wait()
+	})
+}
+
+// frozen returns a node that reports the present counters.
+func (n Node) frozen() *Node {
+	counters, outages := n.Counters(), n.Outages()
+	return &Node{
+		Counters: func() map[string]wakebelltype.Counters { return counters },
+		Outages:  func() []Outage { return outages },
+	}
+}
+
+// sums adds up what the topics behind one label report.
+type sums map[key]int64
+
+type key struct {
+	instrument metric.Int64Observable
+	topic      *Topic
+	label      attribute.KeyValue // a second label; zero: none
+}
+
+func (s sums) add(i metric.Int64Observable, t *Topic, n int64) { s[key{instrument: i, topic: t}] += n }
+
+func (s sums) with(i metric.Int64Observable, t *Topic, label attribute.KeyValue, n int64) {
+	s[key{i, t, label}] += n
+}
+
+func (s sums) report(to metric.Observer) {
+	for k, n := range s {
+		o := k.topic.only().observe
+		switch {
+		case k.label.Key == attempt:
+			o = newOption(ours, operation.String("process"), k.topic.destination, k.label).observe
+		case k.label.Valid():
+			o = newOption(k.topic.destination, k.label).observe
+		}
+		to.ObserveInt64(k.instrument, n, o...)
+	}
+}
+
+func (m *Metrics) observePollers(to metric.Observer, o *observers, counters map[string]wakebelltype.Counters) {
+	all, steps := sums{}, int64(0)
+	for name, c := range counters {
+		t := m.Topic(name)
+		all.with(o.consumed, t, attempt.String("first"), c.Delivered-c.Repeated)
+		all.with(o.consumed, t, attempt.String("repeated"), c.Repeated)
+		for how, n := range map[string]int64{
+			"ack": c.Acked - c.RejectedAcks, "retry": c.Retried, "dead": c.DeadLettered - c.Rejected, "rejected": c.Rejected,
+			"discarded": c.Discarded, "released": c.Released, "crashed": c.Crashed, "superseded": c.Superseded,
+			"cancelled": c.Cancelled, "lease_lost": c.Lost, "hung": c.Hung,
+		} {
+			all.with(o.settled, t, outcome.String(how), n)
+		}
+		for i, n := range map[metric.Int64Observable]int64{
+			o.lost: c.Lost, o.heartbeats: c.HeartbeatsFailed, o.prefetched: c.PrefetchReturned,
+			o.handlers: c.HandlerRestarts, o.pollers: c.Restarts, o.dead: c.DeadLettered, o.held: c.Held,
+		} {
+			all.add(i, t, n)
+		}
+		steps += c.ClockSteps
+	}
+	all.report(to)
+	to.ObserveInt64(o.steps, steps)
+}
+
+func (m *Metrics) observeOutages(to metric.Observer, o *observers, outages []Outage) {
+	for _, each := range outages {
+		of, down := newOption(shard.String(each.Shard)).observe, int64(0)
+		if each.Down {
+			down = 1
+		}
+		to.ObserveInt64(o.outage, down, of...)
+		to.ObserveInt64(o.reconnects, each.Ended, of...)
+	}
+}

@@ -1,0 +1,173 @@
+package metrics
+
+import "go.opentelemetry.io/otel/attribute"
+
+// Kind is the kind of an instrument.
+type Kind string
+
+// The kinds of instruments, as Prometheus names them.
+const (
+	KindCounter   Kind = "counter"
+	KindGauge     Kind = "gauge"
+	KindHistogram Kind = "histogram"
+)
+
+// Instrument describes a metric.
+type Instrument struct {
+	Group, Name, Unit, Description string
+	Kind                           Kind
+	Labels                         []attribute.Key
+	Optional                       []attribute.Key // labels that only some series have
+	Buckets                        []float64       // upper bounds, of a histogram
+}
+
+// The labels. A name of the OpenTelemetry conventions is used where there is one.
+const (
+	destination = attribute.Key("messaging.destination.name")
+	system      = attribute.Key("messaging.system")
+	operation   = attribute.Key("messaging.operation.name")
+	errorType   = attribute.Key("error.type")
+	outcome     = attribute.Key("wakebell.outcome")
+	attempt     = attribute.Key("wakebell.attempt")
+	result      = attribute.Key("wakebell.result")
+	part        = attribute.Key("wakebell.part")
+	shard       = attribute.Key("wakebell.shard")
+	overlap     = attribute.Key("wakebell.overlap")
+	gateName    = attribute.Key("wakebell.gate")
+	rpcMethod   = attribute.Key("rpc.method")
+	rpcCode     = attribute.Key("rpc.response.status_code")
+	direction   = attribute.Key("network.io.direction")
+	bound       = attribute.Key("wakebell.bound")
+	sessionKind = attribute.Key("wakebell.session")
+)
+
+// Labels describes the labels, in the order of the documentation.
+var Labels = []struct {
+	Key  attribute.Key
+	Text string
+}{
+	{destination, "topic with its prefix, or queue; `_other` beyond the limit"},
+	{system, "`wakebell`"},
+	{operation, "`process`, `schedule` or `publish`"},
+	{errorType, "class of the failure; absent without one"},
+	{outcome, "what became of a delivery or a reminder"},
+	{attempt, "`first` or `repeated`"},
+	{result, "`ok`, or the class of the error"},
+	{part, "`settled`, `extended` or `claimed`"},
+	{shard, "master of a Cluster, or empty for a single server"},
+	{overlap, "`skip` or `queue`: the rule of the schedule"},
+	{gateName, "name of the gate; `_other` beyond the limit"},
+	{rpcMethod, "method of a service, or kind of the message to the gateway"},
+	{rpcCode, "`OK`, or the code of the error in capitals"},
+	{direction, "`receive` or `transmit`"},
+	{bound, "bound of docs/remote.md that was reached"},
+	{sessionKind, "`stream` of Timers, or `link` of an actor system"},
+}
+
+// The bounds of buckets. Delays reach from a prefetched timer to a timer that
+// waited for a node for a day.
+var (
+	seconds = []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300}
+	delays  = []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3600, 21600, 86400}
+	sizes   = []float64{0, 1, 2, 5, 10, 20, 50, 100, 200, 500}
+)
+
+// Table has all metrics, in the order of the documentation.
+var Table []Instrument
+
+func define(i Instrument) Instrument {
+	Table = append(Table, i)
+	return i
+}
+
+func counter(group, name, unit, text string, labels ...attribute.Key) Instrument {
+	return define(Instrument{Group: group, Name: name, Unit: unit, Description: text, Kind: KindCounter, Labels: labels})
+}
+
+func gauge(group, name, unit, text string, labels ...attribute.Key) Instrument {
+	return define(Instrument{Group: group, Name: name, Unit: unit, Description: text, Kind: KindGauge, Labels: labels})
+}
+
+func histogram(group, name, unit, text string, buckets []float64, labels ...attribute.Key) Instrument {
+	return define(Instrument{Group: group, Name: name, Unit: unit, Description: text, Kind: KindHistogram, Buckets: buckets, Labels: labels})
+}
+
+// or adds labels that only some series have. It replaces the last row of Table.
+func (i Instrument) or(optional ...attribute.Key) Instrument {
+	i.Optional = optional
+	Table[len(Table)-1] = i
+	return i
+}
+
+const (
+	deliveries = "Deliveries"
+	exchanges  = "Redis"
+	backlogs   = "Backlog"
+	clients    = "Clients"
+	dead       = "Dead letters"
+	queues     = "Queues"
+	recurring  = "Recurring schedules"
+	gates      = "Gates"
+	reminders  = "Reminders"
+	remote     = "Remote access"
+)
+
+var (
+	consumed        = counter(deliveries, "messaging.client.consumed.messages", "{message}", "Deliveries to a handler, by whether it is the first attempt.", system, operation, destination, attempt)
+	settled         = counter(deliveries, "wakebell.deliveries", "{delivery}", "Ends of deliveries: ack, retry, dead, rejected, discarded, released, crashed, superseded, cancelled, lease_lost, hung.", destination, outcome)
+	processDuration = histogram(deliveries, "messaging.process.duration", "s", "Duration of handlers, middleware included.", seconds, system, operation, destination).or(errorType)
+	lateness        = histogram(deliveries, "wakebell.delivery.lateness", "s", "Time from the instant of a timer, or the publishing of a message, to the start of its handler. First attempts only, because retries keep the instant.", delays, destination)
+	leasesHeld      = gauge(deliveries, "wakebell.leases.held", "{lease}", "Leases that the node holds.", destination)
+	leasesLost      = counter(deliveries, "wakebell.leases.lost", "{lease}", "Leases that expired before they were extended or settled.", destination)
+	heartbeats      = counter(deliveries, "wakebell.heartbeats.failed", "{heartbeat}", "Extensions of leases that failed, or that Redis refused because the lease had expired.", destination)
+	prefetched      = counter(deliveries, "wakebell.prefetch.returned", "{lease}", "Prefetched leases that were returned because no handler was free.", destination)
+	handlerRestarts = counter(deliveries, "wakebell.handler.restarts", "{restart}", "Restarts of handlers, each after a panic.", destination)
+	pollerRestarts  = counter(deliveries, "wakebell.poller.restarts", "{restart}", "Restarts of pollers.", destination)
+
+	exchangeDuration = histogram(exchanges, "wakebell.exchange.duration", "s", "Duration of exchanges, each of which settles, extends and claims in one round trip.", seconds, destination, result)
+	exchangeSize     = histogram(exchanges, "wakebell.exchange.size", "{lease}", "Leases that an exchange settled, extended and claimed.", sizes, destination, part)
+	scriptErrors     = counter(exchanges, "wakebell.redis.errors", "{error}", "Scripts that failed: unavailable, memory_full, denied, wrong_type, stale, timeout, cancelled, other.", errorType)
+	outage           = gauge(exchanges, "wakebell.redis.outage", "{outage}", "1 while the pollers wait for Redis to come back, else 0.", shard)
+	reconnects       = counter(exchanges, "wakebell.redis.reconnects", "{reconnect}", "Outages of Redis that ended.", shard)
+	clockSteps       = counter(exchanges, "wakebell.redis.clock.steps", "{step}", "Jumps of Redis's clock.")
+
+	backlogDue     = gauge(backlogs, "wakebell.backlog.due", "{timer}", "Timers that are due and not claimed.", destination)
+	backlogPending = gauge(backlogs, "wakebell.backlog.pending", "{timer}", "Timers that are not due, including those that a handler has.", destination)
+	backlogDead    = gauge(backlogs, "wakebell.backlog.dead", "{timer}", "Dead letters that are stored.", destination)
+	backlogOldest  = gauge(backlogs, "wakebell.backlog.oldest_due.age", "s", "Time since the first unclaimed timer became due; 0 if none is due.", destination)
+	backlogNodes   = gauge(backlogs, "wakebell.topic.nodes", "{node}", "Nodes that listen for hints of the topic.", destination)
+	backlogAge     = gauge(backlogs, "wakebell.backlog.age", "s", "Age of the backlog that is reported.")
+
+	sent              = counter(clients, "messaging.client.sent.messages", "{message}", "Timers that were scheduled, and messages that were published.", system, operation, destination).or(errorType)
+	operationDuration = histogram(clients, "messaging.client.operation.duration", "s", "Duration of calls that schedule or publish, retries included.", seconds, system, operation, destination).or(errorType)
+
+	deadAdded    = counter(dead, "wakebell.dead_letters.added", "{timer}", "Timers that the node dead-lettered.", destination)
+	deadRedriven = counter(dead, "wakebell.dead_letters.redriven", "{timer}", "Dead letters that this process made timers again.", destination)
+	deadDeleted  = counter(dead, "wakebell.dead_letters.deleted", "{timer}", "Dead letters that this process deleted.", destination)
+
+	queueDepth      = gauge(queues, "wakebell.queue.depth", "{message}", "Messages that wait in a queue of the node.", destination)
+	queueInFlight   = gauge(queues, "wakebell.queue.in_flight", "{message}", "Messages that are being handled.", destination)
+	queueDead       = gauge(queues, "wakebell.queue.dead", "{message}", "Dead letters of a queue.", destination)
+	queueDuplicates = counter(queues, "wakebell.queue.duplicates", "{message}", "Messages that were not published because of their deduplication key.", destination)
+
+	scheduleFires    = counter(recurring, "wakebell.schedule.fires", "{run}", "Runs that this process fired.", destination)
+	scheduleMisfires = counter(recurring, "wakebell.schedule.misfires", "{run}", "Runs that no beat fired at their instant: they are fired late or skipped, as the rule says. Instants that are skipped together count once.", destination)
+	scheduleDelay    = histogram(recurring, "wakebell.schedule.delay", "s", "Time from the instant of a run to its firing.", delays, destination)
+	scheduleOverlaps = counter(recurring, "wakebell.schedule.overlaps", "{run}", "Runs that were skipped or delayed because the timer of the previous run existed.", destination, overlap)
+
+	gateWait     = histogram(gates, "wakebell.gate.wait", "s", "Time from a request to its turn.", delays, gateName)
+	gateHold     = histogram(gates, "wakebell.gate.hold", "s", "Duration of turns.", delays, gateName)
+	gateHandOver = counter(gates, "wakebell.gate.handovers", "{turn}", "Turns that were passed on inside the process.", gateName)
+	gateLost     = counter(gates, "wakebell.gate.turns.lost", "{turn}", "Turns that ended before they were released.", gateName)
+	gateQueueLen = gauge(gates, "wakebell.gate.queue.length", "{request}", "Requests of this process that wait for a turn.", gateName)
+	gateHeldAge  = gauge(gates, "wakebell.gate.held.age", "s", "Age of the oldest turn that this process holds; 0 without one.", gateName)
+
+	reminderDeliveries = counter(reminders, "wakebell.reminder.deliveries", "{reminder}", "Deliveries of reminders to actors: ack, retry, rejected, unreachable, abandoned.", outcome)
+	reminderRequests   = counter(reminders, "wakebell.reminder.requests", "{request}", "Requests about reminders.", result)
+
+	remoteSessions     = gauge(remote, "wakebell.remote.sessions", "{session}", "Sessions of remote peers.", sessionKind)
+	remoteRequests     = counter(remote, "wakebell.remote.requests", "{request}", "Calls of peers to a service, and requests of peers and actors to the gateway.", rpcMethod, rpcCode)
+	remoteRejected     = counter(remote, "wakebell.remote.frames.rejected", "{frame}", "Frames, messages, calls and connections of peers that were refused.")
+	remoteIO           = counter(remote, "wakebell.remote.io", "By", "Bytes of the connections of peers.", direction)
+	remoteBackPressure = counter(remote, "wakebell.remote.backpressure", "{refusal}", "Requests that were refused or had to wait because of a bound.", bound)
+)

@@ -1,0 +1,139 @@
+package tracing
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/wakebell/wakebell/wakebelltype"
+)
+
+// Delivered is a timer or message that a handler receives.
+type Delivered struct {
+	Topic, ID, CorrelationID string
+	Attempt                  int
+	Lateness                 time.Duration
+	Size                     int // of the body, in bytes
+	Headers                  []wakebelltype.Header
+
+	// Hop are the headers of the process that passes the delivery on, such as the
+	// node of a remote subscriber; empty: the delivery begins here. A span of that
+	// process is the parent.
+	Hop map[string]string
+}
+
+// Delivery is the span of a delivery. A nil Delivery is none.
+type Delivery struct{ span trace.Span }
+
+// Consumer makes the spans of the deliveries of a handler.
+type Consumer struct {
+	*Tracer
+	start atomic.Pointer[start]
+}
+
+// Consumer returns a Consumer, which keeps what the spans of its topic have in common.
+func (t *Tracer) Consumer() *Consumer { return &Consumer{Tracer: t} }
+
+// start is how the spans of a topic start. It has the attributes that a sampler may
+// need; a span that is not sampled costs no others.
+type start struct {
+	topic, name string
+	options     []trace.SpanStartOption
+}
+
+func (c *Consumer) startOf(topic string) *start {
+	if s := c.start.Load(); s != nil && s.topic == topic {
+		return s
+	}
+	s := &start{topic: topic, name: "process " + clip(topic), options: []trace.SpanStartOption{
+		trace.WithSpanKind(trace.SpanKindConsumer),
+		trace.WithAttributes(messagingSystem.String(system), operationName.String("process"), operationType.String("process"),
+			destinationName.String(clip(topic))),
+	}}
+	c.start.Store(s)
+	return s
+}
+
+// Deliver starts the span of a delivery, and returns the context of its handler.
+func (c *Consumer) Deliver(ctx context.Context, d *Delivered) (context.Context, *Delivery) {
+	tracer := c.tracer()
+	if tracer == nil {
+		return ctx, nil
+	}
+	of := c.startOf(d.Topic)
+	options := of.options[:len(of.options):len(of.options)]
+	switch {
+	case len(d.Hop) > 0:
+		ctx = c.Extract(ctx, d.Hop)
+	case len(d.Headers) > 0:
+		ctx = c.cfg.Propagator.Extract(ctx, read(d.Headers))
+		if sent := trace.SpanContextFromContext(ctx); sent.IsValid() && !c.cfg.Child {
+			options = append(options, trace.WithNewRoot(), trace.WithLinks(trace.Link{SpanContext: sent}))
+		}
+	}
+	ctx, span := tracer.Start(ctx, of.name, options...)
+	if span.IsRecording() {
+		span.SetAttributes(
+			messageID.String(clip(d.ID)), conversationID.String(clip(d.CorrelationID)), messageBodySize.Int(d.Size),
+			attemptAttribute.Int(d.Attempt), lateness.Float64(d.Lateness.Seconds()))
+	}
+	return ctx, &Delivery{span}
+}
+
+// End ends the span with the outcome of the delivery, and the error of the handler.
+func (d *Delivery) End(what Outcome, err error) {
+	if d == nil {
+		return
+	}
+	if d.span.IsRecording() {
+		d.span.SetAttributes(outcome.String(string(what)))
+	}
+	end(d.span, err)
+}
+
+// Crash ends the span of a handler that panicked.
+func (d *Delivery) Crash() {
+	if d == nil {
+		return
+	}
+	if d.span.IsRecording() {
+		d.span.SetAttributes(outcome.String(string(Crashed)), errorType.String("panic"))
+		d.span.SetStatus(codes.Error, "handler crashed")
+	}
+	d.span.End()
+}
+
+// Firing is the span of a run of a recurring schedule. The zero value is none.
+type Firing struct{ span trace.Span }
+
+// Fire starts the span of a run, which links to the call that stored the schedule, and
+// returns the headers of the run.
+func (t *Tracer) Fire(ctx context.Context, name, topic string, at time.Time, number int64, stored map[string]string) (map[string]string, Firing) {
+	tracer := t.tracer()
+	if tracer == nil {
+		if headers := t.Inject(ctx); headers != nil {
+			return headers, Firing{}
+		}
+		return stored, Firing{}
+	}
+	options := []trace.SpanStartOption{trace.WithSpanKind(trace.SpanKindProducer), trace.WithAttributes(
+		messagingSystem.String(system), operationName.String("fire"), operationType.String("send"), destinationName.String(clip(topic)),
+		schedule.String(clip(name)), run.Int64(number), due.String(at.UTC().Format(time.RFC3339Nano)),
+	)}
+	//nolint:forbidigo // the span of another process, and nothing of a caller's
+	if put := trace.SpanContextFromContext(t.Extract(context.Background(), stored)); put.IsValid() {
+		options = append(options, trace.WithLinks(trace.Link{SpanContext: put}))
+	}
+	ctx, span := tracer.Start(ctx, "fire "+clip(name), options...)
+	return t.Inject(ctx), Firing{span}
+}
+
+// End ends the span of a run that was fired. A span that is not ended is not exported.
+func (f Firing) End() {
+	if f.span != nil {
+		f.span.End()
+	}
+}

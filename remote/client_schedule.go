@@ -1,0 +1,85 @@
+package remote
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/internal/outgoing"
+	"github.com/wakebell/wakebell/messages"
+	"github.com/wakebell/wakebell/remote/internal/wire"
+	"github.com/wakebell/wakebell/wakebelltype"
+)
+
+// Schedule does what wakebell.Client.Schedule does. Many drafts are sent in
+// several requests: after an error, some of them may be scheduled. Repeating the
+// call is safe.
+func (c *Client) Schedule(ctx context.Context, drafts ...wakebell.Draft) ([]wakebelltype.Scheduled, error) {
+	requests := make([]timerRequest, len(drafts))
+	for i, d := range drafts {
+		var err error
+		if requests[i].ScheduleRequest, err = wakebell.ScheduleMessage(d); err != nil {
+			return nil, fmt.Errorf("timer %d: %w", i, err)
+		}
+		requests[i].Encoded = len(c.cfg.ScheduleMiddleware) > 0
+	}
+	var stored []wakebelltype.Scheduled
+	err := outgoing.Each(ctx, c.cfg.edge, "schedule", requests, (*timerRequest).outgoing, (*timerRequest).apply,
+		func(ctx context.Context, requests []timerRequest) (err error) {
+			timers := make([]*messages.ScheduleRequest, len(requests))
+			for i, r := range requests {
+				timers[i] = r.ScheduleRequest
+			}
+			stored, err = c.schedule(ctx, timers)
+			return err
+		})
+	return stored, err
+}
+
+// schedule sends the requests of one call.
+func (c *Client) schedule(ctx context.Context, timers []*messages.ScheduleRequest) ([]wakebelltype.Scheduled, error) {
+	span := c.cfg.edge.Tracer.Inject(ctx)
+	if len(timers) == 1 {
+		timers[0].Key, timers[0].Trace = keyOf(ctx), span
+		answer, err := call[*messages.ScheduleResponse](ctx, c, timers[0])
+		if err != nil {
+			return nil, err
+		}
+		return []wakebelltype.Scheduled{scheduledOf(answer)}, nil
+	}
+	done := make([]wakebelltype.Scheduled, 0, len(timers))
+	for len(timers) > 0 {
+		n := c.fitting(timers)
+		request := &messages.ScheduleBatchRequest{Timers: timers[:n], Trace: span}
+		if key := keyOf(ctx); key != "" {
+			request.Key = fmt.Sprintf("%s#%d", key, len(done))
+		}
+		answer, err := call[*messages.ScheduleBatchResponse](ctx, c, request)
+		if err != nil {
+			return nil, err
+		}
+		for _, s := range answer.GetTimers() {
+			done = append(done, scheduledOf(s))
+		}
+		timers = timers[n:]
+	}
+	return done, nil
+}
+
+// maxBatchTimers is how many timers the gateway accepts in one request.
+const maxBatchTimers = 1000
+
+// fitting returns how many of the timers fit into one request.
+func (c *Client) fitting(timers []*messages.ScheduleRequest) int {
+	size := wire.FrameOverhead
+	for i, t := range timers {
+		size += len(t.GetBody()) + len(t.GetId()) + len(t.GetTopic()) + wire.EnvelopeOverhead
+		for key, value := range t.GetHeaders() {
+			size += len(key) + len(value) + wire.EnvelopeOverhead
+		}
+		if i == maxBatchTimers || (i > 0 && size > c.cfg.MaxMessage/2) {
+			return i
+		}
+	}
+	return len(timers)
+}

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# setup.sh [redis-server|protoc|cc|make]...: makes sure that programs the
+# setup.sh [redis-server|protoc|cc|make|chromium|npm]...: makes sure that programs the
 # build needs are installed. What is missing is installed through apt-get when
 # it is there and we are root; else the script says what to install and fails.
 set -euo pipefail
@@ -17,6 +17,8 @@ packages_of() {
     protoc) echo protobuf-compiler libprotobuf-dev ;; # the latter has the well-known types
     cc) echo gcc libc6-dev ;;
     make) echo make ;;
+    chromium) echo chromium fonts-dejavu-core ;; # without a font, text is drawn as boxes
+    npm) echo npm ;;
     *)
       echo "setup: unknown program '$1'" >&2
       return 2

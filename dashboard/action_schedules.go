@@ -12,6 +12,7 @@ import (
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/dashboard/internal/jobs"
 	"github.com/wakebell/wakebell/dashboard/internal/show"
+	"github.com/wakebell/wakebell/internal/recur"
 	"github.com/wakebell/wakebell/recurring"
 )
 
@@ -112,7 +113,7 @@ func (d *Dashboard) askPut(ctx context.Context, r *request) (question, error) {
 		if !formable(state) || state.Celery {
 			return q, invalid("rule", "this form cannot represent it; use the command line")
 		}
-		q.Text = append(q.Text, "The body is stored with the schedule and is not shown here: enter it again.")
+		q.Text = append(q.Text, "The stored body is not shown here. It stays, unless you enter another.")
 	}
 	q.Fields = putFields(state)
 	return q, nil
@@ -150,7 +151,7 @@ func putFields(s recurring.State) []field {
 		{Name: "max_runs", Label: "Runs", Kind: "number", Value: number(s.Rule.MaxRuns), Hint: "Ends after so many; empty: never."},
 		{Name: "misfire", Label: "Missed runs", Kind: "select", Options: []string{"once", "skip", "all"}, Value: string(s.Rule.Misfire)},
 		{Name: "overlap", Label: "While the previous run exists", Kind: "select", Options: []string{"allow", "skip", "queue"}, Value: string(s.Rule.Overlap)},
-		{Name: "body", Label: "Body", Kind: "area", Hint: "JSON; empty: none."},
+		{Name: "body", Label: "Body", Kind: "area", Hint: "JSON; empty: none, or the one that is stored."},
 	}
 }
 
@@ -188,12 +189,30 @@ func (d *Dashboard) scheduleOf(ctx context.Context, r *request, form url.Values)
 	}
 	name, topic, body := form.Get("name"), form.Get("topic"), strings.TrimSpace(form.Get("body"))
 	if body == "" {
-		return wakebell.NewTopic[[]byte](topic).Recurring(name, rule, nil), nil
+		s = wakebell.NewTopic[[]byte](topic).Recurring(name, rule, nil)
+		if r.get("name") == name {
+			err = d.keepBody(ctx, &s)
+		}
+		return s, err
 	}
 	if !json.Valid([]byte(body)) {
 		return s, invalid("body", "not valid JSON")
 	}
 	return wakebell.NewTopic[json.RawMessage](topic).Recurring(name, rule, json.RawMessage(body)), nil
+}
+
+// keepBody gives a schedule the body that is stored.
+func (d *Dashboard) keepBody(ctx context.Context, s *recurring.Schedule) error {
+	dump, err := d.op.Schedules.Export(ctx, s.Name)
+	if err != nil || len(dump.Wakebell) == 0 {
+		return err
+	}
+	stored, err := recur.ReadOurs(dump.Wakebell)
+	if err != nil {
+		return fmt.Errorf("read the stored body: %w", err)
+	}
+	s.Body, s.ContentType = stored.Body, stored.ContentType
+	return nil
 }
 
 func ruleOf(rule recurring.Rule, form url.Values) (recurring.Rule, error) {

@@ -2,6 +2,7 @@ package dashboard_test
 
 import (
 	"net/http"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -192,6 +193,8 @@ func TestQueueIsPublishedToPeekedAndPurged(t *testing.T) {
 	require.Zero(t, stats.Pending)
 }
 
+var bodyField = regexp.MustCompile(`"body":"[^"]+"`)
+
 func TestScheduleIsStoredPreviewedPausedRunAndDeleted(t *testing.T) {
 	t.Parallel()
 	s := open(t)
@@ -221,6 +224,14 @@ func TestScheduleIsStoredPreviewedPausedRunAndDeleted(t *testing.T) {
 	state, err := s.client.Schedules().Get(t.Context(), "nightly")
 	require.NoError(t, err)
 	require.Equal(t, recurring.OverlapQueue, state.Rule.Overlap)
+	before, err := s.client.Schedules().Export(t.Context(), "nightly")
+	require.NoError(t, err)
+	_, page = s.do("put-schedule", name, "name", "nightly", "topic", "reports", "kind", "cron", "rule", "30 3 * * *", "misfire", "once", "overlap", "allow")
+	require.Contains(t, page, "cron 30 3 * * *")
+	after, err := s.client.Schedules().Export(t.Context(), "nightly")
+	require.NoError(t, err)
+	require.Contains(t, string(before.Wakebell), bodyField.FindString(string(after.Wakebell)), "an edit keeps the body")
+	require.NotEmpty(t, bodyField.FindString(string(after.Wakebell)))
 	_, page = s.do("delete-schedule", name)
 	require.Contains(t, page, "The schedule is deleted.")
 }

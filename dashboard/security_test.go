@@ -227,12 +227,32 @@ func TestHostileTextIsInertOnEveryPage(t *testing.T) {
 	require.NoError(t, err)
 
 	pages := [][]string{
-		{""}, {"topics"}, {"topics", "q", nasty}, {"topic", "name", nasty}, {"timers", "topic", nasty}, {"timers", "topic", nasty, "prefix", nasty},
-		{"timer", "topic", nasty, "id", nasty}, {"dead"}, {"dead", "topic", "dead" + script}, {"dead", "topic", "dead" + script, "reason", nasty},
-		{"queues"}, {"queue", "name", script}, {"schedules"}, {"schedule", "name", nasty}, {"gates"}, {"gate", "name", nasty},
-		{"nodes"}, {"doctor", "topic", nasty}, {"search", "q", nasty[:len(script)]}, {"jobs"},
-		{"do/pause", "topic", nasty}, {"do/cancel", "topic", nasty, "id", nasty}, {"do/schedule", "topic", nasty, "id", nasty},
-		{"do/put-schedule", "name", nasty}, {"do/release-gate", "name", nasty}, {"do/redrive", "topic", "dead" + script},
+		{""},
+		{"topics"},
+		{"topics", "q", nasty},
+		{"topic", "name", nasty},
+		{"timers", "topic", nasty},
+		{"timers", "topic", nasty, "prefix", nasty},
+		{"timer", "topic", nasty, "id", nasty},
+		{"dead"},
+		{"dead", "topic", "dead" + script},
+		{"dead", "topic", "dead" + script, "reason", nasty},
+		{"queues"},
+		{"queue", "name", script},
+		{"schedules"},
+		{"schedule", "name", nasty},
+		{"gates"},
+		{"gate", "name", nasty},
+		{"nodes"},
+		{"doctor", "topic", nasty},
+		{"search", "q", nasty[:len(script)]},
+		{"jobs"},
+		{"do/pause", "topic", nasty},
+		{"do/cancel", "topic", nasty, "id", nasty},
+		{"do/schedule", "topic", nasty, "id", nasty},
+		{"do/put-schedule", "name", nasty},
+		{"do/release-gate", "name", nasty},
+		{"do/redrive", "topic", "dead" + script},
 	}
 	for _, l := range letters {
 		pages = append(pages, []string{"letter", "topic", "dead" + script, "entry", l.Entry})

@@ -98,12 +98,27 @@ func (s *site) pages() [][2]string {
 	letters, err := s.client.LastDead(s.t.Context(), "mails", 1)
 	require.NoError(s.t, err)
 	return [][2]string{
-		{"overview", ""}, {"topics", "topics"}, {"topic", "topic?name=mails"}, {"timers", "timers?topic=invoices"},
-		{"timer", "timer?topic=invoices&id=invoices-00007"}, {"dead", "dead?topic=mails"},
-		{"letter", "letter?topic=mails&entry=" + letters[0].Entry}, {"queues", "queues"}, {"queue", "queue?name=exports"},
-		{"schedules", "schedules"}, {"schedule", "schedule?name=nightly-report"}, {"gates", "gates"}, {"gate", "gate?name=deploy"},
-		{"nodes", "nodes"}, {"doctor", "doctor"}, {"jobs", "jobs"}, {"search", "search?q=mail"}, {"deadtopics", "dead"},
-		{"ask", "do/pause?topic=invoices"}, {"new", "do/schedule?topic=invoices"}, {"editor", "do/put-schedule?name=nightly-report"},
+		{"overview", ""},
+		{"topics", "topics"},
+		{"topic", "topic?name=mails"},
+		{"timers", "timers?topic=invoices"},
+		{"timer", "timer?topic=invoices&id=invoices-00007"},
+		{"dead", "dead?topic=mails"},
+		{"letter", "letter?topic=mails&entry=" + letters[0].Entry},
+		{"queues", "queues"},
+		{"queue", "queue?name=exports"},
+		{"schedules", "schedules"},
+		{"schedule", "schedule?name=nightly-report"},
+		{"gates", "gates"},
+		{"gate", "gate?name=deploy"},
+		{"nodes", "nodes"},
+		{"doctor", "doctor"},
+		{"jobs", "jobs"},
+		{"search", "search?q=mail"},
+		{"deadtopics", "dead"},
+		{"ask", "do/pause?topic=invoices"},
+		{"new", "do/schedule?topic=invoices"},
+		{"editor", "do/put-schedule?name=nightly-report"},
 		{"redrive", "do/redrive?topic=mails&prefix=" + strings.ReplaceAll("connect to mail", " ", "+")},
 	}
 }

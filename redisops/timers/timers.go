@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/wakebell/wakebell/redisops"
+	"github.com/wakebell/wakebell/redisops/audit"
 	"github.com/wakebell/wakebell/redisops/internal/scripts"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
@@ -34,11 +35,15 @@ type Timers struct {
 	// probed; 0 means 15 s. Set it before use.
 	PingEvery time.Duration
 
-	// NoCoalescing switches coalesced calls off, see coalesce.go; NoPayloadsApart
-	// switches payloads beside the scripts off, see apart.go and fetch.go. Set them
-	// before use.
+	// NoCoalescing switches coalesced calls off, see coalesce.go, and the pipelines
+	// with scripts of several topics, see scripts.Batcher; NoPayloadsApart switches
+	// payloads beside the scripts off, see apart.go and fetch.go. Set them before use.
 	NoCoalescing    bool
 	NoPayloadsApart bool
+
+	// Audit records the operations of this store's owner, who calls it. nil records
+	// nothing.
+	Audit *audit.Log
 
 	scripts.Runner
 	keys   Keyspace
@@ -65,7 +70,7 @@ func New(rdb redis.UniversalClient, keys wakebelltype.Keys) (*Timers, error) {
 		return nil, fmt.Errorf("%w: rdb is nil", redisops.ErrInvalid)
 	}
 	return &Timers{
-		Runner: scripts.Runner{RDB: rdb}, keys: keyspace, apartFrom: apartFrom,
+		Runner: scripts.Runner{RDB: rdb, Batcher: scripts.NewBatcher()}, keys: keyspace, apartFrom: apartFrom,
 		gather: coalescer{topics: map[string]*pendingSchedules{}},
 	}, nil
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/dashboard/internal/jobs"
 	"github.com/wakebell/wakebell/dashboard/internal/show"
+	"github.com/wakebell/wakebell/internal/text"
 )
 
 // action is a change that an operator can make. Its page, GET do/NAME, asks with the
@@ -112,6 +113,9 @@ func (d *Dashboard) renderQuestion(r *request, a action, q question, status int)
 	d.render(r, page{template: "ask", title: q.Title, section: a.section, status: status, data: q})
 }
 
+// maxCaller bounds the name of a principal in the audit, in bytes.
+const maxCaller = 256
+
 // change carries out an action.
 func (d *Dashboard) change(r *request) {
 	a, ok := d.actions[r.PathValue("action")]
@@ -132,7 +136,7 @@ func (d *Dashboard) change(r *request) {
 		d.fail(r, http.StatusForbidden, err)
 		return
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), callLimit)
+	ctx, cancel := context.WithTimeout(wakebell.WithCaller(r.Context(), text.Clip(string(r.who), maxCaller)), callLimit)
 	defer cancel()
 	done, err := a.do(ctx, r, r.PostForm)
 	switch {

@@ -37,6 +37,10 @@ func TestTopicIsPausedRetunedResumedAndForgotten(t *testing.T) {
 	require.False(t, control.Paused)
 	require.Equal(t, 7, control.Settings.MaxConcurrent)
 
+	page = s.get("audit", "kind", "topic", "name", s.client.Prefix()+"mails", "by", "local")
+	for _, operation := range []string{"topic.pause", "topic.retune", "topic.resume"} {
+		require.Contains(t, page, operation)
+	}
 	asked, page = s.do("cancel-all", topic, "confirm", "mails")
 	require.Contains(t, asked, "1 timer")
 	require.Contains(t, page, "Cancelled 1 timer.")

@@ -38,8 +38,8 @@ type Operators struct {
 	Gates     gate.Operator
 }
 
-// Principal names the person or program that sent a request. It is recorded with a
-// pause. An Authorize function may return any name.
+// Principal names the person or program that sent a request. The audit
+// records it. An Authorize function may return any name.
 type Principal string
 
 // Role says what a principal may do.

@@ -127,6 +127,7 @@ func (d *Dashboard) routes() {
 	d.page("GET /letter", d.letterPage)
 	d.page("GET /nodes", d.nodesPage)
 	d.page("GET /doctor", d.doctorPage)
+	d.page("GET /audit", d.auditPage)
 	d.page("GET /jobs", d.jobsPage)
 	d.page("GET /job", d.jobPage)
 	d.page("GET /search", d.searchPage)

@@ -48,7 +48,7 @@ func (d *Dashboard) nav() []navItem {
 	if d.op.Gates != nil {
 		items = append(items, navItem{"gates", "Gates", d.link("gates")})
 	}
-	return append(items, navItem{"nodes", "Nodes", d.link("nodes")}, navItem{"jobs", "Jobs", d.link("jobs")}, navItem{"doctor", "Doctor", d.link("doctor")})
+	return append(items, navItem{"nodes", "Nodes", d.link("nodes")}, navItem{"jobs", "Jobs", d.link("jobs")}, navItem{"audit", "Audit", d.link("audit")}, navItem{"doctor", "Doctor", d.link("doctor")})
 }
 
 // parseTemplates returns a template for each page, within the layout.

@@ -246,7 +246,7 @@ func TestHostileTextIsInertOnEveryPage(t *testing.T) {
 		{"nodes"},
 		{"doctor", "topic", nasty},
 		{"search", "q", nasty[:len(script)]},
-		{"jobs"},
+		{"jobs"}, {"audit"}, {"audit", "name", nasty},
 		{"do/pause", "topic", nasty},
 		{"do/cancel", "topic", nasty, "id", nasty},
 		{"do/schedule", "topic", nasty, "id", nasty},

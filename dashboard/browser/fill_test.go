@@ -113,7 +113,7 @@ func (s *site) pages() [][2]string {
 		{"gate", "gate?name=deploy"},
 		{"nodes", "nodes"},
 		{"doctor", "doctor"},
-		{"jobs", "jobs"},
+		{"jobs", "jobs"}, {"audit", "audit"},
 		{"search", "search?q=mail"},
 		{"deadtopics", "dead"},
 		{"ask", "do/pause?topic=invoices"},

@@ -267,6 +267,19 @@ func (c *Client) Forget(ctx context.Context, topic string) error {
 	return c.store.Forget(ctx, full)
 }
 
+// RemoveTopic removes the name of a topic from the list of topics, unless the topic has
+// timers, dead letters or cluster-wide settings, or a node handles it. Python workers
+// and other clients of the topic are not seen: a Client that schedules on it again lists
+// it again within a minute. Errors include ErrDenied, if the Redis user may not count
+// subscriptions.
+func (c *Client) RemoveTopic(ctx context.Context, topic string) (wakebelltype.TopicRemoval, error) {
+	full, err := c.fullName(topic)
+	if err != nil {
+		return wakebelltype.TopicRemoval{}, err
+	}
+	return c.store.RemoveTopic(ctx, full)
+}
+
 // Schedules returns the recurring schedules in the Client's Redis, with the
 // Client's keys, prefix and payload limit.
 func (c *Client) Schedules() *recurring.Schedules { return c.schedules }

@@ -148,6 +148,23 @@ func ExampleClient_Topics() {
 	// Output: invoices
 }
 
+func ExampleClient_RemoveTopic() {
+	connect(func(ctx context.Context, c *wakebell.Client) {
+		bill(c, "inv-42")
+		r, err := c.RemoveTopic(ctx, "invoices")
+		check(err)
+		fmt.Println("used by:", r.Use)
+		_, err = c.Cancel(ctx, "invoices", "inv-42")
+		check(err)
+		r, err = c.RemoveTopic(ctx, "invoices")
+		check(err)
+		fmt.Println("removed:", r.Existed && r.Use == "")
+	})
+	// Output:
+	// used by: key "timers_timeline:invoices"
+	// removed: true
+}
+
 func ExampleClient_Forget() {
 	connect(func(ctx context.Context, c *wakebell.Client) {
 		bill(c, "inv-42")

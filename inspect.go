@@ -116,7 +116,7 @@ func (c *Client) Stats(ctx context.Context, topic string) (wakebelltype.Stats, e
 }
 
 // Overview returns the overviews of topics in the same order, with one round trip
-// for each 100 topics. An error that concerns one topic is in the Err of its
+// for each 100 topics, or two on a Cluster. An error that concerns one topic is in the Err of its
 // Overview. The call returns an error if ctx ends, or if Redis answers for none
 // of the topics of a round trip.
 func (c *Client) Overview(ctx context.Context, topics ...string) ([]wakebelltype.Overview, error) {

@@ -30,14 +30,14 @@ func (s *System) measured(topic string, handle poller.Handle) poller.Handle {
 		return handle
 	}
 	return func(ctx context.Context, d *poller.Delivery) (o poller.Outcome) {
-		if !t.Measures(ctx) {
+		if !t.Measures() {
 			return handle(ctx, d)
 		}
 		began, result := time.Now(), metrics.Crashed
 		if d.Claims == 1 {
-			t.Began(ctx, d.Lateness()+d.Waited(began))
+			t.Began(d.Lateness()+d.Waited(began))
 		}
-		defer func() { t.Ended(ctx, result, time.Since(began)) }()
+		defer func() { t.Ended(result, time.Since(began)) }()
 		o = handle(ctx, d)
 		result = o.Result()
 		return o

@@ -57,7 +57,7 @@ func typed[T any](c codec.Codec[T], fn func(context.Context, Timer[T]) error) Ha
 
 // chain wraps a handler's innermost HandlerFunc in middleware for the pollers. The span
 // of a delivery is outside of it.
-func chain(h Handler, mw []Middleware, tracer *tracing.Tracer) poller.Handle {
+func chain(h Handler, mw []Middleware, tracer *tracing.Consumer) poller.Handle {
 	fn, read := h.fn, h.read
 	if read == nil {
 		read = func(d *poller.Delivery) (envelope.Envelope, error) { return envelope.Decode(d.Payload) }

@@ -162,18 +162,19 @@ func (s *System) spawn(checked error) error {
 		return fmt.Errorf("start: %w", ErrNotRunning)
 	}
 	runtime, err := actors.Start(s.actors, actors.Config{
-		Gates:  &s.actorGates,
-		Name:   s.cfg.Name,
-		Topics: s.actorTopics(),
-		Hints:  hints{s},
-		Events: s.store,
-		Node:   nodeName(s.cfg.Name),
-		OnDead: s.onDead(),
-		Timers: s.reminding.Guard(requests{s.client, s.gates}),
-		Beat:   s.scheduler(),
-		Owner:  s,
-		Logger: s.cfg.Logger,
-		Random: s.hooks.Random,
+		Gates:   &s.actorGates,
+		Name:    s.cfg.Name,
+		Topics:  s.actorTopics(),
+		Hints:   hints{s},
+		Events:  s.store,
+		Node:    nodeName(s.cfg.Name),
+		OnDead:  s.onDead(),
+		Timers:  s.reminding.Guard(requests{s.client, s.gates}),
+		Beat:    s.scheduler(),
+		Owner:   s,
+		Logger:  s.cfg.Logger,
+		Random:  s.hooks.Random,
+		Metrics: s.client.metrics,
 
 		Reminders: s.reminding.Read,
 	})
@@ -245,7 +246,7 @@ func (s *System) actorTopic(h Handler) poller.Topic {
 	}
 	topic := poller.Topic{
 		Source:             s.client.metrics.Source(source),
-		Handle:             s.measured(source.Name(), chain(h, slices.Concat(s.cfg.Middleware, h.set.middleware), s.tracer)),
+		Handle:             s.measured(source.Name(), chain(h, slices.Concat(s.cfg.Middleware, h.set.middleware), s.tracer.Consumer())),
 		Target:             h.set.target,
 		OverrideInterval:   s.hooks.Idle,
 		Settings:           s.tunable(h.set),

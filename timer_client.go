@@ -31,6 +31,7 @@ type Operator interface {
 	Overview(ctx context.Context, topics ...string) ([]wakebelltype.Overview, error)
 	CancelAll(ctx context.Context, topic string) (int64, error)
 	Forget(ctx context.Context, topic string) error
+	RemoveTopic(ctx context.Context, topic string) (wakebelltype.TopicRemoval, error)
 
 	Control(ctx context.Context, topic string) (wakebelltype.Control, error)
 	Pause(ctx context.Context, topic, by, reason string) (wakebelltype.Control, error)

@@ -3,12 +3,10 @@ package wakebell_test
 import (
 	"context"
 	"errors"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
 	sdk "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
@@ -16,7 +14,6 @@ import (
 
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/internal/redistest"
-	"github.com/wakebell/wakebell/queue"
 	"github.com/wakebell/wakebell/wakebelltest"
 )
 
@@ -104,14 +101,14 @@ func TestATraceCrossesDays(t *testing.T) {
 	require.Equal(t, map[string]any{
 		"messaging.system": "wakebell", "messaging.operation.name": "process", "messaging.operation.type": "process",
 		"messaging.destination.name": "first", "messaging.message.id": "a", "messaging.message.conversation_id": "order-7",
-		"messaging.message.body.size": int64(4), "wakebell.attempt": int64(1), "wakebell.outcome": "acked",
+		"messaging.message.body.size": int64(4), "wakebell.attempt": int64(1), "wakebell.outcome": "ack",
 	}, attributes)
 
 	next := traces.named("schedule second")[0]
 	require.Equal(t, delivered.SpanContext.SpanID(), next.Parent.SpanID())
 	last := traces.named("process second")[0]
 	require.Equal(t, next.SpanContext.SpanID(), last.Links[0].SpanContext.SpanID())
-	require.Equal(t, "dead", attributesOf(last)["wakebell.outcome"])
+	require.Equal(t, "rejected", attributesOf(last)["wakebell.outcome"])
 	require.Equal(t, codes.Error, last.Status.Code)
 	require.Equal(t, "no", last.Status.Description)
 }
@@ -229,25 +226,5 @@ func TestTheOutcomeOfADelivery(t *testing.T) {
 			require.Equal(t, "_OTHER", attributes["error.type"])
 		}
 	}
-	require.Equal(t, map[string]string{"dead": "retried dead ", "settled": "acked ", "crashed": "crashed ", "cancelled": "cancelled "}, got)
-}
-
-func TestQueueMessagesCarryTheSpan(t *testing.T) {
-	t.Parallel()
-	traces, rdb := newSpans(), redistest.Shared(t)
-	q := queue.New[string](redistest.Name(t))
-	sys := build(t, rdb, wakebell.Config{
-		TracerProvider: traces,
-		Handlers:       []wakebell.Handler{wakebell.HandleQueue(q, func(context.Context, wakebell.Timer[string]) error { return nil })},
-	})
-	_, err := q.Publish(t.Context(), sys.Client().Queues(), "hello")
-	require.NoError(t, err)
-	sent := traces.named("publish " + q.Name())[0]
-	stored := rdb.LIndex(t.Context(), q.Name()+"::pending", 0).Val()
-	require.Contains(t, stored, `"payload":"hello","headers":{"traceparent":"00-`+sent.SpanContext.TraceID().String())
-	require.True(t, strings.HasSuffix(stored, `-01"}}`), stored)
-	launch(t, sys)
-	delivered := traces.await(t, "process "+q.Name(), 1)[0]
-	require.Equal(t, sent.SpanContext.SpanID(), delivered.Links[0].SpanContext.SpanID())
-	require.Contains(t, delivered.Attributes, attribute.String("wakebell.outcome", "acked"))
+	require.Equal(t, map[string]string{"dead": "retry dead ", "settled": "ack ", "crashed": "crashed ", "cancelled": "cancelled "}, got)
 }

@@ -76,6 +76,8 @@ type Config struct {
 
 	Gates *gates.Config // nil: there are no gates
 
+	Metrics *metrics.Metrics // nil measures nothing
+
 	props []actor.PropsOption // of all actors but the supervisor, for tests
 }
 
@@ -113,7 +115,7 @@ var ErrNameTaken = errors.New("a runtime of this name is running in the actor sy
 func Start(system *actor.ActorSystem, cfg Config) (*Runtime, error) {
 	rt := &Runtime{
 		name: cfg.Name, system: system, hints: cfg.Hints, timers: cfg.Timers, beat: cfg.Beat, owner: cfg.Owner,
-		env:          &host.Env{Logger: cfg.Logger, Random: cfg.Random, IO: &sync.WaitGroup{}, Options: cfg.props, LogLimit: host.NewLogLimiter()},
+		env:          &host.Env{Logger: cfg.Logger, Random: cfg.Random, IO: &sync.WaitGroup{}, Options: cfg.props, LogLimit: host.NewLogLimiter(), Metrics: cfg.Metrics},
 		topics:       map[string]*poller.Shared{},
 		unresponsive: map[string]time.Time{},
 		outages:      map[string]metrics.Outage{},

@@ -72,6 +72,7 @@ var goals = []goal{
 	{"max_concurrent 5, handled/s", 25_000, 150_000, false, "/s", figure("deliver", "wakebell-5", rate)},
 	{"1 KiB bodies against the floor with 1 KiB", 0.75, 0.90, false, "×", against("deliver-1k", node200, "floor")},
 	{"CPU of Redis per timer with 1 KiB", 7, 5.5, true, "µs", figure("deliver-1k", node200, redisUS)},
+	{"with metrics against without", 0.95, 0.98, false, "×", against("observe", "metrics", "off")},
 	{"one schedule call against a bare EVALSHA", 0.85, 0.95, false, "×", against("schedule", "wakebell", "evalsha")},
 	{"50 schedule calls at once against asynq", 1.1, 2, false, "×", against("schedule-50", "wakebell", "asynq")},
 	{"batches of 500 against one variadic MULTI each", 0.7, 0.9, false, "×", against("schedule-batch", "wakebell", "multi")},

@@ -3,6 +3,10 @@ package main
 import (
 	"fmt"
 	"time"
+
+	"go.opentelemetry.io/otel/metric/noop"
+
+	"github.com/wakebell/wakebell"
 )
 
 // allTrials are the trials in the order in which they run.
@@ -28,6 +32,9 @@ func allTrials() []trial {
 		concurrent,
 		{name: "deliver-1k", about: "the same with bodies of 1 KiB", contenders: []contender{
 			{"floor", floor(1024)}, {"wakebell-200", node(200, 1024)}, {"inline", nodeInline(200, 1024)},
+		}},
+		{name: "observe", about: "the same with what observes deliveries", contenders: []contender{
+			{"off", nodeWith(200, 100, wakebell.Config{MeterProvider: noop.NewMeterProvider()})}, {"metrics", measured(200, 100)},
 		}},
 		{name: "schedule", about: "one timer a call, one caller", contenders: []contender{
 			{"wakebell", scheduleCalls(singleCalls, 1)}, {"evalsha", bareEvalsha},

@@ -46,14 +46,15 @@ const file_messages_services_proto_rawDesc = "" +
 	"\x10PreviewRecurring\x12$.wakebell.v1.PreviewRecurringRequest\x1a%.wakebell.v1.PreviewRecurringResponse\x12J\n" +
 	"\tGuardTurn\x12\x1d.wakebell.v1.GuardTurnRequest\x1a\x1e.wakebell.v1.GuardTurnResponse\x12D\n" +
 	"\aPublish\x12\x1b.wakebell.v1.PublishRequest\x1a\x1c.wakebell.v1.PublishResponse\x12:\n" +
-	"\aSession\x12\x15.wakebell.v1.Commands\x1a\x14.wakebell.v1.Replies(\x010\x012\x9b\x14\n" +
+	"\aSession\x12\x15.wakebell.v1.Commands\x1a\x14.wakebell.v1.Replies(\x010\x012\xbe\x15\n" +
 	"\n" +
 	"Operations\x12O\n" +
 	"\n" +
 	"ListTopics\x12\x1e.wakebell.v1.ListTopicsRequest\x1a\x1f.wakebell.v1.ListTopicsResponse0\x01\x12S\n" +
 	"\fGetOverviews\x12 .wakebell.v1.GetOverviewsRequest\x1a!.wakebell.v1.GetOverviewsResponse\x12J\n" +
 	"\tCancelAll\x12\x1d.wakebell.v1.CancelAllRequest\x1a\x1e.wakebell.v1.CancelAllResponse\x12P\n" +
-	"\vForgetTopic\x12\x1f.wakebell.v1.ForgetTopicRequest\x1a .wakebell.v1.ForgetTopicResponse\x12\\\n" +
+	"\vForgetTopic\x12\x1f.wakebell.v1.ForgetTopicRequest\x1a .wakebell.v1.ForgetTopicResponse\x12P\n" +
+	"\vRemoveTopic\x12\x1f.wakebell.v1.RemoveTopicRequest\x1a .wakebell.v1.RemoveTopicResponse\x12\\\n" +
 	"\x0fGetTopicControl\x12#.wakebell.v1.GetTopicControlRequest\x1a$.wakebell.v1.GetTopicControlResponse\x12M\n" +
 	"\n" +
 	"PauseTopic\x12\x1e.wakebell.v1.PauseTopicRequest\x1a\x1f.wakebell.v1.PauseTopicResponse\x12P\n" +
@@ -64,7 +65,9 @@ const file_messages_services_proto_rawDesc = "" +
 	"\x0fListDeadLetters\x12#.wakebell.v1.ListDeadLettersRequest\x1a$.wakebell.v1.ListDeadLettersResponse0\x01\x12V\n" +
 	"\rGetDeadLetter\x12!.wakebell.v1.GetDeadLetterRequest\x1a\".wakebell.v1.GetDeadLetterResponse\x12g\n" +
 	"\x12RedriveDeadLetters\x12&.wakebell.v1.RedriveDeadLettersRequest\x1a'.wakebell.v1.RedriveDeadLettersResponse0\x01\x12b\n" +
-	"\x11DeleteDeadLetters\x12%.wakebell.v1.DeleteDeadLettersRequest\x1a&.wakebell.v1.DeleteDeadLettersResponse\x12V\n" +
+	"\x11DeleteDeadLetters\x12%.wakebell.v1.DeleteDeadLettersRequest\x1a&.wakebell.v1.DeleteDeadLettersResponse\x12O\n" +
+	"\n" +
+	"ListQueues\x12\x1e.wakebell.v1.ListQueuesRequest\x1a\x1f.wakebell.v1.ListQueuesResponse0\x01\x12V\n" +
 	"\rGetQueueStats\x12!.wakebell.v1.GetQueueStatsRequest\x1a\".wakebell.v1.GetQueueStatsResponse\x12d\n" +
 	"\x11ListQueueMessages\x12%.wakebell.v1.ListQueueMessagesRequest\x1a&.wakebell.v1.ListQueueMessagesResponse0\x01\x12M\n" +
 	"\n" +
@@ -107,78 +110,82 @@ var file_messages_services_proto_goTypes = []any{
 	(*GetOverviewsRequest)(nil),            // 19: wakebell.v1.GetOverviewsRequest
 	(*CancelAllRequest)(nil),               // 20: wakebell.v1.CancelAllRequest
 	(*ForgetTopicRequest)(nil),             // 21: wakebell.v1.ForgetTopicRequest
-	(*GetTopicControlRequest)(nil),         // 22: wakebell.v1.GetTopicControlRequest
-	(*PauseTopicRequest)(nil),              // 23: wakebell.v1.PauseTopicRequest
-	(*ResumeTopicRequest)(nil),             // 24: wakebell.v1.ResumeTopicRequest
-	(*RetuneTopicRequest)(nil),             // 25: wakebell.v1.RetuneTopicRequest
-	(*DiagnoseRequest)(nil),                // 26: wakebell.v1.DiagnoseRequest
-	(*TailRequest)(nil),                    // 27: wakebell.v1.TailRequest
-	(*ListDeadLettersRequest)(nil),         // 28: wakebell.v1.ListDeadLettersRequest
-	(*GetDeadLetterRequest)(nil),           // 29: wakebell.v1.GetDeadLetterRequest
-	(*RedriveDeadLettersRequest)(nil),      // 30: wakebell.v1.RedriveDeadLettersRequest
-	(*DeleteDeadLettersRequest)(nil),       // 31: wakebell.v1.DeleteDeadLettersRequest
-	(*GetQueueStatsRequest)(nil),           // 32: wakebell.v1.GetQueueStatsRequest
-	(*ListQueueMessagesRequest)(nil),       // 33: wakebell.v1.ListQueueMessagesRequest
-	(*PurgeQueueRequest)(nil),              // 34: wakebell.v1.PurgeQueueRequest
-	(*ListQueueDeadLettersRequest)(nil),    // 35: wakebell.v1.ListQueueDeadLettersRequest
-	(*GetQueueDeadLetterRequest)(nil),      // 36: wakebell.v1.GetQueueDeadLetterRequest
-	(*RedriveQueueDeadLetterRequest)(nil),  // 37: wakebell.v1.RedriveQueueDeadLetterRequest
-	(*DeleteQueueDeadLettersRequest)(nil),  // 38: wakebell.v1.DeleteQueueDeadLettersRequest
-	(*ListGatesRequest)(nil),               // 39: wakebell.v1.ListGatesRequest
-	(*GetGateRequest)(nil),                 // 40: wakebell.v1.GetGateRequest
-	(*ReleaseGateRequest)(nil),             // 41: wakebell.v1.ReleaseGateRequest
-	(*RepairGateRequest)(nil),              // 42: wakebell.v1.RepairGateRequest
-	(*RemoveGateRequest)(nil),              // 43: wakebell.v1.RemoveGateRequest
-	(*ExportRecurringRequest)(nil),         // 44: wakebell.v1.ExportRecurringRequest
-	(*ImportRecurringRequest)(nil),         // 45: wakebell.v1.ImportRecurringRequest
-	(*BackfillRecurringRequest)(nil),       // 46: wakebell.v1.BackfillRecurringRequest
-	(*ScheduleResponse)(nil),               // 47: wakebell.v1.ScheduleResponse
-	(*ScheduleBatchResponse)(nil),          // 48: wakebell.v1.ScheduleBatchResponse
-	(*CancelResponse)(nil),                 // 49: wakebell.v1.CancelResponse
-	(*GetTimerResponse)(nil),               // 50: wakebell.v1.GetTimerResponse
-	(*ListTimersResponse)(nil),             // 51: wakebell.v1.ListTimersResponse
-	(*RescheduleResponse)(nil),             // 52: wakebell.v1.RescheduleResponse
-	(*RunNowResponse)(nil),                 // 53: wakebell.v1.RunNowResponse
-	(*GetTopicStatsResponse)(nil),          // 54: wakebell.v1.GetTopicStatsResponse
-	(*PutRecurringResponse)(nil),           // 55: wakebell.v1.PutRecurringResponse
-	(*DeleteRecurringResponse)(nil),        // 56: wakebell.v1.DeleteRecurringResponse
-	(*EnableRecurringResponse)(nil),        // 57: wakebell.v1.EnableRecurringResponse
-	(*RunRecurringResponse)(nil),           // 58: wakebell.v1.RunRecurringResponse
-	(*GetRecurringResponse)(nil),           // 59: wakebell.v1.GetRecurringResponse
-	(*ListRecurringResponse)(nil),          // 60: wakebell.v1.ListRecurringResponse
-	(*PreviewRecurringResponse)(nil),       // 61: wakebell.v1.PreviewRecurringResponse
-	(*GuardTurnResponse)(nil),              // 62: wakebell.v1.GuardTurnResponse
-	(*PublishResponse)(nil),                // 63: wakebell.v1.PublishResponse
-	(*Replies)(nil),                        // 64: wakebell.v1.Replies
-	(*ListTopicsResponse)(nil),             // 65: wakebell.v1.ListTopicsResponse
-	(*GetOverviewsResponse)(nil),           // 66: wakebell.v1.GetOverviewsResponse
-	(*CancelAllResponse)(nil),              // 67: wakebell.v1.CancelAllResponse
-	(*ForgetTopicResponse)(nil),            // 68: wakebell.v1.ForgetTopicResponse
-	(*GetTopicControlResponse)(nil),        // 69: wakebell.v1.GetTopicControlResponse
-	(*PauseTopicResponse)(nil),             // 70: wakebell.v1.PauseTopicResponse
-	(*ResumeTopicResponse)(nil),            // 71: wakebell.v1.ResumeTopicResponse
-	(*RetuneTopicResponse)(nil),            // 72: wakebell.v1.RetuneTopicResponse
-	(*DiagnoseResponse)(nil),               // 73: wakebell.v1.DiagnoseResponse
-	(*TailResponse)(nil),                   // 74: wakebell.v1.TailResponse
-	(*ListDeadLettersResponse)(nil),        // 75: wakebell.v1.ListDeadLettersResponse
-	(*GetDeadLetterResponse)(nil),          // 76: wakebell.v1.GetDeadLetterResponse
-	(*RedriveDeadLettersResponse)(nil),     // 77: wakebell.v1.RedriveDeadLettersResponse
-	(*DeleteDeadLettersResponse)(nil),      // 78: wakebell.v1.DeleteDeadLettersResponse
-	(*GetQueueStatsResponse)(nil),          // 79: wakebell.v1.GetQueueStatsResponse
-	(*ListQueueMessagesResponse)(nil),      // 80: wakebell.v1.ListQueueMessagesResponse
-	(*PurgeQueueResponse)(nil),             // 81: wakebell.v1.PurgeQueueResponse
-	(*ListQueueDeadLettersResponse)(nil),   // 82: wakebell.v1.ListQueueDeadLettersResponse
-	(*GetQueueDeadLetterResponse)(nil),     // 83: wakebell.v1.GetQueueDeadLetterResponse
-	(*RedriveQueueDeadLetterResponse)(nil), // 84: wakebell.v1.RedriveQueueDeadLetterResponse
-	(*DeleteQueueDeadLettersResponse)(nil), // 85: wakebell.v1.DeleteQueueDeadLettersResponse
-	(*ListGatesResponse)(nil),              // 86: wakebell.v1.ListGatesResponse
-	(*GetGateResponse)(nil),                // 87: wakebell.v1.GetGateResponse
-	(*ReleaseGateResponse)(nil),            // 88: wakebell.v1.ReleaseGateResponse
-	(*RepairGateResponse)(nil),             // 89: wakebell.v1.RepairGateResponse
-	(*RemoveGateResponse)(nil),             // 90: wakebell.v1.RemoveGateResponse
-	(*ExportRecurringResponse)(nil),        // 91: wakebell.v1.ExportRecurringResponse
-	(*ImportRecurringResponse)(nil),        // 92: wakebell.v1.ImportRecurringResponse
-	(*BackfillRecurringResponse)(nil),      // 93: wakebell.v1.BackfillRecurringResponse
+	(*RemoveTopicRequest)(nil),             // 22: wakebell.v1.RemoveTopicRequest
+	(*GetTopicControlRequest)(nil),         // 23: wakebell.v1.GetTopicControlRequest
+	(*PauseTopicRequest)(nil),              // 24: wakebell.v1.PauseTopicRequest
+	(*ResumeTopicRequest)(nil),             // 25: wakebell.v1.ResumeTopicRequest
+	(*RetuneTopicRequest)(nil),             // 26: wakebell.v1.RetuneTopicRequest
+	(*DiagnoseRequest)(nil),                // 27: wakebell.v1.DiagnoseRequest
+	(*TailRequest)(nil),                    // 28: wakebell.v1.TailRequest
+	(*ListDeadLettersRequest)(nil),         // 29: wakebell.v1.ListDeadLettersRequest
+	(*GetDeadLetterRequest)(nil),           // 30: wakebell.v1.GetDeadLetterRequest
+	(*RedriveDeadLettersRequest)(nil),      // 31: wakebell.v1.RedriveDeadLettersRequest
+	(*DeleteDeadLettersRequest)(nil),       // 32: wakebell.v1.DeleteDeadLettersRequest
+	(*ListQueuesRequest)(nil),              // 33: wakebell.v1.ListQueuesRequest
+	(*GetQueueStatsRequest)(nil),           // 34: wakebell.v1.GetQueueStatsRequest
+	(*ListQueueMessagesRequest)(nil),       // 35: wakebell.v1.ListQueueMessagesRequest
+	(*PurgeQueueRequest)(nil),              // 36: wakebell.v1.PurgeQueueRequest
+	(*ListQueueDeadLettersRequest)(nil),    // 37: wakebell.v1.ListQueueDeadLettersRequest
+	(*GetQueueDeadLetterRequest)(nil),      // 38: wakebell.v1.GetQueueDeadLetterRequest
+	(*RedriveQueueDeadLetterRequest)(nil),  // 39: wakebell.v1.RedriveQueueDeadLetterRequest
+	(*DeleteQueueDeadLettersRequest)(nil),  // 40: wakebell.v1.DeleteQueueDeadLettersRequest
+	(*ListGatesRequest)(nil),               // 41: wakebell.v1.ListGatesRequest
+	(*GetGateRequest)(nil),                 // 42: wakebell.v1.GetGateRequest
+	(*ReleaseGateRequest)(nil),             // 43: wakebell.v1.ReleaseGateRequest
+	(*RepairGateRequest)(nil),              // 44: wakebell.v1.RepairGateRequest
+	(*RemoveGateRequest)(nil),              // 45: wakebell.v1.RemoveGateRequest
+	(*ExportRecurringRequest)(nil),         // 46: wakebell.v1.ExportRecurringRequest
+	(*ImportRecurringRequest)(nil),         // 47: wakebell.v1.ImportRecurringRequest
+	(*BackfillRecurringRequest)(nil),       // 48: wakebell.v1.BackfillRecurringRequest
+	(*ScheduleResponse)(nil),               // 49: wakebell.v1.ScheduleResponse
+	(*ScheduleBatchResponse)(nil),          // 50: wakebell.v1.ScheduleBatchResponse
+	(*CancelResponse)(nil),                 // 51: wakebell.v1.CancelResponse
+	(*GetTimerResponse)(nil),               // 52: wakebell.v1.GetTimerResponse
+	(*ListTimersResponse)(nil),             // 53: wakebell.v1.ListTimersResponse
+	(*RescheduleResponse)(nil),             // 54: wakebell.v1.RescheduleResponse
+	(*RunNowResponse)(nil),                 // 55: wakebell.v1.RunNowResponse
+	(*GetTopicStatsResponse)(nil),          // 56: wakebell.v1.GetTopicStatsResponse
+	(*PutRecurringResponse)(nil),           // 57: wakebell.v1.PutRecurringResponse
+	(*DeleteRecurringResponse)(nil),        // 58: wakebell.v1.DeleteRecurringResponse
+	(*EnableRecurringResponse)(nil),        // 59: wakebell.v1.EnableRecurringResponse
+	(*RunRecurringResponse)(nil),           // 60: wakebell.v1.RunRecurringResponse
+	(*GetRecurringResponse)(nil),           // 61: wakebell.v1.GetRecurringResponse
+	(*ListRecurringResponse)(nil),          // 62: wakebell.v1.ListRecurringResponse
+	(*PreviewRecurringResponse)(nil),       // 63: wakebell.v1.PreviewRecurringResponse
+	(*GuardTurnResponse)(nil),              // 64: wakebell.v1.GuardTurnResponse
+	(*PublishResponse)(nil),                // 65: wakebell.v1.PublishResponse
+	(*Replies)(nil),                        // 66: wakebell.v1.Replies
+	(*ListTopicsResponse)(nil),             // 67: wakebell.v1.ListTopicsResponse
+	(*GetOverviewsResponse)(nil),           // 68: wakebell.v1.GetOverviewsResponse
+	(*CancelAllResponse)(nil),              // 69: wakebell.v1.CancelAllResponse
+	(*ForgetTopicResponse)(nil),            // 70: wakebell.v1.ForgetTopicResponse
+	(*RemoveTopicResponse)(nil),            // 71: wakebell.v1.RemoveTopicResponse
+	(*GetTopicControlResponse)(nil),        // 72: wakebell.v1.GetTopicControlResponse
+	(*PauseTopicResponse)(nil),             // 73: wakebell.v1.PauseTopicResponse
+	(*ResumeTopicResponse)(nil),            // 74: wakebell.v1.ResumeTopicResponse
+	(*RetuneTopicResponse)(nil),            // 75: wakebell.v1.RetuneTopicResponse
+	(*DiagnoseResponse)(nil),               // 76: wakebell.v1.DiagnoseResponse
+	(*TailResponse)(nil),                   // 77: wakebell.v1.TailResponse
+	(*ListDeadLettersResponse)(nil),        // 78: wakebell.v1.ListDeadLettersResponse
+	(*GetDeadLetterResponse)(nil),          // 79: wakebell.v1.GetDeadLetterResponse
+	(*RedriveDeadLettersResponse)(nil),     // 80: wakebell.v1.RedriveDeadLettersResponse
+	(*DeleteDeadLettersResponse)(nil),      // 81: wakebell.v1.DeleteDeadLettersResponse
+	(*ListQueuesResponse)(nil),             // 82: wakebell.v1.ListQueuesResponse
+	(*GetQueueStatsResponse)(nil),          // 83: wakebell.v1.GetQueueStatsResponse
+	(*ListQueueMessagesResponse)(nil),      // 84: wakebell.v1.ListQueueMessagesResponse
+	(*PurgeQueueResponse)(nil),             // 85: wakebell.v1.PurgeQueueResponse
+	(*ListQueueDeadLettersResponse)(nil),   // 86: wakebell.v1.ListQueueDeadLettersResponse
+	(*GetQueueDeadLetterResponse)(nil),     // 87: wakebell.v1.GetQueueDeadLetterResponse
+	(*RedriveQueueDeadLetterResponse)(nil), // 88: wakebell.v1.RedriveQueueDeadLetterResponse
+	(*DeleteQueueDeadLettersResponse)(nil), // 89: wakebell.v1.DeleteQueueDeadLettersResponse
+	(*ListGatesResponse)(nil),              // 90: wakebell.v1.ListGatesResponse
+	(*GetGateResponse)(nil),                // 91: wakebell.v1.GetGateResponse
+	(*ReleaseGateResponse)(nil),            // 92: wakebell.v1.ReleaseGateResponse
+	(*RepairGateResponse)(nil),             // 93: wakebell.v1.RepairGateResponse
+	(*RemoveGateResponse)(nil),             // 94: wakebell.v1.RemoveGateResponse
+	(*ExportRecurringResponse)(nil),        // 95: wakebell.v1.ExportRecurringResponse
+	(*ImportRecurringResponse)(nil),        // 96: wakebell.v1.ImportRecurringResponse
+	(*BackfillRecurringResponse)(nil),      // 97: wakebell.v1.BackfillRecurringResponse
 }
 var file_messages_services_proto_depIdxs = []int32{
 	0,  // 0: wakebell.v1.Timers.Schedule:input_type -> wakebell.v1.ScheduleRequest
@@ -203,80 +210,84 @@ var file_messages_services_proto_depIdxs = []int32{
 	19, // 19: wakebell.v1.Operations.GetOverviews:input_type -> wakebell.v1.GetOverviewsRequest
 	20, // 20: wakebell.v1.Operations.CancelAll:input_type -> wakebell.v1.CancelAllRequest
 	21, // 21: wakebell.v1.Operations.ForgetTopic:input_type -> wakebell.v1.ForgetTopicRequest
-	22, // 22: wakebell.v1.Operations.GetTopicControl:input_type -> wakebell.v1.GetTopicControlRequest
-	23, // 23: wakebell.v1.Operations.PauseTopic:input_type -> wakebell.v1.PauseTopicRequest
-	24, // 24: wakebell.v1.Operations.ResumeTopic:input_type -> wakebell.v1.ResumeTopicRequest
-	25, // 25: wakebell.v1.Operations.RetuneTopic:input_type -> wakebell.v1.RetuneTopicRequest
-	26, // 26: wakebell.v1.Operations.Diagnose:input_type -> wakebell.v1.DiagnoseRequest
-	27, // 27: wakebell.v1.Operations.Tail:input_type -> wakebell.v1.TailRequest
-	28, // 28: wakebell.v1.Operations.ListDeadLetters:input_type -> wakebell.v1.ListDeadLettersRequest
-	29, // 29: wakebell.v1.Operations.GetDeadLetter:input_type -> wakebell.v1.GetDeadLetterRequest
-	30, // 30: wakebell.v1.Operations.RedriveDeadLetters:input_type -> wakebell.v1.RedriveDeadLettersRequest
-	31, // 31: wakebell.v1.Operations.DeleteDeadLetters:input_type -> wakebell.v1.DeleteDeadLettersRequest
-	32, // 32: wakebell.v1.Operations.GetQueueStats:input_type -> wakebell.v1.GetQueueStatsRequest
-	33, // 33: wakebell.v1.Operations.ListQueueMessages:input_type -> wakebell.v1.ListQueueMessagesRequest
-	34, // 34: wakebell.v1.Operations.PurgeQueue:input_type -> wakebell.v1.PurgeQueueRequest
-	35, // 35: wakebell.v1.Operations.ListQueueDeadLetters:input_type -> wakebell.v1.ListQueueDeadLettersRequest
-	36, // 36: wakebell.v1.Operations.GetQueueDeadLetter:input_type -> wakebell.v1.GetQueueDeadLetterRequest
-	37, // 37: wakebell.v1.Operations.RedriveQueueDeadLetter:input_type -> wakebell.v1.RedriveQueueDeadLetterRequest
-	38, // 38: wakebell.v1.Operations.DeleteQueueDeadLetters:input_type -> wakebell.v1.DeleteQueueDeadLettersRequest
-	39, // 39: wakebell.v1.Operations.ListGates:input_type -> wakebell.v1.ListGatesRequest
-	40, // 40: wakebell.v1.Operations.GetGate:input_type -> wakebell.v1.GetGateRequest
-	41, // 41: wakebell.v1.Operations.ReleaseGate:input_type -> wakebell.v1.ReleaseGateRequest
-	42, // 42: wakebell.v1.Operations.RepairGate:input_type -> wakebell.v1.RepairGateRequest
-	43, // 43: wakebell.v1.Operations.RemoveGate:input_type -> wakebell.v1.RemoveGateRequest
-	44, // 44: wakebell.v1.Operations.ExportRecurring:input_type -> wakebell.v1.ExportRecurringRequest
-	45, // 45: wakebell.v1.Operations.ImportRecurring:input_type -> wakebell.v1.ImportRecurringRequest
-	46, // 46: wakebell.v1.Operations.BackfillRecurring:input_type -> wakebell.v1.BackfillRecurringRequest
-	47, // 47: wakebell.v1.Timers.Schedule:output_type -> wakebell.v1.ScheduleResponse
-	48, // 48: wakebell.v1.Timers.ScheduleBatch:output_type -> wakebell.v1.ScheduleBatchResponse
-	49, // 49: wakebell.v1.Timers.Cancel:output_type -> wakebell.v1.CancelResponse
-	50, // 50: wakebell.v1.Timers.GetTimer:output_type -> wakebell.v1.GetTimerResponse
-	51, // 51: wakebell.v1.Timers.ListTimers:output_type -> wakebell.v1.ListTimersResponse
-	52, // 52: wakebell.v1.Timers.Reschedule:output_type -> wakebell.v1.RescheduleResponse
-	53, // 53: wakebell.v1.Timers.RunNow:output_type -> wakebell.v1.RunNowResponse
-	54, // 54: wakebell.v1.Timers.GetTopicStats:output_type -> wakebell.v1.GetTopicStatsResponse
-	55, // 55: wakebell.v1.Timers.PutRecurring:output_type -> wakebell.v1.PutRecurringResponse
-	56, // 56: wakebell.v1.Timers.DeleteRecurring:output_type -> wakebell.v1.DeleteRecurringResponse
-	57, // 57: wakebell.v1.Timers.EnableRecurring:output_type -> wakebell.v1.EnableRecurringResponse
-	58, // 58: wakebell.v1.Timers.RunRecurring:output_type -> wakebell.v1.RunRecurringResponse
-	59, // 59: wakebell.v1.Timers.GetRecurring:output_type -> wakebell.v1.GetRecurringResponse
-	60, // 60: wakebell.v1.Timers.ListRecurring:output_type -> wakebell.v1.ListRecurringResponse
-	61, // 61: wakebell.v1.Timers.PreviewRecurring:output_type -> wakebell.v1.PreviewRecurringResponse
-	62, // 62: wakebell.v1.Timers.GuardTurn:output_type -> wakebell.v1.GuardTurnResponse
-	63, // 63: wakebell.v1.Timers.Publish:output_type -> wakebell.v1.PublishResponse
-	64, // 64: wakebell.v1.Timers.Session:output_type -> wakebell.v1.Replies
-	65, // 65: wakebell.v1.Operations.ListTopics:output_type -> wakebell.v1.ListTopicsResponse
-	66, // 66: wakebell.v1.Operations.GetOverviews:output_type -> wakebell.v1.GetOverviewsResponse
-	67, // 67: wakebell.v1.Operations.CancelAll:output_type -> wakebell.v1.CancelAllResponse
-	68, // 68: wakebell.v1.Operations.ForgetTopic:output_type -> wakebell.v1.ForgetTopicResponse
-	69, // 69: wakebell.v1.Operations.GetTopicControl:output_type -> wakebell.v1.GetTopicControlResponse
-	70, // 70: wakebell.v1.Operations.PauseTopic:output_type -> wakebell.v1.PauseTopicResponse
-	71, // 71: wakebell.v1.Operations.ResumeTopic:output_type -> wakebell.v1.ResumeTopicResponse
-	72, // 72: wakebell.v1.Operations.RetuneTopic:output_type -> wakebell.v1.RetuneTopicResponse
-	73, // 73: wakebell.v1.Operations.Diagnose:output_type -> wakebell.v1.DiagnoseResponse
-	74, // 74: wakebell.v1.Operations.Tail:output_type -> wakebell.v1.TailResponse
-	75, // 75: wakebell.v1.Operations.ListDeadLetters:output_type -> wakebell.v1.ListDeadLettersResponse
-	76, // 76: wakebell.v1.Operations.GetDeadLetter:output_type -> wakebell.v1.GetDeadLetterResponse
-	77, // 77: wakebell.v1.Operations.RedriveDeadLetters:output_type -> wakebell.v1.RedriveDeadLettersResponse
-	78, // 78: wakebell.v1.Operations.DeleteDeadLetters:output_type -> wakebell.v1.DeleteDeadLettersResponse
-	79, // 79: wakebell.v1.Operations.GetQueueStats:output_type -> wakebell.v1.GetQueueStatsResponse
-	80, // 80: wakebell.v1.Operations.ListQueueMessages:output_type -> wakebell.v1.ListQueueMessagesResponse
-	81, // 81: wakebell.v1.Operations.PurgeQueue:output_type -> wakebell.v1.PurgeQueueResponse
-	82, // 82: wakebell.v1.Operations.ListQueueDeadLetters:output_type -> wakebell.v1.ListQueueDeadLettersResponse
-	83, // 83: wakebell.v1.Operations.GetQueueDeadLetter:output_type -> wakebell.v1.GetQueueDeadLetterResponse
-	84, // 84: wakebell.v1.Operations.RedriveQueueDeadLetter:output_type -> wakebell.v1.RedriveQueueDeadLetterResponse
-	85, // 85: wakebell.v1.Operations.DeleteQueueDeadLetters:output_type -> wakebell.v1.DeleteQueueDeadLettersResponse
-	86, // 86: wakebell.v1.Operations.ListGates:output_type -> wakebell.v1.ListGatesResponse
-	87, // 87: wakebell.v1.Operations.GetGate:output_type -> wakebell.v1.GetGateResponse
-	88, // 88: wakebell.v1.Operations.ReleaseGate:output_type -> wakebell.v1.ReleaseGateResponse
-	89, // 89: wakebell.v1.Operations.RepairGate:output_type -> wakebell.v1.RepairGateResponse
-	90, // 90: wakebell.v1.Operations.RemoveGate:output_type -> wakebell.v1.RemoveGateResponse
-	91, // 91: wakebell.v1.Operations.ExportRecurring:output_type -> wakebell.v1.ExportRecurringResponse
-	92, // 92: wakebell.v1.Operations.ImportRecurring:output_type -> wakebell.v1.ImportRecurringResponse
-	93, // 93: wakebell.v1.Operations.BackfillRecurring:output_type -> wakebell.v1.BackfillRecurringResponse
-	47, // [47:94] is the sub-list for method output_type
-	0,  // [0:47] is the sub-list for method input_type
+	22, // 22: wakebell.v1.Operations.RemoveTopic:input_type -> wakebell.v1.RemoveTopicRequest
+	23, // 23: wakebell.v1.Operations.GetTopicControl:input_type -> wakebell.v1.GetTopicControlRequest
+	24, // 24: wakebell.v1.Operations.PauseTopic:input_type -> wakebell.v1.PauseTopicRequest
+	25, // 25: wakebell.v1.Operations.ResumeTopic:input_type -> wakebell.v1.ResumeTopicRequest
+	26, // 26: wakebell.v1.Operations.RetuneTopic:input_type -> wakebell.v1.RetuneTopicRequest
+	27, // 27: wakebell.v1.Operations.Diagnose:input_type -> wakebell.v1.DiagnoseRequest
+	28, // 28: wakebell.v1.Operations.Tail:input_type -> wakebell.v1.TailRequest
+	29, // 29: wakebell.v1.Operations.ListDeadLetters:input_type -> wakebell.v1.ListDeadLettersRequest
+	30, // 30: wakebell.v1.Operations.GetDeadLetter:input_type -> wakebell.v1.GetDeadLetterRequest
+	31, // 31: wakebell.v1.Operations.RedriveDeadLetters:input_type -> wakebell.v1.RedriveDeadLettersRequest
+	32, // 32: wakebell.v1.Operations.DeleteDeadLetters:input_type -> wakebell.v1.DeleteDeadLettersRequest
+	33, // 33: wakebell.v1.Operations.ListQueues:input_type -> wakebell.v1.ListQueuesRequest
+	34, // 34: wakebell.v1.Operations.GetQueueStats:input_type -> wakebell.v1.GetQueueStatsRequest
+	35, // 35: wakebell.v1.Operations.ListQueueMessages:input_type -> wakebell.v1.ListQueueMessagesRequest
+	36, // 36: wakebell.v1.Operations.PurgeQueue:input_type -> wakebell.v1.PurgeQueueRequest
+	37, // 37: wakebell.v1.Operations.ListQueueDeadLetters:input_type -> wakebell.v1.ListQueueDeadLettersRequest
+	38, // 38: wakebell.v1.Operations.GetQueueDeadLetter:input_type -> wakebell.v1.GetQueueDeadLetterRequest
+	39, // 39: wakebell.v1.Operations.RedriveQueueDeadLetter:input_type -> wakebell.v1.RedriveQueueDeadLetterRequest
+	40, // 40: wakebell.v1.Operations.DeleteQueueDeadLetters:input_type -> wakebell.v1.DeleteQueueDeadLettersRequest
+	41, // 41: wakebell.v1.Operations.ListGates:input_type -> wakebell.v1.ListGatesRequest
+	42, // 42: wakebell.v1.Operations.GetGate:input_type -> wakebell.v1.GetGateRequest
+	43, // 43: wakebell.v1.Operations.ReleaseGate:input_type -> wakebell.v1.ReleaseGateRequest
+	44, // 44: wakebell.v1.Operations.RepairGate:input_type -> wakebell.v1.RepairGateRequest
+	45, // 45: wakebell.v1.Operations.RemoveGate:input_type -> wakebell.v1.RemoveGateRequest
+	46, // 46: wakebell.v1.Operations.ExportRecurring:input_type -> wakebell.v1.ExportRecurringRequest
+	47, // 47: wakebell.v1.Operations.ImportRecurring:input_type -> wakebell.v1.ImportRecurringRequest
+	48, // 48: wakebell.v1.Operations.BackfillRecurring:input_type -> wakebell.v1.BackfillRecurringRequest
+	49, // 49: wakebell.v1.Timers.Schedule:output_type -> wakebell.v1.ScheduleResponse
+	50, // 50: wakebell.v1.Timers.ScheduleBatch:output_type -> wakebell.v1.ScheduleBatchResponse
+	51, // 51: wakebell.v1.Timers.Cancel:output_type -> wakebell.v1.CancelResponse
+	52, // 52: wakebell.v1.Timers.GetTimer:output_type -> wakebell.v1.GetTimerResponse
+	53, // 53: wakebell.v1.Timers.ListTimers:output_type -> wakebell.v1.ListTimersResponse
+	54, // 54: wakebell.v1.Timers.Reschedule:output_type -> wakebell.v1.RescheduleResponse
+	55, // 55: wakebell.v1.Timers.RunNow:output_type -> wakebell.v1.RunNowResponse
+	56, // 56: wakebell.v1.Timers.GetTopicStats:output_type -> wakebell.v1.GetTopicStatsResponse
+	57, // 57: wakebell.v1.Timers.PutRecurring:output_type -> wakebell.v1.PutRecurringResponse
+	58, // 58: wakebell.v1.Timers.DeleteRecurring:output_type -> wakebell.v1.DeleteRecurringResponse
+	59, // 59: wakebell.v1.Timers.EnableRecurring:output_type -> wakebell.v1.EnableRecurringResponse
+	60, // 60: wakebell.v1.Timers.RunRecurring:output_type -> wakebell.v1.RunRecurringResponse
+	61, // 61: wakebell.v1.Timers.GetRecurring:output_type -> wakebell.v1.GetRecurringResponse
+	62, // 62: wakebell.v1.Timers.ListRecurring:output_type -> wakebell.v1.ListRecurringResponse
+	63, // 63: wakebell.v1.Timers.PreviewRecurring:output_type -> wakebell.v1.PreviewRecurringResponse
+	64, // 64: wakebell.v1.Timers.GuardTurn:output_type -> wakebell.v1.GuardTurnResponse
+	65, // 65: wakebell.v1.Timers.Publish:output_type -> wakebell.v1.PublishResponse
+	66, // 66: wakebell.v1.Timers.Session:output_type -> wakebell.v1.Replies
+	67, // 67: wakebell.v1.Operations.ListTopics:output_type -> wakebell.v1.ListTopicsResponse
+	68, // 68: wakebell.v1.Operations.GetOverviews:output_type -> wakebell.v1.GetOverviewsResponse
+	69, // 69: wakebell.v1.Operations.CancelAll:output_type -> wakebell.v1.CancelAllResponse
+	70, // 70: wakebell.v1.Operations.ForgetTopic:output_type -> wakebell.v1.ForgetTopicResponse
+	71, // 71: wakebell.v1.Operations.RemoveTopic:output_type -> wakebell.v1.RemoveTopicResponse
+	72, // 72: wakebell.v1.Operations.GetTopicControl:output_type -> wakebell.v1.GetTopicControlResponse
+	73, // 73: wakebell.v1.Operations.PauseTopic:output_type -> wakebell.v1.PauseTopicResponse
+	74, // 74: wakebell.v1.Operations.ResumeTopic:output_type -> wakebell.v1.ResumeTopicResponse
+	75, // 75: wakebell.v1.Operations.RetuneTopic:output_type -> wakebell.v1.RetuneTopicResponse
+	76, // 76: wakebell.v1.Operations.Diagnose:output_type -> wakebell.v1.DiagnoseResponse
+	77, // 77: wakebell.v1.Operations.Tail:output_type -> wakebell.v1.TailResponse
+	78, // 78: wakebell.v1.Operations.ListDeadLetters:output_type -> wakebell.v1.ListDeadLettersResponse
+	79, // 79: wakebell.v1.Operations.GetDeadLetter:output_type -> wakebell.v1.GetDeadLetterResponse
+	80, // 80: wakebell.v1.Operations.RedriveDeadLetters:output_type -> wakebell.v1.RedriveDeadLettersResponse
+	81, // 81: wakebell.v1.Operations.DeleteDeadLetters:output_type -> wakebell.v1.DeleteDeadLettersResponse
+	82, // 82: wakebell.v1.Operations.ListQueues:output_type -> wakebell.v1.ListQueuesResponse
+	83, // 83: wakebell.v1.Operations.GetQueueStats:output_type -> wakebell.v1.GetQueueStatsResponse
+	84, // 84: wakebell.v1.Operations.ListQueueMessages:output_type -> wakebell.v1.ListQueueMessagesResponse
+	85, // 85: wakebell.v1.Operations.PurgeQueue:output_type -> wakebell.v1.PurgeQueueResponse
+	86, // 86: wakebell.v1.Operations.ListQueueDeadLetters:output_type -> wakebell.v1.ListQueueDeadLettersResponse
+	87, // 87: wakebell.v1.Operations.GetQueueDeadLetter:output_type -> wakebell.v1.GetQueueDeadLetterResponse
+	88, // 88: wakebell.v1.Operations.RedriveQueueDeadLetter:output_type -> wakebell.v1.RedriveQueueDeadLetterResponse
+	89, // 89: wakebell.v1.Operations.DeleteQueueDeadLetters:output_type -> wakebell.v1.DeleteQueueDeadLettersResponse
+	90, // 90: wakebell.v1.Operations.ListGates:output_type -> wakebell.v1.ListGatesResponse
+	91, // 91: wakebell.v1.Operations.GetGate:output_type -> wakebell.v1.GetGateResponse
+	92, // 92: wakebell.v1.Operations.ReleaseGate:output_type -> wakebell.v1.ReleaseGateResponse
+	93, // 93: wakebell.v1.Operations.RepairGate:output_type -> wakebell.v1.RepairGateResponse
+	94, // 94: wakebell.v1.Operations.RemoveGate:output_type -> wakebell.v1.RemoveGateResponse
+	95, // 95: wakebell.v1.Operations.ExportRecurring:output_type -> wakebell.v1.ExportRecurringResponse
+	96, // 96: wakebell.v1.Operations.ImportRecurring:output_type -> wakebell.v1.ImportRecurringResponse
+	97, // 97: wakebell.v1.Operations.BackfillRecurring:output_type -> wakebell.v1.BackfillRecurringResponse
+	49, // [49:98] is the sub-list for method output_type
+	0,  // [0:49] is the sub-list for method input_type
 	0,  // [0:0] is the sub-list for extension type_name
 	0,  // [0:0] is the sub-list for extension extendee
 	0,  // [0:0] is the sub-list for field type_name

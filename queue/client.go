@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -88,6 +89,7 @@ type Publisher interface {
 // Operator inspects queues and redrives their dead letters: a Client, or that
 // of package remote.
 type Operator interface {
+	List(ctx context.Context, p wakebelltype.Page) iter.Seq2[wakebelltype.QueueName, error]
 	Stats(ctx context.Context, name wakebelltype.QueueKeys) (wakebelltype.QueueStats, error)
 	Messages(ctx context.Context, name wakebelltype.QueueKeys, running bool, p wakebelltype.Page) iter.Seq2[wakebelltype.QueueMessage, error]
 	Purge(ctx context.Context, name wakebelltype.QueueKeys, running bool) (int64, error)
@@ -255,6 +257,29 @@ func (c *Client) queue(name wakebelltype.QueueKeys) (*queuestore.Queue, error) {
 	}
 	name.Name = c.prefix + name.Name
 	return queuestore.New(c.store, name)
+}
+
+// List yields the queues that a Client published to or a node handled, sorted, each
+// once: those whose names begin with the client's prefix, without it. Queues that only
+// Python uses are not known. Page.After is a Cursor. It reads all names before it
+// yields the first. An error is yielded last.
+func (c *Client) List(ctx context.Context, p wakebelltype.Page) iter.Seq2[wakebelltype.QueueName, error] {
+	return paging.Limited(p, func(yield func(wakebelltype.QueueName, error) bool) {
+		if c == nil || c.store == nil {
+			yield(wakebelltype.QueueName{}, argument.Invalid("client", "nil or zero; use NewClient"))
+			return
+		}
+		scan := func(cursor uint64) ([]string, uint64, error) { return c.store.Queues(ctx, cursor) }
+		for member, err := range paging.Names(c.prefix+p.After, scan) {
+			name, known := queuestore.Registered(member)
+			bare, ours := strings.CutPrefix(name.Name, c.prefix)
+			name.Name = bare
+			cursor := strings.TrimPrefix(member, c.prefix)
+			if (err != nil || known && ours && bare != "") && !yield(wakebelltype.QueueName{Keys: name, Cursor: cursor}, err) {
+				return
+			}
+		}
+	})
 }
 
 // Stats returns the statistics of a queue.

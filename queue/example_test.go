@@ -184,6 +184,18 @@ func ExampleClient_Messages() {
 	// 0 0
 }
 
+func ExampleClient_List() {
+	connect(func(ctx context.Context, c *queue.Client) {
+		_, err := Welcomes.Publish(ctx, c, Welcome{"ann"})
+		check(err)
+		for q, err := range c.List(ctx, wakebelltype.Page{}) {
+			check(err)
+			fmt.Println(q.Keys.Name)
+		}
+	})
+	// Output: welcomes
+}
+
 func ExampleRedrive() {
 	rejected(func(ctx context.Context, c *queue.Client) {
 		var dead []wakebelltype.QueueDeadLetter

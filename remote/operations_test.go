@@ -135,7 +135,14 @@ func TestRemoteTopicsEqualLocalTopics(t *testing.T) {
 		removed, err := c.CancelAll(ctx, name)
 		require.NoError(t, err)
 		require.EqualValues(t, 3, removed)
+		kept, err := c.RemoveTopic(ctx, name)
+		require.NoError(t, err)
+		require.True(t, kept.Existed)
+		require.Contains(t, kept.Use, "key ", "overrides and dead letters are a use")
 		require.NoError(t, c.Forget(ctx, name))
+		removal, err := c.RemoveTopic(ctx, name)
+		require.NoError(t, err)
+		require.Zero(t, removal)
 		require.ErrorIs(t, c.Forget(ctx, ""), wakebell.ErrInvalid)
 	}
 }

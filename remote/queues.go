@@ -25,6 +25,15 @@ type Queues struct{ client *Client }
 // Queues returns the queues of the node.
 func (c *Client) Queues() *Queues { return &Queues{c} }
 
+// List does what queue.Client.List does, for the queues that the client may see. If the
+// link breaks, it ends with wakebell.ErrUnavailable.
+func (q *Queues) List(ctx context.Context, p wakebelltype.Page) iter.Seq2[wakebelltype.QueueName, error] {
+	request := &messages.ListQueuesRequest{After: p.After, Limit: fields.Count(p.Limit)}
+	return paging.Limited(p, wire.Each(list(ctx, q.client, rpc.OperationsClient.ListQueues, request), func(m *messages.ListQueuesResponse) wakebelltype.QueueName {
+		return wakebelltype.QueueName{Keys: wire.QueueName(m), Cursor: m.GetCursor()}
+	}))
+}
+
 // Stats does what queue.Client.Stats does.
 func (q *Queues) Stats(ctx context.Context, name wakebelltype.QueueKeys) (wakebelltype.QueueStats, error) {
 	answer, err := operate(ctx, q.client, rpc.OperationsClient.GetQueueStats, &messages.GetQueueStatsRequest{Name: name.Name, Queue: wire.QueueMessage(name)})

@@ -23,7 +23,7 @@ import (
 
 // filtered are the calls without a right of their own: their responses are filtered by
 // what the caller may read.
-var filtered = map[string]bool{"ListTopicsRequest": true, "ListGatesRequest": true, "ListRecurringRequest": true}
+var filtered = map[string]bool{"ListTopicsRequest": true, "ListGatesRequest": true, "ListQueuesRequest": true, "ListRecurringRequest": true}
 
 func rightsOf(t testing.TB, text string) *rights.Grants {
 	t.Helper()

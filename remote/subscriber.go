@@ -11,6 +11,7 @@ import (
 
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/internal/argument"
+	"github.com/wakebell/wakebell/internal/tracing"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/remote/internal/wire"
 	"github.com/wakebell/wakebell/wakebelltype"
@@ -64,7 +65,7 @@ func (c *Client) Subscribe(ctx context.Context, s Subscription, handle func(cont
 		s.Topic = s.Queue.Name
 	}
 	t := &subscriber{
-		link: c.link, of: s, handle: handle, running: map[uint64]*runningLease{}, crashed: map[uint64]time.Time{},
+		link: c.link, tracer: c.cfg.edge.Tracer.Consumer(), of: s, handle: handle, running: map[uint64]*runningLease{}, crashed: map[uint64]time.Time{},
 		wake: make(chan struct{}, 1), failed: make(chan error, 1),
 		feed: make(chan leaseJob), began: time.Now(),
 	}
@@ -100,6 +101,7 @@ func (c *Client) Subscribe(ctx context.Context, s Subscription, handle func(cont
 // subscriber is a running call of Client.Subscribe.
 type subscriber struct {
 	link   *clientLink
+	tracer *tracing.Consumer
 	of     Subscription
 	handle func(context.Context, *messages.Lease) error
 	ctx    context.Context //nolint:containedctx // of all its handlers

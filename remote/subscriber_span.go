@@ -8,16 +8,14 @@ import (
 	"github.com/wakebell/wakebell/internal/gatewayconv"
 	"github.com/wakebell/wakebell/internal/tracing"
 	"github.com/wakebell/wakebell/messages"
-	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // run calls the handler, in the span of its delivery.
 func (t *subscriber) run(ctx context.Context, l *messages.Lease) (err error) {
-	tracer := t.link.cfg.edge.Tracer
-	if !tracer.On() {
+	if !t.tracer.On() {
 		return t.handle(ctx, l)
 	}
-	inner, span := tracer.Deliver(ctx, &tracing.Delivered{
+	inner, span := t.tracer.Deliver(ctx, &tracing.Delivered{
 		Topic: l.GetTopic(), ID: l.GetId(), CorrelationID: l.GetCorrelationId(), Attempt: int(l.GetAttempt()),
 		Lateness: l.GetDelivered().AsTime().Sub(l.GetActivation().AsTime()), Size: len(l.GetBody()),
 		Headers: gatewayconv.HeaderList(l.GetHeaders()), Hop: l.GetTrace(),
@@ -28,26 +26,28 @@ func (t *subscriber) run(ctx context.Context, l *messages.Lease) (err error) {
 			span.Crash()
 			return
 		}
-		span.End(string(outcomeOf(context.Cause(ctx), err)), err)
+		span.End(outcomeOf(context.Cause(ctx), err), err)
 	}()
 	err = t.handle(inner, l)
 	returned = true
 	return err
 }
 
-// outcomeOf returns what a subscriber answers, in the words of events; ended is the
-// cause of the end of its context.
-func outcomeOf(ended, err error) wakebelltype.EventKind {
+// outcomeOf returns what a subscriber answers; ended is the cause of the end of its
+// context.
+func outcomeOf(ended, err error) tracing.Outcome {
 	switch {
 	case errors.Is(ended, wakebell.ErrCancelled):
-		return wakebelltype.EventCancelled
+		return tracing.Cancelled
 	case errors.Is(ended, wakebell.ErrLeaseLost):
-		return wakebelltype.EventLost
+		return tracing.LeaseLost
+	case errors.Is(ended, wakebell.ErrLeaseTooOld):
+		return tracing.Hung
 	case err == nil:
-		return wakebelltype.EventAcked
+		return tracing.Ack
 	case wakebell.IsRejected(err):
-		return wakebelltype.EventDead
+		return tracing.Rejected
 	default:
-		return wakebelltype.EventRetried
+		return tracing.Retry
 	}
 }

@@ -34,7 +34,7 @@ func (c *Client) Overview(ctx context.Context, topics ...string) ([]wakebelltype
 			return nil, err
 		}
 		for _, t := range answer.GetTopics() {
-			of := wakebelltype.Overview{Topic: t.GetTopic(), Stats: wire.StatsOf(t.GetStats()), Control: wire.ControlOf(t.GetControl())}
+			of := wakebelltype.Overview{Topic: t.GetTopic(), Stats: wire.StatsOf(t.GetStats()), Control: wire.ControlOf(t.GetControl()), Nodes: int(t.GetNodes())}
 			if t.GetFault() != nil {
 				of.Err = wakebell.AnswerError(t.GetFault())
 			}
@@ -55,6 +55,13 @@ func (c *Client) CancelAll(ctx context.Context, topic string) (int64, error) {
 func (c *Client) Forget(ctx context.Context, topic string) error {
 	_, err := operate(ctx, c, rpc.OperationsClient.ForgetTopic, &messages.ForgetTopicRequest{Topic: topic})
 	return err
+}
+
+// RemoveTopic does what wakebell.Client.RemoveTopic does. If the link breaks, it is
+// repeated and may report that the topic did not exist.
+func (c *Client) RemoveTopic(ctx context.Context, topic string) (wakebelltype.TopicRemoval, error) {
+	answer, err := operate(ctx, c, rpc.OperationsClient.RemoveTopic, &messages.RemoveTopicRequest{Topic: topic})
+	return wakebelltype.TopicRemoval{Existed: answer.GetExisted(), Use: answer.GetUse()}, err
 }
 
 // Diagnose does what wakebell.Client.Diagnose does, from the node. The findings

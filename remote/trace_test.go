@@ -3,9 +3,12 @@ package remote_test
 import (
 	"bytes"
 	"context"
+	"net/http"
+	"net/http/httptest"
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 	sdk "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
@@ -17,6 +20,7 @@ import (
 	"github.com/wakebell/wakebell/queue"
 	"github.com/wakebell/wakebell/recurring"
 	"github.com/wakebell/wakebell/remote"
+	"github.com/wakebell/wakebell/wakebelltest"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
@@ -79,6 +83,49 @@ func TestATraceCrossesTheNetwork(t *testing.T) {
 	require.Equal(t, delivered.SpanContext.SpanID(), handled.Parent.SpanID())
 	require.Equal(t, delivered.SpanContext.TraceID(), handled.SpanContext.TraceID())
 	require.Equal(t, handled.SpanContext.SpanID().String(), current)
+}
+
+// TestATraceFromARequestToASubscriberDaysLater follows a request: its handler schedules a
+// timer, whose handler schedules another three days later, which a remote subscriber
+// handles. The days pass in virtual time; the second timer is then moved to a real
+// Redis, because the network knows no virtual time.
+func TestATraceFromARequestToASubscriberDaysLater(t *testing.T) {
+	t.Parallel()
+	provider, span := memory(t)
+	first, second := wakebell.NewTopic[string]("first"), wakebell.NewTopic[string]("second")
+	var payload string
+	var w *wakebelltest.World
+	wakebelltest.Run(t, wakebell.Config{
+		TracerProvider: provider,
+		Handlers: []wakebell.Handler{wakebell.Handle(first, func(ctx context.Context, timer wakebell.Timer[string]) error {
+			_, err := second.Schedule(ctx, w.Client(), timer.Body, wakebell.ID("a"))
+			return err
+		})},
+	}, func(t *testing.T, world *wakebelltest.World) {
+		w = world
+		http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			ctx, request := provider.Tracer("test").Start(r.Context(), "POST /orders")
+			defer request.End()
+			_, err := first.Schedule(ctx, w.Client(), "order", wakebell.In(72*time.Hour))
+			require.NoError(t, err)
+		}).ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/orders", nil))
+		w.Advance(72 * time.Hour)
+		payload = w.Redis().HGet(t.Context(), "timers_payloads:second", "a").Val()
+	})
+
+	n := serve(t, remote.Config{Logger: quiet})
+	c, rdb := dialWith(t, n, remote.DialConfig{TracerProvider: provider}), redistest.Shared(t)
+	require.NoError(t, rdb.HSet(t.Context(), "timers_payloads:"+n.topic.Name(), "a", payload).Err())
+	require.NoError(t, rdb.ZAdd(t.Context(), "timers_timeline:"+n.topic.Name(), redis.Z{Score: 1, Member: "a"}).Err())
+	subscribe(t, c, remote.Subscription{Topic: n.topic.Name(), Name: "s"}, func(context.Context, *messages.Lease) error { return nil })
+
+	handled := span("process " + n.topic.Name())
+	next, delivered, sent := span("schedule second"), span("process first"), span("schedule first")
+	require.Equal(t, next.SpanContext.SpanID(), handled.Links[0].SpanContext.SpanID())
+	require.Equal(t, delivered.SpanContext.SpanID(), next.Parent.SpanID())
+	require.Equal(t, sent.SpanContext.SpanID(), delivered.Links[0].SpanContext.SpanID())
+	require.Equal(t, span("POST /orders").SpanContext.SpanID(), sent.Parent.SpanID())
+	require.Equal(t, 72*time.Hour, delivered.StartTime.Sub(sent.StartTime).Round(time.Minute))
 }
 
 // TestASubscriberLinksToTheScheduleIfTheNodeMakesNoSpan has a node without a provider.

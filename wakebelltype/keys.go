@@ -17,6 +17,7 @@ type Keys struct {
 	Events   string // channel: events; default "timers_events"
 	Runs     string // hash: recurring schedule → last run scheduled, in a Cluster; default "timers_runs"
 	Topics   string // set: all topics, a single key; default "timers_topics"
+	Queues   string // set: all queues, a single key; default "timers_queues"
 	Backlog  string // string: backlog of all topics as metrics last read it, a single key; default "timers_backlog"
 	Beat     string // prefix of the keys of recurring schedules; default "redbeat:"
 

@@ -13,6 +13,12 @@ type QueueKeys struct {
 	DeadLetters string
 }
 
+// QueueName is a queue of a listing.
+type QueueName struct {
+	Keys   QueueKeys
+	Cursor string // continues the listing after this queue
+}
+
 // QueuePublished is the result of publishing a message.
 type QueuePublished struct {
 	ID    string `json:"id"`    // id of the message; if not Fresh, that of the earlier message, or empty if unknown

@@ -61,7 +61,20 @@ type Overview struct {
 	Stats   Stats   `json:"stats"`
 	Control Control `json:"control"`
 
+	// Nodes is the number of processes that handle the topic, counted by their
+	// subscriptions to its hints; -1 if the Redis user may not count them. Python
+	// workers are not counted.
+	Nodes int `json:"nodes"`
+
 	// Err reports what could not be read; that part is zero. Causes are a key of
 	// another type, or settings that were written by hand.
 	Err error `json:"-"`
+}
+
+// TopicRemoval is the result of removing a topic from the list of topics.
+type TopicRemoval struct {
+	Existed bool // the topic was listed
+	// Use is what uses the topic, which therefore stays: a key of it, or its nodes.
+	// Empty: nothing uses it.
+	Use string
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/asynkron/protoactor-go/actor"
 
@@ -28,6 +29,7 @@ func (g *gateway) answer(c *Call, answer messages.Answer) {
 
 func (g *gateway) reply(request messages.Request, sender *actor.PID, answer messages.Answer) {
 	fault, failed := answer.(*messages.Error)
+	g.count(request, fault)
 	if failed && request != nil {
 		fault.Request = request.GetRequest()
 	}
@@ -37,6 +39,18 @@ func (g *gateway) reply(request messages.Request, sender *actor.PID, answer mess
 	case failed:
 		g.logFailure(request, fault)
 	}
+}
+
+// count counts a request by its result; fault is nil if it succeeded.
+func (g *gateway) count(request messages.Request, fault *messages.Error) {
+	method, code := "unknown", "OK"
+	if request != nil {
+		method = string(request.ProtoReflect().Descriptor().Name())
+	}
+	if fault != nil {
+		code = strings.TrimPrefix(fault.GetCode().String(), "CODE_")
+	}
+	g.env.Metrics.Requested(g.ctx, strings.TrimSuffix(method, "Request"), code)
 }
 
 // Ended returns the answer to a call whose context has ended.

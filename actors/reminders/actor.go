@@ -143,9 +143,25 @@ func (r *reminders) answer(delivery uint64, answer any) {
 	if answer != nil {
 		g.answers <- answer
 	}
+	r.env.Metrics.Reminded(r.ctx, outcomeOf(answer))
 	delete(r.deliveries, delivery)
 	delete(r.recipients[g.recipient].deliveries, delivery)
 	r.forget(g.recipient)
+}
+
+// outcomeOf names an answer for the metrics; nil: the caller did not wait for it.
+func outcomeOf(answer any) string {
+	switch answer.(type) {
+	case *messages.Ack:
+		return "ack"
+	case *messages.Nack:
+		return "retry"
+	case *messages.Reject:
+		return "rejected"
+	case error:
+		return "unreachable"
+	}
+	return "abandoned"
 }
 
 // acked passes an Ack on when the recipient's earlier calls are done.

@@ -3,6 +3,7 @@ package reminders
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/asynkron/protoactor-go/actor"
 
@@ -80,11 +81,23 @@ func (r *reminders) carryOut(c *gateway.Call, m Call) (failed string) {
 	if fault, ok := answer.(*messages.ReminderFailed); ok {
 		failed = fmt.Sprintf("reminder %q: %s", fault.GetName(), fault.GetError().GetMessage())
 		r.logFailure(fault)
+		r.count(c.Ctx, fault.GetError())
+	} else {
+		r.count(c.Ctx, nil)
 	}
 	if c.Sender != nil {
 		r.root.Send(c.Sender, answer)
 	}
 	return failed
+}
+
+// count counts a request by its result; why is nil if it succeeded.
+func (r *reminders) count(ctx context.Context, why *messages.Error) {
+	result := "ok"
+	if why != nil {
+		result = strings.ToLower(strings.TrimPrefix(why.GetCode().String(), "CODE_"))
+	}
+	r.env.Metrics.ReminderRequested(ctx, result)
 }
 
 // logFailure logs a failure, because actors seldom read the answer.
@@ -103,6 +116,7 @@ func (r *reminders) failed(m Call, why *messages.Error) *messages.ReminderFailed
 func (r *reminders) refuse(m Call, sender *actor.PID, why *messages.Error) {
 	fault := r.failed(m, why)
 	r.logFailure(fault)
+	r.count(r.ctx, why)
 	if sender != nil {
 		r.root.Send(sender, fault)
 	}

@@ -7,8 +7,8 @@ import (
 	"strconv"
 	"syscall"
 	"testing"
-	"unsafe"
 
+	"github.com/creack/pty"
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell/cmd/wakebell/internal/cli"
@@ -17,16 +17,9 @@ import (
 // openTerminal returns the two ends of a new terminal.
 func openTerminal(t *testing.T) (person, program *os.File) {
 	t.Helper()
-	person, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
+	person, program, err := pty.Open()
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = person.Close() })
-	var locked, number int32
-	for request, value := range map[uintptr]*int32{syscall.TIOCSPTLCK: &locked, syscall.TIOCGPTN: &number} {
-		_, _, errno := syscall.Syscall(syscall.SYS_IOCTL, person.Fd(), request, uintptr(unsafe.Pointer(value)))
-		require.Zero(t, errno)
-	}
-	program, err = os.OpenFile("/dev/pts/"+strconv.Itoa(int(number)), os.O_RDWR|syscall.O_NOCTTY, 0)
-	require.NoError(t, err)
 	t.Cleanup(func() { _ = program.Close() })
 	return person, program
 }

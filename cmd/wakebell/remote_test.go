@@ -64,7 +64,11 @@ func TestCommandsOverANode(t *testing.T) {
 		return answer
 	}
 
-	require.Equal(t, "x\n", over("schedule", "-t", "TOPIC", "--id", "x", "--in", "1h", "--json", `{"n":1}`, "--header", "k=v"))
+	code, stdout, stderr := b.plainly(append(at, "schedule", "-t", "TOPIC", "--id", "x", "--in", "1h", "--json", `{"n":1}`, "--header", "k=v")...)
+	require.Zero(t, code, stderr)
+	require.Equal(t, "x\n", stdout)
+	require.Contains(t, stderr, "has no timers, and no node handles it", "a new topic")
+	require.Contains(t, same("ls", "-t", "TOPIC", "--search", "v", "--content", "-o", "json"), `"id":"x"`)
 	require.Contains(t, same("get", "-t", "TOPIC", "x", "-o", "json"), `"headers":{"k":"v"}`)
 	over("schedule", "-t", "TOPIC", "--id", "n", "--count", "1001", "--at", "2099-01-02T15:04:05Z")
 	require.Equal(t, 1002, strings.Count(same("ls", "-t", "TOPIC", "--limit", "0", "-o", "json"), "\n"))
@@ -76,7 +80,7 @@ func TestCommandsOverANode(t *testing.T) {
 	require.Equal(t, true, stats["paused"])
 	require.Contains(t, over("run-now", "-t", "TOPIC", "n-0"), "pending")
 	require.Contains(t, over("cancel", "-t", "TOPIC", "x"), "pending")
-	code, _, stderr := b.plainly(append(at, "cancel", "-t", "TOPIC", "x")...)
+	code, _, stderr = b.plainly(append(at, "cancel", "-t", "TOPIC", "x")...)
 	require.Equal(t, cli.ExitNotFound, code, stderr)
 
 	require.Zero(t, node.stop(), node.err)

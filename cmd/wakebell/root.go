@@ -59,10 +59,22 @@ Exit codes: 0 success, 1 error, 2 wrong usage, 3 not found.`,
 	// Arguments are ids, of which there may be millions. Only flags take files.
 	root.CompletionOptions.SetDefaultShellCompDirective(cobra.ShellCompDirectiveNoFileComp)
 	a.GlobalFlags(root)
-	root.AddCommand(demo.Command(a), node.Command(a), node.RightsCommand(a), bench.Command(a))
-	root.AddCommand(timers.Commands(a)...)
-	root.AddCommand(topics.Commands(a)...)
-	root.AddCommand(queues.Command(a), gates.Command(a), schedules.Command(a), schedules.BeatCommand(a))
+	for _, group := range []struct {
+		title    string
+		commands []*cobra.Command
+	}{
+		{"Timers", timers.Commands(a)},
+		{"Topics", topics.Commands(a)},
+		{"Queues, gates and recurring schedules", []*cobra.Command{queues.Command(a), gates.Command(a), schedules.Command(a)}},
+		{"Processes", []*cobra.Command{node.Command(a), schedules.BeatCommand(a), node.RightsCommand(a)}},
+		{"Trying out", []*cobra.Command{demo.Command(a), bench.Command(a)}},
+	} {
+		root.AddGroup(&cobra.Group{ID: group.title, Title: group.title + ":"})
+		for _, cmd := range group.commands {
+			cmd.GroupID = group.title
+		}
+		root.AddCommand(group.commands...)
+	}
 	return root
 }
 

@@ -97,7 +97,7 @@ func TestStatsRedrawATerminal(t *testing.T) {
 	defer stop()
 	code := make(chan int, 1)
 	go func() {
-		code <- run(ctx, b.args([]string{"stats", "-t", "TOPIC", "--watch", "--interval", "100ms"}), strings.NewReader(""), terminal, io.Discard)
+		code <- run(ctx, b.args([]string{"stats", "-t", "TOPIC", "--watch", "--interval", "100ms", "--color", "never"}), strings.NewReader(""), terminal, io.Discard)
 	}()
 	// The terminal echoes what is written to it, and shows control characters as ^X.
 	seen := &buffer{}

@@ -20,6 +20,12 @@ func newDeliveryInstruments(m metric.Meter) deliveryInstruments {
 	return deliveryInstruments{duration: processDuration.histogram(m), lateness: lateness.histogram(m)}
 }
 
+// unrelated is the context of what is recorded for each delivery. That of a handler
+// would be asked for a span, and it costs allocations before it answers.
+//
+//nolint:forbidigo // nothing that is recorded with it waits
+var unrelated = context.Background()
+
 // Topic measures a topic or a queue. A nil Topic measures nothing.
 type Topic struct {
 	m           *Metrics
@@ -72,21 +78,21 @@ const (
 var results = [...]string{Handled: "", Failed: "failed", Rejected: "rejected", Undeliverable: "undeliverable", Crashed: "crashed", Released: "released"}
 
 // Measures reports whether deliveries are measured at present.
-func (t *Topic) Measures(ctx context.Context) bool {
-	return t != nil && t.m.delivery.duration.Enabled(ctx)
+func (t *Topic) Measures() bool {
+	return t != nil && t.m.delivery.duration.Enabled(unrelated)
 }
 
 // Began records how late a handler begins.
-func (t *Topic) Began(ctx context.Context, late time.Duration) {
-	t.m.delivery.lateness.Record(ctx, max(late, 0).Seconds(), t.only().record...)
+func (t *Topic) Began(late time.Duration) {
+	t.m.delivery.lateness.Record(unrelated, max(late, 0).Seconds(), t.only().record...)
 }
 
 // Ended records how long a handler took.
-func (t *Topic) Ended(ctx context.Context, r Result, took time.Duration) {
+func (t *Topic) Ended(r Result, took time.Duration) {
 	o := prepared(&t.processed[r], func() []attribute.KeyValue {
 		return withError(results[r], ours, operation.String("process"), t.destination)
 	})
-	t.m.delivery.duration.Record(ctx, took.Seconds(), o.record...)
+	t.m.delivery.duration.Record(unrelated, took.Seconds(), o.record...)
 }
 
 // withError appends the class of an error, unless there is none.

@@ -35,6 +35,21 @@ func (m *Metrics) Requested(ctx context.Context, method, code string) {
 	}
 }
 
+// Bytes counts what a connection of a peer received or transmitted.
+func (m *Metrics) Bytes(ctx context.Context, received, transmitted int) {
+	if m == nil {
+		return
+	}
+	if received > 0 {
+		m.remote.io.Add(ctx, int64(received), fromPeers.add...)
+	}
+	if transmitted > 0 {
+		m.remote.io.Add(ctx, int64(transmitted), toPeers.add...)
+	}
+}
+
+var fromPeers, toPeers = newOption(direction.String("receive")), newOption(direction.String("transmit"))
+
 // FrameRejected counts a frame or message of a peer that was refused.
 func (m *Metrics) FrameRejected(ctx context.Context) {
 	if m != nil {

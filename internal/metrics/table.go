@@ -58,7 +58,7 @@ var Labels = []struct {
 	{overlap, "`skip` or `queue`: the rule of the schedule"},
 	{gateName, "name of the gate; `_other` beyond the limit"},
 	{rpcMethod, "method of a service, or kind of the message to the gateway"},
-	{rpcCode, "gRPC status code, as `OK`"},
+	{rpcCode, "`OK`, or the code of the error in capitals"},
 	{direction, "`receive` or `transmit`"},
 	{bound, "bound of docs/remote.md that was reached"},
 	{sessionKind, "`stream` of Timers, or `link` of an actor system"},
@@ -162,12 +162,12 @@ var (
 	gateQueueLen = gauge(gates, "wakebell.gate.queue.length", "{request}", "Requests of this process that wait for a turn.", gateName)
 	gateHeldAge  = gauge(gates, "wakebell.gate.held.age", "s", "Age of the oldest turn that this process holds; 0 without one.", gateName)
 
-	reminderDeliveries = counter(reminders, "wakebell.reminder.deliveries", "{reminder}", "Deliveries of reminders to actors: ack, retry, rejected, unreachable.", outcome)
-	reminderRequests   = counter(reminders, "wakebell.reminder.requests", "{request}", "Requests to set, cancel and list reminders.", result)
+	reminderDeliveries = counter(reminders, "wakebell.reminder.deliveries", "{reminder}", "Deliveries of reminders to actors: ack, retry, rejected, unreachable, abandoned.", outcome)
+	reminderRequests   = counter(reminders, "wakebell.reminder.requests", "{request}", "Requests about reminders.", result)
 
 	remoteSessions     = gauge(remote, "wakebell.remote.sessions", "{session}", "Sessions of remote peers.", sessionKind)
-	remoteRequests     = counter(remote, "wakebell.remote.requests", "{request}", "Requests of remote peers.", rpcMethod, rpcCode)
-	remoteRejected     = counter(remote, "wakebell.remote.frames.rejected", "{frame}", "Frames and messages of peers that were refused.")
+	remoteRequests     = counter(remote, "wakebell.remote.requests", "{request}", "Calls of peers to a service, and requests of peers and actors to the gateway.", rpcMethod, rpcCode)
+	remoteRejected     = counter(remote, "wakebell.remote.frames.rejected", "{frame}", "Frames, messages, calls and connections of peers that were refused.")
 	remoteIO           = counter(remote, "wakebell.remote.io", "By", "Bytes of the connections of peers.", direction)
 	remoteBackPressure = counter(remote, "wakebell.remote.backpressure", "{refusal}", "Requests that were refused or had to wait because of a bound.", bound)
 )

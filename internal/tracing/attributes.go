@@ -33,6 +33,23 @@ const (
 
 const system = "wakebell"
 
+// Outcome is what became of a delivery, in the words of the metric wakebell.deliveries.
+type Outcome string
+
+// The outcomes.
+const (
+	Ack       Outcome = "ack"
+	Retry     Outcome = "retry"
+	Dead      Outcome = "dead"
+	Rejected  Outcome = "rejected"
+	Discarded Outcome = "discarded"
+	Released  Outcome = "released"
+	Crashed   Outcome = "crashed"
+	Cancelled Outcome = "cancelled"
+	LeaseLost Outcome = "lease_lost"
+	Hung      Outcome = "hung"
+)
+
 // maxText bounds the text of an error in a span, in bytes.
 const maxText = 1024
 

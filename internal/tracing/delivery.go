@@ -2,6 +2,7 @@ package tracing
 
 import (
 	"context"
+	"sync/atomic"
 	"time"
 
 	"go.opentelemetry.io/otel/codes"
@@ -27,37 +28,68 @@ type Delivered struct {
 // Delivery is the span of a delivery. A nil Delivery is none.
 type Delivery struct{ span trace.Span }
 
+// Consumer makes the spans of the deliveries of a handler.
+type Consumer struct {
+	*Tracer
+	start atomic.Pointer[start]
+}
+
+// Consumer returns a Consumer, which keeps what the spans of its topic have in common.
+func (t *Tracer) Consumer() *Consumer { return &Consumer{Tracer: t} }
+
+// start is how the spans of a topic start. It has the attributes that a sampler may
+// need; a span that is not sampled costs no others.
+type start struct {
+	topic, name string
+	options     []trace.SpanStartOption
+}
+
+func (c *Consumer) startOf(topic string) *start {
+	if s := c.start.Load(); s != nil && s.topic == topic {
+		return s
+	}
+	s := &start{topic: topic, name: "process " + clip(topic), options: []trace.SpanStartOption{
+		trace.WithSpanKind(trace.SpanKindConsumer),
+		trace.WithAttributes(messagingSystem.String(system), operationName.String("process"), operationType.String("process"),
+			destinationName.String(clip(topic))),
+	}}
+	c.start.Store(s)
+	return s
+}
+
 // Deliver starts the span of a delivery, and returns the context of its handler.
-func (t *Tracer) Deliver(ctx context.Context, d *Delivered) (context.Context, *Delivery) {
-	tracer := t.tracer()
+func (c *Consumer) Deliver(ctx context.Context, d *Delivered) (context.Context, *Delivery) {
+	tracer := c.tracer()
 	if tracer == nil {
 		return ctx, nil
 	}
-	options := []trace.SpanStartOption{trace.WithSpanKind(trace.SpanKindConsumer), trace.WithAttributes(
-		messagingSystem.String(system), operationName.String("process"), operationType.String("process"),
-		destinationName.String(clip(d.Topic)), messageID.String(clip(d.ID)), conversationID.String(clip(d.CorrelationID)), messageBodySize.Int(d.Size),
-		attemptAttribute.Int(d.Attempt), lateness.Float64(d.Lateness.Seconds()),
-	)}
+	of := c.startOf(d.Topic)
+	options := of.options[:len(of.options):len(of.options)]
 	switch {
 	case len(d.Hop) > 0:
-		ctx = t.Extract(ctx, d.Hop)
+		ctx = c.Extract(ctx, d.Hop)
 	case len(d.Headers) > 0:
-		ctx = t.cfg.Propagator.Extract(ctx, read(d.Headers))
-		if sent := trace.SpanContextFromContext(ctx); sent.IsValid() && !t.cfg.Child {
+		ctx = c.cfg.Propagator.Extract(ctx, read(d.Headers))
+		if sent := trace.SpanContextFromContext(ctx); sent.IsValid() && !c.cfg.Child {
 			options = append(options, trace.WithNewRoot(), trace.WithLinks(trace.Link{SpanContext: sent}))
 		}
 	}
-	ctx, span := tracer.Start(ctx, "process "+clip(d.Topic), options...)
+	ctx, span := tracer.Start(ctx, of.name, options...)
+	if span.IsRecording() {
+		span.SetAttributes(
+			messageID.String(clip(d.ID)), conversationID.String(clip(d.CorrelationID)), messageBodySize.Int(d.Size),
+			attemptAttribute.Int(d.Attempt), lateness.Float64(d.Lateness.Seconds()))
+	}
 	return ctx, &Delivery{span}
 }
 
 // End ends the span with the outcome of the delivery, and the error of the handler.
-func (d *Delivery) End(what string, err error) {
+func (d *Delivery) End(what Outcome, err error) {
 	if d == nil {
 		return
 	}
 	if d.span.IsRecording() {
-		d.span.SetAttributes(outcome.String(what))
+		d.span.SetAttributes(outcome.String(string(what)))
 	}
 	end(d.span, err)
 }
@@ -68,7 +100,7 @@ func (d *Delivery) Crash() {
 		return
 	}
 	if d.span.IsRecording() {
-		d.span.SetAttributes(outcome.String(string(wakebelltype.EventCrashed)), errorType.String("panic"))
+		d.span.SetAttributes(outcome.String(string(Crashed)), errorType.String("panic"))
 		d.span.SetStatus(codes.Error, "handler crashed")
 	}
 	d.span.End()

@@ -782,6 +782,7 @@ const (
 	Operations_GetOverviews_FullMethodName           = "/wakebell.v1.Operations/GetOverviews"
 	Operations_CancelAll_FullMethodName              = "/wakebell.v1.Operations/CancelAll"
 	Operations_ForgetTopic_FullMethodName            = "/wakebell.v1.Operations/ForgetTopic"
+	Operations_RemoveTopic_FullMethodName            = "/wakebell.v1.Operations/RemoveTopic"
 	Operations_GetTopicControl_FullMethodName        = "/wakebell.v1.Operations/GetTopicControl"
 	Operations_PauseTopic_FullMethodName             = "/wakebell.v1.Operations/PauseTopic"
 	Operations_ResumeTopic_FullMethodName            = "/wakebell.v1.Operations/ResumeTopic"
@@ -792,6 +793,7 @@ const (
 	Operations_GetDeadLetter_FullMethodName          = "/wakebell.v1.Operations/GetDeadLetter"
 	Operations_RedriveDeadLetters_FullMethodName     = "/wakebell.v1.Operations/RedriveDeadLetters"
 	Operations_DeleteDeadLetters_FullMethodName      = "/wakebell.v1.Operations/DeleteDeadLetters"
+	Operations_ListQueues_FullMethodName             = "/wakebell.v1.Operations/ListQueues"
 	Operations_GetQueueStats_FullMethodName          = "/wakebell.v1.Operations/GetQueueStats"
 	Operations_ListQueueMessages_FullMethodName      = "/wakebell.v1.Operations/ListQueueMessages"
 	Operations_PurgeQueue_FullMethodName             = "/wakebell.v1.Operations/PurgeQueue"
@@ -821,6 +823,7 @@ type OperationsClient interface {
 	GetOverviews(ctx context.Context, in *messages.GetOverviewsRequest, opts ...grpc.CallOption) (*messages.GetOverviewsResponse, error)
 	CancelAll(ctx context.Context, in *messages.CancelAllRequest, opts ...grpc.CallOption) (*messages.CancelAllResponse, error)
 	ForgetTopic(ctx context.Context, in *messages.ForgetTopicRequest, opts ...grpc.CallOption) (*messages.ForgetTopicResponse, error)
+	RemoveTopic(ctx context.Context, in *messages.RemoveTopicRequest, opts ...grpc.CallOption) (*messages.RemoveTopicResponse, error)
 	GetTopicControl(ctx context.Context, in *messages.GetTopicControlRequest, opts ...grpc.CallOption) (*messages.GetTopicControlResponse, error)
 	PauseTopic(ctx context.Context, in *messages.PauseTopicRequest, opts ...grpc.CallOption) (*messages.PauseTopicResponse, error)
 	ResumeTopic(ctx context.Context, in *messages.ResumeTopicRequest, opts ...grpc.CallOption) (*messages.ResumeTopicResponse, error)
@@ -833,6 +836,7 @@ type OperationsClient interface {
 	// RedriveDeadLetters continues for as long as the caller waits for it.
 	RedriveDeadLetters(ctx context.Context, in *messages.RedriveDeadLettersRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[messages.RedriveDeadLettersResponse], error)
 	DeleteDeadLetters(ctx context.Context, in *messages.DeleteDeadLettersRequest, opts ...grpc.CallOption) (*messages.DeleteDeadLettersResponse, error)
+	ListQueues(ctx context.Context, in *messages.ListQueuesRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[messages.ListQueuesResponse], error)
 	GetQueueStats(ctx context.Context, in *messages.GetQueueStatsRequest, opts ...grpc.CallOption) (*messages.GetQueueStatsResponse, error)
 	ListQueueMessages(ctx context.Context, in *messages.ListQueueMessagesRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[messages.ListQueueMessagesResponse], error)
 	PurgeQueue(ctx context.Context, in *messages.PurgeQueueRequest, opts ...grpc.CallOption) (*messages.PurgeQueueResponse, error)
@@ -901,6 +905,16 @@ func (c *operationsClient) ForgetTopic(ctx context.Context, in *messages.ForgetT
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(messages.ForgetTopicResponse)
 	err := c.cc.Invoke(ctx, Operations_ForgetTopic_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *operationsClient) RemoveTopic(ctx context.Context, in *messages.RemoveTopicRequest, opts ...grpc.CallOption) (*messages.RemoveTopicResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(messages.RemoveTopicResponse)
+	err := c.cc.Invoke(ctx, Operations_RemoveTopic_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -1034,6 +1048,25 @@ func (c *operationsClient) DeleteDeadLetters(ctx context.Context, in *messages.D
 	return out, nil
 }
 
+func (c *operationsClient) ListQueues(ctx context.Context, in *messages.ListQueuesRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[messages.ListQueuesResponse], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &Operations_ServiceDesc.Streams[4], Operations_ListQueues_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[messages.ListQueuesRequest, messages.ListQueuesResponse]{ClientStream: stream}
+	if err := x.ClientStream.SendMsg(in); err != nil {
+		return nil, err
+	}
+	if err := x.ClientStream.CloseSend(); err != nil {
+		return nil, err
+	}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Operations_ListQueuesClient = grpc.ServerStreamingClient[messages.ListQueuesResponse]
+
 func (c *operationsClient) GetQueueStats(ctx context.Context, in *messages.GetQueueStatsRequest, opts ...grpc.CallOption) (*messages.GetQueueStatsResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(messages.GetQueueStatsResponse)
@@ -1046,7 +1079,7 @@ func (c *operationsClient) GetQueueStats(ctx context.Context, in *messages.GetQu
 
 func (c *operationsClient) ListQueueMessages(ctx context.Context, in *messages.ListQueueMessagesRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[messages.ListQueueMessagesResponse], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	stream, err := c.cc.NewStream(ctx, &Operations_ServiceDesc.Streams[4], Operations_ListQueueMessages_FullMethodName, cOpts...)
+	stream, err := c.cc.NewStream(ctx, &Operations_ServiceDesc.Streams[5], Operations_ListQueueMessages_FullMethodName, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -1075,7 +1108,7 @@ func (c *operationsClient) PurgeQueue(ctx context.Context, in *messages.PurgeQue
 
 func (c *operationsClient) ListQueueDeadLetters(ctx context.Context, in *messages.ListQueueDeadLettersRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[messages.ListQueueDeadLettersResponse], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	stream, err := c.cc.NewStream(ctx, &Operations_ServiceDesc.Streams[5], Operations_ListQueueDeadLetters_FullMethodName, cOpts...)
+	stream, err := c.cc.NewStream(ctx, &Operations_ServiceDesc.Streams[6], Operations_ListQueueDeadLetters_FullMethodName, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -1124,7 +1157,7 @@ func (c *operationsClient) DeleteQueueDeadLetters(ctx context.Context, in *messa
 
 func (c *operationsClient) ListGates(ctx context.Context, in *messages.ListGatesRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[messages.ListGatesResponse], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	stream, err := c.cc.NewStream(ctx, &Operations_ServiceDesc.Streams[6], Operations_ListGates_FullMethodName, cOpts...)
+	stream, err := c.cc.NewStream(ctx, &Operations_ServiceDesc.Streams[7], Operations_ListGates_FullMethodName, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -1223,6 +1256,7 @@ type OperationsServer interface {
 	GetOverviews(context.Context, *messages.GetOverviewsRequest) (*messages.GetOverviewsResponse, error)
 	CancelAll(context.Context, *messages.CancelAllRequest) (*messages.CancelAllResponse, error)
 	ForgetTopic(context.Context, *messages.ForgetTopicRequest) (*messages.ForgetTopicResponse, error)
+	RemoveTopic(context.Context, *messages.RemoveTopicRequest) (*messages.RemoveTopicResponse, error)
 	GetTopicControl(context.Context, *messages.GetTopicControlRequest) (*messages.GetTopicControlResponse, error)
 	PauseTopic(context.Context, *messages.PauseTopicRequest) (*messages.PauseTopicResponse, error)
 	ResumeTopic(context.Context, *messages.ResumeTopicRequest) (*messages.ResumeTopicResponse, error)
@@ -1235,6 +1269,7 @@ type OperationsServer interface {
 	// RedriveDeadLetters continues for as long as the caller waits for it.
 	RedriveDeadLetters(*messages.RedriveDeadLettersRequest, grpc.ServerStreamingServer[messages.RedriveDeadLettersResponse]) error
 	DeleteDeadLetters(context.Context, *messages.DeleteDeadLettersRequest) (*messages.DeleteDeadLettersResponse, error)
+	ListQueues(*messages.ListQueuesRequest, grpc.ServerStreamingServer[messages.ListQueuesResponse]) error
 	GetQueueStats(context.Context, *messages.GetQueueStatsRequest) (*messages.GetQueueStatsResponse, error)
 	ListQueueMessages(*messages.ListQueueMessagesRequest, grpc.ServerStreamingServer[messages.ListQueueMessagesResponse]) error
 	PurgeQueue(context.Context, *messages.PurgeQueueRequest) (*messages.PurgeQueueResponse, error)
@@ -1272,6 +1307,9 @@ func (UnimplementedOperationsServer) CancelAll(context.Context, *messages.Cancel
 func (UnimplementedOperationsServer) ForgetTopic(context.Context, *messages.ForgetTopicRequest) (*messages.ForgetTopicResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ForgetTopic not implemented")
 }
+func (UnimplementedOperationsServer) RemoveTopic(context.Context, *messages.RemoveTopicRequest) (*messages.RemoveTopicResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method RemoveTopic not implemented")
+}
 func (UnimplementedOperationsServer) GetTopicControl(context.Context, *messages.GetTopicControlRequest) (*messages.GetTopicControlResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method GetTopicControl not implemented")
 }
@@ -1301,6 +1339,9 @@ func (UnimplementedOperationsServer) RedriveDeadLetters(*messages.RedriveDeadLet
 }
 func (UnimplementedOperationsServer) DeleteDeadLetters(context.Context, *messages.DeleteDeadLettersRequest) (*messages.DeleteDeadLettersResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method DeleteDeadLetters not implemented")
+}
+func (UnimplementedOperationsServer) ListQueues(*messages.ListQueuesRequest, grpc.ServerStreamingServer[messages.ListQueuesResponse]) error {
+	return status.Error(codes.Unimplemented, "method ListQueues not implemented")
 }
 func (UnimplementedOperationsServer) GetQueueStats(context.Context, *messages.GetQueueStatsRequest) (*messages.GetQueueStatsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method GetQueueStats not implemented")
@@ -1429,6 +1470,24 @@ func _Operations_ForgetTopic_Handler(srv interface{}, ctx context.Context, dec f
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
 		return srv.(OperationsServer).ForgetTopic(ctx, req.(*messages.ForgetTopicRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Operations_RemoveTopic_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(messages.RemoveTopicRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(OperationsServer).RemoveTopic(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Operations_RemoveTopic_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(OperationsServer).RemoveTopic(ctx, req.(*messages.RemoveTopicRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
@@ -1591,6 +1650,17 @@ func _Operations_DeleteDeadLetters_Handler(srv interface{}, ctx context.Context,
 	}
 	return interceptor(ctx, in, info, handler)
 }
+
+func _Operations_ListQueues_Handler(srv interface{}, stream grpc.ServerStream) error {
+	m := new(messages.ListQueuesRequest)
+	if err := stream.RecvMsg(m); err != nil {
+		return err
+	}
+	return srv.(OperationsServer).ListQueues(m, &grpc.GenericServerStream[messages.ListQueuesRequest, messages.ListQueuesResponse]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Operations_ListQueuesServer = grpc.ServerStreamingServer[messages.ListQueuesResponse]
 
 func _Operations_GetQueueStats_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(messages.GetQueueStatsRequest)
@@ -1861,6 +1931,10 @@ var Operations_ServiceDesc = grpc.ServiceDesc{
 			Handler:    _Operations_ForgetTopic_Handler,
 		},
 		{
+			MethodName: "RemoveTopic",
+			Handler:    _Operations_RemoveTopic_Handler,
+		},
+		{
 			MethodName: "GetTopicControl",
 			Handler:    _Operations_GetTopicControl_Handler,
 		},
@@ -1956,6 +2030,11 @@ var Operations_ServiceDesc = grpc.ServiceDesc{
 		{
 			StreamName:    "RedriveDeadLetters",
 			Handler:       _Operations_RedriveDeadLetters_Handler,
+			ServerStreams: true,
+		},
+		{
+			StreamName:    "ListQueues",
+			Handler:       _Operations_ListQueues_Handler,
 			ServerStreams: true,
 		},
 		{

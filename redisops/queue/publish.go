@@ -116,6 +116,9 @@ func (q *Queue) Publish(ctx context.Context, o PublishOptions, messages ...Messa
 		}
 		out, dropped, from = append(out, part...), dropped+n, to
 	}
+	if len(out) > 0 {
+		q.remember(ctx)
+	}
 	return out, dropped, nil
 }
 

@@ -66,6 +66,7 @@ type Queue struct {
 	timers *timers.Timers
 	name   wakebelltype.QueueKeys
 	keys   queueKeys
+	member string // of the registry
 }
 
 // New returns the queue with that name, on the Redis of s and with its HashTag
@@ -74,7 +75,7 @@ func New(s *timers.Timers, name wakebelltype.QueueKeys) (*Queue, error) {
 	if err := queuekeys.Check(name); err != nil {
 		return nil, err
 	}
-	return &Queue{timers: s, name: name, keys: keysOf(s.Keys(), name)}, nil
+	return &Queue{timers: s, name: name, keys: keysOf(s.Keys(), name), member: member(name)}, nil
 }
 
 // Name returns the queue's name.

@@ -80,6 +80,7 @@ func (s *Source) Exchange(ctx context.Context, r *exchange.Request) (*exchange.R
 			if err != nil {
 				return nil, err
 			}
+			s.remember(ctx)
 			add(reply, all, len(r.Settle)-n)
 			return reply, nil
 		}

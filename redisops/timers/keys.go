@@ -35,6 +35,7 @@ func (k *Keyspace) names() []layout.KeyName {
 		{Field: "Events", Preset: "timers_events", Value: &k.Events},
 		{Field: "Runs", Preset: "timers_runs", Value: &k.Runs},
 		{Field: "Topics", Preset: "timers_topics", Value: &k.Topics},
+		{Field: "Queues", Preset: "timers_queues", Value: &k.Queues},
 		{Field: "Backlog", Preset: "timers_backlog", Value: &k.Backlog},
 		{Field: "Beat", Preset: "redbeat:", Value: &k.Beat},
 	}

@@ -18,7 +18,8 @@ import (
 // overviewPage is how many topics one round trip reads.
 const overviewPage = 100
 
-// Overview reads topics, in their order, 100 in a round trip. If part of a topic
+// Overview reads topics, in their order, 100 in a round trip.
+// On a Cluster a second one counts the nodes. If part of a topic
 // cannot be read, its Err reports it and the other topics are unaffected. The error
 // of the call is that of ctx, or of a Redis that answers for none of 100 topics.
 func (s *Timers) Overview(ctx context.Context, topics ...string) ([]wakebelltype.Overview, error) {
@@ -58,6 +59,10 @@ func (s *Timers) overviewPage(ctx context.Context, topics []string) []wakebellty
 		stats[i] = statsScript.EvalSha(ctx, pipe, statsKeys(k), statsSample)
 		controls[i] = pipe.HGetAll(ctx, k.Control)
 	}
+	var subscribed *redis.MapStringIntCmd
+	if _, clustered := s.RDB.(*redis.ClusterClient); !clustered {
+		subscribed = pipe.PubSubNumSub(ctx, s.hintChannels(topics)...)
+	}
 	_, _ = pipe.Exec(ctx) // each reply has its own error
 	page := make([]wakebelltype.Overview, len(topics))
 	for i, topic := range topics {
@@ -72,7 +77,55 @@ func (s *Timers) overviewPage(ctx context.Context, topics []string) []wakebellty
 		}
 		page[i] = o
 	}
+	s.countNodes(ctx, page, topics, subscribed)
 	return page
+}
+
+// countNodes sets the number of nodes of each topic. Without a reply it asks all
+// masters of a Cluster.
+func (s *Timers) countNodes(ctx context.Context, page []wakebelltype.Overview, topics []string, reply *redis.MapStringIntCmd) {
+	var counts []int
+	var err error
+	if reply == nil {
+		counts, err = s.nodesOf(ctx, topics...)
+	} else {
+		counts, err = s.addSubscribers(make([]int, len(topics)), topics, reply)
+	}
+	for i := range page {
+		if page[i].Nodes = -1; err == nil {
+			page[i].Nodes = counts[i]
+		}
+	}
+}
+
+// nodesOf returns the number of nodes that subscribe to the hints of each topic, on any
+// master of a Cluster.
+func (s *Timers) nodesOf(ctx context.Context, topics ...string) (counts []int, err error) {
+	servers, err := s.Nodes(ctx)
+	counts = make([]int, len(topics))
+	for _, server := range servers {
+		if err == nil {
+			counts, err = s.addSubscribers(counts, topics, server.PubSubNumSub(ctx, s.hintChannels(topics)...))
+		}
+	}
+	return counts, scripts.Wrap(ctx, nil, err)
+}
+
+// addSubscribers adds the subscribers that a reply reports.
+func (s *Timers) addSubscribers(counts []int, topics []string, reply *redis.MapStringIntCmd) ([]int, error) {
+	found, err := reply.Result()
+	for i, channel := range s.hintChannels(topics) {
+		counts[i] += int(found[channel])
+	}
+	return counts, err
+}
+
+func (s *Timers) hintChannels(topics []string) []string {
+	channels := make([]string, len(topics))
+	for i, topic := range topics {
+		channels[i] = s.keys.Of(topic).Hint
+	}
+	return channels
 }
 
 // readStatsReply retries if the server did not know the script.

@@ -30,6 +30,7 @@ var (
 	statsScript         = lua.Load("stats")
 	lastDeadScript      = lua.Load("last_dead")
 	apartScript         = lua.Bare("apart")
+	removeTopicScript   = lua.Load("remove_topic")
 	keyedScheduleScript = lua.Within("keyed", "schedule")
 	keyedCancelScript   = lua.Within("keyed", "cancel")
 )

@@ -48,7 +48,7 @@ type Timers struct {
 	apartFrom       int
 	transactionless atomic.Bool // the user may not use MULTI
 
-	topics known
+	topics, queues known
 
 	mu     sync.Mutex
 	shards []redis.ClusterSlot // as Check last found them; none: one server

@@ -3,6 +3,7 @@ package timers
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/internal/layout"
 	"github.com/wakebell/wakebell/redisops/internal/scripts"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 const (
@@ -24,12 +26,13 @@ func (s *Timers) Register(ctx context.Context, topic string) error {
 	if err := layout.CheckTopic(topic); err != nil {
 		return err
 	}
-	return s.Again(ctx, func() error { return s.register(ctx, topic) })
+	return s.Again(ctx, func() error { return s.register(ctx, s.keys.Topics, topic) })
 }
 
-func (s *Timers) register(ctx context.Context, topic string) error {
-	if err := s.RDB.SAdd(ctx, s.keys.Topics, topic).Err(); err != nil {
-		return fmt.Errorf("register %q in %q: %w", topic, s.keys.Topics, scripts.Wrap(ctx, nil, err))
+// register adds a name to a registry, of topics or of queues.
+func (s *Timers) register(ctx context.Context, registry, name string) error {
+	if err := s.RDB.SAdd(ctx, registry, name).Err(); err != nil {
+		return fmt.Errorf("register %q in %q: %w", name, registry, scripts.Wrap(ctx, nil, err))
 	}
 	return nil
 }
@@ -57,26 +60,104 @@ func (s *Timers) Forget(ctx context.Context, topic string) error {
 	return nil
 }
 
+// RemoveTopic removes a topic from the registry, unless it has a key or a node. The
+// check of the keys and the removal are one step; on a Cluster, where the registry is
+// in another slot, they are two. If the topic is scheduled on again, it is registered
+// again within a minute.
+func (s *Timers) RemoveTopic(ctx context.Context, topic string) (wakebelltype.TopicRemoval, error) {
+	if err := layout.CheckTopic(topic); err != nil {
+		return wakebelltype.TopicRemoval{}, err
+	}
+	counts, err := s.nodesOf(ctx, topic)
+	if err != nil {
+		return wakebelltype.TopicRemoval{}, fmt.Errorf("remove %q: count its nodes: %w", topic, err)
+	}
+	if counts[0] > 0 {
+		return wakebelltype.TopicRemoval{Existed: true, Use: fmt.Sprintf("%d nodes", counts[0])}, nil
+	}
+	remove := s.removeTopic
+	if s.Clustered(ctx) {
+		remove = s.removeClustered
+	}
+	reply, err := remove(ctx, topic)
+	if err != nil {
+		return wakebelltype.TopicRemoval{}, fmt.Errorf("remove %q: %w", topic, err)
+	}
+	if key, used := strings.CutPrefix(reply, "used "); used {
+		return wakebelltype.TopicRemoval{Existed: true, Use: "key " + strconv.Quote(key)}, nil
+	}
+	s.topics.forget(topic)
+	return wakebelltype.TopicRemoval{Existed: reply != "absent"}, nil
+}
+
+// removeTopic returns what lua/remove_topic.lua does.
+func (s *Timers) removeTopic(ctx context.Context, topic string) (string, error) {
+	return s.RunText(ctx, removeTopicScript, append(lastingKeys(s.keys.Of(topic)), s.keys.Topics), topic)
+}
+
+// removeClustered does on a Cluster what removeTopic does.
+func (s *Timers) removeClustered(ctx context.Context, topic string) (string, error) {
+	for _, key := range lastingKeys(s.keys.Of(topic)) {
+		kind, err := s.RDB.Type(ctx, key).Result()
+		if err != nil {
+			return "", scripts.Wrap(ctx, []string{key}, err)
+		}
+		if kind != "none" {
+			return "used " + key, nil
+		}
+	}
+	n, err := s.RDB.SRem(ctx, s.keys.Topics, topic).Result()
+	if n == 0 {
+		return "absent", scripts.Wrap(ctx, nil, err)
+	}
+	return "", nil
+}
+
+// lastingKeys returns the keys of a topic that do not expire.
+func lastingKeys(k TopicKeys) []string {
+	return []string{k.Timeline, k.Payloads, k.Leases, k.Dead, k.Control, k.Runs}
+}
+
 // Remember registers a topic after a schedule, at most once a minute. The schedule
 // has succeeded, so a failure is only logged.
 func (s *Timers) Remember(ctx context.Context, topic string) {
 	if !s.topics.register(topic) {
 		return
 	}
-	if err := s.register(ctx, topic); err != nil {
+	if err := s.register(ctx, s.keys.Topics, topic); err != nil {
 		s.logger().WarnContext(ctx, "topic not registered", "topic", topic, "error", err)
+	}
+}
+
+// RememberQueue registers a queue after it was used, at most once a minute. The
+// member of the registry is chosen by the store of queues. A failure is only logged.
+func (s *Timers) RememberQueue(ctx context.Context, member string) {
+	if !s.queues.register(member) {
+		return
+	}
+	if err := s.register(ctx, s.keys.Queues, member); err != nil {
+		s.logger().WarnContext(ctx, "queue not registered", "queue", member, "error", err)
 	}
 }
 
 // Topics reads a page of the registry, in no particular order. Start with cursor 0;
 // next is 0 after the last page. A name may occur twice.
 func (s *Timers) Topics(ctx context.Context, cursor uint64) (names []string, next uint64, err error) {
+	return s.scanRegistry(ctx, s.keys.Topics, cursor)
+}
+
+// Queues reads a page of the registry of queues, as Topics does that of topics.
+func (s *Timers) Queues(ctx context.Context, cursor uint64) (members []string, next uint64, err error) {
+	return s.scanRegistry(ctx, s.keys.Queues, cursor)
+}
+
+func (s *Timers) scanRegistry(ctx context.Context, registry string, cursor uint64) (names []string, next uint64, err error) {
 	err = s.Again(ctx, func() (err error) {
-		names, next, err = s.RDB.SScan(ctx, s.keys.Topics, cursor, "", layout.ScanPage).Result()
+		names, next, err = s.RDB.SScan(ctx, registry, cursor, "", layout.ScanPage).Result()
 		return scripts.Wrap(ctx, nil, err)
 	})
 	if err != nil {
-		return nil, 0, fmt.Errorf("topics in %q: %w", s.keys.Topics, err)
+		return nil, 0, fmt.Errorf("names in %q: %w", registry, err)
 	}
 	return names, next, nil
 }

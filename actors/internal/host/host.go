@@ -15,6 +15,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/wakebell/wakebell/internal/loglimit"
+	"github.com/wakebell/wakebell/internal/metrics"
 )
 
 // Env is the environment of the actors of a runtime.
@@ -28,6 +29,7 @@ type Env struct {
 	LogLimit *loglimit.Limiter
 	// Options are added to the props of every actor; tests use them.
 	Options []actor.PropsOption
+	Metrics *metrics.Metrics // nil measures nothing
 }
 
 // Props returns the props of an actor whose crashes are logged with their stack.

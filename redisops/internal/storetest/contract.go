@@ -165,5 +165,8 @@ func (c contract) check(args []any) {
 	}
 }
 
-// OfTopic reports whether key is the topic's key that headers call word.
-func OfTopic(key, word string) bool { return strings.HasPrefix(key, "timers_"+word+":") }
+// OfTopic reports whether key is the topic's key, or the registry of topics, that
+// headers call word.
+func OfTopic(key, word string) bool {
+	return strings.HasPrefix(key, "timers_"+word+":") || key == "timers_topics" && word == "topics"
+}

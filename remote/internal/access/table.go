@@ -91,6 +91,7 @@ var Needs = tableOf(
 	rule(func(m *messages.GetOverviewsRequest) []need { return topics(rights.ActionRead, m.GetTopics()) }),
 	onTopic[*messages.CancelAllRequest](rights.ActionOperate),
 	onTopic[*messages.ForgetTopicRequest](rights.ActionOperate),
+	onTopic[*messages.RemoveTopicRequest](rights.ActionOperate),
 	onTopic[*messages.GetTopicControlRequest](rights.ActionRead),
 	onTopic[*messages.PauseTopicRequest](rights.ActionOperate),
 	onTopic[*messages.ResumeTopicRequest](rights.ActionOperate),
@@ -107,6 +108,7 @@ var Needs = tableOf(
 	onTopic[*messages.RedriveDeadLettersRequest](rights.ActionOperate),
 	onTopic[*messages.DeleteDeadLettersRequest](rights.ActionOperate),
 
+	free[*messages.ListQueuesRequest](), // filtered
 	onName[*messages.GetQueueStatsRequest](rights.KindQueue, rights.ActionRead),
 	onName[*messages.ListQueueMessagesRequest](rights.KindQueue, rights.ActionRead),
 	onName[*messages.PurgeQueueRequest](rights.KindQueue, rights.ActionOperate),

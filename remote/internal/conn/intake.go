@@ -54,6 +54,8 @@ type Intake struct {
 	refused func(host string, err error)
 	in, out frameReader
 
+	Moved func(received, sent int) // called with the bytes of each read and write; nil: it is not called
+
 	mu      sync.Mutex
 	streams map[uint32]*incoming
 	wanted  []*incoming // to be counted before the next read
@@ -106,6 +108,7 @@ func (c *Intake) Read(p []byte) (int, error) {
 			continue
 		}
 		if n > 0 {
+			c.moved(n, 0)
 			c.mu.Lock()
 			parsed := c.in.read(p[:n], c)
 			c.mu.Unlock()
@@ -188,7 +191,15 @@ func (c *Intake) Write(p []byte) (int, error) {
 	c.mu.Lock()
 	_ = c.out.read(p, (*sent)(c)) // sent.begin returns no error
 	c.mu.Unlock()
-	return c.Conn.Write(p)
+	n, err := c.Conn.Write(p)
+	c.moved(0, n)
+	return n, err
+}
+
+func (c *Intake) moved(received, sent int) {
+	if c.Moved != nil {
+		c.Moved(received, sent)
+	}
 }
 
 // Close implements net.Conn.

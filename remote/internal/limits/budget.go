@@ -25,6 +25,10 @@ func (p Party) owner() Party {
 type Budget struct {
 	bound Bound
 
+	// Full is called with the name of the bound that was reached, with the lock; nil:
+	// it is not called. Set it before use.
+	Full func(name string)
+
 	mu      sync.Mutex
 	total   int
 	owners  map[Party]int // only parties with a usage above 0
@@ -98,6 +102,9 @@ func left(bound, used int) int {
 
 // full returns the error for the bound that leaves no room for n.
 func (b *Budget) full(of Party, n int) error {
+	if b.Full != nil {
+		b.Full(b.bound.Name)
+	}
 	switch {
 	case of.Principal != "" && left(b.bound.Principal, b.owners[of.owner()]) < n:
 		return fullError{b.bound.Name, " of this principal"}

@@ -133,7 +133,9 @@ func (r *received) Arrived(bytes int) proto.Message {
 
 // intakeOf wraps a connection so that its messages are counted.
 func (g *Guard) intakeOf(raw net.Conn, of *conn.Connection) net.Conn {
-	return conn.NewIntake(raw, of, g.bodies, g.Cfg.MaxMessage, func(host string, err error) { g.logRefusal(host, "", err) })
+	in := conn.NewIntake(raw, of, g.bodies, g.Cfg.MaxMessage, func(host string, err error) { g.logRefusal(host, "", err) })
+	in.Moved = func(received, sent int) { g.Cfg.Metrics.Bytes(g.Closing, received, sent) }
+	return in
 }
 
 // countedStream is a stream with counted messages and a context that ends with the

@@ -81,6 +81,7 @@ func NewGuard(system *actor.ActorSystem, cfg Settings) *Guard {
 	g.Connections.Count = g.intakeOf
 	//nolint:forbidigo // ended by Stop
 	g.Closing, g.Close = context.WithCancel(context.Background())
+	g.Measure(g.Peers.Answers, g.Peers.mail, g.Peers.watches, g.Leases, g.WaitingLeases, g.streams, g.bodies)
 	for _, a := range cfg.Allow {
 		g.Filter.Open(a.Actor, func(e *Entry) {
 			e.Watch = e.Watch || a.Watch
@@ -90,6 +91,13 @@ func NewGuard(system *actor.ActorSystem, cfg Settings) *Guard {
 		})
 	}
 	return g
+}
+
+// Measure counts how often the bound of a budget is reached.
+func (g *Guard) Measure(budgets ...*limits.Budget) {
+	for _, b := range budgets {
+		b.Full = func(name string) { g.Cfg.Metrics.BackPressure(g.Closing, name) }
+	}
 }
 
 // ErrListening is the error if the ActorSystem already has a remote address. It has
@@ -183,6 +191,7 @@ func (g *Guard) refused(ctx context.Context, err error) {
 // logRefusal logs a refusal: one line a minute per host and owner, with the number
 // of skipped lines, and a bounded number of lines in total.
 func (g *Guard) logRefusal(host, owner string, err error, more ...any) {
+	g.Cfg.Metrics.FrameRejected(g.Closing)
 	if skipped, ok := g.Lines.Allow(host + "\x00" + owner); ok && g.Closing.Err() == nil {
 		g.Log.Warn("a peer was refused", append([]any{"host", host, "owner", owner, "err", err.Error(), "skipped", skipped}, more...)...)
 	}

@@ -9,6 +9,7 @@ import (
 	"runtime/debug"
 	"strings"
 	"time"
+	"unicode"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -65,6 +66,7 @@ func (g *Guard) unary(ctx context.Context, request any, info *grpc.UnaryServerIn
 	}
 	defer g.Running.Done()
 	caller := CallerOf(ctx) // begin has let it in
+	defer func() { g.Cfg.Metrics.Requested(ctx, method(info.FullMethod), codeOf(err)) }()
 	defer g.recovered(ctx, caller, &err)
 	callOf(ctx).arrived()
 	return handler(ctx, request)
@@ -87,11 +89,28 @@ func (g *Guard) stream(srv any, ss grpc.ServerStream, info *grpc.StreamServerInf
 	}
 	defer g.Running.Done()
 	caller := CallerOf(ss.Context()) // begin has let it in
+	defer func() { g.Cfg.Metrics.Requested(ss.Context(), method(info.FullMethod), codeOf(err)) }()
 	defer g.recovered(ss.Context(), caller, &err)
 	ctx, cancel := context.WithCancelCause(ss.Context())
 	defer cancel(nil)
 	defer context.AfterFunc(g.Closing, func() { cancel(errClosing) })()
 	return handler(srv, &countedStream{ss, ctx, callOf(ctx)})
+}
+
+// method returns the name of a method without that of its service.
+func method(full string) string { return full[strings.LastIndexByte(full, '/')+1:] }
+
+// codeOf returns the status code of a call in the spelling of the metrics.
+func codeOf(err error) string {
+	name := status.Code(err).String() // as PermissionDenied
+	var b strings.Builder
+	for i, r := range name {
+		if i > 0 && unicode.IsUpper(r) && unicode.IsLower(rune(name[i-1])) {
+			b.WriteByte('_')
+		}
+		b.WriteRune(unicode.ToUpper(r))
+	}
+	return b.String()
 }
 
 var errClosing = errors.New("shutting down")

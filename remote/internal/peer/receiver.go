@@ -56,6 +56,8 @@ type inbound struct {
 
 	peer  *peer // nil before the handshake
 	turns *Turns
+
+	measured func() // ends the count of the link; nil before the handshake
 }
 
 // Serve handles frames one after the other. It reads a frame only when local actors
@@ -100,6 +102,7 @@ func (in *inbound) arrive(hello *premote.ConnectRequest) error {
 		return fmt.Errorf("%w: the address %q: %w", errHostile, address, err)
 	}
 	in.peer = p
+	in.measured = in.guard.Cfg.Metrics.Session(in.ctx, "link")
 	return in.stream.Send(&premote.RemoteMessage{MessageType: &premote.RemoteMessage_ConnectResponse{
 		ConnectResponse: &premote.ConnectResponse{MemberId: in.guard.system.ID},
 	}})
@@ -175,6 +178,9 @@ func (in *inbound) tell(target *actor.PID, m proto.Message) {
 // leave handles the end of the stream. The last stream of a peer ends its link and
 // its watches.
 func (in *inbound) leave() {
+	if in.measured != nil {
+		in.measured()
+	}
 	if in.peer == nil || !in.guard.Peers.leave(in.peer) {
 		return
 	}

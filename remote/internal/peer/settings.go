@@ -5,6 +5,7 @@ import (
 	"log/slog"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/internal/metrics"
 	"github.com/wakebell/wakebell/remote/rights"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
@@ -25,6 +26,7 @@ type Settings struct {
 	Peers                      []string
 	Allow                      []AllowedActor
 	Logger                     *slog.Logger
+	Metrics                    *metrics.Metrics // nil measures nothing
 }
 
 // AllowedActor is remote.Allow.

@@ -47,11 +47,13 @@ type runningOperation struct {
 }
 
 func newOperations(system *wakebell.System, g *peer.Guard) *operations {
-	return &operations{
+	o := &operations{
 		system: system, guard: g, operators: g.Cfg.Operators, celery: messages.CeleryQueues(g.Cfg.CeleryQueues),
 		short: limits.NewBudget(limits.Operations), long: limits.NewBudget(limits.LongOperations),
 		running: map[*runningOperation]struct{}{},
 	}
+	g.Measure(o.short, o.long)
+	return o
 }
 
 // Enter admits a caller with permission for the request, if there is room for it.

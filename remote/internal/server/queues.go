@@ -6,12 +6,31 @@ import (
 
 	"google.golang.org/grpc"
 
+	"github.com/wakebell/wakebell/internal/paging"
 	"github.com/wakebell/wakebell/internal/text"
 	fields "github.com/wakebell/wakebell/internal/wire"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/remote/internal/wire"
+	"github.com/wakebell/wakebell/remote/rights"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
+
+func (o *operations) ListQueues(m *messages.ListQueuesRequest, stream grpc.ServerStreamingServer[messages.ListQueuesResponse]) error {
+	return listing(o, m, stream, o.listQueues)
+}
+
+func (o *operations) listQueues(ctx context.Context, m *messages.ListQueuesRequest) iter.Seq2[*messages.ListQueuesResponse, error] {
+	page := wire.PageOf(m)
+	return wire.Each(paging.Limited(page, func(yield func(wakebelltype.QueueName, error) bool) {
+		for q, err := range o.client().Queues().List(ctx, wakebelltype.Page{After: page.After}) {
+			if (err != nil || o.Sees(ctx, rights.KindQueue, q.Keys.Name)) && !yield(q, err) {
+				return
+			}
+		}
+	}), func(q wakebelltype.QueueName) *messages.ListQueuesResponse {
+		return &messages.ListQueuesResponse{Name: text.Valid(q.Keys.Name), Queue: wire.QueueMessage(q.Keys), Cursor: text.Valid(q.Cursor)}
+	})
+}
 
 func (o *operations) GetQueueStats(ctx context.Context, m *messages.GetQueueStatsRequest) (*messages.GetQueueStatsResponse, error) {
 	st, err := o.client().Queues().Stats(ctx, wire.QueueName(m))

@@ -11,6 +11,7 @@ import (
 
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/internal/argument"
+	"github.com/wakebell/wakebell/internal/metrics"
 	"github.com/wakebell/wakebell/messages/rpc"
 	"github.com/wakebell/wakebell/remote/internal/access"
 	"github.com/wakebell/wakebell/remote/internal/peer"
@@ -33,6 +34,7 @@ type Server struct {
 // Start listens and accepts peers. Call it before the System's Start.
 func Start(sys *wakebell.System, cfg peer.Settings) (*Server, error) {
 	actors := sys.ActorSystem()
+	cfg.Metrics = metrics.New(metrics.Options{Provider: sys.MeterProvider()})
 	g := peer.NewGuard(actors, cfg)
 	g.Queues = access.NewQueueKeys(sys, cfg.Queues)
 	s := &Server{guard: g, system: sys, operations: newOperations(sys, g)}

@@ -66,6 +66,7 @@ func newReply(message any) reply {
 
 // session serves a session until its end.
 func (s *Server) session(stream grpc.ServerStream) error {
+	defer s.guard.Cfg.Metrics.Session(stream.Context(), "stream")()
 	caller := peer.CallerOf(stream.Context())
 	system := s.system.ActorSystem()
 	n := &session{

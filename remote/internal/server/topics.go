@@ -70,7 +70,7 @@ func (o *operations) GetOverviews(ctx context.Context, m *messages.GetOverviewsR
 	}
 	answer := &messages.GetOverviewsResponse{}
 	for i, of := range all {
-		t := &messages.TopicOverview{Topic: m.GetTopics()[i], Stats: gatewayconv.StatsMessage(of.Stats), Control: wire.ControlMessage(of.Control)}
+		t := &messages.TopicOverview{Topic: m.GetTopics()[i], Stats: gatewayconv.StatsMessage(of.Stats), Control: wire.ControlMessage(of.Control), Nodes: int32(of.Nodes)}
 		if of.Err != nil {
 			t.Fault = peer.ErrorOf(ctx, of.Err)
 		}
@@ -86,6 +86,11 @@ func (o *operations) CancelAll(ctx context.Context, m *messages.CancelAllRequest
 
 func (o *operations) ForgetTopic(ctx context.Context, m *messages.ForgetTopicRequest) (*messages.ForgetTopicResponse, error) {
 	return &messages.ForgetTopicResponse{}, o.client().Forget(ctx, m.GetTopic())
+}
+
+func (o *operations) RemoveTopic(ctx context.Context, m *messages.RemoveTopicRequest) (*messages.RemoveTopicResponse, error) {
+	r, err := o.client().RemoveTopic(ctx, m.GetTopic())
+	return &messages.RemoveTopicResponse{Existed: r.Existed, Use: text.Valid(r.Use)}, err
 }
 
 func (o *operations) Diagnose(ctx context.Context, m *messages.DiagnoseRequest) (*messages.DiagnoseResponse, error) {

@@ -74,9 +74,9 @@ time, starting after the load: lateness is then that of a node that keeps up.`,
 	flags.IntVar(&f.payload, "payload", 100, "`bytes` of a body")
 	flags.IntVar(&f.maxConcurrent, "max-concurrent", 200, "timers handled at once")
 	flags.StringVarP(&f.topic, "topic", "t", "wakebell-bench", "`topic` name, to which a unique suffix is appended")
-	flags.DurationVar(&f.spread, "spread", 0, "time over which the timers become due")
-	flags.DurationVar(&f.leaseTTL, "lease-ttl", 30*time.Second, "duration of a lease")
-	flags.DurationVar(&f.window, "window", benchAutomatic, "delivery window of the handler; negative: it follows the load")
+	cli.DurationVar(flags, &f.spread, "spread", 0, "time over which the timers become due")
+	cli.DurationVar(flags, &f.leaseTTL, "lease-ttl", 30*time.Second, "duration of a lease")
+	cli.DurationVar(flags, &f.window, "window", benchAutomatic, "delivery window of the handler; negative: it follows the load")
 	cmd.RunE = a.Does(func(ctx context.Context, _ []string) error { return measure(ctx, a, f) })
 	return cmd
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/wakebell/wakebell/cmd/wakebell/internal/output"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
@@ -27,6 +28,11 @@ type App struct {
 	tls    tlsFlags
 	remote remoteFlags
 	output Choice
+	color  Choice
+	times  Choice
+
+	notes    io.Writer        // stderr as it was given, to see whether it is a terminal
+	progress *output.Progress // of the command; nil: none
 
 	// began is set when a command's own code runs. Errors before that are usage
 	// errors: an unknown command or flag, a missing argument.

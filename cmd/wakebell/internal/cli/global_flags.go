@@ -11,5 +11,10 @@ func (a *App) GlobalFlags(root *cobra.Command) {
 	flags.StringVar(&a.Prefix, "prefix", "", "`prefix` for the name of every topic")
 	flags.StringVar(&a.Keys.Timeline, "timeline-key", "", "base `name` of the keys with due times (default timers_timeline)")
 	flags.StringVar(&a.Keys.Payloads, "payloads-key", "", "base `name` of the keys with payloads (default timers_payloads)")
+	a.color, a.times = OneOf("auto", "always", "never"), OneOf("auto", "relative", "absolute")
+	flags.Var(&a.color, "color", "colours; auto: on a terminal, unless NO_COLOR is set")
+	flags.Var(&a.times, "times", "instants of tables as they are or relative to now; auto: relative on a terminal")
+	CompleteChoice(root, "color", a.color)
+	CompleteChoice(root, "times", a.times)
 	flags.BoolVar(&a.Keys.HashTag, "hash-tag", false, "put topics in braces, so that a Cluster stores the keys of each in one slot")
 }

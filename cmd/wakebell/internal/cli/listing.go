@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"errors"
+	"fmt"
 	"iter"
 
 	"github.com/wakebell/wakebell/cmd/wakebell/internal/output"
@@ -14,13 +16,18 @@ type Listing struct {
 	shown int
 	more  bool
 	last  string // cursor of the last item that is shown
+
+	progress *output.Progress // where the items are not shown on a terminal
 }
 
-// NewListing returns a listing with the heads of its columns. A limit of 0 is none.
-func (a *App) NewListing(limit int, head ...string) *Listing {
+// NewListing returns a listing with its columns. A limit of 0 is none.
+func (a *App) NewListing(limit int, columns ...output.Column) *Listing {
 	l := &Listing{app: a, limit: limit}
+	if limit == 0 && !output.IsTerminal(a.Stdout) {
+		l.progress = a.Progress("list", 0)
+	}
 	if !a.WantsJSON() {
-		l.table = output.NewTable(a.Stdout, head...)
+		l.table = output.NewTable(tableWriter{a}, a.Screen(), columns...)
 	}
 	return l
 }
@@ -45,6 +52,7 @@ func (l *Listing) CutAfter(cursor string) { l.more, l.last = true, cursor }
 // Add prints an item: value as JSON, or the cells as a row.
 func (l *Listing) Add(value any, cells ...string) error {
 	l.shown++
+	l.progress.Add(1)
 	if l.table == nil {
 		return l.app.PrintJSON(value)
 	}
@@ -63,12 +71,25 @@ func (l *Listing) End() error {
 	return l.table.Flush()
 }
 
+// stopped prints the rest before an error, and adds to the error where to continue.
+func (l *Listing) stopped(err error) error {
+	if l.shown == 0 {
+		return err
+	}
+	if l.table != nil {
+		if flushed := l.table.Flush(); flushed != nil {
+			return errors.Join(err, flushed)
+		}
+	}
+	return fmt.Errorf("%d listed; --after '%s' continues: %w", l.shown, l.last, err)
+}
+
 // PrintAll prints the items of a listing up to its limit; cursor returns that of an
 // item, and row its JSON value and its cells.
 func PrintAll[T any](l *Listing, items iter.Seq2[T, error], cursor func(T) string, row func(T) (value any, cells []string)) error {
 	for item, err := range items {
 		if err != nil {
-			return err
+			return l.stopped(err)
 		}
 		if l.full() {
 			break

@@ -25,6 +25,7 @@ func (a *App) Printf(format string, args ...any) error {
 
 // Write prints text in one call.
 func (a *App) Write(text []byte) error {
+	a.clearProgress()
 	if _, err := a.Stdout.Write(text); err != nil {
 		return fmt.Errorf("%w: %w", output.ErrStdout, err)
 	}
@@ -33,14 +34,38 @@ func (a *App) Write(text []byte) error {
 
 // Notef writes to stderr. An error of that has no place to be reported.
 func (a *App) Notef(format string, args ...any) {
+	a.clearProgress()
 	_, _ = fmt.Fprintf(a.Stderr, format, args...)
 }
 
-// PrintRows prints the fields of one object, one name and value per line.
+// Screen returns how stdout shows tables, by the flags and the kind of stdout.
+func (a *App) Screen() output.Screen {
+	s := output.NewScreen(a.Stdout)
+	if a.color.value != "auto" && a.color.value != "" {
+		s.Color = a.color.value == "always"
+	}
+	if a.times.value != "auto" && a.times.value != "" {
+		s.Relative = a.times.value == "relative"
+	}
+	return s
+}
+
+// PrintRows prints the fields of one object, one name and value per line. Values are
+// not cut.
 func (a *App) PrintRows(rows [][2]string) error {
-	out := output.NewTable(a.Stdout)
+	screen := a.Screen()
+	screen.Columns = 0
+	out := output.NewTable(tableWriter{a}, screen, output.Column{}.Styled(output.Faint), output.Column{})
 	for _, row := range rows {
 		out.Row(row[0], row[1])
 	}
 	return out.Flush()
+}
+
+// tableWriter writes the lines of a table to stdout.
+type tableWriter struct{ app *App }
+
+func (w tableWriter) Write(p []byte) (int, error) {
+	w.app.clearProgress()
+	return w.app.Stdout.Write(p)
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/cmd/wakebell/internal/output"
+	"github.com/wakebell/wakebell/queue"
 	"github.com/wakebell/wakebell/remote"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
@@ -74,13 +75,21 @@ func (a *App) notRemote() error {
 type Client interface {
 	wakebell.TimerClient
 	wakebell.Operator
+	QueueOperator() queue.Operator
 }
+
+// local is the client of a Redis.
+type local struct{ *wakebell.Client }
+
+func (l local) QueueOperator() queue.Operator { return l.Queues() }
+
+func (k keyed) QueueOperator() queue.Operator { return k.Queues() }
 
 // Ask runs fn with a client of the node of --remote or, without it, of the Redis of
 // --redis.
 func (a *App) Ask(ctx context.Context, fn func(Client) error) error {
 	if a.RemoteAddress() == "" {
-		return a.WithClient(func(c *wakebell.Client) error { return fn(c) })
+		return a.WithClient(func(c *wakebell.Client) error { return fn(local{c}) })
 	}
 	return a.WithNode(ctx, func(c *remote.Client) error { return fn(keyed{c}) })
 }

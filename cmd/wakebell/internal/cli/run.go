@@ -36,7 +36,7 @@ func Run(ctx context.Context, newRoot func(*App) *cobra.Command, args []string, 
 	defer stop()
 	notes := output.NewLockedWriter(stderr)
 	defer notes.End()
-	a := &App{Stdin: stdin, Stdout: stdout, Stderr: notes, interrupted: ctx, forced: forced}
+	a := &App{Stdin: stdin, Stdout: stdout, Stderr: notes, notes: stderr, interrupted: ctx, forced: forced}
 	root := newRoot(a)
 	root.SetArgs(args)
 	root.SetIn(stdin)
@@ -54,6 +54,7 @@ func Run(ctx context.Context, newRoot func(*App) *cobra.Command, args []string, 
 	}()
 	select {
 	case r := <-done:
+		a.progress.End()
 		return a.exitCode(r.cmd, r.err)
 	case <-forced.Done():
 		killed := make(chan struct{})

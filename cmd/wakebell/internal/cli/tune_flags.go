@@ -14,7 +14,7 @@ func TuneFlags(flags *pflag.FlagSet, s *wakebelltype.Settings) (names []string) 
 			flags.IntVar(n, t.Flag, *n, t.Usage)
 		} else {
 			d := t.Duration(s)
-			flags.DurationVar(d, t.Flag, *d, t.Usage)
+			DurationVar(flags, d, t.Flag, *d, t.Usage)
 		}
 		names = append(names, t.Flag)
 	}

@@ -53,9 +53,8 @@ func leaves(cmd *cobra.Command, path string) map[string]*cobra.Command {
 	all := map[string]*cobra.Command{}
 	for _, sub := range cmd.Commands() {
 		name := strings.TrimSpace(path + " " + sub.Name())
-		if !sub.HasSubCommands() {
+		if !sub.HasSubCommands() || sub.LocalNonPersistentFlags().HasFlags() { // one with flags of its own can be run as well
 			all[name] = sub
-			continue
 		}
 		for n, c := range leaves(sub, name) {
 			all[n] = c

@@ -209,7 +209,7 @@ func (d *demo) conclude(ctx context.Context, a *cli.App) error {
 	if err := a.Printf("\n"); err != nil {
 		return err
 	}
-	t := output.NewTable(a.Stdout, "TIMER", "WHAT HAPPENED", "ATTEMPTS", "LATENESS")
+	t := output.NewTable(a.Stdout, a.Screen(), output.Text("TIMER"), output.Text("WHAT HAPPENED"), output.Numeric("ATTEMPTS"), output.Short("LATENESS"))
 	for _, s := range scenario {
 		r := d.records[s.id]
 		late := ""

@@ -47,11 +47,11 @@ lost or not granted within --timeout, or if the command failed.`,
 		Args: cobra.ExactArgs(1),
 	}
 	flags := cmd.Flags()
-	flags.DurationVar(&f.hold, "for", -1, "how long to hold the turn (default until a signal)")
+	cli.DurationVar(flags, &f.hold, "for", -1, "how long to hold the turn (default until a signal)")
 	flags.IntVar(&f.times, "times", 1, "`number` of turns to take")
-	flags.DurationVar(&f.lease, "lease", 10*time.Second, "time after which a crashed holder loses the turn, 300ms to 24h")
-	flags.DurationVar(&f.signal, "signal-ttl", 500*time.Millisecond, "time that a process has to confirm its turn, 50ms to 1m")
-	flags.DurationVar(&f.timeout, "timeout", 0, "how long to wait for a turn; 0: no limit")
+	cli.DurationVar(flags, &f.lease, "lease", 10*time.Second, "time after which a crashed holder loses the turn, 300ms to 24h")
+	cli.DurationVar(flags, &f.signal, "signal-ttl", 500*time.Millisecond, "time that a process has to confirm its turn, 50ms to 1m")
+	cli.DurationVar(flags, &f.timeout, "timeout", 0, "how long to wait for a turn; 0: no limit")
 	flags.StringVar(&f.exec, "exec", "", "shell `command` to run in the turn")
 	flags.Lookup("for").DefValue = ""
 	keysFlag(cmd, &f.keys)

@@ -62,10 +62,12 @@ holder (host:pid:random), confirmed, until, waiting, last_fence and fault.`,
 }
 
 func listGates(ctx context.Context, a *cli.App, of gate.Operator, page cli.PageFlags) error {
-	list := a.NewListing(page.Limit, "GATE", "FENCE", "HOLDER", "UNTIL", "WAITING", "FAULT")
+	screen := a.Screen()
+	list := a.NewListing(page.Limit, output.Text("GATE"), output.Numeric("FENCE"), output.Text("HOLDER"), output.Short("UNTIL"), output.Numeric("WAITING"),
+		output.Text("FAULT").AsRare().Styled(output.Bad))
 	return cli.PrintAll(list, of.List(ctx, page.Page()), gateCursor, func(g wakebelltype.GateInfo) (any, []string) {
 		line := newListLine(g)
-		return line, []string{line.Gate, fenceText(line.Fence), line.Holder, line.Until, strconv.Itoa(line.Waiting), line.Fault}
+		return line, []string{line.Gate, fenceText(line.Fence), line.Holder, screen.Time(g.Until), strconv.Itoa(line.Waiting), line.Fault}
 	})
 }
 

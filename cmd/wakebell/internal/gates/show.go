@@ -70,7 +70,7 @@ func showGate(ctx context.Context, a *cli.App, of gate.Operator, name string) er
 		{"fence", fenceText(line.Fence)},
 		{"holder", line.Holder},
 		{"confirmed", output.YesNo(line.Confirmed)},
-		{"until", line.Until},
+		{"until", a.Screen().Time(g.Until)},
 		{"last fence", fenceText(line.LastFence)},
 		{"waiting", strconv.Itoa(line.Waiting)},
 	}

@@ -30,7 +30,7 @@ func (f *queueFlags) register(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringArrayVar(&f.queues, "queue", nil, "`queue` to handle; can be repeated")
 	cli.SeparatorFlag(cmd, &f.names)
-	flags.DurationVar(&f.visibility, "visibility-timeout", 5*time.Minute, "time until the messages of a crashed node are redelivered")
+	cli.DurationVar(flags, &f.visibility, "visibility-timeout", 5*time.Minute, "time until the messages of a crashed node are redelivered")
 	flags.IntVar(&f.maxDeliveries, "max-deliveries", 10, "deliveries after which a message becomes a dead letter")
 	flags.IntVar(&f.completed, "completed", 0, "`number` of payloads of handled messages to keep")
 	flags.IntVar(&f.failed, "failed", 0, "`number` of payloads to keep of messages that failed under --errors-are-final or --at-most-once")

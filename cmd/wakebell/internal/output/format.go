@@ -43,3 +43,6 @@ func Fault(err error) string {
 
 // Number formats a count for the table output.
 func Number(n int64) string { return strconv.FormatInt(n, 10) }
+
+// Took formats the time since an instant.
+func Took(began time.Time) time.Duration { return time.Since(began).Round(100 * time.Millisecond) }

@@ -12,7 +12,7 @@ import (
 func TestTablesAreAlignedEscapedAndFlushed(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
-	table := NewTable(&out, "A", "B")
+	table := NewTable(&out, Screen{}, Text("A"), Text("B"))
 	table.Row("\x1b[31m", "")
 	require.NoError(t, table.Flush())
 	require.Equal(t, "A         B\n\\x1b[31m  -\n", out.String())
@@ -27,7 +27,7 @@ func TestTablesAreAlignedEscapedAndFlushed(t *testing.T) {
 func TestALongTableIsAligned(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
-	table := NewTable(&out, "NAME", "N", "LAST")
+	table := NewTable(&out, Screen{}, Text("NAME"), Numeric("N"), Text("LAST"))
 	table.AtLeast([]string{"the longest of all names"})
 	for i := range 3500 {
 		name := "x"

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/wakebell/wakebell/cmd/wakebell/internal/cli"
+	"github.com/wakebell/wakebell/cmd/wakebell/internal/output"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
@@ -29,10 +30,11 @@ headers, correlation_id, reply_to, and body or body_base64.`,
 	a.OutputFlag(cmd)
 	cmd.RunE = a.Does(func(ctx context.Context, _ []string) error {
 		return ask(ctx, a, func(c client) error {
-			list := a.NewListing(page.Limit, "ENTRY", "ID", "DIED", "DELIVERIES", "REASON")
+			screen := a.Screen()
+			list := a.NewListing(page.Limit, output.Short("ENTRY"), output.Text("ID"), output.Short("DIED"), output.Numeric("DELIVERIES").AsMinor(), output.Text("REASON"))
 			return cli.PrintAll(list, c.DeadLetters(ctx, q, page.Page()), queueDeadCursor, func(l wakebelltype.QueueDeadLetter) (any, []string) {
 				line := newDeadLine(a, q, l)
-				return line, []string{l.Entry, l.ID, line.Died, strconv.Itoa(l.Deliveries), l.Reason}
+				return line, []string{l.Entry, l.ID, screen.Time(l.At), strconv.Itoa(l.Deliveries), l.Reason}
 			})
 		})
 	})

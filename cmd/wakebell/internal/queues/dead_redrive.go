@@ -39,7 +39,7 @@ With -o json it prints one line with queue and redriven, a number.`,
 	}
 	f.register(cmd)
 	cmd.Flags().StringVar(&f.key, "dedup-key", "", "deduplication `key` of the new message")
-	cmd.Flags().DurationVar(&f.window, "window", time.Hour, "how long the key suppresses duplicates")
+	cli.DurationVar(cmd.Flags(), &f.window, "window", time.Hour, "how long the key suppresses duplicates")
 	a.OutputFlag(cmd)
 	cmd.RunE = a.Does(func(ctx context.Context, args []string) error {
 		if err := f.choose(args); err != nil {
@@ -56,7 +56,7 @@ With -o json it prints one line with queue and redriven, a number.`,
 	return cmd
 }
 
-func redriveDead(ctx context.Context, a *cli.App, c queue.Operator, f *redriveFlags) error {
+func redriveDead(ctx context.Context, a *cli.App, c client, f *redriveFlags) error {
 	var n int64
 	q := queue.New[[]byte](f.queue.Name, append(cli.QueueOptions(f.queue), queue.DeduplicationWindow(f.window))...)
 	how := q.RedriveOptions()
@@ -65,7 +65,10 @@ func redriveDead(ctx context.Context, a *cli.App, c queue.Operator, f *redriveFl
 			return err
 		}
 		var err error
-		if n, err = queue.Redrive(ctx, c, f.queue, how); err != nil {
+		stop := followStats(ctx, a, c, "redrive", f.queue, func(st wakebelltype.QueueStats) int64 { return st.Dead })
+		n, err = queue.Redrive(ctx, c, f.queue, how)
+		stop()
+		if err != nil {
 			return cli.SoFar(err, n, "dead letters were redriven; run the same command again for the rest")
 		}
 	} else {

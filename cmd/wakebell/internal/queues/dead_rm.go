@@ -38,11 +38,13 @@ With -o json it prints one line with queue and deleted, a number.`,
 	return cmd
 }
 
-func removeDead(ctx context.Context, a *cli.App, c queue.Operator, f *deadChoice) error {
+func removeDead(ctx context.Context, a *cli.App, c client, f *deadChoice) error {
 	if f.entry == "" {
+		stop := followStats(ctx, a, c, "delete", f.queue, func(st wakebelltype.QueueStats) int64 { return st.Dead })
 		n, err := deleteAllDead(ctx, c, f.queue)
+		stop()
 		if err != nil {
-			return err
+			return cli.SoFar(err, n, "dead letters were deleted; run the same command again for the rest")
 		}
 		return printDeleted(a, f.queue, n)
 	}

@@ -38,7 +38,7 @@ there is none. With -o json it is one line with the fields of queue dead ls.`,
 				{"id", d.ID},
 				{"reason", d.Reason},
 				{"deliveries", strconv.Itoa(d.Deliveries)},
-				{"died", d.Died},
+				{"died", a.Screen().Time(l.At)},
 				{"body", d.Shown()},
 			})
 		})

@@ -26,7 +26,7 @@ expires. It prints what is left; with -o json as queue stats does.`,
 		Args:    cobra.NoArgs,
 	}
 	nameFlag(cmd, &q)
-	cmd.Flags().DurationVar(&timeout, "timeout", 0, "how long to wait; 0: no limit")
+	cli.DurationVar(cmd.Flags(), &timeout, "timeout", 0, "how long to wait; 0: no limit")
 	a.OutputFlag(cmd)
 	cmd.RunE = a.Does(func(ctx context.Context, _ []string) error {
 		if timeout < 0 {
@@ -38,7 +38,9 @@ expires. It prints what is left; with -o json as queue stats does.`,
 				ctx, stop = context.WithTimeoutCause(ctx, timeout, fmt.Errorf("the queue is not empty after %v", timeout))
 				defer stop()
 			}
+			stop := followStats(ctx, a, c, "drain", q, func(st wakebelltype.QueueStats) int64 { return st.Pending + st.Processing })
 			st, err := queue.Drain(ctx, c, q)
+			stop()
 			return errors.Join(err, printStats(a, q, st))
 		})
 	})

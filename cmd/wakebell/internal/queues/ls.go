@@ -52,13 +52,14 @@ headers, correlation_id, reply_to, and body or body_base64.`,
 }
 
 func listMessages(ctx context.Context, a *cli.App, c queue.Operator, q wakebelltype.QueueKeys, running bool, page cli.PageFlags) error {
-	list := a.NewListing(page.Limit, "ID", "STATE", "DELIVERIES", "DEADLINE", "BODY")
+	screen := a.Screen()
+	list := a.NewListing(page.Limit, output.Text("ID"), output.Short("STATE"), output.Numeric("DELIVERIES").AsMinor(), output.Short("DEADLINE").AsRare(), output.Text("BODY"))
 	return cli.PrintAll(list, c.Messages(ctx, q, running, page.Page()), messageCursor, func(m wakebelltype.QueueMessage) (any, []string) {
 		line := messageLine{a.Prefix + q.Name, m.ID, "pending", m.Deliveries, output.Stamp(m.Deadline), m.Fault, output.MessageContent(m.Payload)}
 		if running {
 			line.State = "running"
 		}
-		return line, []string{m.ID, line.State, strconv.Itoa(m.Deliveries), line.Deadline, line.Shown()}
+		return line, []string{m.ID, line.State, strconv.Itoa(m.Deliveries), screen.Time(m.Deadline), line.Shown()}
 	})
 }
 

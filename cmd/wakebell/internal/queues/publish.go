@@ -44,7 +44,7 @@ message, if known) and fresh, true or false.`,
 	flags.StringVar(&f.json, "json", "", "JSON `body`, published as it is")
 	flags.StringVar(&f.hex, "hex", "", "`body` of bytes, in hex")
 	flags.StringVar(&f.key, "dedup-key", "", "suppress the message if one with this `key` was published within the window")
-	flags.DurationVar(&f.window, "window", time.Hour, "how long the key suppresses duplicates")
+	cli.DurationVar(flags, &f.window, "window", time.Hour, "how long the key suppresses duplicates")
 	cmd.MarkFlagsMutuallyExclusive("text", "json", "hex")
 	cmd.MarkFlagsOneRequired("text", "json", "hex")
 	f.given = flags.Changed

@@ -41,6 +41,13 @@ With -o json it prints one line with queue and deleted, a number.`,
 			if err != nil {
 				return err
 			}
+			stop := followStats(ctx, a, c, "delete", q, func(st wakebelltype.QueueStats) int64 {
+				if running {
+					return st.Pending + st.Processing
+				}
+				return st.Pending
+			})
+			defer stop()
 			n, err := c.Purge(ctx, q, running)
 			if err == nil && kept {
 				var more int64
@@ -51,6 +58,14 @@ With -o json it prints one line with queue and deleted, a number.`,
 		})
 	})
 	return cmd
+}
+
+// followStats shows the progress of a change of a queue, by a count that it lowers.
+func followStats(ctx context.Context, a *cli.App, c client, what string, q wakebelltype.QueueKeys, count func(wakebelltype.QueueStats) int64) (stop func()) {
+	return a.Follow(ctx, what, func(ctx context.Context) (int64, error) {
+		st, err := c.Stats(ctx, q)
+		return count(st), err
+	})
 }
 
 func printDeleted(a *cli.App, q wakebelltype.QueueKeys, n int64) error {

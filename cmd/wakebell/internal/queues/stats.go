@@ -2,7 +2,6 @@ package queues
 
 import (
 	"context"
-	"strconv"
 
 	"github.com/spf13/cobra"
 
@@ -59,7 +58,7 @@ func printStats(a *cli.App, q wakebelltype.QueueKeys, st wakebelltype.QueueStats
 	if a.WantsJSON() {
 		return a.PrintJSON(line)
 	}
-	n := func(i int64) string { return strconv.FormatInt(i, 10) }
+	n := a.Screen().Count
 	return a.PrintRows([][2]string{
 		{"queue", line.Queue},
 		{"pending", n(st.Pending)},
@@ -69,6 +68,6 @@ func printStats(a *cli.App, q wakebelltype.QueueKeys, st wakebelltype.QueueStats
 		{"completed", n(st.Completed)},
 		{"failed", n(st.Failed)},
 		{"dead", n(st.Dead)},
-		{"oldest", line.Oldest},
+		{"oldest", a.Screen().Time(st.Oldest)},
 	})
 }

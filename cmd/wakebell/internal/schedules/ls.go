@@ -50,10 +50,12 @@ last_run, runs, paused, celery and fault.`,
 	page.Register(cmd, 0)
 	a.OutputFlag(cmd)
 	return onSchedules(a, cmd, func(ctx context.Context, s recurring.Operator, _ []string) error {
-		list := a.NewListing(page.Limit, "NAME", "TOPIC", "RULE", "NEXT", "RUNS", "PAUSED", "FAULT")
+		screen := a.Screen()
+		list := a.NewListing(page.Limit, output.Text("NAME"), output.Text("TOPIC"), output.Text("RULE"), output.Short("NEXT"), output.Numeric("RUNS").AsMinor(),
+			output.Short("PAUSED").StyledBy(output.WarnIfYes), output.Text("FAULT").AsRare().Styled(output.Bad))
 		return cli.PrintAll(list, s.List(ctx, page.Page()), scheduleCursor, func(state recurring.State) (any, []string) {
 			l := newRecurringLine(a.Prefix, state)
-			return l, []string{l.Name, l.Topic, l.Rule, l.Next, output.Number(l.Runs), output.YesNo(l.Paused), l.Fault}
+			return l, []string{l.Name, l.Topic, l.Rule, screen.Time(state.Next), screen.Count(l.Runs), output.YesNo(l.Paused), l.Fault}
 		})
 	})
 }

@@ -49,12 +49,12 @@ fires once. --rrule takes a rule of RFC 5545, as in
 
 func (f *putFlags) register(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.DurationVar(&f.when.Every, "every", 0, "`duration` between two runs")
+	cli.DurationVar(flags, &f.when.Every, "every", 0, "`duration` between two runs")
 	flags.BoolVar(&f.when.Relative, "relative", false, "runs fall on whole days (if --every is at least a day), hours or minutes")
 	flags.StringVar(&f.when.Cron, "cron", "", "cron `expression`")
 	flags.StringVar(&f.when.Zone, "tz", "", "time `zone` of --cron, as Europe/Berlin (default UTC)")
 	flags.StringVar(&f.when.RRule, "rrule", "", "recurrence `rule` of RFC 5545")
-	flags.DurationVar(&f.when.Jitter, "jitter", 0, "delay each run by a random time up to this `duration`")
+	cli.DurationVar(flags, &f.when.Jitter, "jitter", 0, "delay each run by a random time up to this `duration`")
 	flags.StringVar(&f.until, "until", "", "latest `instant` of a run, in RFC 3339")
 	flags.Int64Var(&f.when.MaxRuns, "max-runs", 0, "end after this `number` of runs; 0: never")
 	flags.Var(&f.misfire, "misfire", "what to do with missed runs")

@@ -2,24 +2,27 @@ package timers
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
 
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/cmd/wakebell/internal/cli"
+	"github.com/wakebell/wakebell/cmd/wakebell/internal/output"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 type cancelFlags struct {
-	topic    string
-	all, yes bool
+	topic string
+	all   bool
+	bulkFlags
 }
 
 func cancelCommand(a *cli.App) *cobra.Command {
 	f := &cancelFlags{}
 	cmd := &cobra.Command{
-		Use:   "cancel --topic TOPIC (ID... | --all)",
+		Use:   "cancel --topic TOPIC (ID... | --all | --search TEXT)",
 		Short: "Cancel timers",
 		Long: `Cancels timers and prints the state of each before: pending, running (its
 handler's context is cancelled) or absent. If one is absent, the others are
@@ -28,17 +31,29 @@ presence.
 
 --all cancels every timer of the topic, running ones included; dead letters
 stay. It asks for confirmation on a terminal and requires --yes elsewhere. With
--o json it prints one line with topic and cancelled, a number.`,
+-o json it prints one line with topic and cancelled, a number.
+
+--search cancels the timers that ls --search lists, after the same question.
+--dry-run lists them, as ls does, and cancels none.`,
 		Example: `  wakebell cancel --topic invoices inv-42 inv-43
-  wakebell cancel -t invoices --all --yes`,
+  wakebell cancel -t invoices --all --yes
+  wakebell cancel -t invoices --search inv-2031- --dry-run`,
 	}
 	a.TopicFlag(cmd, &f.topic, "`topic` of the timers")
 	cmd.Flags().BoolVar(&f.all, "all", false, "cancel all timers of the topic")
-	cli.YesFlag(cmd, &f.yes, "do not ask for confirmation of --all")
+	f.register(cmd, "do not ask for confirmation of --all and --search")
 	a.OutputFlag(cmd)
 	cmd.RunE = a.Does(func(ctx context.Context, args []string) error {
-		if f.all == (len(args) > 0) {
-			return cli.Usagef("give either ids or --all")
+		searches, err := f.searches()
+		switch {
+		case err != nil:
+			return err
+		case searches && (f.all || len(args) > 0):
+			return cli.Usagef("give one of ids, --all and --search")
+		case searches:
+			return a.Ask(ctx, func(c cli.Client) error { return cancelFound(ctx, a, c, f) })
+		case f.all == (len(args) > 0):
+			return cli.Usagef("give either ids or --all, or --search")
 		}
 		if f.all {
 			return a.Ask(ctx, func(c cli.Client) error { return cancelAll(ctx, a, c, f) })
@@ -60,13 +75,12 @@ func cancelTimers(ctx context.Context, a *cli.App, c wakebell.TimerClient, topic
 		return err
 	}
 	absent := 0
-	list := a.NewListing(0, "ID", "WAS")
+	list := newPresenceList(a, topic)
 	for i, presence := range presences {
 		if presence == wakebelltype.PresenceAbsent {
 			absent++
 		}
-		line := presenceLine{a.Prefix + topic, ids[i], presence.String()}
-		if err := list.Add(line, line.ID, line.Presence); err != nil {
+		if err := list.add(ids[i], presence, presence.String()); err != nil {
 			return err
 		}
 	}
@@ -79,6 +93,38 @@ func cancelTimers(ctx context.Context, a *cli.App, c wakebell.TimerClient, topic
 	return nil
 }
 
+// cancelFound cancels the timers of a search.
+func cancelFound(ctx context.Context, a *cli.App, c wakebell.TimerClient, f *cancelFlags) error {
+	list := newPresenceList(a, f.topic)
+	change := func(ctx context.Context, ids []string) (cancelled int, err error) {
+		presences, err := c.Cancel(ctx, f.topic, ids...)
+		for i, presence := range presences {
+			if presence == wakebelltype.PresenceAbsent { // handled or cancelled since the search
+				continue
+			}
+			cancelled++
+			err = errors.Join(err, list.add(ids[i], presence, presence.String()))
+		}
+		return cancelled, err
+	}
+	err := bulk{verb: "cancel", done: "cancelled", topic: f.topic, change: change}.run(ctx, a, c, &f.bulkFlags)
+	return errors.Join(err, list.End())
+}
+
+// presenceList is a listing of what was found of timers that a command changed.
+type presenceList struct {
+	*cli.Listing
+	topic string
+}
+
+func newPresenceList(a *cli.App, topic string) presenceList {
+	return presenceList{a.NewListing(0, output.Text("ID"), output.Short("WAS")), a.Prefix + topic}
+}
+
+func (l presenceList) add(id string, presence wakebelltype.Presence, shown string) error {
+	return l.Add(presenceLine{l.topic, id, presence.String()}, id, shown)
+}
+
 func cancelAll(ctx context.Context, a *cli.App, c wakebell.Operator, f *cancelFlags) error {
 	err := a.Confirm(f.yes, func() (string, error) {
 		stats, err := c.Stats(ctx, f.topic)
@@ -87,7 +133,12 @@ func cancelAll(ctx context.Context, a *cli.App, c wakebell.Operator, f *cancelFl
 	if err != nil {
 		return err
 	}
+	stop := a.Follow(ctx, "cancel", func(ctx context.Context) (int64, error) {
+		stats, err := c.Stats(ctx, f.topic)
+		return stats.Total, err
+	})
 	n, err := c.CancelAll(ctx, f.topic)
+	stop()
 	if err != nil {
 		return cli.SoFar(err, n, "timers were cancelled, and possibly more")
 	}

@@ -27,8 +27,8 @@ func (f *deadFlags) register(a *cli.App, cmd *cobra.Command) {
 	a.TopicFlag(cmd, &f.topic, "`topic` of the dead letters")
 	flags := cmd.Flags()
 	flags.StringVar(&f.reason, "reason", "", "only those whose reason contains this `text`")
-	flags.DurationVar(&f.olderThan, "older-than", 0, "only those that died at least this `duration` ago")
-	flags.DurationVar(&f.newerThan, "newer-than", 0, "only those that died at most this `duration` ago")
+	cli.DurationVar(flags, &f.olderThan, "older-than", 0, "only those that died at least this `duration` ago")
+	cli.DurationVar(flags, &f.newerThan, "newer-than", 0, "only those that died at most this `duration` ago")
 	f.given = flags.Changed
 }
 
@@ -80,6 +80,19 @@ func (f *deadChoice) choose(args []string) (wakebelltype.DeadFilter, error) {
 	default:
 		return wakebelltype.DeadFilter{Entry: args[0]}, nil
 	}
+}
+
+// deadTotal returns the number of dead letters that match a filter, for a progress; 0 if
+// it is unknown.
+func deadTotal(ctx context.Context, c wakebell.Operator, topic string, filter wakebelltype.DeadFilter) int64 {
+	if filter != (wakebelltype.DeadFilter{}) {
+		return 0
+	}
+	stats, err := c.Stats(ctx, topic)
+	if err != nil {
+		return 0 // the command itself reports it
+	}
+	return stats.Dead
 }
 
 // countLimit bounds the count of dead letters for a confirmation.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/cmd/wakebell/internal/cli"
+	"github.com/wakebell/wakebell/cmd/wakebell/internal/output"
 )
 
 type deadLsFlags struct {
@@ -45,10 +46,12 @@ func deadLs(ctx context.Context, a *cli.App, c wakebell.Operator, f *deadLsFlags
 	if err != nil {
 		return err
 	}
-	list := a.NewListing(f.page.Limit, "ENTRY", "ID", "DIED", "ATTEMPTS", "FAILURES", "REASON")
+	screen := a.Screen()
+	list := a.NewListing(f.page.Limit, output.Short("ENTRY"), output.Text("ID"), output.Short("DIED"), output.Numeric("ATTEMPTS").AsMinor(),
+		output.Numeric("FAILURES").AsMinor(), output.Text("REASON"))
 	return cli.PrintAll(list, c.DeadLetters(ctx, f.topic, filter, f.page.Page()), deadCursor, func(d wakebell.DeadLetter) (any, []string) {
 		line := newDeadLine(d)
-		return line, []string{d.Entry, d.ID, line.Died, strconv.Itoa(d.Attempts), strconv.Itoa(d.Failures), d.Reason}
+		return line, []string{d.Entry, d.ID, screen.Time(d.Died), strconv.Itoa(d.Attempts), strconv.Itoa(d.Failures), d.Reason}
 	})
 }
 

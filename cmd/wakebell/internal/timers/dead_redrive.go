@@ -81,6 +81,8 @@ func deadRedrive(ctx context.Context, a *cli.App, c wakebell.Operator, f *redriv
 	if err != nil {
 		return err
 	}
+	progress := a.Progress("redrive", deadTotal(ctx, c, f.topic, filter))
+	began := time.Now()
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	var fault error // of printing, which ends the redrive
@@ -90,6 +92,7 @@ func deadRedrive(ctx context.Context, a *cli.App, c wakebell.Operator, f *redriv
 			if fault == nil {
 				fault = printRedriven(a, f.topic, l)
 			}
+			progress.Add(1)
 			if fault != nil {
 				stop()
 			}
@@ -97,6 +100,10 @@ func deadRedrive(ctx context.Context, a *cli.App, c wakebell.Operator, f *redriv
 	})
 	if fault != nil {
 		return fault
+	}
+	if err == nil && filter.Entry == "" {
+		a.Summaryf("redriven %d, overwritten %d, skipped %d, in %v",
+			done.Redriven, done.Overwritten, done.SkippedLive+done.SkippedBroken, output.Took(began))
 	}
 	if done.SkippedLive > 0 {
 		a.Notef("wakebell: skipped %d, because timers with their ids exist; --overwrite replaces those\n", done.SkippedLive)
@@ -113,5 +120,6 @@ func printRedriven(a *cli.App, topic string, l wakebelltype.RedrivenLetter) erro
 	if a.WantsJSON() {
 		return a.PrintJSON(redrivenLine{a.Prefix + topic, l.Entry, l.ID, l.Outcome.String()})
 	}
-	return a.Printf("%-15s  %-14s  %s\n", output.Escape(l.Entry), l.Outcome, output.Escape(l.ID))
+	line := fmt.Sprintf("%-15s  %-14s  %s", output.Escape(l.Entry), l.Outcome, output.Escape(l.ID))
+	return a.Printf("%s\n", a.Screen().Cut(line))
 }

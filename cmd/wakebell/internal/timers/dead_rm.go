@@ -46,7 +46,12 @@ func deadRm(ctx context.Context, a *cli.App, c wakebell.Operator, f *deadChoice,
 	if err != nil {
 		return err
 	}
+	stop := a.Follow(ctx, "delete", func(ctx context.Context) (int64, error) {
+		stats, err := c.Stats(ctx, f.topic)
+		return stats.Dead, err
+	})
 	n, err := c.DeleteDead(ctx, f.topic, filter)
+	stop()
 	if err != nil && n == 0 {
 		return err
 	}

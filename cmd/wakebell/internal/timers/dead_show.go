@@ -45,8 +45,8 @@ func deadShow(ctx context.Context, a *cli.App, c wakebell.Operator, topic, entry
 		{"reason", d.Reason},
 		{"attempts", strconv.Itoa(d.Attempts)},
 		{"failures", strconv.Itoa(d.Failures)},
-		{"activation", d.Activation},
-		{"died", d.Died},
+		{"activation", a.Screen().Time(letter.Activation)},
+		{"died", a.Screen().Time(letter.Died)},
 	}
 	return a.PrintRows(append(rows, d.Rows()...))
 }

@@ -10,7 +10,7 @@ import (
 )
 
 func inFlag(cmd *cobra.Command, in *time.Duration) {
-	cmd.Flags().DurationVar(in, "in", 0, "due after this `duration`")
+	cli.DurationVar(cmd.Flags(), in, "in", 0, "due after this `duration`")
 }
 
 // dueFlags are --in and --at, of which one says when a timer is due.

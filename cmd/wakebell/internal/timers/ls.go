@@ -17,6 +17,7 @@ type lsFlags struct {
 	dueBefore string
 	running   bool
 	page      cli.PageFlags
+	searchFlags
 }
 
 func lsCommand(a *cli.App) *cobra.Command {
@@ -28,17 +29,24 @@ func lsCommand(a *cli.App) *cobra.Command {
 expiry; for a retried one, its next attempt. State is pending, retrying, running
 or never (an infinite due time, which only another program can have written).
 
+--search lists only timers whose ids begin with a text; with --content also those
+with the text in a header or in the body. For that it reads at most --scan timers,
+and prints the cursor to continue with.
+
 With -o json each timer is a line with topic, id, state, due, activation,
 attempts, failures and last_error.`,
 		Example: `  wakebell ls --topic invoices
   wakebell ls -t invoices --due-before 10m --limit 0 -o json
-  wakebell ls -t invoices --running`,
+  wakebell ls -t invoices --running
+  wakebell ls -t invoices --search inv-2031-
+  wakebell ls -t invoices --search card-4711 --content --scan 100000`,
 		Args: cobra.NoArgs,
 	}
 	flags := cmd.Flags()
 	a.TopicFlag(cmd, &f.topic, "`topic` to list")
 	flags.StringVar(&f.dueBefore, "due-before", "", "only those due before this `instant` in RFC 3339, or this duration from now")
 	flags.BoolVar(&f.running, "running", false, "only running timers")
+	f.searchFlags.register(cmd)
 	f.page.Register(cmd, cli.ListLimit)
 	a.OutputFlag(cmd)
 	cmd.RunE = a.Does(func(ctx context.Context, _ []string) error {
@@ -71,11 +79,48 @@ func listTimers(ctx context.Context, a *cli.App, c wakebell.TimerClient, f *lsFl
 	if err != nil {
 		return err
 	}
-	list := a.NewListing(f.page.Limit, "ID", "STATE", "DUE", "ACTIVATION", "ATTEMPTS", "FAILURES")
-	return cli.PrintAll(list, c.List(ctx, f.topic, filter, f.page.Page()), timerCursor, func(info wakebell.Info) (any, []string) {
-		t := newTimerLine(info)
-		return t, []string{t.ID, t.State, t.Due, t.Activation, strconv.Itoa(t.Attempts), strconv.Itoa(t.Failures)}
-	})
+	searches, err := f.searches()
+	if err != nil {
+		return err
+	}
+	found := c.List(ctx, f.topic, filter, f.page.Page())
+	if searches {
+		found = search(ctx, a, c, f.topic, filter, f.page.Page().After, &f.searchFlags)
+	}
+	list := newTimerList(a, f.page.Limit)
+	return cli.PrintAll(list.Listing, found, timerCursor, list.row)
+}
+
+// timerList is a listing of timers.
+type timerList struct {
+	*cli.Listing
+	screen output.Screen
+}
+
+func newTimerList(a *cli.App, limit int) timerList {
+	return timerList{a.NewListing(limit, output.Text("ID"), output.Short("STATE").StyledBy(stateStyle), output.Short("DUE"),
+		output.Short("ACTIVATION").AsMinor(), output.Numeric("ATTEMPTS").AsMinor(), output.Numeric("FAILURES").AsMinor()), a.Screen()}
+}
+
+func (l timerList) row(info wakebell.Info) (any, []string) {
+	t := newTimerLine(info)
+	return t, []string{t.ID, t.State, l.screen.Time(info.Due), l.screen.Time(info.Activation), strconv.Itoa(t.Attempts), strconv.Itoa(t.Failures)}
+}
+
+func (l timerList) add(info wakebell.Info) error {
+	value, cells := l.row(info)
+	return l.Add(value, cells...)
+}
+
+func stateStyle(state string) output.Style {
+	switch wakebell.State(state) {
+	case wakebell.StateRunning:
+		return output.Good
+	case wakebell.StateRetrying:
+		return output.Warn
+	default:
+		return output.Plain
+	}
 }
 
 func timerCursor(i wakebell.Info) string { return i.Cursor }
@@ -85,7 +130,7 @@ func (f *lsFlags) filter(now time.Time) (wakebell.Filter, error) {
 	if f.dueBefore == "" {
 		return filter, nil
 	}
-	if d, err := time.ParseDuration(f.dueBefore); err == nil {
+	if d, err := output.ParseDuration(f.dueBefore); err == nil {
 		filter.DueBefore = now.Add(d)
 		return filter, nil
 	}

@@ -14,30 +14,63 @@ import (
 
 func runNowCommand(a *cli.App) *cobra.Command {
 	var topic string
+	f := &bulkFlags{}
 	cmd := &cobra.Command{
-		Use:   "run-now --topic TOPIC ID...",
+		Use:   "run-now --topic TOPIC (ID... | --search TEXT)",
 		Short: "Make timers due now",
 		Long: `Makes timers due now and prints the state of each before: pending, running or
 absent. A running timer is not changed. A timer that waits for its next attempt
 keeps its attempts. If one is absent, the others are due and the exit code is 3.
 
+--search makes the timers due that ls --search lists. It asks for confirmation on a
+terminal and requires --yes elsewhere. --dry-run lists them, as ls does, and
+changes none.
+
 With -o json each is a line with topic, id and presence.`,
-		Example: `  wakebell run-now --topic invoices inv-42 inv-43`,
-		Args:    cobra.MinimumNArgs(1),
+		Example: `  wakebell run-now --topic invoices inv-42 inv-43
+  wakebell run-now -t invoices --search inv-2031- --dry-run`,
 	}
 	a.TopicFlag(cmd, &topic, "`topic` of the timers")
 	a.OutputFlag(cmd)
+	f.register(cmd, "do not ask for confirmation of --search")
+	cmd.Args = func(cmd *cobra.Command, args []string) error {
+		if cmd.Flags().Changed("search") {
+			return cobra.NoArgs(cmd, args)
+		}
+		return cobra.MinimumNArgs(1)(cmd, args)
+	}
 	cmd.RunE = a.Does(func(ctx context.Context, args []string) error {
+		searches, err := f.searches()
+		if err != nil {
+			return err
+		}
+		if searches {
+			return a.Ask(ctx, func(c cli.Client) error { return runFoundNow(ctx, a, c, topic, f) })
+		}
 		return a.Ask(ctx, func(c cli.Client) error { return runTimersNow(ctx, a, c, topic, args) })
 	})
 	return cmd
+}
+
+// runFoundNow makes the timers of a search due.
+func runFoundNow(ctx context.Context, a *cli.App, c wakebell.TimerClient, topic string, f *bulkFlags) error {
+	list := newPresenceList(a, topic)
+	change := func(ctx context.Context, ids []string) (int, error) {
+		return each(ids, func(id string) (wakebelltype.Presence, error) {
+			return c.RunNow(ctx, topic, id)
+		}, func(id string, presence wakebelltype.Presence) error {
+			return list.add(id, presence, presenceNow(presence))
+		})
+	}
+	err := bulk{verb: "run", done: "made due", topic: topic, change: change}.run(ctx, a, c, f)
+	return errors.Join(err, list.End())
 }
 
 // runTimersNow prints what was done also after an error.
 func runTimersNow(ctx context.Context, a *cli.App, c wakebell.TimerClient, topic string, ids []string) error {
 	absent := 0
 	var fault error
-	list := a.NewListing(0, "ID", "WAS")
+	list := newPresenceList(a, topic)
 	for _, id := range ids {
 		presence, err := c.RunNow(ctx, topic, id)
 		if errors.Is(err, wakebell.ErrNotFound) {
@@ -45,8 +78,7 @@ func runTimersNow(ctx context.Context, a *cli.App, c wakebell.TimerClient, topic
 			presence, err = wakebelltype.PresenceAbsent, nil
 		}
 		if err == nil {
-			line := presenceLine{a.Prefix + topic, id, presence.String()}
-			err = list.Add(line, id, presenceNow(presence))
+			err = list.add(id, presence, presenceNow(presence))
 		}
 		if err != nil {
 			fault = err

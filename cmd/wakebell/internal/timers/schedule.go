@@ -3,16 +3,9 @@ package timers
 import (
 	"bytes"
 	"context"
-	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"math"
-	"os"
-	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -70,7 +63,14 @@ last batch may be scheduled as well.`,
 	f.register(cmd)
 	a.OutputFlag(cmd)
 	cmd.RunE = a.Does(func(ctx context.Context, _ []string) error {
-		return a.Ask(ctx, func(c cli.Client) error { return scheduleTimers(ctx, a, c, f) })
+		return a.Ask(ctx, func(c cli.Client) error {
+			draft, err := f.drafter(a.Stdin)
+			if err != nil {
+				return err
+			}
+			a.WarnUnused(ctx, c, f.topic)
+			return scheduleTimers(ctx, a, c, f, draft)
+		})
 	})
 	return cmd
 }
@@ -87,10 +87,10 @@ func (f *scheduleFlags) register(cmd *cobra.Command) {
 	flags.StringArrayVar(&f.headers, "header", nil, "a header, `key=value`; can be repeated")
 	flags.StringVar(&f.correlationID, "correlation-id", "", "`id` of the cause of the timer (default its own id)")
 	flags.Var(&f.ifExists, "if-exists", "what to do with an existing timer of the same id")
-	flags.DurationVar(&f.debounce, "debounce", 0, "postpone a pending timer of the same id by --in, at most to this `limit` after the first; 0s: no limit")
-	flags.DurationVar(&f.once, "once", 0, "fire the id only once until this `window` after its due time, however often it is scheduled")
+	cli.DurationVar(flags, &f.debounce, "debounce", 0, "postpone a pending timer of the same id by --in, at most to this `limit` after the first; 0s: no limit")
+	cli.DurationVar(flags, &f.once, "once", 0, "fire the id only once until this `window` after its due time, however often it is scheduled")
 	flags.IntVar(&f.count, "count", 1, "number of timers")
-	flags.DurationVar(&f.spacing, "spacing", 0, "time between the due times of successive timers")
+	cli.DurationVar(flags, &f.spacing, "spacing", 0, "time between the due times of successive timers")
 	f.given = flags.Changed
 	cli.CompleteChoice(cmd, "if-exists", f.ifExists)
 	cli.CompleteFiles(cmd, "file")
@@ -109,17 +109,9 @@ type scheduledLine struct {
 	Outcome string `json:"outcome"`
 }
 
-func scheduleTimers(ctx context.Context, a *cli.App, c wakebell.TimerClient, f *scheduleFlags) error {
-	if f.count < 1 {
-		return cli.Usagef("--count: %d, want at least 1", f.count)
-	}
-	if latest := f.in.Seconds() + float64(f.count-1)*f.spacing.Seconds(); math.Abs(latest) > (1<<62)/1e9 {
-		return cli.Usagef("--spacing: the last timer would be due in over 146 years")
-	}
-	draft, err := f.drafter(a.Stdin)
-	if err != nil {
-		return err
-	}
+func scheduleTimers(ctx context.Context, a *cli.App, c wakebell.TimerClient, f *scheduleFlags, draft func(i int) wakebell.Draft) error {
+	began := time.Now()
+	progress := a.Progress("schedule", int64(f.count))
 	// An interrupt does not stop the current batch, so that it is known which timers
 	// were stored.
 	last, stop := outlasting(ctx)
@@ -139,6 +131,10 @@ func scheduleTimers(ctx context.Context, a *cli.App, c wakebell.TimerClient, f *
 		if err != nil {
 			return f.unfinished(first+len(scheduled), len(drafts)-len(scheduled), err)
 		}
+		progress.Add(int64(len(scheduled)))
+	}
+	if f.count > 1 {
+		a.Summaryf("%s timers are scheduled, in %v", a.Screen().Count(int64(f.count)), output.Took(began))
 	}
 	return nil
 }
@@ -183,110 +179,4 @@ func printScheduled(a *cli.App, topic string, scheduled []wakebelltype.Scheduled
 		out.Write(line)
 	}
 	return a.Write(out.Bytes())
-}
-
-// drafter returns the function that makes the i-th timer.
-func (f *scheduleFlags) drafter(stdin io.Reader) (func(i int) wakebell.Draft, error) {
-	options, err := f.options()
-	if err != nil {
-		return nil, err
-	}
-	when, err := f.when()
-	if err != nil {
-		return nil, err
-	}
-	if f.given("debounce") {
-		when = func(time.Duration) wakebell.ScheduleOption { return wakebell.Debounce(f.in, f.debounce) }
-	}
-	body, err := f.body(stdin)
-	if err != nil {
-		return nil, err
-	}
-	return func(i int) wakebell.Draft {
-		opts := append(options[:len(options):len(options)], when(time.Duration(i)*f.spacing))
-		switch {
-		case f.given("id") && f.given("count"):
-			opts = append(opts, wakebell.ID(fmt.Sprintf("%s-%d", f.id, i)))
-		case f.given("id"):
-			opts = append(opts, wakebell.ID(f.id))
-		}
-		return body(opts)
-	}, nil
-}
-
-func (f *scheduleFlags) options() ([]wakebell.ScheduleOption, error) {
-	var options []wakebell.ScheduleOption
-	for _, header := range f.headers {
-		key, value, ok := strings.Cut(header, "=")
-		if !ok {
-			return nil, cli.Usagef("--header: %q, want key=value", header)
-		}
-		options = append(options, wakebell.Header(key, value))
-	}
-	if f.given("correlation-id") {
-		options = append(options, wakebell.CorrelationID(f.correlationID))
-	}
-	switch f.ifExists.String() {
-	case "keep":
-		options = append(options, wakebell.IfExists(wakebelltype.PolicyKeep))
-	case "earliest":
-		options = append(options, wakebell.IfExists(wakebelltype.PolicyEarliest))
-	}
-	if f.given("once") {
-		options = append(options, wakebell.Once(f.once))
-	}
-	return options, nil
-}
-
-// body returns the function that makes a draft with the body of the flags.
-func (f *scheduleFlags) body(stdin io.Reader) (func([]wakebell.ScheduleOption) wakebell.Draft, error) {
-	var raw []byte
-	var err error
-	switch {
-	case f.given("json"):
-		var compact bytes.Buffer
-		if err := json.Compact(&compact, []byte(f.json)); err != nil || !utf8.ValidString(f.json) {
-			return nil, cli.Usagef("--json: not valid JSON")
-		}
-		return drafts(f.topic, json.RawMessage(compact.Bytes())), nil
-	case f.given("text"):
-		if !utf8.ValidString(f.text) {
-			return nil, cli.Usagef("--text: not valid UTF-8; --hex takes any bytes")
-		}
-		return drafts(f.topic, f.text), nil
-	case f.given("hex"):
-		if raw, err = hex.DecodeString(f.hex); err != nil {
-			return nil, cli.Usagef("--hex: %v", err)
-		}
-	case f.given("file"):
-		if raw, err = readBody(f.file, stdin); err != nil {
-			return nil, err
-		}
-	}
-	return func(opts []wakebell.ScheduleOption) wakebell.Draft {
-		return wakebell.NewTopic[[]byte](f.topic).Draft(raw, append(opts, wakebell.ContentType(f.contentType))...)
-	}, nil
-}
-
-func drafts[T any](topic string, body T) func([]wakebell.ScheduleOption) wakebell.Draft {
-	return func(opts []wakebell.ScheduleOption) wakebell.Draft {
-		return wakebell.NewTopic[T](topic).Draft(body, opts...)
-	}
-}
-
-// readBody reads a file, at most one byte more than a timer can hold.
-func readBody(name string, stdin io.Reader) ([]byte, error) {
-	if name != "-" {
-		file, err := os.Open(name)
-		if err != nil {
-			return nil, fmt.Errorf("--file: %w", err)
-		}
-		defer func() { _ = file.Close() }() // opened for reading only
-		stdin = file
-	}
-	body, err := io.ReadAll(io.LimitReader(stdin, wakebell.DefaultPayloadLimit+1))
-	if err != nil {
-		return nil, fmt.Errorf("--file: %w", err)
-	}
-	return body, nil
 }

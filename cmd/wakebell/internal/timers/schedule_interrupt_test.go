@@ -55,7 +55,7 @@ func TestAnInterruptedScheduleReportsItsProgress(t *testing.T) {
 			}
 			return nil
 		}}
-		err := scheduleTimers(ctx, a, c, countingFlags(name))
+		err := scheduleTimers(ctx, a, c, countingFlags(name), draftOf(t, countingFlags(name)))
 		require.EqualError(t, err, says)
 		require.Equal(t, 3, c.calls)
 		require.Equal(t, 3000, strings.Count(out.String(), "\n"))
@@ -78,8 +78,15 @@ func TestAStepThatHangsIsInterrupted(t *testing.T) {
 			return c.ctx.Err()
 		}
 		began := time.Now()
-		err := scheduleTimers(ctx, a, c, countingFlags("id"))
+		err := scheduleTimers(ctx, a, c, countingFlags("id"), draftOf(t, countingFlags("id")))
 		require.ErrorContains(t, err, "1000 of 5500 timers are scheduled (load-0 to load-999), whose ids were printed; 1000 more may be (load-1000 to load-1999)")
 		require.Equal(t, finishLimit, time.Since(began))
 	})
+}
+
+func draftOf(t *testing.T, f *scheduleFlags) func(int) wakebell.Draft {
+	t.Helper()
+	draft, err := f.drafter(strings.NewReader(""))
+	require.NoError(t, err)
+	return draft
 }

@@ -19,6 +19,9 @@ func controls(a *cli.App, cmd *cobra.Command, topic *string, change func(context
 	a.OutputFlag(cmd)
 	cmd.RunE = a.Does(func(ctx context.Context, _ []string) error {
 		return a.Ask(ctx, func(c cli.Client) error {
+			if cmd.Name() != "resume" { // a topic that can be resumed has a key
+				a.WarnUnused(ctx, c, *topic)
+			}
 			control, err := change(ctx, c)
 			if err != nil {
 				return err
@@ -40,30 +43,37 @@ func newPauseLine(c wakebelltype.Control) pauseLine {
 	return pauseLine{c.Paused, output.Stamp(c.PausedAt), c.PausedBy, c.Reason}
 }
 
-func printControl(a *cli.App, topic string, c wakebelltype.Control) error {
-	pause := newPauseLine(c)
-	settings := map[string]any{}
-	rows := [][2]string{
-		{"topic", a.Prefix + topic},
-		{"paused", output.YesNo(pause.Paused)},
-		{"paused at", pause.PausedAt},
-		{"paused by", pause.PausedBy},
-		{"reason", pause.Reason},
-	}
+// overrides returns the settings that are overridden: by their JSON fields, and as
+// names and texts in the order of the table of settings.
+func overrides(c wakebelltype.Control) (fields map[string]any, shown [][2]string) {
+	fields = map[string]any{}
 	for _, t := range tuning.All {
 		value := t.Get(&c.Settings)
 		if value == 0 {
 			continue
 		}
-		text := t.Text(value)
-		settings[strings.ReplaceAll(t.Flag, "-", "_")] = text
+		field, text := strings.ReplaceAll(t.Flag, "-", "_"), t.Text(value)
+		fields[field] = text
 		if n := t.Number(&c.Settings); n != nil { // a number in JSON too
-			settings[strings.ReplaceAll(t.Flag, "-", "_")] = *n
+			fields[field] = *n
 		}
-		rows = append(rows, [2]string{t.Flag, text})
+		shown = append(shown, [2]string{t.Flag, text})
 	}
+	return fields, shown
+}
+
+func printControl(a *cli.App, topic string, c wakebelltype.Control) error {
+	pause := newPauseLine(c)
+	rows := [][2]string{
+		{"topic", a.Prefix + topic},
+		{"paused", output.YesNo(pause.Paused)},
+		{"paused at", a.Screen().Time(c.PausedAt)},
+		{"paused by", pause.PausedBy},
+		{"reason", pause.Reason},
+	}
+	settings, shown := overrides(c)
 	if !a.WantsJSON() {
-		return a.PrintRows(rows)
+		return a.PrintRows(append(rows, shown...))
 	}
 	return a.PrintJSON(struct {
 		Topic string `json:"topic"`

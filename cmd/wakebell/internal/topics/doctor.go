@@ -2,11 +2,9 @@ package topics
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/spf13/cobra"
 
-	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/cmd/wakebell/internal/cli"
 	"github.com/wakebell/wakebell/cmd/wakebell/internal/output"
 	"github.com/wakebell/wakebell/wakebelltype"
@@ -23,12 +21,16 @@ topic, by default all that topics lists: slots (of a Cluster), types (of the
 keys), scripts, rights (of the user), orders (settings for all nodes), orphans
 (data without a timer).
 
-Each check is a line: good; warn, if timers can be late or lost in the case that
-it names; bad; or unknown, if the check failed. The line below says what to do.
-The exit code is 1 if a check is bad. Nothing is written.
+Without --topic it checks each known queue as well: whether its keys can be read,
+and whether expired leases are claimed again.
+
+Each check is a line: bad; unknown, if the check failed; warn, if timers can be
+late or lost in the case that it names; or good. They are in this order. The line
+below says what to do. A summary ends the list. The exit code is 1 if a check is
+bad. Nothing is written.
 
 With -o json each is a line with grade, check, server (of a Cluster), topic,
-found and do.`,
+queue (of the check of a queue), found and do.`,
 		Example: `  wakebell doctor
   wakebell doctor --topic invoices -o json | jq -r 'select(.grade == "bad") | .do'`,
 		Args: cobra.NoArgs,
@@ -36,7 +38,10 @@ found and do.`,
 	a.TopicsFlag(cmd, &topics, "`topic` to check (default all)")
 	a.OutputFlag(cmd)
 	cmd.RunE = a.Does(func(ctx context.Context, _ []string) error {
-		return withTopics(ctx, a, topics, false, wakebelltype.Page{}, func(c wakebell.Operator, names topicNames) error { return diagnose(ctx, a, c, names, len(topics) > 0) })
+		prefix := a.Prefix
+		return withTopics(ctx, a, topics, false, wakebelltype.Page{}, func(c cli.Client, names topicNames) error {
+			return diagnose(ctx, a, c, names, len(topics) > 0, prefix)
+		})
 	})
 	return cmd
 }
@@ -46,11 +51,12 @@ type findingLine struct {
 	Check  string `json:"check"`
 	Server string `json:"server"`
 	Topic  string `json:"topic"`
+	Queue  string `json:"queue,omitempty"`
 	Found  string `json:"found"`
 	Do     string `json:"do"`
 }
 
-func diagnose(ctx context.Context, a *cli.App, c wakebell.Operator, names topicNames, given bool) error {
+func diagnose(ctx context.Context, a *cli.App, c cli.Client, names topicNames, given bool, prefix string) error {
 	topics, err := names(ctx)
 	switch {
 	case err != nil && given:
@@ -64,36 +70,18 @@ func diagnose(ctx context.Context, a *cli.App, c wakebell.Operator, names topicN
 	if err != nil {
 		return err
 	}
+	lines := make([]findingLine, len(findings))
+	for i, f := range findings {
+		lines[i] = findingLine{Grade: string(f.Grade), Check: f.Check, Server: f.Server, Topic: f.Topic, Found: f.Found, Do: f.Do}
+	}
+	if !given {
+		queues, _ := knownQueues(ctx, c.QueueOperator(), prefix, wakebelltype.Page{}) // the checks of the server report the cause
+		for _, q := range queues {
+			lines = append(lines, queueFinding(q))
+		}
+	}
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	bad := 0
-	for _, f := range findings {
-		if f.Grade == wakebelltype.GradeBad {
-			bad++
-		}
-		line := findingLine{string(f.Grade), f.Check, f.Server, f.Topic, f.Found, f.Do}
-		if err := printFinding(a, line); err != nil {
-			return err
-		}
-	}
-	if bad > 0 {
-		return fmt.Errorf("%d of %d checks are bad", bad, len(findings))
-	}
-	return nil
-}
-
-// printFinding prints a finding and, on a second line, what to do about it.
-func printFinding(a *cli.App, f findingLine) error {
-	if a.WantsJSON() {
-		return a.PrintJSON(f)
-	}
-	of := f.Server + f.Topic
-	if of != "" {
-		of += ": "
-	}
-	if err := a.Printf("%-7s  %-11s  %s\n", f.Grade, f.Check, output.Escape(of+f.Found)); err != nil || f.Do == "" {
-		return err
-	}
-	return a.Printf("%22s-> %s\n", "", output.Escape(f.Do))
+	return printFindings(a, lines)
 }

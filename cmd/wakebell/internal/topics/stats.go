@@ -1,20 +1,16 @@
 package topics
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"fmt"
-	"os"
-	"strconv"
 	"time"
-	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/cmd/wakebell/internal/cli"
 	"github.com/wakebell/wakebell/cmd/wakebell/internal/output"
+	"github.com/wakebell/wakebell/queue"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
@@ -22,6 +18,7 @@ const minStatsInterval = 100 * time.Millisecond
 
 type statsFlags struct {
 	topics   []string
+	queues   bool
 	watch    bool
 	interval time.Duration
 }
@@ -40,27 +37,35 @@ or retried, pending, leased and retrying are estimates.
 With --watch it repeats this every --interval until it is interrupted, with exit
 code 0, and shows the change of timers and dead letters per second since the
 previous reading. The rates of scheduled and handled timers are unknown: Redis
-stores the current timers, not past ones.
+stores the current timers, not past ones. A second table has the queues that
+Wakebell published to or handled, unless topics are named.
 
 With -o json each topic is a line per reading with at, topic, timers, pending,
 due, leased, retrying, dead, estimated, oldest_due (an instant), oldest_due_s
 (its age in seconds), paused, timers_per_s and dead_per_s (null at the first
-reading) and fault.`,
+reading) and fault. With --queues each queue is a line with queue, pending,
+processing, ended, dead, oldest, separator, dead_letter_key and fault.`,
 		Example: `  wakebell stats
   wakebell stats --topic invoices --watch
   wakebell stats -t invoices --watch --interval 10s -o json`,
 		Args: cobra.NoArgs,
 	}
 	a.TopicsFlag(cmd, &f.topics, "`topic` to show (default all)")
+	cmd.Flags().BoolVar(&f.queues, "queues", false, "show queues, not topics")
+	cmd.MarkFlagsMutuallyExclusive("queues", "topic")
 	cmd.Flags().BoolVarP(&f.watch, "watch", "w", false, "repeat until interrupted")
-	cmd.Flags().DurationVar(&f.interval, "interval", time.Second, "time between readings of --watch, at least 100ms")
+	cli.DurationVar(cmd.Flags(), &f.interval, "interval", time.Second, "time between readings of --watch, at least 100ms")
 	a.OutputFlag(cmd)
 	cmd.RunE = a.Does(func(ctx context.Context, _ []string) error {
 		if f.interval < minStatsInterval {
 			return cli.Usagef("--interval: %v, want at least %v", f.interval, minStatsInterval)
 		}
-		return withTopics(ctx, a, f.topics, false, wakebelltype.Page{}, func(c wakebell.Operator, names topicNames) error {
+		prefix := a.Prefix
+		return withTopics(ctx, a, f.topics, false, wakebelltype.Page{}, func(c cli.Client, names topicNames) error {
 			w := &statsWatch{app: a, topics: c, names: names, watches: f.watch}
+			if len(f.topics) == 0 {
+				w.queues, w.prefix, w.alone = c.QueueOperator(), prefix, f.queues
+			}
 			if f.watch {
 				return w.watch(ctx, f.interval)
 			}
@@ -86,6 +91,8 @@ type statsLine struct {
 	TimersPerS *float64 `json:"timers_per_s"`
 	DeadPerS   *float64 `json:"dead_per_s"`
 	Fault      string   `json:"fault"`
+
+	oldestDue time.Time
 }
 
 // statsWatch reads the counts of topics and stores the previous reading.
@@ -93,6 +100,10 @@ type statsWatch struct {
 	app    *cli.App
 	topics wakebell.Operator
 	names  topicNames
+
+	queues queue.Operator // nil: queues are not shown
+	prefix string         // of their names
+	alone  bool           // without topics
 
 	watches bool
 	looked  time.Time // time of the previous reading
@@ -128,9 +139,12 @@ func (w *statsWatch) watch(ctx context.Context, interval time.Duration) error {
 // look reads and prints once, in a single write, so that a terminal does not
 // flicker.
 func (w *statsWatch) look(ctx context.Context) error {
-	names, err := w.names(ctx)
-	if err != nil {
-		return err
+	var names []string
+	var err error
+	if !w.alone {
+		if names, err = w.names(ctx); err != nil {
+			return err
+		}
 	}
 	all, err := w.topics.Overview(ctx, names...)
 	if err != nil {
@@ -145,9 +159,25 @@ func (w *statsWatch) look(ctx context.Context) error {
 			seen[o.Topic] = o.Stats
 		}
 	}
+	queues, err := w.readQueues(ctx)
+	if err != nil {
+		return err
+	}
 	first := w.before == nil
 	w.before, w.looked = seen, now
-	return w.print(lines, first)
+	return w.print(lines, queues, first)
+}
+
+// readQueues returns the queues to show. Beside topics their error only hides them.
+func (w *statsWatch) readQueues(ctx context.Context) ([]queueLine, error) {
+	if w.queues == nil || w.app.WantsJSON() && !w.alone {
+		return nil, nil
+	}
+	all, err := knownQueues(ctx, w.queues, w.prefix, wakebelltype.Page{})
+	if err != nil && (w.alone || ctx.Err() != nil) {
+		return nil, err
+	}
+	return all, nil
 }
 
 func (w *statsWatch) line(o wakebelltype.Overview, now time.Time) statsLine {
@@ -155,7 +185,7 @@ func (w *statsWatch) line(o wakebelltype.Overview, now time.Time) statsLine {
 	l := statsLine{
 		At: output.Stamp(now), Topic: o.Topic, Timers: s.Total, Pending: s.Pending, Due: s.Due, Leased: s.Leased,
 		Retrying: s.Retrying, Dead: s.Dead, Estimated: s.Estimated, OldestDue: output.Stamp(s.OldestDue),
-		OldestDueS: output.Rounded(s.Lag.Seconds()), Paused: s.Paused, Fault: output.Fault(o.Err),
+		OldestDueS: output.Rounded(s.Lag.Seconds()), Paused: s.Paused, Fault: output.Fault(o.Err), oldestDue: s.OldestDue,
 	}
 	if before, ok := w.before[o.Topic]; ok && o.Err == nil {
 		perSecond := func(was, is int64) *float64 {
@@ -164,89 +194,4 @@ func (w *statsWatch) line(o wakebelltype.Overview, now time.Time) statsLine {
 		l.TimersPerS, l.DeadPerS = perSecond(before.Total, s.Total), perSecond(before.Dead, s.Dead)
 	}
 	return l
-}
-
-// clearScreen moves the cursor to the top left and clears the screen.
-const clearScreen = "\x1b[H\x1b[2J"
-
-func (w *statsWatch) print(lines []statsLine, first bool) error {
-	var out bytes.Buffer
-	if w.app.WantsJSON() {
-		for _, l := range lines {
-			text, err := output.JSONLine(l)
-			if err != nil {
-				return err
-			}
-			out.Write(text)
-		}
-		return w.app.Write(out.Bytes())
-	}
-	redraws := w.watches && output.IsTerminal(w.app.Stdout) && os.Getenv("TERM") != "dumb"
-	rows, columns := 0, 0
-	if redraws {
-		rows, columns = output.TerminalSize(w.app.Stdout)
-	}
-	switch {
-	case first:
-	case redraws:
-		out.WriteString(clearScreen)
-	default:
-		out.WriteByte('\n')
-	}
-	begin := out.Len()
-	t := output.NewTable(&out, "TOPIC", "TIMERS", "PENDING", "DUE", "LEASED", "RETRYING", "DEAD", "OLDEST DUE", "PAUSED", "TIMERS/S", "DEAD/S", "FAULT")
-	for _, l := range lines {
-		about := func(n int64) string {
-			if l.Estimated {
-				return "~" + output.Number(n)
-			}
-			return output.Number(n)
-		}
-		oldest := ""
-		if l.OldestDue != "" {
-			oldest = time.Duration(l.OldestDueS * float64(time.Second)).Round(time.Millisecond).String()
-		}
-		t.Row(l.Topic, output.Number(l.Timers), about(l.Pending), output.Number(l.Due), about(l.Leased), about(l.Retrying), output.Number(l.Dead),
-			oldest, output.YesNo(l.Paused), rate(l.TimersPerS), rate(l.DeadPerS), l.Fault)
-	}
-	if err := t.Flush(); err != nil {
-		return err
-	}
-	return w.app.Write(append(out.Bytes()[:begin:begin], fit(out.Bytes()[begin:], rows, columns)...))
-}
-
-// fit cuts the lines that do not fit on the screen, so that the column names stay
-// visible, and appends how many it cut. If rows or columns are 0, the size is
-// unknown and nothing is cut.
-func fit(lines []byte, rows, columns int) []byte {
-	const below = 2 // the line about cut lines, and the cursor
-	if rows <= below || columns <= 0 {
-		return lines
-	}
-	all := bytes.SplitAfter(lines, []byte{'\n'})
-	all = all[:len(all)-1] // the last one is empty
-	taken, kept := 0, 0
-	for i, line := range all {
-		height := max(1, (utf8.RuneCount(line)-1+columns-1)/columns)
-		more := below
-		if i == len(all)-1 {
-			more-- // nothing would be left off
-		}
-		if taken+height > rows-more {
-			return fmt.Appendf(lines[:kept:kept], "%d more: name topics with --topic, or make the terminal larger\n", len(all)-i)
-		}
-		taken, kept = taken+height, kept+len(line)
-	}
-	return lines
-}
-
-func rate(perSecond *float64) string {
-	if perSecond == nil {
-		return ""
-	}
-	text := strconv.FormatFloat(*perSecond, 'f', 1, 64)
-	if *perSecond > 0 {
-		text = "+" + text
-	}
-	return text
 }

@@ -2,6 +2,7 @@ package topics
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 
@@ -14,32 +15,76 @@ import (
 )
 
 func topicsCommand(a *cli.App) *cobra.Command {
-	var discover bool
+	var discover, queues bool
 	var page cli.PageFlags
 	cmd := &cobra.Command{
 		Use:   "topics",
 		Short: "List the topics with their counts",
-		Long: `Lists the topics that Wakebell scheduled on or handled by name, with the numbers of their
-timers, due timers and dead letters, and whether they are paused. With --prefix
-it lists only topics with that prefix; names are shown in full. Fault is the
-error if a topic cannot be read; the others are listed.
+		Long: `Lists the topics that Wakebell scheduled on by name, with the numbers of their
+timers, due timers, dead letters and nodes that handle them, whether and why they
+are paused, and the settings that are overridden on all nodes. With --prefix it
+lists only topics with that prefix; names are shown in full. Fault is the error if
+a topic cannot be read; the others are listed. A second table has the queues that
+Wakebell published to or handled, if there are any.
 
 --discover also finds topics that only Python peers use. It scans all keys of
 Redis, which takes time proportional to their number.
 
-With -o json each topic is a line with topic, timers, due, dead, paused,
-paused_at, paused_by, paused_reason and fault.`,
+With -o json each topic is a line with topic, timers, due, dead, nodes (null if
+unknown), paused, paused_at, paused_by, paused_reason, settings and fault. Queues
+are listed with --queues only: queue, pending, processing, ended, dead, oldest,
+separator, dead_letter_key and fault.`,
 		Example: `  wakebell topics
+  wakebell topics --queues -o json
   wakebell topics --discover -o json`,
 		Args: cobra.NoArgs,
 	}
 	cmd.Flags().BoolVar(&discover, "discover", false, "scan all keys to find topics of Python peers")
+	cmd.Flags().BoolVar(&queues, "queues", false, "list queues, not topics")
+	cmd.MarkFlagsMutuallyExclusive("queues", "discover")
 	page.Register(cmd, 0)
 	a.OutputFlag(cmd)
 	cmd.RunE = a.Does(func(ctx context.Context, _ []string) error {
-		return withTopics(ctx, a, nil, discover, page.Page(), func(c wakebell.Operator, names topicNames) error { return listTopics(ctx, a, c, names, page) })
+		prefix := a.Prefix
+		return withTopics(ctx, a, nil, discover, page.Page(), func(c cli.Client, names topicNames) error {
+			if queues {
+				return listQueues(ctx, a, c.QueueOperator(), prefix, page)
+			}
+			return errors.Join(listTopics(ctx, a, c, names, page), addQueues(ctx, a, c, prefix))
+		})
 	})
+	cmd.AddCommand(topicsRmCommand(a))
 	return cmd
+}
+
+// addQueues prints the queues below the topics. The table of topics is complete
+// without them, so an error is only a note, and the lack of the right to see queues is
+// none.
+func addQueues(ctx context.Context, a *cli.App, c cli.Client, prefix string) error {
+	if a.WantsJSON() {
+		return nil
+	}
+	all, err := knownQueues(ctx, c.QueueOperator(), prefix, wakebelltype.Page{})
+	if err != nil && ctx.Err() == nil {
+		if !errors.Is(err, wakebell.ErrForbidden) {
+			a.Notef("wakebell: queues cannot be listed: %s\n", output.Escape(output.Fault(err)))
+		}
+		return nil
+	}
+	if err != nil || len(all) == 0 {
+		return err
+	}
+	screen := a.Screen()
+	list := a.NewListing(0, queueColumns()...)
+	if err := a.Printf("\n"); err != nil {
+		return err
+	}
+	for _, q := range all {
+		if err := list.Add(q, queueRow(screen, q)...); err != nil {
+			return err
+		}
+	}
+	return list.End()
 }
 
 // topicNames returns the full names of the topics of a command.
@@ -48,7 +93,7 @@ type topicNames func(context.Context) ([]string, error)
 // withTopics runs fn with an Operator that takes full names and with the names of
 // the topics: those named or, by default, those of the registry with the prefix.
 // With --remote, names are without the node's prefix.
-func withTopics(ctx context.Context, a *cli.App, named []string, discover bool, page wakebelltype.Page, fn func(wakebell.Operator, topicNames) error) error {
+func withTopics(ctx context.Context, a *cli.App, named []string, discover bool, page wakebelltype.Page, fn func(cli.Client, topicNames) error) error {
 	prefix := a.Prefix
 	if a.RemoteAddress() == "" {
 		a.Prefix = ""
@@ -92,8 +137,10 @@ type topicLine struct {
 	Timers int64  `json:"timers"`
 	Due    int64  `json:"due"`
 	Dead   int64  `json:"dead"`
+	Nodes  *int   `json:"nodes"`
 	pauseLine
-	Fault string `json:"fault"`
+	Settings map[string]any `json:"settings"`
+	Fault    string         `json:"fault"`
 }
 
 func listTopics(ctx context.Context, a *cli.App, c wakebell.Operator, names topicNames, page cli.PageFlags) error {
@@ -101,7 +148,10 @@ func listTopics(ctx context.Context, a *cli.App, c wakebell.Operator, names topi
 	if err != nil {
 		return err
 	}
-	list := a.NewListing(page.Limit, "TOPIC", "TIMERS", "DUE", "DEAD", "PAUSED", "FAULT")
+	list := a.NewListing(page.Limit, output.Text("TOPIC"), output.Numeric("TIMERS"), output.Numeric("DUE"), output.Numeric("DEAD").StyledBy(deadStyle),
+		output.Numeric("NODES").AsMinor(), output.Short("PAUSED").StyledBy(pausedStyle), output.Text("REASON").AsRare(), output.Text("SETTINGS").AsRare(),
+		output.Text("FAULT").AsRare().Styled(output.Bad))
+	screen := a.Screen()
 	if page.Limit > 0 && len(found) > page.Limit {
 		found = found[:page.Limit]
 		list.CutAfter(found[page.Limit-1])
@@ -113,15 +163,46 @@ func listTopics(ctx context.Context, a *cli.App, c wakebell.Operator, names topi
 			return err
 		}
 		for _, o := range all {
-			t := topicLine{o.Topic, o.Stats.Total, o.Stats.Due, o.Stats.Dead, newPauseLine(o.Control), output.Fault(o.Err)}
-			t.Paused = t.Paused || o.Stats.Paused // set even if the other settings could not be read
-			err := list.Add(t, t.Topic, output.Number(t.Timers), output.Number(t.Due), output.Number(t.Dead), output.YesNo(t.Paused), t.Fault)
-			if err != nil {
+			line, cells := topicRow(screen, o)
+			if err := list.Add(line, cells...); err != nil {
 				return err
 			}
 		}
 	}
 	return list.End()
+}
+
+// topicRow returns the JSON value and the cells of a topic.
+func topicRow(screen output.Screen, o wakebelltype.Overview) (topicLine, []string) {
+	settings, shown := overrides(o.Control)
+	t := topicLine{
+		Topic: o.Topic, Timers: o.Stats.Total, Due: o.Stats.Due, Dead: o.Stats.Dead,
+		pauseLine: newPauseLine(o.Control), Settings: settings, Fault: output.Fault(o.Err),
+	}
+	t.Paused = t.Paused || o.Stats.Paused // set even if the other settings could not be read
+	nodes := ""
+	if o.Nodes >= 0 {
+		t.Nodes, nodes = &o.Nodes, output.Number(int64(o.Nodes))
+	}
+	paused := output.YesNo(t.Paused)
+	if t.Paused && screen.Relative && !o.Control.PausedAt.IsZero() {
+		paused = screen.Time(o.Control.PausedAt)
+	}
+	texts := make([]string, len(shown))
+	for i, override := range shown {
+		texts[i] = override[0] + "=" + override[1]
+	}
+	return t, []string{
+		t.Topic, screen.Count(t.Timers), screen.Count(t.Due), screen.Count(t.Dead), nodes, paused, t.Reason, strings.Join(texts, " "), t.Fault,
+	}
+}
+
+// pausedStyle is the style of a cell that says since when a topic is paused.
+func pausedStyle(cell string) output.Style {
+	if cell == output.YesNo(false) {
+		return output.Plain
+	}
+	return output.Warn
 }
 
 // topicsPage is the number of topics per read, which bounds the memory of a listing.

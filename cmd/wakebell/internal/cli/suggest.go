@@ -1,0 +1,64 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/agnivade/levenshtein"
+
+	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/cmd/wakebell/internal/output"
+	"github.com/wakebell/wakebell/wakebelltype"
+)
+
+const (
+	// suggestLimit bounds how long the check of a topic delays a command.
+	suggestLimit = time.Second
+	// suggestMost is the largest number of topics that are compared with a name.
+	suggestMost = 10_000
+)
+
+// WarnUnused warns of a topic that has no keys and that no node handles, and suggests
+// the known topic with the nearest name: the name may be mistyped. It is silent if it
+// cannot know, as without the right to read.
+func (a *App) WarnUnused(ctx context.Context, c wakebell.Operator, topic string) {
+	ctx, cancel := context.WithTimeout(ctx, suggestLimit)
+	defer cancel()
+	found, err := c.Overview(ctx, topic)
+	if err != nil || len(found) != 1 || found[0].Err != nil {
+		return
+	}
+	if o := found[0]; o.Nodes != 0 || o.Stats.Total+o.Stats.Dead > 0 || o.Control != (wakebelltype.Control{}) {
+		return
+	}
+	text := fmt.Sprintf("topic %q has no timers, and no node handles it", a.Prefix+topic)
+	if near := a.nearest(ctx, c, topic); near != "" {
+		text += fmt.Sprintf("; did you mean %q?", near)
+	}
+	a.Notef("wakebell: %s\n", output.Escape(text))
+}
+
+// nearest returns the known topic whose name differs least from a name, if it differs
+// in few letters, as --topic takes it.
+func (a *App) nearest(ctx context.Context, c wakebell.Operator, topic string) (near string) {
+	prefix := a.Prefix
+	if a.RemoteAddress() != "" {
+		prefix = "" // Topics returns names without it
+	}
+	least := max(2, len(topic)/4) + 1
+	for name, err := range c.Topics(ctx, false, wakebelltype.Page{Limit: suggestMost}) {
+		if err != nil {
+			return ""
+		}
+		bare, ours := strings.CutPrefix(name, prefix)
+		if !ours || bare == topic {
+			continue
+		}
+		if d := levenshtein.ComputeDistance(topic, bare); d < least {
+			near, least = bare, d
+		}
+	}
+	return near
+}

@@ -1,0 +1,38 @@
+package output
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"regexp"
+	"strconv"
+	"time"
+
+	"github.com/dustin/go-humanize"
+)
+
+var longUnits = regexp.MustCompile(`([0-9]*\.?[0-9]+)([dw])`)
+
+// ParseDuration is time.ParseDuration with the units d, 24 hours, and w, 7 days:
+// "1w2d", "1.5d".
+func ParseDuration(text string) (time.Duration, error) {
+	invalid := fmt.Errorf("%q is not a duration such as 90s, 36h, 2d or 1w", text)
+	var fault error
+	short := longUnits.ReplaceAllStringFunc(text, func(part string) string {
+		n, err := strconv.ParseFloat(part[:len(part)-1], 64)
+		fault = errors.Join(fault, err)
+		unit := humanize.Day
+		if part[len(part)-1] == 'w' {
+			unit = humanize.Week
+		}
+		if n *= float64(unit); n > math.MaxInt64 {
+			fault = errors.Join(fault, invalid)
+		}
+		return strconv.FormatFloat(n, 'f', 0, 64) + "ns"
+	})
+	d, err := time.ParseDuration(short)
+	if err != nil || fault != nil {
+		return 0, invalid
+	}
+	return d, nil
+}

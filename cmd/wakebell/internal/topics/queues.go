@@ -1,0 +1,107 @@
+package topics
+
+import (
+	"context"
+	"strings"
+
+	"github.com/wakebell/wakebell/cmd/wakebell/internal/cli"
+	"github.com/wakebell/wakebell/cmd/wakebell/internal/output"
+	"github.com/wakebell/wakebell/queue"
+	"github.com/wakebell/wakebell/wakebelltype"
+)
+
+// queueLine is a queue with its counts.
+type queueLine struct {
+	Queue         string `json:"queue"`
+	Pending       int64  `json:"pending"`
+	Processing    int64  `json:"processing"`
+	Ended         int64  `json:"ended"`
+	Dead          int64  `json:"dead"`
+	Oldest        string `json:"oldest"`
+	Separator     string `json:"separator"`
+	DeadLetterKey string `json:"dead_letter_key"`
+	Fault         string `json:"fault"`
+
+	stats  wakebelltype.QueueStats
+	cursor string
+}
+
+// knownQueues returns the queues whose names begin with a prefix, with their counts.
+func knownQueues(ctx context.Context, of queue.Operator, prefix string, page wakebelltype.Page) (all []queueLine, err error) {
+	for q, err := range of.List(ctx, wakebelltype.Page{After: page.After}) {
+		if err != nil {
+			return nil, err
+		}
+		if !strings.HasPrefix(q.Keys.Name, prefix) {
+			continue
+		}
+		st, err := of.Stats(ctx, q.Keys)
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		all = append(all, queueLine{
+			Queue: q.Keys.Name, Pending: st.Pending, Processing: st.Processing, Ended: st.Ended, Dead: st.Dead,
+			Oldest: output.Stamp(st.Oldest), Separator: q.Keys.Separator, DeadLetterKey: q.Keys.DeadLetters,
+			Fault: output.Fault(err), stats: st, cursor: q.Cursor,
+		})
+		if len(all) == page.Limit {
+			break
+		}
+	}
+	return all, nil
+}
+
+// queueColumns are the columns of queueRow.
+func queueColumns() []output.Column {
+	return []output.Column{
+		output.Text("QUEUE"), output.Numeric("PENDING"), output.Numeric("PROCESSING"), output.Numeric("ENDED").AsMinor().StyledBy(warnUnlessZero),
+		output.Numeric("DEAD").StyledBy(deadStyle), output.Short("OLDEST").AsMinor(), output.Text("FAULT").AsRare().Styled(output.Bad),
+	}
+}
+
+func queueRow(screen output.Screen, q queueLine) []string {
+	return []string{
+		q.Queue, screen.Count(q.Pending), screen.Count(q.Processing), screen.Count(q.Ended), screen.Count(q.Dead), screen.Time(q.stats.Oldest), q.Fault,
+	}
+}
+
+func warnUnlessZero(cell string) output.Style {
+	if cell == "0" {
+		return output.Plain
+	}
+	return output.Warn
+}
+
+// queueFinding is the check of a queue by doctor.
+func queueFinding(q queueLine) findingLine {
+	f := findingLine{Grade: string(wakebelltype.GradeGood), Check: "queue", Queue: q.Queue, Found: "its keys can be read"}
+	switch {
+	case q.Fault != "":
+		f.Grade, f.Found = string(wakebelltype.GradeBad), q.Fault
+		f.Do = "rename or remove what is not a queue's, or give the user the rights of docs/keys.md"
+	case q.Ended > 0:
+		f.Grade, f.Found = string(wakebelltype.GradeWarn), output.Number(q.Ended)+" leases have expired and were not claimed again"
+		f.Do = "start consumers, or let more messages be handled at once"
+	}
+	return f
+}
+
+// listQueues prints the queues alone, as a table or as lines of JSON.
+func listQueues(ctx context.Context, a *cli.App, of queue.Operator, prefix string, page cli.PageFlags) error {
+	all, err := knownQueues(ctx, of, prefix, page.Page())
+	if err != nil {
+		return err
+	}
+	list := a.NewListing(page.Limit, queueColumns()...)
+	if page.Limit > 0 && len(all) > page.Limit {
+		all = all[:page.Limit]
+		list.CutAfter(all[page.Limit-1].cursor)
+	}
+	screen := a.Screen()
+	for _, q := range all {
+		if err := list.Add(q, queueRow(screen, q)...); err != nil {
+			return err
+		}
+	}
+	return list.End()
+}

@@ -1,0 +1,143 @@
+package topics
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"strconv"
+	"time"
+
+	"github.com/charmbracelet/x/ansi"
+
+	"github.com/wakebell/wakebell/cmd/wakebell/internal/output"
+)
+
+func statsColumns() []output.Column {
+	return []output.Column{
+		output.Text("TOPIC"), output.Numeric("TIMERS"), output.Numeric("PENDING").AsMinor(), output.Numeric("DUE"), output.Numeric("LEASED"),
+		output.Numeric("RETRYING").AsMinor(), output.Numeric("DEAD").StyledBy(deadStyle), output.Short("OLDEST DUE").AsRare(),
+		output.Short("PAUSED").StyledBy(output.WarnIfYes), output.Numeric("TIMERS/S").AsRare(), output.Numeric("DEAD/S").AsMinor().AsRare(),
+		output.Text("FAULT").AsRare().Styled(output.Bad),
+	}
+}
+
+// deadStyle is the style of a number of dead letters.
+func deadStyle(cell string) output.Style {
+	if cell == "0" {
+		return output.Plain
+	}
+	return output.Bad
+}
+
+// clearScreen moves the cursor to the top left and clears the screen.
+const clearScreen = "\x1b[H\x1b[2J"
+
+func (w *statsWatch) print(lines []statsLine, queues []queueLine, first bool) error {
+	var out bytes.Buffer
+	if w.app.WantsJSON() {
+		for _, l := range lines {
+			text, err := output.JSONLine(l)
+			if err != nil {
+				return err
+			}
+			out.Write(text)
+		}
+		for _, q := range queues {
+			text, err := output.JSONLine(q)
+			if err != nil {
+				return err
+			}
+			out.Write(text)
+		}
+		return w.app.Write(out.Bytes())
+	}
+	redraws := w.watches && output.IsTerminal(w.app.Stdout) && os.Getenv("TERM") != "dumb"
+	rows, columns := 0, 0
+	if redraws {
+		rows, columns = output.TerminalSize(w.app.Stdout)
+	}
+	switch {
+	case first:
+	case redraws:
+		out.WriteString(clearScreen)
+	default:
+		out.WriteByte('\n')
+	}
+	begin := out.Len()
+	screen := w.app.Screen()
+	t := output.NewTable(&out, screen, statsColumns()...)
+	for _, l := range lines {
+		about := func(n int64) string {
+			if l.Estimated {
+				return "~" + screen.Count(n)
+			}
+			return screen.Count(n)
+		}
+		oldest := screen.Time(l.oldestDue)
+		if l.OldestDue != "" && !screen.Relative { // scripts read an age
+			oldest = time.Duration(l.OldestDueS * float64(time.Second)).Round(time.Millisecond).String()
+		}
+		t.Row(l.Topic, screen.Count(l.Timers), about(l.Pending), screen.Count(l.Due), about(l.Leased), about(l.Retrying), screen.Count(l.Dead),
+			oldest, output.YesNo(l.Paused), rate(l.TimersPerS), rate(l.DeadPerS), l.Fault)
+	}
+	if !w.alone {
+		if err := t.Flush(); err != nil {
+			return err
+		}
+	}
+	if err := w.tableOfQueues(&out, queues); err != nil {
+		return err
+	}
+	return w.app.Write(append(out.Bytes()[:begin:begin], fit(out.Bytes()[begin:], rows, columns)...))
+}
+
+func (w *statsWatch) tableOfQueues(out *bytes.Buffer, queues []queueLine) error {
+	if len(queues) == 0 && !w.alone {
+		return nil
+	}
+	if !w.alone {
+		out.WriteByte('\n')
+	}
+	screen := w.app.Screen()
+	t := output.NewTable(out, screen, queueColumns()...)
+	for _, q := range queues {
+		t.Row(queueRow(screen, q)...)
+	}
+	return t.Flush()
+}
+
+// fit cuts the lines that do not fit on the screen, so that the column names stay
+// visible, and appends how many it cut. If rows or columns are 0, the size is
+// unknown and nothing is cut.
+func fit(lines []byte, rows, columns int) []byte {
+	const below = 2 // the line about cut lines, and the cursor
+	if rows <= below || columns <= 0 {
+		return lines
+	}
+	all := bytes.SplitAfter(lines, []byte{'\n'})
+	all = all[:len(all)-1] // the last one is empty
+	taken, kept := 0, 0
+	for i, line := range all {
+		height := max(1, (ansi.StringWidth(string(line))+columns-1)/columns)
+		more := below
+		if i == len(all)-1 {
+			more-- // nothing would be left off
+		}
+		if taken+height > rows-more {
+			return fmt.Appendf(lines[:kept:kept], "%d more: name topics with --topic, or make the terminal larger\n", len(all)-i)
+		}
+		taken, kept = taken+height, kept+len(line)
+	}
+	return lines
+}
+
+func rate(perSecond *float64) string {
+	if perSecond == nil {
+		return ""
+	}
+	text := strconv.FormatFloat(*perSecond, 'f', 1, 64)
+	if *perSecond > 0 {
+		text = "+" + text
+	}
+	return text
+}

@@ -1,0 +1,80 @@
+package main
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/wakebell/wakebell/cmd/wakebell/internal/cli"
+)
+
+// topics rm removes a topic that nothing uses, and no other.
+func TestUnusedTopicsAreRemoved(t *testing.T) {
+	b := setup(t)
+	used := b.topic + ".used"
+	b.fine("schedule", "-t", "TOPIC", "--id", "x", "--in", "1d")
+	b.fine("schedule", "-t", used, "--in", "1w")
+	code, stdout, stderr := b.call("topics", "rm", "TOPIC", used)
+	require.Equal(t, cli.ExitError, code)
+	require.Contains(t, stdout, `key "timers_timeline:`+used+`"`)
+	require.Contains(t, stderr, "2 of 2 topics are in use and stay")
+	b.fine("cancel", "-t", "TOPIC", "x")
+	removed := objects(t, b.fine("topics", "rm", "TOPIC", "-o", "json"))
+	require.Equal(t, []map[string]any{{"topic": b.topic, "removed": true, "use": ""}}, removed)
+	require.Len(t, objects(t, b.fine("topics", "--prefix", b.topic, "-o", "json")), 1)
+	code, _, stderr = b.call("topics", "rm", "TOPIC")
+	require.Equal(t, cli.ExitNotFound, code)
+	require.Contains(t, stderr, "topic not found: 1 of 1")
+}
+
+// A command on a topic without keys and nodes suggests the known topic with the nearest
+// name.
+func TestAMistypedTopicIsSuggested(t *testing.T) {
+	b := setup(t)
+	_, _, stderr := b.call("schedule", "-t", b.topic+"-invoices", "--in", "1h")
+	require.Equal(t, `wakebell: topic "`+b.topic+`-invoices" has no timers, and no node handles it`+"\n", stderr)
+	for _, command := range [][]string{
+		{"pause", "--reason", "x"}, {"retune", "--max-attempts", "2"}, {"schedule", "--in", "1h"},
+	} {
+		typo := b.topic + "-" + command[0] + "-invocies"
+		known := b.topic + "-" + command[0] + "-invoices"
+		b.fine("schedule", "-t", known, "--in", "1h")
+		_, _, stderr := b.call(append(command, "-t", typo)...)
+		require.Equal(t, `wakebell: topic "`+typo+`" has no timers, and no node handles it; did you mean "`+known+`"?`+"\n", stderr)
+		code, _, stderr := b.call(append(command, "-t", known)...)
+		require.Zero(t, code)
+		require.Empty(t, stderr, "a topic with timers is in use")
+	}
+	node := b.start("node", "-t", "TOPIC")
+	node.says("node runs")
+	require.Eventually(t, func() bool { return b.nodes() == 1 }, waitLimit, waitTick)
+	_, _, stderr = b.call("schedule", "-t", "TOPIC", "--in", "1h")
+	require.Empty(t, stderr, "a topic with a node is in use")
+}
+
+// nodes returns how many processes listen to the hints of the topic.
+func (b *bundle) nodes() int64 {
+	n, err := b.rdb.PubSubNumSub(b.t.Context(), "timers_hint:"+b.topic).Result()
+	require.NoError(b.t, err)
+	return n["timers_hint:"+b.topic]
+}
+
+func TestQueuesAreListed(t *testing.T) {
+	b := setup(t)
+	b.fine("queue", "publish", "--queue", "TOPIC", "--text", "x")
+	b.fine("queue", "publish", "--queue", b.topic+"-own", "--separator", "//", "--text", "x")
+	queues := objects(t, b.fine("topics", "--queues", "--prefix", b.topic, "-o", "json"))
+	require.Len(t, queues, 2)
+	require.Equal(t, "//", queues[1]["separator"])
+	require.EqualValues(t, 1, queues[1]["pending"])
+	require.Len(t, objects(t, b.fine("topics", "--queues", "--prefix", b.topic, "--limit", "1", "-o", "json")), 1)
+	require.Len(t, objects(t, b.fine("stats", "--queues", "--prefix", b.topic, "-o", "json")), 2)
+	require.Contains(t, b.fine("topics", "--prefix", b.topic), "QUEUE")
+	require.Contains(t, b.fine("stats", "--prefix", b.topic), "QUEUE")
+	require.NoError(t, b.rdb.Del(t.Context(), b.topic+"::pending").Err())
+	require.NoError(t, b.rdb.Set(t.Context(), b.topic+"::pending", "x", 0).Err())
+	code, stdout, _ := b.call("doctor", "--prefix", b.topic)
+	require.Equal(t, cli.ExitError, code)
+	require.Regexp(t, `\nbad      queue        `+b.topic+`: .*pending`, stdout)
+	require.Regexp(t, `\n\d+ checks: 2 bad, 0 unknown, \d+ warn, \d+ good\n$`, stdout)
+}

@@ -1,0 +1,62 @@
+package timers
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/wakebell/wakebell/messages/exchange"
+	"github.com/wakebell/wakebell/redisops"
+	"github.com/wakebell/wakebell/wakebelltype"
+)
+
+// TestRemoveTopic checks that a topic stays while it has a key or a node.
+func TestRemoveTopic(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, f *fixture) {
+		ctx := t.Context()
+		remove := func() wakebelltype.TopicRemoval {
+			t.Helper()
+			r, err := f.RemoveTopic(ctx, f.topic)
+			require.NoError(t, err)
+			return r
+		}
+		require.Zero(t, remove(), "never used")
+		f.due(t, "a")
+		require.Equal(t, wakebelltype.TopicRemoval{Existed: true, Use: `key "` + f.key.Timeline + `"`}, remove())
+		_, err := f.CancelAll(ctx, f.topic)
+		require.NoError(t, err)
+		_, err = f.Pause(ctx, f.topic, "ada", "why")
+		require.NoError(t, err)
+		require.Equal(t, `key "`+f.key.Control+`"`, remove().Use, "a pause is a use")
+		_, err = f.Resume(ctx, f.topic)
+		require.NoError(t, err)
+
+		listening, stop := context.WithCancel(ctx)
+		subscribed, ended := make(chan struct{}, 1), make(chan struct{})
+		go func() {
+			defer close(ended)
+			_ = f.Listen(listening, []string{f.topic}, func(exchange.Hint) { subscribed <- struct{}{} })
+		}()
+		<-subscribed
+		require.Equal(t, "1 nodes", remove().Use)
+		all, err := f.Overview(ctx, f.topic)
+		require.NoError(t, err)
+		require.Equal(t, 1, all[0].Nodes)
+		stop()
+		<-ended
+		require.Eventually(t, func() bool { return remove() == wakebelltype.TopicRemoval{Existed: true} }, time.Minute, 10*time.Millisecond)
+		require.Zero(t, remove(), "it was removed")
+		names, _, err := f.Topics(ctx, 0)
+		require.NoError(t, err)
+		require.NotContains(t, names, f.topic)
+		f.due(t, "b")
+		names, _, err = f.Topics(ctx, 0)
+		require.NoError(t, err)
+		require.Contains(t, names, f.topic, "a schedule registers it again")
+		_, err = f.RemoveTopic(ctx, "")
+		require.ErrorIs(t, err, redisops.ErrInvalid)
+	})
+}

@@ -8,9 +8,12 @@ import (
 	"sync"
 	"time"
 
+	"go.opentelemetry.io/otel/metric"
+
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/actors/relay"
 	"github.com/wakebell/wakebell/internal/argument"
+	"github.com/wakebell/wakebell/internal/metrics"
 )
 
 // RelayConfig configures a Relay; the zero value works.
@@ -35,6 +38,10 @@ type RelayConfig struct {
 	// MeasureInterval is the time between two readings of Stats, 100 ms to 1 h; 0
 	// means 5 s.
 	MeasureInterval time.Duration
+
+	// MeterProvider exports the lag and the counters (docs/metrics.md); nil means the
+	// global provider of OpenTelemetry.
+	MeterProvider metric.MeterProvider
 
 	// Logger is for what no call returns; nil means slog.Default().
 	Logger *slog.Logger
@@ -68,6 +75,7 @@ func (c RelayConfig) withDefaults() (RelayConfig, error) {
 type Relay struct {
 	relay *relay.Relay
 	stats *latest
+	end   func() // of the metrics
 }
 
 // latest are the last Stats.
@@ -115,7 +123,9 @@ func (o *Outbox) StartRelay(sys *wakebell.System, db *sql.DB, cfg RelayConfig) (
 	if err != nil {
 		return nil, err
 	}
-	return &Relay{relay: started, stats: stats}, nil
+	r := &Relay{relay: started, stats: stats}
+	r.end = metrics.New(metrics.Options{Provider: cfg.MeterProvider}).ObserveOutbox(o.table, r.reading)
+	return r, nil
 }
 
 // Wake makes the relay look for rows now. A program without Listen calls it after a
@@ -125,7 +135,19 @@ func (r *Relay) Wake() { r.relay.Wake() }
 // Stop lets the batch in flight end until ctx is done, and stops the relay. Rows that
 // were not relayed stay in the outbox. After an error, a row may be relayed that is
 // still in the outbox; the next relay sends it again, without effect.
-func (r *Relay) Stop(ctx context.Context) error { return r.relay.Stop(ctx) }
+func (r *Relay) Stop(ctx context.Context) error {
+	defer r.end()
+	return r.relay.Stop(ctx)
+}
+
+// reading returns the Status for the metrics.
+func (r *Relay) reading() metrics.Outbox {
+	s := r.Status()
+	return metrics.Outbox{
+		Measured: !s.Measured.IsZero(), Waiting: s.Stats.Waiting, Failed: s.Stats.Failed, Lag: s.Stats.Lag,
+		Relayed: s.Relayed, Deferred: s.Deferred, Rejected: s.Rejected,
+	}
+}
 
 // Status is what a Relay does.
 type Status struct {
@@ -153,5 +175,8 @@ func (r *Relay) Status() Status {
 	r.stats.mu.Lock()
 	defer r.stats.mu.Unlock()
 	s.Stats, s.Measured = r.stats.stats, r.stats.at
+	if s.Stats.Waiting > 0 && s.Err != nil {
+		s.Stats.Lag += time.Since(s.Measured) // grows while the database is away, too
+	}
 	return s
 }

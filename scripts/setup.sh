@@ -1,12 +1,25 @@
 #!/usr/bin/env bash
-# setup.sh [redis-server|protoc|cc|make]...: makes sure that programs the
+# setup.sh [redis-server|postgres|mariadbd|protoc|cc|make]...: makes sure that programs the
 # build needs are installed. What is missing is installed through apt-get when
 # it is there and we are root; else the script says what to install and fails.
 set -euo pipefail
 
+# Debian has database servers outside the PATH of users.
+server() {
+  local found
+  for found in "$(command -v "$1")" /usr/lib/postgresql/*/bin/"$1" /usr/sbin/"$1"; do
+    if [ -x "$found" ]; then
+      echo "$found"
+      return
+    fi
+  done
+  echo "$1"
+}
+
 command_of() {
   case $1 in
     cc) go env CC ;; # what the race detector links with
+    postgres | mariadbd) server "$1" ;;
     *) echo "$1" ;;
   esac
 }
@@ -14,6 +27,8 @@ command_of() {
 packages_of() {
   case $1 in
     redis-server) echo redis-server ;;
+    postgres) echo postgresql ;;
+    mariadbd) echo mariadb-server ;;
     protoc) echo protobuf-compiler libprotobuf-dev ;; # the latter has the well-known types
     cc) echo gcc libc6-dev ;;
     make) echo make ;;

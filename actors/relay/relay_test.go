@@ -259,7 +259,7 @@ func TestWithoutAGatewayRowsWait(t *testing.T) {
 		system := actortest.QuietSystem()
 		m := &memory{rows: []string{"a0"}, waiting: map[string]bool{}}
 		r, err := Start(system, Config{
-			Name: "relay", Store: m, Gateway: system.NewLocalPID("nobody"),
+			Name: "relay", Store: m, Gateway: system.NewLocalPID("missing"),
 			PollInterval: time.Minute, MeasureInterval: time.Minute, Timeout: 10 * time.Second, Logger: actortest.DiscardLogger,
 		})
 		require.NoError(t, err)

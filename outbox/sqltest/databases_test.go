@@ -55,6 +55,7 @@ func suite(t *testing.T, of func(testing.TB) server) {
 		"migrations":    testMigrations,
 		"outage":        testOutage,
 		"killed relays": testKilledRelays,
+		"restored rows": testRestoredRows,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

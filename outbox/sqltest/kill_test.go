@@ -197,3 +197,41 @@ func (w *world) killedRelay(t testing.TB, statement string, nth int64) {
 	require.True(t, ok)
 	require.Equal(t, syscall.SIGKILL, status.Signal(), string(out))
 }
+
+// Rows that were relayed and come back, as from a backup, have no effect again, although
+// Redis has forgotten the answers to publishes.
+func testRestoredRows(t *testing.T, w *world) {
+	got := newDeliveries()
+	sys := w.system(t, got.handler(w.topic))
+	q := queue.New[string](redistest.Name(t))
+	w.commit(t, func(tx *sql.Tx) {
+		require.NoError(t, w.box.Schedule(t.Context(), tx, w.topic.Draft("x", wakebell.ID("x"))))
+		require.NoError(t, w.box.Publish(t.Context(), tx, q.Draft("m")))
+	})
+	const columns = "request_key, stream, kind, target, timer, body, created_at"
+	copyRows := func(from, to string) {
+		_, err := w.db.ExecContext(t.Context(), "INSERT INTO "+to+" ("+columns+") SELECT "+columns+" FROM "+from+" ORDER BY seq")
+		require.NoError(t, err)
+	}
+	backup, err := outbox.New(w.server.dialect, outbox.Config{Table: w.box.Table() + "_backup"})
+	require.NoError(t, err)
+	require.NoError(t, backup.Migrate(t.Context(), w.db))
+	copyRows(w.box.Table(), backup.Table())
+	relay := w.relay(t, sys, quick())
+	w.awaitRelayed(t)
+	got.require(t, 1)
+
+	answers, err := w.rdb.Keys(t.Context(), q.Name()+"*published*").Result()
+	require.NoError(t, err)
+	for _, key := range answers {
+		require.NoError(t, w.rdb.Del(t.Context(), key).Err())
+	}
+	copyRows(backup.Table(), w.box.Table())
+	relay.Wake()
+	require.Eventually(t, func() bool { return relay.Status().Relayed == 4 }, patience, 10*time.Millisecond)
+	require.Empty(t, w.timers(t))
+	stats, err := sys.Client().Queues().Stats(t.Context(), q.Keys())
+	require.NoError(t, err)
+	require.EqualValues(t, 1, stats.Pending)
+	got.require(t, 1)
+}

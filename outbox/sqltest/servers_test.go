@@ -92,7 +92,7 @@ type owner struct {
 	attr *syscall.SysProcAttr
 }
 
-// newOwner makes the folder. Root runs the programs as the named user, or as nobody.
+// newOwner makes the folder. Root runs the programs as the named user, or as one without rights.
 func newOwner(t testing.TB, name string) owner {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "wb") //nolint:usetesting // t.TempDir is for one user only, and too long for a socket
@@ -107,7 +107,7 @@ func newOwner(t testing.TB, name string) owner {
 	}
 	as, err := user.Lookup(name)
 	if err != nil {
-		as, err = user.Lookup("nobody")
+		as, err = user.LookupId("65534")
 	}
 	require.NoError(t, err)
 	uid, err := strconv.Atoi(as.Uid)

@@ -23,7 +23,7 @@ help: ## list the targets
 demo: ## show timers at work; needs no Redis
 	@$(GO) run ./cmd/wakebell demo
 
-test: setup ## run all tests under the race detector; installs redis-server if it is missing
+test: setup ## run all tests under the race detector; installs redis-server and what the clients need
 	$(GO) test -race -timeout 10m ./...
 
 test-fast: ## run the tests without the race detector and with fewer rounds (-short)
@@ -92,7 +92,7 @@ build: ## build the commands into bin/
 	$(GO) build -trimpath -o bin/ ./cmd/...
 
 setup: ## install what the tests need
-	@scripts/setup.sh redis-server cc
+	@scripts/setup.sh redis-server prometheus cc python-client typescript-client
 
 clean: ## remove what was built
 	rm -rf bin .tools

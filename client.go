@@ -18,6 +18,7 @@ import (
 	"github.com/wakebell/wakebell/queue"
 	"github.com/wakebell/wakebell/recurring"
 	"github.com/wakebell/wakebell/redisops"
+	"github.com/wakebell/wakebell/redisops/audit"
 	"github.com/wakebell/wakebell/redisops/timers"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
@@ -60,6 +61,10 @@ type ClientConfig struct {
 	// client.
 	RetryFor time.Duration
 
+	// Audit configures the record of operations such as Pause and Redrive; see
+	// Client.Audit.
+	Audit wakebelltype.AuditConfig
+
 	// Logger receives warnings that no call returns; nil means slog.Default().
 	Logger *slog.Logger
 
@@ -99,7 +104,7 @@ type ClientConfig struct {
 // queues returns the configuration of the queue client.
 func (c ClientConfig) queues() queue.Config {
 	return queue.Config{
-		Prefix: c.Prefix, HashTag: c.Keys.HashTag, PayloadLimit: c.PayloadLimit, RetryFor: c.RetryFor,
+		Prefix: c.Prefix, HashTag: c.Keys.HashTag, PayloadLimit: c.PayloadLimit, RetryFor: c.RetryFor, Audit: c.Audit, Logger: c.Logger,
 		MeterProvider: c.MeterProvider, MetricTopics: c.MetricTopics,
 		ScheduleMiddleware: c.ScheduleMiddleware, TracerProvider: c.TracerProvider, Propagator: c.Propagator,
 	}
@@ -139,8 +144,8 @@ func newClient(rdb redis.UniversalClient, cfg ClientConfig, zone *time.Location)
 	}
 	measured := metrics.New(metrics.Options{Provider: cfg.MeterProvider, Topics: cfg.MetricTopics})
 	common := clientstore.Config{
-		Metrics: measured,
-		Keys:    cfg.Keys, PayloadLimit: cfg.PayloadLimit, RetryFor: cfg.RetryFor, Logger: cfg.Logger,
+		Metrics: measured, Audit: cfg.Audit,
+		Keys: cfg.Keys, PayloadLimit: cfg.PayloadLimit, RetryFor: cfg.RetryFor, Logger: cfg.Logger,
 		NoCoalescing: cfg.NoCoalescing, NoPayloadsApart: cfg.NoPayloadsApart,
 	}.WithDefaults()
 	store, err := clientstore.Open(rdb, common)
@@ -153,7 +158,7 @@ func newClient(rdb redis.UniversalClient, cfg ClientConfig, zone *time.Location)
 	}
 	schedules, err := recurring.New(rdb, recurring.Config{
 		Keys: cfg.Keys, Prefix: cfg.Prefix, PayloadLimit: cfg.PayloadLimit, Celery: cfg.Celery,
-		Zone: zone, RetryFor: cfg.RetryFor, Logger: cfg.Logger,
+		Zone: zone, RetryFor: cfg.RetryFor, Logger: cfg.Logger, Audit: cfg.Audit,
 		ScheduleMiddleware: cfg.ScheduleMiddleware, TracerProvider: cfg.TracerProvider, Propagator: cfg.Propagator,
 	})
 	if err != nil {
@@ -253,7 +258,9 @@ func (c *Client) CancelAll(ctx context.Context, topic string) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	return c.store.CancelAll(ctx, full)
+	n, err := c.store.CancelAll(ctx, full)
+	c.record(ctx, wakebelltype.AuditTopicCancelAll, full, audit.Result{Count: n, Err: err})
+	return n, err
 }
 
 // Forget removes all data of a topic from Redis: its timers, its dead letters
@@ -264,7 +271,9 @@ func (c *Client) Forget(ctx context.Context, topic string) error {
 	if err != nil {
 		return err
 	}
-	return c.store.Forget(ctx, full)
+	err = c.store.Forget(ctx, full)
+	c.record(ctx, wakebelltype.AuditTopicForget, full, audit.One("", err))
+	return err
 }
 
 // RemoveTopic removes the name of a topic from the list of topics, unless the topic has

@@ -107,8 +107,12 @@ type Config struct {
 	// is logged. The context is cancelled when Stop's DrainTimeout is over.
 	OnDead func(context.Context, DeadLetter)
 
-	// Gates configures System.Gates. Its Logger defaults to the System's.
+	// Gates configures System.Gates. Its Logger and Audit default to the System's.
 	Gates gate.Config
+
+	// Audit configures the record of operations of the System's Client, Gates and
+	// Schedules.
+	Audit wakebelltype.AuditConfig
 
 	// Logger receives the System's log; nil means slog.Default().
 	Logger *slog.Logger
@@ -128,6 +132,9 @@ func (c Config) withDefaults() Config {
 	if c.Gates.Logger == nil {
 		c.Gates.Logger = c.Logger
 	}
+	if c.Gates.Audit == (wakebelltype.AuditConfig{}) {
+		c.Gates.Audit = c.Audit
+	}
 	return c
 }
 
@@ -139,7 +146,7 @@ func (c Config) tracer() *tracing.Tracer {
 // client returns the configuration of the System's Client.
 func (c Config) client() ClientConfig {
 	return ClientConfig{
-		Keys: c.Keys, Prefix: c.Prefix, PayloadLimit: c.PayloadLimit, RetryFor: c.RetryFor, Logger: c.Logger,
+		Keys: c.Keys, Prefix: c.Prefix, PayloadLimit: c.PayloadLimit, RetryFor: c.RetryFor, Logger: c.Logger, Audit: c.Audit,
 		Celery: c.Scheduler != nil && c.Scheduler.Celery, NoCoalescing: c.NoCoalescing, NoPayloadsApart: c.NoPayloadsApart,
 		MeterProvider: c.MeterProvider, MetricTopics: c.MetricTopics,
 		ScheduleMiddleware: c.ScheduleMiddleware, TracerProvider: c.TracerProvider, Propagator: c.Propagator,

@@ -9,6 +9,7 @@ import (
 	"github.com/wakebell/wakebell/actors/poller"
 	"github.com/wakebell/wakebell/internal/tuning"
 	"github.com/wakebell/wakebell/messages"
+	"github.com/wakebell/wakebell/redisops/audit"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
@@ -24,7 +25,9 @@ func (c *Client) Pause(ctx context.Context, topic, by, reason string) (wakebellt
 	if err != nil {
 		return wakebelltype.Control{}, err
 	}
-	return c.store.Pause(ctx, full, by, reason)
+	control, err := c.store.Pause(ctx, full, by, reason)
+	c.record(ctx, wakebelltype.AuditTopicPause, full, audit.One(audit.Details("by", by, "reason", reason), err))
+	return control, err
 }
 
 // Resume ends a Pause; Settings stay in force. It returns the resulting Control.
@@ -33,7 +36,9 @@ func (c *Client) Resume(ctx context.Context, topic string) (wakebelltype.Control
 	if err != nil {
 		return wakebelltype.Control{}, err
 	}
-	return c.store.Resume(ctx, full)
+	control, err := c.store.Resume(ctx, full)
+	c.record(ctx, wakebelltype.AuditTopicResume, full, audit.One("", err))
+	return control, err
 }
 
 // Retune overrides the options of a topic on all nodes. It replaces all earlier
@@ -48,7 +53,9 @@ func (c *Client) Retune(ctx context.Context, topic string, s wakebelltype.Settin
 	if err != nil {
 		return wakebelltype.Control{}, err
 	}
-	return c.store.Retune(ctx, full, s)
+	control, err := c.store.Retune(ctx, full, s)
+	c.record(ctx, wakebelltype.AuditTopicRetune, full, audit.One(overrides(s), err))
+	return control, err
 }
 
 // Control returns the cluster-wide settings of a topic; the zero value means

@@ -7,6 +7,7 @@ import (
 
 	"github.com/wakebell/wakebell/actors/poller"
 	"github.com/wakebell/wakebell/internal/paging"
+	"github.com/wakebell/wakebell/redisops/audit"
 	"github.com/wakebell/wakebell/redisops/timers"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
@@ -116,7 +117,11 @@ func (c *Client) Redrive(ctx context.Context, topic string, o wakebelltype.Redri
 	if err != nil {
 		return wakebelltype.RedriveResult{}, err
 	}
-	return c.store.Redrive(ctx, full, o)
+	r, err := c.store.Redrive(ctx, full, o)
+	c.record(ctx, wakebelltype.AuditTopicRedrive, full, audit.Result{
+		Count: r.Redriven + r.Overwritten, Detail: filtered(o.Filter), Err: err,
+	})
+	return r, err
 }
 
 // DeleteDead deletes the dead letters that the filter selects, and returns their
@@ -128,5 +133,7 @@ func (c *Client) DeleteDead(ctx context.Context, topic string, f wakebelltype.De
 	if err != nil {
 		return 0, err
 	}
-	return c.store.DeleteDead(ctx, full, f)
+	n, err := c.store.DeleteDead(ctx, full, f)
+	c.record(ctx, wakebelltype.AuditTopicDeleteDead, full, audit.Result{Count: n, Detail: filtered(f), Err: err})
+	return n, err
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 func ExampleOperator() {
@@ -27,4 +28,20 @@ func ExampleClient_Prefix() {
 		fmt.Printf("%q\n", c.Prefix()+Invoices.Name()) // the name in its keys
 	})
 	// Output: "invoices"
+}
+
+func ExampleClient_Audit() {
+	connect(func(ctx context.Context, c *wakebell.Client) {
+		_, err := c.Pause(wakebell.WithCaller(ctx, "ada"), "invoices", "", "the database moves")
+		check(err)
+		_, err = c.CancelAll(wakebell.WithCaller(ctx, "bob"), "invoices")
+		check(err)
+		for e, err := range c.Audit(ctx, wakebelltype.AuditFilter{Operation: "topic"}, wakebelltype.Page{}) {
+			check(err)
+			fmt.Println(e.By, e.Operation, e.Name, e.Count, e.Detail)
+		}
+	})
+	// Output:
+	// ada topic.pause invoices 1 reason: the database moves
+	// bob topic.cancel_all invoices 0
 }

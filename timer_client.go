@@ -46,6 +46,7 @@ type Operator interface {
 
 	Tail(ctx context.Context, topic string) iter.Seq2[wakebelltype.Event, error]
 	Diagnose(ctx context.Context, topics ...string) ([]wakebelltype.Finding, error)
+	Audit(ctx context.Context, f wakebelltype.AuditFilter, p wakebelltype.Page) iter.Seq2[wakebelltype.AuditEntry, error]
 }
 
 var (

@@ -46,6 +46,10 @@ type Config struct {
 	// day ahead of this Redis's clock.
 	GuardsElsewhere bool
 
+	// Audit configures the record of the operations ForceRelease, Repair and Remove; see
+	// wakebell.Client.Audit. The user of Redis needs a right to its key.
+	Audit wakebelltype.AuditConfig
+
 	// MeterProvider makes the instruments of docs/metrics.md; nil means the global
 	// provider of OpenTelemetry. The Gates of a System use that of the System.
 	MeterProvider metric.MeterProvider

@@ -12,6 +12,7 @@ import (
 	actorgates "github.com/wakebell/wakebell/actors/gates"
 	"github.com/wakebell/wakebell/internal/moduleonly"
 	"github.com/wakebell/wakebell/internal/testhook"
+	"github.com/wakebell/wakebell/redisops/audit"
 	"github.com/wakebell/wakebell/redisops/gates"
 )
 
@@ -23,6 +24,7 @@ import (
 // the fencing token: see Turn.Fence, Guard and docs/gates.md.
 type Gates struct {
 	store    *gates.Store
+	audit    *audit.Log
 	cfg      Config
 	running  func() *actorgates.Gates // returns nil while they do not run
 	closeOwn func() error             // nil: they belong to a System
@@ -50,10 +52,11 @@ func New(rdb redis.UniversalClient, cfg Config) (*Gates, error) {
 func newGates(rdb redis.UniversalClient, cfg Config, running func() *actorgates.Gates) (*Gates, actorgates.Config, error) {
 	cfg = cfg.withDefaults()
 	store, err := gates.New(rdb, cfg.Keys, cfg.Logger)
-	if err := errors.Join(cfg.validate(), err); err != nil {
+	log, auditErr := audit.Open(rdb, cfg.Audit, cfg.Logger)
+	if err := errors.Join(cfg.validate(), err, auditErr); err != nil {
 		return nil, actorgates.Config{}, err
 	}
-	return &Gates{store: store, cfg: cfg, running: running}, cfg.actor(store), nil
+	return &Gates{store: store, audit: log, cfg: cfg, running: running}, cfg.actor(store), nil
 }
 
 func init() {

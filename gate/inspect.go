@@ -4,8 +4,10 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"strconv"
 
 	"github.com/wakebell/wakebell/internal/paging"
+	"github.com/wakebell/wakebell/redisops/audit"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
@@ -51,7 +53,11 @@ func (g *Gates) List(ctx context.Context, p wakebelltype.Page) iter.Seq2[wakebel
 // whether the token had the turn. The holder may not know of the loss yet: make
 // sure that it has stopped, or that its writes are guarded.
 func (g *Gates) ForceRelease(ctx context.Context, name string, fence uint64) (bool, error) {
-	return g.store.Release(ctx, name, fence, g.cfg.terms())
+	released, err := g.store.Release(ctx, name, fence, g.cfg.terms())
+	if released {
+		g.audit.Record(ctx, wakebelltype.AuditGateRelease, name, audit.One(audit.Details("fence", strconv.FormatUint(fence, 10)), err))
+	}
+	return released, err
 }
 
 // Repair raises the tokens of a gate above all that its guard has seen and above
@@ -62,7 +68,9 @@ func (g *Gates) ForceRelease(ctx context.Context, name string, fence uint64) (bo
 // more than a day ahead of the clocks of Redis and of this machine) raise
 // nothing and are cleared. Remove undoes a floor that was too high.
 func (g *Gates) Repair(ctx context.Context, name string, floor uint64) (wakebelltype.GateRepaired, error) {
-	return g.store.Repair(ctx, name, floor, g.cfg.terms())
+	repaired, err := g.store.Repair(ctx, name, floor, g.cfg.terms())
+	g.audit.Record(ctx, wakebelltype.AuditGateRepair, name, audit.One(fmt.Sprintf("tokens from %d to %d", repaired.Before, repaired.After), err))
+	return repaired, err
 }
 
 // Remove removes a gate with its queue and the state of its guard, and reports
@@ -82,6 +90,9 @@ func (g *Gates) Remove(ctx context.Context, name string, force bool) (bool, erro
 		return false, err
 	case r.InUse:
 		return false, fmt.Errorf("remove gate %q: %w: by %d, with %d waiting", name, ErrHeld, r.Holder, r.Waiting)
+	}
+	if r.Existed {
+		g.audit.Record(ctx, wakebelltype.AuditGateRemove, name, audit.One("", nil))
 	}
 	return r.Existed, nil
 }

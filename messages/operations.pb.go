@@ -4612,6 +4612,325 @@ func (x *BackfillRecurringResponse) GetCount() uint32 {
 	return 0
 }
 
+// ListAuditRequest lists recorded operations, the oldest first.
+type ListAuditRequest struct {
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Filter *AuditFilter           `protobuf:"bytes,1,opt,name=filter,proto3" json:"filter,omitempty"`
+	// Only the last ones, up to 1,000; without after. 0: all.
+	Last uint32 `protobuf:"varint,2,opt,name=last,proto3" json:"last,omitempty"`
+	// Only entries behind this cursor.
+	After string `protobuf:"bytes,3,opt,name=after,proto3" json:"after,omitempty"`
+	// At most so many; 0: all.
+	Limit         uint32 `protobuf:"varint,4,opt,name=limit,proto3" json:"limit,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListAuditRequest) Reset() {
+	*x = ListAuditRequest{}
+	mi := &file_messages_operations_proto_msgTypes[75]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListAuditRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListAuditRequest) ProtoMessage() {}
+
+func (x *ListAuditRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_messages_operations_proto_msgTypes[75]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListAuditRequest.ProtoReflect.Descriptor instead.
+func (*ListAuditRequest) Descriptor() ([]byte, []int) {
+	return file_messages_operations_proto_rawDescGZIP(), []int{75}
+}
+
+func (x *ListAuditRequest) GetFilter() *AuditFilter {
+	if x != nil {
+		return x.Filter
+	}
+	return nil
+}
+
+func (x *ListAuditRequest) GetLast() uint32 {
+	if x != nil {
+		return x.Last
+	}
+	return 0
+}
+
+func (x *ListAuditRequest) GetAfter() string {
+	if x != nil {
+		return x.After
+	}
+	return ""
+}
+
+func (x *ListAuditRequest) GetLimit() uint32 {
+	if x != nil {
+		return x.Limit
+	}
+	return 0
+}
+
+// AuditFilter selects recorded operations; absent or empty: all.
+type AuditFilter struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Only this operation, such as "topic.pause", or this kind, such as "topic".
+	Operation string `protobuf:"bytes,1,opt,name=operation,proto3" json:"operation,omitempty"`
+	// Only those on the topic, queue, gate or recurring schedule of this name.
+	Name string `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	// Only those of this caller.
+	By string `protobuf:"bytes,3,opt,name=by,proto3" json:"by,omitempty"`
+	// Only those that ended at or after this instant; absent: all.
+	Since         *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=since,proto3" json:"since,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AuditFilter) Reset() {
+	*x = AuditFilter{}
+	mi := &file_messages_operations_proto_msgTypes[76]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AuditFilter) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AuditFilter) ProtoMessage() {}
+
+func (x *AuditFilter) ProtoReflect() protoreflect.Message {
+	mi := &file_messages_operations_proto_msgTypes[76]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AuditFilter.ProtoReflect.Descriptor instead.
+func (*AuditFilter) Descriptor() ([]byte, []int) {
+	return file_messages_operations_proto_rawDescGZIP(), []int{76}
+}
+
+func (x *AuditFilter) GetOperation() string {
+	if x != nil {
+		return x.Operation
+	}
+	return ""
+}
+
+func (x *AuditFilter) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *AuditFilter) GetBy() string {
+	if x != nil {
+		return x.By
+	}
+	return ""
+}
+
+func (x *AuditFilter) GetSince() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Since
+	}
+	return nil
+}
+
+// ListAuditResponse is a recorded operation.
+type ListAuditResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Entry         *AuditEntry            `protobuf:"bytes,1,opt,name=entry,proto3" json:"entry,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListAuditResponse) Reset() {
+	*x = ListAuditResponse{}
+	mi := &file_messages_operations_proto_msgTypes[77]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListAuditResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListAuditResponse) ProtoMessage() {}
+
+func (x *ListAuditResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_messages_operations_proto_msgTypes[77]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListAuditResponse.ProtoReflect.Descriptor instead.
+func (*ListAuditResponse) Descriptor() ([]byte, []int) {
+	return file_messages_operations_proto_rawDescGZIP(), []int{77}
+}
+
+func (x *ListAuditResponse) GetEntry() *AuditEntry {
+	if x != nil {
+		return x.Entry
+	}
+	return nil
+}
+
+// AuditEntry is the record of an operation.
+type AuditEntry struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	At    *timestamppb.Timestamp `protobuf:"bytes,1,opt,name=at,proto3" json:"at,omitempty"`
+	// When the first of several calls ended; absent: one call.
+	Since     *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=since,proto3" json:"since,omitempty"`
+	Operation string                 `protobuf:"bytes,3,opt,name=operation,proto3" json:"operation,omitempty"`
+	// Of topics, queues and recurring schedules without the prefix of the System.
+	Name  string `protobuf:"bytes,4,opt,name=name,proto3" json:"name,omitempty"`
+	Count int64  `protobuf:"varint,5,opt,name=count,proto3" json:"count,omitempty"`
+	By    string `protobuf:"bytes,6,opt,name=by,proto3" json:"by,omitempty"`
+	// "process", "token", "certificate" or "network".
+	Via    string `protobuf:"bytes,7,opt,name=via,proto3" json:"via,omitempty"`
+	From   string `protobuf:"bytes,8,opt,name=from,proto3" json:"from,omitempty"`
+	Detail string `protobuf:"bytes,9,opt,name=detail,proto3" json:"detail,omitempty"`
+	Error  string `protobuf:"bytes,10,opt,name=error,proto3" json:"error,omitempty"`
+	// As after of a ListAuditRequest it continues behind this entry.
+	Cursor        string `protobuf:"bytes,11,opt,name=cursor,proto3" json:"cursor,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AuditEntry) Reset() {
+	*x = AuditEntry{}
+	mi := &file_messages_operations_proto_msgTypes[78]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AuditEntry) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AuditEntry) ProtoMessage() {}
+
+func (x *AuditEntry) ProtoReflect() protoreflect.Message {
+	mi := &file_messages_operations_proto_msgTypes[78]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AuditEntry.ProtoReflect.Descriptor instead.
+func (*AuditEntry) Descriptor() ([]byte, []int) {
+	return file_messages_operations_proto_rawDescGZIP(), []int{78}
+}
+
+func (x *AuditEntry) GetAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.At
+	}
+	return nil
+}
+
+func (x *AuditEntry) GetSince() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Since
+	}
+	return nil
+}
+
+func (x *AuditEntry) GetOperation() string {
+	if x != nil {
+		return x.Operation
+	}
+	return ""
+}
+
+func (x *AuditEntry) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *AuditEntry) GetCount() int64 {
+	if x != nil {
+		return x.Count
+	}
+	return 0
+}
+
+func (x *AuditEntry) GetBy() string {
+	if x != nil {
+		return x.By
+	}
+	return ""
+}
+
+func (x *AuditEntry) GetVia() string {
+	if x != nil {
+		return x.Via
+	}
+	return ""
+}
+
+func (x *AuditEntry) GetFrom() string {
+	if x != nil {
+		return x.From
+	}
+	return ""
+}
+
+func (x *AuditEntry) GetDetail() string {
+	if x != nil {
+		return x.Detail
+	}
+	return ""
+}
+
+func (x *AuditEntry) GetError() string {
+	if x != nil {
+		return x.Error
+	}
+	return ""
+}
+
+func (x *AuditEntry) GetCursor() string {
+	if x != nil {
+		return x.Cursor
+	}
+	return ""
+}
+
 var File_messages_operations_proto protoreflect.FileDescriptor
 
 const file_messages_operations_proto_rawDesc = "" +
@@ -4921,7 +5240,33 @@ const file_messages_operations_proto_rawDesc = "" +
 	"\x02to\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x02to\x12\x10\n" +
 	"\x03key\x18\x04 \x01(\tR\x03key\"1\n" +
 	"\x19BackfillRecurringResponse\x12\x14\n" +
-	"\x05count\x18\x01 \x01(\rR\x05count*\xb6\x01\n" +
+	"\x05count\x18\x01 \x01(\rR\x05count\"\x84\x01\n" +
+	"\x10ListAuditRequest\x120\n" +
+	"\x06filter\x18\x01 \x01(\v2\x18.wakebell.v1.AuditFilterR\x06filter\x12\x12\n" +
+	"\x04last\x18\x02 \x01(\rR\x04last\x12\x14\n" +
+	"\x05after\x18\x03 \x01(\tR\x05after\x12\x14\n" +
+	"\x05limit\x18\x04 \x01(\rR\x05limit\"\x81\x01\n" +
+	"\vAuditFilter\x12\x1c\n" +
+	"\toperation\x18\x01 \x01(\tR\toperation\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\x12\x0e\n" +
+	"\x02by\x18\x03 \x01(\tR\x02by\x120\n" +
+	"\x05since\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\"B\n" +
+	"\x11ListAuditResponse\x12-\n" +
+	"\x05entry\x18\x01 \x01(\v2\x17.wakebell.v1.AuditEntryR\x05entry\"\xae\x02\n" +
+	"\n" +
+	"AuditEntry\x12*\n" +
+	"\x02at\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x02at\x120\n" +
+	"\x05since\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\x12\x1c\n" +
+	"\toperation\x18\x03 \x01(\tR\toperation\x12\x12\n" +
+	"\x04name\x18\x04 \x01(\tR\x04name\x12\x14\n" +
+	"\x05count\x18\x05 \x01(\x03R\x05count\x12\x0e\n" +
+	"\x02by\x18\x06 \x01(\tR\x02by\x12\x10\n" +
+	"\x03via\x18\a \x01(\tR\x03via\x12\x12\n" +
+	"\x04from\x18\b \x01(\tR\x04from\x12\x16\n" +
+	"\x06detail\x18\t \x01(\tR\x06detail\x12\x14\n" +
+	"\x05error\x18\n" +
+	" \x01(\tR\x05error\x12\x16\n" +
+	"\x06cursor\x18\v \x01(\tR\x06cursor*\xb6\x01\n" +
 	"\x0eRedriveOutcome\x12\x1f\n" +
 	"\x1bREDRIVE_OUTCOME_UNSPECIFIED\x10\x00\x12\x1c\n" +
 	"\x18REDRIVE_OUTCOME_REDRIVEN\x10\x01\x12\x1f\n" +
@@ -4947,7 +5292,7 @@ func file_messages_operations_proto_rawDescGZIP() []byte {
 }
 
 var file_messages_operations_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_messages_operations_proto_msgTypes = make([]protoimpl.MessageInfo, 76)
+var file_messages_operations_proto_msgTypes = make([]protoimpl.MessageInfo, 80)
 var file_messages_operations_proto_goTypes = []any{
 	(RedriveOutcome)(0),                    // 0: wakebell.v1.RedriveOutcome
 	(QueueRedriveOutcome)(0),               // 1: wakebell.v1.QueueRedriveOutcome
@@ -5026,86 +5371,95 @@ var file_messages_operations_proto_goTypes = []any{
 	(*ImportRecurringResponse)(nil),        // 74: wakebell.v1.ImportRecurringResponse
 	(*BackfillRecurringRequest)(nil),       // 75: wakebell.v1.BackfillRecurringRequest
 	(*BackfillRecurringResponse)(nil),      // 76: wakebell.v1.BackfillRecurringResponse
-	nil,                                    // 77: wakebell.v1.GateState.GuardEntry
-	(*TopicStats)(nil),                     // 78: wakebell.v1.TopicStats
-	(*Error)(nil),                          // 79: wakebell.v1.Error
-	(*timestamppb.Timestamp)(nil),          // 80: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),            // 81: google.protobuf.Duration
-	(*Content)(nil),                        // 82: wakebell.v1.Content
-	(*Queue)(nil),                          // 83: wakebell.v1.Queue
+	(*ListAuditRequest)(nil),               // 77: wakebell.v1.ListAuditRequest
+	(*AuditFilter)(nil),                    // 78: wakebell.v1.AuditFilter
+	(*ListAuditResponse)(nil),              // 79: wakebell.v1.ListAuditResponse
+	(*AuditEntry)(nil),                     // 80: wakebell.v1.AuditEntry
+	nil,                                    // 81: wakebell.v1.GateState.GuardEntry
+	(*TopicStats)(nil),                     // 82: wakebell.v1.TopicStats
+	(*Error)(nil),                          // 83: wakebell.v1.Error
+	(*timestamppb.Timestamp)(nil),          // 84: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),            // 85: google.protobuf.Duration
+	(*Content)(nil),                        // 86: wakebell.v1.Content
+	(*Queue)(nil),                          // 87: wakebell.v1.Queue
 }
 var file_messages_operations_proto_depIdxs = []int32{
 	6,  // 0: wakebell.v1.GetOverviewsResponse.topics:type_name -> wakebell.v1.TopicOverview
-	78, // 1: wakebell.v1.TopicOverview.stats:type_name -> wakebell.v1.TopicStats
+	82, // 1: wakebell.v1.TopicOverview.stats:type_name -> wakebell.v1.TopicStats
 	15, // 2: wakebell.v1.TopicOverview.control:type_name -> wakebell.v1.TopicControl
-	79, // 3: wakebell.v1.TopicOverview.fault:type_name -> wakebell.v1.Error
+	83, // 3: wakebell.v1.TopicOverview.fault:type_name -> wakebell.v1.Error
 	15, // 4: wakebell.v1.GetTopicControlResponse.control:type_name -> wakebell.v1.TopicControl
-	80, // 5: wakebell.v1.TopicControl.paused_at:type_name -> google.protobuf.Timestamp
+	84, // 5: wakebell.v1.TopicControl.paused_at:type_name -> google.protobuf.Timestamp
 	16, // 6: wakebell.v1.TopicControl.settings:type_name -> wakebell.v1.TopicSettings
-	81, // 7: wakebell.v1.TopicSettings.lease_ttl:type_name -> google.protobuf.Duration
-	81, // 8: wakebell.v1.TopicSettings.max_lease_age:type_name -> google.protobuf.Duration
-	81, // 9: wakebell.v1.TopicSettings.polling_interval:type_name -> google.protobuf.Duration
-	81, // 10: wakebell.v1.TopicSettings.max_polling_interval:type_name -> google.protobuf.Duration
-	81, // 11: wakebell.v1.TopicSettings.retry_initial:type_name -> google.protobuf.Duration
-	81, // 12: wakebell.v1.TopicSettings.retry_limit:type_name -> google.protobuf.Duration
+	85, // 7: wakebell.v1.TopicSettings.lease_ttl:type_name -> google.protobuf.Duration
+	85, // 8: wakebell.v1.TopicSettings.max_lease_age:type_name -> google.protobuf.Duration
+	85, // 9: wakebell.v1.TopicSettings.polling_interval:type_name -> google.protobuf.Duration
+	85, // 10: wakebell.v1.TopicSettings.max_polling_interval:type_name -> google.protobuf.Duration
+	85, // 11: wakebell.v1.TopicSettings.retry_initial:type_name -> google.protobuf.Duration
+	85, // 12: wakebell.v1.TopicSettings.retry_limit:type_name -> google.protobuf.Duration
 	15, // 13: wakebell.v1.PauseTopicResponse.control:type_name -> wakebell.v1.TopicControl
 	15, // 14: wakebell.v1.ResumeTopicResponse.control:type_name -> wakebell.v1.TopicControl
 	16, // 15: wakebell.v1.RetuneTopicRequest.settings:type_name -> wakebell.v1.TopicSettings
 	15, // 16: wakebell.v1.RetuneTopicResponse.control:type_name -> wakebell.v1.TopicControl
 	25, // 17: wakebell.v1.DiagnoseResponse.findings:type_name -> wakebell.v1.Finding
 	28, // 18: wakebell.v1.TailResponse.event:type_name -> wakebell.v1.TopicEvent
-	80, // 19: wakebell.v1.TopicEvent.at:type_name -> google.protobuf.Timestamp
-	81, // 20: wakebell.v1.TopicEvent.lateness:type_name -> google.protobuf.Duration
-	81, // 21: wakebell.v1.TopicEvent.took:type_name -> google.protobuf.Duration
-	81, // 22: wakebell.v1.TopicEvent.retry_in:type_name -> google.protobuf.Duration
-	81, // 23: wakebell.v1.DeadLetterFilter.older_than:type_name -> google.protobuf.Duration
-	81, // 24: wakebell.v1.DeadLetterFilter.newer_than:type_name -> google.protobuf.Duration
+	84, // 19: wakebell.v1.TopicEvent.at:type_name -> google.protobuf.Timestamp
+	85, // 20: wakebell.v1.TopicEvent.lateness:type_name -> google.protobuf.Duration
+	85, // 21: wakebell.v1.TopicEvent.took:type_name -> google.protobuf.Duration
+	85, // 22: wakebell.v1.TopicEvent.retry_in:type_name -> google.protobuf.Duration
+	85, // 23: wakebell.v1.DeadLetterFilter.older_than:type_name -> google.protobuf.Duration
+	85, // 24: wakebell.v1.DeadLetterFilter.newer_than:type_name -> google.protobuf.Duration
 	29, // 25: wakebell.v1.ListDeadLettersRequest.filter:type_name -> wakebell.v1.DeadLetterFilter
 	34, // 26: wakebell.v1.ListDeadLettersResponse.dead_letter:type_name -> wakebell.v1.DeadLetter
 	34, // 27: wakebell.v1.GetDeadLetterResponse.dead_letter:type_name -> wakebell.v1.DeadLetter
-	80, // 28: wakebell.v1.DeadLetter.activation:type_name -> google.protobuf.Timestamp
-	80, // 29: wakebell.v1.DeadLetter.died:type_name -> google.protobuf.Timestamp
-	82, // 30: wakebell.v1.DeadLetter.content:type_name -> wakebell.v1.Content
+	84, // 28: wakebell.v1.DeadLetter.activation:type_name -> google.protobuf.Timestamp
+	84, // 29: wakebell.v1.DeadLetter.died:type_name -> google.protobuf.Timestamp
+	86, // 30: wakebell.v1.DeadLetter.content:type_name -> wakebell.v1.Content
 	29, // 31: wakebell.v1.RedriveDeadLettersRequest.filter:type_name -> wakebell.v1.DeadLetterFilter
-	81, // 32: wakebell.v1.RedriveDeadLettersRequest.in:type_name -> google.protobuf.Duration
+	85, // 32: wakebell.v1.RedriveDeadLettersRequest.in:type_name -> google.protobuf.Duration
 	0,  // 33: wakebell.v1.RedriveDeadLettersResponse.outcome:type_name -> wakebell.v1.RedriveOutcome
 	29, // 34: wakebell.v1.DeleteDeadLettersRequest.filter:type_name -> wakebell.v1.DeadLetterFilter
-	83, // 35: wakebell.v1.ListQueuesResponse.queue:type_name -> wakebell.v1.Queue
-	83, // 36: wakebell.v1.GetQueueStatsRequest.queue:type_name -> wakebell.v1.Queue
+	87, // 35: wakebell.v1.ListQueuesResponse.queue:type_name -> wakebell.v1.Queue
+	87, // 36: wakebell.v1.GetQueueStatsRequest.queue:type_name -> wakebell.v1.Queue
 	43, // 37: wakebell.v1.GetQueueStatsResponse.stats:type_name -> wakebell.v1.QueueStats
-	80, // 38: wakebell.v1.QueueStats.oldest:type_name -> google.protobuf.Timestamp
-	80, // 39: wakebell.v1.QueueStats.now:type_name -> google.protobuf.Timestamp
-	83, // 40: wakebell.v1.ListQueueMessagesRequest.queue:type_name -> wakebell.v1.Queue
+	84, // 38: wakebell.v1.QueueStats.oldest:type_name -> google.protobuf.Timestamp
+	84, // 39: wakebell.v1.QueueStats.now:type_name -> google.protobuf.Timestamp
+	87, // 40: wakebell.v1.ListQueueMessagesRequest.queue:type_name -> wakebell.v1.Queue
 	46, // 41: wakebell.v1.ListQueueMessagesResponse.message:type_name -> wakebell.v1.QueuedMessage
-	80, // 42: wakebell.v1.QueuedMessage.deadline:type_name -> google.protobuf.Timestamp
-	83, // 43: wakebell.v1.PurgeQueueRequest.queue:type_name -> wakebell.v1.Queue
-	83, // 44: wakebell.v1.ListQueueDeadLettersRequest.queue:type_name -> wakebell.v1.Queue
+	84, // 42: wakebell.v1.QueuedMessage.deadline:type_name -> google.protobuf.Timestamp
+	87, // 43: wakebell.v1.PurgeQueueRequest.queue:type_name -> wakebell.v1.Queue
+	87, // 44: wakebell.v1.ListQueueDeadLettersRequest.queue:type_name -> wakebell.v1.Queue
 	53, // 45: wakebell.v1.ListQueueDeadLettersResponse.dead_letter:type_name -> wakebell.v1.QueueDeadLetter
-	83, // 46: wakebell.v1.GetQueueDeadLetterRequest.queue:type_name -> wakebell.v1.Queue
+	87, // 46: wakebell.v1.GetQueueDeadLetterRequest.queue:type_name -> wakebell.v1.Queue
 	53, // 47: wakebell.v1.GetQueueDeadLetterResponse.dead_letter:type_name -> wakebell.v1.QueueDeadLetter
-	80, // 48: wakebell.v1.QueueDeadLetter.at:type_name -> google.protobuf.Timestamp
-	83, // 49: wakebell.v1.RedriveQueueDeadLetterRequest.queue:type_name -> wakebell.v1.Queue
-	81, // 50: wakebell.v1.RedriveQueueDeadLetterRequest.window:type_name -> google.protobuf.Duration
+	84, // 48: wakebell.v1.QueueDeadLetter.at:type_name -> google.protobuf.Timestamp
+	87, // 49: wakebell.v1.RedriveQueueDeadLetterRequest.queue:type_name -> wakebell.v1.Queue
+	85, // 50: wakebell.v1.RedriveQueueDeadLetterRequest.window:type_name -> google.protobuf.Duration
 	1,  // 51: wakebell.v1.RedriveQueueDeadLetterResponse.outcome:type_name -> wakebell.v1.QueueRedriveOutcome
-	83, // 52: wakebell.v1.DeleteQueueDeadLettersRequest.queue:type_name -> wakebell.v1.Queue
+	87, // 52: wakebell.v1.DeleteQueueDeadLettersRequest.queue:type_name -> wakebell.v1.Queue
 	53, // 53: wakebell.v1.DeleteQueueDeadLettersRequest.dead_letters:type_name -> wakebell.v1.QueueDeadLetter
 	62, // 54: wakebell.v1.ListGatesResponse.gate:type_name -> wakebell.v1.GateState
 	62, // 55: wakebell.v1.GetGateResponse.gate:type_name -> wakebell.v1.GateState
-	80, // 56: wakebell.v1.GateState.now:type_name -> google.protobuf.Timestamp
+	84, // 56: wakebell.v1.GateState.now:type_name -> google.protobuf.Timestamp
 	63, // 57: wakebell.v1.GateState.holder:type_name -> wakebell.v1.GateTicket
-	80, // 58: wakebell.v1.GateState.until:type_name -> google.protobuf.Timestamp
+	84, // 58: wakebell.v1.GateState.until:type_name -> google.protobuf.Timestamp
 	63, // 59: wakebell.v1.GateState.waiters:type_name -> wakebell.v1.GateTicket
-	77, // 60: wakebell.v1.GateState.guard:type_name -> wakebell.v1.GateState.GuardEntry
-	79, // 61: wakebell.v1.GateState.fault:type_name -> wakebell.v1.Error
+	81, // 60: wakebell.v1.GateState.guard:type_name -> wakebell.v1.GateState.GuardEntry
+	83, // 61: wakebell.v1.GateState.fault:type_name -> wakebell.v1.Error
 	72, // 62: wakebell.v1.ExportRecurringResponse.schedule:type_name -> wakebell.v1.RecurringDump
 	72, // 63: wakebell.v1.ImportRecurringRequest.schedule:type_name -> wakebell.v1.RecurringDump
-	80, // 64: wakebell.v1.BackfillRecurringRequest.from:type_name -> google.protobuf.Timestamp
-	80, // 65: wakebell.v1.BackfillRecurringRequest.to:type_name -> google.protobuf.Timestamp
-	66, // [66:66] is the sub-list for method output_type
-	66, // [66:66] is the sub-list for method input_type
-	66, // [66:66] is the sub-list for extension type_name
-	66, // [66:66] is the sub-list for extension extendee
-	0,  // [0:66] is the sub-list for field type_name
+	84, // 64: wakebell.v1.BackfillRecurringRequest.from:type_name -> google.protobuf.Timestamp
+	84, // 65: wakebell.v1.BackfillRecurringRequest.to:type_name -> google.protobuf.Timestamp
+	78, // 66: wakebell.v1.ListAuditRequest.filter:type_name -> wakebell.v1.AuditFilter
+	84, // 67: wakebell.v1.AuditFilter.since:type_name -> google.protobuf.Timestamp
+	80, // 68: wakebell.v1.ListAuditResponse.entry:type_name -> wakebell.v1.AuditEntry
+	84, // 69: wakebell.v1.AuditEntry.at:type_name -> google.protobuf.Timestamp
+	84, // 70: wakebell.v1.AuditEntry.since:type_name -> google.protobuf.Timestamp
+	71, // [71:71] is the sub-list for method output_type
+	71, // [71:71] is the sub-list for method input_type
+	71, // [71:71] is the sub-list for extension type_name
+	71, // [71:71] is the sub-list for extension extendee
+	0,  // [0:71] is the sub-list for field type_name
 }
 
 func init() { file_messages_operations_proto_init() }
@@ -5121,7 +5475,7 @@ func file_messages_operations_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_messages_operations_proto_rawDesc), len(file_messages_operations_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   76,
+			NumMessages:   80,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

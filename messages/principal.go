@@ -15,6 +15,29 @@ const PrincipalHeader = "wakebell-principal"
 // like PrincipalHeader.
 const HostHeader = "wakebell-host"
 
+// CredentialHeader is the header with the kind of credentials that the principal
+// presented, "token" or "certificate", empty for none; set like PrincipalHeader.
+const CredentialHeader = "wakebell-credential"
+
+// Origin says where the request of a peer comes from.
+type Origin struct {
+	Host       string // as in HostHeader
+	Credential string // as in CredentialHeader
+}
+
+type originKey struct{}
+
+// WithOrigin returns ctx with the origin of a peer's request.
+func WithOrigin(ctx context.Context, o Origin) context.Context {
+	return context.WithValue(ctx, originKey{}, o)
+}
+
+// OriginOf returns the origin of a peer's request; false: ctx is of this process.
+func OriginOf(ctx context.Context) (Origin, bool) {
+	o, ok := ctx.Value(originKey{}).(Origin)
+	return o, ok
+}
+
 type principalKey struct{}
 
 // WithPrincipal returns ctx with the principal of the request.

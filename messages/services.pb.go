@@ -46,7 +46,7 @@ const file_messages_services_proto_rawDesc = "" +
 	"\x10PreviewRecurring\x12$.wakebell.v1.PreviewRecurringRequest\x1a%.wakebell.v1.PreviewRecurringResponse\x12J\n" +
 	"\tGuardTurn\x12\x1d.wakebell.v1.GuardTurnRequest\x1a\x1e.wakebell.v1.GuardTurnResponse\x12D\n" +
 	"\aPublish\x12\x1b.wakebell.v1.PublishRequest\x1a\x1c.wakebell.v1.PublishResponse\x12:\n" +
-	"\aSession\x12\x15.wakebell.v1.Commands\x1a\x14.wakebell.v1.Replies(\x010\x012\xbe\x15\n" +
+	"\aSession\x12\x15.wakebell.v1.Commands\x1a\x14.wakebell.v1.Replies(\x010\x012\x8c\x16\n" +
 	"\n" +
 	"Operations\x12O\n" +
 	"\n" +
@@ -85,7 +85,8 @@ const file_messages_services_proto_rawDesc = "" +
 	"RemoveGate\x12\x1e.wakebell.v1.RemoveGateRequest\x1a\x1f.wakebell.v1.RemoveGateResponse\x12\\\n" +
 	"\x0fExportRecurring\x12#.wakebell.v1.ExportRecurringRequest\x1a$.wakebell.v1.ExportRecurringResponse\x12\\\n" +
 	"\x0fImportRecurring\x12#.wakebell.v1.ImportRecurringRequest\x1a$.wakebell.v1.ImportRecurringResponse\x12b\n" +
-	"\x11BackfillRecurring\x12%.wakebell.v1.BackfillRecurringRequest\x1a&.wakebell.v1.BackfillRecurringResponseB0Z.github.com/wakebell/wakebell/messages;messagesb\x06proto3"
+	"\x11BackfillRecurring\x12%.wakebell.v1.BackfillRecurringRequest\x1a&.wakebell.v1.BackfillRecurringResponse\x12L\n" +
+	"\tListAudit\x12\x1d.wakebell.v1.ListAuditRequest\x1a\x1e.wakebell.v1.ListAuditResponse0\x01B0Z.github.com/wakebell/wakebell/messages;messagesb\x06proto3"
 
 var file_messages_services_proto_goTypes = []any{
 	(*ScheduleRequest)(nil),                // 0: wakebell.v1.ScheduleRequest
@@ -137,55 +138,57 @@ var file_messages_services_proto_goTypes = []any{
 	(*ExportRecurringRequest)(nil),         // 46: wakebell.v1.ExportRecurringRequest
 	(*ImportRecurringRequest)(nil),         // 47: wakebell.v1.ImportRecurringRequest
 	(*BackfillRecurringRequest)(nil),       // 48: wakebell.v1.BackfillRecurringRequest
-	(*ScheduleResponse)(nil),               // 49: wakebell.v1.ScheduleResponse
-	(*ScheduleBatchResponse)(nil),          // 50: wakebell.v1.ScheduleBatchResponse
-	(*CancelResponse)(nil),                 // 51: wakebell.v1.CancelResponse
-	(*GetTimerResponse)(nil),               // 52: wakebell.v1.GetTimerResponse
-	(*ListTimersResponse)(nil),             // 53: wakebell.v1.ListTimersResponse
-	(*RescheduleResponse)(nil),             // 54: wakebell.v1.RescheduleResponse
-	(*RunNowResponse)(nil),                 // 55: wakebell.v1.RunNowResponse
-	(*GetTopicStatsResponse)(nil),          // 56: wakebell.v1.GetTopicStatsResponse
-	(*PutRecurringResponse)(nil),           // 57: wakebell.v1.PutRecurringResponse
-	(*DeleteRecurringResponse)(nil),        // 58: wakebell.v1.DeleteRecurringResponse
-	(*EnableRecurringResponse)(nil),        // 59: wakebell.v1.EnableRecurringResponse
-	(*RunRecurringResponse)(nil),           // 60: wakebell.v1.RunRecurringResponse
-	(*GetRecurringResponse)(nil),           // 61: wakebell.v1.GetRecurringResponse
-	(*ListRecurringResponse)(nil),          // 62: wakebell.v1.ListRecurringResponse
-	(*PreviewRecurringResponse)(nil),       // 63: wakebell.v1.PreviewRecurringResponse
-	(*GuardTurnResponse)(nil),              // 64: wakebell.v1.GuardTurnResponse
-	(*PublishResponse)(nil),                // 65: wakebell.v1.PublishResponse
-	(*Replies)(nil),                        // 66: wakebell.v1.Replies
-	(*ListTopicsResponse)(nil),             // 67: wakebell.v1.ListTopicsResponse
-	(*GetOverviewsResponse)(nil),           // 68: wakebell.v1.GetOverviewsResponse
-	(*CancelAllResponse)(nil),              // 69: wakebell.v1.CancelAllResponse
-	(*ForgetTopicResponse)(nil),            // 70: wakebell.v1.ForgetTopicResponse
-	(*RemoveTopicResponse)(nil),            // 71: wakebell.v1.RemoveTopicResponse
-	(*GetTopicControlResponse)(nil),        // 72: wakebell.v1.GetTopicControlResponse
-	(*PauseTopicResponse)(nil),             // 73: wakebell.v1.PauseTopicResponse
-	(*ResumeTopicResponse)(nil),            // 74: wakebell.v1.ResumeTopicResponse
-	(*RetuneTopicResponse)(nil),            // 75: wakebell.v1.RetuneTopicResponse
-	(*DiagnoseResponse)(nil),               // 76: wakebell.v1.DiagnoseResponse
-	(*TailResponse)(nil),                   // 77: wakebell.v1.TailResponse
-	(*ListDeadLettersResponse)(nil),        // 78: wakebell.v1.ListDeadLettersResponse
-	(*GetDeadLetterResponse)(nil),          // 79: wakebell.v1.GetDeadLetterResponse
-	(*RedriveDeadLettersResponse)(nil),     // 80: wakebell.v1.RedriveDeadLettersResponse
-	(*DeleteDeadLettersResponse)(nil),      // 81: wakebell.v1.DeleteDeadLettersResponse
-	(*ListQueuesResponse)(nil),             // 82: wakebell.v1.ListQueuesResponse
-	(*GetQueueStatsResponse)(nil),          // 83: wakebell.v1.GetQueueStatsResponse
-	(*ListQueueMessagesResponse)(nil),      // 84: wakebell.v1.ListQueueMessagesResponse
-	(*PurgeQueueResponse)(nil),             // 85: wakebell.v1.PurgeQueueResponse
-	(*ListQueueDeadLettersResponse)(nil),   // 86: wakebell.v1.ListQueueDeadLettersResponse
-	(*GetQueueDeadLetterResponse)(nil),     // 87: wakebell.v1.GetQueueDeadLetterResponse
-	(*RedriveQueueDeadLetterResponse)(nil), // 88: wakebell.v1.RedriveQueueDeadLetterResponse
-	(*DeleteQueueDeadLettersResponse)(nil), // 89: wakebell.v1.DeleteQueueDeadLettersResponse
-	(*ListGatesResponse)(nil),              // 90: wakebell.v1.ListGatesResponse
-	(*GetGateResponse)(nil),                // 91: wakebell.v1.GetGateResponse
-	(*ReleaseGateResponse)(nil),            // 92: wakebell.v1.ReleaseGateResponse
-	(*RepairGateResponse)(nil),             // 93: wakebell.v1.RepairGateResponse
-	(*RemoveGateResponse)(nil),             // 94: wakebell.v1.RemoveGateResponse
-	(*ExportRecurringResponse)(nil),        // 95: wakebell.v1.ExportRecurringResponse
-	(*ImportRecurringResponse)(nil),        // 96: wakebell.v1.ImportRecurringResponse
-	(*BackfillRecurringResponse)(nil),      // 97: wakebell.v1.BackfillRecurringResponse
+	(*ListAuditRequest)(nil),               // 49: wakebell.v1.ListAuditRequest
+	(*ScheduleResponse)(nil),               // 50: wakebell.v1.ScheduleResponse
+	(*ScheduleBatchResponse)(nil),          // 51: wakebell.v1.ScheduleBatchResponse
+	(*CancelResponse)(nil),                 // 52: wakebell.v1.CancelResponse
+	(*GetTimerResponse)(nil),               // 53: wakebell.v1.GetTimerResponse
+	(*ListTimersResponse)(nil),             // 54: wakebell.v1.ListTimersResponse
+	(*RescheduleResponse)(nil),             // 55: wakebell.v1.RescheduleResponse
+	(*RunNowResponse)(nil),                 // 56: wakebell.v1.RunNowResponse
+	(*GetTopicStatsResponse)(nil),          // 57: wakebell.v1.GetTopicStatsResponse
+	(*PutRecurringResponse)(nil),           // 58: wakebell.v1.PutRecurringResponse
+	(*DeleteRecurringResponse)(nil),        // 59: wakebell.v1.DeleteRecurringResponse
+	(*EnableRecurringResponse)(nil),        // 60: wakebell.v1.EnableRecurringResponse
+	(*RunRecurringResponse)(nil),           // 61: wakebell.v1.RunRecurringResponse
+	(*GetRecurringResponse)(nil),           // 62: wakebell.v1.GetRecurringResponse
+	(*ListRecurringResponse)(nil),          // 63: wakebell.v1.ListRecurringResponse
+	(*PreviewRecurringResponse)(nil),       // 64: wakebell.v1.PreviewRecurringResponse
+	(*GuardTurnResponse)(nil),              // 65: wakebell.v1.GuardTurnResponse
+	(*PublishResponse)(nil),                // 66: wakebell.v1.PublishResponse
+	(*Replies)(nil),                        // 67: wakebell.v1.Replies
+	(*ListTopicsResponse)(nil),             // 68: wakebell.v1.ListTopicsResponse
+	(*GetOverviewsResponse)(nil),           // 69: wakebell.v1.GetOverviewsResponse
+	(*CancelAllResponse)(nil),              // 70: wakebell.v1.CancelAllResponse
+	(*ForgetTopicResponse)(nil),            // 71: wakebell.v1.ForgetTopicResponse
+	(*RemoveTopicResponse)(nil),            // 72: wakebell.v1.RemoveTopicResponse
+	(*GetTopicControlResponse)(nil),        // 73: wakebell.v1.GetTopicControlResponse
+	(*PauseTopicResponse)(nil),             // 74: wakebell.v1.PauseTopicResponse
+	(*ResumeTopicResponse)(nil),            // 75: wakebell.v1.ResumeTopicResponse
+	(*RetuneTopicResponse)(nil),            // 76: wakebell.v1.RetuneTopicResponse
+	(*DiagnoseResponse)(nil),               // 77: wakebell.v1.DiagnoseResponse
+	(*TailResponse)(nil),                   // 78: wakebell.v1.TailResponse
+	(*ListDeadLettersResponse)(nil),        // 79: wakebell.v1.ListDeadLettersResponse
+	(*GetDeadLetterResponse)(nil),          // 80: wakebell.v1.GetDeadLetterResponse
+	(*RedriveDeadLettersResponse)(nil),     // 81: wakebell.v1.RedriveDeadLettersResponse
+	(*DeleteDeadLettersResponse)(nil),      // 82: wakebell.v1.DeleteDeadLettersResponse
+	(*ListQueuesResponse)(nil),             // 83: wakebell.v1.ListQueuesResponse
+	(*GetQueueStatsResponse)(nil),          // 84: wakebell.v1.GetQueueStatsResponse
+	(*ListQueueMessagesResponse)(nil),      // 85: wakebell.v1.ListQueueMessagesResponse
+	(*PurgeQueueResponse)(nil),             // 86: wakebell.v1.PurgeQueueResponse
+	(*ListQueueDeadLettersResponse)(nil),   // 87: wakebell.v1.ListQueueDeadLettersResponse
+	(*GetQueueDeadLetterResponse)(nil),     // 88: wakebell.v1.GetQueueDeadLetterResponse
+	(*RedriveQueueDeadLetterResponse)(nil), // 89: wakebell.v1.RedriveQueueDeadLetterResponse
+	(*DeleteQueueDeadLettersResponse)(nil), // 90: wakebell.v1.DeleteQueueDeadLettersResponse
+	(*ListGatesResponse)(nil),              // 91: wakebell.v1.ListGatesResponse
+	(*GetGateResponse)(nil),                // 92: wakebell.v1.GetGateResponse
+	(*ReleaseGateResponse)(nil),            // 93: wakebell.v1.ReleaseGateResponse
+	(*RepairGateResponse)(nil),             // 94: wakebell.v1.RepairGateResponse
+	(*RemoveGateResponse)(nil),             // 95: wakebell.v1.RemoveGateResponse
+	(*ExportRecurringResponse)(nil),        // 96: wakebell.v1.ExportRecurringResponse
+	(*ImportRecurringResponse)(nil),        // 97: wakebell.v1.ImportRecurringResponse
+	(*BackfillRecurringResponse)(nil),      // 98: wakebell.v1.BackfillRecurringResponse
+	(*ListAuditResponse)(nil),              // 99: wakebell.v1.ListAuditResponse
 }
 var file_messages_services_proto_depIdxs = []int32{
 	0,  // 0: wakebell.v1.Timers.Schedule:input_type -> wakebell.v1.ScheduleRequest
@@ -237,57 +240,59 @@ var file_messages_services_proto_depIdxs = []int32{
 	46, // 46: wakebell.v1.Operations.ExportRecurring:input_type -> wakebell.v1.ExportRecurringRequest
 	47, // 47: wakebell.v1.Operations.ImportRecurring:input_type -> wakebell.v1.ImportRecurringRequest
 	48, // 48: wakebell.v1.Operations.BackfillRecurring:input_type -> wakebell.v1.BackfillRecurringRequest
-	49, // 49: wakebell.v1.Timers.Schedule:output_type -> wakebell.v1.ScheduleResponse
-	50, // 50: wakebell.v1.Timers.ScheduleBatch:output_type -> wakebell.v1.ScheduleBatchResponse
-	51, // 51: wakebell.v1.Timers.Cancel:output_type -> wakebell.v1.CancelResponse
-	52, // 52: wakebell.v1.Timers.GetTimer:output_type -> wakebell.v1.GetTimerResponse
-	53, // 53: wakebell.v1.Timers.ListTimers:output_type -> wakebell.v1.ListTimersResponse
-	54, // 54: wakebell.v1.Timers.Reschedule:output_type -> wakebell.v1.RescheduleResponse
-	55, // 55: wakebell.v1.Timers.RunNow:output_type -> wakebell.v1.RunNowResponse
-	56, // 56: wakebell.v1.Timers.GetTopicStats:output_type -> wakebell.v1.GetTopicStatsResponse
-	57, // 57: wakebell.v1.Timers.PutRecurring:output_type -> wakebell.v1.PutRecurringResponse
-	58, // 58: wakebell.v1.Timers.DeleteRecurring:output_type -> wakebell.v1.DeleteRecurringResponse
-	59, // 59: wakebell.v1.Timers.EnableRecurring:output_type -> wakebell.v1.EnableRecurringResponse
-	60, // 60: wakebell.v1.Timers.RunRecurring:output_type -> wakebell.v1.RunRecurringResponse
-	61, // 61: wakebell.v1.Timers.GetRecurring:output_type -> wakebell.v1.GetRecurringResponse
-	62, // 62: wakebell.v1.Timers.ListRecurring:output_type -> wakebell.v1.ListRecurringResponse
-	63, // 63: wakebell.v1.Timers.PreviewRecurring:output_type -> wakebell.v1.PreviewRecurringResponse
-	64, // 64: wakebell.v1.Timers.GuardTurn:output_type -> wakebell.v1.GuardTurnResponse
-	65, // 65: wakebell.v1.Timers.Publish:output_type -> wakebell.v1.PublishResponse
-	66, // 66: wakebell.v1.Timers.Session:output_type -> wakebell.v1.Replies
-	67, // 67: wakebell.v1.Operations.ListTopics:output_type -> wakebell.v1.ListTopicsResponse
-	68, // 68: wakebell.v1.Operations.GetOverviews:output_type -> wakebell.v1.GetOverviewsResponse
-	69, // 69: wakebell.v1.Operations.CancelAll:output_type -> wakebell.v1.CancelAllResponse
-	70, // 70: wakebell.v1.Operations.ForgetTopic:output_type -> wakebell.v1.ForgetTopicResponse
-	71, // 71: wakebell.v1.Operations.RemoveTopic:output_type -> wakebell.v1.RemoveTopicResponse
-	72, // 72: wakebell.v1.Operations.GetTopicControl:output_type -> wakebell.v1.GetTopicControlResponse
-	73, // 73: wakebell.v1.Operations.PauseTopic:output_type -> wakebell.v1.PauseTopicResponse
-	74, // 74: wakebell.v1.Operations.ResumeTopic:output_type -> wakebell.v1.ResumeTopicResponse
-	75, // 75: wakebell.v1.Operations.RetuneTopic:output_type -> wakebell.v1.RetuneTopicResponse
-	76, // 76: wakebell.v1.Operations.Diagnose:output_type -> wakebell.v1.DiagnoseResponse
-	77, // 77: wakebell.v1.Operations.Tail:output_type -> wakebell.v1.TailResponse
-	78, // 78: wakebell.v1.Operations.ListDeadLetters:output_type -> wakebell.v1.ListDeadLettersResponse
-	79, // 79: wakebell.v1.Operations.GetDeadLetter:output_type -> wakebell.v1.GetDeadLetterResponse
-	80, // 80: wakebell.v1.Operations.RedriveDeadLetters:output_type -> wakebell.v1.RedriveDeadLettersResponse
-	81, // 81: wakebell.v1.Operations.DeleteDeadLetters:output_type -> wakebell.v1.DeleteDeadLettersResponse
-	82, // 82: wakebell.v1.Operations.ListQueues:output_type -> wakebell.v1.ListQueuesResponse
-	83, // 83: wakebell.v1.Operations.GetQueueStats:output_type -> wakebell.v1.GetQueueStatsResponse
-	84, // 84: wakebell.v1.Operations.ListQueueMessages:output_type -> wakebell.v1.ListQueueMessagesResponse
-	85, // 85: wakebell.v1.Operations.PurgeQueue:output_type -> wakebell.v1.PurgeQueueResponse
-	86, // 86: wakebell.v1.Operations.ListQueueDeadLetters:output_type -> wakebell.v1.ListQueueDeadLettersResponse
-	87, // 87: wakebell.v1.Operations.GetQueueDeadLetter:output_type -> wakebell.v1.GetQueueDeadLetterResponse
-	88, // 88: wakebell.v1.Operations.RedriveQueueDeadLetter:output_type -> wakebell.v1.RedriveQueueDeadLetterResponse
-	89, // 89: wakebell.v1.Operations.DeleteQueueDeadLetters:output_type -> wakebell.v1.DeleteQueueDeadLettersResponse
-	90, // 90: wakebell.v1.Operations.ListGates:output_type -> wakebell.v1.ListGatesResponse
-	91, // 91: wakebell.v1.Operations.GetGate:output_type -> wakebell.v1.GetGateResponse
-	92, // 92: wakebell.v1.Operations.ReleaseGate:output_type -> wakebell.v1.ReleaseGateResponse
-	93, // 93: wakebell.v1.Operations.RepairGate:output_type -> wakebell.v1.RepairGateResponse
-	94, // 94: wakebell.v1.Operations.RemoveGate:output_type -> wakebell.v1.RemoveGateResponse
-	95, // 95: wakebell.v1.Operations.ExportRecurring:output_type -> wakebell.v1.ExportRecurringResponse
-	96, // 96: wakebell.v1.Operations.ImportRecurring:output_type -> wakebell.v1.ImportRecurringResponse
-	97, // 97: wakebell.v1.Operations.BackfillRecurring:output_type -> wakebell.v1.BackfillRecurringResponse
-	49, // [49:98] is the sub-list for method output_type
-	0,  // [0:49] is the sub-list for method input_type
+	49, // 49: wakebell.v1.Operations.ListAudit:input_type -> wakebell.v1.ListAuditRequest
+	50, // 50: wakebell.v1.Timers.Schedule:output_type -> wakebell.v1.ScheduleResponse
+	51, // 51: wakebell.v1.Timers.ScheduleBatch:output_type -> wakebell.v1.ScheduleBatchResponse
+	52, // 52: wakebell.v1.Timers.Cancel:output_type -> wakebell.v1.CancelResponse
+	53, // 53: wakebell.v1.Timers.GetTimer:output_type -> wakebell.v1.GetTimerResponse
+	54, // 54: wakebell.v1.Timers.ListTimers:output_type -> wakebell.v1.ListTimersResponse
+	55, // 55: wakebell.v1.Timers.Reschedule:output_type -> wakebell.v1.RescheduleResponse
+	56, // 56: wakebell.v1.Timers.RunNow:output_type -> wakebell.v1.RunNowResponse
+	57, // 57: wakebell.v1.Timers.GetTopicStats:output_type -> wakebell.v1.GetTopicStatsResponse
+	58, // 58: wakebell.v1.Timers.PutRecurring:output_type -> wakebell.v1.PutRecurringResponse
+	59, // 59: wakebell.v1.Timers.DeleteRecurring:output_type -> wakebell.v1.DeleteRecurringResponse
+	60, // 60: wakebell.v1.Timers.EnableRecurring:output_type -> wakebell.v1.EnableRecurringResponse
+	61, // 61: wakebell.v1.Timers.RunRecurring:output_type -> wakebell.v1.RunRecurringResponse
+	62, // 62: wakebell.v1.Timers.GetRecurring:output_type -> wakebell.v1.GetRecurringResponse
+	63, // 63: wakebell.v1.Timers.ListRecurring:output_type -> wakebell.v1.ListRecurringResponse
+	64, // 64: wakebell.v1.Timers.PreviewRecurring:output_type -> wakebell.v1.PreviewRecurringResponse
+	65, // 65: wakebell.v1.Timers.GuardTurn:output_type -> wakebell.v1.GuardTurnResponse
+	66, // 66: wakebell.v1.Timers.Publish:output_type -> wakebell.v1.PublishResponse
+	67, // 67: wakebell.v1.Timers.Session:output_type -> wakebell.v1.Replies
+	68, // 68: wakebell.v1.Operations.ListTopics:output_type -> wakebell.v1.ListTopicsResponse
+	69, // 69: wakebell.v1.Operations.GetOverviews:output_type -> wakebell.v1.GetOverviewsResponse
+	70, // 70: wakebell.v1.Operations.CancelAll:output_type -> wakebell.v1.CancelAllResponse
+	71, // 71: wakebell.v1.Operations.ForgetTopic:output_type -> wakebell.v1.ForgetTopicResponse
+	72, // 72: wakebell.v1.Operations.RemoveTopic:output_type -> wakebell.v1.RemoveTopicResponse
+	73, // 73: wakebell.v1.Operations.GetTopicControl:output_type -> wakebell.v1.GetTopicControlResponse
+	74, // 74: wakebell.v1.Operations.PauseTopic:output_type -> wakebell.v1.PauseTopicResponse
+	75, // 75: wakebell.v1.Operations.ResumeTopic:output_type -> wakebell.v1.ResumeTopicResponse
+	76, // 76: wakebell.v1.Operations.RetuneTopic:output_type -> wakebell.v1.RetuneTopicResponse
+	77, // 77: wakebell.v1.Operations.Diagnose:output_type -> wakebell.v1.DiagnoseResponse
+	78, // 78: wakebell.v1.Operations.Tail:output_type -> wakebell.v1.TailResponse
+	79, // 79: wakebell.v1.Operations.ListDeadLetters:output_type -> wakebell.v1.ListDeadLettersResponse
+	80, // 80: wakebell.v1.Operations.GetDeadLetter:output_type -> wakebell.v1.GetDeadLetterResponse
+	81, // 81: wakebell.v1.Operations.RedriveDeadLetters:output_type -> wakebell.v1.RedriveDeadLettersResponse
+	82, // 82: wakebell.v1.Operations.DeleteDeadLetters:output_type -> wakebell.v1.DeleteDeadLettersResponse
+	83, // 83: wakebell.v1.Operations.ListQueues:output_type -> wakebell.v1.ListQueuesResponse
+	84, // 84: wakebell.v1.Operations.GetQueueStats:output_type -> wakebell.v1.GetQueueStatsResponse
+	85, // 85: wakebell.v1.Operations.ListQueueMessages:output_type -> wakebell.v1.ListQueueMessagesResponse
+	86, // 86: wakebell.v1.Operations.PurgeQueue:output_type -> wakebell.v1.PurgeQueueResponse
+	87, // 87: wakebell.v1.Operations.ListQueueDeadLetters:output_type -> wakebell.v1.ListQueueDeadLettersResponse
+	88, // 88: wakebell.v1.Operations.GetQueueDeadLetter:output_type -> wakebell.v1.GetQueueDeadLetterResponse
+	89, // 89: wakebell.v1.Operations.RedriveQueueDeadLetter:output_type -> wakebell.v1.RedriveQueueDeadLetterResponse
+	90, // 90: wakebell.v1.Operations.DeleteQueueDeadLetters:output_type -> wakebell.v1.DeleteQueueDeadLettersResponse
+	91, // 91: wakebell.v1.Operations.ListGates:output_type -> wakebell.v1.ListGatesResponse
+	92, // 92: wakebell.v1.Operations.GetGate:output_type -> wakebell.v1.GetGateResponse
+	93, // 93: wakebell.v1.Operations.ReleaseGate:output_type -> wakebell.v1.ReleaseGateResponse
+	94, // 94: wakebell.v1.Operations.RepairGate:output_type -> wakebell.v1.RepairGateResponse
+	95, // 95: wakebell.v1.Operations.RemoveGate:output_type -> wakebell.v1.RemoveGateResponse
+	96, // 96: wakebell.v1.Operations.ExportRecurring:output_type -> wakebell.v1.ExportRecurringResponse
+	97, // 97: wakebell.v1.Operations.ImportRecurring:output_type -> wakebell.v1.ImportRecurringResponse
+	98, // 98: wakebell.v1.Operations.BackfillRecurring:output_type -> wakebell.v1.BackfillRecurringResponse
+	99, // 99: wakebell.v1.Operations.ListAudit:output_type -> wakebell.v1.ListAuditResponse
+	50, // [50:100] is the sub-list for method output_type
+	0,  // [0:50] is the sub-list for method input_type
 	0,  // [0:0] is the sub-list for extension type_name
 	0,  // [0:0] is the sub-list for extension extendee
 	0,  // [0:0] is the sub-list for field type_name

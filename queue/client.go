@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"log/slog"
 	"strings"
 	"time"
 
@@ -15,10 +16,12 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/wakebell/wakebell/internal/argument"
+	"github.com/wakebell/wakebell/internal/clientstore"
 	"github.com/wakebell/wakebell/internal/metrics"
 	"github.com/wakebell/wakebell/internal/outgoing"
 	"github.com/wakebell/wakebell/internal/paging"
 	"github.com/wakebell/wakebell/redisops"
+	"github.com/wakebell/wakebell/redisops/audit"
 	queuestore "github.com/wakebell/wakebell/redisops/queue"
 	"github.com/wakebell/wakebell/redisops/timers"
 	"github.com/wakebell/wakebell/wakebelltype"
@@ -50,6 +53,13 @@ type Config struct {
 	// the context, or for 2 s without one. A positive value bounds both. With a
 	// negative value each call is made once.
 	RetryFor time.Duration
+
+	// Audit configures the record of the operations Purge, PurgeKept, RedriveDeadLetter
+	// and DeleteDeadLetters; see wakebell.Client.Audit.
+	Audit wakebelltype.AuditConfig
+
+	// Logger receives warnings that no call returns; nil means slog.Default().
+	Logger *slog.Logger
 
 	// MeterProvider makes the instruments of docs/metrics.md; nil means the global
 	// provider of OpenTelemetry. MetricTopics is how many queues have a label of their
@@ -124,6 +134,9 @@ func NewClient(rdb redis.UniversalClient, cfg Config) (*Client, error) {
 		return nil, err
 	}
 	store.Retry = redisops.RetryFor(cfg.RetryFor)
+	if store.Audit, err = clientstore.OpenAudit(rdb, cfg.Audit, cmp.Or(cfg.Logger, slog.Default()), store.Retry); err != nil {
+		return nil, err
+	}
 	store.Metrics = metrics.New(metrics.Options{Provider: cfg.MeterProvider, Topics: max(cfg.MetricTopics, 0)})
 	return &Client{store: store, prefix: cfg.Prefix, limit: cmp.Or(cfg.PayloadLimit, defaultPayloadLimit), edge: edge}, nil
 }
@@ -319,7 +332,18 @@ func (c *Client) Purge(ctx context.Context, name wakebelltype.QueueKeys, running
 	if err != nil {
 		return 0, err
 	}
-	return q.Purge(ctx, running)
+	n, err := q.Purge(ctx, running)
+	what := "waiting"
+	if running {
+		what = "waiting and running"
+	}
+	c.record(ctx, wakebelltype.AuditQueuePurge, q, audit.Result{Count: n, Detail: what, Err: err})
+	return n, err
+}
+
+// record writes the entry of an operation on a queue.
+func (c *Client) record(ctx context.Context, operation wakebelltype.AuditOperation, q *queuestore.Queue, r audit.Result) {
+	c.store.Audit.Record(ctx, operation, q.Name(), r)
 }
 
 // PurgeKept deletes the payloads that are kept of completed and failed messages,
@@ -329,7 +353,9 @@ func (c *Client) PurgeKept(ctx context.Context, name wakebelltype.QueueKeys) (in
 	if err != nil {
 		return 0, err
 	}
-	return q.PurgeKept(ctx)
+	n, err := q.PurgeKept(ctx)
+	c.record(ctx, wakebelltype.AuditQueuePurge, q, audit.Result{Count: n, Detail: "kept", Err: err})
+	return n, err
 }
 
 // drainLook is how often Drain reads the counts.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/wakebell/wakebell/internal/paging"
+	"github.com/wakebell/wakebell/redisops/audit"
 	queuestore "github.com/wakebell/wakebell/redisops/queue"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
@@ -40,7 +41,9 @@ func (c *Client) DeleteDeadLetters(ctx context.Context, name wakebelltype.QueueK
 	if err != nil {
 		return 0, err
 	}
-	return q.DiscardLetters(ctx, dead...)
+	n, err := q.DiscardLetters(ctx, dead...)
+	c.record(ctx, wakebelltype.AuditQueueDeleteDead, q, audit.Result{Count: int64(n), Err: err})
+	return n, err
 }
 
 // RedriveOptions says how dead letters become messages again; the zero value
@@ -86,7 +89,11 @@ func (c *Client) RedriveDeadLetter(ctx context.Context, name wakebelltype.QueueK
 	if o.Key != nil {
 		key = o.Key(l)
 	}
-	return q.RedriveLetter(ctx, l, key, queuestore.PublishOptions{Window: o.Window, OwnKeys: o.FreeKeyOnFailure})
+	outcome, id, err := q.RedriveLetter(ctx, l, key, queuestore.PublishOptions{Window: o.Window, OwnKeys: o.FreeKeyOnFailure})
+	if outcome == wakebelltype.QueueRedriveSucceeded {
+		c.record(ctx, wakebelltype.AuditQueueRedrive, q, audit.One("", err))
+	}
+	return outcome, id, err
 }
 
 // redriveStep is how many dead letters Redrive reads before it redrives them.

@@ -40,6 +40,10 @@ type Config struct {
 	// one. Above 0 it bounds both. Negative: each call is made once.
 	RetryFor time.Duration
 
+	// Audit configures the record of the operations Put, Delete, Pause, Resume, RunNow,
+	// Backfill and Import; see wakebell.Client.Audit.
+	Audit wakebelltype.AuditConfig
+
 	// Logger receives what no caller receives; nil means slog.Default().
 	Logger *slog.Logger
 
@@ -55,7 +59,7 @@ type Config struct {
 // call Redis. Errors wrap wakebell.ErrInvalid.
 func New(rdb redis.UniversalClient, cfg Config) (*Schedules, error) {
 	common := clientstore.Config{
-		Keys: cfg.Keys, PayloadLimit: cfg.PayloadLimit, RetryFor: cfg.RetryFor, Logger: cfg.Logger,
+		Keys: cfg.Keys, PayloadLimit: cfg.PayloadLimit, RetryFor: cfg.RetryFor, Logger: cfg.Logger, Audit: cfg.Audit,
 	}.WithDefaults()
 	edge, err := outgoing.New(cfg.ScheduleMiddleware, cfg.TracerProvider, cfg.Propagator, 0)
 	if err != nil {
@@ -69,5 +73,5 @@ func New(rdb redis.UniversalClient, cfg Config) (*Schedules, error) {
 	store := schedulestore.New(timers)
 	return &Schedules{store, edge, firing.Hand{Store: store, Zone: cfg.Zone, Maker: firing.Maker{
 		Prefix: cfg.Prefix, Limit: common.PayloadLimit, Celery: cfg.Celery, Shares: store.Shares, Tracer: edge.Tracer,
-	}}}, nil
+	}}, timers.Audit}, nil
 }

@@ -10,6 +10,8 @@ import (
 	"github.com/wakebell/wakebell/internal/recur"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/redisops"
+	"github.com/wakebell/wakebell/redisops/audit"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // Dump is a recurring schedule as it is stored, for backups and for Import.
@@ -53,7 +55,7 @@ func (s *Schedules) Import(ctx context.Context, d Dump) error {
 	if messages.Restricted(ctx) {
 		raw = e.Raw() // without fields that only a Python beat reads and that were not checked
 	}
-	return firing.Again(ctx, func() error {
+	err = firing.Again(ctx, func() error {
 		now, err := s.store.Now(ctx)
 		if err != nil {
 			return err
@@ -64,4 +66,6 @@ func (s *Schedules) Import(ctx context.Context, d Dump) error {
 		}
 		return s.store.Put(ctx, full, found, raw, firing.ScoreAt(e, now))
 	})
+	s.record(ctx, wakebelltype.AuditScheduleImport, d.Name, audit.One("", err))
+	return err
 }

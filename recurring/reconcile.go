@@ -5,6 +5,8 @@ import (
 	"slices"
 
 	"github.com/wakebell/wakebell/internal/recur"
+	"github.com/wakebell/wakebell/redisops/audit"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // Reconcile stores the schedules of a service, as Put does, and deletes those
@@ -34,7 +36,8 @@ func (s *Schedules) Reconcile(ctx context.Context, owner string, schedules ...Sc
 	if err := s.store.AddStatics(ctx, prefix, owner, names...); err != nil {
 		return nil, err
 	}
-	if err := s.Put(ctx, owned...); err != nil {
+	// A node puts the same schedules at each start; that is no operator's doing.
+	if err := s.Put(audit.Skip(ctx), owned...); err != nil {
 		return nil, err
 	}
 	missing := slices.DeleteFunc(before, func(name string) bool { return slices.Contains(names, name) })
@@ -45,6 +48,7 @@ func (s *Schedules) Reconcile(ctx context.Context, owner string, schedules ...Sc
 		}
 		if found {
 			deleted = append(deleted, name)
+			s.record(ctx, wakebelltype.AuditScheduleDelete, name, audit.One(audit.Details("reconciled by", owner), nil))
 		}
 	}
 	return deleted, s.store.DropStatics(ctx, prefix, owner, missing...)

@@ -9,6 +9,8 @@ import (
 	"github.com/wakebell/wakebell/internal/argument"
 	"github.com/wakebell/wakebell/internal/recur"
 	"github.com/wakebell/wakebell/redisops"
+	"github.com/wakebell/wakebell/redisops/audit"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // RunNow fires a recurring schedule now, in addition to its instants and also
@@ -16,6 +18,7 @@ import (
 // sends the command again after a lost reply. Errors: ErrNotFound.
 func (s *Schedules) RunNow(ctx context.Context, name string) (Run, error) {
 	fire, err := s.hand.RunNow(ctx, name)
+	s.record(ctx, wakebelltype.AuditScheduleRun, name, audit.One("", err))
 	return Run{Name: fire.Name, Due: fire.Due, Fired: fire.Fired, Number: fire.Run}, err
 }
 
@@ -80,5 +83,8 @@ func (s *Schedules) Backfill(ctx context.Context, name string, from, to time.Tim
 		return 0, err
 	}
 	n, _, err := s.hand.Backfill(ctx, name, from, to, MaxBackfill)
+	s.record(ctx, wakebelltype.AuditScheduleBackfill, name, audit.Result{Count: int64(n), Err: err, Detail: audit.Details(
+		"from", from.UTC().Format(time.RFC3339), "to", to.UTC().Format(time.RFC3339),
+	)})
 	return n, err
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/wakebell/wakebell/internal/paging"
 	"github.com/wakebell/wakebell/internal/recur"
 	"github.com/wakebell/wakebell/redisops"
+	"github.com/wakebell/wakebell/redisops/audit"
 	schedulestore "github.com/wakebell/wakebell/redisops/recurring"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
@@ -37,6 +38,12 @@ type Schedules struct {
 	store *schedulestore.Store
 	edge  *outgoing.Edge
 	hand  firing.Hand
+	audit *audit.Log
+}
+
+// record writes the entry of an operation on a schedule.
+func (s *Schedules) record(ctx context.Context, operation wakebelltype.AuditOperation, name string, r audit.Result) {
+	s.audit.Record(ctx, operation, s.hand.Full(name), r)
 }
 
 // Put stores recurring schedules. Each replaces the one with its name. With the
@@ -80,12 +87,21 @@ func (s *Schedule) apply(o *wakebelltype.Outgoing) {
 }
 
 func (s *Schedules) putAll(ctx context.Context, schedules []Schedule) error {
+	var names []string
+	var err error
 	for _, r := range schedules {
-		if err := firing.Again(ctx, func() error { return s.put(ctx, r) }); err != nil {
-			return fmt.Errorf("recurring schedule %s: %w", argument.Quote(r.Name), err)
+		if err = firing.Again(ctx, func() error { return s.put(ctx, r) }); err != nil {
+			err = fmt.Errorf("recurring schedule %s: %w", argument.Quote(r.Name), err)
+			break
 		}
+		names = append(names, r.Name)
 	}
-	return nil
+	if len(names) > 0 {
+		s.record(ctx, wakebelltype.AuditSchedulePut, names[0], audit.Result{
+			Count: int64(len(names)), Detail: audit.Details("others", strings.Join(names[1:], " ")), Err: err,
+		})
+	}
+	return err
 }
 
 func (s *Schedules) put(ctx context.Context, r Schedule) error {
@@ -179,6 +195,7 @@ func (s *Schedules) Delete(ctx context.Context, name string) error {
 	if err == nil && !found {
 		err = fmt.Errorf("%w: %s", ErrNotFound, argument.Quote(name))
 	}
+	s.record(ctx, wakebelltype.AuditScheduleDelete, name, audit.One("", err))
 	return err
 }
 
@@ -215,7 +232,7 @@ func (s *Schedules) Resume(ctx context.Context, name string) error {
 }
 
 func (s *Schedules) enable(ctx context.Context, name string, on bool) error {
-	return firing.Again(ctx, func() error {
+	err := firing.Again(ctx, func() error {
 		raw, e, err := s.hand.Read(ctx, name)
 		if err != nil || e.Enabled() == on {
 			return err
@@ -230,4 +247,10 @@ func (s *Schedules) enable(ctx context.Context, name string, on bool) error {
 		}
 		return s.store.Put(ctx, s.hand.Full(name), raw, e.Raw(), firing.ScoreAt(e, now))
 	})
+	operation := wakebelltype.AuditSchedulePause
+	if on {
+		operation = wakebelltype.AuditScheduleResume
+	}
+	s.record(ctx, operation, name, audit.One("", err))
+	return err
 }

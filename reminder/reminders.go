@@ -22,6 +22,7 @@ import (
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/recurring"
 	"github.com/wakebell/wakebell/redisops"
+	"github.com/wakebell/wakebell/redisops/audit"
 	schedulestore "github.com/wakebell/wakebell/redisops/recurring"
 	"github.com/wakebell/wakebell/redisops/timers"
 	"github.com/wakebell/wakebell/wakebelltype"
@@ -263,7 +264,7 @@ func (s *stored) set(ctx context.Context, timer draft) (due time.Time, err error
 }
 
 func (s *stored) setEvery(ctx context.Context, schedule recurring.Schedule) error {
-	if err := s.node.Schedules.Put(ctx, schedule); err != nil {
+	if err := s.node.Schedules.Put(audit.Skip(ctx), schedule); err != nil {
 		return err
 	}
 	_, err := s.cancel(ctx)
@@ -285,7 +286,7 @@ func (s *stored) cancel(ctx context.Context) (found bool, err error) {
 }
 
 func (s *stored) deleteSchedule(ctx context.Context) (found bool, err error) {
-	err = s.node.Schedules.Delete(ctx, s.schedule)
+	err = s.node.Schedules.Delete(audit.Skip(ctx), s.schedule)
 	if errors.Is(err, recurring.ErrNotFound) {
 		return false, nil
 	}

@@ -145,6 +145,7 @@ func requestContext(ctx context.Context, c actor.Context) context.Context {
 		return ctx // of this process
 	}
 	ctx = messages.WithPrincipal(ctx, header.Get(messages.PrincipalHeader))
+	ctx = messages.WithOrigin(ctx, messages.Origin{Host: header.Get(messages.HostHeader), Credential: header.Get(messages.CredentialHeader)})
 	return messages.WithCelery(ctx, header.Get(messages.CeleryHeader))
 }
 

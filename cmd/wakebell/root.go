@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/wakebell/wakebell/cmd/wakebell/internal/audit"
 	"github.com/wakebell/wakebell/cmd/wakebell/internal/bench"
 	"github.com/wakebell/wakebell/cmd/wakebell/internal/cli"
 	"github.com/wakebell/wakebell/cmd/wakebell/internal/demo"
@@ -66,7 +67,7 @@ Exit codes: 0 success, 1 error, 2 wrong usage, 3 not found.`,
 		{"Timers", timers.Commands(a)},
 		{"Topics", topics.Commands(a)},
 		{"Queues, gates and recurring schedules", []*cobra.Command{queues.Command(a), gates.Command(a), schedules.Command(a)}},
-		{"Processes", []*cobra.Command{node.Command(a), schedules.BeatCommand(a), node.RightsCommand(a)}},
+		{"Processes", []*cobra.Command{node.Command(a), schedules.BeatCommand(a), node.RightsCommand(a), audit.Command(a)}},
 		{"Trying out", []*cobra.Command{demo.Command(a), bench.Command(a)}},
 	} {
 		root.AddGroup(&cobra.Group{ID: group.title, Title: group.title + ":"})

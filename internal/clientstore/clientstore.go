@@ -4,6 +4,7 @@ package clientstore
 
 import (
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -11,6 +12,7 @@ import (
 	"github.com/wakebell/wakebell/internal/argument"
 	"github.com/wakebell/wakebell/internal/metrics"
 	"github.com/wakebell/wakebell/redisops"
+	"github.com/wakebell/wakebell/redisops/audit"
 	"github.com/wakebell/wakebell/redisops/timers"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
@@ -31,6 +33,8 @@ type Config struct {
 	PayloadLimit int           // in bytes, 0 to 512 MiB; 0 means DefaultPayloadLimit
 	RetryFor     time.Duration // 0: the context's deadline, or 2 s; negative: no retries
 	Logger       *slog.Logger  // nil means slog.Default()
+
+	Audit wakebelltype.AuditConfig
 
 	NoCoalescing, NoPayloadsApart bool // as in timers.Timers
 
@@ -74,7 +78,23 @@ func Open(rdb redis.UniversalClient, cfg Config) (*timers.Timers, error) {
 		return nil, err
 	}
 	store.Logger, store.Retry, store.Metrics = cfg.Logger, cfg.retry(), cfg.Metrics
+	if store.Audit, err = OpenAudit(rdb, cfg.Audit, cfg.Logger, store.Retry); err != nil {
+		return nil, err
+	}
+	if slices.Contains(store.Keys().Bases(), store.Audit.Key()) {
+		return nil, argument.Invalid("Audit.Key", "%q is the base name of other keys", store.Audit.Key())
+	}
 	store.NoCoalescing, store.NoPayloadsApart = cfg.NoCoalescing, cfg.NoPayloadsApart
 	store.MaxPayload = max(timers.DefaultMaxPayload, cfg.PayloadLimit)
 	return store, nil
+}
+
+// OpenAudit returns the audit on rdb, whose listings are retried.
+func OpenAudit(rdb redis.UniversalClient, cfg wakebelltype.AuditConfig, log *slog.Logger, retry redisops.Retry) (*audit.Log, error) {
+	l, err := audit.Open(rdb, cfg, log)
+	if err != nil {
+		return nil, err
+	}
+	l.Retry = retry
+	return l, nil
 }

@@ -809,6 +809,7 @@ const (
 	Operations_ExportRecurring_FullMethodName        = "/wakebell.v1.Operations/ExportRecurring"
 	Operations_ImportRecurring_FullMethodName        = "/wakebell.v1.Operations/ImportRecurring"
 	Operations_BackfillRecurring_FullMethodName      = "/wakebell.v1.Operations/BackfillRecurring"
+	Operations_ListAudit_FullMethodName              = "/wakebell.v1.Operations/ListAudit"
 )
 
 // OperationsClient is the client API for Operations service.
@@ -852,6 +853,9 @@ type OperationsClient interface {
 	ExportRecurring(ctx context.Context, in *messages.ExportRecurringRequest, opts ...grpc.CallOption) (*messages.ExportRecurringResponse, error)
 	ImportRecurring(ctx context.Context, in *messages.ImportRecurringRequest, opts ...grpc.CallOption) (*messages.ImportRecurringResponse, error)
 	BackfillRecurring(ctx context.Context, in *messages.BackfillRecurringRequest, opts ...grpc.CallOption) (*messages.BackfillRecurringResponse, error)
+	// ListAudit lists what callers of Operations, and processes with access to the
+	// same Redis, have changed.
+	ListAudit(ctx context.Context, in *messages.ListAuditRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[messages.ListAuditResponse], error)
 }
 
 type operationsClient struct {
@@ -1244,6 +1248,25 @@ func (c *operationsClient) BackfillRecurring(ctx context.Context, in *messages.B
 	return out, nil
 }
 
+func (c *operationsClient) ListAudit(ctx context.Context, in *messages.ListAuditRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[messages.ListAuditResponse], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &Operations_ServiceDesc.Streams[8], Operations_ListAudit_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[messages.ListAuditRequest, messages.ListAuditResponse]{ClientStream: stream}
+	if err := x.ClientStream.SendMsg(in); err != nil {
+		return nil, err
+	}
+	if err := x.ClientStream.CloseSend(); err != nil {
+		return nil, err
+	}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Operations_ListAuditClient = grpc.ServerStreamingClient[messages.ListAuditResponse]
+
 // OperationsServer is the server API for Operations service.
 // All implementations must embed UnimplementedOperationsServer
 // for forward compatibility.
@@ -1285,6 +1308,9 @@ type OperationsServer interface {
 	ExportRecurring(context.Context, *messages.ExportRecurringRequest) (*messages.ExportRecurringResponse, error)
 	ImportRecurring(context.Context, *messages.ImportRecurringRequest) (*messages.ImportRecurringResponse, error)
 	BackfillRecurring(context.Context, *messages.BackfillRecurringRequest) (*messages.BackfillRecurringResponse, error)
+	// ListAudit lists what callers of Operations, and processes with access to the
+	// same Redis, have changed.
+	ListAudit(*messages.ListAuditRequest, grpc.ServerStreamingServer[messages.ListAuditResponse]) error
 	mustEmbedUnimplementedOperationsServer()
 }
 
@@ -1387,6 +1413,9 @@ func (UnimplementedOperationsServer) ImportRecurring(context.Context, *messages.
 }
 func (UnimplementedOperationsServer) BackfillRecurring(context.Context, *messages.BackfillRecurringRequest) (*messages.BackfillRecurringResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method BackfillRecurring not implemented")
+}
+func (UnimplementedOperationsServer) ListAudit(*messages.ListAuditRequest, grpc.ServerStreamingServer[messages.ListAuditResponse]) error {
+	return status.Error(codes.Unimplemented, "method ListAudit not implemented")
 }
 func (UnimplementedOperationsServer) mustEmbedUnimplementedOperationsServer() {}
 func (UnimplementedOperationsServer) testEmbeddedByValue()                    {}
@@ -1911,6 +1940,17 @@ func _Operations_BackfillRecurring_Handler(srv interface{}, ctx context.Context,
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Operations_ListAudit_Handler(srv interface{}, stream grpc.ServerStream) error {
+	m := new(messages.ListAuditRequest)
+	if err := stream.RecvMsg(m); err != nil {
+		return err
+	}
+	return srv.(OperationsServer).ListAudit(m, &grpc.GenericServerStream[messages.ListAuditRequest, messages.ListAuditResponse]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Operations_ListAuditServer = grpc.ServerStreamingServer[messages.ListAuditResponse]
+
 // Operations_ServiceDesc is the grpc.ServiceDesc for Operations service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -2050,6 +2090,11 @@ var Operations_ServiceDesc = grpc.ServiceDesc{
 		{
 			StreamName:    "ListGates",
 			Handler:       _Operations_ListGates_Handler,
+			ServerStreams: true,
+		},
+		{
+			StreamName:    "ListAudit",
+			Handler:       _Operations_ListAudit_Handler,
 			ServerStreams: true,
 		},
 	},

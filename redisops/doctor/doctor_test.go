@@ -12,6 +12,7 @@ import (
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/messages/exchange"
 	"github.com/wakebell/wakebell/redisops"
+	"github.com/wakebell/wakebell/redisops/audit"
 	"github.com/wakebell/wakebell/redisops/internal/storetest"
 	"github.com/wakebell/wakebell/redisops/timers"
 	"github.com/wakebell/wakebell/wakebelltype"
@@ -29,6 +30,8 @@ func newFixture(t testing.TB, rdb *redis.Client) *fixture {
 	t.Helper()
 	rdb.AddHook(storetest.Contract(t, lua, storetest.OfTopic))
 	s, err := timers.New(rdb, wakebelltype.Keys{})
+	require.NoError(t, err)
+	s.Audit, err = audit.Open(rdb, wakebelltype.AuditConfig{}, nil)
 	require.NoError(t, err)
 	return (&fixture{Timers: s, rdb: rdb}).on(redistest.Name(t))
 }

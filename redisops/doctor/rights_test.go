@@ -33,7 +33,7 @@ func TestRightsCoverTheScripts(t *testing.T) {
 		known = append(known, r.command)
 	}
 	var files []string
-	for _, dir := range []string{".", "../timers", "../internal/scripts"} {
+	for _, dir := range []string{".", "../audit", "../timers", "../internal/scripts"} {
 		found, err := filepath.Glob(dir + "/lua/*.lua")
 		require.NoError(t, err)
 		files = append(files, found...)
@@ -100,12 +100,12 @@ func TestRightsThatAreMissing(t *testing.T) {
 			require.Equal(t, grade, found.Grade, "%s without %s: %s", way, command, found.Found)
 			require.Contains(t, found.Found, command)
 		}
-		for _, base := range []string{"timeline", "payloads", "leases", "dead", "exchange", "hint", "control", "once", "keyed", "topics"} {
+		for _, base := range []string{"timeline", "payloads", "leases", "dead", "exchange", "hint", "control", "once", "keyed", "topics", "audit"} {
 			part := []string{"&*", "+@all"}
 			if way == "tried" {
 				part = append(part, "-acl")
 			}
-			for _, other := range []string{"timeline", "payloads", "leases", "dead", "exchange", "hint", "control", "once", "keyed", "topics"} {
+			for _, other := range []string{"timeline", "payloads", "leases", "dead", "exchange", "hint", "control", "once", "keyed", "topics", "audit"} {
 				if other != base {
 					part = append(part, "~timers_"+other+"*")
 				}

@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/wakebell/wakebell/redisops"
+	"github.com/wakebell/wakebell/redisops/audit"
 	"github.com/wakebell/wakebell/redisops/internal/scripts"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
@@ -39,6 +40,10 @@ type Timers struct {
 	// before use.
 	NoCoalescing    bool
 	NoPayloadsApart bool
+
+	// Audit records the operations of this store's owner, who calls it. nil records
+	// nothing.
+	Audit *audit.Log
 
 	scripts.Runner
 	keys   Keyspace

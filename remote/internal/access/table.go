@@ -131,6 +131,10 @@ var Needs = tableOf(
 		}
 	}),
 	onName[*messages.BackfillRecurringRequest](rights.KindSchedule, rights.ActionOperate),
+
+	rule(func(*messages.ListAuditRequest) []need { // it names topics, queues, gates, schedules and callers
+		return []need{{action: rights.ActionOperate, kinds: []rights.Kind{rights.KindTopic}, every: true}}
+	}),
 )
 
 // remindersTopic is the name that rights use for reminders, whatever their topic is

@@ -66,11 +66,12 @@ func foreign(ip, from net.IP) bool {
 
 // Caller is an authenticated caller.
 type Caller struct {
-	Owner  string // empty: no credentials are required
-	token  string
-	celery string // queues that are open to peers, as in the header
-	host   string // the host that it connects from
-	names  func(host string) bool
+	Owner      string // empty: no credentials are required
+	credential string // where the owner is from: wakebelltype.AuditViaToken, AuditViaCertificate; empty: no owner
+	token      string
+	celery     string // queues that are open to peers, as in the header
+	host       string // the host that it connects from
+	names      func(host string) bool
 }
 
 // Party returns the party that is charged for the caller.
@@ -84,8 +85,13 @@ func CallerOf(ctx context.Context) Caller {
 	return caller
 }
 
-// Header returns the header of a message: its principal, its host, and the Celery
-// queues that are open to it.
+// Header returns the header of a message: its principal with the kind of its
+// credentials, its host, and the Celery queues that are open to it.
 func (w Caller) Header() map[string]string {
-	return map[string]string{messages.PrincipalHeader: w.Owner, messages.HostHeader: w.host, messages.CeleryHeader: w.celery}
+	return map[string]string{messages.PrincipalHeader: w.Owner, messages.HostHeader: w.host, messages.CeleryHeader: w.celery, messages.CredentialHeader: w.credential}
+}
+
+// Origin returns where the caller's requests come from.
+func (w Caller) Origin() messages.Origin {
+	return messages.Origin{Host: w.host, Credential: w.credential}
 }

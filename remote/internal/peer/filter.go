@@ -101,7 +101,7 @@ func (f *filter) Admit(batch *premote.MessageBatch, from *peer) (admitted, error
 		}
 	}
 	a := &admission{filter: f, batch: batch, from: from, entries: entries, in: &in, budget: wire.MaxParts}
-	a.header = &premote.MessageHeader{HeaderData: Caller{Owner: from.owner, host: from.host, celery: f.celery}.Header()}
+	a.header = &premote.MessageHeader{HeaderData: Caller{Owner: from.owner, credential: from.credential, host: from.host, celery: f.celery}.Header()}
 	kept := batch.Envelopes[:0]
 	for _, e := range batch.GetEnvelopes() {
 		ok, err := a.envelope(e)

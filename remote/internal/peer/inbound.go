@@ -25,6 +25,7 @@ import (
 	"github.com/wakebell/wakebell/remote/internal/access"
 	"github.com/wakebell/wakebell/remote/internal/conn"
 	"github.com/wakebell/wakebell/remote/internal/wire"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 const (
@@ -126,7 +127,7 @@ func (g *Guard) authenticate(ctx context.Context) (Caller, error) {
 	var leaf *x509.Certificate
 	if info, ok := p.AuthInfo.(credentials.TLSInfo); ok && len(info.State.PeerCertificates) > 0 {
 		leaf = info.State.PeerCertificates[0]
-		w.Owner = leaf.Subject.CommonName
+		w.Owner, w.credential = leaf.Subject.CommonName, string(wakebelltype.AuditViaCertificate)
 		w.names = func(host string) bool { return leaf.VerifyHostname(host) == nil }
 	}
 	known := *g.owners.Load()
@@ -151,6 +152,6 @@ func (g *Guard) authenticate(ctx context.Context) (Caller, error) {
 	if !owner.Takes(leaf) {
 		return w, status.Error(codes.Unauthenticated, "the token is not valid with this certificate")
 	}
-	w.Owner, w.token = owner.Name, token
+	w.Owner, w.credential, w.token = owner.Name, string(wakebelltype.AuditViaToken), token
 	return w, nil
 }

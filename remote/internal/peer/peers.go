@@ -16,6 +16,7 @@ var errAddressHeld = errors.New("the address belongs to another peer")
 type peer struct {
 	address    string
 	owner      string         // by its credentials
+	credential string         // kind of the credentials
 	token      string         // token of the peer, sent back when it is dialled
 	configured bool           // one of Config.Peers
 	dial       string         // checked address to dial; empty: address
@@ -88,7 +89,7 @@ func (b *peers) arrive(address, dial string, w Caller) (*peer, error) {
 		p.token, p.dial, p.host = token, dial, w.host
 	}
 	if p.streams == 0 {
-		p.host = host
+		p.host, p.credential = host, w.credential
 		of := limits.Party{Principal: owner, Host: host}
 		p.window.belong(b.Answers.Holder(of))
 		p.leases.Clear()

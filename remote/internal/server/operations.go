@@ -49,7 +49,7 @@ func listing[R, A any, P interface {
 		return err
 	}
 	defer leave()
-	for answer, err := range all(ctx, request) {
+	for answer, err := range all(o.context(ctx), request) {
 		if err != nil {
 			return wire.StatusOf(peer.ErrorOf(ctx, ended(ctx, err)))
 		}
@@ -65,9 +65,10 @@ func listing[R, A any, P interface {
 
 func (o *operations) client() *wakebell.Client { return o.system.Client() }
 
-// context adds the principal of the caller, and the Celery queues that are open to
-// it.
+// context adds the principal of the caller, its origin, and the Celery queues that
+// are open to it.
 func (o *operations) context(ctx context.Context) context.Context {
 	caller := peer.CallerOf(ctx)
-	return messages.WithCelery(messages.WithPrincipal(ctx, caller.Owner), o.celery)
+	ctx = messages.WithOrigin(messages.WithPrincipal(ctx, caller.Owner), caller.Origin())
+	return messages.WithCelery(ctx, o.celery)
 }

@@ -1,0 +1,71 @@
+package wakebell
+
+import (
+	"context"
+	"iter"
+
+	"github.com/wakebell/wakebell/internal/paging"
+	"github.com/wakebell/wakebell/internal/tuning"
+	"github.com/wakebell/wakebell/redisops/audit"
+	"github.com/wakebell/wakebell/wakebelltype"
+)
+
+// Audit returns an iterator over the recorded operations that the filter selects, the
+// oldest first: pauses, resumes, changed settings, cancellations of all timers,
+// redrives, deletions, purges, forced releases of gates, and changes of recurring
+// schedules. They are those of all processes on this Redis with the same
+// AuditConfig.Key, under full names. Redis keeps about the last 10,000.
+//
+// An entry is written after its operation. One that cannot be written is logged, at
+// most once a minute, and does not fail the operation. After an error, which it
+// yields with a zero AuditEntry, the iterator ends.
+func (c *Client) Audit(ctx context.Context, f wakebelltype.AuditFilter, p wakebelltype.Page) iter.Seq2[wakebelltype.AuditEntry, error] {
+	if c == nil || c.store == nil {
+		return func(yield func(wakebelltype.AuditEntry, error) bool) { yield(wakebelltype.AuditEntry{}, errNoClient) }
+	}
+	if f.Last == 0 {
+		return paging.All(p, func(after string, limit int) ([]wakebelltype.AuditEntry, string, error) {
+			return c.store.Audit.List(ctx, f, after, limit)
+		})
+	}
+	return paging.All(wakebelltype.Page{Limit: p.Limit}, func(string, int) ([]wakebelltype.AuditEntry, string, error) {
+		last, err := c.store.Audit.Last(ctx, f, f.Last)
+		return last, "", err
+	})
+}
+
+// WithCaller returns ctx with the name that the audit records for operations with it,
+// such as the user of a web page, in place of AuditConfig.Caller. It has at most 256
+// bytes. A node ignores it in requests of peers, which it knows by their credentials.
+func WithCaller(ctx context.Context, name string) context.Context { return audit.WithCaller(ctx, name) }
+
+// record writes the entry of an operation on a topic.
+func (c *Client) record(ctx context.Context, operation wakebelltype.AuditOperation, full string, r audit.Result) {
+	c.store.Audit.Record(ctx, operation, full, r)
+}
+
+// overrides describes the overrides of a Retune.
+func overrides(s wakebelltype.Settings) string {
+	var pairs []string
+	for _, t := range tuning.All {
+		if v := t.Get(&s); v != 0 {
+			pairs = append(pairs, t.Name, t.Text(v))
+		}
+	}
+	if len(pairs) == 0 {
+		return "no overrides"
+	}
+	return audit.Details(pairs...)
+}
+
+// filtered describes a selection of dead letters.
+func filtered(f wakebelltype.DeadFilter) string {
+	pairs := []string{"entry", f.Entry, "reason contains", f.Reason, "reason begins with", f.ReasonPrefix}
+	if f.OlderThan > 0 {
+		pairs = append(pairs, "older than", f.OlderThan.String())
+	}
+	if f.NewerThan > 0 {
+		pairs = append(pairs, "newer than", f.NewerThan.String())
+	}
+	return audit.Details(pairs...)
+}

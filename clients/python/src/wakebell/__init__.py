@@ -1,0 +1,70 @@
+"""Client for Wakebell: durable timers, queues and FIFO locks over gRPC.
+
+``Client`` is for blocking code, ``wakebell.aio.Client`` for asyncio.
+"""
+
+from . import aio, errors, types
+from ._blocking import Client, Subscription, Turn
+from .errors import Reject, Retry, WakebellError
+from .types import (
+    TLS,
+    Celery,
+    Cron,
+    Crontab,
+    Debounce,
+    Draft,
+    Every,
+    Lease,
+    Message,
+    Misfire,
+    Outcome,
+    Overlap,
+    Policy,
+    Presence,
+    Published,
+    Queue,
+    Recurring,
+    RecurringState,
+    RRule,
+    Run,
+    Scheduled,
+    State,
+    Stats,
+    Timer,
+)
+
+__all__ = [
+    "TLS",
+    "Celery",
+    "Client",
+    "Cron",
+    "Crontab",
+    "Debounce",
+    "Draft",
+    "Every",
+    "Lease",
+    "Message",
+    "Misfire",
+    "Outcome",
+    "Overlap",
+    "Policy",
+    "Presence",
+    "Published",
+    "Queue",
+    "RRule",
+    "Recurring",
+    "RecurringState",
+    "Reject",
+    "Retry",
+    "Run",
+    "Scheduled",
+    "State",
+    "Stats",
+    "Subscription",
+    "Timer",
+    "Turn",
+    "WakebellError",
+    "aio",
+    "errors",
+    "types",
+]

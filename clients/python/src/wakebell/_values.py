@@ -1,0 +1,199 @@
+"""Conversions between the values of this package and the messages of the node."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import uuid
+from collections.abc import Iterable
+from datetime import datetime, timedelta, timezone
+from typing import Any
+
+from google.protobuf.duration_pb2 import Duration as PbDuration
+from google.protobuf.timestamp_pb2 import Timestamp as PbTimestamp
+
+from . import types as t
+from ._pb import gateway_pb2 as pb
+from ._pb import queues_pb2, recurring_pb2, wakebell_pb2
+from .errors import InvalidError
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+_MICROSECOND = timedelta(microseconds=1)
+
+
+def seconds(value: t.Duration, name: str) -> float:
+    """Return a duration in seconds."""
+    number = value.total_seconds() if isinstance(value, timedelta) else float(value)
+    if not abs(number) < 3.2e11:
+        raise InvalidError(f"{name} {value}, want at most 10,000 years")
+    return number
+
+
+def duration(value: t.Duration | None, name: str) -> Any:
+    """Return a duration as a message, or None."""
+    if value is None:
+        return None
+    micros = value // _MICROSECOND if isinstance(value, timedelta) else round(seconds(value, name) * 1e6)
+    whole, rest = divmod(abs(micros), 1_000_000)
+    sign = -1 if micros < 0 else 1
+    return PbDuration(seconds=sign * whole, nanos=sign * rest * 1000)
+
+
+def instant(value: datetime | None, name: str) -> Any:
+    """Return an instant as a message, or None."""
+    if value is None:
+        return None
+    if value.tzinfo is None:
+        raise InvalidError(f"{name} {value} has no time zone: use an aware datetime")
+    whole, rest = divmod((value - _EPOCH) // _MICROSECOND, 1_000_000)
+    return PbTimestamp(seconds=whole, nanos=rest * 1000)
+
+
+def to_seconds(message: Any) -> float:
+    """Return a duration message in seconds."""
+    return float(message.seconds + message.nanos / 1e9)
+
+
+def to_timedelta(message: Any) -> timedelta:
+    return timedelta(seconds=message.seconds, microseconds=message.nanos // 1000)
+
+
+def to_instant(message: Any, field: str) -> datetime | None:
+    """Return the instant in a field, or None if it is absent."""
+    if not message.HasField(field):
+        return None
+    return to_datetime(getattr(message, field))
+
+
+def to_datetime(message: Any) -> datetime:
+    return _EPOCH + timedelta(seconds=message.seconds, microseconds=message.nanos // 1000)
+
+
+def encode(body: Any, content_type: str | None = None) -> tuple[bytes, str]:
+    """Return a body and its content type."""
+    if isinstance(body, (bytes, bytearray, memoryview)):
+        return bytes(body), content_type or ""
+    if content_type is not None:
+        raise InvalidError(f"content_type {content_type!r} of a body that is {type(body).__name__}, want bytes")
+    if isinstance(body, str):
+        return body.encode(), t.TEXT
+    try:
+        text = json.dumps(body, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    except (TypeError, ValueError) as error:
+        raise InvalidError(f"body is not bytes, str or a JSON value: {error}") from error
+    return text.encode(), t.JSON
+
+
+def schedule_request(d: t.Draft) -> pb.ScheduleRequest:
+    """Return the request that schedules a draft. It has an id, so that it can be sent again."""
+    if (d.at is not None) + (d.delay is not None) + (d.debounce is not None) > 1:
+        raise InvalidError("at, delay and debounce exclude each other")
+    if d.id == "":
+        raise InvalidError('id "", want 1 to 512 bytes or None')
+    body, content_type = encode(d.body, d.content_type)
+    request = pb.ScheduleRequest(
+        topic=d.topic, id=d.id or str(uuid.uuid4()), body=body, content_type=content_type,
+        correlation_id=d.correlation_id, headers=d.headers, once=duration(d.once, "once"),
+        if_exists=d.if_exists.value if d.if_exists else 0,  # type: ignore[arg-type]
+    )  # fmt: skip
+    plan(request, d.at, d.delay)
+    if d.debounce is not None:
+        request.debounce.delay.CopyFrom(duration(d.debounce.delay, "debounce.delay"))
+        if d.debounce.limit is not None:
+            request.debounce.limit.CopyFrom(duration(d.debounce.limit, "debounce.limit"))
+    return request
+
+
+def plan(request: Any, at: datetime | None, delay: t.Duration | None) -> None:
+    """Set the instant or the delay of a request."""
+    if at is not None:
+        request.at.CopyFrom(instant(at, "at"))
+    if delay is not None:
+        getattr(request, "in").CopyFrom(duration(delay, "delay"))
+
+
+def scheduled(m: Any) -> t.Scheduled:
+    return t.Scheduled(m.id, to_instant(m, "due") or _EPOCH, t.Outcome(m.outcome), to_instant(m, "found"))
+
+
+def timer(topic: str, m: pb.Timer) -> t.Timer:
+    return t.Timer(
+        topic=topic, id=m.id, state=t.State(m.state), due=to_instant(m, "due"),
+        activation=to_instant(m, "activation"), attempts=m.attempts, failures=m.failures,
+        last_error=m.last_error, body=m.content.body, content_type=m.content.content_type,
+        correlation_id=m.content.correlation_id, headers=dict(m.content.headers), cursor=m.cursor,
+    )  # fmt: skip
+
+
+def stats(m: pb.TopicStats) -> t.Stats:
+    return t.Stats(
+        total=m.total, pending=m.pending, due=m.due, leased=m.leased, retrying=m.retrying, dead=m.dead,
+        estimated=m.estimated, oldest_due=to_instant(m, "oldest_due"), lag=to_timedelta(m.lag),
+        paused_at=to_instant(m, "paused_at"),
+    )  # fmt: skip
+
+
+def lease(m: wakebell_pb2.Lease) -> t.Lease:
+    return t.Lease(
+        topic=m.topic, id=m.id, body=m.body, content_type=m.content_type, correlation_id=m.correlation_id,
+        reply_to=m.reply_to, headers=dict(m.headers), activation=to_instant(m, "activation"),
+        delivered=to_instant(m, "delivered"), attempt=m.attempt, failures=m.failures,
+    )  # fmt: skip
+
+
+def queue_of(q: t.Queue) -> queues_pb2.Queue:
+    return queues_pb2.Queue(separator=q.separator, dead_letters=q.dead_letters)
+
+
+def messages_of(messages: Iterable[t.Message]) -> list[queues_pb2.QueueMessage]:
+    """Return messages to publish. Each has a tail, so that the request can be sent again."""
+    return [queues_pb2.QueueMessage(body=encode(m.body)[0], key=m.key, tail=_tail()) for m in messages]
+
+
+def _tail() -> str:
+    # The last 20 digits of a UUID of version 7 begin with the version.
+    digits = secrets.token_hex(10)
+    return "7" + digits[1:4] + "89ab"[int(digits[4], 16) % 4] + digits[5:]
+
+
+def recurring(r: t.Recurring) -> recurring_pb2.Recurring:
+    body, content_type = encode(r.body, r.content_type)
+    when = recurring_pb2.Recurrence(
+        zone=r.zone, skip_gaps=r.skip_gaps, jitter=duration(r.jitter, "jitter"), start=instant(r.start, "start"),
+        until=instant(r.until, "until"), max_runs=r.max_runs, misfire=r.misfire.value,
+        misfire_limit=r.misfire_limit, overlap=r.overlap.value, headers=r.headers,
+    )  # fmt: skip
+    match r.rule:
+        case t.Every(interval, relative):
+            when.every.CopyFrom(duration(interval, "interval"))
+            when.relative = relative
+        case t.Cron(expression):
+            when.cron = expression
+        case t.Crontab() as c:
+            when.crontab.CopyFrom(recurring_pb2.Crontab(
+                minute=c.minute, hour=c.hour, day_of_week=c.day_of_week, day_of_month=c.day_of_month, month=c.month,
+            ))  # fmt: skip
+        case t.RRule(rule):
+            when.rrule = rule
+        case _:
+            raise InvalidError(f"rule {r.rule!r}, want Every, Cron, Crontab or RRule")
+    m = recurring_pb2.Recurring(name=r.name, topic=r.topic, when=when, body=body, content_type=content_type)
+    if r.celery is not None:
+        celery = r.celery
+        m.celery.CopyFrom(recurring_pb2.CeleryMessage(
+            args=b"" if celery.args is None else encode(celery.args)[0],
+            kwargs=b"" if celery.kwargs is None else encode(dict(celery.kwargs))[0],
+            options=b"" if celery.options is None else encode(dict(celery.options))[0],
+        ))  # fmt: skip
+    return m
+
+
+def recurring_state(m: recurring_pb2.RecurringState) -> t.RecurringState:
+    return t.RecurringState(
+        name=m.name, topic=m.topic, rule=m.rule, next=to_instant(m, "next"), last_run=to_instant(m, "last_run"),
+        runs=m.runs, paused=m.paused, celery=m.celery, fault=m.fault,
+    )  # fmt: skip
+
+
+def run(m: recurring_pb2.RunRecurringResponse) -> t.Run:
+    return t.Run(m.name, to_instant(m, "due"), to_instant(m, "fired"), m.run)

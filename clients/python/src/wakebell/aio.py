@@ -1,0 +1,416 @@
+"""The client for asyncio. ``wakebell.Client`` is the same for blocking code."""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import secrets
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from datetime import datetime
+from types import TracebackType
+from typing import Any, Self
+
+import grpc
+
+from . import _values as values
+from . import types as t
+from ._link import Link
+from ._pb import gateway_pb2 as pb
+from ._pb import queues_pb2, recurring_pb2
+from ._subscriber import Handler, Subscription, check_credits
+from ._turn import Turn, TurnContext
+from ._turn import acquire as acquire_turn
+from ._turn import guard as guard_turn
+from .errors import ClosedError, InvalidError, QueueFullError
+
+__all__ = ["Client", "Handler", "Subscription", "Turn"]
+
+_MAX_BATCH, _MAX_BATCH_BYTES = 1000, 4 << 20
+_MAX_PUBLISH, _MAX_PUBLISH_BYTES = 500, 1 << 20
+_MAX_PAGE = 1000
+
+
+class Client:
+    """A client of a node. All its methods belong to one event loop.
+
+    It connects when it is first used, and again whenever the link breaks. Requests are
+    sent again then, until their timeout: methods for which this matters say so. Use it as
+    an ``async with`` block, or call ``close``.
+
+    Args:
+        address: ``host:port`` of the node.
+        token: The token, or a function that returns the present one.
+        tls: True or a ``TLS`` for a node with TLS. A token is sent without TLS only to
+            this host, unless ``insecure`` is set.
+        timeout: Seconds for a request, unless the method has another timeout.
+        dead_link: Seconds for which the link may be down before requests fail with
+            UnavailableError.
+        turn_ttl: Seconds for which a turn stays valid without contact to the node, 1 to
+            86,400.
+    """
+
+    def __init__(
+        self,
+        address: str,
+        *,
+        token: str | Callable[[], str] = "",
+        tls: bool | t.TLS = False,
+        insecure: bool = False,
+        timeout: float = 10.0,
+        dead_link: float = 5.0,
+        turn_ttl: float = 10.0,
+    ) -> None:
+        host, _, port = address.rpartition(":")
+        if not host or not port.isdecimal() or not 0 < int(port) < 65536:
+            raise InvalidError(f"address {address!r}, want host:port")
+        if not 1 <= turn_ttl <= 86400:
+            raise InvalidError(f"turn_ttl {turn_ttl}, want 1 to 86,400 seconds")
+        if token and not tls and not insecure and not _is_loopback(host):
+            raise InvalidError(f"address {address!r} needs tls, because the network could read the token")
+        self._timeout, self._turn_ttl = timeout, turn_ttl
+        self._closing = False
+        self._subscriptions: set[Subscription] = set()
+        settings = t.TLS() if tls is True else tls or None
+        get = (lambda: token) if isinstance(token, str) else token
+        self._link = Link(lambda: _channel(address, settings), address, get, dead_link)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def close(self, timeout: float = 10.0) -> None:
+        """Stop the subscriptions, release the turns and end the session.
+
+        Running handlers have ``timeout`` seconds to return.
+        """
+        if self._closing:
+            return
+        self._closing = True
+        await asyncio.gather(*(s.stop(timeout) for s in self._subscriptions))
+        await self._link.close()
+
+    async def _call(self, kind: str, request: Any, timeout: float | None) -> Any:
+        return await self._link.call(kind, request, self._timeout if timeout is None else timeout)
+
+    # Timers
+
+    async def schedule(
+        self,
+        topic: str,
+        body: Any = b"",
+        *,
+        id: str | None = None,
+        at: datetime | None = None,
+        delay: t.Duration | None = None,
+        debounce: t.Debounce | None = None,
+        if_exists: t.Policy | None = None,
+        once: t.Duration | None = None,
+        headers: Mapping[str, str] | None = None,
+        correlation_id: str = "",
+        content_type: str | None = None,
+        key: str = "",
+        timeout: float | None = None,
+    ) -> t.Scheduled:
+        """Schedule a timer. The arguments are those of ``Draft``.
+
+        A request that is sent again replaces its own timer; a timer that was due at once
+        may be delivered twice. With ``key``, an idempotency key of up to 256 bytes, a
+        repeated request within 24 hours does nothing and returns the first answer; the
+        same key with another request is a ConflictError.
+        """
+        request = values.schedule_request(t.Draft(
+            topic=topic, body=body, id=id, at=at, delay=delay, debounce=debounce, if_exists=if_exists, once=once,
+            headers=headers or {}, correlation_id=correlation_id, content_type=content_type,
+        ))  # fmt: skip
+        _set_key(request, id, key)
+        return values.scheduled(await self._call("schedule", request, timeout))
+
+    async def schedule_batch(
+        self, drafts: Iterable[t.Draft], *, key: str = "", timeout: float | None = None
+    ) -> list[t.Scheduled]:
+        """Schedule many timers, in requests of up to 1,000.
+
+        After an error some of them may be scheduled. Repeating the call is safe.
+        """
+        requests = []
+        for d in drafts:
+            requests.append(values.schedule_request(d))
+            _set_key(requests[-1], d.id, key)
+        done: list[t.Scheduled] = []
+        for chunk in _chunks(requests, _MAX_BATCH, _MAX_BATCH_BYTES):
+            batch = pb.ScheduleBatchRequest(timers=chunk, key=f"{key}#{len(done)}" if key else "")
+            answer = await self._call("schedule_batch", batch, timeout)
+            done.extend(map(values.scheduled, answer.timers))
+        return done
+
+    async def cancel(self, topic: str, *ids: str, key: str = "", timeout: float | None = None) -> list[t.Presence]:
+        """Remove up to 1,000 timers, and return the state of each before.
+
+        Running handlers are cancelled. ``key`` is an idempotency key as in ``schedule``.
+        """
+        answer = await self._call("cancel", pb.CancelRequest(topic=topic, ids=ids, key=key), timeout)
+        return [t.Presence(p) for p in answer.found]
+
+    async def get(self, topic: str, id: str, *, timeout: float | None = None) -> t.Timer:
+        """Return a timer with its body. Errors: NotFoundError."""
+        answer = await self._call("get_timer", pb.GetTimerRequest(topic=topic, id=id), timeout)
+        return values.timer(topic, answer.timer)
+
+    async def list_timers(
+        self,
+        topic: str,
+        *,
+        due_before: datetime | None = None,
+        running: bool = False,
+        after: str = "",
+        limit: int | None = None,
+        timeout: float | None = None,
+    ) -> AsyncIterator[t.Timer]:
+        """Yield the timers of a topic, sorted by instant, then by id; at most ``limit``.
+
+        To continue a listing, pass the ``cursor`` of a timer as ``after``. With
+        ``running``, only timers with a running handler are listed. ``timeout`` is for
+        each page.
+        """
+        left = _limit(limit)
+        while left != 0:
+            request = pb.ListTimersRequest(
+                topic=topic, running=running, after=after, due_before=values.instant(due_before, "due_before"),
+                limit=min(left or 0, _MAX_PAGE),
+            )  # fmt: skip
+            answer = await self._call("list_timers", request, timeout)
+            for m in answer.timers:
+                yield values.timer(topic, m)
+            after = answer.next
+            if not after:
+                return
+            left = None if left is None else left - len(answer.timers)
+
+    async def reschedule(
+        self,
+        topic: str,
+        id: str,
+        *,
+        at: datetime | None = None,
+        delay: t.Duration | None = None,
+        timeout: float | None = None,
+    ) -> t.Scheduled:
+        """Give a timer a new instant. Its attempts start again from 0. Errors: NotFoundError."""
+        if (at is None) == (delay is None):
+            raise InvalidError("reschedule wants one of at and delay")
+        request = pb.RescheduleRequest(topic=topic, id=id)
+        values.plan(request, at, delay)
+        return values.scheduled(await self._call("reschedule", request, timeout))
+
+    async def run_now(self, topic: str, id: str, *, timeout: float | None = None) -> t.Presence:
+        """Make a timer due now, and return its state before."""
+        answer = await self._call("run_now", pb.RunNowRequest(topic=topic, id=id), timeout)
+        return t.Presence(answer.found)
+
+    async def stats(self, topic: str, *, timeout: float | None = None) -> t.Stats:
+        """Return the statistics of a topic."""
+        answer = await self._call("get_topic_stats", pb.GetTopicStatsRequest(topic=topic), timeout)
+        return values.stats(answer.stats)
+
+    # Subscriptions
+
+    async def subscribe(
+        self, source: str | t.Queue, handler: Handler, *, name: str, credits: int = 5
+    ) -> Subscription:
+        """Call ``handler`` for each timer of a topic, or message of a ``Queue``.
+
+        Up to ``credits`` calls (1 to 10,000) run at a time. When a call returns, the timer
+        is done. When it raises Retry, the timer is delivered again after its delay; with
+        Reject it is dead-lettered; with any other exception it is delivered again after
+        the backoff of the node.
+
+        A handler that is a coroutine function is cancelled when its lease is lost, for
+        example because the timer was cancelled; ``lease.lost`` has the reason. Another
+        function runs in a thread of its own and can look at ``lease.lost``.
+
+        ``name`` identifies the subscriber among those with the same token, 1 to 256 bytes.
+        Use the same name after a restart. A later subscription of the same name replaces
+        this one.
+
+        When the link breaks, the subscription continues over a new one. Timers whose
+        leases have expired meanwhile are delivered again. The subscription ends with its
+        ``stop`` or the client's ``close``.
+
+        Errors: InvalidError; ConflictError if the node handles the topic itself;
+        ForbiddenError; UnauthenticatedError; UnavailableError.
+        """
+        if self._closing:
+            raise ClosedError("the client is closed")
+        subscription = Subscription(
+            self._link, source.name if isinstance(source, t.Queue) else source,
+            values.queue_of(source) if isinstance(source, t.Queue) else None, handler, name, check_credits(credits),
+        )  # fmt: skip
+        await subscription.start()
+        self._subscriptions.add(subscription)
+        subscription._finished.add_done_callback(lambda _: self._subscriptions.discard(subscription))
+        return subscription
+
+    # Queues
+
+    async def publish(
+        self, queue: str | t.Queue, body: Any, *, key: str = "", timeout: float | None = None
+    ) -> t.Published:
+        """Publish a message to a queue. ``key`` is its deduplication key.
+
+        Errors: QueueFullError.
+        """
+        return (await self.publish_batch(queue, [t.Message(body, key)], timeout=timeout))[0]
+
+    async def publish_batch(
+        self, queue: str | t.Queue, messages: Iterable[t.Message], *, timeout: float | None = None
+    ) -> list[t.Published]:
+        """Publish messages in their order. Each is published once, however often it is sent.
+
+        Errors: QueueFullError, with the results of the messages that were published.
+        """
+        q = t.Queue(queue) if isinstance(queue, str) else queue
+        done: list[t.Published] = []
+        for chunk in _chunks(values.messages_of(messages), _MAX_PUBLISH, _MAX_PUBLISH_BYTES):
+            request = queues_pb2.PublishRequest(
+                name=q.name, queue=values.queue_of(q), messages=chunk, window=values.duration(q.window, "window"),
+                cap=q.cap, drop_oldest=q.drop_oldest, frees_keys=q.frees_keys,
+            )  # fmt: skip
+            answer = await self._call("publish", request, timeout)
+            done.extend(t.Published(m.id, m.fresh) for m in answer.messages)
+            if len(answer.messages) < len(chunk):
+                raise QueueFullError(f"queue {q.name!r} is full", done)
+        return done
+
+    # Gates
+
+    def turn(self, gate: str, *, wait: bool = True, timeout: float | None = None) -> TurnContext:
+        """Hold a turn at a gate during an ``async with`` block.
+
+        The block is cancelled when the turn is lost, and ends with TurnLostError. Other
+        arguments and errors are those of ``acquire``.
+        """
+        return TurnContext(lambda: self.acquire(gate, wait=wait, timeout=timeout))
+
+    async def acquire(self, gate: str, *, wait: bool = True, timeout: float | None = None) -> Turn:
+        """Wait for a turn at a gate, in the order of the requests, and return it.
+
+        Errors: DeadlineError after ``timeout`` seconds (None: no limit); GateHeldError
+        at once, if ``wait`` is False and the gate is held or has waiters.
+        """
+        if self._closing:
+            raise ClosedError("the client is closed")
+        return await acquire_turn(self._link, gate, wait=wait, timeout=timeout, ttl=self._turn_ttl)
+
+    async def guard(self, gate: str, resource: str, fence: int, *, timeout: float | None = None) -> None:
+        """Raise FenceStaleError if the resource has seen a newer fencing token."""
+        await guard_turn(self._link, gate, resource, fence, self._timeout if timeout is None else timeout)
+
+    # Recurring schedules
+
+    async def put_recurring(self, *schedules: t.Recurring, timeout: float | None = None) -> None:
+        """Store up to 1,000 recurring schedules. Each replaces the one of its name."""
+        request = recurring_pb2.PutRecurringRequest(schedules=[values.recurring(s) for s in schedules])
+        await self._call("put_recurring", request, timeout)
+
+    async def delete_recurring(self, name: str, *, timeout: float | None = None) -> None:
+        """Delete a recurring schedule. Timers that it has scheduled stay. Errors: NoScheduleError."""
+        await self._call("delete_recurring", recurring_pb2.DeleteRecurringRequest(name=name), timeout)
+
+    async def enable_recurring(self, name: str, enabled: bool, *, timeout: float | None = None) -> None:
+        """Pause or resume a recurring schedule. Errors: NoScheduleError."""
+        request = recurring_pb2.EnableRecurringRequest(name=name, enabled=enabled)
+        await self._call("enable_recurring", request, timeout)
+
+    async def run_recurring(self, name: str, *, key: str = "", timeout: float | None = None) -> t.Run:
+        """Fire a recurring schedule now, once, even if it is paused.
+
+        ``key`` is an idempotency key; by default each call has its own.
+        """
+        request = recurring_pb2.RunRecurringRequest(name=name, key=key or secrets.token_hex(16))
+        return values.run(await self._call("run_recurring", request, timeout))
+
+    async def get_recurring(self, name: str, *, timeout: float | None = None) -> t.RecurringState:
+        """Return a recurring schedule. Errors: NoScheduleError."""
+        answer = await self._call("get_recurring", recurring_pb2.GetRecurringRequest(name=name), timeout)
+        return values.recurring_state(answer.schedule)
+
+    async def list_recurring(
+        self, *, after: str = "", limit: int | None = None, timeout: float | None = None
+    ) -> AsyncIterator[t.RecurringState]:
+        """Yield the recurring schedules, sorted by name, those after the name ``after``."""
+        left = _limit(limit)
+        while left != 0:
+            request = recurring_pb2.ListRecurringRequest(after=after, limit=min(left or 0, _MAX_PAGE))
+            answer = await self._call("list_recurring", request, timeout)
+            for m in answer.schedules:
+                yield values.recurring_state(m)
+            after = answer.next
+            if not after:
+                return
+            left = None if left is None else left - len(answer.schedules)
+
+    async def preview_recurring(self, name: str, count: int = 10, *, timeout: float | None = None) -> list[datetime]:
+        """Return the next instants of a recurring schedule, up to 10,000."""
+        request = recurring_pb2.PreviewRecurringRequest(name=name, count=count)
+        answer = await self._call("preview_recurring", request, timeout)
+        return [values.to_datetime(m) for m in answer.instants]
+
+
+def _set_key(request: pb.ScheduleRequest, id: str | None, key: str) -> None:
+    """Set the idempotency key. The node then makes an id, so that repeated calls are equal."""
+    if key:
+        request.key = key
+        request.id = id or ""
+
+
+def _limit(limit: int | None) -> int | None:
+    if limit is not None and limit < 0:
+        raise InvalidError(f"limit {limit}, want at least 0")
+    return limit
+
+
+def _chunks(messages: Sequence[Any], most: int, most_bytes: int) -> Iterable[list[Any]]:
+    """Split messages into lists that fit into one request each."""
+    chunk: list[Any] = []
+    size = 0
+    for m in messages:
+        of = m.ByteSize() + 16
+        if chunk and (len(chunk) == most or size + of > most_bytes):
+            yield chunk
+            chunk, size = [], 0
+        chunk.append(m)
+        size += of
+    if chunk:
+        yield chunk
+
+
+def _is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
+
+
+def _channel(address: str, tls: t.TLS | None) -> grpc.Channel:
+    options: list[tuple[str, Any]] = [
+        ("grpc.keepalive_time_ms", 10_000),
+        ("grpc.keepalive_timeout_ms", 5_000),
+        ("grpc.keepalive_permit_without_calls", 1),
+        ("grpc.http2.max_pings_without_data", 0),
+        ("grpc.use_local_subchannel_pool", 1),
+        ("grpc.enable_http_proxy", 0),
+        ("grpc.max_receive_message_length", -1),
+        ("grpc.max_send_message_length", -1),
+    ]
+    if tls is None:
+        return grpc.insecure_channel(address, options=options)
+    if tls.server_name is not None:
+        options.append(("grpc.ssl_target_name_override", tls.server_name))
+    credentials = grpc.ssl_channel_credentials(tls.ca, tls.key, tls.cert)
+    return grpc.secure_channel(address, credentials, options=options)

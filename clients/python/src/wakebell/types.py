@@ -1,0 +1,420 @@
+"""The values that the methods of the clients take and return.
+
+Instants are aware ``datetime`` objects. Durations are ``timedelta`` objects, or
+numbers of seconds.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from enum import Enum, StrEnum
+from typing import Any, TypeAlias
+
+from .errors import LeaseLostError
+
+Duration: TypeAlias = timedelta | float
+
+TEXT = "text/plain"
+JSON = "application/json"
+
+
+@dataclass(frozen=True, slots=True)
+class TLS:
+    """TLS settings of a connection. The files' contents are PEM."""
+
+    ca: bytes | None = None
+    """Certificates of the authorities that may sign the node's certificate. Default: gRPC's."""
+    cert: bytes | None = None
+    """Client certificate, for a node that requires one."""
+    key: bytes | None = None
+    """Private key of ``cert``."""
+    server_name: str | None = None
+    """Name in the node's certificate. Default: the host of the address."""
+
+
+class Policy(Enum):
+    """What scheduling does when the id exists."""
+
+    REPLACE = 1
+    """Set the new body and instant. A running handler is superseded."""
+    KEEP = 2
+    """Change nothing."""
+    EARLIEST = 3
+    """Keep the earlier of the two timers."""
+
+
+class Outcome(Enum):
+    """What scheduling did."""
+
+    CREATED = 1
+    """The id was free."""
+    REPLACED = 2
+    """A pending timer was replaced."""
+    SUPERSEDED = 3
+    """A timer was replaced while its handler ran."""
+    KEPT_PENDING = 4
+    """A pending timer was kept."""
+    KEPT_RUNNING = 5
+    """A timer with a running handler was kept."""
+    KEPT_EARLIER = 6
+    """A pending timer that is due earlier, or at the same time, was kept."""
+    MOVED = 7
+    """A pending timer has a new instant."""
+    ALREADY_DONE = 8
+    """A timer that was scheduled with ``once`` has fired. Nothing was written."""
+
+
+class Presence(Enum):
+    """The state in which a request found a timer."""
+
+    ABSENT = 1
+    """The timer did not exist."""
+    PENDING = 2
+    """The timer was not due yet, or waited for a retry."""
+    RUNNING = 3
+    """A handler was running."""
+
+
+class State(Enum):
+    """State of a timer."""
+
+    PENDING = 1
+    """The timer is not due yet."""
+    RETRYING = 2
+    """The timer waits for a retry."""
+    RUNNING = 3
+    """A handler is running."""
+    NEVER = 4
+    """The instant is infinite, which no Wakebell client writes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Debounce:
+    """Makes a timer due when its id was not scheduled again for ``delay``."""
+
+    delay: Duration
+    limit: Duration | None = None
+    """At the latest this long after the id was first scheduled. Default: no limit."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draft:
+    """A timer to schedule.
+
+    At most one of ``at``, ``delay`` and ``debounce`` is set; without them the timer is
+    due at once.
+    """
+
+    topic: str
+    body: Any = b""
+    """``bytes`` are sent unchanged, ``str`` as text, other values as JSON."""
+    id: str | None = None
+    """1 to 512 bytes, unique in the topic. Default: a new UUID."""
+    at: datetime | None = None
+    """The instant, by the clock of Redis. An instant in the past: at once."""
+    delay: Duration | None = None
+    """The delay from when Redis stores the timer."""
+    debounce: Debounce | None = None
+    if_exists: Policy | None = None
+    """What to do when the id exists. Default: ``Policy.REPLACE``."""
+    once: Duration | None = None
+    """The id fires once until this long after it is due. Default: no such limit."""
+    headers: Mapping[str, str] = field(default_factory=dict)
+    correlation_id: str = ""
+    """Correlates the timer with its cause. Default: the id."""
+    content_type: str | None = None
+    """Content type of a body of ``bytes``. Default: none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scheduled:
+    """What scheduling did."""
+
+    id: str
+    due: datetime
+    """When the timer is due, by the clock of Redis."""
+    outcome: Outcome
+    found: datetime | None
+    """When the existing timer was due next. None: the id was free."""
+
+
+class Content:
+    """Methods of values with a body and its content type."""
+
+    __slots__ = ()
+    body: bytes
+    content_type: str
+
+    def text(self) -> str:
+        """Return the body as text. Errors: UnicodeDecodeError."""
+        return self.body.decode()
+
+    def json(self) -> Any:
+        """Return the body decoded as JSON. Errors: ValueError."""
+        return json.loads(self.body)
+
+    def value(self) -> Any:
+        """Return the body as its content type says: ``str``, a JSON value, or ``bytes``."""
+        if self.content_type == TEXT:
+            return self.text()
+        return self.json() if self.content_type == JSON else self.body
+
+
+@dataclass(frozen=True, slots=True)
+class Timer(Content):
+    """A timer as it is stored. Listings have no body and headers."""
+
+    topic: str
+    id: str
+    state: State
+    due: datetime | None
+    """When it can be delivered next; while a handler runs, when the lease expires."""
+    activation: datetime | None
+    """The instant that it was scheduled for. Retries do not change it."""
+    attempts: int
+    """Deliveries so far."""
+    failures: int
+    """Deliveries that failed."""
+    last_error: str
+    body: bytes
+    content_type: str
+    correlation_id: str
+    headers: Mapping[str, str]
+    cursor: str
+    """In listings: as ``after`` it continues behind this timer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stats:
+    """Statistics of a topic."""
+
+    total: int
+    pending: int
+    """Timers that are not due yet."""
+    due: int
+    """Timers that can be claimed now."""
+    leased: int
+    """Timers with a running handler."""
+    retrying: int
+    """Timers that wait for a retry."""
+    dead: int
+    """Dead letters."""
+    estimated: bool
+    """``pending``, ``leased`` and ``retrying`` are estimates."""
+    oldest_due: datetime | None
+    lag: timedelta
+    """How long the oldest due timer is due."""
+    paused_at: datetime | None
+    """Since when the topic is paused. None: it is not paused."""
+
+
+@dataclass(frozen=True, slots=True)
+class Queue:
+    """A queue, and the settings of the messages that are published to it."""
+
+    name: str
+    separator: str = ""
+    """Separator in its keys. Default: "::"."""
+    dead_letters: str = ""
+    """Key of its dead letters. Default: the name, the separator and "dlq"."""
+    window: Duration | None = None
+    """How long a deduplication key suppresses other messages. Default: 1 h."""
+    cap: int = 0
+    """The most messages that may wait. 0: unlimited."""
+    drop_oldest: bool = False
+    """Delete the oldest messages when the queue is full."""
+    frees_keys: bool = False
+    """A dead-lettered message frees its deduplication key."""
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """A message to publish."""
+
+    body: Any
+    """``bytes`` are sent unchanged, ``str`` as text, other values as JSON."""
+    key: str = ""
+    """Deduplication key. Default: none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """The result of publishing a message."""
+
+    id: str
+    """Id of the message, or of the earlier one with the same key, or "" if that is unknown."""
+    fresh: bool
+    """The message was published. Otherwise its key suppressed it."""
+
+
+class Lease(Content):
+    """A timer or message that a handler has, for as long as ``lost`` is None."""
+
+    __slots__ = ("topic", "id", "body", "content_type", "correlation_id", "reply_to", "headers",
+                 "activation", "delivered", "attempt", "failures", "_lost", "_event")  # fmt: skip
+
+    def __init__(
+        self, *, topic: str, id: str, body: bytes, content_type: str, correlation_id: str, reply_to: str,
+        headers: Mapping[str, str], activation: datetime | None, delivered: datetime | None,
+        attempt: int, failures: int,
+    ) -> None:  # fmt: skip
+        self.topic = topic
+        """Name of the topic or queue."""
+        self.id = id
+        self.body = body
+        self.content_type = content_type
+        self.correlation_id = correlation_id
+        self.reply_to = reply_to
+        self.headers = headers
+        self.activation = activation
+        """The instant that the timer was scheduled for. None: it is a message of a queue."""
+        self.delivered = delivered
+        """When it was claimed, by the clock of Redis."""
+        self.attempt = attempt
+        """Deliveries so far, including this one."""
+        self.failures = failures
+        """Deliveries that failed."""
+        self._lost: LeaseLostError | None = None
+        self._event = threading.Event()
+
+    def __repr__(self) -> str:
+        return f"Lease(topic={self.topic!r}, id={self.id!r}, attempt={self.attempt})"
+
+    @property
+    def lost(self) -> LeaseLostError | None:
+        """Why the lease ended while the handler runs. None: the handler still has it."""
+        return self._lost
+
+    def wait_lost(self, timeout: float | None = None) -> bool:
+        """Wait in a handler's thread until the lease is lost, and return whether it is."""
+        return self._event.wait(timeout)
+
+    def _lose(self, error: LeaseLostError) -> None:
+        self._lost = error
+        self._event.set()
+
+
+@dataclass(frozen=True, slots=True)
+class Every:
+    """Fires at an interval, 1 µs to 100 years."""
+
+    interval: Duration
+    relative: bool = False
+    """Aligns the instants to whole days, hours or minutes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cron:
+    """A cron expression of 5 fields, or of 6 fields with seconds first."""
+
+    expression: str
+
+
+@dataclass(frozen=True, slots=True)
+class Crontab:
+    """The fields of Celery's crontab."""
+
+    minute: str = "*"
+    hour: str = "*"
+    day_of_week: str = "*"
+    day_of_month: str = "*"
+    month: str = "*"
+
+
+@dataclass(frozen=True, slots=True)
+class RRule:
+    """An RFC 5545 rule, with or without a DTSTART line before it."""
+
+    rule: str
+
+
+class Misfire(StrEnum):
+    """What to do with missed runs."""
+
+    LAST = ""
+    """Fire the last."""
+    SKIP = "skip"
+    """Fire none."""
+    ALL = "all"
+    """Fire all, up to ``misfire_limit``."""
+
+
+class Overlap(StrEnum):
+    """What to do with a run while the timer of the run before exists."""
+
+    FIRE = ""
+    SKIP = "skip"
+    QUEUE = "queue"
+
+
+@dataclass(frozen=True, slots=True)
+class Celery:
+    """Arguments of Celery's ``apply_async``. Each run sends a task instead of a timer."""
+
+    args: list[Any] | None = None
+    kwargs: Mapping[str, Any] | None = None
+    options: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recurring:
+    """A recurring schedule: each run schedules a timer of the topic with the body."""
+
+    name: str
+    """1 to 400 bytes. It must not begin with a colon."""
+    topic: str
+    """The topic; with ``celery``, the name of the task."""
+    rule: Every | Cron | Crontab | RRule
+    body: Any = b""
+    content_type: str | None = None
+    celery: Celery | None = None
+    zone: str = ""
+    """IANA time zone. Default: UTC."""
+    skip_gaps: bool = False
+    """Do not fire at instants that the clocks of the zone skip."""
+    jitter: Duration | None = None
+    """Each run is delayed by a random duration up to this one; at most a day."""
+    start: datetime | None = None
+    """First possible instant, inclusive."""
+    until: datetime | None = None
+    """Last possible instant, inclusive."""
+    max_runs: int = 0
+    """0: unlimited."""
+    misfire: Misfire = Misfire.LAST
+    misfire_limit: int = 0
+    """Up to 10,000. 0: 100."""
+    overlap: Overlap = Overlap.FIRE
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class RecurringState:
+    """A recurring schedule as it is stored."""
+
+    name: str
+    topic: str
+    rule: str
+    """The rule in words."""
+    next: datetime | None
+    """The next instant. None: never."""
+    last_run: datetime | None
+    runs: int
+    paused: bool
+    celery: bool
+    fault: str
+    """Why the entry is unreadable. Only the name is known then."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A run of a recurring schedule that was fired by request."""
+
+    name: str
+    due: datetime | None
+    fired: datetime | None
+    run: int
+    """Number of the run."""

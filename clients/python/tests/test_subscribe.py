@@ -1,0 +1,181 @@
+"""Subscriptions: verdicts, leases that end, and stops."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+
+from wakebell import Draft, Lease, Message, Outcome, Presence, Queue, Reject, Retry, State, errors
+
+from .node import PATIENCE, Case, eventually, name
+
+
+class Subscriptions(Case):
+    async def test_what_the_handler_raises_settles_the_timer(self) -> None:
+        topic = name()
+        attempts: dict[str, int] = {}
+        reasons: list[str] = []
+
+        async def handle(lease: Lease) -> None:
+            attempts[lease.id] = lease.attempt
+            if lease.id == "reject":
+                raise Reject("never")
+            if lease.attempt == 1 and lease.id == "delay":
+                raise Retry(0.01, "not yet")
+            if lease.attempt == 1 and lease.id == "raise":
+                raise ValueError("broken")
+            if lease.id == "raise":
+                reasons.append((await self.client.get(topic, lease.id)).last_error)
+
+        with self.assertLogs("wakebell", "WARNING"):
+            await self.client.subscribe(topic, handle, name="s", credits=10)
+            await self.client.schedule_batch([Draft(topic=topic, id=i) for i in ("ack", "reject", "delay", "raise")])
+            await eventually(lambda: self.is_settled(topic))
+        self.assertEqual(attempts, {"ack": 1, "reject": 1, "delay": 2, "raise": 2})
+        self.assertEqual(reasons, ["broken"])
+        self.assertEqual((await self.client.stats(topic)).dead, 1)
+
+    async def test_no_more_handlers_run_than_there_are_credits(self) -> None:
+        topic = name()
+        running = peak = 0
+
+        async def handle(lease: Lease) -> None:
+            nonlocal running, peak
+            running += 1
+            peak = max(peak, running)
+            await asyncio.sleep(0.001)
+            running -= 1
+
+        await self.client.subscribe(topic, handle, name="s", credits=3)
+        await self.client.schedule_batch([Draft(topic=topic) for _ in range(200)])
+        await eventually(lambda: self.is_settled(topic))
+        self.assertLessEqual(peak, 3)
+
+    async def test_a_cancelled_timer_cancels_its_handler(self) -> None:
+        topic = name()
+        began: asyncio.Future[Lease] = asyncio.get_running_loop().create_future()
+        ended = asyncio.Event()
+
+        async def handle(lease: Lease) -> None:
+            began.set_result(lease)
+            try:
+                await asyncio.Event().wait()
+            finally:
+                ended.set()
+
+        await self.client.subscribe(topic, handle, name="s")
+        await self.client.schedule(topic, "x", id="a")
+        lease = await began
+        self.assertIsNone(lease.lost)
+        self.assertEqual(await self.client.cancel(topic, "a"), [Presence.RUNNING])
+        await asyncio.wait_for(ended.wait(), PATIENCE)
+        self.assertIsInstance(lease.lost, errors.LeaseCancelledError)
+
+    async def test_a_thread_sees_that_its_lease_is_lost(self) -> None:
+        topic = name()
+        began, result = threading.Event(), []
+
+        def handle(lease: Lease) -> None:
+            began.set()
+            result.append((lease.wait_lost(PATIENCE), type(lease.lost)))
+
+        await self.client.subscribe(topic, handle, name="s")
+        await self.client.schedule(topic, "x", id="a")
+        await asyncio.to_thread(began.wait, PATIENCE)
+        superseding = await self.client.schedule(topic, "y", id="a", delay=3600)
+        self.assertEqual(superseding.outcome, Outcome.SUPERSEDED)
+
+        async def returned() -> bool:
+            return bool(result)
+
+        await eventually(returned)
+        self.assertTrue(result[0][0])
+        self.assertTrue(issubclass(result[0][1], errors.LeaseLostError))
+
+    async def test_a_long_handler_keeps_its_lease(self) -> None:
+        topic = name()
+        attempts: list[int] = []
+
+        async def handle(lease: Lease) -> None:
+            attempts.append(lease.attempt)
+            await asyncio.sleep(2.5)  # more than two leases
+
+        await self.client.subscribe(topic, handle, name="s")
+        await self.client.schedule(topic, "x", id="a")
+        await eventually(lambda: self.is_settled(topic))
+        self.assertEqual(attempts, [1])
+
+    async def test_a_stop_lets_running_handlers_finish_and_accepts_no_more(self) -> None:
+        topic = name()
+        began, finish = asyncio.Semaphore(0), asyncio.Event()
+        handled: list[str] = []
+
+        async def handle(lease: Lease) -> None:
+            began.release()
+            await finish.wait()
+            handled.append(lease.id)
+
+        subscription = await self.client.subscribe(topic, handle, name="s", credits=2)
+        await self.client.schedule_batch([Draft(topic=topic, id=str(n)) for n in range(20)])
+        await began.acquire()
+        await began.acquire()
+        stopping = asyncio.create_task(subscription.stop(timeout=PATIENCE))
+        await asyncio.sleep(0)
+        finish.set()
+        await stopping
+        await subscription.wait()
+        self.assertEqual(len(handled), 2)
+
+        async def the_rest_is_released() -> bool:
+            stats = await self.client.stats(topic)
+            return (stats.total, stats.due, stats.retrying) == (18, 18, 0)
+
+        await eventually(the_rest_is_released)
+
+    async def test_a_stop_cancels_handlers_that_take_too_long(self) -> None:
+        topic = name()
+        began = asyncio.Event()
+
+        async def handle(lease: Lease) -> None:
+            began.set()
+            await asyncio.Event().wait()
+
+        subscription = await self.client.subscribe(topic, handle, name="s")
+        await self.client.schedule(topic, "x", id="a")
+        await began.wait()
+        await subscription.stop(timeout=0.01)
+        timer = await self.client.get(topic, "a")
+        self.assertEqual((timer.state, timer.attempts), (State.PENDING, 0))
+
+    async def test_messages_of_a_queue_are_handled(self) -> None:
+        queue = Queue(name())
+        bodies: list[object] = []
+
+        async def handle(lease: Lease) -> None:
+            if lease.attempt == 1 and lease.json() == {"n": 0}:
+                raise Retry(0.01)
+            bodies.append(lease.json())
+
+        await self.client.subscribe(queue, handle, name="s")
+        await self.client.publish_batch(queue, [Message({"n": n}) for n in range(3)])
+
+        async def all_are_handled() -> bool:
+            return len(bodies) == 3
+
+        await eventually(all_are_handled)
+        self.assertCountEqual(bodies, [{"n": n} for n in range(3)])
+        with self.assertRaises(errors.ConflictError):
+            await self.client.subscribe(queue.name, handle, name="other")
+
+    async def test_a_subscription_that_cannot_be_is_refused(self) -> None:
+        async def handle(lease: Lease) -> None:
+            pass
+
+        topic = name()
+        with self.assertRaises(errors.InvalidError):
+            await self.client.subscribe(topic, handle, name="")
+        with self.assertRaises(errors.InvalidError):
+            await self.client.subscribe(topic, handle, name="s", credits=0)
+        await self.client.subscribe(topic, handle, name="s")
+        with self.assertRaisesRegex(errors.InvalidError, "already subscribed"):
+            await self.client.subscribe(topic, handle, name="s")

@@ -1,0 +1,352 @@
+import { randomUUID } from "node:crypto";
+import { create, toBinary, type DescMessage, type MessageShape } from "@bufbuild/protobuf";
+import * as errors from "./errors.js";
+import { Link, type AnswerOf, type Asked, type RequestOf } from "./link.js";
+import * as gateway from "./pb/gateway_pb.js";
+import { PublishRequestSchema, QueueMessageSchema } from "./pb/queues_pb.js";
+import * as recurring from "./pb/recurring_pb.js";
+import type { TLSOptions } from "./session.js";
+import { Subscription, Worker, type Handler, type SubscribeOptions } from "./subscription.js";
+import { acquire, guard, type Turn, type TurnOptions } from "./turn.js";
+import type * as t from "./types.js";
+import * as values from "./values.js";
+
+const MAX_BATCH = 1000, MAX_BATCH_BYTES = 4 << 20;
+const MAX_PUBLISH = 500, MAX_PUBLISH_BYTES = 1 << 20;
+const MAX_PAGE = 1000;
+
+/** Settings of a client. */
+export interface ClientOptions {
+  /** The token, or a function that returns the present one; called for each connection. */
+  token?: string | (() => string | Promise<string>);
+  /** True or settings for a node with TLS. */
+  tls?: boolean | TLSOptions;
+  /** Send the token without TLS to another host. */
+  insecure?: boolean;
+  /** Default timeout of requests. Default: 10 s. */
+  timeoutMs?: number;
+  /** How long the link may be down before requests fail with an UnavailableError. Default: 5 s. */
+  deadLinkMs?: number;
+  /** How long a turn stays valid without contact to the node, 1 s to 24 h. Default: 10 s. */
+  turnTTLMs?: number;
+  /** Receives warnings, such as the errors of handlers. Default: console.warn. */
+  log?: (message: string, error?: unknown) => void;
+}
+
+/**
+ * A client of a node. It connects when it is first used, and again whenever the link
+ * breaks. Requests are sent again then, until their timeout.
+ */
+export class Client {
+  readonly #link: Link;
+  readonly #timeoutMs: number;
+  readonly #turnTTLMs: number;
+  readonly #subscriptions = new Set<Subscription>();
+  #closing: Promise<void> | undefined;
+
+  /** `address` is the host:port of the node. Throws an InvalidError. */
+  constructor(address: string, options: ClientOptions = {}) {
+    const { token = "", tls = false, insecure = false, turnTTLMs = 10_000 } = options;
+    const match = /^(.+):(\d{1,5})$/.exec(address);
+    const port = Number(match?.[2]);
+    if (match === null || port < 1 || port > 65535) {
+      throw new errors.InvalidError(`address ${JSON.stringify(address)}, want host:port`);
+    }
+    if (!(turnTTLMs >= 1000 && turnTTLMs <= 86_400_000)) {
+      throw new errors.InvalidError(`turnTTLMs ${turnTTLMs}, want 1,000 to 86,400,000`);
+    }
+    if (token !== "" && tls === false && !insecure && !isLoopback(match[1] as string)) {
+      throw new errors.InvalidError(`address ${JSON.stringify(address)} needs tls, because the network could read the token`);
+    }
+    this.#timeoutMs = options.timeoutMs ?? 10_000;
+    this.#turnTTLMs = turnTTLMs;
+    this.#link = new Link({
+      address, tls: tls === true ? {} : tls || undefined, deadLinkMs: options.deadLinkMs ?? 5000,
+      token: typeof token === "string" ? () => token : token,
+      log: options.log ?? ((message, error) => console.warn(`wakebell: ${message}`, ...(error === undefined ? [] : [error]))),
+    });
+  }
+
+  /**
+   * Stops the subscriptions, releases the turns and ends the session. Running handlers
+   * have `timeoutMs` to return (default: 10 s).
+   */
+  close(options: { timeoutMs?: number } = {}): Promise<void> {
+    this.#closing ??= (async () => {
+      await Promise.all([...this.#subscriptions].map((subscription) => subscription.stop(options)));
+      await this.#link.close();
+    })();
+    return this.#closing;
+  }
+
+  #call<C extends Asked>(kind: C, request: RequestOf<C>, options: t.CallOptions): Promise<AnswerOf<C>> {
+    return this.#link.call(kind, request, options.timeoutMs ?? this.#timeoutMs, options.signal);
+  }
+
+  // Timers
+
+  /**
+   * Schedules a timer. A request that is sent again replaces its own timer; a timer that
+   * was due at once may be delivered twice, unless it has a `key`.
+   */
+  async schedule(topic: string, body: t.Body, options: t.ScheduleOptions & t.KeyOptions = {}): Promise<t.Scheduled> {
+    const request = values.scheduleRequest({ ...options, topic, body }, options.key);
+    return values.scheduled(await this.#call("schedule", request, options));
+  }
+
+  /**
+   * Schedules many timers, in requests of up to 1,000. After an error some of them may be
+   * scheduled. Repeating the call is safe.
+   */
+  async scheduleBatch(drafts: Iterable<t.Draft>, options: t.KeyOptions = {}): Promise<t.Scheduled[]> {
+    const requests = Array.from(drafts, (draft) => values.scheduleRequest(draft, options.key));
+    const done: t.Scheduled[] = [];
+    for (const timers of chunks(gateway.ScheduleRequestSchema, requests, MAX_BATCH, MAX_BATCH_BYTES)) {
+      const key = options.key ? `${options.key}#${done.length}` : "";
+      const request = create(gateway.ScheduleBatchRequestSchema, { timers, key });
+      done.push(...(await this.#call("scheduleBatch", request, options)).timers.map(values.scheduled));
+    }
+    return done;
+  }
+
+  /** Removes up to 1,000 timers, and returns the state of each before. Aborts running handlers. */
+  async cancel(topic: string, ids: string | string[], options: t.KeyOptions = {}): Promise<t.Presence[]> {
+    const request = create(gateway.CancelRequestSchema, { topic, ids: [ids].flat(), key: options.key ?? "" });
+    return (await this.#call("cancel", request, options)).found.map(values.presence);
+  }
+
+  /** Returns a timer with its content. Errors: NotFoundError. */
+  async get(topic: string, id: string, options: t.CallOptions = {}): Promise<t.Timer> {
+    const answer = await this.#call("getTimer", create(gateway.GetTimerRequestSchema, { topic, id }), options);
+    return values.timer(topic, answer.timer as gateway.Timer);
+  }
+
+  /** Yields the timers of a topic, sorted by instant, then by id. */
+  async *list(topic: string, options: t.ListOptions = {}): AsyncGenerator<t.TimerInfo, void, undefined> {
+    const { dueBefore, running = false } = options;
+    for await (const page of pages(options, async (after, limit) => {
+      const due = dueBefore === undefined ? {} : { dueBefore: values.instant(dueBefore, "dueBefore") };
+      const request = create(gateway.ListTimersRequestSchema, { topic, running, after, limit, ...due });
+      const answer = await this.#call("listTimers", request, options);
+      return { items: answer.timers, next: answer.next };
+    })) {
+      yield* page.map((m) => values.timerInfo(topic, m));
+    }
+  }
+
+  /** Gives a timer a new instant. Its attempts start again from 0. Errors: NotFoundError. */
+  async reschedule(topic: string, id: string, when: t.When, options: t.CallOptions = {}): Promise<t.Scheduled> {
+    const at = values.when(when);
+    if (at.case === undefined) {
+      throw new errors.InvalidError("reschedule wants one of at and delayMs");
+    }
+    const request = create(gateway.RescheduleRequestSchema, { topic, id, when: at as gateway.RescheduleRequest["when"] });
+    return values.scheduled(await this.#call("reschedule", request, options));
+  }
+
+  /** Makes a timer due now, and returns its state before. */
+  async runNow(topic: string, id: string, options: t.CallOptions = {}): Promise<t.Presence> {
+    const answer = await this.#call("runNow", create(gateway.RunNowRequestSchema, { topic, id }), options);
+    return values.presence(answer.found);
+  }
+
+  /** Returns the statistics of a topic. */
+  async stats(topic: string, options: t.CallOptions = {}): Promise<t.Stats> {
+    const answer = await this.#call("getTopicStats", create(gateway.GetTopicStatsRequestSchema, { topic }), options);
+    return values.stats(answer.stats as gateway.TopicStats);
+  }
+
+  // Subscriptions
+
+  /**
+   * Calls `handler` for each timer of a topic, or message of a `Queue`. When the call
+   * resolves, the timer is done. When it throws a Retry, the timer is delivered again
+   * after its delay; with a Reject it is dead-lettered; with any other error it is
+   * delivered again after the backoff of the node.
+   *
+   * The lease is extended while the handler runs. When it is lost, for example because
+   * the timer was cancelled, `lease.signal` is aborted, and another subscriber may have
+   * the timer.
+   *
+   * When the link breaks, the subscription continues over a new one. Timers whose leases
+   * have expired meanwhile are delivered again. The subscription ends with its `stop` or
+   * the client's `close`.
+   *
+   * Errors: InvalidError; ConflictError if the node handles the topic itself;
+   * ForbiddenError; UnauthenticatedError; UnavailableError.
+   */
+  async subscribe(source: string | t.Queue, options: SubscribeOptions, handler: Handler): Promise<Subscription> {
+    if (this.#closing !== undefined) {
+      throw new errors.ClosedError("the client is closed");
+    }
+    const { name, credits = 5 } = options;
+    if (!(Number.isInteger(credits) && credits >= 1 && credits <= 10_000)) {
+      throw new errors.InvalidError(`credits ${credits}, want 1 to 10,000`);
+    }
+    const [topic, queue] = typeof source === "string" ? [source, undefined] : [source.queue, source];
+    const worker = new Worker(this.#link, topic, queue, handler, name, credits);
+    await worker.start();
+    const subscription = new Subscription(worker);
+    this.#subscriptions.add(subscription);
+    const forget = () => void this.#subscriptions.delete(subscription);
+    subscription.ended.then(forget, forget);
+    return subscription;
+  }
+
+  // Queues
+
+  /** Publishes a message to a queue. `key` is its deduplication key. Errors: QueueFullError. */
+  async publish(queue: string | t.Queue, body: t.Body, options: t.KeyOptions = {}): Promise<t.Published> {
+    const message = options.key === undefined ? { body } : { body, key: options.key };
+    return (await this.publishBatch(queue, [message], options))[0] as t.Published;
+  }
+
+  /**
+   * Publishes messages in their order. Each is published once, however often it is sent.
+   * Errors: QueueFullError, with the results of the messages that were published.
+   */
+  async publishBatch(queue: string | t.Queue, messages: Iterable<t.QueueMessage>, options: t.CallOptions = {}): Promise<t.Published[]> {
+    const q = typeof queue === "string" ? { queue } : queue;
+    const all = Array.from(messages, (m) => create(QueueMessageSchema, values.messageOf(m)));
+    const done: t.Published[] = [];
+    for (const part of chunks(QueueMessageSchema, all, MAX_PUBLISH, MAX_PUBLISH_BYTES)) {
+      const request = create(PublishRequestSchema, {
+        name: q.queue, queue: values.queueOf(q), messages: part, cap: q.cap ?? 0,
+        dropOldest: q.dropOldest ?? false, freesKeys: q.freesKeys ?? false,
+        ...(q.windowMs === undefined ? {} : { window: values.duration(q.windowMs, "windowMs") }),
+      });
+      const answer = await this.#call("publish", request, options);
+      done.push(...answer.messages.map(({ id, fresh }) => ({ id, fresh })));
+      if (answer.messages.length < part.length) {
+        throw new errors.QueueFullError(`queue ${JSON.stringify(q.queue)} is full`, done);
+      }
+    }
+    return done;
+  }
+
+  // Gates
+
+  /**
+   * Calls `work` with a turn at a gate, releases the turn, and returns the result. If the
+   * turn is lost meanwhile, `turn.signal` is aborted, and the call ends with a
+   * TurnLostError when `work` has ended. Other options and errors are those of `acquire`.
+   */
+  async turn<T>(gate: string, work: (turn: Turn) => Promise<T> | T, options: TurnOptions = {}): Promise<T> {
+    const turn = await this.acquire(gate, options);
+    let result: T;
+    try {
+      result = await work(turn);
+    } catch (error) {
+      await turn.release().catch(() => {}); // the error of work is the first one
+      const lost: unknown = turn.signal.reason;
+      if (lost instanceof errors.TurnLostError && lost !== error) {
+        throw new errors.TurnLostError(lost.message, { cause: error });
+      }
+      throw error;
+    }
+    await turn.release();
+    return result;
+  }
+
+  /**
+   * Waits for a turn at a gate, in the order of the requests. Errors: DeadlineError after
+   * `timeoutMs`; GateHeldError if `wait` is false and the gate is held.
+   */
+  async acquire(gate: string, options: TurnOptions = {}): Promise<Turn> {
+    if (this.#closing !== undefined) {
+      throw new errors.ClosedError("the client is closed");
+    }
+    return acquire(this.#link, gate, options, this.#turnTTLMs);
+  }
+
+  /** Throws a FenceStaleError if the resource has seen a newer fencing token. */
+  async guard(gate: string, resource: string, fence: bigint, options: t.CallOptions = {}): Promise<void> {
+    await guard(this.#link, gate, resource, fence, options.timeoutMs ?? this.#timeoutMs);
+  }
+
+  // Recurring schedules
+
+  /** Stores up to 1,000 recurring schedules. Each replaces the one of its name. */
+  async putRecurring(schedules: t.Recurring | t.Recurring[], options: t.CallOptions = {}): Promise<void> {
+    const all = [schedules].flat().map(values.recurring);
+    await this.#call("putRecurring", create(recurring.PutRecurringRequestSchema, { schedules: all }), options);
+  }
+
+  /** Deletes a recurring schedule. Timers that it has scheduled stay. Errors: NoScheduleError. */
+  async deleteRecurring(name: string, options: t.CallOptions = {}): Promise<void> {
+    await this.#call("deleteRecurring", create(recurring.DeleteRecurringRequestSchema, { name }), options);
+  }
+
+  /** Pauses or resumes a recurring schedule. Errors: NoScheduleError. */
+  async enableRecurring(name: string, enabled: boolean, options: t.CallOptions = {}): Promise<void> {
+    await this.#call("enableRecurring", create(recurring.EnableRecurringRequestSchema, { name, enabled }), options);
+  }
+
+  /** Fires a recurring schedule now, once, even if it is paused. By default each call has its own key. */
+  async runRecurring(name: string, options: t.KeyOptions = {}): Promise<t.Run> {
+    const request = create(recurring.RunRecurringRequestSchema, { name, key: options.key ?? randomUUID() });
+    return values.run(await this.#call("runRecurring", request, options));
+  }
+
+  /** Returns a recurring schedule. Errors: NoScheduleError. */
+  async getRecurring(name: string, options: t.CallOptions = {}): Promise<t.RecurringState> {
+    const answer = await this.#call("getRecurring", create(recurring.GetRecurringRequestSchema, { name }), options);
+    return values.recurringState(answer.schedule as recurring.RecurringState);
+  }
+
+  /** Yields the recurring schedules, sorted by name; those after the name `after`. */
+  async *listRecurring(options: t.CallOptions & { after?: string; limit?: number } = {}): AsyncGenerator<t.RecurringState, void, undefined> {
+    for await (const page of pages(options, async (after, limit) => {
+      const answer = await this.#call("listRecurring", create(recurring.ListRecurringRequestSchema, { after, limit }), options);
+      return { items: answer.schedules, next: answer.next };
+    })) {
+      yield* page.map(values.recurringState);
+    }
+  }
+
+  /** Returns the next instants of a recurring schedule, up to 10,000; 10 by default. */
+  async previewRecurring(name: string, count = 10, options: t.CallOptions = {}): Promise<Date[]> {
+    const request = create(recurring.PreviewRecurringRequestSchema, { name, count });
+    return (await this.#call("previewRecurring", request, options)).instants.map(values.toDate);
+  }
+}
+
+/** Yields the pages of a listing, up to its limit. */
+async function* pages<T>(
+  options: { after?: string; limit?: number }, read: (after: string, limit: number) => Promise<{ items: T[]; next: string }>,
+): AsyncGenerator<T[], void, undefined> {
+  let left = options.limit ?? Infinity;
+  if (!(left >= 0)) {
+    throw new errors.InvalidError(`limit ${left}, want at least 0`);
+  }
+  for (let after = options.after ?? ""; left > 0; ) {
+    const page = await read(after, left === Infinity ? 0 : Math.min(left, MAX_PAGE));
+    yield page.items;
+    if (page.next === "") {
+      return;
+    }
+    after = page.next;
+    left -= page.items.length;
+  }
+}
+
+/** Splits messages into lists that fit into one request each. */
+function* chunks<S extends DescMessage>(of: S, messages: MessageShape<S>[], most: number, mostBytes: number): Generator<MessageShape<S>[]> {
+  let chunk: MessageShape<S>[] = [], size = 0;
+  for (const message of messages) {
+    const bytes = toBinary(of, message).length + 16;
+    if (chunk.length > 0 && (chunk.length === most || size + bytes > mostBytes)) {
+      yield chunk;
+      [chunk, size] = [[], 0];
+    }
+    chunk.push(message);
+    size += bytes;
+  }
+  if (chunk.length > 0) {
+    yield chunk;
+  }
+}
+
+function isLoopback(host: string): boolean {
+  return host === "localhost" || host === "[::1]" || /^127\.\d+\.\d+\.\d+$/.test(host);
+}

@@ -1,0 +1,186 @@
+import assert from "node:assert/strict";
+import { after, before, describe, test } from "node:test";
+import { ClosedError, ConflictError, InvalidError, json, LeaseCancelledError, LeaseLostError, Reject, Retry, TurnLostError, type Lease } from "../src/index.js";
+import { deferred, dial, eventually, logged, name, Node, patience, pause } from "./node.js";
+
+describe("subscriptions", () => {
+  const node = new Node();
+  const client = dial(node);
+  before(() => node.start());
+  after(async () => {
+    await client.close();
+    await node.end("SIGTERM");
+  });
+  const settled = (topic: string) => eventually(async () => (await client.stats(topic)).total === 0);
+
+  test("what the handler throws settles the timer", async () => {
+    const topic = name(), attempts: Record<string, number> = {};
+    let reason = "";
+    await client.subscribe(topic, { name: "s", credits: 10 }, async (lease) => {
+      attempts[lease.id] = lease.attempt;
+      if (lease.id === "reject") {
+        throw new Reject("never");
+      }
+      if (lease.id === "delay" && lease.attempt === 1) {
+        throw new Retry(10, "not yet");
+      }
+      if (lease.id === "throw") {
+        if (lease.attempt === 1) {
+          throw new Error("broken");
+        }
+        reason = (await client.get(topic, lease.id)).lastError;
+      }
+    });
+    await client.scheduleBatch(["ack", "reject", "delay", "throw"].map((id) => ({ topic, id })));
+    await settled(topic);
+    assert.deepEqual(attempts, { ack: 1, reject: 1, delay: 2, throw: 2 });
+    assert.equal(reason, "broken");
+    assert.equal((await client.stats(topic)).dead, 1);
+    assert(logged.some((message) => message.includes("failed on throw")));
+  });
+
+  test("no more handlers run than there are credits", async () => {
+    const topic = name();
+    let running = 0, peak = 0;
+    await client.subscribe(topic, { name: "s", credits: 3 }, async () => {
+      peak = Math.max(peak, ++running);
+      await pause(1);
+      running--;
+    });
+    await client.scheduleBatch(Array.from({ length: 200 }, () => ({ topic })));
+    await settled(topic);
+    assert(peak <= 3, `${peak}`);
+  });
+
+  test("a cancelled timer aborts its handler", async () => {
+    const topic = name(), began = deferred<Lease>(), ended = deferred<unknown>();
+    await client.subscribe(topic, { name: "s" }, async (lease) => {
+      began.resolve(lease);
+      await new Promise((resolve) => lease.signal.addEventListener("abort", resolve));
+      ended.resolve(lease.signal.reason);
+    });
+    await client.schedule(topic, "x", { id: "a" });
+    assert.equal((await began.promise).signal.aborted, false);
+    assert.deepEqual(await client.cancel(topic, "a"), ["running"]);
+    assert(await ended.promise instanceof LeaseCancelledError);
+  });
+
+  test("a long handler keeps its lease", async () => {
+    const topic = name(), attempts: number[] = [];
+    await client.subscribe(topic, { name: "s" }, async (lease) => {
+      attempts.push(lease.attempt);
+      await pause(2500); // more than two leases
+    });
+    await client.schedule(topic, "x");
+    await settled(topic);
+    assert.deepEqual(attempts, [1]);
+  });
+
+  test("a stop lets running handlers finish and accepts no more", async () => {
+    const topic = name(), finish = deferred<void>();
+    let began = 0, handled = 0;
+    const subscription = await client.subscribe(topic, { name: "s", credits: 2 }, async () => {
+      began++;
+      await finish.promise;
+      handled++;
+    });
+    await client.scheduleBatch(Array.from({ length: 20 }, () => ({ topic })));
+    await eventually(() => began === 2);
+    const stopping = subscription.stop({ timeoutMs: patience });
+    finish.resolve();
+    await stopping;
+    await subscription.ended;
+    assert.equal(handled, 2);
+    await eventually(async () => (await client.stats(topic)).due === 18);
+  });
+
+  test("a stop aborts handlers that take too long", async () => {
+    const topic = name(), began = deferred<void>();
+    const subscription = await client.subscribe(topic, { name: "s" }, async (lease) => {
+      began.resolve();
+      await new Promise((_, reject) => lease.signal.addEventListener("abort", () => reject(lease.signal.reason as Error)));
+    });
+    await client.schedule(topic, "x", { id: "a" });
+    await began.promise;
+    await subscription.stop({ timeoutMs: 10 });
+    await eventually(async () => {
+      const { state, attempts } = await client.get(topic, "a");
+      return state === "pending" && attempts === 0;
+    });
+  });
+
+  test("messages of a queue are handled", async () => {
+    const queue = { queue: name() }, bodies: unknown[] = [];
+    await client.subscribe(queue, { name: "s" }, (lease) => {
+      if (lease.attempt === 1 && json<{ n: number }>(lease).n === 0) {
+        throw new Retry(10);
+      }
+      bodies.push(json(lease));
+    });
+    await client.publishBatch(queue, [0, 1, 2].map((n) => ({ body: { n } })));
+    await eventually(() => bodies.length === 3);
+    assert.deepEqual(new Set(bodies.map((body) => JSON.stringify(body))), new Set([0, 1, 2].map((n) => JSON.stringify({ n }))));
+    await assert.rejects(client.subscribe(queue.queue, { name: "other" }, () => {}), ConflictError);
+  });
+
+  test("a subscription that cannot be is refused", async () => {
+    const topic = name();
+    await assert.rejects(client.subscribe(topic, { name: "" }, () => {}), InvalidError);
+    await assert.rejects(client.subscribe(topic, { name: "s", credits: 0 }, () => {}), InvalidError);
+    await client.subscribe(topic, { name: "s" }, () => {});
+    await assert.rejects(client.subscribe(topic, { name: "s" }, () => {}), { name: "InvalidError", message: /already subscribed/ });
+  });
+});
+
+describe("a node that is killed", () => {
+  const node = new Node();
+  const client = dial(node, { deadLinkMs: patience, turnTTLMs: 1000 });
+  before(() => node.start());
+  after(async () => {
+    await client.close();
+    await node.end("SIGTERM");
+    await assert.rejects(client.subscribe(name(), { name: "s" }, () => {}), ClosedError);
+  });
+  const settled = (topic: string) => eventually(async () => (await client.stats(topic)).total === 0);
+
+  test("a subscriber reconnects and no timer is lost", async () => {
+    const topic = name(), handled = new Set<string>();
+    await client.subscribe(topic, { name: "s", credits: 20 }, async (lease) => {
+      await pause(2);
+      handled.add(lease.id);
+    });
+    await client.scheduleBatch(Array.from({ length: 300 }, (_, n) => ({ topic, id: String(n) })));
+    await eventually(() => handled.size > 50);
+    await node.end("SIGKILL");
+    const more = client.schedule(topic, "while the node is down", { id: "300" });
+    await node.start();
+    await more;
+    await settled(topic);
+    assert.deepEqual(handled, new Set(Array.from({ length: 301 }, (_, n) => String(n))));
+  });
+
+  test("a handler is aborted before its lease can be delivered again", async () => {
+    const topic = name(), leases: Lease[] = [];
+    await client.subscribe(topic, { name: "s" }, async (lease) => {
+      if (leases.push(lease) === 1) {
+        await new Promise((resolve) => lease.signal.addEventListener("abort", resolve));
+      }
+    });
+    await client.schedule(topic, "x");
+    await eventually(() => leases.length === 1);
+    await node.end("SIGKILL");
+    await node.start();
+    await settled(topic);
+    assert(leases[0]?.signal.reason instanceof LeaseLostError);
+    assert.equal(leases[1]?.attempt, 2);
+  });
+
+  test("a turn that is lost is aborted", async () => {
+    const lost = client.turn(name(), async (turn) => {
+      await node.end("SIGKILL");
+      await new Promise((resolve) => turn.signal.addEventListener("abort", resolve));
+    });
+    await assert.rejects(lost, TurnLostError);
+    await node.start();
+  });
+});

@@ -1,0 +1,60 @@
+package audit
+
+import (
+	"slices"
+
+	"github.com/wakebell/wakebell/wakebelltype"
+)
+
+// Operation is a row of the table of operations that are recorded.
+type Operation struct {
+	Name    wakebelltype.AuditOperation
+	Request string // the message by which a peer requests it
+
+	// merged sums up the entries of a caller within a minute. It is set where one
+	// command of an operator, or a program, makes many calls.
+	merged merging
+}
+
+// merging says which entries are merged.
+type merging int
+
+const (
+	apart    merging = iota
+	sameName         // of one topic or queue
+	anyName          // of any
+)
+
+// Operations has all operations that are recorded. It is the only place that decides
+// this; a test compares it with the rights that requests need.
+var Operations = []Operation{
+	{Name: wakebelltype.AuditTopicPause, Request: "PauseTopicRequest"},
+	{Name: wakebelltype.AuditTopicResume, Request: "ResumeTopicRequest"},
+	{Name: wakebelltype.AuditTopicRetune, Request: "RetuneTopicRequest"},
+	{Name: wakebelltype.AuditTopicCancelAll, Request: "CancelAllRequest"},
+	{Name: wakebelltype.AuditTopicForget, Request: "ForgetTopicRequest"},
+	{Name: wakebelltype.AuditTopicRedrive, Request: "RedriveDeadLettersRequest", merged: sameName},
+	{Name: wakebelltype.AuditTopicDeleteDead, Request: "DeleteDeadLettersRequest", merged: sameName},
+	{Name: wakebelltype.AuditQueuePurge, Request: "PurgeQueueRequest"},
+	{Name: wakebelltype.AuditQueueRedrive, Request: "RedriveQueueDeadLetterRequest", merged: sameName},
+	{Name: wakebelltype.AuditQueueDeleteDead, Request: "DeleteQueueDeadLettersRequest", merged: sameName},
+	{Name: wakebelltype.AuditGateRelease, Request: "ReleaseGateRequest"},
+	{Name: wakebelltype.AuditGateRepair, Request: "RepairGateRequest"},
+	{Name: wakebelltype.AuditGateRemove, Request: "RemoveGateRequest"},
+	{Name: wakebelltype.AuditSchedulePut, Request: "PutRecurringRequest", merged: anyName},
+	{Name: wakebelltype.AuditScheduleDelete, Request: "DeleteRecurringRequest", merged: anyName},
+	{Name: wakebelltype.AuditSchedulePause, Request: "EnableRecurringRequest"},
+	{Name: wakebelltype.AuditScheduleResume, Request: "EnableRecurringRequest"},
+	{Name: wakebelltype.AuditScheduleRun, Request: "RunRecurringRequest", merged: anyName},
+	{Name: wakebelltype.AuditScheduleImport, Request: "ImportRecurringRequest"},
+	{Name: wakebelltype.AuditScheduleBackfill, Request: "BackfillRecurringRequest"},
+}
+
+// find returns the row of an operation, or nil.
+func find(name wakebelltype.AuditOperation) *Operation {
+	i := slices.IndexFunc(Operations, func(o Operation) bool { return o.Name == name })
+	if i < 0 {
+		return nil
+	}
+	return &Operations[i]
+}

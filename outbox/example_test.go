@@ -92,6 +92,8 @@ func ExamplePgx() {
 // conn stands for a *pgx.Conn.
 type conn struct{ printing }
 
+var _ outbox.PgxConn[string, any] = conn{}
+
 func (conn) WaitForNotification(context.Context) (any, error) { return nil, nil }
 func (conn) Close(context.Context) error                      { return nil }
 

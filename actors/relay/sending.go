@@ -140,16 +140,17 @@ func (b *sending) counts() (c Counts) {
 
 func (b *sending) log(log *slog.Logger, lines *loglimit.Limiter) {
 	for _, result := range b.results {
-		text := "a row of the outbox was set aside"
+		verdict := ""
 		switch result.Verdict {
 		case Deferred:
-			text = "a row of the outbox was deferred"
+			verdict = "deferred"
 		case Rejected:
-		default:
+			verdict = "set aside"
+		case Left, Relayed, Blocked:
 			continue
 		}
-		if suppressed, ok := lines.Allow(text); ok {
-			log.Warn(text, "err", result.Err, "suppressed", suppressed)
+		if suppressed, ok := lines.Allow(verdict); ok {
+			log.Warn("a row of the outbox was not relayed", "verdict", verdict, "err", result.Err, "suppressed", suppressed)
 		}
 	}
 }

@@ -15,7 +15,7 @@ SCALE ?= 1
 FUZZTIME ?= 60s
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-fast gate-histories faults faults-mutants stock hostile lint fmt fmt-check vet bench bench-peers bench-test browser-test screenshots generate generate-check check fuzz build setup clean
+.PHONY: help demo test test-fast gate-histories faults faults-mutants stock hostile lint fmt fmt-check vet bench bench-peers bench-test browser-test screenshots outbox-test generate generate-check check fuzz build setup clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -81,13 +81,18 @@ screenshots: ## make the pictures of docs/dashboard
 	@mkdir -p docs/dashboard
 	@cd dashboard/browser && $(GO) test . -run '^TestScreenshots$$' -count 1 -timeout 9m -args -screenshots $(CURDIR)/docs/dashboard
 
+outbox-test: ## test the outbox on PostgreSQL, MariaDB and SQLite, and its example
+	@scripts/setup.sh redis-server postgres mariadbd
+	@cd outbox/sqltest && $(GO) vet ./... && $(GO) test -timeout 5m ./...
+	@cd examples/outbox && $(GO) vet ./... && $(GO) test -timeout 5m ./...
+
 generate: ## regenerate the generated code
 	@$(GO) generate ./...
 
 generate-check: ## fail when the generated code is out of date
 	@MAKE='$(MAKE)' scripts/generate-check.sh
 
-check: fmt-check lint vet generate-check test ## all that a commit has to pass
+check: fmt-check lint vet generate-check outbox-test test ## all that a commit has to pass
 
 fuzz: ## run every fuzz test in turn (FUZZTIME=60s each)
 	@FUZZTIME=$(FUZZTIME) scripts/fuzz.sh

@@ -92,6 +92,9 @@ func fieldsOf(line reflect.Type) (names []string) {
 			names = append(names, fieldsOf(field.Type)...)
 			continue
 		}
+		if !field.IsExported() {
+			continue // not printed
+		}
 		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
 		names = append(names, name)
 	}

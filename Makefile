@@ -15,7 +15,7 @@ SCALE ?= 1
 FUZZTIME ?= 60s
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-fast gate-histories faults faults-mutants stock hostile lint fmt fmt-check vet bench bench-peers bench-test generate generate-check check fuzz build setup clean
+.PHONY: help demo test test-fast gate-histories faults faults-mutants stock hostile lint fmt fmt-check vet bench bench-peers bench-test browser-test screenshots generate generate-check check fuzz build setup clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -72,6 +72,15 @@ bench-peers: setup ## measure Wakebell against its peers and its goals (ROUNDS=5
 bench-test: ## test the module that measures
 	@cd bench && $(GO) vet ./... && $(GO) test ./...
 
+browser-test: ## test the dashboard in a real Chromium; installs what is missing
+	@scripts/setup.sh redis-server chromium npm
+	@cd dashboard/browser && npm install --no-audit --no-fund --silent && $(GO) vet ./... && $(GO) test -timeout 9m ./...
+
+screenshots: ## make the pictures of docs/dashboard
+	@scripts/setup.sh redis-server chromium
+	@mkdir -p docs/dashboard
+	@cd dashboard/browser && $(GO) test . -run '^TestScreenshots$$' -count 1 -timeout 9m -args -screenshots $(CURDIR)/docs/dashboard
+
 generate: ## regenerate the generated code
 	@$(GO) generate ./...
 
@@ -87,7 +96,7 @@ build: ## build the commands into bin/
 	$(GO) build -trimpath -o bin/ ./cmd/...
 
 setup: ## install what the tests need
-	@scripts/setup.sh redis-server cc python-client typescript-client
+	@scripts/setup.sh redis-server prometheus cc python-client typescript-client
 
 clean: ## remove what was built
 	rm -rf bin .tools

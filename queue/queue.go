@@ -24,7 +24,8 @@ import (
 //
 // Python programs can publish to it and consume from it with redis-message-queue.
 // A string or []byte is stored as it is, a proto.Message as its bytes, anything
-// else as JSON. Messages have no headers.
+// else as JSON. Messages have no content type, and only the headers that spans and
+// schedule middleware add.
 type Queue[T any] struct {
 	set   Settings
 	codec codec.Codec[T]

@@ -39,7 +39,7 @@ type Counters struct {
 	Repeated         int64 `json:"repeated"`          // of Delivered, those that are not the first attempt
 	Rejected         int64 `json:"rejected"`          // of DeadLettered, those that the handler rejected
 	RejectedAcks     int64 `json:"rejected_acks"`     // of Acked, those that the handler rejected under DiscardRejected
-	HeartbeatsFailed int64 `json:"heartbeats_failed"` // extensions of leases that failed, or were refused as too late
+	HeartbeatsFailed int64 `json:"heartbeats_failed"` // extensions of leases that failed, were too late, or were not sent in time
 	PrefetchReturned int64 `json:"prefetch_returned"` // prefetched leases that were returned, because no handler was free
 	HandlerRestarts  int64 `json:"handler_restarts"`  // of handlers, each after a panic
 	Held             int64 `json:"held"`              // leases held at present

@@ -38,6 +38,9 @@ func (p *poller) watchLease(s *stream, l *lease, now time.Time) {
 		return
 	}
 	if !now.Before(l.deadline) {
+		if p.Target == nil {
+			p.Counters.heartbeatsFailed.Add(1)
+		}
 		p.leaseLost(l, "expired before an extension was confirmed")
 		l.end(ErrLeaseLost)
 		return

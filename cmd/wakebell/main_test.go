@@ -133,10 +133,19 @@ type running struct {
 // start runs a command until stop is called or the test ends.
 func (b *bundle) start(args ...string) *running {
 	b.t.Helper()
+	out := &buffer{}
+	r := b.startTo(out, args...)
+	r.out = out
+	return r
+}
+
+// startTo is start with another stdout.
+func (b *bundle) startTo(stdout io.Writer, args ...string) *running {
+	b.t.Helper()
 	r := &running{t: b.t, code: make(chan int, 1), out: &buffer{}, err: &buffer{}}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(b.t.Context()))
 	r.cancel = cancel
-	go func() { r.code <- run(ctx, b.args(args), strings.NewReader(""), r.out, r.err) }()
+	go func() { r.code <- run(ctx, b.args(args), strings.NewReader(""), stdout, r.err) }()
 	b.t.Cleanup(func() { r.stop() })
 	return r
 }

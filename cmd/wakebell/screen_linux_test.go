@@ -79,10 +79,10 @@ func (b *bundle) people(letters int) {
 	b.fine("schedule", "-t", "invoices", "--id", "inv-"+strings.Repeat("0123456789", 5), "--in", "20d")
 	b.fine("schedule", "-t", "invoices", "--id", "inv-2031-000002", "--at", time.Now().Add(-5*time.Hour).Format(time.RFC3339))
 	b.fine("retune", "-t", "invoices", "--max-concurrent", "2", "--lease-ttl", "1m")
-	b.fine("schedule", "-t", "reports.monthly.of-the-whole-company", "--id", "r", "--in", "1h")
-	b.fine("pause", "-t", "reports.monthly.of-the-whole-company", "--by", "ann", "--reason", "the warehouse is being moved to another data centre")
+	b.fine("schedule", "-t", "reports.monthly.of-the-finance-team", "--id", "r", "--in", "1h")
+	b.fine("pause", "-t", "reports.monthly.of-the-finance-team", "--by", "ann", "--reason", "the warehouse is being moved to another data centre")
 	since := float64(time.Now().Add(-4 * time.Hour).Unix())
-	require.NoError(b.t, b.rdb.HSet(ctx, "timers_control:reports.monthly.of-the-whole-company", "paused", since).Err())
+	require.NoError(b.t, b.rdb.HSet(ctx, "timers_control:reports.monthly.of-the-finance-team", "paused", since).Err())
 	payload, err := b.rdb.HGet(ctx, "timers_payloads:invoices", "inv-2031-000001").Bytes()
 	require.NoError(b.t, err)
 	for i := range letters {

@@ -76,8 +76,12 @@ func TestTimersOfASearchAreChanged(t *testing.T) {
 	b.fine("cancel", "-t", "TOPIC", "--search", "inv-7", "--content", "--yes")
 	require.Empty(t, b.found())
 	for _, args := range [][]string{
-		{"cancel", "x", "--search", "y"}, {"cancel", "--all", "--search", "y"}, {"cancel", "x", "--dry-run"},
-		{"run-now", "x", "--search", "y"}, {"reschedule", "x", "--search", "y", "--in", "1d"}, {"cancel", "--search", ""},
+		{"cancel", "x", "--search", "y"},
+		{"cancel", "--all", "--search", "y"},
+		{"cancel", "x", "--dry-run"},
+		{"run-now", "x", "--search", "y"},
+		{"reschedule", "x", "--search", "y", "--in", "1d"},
+		{"cancel", "--search", ""},
 	} {
 		code, _, stderr := b.call(append(args, "-t", "TOPIC")...)
 		require.Equal(t, cli.ExitUsage, code, stderr)

@@ -66,7 +66,7 @@ func (e *Edge) Send(ctx context.Context, operation string, out []*wakebelltype.O
 	ctx, span := e.Tracer.Send(ctx, operation, out)
 	defer func() { span.End(err) }()
 	if !e.Apart {
-		e.stamp(ctx, out)
+		e.Tracer.Stamp(ctx, out, e.hasRoom)
 	}
 	if len(e.Middleware) == 0 || messages.Restricted(ctx) {
 		return store(ctx, out)
@@ -90,17 +90,13 @@ func (e *Edge) Send(ctx context.Context, operation string, out []*wakebelltype.O
 	return next(ctx, out)
 }
 
-// stamp writes the span's context into the headers.
-func (e *Edge) stamp(ctx context.Context, out []*wakebelltype.Outgoing) {
-	for _, o := range out {
-		size := len(o.Body) + reserve
-		for _, h := range o.Headers {
-			size += len(h.Key) + len(h.Value)
-		}
-		if e.Limit == 0 || size <= e.Limit {
-			e.Tracer.Stamp(ctx, o)
-		}
+// hasRoom reports whether the headers of a span fit into the payload.
+func (e *Edge) hasRoom(o *wakebelltype.Outgoing) bool {
+	size := len(o.Body) + reserve
+	for _, h := range o.Headers {
+		size += len(h.Key) + len(h.Value)
 	}
+	return e.Limit == 0 || size <= e.Limit
 }
 
 // Each is Send for drafts of any type: of returns what the middleware sees of one, nil

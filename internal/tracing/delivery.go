@@ -41,18 +41,19 @@ func (t *Tracer) Consumer() *Consumer { return &Consumer{Tracer: t} }
 // need; a span that is not sampled costs no others.
 type start struct {
 	topic, name string
-	options     []trace.SpanStartOption
+	child, root []trace.SpanStartOption
 }
 
 func (c *Consumer) startOf(topic string) *start {
 	if s := c.start.Load(); s != nil && s.topic == topic {
 		return s
 	}
-	s := &start{topic: topic, name: "process " + clip(topic), options: []trace.SpanStartOption{
+	s := &start{topic: topic, name: "process " + clip(topic), child: []trace.SpanStartOption{
 		trace.WithSpanKind(trace.SpanKindConsumer),
 		trace.WithAttributes(messagingSystem.String(system), operationName.String("process"), operationType.String("process"),
 			destinationName.String(clip(topic))),
 	}}
+	s.root = append(s.child[:len(s.child):len(s.child)], trace.WithNewRoot())
 	c.start.Store(s)
 	return s
 }
@@ -64,18 +65,26 @@ func (c *Consumer) Deliver(ctx context.Context, d *Delivered) (context.Context, 
 		return ctx, nil
 	}
 	of := c.startOf(d.Topic)
-	options := of.options[:len(of.options):len(of.options)]
+	options := of.child
+	var link trace.Link
 	switch {
 	case len(d.Hop) > 0:
 		ctx = c.Extract(ctx, d.Hop)
 	case len(d.Headers) > 0:
 		ctx = c.cfg.Propagator.Extract(ctx, read(d.Headers))
-		if sent := trace.SpanContextFromContext(ctx); sent.IsValid() && !c.cfg.Child {
-			options = append(options, trace.WithNewRoot(), trace.WithLinks(trace.Link{SpanContext: sent}))
+		if c.cfg.Child {
+			break
+		}
+		options, link.SpanContext = of.root, trace.SpanContextFromContext(ctx)
+		if link.SpanContext.IsSampled() { // a sampler may follow it
+			options = append(options[:len(options):len(options)], trace.WithLinks(link))
 		}
 	}
 	ctx, span := tracer.Start(ctx, of.name, options...)
 	if span.IsRecording() {
+		if link.SpanContext.IsValid() && !link.SpanContext.IsSampled() {
+			span.AddLink(link)
+		}
 		span.SetAttributes(
 			messageID.String(clip(d.ID)), conversationID.String(clip(d.CorrelationID)), messageBodySize.Int(d.Size),
 			attemptAttribute.Int(d.Attempt), lateness.Float64(d.Lateness.Seconds()))

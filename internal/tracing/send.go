@@ -2,6 +2,7 @@ package tracing
 
 import (
 	"context"
+	"maps"
 	"slices"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -62,10 +63,18 @@ func (t *Tracer) own(out []*wakebelltype.Outgoing) (links []trace.Link) {
 	return links
 }
 
-// Stamp writes the span of ctx into the headers, of o, unless it has one already.
-func (t *Tracer) Stamp(ctx context.Context, o *wakebelltype.Outgoing) {
-	if t != nil && !t.set(o) && trace.SpanContextFromContext(ctx).IsValid() {
-		t.cfg.Propagator.Inject(ctx, carrier{o})
+// Stamp writes the span of ctx into the headers of those that have room for it and no
+// span yet.
+func (t *Tracer) Stamp(ctx context.Context, out []*wakebelltype.Outgoing, room func(*wakebelltype.Outgoing) bool) {
+	span := t.Inject(ctx)
+	keys := slices.Sorted(maps.Keys(span))
+	for _, o := range out {
+		if len(span) == 0 || t.set(o) || !room(o) {
+			continue
+		}
+		for _, key := range keys {
+			o.SetHeader(key, span[key])
+		}
 	}
 }
 
@@ -82,23 +91,6 @@ func (t *Tracer) spanIn(headers []wakebelltype.Header) trace.SpanContext {
 	//nolint:forbidigo // the span of another process, and nothing of a caller's
 	return trace.SpanContextFromContext(t.cfg.Propagator.Extract(context.Background(), read(headers)))
 }
-
-// carrier writes headers of an Outgoing.
-type carrier struct{ *wakebelltype.Outgoing }
-
-var _ propagation.TextMapCarrier = carrier{}
-
-// Get implements propagation.TextMapCarrier.
-func (c carrier) Get(key string) string {
-	value, _ := c.Header(key)
-	return value
-}
-
-// Set implements propagation.TextMapCarrier.
-func (c carrier) Set(key, value string) { c.SetHeader(key, value) }
-
-// Keys implements propagation.TextMapCarrier.
-func (c carrier) Keys() []string { return read(c.Headers).Keys() }
 
 // read reads headers.
 type read []wakebelltype.Header

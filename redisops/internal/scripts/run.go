@@ -19,12 +19,12 @@ type Runner struct {
 	// value disables retries, which the exchanges of a source require.
 	Retry redisops.Retry
 
+	// Metrics measures the calls. Set it before use; nil measures nothing.
+	Metrics *metrics.Metrics
+
 	// Batcher collects the calls of RunBatched and TryBatched. Set it before use; nil
 	// sends each alone.
 	Batcher *Batcher
-
-	// Metrics measures the calls. Set it before use; nil measures nothing.
-	Metrics *metrics.Metrics
 }
 
 // Run runs a script by its hash, or sends its text if Redis does not know the hash.
@@ -51,7 +51,7 @@ func (s Runner) Try(ctx context.Context, script *redis.Script, keys []string, ar
 	return reply, s.failed(ctx, keys, err)
 }
 
-// failed classifies and counts the error of a script.
+// failed wraps and counts the error of a script; nil stays nil.
 func (s Runner) failed(ctx context.Context, keys []string, err error) error {
 	if err != nil {
 		err = Wrap(ctx, keys, s.Moved(ctx, err))

@@ -52,7 +52,7 @@ func NewProgress(w io.Writer, screen Screen, what string, total int64) *Progress
 func (p *Progress) template() string {
 	switch {
 	case !p.complete:
-		return `  {{counters . "%s of %s" "%s"}}  {{speed . "%s/s" ""}}`
+		return `  {{counters . "%s of %s" "%[1]s"}}  {{speed . "%s/s" ""}}`
 	case p.screen.Columns < 50:
 		return `  {{percent . "%.0f %%"}}  {{rtime . "%s left" "" ""}}`
 	default:

@@ -30,11 +30,12 @@ const (
 	logEvery = time.Minute
 
 	// Environment lists the variables, for the help of a command.
-	Environment = `With OTEL_EXPORTER_OTLP_ENDPOINT set, spans and metrics are exported by OTLP; with
-OTEL_EXPORTER_OTLP_TRACES_ENDPOINT or _METRICS_ENDPOINT one of them. The other variables are those of OpenTelemetry:
-OTEL_EXPORTER_OTLP_PROTOCOL (http/protobuf or grpc), OTEL_TRACES_SAMPLER,
-OTEL_SERVICE_NAME, OTEL_RESOURCE_ATTRIBUTES, OTEL_SDK_DISABLED and so on. An
-exporter that fails or hangs delays no delivery, and the exit by at most 2 s.`
+	Environment = `With OTEL_EXPORTER_OTLP_ENDPOINT set, spans and metrics are exported by OTLP;
+with OTEL_EXPORTER_OTLP_TRACES_ENDPOINT or _METRICS_ENDPOINT one of them. The
+other variables are those of OpenTelemetry: OTEL_EXPORTER_OTLP_PROTOCOL
+(http/protobuf or grpc), OTEL_TRACES_SAMPLER, OTEL_SERVICE_NAME,
+OTEL_RESOURCE_ATTRIBUTES, OTEL_SDK_DISABLED and so on. An exporter that fails or
+hangs delays no delivery, and the exit by at most 2 s.`
 )
 
 // Telemetry has the providers of a process.

@@ -131,9 +131,9 @@ func (b bulk) printDryRun(a *cli.App, infos []wakebell.Info) error {
 	return nil
 }
 
-// each calls change for each id, several at once, and print for each result in order.
+// each calls change for each id, several at once, and show for each result in order.
 // It returns how many ids were changed; one that is gone is not counted.
-func each[T any](ids []string, change func(id string) (T, error), print func(id string, result T) error) (changed int, err error) {
+func each[T any](ids []string, change func(id string) (T, error), show func(id string, result T) error) (changed int, err error) {
 	results := make([]T, len(ids))
 	faults := make([]error, len(ids))
 	slots := make(chan struct{}, scanAtOnce)
@@ -152,7 +152,7 @@ func each[T any](ids []string, change func(id string) (T, error), print func(id 
 			faults[i] = nil
 		case faults[i] == nil:
 			changed++
-			faults[i] = print(id, results[i])
+			faults[i] = show(id, results[i])
 		}
 	}
 	return changed, errors.Join(faults...)

@@ -46,7 +46,7 @@ attempts, failures and last_error.`,
 	a.TopicFlag(cmd, &f.topic, "`topic` to list")
 	flags.StringVar(&f.dueBefore, "due-before", "", "only those due before this `instant` in RFC 3339, or this duration from now")
 	flags.BoolVar(&f.running, "running", false, "only running timers")
-	f.searchFlags.register(cmd)
+	f.register(cmd)
 	f.page.Register(cmd, cli.ListLimit)
 	a.OutputFlag(cmd)
 	cmd.RunE = a.Does(func(ctx context.Context, _ []string) error {

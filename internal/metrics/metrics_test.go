@@ -1,0 +1,243 @@
+package metrics
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric/noop"
+	sdk "go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+
+	"github.com/wakebell/wakebell/messages/exchange"
+	"github.com/wakebell/wakebell/wakebelltype"
+)
+
+// collector has a Metrics and reads what it has measured.
+type collector struct {
+	*Metrics
+	reader *sdk.ManualReader
+}
+
+func newCollector(topics int) collector {
+	reader := sdk.NewManualReader()
+	return collector{New(Options{Provider: sdk.NewMeterProvider(sdk.WithReader(reader)), Topics: topics}), reader}
+}
+
+// values returns the values of a metric by the value of one of its labels.
+func (c collector) values(t *testing.T, name string, label attribute.Key) map[string]float64 {
+	t.Helper()
+	var all metricdata.ResourceMetrics
+	require.NoError(t, c.reader.Collect(t.Context(), &all))
+	values := map[string]float64{}
+	for _, scope := range all.ScopeMetrics {
+		for _, m := range scope.Metrics {
+			if m.Name != name {
+				continue
+			}
+			add := func(set attribute.Set, value float64) {
+				of, _ := set.Value(label)
+				values[of.AsString()] += value
+			}
+			switch data := m.Data.(type) {
+			case metricdata.Sum[int64]:
+				for _, p := range data.DataPoints {
+					add(p.Attributes, float64(p.Value))
+				}
+			case metricdata.Gauge[int64]:
+				for _, p := range data.DataPoints {
+					add(p.Attributes, float64(p.Value))
+				}
+			case metricdata.Gauge[float64]:
+				for _, p := range data.DataPoints {
+					add(p.Attributes, p.Value)
+				}
+			case metricdata.Histogram[float64]:
+				for _, p := range data.DataPoints {
+					add(p.Attributes, float64(p.Count)) //nolint:gosec // small
+				}
+			}
+		}
+	}
+	return values
+}
+
+func still() Node {
+	return Node{
+		Counters: func() map[string]wakebelltype.Counters { return nil },
+		Outages:  func() []Outage { return nil },
+	}
+}
+
+// Topics beyond the limit share a label: their counters are added up, and their ages
+// are those of the worst.
+func TestTopicsBeyondTheLimitAreFolded(t *testing.T) {
+	t.Parallel()
+	c := newCollector(2)
+	counters, backlog := map[string]wakebelltype.Counters{}, []Backlog{}
+	for i := range 5 {
+		name := fmt.Sprint("topic-", i)
+		c.Topic(name).Ended(Handled, time.Second)
+		counters[name] = wakebelltype.Counters{Acked: 1, Delivered: 3, Repeated: 1}
+		backlog = append(backlog, Backlog{Topic: name, Due: 10, OldestDue: time.Duration(i) * time.Second, Nodes: int64(i)})
+	}
+	n := still()
+	n.Counters = func() map[string]wakebelltype.Counters { return counters }
+	n.Backlog = func(context.Context) ([]Backlog, error) { return backlog, nil }
+	defer c.Observe(n)()
+	require.Equal(t, map[string]float64{"topic-0": 1, "topic-1": 1, Other: 3}, c.values(t, "messaging.process.duration", destination))
+	require.Equal(t, map[string]float64{"topic-0": 3, "topic-1": 3, Other: 9}, c.values(t, "messaging.client.consumed.messages", destination))
+	require.Equal(t, map[string]float64{"first": 10, "repeated": 5}, c.values(t, "messaging.client.consumed.messages", attempt))
+	require.Equal(t, map[string]float64{"topic-0": 10, "topic-1": 10, Other: 30}, c.values(t, "wakebell.backlog.due", destination))
+	require.Equal(t, map[string]float64{"topic-0": 0, "topic-1": 1, Other: 4}, c.values(t, "wakebell.backlog.oldest_due.age", destination))
+	require.Equal(t, map[string]float64{"topic-0": 0, "topic-1": 1, Other: 2}, c.values(t, "wakebell.topic.nodes", destination))
+}
+
+// While Redis hangs, a collection takes a second at most, and reports the last
+// backlog with its age.
+func TestACollectionDoesNotWaitForRedis(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c, hangs, readings := newCollector(0), false, 0
+		n := still()
+		n.Backlog = func(ctx context.Context) ([]Backlog, error) {
+			readings++
+			if hangs {
+				<-ctx.Done()
+				return nil, ctx.Err()
+			}
+			return []Backlog{{Topic: "a", Due: 7}}, nil
+		}
+		n.Queues = func(ctx context.Context) ([]Queue, error) { <-ctx.Done(); return nil, ctx.Err() }
+		end := c.Observe(n)
+		require.Equal(t, map[string]float64{"a": 7}, c.values(t, "wakebell.backlog.due", destination))
+		hangs = true
+		for range 20 { // a minute and more
+			<-time.After(3 * time.Second)
+			began := time.Now()
+			require.Equal(t, map[string]float64{"a": 7}, c.values(t, "wakebell.backlog.due", destination))
+			require.Less(t, time.Since(began), 2*time.Second)
+		}
+		require.Greater(t, c.values(t, "wakebell.backlog.age", destination)[""], 60.0)
+		require.Less(t, readings, 12, "one reading at a time")
+		end()
+		require.Empty(t, c.values(t, "wakebell.backlog.due", destination), "after the end")
+	})
+}
+
+// The reading is repeated when it is too old, and sooner than that never.
+func TestReadingsAreCached(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c, readings := newCollector(0), int64(0)
+		n := still()
+		n.Backlog = func(context.Context) ([]Backlog, error) {
+			readings++
+			return []Backlog{{Topic: "a", Due: readings}}, nil
+		}
+		defer c.Observe(n)()
+		for range 50 {
+			c.values(t, "wakebell.backlog.due", destination)
+			<-time.After(time.Second)
+		}
+		require.Equal(t, int64(10), readings)
+		require.Equal(t, 50*time.Second, Lifetime(10_000), "of many topics, 200 are read in a second")
+	})
+}
+
+// The counters of a node that has ended are exported once more.
+func TestTheLastCountersAreReported(t *testing.T) {
+	t.Parallel()
+	c, n := newCollector(0), still()
+	n.Counters = func() map[string]wakebelltype.Counters { return map[string]wakebelltype.Counters{"a": {Acked: 5}} }
+	c.Observe(n)()
+	require.Equal(t, map[string]float64{"a": 5}, func() map[string]float64 {
+		acked := c.values(t, "wakebell.deliveries", destination)
+		return acked
+	}())
+}
+
+// Without an SDK nothing is measured, and nothing is allocated.
+func TestWithoutAnSDKNothingIsMeasured(t *testing.T) {
+	require.Nil(t, New(Options{Provider: noop.NewMeterProvider()}))
+	var off *Metrics
+	global := New(Options{})
+	source := &countingSource{}
+	for _, m := range []*Metrics{off, global} {
+		require.False(t, m.Topic("a").Measures())
+		require.True(t, m.Begin(t.Context()).IsZero())
+		measured := m.Source(source)
+		require.Zero(t, testing.AllocsPerRun(100, func() {
+			m.Sent(t.Context(), Schedule, "a", 1, m.Begin(t.Context()), nil)
+			_, _ = measured.Exchange(t.Context(), nil)
+		}))
+	}
+	off.Gate("g").Granted(t.Context(), off, 0, false)
+	off.Observe(still())()
+	off.Fired(t.Context(), "a", 0)
+	off.Bytes(t.Context(), 1, 1)
+	off.Session(t.Context(), "link")()
+}
+
+// A measured source can be peeked at if the source can.
+func TestAMeasuredSourceKeepsItsMethods(t *testing.T) {
+	t.Parallel()
+	c := newCollector(0)
+	source := &countingSource{err: fmt.Errorf("wrapped: %w", exchange.ErrUnavailable)}
+	_, peeks := c.Source(source).(peeker)
+	require.False(t, peeks)
+	measured, peeks := c.Source(peekedSource{source}).(peeker)
+	require.True(t, peeks)
+	_, err := measured.Exchange(t.Context(), &exchange.Request{})
+	require.ErrorIs(t, err, exchange.ErrUnavailable)
+	source.err, source.reply = nil, &exchange.Reply{Leases: make([]exchange.Lease, 3)}
+	_, err = measured.Exchange(t.Context(), &exchange.Request{Extend: make([]exchange.Held, 2)})
+	require.NoError(t, err)
+	require.Equal(t, map[string]float64{"ok": 1, "unavailable": 1}, c.values(t, "wakebell.exchange.duration", result))
+	_, err = measured.Peek(t.Context())
+	require.ErrorIs(t, err, errPeeked)
+}
+
+type countingSource struct {
+	reply *exchange.Reply
+	err   error
+}
+
+func (s *countingSource) Name() string  { return "a" }
+func (s *countingSource) Shard() string { return "" }
+func (s *countingSource) Exchange(context.Context, *exchange.Request) (*exchange.Reply, error) {
+	return s.reply, s.err
+}
+func (s *countingSource) RemoveOrphans(context.Context) (int, error) { return 0, nil }
+
+var errPeeked = errors.New("peeked")
+
+type peekedSource struct{ *countingSource }
+
+func (peekedSource) Peek(context.Context) (exchange.PeekReply, error) {
+	return exchange.PeekReply{}, errPeeked
+}
+
+// A turn is counted once, and its age is reported while it is held.
+func TestTurnsAreMeasured(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c, turn := newCollector(0), new(int)
+		defer c.Observe(still())()
+		g := c.Gate("door")
+		g.Granted(t.Context(), turn, time.Second, true)
+		<-time.After(time.Minute)
+		require.Equal(t, map[string]float64{"door": 60}, c.values(t, "wakebell.gate.held.age", gateName))
+		g.Ended(t.Context(), turn, true)
+		g.Ended(t.Context(), turn, false)
+		require.Equal(t, map[string]float64{"door": 0}, c.values(t, "wakebell.gate.held.age", gateName))
+		require.Equal(t, map[string]float64{"door": 1}, c.values(t, "wakebell.gate.hold", gateName))
+		require.Equal(t, map[string]float64{"door": 1}, c.values(t, "wakebell.gate.turns.lost", gateName))
+		require.Equal(t, map[string]float64{"door": 1}, c.values(t, "wakebell.gate.handovers", gateName))
+	})
+}

@@ -1,0 +1,127 @@
+package timers
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"github.com/wakebell/wakebell/internal/metrics"
+	"github.com/wakebell/wakebell/internal/redistest"
+	"github.com/wakebell/wakebell/messages/exchange"
+	"github.com/wakebell/wakebell/wakebelltype"
+)
+
+func backlogOf(t *testing.T, all []metrics.Backlog, topic string) metrics.Backlog {
+	t.Helper()
+	for _, b := range all {
+		if b.Topic == topic {
+			return b
+		}
+	}
+	require.Fail(t, "not in the backlog", topic)
+	return metrics.Backlog{}
+}
+
+// TestBacklog reads what metrics report, of a server without other topics.
+func TestBacklog(t *testing.T) {
+	t.Parallel()
+	for name, rdb := range map[string]*redis.Client{
+		"real":     redistest.Start(t).Client(t),
+		"embedded": func() *redis.Client { rdb, _ := redistest.Embedded(t); return rdb }(),
+	} {
+		t.Run(name, func(t *testing.T) {
+			ctx, s := t.Context(), newFixture(t, rdb)
+			_, err := s.Schedule(ctx, "a.due", Entry{ID: "1", At: time.Now().Add(-time.Minute)}, Entry{ID: "2", In: time.Hour})
+			require.NoError(t, err)
+			_, err = s.Schedule(ctx, "b.later", Entry{ID: "1", In: time.Hour})
+			require.NoError(t, err)
+			require.NoError(t, s.Register(ctx, "a.mistyped"))
+			require.NoError(t, rdb.Set(ctx, s.keys.Of("a.mistyped").Timeline, "x", 0).Err())
+			listening, heard := make(chan struct{}), context.CancelFunc(nil)
+			ctx, heard = context.WithCancel(ctx)
+			ended := make(chan error)
+			go func() {
+				ended <- s.Listen(ctx, []string{"a.due"}, func(h exchange.Hint) {
+					if h.Kind == exchange.HintSubscribed {
+						close(listening)
+					}
+				})
+			}()
+			<-listening
+
+			all, err := s.Backlog(t.Context(), "a.")
+			require.NoError(t, err)
+			require.Len(t, all, 1, "other prefixes and topics that cannot be read are left out")
+			b := backlogOf(t, all, "a.due")
+			require.InDelta(t, time.Minute, b.OldestDue, float64(30*time.Second))
+			b.OldestDue = 0
+			require.Equal(t, metrics.Backlog{Topic: "a.due", Due: 1, Pending: 1, Nodes: 1}, b)
+			heard()
+			<-ended
+
+			// Another node reads what this one has stored, whatever happened since.
+			_, err = s.CancelAll(t.Context(), "b.later")
+			require.NoError(t, err)
+			other, err := New(rdb, wakebelltype.Keys{})
+			require.NoError(t, err)
+			count := &trips{}
+			rdb.AddHook(count)
+			all, err = other.Backlog(t.Context(), "")
+			require.NoError(t, err)
+			require.Equal(t, 1, count.n)
+			require.Equal(t, int64(1), backlogOf(t, all, "b.later").Pending)
+			require.Zero(t, backlogOf(t, all, "b.later").Nodes)
+			left := rdb.PTTL(t.Context(), s.keys.Backlog).Val()
+			require.Positive(t, left)
+			require.LessOrEqual(t, left, metrics.Lifetime(2))
+		})
+	}
+}
+
+// TestBacklogWithoutRights has a user that may not use the shared key or ask who
+// listens: it reads the topics itself.
+func TestBacklogWithoutRights(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	admin := newFixture(t, server.Client(t))
+	_, err := admin.Schedule(t.Context(), "a", Entry{ID: "1"})
+	require.NoError(t, err)
+	require.NoError(t, admin.rdb.Do(t.Context(), "ACL", "SETUSER", "plain", "on", ">secret", "resetchannels", "+@all", "-pubsub",
+		"~timers_timeline:*", "~timers_leases:*", "~timers_dead:*", "~timers_control:*", "~timers_topics").Err())
+	plain, err := New(server.Client(t, func(o *redis.Options) { o.Username, o.Password = "plain", "secret" }), wakebelltype.Keys{})
+	require.NoError(t, err)
+	for range 2 {
+		all, err := plain.Backlog(t.Context(), "")
+		require.NoError(t, err)
+		b := backlogOf(t, all, "a")
+		require.Equal(t, int64(1), b.Due)
+		require.Equal(t, int64(-1), b.Nodes, "unknown")
+	}
+	server.Kill()
+	_, err = plain.Backlog(t.Context(), "")
+	require.ErrorIs(t, err, exchange.ErrUnavailable)
+}
+
+// TestBacklogInACluster reads topics on several masters, and adds up who listens.
+func TestBacklogInACluster(t *testing.T) {
+	t.Parallel()
+	rdb := redistest.Cluster(t).Client(t)
+	s, err := New(rdb, wakebelltype.Keys{HashTag: true})
+	require.NoError(t, err)
+	for _, topic := range []string{"a", "b", "c", "d"} {
+		_, err := s.Schedule(t.Context(), topic, Entry{ID: "1", In: time.Hour})
+		require.NoError(t, err)
+		sub := rdb.Subscribe(t.Context(), s.keys.Of(topic).Hint)
+		defer func() { require.NoError(t, sub.Close()) }()
+		_, err = sub.Receive(t.Context())
+		require.NoError(t, err)
+	}
+	all, err := s.Backlog(t.Context(), "")
+	require.NoError(t, err)
+	for _, topic := range []string{"a", "b", "c", "d"} {
+		require.Equal(t, metrics.Backlog{Topic: topic, Pending: 1, Nodes: 1}, backlogOf(t, all, topic))
+	}
+}

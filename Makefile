@@ -15,7 +15,7 @@ SCALE ?= 1
 FUZZTIME ?= 60s
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-fast gate-histories faults faults-mutants stock hostile lint fmt fmt-check vet bench bench-peers bench-test outbox-test generate generate-check check fuzz build setup clean
+.PHONY: help demo test test-fast gate-histories faults faults-mutants stock hostile lint fmt fmt-check vet bench bench-peers bench-test outbox-test browser-test screenshots generate generate-check check fuzz build setup clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -76,6 +76,15 @@ outbox-test: ## test the outbox on PostgreSQL, MariaDB and SQLite, and its examp
 	@scripts/setup.sh redis-server postgres mariadbd
 	@cd outbox/sqltest && $(GO) vet ./... && $(GO) test -timeout 5m ./...
 	@cd examples/outbox && $(GO) vet ./... && $(GO) test -timeout 5m ./...
+
+browser-test: ## test the dashboard in a real Chromium; installs what is missing
+	@scripts/setup.sh redis-server chromium npm
+	@cd dashboard/browser && npm install --no-audit --no-fund --silent && $(GO) vet ./... && $(GO) test -timeout 9m ./...
+
+screenshots: ## make the pictures of docs/dashboard
+	@scripts/setup.sh redis-server chromium
+	@mkdir -p docs/dashboard
+	@cd dashboard/browser && $(GO) test . -run '^TestScreenshots$$' -count 1 -timeout 9m -args -screenshots $(CURDIR)/docs/dashboard
 
 generate: ## regenerate the generated code
 	@$(GO) generate ./...

@@ -70,7 +70,8 @@ type ClientConfig struct {
 
 	// NoCoalescing sends every Schedule in a call of its own. Otherwise at most
 	// four calls of a topic are in flight, and the next carries all schedules that
-	// wait meanwhile.
+	// wait meanwhile; those of several topics share a pipeline. In a System the
+	// exchanges of many topics share pipelines as well.
 	NoCoalescing bool
 
 	// ScheduleMiddleware wraps the calls that store timers, messages, recurring

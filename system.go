@@ -82,7 +82,8 @@ func New(actorSystem *actor.ActorSystem, rdb redis.UniversalClient, cfg Config) 
 		return nil, err
 	}
 	store.Logger, store.MaxPayload, store.Metrics = cfg.Logger, client.store.MaxPayload, client.metrics
-	store.NoPayloadsApart = cfg.NoPayloadsApart
+	store.NoCoalescing, store.NoPayloadsApart = cfg.NoCoalescing, cfg.NoPayloadsApart
+	store.Batcher = client.store.Batcher
 	s.cfg, s.client, s.store, s.tracer = cfg, client, store, cfg.tracer()
 	s.gates, s.actorGates = gates.(*gate.Gates), actorGates
 	s.actorGates.Metrics = client.metrics

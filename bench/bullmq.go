@@ -20,29 +20,56 @@ const (
 // "add" or "handle".
 func bullMQ(part string, concurrency int) func(context.Context, *world) (sample, error) {
 	return func(ctx context.Context, w *world) (sample, error) {
-		if _, err := exec.LookPath("node"); err != nil {
-			return nil, fmt.Errorf("%w: there is no Node", errAbsent)
-		}
-		if _, err := os.Stat(bullDir + "/node_modules/bullmq"); err != nil {
-			return nil, fmt.Errorf("%w: BullMQ is not installed (make bench-peers does it, from the folder of the bench)", errAbsent)
-		}
-		_, port, err := net.SplitHostPort(w.server.Addr)
-		if err != nil {
+		if err := bullInstalled(); err != nil {
 			return nil, err
 		}
-		jobs := w.many(bullJobs)
-		cmd := exec.CommandContext(ctx, "node", "bench.mjs", port, strconv.Itoa(jobs), strconv.Itoa(concurrency), strconv.Itoa(batchSize))
-		cmd.Dir = bullDir
-		out, err := cmd.Output()
-		var exit *exec.ExitError
-		if errors.As(err, &exit) {
-			return nil, fmt.Errorf("bullmq: %w: %s", err, exit.Stderr)
-		}
-		if err != nil {
-			return nil, err
-		}
-		return bullFigures(out, part)
+		return runBullMQ(ctx, w, part, w.many(bullJobs), concurrency)
 	}
+}
+
+// steadyBullMQ has BullMQ handle jobs that are delayed to instants evenly spread.
+func steadyBullMQ(perSecond int) func(context.Context, *world) (sample, error) {
+	return func(ctx context.Context, w *world) (sample, error) {
+		if err := bullInstalled(); err != nil {
+			return nil, err
+		}
+		s, err := runBullMQ(ctx, w, "handle", int(w.long(steadyFor).Seconds())*perSecond, 100, strconv.Itoa(perSecond))
+		if err == nil {
+			s[bothUS] = s[clientUS] + s[redisUS]
+			delete(s, rate)
+		}
+		return s, err
+	}
+}
+
+// bullInstalled returns why BullMQ cannot run here.
+func bullInstalled() error {
+	if _, err := exec.LookPath("node"); err != nil {
+		return fmt.Errorf("%w: there is no Node", errAbsent)
+	}
+	if _, err := os.Stat(bullDir + "/node_modules/bullmq"); err != nil {
+		return fmt.Errorf("%w: BullMQ is not installed (make bench-peers does it, from the folder of the bench)", errAbsent)
+	}
+	return nil
+}
+
+func runBullMQ(ctx context.Context, w *world, part string, jobs, concurrency int, more ...string) (sample, error) {
+	_, port, err := net.SplitHostPort(w.server.Addr)
+	if err != nil {
+		return nil, err
+	}
+	args := append([]string{"bench.mjs", port, strconv.Itoa(jobs), strconv.Itoa(concurrency), strconv.Itoa(batchSize)}, more...)
+	cmd := exec.CommandContext(ctx, "node", args...)
+	cmd.Dir = bullDir
+	out, err := cmd.Output()
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		return nil, fmt.Errorf("bullmq: %w: %s", err, exit.Stderr)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return bullFigures(out, part)
 }
 
 // bullFigures reads what bench.mjs prints.

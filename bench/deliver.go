@@ -221,7 +221,11 @@ func (w *world) measure(ctx context.Context, n int, work func() error) (sample, 
 
 // until waits for a condition, which it checks every millisecond.
 func until(ctx context.Context, done func() bool) error {
-	look := time.NewTicker(time.Millisecond)
+	return untilEvery(ctx, time.Millisecond, done)
+}
+
+func untilEvery(ctx context.Context, pause time.Duration, done func() bool) error {
+	look := time.NewTicker(pause)
 	defer look.Stop()
 	for !done() {
 		select {

@@ -14,6 +14,8 @@ var columns = []struct{ figure, title string }{
 	{rate, "per s"},
 	{clientUS, "client µs"},
 	{redisUS, "Redis µs"},
+	{bothUS, "both µs"},
+	{exchangesPer, "exchanges"},
 	{commandsPer, "commands"},
 	{allocsPer, "allocations"},
 	{lateP50, "late p50, ms"},

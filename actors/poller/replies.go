@@ -228,7 +228,11 @@ func (p *poller) plan(f *flight, r *exchange.Reply) {
 	}
 	p.Counters.orphansRemoved.Add(int64(r.OrphansRemoved))
 	p.head.claimAnswered(r)
-	p.pace.plan(f.sent, f.hintsSeen, r.Now, next)
+	sent := f.sent
+	if !r.Sent.IsZero() {
+		sent = r.Sent
+	}
+	p.pace.plan(sent, f.hintsSeen, r.Now, next)
 	if r.Orphans {
 		p.collectOrphans()
 	}

@@ -1,6 +1,10 @@
 package poller
 
-import "time"
+import (
+	"time"
+
+	"github.com/wakebell/wakebell/messages/exchange"
+)
 
 // AutomaticWindow is the Topic.Window that follows the load.
 const AutomaticWindow time.Duration = -1
@@ -24,6 +28,9 @@ type window struct {
 	exchanges   int       // answered since then
 	timers      int       // that they claimed
 	closedUntil time.Time // the window stays closed, because its timers came alone
+
+	streak     int       // exchanges with timers since the last long pause
+	lastTimers time.Time // when the last timers came
 }
 
 const (
@@ -39,6 +46,13 @@ const (
 	closedFor = time.Second
 	// minShared is the number of timers of an exchange from which a window pays.
 	minShared = 2
+	// maxShare is how long after a delivery its acks may wait for the claim of the next
+	// timer, which halves the exchanges of a topic with 10 to 500 timers a second.
+	maxShare = 100 * time.Millisecond
+	// minStreak is the number of exchanges with timers, none more than maxPause after the
+	// one before, from which acks wait.
+	minStreak = 16
+	maxPause  = time.Second
 	// windowLease bounds a window, and so the delay of a settlement, as a fraction of
 	// the lease.
 	windowLease = 10
@@ -57,6 +71,12 @@ func (w *window) span(leaseTTL time.Duration) time.Duration {
 func (w *window) answered(now time.Time, timers int) {
 	w.exchanges++
 	w.timers += timers
+	if timers > 0 {
+		if now.Sub(w.lastTimers) > maxPause {
+			w.streak = 0
+		}
+		w.streak, w.lastTimers = w.streak+1, now
+	}
 	took := now.Sub(w.since)
 	if w.fixed != AutomaticWindow || took < windowMeasure {
 		return
@@ -107,7 +127,29 @@ func (p *poller) delayForWindow(s *stream, now time.Time) bool {
 	return true
 }
 
+// nextClaim is when the next timer is due whose claim the acks of a stream can share; in
+// the past: they need not wait, because none is known to be due within maxShare.
+func (p *poller) nextClaim(s *stream) (at time.Time) {
+	if p.window.fixed != AutomaticWindow || p.window.streak < minStreak || s.number > 0 || len(s.toSettle) == 0 {
+		return at
+	}
+	for i := range s.toSettle {
+		if s.toSettle[i].kind != exchange.Ack {
+			return at
+		}
+	}
+	due := earlier(p.pace.dueAt, p.pace.hintAt)
+	if due.IsZero() || due.After(s.deliveredAt.Add(min(maxShare, p.LeaseTTL/windowLease))) {
+		return at
+	}
+	return earlier(due.Add(p.pace.contentionDelay), p.pace.requestedAt)
+}
+
 // windowEnd is when the window of a stream ends; in the past: none is open.
 func (p *poller) windowEnd(s *stream) time.Time {
-	return s.windowFrom.Add(p.window.span(p.LeaseTTL))
+	until := s.windowFrom.Add(p.window.span(p.LeaseTTL))
+	if at := p.nextClaim(s); at.After(until) {
+		return at
+	}
+	return until
 }

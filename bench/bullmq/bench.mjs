@@ -1,9 +1,10 @@
 // Adds jobs in bulk and handles them, and prints the figures of both as JSON.
-// Usage: node bench.mjs PORT JOBS CONCURRENCY BATCH
+// Usage: node bench.mjs PORT JOBS CONCURRENCY BATCH [RATE]
+// With RATE the jobs are delayed to instants evenly spread, so many a second.
 import { Queue, Worker } from 'bullmq';
 import { Redis } from 'ioredis';
 
-const [port, jobs, concurrency, batch] = process.argv.slice(2).map(Number);
+const [port, jobs, concurrency, batch, rate] = process.argv.slice(2).map(Number);
 // Each of them uses a client of its own.
 const connect = () => new Redis({ host: '127.0.0.1', port, maxRetriesPerRequest: null });
 const queue = new Queue('bench', { connection: connect(), defaultJobOptions: { removeOnComplete: true } });
@@ -32,11 +33,16 @@ function between(before, after) {
 
 const data = 'x'.repeat(100);
 const start = await read();
-for (let first = 0; first < jobs; first += batch) {
+const first = Date.now() + 3000 + jobs / 15; // ms: enough for adding them
+for (let from = 0; from < jobs; from += batch) {
   const bulk = [];
-  for (let i = first; i < Math.min(first + batch, jobs); i++) bulk.push({ name: 'bench', data });
+  for (let i = from; i < Math.min(from + batch, jobs); i++) {
+    const opts = rate ? { delay: Math.max(0, Math.round(first + (i * 1000) / rate - Date.now())) } : {};
+    bulk.push({ name: 'bench', data, opts });
+  }
   await queue.addBulk(bulk);
 }
+if (rate) await new Promise((resolve) => setTimeout(resolve, first - 1000 - Date.now()));
 const added = await read();
 
 let handled = 0;

@@ -172,6 +172,10 @@ type Reply struct {
 	// Now is the source's clock when it answered, also if it repeats an answer.
 	Now time.Time
 
+	// Sent is when the source sent the request, by the clock of the caller, if it
+	// delayed the request; else zero.
+	Sent time.Time
+
 	// Remaining is the time from Now until the claimed and extended leases expire:
 	// LeaseTTL, or less if the answer is a repeated one.
 	Remaining time.Duration

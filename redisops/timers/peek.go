@@ -28,6 +28,7 @@ type peeker struct {
 	mu      sync.Mutex
 	waiting []*peek
 	running bool
+	caller  scripts.Caller
 	last    time.Time // when the last commands were sent; used by the goroutine only
 }
 
@@ -145,7 +146,8 @@ func (s *Timers) lookAt(part []*peek) {
 			return
 		}
 	}
-	text, err := s.RunText(ctx, peekScript, keys)
+	answer, _, err := s.RunBatched(ctx, part[0].source.shard, &s.peeker.caller, false, peekScript, keys)
+	text, err := scripts.AsText(answer, err)
 	r := scripts.Reader{Text: text + " "}
 	if err != nil {
 		r.Err = err

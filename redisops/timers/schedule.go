@@ -157,8 +157,10 @@ func (s *Timers) call(ctx context.Context, topic string, key *Key, entries []Ent
 		reply, err = scripts.AsText(s.Try(ctx, keyedScheduleScript, keys, args...))
 	case asked.replicas > 0:
 		reply, confirmed, err = s.runConfirmed(ctx, asked, scheduleScript, keys, args...)
-	default:
+	case s.NoCoalescing:
 		reply, err = scripts.AsText(s.Try(ctx, scheduleScript, keys, args...))
+	default:
+		reply, err = scripts.AsText(s.TryBatched(ctx, s.ShardOf(keys[0]), scheduleScript, keys, args...))
 	}
 	if err != nil {
 		return nil, err

@@ -16,6 +16,7 @@ import (
 
 const (
 	claimMost = 500 // leases of one exchange; more would block Redis for too long
+	aloneFrom = 32  // settlements and extensions of an exchange that shares no pipeline
 	maxError  = 256 // bytes of a nack's error that are stored
 )
 
@@ -40,7 +41,8 @@ type TimerSource struct {
 	keys   TopicKeys
 	opts   SourceOptions
 
-	empty atomic.Bool // the topic had no timers at the last Peek
+	caller scripts.Caller
+	empty  atomic.Bool // the topic had no timers at the last Peek
 
 	mu    sync.Mutex // held by RemoveOrphans
 	sweep [2]Sweep   // of the payloads, of the lease records
@@ -100,11 +102,16 @@ func (t *TimerSource) call(ctx context.Context, r *exchange.Request, fetchFrom i
 		t.keys.Timeline, t.keys.Payloads, t.keys.Leases, t.keys.Dead,
 		t.keys.Stream(r.Incarnation, r.Stream), t.keys.Hint,
 	}
-	text, err := t.timers.RunText(ctx, exchangeScript, keys, t.args(r, fetchFrom)...)
+	alone := t.timers.NoCoalescing || len(r.Settle)+len(r.Extend) >= aloneFrom
+	answer, sent, err := t.timers.RunBatched(ctx, t.shard, &t.caller, alone, exchangeScript, keys, t.args(r, fetchFrom)...)
+	packed, err := scripts.AsText(answer, err)
 	if err != nil {
 		return nil, false, err
 	}
-	return parseReply(text)
+	if reply, apart, err = parseReply(packed); err == nil {
+		reply.Sent = sent
+	}
+	return reply, apart, err
 }
 
 func (t *TimerSource) check(r *exchange.Request) error {

@@ -35,9 +35,9 @@ type Timers struct {
 	// probed; 0 means 15 s. Set it before use.
 	PingEvery time.Duration
 
-	// NoCoalescing switches coalesced calls off, see coalesce.go; NoPayloadsApart
-	// switches payloads beside the scripts off, see apart.go and fetch.go. Set them
-	// before use.
+	// NoCoalescing switches coalesced calls off, see coalesce.go, and the pipelines
+	// with scripts of several topics, see scripts.Batcher; NoPayloadsApart switches
+	// payloads beside the scripts off, see apart.go and fetch.go. Set them before use.
 	NoCoalescing    bool
 	NoPayloadsApart bool
 
@@ -70,7 +70,7 @@ func New(rdb redis.UniversalClient, keys wakebelltype.Keys) (*Timers, error) {
 		return nil, fmt.Errorf("%w: rdb is nil", redisops.ErrInvalid)
 	}
 	return &Timers{
-		Runner: scripts.Runner{RDB: rdb}, keys: keyspace, apartFrom: apartFrom,
+		Runner: scripts.Runner{RDB: rdb, Batcher: scripts.NewBatcher()}, keys: keyspace, apartFrom: apartFrom,
 		gather: coalescer{topics: map[string]*pendingSchedules{}},
 	}, nil
 }

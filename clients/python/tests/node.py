@@ -26,10 +26,10 @@ _addresses = os.environ.get("WAKEBELL_TEST_ADDRESSES", "127.0.0.1:7071,127.0.0.1
 class Node:
     """A node that is a process of its own."""
 
-    def __init__(self, *args: str) -> None:
+    def __init__(self, *args: str, lease: str = "5s") -> None:
         self.address = _addresses.pop()
         self._args = [PROGRAM, "--redis", REDIS, "node", "--listen", self.address, *args]
-        self._args += ["--lease-ttl", "1s", "--visibility-timeout", "1s", "--retry-initial", "10ms", "--log-level", "warn"]
+        self._args += ["--lease-ttl", lease, "--visibility-timeout", lease, "--retry-initial", "10ms", "--log-level", "warn"]
         self._args += ["--token-file", os.path.join(TLS or ".", "tokens")]
         self._process: subprocess.Popen[bytes] | None = None
         self.start()

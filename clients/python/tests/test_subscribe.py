@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import threading
 
-from wakebell import Draft, Lease, Message, Outcome, Presence, Queue, Reject, Retry, State, errors
+from wakebell import Draft, Lease, Message, Outcome, Presence, Queue, Reject, Retry, State, aio, errors
 
-from .node import PATIENCE, Case, eventually, name
+from .node import PATIENCE, TOKEN, Case, eventually, name
 
 
 class Subscriptions(Case):
@@ -92,17 +92,19 @@ class Subscriptions(Case):
         self.assertTrue(result[0][0])
         self.assertTrue(issubclass(result[0][1], errors.LeaseLostError))
 
-    async def test_a_long_handler_keeps_its_lease(self) -> None:
-        topic = name()
+    async def test_a_long_handler_keeps_its_lease_and_its_turn(self) -> None:
+        topic, gate = name(), name()
         attempts: list[int] = []
 
         async def handle(lease: Lease) -> None:
             attempts.append(lease.attempt)
-            await asyncio.sleep(2.5)  # more than two leases
+            async with client.turn(gate):
+                await asyncio.sleep(6)  # longer than the lease of each
 
-        await self.client.subscribe(topic, handle, name="s")
-        await self.client.schedule(topic, "x", id="a")
-        await eventually(lambda: self.is_settled(topic))
+        async with aio.Client(self.node.address, token=TOKEN, turn_ttl=5) as client:
+            await client.subscribe(topic, handle, name="s")
+            await client.schedule(topic, "x", id="a")
+            await eventually(lambda: self.is_settled(topic))
         self.assertEqual(attempts, [1])
 
     async def test_a_stop_lets_running_handlers_finish_and_accepts_no_more(self) -> None:
@@ -144,8 +146,32 @@ class Subscriptions(Case):
         await self.client.schedule(topic, "x", id="a")
         await began.wait()
         await subscription.stop(timeout=0.01)
-        timer = await self.client.get(topic, "a")
-        self.assertEqual((timer.state, timer.attempts), (State.PENDING, 0))
+
+        async def is_released() -> bool:
+            timer = await self.client.get(topic, "a")
+            return (timer.state, timer.attempts) == (State.PENDING, 0)
+
+        await eventually(is_released)
+
+    async def test_a_new_subscription_replaces_the_former_of_its_name(self) -> None:
+        topic = name()
+        began, finish = asyncio.Event(), asyncio.Event()
+        taken: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+
+        async def hang(lease: Lease) -> None:
+            began.set()
+            await finish.wait()
+
+        async def take(lease: Lease) -> None:
+            taken.set_result(lease.attempt)
+
+        await self.client.subscribe(topic, hang, name="s")
+        await self.client.schedule(topic, "x")
+        await began.wait()
+        async with aio.Client(self.node.address, token=TOKEN) as other:
+            await other.subscribe(topic, take, name="s")
+            self.assertEqual(await taken, 1)  # it was released, and did not expire
+        finish.set()
 
     async def test_messages_of_a_queue_are_handled(self) -> None:
         queue = Queue(name())

@@ -1,19 +1,21 @@
 import { randomUUID } from "node:crypto";
-import { create, toBinary, type DescMessage, type MessageShape } from "@bufbuild/protobuf";
+import { create } from "@bufbuild/protobuf";
+import type { AnswerOf, Asked, RequestOf } from "./commands.js";
 import * as errors from "./errors.js";
-import { Link, type AnswerOf, type Asked, type RequestOf } from "./link.js";
+import { Link } from "./link.js";
 import * as gateway from "./pb/gateway_pb.js";
 import { PublishRequestSchema, QueueMessageSchema } from "./pb/queues_pb.js";
 import * as recurring from "./pb/recurring_pb.js";
+import { chunks, isLoopback, pages } from "./requests.js";
 import type { TLSOptions } from "./session.js";
-import { Subscription, Worker, type Handler, type SubscribeOptions } from "./subscription.js";
+import { Subscription, type Handler, type SubscribeOptions } from "./subscription.js";
 import { acquire, guard, type Turn, type TurnOptions } from "./turn.js";
 import type * as t from "./types.js";
 import * as values from "./values.js";
+import { Worker } from "./worker.js";
 
 const MAX_BATCH = 1000, MAX_BATCH_BYTES = 4 << 20;
 const MAX_PUBLISH = 500, MAX_PUBLISH_BYTES = 1 << 20;
-const MAX_PAGE = 1000;
 
 /** Settings of a client. */
 export interface ClientOptions {
@@ -29,6 +31,11 @@ export interface ClientOptions {
   deadLinkMs?: number;
   /** How long a turn stays valid without contact to the node, 1 s to 24 h. Default: 10 s. */
   turnTTLMs?: number;
+  /**
+   * Returns the current span as headers such as traceparent, for timers and messages: the
+   * carrier of OpenTelemetry's `propagation.inject`.
+   */
+  trace?: () => Record<string, string>;
   /** Receives warnings, such as the errors of handlers. Default: console.warn. */
   log?: (message: string, error?: unknown) => void;
 }
@@ -41,6 +48,7 @@ export class Client {
   readonly #link: Link;
   readonly #timeoutMs: number;
   readonly #turnTTLMs: number;
+  readonly #trace: (() => Record<string, string>) | undefined;
   readonly #subscriptions = new Set<Subscription>();
   #closing: Promise<void> | undefined;
 
@@ -60,6 +68,7 @@ export class Client {
     }
     this.#timeoutMs = options.timeoutMs ?? 10_000;
     this.#turnTTLMs = turnTTLMs;
+    this.#trace = options.trace;
     this.#link = new Link({
       address, tls: tls === true ? {} : tls || undefined, deadLinkMs: options.deadLinkMs ?? 5000,
       token: typeof token === "string" ? () => token : token,
@@ -80,6 +89,9 @@ export class Client {
   }
 
   #call<C extends Asked>(kind: C, request: RequestOf<C>, options: t.CallOptions): Promise<AnswerOf<C>> {
+    if (this.#trace !== undefined && "trace" in request) {
+      Object.assign(request.trace, this.#trace());
+    }
     return this.#link.call(kind, request, options.timeoutMs ?? this.#timeoutMs, options.signal);
   }
 
@@ -309,44 +321,4 @@ export class Client {
     const request = create(recurring.PreviewRecurringRequestSchema, { name, count });
     return (await this.#call("previewRecurring", request, options)).instants.map(values.toDate);
   }
-}
-
-/** Yields the pages of a listing, up to its limit. */
-async function* pages<T>(
-  options: { after?: string; limit?: number }, read: (after: string, limit: number) => Promise<{ items: T[]; next: string }>,
-): AsyncGenerator<T[], void, undefined> {
-  let left = options.limit ?? Infinity;
-  if (!(left >= 0)) {
-    throw new errors.InvalidError(`limit ${left}, want at least 0`);
-  }
-  for (let after = options.after ?? ""; left > 0; ) {
-    const page = await read(after, left === Infinity ? 0 : Math.min(left, MAX_PAGE));
-    yield page.items;
-    if (page.next === "") {
-      return;
-    }
-    after = page.next;
-    left -= page.items.length;
-  }
-}
-
-/** Splits messages into lists that fit into one request each. */
-function* chunks<S extends DescMessage>(of: S, messages: MessageShape<S>[], most: number, mostBytes: number): Generator<MessageShape<S>[]> {
-  let chunk: MessageShape<S>[] = [], size = 0;
-  for (const message of messages) {
-    const bytes = toBinary(of, message).length + 16;
-    if (chunk.length > 0 && (chunk.length === most || size + bytes > mostBytes)) {
-      yield chunk;
-      [chunk, size] = [[], 0];
-    }
-    chunk.push(message);
-    size += bytes;
-  }
-  if (chunk.length > 0) {
-    yield chunk;
-  }
-}
-
-function isLoopback(host: string): boolean {
-  return host === "localhost" || host === "[::1]" || /^127\.\d+\.\d+\.\d+$/.test(host);
 }

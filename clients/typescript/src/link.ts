@@ -2,9 +2,9 @@
 import { create, toBinary } from "@bufbuild/protobuf";
 import { Code as Status, ConnectError } from "@connectrpc/connect";
 import { errorOf } from "./codes.js";
+import type { AnswerOf, Asked, Commanded, Replied, RequestOf } from "./commands.js";
 import { ClosedError, DeadlineError, DrainingError, OverloadedError, UnauthenticatedError, UnavailableError, type WakebellError } from "./errors.js";
-import { CommandSchema, type Command, type Leases, type LeasesEnded, type LeasesExtended, type Replies, type Reply } from "./pb/remote_pb.js";
-import type { Turn, TurnRefused } from "./pb/gates_pb.js";
+import { CommandSchema, type Command, type Leases, type LeasesEnded, type LeasesExtended, type Replies } from "./pb/remote_pb.js";
 import { Session, type SessionOptions } from "./session.js";
 import { duration } from "./values.js";
 
@@ -18,14 +18,6 @@ const MAX_FRAME = 500, MAX_FRAME_BYTES = 1 << 20;
 
 /** The link broke while a request waited for its answer. */
 export class LinkBroken extends Error {}
-
-type Commanded = Exclude<Command["kind"], { case: undefined }>;
-type Replied = Exclude<Reply["kind"], { case: undefined }>;
-/** The requests that have an answer. */
-export type Asked = Exclude<Commanded["case"], "verdicts">;
-export type RequestOf<C extends Commanded["case"]> = Extract<Commanded, { case: C }>["value"];
-/** The answer of a request, which is not an Error. */
-export type AnswerOf<C extends Asked> = C extends "acquireTurn" ? Turn | TurnRefused : Extract<Replied, { case: C }>["value"];
 
 /** A subscriber. It receives the replies that are no answers. */
 export interface Listener {

@@ -182,6 +182,8 @@ export interface QueueMessage {
   body: Body;
   /** Deduplication key. Default: none. */
   key?: string;
+  /** Headers for handlers of Wakebell. Other consumers ignore them. */
+  headers?: Record<string, string>;
 }
 
 /** The result of publishing a message. */
@@ -206,6 +208,8 @@ export interface Lease extends Content {
   attempt: number;
   /** Deliveries that failed. */
   failures: number;
+  /** The span of this delivery, as headers such as traceparent. Empty: the node does not trace. */
+  trace: Record<string, string>;
   /** Aborted with a LeaseLostError when the lease is lost while the handler runs. */
   signal: AbortSignal;
 }

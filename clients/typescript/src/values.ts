@@ -175,7 +175,7 @@ export function lease(m: PbLease, signal: AbortSignal): t.Lease {
   return {
     topic: m.topic, id: m.id, body: m.body, contentType: m.contentType, correlationId: m.correlationId,
     replyTo: m.replyTo, headers: m.headers, ...date("activation", m.activation), ...date("delivered", m.delivered),
-    attempt: m.attempt, failures: m.failures, signal,
+    attempt: m.attempt, failures: m.failures, trace: m.trace, signal,
   };
 }
 
@@ -185,7 +185,7 @@ export function queueOf(q: t.Queue): MessageInitShape<typeof QueueSchema> {
 
 /** Returns a message to publish. It has a tail, so that the request can be sent again. */
 export function messageOf(m: t.QueueMessage): MessageInitShape<typeof QueueMessageSchema> {
-  return { body: encode(m.body).body, key: m.key ?? "", tail: tail() };
+  return { body: encode(m.body).body, key: m.key ?? "", tail: tail(), headers: m.headers ?? {} };
 }
 
 function tail(): string {

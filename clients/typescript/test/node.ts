@@ -20,10 +20,10 @@ export class Node {
   readonly address = addresses.pop() as string;
   #process: ChildProcess | undefined;
 
-  constructor(private readonly args: string[] = []) {}
+  constructor(private readonly args: string[] = [], private readonly lease = "5s") {}
 
   async start(): Promise<this> {
-    const settings = ["--lease-ttl", "1s", "--visibility-timeout", "1s", "--retry-initial", "10ms", "--log-level", "error"];
+    const settings = ["--lease-ttl", this.lease, "--visibility-timeout", this.lease, "--retry-initial", "10ms", "--log-level", "error"];
     const args = ["--redis", redis, "node", "--listen", this.address, "--token-file", join(folder, "tokens"), ...settings, ...this.args];
     this.#process = spawn(program, args, { stdio: "inherit" });
     await eventually(() => this.#listens());

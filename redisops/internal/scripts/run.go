@@ -21,6 +21,10 @@ type Runner struct {
 
 	// Metrics measures the calls. Set it before use; nil measures nothing.
 	Metrics *metrics.Metrics
+
+	// Batcher collects the calls of RunBatched and TryBatched. Set it before use; nil
+	// sends each alone.
+	Batcher *Batcher
 }
 
 // Run runs a script by its hash, or sends its text if Redis does not know the hash.
@@ -44,11 +48,16 @@ func (s Runner) runAgain(ctx context.Context, script *redis.Script, keys []strin
 // Try runs a script as Run does, without retries.
 func (s Runner) Try(ctx context.Context, script *redis.Script, keys []string, args ...any) (any, error) {
 	reply, err := script.Run(ctx, s.RDB, keys, args...).Result()
+	return reply, s.failed(ctx, keys, err)
+}
+
+// failed wraps and counts the error of a script; nil stays nil.
+func (s Runner) failed(ctx context.Context, keys []string, err error) error {
 	if err != nil {
 		err = Wrap(ctx, keys, s.Moved(ctx, err))
 		s.Metrics.ScriptFailed(ctx, err)
 	}
-	return reply, err
+	return err
 }
 
 // RunText runs a script that returns one string.

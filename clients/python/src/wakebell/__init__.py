@@ -3,30 +3,32 @@
 ``Client`` is for blocking code, ``wakebell.aio.Client`` for asyncio.
 """
 
-from . import aio, errors, types
+from . import aio, errors, recurring, types
 from ._blocking import Client, Subscription, Turn
 from .errors import Reject, Retry, WakebellError
-from .types import (
-    TLS,
+from .recurring import (
     Celery,
     Cron,
     Crontab,
-    Debounce,
-    Draft,
     Every,
-    Lease,
-    Message,
     Misfire,
-    Outcome,
     Overlap,
-    Policy,
-    Presence,
-    Published,
-    Queue,
     Recurring,
     RecurringState,
     RRule,
     Run,
+)
+from .types import (
+    TLS,
+    Debounce,
+    Draft,
+    Lease,
+    Message,
+    Outcome,
+    Policy,
+    Presence,
+    Published,
+    Queue,
     Scheduled,
     State,
     Stats,
@@ -66,5 +68,6 @@ __all__ = [
     "WakebellError",
     "aio",
     "errors",
+    "recurring",
     "types",
 ]

@@ -10,6 +10,7 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from . import aio
+from . import recurring as r
 from . import types as t
 from .errors import TurnLostError
 
@@ -129,13 +130,15 @@ class Client:
         timeout: float = 10.0,
         dead_link: float = 5.0,
         turn_ttl: float = 10.0,
+        trace: Callable[[], Mapping[str, str]] | None = None,
     ) -> None:
         self._loop = _loop()
 
         async def make() -> aio.Client:
             return aio.Client(
-                address, token=token, tls=tls, insecure=insecure, timeout=timeout, dead_link=dead_link, turn_ttl=turn_ttl
-            )
+                address, token=token, tls=tls, insecure=insecure, timeout=timeout, dead_link=dead_link,
+                turn_ttl=turn_ttl, trace=trace,
+            )  # fmt: skip
 
         self._inner = self._loop.run(make())
 
@@ -263,7 +266,7 @@ class Client:
         """Raise FenceStaleError if the resource has seen a newer fencing token."""
         self._loop.run(self._inner.guard(gate, resource, fence, timeout=timeout))
 
-    def put_recurring(self, *schedules: t.Recurring, timeout: float | None = None) -> None:
+    def put_recurring(self, *schedules: r.Recurring, timeout: float | None = None) -> None:
         """Store recurring schedules. Each replaces the one of its name."""
         self._loop.run(self._inner.put_recurring(*schedules, timeout=timeout))
 
@@ -275,17 +278,17 @@ class Client:
         """Pause or resume a recurring schedule."""
         self._loop.run(self._inner.enable_recurring(name, enabled, timeout=timeout))
 
-    def run_recurring(self, name: str, *, key: str = "", timeout: float | None = None) -> t.Run:
+    def run_recurring(self, name: str, *, key: str = "", timeout: float | None = None) -> r.Run:
         """Fire a recurring schedule now, once."""
         return self._loop.run(self._inner.run_recurring(name, key=key, timeout=timeout))
 
-    def get_recurring(self, name: str, *, timeout: float | None = None) -> t.RecurringState:
+    def get_recurring(self, name: str, *, timeout: float | None = None) -> r.RecurringState:
         """Return a recurring schedule."""
         return self._loop.run(self._inner.get_recurring(name, timeout=timeout))
 
     def list_recurring(
         self, *, after: str = "", limit: int | None = None, timeout: float | None = None
-    ) -> Iterator[t.RecurringState]:
+    ) -> Iterator[r.RecurringState]:
         """Yield the recurring schedules, sorted by name."""
         return self._iterate(self._inner.list_recurring(after=after, limit=limit, timeout=timeout))
 

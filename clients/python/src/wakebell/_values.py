@@ -12,6 +12,7 @@ from typing import Any
 from google.protobuf.duration_pb2 import Duration as PbDuration
 from google.protobuf.timestamp_pb2 import Timestamp as PbTimestamp
 
+from . import recurring as r
 from . import types as t
 from ._pb import gateway_pb2 as pb
 from ._pb import queues_pb2, recurring_pb2, wakebell_pb2
@@ -138,6 +139,7 @@ def lease(m: wakebell_pb2.Lease) -> t.Lease:
         topic=m.topic, id=m.id, body=m.body, content_type=m.content_type, correlation_id=m.correlation_id,
         reply_to=m.reply_to, headers=dict(m.headers), activation=to_instant(m, "activation"),
         delivered=to_instant(m, "delivered"), attempt=m.attempt, failures=m.failures,
+        trace=dict(m.trace),
     )  # fmt: skip
 
 
@@ -147,7 +149,7 @@ def queue_of(q: t.Queue) -> queues_pb2.Queue:
 
 def messages_of(messages: Iterable[t.Message]) -> list[queues_pb2.QueueMessage]:
     """Return messages to publish. Each has a tail, so that the request can be sent again."""
-    return [queues_pb2.QueueMessage(body=encode(m.body)[0], key=m.key, tail=_tail()) for m in messages]
+    return [queues_pb2.QueueMessage(body=encode(m.body)[0], key=m.key, tail=_tail(), headers=m.headers) for m in messages]
 
 
 def _tail() -> str:
@@ -156,30 +158,30 @@ def _tail() -> str:
     return "7" + digits[1:4] + "89ab"[int(digits[4], 16) % 4] + digits[5:]
 
 
-def recurring(r: t.Recurring) -> recurring_pb2.Recurring:
-    body, content_type = encode(r.body, r.content_type)
+def recurring(schedule: r.Recurring) -> recurring_pb2.Recurring:
+    body, content_type = encode(schedule.body, schedule.content_type)
     when = recurring_pb2.Recurrence(
-        zone=r.zone, skip_gaps=r.skip_gaps, jitter=duration(r.jitter, "jitter"), start=instant(r.start, "start"),
-        until=instant(r.until, "until"), max_runs=r.max_runs, misfire=r.misfire.value,
-        misfire_limit=r.misfire_limit, overlap=r.overlap.value, headers=r.headers,
+        zone=schedule.zone, skip_gaps=schedule.skip_gaps, jitter=duration(schedule.jitter, "jitter"), start=instant(schedule.start, "start"),
+        until=instant(schedule.until, "until"), max_runs=schedule.max_runs, misfire=schedule.misfire.value,
+        misfire_limit=schedule.misfire_limit, overlap=schedule.overlap.value, headers=schedule.headers,
     )  # fmt: skip
-    match r.rule:
-        case t.Every(interval, relative):
+    match schedule.rule:
+        case r.Every(interval, relative):
             when.every.CopyFrom(duration(interval, "interval"))
             when.relative = relative
-        case t.Cron(expression):
+        case r.Cron(expression):
             when.cron = expression
-        case t.Crontab() as c:
+        case r.Crontab() as c:
             when.crontab.CopyFrom(recurring_pb2.Crontab(
                 minute=c.minute, hour=c.hour, day_of_week=c.day_of_week, day_of_month=c.day_of_month, month=c.month,
             ))  # fmt: skip
-        case t.RRule(rule):
+        case r.RRule(rule):
             when.rrule = rule
         case _:
-            raise InvalidError(f"rule {r.rule!r}, want Every, Cron, Crontab or RRule")
-    m = recurring_pb2.Recurring(name=r.name, topic=r.topic, when=when, body=body, content_type=content_type)
-    if r.celery is not None:
-        celery = r.celery
+            raise InvalidError(f"rule {schedule.rule!r}, want Every, Cron, Crontab or RRule")
+    m = recurring_pb2.Recurring(name=schedule.name, topic=schedule.topic, when=when, body=body, content_type=content_type)
+    if schedule.celery is not None:
+        celery = schedule.celery
         m.celery.CopyFrom(recurring_pb2.CeleryMessage(
             args=b"" if celery.args is None else encode(celery.args)[0],
             kwargs=b"" if celery.kwargs is None else encode(dict(celery.kwargs))[0],
@@ -188,12 +190,12 @@ def recurring(r: t.Recurring) -> recurring_pb2.Recurring:
     return m
 
 
-def recurring_state(m: recurring_pb2.RecurringState) -> t.RecurringState:
-    return t.RecurringState(
+def recurring_state(m: recurring_pb2.RecurringState) -> r.RecurringState:
+    return r.RecurringState(
         name=m.name, topic=m.topic, rule=m.rule, next=to_instant(m, "next"), last_run=to_instant(m, "last_run"),
         runs=m.runs, paused=m.paused, celery=m.celery, fault=m.fault,
     )  # fmt: skip
 
 
-def run(m: recurring_pb2.RunRecurringResponse) -> t.Run:
-    return t.Run(m.name, to_instant(m, "due"), to_instant(m, "fired"), m.run)
+def run(m: recurring_pb2.RunRecurringResponse) -> r.Run:
+    return r.Run(m.name, to_instant(m, "due"), to_instant(m, "fired"), m.run)

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 import secrets
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from datetime import datetime
 from types import TracebackType
 from typing import Any, Self
 
-import grpc
 
 from . import _values as values
+from . import recurring as r
 from . import types as t
+from ._connect import channel, is_loopback
 from ._link import Link
 from ._pb import gateway_pb2 as pb
 from ._pb import queues_pb2, recurring_pb2
+from ._requests import check_limit, chunks, set_key
 from ._subscriber import Handler, Subscription, check_credits
 from ._turn import Turn, TurnContext
 from ._turn import acquire as acquire_turn
@@ -47,6 +48,8 @@ class Client:
             UnavailableError.
         turn_ttl: Seconds for which a turn stays valid without contact to the node, 1 to
             86,400.
+        trace: Returns the current span as headers such as traceparent, for timers and
+            messages: the carrier of OpenTelemetry's ``inject``.
     """
 
     def __init__(
@@ -59,20 +62,21 @@ class Client:
         timeout: float = 10.0,
         dead_link: float = 5.0,
         turn_ttl: float = 10.0,
+        trace: Callable[[], Mapping[str, str]] | None = None,
     ) -> None:
         host, _, port = address.rpartition(":")
         if not host or not port.isdecimal() or not 0 < int(port) < 65536:
             raise InvalidError(f"address {address!r}, want host:port")
         if not 1 <= turn_ttl <= 86400:
             raise InvalidError(f"turn_ttl {turn_ttl}, want 1 to 86,400 seconds")
-        if token and not tls and not insecure and not _is_loopback(host):
+        if token and not tls and not insecure and not is_loopback(host):
             raise InvalidError(f"address {address!r} needs tls, because the network could read the token")
-        self._timeout, self._turn_ttl = timeout, turn_ttl
+        self._timeout, self._turn_ttl, self._trace = timeout, turn_ttl, trace
         self._closing = False
         self._subscriptions: set[Subscription] = set()
         settings = t.TLS() if tls is True else tls or None
         get = (lambda: token) if isinstance(token, str) else token
-        self._link = Link(lambda: _channel(address, settings), address, get, dead_link)
+        self._link = Link(lambda: channel(address, settings), address, get, dead_link)
 
     async def __aenter__(self) -> Self:
         return self
@@ -94,6 +98,8 @@ class Client:
         await self._link.close()
 
     async def _call(self, kind: str, request: Any, timeout: float | None) -> Any:
+        if self._trace is not None and "trace" in request.DESCRIPTOR.fields_by_name:
+            request.trace.update(self._trace())
         return await self._link.call(kind, request, self._timeout if timeout is None else timeout)
 
     # Timers
@@ -126,7 +132,7 @@ class Client:
             topic=topic, body=body, id=id, at=at, delay=delay, debounce=debounce, if_exists=if_exists, once=once,
             headers=headers or {}, correlation_id=correlation_id, content_type=content_type,
         ))  # fmt: skip
-        _set_key(request, id, key)
+        set_key(request, id, key)
         return values.scheduled(await self._call("schedule", request, timeout))
 
     async def schedule_batch(
@@ -139,9 +145,9 @@ class Client:
         requests = []
         for d in drafts:
             requests.append(values.schedule_request(d))
-            _set_key(requests[-1], d.id, key)
+            set_key(requests[-1], d.id, key)
         done: list[t.Scheduled] = []
-        for chunk in _chunks(requests, _MAX_BATCH, _MAX_BATCH_BYTES):
+        for chunk in chunks(requests, _MAX_BATCH, _MAX_BATCH_BYTES):
             batch = pb.ScheduleBatchRequest(timers=chunk, key=f"{key}#{len(done)}" if key else "")
             answer = await self._call("schedule_batch", batch, timeout)
             done.extend(map(values.scheduled, answer.timers))
@@ -176,7 +182,7 @@ class Client:
         ``running``, only timers with a running handler are listed. ``timeout`` is for
         each page.
         """
-        left = _limit(limit)
+        left = check_limit(limit)
         while left != 0:
             request = pb.ListTimersRequest(
                 topic=topic, running=running, after=after, due_before=values.instant(due_before, "due_before"),
@@ -274,7 +280,7 @@ class Client:
         """
         q = t.Queue(queue) if isinstance(queue, str) else queue
         done: list[t.Published] = []
-        for chunk in _chunks(values.messages_of(messages), _MAX_PUBLISH, _MAX_PUBLISH_BYTES):
+        for chunk in chunks(values.messages_of(messages), _MAX_PUBLISH, _MAX_PUBLISH_BYTES):
             request = queues_pb2.PublishRequest(
                 name=q.name, queue=values.queue_of(q), messages=chunk, window=values.duration(q.window, "window"),
                 cap=q.cap, drop_oldest=q.drop_oldest, frees_keys=q.frees_keys,
@@ -311,7 +317,7 @@ class Client:
 
     # Recurring schedules
 
-    async def put_recurring(self, *schedules: t.Recurring, timeout: float | None = None) -> None:
+    async def put_recurring(self, *schedules: r.Recurring, timeout: float | None = None) -> None:
         """Store up to 1,000 recurring schedules. Each replaces the one of its name."""
         request = recurring_pb2.PutRecurringRequest(schedules=[values.recurring(s) for s in schedules])
         await self._call("put_recurring", request, timeout)
@@ -325,7 +331,7 @@ class Client:
         request = recurring_pb2.EnableRecurringRequest(name=name, enabled=enabled)
         await self._call("enable_recurring", request, timeout)
 
-    async def run_recurring(self, name: str, *, key: str = "", timeout: float | None = None) -> t.Run:
+    async def run_recurring(self, name: str, *, key: str = "", timeout: float | None = None) -> r.Run:
         """Fire a recurring schedule now, once, even if it is paused.
 
         ``key`` is an idempotency key; by default each call has its own.
@@ -333,16 +339,16 @@ class Client:
         request = recurring_pb2.RunRecurringRequest(name=name, key=key or secrets.token_hex(16))
         return values.run(await self._call("run_recurring", request, timeout))
 
-    async def get_recurring(self, name: str, *, timeout: float | None = None) -> t.RecurringState:
+    async def get_recurring(self, name: str, *, timeout: float | None = None) -> r.RecurringState:
         """Return a recurring schedule. Errors: NoScheduleError."""
         answer = await self._call("get_recurring", recurring_pb2.GetRecurringRequest(name=name), timeout)
         return values.recurring_state(answer.schedule)
 
     async def list_recurring(
         self, *, after: str = "", limit: int | None = None, timeout: float | None = None
-    ) -> AsyncIterator[t.RecurringState]:
+    ) -> AsyncIterator[r.RecurringState]:
         """Yield the recurring schedules, sorted by name, those after the name ``after``."""
-        left = _limit(limit)
+        left = check_limit(limit)
         while left != 0:
             request = recurring_pb2.ListRecurringRequest(after=after, limit=min(left or 0, _MAX_PAGE))
             answer = await self._call("list_recurring", request, timeout)
@@ -358,59 +364,3 @@ class Client:
         request = recurring_pb2.PreviewRecurringRequest(name=name, count=count)
         answer = await self._call("preview_recurring", request, timeout)
         return [values.to_datetime(m) for m in answer.instants]
-
-
-def _set_key(request: pb.ScheduleRequest, id: str | None, key: str) -> None:
-    """Set the idempotency key. The node then makes an id, so that repeated calls are equal."""
-    if key:
-        request.key = key
-        request.id = id or ""
-
-
-def _limit(limit: int | None) -> int | None:
-    if limit is not None and limit < 0:
-        raise InvalidError(f"limit {limit}, want at least 0")
-    return limit
-
-
-def _chunks(messages: Sequence[Any], most: int, most_bytes: int) -> Iterable[list[Any]]:
-    """Split messages into lists that fit into one request each."""
-    chunk: list[Any] = []
-    size = 0
-    for m in messages:
-        of = m.ByteSize() + 16
-        if chunk and (len(chunk) == most or size + of > most_bytes):
-            yield chunk
-            chunk, size = [], 0
-        chunk.append(m)
-        size += of
-    if chunk:
-        yield chunk
-
-
-def _is_loopback(host: str) -> bool:
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return False
-
-
-def _channel(address: str, tls: t.TLS | None) -> grpc.Channel:
-    options: list[tuple[str, Any]] = [
-        ("grpc.keepalive_time_ms", 10_000),
-        ("grpc.keepalive_timeout_ms", 5_000),
-        ("grpc.keepalive_permit_without_calls", 1),
-        ("grpc.http2.max_pings_without_data", 0),
-        ("grpc.use_local_subchannel_pool", 1),
-        ("grpc.enable_http_proxy", 0),
-        ("grpc.max_receive_message_length", -1),
-        ("grpc.max_send_message_length", -1),
-    ]
-    if tls is None:
-        return grpc.insecure_channel(address, options=options)
-    if tls.server_name is not None:
-        options.append(("grpc.ssl_target_name_override", tls.server_name))
-    credentials = grpc.ssl_channel_credentials(tls.ca, tls.key, tls.cert)
-    return grpc.secure_channel(address, credentials, options=options)

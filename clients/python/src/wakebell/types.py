@@ -11,7 +11,7 @@ import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from enum import Enum, StrEnum
+from enum import Enum
 from typing import Any, TypeAlias
 
 from .errors import LeaseLostError
@@ -239,6 +239,8 @@ class Message:
     """``bytes`` are sent unchanged, ``str`` as text, other values as JSON."""
     key: str = ""
     """Deduplication key. Default: none."""
+    headers: Mapping[str, str] = field(default_factory=dict)
+    """Headers for handlers of Wakebell. Other consumers ignore them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,12 +257,12 @@ class Lease(Content):
     """A timer or message that a handler has, for as long as ``lost`` is None."""
 
     __slots__ = ("topic", "id", "body", "content_type", "correlation_id", "reply_to", "headers",
-                 "activation", "delivered", "attempt", "failures", "_lost", "_event")  # fmt: skip
+                 "activation", "delivered", "attempt", "failures", "trace", "_lost", "_event")  # fmt: skip
 
     def __init__(
         self, *, topic: str, id: str, body: bytes, content_type: str, correlation_id: str, reply_to: str,
         headers: Mapping[str, str], activation: datetime | None, delivered: datetime | None,
-        attempt: int, failures: int,
+        attempt: int, failures: int, trace: Mapping[str, str],
     ) -> None:  # fmt: skip
         self.topic = topic
         """Name of the topic or queue."""
@@ -278,6 +280,8 @@ class Lease(Content):
         """Deliveries so far, including this one."""
         self.failures = failures
         """Deliveries that failed."""
+        self.trace = trace
+        """The span of this delivery, as headers such as traceparent. Empty: the node does not trace."""
         self._lost: LeaseLostError | None = None
         self._event = threading.Event()
 
@@ -296,125 +300,3 @@ class Lease(Content):
     def _lose(self, error: LeaseLostError) -> None:
         self._lost = error
         self._event.set()
-
-
-@dataclass(frozen=True, slots=True)
-class Every:
-    """Fires at an interval, 1 µs to 100 years."""
-
-    interval: Duration
-    relative: bool = False
-    """Aligns the instants to whole days, hours or minutes."""
-
-
-@dataclass(frozen=True, slots=True)
-class Cron:
-    """A cron expression of 5 fields, or of 6 fields with seconds first."""
-
-    expression: str
-
-
-@dataclass(frozen=True, slots=True)
-class Crontab:
-    """The fields of Celery's crontab."""
-
-    minute: str = "*"
-    hour: str = "*"
-    day_of_week: str = "*"
-    day_of_month: str = "*"
-    month: str = "*"
-
-
-@dataclass(frozen=True, slots=True)
-class RRule:
-    """An RFC 5545 rule, with or without a DTSTART line before it."""
-
-    rule: str
-
-
-class Misfire(StrEnum):
-    """What to do with missed runs."""
-
-    LAST = ""
-    """Fire the last."""
-    SKIP = "skip"
-    """Fire none."""
-    ALL = "all"
-    """Fire all, up to ``misfire_limit``."""
-
-
-class Overlap(StrEnum):
-    """What to do with a run while the timer of the run before exists."""
-
-    FIRE = ""
-    SKIP = "skip"
-    QUEUE = "queue"
-
-
-@dataclass(frozen=True, slots=True)
-class Celery:
-    """Arguments of Celery's ``apply_async``. Each run sends a task instead of a timer."""
-
-    args: list[Any] | None = None
-    kwargs: Mapping[str, Any] | None = None
-    options: Mapping[str, Any] | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Recurring:
-    """A recurring schedule: each run schedules a timer of the topic with the body."""
-
-    name: str
-    """1 to 400 bytes. It must not begin with a colon."""
-    topic: str
-    """The topic; with ``celery``, the name of the task."""
-    rule: Every | Cron | Crontab | RRule
-    body: Any = b""
-    content_type: str | None = None
-    celery: Celery | None = None
-    zone: str = ""
-    """IANA time zone. Default: UTC."""
-    skip_gaps: bool = False
-    """Do not fire at instants that the clocks of the zone skip."""
-    jitter: Duration | None = None
-    """Each run is delayed by a random duration up to this one; at most a day."""
-    start: datetime | None = None
-    """First possible instant, inclusive."""
-    until: datetime | None = None
-    """Last possible instant, inclusive."""
-    max_runs: int = 0
-    """0: unlimited."""
-    misfire: Misfire = Misfire.LAST
-    misfire_limit: int = 0
-    """Up to 10,000. 0: 100."""
-    overlap: Overlap = Overlap.FIRE
-    headers: Mapping[str, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class RecurringState:
-    """A recurring schedule as it is stored."""
-
-    name: str
-    topic: str
-    rule: str
-    """The rule in words."""
-    next: datetime | None
-    """The next instant. None: never."""
-    last_run: datetime | None
-    runs: int
-    paused: bool
-    celery: bool
-    fault: str
-    """Why the entry is unreadable. Only the name is known then."""
-
-
-@dataclass(frozen=True, slots=True)
-class Run:
-    """A run of a recurring schedule that was fired by request."""
-
-    name: str
-    due: datetime | None
-    fired: datetime | None
-    run: int
-    """Number of the run."""

@@ -1,0 +1,330 @@
+/** What a subscription does: leases, their handlers and their verdicts. */
+import { create, type MessageInitShape } from "@bufbuild/protobuf";
+import type { Duration } from "@bufbuild/protobuf/wkt";
+import * as errors from "./errors.js";
+import { GRACE, LinkBroken, REDIAL_MAX, sleep, subscriberKey, type Link, type Listener } from "./link.js";
+import {
+  SubscribeRequestSchema, UnsubscribeRequestSchema, VerdictSchema, VerdictsSchema,
+  type Leases, type LeasesEnded, type LeasesExtended, type SubscribeRequest, type SubscribeResponse, type Verdict,
+} from "./pb/remote_pb.js";
+import { LeaseEnd } from "./pb/wakebell_pb.js";
+import type { Handler } from "./subscription.js";
+import type { Lease, Queue } from "./types.js";
+import * as values from "./values.js";
+
+const CHECK = 100; // how often leases are checked; a lease ends here that much earlier
+const CLOCK = 60_000; // how often an idle subscriber sends its clock
+const ANSWER = 10_000; // how long the node has to answer a subscription
+const MAX_VERDICTS = 500;
+
+class Running {
+  readonly abort = new AbortController();
+  until = 0; // when it expires, as confirmed by the node
+  extend = 0; // when to request the next extension
+  done: Promise<void> = Promise.resolve();
+
+  constructor(readonly id: string) {}
+
+  goodUntil(until: number, now: number): void {
+    this.until = until;
+    this.extend = now + (until - now) / 3;
+  }
+}
+
+/** Handles the leases of a Subscription. */
+export class Worker implements Listener {
+  readonly finished: Promise<void>;
+  readonly #key: string;
+  readonly #running = new Map<bigint, Running>();
+  readonly #began = performance.now(); // zero of the clock that the node receives
+  #verdicts: Verdict[] = [];
+  #flushing = false;
+  #clockSent = 0;
+  #started = false;
+  #draining = false;
+  #over = false;
+  #stopping: Promise<void> | undefined;
+  #checks: NodeJS.Timeout | undefined;
+  #attempt = 0; // number of the last attempt to subscribe again
+  #finish: (error?: Error) => void = () => {};
+
+  constructor(
+    readonly link: Link, readonly topic: string, readonly queue: Queue | undefined, readonly handler: Handler,
+    readonly name: string, readonly credits: number,
+  ) {
+    this.#key = subscriberKey({ topic, subscriber: name });
+    this.finished = new Promise((resolve, reject) => {
+      this.#finish = (error) => (error === undefined ? resolve() : reject(error));
+    });
+  }
+
+  /** Subscribes. Throws an error that a retry cannot help. */
+  async start(): Promise<void> {
+    if (this.link.subscribers.has(this.#key)) {
+      throw new errors.InvalidError(`name ${JSON.stringify(this.name)} is already subscribed to ${JSON.stringify(this.topic)}`);
+    }
+    this.link.start();
+    this.link.subscribers.set(this.#key, this);
+    try {
+      while (!(await this.#subscribed())) {}
+    } catch (error) {
+      this.link.subscribers.delete(this.#key);
+      throw error;
+    }
+    this.#started = true;
+    this.#checks = setInterval(() => this.#check(), CHECK);
+  }
+
+  async #subscribed(): Promise<boolean> {
+    try {
+      this.#reconcile(await this.#subscribe(this.credits));
+      return true;
+    } catch (error) {
+      if (error instanceof errors.OverloadedError || error instanceof errors.DrainingError) {
+        await sleep(REDIAL_MAX / 2);
+      } else if (!(error instanceof LinkBroken)) {
+        throw error;
+      }
+      return false;
+    }
+  }
+
+  opened(): void {
+    if (this.#started) {
+      void this.#subscribeAgain(++this.#attempt);
+    }
+  }
+
+  async #subscribeAgain(attempt: number): Promise<void> {
+    while (!this.#over && attempt === this.#attempt) {
+      try {
+        this.#reconcile(await this.#subscribe(this.#draining ? Math.max(this.#running.size, 1) : this.credits));
+        return;
+      } catch (error) {
+        if (error instanceof LinkBroken || error instanceof errors.ClosedError) {
+          return; // opened is called again
+        }
+        const final = [errors.InvalidError, errors.ConflictError, errors.ForbiddenError, errors.UnauthenticatedError];
+        if (final.some((kind) => error instanceof kind)) {
+          this.#fail(error as Error);
+          return;
+        }
+        this.link.options.log(`cannot subscribe to ${this.topic}`, error);
+      }
+      await sleep(REDIAL_MAX / 2);
+    }
+  }
+
+  #request(credits: number): SubscribeRequest {
+    return create(SubscribeRequestSchema, {
+      topic: this.topic, subscriber: this.name, credits, clock: this.#clock(),
+      ...(this.queue === undefined ? {} : { queue: values.queueOf(this.queue) }),
+    });
+  }
+
+  #subscribe(credits: number): Promise<SubscribeResponse> {
+    return this.link.ask("subscribe", this.#request(credits), { deadline: performance.now() + ANSWER });
+  }
+
+  /** Releases the leases that the node lists and that this subscriber does not have. */
+  #reconcile(m: SubscribeResponse): void {
+    const pending = new Set(this.#verdicts.map((v) => v.kind.value?.delivery));
+    for (const { id, delivery } of m.held) {
+      if (!this.#running.has(delivery) && !pending.has(delivery)) {
+        this.#add(id, { case: "release", value: { delivery } });
+      }
+    }
+  }
+
+  #clock(): Duration {
+    return values.duration(performance.now() - this.#began, "clock");
+  }
+
+  /** Returns when the node sent a message, or a little earlier. */
+  #sentAt(clock: Duration | undefined, now: number): number {
+    return clock === undefined ? now : Math.min(this.#began + values.toMs(clock), now);
+  }
+
+  leases(m: Leases): void {
+    const now = performance.now();
+    const sent = this.#sentAt(m.clock, now);
+    for (const lease of m.leases) {
+      const until = sent + (lease.ttl === undefined ? 0 : values.toMs(lease.ttl));
+      if (this.#over || now + CHECK >= until) {
+        continue; // it is delivered again
+      }
+      if (this.#draining) {
+        this.#add(lease.id, { case: "release", value: { delivery: lease.delivery } });
+        continue;
+      }
+      const run = new Running(lease.id);
+      run.goodUntil(until, now);
+      this.#running.set(lease.delivery, run);
+      run.done = this.#serve(run, lease.delivery, values.lease(lease, run.abort.signal));
+    }
+  }
+
+  async #serve(run: Running, delivery: bigint, lease: Lease): Promise<void> {
+    const verdict = await this.#handle(lease, delivery);
+    if (this.#running.get(delivery) !== run) {
+      return; // it was lost
+    }
+    this.#running.delete(delivery);
+    if (this.#draining) {
+      this.#narrow(); // before the verdict, which makes room for another lease
+    }
+    this.#add(run.id, verdict);
+  }
+
+  async #handle(lease: Lease, delivery: bigint): Promise<VerdictKind> {
+    try {
+      await this.handler(lease);
+      return { case: "ack", value: { delivery } };
+    } catch (error) {
+      const reason = reasonOf(error);
+      if (error instanceof errors.Reject) {
+        return { case: "reject", value: { delivery, reason } };
+      }
+      if (error instanceof errors.Retry) {
+        return { case: "nack", value: { delivery, reason, delay: values.duration(error.delayMs, "delayMs") } };
+      }
+      if (lease.signal.aborted) {
+        return { case: "release", value: { delivery } };
+      }
+      this.link.options.log(`the handler of ${this.topic} failed on ${lease.id}, attempt ${lease.attempt}`, error);
+      return { case: "nack", value: { delivery, reason } };
+    }
+  }
+
+  extended(m: LeasesExtended): void {
+    const now = performance.now();
+    const sent = this.#sentAt(m.clock, now);
+    for (const { id, delivery, ttl } of m.extended) {
+      const run = this.#running.get(delivery), until = sent + (ttl === undefined ? 0 : values.toMs(ttl));
+      if (run?.id === id && until > run.until) {
+        run.goodUntil(until, now);
+      }
+    }
+  }
+
+  ended(m: LeasesEnded): void {
+    const kinds: Partial<Record<LeaseEnd, typeof errors.LeaseLostError>> = {
+      [LeaseEnd.CANCELLED]: errors.LeaseCancelledError,
+      [LeaseEnd.TOO_OLD]: errors.LeaseTooOldError,
+      [LeaseEnd.DRAINING]: errors.LeaseDrainingError,
+    };
+    for (const { delivery, reason } of m.ended) {
+      this.#lose(delivery, kinds[reason] ?? errors.LeaseLostError);
+    }
+  }
+
+  #lose(delivery: bigint, kind: typeof errors.LeaseLostError): void {
+    const run = this.#running.get(delivery);
+    this.#running.delete(delivery);
+    run?.abort.abort(new kind(`${run.id}: the lease is lost (${kind.name})`));
+  }
+
+  /** Extends leases, and ends those that expired. */
+  #check(): void {
+    const now = performance.now();
+    for (const [delivery, run] of this.#running) {
+      if (now + CHECK >= run.until) {
+        this.#lose(delivery, errors.LeaseLostError);
+      } else if (now > run.extend) {
+        run.extend = now + (run.until - now) / 3;
+        this.#add(run.id, { case: "extend", value: { delivery } });
+      }
+    }
+    this.#flush();
+    if (now - this.#clockSent >= CLOCK) {
+      this.#send([]);
+    }
+  }
+
+  #add(id: string, kind: VerdictKind): void {
+    this.#verdicts.push(create(VerdictSchema, { id, kind }));
+    if (!this.#flushing) {
+      this.#flushing = true;
+      setImmediate(() => this.#flush());
+    }
+  }
+
+  /** Sends the verdicts. If there is no link, they stay for the next one. */
+  #flush(): void {
+    this.#flushing = false;
+    while (this.#verdicts.length > 0 && this.#send(this.#verdicts.slice(0, MAX_VERDICTS))) {
+      this.#verdicts = this.#verdicts.slice(MAX_VERDICTS);
+    }
+  }
+
+  #send(verdicts: Verdict[]): boolean {
+    const message = create(VerdictsSchema, { topic: this.topic, subscriber: this.name, verdicts, clock: this.#clock() });
+    const sent = this.link.send("verdicts", message);
+    if (sent) {
+      this.#clockSent = performance.now();
+    }
+    return sent;
+  }
+
+  /** Leaves no credits but those of the leases that are held. */
+  #narrow(): void {
+    this.#flush();
+    if (this.#running.size > 0) {
+      this.link.send("subscribe", this.#request(this.#running.size));
+    }
+  }
+
+  stop(timeoutMs: number): Promise<void> {
+    this.#stopping ??= this.#stop(timeoutMs);
+    return this.#stopping;
+  }
+
+  async #stop(timeoutMs: number): Promise<void> {
+    this.#draining = true;
+    this.#narrow();
+    const all = Promise.all([...this.#running.values()].map((run) => run.done));
+    if (!(await within(all, timeoutMs))) {
+      this.#running.forEach((run) => run.abort.abort(new errors.ClosedError("the subscription is stopped")));
+      await within(all, GRACE);
+    }
+    this.#over = true;
+    clearInterval(this.#checks);
+    this.#flush();
+    if (this.link.up) {
+      const request = create(UnsubscribeRequestSchema, { topic: this.topic, subscriber: this.name });
+      await this.link.ask("unsubscribe", request, { deadline: performance.now() + GRACE }).catch(() => {}); // the leases expire
+    }
+    this.#end();
+  }
+
+  #fail(error: Error): void {
+    this.link.options.log(`the subscription to ${this.topic} ended`, error);
+    [...this.#running.keys()].forEach((delivery) => this.#lose(delivery, errors.LeaseLostError));
+    this.#end(error);
+  }
+
+  #end(error?: Error): void {
+    this.#over = true;
+    clearInterval(this.#checks);
+    this.link.subscribers.delete(this.#key);
+    this.#finish(error);
+  }
+}
+
+type VerdictKind = NonNullable<MessageInitShape<typeof VerdictSchema>["kind"]>;
+
+function reasonOf(error: unknown): string {
+  const text = error instanceof Error ? error.message || error.name : String(error);
+  return text.slice(0, 1024);
+}
+
+/** Waits for a promise, at most for a time. Returns whether it was settled in time. */
+async function within(work: Promise<unknown>, ms: number): Promise<boolean> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<boolean>((resolve) => {
+    timer = setTimeout(() => resolve(false), ms);
+  });
+  const done = await Promise.race([work.then(() => true), late]);
+  clearTimeout(timer);
+  return done;
+}

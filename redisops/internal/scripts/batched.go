@@ -1,0 +1,125 @@
+package scripts
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/wakebell/wakebell/messages/exchange"
+)
+
+// errNotSent is the error of a script whose pipeline ended with a panic.
+var errNotSent = fmt.Errorf("%w: the pipeline was not sent", exchange.ErrUnavailable)
+
+// RunBatched runs a script as Run does, together with those of other topics on the same
+// server. Alone is true for a script that has enough work for a round trip of its own.
+// Sent is when the script was sent if it has waited for others, else zero.
+func (s Runner) RunBatched(ctx context.Context, server string, from *Caller, alone bool, script *redis.Script, keys []string, args ...any) (reply any, sent time.Time, err error) {
+	var delay time.Duration
+	if s.Batcher != nil {
+		delay = s.Batcher.delay(server, from, time.Now())
+	}
+	if alone || delay == 0 {
+		reply, err = s.Run(ctx, script, keys, args...)
+		return reply, time.Time{}, err
+	}
+	b := newBatched(script, keys, args)
+	if s.Batcher.add(server, b) {
+		s.sendAfter(ctx, server, delay)
+	}
+	reply, err = s.answer(ctx, server, b)
+	return reply, b.sent, err
+}
+
+// TryBatched runs a script as Try does. While maxConcurrent calls of TryBatched are in
+// flight on a server, further ones wait and share a pipeline.
+func (s Runner) TryBatched(ctx context.Context, server string, script *redis.Script, keys []string, args ...any) (any, error) {
+	if s.Batcher == nil {
+		return s.Try(ctx, script, keys, args...)
+	}
+	if b := s.Batcher.begin(server, script, keys, args); b != nil {
+		return s.answer(ctx, server, b)
+	}
+	defer s.ended(ctx, server)
+	reply, err := script.Run(ctx, s.RDB, keys, args...).Result()
+	return reply, s.failed(ctx, keys, err)
+}
+
+// ended ends a call of TryBatched, and sends the scripts that have waited for it.
+func (s Runner) ended(ctx context.Context, server string) {
+	waiting := s.Batcher.end(server)
+	if waiting == nil {
+		return
+	}
+	go func() {
+		defer s.ended(ctx, server)
+		s.sendAll(ctx, waiting)
+	}()
+}
+
+// sendAfter sends the scripts that wait after a delay, or when ctx ends: the others
+// still wait for theirs.
+func (s Runner) sendAfter(ctx context.Context, server string, delay time.Duration) {
+	timer := time.NewTimer(delay)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+	s.sendAll(ctx, s.Batcher.take(server))
+}
+
+// sendAll sends scripts in pipelines, the first of them from this goroutine.
+func (s Runner) sendAll(ctx context.Context, all []*batched) {
+	ctx = context.WithoutCancel(ctx) // a caller that gives up must not fail the others
+	first := all[:min(maxBatch, len(all))]
+	for part := range slices.Chunk(all[len(first):], maxBatch) {
+		go s.send(ctx, part)
+	}
+	s.send(ctx, first)
+}
+
+// send sends scripts in one pipeline and answers their callers.
+func (s Runner) send(ctx context.Context, all []*batched) {
+	defer func() {
+		for _, b := range all {
+			close(b.done)
+		}
+	}()
+	answered := s.watchMasters(ctx)
+	if len(all) == 1 {
+		all[0].reply, all[0].err = all[0].script.Run(ctx, s.RDB, all[0].keys, all[0].args...).Result()
+		answered(all[0].err)
+		return
+	}
+	pipe := s.RDB.Pipeline()
+	answers := make([]*redis.Cmd, len(all))
+	for i, b := range all {
+		answers[i] = b.script.EvalSha(ctx, pipe, b.keys, b.args...)
+	}
+	_, err := pipe.Exec(ctx)
+	answered(err)
+	for i, b := range all {
+		b.reply, b.err = answers[i].Result()
+		if redis.HasErrorPrefix(b.err, "NOSCRIPT") {
+			b.reply, b.err = b.script.Eval(ctx, s.RDB, b.keys, b.args...).Result()
+		}
+	}
+}
+
+// answer waits for the answer to a script. A caller that gives up returns at once only
+// if the script has not been sent, because the script refers to its arguments.
+func (s Runner) answer(ctx context.Context, server string, b *batched) (any, error) {
+	select {
+	case <-b.done:
+	case <-ctx.Done():
+		if s.Batcher.leave(server, b) {
+			return nil, ctx.Err()
+		}
+		<-b.done
+	}
+	return b.reply, s.failed(ctx, b.keys, b.err)
+}

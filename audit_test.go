@@ -67,6 +67,7 @@ func TestOperationsAreAudited(t *testing.T) {
 			_, err := c.DeleteDead(ctx, name, wakebelltype.DeadFilter{OlderThan: time.Hour})
 			return err
 		}},
+		{"topic.remove", "p:" + name, 1, "", func() error { _, err := c.RemoveTopic(ctx, name); return err }},
 		{"topic.forget", "p:" + name, 1, "", func() error { return c.Forget(ctx, name) }},
 		{"queue.purge", "p:" + name, 1, "waiting", func() error {
 			_, err := c.Queues().Publish(ctx, queue.New[string](name).Draft("x"))

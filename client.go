@@ -58,7 +58,7 @@ func newClient(rdb redis.UniversalClient, cfg ClientConfig, zone *time.Location)
 	common := clientstore.Config{
 		Metrics: measured, Audit: cfg.Audit,
 		Keys: cfg.Keys, PayloadLimit: cfg.PayloadLimit, RetryFor: cfg.RetryFor, Logger: cfg.Logger,
-		NoCoalescing: cfg.NoCoalescing, NoPayloadsApart: cfg.NoPayloadsApart,
+		NoCoalescing: cfg.NoCoalescing, NoPayloadsApart: cfg.NoPayloadsApart, NoCounts: cfg.NoCounts,
 	}.WithDefaults()
 	store, err := clientstore.Open(rdb, common)
 	if err != nil {
@@ -198,7 +198,11 @@ func (c *Client) RemoveTopic(ctx context.Context, topic string) (wakebelltype.To
 	if err != nil {
 		return wakebelltype.TopicRemoval{}, err
 	}
-	return c.store.RemoveTopic(ctx, full)
+	r, err := c.store.RemoveTopic(ctx, full)
+	if r.Existed && r.Use == "" {
+		c.record(ctx, wakebelltype.AuditTopicRemove, full, audit.One("", err))
+	}
+	return r, err
 }
 
 // Schedules returns the recurring schedules in the Client's Redis, with the

@@ -81,6 +81,10 @@ type ClientConfig struct {
 	// Otherwise those of 16 KiB or more are read in a second round trip.
 	NoPayloadsApart bool
 
+	// NoCounts switches the counts of scheduled timers in Redis off; see
+	// Client.Throughput.
+	NoCounts bool
+
 	// MeterProvider makes the instruments of docs/metrics.md; nil means the global
 	// provider of OpenTelemetry. Without an SDK nothing is measured. MetricTopics is
 	// how many topics, queues and gates each have a label of their own, 0 to 100,000;

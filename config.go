@@ -60,6 +60,7 @@ type Config struct {
 
 	NoCoalescing    bool
 	NoPayloadsApart bool
+	NoCounts        bool // neither what is scheduled nor what this node handles is counted
 
 	// MeterProvider and MetricTopics are the fields of ClientConfig, for the Client
 	// and for all that this node runs.
@@ -147,7 +148,7 @@ func (c Config) tracer() *tracing.Tracer {
 func (c Config) client() ClientConfig {
 	return ClientConfig{
 		Keys: c.Keys, Prefix: c.Prefix, PayloadLimit: c.PayloadLimit, RetryFor: c.RetryFor, Logger: c.Logger, Audit: c.Audit,
-		Celery: c.Scheduler != nil && c.Scheduler.Celery, NoCoalescing: c.NoCoalescing, NoPayloadsApart: c.NoPayloadsApart,
+		Celery: c.Scheduler != nil && c.Scheduler.Celery, NoCoalescing: c.NoCoalescing, NoPayloadsApart: c.NoPayloadsApart, NoCounts: c.NoCounts,
 		MeterProvider: c.MeterProvider, MetricTopics: c.MetricTopics,
 		ScheduleMiddleware: c.ScheduleMiddleware, TracerProvider: c.TracerProvider, Propagator: c.Propagator,
 	}

@@ -3,6 +3,7 @@ package wakebell_test
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/wakebelltype"
@@ -44,4 +45,44 @@ func ExampleClient_Audit() {
 	// Output:
 	// ada topic.pause invoices 1 reason: the database moves
 	// bob topic.cancel_all invoices 0
+}
+
+func ExampleClient_History() {
+	charge := func(_ context.Context, t wakebell.Timer[Invoice]) error {
+		if t.Attempt == 1 {
+			return fmt.Errorf("the bank is down: %w", wakebell.RetryIn(time.Millisecond))
+		}
+		return nil
+	}
+	record := wakebell.History(wakebelltype.HistoryFailures) // the default
+	run(wakebell.Config{Handlers: []wakebell.Handler{wakebell.Handle(Invoices, charge, record)}}, func(sys *wakebell.System) {
+		ctx, c := context.Background(), sys.Client()
+		bill(c, "inv-42")
+		ended := false
+		for !ended {
+			filter := wakebelltype.HistoryFilter{ID: "inv-42", Last: 1}
+			for a, err := range c.History(ctx, "invoices", filter, wakebelltype.Page{}) {
+				check(err)
+				ended = a.Final()
+			}
+		}
+		for a, err := range c.History(ctx, "invoices", wakebelltype.HistoryFilter{ID: "inv-42"}, wakebelltype.Page{}) {
+			check(err)
+			fmt.Println(a.Attempt, a.Outcome, a.Error)
+		}
+	})
+	// Output:
+	// 1 retried the bank is down: retry in 1ms
+	// 2 acked
+}
+
+func ExampleClient_Throughput() {
+	connect(func(ctx context.Context, c *wakebell.Client) {
+		bill(c, "inv-42")
+		t, err := c.Throughput(ctx, "invoices", 6*time.Hour)
+		check(err)
+		now := t.Points[len(t.Points)-1]
+		fmt.Println(t.Step, len(t.Points), now.Scheduled, now.Handled)
+	})
+	// Output: 1m0s 360 1 0
 }

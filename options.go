@@ -17,6 +17,7 @@ type settings struct {
 	discardRejected bool
 	retryOnExpiry   bool
 	window          time.Duration
+	history         wakebelltype.HistoryPolicy
 	middleware      []Middleware
 	target          *poller.Target
 	queue           *queueHandling // nil: a topic

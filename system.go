@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
+	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
 
 	"github.com/wakebell/wakebell/actors"
@@ -177,6 +178,8 @@ func (s *System) spawn(checked error) error {
 		Random:  s.hooks.Random,
 		Metrics: s.client.metrics,
 
+		Records: s.store, Incarnation: uuid.NewString(),
+
 		Reminders: s.reminding.Read,
 	})
 	if err != nil {
@@ -254,9 +257,12 @@ func (s *System) actorTopic(h Handler) poller.Topic {
 		DiscardRejects:     h.set.discardRejected,
 		RetryOnLeaseExpiry: h.set.retryOnExpiry,
 		Window:             h.set.window,
+		History:            h.set.history,
+		NoCounts:           s.cfg.NoCounts,
 	}
 	if q := h.set.queue; q != nil {
 		topic.FinalErrors, topic.FinalCrashes = q.finalErrors, q.atMostOnce
+		topic.History, topic.NoCounts = wakebelltype.HistoryOff, true // their keys are other ones
 	} else {
 		topic.ReadOverride = s.readOverride(s.cfg.Prefix + h.topic)
 	}

@@ -46,6 +46,8 @@ type Operator interface {
 
 	Tail(ctx context.Context, topic string) iter.Seq2[wakebelltype.Event, error]
 	Diagnose(ctx context.Context, topics ...string) ([]wakebelltype.Finding, error)
+	History(ctx context.Context, topic string, f wakebelltype.HistoryFilter, p wakebelltype.Page) iter.Seq2[wakebelltype.Attempt, error]
+	Throughput(ctx context.Context, topic string, since time.Duration) (wakebelltype.Throughput, error)
 	Audit(ctx context.Context, f wakebelltype.AuditFilter, p wakebelltype.Page) iter.Seq2[wakebelltype.AuditEntry, error]
 }
 

@@ -40,6 +40,7 @@ import (
 	"github.com/wakebell/wakebell/actors/gateway"
 	"github.com/wakebell/wakebell/actors/internal/host"
 	"github.com/wakebell/wakebell/actors/poller"
+	"github.com/wakebell/wakebell/actors/records"
 	"github.com/wakebell/wakebell/actors/reminders"
 	"github.com/wakebell/wakebell/actors/scheduler"
 	"github.com/wakebell/wakebell/internal/metrics"
@@ -51,11 +52,14 @@ type Config struct {
 	// Name is the name of the root supervisor, unique in its ActorSystem.
 	Name   string
 	Topics []poller.Topic
-	Hints  poller.Hints      // nil: timers are found by polling only
-	Events eventfeed.Events  // nil: topics cannot be watched
-	Node   string            // the name of this node in events
-	Timers gateway.Timers    // nil: there is no gateway
-	Beat   *scheduler.Config // nil: this node fires no recurring schedules
+	Hints  poller.Hints     // nil: timers are found by polling only
+	Events eventfeed.Events // nil: topics cannot be watched
+	Node   string           // the name of this node in events and records
+
+	Records     records.Store     // nil: counts and attempts are not recorded
+	Incarnation string            // of this node, unique; for Records
+	Timers      gateway.Timers    // nil: there is no gateway
+	Beat        *scheduler.Config // nil: this node fires no recurring schedules
 
 	// Reminders decodes the requests to the reminders actor; nil: there is no
 	// such actor.
@@ -93,6 +97,7 @@ type Runtime struct {
 	env      *host.Env
 	deadHook *poller.DeadLetterHook
 	tail     eventfeed.Publisher
+	records  *records.Recorder
 
 	draining atomic.Bool // the gateway refuses requests, in this incarnation and the next
 
@@ -125,6 +130,7 @@ func Start(system *actor.ActorSystem, cfg Config) (*Runtime, error) {
 		rt.env.Random = rand.Float64
 	}
 	rt.deadHook = poller.NewDeadLetterHook(cfg.OnDead, cfg.Logger)
+	rt.records = records.New(cfg.Records, cfg.Node, cfg.Incarnation, cfg.Logger, rt.env.IO)
 	rt.tail.Events, rt.tail.Node, rt.tail.Log, rt.tail.Io = cfg.Events, cfg.Node, cfg.Logger, rt.env.IO
 	for _, t := range cfg.Topics {
 		rt.addTopic(rt.newTopic(t))
@@ -161,8 +167,13 @@ func (rt *Runtime) Counters() map[string]wakebelltype.Counters {
 	return all
 }
 
+// RecordsFailed returns how many attempts and batches of counts could not be written.
+func (rt *Runtime) RecordsFailed() int64 { return rt.records.Failed() }
+
 func (rt *Runtime) newTopic(t poller.Topic) *poller.Shared {
-	return poller.NewShared(t, rt.env, rt.deadHook, rt.clock(t.Source.Shard()), rt.tail.Events != nil)
+	c := poller.NewShared(t, rt.env, rt.deadHook, rt.clock(t.Source.Shard()), rt.tail.Events != nil)
+	c.RecordWith(rt.records)
+	return c
 }
 
 func (rt *Runtime) addTopic(t *poller.Shared) {
@@ -174,6 +185,9 @@ func (rt *Runtime) addTopic(t *poller.Shared) {
 func (rt *Runtime) removeTopic(name string) {
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
+	if t := rt.topics[name]; t != nil {
+		t.Records.Remove()
+	}
 	delete(rt.topics, name)
 	delete(rt.unresponsive, name)
 }

@@ -57,6 +57,7 @@ func (rt *Runtime) stopWithin(limit time.Duration) error {
 		return fmt.Errorf("stop %q: %w", rt.name, err)
 	}
 	rt.tail.Stop()
+	rt.records.Stop()
 	rt.deadHook.End(time.Now(), poller.ErrStopped)
 	until := time.Now().Add(host.IOTimeout)
 	if !host.WaitFor(rt.env.IO, host.IOTimeout) {

@@ -4931,6 +4931,494 @@ func (x *AuditEntry) GetCursor() string {
 	return ""
 }
 
+// GetThroughputRequest reads the counts of a topic.
+type GetThroughputRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Topic string                 `protobuf:"bytes,1,opt,name=topic,proto3" json:"topic,omitempty"`
+	// How far back, 1 min to 90 days: by minute up to 24 h, otherwise by day.
+	Since         *durationpb.Duration `protobuf:"bytes,2,opt,name=since,proto3" json:"since,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetThroughputRequest) Reset() {
+	*x = GetThroughputRequest{}
+	mi := &file_messages_operations_proto_msgTypes[79]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetThroughputRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetThroughputRequest) ProtoMessage() {}
+
+func (x *GetThroughputRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_messages_operations_proto_msgTypes[79]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetThroughputRequest.ProtoReflect.Descriptor instead.
+func (*GetThroughputRequest) Descriptor() ([]byte, []int) {
+	return file_messages_operations_proto_rawDescGZIP(), []int{79}
+}
+
+func (x *GetThroughputRequest) GetTopic() string {
+	if x != nil {
+		return x.Topic
+	}
+	return ""
+}
+
+func (x *GetThroughputRequest) GetSince() *durationpb.Duration {
+	if x != nil {
+		return x.Since
+	}
+	return nil
+}
+
+// GetThroughputResponse has the counts in equal steps, the oldest first.
+type GetThroughputResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Step  *durationpb.Duration   `protobuf:"bytes,1,opt,name=step,proto3" json:"step,omitempty"`
+	// When the first step begins.
+	From          *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=from,proto3" json:"from,omitempty"`
+	Points        []*ThroughputCounts    `protobuf:"bytes,3,rep,name=points,proto3" json:"points,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetThroughputResponse) Reset() {
+	*x = GetThroughputResponse{}
+	mi := &file_messages_operations_proto_msgTypes[80]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetThroughputResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetThroughputResponse) ProtoMessage() {}
+
+func (x *GetThroughputResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_messages_operations_proto_msgTypes[80]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetThroughputResponse.ProtoReflect.Descriptor instead.
+func (*GetThroughputResponse) Descriptor() ([]byte, []int) {
+	return file_messages_operations_proto_rawDescGZIP(), []int{80}
+}
+
+func (x *GetThroughputResponse) GetStep() *durationpb.Duration {
+	if x != nil {
+		return x.Step
+	}
+	return nil
+}
+
+func (x *GetThroughputResponse) GetFrom() *timestamppb.Timestamp {
+	if x != nil {
+		return x.From
+	}
+	return nil
+}
+
+func (x *GetThroughputResponse) GetPoints() []*ThroughputCounts {
+	if x != nil {
+		return x.Points
+	}
+	return nil
+}
+
+// ThroughputCounts counts what happened in one step.
+type ThroughputCounts struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Scheduled     int64                  `protobuf:"varint,1,opt,name=scheduled,proto3" json:"scheduled,omitempty"`
+	Handled       int64                  `protobuf:"varint,2,opt,name=handled,proto3" json:"handled,omitempty"`
+	Failed        int64                  `protobuf:"varint,3,opt,name=failed,proto3" json:"failed,omitempty"`
+	Dead          int64                  `protobuf:"varint,4,opt,name=dead,proto3" json:"dead,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ThroughputCounts) Reset() {
+	*x = ThroughputCounts{}
+	mi := &file_messages_operations_proto_msgTypes[81]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ThroughputCounts) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ThroughputCounts) ProtoMessage() {}
+
+func (x *ThroughputCounts) ProtoReflect() protoreflect.Message {
+	mi := &file_messages_operations_proto_msgTypes[81]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ThroughputCounts.ProtoReflect.Descriptor instead.
+func (*ThroughputCounts) Descriptor() ([]byte, []int) {
+	return file_messages_operations_proto_rawDescGZIP(), []int{81}
+}
+
+func (x *ThroughputCounts) GetScheduled() int64 {
+	if x != nil {
+		return x.Scheduled
+	}
+	return 0
+}
+
+func (x *ThroughputCounts) GetHandled() int64 {
+	if x != nil {
+		return x.Handled
+	}
+	return 0
+}
+
+func (x *ThroughputCounts) GetFailed() int64 {
+	if x != nil {
+		return x.Failed
+	}
+	return 0
+}
+
+func (x *ThroughputCounts) GetDead() int64 {
+	if x != nil {
+		return x.Dead
+	}
+	return 0
+}
+
+// ListHistoryRequest lists recorded attempts of a topic, in the order in which they
+// were recorded.
+type ListHistoryRequest struct {
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Topic  string                 `protobuf:"bytes,1,opt,name=topic,proto3" json:"topic,omitempty"`
+	Filter *HistoryFilter         `protobuf:"bytes,2,opt,name=filter,proto3" json:"filter,omitempty"`
+	// Only the last ones, up to 1,000; without after. 0: all.
+	Last uint32 `protobuf:"varint,3,opt,name=last,proto3" json:"last,omitempty"`
+	// Only attempts behind this cursor.
+	After string `protobuf:"bytes,4,opt,name=after,proto3" json:"after,omitempty"`
+	// At most so many; 0: all.
+	Limit         uint32 `protobuf:"varint,5,opt,name=limit,proto3" json:"limit,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListHistoryRequest) Reset() {
+	*x = ListHistoryRequest{}
+	mi := &file_messages_operations_proto_msgTypes[82]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListHistoryRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListHistoryRequest) ProtoMessage() {}
+
+func (x *ListHistoryRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_messages_operations_proto_msgTypes[82]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListHistoryRequest.ProtoReflect.Descriptor instead.
+func (*ListHistoryRequest) Descriptor() ([]byte, []int) {
+	return file_messages_operations_proto_rawDescGZIP(), []int{82}
+}
+
+func (x *ListHistoryRequest) GetTopic() string {
+	if x != nil {
+		return x.Topic
+	}
+	return ""
+}
+
+func (x *ListHistoryRequest) GetFilter() *HistoryFilter {
+	if x != nil {
+		return x.Filter
+	}
+	return nil
+}
+
+func (x *ListHistoryRequest) GetLast() uint32 {
+	if x != nil {
+		return x.Last
+	}
+	return 0
+}
+
+func (x *ListHistoryRequest) GetAfter() string {
+	if x != nil {
+		return x.After
+	}
+	return ""
+}
+
+func (x *ListHistoryRequest) GetLimit() uint32 {
+	if x != nil {
+		return x.Limit
+	}
+	return 0
+}
+
+// HistoryFilter selects attempts; absent or empty: all.
+type HistoryFilter struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Only of the timer with this id.
+	Id string `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	// Only with this outcome, as in Attempt.
+	Outcome string `protobuf:"bytes,2,opt,name=outcome,proto3" json:"outcome,omitempty"`
+	// Only those whose error contains this text.
+	Error string `protobuf:"bytes,3,opt,name=error,proto3" json:"error,omitempty"`
+	// Only those that ended at or after this instant; absent: all.
+	Since         *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=since,proto3" json:"since,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *HistoryFilter) Reset() {
+	*x = HistoryFilter{}
+	mi := &file_messages_operations_proto_msgTypes[83]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *HistoryFilter) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*HistoryFilter) ProtoMessage() {}
+
+func (x *HistoryFilter) ProtoReflect() protoreflect.Message {
+	mi := &file_messages_operations_proto_msgTypes[83]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use HistoryFilter.ProtoReflect.Descriptor instead.
+func (*HistoryFilter) Descriptor() ([]byte, []int) {
+	return file_messages_operations_proto_rawDescGZIP(), []int{83}
+}
+
+func (x *HistoryFilter) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *HistoryFilter) GetOutcome() string {
+	if x != nil {
+		return x.Outcome
+	}
+	return ""
+}
+
+func (x *HistoryFilter) GetError() string {
+	if x != nil {
+		return x.Error
+	}
+	return ""
+}
+
+func (x *HistoryFilter) GetSince() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Since
+	}
+	return nil
+}
+
+// ListHistoryResponse is a recorded attempt.
+type ListHistoryResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Attempt       *Attempt               `protobuf:"bytes,1,opt,name=attempt,proto3" json:"attempt,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListHistoryResponse) Reset() {
+	*x = ListHistoryResponse{}
+	mi := &file_messages_operations_proto_msgTypes[84]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListHistoryResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListHistoryResponse) ProtoMessage() {}
+
+func (x *ListHistoryResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_messages_operations_proto_msgTypes[84]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListHistoryResponse.ProtoReflect.Descriptor instead.
+func (*ListHistoryResponse) Descriptor() ([]byte, []int) {
+	return file_messages_operations_proto_rawDescGZIP(), []int{84}
+}
+
+func (x *ListHistoryResponse) GetAttempt() *Attempt {
+	if x != nil {
+		return x.Attempt
+	}
+	return nil
+}
+
+// Attempt is the record of a delivery of a timer.
+type Attempt struct {
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Id      string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	Attempt uint32                 `protobuf:"varint,2,opt,name=attempt,proto3" json:"attempt,omitempty"`
+	Node    string                 `protobuf:"bytes,3,opt,name=node,proto3" json:"node,omitempty"`
+	Started *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=started,proto3" json:"started,omitempty"`
+	Took    *durationpb.Duration   `protobuf:"bytes,5,opt,name=took,proto3" json:"took,omitempty"`
+	// "acked", "retried", "dead", "discarded", "crashed", "superseded", "cancelled" or
+	// "lost".
+	Outcome string `protobuf:"bytes,6,opt,name=outcome,proto3" json:"outcome,omitempty"`
+	Error   string `protobuf:"bytes,7,opt,name=error,proto3" json:"error,omitempty"`
+	// As after of a ListHistoryRequest it continues behind this attempt.
+	Cursor        string `protobuf:"bytes,8,opt,name=cursor,proto3" json:"cursor,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Attempt) Reset() {
+	*x = Attempt{}
+	mi := &file_messages_operations_proto_msgTypes[85]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Attempt) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Attempt) ProtoMessage() {}
+
+func (x *Attempt) ProtoReflect() protoreflect.Message {
+	mi := &file_messages_operations_proto_msgTypes[85]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Attempt.ProtoReflect.Descriptor instead.
+func (*Attempt) Descriptor() ([]byte, []int) {
+	return file_messages_operations_proto_rawDescGZIP(), []int{85}
+}
+
+func (x *Attempt) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *Attempt) GetAttempt() uint32 {
+	if x != nil {
+		return x.Attempt
+	}
+	return 0
+}
+
+func (x *Attempt) GetNode() string {
+	if x != nil {
+		return x.Node
+	}
+	return ""
+}
+
+func (x *Attempt) GetStarted() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Started
+	}
+	return nil
+}
+
+func (x *Attempt) GetTook() *durationpb.Duration {
+	if x != nil {
+		return x.Took
+	}
+	return nil
+}
+
+func (x *Attempt) GetOutcome() string {
+	if x != nil {
+		return x.Outcome
+	}
+	return ""
+}
+
+func (x *Attempt) GetError() string {
+	if x != nil {
+		return x.Error
+	}
+	return ""
+}
+
+func (x *Attempt) GetCursor() string {
+	if x != nil {
+		return x.Cursor
+	}
+	return ""
+}
+
 var File_messages_operations_proto protoreflect.FileDescriptor
 
 const file_messages_operations_proto_rawDesc = "" +
@@ -5266,7 +5754,41 @@ const file_messages_operations_proto_rawDesc = "" +
 	"\x06detail\x18\t \x01(\tR\x06detail\x12\x14\n" +
 	"\x05error\x18\n" +
 	" \x01(\tR\x05error\x12\x16\n" +
-	"\x06cursor\x18\v \x01(\tR\x06cursor*\xb6\x01\n" +
+	"\x06cursor\x18\v \x01(\tR\x06cursor\"]\n" +
+	"\x14GetThroughputRequest\x12\x14\n" +
+	"\x05topic\x18\x01 \x01(\tR\x05topic\x12/\n" +
+	"\x05since\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\x05since\"\xad\x01\n" +
+	"\x15GetThroughputResponse\x12-\n" +
+	"\x04step\x18\x01 \x01(\v2\x19.google.protobuf.DurationR\x04step\x12.\n" +
+	"\x04from\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x04from\x125\n" +
+	"\x06points\x18\x03 \x03(\v2\x1d.wakebell.v1.ThroughputCountsR\x06points\"v\n" +
+	"\x10ThroughputCounts\x12\x1c\n" +
+	"\tscheduled\x18\x01 \x01(\x03R\tscheduled\x12\x18\n" +
+	"\ahandled\x18\x02 \x01(\x03R\ahandled\x12\x16\n" +
+	"\x06failed\x18\x03 \x01(\x03R\x06failed\x12\x12\n" +
+	"\x04dead\x18\x04 \x01(\x03R\x04dead\"\x9e\x01\n" +
+	"\x12ListHistoryRequest\x12\x14\n" +
+	"\x05topic\x18\x01 \x01(\tR\x05topic\x122\n" +
+	"\x06filter\x18\x02 \x01(\v2\x1a.wakebell.v1.HistoryFilterR\x06filter\x12\x12\n" +
+	"\x04last\x18\x03 \x01(\rR\x04last\x12\x14\n" +
+	"\x05after\x18\x04 \x01(\tR\x05after\x12\x14\n" +
+	"\x05limit\x18\x05 \x01(\rR\x05limit\"\x81\x01\n" +
+	"\rHistoryFilter\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x18\n" +
+	"\aoutcome\x18\x02 \x01(\tR\aoutcome\x12\x14\n" +
+	"\x05error\x18\x03 \x01(\tR\x05error\x120\n" +
+	"\x05since\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\"E\n" +
+	"\x13ListHistoryResponse\x12.\n" +
+	"\aattempt\x18\x01 \x01(\v2\x14.wakebell.v1.AttemptR\aattempt\"\xf4\x01\n" +
+	"\aAttempt\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x18\n" +
+	"\aattempt\x18\x02 \x01(\rR\aattempt\x12\x12\n" +
+	"\x04node\x18\x03 \x01(\tR\x04node\x124\n" +
+	"\astarted\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\astarted\x12-\n" +
+	"\x04took\x18\x05 \x01(\v2\x19.google.protobuf.DurationR\x04took\x12\x18\n" +
+	"\aoutcome\x18\x06 \x01(\tR\aoutcome\x12\x14\n" +
+	"\x05error\x18\a \x01(\tR\x05error\x12\x16\n" +
+	"\x06cursor\x18\b \x01(\tR\x06cursor*\xb6\x01\n" +
 	"\x0eRedriveOutcome\x12\x1f\n" +
 	"\x1bREDRIVE_OUTCOME_UNSPECIFIED\x10\x00\x12\x1c\n" +
 	"\x18REDRIVE_OUTCOME_REDRIVEN\x10\x01\x12\x1f\n" +
@@ -5292,7 +5814,7 @@ func file_messages_operations_proto_rawDescGZIP() []byte {
 }
 
 var file_messages_operations_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_messages_operations_proto_msgTypes = make([]protoimpl.MessageInfo, 80)
+var file_messages_operations_proto_msgTypes = make([]protoimpl.MessageInfo, 87)
 var file_messages_operations_proto_goTypes = []any{
 	(RedriveOutcome)(0),                    // 0: wakebell.v1.RedriveOutcome
 	(QueueRedriveOutcome)(0),               // 1: wakebell.v1.QueueRedriveOutcome
@@ -5375,91 +5897,107 @@ var file_messages_operations_proto_goTypes = []any{
 	(*AuditFilter)(nil),                    // 78: wakebell.v1.AuditFilter
 	(*ListAuditResponse)(nil),              // 79: wakebell.v1.ListAuditResponse
 	(*AuditEntry)(nil),                     // 80: wakebell.v1.AuditEntry
-	nil,                                    // 81: wakebell.v1.GateState.GuardEntry
-	(*TopicStats)(nil),                     // 82: wakebell.v1.TopicStats
-	(*Error)(nil),                          // 83: wakebell.v1.Error
-	(*timestamppb.Timestamp)(nil),          // 84: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),            // 85: google.protobuf.Duration
-	(*Content)(nil),                        // 86: wakebell.v1.Content
-	(*Queue)(nil),                          // 87: wakebell.v1.Queue
+	(*GetThroughputRequest)(nil),           // 81: wakebell.v1.GetThroughputRequest
+	(*GetThroughputResponse)(nil),          // 82: wakebell.v1.GetThroughputResponse
+	(*ThroughputCounts)(nil),               // 83: wakebell.v1.ThroughputCounts
+	(*ListHistoryRequest)(nil),             // 84: wakebell.v1.ListHistoryRequest
+	(*HistoryFilter)(nil),                  // 85: wakebell.v1.HistoryFilter
+	(*ListHistoryResponse)(nil),            // 86: wakebell.v1.ListHistoryResponse
+	(*Attempt)(nil),                        // 87: wakebell.v1.Attempt
+	nil,                                    // 88: wakebell.v1.GateState.GuardEntry
+	(*TopicStats)(nil),                     // 89: wakebell.v1.TopicStats
+	(*Error)(nil),                          // 90: wakebell.v1.Error
+	(*timestamppb.Timestamp)(nil),          // 91: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),            // 92: google.protobuf.Duration
+	(*Content)(nil),                        // 93: wakebell.v1.Content
+	(*Queue)(nil),                          // 94: wakebell.v1.Queue
 }
 var file_messages_operations_proto_depIdxs = []int32{
 	6,  // 0: wakebell.v1.GetOverviewsResponse.topics:type_name -> wakebell.v1.TopicOverview
-	82, // 1: wakebell.v1.TopicOverview.stats:type_name -> wakebell.v1.TopicStats
+	89, // 1: wakebell.v1.TopicOverview.stats:type_name -> wakebell.v1.TopicStats
 	15, // 2: wakebell.v1.TopicOverview.control:type_name -> wakebell.v1.TopicControl
-	83, // 3: wakebell.v1.TopicOverview.fault:type_name -> wakebell.v1.Error
+	90, // 3: wakebell.v1.TopicOverview.fault:type_name -> wakebell.v1.Error
 	15, // 4: wakebell.v1.GetTopicControlResponse.control:type_name -> wakebell.v1.TopicControl
-	84, // 5: wakebell.v1.TopicControl.paused_at:type_name -> google.protobuf.Timestamp
+	91, // 5: wakebell.v1.TopicControl.paused_at:type_name -> google.protobuf.Timestamp
 	16, // 6: wakebell.v1.TopicControl.settings:type_name -> wakebell.v1.TopicSettings
-	85, // 7: wakebell.v1.TopicSettings.lease_ttl:type_name -> google.protobuf.Duration
-	85, // 8: wakebell.v1.TopicSettings.max_lease_age:type_name -> google.protobuf.Duration
-	85, // 9: wakebell.v1.TopicSettings.polling_interval:type_name -> google.protobuf.Duration
-	85, // 10: wakebell.v1.TopicSettings.max_polling_interval:type_name -> google.protobuf.Duration
-	85, // 11: wakebell.v1.TopicSettings.retry_initial:type_name -> google.protobuf.Duration
-	85, // 12: wakebell.v1.TopicSettings.retry_limit:type_name -> google.protobuf.Duration
+	92, // 7: wakebell.v1.TopicSettings.lease_ttl:type_name -> google.protobuf.Duration
+	92, // 8: wakebell.v1.TopicSettings.max_lease_age:type_name -> google.protobuf.Duration
+	92, // 9: wakebell.v1.TopicSettings.polling_interval:type_name -> google.protobuf.Duration
+	92, // 10: wakebell.v1.TopicSettings.max_polling_interval:type_name -> google.protobuf.Duration
+	92, // 11: wakebell.v1.TopicSettings.retry_initial:type_name -> google.protobuf.Duration
+	92, // 12: wakebell.v1.TopicSettings.retry_limit:type_name -> google.protobuf.Duration
 	15, // 13: wakebell.v1.PauseTopicResponse.control:type_name -> wakebell.v1.TopicControl
 	15, // 14: wakebell.v1.ResumeTopicResponse.control:type_name -> wakebell.v1.TopicControl
 	16, // 15: wakebell.v1.RetuneTopicRequest.settings:type_name -> wakebell.v1.TopicSettings
 	15, // 16: wakebell.v1.RetuneTopicResponse.control:type_name -> wakebell.v1.TopicControl
 	25, // 17: wakebell.v1.DiagnoseResponse.findings:type_name -> wakebell.v1.Finding
 	28, // 18: wakebell.v1.TailResponse.event:type_name -> wakebell.v1.TopicEvent
-	84, // 19: wakebell.v1.TopicEvent.at:type_name -> google.protobuf.Timestamp
-	85, // 20: wakebell.v1.TopicEvent.lateness:type_name -> google.protobuf.Duration
-	85, // 21: wakebell.v1.TopicEvent.took:type_name -> google.protobuf.Duration
-	85, // 22: wakebell.v1.TopicEvent.retry_in:type_name -> google.protobuf.Duration
-	85, // 23: wakebell.v1.DeadLetterFilter.older_than:type_name -> google.protobuf.Duration
-	85, // 24: wakebell.v1.DeadLetterFilter.newer_than:type_name -> google.protobuf.Duration
+	91, // 19: wakebell.v1.TopicEvent.at:type_name -> google.protobuf.Timestamp
+	92, // 20: wakebell.v1.TopicEvent.lateness:type_name -> google.protobuf.Duration
+	92, // 21: wakebell.v1.TopicEvent.took:type_name -> google.protobuf.Duration
+	92, // 22: wakebell.v1.TopicEvent.retry_in:type_name -> google.protobuf.Duration
+	92, // 23: wakebell.v1.DeadLetterFilter.older_than:type_name -> google.protobuf.Duration
+	92, // 24: wakebell.v1.DeadLetterFilter.newer_than:type_name -> google.protobuf.Duration
 	29, // 25: wakebell.v1.ListDeadLettersRequest.filter:type_name -> wakebell.v1.DeadLetterFilter
 	34, // 26: wakebell.v1.ListDeadLettersResponse.dead_letter:type_name -> wakebell.v1.DeadLetter
 	34, // 27: wakebell.v1.GetDeadLetterResponse.dead_letter:type_name -> wakebell.v1.DeadLetter
-	84, // 28: wakebell.v1.DeadLetter.activation:type_name -> google.protobuf.Timestamp
-	84, // 29: wakebell.v1.DeadLetter.died:type_name -> google.protobuf.Timestamp
-	86, // 30: wakebell.v1.DeadLetter.content:type_name -> wakebell.v1.Content
+	91, // 28: wakebell.v1.DeadLetter.activation:type_name -> google.protobuf.Timestamp
+	91, // 29: wakebell.v1.DeadLetter.died:type_name -> google.protobuf.Timestamp
+	93, // 30: wakebell.v1.DeadLetter.content:type_name -> wakebell.v1.Content
 	29, // 31: wakebell.v1.RedriveDeadLettersRequest.filter:type_name -> wakebell.v1.DeadLetterFilter
-	85, // 32: wakebell.v1.RedriveDeadLettersRequest.in:type_name -> google.protobuf.Duration
+	92, // 32: wakebell.v1.RedriveDeadLettersRequest.in:type_name -> google.protobuf.Duration
 	0,  // 33: wakebell.v1.RedriveDeadLettersResponse.outcome:type_name -> wakebell.v1.RedriveOutcome
 	29, // 34: wakebell.v1.DeleteDeadLettersRequest.filter:type_name -> wakebell.v1.DeadLetterFilter
-	87, // 35: wakebell.v1.ListQueuesResponse.queue:type_name -> wakebell.v1.Queue
-	87, // 36: wakebell.v1.GetQueueStatsRequest.queue:type_name -> wakebell.v1.Queue
+	94, // 35: wakebell.v1.ListQueuesResponse.queue:type_name -> wakebell.v1.Queue
+	94, // 36: wakebell.v1.GetQueueStatsRequest.queue:type_name -> wakebell.v1.Queue
 	43, // 37: wakebell.v1.GetQueueStatsResponse.stats:type_name -> wakebell.v1.QueueStats
-	84, // 38: wakebell.v1.QueueStats.oldest:type_name -> google.protobuf.Timestamp
-	84, // 39: wakebell.v1.QueueStats.now:type_name -> google.protobuf.Timestamp
-	87, // 40: wakebell.v1.ListQueueMessagesRequest.queue:type_name -> wakebell.v1.Queue
+	91, // 38: wakebell.v1.QueueStats.oldest:type_name -> google.protobuf.Timestamp
+	91, // 39: wakebell.v1.QueueStats.now:type_name -> google.protobuf.Timestamp
+	94, // 40: wakebell.v1.ListQueueMessagesRequest.queue:type_name -> wakebell.v1.Queue
 	46, // 41: wakebell.v1.ListQueueMessagesResponse.message:type_name -> wakebell.v1.QueuedMessage
-	84, // 42: wakebell.v1.QueuedMessage.deadline:type_name -> google.protobuf.Timestamp
-	87, // 43: wakebell.v1.PurgeQueueRequest.queue:type_name -> wakebell.v1.Queue
-	87, // 44: wakebell.v1.ListQueueDeadLettersRequest.queue:type_name -> wakebell.v1.Queue
+	91, // 42: wakebell.v1.QueuedMessage.deadline:type_name -> google.protobuf.Timestamp
+	94, // 43: wakebell.v1.PurgeQueueRequest.queue:type_name -> wakebell.v1.Queue
+	94, // 44: wakebell.v1.ListQueueDeadLettersRequest.queue:type_name -> wakebell.v1.Queue
 	53, // 45: wakebell.v1.ListQueueDeadLettersResponse.dead_letter:type_name -> wakebell.v1.QueueDeadLetter
-	87, // 46: wakebell.v1.GetQueueDeadLetterRequest.queue:type_name -> wakebell.v1.Queue
+	94, // 46: wakebell.v1.GetQueueDeadLetterRequest.queue:type_name -> wakebell.v1.Queue
 	53, // 47: wakebell.v1.GetQueueDeadLetterResponse.dead_letter:type_name -> wakebell.v1.QueueDeadLetter
-	84, // 48: wakebell.v1.QueueDeadLetter.at:type_name -> google.protobuf.Timestamp
-	87, // 49: wakebell.v1.RedriveQueueDeadLetterRequest.queue:type_name -> wakebell.v1.Queue
-	85, // 50: wakebell.v1.RedriveQueueDeadLetterRequest.window:type_name -> google.protobuf.Duration
+	91, // 48: wakebell.v1.QueueDeadLetter.at:type_name -> google.protobuf.Timestamp
+	94, // 49: wakebell.v1.RedriveQueueDeadLetterRequest.queue:type_name -> wakebell.v1.Queue
+	92, // 50: wakebell.v1.RedriveQueueDeadLetterRequest.window:type_name -> google.protobuf.Duration
 	1,  // 51: wakebell.v1.RedriveQueueDeadLetterResponse.outcome:type_name -> wakebell.v1.QueueRedriveOutcome
-	87, // 52: wakebell.v1.DeleteQueueDeadLettersRequest.queue:type_name -> wakebell.v1.Queue
+	94, // 52: wakebell.v1.DeleteQueueDeadLettersRequest.queue:type_name -> wakebell.v1.Queue
 	53, // 53: wakebell.v1.DeleteQueueDeadLettersRequest.dead_letters:type_name -> wakebell.v1.QueueDeadLetter
 	62, // 54: wakebell.v1.ListGatesResponse.gate:type_name -> wakebell.v1.GateState
 	62, // 55: wakebell.v1.GetGateResponse.gate:type_name -> wakebell.v1.GateState
-	84, // 56: wakebell.v1.GateState.now:type_name -> google.protobuf.Timestamp
+	91, // 56: wakebell.v1.GateState.now:type_name -> google.protobuf.Timestamp
 	63, // 57: wakebell.v1.GateState.holder:type_name -> wakebell.v1.GateTicket
-	84, // 58: wakebell.v1.GateState.until:type_name -> google.protobuf.Timestamp
+	91, // 58: wakebell.v1.GateState.until:type_name -> google.protobuf.Timestamp
 	63, // 59: wakebell.v1.GateState.waiters:type_name -> wakebell.v1.GateTicket
-	81, // 60: wakebell.v1.GateState.guard:type_name -> wakebell.v1.GateState.GuardEntry
-	83, // 61: wakebell.v1.GateState.fault:type_name -> wakebell.v1.Error
+	88, // 60: wakebell.v1.GateState.guard:type_name -> wakebell.v1.GateState.GuardEntry
+	90, // 61: wakebell.v1.GateState.fault:type_name -> wakebell.v1.Error
 	72, // 62: wakebell.v1.ExportRecurringResponse.schedule:type_name -> wakebell.v1.RecurringDump
 	72, // 63: wakebell.v1.ImportRecurringRequest.schedule:type_name -> wakebell.v1.RecurringDump
-	84, // 64: wakebell.v1.BackfillRecurringRequest.from:type_name -> google.protobuf.Timestamp
-	84, // 65: wakebell.v1.BackfillRecurringRequest.to:type_name -> google.protobuf.Timestamp
+	91, // 64: wakebell.v1.BackfillRecurringRequest.from:type_name -> google.protobuf.Timestamp
+	91, // 65: wakebell.v1.BackfillRecurringRequest.to:type_name -> google.protobuf.Timestamp
 	78, // 66: wakebell.v1.ListAuditRequest.filter:type_name -> wakebell.v1.AuditFilter
-	84, // 67: wakebell.v1.AuditFilter.since:type_name -> google.protobuf.Timestamp
+	91, // 67: wakebell.v1.AuditFilter.since:type_name -> google.protobuf.Timestamp
 	80, // 68: wakebell.v1.ListAuditResponse.entry:type_name -> wakebell.v1.AuditEntry
-	84, // 69: wakebell.v1.AuditEntry.at:type_name -> google.protobuf.Timestamp
-	84, // 70: wakebell.v1.AuditEntry.since:type_name -> google.protobuf.Timestamp
-	71, // [71:71] is the sub-list for method output_type
-	71, // [71:71] is the sub-list for method input_type
-	71, // [71:71] is the sub-list for extension type_name
-	71, // [71:71] is the sub-list for extension extendee
-	0,  // [0:71] is the sub-list for field type_name
+	91, // 69: wakebell.v1.AuditEntry.at:type_name -> google.protobuf.Timestamp
+	91, // 70: wakebell.v1.AuditEntry.since:type_name -> google.protobuf.Timestamp
+	92, // 71: wakebell.v1.GetThroughputRequest.since:type_name -> google.protobuf.Duration
+	92, // 72: wakebell.v1.GetThroughputResponse.step:type_name -> google.protobuf.Duration
+	91, // 73: wakebell.v1.GetThroughputResponse.from:type_name -> google.protobuf.Timestamp
+	83, // 74: wakebell.v1.GetThroughputResponse.points:type_name -> wakebell.v1.ThroughputCounts
+	85, // 75: wakebell.v1.ListHistoryRequest.filter:type_name -> wakebell.v1.HistoryFilter
+	91, // 76: wakebell.v1.HistoryFilter.since:type_name -> google.protobuf.Timestamp
+	87, // 77: wakebell.v1.ListHistoryResponse.attempt:type_name -> wakebell.v1.Attempt
+	91, // 78: wakebell.v1.Attempt.started:type_name -> google.protobuf.Timestamp
+	92, // 79: wakebell.v1.Attempt.took:type_name -> google.protobuf.Duration
+	80, // [80:80] is the sub-list for method output_type
+	80, // [80:80] is the sub-list for method input_type
+	80, // [80:80] is the sub-list for extension type_name
+	80, // [80:80] is the sub-list for extension extendee
+	0,  // [0:80] is the sub-list for field type_name
 }
 
 func init() { file_messages_operations_proto_init() }
@@ -5475,7 +6013,7 @@ func file_messages_operations_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_messages_operations_proto_rawDesc), len(file_messages_operations_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   80,
+			NumMessages:   87,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

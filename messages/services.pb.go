@@ -46,7 +46,7 @@ const file_messages_services_proto_rawDesc = "" +
 	"\x10PreviewRecurring\x12$.wakebell.v1.PreviewRecurringRequest\x1a%.wakebell.v1.PreviewRecurringResponse\x12J\n" +
 	"\tGuardTurn\x12\x1d.wakebell.v1.GuardTurnRequest\x1a\x1e.wakebell.v1.GuardTurnResponse\x12D\n" +
 	"\aPublish\x12\x1b.wakebell.v1.PublishRequest\x1a\x1c.wakebell.v1.PublishResponse\x12:\n" +
-	"\aSession\x12\x15.wakebell.v1.Commands\x1a\x14.wakebell.v1.Replies(\x010\x012\x8c\x16\n" +
+	"\aSession\x12\x15.wakebell.v1.Commands\x1a\x14.wakebell.v1.Replies(\x010\x012\xb8\x17\n" +
 	"\n" +
 	"Operations\x12O\n" +
 	"\n" +
@@ -85,7 +85,9 @@ const file_messages_services_proto_rawDesc = "" +
 	"RemoveGate\x12\x1e.wakebell.v1.RemoveGateRequest\x1a\x1f.wakebell.v1.RemoveGateResponse\x12\\\n" +
 	"\x0fExportRecurring\x12#.wakebell.v1.ExportRecurringRequest\x1a$.wakebell.v1.ExportRecurringResponse\x12\\\n" +
 	"\x0fImportRecurring\x12#.wakebell.v1.ImportRecurringRequest\x1a$.wakebell.v1.ImportRecurringResponse\x12b\n" +
-	"\x11BackfillRecurring\x12%.wakebell.v1.BackfillRecurringRequest\x1a&.wakebell.v1.BackfillRecurringResponse\x12L\n" +
+	"\x11BackfillRecurring\x12%.wakebell.v1.BackfillRecurringRequest\x1a&.wakebell.v1.BackfillRecurringResponse\x12V\n" +
+	"\rGetThroughput\x12!.wakebell.v1.GetThroughputRequest\x1a\".wakebell.v1.GetThroughputResponse\x12R\n" +
+	"\vListHistory\x12\x1f.wakebell.v1.ListHistoryRequest\x1a .wakebell.v1.ListHistoryResponse0\x01\x12L\n" +
 	"\tListAudit\x12\x1d.wakebell.v1.ListAuditRequest\x1a\x1e.wakebell.v1.ListAuditResponse0\x01B0Z.github.com/wakebell/wakebell/messages;messagesb\x06proto3"
 
 var file_messages_services_proto_goTypes = []any{
@@ -138,164 +140,172 @@ var file_messages_services_proto_goTypes = []any{
 	(*ExportRecurringRequest)(nil),         // 46: wakebell.v1.ExportRecurringRequest
 	(*ImportRecurringRequest)(nil),         // 47: wakebell.v1.ImportRecurringRequest
 	(*BackfillRecurringRequest)(nil),       // 48: wakebell.v1.BackfillRecurringRequest
-	(*ListAuditRequest)(nil),               // 49: wakebell.v1.ListAuditRequest
-	(*ScheduleResponse)(nil),               // 50: wakebell.v1.ScheduleResponse
-	(*ScheduleBatchResponse)(nil),          // 51: wakebell.v1.ScheduleBatchResponse
-	(*CancelResponse)(nil),                 // 52: wakebell.v1.CancelResponse
-	(*GetTimerResponse)(nil),               // 53: wakebell.v1.GetTimerResponse
-	(*ListTimersResponse)(nil),             // 54: wakebell.v1.ListTimersResponse
-	(*RescheduleResponse)(nil),             // 55: wakebell.v1.RescheduleResponse
-	(*RunNowResponse)(nil),                 // 56: wakebell.v1.RunNowResponse
-	(*GetTopicStatsResponse)(nil),          // 57: wakebell.v1.GetTopicStatsResponse
-	(*PutRecurringResponse)(nil),           // 58: wakebell.v1.PutRecurringResponse
-	(*DeleteRecurringResponse)(nil),        // 59: wakebell.v1.DeleteRecurringResponse
-	(*EnableRecurringResponse)(nil),        // 60: wakebell.v1.EnableRecurringResponse
-	(*RunRecurringResponse)(nil),           // 61: wakebell.v1.RunRecurringResponse
-	(*GetRecurringResponse)(nil),           // 62: wakebell.v1.GetRecurringResponse
-	(*ListRecurringResponse)(nil),          // 63: wakebell.v1.ListRecurringResponse
-	(*PreviewRecurringResponse)(nil),       // 64: wakebell.v1.PreviewRecurringResponse
-	(*GuardTurnResponse)(nil),              // 65: wakebell.v1.GuardTurnResponse
-	(*PublishResponse)(nil),                // 66: wakebell.v1.PublishResponse
-	(*Replies)(nil),                        // 67: wakebell.v1.Replies
-	(*ListTopicsResponse)(nil),             // 68: wakebell.v1.ListTopicsResponse
-	(*GetOverviewsResponse)(nil),           // 69: wakebell.v1.GetOverviewsResponse
-	(*CancelAllResponse)(nil),              // 70: wakebell.v1.CancelAllResponse
-	(*ForgetTopicResponse)(nil),            // 71: wakebell.v1.ForgetTopicResponse
-	(*RemoveTopicResponse)(nil),            // 72: wakebell.v1.RemoveTopicResponse
-	(*GetTopicControlResponse)(nil),        // 73: wakebell.v1.GetTopicControlResponse
-	(*PauseTopicResponse)(nil),             // 74: wakebell.v1.PauseTopicResponse
-	(*ResumeTopicResponse)(nil),            // 75: wakebell.v1.ResumeTopicResponse
-	(*RetuneTopicResponse)(nil),            // 76: wakebell.v1.RetuneTopicResponse
-	(*DiagnoseResponse)(nil),               // 77: wakebell.v1.DiagnoseResponse
-	(*TailResponse)(nil),                   // 78: wakebell.v1.TailResponse
-	(*ListDeadLettersResponse)(nil),        // 79: wakebell.v1.ListDeadLettersResponse
-	(*GetDeadLetterResponse)(nil),          // 80: wakebell.v1.GetDeadLetterResponse
-	(*RedriveDeadLettersResponse)(nil),     // 81: wakebell.v1.RedriveDeadLettersResponse
-	(*DeleteDeadLettersResponse)(nil),      // 82: wakebell.v1.DeleteDeadLettersResponse
-	(*ListQueuesResponse)(nil),             // 83: wakebell.v1.ListQueuesResponse
-	(*GetQueueStatsResponse)(nil),          // 84: wakebell.v1.GetQueueStatsResponse
-	(*ListQueueMessagesResponse)(nil),      // 85: wakebell.v1.ListQueueMessagesResponse
-	(*PurgeQueueResponse)(nil),             // 86: wakebell.v1.PurgeQueueResponse
-	(*ListQueueDeadLettersResponse)(nil),   // 87: wakebell.v1.ListQueueDeadLettersResponse
-	(*GetQueueDeadLetterResponse)(nil),     // 88: wakebell.v1.GetQueueDeadLetterResponse
-	(*RedriveQueueDeadLetterResponse)(nil), // 89: wakebell.v1.RedriveQueueDeadLetterResponse
-	(*DeleteQueueDeadLettersResponse)(nil), // 90: wakebell.v1.DeleteQueueDeadLettersResponse
-	(*ListGatesResponse)(nil),              // 91: wakebell.v1.ListGatesResponse
-	(*GetGateResponse)(nil),                // 92: wakebell.v1.GetGateResponse
-	(*ReleaseGateResponse)(nil),            // 93: wakebell.v1.ReleaseGateResponse
-	(*RepairGateResponse)(nil),             // 94: wakebell.v1.RepairGateResponse
-	(*RemoveGateResponse)(nil),             // 95: wakebell.v1.RemoveGateResponse
-	(*ExportRecurringResponse)(nil),        // 96: wakebell.v1.ExportRecurringResponse
-	(*ImportRecurringResponse)(nil),        // 97: wakebell.v1.ImportRecurringResponse
-	(*BackfillRecurringResponse)(nil),      // 98: wakebell.v1.BackfillRecurringResponse
-	(*ListAuditResponse)(nil),              // 99: wakebell.v1.ListAuditResponse
+	(*GetThroughputRequest)(nil),           // 49: wakebell.v1.GetThroughputRequest
+	(*ListHistoryRequest)(nil),             // 50: wakebell.v1.ListHistoryRequest
+	(*ListAuditRequest)(nil),               // 51: wakebell.v1.ListAuditRequest
+	(*ScheduleResponse)(nil),               // 52: wakebell.v1.ScheduleResponse
+	(*ScheduleBatchResponse)(nil),          // 53: wakebell.v1.ScheduleBatchResponse
+	(*CancelResponse)(nil),                 // 54: wakebell.v1.CancelResponse
+	(*GetTimerResponse)(nil),               // 55: wakebell.v1.GetTimerResponse
+	(*ListTimersResponse)(nil),             // 56: wakebell.v1.ListTimersResponse
+	(*RescheduleResponse)(nil),             // 57: wakebell.v1.RescheduleResponse
+	(*RunNowResponse)(nil),                 // 58: wakebell.v1.RunNowResponse
+	(*GetTopicStatsResponse)(nil),          // 59: wakebell.v1.GetTopicStatsResponse
+	(*PutRecurringResponse)(nil),           // 60: wakebell.v1.PutRecurringResponse
+	(*DeleteRecurringResponse)(nil),        // 61: wakebell.v1.DeleteRecurringResponse
+	(*EnableRecurringResponse)(nil),        // 62: wakebell.v1.EnableRecurringResponse
+	(*RunRecurringResponse)(nil),           // 63: wakebell.v1.RunRecurringResponse
+	(*GetRecurringResponse)(nil),           // 64: wakebell.v1.GetRecurringResponse
+	(*ListRecurringResponse)(nil),          // 65: wakebell.v1.ListRecurringResponse
+	(*PreviewRecurringResponse)(nil),       // 66: wakebell.v1.PreviewRecurringResponse
+	(*GuardTurnResponse)(nil),              // 67: wakebell.v1.GuardTurnResponse
+	(*PublishResponse)(nil),                // 68: wakebell.v1.PublishResponse
+	(*Replies)(nil),                        // 69: wakebell.v1.Replies
+	(*ListTopicsResponse)(nil),             // 70: wakebell.v1.ListTopicsResponse
+	(*GetOverviewsResponse)(nil),           // 71: wakebell.v1.GetOverviewsResponse
+	(*CancelAllResponse)(nil),              // 72: wakebell.v1.CancelAllResponse
+	(*ForgetTopicResponse)(nil),            // 73: wakebell.v1.ForgetTopicResponse
+	(*RemoveTopicResponse)(nil),            // 74: wakebell.v1.RemoveTopicResponse
+	(*GetTopicControlResponse)(nil),        // 75: wakebell.v1.GetTopicControlResponse
+	(*PauseTopicResponse)(nil),             // 76: wakebell.v1.PauseTopicResponse
+	(*ResumeTopicResponse)(nil),            // 77: wakebell.v1.ResumeTopicResponse
+	(*RetuneTopicResponse)(nil),            // 78: wakebell.v1.RetuneTopicResponse
+	(*DiagnoseResponse)(nil),               // 79: wakebell.v1.DiagnoseResponse
+	(*TailResponse)(nil),                   // 80: wakebell.v1.TailResponse
+	(*ListDeadLettersResponse)(nil),        // 81: wakebell.v1.ListDeadLettersResponse
+	(*GetDeadLetterResponse)(nil),          // 82: wakebell.v1.GetDeadLetterResponse
+	(*RedriveDeadLettersResponse)(nil),     // 83: wakebell.v1.RedriveDeadLettersResponse
+	(*DeleteDeadLettersResponse)(nil),      // 84: wakebell.v1.DeleteDeadLettersResponse
+	(*ListQueuesResponse)(nil),             // 85: wakebell.v1.ListQueuesResponse
+	(*GetQueueStatsResponse)(nil),          // 86: wakebell.v1.GetQueueStatsResponse
+	(*ListQueueMessagesResponse)(nil),      // 87: wakebell.v1.ListQueueMessagesResponse
+	(*PurgeQueueResponse)(nil),             // 88: wakebell.v1.PurgeQueueResponse
+	(*ListQueueDeadLettersResponse)(nil),   // 89: wakebell.v1.ListQueueDeadLettersResponse
+	(*GetQueueDeadLetterResponse)(nil),     // 90: wakebell.v1.GetQueueDeadLetterResponse
+	(*RedriveQueueDeadLetterResponse)(nil), // 91: wakebell.v1.RedriveQueueDeadLetterResponse
+	(*DeleteQueueDeadLettersResponse)(nil), // 92: wakebell.v1.DeleteQueueDeadLettersResponse
+	(*ListGatesResponse)(nil),              // 93: wakebell.v1.ListGatesResponse
+	(*GetGateResponse)(nil),                // 94: wakebell.v1.GetGateResponse
+	(*ReleaseGateResponse)(nil),            // 95: wakebell.v1.ReleaseGateResponse
+	(*RepairGateResponse)(nil),             // 96: wakebell.v1.RepairGateResponse
+	(*RemoveGateResponse)(nil),             // 97: wakebell.v1.RemoveGateResponse
+	(*ExportRecurringResponse)(nil),        // 98: wakebell.v1.ExportRecurringResponse
+	(*ImportRecurringResponse)(nil),        // 99: wakebell.v1.ImportRecurringResponse
+	(*BackfillRecurringResponse)(nil),      // 100: wakebell.v1.BackfillRecurringResponse
+	(*GetThroughputResponse)(nil),          // 101: wakebell.v1.GetThroughputResponse
+	(*ListHistoryResponse)(nil),            // 102: wakebell.v1.ListHistoryResponse
+	(*ListAuditResponse)(nil),              // 103: wakebell.v1.ListAuditResponse
 }
 var file_messages_services_proto_depIdxs = []int32{
-	0,  // 0: wakebell.v1.Timers.Schedule:input_type -> wakebell.v1.ScheduleRequest
-	1,  // 1: wakebell.v1.Timers.ScheduleBatch:input_type -> wakebell.v1.ScheduleBatchRequest
-	2,  // 2: wakebell.v1.Timers.Cancel:input_type -> wakebell.v1.CancelRequest
-	3,  // 3: wakebell.v1.Timers.GetTimer:input_type -> wakebell.v1.GetTimerRequest
-	4,  // 4: wakebell.v1.Timers.ListTimers:input_type -> wakebell.v1.ListTimersRequest
-	5,  // 5: wakebell.v1.Timers.Reschedule:input_type -> wakebell.v1.RescheduleRequest
-	6,  // 6: wakebell.v1.Timers.RunNow:input_type -> wakebell.v1.RunNowRequest
-	7,  // 7: wakebell.v1.Timers.GetTopicStats:input_type -> wakebell.v1.GetTopicStatsRequest
-	8,  // 8: wakebell.v1.Timers.PutRecurring:input_type -> wakebell.v1.PutRecurringRequest
-	9,  // 9: wakebell.v1.Timers.DeleteRecurring:input_type -> wakebell.v1.DeleteRecurringRequest
-	10, // 10: wakebell.v1.Timers.EnableRecurring:input_type -> wakebell.v1.EnableRecurringRequest
-	11, // 11: wakebell.v1.Timers.RunRecurring:input_type -> wakebell.v1.RunRecurringRequest
-	12, // 12: wakebell.v1.Timers.GetRecurring:input_type -> wakebell.v1.GetRecurringRequest
-	13, // 13: wakebell.v1.Timers.ListRecurring:input_type -> wakebell.v1.ListRecurringRequest
-	14, // 14: wakebell.v1.Timers.PreviewRecurring:input_type -> wakebell.v1.PreviewRecurringRequest
-	15, // 15: wakebell.v1.Timers.GuardTurn:input_type -> wakebell.v1.GuardTurnRequest
-	16, // 16: wakebell.v1.Timers.Publish:input_type -> wakebell.v1.PublishRequest
-	17, // 17: wakebell.v1.Timers.Session:input_type -> wakebell.v1.Commands
-	18, // 18: wakebell.v1.Operations.ListTopics:input_type -> wakebell.v1.ListTopicsRequest
-	19, // 19: wakebell.v1.Operations.GetOverviews:input_type -> wakebell.v1.GetOverviewsRequest
-	20, // 20: wakebell.v1.Operations.CancelAll:input_type -> wakebell.v1.CancelAllRequest
-	21, // 21: wakebell.v1.Operations.ForgetTopic:input_type -> wakebell.v1.ForgetTopicRequest
-	22, // 22: wakebell.v1.Operations.RemoveTopic:input_type -> wakebell.v1.RemoveTopicRequest
-	23, // 23: wakebell.v1.Operations.GetTopicControl:input_type -> wakebell.v1.GetTopicControlRequest
-	24, // 24: wakebell.v1.Operations.PauseTopic:input_type -> wakebell.v1.PauseTopicRequest
-	25, // 25: wakebell.v1.Operations.ResumeTopic:input_type -> wakebell.v1.ResumeTopicRequest
-	26, // 26: wakebell.v1.Operations.RetuneTopic:input_type -> wakebell.v1.RetuneTopicRequest
-	27, // 27: wakebell.v1.Operations.Diagnose:input_type -> wakebell.v1.DiagnoseRequest
-	28, // 28: wakebell.v1.Operations.Tail:input_type -> wakebell.v1.TailRequest
-	29, // 29: wakebell.v1.Operations.ListDeadLetters:input_type -> wakebell.v1.ListDeadLettersRequest
-	30, // 30: wakebell.v1.Operations.GetDeadLetter:input_type -> wakebell.v1.GetDeadLetterRequest
-	31, // 31: wakebell.v1.Operations.RedriveDeadLetters:input_type -> wakebell.v1.RedriveDeadLettersRequest
-	32, // 32: wakebell.v1.Operations.DeleteDeadLetters:input_type -> wakebell.v1.DeleteDeadLettersRequest
-	33, // 33: wakebell.v1.Operations.ListQueues:input_type -> wakebell.v1.ListQueuesRequest
-	34, // 34: wakebell.v1.Operations.GetQueueStats:input_type -> wakebell.v1.GetQueueStatsRequest
-	35, // 35: wakebell.v1.Operations.ListQueueMessages:input_type -> wakebell.v1.ListQueueMessagesRequest
-	36, // 36: wakebell.v1.Operations.PurgeQueue:input_type -> wakebell.v1.PurgeQueueRequest
-	37, // 37: wakebell.v1.Operations.ListQueueDeadLetters:input_type -> wakebell.v1.ListQueueDeadLettersRequest
-	38, // 38: wakebell.v1.Operations.GetQueueDeadLetter:input_type -> wakebell.v1.GetQueueDeadLetterRequest
-	39, // 39: wakebell.v1.Operations.RedriveQueueDeadLetter:input_type -> wakebell.v1.RedriveQueueDeadLetterRequest
-	40, // 40: wakebell.v1.Operations.DeleteQueueDeadLetters:input_type -> wakebell.v1.DeleteQueueDeadLettersRequest
-	41, // 41: wakebell.v1.Operations.ListGates:input_type -> wakebell.v1.ListGatesRequest
-	42, // 42: wakebell.v1.Operations.GetGate:input_type -> wakebell.v1.GetGateRequest
-	43, // 43: wakebell.v1.Operations.ReleaseGate:input_type -> wakebell.v1.ReleaseGateRequest
-	44, // 44: wakebell.v1.Operations.RepairGate:input_type -> wakebell.v1.RepairGateRequest
-	45, // 45: wakebell.v1.Operations.RemoveGate:input_type -> wakebell.v1.RemoveGateRequest
-	46, // 46: wakebell.v1.Operations.ExportRecurring:input_type -> wakebell.v1.ExportRecurringRequest
-	47, // 47: wakebell.v1.Operations.ImportRecurring:input_type -> wakebell.v1.ImportRecurringRequest
-	48, // 48: wakebell.v1.Operations.BackfillRecurring:input_type -> wakebell.v1.BackfillRecurringRequest
-	49, // 49: wakebell.v1.Operations.ListAudit:input_type -> wakebell.v1.ListAuditRequest
-	50, // 50: wakebell.v1.Timers.Schedule:output_type -> wakebell.v1.ScheduleResponse
-	51, // 51: wakebell.v1.Timers.ScheduleBatch:output_type -> wakebell.v1.ScheduleBatchResponse
-	52, // 52: wakebell.v1.Timers.Cancel:output_type -> wakebell.v1.CancelResponse
-	53, // 53: wakebell.v1.Timers.GetTimer:output_type -> wakebell.v1.GetTimerResponse
-	54, // 54: wakebell.v1.Timers.ListTimers:output_type -> wakebell.v1.ListTimersResponse
-	55, // 55: wakebell.v1.Timers.Reschedule:output_type -> wakebell.v1.RescheduleResponse
-	56, // 56: wakebell.v1.Timers.RunNow:output_type -> wakebell.v1.RunNowResponse
-	57, // 57: wakebell.v1.Timers.GetTopicStats:output_type -> wakebell.v1.GetTopicStatsResponse
-	58, // 58: wakebell.v1.Timers.PutRecurring:output_type -> wakebell.v1.PutRecurringResponse
-	59, // 59: wakebell.v1.Timers.DeleteRecurring:output_type -> wakebell.v1.DeleteRecurringResponse
-	60, // 60: wakebell.v1.Timers.EnableRecurring:output_type -> wakebell.v1.EnableRecurringResponse
-	61, // 61: wakebell.v1.Timers.RunRecurring:output_type -> wakebell.v1.RunRecurringResponse
-	62, // 62: wakebell.v1.Timers.GetRecurring:output_type -> wakebell.v1.GetRecurringResponse
-	63, // 63: wakebell.v1.Timers.ListRecurring:output_type -> wakebell.v1.ListRecurringResponse
-	64, // 64: wakebell.v1.Timers.PreviewRecurring:output_type -> wakebell.v1.PreviewRecurringResponse
-	65, // 65: wakebell.v1.Timers.GuardTurn:output_type -> wakebell.v1.GuardTurnResponse
-	66, // 66: wakebell.v1.Timers.Publish:output_type -> wakebell.v1.PublishResponse
-	67, // 67: wakebell.v1.Timers.Session:output_type -> wakebell.v1.Replies
-	68, // 68: wakebell.v1.Operations.ListTopics:output_type -> wakebell.v1.ListTopicsResponse
-	69, // 69: wakebell.v1.Operations.GetOverviews:output_type -> wakebell.v1.GetOverviewsResponse
-	70, // 70: wakebell.v1.Operations.CancelAll:output_type -> wakebell.v1.CancelAllResponse
-	71, // 71: wakebell.v1.Operations.ForgetTopic:output_type -> wakebell.v1.ForgetTopicResponse
-	72, // 72: wakebell.v1.Operations.RemoveTopic:output_type -> wakebell.v1.RemoveTopicResponse
-	73, // 73: wakebell.v1.Operations.GetTopicControl:output_type -> wakebell.v1.GetTopicControlResponse
-	74, // 74: wakebell.v1.Operations.PauseTopic:output_type -> wakebell.v1.PauseTopicResponse
-	75, // 75: wakebell.v1.Operations.ResumeTopic:output_type -> wakebell.v1.ResumeTopicResponse
-	76, // 76: wakebell.v1.Operations.RetuneTopic:output_type -> wakebell.v1.RetuneTopicResponse
-	77, // 77: wakebell.v1.Operations.Diagnose:output_type -> wakebell.v1.DiagnoseResponse
-	78, // 78: wakebell.v1.Operations.Tail:output_type -> wakebell.v1.TailResponse
-	79, // 79: wakebell.v1.Operations.ListDeadLetters:output_type -> wakebell.v1.ListDeadLettersResponse
-	80, // 80: wakebell.v1.Operations.GetDeadLetter:output_type -> wakebell.v1.GetDeadLetterResponse
-	81, // 81: wakebell.v1.Operations.RedriveDeadLetters:output_type -> wakebell.v1.RedriveDeadLettersResponse
-	82, // 82: wakebell.v1.Operations.DeleteDeadLetters:output_type -> wakebell.v1.DeleteDeadLettersResponse
-	83, // 83: wakebell.v1.Operations.ListQueues:output_type -> wakebell.v1.ListQueuesResponse
-	84, // 84: wakebell.v1.Operations.GetQueueStats:output_type -> wakebell.v1.GetQueueStatsResponse
-	85, // 85: wakebell.v1.Operations.ListQueueMessages:output_type -> wakebell.v1.ListQueueMessagesResponse
-	86, // 86: wakebell.v1.Operations.PurgeQueue:output_type -> wakebell.v1.PurgeQueueResponse
-	87, // 87: wakebell.v1.Operations.ListQueueDeadLetters:output_type -> wakebell.v1.ListQueueDeadLettersResponse
-	88, // 88: wakebell.v1.Operations.GetQueueDeadLetter:output_type -> wakebell.v1.GetQueueDeadLetterResponse
-	89, // 89: wakebell.v1.Operations.RedriveQueueDeadLetter:output_type -> wakebell.v1.RedriveQueueDeadLetterResponse
-	90, // 90: wakebell.v1.Operations.DeleteQueueDeadLetters:output_type -> wakebell.v1.DeleteQueueDeadLettersResponse
-	91, // 91: wakebell.v1.Operations.ListGates:output_type -> wakebell.v1.ListGatesResponse
-	92, // 92: wakebell.v1.Operations.GetGate:output_type -> wakebell.v1.GetGateResponse
-	93, // 93: wakebell.v1.Operations.ReleaseGate:output_type -> wakebell.v1.ReleaseGateResponse
-	94, // 94: wakebell.v1.Operations.RepairGate:output_type -> wakebell.v1.RepairGateResponse
-	95, // 95: wakebell.v1.Operations.RemoveGate:output_type -> wakebell.v1.RemoveGateResponse
-	96, // 96: wakebell.v1.Operations.ExportRecurring:output_type -> wakebell.v1.ExportRecurringResponse
-	97, // 97: wakebell.v1.Operations.ImportRecurring:output_type -> wakebell.v1.ImportRecurringResponse
-	98, // 98: wakebell.v1.Operations.BackfillRecurring:output_type -> wakebell.v1.BackfillRecurringResponse
-	99, // 99: wakebell.v1.Operations.ListAudit:output_type -> wakebell.v1.ListAuditResponse
-	50, // [50:100] is the sub-list for method output_type
-	0,  // [0:50] is the sub-list for method input_type
-	0,  // [0:0] is the sub-list for extension type_name
-	0,  // [0:0] is the sub-list for extension extendee
-	0,  // [0:0] is the sub-list for field type_name
+	0,   // 0: wakebell.v1.Timers.Schedule:input_type -> wakebell.v1.ScheduleRequest
+	1,   // 1: wakebell.v1.Timers.ScheduleBatch:input_type -> wakebell.v1.ScheduleBatchRequest
+	2,   // 2: wakebell.v1.Timers.Cancel:input_type -> wakebell.v1.CancelRequest
+	3,   // 3: wakebell.v1.Timers.GetTimer:input_type -> wakebell.v1.GetTimerRequest
+	4,   // 4: wakebell.v1.Timers.ListTimers:input_type -> wakebell.v1.ListTimersRequest
+	5,   // 5: wakebell.v1.Timers.Reschedule:input_type -> wakebell.v1.RescheduleRequest
+	6,   // 6: wakebell.v1.Timers.RunNow:input_type -> wakebell.v1.RunNowRequest
+	7,   // 7: wakebell.v1.Timers.GetTopicStats:input_type -> wakebell.v1.GetTopicStatsRequest
+	8,   // 8: wakebell.v1.Timers.PutRecurring:input_type -> wakebell.v1.PutRecurringRequest
+	9,   // 9: wakebell.v1.Timers.DeleteRecurring:input_type -> wakebell.v1.DeleteRecurringRequest
+	10,  // 10: wakebell.v1.Timers.EnableRecurring:input_type -> wakebell.v1.EnableRecurringRequest
+	11,  // 11: wakebell.v1.Timers.RunRecurring:input_type -> wakebell.v1.RunRecurringRequest
+	12,  // 12: wakebell.v1.Timers.GetRecurring:input_type -> wakebell.v1.GetRecurringRequest
+	13,  // 13: wakebell.v1.Timers.ListRecurring:input_type -> wakebell.v1.ListRecurringRequest
+	14,  // 14: wakebell.v1.Timers.PreviewRecurring:input_type -> wakebell.v1.PreviewRecurringRequest
+	15,  // 15: wakebell.v1.Timers.GuardTurn:input_type -> wakebell.v1.GuardTurnRequest
+	16,  // 16: wakebell.v1.Timers.Publish:input_type -> wakebell.v1.PublishRequest
+	17,  // 17: wakebell.v1.Timers.Session:input_type -> wakebell.v1.Commands
+	18,  // 18: wakebell.v1.Operations.ListTopics:input_type -> wakebell.v1.ListTopicsRequest
+	19,  // 19: wakebell.v1.Operations.GetOverviews:input_type -> wakebell.v1.GetOverviewsRequest
+	20,  // 20: wakebell.v1.Operations.CancelAll:input_type -> wakebell.v1.CancelAllRequest
+	21,  // 21: wakebell.v1.Operations.ForgetTopic:input_type -> wakebell.v1.ForgetTopicRequest
+	22,  // 22: wakebell.v1.Operations.RemoveTopic:input_type -> wakebell.v1.RemoveTopicRequest
+	23,  // 23: wakebell.v1.Operations.GetTopicControl:input_type -> wakebell.v1.GetTopicControlRequest
+	24,  // 24: wakebell.v1.Operations.PauseTopic:input_type -> wakebell.v1.PauseTopicRequest
+	25,  // 25: wakebell.v1.Operations.ResumeTopic:input_type -> wakebell.v1.ResumeTopicRequest
+	26,  // 26: wakebell.v1.Operations.RetuneTopic:input_type -> wakebell.v1.RetuneTopicRequest
+	27,  // 27: wakebell.v1.Operations.Diagnose:input_type -> wakebell.v1.DiagnoseRequest
+	28,  // 28: wakebell.v1.Operations.Tail:input_type -> wakebell.v1.TailRequest
+	29,  // 29: wakebell.v1.Operations.ListDeadLetters:input_type -> wakebell.v1.ListDeadLettersRequest
+	30,  // 30: wakebell.v1.Operations.GetDeadLetter:input_type -> wakebell.v1.GetDeadLetterRequest
+	31,  // 31: wakebell.v1.Operations.RedriveDeadLetters:input_type -> wakebell.v1.RedriveDeadLettersRequest
+	32,  // 32: wakebell.v1.Operations.DeleteDeadLetters:input_type -> wakebell.v1.DeleteDeadLettersRequest
+	33,  // 33: wakebell.v1.Operations.ListQueues:input_type -> wakebell.v1.ListQueuesRequest
+	34,  // 34: wakebell.v1.Operations.GetQueueStats:input_type -> wakebell.v1.GetQueueStatsRequest
+	35,  // 35: wakebell.v1.Operations.ListQueueMessages:input_type -> wakebell.v1.ListQueueMessagesRequest
+	36,  // 36: wakebell.v1.Operations.PurgeQueue:input_type -> wakebell.v1.PurgeQueueRequest
+	37,  // 37: wakebell.v1.Operations.ListQueueDeadLetters:input_type -> wakebell.v1.ListQueueDeadLettersRequest
+	38,  // 38: wakebell.v1.Operations.GetQueueDeadLetter:input_type -> wakebell.v1.GetQueueDeadLetterRequest
+	39,  // 39: wakebell.v1.Operations.RedriveQueueDeadLetter:input_type -> wakebell.v1.RedriveQueueDeadLetterRequest
+	40,  // 40: wakebell.v1.Operations.DeleteQueueDeadLetters:input_type -> wakebell.v1.DeleteQueueDeadLettersRequest
+	41,  // 41: wakebell.v1.Operations.ListGates:input_type -> wakebell.v1.ListGatesRequest
+	42,  // 42: wakebell.v1.Operations.GetGate:input_type -> wakebell.v1.GetGateRequest
+	43,  // 43: wakebell.v1.Operations.ReleaseGate:input_type -> wakebell.v1.ReleaseGateRequest
+	44,  // 44: wakebell.v1.Operations.RepairGate:input_type -> wakebell.v1.RepairGateRequest
+	45,  // 45: wakebell.v1.Operations.RemoveGate:input_type -> wakebell.v1.RemoveGateRequest
+	46,  // 46: wakebell.v1.Operations.ExportRecurring:input_type -> wakebell.v1.ExportRecurringRequest
+	47,  // 47: wakebell.v1.Operations.ImportRecurring:input_type -> wakebell.v1.ImportRecurringRequest
+	48,  // 48: wakebell.v1.Operations.BackfillRecurring:input_type -> wakebell.v1.BackfillRecurringRequest
+	49,  // 49: wakebell.v1.Operations.GetThroughput:input_type -> wakebell.v1.GetThroughputRequest
+	50,  // 50: wakebell.v1.Operations.ListHistory:input_type -> wakebell.v1.ListHistoryRequest
+	51,  // 51: wakebell.v1.Operations.ListAudit:input_type -> wakebell.v1.ListAuditRequest
+	52,  // 52: wakebell.v1.Timers.Schedule:output_type -> wakebell.v1.ScheduleResponse
+	53,  // 53: wakebell.v1.Timers.ScheduleBatch:output_type -> wakebell.v1.ScheduleBatchResponse
+	54,  // 54: wakebell.v1.Timers.Cancel:output_type -> wakebell.v1.CancelResponse
+	55,  // 55: wakebell.v1.Timers.GetTimer:output_type -> wakebell.v1.GetTimerResponse
+	56,  // 56: wakebell.v1.Timers.ListTimers:output_type -> wakebell.v1.ListTimersResponse
+	57,  // 57: wakebell.v1.Timers.Reschedule:output_type -> wakebell.v1.RescheduleResponse
+	58,  // 58: wakebell.v1.Timers.RunNow:output_type -> wakebell.v1.RunNowResponse
+	59,  // 59: wakebell.v1.Timers.GetTopicStats:output_type -> wakebell.v1.GetTopicStatsResponse
+	60,  // 60: wakebell.v1.Timers.PutRecurring:output_type -> wakebell.v1.PutRecurringResponse
+	61,  // 61: wakebell.v1.Timers.DeleteRecurring:output_type -> wakebell.v1.DeleteRecurringResponse
+	62,  // 62: wakebell.v1.Timers.EnableRecurring:output_type -> wakebell.v1.EnableRecurringResponse
+	63,  // 63: wakebell.v1.Timers.RunRecurring:output_type -> wakebell.v1.RunRecurringResponse
+	64,  // 64: wakebell.v1.Timers.GetRecurring:output_type -> wakebell.v1.GetRecurringResponse
+	65,  // 65: wakebell.v1.Timers.ListRecurring:output_type -> wakebell.v1.ListRecurringResponse
+	66,  // 66: wakebell.v1.Timers.PreviewRecurring:output_type -> wakebell.v1.PreviewRecurringResponse
+	67,  // 67: wakebell.v1.Timers.GuardTurn:output_type -> wakebell.v1.GuardTurnResponse
+	68,  // 68: wakebell.v1.Timers.Publish:output_type -> wakebell.v1.PublishResponse
+	69,  // 69: wakebell.v1.Timers.Session:output_type -> wakebell.v1.Replies
+	70,  // 70: wakebell.v1.Operations.ListTopics:output_type -> wakebell.v1.ListTopicsResponse
+	71,  // 71: wakebell.v1.Operations.GetOverviews:output_type -> wakebell.v1.GetOverviewsResponse
+	72,  // 72: wakebell.v1.Operations.CancelAll:output_type -> wakebell.v1.CancelAllResponse
+	73,  // 73: wakebell.v1.Operations.ForgetTopic:output_type -> wakebell.v1.ForgetTopicResponse
+	74,  // 74: wakebell.v1.Operations.RemoveTopic:output_type -> wakebell.v1.RemoveTopicResponse
+	75,  // 75: wakebell.v1.Operations.GetTopicControl:output_type -> wakebell.v1.GetTopicControlResponse
+	76,  // 76: wakebell.v1.Operations.PauseTopic:output_type -> wakebell.v1.PauseTopicResponse
+	77,  // 77: wakebell.v1.Operations.ResumeTopic:output_type -> wakebell.v1.ResumeTopicResponse
+	78,  // 78: wakebell.v1.Operations.RetuneTopic:output_type -> wakebell.v1.RetuneTopicResponse
+	79,  // 79: wakebell.v1.Operations.Diagnose:output_type -> wakebell.v1.DiagnoseResponse
+	80,  // 80: wakebell.v1.Operations.Tail:output_type -> wakebell.v1.TailResponse
+	81,  // 81: wakebell.v1.Operations.ListDeadLetters:output_type -> wakebell.v1.ListDeadLettersResponse
+	82,  // 82: wakebell.v1.Operations.GetDeadLetter:output_type -> wakebell.v1.GetDeadLetterResponse
+	83,  // 83: wakebell.v1.Operations.RedriveDeadLetters:output_type -> wakebell.v1.RedriveDeadLettersResponse
+	84,  // 84: wakebell.v1.Operations.DeleteDeadLetters:output_type -> wakebell.v1.DeleteDeadLettersResponse
+	85,  // 85: wakebell.v1.Operations.ListQueues:output_type -> wakebell.v1.ListQueuesResponse
+	86,  // 86: wakebell.v1.Operations.GetQueueStats:output_type -> wakebell.v1.GetQueueStatsResponse
+	87,  // 87: wakebell.v1.Operations.ListQueueMessages:output_type -> wakebell.v1.ListQueueMessagesResponse
+	88,  // 88: wakebell.v1.Operations.PurgeQueue:output_type -> wakebell.v1.PurgeQueueResponse
+	89,  // 89: wakebell.v1.Operations.ListQueueDeadLetters:output_type -> wakebell.v1.ListQueueDeadLettersResponse
+	90,  // 90: wakebell.v1.Operations.GetQueueDeadLetter:output_type -> wakebell.v1.GetQueueDeadLetterResponse
+	91,  // 91: wakebell.v1.Operations.RedriveQueueDeadLetter:output_type -> wakebell.v1.RedriveQueueDeadLetterResponse
+	92,  // 92: wakebell.v1.Operations.DeleteQueueDeadLetters:output_type -> wakebell.v1.DeleteQueueDeadLettersResponse
+	93,  // 93: wakebell.v1.Operations.ListGates:output_type -> wakebell.v1.ListGatesResponse
+	94,  // 94: wakebell.v1.Operations.GetGate:output_type -> wakebell.v1.GetGateResponse
+	95,  // 95: wakebell.v1.Operations.ReleaseGate:output_type -> wakebell.v1.ReleaseGateResponse
+	96,  // 96: wakebell.v1.Operations.RepairGate:output_type -> wakebell.v1.RepairGateResponse
+	97,  // 97: wakebell.v1.Operations.RemoveGate:output_type -> wakebell.v1.RemoveGateResponse
+	98,  // 98: wakebell.v1.Operations.ExportRecurring:output_type -> wakebell.v1.ExportRecurringResponse
+	99,  // 99: wakebell.v1.Operations.ImportRecurring:output_type -> wakebell.v1.ImportRecurringResponse
+	100, // 100: wakebell.v1.Operations.BackfillRecurring:output_type -> wakebell.v1.BackfillRecurringResponse
+	101, // 101: wakebell.v1.Operations.GetThroughput:output_type -> wakebell.v1.GetThroughputResponse
+	102, // 102: wakebell.v1.Operations.ListHistory:output_type -> wakebell.v1.ListHistoryResponse
+	103, // 103: wakebell.v1.Operations.ListAudit:output_type -> wakebell.v1.ListAuditResponse
+	52,  // [52:104] is the sub-list for method output_type
+	0,   // [0:52] is the sub-list for method input_type
+	0,   // [0:0] is the sub-list for extension type_name
+	0,   // [0:0] is the sub-list for extension extendee
+	0,   // [0:0] is the sub-list for field type_name
 }
 
 func init() { file_messages_services_proto_init() }

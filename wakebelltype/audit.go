@@ -32,6 +32,7 @@ const (
 	AuditTopicRetune     AuditOperation = "topic.retune"
 	AuditTopicCancelAll  AuditOperation = "topic.cancel_all"
 	AuditTopicForget     AuditOperation = "topic.forget"
+	AuditTopicRemove     AuditOperation = "topic.remove"
 	AuditTopicRedrive    AuditOperation = "topic.redrive"
 	AuditTopicDeleteDead AuditOperation = "topic.delete_dead"
 

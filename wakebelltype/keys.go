@@ -16,6 +16,8 @@ type Keys struct {
 	Keyed    string // string: answer to a call with an idempotency key; default "timers_keyed"
 	Events   string // channel: events; default "timers_events"
 	Runs     string // hash: recurring schedule → last run scheduled, in a Cluster; default "timers_runs"
+	Counts   string // hash: counts per minute and day; default "timers_counts"
+	History  string // stream: attempts; default "timers_history"
 	Topics   string // set: all topics, a single key; default "timers_topics"
 	Queues   string // set: all queues, a single key; default "timers_queues"
 	Backlog  string // string: backlog of all topics as metrics last read it, a single key; default "timers_backlog"

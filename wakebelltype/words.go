@@ -13,6 +13,8 @@ var (
 	presences = []string{"", "absent", "pending", "running"}
 	redrives  = []string{"", "redriven", "overwritten", "skipped live", "skipped broken"}
 
+	historyPolicies = []string{"", "failures", "off", "all"}
+
 	queueRedrives = []string{"", "redriven", "duplicate", "absent"}
 )
 

@@ -31,8 +31,9 @@ func (p *poller) emitKind(l *lease, kind wakebelltype.EventKind) {
 	}
 }
 
-// emitSettled emits the event of a settlement, except for dead letters.
-func (p *poller) emitSettled(v verdict) {
+// settledEvent returns the event of a settlement; false for dead letters, whose event
+// has their entry.
+func settledEvent(v verdict) (wakebelltype.Event, bool) {
 	e := wakebelltype.Event{Kind: wakebelltype.EventAcked, Took: v.took}
 	switch v.kind {
 	case exchange.Ack:
@@ -46,28 +47,42 @@ func (p *poller) emitSettled(v verdict) {
 	case exchange.Release:
 		e.Kind = wakebelltype.EventReleased
 	case exchange.DeadLetter:
-		return
+		return e, false
 	}
-	p.emit(v.lease, e)
+	return e, true
+}
+
+// emitSettled emits the event of a settlement, except for dead letters.
+func (p *poller) emitSettled(v verdict) {
+	if e, ok := settledEvent(v); ok {
+		p.emit(v.lease, e)
+	}
 }
 
 func (p *poller) emitCrashed(l *lease, o Outcome) {
+	e := wakebelltype.Event{Kind: wakebelltype.EventCrashed, Took: p.took(l, false), Text: o.reason()}
 	if p.Feed.Watched.Load() {
-		p.emit(l, wakebelltype.Event{Kind: wakebelltype.EventCrashed, Took: p.took(l), Text: o.reason()})
+		p.emit(l, e)
+	}
+	if !p.FinalCrashes { // otherwise its settlement is recorded
+		p.record(l, e)
 	}
 }
 
 // emitLeftToLease emits the event of a failure whose lease is left to expire.
 func (p *poller) emitLeftToLease(l *lease, o Outcome) {
-	if p.Feed.Watched.Load() {
-		in := max(time.Until(l.deadline), 0)
-		p.emit(l, wakebelltype.Event{Kind: wakebelltype.EventRetried, Took: p.took(l), RetryIn: in, Text: o.reason()})
+	e := wakebelltype.Event{
+		Kind: wakebelltype.EventRetried, Took: p.took(l, false), RetryIn: max(time.Until(l.deadline), 0), Text: o.reason(),
 	}
+	if p.Feed.Watched.Load() {
+		p.emit(l, e)
+	}
+	p.record(l, e)
 }
 
-// took is how long the handler has had a lease, if events are collected.
-func (p *poller) took(l *lease) time.Duration {
-	if !p.Feed.Collects() {
+// took is how long the handler has had a lease, if an event or a record needs it.
+func (p *poller) took(l *lease, succeeded bool) time.Duration {
+	if !p.Feed.Collects() && !p.Records.Wants(succeeded, l.Claims > 1) {
 		return 0
 	}
 	return time.Since(l.deliveredAt)

@@ -78,6 +78,9 @@ func (p *poller) countSettled(f *flight, r *exchange.Reply) {
 		if collects {
 			p.emitSettled(v)
 		}
+		if p.Records.Wants(v.kind == exchange.Ack && v.reason == "", v.lease.Claims > 1) {
+			p.recordSettled(v)
+		}
 		switch v.kind {
 		case exchange.Ack:
 			p.Counters.acked.Add(1)
@@ -98,6 +101,9 @@ func (p *poller) countSettled(f *flight, r *exchange.Reply) {
 	if !collects {
 		p.Feed.Miss(settled)
 	}
+	if len(f.settling)+len(r.DeadLettered) > 0 {
+		p.Records.Wake()
+	}
 }
 
 // reportDeadLetters logs, counts and passes on the timers that the exchange
@@ -114,10 +120,14 @@ func (p *poller) reportDeadLetters(f *flight, r *exchange.Reply) {
 			p.Logger.Warn("timer dead-lettered", "id", b.ID, "reason", b.Reason, "attempt", b.Claims, "entry", b.Entry, "skipped", skipped)
 		}
 		p.deadHook.add(queuedDeadTimer{DeadTimer{p.Source.Name(), b}, &p.Counters})
+		e := wakebelltype.Event{
+			Kind: wakebelltype.EventDead, At: b.At, ID: b.ID, Attempt: b.Claims, Took: took, Text: b.Reason, Entry: b.Entry,
+		}
 		if p.Feed.Watched.Load() {
-			p.Feed.Add(wakebelltype.Event{
-				Kind: wakebelltype.EventDead, At: b.At, ID: b.ID, Attempt: b.Claims, Took: took, Text: b.Reason, Entry: b.Entry,
-			})
+			p.Feed.Add(e)
+		}
+		if p.Records.Wants(false, false) {
+			p.Records.Append(attemptOf(e))
 		}
 	}
 }

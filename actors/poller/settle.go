@@ -139,7 +139,7 @@ func (p *poller) settle(l *lease, o Outcome) bool {
 		p.emitLeftToLease(l, o)
 		return false
 	}
-	v := verdict{lease: l, kind: exchange.Ack, reason: o.reason(), took: p.took(l)}
+	v := verdict{lease: l, kind: exchange.Ack, reason: o.reason(), took: p.took(l, o.kind == succeeded)}
 	switch o.kind {
 	case crashed: // where leases do not expire
 		v.kind = exchange.Fail
@@ -186,6 +186,7 @@ func (p *poller) leaseLost(l *lease, why string) {
 		p.Logger.Warn("lease lost", "id", l.ID, "attempt", l.Claims, "reason", why, "skipped", skipped)
 	}
 	p.emitKind(l, wakebelltype.EventLost)
+	p.recordEnd(l, wakebelltype.EventLost, why)
 }
 
 // leaseRefused notes that the source no longer accepts a lease.
@@ -199,9 +200,11 @@ func (p *poller) leaseRefused(l *lease, why exchange.RefusalReason) {
 	case exchange.Superseded: // the handler runs to its end
 		p.Counters.superseded.Add(1)
 		p.emitKind(l, wakebelltype.EventSuperseded)
+		p.recordEnd(l, wakebelltype.EventSuperseded, "")
 	case exchange.Cancelled:
 		p.Counters.cancelled.Add(1)
 		p.emitKind(l, wakebelltype.EventCancelled)
+		p.recordEnd(l, wakebelltype.EventCancelled, "")
 		l.end(ErrCancelled)
 	case exchange.Lost:
 		if !l.ended {

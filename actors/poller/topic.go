@@ -11,7 +11,9 @@ import (
 
 	"github.com/wakebell/wakebell/actors/eventfeed"
 	"github.com/wakebell/wakebell/actors/internal/host"
+	"github.com/wakebell/wakebell/actors/records"
 	"github.com/wakebell/wakebell/internal/loglimit"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // Topic configures one poller.
@@ -48,6 +50,9 @@ type Topic struct {
 	// that timers share it; see window.go. 0: it does not wait.
 	Window time.Duration
 
+	History  wakebelltype.HistoryPolicy // which attempts are recorded
+	NoCounts bool                       // nothing is counted in the source
+
 	NoPeek     bool // switches the peeks off, see Peeker
 	NoPrefetch bool // switches the prefetch off, see prefetch.go
 }
@@ -76,6 +81,7 @@ type Shared struct {
 	Counters   counters
 	clockWatch *ClockWatch     // shared by the topics of a shard
 	Feed       eventfeed.Feed  // collects events for watchers
+	Records    *records.Topic  // records attempts and counts; nil: nothing
 	deadHook   *DeadLetterHook // called for each dead letter
 	logLimit   *loglimit.Limiter
 	random     func() float64

@@ -36,7 +36,7 @@ type Config struct {
 
 	Audit wakebelltype.AuditConfig
 
-	NoCoalescing, NoPayloadsApart bool // as in timers.Timers
+	NoCoalescing, NoPayloadsApart, NoCounts bool // as in timers.Timers
 
 	Metrics *metrics.Metrics // nil measures nothing
 }
@@ -84,7 +84,7 @@ func Open(rdb redis.UniversalClient, cfg Config) (*timers.Timers, error) {
 	if slices.Contains(store.Keys().Bases(), store.Audit.Key()) {
 		return nil, argument.Invalid("Audit.Key", "%q is the base name of other keys", store.Audit.Key())
 	}
-	store.NoCoalescing, store.NoPayloadsApart = cfg.NoCoalescing, cfg.NoPayloadsApart
+	store.NoCoalescing, store.NoPayloadsApart, store.NoCounts = cfg.NoCoalescing, cfg.NoPayloadsApart, cfg.NoCounts
 	store.MaxPayload = max(timers.DefaultMaxPayload, cfg.PayloadLimit)
 	return store, nil
 }

@@ -809,6 +809,8 @@ const (
 	Operations_ExportRecurring_FullMethodName        = "/wakebell.v1.Operations/ExportRecurring"
 	Operations_ImportRecurring_FullMethodName        = "/wakebell.v1.Operations/ImportRecurring"
 	Operations_BackfillRecurring_FullMethodName      = "/wakebell.v1.Operations/BackfillRecurring"
+	Operations_GetThroughput_FullMethodName          = "/wakebell.v1.Operations/GetThroughput"
+	Operations_ListHistory_FullMethodName            = "/wakebell.v1.Operations/ListHistory"
 	Operations_ListAudit_FullMethodName              = "/wakebell.v1.Operations/ListAudit"
 )
 
@@ -853,6 +855,8 @@ type OperationsClient interface {
 	ExportRecurring(ctx context.Context, in *messages.ExportRecurringRequest, opts ...grpc.CallOption) (*messages.ExportRecurringResponse, error)
 	ImportRecurring(ctx context.Context, in *messages.ImportRecurringRequest, opts ...grpc.CallOption) (*messages.ImportRecurringResponse, error)
 	BackfillRecurring(ctx context.Context, in *messages.BackfillRecurringRequest, opts ...grpc.CallOption) (*messages.BackfillRecurringResponse, error)
+	GetThroughput(ctx context.Context, in *messages.GetThroughputRequest, opts ...grpc.CallOption) (*messages.GetThroughputResponse, error)
+	ListHistory(ctx context.Context, in *messages.ListHistoryRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[messages.ListHistoryResponse], error)
 	// ListAudit lists what callers of Operations, and processes with access to the
 	// same Redis, have changed.
 	ListAudit(ctx context.Context, in *messages.ListAuditRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[messages.ListAuditResponse], error)
@@ -1248,9 +1252,38 @@ func (c *operationsClient) BackfillRecurring(ctx context.Context, in *messages.B
 	return out, nil
 }
 
+func (c *operationsClient) GetThroughput(ctx context.Context, in *messages.GetThroughputRequest, opts ...grpc.CallOption) (*messages.GetThroughputResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(messages.GetThroughputResponse)
+	err := c.cc.Invoke(ctx, Operations_GetThroughput_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *operationsClient) ListHistory(ctx context.Context, in *messages.ListHistoryRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[messages.ListHistoryResponse], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &Operations_ServiceDesc.Streams[8], Operations_ListHistory_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[messages.ListHistoryRequest, messages.ListHistoryResponse]{ClientStream: stream}
+	if err := x.ClientStream.SendMsg(in); err != nil {
+		return nil, err
+	}
+	if err := x.ClientStream.CloseSend(); err != nil {
+		return nil, err
+	}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Operations_ListHistoryClient = grpc.ServerStreamingClient[messages.ListHistoryResponse]
+
 func (c *operationsClient) ListAudit(ctx context.Context, in *messages.ListAuditRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[messages.ListAuditResponse], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	stream, err := c.cc.NewStream(ctx, &Operations_ServiceDesc.Streams[8], Operations_ListAudit_FullMethodName, cOpts...)
+	stream, err := c.cc.NewStream(ctx, &Operations_ServiceDesc.Streams[9], Operations_ListAudit_FullMethodName, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -1308,6 +1341,8 @@ type OperationsServer interface {
 	ExportRecurring(context.Context, *messages.ExportRecurringRequest) (*messages.ExportRecurringResponse, error)
 	ImportRecurring(context.Context, *messages.ImportRecurringRequest) (*messages.ImportRecurringResponse, error)
 	BackfillRecurring(context.Context, *messages.BackfillRecurringRequest) (*messages.BackfillRecurringResponse, error)
+	GetThroughput(context.Context, *messages.GetThroughputRequest) (*messages.GetThroughputResponse, error)
+	ListHistory(*messages.ListHistoryRequest, grpc.ServerStreamingServer[messages.ListHistoryResponse]) error
 	// ListAudit lists what callers of Operations, and processes with access to the
 	// same Redis, have changed.
 	ListAudit(*messages.ListAuditRequest, grpc.ServerStreamingServer[messages.ListAuditResponse]) error
@@ -1413,6 +1448,12 @@ func (UnimplementedOperationsServer) ImportRecurring(context.Context, *messages.
 }
 func (UnimplementedOperationsServer) BackfillRecurring(context.Context, *messages.BackfillRecurringRequest) (*messages.BackfillRecurringResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method BackfillRecurring not implemented")
+}
+func (UnimplementedOperationsServer) GetThroughput(context.Context, *messages.GetThroughputRequest) (*messages.GetThroughputResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method GetThroughput not implemented")
+}
+func (UnimplementedOperationsServer) ListHistory(*messages.ListHistoryRequest, grpc.ServerStreamingServer[messages.ListHistoryResponse]) error {
+	return status.Error(codes.Unimplemented, "method ListHistory not implemented")
 }
 func (UnimplementedOperationsServer) ListAudit(*messages.ListAuditRequest, grpc.ServerStreamingServer[messages.ListAuditResponse]) error {
 	return status.Error(codes.Unimplemented, "method ListAudit not implemented")
@@ -1940,6 +1981,35 @@ func _Operations_BackfillRecurring_Handler(srv interface{}, ctx context.Context,
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Operations_GetThroughput_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(messages.GetThroughputRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(OperationsServer).GetThroughput(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Operations_GetThroughput_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(OperationsServer).GetThroughput(ctx, req.(*messages.GetThroughputRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Operations_ListHistory_Handler(srv interface{}, stream grpc.ServerStream) error {
+	m := new(messages.ListHistoryRequest)
+	if err := stream.RecvMsg(m); err != nil {
+		return err
+	}
+	return srv.(OperationsServer).ListHistory(m, &grpc.GenericServerStream[messages.ListHistoryRequest, messages.ListHistoryResponse]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Operations_ListHistoryServer = grpc.ServerStreamingServer[messages.ListHistoryResponse]
+
 func _Operations_ListAudit_Handler(srv interface{}, stream grpc.ServerStream) error {
 	m := new(messages.ListAuditRequest)
 	if err := stream.RecvMsg(m); err != nil {
@@ -2050,6 +2120,10 @@ var Operations_ServiceDesc = grpc.ServiceDesc{
 			MethodName: "BackfillRecurring",
 			Handler:    _Operations_BackfillRecurring_Handler,
 		},
+		{
+			MethodName: "GetThroughput",
+			Handler:    _Operations_GetThroughput_Handler,
+		},
 	},
 	Streams: []grpc.StreamDesc{
 		{
@@ -2090,6 +2164,11 @@ var Operations_ServiceDesc = grpc.ServiceDesc{
 		{
 			StreamName:    "ListGates",
 			Handler:       _Operations_ListGates_Handler,
+			ServerStreams: true,
+		},
+		{
+			StreamName:    "ListHistory",
+			Handler:       _Operations_ListHistory_Handler,
 			ServerStreams: true,
 		},
 		{

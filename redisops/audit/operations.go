@@ -33,6 +33,7 @@ var Operations = []Operation{
 	{Name: wakebelltype.AuditTopicRetune, Request: "RetuneTopicRequest"},
 	{Name: wakebelltype.AuditTopicCancelAll, Request: "CancelAllRequest"},
 	{Name: wakebelltype.AuditTopicForget, Request: "ForgetTopicRequest"},
+	{Name: wakebelltype.AuditTopicRemove, Request: "RemoveTopicRequest"},
 	{Name: wakebelltype.AuditTopicRedrive, Request: "RedriveDeadLettersRequest", merged: sameName},
 	{Name: wakebelltype.AuditTopicDeleteDead, Request: "DeleteDeadLettersRequest", merged: sameName},
 	{Name: wakebelltype.AuditQueuePurge, Request: "PurgeQueueRequest"},

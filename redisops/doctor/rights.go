@@ -33,6 +33,7 @@ var (
 	toMark     = purpose{wakebelltype.GradeWarn, "schedules with Once fail"}
 	toKeep     = purpose{wakebelltype.GradeWarn, "requests with an idempotency key fail"}
 	toRegister = purpose{wakebelltype.GradeWarn, "the list of topics is not kept"}
+	toRecord   = purpose{wakebelltype.GradeWarn, "counts and the history of attempts are missing"}
 	toAudit    = purpose{wakebelltype.GradeWarn, "operations are missing in the audit"}
 	toRemove   = purpose{wakebelltype.GradeWarn, "cancelling or forgetting all of a topic fails"}
 )
@@ -77,6 +78,10 @@ func (p *topicExam) needed() []right {
 	add(toMark, k.Mark("doctor"), []string{"TYPE"}, []string{"GET"}, badSet)
 	add(toKeep, k.Keyed, []string{"TYPE"}, []string{"GET"}, badSet)
 	add(toRegister, p.Timers.Keys().Topics, []string{"SREM", none}, []string{"SSCAN", "no cursor"})
+	add(toRecord, k.Counts, []string{"TYPE"}, []string{"HINCRBY", "odd"}, []string{"EXPIRE", "odd"}, []string{"HGET", none},
+		badHSet, []string{"HKEYS"}, []string{"HMGET", none}, []string{"HDEL", none}, []string{"HGETALL"})
+	add(toRecord, k.History, []string{"TYPE"}, []string{"XADD", "no id", "x", "x"}, []string{"PEXPIRE", "odd"},
+		[]string{"XRANGE", "1-1", "0-1"}, []string{"XREVRANGE", "0-1", "1-1"}, []string{"XDEL", "0-0"})
 	if p.Audit != nil {
 		add(toAudit, p.Audit.Key(), []string{"TYPE"}, []string{"XADD", "no id", "x", "x"}, []string{"XRANGE", "1-1", "0-1"},
 			[]string{"XREVRANGE", "0-1", "1-1"}, []string{"XDEL", "0-0"})

@@ -100,12 +100,12 @@ func TestRightsThatAreMissing(t *testing.T) {
 			require.Equal(t, grade, found.Grade, "%s without %s: %s", way, command, found.Found)
 			require.Contains(t, found.Found, command)
 		}
-		for _, base := range []string{"timeline", "payloads", "leases", "dead", "exchange", "hint", "control", "once", "keyed", "topics", "audit"} {
+		for _, base := range []string{"timeline", "payloads", "leases", "dead", "exchange", "hint", "control", "once", "keyed", "topics", "audit", "counts", "history"} {
 			part := []string{"&*", "+@all"}
 			if way == "tried" {
 				part = append(part, "-acl")
 			}
-			for _, other := range []string{"timeline", "payloads", "leases", "dead", "exchange", "hint", "control", "once", "keyed", "topics", "audit"} {
+			for _, other := range []string{"timeline", "payloads", "leases", "dead", "exchange", "hint", "control", "once", "keyed", "topics", "audit", "counts", "history"} {
 				if other != base {
 					part = append(part, "~timers_"+other+"*")
 				}

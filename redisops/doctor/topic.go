@@ -71,6 +71,8 @@ func (p *topicExam) types(ctx context.Context) {
 		{p.keys.Dead, "stream"},
 		{p.keys.Hint, "string"},
 		{p.keys.Control, "hash"},
+		{p.keys.Counts, "hash"},
+		{p.keys.History, "stream"},
 	}
 	pipe := p.RDB.Pipeline()
 	replies := make([]*redis.StatusCmd, len(want))

@@ -34,6 +34,8 @@ func (k *Keyspace) names() []layout.KeyName {
 		{Field: "Keyed", Preset: "timers_keyed", Value: &k.Keyed},
 		{Field: "Events", Preset: "timers_events", Value: &k.Events},
 		{Field: "Runs", Preset: "timers_runs", Value: &k.Runs},
+		{Field: "Counts", Preset: "timers_counts", Value: &k.Counts},
+		{Field: "History", Preset: "timers_history", Value: &k.History},
 		{Field: "Topics", Preset: "timers_topics", Value: &k.Topics},
 		{Field: "Queues", Preset: "timers_queues", Value: &k.Queues},
 		{Field: "Backlog", Preset: "timers_backlog", Value: &k.Backlog},
@@ -50,7 +52,7 @@ func (k Keyspace) key(base, topic string) string {
 
 // TopicKeys are the keys of one topic.
 type TopicKeys struct {
-	Timeline, Payloads, Leases, Dead, exchange, Hint, Control, once, Keyed, events, Runs string
+	Timeline, Payloads, Leases, Dead, exchange, Hint, Control, once, Keyed, events, Runs, Counts, History string
 }
 
 // Of returns the keys of a topic.
@@ -67,6 +69,8 @@ func (k Keyspace) Of(topic string) TopicKeys {
 		Keyed:    k.key(k.Keyed, topic),
 		events:   k.key(k.Events, topic),
 		Runs:     k.key(k.Runs, topic),
+		Counts:   k.key(k.Counts, topic),
+		History:  k.key(k.History, topic),
 	}
 }
 
@@ -74,6 +78,11 @@ func (k Keyspace) Of(topic string) TopicKeys {
 // after the hash tag, so the key stays in the topic's slot.
 func (t TopicKeys) Stream(incarnation string, stream int) string {
 	return t.exchange + ":" + incarnation + ":" + strconv.Itoa(stream)
+}
+
+// counted is the key with the last counts that an incarnation of a node has written.
+func (t TopicKeys) counted(incarnation string) string {
+	return t.exchange + ":" + incarnation + ":counts"
 }
 
 // apart is the key of the payloads within a transaction that writes a batch. No

@@ -147,7 +147,7 @@ func (s *Timers) call(ctx context.Context, topic string, key *Key, entries []Ent
 			return done, err
 		}
 	}
-	keys, args := scheduleCall(s.keys, topic, entries, false)
+	keys, args := scheduleCall(s.keys, topic, entries, false, !s.NoCounts)
 	asked, confirmed := confirmationOf(entries), 0
 	var reply string
 	var err error

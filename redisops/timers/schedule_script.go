@@ -10,8 +10,8 @@ import (
 
 // scheduleCall returns the keys and arguments of lua/schedule.lua, with the
 // payloads or without.
-func scheduleCall(k Keyspace, topic string, entries []Entry, apart bool) (keys []string, args []any) {
-	const fixed = 4
+func scheduleCall(k Keyspace, topic string, entries []Entry, apart, counting bool) (keys []string, args []any) {
+	const fixed = 5
 	n, words := len(entries), 2
 	if apart {
 		words = 1
@@ -21,13 +21,16 @@ func scheduleCall(k Keyspace, topic string, entries []Entry, apart bool) (keys [
 		instants = 1
 	}
 	// Keys.Of would make all keys of the topic, an allocation for each.
-	keys = []string{k.key(k.Timeline, topic), k.key(k.Payloads, topic), k.key(k.Leases, topic), k.key(k.Hint, topic)}
+	keys = []string{k.key(k.Timeline, topic), k.key(k.Payloads, topic), k.key(k.Leases, topic), k.key(k.Hint, topic), k.key(k.Counts, topic)}
 	if apart {
 		keys = append(keys, TopicKeys{exchange: k.key(k.Exchange, topic)}.apart())
 	}
 	policies, onces := make([]byte, n), make([]byte, n)
 	args = make([]any, fixed+words*n+instants)
-	args[0], args[1], args[2], args[3] = policies, onces, instants, words
+	args[0], args[1], args[2], args[3], args[4] = policies, onces, instants, words, "0"
+	if counting {
+		args[4] = "1"
+	}
 	var windows []any
 	for i := range entries {
 		e := &entries[i]

@@ -41,6 +41,9 @@ type Timers struct {
 	NoCoalescing    bool
 	NoPayloadsApart bool
 
+	// NoCounts switches the counts of scheduled timers off. Set it before use.
+	NoCounts bool
+
 	// Audit records the operations of this store's owner, who calls it. nil records
 	// nothing.
 	Audit *audit.Log

@@ -4,12 +4,13 @@
 -- them back, in one transaction. So nothing is written where this script did not
 -- run. Such a batch replaces whatever exists.
 --
--- KEYS: timeline payloads leases hint ...
+-- KEYS: timeline payloads leases hint counts ...
 --   the once keys of the timers that have one, in order; or the key apart.
--- ARGV: policies onces instants words ...
+-- ARGV: policies onces instants words counting ...
 --   policies has one code for each timer: r replace, k keep, e earliest, d
 --   debounce; onces a code for each: o or -; instants is how many there are:
---   one for each timer, or 1 for all; words is 2, or 1 where payloads are apart.
+--   one for each timer, or 1 for all; words is 2, or 1 where payloads are apart;
+--   counting is 1 if the timers are counted, else 0.
 --   Then come the ids, each with its payload if it has two words, and the
 --   instants: seconds since 1970, or a delay in µs from now after a '+'; then for
 --   each d the most µs since it was first scheduled, 0 for no bound; then for
@@ -27,9 +28,9 @@ local _, marked = string.gsub(onces, 'o', '')
 local _, debounced = string.gsub(policies, 'd', '')
 
 local apart = words == 1
-local kinds = {'zset', 'hash', 'hash', 'string'}
-for i = 1, marked do kinds[4 + i] = 'string' end
-if apart then kinds[5] = 'hash' end
+local kinds = {'zset', 'hash', 'hash', 'string', false}
+for i = 1, marked do kinds[5 + i] = 'string' end
+if apart then kinds[6] = 'hash' end
 local bad = mistyped(unpack(kinds))
 if bad then return bad end
 
@@ -42,8 +43,8 @@ if apart then
   -- The first write is one that a full Redis refuses. The field marks the
   -- payloads for apart.lua; no id is '\255', which is not UTF-8.
   redis.call('HSET', payloads, '\255', '')
-  redis.call('RENAME', payloads, KEYS[4 + 1])
-  payloads = KEYS[4 + 1]
+  redis.call('RENAME', payloads, KEYS[5 + 1])
+  payloads = KEYS[5 + 1]
 end
 
 local function id_of(i) return ARGV[base + words * (i - 1) + 1] end
@@ -91,6 +92,7 @@ if quick then
   end
   if added == count then
     if not apart then variadic('HSET', payloads, ARGV, base + 1, base + 2 * count, STEP) end
+    if ARGV.counting == '1' then tally(KEYS.counts, now, 's', count) end
     if lowest < known then announce(KEYS.hint, lowest, now) end
     if instants == 1 then return 'a ' .. fresh[1] .. '\n' end
     local lines = {}
@@ -164,7 +166,7 @@ for i = 1, count do
   local key, mark, window
   if string.sub(onces, i, i) == 'o' then
     o = o + 1
-    key, window = KEYS[4 + o], ARGV[extra + debounced + o]
+    key, window = KEYS[5 + o], ARGV[extra + debounced + o]
     mark = string.match(redis.call('GET', key) or '', '^%S+')
     if mark and not number(mark) then mark = nil end
   end
@@ -198,5 +200,6 @@ variadic('ZADD', timeline, scored, 1, #scored)
 variadic('HDEL', leases, dropped, 1, #dropped)
 variadic('HSET', leases, recorded, 1, #recorded)
 for _, m in ipairs(marks) do mark_once(m[1], m[2], m[3], now) end
+if ARGV.counting == '1' and #scored > 0 then tally(KEYS.counts, now, 's', #scored / 2) end
 if lowest < known then announce(KEYS.hint, lowest, now) end
 return table.concat(out)

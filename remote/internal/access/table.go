@@ -132,6 +132,8 @@ var Needs = tableOf(
 	}),
 	onName[*messages.BackfillRecurringRequest](rights.KindSchedule, rights.ActionOperate),
 
+	onTopic[*messages.GetThroughputRequest](rights.ActionRead),
+	onTopic[*messages.ListHistoryRequest](rights.ActionRead),
 	rule(func(*messages.ListAuditRequest) []need { // it names topics, queues, gates, schedules and callers
 		return []need{{action: rights.ActionOperate, kinds: []rights.Kind{rights.KindTopic}, every: true}}
 	}),

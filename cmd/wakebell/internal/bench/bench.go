@@ -14,6 +14,7 @@ import (
 
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/cmd/wakebell/internal/cli"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 type benchFlags struct {
@@ -24,6 +25,8 @@ type benchFlags struct {
 	spread        time.Duration
 	leaseTTL      time.Duration
 	window        time.Duration
+	history       wakebelltype.HistoryPolicy
+	noCounts      bool
 }
 
 const (
@@ -77,6 +80,8 @@ time, starting after the load: lateness is then that of a node that keeps up.`,
 	cli.DurationVar(flags, &f.spread, "spread", 0, "time over which the timers become due")
 	cli.DurationVar(flags, &f.leaseTTL, "lease-ttl", 30*time.Second, "duration of a lease")
 	cli.DurationVar(flags, &f.window, "window", benchAutomatic, "delivery window of the handler; negative: it follows the load")
+	flags.TextVar(&f.history, "history", wakebelltype.HistoryFailures, "attempts that the node records: `policy` off, failures or all")
+	flags.BoolVar(&f.noCounts, "no-counts", false, "count nothing in Redis")
 	cmd.RunE = a.Does(func(ctx context.Context, _ []string) error { return measure(ctx, a, f) })
 	return cmd
 }
@@ -113,7 +118,7 @@ func measure(ctx context.Context, a *cli.App, f *benchFlags) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, conn.Close()) }()
-	client, err := conn.Client()
+	client, err := conn.ClientWith(func(cfg *wakebell.ClientConfig) { cfg.NoCounts = f.noCounts })
 	if err != nil {
 		return err
 	}
@@ -177,6 +182,7 @@ func (b *benchRun) run(ctx context.Context) (resultLine, error) {
 	sys, err := wakebell.New(cli.NewActorSystem(log), b.conn.Redis, wakebell.Config{
 		Handlers: []wakebell.Handler{wakebell.Handle(wakebell.NewTopic[[]byte](b.topic), b.counts.handle, b.options()...)},
 		Keys:     b.conn.Keys,
+		NoCounts: b.noCounts,
 		Prefix:   b.conn.Prefix,
 		Logger:   log,
 	})
@@ -200,6 +206,7 @@ func (b *benchRun) run(ctx context.Context) (resultLine, error) {
 
 func (b *benchRun) options() []wakebell.HandlerOption {
 	options := []wakebell.HandlerOption{wakebell.MaxConcurrent(b.maxConcurrent), wakebell.LeaseTTL(b.leaseTTL)}
+	options = append(options, wakebell.History(b.history))
 	if b.window >= 0 {
 		options = append(options, wakebell.DeliveryWindow(b.window))
 	}

@@ -63,10 +63,17 @@ func (a *App) Connect() (*Connection, error) {
 
 // Client returns a Client. It drops its log: a command prints its errors.
 func (c *Connection) Client() (*wakebell.Client, error) {
-	return wakebell.NewClient(c.Redis, wakebell.ClientConfig{
+	return c.ClientWith(func(*wakebell.ClientConfig) {})
+}
+
+// ClientWith returns a Client as Client does, whose configuration change has changed.
+func (c *Connection) ClientWith(change func(*wakebell.ClientConfig)) (*wakebell.Client, error) {
+	cfg := wakebell.ClientConfig{
 		Keys: c.Keys, Prefix: c.Prefix, Celery: c.celery, Logger: slog.New(slog.DiscardHandler),
 		RetryFor: retryFor,
-	})
+	}
+	change(&cfg)
+	return wakebell.NewClient(c.Redis, cfg)
 }
 
 // CountCalls starts counting commands.

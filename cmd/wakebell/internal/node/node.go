@@ -31,6 +31,8 @@ type nodeFlags struct {
 
 	tuned           wakebelltype.Settings
 	discardRejected bool
+	history         wakebelltype.HistoryPolicy
+	noCounts        bool
 
 	drain, wait time.Duration
 	deadCap     int64
@@ -107,6 +109,8 @@ func (f *nodeFlags) register(cmd *cobra.Command) {
 	f.tuned = tuning.Defaults()
 	cli.TuneFlags(flags, &f.tuned)
 	flags.BoolVar(&f.discardRejected, "discard-rejected", false, "remove rejected timers instead of making them dead letters")
+	flags.TextVar(&f.history, "history", wakebelltype.HistoryFailures, "attempts to record for the command history: `policy` off, failures or all")
+	flags.BoolVar(&f.noCounts, "no-counts", false, "do not count in Redis what stats --since shows")
 	cli.DurationVar(flags, &f.drain, "drain-timeout", 20*time.Second, "how long to wait for running handlers at shutdown")
 	cli.DurationVar(flags, &f.wait, "wait-for-redis", 0, "how long to wait for Redis at startup")
 	flags.Int64Var(&f.deadCap, "dead-letter-cap", 0, "dead letters kept per topic, plus about 100; 0: all")
@@ -131,7 +135,7 @@ func (f *nodeFlags) options() (topics []wakebell.HandlerOption, queues []wakebel
 	for _, option := range options {
 		topics, queues = append(topics, option), append(queues, option)
 	}
-	return topics, queues
+	return append(topics, wakebell.History(f.history)), queues
 }
 
 // rawHandler handles bodies of every kind.
@@ -178,6 +182,7 @@ func run(ctx context.Context, a *cli.App, f *nodeFlags) (err error) {
 	}
 	sys, err := wakebell.New(cli.NewActorSystem(log), conn.Redis, wakebell.Config{
 		Handlers:      handlers,
+		NoCounts:      f.noCounts,
 		Keys:          conn.Keys,
 		Prefix:        conn.Prefix,
 		DrainTimeout:  drain,

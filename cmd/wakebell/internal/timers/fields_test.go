@@ -16,6 +16,7 @@ func TestTheReferenceNamesTheFields(t *testing.T) {
 		"cancel":       presenceLine{},
 		"reschedule":   scheduledLine{},
 		"run-now":      presenceLine{},
+		"history":      historyLine{},
 		"dead ls":      deadLine{},
 		"dead redrive": redrivenLine{},
 	})

@@ -21,6 +21,7 @@ type statsFlags struct {
 	queues   bool
 	watch    bool
 	interval time.Duration
+	since    time.Duration // of the throughput; 0: without it
 }
 
 func statsCommand(a *cli.App) *cobra.Command {
@@ -36,16 +37,21 @@ or retried, pending, leased and retrying are estimates.
 
 With --watch it repeats this every --interval until it is interrupted, with exit
 code 0, and shows the change of timers and dead letters per second since the
-previous reading. The rates of scheduled and handled timers are unknown: Redis
-stores the current timers, not past ones. A second table has the queues that
-Wakebell published to or handled, unless topics are named.
+previous reading. A second table has the queues that Wakebell published to or
+handled, unless topics are named.
+
+With --since, 1 min to 90 days, it shows how many timers were handled, failed and
+dead-lettered since then, and draws the handled ones as a sparkline: by minute for up
+to 24 hours, otherwise by day. Nodes write their counts every 5 s.
 
 With -o json each topic is a line per reading with at, topic, timers, pending,
 due, leased, retrying, dead, estimated, oldest_due (an instant), oldest_due_s
 (its age in seconds), paused, timers_per_s and dead_per_s (null at the first
-reading) and fault. With --queues each queue is a line with queue, pending,
+reading) and fault, and with --since throughput: step_s, from (an instant), and the
+lists scheduled, handled, failed and dead with a number for each step. With --queues each queue is a line with queue, pending,
 processing, ended, dead, oldest, separator, dead_letter_key and fault.`,
 		Example: `  wakebell stats
+  wakebell stats --since 6h
   wakebell stats --topic invoices --watch
   wakebell stats -t invoices --watch --interval 10s -o json`,
 		Args: cobra.NoArgs,
@@ -55,14 +61,18 @@ processing, ended, dead, oldest, separator, dead_letter_key and fault.`,
 	cmd.MarkFlagsMutuallyExclusive("queues", "topic")
 	cmd.Flags().BoolVarP(&f.watch, "watch", "w", false, "repeat until interrupted")
 	cli.DurationVar(cmd.Flags(), &f.interval, "interval", time.Second, "time between readings of --watch, at least 100ms")
+	cli.DurationVar(cmd.Flags(), &f.since, "since", 0, "show what was handled in this `duration` until now, up to 90d; 0: not")
 	a.OutputFlag(cmd)
 	cmd.RunE = a.Does(func(ctx context.Context, _ []string) error {
+		if f.since != 0 && (f.since < time.Minute || f.since > maxSince) {
+			return cli.Usagef("--since: %v, want 1m to 90d", f.since)
+		}
 		if f.interval < minStatsInterval {
 			return cli.Usagef("--interval: %v, want at least %v", f.interval, minStatsInterval)
 		}
 		prefix := a.Prefix
 		return withTopics(ctx, a, f.topics, false, wakebelltype.Page{}, func(c cli.Client, names topicNames) error {
-			w := &statsWatch{app: a, topics: c, names: names, watches: f.watch}
+			w := &statsWatch{app: a, topics: c, names: names, watches: f.watch, since: f.since}
 			if len(f.topics) == 0 {
 				w.queues, w.prefix, w.alone = c.QueueOperator(), prefix, f.queues
 			}
@@ -92,6 +102,8 @@ type statsLine struct {
 	DeadPerS   *float64 `json:"dead_per_s"`
 	Fault      string   `json:"fault"`
 
+	Throughput *throughputLine `json:"throughput,omitempty"`
+
 	oldestDue time.Time
 }
 
@@ -106,6 +118,7 @@ type statsWatch struct {
 	alone  bool           // without topics
 
 	watches bool
+	since   time.Duration
 	looked  time.Time // time of the previous reading
 	before  map[string]wakebelltype.Stats
 }
@@ -157,6 +170,18 @@ func (w *statsWatch) look(ctx context.Context) error {
 		lines[i] = w.line(o, now)
 		if o.Err == nil {
 			seen[o.Topic] = o.Stats
+		}
+		if w.since == 0 {
+			continue
+		}
+		t, err := w.topics.Throughput(ctx, names[i], w.since)
+		switch {
+		case ctx.Err() != nil:
+			return err
+		case err != nil:
+			lines[i].Fault = output.Fault(errors.Join(o.Err, err))
+		default:
+			lines[i].Throughput = newThroughputLine(t)
 		}
 	}
 	queues, err := w.readQueues(ctx)

@@ -12,13 +12,17 @@ import (
 	"github.com/wakebell/wakebell/cmd/wakebell/internal/output"
 )
 
-func statsColumns() []output.Column {
-	return []output.Column{
+func statsColumns(throughput bool) []output.Column {
+	columns := []output.Column{
 		output.Text("TOPIC"), output.Numeric("TIMERS"), output.Numeric("PENDING").AsMinor(), output.Numeric("DUE"), output.Numeric("LEASED"),
 		output.Numeric("RETRYING").AsMinor(), output.Numeric("DEAD").StyledBy(deadStyle), output.Short("OLDEST DUE").AsRare(),
 		output.Short("PAUSED").StyledBy(output.WarnIfYes), output.Numeric("TIMERS/S").AsRare(), output.Numeric("DEAD/S").AsMinor().AsRare(),
 		output.Text("FAULT").AsRare().Styled(output.Bad),
 	}
+	if throughput {
+		columns = append(columns, output.Numeric("HANDLED"), output.Numeric("FAILED"), output.Numeric("DIED"), output.Short("THROUGHPUT"))
+	}
+	return columns
 }
 
 // deadStyle is the style of a number of dead letters.
@@ -65,7 +69,7 @@ func (w *statsWatch) print(lines []statsLine, queues []queueLine, first bool) er
 	}
 	begin := out.Len()
 	screen := w.app.Screen()
-	t := output.NewTable(&out, screen, statsColumns()...)
+	t := output.NewTable(&out, screen, statsColumns(w.since > 0)...)
 	for _, l := range lines {
 		about := func(n int64) string {
 			if l.Estimated {
@@ -77,8 +81,14 @@ func (w *statsWatch) print(lines []statsLine, queues []queueLine, first bool) er
 		if l.OldestDue != "" && !screen.Relative { // scripts read an age
 			oldest = time.Duration(l.OldestDueS * float64(time.Second)).Round(time.Millisecond).String()
 		}
-		t.Row(l.Topic, screen.Count(l.Timers), about(l.Pending), screen.Count(l.Due), about(l.Leased), about(l.Retrying), screen.Count(l.Dead),
-			oldest, output.YesNo(l.Paused), rate(l.TimersPerS), rate(l.DeadPerS), l.Fault)
+		cells := []string{
+			l.Topic, screen.Count(l.Timers), about(l.Pending), screen.Count(l.Due), about(l.Leased), about(l.Retrying), screen.Count(l.Dead),
+			oldest, output.YesNo(l.Paused), rate(l.TimersPerS), rate(l.DeadPerS), l.Fault,
+		}
+		if w.since > 0 {
+			cells = append(cells, l.Throughput.cells(screen)...)
+		}
+		t.Row(cells...)
 	}
 	if !w.alone {
 		if err := t.Flush(); err != nil {

@@ -82,12 +82,13 @@ local function same(a, b)
   return x ~= nil and x == number(b)
 end
 
--- mistyped gives an error when KEYS[i] holds anything but the i-th kind. A
--- script is not rolled back, so it must know before its first write.
+-- mistyped gives an error when KEYS[i] holds anything but the i-th kind; false
+-- stands for any. A script is not rolled back, so it must know before its first
+-- write.
 local function mistyped(...)
   local kinds = {...}
   for i = 1, #kinds do
-    local found = redis.call('TYPE', KEYS[i]).ok
+    local found = kinds[i] and redis.call('TYPE', KEYS[i]).ok
     if found ~= kinds[i] and found ~= 'none' then
       return redis.error_reply('WRONGTYPE ' .. i .. ' ' .. found .. ' ' .. kinds[i])
     end

@@ -1,0 +1,297 @@
+// Package records writes what nodes record of topics: counts, and the history of
+// attempts. Pollers append and continue; a goroutine writes batches, and runs only
+// while there is something to write. The package carries no compatibility promise; use
+// package wakebell.
+package records
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/wakebell/wakebell/internal/loglimit"
+	"github.com/wakebell/wakebell/internal/text"
+	"github.com/wakebell/wakebell/wakebelltype"
+)
+
+// Store writes records. Its calls may fail or take long; no delivery waits for them.
+type Store interface {
+	// WriteCounts adds counts; a repeated call with the same incarnation and number
+	// adds nothing.
+	WriteCounts(ctx context.Context, topic, incarnation string, call uint64, handled, failed, dead int64) error
+	WriteHistory(ctx context.Context, topic, node string, attempts []wakebelltype.Attempt) error
+}
+
+const (
+	// writeEvery is how long attempts are batched before they are written.
+	writeEvery = 250 * time.Millisecond
+	// countEvery is after how many of these the counts are written.
+	countEvery = 20
+	// atOnce bounds the attempts of one call of the store.
+	atOnce = 500
+	// maxPending bounds the attempts of a topic that wait; further ones are counted as
+	// failures.
+	maxPending = 20_000
+	// lastWrite bounds the writes when a runtime stops.
+	lastWrite = time.Second
+
+	maxID, maxError = 512, 256 // bytes
+)
+
+// Recorder writes the records of the topics of a runtime.
+type Recorder struct {
+	store       Store // nil: nothing is recorded
+	node        string
+	incarnation string
+	log         *slog.Logger
+	io          *sync.WaitGroup
+
+	failed atomic.Int64
+	lines  loglimit.Limiter
+
+	calls uint64      // of WriteCounts; of the goroutine alone
+	armed atomic.Bool // the goroutine runs; changed under mu
+
+	mu      sync.Mutex
+	topics  []*Topic
+	cancel  context.CancelFunc
+	stopped bool
+}
+
+// New returns a Recorder for a node, whose name is in the history, with an incarnation
+// that no other has. A nil store records nothing. IO counts the goroutine.
+func New(store Store, node, incarnation string, log *slog.Logger, io *sync.WaitGroup) *Recorder {
+	return &Recorder{
+		store: store, node: node, incarnation: incarnation, log: log, io: io, lines: loglimit.Limiter{Every: time.Minute},
+	}
+}
+
+// Failed returns how many attempts and batches of counts could not be written.
+func (r *Recorder) Failed() int64 { return r.failed.Load() }
+
+// Topic is what is recorded of one topic. A nil Topic records nothing.
+type Topic struct {
+	recorder *Recorder
+	name     string
+	policy   wakebelltype.HistoryPolicy
+	counts   func() Counts // nil: not counted
+
+	removed atomic.Bool
+
+	mu       sync.Mutex
+	attempts []wakebelltype.Attempt
+
+	// Of the goroutine alone.
+	written, pending Counts // pending is not confirmed
+	call             uint64
+}
+
+// Counts are what a poller has done since it was created.
+type Counts struct{ Handled, Failed, Dead int64 }
+
+func (c Counts) minus(d Counts) Counts {
+	return Counts{c.Handled - d.Handled, c.Failed - d.Failed, c.Dead - d.Dead}
+}
+
+func (c Counts) plus(d Counts) Counts {
+	return Counts{c.Handled + d.Handled, c.Failed + d.Failed, c.Dead + d.Dead}
+}
+
+// Add adds a topic; nil counts are not written. It returns nil if nothing of it is
+// recorded.
+func (r *Recorder) Add(name string, policy wakebelltype.HistoryPolicy, counts func() Counts) *Topic {
+	if r.store == nil || (policy == wakebelltype.HistoryOff && counts == nil) {
+		return nil
+	}
+	t := &Topic{recorder: r, name: name, policy: policy, counts: counts}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.topics = append(r.topics, t)
+	return t
+}
+
+// Wants reports whether an attempt is recorded. repeated: it is not the timer's first.
+func (t *Topic) Wants(succeeded, repeated bool) bool {
+	if t == nil {
+		return false
+	}
+	switch t.policy {
+	case wakebelltype.HistoryAll:
+		return true
+	case wakebelltype.HistoryFailures:
+		return !succeeded || repeated
+	default:
+		return false
+	}
+}
+
+// Append records an attempt.
+func (t *Topic) Append(a wakebelltype.Attempt) {
+	a.ID, a.Error = strings.Clone(text.Cut(a.ID, maxID)), strings.Clone(text.Cut(a.Error, maxError)) // they share the memory of a reply
+	t.mu.Lock()
+	full := len(t.attempts) >= maxPending
+	if !full {
+		t.attempts = append(t.attempts, a)
+	}
+	t.mu.Unlock()
+	if full {
+		t.recorder.failed.Add(1)
+	}
+}
+
+// Wake makes the recorder write what there is.
+func (t *Topic) Wake() {
+	if t != nil && !t.recorder.armed.Load() {
+		t.recorder.start()
+	}
+}
+
+func (r *Recorder) start() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.stopped || r.armed.Load() {
+		return
+	}
+	r.armed.Store(true)
+	//nolint:forbidigo // the context lasts as long as the runtime; Stop ends it
+	ctx, cancel := context.WithCancel(context.Background())
+	r.cancel = cancel
+	r.io.Go(func() { r.run(ctx, cancel) })
+}
+
+// Stop writes what is left and ends the goroutine, without waiting for it.
+func (r *Recorder) Stop() {
+	if r.store == nil {
+		return
+	}
+	r.start() // there may be records since its goroutine ended
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.stopped = true
+	if r.cancel != nil {
+		r.cancel()
+	}
+}
+
+func (r *Recorder) run(ctx context.Context, cancel context.CancelFunc) {
+	defer cancel()
+	tick := time.NewTicker(writeEvery)
+	defer tick.Stop()
+	for n := 1; ; n++ {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastWrite)
+			defer cancel()
+			r.write(last, true)
+			return
+		}
+		if n%countEvery != 0 {
+			r.write(ctx, false)
+			continue
+		}
+		if !r.write(ctx, true) && r.disarm() {
+			return
+		}
+	}
+}
+
+// disarm ends the goroutine, unless there is something to write: what comes later
+// starts it again.
+func (r *Recorder) disarm() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.armed.Store(false)
+	for _, t := range r.topics {
+		if t.waits() {
+			r.armed.Store(true)
+			return false
+		}
+	}
+	return true
+}
+
+// waits reports whether there is something to write.
+func (t *Topic) waits() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return len(t.attempts) > 0 || t.counts != nil && t.counts() != t.written
+}
+
+// Remove writes what is left of a topic, and forgets it.
+func (t *Topic) Remove() {
+	if t != nil {
+		t.removed.Store(true)
+		t.Wake()
+	}
+}
+
+// write writes attempts and, with counts, the counts. It reports whether there were
+// any.
+func (r *Recorder) write(ctx context.Context, counts bool) (found bool) {
+	r.mu.Lock()
+	topics := r.topics
+	r.mu.Unlock()
+	for _, t := range topics {
+		removed := t.removed.Load()
+		left := t.writeHistory(ctx)
+		if counts && t.counts != nil {
+			left = t.writeCounts(ctx) || left
+		}
+		found = found || left
+		if removed && counts && !left {
+			r.forget(t)
+		}
+	}
+	return found
+}
+
+func (r *Recorder) forget(t *Topic) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.topics = slices.DeleteFunc(slices.Clone(r.topics), func(other *Topic) bool { return other == t })
+}
+
+func (t *Topic) writeHistory(ctx context.Context) (found bool) {
+	t.mu.Lock()
+	attempts := t.attempts
+	t.attempts = nil
+	t.mu.Unlock()
+	for from := 0; from < len(attempts); from += atOnce {
+		part := attempts[from:min(from+atOnce, len(attempts))]
+		if err := t.recorder.store.WriteHistory(ctx, t.name, t.recorder.node, part); err != nil {
+			t.recorder.fail(int64(len(part)), "history not written", t.name, err)
+		}
+	}
+	return len(attempts) > 0
+}
+
+// writeCounts writes what was counted since the last confirmed call. A call that
+// failed is repeated as it was, because Redis may have run it.
+func (t *Topic) writeCounts(ctx context.Context) (found bool) {
+	if t.pending == (Counts{}) {
+		if t.pending = t.counts().minus(t.written); t.pending == (Counts{}) {
+			return false
+		}
+		t.recorder.calls++
+		t.call = t.recorder.calls
+	}
+	p := t.pending
+	if err := t.recorder.store.WriteCounts(ctx, t.name, t.recorder.incarnation, t.call, p.Handled, p.Failed, p.Dead); err != nil {
+		t.recorder.fail(1, "counts not written", t.name, err)
+		return true
+	}
+	t.written, t.pending = t.written.plus(p), Counts{}
+	return true
+}
+
+func (r *Recorder) fail(n int64, what, topic string, err error) {
+	r.failed.Add(n)
+	if skipped, ok := r.lines.Allow(what); ok {
+		r.log.Warn("records not written", "what", what, "topic", topic, "err", err, "skipped", skipped)
+	}
+}

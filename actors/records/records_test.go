@@ -1,0 +1,164 @@
+package records
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/wakebell/wakebell/wakebelltype"
+)
+
+// memory is a store that fails as told.
+type memory struct {
+	mu      sync.Mutex
+	err     error
+	calls   map[uint64]Counts
+	counted []uint64 // the numbers of the calls
+	history []int    // attempts of each call
+	node    string
+}
+
+func (m *memory) WriteCounts(_ context.Context, _, _ string, call uint64, handled, failed, dead int64) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.counted = append(m.counted, call)
+	m.calls[call] = Counts{handled, failed, dead} // also when it fails: the answer was lost
+	return m.err
+}
+
+func (m *memory) WriteHistory(_ context.Context, _, node string, attempts []wakebelltype.Attempt) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.history, m.node = append(m.history, len(attempts)), node
+	return m.err
+}
+
+func (m *memory) fail(err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.err = err
+}
+
+func (m *memory) total() (c Counts) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, each := range m.calls {
+		c = c.plus(each)
+	}
+	return c
+}
+
+type bench struct {
+	*Recorder
+	store   *memory
+	handled atomic.Int64
+	topic   *Topic
+	io      sync.WaitGroup
+	log     bytes.Buffer
+}
+
+func newBench(policy wakebelltype.HistoryPolicy) *bench {
+	b := &bench{store: &memory{calls: map[uint64]Counts{}}}
+	b.Recorder = New(b.store, "host/1/w", "me", slog.New(slog.NewTextHandler(&b.log, nil)), &b.io)
+	b.topic = b.Add("t", policy, func() Counts { return Counts{Handled: b.handled.Load()} })
+	return b
+}
+
+func (b *bench) handle(n int) {
+	for range n {
+		b.handled.Add(1)
+		b.topic.Append(wakebelltype.Attempt{ID: "x", Outcome: wakebelltype.EventAcked})
+	}
+	b.topic.Wake()
+}
+
+func TestPoliciesSelectAttempts(t *testing.T) {
+	t.Parallel()
+	var none *Topic
+	none.Wake()
+	none.Remove()
+	require.False(t, none.Wants(false, true))
+	for policy, want := range map[wakebelltype.HistoryPolicy][4]bool{
+		wakebelltype.HistoryOff:      {false, false, false, false},
+		wakebelltype.HistoryFailures: {false, true, true, true},
+		wakebelltype.HistoryAll:      {true, true, true, true},
+	} {
+		topic := newBench(policy).topic
+		require.Equal(t, want, [4]bool{topic.Wants(true, false), topic.Wants(true, true), topic.Wants(false, false), topic.Wants(false, true)}, policy)
+	}
+	require.Nil(t, New(nil, "", "", nil, nil).Add("t", wakebelltype.HistoryAll, nil))
+	require.Nil(t, newBench(0).Add("t", wakebelltype.HistoryOff, nil))
+}
+
+func TestRecordsAreWrittenInBatches(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(wakebelltype.HistoryAll)
+		b.handle(1200)
+		<-time.After(time.Second)
+		require.Equal(t, []int{500, 500, 200}, b.store.history)
+		require.Equal(t, "host/1/w", b.store.node)
+		require.Empty(t, b.store.counted)
+		<-time.After(5 * time.Second)
+		require.Equal(t, Counts{Handled: 1200}, b.store.total())
+		<-time.After(time.Hour)
+		require.Len(t, b.store.counted, 1, "an idle recorder writes nothing")
+		require.False(t, b.armed.Load())
+		b.handle(1)
+		<-time.After(6 * time.Second)
+		require.Equal(t, Counts{Handled: 1201}, b.store.total())
+		b.handle(1)
+		b.Stop()
+		b.io.Wait()
+		require.Equal(t, Counts{Handled: 1202}, b.store.total(), "the last are written at the stop")
+		b.topic.Wake()
+		require.Zero(t, b.Failed())
+	})
+}
+
+func TestATopicThatIsRemovedIsForgotten(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(wakebelltype.HistoryAll)
+		b.handle(1)
+		b.topic.Remove()
+		<-time.After(time.Minute)
+		require.Equal(t, Counts{Handled: 1}, b.store.total())
+		require.Empty(t, b.topics)
+		require.False(t, b.armed.Load())
+	})
+}
+
+// A call of counts that failed is repeated as it was, and history is not repeated.
+func TestRecordsThatCannotBeWritten(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(wakebelltype.HistoryAll)
+		b.store.fail(errors.New("memory is full"))
+		b.handle(3)
+		<-time.After(6 * time.Second)
+		b.handle(4)
+		<-time.After(10 * time.Second)
+		require.EqualValues(t, 7+3, b.Failed())
+		b.store.fail(nil)
+		<-time.After(11 * time.Second)
+		require.Equal(t, Counts{Handled: 7}, b.store.total())
+		require.Equal(t, []uint64{1, 1, 1, 1, 2}, b.store.counted)
+		require.Equal(t, 2, strings.Count(b.log.String(), "records not written"), b.log.String())
+		for range maxPending + 5 {
+			b.topic.Append(wakebelltype.Attempt{})
+		}
+		require.EqualValues(t, 10+5, b.Failed())
+		b.Stop()
+		b.io.Wait()
+	})
+}

@@ -1,0 +1,114 @@
+package timers
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/wakebell/wakebell/redisops"
+	"github.com/wakebell/wakebell/redisops/internal/layout"
+	"github.com/wakebell/wakebell/redisops/internal/scripts"
+	"github.com/wakebell/wakebell/wakebelltype"
+)
+
+const (
+	minutesKept = 24 * 60
+	daysKept    = 90
+	day         = 24 * time.Hour
+)
+
+// WriteCounts adds what an incarnation of a node has done on a topic. Call is the
+// number of the call; a repeated call with the same number is counted once.
+func (s *Timers) WriteCounts(ctx context.Context, topic, incarnation string, call uint64, handled, failed, dead int64) error {
+	if err := layout.CheckTopic(topic); err != nil {
+		return err
+	}
+	k := s.keys.Of(topic)
+	_, err := s.RunText(ctx, countsScript, []string{k.Counts, k.counted(incarnation)}, strconv.FormatUint(call, 10), handled, failed, dead)
+	if err != nil {
+		return fmt.Errorf("counts of %q: %w", topic, err)
+	}
+	return nil
+}
+
+// Throughput returns the counts of a topic since a duration ago: by minute for up to 24
+// hours, by day for up to 90 days. The last step is the present one.
+func (s *Timers) Throughput(ctx context.Context, topic string, since time.Duration) (wakebelltype.Throughput, error) {
+	if err := layout.CheckTopic(topic); err != nil {
+		return wakebelltype.Throughput{}, err
+	}
+	if since < time.Minute || since > daysKept*day {
+		return wakebelltype.Throughput{}, fmt.Errorf("%w: since: %v, want 1 min to 90 days", redisops.ErrInvalid, since)
+	}
+	key := s.keys.Of(topic).Counts
+	var fields map[string]string
+	var now time.Time
+	err := s.Again(ctx, func() error {
+		pipe := s.RDB.Pipeline()
+		clock, all := pipe.Time(ctx), pipe.HGetAll(ctx, key)
+		_, _ = pipe.Exec(ctx) // each reply has its own error
+		var err error
+		if now, err = clock.Result(); err == nil {
+			fields, err = all.Result()
+		}
+		return scripts.Wrap(ctx, []string{key}, err)
+	})
+	if err != nil {
+		return wakebelltype.Throughput{}, fmt.Errorf("throughput of %q: %w", topic, err)
+	}
+	return throughputOf(fields, now, since), nil
+}
+
+// throughputOf reads the fields that lua/tally.lua writes; it ignores others.
+func throughputOf(fields map[string]string, now time.Time, since time.Duration) wakebelltype.Throughput {
+	t := wakebelltype.Throughput{Step: time.Minute}
+	if since > day {
+		t.Step = day
+	}
+	last := now.Unix() / int64(t.Step.Seconds())
+	first := last - int64((since+t.Step-1)/t.Step) + 1
+	t.Points = make([]wakebelltype.ThroughputCounts, last-first+1)
+	for i := range t.Points {
+		t.Points[i].At = time.Unix((first+int64(i))*int64(t.Step.Seconds()), 0).UTC()
+	}
+	for field, text := range fields {
+		step, kind, ok := stepOf(field, t.Step)
+		count, err := strconv.ParseInt(text, 10, 64)
+		if !ok || err != nil || step < first || step > last {
+			continue
+		}
+		point := &t.Points[step-first]
+		switch kind {
+		case 's':
+			point.Scheduled += count
+		case 'h':
+			point.Handled += count
+		case 'f':
+			point.Failed += count
+		case 'd':
+			point.Dead += count
+		}
+	}
+	return t
+}
+
+// stepOf returns the step of a field, in units since 1970, and its kind.
+func stepOf(field string, step time.Duration) (at int64, kind byte, ok bool) {
+	if len(field) < 2 {
+		return 0, 0, false
+	}
+	digits, kind := field[:len(field)-1], field[len(field)-1]
+	daily := digits[0] == 'd'
+	if daily {
+		digits = digits[1:]
+	}
+	at, err := strconv.ParseInt(digits, 10, 64)
+	switch {
+	case err != nil, daily && step != day:
+		return 0, 0, false
+	case !daily && step == day:
+		at /= minutesKept
+	}
+	return at, kind, true
+}

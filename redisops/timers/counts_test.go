@@ -1,0 +1,109 @@
+package timers
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"github.com/wakebell/wakebell/internal/redistest"
+	"github.com/wakebell/wakebell/redisops"
+	"github.com/wakebell/wakebell/wakebelltype"
+)
+
+// sum adds up the points of a throughput.
+func sum(t *testing.T, s *Timers, topic string, since time.Duration) (all wakebelltype.ThroughputCounts) {
+	t.Helper()
+	found, err := s.Throughput(t.Context(), topic, since)
+	require.NoError(t, err)
+	for _, p := range found.Points {
+		all.Scheduled, all.Handled, all.Failed, all.Dead = all.Scheduled+p.Scheduled, all.Handled+p.Handled, all.Failed+p.Failed, all.Dead+p.Dead
+	}
+	return all
+}
+
+func TestCountsOfACallAreWrittenOnce(t *testing.T) {
+	t.Parallel()
+	embedded, _ := redistest.Embedded(t)
+	for _, rdb := range []*redis.Client{redistest.Shared(t), embedded} {
+		s, err := New(rdb, wakebelltype.Keys{})
+		require.NoError(t, err)
+		topic, ctx := redistest.Name(t), t.Context()
+		_, err = s.Schedule(ctx, topic, Entry{ID: "a", Payload: []byte("x")}, Entry{ID: "b", Payload: []byte("x"), In: time.Hour})
+		require.NoError(t, err)
+		_, err = s.Schedule(ctx, topic, Entry{ID: "a", Payload: []byte("x"), Policy: wakebelltype.PolicyKeep}) // changes nothing
+		require.NoError(t, err)
+		_, err = s.Schedule(ctx, topic, Entry{ID: "a", Payload: []byte("x")}) // replaces
+		require.NoError(t, err)
+		for range 2 { // a repeated call
+			require.NoError(t, s.WriteCounts(ctx, topic, "me", 1, 5, 3, 1))
+		}
+		require.NoError(t, s.WriteCounts(ctx, topic, "me", 2, 1, 0, 0))
+		want := wakebelltype.ThroughputCounts{Scheduled: 3, Handled: 6, Failed: 3, Dead: 1}
+		for _, since := range []time.Duration{10 * time.Minute, 24 * time.Hour, 90 * day} {
+			require.Equal(t, want, sum(t, s, topic, since), since)
+		}
+		s.NoCounts = true
+		_, err = s.Schedule(ctx, topic, Entry{ID: "c", Payload: []byte("x")})
+		require.NoError(t, err)
+		require.Equal(t, want, sum(t, s, topic, time.Hour))
+		for _, since := range []time.Duration{0, time.Second, 91 * day} {
+			_, err = s.Throughput(ctx, topic, since)
+			require.ErrorIs(t, err, redisops.ErrInvalid)
+		}
+		require.NoError(t, s.Forget(ctx, topic))
+		require.Zero(t, sum(t, s, topic, time.Hour))
+	}
+}
+
+// Counts stay by minute for a day and by day for 90 days, and no longer.
+func TestCountsAgeInVirtualTime(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		rdb, _ := redistest.Embedded(t)
+		s, err := New(rdb, wakebelltype.Keys{})
+		require.NoError(t, err)
+		call := uint64(0)
+		write := func(n int64) {
+			call++
+			require.NoError(t, s.WriteCounts(t.Context(), "t", "me", call, n, 0, n))
+		}
+		for range 10 * 24 { // 10 days
+			write(1)
+			<-time.After(time.Hour)
+		}
+		require.EqualValues(t, 23, sum(t, s, "t", 24*time.Hour).Handled, "the minute that has just begun is one of them, and has none")
+		require.EqualValues(t, 5, sum(t, s, "t", 6*time.Hour).Dead)
+		require.EqualValues(t, 240, sum(t, s, "t", 30*day).Handled)
+		found, err := s.Throughput(t.Context(), "t", 5*day)
+		require.NoError(t, err)
+		require.Len(t, found.Points, 5)
+		for _, p := range found.Points[1:4] {
+			require.EqualValues(t, 24, p.Handled)
+			require.Zero(t, p.At.Hour())
+		}
+		require.Less(t, rdb.HLen(t.Context(), "timers_counts:t").Val(), int64(2*31+22+1), "minutes of a day and 6 hours, and the days before")
+		<-time.After(85 * day)
+		write(1)
+		require.LessOrEqual(t, sum(t, s, "t", 90*day).Handled, int64(7*24+1))
+		<-time.After(91 * day)
+		require.Zero(t, rdb.Exists(t.Context(), "timers_counts:t").Val(), "it expires")
+	})
+}
+
+// A schedule does not depend on its count.
+func TestASchedulePassesWhenItCannotBeCounted(t *testing.T) {
+	t.Parallel()
+	rdb := redistest.Shared(t)
+	s, err := New(rdb, wakebelltype.Keys{})
+	require.NoError(t, err)
+	topic := redistest.Name(t)
+	require.NoError(t, rdb.Set(t.Context(), "timers_counts:"+topic, "x", 0).Err())
+	_, err = s.Schedule(t.Context(), topic, Entry{ID: "a", Payload: []byte("x")})
+	require.NoError(t, err)
+	require.ErrorIs(t, s.WriteCounts(t.Context(), topic, "me", 1, 1, 0, 0), redisops.ErrWrongType)
+	_, err = s.Throughput(t.Context(), topic, time.Hour)
+	require.ErrorIs(t, err, redisops.ErrWrongType)
+}

@@ -1,0 +1,16 @@
+-- Counts what a node has done since its last call.
+--
+-- KEYS: counts exchange
+-- ARGV: call handled failed dead
+--   call identifies the call: an equal one is not counted again.
+-- Returns: 1, or 0 if the call was counted before.
+
+local bad = mistyped('hash', 'string')
+if bad then return bad end
+if redis.call('GET', KEYS.exchange) == ARGV.call then return '0' end
+redis.call('SET', KEYS.exchange, ARGV.call, 'PX', '120000')
+local now = clock()
+for kind, n in pairs({h = ARGV.handled, f = ARGV.failed, d = ARGV.dead}) do
+  if n ~= '0' then tally(KEYS.counts, now, kind, tonumber(n)) end
+end
+return '1'

@@ -1,0 +1,29 @@
+-- Counts per minute, which become counts per day when they are a day old.
+
+-- tally adds n to the count of a kind (s scheduled, h handled, f failed, d dead) in
+-- this minute. It costs one command; the first of a minute and kind sets the expiry,
+-- and a few times a day it sweeps. It never fails: what it counts is done.
+local function tally(key, now, kind, n)
+  local minute = math.floor(now / 60)
+  n = string.format('%.0f', n)
+  local total = redis.pcall('HINCRBY', key, string.format('%.0f', minute) .. kind, n)
+  if type(total) ~= 'number' or total ~= tonumber(n) then return end
+  redis.pcall('EXPIRE', key, '7776000')
+  local period = string.format('%.0f', math.floor(minute / 360))
+  if redis.call('HGET', key, 'swept') == period then return end
+  redis.call('HSET', key, 'swept', period)
+  local old, gone = {}, {}
+  for _, field in ipairs(redis.call('HKEYS', key)) do
+    local day, at = string.match(field, '^(d?)(%d+)[shfd]$')
+    if day == '' and tonumber(at) <= minute - 1440 then
+      old[#old + 1], gone[#gone + 1] = field, field
+    elseif day == 'd' and tonumber(at) < math.floor(minute / 1440) - 90 then
+      gone[#gone + 1] = field
+    end
+  end
+  for i, count in ipairs(collect('HMGET', key, old, 1, #old)) do
+    local at, of = string.match(old[i], '^(%d+)(.)$')
+    redis.pcall('HINCRBY', key, string.format('d%.0f', math.floor(tonumber(at) / 1440)) .. of, count or 0)
+  end
+  variadic('HDEL', key, gone, 1, #gone)
+end

@@ -1,0 +1,70 @@
+package remote_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/internal/redistest"
+	"github.com/wakebell/wakebell/remote"
+	"github.com/wakebell/wakebell/wakebelltype"
+)
+
+// TestHistoryAndThroughputOverTheNetwork compares both with what the node's own client
+// reads.
+func TestHistoryAndThroughputOverTheNetwork(t *testing.T) {
+	t.Parallel()
+	topic := wakebell.NewTopic[string](redistest.Name(t))
+	n := serve(t, remote.Config{}, wakebell.Handle(topic, func(_ context.Context, timer wakebell.Timer[string]) error {
+		if timer.ID == "bad" {
+			return wakebell.Reject(errors.New("no such account"))
+		}
+		return nil
+	}, wakebell.History(wakebelltype.HistoryAll)))
+	c, ctx := dial(t, n), t.Context()
+	for _, id := range []string{"good", "bad", "fine"} {
+		_, err := topic.Schedule(ctx, c, "x", wakebell.ID(id))
+		require.NoError(t, err)
+	}
+	all := func(of wakebell.Operator, f wakebelltype.HistoryFilter, p wakebelltype.Page) (found []wakebelltype.Attempt) {
+		for a, err := range of.History(ctx, topic.Name(), f, p) {
+			require.NoError(t, err)
+			found = append(found, a)
+		}
+		return found
+	}
+	eventually(t, func() bool { return len(all(c, wakebelltype.HistoryFilter{}, wakebelltype.Page{})) == 3 })
+	want := all(n.Client(), wakebelltype.HistoryFilter{}, wakebelltype.Page{})
+	for _, f := range []wakebelltype.HistoryFilter{
+		{}, {ID: "bad"}, {Outcome: wakebelltype.EventAcked}, {Error: "account"}, {Last: 2}, {Since: time.Now().Add(-time.Hour)}, {Since: time.Now().Add(time.Hour)},
+	} {
+		require.Equal(t, all(n.Client(), f, wakebelltype.Page{}), all(c, f, wakebelltype.Page{}), "%+v", f)
+	}
+	require.Equal(t, want[1:], all(c, wakebelltype.HistoryFilter{}, wakebelltype.Page{After: want[0].Cursor}))
+	require.Equal(t, want[:2], all(c, wakebelltype.HistoryFilter{}, wakebelltype.Page{Limit: 2}))
+	require.True(t, slices.ContainsFunc(want, func(a wakebelltype.Attempt) bool { return a.ID == "bad" && a.Error == "no such account" }))
+	for _, err := range c.History(ctx, topic.Name(), wakebelltype.HistoryFilter{Last: 1001}, wakebelltype.Page{}) {
+		require.ErrorIs(t, err, wakebell.ErrInvalid)
+	}
+
+	sum := func(of wakebell.Operator) (all wakebelltype.ThroughputCounts) {
+		found, err := of.Throughput(ctx, topic.Name(), 10*time.Minute)
+		require.NoError(t, err)
+		require.Equal(t, time.Minute, found.Step)
+		require.Len(t, found.Points, 10)
+		require.Equal(t, 9*time.Minute, found.Points[9].At.Sub(found.Points[0].At))
+		for _, p := range found.Points {
+			all.Scheduled, all.Handled, all.Dead = all.Scheduled+p.Scheduled, all.Handled+p.Handled, all.Dead+p.Dead
+		}
+		return all
+	}
+	eventually(t, func() bool { return sum(c) == wakebelltype.ThroughputCounts{Scheduled: 3, Handled: 2, Dead: 1} })
+	require.Equal(t, sum(n.Client()), sum(c))
+	_, err := c.Throughput(ctx, topic.Name(), time.Second)
+	require.ErrorIs(t, err, wakebell.ErrInvalid)
+}

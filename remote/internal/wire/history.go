@@ -1,0 +1,65 @@
+package wire
+
+import (
+	"time"
+
+	"github.com/wakebell/wakebell/internal/text"
+	fields "github.com/wakebell/wakebell/internal/wire"
+	"github.com/wakebell/wakebell/messages"
+	"github.com/wakebell/wakebell/wakebelltype"
+)
+
+// HistoryFilterMessage converts a filter of attempts to a message. Last is a field of
+// the request.
+func HistoryFilterMessage(f wakebelltype.HistoryFilter) *messages.HistoryFilter {
+	return &messages.HistoryFilter{
+		Id: text.Valid(f.ID), Outcome: text.Valid(string(f.Outcome)), Error: text.Valid(f.Error), Since: fields.Timestamp(f.Since),
+	}
+}
+
+// HistoryFilterOf is the inverse of HistoryFilterMessage.
+func HistoryFilterOf(m *messages.HistoryFilter) wakebelltype.HistoryFilter {
+	return wakebelltype.HistoryFilter{
+		ID: m.GetId(), Outcome: wakebelltype.EventKind(m.GetOutcome()), Error: m.GetError(), Since: fields.Time(m.GetSince()),
+	}
+}
+
+// AttemptMessage converts a recorded attempt to a message.
+func AttemptMessage(a wakebelltype.Attempt) *messages.Attempt {
+	return &messages.Attempt{
+		Id: text.Valid(a.ID), Attempt: fields.Count(a.Attempt), Node: text.Valid(a.Node), Started: fields.Timestamp(a.Started), Took: Span(a.Took),
+		Outcome: text.Valid(string(a.Outcome)), Error: text.Valid(a.Error), Cursor: a.Cursor,
+	}
+}
+
+// AttemptOf is the inverse of AttemptMessage.
+func AttemptOf(m *messages.Attempt) wakebelltype.Attempt {
+	return wakebelltype.Attempt{
+		ID: m.GetId(), Attempt: int(m.GetAttempt()), Node: m.GetNode(), Started: fields.Time(m.GetStarted()), Took: m.GetTook().AsDuration(),
+		Outcome: wakebelltype.EventKind(m.GetOutcome()), Error: m.GetError(), Cursor: m.GetCursor(),
+	}
+}
+
+// ThroughputMessage converts the counts of a topic to a message.
+func ThroughputMessage(t wakebelltype.Throughput) *messages.GetThroughputResponse {
+	m := &messages.GetThroughputResponse{Step: Span(t.Step), Points: make([]*messages.ThroughputCounts, len(t.Points))}
+	for i, p := range t.Points {
+		if i == 0 {
+			m.From = fields.Timestamp(p.At)
+		}
+		m.Points[i] = &messages.ThroughputCounts{Scheduled: p.Scheduled, Handled: p.Handled, Failed: p.Failed, Dead: p.Dead}
+	}
+	return m
+}
+
+// ThroughputOf is the inverse of ThroughputMessage.
+func ThroughputOf(m *messages.GetThroughputResponse) wakebelltype.Throughput {
+	t := wakebelltype.Throughput{Step: m.GetStep().AsDuration(), Points: make([]wakebelltype.ThroughputCounts, len(m.GetPoints()))}
+	for i, p := range m.GetPoints() {
+		t.Points[i] = wakebelltype.ThroughputCounts{
+			At:        fields.Time(m.GetFrom()).Add(time.Duration(i) * t.Step),
+			Scheduled: p.GetScheduled(), Handled: p.GetHandled(), Failed: p.GetFailed(), Dead: p.GetDead(),
+		}
+	}
+	return t
+}

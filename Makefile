@@ -15,7 +15,7 @@ SCALE ?= 1
 FUZZTIME ?= 60s
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-fast gate-histories faults faults-mutants stock hostile lint fmt fmt-check vet bench bench-peers bench-test generate generate-check check fuzz build setup clean
+.PHONY: help demo test test-fast gate-histories faults faults-mutants stock hostile lint fmt fmt-check vet bench bench-peers bench-test browser-test screenshots outbox-test generate generate-check check fuzz build setup clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -72,13 +72,27 @@ bench-peers: setup ## measure Wakebell against its peers and its goals (ROUNDS=5
 bench-test: ## test the module that measures
 	@cd bench && $(GO) vet ./... && $(GO) test ./...
 
+browser-test: ## test the dashboard in a real Chromium; installs what is missing
+	@scripts/setup.sh redis-server chromium npm
+	@cd dashboard/browser && npm install --no-audit --no-fund --silent && $(GO) vet ./... && $(GO) test -timeout 9m ./...
+
+screenshots: ## make the pictures of docs/dashboard
+	@scripts/setup.sh redis-server chromium
+	@mkdir -p docs/dashboard
+	@cd dashboard/browser && $(GO) test . -run '^TestScreenshots$$' -count 1 -timeout 9m -args -screenshots $(CURDIR)/docs/dashboard
+
+outbox-test: ## test the outbox on PostgreSQL, MariaDB and SQLite, and its example
+	@scripts/setup.sh redis-server postgres mariadbd
+	@cd outbox/sqltest && $(GO) vet ./... && $(GO) test -timeout 5m ./...
+	@cd examples/outbox && $(GO) vet ./... && $(GO) test -timeout 5m ./...
+
 generate: ## regenerate the generated code
 	@$(GO) generate ./...
 
 generate-check: ## fail when the generated code is out of date
 	@MAKE='$(MAKE)' scripts/generate-check.sh
 
-check: fmt-check lint vet generate-check test ## all that a commit has to pass
+check: fmt-check lint vet generate-check outbox-test test ## all that a commit has to pass
 
 fuzz: ## run every fuzz test in turn (FUZZTIME=60s each)
 	@FUZZTIME=$(FUZZTIME) scripts/fuzz.sh

@@ -13,7 +13,7 @@ import (
 
 // publicPackages are the packages that users import.
 var publicPackages = []string{
-	".", "gate", "messages", "messages/exchange", "messages/gate", "messages/rpc", "queue", "recurring", "reminder", "remote", "remote/rights",
+	".", "dashboard", "gate", "messages", "messages/exchange", "messages/gate", "messages/rpc", "queue", "recurring", "reminder", "remote", "remote/rights",
 	"wakebelltest", "wakebelltype",
 }
 

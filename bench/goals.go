@@ -48,6 +48,13 @@ func against(trial, contender, other string) func(*results) float64 {
 	}
 }
 
+// costs returns the ratio of a contender's CPU time per timer to that of Wakebell.
+func costs(trial, contender string) func(*results) float64 {
+	return func(r *results) float64 {
+		return medianRatio(r.values(trial, contender, bothUS), r.values(trial, "wakebell", bothUS))
+	}
+}
+
 // times scales a value.
 func times(factor float64, value func(*results) float64) func(*results) float64 {
 	return func(r *results) float64 { return factor * value(r) }
@@ -80,6 +87,15 @@ var goals = []goal{
 	{"batches of 500 against BullMQ addBulk", 4, 6, false, "×", against("schedule-batch", "wakebell", "bullmq")},
 	{"lateness p50, planned and due at once", 3, 1.2, true, "ms", worse(figure("lateness", "now", lateP50), figure("lateness", "in-20ms", lateP50))},
 	{"lateness p99, planned and due at once", 10, 4, true, "ms", worse(figure("lateness", "now", lateP99), figure("lateness", "in-20ms", lateP99))},
+	{"2,000 timers/s on one topic: CPU of client and Redis per timer", 60, 35, true, "µs", figure("steady-2000", "wakebell", bothUS)},
+	{"… asynq against Wakebell", 2.5, 4.5, false, "×", costs("steady-2000", "asynq")},
+	{"… BullMQ against Wakebell", 2.5, 4.5, false, "×", costs("steady-2000", "bullmq")},
+	{"10,000 timers/s on one topic: CPU of client and Redis per timer", 30, 15, true, "µs", figure("steady-10000", "wakebell", bothUS)},
+	{"… asynq against Wakebell", 5, 10, false, "×", costs("steady-10000", "asynq")},
+	{"… BullMQ against Wakebell", 5, 10, false, "×", costs("steady-10000", "bullmq")},
+	{"1,000 topics with 20 timers/s: CPU of client and Redis per timer", 60, 30, true, "µs", figure("topics", "wakebell", bothUS)},
+	{"… lateness p99", 15, 10, true, "ms", figure("topics", "wakebell", lateP99)},
+	{"schedule and delivery at 2,000/s: CPU of client and Redis per timer", 100, 50, true, "µs", figure("life", "wakebell", bothUS)},
 	{"early", 0, 0, true, "", worse(figure("lateness", "now", earlyOnes), figure("lateness", "in-20ms", earlyOnes))},
 	{"one idle topic: commands/s", 1, 0.3, true, "/s", figure("idle", "1", idleCommands)},
 	{"one idle topic: CPU of the client", 0.1, 0.03, true, "% of a core", times(100, figure("idle", "1", idleClient))},

@@ -23,6 +23,9 @@ func draw(r *results, folder string) error {
 	if err := drawRate(r, filepath.Join(folder, "rate.svg")); err != nil {
 		return fmt.Errorf("plot rates: %w", err)
 	}
+	if err := drawLoad(r, filepath.Join(folder, "load.svg")); err != nil {
+		return fmt.Errorf("plot loads: %w", err)
+	}
 	if err := drawLateness(r, filepath.Join(folder, "lateness.svg")); err != nil {
 		return fmt.Errorf("plot lateness: %w", err)
 	}
@@ -53,6 +56,37 @@ func drawRate(r *results, path string) error {
 		}
 	}
 	p.Y.Min = 0
+	return p.Save(16*vg.Centimeter, 9*vg.Centimeter, path)
+}
+
+// plotRates are the loads of the plot of costs, in timers a second.
+var plotRates = []int{50, 200, 500, 1000, 2000, 5000, 10_000, 20_000}
+
+// drawLoad shows what a timer costs and how late it is by the load on one topic.
+func drawLoad(r *results, path string) error {
+	p := newPlot("one topic with timers that come due one after the other", "timers per second", "µs of CPU per timer; 0.01 ms of lateness")
+	for i, c := range []struct {
+		title, figure string
+		factor        float64
+	}{
+		{"client and Redis, µs per timer", bothUS, 1}, {"late p50, 0.01 ms", lateP50, 100}, {"late p99, 0.01 ms", lateP99, 100},
+	} {
+		var points plotter.XYs
+		for _, rate := range plotRates {
+			if m := c.factor * r.median("load", strconv.Itoa(rate), c.figure); m > 0 {
+				points = append(points, plotter.XY{X: float64(rate), Y: m})
+			}
+		}
+		if len(points) == 0 {
+			return nil
+		}
+		if err := addLine(p, c.title, points, i); err != nil {
+			return err
+		}
+	}
+	p.X.Scale, p.X.Tick.Marker = plot.LogScale{}, ticksAt(plotRates)
+	p.Y.Scale, p.Y.Tick.Marker = plot.LogScale{}, plot.LogTicks{Prec: -1}
+	p.Legend.Top = true
 	return p.Save(16*vg.Centimeter, 9*vg.Centimeter, path)
 }
 
@@ -91,7 +125,7 @@ func newPlot(title, x, y string) *plot.Plot {
 	return p
 }
 
-var colours = []color.Color{color.RGBA{R: 0x1f, G: 0x77, B: 0xb4, A: 0xff}, color.RGBA{R: 0xd6, G: 0x60, B: 0x1c, A: 0xff}}
+var colours = []color.Color{color.RGBA{R: 0x1f, G: 0x77, B: 0xb4, A: 0xff}, color.RGBA{R: 0xd6, G: 0x60, B: 0x1c, A: 0xff}, color.RGBA{R: 0x2c, G: 0xa0, B: 0x2c, A: 0xff}}
 
 func addLine(p *plot.Plot, title string, points plotter.XYs, colour int) error {
 	line, marks, err := plotter.NewLinePoints(points)

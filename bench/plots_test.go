@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -14,6 +15,9 @@ func TestPlots(t *testing.T) {
 	for _, c := range plotConcurrent {
 		r.add("concurrency", concurrencyName(c), sample{rate: 1000 * float64(c)})
 	}
+	for _, c := range plotRates {
+		r.add("load", strconv.Itoa(c), sample{bothUS: 1e5 / float64(c), lateP50: 3, lateP99: 6})
+	}
 	late := latenessFigures([]float64{0.2, 0.3, 0.4, 5})
 	require.Zero(t, late[earlyOnes])
 	require.InDelta(t, 1, latenessFigures([]float64{-0.1, 2})[earlyOnes], 0)
@@ -23,7 +27,7 @@ func TestPlots(t *testing.T) {
 	again, err := readResults(filepath.Join(folder, "results.json"))
 	require.NoError(t, err)
 	require.NoError(t, draw(again, folder))
-	for _, name := range []string{"rate.svg", "lateness.svg"} {
+	for _, name := range []string{"rate.svg", "lateness.svg", "load.svg"} {
 		text, err := os.ReadFile(filepath.Join(folder, name))
 		require.NoError(t, err)
 		require.Contains(t, string(text), "<svg")

@@ -195,9 +195,9 @@ func paced(ctx context.Context, n, perSecond int, call func() error) error {
 	return errors.Join(errs...)
 }
 
-// steadyAsynq has asynq handle tasks that are planned for instants evenly spread, with
-// its default settings.
-func steadyAsynq(perSecond int) func(context.Context, *world) (sample, error) {
+// steadyAsynq has asynq handle tasks that are planned for instants evenly spread. Every
+// check it looks for due ones; 0: its default of 5 s.
+func steadyAsynq(perSecond int, check time.Duration) func(context.Context, *world) (sample, error) {
 	return func(ctx context.Context, w *world) (sample, error) {
 		n := int(w.long(steadyFor).Seconds()) * perSecond
 		start := time.Now().Add(steadyLead + time.Duration(n/15_000)*time.Second)
@@ -206,7 +206,9 @@ func steadyAsynq(perSecond int) func(context.Context, *world) (sample, error) {
 		}
 		rdb := redis.NewClient(&redis.Options{Addr: w.server.Addr})
 		defer func() { _ = rdb.Close() }()
-		server := asynq.NewServerFromRedisClient(rdb, asynq.Config{LogLevel: asynq.FatalLevel, ShutdownTimeout: time.Second})
+		server := asynq.NewServerFromRedisClient(rdb, asynq.Config{
+			LogLevel: asynq.FatalLevel, ShutdownTimeout: time.Second, DelayedTaskCheckInterval: check,
+		})
 		var handled atomic.Int64
 		work := asynq.HandlerFunc(func(context.Context, *asynq.Task) error {
 			handled.Add(1)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"strconv"
 	"time"
 
 	"go.opentelemetry.io/otel/metric/noop"
@@ -27,9 +28,14 @@ func allTrials() []trial {
 	for _, c := range plotConcurrent {
 		concurrent.contenders = append(concurrent.contenders, contender{concurrencyName(c), node(c, 100)})
 	}
+	load := trial{name: "load", about: "timers on one topic, one after the other, by timers/s"}
+	for _, r := range plotRates {
+		load.contenders = append(load.contenders, contender{strconv.Itoa(r), steady{topics: 1, rate: float64(r), bytes: 100, window: automatic}.run})
+	}
 	return []trial{
 		deliver,
 		concurrent,
+		load,
 		{name: "deliver-1k", about: "the same with bodies of 1 KiB", contenders: []contender{
 			{"floor", floor(1024)}, {"wakebell-200", node(200, 1024)}, {"inline", nodeInline(200, 1024)},
 		}},
@@ -54,15 +60,16 @@ func allTrials() []trial {
 		{name: "steady-2000", about: "2,000 timers/s on one topic, one after the other", contenders: []contender{
 			{"wakebell", steady{topics: 1, rate: 2000, bytes: 100, window: automatic}.run},
 			{"window-0", steady{topics: 1, rate: 2000, bytes: 100}.run},
-			{"asynq", steadyAsynq(2000)}, {"bullmq", steadyBullMQ(2000)},
+			{"asynq", steadyAsynq(2000, 0)}, {"asynq-5ms", steadyAsynq(2000, 5*time.Millisecond)}, {"bullmq", steadyBullMQ(2000)},
 		}},
 		{name: "steady-10000", about: "10,000 timers/s on one topic, one after the other", contenders: []contender{
 			{"wakebell", steady{topics: 1, rate: 10_000, bytes: 100, window: automatic}.run},
 			{"window-0", steady{topics: 1, rate: 10_000, bytes: 100}.run},
-			{"asynq", steadyAsynq(10_000)}, {"bullmq", steadyBullMQ(10_000)},
+			{"asynq", steadyAsynq(10_000, 0)}, {"asynq-5ms", steadyAsynq(10_000, 5*time.Millisecond)}, {"bullmq", steadyBullMQ(10_000)},
 		}},
 		{name: "topics", about: "1,000 topics with 20 timers/s each, at random instants", contenders: []contender{
 			{"wakebell", steady{topics: 1000, rate: 20, bytes: 100, random: true, window: automatic}.run},
+			{"alone", steady{topics: 1000, rate: 20, bytes: 100, random: true, window: automatic, cfg: wakebell.Config{NoCoalescing: true}}.run},
 		}},
 		{name: "life", about: "2,000 timers/s, each scheduled by one of 50 callers for 300 ms later, and handled", contenders: []contender{
 			{"wakebell", life(lifePerSecond)},

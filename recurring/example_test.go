@@ -96,6 +96,18 @@ func ExampleSchedules_Preview() {
 	// 2099-01-12T09:00:00Z
 }
 
+func ExampleRule_Next() {
+	rule := recurring.Rule{Cron: "0 9 * * 1-5", Zone: "Europe/Berlin"}
+	next, err := rule.Next(context.Background(), time.Date(2026, 1, 9, 12, 0, 0, 0, time.UTC), 2)
+	check(err)
+	for _, at := range next {
+		fmt.Println(at.Format(time.RFC3339))
+	}
+	// Output:
+	// 2026-01-12T08:00:00Z
+	// 2026-01-13T08:00:00Z
+}
+
 func ExampleSchedules_Backfill() {
 	connect(func(ctx context.Context, schedules *recurring.Schedules) {
 		check(schedules.Put(ctx, nightly.Recurring("hourly", recurring.Rule{Cron: "0 * * * *"}, Report{"hour"})))

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# setup.sh [redis-server|prometheus|protoc|cc|make|python-client|typescript-client]...: makes
-# sure that programs and packages the build needs are installed. What is missing is
+# setup.sh [redis-server|postgres|mariadbd|prometheus|protoc|cc|make|chromium|npm|python-client|typescript-client]...:
+# makes sure that programs and packages the build needs are installed. What is missing is
 # installed through apt-get when it is there and we are root; else the script says
 # what to install and fails. What typescript-client needs from npm is installed into
 # its folder.
@@ -12,10 +12,14 @@ typescript=$root/clients/typescript
 packages_of() {
   case $1 in
     redis-server) echo redis-server ;;
+    postgres) echo postgresql ;;
+    mariadbd) echo mariadb-server ;;
     prometheus) echo prometheus ;; # with promtool
     protoc) echo protobuf-compiler libprotobuf-dev ;; # the latter has the well-known types
     cc) echo gcc libc6-dev ;;
     make) echo make ;;
+    chromium) echo chromium fonts-dejavu-core ;; # without a font, text is drawn as boxes
+    npm) echo npm ;;
     python-client) echo python3 python3-grpcio python3-protobuf python3-pip python3-setuptools python3-wheel mypy ;;
     typescript-client) echo nodejs npm ;;
     *)
@@ -35,6 +39,9 @@ has() {
     python-client) # of the distribution: a python3 earlier in PATH may lack the packages
       command -v mypy >/dev/null && /usr/bin/python3 -c 'import sys; from importlib.util import find_spec
 sys.exit(not all(map(find_spec, ("google.protobuf", "grpc", "pip", "setuptools", "wheel"))))' 2>/dev/null
+      ;;
+    postgres | mariadbd) # Debian has database servers outside the PATH of users
+      command -v "$1" >/dev/null || compgen -G "/usr/lib/postgresql/*/bin/$1" >/dev/null || [ -x "/usr/sbin/$1" ]
       ;;
     typescript-client) command -v node >/dev/null && command -v npm >/dev/null ;;
     *) command -v "$1" >/dev/null ;;

@@ -29,7 +29,7 @@ func TestAudit(t *testing.T) {
 	require.Len(t, objects(t, b.fine("audit", "--name", "TOPIC", "-n", "1", "-o", "json")), 1)
 	require.Empty(t, b.fine("audit", "--name", "TOPIC", "-n", "0"))
 	require.Len(t, objects(t, b.fine("audit", "--name", "TOPIC", "--after", fmt.Sprint(all[0]["cursor"]), "-o", "json")), 2)
-	require.Empty(t, b.fine("audit", "--name", "TOPIC", "--by", "nobody"))
+	require.Empty(t, b.fine("audit", "--name", "TOPIC", "--by", "no process"))
 	for _, wrong := range [][]string{{"-n", "1001"}, {"--since", "-1s"}, {"--after", "x"}} {
 		code, _, stderr := b.call(append([]string{"audit"}, wrong...)...)
 		require.Equal(t, cli.ExitUsage, code, stderr)

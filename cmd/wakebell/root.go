@@ -10,6 +10,7 @@ import (
 	"github.com/wakebell/wakebell/cmd/wakebell/internal/audit"
 	"github.com/wakebell/wakebell/cmd/wakebell/internal/bench"
 	"github.com/wakebell/wakebell/cmd/wakebell/internal/cli"
+	"github.com/wakebell/wakebell/cmd/wakebell/internal/dash"
 	"github.com/wakebell/wakebell/cmd/wakebell/internal/demo"
 	"github.com/wakebell/wakebell/cmd/wakebell/internal/gates"
 	"github.com/wakebell/wakebell/cmd/wakebell/internal/node"
@@ -67,7 +68,7 @@ Exit codes: 0 success, 1 error, 2 wrong usage, 3 not found.`,
 		{"Timers", timers.Commands(a)},
 		{"Topics", topics.Commands(a)},
 		{"Queues, gates and recurring schedules", []*cobra.Command{queues.Command(a), gates.Command(a), schedules.Command(a)}},
-		{"Processes", []*cobra.Command{node.Command(a), schedules.BeatCommand(a), node.RightsCommand(a), audit.Command(a)}},
+		{"Processes", []*cobra.Command{node.Command(a), schedules.BeatCommand(a), node.RightsCommand(a), dash.Command(a), audit.Command(a)}},
 		{"Trying out", []*cobra.Command{demo.Command(a), bench.Command(a)}},
 	} {
 		root.AddGroup(&cobra.Group{ID: group.title, Title: group.title + ":"})

@@ -51,23 +51,31 @@ var classes = [...]string{
 	classCancelled: "cancelled", classOther: "other",
 }
 
+// classified are the errors of stores, those that wrap others first.
+var classified = []struct {
+	err   error
+	class class
+}{
+	{exchange.ErrUnavailable, classUnavailable},
+	{redisops.ErrMemoryFull, classMemoryFull},
+	{redisops.ErrDenied, classDenied},
+	{redisops.ErrWrongType, classWrongType},
+	{redisops.ErrUnsupported, classUnsupported},
+	{exchange.ErrStale, classStale},
+	{redisops.ErrInvalid, classInvalid},
+	{redisops.ErrQueueFull, classFull},
+	{wakebelltype.ErrTooFewReplicas, classTooFewReplicas},
+	{context.DeadlineExceeded, classTimeout},
+	{context.Canceled, classCancelled},
+}
+
 // classOf classifies an error of a store. What the store has classified goes before
 // the error of a context, which may be its cause.
 func classOf(err error) class {
 	if err == nil {
 		return classNone
 	}
-	for _, known := range []struct {
-		err   error
-		class class
-	}{
-		{exchange.ErrUnavailable, classUnavailable}, {redisops.ErrMemoryFull, classMemoryFull},
-		{redisops.ErrDenied, classDenied}, {redisops.ErrWrongType, classWrongType},
-		{redisops.ErrUnsupported, classUnsupported}, {exchange.ErrStale, classStale},
-		{redisops.ErrInvalid, classInvalid}, {redisops.ErrQueueFull, classFull},
-		{wakebelltype.ErrTooFewReplicas, classTooFewReplicas},
-		{context.DeadlineExceeded, classTimeout}, {context.Canceled, classCancelled},
-	} {
+	for _, known := range classified {
 		if errors.Is(err, known.err) {
 			return known.class
 		}

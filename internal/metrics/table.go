@@ -39,6 +39,7 @@ const (
 	direction   = attribute.Key("network.io.direction")
 	bound       = attribute.Key("wakebell.bound")
 	sessionKind = attribute.Key("wakebell.session")
+	outboxTable = attribute.Key("wakebell.outbox")
 )
 
 // Labels describes the labels, in the order of the documentation.
@@ -50,7 +51,7 @@ var Labels = []struct {
 	{system, "`wakebell`"},
 	{operation, "`process`, `schedule` or `publish`"},
 	{errorType, "class of the failure; absent without one"},
-	{outcome, "what became of a delivery or a reminder"},
+	{outcome, "what became of a delivery, a reminder or a row"},
 	{attempt, "`first` or `repeated`"},
 	{result, "`ok`, or the class of the error"},
 	{part, "`settled`, `extended` or `claimed`"},
@@ -61,6 +62,7 @@ var Labels = []struct {
 	{rpcCode, "`OK`, or the code of the error in capitals"},
 	{direction, "`receive` or `transmit`"},
 	{bound, "bound of docs/remote.md that was reached"},
+	{outboxTable, "name of the table of an outbox"},
 	{sessionKind, "`stream` of Timers, or `link` of an actor system"},
 }
 
@@ -110,6 +112,7 @@ const (
 	gates      = "Gates"
 	reminders  = "Reminders"
 	remote     = "Remote access"
+	outbox     = "Outbox"
 )
 
 var (
@@ -170,4 +173,9 @@ var (
 	remoteRejected     = counter(remote, "wakebell.remote.frames.rejected", "{frame}", "Frames, messages, calls and connections of peers that were refused.")
 	remoteIO           = counter(remote, "wakebell.remote.io", "By", "Bytes of the connections of peers.", direction)
 	remoteBackPressure = counter(remote, "wakebell.remote.backpressure", "{refusal}", "Requests that were refused or had to wait because of a bound.", bound)
+
+	outboxLag     = gauge(outbox, "wakebell.outbox.lag", "s", "Age of the oldest row that waits in an outbox; 0 if none does. All relays of a table report the same.", outboxTable)
+	outboxWaiting = gauge(outbox, "wakebell.outbox.waiting", "{row}", "Rows that wait in an outbox, counted up to 10,000.", outboxTable)
+	outboxFailed  = gauge(outbox, "wakebell.outbox.failed", "{row}", "Rows of an outbox that were set aside with their error, counted up to 10,000.", outboxTable)
+	outboxRelayed = counter(outbox, "wakebell.outbox.relayed", "{row}", "Rows that this relay has settled: relayed, deferred, rejected.", outboxTable, outcome)
 )

@@ -104,11 +104,11 @@ func (t *TimerSource) call(ctx context.Context, r *exchange.Request, fetchFrom i
 	}
 	alone := t.timers.NoCoalescing || len(r.Settle)+len(r.Extend) >= aloneFrom
 	answer, sent, err := t.timers.RunBatched(ctx, t.shard, &t.caller, alone, exchangeScript, keys, t.args(r, fetchFrom)...)
-	text, err := scripts.AsText(answer, err)
+	packed, err := scripts.AsText(answer, err)
 	if err != nil {
 		return nil, false, err
 	}
-	if reply, apart, err = parseReply(text); err == nil {
+	if reply, apart, err = parseReply(packed); err == nil {
 		reply.Sent = sent
 	}
 	return reply, apart, err

@@ -59,7 +59,7 @@ network (a node without credentials).`,
 	set.StringVar((*string)(&f.filter.Operation), "operation", "", "only this `operation`, such as topic.pause, or this kind, such as topic")
 	set.StringVar(&f.filter.Name, "name", "", "only those on the topic, queue, gate or recurring schedule of this `name`")
 	set.StringVar(&f.filter.By, "by", "", "only those of this `caller`")
-	set.DurationVar(&f.since, "since", 0, "only those of this `duration` until now; 0: all")
+	cli.DurationVar(set, &f.since, "since", 0, "only those of this `duration` until now; 0: all")
 	a.OutputFlag(cmd)
 	cmd.RunE = a.Does(func(ctx context.Context, _ []string) error {
 		return a.Ask(ctx, func(c cli.Client) error { return show(ctx, a, c, f) })

@@ -91,8 +91,11 @@ func (a *App) Ask(ctx context.Context, fn func(Client) error) error {
 	if a.RemoteAddress() == "" {
 		return a.WithClient(func(c *wakebell.Client) error { return fn(local{c}) })
 	}
-	return a.WithNode(ctx, func(c *remote.Client) error { return fn(keyed{c}) })
+	return a.WithNode(ctx, func(c *remote.Client) error { return fn(Keyed(c)) })
 }
+
+// Keyed returns the client with idempotency keys on the calls that need one.
+func Keyed(c *remote.Client) Client { return keyed{c} }
 
 // WithNode runs fn with a client of the node of --remote.
 func (a *App) WithNode(ctx context.Context, fn func(*remote.Client) error) error {

@@ -93,7 +93,7 @@ func fieldsOf(line reflect.Type) (names []string) {
 			continue
 		}
 		if !field.IsExported() {
-			continue
+			continue // not printed
 		}
 		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
 		names = append(names, name)

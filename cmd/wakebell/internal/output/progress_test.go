@@ -2,7 +2,6 @@ package output
 
 import (
 	"bytes"
-	"regexp"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -49,7 +48,7 @@ func TestProgressOfAnUnknownNumber(t *testing.T) {
 		p := NewProgress(&out, Screen{Columns: 70}, "list", 0)
 		<-time.After(2 * time.Second)
 		p.Add(100)
-		require.Regexp(t, regexp.MustCompile(`^\rlist  100  50/s\x1b\[K$`), out.String())
+		require.Regexp(t, `^\rlist  100  50/s\x1b\[K$`, out.String())
 	})
 	var none *Progress
 	none.Add(1)

@@ -8,7 +8,9 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	nometrics "go.opentelemetry.io/otel/metric/noop"
 	"go.opentelemetry.io/otel/trace/noop"
+	metrics "go.opentelemetry.io/proto/otlp/collector/metrics/v1"
 	collector "go.opentelemetry.io/proto/otlp/collector/trace/v1"
 	"google.golang.org/protobuf/proto"
 
@@ -105,4 +107,41 @@ func TestTheEnvironmentDecides(t *testing.T) {
 			started.Stop()
 		})
 	}
+}
+
+// Histograms are exported with exponential buckets.
+func TestMetricsReachTheCollector(t *testing.T) {
+	got := make(chan *metrics.ExportMetricsServiceRequest, 1)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		request := &metrics.ExportMetricsServiceRequest{}
+		if r.URL.Path == "/v1/metrics" && proto.Unmarshal(body, request) == nil {
+			got <- request
+		}
+	}))
+	defer server.Close()
+	t.Setenv("OTEL_EXPORTER_OTLP_METRICS_ENDPOINT", server.URL+"/v1/metrics")
+	t.Setenv("OTEL_EXPORTER_OTLP_COMPRESSION", "none")
+
+	started, err := telemetry.Start(t.Context(), telemetry.Flags{}, slog.New(slog.DiscardHandler))
+	require.NoError(t, err)
+	require.Empty(t, started.Metrics, "nothing is served")
+	histogram, err := started.MeterProvider.Meter("test").Float64Histogram("a.duration")
+	require.NoError(t, err)
+	histogram.Record(t.Context(), 3)
+	started.Stop()
+
+	exported := (<-got).GetResourceMetrics()[0].GetScopeMetrics()[0].GetMetrics()[0]
+	require.Equal(t, "a.duration", exported.GetName())
+	require.InDelta(t, 3, exported.GetExponentialHistogram().GetDataPoints()[0].GetSum(), 0.001)
+}
+
+// A node without an exporter measures nothing.
+func TestNothingIsMeasuredWithoutAnExporter(t *testing.T) {
+	started, err := telemetry.Start(t.Context(), telemetry.Flags{}, slog.New(slog.DiscardHandler))
+	require.NoError(t, err)
+	defer started.Stop()
+	require.IsType(t, nometrics.MeterProvider{}, started.MeterProvider)
+	_, err = telemetry.Start(t.Context(), telemetry.Flags{Address: "127.0.0.1:no"}, slog.New(slog.DiscardHandler))
+	require.ErrorContains(t, err, "--metrics: listen")
 }

@@ -11,9 +11,10 @@ func TestTheReferenceNamesTheFields(t *testing.T) {
 	t.Parallel()
 	a := &cli.App{}
 	clitest.RequireFields(t, Commands(a), map[string]any{
-		"topics": topicLine{},
-		"stats":  statsLine{},
-		"doctor": findingLine{},
-		"pause":  pauseLine{},
+		"topics":    topicLine{},
+		"topics rm": removedLine{},
+		"stats":     statsLine{},
+		"doctor":    findingLine{},
+		"pause":     pauseLine{},
 	})
 }

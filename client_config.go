@@ -1,0 +1,103 @@
+package wakebell
+
+import (
+	"log/slog"
+	"time"
+
+	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/wakebell/wakebell/internal/clientstore"
+	"github.com/wakebell/wakebell/queue"
+	"github.com/wakebell/wakebell/wakebelltype"
+)
+
+// DefaultPayloadLimit is the default of ClientConfig.PayloadLimit, in bytes.
+const DefaultPayloadLimit = clientstore.DefaultPayloadLimit
+
+// ClientConfig configures a Client; the zero value works.
+type ClientConfig struct {
+	// Keys are the base names of the Redis keys.
+	Keys wakebelltype.Keys
+
+	// Prefix precedes the name of every topic in Redis, as the prefix of a
+	// router of faststream-redis-timers does. Default: none.
+	Prefix string
+
+	// PayloadLimit bounds a body with its headers, in bytes: up to 512 MiB; 0
+	// means DefaultPayloadLimit. Payloads that other programs wrote are read up
+	// to 16 MiB, or up to PayloadLimit if it is larger; a timer with a larger
+	// payload is dead-lettered without it. So if the limit of a client is over
+	// 16 MiB, the nodes need the same limit.
+	PayloadLimit int
+
+	// Celery makes Schedules.RunNow and Backfill send Celery messages for the
+	// entries that Python processes stored, as recurring.SchedulerConfig.Celery does.
+	Celery bool
+
+	// RetryFor bounds the retries of a call while Redis is unavailable, counted
+	// from the beginning of the call. Retries have jittered delays that grow
+	// from 25 ms to 1 s. 0, the default, retries until the deadline of the
+	// call's context, or for 2 s if it has none. A positive value bounds both
+	// cases. A negative value disables retries.
+	//
+	// Retries inside go-redis count too. A call is not retried if another
+	// attempt of the same length would exceed RetryFor. If the server does not
+	// answer at all, even a single attempt takes the timeouts of the go-redis
+	// client.
+	RetryFor time.Duration
+
+	// Audit configures the record of operations such as Pause and Redrive; see
+	// Client.Audit.
+	Audit wakebelltype.AuditConfig
+
+	// Logger receives warnings that no call returns; nil means slog.Default().
+	Logger *slog.Logger
+
+	// NoCoalescing sends every Schedule in a call of its own. Otherwise at most
+	// four calls of a topic are in flight, and the next carries all schedules that
+	// wait meanwhile; those of several topics share a pipeline. In a System the
+	// exchanges of many topics share pipelines as well.
+	NoCoalescing bool
+
+	// ScheduleMiddleware wraps the calls that store timers, messages, recurring
+	// schedules and reminders; the first is the outermost. A body that it changes
+	// is restored by a Middleware of the handlers. The body of a recurring schedule
+	// is changed when the schedule is put.
+	ScheduleMiddleware []wakebelltype.ScheduleMiddleware
+
+	// TracerProvider makes a span of each call that stores something, whose context
+	// the headers of timers and messages carry; nil means the global one.
+	TracerProvider trace.TracerProvider
+
+	// Propagator writes and reads those headers; nil means W3C trace context, with
+	// the headers traceparent and tracestate. A header that is set already is kept.
+	Propagator propagation.TextMapPropagator
+
+	// NoPayloadsApart sends the payloads of large batches with the script that
+	// stores them. Otherwise they are sent beside it, in one transaction with it. In
+	// a System it also has exchanges answer with the payloads of all leases.
+	// Otherwise those of 16 KiB or more are read in a second round trip.
+	NoPayloadsApart bool
+
+	// NoCounts switches the counts of scheduled timers in Redis off; see
+	// Client.Throughput.
+	NoCounts bool
+
+	// MeterProvider makes the instruments of docs/metrics.md; nil means the global
+	// provider of OpenTelemetry. Without an SDK nothing is measured. MetricTopics is
+	// how many topics, queues and gates each have a label of their own, 0 to 100,000;
+	// 0 means 1,000. All others share the label _other.
+	MeterProvider metric.MeterProvider
+	MetricTopics  int
+}
+
+// queues returns the configuration of the queue client.
+func (c ClientConfig) queues() queue.Config {
+	return queue.Config{
+		Prefix: c.Prefix, HashTag: c.Keys.HashTag, PayloadLimit: c.PayloadLimit, RetryFor: c.RetryFor, Audit: c.Audit, Logger: c.Logger,
+		MeterProvider: c.MeterProvider, MetricTopics: c.MetricTopics,
+		ScheduleMiddleware: c.ScheduleMiddleware, TracerProvider: c.TracerProvider, Propagator: c.Propagator,
+	}
+}

@@ -1,0 +1,68 @@
+package main
+
+import (
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/wakebell/wakebell/cmd/wakebell/internal/cli"
+)
+
+var dashAt = regexp.MustCompile(`address=(http://\S+)`)
+
+// fetch reads a page of a dashboard that runs.
+func (r *running) fetch(page, bearer string) (status int, body string) {
+	r.t.Helper()
+	r.says("dashboard runs")
+	req, err := http.NewRequestWithContext(r.t.Context(), http.MethodGet, dashAt.FindStringSubmatch(r.err.String())[1]+page, nil)
+	require.NoError(r.t, err)
+	req.Close = true // so that no idle connection outlives the test
+	if bearer != "" {
+		req.Header.Set("Authorization", "Bearer "+bearer)
+	}
+	resp, err := http.DefaultClient.Do(req)
+	require.NoError(r.t, err)
+	defer func() { require.NoError(r.t, resp.Body.Close()) }()
+	text, err := io.ReadAll(resp.Body)
+	require.NoError(r.t, err)
+	return resp.StatusCode, string(text)
+}
+
+func TestDashServesTheDashboard(t *testing.T) {
+	b := setup(t)
+	b.fine("schedule", "-t", "invoices", "--id", "inv-1", "--in", "1h")
+	users := filepath.Join(t.TempDir(), "users")
+	require.NoError(t, os.WriteFile(users, []byte("otto:operator:otto-secret-0123456789\n"), 0o600))
+
+	local := b.start("dash", "--listen", "127.0.0.1:0", "--path", "/wakebell")
+	status, page := local.fetch("timers?topic=invoices", "")
+	require.Equal(t, http.StatusOK, status)
+	require.Contains(t, page, "inv-1")
+	require.NotContains(t, page, "/do/")
+	require.Equal(t, cli.ExitOK, local.stop())
+
+	team := b.start("dash", "--listen", "127.0.0.1:0", "--users", users, "--writable", "--hide-payloads")
+	status, _ = team.fetch("topics", "")
+	require.Equal(t, http.StatusUnauthorized, status)
+	status, page = team.fetch("timer?topic=invoices&id=inv-1", "otto-secret-0123456789")
+	require.Equal(t, http.StatusOK, status)
+	require.Contains(t, page, "Payloads are hidden")
+	require.Contains(t, page, "/do/cancel")
+	require.Equal(t, cli.ExitOK, team.stop())
+}
+
+func TestDashRefusesToServeOtherMachinesUnsafely(t *testing.T) {
+	b := setup(t)
+	for _, args := range [][]string{
+		{"--listen", "0.0.0.0:0"}, {"--listen", ":0"}, {"--listen", "127.0.0.1"}, {"--http-cert", "c"},
+		{"--path", "wakebell"}, {"--dead-letter-key", "k"}, {"--trace-url", "javascript:{trace}"},
+	} {
+		code, _, stderr := b.call(append([]string{"dash"}, args...)...)
+		require.Equal(t, cli.ExitUsage, code, "%q: %s", args, stderr)
+	}
+}

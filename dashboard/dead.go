@@ -1,0 +1,249 @@
+package dashboard
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/dashboard/internal/show"
+	"github.com/wakebell/wakebell/wakebelltype"
+)
+
+const (
+	deadPage  = 50
+	deadScan  = 500    // dead letters that are grouped by reason
+	deadFile  = 10_000 // of one export
+	maxReason = 80     // characters that tell one group from another
+)
+
+type deadTopics struct {
+	Rows []wakebelltype.Overview
+	Cut  bool
+}
+
+type reasonGroup struct {
+	Reason string
+	Prefix string // by which the group is filtered
+	Count  int
+	Last   time.Time
+}
+
+type deadData struct {
+	Topic        string
+	Total        int64
+	Reason       string
+	Prefix       string
+	Older, Newer string
+	Filtered     bool
+	Rows         []wakebell.DeadLetter
+	Groups       []reasonGroup
+	Grouped      int // dead letters that were looked at
+	Next, First  string
+}
+
+// deadPage shows the topics with dead letters, or the dead letters of one.
+func (d *Dashboard) deadPage(ctx context.Context, r *request) (page, error) {
+	topic := r.get("topic")
+	if topic == "" {
+		t, err := d.readTotals(ctx)
+		return page{
+			template: "dead_topics", title: "Dead letters", section: "dead", live: watching("overview"),
+			data: deadTopics{t.Dead, len(t.Dead) == topicsPage},
+		}, err
+	}
+	filter, err := deadFilter(r)
+	if err != nil {
+		return page{}, err
+	}
+	o, err := d.readTopic(ctx, topic)
+	if err != nil {
+		return page{}, err
+	}
+	data := deadData{
+		Topic: topic, Total: o.Stats.Dead, Reason: filter.Reason, Prefix: filter.ReasonPrefix,
+		Older: r.get("older"), Newer: r.get("newer"), Filtered: filter != (wakebelltype.DeadFilter{}),
+	}
+	if err := d.readDead(ctx, r, &data, filter); err != nil {
+		return page{}, err
+	}
+	return page{
+		template: "dead", title: "Dead letters of " + topic, section: "dead", live: watching("topic", "name", topic), data: data,
+	}, nil
+}
+
+// deadFilter reads the filter of the address.
+func deadFilter(r *request) (f wakebelltype.DeadFilter, err error) {
+	f = wakebelltype.DeadFilter{Entry: r.get("entry"), Reason: r.get("reason"), ReasonPrefix: r.get("prefix")}
+	if f.OlderThan, err = span("older", r.get("older")); err != nil {
+		return f, err
+	}
+	f.NewerThan, err = span("newer", r.get("newer"))
+	return f, err
+}
+
+// span reads a duration such as 90s, 3h or 7d; empty means 0.
+func span(name, text string) (time.Duration, error) {
+	if text == "" {
+		return 0, nil
+	}
+	if days, ok := strings.CutSuffix(text, "d"); ok {
+		text = days + "h"
+		d, err := time.ParseDuration(text)
+		if err == nil && d >= 0 && d < 100*365*time.Hour {
+			return 24 * d, nil
+		}
+		return 0, fmt.Errorf("%w: %s: want a duration such as 90s, 3h or 7d", wakebell.ErrInvalid, name)
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil || d < 0 {
+		return 0, fmt.Errorf("%w: %s: %q, want a duration such as 90s, 3h or 7d", wakebell.ErrInvalid, name, text)
+	}
+	return d, nil
+}
+
+func (d *Dashboard) readDead(ctx context.Context, r *request, data *deadData, filter wakebelltype.DeadFilter) error {
+	after, last := r.get("after"), ""
+	groups := map[string]*reasonGroup{}
+	for letter, err := range d.op.Timers.DeadLetters(ctx, data.Topic, filter, wakebelltype.Page{After: after, Limit: deadScan}) {
+		if err != nil {
+			return fmt.Errorf("list dead letters: %w", err)
+		}
+		data.Grouped++
+		group(groups, letter)
+		if len(data.Rows) < deadPage {
+			letter.Content = wakebell.Content{} // the page shows none
+			data.Rows, last = append(data.Rows, letter), letter.Cursor
+		}
+	}
+	for _, g := range groups {
+		data.Groups = append(data.Groups, *g)
+	}
+	slices.SortFunc(data.Groups, func(a, b reasonGroup) int {
+		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Reason, b.Reason))
+	})
+	data.Groups = data.Groups[:min(len(data.Groups), worst)]
+	address := func(after string) string {
+		return d.link("dead", "topic", data.Topic, "reason", data.Reason, "prefix", data.Prefix, "older", data.Older, "newer", data.Newer, "after", after)
+	}
+	if data.Grouped > len(data.Rows) {
+		data.Next = address(last)
+	}
+	if after != "" {
+		data.First = address("")
+	}
+	return nil
+}
+
+// group counts a dead letter with those of about the same reason: up to the first
+// digit, because reasons often end with an id or an instant.
+func group(groups map[string]*reasonGroup, l wakebell.DeadLetter) {
+	prefix := l.Reason[:min(len(l.Reason), maxReason)]
+	if i := strings.IndexAny(prefix, "0123456789\n"); i >= 8 {
+		prefix = prefix[:i]
+	}
+	prefix = strings.ToValidUTF8(prefix, "")
+	g := groups[prefix]
+	if g == nil {
+		g = &reasonGroup{Reason: l.Reason, Prefix: prefix}
+		groups[prefix] = g
+	}
+	g.Count++
+	if l.Died.After(g.Last) {
+		g.Last = l.Died
+	}
+}
+
+type letterData struct {
+	Topic   string
+	Letter  wakebell.DeadLetter
+	Payload payload
+}
+
+func (d *Dashboard) letterPage(ctx context.Context, r *request) (page, error) {
+	topic, err := r.required("topic")
+	if err != nil {
+		return page{}, err
+	}
+	entry, err := r.required("entry")
+	if err != nil {
+		return page{}, err
+	}
+	l, err := d.op.Timers.DeadLetter(ctx, topic, entry)
+	if err != nil {
+		return page{}, fmt.Errorf("dead letter %s of topic %s: %w", show.Short(64, entry), show.Short(64, topic), err)
+	}
+	return page{
+		template: "letter", title: "Dead letter of " + l.ID, section: "dead",
+		data: letterData{topic, l, d.newPayload(Payload{Topic: topic, ID: l.ID, Content: l.Content})},
+	}, nil
+}
+
+// letterLine is a line of an export.
+type letterLine struct {
+	wakebell.DeadLetter
+	Hidden bool `json:"payload_hidden,omitempty"`
+}
+
+// exportDead sends dead letters as lines of JSON, 10,000 at most. The last line of a
+// longer export is the cursor of the next one.
+func (d *Dashboard) exportDead(r *request) {
+	topic, err := r.required("topic")
+	var filter wakebelltype.DeadFilter
+	if err == nil {
+		filter, err = deadFilter(r)
+	}
+	if err != nil {
+		d.fail(r, statusOf(err), err)
+		return
+	}
+	out, encoder := http.NewResponseController(r.w), json.NewEncoder(r.w)
+	begun, n, cursor := false, 0, ""
+	for letter, err := range d.op.Timers.DeadLetters(r.Context(), topic, filter, wakebelltype.Page{After: r.get("after"), Limit: deadFile + 1}) {
+		if err != nil && !begun {
+			d.fail(r, statusOf(err), err)
+			return
+		}
+		if !begun {
+			d.beginExport(r)
+			begun = true
+		}
+		_ = out.SetWriteDeadline(time.Now().Add(writeLimit)) // not every server has deadlines
+		if err != nil {
+			_ = encoder.Encode(map[string]string{"error": err.Error()}) // the browser may have gone
+			return
+		}
+		if n == deadFile {
+			_ = encoder.Encode(map[string]string{"next": cursor}) // the browser may have gone
+			return
+		}
+		n, cursor = n+1, letter.Cursor
+		if encoder.Encode(d.letterLine(topic, letter)) != nil {
+			return
+		}
+	}
+	if !begun {
+		d.beginExport(r)
+	}
+}
+
+func (d *Dashboard) beginExport(r *request) {
+	r.w.Header().Set("Content-Type", "application/x-ndjson")
+	r.w.Header().Set("Content-Disposition", `attachment; filename="dead-letters.jsonl"`)
+}
+
+func (d *Dashboard) letterLine(topic string, l wakebell.DeadLetter) letterLine {
+	switch {
+	case d.cfg.HidePayloads:
+		l.Content = wakebell.Content{ContentType: l.Content.ContentType}
+		return letterLine{l, true}
+	case d.cfg.Redact != nil:
+		l.Content = d.cfg.Redact(Payload{Topic: topic, ID: l.ID, Content: l.Content})
+	}
+	return letterLine{l, false}
+}

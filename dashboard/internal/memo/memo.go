@@ -1,0 +1,85 @@
+// Package memo shares and caches reads, so that many browsers cost Redis as much as
+// one.
+package memo
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// maxKeys bounds the values that a Cache holds.
+const maxKeys = 4096
+
+// Cache caches the results of a read by key. Concurrent reads of a key share one
+// call, which ends by itself, not with the context of the first caller. A read that
+// takes long is cached longer: at least ten times its duration.
+type Cache[T any] struct {
+	ttl   time.Duration
+	limit time.Duration // of a call
+
+	mu      sync.Mutex
+	entries map[string]*entry[T]
+}
+
+type entry[T any] struct {
+	done  chan struct{} // closed when the call has ended
+	until time.Time     // zero while the call runs
+	value T
+	err   error
+}
+
+// New returns a cache whose values are used for ttl. A call has limit at most.
+func New[T any](ttl, limit time.Duration) *Cache[T] {
+	return &Cache[T]{ttl: ttl, limit: limit, entries: map[string]*entry[T]{}}
+}
+
+// Get returns the value of a key, from the cache or from read.
+func (c *Cache[T]) Get(ctx context.Context, key string, read func(context.Context) (T, error)) (T, error) {
+	e := c.entry(ctx, key, read)
+	select {
+	case <-e.done:
+		return e.value, e.err
+	case <-ctx.Done():
+		var zero T
+		return zero, context.Cause(ctx)
+	}
+}
+
+// Forget makes the next Get of all keys read again. Call it after a change.
+func (c *Cache[T]) Forget() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	clear(c.entries)
+}
+
+func (c *Cache[T]) entry(ctx context.Context, key string, read func(context.Context) (T, error)) *entry[T] {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now := time.Now()
+	if e := c.entries[key]; e != nil && (e.until.IsZero() || now.Before(e.until)) {
+		return e
+	}
+	if len(c.entries) >= maxKeys {
+		clear(c.entries)
+	}
+	e := &entry[T]{done: make(chan struct{})}
+	c.entries[key] = e
+	go c.fill(context.WithoutCancel(ctx), e, read)
+	return e
+}
+
+func (c *Cache[T]) fill(ctx context.Context, e *entry[T], read func(context.Context) (T, error)) {
+	ctx, cancel := context.WithTimeout(ctx, c.limit)
+	defer cancel()
+	begin := time.Now()
+	e.value, e.err = read(ctx)
+	c.mu.Lock()
+	end := time.Now()
+	e.until = end.Add(max(c.ttl, 10*end.Sub(begin)))
+	if e.err != nil {
+		e.until = end.Add(c.ttl)
+	}
+	c.mu.Unlock()
+	close(e.done)
+}

@@ -1,0 +1,157 @@
+package dashboard
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"io"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/wakebell/wakebell/dashboard/internal/live"
+	"github.com/wakebell/wakebell/wakebelltype"
+)
+
+const (
+	// streamLife bounds a stream; the browser connects again and is authorized again.
+	streamLife = 10 * time.Minute
+	// keepAlive is below the idle timeouts of common proxies.
+	keepAlive = 20 * time.Second
+	// maxFeeds bounds the topics whose events one page reads.
+	maxFeeds = 20
+	// writeLimit bounds one write to a browser that does not read.
+	writeLimit = 10 * time.Second
+)
+
+var errTooManyStreams = errors.New("too many pages follow changes; this one does not")
+
+// watching returns the parameters of /live for a page; names may repeat.
+func watching(kind string, params ...string) string {
+	query := url.Values{"of": {kind}}
+	for i := 0; i+1 < len(params); i += 2 {
+		query.Add(params[i], params[i+1])
+	}
+	return query.Encode()
+}
+
+// stream sends an event to the browser when what its page shows has changed. The
+// script of the page then reads the page again.
+func (d *Dashboard) stream(r *request) {
+	query := r.URL.Query()
+	probe, feed := d.probe(query)
+	if probe == nil || len(query["name"]) > topicsPage || len(feed) > maxFeeds {
+		d.fail(r, http.StatusNotFound, errors.New("there is nothing of this kind to watch"))
+		return
+	}
+	changed, stop, ok := d.hub.Watch(r.Context(), query.Encode(), probe)
+	if !ok {
+		d.fail(r, http.StatusServiceUnavailable, errTooManyStreams)
+		return
+	}
+	defer stop()
+	for _, topic := range feed {
+		defer d.feeds.follow(r.Context(), topic)()
+	}
+	r.w.Header().Set("Content-Type", "text/event-stream")
+	r.w.Header().Set("X-Accel-Buffering", "no") // of nginx
+	out := http.NewResponseController(r.w)
+	send := func(event string) bool {
+		_ = out.SetWriteDeadline(time.Now().Add(writeLimit)) // not every server has deadlines
+		_, err := io.WriteString(r.w, event)
+		return err == nil && out.Flush() == nil
+	}
+	if !send("retry: 3000\nevent: watching\ndata:\n\n") {
+		return
+	}
+	end, beat := time.NewTimer(streamLife), time.NewTicker(keepAlive)
+	defer end.Stop()
+	defer beat.Stop()
+	for alive := true; alive; {
+		select {
+		case <-changed:
+			alive = send("event: change\ndata:\n\n")
+		case <-beat.C:
+			alive = send(": alive\n\n")
+		case <-end.C:
+			return
+		case <-d.hub.Done():
+			return
+		case <-r.Context().Done():
+			return
+		}
+	}
+}
+
+// probe returns what tells a change of a page, and the topics whose events it shows;
+// nil if there is no such kind. A probe reads what the page reads, through the same
+// caches.
+func (d *Dashboard) probe(q url.Values) (live.Probe, []string) {
+	name, topic := q.Get("name"), q.Get("topic")
+	keys := wakebelltype.QueueKeys{Name: name}
+	switch kind := q.Get("of"); {
+	case kind == "overview":
+		return func(ctx context.Context) (string, error) { return mark(d.readTotals(ctx)) }, nil
+	case kind == "topics" || kind == "topic" && name != "":
+		return d.topicsProbe(q), q["feed"]
+	case kind == "timer":
+		return func(ctx context.Context) (string, error) {
+			info, _, err := d.op.Timers.Get(ctx, topic, q.Get("id"))
+			if err != nil {
+				return err.Error(), nil
+			}
+			return mark(info, nil)
+		}, nil
+	case kind == "jobs":
+		return func(context.Context) (string, error) { return mark(d.jobs.All(), nil) }, nil
+	case kind == "nodes":
+		return func(context.Context) (string, error) { return mark(d.feeds.nodes(q["feed"]), nil) }, q["feed"]
+	case kind == "queue" && d.op.Queues != nil:
+		return func(ctx context.Context) (string, error) {
+			s, err := d.op.Queues.Stats(ctx, d.queueKeys(keys.Name))
+			s.Now = time.Time{}
+			return mark(s, err)
+		}, nil
+	case kind == "queues" && d.op.Queues != nil:
+		return func(ctx context.Context) (string, error) { return mark(d.queueRows(ctx), nil) }, nil
+	case kind == "schedules" && d.op.Schedules != nil:
+		return func(ctx context.Context) (string, error) { return mark(d.listSchedules(ctx, q.Get("after"))) }, nil
+	case kind == "schedule" && d.op.Schedules != nil:
+		return func(ctx context.Context) (string, error) { return mark(d.op.Schedules.Get(ctx, name)) }, nil
+	case kind == "gates" && d.op.Gates != nil:
+		return func(ctx context.Context) (string, error) { return mark(d.listGates(ctx, q.Get("after"))) }, nil
+	case kind == "gate" && d.op.Gates != nil:
+		return func(ctx context.Context) (string, error) {
+			g, err := d.op.Gates.Show(ctx, name)
+			g.Now = time.Time{}
+			return mark(g, err)
+		}, nil
+	default:
+		return nil, nil
+	}
+}
+
+// topicsProbe watches the counts of the named topics, and the events of those that
+// are followed.
+func (d *Dashboard) topicsProbe(q url.Values) live.Probe {
+	names := q["name"]
+	return func(ctx context.Context) (string, error) {
+		all, err := d.readTopics(ctx, names)
+		for i := range all {
+			all[i].Stats.Lag = 0 // it grows by itself
+		}
+		text, err := mark(all, err)
+		for _, topic := range q["feed"] {
+			text += fmt.Sprint(" ", d.feeds.version(topic))
+		}
+		return text, err
+	}
+}
+
+// mark returns a short text that differs for values that differ.
+func mark[T any](value T, err error) (string, error) {
+	h := fnv.New64a()
+	_, _ = fmt.Fprintf(h, "%+v", value) // a hash returns no error
+	return fmt.Sprintf("%x", h.Sum64()), err
+}

@@ -1,0 +1,237 @@
+package dashboard
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/wakebell/wakebell/internal/tuning"
+	"github.com/wakebell/wakebell/wakebelltype"
+)
+
+const (
+	topicsPage = 50     // topics of a page
+	maxTopics  = 10_000 // that the totals read
+	topicsRead = 500    // topics of a read of the totals
+)
+
+// readNames returns the names of all topics, sorted, without the prefix.
+func (d *Dashboard) readNames(ctx context.Context) ([]string, error) {
+	return d.names.Get(ctx, "", func(ctx context.Context) ([]string, error) {
+		var names []string
+		for name, err := range d.op.Timers.Topics(ctx, false, wakebelltype.Page{}) {
+			if err != nil {
+				return nil, err
+			}
+			if rest, ok := strings.CutPrefix(name, d.prefix); ok && rest != "" {
+				names = append(names, rest)
+			}
+		}
+		return names, nil
+	})
+}
+
+// readTopics returns the overviews of topics, with their names as given.
+func (d *Dashboard) readTopics(ctx context.Context, names []string) ([]wakebelltype.Overview, error) {
+	if len(names) == 0 {
+		return nil, nil
+	}
+	all, err := d.topics.Get(ctx, strings.Join(names, "\x00"), func(ctx context.Context) ([]wakebelltype.Overview, error) {
+		all, err := d.op.Timers.Overview(ctx, names...)
+		for i := range all {
+			all[i].Topic = names[i]
+		}
+		return all, err
+	})
+	return slices.Clone(all), err // callers change their copies
+}
+
+// readTopic returns the overview of one topic.
+func (d *Dashboard) readTopic(ctx context.Context, name string) (wakebelltype.Overview, error) {
+	all, err := d.readTopics(ctx, []string{name})
+	if err != nil {
+		return wakebelltype.Overview{}, err
+	}
+	return all[0], all[0].Err
+}
+
+// totals are the sums over all topics.
+type totals struct {
+	Topics int // that exist
+	Read   int // that are in the sums
+	Stats  wakebelltype.Stats
+
+	Behind []wakebelltype.Overview // with due timers, the latest first
+	Paused []wakebelltype.Overview
+	Dead   []wakebelltype.Overview // with dead letters, the most first
+	Faults []wakebelltype.Overview // that cannot be read
+}
+
+const worst = 10 // topics of a list of the overview
+
+// readTotals reads all topics; the cache bounds how often.
+func (d *Dashboard) readTotals(ctx context.Context) (totals, error) {
+	t, err := d.totals.Get(ctx, "", d.sumTopics)
+	if err != nil {
+		return totals{}, err
+	}
+	return *t, nil
+}
+
+func (d *Dashboard) sumTopics(ctx context.Context) (*totals, error) {
+	names, err := d.readNames(ctx)
+	if err != nil {
+		return nil, err
+	}
+	t := &totals{Topics: len(names), Read: min(len(names), maxTopics)}
+	for part := range slices.Chunk(names[:t.Read], topicsRead) {
+		all, err := d.op.Timers.Overview(ctx, part...)
+		if err != nil {
+			return nil, err
+		}
+		for i, o := range all {
+			o.Topic = part[i]
+			t.add(o)
+		}
+	}
+	t.trim()
+	return t, nil
+}
+
+func (t *totals) add(o wakebelltype.Overview) {
+	s := o.Stats
+	t.Stats.Total += s.Total
+	t.Stats.Pending += s.Pending
+	t.Stats.Due += s.Due
+	t.Stats.Leased += s.Leased
+	t.Stats.Retrying += s.Retrying
+	t.Stats.Dead += s.Dead
+	t.Stats.Estimated = t.Stats.Estimated || s.Estimated
+	if s.Lag > t.Stats.Lag {
+		t.Stats.Lag, t.Stats.OldestDue = s.Lag, s.OldestDue
+	}
+	if s.Due > 0 {
+		t.Behind = append(t.Behind, o)
+	}
+	if s.Paused || o.Control.Paused {
+		t.Paused = append(t.Paused, o)
+	}
+	if s.Dead > 0 {
+		t.Dead = append(t.Dead, o)
+	}
+	if o.Err != nil {
+		t.Faults = append(t.Faults, o)
+	}
+}
+
+// trim keeps the worst topics of each list.
+func (t *totals) trim() {
+	slices.SortStableFunc(t.Behind, func(a, b wakebelltype.Overview) int { return int((b.Stats.Lag - a.Stats.Lag) / time.Millisecond) })
+	slices.SortStableFunc(t.Dead, func(a, b wakebelltype.Overview) int { return int(b.Stats.Dead - a.Stats.Dead) })
+	t.Behind = t.Behind[:min(worst, len(t.Behind))]
+	t.Dead = t.Dead[:min(topicsPage, len(t.Dead))]
+	t.Paused = t.Paused[:min(worst, len(t.Paused))]
+	t.Faults = t.Faults[:min(worst, len(t.Faults))]
+}
+
+type overviewData struct {
+	Totals totals
+	Worst  int
+	Dead   []wakebelltype.Overview
+}
+
+func (d *Dashboard) overviewPage(ctx context.Context, r *request) (page, error) {
+	t, err := d.readTotals(ctx)
+	return page{
+		template: "overview", title: "Overview", section: "overview", live: watching("overview"),
+		data: overviewData{t, worst, t.Dead[:min(worst, len(t.Dead))]},
+	}, err
+}
+
+type topicsData struct {
+	Search string
+	Rows   []wakebelltype.Overview
+	Next   string // address of the next page
+	First  string // address of the first page, if this is another
+	Count  int64  // topics that match
+}
+
+func (d *Dashboard) topicsPage(ctx context.Context, r *request) (page, error) {
+	names, err := d.readNames(ctx)
+	if err != nil {
+		return page{}, err
+	}
+	search, after := r.get("q"), r.get("after")
+	if search != "" {
+		names = slices.DeleteFunc(slices.Clone(names), func(n string) bool { return !strings.Contains(n, search) })
+	}
+	data := topicsData{Search: search, Count: int64(len(names))}
+	if after != "" {
+		i, found := slices.BinarySearch(names, after)
+		if found {
+			i++
+		}
+		names = names[i:]
+		data.First = d.link("topics", "q", search)
+	}
+	if len(names) > topicsPage {
+		names = names[:topicsPage]
+		data.Next = d.link("topics", "q", search, "after", names[topicsPage-1])
+	}
+	data.Rows, err = d.readTopics(ctx, names)
+	watch := []string{}
+	for _, name := range names {
+		watch = append(watch, "name", name)
+	}
+	return page{template: "topics", title: "Topics", section: "topics", live: watching("topics", watch...), data: data}, err
+}
+
+// setting is a row of the table of a topic's overrides.
+type setting struct{ Name, Text, Usage string }
+
+func overrides(s wakebelltype.Settings) (rows []setting) {
+	for _, t := range tuning.All {
+		if v := t.Get(&s); v != 0 {
+			rows = append(rows, setting{t.Flag, t.Text(v), t.Usage})
+		}
+	}
+	return rows
+}
+
+type topicData struct {
+	Name      string
+	Overview  wakebelltype.Overview
+	Overrides []setting
+	Upcoming  timersData
+	Running   timersData
+	Nodes     []heard
+	Events    []wakebelltype.Event
+	Silent    error // why there are no events
+}
+
+const rowsOfTopic = 10 // timers of each list on the page of a topic
+
+func (d *Dashboard) topicPage(ctx context.Context, r *request) (page, error) {
+	name, err := r.required("name")
+	if err != nil {
+		return page{}, err
+	}
+	o, err := d.readTopic(ctx, name)
+	if err != nil {
+		return page{}, fmt.Errorf("read topic: %w", err)
+	}
+	data := topicData{Name: name, Overview: o, Overrides: overrides(o.Control.Settings), Nodes: d.feeds.nodes([]string{name})}
+	data.Events, data.Silent = d.feeds.events(name)
+	if data.Upcoming, err = d.readTimers(ctx, timerQuery{topic: name, limit: rowsOfTopic}); err != nil {
+		return page{}, err
+	}
+	if data.Running, err = d.readTimers(ctx, timerQuery{topic: name, running: true, limit: rowsOfTopic}); err != nil {
+		return page{}, err
+	}
+	return page{
+		template: "topic", title: "Topic " + name, section: "topics",
+		live: watching("topic", "name", name, "feed", name), data: data,
+	}, nil
+}

@@ -1,0 +1,26 @@
+package metrics
+
+import (
+	"testing"
+	"time"
+
+	sdk "go.opentelemetry.io/otel/sdk/metric"
+
+	"github.com/wakebell/wakebell/internal/meter"
+)
+
+// BenchmarkDelivery is what a delivery pays: two readings of the clock and two
+// records.
+func BenchmarkDelivery(b *testing.B) {
+	m := New(Options{Provider: sdk.NewMeterProvider(sdk.WithReader(sdk.NewManualReader()))})
+	t := m.Topic("invoices")
+	b.ReportAllocs()
+	cpu, n := meter.ProcessCPU(), 0
+	for b.Loop() {
+		n++
+		began := time.Now()
+		t.Began(time.Since(began))
+		t.Ended(Handled, time.Since(began))
+	}
+	b.ReportMetric(float64(meter.ProcessCPU()-cpu)/float64(n), "cpu-ns/op") // whatever else the machine does
+}

@@ -1,0 +1,182 @@
+package outbox
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"log/slog"
+	"sync"
+	"time"
+
+	"go.opentelemetry.io/otel/metric"
+
+	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/actors/relay"
+	"github.com/wakebell/wakebell/internal/argument"
+	"github.com/wakebell/wakebell/internal/metrics"
+)
+
+// RelayConfig configures a Relay; the zero value works.
+type RelayConfig struct {
+	// Listen calls wake whenever rows were written, until ctx ends; when it fails, it
+	// is called again. PgxListen makes one for PostgreSQL. Nil: the relay finds rows
+	// by polling, and by calls of Wake.
+	Listen func(ctx context.Context, wake func()) error
+
+	// BatchSize is how many rows are relayed in one transaction, 1 to 500; 0 means
+	// 100.
+	BatchSize int
+
+	// PollInterval is the time between two looks for rows while none waits, 10 ms to
+	// 1 min; 0 means 1 s.
+	PollInterval time.Duration
+
+	// Timeout bounds the sending of a batch to Redis, 100 ms to 10 min; 0 means 10 s.
+	// A transaction is open for at most three times as long.
+	Timeout time.Duration
+
+	// MeasureInterval is the time between two readings of Stats, 100 ms to 1 h; 0
+	// means 5 s.
+	MeasureInterval time.Duration
+
+	// MeterProvider exports the lag and the counters (docs/metrics.md); nil means the
+	// global provider of OpenTelemetry.
+	MeterProvider metric.MeterProvider
+
+	// Logger is for what no call returns; nil means slog.Default().
+	Logger *slog.Logger
+}
+
+// maxBatch is the maximum of RelayConfig.BatchSize.
+const maxBatch = 500
+
+func (c RelayConfig) withDefaults() (RelayConfig, error) {
+	c.BatchSize = cmp.Or(c.BatchSize, 100)
+	c.PollInterval = cmp.Or(c.PollInterval, time.Second)
+	c.Timeout = cmp.Or(c.Timeout, 10*time.Second)
+	c.MeasureInterval = cmp.Or(c.MeasureInterval, 5*time.Second)
+	if c.Logger == nil {
+		c.Logger = slog.Default()
+	}
+	if err := argument.Within("BatchSize", c.BatchSize, 1, maxBatch); err != nil {
+		return c, err
+	}
+	if err := argument.Within("PollInterval", c.PollInterval, 10*time.Millisecond, time.Minute); err != nil {
+		return c, err
+	}
+	if err := argument.Within("Timeout", c.Timeout, 100*time.Millisecond, 10*time.Minute); err != nil {
+		return c, err
+	}
+	return c, argument.Within("MeasureInterval", c.MeasureInterval, 100*time.Millisecond, time.Hour)
+}
+
+// Relay is an actor that sends the rows of an outbox to the gateway of a System, and
+// deletes those that Redis has. Any number of relays may share an outbox.
+type Relay struct {
+	relay *relay.Relay
+	stats *latest
+	end   func() // of the metrics
+}
+
+// latest are the last Stats.
+type latest struct {
+	mu    sync.Mutex
+	stats Stats
+	at    time.Time
+}
+
+// Measure implements relay.Store.
+func (s *store) Measure(ctx context.Context) error {
+	now := s.now()
+	stats, err := s.Stats(ctx, s.db)
+	if err != nil {
+		return err
+	}
+	s.stats.mu.Lock()
+	defer s.stats.mu.Unlock()
+	s.stats.stats, s.stats.at = stats, now
+	return nil
+}
+
+// StartRelay starts an actor in the ActorSystem of sys that relays the rows of the
+// outbox to sys, which should be started. The caller owns db, and stops the Relay
+// before sys and db. An ActorSystem has one relay for each table. The relay uses up to
+// two connections of db. A program on pgx makes a *sql.DB with its package stdlib.
+func (o *Outbox) StartRelay(sys *wakebell.System, db *sql.DB, cfg RelayConfig) (*Relay, error) {
+	switch {
+	case sys == nil:
+		return nil, argument.Invalid("sys", "nil")
+	case db == nil:
+		return nil, argument.Invalid("db", "nil")
+	}
+	cfg, err := cfg.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	stats := &latest{}
+	started, err := relay.Start(sys.ActorSystem(), relay.Config{
+		Name: "wakebell-outbox-" + o.table, Gateway: sys.Gateway(),
+		Store:  &store{Outbox: o, db: db, batch: cfg.BatchSize, stats: stats},
+		Listen: cfg.Listen, Logger: cfg.Logger,
+		PollInterval: cfg.PollInterval, MeasureInterval: cfg.MeasureInterval, Timeout: cfg.Timeout,
+	})
+	if err != nil {
+		return nil, err
+	}
+	r := &Relay{relay: started, stats: stats}
+	r.end = metrics.New(metrics.Options{Provider: cfg.MeterProvider}).ObserveOutbox(o.table, r.reading)
+	return r, nil
+}
+
+// Wake makes the relay look for rows now. A program without Listen calls it after a
+// commit.
+func (r *Relay) Wake() { r.relay.Wake() }
+
+// Stop lets the batch in flight end until ctx is done, and stops the relay. Rows that
+// were not relayed stay in the outbox. After an error, a row may be relayed that is
+// still in the outbox; the next relay sends it again, without effect.
+func (r *Relay) Stop(ctx context.Context) error {
+	defer r.end()
+	return r.relay.Stop(ctx)
+}
+
+// reading returns the Status for the metrics.
+func (r *Relay) reading() metrics.Outbox {
+	s := r.Status()
+	return metrics.Outbox{
+		Measured: !s.Measured.IsZero(), Waiting: s.Stats.Waiting, Failed: s.Stats.Failed, Lag: s.Stats.Lag,
+		Relayed: s.Relayed, Deferred: s.Deferred, Rejected: s.Rejected,
+	}
+}
+
+// Status is what a Relay does.
+type Status struct {
+	// Stats are those of the instant Measured, which is zero before the first reading.
+	// If it is older than three times the MeasureInterval, the database does not
+	// answer.
+	Stats    Stats     `json:"stats"`
+	Measured time.Time `json:"measured"`
+
+	// What this relay has done since its start: rows that Redis has, refusals that
+	// are retried, and rows that were set aside.
+	Relayed  int64 `json:"relayed"`
+	Deferred int64 `json:"deferred"`
+	Rejected int64 `json:"rejected"`
+
+	// Err is why the last batch failed; nil: it did not. The relay retries with a
+	// backoff from 100 ms to 5 s.
+	Err error `json:"-"`
+}
+
+// Status returns what the relay does, without a call of the database.
+func (r *Relay) Status() Status {
+	counts := r.relay.Counts()
+	s := Status{Relayed: counts.Relayed, Deferred: counts.Deferred, Rejected: counts.Rejected, Err: r.relay.Err()}
+	r.stats.mu.Lock()
+	defer r.stats.mu.Unlock()
+	s.Stats, s.Measured = r.stats.stats, r.stats.at
+	if s.Stats.Waiting > 0 && s.Err != nil {
+		s.Stats.Lag += time.Since(s.Measured) // grows while the database is away, too
+	}
+	return s
+}

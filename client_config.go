@@ -78,7 +78,7 @@ type ClientConfig struct {
 	// NoPayloadsApart sends the payloads of large batches with the script that
 	// stores them. Otherwise they are sent beside it, in one transaction with it. In
 	// a System it also has exchanges answer with the payloads of all leases.
-	// Otherwise those of 16 KiB or more are read in a second round trip.
+	// Otherwise those of 32 KiB or more are read in a second round trip.
 	NoPayloadsApart bool
 
 	// NoCounts switches the counts of scheduled timers in Redis off; see

@@ -35,7 +35,7 @@ func (s *System) measured(topic string, handle poller.Handle) poller.Handle {
 		}
 		began, result := time.Now(), metrics.Crashed
 		if d.Claims == 1 {
-			t.Began(d.Lateness()+d.Waited(began))
+			t.Began(d.Lateness() + d.Waited(began))
 		}
 		defer func() { t.Ended(result, time.Since(began)) }()
 		o = handle(ctx, d)

@@ -13,7 +13,10 @@ import (
 // allTrials are the trials in the order in which they run.
 func allTrials() []trial {
 	deliver := trial{name: "deliver", about: "timers that are due, 100 B bodies, a handler that does nothing", contenders: []contender{
-		{"floor", floor(100)}, {"bare", bare}, {"wakebell-200", node(200, 100)}, {"wakebell-5", node(5, 100)},
+		{"floor", floor(100)},
+		{"bare", bare},
+		{"wakebell-200", node(200, 100)},
+		{"wakebell-5", node(5, 100)},
 		{"inline", nodeInline(200, 100)},
 	}}
 	for _, c := range []int{10, 50, 200, 500} {
@@ -60,12 +63,16 @@ func allTrials() []trial {
 		{name: "steady-2000", about: "2,000 timers/s on one topic, one after the other", contenders: []contender{
 			{"wakebell", steady{topics: 1, rate: 2000, bytes: 100, window: automatic}.run},
 			{"window-0", steady{topics: 1, rate: 2000, bytes: 100}.run},
-			{"asynq", steadyAsynq(2000, 0)}, {"asynq-5ms", steadyAsynq(2000, 5*time.Millisecond)}, {"bullmq", steadyBullMQ(2000)},
+			{"asynq", steadyAsynq(2000, 0)},
+			{"asynq-5ms", steadyAsynq(2000, 5*time.Millisecond)},
+			{"bullmq", steadyBullMQ(2000)},
 		}},
 		{name: "steady-10000", about: "10,000 timers/s on one topic, one after the other", contenders: []contender{
 			{"wakebell", steady{topics: 1, rate: 10_000, bytes: 100, window: automatic}.run},
 			{"window-0", steady{topics: 1, rate: 10_000, bytes: 100}.run},
-			{"asynq", steadyAsynq(10_000, 0)}, {"asynq-5ms", steadyAsynq(10_000, 5*time.Millisecond)}, {"bullmq", steadyBullMQ(10_000)},
+			{"asynq", steadyAsynq(10_000, 0)},
+			{"asynq-5ms", steadyAsynq(10_000, 5*time.Millisecond)},
+			{"bullmq", steadyBullMQ(10_000)},
 		}},
 		{name: "topics", about: "1,000 topics with 20 timers/s each, at random instants", contenders: []contender{
 			{"wakebell", steady{topics: 1000, rate: 20, bytes: 100, random: true, window: automatic}.run},

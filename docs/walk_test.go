@@ -82,7 +82,8 @@ func (w *walk) step(s step) string {
 		return said
 	}
 	require.Equal(w.t, want, steady(output), "%s\n%s", s, output)
-	require.Equal(w.t, strings.HasPrefix(output, "wakebell: "), code != 0, "%s ended with %d\n%s", s, code, output)
+	failed := strings.HasPrefix(output, "wakebell: ") && !strings.HasPrefix(output, "wakebell: warning: ")
+	require.Equal(w.t, failed, code != 0, "%s ended with %d\n%s", s, code, output)
 	w.learn(s.output, output)
 	return s.output
 }
@@ -141,8 +142,13 @@ var variable = []struct {
 	{regexp.MustCompile(`[ \t]+`), " "}, // the width of a column depends on its content
 }
 
+// unused matches the warning about a topic without timers and nodes. Whether a node that
+// was just started is seen depends on the machine.
+var unused = regexp.MustCompile(`(?m)^wakebell: warning: topic .* no node handles it.*\n`)
+
 // steady returns output without its variable parts.
 func steady(output string) string {
+	output = unused.ReplaceAllString(output, "")
 	for _, w := range variable {
 		output = w.pattern.ReplaceAllString(output, w.name)
 	}

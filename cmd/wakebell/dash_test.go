@@ -59,8 +59,13 @@ func TestDashServesTheDashboard(t *testing.T) {
 func TestDashRefusesToServeOtherMachinesUnsafely(t *testing.T) {
 	b := setup(t)
 	for _, args := range [][]string{
-		{"--listen", "0.0.0.0:0"}, {"--listen", ":0"}, {"--listen", "127.0.0.1"}, {"--http-cert", "c"},
-		{"--path", "wakebell"}, {"--dead-letter-key", "k"}, {"--trace-url", "javascript:{trace}"},
+		{"--listen", "0.0.0.0:0"},
+		{"--listen", ":0"},
+		{"--listen", "127.0.0.1"},
+		{"--http-cert", "c"},
+		{"--path", "wakebell"},
+		{"--dead-letter-key", "k"},
+		{"--trace-url", "javascript:{trace}"},
 	} {
 		code, _, stderr := b.call(append([]string{"dash"}, args...)...)
 		require.Equal(t, cli.ExitUsage, code, "%q: %s", args, stderr)

@@ -32,7 +32,7 @@ func TestUnusedTopicsAreRemoved(t *testing.T) {
 func TestAMistypedTopicIsSuggested(t *testing.T) {
 	b := setup(t)
 	_, _, stderr := b.call("schedule", "-t", b.topic+"-invoices", "--in", "1h")
-	require.Equal(t, `wakebell: topic "`+b.topic+`-invoices" has no timers, and no node handles it`+"\n", stderr)
+	require.Equal(t, `wakebell: warning: topic "`+b.topic+`-invoices" has no timers, and no node handles it`+"\n", stderr)
 	for _, command := range [][]string{
 		{"pause", "--reason", "x"}, {"retune", "--max-attempts", "2"}, {"schedule", "--in", "1h"},
 	} {
@@ -40,7 +40,7 @@ func TestAMistypedTopicIsSuggested(t *testing.T) {
 		known := b.topic + "-" + command[0] + "-invoices"
 		b.fine("schedule", "-t", known, "--in", "1h")
 		_, _, stderr := b.call(append(command, "-t", typo)...)
-		require.Equal(t, `wakebell: topic "`+typo+`" has no timers, and no node handles it; did you mean "`+known+`"?`+"\n", stderr)
+		require.Equal(t, `wakebell: warning: topic "`+typo+`" has no timers, and no node handles it; did you mean "`+known+`"?`+"\n", stderr)
 		code, _, stderr := b.call(append(command, "-t", known)...)
 		require.Zero(t, code)
 		require.Empty(t, stderr, "a topic with timers is in use")

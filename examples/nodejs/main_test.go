@@ -66,7 +66,7 @@ func TestNodeJSWhereItCanBeInstalled(t *testing.T) {
 	sys, err := wakebell.New(actor.NewActorSystem(), redis.Client(t), wakebell.Config{})
 	require.NoError(t, err)
 	server, err := remote.Serve(sys, remote.Config{
-		Tokens:  map[string]string{token: "scripts"},
+		Tokens:         map[string]string{token: "scripts"},
 		HandlerOptions: []wakebell.HandlerOption{wakebell.RetryBackoff(10*time.Millisecond, 10*time.Millisecond)},
 	})
 	require.NoError(t, err)

@@ -42,9 +42,10 @@ func TestBacklog(t *testing.T) {
 			require.NoError(t, rdb.Set(ctx, s.keys.Of("a.mistyped").Timeline, "x", 0).Err())
 			listening, heard := make(chan struct{}), context.CancelFunc(nil)
 			ctx, heard = context.WithCancel(ctx)
-			ended := make(chan error)
+			ended := make(chan struct{})
 			go func() {
-				ended <- s.Listen(ctx, []string{"a.due"}, func(h exchange.Hint) {
+				defer close(ended)
+				_ = s.Listen(ctx, []string{"a.due"}, func(h exchange.Hint) {
 					if h.Kind == exchange.HintSubscribed {
 						close(listening)
 					}

@@ -28,8 +28,8 @@ const (
 	maxHistoryID = 512 // bytes
 )
 
-// outcomeOf has the letter of each outcome in a packed attempt.
-var outcomeLetters = map[wakebelltype.EventKind]byte{
+// outcomeMarks are the marks of the outcomes in a packed attempt.
+var outcomeMarks = map[wakebelltype.EventKind]byte{
 	wakebelltype.EventAcked: 'a', wakebelltype.EventRetried: 'r', wakebelltype.EventDead: 'd', wakebelltype.EventDiscarded: 'x',
 	wakebelltype.EventCrashed: 'p', wakebelltype.EventSuperseded: 's', wakebelltype.EventCancelled: 'c', wakebelltype.EventLost: 'l',
 }
@@ -62,7 +62,7 @@ func appendAttempt(to []byte, a *wakebelltype.Attempt) []byte {
 	for _, n := range [...]int64{int64(len(id)), int64(len(failure)), int64(a.Attempt), a.Started.UnixMicro(), a.Took.Microseconds()} {
 		to = append(strconv.AppendInt(to, n, 10), ' ')
 	}
-	to = append(to, outcomeLetters[a.Outcome], '\n')
+	to = append(to, outcomeMarks[a.Outcome], '\n')
 	return append(append(to, id...), failure...)
 }
 
@@ -81,7 +81,7 @@ func readAttempts(m redis.XMessage) (all []wakebelltype.Attempt) {
 		if r.Err != nil {
 			return all
 		}
-		for kind, l := range outcomeLetters {
+		for kind, l := range outcomeMarks {
 			if letter == string(l) {
 				a.Outcome = kind
 			}

@@ -37,7 +37,7 @@ func (a *App) WarnUnused(ctx context.Context, c wakebell.Operator, topic string)
 	if near := a.nearest(ctx, c, topic); near != "" {
 		text += fmt.Sprintf("; did you mean %q?", near)
 	}
-	a.Notef("wakebell: %s\n", output.Escape(text))
+	a.Notef("wakebell: warning: %s\n", output.Escape(text))
 }
 
 // nearest returns the known topic whose name differs least from a name, if it differs

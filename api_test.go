@@ -152,7 +152,7 @@ func TestListsComeInPages(t *testing.T) {
 func TestKeysAndHashTags(t *testing.T) {
 	t.Parallel()
 	rdb := redistest.Start(t).Client(t)
-	keys := wakebelltype.Keys{Timeline: "tl", Payloads: "pl", Leases: "le", Dead: "de", Exchange: "ex", Hint: "hi", Topics: "to", HashTag: true}
+	keys := wakebelltype.Keys{Timeline: "tl", Payloads: "pl", Leases: "le", Dead: "de", Exchange: "ex", Hint: "hi", Topics: "to", Counts: "co", History: "at", HashTag: true}
 	topic := wakebell.NewTopic[string]("t")
 	tried := make(chan struct{}, 1)
 	sys := launch(t, build(t, rdb, wakebell.Config{Keys: keys, Prefix: "p:", Handlers: []wakebell.Handler{

@@ -209,7 +209,7 @@ func TestTheOutcomeOfADelivery(t *testing.T) {
 			close(running)
 			<-ctx.Done()
 			return nil
-		}, wakebell.MaxAttempts(2), wakebell.RetryBackoff(time.Millisecond, time.Millisecond), wakebell.LeaseTTL(time.Hour))},
+		}, wakebell.MaxAttempts(2), wakebell.RetryBackoff(time.Millisecond, time.Millisecond), wakebell.LeaseTTL(20*time.Second))}, // without the hint, the cancel is noticed within 7 s
 	}))
 	for _, body := range []string{"dead", "settled", "crashed", "cancelled"} {
 		_, err := topic.Schedule(t.Context(), sys.Client(), body, wakebell.ID(body))

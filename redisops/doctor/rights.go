@@ -78,7 +78,7 @@ func (p *topicExam) needed() []right {
 	add(toMark, k.Mark("doctor"), []string{"TYPE"}, []string{"GET"}, badSet)
 	add(toKeep, k.Keyed, []string{"TYPE"}, []string{"GET"}, badSet)
 	add(toRegister, p.Timers.Keys().Topics, []string{"SREM", none}, []string{"SSCAN", "no cursor"})
-	add(toRecord, k.Counts, []string{"TYPE"}, []string{"HINCRBY", "odd"}, []string{"EXPIRE", "odd"}, []string{"HGET", none},
+	add(toRecord, k.Counts, []string{"TYPE"}, []string{"HINCRBY", none, "odd"}, []string{"EXPIRE", "odd"}, []string{"HGET", none},
 		badHSet, []string{"HKEYS"}, []string{"HMGET", none}, []string{"HDEL", none}, []string{"HGETALL"})
 	add(toRecord, k.History, []string{"TYPE"}, []string{"XADD", "no id", "x", "x"}, []string{"PEXPIRE", "odd"},
 		[]string{"XRANGE", "1-1", "0-1"}, []string{"XREVRANGE", "0-1", "1-1"}, []string{"XDEL", "0-0"})

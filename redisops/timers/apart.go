@@ -58,7 +58,7 @@ func (s *Timers) mayGoApart(topic string, entries []Entry) bool {
 // and nothing was written; the caller then runs the script alone, which succeeds or
 // returns the reason.
 func (s *Timers) callApart(ctx context.Context, topic string, entries []Entry) ([]wakebelltype.Scheduled, error) {
-	keys, args := scheduleCall(s.keys, topic, entries, true, !s.NoCounts)
+	keys, args := scheduleCall(s.keys, topic, entries, true, s.counting())
 	payloads := make([]any, 2*len(entries))
 	for i := range entries {
 		payloads[2*i], payloads[2*i+1] = &entries[i].ID, entries[i].Payload

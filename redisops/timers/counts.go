@@ -112,3 +112,13 @@ func stepOf(field string, step time.Duration) (at int64, kind byte, ok bool) {
 	}
 	return at, kind, true
 }
+
+// counting reports whether what is scheduled is counted.
+func (s *Timers) counting() bool { return !s.NoCounts && !s.uncounted.Load() }
+
+// stopCounting ends the counting of a user without the rights for it.
+func (s *Timers) stopCounting(ctx context.Context) {
+	if s.uncounted.CompareAndSwap(false, true) {
+		s.logger().WarnContext(ctx, "scheduled timers are not counted: the Redis user lacks the right to the key", "key", s.keys.Counts)
+	}
+}

@@ -147,7 +147,18 @@ func (s *Timers) call(ctx context.Context, topic string, key *Key, entries []Ent
 			return done, err
 		}
 	}
-	keys, args := scheduleCall(s.keys, topic, entries, false, !s.NoCounts)
+	counting := s.counting()
+	out, err := s.callScript(ctx, topic, key, entries, counting)
+	if counting && scripts.IsDenied(err) { // perhaps of the counts alone, for which no schedule fails
+		if out, err = s.callScript(ctx, topic, key, entries, false); err == nil {
+			s.stopCounting(ctx)
+		}
+	}
+	return out, err
+}
+
+func (s *Timers) callScript(ctx context.Context, topic string, key *Key, entries []Entry, counting bool) ([]wakebelltype.Scheduled, error) {
+	keys, args := scheduleCall(s.keys, topic, entries, false, counting)
 	asked, confirmed := confirmationOf(entries), 0
 	var reply string
 	var err error

@@ -55,6 +55,7 @@ type Timers struct {
 
 	apartFrom       int
 	transactionless atomic.Bool // the user may not use MULTI
+	uncounted       atomic.Bool // the user has no right to the counts
 
 	topics, queues known
 

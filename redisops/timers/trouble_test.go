@@ -109,8 +109,8 @@ func (f *fixture) dump(t *testing.T) string {
 	return out.String()
 }
 
-// TestWithoutChannelRights checks that a user without rights on channels and on the
-// registry can schedule and handle timers.
+// TestWithoutChannelRights checks that a user without rights on channels, the registry
+// and the counts can schedule and handle timers.
 func TestWithoutChannelRights(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
@@ -123,6 +123,7 @@ func TestWithoutChannelRights(t *testing.T) {
 	require.NoError(t, f.Check(t.Context(), []string{f.topic}))
 	require.Equal(t, wakebelltype.OutcomeCreated, f.schedule(t, Entry{ID: "a", Payload: []byte("x")})[0].Outcome)
 	require.Contains(t, log.String(), "topic not registered")
+	require.Contains(t, log.String(), "scheduled timers are not counted")
 	lease := f.Claim(t, 1).Leases[0]
 	f.Settle(t, storetest.Verdict(exchange.Release, lease))
 	f.Claim(t, 1)

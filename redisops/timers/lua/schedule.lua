@@ -5,7 +5,8 @@
 -- run. Such a batch replaces whatever exists.
 --
 -- KEYS: timeline payloads leases hint counts ...
---   the once keys of the timers that have one, in order; or the key apart.
+--   counts is used only if counting is 1; then come the once keys of the timers that
+--   have one, in order; or the key apart.
 -- ARGV: policies onces instants words counting ...
 --   policies has one code for each timer: r replace, k keep, e earliest, d
 --   debounce; onces a code for each: o or -; instants is how many there are:

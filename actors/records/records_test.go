@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -57,13 +58,49 @@ func (m *memory) total() (c Counts) {
 	return c
 }
 
+func (m *memory) batches() []int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Clone(m.history)
+}
+
+func (m *memory) numbers() []uint64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Clone(m.counted)
+}
+
+func (m *memory) writer() string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.node
+}
+
+// lockedLog is a buffer for several goroutines.
+type lockedLog struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *lockedLog) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *lockedLog) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
 type bench struct {
 	*Recorder
 	store   *memory
 	handled atomic.Int64
 	topic   *Topic
 	io      sync.WaitGroup
-	log     bytes.Buffer
+	log     lockedLog
 }
 
 func newBench(policy wakebelltype.HistoryPolicy) *bench {
@@ -79,6 +116,12 @@ func (b *bench) handle(n int) {
 		b.topic.Append(wakebelltype.Attempt{ID: "x", Outcome: wakebelltype.EventAcked})
 	}
 	b.topic.Wake()
+}
+
+// pass lets time pass, and waits for what it has begun.
+func pass(d time.Duration) {
+	<-time.After(d)
+	synctest.Wait()
 }
 
 func TestPoliciesSelectAttempts(t *testing.T) {
@@ -104,17 +147,17 @@ func TestRecordsAreWrittenInBatches(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(wakebelltype.HistoryAll)
 		b.handle(1200)
-		<-time.After(time.Second)
-		require.Equal(t, []int{500, 500, 200}, b.store.history)
-		require.Equal(t, "host/1/w", b.store.node)
-		require.Empty(t, b.store.counted)
-		<-time.After(5 * time.Second)
+		pass(time.Second)
+		require.Equal(t, []int{500, 500, 200}, b.store.batches())
+		require.Equal(t, "host/1/w", b.store.writer())
+		require.Empty(t, b.store.numbers())
+		pass(5 * time.Second)
 		require.Equal(t, Counts{Handled: 1200}, b.store.total())
-		<-time.After(time.Hour)
-		require.Len(t, b.store.counted, 1, "an idle recorder writes nothing")
+		pass(time.Hour)
+		require.Len(t, b.store.numbers(), 1, "an idle recorder writes nothing")
 		require.False(t, b.armed.Load())
 		b.handle(1)
-		<-time.After(6 * time.Second)
+		pass(6 * time.Second)
 		require.Equal(t, Counts{Handled: 1201}, b.store.total())
 		b.handle(1)
 		b.Stop()
@@ -131,7 +174,7 @@ func TestATopicThatIsRemovedIsForgotten(t *testing.T) {
 		b := newBench(wakebelltype.HistoryAll)
 		b.handle(1)
 		b.topic.Remove()
-		<-time.After(time.Minute)
+		pass(time.Minute)
 		require.Equal(t, Counts{Handled: 1}, b.store.total())
 		require.Empty(t, b.topics)
 		require.False(t, b.armed.Load())
@@ -145,14 +188,14 @@ func TestRecordsThatCannotBeWritten(t *testing.T) {
 		b := newBench(wakebelltype.HistoryAll)
 		b.store.fail(errors.New("memory is full"))
 		b.handle(3)
-		<-time.After(6*time.Second + writeEvery/2) // between two writes, from here on
+		pass(6*time.Second + writeEvery/2) // between two writes, from here on
 		b.handle(4)
-		<-time.After(10 * time.Second)
+		pass(10 * time.Second)
 		require.EqualValues(t, 7+3, b.Failed())
 		b.store.fail(nil)
-		<-time.After(11 * time.Second)
+		pass(11 * time.Second)
 		require.Equal(t, Counts{Handled: 7}, b.store.total())
-		require.Equal(t, []uint64{1, 1, 1, 1, 2}, b.store.counted)
+		require.Equal(t, []uint64{1, 1, 1, 1, 2}, b.store.numbers())
 		require.Equal(t, 2, strings.Count(b.log.String(), "records not written"), b.log.String())
 		for range maxPending + 5 {
 			b.topic.Append(wakebelltype.Attempt{})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -103,11 +104,13 @@ func TestTopicsBeyondTheLimitAreFolded(t *testing.T) {
 func TestACollectionDoesNotWaitForRedis(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		c, hangs, readings := newCollector(0), false, 0
+		c := newCollector(0)
+		var hangs atomic.Bool
+		var readings atomic.Int64
 		n := still()
 		n.Backlog = func(ctx context.Context) ([]Backlog, error) {
-			readings++
-			if hangs {
+			readings.Add(1)
+			if hangs.Load() {
 				<-ctx.Done()
 				return nil, ctx.Err()
 			}
@@ -116,7 +119,7 @@ func TestACollectionDoesNotWaitForRedis(t *testing.T) {
 		n.Queues = func(ctx context.Context) ([]Queue, error) { <-ctx.Done(); return nil, ctx.Err() }
 		end := c.Observe(n)
 		require.Equal(t, map[string]float64{"a": 7}, c.values(t, "wakebell.backlog.due", destination))
-		hangs = true
+		hangs.Store(true)
 		for range 20 { // a minute and more
 			<-time.After(3 * time.Second)
 			began := time.Now()
@@ -124,7 +127,7 @@ func TestACollectionDoesNotWaitForRedis(t *testing.T) {
 			require.Less(t, time.Since(began), 2*time.Second)
 		}
 		require.Greater(t, c.values(t, "wakebell.backlog.age", destination)[""], 60.0)
-		require.Less(t, readings, 12, "one reading at a time")
+		require.Less(t, readings.Load(), int64(12), "one reading at a time")
 		end()
 		require.Empty(t, c.values(t, "wakebell.backlog.due", destination), "after the end")
 	})
@@ -134,18 +137,18 @@ func TestACollectionDoesNotWaitForRedis(t *testing.T) {
 func TestReadingsAreCached(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		c, readings := newCollector(0), int64(0)
+		c := newCollector(0)
+		var readings atomic.Int64
 		n := still()
 		n.Backlog = func(context.Context) ([]Backlog, error) {
-			readings++
-			return []Backlog{{Topic: "a", Due: readings}}, nil
+			return []Backlog{{Topic: "a", Due: readings.Add(1)}}, nil
 		}
 		defer c.Observe(n)()
 		for range 50 {
 			c.values(t, "wakebell.backlog.due", destination)
 			<-time.After(time.Second)
 		}
-		require.Equal(t, int64(10), readings)
+		require.Equal(t, int64(10), readings.Load())
 		require.Equal(t, 50*time.Second, Lifetime(10_000), "of many topics, 200 are read in a second")
 	})
 }

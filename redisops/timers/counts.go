@@ -116,9 +116,15 @@ func stepOf(field string, step time.Duration) (at int64, kind byte, ok bool) {
 // counting reports whether what is scheduled is counted.
 func (s *Timers) counting() bool { return !s.NoCounts && !s.uncounted.Load() }
 
-// stopCounting ends the counting of a user without the rights for it.
-func (s *Timers) stopCounting(ctx context.Context) {
-	if s.uncounted.CompareAndSwap(false, true) {
-		s.logger().WarnContext(ctx, "scheduled timers are not counted: the Redis user lacks the right to the key", "key", s.keys.Counts)
+// callUncounted repeats a call that was denied, without the counts: they are for
+// operators, and no schedule fails for a right that they lack.
+func (s *Timers) callUncounted(ctx context.Context, topic string, key *Key, entries []Entry) ([]wakebelltype.Scheduled, error) {
+	s.uncounted.Store(true)
+	out, err := s.call(ctx, topic, key, entries)
+	if err != nil {
+		s.uncounted.Store(false) // another right is missing
+		return out, err
 	}
+	s.logger().WarnContext(ctx, "scheduled timers are not counted: the Redis user lacks the right to the key", "key", s.keys.Counts)
+	return out, nil
 }

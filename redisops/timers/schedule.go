@@ -148,16 +148,6 @@ func (s *Timers) call(ctx context.Context, topic string, key *Key, entries []Ent
 		}
 	}
 	counting := s.counting()
-	out, err := s.callScript(ctx, topic, key, entries, counting)
-	if counting && scripts.IsDenied(err) { // perhaps of the counts alone, for which no schedule fails
-		if out, err = s.callScript(ctx, topic, key, entries, false); err == nil {
-			s.stopCounting(ctx)
-		}
-	}
-	return out, err
-}
-
-func (s *Timers) callScript(ctx context.Context, topic string, key *Key, entries []Entry, counting bool) ([]wakebelltype.Scheduled, error) {
 	keys, args := scheduleCall(s.keys, topic, entries, false, counting)
 	asked, confirmed := confirmationOf(entries), 0
 	var reply string
@@ -172,6 +162,9 @@ func (s *Timers) callScript(ctx context.Context, topic string, key *Key, entries
 		reply, err = scripts.AsText(s.Try(ctx, scheduleScript, keys, args...))
 	default:
 		reply, err = scripts.AsText(s.TryBatched(ctx, s.ShardOf(keys[0]), scheduleScript, keys, args...))
+	}
+	if counting && scripts.IsDenied(err) {
+		return s.callUncounted(ctx, topic, key, entries)
 	}
 	if err != nil {
 		return nil, err

@@ -7,9 +7,11 @@ import (
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/internal/argument"
 	"github.com/wakebell/wakebell/internal/paging"
+	"github.com/wakebell/wakebell/internal/text"
 	fields "github.com/wakebell/wakebell/internal/wire"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/messages/rpc"
+	"github.com/wakebell/wakebell/queue"
 	"github.com/wakebell/wakebell/remote/internal/wire"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
@@ -84,4 +86,73 @@ func (c *Client) Redrive(ctx context.Context, topic string, o wakebelltype.Redri
 func (c *Client) DeleteDead(ctx context.Context, topic string, f wakebelltype.DeadFilter) (int64, error) {
 	answer, err := once(ctx, c, rpc.OperationsClient.DeleteDeadLetters, &messages.DeleteDeadLettersRequest{Topic: topic, Filter: wire.DeadFilterMessage(f)})
 	return answer.GetCount(), err
+}
+
+// DeadLetters does what queue.Client.DeadLetters does. If the link breaks, it ends
+// with wakebell.ErrUnavailable.
+func (q *Queues) DeadLetters(ctx context.Context, name wakebelltype.QueueKeys, p wakebelltype.Page) iter.Seq2[wakebelltype.QueueDeadLetter, error] {
+	request := &messages.ListQueueDeadLettersRequest{
+		Name: name.Name, Queue: wire.QueueMessage(name), After: p.After, Limit: fields.Count(p.Limit),
+	}
+	return paging.Limited(p, wire.Each(list(ctx, q.client, rpc.OperationsClient.ListQueueDeadLetters, request), func(m *messages.ListQueueDeadLettersResponse) wakebelltype.QueueDeadLetter {
+		return wire.QueueDeadLetterOf(m.GetDeadLetter())
+	}))
+}
+
+// DeadLetter does what queue.Client.DeadLetter does.
+func (q *Queues) DeadLetter(ctx context.Context, name wakebelltype.QueueKeys, entry string) (wakebelltype.QueueDeadLetter, error) {
+	answer, err := operate(ctx, q.client, rpc.OperationsClient.GetQueueDeadLetter, &messages.GetQueueDeadLetterRequest{
+		Name: name.Name, Queue: wire.QueueMessage(name), Entry: entry,
+	})
+	if err != nil {
+		return wakebelltype.QueueDeadLetter{}, err
+	}
+	return wire.QueueDeadLetterOf(answer.GetDeadLetter()), nil
+}
+
+// RedriveDeadLetter does what queue.Client.RedriveDeadLetter does. If the link
+// breaks, it returns wakebell.ErrUnavailable, and the message may have been
+// published.
+func (q *Queues) RedriveDeadLetter(ctx context.Context, name wakebelltype.QueueKeys, l wakebelltype.QueueDeadLetter, o queue.RedriveOptions) (wakebelltype.QueueRedriveOutcome, string, error) {
+	request := &messages.RedriveQueueDeadLetterRequest{
+		Name: name.Name, Queue: wire.QueueMessage(name), Entry: l.Entry, Body: l.Payload, Window: wire.Span(o.Window), FreesKeys: o.FreeKeyOnFailure,
+	}
+	if o.Key != nil {
+		request.Key = o.Key(l)
+	}
+	answer, err := once(ctx, q.client, rpc.OperationsClient.RedriveQueueDeadLetter, request)
+	if err != nil {
+		return 0, "", err
+	}
+	return wakebelltype.QueueRedriveOutcome(answer.GetOutcome()), answer.GetId(), nil //nolint:gosec // numbered alike
+}
+
+// DeleteDeadLetters does what queue.Client.DeleteDeadLetters does. With an error,
+// such as wakebell.ErrUnavailable after the link broke, the count may miss dead
+// letters that were deleted.
+func (q *Queues) DeleteDeadLetters(ctx context.Context, name wakebelltype.QueueKeys, letters ...wakebelltype.QueueDeadLetter) (int, error) {
+	for total := 0; ; {
+		n := q.fittingLetters(letters)
+		request := &messages.DeleteQueueDeadLettersRequest{Name: name.Name, Queue: wire.QueueMessage(name)}
+		for _, l := range letters[:n] {
+			request.DeadLetters = append(request.DeadLetters, &messages.QueueDeadLetter{Entry: text.Valid(l.Entry), Body: l.Payload})
+		}
+		answer, err := once(ctx, q.client, rpc.OperationsClient.DeleteQueueDeadLetters, request)
+		total += int(answer.GetCount())
+		letters = letters[n:]
+		if err != nil || len(letters) == 0 {
+			return total, err
+		}
+	}
+}
+
+// fittingLetters returns how many of the first dead letters fit into one request.
+func (q *Queues) fittingLetters(letters []wakebelltype.QueueDeadLetter) (n int) {
+	for size := wire.FrameOverhead; n < min(len(letters), wire.MaxDeadLetters); n++ {
+		size += len(letters[n].Payload) + len(letters[n].Entry) + wire.EnvelopeOverhead
+		if n > 0 && size > min(wire.MaxDeadLettersBytes, q.client.cfg.MaxMessage/2) {
+			break
+		}
+	}
+	return n
 }

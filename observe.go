@@ -1,0 +1,189 @@
+package wakebell
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/metric"
+
+	"github.com/wakebell/wakebell/actors"
+	"github.com/wakebell/wakebell/actors/poller"
+	"github.com/wakebell/wakebell/internal/metrics"
+	"github.com/wakebell/wakebell/internal/outgoing"
+	"github.com/wakebell/wakebell/internal/tracing"
+	queuestore "github.com/wakebell/wakebell/redisops/queue"
+	"github.com/wakebell/wakebell/redisops/timers"
+	"github.com/wakebell/wakebell/wakebelltype"
+)
+
+// deliverySpan belongs to a delivery that is traced.
+type deliverySpan struct {
+	tracer  *tracing.Consumer
+	settled atomic.Pointer[settlement] // by Meta.Settle, in any goroutine
+}
+
+// settlement is a verdict.
+type settlement struct{ err error }
+
+// trace returns the headers that carry the span of ctx to an actor; nil if the delivery
+// is not traced.
+func (s *deliverySpan) trace(ctx context.Context) map[string]string {
+	if s == nil {
+		return nil
+	}
+	return s.tracer.Inject(ctx)
+}
+
+// traced runs fn in the span of its delivery.
+func (h Handler) traced(ctx context.Context, tracer *tracing.Consumer, t Timer[[]byte], d *poller.Delivery, fn HandlerFunc) (err error) {
+	inner, span := tracer.Deliver(ctx, &tracing.Delivered{
+		Topic: t.Topic, ID: t.ID, CorrelationID: t.CorrelationID, Attempt: t.Attempt, Lateness: t.Lateness(), Size: len(t.Body), Headers: t.Headers,
+	})
+	own := &deliverySpan{tracer: tracer}
+	t.delivery = delivered{d, own}
+	returned := false
+	defer func() {
+		if !returned { // a panic goes on, with its stack
+			span.Crash()
+			return
+		}
+		verdict := err
+		if s := own.settled.Load(); s != nil {
+			verdict = s.err
+		}
+		span.End(h.outcome(ctx, d, verdict), verdict)
+	}()
+	err = fn(inner, t)
+	returned = true
+	return err
+}
+
+// outcome returns what becomes of a delivery, as far as its node decides it.
+func (h Handler) outcome(ctx context.Context, d *poller.Delivery, err error) tracing.Outcome {
+	_, crashed := errors.AsType[*crash](err)
+	var ended error
+	if ctx.Err() != nil { // asking for the cause of a lease that has not ended is dear
+		ended = context.Cause(ctx)
+	}
+	switch {
+	case crashed:
+		return tracing.Crashed
+	case errors.Is(ended, ErrCancelled):
+		return tracing.Cancelled
+	case errors.Is(ended, ErrLeaseLost), errors.Is(ended, ErrStopped):
+		return tracing.LeaseLost
+	case errors.Is(ended, ErrLeaseTooOld):
+		return tracing.Hung
+	case errors.Is(err, errReleased), err != nil && errors.Is(ended, ErrDraining):
+		return tracing.Released
+	case err == nil:
+		return tracing.Ack
+	default:
+		return h.failure(d, err)
+	}
+}
+
+// failure returns what becomes of a delivery whose handler returned an error.
+func (h Handler) failure(d *poller.Delivery, err error) tracing.Outcome {
+	switch rejected := IsRejected(err); {
+	case errors.Is(err, ErrUnreadable):
+		return tracing.Dead
+	case rejected && h.set.discardRejected, !rejected && h.set.queue != nil && h.set.queue.finalErrors:
+		return tracing.Discarded
+	case rejected:
+		return tracing.Rejected
+	case !h.set.retryOnExpiry && d.Failures+1 >= d.MaxFailures:
+		return tracing.Dead
+	default:
+		return tracing.Retry
+	}
+}
+
+// send stores drafts in a span and through the schedule middleware. A nil key is none.
+func (c *Client) send(ctx context.Context, key *timers.Key, drafts []Draft) (stored []wakebelltype.Scheduled, err error) {
+	for i := range drafts {
+		if err := drafts[i].err; err != nil {
+			return nil, fmt.Errorf("timer %d: %w", i, err)
+		}
+	}
+	err = outgoing.Each(ctx, c.edge, "schedule", drafts, (*Draft).outgoing, (*Draft).apply, func(ctx context.Context, drafts []Draft) error {
+		b, err := c.batch(drafts)
+		if err != nil {
+			return err
+		}
+		stored, err = c.store.Write(ctx, key, b)
+		return err
+	})
+	return stored, err
+}
+
+// outgoing returns the draft as the schedule middleware sees it.
+func (d *Draft) outgoing() *wakebelltype.Outgoing {
+	return &wakebelltype.Outgoing{
+		Kind: wakebelltype.OutgoingTimer, Topic: d.topic, ID: d.id,
+		Body: d.env.Body, ContentType: d.env.ContentType, Headers: d.env.Headers,
+	}
+}
+
+// apply sets what the schedule middleware may change.
+func (d *Draft) apply(o *wakebelltype.Outgoing) {
+	d.env.Body, d.env.ContentType, d.env.Headers = o.Body, o.ContentType, o.Headers
+}
+
+// MeterProvider returns Config.MeterProvider, or the global provider, for what
+// measures beside the System.
+func (s *System) MeterProvider() metric.MeterProvider {
+	if s.cfg.MeterProvider == nil {
+		return otel.GetMeterProvider()
+	}
+	return s.cfg.MeterProvider
+}
+
+// measured returns a Handle that records how late and for how long a handler runs.
+func (s *System) measured(topic string, handle poller.Handle) poller.Handle {
+	t := s.client.metrics.Topic(topic)
+	if t == nil {
+		return handle
+	}
+	return func(ctx context.Context, d *poller.Delivery) (o poller.Outcome) {
+		if !t.Measures() {
+			return handle(ctx, d)
+		}
+		began, result := time.Now(), metrics.Crashed
+		if d.Claims == 1 {
+			t.Began(d.Lateness() + d.Waited(began))
+		}
+		defer func() { t.Ended(result, time.Since(began)) }()
+		o = handle(ctx, d)
+		result = o.Result()
+		return o
+	}
+}
+
+// observe reports the node to the metrics until the returned function is called.
+func (s *System) observe(runtime *actors.Runtime) (end func()) {
+	node := metrics.Node{Counters: runtime.Counters, Outages: runtime.Outages, Queues: s.queueLengths}
+	node.Backlog = func(ctx context.Context) ([]metrics.Backlog, error) { return s.store.Backlog(ctx, s.cfg.Prefix) }
+	return s.client.metrics.Observe(node)
+}
+
+// queueLengths reads the length of the queues that this node handles.
+func (s *System) queueLengths(ctx context.Context) (all []metrics.Queue, err error) {
+	s.queues.Range(func(_, value any) bool {
+		q := value.(*queuestore.Queue)
+		st, failed := q.Stats(ctx)
+		if errors.Is(failed, ErrUnavailable) || ctx.Err() != nil {
+			err = failed
+			return false
+		}
+		if failed == nil {
+			all = append(all, metrics.Queue{Name: q.Name(), Depth: st.Pending, InFlight: st.Processing, Dead: st.Dead})
+		}
+		return true
+	})
+	return all, err
+}

@@ -1,0 +1,73 @@
+package remote
+
+import (
+	"context"
+	"iter"
+	"time"
+
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/wakebell/wakebell/internal/argument"
+	"github.com/wakebell/wakebell/internal/paging"
+	fields "github.com/wakebell/wakebell/internal/wire"
+	"github.com/wakebell/wakebell/messages"
+	"github.com/wakebell/wakebell/messages/rpc"
+	"github.com/wakebell/wakebell/remote/internal/wire"
+	"github.com/wakebell/wakebell/wakebelltype"
+)
+
+// History does what wakebell.Client.History does. If the link breaks, it ends with
+// wakebell.ErrUnavailable.
+func (c *Client) History(ctx context.Context, topic string, f wakebelltype.HistoryFilter, p wakebelltype.Page) iter.Seq2[wakebelltype.Attempt, error] {
+	if f.Last < 0 {
+		return func(yield func(wakebelltype.Attempt, error) bool) {
+			yield(wakebelltype.Attempt{}, argument.Invalid("last", "%d, want 1 to 1000", f.Last))
+		}
+	}
+	attempts := list(ctx, c, rpc.OperationsClient.ListHistory, &messages.ListHistoryRequest{
+		Topic: topic, Filter: wire.HistoryFilterMessage(f), Last: fields.Count(f.Last), After: p.After, Limit: fields.Count(p.Limit),
+	})
+	return paging.Limited(p, wire.Each(attempts, func(m *messages.ListHistoryResponse) wakebelltype.Attempt {
+		return wire.AttemptOf(m.GetAttempt())
+	}))
+}
+
+// Throughput does what wakebell.Client.Throughput does.
+func (c *Client) Throughput(ctx context.Context, topic string, since time.Duration) (wakebelltype.Throughput, error) {
+	answer, err := operate(ctx, c, rpc.OperationsClient.GetThroughput, &messages.GetThroughputRequest{Topic: topic, Since: durationpb.New(since)})
+	if err != nil {
+		return wakebelltype.Throughput{}, err
+	}
+	return wire.ThroughputOf(answer), nil
+}
+
+// Audit does what wakebell.Client.Audit does, for the gates of the node's Redis and
+// for what begins with the node's prefix, under names without it. It needs the right
+// to operate all topics. If the link breaks, it ends with wakebell.ErrUnavailable.
+func (c *Client) Audit(ctx context.Context, f wakebelltype.AuditFilter, p wakebelltype.Page) iter.Seq2[wakebelltype.AuditEntry, error] {
+	if f.Last < 0 {
+		return func(yield func(wakebelltype.AuditEntry, error) bool) {
+			yield(wakebelltype.AuditEntry{}, argument.Invalid("last", "%d, want 1 to 1000", f.Last))
+		}
+	}
+	entries := list(ctx, c, rpc.OperationsClient.ListAudit, &messages.ListAuditRequest{
+		Filter: wire.AuditFilterMessage(f), Last: fields.Count(f.Last), After: p.After, Limit: fields.Count(p.Limit),
+	})
+	return paging.Limited(p, wire.Each(entries, func(m *messages.ListAuditResponse) wakebelltype.AuditEntry {
+		return wire.AuditOf(m.GetEntry())
+	}))
+}
+
+// Tail does what wakebell.Client.Tail does. If the link breaks, it ends with
+// wakebell.ErrUnavailable.
+func (c *Client) Tail(ctx context.Context, topic string) iter.Seq2[wakebelltype.Event, error] {
+	return wire.Each(list(ctx, c, rpc.OperationsClient.Tail, &messages.TailRequest{Topic: topic}), func(answer *messages.TailResponse) wakebelltype.Event {
+		m := answer.GetEvent()
+		return wakebelltype.Event{
+			Kind: wakebelltype.EventKind(m.GetKind()), Topic: m.GetTopic(), Node: m.GetNode(), At: fields.Time(m.GetAt()),
+			ID: m.GetId(), Attempt: int(m.GetAttempt()),
+			Lateness: m.GetLateness().AsDuration(), Took: m.GetTook().AsDuration(), RetryIn: m.GetRetryIn().AsDuration(),
+			Text: m.GetText(), Entry: m.GetEntry(), Missed: int(m.GetMissed()),
+		}
+	})
+}

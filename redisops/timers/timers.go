@@ -42,6 +42,10 @@ type Timers struct {
 	NoCoalescing    bool
 	NoPayloadsApart bool
 
+	// ScheduleWindow is how long a schedule waits for others of its topic; see
+	// coalesce.go. Set it before use; 0 means that it does not wait.
+	ScheduleWindow time.Duration
+
 	// NoCounts switches the counts of scheduled timers off. Set it before use.
 	NoCounts bool
 

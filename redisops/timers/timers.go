@@ -108,7 +108,8 @@ var luaFiles embed.FS
 var lua = scripts.NewSet(luaFiles)
 
 var (
-	exchangeScript      = lua.Load("exchange", "packed", "replay", "acks")
+	exchangeScript      = lua.Load("exchange", "flow_off", "packed", "replay", "acks")
+	exchangeFlowScript  = lua.Variant("exchange", "flow", "packed", "replay", "acks")
 	scheduleScript      = lua.Load("schedule", "tally")
 	cancelScript        = lua.Load("cancel")
 	cancelAllScript     = lua.Load("cancel_all")

@@ -1,6 +1,11 @@
 package dashboard_test
 
 import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -35,4 +40,39 @@ func TestTopicShowsItsTimers(t *testing.T) {
 	page = s.get("timer", "topic", "invoices", "id", "inv-1")
 	require.Contains(t, page, "&#34;n&#34;: 1")
 	require.Contains(t, page, "application/json")
+}
+
+// The counts and attempts of a node stay on the pages after it has ended, and those of a
+// timer after it was handled.
+func TestPagesShowWhatHappened(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	s.schedule("invoices", "inv-1", 0, "x")
+	s.schedule("invoices", "inv-2", 0, "x")
+	s.schedule("invoices", "inv-3", time.Hour, "x")
+	require.Contains(t, s.get("timer", "topic", "invoices", "id", "inv-1"), "No attempt is recorded")
+	var failed, handled atomic.Int64
+	s.run("invoices", func(_ context.Context, timer wakebell.Timer[[]byte]) error {
+		if timer.ID == "inv-1" && timer.Attempt == 1 {
+			failed.Add(1)
+			return errors.New("smtp <b>refused</b>")
+		}
+		handled.Add(1)
+		return nil
+	}, func() bool { return failed.Load() == 1 && handled.Load() == 2 })
+
+	const chart = "Last 6 hours: 2 handled, 1 failed, 0 dead"
+	require.Eventually(t, func() bool { return strings.Contains(s.get("topic", "name", "invoices"), chart) }, time.Minute, 100*time.Millisecond, "charts are cached")
+	page := s.get("topic", "name", "invoices")
+	require.Contains(t, page, "smtp &lt;b&gt;refused&lt;/b&gt;")
+	require.Contains(t, page, `class="c-failed"`)
+	require.Contains(t, s.get("topics"), chart)
+	require.Contains(t, s.get(""), "3 scheduled")
+	page = s.get("timer", "topic", "invoices", "id", "inv-1")
+	require.Contains(t, page, "no longer stored")
+	require.Contains(t, page, "acked")
+	require.Contains(t, page, "retried")
+	require.NotContains(t, s.get("timer", "topic", "invoices", "id", "inv-3"), "no longer stored")
+	a := s.send(http.MethodGet, s.path("timer", "topic", "invoices", "id", "inv-2"), nil)
+	require.Equal(t, http.StatusNotFound, a.status, "its success is not recorded")
 }

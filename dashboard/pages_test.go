@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/recurring"
 )
 
 func TestEmptyPagesSayWhatToDoNext(t *testing.T) {
@@ -75,4 +76,26 @@ func TestPagesShowWhatHappened(t *testing.T) {
 	require.NotContains(t, s.get("timer", "topic", "invoices", "id", "inv-3"), "no longer stored")
 	a := s.send(http.MethodGet, s.path("timer", "topic", "invoices", "id", "inv-2"), nil)
 	require.Equal(t, http.StatusNotFound, a.status, "its success is not recorded")
+}
+
+// The page of a recurring schedule has the attempts of its runs, and no others of its
+// topic.
+func TestAScheduleShowsWhatItsRunsDid(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	topic := wakebell.NewTopic[[]byte]("reports")
+	require.NoError(t, s.client.Schedules().Put(t.Context(), topic.Recurring("nightly", recurring.Rule{Cron: "0 3 * * *"}, []byte("x"))))
+	_, err := s.client.Schedules().RunNow(t.Context(), "nightly")
+	require.NoError(t, err)
+	s.schedule("reports", "another", 0, "x")
+	var dead atomic.Int64
+	s.run("reports", func(context.Context, wakebell.Timer[[]byte]) error {
+		dead.Add(1)
+		return wakebell.Reject(errors.New("no disk"))
+	}, func() bool { return dead.Load() == 2 })
+	page := s.get("schedule", "name", "nightly")
+	require.Contains(t, page, "no disk")
+	require.Contains(t, page, "nightly@")
+	require.NotContains(t, page, "another")
+	require.Contains(t, s.get("topic", "name", "reports"), "another")
 }

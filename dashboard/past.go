@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -19,6 +20,9 @@ const (
 	pastTopics = 100
 	// attemptsShown bounds the attempts that a page shows.
 	attemptsShown = 20
+	// attemptsSearched are the attempts of a topic in which those of a recurring schedule
+	// are looked for.
+	attemptsSearched = 500
 )
 
 // throughput returns the counts of a topic, by minute. They are cached: nodes write
@@ -123,15 +127,30 @@ func newChart(t wakebelltype.Throughput) chartData {
 
 // attempts returns the newest recorded attempts of a topic, or of one timer, the newest
 // first.
-func (d *Dashboard) attempts(ctx context.Context, topic, id string) ([]wakebelltype.Attempt, error) {
-	var all []wakebelltype.Attempt
+func (d *Dashboard) attempts(ctx context.Context, topic, id string) (all []wakebelltype.Attempt, err error) {
 	for a, err := range d.op.Timers.History(ctx, topic, wakebelltype.HistoryFilter{ID: id, Last: attemptsShown}, wakebelltype.Page{}) {
 		if err != nil {
 			return nil, err
 		}
-		all = append([]wakebelltype.Attempt{a}, all...)
+		all = append(all, a)
 	}
+	slices.Reverse(all)
 	return all, nil
+}
+
+// attemptsOfRuns returns the attempts of the runs of a recurring schedule among the
+// newest of its topic, the newest first.
+func (d *Dashboard) attemptsOfRuns(ctx context.Context, topic, schedule string) (all []wakebelltype.Attempt, err error) {
+	for a, err := range d.op.Timers.History(ctx, topic, wakebelltype.HistoryFilter{Last: attemptsSearched}, wakebelltype.Page{}) {
+		if err != nil {
+			return nil, err
+		}
+		if strings.HasPrefix(a.ID, d.prefix+schedule+"@") {
+			all = append(all, a)
+		}
+	}
+	slices.Reverse(all)
+	return all[:min(attemptsShown, len(all))], nil
 }
 
 // gonePage shows what is recorded of a timer that is no longer stored.

@@ -2,6 +2,7 @@ package dashboard
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -136,8 +137,26 @@ func (t *totals) trim() {
 	t.Faults = t.Faults[:min(worst, len(t.Faults))]
 }
 
+// totalsWait is how long a page waits for the totals. Of thousands of topics they take
+// longer when they are not in the cache; the page is shown without them then.
+const totalsWait = 100 * time.Millisecond
+
+// totalsSoon returns the totals if they can be had soon. Otherwise reading is true: they
+// are being read, and the browser is asked to load the page again.
+func (d *Dashboard) totalsSoon(ctx context.Context, r *request) (t totals, reading bool, err error) {
+	soon, cancel := context.WithTimeout(ctx, totalsWait)
+	defer cancel()
+	t, err = d.readTotals(soon)
+	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+		r.w.Header().Set("Refresh", "1")
+		return totals{}, true, nil
+	}
+	return t, false, err
+}
+
 type overviewData struct {
-	Totals totals
+	Totals  totals
+	Reading bool // the totals are being read
 	Worst  int
 	Dead   []wakebelltype.Overview
 
@@ -146,10 +165,13 @@ type overviewData struct {
 	PastErr error // why there is no chart
 }
 
-func (d *Dashboard) overviewPage(ctx context.Context, _ *request) (page, error) {
-	t, err := d.readTotals(ctx)
+func (d *Dashboard) overviewPage(ctx context.Context, r *request) (page, error) {
+	t, reading, err := d.totalsSoon(ctx, r)
 	if err != nil {
 		return page{}, err
+	}
+	if reading {
+		return page{template: "overview", title: "Overview", section: "overview", data: overviewData{Reading: true}}, nil
 	}
 	data := overviewData{Totals: t, Worst: worst, Dead: t.Dead[:min(worst, len(t.Dead))]}
 	if names, err := d.readNames(ctx); err != nil {

@@ -157,8 +157,8 @@ func (d *Dashboard) totalsSoon(ctx context.Context, r *request) (t totals, readi
 type overviewData struct {
 	Totals  totals
 	Reading bool // the totals are being read
-	Worst  int
-	Dead   []wakebelltype.Overview
+	Worst   int
+	Dead    []wakebelltype.Overview
 
 	Chart   chartData
 	Charted int   // topics in the chart

@@ -7,12 +7,12 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/wakebell/wakebell/actors/poller"
 	"github.com/wakebell/wakebell/internal/argument"
 	"github.com/wakebell/wakebell/internal/codec"
-	"github.com/wakebell/wakebell/internal/envelope"
 	"github.com/wakebell/wakebell/internal/together"
 	"github.com/wakebell/wakebell/internal/tracing"
 	"github.com/wakebell/wakebell/messages"
@@ -173,38 +173,47 @@ func chainBatch(h Handler, mw []Middleware, tracer *tracing.Consumer) poller.Han
 	fn, read := wrappedBatch(h.batch, mw), h.reader()
 	return func(ctx context.Context, batch []*poller.Delivery) []poller.Outcome {
 		outcomes := make([]poller.Outcome, len(batch))
-		timers, at := make([]Timer[[]byte], 0, len(batch)), make([]int, 0, len(batch))
+		own, raw := make([]inBatch, len(batch)), rawTimers.Get().(*rawBatch)
 		for i, d := range batch {
 			env, err := read(d)
 			if err != nil {
 				outcomes[i] = poller.Undeliverable(err)
 				continue
 			}
-			timers, at = append(timers, batched(d, env, len(mw) > 0)), append(at, i)
-		}
-		if len(timers) == 0 {
-			return outcomes
+			t := Timer[[]byte]{Body: env.Body, Meta: meta(d, env)}
+			if len(mw) > 0 { // middleware may change the body in place
+				t.Body = slices.Clone(t.Body)
+			}
+			own[i].delivered.Delivery, t.delivery = d, &own[i]
+			raw.timers, raw.at = append(raw.timers, t), append(raw.at, i)
 		}
 		call := fn
 		if tracer.On() {
 			call = h.tracedBatch(tracer, fn)
 		}
-		for i, err := range call(ctx, timers) {
-			outcomes[at[i]] = verdict(err)
+		if len(raw.timers) > 0 {
+			for i, err := range call(ctx, raw.timers) {
+				outcomes[raw.at[i]] = verdict(err)
+			}
 		}
+		raw.recycle() // not after a panic
 		return outcomes
 	}
 }
 
-// batched returns the timer of a delivery in a batch, with a body of its own if it may
-// be changed.
-func batched(d *poller.Delivery, env envelope.Envelope, change bool) Timer[[]byte] {
-	t := Timer[[]byte]{Body: env.Body, Meta: meta(d, env)}
-	t.delivery = &inBatch{delivered: delivered{Delivery: d}}
-	if change {
-		t.Body = slices.Clone(t.Body)
-	}
-	return t
+// rawBatch has the timers of a call before they are decoded, and their places among its
+// deliveries. The call does not keep it.
+type rawBatch struct {
+	timers []Timer[[]byte]
+	at     []int
+}
+
+var rawTimers = sync.Pool{New: func() any { return new(rawBatch) }}
+
+func (r *rawBatch) recycle() {
+	clear(r.timers)
+	r.timers, r.at = r.timers[:0], r.at[:0]
+	rawTimers.Put(r)
 }
 
 // wrappedBatch returns fn with middleware around each timer.

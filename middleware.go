@@ -71,6 +71,7 @@ func chain(h Handler, mw []Middleware, tracer *tracing.Consumer) poller.Handle {
 			body = slices.Clone(body)
 		}
 		t := Timer[[]byte]{Body: body, Meta: meta(d, env)}
+		t.delivery = delivered{Delivery: d}
 		if tracer.On() {
 			return verdict(h.traced(ctx, tracer, t, d, fn))
 		}
@@ -107,7 +108,6 @@ func meta(d *poller.Delivery, env envelope.Envelope) Meta {
 		ReplyTo:       env.ReplyTo,
 		Headers:       env.Headers,
 		Raw:           env.Body,
-		delivery:      delivered{Delivery: d},
 	}
 }
 

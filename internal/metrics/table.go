@@ -122,6 +122,7 @@ var (
 	settled         = counter(deliveries, "wakebell.deliveries", "{delivery}", "Ends of deliveries: ack, retry, dead, rejected, discarded, released, crashed, superseded, cancelled, lease_lost, hung.", destination, outcome)
 	processDuration = histogram(deliveries, "messaging.process.duration", "s", "Duration of handlers, middleware included.", seconds, system, operation, destination).or(errorType)
 	lateness        = histogram(deliveries, "wakebell.delivery.lateness", "s", "Time from the instant of a timer, or the publishing of a message, to the start of its handler. First attempts only, because retries keep the instant.", delays, destination)
+	batchSize       = histogram(deliveries, "wakebell.batch.size", "{delivery}", "Deliveries of a call of a batch handler.", sizes, destination)
 	leasesHeld      = gauge(deliveries, "wakebell.leases.held", "{lease}", "Leases that the node holds.", destination)
 	leasesLost      = counter(deliveries, "wakebell.leases.lost", "{lease}", "Leases that expired before they were extended or settled.", destination)
 	heartbeats      = counter(deliveries, "wakebell.heartbeats.failed", "{heartbeat}", "Heartbeats that failed, came too late, or could not be sent before the lease expired.", destination)

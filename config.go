@@ -14,6 +14,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/wakebell/wakebell/actors"
+	"github.com/wakebell/wakebell/actors/poller"
 	"github.com/wakebell/wakebell/gate"
 	"github.com/wakebell/wakebell/internal/argument"
 	"github.com/wakebell/wakebell/internal/queuekeys"
@@ -195,8 +196,10 @@ func (c Config) validate() error {
 func (c Config) validateHandler(field string, h Handler) error {
 	err := h.err
 	switch {
-	case h.fn == nil:
-		return argument.Invalid(field, "zero Handler; use Handle, Forward, HandleQueue or ForwardQueue")
+	case h.fn == nil && h.batch == nil:
+		return argument.Invalid(field, "zero Handler; use Handle, HandleBatch, Forward, HandleQueue, HandleQueueBatch or ForwardQueue")
+	case h.batch == nil && h.set.batch != (poller.Batch{}):
+		err = errors.Join(err, argument.Invalid("BatchSize", "the handler takes single timers; use HandleBatch or HandleQueueBatch, or Forward or ForwardQueue with BatchSize"))
 	case h.topic == "":
 		err = errors.Join(err, argument.Invalid("topic", "empty"))
 	case len(c.Prefix+h.topic) > redisops.MaxName:

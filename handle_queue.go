@@ -30,6 +30,16 @@ func HandleQueue[T any](q queue.Queue[T], fn func(context.Context, Timer[T]) err
 	return h
 }
 
+// HandleQueueBatch returns a Handler that calls fn with up to BatchSize messages of a
+// queue at once, as HandleBatch does with the timers of a topic.
+func HandleQueueBatch[T any](q queue.Queue[T], fn func(context.Context, []Timer[T]) error, opts ...QueueHandlerOption) Handler {
+	h := queueHandler(q, nil, opts).inBatches(typedBatch(codec.For[T](), fn))
+	if fn == nil {
+		h.err = errors.Join(h.err, argument.Invalid("handler", "nil"))
+	}
+	return h
+}
+
 // ForwardQueue returns a Handler that delivers the messages of a queue to an
 // actor, as Forward does with the timers of a topic. Queue.Read decodes the body.
 func ForwardQueue[T any](q queue.Queue[T], to Target, opts ...QueueHandlerOption) Handler {

@@ -24,6 +24,8 @@ type HandlerFunc func(ctx context.Context, t Timer[[]byte]) error
 // to decrypt or decompress it. The next middleware and the handler receive the
 // result; with Forward, the lease does. t.Raw is not affected, nor are retries and
 // dead letters: the next delivery starts with the original body.
+//
+// Around a batch it runs for each timer, in a goroutine of its own; see HandleBatch.
 type Middleware func(next HandlerFunc) HandlerFunc
 
 // With wraps the handler of a topic or queue in middleware; the first is the
@@ -58,13 +60,7 @@ func typed[T any](c codec.Codec[T], fn func(context.Context, Timer[T]) error) Ha
 // chain wraps a handler's innermost HandlerFunc in middleware for the pollers. The span
 // of a delivery is outside of it.
 func chain(h Handler, mw []Middleware, tracer *tracing.Consumer) poller.Handle {
-	fn, read := h.fn, h.read
-	if read == nil {
-		read = func(d *poller.Delivery) (envelope.Envelope, error) { return envelope.Decode(d.Payload) }
-	}
-	for _, wrap := range slices.Backward(mw) {
-		fn = wrap(fn)
-	}
+	fn, read := wrapped(h.fn, mw), h.reader()
 	return func(ctx context.Context, d *poller.Delivery) poller.Outcome {
 		env, err := read(d)
 		if err != nil {
@@ -75,11 +71,28 @@ func chain(h Handler, mw []Middleware, tracer *tracing.Consumer) poller.Handle {
 			body = slices.Clone(body)
 		}
 		t := Timer[[]byte]{Body: body, Meta: meta(d, env)}
+		t.delivery = delivered{Delivery: d}
 		if tracer.On() {
 			return verdict(h.traced(ctx, tracer, t, d, fn))
 		}
 		return verdict(fn(ctx, t))
 	}
+}
+
+// wrapped returns fn in middleware.
+func wrapped(fn HandlerFunc, mw []Middleware) HandlerFunc {
+	for _, wrap := range slices.Backward(mw) {
+		fn = wrap(fn)
+	}
+	return fn
+}
+
+// reader returns what decodes the payloads of the handler.
+func (h Handler) reader() func(*poller.Delivery) (envelope.Envelope, error) {
+	if h.read != nil {
+		return h.read
+	}
+	return func(d *poller.Delivery) (envelope.Envelope, error) { return envelope.Decode(d.Payload) }
 }
 
 func meta(d *poller.Delivery, env envelope.Envelope) Meta {
@@ -95,7 +108,6 @@ func meta(d *poller.Delivery, env envelope.Envelope) Meta {
 		ReplyTo:       env.ReplyTo,
 		Headers:       env.Headers,
 		Raw:           env.Body,
-		delivery:      delivered{Delivery: d},
 	}
 }
 

@@ -22,6 +22,7 @@ type settings struct {
 	middleware      []Middleware
 	target          *poller.Target
 	queue           *queueHandling // nil: a topic
+	batch           poller.Batch
 }
 
 func defaultSettings() settings {
@@ -137,7 +138,7 @@ func tuned[N ~int | ~int64](t *tuning.Setting, n N) tuningOption {
 }
 
 // MaxConcurrent sets how many timers of the topic this node handles at once,
-// 1 – 10,000; default 5.
+// 1 – 10,000; default 5. For batches it sets how many calls run at once.
 func MaxConcurrent(n int) TuningOption {
 	return tuned(tuning.MaxConcurrent, n)
 }

@@ -260,6 +260,10 @@ func (s *System) actorTopic(h Handler) poller.Topic {
 		History:            h.set.history,
 		NoCounts:           s.cfg.NoCounts,
 	}
+	if h.batch != nil {
+		topic.Batch = h.set.batch
+		topic.HandleBatch = s.measuredBatch(source.Name(), chainBatch(h, slices.Concat(s.cfg.Middleware, h.set.middleware), s.tracer.Consumer()))
+	}
 	if q := h.set.queue; q != nil {
 		topic.FinalErrors, topic.FinalCrashes = q.finalErrors, q.atMostOnce
 		topic.History, topic.NoCounts = wakebelltype.HistoryOff, true // their keys are other ones

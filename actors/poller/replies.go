@@ -206,6 +206,7 @@ func (p *poller) deliver(s *stream, f *flight, r *exchange.Reply, now time.Time)
 			p.queue.push(l)
 		}
 	}
+	p.queue.pushed()
 	p.Counters.delivered.Add(int64(delivered))
 	if !collects {
 		p.Feed.Miss(delivered)

@@ -21,7 +21,10 @@ import (
 type Topic struct {
 	Source Source
 	Handle Handle
-	Target *Target // for Delivery.Forward; nil: leases cannot be forwarded
+	// HandleBatch is called instead of Handle if Batch.Size is above 0.
+	HandleBatch HandleBatch
+	Batch       Batch
+	Target      *Target // for Delivery.Forward; nil: leases cannot be forwarded
 
 	// ReadOverride reads the cluster-wide override of the topic's settings; nil:
 	// there is none. It is called at the start, after hints, and every

@@ -38,6 +38,8 @@ var gzipWriters = sync.Pool{New: func() any {
 	return w
 }}
 
+var gzipReaders = sync.Pool{New: func() any { return new(gzip.Reader) }}
+
 func (c compressor) Encode(_ context.Context, _ Item, body []byte) ([]byte, Step, error) {
 	if len(body) < c.least {
 		return body, Step{Skipped: true}, nil
@@ -69,8 +71,9 @@ func (c compressor) Decode(_ context.Context, _ Item, s Step, body []byte, limit
 		return nil, tooLarge(limit)
 	}
 	in := bytes.NewReader(body)
-	r, err := gzip.NewReader(in)
-	if err != nil {
+	r := gzipReaders.Get().(*gzip.Reader) // nothing else is put there
+	defer gzipReaders.Put(r)
+	if err := r.Reset(in); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrCorrupt, err)
 	}
 	r.Multistream(false)

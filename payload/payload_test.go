@@ -168,8 +168,10 @@ func TestBodiesThatWereMovedOrChangedAreCorrupt(t *testing.T) {
 		"empty":              func(e *payload.Encoded) { e.Body = nil },
 		"longer":             func(e *payload.Encoded) { e.Body = append(e.Body, 0) },
 		"no mark":            func(e *payload.Encoded) { e.Headers[0].Value = "" },
-		"unsorted mark":      func(e *payload.Encoded) { remark(e, "1;for=timer;type=application%2Fjson", "1;type=application%2Fjson;for=timer") },
-		"huge mark":          func(e *payload.Encoded) { e.Headers[0].Value += strings.Repeat(" gzip;size=1", 4000) },
+		"unsorted mark": func(e *payload.Encoded) {
+			remark(e, "1;for=timer;type=application%2Fjson", "1;type=application%2Fjson;for=timer")
+		},
+		"huge mark": func(e *payload.Encoded) { e.Headers[0].Value += strings.Repeat(" gzip;size=1", 4000) },
 	} {
 		e := encode(t, c, outgoing(wakebelltype.OutgoingTimer, body))
 		change(&e)

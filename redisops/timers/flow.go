@@ -1,0 +1,12 @@
+package timers
+
+import (
+	"fmt"
+
+	"github.com/wakebell/wakebell/messages/exchange"
+)
+
+// flowText is the argument of lua/flow.lua.
+func flowText(f exchange.Flow) string {
+	return fmt.Sprintf("%d %d %d %d", f.RateLimit, f.RatePer.Microseconds(), f.RateBurst, f.MaxInFlight)
+}

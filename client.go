@@ -59,6 +59,7 @@ func newClient(rdb redis.UniversalClient, cfg ClientConfig, zone *time.Location)
 		Metrics: measured, Audit: cfg.Audit,
 		Keys: cfg.Keys, PayloadLimit: cfg.PayloadLimit, RetryFor: cfg.RetryFor, Logger: cfg.Logger,
 		NoCoalescing: cfg.NoCoalescing, NoPayloadsApart: cfg.NoPayloadsApart, NoCounts: cfg.NoCounts,
+		ScheduleWindow: cfg.ScheduleWindow,
 	}.WithDefaults()
 	store, err := clientstore.Open(rdb, common)
 	if err != nil {

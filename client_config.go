@@ -61,6 +61,14 @@ type ClientConfig struct {
 	// exchanges of many topics share pipelines as well.
 	NoCoalescing bool
 
+	// ScheduleWindow is for how long a Schedule of less than 64 timers waits for
+	// others of its topic, to be sent with them: 0, the default, to 1 s. It delays
+	// each call by up to as much, and saves CPU time where many callers schedule a
+	// timer each: at 2,000 calls a second a window of 5 ms makes a tenth of the
+	// calls to Redis. A caller that schedules one timer after the other only gets
+	// slower.
+	ScheduleWindow time.Duration
+
 	// ScheduleMiddleware wraps the calls that store timers, messages, recurring
 	// schedules and reminders; the first is the outermost. A body that it changes
 	// is restored by a Middleware of the handlers. The body of a recurring schedule

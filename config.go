@@ -50,8 +50,8 @@ type Config struct {
 	// $; default DefaultName. Each System of an ActorSystem needs its own name.
 	Name string
 
-	// Keys, Prefix, PayloadLimit, RetryFor, NoCoalescing and NoPayloadsApart are
-	// the fields of ClientConfig.
+	// Keys, Prefix, PayloadLimit, RetryFor, NoCoalescing, NoPayloadsApart and
+	// ScheduleWindow are the fields of ClientConfig.
 	// RetryFor applies to the calls of System.Client; the System's own requests
 	// to Redis are retried with a backoff of their own.
 	Keys         wakebelltype.Keys
@@ -61,6 +61,7 @@ type Config struct {
 
 	NoCoalescing    bool
 	NoPayloadsApart bool
+	ScheduleWindow  time.Duration
 	NoCounts        bool // neither what is scheduled nor what this node handles is counted
 
 	// MeterProvider and MetricTopics are the fields of ClientConfig, for the Client
@@ -150,7 +151,8 @@ func (c Config) client() ClientConfig {
 	return ClientConfig{
 		Keys: c.Keys, Prefix: c.Prefix, PayloadLimit: c.PayloadLimit, RetryFor: c.RetryFor, Logger: c.Logger, Audit: c.Audit,
 		Celery: c.Scheduler != nil && c.Scheduler.Celery, NoCoalescing: c.NoCoalescing, NoPayloadsApart: c.NoPayloadsApart, NoCounts: c.NoCounts,
-		MeterProvider: c.MeterProvider, MetricTopics: c.MetricTopics,
+		ScheduleWindow: c.ScheduleWindow,
+		MeterProvider:  c.MeterProvider, MetricTopics: c.MetricTopics,
 		ScheduleMiddleware: c.ScheduleMiddleware, TracerProvider: c.TracerProvider, Propagator: c.Propagator,
 	}
 }

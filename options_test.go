@@ -101,6 +101,7 @@ func TestInvalidConfigurationsAreRefused(t *testing.T) {
 		"WaitForRedis":      {wakebell.Config{WaitForRedis: -1}, []string{"WaitForRedis"}},
 		"DeadLetterCap":     {wakebell.Config{DeadLetterCap: -1}, []string{"DeadLetterCap"}},
 		"PayloadLimit":      {wakebell.Config{PayloadLimit: -1}, []string{"PayloadLimit", "536870912"}},
+		"ScheduleWindow":    {wakebell.Config{ScheduleWindow: 2 * time.Second}, []string{"ScheduleWindow", "1s"}},
 		"equal keys":        {wakebell.Config{Keys: wakebelltype.Keys{Timeline: "k", Payloads: "k"}}, []string{"Timeline", "Payloads", `"k"`}},
 		"several at once":   {wakebell.Config{Name: "$", DeadLetterCap: -1, Keys: wakebelltype.Keys{Dead: "k", Hint: "k"}}, []string{"Name", "DeadLetterCap", "Dead", "Hint"}},
 	} {

@@ -130,8 +130,8 @@ func ackedBy(sys *wakebell.System) (total int64) {
 }
 
 // life measures timers from their schedule, by one of many callers, to their ack, at a
-// steady rate.
-func life(perSecond int) func(context.Context, *world) (sample, error) {
+// steady rate. The callers wait for others for as long as window says.
+func life(perSecond int, window time.Duration) func(context.Context, *world) (sample, error) {
 	return func(ctx context.Context, w *world) (_ sample, err error) {
 		rdb := w.client(0)
 		defer func() { _ = rdb.Close() }()
@@ -141,7 +141,9 @@ func life(perSecond int) func(context.Context, *world) (sample, error) {
 			late <- time.Since(t.Activation).Seconds() * 1e3
 			return nil
 		}, wakebell.MaxConcurrent(100))
-		sys, err := wakebell.New(quietSystem(), rdb, wakebell.Config{Handlers: []wakebell.Handler{handle}, Logger: quiet()})
+		sys, err := wakebell.New(quietSystem(), rdb, wakebell.Config{
+			Handlers: []wakebell.Handler{handle}, Logger: quiet(), ScheduleWindow: window,
+		})
 		if err != nil {
 			return nil, err
 		}
@@ -166,6 +168,20 @@ func life(perSecond int) func(context.Context, *world) (sample, error) {
 		}
 		for name, value := range latenessOf(late) {
 			s[name] = value
+		}
+		s[bothUS] = s[clientUS] + s[redisUS]
+		return s, nil
+	}
+}
+
+// callers measures what the callers of life cost by themselves: each is woken by a timer
+// for each call.
+func callers(perSecond int) func(context.Context, *world) (sample, error) {
+	return func(ctx context.Context, w *world) (sample, error) {
+		n := int(w.long(steadyFor).Seconds()) * perSecond
+		s, err := w.measure(ctx, n, func() error { return paced(ctx, n, perSecond, func() error { return nil }) })
+		if err != nil {
+			return nil, err
 		}
 		s[bothUS] = s[clientUS] + s[redisUS]
 		return s, nil

@@ -23,8 +23,9 @@ const (
 )
 
 type deadTopics struct {
-	Rows []wakebelltype.Overview
-	Cut  bool
+	Rows    []wakebelltype.Overview
+	Cut     bool
+	Reading bool // the totals are being read
 }
 
 type reasonGroup struct {
@@ -51,10 +52,10 @@ type deadData struct {
 func (d *Dashboard) deadPage(ctx context.Context, r *request) (page, error) {
 	topic := r.get("topic")
 	if topic == "" {
-		t, err := d.readTotals(ctx)
+		t, reading, err := d.totalsSoon(ctx, r)
 		return page{
 			template: "dead_topics", title: "Dead letters", section: "dead", live: watching("overview"),
-			data: deadTopics{t.Dead, len(t.Dead) == topicsPage},
+			data: deadTopics{t.Dead, len(t.Dead) == topicsPage, reading},
 		}, err
 	}
 	filter, err := deadFilter(r)

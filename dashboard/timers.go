@@ -152,6 +152,7 @@ type timerData struct {
 	Info    wakebell.Info
 	Payload payload
 	Retries bool // it was delivered before
+	Past    attemptsData
 }
 
 func (d *Dashboard) timerPage(ctx context.Context, r *request) (page, error) {
@@ -165,11 +166,13 @@ func (d *Dashboard) timerPage(ctx context.Context, r *request) (page, error) {
 	}
 	info, content, err := d.op.Timers.Get(ctx, topic, id)
 	if err != nil {
-		return page{}, fmt.Errorf("timer %s of topic %s: %w", show.Short(64, id), show.Short(64, topic), err)
+		return d.gonePage(ctx, topic, id, fmt.Errorf("timer %s of topic %s: %w", show.Short(64, id), show.Short(64, topic), err))
 	}
+	past := attemptsData{Topic: topic, ID: id}
+	past.Attempts, past.Err = d.attempts(ctx, topic, id)
 	return page{
 		template: "timer", title: "Timer " + id, section: "topics", live: watching("timer", "topic", topic, "id", id),
-		data: timerData{topic, info, d.newPayload(Payload{Topic: topic, ID: id, Content: content}), info.Attempts > 0},
+		data: timerData{topic, info, d.newPayload(Payload{Topic: topic, ID: id, Content: content}), info.Attempts > 0, past},
 	}, nil
 }
 

@@ -11,6 +11,7 @@ type Keys struct {
 	Dead     string // stream: dead letters; default "timers_dead"
 	Exchange string // string: last exchange of a stream of a poller; default "timers_exchange"
 	Hint     string // string: outstanding hint; also the channel of hints; default "timers_hint"
+	Flow     string // zset: state of the flow control of the topic, if it has any; default "timers_flow"
 	Control  string // hash: pause and overrides of the topic; default "timers_control"
 	Once     string // string: mark of a timer with Once; default "timers_once"
 	Keyed    string // string: answer to a call with an idempotency key; default "timers_keyed"

@@ -208,13 +208,17 @@ func (p *poller) start(c actor.Context) {
 // LeaseTTL from the next extension, MaxLeaseAge at once, retry settings when the
 // handler returns. A lower MaxConcurrent ends none.
 func (p *poller) applySettings() {
-	state, wasPaused := p.State.Load(), p.paused
+	state, wasPaused, flow := p.State.Load(), p.paused, p.Flow
 	p.Settings = state.Settings
 	if p.override.Apply != nil {
 		p.override.Apply(&p.Settings)
 	}
 	p.paused = state.Paused || p.override.Paused || (p.ReadOverride != nil && !p.overrideKnown)
 	if wasPaused && !p.paused {
+		p.pace.pollWithin(time.Now(), 0)
+	}
+	if p.Flow != flow { // what held timers back may be over
+		p.pace.heldUntil = time.Time{}
 		p.pace.pollWithin(time.Now(), 0)
 	}
 	p.pace.base, p.pace.limit = p.PollingInterval, p.MaxPollingInterval
@@ -269,7 +273,10 @@ func (p *poller) handleHint(h exchange.Hint) {
 	switch h.Kind {
 	case exchange.HintDue:
 		p.pace.handleHint(time.Now(), max(h.In, 0), h.Sent)
+	case exchange.HintFree:
+		p.pace.handleFree(time.Now(), h.Sent)
 	case exchange.HintSubscribed:
+		p.pace.heldUntil = time.Time{} // a hint that ended it may have been missed
 		p.pace.pollWithin(time.Now(), time.Duration(float64(subscribedJitter)*p.random()))
 		p.readOverride()
 		if p.Target != nil { // a hint of a cancel may have been missed, and forwarded leases have no heartbeat

@@ -39,7 +39,11 @@ func (p *poller) pump(c actor.Context, now time.Time) {
 	}
 	p.batchAt, p.windowAt = time.Time{}, time.Time{}
 	p.markSettled()
-	if !p.NoPrefetch {
+	switch {
+	case p.NoPrefetch:
+	case p.Flow.MaxInFlight > 0: // a lease that waits would keep other nodes from handling one
+		p.prefetch.limit = 0
+	default:
 		p.prefetch.measure(now)
 	}
 	p.returnExcess(now)
@@ -184,7 +188,7 @@ func (p *poller) send(s *stream, f *flight) {
 		s.sequence++
 	}
 	f.request.Incarnation, f.request.Stream, f.request.Sequence = s.incarnation, s.number, s.sequence
-	f.request.LeaseTTL = p.LeaseTTL
+	f.request.LeaseTTL, f.request.Flow = p.LeaseTTL, p.Flow
 	f.hintsSeen = p.pace.hints
 	s.flight = f
 	p.transmit(s)

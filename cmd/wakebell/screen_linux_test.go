@@ -113,6 +113,23 @@ func goldenScreen(t *testing.T, name string, lines []string) {
 // that continue it.
 var measured = regexp.MustCompile(`(?m)^(good|warn) +(reachable|version|memory|clock) .*\n( .*\n)*`)
 
+// A terminal gets colours, unless NO_COLOR or --color says otherwise.
+func TestColours(t *testing.T) { // not parallel: it sets a variable
+	b := &bundle{t: t, topic: "invoices", redis: "redis://" + redistest.Start(t).Addr}
+	b.fine("schedule", "-t", "invoices", "--id", "a", "--in", "1h")
+	coloured := func(args ...string) bool {
+		code, written := b.onScreen(80, append([]string{"doctor"}, args...)...)
+		require.LessOrEqual(t, code, 1, written)
+		return styles.MatchString(written)
+	}
+	t.Setenv("NO_COLOR", "")
+	require.True(t, coloured())
+	require.False(t, coloured("--color", "never"))
+	t.Setenv("NO_COLOR", "1")
+	require.False(t, coloured())
+	require.True(t, coloured("--color", "always"))
+}
+
 // The tables of a terminal fit its width.
 func TestScreens(t *testing.T) {
 	t.Parallel()

@@ -21,7 +21,8 @@ import (
 const DefaultPayloadLimit = 1 << 20
 
 const (
-	maxPayloadLimit = 512 << 20 // the most bytes of a Redis string
+	maxPayloadLimit   = 512 << 20 // the most bytes of a Redis string
+	maxScheduleWindow = time.Second
 
 	// defaultRetryFor is the time for a call whose context has no deadline.
 	defaultRetryFor = 2 * time.Second
@@ -36,7 +37,8 @@ type Config struct {
 
 	Audit wakebelltype.AuditConfig
 
-	NoCoalescing, NoPayloadsApart, NoCounts bool // as in timers.Timers
+	NoCoalescing, NoPayloadsApart, NoCounts bool          // as in timers.Timers
+	ScheduleWindow                          time.Duration // up to 1 s
 
 	Metrics *metrics.Metrics // nil measures nothing
 }
@@ -73,6 +75,9 @@ func Open(rdb redis.UniversalClient, cfg Config) (*timers.Timers, error) {
 	if cfg.PayloadLimit < 0 || cfg.PayloadLimit > maxPayloadLimit {
 		return nil, argument.Invalid("PayloadLimit", "%d is not within 0 and %d", cfg.PayloadLimit, maxPayloadLimit)
 	}
+	if cfg.ScheduleWindow < 0 || cfg.ScheduleWindow > maxScheduleWindow {
+		return nil, argument.Invalid("ScheduleWindow", "%v is not within 0 and %v", cfg.ScheduleWindow, maxScheduleWindow)
+	}
 	store, err := timers.New(rdb, cfg.Keys)
 	if err != nil {
 		return nil, err
@@ -85,6 +90,7 @@ func Open(rdb redis.UniversalClient, cfg Config) (*timers.Timers, error) {
 		return nil, argument.Invalid("Audit.Key", "%q is the base name of other keys", store.Audit.Key())
 	}
 	store.NoCoalescing, store.NoPayloadsApart, store.NoCounts = cfg.NoCoalescing, cfg.NoPayloadsApart, cfg.NoCounts
+	store.ScheduleWindow = cfg.ScheduleWindow
 	store.MaxPayload = max(timers.DefaultMaxPayload, cfg.PayloadLimit)
 	return store, nil
 }

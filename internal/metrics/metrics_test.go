@@ -158,11 +158,10 @@ func TestTheLastCountersAreReported(t *testing.T) {
 	t.Parallel()
 	c, n := newCollector(0), still()
 	n.Counters = func() map[string]wakebelltype.Counters { return map[string]wakebelltype.Counters{"a": {Acked: 5}} }
+	n.RecordsFailed = func() (audit, topics int64) { return 1, 2 }
 	c.Observe(n)()
-	require.Equal(t, map[string]float64{"a": 5}, func() map[string]float64 {
-		acked := c.values(t, "wakebell.deliveries", destination)
-		return acked
-	}())
+	require.Equal(t, map[string]float64{"a": 5}, c.values(t, "wakebell.deliveries", destination))
+	require.Equal(t, map[string]float64{"audit": 1, "topic": 2}, c.values(t, "wakebell.records.failed", recordKind))
 }
 
 // Without an SDK nothing is measured, and nothing is allocated.

@@ -19,6 +19,10 @@ type Node struct {
 	Counters func() map[string]wakebelltype.Counters // of the pollers, by full name
 	Outages  func() []Outage
 
+	// RecordsFailed are the records that could not be written: entries of the audit, and
+	// attempts and counts of topics.
+	RecordsFailed func() (audit, topics int64)
+
 	// Backlog reads the backlog of all topics, and Queues the length of the node's
 	// queues. They should end soon after ctx.
 	Backlog func(ctx context.Context) ([]Backlog, error)
@@ -34,8 +38,8 @@ type Outage struct {
 
 // observers are the instruments that a Node reports.
 type observers struct {
-	consumed, settled, lost, heartbeats, prefetched,
-	handlers, pollers, dead, reconnects, steps metric.Int64ObservableCounter
+	consumed, settled, lost, heartbeats, prefetched, throttled,
+	handlers, pollers, dead, reconnects, steps, records metric.Int64ObservableCounter
 	held, outage, due, pending, deadStored, nodes,
 	depth, inFlight, queueDead metric.Int64ObservableGauge
 	oldest, age, gateHeld metric.Float64ObservableGauge
@@ -45,10 +49,12 @@ func newObservers(m metric.Meter) *observers {
 	return &observers{
 		consumed: consumed.observableCounter(m), settled: settled.observableCounter(m),
 		lost: leasesLost.observableCounter(m), heartbeats: heartbeats.observableCounter(m),
-		prefetched: prefetched.observableCounter(m), handlers: handlerRestarts.observableCounter(m),
-		pollers: pollerRestarts.observableCounter(m), dead: deadAdded.observableCounter(m),
+		prefetched: prefetched.observableCounter(m), throttled: throttled.observableCounter(m),
+		handlers: handlerRestarts.observableCounter(m),
+		pollers:  pollerRestarts.observableCounter(m), dead: deadAdded.observableCounter(m),
 		reconnects: reconnects.observableCounter(m), steps: clockSteps.observableCounter(m),
-		held: leasesHeld.observableGauge(m), outage: outage.observableGauge(m),
+		records: recordsFailed.observableCounter(m),
+		held:    leasesHeld.observableGauge(m), outage: outage.observableGauge(m),
 		due: backlogDue.observableGauge(m), pending: backlogPending.observableGauge(m),
 		deadStored: backlogDead.observableGauge(m), nodes: backlogNodes.observableGauge(m),
 		depth: queueDepth.observableGauge(m), inFlight: queueInFlight.observableGauge(m),
@@ -59,7 +65,7 @@ func newObservers(m metric.Meter) *observers {
 
 func (o *observers) all() []metric.Observable {
 	return []metric.Observable{
-		o.consumed, o.settled, o.lost, o.heartbeats, o.prefetched, o.handlers, o.pollers, o.dead, o.reconnects, o.steps,
+		o.consumed, o.settled, o.lost, o.heartbeats, o.prefetched, o.throttled, o.handlers, o.pollers, o.dead, o.reconnects, o.steps, o.records,
 		o.held, o.outage, o.due, o.pending, o.deadStored, o.nodes, o.depth, o.inFlight, o.queueDead,
 		o.oldest, o.age, o.gateHeld,
 	}
@@ -82,6 +88,7 @@ func (m *Metrics) Observe(n Node) (end func()) {
 		if ended := last.Load(); ended != nil {
 			m.observePollers(to, o, ended.Counters())
 			m.observeOutages(to, o, ended.Outages())
+			m.observeRecords(to, o, ended.RecordsFailed)
 			return nil
 		}
 		ctx, cancel := context.WithTimeout(ctx, waitForReading)
@@ -90,6 +97,7 @@ func (m *Metrics) Observe(n Node) (end func()) {
 		queues.begin()
 		m.observePollers(to, o, n.Counters())
 		m.observeOutages(to, o, n.Outages())
+		m.observeRecords(to, o, n.RecordsFailed)
 		m.observeBacklog(ctx, to, o, topics)
 		m.observeQueues(ctx, to, o, queues)
 		m.observeHeld(to, o.gateHeld)
@@ -112,10 +120,15 @@ func (m *Metrics) Observe(n Node) (end func()) {
 // frozen returns a node that reports the present counters.
 func (n Node) frozen() *Node {
 	counters, outages := n.Counters(), n.Outages()
-	return &Node{
+	ended := &Node{
 		Counters: func() map[string]wakebelltype.Counters { return counters },
 		Outages:  func() []Outage { return outages },
 	}
+	if n.RecordsFailed != nil {
+		audit, topics := n.RecordsFailed()
+		ended.RecordsFailed = func() (int64, int64) { return audit, topics }
+	}
+	return ended
 }
 
 // sums adds up what the topics behind one label report.
@@ -160,7 +173,7 @@ func (m *Metrics) observePollers(to metric.Observer, o *observers, counters map[
 			all.with(o.settled, t, outcome.String(how), n)
 		}
 		for i, n := range map[metric.Int64Observable]int64{
-			o.lost: c.Lost, o.heartbeats: c.HeartbeatsFailed, o.prefetched: c.PrefetchReturned,
+			o.lost: c.Lost, o.heartbeats: c.HeartbeatsFailed, o.prefetched: c.PrefetchReturned, o.throttled: c.Throttled,
 			o.handlers: c.HandlerRestarts, o.pollers: c.Restarts, o.dead: c.DeadLettered, o.held: c.Held,
 		} {
 			all.add(i, t, n)
@@ -169,6 +182,15 @@ func (m *Metrics) observePollers(to metric.Observer, o *observers, counters map[
 	}
 	all.report(to)
 	to.ObserveInt64(o.steps, steps)
+}
+
+func (m *Metrics) observeRecords(to metric.Observer, o *observers, failed func() (audit, topics int64)) {
+	if failed == nil {
+		return
+	}
+	audit, topics := failed()
+	to.ObserveInt64(o.records, audit, newOption(recordKind.String("audit")).observe...)
+	to.ObserveInt64(o.records, topics, newOption(recordKind.String("topic")).observe...)
 }
 
 func (m *Metrics) observeOutages(to metric.Observer, o *observers, outages []Outage) {

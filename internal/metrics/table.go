@@ -40,6 +40,7 @@ const (
 	bound       = attribute.Key("wakebell.bound")
 	sessionKind = attribute.Key("wakebell.session")
 	outboxTable = attribute.Key("wakebell.outbox")
+	recordKind  = attribute.Key("wakebell.record")
 )
 
 // Labels describes the labels, in the order of the documentation.
@@ -63,6 +64,7 @@ var Labels = []struct {
 	{direction, "`receive` or `transmit`"},
 	{bound, "bound of docs/remote.md that was reached"},
 	{outboxTable, "name of the table of an outbox"},
+	{recordKind, "`audit`, or `topic` for counts and history"},
 	{sessionKind, "`stream` of Timers, or `link` of an actor system"},
 }
 
@@ -125,6 +127,7 @@ var (
 	leasesLost      = counter(deliveries, "wakebell.leases.lost", "{lease}", "Leases that expired before they were extended or settled.", destination)
 	heartbeats      = counter(deliveries, "wakebell.heartbeats.failed", "{heartbeat}", "Heartbeats that failed, came too late, or could not be sent before the lease expired.", destination)
 	prefetched      = counter(deliveries, "wakebell.prefetch.returned", "{lease}", "Prefetched leases that were returned because no handler was free.", destination)
+	throttled       = counter(deliveries, "wakebell.deliveries.throttled", "{exchange}", "Exchanges from which a rate limit or a maximum in flight held timers back.", destination)
 	handlerRestarts = counter(deliveries, "wakebell.handler.restarts", "{restart}", "Restarts of handlers, each after a panic.", destination)
 	pollerRestarts  = counter(deliveries, "wakebell.poller.restarts", "{restart}", "Restarts of pollers.", destination)
 
@@ -134,6 +137,7 @@ var (
 	outage           = gauge(exchanges, "wakebell.redis.outage", "{outage}", "1 while the pollers wait for Redis to come back, else 0.", shard)
 	reconnects       = counter(exchanges, "wakebell.redis.reconnects", "{reconnect}", "Outages of Redis that ended.", shard)
 	clockSteps       = counter(exchanges, "wakebell.redis.clock.steps", "{step}", "Jumps of Redis's clock.")
+	recordsFailed    = counter(exchanges, "wakebell.records.failed", "{record}", "Entries of the audit, attempts of the history and batches of counts that could not be written.", recordKind)
 
 	backlogDue     = gauge(backlogs, "wakebell.backlog.due", "{timer}", "Timers that are due and not claimed.", destination)
 	backlogPending = gauge(backlogs, "wakebell.backlog.pending", "{timer}", "Timers that are not due, including those that a handler has.", destination)

@@ -165,6 +165,9 @@ type Request struct {
 	Want int
 	// LeaseTTL is the lifetime of the leases that are claimed and extended.
 	LeaseTTL time.Duration
+
+	// Flow is the flow control that bounds the claim. Sources that have none ignore it.
+	Flow Flow
 }
 
 // Reply answers a Request.
@@ -193,6 +196,10 @@ type Reply struct {
 	// Next is the time from Now until the next timer is due: 0 if one is due,
 	// negative if there is none.
 	Next time.Duration
+
+	// Held is the time from Now until flow control lets a timer be claimed, unless a
+	// hint says that it may be earlier; 0: it holds none back.
+	Held time.Duration
 
 	// Healed counts entries without a payload that the claim removed.
 	OrphansRemoved int

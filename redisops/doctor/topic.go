@@ -70,6 +70,7 @@ func (p *topicExam) types(ctx context.Context) {
 		{p.keys.Leases, "hash"},
 		{p.keys.Dead, "stream"},
 		{p.keys.Hint, "string"},
+		{p.keys.Flow, "zset"},
 		{p.keys.Control, "hash"},
 		{p.keys.Counts, "hash"},
 		{p.keys.History, "stream"},

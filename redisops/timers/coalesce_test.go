@@ -132,6 +132,52 @@ func TestConcurrentSchedulesAreBatched(t *testing.T) {
 	})
 }
 
+func TestAScheduleWindowGathersCalls(t *testing.T) {
+	withSlowRedis(t, func(t *testing.T, f *fixture, s *slowly) {
+		const window = 50 * time.Millisecond
+		f.ScheduleWindow = window
+		began := time.Now()
+		var answers []<-chan scheduling
+		for i := range 8 { // one by one: four in each window, or five
+			answers = append(answers, f.schedules(t.Context(), fmt.Sprint(i)))
+			<-time.After(window / 4)
+		}
+		for _, each := range answers {
+			require.NoError(t, (<-each).err)
+		}
+		require.EqualValues(t, 2, s.calls.Load(), "calls")
+		require.Less(t, time.Since(began), 3*window)
+	})
+}
+
+func TestALargeScheduleOpensNoWindow(t *testing.T) {
+	withSlowRedis(t, func(t *testing.T, f *fixture, _ *slowly) {
+		f.ScheduleWindow = time.Second
+		entries := make([]Entry, windowEntries)
+		for i := range entries {
+			entries[i] = Entry{ID: fmt.Sprint(i), In: time.Hour}
+		}
+		began := time.Now()
+		_, err := f.Schedule(t.Context(), f.topic, entries...)
+		require.NoError(t, err)
+		require.Equal(t, scriptTakes, time.Since(began))
+	})
+}
+
+func TestAnEndedCallerLeavesTheWindow(t *testing.T) {
+	withSlowRedis(t, func(t *testing.T, f *fixture, s *slowly) {
+		f.ScheduleWindow = time.Second
+		ctx, cancel := context.WithCancel(t.Context())
+		answer := f.schedules(ctx, "given up")
+		synctest.Wait()
+		cancel()
+		require.ErrorIs(t, (<-answer).err, context.Canceled)
+		<-time.After(2 * time.Second)
+		require.Zero(t, s.calls.Load(), "nothing is left to send")
+		require.Empty(t, f.gather.topics)
+	})
+}
+
 func TestSchedulesOfOneIDAreNotBatchedTogether(t *testing.T) {
 	withSlowRedis(t, func(t *testing.T, f *fixture, s *slowly) {
 		ids := make([]string, 12)

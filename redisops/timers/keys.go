@@ -29,6 +29,7 @@ func (k *Keyspace) names() []layout.KeyName {
 		{Field: "Dead", Preset: "timers_dead", Value: &k.Dead},
 		{Field: "Exchange", Preset: "timers_exchange", Value: &k.Exchange},
 		{Field: "Hint", Preset: "timers_hint", Value: &k.Hint},
+		{Field: "Flow", Preset: "timers_flow", Value: &k.Flow},
 		{Field: "Control", Preset: "timers_control", Value: &k.Control},
 		{Field: "Once", Preset: "timers_once", Value: &k.Once},
 		{Field: "Keyed", Preset: "timers_keyed", Value: &k.Keyed},
@@ -52,7 +53,7 @@ func (k Keyspace) key(base, topic string) string {
 
 // TopicKeys are the keys of one topic.
 type TopicKeys struct {
-	Timeline, Payloads, Leases, Dead, exchange, Hint, Control, once, Keyed, events, Runs, Counts, History string
+	Timeline, Payloads, Leases, Dead, exchange, Hint, Flow, Control, once, Keyed, events, Runs, Counts, History string
 }
 
 // Of returns the keys of a topic.
@@ -64,6 +65,7 @@ func (k Keyspace) Of(topic string) TopicKeys {
 		Dead:     k.key(k.Dead, topic),
 		exchange: k.key(k.Exchange, topic),
 		Hint:     k.key(k.Hint, topic),
+		Flow:     k.key(k.Flow, topic),
 		Control:  k.key(k.Control, topic),
 		once:     k.key(k.Once, topic),
 		Keyed:    k.key(k.Keyed, topic),

@@ -102,8 +102,12 @@ func (t *TimerSource) call(ctx context.Context, r *exchange.Request, fetchFrom i
 		t.keys.Timeline, t.keys.Payloads, t.keys.Leases, t.keys.Dead,
 		t.keys.Stream(r.Incarnation, r.Stream), t.keys.Hint,
 	}
+	script, args := exchangeScript, t.args(r, fetchFrom)
+	if r.Flow.On() {
+		script, keys, args = exchangeFlowScript, append(keys, t.keys.Flow), append(args, flowText(r.Flow))
+	}
 	alone := t.timers.NoCoalescing || len(r.Settle)+len(r.Extend) >= aloneFrom
-	answer, sent, err := t.timers.RunBatched(ctx, t.shard, &t.caller, alone, exchangeScript, keys, t.args(r, fetchFrom)...)
+	answer, sent, err := t.timers.RunBatched(ctx, t.shard, &t.caller, alone, script, keys, args...)
 	packed, err := scripts.AsText(answer, err)
 	if err != nil {
 		return nil, false, err

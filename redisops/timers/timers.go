@@ -42,6 +42,10 @@ type Timers struct {
 	NoCoalescing    bool
 	NoPayloadsApart bool
 
+	// ScheduleWindow is how long a schedule waits for others of its topic; see
+	// coalesce.go. Set it before use; 0 means that it does not wait.
+	ScheduleWindow time.Duration
+
 	// NoCounts switches the counts of scheduled timers off. Set it before use.
 	NoCounts bool
 
@@ -104,7 +108,8 @@ var luaFiles embed.FS
 var lua = scripts.NewSet(luaFiles)
 
 var (
-	exchangeScript      = lua.Load("exchange", "packed", "replay", "acks")
+	exchangeScript      = lua.Load("exchange", "flow_off", "packed", "replay", "acks")
+	exchangeFlowScript  = lua.Variant("exchange", "flow_limits", "flow", "packed", "replay", "acks")
 	scheduleScript      = lua.Load("schedule", "tally")
 	cancelScript        = lua.Load("cancel")
 	cancelAllScript     = lua.Load("cancel_all")

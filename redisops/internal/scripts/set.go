@@ -28,6 +28,12 @@ func (s *Set) Load(name string, parts ...string) *redis.Script {
 	return script
 }
 
+// Variant returns the script name with other parts than Load. A call of it may have more
+// keys and arguments than the header of the script says: those that its parts use.
+func (s *Set) Variant(name string, parts ...string) *redis.Script {
+	return redis.NewScript(s.begin(parts) + s.Source(name))
+}
+
 // Within returns a script in which around calls the script name as its function
 // work: keyed.lua and once.lua store its answer and do not run it twice.
 func (s *Set) Within(around, name string, parts ...string) *redis.Script {

@@ -9,9 +9,10 @@
 --   errors of the nacks, the reasons of the rejects, each after a 1 if the handler
 --   failed, else a 0.
 -- Returns: one string,
---   "now end next healed orphans refused dead leases apart\n"
+--   "now end next healed orphans refused dead leases apart held\n"
 --     (instants in seconds; next in µs, -1 for none; orphans 0 or 1; apart 1 if the
---     payloads of the leases are left out, else 0)
+--     payloads of the leases are left out, else 0; held in µs, for how long flow
+--     control claims nothing, else 0)
 --   refused times "index why\n" (why: superseded s, cancelled c, lost l)
 --   dead times "index entry at claims failures activation id_bytes payload_bytes\n" id payload
 --     (timers with too many claims have index -1; timers whose payload is too large
@@ -175,8 +176,12 @@ variadic('HSET', leases, recorded, 1, #recorded)
 -- The claim.
 local ids, found, healed = {}, 0, 0
 local due = {}
+if flow then
+  want = flow.before({want = want, now = now, finish = finish, base = base, total = total,
+    releases = releases, extends = extends, all = good == total, settled = settled})
+end
 if want > 0 then
-  due = redis.call('ZRANGEBYSCORE', timeline, '-inf', now_text, 'WITHSCORES', 'LIMIT', '0', ARGV.want)
+  due = redis.call('ZRANGEBYSCORE', timeline, '-inf', now_text, 'WITHSCORES', 'LIMIT', '0', want)
 end
 local claimed, c = {}, 0 -- for the replay
 if #due > 0 then
@@ -230,7 +235,7 @@ if #due > 0 then
       gone[#gone + 1] = id
     elseif r and max_claims > 0 and r.claims - r.failures >= max_claims then
       dead_letter(-1, id, apart and body(payloads, id, max_payload) or payload, r, 'never settled')
-    else
+    elseif not flow or flow.admits(id, score, r) then
       local l = lengths[#id] or length(id)
       local rec
       parts[p + 1], parts[p + 4], parts[p + 5], parts[p + 6] = l, '\n', id, payload
@@ -264,6 +269,7 @@ if #due > 0 then
 end
 
 local h = head(timeline)
+local held = flow and flow.after(now, h, finish, claimed) or '0'
 local orphans = '0'
 -- The hinted timers have been claimed: the next schedule must send a hint again.
 if (h or math.huge) > now then redis.call('DEL', KEYS.hint) end
@@ -279,4 +285,4 @@ local why = join(refusals)
 redis.call('SET', KEYS.exchange, ARGV.sequence .. '\n' .. finish .. ' ' .. healed .. ' ' .. refused .. ' ' ..
   #why .. ' ' .. dead_count .. '\n' .. why .. join(kept) .. join(claimed), 'PX', '120000')
 if known and h and h < known then announce(KEYS.hint, h, now) end
-return answer(now, h, finish, healed, refused, why, orphans)
+return answer(now, h, finish, healed, refused, why, orphans, held)

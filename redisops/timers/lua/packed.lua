@@ -42,13 +42,13 @@ end
 
 -- answer returns the first line, with the head h of the timeline, and the collected
 -- parts.
-local function answer(now, h, finish, healed, refused, refusals, orphans)
+local function answer(now, h, finish, healed, refused, refusals, orphans, held)
   local next_due = '-1'
   if h and h < math.huge then
     next_due = until_due(h, now)
   end
   parts[1] = text(now) .. ' ' .. finish .. ' ' .. next_due .. ' ' .. healed .. ' ' ..
-    orphans .. ' ' .. refused .. ' ' .. dead_count .. ' ' .. leased .. (apart and ' 1\n' or ' 0\n') .. refusals
+    orphans .. ' ' .. refused .. ' ' .. dead_count .. ' ' .. leased .. (apart and ' 1 ' or ' 0 ') .. held .. '\n' .. refusals
   if dead_count > 0 then parts[1] = parts[1] .. join(deaths) end
   return join(parts)
 end

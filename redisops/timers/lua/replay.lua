@@ -64,5 +64,6 @@ local function replay(saved, now, timeline, payloads, leases, dead, max_payload,
       leased = leased + 1
     end
   end
-  return answer(now, head(timeline), finish, healed, refused, refusals, '0')
+  local h = head(timeline)
+  return answer(now, h, finish, healed, refused, refusals, '0', flow and flow.held(now, h) or '0')
 end

@@ -90,6 +90,7 @@ not name topics with --topic that subscribers should handle.
 ` + telemetry.Environment,
 		Example: `  wakebell node --topic invoices
   wakebell node --topic invoices --exec './charge.sh' --max-concurrent 20
+  wakebell node --topic mail --rate-limit 100 --rate-per 1m --max-in-flight 10
   wakebell node -t a -t b --lease-ttl 1m --log-format json 2>node.log | jq .id
   wakebell node --listen 10.0.0.5:7070 --token-file tokens --tls-cert node.pem --tls-key node.key`,
 		Args: cobra.NoArgs,
@@ -135,7 +136,9 @@ func (f *nodeFlags) options() (topics []wakebell.HandlerOption, queues []wakebel
 	for _, option := range options {
 		topics, queues = append(topics, option), append(queues, option)
 	}
-	return append(topics, wakebell.History(f.history)), queues
+	return append(topics, wakebell.History(f.history),
+		wakebell.RateLimit(f.tuned.RateLimit, f.tuned.RatePer, f.tuned.RateBurst),
+		wakebell.MaxInFlight(f.tuned.MaxInFlight)), queues
 }
 
 // rawHandler handles bodies of every kind.

@@ -21,7 +21,7 @@ func TestOptionsFitWhatTheyConfigure(t *testing.T) {
 		tune  = "new(wakebell.System).RetuneLocal(``, "
 	)
 	const (
-		common   = "wakebell.DiscardRejected(), wakebell.DeliveryWindow(1), wakebell.With()"
+		common   = "wakebell.DiscardRejected(), wakebell.DeliveryWindow(1), wakebell.With(), wakebell.History(0)"
 		tuning   = "wakebell.MaxConcurrent(1), wakebell.LeaseTTL(1), wakebell.MaxLeaseAge(1), wakebell.PollingInterval(1), wakebell.MaxPollingInterval(1), wakebell.RetryBackoff(1, 1), wakebell.MaxAttempts(1)"
 		ofTopics = "HandlerOption"
 		ofQueues = "QueueHandlerOption"
@@ -39,6 +39,7 @@ func TestOptionsFitWhatTheyConfigure(t *testing.T) {
 		mail + "wakebell.RetryOnLeaseExpiry())": ofQueues,
 		tune + "wakebell.DiscardRejected())":    "TuningOption",
 		tune + "wakebell.With())":               "TuningOption",
+		tune + "wakebell.History(0))":           "TuningOption",
 		tune + "wakebell.DeliveryWindow(1))":    "TuningOption",
 		tune + "wakebell.RetryOnLeaseExpiry())": "TuningOption",
 		tune + "wakebell.KeepCompleted(1))":     "TuningOption",

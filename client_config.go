@@ -9,6 +9,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/wakebell/wakebell/internal/clientstore"
+	"github.com/wakebell/wakebell/payload"
 	"github.com/wakebell/wakebell/queue"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
@@ -74,6 +75,11 @@ type ClientConfig struct {
 	// is restored by a Middleware of the handlers. The body of a recurring schedule
 	// is changed when the schedule is put.
 	ScheduleMiddleware []wakebelltype.ScheduleMiddleware
+
+	// Payloads compresses, encrypts or stores the bodies of what this Client schedules
+	// and publishes, after ScheduleMiddleware; Topic.Get decodes them. Its Limit
+	// defaults to PayloadLimit. nil: bodies are stored as they are.
+	Payloads *payload.Chain
 
 	// TracerProvider makes a span of each call that stores something, whose context
 	// the headers of timers and messages carry; nil means the global one.

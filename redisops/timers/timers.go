@@ -111,7 +111,7 @@ var lua = scripts.NewSet(luaFiles)
 
 var (
 	exchangeScript      = lua.Load("exchange", "flow_off", "packed", "replay", "acks")
-	exchangeFlowScript  = lua.Variant("exchange", "flow", "packed", "replay", "acks")
+	exchangeFlowScript  = lua.Variant("exchange", "flow_limits", "flow", "packed", "replay", "acks")
 	scheduleScript      = lua.Load("schedule", "tally")
 	cancelScript        = lua.Load("cancel")
 	cancelAllScript     = lua.Load("cancel_all")

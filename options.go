@@ -8,6 +8,7 @@ import (
 	"github.com/wakebell/wakebell/actors/poller"
 	"github.com/wakebell/wakebell/internal/argument"
 	"github.com/wakebell/wakebell/internal/tuning"
+	"github.com/wakebell/wakebell/messages/exchange"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
@@ -21,6 +22,7 @@ type settings struct {
 	middleware      []Middleware
 	target          *poller.Target
 	queue           *queueHandling // nil: a topic
+	batch           poller.Batch
 }
 
 func defaultSettings() settings {
@@ -41,8 +43,8 @@ func applyAll[O any](s *settings, opts []O, apply func(O, *settings) error) erro
 }
 
 // retune applies options to the settings of a running handler.
-func (s *settings) retune(opts []TuningOption) error {
-	return errors.Join(applyAll(s, opts, TuningOption.tune), s.validate())
+func (s *settings) retune(opts []TopicTuningOption) error {
+	return errors.Join(applyAll(s, opts, TopicTuningOption.tune), s.validate())
 }
 
 // validate checks options against each other.
@@ -59,6 +61,7 @@ func pollerSettings(s wakebelltype.Settings) poller.Settings {
 		MaxConcurrent: s.MaxConcurrent, LeaseTTL: s.LeaseTTL, MaxLeaseAge: s.MaxLeaseAge,
 		PollingInterval: s.PollingInterval, MaxPollingInterval: s.MaxPollingInterval,
 		Retry: poller.Retry{Initial: s.RetryInitial, Max: s.RetryLimit, MaxFailures: s.MaxAttempts},
+		Flow:  exchange.Flow{RateLimit: s.RateLimit, RatePer: s.RatePer, RateBurst: s.RateBurst, MaxInFlight: s.MaxInFlight},
 	}
 }
 
@@ -68,6 +71,7 @@ func settingsOf(s poller.Settings) wakebelltype.Settings {
 		MaxConcurrent: s.MaxConcurrent, LeaseTTL: s.LeaseTTL, MaxLeaseAge: s.MaxLeaseAge,
 		PollingInterval: s.PollingInterval, MaxPollingInterval: s.MaxPollingInterval,
 		RetryInitial: s.Retry.Initial, RetryLimit: s.Retry.Max, MaxAttempts: s.Retry.MaxFailures,
+		RateLimit: s.Flow.RateLimit, RatePer: s.Flow.RatePer, RateBurst: s.Flow.RateBurst, MaxInFlight: s.Flow.MaxInFlight,
 	}
 }
 
@@ -89,18 +93,25 @@ type CommonOption interface {
 	QueueHandlerOption
 }
 
-// TuningOption configures the handler of a topic or of a queue, and can be changed
-// while the handler runs; see System.RetuneLocal.
-type TuningOption interface {
-	CommonOption
+// TopicTuningOption configures the handler of a topic, and can be changed while the
+// handler runs; see System.RetuneLocal.
+type TopicTuningOption interface {
+	HandlerOption
 	tune(s *settings) error
 }
 
+// TuningOption is a TopicTuningOption that also configures the handler of a queue.
+type TuningOption interface {
+	TopicTuningOption
+	QueueHandlerOption
+}
+
 type (
-	topicOption  func(*settings) error
-	queueOption  func(*settings) error
-	commonOption func(*settings) error
-	tuningOption func(*settings) error
+	topicOption       func(*settings) error
+	queueOption       func(*settings) error
+	commonOption      func(*settings) error
+	topicTuningOption func(*settings) error
+	tuningOption      func(*settings) error
 )
 
 func (o topicOption) applyTopic(s *settings) error  { return o(s) }
@@ -108,8 +119,11 @@ func (o queueOption) applyQueue(s *settings) error  { return o(s) }
 func (o commonOption) applyTopic(s *settings) error { return o(s) }
 func (o commonOption) applyQueue(s *settings) error { return o(s) }
 func (o tuningOption) applyTopic(s *settings) error { return o(s) }
-func (o tuningOption) applyQueue(s *settings) error { return o(s) }
-func (o tuningOption) tune(s *settings) error       { return o(s) }
+
+func (o topicTuningOption) applyTopic(s *settings) error { return o(s) }
+func (o topicTuningOption) tune(s *settings) error       { return o(s) }
+func (o tuningOption) applyQueue(s *settings) error      { return o(s) }
+func (o tuningOption) tune(s *settings) error            { return o(s) }
 
 // tuned returns the option that sets a setting, and checks its range.
 func tuned[N ~int | ~int64](t *tuning.Setting, n N) tuningOption {
@@ -124,7 +138,7 @@ func tuned[N ~int | ~int64](t *tuning.Setting, n N) tuningOption {
 }
 
 // MaxConcurrent sets how many timers of the topic this node handles at once,
-// 1 – 10,000; default 5.
+// 1 – 10,000; default 5. For batches it sets how many calls run at once.
 func MaxConcurrent(n int) TuningOption {
 	return tuned(tuning.MaxConcurrent, n)
 }

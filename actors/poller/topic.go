@@ -13,6 +13,7 @@ import (
 	"github.com/wakebell/wakebell/actors/internal/host"
 	"github.com/wakebell/wakebell/actors/records"
 	"github.com/wakebell/wakebell/internal/loglimit"
+	"github.com/wakebell/wakebell/messages/exchange"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
@@ -20,7 +21,10 @@ import (
 type Topic struct {
 	Source Source
 	Handle Handle
-	Target *Target // for Delivery.Forward; nil: leases cannot be forwarded
+	// HandleBatch is called instead of Handle if Batch.Size is above 0.
+	HandleBatch HandleBatch
+	Batch       Batch
+	Target      *Target // for Delivery.Forward; nil: leases cannot be forwarded
 
 	// ReadOverride reads the cluster-wide override of the topic's settings; nil:
 	// there is none. It is called at the start, after hints, and every
@@ -29,8 +33,8 @@ type Topic struct {
 	// OverrideInterval is the interval without hints; 0: 5 min.
 	OverrideInterval time.Duration
 
-	// Settings can be changed while the topic runs. All but MaxLeaseAge must be
-	// above zero.
+	// Settings can be changed while the topic runs. All but MaxLeaseAge and Flow must
+	// be above zero.
 	Settings // in force until they are changed
 	Paused   bool
 
@@ -52,13 +56,15 @@ type Topic struct {
 
 	History  wakebelltype.HistoryPolicy // which attempts are recorded
 	NoCounts bool                       // nothing is counted in the source
+	// RecordStore stores both; nil: that of the runtime.
+	RecordStore records.Store
 
 	NoPeek     bool // switches the peeks off, see Peeker
 	NoPrefetch bool // switches the prefetch off, see prefetch.go
 }
 
 // Settings are what of a topic can be changed while it runs. All but
-// MaxLeaseAge must be above zero.
+// MaxLeaseAge and Flow must be above zero.
 type Settings struct {
 	MaxConcurrent int           // handlers running at once
 	LeaseTTL      time.Duration // extended at a third of it while a handler runs
@@ -70,6 +76,9 @@ type Settings struct {
 
 	// Retry configures how failures of a handler are retried.
 	Retry Retry
+
+	// Flow bounds what all nodes claim together; the zero value does not.
+	Flow exchange.Flow
 }
 
 // Shared is what all incarnations of a poller share.

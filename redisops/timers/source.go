@@ -103,7 +103,7 @@ func (t *TimerSource) call(ctx context.Context, r *exchange.Request, fetchFrom i
 		t.keys.Stream(r.Incarnation, r.Stream), t.keys.Hint,
 	}
 	script, args := exchangeScript, t.args(r, fetchFrom)
-	if r.Flow != (exchange.Flow{}) {
+	if r.Flow.On() {
 		script, keys, args = exchangeFlowScript, append(keys, t.keys.Flow), append(args, flowText(r.Flow))
 	}
 	alone := t.timers.NoCoalescing || len(r.Settle)+len(r.Extend) >= aloneFrom

@@ -176,7 +176,10 @@ variadic('HSET', leases, recorded, 1, #recorded)
 -- The claim.
 local ids, found, healed = {}, 0, 0
 local due = {}
-if flow then want = flow.before(want, now, finish_at, good == total, settled) end
+if flow then
+  want = flow.before({want = want, now = now, finish = finish, base = base, total = total,
+    releases = releases, extends = extends, all = good == total, settled = settled})
+end
 if want > 0 then
   due = redis.call('ZRANGEBYSCORE', timeline, '-inf', now_text, 'WITHSCORES', 'LIMIT', '0', want)
 end
@@ -266,7 +269,7 @@ if #due > 0 then
 end
 
 local h = head(timeline)
-local held = flow and flow.after(now, h, claimed) or '0'
+local held = flow and flow.after(now, h, finish, claimed) or '0'
 local orphans = '0'
 -- The hinted timers have been claimed: the next schedule must send a hint again.
 if (h or math.huge) > now then redis.call('DEL', KEYS.hint) end

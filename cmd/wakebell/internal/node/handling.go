@@ -37,8 +37,9 @@ func (h *handling) register(cmd *cobra.Command) {
 	h.flags = flags
 }
 
-// tunedTopic returns the options of a topic that can change while it is handled.
-func (h *handling) tunedTopic() []wakebell.TuningOption {
+// tuning returns the options of a topic or of a subscriber's queue that can change
+// while it is handled.
+func (h *handling) tuning() []wakebell.TuningOption {
 	return []wakebell.TuningOption{
 		wakebell.MaxConcurrent(h.tuned.MaxConcurrent),
 		wakebell.LeaseTTL(h.tuned.LeaseTTL),
@@ -48,6 +49,22 @@ func (h *handling) tunedTopic() []wakebell.TuningOption {
 		wakebell.MaxAttempts(h.tuned.MaxAttempts),
 		wakebell.RetryBackoff(h.tuned.RetryInitial, h.tuned.RetryLimit),
 	}
+}
+
+// tunedTopic returns the options of a topic that can change while it is handled.
+func (h *handling) tunedTopic() []wakebell.TopicTuningOption {
+	return append(topicTuning(h.tuning()),
+		wakebell.RateLimit(h.tuned.RateLimit, h.tuned.RatePer, h.tuned.RateBurst),
+		wakebell.MaxInFlight(h.tuned.MaxInFlight),
+	)
+}
+
+// topicTuning converts options to those that RetuneLocal takes.
+func topicTuning(options []wakebell.TuningOption) (all []wakebell.TopicTuningOption) {
+	for _, option := range options {
+		all = append(all, option)
+	}
+	return all
 }
 
 func (h *handling) topicOptions() []wakebell.HandlerOption {
@@ -64,7 +81,7 @@ func (h *handling) topicOptions() []wakebell.HandlerOption {
 // subscriberOptions returns the options of the queues of subscribers: the settings of
 // topics.
 func (h *handling) subscriberOptions() (options []wakebell.QueueHandlerOption) {
-	for _, option := range h.tunedTopic() {
+	for _, option := range h.tuning() {
 		options = append(options, option)
 	}
 	if h.discardRejected {
@@ -159,7 +176,7 @@ func (h *handled) live(flag string) bool {
 func (h *handled) retune(sys *wakebell.System, running *handled) error {
 	options := h.tunedTopic()
 	if h.queue {
-		options = h.tunedQueue()
+		options = topicTuning(h.tunedQueue())
 	}
 	if err := sys.RetuneLocal(h.name, options...); err != nil {
 		return err

@@ -66,7 +66,7 @@ Each delivery is one JSON line on stdout, written before the timer is settled:
   headers, correlation_id, reply_to (if any), and body: JSON as JSON, text as a
   string, null for none; anything else as body_base64. For a message, topic is
   the queue, activation the time of publishing, and the body's bytes tell its
-  type.
+  type. Only commands that show stored bodies print their encoding.
 Without --exec, a timer is done once its line is written. If stdout cannot be
 written, the timer is retried, and the node drains and exits with 1.
 
@@ -109,6 +109,7 @@ once; the log names what needs a restart.
 ` + telemetry.Environment,
 		Example: `  wakebell node --topic invoices
   wakebell node --topic invoices --exec './charge.sh' --max-concurrent 20
+  wakebell node --topic mail --rate-limit 100 --rate-per 1m --max-in-flight 10
   wakebell node -t a -t b --lease-ttl 1m --log-format json 2>node.log | jq .id
   wakebell node --listen 10.0.0.5:7070 --token-file tokens --tls-cert node.pem --tls-key node.key
   wakebell node --config wakebell.yaml`,
@@ -169,7 +170,7 @@ func run(ctx context.Context, a *cli.App, f *nodeFlags) (err error) {
 	}
 	cfg := f.systemConfig()
 	cfg.Handlers, cfg.Keys, cfg.Prefix, cfg.Logger = handlers, conn.Keys, conn.Prefix, log
-	cfg.MeterProvider, cfg.TracerProvider = exported.MeterProvider, exported.TracerProvider
+	cfg.MeterProvider, cfg.TracerProvider, cfg.Payloads = exported.MeterProvider, exported.TracerProvider, a.Payloads()
 	sys, err := wakebell.New(cli.NewActorSystem(log), conn.Redis, cfg)
 	if err != nil {
 		return err
@@ -244,7 +245,7 @@ func newDelivery(t wakebell.Timer[[]byte]) delivery {
 		LatenessMS:  output.Millis(t.Lateness()),
 		Content: output.NewContent(wakebell.Content{
 			CorrelationID: t.CorrelationID, ContentType: t.ContentType, ReplyTo: t.ReplyTo,
-			Headers: t.Headers, Body: t.Raw,
+			Headers: t.Headers, Body: t.Body,
 		}),
 	}
 }

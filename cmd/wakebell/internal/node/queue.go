@@ -97,7 +97,7 @@ func (h *handled) queueHandler(handle rawHandler) wakebell.Handler {
 		options = append(options, wakebell.AtMostOnce())
 	}
 	shown := func(ctx context.Context, t wakebell.Timer[[]byte]) error {
-		t.ContentType = output.MessageContent(t.Raw).ContentType
+		t.ContentType = output.MessageContent(t.Body).ContentType
 		return handle(ctx, t)
 	}
 	return wakebell.HandleQueue(queue.New[[]byte](h.name, cli.QueueOptions(h.names)...), shown, options...)

@@ -110,7 +110,7 @@ func (f *nodeFlags) register(cmd *cobra.Command) {
 	f.tuned = tuning.Defaults()
 	cli.TuneFlags(flags, &f.tuned)
 	flags.BoolVar(&f.discardRejected, "discard-rejected", false, "remove rejected timers instead of making them dead letters")
-	flags.TextVar(&f.history, "history", wakebelltype.HistoryFailures, "attempts to record for the command history: `policy` off, failures or all")
+	flags.TextVar(&f.history, "history", wakebelltype.HistoryFailures, "attempts to record for the commands history and queue history: `policy` off, failures or all")
 	flags.BoolVar(&f.noCounts, "no-counts", false, "do not count in Redis what stats --since shows")
 	cli.DurationVar(flags, &f.drain, "drain-timeout", 20*time.Second, "how long to wait for running handlers at shutdown")
 	cli.DurationVar(flags, &f.wait, "wait-for-redis", 0, "how long to wait for Redis at startup")
@@ -129,6 +129,7 @@ func (f *nodeFlags) options() (topics []wakebell.HandlerOption, queues []wakebel
 		wakebell.MaxPollingInterval(f.tuned.MaxPollingInterval),
 		wakebell.MaxAttempts(f.tuned.MaxAttempts),
 		wakebell.RetryBackoff(f.tuned.RetryInitial, f.tuned.RetryLimit),
+		wakebell.History(f.history),
 	}
 	if f.discardRejected {
 		options = append(options, wakebell.DiscardRejected())
@@ -136,7 +137,7 @@ func (f *nodeFlags) options() (topics []wakebell.HandlerOption, queues []wakebel
 	for _, option := range options {
 		topics, queues = append(topics, option), append(queues, option)
 	}
-	return append(topics, wakebell.History(f.history),
+	return append(topics,
 		wakebell.RateLimit(f.tuned.RateLimit, f.tuned.RatePer, f.tuned.RateBurst),
 		wakebell.MaxInFlight(f.tuned.MaxInFlight)), queues
 }

@@ -61,6 +61,7 @@ func (f *queueFlags) queueHandlers(node *nodeFlags, handle rawHandler) []wakebel
 		wakebell.MaxConcurrent(node.tuned.MaxConcurrent), wakebell.PollingInterval(node.tuned.PollingInterval),
 		wakebell.RetryBackoff(node.tuned.RetryInitial, node.tuned.RetryLimit), wakebell.LeaseTTL(f.visibility),
 		wakebell.MaxAttempts(f.maxDeliveries), wakebell.KeepCompleted(f.completed), wakebell.KeepFailed(f.failed),
+		wakebell.History(node.history),
 	}
 	if f.given("max-lease-age") {
 		options = append(options, wakebell.MaxLeaseAge(node.tuned.MaxLeaseAge))

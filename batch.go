@@ -184,7 +184,7 @@ func chainBatch(h Handler, mw []Middleware, tracer *tracing.Consumer) poller.Han
 			if len(mw) > 0 { // middleware may change the body in place
 				t.Body = slices.Clone(t.Body)
 			}
-			own[i].delivered.Delivery, t.delivery = d, &own[i]
+			own[i].Delivery, t.delivery = d, &own[i]
 			raw.timers, raw.at = append(raw.timers, t), append(raw.at, i)
 		}
 		call := fn

@@ -2,14 +2,17 @@ package wakebell
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/wakebell/wakebell/actors/poller"
 	"github.com/wakebell/wakebell/internal/argument"
 	"github.com/wakebell/wakebell/internal/codec"
 	"github.com/wakebell/wakebell/internal/envelope"
 	"github.com/wakebell/wakebell/internal/tracing"
+	"github.com/wakebell/wakebell/payload"
 )
 
 // HandlerFunc handles a timer with an encoded body. Its error is the verdict, as
@@ -49,11 +52,69 @@ var ErrUnreadable = codec.ErrUnreadable
 // typed returns the innermost HandlerFunc of a topic, which decodes the body.
 func typed[T any](c codec.Codec[T], fn func(context.Context, Timer[T]) error) HandlerFunc {
 	return func(ctx context.Context, raw Timer[[]byte]) error {
-		body, err := c.Decode(raw.Body, raw.ContentType)
+		body, err := decode(c, raw)
 		if err != nil {
-			return fmt.Errorf("%w: %w", ErrUnreadable, err)
+			return err
 		}
 		return fn(ctx, Timer[T]{Body: body, Meta: raw.Meta})
+	}
+}
+
+// decode decodes the body of a delivered timer.
+func decode[T any](c codec.Codec[T], raw Timer[[]byte]) (body T, err error) {
+	if payload.Marked(raw.Headers, raw.Body) { // retried: the keys may be deployed later than the first body
+		return body, notOpened(raw.Headers, raw.Body)
+	}
+	body, err = c.Decode(raw.Body, raw.ContentType)
+	if err != nil {
+		return body, fmt.Errorf("%w: %w", ErrUnreadable, err)
+	}
+	return body, nil
+}
+
+// discardTimeout bounds the deletion of a body from the store of a payload.ClaimCheck.
+const discardTimeout = 10 * time.Second
+
+// decoding returns the middleware that decodes bodies for a handler, outside of all
+// others; nil: none.
+func (s *System) decoding(h Handler) []Middleware {
+	chain := s.client.payloads
+	if chain == nil {
+		return nil
+	}
+	return []Middleware{func(next HandlerFunc) HandlerFunc {
+		return func(ctx context.Context, t Timer[[]byte]) error {
+			plain, err := chain.Decode(ctx, payload.Encoded{
+				Topic: h.topic, ID: t.ID, Headers: t.Headers, Body: t.Body, ContentType: t.ContentType,
+			})
+			switch {
+			case errors.Is(err, payload.ErrCorrupt):
+				return fmt.Errorf("%w: %w", ErrUnreadable, err)
+			case err != nil && h.set.queue != nil && h.set.queue.finalErrors:
+				return &crash{err} // the message must not be lost before its key is there
+			case err != nil:
+				return err
+			}
+			t.Body, t.ContentType, t.Headers = plain.Body, plain.ContentType, plain.Headers
+			err = next(ctx, t)
+			if err == nil && plain.InStore {
+				s.discard(ctx, t, plain)
+			}
+			return err
+		}
+	}}
+}
+
+// discard settles a handled timer, and then deletes its body from the store. A timer that
+// is not settled may be delivered again, and needs it.
+func (s *System) discard(ctx context.Context, t Timer[[]byte], plain payload.Decoded) {
+	if t.Settle(ctx, nil) != nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), discardTimeout)
+	defer cancel()
+	if err := plain.Discard(ctx); err != nil {
+		s.cfg.Logger.WarnContext(ctx, "a handled body was not deleted from its store", "topic", t.Topic, "id", t.ID, "err", err)
 	}
 }
 

@@ -56,6 +56,8 @@ type Topic struct {
 
 	History  wakebelltype.HistoryPolicy // which attempts are recorded
 	NoCounts bool                       // nothing is counted in the source
+	// RecordStore stores both; nil: that of the runtime.
+	RecordStore records.Store
 
 	NoPeek     bool // switches the peeks off, see Peeker
 	NoPrefetch bool // switches the prefetch off, see prefetch.go

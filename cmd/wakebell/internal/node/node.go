@@ -59,7 +59,7 @@ Each delivery is one JSON line on stdout, written before the timer is settled:
   headers, correlation_id, reply_to (if any), and body: JSON as JSON, text as a
   string, null for none; anything else as body_base64. For a message, topic is
   the queue, activation the time of publishing, and the body's bytes tell its
-  type.
+  type. Only commands that show stored bodies print their encoding.
 Without --exec, a timer is done once its line is written. If stdout cannot be
 written, the timer is retried, and the node drains and exits with 1.
 
@@ -188,6 +188,7 @@ func run(ctx context.Context, a *cli.App, f *nodeFlags) (err error) {
 		NoCounts:      f.noCounts,
 		Keys:          conn.Keys,
 		Prefix:        conn.Prefix,
+		Payloads:      a.Payloads(),
 		DrainTimeout:  drain,
 		WaitForRedis:  f.wait,
 		DeadLetterCap: f.deadCap,
@@ -254,7 +255,7 @@ func newDelivery(t wakebell.Timer[[]byte]) delivery {
 		LatenessMS:  output.Millis(t.Lateness()),
 		Content: output.NewContent(wakebell.Content{
 			CorrelationID: t.CorrelationID, ContentType: t.ContentType, ReplyTo: t.ReplyTo,
-			Headers: t.Headers, Body: t.Raw,
+			Headers: t.Headers, Body: t.Body,
 		}),
 	}
 }

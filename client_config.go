@@ -95,8 +95,8 @@ type ClientConfig struct {
 	// Otherwise those of 32 KiB or more are read in a second round trip.
 	NoPayloadsApart bool
 
-	// NoCounts switches the counts of scheduled timers in Redis off; see
-	// Client.Throughput.
+	// NoCounts switches the counts of scheduled timers and published messages in Redis
+	// off; see Client.Throughput and queue.Client.Throughput.
 	NoCounts bool
 
 	// MeterProvider makes the instruments of docs/metrics.md; nil means the global

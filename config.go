@@ -63,7 +63,7 @@ type Config struct {
 	NoCoalescing    bool
 	NoPayloadsApart bool
 	ScheduleWindow  time.Duration
-	NoCounts        bool // neither what is scheduled nor what this node handles is counted
+	NoCounts        bool // neither what is scheduled or published nor what this node handles is counted
 
 	// MeterProvider and MetricTopics are the fields of ClientConfig, for the Client
 	// and for all that this node runs.

@@ -144,6 +144,19 @@ func (q *queueHandling) options(set settings, cfg Config) queuestore.SourceOptio
 	return o
 }
 
+// queueRecords stores the records of a queue.
+type queueRecords struct{ *queuestore.Queue }
+
+// WriteCounts implements records.Store of actors.
+func (q queueRecords) WriteCounts(ctx context.Context, _, incarnation string, call uint64, handled, failed, dead int64) error {
+	return q.Queue.WriteCounts(ctx, incarnation, call, handled, failed, dead)
+}
+
+// WriteHistory implements records.Store of actors.
+func (q queueRecords) WriteHistory(ctx context.Context, _, node string, attempts []wakebelltype.Attempt) error {
+	return q.Queue.WriteHistory(ctx, node, attempts)
+}
+
 // hints subscribes to the notifications of the System's topics and queues.
 type hints struct{ s *System }
 

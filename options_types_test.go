@@ -21,7 +21,7 @@ func TestOptionsFitWhatTheyConfigure(t *testing.T) {
 		tune  = "new(wakebell.System).RetuneLocal(``, "
 	)
 	const (
-		common   = "wakebell.DiscardRejected(), wakebell.DeliveryWindow(1), wakebell.With()"
+		common   = "wakebell.DiscardRejected(), wakebell.DeliveryWindow(1), wakebell.With(), wakebell.History(0)"
 		tuning   = "wakebell.MaxConcurrent(1), wakebell.LeaseTTL(1), wakebell.MaxLeaseAge(1), wakebell.PollingInterval(1), wakebell.MaxPollingInterval(1), wakebell.RetryBackoff(1, 1), wakebell.MaxAttempts(1)"
 		limits   = "wakebell.RateLimit(1, 1, 1), wakebell.MaxInFlight(1)"
 		ofTopics = "HandlerOption"
@@ -42,6 +42,7 @@ func TestOptionsFitWhatTheyConfigure(t *testing.T) {
 		mail + "wakebell.MaxInFlight(1))":       ofQueues,
 		tune + "wakebell.DiscardRejected())":    "TopicTuningOption",
 		tune + "wakebell.With())":               "TopicTuningOption",
+		tune + "wakebell.History(0))":           "TopicTuningOption",
 		tune + "wakebell.DeliveryWindow(1))":    "TopicTuningOption",
 		tune + "wakebell.RetryOnLeaseExpiry())": "TopicTuningOption",
 		tune + "wakebell.KeepCompleted(1))":     "TopicTuningOption",

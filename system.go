@@ -268,7 +268,7 @@ func (s *System) actorTopic(h Handler) poller.Topic {
 	}
 	if q := h.set.queue; q != nil {
 		topic.FinalErrors, topic.FinalCrashes = q.finalErrors, q.atMostOnce
-		topic.History, topic.NoCounts = wakebelltype.HistoryOff, true // their keys are other ones
+		topic.RecordStore = queueRecords{s.queueNamed(source.Name())}
 	} else {
 		topic.ReadOverride = s.readOverride(s.cfg.Prefix + h.topic)
 	}

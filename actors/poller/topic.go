@@ -57,6 +57,8 @@ type Topic struct {
 
 	History  wakebelltype.HistoryPolicy // which attempts are recorded
 	NoCounts bool                       // nothing is counted in the source
+	// RecordStore stores both; nil: that of the runtime.
+	RecordStore records.Store
 
 	Breaker *wakebelltype.Breaker // pauses the topic on this node while handlers fail; nil: none
 

@@ -1,11 +1,12 @@
 -- Makes timers of dead letters again, oldest first, a page a call. Each dead letter
 -- is deleted after its timer is written; its attempts start at zero.
 --
--- KEYS: timeline payloads leases dead hint exchange
+-- KEYS: timeline payloads leases dead hint exchange counts
 -- ARGV: from upto limit max_bytes text prefix older newer overwrite delay call
 --   as of walk in letters.lua; upto '' is the newest one there is now;
 --   overwrite 1 to write over live timers too; delay in µs from now; call the
---   number of the call: an equal one is answered again.
+--   number of the call: an equal one is answered again. Counts is the timeline
+--   where nothing is counted.
 -- Returns: where to continue, '' at the end, then upto, then for each dead letter its
 --   stream id, the timer's id and the outcome: d redriven, o redriven over a
 --   live timer, l skipped for a live one, b skipped for it has no id or payload.
@@ -21,7 +22,7 @@ if upto == '' then upto = newest(dead) end
 local now = clock()
 local known = head(timeline) or math.huge
 local lowest = math.huge
-local made = false
+local made = 0
 local out = {'', upto}
 
 local function redrive(entry, id, payload)
@@ -35,7 +36,7 @@ local function redrive(entry, id, payload)
   redis.call('ZADD', timeline, text(due), id)
   redis.call('HDEL', leases, id)
   redis.call('XDEL', dead, entry)
-  lowest, made = math.min(lowest, due), true
+  lowest, made = math.min(lowest, due), made + 1
   return live and 'o' or 'd'
 end
 
@@ -46,6 +47,9 @@ out[1] = walk(dead, ARGV.from, upto, tonumber(ARGV.limit), tonumber(ARGV.max_byt
   if payload and id and #id > 0 and #id <= 512 then outcome = redrive(entry, id, payload) end
   out[#out + 1], out[#out + 2], out[#out + 3] = entry, id or '', outcome
 end)
-if made then remember(KEYS.exchange, ARGV.call, out) end
+if made > 0 then
+  remember(KEYS.exchange, ARGV.call, out)
+  if KEYS.counts ~= timeline then tally(KEYS.counts, now, 's', made) end
+end
 if lowest < known then announce(KEYS.hint, lowest, now) end
 return out

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/wakebell/wakebell/actors"
+	"github.com/wakebell/wakebell/actors/guard"
 	"github.com/wakebell/wakebell/actors/poller"
 	"github.com/wakebell/wakebell/redisops/timers"
 	"github.com/wakebell/wakebell/wakebelltype"
@@ -52,6 +53,7 @@ type TopicHealth struct {
 	Paused       bool          // on this node or on all nodes
 	Running      int           // timers that the node holds
 	Failures     int           // consecutive requests to Redis that failed for this topic only
+	Breaker      string        // of this node: closed, open or half-open; empty without Breaker
 	Err          error         // error of the last failure; nil if Failures is 0
 }
 
@@ -142,9 +144,12 @@ func (h *Health) topic(v poller.Health) {
 	if v.Err != nil {
 		h.problem("topic %q backs off: %v", v.Topic, v.Err)
 	}
+	if v.Breaker == guard.Open.String() || v.Breaker == guard.HalfOpen.String() {
+		h.problem("the circuit breaker of topic %q is %s", v.Topic, v.Breaker)
+	}
 	h.Topics = append(h.Topics, TopicHealth{
 		Topic: v.Topic, Silent: v.Silent, LastExchange: v.LastExchange, DownSince: v.DownSince,
-		Paused: v.Paused, Running: v.Leases, Failures: v.Failures, Err: v.Err,
+		Paused: v.Paused, Running: v.Leases, Failures: v.Failures, Breaker: v.Breaker, Err: v.Err,
 	})
 }
 
@@ -258,6 +263,7 @@ type (
 		Paused       bool    `json:"paused"`
 		Running      int     `json:"running"`
 		Failures     int     `json:"failures"`
+		Breaker      string  `json:"breaker,omitempty"`
 		Err          *string `json:"error"`
 	}
 )
@@ -274,7 +280,7 @@ func (h Health) view() healthView {
 		v.Topics[i] = topicView{
 			Topic: t.Topic, Silent: t.Silent.Seconds(), LastExchange: instantText(t.LastExchange),
 			DownSince: instantText(t.DownSince), Behind: t.Behind.Seconds(), Paused: t.Paused,
-			Running: t.Running, Failures: t.Failures, Err: errorText(t.Err),
+			Running: t.Running, Failures: t.Failures, Breaker: t.Breaker, Err: errorText(t.Err),
 		}
 	}
 	return v

@@ -1,6 +1,7 @@
 package wakebell
 
 import (
+	"cmp"
 	"errors"
 	"math"
 	"time"
@@ -23,6 +24,7 @@ type settings struct {
 	target          *poller.Target
 	queue           *queueHandling // nil: a topic
 	batch           poller.Batch
+	breaker         *wakebelltype.Breaker // nil: none
 }
 
 func defaultSettings() settings {
@@ -232,6 +234,27 @@ func DeliveryWindow(d time.Duration) CommonOption {
 	return commonOption(func(s *settings) error {
 		s.window = d
 		return within("DeliveryWindow", d, 0, 10*time.Second)
+	})
+}
+
+// Breaker pauses the topic or queue on this node while its handler fails: if at least
+// FailureRatio of at least Deliveries deliveries within Window fail, the node claims
+// nothing for OpenFor; running handlers finish. Then it claims one timer. If that fails,
+// it claims nothing for OpenFor again, and otherwise it goes on. Other nodes decide for
+// themselves.
+//
+// Errors, rejections, panics and hung handlers are failures. Timers that were released,
+// cancelled or lost, or whose bodies cannot be decoded, do not count.
+func Breaker(b wakebelltype.Breaker) CommonOption {
+	return commonOption(func(s *settings) error {
+		b.Deliveries, b.Window, b.OpenFor = cmp.Or(b.Deliveries, 20), cmp.Or(b.Window, time.Minute), cmp.Or(b.OpenFor, 30*time.Second)
+		s.breaker = &b
+		var ratio error
+		if !(b.FailureRatio > 0 && b.FailureRatio <= 1) {
+			ratio = argument.Invalid("Breaker.FailureRatio", "%v, want above 0 and up to 1", b.FailureRatio)
+		}
+		return errors.Join(ratio, within("Breaker.Deliveries", b.Deliveries, 1, 1_000_000),
+			within("Breaker.Window", b.Window, 10*time.Millisecond, 24*time.Hour), within("Breaker.OpenFor", b.OpenFor, 10*time.Millisecond, 24*time.Hour))
 	})
 }
 

@@ -260,6 +260,7 @@ func (s *System) actorTopic(h Handler) poller.Topic {
 		RetryOnLeaseExpiry: h.set.retryOnExpiry,
 		Window:             h.set.window,
 		History:            h.set.history,
+		Breaker:            h.set.breaker,
 		NoCounts:           s.cfg.NoCounts,
 	}
 	if h.batch != nil {

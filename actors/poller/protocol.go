@@ -50,6 +50,8 @@ type Health struct {
 	Leases    int   // held: with a handler, or queued for one
 	Failures  int   // consecutive failed exchanges, of the topic alone
 	Err       error // of the last of them
+
+	Breaker string // state of the circuit breaker; empty: there is none
 }
 
 // CheckHealth requests a health snapshot. Answer has room for it.
@@ -57,6 +59,9 @@ type CheckHealth struct{ Answer chan<- Health }
 
 func (p *poller) checkHealth(m CheckHealth) {
 	v := Health{Topic: p.Source.Name(), Paused: p.paused, Draining: p.drain != nil}
+	if p.breaker != nil {
+		v.Breaker = p.breaker.State(time.Now()).String()
+	}
 	for _, s := range p.streams {
 		v.Leases += len(s.held)
 		if s.failures > v.Failures && !s.waiting {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"github.com/wakebell/wakebell/actors/guard"
 	"github.com/wakebell/wakebell/messages/exchange"
 )
 
@@ -88,6 +89,9 @@ func (p *poller) compose(s *stream, now time.Time) *flight {
 			return f
 		}
 		f.request.Want = want
+		if p.breaker != nil {
+			f.epoch = p.breaker.Epoch()
+		}
 		p.reserved += want
 		p.pace.pollSent(now)
 	}
@@ -114,7 +118,7 @@ func (p *poller) markSettled() {
 // timer would be claimed again before its ack. Its own settlements run before its
 // claim.
 func (p *poller) mayClaim(s *stream) bool {
-	if p.drain != nil || p.paused || p.claimsSuspended {
+	if p.drain != nil || p.paused || p.claimsSuspended || !p.breakerAllows() {
 		return false
 	}
 	for _, other := range p.streams {
@@ -143,6 +147,9 @@ func (p *poller) delayForBatch(s *stream, now time.Time) bool {
 // the exchange is sent anyway or it is time to poll.
 func (p *poller) want(s *stream, f *flight, now time.Time) int {
 	free := min(p.free(), maxClaim)
+	if p.breaker != nil && p.breaker.State(now) == guard.HalfOpen {
+		free = min(free, 1)
+	}
 	switch {
 	case free <= 0 || !p.mayClaim(s):
 		return 0
@@ -224,6 +231,9 @@ func (p *poller) armTimer(now time.Time) {
 	at = earlier(at, p.windowAt)
 	if !p.unavailable {
 		at = earlier(at, p.overrideAt)
+		if p.breaker != nil {
+			at = earlier(at, p.breaker.Until())
+		}
 		for _, s := range p.streams {
 			at = earlier(at, s.retryAt)
 		}

@@ -111,6 +111,9 @@ func (p *poller) conclude(l *lease, o Outcome) {
 	case o.kind == crashed:
 		p.Counters.crashed.Add(1)
 		p.emitCrashed(l, o)
+		if cause == nil {
+			p.recordOutcome(l, o)
+		}
 		if p.FinalCrashes && l.refused == 0 && !l.settled {
 			p.settle(l, o)
 		}
@@ -134,6 +137,9 @@ func (p *poller) conclude(l *lease, o Outcome) {
 
 // settle queues the settlement of an outcome; false: it needs none.
 func (p *poller) settle(l *lease, o Outcome) bool {
+	if o.kind != crashed { // conclude has recorded it
+		p.recordOutcome(l, o)
+	}
 	if o.kind == failed && p.RetryOnLeaseExpiry {
 		p.Counters.retried.Add(1)
 		p.emitLeftToLease(l, o)

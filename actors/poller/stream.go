@@ -59,6 +59,7 @@ type flight struct {
 	settling  []verdict // in the order of request.Settle
 	extended  []*lease  // in the order of request.Extend
 	hintsSeen int       // pace.hints when it was composed
+	epoch     uint64    // of the breaker when it was composed
 	complete  bool      // it took all queued settlements, and has not failed
 	peek      bool      // it is a peek instead of an exchange
 	sent      time.Time // just before the source was called

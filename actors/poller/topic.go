@@ -10,6 +10,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/wakebell/wakebell/actors/eventfeed"
+	"github.com/wakebell/wakebell/actors/guard"
 	"github.com/wakebell/wakebell/actors/internal/host"
 	"github.com/wakebell/wakebell/actors/records"
 	"github.com/wakebell/wakebell/internal/loglimit"
@@ -59,6 +60,8 @@ type Topic struct {
 	// RecordStore stores both; nil: that of the runtime.
 	RecordStore records.Store
 
+	Breaker *wakebelltype.Breaker // pauses the topic on this node while handlers fail; nil: none
+
 	NoPeek     bool // switches the peeks off, see Peeker
 	NoPrefetch bool // switches the prefetch off, see prefetch.go
 }
@@ -88,6 +91,7 @@ type Shared struct {
 	// State is the settings in force; it outlives a poller's crash.
 	State      atomic.Pointer[State]
 	Counters   counters
+	breaker    *guard.Breaker  // outlives a poller's crash; only the poller uses it; nil: none
 	clockWatch *ClockWatch     // shared by the topics of a shard
 	Feed       eventfeed.Feed  // collects events for watchers
 	Records    *records.Topic  // records attempts and counts; nil: nothing
@@ -112,6 +116,9 @@ func NewShared(t Topic, env *host.Env, dead *DeadLetterHook, watch *ClockWatch, 
 		deadHook: dead, logLimit: env.LogLimit, clockWatch: watch,
 	}
 	c.Feed.Topic = t.Source.Name()
+	if t.Breaker != nil {
+		c.breaker = guard.New(*t.Breaker, time.Now())
+	}
 	if watchable {
 		c.Feed.KeepEarly()
 	}

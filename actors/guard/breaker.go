@@ -1,0 +1,120 @@
+// Package guard has the circuit breaker of a topic on one node: what decides from the
+// outcomes of deliveries whether a poller may claim. It has no clock, no goroutine and no
+// lock; the poller that owns it passes the time.
+//
+// The breakers of libraries, such as sony/gobreaker, wrap a call or admit one at a time.
+// A poller claims many timers with one request, and must know when to ask again.
+package guard
+
+import (
+	"time"
+
+	"github.com/wakebell/wakebell/wakebelltype"
+)
+
+// State is the state of a breaker.
+type State uint8
+
+// The states.
+const (
+	Closed   State = iota // the poller claims
+	Open                  // it claims nothing until Until
+	HalfOpen              // it claims one timer, whose outcome decides
+)
+
+func (s State) String() string { return [...]string{"closed", "open", "half-open"}[s] }
+
+// buckets is the number of parts of the window. The oldest part is forgotten as a whole.
+const buckets = 10
+
+// Breaker is a circuit breaker. The methods are called by one goroutine.
+type Breaker struct {
+	set   wakebelltype.Breaker
+	state State
+	until time.Time // end of Open
+	epoch uint64    // number of changes of the state
+
+	counts [buckets]bucket
+	base   time.Time
+}
+
+// bucket counts the outcomes of a part of the window.
+type bucket struct {
+	part          int64 // since base
+	total, failed int
+}
+
+// New returns a closed breaker.
+func New(set wakebelltype.Breaker, now time.Time) *Breaker { return &Breaker{set: set, base: now} }
+
+// State returns the state at an instant. Open becomes HalfOpen when its time has passed.
+func (b *Breaker) State(now time.Time) State {
+	if b.state == Open && !now.Before(b.until) {
+		b.change(HalfOpen)
+	}
+	return b.state
+}
+
+// Until returns when an open breaker becomes half-open; zero in other states.
+func (b *Breaker) Until() time.Time { return b.until }
+
+// Epoch returns the number of changes of the state. A claim is made in an epoch; its
+// outcomes count in that epoch only.
+func (b *Breaker) Epoch() uint64 { return b.epoch }
+
+// Change describes a change of the state.
+type Change struct {
+	To                State
+	Failed, Delivered int // in the window, of a change from Closed
+}
+
+// Record counts the outcome of a delivery that was claimed in an epoch. It reports whether
+// that changed the state.
+func (b *Breaker) Record(epoch uint64, now time.Time, failed bool) (Change, bool) {
+	if state := b.State(now); state == Open || epoch != b.epoch {
+		return Change{}, false
+	}
+	if b.state == HalfOpen {
+		if failed {
+			b.open(now)
+		} else {
+			b.change(Closed)
+		}
+		return Change{To: b.state, Delivered: 1, Failed: count(failed)}, true
+	}
+	part := int64(now.Sub(b.base) / max(b.set.Window/buckets, 1))
+	in := &b.counts[part%buckets]
+	if in.part != part {
+		in.part, in.total, in.failed = part, 0, 0
+	}
+	in.total, in.failed = in.total+1, in.failed+count(failed)
+	c := Change{To: Open}
+	for _, each := range b.counts {
+		if part-each.part < buckets {
+			c.Delivered, c.Failed = c.Delivered+each.total, c.Failed+each.failed
+		}
+	}
+	if !failed || c.Delivered < b.set.Deliveries || float64(c.Failed) < b.set.FailureRatio*float64(c.Delivered) {
+		return Change{}, false
+	}
+	b.open(now)
+	return c, true
+}
+
+func count(failed bool) int {
+	if failed {
+		return 1
+	}
+	return 0
+}
+
+func (b *Breaker) open(now time.Time) {
+	b.change(Open)
+	b.until = now.Add(b.set.OpenFor)
+}
+
+func (b *Breaker) change(to State) {
+	b.state, b.until = to, time.Time{}
+	b.epoch++
+	b.counts = [buckets]bucket{}
+}

@@ -1,0 +1,28 @@
+package wakebell_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/wakebelltype"
+)
+
+// The topic is paused on this node while half of its deliveries fail.
+func ExampleBreaker() {
+	failed := make(chan bool, 10)
+	run(wakebell.Config{Handlers: []wakebell.Handler{wakebell.Handle(Invoices, func(context.Context, wakebell.Timer[Invoice]) error {
+		failed <- true
+		return errors.New("the bank does not answer")
+	}, wakebell.Breaker(wakebelltype.Breaker{FailureRatio: 0.5, Deliveries: 1, OpenFor: time.Hour}))}}, func(sys *wakebell.System) {
+		bill(sys.Client(), "inv-42")
+		<-failed
+		for sys.Counters()[Invoices.Name()].BreakerOpened == 0 {
+			<-time.After(time.Millisecond)
+		}
+		fmt.Println(sys.Health(context.Background()).Topics[0].Breaker)
+	})
+	// Output: open
+}

@@ -64,7 +64,7 @@ func startNode(t *testing.T) *node {
 		Scheduler: &recurring.SchedulerConfig{}, Reminders: &reminder.Config{Node: "n", AckTimeout: time.Second},
 		Handlers: []wakebell.Handler{
 			wakebell.Handle(jobs, n.work, wakebell.LeaseTTL(time.Second), wakebell.MaxAttempts(2), wakebell.RetryBackoff(10*time.Millisecond, 10*time.Millisecond)),
-			wakebell.Handle(runs, n.work),
+			wakebell.Handle(runs, n.work, wakebell.RateLimit(1, 10*time.Millisecond, 1)),
 			wakebell.HandleQueue(mails, func(context.Context, wakebell.Timer[string]) error { return nil }),
 		},
 	})

@@ -16,6 +16,7 @@ import (
 	"github.com/wakebell/wakebell/internal/together"
 	"github.com/wakebell/wakebell/internal/tracing"
 	"github.com/wakebell/wakebell/messages"
+	"github.com/wakebell/wakebell/payload"
 )
 
 // HandleBatch returns a Handler that calls fn with up to BatchSize due timers of a topic
@@ -103,6 +104,10 @@ func typedBatch[T any](c codec.Codec[T], fn func(context.Context, []Timer[T]) er
 		errs := make([]error, len(raw))
 		timers, at := make([]Timer[T], 0, len(raw)), make([]int, 0, len(raw))
 		for i, t := range raw {
+			if payload.Marked(t.Headers, t.Body) {
+				errs[i] = notOpened(t.Headers, t.Body)
+				continue
+			}
 			body, err := c.Decode(t.Body, t.ContentType)
 			if err != nil {
 				errs[i] = fmt.Errorf("%w: %w", ErrUnreadable, err)

@@ -263,7 +263,7 @@ func (s *System) actorTopic(h Handler) poller.Topic {
 	}
 	if h.batch != nil {
 		topic.Batch = h.set.batch
-		topic.HandleBatch = s.measuredBatch(source.Name(), chainBatch(h, slices.Concat(s.cfg.Middleware, h.set.middleware), s.tracer.Consumer()))
+		topic.HandleBatch = s.measuredBatch(source.Name(), chainBatch(h, slices.Concat(s.decoding(h), s.cfg.Middleware, h.set.middleware), s.tracer.Consumer()))
 	}
 	if q := h.set.queue; q != nil {
 		topic.FinalErrors, topic.FinalCrashes = q.finalErrors, q.atMostOnce

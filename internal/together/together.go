@@ -6,6 +6,7 @@ import (
 	"errors"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"time"
 )
@@ -33,7 +34,8 @@ func (exited) String() string { return "handler ended its goroutine" }
 // errors. Once they have called next with an argument, or returned, it runs call in the
 // goroutine of the caller with the arguments of those that have; each next returns its
 // error. What comes later, because a function calls next again or its argument was not
-// there within GatherTime, is part of another call.
+// there within GatherTime, is part of another call. The arguments of a call are in the
+// order of the indexes.
 //
 // If call panics, each next of it panics with the same value. If a function panics, Run
 // panics with a *Panic after all others have returned. If call ends its goroutine, so
@@ -42,7 +44,7 @@ func Run[T any](n int, each func(i int, next func(T) error) error, call func([]T
 	r := &run[T]{left: n, round: newRound[T](), wake: make(chan struct{}, 1)}
 	errs := make([]error, n)
 	for i := range n {
-		go r.wrap(&member{}, func(next func(T) error) { errs[i] = each(i, next) })
+		go r.wrap(&member{index: i}, func(next func(T) error) { errs[i] = each(i, next) })
 	}
 	for done := n == 0; !done; {
 		<-r.wake
@@ -68,18 +70,24 @@ type run[T any] struct {
 
 // member is the state of one function.
 type member struct {
+	index    int
 	returned bool   // guarded by the mu of its run
 	passed   *Panic // of the call, which its next has passed on
 }
 
 // round is one call.
 type round[T any] struct {
-	args []T
-	due  bool // it waits no longer
-	done chan struct{}
-
-	errs  []error
+	asked []*request[T]
+	due   bool // it waits no longer
+	done  chan struct{}
 	crash *Panic
+}
+
+// request is a next that waits for its call.
+type request[T any] struct {
+	index int
+	arg   T
+	err   error
 }
 
 func newRound[T any]() *round[T] { return &round[T]{done: make(chan struct{})} }
@@ -122,9 +130,8 @@ func (r *run[T]) next(m *member, arg T) error {
 		r.mu.Unlock()
 		return ErrEnded
 	}
-	round, i := r.round, len(r.round.args)
-	round.args = append(round.args, arg)
-	if i == 0 && r.left > 1 {
+	round, own := r.round, &request[T]{index: m.index, arg: arg}
+	if round.asked = append(round.asked, own); len(round.asked) == 1 && r.left > 1 {
 		timer := time.AfterFunc(GatherTime, func() { r.hurry(round) })
 		defer timer.Stop()
 	}
@@ -132,7 +139,7 @@ func (r *run[T]) next(m *member, arg T) error {
 	r.mu.Unlock()
 	<-round.done
 	if round.crash == nil {
-		return round.errs[i]
+		return own.err
 	}
 	m.passed = round.crash
 	if _, ended := round.crash.Value.(exited); ended {
@@ -151,7 +158,7 @@ func (r *run[T]) hurry(of *round[T]) {
 
 // complete reports whether the round has its arguments. mu is held.
 func (r *run[T]) complete() bool {
-	n := len(r.round.args)
+	n := len(r.round.asked)
 	return n > 0 && (n >= r.left || r.round.due)
 }
 
@@ -185,6 +192,13 @@ func (o *round[T]) run(call func([]T) []error) {
 		}
 		close(o.done)
 	}()
-	o.errs = call(o.args)
+	slices.SortStableFunc(o.asked, func(a, b *request[T]) int { return a.index - b.index })
+	args := make([]T, len(o.asked))
+	for i, own := range o.asked {
+		args[i] = own.arg
+	}
+	for i, err := range call(args) {
+		o.asked[i].err = err
+	}
 	returned = true
 }

@@ -34,7 +34,7 @@ func TestAllFunctionsShareOneCall(t *testing.T) {
 		return fmt.Errorf("%d: %w", i, next(i*10))
 	}, c.call)
 	require.Len(t, c.all, 1)
-	require.ElementsMatch(t, []int{0, 10, 20}, c.all[0])
+	require.Equal(t, []int{0, 10, 20}, c.all[0])
 	for i, err := range errs {
 		require.EqualError(t, err, fmt.Sprintf("%d: verdict of %d", i, i*10))
 	}
@@ -60,7 +60,7 @@ func TestAFunctionMayLeaveTheCallOutOrRepeatIt(t *testing.T) {
 	require.EqualError(t, errs[1], "verdict of 100")
 	require.EqualError(t, errs[2], "verdict of 2")
 	require.Len(t, c.all, 2)
-	require.ElementsMatch(t, []int{1, 2}, c.all[0])
+	require.Equal(t, []int{1, 2}, c.all[0])
 	require.Equal(t, []int{100}, c.all[1])
 }
 

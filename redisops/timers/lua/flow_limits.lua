@@ -29,7 +29,7 @@ do
 
   -- A poller waits for the tokens of TOGETHER seconds, or for half of the burst or of the
   -- period if that is less, and not for each token alone: it costs an exchange.
-  local TOGETHER = 0.005
+  local TOGETHER = 0.02
   local worthwhile = limited and
     math.max(1, math.min(math.floor(TOGETHER / step), math.floor(burst / 2), math.floor(count / 2))) or 1
 
@@ -131,13 +131,14 @@ do
   end
 
   -- wait returns until when nothing can be claimed; now: it can. Blocked reports that a
-  -- timer is due and waits for the end of a lease.
-  local function wait(now, h)
+  -- timer is due and waits for the end of a lease. Finish is the expiry of the leases that
+  -- are not in flow yet.
+  local function wait(now, h, finish)
     local at, blocked = now, most > 0 and leased >= most and h and h <= now
     if limited and tokens(now) < 1 then at = tat - full + worthwhile * step end
     if blocked then
       local _, scores = lowest(1, now)
-      at = math.max(at, scores[1] and number(scores[1]) or now)
+      at = math.max(at, scores[1] and number(scores[1]) or number(finish))
     end
     return at, blocked
   end
@@ -158,7 +159,7 @@ do
         redis.call('ZREM', flow, 't')
       end
     end
-    local at, blocked = wait(now, h)
+    local at, blocked = wait(now, h, finish)
     if blocked then changed[#changed + 1], changed[#changed + 2] = text(at), 'w' end
     if #changed > 0 then
       variadic('ZADD', flow, changed, 1, #changed)
@@ -174,6 +175,6 @@ do
   -- held is that of flow.lua.
   function limits.held(now, h)
     load(now)
-    return (wait(now, h))
+    return (wait(now, h, text(now)))
   end
 end

@@ -16,6 +16,7 @@ import (
 	"github.com/wakebell/wakebell/recurring"
 	"github.com/wakebell/wakebell/reminder"
 	"github.com/wakebell/wakebell/wakebelltest"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 func TestAnActorIsReminded(t *testing.T) {
@@ -90,6 +91,20 @@ func TestAReminderIsRepeatedUntilItIsAcknowledged(t *testing.T) {
 		require.Equal(t, []string{fmt.Sprintf(at, 4)}, m.took())
 		require.Empty(t, w.Upcoming(remindersOfA))
 		require.Empty(t, w.Dead(remindersOfA))
+		w.Advance(10 * time.Second)
+		var attempts []string
+		for a, err := range w.Client().History(t.Context(), remindersOfA, wakebelltype.HistoryFilter{ID: "actor/cart-17/close"}, wakebelltype.Page{}) {
+			require.NoError(t, err)
+			attempts = append(attempts, fmt.Sprintf("%d %s", a.Attempt, a.Outcome))
+		}
+		require.Equal(t, []string{"1 retried", "2 retried", "3 retried", "4 acked"}, attempts)
+		found, err := w.Client().Throughput(t.Context(), remindersOfA, 2*time.Hour)
+		require.NoError(t, err)
+		var sum wakebelltype.ThroughputCounts
+		for _, p := range found.Points {
+			sum.Scheduled, sum.Handled, sum.Failed = sum.Scheduled+p.Scheduled, sum.Handled+p.Handled, sum.Failed+p.Failed
+		}
+		require.Equal(t, wakebelltype.ThroughputCounts{Scheduled: 1, Handled: 1, Failed: 3}, sum)
 	})
 }
 

@@ -50,10 +50,13 @@ func (o *operations) listQueueHistory(ctx context.Context, m *messages.ListQueue
 	})
 }
 
-func historyFilter(m interface {
+// ofHistory is implemented by requests for attempts.
+type ofHistory interface {
 	GetFilter() *messages.HistoryFilter
 	GetLast() uint32
-}) wakebelltype.HistoryFilter {
+}
+
+func historyFilter(m ofHistory) wakebelltype.HistoryFilter {
 	filter := wire.HistoryFilterOf(m.GetFilter())
 	filter.Last = int(min(m.GetLast(), math.MaxInt32))
 	return filter

@@ -108,7 +108,6 @@ func newHandled(name string, queue bool) *handled {
 	h.register(cmd)
 	var others cobra.Command
 	if queue {
-		others.Flags().String("history", "", "")
 		cli.TuneFlags(others.Flags(), &wakebelltype.Settings{})
 	} else {
 		(&queueFlags{}).register(&others)

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"io"
-	"runtime/debug"
 
 	"github.com/spf13/cobra"
 
@@ -86,12 +85,4 @@ Exit codes: 0 success, 1 error, 2 wrong usage, 3 not found.`,
 		root.AddCommand(group.commands...)
 	}
 	return root
-}
-
-func version() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok || info.Main.Version == "" {
-		return "unknown"
-	}
-	return info.Main.Version
 }

@@ -32,7 +32,7 @@ func (h *handling) register(cmd *cobra.Command) {
 	h.tuned = tuning.Defaults()
 	cli.TuneFlags(flags, &h.tuned)
 	flags.BoolVar(&h.discardRejected, "discard-rejected", false, "remove rejected timers instead of making them dead letters")
-	flags.TextVar(&h.history, "history", wakebelltype.HistoryFailures, "attempts to record for the command history: `policy` off, failures or all")
+	flags.TextVar(&h.history, "history", wakebelltype.HistoryFailures, "attempts to record for the commands history and queue history: `policy` off, failures or all")
 	h.queueFlags.register(cmd)
 	h.flags = flags
 }
@@ -80,7 +80,8 @@ func (h *handling) topicOptions() []wakebell.HandlerOption {
 
 // subscriberOptions returns the options of the queues of subscribers: the settings of
 // topics.
-func (h *handling) subscriberOptions() (options []wakebell.QueueHandlerOption) {
+func (h *handling) subscriberOptions() []wakebell.QueueHandlerOption {
+	options := []wakebell.QueueHandlerOption{wakebell.History(h.history)}
 	for _, option := range h.tuning() {
 		options = append(options, option)
 	}

@@ -83,7 +83,9 @@ func (h *handling) tunedQueue() []wakebell.TuningOption {
 
 // queueHandler returns the handler of a queue.
 func (h *handled) queueHandler(handle rawHandler) wakebell.Handler {
-	options := []wakebell.QueueHandlerOption{wakebell.KeepCompleted(h.completed), wakebell.KeepFailed(h.failed)}
+	options := []wakebell.QueueHandlerOption{
+		wakebell.KeepCompleted(h.completed), wakebell.KeepFailed(h.failed), wakebell.History(h.history),
+	}
 	for _, option := range h.tunedQueue() {
 		options = append(options, option)
 	}

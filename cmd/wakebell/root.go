@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"io"
-	"runtime/debug"
 
 	"github.com/spf13/cobra"
 
@@ -77,7 +76,7 @@ Exit codes: 0 success, 1 error, 2 wrong usage, 3 not found.`,
 		{"Topics", topics.Commands(a)},
 		{"Queues, gates and recurring schedules", []*cobra.Command{queues.Command(a), gates.Command(a), schedules.Command(a)}},
 		{"Processes", []*cobra.Command{node.Command(a), schedules.BeatCommand(a), node.ConfigCommand(a), node.RightsCommand(a), dash.Command(a), audit.Command(a)}},
-		{"Trying out", []*cobra.Command{demo.Command(a), bench.Command(a)}},
+		{"Trying out and installing", []*cobra.Command{demo.Command(a), bench.Command(a), manCommand(a)}},
 	} {
 		root.AddGroup(&cobra.Group{ID: group.title, Title: group.title + ":"})
 		for _, cmd := range group.commands {
@@ -86,12 +85,4 @@ Exit codes: 0 success, 1 error, 2 wrong usage, 3 not found.`,
 		root.AddCommand(group.commands...)
 	}
 	return root
-}
-
-func version() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok || info.Main.Version == "" {
-		return "unknown"
-	}
-	return info.Main.Version
 }

@@ -11,6 +11,10 @@ type Flow struct {
 	RateLimit, RateBurst int
 	RatePer              time.Duration
 
+	// PerKey is the maximum number of timers of a key that hold it at once, over all
+	// nodes; 0: no limit.
+	PerKey int
+
 	// MaxInFlight is the maximum number of leases over all nodes; 0: no limit.
 	MaxInFlight int
 }

@@ -96,8 +96,13 @@ func (s *Timers) redrivePage(ctx context.Context, topic string, o *wakebelltype.
 		overwrite = "1"
 	}
 	k := s.keys.Of(topic)
-	list, err := s.RunList(ctx, 2, redriveScript, []string{k.Timeline, k.Payloads, k.Leases, k.Dead, k.Hint, k.Stream(incarnation, 0)},
-		append(args, overwrite, scripts.DelayMicros(o.In), call)...)
+	args = append(args, overwrite, scripts.DelayMicros(o.In), call)
+	var list []any
+	err = s.orKeyless(func() (err error) {
+		keys := append([]string{k.Timeline, k.Payloads, k.Leases, k.Dead, k.Hint, k.Stream(incarnation, 0)}, s.orderKeys(k)...)
+		list, err = s.RunList(ctx, 2, redriveScript, keys, args...)
+		return err
+	})
 	if err != nil {
 		return nil, "", "", err
 	}

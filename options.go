@@ -8,6 +8,7 @@ import (
 	"github.com/wakebell/wakebell/actors/poller"
 	"github.com/wakebell/wakebell/internal/argument"
 	"github.com/wakebell/wakebell/internal/tuning"
+	"github.com/wakebell/wakebell/messages/exchange"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
@@ -16,6 +17,7 @@ type settings struct {
 	tuned           wakebelltype.Settings // what can change while the handler runs; MaxLeaseAge 0 means none
 	discardRejected bool
 	retryOnExpiry   bool
+	skipFailed      bool // for PerKey
 	window          time.Duration
 	history         wakebelltype.HistoryPolicy
 	middleware      []Middleware
@@ -59,6 +61,7 @@ func pollerSettings(s wakebelltype.Settings) poller.Settings {
 		MaxConcurrent: s.MaxConcurrent, LeaseTTL: s.LeaseTTL, MaxLeaseAge: s.MaxLeaseAge,
 		PollingInterval: s.PollingInterval, MaxPollingInterval: s.MaxPollingInterval,
 		Retry: poller.Retry{Initial: s.RetryInitial, Max: s.RetryLimit, MaxFailures: s.MaxAttempts},
+		Flow:  exchange.Flow{PerKey: s.PerKey},
 	}
 }
 
@@ -68,6 +71,7 @@ func settingsOf(s poller.Settings) wakebelltype.Settings {
 		MaxConcurrent: s.MaxConcurrent, LeaseTTL: s.LeaseTTL, MaxLeaseAge: s.MaxLeaseAge,
 		PollingInterval: s.PollingInterval, MaxPollingInterval: s.MaxPollingInterval,
 		RetryInitial: s.Retry.Initial, RetryLimit: s.Retry.Max, MaxAttempts: s.Retry.MaxFailures,
+		PerKey: s.Flow.PerKey,
 	}
 }
 
@@ -180,6 +184,29 @@ func RetryBackoff(initial, limit time.Duration) TuningOption {
 // without a verdict.
 func MaxAttempts(n int) TuningOption {
 	return tuned(tuning.MaxAttempts, n)
+}
+
+// PerKey bounds how many timers of a key (see Key) run at once, over all nodes, 0 –
+// 10,000; default 0, which means no limit. They start in the order of their instants,
+// and of their scheduling where instants are equal. With PerKey(1) they run one after
+// the other: a timer that runs or waits for its retry keeps the later ones of its key
+// waiting, also if its node dies, until its lease has expired and it was delivered
+// again. SkipFailed changes that for retries. Timers without a key are not affected.
+//
+// All nodes of a topic should have the same value. Whether a timer runs is what Redis
+// knows: a handler whose lease was lost (see ErrLeaseLost) or cancelled may still be at
+// work when the next timer of its key starts. A Python worker is not bound by PerKey.
+func PerKey(n int) HandlerOption {
+	return topicOption(tuned(tuning.PerKey, n))
+}
+
+// SkipFailed lets the next timer of a key run while one waits for its retry. That one
+// is the next of its key when it is due again. Without PerKey it has no effect.
+func SkipFailed() HandlerOption {
+	return topicOption(func(s *settings) error {
+		s.skipFailed = true
+		return nil
+	})
 }
 
 // DiscardRejected deletes rejected timers, as faststream-redis-timers does,

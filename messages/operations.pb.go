@@ -875,8 +875,10 @@ type TopicSettings struct {
 	RetryInitial       *durationpb.Duration `protobuf:"bytes,6,opt,name=retry_initial,json=retryInitial,proto3" json:"retry_initial,omitempty"`
 	RetryLimit         *durationpb.Duration `protobuf:"bytes,7,opt,name=retry_limit,json=retryLimit,proto3" json:"retry_limit,omitempty"`
 	MaxAttempts        uint32               `protobuf:"varint,8,opt,name=max_attempts,json=maxAttempts,proto3" json:"max_attempts,omitempty"`
-	unknownFields      protoimpl.UnknownFields
-	sizeCache          protoimpl.SizeCache
+	// Negative: no limit, whatever the setting of the node.
+	PerKey        int32 `protobuf:"zigzag32,13,opt,name=per_key,json=perKey,proto3" json:"per_key,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *TopicSettings) Reset() {
@@ -961,6 +963,13 @@ func (x *TopicSettings) GetRetryLimit() *durationpb.Duration {
 func (x *TopicSettings) GetMaxAttempts() uint32 {
 	if x != nil {
 		return x.MaxAttempts
+	}
+	return 0
+}
+
+func (x *TopicSettings) GetPerKey() int32 {
+	if x != nil {
+		return x.PerKey
 	}
 	return 0
 }
@@ -1970,15 +1979,17 @@ func (x *GetDeadLetterResponse) GetDeadLetter() *DeadLetter {
 
 // DeadLetter is a timer that is not retried any more.
 type DeadLetter struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Entry         string                 `protobuf:"bytes,1,opt,name=entry,proto3" json:"entry,omitempty"`
-	Id            string                 `protobuf:"bytes,2,opt,name=id,proto3" json:"id,omitempty"`
-	Reason        string                 `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"`
-	Attempts      uint32                 `protobuf:"varint,4,opt,name=attempts,proto3" json:"attempts,omitempty"`
-	Failures      uint32                 `protobuf:"varint,5,opt,name=failures,proto3" json:"failures,omitempty"`
-	Activation    *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=activation,proto3" json:"activation,omitempty"`
-	Died          *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=died,proto3" json:"died,omitempty"`
-	Content       *Content               `protobuf:"bytes,8,opt,name=content,proto3" json:"content,omitempty"`
+	state      protoimpl.MessageState `protogen:"open.v1"`
+	Entry      string                 `protobuf:"bytes,1,opt,name=entry,proto3" json:"entry,omitempty"`
+	Id         string                 `protobuf:"bytes,2,opt,name=id,proto3" json:"id,omitempty"`
+	Reason     string                 `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"`
+	Attempts   uint32                 `protobuf:"varint,4,opt,name=attempts,proto3" json:"attempts,omitempty"`
+	Failures   uint32                 `protobuf:"varint,5,opt,name=failures,proto3" json:"failures,omitempty"`
+	Activation *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=activation,proto3" json:"activation,omitempty"`
+	Died       *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=died,proto3" json:"died,omitempty"`
+	Content    *Content               `protobuf:"bytes,8,opt,name=content,proto3" json:"content,omitempty"`
+	// The key of the timer; empty: none.
+	Key           []byte `protobuf:"bytes,9,opt,name=key,proto3" json:"key,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2065,6 +2076,13 @@ func (x *DeadLetter) GetDied() *timestamppb.Timestamp {
 func (x *DeadLetter) GetContent() *Content {
 	if x != nil {
 		return x.Content
+	}
+	return nil
+}
+
+func (x *DeadLetter) GetKey() []byte {
+	if x != nil {
+		return x.Key
 	}
 	return nil
 }
@@ -5461,7 +5479,7 @@ const file_messages_operations_proto_rawDesc = "" +
 	"\tpaused_at\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\bpausedAt\x12\x1b\n" +
 	"\tpaused_by\x18\x03 \x01(\tR\bpausedBy\x12\x16\n" +
 	"\x06reason\x18\x04 \x01(\tR\x06reason\x126\n" +
-	"\bsettings\x18\x05 \x01(\v2\x1a.wakebell.v1.TopicSettingsR\bsettings\"\xdf\x03\n" +
+	"\bsettings\x18\x05 \x01(\v2\x1a.wakebell.v1.TopicSettingsR\bsettings\"\xf8\x03\n" +
 	"\rTopicSettings\x12%\n" +
 	"\x0emax_concurrent\x18\x01 \x01(\rR\rmaxConcurrent\x126\n" +
 	"\tlease_ttl\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\bleaseTtl\x12=\n" +
@@ -5471,7 +5489,8 @@ const file_messages_operations_proto_rawDesc = "" +
 	"\rretry_initial\x18\x06 \x01(\v2\x19.google.protobuf.DurationR\fretryInitial\x12:\n" +
 	"\vretry_limit\x18\a \x01(\v2\x19.google.protobuf.DurationR\n" +
 	"retryLimit\x12!\n" +
-	"\fmax_attempts\x18\b \x01(\rR\vmaxAttempts\"Q\n" +
+	"\fmax_attempts\x18\b \x01(\rR\vmaxAttempts\x12\x17\n" +
+	"\aper_key\x18\r \x01(\x11R\x06perKey\"Q\n" +
 	"\x11PauseTopicRequest\x12\x14\n" +
 	"\x05topic\x18\x01 \x01(\tR\x05topic\x12\x0e\n" +
 	"\x02by\x18\x02 \x01(\tR\x02by\x12\x16\n" +
@@ -5539,7 +5558,7 @@ const file_messages_operations_proto_rawDesc = "" +
 	"\x05entry\x18\x02 \x01(\tR\x05entry\"Q\n" +
 	"\x15GetDeadLetterResponse\x128\n" +
 	"\vdead_letter\x18\x01 \x01(\v2\x17.wakebell.v1.DeadLetterR\n" +
-	"deadLetter\"\x9e\x02\n" +
+	"deadLetter\"\xb0\x02\n" +
 	"\n" +
 	"DeadLetter\x12\x14\n" +
 	"\x05entry\x18\x01 \x01(\tR\x05entry\x12\x0e\n" +
@@ -5551,7 +5570,8 @@ const file_messages_operations_proto_rawDesc = "" +
 	"activation\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
 	"activation\x12.\n" +
 	"\x04died\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\x04died\x12.\n" +
-	"\acontent\x18\b \x01(\v2\x14.wakebell.v1.ContentR\acontent\"\xc5\x01\n" +
+	"\acontent\x18\b \x01(\v2\x14.wakebell.v1.ContentR\acontent\x12\x10\n" +
+	"\x03key\x18\t \x01(\fR\x03key\"\xc5\x01\n" +
 	"\x19RedriveDeadLettersRequest\x12\x14\n" +
 	"\x05topic\x18\x01 \x01(\tR\x05topic\x125\n" +
 	"\x06filter\x18\x02 \x01(\v2\x1d.wakebell.v1.DeadLetterFilterR\x06filter\x12)\n" +

@@ -54,6 +54,8 @@ type Settings struct {
 	RetryInitial time.Duration `json:"retry_initial_ns"` // delay after the first failure, 1 ms to 30 days
 	RetryLimit   time.Duration `json:"retry_limit_ns"`   // the cap up to which the delay doubles, 1 ms to 30 days
 	MaxAttempts  int           `json:"max_attempts"`     // 1 to 1,000,000
+
+	PerKey int `json:"per_key"` // timers of a key at once, over all nodes, 1 to 10,000; negative: no limit
 }
 
 // Overview is the statistics of a topic and its cluster-wide settings.

@@ -184,7 +184,7 @@ func (p *poller) send(s *stream, f *flight) {
 		s.sequence++
 	}
 	f.request.Incarnation, f.request.Stream, f.request.Sequence = s.incarnation, s.number, s.sequence
-	f.request.LeaseTTL = p.LeaseTTL
+	f.request.LeaseTTL, f.request.Flow = p.LeaseTTL, p.Flow
 	f.hintsSeen = p.pace.hints
 	s.flight = f
 	p.transmit(s)

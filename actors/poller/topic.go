@@ -13,6 +13,7 @@ import (
 	"github.com/wakebell/wakebell/actors/internal/host"
 	"github.com/wakebell/wakebell/actors/records"
 	"github.com/wakebell/wakebell/internal/loglimit"
+	"github.com/wakebell/wakebell/messages/exchange"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
@@ -29,8 +30,8 @@ type Topic struct {
 	// OverrideInterval is the interval without hints; 0: 5 min.
 	OverrideInterval time.Duration
 
-	// Settings can be changed while the topic runs. All but MaxLeaseAge must be
-	// above zero.
+	// Settings can be changed while the topic runs. All but MaxLeaseAge and Flow must
+	// be above zero.
 	Settings // in force until they are changed
 	Paused   bool
 
@@ -58,7 +59,7 @@ type Topic struct {
 }
 
 // Settings are what of a topic can be changed while it runs. All but
-// MaxLeaseAge must be above zero.
+// MaxLeaseAge and Flow must be above zero.
 type Settings struct {
 	MaxConcurrent int           // handlers running at once
 	LeaseTTL      time.Duration // extended at a third of it while a handler runs
@@ -70,6 +71,9 @@ type Settings struct {
 
 	// Retry configures how failures of a handler are retried.
 	Retry Retry
+
+	// Flow bounds what all nodes claim together; the zero value does not.
+	Flow exchange.Flow
 }
 
 // Shared is what all incarnations of a poller share.

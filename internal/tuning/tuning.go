@@ -86,11 +86,17 @@ var (
 		Default: 25, Low: 1, High: 1_000_000,
 		number: func(s *wakebelltype.Settings) *int { return &s.MaxAttempts },
 	}
+	PerKey = &Setting{
+		Name: "per_key", Option: "PerKey", Flag: "per-key",
+		Usage: "timers of a key that all nodes handle at once, 1 to 10,000; 0: no limit",
+		Low:   1, High: 10_000, Off: true,
+		number: func(s *wakebelltype.Settings) *int { return &s.PerKey },
+	}
 )
 
 // All are the settings, in the order of wakebelltype.Settings.
 var All = []*Setting{
-	MaxConcurrent, LeaseTTL, MaxLeaseAge, PollingInterval, MaxPollingInterval, RetryInitial, RetryLimit, MaxAttempts,
+	MaxConcurrent, LeaseTTL, MaxLeaseAge, PollingInterval, MaxPollingInterval, RetryInitial, RetryLimit, MaxAttempts, PerKey,
 }
 
 // Defaults returns the settings of the handler of a topic without options.

@@ -25,3 +25,6 @@ func Time(t *timestamppb.Timestamp) time.Time {
 
 // Count returns n as a field of a message, bounded to 0 and 2^31.
 func Count(n int) uint32 { return uint32(min(max(n, 0), 1<<31)) }
+
+// Number converts a count, or -1 for one that is off, to a field of a message.
+func Number(n int) int32 { return int32(min(max(n, -1), 1<<31-1)) }

@@ -35,7 +35,9 @@ func SettingsMessage(s wakebelltype.Settings) *messages.TopicSettings {
 	m := (&messages.TopicSettings{}).ProtoReflect()
 	for _, t := range tuning.All {
 		field := m.Descriptor().Fields().ByName(protoreflect.Name(t.Name))
-		if n := t.Number(&s); n != nil {
+		if n := t.Number(&s); n != nil && t.Off {
+			m.Set(field, protoreflect.ValueOfInt32(fields.Number(*n)))
+		} else if n != nil {
 			m.Set(field, protoreflect.ValueOfUint32(fields.Count(*n)))
 		} else if d := *t.Duration(&s); d != 0 {
 			m.Set(field, protoreflect.ValueOfMessage(durationpb.New(d).ProtoReflect()))
@@ -49,7 +51,9 @@ func SettingsOf(settings *messages.TopicSettings) (s wakebelltype.Settings) {
 	m := settings.ProtoReflect()
 	for _, t := range tuning.All {
 		field := m.Descriptor().Fields().ByName(protoreflect.Name(t.Name))
-		if n := t.Number(&s); n != nil {
+		if n := t.Number(&s); n != nil && t.Off {
+			*n = int(m.Get(field).Int())
+		} else if n != nil {
 			*n = int(m.Get(field).Uint()) //nolint:gosec // a uint32
 		} else if d, ok := m.Get(field).Message().Interface().(*durationpb.Duration); ok {
 			*t.Duration(&s) = d.AsDuration()

@@ -65,12 +65,13 @@ type timerLine struct {
 	Attempts   int    `json:"attempts"`
 	Failures   int    `json:"failures"`
 	LastError  string `json:"last_error"`
+	Key        string `json:"key"`
 }
 
 func newTimerLine(i wakebell.Info) timerLine {
 	return timerLine{
 		Topic: i.Topic, ID: i.ID, State: string(i.State), Due: output.Stamp(i.Due), Activation: output.Stamp(i.Activation),
-		Attempts: i.Attempts, Failures: i.Failures, LastError: i.LastError,
+		Attempts: i.Attempts, Failures: i.Failures, LastError: i.LastError, Key: i.Key,
 	}
 }
 

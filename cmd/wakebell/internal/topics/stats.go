@@ -93,6 +93,7 @@ type statsLine struct {
 	Due        int64    `json:"due"`
 	Leased     int64    `json:"leased"`
 	Retrying   int64    `json:"retrying"`
+	Parked     int64    `json:"parked"`
 	Dead       int64    `json:"dead"`
 	Estimated  bool     `json:"estimated"`
 	OldestDue  string   `json:"oldest_due"`
@@ -209,7 +210,7 @@ func (w *statsWatch) line(o wakebelltype.Overview, now time.Time) statsLine {
 	s := o.Stats
 	l := statsLine{
 		At: output.Stamp(now), Topic: o.Topic, Timers: s.Total, Pending: s.Pending, Due: s.Due, Leased: s.Leased,
-		Retrying: s.Retrying, Dead: s.Dead, Estimated: s.Estimated, OldestDue: output.Stamp(s.OldestDue),
+		Retrying: s.Retrying, Parked: s.Parked, Dead: s.Dead, Estimated: s.Estimated, OldestDue: output.Stamp(s.OldestDue),
 		OldestDueS: output.Rounded(s.Lag.Seconds()), Paused: s.Paused, Fault: output.Fault(o.Err), oldestDue: s.OldestDue,
 	}
 	if before, ok := w.before[o.Topic]; ok && o.Err == nil {

@@ -23,22 +23,38 @@ import (
 // whole stack.
 func BenchmarkDelivery(b *testing.B) {
 	for _, concurrent := range []int{5, 50, 200} {
-		b.Run(fmt.Sprintf("max-concurrent=%d", concurrent), func(b *testing.B) { benchmarkDelivery(b, concurrent) })
+		b.Run(fmt.Sprintf("max-concurrent=%d", concurrent), func(b *testing.B) {
+			benchmarkDelivery(b, func(topic wakebell.Topic[[]byte], handled func(n int)) wakebell.Handler {
+				return wakebell.Handle(topic, func(context.Context, wakebell.Timer[[]byte]) error {
+					handled(1)
+					return nil
+				}, wakebell.MaxConcurrent(concurrent))
+			})
+		})
+	}
+	for _, size := range []int{10, 100} {
+		b.Run(fmt.Sprintf("batch=%d", size), func(b *testing.B) {
+			benchmarkDelivery(b, func(topic wakebell.Topic[[]byte], handled func(n int)) wakebell.Handler {
+				return wakebell.HandleBatch(topic, func(_ context.Context, timers []wakebell.Timer[[]byte]) error {
+					handled(len(timers))
+					return nil
+				}, wakebell.BatchSize(size), wakebell.MaxConcurrent(5))
+			})
+		})
 	}
 }
 
-func benchmarkDelivery(b *testing.B, concurrent int) {
+func benchmarkDelivery(b *testing.B, handler func(topic wakebell.Topic[[]byte], handled func(n int)) wakebell.Handler) {
 	topic := wakebell.NewTopic[[]byte](redistest.Name(b))
 	rdb := redistest.Shared(b)
 	var handled atomic.Int64
 	done := make(chan struct{})
 	sys, err := wakebell.New(actor.NewActorSystem(), rdb, wakebell.Config{Handlers: []wakebell.Handler{
-		wakebell.Handle(topic, func(context.Context, wakebell.Timer[[]byte]) error {
-			if handled.Add(1) == int64(b.N) {
+		handler(topic, func(n int) {
+			if handled.Add(int64(n)) == int64(b.N) {
 				close(done)
 			}
-			return nil
-		}, wakebell.MaxConcurrent(concurrent)),
+		}),
 	}})
 	require.NoError(b, err)
 	body := bytes.Repeat([]byte("x"), 100)

@@ -2,7 +2,9 @@ package wakebell
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -11,6 +13,7 @@ import (
 	"github.com/wakebell/wakebell/internal/clientstore"
 	"github.com/wakebell/wakebell/internal/metrics"
 	"github.com/wakebell/wakebell/internal/outgoing"
+	"github.com/wakebell/wakebell/payload"
 	"github.com/wakebell/wakebell/queue"
 	"github.com/wakebell/wakebell/recurring"
 	"github.com/wakebell/wakebell/redisops"
@@ -37,6 +40,8 @@ type Client struct {
 	limit  int
 	edge   *outgoing.Edge
 
+	payloads *payload.Chain // nil: bodies are stored as they are
+
 	schedules *recurring.Schedules
 	queues    *queue.Client
 
@@ -62,8 +67,12 @@ func newClient(rdb redis.UniversalClient, cfg ClientConfig, zone *time.Location)
 		ScheduleWindow: cfg.ScheduleWindow,
 	}.WithDefaults()
 	store, err := clientstore.Open(rdb, common)
-	if err != nil {
+	if err := errors.Join(err, cfg.Payloads.Validate()); err != nil {
 		return nil, err
+	}
+	chain := cfg.Payloads.WithLimit(common.PayloadLimit)
+	if chain != nil {
+		cfg.ScheduleMiddleware = append(slices.Clip(cfg.ScheduleMiddleware), chain.Encode)
 	}
 	edge, err := outgoing.New(cfg.ScheduleMiddleware, cfg.TracerProvider, cfg.Propagator, common.PayloadLimit)
 	if err != nil {
@@ -82,7 +91,7 @@ func newClient(rdb redis.UniversalClient, cfg ClientConfig, zone *time.Location)
 		return nil, err
 	}
 	return &Client{
-		store: store, prefix: cfg.Prefix, limit: common.PayloadLimit, edge: edge, schedules: schedules, queues: queues, metrics: measured,
+		store: store, prefix: cfg.Prefix, limit: common.PayloadLimit, edge: edge, payloads: chain, schedules: schedules, queues: queues, metrics: measured,
 	}, nil
 }
 
@@ -132,6 +141,14 @@ func (c *Client) Queues() *queue.Client {
 		return nil
 	}
 	return c.queues
+}
+
+// Payloads returns ClientConfig.Payloads with its limit; nil: none.
+func (c *Client) Payloads() *payload.Chain {
+	if c == nil {
+		return nil
+	}
+	return c.payloads
 }
 
 // Prefix returns ClientConfig.Prefix.

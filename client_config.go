@@ -9,6 +9,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/wakebell/wakebell/internal/clientstore"
+	"github.com/wakebell/wakebell/payload"
 	"github.com/wakebell/wakebell/queue"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
@@ -75,6 +76,11 @@ type ClientConfig struct {
 	// is changed when the schedule is put.
 	ScheduleMiddleware []wakebelltype.ScheduleMiddleware
 
+	// Payloads compresses, encrypts or stores the bodies of what this Client schedules
+	// and publishes, after ScheduleMiddleware; Topic.Get decodes them. Its Limit
+	// defaults to PayloadLimit. nil: bodies are stored as they are.
+	Payloads *payload.Chain
+
 	// TracerProvider makes a span of each call that stores something, whose context
 	// the headers of timers and messages carry; nil means the global one.
 	TracerProvider trace.TracerProvider
@@ -89,8 +95,8 @@ type ClientConfig struct {
 	// Otherwise those of 32 KiB or more are read in a second round trip.
 	NoPayloadsApart bool
 
-	// NoCounts switches the counts of scheduled timers in Redis off; see
-	// Client.Throughput.
+	// NoCounts switches the counts of scheduled timers and published messages in Redis
+	// off; see Client.Throughput and queue.Client.Throughput.
 	NoCounts bool
 
 	// MeterProvider makes the instruments of docs/metrics.md; nil means the global

@@ -14,10 +14,12 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/wakebell/wakebell/actors"
+	"github.com/wakebell/wakebell/actors/poller"
 	"github.com/wakebell/wakebell/gate"
 	"github.com/wakebell/wakebell/internal/argument"
 	"github.com/wakebell/wakebell/internal/queuekeys"
 	"github.com/wakebell/wakebell/internal/tracing"
+	"github.com/wakebell/wakebell/payload"
 	"github.com/wakebell/wakebell/recurring"
 	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/reminder"
@@ -61,7 +63,7 @@ type Config struct {
 	NoCoalescing    bool
 	NoPayloadsApart bool
 	ScheduleWindow  time.Duration
-	NoCounts        bool // neither what is scheduled nor what this node handles is counted
+	NoCounts        bool // neither what is scheduled or published nor what this node handles is counted
 
 	// MeterProvider and MetricTopics are the fields of ClientConfig, for the Client
 	// and for all that this node runs.
@@ -75,6 +77,10 @@ type Config struct {
 	ScheduleMiddleware []wakebelltype.ScheduleMiddleware
 	TracerProvider     trace.TracerProvider
 	Propagator         propagation.TextMapPropagator
+
+	// Payloads is the field of ClientConfig. It also decodes the bodies before they reach
+	// Middleware and the handlers.
+	Payloads *payload.Chain
 
 	// TraceAsChild makes the span of a delivery a child of the span that scheduled
 	// the timer. By default it begins a trace of its own, because days may lie
@@ -152,7 +158,7 @@ func (c Config) client() ClientConfig {
 		Celery: c.Scheduler != nil && c.Scheduler.Celery, NoCoalescing: c.NoCoalescing, NoPayloadsApart: c.NoPayloadsApart, NoCounts: c.NoCounts,
 		ScheduleWindow: c.ScheduleWindow,
 		MeterProvider:  c.MeterProvider, MetricTopics: c.MetricTopics,
-		ScheduleMiddleware: c.ScheduleMiddleware, TracerProvider: c.TracerProvider, Propagator: c.Propagator,
+		ScheduleMiddleware: c.ScheduleMiddleware, Payloads: c.Payloads, TracerProvider: c.TracerProvider, Propagator: c.Propagator,
 	}
 }
 
@@ -195,8 +201,10 @@ func (c Config) validate() error {
 func (c Config) validateHandler(field string, h Handler) error {
 	err := h.err
 	switch {
-	case h.fn == nil:
-		return argument.Invalid(field, "zero Handler; use Handle, Forward, HandleQueue or ForwardQueue")
+	case h.fn == nil && h.batch == nil:
+		return argument.Invalid(field, "zero Handler; use Handle, HandleBatch, Forward, HandleQueue, HandleQueueBatch or ForwardQueue")
+	case h.batch == nil && h.set.batch != (poller.Batch{}):
+		err = errors.Join(err, argument.Invalid("BatchSize", "the handler takes single timers; use HandleBatch or HandleQueueBatch, or Forward or ForwardQueue with BatchSize"))
 	case h.topic == "":
 		err = errors.Join(err, argument.Invalid("topic", "empty"))
 	case len(c.Prefix+h.topic) > redisops.MaxName:

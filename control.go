@@ -191,14 +191,15 @@ func (s *System) untilRemoved(ctx context.Context, topic string) error {
 }
 
 // RetuneLocal changes options of a topic on this node: MaxConcurrent, LeaseTTL,
-// MaxLeaseAge, PollingInterval, MaxPollingInterval, RetryBackoff and MaxAttempts.
+// MaxLeaseAge, PollingInterval, MaxPollingInterval, RetryBackoff, MaxAttempts,
+// RateLimit, MaxInFlight and PerKey.
 // Client.Retune changes all nodes. Errors are ErrInvalid, ErrNoTopic and
 // ErrNotRunning.
 //
 // The change applies to running handlers too: LeaseTTL from the next extension,
 // MaxLeaseAge at once, RetryBackoff and MaxAttempts when the handler returns. A lower
 // MaxConcurrent ends none.
-func (s *System) RetuneLocal(topic string, opts ...TuningOption) error {
+func (s *System) RetuneLocal(topic string, opts ...TopicTuningOption) error {
 	return s.change(func(rt *actors.Runtime) error {
 		set, ok := s.settings[topic]
 		if !ok || s.removing[topic] != nil {

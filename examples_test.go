@@ -23,7 +23,7 @@ import (
 // no Example uses, neither by name nor by a value.
 func TestEveryExportedNameIsInAnExample(t *testing.T) {
 	t.Parallel()
-	for _, dir := range []string{".", "dashboard", "gate", "outbox", "queue", "recurring", "reminder"} {
+	for _, dir := range []string{".", "dashboard", "gate", "outbox", "payload", "queue", "recurring", "reminder"} {
 		t.Run(dir, func(t *testing.T) {
 			t.Parallel()
 			pkg, shown := examples(t, dir)

@@ -52,6 +52,10 @@ func (t Target) NotifyEnd() Target {
 // lease.Ack(), Nack(err), NackIn(d, err), Reject(err) or Release(), at once or
 // later. Without an answer within LeaseTTL, the timer is delivered again;
 // lease.Extend() extends the lease by LeaseTTL. Topic.Read decodes the body.
+//
+// With BatchSize, the actor receives a *messages.LeaseBatch instead, with up to
+// BatchSize leases. It answers each of them, or the rest of the batch at once with
+// batch.Ack() and so on. The verdicts are written when the last lease has its answer.
 func Forward[T any](topic Topic[T], to Target, opts ...HandlerOption) Handler {
 	return to.handler(newHandler(topic.name, forward, opts))
 }
@@ -63,6 +67,13 @@ func (t Target) handler(h Handler) Handler {
 		return h
 	}
 	h.set.target = t.target
+	switch {
+	case h.set.batch.Size == 0:
+	case t.target.Sink != nil:
+		h.err = errors.Join(h.err, argument.Invalid("BatchSize", "remote subscribers receive single leases"))
+	default:
+		h.batch = forwardBatch
+	}
 	return h
 }
 
@@ -84,21 +95,23 @@ func forward(ctx context.Context, t Timer[[]byte]) error {
 	l := lease(t, d.LeaseTTL)
 	l.Trace = d.span.trace(ctx)
 	answer, err := d.Forward(ctx, l)
-	if errors.Is(err, poller.ErrTargetGone) {
-		return &crash{err}
-	}
 	if err != nil {
-		return err
-	}
-	if _, ok := answer.(*messages.Release); ok {
-		return errReleased
+		return outcome(err)
 	}
 	return outcome(answer)
 }
 
-// outcome converts the answer of an actor into the error of a handler.
+// outcome converts the answer of an actor, or the error of waiting for it, into the
+// error of a handler.
 func outcome(answer any) error {
 	switch a := answer.(type) {
+	case error:
+		if errors.Is(a, poller.ErrTargetGone) {
+			return &crash{a}
+		}
+		return a
+	case *messages.Release:
+		return errReleased
 	case *messages.Ack:
 		return nil
 	case *messages.Nack:

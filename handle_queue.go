@@ -11,6 +11,7 @@ import (
 	"github.com/wakebell/wakebell/internal/codec"
 	"github.com/wakebell/wakebell/internal/envelope"
 	"github.com/wakebell/wakebell/messages/exchange"
+	"github.com/wakebell/wakebell/payload"
 	"github.com/wakebell/wakebell/queue"
 	"github.com/wakebell/wakebell/redisops/gates"
 	queuestore "github.com/wakebell/wakebell/redisops/queue"
@@ -24,10 +25,35 @@ import (
 func HandleQueue[T any](q queue.Queue[T], fn func(context.Context, Timer[T]) error, opts ...QueueHandlerOption) Handler {
 	body := codec.For[T]()
 	h := queueHandler(q, typed(body, fn), opts)
+	if h.set.queue.finalErrors {
+		h.fn = keepEncoded(h.fn)
+	}
 	if fn == nil {
 		h.err = errors.Join(h.err, argument.Invalid("handler", "nil"))
 	}
 	return h
+}
+
+// HandleQueueBatch returns a Handler that calls fn with up to BatchSize messages of a
+// queue at once, as HandleBatch does with the timers of a topic.
+func HandleQueueBatch[T any](q queue.Queue[T], fn func(context.Context, []Timer[T]) error, opts ...QueueHandlerOption) Handler {
+	h := queueHandler(q, nil, opts).inBatches(typedBatch(codec.For[T](), fn))
+	if fn == nil {
+		h.err = errors.Join(h.err, argument.Invalid("handler", "nil"))
+	}
+	return h
+}
+
+// keepEncoded keeps a message that is encoded, where Payloads is not set, until its lease
+// expires: an error would be final.
+func keepEncoded(fn HandlerFunc) HandlerFunc {
+	return func(ctx context.Context, t Timer[[]byte]) error {
+		err := fn(ctx, t)
+		if errors.Is(err, payload.ErrUnknownCodec) {
+			return &crash{err}
+		}
+		return err
+	}
 }
 
 // ForwardQueue returns a Handler that delivers the messages of a queue to an
@@ -116,6 +142,19 @@ func (q *queueHandling) options(set settings, cfg Config) queuestore.SourceOptio
 		Completed: q.completed, Failed: q.failed, AtMostOnce: q.atMostOnce, FreeKeys: q.freesKeys,
 	}
 	return o
+}
+
+// queueRecords stores the records of a queue.
+type queueRecords struct{ *queuestore.Queue }
+
+// WriteCounts implements records.Store of actors.
+func (q queueRecords) WriteCounts(ctx context.Context, _, incarnation string, call uint64, handled, failed, dead int64) error {
+	return q.Queue.WriteCounts(ctx, incarnation, call, handled, failed, dead)
+}
+
+// WriteHistory implements records.Store of actors.
+func (q queueRecords) WriteHistory(ctx context.Context, _, node string, attempts []wakebelltype.Attempt) error {
+	return q.Queue.WriteHistory(ctx, node, attempts)
 }
 
 // hints subscribes to the notifications of the System's topics and queues.

@@ -72,6 +72,17 @@ func (m Meta) Extend(ctx context.Context) error {
 	return m.delivery.Extend(ctx)
 }
 
+// Context returns the context of this delivery. It is cancelled when the handler no
+// longer holds the timer; context.Cause returns the reason, for instance ErrCancelled or
+// ErrLeaseLost. In a batch it belongs to this timer alone; with Handle it ends together
+// with the context of the call. Of a timer that was not delivered, it never ends.
+func (m Meta) Context() context.Context {
+	if m.delivery == nil {
+		return context.Background() //nolint:forbidigo // like that of an http.Request
+	}
+	return m.delivery.Context()
+}
+
 var errNoDelivery = fmt.Errorf("%w: timer: it was not delivered by a System", ErrInvalid)
 
 // Headers are the headers of a timer in their order, without those that have a
@@ -96,11 +107,12 @@ func (h Headers) Map() map[string]string {
 	return m
 }
 
-// Handler connects a topic or a queue to a function or an actor. Handle, Forward,
-// HandleQueue and ForwardQueue return Handlers.
+// Handler connects a topic or a queue to a function or an actor. Handle, HandleBatch,
+// Forward, HandleQueue, HandleQueueBatch and ForwardQueue return Handlers.
 type Handler struct {
 	topic string
 	fn    HandlerFunc
+	batch batchFunc // instead of fn; nil: timers are handled one by one
 	set   settings
 	err   error
 

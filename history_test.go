@@ -11,6 +11,7 @@ import (
 
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/internal/redistest"
+	"github.com/wakebell/wakebell/queue"
 	"github.com/wakebell/wakebell/wakebelltest"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
@@ -69,6 +70,115 @@ func TestHistoryOfTimers(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestHistoryOfQueues checks the attempts and the counts of a queue, also with errors
+// that are final, and that a topic of the same name has none of them.
+func TestHistoryOfQueues(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		option wakebell.QueueHandlerOption
+		want   []string
+		counts wakebelltype.ThroughputCounts
+	}{
+		"failures": {
+			wakebell.History(wakebelltype.HistoryFailures),
+			[]string{"flaky 1 retried the bank is down", "bad 1 dead no such account", "flaky 2 acked "},
+			wakebelltype.ThroughputCounts{Scheduled: 3, Handled: 2, Failed: 1, Dead: 1},
+		},
+		"off": {wakebell.History(wakebelltype.HistoryOff), nil, wakebelltype.ThroughputCounts{Scheduled: 3, Handled: 2, Failed: 1, Dead: 1}},
+		"errors are final": {
+			wakebell.ErrorsAreFinal(),
+			[]string{"flaky 1 discarded the bank is down", "bad 1 dead no such account"},
+			wakebelltype.ThroughputCounts{Scheduled: 3, Handled: 1, Failed: 1, Dead: 1},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			mail := queue.New[string]("mail")
+			bodies := map[string]string{} // by id
+			handle := func(_ context.Context, d wakebell.Timer[string]) error {
+				bodies[d.ID] = d.Body
+				switch {
+				case d.Body == "flaky" && d.Attempt == 1:
+					return errors.New("the bank is down")
+				case d.Body == "bad":
+					return wakebell.Reject(errors.New("no such account"))
+				}
+				return nil
+			}
+			cfg := wakebell.Config{Logger: quiet, Handlers: []wakebell.Handler{
+				wakebell.HandleQueue(mail, handle, wakebell.MaxConcurrent(1), wakebell.RetryBackoff(time.Second, time.Second), c.option),
+			}}
+			wakebelltest.Run(t, cfg, func(t *testing.T, w *wakebelltest.World) {
+				queues := w.Client().Queues()
+				_, err := mail.PublishAll(t.Context(), queues, "good", "flaky", "bad")
+				require.NoError(t, err)
+				w.Advance(time.Minute)
+				var got []string
+				for a, err := range queues.History(t.Context(), mail.Keys(), wakebelltype.HistoryFilter{}, wakebelltype.Page{}) {
+					require.NoError(t, err)
+					require.NotEmpty(t, a.Node)
+					got = append(got, fmt.Sprintf("%s %d %s %s", bodies[a.ID], a.Attempt, a.Outcome, a.Error))
+				}
+				require.ElementsMatch(t, c.want, got)
+				counts := func(found wakebelltype.Throughput, err error) (sum wakebelltype.ThroughputCounts) {
+					require.NoError(t, err)
+					for _, p := range found.Points {
+						sum.Scheduled, sum.Handled, sum.Failed, sum.Dead = sum.Scheduled+p.Scheduled, sum.Handled+p.Handled, sum.Failed+p.Failed, sum.Dead+p.Dead
+					}
+					return sum
+				}
+				require.Equal(t, c.counts, counts(queues.Throughput(t.Context(), mail.Keys(), time.Hour)))
+				require.Zero(t, counts(w.Client().Throughput(t.Context(), mail.Name(), time.Hour)))
+				for a, err := range w.Client().History(t.Context(), mail.Name(), wakebelltype.HistoryFilter{}, wakebelltype.Page{}) {
+					require.FailNow(t, "an attempt of a topic", "%v %v", a, err)
+				}
+				_, err = queues.PurgeKept(t.Context(), mail.Keys())
+				require.NoError(t, err)
+				require.Zero(t, counts(queues.Throughput(t.Context(), mail.Keys(), time.Hour)))
+			})
+		})
+	}
+}
+
+// TestRecordsOfARemovedQueue checks that what is written after the removal of a handler
+// is still that of its queue.
+func TestRecordsOfARemovedQueue(t *testing.T) {
+	t.Parallel()
+	rdb := redistest.Shared(t)
+	mail := queue.New[string](redistest.Name(t))
+	handled := make(chan struct{}, 1)
+	sys := build(t, rdb, wakebell.Config{Handlers: []wakebell.Handler{
+		wakebell.HandleQueue(mail, func(context.Context, wakebell.Timer[string]) error { handled <- struct{}{}; return nil }, wakebell.History(wakebelltype.HistoryAll)),
+	}})
+	require.NoError(t, sys.Start(t.Context()))
+	queues := sys.Client().Queues()
+	_, err := mail.Publish(t.Context(), queues, "x")
+	require.NoError(t, err)
+	<-handled
+	require.NoError(t, sys.Remove(mail.Name()))
+	require.NoError(t, sys.Stop())
+	found := 0
+	require.Eventually(t, func() bool {
+		for a, err := range queues.History(t.Context(), mail.Keys(), wakebelltype.HistoryFilter{Last: 1}, wakebelltype.Page{}) {
+			require.NoError(t, err)
+			require.Equal(t, wakebelltype.EventAcked, a.Outcome)
+			found++
+		}
+		return found > 0
+	}, patience, time.Millisecond)
+	require.Zero(t, rdb.Exists(t.Context(), "timers_history:"+mail.Name(), "timers_counts:"+mail.Name()).Val())
+	for _, f := range []wakebelltype.HistoryFilter{{Last: 1001}, {Last: -1}} {
+		for _, err := range queues.History(t.Context(), mail.Keys(), f, wakebelltype.Page{}) {
+			require.ErrorIs(t, err, wakebell.ErrInvalid)
+		}
+	}
+	for _, err := range queues.History(t.Context(), mail.Keys(), wakebelltype.HistoryFilter{Last: 1}, wakebelltype.Page{After: "1-1/0"}) {
+		require.ErrorIs(t, err, wakebell.ErrInvalid)
+	}
+	_, err = queues.Throughput(t.Context(), mail.Keys(), time.Second)
+	require.ErrorIs(t, err, wakebell.ErrInvalid)
 }
 
 // A history and counts that cannot be written do not delay a delivery.

@@ -12,6 +12,7 @@ import (
 	"github.com/wakebell/wakebell/internal/argument"
 	"github.com/wakebell/wakebell/internal/envelope"
 	"github.com/wakebell/wakebell/internal/paging"
+	"github.com/wakebell/wakebell/payload"
 	"github.com/wakebell/wakebell/redisops/doctor"
 	"github.com/wakebell/wakebell/redisops/timers"
 	"github.com/wakebell/wakebell/wakebelltype"
@@ -201,10 +202,33 @@ func (t Topic[T]) Get(ctx context.Context, c TimerClient, id string) (Stored[T],
 		return Stored[T]{}, err
 	}
 	stored := Stored[T]{Info: info, Content: content}
-	if stored.Body, err = t.codec.Decode(content.Body, content.ContentType); err != nil {
+	plain, err := opened(ctx, c, payload.Encoded{
+		Topic: t.name, ID: id, Headers: content.Headers, Body: content.Body, ContentType: content.ContentType,
+	})
+	if err == nil {
+		stored.Body, err = t.codec.Decode(plain.Body, plain.ContentType)
+	}
+	if err != nil {
 		return stored, fmt.Errorf("get %s on %s: %w: %w", quoted(id), quoted(t.name), ErrUnreadable, err)
 	}
 	return stored, nil
+}
+
+// opened decodes a body with the Payloads of a client.
+func opened(ctx context.Context, c TimerClient, e payload.Encoded) (payload.Decoded, error) {
+	var chain *payload.Chain
+	if with, ok := c.(interface{ Payloads() *payload.Chain }); ok {
+		chain = with.Payloads()
+	}
+	if chain == nil && payload.Marked(e.Headers, nil) {
+		return payload.Decoded{}, notOpened(e.Headers, e.Body)
+	}
+	return chain.Decode(ctx, e)
+}
+
+// notOpened is the error for an encoded body where Payloads is not set.
+func notOpened(headers Headers, body []byte) error {
+	return fmt.Errorf("%w: the body is encoded (%s): set Payloads", payload.ErrUnknownCodec, payload.Description(headers, body))
 }
 
 // Diagnose checks whether Redis is suitable for these topics. It checks latency,

@@ -2,14 +2,17 @@ package wakebell
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/wakebell/wakebell/actors/poller"
 	"github.com/wakebell/wakebell/internal/argument"
 	"github.com/wakebell/wakebell/internal/codec"
 	"github.com/wakebell/wakebell/internal/envelope"
 	"github.com/wakebell/wakebell/internal/tracing"
+	"github.com/wakebell/wakebell/payload"
 )
 
 // HandlerFunc handles a timer with an encoded body. Its error is the verdict, as
@@ -24,6 +27,8 @@ type HandlerFunc func(ctx context.Context, t Timer[[]byte]) error
 // to decrypt or decompress it. The next middleware and the handler receive the
 // result; with Forward, the lease does. t.Raw is not affected, nor are retries and
 // dead letters: the next delivery starts with the original body.
+//
+// Around a batch it runs for each timer, in a goroutine of its own; see HandleBatch.
 type Middleware func(next HandlerFunc) HandlerFunc
 
 // With wraps the handler of a topic or queue in middleware; the first is the
@@ -47,6 +52,9 @@ var ErrUnreadable = codec.ErrUnreadable
 // typed returns the innermost HandlerFunc of a topic, which decodes the body.
 func typed[T any](c codec.Codec[T], fn func(context.Context, Timer[T]) error) HandlerFunc {
 	return func(ctx context.Context, raw Timer[[]byte]) error {
+		if payload.Marked(raw.Headers, raw.Body) { // retried: the keys may be deployed later than the first body
+			return notOpened(raw.Headers, raw.Body)
+		}
 		body, err := c.Decode(raw.Body, raw.ContentType)
 		if err != nil {
 			return fmt.Errorf("%w: %w", ErrUnreadable, err)
@@ -55,16 +63,56 @@ func typed[T any](c codec.Codec[T], fn func(context.Context, Timer[T]) error) Ha
 	}
 }
 
+// discardTimeout bounds the deletion of a body from the store of a payload.ClaimCheck.
+const discardTimeout = 10 * time.Second
+
+// decoding returns the middleware that decodes bodies for a handler, outside of all
+// others; nil: none.
+func (s *System) decoding(h Handler) []Middleware {
+	chain := s.client.payloads
+	if chain == nil {
+		return nil
+	}
+	return []Middleware{func(next HandlerFunc) HandlerFunc {
+		return func(ctx context.Context, t Timer[[]byte]) error {
+			plain, err := chain.Decode(ctx, payload.Encoded{
+				Topic: h.topic, ID: t.ID, Headers: t.Headers, Body: t.Body, ContentType: t.ContentType,
+			})
+			switch {
+			case errors.Is(err, payload.ErrCorrupt):
+				return fmt.Errorf("%w: %w", ErrUnreadable, err)
+			case err != nil && h.set.queue != nil && h.set.queue.finalErrors:
+				return &crash{err} // the message must not be lost before its key is there
+			case err != nil:
+				return err
+			}
+			t.Body, t.ContentType, t.Headers = plain.Body, plain.ContentType, plain.Headers
+			err = next(ctx, t)
+			if err == nil && plain.InStore {
+				s.discard(ctx, t, plain)
+			}
+			return err
+		}
+	}}
+}
+
+// discard settles a handled timer, and then deletes its body from the store. A timer that
+// is not settled may be delivered again, and needs it.
+func (s *System) discard(ctx context.Context, t Timer[[]byte], plain payload.Decoded) {
+	if t.Settle(ctx, nil) != nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), discardTimeout)
+	defer cancel()
+	if err := plain.Discard(ctx); err != nil {
+		s.cfg.Logger.WarnContext(ctx, "a handled body was not deleted from its store", "topic", t.Topic, "id", t.ID, "err", err)
+	}
+}
+
 // chain wraps a handler's innermost HandlerFunc in middleware for the pollers. The span
 // of a delivery is outside of it.
 func chain(h Handler, mw []Middleware, tracer *tracing.Consumer) poller.Handle {
-	fn, read := h.fn, h.read
-	if read == nil {
-		read = func(d *poller.Delivery) (envelope.Envelope, error) { return envelope.Decode(d.Payload) }
-	}
-	for _, wrap := range slices.Backward(mw) {
-		fn = wrap(fn)
-	}
+	fn, read := wrapped(h.fn, mw), h.reader()
 	return func(ctx context.Context, d *poller.Delivery) poller.Outcome {
 		env, err := read(d)
 		if err != nil {
@@ -75,11 +123,28 @@ func chain(h Handler, mw []Middleware, tracer *tracing.Consumer) poller.Handle {
 			body = slices.Clone(body)
 		}
 		t := Timer[[]byte]{Body: body, Meta: meta(d, env)}
+		t.delivery = delivered{Delivery: d}
 		if tracer.On() {
 			return verdict(h.traced(ctx, tracer, t, d, fn))
 		}
 		return verdict(fn(ctx, t))
 	}
+}
+
+// wrapped returns fn in middleware.
+func wrapped(fn HandlerFunc, mw []Middleware) HandlerFunc {
+	for _, wrap := range slices.Backward(mw) {
+		fn = wrap(fn)
+	}
+	return fn
+}
+
+// reader returns what decodes the payloads of the handler.
+func (h Handler) reader() func(*poller.Delivery) (envelope.Envelope, error) {
+	if h.read != nil {
+		return h.read
+	}
+	return func(d *poller.Delivery) (envelope.Envelope, error) { return envelope.Decode(d.Payload) }
 }
 
 func meta(d *poller.Delivery, env envelope.Envelope) Meta {
@@ -95,7 +160,6 @@ func meta(d *poller.Delivery, env envelope.Envelope) Meta {
 		ReplyTo:       env.ReplyTo,
 		Headers:       env.Headers,
 		Raw:           env.Body,
-		delivery:      delivered{Delivery: d},
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/wakebell/wakebell/actors"
 	"github.com/wakebell/wakebell/actors/poller"
+	"github.com/wakebell/wakebell/internal/envelope"
 	"github.com/wakebell/wakebell/internal/metrics"
 	"github.com/wakebell/wakebell/internal/outgoing"
 	"github.com/wakebell/wakebell/internal/tracing"
@@ -103,6 +104,49 @@ func (h Handler) failure(d *poller.Delivery, err error) tracing.Outcome {
 	}
 }
 
+// tracedBatch returns fn in the span of a batch.
+func (h Handler) tracedBatch(tracer *tracing.Consumer, fn batchFunc) batchFunc {
+	return func(ctx context.Context, timers []Timer[[]byte]) (errs []error) {
+		ctx, span := tracer.DeliverBatch(ctx, timers[0].Topic, len(timers), func(i int) []envelope.Header { return timers[i].Headers })
+		for i := range timers {
+			b := timers[i].delivery.(*inBatch)
+			b.ctx, b.span = span.In(b.Context()), &deliverySpan{tracer: tracer}
+		}
+		returned := false
+		defer func() {
+			if !returned { // a panic goes on, with its stack
+				span.Crash()
+				return
+			}
+			span.End(h.outcomeOfBatch(timers, errs))
+		}()
+		errs = fn(ctx, timers)
+		returned = true
+		return errs
+	}
+}
+
+// outcomeOfBatch returns what becomes of all deliveries of a batch, or tracing.Mixed,
+// and the first error.
+func (h Handler) outcomeOfBatch(timers []Timer[[]byte], errs []error) (all tracing.Outcome, failed error) {
+	for i, t := range timers {
+		b, err := t.delivery.(*inBatch), errs[i]
+		if s := b.span.settled.Load(); s != nil {
+			err = s.err
+		}
+		if failed == nil {
+			failed = err
+		}
+		switch one := h.outcome(b.Delivery.Context(), b.Delivery, err); {
+		case i == 0:
+			all = one
+		case one != all:
+			all = tracing.Mixed
+		}
+	}
+	return all, failed
+}
+
 // send stores drafts in a span and through the schedule middleware. A nil key is none.
 func (c *Client) send(ctx context.Context, key *timers.Key, drafts []Draft) (stored []wakebelltype.Scheduled, err error) {
 	for i := range drafts {
@@ -161,6 +205,37 @@ func (s *System) measured(topic string, handle poller.Handle) poller.Handle {
 		o = handle(ctx, d)
 		result = o.Result()
 		return o
+	}
+}
+
+// measuredBatch is measured for a handler of batches.
+func (s *System) measuredBatch(topic string, handle poller.HandleBatch) poller.HandleBatch {
+	t := s.client.metrics.Topic(topic)
+	if t == nil {
+		return handle
+	}
+	return func(ctx context.Context, batch []*poller.Delivery) (outcomes []poller.Outcome) {
+		if !t.Measures() {
+			return handle(ctx, batch)
+		}
+		began := time.Now()
+		t.Batch(len(batch))
+		for _, d := range batch {
+			if d.Claims == 1 {
+				t.Began(d.Lateness() + d.Waited(began))
+			}
+		}
+		defer func() {
+			took := time.Since(began)
+			for i := range batch {
+				result := metrics.Crashed
+				if outcomes != nil {
+					result = outcomes[i].Result()
+				}
+				t.Ended(result, took)
+			}
+		}()
+		return handle(ctx, batch)
 	}
 }
 

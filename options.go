@@ -23,6 +23,7 @@ type settings struct {
 	middleware      []Middleware
 	target          *poller.Target
 	queue           *queueHandling // nil: a topic
+	batch           poller.Batch
 }
 
 func defaultSettings() settings {
@@ -43,8 +44,8 @@ func applyAll[O any](s *settings, opts []O, apply func(O, *settings) error) erro
 }
 
 // retune applies options to the settings of a running handler.
-func (s *settings) retune(opts []TuningOption) error {
-	return errors.Join(applyAll(s, opts, TuningOption.tune), s.validate())
+func (s *settings) retune(opts []TopicTuningOption) error {
+	return errors.Join(applyAll(s, opts, TopicTuningOption.tune), s.validate())
 }
 
 // validate checks options against each other.
@@ -61,7 +62,7 @@ func pollerSettings(s wakebelltype.Settings) poller.Settings {
 		MaxConcurrent: s.MaxConcurrent, LeaseTTL: s.LeaseTTL, MaxLeaseAge: s.MaxLeaseAge,
 		PollingInterval: s.PollingInterval, MaxPollingInterval: s.MaxPollingInterval,
 		Retry: poller.Retry{Initial: s.RetryInitial, Max: s.RetryLimit, MaxFailures: s.MaxAttempts},
-		Flow:  exchange.Flow{PerKey: s.PerKey},
+		Flow:  exchange.Flow{RateLimit: s.RateLimit, RatePer: s.RatePer, RateBurst: s.RateBurst, MaxInFlight: s.MaxInFlight, PerKey: s.PerKey},
 	}
 }
 
@@ -71,7 +72,7 @@ func settingsOf(s poller.Settings) wakebelltype.Settings {
 		MaxConcurrent: s.MaxConcurrent, LeaseTTL: s.LeaseTTL, MaxLeaseAge: s.MaxLeaseAge,
 		PollingInterval: s.PollingInterval, MaxPollingInterval: s.MaxPollingInterval,
 		RetryInitial: s.Retry.Initial, RetryLimit: s.Retry.Max, MaxAttempts: s.Retry.MaxFailures,
-		PerKey: s.Flow.PerKey,
+		RateLimit: s.Flow.RateLimit, RatePer: s.Flow.RatePer, RateBurst: s.Flow.RateBurst, MaxInFlight: s.Flow.MaxInFlight, PerKey: s.Flow.PerKey,
 	}
 }
 
@@ -93,18 +94,25 @@ type CommonOption interface {
 	QueueHandlerOption
 }
 
-// TuningOption configures the handler of a topic or of a queue, and can be changed
-// while the handler runs; see System.RetuneLocal.
-type TuningOption interface {
-	CommonOption
+// TopicTuningOption configures the handler of a topic, and can be changed while the
+// handler runs; see System.RetuneLocal.
+type TopicTuningOption interface {
+	HandlerOption
 	tune(s *settings) error
 }
 
+// TuningOption is a TopicTuningOption that also configures the handler of a queue.
+type TuningOption interface {
+	TopicTuningOption
+	QueueHandlerOption
+}
+
 type (
-	topicOption  func(*settings) error
-	queueOption  func(*settings) error
-	commonOption func(*settings) error
-	tuningOption func(*settings) error
+	topicOption       func(*settings) error
+	queueOption       func(*settings) error
+	commonOption      func(*settings) error
+	topicTuningOption func(*settings) error
+	tuningOption      func(*settings) error
 )
 
 func (o topicOption) applyTopic(s *settings) error  { return o(s) }
@@ -112,8 +120,11 @@ func (o queueOption) applyQueue(s *settings) error  { return o(s) }
 func (o commonOption) applyTopic(s *settings) error { return o(s) }
 func (o commonOption) applyQueue(s *settings) error { return o(s) }
 func (o tuningOption) applyTopic(s *settings) error { return o(s) }
-func (o tuningOption) applyQueue(s *settings) error { return o(s) }
-func (o tuningOption) tune(s *settings) error       { return o(s) }
+
+func (o topicTuningOption) applyTopic(s *settings) error { return o(s) }
+func (o topicTuningOption) tune(s *settings) error       { return o(s) }
+func (o tuningOption) applyQueue(s *settings) error      { return o(s) }
+func (o tuningOption) tune(s *settings) error            { return o(s) }
 
 // tuned returns the option that sets a setting, and checks its range.
 func tuned[N ~int | ~int64](t *tuning.Setting, n N) tuningOption {
@@ -128,7 +139,7 @@ func tuned[N ~int | ~int64](t *tuning.Setting, n N) tuningOption {
 }
 
 // MaxConcurrent sets how many timers of the topic this node handles at once,
-// 1 – 10,000; default 5.
+// 1 – 10,000; default 5. For batches it sets how many calls run at once.
 func MaxConcurrent(n int) TuningOption {
 	return tuned(tuning.MaxConcurrent, n)
 }
@@ -184,29 +195,6 @@ func RetryBackoff(initial, limit time.Duration) TuningOption {
 // without a verdict.
 func MaxAttempts(n int) TuningOption {
 	return tuned(tuning.MaxAttempts, n)
-}
-
-// PerKey bounds how many timers of a key (see Key) run at once, over all nodes, 0 –
-// 10,000; default 0, which means no limit. They start in the order of their instants,
-// and of their scheduling where instants are equal. With PerKey(1) they run one after
-// the other: a timer that runs or waits for its retry keeps the later ones of its key
-// waiting, also if its node dies, until its lease has expired and it was delivered
-// again. SkipFailed changes that for retries. Timers without a key are not affected.
-//
-// All nodes of a topic should have the same value. Whether a timer runs is what Redis
-// knows: a handler whose lease was lost (see ErrLeaseLost) or cancelled may still be at
-// work when the next timer of its key starts. A Python worker is not bound by PerKey.
-func PerKey(n int) HandlerOption {
-	return topicOption(tuned(tuning.PerKey, n))
-}
-
-// SkipFailed lets the next timer of a key run while one waits for its retry. That one
-// is the next of its key when it is due again. Without PerKey it has no effect.
-func SkipFailed() HandlerOption {
-	return topicOption(func(s *settings) error {
-		s.skipFailed = true
-		return nil
-	})
 }
 
 // DiscardRejected deletes rejected timers, as faststream-redis-timers does,

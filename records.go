@@ -12,15 +12,16 @@ import (
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
-// History sets which attempts of a topic this node records in Redis, where
-// Client.History finds them; default wakebelltype.HistoryFailures. Redis keeps about
-// the last 10,000 attempts of a topic, for up to 7 days.
+// History sets which attempts of a topic or a queue this node records in Redis, where
+// Client.History and queue.Client.History find them; default
+// wakebelltype.HistoryFailures. Redis keeps about the last 10,000 attempts of a topic
+// or a queue, for up to 7 days.
 //
 // Attempts are written in batches, every 250 ms, beside the deliveries: a write that
 // fails is logged, at most once a minute, and the attempts of a node that crashes are
 // missing.
-func History(p wakebelltype.HistoryPolicy) HandlerOption {
-	return topicOption(func(s *settings) error {
+func History(p wakebelltype.HistoryPolicy) CommonOption {
+	return commonOption(func(s *settings) error {
 		if p.String() == "unknown" {
 			return argument.Invalid("History", "%d, want HistoryOff, HistoryFailures or HistoryAll", p)
 		}
@@ -55,7 +56,7 @@ func (c *Client) History(ctx context.Context, topic string, f wakebelltype.Histo
 // dead-lettered since a duration ago, which is between a minute and 90 days: by minute
 // for up to 24 h, otherwise by day. Nodes write what they handled every 5 s; what a
 // node counted before a crash and did not write is missing. Runs of recurring schedules
-// and redrives do not count as scheduled.
+// and redrives count as scheduled. Timers that Python schedules are not counted as such.
 func (c *Client) Throughput(ctx context.Context, topic string, since time.Duration) (wakebelltype.Throughput, error) {
 	full, err := c.fullName(topic)
 	if err != nil {

@@ -90,6 +90,7 @@ func New(actorSystem *actor.ActorSystem, rdb redis.UniversalClient, cfg Config) 
 	s.gates, s.actorGates = gates.(*gate.Gates), actorGates
 	s.actorGates.Metrics = client.metrics
 	node.Store, node.Schedules, node.Limit, node.Edge = client.store, client.schedules, client.limit, client.edge
+	node.Payloads = client.payloads
 	for _, h := range cfg.Handlers {
 		if err := s.handles(h); err != nil {
 			return nil, err
@@ -251,7 +252,7 @@ func (s *System) actorTopic(h Handler) poller.Topic {
 	}
 	topic := poller.Topic{
 		Source:             s.client.metrics.Source(source),
-		Handle:             s.measured(source.Name(), chain(h, slices.Concat(s.cfg.Middleware, h.set.middleware), s.tracer.Consumer())),
+		Handle:             s.measured(source.Name(), chain(h, slices.Concat(s.decoding(h), s.cfg.Middleware, h.set.middleware), s.tracer.Consumer())),
 		Target:             h.set.target,
 		OverrideInterval:   s.hooks.Idle,
 		Settings:           s.tunable(h.set),
@@ -261,9 +262,13 @@ func (s *System) actorTopic(h Handler) poller.Topic {
 		History:            h.set.history,
 		NoCounts:           s.cfg.NoCounts,
 	}
+	if h.batch != nil {
+		topic.Batch = h.set.batch
+		topic.HandleBatch = s.measuredBatch(source.Name(), chainBatch(h, slices.Concat(s.cfg.Middleware, h.set.middleware), s.tracer.Consumer()))
+	}
 	if q := h.set.queue; q != nil {
 		topic.FinalErrors, topic.FinalCrashes = q.finalErrors, q.atMostOnce
-		topic.History, topic.NoCounts = wakebelltype.HistoryOff, true // their keys are other ones
+		topic.RecordStore = queueRecords{s.queueNamed(source.Name())}
 	} else {
 		topic.ReadOverride = s.readOverride(s.cfg.Prefix+h.topic, keys, pollerSettings(h.set.tuned))
 		if h.set.tuned.PerKey > 0 { // which also looks after keys that were not freed

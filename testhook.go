@@ -13,8 +13,9 @@ import (
 	"github.com/wakebell/wakebell/redisops/timers"
 )
 
-// holder carries out Meta.Settle and Meta.Extend.
+// holder carries out Meta.Settle, Meta.Extend and Meta.Context.
 type holder interface {
+	Context() context.Context
 	Settle(ctx context.Context, err error) error
 	Extend(ctx context.Context) error
 }

@@ -206,16 +206,6 @@ func ID(id string) ScheduleOption {
 	}
 }
 
-// Key gives the timer a key, 1 – 512 bytes of any value, by which handlers with PerKey
-// order timers and bound how many run at once. Handlers without PerKey ignore it. A
-// timer that is scheduled again without Key keeps the key that it has.
-func Key(key string) ScheduleOption {
-	return func(d *Draft) error {
-		d.key = key
-		return within("Key", len(key), 1, timers.MaxKey)
-	}
-}
-
 // Header adds a header; key and value have at most 65,535 bytes each. A second
 // header with the same key replaces the value. The keys correlation_id,
 // content-type and reply_to are reserved; use CorrelationID and ContentType.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/dashboard/internal/show"
+	payloads "github.com/wakebell/wakebell/payload"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
@@ -123,6 +124,9 @@ func (d *Dashboard) askSchedule(ctx context.Context, r *request) (question, erro
 		var err error
 		if _, content, err = d.op.Timers.Get(ctx, topic, id); err != nil {
 			return q, err
+		}
+		if payloads.Marked(content.Headers, nil) {
+			return q, fmt.Errorf("%w: the body is encoded, so it cannot be edited here", wakebell.ErrForbidden)
 		}
 		q.Title, q.Back = "Edit and schedule again", d.timerLink(r)
 	}

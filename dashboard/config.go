@@ -11,6 +11,7 @@ import (
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/dashboard/internal/guard"
 	"github.com/wakebell/wakebell/gate"
+	payloads "github.com/wakebell/wakebell/payload"
 	"github.com/wakebell/wakebell/queue"
 	"github.com/wakebell/wakebell/recurring"
 	"github.com/wakebell/wakebell/wakebelltype"
@@ -107,6 +108,10 @@ type Config struct {
 	// HidePayloads shows neither bodies nor the values of headers.
 	HidePayloads bool
 
+	// Payloads decodes encoded bodies before Redact sees them. Without it, pages say how
+	// a body is encoded.
+	Payloads *payloads.Chain
+
 	// Redact, if not nil, returns what is shown instead of a payload. It is called
 	// from several goroutines, and must not change the slices that it receives. With
 	// Redact or HidePayloads, a payload cannot be edited.
@@ -149,6 +154,9 @@ func (c *Config) Validate() error {
 		if err := guard.CheckOrigin(origin); err != nil {
 			invalid("TrustedOrigins: %v", err)
 		}
+	}
+	if err := c.Payloads.Validate(); err != nil {
+		invalid("Payloads: %v", err)
 	}
 	if c.TraceURL != "" {
 		u, err := url.Parse(strings.ReplaceAll(c.TraceURL, "{trace}", "0"))

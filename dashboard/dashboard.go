@@ -67,6 +67,7 @@ type Dashboard struct {
 	topics *memo.Cache[[]wakebelltype.Overview]
 	marks  *memo.Cache[string]
 	doctor *memo.Cache[[]wakebelltype.Finding]
+	past   *memo.Cache[wakebelltype.Throughput]
 }
 
 // New returns a dashboard. It calls nothing yet. Errors wrap wakebell.ErrInvalid.
@@ -89,6 +90,7 @@ func New(operators Operators, cfg Config) (*Dashboard, error) {
 		topics: memo.New[[]wakebelltype.Overview](500*time.Millisecond, readLimit),
 		marks:  memo.New[string](500*time.Millisecond, readLimit),
 		doctor: memo.New[[]wakebelltype.Finding](5*time.Second, time.Minute),
+		past:   memo.New[wakebelltype.Throughput](5*time.Second, readLimit),
 	}
 	if p, ok := operators.Timers.(interface{ Prefix() string }); ok {
 		d.prefix = p.Prefix()

@@ -23,8 +23,9 @@ const (
 )
 
 type deadTopics struct {
-	Rows []wakebelltype.Overview
-	Cut  bool
+	Rows    []wakebelltype.Overview
+	Cut     bool
+	Reading bool // the totals are being read
 }
 
 type reasonGroup struct {
@@ -51,10 +52,10 @@ type deadData struct {
 func (d *Dashboard) deadPage(ctx context.Context, r *request) (page, error) {
 	topic := r.get("topic")
 	if topic == "" {
-		t, err := d.readTotals(ctx)
+		t, reading, err := d.totalsSoon(ctx, r)
 		return page{
 			template: "dead_topics", title: "Dead letters", section: "dead", live: watching("overview"),
-			data: deadTopics{t.Dead, len(t.Dead) == topicsPage},
+			data: deadTopics{t.Dead, len(t.Dead) == topicsPage, reading},
 		}, err
 	}
 	filter, err := deadFilter(r)
@@ -180,7 +181,7 @@ func (d *Dashboard) letterPage(ctx context.Context, r *request) (page, error) {
 	}
 	return page{
 		template: "letter", title: "Dead letter of " + l.ID, section: "dead",
-		data: letterData{topic, l, d.newPayload(Payload{Topic: topic, ID: l.ID, Content: l.Content})},
+		data: letterData{topic, l, d.newPayload(ctx, Payload{Topic: topic, ID: l.ID, Content: l.Content})},
 	}, nil
 }
 
@@ -223,7 +224,7 @@ func (d *Dashboard) exportDead(r *request) {
 			return
 		}
 		n, cursor = n+1, letter.Cursor
-		if encoder.Encode(d.letterLine(topic, letter)) != nil {
+		if encoder.Encode(d.letterLine(r.Context(), topic, letter)) != nil {
 			return
 		}
 	}
@@ -237,7 +238,10 @@ func (d *Dashboard) beginExport(r *request) {
 	r.w.Header().Set("Content-Disposition", `attachment; filename="dead-letters.jsonl"`)
 }
 
-func (d *Dashboard) letterLine(topic string, l wakebell.DeadLetter) letterLine {
+func (d *Dashboard) letterLine(ctx context.Context, topic string, l wakebell.DeadLetter) letterLine {
+	if d.cfg.Payloads != nil && !d.cfg.HidePayloads {
+		l.Content, _ = d.decoded(ctx, Payload{Topic: topic, ID: l.ID, Content: l.Content})
+	}
 	switch {
 	case d.cfg.HidePayloads:
 		l.Content = wakebell.Content{ContentType: l.Content.ContentType}

@@ -68,6 +68,16 @@ func open(t *testing.T, change ...func(*dashboard.Config)) *site {
 	return s
 }
 
+// serve serves a dashboard with other operators, in place of that of open.
+func (s *site) serve(operators dashboard.Operators) {
+	s.t.Helper()
+	d, err := dashboard.New(operators, dashboard.Config{Prefix: s.prefix, Logger: slog.New(slog.DiscardHandler)})
+	require.NoError(s.t, err)
+	s.server = httptest.NewServer(d)
+	s.t.Cleanup(s.server.Close)
+	s.t.Cleanup(d.Close)
+}
+
 // fresh gives the site a browser without cookies.
 func (s *site) fresh() {
 	s.t.Helper()

@@ -1,12 +1,18 @@
 package dashboard_test
 
 import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/recurring"
 )
 
 func TestEmptyPagesSayWhatToDoNext(t *testing.T) {
@@ -35,4 +41,61 @@ func TestTopicShowsItsTimers(t *testing.T) {
 	page = s.get("timer", "topic", "invoices", "id", "inv-1")
 	require.Contains(t, page, "&#34;n&#34;: 1")
 	require.Contains(t, page, "application/json")
+}
+
+// The counts and attempts of a node stay on the pages after it has ended, and those of a
+// timer after it was handled.
+func TestPagesShowWhatHappened(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	s.schedule("invoices", "inv-1", 0, "x")
+	s.schedule("invoices", "inv-2", 0, "x")
+	s.schedule("invoices", "inv-3", time.Hour, "x")
+	require.Contains(t, s.get("timer", "topic", "invoices", "id", "inv-1"), "No attempt is recorded")
+	var failed, handled atomic.Int64
+	s.run("invoices", func(_ context.Context, timer wakebell.Timer[[]byte]) error {
+		if timer.ID == "inv-1" && timer.Attempt == 1 {
+			failed.Add(1)
+			return errors.New("smtp <b>refused</b>")
+		}
+		handled.Add(1)
+		return nil
+	}, func() bool { return failed.Load() == 1 && handled.Load() == 2 })
+
+	const chart = "Last 6 hours: 2 handled, 1 failed, 0 dead"
+	require.Eventually(t, func() bool { return strings.Contains(s.get("topic", "name", "invoices"), chart) }, time.Minute, 100*time.Millisecond, "charts are cached")
+	page := s.get("topic", "name", "invoices")
+	require.Contains(t, page, "smtp &lt;b&gt;refused&lt;/b&gt;")
+	require.Contains(t, page, `class="c-failed"`)
+	require.Contains(t, s.get("topics"), chart)
+	require.Contains(t, s.get(""), "3 scheduled")
+	page = s.get("timer", "topic", "invoices", "id", "inv-1")
+	require.Contains(t, page, "no longer stored")
+	require.Contains(t, page, "acked")
+	require.Contains(t, page, "retried")
+	require.NotContains(t, s.get("timer", "topic", "invoices", "id", "inv-3"), "no longer stored")
+	a := s.send(http.MethodGet, s.path("timer", "topic", "invoices", "id", "inv-2"), nil)
+	require.Equal(t, http.StatusNotFound, a.status, "its success is not recorded")
+}
+
+// The page of a recurring schedule has the attempts of its runs, and no others of its
+// topic.
+func TestAScheduleShowsWhatItsRunsDid(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	topic := wakebell.NewTopic[[]byte]("reports")
+	require.NoError(t, s.client.Schedules().Put(t.Context(), topic.Recurring("nightly", recurring.Rule{Cron: "0 3 * * *"}, []byte("x"))))
+	_, err := s.client.Schedules().RunNow(t.Context(), "nightly")
+	require.NoError(t, err)
+	s.schedule("reports", "another", 0, "x")
+	var dead atomic.Int64
+	s.run("reports", func(context.Context, wakebell.Timer[[]byte]) error {
+		dead.Add(1)
+		return wakebell.Reject(errors.New("no disk"))
+	}, func() bool { return dead.Load() == 2 })
+	page := s.get("schedule", "name", "nightly")
+	require.Contains(t, page, "no disk")
+	require.Contains(t, page, "nightly@")
+	require.NotContains(t, page, "another")
+	require.Contains(t, s.get("topic", "name", "reports"), "another")
 }

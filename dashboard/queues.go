@@ -90,11 +90,11 @@ func (d *Dashboard) queuePage(ctx context.Context, r *request) (page, error) {
 	next := ""
 	if data.Show == "dead" {
 		data.Dead, next, err = taken(d.op.Queues.DeadLetters(ctx, keys, p), func(l wakebelltype.QueueDeadLetter) (deadMessage, string) {
-			return deadMessage{l, d.messagePayload(name, l.ID, l.Payload)}, l.Cursor
+			return deadMessage{l, d.messagePayload(ctx, name, l.ID, l.Payload)}, l.Cursor
 		})
 	} else {
 		data.Messages, next, err = taken(d.op.Queues.Messages(ctx, keys, data.Show == "running", p), func(m wakebelltype.QueueMessage) (message, string) {
-			return message{m, d.messagePayload(name, m.ID, m.Payload)}, m.Cursor
+			return message{m, d.messagePayload(ctx, name, m.ID, m.Payload)}, m.Cursor
 		})
 	}
 	if err != nil {
@@ -111,8 +111,8 @@ func (d *Dashboard) queuePage(ctx context.Context, r *request) (page, error) {
 	}, nil
 }
 
-func (d *Dashboard) messagePayload(queue, id string, body []byte) payload {
-	return d.newPayload(Payload{Queue: queue, ID: id, Content: wakebell.Content{Body: body}})
+func (d *Dashboard) messagePayload(ctx context.Context, queue, id string, body []byte) payload {
+	return d.newPayload(ctx, Payload{Queue: queue, ID: id, Content: wakebell.Content{Body: body}})
 }
 
 // taken converts a page of a listing, which was asked for one item more than fits,

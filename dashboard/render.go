@@ -83,7 +83,7 @@ func (d *Dashboard) templateFuncs() template.FuncMap {
 		"link": d.link, "asset": func(name string) string { return d.link("assets/"+name, "v", d.assets.version) },
 		"text": show.Text, "lines": show.Lines, "short": show.Short, "size": show.Size, "things": show.Things,
 		"count": show.Count, "span": show.Span,
-		"when": when, "local": local, "bar": newBar, "add": func(a, b int) int { return a + b },
+		"when": when, "local": local, "bar": newBar, "node": node, "add": func(a, b int) int { return a + b },
 	}
 }
 

@@ -63,6 +63,7 @@ type scheduleData struct {
 	Next     []run
 	NextErr  error // why there is no preview
 	Editable bool  // the form can represent the rule
+	Past     attemptsData
 }
 
 func (d *Dashboard) schedulePage(ctx context.Context, r *request) (page, error) {
@@ -80,6 +81,10 @@ func (d *Dashboard) schedulePage(ctx context.Context, r *request) (page, error) 
 		var instants []time.Time
 		instants, data.NextErr = d.op.Schedules.Preview(ctx, name, nextRuns)
 		data.Next = inZone(instants, state.Rule.Zone)
+	}
+	if !state.Celery {
+		data.Past.Topic = state.Topic
+		data.Past.Attempts, data.Past.Err = d.attemptsOfRuns(ctx, state.Topic, name)
 	}
 	return page{
 		template: "schedule", title: "Recurring schedule " + name, section: "schedules", live: watching("schedule", "name", name), data: data,

@@ -2,6 +2,7 @@ package dashboard
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"regexp"
 	"strings"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/dashboard/internal/show"
+	payloads "github.com/wakebell/wakebell/payload"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
@@ -102,6 +104,7 @@ type payload struct {
 	Headers []header
 
 	ContentType, CorrelationID, ReplyTo string
+	Encoding                            string // of the stored body; empty: none
 
 	Trace    string // id of the trace; empty: none
 	TraceURL string
@@ -110,9 +113,12 @@ type payload struct {
 type header struct{ Key, Value string }
 
 // newPayload applies what the configuration says about payloads.
-func (d *Dashboard) newPayload(p Payload) payload {
-	c := p.Content
+func (d *Dashboard) newPayload(ctx context.Context, p Payload) payload {
 	out := payload{Hidden: d.cfg.HidePayloads}
+	if !out.Hidden {
+		p.Content, out.Encoding = d.decoded(ctx, p)
+	}
+	c := p.Content
 	out.Trace = traceOf(c)
 	if out.Trace != "" && d.cfg.TraceURL != "" {
 		out.TraceURL = strings.ReplaceAll(d.cfg.TraceURL, "{trace}", out.Trace)
@@ -136,6 +142,26 @@ func (d *Dashboard) newPayload(p Payload) payload {
 	return out
 }
 
+// decoded returns the content of a payload with its body decoded, and how it was encoded.
+func (d *Dashboard) decoded(ctx context.Context, p Payload) (c wakebell.Content, encoding string) {
+	c = p.Content
+	encoding = payloads.Description(c.Headers, c.Body)
+	if encoding == "" || d.cfg.Payloads == nil {
+		return c, encoding
+	}
+	plain, err := d.cfg.Payloads.Decode(ctx, payloads.Encoded{
+		Topic: p.Topic + p.Queue, ID: p.ID, Headers: c.Headers, Body: c.Body, ContentType: c.ContentType, // one of Topic and Queue is empty
+	})
+	if errors.Is(err, payloads.ErrUnknownCodec) { // the encoding names it
+		return c, encoding
+	}
+	if err != nil {
+		return c, encoding + ": " + err.Error()
+	}
+	c.Body, c.ContentType, c.Headers = plain.Body, plain.ContentType, plain.Headers
+	return c, encoding
+}
+
 var traceparent = regexp.MustCompile(`^[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}`)
 
 // traceOf returns the trace id of the W3C header traceparent.
@@ -152,6 +178,7 @@ type timerData struct {
 	Info    wakebell.Info
 	Payload payload
 	Retries bool // it was delivered before
+	Past    attemptsData
 }
 
 func (d *Dashboard) timerPage(ctx context.Context, r *request) (page, error) {
@@ -165,11 +192,13 @@ func (d *Dashboard) timerPage(ctx context.Context, r *request) (page, error) {
 	}
 	info, content, err := d.op.Timers.Get(ctx, topic, id)
 	if err != nil {
-		return page{}, fmt.Errorf("timer %s of topic %s: %w", show.Short(64, id), show.Short(64, topic), err)
+		return d.gonePage(ctx, topic, id, fmt.Errorf("timer %s of topic %s: %w", show.Short(64, id), show.Short(64, topic), err))
 	}
+	past := attemptsData{Topic: topic, ID: id}
+	past.Attempts, past.Err = d.attempts(ctx, topic, id)
 	return page{
 		template: "timer", title: "Timer " + id, section: "topics", live: watching("timer", "topic", topic, "id", id),
-		data: timerData{topic, info, d.newPayload(Payload{Topic: topic, ID: id, Content: content}), info.Attempts > 0},
+		data: timerData{topic, info, d.newPayload(ctx, Payload{Topic: topic, ID: id, Content: content}), info.Attempts > 0, past},
 	}, nil
 }
 

@@ -2,6 +2,7 @@ package dashboard
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -136,18 +137,51 @@ func (t *totals) trim() {
 	t.Faults = t.Faults[:min(worst, len(t.Faults))]
 }
 
+// totalsWait is how long a page waits for the totals. Of thousands of topics they take
+// longer when they are not in the cache; the page is shown without them then.
+const totalsWait = 100 * time.Millisecond
+
+// totalsSoon returns the totals if they can be had soon. Otherwise reading is true: they
+// are being read, and the browser is asked to load the page again.
+func (d *Dashboard) totalsSoon(ctx context.Context, r *request) (t totals, reading bool, err error) {
+	soon, cancel := context.WithTimeout(ctx, totalsWait)
+	defer cancel()
+	t, err = d.readTotals(soon)
+	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+		r.w.Header().Set("Refresh", "1")
+		return totals{}, true, nil
+	}
+	return t, false, err
+}
+
 type overviewData struct {
-	Totals totals
-	Worst  int
-	Dead   []wakebelltype.Overview
+	Totals  totals
+	Reading bool // the totals are being read
+	Worst   int
+	Dead    []wakebelltype.Overview
+
+	Chart   chartData
+	Charted int   // topics in the chart
+	PastErr error // why there is no chart
 }
 
 func (d *Dashboard) overviewPage(ctx context.Context, r *request) (page, error) {
-	t, err := d.readTotals(ctx)
-	return page{
-		template: "overview", title: "Overview", section: "overview", live: watching("overview"),
-		data: overviewData{t, worst, t.Dead[:min(worst, len(t.Dead))]},
-	}, err
+	t, reading, err := d.totalsSoon(ctx, r)
+	if err != nil {
+		return page{}, err
+	}
+	if reading {
+		return page{template: "overview", title: "Overview", section: "overview", data: overviewData{Reading: true}}, nil
+	}
+	data := overviewData{Totals: t, Worst: worst, Dead: t.Dead[:min(worst, len(t.Dead))]}
+	if names, err := d.readNames(ctx); err != nil {
+		data.PastErr = err
+	} else {
+		data.Charted = min(pastTopics, len(names))
+		past, err := d.allThroughput(ctx, names)
+		data.Chart, data.PastErr = newChart(past), err
+	}
+	return page{template: "overview", title: "Overview", section: "overview", live: watching("overview"), data: data}, nil
 }
 
 type topicsData struct {
@@ -156,6 +190,7 @@ type topicsData struct {
 	Next   string // address of the next page
 	First  string // address of the first page, if this is another
 	Count  int64  // topics that match
+	Charts map[string]chartData
 }
 
 func (d *Dashboard) topicsPage(ctx context.Context, r *request) (page, error) {
@@ -181,6 +216,12 @@ func (d *Dashboard) topicsPage(ctx context.Context, r *request) (page, error) {
 		data.Next = d.link("topics", "q", search, "after", names[topicsPage-1])
 	}
 	data.Rows, err = d.readTopics(ctx, names)
+	data.Charts = map[string]chartData{}
+	for _, name := range names {
+		if past, err := d.throughput(ctx, name); err == nil { // otherwise the topic's page says why
+			data.Charts[name] = newChart(past)
+		}
+	}
 	watch := []string{}
 	for _, name := range names {
 		watch = append(watch, "name", name)
@@ -209,6 +250,10 @@ type topicData struct {
 	Nodes     []heard
 	Events    []wakebelltype.Event
 	Silent    error // why there are no events
+
+	Chart   chartData
+	PastErr error // why there is no chart
+	Past    attemptsData
 }
 
 const rowsOfTopic = 10 // timers of each list on the page of a topic
@@ -230,6 +275,10 @@ func (d *Dashboard) topicPage(ctx context.Context, r *request) (page, error) {
 	if data.Running, err = d.readTimers(ctx, timerQuery{topic: name, running: true, limit: rowsOfTopic}); err != nil {
 		return page{}, err
 	}
+	past, err := d.throughput(ctx, name)
+	data.Chart, data.PastErr = newChart(past), err
+	data.Past.Topic = name
+	data.Past.Attempts, data.Past.Err = d.attempts(ctx, name, "")
 	return page{
 		template: "topic", title: "Topic " + name, section: "topics",
 		live: watching("topic", "name", name, "feed", name), data: data,

@@ -31,6 +31,27 @@ func (l *Lease) Release() *Release { return &Release{Delivery: l.GetDelivery()} 
 // Extend requests more time: the lease is valid for its TTL from then on.
 func (l *Lease) Extend() *Extend { return &Extend{Delivery: l.GetDelivery()} }
 
+// Ack answers that all timers without an answer of their own were handled.
+func (b *LeaseBatch) Ack() *Ack { return b.all().Ack() }
+
+// Nack answers that they failed; they are retried after the topic's backoff.
+func (b *LeaseBatch) Nack(err error) *Nack { return b.all().Nack(err) }
+
+// NackIn is Nack with the delay until the retry, at least 0.
+func (b *LeaseBatch) NackIn(delay time.Duration, err error) *Nack { return b.all().NackIn(delay, err) }
+
+// Reject answers that they must not be retried.
+func (b *LeaseBatch) Reject(err error) *Reject { return b.all().Reject(err) }
+
+// Release answers that another handler should process them.
+func (b *LeaseBatch) Release() *Release { return b.all().Release() }
+
+// Extend requests more time for the leases without an answer.
+func (b *LeaseBatch) Extend() *Extend { return b.all().Extend() }
+
+// all stands for all leases in an answer.
+func (b *LeaseBatch) all() *Lease { return &Lease{Delivery: b.GetDelivery()} }
+
 func text(err error) string {
 	if err == nil {
 		return ""

@@ -876,6 +876,13 @@ type TopicSettings struct {
 	RetryLimit         *durationpb.Duration `protobuf:"bytes,7,opt,name=retry_limit,json=retryLimit,proto3" json:"retry_limit,omitempty"`
 	MaxAttempts        uint32               `protobuf:"varint,8,opt,name=max_attempts,json=maxAttempts,proto3" json:"max_attempts,omitempty"`
 	// Negative: no limit, whatever the setting of the node.
+	RateLimit int32                `protobuf:"zigzag32,9,opt,name=rate_limit,json=rateLimit,proto3" json:"rate_limit,omitempty"`
+	RatePer   *durationpb.Duration `protobuf:"bytes,10,opt,name=rate_per,json=ratePer,proto3" json:"rate_per,omitempty"`
+	// Negative: the same as rate_limit, whatever the setting of the node.
+	RateBurst int32 `protobuf:"zigzag32,11,opt,name=rate_burst,json=rateBurst,proto3" json:"rate_burst,omitempty"`
+	// Negative: no maximum, whatever the setting of the node.
+	MaxInFlight int32 `protobuf:"zigzag32,12,opt,name=max_in_flight,json=maxInFlight,proto3" json:"max_in_flight,omitempty"`
+	// Negative: no limit, whatever the setting of the node.
 	PerKey        int32 `protobuf:"zigzag32,13,opt,name=per_key,json=perKey,proto3" json:"per_key,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -963,6 +970,34 @@ func (x *TopicSettings) GetRetryLimit() *durationpb.Duration {
 func (x *TopicSettings) GetMaxAttempts() uint32 {
 	if x != nil {
 		return x.MaxAttempts
+	}
+	return 0
+}
+
+func (x *TopicSettings) GetRateLimit() int32 {
+	if x != nil {
+		return x.RateLimit
+	}
+	return 0
+}
+
+func (x *TopicSettings) GetRatePer() *durationpb.Duration {
+	if x != nil {
+		return x.RatePer
+	}
+	return nil
+}
+
+func (x *TopicSettings) GetRateBurst() int32 {
+	if x != nil {
+		return x.RateBurst
+	}
+	return 0
+}
+
+func (x *TopicSettings) GetMaxInFlight() int32 {
+	if x != nil {
+		return x.MaxInFlight
 	}
 	return 0
 }
@@ -5437,6 +5472,244 @@ func (x *Attempt) GetCursor() string {
 	return ""
 }
 
+// GetQueueThroughputRequest reads the counts of a queue.
+type GetQueueThroughputRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Name  string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Queue *Queue                 `protobuf:"bytes,2,opt,name=queue,proto3" json:"queue,omitempty"`
+	// As in GetThroughputRequest.
+	Since         *durationpb.Duration `protobuf:"bytes,3,opt,name=since,proto3" json:"since,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetQueueThroughputRequest) Reset() {
+	*x = GetQueueThroughputRequest{}
+	mi := &file_messages_operations_proto_msgTypes[86]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetQueueThroughputRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetQueueThroughputRequest) ProtoMessage() {}
+
+func (x *GetQueueThroughputRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_messages_operations_proto_msgTypes[86]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetQueueThroughputRequest.ProtoReflect.Descriptor instead.
+func (*GetQueueThroughputRequest) Descriptor() ([]byte, []int) {
+	return file_messages_operations_proto_rawDescGZIP(), []int{86}
+}
+
+func (x *GetQueueThroughputRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *GetQueueThroughputRequest) GetQueue() *Queue {
+	if x != nil {
+		return x.Queue
+	}
+	return nil
+}
+
+func (x *GetQueueThroughputRequest) GetSince() *durationpb.Duration {
+	if x != nil {
+		return x.Since
+	}
+	return nil
+}
+
+// GetQueueThroughputResponse has the counts; scheduled are the published messages.
+type GetQueueThroughputResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Throughput    *GetThroughputResponse `protobuf:"bytes,1,opt,name=throughput,proto3" json:"throughput,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetQueueThroughputResponse) Reset() {
+	*x = GetQueueThroughputResponse{}
+	mi := &file_messages_operations_proto_msgTypes[87]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetQueueThroughputResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetQueueThroughputResponse) ProtoMessage() {}
+
+func (x *GetQueueThroughputResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_messages_operations_proto_msgTypes[87]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetQueueThroughputResponse.ProtoReflect.Descriptor instead.
+func (*GetQueueThroughputResponse) Descriptor() ([]byte, []int) {
+	return file_messages_operations_proto_rawDescGZIP(), []int{87}
+}
+
+func (x *GetQueueThroughputResponse) GetThroughput() *GetThroughputResponse {
+	if x != nil {
+		return x.Throughput
+	}
+	return nil
+}
+
+// ListQueueHistoryRequest lists recorded attempts of a queue, as ListHistoryRequest does
+// those of a topic.
+type ListQueueHistoryRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Queue         *Queue                 `protobuf:"bytes,2,opt,name=queue,proto3" json:"queue,omitempty"`
+	Filter        *HistoryFilter         `protobuf:"bytes,3,opt,name=filter,proto3" json:"filter,omitempty"`
+	Last          uint32                 `protobuf:"varint,4,opt,name=last,proto3" json:"last,omitempty"`
+	After         string                 `protobuf:"bytes,5,opt,name=after,proto3" json:"after,omitempty"`
+	Limit         uint32                 `protobuf:"varint,6,opt,name=limit,proto3" json:"limit,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListQueueHistoryRequest) Reset() {
+	*x = ListQueueHistoryRequest{}
+	mi := &file_messages_operations_proto_msgTypes[88]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListQueueHistoryRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListQueueHistoryRequest) ProtoMessage() {}
+
+func (x *ListQueueHistoryRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_messages_operations_proto_msgTypes[88]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListQueueHistoryRequest.ProtoReflect.Descriptor instead.
+func (*ListQueueHistoryRequest) Descriptor() ([]byte, []int) {
+	return file_messages_operations_proto_rawDescGZIP(), []int{88}
+}
+
+func (x *ListQueueHistoryRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *ListQueueHistoryRequest) GetQueue() *Queue {
+	if x != nil {
+		return x.Queue
+	}
+	return nil
+}
+
+func (x *ListQueueHistoryRequest) GetFilter() *HistoryFilter {
+	if x != nil {
+		return x.Filter
+	}
+	return nil
+}
+
+func (x *ListQueueHistoryRequest) GetLast() uint32 {
+	if x != nil {
+		return x.Last
+	}
+	return 0
+}
+
+func (x *ListQueueHistoryRequest) GetAfter() string {
+	if x != nil {
+		return x.After
+	}
+	return ""
+}
+
+func (x *ListQueueHistoryRequest) GetLimit() uint32 {
+	if x != nil {
+		return x.Limit
+	}
+	return 0
+}
+
+// ListQueueHistoryResponse is a recorded attempt.
+type ListQueueHistoryResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Attempt       *Attempt               `protobuf:"bytes,1,opt,name=attempt,proto3" json:"attempt,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListQueueHistoryResponse) Reset() {
+	*x = ListQueueHistoryResponse{}
+	mi := &file_messages_operations_proto_msgTypes[89]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListQueueHistoryResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListQueueHistoryResponse) ProtoMessage() {}
+
+func (x *ListQueueHistoryResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_messages_operations_proto_msgTypes[89]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListQueueHistoryResponse.ProtoReflect.Descriptor instead.
+func (*ListQueueHistoryResponse) Descriptor() ([]byte, []int) {
+	return file_messages_operations_proto_rawDescGZIP(), []int{89}
+}
+
+func (x *ListQueueHistoryResponse) GetAttempt() *Attempt {
+	if x != nil {
+		return x.Attempt
+	}
+	return nil
+}
+
 var File_messages_operations_proto protoreflect.FileDescriptor
 
 const file_messages_operations_proto_rawDesc = "" +
@@ -5479,7 +5752,7 @@ const file_messages_operations_proto_rawDesc = "" +
 	"\tpaused_at\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\bpausedAt\x12\x1b\n" +
 	"\tpaused_by\x18\x03 \x01(\tR\bpausedBy\x12\x16\n" +
 	"\x06reason\x18\x04 \x01(\tR\x06reason\x126\n" +
-	"\bsettings\x18\x05 \x01(\v2\x1a.wakebell.v1.TopicSettingsR\bsettings\"\xf8\x03\n" +
+	"\bsettings\x18\x05 \x01(\v2\x1a.wakebell.v1.TopicSettingsR\bsettings\"\x90\x05\n" +
 	"\rTopicSettings\x12%\n" +
 	"\x0emax_concurrent\x18\x01 \x01(\rR\rmaxConcurrent\x126\n" +
 	"\tlease_ttl\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\bleaseTtl\x12=\n" +
@@ -5489,7 +5762,14 @@ const file_messages_operations_proto_rawDesc = "" +
 	"\rretry_initial\x18\x06 \x01(\v2\x19.google.protobuf.DurationR\fretryInitial\x12:\n" +
 	"\vretry_limit\x18\a \x01(\v2\x19.google.protobuf.DurationR\n" +
 	"retryLimit\x12!\n" +
-	"\fmax_attempts\x18\b \x01(\rR\vmaxAttempts\x12\x17\n" +
+	"\fmax_attempts\x18\b \x01(\rR\vmaxAttempts\x12\x1d\n" +
+	"\n" +
+	"rate_limit\x18\t \x01(\x11R\trateLimit\x124\n" +
+	"\brate_per\x18\n" +
+	" \x01(\v2\x19.google.protobuf.DurationR\aratePer\x12\x1d\n" +
+	"\n" +
+	"rate_burst\x18\v \x01(\x11R\trateBurst\x12\"\n" +
+	"\rmax_in_flight\x18\f \x01(\x11R\vmaxInFlight\x12\x17\n" +
 	"\aper_key\x18\r \x01(\x11R\x06perKey\"Q\n" +
 	"\x11PauseTopicRequest\x12\x14\n" +
 	"\x05topic\x18\x01 \x01(\tR\x05topic\x12\x0e\n" +
@@ -5808,7 +6088,24 @@ const file_messages_operations_proto_rawDesc = "" +
 	"\x04took\x18\x05 \x01(\v2\x19.google.protobuf.DurationR\x04took\x12\x18\n" +
 	"\aoutcome\x18\x06 \x01(\tR\aoutcome\x12\x14\n" +
 	"\x05error\x18\a \x01(\tR\x05error\x12\x16\n" +
-	"\x06cursor\x18\b \x01(\tR\x06cursor*\xb6\x01\n" +
+	"\x06cursor\x18\b \x01(\tR\x06cursor\"\x8a\x01\n" +
+	"\x19GetQueueThroughputRequest\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12(\n" +
+	"\x05queue\x18\x02 \x01(\v2\x12.wakebell.v1.QueueR\x05queue\x12/\n" +
+	"\x05since\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\x05since\"`\n" +
+	"\x1aGetQueueThroughputResponse\x12B\n" +
+	"\n" +
+	"throughput\x18\x01 \x01(\v2\".wakebell.v1.GetThroughputResponseR\n" +
+	"throughput\"\xcb\x01\n" +
+	"\x17ListQueueHistoryRequest\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12(\n" +
+	"\x05queue\x18\x02 \x01(\v2\x12.wakebell.v1.QueueR\x05queue\x122\n" +
+	"\x06filter\x18\x03 \x01(\v2\x1a.wakebell.v1.HistoryFilterR\x06filter\x12\x12\n" +
+	"\x04last\x18\x04 \x01(\rR\x04last\x12\x14\n" +
+	"\x05after\x18\x05 \x01(\tR\x05after\x12\x14\n" +
+	"\x05limit\x18\x06 \x01(\rR\x05limit\"J\n" +
+	"\x18ListQueueHistoryResponse\x12.\n" +
+	"\aattempt\x18\x01 \x01(\v2\x14.wakebell.v1.AttemptR\aattempt*\xb6\x01\n" +
 	"\x0eRedriveOutcome\x12\x1f\n" +
 	"\x1bREDRIVE_OUTCOME_UNSPECIFIED\x10\x00\x12\x1c\n" +
 	"\x18REDRIVE_OUTCOME_REDRIVEN\x10\x01\x12\x1f\n" +
@@ -5834,7 +6131,7 @@ func file_messages_operations_proto_rawDescGZIP() []byte {
 }
 
 var file_messages_operations_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_messages_operations_proto_msgTypes = make([]protoimpl.MessageInfo, 87)
+var file_messages_operations_proto_msgTypes = make([]protoimpl.MessageInfo, 91)
 var file_messages_operations_proto_goTypes = []any{
 	(RedriveOutcome)(0),                    // 0: wakebell.v1.RedriveOutcome
 	(QueueRedriveOutcome)(0),               // 1: wakebell.v1.QueueRedriveOutcome
@@ -5924,100 +6221,111 @@ var file_messages_operations_proto_goTypes = []any{
 	(*HistoryFilter)(nil),                  // 85: wakebell.v1.HistoryFilter
 	(*ListHistoryResponse)(nil),            // 86: wakebell.v1.ListHistoryResponse
 	(*Attempt)(nil),                        // 87: wakebell.v1.Attempt
-	nil,                                    // 88: wakebell.v1.GateState.GuardEntry
-	(*TopicStats)(nil),                     // 89: wakebell.v1.TopicStats
-	(*Error)(nil),                          // 90: wakebell.v1.Error
-	(*timestamppb.Timestamp)(nil),          // 91: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),            // 92: google.protobuf.Duration
-	(*Content)(nil),                        // 93: wakebell.v1.Content
-	(*Queue)(nil),                          // 94: wakebell.v1.Queue
+	(*GetQueueThroughputRequest)(nil),      // 88: wakebell.v1.GetQueueThroughputRequest
+	(*GetQueueThroughputResponse)(nil),     // 89: wakebell.v1.GetQueueThroughputResponse
+	(*ListQueueHistoryRequest)(nil),        // 90: wakebell.v1.ListQueueHistoryRequest
+	(*ListQueueHistoryResponse)(nil),       // 91: wakebell.v1.ListQueueHistoryResponse
+	nil,                                    // 92: wakebell.v1.GateState.GuardEntry
+	(*TopicStats)(nil),                     // 93: wakebell.v1.TopicStats
+	(*Error)(nil),                          // 94: wakebell.v1.Error
+	(*timestamppb.Timestamp)(nil),          // 95: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),            // 96: google.protobuf.Duration
+	(*Content)(nil),                        // 97: wakebell.v1.Content
+	(*Queue)(nil),                          // 98: wakebell.v1.Queue
 }
 var file_messages_operations_proto_depIdxs = []int32{
 	6,  // 0: wakebell.v1.GetOverviewsResponse.topics:type_name -> wakebell.v1.TopicOverview
-	89, // 1: wakebell.v1.TopicOverview.stats:type_name -> wakebell.v1.TopicStats
+	93, // 1: wakebell.v1.TopicOverview.stats:type_name -> wakebell.v1.TopicStats
 	15, // 2: wakebell.v1.TopicOverview.control:type_name -> wakebell.v1.TopicControl
-	90, // 3: wakebell.v1.TopicOverview.fault:type_name -> wakebell.v1.Error
+	94, // 3: wakebell.v1.TopicOverview.fault:type_name -> wakebell.v1.Error
 	15, // 4: wakebell.v1.GetTopicControlResponse.control:type_name -> wakebell.v1.TopicControl
-	91, // 5: wakebell.v1.TopicControl.paused_at:type_name -> google.protobuf.Timestamp
+	95, // 5: wakebell.v1.TopicControl.paused_at:type_name -> google.protobuf.Timestamp
 	16, // 6: wakebell.v1.TopicControl.settings:type_name -> wakebell.v1.TopicSettings
-	92, // 7: wakebell.v1.TopicSettings.lease_ttl:type_name -> google.protobuf.Duration
-	92, // 8: wakebell.v1.TopicSettings.max_lease_age:type_name -> google.protobuf.Duration
-	92, // 9: wakebell.v1.TopicSettings.polling_interval:type_name -> google.protobuf.Duration
-	92, // 10: wakebell.v1.TopicSettings.max_polling_interval:type_name -> google.protobuf.Duration
-	92, // 11: wakebell.v1.TopicSettings.retry_initial:type_name -> google.protobuf.Duration
-	92, // 12: wakebell.v1.TopicSettings.retry_limit:type_name -> google.protobuf.Duration
-	15, // 13: wakebell.v1.PauseTopicResponse.control:type_name -> wakebell.v1.TopicControl
-	15, // 14: wakebell.v1.ResumeTopicResponse.control:type_name -> wakebell.v1.TopicControl
-	16, // 15: wakebell.v1.RetuneTopicRequest.settings:type_name -> wakebell.v1.TopicSettings
-	15, // 16: wakebell.v1.RetuneTopicResponse.control:type_name -> wakebell.v1.TopicControl
-	25, // 17: wakebell.v1.DiagnoseResponse.findings:type_name -> wakebell.v1.Finding
-	28, // 18: wakebell.v1.TailResponse.event:type_name -> wakebell.v1.TopicEvent
-	91, // 19: wakebell.v1.TopicEvent.at:type_name -> google.protobuf.Timestamp
-	92, // 20: wakebell.v1.TopicEvent.lateness:type_name -> google.protobuf.Duration
-	92, // 21: wakebell.v1.TopicEvent.took:type_name -> google.protobuf.Duration
-	92, // 22: wakebell.v1.TopicEvent.retry_in:type_name -> google.protobuf.Duration
-	92, // 23: wakebell.v1.DeadLetterFilter.older_than:type_name -> google.protobuf.Duration
-	92, // 24: wakebell.v1.DeadLetterFilter.newer_than:type_name -> google.protobuf.Duration
-	29, // 25: wakebell.v1.ListDeadLettersRequest.filter:type_name -> wakebell.v1.DeadLetterFilter
-	34, // 26: wakebell.v1.ListDeadLettersResponse.dead_letter:type_name -> wakebell.v1.DeadLetter
-	34, // 27: wakebell.v1.GetDeadLetterResponse.dead_letter:type_name -> wakebell.v1.DeadLetter
-	91, // 28: wakebell.v1.DeadLetter.activation:type_name -> google.protobuf.Timestamp
-	91, // 29: wakebell.v1.DeadLetter.died:type_name -> google.protobuf.Timestamp
-	93, // 30: wakebell.v1.DeadLetter.content:type_name -> wakebell.v1.Content
-	29, // 31: wakebell.v1.RedriveDeadLettersRequest.filter:type_name -> wakebell.v1.DeadLetterFilter
-	92, // 32: wakebell.v1.RedriveDeadLettersRequest.in:type_name -> google.protobuf.Duration
-	0,  // 33: wakebell.v1.RedriveDeadLettersResponse.outcome:type_name -> wakebell.v1.RedriveOutcome
-	29, // 34: wakebell.v1.DeleteDeadLettersRequest.filter:type_name -> wakebell.v1.DeadLetterFilter
-	94, // 35: wakebell.v1.ListQueuesResponse.queue:type_name -> wakebell.v1.Queue
-	94, // 36: wakebell.v1.GetQueueStatsRequest.queue:type_name -> wakebell.v1.Queue
-	43, // 37: wakebell.v1.GetQueueStatsResponse.stats:type_name -> wakebell.v1.QueueStats
-	91, // 38: wakebell.v1.QueueStats.oldest:type_name -> google.protobuf.Timestamp
-	91, // 39: wakebell.v1.QueueStats.now:type_name -> google.protobuf.Timestamp
-	94, // 40: wakebell.v1.ListQueueMessagesRequest.queue:type_name -> wakebell.v1.Queue
-	46, // 41: wakebell.v1.ListQueueMessagesResponse.message:type_name -> wakebell.v1.QueuedMessage
-	91, // 42: wakebell.v1.QueuedMessage.deadline:type_name -> google.protobuf.Timestamp
-	94, // 43: wakebell.v1.PurgeQueueRequest.queue:type_name -> wakebell.v1.Queue
-	94, // 44: wakebell.v1.ListQueueDeadLettersRequest.queue:type_name -> wakebell.v1.Queue
-	53, // 45: wakebell.v1.ListQueueDeadLettersResponse.dead_letter:type_name -> wakebell.v1.QueueDeadLetter
-	94, // 46: wakebell.v1.GetQueueDeadLetterRequest.queue:type_name -> wakebell.v1.Queue
-	53, // 47: wakebell.v1.GetQueueDeadLetterResponse.dead_letter:type_name -> wakebell.v1.QueueDeadLetter
-	91, // 48: wakebell.v1.QueueDeadLetter.at:type_name -> google.protobuf.Timestamp
-	94, // 49: wakebell.v1.RedriveQueueDeadLetterRequest.queue:type_name -> wakebell.v1.Queue
-	92, // 50: wakebell.v1.RedriveQueueDeadLetterRequest.window:type_name -> google.protobuf.Duration
-	1,  // 51: wakebell.v1.RedriveQueueDeadLetterResponse.outcome:type_name -> wakebell.v1.QueueRedriveOutcome
-	94, // 52: wakebell.v1.DeleteQueueDeadLettersRequest.queue:type_name -> wakebell.v1.Queue
-	53, // 53: wakebell.v1.DeleteQueueDeadLettersRequest.dead_letters:type_name -> wakebell.v1.QueueDeadLetter
-	62, // 54: wakebell.v1.ListGatesResponse.gate:type_name -> wakebell.v1.GateState
-	62, // 55: wakebell.v1.GetGateResponse.gate:type_name -> wakebell.v1.GateState
-	91, // 56: wakebell.v1.GateState.now:type_name -> google.protobuf.Timestamp
-	63, // 57: wakebell.v1.GateState.holder:type_name -> wakebell.v1.GateTicket
-	91, // 58: wakebell.v1.GateState.until:type_name -> google.protobuf.Timestamp
-	63, // 59: wakebell.v1.GateState.waiters:type_name -> wakebell.v1.GateTicket
-	88, // 60: wakebell.v1.GateState.guard:type_name -> wakebell.v1.GateState.GuardEntry
-	90, // 61: wakebell.v1.GateState.fault:type_name -> wakebell.v1.Error
-	72, // 62: wakebell.v1.ExportRecurringResponse.schedule:type_name -> wakebell.v1.RecurringDump
-	72, // 63: wakebell.v1.ImportRecurringRequest.schedule:type_name -> wakebell.v1.RecurringDump
-	91, // 64: wakebell.v1.BackfillRecurringRequest.from:type_name -> google.protobuf.Timestamp
-	91, // 65: wakebell.v1.BackfillRecurringRequest.to:type_name -> google.protobuf.Timestamp
-	78, // 66: wakebell.v1.ListAuditRequest.filter:type_name -> wakebell.v1.AuditFilter
-	91, // 67: wakebell.v1.AuditFilter.since:type_name -> google.protobuf.Timestamp
-	80, // 68: wakebell.v1.ListAuditResponse.entry:type_name -> wakebell.v1.AuditEntry
-	91, // 69: wakebell.v1.AuditEntry.at:type_name -> google.protobuf.Timestamp
-	91, // 70: wakebell.v1.AuditEntry.since:type_name -> google.protobuf.Timestamp
-	92, // 71: wakebell.v1.GetThroughputRequest.since:type_name -> google.protobuf.Duration
-	92, // 72: wakebell.v1.GetThroughputResponse.step:type_name -> google.protobuf.Duration
-	91, // 73: wakebell.v1.GetThroughputResponse.from:type_name -> google.protobuf.Timestamp
-	83, // 74: wakebell.v1.GetThroughputResponse.points:type_name -> wakebell.v1.ThroughputCounts
-	85, // 75: wakebell.v1.ListHistoryRequest.filter:type_name -> wakebell.v1.HistoryFilter
-	91, // 76: wakebell.v1.HistoryFilter.since:type_name -> google.protobuf.Timestamp
-	87, // 77: wakebell.v1.ListHistoryResponse.attempt:type_name -> wakebell.v1.Attempt
-	91, // 78: wakebell.v1.Attempt.started:type_name -> google.protobuf.Timestamp
-	92, // 79: wakebell.v1.Attempt.took:type_name -> google.protobuf.Duration
-	80, // [80:80] is the sub-list for method output_type
-	80, // [80:80] is the sub-list for method input_type
-	80, // [80:80] is the sub-list for extension type_name
-	80, // [80:80] is the sub-list for extension extendee
-	0,  // [0:80] is the sub-list for field type_name
+	96, // 7: wakebell.v1.TopicSettings.lease_ttl:type_name -> google.protobuf.Duration
+	96, // 8: wakebell.v1.TopicSettings.max_lease_age:type_name -> google.protobuf.Duration
+	96, // 9: wakebell.v1.TopicSettings.polling_interval:type_name -> google.protobuf.Duration
+	96, // 10: wakebell.v1.TopicSettings.max_polling_interval:type_name -> google.protobuf.Duration
+	96, // 11: wakebell.v1.TopicSettings.retry_initial:type_name -> google.protobuf.Duration
+	96, // 12: wakebell.v1.TopicSettings.retry_limit:type_name -> google.protobuf.Duration
+	96, // 13: wakebell.v1.TopicSettings.rate_per:type_name -> google.protobuf.Duration
+	15, // 14: wakebell.v1.PauseTopicResponse.control:type_name -> wakebell.v1.TopicControl
+	15, // 15: wakebell.v1.ResumeTopicResponse.control:type_name -> wakebell.v1.TopicControl
+	16, // 16: wakebell.v1.RetuneTopicRequest.settings:type_name -> wakebell.v1.TopicSettings
+	15, // 17: wakebell.v1.RetuneTopicResponse.control:type_name -> wakebell.v1.TopicControl
+	25, // 18: wakebell.v1.DiagnoseResponse.findings:type_name -> wakebell.v1.Finding
+	28, // 19: wakebell.v1.TailResponse.event:type_name -> wakebell.v1.TopicEvent
+	95, // 20: wakebell.v1.TopicEvent.at:type_name -> google.protobuf.Timestamp
+	96, // 21: wakebell.v1.TopicEvent.lateness:type_name -> google.protobuf.Duration
+	96, // 22: wakebell.v1.TopicEvent.took:type_name -> google.protobuf.Duration
+	96, // 23: wakebell.v1.TopicEvent.retry_in:type_name -> google.protobuf.Duration
+	96, // 24: wakebell.v1.DeadLetterFilter.older_than:type_name -> google.protobuf.Duration
+	96, // 25: wakebell.v1.DeadLetterFilter.newer_than:type_name -> google.protobuf.Duration
+	29, // 26: wakebell.v1.ListDeadLettersRequest.filter:type_name -> wakebell.v1.DeadLetterFilter
+	34, // 27: wakebell.v1.ListDeadLettersResponse.dead_letter:type_name -> wakebell.v1.DeadLetter
+	34, // 28: wakebell.v1.GetDeadLetterResponse.dead_letter:type_name -> wakebell.v1.DeadLetter
+	95, // 29: wakebell.v1.DeadLetter.activation:type_name -> google.protobuf.Timestamp
+	95, // 30: wakebell.v1.DeadLetter.died:type_name -> google.protobuf.Timestamp
+	97, // 31: wakebell.v1.DeadLetter.content:type_name -> wakebell.v1.Content
+	29, // 32: wakebell.v1.RedriveDeadLettersRequest.filter:type_name -> wakebell.v1.DeadLetterFilter
+	96, // 33: wakebell.v1.RedriveDeadLettersRequest.in:type_name -> google.protobuf.Duration
+	0,  // 34: wakebell.v1.RedriveDeadLettersResponse.outcome:type_name -> wakebell.v1.RedriveOutcome
+	29, // 35: wakebell.v1.DeleteDeadLettersRequest.filter:type_name -> wakebell.v1.DeadLetterFilter
+	98, // 36: wakebell.v1.ListQueuesResponse.queue:type_name -> wakebell.v1.Queue
+	98, // 37: wakebell.v1.GetQueueStatsRequest.queue:type_name -> wakebell.v1.Queue
+	43, // 38: wakebell.v1.GetQueueStatsResponse.stats:type_name -> wakebell.v1.QueueStats
+	95, // 39: wakebell.v1.QueueStats.oldest:type_name -> google.protobuf.Timestamp
+	95, // 40: wakebell.v1.QueueStats.now:type_name -> google.protobuf.Timestamp
+	98, // 41: wakebell.v1.ListQueueMessagesRequest.queue:type_name -> wakebell.v1.Queue
+	46, // 42: wakebell.v1.ListQueueMessagesResponse.message:type_name -> wakebell.v1.QueuedMessage
+	95, // 43: wakebell.v1.QueuedMessage.deadline:type_name -> google.protobuf.Timestamp
+	98, // 44: wakebell.v1.PurgeQueueRequest.queue:type_name -> wakebell.v1.Queue
+	98, // 45: wakebell.v1.ListQueueDeadLettersRequest.queue:type_name -> wakebell.v1.Queue
+	53, // 46: wakebell.v1.ListQueueDeadLettersResponse.dead_letter:type_name -> wakebell.v1.QueueDeadLetter
+	98, // 47: wakebell.v1.GetQueueDeadLetterRequest.queue:type_name -> wakebell.v1.Queue
+	53, // 48: wakebell.v1.GetQueueDeadLetterResponse.dead_letter:type_name -> wakebell.v1.QueueDeadLetter
+	95, // 49: wakebell.v1.QueueDeadLetter.at:type_name -> google.protobuf.Timestamp
+	98, // 50: wakebell.v1.RedriveQueueDeadLetterRequest.queue:type_name -> wakebell.v1.Queue
+	96, // 51: wakebell.v1.RedriveQueueDeadLetterRequest.window:type_name -> google.protobuf.Duration
+	1,  // 52: wakebell.v1.RedriveQueueDeadLetterResponse.outcome:type_name -> wakebell.v1.QueueRedriveOutcome
+	98, // 53: wakebell.v1.DeleteQueueDeadLettersRequest.queue:type_name -> wakebell.v1.Queue
+	53, // 54: wakebell.v1.DeleteQueueDeadLettersRequest.dead_letters:type_name -> wakebell.v1.QueueDeadLetter
+	62, // 55: wakebell.v1.ListGatesResponse.gate:type_name -> wakebell.v1.GateState
+	62, // 56: wakebell.v1.GetGateResponse.gate:type_name -> wakebell.v1.GateState
+	95, // 57: wakebell.v1.GateState.now:type_name -> google.protobuf.Timestamp
+	63, // 58: wakebell.v1.GateState.holder:type_name -> wakebell.v1.GateTicket
+	95, // 59: wakebell.v1.GateState.until:type_name -> google.protobuf.Timestamp
+	63, // 60: wakebell.v1.GateState.waiters:type_name -> wakebell.v1.GateTicket
+	92, // 61: wakebell.v1.GateState.guard:type_name -> wakebell.v1.GateState.GuardEntry
+	94, // 62: wakebell.v1.GateState.fault:type_name -> wakebell.v1.Error
+	72, // 63: wakebell.v1.ExportRecurringResponse.schedule:type_name -> wakebell.v1.RecurringDump
+	72, // 64: wakebell.v1.ImportRecurringRequest.schedule:type_name -> wakebell.v1.RecurringDump
+	95, // 65: wakebell.v1.BackfillRecurringRequest.from:type_name -> google.protobuf.Timestamp
+	95, // 66: wakebell.v1.BackfillRecurringRequest.to:type_name -> google.protobuf.Timestamp
+	78, // 67: wakebell.v1.ListAuditRequest.filter:type_name -> wakebell.v1.AuditFilter
+	95, // 68: wakebell.v1.AuditFilter.since:type_name -> google.protobuf.Timestamp
+	80, // 69: wakebell.v1.ListAuditResponse.entry:type_name -> wakebell.v1.AuditEntry
+	95, // 70: wakebell.v1.AuditEntry.at:type_name -> google.protobuf.Timestamp
+	95, // 71: wakebell.v1.AuditEntry.since:type_name -> google.protobuf.Timestamp
+	96, // 72: wakebell.v1.GetThroughputRequest.since:type_name -> google.protobuf.Duration
+	96, // 73: wakebell.v1.GetThroughputResponse.step:type_name -> google.protobuf.Duration
+	95, // 74: wakebell.v1.GetThroughputResponse.from:type_name -> google.protobuf.Timestamp
+	83, // 75: wakebell.v1.GetThroughputResponse.points:type_name -> wakebell.v1.ThroughputCounts
+	85, // 76: wakebell.v1.ListHistoryRequest.filter:type_name -> wakebell.v1.HistoryFilter
+	95, // 77: wakebell.v1.HistoryFilter.since:type_name -> google.protobuf.Timestamp
+	87, // 78: wakebell.v1.ListHistoryResponse.attempt:type_name -> wakebell.v1.Attempt
+	95, // 79: wakebell.v1.Attempt.started:type_name -> google.protobuf.Timestamp
+	96, // 80: wakebell.v1.Attempt.took:type_name -> google.protobuf.Duration
+	98, // 81: wakebell.v1.GetQueueThroughputRequest.queue:type_name -> wakebell.v1.Queue
+	96, // 82: wakebell.v1.GetQueueThroughputRequest.since:type_name -> google.protobuf.Duration
+	82, // 83: wakebell.v1.GetQueueThroughputResponse.throughput:type_name -> wakebell.v1.GetThroughputResponse
+	98, // 84: wakebell.v1.ListQueueHistoryRequest.queue:type_name -> wakebell.v1.Queue
+	85, // 85: wakebell.v1.ListQueueHistoryRequest.filter:type_name -> wakebell.v1.HistoryFilter
+	87, // 86: wakebell.v1.ListQueueHistoryResponse.attempt:type_name -> wakebell.v1.Attempt
+	87, // [87:87] is the sub-list for method output_type
+	87, // [87:87] is the sub-list for method input_type
+	87, // [87:87] is the sub-list for extension type_name
+	87, // [87:87] is the sub-list for extension extendee
+	0,  // [0:87] is the sub-list for field type_name
 }
 
 func init() { file_messages_operations_proto_init() }
@@ -6033,7 +6341,7 @@ func file_messages_operations_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_messages_operations_proto_rawDesc), len(file_messages_operations_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   87,
+			NumMessages:   91,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -46,7 +46,7 @@ const file_messages_services_proto_rawDesc = "" +
 	"\x10PreviewRecurring\x12$.wakebell.v1.PreviewRecurringRequest\x1a%.wakebell.v1.PreviewRecurringResponse\x12J\n" +
 	"\tGuardTurn\x12\x1d.wakebell.v1.GuardTurnRequest\x1a\x1e.wakebell.v1.GuardTurnResponse\x12D\n" +
 	"\aPublish\x12\x1b.wakebell.v1.PublishRequest\x1a\x1c.wakebell.v1.PublishResponse\x12:\n" +
-	"\aSession\x12\x15.wakebell.v1.Commands\x1a\x14.wakebell.v1.Replies(\x010\x012\xb8\x17\n" +
+	"\aSession\x12\x15.wakebell.v1.Commands\x1a\x14.wakebell.v1.Replies(\x010\x012\x82\x19\n" +
 	"\n" +
 	"Operations\x12O\n" +
 	"\n" +
@@ -75,7 +75,9 @@ const file_messages_services_proto_rawDesc = "" +
 	"\x14ListQueueDeadLetters\x12(.wakebell.v1.ListQueueDeadLettersRequest\x1a).wakebell.v1.ListQueueDeadLettersResponse0\x01\x12e\n" +
 	"\x12GetQueueDeadLetter\x12&.wakebell.v1.GetQueueDeadLetterRequest\x1a'.wakebell.v1.GetQueueDeadLetterResponse\x12q\n" +
 	"\x16RedriveQueueDeadLetter\x12*.wakebell.v1.RedriveQueueDeadLetterRequest\x1a+.wakebell.v1.RedriveQueueDeadLetterResponse\x12q\n" +
-	"\x16DeleteQueueDeadLetters\x12*.wakebell.v1.DeleteQueueDeadLettersRequest\x1a+.wakebell.v1.DeleteQueueDeadLettersResponse\x12L\n" +
+	"\x16DeleteQueueDeadLetters\x12*.wakebell.v1.DeleteQueueDeadLettersRequest\x1a+.wakebell.v1.DeleteQueueDeadLettersResponse\x12e\n" +
+	"\x12GetQueueThroughput\x12&.wakebell.v1.GetQueueThroughputRequest\x1a'.wakebell.v1.GetQueueThroughputResponse\x12a\n" +
+	"\x10ListQueueHistory\x12$.wakebell.v1.ListQueueHistoryRequest\x1a%.wakebell.v1.ListQueueHistoryResponse0\x01\x12L\n" +
 	"\tListGates\x12\x1d.wakebell.v1.ListGatesRequest\x1a\x1e.wakebell.v1.ListGatesResponse0\x01\x12D\n" +
 	"\aGetGate\x12\x1b.wakebell.v1.GetGateRequest\x1a\x1c.wakebell.v1.GetGateResponse\x12P\n" +
 	"\vReleaseGate\x12\x1f.wakebell.v1.ReleaseGateRequest\x1a .wakebell.v1.ReleaseGateResponse\x12M\n" +
@@ -132,69 +134,73 @@ var file_messages_services_proto_goTypes = []any{
 	(*GetQueueDeadLetterRequest)(nil),      // 38: wakebell.v1.GetQueueDeadLetterRequest
 	(*RedriveQueueDeadLetterRequest)(nil),  // 39: wakebell.v1.RedriveQueueDeadLetterRequest
 	(*DeleteQueueDeadLettersRequest)(nil),  // 40: wakebell.v1.DeleteQueueDeadLettersRequest
-	(*ListGatesRequest)(nil),               // 41: wakebell.v1.ListGatesRequest
-	(*GetGateRequest)(nil),                 // 42: wakebell.v1.GetGateRequest
-	(*ReleaseGateRequest)(nil),             // 43: wakebell.v1.ReleaseGateRequest
-	(*RepairGateRequest)(nil),              // 44: wakebell.v1.RepairGateRequest
-	(*RemoveGateRequest)(nil),              // 45: wakebell.v1.RemoveGateRequest
-	(*ExportRecurringRequest)(nil),         // 46: wakebell.v1.ExportRecurringRequest
-	(*ImportRecurringRequest)(nil),         // 47: wakebell.v1.ImportRecurringRequest
-	(*BackfillRecurringRequest)(nil),       // 48: wakebell.v1.BackfillRecurringRequest
-	(*GetThroughputRequest)(nil),           // 49: wakebell.v1.GetThroughputRequest
-	(*ListHistoryRequest)(nil),             // 50: wakebell.v1.ListHistoryRequest
-	(*ListAuditRequest)(nil),               // 51: wakebell.v1.ListAuditRequest
-	(*ScheduleResponse)(nil),               // 52: wakebell.v1.ScheduleResponse
-	(*ScheduleBatchResponse)(nil),          // 53: wakebell.v1.ScheduleBatchResponse
-	(*CancelResponse)(nil),                 // 54: wakebell.v1.CancelResponse
-	(*GetTimerResponse)(nil),               // 55: wakebell.v1.GetTimerResponse
-	(*ListTimersResponse)(nil),             // 56: wakebell.v1.ListTimersResponse
-	(*RescheduleResponse)(nil),             // 57: wakebell.v1.RescheduleResponse
-	(*RunNowResponse)(nil),                 // 58: wakebell.v1.RunNowResponse
-	(*GetTopicStatsResponse)(nil),          // 59: wakebell.v1.GetTopicStatsResponse
-	(*PutRecurringResponse)(nil),           // 60: wakebell.v1.PutRecurringResponse
-	(*DeleteRecurringResponse)(nil),        // 61: wakebell.v1.DeleteRecurringResponse
-	(*EnableRecurringResponse)(nil),        // 62: wakebell.v1.EnableRecurringResponse
-	(*RunRecurringResponse)(nil),           // 63: wakebell.v1.RunRecurringResponse
-	(*GetRecurringResponse)(nil),           // 64: wakebell.v1.GetRecurringResponse
-	(*ListRecurringResponse)(nil),          // 65: wakebell.v1.ListRecurringResponse
-	(*PreviewRecurringResponse)(nil),       // 66: wakebell.v1.PreviewRecurringResponse
-	(*GuardTurnResponse)(nil),              // 67: wakebell.v1.GuardTurnResponse
-	(*PublishResponse)(nil),                // 68: wakebell.v1.PublishResponse
-	(*Replies)(nil),                        // 69: wakebell.v1.Replies
-	(*ListTopicsResponse)(nil),             // 70: wakebell.v1.ListTopicsResponse
-	(*GetOverviewsResponse)(nil),           // 71: wakebell.v1.GetOverviewsResponse
-	(*CancelAllResponse)(nil),              // 72: wakebell.v1.CancelAllResponse
-	(*ForgetTopicResponse)(nil),            // 73: wakebell.v1.ForgetTopicResponse
-	(*RemoveTopicResponse)(nil),            // 74: wakebell.v1.RemoveTopicResponse
-	(*GetTopicControlResponse)(nil),        // 75: wakebell.v1.GetTopicControlResponse
-	(*PauseTopicResponse)(nil),             // 76: wakebell.v1.PauseTopicResponse
-	(*ResumeTopicResponse)(nil),            // 77: wakebell.v1.ResumeTopicResponse
-	(*RetuneTopicResponse)(nil),            // 78: wakebell.v1.RetuneTopicResponse
-	(*DiagnoseResponse)(nil),               // 79: wakebell.v1.DiagnoseResponse
-	(*TailResponse)(nil),                   // 80: wakebell.v1.TailResponse
-	(*ListDeadLettersResponse)(nil),        // 81: wakebell.v1.ListDeadLettersResponse
-	(*GetDeadLetterResponse)(nil),          // 82: wakebell.v1.GetDeadLetterResponse
-	(*RedriveDeadLettersResponse)(nil),     // 83: wakebell.v1.RedriveDeadLettersResponse
-	(*DeleteDeadLettersResponse)(nil),      // 84: wakebell.v1.DeleteDeadLettersResponse
-	(*ListQueuesResponse)(nil),             // 85: wakebell.v1.ListQueuesResponse
-	(*GetQueueStatsResponse)(nil),          // 86: wakebell.v1.GetQueueStatsResponse
-	(*ListQueueMessagesResponse)(nil),      // 87: wakebell.v1.ListQueueMessagesResponse
-	(*PurgeQueueResponse)(nil),             // 88: wakebell.v1.PurgeQueueResponse
-	(*ListQueueDeadLettersResponse)(nil),   // 89: wakebell.v1.ListQueueDeadLettersResponse
-	(*GetQueueDeadLetterResponse)(nil),     // 90: wakebell.v1.GetQueueDeadLetterResponse
-	(*RedriveQueueDeadLetterResponse)(nil), // 91: wakebell.v1.RedriveQueueDeadLetterResponse
-	(*DeleteQueueDeadLettersResponse)(nil), // 92: wakebell.v1.DeleteQueueDeadLettersResponse
-	(*ListGatesResponse)(nil),              // 93: wakebell.v1.ListGatesResponse
-	(*GetGateResponse)(nil),                // 94: wakebell.v1.GetGateResponse
-	(*ReleaseGateResponse)(nil),            // 95: wakebell.v1.ReleaseGateResponse
-	(*RepairGateResponse)(nil),             // 96: wakebell.v1.RepairGateResponse
-	(*RemoveGateResponse)(nil),             // 97: wakebell.v1.RemoveGateResponse
-	(*ExportRecurringResponse)(nil),        // 98: wakebell.v1.ExportRecurringResponse
-	(*ImportRecurringResponse)(nil),        // 99: wakebell.v1.ImportRecurringResponse
-	(*BackfillRecurringResponse)(nil),      // 100: wakebell.v1.BackfillRecurringResponse
-	(*GetThroughputResponse)(nil),          // 101: wakebell.v1.GetThroughputResponse
-	(*ListHistoryResponse)(nil),            // 102: wakebell.v1.ListHistoryResponse
-	(*ListAuditResponse)(nil),              // 103: wakebell.v1.ListAuditResponse
+	(*GetQueueThroughputRequest)(nil),      // 41: wakebell.v1.GetQueueThroughputRequest
+	(*ListQueueHistoryRequest)(nil),        // 42: wakebell.v1.ListQueueHistoryRequest
+	(*ListGatesRequest)(nil),               // 43: wakebell.v1.ListGatesRequest
+	(*GetGateRequest)(nil),                 // 44: wakebell.v1.GetGateRequest
+	(*ReleaseGateRequest)(nil),             // 45: wakebell.v1.ReleaseGateRequest
+	(*RepairGateRequest)(nil),              // 46: wakebell.v1.RepairGateRequest
+	(*RemoveGateRequest)(nil),              // 47: wakebell.v1.RemoveGateRequest
+	(*ExportRecurringRequest)(nil),         // 48: wakebell.v1.ExportRecurringRequest
+	(*ImportRecurringRequest)(nil),         // 49: wakebell.v1.ImportRecurringRequest
+	(*BackfillRecurringRequest)(nil),       // 50: wakebell.v1.BackfillRecurringRequest
+	(*GetThroughputRequest)(nil),           // 51: wakebell.v1.GetThroughputRequest
+	(*ListHistoryRequest)(nil),             // 52: wakebell.v1.ListHistoryRequest
+	(*ListAuditRequest)(nil),               // 53: wakebell.v1.ListAuditRequest
+	(*ScheduleResponse)(nil),               // 54: wakebell.v1.ScheduleResponse
+	(*ScheduleBatchResponse)(nil),          // 55: wakebell.v1.ScheduleBatchResponse
+	(*CancelResponse)(nil),                 // 56: wakebell.v1.CancelResponse
+	(*GetTimerResponse)(nil),               // 57: wakebell.v1.GetTimerResponse
+	(*ListTimersResponse)(nil),             // 58: wakebell.v1.ListTimersResponse
+	(*RescheduleResponse)(nil),             // 59: wakebell.v1.RescheduleResponse
+	(*RunNowResponse)(nil),                 // 60: wakebell.v1.RunNowResponse
+	(*GetTopicStatsResponse)(nil),          // 61: wakebell.v1.GetTopicStatsResponse
+	(*PutRecurringResponse)(nil),           // 62: wakebell.v1.PutRecurringResponse
+	(*DeleteRecurringResponse)(nil),        // 63: wakebell.v1.DeleteRecurringResponse
+	(*EnableRecurringResponse)(nil),        // 64: wakebell.v1.EnableRecurringResponse
+	(*RunRecurringResponse)(nil),           // 65: wakebell.v1.RunRecurringResponse
+	(*GetRecurringResponse)(nil),           // 66: wakebell.v1.GetRecurringResponse
+	(*ListRecurringResponse)(nil),          // 67: wakebell.v1.ListRecurringResponse
+	(*PreviewRecurringResponse)(nil),       // 68: wakebell.v1.PreviewRecurringResponse
+	(*GuardTurnResponse)(nil),              // 69: wakebell.v1.GuardTurnResponse
+	(*PublishResponse)(nil),                // 70: wakebell.v1.PublishResponse
+	(*Replies)(nil),                        // 71: wakebell.v1.Replies
+	(*ListTopicsResponse)(nil),             // 72: wakebell.v1.ListTopicsResponse
+	(*GetOverviewsResponse)(nil),           // 73: wakebell.v1.GetOverviewsResponse
+	(*CancelAllResponse)(nil),              // 74: wakebell.v1.CancelAllResponse
+	(*ForgetTopicResponse)(nil),            // 75: wakebell.v1.ForgetTopicResponse
+	(*RemoveTopicResponse)(nil),            // 76: wakebell.v1.RemoveTopicResponse
+	(*GetTopicControlResponse)(nil),        // 77: wakebell.v1.GetTopicControlResponse
+	(*PauseTopicResponse)(nil),             // 78: wakebell.v1.PauseTopicResponse
+	(*ResumeTopicResponse)(nil),            // 79: wakebell.v1.ResumeTopicResponse
+	(*RetuneTopicResponse)(nil),            // 80: wakebell.v1.RetuneTopicResponse
+	(*DiagnoseResponse)(nil),               // 81: wakebell.v1.DiagnoseResponse
+	(*TailResponse)(nil),                   // 82: wakebell.v1.TailResponse
+	(*ListDeadLettersResponse)(nil),        // 83: wakebell.v1.ListDeadLettersResponse
+	(*GetDeadLetterResponse)(nil),          // 84: wakebell.v1.GetDeadLetterResponse
+	(*RedriveDeadLettersResponse)(nil),     // 85: wakebell.v1.RedriveDeadLettersResponse
+	(*DeleteDeadLettersResponse)(nil),      // 86: wakebell.v1.DeleteDeadLettersResponse
+	(*ListQueuesResponse)(nil),             // 87: wakebell.v1.ListQueuesResponse
+	(*GetQueueStatsResponse)(nil),          // 88: wakebell.v1.GetQueueStatsResponse
+	(*ListQueueMessagesResponse)(nil),      // 89: wakebell.v1.ListQueueMessagesResponse
+	(*PurgeQueueResponse)(nil),             // 90: wakebell.v1.PurgeQueueResponse
+	(*ListQueueDeadLettersResponse)(nil),   // 91: wakebell.v1.ListQueueDeadLettersResponse
+	(*GetQueueDeadLetterResponse)(nil),     // 92: wakebell.v1.GetQueueDeadLetterResponse
+	(*RedriveQueueDeadLetterResponse)(nil), // 93: wakebell.v1.RedriveQueueDeadLetterResponse
+	(*DeleteQueueDeadLettersResponse)(nil), // 94: wakebell.v1.DeleteQueueDeadLettersResponse
+	(*GetQueueThroughputResponse)(nil),     // 95: wakebell.v1.GetQueueThroughputResponse
+	(*ListQueueHistoryResponse)(nil),       // 96: wakebell.v1.ListQueueHistoryResponse
+	(*ListGatesResponse)(nil),              // 97: wakebell.v1.ListGatesResponse
+	(*GetGateResponse)(nil),                // 98: wakebell.v1.GetGateResponse
+	(*ReleaseGateResponse)(nil),            // 99: wakebell.v1.ReleaseGateResponse
+	(*RepairGateResponse)(nil),             // 100: wakebell.v1.RepairGateResponse
+	(*RemoveGateResponse)(nil),             // 101: wakebell.v1.RemoveGateResponse
+	(*ExportRecurringResponse)(nil),        // 102: wakebell.v1.ExportRecurringResponse
+	(*ImportRecurringResponse)(nil),        // 103: wakebell.v1.ImportRecurringResponse
+	(*BackfillRecurringResponse)(nil),      // 104: wakebell.v1.BackfillRecurringResponse
+	(*GetThroughputResponse)(nil),          // 105: wakebell.v1.GetThroughputResponse
+	(*ListHistoryResponse)(nil),            // 106: wakebell.v1.ListHistoryResponse
+	(*ListAuditResponse)(nil),              // 107: wakebell.v1.ListAuditResponse
 }
 var file_messages_services_proto_depIdxs = []int32{
 	0,   // 0: wakebell.v1.Timers.Schedule:input_type -> wakebell.v1.ScheduleRequest
@@ -238,71 +244,75 @@ var file_messages_services_proto_depIdxs = []int32{
 	38,  // 38: wakebell.v1.Operations.GetQueueDeadLetter:input_type -> wakebell.v1.GetQueueDeadLetterRequest
 	39,  // 39: wakebell.v1.Operations.RedriveQueueDeadLetter:input_type -> wakebell.v1.RedriveQueueDeadLetterRequest
 	40,  // 40: wakebell.v1.Operations.DeleteQueueDeadLetters:input_type -> wakebell.v1.DeleteQueueDeadLettersRequest
-	41,  // 41: wakebell.v1.Operations.ListGates:input_type -> wakebell.v1.ListGatesRequest
-	42,  // 42: wakebell.v1.Operations.GetGate:input_type -> wakebell.v1.GetGateRequest
-	43,  // 43: wakebell.v1.Operations.ReleaseGate:input_type -> wakebell.v1.ReleaseGateRequest
-	44,  // 44: wakebell.v1.Operations.RepairGate:input_type -> wakebell.v1.RepairGateRequest
-	45,  // 45: wakebell.v1.Operations.RemoveGate:input_type -> wakebell.v1.RemoveGateRequest
-	46,  // 46: wakebell.v1.Operations.ExportRecurring:input_type -> wakebell.v1.ExportRecurringRequest
-	47,  // 47: wakebell.v1.Operations.ImportRecurring:input_type -> wakebell.v1.ImportRecurringRequest
-	48,  // 48: wakebell.v1.Operations.BackfillRecurring:input_type -> wakebell.v1.BackfillRecurringRequest
-	49,  // 49: wakebell.v1.Operations.GetThroughput:input_type -> wakebell.v1.GetThroughputRequest
-	50,  // 50: wakebell.v1.Operations.ListHistory:input_type -> wakebell.v1.ListHistoryRequest
-	51,  // 51: wakebell.v1.Operations.ListAudit:input_type -> wakebell.v1.ListAuditRequest
-	52,  // 52: wakebell.v1.Timers.Schedule:output_type -> wakebell.v1.ScheduleResponse
-	53,  // 53: wakebell.v1.Timers.ScheduleBatch:output_type -> wakebell.v1.ScheduleBatchResponse
-	54,  // 54: wakebell.v1.Timers.Cancel:output_type -> wakebell.v1.CancelResponse
-	55,  // 55: wakebell.v1.Timers.GetTimer:output_type -> wakebell.v1.GetTimerResponse
-	56,  // 56: wakebell.v1.Timers.ListTimers:output_type -> wakebell.v1.ListTimersResponse
-	57,  // 57: wakebell.v1.Timers.Reschedule:output_type -> wakebell.v1.RescheduleResponse
-	58,  // 58: wakebell.v1.Timers.RunNow:output_type -> wakebell.v1.RunNowResponse
-	59,  // 59: wakebell.v1.Timers.GetTopicStats:output_type -> wakebell.v1.GetTopicStatsResponse
-	60,  // 60: wakebell.v1.Timers.PutRecurring:output_type -> wakebell.v1.PutRecurringResponse
-	61,  // 61: wakebell.v1.Timers.DeleteRecurring:output_type -> wakebell.v1.DeleteRecurringResponse
-	62,  // 62: wakebell.v1.Timers.EnableRecurring:output_type -> wakebell.v1.EnableRecurringResponse
-	63,  // 63: wakebell.v1.Timers.RunRecurring:output_type -> wakebell.v1.RunRecurringResponse
-	64,  // 64: wakebell.v1.Timers.GetRecurring:output_type -> wakebell.v1.GetRecurringResponse
-	65,  // 65: wakebell.v1.Timers.ListRecurring:output_type -> wakebell.v1.ListRecurringResponse
-	66,  // 66: wakebell.v1.Timers.PreviewRecurring:output_type -> wakebell.v1.PreviewRecurringResponse
-	67,  // 67: wakebell.v1.Timers.GuardTurn:output_type -> wakebell.v1.GuardTurnResponse
-	68,  // 68: wakebell.v1.Timers.Publish:output_type -> wakebell.v1.PublishResponse
-	69,  // 69: wakebell.v1.Timers.Session:output_type -> wakebell.v1.Replies
-	70,  // 70: wakebell.v1.Operations.ListTopics:output_type -> wakebell.v1.ListTopicsResponse
-	71,  // 71: wakebell.v1.Operations.GetOverviews:output_type -> wakebell.v1.GetOverviewsResponse
-	72,  // 72: wakebell.v1.Operations.CancelAll:output_type -> wakebell.v1.CancelAllResponse
-	73,  // 73: wakebell.v1.Operations.ForgetTopic:output_type -> wakebell.v1.ForgetTopicResponse
-	74,  // 74: wakebell.v1.Operations.RemoveTopic:output_type -> wakebell.v1.RemoveTopicResponse
-	75,  // 75: wakebell.v1.Operations.GetTopicControl:output_type -> wakebell.v1.GetTopicControlResponse
-	76,  // 76: wakebell.v1.Operations.PauseTopic:output_type -> wakebell.v1.PauseTopicResponse
-	77,  // 77: wakebell.v1.Operations.ResumeTopic:output_type -> wakebell.v1.ResumeTopicResponse
-	78,  // 78: wakebell.v1.Operations.RetuneTopic:output_type -> wakebell.v1.RetuneTopicResponse
-	79,  // 79: wakebell.v1.Operations.Diagnose:output_type -> wakebell.v1.DiagnoseResponse
-	80,  // 80: wakebell.v1.Operations.Tail:output_type -> wakebell.v1.TailResponse
-	81,  // 81: wakebell.v1.Operations.ListDeadLetters:output_type -> wakebell.v1.ListDeadLettersResponse
-	82,  // 82: wakebell.v1.Operations.GetDeadLetter:output_type -> wakebell.v1.GetDeadLetterResponse
-	83,  // 83: wakebell.v1.Operations.RedriveDeadLetters:output_type -> wakebell.v1.RedriveDeadLettersResponse
-	84,  // 84: wakebell.v1.Operations.DeleteDeadLetters:output_type -> wakebell.v1.DeleteDeadLettersResponse
-	85,  // 85: wakebell.v1.Operations.ListQueues:output_type -> wakebell.v1.ListQueuesResponse
-	86,  // 86: wakebell.v1.Operations.GetQueueStats:output_type -> wakebell.v1.GetQueueStatsResponse
-	87,  // 87: wakebell.v1.Operations.ListQueueMessages:output_type -> wakebell.v1.ListQueueMessagesResponse
-	88,  // 88: wakebell.v1.Operations.PurgeQueue:output_type -> wakebell.v1.PurgeQueueResponse
-	89,  // 89: wakebell.v1.Operations.ListQueueDeadLetters:output_type -> wakebell.v1.ListQueueDeadLettersResponse
-	90,  // 90: wakebell.v1.Operations.GetQueueDeadLetter:output_type -> wakebell.v1.GetQueueDeadLetterResponse
-	91,  // 91: wakebell.v1.Operations.RedriveQueueDeadLetter:output_type -> wakebell.v1.RedriveQueueDeadLetterResponse
-	92,  // 92: wakebell.v1.Operations.DeleteQueueDeadLetters:output_type -> wakebell.v1.DeleteQueueDeadLettersResponse
-	93,  // 93: wakebell.v1.Operations.ListGates:output_type -> wakebell.v1.ListGatesResponse
-	94,  // 94: wakebell.v1.Operations.GetGate:output_type -> wakebell.v1.GetGateResponse
-	95,  // 95: wakebell.v1.Operations.ReleaseGate:output_type -> wakebell.v1.ReleaseGateResponse
-	96,  // 96: wakebell.v1.Operations.RepairGate:output_type -> wakebell.v1.RepairGateResponse
-	97,  // 97: wakebell.v1.Operations.RemoveGate:output_type -> wakebell.v1.RemoveGateResponse
-	98,  // 98: wakebell.v1.Operations.ExportRecurring:output_type -> wakebell.v1.ExportRecurringResponse
-	99,  // 99: wakebell.v1.Operations.ImportRecurring:output_type -> wakebell.v1.ImportRecurringResponse
-	100, // 100: wakebell.v1.Operations.BackfillRecurring:output_type -> wakebell.v1.BackfillRecurringResponse
-	101, // 101: wakebell.v1.Operations.GetThroughput:output_type -> wakebell.v1.GetThroughputResponse
-	102, // 102: wakebell.v1.Operations.ListHistory:output_type -> wakebell.v1.ListHistoryResponse
-	103, // 103: wakebell.v1.Operations.ListAudit:output_type -> wakebell.v1.ListAuditResponse
-	52,  // [52:104] is the sub-list for method output_type
-	0,   // [0:52] is the sub-list for method input_type
+	41,  // 41: wakebell.v1.Operations.GetQueueThroughput:input_type -> wakebell.v1.GetQueueThroughputRequest
+	42,  // 42: wakebell.v1.Operations.ListQueueHistory:input_type -> wakebell.v1.ListQueueHistoryRequest
+	43,  // 43: wakebell.v1.Operations.ListGates:input_type -> wakebell.v1.ListGatesRequest
+	44,  // 44: wakebell.v1.Operations.GetGate:input_type -> wakebell.v1.GetGateRequest
+	45,  // 45: wakebell.v1.Operations.ReleaseGate:input_type -> wakebell.v1.ReleaseGateRequest
+	46,  // 46: wakebell.v1.Operations.RepairGate:input_type -> wakebell.v1.RepairGateRequest
+	47,  // 47: wakebell.v1.Operations.RemoveGate:input_type -> wakebell.v1.RemoveGateRequest
+	48,  // 48: wakebell.v1.Operations.ExportRecurring:input_type -> wakebell.v1.ExportRecurringRequest
+	49,  // 49: wakebell.v1.Operations.ImportRecurring:input_type -> wakebell.v1.ImportRecurringRequest
+	50,  // 50: wakebell.v1.Operations.BackfillRecurring:input_type -> wakebell.v1.BackfillRecurringRequest
+	51,  // 51: wakebell.v1.Operations.GetThroughput:input_type -> wakebell.v1.GetThroughputRequest
+	52,  // 52: wakebell.v1.Operations.ListHistory:input_type -> wakebell.v1.ListHistoryRequest
+	53,  // 53: wakebell.v1.Operations.ListAudit:input_type -> wakebell.v1.ListAuditRequest
+	54,  // 54: wakebell.v1.Timers.Schedule:output_type -> wakebell.v1.ScheduleResponse
+	55,  // 55: wakebell.v1.Timers.ScheduleBatch:output_type -> wakebell.v1.ScheduleBatchResponse
+	56,  // 56: wakebell.v1.Timers.Cancel:output_type -> wakebell.v1.CancelResponse
+	57,  // 57: wakebell.v1.Timers.GetTimer:output_type -> wakebell.v1.GetTimerResponse
+	58,  // 58: wakebell.v1.Timers.ListTimers:output_type -> wakebell.v1.ListTimersResponse
+	59,  // 59: wakebell.v1.Timers.Reschedule:output_type -> wakebell.v1.RescheduleResponse
+	60,  // 60: wakebell.v1.Timers.RunNow:output_type -> wakebell.v1.RunNowResponse
+	61,  // 61: wakebell.v1.Timers.GetTopicStats:output_type -> wakebell.v1.GetTopicStatsResponse
+	62,  // 62: wakebell.v1.Timers.PutRecurring:output_type -> wakebell.v1.PutRecurringResponse
+	63,  // 63: wakebell.v1.Timers.DeleteRecurring:output_type -> wakebell.v1.DeleteRecurringResponse
+	64,  // 64: wakebell.v1.Timers.EnableRecurring:output_type -> wakebell.v1.EnableRecurringResponse
+	65,  // 65: wakebell.v1.Timers.RunRecurring:output_type -> wakebell.v1.RunRecurringResponse
+	66,  // 66: wakebell.v1.Timers.GetRecurring:output_type -> wakebell.v1.GetRecurringResponse
+	67,  // 67: wakebell.v1.Timers.ListRecurring:output_type -> wakebell.v1.ListRecurringResponse
+	68,  // 68: wakebell.v1.Timers.PreviewRecurring:output_type -> wakebell.v1.PreviewRecurringResponse
+	69,  // 69: wakebell.v1.Timers.GuardTurn:output_type -> wakebell.v1.GuardTurnResponse
+	70,  // 70: wakebell.v1.Timers.Publish:output_type -> wakebell.v1.PublishResponse
+	71,  // 71: wakebell.v1.Timers.Session:output_type -> wakebell.v1.Replies
+	72,  // 72: wakebell.v1.Operations.ListTopics:output_type -> wakebell.v1.ListTopicsResponse
+	73,  // 73: wakebell.v1.Operations.GetOverviews:output_type -> wakebell.v1.GetOverviewsResponse
+	74,  // 74: wakebell.v1.Operations.CancelAll:output_type -> wakebell.v1.CancelAllResponse
+	75,  // 75: wakebell.v1.Operations.ForgetTopic:output_type -> wakebell.v1.ForgetTopicResponse
+	76,  // 76: wakebell.v1.Operations.RemoveTopic:output_type -> wakebell.v1.RemoveTopicResponse
+	77,  // 77: wakebell.v1.Operations.GetTopicControl:output_type -> wakebell.v1.GetTopicControlResponse
+	78,  // 78: wakebell.v1.Operations.PauseTopic:output_type -> wakebell.v1.PauseTopicResponse
+	79,  // 79: wakebell.v1.Operations.ResumeTopic:output_type -> wakebell.v1.ResumeTopicResponse
+	80,  // 80: wakebell.v1.Operations.RetuneTopic:output_type -> wakebell.v1.RetuneTopicResponse
+	81,  // 81: wakebell.v1.Operations.Diagnose:output_type -> wakebell.v1.DiagnoseResponse
+	82,  // 82: wakebell.v1.Operations.Tail:output_type -> wakebell.v1.TailResponse
+	83,  // 83: wakebell.v1.Operations.ListDeadLetters:output_type -> wakebell.v1.ListDeadLettersResponse
+	84,  // 84: wakebell.v1.Operations.GetDeadLetter:output_type -> wakebell.v1.GetDeadLetterResponse
+	85,  // 85: wakebell.v1.Operations.RedriveDeadLetters:output_type -> wakebell.v1.RedriveDeadLettersResponse
+	86,  // 86: wakebell.v1.Operations.DeleteDeadLetters:output_type -> wakebell.v1.DeleteDeadLettersResponse
+	87,  // 87: wakebell.v1.Operations.ListQueues:output_type -> wakebell.v1.ListQueuesResponse
+	88,  // 88: wakebell.v1.Operations.GetQueueStats:output_type -> wakebell.v1.GetQueueStatsResponse
+	89,  // 89: wakebell.v1.Operations.ListQueueMessages:output_type -> wakebell.v1.ListQueueMessagesResponse
+	90,  // 90: wakebell.v1.Operations.PurgeQueue:output_type -> wakebell.v1.PurgeQueueResponse
+	91,  // 91: wakebell.v1.Operations.ListQueueDeadLetters:output_type -> wakebell.v1.ListQueueDeadLettersResponse
+	92,  // 92: wakebell.v1.Operations.GetQueueDeadLetter:output_type -> wakebell.v1.GetQueueDeadLetterResponse
+	93,  // 93: wakebell.v1.Operations.RedriveQueueDeadLetter:output_type -> wakebell.v1.RedriveQueueDeadLetterResponse
+	94,  // 94: wakebell.v1.Operations.DeleteQueueDeadLetters:output_type -> wakebell.v1.DeleteQueueDeadLettersResponse
+	95,  // 95: wakebell.v1.Operations.GetQueueThroughput:output_type -> wakebell.v1.GetQueueThroughputResponse
+	96,  // 96: wakebell.v1.Operations.ListQueueHistory:output_type -> wakebell.v1.ListQueueHistoryResponse
+	97,  // 97: wakebell.v1.Operations.ListGates:output_type -> wakebell.v1.ListGatesResponse
+	98,  // 98: wakebell.v1.Operations.GetGate:output_type -> wakebell.v1.GetGateResponse
+	99,  // 99: wakebell.v1.Operations.ReleaseGate:output_type -> wakebell.v1.ReleaseGateResponse
+	100, // 100: wakebell.v1.Operations.RepairGate:output_type -> wakebell.v1.RepairGateResponse
+	101, // 101: wakebell.v1.Operations.RemoveGate:output_type -> wakebell.v1.RemoveGateResponse
+	102, // 102: wakebell.v1.Operations.ExportRecurring:output_type -> wakebell.v1.ExportRecurringResponse
+	103, // 103: wakebell.v1.Operations.ImportRecurring:output_type -> wakebell.v1.ImportRecurringResponse
+	104, // 104: wakebell.v1.Operations.BackfillRecurring:output_type -> wakebell.v1.BackfillRecurringResponse
+	105, // 105: wakebell.v1.Operations.GetThroughput:output_type -> wakebell.v1.GetThroughputResponse
+	106, // 106: wakebell.v1.Operations.ListHistory:output_type -> wakebell.v1.ListHistoryResponse
+	107, // 107: wakebell.v1.Operations.ListAudit:output_type -> wakebell.v1.ListAuditResponse
+	54,  // [54:108] is the sub-list for method output_type
+	0,   // [0:54] is the sub-list for method input_type
 	0,   // [0:0] is the sub-list for extension type_name
 	0,   // [0:0] is the sub-list for extension extendee
 	0,   // [0:0] is the sub-list for field type_name

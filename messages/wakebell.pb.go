@@ -395,6 +395,70 @@ func (x *Lease) GetTrace() map[string]string {
 	return nil
 }
 
+// LeaseBatch delivers several timers of a topic at once. Each lease is answered by
+// itself, or an answer with the delivery of the batch answers all leases that have no
+// answer yet. The verdicts are settled when the last lease is answered.
+type LeaseBatch struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Identifies the whole batch in the answers.
+	Delivery      uint64   `protobuf:"varint,1,opt,name=delivery,proto3" json:"delivery,omitempty"`
+	Topic         string   `protobuf:"bytes,2,opt,name=topic,proto3" json:"topic,omitempty"`
+	Leases        []*Lease `protobuf:"bytes,3,rep,name=leases,proto3" json:"leases,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LeaseBatch) Reset() {
+	*x = LeaseBatch{}
+	mi := &file_messages_wakebell_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LeaseBatch) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LeaseBatch) ProtoMessage() {}
+
+func (x *LeaseBatch) ProtoReflect() protoreflect.Message {
+	mi := &file_messages_wakebell_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LeaseBatch.ProtoReflect.Descriptor instead.
+func (*LeaseBatch) Descriptor() ([]byte, []int) {
+	return file_messages_wakebell_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *LeaseBatch) GetDelivery() uint64 {
+	if x != nil {
+		return x.Delivery
+	}
+	return 0
+}
+
+func (x *LeaseBatch) GetTopic() string {
+	if x != nil {
+		return x.Topic
+	}
+	return ""
+}
+
+func (x *LeaseBatch) GetLeases() []*Lease {
+	if x != nil {
+		return x.Leases
+	}
+	return nil
+}
+
 // Ack reports that the timer was handled.
 type Ack struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -405,7 +469,7 @@ type Ack struct {
 
 func (x *Ack) Reset() {
 	*x = Ack{}
-	mi := &file_messages_wakebell_proto_msgTypes[4]
+	mi := &file_messages_wakebell_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -417,7 +481,7 @@ func (x *Ack) String() string {
 func (*Ack) ProtoMessage() {}
 
 func (x *Ack) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_wakebell_proto_msgTypes[4]
+	mi := &file_messages_wakebell_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -430,7 +494,7 @@ func (x *Ack) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Ack.ProtoReflect.Descriptor instead.
 func (*Ack) Descriptor() ([]byte, []int) {
-	return file_messages_wakebell_proto_rawDescGZIP(), []int{4}
+	return file_messages_wakebell_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *Ack) GetDelivery() uint64 {
@@ -453,7 +517,7 @@ type Nack struct {
 
 func (x *Nack) Reset() {
 	*x = Nack{}
-	mi := &file_messages_wakebell_proto_msgTypes[5]
+	mi := &file_messages_wakebell_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -465,7 +529,7 @@ func (x *Nack) String() string {
 func (*Nack) ProtoMessage() {}
 
 func (x *Nack) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_wakebell_proto_msgTypes[5]
+	mi := &file_messages_wakebell_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -478,7 +542,7 @@ func (x *Nack) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Nack.ProtoReflect.Descriptor instead.
 func (*Nack) Descriptor() ([]byte, []int) {
-	return file_messages_wakebell_proto_rawDescGZIP(), []int{5}
+	return file_messages_wakebell_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *Nack) GetDelivery() uint64 {
@@ -513,7 +577,7 @@ type Reject struct {
 
 func (x *Reject) Reset() {
 	*x = Reject{}
-	mi := &file_messages_wakebell_proto_msgTypes[6]
+	mi := &file_messages_wakebell_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -525,7 +589,7 @@ func (x *Reject) String() string {
 func (*Reject) ProtoMessage() {}
 
 func (x *Reject) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_wakebell_proto_msgTypes[6]
+	mi := &file_messages_wakebell_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -538,7 +602,7 @@ func (x *Reject) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reject.ProtoReflect.Descriptor instead.
 func (*Reject) Descriptor() ([]byte, []int) {
-	return file_messages_wakebell_proto_rawDescGZIP(), []int{6}
+	return file_messages_wakebell_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *Reject) GetDelivery() uint64 {
@@ -565,7 +629,7 @@ type Release struct {
 
 func (x *Release) Reset() {
 	*x = Release{}
-	mi := &file_messages_wakebell_proto_msgTypes[7]
+	mi := &file_messages_wakebell_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -577,7 +641,7 @@ func (x *Release) String() string {
 func (*Release) ProtoMessage() {}
 
 func (x *Release) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_wakebell_proto_msgTypes[7]
+	mi := &file_messages_wakebell_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -590,7 +654,7 @@ func (x *Release) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Release.ProtoReflect.Descriptor instead.
 func (*Release) Descriptor() ([]byte, []int) {
-	return file_messages_wakebell_proto_rawDescGZIP(), []int{7}
+	return file_messages_wakebell_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Release) GetDelivery() uint64 {
@@ -612,7 +676,7 @@ type LeaseEnded struct {
 
 func (x *LeaseEnded) Reset() {
 	*x = LeaseEnded{}
-	mi := &file_messages_wakebell_proto_msgTypes[8]
+	mi := &file_messages_wakebell_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -624,7 +688,7 @@ func (x *LeaseEnded) String() string {
 func (*LeaseEnded) ProtoMessage() {}
 
 func (x *LeaseEnded) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_wakebell_proto_msgTypes[8]
+	mi := &file_messages_wakebell_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -637,7 +701,7 @@ func (x *LeaseEnded) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaseEnded.ProtoReflect.Descriptor instead.
 func (*LeaseEnded) Descriptor() ([]byte, []int) {
-	return file_messages_wakebell_proto_rawDescGZIP(), []int{8}
+	return file_messages_wakebell_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *LeaseEnded) GetId() string {
@@ -671,7 +735,7 @@ type Extend struct {
 
 func (x *Extend) Reset() {
 	*x = Extend{}
-	mi := &file_messages_wakebell_proto_msgTypes[9]
+	mi := &file_messages_wakebell_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -683,7 +747,7 @@ func (x *Extend) String() string {
 func (*Extend) ProtoMessage() {}
 
 func (x *Extend) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_wakebell_proto_msgTypes[9]
+	mi := &file_messages_wakebell_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -696,7 +760,7 @@ func (x *Extend) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Extend.ProtoReflect.Descriptor instead.
 func (*Extend) Descriptor() ([]byte, []int) {
-	return file_messages_wakebell_proto_rawDescGZIP(), []int{9}
+	return file_messages_wakebell_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Extend) GetDelivery() uint64 {
@@ -745,7 +809,12 @@ const file_messages_wakebell_proto_rawDesc = "" +
 	"\n" +
 	"TraceEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"!\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"j\n" +
+	"\n" +
+	"LeaseBatch\x12\x1a\n" +
+	"\bdelivery\x18\x01 \x01(\x04R\bdelivery\x12\x14\n" +
+	"\x05topic\x18\x02 \x01(\tR\x05topic\x12*\n" +
+	"\x06leases\x18\x03 \x03(\v2\x12.wakebell.v1.LeaseR\x06leases\"!\n" +
 	"\x03Ack\x12\x1a\n" +
 	"\bdelivery\x18\x01 \x01(\x04R\bdelivery\"k\n" +
 	"\x04Nack\x12\x1a\n" +
@@ -783,39 +852,41 @@ func file_messages_wakebell_proto_rawDescGZIP() []byte {
 }
 
 var file_messages_wakebell_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_messages_wakebell_proto_msgTypes = make([]protoimpl.MessageInfo, 12)
+var file_messages_wakebell_proto_msgTypes = make([]protoimpl.MessageInfo, 13)
 var file_messages_wakebell_proto_goTypes = []any{
 	(LeaseEnd)(0),                 // 0: wakebell.v1.LeaseEnd
 	(*Drain)(nil),                 // 1: wakebell.v1.Drain
 	(*Drained)(nil),               // 2: wakebell.v1.Drained
 	(*TopicDrained)(nil),          // 3: wakebell.v1.TopicDrained
 	(*Lease)(nil),                 // 4: wakebell.v1.Lease
-	(*Ack)(nil),                   // 5: wakebell.v1.Ack
-	(*Nack)(nil),                  // 6: wakebell.v1.Nack
-	(*Reject)(nil),                // 7: wakebell.v1.Reject
-	(*Release)(nil),               // 8: wakebell.v1.Release
-	(*LeaseEnded)(nil),            // 9: wakebell.v1.LeaseEnded
-	(*Extend)(nil),                // 10: wakebell.v1.Extend
-	nil,                           // 11: wakebell.v1.Lease.HeadersEntry
-	nil,                           // 12: wakebell.v1.Lease.TraceEntry
-	(*durationpb.Duration)(nil),   // 13: google.protobuf.Duration
-	(*timestamppb.Timestamp)(nil), // 14: google.protobuf.Timestamp
+	(*LeaseBatch)(nil),            // 5: wakebell.v1.LeaseBatch
+	(*Ack)(nil),                   // 6: wakebell.v1.Ack
+	(*Nack)(nil),                  // 7: wakebell.v1.Nack
+	(*Reject)(nil),                // 8: wakebell.v1.Reject
+	(*Release)(nil),               // 9: wakebell.v1.Release
+	(*LeaseEnded)(nil),            // 10: wakebell.v1.LeaseEnded
+	(*Extend)(nil),                // 11: wakebell.v1.Extend
+	nil,                           // 12: wakebell.v1.Lease.HeadersEntry
+	nil,                           // 13: wakebell.v1.Lease.TraceEntry
+	(*durationpb.Duration)(nil),   // 14: google.protobuf.Duration
+	(*timestamppb.Timestamp)(nil), // 15: google.protobuf.Timestamp
 }
 var file_messages_wakebell_proto_depIdxs = []int32{
-	13, // 0: wakebell.v1.Drain.timeout:type_name -> google.protobuf.Duration
+	14, // 0: wakebell.v1.Drain.timeout:type_name -> google.protobuf.Duration
 	3,  // 1: wakebell.v1.Drained.topics:type_name -> wakebell.v1.TopicDrained
-	11, // 2: wakebell.v1.Lease.headers:type_name -> wakebell.v1.Lease.HeadersEntry
-	14, // 3: wakebell.v1.Lease.activation:type_name -> google.protobuf.Timestamp
-	14, // 4: wakebell.v1.Lease.delivered:type_name -> google.protobuf.Timestamp
-	13, // 5: wakebell.v1.Lease.ttl:type_name -> google.protobuf.Duration
-	12, // 6: wakebell.v1.Lease.trace:type_name -> wakebell.v1.Lease.TraceEntry
-	13, // 7: wakebell.v1.Nack.delay:type_name -> google.protobuf.Duration
-	0,  // 8: wakebell.v1.LeaseEnded.reason:type_name -> wakebell.v1.LeaseEnd
-	9,  // [9:9] is the sub-list for method output_type
-	9,  // [9:9] is the sub-list for method input_type
-	9,  // [9:9] is the sub-list for extension type_name
-	9,  // [9:9] is the sub-list for extension extendee
-	0,  // [0:9] is the sub-list for field type_name
+	12, // 2: wakebell.v1.Lease.headers:type_name -> wakebell.v1.Lease.HeadersEntry
+	15, // 3: wakebell.v1.Lease.activation:type_name -> google.protobuf.Timestamp
+	15, // 4: wakebell.v1.Lease.delivered:type_name -> google.protobuf.Timestamp
+	14, // 5: wakebell.v1.Lease.ttl:type_name -> google.protobuf.Duration
+	13, // 6: wakebell.v1.Lease.trace:type_name -> wakebell.v1.Lease.TraceEntry
+	4,  // 7: wakebell.v1.LeaseBatch.leases:type_name -> wakebell.v1.Lease
+	14, // 8: wakebell.v1.Nack.delay:type_name -> google.protobuf.Duration
+	0,  // 9: wakebell.v1.LeaseEnded.reason:type_name -> wakebell.v1.LeaseEnd
+	10, // [10:10] is the sub-list for method output_type
+	10, // [10:10] is the sub-list for method input_type
+	10, // [10:10] is the sub-list for extension type_name
+	10, // [10:10] is the sub-list for extension extendee
+	0,  // [0:10] is the sub-list for field type_name
 }
 
 func init() { file_messages_wakebell_proto_init() }
@@ -829,7 +900,7 @@ func file_messages_wakebell_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_messages_wakebell_proto_rawDesc), len(file_messages_wakebell_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   12,
+			NumMessages:   13,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

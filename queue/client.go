@@ -52,6 +52,10 @@ type Config struct {
 	// negative value each call is made once.
 	RetryFor time.Duration
 
+	// NoCounts switches the counts of published messages in Redis off; see
+	// Client.Throughput.
+	NoCounts bool
+
 	// Audit configures the record of the operations Purge, PurgeKept, RedriveDeadLetter
 	// and DeleteDeadLetters; see wakebell.Client.Audit.
 	Audit wakebelltype.AuditConfig
@@ -100,6 +104,8 @@ type Operator interface {
 	List(ctx context.Context, p wakebelltype.Page) iter.Seq2[wakebelltype.QueueName, error]
 	Stats(ctx context.Context, name wakebelltype.QueueKeys) (wakebelltype.QueueStats, error)
 	Messages(ctx context.Context, name wakebelltype.QueueKeys, running bool, p wakebelltype.Page) iter.Seq2[wakebelltype.QueueMessage, error]
+	Throughput(ctx context.Context, name wakebelltype.QueueKeys, since time.Duration) (wakebelltype.Throughput, error)
+	History(ctx context.Context, name wakebelltype.QueueKeys, f wakebelltype.HistoryFilter, p wakebelltype.Page) iter.Seq2[wakebelltype.Attempt, error]
 	Purge(ctx context.Context, name wakebelltype.QueueKeys, running bool) (int64, error)
 	PurgeKept(ctx context.Context, name wakebelltype.QueueKeys) (int64, error)
 
@@ -131,8 +137,8 @@ func NewClient(rdb redis.UniversalClient, cfg Config) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	store.Retry = redisops.RetryFor(cfg.RetryFor)
-	if store.Audit, err = clientstore.OpenAudit(rdb, cfg.Audit, cmp.Or(cfg.Logger, slog.Default()), store.Retry); err != nil {
+	store.Retry, store.NoCounts, store.Logger = redisops.RetryFor(cfg.RetryFor), cfg.NoCounts, cmp.Or(cfg.Logger, slog.Default())
+	if store.Audit, err = clientstore.OpenAudit(rdb, cfg.Audit, store.Logger, store.Retry); err != nil {
 		return nil, err
 	}
 	store.Metrics = metrics.New(metrics.Options{Provider: cfg.MeterProvider, Topics: max(cfg.MetricTopics, 0)})
@@ -225,14 +231,17 @@ func (c *Client) record(ctx context.Context, operation wakebelltype.AuditOperati
 	c.store.Audit.Record(ctx, operation, q.Name(), r)
 }
 
-// PurgeKept deletes the payloads that are kept of completed and failed messages,
-// and returns how many there were.
+// PurgeKept deletes what is kept of handled messages: the payloads of completed and
+// failed ones, of which it returns the number, the counts and the history.
 func (c *Client) PurgeKept(ctx context.Context, name wakebelltype.QueueKeys) (int64, error) {
 	q, err := c.queue(name)
 	if err != nil {
 		return 0, err
 	}
 	n, err := q.PurgeKept(ctx)
+	if err == nil {
+		err = q.PurgeRecords(ctx)
+	}
 	c.record(ctx, wakebelltype.AuditQueuePurge, q, audit.Result{Count: n, Detail: "kept", Err: err})
 	return n, err
 }

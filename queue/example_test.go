@@ -102,6 +102,34 @@ func ExampleOperator() {
 	// Output: 2
 }
 
+func ExampleClient_Throughput() {
+	connect(func(ctx context.Context, c *queue.Client) {
+		_, err := Welcomes.PublishAll(ctx, c, Welcome{"ann"}, Welcome{"bob"}, Welcome{"ann"})
+		check(err)
+		found, err := c.Throughput(ctx, Welcomes.Keys(), 6*time.Hour)
+		check(err)
+		published := int64(0)
+		for _, minute := range found.Points {
+			published += minute.Scheduled
+		}
+		fmt.Println(len(found.Points), "minutes,", published, "published")
+	})
+	// Output: 360 minutes, 2 published
+}
+
+func ExampleClient_History() {
+	// Handlers record attempts that failed; see wakebell.History.
+	connect(func(ctx context.Context, c *queue.Client) {
+		last := wakebelltype.HistoryFilter{Outcome: wakebelltype.EventDead, Last: 10}
+		for a, err := range c.History(ctx, Welcomes.Keys(), last, wakebelltype.Page{}) {
+			check(err)
+			fmt.Println(a.ID, "failed", a.Attempt, "times:", a.Error)
+		}
+		fmt.Println("no further ones")
+	})
+	// Output: no further ones
+}
+
 func ExampleNew() {
 	// These are the keys of a Python service with key_separator="/".
 	q := queue.New[string]("mail", queue.KeySeparator("/"), queue.DeadLetterKey("mail/dead"))

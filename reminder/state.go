@@ -11,9 +11,13 @@ import (
 
 	"github.com/wakebell/wakebell/internal/argument"
 	"github.com/wakebell/wakebell/internal/envelope"
+	"github.com/wakebell/wakebell/internal/firing"
+	"github.com/wakebell/wakebell/internal/gatewayconv"
+	"github.com/wakebell/wakebell/payload"
 	"github.com/wakebell/wakebell/recurring"
 	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/timers"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // State is a reminder as it is stored.
@@ -72,8 +76,7 @@ func (r *Reminders) Get(ctx context.Context, to Recipient, name string) (State, 
 	}
 	state := s.state(timer)
 	env, _ := envelope.Decode(timer.Payload) // a malformed one is decoded as a whole
-	body, err := bodies.Decode(env.Body, env.ContentType)
-	state.Message = body.GetMessage()
+	state.Message, err = s.message(ctx, payload.Encoded{ID: s.id, Headers: env.Headers, Body: env.Body, ContentType: env.ContentType})
 	return state, err
 }
 
@@ -110,9 +113,20 @@ func (s *stored) recurringState(ctx context.Context, withMessage bool) (State, e
 	if err != nil {
 		return State{}, err
 	}
-	body, err := bodies.Decode(ours.Body, ours.ContentType)
-	state.Message = body.GetMessage()
+	headers := append(gatewayconv.HeaderList(ours.Headers), wakebelltype.Header{Key: firing.HeaderSchedule, Value: s.schedule})
+	state.Message, err = s.message(ctx, payload.Encoded{Headers: headers, Body: ours.Body, ContentType: ours.ContentType})
 	return state, err
+}
+
+// message decodes the stored message of a reminder.
+func (s *stored) message(ctx context.Context, e payload.Encoded) (*anypb.Any, error) {
+	e.Topic = s.topic
+	plain, err := s.node.Payloads.Decode(ctx, e)
+	if err != nil {
+		return nil, err
+	}
+	body, err := bodies.Decode(plain.Body, plain.ContentType)
+	return body.GetMessage(), err
 }
 
 // parse returns the reminder with this id, if it is for to.

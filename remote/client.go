@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"slices"
 	"time"
 
 	"go.opentelemetry.io/otel/propagation"
@@ -19,6 +20,7 @@ import (
 	fields "github.com/wakebell/wakebell/internal/wire"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/messages/rpc"
+	"github.com/wakebell/wakebell/payload"
 	"github.com/wakebell/wakebell/remote/internal/access"
 	"github.com/wakebell/wakebell/remote/internal/wire"
 	"github.com/wakebell/wakebell/wakebelltype"
@@ -75,6 +77,11 @@ type DialConfig struct {
 	TracerProvider     trace.TracerProvider
 	Propagator         propagation.TextMapPropagator
 
+	// Payloads is the field of wakebell.ClientConfig. It encodes before anything leaves
+	// this process, and decodes what subscribers receive: the node needs no keys. Its
+	// Limit defaults to wakebell.DefaultPayloadLimit.
+	Payloads *payload.Chain
+
 	address string      // of the node
 	errs    *dialErrors // of its connections
 	edge    *outgoing.Edge
@@ -109,6 +116,12 @@ func Dial(ctx context.Context, address string, cfg DialConfig) (*Client, error) 
 	if cfg.TurnTTL < time.Second || cfg.TurnTTL > 24*time.Hour {
 		return nil, argument.Invalid("TurnTTL", "%v, want 1s to 24h", cfg.TurnTTL)
 	}
+	if err := cfg.Payloads.Validate(); err != nil {
+		return nil, err
+	}
+	if cfg.Payloads = cfg.Payloads.WithLimit(wakebell.DefaultPayloadLimit); cfg.Payloads != nil {
+		cfg.ScheduleMiddleware = append(slices.Clip(cfg.ScheduleMiddleware), cfg.Payloads.Encode)
+	}
 	edge, err := outgoing.New(cfg.ScheduleMiddleware, cfg.TracerProvider, cfg.Propagator, 0)
 	if err != nil {
 		return nil, err
@@ -142,6 +155,9 @@ func (c *Client) Close() {
 	c.link.Close()
 	_ = c.conn.Close() // it is over either way
 }
+
+// Payloads returns DialConfig.Payloads with its limit; nil: none.
+func (c *Client) Payloads() *payload.Chain { return c.cfg.Payloads }
 
 type keyed struct{}
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/internal/redistest"
+	"github.com/wakebell/wakebell/queue"
 	"github.com/wakebell/wakebell/remote"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
@@ -66,5 +67,48 @@ func TestHistoryAndThroughputOverTheNetwork(t *testing.T) {
 	eventually(t, func() bool { return sum(c) == wakebelltype.ThroughputCounts{Scheduled: 3, Handled: 2, Dead: 1} })
 	require.Equal(t, sum(n.Client()), sum(c))
 	_, err := c.Throughput(ctx, topic.Name(), time.Second)
+	require.ErrorIs(t, err, wakebell.ErrInvalid)
+}
+
+// TestHistoryAndThroughputOfAQueueOverTheNetwork does the same for a queue.
+func TestHistoryAndThroughputOfAQueueOverTheNetwork(t *testing.T) {
+	t.Parallel()
+	mail := queue.New[string](redistest.Name(t))
+	n := serve(t, remote.Config{}, wakebell.HandleQueue(mail, func(_ context.Context, timer wakebell.Timer[string]) error {
+		if timer.Body == "bad" {
+			return wakebell.Reject(errors.New("no such account"))
+		}
+		return nil
+	}, wakebell.History(wakebelltype.HistoryAll)))
+	ctx, here, elsewhere := t.Context(), n.Client().Queues(), dial(t, n).Queues()
+	_, err := mail.PublishAll(ctx, elsewhere, "good", "bad", "fine")
+	require.NoError(t, err)
+	history := func(of queue.Operator, f wakebelltype.HistoryFilter, p wakebelltype.Page) []wakebelltype.Attempt {
+		return all(t, of.History(ctx, mail.Keys(), f, p), func(*wakebelltype.Attempt) {})
+	}
+	eventually(t, func() bool { return len(history(elsewhere, wakebelltype.HistoryFilter{}, wakebelltype.Page{})) == 3 })
+	want := history(here, wakebelltype.HistoryFilter{}, wakebelltype.Page{})
+	for _, f := range []wakebelltype.HistoryFilter{{}, {ID: want[1].ID}, {Outcome: wakebelltype.EventDead}, {Error: "account"}, {Last: 2}} {
+		require.Equal(t, history(here, f, wakebelltype.Page{}), history(elsewhere, f, wakebelltype.Page{}), "%+v", f)
+	}
+	require.Equal(t, want[1:2], history(elsewhere, wakebelltype.HistoryFilter{}, wakebelltype.Page{After: want[0].Cursor, Limit: 1}))
+	for _, last := range []int{-1, 1001} {
+		for _, err := range elsewhere.History(ctx, mail.Keys(), wakebelltype.HistoryFilter{Last: last}, wakebelltype.Page{}) {
+			require.ErrorIs(t, err, wakebell.ErrInvalid)
+		}
+	}
+	throughput := func(of queue.Operator) (sum wakebelltype.ThroughputCounts) {
+		found, err := of.Throughput(ctx, mail.Keys(), 10*time.Minute)
+		require.NoError(t, err)
+		for _, p := range found.Points {
+			sum.Scheduled, sum.Handled, sum.Dead = sum.Scheduled+p.Scheduled, sum.Handled+p.Handled, sum.Dead+p.Dead
+		}
+		return sum
+	}
+	eventually(t, func() bool {
+		return throughput(elsewhere) == wakebelltype.ThroughputCounts{Scheduled: 3, Handled: 2, Dead: 1}
+	})
+	require.Equal(t, throughput(here), throughput(elsewhere))
+	_, err = elsewhere.Throughput(ctx, mail.Keys(), time.Second)
 	require.ErrorIs(t, err, wakebell.ErrInvalid)
 }

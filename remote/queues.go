@@ -3,7 +3,11 @@ package remote
 import (
 	"context"
 	"iter"
+	"time"
 
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/wakebell/wakebell/internal/argument"
 	"github.com/wakebell/wakebell/internal/paging"
 	fields "github.com/wakebell/wakebell/internal/wire"
 	"github.com/wakebell/wakebell/messages"
@@ -60,6 +64,34 @@ func (q *Queues) Messages(ctx context.Context, name wakebelltype.QueueKeys, runn
 			ID: m.GetId(), Payload: m.GetBody(), Fault: m.GetFault(), Running: m.GetRunning(),
 			Deliveries: int(m.GetDeliveries()), Deadline: fields.Time(m.GetDeadline()), Cursor: m.GetCursor(),
 		}
+	}))
+}
+
+// Throughput does what queue.Client.Throughput does.
+func (q *Queues) Throughput(ctx context.Context, name wakebelltype.QueueKeys, since time.Duration) (wakebelltype.Throughput, error) {
+	answer, err := operate(ctx, q.client, rpc.OperationsClient.GetQueueThroughput, &messages.GetQueueThroughputRequest{
+		Name: name.Name, Queue: wire.QueueMessage(name), Since: durationpb.New(since),
+	})
+	if err != nil {
+		return wakebelltype.Throughput{}, err
+	}
+	return wire.ThroughputOf(answer.GetThroughput()), nil
+}
+
+// History does what queue.Client.History does. If the link breaks, it ends with
+// wakebell.ErrUnavailable.
+func (q *Queues) History(ctx context.Context, name wakebelltype.QueueKeys, f wakebelltype.HistoryFilter, p wakebelltype.Page) iter.Seq2[wakebelltype.Attempt, error] {
+	if f.Last < 0 {
+		return func(yield func(wakebelltype.Attempt, error) bool) {
+			yield(wakebelltype.Attempt{}, argument.Invalid("last", "%d, want 1 to 1000", f.Last))
+		}
+	}
+	attempts := list(ctx, q.client, rpc.OperationsClient.ListQueueHistory, &messages.ListQueueHistoryRequest{
+		Name: name.Name, Queue: wire.QueueMessage(name), Filter: wire.HistoryFilterMessage(f),
+		Last: fields.Count(f.Last), After: p.After, Limit: fields.Count(p.Limit),
+	})
+	return paging.Limited(p, wire.Each(attempts, func(m *messages.ListQueueHistoryResponse) wakebelltype.Attempt {
+		return wire.AttemptOf(m.GetAttempt())
 	}))
 }
 

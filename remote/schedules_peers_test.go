@@ -2,6 +2,7 @@ package remote_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
@@ -143,7 +144,9 @@ func TestRulesWithoutEnd(t *testing.T) {
 	n := serve(t, withToken())
 	honest, name := dial(t, n), redistest.Name(t)
 	peer := dial(t, n).Schedules()
-	rules := []string{"FREQ=DAILY;COUNT=10000000", "FREQ=DAILY;BYMONTH=2;BYMONTHDAY=30", "FREQ=SECONDLY;INTERVAL=3600;BYMINUTE=7", "FREQ=YEARLY;BYEASTER=-300"}
+	// Its instants have the minute in which it begins.
+	otherMinute := fmt.Sprintf("FREQ=SECONDLY;INTERVAL=3600;BYMINUTE=%d", (time.Now().Minute()+30)%60)
+	rules := []string{"FREQ=DAILY;COUNT=10000000", "FREQ=DAILY;BYMONTH=2;BYMONTHDAY=30", otherMinute, "FREQ=YEARLY;BYEASTER=-300"}
 	refused := make(chan error, 72)
 	for i := range cap(refused) {
 		go func() {

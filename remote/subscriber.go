@@ -13,6 +13,7 @@ import (
 	"github.com/wakebell/wakebell/internal/argument"
 	"github.com/wakebell/wakebell/internal/tracing"
 	"github.com/wakebell/wakebell/messages"
+	"github.com/wakebell/wakebell/payload"
 	"github.com/wakebell/wakebell/remote/internal/wire"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
@@ -65,7 +66,7 @@ func (c *Client) Subscribe(ctx context.Context, s Subscription, handle func(cont
 		s.Topic = s.Queue.Name
 	}
 	t := &subscriber{
-		link: c.link, tracer: c.cfg.edge.Tracer.Consumer(), of: s, handle: handle, running: map[uint64]*runningLease{}, crashed: map[uint64]time.Time{},
+		link: c.link, tracer: c.cfg.edge.Tracer.Consumer(), of: s, handle: handle, chain: c.cfg.Payloads, running: map[uint64]*runningLease{}, crashed: map[uint64]time.Time{},
 		wake: make(chan struct{}, 1), failed: make(chan error, 1),
 		feed: make(chan leaseJob), began: time.Now(),
 	}
@@ -104,6 +105,7 @@ type subscriber struct {
 	tracer *tracing.Consumer
 	of     Subscription
 	handle func(context.Context, *messages.Lease) error
+	chain  *payload.Chain
 	ctx    context.Context //nolint:containedctx // of all its handlers
 	cancel context.CancelCauseFunc
 	failed chan error
@@ -242,7 +244,10 @@ func (t *subscriber) Serve(ctx context.Context, l *messages.Lease) {
 			t.link.cfg.Logger.Error("a subscriber's handler panicked", "topic", t.of.Topic, "id", l.GetId(), "panic", fmt.Sprint(reason))
 		}
 	}()
-	err := t.run(ctx, l)
+	err := t.open(ctx, l)
+	if err == nil {
+		err = t.run(ctx, l)
+	}
 	if t.forget(l.GetDelivery()) {
 		t.addVerdict(verdictOf(l, err))
 	}

@@ -1,13 +1,17 @@
 package remote
 
 import (
+	"context"
+	"errors"
 	"maps"
 	"time"
 
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/internal/gatewayconv"
 	"github.com/wakebell/wakebell/messages"
+	"github.com/wakebell/wakebell/payload"
 )
 
 const (
@@ -112,6 +116,24 @@ func (t *subscriber) send(verdicts []*messages.Verdict) bool {
 	defer t.mu.Unlock()
 	t.clockSent = now
 	return true
+}
+
+// open decodes the body of a lease. A body that no retry can decode is rejected.
+func (t *subscriber) open(ctx context.Context, l *messages.Lease) error {
+	if t.chain == nil {
+		return nil
+	}
+	plain, err := t.chain.Decode(ctx, payload.Encoded{
+		Topic: t.of.Topic, ID: l.GetId(), Headers: gatewayconv.HeaderList(l.GetHeaders()), Body: l.GetBody(), ContentType: l.GetContentType(),
+	})
+	switch {
+	case errors.Is(err, payload.ErrCorrupt):
+		return wakebell.Reject(err)
+	case err != nil:
+		return err
+	}
+	l.Body, l.ContentType, l.Headers = plain.Body, plain.ContentType, gatewayconv.HeaderMap(plain.Headers)
+	return nil
 }
 
 // addVerdict queues a verdict for the next write.

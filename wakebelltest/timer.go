@@ -2,6 +2,7 @@ package wakebelltest
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"testing"
 
@@ -12,8 +13,8 @@ import (
 // Timer returns a timer for a test that calls a handler itself, with or without a
 // World. The options are those of Topic.Schedule. The body is encoded and decoded
 // as in a delivery, and the fields are those of the first delivery at the instant
-// of the timer; they may be changed. Settle and Extend call the Lease that LeaseOf
-// returns.
+// of the timer; they may be changed. Settle, Extend and Context are those of the Lease
+// that LeaseOf returns.
 func Timer[T any](t testing.TB, topic wakebell.Topic[T], body T, opts ...wakebell.ScheduleOption) wakebell.Timer[T] {
 	t.Helper()
 	meta, err := testhook.Meta(topic.Draft(body, opts...), &Lease{})
@@ -35,6 +36,25 @@ type Lease struct {
 	verdict    error
 	extensions int
 	cause      error // why the handler lost the lease; nil while it holds it
+
+	ctx context.Context
+	end context.CancelCauseFunc
+}
+
+// Context implements Context of the timer.
+func (l *Lease) Context() context.Context {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.context()
+}
+
+// context makes the context when it is first used. mu is held.
+func (l *Lease) context() context.Context {
+	if l.ctx == nil {
+		//nolint:forbidigo // it ends with End
+		l.ctx, l.end = context.WithCancelCause(context.Background())
+	}
+	return l.ctx
 }
 
 // LeaseOf returns the lease of a timer that Timer returned; nil for any other.
@@ -73,12 +93,16 @@ func (l *Lease) standing() error {
 }
 
 // End ends the lease: later calls of Settle and Extend return cause, which is
-// ErrSuperseded, ErrCancelled or ErrLeaseLost of package wakebell. It does not
-// cancel the handler's context, which belongs to the test.
+// ErrSuperseded, ErrCancelled or ErrLeaseLost of package wakebell. It cancels the
+// context of the timer, unless cause is ErrSuperseded, but not a context that the test
+// passes to the handler.
 func (l *Lease) End(cause error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.cause = cause
+	if l.context(); !errors.Is(cause, wakebell.ErrSuperseded) {
+		l.end(cause)
+	}
 }
 
 // Settled reports whether the handler called Settle, and its verdict.

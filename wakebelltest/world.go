@@ -57,7 +57,7 @@ func New(t testing.TB, cfg wakebell.Config) *World {
 	rdb := server.Client()
 	client, err := wakebell.NewClient(rdb, wakebell.ClientConfig{
 		Keys: cfg.Keys, Prefix: cfg.Prefix, PayloadLimit: cfg.PayloadLimit, Logger: logger,
-		ScheduleMiddleware: cfg.ScheduleMiddleware, TracerProvider: cfg.TracerProvider, Propagator: cfg.Propagator,
+		ScheduleMiddleware: cfg.ScheduleMiddleware, Payloads: cfg.Payloads, TracerProvider: cfg.TracerProvider, Propagator: cfg.Propagator,
 	})
 	if err != nil {
 		_ = rdb.Close() // it was never used

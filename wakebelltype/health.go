@@ -43,6 +43,7 @@ type Counters struct {
 	PrefetchReturned int64 `json:"prefetch_returned"` // prefetched leases that were returned, because no handler was free
 	HandlerRestarts  int64 `json:"handler_restarts"`  // of handlers, each after a panic
 	Held             int64 `json:"held"`              // leases held at present
+	Throttled        int64 `json:"throttled"`         // exchanges from which RateLimit or MaxInFlight held timers back
 
 	// LastExchange is when the source last answered; zero: never.
 	LastExchange time.Time `json:"last_exchange,omitzero"`

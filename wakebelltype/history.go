@@ -2,7 +2,8 @@ package wakebelltype
 
 import "time"
 
-// HistoryPolicy says which attempts of a topic a node records; see wakebell.History.
+// HistoryPolicy says which attempts of a topic or a queue a node records; see
+// wakebell.History.
 type HistoryPolicy uint8
 
 const (
@@ -31,9 +32,9 @@ func (p *HistoryPolicy) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// Attempt is the record of a delivery of a timer.
+// Attempt is the record of a delivery of a timer, or of a message of a queue.
 type Attempt struct {
-	ID      string `json:"id"`      // of the timer
+	ID      string `json:"id"`      // of the timer or message
 	Attempt int    `json:"attempt"` // deliveries, this one included; 0: unknown
 	Node    string `json:"node"`    // host/pid/name of the System
 
@@ -71,7 +72,7 @@ type HistoryFilter struct {
 	Last int
 }
 
-// Throughput has what happened on a topic, in steps.
+// Throughput has what happened on a topic or a queue, in steps.
 type Throughput struct {
 	Step   time.Duration      `json:"step_ns"` // a minute or a day
 	Points []ThroughputCounts `json:"points"`  // of equal steps, the oldest first
@@ -80,8 +81,8 @@ type Throughput struct {
 // ThroughputCounts counts what happened in one step.
 type ThroughputCounts struct {
 	At        time.Time `json:"at"`        // when the step begins, in UTC
-	Scheduled int64     `json:"scheduled"` // timers that calls of Schedule stored
+	Scheduled int64     `json:"scheduled"` // timers stored by schedules, runs of recurring schedules and redrives; messages published
 	Handled   int64     `json:"handled"`   // attempts that succeeded
-	Failed    int64     `json:"failed"`    // attempts that failed and are retried
-	Dead      int64     `json:"dead"`      // timers that became dead letters
+	Failed    int64     `json:"failed"`    // attempts that failed, without those that made a dead letter
+	Dead      int64     `json:"dead"`      // timers or messages that became dead letters
 }

@@ -55,6 +55,14 @@ type Settings struct {
 	RetryLimit   time.Duration `json:"retry_limit_ns"`   // the cap up to which the delay doubles, 1 ms to 30 days
 	MaxAttempts  int           `json:"max_attempts"`     // 1 to 1,000,000
 
+	// RateLimit deliveries in RatePer, on all nodes together; after a pause up to
+	// RateBurst at once.
+	RateLimit int           `json:"rate_limit"`  // 1 to 1,000,000; negative: no limit on any node
+	RatePer   time.Duration `json:"rate_per_ns"` // 1 ms to 30 days
+	RateBurst int           `json:"rate_burst"`  // 1 to 1,000,000; negative: the same as RateLimit
+
+	MaxInFlight int `json:"max_in_flight"` // leases on all nodes together, 1 to 1,000,000; negative: no maximum on any node
+
 	PerKey int `json:"per_key"` // timers of a key at once, over all nodes, 1 to 10,000; negative: no limit
 }
 

@@ -12,7 +12,7 @@ type counters struct {
 	delivered, acked, retried, deadLettered, discarded, released, crashed,
 	superseded, cancelled, lost, hung, orphansRemoved, exchanges, empty, peeks, errors,
 	hookCalls, hookSkipped, hookPanics, incarnations, clockSteps, lastExchange,
-	repeated, rejected, rejectedAcks, heartbeatsFailed, prefetchReturned, handlerRestarts, held atomic.Int64
+	repeated, rejected, rejectedAcks, finalErrors, heartbeatsFailed, prefetchReturned, handlerRestarts, held, throttled atomic.Int64
 }
 
 func (c *counters) Snapshot() wakebelltype.Counters {
@@ -49,6 +49,7 @@ func (c *counters) Snapshot() wakebelltype.Counters {
 		PrefetchReturned: c.prefetchReturned.Load(),
 		HandlerRestarts:  c.handlerRestarts.Load(),
 		Held:             c.held.Load(),
+		Throttled:        c.throttled.Load(),
 	}
 	if nanos := c.lastExchange.Load(); nanos != 0 {
 		s.LastExchange = time.Unix(0, nanos)

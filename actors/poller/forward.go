@@ -70,25 +70,39 @@ type targetGone struct{ delivery uint64 }
 // forward sends a lease to the target; an earlier lease is no longer awaited.
 func (h *handler) forward(c actor.Context, f forwarding) {
 	h.awaited = &f
-	if h.target == nil {
-		if h.topic.Target.PID != nil {
-			h.target = h.topic.Target.PID
-			c.Watch(h.target)
-		} else {
-			pid, err := c.SpawnNamed(h.topic.Target.Props, "target")
-			if err != nil {
-				h.answer(f.message.GetDelivery(), err)
-				return
-			}
-			h.target = pid
-		}
+	if err := h.findTarget(c); err != nil {
+		h.answer(f.message.GetDelivery(), err)
+		return
 	}
 	c.Request(h.target, f.message)
+}
+
+// findTarget watches or spawns the target, unless that was done before.
+func (h *handler) findTarget(c actor.Context) error {
+	switch {
+	case h.target != nil:
+	case h.topic.Target.PID != nil:
+		h.target = h.topic.Target.PID
+		c.Watch(h.target)
+	default:
+		pid, err := c.SpawnNamed(h.topic.Target.Props, "target")
+		if err != nil {
+			return err
+		}
+		h.target = pid
+	}
+	return nil
 }
 
 // answer passes on the first answer to the awaited lease, and drops answers to
 // others.
 func (h *handler) answer(delivery uint64, answer any) {
+	if h.batch.answer(delivery, answer) {
+		if h.batch.left == 0 {
+			h.batch = nil
+		}
+		return
+	}
 	if h.awaited == nil || h.awaited.message.GetDelivery() != delivery {
 		return
 	}
@@ -98,6 +112,13 @@ func (h *handler) answer(delivery uint64, answer any) {
 
 // leaseEnded notifies a target with NotifyEnd that its lease has ended.
 func (h *handler) leaseEnded(c actor.Context, m leaseEnded) {
+	if l := h.batch.unanswered(m.delivery); l != nil {
+		if h.topic.Target.NotifyEnd && h.target != nil {
+			c.Send(h.target, leaseEndedMessage(l, m.cause))
+		}
+		h.batch.answer(m.delivery, m.cause)
+		return
+	}
 	if h.awaited == nil || h.awaited.message.GetDelivery() != m.delivery {
 		return
 	}
@@ -109,6 +130,9 @@ func (h *handler) leaseEnded(c actor.Context, m leaseEnded) {
 
 // extend passes on the target's request for more time.
 func (h *handler) extend(delivery uint64) {
+	for _, l := range h.batch.leasesOf(delivery) {
+		l.stream.toPoller(extendNow{lease: l, answer: make(chan error, 1)})
+	}
 	if h.awaited != nil && h.awaited.message.GetDelivery() == delivery {
 		l := h.awaited.lease
 		l.stream.toPoller(extendNow{lease: l, answer: make(chan error, 1)})
@@ -123,6 +147,9 @@ func (h *handler) terminated(c actor.Context, who *actor.PID) {
 	if h.awaited != nil {
 		c.Send(c.Self(), targetGone{h.awaited.message.GetDelivery()})
 	}
+	if h.batch != nil {
+		c.Send(c.Self(), targetGone{h.batch.message.GetDelivery()})
+	}
 }
 
 // HandleFailure supervises the target that the handler spawned: its lease is left
@@ -131,6 +158,7 @@ func (h *handler) HandleFailure(system *actor.ActorSystem, s actor.Supervisor, c
 	if h.awaited != nil {
 		h.answer(h.awaited.message.GetDelivery(), ErrTargetGone)
 	}
+	h.batch.answerAll(ErrTargetGone)
 	host.RestartHandler.WithRandom(h.topic.random).HandleFailure(system, s, child, stats, reason, message)
 }
 

@@ -26,8 +26,9 @@ type handler struct {
 	// abandoned it, as soon as user code returns.
 	worker *worker
 
-	target  *actor.PID  // where leases are forwarded; nil until the first
-	awaited *forwarding // the lease whose answer is awaited; nil: none
+	target  *actor.PID       // where leases are forwarded; nil until the first
+	awaited *forwarding      // the lease whose answer is awaited; nil: none
+	batch   *batchForwarding // the batch whose answers are awaited; nil: none
 
 	// restarted says that this instance replaces one that crashed.
 	restarted bool
@@ -62,7 +63,7 @@ func (h *handler) Receive(c actor.Context) {
 		h.abandonWorker()
 	case abandon:
 		// The worker may have finished meanwhile and run another lease.
-		if w := m.lease.worker.Load(); w == h.worker && w.running.Load() == m.lease {
+		if w := m.lease.worker.Load(); w == h.worker && w.runs(m.lease) {
 			h.abandonWorker()
 			h.start(c)
 		}
@@ -74,6 +75,8 @@ func (h *handler) Receive(c actor.Context) {
 		panic(host.UserPanic{Reason: m.reason})
 	case forwarding:
 		h.forward(c, m)
+	case *batchForwarding:
+		h.forwardBatch(c, m)
 	case *messages.Ack:
 		h.answer(m.GetDelivery(), m)
 	case *messages.Nack:
@@ -101,6 +104,10 @@ func (h *handler) start(c actor.Context) {
 	}
 	w.toHandler = func(message any) { w.queue.send(root, self, message) }
 	h.worker = w
+	if w.handleBatch = h.topic.HandleBatch; w.handleBatch != nil {
+		go w.loopBatches()
+		return
+	}
 	go w.loop()
 }
 
@@ -121,15 +128,16 @@ func (h *handler) abandonWorker() {
 // It ends with its incarnation, after a panic, or, once left by its handler,
 // as soon as user code returns.
 type worker struct {
-	queue     *runQueue
-	handle    Handle
-	log       *slog.Logger
-	sink      LeaseSink         // of forwarded leases; nil: the target is an actor
-	self      *actor.PID        // its handler
-	toHandler func(message any) // sends to its handler
+	queue       *runQueue
+	handle      Handle
+	handleBatch HandleBatch // instead of handle; nil: the topic has no batches
+	log         *slog.Logger
+	sink        LeaseSink         // of forwarded leases; nil: the target is an actor
+	self        *actor.PID        // its handler
+	toHandler   func(message any) // sends to its handler
 
 	abandoned atomic.Bool
-	running   atomic.Pointer[lease]
+	running   atomic.Pointer[lease] // of a batch: the first
 }
 
 func (w *worker) loop() {

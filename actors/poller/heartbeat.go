@@ -28,7 +28,7 @@ func (p *poller) watchLease(s *stream, l *lease, now time.Time) {
 			l.deliveredAt = now
 		}
 		at := l.deliveredAt.Add(p.MaxLeaseAge)
-		if !now.Before(at) {
+		if b := l.batch.Load(); !now.Before(at) || b != nil && b.hung {
 			p.endHung(l)
 			return
 		}
@@ -84,7 +84,9 @@ func (p *poller) takeExtensions(s *stream, f *flight, now time.Time) {
 // is retried as after a failure, and the goroutine is abandoned.
 func (p *poller) endHung(l *lease) {
 	p.Counters.hung.Add(1)
-	p.Logger.Error("handler ended by the maximum lease age", "id", l.ID, "attempt", l.Claims, "age", p.MaxLeaseAge)
+	if b := l.batch.Load(); b == nil || p.endBatch(b) {
+		p.Logger.Error("handler ended by the maximum lease age", "id", l.ID, "attempt", l.Claims, "age", p.MaxLeaseAge)
+	}
 	l.end(ErrLeaseTooOld)
 	l.stream.drop(l)
 	if l.refused == 0 && !l.settled {

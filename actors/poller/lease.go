@@ -11,7 +11,7 @@ import (
 )
 
 // lease is a claimed timer from its claim to its settlement. Only the poller
-// accesses it, except for ctx, sharedDeadline and worker.
+// accesses it, except for ctx and the atomic fields.
 type lease struct {
 	Delivery
 	ctx leaseContext
@@ -45,6 +45,10 @@ type lease struct {
 
 	// worker runs the handler; nil until the handler has begun.
 	worker atomic.Pointer[worker]
+
+	// batch is the call that the lease is part of; nil: it is handled alone.
+	batch     atomic.Pointer[batch]
+	lostBatch atomic.Bool // the batch knows that ctx has ended
 }
 
 // baseInstant is the instant that shared deadlines count from.
@@ -62,6 +66,9 @@ func (l *lease) end(cause error) {
 	}
 	l.ended = true
 	l.ctx.end(cause)
+	if b := l.batch.Load(); b != nil {
+		b.lost(l, cause)
+	}
 	l.confirmExtension(cause)
 }
 

@@ -32,6 +32,11 @@ type pace struct {
 	hints            int
 	answeredHints    int // hints when the last answered request was composed
 
+	// heldUntil is until when flow control claims nothing, whatever is due; zero: it
+	// holds nothing back. freed is when a hint said that this is over, by the source's
+	// clock: an older reply does not hold timers back again.
+	heldUntil, freed time.Time
+
 	emptyPolls int // since a timer was found: the step of the idle backoff
 
 	// lostRaces rises with every poll for a due timer that another node has
@@ -65,7 +70,7 @@ func (p *pace) wakeAt() time.Time {
 	if due := earlier(p.dueAt, p.hintAt); !due.IsZero() {
 		at = earlier(at, due.Add(p.contentionDelay))
 	}
-	return at
+	return later(at, p.heldUntil)
 }
 
 // pollSent notes that a claim is sent: its reply decides when to poll next.
@@ -94,6 +99,27 @@ func (p *pace) handleHint(now time.Time, in time.Duration, sent time.Time) {
 		p.hintAt, p.hintBySource = at, sent.Add(in)
 	}
 	p.hintSent = sent
+}
+
+// handleFree processes a hint that flow control may let a timer be claimed. Several
+// nodes may wait for it, which then race as for a timer that becomes due.
+func (p *pace) handleFree(now, sent time.Time) {
+	p.freed = sent
+	if !p.heldUntil.IsZero() {
+		p.heldUntil = time.Time{}
+		p.handleHint(now, 0, sent)
+	}
+}
+
+// hold notes for how long flow control claims nothing, by a reply. It reports whether
+// it holds timers back.
+func (p *pace) hold(sent, sourceNow time.Time, held time.Duration) bool {
+	p.heldUntil = time.Time{}
+	if held > 0 && (p.freed.IsZero() || sourceNow.After(p.freed)) {
+		p.heldUntil = sent.Add(held)
+	}
+	p.freed = time.Time{} // counts for one reply: the source's clock may step backwards
+	return !p.heldUntil.IsZero()
 }
 
 // found notes a reply with leases.
@@ -128,7 +154,7 @@ func (p *pace) adjustForContention(by int) {
 // clock in the reply. next is relative to that clock: counted from sent it is
 // early rather than late.
 func (p *pace) plan(sent time.Time, hints int, sourceNow time.Time, next time.Duration) {
-	p.pollAt, p.dueAt, p.dueBySource = sent.Add(p.idleBackoff()), time.Time{}, time.Time{}
+	p.pollAt, p.dueAt, p.dueBySource = later(sent, p.heldUntil).Add(p.idleBackoff()), time.Time{}, time.Time{}
 	if p.backlog = next == 0; next > 0 {
 		p.dueAt, p.dueBySource = sent.Add(next), sourceNow.Add(next)
 	}

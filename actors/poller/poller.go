@@ -4,7 +4,7 @@
 //
 // Files by concept: poller, pump, replies (the exchange loop), stream (one sequence
 // of exchanges), lease, heartbeat, settle, runqueue, handler, delivery (a lease and
-// its handler), forward (delivery to actors), pace, peek, prefetch, window (when and
+// its handler), batch, forward, forward_batch (delivery to actors), pace, peek, prefetch, window (when and
 // how much to claim), orphans, deadhook, events, counters (what others learn), topic,
 // override (settings), protocol (the messages between poller and supervisor), drain,
 // clock.
@@ -193,6 +193,9 @@ func (p *poller) receive(message any, sender *actor.PID) bool {
 func (p *poller) start(c actor.Context) {
 	p.self, p.parent, p.root = c.Self(), c.Parent(), c.ActorSystem().Root
 	p.queue = newRunQueue(p.root, p.self, p.incarnation)
+	if p.Batch.Size > 0 {
+		p.queue.formBatches(p.Batch.Size)
+	}
 	p.pace, p.window = pace{random: p.random}, window{fixed: p.Window}
 	p.pace.pollWithin(time.Now(), 0)
 	p.applySettings()
@@ -205,7 +208,7 @@ func (p *poller) start(c actor.Context) {
 // LeaseTTL from the next extension, MaxLeaseAge at once, retry settings when the
 // handler returns. A lower MaxConcurrent ends none.
 func (p *poller) applySettings() {
-	state, wasPaused := p.State.Load(), p.paused
+	state, wasPaused, flow := p.State.Load(), p.paused, p.Flow
 	p.Settings = state.Settings
 	if p.override.Apply != nil {
 		p.override.Apply(&p.Settings)
@@ -214,14 +217,19 @@ func (p *poller) applySettings() {
 	if wasPaused && !p.paused {
 		p.pace.pollWithin(time.Now(), 0)
 	}
+	if p.Flow != flow { // what held timers back may be over
+		p.pace.heldUntil = time.Time{}
+		p.pace.pollWithin(time.Now(), 0)
+	}
 	p.pace.base, p.pace.limit = p.PollingInterval, p.MaxPollingInterval
 	p.leasesAt = time.Now()
+	p.queue.tune(p.MaxConcurrent, min(p.Batch.Wait, p.LeaseTTL/3))
 	p.openStreams()
 }
 
 // openStreams opens as many streams as the number of slots justifies.
 func (p *poller) openStreams() {
-	for len(p.streams) < streamsFor(p.MaxConcurrent+p.prefetch.limit) {
+	for len(p.streams) < streamsFor(p.slots()+p.prefetch.limit) {
 		p.openStream()
 	}
 }
@@ -265,7 +273,10 @@ func (p *poller) handleHint(h exchange.Hint) {
 	switch h.Kind {
 	case exchange.HintDue:
 		p.pace.handleHint(time.Now(), max(h.In, 0), h.Sent)
+	case exchange.HintFree:
+		p.pace.handleFree(time.Now(), h.Sent)
 	case exchange.HintSubscribed:
+		p.pace.heldUntil = time.Time{} // a hint that ended it may have been missed
 		p.pace.pollWithin(time.Now(), time.Duration(float64(subscribedJitter)*p.random()))
 		p.readOverride()
 		if p.Target != nil { // a hint of a cancel may have been missed, and forwarded leases have no heartbeat

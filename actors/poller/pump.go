@@ -39,7 +39,11 @@ func (p *poller) pump(c actor.Context, now time.Time) {
 	}
 	p.batchAt, p.windowAt = time.Time{}, time.Time{}
 	p.markSettled()
-	if !p.NoPrefetch {
+	switch {
+	case p.NoPrefetch:
+	case p.Flow.MaxInFlight > 0: // a lease that waits would keep other nodes from handling one
+		p.prefetch.limit = 0
+	default:
 		p.prefetch.measure(now)
 	}
 	p.returnExcess(now)
@@ -61,9 +65,9 @@ func (p *poller) pump(c actor.Context, now time.Time) {
 }
 
 // free is the number of slots, prefetch included, that neither a lease nor a
-// claim in flight occupies.
+// claim in flight occupies. A batch occupies as many as a full one.
 func (p *poller) free() int {
-	free := p.MaxConcurrent + p.prefetch.limit - p.reserved - int(p.queue.restarting.Load())
+	free := p.slots() + p.prefetch.limit - p.reserved - p.queue.vacant() - p.perSlot()*int(p.queue.restarting.Load())
 	for _, s := range p.streams {
 		free -= len(s.held)
 	}

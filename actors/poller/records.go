@@ -40,7 +40,7 @@ func (p *poller) recordSettled(v verdict) {
 func (c *counters) recordedCounts() records.Counts {
 	return records.Counts{
 		Handled: c.acked.Load() - c.rejectedAcks.Load(),
-		Failed:  c.retried.Load() + c.crashed.Load(),
+		Failed:  c.retried.Load() + c.crashed.Load() + c.finalErrors.Load(),
 		Dead:    c.deadLettered.Load(),
 	}
 }
@@ -51,5 +51,5 @@ func (c *Shared) RecordWith(r *records.Recorder) {
 	if !c.NoCounts {
 		counts = c.Counters.recordedCounts
 	}
-	c.Records = r.Add(c.Source.Name(), c.History, counts)
+	c.Records = r.Add(c.Source.Name(), c.RecordStore, c.History, counts)
 }

@@ -206,6 +206,7 @@ func (p *poller) deliver(s *stream, f *flight, r *exchange.Reply, now time.Time)
 			p.queue.push(l)
 		}
 	}
+	p.queue.pushed()
 	p.Counters.delivered.Add(int64(delivered))
 	if !collects {
 		p.Feed.Miss(delivered)
@@ -217,7 +218,17 @@ func (p *poller) deliver(s *stream, f *flight, r *exchange.Reply, now time.Time)
 
 // plan decides when to poll next.
 func (p *poller) plan(f *flight, r *exchange.Reply) {
-	next := r.Next
+	sent := f.sent
+	if !r.Sent.IsZero() {
+		sent = r.Sent
+	}
+	next, held := r.Next, p.pace.hold(sent, r.Now, r.Held)
+	if held && f.request.Want > len(r.Leases) {
+		p.Counters.throttled.Add(1)
+	}
+	if held && next == 0 {
+		next = r.Held
+	}
 	switch {
 	case len(r.Leases) > 0:
 		p.emptyClaims = 0
@@ -238,10 +249,6 @@ func (p *poller) plan(f *flight, r *exchange.Reply) {
 	}
 	p.Counters.orphansRemoved.Add(int64(r.OrphansRemoved))
 	p.head.claimAnswered(r)
-	sent := f.sent
-	if !r.Sent.IsZero() {
-		sent = r.Sent
-	}
 	p.pace.plan(sent, f.hintsSeen, r.Now, next)
 	if r.Orphans {
 		p.collectOrphans()

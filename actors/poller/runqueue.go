@@ -29,6 +29,7 @@ type runQueue struct {
 	idle      int  // workers that wait
 	waking    bool // one of them was woken and has not run yet
 	ended     bool
+	forming   *forming // makes batches; nil: workers take one lease after another
 
 	toPoller func(message any) // sends to the poller
 	doneMu   sync.Mutex        // guards done and spare
@@ -52,12 +53,14 @@ func newRunQueue(root *actor.RootContext, poller *actor.PID, incarnation uint64)
 	return r
 }
 
-// push adds a lease to the queue, for the next free worker.
+// push adds a lease to the queue, for the next free worker. Batches begin with pushed.
 func (r *runQueue) push(l *lease) {
 	r.readyMu.Lock()
 	defer r.readyMu.Unlock()
 	r.ready = append(r.ready, l)
-	r.wake()
+	if r.forming == nil {
+		r.wake()
+	}
 }
 
 // pull waits for a lease; nil when the incarnation has ended.
@@ -85,6 +88,10 @@ func (r *runQueue) pull() *lease {
 // wake wakes a worker if there is a lease for it, one after the other: by the time
 // the next one runs, quick handlers have left it nothing to do. readyMu is held.
 func (r *runQueue) wake() {
+	if r.forming != nil {
+		r.wakeForBatch()
+		return
+	}
 	if r.next < len(r.ready) && r.idle > 0 && !r.waking {
 		r.waking = true
 		r.readyCond.Signal()
@@ -150,6 +157,9 @@ func (r *runQueue) stop() {
 	r.cancel(ErrStopped)
 	r.readyMu.Lock()
 	r.ended, r.ready, r.next = true, nil, 0
+	if r.forming != nil && r.forming.timer != nil {
+		r.forming.timer.Stop()
+	}
 	r.readyMu.Unlock()
 	r.readyCond.Broadcast()
 }

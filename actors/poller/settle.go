@@ -146,6 +146,7 @@ func (p *poller) settle(l *lease, o Outcome) bool {
 	case failed, failedFor:
 		if p.FinalErrors {
 			v.kind = exchange.Fail
+			p.Counters.finalErrors.Add(1)
 			break
 		}
 		v.kind, v.delay = exchange.Nack, o.delay

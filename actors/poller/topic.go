@@ -21,7 +21,10 @@ import (
 type Topic struct {
 	Source Source
 	Handle Handle
-	Target *Target // for Delivery.Forward; nil: leases cannot be forwarded
+	// HandleBatch is called instead of Handle if Batch.Size is above 0.
+	HandleBatch HandleBatch
+	Batch       Batch
+	Target      *Target // for Delivery.Forward; nil: leases cannot be forwarded
 
 	// ReadOverride reads the cluster-wide override of the topic's settings; nil:
 	// there is none. It is called at the start, after hints, and every
@@ -53,6 +56,8 @@ type Topic struct {
 
 	History  wakebelltype.HistoryPolicy // which attempts are recorded
 	NoCounts bool                       // nothing is counted in the source
+	// RecordStore stores both; nil: that of the runtime.
+	RecordStore records.Store
 
 	NoPeek     bool // switches the peeks off, see Peeker
 	NoPrefetch bool // switches the prefetch off, see prefetch.go

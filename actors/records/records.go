@@ -76,6 +76,7 @@ func (r *Recorder) Failed() int64 { return r.failed.Load() }
 // Topic is what is recorded of one topic. A nil Topic records nothing.
 type Topic struct {
 	recorder *Recorder
+	store    Store
 	name     string
 	policy   wakebelltype.HistoryPolicy
 	counts   func() Counts // nil: not counted
@@ -101,13 +102,16 @@ func (c Counts) plus(d Counts) Counts {
 	return Counts{c.Handled + d.Handled, c.Failed + d.Failed, c.Dead + d.Dead}
 }
 
-// Add adds a topic; nil counts are not written. It returns nil if nothing of it is
-// recorded.
-func (r *Recorder) Add(name string, policy wakebelltype.HistoryPolicy, counts func() Counts) *Topic {
+// Add adds a topic; a nil store is that of the recorder, and nil counts are not
+// written. It returns nil if nothing of the topic is recorded.
+func (r *Recorder) Add(name string, store Store, policy wakebelltype.HistoryPolicy, counts func() Counts) *Topic {
 	if r.store == nil || (policy == wakebelltype.HistoryOff && counts == nil) {
 		return nil
 	}
-	t := &Topic{recorder: r, name: name, policy: policy, counts: counts}
+	if store == nil {
+		store = r.store
+	}
+	t := &Topic{recorder: r, store: store, name: name, policy: policy, counts: counts}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.topics = append(r.topics, t)
@@ -263,7 +267,7 @@ func (t *Topic) writeHistory(ctx context.Context) (found bool) {
 	t.mu.Unlock()
 	for from := 0; from < len(attempts); from += atOnce {
 		part := attempts[from:min(from+atOnce, len(attempts))]
-		if err := t.recorder.store.WriteHistory(ctx, t.name, t.recorder.node, part); err != nil {
+		if err := t.store.WriteHistory(ctx, t.name, t.recorder.node, part); err != nil {
 			t.recorder.fail(int64(len(part)), "history not written", t.name, err)
 		}
 	}
@@ -281,7 +285,7 @@ func (t *Topic) writeCounts(ctx context.Context) (found bool) {
 		t.call = t.recorder.calls
 	}
 	p := t.pending
-	if err := t.recorder.store.WriteCounts(ctx, t.name, t.recorder.incarnation, t.call, p.Handled, p.Failed, p.Dead); err != nil {
+	if err := t.store.WriteCounts(ctx, t.name, t.recorder.incarnation, t.call, p.Handled, p.Failed, p.Dead); err != nil {
 		t.recorder.fail(1, "counts not written", t.name, err)
 		return true
 	}

@@ -106,7 +106,7 @@ type bench struct {
 func newBench(policy wakebelltype.HistoryPolicy) *bench {
 	b := &bench{store: &memory{calls: map[uint64]Counts{}}}
 	b.Recorder = New(b.store, "host/1/w", "me", slog.New(slog.NewTextHandler(&b.log, nil)), &b.io)
-	b.topic = b.Add("t", policy, func() Counts { return Counts{Handled: b.handled.Load()} })
+	b.topic = b.Add("t", nil, policy, func() Counts { return Counts{Handled: b.handled.Load()} })
 	return b
 }
 
@@ -138,8 +138,8 @@ func TestPoliciesSelectAttempts(t *testing.T) {
 		topic := newBench(policy).topic
 		require.Equal(t, want, [4]bool{topic.Wants(true, false), topic.Wants(true, true), topic.Wants(false, false), topic.Wants(false, true)}, policy)
 	}
-	require.Nil(t, New(nil, "", "", nil, nil).Add("t", wakebelltype.HistoryAll, nil))
-	require.Nil(t, newBench(0).Add("t", wakebelltype.HistoryOff, nil))
+	require.Nil(t, New(nil, "", "", nil, nil).Add("t", nil, wakebelltype.HistoryAll, nil))
+	require.Nil(t, newBench(0).Add("t", nil, wakebelltype.HistoryOff, nil))
 }
 
 func TestRecordsAreWrittenInBatches(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -145,7 +146,11 @@ func (b *bundle) startTo(stdout io.Writer, args ...string) *running {
 	r := &running{t: b.t, code: make(chan int, 1), out: &buffer{}, err: &buffer{}}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(b.t.Context()))
 	r.cancel = cancel
-	go func() { r.code <- run(ctx, b.args(args), strings.NewReader(""), stdout, r.err) }()
+	all := b.args(args)
+	if slices.Contains(args, "--remote") {
+		all = all[2:] // without --redis
+	}
+	go func() { r.code <- run(ctx, all, strings.NewReader(""), stdout, r.err) }()
 	b.t.Cleanup(func() { r.stop() })
 	return r
 }

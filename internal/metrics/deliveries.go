@@ -13,11 +13,11 @@ import (
 var ours = system.String("wakebell")
 
 type deliveryInstruments struct {
-	duration, lateness metric.Float64Histogram
+	duration, lateness, batch metric.Float64Histogram
 }
 
 func newDeliveryInstruments(m metric.Meter) deliveryInstruments {
-	return deliveryInstruments{duration: processDuration.histogram(m), lateness: lateness.histogram(m)}
+	return deliveryInstruments{duration: processDuration.histogram(m), lateness: lateness.histogram(m), batch: batchSize.histogram(m)}
 }
 
 // unrelated is the context of what is recorded for each delivery. That of a handler
@@ -85,6 +85,11 @@ func (t *Topic) Measures() bool {
 // Began records how late a handler begins.
 func (t *Topic) Began(late time.Duration) {
 	t.m.delivery.lateness.Record(unrelated, max(late, 0).Seconds(), t.only().record...)
+}
+
+// Batch records the size of a batch.
+func (t *Topic) Batch(size int) {
+	t.m.delivery.batch.Record(unrelated, float64(size), t.only().record...)
 }
 
 // Ended records how long a handler took.

@@ -38,7 +38,7 @@ type Outage struct {
 
 // observers are the instruments that a Node reports.
 type observers struct {
-	consumed, settled, lost, heartbeats, prefetched,
+	consumed, settled, lost, heartbeats, prefetched, throttled,
 	handlers, pollers, dead, reconnects, steps, records metric.Int64ObservableCounter
 	held, outage, due, pending, deadStored, nodes,
 	depth, inFlight, queueDead metric.Int64ObservableGauge
@@ -49,11 +49,12 @@ func newObservers(m metric.Meter) *observers {
 	return &observers{
 		consumed: consumed.observableCounter(m), settled: settled.observableCounter(m),
 		lost: leasesLost.observableCounter(m), heartbeats: heartbeats.observableCounter(m),
-		prefetched: prefetched.observableCounter(m), handlers: handlerRestarts.observableCounter(m),
-		pollers: pollerRestarts.observableCounter(m), dead: deadAdded.observableCounter(m),
+		prefetched: prefetched.observableCounter(m), throttled: throttled.observableCounter(m),
+		handlers: handlerRestarts.observableCounter(m),
+		pollers:  pollerRestarts.observableCounter(m), dead: deadAdded.observableCounter(m),
 		reconnects: reconnects.observableCounter(m), steps: clockSteps.observableCounter(m),
 		records: recordsFailed.observableCounter(m),
-		held: leasesHeld.observableGauge(m), outage: outage.observableGauge(m),
+		held:    leasesHeld.observableGauge(m), outage: outage.observableGauge(m),
 		due: backlogDue.observableGauge(m), pending: backlogPending.observableGauge(m),
 		deadStored: backlogDead.observableGauge(m), nodes: backlogNodes.observableGauge(m),
 		depth: queueDepth.observableGauge(m), inFlight: queueInFlight.observableGauge(m),
@@ -64,7 +65,7 @@ func newObservers(m metric.Meter) *observers {
 
 func (o *observers) all() []metric.Observable {
 	return []metric.Observable{
-		o.consumed, o.settled, o.lost, o.heartbeats, o.prefetched, o.handlers, o.pollers, o.dead, o.reconnects, o.steps, o.records,
+		o.consumed, o.settled, o.lost, o.heartbeats, o.prefetched, o.throttled, o.handlers, o.pollers, o.dead, o.reconnects, o.steps, o.records,
 		o.held, o.outage, o.due, o.pending, o.deadStored, o.nodes, o.depth, o.inFlight, o.queueDead,
 		o.oldest, o.age, o.gateHeld,
 	}
@@ -172,7 +173,7 @@ func (m *Metrics) observePollers(to metric.Observer, o *observers, counters map[
 			all.with(o.settled, t, outcome.String(how), n)
 		}
 		for i, n := range map[metric.Int64Observable]int64{
-			o.lost: c.Lost, o.heartbeats: c.HeartbeatsFailed, o.prefetched: c.PrefetchReturned,
+			o.lost: c.Lost, o.heartbeats: c.HeartbeatsFailed, o.prefetched: c.PrefetchReturned, o.throttled: c.Throttled,
 			o.handlers: c.HandlerRestarts, o.pollers: c.Restarts, o.dead: c.DeadLettered, o.held: c.Held,
 		} {
 			all.add(i, t, n)

@@ -10,6 +10,7 @@ import (
 	"github.com/wakebell/wakebell/actors/reminders"
 	"github.com/wakebell/wakebell/internal/outgoing"
 	"github.com/wakebell/wakebell/messages"
+	"github.com/wakebell/wakebell/payload"
 	"github.com/wakebell/wakebell/recurring"
 	"github.com/wakebell/wakebell/redisops/timers"
 )
@@ -21,6 +22,8 @@ type ReminderNode struct {
 	Prefix string // of topics and schedules
 	Limit  int    // of a payload, in bytes
 	Edge   *outgoing.Edge
+
+	Payloads *payload.Chain // nil: bodies are stored as they are
 
 	Store     *timers.Timers
 	Schedules *recurring.Schedules

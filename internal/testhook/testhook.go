@@ -26,8 +26,9 @@ type Hooks struct {
 	Idle time.Duration
 }
 
-// Holder takes the calls of a timer's Settle and Extend in place of a lease.
+// Holder takes the calls of a timer's Settle, Extend and Context in place of a lease.
 type Holder interface {
+	Context() context.Context
 	Settle(ctx context.Context, err error) error
 	Extend(ctx context.Context) error
 }

@@ -48,6 +48,8 @@ const (
 	Cancelled Outcome = "cancelled"
 	LeaseLost Outcome = "lease_lost"
 	Hung      Outcome = "hung"
+
+	Mixed Outcome = "mixed" // of a batch
 )
 
 // maxText bounds the text of an error in a span, in bytes.

@@ -92,6 +92,33 @@ func (c *Consumer) Deliver(ctx context.Context, d *Delivered) (context.Context, 
 	return ctx, &Delivery{span}
 }
 
+// DeliverBatch starts the span of a batch of deliveries of one topic, which links to the
+// spans that scheduled them, and returns the context of the call.
+func (c *Consumer) DeliverBatch(ctx context.Context, topic string, size int, headers func(i int) []wakebelltype.Header) (context.Context, *Delivery) {
+	tracer := c.tracer()
+	if tracer == nil {
+		return ctx, nil
+	}
+	of := c.startOf(topic)
+	options := append(of.root[:len(of.root):len(of.root)], trace.WithAttributes(batchCount.Int(size)))
+	links := make([]trace.Link, 0, size)
+	for i := range size {
+		if span := c.spanIn(headers(i)); span.IsValid() {
+			links = append(links, trace.Link{SpanContext: span})
+		}
+	}
+	ctx, span := tracer.Start(ctx, of.name, append(options, trace.WithLinks(links...))...)
+	return ctx, &Delivery{span}
+}
+
+// In returns ctx with the span as the parent of spans that start in it.
+func (d *Delivery) In(ctx context.Context) context.Context {
+	if d == nil {
+		return ctx
+	}
+	return trace.ContextWithSpan(ctx, d.span)
+}
+
 // End ends the span with the outcome of the delivery, and the error of the handler.
 func (d *Delivery) End(what Outcome, err error) {
 	if d == nil {

@@ -92,11 +92,36 @@ var (
 		Low:   1, High: 10_000, Off: true,
 		number: func(s *wakebelltype.Settings) *int { return &s.PerKey },
 	}
+	RateLimit = &Setting{
+		Name: "rate_limit", Option: "RateLimit n", Flag: "rate-limit",
+		Usage: "timers of a topic that all nodes together start in --rate-per; 0: no limit",
+		Low:   1, High: 1_000_000, Off: true,
+		number: func(s *wakebelltype.Settings) *int { return &s.RateLimit },
+	}
+	RatePer = &Setting{
+		Name: "rate_per", Option: "RateLimit per", Flag: "rate-per",
+		Usage:   "the period of --rate-limit",
+		Default: int64(time.Second), Low: ms, High: 30 * day,
+		duration: func(s *wakebelltype.Settings) *time.Duration { return &s.RatePer },
+	}
+	RateBurst = &Setting{
+		Name: "rate_burst", Option: "RateLimit burst", Flag: "rate-burst",
+		Usage: "timers that --rate-limit lets start at once after a pause; 0: as many as it has",
+		Low:   1, High: 1_000_000, Off: true,
+		number: func(s *wakebelltype.Settings) *int { return &s.RateBurst },
+	}
+	MaxInFlight = &Setting{
+		Name: "max_in_flight", Option: "MaxInFlight", Flag: "max-in-flight",
+		Usage: "timers of a topic that all nodes together handle at once; 0: no maximum",
+		Low:   1, High: 1_000_000, Off: true,
+		number: func(s *wakebelltype.Settings) *int { return &s.MaxInFlight },
+	}
 )
 
 // All are the settings, in the order of wakebelltype.Settings.
 var All = []*Setting{
-	MaxConcurrent, LeaseTTL, MaxLeaseAge, PollingInterval, MaxPollingInterval, RetryInitial, RetryLimit, MaxAttempts, PerKey,
+	MaxConcurrent, LeaseTTL, MaxLeaseAge, PollingInterval, MaxPollingInterval, RetryInitial, RetryLimit, MaxAttempts,
+	RateLimit, RatePer, RateBurst, MaxInFlight, PerKey,
 }
 
 // Defaults returns the settings of the handler of a topic without options.

@@ -66,11 +66,16 @@ func TestOverride(t *testing.T) {
 	require.Equal(t, node, Override(node, wakebelltype.Settings{}), "zero leaves the settings of the node")
 	all := wakebelltype.Settings{
 		MaxConcurrent: 1, LeaseTTL: time.Second, MaxLeaseAge: time.Minute, PollingInterval: 2, MaxPollingInterval: 3,
-		RetryInitial: 4, RetryLimit: 5, MaxAttempts: 6,
+		RetryInitial: 4, RetryLimit: 5, MaxAttempts: 6, RateLimit: 7, RatePer: 8, RateBurst: 9, MaxInFlight: 10,
 	}
 	require.Equal(t, all, Override(node, all))
 	got := Override(node, wakebelltype.Settings{MaxLeaseAge: -1, PollingInterval: time.Minute, RetryInitial: 2 * time.Hour})
 	require.Zero(t, got.MaxLeaseAge)
+	require.Equal(t, time.Second, got.RatePer)
+	node.RateLimit, node.MaxInFlight = 5, 6
+	got = Override(node, wakebelltype.Settings{RateLimit: -1, MaxInFlight: -1, PollingInterval: time.Minute, RetryInitial: 2 * time.Hour})
+	require.Zero(t, got.RateLimit)
+	require.Zero(t, got.MaxInFlight)
 	require.Equal(t, time.Minute, got.MaxPollingInterval)
 	require.Equal(t, 2*time.Hour, got.RetryLimit)
 }

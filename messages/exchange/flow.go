@@ -2,12 +2,12 @@ package exchange
 
 import "time"
 
-// Flow is the flow control of a source, which holds over all nodes. The zero value
-// means none; a source then runs the exchange as if there were no flow control. Nodes
+// Flow is the flow control of a source, which holds over all nodes. Without limits there is
+// none; a source then runs the exchange as if there were no flow control. Nodes
 // may send different values: each exchange is bound by its own.
 type Flow struct {
 	// RateLimit is how many leases are given in RatePer, over all nodes; 0: no limit.
-	// RateBurst is how many may be given at once after a pause, at least 1.
+	// RateBurst is how many are given at once after a pause; 0: RateLimit.
 	RateLimit, RateBurst int
 	RatePer              time.Duration
 
@@ -18,3 +18,6 @@ type Flow struct {
 	// MaxInFlight is the maximum number of leases over all nodes; 0: no limit.
 	MaxInFlight int
 }
+
+// On reports whether there is any flow control.
+func (f Flow) On() bool { return f.RateLimit > 0 || f.MaxInFlight > 0 || f.PerKey > 0 }

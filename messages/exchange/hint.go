@@ -19,6 +19,9 @@ const (
 	// read its cluster-wide settings; they also do so after HintSubscribed and from
 	// time to time.
 	HintControl
+	// HintFree means that flow control lets a timer be claimed that it held back from
+	// some node; see Reply.Held.
+	HintFree
 	// HintTail means that a client reads the events of the topic for In from now.
 	HintTail
 )
@@ -33,7 +36,7 @@ type Hint struct {
 	// In is, for HintDue, the time from Sent until the first timer is due, at least
 	// 0; for HintTail, how long nodes publish events. Watched is how long the client
 	// of a HintTail has been subscribed. Sent is the source's clock when a HintDue,
-	// HintCheck or HintControl was sent.
+	// HintCheck, HintFree or HintControl was sent.
 	In      time.Duration
 	Watched time.Duration
 	Sent    time.Time

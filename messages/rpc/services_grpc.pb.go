@@ -801,6 +801,8 @@ const (
 	Operations_GetQueueDeadLetter_FullMethodName     = "/wakebell.v1.Operations/GetQueueDeadLetter"
 	Operations_RedriveQueueDeadLetter_FullMethodName = "/wakebell.v1.Operations/RedriveQueueDeadLetter"
 	Operations_DeleteQueueDeadLetters_FullMethodName = "/wakebell.v1.Operations/DeleteQueueDeadLetters"
+	Operations_GetQueueThroughput_FullMethodName     = "/wakebell.v1.Operations/GetQueueThroughput"
+	Operations_ListQueueHistory_FullMethodName       = "/wakebell.v1.Operations/ListQueueHistory"
 	Operations_ListGates_FullMethodName              = "/wakebell.v1.Operations/ListGates"
 	Operations_GetGate_FullMethodName                = "/wakebell.v1.Operations/GetGate"
 	Operations_ReleaseGate_FullMethodName            = "/wakebell.v1.Operations/ReleaseGate"
@@ -847,6 +849,8 @@ type OperationsClient interface {
 	GetQueueDeadLetter(ctx context.Context, in *messages.GetQueueDeadLetterRequest, opts ...grpc.CallOption) (*messages.GetQueueDeadLetterResponse, error)
 	RedriveQueueDeadLetter(ctx context.Context, in *messages.RedriveQueueDeadLetterRequest, opts ...grpc.CallOption) (*messages.RedriveQueueDeadLetterResponse, error)
 	DeleteQueueDeadLetters(ctx context.Context, in *messages.DeleteQueueDeadLettersRequest, opts ...grpc.CallOption) (*messages.DeleteQueueDeadLettersResponse, error)
+	GetQueueThroughput(ctx context.Context, in *messages.GetQueueThroughputRequest, opts ...grpc.CallOption) (*messages.GetQueueThroughputResponse, error)
+	ListQueueHistory(ctx context.Context, in *messages.ListQueueHistoryRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[messages.ListQueueHistoryResponse], error)
 	ListGates(ctx context.Context, in *messages.ListGatesRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[messages.ListGatesResponse], error)
 	GetGate(ctx context.Context, in *messages.GetGateRequest, opts ...grpc.CallOption) (*messages.GetGateResponse, error)
 	ReleaseGate(ctx context.Context, in *messages.ReleaseGateRequest, opts ...grpc.CallOption) (*messages.ReleaseGateResponse, error)
@@ -1163,9 +1167,38 @@ func (c *operationsClient) DeleteQueueDeadLetters(ctx context.Context, in *messa
 	return out, nil
 }
 
+func (c *operationsClient) GetQueueThroughput(ctx context.Context, in *messages.GetQueueThroughputRequest, opts ...grpc.CallOption) (*messages.GetQueueThroughputResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(messages.GetQueueThroughputResponse)
+	err := c.cc.Invoke(ctx, Operations_GetQueueThroughput_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *operationsClient) ListQueueHistory(ctx context.Context, in *messages.ListQueueHistoryRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[messages.ListQueueHistoryResponse], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &Operations_ServiceDesc.Streams[7], Operations_ListQueueHistory_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[messages.ListQueueHistoryRequest, messages.ListQueueHistoryResponse]{ClientStream: stream}
+	if err := x.ClientStream.SendMsg(in); err != nil {
+		return nil, err
+	}
+	if err := x.ClientStream.CloseSend(); err != nil {
+		return nil, err
+	}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Operations_ListQueueHistoryClient = grpc.ServerStreamingClient[messages.ListQueueHistoryResponse]
+
 func (c *operationsClient) ListGates(ctx context.Context, in *messages.ListGatesRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[messages.ListGatesResponse], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	stream, err := c.cc.NewStream(ctx, &Operations_ServiceDesc.Streams[7], Operations_ListGates_FullMethodName, cOpts...)
+	stream, err := c.cc.NewStream(ctx, &Operations_ServiceDesc.Streams[8], Operations_ListGates_FullMethodName, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -1264,7 +1297,7 @@ func (c *operationsClient) GetThroughput(ctx context.Context, in *messages.GetTh
 
 func (c *operationsClient) ListHistory(ctx context.Context, in *messages.ListHistoryRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[messages.ListHistoryResponse], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	stream, err := c.cc.NewStream(ctx, &Operations_ServiceDesc.Streams[8], Operations_ListHistory_FullMethodName, cOpts...)
+	stream, err := c.cc.NewStream(ctx, &Operations_ServiceDesc.Streams[9], Operations_ListHistory_FullMethodName, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -1283,7 +1316,7 @@ type Operations_ListHistoryClient = grpc.ServerStreamingClient[messages.ListHist
 
 func (c *operationsClient) ListAudit(ctx context.Context, in *messages.ListAuditRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[messages.ListAuditResponse], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	stream, err := c.cc.NewStream(ctx, &Operations_ServiceDesc.Streams[9], Operations_ListAudit_FullMethodName, cOpts...)
+	stream, err := c.cc.NewStream(ctx, &Operations_ServiceDesc.Streams[10], Operations_ListAudit_FullMethodName, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -1333,6 +1366,8 @@ type OperationsServer interface {
 	GetQueueDeadLetter(context.Context, *messages.GetQueueDeadLetterRequest) (*messages.GetQueueDeadLetterResponse, error)
 	RedriveQueueDeadLetter(context.Context, *messages.RedriveQueueDeadLetterRequest) (*messages.RedriveQueueDeadLetterResponse, error)
 	DeleteQueueDeadLetters(context.Context, *messages.DeleteQueueDeadLettersRequest) (*messages.DeleteQueueDeadLettersResponse, error)
+	GetQueueThroughput(context.Context, *messages.GetQueueThroughputRequest) (*messages.GetQueueThroughputResponse, error)
+	ListQueueHistory(*messages.ListQueueHistoryRequest, grpc.ServerStreamingServer[messages.ListQueueHistoryResponse]) error
 	ListGates(*messages.ListGatesRequest, grpc.ServerStreamingServer[messages.ListGatesResponse]) error
 	GetGate(context.Context, *messages.GetGateRequest) (*messages.GetGateResponse, error)
 	ReleaseGate(context.Context, *messages.ReleaseGateRequest) (*messages.ReleaseGateResponse, error)
@@ -1424,6 +1459,12 @@ func (UnimplementedOperationsServer) RedriveQueueDeadLetter(context.Context, *me
 }
 func (UnimplementedOperationsServer) DeleteQueueDeadLetters(context.Context, *messages.DeleteQueueDeadLettersRequest) (*messages.DeleteQueueDeadLettersResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method DeleteQueueDeadLetters not implemented")
+}
+func (UnimplementedOperationsServer) GetQueueThroughput(context.Context, *messages.GetQueueThroughputRequest) (*messages.GetQueueThroughputResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method GetQueueThroughput not implemented")
+}
+func (UnimplementedOperationsServer) ListQueueHistory(*messages.ListQueueHistoryRequest, grpc.ServerStreamingServer[messages.ListQueueHistoryResponse]) error {
+	return status.Error(codes.Unimplemented, "method ListQueueHistory not implemented")
 }
 func (UnimplementedOperationsServer) ListGates(*messages.ListGatesRequest, grpc.ServerStreamingServer[messages.ListGatesResponse]) error {
 	return status.Error(codes.Unimplemented, "method ListGates not implemented")
@@ -1844,6 +1885,35 @@ func _Operations_DeleteQueueDeadLetters_Handler(srv interface{}, ctx context.Con
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Operations_GetQueueThroughput_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(messages.GetQueueThroughputRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(OperationsServer).GetQueueThroughput(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Operations_GetQueueThroughput_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(OperationsServer).GetQueueThroughput(ctx, req.(*messages.GetQueueThroughputRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Operations_ListQueueHistory_Handler(srv interface{}, stream grpc.ServerStream) error {
+	m := new(messages.ListQueueHistoryRequest)
+	if err := stream.RecvMsg(m); err != nil {
+		return err
+	}
+	return srv.(OperationsServer).ListQueueHistory(m, &grpc.GenericServerStream[messages.ListQueueHistoryRequest, messages.ListQueueHistoryResponse]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Operations_ListQueueHistoryServer = grpc.ServerStreamingServer[messages.ListQueueHistoryResponse]
+
 func _Operations_ListGates_Handler(srv interface{}, stream grpc.ServerStream) error {
 	m := new(messages.ListGatesRequest)
 	if err := stream.RecvMsg(m); err != nil {
@@ -2093,6 +2163,10 @@ var Operations_ServiceDesc = grpc.ServiceDesc{
 			Handler:    _Operations_DeleteQueueDeadLetters_Handler,
 		},
 		{
+			MethodName: "GetQueueThroughput",
+			Handler:    _Operations_GetQueueThroughput_Handler,
+		},
+		{
 			MethodName: "GetGate",
 			Handler:    _Operations_GetGate_Handler,
 		},
@@ -2159,6 +2233,11 @@ var Operations_ServiceDesc = grpc.ServiceDesc{
 		{
 			StreamName:    "ListQueueDeadLetters",
 			Handler:       _Operations_ListQueueDeadLetters_Handler,
+			ServerStreams: true,
+		},
+		{
+			StreamName:    "ListQueueHistory",
+			Handler:       _Operations_ListQueueHistory_Handler,
 			ServerStreams: true,
 		},
 		{

@@ -29,6 +29,7 @@ type purpose struct {
 var (
 	toDeliver  = purpose{wakebelltype.GradeBad, "timers are not delivered"}
 	toHint     = purpose{wakebelltype.GradeWarn, "timers that are due soon are found by polling"}
+	toLimit    = purpose{wakebelltype.GradeWarn, "topics with flow control are not delivered"}
 	toOrder    = purpose{wakebelltype.GradeWarn, "pause, resume and retune fail"}
 	toMark     = purpose{wakebelltype.GradeWarn, "schedules with Once fail"}
 	toKeep     = purpose{wakebelltype.GradeWarn, "requests with an idempotency key fail"}
@@ -74,6 +75,8 @@ func (p *topicExam) needed() []right {
 	add(toDeliver, unused, []string{"TYPE"}, []string{"GETRANGE", "0", "0"}, []string{"GET"}, badSet, []string{"DEL"})
 	add(toDeliver, k.Hint, []string{"TYPE"}, []string{"GET"}, badSet)
 	add(toDeliver, k.Control, []string{"HGETALL"})
+	add(toLimit, k.Flow, []string{"TYPE"}, []string{"ZADD", "no score", none}, []string{"ZREM", none}, []string{"ZMSCORE", none},
+		[]string{"ZCOUNT", "1", "0"}, []string{"ZRANGEBYSCORE", "1", "0"}, []string{"ZREMRANGEBYSCORE", "1", "0"}, []string{"PEXPIRE", "odd"})
 	add(toHint, k.Hint, []string{"PUBLISH", "doctor"})
 	add(toOrder, k.Control, []string{"TYPE"}, badHSet, []string{"HDEL", none}, []string{"HKEYS"})
 	add(toMark, k.Mark("doctor"), []string{"TYPE"}, []string{"GET"}, badSet)

@@ -111,7 +111,7 @@ func (q *Queue) RedriveLetter(ctx context.Context, l wakebelltype.QueueDeadLette
 	}
 	k := q.keys
 	tail := newTail()
-	keys := []string{k.pending, k.dlq, k.places, k.records, k.hint, k.published + tail}
+	keys := []string{k.pending, k.dlq, k.places, k.records, k.hint, k.published + tail, ""}
 	if key != "" {
 		keys = append(keys, k.deduplication+key)
 	}
@@ -120,8 +120,12 @@ func (q *Queue) RedriveLetter(ctx context.Context, l wakebelltype.QueueDeadLette
 		owners = k.owners
 	}
 	for before := ""; ; {
-		list, err := q.timers.RunList(ctx, 2, redriveScript, keys,
-			l.Payload, l.Entry, before, tail, stored.Rest(l.Payload, nil), o.Window.Milliseconds(), owners)
+		var list []any
+		err := q.counted(ctx, keys, 6, func() (err error) {
+			list, err = q.timers.RunList(ctx, 2, redriveScript, keys,
+				l.Payload, l.Entry, before, tail, stored.Rest(l.Payload, nil), o.Window.Milliseconds(), owners)
+			return err
+		})
 		if err != nil {
 			return 0, "", fmt.Errorf("redrive in queue %q: %w", q.Name(), err)
 		}

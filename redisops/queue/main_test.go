@@ -136,7 +136,7 @@ var headerWords = map[string]string{
 	"refs": "processing:claim_result_refs", "ids": "processing:claim_result_ids",
 	"backrefs": "processing:claim_result_backrefs",
 	"places":   "wakebell:places", "records": "wakebell:records", "gone": "wakebell:gone", "hint": "wakebell:hint",
-	"exchange": "wakebell:exchange:", "published": "wakebell:published:",
+	"throughput": "wakebell:counts", "exchange": "wakebell:exchange:", "published": "wakebell:published:",
 }
 
 // namedKey reports whether a key is the one that headers call word.

@@ -150,7 +150,8 @@ func (o PublishOptions) check() (PublishOptions, error) {
 
 func (q *Queue) publish(ctx context.Context, o PublishOptions, messages []Message) ([]wakebelltype.QueuePublished, int, error) {
 	k := q.keys
-	keys := make([]string, 4, 4+len(messages))
+	const fixed = 5
+	keys := make([]string, fixed, fixed+len(messages))
 	keys[0], keys[1], keys[2], keys[3] = k.pending, k.counts, k.hint, k.published+messages[0].tail
 	codes := make([]byte, len(messages))
 	args := make([]any, 6+2*len(messages))
@@ -166,7 +167,7 @@ func (q *Queue) publish(ctx context.Context, o PublishOptions, messages []Messag
 	// A key within its window is proof enough that the message was published,
 	// unless keys can be released.
 	remember := rememberPublish
-	if len(keys) == 4+len(messages) && o.Window > rememberPublish && !o.OwnKeys {
+	if len(keys) == fixed+len(messages) && o.Window > rememberPublish && !o.OwnKeys {
 		remember = 0
 	}
 	owners, drop := "", "0"
@@ -180,7 +181,11 @@ func (q *Queue) publish(ctx context.Context, o PublishOptions, messages []Messag
 	args[4], args[5] = owners, codes
 	ctx, cancel := context.WithTimeout(ctx, publishFor)
 	defer cancel()
-	text, err := q.timers.RunText(ctx, publishScript, keys, args...)
+	var text string
+	err := q.counted(ctx, keys, 4, func() (err error) {
+		text, err = q.timers.RunText(ctx, publishScript, keys, args...)
+		return err
+	})
 	if err != nil {
 		return nil, 0, err
 	}

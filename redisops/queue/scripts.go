@@ -14,9 +14,9 @@ var lua = scripts.NewSet(luaFiles)
 
 var (
 	exchangeScript = lua.Load("exchange", "shared", "dead")
-	publishScript  = lua.Load("publish", "shared")
+	publishScript  = lua.Load("publish", "shared", "tally")
 	listDeadScript = lua.Load("list_dead", "shared", "dead")
-	redriveScript  = lua.Load("redrive", "shared", "dead")
+	redriveScript  = lua.Load("redrive", "shared", "dead", "tally")
 	discardScript  = lua.Load("discard", "shared", "dead")
 	healScript     = lua.Load("heal", "shared", "dead")
 	purgeScript    = lua.Load("purge", "shared")

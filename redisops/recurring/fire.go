@@ -70,10 +70,10 @@ type FireReply struct {
 	Kept   string            // Keep of the first call, for the fate Done
 }
 
-// target is the destination of runs: four keys of a script.
+// target is the destination of runs: keys of a script.
 type target struct {
 	kind byte
-	keys [4]string
+	keys [5]string
 }
 
 // Fire applies firings in one atomic step, at most 500 and about 1 MiB of them in a
@@ -117,7 +117,7 @@ func (b *Store) Fire(ctx context.Context, token string, dead Lock, firings []Fir
 		}
 	}
 	kinds := make([]byte, len(targets))
-	keys := make([]string, 0, 2+4*len(targets)+len(entries))
+	keys := make([]string, 0, 2+len(target{}.keys)*len(targets)+len(entries))
 	keys = append(keys, b.schedule(), b.lock())
 	for i, t := range targets {
 		kinds[i] = t.kind
@@ -132,7 +132,16 @@ func (b *Store) Fire(ctx context.Context, token string, dead Lock, firings []Fir
 		keys = append(keys, b.done(key))
 		args = append(args, firings[0].Keep, key.Content(), key.Life(ctx, b.timers.Retry).Milliseconds())
 	}
-	list, err := b.timers.RunList(ctx, 3, script, keys, args...)
+	var list []any
+	err := b.timers.Counted(ctx, func(counting bool) (err error) {
+		for i, t := range targets {
+			if first := 2 + i*len(t.keys); !counting {
+				keys[first+counts] = t.keys[0]
+			}
+		}
+		list, err = b.timers.RunList(ctx, 3, script, keys, args...)
+		return err
+	})
 	if err != nil {
 		return FireReply{}, fmt.Errorf("fire: %w", err)
 	}
@@ -143,12 +152,16 @@ func (b *Store) Fire(ctx context.Context, token string, dead Lock, firings []Fir
 	return reply, err
 }
 
+// counts is the place of the counts among the keys of a target. The script does not
+// count under the first of them.
+const counts = 4
+
 func (b *Store) target(r Run) target {
 	if r.Queue != "" {
-		return target{'c', [4]string{r.Queue, r.Binding, r.Queue, r.Binding}}
+		return target{'c', [...]string{r.Queue, r.Binding, r.Queue, r.Binding, r.Queue}}
 	}
 	k := b.timers.Keys().Of(r.Topic)
-	return target{'t', [4]string{k.Timeline, k.Payloads, k.Leases, k.Hint}}
+	return target{'t', [...]string{k.Timeline, k.Payloads, k.Leases, k.Hint, counts: k.Counts}}
 }
 
 func (b *Store) register(ctx context.Context, firings []Firing, reply FireReply) {
@@ -214,8 +227,14 @@ func FireBatch(firings []Firing) int {
 // later one was sent before.
 func (b *Store) Send(ctx context.Context, name, incarnation string, p recur.Put) error {
 	k := b.timers.Keys().Of(p.Topic)
-	_, err := b.timers.RunText(ctx, sendScript, []string{k.Timeline, k.Payloads, k.Leases, k.Hint, k.Runs},
-		name, incarnation, strconv.FormatInt(p.Run, 10), p.ID, p.Payload, scripts.ScoreText(p.At))
+	err := b.timers.Counted(ctx, func(counting bool) error {
+		keys := []string{k.Timeline, k.Payloads, k.Leases, k.Hint, k.Runs, k.Counts}
+		if !counting {
+			keys[5] = keys[0]
+		}
+		_, err := b.timers.RunText(ctx, sendScript, keys, name, incarnation, strconv.FormatInt(p.Run, 10), p.ID, p.Payload, scripts.ScoreText(p.At))
+		return err
+	})
 	if err != nil {
 		return fmt.Errorf("send run %d of %q: %w", p.Run, name, err)
 	}

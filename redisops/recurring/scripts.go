@@ -14,9 +14,9 @@ var lua = scripts.NewSet(luaFiles)
 
 var (
 	lookScript   = lua.Load("look", "lock")
-	fireScript   = lua.Load("fire", "lock")
-	onceScript   = lua.Within("once", "fire", "lock")
+	fireScript   = lua.Load("fire", "lock", "tally")
+	onceScript   = lua.Within("once", "fire", "lock", "tally")
 	putScript    = lua.Load("put")
 	deleteScript = lua.Load("delete")
-	sendScript   = lua.Load("send")
+	sendScript   = lua.Load("send", "tally")
 )

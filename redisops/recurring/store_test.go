@@ -234,6 +234,35 @@ func TestBeatSend(t *testing.T) {
 	})
 }
 
+// TestRunsCountAsScheduled checks that runs are counted once, however often they are
+// sent, unless counts are switched off.
+func TestRunsCountAsScheduled(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, f *fixture) {
+		f.put("a", recur.Raw{}, raw("1"))
+		send := recur.Put{Run: 1, Topic: f.topic, ID: "sent", Payload: []byte("p"), At: time.Now()}
+		for range 2 {
+			f.fire("", Lock{}, f.firing("a", "1", "r"))
+			require.NoError(t, f.Send(t.Context(), "a", "life", send))
+		}
+		scheduled := func() (n int64) {
+			found, err := f.timers.Throughput(t.Context(), f.topic, time.Hour)
+			require.NoError(t, err)
+			for _, p := range found.Points {
+				n += p.Scheduled
+			}
+			return n
+		}
+		require.EqualValues(t, 2, scheduled())
+		f.timers.NoCounts = true
+		send.Run = 2
+		require.NoError(t, f.Send(t.Context(), "a", "life", send))
+		f.put("b", recur.Raw{}, raw("1"))
+		require.Equal(t, []Fate{Fired}, f.fire("", Lock{}, f.firing("b", "1", "other")).Fates)
+		require.EqualValues(t, 2, scheduled())
+	})
+}
+
 func TestBeatFiresCelery(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {

@@ -13,6 +13,8 @@ import (
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
+const day = 24 * time.Hour
+
 // sum adds up the points of a throughput.
 func sum(t *testing.T, s *Timers, topic string, since time.Duration) (all wakebelltype.ThroughputCounts) {
 	t.Helper()

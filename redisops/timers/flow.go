@@ -1,6 +1,7 @@
 package timers
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/wakebell/wakebell/messages/exchange"
@@ -8,5 +9,5 @@ import (
 
 // flowText is the argument of lua/flow.lua.
 func flowText(f exchange.Flow) string {
-	return fmt.Sprintf("%d %d %d %d", f.RateLimit, f.RatePer.Microseconds(), f.RateBurst, f.MaxInFlight)
+	return fmt.Sprintf("%d %d %d %d", f.RateLimit, f.RatePer.Microseconds(), cmp.Or(f.RateBurst, f.RateLimit), f.MaxInFlight)
 }

@@ -71,8 +71,9 @@ func readHint(topic, text string) (exchange.Hint, bool) {
 	kind, rest, _ := strings.Cut(text, " ")
 	switch kind {
 	case "control":
-		sent, err := scripts.ReadScore(rest)
-		return exchange.Hint{Source: topic, Kind: exchange.HintControl, Sent: scripts.Instant(sent)}, err == nil && topic != ""
+		return readPlain(topic, exchange.HintControl, rest)
+	case "free":
+		return readPlain(topic, exchange.HintFree, rest)
 	case "tail":
 		return readWatching(topic, rest)
 	}
@@ -98,6 +99,12 @@ func readHint(topic, text string) (exchange.Hint, bool) {
 	default:
 		return exchange.Hint{}, false
 	}
+}
+
+// readPlain reads a hint that has only the instant at which it was sent.
+func readPlain(topic string, kind exchange.HintKind, text string) (exchange.Hint, bool) {
+	sent, err := scripts.ReadScore(text)
+	return exchange.Hint{Source: topic, Kind: kind, Sent: scripts.Instant(sent)}, err == nil && topic != ""
 }
 
 // readWatching reads a message of watching; the second figure may be missing.

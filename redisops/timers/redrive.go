@@ -98,10 +98,15 @@ func (s *Timers) redrivePage(ctx context.Context, topic string, o *wakebelltype.
 	k := s.keys.Of(topic)
 	args = append(args, overwrite, scripts.DelayMicros(o.In), call)
 	var list []any
-	err = s.orKeyless(func() (err error) {
-		keys := append([]string{k.Timeline, k.Payloads, k.Leases, k.Dead, k.Hint, k.Stream(incarnation, 0)}, s.orderKeys(k)...)
-		list, err = s.RunList(ctx, 2, redriveScript, keys, args...)
-		return err
+	err = s.Counted(ctx, func(counting bool) (err error) {
+		keys := []string{k.Timeline, k.Payloads, k.Leases, k.Dead, k.Hint, k.Stream(incarnation, 0), k.Counts}
+		if !counting {
+			keys[6] = keys[0] // a key that is not used needs no right of its own
+		}
+		return s.orKeyless(func() (err error) {
+			list, err = s.RunList(ctx, 2, redriveScript, append(keys, s.orderKeys(k)...), args...)
+			return err
+		})
 	})
 	if err != nil {
 		return nil, "", "", err

@@ -172,7 +172,8 @@ func TestARedriveThatTheClientRepeatsCountsOnce(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
 		f.dead(t, 3)
-		k := []string{f.key.Timeline, f.key.Payloads, f.key.Leases, f.key.Dead, f.key.Hint, f.key.Stream("x", 0), f.key.TimerKeys, f.key.KeyOrder, f.key.KeyStates}
+		k := []string{f.key.Timeline, f.key.Payloads, f.key.Leases, f.key.Dead, f.key.Hint, f.key.Stream("x", 0), f.key.Counts,
+			f.key.TimerKeys, f.key.KeyOrder, f.key.KeyStates}
 		args, err := walkArgs(wakebelltype.DeadFilter{}, "-", "", 100)
 		require.NoError(t, err)
 		args = append(args, "0", "0", 1)
@@ -185,6 +186,7 @@ func TestARedriveThatTheClientRepeatsCountsOnce(t *testing.T) {
 		next, err := f.RunList(t.Context(), 2, redriveScript, k, args...)
 		require.NoError(t, err)
 		require.Len(t, next, 2, "another call is another answer")
+		require.EqualValues(t, 3+3, sum(t, f.Timers, f.topic, time.Hour).Scheduled, "3 were scheduled, 3 redriven")
 	})
 }
 

@@ -106,7 +106,7 @@ func (t *TimerSource) call(ctx context.Context, r *exchange.Request, fetchFrom i
 		t.keys.Stream(r.Incarnation, r.Stream), t.keys.Hint,
 	}
 	script, args, byKey := exchangeScript, t.args(r, fetchFrom), r.Flow.PerKey > 0 || t.byKey.Load()
-	if byKey || r.Flow != (exchange.Flow{}) {
+	if byKey || r.Flow.On() {
 		script, keys = exchangeFlowScript, append(keys, t.keys.Flow)
 		if byKey {
 			t.byKey.Store(true)

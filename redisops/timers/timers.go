@@ -46,7 +46,8 @@ type Timers struct {
 	// coalesce.go. Set it before use; 0 means that it does not wait.
 	ScheduleWindow time.Duration
 
-	// NoCounts switches the counts of scheduled timers off. Set it before use.
+	// NoCounts switches the counts of scheduled timers and published messages off. Set
+	// it before use.
 	NoCounts bool
 
 	// Audit records the operations of this store's owner, who calls it. nil records
@@ -60,7 +61,8 @@ type Timers struct {
 
 	apartFrom       int
 	transactionless atomic.Bool // the user may not use MULTI
-	uncounted       atomic.Bool // the user has no right to the counts
+	uncounted       atomic.Bool // the user has no right to the counts of topics
+	queuesUncounted atomic.Bool // nor to those of queues
 	keyless         atomic.Bool // the user has no right to the keys of timers
 
 	topics, queues known
@@ -110,8 +112,8 @@ var lua = scripts.NewSet(luaFiles)
 
 var (
 	exchangeScript      = lua.Load("exchange", "flow_off", "packed", "replay", "acks")
-	exchangeFlowScript  = lua.Variant("exchange", "flow", "packed", "replay", "acks")
-	exchangeKeysScript  = lua.Variant("exchange", "flow", "keys", "flow_keys", "packed", "replay", "acks")
+	exchangeFlowScript  = lua.Variant("exchange", "flow_limits", "flow", "packed", "replay", "acks")
+	exchangeKeysScript  = lua.Variant("exchange", "flow_limits", "flow", "keys", "flow_keys", "packed", "replay", "acks")
 	scheduleScript      = lua.Load("schedule", "tally", "keys_off")
 	scheduleKeysScript  = lua.Variant("schedule", "tally", "keys")
 	cancelScript        = lua.Load("cancel", "keys")
@@ -124,12 +126,10 @@ var (
 	peekScript          = lua.Load("peek")
 	deadScript          = lua.Load("dead", "letters")
 	deleteDeadScript    = lua.Load("delete_dead", "letters")
-	redriveScript       = lua.Load("redrive", "letters", "keys")
+	redriveScript       = lua.Load("redrive", "letters", "tally", "keys")
 	healScript          = lua.Load("heal")
 	controlScript       = lua.Load("control")
 	statsScript         = lua.Load("stats", "keys")
-	countsScript        = lua.Load("counts", "tally")
-	historyScript       = lua.Load("history")
 	lastDeadScript      = lua.Load("last_dead")
 	apartScript         = lua.Bare("apart")
 	removeTopicScript   = lua.Load("remove_topic")

@@ -124,8 +124,11 @@ func TestWithoutChannelRights(t *testing.T) {
 	require.Equal(t, wakebelltype.OutcomeCreated, f.schedule(t, Entry{ID: "a", Payload: []byte("x")})[0].Outcome)
 	require.Contains(t, log.String(), "topic not registered")
 	require.Contains(t, log.String(), "scheduled timers are not counted")
-	lease := f.Claim(t, 1).Leases[0]
-	f.Settle(t, storetest.Verdict(exchange.Release, lease))
+	f.Settle(t, storetest.Verdict(exchange.DeadLetter, f.Claim(t, 1).Leases[0]))
+	done, err := f.Redrive(t.Context(), f.topic, wakebelltype.RedriveOptions{})
+	require.NoError(t, err)
+	require.EqualValues(t, 1, done.Redriven)
+	f.Settle(t, storetest.Verdict(exchange.Release, f.Claim(t, 1).Leases[0]))
 	f.Claim(t, 1)
 	found, err := f.Cancel(t.Context(), f.topic, "a")
 	require.NoError(t, err)

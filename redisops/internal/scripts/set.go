@@ -2,7 +2,9 @@ package scripts
 
 import (
 	"embed"
+	"errors"
 	"fmt"
+	"io/fs"
 	"strings"
 
 	"github.com/redis/go-redis/v9"
@@ -68,8 +70,12 @@ func (s *Set) begin(parts []string) string {
 // and arguments.
 func (s *Set) Source(name string) string { return positions(name, sourceOf(s.Files, name)) }
 
+// sourceOf reads a file of a package or, if it has none of that name, a shared part.
 func sourceOf(files embed.FS, name string) string {
 	text, err := files.ReadFile("lua/" + name + ".lua")
+	if errors.Is(err, fs.ErrNotExist) {
+		text, err = shared.ReadFile("lua/" + name + ".lua")
+	}
 	if err != nil {
 		panic(fmt.Sprintf("redisops: script %s: %v", name, err))
 	}

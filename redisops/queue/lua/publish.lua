@@ -1,8 +1,9 @@
 -- Publishes a batch of messages; all of it or, when memory or the queue is full,
 -- nothing.
 --
--- KEYS: pending counts hint published ...
---   the deduplication keys of the messages that have one, in order.
+-- KEYS: pending counts hint published throughput ...
+--   throughput is pending where nothing is counted; the deduplication keys of the
+--   messages that have one, in order.
 -- ARGV: cap drop window remember owners keyed ...
 --   cap 0 for none; drop 1: the oldest go, a bounded number of them, 0: FULL; window in ms; remember how
 --   long in ms the answer is kept, 0 not at all; owners begins the keys that say
@@ -18,8 +19,8 @@ local DROP = 500 -- messages that go beyond as many as come
 local cap, drop, owners = tonumber(ARGV.cap), ARGV.drop == '1', ARGV.owners
 local count = #ARGV.keyed
 local base = ARGV_NAMED
-local kinds = {'list', 'hash', 'string', 'string'}
-for i = 5, #KEYS do kinds[i] = 'string' end
+local kinds = {'list', 'hash', 'string', 'string', false}
+for i = 6, #KEYS do kinds[i] = 'string' end
 local bad = mistyped(unpack(kinds))
 if bad then return bad end
 
@@ -37,7 +38,7 @@ for i = 1, count do
   local id = begins .. tail
   if string.sub(ARGV.keyed, i, i) == 'k' then
     k = k + 1
-    key = KEYS[4 + k]
+    key = KEYS[5 + k]
     found = here[key] or redis.call('GET', key)
   end
   if not found then
@@ -78,5 +79,6 @@ for _, m in ipairs(marks) do
 end
 local answer = whole(dropped) .. '\n' .. join(out)
 if ARGV.remember ~= '0' then redis.call('SET', KEYS.published, answer, 'PX', ARGV.remember) end
+if #fresh > 0 and KEYS.throughput ~= pending then tally(KEYS.throughput, now, 's', #fresh) end
 if #fresh > 0 then announce(KEYS.hint, now, now) end
 return answer

@@ -1,7 +1,8 @@
 -- Publishes a dead letter of a queue again, and deletes it.
 --
--- KEYS: pending dlq places records hint published ...
---   its deduplication key, if it has one.
+-- KEYS: pending dlq places records hint published throughput ...
+--   throughput is pending where nothing is counted; its deduplication key, if it
+--   has one.
 -- ARGV: payload entry before tail envelope window owners
 --   before is how many dead letters precede it, '' if unknown; tail is
 --   the end of the new id and envelope what follows it; window in ms and owners as
@@ -10,8 +11,8 @@
 --   deduplication key, a it is not there, f it may be too far inside the list to
 --   find it by its payload.
 
-local kinds = {'list', 'list', 'zset', 'hash', 'string', 'string'}
-if #KEYS > 6 then kinds[7] = 'string' end
+local kinds = {'list', 'list', 'zset', 'hash', 'string', 'string', false}
+if #KEYS > 7 then kinds[8] = 'string' end
 local bad = mistyped(unpack(kinds))
 if bad then return bad end
 local answered = redis.call('GET', KEYS.published)
@@ -20,7 +21,7 @@ local now, now_ms = instants()
 local id = string.format('%06x', math.floor(now_ms / 16777216)) .. string.format('%06x', now_ms % 16777216) .. ARGV.tail
 
 -- The key that the message had when it died is its own still.
-local key = KEYS[6 + 1]
+local key = KEYS[7 + 1]
 local holder = key and redis.call('GET', key)
 if holder then
   local size, rest = string.match(redis.call('HGET', KEYS.records, ARGV.entry) or '', '^%S+ %S+ %S+ (%d+)\n(.*)$')
@@ -44,5 +45,6 @@ if key then
   if ARGV.owners ~= '' then redis.call('SET', ARGV.owners .. id, key, 'PX', ARGV.window) end
 end
 redis.call('SET', KEYS.published, id, 'PX', '60000')
+if KEYS.throughput ~= KEYS.pending then tally(KEYS.throughput, now, 's', 1) end
 announce(KEYS.hint, now, now)
 return {'r', id}

@@ -3,9 +3,10 @@
 -- others are left as they are.
 --
 -- KEYS: key key ...
---   the schedule and the lock; four of each target: timeline, payloads, leases
---   and hint of a topic, or list and binding of a Celery queue, twice; then the
---   hash of each entry.
+--   the schedule and the lock; five of each target: timeline, payloads, leases,
+--   hint and counts of a topic, the timeline again where nothing is counted, or
+--   list and binding of a Celery queue, then list, binding and list again; then
+--   the hash of each entry.
 -- ARGV: token ignored targets members ...
 --   token is ours where the lock is to be taken, or empty; ignored the token of
 --   a lock that is not, a space and its end in ms. Targets has a code for each: t a topic, c a
@@ -22,7 +23,7 @@
 
 local token, ignored, targets, members = ARGV.token, ARGV.ignored, ARGV.targets, tonumber(ARGV.members)
 local base = ARGV_NAMED
-local first = 2 + 4 * #targets
+local first = 2 + 5 * #targets
 
 local bad = mistyped('zset', 'string')
 if bad then return bad end
@@ -31,14 +32,14 @@ local holder, left = lock(KEYS[2])
 if barred(holder, left, token, ignored, now) then return {text(now), holder, left} end
 
 -- key is the n-th key of a target.
-local function key(target, n) return KEYS[2 + 4 * (target - 1) + n] end
+local function key(target, n) return KEYS[2 + 5 * (target - 1) + n] end
 
 local kinds = {t = {'zset', 'hash', 'hash', 'string'}, c = {'list', 'set', 'list', 'set'}}
 for target = 1, #targets do
   for n, kind in ipairs(kinds[string.sub(targets, target, target)]) do
     local found = redis.call('TYPE', key(target, n)).ok
     if found ~= kind and found ~= 'none' then
-      return redis.error_reply('WRONGTYPE ' .. 2 + 4 * (target - 1) + n .. ' ' .. found .. ' ' .. kind)
+      return redis.error_reply('WRONGTYPE ' .. 2 + 5 * (target - 1) + n .. ' ' .. found .. ' ' .. kind)
     end
   end
 end
@@ -68,7 +69,7 @@ for i = 1, members do
   at = at + 11 + 4 * runs
 end
 
-local lowest, known = {}, {}
+local lowest, known, stored = {}, {}, {}
 
 -- put writes a timer. Its id has the instant in it, so that it is new, or the
 -- same run.
@@ -83,6 +84,7 @@ local function put(target, id, payload, instant)
   redis.call('ZADD', key(target, 1), instant, id)
   redis.call('HDEL', key(target, 3), id)
   lowest[target] = math.min(lowest[target] or math.huge, tonumber(instant))
+  stored[target] = (stored[target] or 0) + 1
 end
 
 for _, r in ipairs(ready) do
@@ -100,6 +102,9 @@ for _, r in ipairs(ready) do
   end
 end
 if token ~= '' then take(KEYS[2], token) end
+for target, n in pairs(stored) do
+  if key(target, 5) ~= key(target, 1) then tally(key(target, 5), now, 's', n) end
+end
 for target, instant in pairs(lowest) do
   if instant < known[target] then announce(key(target, 4), instant, now) end
 end

@@ -1,9 +1,10 @@
 -- Puts the timer of a run that its entry has in its outbox: once, however often
 -- and by whichever node it is sent.
 --
--- KEYS: timeline payloads leases hint runs
+-- KEYS: timeline payloads leases hint runs counts
 -- ARGV: name incarnation run id payload instant
---   of the entry, and the number of the run; instant in seconds.
+--   of the entry, and the number of the run; instant in seconds. Counts is the
+--   timeline where nothing is counted.
 -- Returns: put, or known: a run of that number or a later one was put before.
 
 local bad = mistyped('zset', 'hash', 'hash', 'string', 'hash')
@@ -18,5 +19,6 @@ redis.call('HSET', KEYS.payloads, ARGV.id, ARGV.payload)
 redis.call('HSET', KEYS.runs, ARGV.name, ARGV.incarnation .. ' ' .. ARGV.run)
 redis.call('ZADD', KEYS.timeline, ARGV.instant, ARGV.id)
 redis.call('HDEL', KEYS.leases, ARGV.id)
+if KEYS.counts ~= KEYS.timeline then tally(KEYS.counts, now, 's', 1) end
 if instant < known then announce(KEYS.hint, instant, now) end
 return 'put'

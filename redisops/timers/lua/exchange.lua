@@ -180,7 +180,10 @@ variadic('HSET', leases, recorded, 1, #recorded)
 -- The claim.
 local ids, found, healed = {}, 0, 0
 local due = {}
-if flow then want = flow.before(want, now, finish_at, good == total, settled) end
+if flow then
+  want = flow.before({want = want, now = now, finish = finish, base = base, total = total,
+    releases = releases, extends = extends, all = good == total, settled = settled})
+end
 if by_key then
   by_key.settled(settled, good == total, base, acks, nacks, rejects, releases, now_text)
 end
@@ -276,7 +279,7 @@ end
 
 local woken = by_key and by_key.after(claimed, leased, now_text)
 local h = head(timeline)
-local held = flow and flow.after(now, h, claimed) or '0'
+local held = flow and flow.after(now, h, finish, claimed) or '0'
 local orphans = '0'
 -- The hinted timers have been claimed: the next schedule must send a hint again.
 if (h or math.huge) > now then redis.call('DEL', KEYS.hint) end

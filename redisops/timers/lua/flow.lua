@@ -1,14 +1,16 @@
--- Flow control: put before exchange.lua for topics that have it, in place of flow_off.lua.
--- exchange.lua calls it at three places, and nowhere else.
+-- Flow control: put before exchange.lua for topics that have it, in place of flow_off.lua,
+-- after the kinds of flow control. exchange.lua calls it at three places, and nowhere else;
+-- replay.lua calls held.
 
 local flow = {}
 
--- before is called between the settlements and the claim, with how many timers the
--- exchange may claim. All reports that all settlements and extensions were valid;
--- otherwise settled has the ids of those that were. It returns how many timers flow
--- control lets the exchange claim.
-function flow.before(want, now, finish, all, settled)
-  return want
+-- before is called between the settlements and the claim. x has: want, how many timers
+-- the exchange may claim; now; finish, the expiry of its leases as a text; base, after
+-- which ARGV has total ids and as many tokens, of which the last releases + extends are
+-- releases, then extensions; all, that all of them were valid; otherwise settled has
+-- the ids of those that were. It returns how many timers may be claimed.
+function flow.before(x)
+  return limits.before(x)
 end
 
 -- admits reports whether a due timer with that score, and with that lease record or
@@ -21,11 +23,11 @@ end
 -- after is called once all is written, with the head h of the timeline or nil, and
 -- with what was claimed: each id after its length. It returns for how many µs nothing
 -- can be claimed, as a text; '0': no bound.
-function flow.after(now, h, claimed)
-  return flow.held(now, h)
+function flow.after(now, h, finish, claimed)
+  return until_due(limits.after(now, h, finish, claimed), now)
 end
 
 -- held returns the same as after, for an answer that is repeated. It writes nothing.
 function flow.held(now, h)
-  return '0'
+  return until_due(limits.held(now, h), now)
 end

@@ -1,16 +1,17 @@
 -- Makes timers of dead letters again, oldest first, a page a call. Each dead letter
 -- is deleted after its timer is written; its attempts start at zero.
 --
--- KEYS: timeline payloads leases dead hint exchange keys order busy
+-- KEYS: timeline payloads leases dead hint exchange counts keys order busy
 -- ARGV: from upto limit max_bytes text prefix older newer overwrite delay call
 --   as of walk in letters.lua; upto '' is the newest one there is now;
 --   overwrite 1 to write over live timers too; delay in µs from now; call the
---   number of the call: an equal one is answered again.
+--   number of the call: an equal one is answered again. Counts is the timeline
+--   where nothing is counted.
 -- Returns: where to continue, '' at the end, then upto, then for each dead letter its
 --   stream id, the timer's id and the outcome: d redriven, o redriven over a
 --   live timer, l skipped for a live one, b skipped for it has no id or payload.
 
-local bad = mistyped('zset', 'hash', 'hash', 'stream', 'string', 'string', 'hash', 'zset', 'hash')
+local bad = mistyped('zset', 'hash', 'hash', 'stream', 'string', 'string', false, 'hash', 'zset', 'hash')
 if bad then return bad end
 local before = answered(KEYS.exchange, ARGV.call)
 if before then return before end
@@ -21,7 +22,7 @@ if upto == '' then upto = newest(dead) end
 local now = clock()
 local known = head(timeline) or math.huge
 local lowest = math.huge
-local made = false
+local made = 0
 local keys_made = {} -- of timers with keys
 local out = {'', upto}
 
@@ -39,7 +40,7 @@ local function redrive(entry, id, payload, key)
   if key and #key > 0 and #key <= 512 then
     keys_made[#keys_made + 1] = {id = id, key = key, instant = due, entry = redis.call('HGET', KEYS.keys, id), score = score}
   end
-  lowest, made = math.min(lowest, due), true
+  lowest, made = math.min(lowest, due), made + 1
   return live and 'o' or 'd'
 end
 
@@ -54,6 +55,9 @@ if #keys_made > 0 then
   keyed.open(KEYS.keys, KEYS.order, KEYS.busy, timeline, leases)
   if keyed.schedule(keys_made, text(now)) > 0 then lowest = math.min(lowest, now) end
 end
-if made then remember(KEYS.exchange, ARGV.call, out) end
+if made > 0 then
+  remember(KEYS.exchange, ARGV.call, out)
+  if KEYS.counts ~= timeline then tally(KEYS.counts, now, 's', made) end
+end
 if lowest < known then announce(KEYS.hint, lowest, now) end
 return out

@@ -116,6 +116,8 @@ var Needs = tableOf(
 	onName[*messages.GetQueueDeadLetterRequest](rights.KindQueue, rights.ActionRead),
 	onName[*messages.RedriveQueueDeadLetterRequest](rights.KindQueue, rights.ActionOperate),
 	onName[*messages.DeleteQueueDeadLettersRequest](rights.KindQueue, rights.ActionOperate),
+	onName[*messages.GetQueueThroughputRequest](rights.KindQueue, rights.ActionRead),
+	onName[*messages.ListQueueHistoryRequest](rights.KindQueue, rights.ActionRead),
 
 	free[*messages.ListGatesRequest](), // filtered
 	onGate[*messages.GetGateRequest](rights.ActionRead),

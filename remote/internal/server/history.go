@@ -20,14 +20,41 @@ func (o *operations) GetThroughput(ctx context.Context, m *messages.GetThroughpu
 	return wire.ThroughputMessage(t), nil
 }
 
+func (o *operations) GetQueueThroughput(ctx context.Context, m *messages.GetQueueThroughputRequest) (*messages.GetQueueThroughputResponse, error) {
+	t, err := o.client().Queues().Throughput(ctx, wire.QueueName(m), m.GetSince().AsDuration())
+	if err != nil {
+		return nil, err
+	}
+	return &messages.GetQueueThroughputResponse{Throughput: wire.ThroughputMessage(t)}, nil
+}
+
 func (o *operations) ListHistory(m *messages.ListHistoryRequest, stream grpc.ServerStreamingServer[messages.ListHistoryResponse]) error {
 	return listing(o, m, stream, o.listHistory)
 }
 
 func (o *operations) listHistory(ctx context.Context, m *messages.ListHistoryRequest) iter.Seq2[*messages.ListHistoryResponse, error] {
-	filter := wire.HistoryFilterOf(m.GetFilter())
-	filter.Last = int(min(m.GetLast(), math.MaxInt32))
+	filter := historyFilter(m)
 	return wire.Each(o.client().History(ctx, m.GetTopic(), filter, wire.PageOf(m)), func(a wakebelltype.Attempt) *messages.ListHistoryResponse {
 		return &messages.ListHistoryResponse{Attempt: wire.AttemptMessage(a)}
 	})
+}
+
+func (o *operations) ListQueueHistory(m *messages.ListQueueHistoryRequest, stream grpc.ServerStreamingServer[messages.ListQueueHistoryResponse]) error {
+	return listing(o, m, stream, o.listQueueHistory)
+}
+
+func (o *operations) listQueueHistory(ctx context.Context, m *messages.ListQueueHistoryRequest) iter.Seq2[*messages.ListQueueHistoryResponse, error] {
+	all := o.client().Queues().History(ctx, wire.QueueName(m), historyFilter(m), wire.PageOf(m))
+	return wire.Each(all, func(a wakebelltype.Attempt) *messages.ListQueueHistoryResponse {
+		return &messages.ListQueueHistoryResponse{Attempt: wire.AttemptMessage(a)}
+	})
+}
+
+func historyFilter(m interface {
+	GetFilter() *messages.HistoryFilter
+	GetLast() uint32
+}) wakebelltype.HistoryFilter {
+	filter := wire.HistoryFilterOf(m.GetFilter())
+	filter.Last = int(min(m.GetLast(), math.MaxInt32))
+	return filter
 }

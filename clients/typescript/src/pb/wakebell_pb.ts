@@ -14,7 +14,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file messages/wakebell.proto.
  */
 export const file_messages_wakebell: GenFile = /*@__PURE__*/
-  fileDesc("ChdtZXNzYWdlcy93YWtlYmVsbC5wcm90bxILd2FrZWJlbGwudjEiMwoFRHJhaW4SKgoHdGltZW91dBgBIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbiI0CgdEcmFpbmVkEikKBnRvcGljcxgBIAMoCzIZLndha2ViZWxsLnYxLlRvcGljRHJhaW5lZCJECgxUb3BpY0RyYWluZWQSDQoFdG9waWMYASABKAkSEgoKdW5maW5pc2hlZBgCIAMoCRIRCgl1bnNldHRsZWQYAyABKA0i6gMKBUxlYXNlEhAKCGRlbGl2ZXJ5GAEgASgEEg0KBXRvcGljGAIgASgJEgoKAmlkGAMgASgJEgwKBGJvZHkYBCABKAwSFAoMY29udGVudF90eXBlGAUgASgJEhYKDmNvcnJlbGF0aW9uX2lkGAYgASgJEhAKCHJlcGx5X3RvGAcgASgJEjAKB2hlYWRlcnMYCCADKAsyHy53YWtlYmVsbC52MS5MZWFzZS5IZWFkZXJzRW50cnkSLgoKYWN0aXZhdGlvbhgJIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLQoJZGVsaXZlcmVkGAogASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIPCgdhdHRlbXB0GAsgASgNEhAKCGZhaWx1cmVzGAwgASgNEiYKA3R0bBgNIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIsCgV0cmFjZRgOIAMoCzIdLndha2ViZWxsLnYxLkxlYXNlLlRyYWNlRW50cnkaLgoMSGVhZGVyc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEaLAoKVHJhY2VFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIhcKA0FjaxIQCghkZWxpdmVyeRgBIAEoBCJSCgROYWNrEhAKCGRlbGl2ZXJ5GAEgASgEEg4KBnJlYXNvbhgCIAEoCRIoCgVkZWxheRgDIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbiIqCgZSZWplY3QSEAoIZGVsaXZlcnkYASABKAQSDgoGcmVhc29uGAIgASgJIhsKB1JlbGVhc2USEAoIZGVsaXZlcnkYASABKAQiUQoKTGVhc2VFbmRlZBIKCgJpZBgBIAEoCRIQCghkZWxpdmVyeRgCIAEoBBIlCgZyZWFzb24YAyABKA4yFS53YWtlYmVsbC52MS5MZWFzZUVuZCIaCgZFeHRlbmQSEAoIZGVsaXZlcnkYASABKAQqbQoITGVhc2VFbmQSGQoVTEVBU0VfRU5EX1VOU1BFQ0lGSUVEEAASFwoTTEVBU0VfRU5EX0NBTkNFTExFRBABEhUKEUxFQVNFX0VORF9UT09fT0xEEAISFgoSTEVBU0VfRU5EX0RSQUlOSU5HEANCMFouZ2l0aHViLmNvbS93YWtlYmVsbC93YWtlYmVsbC9tZXNzYWdlczttZXNzYWdlc2IGcHJvdG8z", [file_google_protobuf_duration, file_google_protobuf_timestamp]);
+  fileDesc("ChdtZXNzYWdlcy93YWtlYmVsbC5wcm90bxILd2FrZWJlbGwudjEiMwoFRHJhaW4SKgoHdGltZW91dBgBIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbiI0CgdEcmFpbmVkEikKBnRvcGljcxgBIAMoCzIZLndha2ViZWxsLnYxLlRvcGljRHJhaW5lZCJECgxUb3BpY0RyYWluZWQSDQoFdG9waWMYASABKAkSEgoKdW5maW5pc2hlZBgCIAMoCRIRCgl1bnNldHRsZWQYAyABKA0i6gMKBUxlYXNlEhAKCGRlbGl2ZXJ5GAEgASgEEg0KBXRvcGljGAIgASgJEgoKAmlkGAMgASgJEgwKBGJvZHkYBCABKAwSFAoMY29udGVudF90eXBlGAUgASgJEhYKDmNvcnJlbGF0aW9uX2lkGAYgASgJEhAKCHJlcGx5X3RvGAcgASgJEjAKB2hlYWRlcnMYCCADKAsyHy53YWtlYmVsbC52MS5MZWFzZS5IZWFkZXJzRW50cnkSLgoKYWN0aXZhdGlvbhgJIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLQoJZGVsaXZlcmVkGAogASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIPCgdhdHRlbXB0GAsgASgNEhAKCGZhaWx1cmVzGAwgASgNEiYKA3R0bBgNIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIsCgV0cmFjZRgOIAMoCzIdLndha2ViZWxsLnYxLkxlYXNlLlRyYWNlRW50cnkaLgoMSGVhZGVyc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEaLAoKVHJhY2VFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIlEKCkxlYXNlQmF0Y2gSEAoIZGVsaXZlcnkYASABKAQSDQoFdG9waWMYAiABKAkSIgoGbGVhc2VzGAMgAygLMhIud2FrZWJlbGwudjEuTGVhc2UiFwoDQWNrEhAKCGRlbGl2ZXJ5GAEgASgEIlIKBE5hY2sSEAoIZGVsaXZlcnkYASABKAQSDgoGcmVhc29uGAIgASgJEigKBWRlbGF5GAMgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uIioKBlJlamVjdBIQCghkZWxpdmVyeRgBIAEoBBIOCgZyZWFzb24YAiABKAkiGwoHUmVsZWFzZRIQCghkZWxpdmVyeRgBIAEoBCJRCgpMZWFzZUVuZGVkEgoKAmlkGAEgASgJEhAKCGRlbGl2ZXJ5GAIgASgEEiUKBnJlYXNvbhgDIAEoDjIVLndha2ViZWxsLnYxLkxlYXNlRW5kIhoKBkV4dGVuZBIQCghkZWxpdmVyeRgBIAEoBCptCghMZWFzZUVuZBIZChVMRUFTRV9FTkRfVU5TUEVDSUZJRUQQABIXChNMRUFTRV9FTkRfQ0FOQ0VMTEVEEAESFQoRTEVBU0VfRU5EX1RPT19PTEQQAhIWChJMRUFTRV9FTkRfRFJBSU5JTkcQA0IwWi5naXRodWIuY29tL3dha2ViZWxsL3dha2ViZWxsL21lc3NhZ2VzO21lc3NhZ2VzYgZwcm90bzM", [file_google_protobuf_duration, file_google_protobuf_timestamp]);
 
 /**
  * Drain asks the root supervisor to claim no more leases, to wait for the running
@@ -192,6 +192,39 @@ export const LeaseSchema: GenMessage<Lease> = /*@__PURE__*/
   messageDesc(file_messages_wakebell, 3);
 
 /**
+ * LeaseBatch delivers several timers of a topic at once. Each lease is answered by
+ * itself, or an answer with the delivery of the batch answers all leases that have no
+ * answer yet. The verdicts are settled when the last lease is answered.
+ *
+ * @generated from message wakebell.v1.LeaseBatch
+ */
+export type LeaseBatch = Message<"wakebell.v1.LeaseBatch"> & {
+  /**
+   * Identifies the whole batch in the answers.
+   *
+   * @generated from field: uint64 delivery = 1;
+   */
+  delivery: bigint;
+
+  /**
+   * @generated from field: string topic = 2;
+   */
+  topic: string;
+
+  /**
+   * @generated from field: repeated wakebell.v1.Lease leases = 3;
+   */
+  leases: Lease[];
+};
+
+/**
+ * Describes the message wakebell.v1.LeaseBatch.
+ * Use `create(LeaseBatchSchema)` to create a new message.
+ */
+export const LeaseBatchSchema: GenMessage<LeaseBatch> = /*@__PURE__*/
+  messageDesc(file_messages_wakebell, 4);
+
+/**
  * Ack reports that the timer was handled.
  *
  * @generated from message wakebell.v1.Ack
@@ -208,7 +241,7 @@ export type Ack = Message<"wakebell.v1.Ack"> & {
  * Use `create(AckSchema)` to create a new message.
  */
 export const AckSchema: GenMessage<Ack> = /*@__PURE__*/
-  messageDesc(file_messages_wakebell, 4);
+  messageDesc(file_messages_wakebell, 5);
 
 /**
  * Nack reports that handling the timer failed. The timer is retried.
@@ -239,7 +272,7 @@ export type Nack = Message<"wakebell.v1.Nack"> & {
  * Use `create(NackSchema)` to create a new message.
  */
 export const NackSchema: GenMessage<Nack> = /*@__PURE__*/
-  messageDesc(file_messages_wakebell, 5);
+  messageDesc(file_messages_wakebell, 6);
 
 /**
  * Reject reports that a retry cannot help. The timer is dead-lettered.
@@ -263,7 +296,7 @@ export type Reject = Message<"wakebell.v1.Reject"> & {
  * Use `create(RejectSchema)` to create a new message.
  */
 export const RejectSchema: GenMessage<Reject> = /*@__PURE__*/
-  messageDesc(file_messages_wakebell, 6);
+  messageDesc(file_messages_wakebell, 7);
 
 /**
  * Release returns the timer as if it had never been delivered.
@@ -282,7 +315,7 @@ export type Release = Message<"wakebell.v1.Release"> & {
  * Use `create(ReleaseSchema)` to create a new message.
  */
 export const ReleaseSchema: GenMessage<Release> = /*@__PURE__*/
-  messageDesc(file_messages_wakebell, 7);
+  messageDesc(file_messages_wakebell, 8);
 
 /**
  * LeaseEnded reports that a lease ended before it was answered.
@@ -311,7 +344,7 @@ export type LeaseEnded = Message<"wakebell.v1.LeaseEnded"> & {
  * Use `create(LeaseEndedSchema)` to create a new message.
  */
 export const LeaseEndedSchema: GenMessage<LeaseEnded> = /*@__PURE__*/
-  messageDesc(file_messages_wakebell, 8);
+  messageDesc(file_messages_wakebell, 9);
 
 /**
  * Extend extends a lease. It is not answered.
@@ -330,7 +363,7 @@ export type Extend = Message<"wakebell.v1.Extend"> & {
  * Use `create(ExtendSchema)` to create a new message.
  */
 export const ExtendSchema: GenMessage<Extend> = /*@__PURE__*/
-  messageDesc(file_messages_wakebell, 9);
+  messageDesc(file_messages_wakebell, 10);
 
 /**
  * LeaseEnd is the reason why a lease ended before it was answered.

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/wakebell/wakebell/cmd/wakebell/internal/output"
+	"github.com/wakebell/wakebell/payload"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
@@ -24,6 +25,10 @@ type App struct {
 	Keys     wakebelltype.Keys
 	Celery   bool          // runs of Python's schedules are Celery messages
 	TurnTTL  time.Duration // of gate hold at a node; 0: the default
+
+	payloadKeys string         // of --payload-keys; empty: of the environment
+	payloads    *payload.Chain // that decodes what is shown; nil before a connection
+	encrypts    bool           // it has keys
 
 	tls    tlsFlags
 	remote remoteFlags

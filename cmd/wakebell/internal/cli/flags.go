@@ -91,6 +91,8 @@ func (a *App) GlobalFlags(root *cobra.Command) {
 	flags.StringVar(&a.Prefix, "prefix", "", "`prefix` for the name of every topic")
 	flags.StringVar(&a.Keys.Timeline, "timeline-key", "", "base `name` of the keys with due times (default timers_timeline)")
 	flags.StringVar(&a.Keys.Payloads, "payloads-key", "", "base `name` of the keys with payloads (default timers_payloads)")
+	flags.StringVar(&a.payloadKeys, "payload-keys", "", "`file` with the keys of encrypted bodies (default $WAKEBELL_PAYLOAD_KEYS)")
+	CompleteFiles(root, "payload-keys")
 	a.color, a.times = OneOf("auto", "always", "never"), OneOf("auto", "relative", "absolute")
 	flags.Var(&a.color, "color", "colours; auto: on a terminal, unless NO_COLOR is set")
 	flags.Var(&a.times, "times", "instants of tables as they are or relative to now; auto: relative on a terminal")

@@ -11,6 +11,7 @@ import (
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/internal/embedded"
 	"github.com/wakebell/wakebell/internal/meter"
+	"github.com/wakebell/wakebell/payload"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
@@ -27,8 +28,9 @@ type Connection struct {
 	Prefix   string
 	Keys     wakebelltype.Keys
 	celery   bool
-	Calls    *meter.Calls // nil before CountCalls
-	watching *waiting     // nil: waits are not reported
+	payloads *payload.Chain // of what is stored; nil: as it is
+	Calls    *meter.Calls   // nil before CountCalls
+	watching *waiting       // nil: waits are not reported
 }
 
 // Connect returns a client for the Redis of --redis or the environment. It sends no
@@ -44,7 +46,10 @@ func (a *App) Connect() (*Connection, error) {
 	if where == "" {
 		where = defaultRedis
 	}
-	c := &Connection{Prefix: a.Prefix, Keys: a.Keys, celery: a.Celery}
+	if err := a.loadPayloads(); err != nil {
+		return nil, err
+	}
+	c := &Connection{Prefix: a.Prefix, Keys: a.Keys, celery: a.Celery, payloads: a.Payloads()}
 	if where == EmbeddedRedis {
 		if err := a.tls.check("rediss:// URLs", false); err != nil {
 			return nil, err
@@ -70,7 +75,7 @@ func (c *Connection) Client() (*wakebell.Client, error) {
 func (c *Connection) ClientWith(change func(*wakebell.ClientConfig)) (*wakebell.Client, error) {
 	cfg := wakebell.ClientConfig{
 		Keys: c.Keys, Prefix: c.Prefix, Celery: c.celery, Logger: slog.New(slog.DiscardHandler),
-		RetryFor: retryFor,
+		RetryFor: retryFor, Payloads: c.payloads,
 	}
 	change(&cfg)
 	return wakebell.NewClient(c.Redis, cfg)

@@ -117,7 +117,10 @@ func (a *App) dialConfig() (address string, cfg remote.DialConfig, err error) {
 	if a.Prefix != "" || a.Keys.Timeline != "" || a.Keys.Payloads != "" || a.Keys.HashTag {
 		return "", cfg, Usagef("--prefix and the flags for names of keys are the node's: they go with --redis, not with --remote")
 	}
-	cfg.TurnTTL = a.TurnTTL
+	if err := a.loadPayloads(); err != nil {
+		return "", cfg, err
+	}
+	cfg.TurnTTL, cfg.Payloads = a.TurnTTL, a.Payloads()
 	cfg.Logger = slog.New(slog.DiscardHandler) // it returns its errors as well
 	address, encrypted := splitRemote(a.RemoteAddress(), a.tls)
 	if err := a.tls.check("addresses that begin with tls://", encrypted); err != nil {

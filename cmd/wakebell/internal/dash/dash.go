@@ -149,6 +149,9 @@ func serve(ctx context.Context, a *cli.App, f *flags) (err error) {
 	if err != nil {
 		return err
 	}
+	if cfg.Payloads, err = a.Reading(); err != nil {
+		return err
+	}
 	if a.RemoteAddress() != "" {
 		for i := range cfg.QueueNames {
 			cfg.QueueNames[i].Separator = "" // the node has the keys

@@ -14,7 +14,7 @@ import (
 // shellHandler returns a handler that runs a shell command.
 func shellHandler(a *cli.App, script string) rawHandler {
 	return func(ctx context.Context, t wakebell.Timer[[]byte]) error {
-		return a.RunShell(ctx, script, bytes.NewReader(t.Raw), variables(t))
+		return a.RunShell(ctx, script, bytes.NewReader(t.Body), variables(t))
 	}
 }
 

@@ -59,7 +59,7 @@ Each delivery is one JSON line on stdout, written before the timer is settled:
   headers, correlation_id, reply_to (if any), and body: JSON as JSON, text as a
   string, null for none; anything else as body_base64. For a message, topic is
   the queue, activation the time of publishing, and the body's bytes tell its
-  type.
+  type. Only commands that show stored bodies print their encoding.
 Without --exec, a timer is done once its line is written. If stdout cannot be
 written, the timer is retried, and the node drains and exits with 1.
 
@@ -90,6 +90,7 @@ not name topics with --topic that subscribers should handle.
 ` + telemetry.Environment,
 		Example: `  wakebell node --topic invoices
   wakebell node --topic invoices --exec './charge.sh' --max-concurrent 20
+  wakebell node --topic mail --rate-limit 100 --rate-per 1m --max-in-flight 10
   wakebell node -t a -t b --lease-ttl 1m --log-format json 2>node.log | jq .id
   wakebell node --listen 10.0.0.5:7070 --token-file tokens --tls-cert node.pem --tls-key node.key`,
 		Args: cobra.NoArgs,
@@ -135,7 +136,9 @@ func (f *nodeFlags) options() (topics []wakebell.HandlerOption, queues []wakebel
 	for _, option := range options {
 		topics, queues = append(topics, option), append(queues, option)
 	}
-	return append(topics, wakebell.History(f.history)), queues
+	return append(topics, wakebell.History(f.history),
+		wakebell.RateLimit(f.tuned.RateLimit, f.tuned.RatePer, f.tuned.RateBurst),
+		wakebell.MaxInFlight(f.tuned.MaxInFlight)), queues
 }
 
 // rawHandler handles bodies of every kind.
@@ -185,6 +188,7 @@ func run(ctx context.Context, a *cli.App, f *nodeFlags) (err error) {
 		NoCounts:      f.noCounts,
 		Keys:          conn.Keys,
 		Prefix:        conn.Prefix,
+		Payloads:      a.Payloads(),
 		DrainTimeout:  drain,
 		WaitForRedis:  f.wait,
 		DeadLetterCap: f.deadCap,
@@ -251,7 +255,7 @@ func newDelivery(t wakebell.Timer[[]byte]) delivery {
 		LatenessMS:  output.Millis(t.Lateness()),
 		Content: output.NewContent(wakebell.Content{
 			CorrelationID: t.CorrelationID, ContentType: t.ContentType, ReplyTo: t.ReplyTo,
-			Headers: t.Headers, Body: t.Raw,
+			Headers: t.Headers, Body: t.Body,
 		}),
 	}
 }

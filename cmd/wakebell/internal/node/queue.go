@@ -78,7 +78,7 @@ func (f *queueFlags) queueHandlers(node *nodeFlags, handle rawHandler) []wakebel
 		options = append(options, wakebell.AtMostOnce())
 	}
 	shown := func(ctx context.Context, t wakebell.Timer[[]byte]) error {
-		t.ContentType = output.MessageContent(t.Raw).ContentType
+		t.ContentType = output.MessageContent(t.Body).ContentType
 		return handle(ctx, t)
 	}
 	var handlers []wakebell.Handler

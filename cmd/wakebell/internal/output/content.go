@@ -20,8 +20,11 @@ type Content struct {
 	Headers       map[string]string `json:"headers"`
 	CorrelationID string            `json:"correlation_id"`
 	ReplyTo       string            `json:"reply_to,omitempty"`
+	Encoding      string            `json:"encoding,omitempty"` // of the stored body; empty: none
 	Body          json.RawMessage   `json:"body,omitempty"`
 	BodyBase64    *string           `json:"body_base64,omitempty"`
+
+	sealed bool // the body is not decoded
 }
 
 // NewContent returns the printed content of a timer.
@@ -54,8 +57,17 @@ func NewContent(c wakebell.Content) Content {
 	return out
 }
 
+// Encoded returns the content with how its body is stored, and whether it was decoded.
+func (c Content) Encoded(encoding string, decoded bool) Content {
+	c.Encoding, c.sealed = encoding, encoding != "" && !decoded
+	return c
+}
+
 // Shown returns the body as one line for the table output.
 func (c Content) Shown() string {
+	if c.sealed {
+		return c.Encoding
+	}
 	if c.BodyBase64 != nil {
 		return "base64 " + *c.BodyBase64
 	}
@@ -71,6 +83,9 @@ func (c Content) Rows() [][2]string {
 	}
 	for _, key := range slices.Sorted(maps.Keys(c.Headers)) {
 		rows = append(rows, [2]string{"header " + key, c.Headers[key]})
+	}
+	if c.Encoding != "" {
+		rows = append(rows, [2]string{"encoding", c.Encoding})
 	}
 	return append(rows, [2]string{"body", c.Shown()})
 }

@@ -36,8 +36,8 @@ type deadLine struct {
 	output.Content
 }
 
-func newDeadLine(a *cli.App, q wakebelltype.QueueKeys, l wakebelltype.QueueDeadLetter) deadLine {
-	return deadLine{a.Prefix + q.Name, l.Entry, l.ID, l.Reason, l.Deliveries, output.Stamp(l.At), output.MessageContent(l.Payload)}
+func newDeadLine(ctx context.Context, a *cli.App, q wakebelltype.QueueKeys, l wakebelltype.QueueDeadLetter) deadLine {
+	return deadLine{a.Prefix + q.Name, l.Entry, l.ID, l.Reason, l.Deliveries, output.Stamp(l.At), a.MessageContent(ctx, q.Name, l.Payload)}
 }
 
 // deadChoice selects the dead letters of a queue that a command changes: one

@@ -21,7 +21,7 @@ func deadLsCommand(a *cli.App) *cobra.Command {
 
 With -o json each is a line with queue, entry, id, reason, deliveries, died (the
 last four empty for Python consumers) and, as a node prints them, content_type,
-headers, correlation_id, reply_to, and body or body_base64.`,
+headers, correlation_id, reply_to, encoding, and body or body_base64.`,
 		Example: `  wakebell queue dead ls --queue mail --limit 0 -o json | jq -r .reason`,
 		Args:    cobra.NoArgs,
 	}
@@ -33,7 +33,7 @@ headers, correlation_id, reply_to, and body or body_base64.`,
 			screen := a.Screen()
 			list := a.NewListing(page.Limit, output.Short("ENTRY"), output.Text("ID"), output.Short("DIED"), output.Numeric("DELIVERIES").AsMinor(), output.Text("REASON"))
 			return cli.PrintAll(list, c.DeadLetters(ctx, q, page.Page()), queueDeadCursor, func(l wakebelltype.QueueDeadLetter) (any, []string) {
-				line := newDeadLine(a, q, l)
+				line := newDeadLine(ctx, a, q, l)
 				return line, []string{l.Entry, l.ID, screen.Time(l.At), strconv.Itoa(l.Deliveries), l.Reason}
 			})
 		})

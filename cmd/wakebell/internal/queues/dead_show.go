@@ -28,7 +28,7 @@ there is none. With -o json it is one line with the fields of queue dead ls.`,
 			if err != nil {
 				return err
 			}
-			d := newDeadLine(a, q, l)
+			d := newDeadLine(ctx, a, q, l)
 			if a.WantsJSON() {
 				return a.PrintJSON(d)
 			}

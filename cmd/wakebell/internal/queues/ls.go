@@ -36,7 +36,7 @@ deadline.
 With -o json each is a line with queue, id (empty without an envelope), state
 (pending or running), deliveries so far, deadline of a running one, fault (why it
 cannot be decoded, or empty) and, as a node prints them, content_type,
-headers, correlation_id, reply_to, and body or body_base64.`,
+headers, correlation_id, reply_to, encoding, and body or body_base64.`,
 		Example: `  wakebell queue ls --queue mail
   wakebell queue ls --queue mail --running --limit 0 -o json | jq .deadline`,
 		Args: cobra.NoArgs,
@@ -55,7 +55,7 @@ func listMessages(ctx context.Context, a *cli.App, c queue.Operator, q wakebellt
 	screen := a.Screen()
 	list := a.NewListing(page.Limit, output.Text("ID"), output.Short("STATE"), output.Numeric("DELIVERIES").AsMinor(), output.Short("DEADLINE").AsRare(), output.Text("BODY"))
 	return cli.PrintAll(list, c.Messages(ctx, q, running, page.Page()), messageCursor, func(m wakebelltype.QueueMessage) (any, []string) {
-		line := messageLine{a.Prefix + q.Name, m.ID, "pending", m.Deliveries, output.Stamp(m.Deadline), m.Fault, output.MessageContent(m.Payload)}
+		line := messageLine{a.Prefix + q.Name, m.ID, "pending", m.Deliveries, output.Stamp(m.Deadline), m.Fault, a.MessageContent(ctx, q.Name, m.Payload)}
 		if running {
 			line.State = "running"
 		}

@@ -1,6 +1,8 @@
 package timers
 
 import (
+	"context"
+
 	"github.com/spf13/cobra"
 
 	"github.com/wakebell/wakebell"
@@ -33,9 +35,9 @@ type deadLine struct {
 	output.Content
 }
 
-func newDeadLine(d wakebell.DeadLetter) deadLine {
+func newDeadLine(ctx context.Context, a *cli.App, topic string, d wakebell.DeadLetter) deadLine {
 	return deadLine{
 		Topic: d.Topic, Entry: d.Entry, ID: d.ID, Reason: d.Reason, Attempts: d.Attempts, Failures: d.Failures,
-		Activation: output.Stamp(d.Activation), Died: output.Stamp(d.Died), Content: output.NewContent(d.Content),
+		Activation: output.Stamp(d.Activation), Died: output.Stamp(d.Died), Content: a.Content(ctx, topic, d.ID, d.Content),
 	}
 }

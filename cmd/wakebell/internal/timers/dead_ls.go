@@ -26,7 +26,7 @@ Filters can be combined.
 
 With -o json each is a line with topic, entry, id, reason, attempts, failures,
 activation, died and, as a node prints them, content_type, headers,
-correlation_id, reply_to, and body or body_base64.`,
+correlation_id, reply_to, encoding, and body or body_base64.`,
 		Example: `  wakebell dead ls --topic invoices
   wakebell dead ls -t invoices --reason 'card declined' --newer-than 24h
   wakebell dead ls -t invoices --limit 0 -o json | jq -r .reason | sort | uniq -c`,
@@ -50,7 +50,7 @@ func deadLs(ctx context.Context, a *cli.App, c wakebell.Operator, f *deadLsFlags
 	list := a.NewListing(f.page.Limit, output.Short("ENTRY"), output.Text("ID"), output.Short("DIED"), output.Numeric("ATTEMPTS").AsMinor(),
 		output.Numeric("FAILURES").AsMinor(), output.Text("REASON"))
 	return cli.PrintAll(list, c.DeadLetters(ctx, f.topic, filter, f.page.Page()), deadCursor, func(d wakebell.DeadLetter) (any, []string) {
-		line := newDeadLine(d)
+		line := newDeadLine(ctx, a, f.topic, d)
 		return line, []string{d.Entry, d.ID, screen.Time(d.Died), strconv.Itoa(d.Attempts), strconv.Itoa(d.Failures), d.Reason}
 	})
 }

@@ -34,7 +34,7 @@ func deadShow(ctx context.Context, a *cli.App, c wakebell.Operator, topic, entry
 	if err != nil {
 		return err
 	}
-	d := newDeadLine(letter)
+	d := newDeadLine(ctx, a, topic, letter)
 	if a.WantsJSON() {
 		return a.PrintJSON(d)
 	}

@@ -18,7 +18,7 @@ func getCommand(a *cli.App) *cobra.Command {
 		Short: "Show a timer with its body",
 		Long: `Shows a timer. The exit code is 3 if there is none. With -o json it is one line
 with the fields of ls and, as a node prints them, content_type,
-headers, correlation_id, reply_to, and body or body_base64.`,
+headers, correlation_id, reply_to, encoding, and body or body_base64.`,
 		Example: `  wakebell get --topic invoices inv-42
   wakebell get -t invoices inv-42 -o json | jq .body`,
 		Args: cobra.ExactArgs(1),
@@ -42,7 +42,7 @@ func showTimer(ctx context.Context, a *cli.App, c wakebell.TimerClient, topic, i
 	if err != nil {
 		return err
 	}
-	t := wholeTimer{newTimerLine(info), output.NewContent(inside)}
+	t := wholeTimer{newTimerLine(info), a.Content(ctx, topic, info.ID, inside)}
 	if a.WantsJSON() {
 		return a.PrintJSON(t)
 	}

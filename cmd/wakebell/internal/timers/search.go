@@ -76,7 +76,7 @@ func search(ctx context.Context, a *cli.App, c wakebell.TimerClient, topic strin
 		page := make([]wakebell.Info, 0, scanPage)
 		read := 0
 		flush := func() bool {
-			matches, err := f.matching(ctx, c, topic, page)
+			matches, err := f.matching(ctx, a, c, topic, page)
 			progress.Add(int64(len(page)))
 			page = page[:0]
 			for _, info := range matches {
@@ -117,7 +117,7 @@ func searchTotal(ctx context.Context, c wakebell.TimerClient, topic string) int6
 }
 
 // matching returns the timers of a page that match, in their order.
-func (f *searchFlags) matching(ctx context.Context, c wakebell.TimerClient, topic string, page []wakebell.Info) ([]wakebell.Info, error) {
+func (f *searchFlags) matching(ctx context.Context, a *cli.App, c wakebell.TimerClient, topic string, page []wakebell.Info) ([]wakebell.Info, error) {
 	matches := make([]bool, len(page))
 	faults := make([]error, len(page))
 	slots := make(chan struct{}, scanAtOnce)
@@ -128,7 +128,7 @@ func (f *searchFlags) matching(ctx context.Context, c wakebell.TimerClient, topi
 		}
 		slots <- struct{}{}
 		done.Go(func() {
-			matches[i], faults[i] = f.within(ctx, c, topic, info.ID)
+			matches[i], faults[i] = f.within(ctx, a, c, topic, info.ID)
 			<-slots
 		})
 	}
@@ -144,7 +144,7 @@ func (f *searchFlags) matching(ctx context.Context, c wakebell.TimerClient, topi
 
 // within reports whether a header or the body of a timer contains the text. A timer
 // that is gone or that is too large to be read does not match.
-func (f *searchFlags) within(ctx context.Context, c wakebell.TimerClient, topic, id string) (bool, error) {
+func (f *searchFlags) within(ctx context.Context, a *cli.App, c wakebell.TimerClient, topic, id string) (bool, error) {
 	_, inside, err := c.Get(ctx, topic, id)
 	switch {
 	case errors.Is(err, wakebell.ErrNotFound), errors.Is(err, wakebell.ErrTooLarge):
@@ -152,6 +152,7 @@ func (f *searchFlags) within(ctx context.Context, c wakebell.TimerClient, topic,
 	case err != nil:
 		return false, err
 	}
+	inside, _, _ = a.Plain(ctx, topic, id, inside)
 	for _, h := range inside.Headers {
 		if strings.Contains(h.Key, f.text) || strings.Contains(h.Value, f.text) {
 			return true, nil

@@ -82,6 +82,16 @@ class Lease(_message.Message):
     ttl: _duration_pb2.Duration
     def __init__(self, delivery: _Optional[int] = ..., topic: _Optional[str] = ..., id: _Optional[str] = ..., body: _Optional[bytes] = ..., content_type: _Optional[str] = ..., correlation_id: _Optional[str] = ..., reply_to: _Optional[str] = ..., headers: _Optional[_Mapping[str, str]] = ..., activation: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., delivered: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., attempt: _Optional[int] = ..., failures: _Optional[int] = ..., ttl: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ..., trace: _Optional[_Mapping[str, str]] = ...) -> None: ...
 
+class LeaseBatch(_message.Message):
+    __slots__ = ["delivery", "leases", "topic"]
+    DELIVERY_FIELD_NUMBER: _ClassVar[int]
+    LEASES_FIELD_NUMBER: _ClassVar[int]
+    TOPIC_FIELD_NUMBER: _ClassVar[int]
+    delivery: int
+    leases: _containers.RepeatedCompositeFieldContainer[Lease]
+    topic: str
+    def __init__(self, delivery: _Optional[int] = ..., topic: _Optional[str] = ..., leases: _Optional[_Iterable[_Union[Lease, _Mapping]]] = ...) -> None: ...
+
 class LeaseEnded(_message.Message):
     __slots__ = ["delivery", "id", "reason"]
     DELIVERY_FIELD_NUMBER: _ClassVar[int]

@@ -1,8 +1,9 @@
-package timers
+package records
 
 import (
 	"context"
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,15 +19,19 @@ import (
 )
 
 const (
-	historyCap  = 10_000             // attempts of a topic
+	historyCap  = 10_000             // attempts of a Store
 	historyAge  = 7 * 24 * time.Hour // of the oldest attempt
 	historyPage = 100                // entries that a listing reads at once
 
 	// MaxHistoryBatch bounds the attempts of one WriteHistory.
 	MaxHistoryBatch = 500
 
-	maxHistoryID = 512 // bytes
+	maxHistoryID    = 512 // bytes
+	maxHistoryError = 256 // bytes
 )
+
+// streamID is the id of an entry of a stream.
+var streamID = regexp.MustCompile(`^\d+-\d+$`)
 
 // outcomeMarks are the marks of the outcomes in a packed attempt.
 var outcomeMarks = map[wakebelltype.EventKind]byte{
@@ -34,12 +39,8 @@ var outcomeMarks = map[wakebelltype.EventKind]byte{
 	wakebelltype.EventCrashed: 'p', wakebelltype.EventSuperseded: 's', wakebelltype.EventCancelled: 'c', wakebelltype.EventLost: 'l',
 }
 
-// WriteHistory adds attempts of one node to the history of a topic, at most
-// MaxHistoryBatch.
-func (s *Timers) WriteHistory(ctx context.Context, topic, node string, attempts []wakebelltype.Attempt) error {
-	if err := layout.CheckTopic(topic); err != nil {
-		return err
-	}
+// WriteHistory adds attempts of one node to the history, at most MaxHistoryBatch.
+func (s Store) WriteHistory(ctx context.Context, node string, attempts []wakebelltype.Attempt) error {
 	if len(attempts) == 0 || len(attempts) > MaxHistoryBatch {
 		return fmt.Errorf("%w: attempts: %d, want 1 to %d", redisops.ErrInvalid, len(attempts), MaxHistoryBatch)
 	}
@@ -47,10 +48,10 @@ func (s *Timers) WriteHistory(ctx context.Context, topic, node string, attempts 
 	for i := range attempts {
 		packed = appendAttempt(packed, &attempts[i])
 	}
-	_, err := s.RunText(ctx, historyScript, []string{s.keys.Of(topic).History},
+	_, err := s.RunText(ctx, historyScript, []string{s.History},
 		historyCap, historyAge.Milliseconds(), node, len(attempts), packed)
 	if err != nil {
-		return fmt.Errorf("history of %q: %w", topic, err)
+		return fmt.Errorf("history of %q: %w", s.Name, err)
 	}
 	return nil
 }
@@ -58,7 +59,7 @@ func (s *Timers) WriteHistory(ctx context.Context, topic, node string, attempts 
 // appendAttempt packs an attempt: "id_bytes error_bytes attempt started took outcome\n",
 // instants and durations in µs, then the id and the error.
 func appendAttempt(to []byte, a *wakebelltype.Attempt) []byte {
-	id, failure := text.Cut(a.ID, maxHistoryID), text.Cut(a.Error, maxError)
+	id, failure := text.Cut(a.ID, maxHistoryID), text.Cut(a.Error, maxHistoryError)
 	for _, n := range [...]int64{int64(len(id)), int64(len(failure)), int64(a.Attempt), a.Started.UnixMicro(), a.Took.Microseconds()} {
 		to = append(strconv.AppendInt(to, n, 10), ' ')
 	}
@@ -92,14 +93,11 @@ func readAttempts(m redis.XMessage) (all []wakebelltype.Attempt) {
 	return all
 }
 
-// History reads a page of the attempts that the filter selects, the oldest first. After
+// ReadHistory reads a page of the attempts that the filter selects, the oldest first. After
 // is empty for the first page, and the next value of the previous page otherwise; next
 // is empty after the last page. A page may be empty and have a next page. Filter.Last
 // is ignored.
-func (s *Timers) History(ctx context.Context, topic string, f wakebelltype.HistoryFilter, after string, limit int) (attempts []wakebelltype.Attempt, next string, err error) {
-	if err := layout.CheckTopic(topic); err != nil {
-		return nil, "", err
-	}
+func (s Store) ReadHistory(ctx context.Context, f wakebelltype.HistoryFilter, after string, limit int) (attempts []wakebelltype.Attempt, next string, err error) {
 	from, skip := "-", -1
 	if after != "" {
 		entry, index, _ := strings.Cut(after, "/")
@@ -108,8 +106,7 @@ func (s *Timers) History(ctx context.Context, topic string, f wakebelltype.Histo
 		}
 		from = entry
 	}
-	key := s.keys.Of(topic).History
-	found, err := s.historyPage(ctx, topic, func() *redis.XMessageSliceCmd { return s.RDB.XRangeN(ctx, key, from, "+", historyPage) })
+	found, err := s.historyPage(ctx, func() *redis.XMessageSliceCmd { return s.RDB.XRangeN(ctx, s.History, from, "+", historyPage) })
 	if err != nil {
 		return nil, "", err
 	}
@@ -135,16 +132,12 @@ func (s *Timers) History(ctx context.Context, topic string, f wakebelltype.Histo
 
 // LastHistory returns the newest n of the attempts that the filter selects, 1 to
 // 1,000, the oldest of them first.
-func (s *Timers) LastHistory(ctx context.Context, topic string, f wakebelltype.HistoryFilter, n int) (attempts []wakebelltype.Attempt, err error) {
-	if err := layout.CheckTopic(topic); err != nil {
-		return nil, err
-	}
+func (s Store) LastHistory(ctx context.Context, f wakebelltype.HistoryFilter, n int) (attempts []wakebelltype.Attempt, err error) {
 	if n < 1 || n > layout.MaxPage {
 		return nil, fmt.Errorf("%w: last: %d, want 1 to %d", redisops.ErrInvalid, n, layout.MaxPage)
 	}
-	key := s.keys.Of(topic).History
 	for from := "+"; ; {
-		found, err := s.historyPage(ctx, topic, func() *redis.XMessageSliceCmd { return s.RDB.XRevRangeN(ctx, key, from, "-", historyPage) })
+		found, err := s.historyPage(ctx, func() *redis.XMessageSliceCmd { return s.RDB.XRevRangeN(ctx, s.History, from, "-", historyPage) })
 		if err != nil {
 			return nil, err
 		}
@@ -163,13 +156,13 @@ func (s *Timers) LastHistory(ctx context.Context, topic string, f wakebelltype.H
 	}
 }
 
-func (s *Timers) historyPage(ctx context.Context, topic string, read func() *redis.XMessageSliceCmd) (found []redis.XMessage, err error) {
+func (s Store) historyPage(ctx context.Context, read func() *redis.XMessageSliceCmd) (found []redis.XMessage, err error) {
 	err = s.Again(ctx, func() (err error) {
 		found, err = read().Result()
-		return scripts.Wrap(ctx, []string{s.keys.Of(topic).History}, err)
+		return scripts.Wrap(ctx, []string{s.History}, err)
 	})
 	if err != nil {
-		return nil, fmt.Errorf("history of %q: %w", topic, err)
+		return nil, fmt.Errorf("history of %q: %w", s.Name, err)
 	}
 	return found, nil
 }

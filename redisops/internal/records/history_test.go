@@ -1,4 +1,4 @@
-package timers
+package records
 
 import (
 	"fmt"
@@ -12,14 +12,21 @@ import (
 
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/redisops"
+	"github.com/wakebell/wakebell/redisops/internal/scripts"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
+func newStore(t *testing.T, rdb *redis.Client) Store {
+	t.Helper()
+	name := redistest.Name(t)
+	return Store{Runner: scripts.Runner{RDB: rdb}, Name: name, Counts: "counts:" + name, History: "history:" + name}
+}
+
 // allHistory lists the attempts in pages of a size.
-func allHistory(t *testing.T, s *Timers, topic string, f wakebelltype.HistoryFilter, page int) (all []wakebelltype.Attempt) {
+func allHistory(t *testing.T, s Store, f wakebelltype.HistoryFilter, page int) (all []wakebelltype.Attempt) {
 	t.Helper()
 	for after := ""; ; {
-		found, next, err := s.History(t.Context(), topic, f, after, page)
+		found, next, err := s.ReadHistory(t.Context(), f, after, page)
 		require.NoError(t, err)
 		require.True(t, page == 0 || len(found) <= page)
 		all = append(all, found...)
@@ -33,9 +40,7 @@ func TestHistoryIsReadAsItWasWritten(t *testing.T) {
 	t.Parallel()
 	embedded, _ := redistest.Embedded(t)
 	for _, rdb := range []*redis.Client{redistest.Shared(t), embedded} {
-		s, err := New(rdb, wakebelltype.Keys{})
-		require.NoError(t, err)
-		topic := redistest.Name(t)
+		s := newStore(t, rdb)
 		at := time.Now().UTC().Truncate(time.Microsecond)
 		var want []wakebelltype.Attempt
 		for batch := range 3 {
@@ -50,11 +55,11 @@ func TestHistoryIsReadAsItWasWritten(t *testing.T) {
 				}
 				attempts = append(attempts, a)
 			}
-			require.NoError(t, s.WriteHistory(t.Context(), topic, "host/1/w", attempts))
+			require.NoError(t, s.WriteHistory(t.Context(), "host/1/w", attempts))
 			want = append(want, attempts...)
 		}
 		for page := range 10 {
-			got := allHistory(t, s, topic, wakebelltype.HistoryFilter{}, page)
+			got := allHistory(t, s, wakebelltype.HistoryFilter{}, page)
 			require.Len(t, got, len(want))
 			for i := range got {
 				require.NotEmpty(t, got[i].Cursor)
@@ -73,9 +78,9 @@ func TestHistoryIsReadAsItWasWritten(t *testing.T) {
 			{wakebelltype.HistoryFilter{Since: at.Add(time.Hour)}, 0},
 			{wakebelltype.HistoryFilter{Since: at}, 24},
 		} {
-			got := allHistory(t, s, topic, c.filter, 2)
+			got := allHistory(t, s, c.filter, 2)
 			require.Len(t, got, c.want, "%+v", c.filter)
-			last, err := s.LastHistory(t.Context(), topic, c.filter, 2)
+			last, err := s.LastHistory(t.Context(), c.filter, 2)
 			require.NoError(t, err)
 			require.Equal(t, got[max(0, len(got)-2):], append(got[:0:0], last...), "%+v", c.filter)
 		}
@@ -84,28 +89,24 @@ func TestHistoryIsReadAsItWasWritten(t *testing.T) {
 
 func TestHistoryIsCapped(t *testing.T) {
 	t.Parallel()
-	s, err := New(redistest.Shared(t), wakebelltype.Keys{})
-	require.NoError(t, err)
-	topic := redistest.Name(t)
+	s := newStore(t, redistest.Shared(t))
 	attempts := make([]wakebelltype.Attempt, MaxHistoryBatch)
 	for i := range attempts {
 		attempts[i] = wakebelltype.Attempt{ID: strings.Repeat("x", 600), Error: strings.Repeat("é", 200), Outcome: wakebelltype.EventRetried, Started: time.Now()}
 	}
 	for range 2*historyCap/MaxHistoryBatch + 5 {
-		require.NoError(t, s.WriteHistory(t.Context(), topic, "n", attempts))
+		require.NoError(t, s.WriteHistory(t.Context(), "n", attempts))
 	}
-	all := allHistory(t, s, topic, wakebelltype.HistoryFilter{}, 0)
+	all := allHistory(t, s, wakebelltype.HistoryFilter{}, 0)
 	require.GreaterOrEqual(t, len(all), historyCap)
 	require.Less(t, len(all), historyCap+MaxHistoryBatch)
 	require.Len(t, all[0].ID, maxHistoryID)
-	require.Len(t, all[0].Error, maxError)
-	require.NoError(t, s.Forget(t.Context(), topic))
-
-	require.ErrorIs(t, s.WriteHistory(t.Context(), topic, "n", nil), redisops.ErrInvalid)
-	_, err = s.LastHistory(t.Context(), topic, wakebelltype.HistoryFilter{}, 1001)
+	require.Len(t, all[0].Error, maxHistoryError)
+	require.ErrorIs(t, s.WriteHistory(t.Context(), "n", nil), redisops.ErrInvalid)
+	_, err := s.LastHistory(t.Context(), wakebelltype.HistoryFilter{}, 1001)
 	require.ErrorIs(t, err, redisops.ErrInvalid)
 	for _, after := range []string{"x", "1-1", "1-1/x", "/1"} {
-		_, _, err = s.History(t.Context(), topic, wakebelltype.HistoryFilter{}, after, 1)
+		_, _, err = s.ReadHistory(t.Context(), wakebelltype.HistoryFilter{}, after, 1)
 		require.ErrorIs(t, err, redisops.ErrInvalid, after)
 	}
 }
@@ -114,21 +115,20 @@ func TestHistoryExpires(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		rdb, _ := redistest.Embedded(t)
-		s, err := New(rdb, wakebelltype.Keys{})
-		require.NoError(t, err)
+		s := newStore(t, rdb)
 		write := func(id string) {
-			require.NoError(t, s.WriteHistory(t.Context(), "t", "n", []wakebelltype.Attempt{{ID: id, Outcome: wakebelltype.EventDead, Started: time.Now()}}))
+			require.NoError(t, s.WriteHistory(t.Context(), "n", []wakebelltype.Attempt{{ID: id, Outcome: wakebelltype.EventDead, Started: time.Now()}}))
 		}
 		write("old")
 		<-time.After(historyAge - time.Hour)
 		write("young")
 		<-time.After(2 * time.Hour)
 		write("new")
-		all := allHistory(t, s, "t", wakebelltype.HistoryFilter{}, 0)
+		all := allHistory(t, s, wakebelltype.HistoryFilter{}, 0)
 		require.Len(t, all, 2)
 		require.Equal(t, "young", all[0].ID)
 		<-time.After(historyAge + time.Second)
-		require.Zero(t, rdb.Exists(t.Context(), "timers_history:t").Val())
+		require.Zero(t, rdb.Exists(t.Context(), s.History).Val())
 	})
 }
 
@@ -136,14 +136,12 @@ func TestHistoryExpires(t *testing.T) {
 func TestHistoryThatCannotBeRead(t *testing.T) {
 	t.Parallel()
 	rdb := redistest.Shared(t)
-	s, err := New(rdb, wakebelltype.Keys{})
-	require.NoError(t, err)
-	topic, ctx := redistest.Name(t), t.Context()
+	s, ctx := newStore(t, rdb), t.Context()
 	for _, packed := range []string{"", "x", "1 1 1", "9999 1 1 1 1 a\n", "-1 0 1 1 1 a\n", "1 0 1 1 1 a\nx", "1 0 1 1 1 a\nx" + "bad"} {
-		require.NoError(t, rdb.XAdd(ctx, &redis.XAddArgs{Stream: "timers_history:" + topic, Values: []string{"until", "?", "attempts", packed}}).Err())
+		require.NoError(t, rdb.XAdd(ctx, &redis.XAddArgs{Stream: s.History, Values: []string{"until", "?", "attempts", packed}}).Err())
 	}
-	require.NoError(t, rdb.XAdd(ctx, &redis.XAddArgs{Stream: "timers_history:" + topic, Values: []string{"odd", "x"}}).Err())
-	all := allHistory(t, s, topic, wakebelltype.HistoryFilter{}, 0)
+	require.NoError(t, rdb.XAdd(ctx, &redis.XAddArgs{Stream: s.History, Values: []string{"odd", "x"}}).Err())
+	all := allHistory(t, s, wakebelltype.HistoryFilter{}, 0)
 	require.Len(t, all, 2)
-	require.NoError(t, s.WriteHistory(ctx, topic, "n", []wakebelltype.Attempt{{ID: "y", Outcome: wakebelltype.EventDead, Started: time.Now()}}))
+	require.NoError(t, s.WriteHistory(ctx, "n", []wakebelltype.Attempt{{ID: "y", Outcome: wakebelltype.EventDead, Started: time.Now()}}))
 }

@@ -1,4 +1,4 @@
-package timers
+package records
 
 import (
 	"context"
@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/wakebell/wakebell/redisops"
-	"github.com/wakebell/wakebell/redisops/internal/layout"
 	"github.com/wakebell/wakebell/redisops/internal/scripts"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
@@ -18,49 +17,42 @@ const (
 	day         = 24 * time.Hour
 )
 
-// WriteCounts adds what an incarnation of a node has done on a topic. Call is the
-// number of the call; a repeated call with the same number is counted once.
-func (s *Timers) WriteCounts(ctx context.Context, topic, incarnation string, call uint64, handled, failed, dead int64) error {
-	if err := layout.CheckTopic(topic); err != nil {
-		return err
-	}
-	k := s.keys.Of(topic)
-	_, err := s.RunText(ctx, countsScript, []string{k.Counts, k.counted(incarnation)}, strconv.FormatUint(call, 10), handled, failed, dead)
+// WriteCounts adds what an incarnation of a node has done. Call is the number of the
+// call; a repeated call with the same number is counted once. Counted is the key that
+// stores the number, one for each incarnation.
+func (s Store) WriteCounts(ctx context.Context, counted string, call uint64, handled, failed, dead int64) error {
+	_, err := s.RunText(ctx, countsScript, []string{s.Counts, counted}, strconv.FormatUint(call, 10), handled, failed, dead)
 	if err != nil {
-		return fmt.Errorf("counts of %q: %w", topic, err)
+		return fmt.Errorf("counts of %q: %w", s.Name, err)
 	}
 	return nil
 }
 
-// Throughput returns the counts of a topic since a duration ago: by minute for up to 24
-// hours, by day for up to 90 days. The last step is the present one.
-func (s *Timers) Throughput(ctx context.Context, topic string, since time.Duration) (wakebelltype.Throughput, error) {
-	if err := layout.CheckTopic(topic); err != nil {
-		return wakebelltype.Throughput{}, err
-	}
+// Throughput returns the counts since a duration ago: by minute for up to 24 hours, by
+// day for up to 90 days. The last step is the present one.
+func (s Store) Throughput(ctx context.Context, since time.Duration) (wakebelltype.Throughput, error) {
 	if since < time.Minute || since > daysKept*day {
 		return wakebelltype.Throughput{}, fmt.Errorf("%w: since: %v, want 1 min to 90 days", redisops.ErrInvalid, since)
 	}
-	key := s.keys.Of(topic).Counts
 	var fields map[string]string
 	var now time.Time
 	err := s.Again(ctx, func() error {
 		pipe := s.RDB.Pipeline()
-		clock, all := pipe.Time(ctx), pipe.HGetAll(ctx, key)
+		clock, all := pipe.Time(ctx), pipe.HGetAll(ctx, s.Counts)
 		_, _ = pipe.Exec(ctx) // each reply has its own error
 		var err error
 		if now, err = clock.Result(); err == nil {
 			fields, err = all.Result()
 		}
-		return scripts.Wrap(ctx, []string{key}, err)
+		return scripts.Wrap(ctx, []string{s.Counts}, err)
 	})
 	if err != nil {
-		return wakebelltype.Throughput{}, fmt.Errorf("throughput of %q: %w", topic, err)
+		return wakebelltype.Throughput{}, fmt.Errorf("throughput of %q: %w", s.Name, err)
 	}
 	return throughputOf(fields, now, since), nil
 }
 
-// throughputOf reads the fields that lua/tally.lua writes; it ignores others.
+// throughputOf reads the fields that tally.lua writes; it ignores others.
 func throughputOf(fields map[string]string, now time.Time, since time.Duration) wakebelltype.Throughput {
 	t := wakebelltype.Throughput{Step: time.Minute}
 	if since > day {
@@ -111,20 +103,4 @@ func stepOf(field string, step time.Duration) (at int64, kind byte, ok bool) {
 		at /= minutesKept
 	}
 	return at, kind, true
-}
-
-// counting reports whether what is scheduled is counted.
-func (s *Timers) counting() bool { return !s.NoCounts && !s.uncounted.Load() }
-
-// callUncounted repeats a call that was denied, without the counts: they are for
-// operators, and no schedule fails for a right that they lack.
-func (s *Timers) callUncounted(ctx context.Context, topic string, key *Key, entries []Entry) ([]wakebelltype.Scheduled, error) {
-	s.uncounted.Store(true)
-	out, err := s.call(ctx, topic, key, entries)
-	if err != nil {
-		s.uncounted.Store(false) // another right is missing
-		return out, err
-	}
-	s.logger().WarnContext(ctx, "scheduled timers are not counted: the Redis user lacks the right to the key", "key", s.keys.Counts)
-	return out, nil
 }

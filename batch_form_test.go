@@ -1,0 +1,125 @@
+package wakebell_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/internal/redistest"
+	"github.com/wakebell/wakebell/wakebelltype"
+)
+
+func TestALonelyTimerWaitsForBatchWait(t *testing.T) {
+	t.Parallel()
+	virtually(t, func(t *testing.T) {
+		rdb, _ := redistest.Embedded(t)
+		topic := wakebell.NewTopic[string]("t")
+		var got batches
+		at := make(chan time.Time, 10)
+		sys := serve(t, rdb, wakebell.HandleBatch(topic, func(_ context.Context, timers []wakebell.Timer[string]) error {
+			got.add(timers)
+			at <- time.Now()
+			return nil
+		}, wakebell.BatchSize(3), wakebell.BatchWait(2*time.Second)))
+		began := time.Now()
+		scheduleAll(t, sys.Client(), topic, []string{"lonely"})
+		require.WithinDuration(t, began.Add(2*time.Second), <-at, 10*time.Millisecond)
+
+		began = time.Now()
+		scheduleAll(t, sys.Client(), topic, []string{"a"})
+		<-time.After(time.Second)
+		scheduleAll(t, sys.Client(), topic, []string{"b"})
+		require.WithinDuration(t, began.Add(2*time.Second), <-at, 10*time.Millisecond, "the first one decides")
+
+		began = time.Now()
+		scheduleAll(t, sys.Client(), topic, []string{"c", "d", "e"})
+		require.WithinDuration(t, began, <-at, 10*time.Millisecond, "a full batch does not wait")
+		require.Equal(t, [][]string{{"lonely"}, {"a", "b"}, {"c", "d", "e"}}, got.all())
+	})
+}
+
+func TestBatchWaitIsBelowTheLease(t *testing.T) {
+	t.Parallel()
+	virtually(t, func(t *testing.T) {
+		rdb, _ := redistest.Embedded(t)
+		topic := wakebell.NewTopic[string]("t")
+		at := make(chan time.Time, 10)
+		sys := serve(t, rdb, wakebell.HandleBatch(topic, func(context.Context, []wakebell.Timer[string]) error {
+			at <- time.Now()
+			return nil
+		}, wakebell.BatchWait(time.Hour), wakebell.LeaseTTL(3*time.Second)))
+		began := time.Now()
+		scheduleAll(t, sys.Client(), topic, []string{"a"})
+		require.WithinDuration(t, began.Add(time.Second), <-at, 10*time.Millisecond)
+	})
+}
+
+func TestRetuneBoundsTheBatchesAtOnce(t *testing.T) {
+	t.Parallel()
+	virtually(t, func(t *testing.T) {
+		rdb, _ := redistest.Embedded(t)
+		topic := wakebell.NewTopic[string]("t")
+		var mu sync.Mutex
+		running, most := 0, 0
+		add := func(n int) {
+			mu.Lock()
+			defer mu.Unlock()
+			running += n
+			most = max(most, running)
+		}
+		sys := serve(t, rdb, wakebell.HandleBatch(topic, func(context.Context, []wakebell.Timer[string]) error {
+			add(1)
+			<-time.After(time.Second)
+			add(-1)
+			return nil
+		}, wakebell.BatchSize(2), wakebell.MaxConcurrent(4)))
+		measure := func(n int) (int, time.Duration) {
+			mu.Lock()
+			most = 0
+			mu.Unlock()
+			before, began := sys.Counters()["t"].Acked, time.Now()
+			scheduleAll(t, sys.Client(), topic, numbered(n))
+			awaitCounters(t, sys, "t", func(c wakebelltype.Counters) bool { return c.Acked == before+int64(n) })
+			mu.Lock()
+			defer mu.Unlock()
+			return most, time.Since(began).Round(time.Second)
+		}
+		retune := func(n int) { require.NoError(t, sys.RetuneLocal("t", wakebell.MaxConcurrent(n))) }
+		most, took := measure(16)
+		require.Equal(t, 4, most)
+		require.Equal(t, 2*time.Second, took)
+		retune(1)
+		most, took = measure(6)
+		require.Equal(t, 1, most, "workers of the time before take no batch")
+		require.Equal(t, 3*time.Second, took)
+		retune(3)
+		most, _ = measure(12)
+		require.Equal(t, 3, most)
+	})
+}
+
+// A running batch occupies a whole slot, however few timers it has: what a node cannot
+// handle is left to others.
+func TestASmallBatchOccupiesAWholeSlot(t *testing.T) {
+	t.Parallel()
+	virtually(t, func(t *testing.T) {
+		rdb, _ := redistest.Embedded(t)
+		topic := wakebell.NewTopic[string]("t")
+		release := make(chan struct{})
+		sys := serve(t, rdb, wakebell.HandleBatch(topic, func(context.Context, []wakebell.Timer[string]) error {
+			<-release
+			return nil
+		}, wakebell.BatchSize(100), wakebell.MaxConcurrent(1)))
+		scheduleAll(t, sys.Client(), topic, []string{"a"})
+		eventually(t, func() bool { return sys.Counters()["t"].Held == 1 })
+		scheduleAll(t, sys.Client(), topic, numbered(10))
+		<-time.After(time.Minute)
+		require.Equal(t, int64(1), sys.Counters()["t"].Held)
+		close(release)
+		awaitCounters(t, sys, "t", func(c wakebelltype.Counters) bool { return c.Acked == 11 })
+	})
+}

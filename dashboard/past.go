@@ -1,0 +1,186 @@
+package dashboard
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/dashboard/internal/show"
+	"github.com/wakebell/wakebell/wakebelltype"
+)
+
+const (
+	pastFor  = 6 * time.Hour // that charts show
+	pastBars = 72            // of a chart
+	// pastTopics bounds the topics that the chart of the overview sums up: each is a read.
+	pastTopics = 100
+	// attemptsShown bounds the attempts that a page shows.
+	attemptsShown = 20
+	// attemptsSearched are the attempts of a topic in which those of a recurring schedule
+	// are looked for.
+	attemptsSearched = 500
+)
+
+// throughput returns the counts of a topic, by minute. They are cached: nodes write
+// theirs every few seconds.
+func (d *Dashboard) throughput(ctx context.Context, topic string) (wakebelltype.Throughput, error) {
+	return d.past.Get(ctx, topic, func(ctx context.Context) (wakebelltype.Throughput, error) {
+		return d.op.Timers.Throughput(ctx, topic, pastFor)
+	})
+}
+
+// allThroughput returns the sum of the first topics. A topic that cannot be read counts
+// as none: the overview lists it.
+func (d *Dashboard) allThroughput(ctx context.Context, topics []string) (wakebelltype.Throughput, error) {
+	return d.past.Get(ctx, "", func(ctx context.Context) (sum wakebelltype.Throughput, err error) {
+		for _, topic := range topics[:min(pastTopics, len(topics))] {
+			t, err := d.op.Timers.Throughput(ctx, topic, pastFor)
+			switch {
+			case ctx.Err() != nil:
+				return sum, context.Cause(ctx)
+			case err != nil:
+			case sum.Points == nil:
+				sum = t
+			default:
+				addPoints(sum.Points, t.Points)
+			}
+		}
+		return sum, nil
+	})
+}
+
+// addPoints adds the counts of the same minutes. Readings of two minutes differ by one.
+func addPoints(to, from []wakebelltype.ThroughputCounts) {
+	if len(to) == 0 || len(from) == 0 {
+		return
+	}
+	shift := int(from[0].At.Sub(to[0].At) / time.Minute)
+	for i, p := range from {
+		if at := i + shift; at >= 0 && at < len(to) {
+			to[at].Scheduled += p.Scheduled
+			to[at].Handled += p.Handled
+			to[at].Failed += p.Failed
+			to[at].Dead += p.Dead
+		}
+	}
+}
+
+// chartPart is a part of a bar of a chart, in hundredths of its width and height.
+type chartPart struct{ Name, X, Y, Width, Height string }
+
+// chartData is a chart of what happened, and its sums.
+type chartData struct {
+	Label string
+	Parts []chartPart
+	Sum   wakebelltype.ThroughputCounts
+	Most  string // that a bar stands for, as a rate
+}
+
+// newChart stacks what was handled, what failed and what died, in bars of equal times.
+func newChart(t wakebelltype.Throughput) chartData {
+	var c chartData
+	each := max(1, (len(t.Points)+pastBars-1)/pastBars)
+	var bars []wakebelltype.ThroughputCounts
+	most := int64(0)
+	for from := 0; from < len(t.Points); from += each {
+		var bar wakebelltype.ThroughputCounts
+		for _, p := range t.Points[from:min(from+each, len(t.Points))] {
+			bar.Scheduled += p.Scheduled
+			bar.Handled += p.Handled
+			bar.Failed += p.Failed
+			bar.Dead += p.Dead
+		}
+		bars = append(bars, bar)
+		most = max(most, bar.Handled+bar.Failed+bar.Dead)
+		c.Sum.Scheduled += bar.Scheduled
+		c.Sum.Handled += bar.Handled
+		c.Sum.Failed += bar.Failed
+		c.Sum.Dead += bar.Dead
+	}
+	c.Label = fmt.Sprintf("Last 6 hours: %s handled, %s failed, %s dead",
+		show.Count(c.Sum.Handled), show.Count(c.Sum.Failed), show.Count(c.Sum.Dead))
+	if most == 0 {
+		return c
+	}
+	c.Most = show.Count(most) + " in " + show.Span(time.Duration(each)*t.Step)
+	width := 100 / float64(len(bars))
+	for i, bar := range bars {
+		bottom := 100.0
+		for _, part := range []struct {
+			name string
+			n    int64
+		}{{"handled", bar.Handled}, {"failed", bar.Failed}, {"dead", bar.Dead}} {
+			if part.n <= 0 {
+				continue
+			}
+			height := max(2, 100*float64(part.n)/float64(most)) // one of many stays visible
+			bottom = max(0, bottom-height)
+			c.Parts = append(c.Parts, chartPart{part.name, text2(float64(i) * width), text2(bottom), text2(width * 0.8), text2(height)})
+		}
+	}
+	return c
+}
+
+// attempts returns the newest recorded attempts of a topic, or of one timer, the newest
+// first.
+func (d *Dashboard) attempts(ctx context.Context, topic, id string) (all []wakebelltype.Attempt, err error) {
+	for a, err := range d.op.Timers.History(ctx, topic, wakebelltype.HistoryFilter{ID: id, Last: attemptsShown}, wakebelltype.Page{}) {
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, a)
+	}
+	slices.Reverse(all)
+	return all, nil
+}
+
+// attemptsOfRuns returns the attempts of the runs of a recurring schedule among the
+// newest of its topic, the newest first.
+func (d *Dashboard) attemptsOfRuns(ctx context.Context, topic, schedule string) (all []wakebelltype.Attempt, err error) {
+	for a, err := range d.op.Timers.History(ctx, topic, wakebelltype.HistoryFilter{Last: attemptsSearched}, wakebelltype.Page{}) {
+		if err != nil {
+			return nil, err
+		}
+		if strings.HasPrefix(a.ID, d.prefix+schedule+"@") {
+			all = append(all, a)
+		}
+	}
+	slices.Reverse(all)
+	return all[:min(attemptsShown, len(all))], nil
+}
+
+// gonePage shows what is recorded of a timer that is no longer stored.
+func (d *Dashboard) gonePage(ctx context.Context, topic, id string, gone error) (page, error) {
+	if !errors.Is(gone, wakebell.ErrNotFound) {
+		return page{}, gone
+	}
+	attempts, err := d.attempts(ctx, topic, id)
+	if err != nil || len(attempts) == 0 {
+		return page{}, gone
+	}
+	return page{
+		template: "gone", title: "Timer " + id, section: "topics",
+		data: attemptsData{Topic: topic, ID: id, Attempts: attempts},
+	}, nil
+}
+
+// attemptsData are the attempts of a topic, or of one timer.
+type attemptsData struct {
+	Topic, ID string
+	Attempts  []wakebelltype.Attempt
+	Err       error // why they cannot be read
+}
+
+// node shortens the name of a node, host/pid/name, to what tells nodes apart at a glance.
+func node(name string) string {
+	host, rest, found := strings.Cut(name, "/")
+	if !found {
+		return name
+	}
+	pid, _, _ := strings.Cut(rest, "/")
+	return host + "/" + pid
+}

@@ -1,0 +1,38 @@
+package dashboard_test
+
+import (
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/dashboard"
+	"github.com/wakebell/wakebell/internal/redistest"
+	"github.com/wakebell/wakebell/payload"
+)
+
+// TestEncodedPayloadsAreShownWithTheirKeys shows the same bodies on a dashboard with the
+// keys and on one without.
+func TestEncodedPayloadsAreShownWithTheirKeys(t *testing.T) {
+	t.Parallel()
+	key, err := payload.NewKey("k1", make([]byte, 32))
+	require.NoError(t, err)
+	chain := &payload.Chain{Codecs: []payload.Codec{payload.Encrypt(key)}}
+	for name, keys := range map[string]*payload.Chain{"keys": chain, "none": nil} {
+		s := open(t, func(c *dashboard.Config) { c.Payloads = keys })
+		c, err := wakebell.NewClient(redistest.Shared(t), wakebell.ClientConfig{Prefix: s.client.Prefix(), Keys: s.keys, Payloads: chain})
+		require.NoError(t, err)
+		_, err = wakebell.NewTopic[string]("cards").Schedule(t.Context(), c, "pin=1234", wakebell.ID("c"), wakebell.In(time.Hour))
+		require.NoError(t, err)
+		page := s.get("timer", "topic", "cards", "id", "c")
+		require.Contains(t, page, "encrypted with key k1, 52 bytes", name)
+		if keys == nil {
+			require.NotContains(t, page, "pin=1234")
+		} else {
+			require.Contains(t, page, "pin=1234")
+		}
+		require.Equal(t, http.StatusForbidden, s.send(http.MethodGet, s.path("do/schedule", "topic", "cards", "id", "c"), nil).status)
+	}
+}

@@ -1,0 +1,48 @@
+package dashboard_test
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/dashboard"
+	"github.com/wakebell/wakebell/wakebelltype"
+)
+
+// slow holds the overviews of topics back until it is told.
+type slow struct {
+	*wakebell.Client
+	until chan struct{}
+}
+
+func (s slow) Overview(ctx context.Context, topics ...string) ([]wakebelltype.Overview, error) {
+	select {
+	case <-s.until:
+		return s.Client.Overview(ctx, topics...)
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// Pages with the totals of all topics do not wait for them; they have the browser load
+// them again.
+func TestPagesDoNotWaitForTotals(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	s.schedule("invoices", "inv-1", time.Hour, "x")
+	held := slow{s.client, make(chan struct{})}
+	s.serve(dashboard.Operators{Timers: held})
+	for _, page := range []string{"", "dead"} {
+		a := s.send(http.MethodGet, s.path(page), nil)
+		require.Equal(t, http.StatusOK, a.status)
+		require.Equal(t, "1", a.header.Get("Refresh"))
+		require.Contains(t, a.body, "are being read")
+	}
+	close(held.until)
+	require.Eventually(t, func() bool { return strings.Contains(s.get(""), "1 pending") }, time.Minute, 10*time.Millisecond)
+}

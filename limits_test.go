@@ -1,0 +1,128 @@
+package wakebell_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/wakebelltest"
+	"github.com/wakebell/wakebell/wakebelltype"
+)
+
+// limited is a topic whose timers take took, with two nodes.
+func limited(t *testing.T, timers int, took time.Duration, opts []wakebell.HandlerOption, test func(t *testing.T, w *wakebelltest.World, nodes []*wakebelltest.Node)) {
+	t.Helper()
+	t.Parallel()
+	topic := wakebell.NewTopic[int]("mail")
+	wakebelltest.Run(t, wakebell.Config{}, func(t *testing.T, w *wakebelltest.World) {
+		drafts := make([]wakebell.Draft, timers)
+		for i := range drafts {
+			drafts[i] = topic.Draft(i)
+		}
+		_, err := w.Client().Schedule(t.Context(), drafts...)
+		require.NoError(t, err)
+		cfg := wakebell.Config{Handlers: []wakebell.Handler{
+			wakebell.Handle(topic, func(ctx context.Context, timer wakebell.Timer[int]) error {
+				if timer.Body < 0 && timer.Attempt == 1 {
+					return errors.New("again")
+				}
+				select {
+				case <-time.After(took):
+				case <-ctx.Done():
+				}
+				return nil
+			}, opts...),
+		}}
+		test(t, w, []*wakebelltest.Node{w.Start(cfg), w.Start(cfg)})
+	})
+}
+
+// exchanges is how many exchanges the nodes have sent.
+func exchanges(nodes []*wakebelltest.Node) (n int64) {
+	for _, node := range nodes {
+		n += node.System().Counters()["mail"].Exchanges
+	}
+	return n
+}
+
+func started(w *wakebelltest.World, from, to time.Time) (n int) {
+	for _, d := range w.Delivered("mail") {
+		if !d.At.Before(from) && d.At.Before(to) {
+			n++
+		}
+	}
+	return n
+}
+
+func TestARateLimitHoldsOverAllNodes(t *testing.T) {
+	limited(t, 1000, 0, []wakebell.HandlerOption{wakebell.RateLimit(10, time.Second, 5)}, func(t *testing.T, w *wakebelltest.World, nodes []*wakebelltest.Node) {
+		began := time.Now()
+		w.Advance(10 * time.Second)
+		n := started(w, began, began.Add(10*time.Second))
+		require.LessOrEqual(t, n, 5+100)
+		require.GreaterOrEqual(t, n, 100, "the rate is reached")
+		for i := range 9 {
+			from := began.Add(time.Duration(i) * time.Second)
+			require.LessOrEqual(t, started(w, from, from.Add(time.Second)), 5+10)
+		}
+		// Each of the nodes asks for each token, and may lose the race for it.
+		require.Less(t, exchanges(nodes), int64(4*n), "no polling in vain")
+		require.Positive(t, nodes[0].System().Counters()["mail"].Throttled)
+	})
+}
+
+func TestALimitedTopicDoesNotPollInVain(t *testing.T) {
+	limited(t, 1000, 0, []wakebell.HandlerOption{wakebell.RateLimit(1, time.Hour, 1)}, func(t *testing.T, w *wakebelltest.World, nodes []*wakebelltest.Node) {
+		w.Advance(time.Minute)
+		before := exchanges(nodes)
+		w.Advance(50 * time.Minute)
+		topic := wakebell.NewTopic[int]("mail")
+		_, err := topic.Schedule(t.Context(), w.Client(), 1, wakebell.ID("first"), wakebell.At(time.Now().Add(-24*time.Hour)))
+		require.NoError(t, err)
+		w.Advance(5 * time.Minute)
+		require.Equal(t, before, exchanges(nodes), "neither the idle backoff nor hints cause a poll")
+		require.Len(t, w.Delivered("mail"), 1)
+		w.Advance(5 * time.Minute)
+		require.Len(t, w.Delivered("mail"), 2)
+		require.Equal(t, "first", w.Delivered("mail")[1].ID)
+	})
+}
+
+func TestRetryIsBoundByTheRateLimit(t *testing.T) {
+	limited(t, 0, 0, []wakebell.HandlerOption{
+		wakebell.RateLimit(1, time.Minute, 1), wakebell.RetryBackoff(time.Millisecond, time.Millisecond),
+	}, func(t *testing.T, w *wakebelltest.World, _ []*wakebelltest.Node) {
+		topic := wakebell.NewTopic[int]("mail")
+		_, err := topic.Schedule(t.Context(), w.Client(), -1)
+		require.NoError(t, err)
+		w.Advance(time.Second)
+		require.Len(t, w.Delivered("mail"), 1)
+		w.Advance(time.Minute)
+		all := w.Delivered("mail")
+		require.Len(t, all, 2)
+		require.InDelta(t, time.Minute, all[1].At.Sub(all[0].At), float64(time.Second))
+	})
+}
+
+func TestRateLimitIsRetunedOnAllNodes(t *testing.T) {
+	opts := []wakebell.HandlerOption{wakebell.RateLimit(1, time.Hour, 1)}
+	limited(t, 1000, 0, opts, func(t *testing.T, w *wakebelltest.World, nodes []*wakebelltest.Node) {
+		retune := func(s wakebelltype.Settings) {
+			_, err := w.Client().Retune(t.Context(), "mail", s)
+			require.NoError(t, err)
+		}
+		w.Advance(30 * time.Minute)
+		require.Len(t, w.Delivered("mail"), 1)
+		retune(wakebelltype.Settings{RateLimit: 100, RatePer: time.Second, RateBurst: 1})
+		w.Advance(time.Second)
+		require.Greater(t, len(w.Delivered("mail")), 50)
+		retune(wakebelltype.Settings{RateLimit: -1})
+		w.Advance(10 * time.Second)
+		require.Len(t, w.Delivered("mail"), 1000, "without a limit")
+		require.NoError(t, nodes[0].System().RetuneLocal("mail", wakebell.RateLimit(5, time.Second, 0)))
+	})
+}

@@ -138,7 +138,8 @@ func (f *nodeFlags) options() (topics []wakebell.HandlerOption, queues []wakebel
 	}
 	return append(topics, wakebell.History(f.history),
 		wakebell.RateLimit(f.tuned.RateLimit, f.tuned.RatePer, f.tuned.RateBurst),
-		wakebell.MaxInFlight(f.tuned.MaxInFlight)), queues
+		wakebell.MaxInFlight(f.tuned.MaxInFlight),
+		wakebell.PerKey(f.tuned.PerKey)), queues
 }
 
 // rawHandler handles bodies of every kind.

@@ -45,7 +45,7 @@ dead-lettered since then, and draws the handled ones as a sparkline: by minute f
 to 24 hours, otherwise by day. Nodes write their counts every 5 s.
 
 With -o json each topic is a line per reading with at, topic, timers, pending,
-due, leased, retrying, dead, estimated, oldest_due (an instant), oldest_due_s
+due, leased, retrying, parked, dead, estimated, oldest_due (an instant), oldest_due_s
 (its age in seconds), paused, timers_per_s and dead_per_s (null at the first
 reading) and fault, and with --since throughput: step_s, from (an instant), and the
 lists scheduled, handled, failed and dead with a number for each step. With --queues each queue is a line with queue, pending,

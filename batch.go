@@ -103,9 +103,9 @@ func typedBatch[T any](c codec.Codec[T], fn func(context.Context, []Timer[T]) er
 		errs := make([]error, len(raw))
 		timers, at := make([]Timer[T], 0, len(raw)), make([]int, 0, len(raw))
 		for i, t := range raw {
-			body, err := c.Decode(t.Body, t.ContentType)
+			body, err := decode(c, t)
 			if err != nil {
-				errs[i] = fmt.Errorf("%w: %w", ErrUnreadable, err)
+				errs[i] = err
 				continue
 			}
 			timers, at = append(timers, Timer[T]{Body: body, Meta: t.Meta}), append(at, i)
@@ -184,7 +184,7 @@ func chainBatch(h Handler, mw []Middleware, tracer *tracing.Consumer) poller.Han
 			if len(mw) > 0 { // middleware may change the body in place
 				t.Body = slices.Clone(t.Body)
 			}
-			own[i].delivered.Delivery, t.delivery = d, &own[i]
+			own[i].Delivery, t.delivery = d, &own[i]
 			raw.timers, raw.at = append(raw.timers, t), append(raw.at, i)
 		}
 		call := fn

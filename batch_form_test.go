@@ -10,6 +10,8 @@ import (
 
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/internal/redistest"
+	"github.com/wakebell/wakebell/payload"
+	"github.com/wakebell/wakebell/wakebelltest"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
@@ -121,5 +123,39 @@ func TestASmallBatchOccupiesAWholeSlot(t *testing.T) {
 		require.Equal(t, int64(1), sys.Counters()["t"].Held)
 		close(release)
 		awaitCounters(t, sys, "t", func(c wakebelltype.Counters) bool { return c.Acked == 11 })
+	})
+}
+
+func TestABatchOfEncodedBodies(t *testing.T) {
+	t.Parallel()
+	topic := wakebell.NewTopic[string]("t")
+	chain := &payload.Chain{Codecs: []payload.Codec{payload.Encrypt(payloadKey(t, "k"))}}
+	var got batches
+	wakebelltest.Run(t, wakebell.Config{Payloads: chain, Handlers: []wakebell.Handler{
+		wakebell.HandleBatch(topic, func(_ context.Context, timers []wakebell.Timer[string]) error {
+			for _, timer := range timers {
+				require.Equal(t, "body of "+timer.ID, timer.Body)
+			}
+			got.add(timers)
+			return nil
+		}),
+	}}, func(t *testing.T, w *wakebelltest.World) {
+		scheduleAll(t, w.Nodes()[0].System().Client(), topic, numbered(3))
+		w.Advance(0)
+		require.Equal(t, [][]string{numbered(3)}, got.all())
+	})
+	wakebelltest.Run(t, wakebell.Config{Handlers: []wakebell.Handler{ // without the keys
+		wakebell.HandleBatch(topic, func(_ context.Context, timers []wakebell.Timer[string]) error {
+			got.add(timers)
+			return nil
+		}),
+	}}, func(t *testing.T, w *wakebelltest.World) {
+		c, err := wakebell.NewClient(w.Redis(), wakebell.ClientConfig{Payloads: chain, Logger: quiet})
+		require.NoError(t, err)
+		scheduleAll(t, c, topic, numbered(1))
+		scheduleAll(t, w.Client(), topic, []string{"plain"})
+		w.Advance(0)
+		require.Equal(t, wakebelltest.Retried, w.RequireDelivered("t", "t000").Outcome, "the keys may be deployed later")
+		require.Equal(t, []string{"plain"}, got.all()[1])
 	})
 }

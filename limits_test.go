@@ -126,3 +126,82 @@ func TestRateLimitIsRetunedOnAllNodes(t *testing.T) {
 		require.NoError(t, nodes[0].System().RetuneLocal("mail", wakebell.RateLimit(5, time.Second, 0)))
 	})
 }
+
+func TestMaxInFlightHoldsOverAllNodes(t *testing.T) {
+	opts := []wakebell.HandlerOption{wakebell.MaxInFlight(3), wakebell.MaxConcurrent(2)}
+	limited(t, 60, time.Second, opts, func(t *testing.T, w *wakebelltest.World, nodes []*wakebelltest.Node) {
+		began := time.Now()
+		for range 30 {
+			w.Advance(time.Second)
+			require.LessOrEqual(t, running(w), 3)
+		}
+		require.Len(t, w.Delivered("mail"), 60, "the maximum is reached")
+		require.Less(t, time.Since(began), 31*time.Second)
+	})
+}
+
+// running is how many timers are being handled.
+func running(w *wakebelltest.World) (n int) {
+	for _, d := range w.Delivered("mail") {
+		if d.Outcome == wakebelltest.Running {
+			n++
+		}
+	}
+	return n
+}
+
+// TestACrashedNodeLeavesItsPlaces checks that the timers of a crashed node count until
+// their leases expire and no longer, and that the other node does not poll in vain until
+// then.
+func TestACrashedNodeLeavesItsPlaces(t *testing.T) {
+	opts := []wakebell.HandlerOption{wakebell.MaxInFlight(2), wakebell.MaxConcurrent(2), wakebell.LeaseTTL(30 * time.Second)}
+	limited(t, 10, time.Hour, opts, func(t *testing.T, w *wakebelltest.World, nodes []*wakebelltest.Node) {
+		w.Advance(time.Minute)
+		require.Equal(t, 2, running(w))
+		holder, other := nodes[0], nodes[1]
+		if holder.System().Counters()["mail"].Held == 0 {
+			holder, other = other, holder
+		}
+		require.EqualValues(t, 2, holder.System().Counters()["mail"].Held)
+		holder.Crash()
+		w.Advance(5 * time.Second)
+		require.Zero(t, other.System().Counters()["mail"].Held)
+		w.Advance(26 * time.Second)
+		require.EqualValues(t, 2, other.System().Counters()["mail"].Held)
+		require.Less(t, other.System().Counters()["mail"].Exchanges, int64(40))
+	})
+}
+
+// TestASettlementWakesTheOtherNode checks that a node that waits claims as soon as
+// another node ends a timer and does not claim itself.
+func TestASettlementWakesTheOtherNode(t *testing.T) {
+	opts := []wakebell.HandlerOption{wakebell.MaxInFlight(1), wakebell.MaxConcurrent(1)}
+	limited(t, 2, 10*time.Second, opts, func(t *testing.T, w *wakebelltest.World, nodes []*wakebelltest.Node) {
+		w.Advance(time.Second)
+		holder := nodes[0]
+		if holder.System().Counters()["mail"].Held == 0 {
+			holder = nodes[1]
+		}
+		require.NoError(t, holder.System().PauseLocal("mail"))
+		w.Advance(9*time.Second + 200*time.Millisecond)
+		all := w.Delivered("mail")
+		require.Len(t, all, 2)
+		require.InDelta(t, 10*time.Second, all[1].At.Sub(all[0].At), float64(100*time.Millisecond))
+	})
+}
+
+func TestMaxInFlightIsRetunedOnAllNodes(t *testing.T) {
+	opts := []wakebell.HandlerOption{wakebell.MaxConcurrent(10)}
+	limited(t, 400, 10*time.Second, opts, func(t *testing.T, w *wakebelltest.World, _ []*wakebelltest.Node) {
+		for _, most := range []int{1, 8, 1, -1} {
+			_, err := w.Client().Retune(t.Context(), "mail", wakebelltype.Settings{MaxInFlight: most})
+			require.NoError(t, err)
+			w.Advance(25 * time.Second)
+			want := most
+			if most < 0 {
+				want = 20
+			}
+			require.Equal(t, want, running(w))
+		}
+	})
+}

@@ -52,15 +52,24 @@ var ErrUnreadable = codec.ErrUnreadable
 // typed returns the innermost HandlerFunc of a topic, which decodes the body.
 func typed[T any](c codec.Codec[T], fn func(context.Context, Timer[T]) error) HandlerFunc {
 	return func(ctx context.Context, raw Timer[[]byte]) error {
-		if payload.Marked(raw.Headers, raw.Body) { // retried: the keys may be deployed later than the first body
-			return notOpened(raw.Headers, raw.Body)
-		}
-		body, err := c.Decode(raw.Body, raw.ContentType)
+		body, err := decode(c, raw)
 		if err != nil {
-			return fmt.Errorf("%w: %w", ErrUnreadable, err)
+			return err
 		}
 		return fn(ctx, Timer[T]{Body: body, Meta: raw.Meta})
 	}
+}
+
+// decode decodes the body of a delivered timer.
+func decode[T any](c codec.Codec[T], raw Timer[[]byte]) (body T, err error) {
+	if payload.Marked(raw.Headers, raw.Body) { // retried: the keys may be deployed later than the first body
+		return body, notOpened(raw.Headers, raw.Body)
+	}
+	body, err = c.Decode(raw.Body, raw.ContentType)
+	if err != nil {
+		return body, fmt.Errorf("%w: %w", ErrUnreadable, err)
+	}
+	return body, nil
 }
 
 // discardTimeout bounds the deletion of a body from the store of a payload.ClaimCheck.

@@ -250,6 +250,37 @@ func TestAnEncodedDeadLetterCanBeRedriven(t *testing.T) {
 	require.Zero(t, store.size())
 }
 
+// TestABatchReceivesPlainBodies also has a timer of the batch that cannot be decoded yet.
+func TestABatchReceivesPlainBodies(t *testing.T) {
+	t.Parallel()
+	topic := wakebell.NewTopic[string]("topic")
+	var got []string
+	handle := func(_ context.Context, timers []wakebell.Timer[string]) error {
+		for _, t := range timers {
+			got = append(got, t.Body)
+		}
+		return nil
+	}
+	store := &bucket{}
+	chain := &payload.Chain{Codecs: []payload.Codec{payload.Encrypt(payloadKey(t, "k1")), payload.ClaimCheck(store, 0)}}
+	config := wakebell.Config{Logger: quiet, Handlers: []wakebell.Handler{wakebell.HandleBatch(topic, handle, wakebell.RetryBackoff(time.Hour, time.Hour))}}
+	wakebelltest.Run(t, wakebell.Config{Payloads: chain}, func(t *testing.T, w *wakebelltest.World) {
+		for _, body := range []string{"a", "b"} {
+			_, err := topic.Schedule(t.Context(), w.Client(), body, wakebell.ID(body))
+			require.NoError(t, err)
+		}
+		node := w.Start(config)
+		w.Advance(time.Minute)
+		require.Empty(t, got, "without keys")
+		require.NoError(t, node.Stop())
+		config.Payloads = chain
+		w.Start(config)
+		w.Advance(3 * time.Hour)
+	})
+	require.ElementsMatch(t, []string{"a", "b"}, got)
+	require.Zero(t, store.size())
+}
+
 func TestInvalidPayloadsAreRefused(t *testing.T) {
 	t.Parallel()
 	chain := &payload.Chain{Codecs: []payload.Codec{payload.Encrypt()}}

@@ -250,9 +250,10 @@ func (s *System) actorTopic(h Handler) poller.Topic {
 	if s.hooks.Source != nil {
 		source = s.hooks.Source(source)
 	}
+	mw := slices.Concat(s.decoding(h), s.cfg.Middleware, h.set.middleware)
 	topic := poller.Topic{
 		Source:             s.client.metrics.Source(source),
-		Handle:             s.measured(source.Name(), chain(h, slices.Concat(s.decoding(h), s.cfg.Middleware, h.set.middleware), s.tracer.Consumer())),
+		Handle:             s.measured(source.Name(), chain(h, mw, s.tracer.Consumer())),
 		Target:             h.set.target,
 		OverrideInterval:   s.hooks.Idle,
 		Settings:           s.tunable(h.set),
@@ -264,7 +265,7 @@ func (s *System) actorTopic(h Handler) poller.Topic {
 	}
 	if h.batch != nil {
 		topic.Batch = h.set.batch
-		topic.HandleBatch = s.measuredBatch(source.Name(), chainBatch(h, slices.Concat(s.cfg.Middleware, h.set.middleware), s.tracer.Consumer()))
+		topic.HandleBatch = s.measuredBatch(source.Name(), chainBatch(h, mw, s.tracer.Consumer()))
 	}
 	if q := h.set.queue; q != nil {
 		topic.FinalErrors, topic.FinalCrashes = q.finalErrors, q.atMostOnce

@@ -165,6 +165,49 @@ func nodeInline(maxConcurrent, bodyBytes int) func(context.Context, *world) (sam
 }
 
 func nodeWith(maxConcurrent, bodyBytes int, cfg wakebell.Config) func(context.Context, *world) (sample, error) {
+	return nodeHandling(bodyBytes, cfg, single(maxConcurrent, nil))
+}
+
+// work is what a handler does with the bodies of a call; nil: nothing.
+type work func(ctx context.Context, rdb redis.UniversalClient, n int) error
+
+// increment makes one round trip to Redis for each call, as a handler with a database
+// would.
+func increment(ctx context.Context, rdb redis.UniversalClient, n int) error {
+	return rdb.IncrBy(ctx, "handled", int64(n)).Err()
+}
+
+// makeHandler returns a handler of the topic "node", which reports how many timers each
+// of its calls has handled.
+type makeHandler func(rdb redis.UniversalClient, handled func(n int)) wakebell.Handler
+
+// single handles timers one by one.
+func single(maxConcurrent int, do work) makeHandler {
+	return func(rdb redis.UniversalClient, handled func(n int)) wakebell.Handler {
+		return wakebell.Handle(wakebell.NewTopic[[]byte]("node"), func(ctx context.Context, _ wakebell.Timer[[]byte]) error {
+			defer handled(1)
+			if do != nil {
+				return do(ctx, rdb, 1)
+			}
+			return nil
+		}, wakebell.MaxConcurrent(maxConcurrent))
+	}
+}
+
+// inBatches handles up to size timers in a call, and has five calls at once.
+func inBatches(size int, do work) makeHandler {
+	return func(rdb redis.UniversalClient, handled func(n int)) wakebell.Handler {
+		return wakebell.HandleBatch(wakebell.NewTopic[[]byte]("node"), func(ctx context.Context, batch []wakebell.Timer[[]byte]) error {
+			defer handled(len(batch))
+			if do != nil {
+				return do(ctx, rdb, len(batch))
+			}
+			return nil
+		}, wakebell.BatchSize(size))
+	}
+}
+
+func nodeHandling(bodyBytes int, cfg wakebell.Config, handler makeHandler) func(context.Context, *world) (sample, error) {
 	return func(ctx context.Context, w *world) (sample, error) {
 		n := w.many(deliverTimers)
 		if err := loadTimers(ctx, w, "node", n, bodyBytes); err != nil {
@@ -174,10 +217,7 @@ func nodeWith(maxConcurrent, bodyBytes int, cfg wakebell.Config) func(context.Co
 		defer func() { _ = rdb.Close() }()
 		var left atomic.Int64
 		left.Store(int64(n))
-		handle := wakebell.Handle(wakebell.NewTopic[[]byte]("node"), func(context.Context, wakebell.Timer[[]byte]) error {
-			left.Add(-1)
-			return nil
-		}, wakebell.MaxConcurrent(maxConcurrent))
+		handle := handler(rdb, func(n int) { left.Add(-int64(n)) })
 		cfg := cfg
 		cfg.Handlers, cfg.Logger = []wakebell.Handler{handle}, quiet()
 		sys, err := wakebell.New(quietSystem(), rdb, cfg)

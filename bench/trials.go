@@ -17,6 +17,7 @@ func allTrials() []trial {
 		{"bare", bare},
 		{"wakebell-200", node(200, 100)},
 		{"wakebell-5", node(5, 100)},
+		{"batch-100", nodeHandling(100, wakebell.Config{}, inBatches(100, nil))},
 		{"inline", nodeInline(200, 100)},
 	}}
 	for _, c := range []int{10, 50, 200, 500} {
@@ -41,6 +42,12 @@ func allTrials() []trial {
 		load,
 		{name: "deliver-1k", about: "the same with bodies of 1 KiB", contenders: []contender{
 			{"floor", floor(1024)}, {"wakebell-200", node(200, 1024)}, {"inline", nodeInline(200, 1024)},
+		}},
+		{name: "deliver-write", about: "the same with a handler that makes one round trip to Redis", contenders: []contender{
+			{"wakebell-200", nodeHandling(100, wakebell.Config{}, single(200, increment))},
+			{"wakebell-5", nodeHandling(100, wakebell.Config{}, single(5, increment))},
+			{"batch-10", nodeHandling(100, wakebell.Config{}, inBatches(10, increment))},
+			{"batch-100", nodeHandling(100, wakebell.Config{}, inBatches(100, increment))},
 		}},
 		{name: "observe", about: "the same with what observes deliveries", contenders: []contender{
 			{"off", nodeWith(200, 100, wakebell.Config{MeterProvider: noop.NewMeterProvider()})}, {"metrics", measured(200, 100)},

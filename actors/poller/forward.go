@@ -131,13 +131,15 @@ func (h *handler) leaseEnded(c actor.Context, m leaseEnded) {
 // extend passes on the target's request for more time.
 func (h *handler) extend(delivery uint64) {
 	for _, l := range h.batch.leasesOf(delivery) {
-		l.stream.toPoller(extendNow{lease: l, answer: make(chan error, 1)})
+		l.extend()
 	}
 	if h.awaited != nil && h.awaited.message.GetDelivery() == delivery {
-		l := h.awaited.lease
-		l.stream.toPoller(extendNow{lease: l, answer: make(chan error, 1)})
+		h.awaited.lease.extend()
 	}
 }
+
+// extend requests more time for a forwarded lease.
+func (l *lease) extend() { l.stream.toPoller(extendNow{lease: l, answer: make(chan error, 1)}) }
 
 func (h *handler) terminated(c actor.Context, who *actor.PID) {
 	if !who.Equal(h.target) {

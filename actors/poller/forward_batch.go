@@ -3,6 +3,7 @@ package poller
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 
@@ -101,10 +102,18 @@ func (f *batchForwarding) answerAll(answer any) {
 	clear(f.index)
 }
 
+// set takes an answer. While the lease waits for the answers to the others, heartbeats
+// extend it.
 func (f *batchForwarding) set(i int, answer any) {
 	f.answers[i] = answer
 	if f.left--; f.left == 0 {
 		close(f.done)
+		return
+	}
+	l := f.leases[i]
+	l.answered.Store(true)
+	if time.Until(l.localDeadline()) < l.LeaseTTL/2 { // the next look at the leases may be too late
+		l.extend()
 	}
 }
 

@@ -38,15 +38,18 @@ func (p *poller) watchLease(s *stream, l *lease, now time.Time) {
 		return
 	}
 	if !now.Before(l.deadline) {
-		if p.Target == nil {
+		if !p.awaited(l) {
 			p.Counters.heartbeatsFailed.Add(1)
 		}
 		p.leaseLost(l, "expired before an extension was confirmed")
 		l.end(ErrLeaseLost)
 		return
 	}
-	if p.Target != nil { // extended only at the target's request
+	if p.awaited(l) {
 		p.leasesAt = earlier(p.leasesAt, l.deadline)
+		if p.Batch.Size > 0 { // it may have its answer then
+			p.leasesAt = earlier(p.leasesAt, now.Add(p.LeaseTTL/3))
+		}
 		return
 	}
 	heartbeat := l.confirmed.Add(p.LeaseTTL / 3)
@@ -58,6 +61,10 @@ func (p *poller) watchLease(s *stream, l *lease, now time.Time) {
 	p.leasesAt = earlier(p.leasesAt, l.deadline)
 }
 
+// awaited reports whether a lease waits for the answer of a target: until then it is
+// extended only at the target's request.
+func (p *poller) awaited(l *lease) bool { return p.Target != nil && !l.answered.Load() }
+
 // takeExtensions adds the leases that are due for an extension to f, and those
 // that will be soon, so that they are extended together from then on.
 func (p *poller) takeExtensions(s *stream, f *flight, now time.Time) {
@@ -66,7 +73,7 @@ func (p *poller) takeExtensions(s *stream, f *flight, now time.Time) {
 	}
 	s.extendDue = false
 	for _, l := range s.held {
-		young := (p.Target != nil || now.Sub(l.confirmed) < p.LeaseTTL/6) && !l.verify
+		young := (p.awaited(l) || now.Sub(l.confirmed) < p.LeaseTTL/6) && !l.verify
 		if young || l.refused != 0 || l.ended || l.settled {
 			continue
 		}

@@ -49,6 +49,7 @@ type lease struct {
 	// batch is the call that the lease is part of; nil: it is handled alone.
 	batch     atomic.Pointer[batch]
 	lostBatch atomic.Bool // the batch knows that ctx has ended
+	answered  atomic.Bool // by the target of a batch that waits for other answers
 }
 
 // baseInstant is the instant that shared deadlines count from.

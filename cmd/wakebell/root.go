@@ -48,6 +48,12 @@ connection uses TLS, on loopback only if a TLS flag is given; tls://host:port
 and plain://host:port choose explicitly. --token-file names the file with the
 token to present.
 
+Every flag has a variable, which a given flag precedes. That of a global flag is
+WAKEBELL_ and its name: WAKEBELL_PREFIX. That of another flag has the command
+before it: WAKEBELL_NODE_MAX_CONCURRENT, WAKEBELL_DEAD_LS_LIMIT. A flag that can be
+repeated takes values with commas between them, or one on each line. An empty
+variable counts as none.
+
 Exit codes: 0 success, 1 error, 2 wrong usage, 3 not found.`,
 		Example: `  wakebell demo
   wakebell node --topic invoices --exec './charge.sh'
@@ -57,6 +63,8 @@ Exit codes: 0 success, 1 error, 2 wrong usage, 3 not found.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		RunE:          cli.MissingCommand,
+
+		PersistentPreRunE: cli.ReadEnvironment,
 	}
 	// Arguments are ids, of which there may be millions. Only flags take files.
 	root.CompletionOptions.SetDefaultShellCompDirective(cobra.ShellCompDirectiveNoFileComp)
@@ -68,7 +76,7 @@ Exit codes: 0 success, 1 error, 2 wrong usage, 3 not found.`,
 		{"Timers", timers.Commands(a)},
 		{"Topics", topics.Commands(a)},
 		{"Queues, gates and recurring schedules", []*cobra.Command{queues.Command(a), gates.Command(a), schedules.Command(a)}},
-		{"Processes", []*cobra.Command{node.Command(a), schedules.BeatCommand(a), node.RightsCommand(a), dash.Command(a), audit.Command(a)}},
+		{"Processes", []*cobra.Command{node.Command(a), schedules.BeatCommand(a), node.ConfigCommand(a), node.RightsCommand(a), dash.Command(a), audit.Command(a)}},
 		{"Trying out", []*cobra.Command{demo.Command(a), bench.Command(a)}},
 	} {
 		root.AddGroup(&cobra.Group{ID: group.title, Title: group.title + ":"})

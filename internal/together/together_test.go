@@ -186,3 +186,12 @@ func TestEveryNextHasItsOwnError(t *testing.T) {
 		}
 	})
 }
+
+// BenchmarkRun is the cost of middleware around a batch of 100 timers.
+func BenchmarkRun(b *testing.B) {
+	b.ReportAllocs()
+	for b.Loop() {
+		together.Run(100, func(i int, next func(int) error) error { return next(i) }, func(args []int) []error { return make([]error, len(args)) })
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/100, "ns/timer")
+}

@@ -19,16 +19,24 @@ import (
 // other work on the machine affects less.
 func BenchmarkExchange(b *testing.B) {
 	for _, size := range []int{1, 10, 100} {
-		b.Run(strconv.Itoa(size), func(b *testing.B) { benchmarkExchange(b, size, 100) })
+		b.Run(strconv.Itoa(size), func(b *testing.B) { benchmarkExchange(b, size, 100, exchange.Flow{}) })
 	}
-	b.Run("100/1KiB", func(b *testing.B) { benchmarkExchange(b, 100, 1<<10) })
-	b.Run("100/2KiB", func(b *testing.B) { benchmarkExchange(b, 100, 2<<10) })
-	b.Run("25/10KiB", func(b *testing.B) { benchmarkExchange(b, 25, 10<<10) })
-	b.Run("2/100KiB", func(b *testing.B) { benchmarkExchange(b, 2, 100<<10) })
+	for name, flow := range map[string]exchange.Flow{
+		"rate": {RateLimit: 1_000_000, RatePer: time.Millisecond}, "inflight": {MaxInFlight: 1000},
+	} {
+		for _, size := range []int{1, 10, 100} {
+			b.Run(fmt.Sprintf("%d/%s", size, name), func(b *testing.B) { benchmarkExchange(b, size, 100, flow) })
+		}
+	}
+	b.Run("100/1KiB", func(b *testing.B) { benchmarkExchange(b, 100, 1<<10, exchange.Flow{}) })
+	b.Run("100/2KiB", func(b *testing.B) { benchmarkExchange(b, 100, 2<<10, exchange.Flow{}) })
+	b.Run("25/10KiB", func(b *testing.B) { benchmarkExchange(b, 25, 10<<10, exchange.Flow{}) })
+	b.Run("2/100KiB", func(b *testing.B) { benchmarkExchange(b, 2, 100<<10, exchange.Flow{}) })
 }
 
-// benchmarkExchange exchanges size timers at once, whose payloads have that many bytes.
-func benchmarkExchange(b *testing.B, size, bytes int) {
+// benchmarkExchange exchanges size timers at once, whose payloads have that many bytes,
+// under flow control that holds none back.
+func benchmarkExchange(b *testing.B, size, bytes int, flow exchange.Flow) {
 	rdb := redistest.Start(b).Client(b)
 	s, err := New(rdb, wakebelltype.Keys{})
 	require.NoError(b, err)
@@ -45,7 +53,7 @@ func benchmarkExchange(b *testing.B, size, bytes int) {
 		_, err := s.Schedule(ctx, "bench", entries...)
 		require.NoError(b, err)
 	}
-	request := &exchange.Request{Incarnation: "bench", Want: size, LeaseTTL: 30 * time.Second}
+	request := &exchange.Request{Incarnation: "bench", Want: size, LeaseTTL: 30 * time.Second, Flow: flow}
 	var spent, used float64
 	cpu := func() float64 { return cpuSeconds(b, rdb.Info(ctx, "cpu").Val()) * 1e6 }
 	handled := 0
@@ -81,4 +89,46 @@ func benchmarkExchange(b *testing.B, size, bytes int) {
 	spent += storetest.ScriptMicros(b, rdb.Info(ctx, "commandstats").Val()) - before
 	b.ReportMetric(spent/float64(handled), "redis-µs/timer")
 	b.ReportMetric(used/float64(handled), "redis-cpu-µs/timer")
+}
+
+// BenchmarkRateLimit claims 1,000 timers a second from a long backlog, as soon as the
+// answers allow it, and reports which part of a core that costs Redis.
+func BenchmarkRateLimit(b *testing.B) {
+	const due, page = 1_000_000, 10_000
+	rdb := redistest.Start(b).Client(b)
+	s, err := New(rdb, wakebelltype.Keys{})
+	require.NoError(b, err)
+	entries := make([]Entry, page)
+	for from := 0; from < due; from += page {
+		for i := range entries {
+			entries[i] = Entry{ID: fmt.Sprintf("timer-%08d", from+i), Payload: make([]byte, 100), At: time.UnixMilli(1.7e12 + int64(i))}
+		}
+		_, err := s.Schedule(b.Context(), "bench", entries...)
+		require.NoError(b, err)
+	}
+	src := s.Source("bench", SourceOptions{})
+	request := &exchange.Request{
+		Incarnation: "bench", Want: 100, LeaseTTL: 30 * time.Second, Flow: exchange.Flow{RateLimit: 1000, RatePer: time.Second, RateBurst: 100},
+	}
+	cpu := func() float64 { return cpuSeconds(b, rdb.Info(b.Context(), "cpu").Val()) }
+	idle, began := cpu(), time.Now()
+	<-time.After(2 * time.Second)
+	idle = (cpu() - idle) / time.Since(began).Seconds() * 100
+	before, handled := cpu(), 0
+	began = time.Now()
+	for b.Loop() {
+		request.Sequence++
+		reply, err := src.Exchange(b.Context(), request)
+		require.NoError(b, err)
+		request.Settle = request.Settle[:0]
+		for _, l := range reply.Leases {
+			request.Settle = append(request.Settle, exchange.Settlement{Held: storetest.Held(l), Verdict: exchange.Ack})
+		}
+		handled += len(reply.Leases)
+		<-time.After(reply.Held)
+	}
+	took := time.Since(began).Seconds()
+	b.ReportMetric((cpu()-before)/took*100, "%-of-a-core")
+	b.ReportMetric(idle, "%-when-idle")
+	b.ReportMetric(float64(handled)/took, "timers/s")
 }

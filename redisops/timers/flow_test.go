@@ -1,11 +1,16 @@
 package timers
 
 import (
+	"context"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
+	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/messages/exchange"
 	"github.com/wakebell/wakebell/redisops/internal/storetest"
 )
@@ -39,4 +44,64 @@ func TestFlowControlThatHoldsNothingBack(t *testing.T) {
 		require.NotEmpty(t, reply.Extended)
 		require.Equal(t, "an error", f.get(t, "a").LastError)
 	})
+}
+
+// TestATopicWithoutFlowControlPaysNothing checks that its exchanges have the keys, the
+// arguments and the commands that they had before there was flow control.
+func TestATopicWithoutFlowControlPaysNothing(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	f := newFixture(t, server.Client(t))
+	calls := func(flow exchange.Flow) (counted map[string]int) {
+		f.due(t, "a")
+		require.NoError(t, f.rdb.ConfigResetStat(t.Context()).Err())
+		reply := f.claimWithin(t, 10, flow)
+		require.Len(t, reply.Leases, 1)
+		f.settleWithin(t, flow, exchange.Ack, reply.Leases...)
+		counted = map[string]int{}
+		for _, line := range strings.Split(f.rdb.Info(t.Context(), "commandstats").Val(), "\r\n") {
+			if name, rest, ok := strings.Cut(line, ":calls="); ok {
+				n, _, _ := strings.Cut(rest, ",")
+				var err error
+				counted[strings.TrimPrefix(name, "cmdstat_")], err = strconv.Atoi(n)
+				require.NoError(t, err)
+			}
+		}
+		return counted
+	}
+	calls(exchange.Flow{}) // loads the script
+	calls(exchange.Flow{RateLimit: 1000, RatePer: time.Second})
+	plain, limited := calls(exchange.Flow{}), calls(exchange.Flow{RateLimit: 1000, RatePer: time.Second})
+	require.Zero(t, plain["zremrangebyscore"]+plain["zcount"]+plain["pexpire"], "%v", plain)
+	require.Positive(t, limited["zmscore"]*limited["pexpire"], "%v", limited)
+	require.Zero(t, plain["publish"])
+
+	r := f.Request(10, time.Minute)
+	r.Flow = exchange.Flow{RatePer: time.Second} // the default of a topic without a limit
+	require.Len(t, f.src.args(r, 0), 13)
+	f.rdb.AddHook(keyCount{t, 6})
+	require.NoError(t, f.rdb.Del(t.Context(), f.key.Flow).Err())
+	f.Run(t, r)
+	require.Zero(t, f.rdb.Exists(t.Context(), f.key.Flow).Val())
+}
+
+// keyCount is a client hook that requires that scripts have so many keys.
+type keyCount struct {
+	t    *testing.T
+	want int
+}
+
+func (k keyCount) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (k keyCount) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
+func (k keyCount) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		if cmd.Name() == "evalsha" {
+			require.Equal(k.t, k.want, cmd.Args()[2])
+		}
+		return next(ctx, cmd)
+	}
 }

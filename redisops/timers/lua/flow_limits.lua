@@ -29,7 +29,7 @@ do
 
   -- A poller waits for the tokens of TOGETHER seconds, or for half of the burst or of the
   -- period if that is less, and not for each token alone: it costs an exchange.
-  local TOGETHER = 0.005
+  local TOGETHER = 0.02
   local worthwhile = limited and
     math.max(1, math.min(math.floor(TOGETHER / step), math.floor(burst / 2), math.floor(count / 2))) or 1
 

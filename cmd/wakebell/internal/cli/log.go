@@ -10,7 +10,10 @@ import (
 )
 
 // LogFlags are --log-format and --log-level.
-type LogFlags struct{ format, level Choice }
+type LogFlags struct {
+	format, level Choice
+	least         slog.LevelVar
+}
 
 // Register adds the flags.
 func (f *LogFlags) Register(cmd *cobra.Command) {
@@ -23,15 +26,26 @@ func (f *LogFlags) Register(cmd *cobra.Command) {
 
 // Logger returns a logger to w with the format and the level of the flags.
 func (f *LogFlags) Logger(w io.Writer) *slog.Logger {
-	return NewLogger(w, f.format.value, f.level.value)
+	f.SetLevel(f.level.value)
+	return newLogger(w, f.format.value, &f.least)
 }
+
+// SetLevel sets the level of the logger: debug, info, warn or error.
+func (f *LogFlags) SetLevel(level string) { f.least.Set(levelOf(level)) }
 
 // NewLogger returns a logger to w. The format is json or text.
 func NewLogger(w io.Writer, format, level string) *slog.Logger {
-	var least slog.Level
-	if err := least.UnmarshalText([]byte(level)); err != nil {
-		least = slog.LevelInfo
+	return newLogger(w, format, levelOf(level))
+}
+
+func levelOf(text string) (level slog.Level) {
+	if err := level.UnmarshalText([]byte(text)); err != nil {
+		return slog.LevelInfo
 	}
+	return level
+}
+
+func newLogger(w io.Writer, format string, least slog.Leveler) *slog.Logger {
 	options := &slog.HandlerOptions{Level: least}
 	if format == "json" {
 		return slog.New(slog.NewJSONHandler(output.NewJSONEscaper(w), options))

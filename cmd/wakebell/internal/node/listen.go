@@ -41,6 +41,7 @@ func (f *listenFlags) register(cmd *cobra.Command) {
 	flags.StringVar(&f.celery, "celery-queues", "", "Celery `queues`, as a,b, to which schedules of peers may send (default none)")
 	flags.StringVar(&f.rights.file, "rights", "", "`file` with the rights of peers, instead of --operators (see rights check)")
 	flags.StringVar(&f.peerQueues, "peer-queues", "", "`names` of queues, as a,b, that use --separator and --dead-letter-key for peers")
+	cli.MarkList(cmd, "operators", "celery-queues", "peer-queues")
 	cli.CompleteFiles(cmd, "rights", "tls-client-ca", "redis-tls-cert", "redis-tls-key")
 }
 

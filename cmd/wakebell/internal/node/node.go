@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -18,21 +19,19 @@ import (
 	"github.com/wakebell/wakebell/cmd/wakebell/internal/output"
 	"github.com/wakebell/wakebell/cmd/wakebell/internal/telemetry"
 	"github.com/wakebell/wakebell/internal/memorylimit"
-	"github.com/wakebell/wakebell/internal/tuning"
-	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // nodeFlags are the flags of node.
 type nodeFlags struct {
-	topics []string
-	queueFlags
-	listenFlags
-	exec string
+	config         string
+	topics, queues []string
+	handling                         // of what has no section in the file, and of subscribers
+	handled        []*handled        // the topics and queues
+	top            map[string]string // the fields outside of sections, as they were at the start
+	given          map[string][]string
 
-	tuned           wakebelltype.Settings
-	discardRejected bool
-	history         wakebelltype.HistoryPolicy
-	noCounts        bool
+	listenFlags
+	noCounts bool
 
 	drain, wait time.Duration
 	deadCap     int64
@@ -44,9 +43,17 @@ type nodeFlags struct {
 
 // Command returns the command node.
 func Command(a *cli.App) *cobra.Command {
+	cmd, f := newCommand(a)
+	cmd.PreRunE = func(cmd *cobra.Command, _ []string) error { return f.configure(cmd) }
+	cmd.RunE = a.Does(func(ctx context.Context, _ []string) error { return run(ctx, a, f) })
+	return cmd
+}
+
+// newCommand returns the command with its flags.
+func newCommand(a *cli.App) (*cobra.Command, *nodeFlags) {
 	f := &nodeFlags{}
 	cmd := &cobra.Command{
-		Use:   "node (--topic TOPIC | --queue QUEUE | --listen ADDRESS)...",
+		Use:   "node (--topic TOPIC | --queue QUEUE | --listen ADDRESS | --config FILE)...",
 		Short: "Handle the timers of topics and the messages of queues",
 		Long: `Handles the timers of topics and the messages of queues until SIGTERM or SIGINT.
 Then it drains: it claims no more, waits up to --drain-timeout for running
@@ -87,30 +94,40 @@ subscriptions that the new rights do not permit end; all others stay. With
 --listen and rediss://, the client certificate for Redis is --redis-tls-cert. Do
 not name topics with --topic that subscribers should handle.
 
+A file of --config has the values of flags by their names, and topics and queues,
+each with fields of its own:
+  listen: 10.0.0.5:7070
+  max-concurrent: 20
+  topics:
+    invoices: {exec: ./charge.sh, max-attempts: 5}
+    reminders: {}
+Flags precede variables (see wakebell --help), variables precede the file, also in
+its topics and queues. --topic and --queue replace the topics and queues of the
+file. SIGHUP reads it again: topics, queues, their fields and log-level change at
+once; the log names what needs a restart.
+
 ` + telemetry.Environment,
 		Example: `  wakebell node --topic invoices
   wakebell node --topic invoices --exec './charge.sh' --max-concurrent 20
   wakebell node --topic mail --rate-limit 100 --rate-per 1m --max-in-flight 10
   wakebell node -t a -t b --lease-ttl 1m --log-format json 2>node.log | jq .id
-  wakebell node --listen 10.0.0.5:7070 --token-file tokens --tls-cert node.pem --tls-key node.key`,
+  wakebell node --listen 10.0.0.5:7070 --token-file tokens --tls-cert node.pem --tls-key node.key
+  wakebell node --config wakebell.yaml`,
 		Args: cobra.NoArgs,
 	}
 	a.TopicsFlag(cmd, &f.topics, "`topic` to handle")
-	f.queueFlags.register(cmd)
+	cmd.Flags().StringArrayVar(&f.queues, "queue", nil, "`queue` to handle; can be repeated")
+	f.handling.register(cmd)
 	f.listenFlags.register(cmd)
 	cmd.MarkFlagsOneRequired("topic", "queue", "listen")
 	f.register(cmd)
-	cmd.RunE = a.Does(func(ctx context.Context, _ []string) error { return run(ctx, a, f) })
-	return cmd
+	return cmd, f
 }
 
 func (f *nodeFlags) register(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringVar(&f.exec, "exec", "", "shell `command` to run for each delivery")
-	f.tuned = tuning.Defaults()
-	cli.TuneFlags(flags, &f.tuned)
-	flags.BoolVar(&f.discardRejected, "discard-rejected", false, "remove rejected timers instead of making them dead letters")
-	flags.TextVar(&f.history, "history", wakebelltype.HistoryFailures, "attempts to record for the command history: `policy` off, failures or all")
+	flags.StringVar(&f.config, "config", "", "`file` with the values of flags, and with topics and queues; read again on SIGHUP (see config check)")
+	cli.CompleteFiles(cmd, "config")
 	flags.BoolVar(&f.noCounts, "no-counts", false, "do not count in Redis what stats --since shows")
 	cli.DurationVar(flags, &f.drain, "drain-timeout", 20*time.Second, "how long to wait for running handlers at shutdown")
 	cli.DurationVar(flags, &f.wait, "wait-for-redis", 0, "how long to wait for Redis at startup")
@@ -120,31 +137,6 @@ func (f *nodeFlags) register(cmd *cobra.Command) {
 	f.log.Register(cmd)
 }
 
-func (f *nodeFlags) options() (topics []wakebell.HandlerOption, queues []wakebell.QueueHandlerOption) {
-	options := []wakebell.CommonOption{
-		wakebell.MaxConcurrent(f.tuned.MaxConcurrent),
-		wakebell.LeaseTTL(f.tuned.LeaseTTL),
-		wakebell.MaxLeaseAge(f.tuned.MaxLeaseAge),
-		wakebell.PollingInterval(f.tuned.PollingInterval),
-		wakebell.MaxPollingInterval(f.tuned.MaxPollingInterval),
-		wakebell.MaxAttempts(f.tuned.MaxAttempts),
-		wakebell.RetryBackoff(f.tuned.RetryInitial, f.tuned.RetryLimit),
-	}
-	if f.discardRejected {
-		options = append(options, wakebell.DiscardRejected())
-	}
-	for _, option := range options {
-		topics, queues = append(topics, option), append(queues, option)
-	}
-	return append(topics, wakebell.History(f.history),
-		wakebell.RateLimit(f.tuned.RateLimit, f.tuned.RatePer, f.tuned.RateBurst),
-		wakebell.MaxInFlight(f.tuned.MaxInFlight),
-		wakebell.PerKey(f.tuned.PerKey)), queues
-}
-
-// rawHandler handles bodies of every kind.
-type rawHandler = func(context.Context, wakebell.Timer[[]byte]) error
-
 func run(ctx context.Context, a *cli.App, f *nodeFlags) (err error) {
 	log := f.log.Logger(a.Stderr)
 	grpcLog.to.Store(log)
@@ -153,7 +145,7 @@ func run(ctx context.Context, a *cli.App, f *nodeFlags) (err error) {
 		return err
 	}
 	if serving != nil {
-		serving.Queues = f.named(f.peerQueues)
+		serving.Queues = f.named()
 	}
 	conn, err := a.Connect()
 	if err != nil {
@@ -170,46 +162,27 @@ func run(ctx context.Context, a *cli.App, f *nodeFlags) (err error) {
 	defer cli.KeepBrokenPipes()()
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
-	handle := reporting(output.NewLockedWriter(a.Stdout), fail)
-	if f.exec != "" {
-		handle = inTurn(handle, shellHandler(a, f.exec))
-	}
-	topicOptions, queueOptions := f.options()
+	report := reporting(output.NewLockedWriter(a.Stdout), fail)
+	build := func(h *handled) wakebell.Handler { return h.handler(a, report) }
 	var handlers []wakebell.Handler
-	for _, topic := range f.topics {
-		handlers = append(handlers, wakebell.Handle(wakebell.NewTopic[[]byte](topic), handle, topicOptions...))
+	for _, h := range f.handled {
+		handlers = append(handlers, build(h))
 	}
-	handlers = append(handlers, f.queueHandlers(f, handle)...)
-	drain := f.drain
-	if drain == 0 {
-		drain = -1 // Config takes 0 for the default
-	}
-	sys, err := wakebell.New(cli.NewActorSystem(log), conn.Redis, wakebell.Config{
-		Handlers:      handlers,
-		NoCounts:      f.noCounts,
-		Keys:          conn.Keys,
-		Prefix:        conn.Prefix,
-		Payloads:      a.Payloads(),
-		DrainTimeout:  drain,
-		WaitForRedis:  f.wait,
-		DeadLetterCap: f.deadCap,
-		Logger:        log,
-		MeterProvider: exported.MeterProvider,
-		MetricTopics:  f.metrics.Topics,
-
-		TracerProvider: exported.TracerProvider,
-	})
+	cfg := f.systemConfig()
+	cfg.Handlers, cfg.Keys, cfg.Prefix, cfg.Logger = handlers, conn.Keys, conn.Prefix, log
+	cfg.MeterProvider, cfg.TracerProvider, cfg.Payloads = exported.MeterProvider, exported.TracerProvider, a.Payloads()
+	sys, err := wakebell.New(cli.NewActorSystem(log), conn.Redis, cfg)
 	if err != nil {
 		return err
 	}
 	if serving != nil {
-		serving.HandlerOptions, serving.QueueHandlerOptions = topicOptions, queueOptions
+		serving.HandlerOptions, serving.QueueHandlerOptions = f.topicOptions(), f.subscriberOptions()
 	}
 	server, err := f.serve(ctx, sys, serving)
 	if err != nil {
 		return err
 	}
-	attrs := []slog.Attr{slog.Any("topics", append(f.topics, f.queues...))}
+	attrs := []slog.Attr{slog.Any("topics", slices.Concat(f.topics, f.queues))}
 	if server != nil {
 		defer server.Stop()
 		defer boundGarbage(ctx)()
@@ -220,7 +193,23 @@ func run(ctx context.Context, a *cli.App, f *nodeFlags) (err error) {
 		return err
 	}
 	defer stopHealth()
+	defer (&reloading{node: f, sys: sys, build: build, log: log}).onHangup(ctx)()
 	return cli.RunSystem(ctx, sys, log, attrs...)
+}
+
+// systemConfig returns what the flags say about the System.
+func (f *nodeFlags) systemConfig() wakebell.Config {
+	drain := f.drain
+	if drain == 0 {
+		drain = -1 // Config takes 0 for the default
+	}
+	return wakebell.Config{
+		NoCounts:      f.noCounts,
+		DrainTimeout:  drain,
+		WaitForRedis:  f.wait,
+		DeadLetterCap: f.deadCap,
+		MetricTopics:  f.metrics.Topics,
+	}
 }
 
 // boundGarbage bounds the garbage of a node that serves peers until the returned
@@ -275,14 +264,5 @@ func reporting(out io.Writer, fail context.CancelCauseFunc) rawHandler {
 			return err
 		}
 		return nil
-	}
-}
-
-func inTurn(first, second rawHandler) rawHandler {
-	return func(ctx context.Context, t wakebell.Timer[[]byte]) error {
-		if err := first(ctx, t); err != nil {
-			return err
-		}
-		return second(ctx, t)
 	}
 }

@@ -41,7 +41,7 @@ expires. It prints what is left; with -o json as queue stats does.`,
 			stop := followStats(ctx, a, c, "drain", q, func(st wakebelltype.QueueStats) int64 { return st.Pending + st.Processing })
 			st, err := queue.Drain(ctx, c, q)
 			stop()
-			return errors.Join(err, printStats(a, q, st))
+			return errors.Join(err, printStats(a, q, st, nil))
 		})
 	})
 	return cmd

@@ -16,6 +16,7 @@ func TestTheReferenceNamesTheFields(t *testing.T) {
 		"queue publish": publishedLine{},
 		"queue ls":      messageLine{},
 		"queue stats":   statsLine{},
+		"queue history": historyLine{},
 		"queue dead ls": deadLine{},
 	})
 }

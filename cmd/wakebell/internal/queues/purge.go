@@ -18,8 +18,8 @@ func purgeCommand(a *cli.App) *cobra.Command {
 		Use:   "purge --queue QUEUE",
 		Short: "Delete the messages of a queue",
 		Long: `Deletes the pending messages and prints how many; dead letters stay. --running
-also deletes those that consumers hold, --kept the payloads kept of completed and
-failed messages. It asks for confirmation on a terminal and requires --yes
+also deletes those that consumers hold, --kept what is kept of handled messages: the
+payloads of completed and failed ones, the counts of stats --since and the history. It asks for confirmation on a terminal and requires --yes
 elsewhere.
 
 With -o json it prints one line with queue and deleted, a number.`,
@@ -29,7 +29,7 @@ With -o json it prints one line with queue and deleted, a number.`,
 	}
 	nameFlag(cmd, &q)
 	cmd.Flags().BoolVar(&running, "running", false, "also delete messages that consumers hold")
-	cmd.Flags().BoolVar(&kept, "kept", false, "also delete kept payloads of completed and failed messages")
+	cmd.Flags().BoolVar(&kept, "kept", false, "also delete kept payloads, the counts and the history")
 	cli.YesFlag(cmd, &yes, "do not ask for confirmation")
 	a.OutputFlag(cmd)
 	cmd.RunE = a.Does(func(ctx context.Context, _ []string) error {

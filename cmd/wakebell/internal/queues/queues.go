@@ -22,12 +22,12 @@ func Command(a *cli.App) *cobra.Command {
 redis-message-queue, so that Python programs can publish and consume as well.
 wakebell node --queue handles them.`,
 		Example: `  wakebell queue publish --queue mail --text hello --dedup-key welcome-42
-  wakebell queue stats --queue mail
+  wakebell queue stats --queue mail --since 6h
   wakebell node --queue mail --exec './send.sh'`,
 		RunE: cli.MissingCommand,
 	}
-	cmd.AddCommand(publishCommand(a), lsCommand(a), statsCommand(a), drainCommand(a),
-		purgeCommand(a), deadCommand(a))
+	cmd.AddCommand(publishCommand(a), lsCommand(a), statsCommand(a), historyCommand(a),
+		drainCommand(a), purgeCommand(a), deadCommand(a))
 	return cmd
 }
 

@@ -55,7 +55,7 @@ func overrides(c wakebelltype.Control) (fields map[string]any, shown [][2]string
 		field, text := strings.ReplaceAll(t.Flag, "-", "_"), t.Text(value)
 		fields[field] = text
 		if n := t.Number(&c.Settings); n != nil { // a number in JSON too
-			fields[field] = *n
+			fields[field] = max(*n, 0)
 		}
 		shown = append(shown, [2]string{t.Flag, text})
 	}

@@ -75,9 +75,9 @@ func diagnose(ctx context.Context, a *cli.App, c cli.Client, names topicNames, g
 		lines[i] = findingLine{Grade: string(f.Grade), Check: f.Check, Server: f.Server, Topic: f.Topic, Found: f.Found, Do: f.Do}
 	}
 	if !given {
-		queues, _ := knownQueues(ctx, c.QueueOperator(), prefix, wakebelltype.Page{}) // the checks of the server report the cause
+		queues, _ := knownQueues(ctx, c.QueueOperator(), prefix, 0, wakebelltype.Page{}) // the checks of the server report the cause
 		for _, q := range queues {
-			lines = append(lines, queueFinding(q))
+			lines = append(lines, queueFinding(q), recordsFinding(q, readRecords(ctx, c.QueueOperator(), q.keys)))
 		}
 	}
 	if err := ctx.Err(); err != nil {

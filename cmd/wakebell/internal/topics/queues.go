@@ -3,6 +3,7 @@ package topics
 import (
 	"context"
 	"strings"
+	"time"
 
 	"github.com/wakebell/wakebell/cmd/wakebell/internal/cli"
 	"github.com/wakebell/wakebell/cmd/wakebell/internal/output"
@@ -22,12 +23,16 @@ type queueLine struct {
 	DeadLetterKey string `json:"dead_letter_key"`
 	Fault         string `json:"fault"`
 
+	Throughput *cli.ThroughputLine `json:"throughput,omitempty"`
+
+	keys   wakebelltype.QueueKeys
 	stats  wakebelltype.QueueStats
 	cursor string
 }
 
-// knownQueues returns the queues whose names begin with a prefix, with their counts.
-func knownQueues(ctx context.Context, of queue.Operator, prefix string, page wakebelltype.Page) (all []queueLine, err error) {
+// knownQueues returns the queues whose names begin with a prefix, with their counts
+// and, if since is not 0, their throughput.
+func knownQueues(ctx context.Context, of queue.Operator, prefix string, since time.Duration, page wakebelltype.Page) (all []queueLine, err error) {
 	for q, err := range of.List(ctx, wakebelltype.Page{After: page.After}) {
 		if err != nil {
 			return nil, err
@@ -36,13 +41,20 @@ func knownQueues(ctx context.Context, of queue.Operator, prefix string, page wak
 			continue
 		}
 		st, err := of.Stats(ctx, q.Keys)
+		var line *cli.ThroughputLine
+		if err == nil && since > 0 {
+			var t wakebelltype.Throughput
+			if t, err = of.Throughput(ctx, q.Keys, since); err == nil {
+				line = cli.NewQueueThroughputLine(t)
+			}
+		}
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
 		all = append(all, queueLine{
 			Queue: q.Keys.Name, Pending: st.Pending, Processing: st.Processing, Ended: st.Ended, Dead: st.Dead,
 			Oldest: output.Stamp(st.Oldest), Separator: q.Keys.Separator, DeadLetterKey: q.Keys.DeadLetters,
-			Fault: output.Fault(err), stats: st, cursor: q.Cursor,
+			Fault: output.Fault(err), Throughput: line, keys: q.Keys, stats: st, cursor: q.Cursor,
 		})
 		if len(all) == page.Limit {
 			break
@@ -86,9 +98,31 @@ func queueFinding(q queueLine) findingLine {
 	return f
 }
 
+// readRecords reads the counts and the history of a queue. Its error says what of them
+// cannot be read.
+func readRecords(ctx context.Context, of queue.Operator, name wakebelltype.QueueKeys) error {
+	if _, err := of.Throughput(ctx, name, time.Minute); err != nil {
+		return err
+	}
+	for _, err := range of.History(ctx, name, wakebelltype.HistoryFilter{Last: 1}, wakebelltype.Page{}) {
+		return err
+	}
+	return nil
+}
+
+// recordsFinding is the check of the counts and the history of a queue by doctor.
+func recordsFinding(q queueLine, err error) findingLine {
+	f := findingLine{Grade: string(wakebelltype.GradeGood), Check: "records", Queue: q.Queue, Found: "the counts and the history can be read"}
+	if err != nil {
+		f.Grade, f.Found = string(wakebelltype.GradeWarn), output.Fault(err)
+		f.Do = "remove the key if it is not Wakebell's, or give the user the rights of docs/keys.md; without them counts and the history of attempts are missing"
+	}
+	return f
+}
+
 // listQueues prints the queues alone, as a table or as lines of JSON.
 func listQueues(ctx context.Context, a *cli.App, of queue.Operator, prefix string, page cli.PageFlags) error {
-	all, err := knownQueues(ctx, of, prefix, page.Page())
+	all, err := knownQueues(ctx, of, prefix, 0, page.Page())
 	if err != nil {
 		return err
 	}

@@ -48,8 +48,10 @@ With -o json each topic is a line per reading with at, topic, timers, pending,
 due, leased, retrying, parked, dead, estimated, oldest_due (an instant), oldest_due_s
 (its age in seconds), paused, timers_per_s and dead_per_s (null at the first
 reading) and fault, and with --since throughput: step_s, from (an instant), and the
-lists scheduled, handled, failed and dead with a number for each step. With --queues each queue is a line with queue, pending,
-processing, ended, dead, oldest, separator, dead_letter_key and fault.`,
+lists scheduled, handled, failed and dead with a number for each step. With
+--queues each queue is a line with queue, pending, processing, ended, dead, oldest,
+separator, dead_letter_key and fault, and with --since throughput, where published
+is in place of scheduled.`,
 		Example: `  wakebell stats
   wakebell stats --since 6h
   wakebell stats --topic invoices --watch
@@ -61,11 +63,11 @@ processing, ended, dead, oldest, separator, dead_letter_key and fault.`,
 	cmd.MarkFlagsMutuallyExclusive("queues", "topic")
 	cmd.Flags().BoolVarP(&f.watch, "watch", "w", false, "repeat until interrupted")
 	cli.DurationVar(cmd.Flags(), &f.interval, "interval", time.Second, "time between readings of --watch, at least 100ms")
-	cli.DurationVar(cmd.Flags(), &f.since, "since", 0, "show what was handled in this `duration` until now, up to 90d; 0: not")
+	cli.ThroughputFlag(cmd.Flags(), &f.since)
 	a.OutputFlag(cmd)
 	cmd.RunE = a.Does(func(ctx context.Context, _ []string) error {
-		if f.since != 0 && (f.since < time.Minute || f.since > maxSince) {
-			return cli.Usagef("--since: %v, want 1m to 90d", f.since)
+		if err := cli.CheckThroughput(f.since); err != nil {
+			return err
 		}
 		if f.interval < minStatsInterval {
 			return cli.Usagef("--interval: %v, want at least %v", f.interval, minStatsInterval)
@@ -103,7 +105,7 @@ type statsLine struct {
 	DeadPerS   *float64 `json:"dead_per_s"`
 	Fault      string   `json:"fault"`
 
-	Throughput *throughputLine `json:"throughput,omitempty"`
+	Throughput *cli.ThroughputLine `json:"throughput,omitempty"`
 
 	oldestDue time.Time
 }
@@ -182,7 +184,7 @@ func (w *statsWatch) look(ctx context.Context) error {
 		case err != nil:
 			lines[i].Fault = output.Fault(errors.Join(o.Err, err))
 		default:
-			lines[i].Throughput = newThroughputLine(t)
+			lines[i].Throughput = cli.NewThroughputLine(t)
 		}
 	}
 	queues, err := w.readQueues(ctx)
@@ -199,7 +201,7 @@ func (w *statsWatch) readQueues(ctx context.Context) ([]queueLine, error) {
 	if w.queues == nil || w.app.WantsJSON() && !w.alone {
 		return nil, nil
 	}
-	all, err := knownQueues(ctx, w.queues, w.prefix, wakebelltype.Page{})
+	all, err := knownQueues(ctx, w.queues, w.prefix, w.since, wakebelltype.Page{})
 	if err != nil && (w.alone || ctx.Err() != nil) {
 		return nil, err
 	}

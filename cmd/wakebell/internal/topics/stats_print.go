@@ -9,6 +9,7 @@ import (
 
 	"github.com/charmbracelet/x/ansi"
 
+	"github.com/wakebell/wakebell/cmd/wakebell/internal/cli"
 	"github.com/wakebell/wakebell/cmd/wakebell/internal/output"
 )
 
@@ -20,7 +21,7 @@ func statsColumns(throughput bool) []output.Column {
 		output.Text("FAULT").AsRare().Styled(output.Bad),
 	}
 	if throughput {
-		columns = append(columns, output.Numeric("HANDLED"), output.Numeric("FAILED"), output.Numeric("DIED"), output.Short("THROUGHPUT"))
+		columns = append(columns, cli.ThroughputColumns()...)
 	}
 	return columns
 }
@@ -86,7 +87,7 @@ func (w *statsWatch) print(lines []statsLine, queues []queueLine, first bool) er
 			oldest, output.YesNo(l.Paused), rate(l.TimersPerS), rate(l.DeadPerS), l.Fault,
 		}
 		if w.since > 0 {
-			cells = append(cells, l.Throughput.cells(screen)...)
+			cells = append(cells, l.Throughput.Cells(screen)...)
 		}
 		t.Row(cells...)
 	}
@@ -109,9 +110,17 @@ func (w *statsWatch) tableOfQueues(out *bytes.Buffer, queues []queueLine) error 
 		out.WriteByte('\n')
 	}
 	screen := w.app.Screen()
-	t := output.NewTable(out, screen, queueColumns()...)
+	columns := queueColumns()
+	if w.since > 0 {
+		columns = append(columns, cli.ThroughputColumns()...)
+	}
+	t := output.NewTable(out, screen, columns...)
 	for _, q := range queues {
-		t.Row(queueRow(screen, q)...)
+		cells := queueRow(screen, q)
+		if w.since > 0 {
+			cells = append(cells, q.Throughput.Cells(screen)...)
+		}
+		t.Row(cells...)
 	}
 	return t.Flush()
 }

@@ -64,7 +64,7 @@ func addQueues(ctx context.Context, a *cli.App, c cli.Client, prefix string) err
 	if a.WantsJSON() {
 		return nil
 	}
-	all, err := knownQueues(ctx, c.QueueOperator(), prefix, wakebelltype.Page{})
+	all, err := knownQueues(ctx, c.QueueOperator(), prefix, 0, wakebelltype.Page{})
 	if err != nil && ctx.Err() == nil {
 		if !errors.Is(err, wakebell.ErrForbidden) {
 			a.Notef("wakebell: queues cannot be listed: %s\n", output.Escape(output.Fault(err)))

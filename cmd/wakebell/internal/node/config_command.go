@@ -1,0 +1,84 @@
+package node
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/wakebell/wakebell/cmd/wakebell/internal/cli"
+	"github.com/wakebell/wakebell/cmd/wakebell/internal/config"
+)
+
+// ConfigCommand returns the command config.
+func ConfigCommand(a *cli.App) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "config",
+		Short: "Check and print configuration files of node --config",
+		Long:  `A configuration file has the values of the flags of node, and topics and queues.`,
+		Example: `  wakebell config print > wakebell.yaml
+  wakebell config check wakebell.yaml`,
+		Args: cobra.ArbitraryArgs,
+		RunE: cli.MissingCommand,
+	}
+	cmd.AddCommand(configCheckCommand(a), configPrintCommand(a))
+	return cmd
+}
+
+func configCheckCommand(a *cli.App) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "check FILE",
+		Short: "Check a configuration file",
+		Long: `Checks a configuration file and prints every error with its line: unknown fields,
+values that a flag does not take, and values out of bounds. It reads no other file
+and does not connect to Redis. Exit codes: 0 the file is valid, 2 it is not.`,
+		Example: "  wakebell config check wakebell.yaml",
+		Args:    cobra.ExactArgs(1),
+	}
+	cmd.ValidArgsFunction = cobra.FixedCompletions(nil, cobra.ShellCompDirectiveDefault)
+	cmd.RunE = a.Does(func(_ context.Context, args []string) error {
+		f, _, err := load(args[0], nil)
+		if err != nil {
+			return err
+		}
+		return a.Printf("%s is valid: %d topics, %d queues\n", args[0], len(f.topics), len(f.queues))
+	})
+	return cmd
+}
+
+func configPrintCommand(a *cli.App) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "print [FILE]",
+		Short: "Print a configuration file with all fields",
+		Long: `Prints a configuration file with all fields and what they mean; those that have their
+defaults are comments. Without FILE all have. Of Redis's URL it hides the password.`,
+		Example: `  wakebell config print > wakebell.yaml
+  wakebell config print wakebell.yaml`,
+		Args: cobra.MaximumNArgs(1),
+	}
+	cmd.ValidArgsFunction = cobra.FixedCompletions(nil, cobra.ShellCompDirectiveDefault)
+	cmd.RunE = a.Does(func(_ context.Context, args []string) error {
+		name := ""
+		if len(args) > 0 {
+			name = args[0]
+		}
+		f, flags, err := load(name, nil)
+		if err != nil {
+			return err
+		}
+		text := config.Format(flags)
+		for i, title := range []string{"topics", "queues"} {
+			sections := ""
+			for _, h := range f.handled {
+				if h.queue == (i == 1) {
+					sections += config.FormatSection(h.name, h.own())
+				}
+			}
+			if sections == "" {
+				sections = "  {}\n"
+			}
+			text += title + ":\n" + sections
+		}
+		return a.Printf("%s", text)
+	})
+	return cmd
+}

@@ -1,0 +1,188 @@
+package node
+
+import (
+	"context"
+	"slices"
+	"sync/atomic"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/cmd/wakebell/internal/cli"
+	"github.com/wakebell/wakebell/cmd/wakebell/internal/config"
+	"github.com/wakebell/wakebell/internal/tuning"
+	"github.com/wakebell/wakebell/wakebelltype"
+)
+
+// handling are the flags of node about one topic or queue. The sections of a
+// configuration file have them as well.
+type handling struct {
+	exec            string
+	tuned           wakebelltype.Settings
+	discardRejected bool
+	history         wakebelltype.HistoryPolicy
+	queueFlags
+	flags *pflag.FlagSet
+}
+
+func (h *handling) register(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVar(&h.exec, "exec", "", "shell `command` to run for each delivery")
+	h.tuned = tuning.Defaults()
+	cli.TuneFlags(flags, &h.tuned)
+	flags.BoolVar(&h.discardRejected, "discard-rejected", false, "remove rejected timers instead of making them dead letters")
+	flags.TextVar(&h.history, "history", wakebelltype.HistoryFailures, "attempts to record for the commands history and queue history: `policy` off, failures or all")
+	h.queueFlags.register(cmd)
+	h.flags = flags
+}
+
+// tuning returns the options of a topic or of a subscriber's queue that can change
+// while it is handled.
+func (h *handling) tuning() []wakebell.TuningOption {
+	return []wakebell.TuningOption{
+		wakebell.MaxConcurrent(h.tuned.MaxConcurrent),
+		wakebell.LeaseTTL(h.tuned.LeaseTTL),
+		wakebell.MaxLeaseAge(h.tuned.MaxLeaseAge),
+		wakebell.PollingInterval(h.tuned.PollingInterval),
+		wakebell.MaxPollingInterval(h.tuned.MaxPollingInterval),
+		wakebell.MaxAttempts(h.tuned.MaxAttempts),
+		wakebell.RetryBackoff(h.tuned.RetryInitial, h.tuned.RetryLimit),
+	}
+}
+
+// tunedTopic returns the options of a topic that can change while it is handled.
+func (h *handling) tunedTopic() []wakebell.TopicTuningOption {
+	return append(topicTuning(h.tuning()),
+		wakebell.RateLimit(h.tuned.RateLimit, h.tuned.RatePer, h.tuned.RateBurst),
+		wakebell.MaxInFlight(h.tuned.MaxInFlight),
+	)
+}
+
+// topicTuning converts options to those that RetuneLocal takes.
+func topicTuning(options []wakebell.TuningOption) (all []wakebell.TopicTuningOption) {
+	for _, option := range options {
+		all = append(all, option)
+	}
+	return all
+}
+
+func (h *handling) topicOptions() []wakebell.HandlerOption {
+	options := []wakebell.HandlerOption{wakebell.History(h.history)}
+	for _, option := range h.tunedTopic() {
+		options = append(options, option)
+	}
+	if h.discardRejected {
+		options = append(options, wakebell.DiscardRejected())
+	}
+	return options
+}
+
+// subscriberOptions returns the options of the queues of subscribers: the settings of
+// topics.
+func (h *handling) subscriberOptions() []wakebell.QueueHandlerOption {
+	options := []wakebell.QueueHandlerOption{wakebell.History(h.history)}
+	for _, option := range h.tuning() {
+		options = append(options, option)
+	}
+	if h.discardRejected {
+		options = append(options, wakebell.DiscardRejected())
+	}
+	return options
+}
+
+// handled is a topic or a queue that the node handles.
+type handled struct {
+	name  string
+	queue bool
+	handling
+	section *config.Section         // nil: none
+	script  *atomic.Pointer[string] // that runs; empty: none
+}
+
+// newHandled returns a topic or a queue with the defaults of its flags. A queue has no
+// flags of topics, and the other way round.
+func newHandled(name string, queue bool) *handled {
+	h := &handled{name: name, queue: queue, script: &atomic.Pointer[string]{}}
+	cmd := &cobra.Command{}
+	h.register(cmd)
+	var others cobra.Command
+	if queue {
+		others.Flags().String("history", "", "")
+		cli.TuneFlags(others.Flags(), &wakebelltype.Settings{})
+	} else {
+		(&queueFlags{}).register(&others)
+	}
+	h.flags = pflag.NewFlagSet(name, pflag.ContinueOnError)
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		shared := slices.ContainsFunc(queueTuning, func(t *tuning.Setting) bool { return t.Flag == f.Name })
+		if others.Flags().Lookup(f.Name) == nil || queue && shared {
+			h.flags.AddFlag(f)
+		}
+	})
+	return h
+}
+
+// path returns the names of the section of a topic or queue.
+func (h *handled) path() []string {
+	if h.queue {
+		return []string{"queues", h.name}
+	}
+	return []string{"topics", h.name}
+}
+
+// own returns the flags that the section has fields of.
+func (h *handled) own() *pflag.FlagSet {
+	own := pflag.NewFlagSet(h.name, pflag.ContinueOnError)
+	if h.section != nil {
+		for _, field := range h.section.Fields {
+			own.AddFlag(h.flags.Lookup(field.Name))
+		}
+	}
+	return own
+}
+
+// rawHandler handles bodies of every kind.
+type rawHandler = func(context.Context, wakebell.Timer[[]byte]) error
+
+// handler returns the handler, which calls report and then the script.
+func (h *handled) handler(a *cli.App, report rawHandler) wakebell.Handler {
+	h.script.Store(&h.exec)
+	script := h.script
+	handle := func(ctx context.Context, t wakebell.Timer[[]byte]) error {
+		if err := report(ctx, t); err != nil {
+			return err
+		}
+		if script := *script.Load(); script != "" {
+			return shellHandler(a, script)(ctx, t)
+		}
+		return nil
+	}
+	if h.queue {
+		return h.queueHandler(handle)
+	}
+	return wakebell.Handle(wakebell.NewTopic[[]byte](h.name), handle, h.topicOptions()...)
+}
+
+// live reports whether a flag can change without a new handler.
+func (h *handled) live(flag string) bool {
+	if flag == "exec" || flag == "visibility-timeout" || flag == "max-deliveries" {
+		return true
+	}
+	return slices.ContainsFunc(tuning.All, func(t *tuning.Setting) bool { return t.Flag == flag })
+}
+
+// retune changes the settings of the running handler of a topic or queue to those of
+// h, which takes its place.
+func (h *handled) retune(sys *wakebell.System, running *handled) error {
+	options := h.tunedTopic()
+	if h.queue {
+		options = topicTuning(h.tunedQueue())
+	}
+	if err := sys.RetuneLocal(h.name, options...); err != nil {
+		return err
+	}
+	h.script = running.script
+	h.script.Store(&h.exec)
+	return nil
+}

@@ -10,6 +10,7 @@ import (
 	"github.com/wakebell/wakebell/internal/tuning"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/redisops/audit"
+	"github.com/wakebell/wakebell/redisops/timers"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
@@ -69,11 +70,16 @@ func (c *Client) Control(ctx context.Context, topic string) (wakebelltype.Contro
 }
 
 // readOverride returns the function by which a poller reads the cluster-wide
-// settings of its topic.
-func (s *System) readOverride(topic string) func(context.Context) (poller.ClusterOverride, error) {
+// settings of its topic. It also frees keys that were not freed, and wakes timers for
+// which a higher PerKey has room.
+func (s *System) readOverride(topic string, keys *timers.TimerSource, node poller.Settings) func(context.Context) (poller.ClusterOverride, error) {
 	return func(ctx context.Context) (poller.ClusterOverride, error) {
 		c, err := s.store.Control(ctx, topic)
 		if err != nil {
+			return poller.ClusterOverride{}, err
+		}
+		perKey := tuning.Override(settingsOf(node), c.Settings).PerKey
+		if err = keys.SweepKeys(ctx, perKey); err != nil {
 			return poller.ClusterOverride{}, err
 		}
 		return poller.ClusterOverride{Paused: c.Paused, Apply: func(to *poller.Settings) {
@@ -186,7 +192,7 @@ func (s *System) untilRemoved(ctx context.Context, topic string) error {
 
 // RetuneLocal changes options of a topic on this node: MaxConcurrent, LeaseTTL,
 // MaxLeaseAge, PollingInterval, MaxPollingInterval, RetryBackoff, MaxAttempts,
-// RateLimit and MaxInFlight.
+// RateLimit, MaxInFlight and PerKey.
 // Client.Retune changes all nodes. Errors are ErrInvalid, ErrNoTopic and
 // ErrNotRunning.
 //

@@ -24,6 +24,7 @@ type DeadLetter struct {
 	Activation time.Time `json:"activation,omitzero"` // instant for which the timer was scheduled
 	Died       time.Time `json:"died,omitzero"`       // when it was dead-lettered, by Redis's clock
 	Content    Content   `json:"content"`
+	Key        string    `json:"key"` // of the timer, which a redrive restores; empty: none
 
 	// Cursor continues a listing after this dead letter: its Entry; see Page.
 	Cursor string `json:"cursor"`
@@ -64,7 +65,7 @@ func (c *Client) DeadLetter(ctx context.Context, topic, entry string) (DeadLette
 func deadLetterOf(topic string, d timers.DeadLetter) DeadLetter {
 	return DeadLetter{
 		Entry: d.Entry, ID: d.ID, Topic: topic, Reason: d.Reason,
-		Attempts: d.Claims, Failures: d.Failures, Activation: d.Activation, Died: d.At,
+		Attempts: d.Claims, Failures: d.Failures, Activation: d.Activation, Died: d.At, Key: d.Key,
 		Content: content(d.Payload, d.ID), Cursor: d.Entry,
 	}
 }

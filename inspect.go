@@ -36,6 +36,8 @@ type Info struct {
 	Failures  int    `json:"failures"`   // deliveries that ended in an error
 	LastError string `json:"last_error"` // of the last failure
 
+	Key string `json:"key"` // as the option Key set it; empty: none
+
 	// Cursor continues a listing after this timer; see Page. Only List sets it.
 	Cursor string `json:"cursor"`
 }
@@ -48,6 +50,9 @@ const (
 	StatePending State = "pending"
 	// StateRetrying means that the timer waits for its next attempt.
 	StateRetrying State = "retrying"
+	// StateParked means that the timer is due and waits until its key is free; see
+	// PerKey. List has parked timers after all others.
+	StateParked State = "parked"
 	// StateRunning means that a handler holds the timer.
 	StateRunning State = "running"
 	// StateNever means that the timer has an infinite instant. Other programs
@@ -149,13 +154,15 @@ func (c *Client) Topics(ctx context.Context, discover bool, p wakebelltype.Page)
 func infoOf(topic string, t timers.Timer) Info {
 	info := Info{
 		ID: t.ID, Topic: topic, State: StatePending, Due: t.Due, Activation: t.Activation,
-		Attempts: t.Claims, Failures: t.Failures, LastError: t.LastError, Cursor: string(t.Cursor),
+		Attempts: t.Claims, Failures: t.Failures, LastError: t.LastError, Cursor: string(t.Cursor), Key: t.Key,
 	}
 	switch {
 	case t.NeverDue:
 		info.State = StateNever
 	case t.Running:
 		info.State = StateRunning
+	case t.Parked:
+		info.State = StateParked
 	case t.Claims > 0:
 		info.State = StateRetrying
 	}

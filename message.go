@@ -28,6 +28,7 @@ func ScheduleMessage(d Draft) (*messages.ScheduleRequest, error) {
 		ContentType:   d.env.ContentType,
 		CorrelationId: d.env.CorrelationID,
 		Headers:       Headers(d.env.Headers).Map(),
+		TimerKey:      []byte(d.key),
 	}
 	switch {
 	case d.policy == wakebelltype.PolicyDebounce:
@@ -63,6 +64,9 @@ func draftOf(m *messages.ScheduleRequest, key *timers.Key) Draft {
 	opts = append(opts, ContentType(m.GetContentType()), CorrelationID(m.GetCorrelationId()))
 	for _, key := range slices.Sorted(maps.Keys(m.GetHeaders())) {
 		opts = append(opts, Header(key, m.GetHeaders()[key]))
+	}
+	if len(m.GetTimerKey()) > 0 {
+		opts = append(opts, Key(string(m.GetTimerKey())))
 	}
 	switch m.GetIfExists() {
 	case messages.Policy_POLICY_UNSPECIFIED:

@@ -18,6 +18,7 @@ type settings struct {
 	tuned           wakebelltype.Settings // what can change while the handler runs; MaxLeaseAge 0 means none
 	discardRejected bool
 	retryOnExpiry   bool
+	skipFailed      bool // for PerKey
 	window          time.Duration
 	history         wakebelltype.HistoryPolicy
 	middleware      []Middleware
@@ -63,7 +64,7 @@ func pollerSettings(s wakebelltype.Settings) poller.Settings {
 		MaxConcurrent: s.MaxConcurrent, LeaseTTL: s.LeaseTTL, MaxLeaseAge: s.MaxLeaseAge,
 		PollingInterval: s.PollingInterval, MaxPollingInterval: s.MaxPollingInterval,
 		Retry: poller.Retry{Initial: s.RetryInitial, Max: s.RetryLimit, MaxFailures: s.MaxAttempts},
-		Flow:  exchange.Flow{RateLimit: s.RateLimit, RatePer: s.RatePer, RateBurst: s.RateBurst, MaxInFlight: s.MaxInFlight},
+		Flow:  exchange.Flow{RateLimit: s.RateLimit, RatePer: s.RatePer, RateBurst: s.RateBurst, MaxInFlight: s.MaxInFlight, PerKey: s.PerKey},
 	}
 }
 
@@ -73,7 +74,7 @@ func settingsOf(s poller.Settings) wakebelltype.Settings {
 		MaxConcurrent: s.MaxConcurrent, LeaseTTL: s.LeaseTTL, MaxLeaseAge: s.MaxLeaseAge,
 		PollingInterval: s.PollingInterval, MaxPollingInterval: s.MaxPollingInterval,
 		RetryInitial: s.Retry.Initial, RetryLimit: s.Retry.Max, MaxAttempts: s.Retry.MaxFailures,
-		RateLimit: s.Flow.RateLimit, RatePer: s.Flow.RatePer, RateBurst: s.Flow.RateBurst, MaxInFlight: s.Flow.MaxInFlight,
+		RateLimit: s.Flow.RateLimit, RatePer: s.Flow.RatePer, RateBurst: s.Flow.RateBurst, MaxInFlight: s.Flow.MaxInFlight, PerKey: s.Flow.PerKey,
 	}
 }
 

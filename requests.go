@@ -275,6 +275,7 @@ var states = map[State]messages.State{
 	StateRetrying: messages.State_STATE_RETRYING,
 	StateRunning:  messages.State_STATE_RUNNING,
 	StateNever:    messages.State_STATE_NEVER,
+	StateParked:   messages.State_STATE_PARKED,
 }
 
 func timerMessage(i Info) *messages.Timer {
@@ -282,6 +283,7 @@ func timerMessage(i Info) *messages.Timer {
 		Id: text.Valid(i.ID), State: states[i.State],
 		Due: wire.Timestamp(i.Due), Activation: wire.Timestamp(i.Activation),
 		Attempts: wire.Count(i.Attempts), Failures: wire.Count(i.Failures), LastError: text.Valid(i.LastError), Cursor: i.Cursor,
+		Key: []byte(i.Key),
 	}
 }
 

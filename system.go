@@ -1,6 +1,7 @@
 package wakebell
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -245,7 +246,7 @@ func (s *System) actorTopics() []poller.Topic {
 }
 
 func (s *System) actorTopic(h Handler) poller.Topic {
-	source := s.source(h)
+	source, keys := s.source(h)
 	if s.hooks.Source != nil {
 		source = s.hooks.Source(source)
 	}
@@ -271,20 +272,30 @@ func (s *System) actorTopic(h Handler) poller.Topic {
 		topic.FinalErrors, topic.FinalCrashes = q.finalErrors, q.atMostOnce
 		topic.RecordStore = queueRecords{s.queueNamed(source.Name())}
 	} else {
-		topic.ReadOverride = s.readOverride(s.cfg.Prefix + h.topic)
+		topic.ReadOverride = s.readOverride(s.cfg.Prefix+h.topic, keys, pollerSettings(h.set.tuned))
+		if h.set.tuned.PerKey > 0 { // which also looks after keys that were not freed
+			topic.OverrideInterval = cmp.Or(topic.OverrideInterval, sweepKeysEvery)
+		}
 	}
 	return topic
 }
 
-// source returns the source from which the poller of a handler claims leases.
-func (s *System) source(h Handler) poller.Source {
+// sweepKeysEvery is about how often the poller of a topic with PerKey looks for keys
+// that were not freed, because a peer has removed a timer that held one.
+const sweepKeysEvery = time.Minute
+
+// source returns the source from which the poller of a handler claims leases; the
+// second is the same, nil for a queue.
+func (s *System) source(h Handler) (poller.Source, *timers.TimerSource) {
 	if h.set.queue == nil {
-		return s.store.Source(s.cfg.Prefix+h.topic, timers.SourceOptions{
-			MaxClaims: h.set.maxClaims(),
-			DeadCap:   s.cfg.DeadLetterCap,
+		source := s.store.Source(s.cfg.Prefix+h.topic, timers.SourceOptions{
+			MaxClaims:  h.set.maxClaims(),
+			DeadCap:    s.cfg.DeadLetterCap,
+			SkipFailed: h.set.skipFailed,
 		})
+		return source, source
 	}
-	return s.queueNamed(s.cfg.Prefix + h.topic).Source(h.set.queue.options(h.set, s.cfg))
+	return s.queueNamed(s.cfg.Prefix + h.topic).Source(h.set.queue.options(h.set, s.cfg)), nil
 }
 
 func (s *System) tunable(set settings) poller.Settings {

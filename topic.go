@@ -130,6 +130,7 @@ type Draft struct {
 	planned        bool // whether At, In or Debounce was given
 	policy         wakebelltype.Policy
 	maxDelay       time.Duration // of Debounce
+	key            string
 	once           time.Duration
 	replicas       int // that must confirm it within replicaTimeout
 	replicaTimeout time.Duration
@@ -154,7 +155,7 @@ func (d Draft) entry(limit int) (timers.Entry, error) {
 	}
 	return timers.Entry{
 		ID: d.id, Payload: payload, At: d.at, In: d.in,
-		Policy: d.policy, MaxDelay: d.maxDelay, Once: d.once,
+		Key: d.key, Policy: d.policy, MaxDelay: d.maxDelay, Once: d.once,
 		Replicas: d.replicas, ReplicaTimeout: d.replicaTimeout,
 	}, nil
 }

@@ -370,6 +370,8 @@ const (
 	State_STATE_RUNNING State = 3
 	// The instant is infinite, which no Wakebell client writes.
 	State_STATE_NEVER State = 4
+	// The timer is due, and waits until its key is free.
+	State_STATE_PARKED State = 5
 )
 
 // Enum value maps for State.
@@ -380,6 +382,7 @@ var (
 		2: "STATE_RETRYING",
 		3: "STATE_RUNNING",
 		4: "STATE_NEVER",
+		5: "STATE_PARKED",
 	}
 	State_value = map[string]int32{
 		"STATE_UNSPECIFIED": 0,
@@ -387,6 +390,7 @@ var (
 		"STATE_RETRYING":    2,
 		"STATE_RUNNING":     3,
 		"STATE_NEVER":       4,
+		"STATE_PARKED":      5,
 	}
 )
 
@@ -515,7 +519,10 @@ type ScheduleRequest struct {
 	Trace map[string]string `protobuf:"bytes,15,rep,name=trace,proto3" json:"trace,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// The sender has encoded body, content_type and headers, for instance encrypted
 	// them, and a repetition would differ: the key does not cover them.
-	Encoded       bool `protobuf:"varint,16,opt,name=encoded,proto3" json:"encoded,omitempty"`
+	Encoded bool `protobuf:"varint,16,opt,name=encoded,proto3" json:"encoded,omitempty"`
+	// The key by which handlers order timers, at most 512 bytes; empty: none, or that of
+	// the existing timer.
+	TimerKey      []byte `protobuf:"bytes,17,opt,name=timer_key,json=timerKey,proto3" json:"timer_key,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -673,6 +680,13 @@ func (x *ScheduleRequest) GetEncoded() bool {
 		return x.Encoded
 	}
 	return false
+}
+
+func (x *ScheduleRequest) GetTimerKey() []byte {
+	if x != nil {
+		return x.TimerKey
+	}
+	return nil
 }
 
 type isScheduleRequest_When interface {
@@ -1245,7 +1259,9 @@ type Timer struct {
 	Content *Content `protobuf:"bytes,8,opt,name=content,proto3" json:"content,omitempty"`
 	// In a ListTimersResponse: as after of a ListTimersRequest it continues behind
 	// this timer.
-	Cursor        string `protobuf:"bytes,9,opt,name=cursor,proto3" json:"cursor,omitempty"`
+	Cursor string `protobuf:"bytes,9,opt,name=cursor,proto3" json:"cursor,omitempty"`
+	// The key by which handlers order timers; empty: none.
+	Key           []byte `protobuf:"bytes,10,opt,name=key,proto3" json:"key,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1341,6 +1357,13 @@ func (x *Timer) GetCursor() string {
 		return x.Cursor
 	}
 	return ""
+}
+
+func (x *Timer) GetKey() []byte {
+	if x != nil {
+		return x.Key
+	}
+	return nil
 }
 
 // Content is the payload of a timer.
@@ -2027,6 +2050,8 @@ type TopicStats struct {
 	Leased int64 `protobuf:"varint,4,opt,name=leased,proto3" json:"leased,omitempty"`
 	// Timers that wait for a retry.
 	Retrying int64 `protobuf:"varint,5,opt,name=retrying,proto3" json:"retrying,omitempty"`
+	// Timers that are due and wait until their key is free.
+	Parked int64 `protobuf:"varint,11,opt,name=parked,proto3" json:"parked,omitempty"`
 	// Dead letters.
 	Dead int64 `protobuf:"varint,6,opt,name=dead,proto3" json:"dead,omitempty"`
 	// Pending, leased and retrying are estimates.
@@ -2106,6 +2131,13 @@ func (x *TopicStats) GetRetrying() int64 {
 	return 0
 }
 
+func (x *TopicStats) GetParked() int64 {
+	if x != nil {
+		return x.Parked
+	}
+	return 0
+}
+
 func (x *TopicStats) GetDead() int64 {
 	if x != nil {
 		return x.Dead
@@ -2149,7 +2181,7 @@ const file_messages_gateway_proto_rawDesc = "" +
 	"\x05Error\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\x12%\n" +
 	"\x04code\x18\x02 \x01(\x0e2\x11.wakebell.v1.CodeR\x04code\x12\x18\n" +
-	"\amessage\x18\x03 \x01(\tR\amessage\"\x83\x06\n" +
+	"\amessage\x18\x03 \x01(\tR\amessage\"\xa0\x06\n" +
 	"\x0fScheduleRequest\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\x123\n" +
 	"\atimeout\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\atimeout\x12\x14\n" +
@@ -2167,7 +2199,8 @@ const file_messages_gateway_proto_rawDesc = "" +
 	"\x04once\x18\r \x01(\v2\x19.google.protobuf.DurationR\x04once\x12\x10\n" +
 	"\x03key\x18\x0e \x01(\tR\x03key\x12=\n" +
 	"\x05trace\x18\x0f \x03(\v2'.wakebell.v1.ScheduleRequest.TraceEntryR\x05trace\x12\x18\n" +
-	"\aencoded\x18\x10 \x01(\bR\aencoded\x1a:\n" +
+	"\aencoded\x18\x10 \x01(\bR\aencoded\x12\x1b\n" +
+	"\ttimer_key\x18\x11 \x01(\fR\btimerKey\x1a:\n" +
 	"\fHeadersEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1a8\n" +
@@ -2214,7 +2247,7 @@ const file_messages_gateway_proto_rawDesc = "" +
 	"\x02id\x18\x04 \x01(\tR\x02id\"V\n" +
 	"\x10GetTimerResponse\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\x12(\n" +
-	"\x05timer\x18\x02 \x01(\v2\x12.wakebell.v1.TimerR\x05timer\"\xca\x02\n" +
+	"\x05timer\x18\x02 \x01(\v2\x12.wakebell.v1.TimerR\x05timer\"\xdc\x02\n" +
 	"\x05Timer\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12(\n" +
 	"\x05state\x18\x02 \x01(\x0e2\x12.wakebell.v1.StateR\x05state\x12,\n" +
@@ -2227,7 +2260,9 @@ const file_messages_gateway_proto_rawDesc = "" +
 	"\n" +
 	"last_error\x18\a \x01(\tR\tlastError\x12.\n" +
 	"\acontent\x18\b \x01(\v2\x14.wakebell.v1.ContentR\acontent\x12\x16\n" +
-	"\x06cursor\x18\t \x01(\tR\x06cursor\"\xfb\x01\n" +
+	"\x06cursor\x18\t \x01(\tR\x06cursor\x12\x10\n" +
+	"\x03key\x18\n" +
+	" \x01(\fR\x03key\"\xfb\x01\n" +
 	"\aContent\x12\x12\n" +
 	"\x04body\x18\x01 \x01(\fR\x04body\x12!\n" +
 	"\fcontent_type\x18\x02 \x01(\tR\vcontentType\x12%\n" +
@@ -2278,14 +2313,15 @@ const file_messages_gateway_proto_rawDesc = "" +
 	"\x05topic\x18\x03 \x01(\tR\x05topic\"`\n" +
 	"\x15GetTopicStatsResponse\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\x12-\n" +
-	"\x05stats\x18\x02 \x01(\v2\x17.wakebell.v1.TopicStatsR\x05stats\"\xd5\x02\n" +
+	"\x05stats\x18\x02 \x01(\v2\x17.wakebell.v1.TopicStatsR\x05stats\"\xed\x02\n" +
 	"\n" +
 	"TopicStats\x12\x14\n" +
 	"\x05total\x18\x01 \x01(\x03R\x05total\x12\x18\n" +
 	"\apending\x18\x02 \x01(\x03R\apending\x12\x10\n" +
 	"\x03due\x18\x03 \x01(\x03R\x03due\x12\x16\n" +
 	"\x06leased\x18\x04 \x01(\x03R\x06leased\x12\x1a\n" +
-	"\bretrying\x18\x05 \x01(\x03R\bretrying\x12\x12\n" +
+	"\bretrying\x18\x05 \x01(\x03R\bretrying\x12\x16\n" +
+	"\x06parked\x18\v \x01(\x03R\x06parked\x12\x12\n" +
 	"\x04dead\x18\x06 \x01(\x03R\x04dead\x12\x1c\n" +
 	"\testimated\x18\a \x01(\bR\testimated\x129\n" +
 	"\n" +
@@ -2338,13 +2374,14 @@ const file_messages_gateway_proto_rawDesc = "" +
 	"\x14PRESENCE_UNSPECIFIED\x10\x00\x12\x13\n" +
 	"\x0fPRESENCE_ABSENT\x10\x01\x12\x14\n" +
 	"\x10PRESENCE_PENDING\x10\x02\x12\x14\n" +
-	"\x10PRESENCE_RUNNING\x10\x03*i\n" +
+	"\x10PRESENCE_RUNNING\x10\x03*{\n" +
 	"\x05State\x12\x15\n" +
 	"\x11STATE_UNSPECIFIED\x10\x00\x12\x11\n" +
 	"\rSTATE_PENDING\x10\x01\x12\x12\n" +
 	"\x0eSTATE_RETRYING\x10\x02\x12\x11\n" +
 	"\rSTATE_RUNNING\x10\x03\x12\x0f\n" +
-	"\vSTATE_NEVER\x10\x04B0Z.github.com/wakebell/wakebell/messages;messagesb\x06proto3"
+	"\vSTATE_NEVER\x10\x04\x12\x10\n" +
+	"\fSTATE_PARKED\x10\x05B0Z.github.com/wakebell/wakebell/messages;messagesb\x06proto3"
 
 var (
 	file_messages_gateway_proto_rawDescOnce sync.Once

@@ -881,7 +881,9 @@ type TopicSettings struct {
 	// Negative: the same as rate_limit, whatever the setting of the node.
 	RateBurst int32 `protobuf:"zigzag32,11,opt,name=rate_burst,json=rateBurst,proto3" json:"rate_burst,omitempty"`
 	// Negative: no maximum, whatever the setting of the node.
-	MaxInFlight   int32 `protobuf:"zigzag32,12,opt,name=max_in_flight,json=maxInFlight,proto3" json:"max_in_flight,omitempty"`
+	MaxInFlight int32 `protobuf:"zigzag32,12,opt,name=max_in_flight,json=maxInFlight,proto3" json:"max_in_flight,omitempty"`
+	// Negative: no limit, whatever the setting of the node.
+	PerKey        int32 `protobuf:"zigzag32,13,opt,name=per_key,json=perKey,proto3" json:"per_key,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -996,6 +998,13 @@ func (x *TopicSettings) GetRateBurst() int32 {
 func (x *TopicSettings) GetMaxInFlight() int32 {
 	if x != nil {
 		return x.MaxInFlight
+	}
+	return 0
+}
+
+func (x *TopicSettings) GetPerKey() int32 {
+	if x != nil {
+		return x.PerKey
 	}
 	return 0
 }
@@ -2005,15 +2014,17 @@ func (x *GetDeadLetterResponse) GetDeadLetter() *DeadLetter {
 
 // DeadLetter is a timer that is not retried any more.
 type DeadLetter struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Entry         string                 `protobuf:"bytes,1,opt,name=entry,proto3" json:"entry,omitempty"`
-	Id            string                 `protobuf:"bytes,2,opt,name=id,proto3" json:"id,omitempty"`
-	Reason        string                 `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"`
-	Attempts      uint32                 `protobuf:"varint,4,opt,name=attempts,proto3" json:"attempts,omitempty"`
-	Failures      uint32                 `protobuf:"varint,5,opt,name=failures,proto3" json:"failures,omitempty"`
-	Activation    *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=activation,proto3" json:"activation,omitempty"`
-	Died          *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=died,proto3" json:"died,omitempty"`
-	Content       *Content               `protobuf:"bytes,8,opt,name=content,proto3" json:"content,omitempty"`
+	state      protoimpl.MessageState `protogen:"open.v1"`
+	Entry      string                 `protobuf:"bytes,1,opt,name=entry,proto3" json:"entry,omitempty"`
+	Id         string                 `protobuf:"bytes,2,opt,name=id,proto3" json:"id,omitempty"`
+	Reason     string                 `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"`
+	Attempts   uint32                 `protobuf:"varint,4,opt,name=attempts,proto3" json:"attempts,omitempty"`
+	Failures   uint32                 `protobuf:"varint,5,opt,name=failures,proto3" json:"failures,omitempty"`
+	Activation *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=activation,proto3" json:"activation,omitempty"`
+	Died       *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=died,proto3" json:"died,omitempty"`
+	Content    *Content               `protobuf:"bytes,8,opt,name=content,proto3" json:"content,omitempty"`
+	// The key of the timer; empty: none.
+	Key           []byte `protobuf:"bytes,9,opt,name=key,proto3" json:"key,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2100,6 +2111,13 @@ func (x *DeadLetter) GetDied() *timestamppb.Timestamp {
 func (x *DeadLetter) GetContent() *Content {
 	if x != nil {
 		return x.Content
+	}
+	return nil
+}
+
+func (x *DeadLetter) GetKey() []byte {
+	if x != nil {
+		return x.Key
 	}
 	return nil
 }
@@ -5734,7 +5752,7 @@ const file_messages_operations_proto_rawDesc = "" +
 	"\tpaused_at\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\bpausedAt\x12\x1b\n" +
 	"\tpaused_by\x18\x03 \x01(\tR\bpausedBy\x12\x16\n" +
 	"\x06reason\x18\x04 \x01(\tR\x06reason\x126\n" +
-	"\bsettings\x18\x05 \x01(\v2\x1a.wakebell.v1.TopicSettingsR\bsettings\"\xf7\x04\n" +
+	"\bsettings\x18\x05 \x01(\v2\x1a.wakebell.v1.TopicSettingsR\bsettings\"\x90\x05\n" +
 	"\rTopicSettings\x12%\n" +
 	"\x0emax_concurrent\x18\x01 \x01(\rR\rmaxConcurrent\x126\n" +
 	"\tlease_ttl\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\bleaseTtl\x12=\n" +
@@ -5751,7 +5769,8 @@ const file_messages_operations_proto_rawDesc = "" +
 	" \x01(\v2\x19.google.protobuf.DurationR\aratePer\x12\x1d\n" +
 	"\n" +
 	"rate_burst\x18\v \x01(\x11R\trateBurst\x12\"\n" +
-	"\rmax_in_flight\x18\f \x01(\x11R\vmaxInFlight\"Q\n" +
+	"\rmax_in_flight\x18\f \x01(\x11R\vmaxInFlight\x12\x17\n" +
+	"\aper_key\x18\r \x01(\x11R\x06perKey\"Q\n" +
 	"\x11PauseTopicRequest\x12\x14\n" +
 	"\x05topic\x18\x01 \x01(\tR\x05topic\x12\x0e\n" +
 	"\x02by\x18\x02 \x01(\tR\x02by\x12\x16\n" +
@@ -5819,7 +5838,7 @@ const file_messages_operations_proto_rawDesc = "" +
 	"\x05entry\x18\x02 \x01(\tR\x05entry\"Q\n" +
 	"\x15GetDeadLetterResponse\x128\n" +
 	"\vdead_letter\x18\x01 \x01(\v2\x17.wakebell.v1.DeadLetterR\n" +
-	"deadLetter\"\x9e\x02\n" +
+	"deadLetter\"\xb0\x02\n" +
 	"\n" +
 	"DeadLetter\x12\x14\n" +
 	"\x05entry\x18\x01 \x01(\tR\x05entry\x12\x0e\n" +
@@ -5831,7 +5850,8 @@ const file_messages_operations_proto_rawDesc = "" +
 	"activation\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
 	"activation\x12.\n" +
 	"\x04died\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\x04died\x12.\n" +
-	"\acontent\x18\b \x01(\v2\x14.wakebell.v1.ContentR\acontent\"\xc5\x01\n" +
+	"\acontent\x18\b \x01(\v2\x14.wakebell.v1.ContentR\acontent\x12\x10\n" +
+	"\x03key\x18\t \x01(\fR\x03key\"\xc5\x01\n" +
 	"\x19RedriveDeadLettersRequest\x12\x14\n" +
 	"\x05topic\x18\x01 \x01(\tR\x05topic\x125\n" +
 	"\x06filter\x18\x02 \x01(\v2\x1d.wakebell.v1.DeadLetterFilterR\x06filter\x12)\n" +

@@ -32,5 +32,6 @@ func infoOf(topic string, t *messages.Timer) wakebell.Info {
 		ID: t.GetId(), Topic: topic, State: wire.States[t.GetState()],
 		Due: fields.Time(t.GetDue()), Activation: fields.Time(t.GetActivation()),
 		Attempts: int(t.GetAttempts()), Failures: int(t.GetFailures()), LastError: t.GetLastError(), Cursor: t.GetCursor(),
+		Key: string(t.GetKey()),
 	}
 }

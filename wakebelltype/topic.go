@@ -3,13 +3,14 @@ package wakebelltype
 import "time"
 
 // Stats are the statistics of a topic. Every timer is counted once: Total is the
-// sum of Pending, Due, Leased and Retrying.
+// sum of Pending, Due, Leased, Retrying and Parked.
 type Stats struct {
 	Total    int64 `json:"total"`    // timers
 	Pending  int64 `json:"pending"`  // not due yet, including timers that a Python peer handles
 	Due      int64 `json:"due"`      // can be claimed now
 	Leased   int64 `json:"leased"`   // leased by a Wakebell node: a handler has them
 	Retrying int64 `json:"retrying"` // waiting for their next attempt
+	Parked   int64 `json:"parked"`   // due, and waiting for their key
 	Dead     int64 `json:"dead"`     // dead letters
 
 	// Estimated reports that Pending, Leased and Retrying are estimates from 1,000
@@ -61,6 +62,8 @@ type Settings struct {
 	RateBurst int           `json:"rate_burst"`  // 1 to 1,000,000; negative: the same as RateLimit
 
 	MaxInFlight int `json:"max_in_flight"` // leases on all nodes together, 1 to 1,000,000; negative: no maximum on any node
+
+	PerKey int `json:"per_key"` // timers of a key at once, over all nodes, 1 to 10,000; negative: no limit
 }
 
 // Overview is the statistics of a topic and its cluster-wide settings.

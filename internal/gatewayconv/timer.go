@@ -24,7 +24,7 @@ func ContentMessage(c envelope.Envelope) *messages.Content {
 // StatsMessage converts a Stats to a message.
 func StatsMessage(st wakebelltype.Stats) *messages.TopicStats {
 	return &messages.TopicStats{
-		Total: st.Total, Pending: st.Pending, Due: st.Due, Leased: st.Leased, Retrying: st.Retrying, Dead: st.Dead,
+		Total: st.Total, Pending: st.Pending, Due: st.Due, Leased: st.Leased, Retrying: st.Retrying, Parked: st.Parked, Dead: st.Dead,
 		Estimated: st.Estimated, OldestDue: wire.Timestamp(st.OldestDue), Lag: durationpb.New(st.Lag), PausedAt: wire.Timestamp(st.PausedAt),
 	}
 }

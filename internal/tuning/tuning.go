@@ -86,6 +86,12 @@ var (
 		Default: 25, Low: 1, High: 1_000_000,
 		number: func(s *wakebelltype.Settings) *int { return &s.MaxAttempts },
 	}
+	PerKey = &Setting{
+		Name: "per_key", Option: "PerKey", Flag: "per-key",
+		Usage: "timers of a key that all nodes handle at once, 1 to 10,000; 0: no limit",
+		Low:   1, High: 10_000, Off: true,
+		number: func(s *wakebelltype.Settings) *int { return &s.PerKey },
+	}
 	RateLimit = &Setting{
 		Name: "rate_limit", Option: "RateLimit n", Flag: "rate-limit",
 		Usage: "timers of a topic that all nodes together start in --rate-per; 0: no limit",
@@ -115,7 +121,7 @@ var (
 // All are the settings, in the order of wakebelltype.Settings.
 var All = []*Setting{
 	MaxConcurrent, LeaseTTL, MaxLeaseAge, PollingInterval, MaxPollingInterval, RetryInitial, RetryLimit, MaxAttempts,
-	RateLimit, RatePer, RateBurst, MaxInFlight,
+	RateLimit, RatePer, RateBurst, MaxInFlight, PerKey,
 }
 
 // Defaults returns the settings of the handler of a topic without options.

@@ -11,9 +11,13 @@ type Flow struct {
 	RateLimit, RateBurst int
 	RatePer              time.Duration
 
+	// PerKey is the maximum number of timers of a key that hold it at once, over all
+	// nodes; 0: no limit.
+	PerKey int
+
 	// MaxInFlight is the maximum number of leases over all nodes; 0: no limit.
 	MaxInFlight int
 }
 
 // On reports whether there is any flow control.
-func (f Flow) On() bool { return f.RateLimit > 0 || f.MaxInFlight > 0 }
+func (f Flow) On() bool { return f.RateLimit > 0 || f.MaxInFlight > 0 || f.PerKey > 0 }

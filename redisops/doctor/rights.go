@@ -33,6 +33,7 @@ var (
 	toOrder    = purpose{wakebelltype.GradeWarn, "pause, resume and retune fail"}
 	toMark     = purpose{wakebelltype.GradeWarn, "schedules with Once fail"}
 	toKeep     = purpose{wakebelltype.GradeWarn, "requests with an idempotency key fail"}
+	toKey      = purpose{wakebelltype.GradeWarn, "schedules with Key and handlers with PerKey fail"}
 	toRegister = purpose{wakebelltype.GradeWarn, "the list of topics is not kept"}
 	toRecord   = purpose{wakebelltype.GradeWarn, "counts and the history of attempts are missing"}
 	toAudit    = purpose{wakebelltype.GradeWarn, "operations are missing in the audit"}
@@ -80,6 +81,12 @@ func (p *topicExam) needed() []right {
 	add(toOrder, k.Control, []string{"TYPE"}, badHSet, []string{"HDEL", none}, []string{"HKEYS"})
 	add(toMark, k.Mark("doctor"), []string{"TYPE"}, []string{"GET"}, badSet)
 	add(toKeep, k.Keyed, []string{"TYPE"}, []string{"GET"}, badSet)
+	add(toKey, k.TimerKeys, []string{"TYPE"}, []string{"EXISTS"}, badHSet, []string{"HDEL", none}, []string{"HGET", none},
+		[]string{"HMGET", none}, []string{"HLEN"})
+	add(toKey, k.KeyOrder, []string{"TYPE"}, []string{"ZADD", "no score", none}, []string{"ZREM", none},
+		[]string{"ZRANGEBYLEX", "-", "-"}, []string{"UNLINK"})
+	add(toKey, k.KeyStates, []string{"TYPE"}, []string{"EXISTS"}, badHSet, []string{"HDEL", none}, []string{"HMGET", none},
+		[]string{"HINCRBY", none, "odd"}, []string{"HSCAN", "no cursor"}, []string{"HLEN"}, []string{"HEXISTS", none})
 	add(toRegister, p.Timers.Keys().Topics, []string{"SREM", none}, []string{"SSCAN", "no cursor"})
 	add(toRecord, k.Counts, []string{"TYPE"}, []string{"HINCRBY", none, "odd"}, []string{"EXPIRE", "odd"}, []string{"HGET", none},
 		badHSet, []string{"HKEYS"}, []string{"HMGET", none}, []string{"HDEL", none}, []string{"HGETALL"})

@@ -71,6 +71,9 @@ func (p *topicExam) types(ctx context.Context) {
 		{p.keys.Dead, "stream"},
 		{p.keys.Hint, "string"},
 		{p.keys.Flow, "zset"},
+		{p.keys.TimerKeys, "hash"},
+		{p.keys.KeyOrder, "zset"},
+		{p.keys.KeyStates, "hash"},
 		{p.keys.Control, "hash"},
 		{p.keys.Counts, "hash"},
 		{p.keys.History, "stream"},
@@ -134,7 +137,7 @@ func (p *topicExam) orders(ctx context.Context) {
 func (p *topicExam) orphans(ctx context.Context) {
 	var found []string
 	all := true
-	for _, hash := range []struct{ key, what string }{{p.keys.Payloads, "payloads"}, {p.keys.Leases, "lease records"}} {
+	for _, hash := range []struct{ key, what string }{{p.keys.Payloads, "payloads"}, {p.keys.Leases, "lease records"}, {p.keys.TimerKeys, "keys of timers"}} {
 		at := timers.Sweep{}
 		done, err := p.Sweep(ctx, p.keys.Timeline, hash.key, &at, orphanLimit, false)
 		if err != nil {

@@ -34,7 +34,7 @@ func (s *Timers) mayGoApart(topic string, entries []Entry) bool {
 		return false
 	}
 	for i := range entries {
-		if e := &entries[i]; e.Policy != wakebelltype.PolicyReplace || e.Once != 0 || e.Replicas != 0 {
+		if e := &entries[i]; e.Policy != wakebelltype.PolicyReplace || e.Once != 0 || e.Replicas != 0 || e.Key != "" {
 			return false
 		}
 	}

@@ -154,6 +154,8 @@ func (g *group) place(i int) (taken bool) {
 // valid.
 func (e *Entry) fault() string {
 	switch {
+	case len(e.Key) > MaxKey:
+		return fmt.Sprintf("key: %d bytes, want at most %d", len(e.Key), MaxKey)
 	case e.Policy > wakebelltype.PolicyDebounce:
 		return fmt.Sprintf("policy: %d is unknown", e.Policy)
 	case e.At.After(scripts.LastInstant):

@@ -34,16 +34,11 @@ func (s *Timers) CancelKeyed(ctx context.Context, topic string, key *Key, ids ..
 	k := s.keys.Of(topic)
 	found := make([]wakebelltype.Presence, 0, len(ids))
 	for part := range slices.Chunk(ids, layout.BatchEntries) {
-		args := make([]any, len(part))
-		for i := range part {
-			args[i] = &part[i]
-		}
-		script, keys := cancelScript, []string{k.Timeline, k.Payloads, k.Leases, k.Hint}
-		if key := key.part(len(found)); key != nil {
-			script = keyedCancelScript
-			keys, args = key.args(k, keys, args)
-		}
-		reply, err := s.RunText(ctx, script, keys, args...)
+		var reply string
+		err := s.orKeyless(func() (err error) {
+			reply, err = s.cancelPart(ctx, k, key.part(len(found)), part)
+			return err
+		})
 		if err == nil && len(reply) != len(part) {
 			err = fmt.Errorf("%w: %d answers for %d ids", scripts.ErrReply, len(reply), len(part))
 		}
@@ -57,6 +52,20 @@ func (s *Timers) CancelKeyed(ctx context.Context, topic string, key *Key, ids ..
 	return found, nil
 }
 
+// cancelPart runs lua/cancel.lua for ids of one round trip.
+func (s *Timers) cancelPart(ctx context.Context, k TopicKeys, key *Key, ids []string) (string, error) {
+	args := make([]any, len(ids))
+	for i := range ids {
+		args[i] = &ids[i]
+	}
+	script, keys := cancelScript, append([]string{k.Timeline, k.Payloads, k.Leases, k.Hint}, s.orderKeys(k)...)
+	if key != nil {
+		script = keyedCancelScript
+		keys, args = key.args(k, keys, args)
+	}
+	return s.RunText(ctx, script, keys, args...)
+}
+
 // CancelAll removes every timer of the topic and returns their number. Dead letters
 // stay.
 func (s *Timers) CancelAll(ctx context.Context, topic string) (int64, error) {
@@ -64,7 +73,11 @@ func (s *Timers) CancelAll(ctx context.Context, topic string) (int64, error) {
 		return 0, err
 	}
 	k := s.keys.Of(topic)
-	reply, err := s.RunText(ctx, cancelAllScript, []string{k.Timeline, k.Payloads, k.Leases, k.Hint})
+	var reply string
+	err := s.orKeyless(func() (err error) {
+		reply, err = s.RunText(ctx, cancelAllScript, append([]string{k.Timeline, k.Payloads, k.Leases, k.Hint}, s.orderKeys(k)...))
+		return err
+	})
 	if err != nil {
 		return 0, fmt.Errorf("cancel all on %q: %w", topic, err)
 	}
@@ -87,8 +100,12 @@ func (s *Timers) Reschedule(ctx context.Context, topic, id string, at time.Time,
 		return wakebelltype.Scheduled{}, fmt.Errorf("%w: %s", redisops.ErrInvalid, fault)
 	}
 	k := s.keys.Of(topic)
-	keys := []string{k.Timeline, k.Payloads, k.Leases, k.Hint, k.Mark(id)}
-	reply, err := s.RunText(ctx, rescheduleScript, keys, id, instantArg(at, in))
+	var reply string
+	err := s.orKeyless(func() (err error) {
+		keys := append([]string{k.Timeline, k.Payloads, k.Leases, k.Hint, k.Mark(id)}, s.orderKeys(k)...)
+		reply, err = s.RunText(ctx, rescheduleScript, keys, id, instantArg(at, in))
+		return err
+	})
 	switch {
 	case err != nil:
 		return wakebelltype.Scheduled{}, fmt.Errorf("reschedule %q on %q: %w", id, topic, err)
@@ -114,7 +131,11 @@ func (s *Timers) RunNow(ctx context.Context, topic, id string) (wakebelltype.Pre
 		return 0, err
 	}
 	k := s.keys.Of(topic)
-	reply, err := s.RunText(ctx, runNowScript, []string{k.Timeline, k.Payloads, k.Leases, k.Hint}, id)
+	var reply string
+	err := s.orKeyless(func() (err error) {
+		reply, err = s.RunText(ctx, runNowScript, append([]string{k.Timeline, k.Payloads, k.Leases, k.Hint}, s.orderKeys(k)...), id)
+		return err
+	})
 	if err != nil {
 		return 0, fmt.Errorf("run %q on %q now: %w", id, topic, err)
 	}

@@ -20,6 +20,7 @@ import (
 type DeadLetter struct {
 	Entry      string // stream id of the dead letter, in the order in which timers were dead-lettered
 	ID         string // of the timer
+	Key        string // of the timer; empty: none
 	Payload    []byte
 	Claims     int // deliveries
 	Failures   int // nacks
@@ -151,6 +152,8 @@ func readDeadLetter(entry string, values []string) DeadLetter {
 		switch value := values[1]; values[0] {
 		case "id":
 			d.ID = value
+		case "key":
+			d.Key = value
 		case "payload":
 			d.Payload = []byte(value)
 		case "claims":

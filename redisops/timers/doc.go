@@ -13,7 +13,8 @@
 // (how timers are written), cancel (also reschedule and run now), source, reply, peek
 // (what pollers send and receive), listen, tail (hints and events), inspect, stats,
 // overview, topics (reading), dead, redrive (dead letters), control (pause and
-// overrides), check (at the start), keys, scripts. Each script is in lua/.
+// overrides), check (at the start), order (keys of
+// timers), keys, scripts. Each script is in lua/.
 //
 // # Guarantees
 //

@@ -27,6 +27,11 @@ type Timer struct {
 	// are zero.
 	NeverDue bool
 
+	// Key is the key of the timer; empty: none. Parked reports that the timer is due and
+	// waits until its key is free: Due is then its instant.
+	Key    string
+	Parked bool
+
 	Running   bool      // its lease has not expired
 	LeaseEnds time.Time // lease expiry of a running timer
 
@@ -50,7 +55,11 @@ func (s *Timers) Get(ctx context.Context, topic, id string) (Timer, error) {
 		return Timer{}, err
 	}
 	k := s.keys.Of(topic)
-	list, err := s.RunList(ctx, 0, getScript, []string{k.Timeline, k.Payloads, k.Leases}, id, s.maxPayload())
+	var list []any
+	err := s.orKeyless(func() (err error) {
+		list, err = s.RunList(ctx, 0, getScript, []string{k.Timeline, k.Payloads, k.Leases, s.orderKeys(k)[0]}, id, s.maxPayload())
+		return err
+	})
 	if err != nil {
 		return Timer{}, fmt.Errorf("get %q on %q: %w", id, topic, err)
 	}
@@ -58,14 +67,14 @@ func (s *Timers) Get(ctx context.Context, topic, id string) (Timer, error) {
 		return Timer{}, fmt.Errorf("%w: %q on %q", redisops.ErrNotFound, id, topic)
 	}
 	values, err := scripts.Texts(list)
-	if err != nil || len(values) != 5 {
+	if err != nil || len(values) != 6 {
 		return Timer{}, fmt.Errorf("get %q on %q: %d values: %w", id, topic, len(list), scripts.ErrReply)
 	}
 	now, err := scripts.ReadScore(values[0])
 	if err != nil {
 		return Timer{}, err
 	}
-	t, err := describe(id, values[1], values[2], now)
+	t, err := describe(id, values[1], values[2], values[5], now)
 	t.Payload = []byte(values[4])
 	if err == nil && values[4] == "" && values[3] != "0" {
 		err = fmt.Errorf("get %q on %q: %w: it has %s bytes, at most %d are read", id, topic, redisops.ErrTooLarge, values[3], s.maxPayload())
@@ -73,20 +82,27 @@ func (s *Timers) Get(ctx context.Context, topic, id string) (Timer, error) {
 	return t, err
 }
 
-func describe(id, scoreText, record string, now float64) (Timer, error) {
+func describe(id, scoreText, record, entry string, now float64) (Timer, error) {
 	score, err := scripts.ReadScore(scoreText)
 	if err != nil {
 		return Timer{}, err
 	}
 	t := Timer{ID: id}
+	instant, key := readKey(entry)
+	t.Key = key
 	if math.IsInf(score, 1) {
 		t.NeverDue = true
 		return t, nil
 	}
 	t.Due = scripts.Instant(score)
+	if t.Parked = score == parkedScore; t.Parked {
+		t.Due = instant
+	}
 	t.Activation = t.Due
 	if r, ours := readRecord(record, score); ours {
-		t.Activation = scripts.Instant(r.activation)
+		if t.Activation = scripts.Instant(r.activation); t.Parked {
+			t.Due = t.Activation
+		}
 		t.Claims, t.Failures, t.LastError = r.claims, r.failures, r.lastError
 		if r.first != 0 {
 			t.FirstScheduled = scripts.Instant(r.first)
@@ -158,8 +174,12 @@ func (s *Timers) List(ctx context.Context, topic string, f Filter) (timers []Tim
 		leased = "1"
 	}
 	k := s.keys.Of(topic)
-	list, err := s.RunList(ctx, 3, listScript, []string{k.Timeline, k.Payloads, k.Leases},
-		f.Limit, before, leased, layout.MaxPage, score, id)
+	var list []any
+	err = s.orKeyless(func() (err error) {
+		list, err = s.RunList(ctx, 3, listScript, []string{k.Timeline, k.Payloads, k.Leases, s.orderKeys(k)[0]},
+			f.Limit, before, leased, layout.MaxPage, score, id)
+		return err
+	})
 	if err != nil {
 		return nil, "", fmt.Errorf("list %q: %w", topic, err)
 	}
@@ -171,9 +191,9 @@ func (s *Timers) List(ctx context.Context, topic string, f Filter) (timers []Tim
 	if err != nil {
 		return nil, "", err
 	}
-	timers = make([]Timer, 0, len(values)/3)
-	for v := values[3:]; len(v) >= 3; v = v[3:] {
-		t, err := describe(v[0], v[1], v[2], now)
+	timers = make([]Timer, 0, len(values)/4)
+	for v := values[3:]; len(v) >= 4; v = v[4:] {
+		t, err := describe(v[0], v[1], v[2], v[3], now)
 		if err != nil {
 			return nil, "", err
 		}

@@ -29,6 +29,9 @@ func (k *Keyspace) names() []layout.KeyName {
 		{Field: "Dead", Preset: "timers_dead", Value: &k.Dead},
 		{Field: "Exchange", Preset: "timers_exchange", Value: &k.Exchange},
 		{Field: "Hint", Preset: "timers_hint", Value: &k.Hint},
+		{Field: "TimerKeys", Preset: "timers_keys", Value: &k.TimerKeys},
+		{Field: "KeyOrder", Preset: "timers_order", Value: &k.KeyOrder},
+		{Field: "KeyStates", Preset: "timers_busy", Value: &k.KeyStates},
 		{Field: "Flow", Preset: "timers_flow", Value: &k.Flow},
 		{Field: "Control", Preset: "timers_control", Value: &k.Control},
 		{Field: "Once", Preset: "timers_once", Value: &k.Once},
@@ -53,26 +56,29 @@ func (k Keyspace) key(base, topic string) string {
 
 // TopicKeys are the keys of one topic.
 type TopicKeys struct {
-	Timeline, Payloads, Leases, Dead, exchange, Hint, Flow, Control, once, Keyed, events, Runs, Counts, History string
+	Timeline, Payloads, Leases, Dead, exchange, Hint, Flow, TimerKeys, KeyOrder, KeyStates, Control, once, Keyed, events, Runs, Counts, History string
 }
 
 // Of returns the keys of a topic.
 func (k Keyspace) Of(topic string) TopicKeys {
 	return TopicKeys{
-		Timeline: k.key(k.Timeline, topic),
-		Payloads: k.key(k.Payloads, topic),
-		Leases:   k.key(k.Leases, topic),
-		Dead:     k.key(k.Dead, topic),
-		exchange: k.key(k.Exchange, topic),
-		Hint:     k.key(k.Hint, topic),
-		Flow:     k.key(k.Flow, topic),
-		Control:  k.key(k.Control, topic),
-		once:     k.key(k.Once, topic),
-		Keyed:    k.key(k.Keyed, topic),
-		events:   k.key(k.Events, topic),
-		Runs:     k.key(k.Runs, topic),
-		Counts:   k.key(k.Counts, topic),
-		History:  k.key(k.History, topic),
+		Timeline:  k.key(k.Timeline, topic),
+		Payloads:  k.key(k.Payloads, topic),
+		Leases:    k.key(k.Leases, topic),
+		Dead:      k.key(k.Dead, topic),
+		exchange:  k.key(k.Exchange, topic),
+		Hint:      k.key(k.Hint, topic),
+		Flow:      k.key(k.Flow, topic),
+		TimerKeys: k.key(k.TimerKeys, topic),
+		KeyOrder:  k.key(k.KeyOrder, topic),
+		KeyStates: k.key(k.KeyStates, topic),
+		Control:   k.key(k.Control, topic),
+		once:      k.key(k.Once, topic),
+		Keyed:     k.key(k.Keyed, topic),
+		events:    k.key(k.Events, topic),
+		Runs:      k.key(k.Runs, topic),
+		Counts:    k.key(k.Counts, topic),
+		History:   k.key(k.History, topic),
 	}
 }
 

@@ -103,8 +103,10 @@ func (s *Timers) redrivePage(ctx context.Context, topic string, o *wakebelltype.
 		if !counting {
 			keys[6] = keys[0] // a key that is not used needs no right of its own
 		}
-		list, err = s.RunList(ctx, 2, redriveScript, keys, args...)
-		return err
+		return s.orKeyless(func() (err error) {
+			list, err = s.RunList(ctx, 2, redriveScript, append(keys, s.orderKeys(k)...), args...)
+			return err
+		})
 	})
 	if err != nil {
 		return nil, "", "", err

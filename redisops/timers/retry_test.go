@@ -173,6 +173,7 @@ func TestARedriveThatTheClientRepeatsCountsOnce(t *testing.T) {
 	onEach(t, func(t *testing.T, f *fixture) {
 		f.dead(t, 3)
 		k := []string{f.key.Timeline, f.key.Payloads, f.key.Leases, f.key.Dead, f.key.Hint, f.key.Stream("x", 0), f.key.Counts}
+		k = append(k, f.key.order()...)
 		args, err := walkArgs(wakebelltype.DeadFilter{}, "-", "", 100)
 		require.NoError(t, err)
 		args = append(args, "0", "0", 1)

@@ -30,6 +30,10 @@ type Entry struct {
 	// negative value: it is due at once.
 	In time.Duration
 
+	// Key is the key of the timer, 1 to 512 bytes; empty: none. A timer that is scheduled
+	// again without a key keeps the key that it has.
+	Key string
+
 	Policy wakebelltype.Policy
 	// MaxDelay is for PolicyDebounce: the longest time from the first schedule to the
 	// instant at which the timer is due; at least In, or 0 for no bound.
@@ -149,19 +153,27 @@ func (s *Timers) call(ctx context.Context, topic string, key *Key, entries []Ent
 	}
 	counting := s.counting()
 	keys, args := scheduleCall(s.keys, topic, entries, false, counting)
+	script := scheduleScript
+	if hasKeys(entries) {
+		script = scheduleKeysScript
+	}
 	asked, confirmed := confirmationOf(entries), 0
 	var reply string
 	var err error
 	switch {
 	case key != nil:
-		keys, args = key.args(s.keys.Of(topic), keys, args)
-		reply, err = scripts.AsText(s.Try(ctx, keyedScheduleScript, keys, args...))
+		if keys, args = key.args(s.keys.Of(topic), keys, args); script == scheduleKeysScript {
+			script = keyedScheduleKeysScript
+		} else {
+			script = keyedScheduleScript
+		}
+		reply, err = scripts.AsText(s.Try(ctx, script, keys, args...))
 	case asked.replicas > 0:
-		reply, confirmed, err = s.runConfirmed(ctx, asked, scheduleScript, keys, args...)
+		reply, confirmed, err = s.runConfirmed(ctx, asked, script, keys, args...)
 	case s.NoCoalescing:
-		reply, err = scripts.AsText(s.Try(ctx, scheduleScript, keys, args...))
+		reply, err = scripts.AsText(s.Try(ctx, script, keys, args...))
 	default:
-		reply, err = scripts.AsText(s.TryBatched(ctx, s.ShardOf(keys[0]), scheduleScript, keys, args...))
+		reply, err = scripts.AsText(s.TryBatched(ctx, s.ShardOf(keys[0]), script, keys, args...))
 	}
 	if counting && scripts.IsDenied(err) {
 		return s.callUncounted(ctx, topic, key, entries)

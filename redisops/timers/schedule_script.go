@@ -11,7 +11,8 @@ import (
 // scheduleCall returns the keys and arguments of lua/schedule.lua, with the
 // payloads or without.
 func scheduleCall(k Keyspace, topic string, entries []Entry, apart, counting bool) (keys []string, args []any) {
-	const fixed = 5
+	const fixed = 6
+	keyed := hasKeys(entries)
 	n, words := len(entries), 2
 	if apart {
 		words = 1
@@ -30,7 +31,7 @@ func scheduleCall(k Keyspace, topic string, entries []Entry, apart, counting boo
 	}
 	policies, onces := make([]byte, n), make([]byte, n)
 	args = make([]any, fixed+words*n+instants)
-	args[0], args[1], args[2], args[3], args[4] = policies, onces, instants, words, "0"
+	args[0], args[1], args[2], args[3], args[4], args[5] = policies, onces, instants, words, "0", "0"
 	if counting {
 		args[4] = "1"
 	}
@@ -54,7 +55,15 @@ func scheduleCall(k Keyspace, topic string, entries []Entry, apart, counting boo
 			windows = append(windows, scripts.DelayMicros(e.Once))
 		}
 	}
-	return keys, append(args, windows...)
+	args = append(args, windows...)
+	if keyed {
+		args[5] = "1"
+		keys = append(keys, k.key(k.TimerKeys, topic), k.key(k.KeyOrder, topic), k.key(k.KeyStates, topic))
+		for i := range entries {
+			args = append(args, entries[i].Key)
+		}
+	}
+	return keys, args
 }
 
 // sameInstant reports whether all entries have the same instant or delay.

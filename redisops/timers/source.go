@@ -31,6 +31,8 @@ type SourceOptions struct {
 	// DeadCap is about how many dead letters are stored; the oldest are removed
 	// first. 0 means no cap.
 	DeadCap int64
+	// SkipFailed lets the next timer of a key run while one waits for its retry.
+	SkipFailed bool
 }
 
 // TimerSource is the source from which the poller of a topic claims leases.
@@ -42,10 +44,11 @@ type TimerSource struct {
 	opts   SourceOptions
 
 	caller scripts.Caller
+	byKey  atomic.Bool // timers of the topic had keys at the last SweepKeys
 	empty  atomic.Bool // the topic had no timers at the last Peek
 
 	mu    sync.Mutex // held by RemoveOrphans
-	sweep [2]Sweep   // of the payloads, of the lease records
+	sweep [3]Sweep   // of the payloads, of the lease records, of the keys of timers
 }
 
 // Source returns the source of a topic for its poller.
@@ -102,9 +105,14 @@ func (t *TimerSource) call(ctx context.Context, r *exchange.Request, fetchFrom i
 		t.keys.Timeline, t.keys.Payloads, t.keys.Leases, t.keys.Dead,
 		t.keys.Stream(r.Incarnation, r.Stream), t.keys.Hint,
 	}
-	script, args := exchangeScript, t.args(r, fetchFrom)
-	if r.Flow.On() {
-		script, keys, args = exchangeFlowScript, append(keys, t.keys.Flow), append(args, flowText(r.Flow))
+	script, args, byKey := exchangeScript, t.args(r, fetchFrom), r.Flow.PerKey > 0 || t.byKey.Load()
+	if byKey || r.Flow.On() {
+		script, keys = exchangeFlowScript, append(keys, t.keys.Flow)
+		if byKey {
+			t.byKey.Store(true)
+			script, keys, args = exchangeKeysScript, append(keys, t.keys.order()...), append(args, t.byKeyText(r.Flow))
+		}
+		args = append(args, flowText(r.Flow))
 	}
 	alone := t.timers.NoCoalescing || len(r.Settle)+len(r.Extend) >= aloneFrom
 	answer, sent, err := t.timers.RunBatched(ctx, t.shard, &t.caller, alone, script, keys, args...)
@@ -222,7 +230,11 @@ func (t *TimerSource) RemoveOrphans(ctx context.Context) (removed int, err error
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for i, hash := range []string{t.keys.Payloads, t.keys.Leases} {
+	hashes := []string{t.keys.Payloads, t.keys.Leases}
+	if t.byKey.Load() {
+		hashes = append(hashes, t.keys.TimerKeys)
+	}
+	for i, hash := range hashes {
 		done, err := t.timers.Sweep(ctx, t.keys.Timeline, hash, &t.sweep[i], healEntries, true)
 		removed += done.Orphans
 		if err != nil {

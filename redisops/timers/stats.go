@@ -21,7 +21,7 @@ import (
 
 const (
 	statsSample = 1000 // lease records that Stats reads
-	statsValues = 10   // values in the reply of its script
+	statsValues = 11   // values in the reply of its script
 )
 
 // Stats returns the statistics of a topic. It runs one script, whose cost does not
@@ -49,6 +49,9 @@ func readStats(list []any) (wakebelltype.Stats, error) {
 		return st, fmt.Errorf("%w: %d values of stats", scripts.ErrReply, len(values))
 	}
 	var records, read, leased, retrying int64
+	if st.Parked, err = strconv.ParseInt(values[10], 10, 64); err != nil {
+		return wakebelltype.Stats{}, fmt.Errorf("%w: %w", scripts.ErrReply, err)
+	}
 	for i, into := range []*int64{&st.Total, &st.Due, &st.Dead, &records, &read, &leased, &retrying} {
 		var err error
 		if *into, err = strconv.ParseInt(values[1+i], 10, 64); err != nil {
@@ -56,7 +59,7 @@ func readStats(list []any) (wakebelltype.Stats, error) {
 		}
 	}
 	st.Estimated = read < records
-	later := st.Total - st.Due
+	later := st.Total - st.Due - st.Parked
 	if read == 0 { // the caller needs no estimates
 		leased, retrying = 0, 0
 	}

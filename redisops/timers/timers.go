@@ -63,6 +63,7 @@ type Timers struct {
 	transactionless atomic.Bool // the user may not use MULTI
 	uncounted       atomic.Bool // the user has no right to the counts of topics
 	queuesUncounted atomic.Bool // nor to those of queues
+	keyless         atomic.Bool // the user has no right to the keys of timers
 
 	topics, queues known
 
@@ -112,23 +113,28 @@ var lua = scripts.NewSet(luaFiles)
 var (
 	exchangeScript      = lua.Load("exchange", "flow_off", "packed", "replay", "acks")
 	exchangeFlowScript  = lua.Variant("exchange", "flow_limits", "flow", "packed", "replay", "acks")
-	scheduleScript      = lua.Load("schedule", "tally")
-	cancelScript        = lua.Load("cancel")
+	exchangeKeysScript  = lua.Variant("exchange", "flow_limits", "flow", "keys", "flow_keys", "packed", "replay", "acks")
+	scheduleScript      = lua.Load("schedule", "tally", "keys_off")
+	scheduleKeysScript  = lua.Variant("schedule", "tally", "keys")
+	cancelScript        = lua.Load("cancel", "keys")
 	cancelAllScript     = lua.Load("cancel_all")
 	getScript           = lua.Load("get")
-	rescheduleScript    = lua.Load("reschedule")
-	runNowScript        = lua.Load("run_now")
+	rescheduleScript    = lua.Load("reschedule", "keys")
+	runNowScript        = lua.Load("run_now", "keys")
+	sweepKeysScript     = lua.Load("sweep_keys", "keys")
 	listScript          = lua.Load("list")
 	peekScript          = lua.Load("peek")
 	deadScript          = lua.Load("dead", "letters")
 	deleteDeadScript    = lua.Load("delete_dead", "letters")
-	redriveScript       = lua.Load("redrive", "letters", "tally")
+	redriveScript       = lua.Load("redrive", "letters", "tally", "keys")
 	healScript          = lua.Load("heal")
 	controlScript       = lua.Load("control")
-	statsScript         = lua.Load("stats")
+	statsScript         = lua.Load("stats", "keys")
 	lastDeadScript      = lua.Load("last_dead")
 	apartScript         = lua.Bare("apart")
 	removeTopicScript   = lua.Load("remove_topic")
-	keyedScheduleScript = lua.Within("keyed", "schedule", "tally")
-	keyedCancelScript   = lua.Within("keyed", "cancel")
+	keyedScheduleScript = lua.Within("keyed", "schedule", "tally", "keys_off")
+	keyedCancelScript   = lua.Within("keyed", "cancel", "keys")
+
+	keyedScheduleKeysScript = lua.Within("keyed", "schedule", "tally", "keys")
 )

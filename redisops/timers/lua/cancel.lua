@@ -1,11 +1,11 @@
 -- Cancels timers.
 --
--- KEYS: timeline payloads leases hint
+-- KEYS: timeline payloads leases hint keys order busy
 -- ARGV: ...
 --   the ids.
 -- Returns: one string, a code for each id: a absent, p pending, r running.
 
-local bad = mistyped('zset', 'hash', 'hash', 'string')
+local bad = mistyped('zset', 'hash', 'hash', 'string', 'hash', 'zset', 'hash')
 if bad then return bad end
 
 local timeline, payloads, leases = KEYS.timeline, KEYS.payloads, KEYS.leases
@@ -31,6 +31,8 @@ end
 variadic('ZREM', timeline, ARGV, 1, count)
 variadic('HDEL', payloads, ARGV, 1, count)
 variadic('HDEL', leases, ARGV, 1, count)
+keyed.open(KEYS.keys, KEYS.order, KEYS.busy, timeline, leases)
+if keyed.ended(ARGV, scores, text(now)) > 0 then announce(KEYS.hint, now, now) end
 if #held > 10 then
   recheck(KEYS.hint, '', now)
 else

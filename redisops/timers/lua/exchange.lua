@@ -24,6 +24,7 @@ local bad = mistyped('zset', 'hash', 'hash', 'stream', 'string', 'string')
 if bad then return bad end
 
 local timeline, payloads, leases, dead = KEYS.timeline, KEYS.payloads, KEYS.leases, KEYS.dead
+local by_key = flow and flow.by_key
 local now = clock()
 local now_text = text(now)
 local sequence, max_payload = tonumber(ARGV.sequence), tonumber(ARGV.max_payload)
@@ -69,6 +70,8 @@ local function dead_letter(index, id, payload, r, reason)
     'failures', string.format('%.0f', r.failures), 'reason', reason, 'activation', r.activation, 'at', now_text}) do
     entry[#entry + 1] = v
   end
+  local key = by_key and by_key.of(id)
+  if key then entry[#entry + 1], entry[#entry + 2] = 'key', key end
   local facts = index .. ' ' .. redis.call('XADD', unpack(entry)) .. ' ' .. now_text .. ' ' ..
     r.claims .. ' ' .. r.failures .. ' ' .. r.activation
   death(facts, id, index == -1 and payload or index == -2 and reason or '')
@@ -152,7 +155,8 @@ if total > acks then
       local r, id = mine(), ARGV[base + i]
       local score = r.before
       r.claims, r.before = math.max(0, r.claims - 1), r.activation
-      if r.claims == 0 and r.failures == 0 and r.first == '' then
+      -- The score of a timer that was parked is not its activation.
+      if r.claims == 0 and r.failures == 0 and r.first == '' and (not by_key or same(score, r.activation)) then
         scored[#scored + 1], scored[#scored + 2] = score, id
         dropped[#dropped + 1] = id
       else
@@ -180,7 +184,12 @@ if flow then
   want = flow.before({want = want, now = now, finish = finish, base = base, total = total,
     releases = releases, extends = extends, all = good == total, settled = settled})
 end
-if want > 0 then
+if by_key then
+  by_key.settled(settled, good == total, base, acks, nacks, rejects, releases, now_text)
+end
+if want > 0 and by_key then
+  due = by_key.due(want, now, now_text)
+elseif want > 0 then
   due = redis.call('ZRANGEBYSCORE', timeline, '-inf', now_text, 'WITHSCORES', 'LIMIT', '0', want)
 end
 local claimed, c = {}, 0 -- for the replay
@@ -268,6 +277,7 @@ if #due > 0 then
   end
 end
 
+local woken = by_key and by_key.after(claimed, leased, now_text)
 local h = head(timeline)
 local held = flow and flow.after(now, h, finish, claimed) or '0'
 local orphans = '0'
@@ -276,7 +286,8 @@ if (h or math.huge) > now then redis.call('DEL', KEYS.hint) end
 if found == 0 and (h or math.huge) > now then
   local live = redis.call('ZCARD', timeline)
   if redis.call('HLEN', payloads) > live or
-    redis.call('HLEN', leases) - redis.call('HEXISTS', leases, '') > live then
+    redis.call('HLEN', leases) - redis.call('HEXISTS', leases, '') > live or
+    by_key and by_key.orphans(live) then
     orphans = '1'
   end
 end
@@ -284,5 +295,6 @@ end
 local why = join(refusals)
 redis.call('SET', KEYS.exchange, ARGV.sequence .. '\n' .. finish .. ' ' .. healed .. ' ' .. refused .. ' ' ..
   #why .. ' ' .. dead_count .. '\n' .. why .. join(kept) .. join(claimed), 'PX', '120000')
-if known and h and h < known then announce(KEYS.hint, h, now) end
+if h and (known and h < known or woken and h <= now) then announce(KEYS.hint, h, now) end
+if by_key then h = by_key.head(h, now) end
 return answer(now, h, finish, healed, refused, why, orphans, held)

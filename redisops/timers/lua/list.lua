@@ -1,13 +1,13 @@
 -- Reads a page of timers in the order of score, then id.
 --
--- KEYS: timeline payloads leases
+-- KEYS: timeline payloads leases keys
 -- ARGV: limit before leased examine after_score after_id
 --   before: only scores below it; leased: 1 for only those that are leased;
 --   examine: the most members to look at; after_score '' starts at the head.
 -- Returns: now, then the score and id to go on after (score '' at the end),
---   then for each timer id, score, record ('' for none).
+--   then for each timer id, score, record and entry of its key ('' for none).
 
-local bad = mistyped('zset', 'hash', 'hash')
+local bad = mistyped('zset', 'hash', 'hash', 'hash')
 if bad then return bad end
 
 local timeline, payloads, leases = KEYS.timeline, KEYS.payloads, KEYS.leases
@@ -45,6 +45,21 @@ end
 
 local out = {text(now), '', ''}
 
+local function put(id, score, rec)
+  local n = #out
+  out[n + 1], out[n + 2], out[n + 3], out[n + 4] = id, score, rec, ''
+end
+
+-- with_keys returns what was put, with the entries of the keys.
+local function with_keys()
+  local ids = {}
+  for i = 4, #out, 4 do ids[#ids + 1] = out[i] end
+  if #ids == 0 or redis.call('EXISTS', KEYS.keys) == 0 then return out end
+  local entries = collect('HMGET', KEYS.keys, ids, 1, #ids)
+  for i = 1, #ids do out[4 * i + 3] = entries[i] or '' end
+  return out
+end
+
 -- few lists the leased timers of which there are few records: those are looked
 -- at, not the timeline. The server says in which order they are.
 local function few(start)
@@ -63,10 +78,10 @@ local function few(start)
   table.sort(ranks)
   for n = 1, math.min(limit, #ranks) do
     local i = at[ranks[n]]
-    out[#out + 1], out[#out + 2], out[#out + 3] = ids[i], scores[i], records[i]
+    put(ids[i], scores[i], records[i])
     if n == limit and n < #ranks then out[2], out[3] = scores[i], ids[i] end
   end
-  return out
+  return with_keys()
 end
 
 local only_leased = ARGV.leased == '1'
@@ -92,7 +107,7 @@ for i = 1, #members, 2 do
   local rec = redis.call('HGET', leases, id)
   if not only_leased or running(current(rec, score), score, now) then
     if redis.call('HEXISTS', payloads, id) == 1 then
-      out[#out + 1], out[#out + 2], out[#out + 3] = id, score, rec or ''
+      put(id, score, rec or '')
       listed = listed + 1
       bytes = bytes + #id
     end
@@ -104,4 +119,4 @@ for i = 1, #members, 2 do
   end
 end
 if ended then out[2], out[3] = '', '' end
-return out
+return with_keys()

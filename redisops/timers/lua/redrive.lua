@@ -1,7 +1,7 @@
 -- Makes timers of dead letters again, oldest first, a page a call. Each dead letter
 -- is deleted after its timer is written; its attempts start at zero.
 --
--- KEYS: timeline payloads leases dead hint exchange counts
+-- KEYS: timeline payloads leases dead hint exchange counts keys order busy
 -- ARGV: from upto limit max_bytes text prefix older newer overwrite delay call
 --   as of walk in letters.lua; upto '' is the newest one there is now;
 --   overwrite 1 to write over live timers too; delay in µs from now; call the
@@ -11,7 +11,7 @@
 --   stream id, the timer's id and the outcome: d redriven, o redriven over a
 --   live timer, l skipped for a live one, b skipped for it has no id or payload.
 
-local bad = mistyped('zset', 'hash', 'hash', 'stream', 'string', 'string')
+local bad = mistyped('zset', 'hash', 'hash', 'stream', 'string', 'string', false, 'hash', 'zset', 'hash')
 if bad then return bad end
 local before = answered(KEYS.exchange, ARGV.call)
 if before then return before end
@@ -23,9 +23,10 @@ local now = clock()
 local known = head(timeline) or math.huge
 local lowest = math.huge
 local made = 0
+local keys_made = {} -- of timers with keys
 local out = {'', upto}
 
-local function redrive(entry, id, payload)
+local function redrive(entry, id, payload, key)
   local score = redis.call('ZSCORE', timeline, id)
   local live = score and redis.call('HEXISTS', payloads, id) == 1
   if live and ARGV.overwrite ~= '1' then return 'l' end
@@ -36,6 +37,9 @@ local function redrive(entry, id, payload)
   redis.call('ZADD', timeline, text(due), id)
   redis.call('HDEL', leases, id)
   redis.call('XDEL', dead, entry)
+  if key and #key > 0 and #key <= 512 then
+    keys_made[#keys_made + 1] = {id = id, key = key, instant = due, entry = redis.call('HGET', KEYS.keys, id), score = score}
+  end
   lowest, made = math.min(lowest, due), made + 1
   return live and 'o' or 'd'
 end
@@ -44,9 +48,13 @@ local match = {text = ARGV.text, prefix = ARGV.prefix, older = tonumber(ARGV.old
 out[1] = walk(dead, ARGV.from, upto, tonumber(ARGV.limit), tonumber(ARGV.max_bytes), match, function(entry, values)
   local id, payload = field(values, 'id'), field(values, 'payload')
   local outcome = 'b'
-  if payload and id and #id > 0 and #id <= 512 then outcome = redrive(entry, id, payload) end
+  if payload and id and #id > 0 and #id <= 512 then outcome = redrive(entry, id, payload, field(values, 'key')) end
   out[#out + 1], out[#out + 2], out[#out + 3] = entry, id or '', outcome
 end)
+if #keys_made > 0 then
+  keyed.open(KEYS.keys, KEYS.order, KEYS.busy, timeline, leases)
+  if keyed.schedule(keys_made, text(now)) > 0 then lowest = math.min(lowest, now) end
+end
 if made > 0 then
   remember(KEYS.exchange, ARGV.call, out)
   if KEYS.counts ~= timeline then tally(KEYS.counts, now, 's', made) end

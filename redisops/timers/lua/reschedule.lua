@@ -1,13 +1,13 @@
 -- Gives a timer a new instant. It is a new timer with the payload of the old
 -- one: a handler that runs is superseded, and attempts are counted anew.
 --
--- KEYS: timeline payloads leases hint once
+-- KEYS: timeline payloads leases hint once keys order busy
 -- ARGV: id instant
 --   instant: seconds since 1970, or a delay in µs from now after a '+'.
 -- Returns: one string, "outcome due found", empty when the timer is absent;
 --   outcome is m moved or s superseded, the others as of schedule.lua.
 
-local bad = mistyped('zset', 'hash', 'hash', 'string', 'string')
+local bad = mistyped('zset', 'hash', 'hash', 'string', 'string', 'hash', 'zset', 'hash')
 if bad then return bad end
 
 local timeline, payloads, leases = KEYS.timeline, KEYS.payloads, KEYS.leases
@@ -31,7 +31,14 @@ local mark, window = string.match(redis.call('GET', KEYS.once) or '', '^(%S+) (%
 
 redis.call('ZADD', timeline, due_text, id)
 redis.call('HDEL', leases, id)
+local entry, found = redis.call('HGET', KEYS.keys, id), score
+local place = keyed.place_of(entry)
+if place then
+  keyed.open(KEYS.keys, KEYS.order, KEYS.busy, timeline, leases)
+  if keyed.schedule({{id = id, instant = due, entry = entry, score = score}}, text(now)) > 0 then due = math.min(due, now) end
+  if keyed.parked(score) then found = keyed.instant_of(place) end
+end
 -- What was not yet delivered stays to be delivered once.
-if mark and same(mark, score) then mark_once(KEYS.once, due_text, window, now) end
+if mark and same(mark, found) then mark_once(KEYS.once, due_text, window, now) end
 if due < known then announce(KEYS.hint, due, now) end
-return (running(r, score, now) and 's' or 'm') .. ' ' .. due_text .. ' ' .. score
+return (running(r, score, now) and 's' or 'm') .. ' ' .. due_text .. ' ' .. found

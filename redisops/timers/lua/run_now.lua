@@ -1,10 +1,10 @@
 -- Makes a timer due now. One that runs is left alone.
 --
--- KEYS: timeline payloads leases hint
+-- KEYS: timeline payloads leases hint keys order busy
 -- ARGV: id
 -- Returns: one letter: a absent, p pending, r running.
 
-local bad = mistyped('zset', 'hash', 'hash', 'string')
+local bad = mistyped('zset', 'hash', 'hash', 'string', 'hash', 'zset', 'hash')
 if bad then return bad end
 
 local timeline, payloads, leases, id = KEYS.timeline, KEYS.payloads, KEYS.leases, ARGV.id
@@ -14,7 +14,7 @@ if not score or redis.call('HEXISTS', payloads, id) == 0 then return 'a' end
 local now = clock()
 local r = current(redis.call('HGET', leases, id), score)
 if running(r, score, now) then return 'r' end
-if number(score) > now then
+if number(score) > now and not keyed.parked(score) then
   local now_text = text(now)
   local known = head(timeline)
   redis.call('ZADD', timeline, now_text, id)
@@ -23,6 +23,11 @@ if number(score) > now then
     if r.claims == 0 and r.failures == 0 then r.activation = now_text end
     r.before = r.activation
     redis.call('HSET', leases, id, record('w', r, now_text))
+  end
+  local entry = redis.call('HGET', KEYS.keys, id)
+  if keyed.place_of(entry) and not (r and r.claims > 0) then
+    keyed.open(KEYS.keys, KEYS.order, KEYS.busy, timeline, leases)
+    keyed.schedule({{id = id, instant = now, entry = entry, score = score}}, now_text)
   end
   if now < known then announce(KEYS.hint, now, now) end
 end

@@ -6,16 +6,18 @@
 --
 -- KEYS: timeline payloads leases hint counts ...
 --   counts is used only if counting is 1; then come the once keys of the timers that
---   have one, in order; or the key apart.
--- ARGV: policies onces instants words counting ...
+--   have one, in order; or the key apart. If keys is 1, the last are the keys of
+--   timers, their order and their states.
+-- ARGV: policies onces instants words counting keys ...
 --   policies has one code for each timer: r replace, k keep, e earliest, d
 --   debounce; onces a code for each: o or -; instants is how many there are:
 --   one for each timer, or 1 for all; words is 2, or 1 where payloads are apart;
---   counting is 1 if the timers are counted, else 0.
+--   counting is 1 if the timers are counted, else 0; keys is 1 if timers have a key,
+--   else 0.
 --   Then come the ids, each with its payload if it has two words, and the
 --   instants: seconds since 1970, or a delay in µs from now after a '+'; then for
 --   each d the most µs since it was first scheduled, 0 for no bound; then for
---   each o its window in µs.
+--   each o its window in µs; then, if keys is 1, for each timer its key, '' for none.
 -- Returns: one string, "a due\n" where all were created with that instant, else
 --   for each timer "outcome due found\n"; outcome is c created, r replaced,
 --   s superseded, p kept pending, k kept running, e kept earlier, m moved,
@@ -32,6 +34,10 @@ local apart = words == 1
 local kinds = {'zset', 'hash', 'hash', 'string', false}
 for i = 1, marked do kinds[5 + i] = 'string' end
 if apart then kinds[6] = 'hash' end
+local with_keys = ARGV.keys == '1'
+if with_keys then
+  for _, kind in ipairs({'hash', 'zset', 'hash'}) do kinds[#kinds + 1] = kind end
+end
 local bad = mistyped(unpack(kinds))
 if bad then return bad end
 
@@ -47,6 +53,22 @@ if apart then
   redis.call('RENAME', payloads, KEYS[5 + 1])
   payloads = KEYS[5 + 1]
 end
+
+-- note_keys notes the keys of timers that were written: dues has the instant of each of
+-- them by its number; olds has the entry, and found the score, that its id had.
+local function note_keys(dues, olds, found)
+  local list = {}
+  for i = 1, count do
+    local key = ARGV[extra + debounced + marked + i]
+    if dues[i] and (key ~= '' or olds[i]) then
+      list[#list + 1] = {id = ARGV[base + words * (i - 1) + 1], key = key ~= '' and key or nil,
+        instant = dues[i], entry = olds[i], score = found[i]}
+    end
+  end
+  if keyed.schedule(list, text(now)) > 0 then lowest = math.min(lowest, now) end
+end
+
+if with_keys then keyed.open(KEYS[#KEYS - 2], KEYS[#KEYS - 1], KEYS[#KEYS], timeline, leases) end
 
 local function id_of(i) return ARGV[base + words * (i - 1) + 1] end
 
@@ -93,6 +115,11 @@ if quick then
   end
   if added == count then
     if not apart then variadic('HSET', payloads, ARGV, base + 1, base + 2 * count, STEP) end
+    if with_keys then
+      local dues = {}
+      for i = 1, count do dues[i] = number(fresh[2 * i - 1]) end
+      note_keys(dues, {}, {})
+    end
     if ARGV.counting == '1' then tally(KEYS.counts, now, 's', count) end
     if lowest < known then announce(KEYS.hint, lowest, now) end
     if instants == 1 then return 'a ' .. fresh[1] .. '\n' end
@@ -107,6 +134,8 @@ for i = 1, count do ids[i] = id_of(i) end
 local scores = collect('ZMSCORE', timeline, ids, 1, count)
 local records = quick and {} or collect('HMGET', leases, ids, 1, count)
 local bodies, scored, recorded, dropped, marks, out = {}, {}, {}, {}, {}, {}
+local olds, dues = {}, {} -- for note_keys
+if with_keys then olds = collect('HMGET', KEYS[#KEYS - 2], ids, 1, count) end
 
 if added > 0 then
   -- Some are there only since a moment ago. One whose score is another was there
@@ -131,7 +160,7 @@ local function decide(policy, due, score, held, mark)
   if not score then return 'c' end
   if policy == 'k' then return kept end
   if held then return 's' end
-  if policy == 'e' and number(score) <= due then return 'e' end
+  if policy == 'e' and (number(score) <= due or keyed.parked(score)) then return 'e' end
   return policy == 'd' and 'm' or 'r'
 end
 
@@ -185,11 +214,16 @@ for i = 1, count do
     due_text = mark
   elseif outcome == 'p' or outcome == 'k' or outcome == 'e' then
     due_text = r and r.activation or score
+    if keyed.parked(due_text) then
+      local place = keyed.place_of(olds[i])
+      due_text = place and keyed.instant_of(place) or text(now)
+    end
   else
     due_text = put(i, due, r, first)
+    dues[i] = number(due_text)
     if key then marks[#marks + 1] = {key, due_text, window} end
   end
-  out[i] = outcome .. ' ' .. due_text .. ' ' .. (score or '-') .. '\n'
+  out[i] = outcome .. ' ' .. due_text .. ' ' .. (score and not keyed.parked(score) and score or '-') .. '\n'
 end
 
 if #recorded > 0 then
@@ -200,6 +234,7 @@ variadic('HSET', payloads, bodies, 1, #bodies)
 variadic('ZADD', timeline, scored, 1, #scored)
 variadic('HDEL', leases, dropped, 1, #dropped)
 variadic('HSET', leases, recorded, 1, #recorded)
+if with_keys then note_keys(dues, olds, scores) end
 for _, m in ipairs(marks) do mark_once(m[1], m[2], m[3], now) end
 if ARGV.counting == '1' and #scored > 0 then tally(KEYS.counts, now, 's', #scored / 2) end
 if lowest < known then announce(KEYS.hint, lowest, now) end

@@ -5,8 +5,8 @@
 --   sample: the most lease records to read; of more, that many at random.
 -- Returns: as texts: now, the timers, those due, the dead letters, the lease
 --   records there are and those read, of these the leased and those that wait
---   for their next attempt, the lowest score that is due, and since when the
---   topic is paused; '' for none.
+--   for their next attempt, the lowest score that is due, since when the topic is
+--   paused ('' for none), and the timers that wait for their key.
 
 local bad = mistyped('zset', 'hash', 'stream', 'hash')
 if bad then return bad end
@@ -28,7 +28,7 @@ end
 local scores = collect('ZMSCORE', timeline, ids, 1, read)
 for i = 1, read do
   local r = scores[i] and current(values[i], scores[i])
-  if r and number(scores[i]) > now then
+  if r and number(scores[i]) > now and not keyed.parked(scores[i]) then
     if r.state == 'l' then
       leased = leased + 1
     elseif r.claims > 0 then
@@ -44,4 +44,5 @@ return {
   now_text, count(redis.call('ZCARD', timeline)), count(redis.call('ZCOUNT', timeline, '-inf', now_text)),
   count(redis.call('XLEN', KEYS.dead)), count(records), count(read), count(leased), count(retrying),
   oldest or '', redis.call('HGET', KEYS.control, 'paused') or '',
+  count(redis.call('ZCOUNT', timeline, PARKED, PARKED)),
 }

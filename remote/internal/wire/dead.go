@@ -29,7 +29,7 @@ func DeadFilterOf(m *messages.DeadLetterFilter) wakebelltype.DeadFilter {
 func DeadMessage(d wakebell.DeadLetter) *messages.DeadLetter {
 	return &messages.DeadLetter{
 		Entry: text.Valid(d.Entry), Id: text.Valid(d.ID), Reason: text.Valid(d.Reason), Attempts: fields.Count(d.Attempts), Failures: fields.Count(d.Failures),
-		Activation: fields.Timestamp(d.Activation), Died: fields.Timestamp(d.Died), Content: contentMessage(d.Content),
+		Activation: fields.Timestamp(d.Activation), Died: fields.Timestamp(d.Died), Content: contentMessage(d.Content), Key: []byte(d.Key),
 	}
 }
 
@@ -44,5 +44,6 @@ func DeadOf(topic string, m *messages.DeadLetter) wakebell.DeadLetter {
 	return wakebell.DeadLetter{
 		Entry: m.GetEntry(), ID: m.GetId(), Topic: topic, Reason: m.GetReason(), Attempts: int(m.GetAttempts()), Failures: int(m.GetFailures()),
 		Activation: fields.Time(m.GetActivation()), Died: fields.Time(m.GetDied()), Content: ContentOf(m.GetContent()), Cursor: m.GetEntry(),
+		Key: string(m.GetKey()),
 	}
 }

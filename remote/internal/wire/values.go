@@ -17,6 +17,7 @@ var States = map[messages.State]wakebell.State{
 	messages.State_STATE_RETRYING: wakebell.StateRetrying,
 	messages.State_STATE_RUNNING:  wakebell.StateRunning,
 	messages.State_STATE_NEVER:    wakebell.StateNever,
+	messages.State_STATE_PARKED:   wakebell.StateParked,
 }
 
 // ContentOf converts the content of a timer or dead letter.
@@ -49,7 +50,7 @@ func Each[A, B any](all iter.Seq2[A, error], made func(A) B) iter.Seq2[B, error]
 // StatsOf is the inverse of gateway.StatsMessage.
 func StatsOf(m *messages.TopicStats) wakebelltype.Stats {
 	return wakebelltype.Stats{
-		Total: m.GetTotal(), Pending: m.GetPending(), Due: m.GetDue(), Leased: m.GetLeased(), Retrying: m.GetRetrying(), Dead: m.GetDead(),
+		Total: m.GetTotal(), Pending: m.GetPending(), Due: m.GetDue(), Leased: m.GetLeased(), Retrying: m.GetRetrying(), Parked: m.GetParked(), Dead: m.GetDead(),
 		Estimated: m.GetEstimated(), OldestDue: fields.Time(m.GetOldestDue()), Lag: m.GetLag().AsDuration(),
 		Paused: m.GetPausedAt() != nil, PausedAt: fields.Time(m.GetPausedAt()),
 	}

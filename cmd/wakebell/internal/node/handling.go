@@ -56,6 +56,7 @@ func (h *handling) tunedTopic() []wakebell.TopicTuningOption {
 	return append(topicTuning(h.tuning()),
 		wakebell.RateLimit(h.tuned.RateLimit, h.tuned.RatePer, h.tuned.RateBurst),
 		wakebell.MaxInFlight(h.tuned.MaxInFlight),
+		wakebell.PerKey(h.tuned.PerKey),
 	)
 }
 

@@ -56,5 +56,8 @@ func showTimer(ctx context.Context, a *cli.App, c wakebell.TimerClient, topic, i
 		{"failures", strconv.Itoa(t.Failures)},
 		{"last error", t.LastError},
 	}
+	if t.Key != "" {
+		rows = append(rows, [2]string{"key", t.Key})
+	}
 	return a.PrintRows(append(rows, t.Rows()...))
 }

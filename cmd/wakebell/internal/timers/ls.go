@@ -26,7 +26,8 @@ func lsCommand(a *cli.App) *cobra.Command {
 		Use:   "ls --topic TOPIC",
 		Short: "List the timers of a topic",
 		Long: `Lists the timers of a topic by due time. For a running timer, due is its lease
-expiry; for a retried one, its next attempt. State is pending, retrying, running
+expiry; for a retried one, its next attempt. State is pending, retrying, parked
+(waiting for its key), running
 or never (an infinite due time, which only another program can have written).
 
 --search lists only timers whose ids begin with a text; with --content also those
@@ -34,7 +35,7 @@ with the text in a header or in the body. For that it reads at most --scan timer
 and prints the cursor to continue with.
 
 With -o json each timer is a line with topic, id, state, due, activation,
-attempts, failures and last_error.`,
+attempts, failures, last_error and key.`,
 		Example: `  wakebell ls --topic invoices
   wakebell ls -t invoices --due-before 10m --limit 0 -o json
   wakebell ls -t invoices --running
@@ -65,12 +66,13 @@ type timerLine struct {
 	Attempts   int    `json:"attempts"`
 	Failures   int    `json:"failures"`
 	LastError  string `json:"last_error"`
+	Key        string `json:"key"`
 }
 
 func newTimerLine(i wakebell.Info) timerLine {
 	return timerLine{
 		Topic: i.Topic, ID: i.ID, State: string(i.State), Due: output.Stamp(i.Due), Activation: output.Stamp(i.Activation),
-		Attempts: i.Attempts, Failures: i.Failures, LastError: i.LastError,
+		Attempts: i.Attempts, Failures: i.Failures, LastError: i.LastError, Key: i.Key,
 	}
 }
 

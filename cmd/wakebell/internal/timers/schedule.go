@@ -20,6 +20,7 @@ const scheduleBatch = 1000
 
 type scheduleFlags struct {
 	topic, id string
+	key       string
 	dueFlags
 	json          string
 	text          string
@@ -79,6 +80,7 @@ func (f *scheduleFlags) register(cmd *cobra.Command) {
 	f.dueFlags.register(cmd)
 	flags := cmd.Flags()
 	flags.StringVar(&f.id, "id", "", "`id` of the timer (default a new one)")
+	flags.StringVar(&f.key, "key", "", "`key` of the timer, by which handlers with --per-key order timers (default none)")
 	flags.StringVar(&f.json, "json", "", "JSON `body`, sent without whitespace between tokens")
 	flags.StringVar(&f.text, "text", "", "text `body`")
 	flags.StringVar(&f.hex, "hex", "", "`body` of bytes, in hex")

@@ -70,6 +70,9 @@ func (f *scheduleFlags) options() ([]wakebell.ScheduleOption, error) {
 	case "earliest":
 		options = append(options, wakebell.IfExists(wakebelltype.PolicyEarliest))
 	}
+	if f.given("key") {
+		options = append(options, wakebell.Key(f.key))
+	}
 	if f.given("once") {
 		options = append(options, wakebell.Once(f.once))
 	}

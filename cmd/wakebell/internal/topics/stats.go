@@ -45,7 +45,7 @@ dead-lettered since then, and draws the handled ones as a sparkline: by minute f
 to 24 hours, otherwise by day. Nodes write their counts every 5 s.
 
 With -o json each topic is a line per reading with at, topic, timers, pending,
-due, leased, retrying, dead, estimated, oldest_due (an instant), oldest_due_s
+due, leased, retrying, parked, dead, estimated, oldest_due (an instant), oldest_due_s
 (its age in seconds), paused, timers_per_s and dead_per_s (null at the first
 reading) and fault, and with --since throughput: step_s, from (an instant), and the
 lists scheduled, handled, failed and dead with a number for each step. With
@@ -95,6 +95,7 @@ type statsLine struct {
 	Due        int64    `json:"due"`
 	Leased     int64    `json:"leased"`
 	Retrying   int64    `json:"retrying"`
+	Parked     int64    `json:"parked"`
 	Dead       int64    `json:"dead"`
 	Estimated  bool     `json:"estimated"`
 	OldestDue  string   `json:"oldest_due"`
@@ -211,7 +212,7 @@ func (w *statsWatch) line(o wakebelltype.Overview, now time.Time) statsLine {
 	s := o.Stats
 	l := statsLine{
 		At: output.Stamp(now), Topic: o.Topic, Timers: s.Total, Pending: s.Pending, Due: s.Due, Leased: s.Leased,
-		Retrying: s.Retrying, Dead: s.Dead, Estimated: s.Estimated, OldestDue: output.Stamp(s.OldestDue),
+		Retrying: s.Retrying, Parked: s.Parked, Dead: s.Dead, Estimated: s.Estimated, OldestDue: output.Stamp(s.OldestDue),
 		OldestDueS: output.Rounded(s.Lag.Seconds()), Paused: s.Paused, Fault: output.Fault(o.Err), oldestDue: s.OldestDue,
 	}
 	if before, ok := w.before[o.Topic]; ok && o.Err == nil {

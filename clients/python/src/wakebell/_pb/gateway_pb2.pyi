@@ -49,6 +49,7 @@ PRESENCE_PENDING: Presence
 PRESENCE_RUNNING: Presence
 PRESENCE_UNSPECIFIED: Presence
 STATE_NEVER: State
+STATE_PARKED: State
 STATE_PENDING: State
 STATE_RETRYING: State
 STATE_RUNNING: State
@@ -260,7 +261,7 @@ class ScheduleBatchResponse(_message.Message):
     def __init__(self, request: _Optional[int] = ..., timers: _Optional[_Iterable[_Union[ScheduleResponse, _Mapping]]] = ...) -> None: ...
 
 class ScheduleRequest(_message.Message):
-    __slots__ = ["at", "body", "content_type", "correlation_id", "debounce", "encoded", "headers", "id", "if_exists", "key", "once", "request", "timeout", "topic", "trace"]
+    __slots__ = ["at", "body", "content_type", "correlation_id", "debounce", "encoded", "headers", "id", "if_exists", "key", "once", "request", "timeout", "timer_key", "topic", "trace"]
     class HeadersEntry(_message.Message):
         __slots__ = ["key", "value"]
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -289,6 +290,7 @@ class ScheduleRequest(_message.Message):
     ONCE_FIELD_NUMBER: _ClassVar[int]
     REQUEST_FIELD_NUMBER: _ClassVar[int]
     TIMEOUT_FIELD_NUMBER: _ClassVar[int]
+    TIMER_KEY_FIELD_NUMBER: _ClassVar[int]
     TOPIC_FIELD_NUMBER: _ClassVar[int]
     TRACE_FIELD_NUMBER: _ClassVar[int]
     at: _timestamp_pb2.Timestamp
@@ -304,9 +306,10 @@ class ScheduleRequest(_message.Message):
     once: _duration_pb2.Duration
     request: int
     timeout: _duration_pb2.Duration
+    timer_key: bytes
     topic: str
     trace: _containers.ScalarMap[str, str]
-    def __init__(self, request: _Optional[int] = ..., timeout: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ..., topic: _Optional[str] = ..., id: _Optional[str] = ..., body: _Optional[bytes] = ..., content_type: _Optional[str] = ..., correlation_id: _Optional[str] = ..., headers: _Optional[_Mapping[str, str]] = ..., at: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., debounce: _Optional[_Union[Debounce, _Mapping]] = ..., if_exists: _Optional[_Union[Policy, str]] = ..., once: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ..., key: _Optional[str] = ..., trace: _Optional[_Mapping[str, str]] = ..., encoded: bool = ..., **kwargs) -> None: ...
+    def __init__(self, request: _Optional[int] = ..., timeout: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ..., topic: _Optional[str] = ..., id: _Optional[str] = ..., body: _Optional[bytes] = ..., content_type: _Optional[str] = ..., correlation_id: _Optional[str] = ..., headers: _Optional[_Mapping[str, str]] = ..., at: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., debounce: _Optional[_Union[Debounce, _Mapping]] = ..., if_exists: _Optional[_Union[Policy, str]] = ..., once: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ..., key: _Optional[str] = ..., trace: _Optional[_Mapping[str, str]] = ..., encoded: bool = ..., timer_key: _Optional[bytes] = ..., **kwargs) -> None: ...
 
 class ScheduleResponse(_message.Message):
     __slots__ = ["due", "found", "id", "outcome", "request"]
@@ -323,7 +326,7 @@ class ScheduleResponse(_message.Message):
     def __init__(self, request: _Optional[int] = ..., id: _Optional[str] = ..., due: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., outcome: _Optional[_Union[Outcome, str]] = ..., found: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
 
 class Timer(_message.Message):
-    __slots__ = ["activation", "attempts", "content", "cursor", "due", "failures", "id", "last_error", "state"]
+    __slots__ = ["activation", "attempts", "content", "cursor", "due", "failures", "id", "key", "last_error", "state"]
     ACTIVATION_FIELD_NUMBER: _ClassVar[int]
     ATTEMPTS_FIELD_NUMBER: _ClassVar[int]
     CONTENT_FIELD_NUMBER: _ClassVar[int]
@@ -331,6 +334,7 @@ class Timer(_message.Message):
     DUE_FIELD_NUMBER: _ClassVar[int]
     FAILURES_FIELD_NUMBER: _ClassVar[int]
     ID_FIELD_NUMBER: _ClassVar[int]
+    KEY_FIELD_NUMBER: _ClassVar[int]
     LAST_ERROR_FIELD_NUMBER: _ClassVar[int]
     STATE_FIELD_NUMBER: _ClassVar[int]
     activation: _timestamp_pb2.Timestamp
@@ -340,18 +344,20 @@ class Timer(_message.Message):
     due: _timestamp_pb2.Timestamp
     failures: int
     id: str
+    key: bytes
     last_error: str
     state: State
-    def __init__(self, id: _Optional[str] = ..., state: _Optional[_Union[State, str]] = ..., due: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., activation: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., attempts: _Optional[int] = ..., failures: _Optional[int] = ..., last_error: _Optional[str] = ..., content: _Optional[_Union[Content, _Mapping]] = ..., cursor: _Optional[str] = ...) -> None: ...
+    def __init__(self, id: _Optional[str] = ..., state: _Optional[_Union[State, str]] = ..., due: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., activation: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., attempts: _Optional[int] = ..., failures: _Optional[int] = ..., last_error: _Optional[str] = ..., content: _Optional[_Union[Content, _Mapping]] = ..., cursor: _Optional[str] = ..., key: _Optional[bytes] = ...) -> None: ...
 
 class TopicStats(_message.Message):
-    __slots__ = ["dead", "due", "estimated", "lag", "leased", "oldest_due", "paused_at", "pending", "retrying", "total"]
+    __slots__ = ["dead", "due", "estimated", "lag", "leased", "oldest_due", "parked", "paused_at", "pending", "retrying", "total"]
     DEAD_FIELD_NUMBER: _ClassVar[int]
     DUE_FIELD_NUMBER: _ClassVar[int]
     ESTIMATED_FIELD_NUMBER: _ClassVar[int]
     LAG_FIELD_NUMBER: _ClassVar[int]
     LEASED_FIELD_NUMBER: _ClassVar[int]
     OLDEST_DUE_FIELD_NUMBER: _ClassVar[int]
+    PARKED_FIELD_NUMBER: _ClassVar[int]
     PAUSED_AT_FIELD_NUMBER: _ClassVar[int]
     PENDING_FIELD_NUMBER: _ClassVar[int]
     RETRYING_FIELD_NUMBER: _ClassVar[int]
@@ -362,11 +368,12 @@ class TopicStats(_message.Message):
     lag: _duration_pb2.Duration
     leased: int
     oldest_due: _timestamp_pb2.Timestamp
+    parked: int
     paused_at: _timestamp_pb2.Timestamp
     pending: int
     retrying: int
     total: int
-    def __init__(self, total: _Optional[int] = ..., pending: _Optional[int] = ..., due: _Optional[int] = ..., leased: _Optional[int] = ..., retrying: _Optional[int] = ..., dead: _Optional[int] = ..., estimated: bool = ..., oldest_due: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., lag: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ..., paused_at: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+    def __init__(self, total: _Optional[int] = ..., pending: _Optional[int] = ..., due: _Optional[int] = ..., leased: _Optional[int] = ..., retrying: _Optional[int] = ..., parked: _Optional[int] = ..., dead: _Optional[int] = ..., estimated: bool = ..., oldest_due: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., lag: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ..., paused_at: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
 
 class Code(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = []

@@ -1,0 +1,212 @@
+package timers
+
+import (
+	"cmp"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/wakebell/wakebell/internal/redistest"
+	"github.com/wakebell/wakebell/messages/exchange"
+	"github.com/wakebell/wakebell/redisops/internal/storetest"
+)
+
+// keyModel is the timers of a topic with PerKey(limit) in plain Go. Instants are long
+// past or far in the future, so that the result does not depend on the clock.
+type keyModel struct {
+	t       *testing.T
+	f       *fixture
+	holders [2]*fixture
+	limit   int
+	number  int
+	timers  map[string]*keyTimer
+	leases  map[string]exchange.Lease // of running timers, by id
+	owner   map[string]int            // which holder has them
+}
+
+type keyTimer struct {
+	id, key string
+	at      int // the instant; in the future from 100 on
+	number  int // of its schedule
+	holds   bool
+	later   bool // waits for a retry that is not due
+}
+
+// TestModelOfKeys checks that a claim gives, of each key, the timers that may run, in
+// their order, and that no timer waits for a key that is free.
+func TestModelOfKeys(t *testing.T) {
+	t.Parallel()
+	base := newFixture(t, redistest.Shared(t))
+	rapid.Check(t, func(rt *rapid.T) {
+		f := base.on(fmt.Sprintf("keys-%x", rand.Uint64()))
+		m := &keyModel{
+			t: t, f: f, limit: rapid.IntRange(1, 2).Draw(rt, "limit"),
+			timers: map[string]*keyTimer{}, leases: map[string]exchange.Lease{}, owner: map[string]int{},
+		}
+		for i := range m.holders {
+			m.holders[i] = f.holder(SourceOptions{})
+		}
+		rt.Repeat(map[string]func(*rapid.T){
+			"schedule":     m.schedule,
+			"reschedule":   m.reschedule,
+			"cancel":       m.cancel,
+			"claim":        m.claim,
+			"claim again":  m.claim,
+			"settle":       m.settle,
+			"settle again": m.settle,
+			"replay":       m.replay,
+			"sweep":        m.sweep,
+			"drain":        m.drain,
+		})
+		m.drain(rt)
+	})
+}
+
+var keyModelKeys = rapid.SampledFrom([]string{"", "k", "k", "k", "kk", "\xff"})
+
+func (m *keyModel) instant(at int) time.Time {
+	if at >= 100 {
+		return time.Unix(4_000_000_000+int64(at), 0)
+	}
+	return time.Unix(1_700_000_000+int64(at), 0)
+}
+
+func (m *keyModel) put(id, key string, at int) {
+	m.number++
+	delete(m.leases, id)
+	m.timers[id] = &keyTimer{id: id, key: key, at: at, number: m.number}
+}
+
+func (m *keyModel) schedule(rt *rapid.T) {
+	var entries []Entry
+	for _, id := range rapid.SliceOfNDistinct(modelIDs, 1, 3, rapid.ID).Draw(rt, "ids") {
+		key, at := keyModelKeys.Draw(rt, "key"), rapid.SampledFrom([]int{1, 1, 2, 3, 100, 101}).Draw(rt, "at")
+		if old := m.timers[id]; old != nil && key == "" {
+			key = "k" // a timer without a key would keep its key, and its place until a claim looks at it
+		}
+		entries = append(entries, Entry{ID: id, Key: key, At: m.instant(at)})
+		m.put(id, key, at)
+	}
+	m.f.schedule(m.t, entries...)
+}
+
+func (m *keyModel) reschedule(rt *rapid.T) {
+	id, at := modelIDs.Draw(rt, "id"), rapid.SampledFrom([]int{1, 2, 3, 100, 101}).Draw(rt, "at")
+	if old := m.timers[id]; old != nil {
+		_, err := m.f.Reschedule(m.t.Context(), m.f.topic, id, m.instant(at), 0)
+		require.NoError(rt, err)
+		m.put(id, old.key, at)
+	}
+}
+
+func (m *keyModel) cancel(rt *rapid.T) {
+	id := modelIDs.Draw(rt, "id")
+	_, err := m.f.Cancel(m.t.Context(), m.f.topic, id)
+	require.NoError(rt, err)
+	delete(m.timers, id)
+	delete(m.leases, id)
+}
+
+// ready returns the ids of the timers that may be claimed.
+func (m *keyModel) ready() (ids []string) {
+	held := map[string]int{}
+	var waiting []*keyTimer
+	for _, timer := range m.timers {
+		_, running := m.leases[timer.id]
+		switch {
+		case timer.holds:
+			held[timer.key]++
+			if !running && !timer.later {
+				ids = append(ids, timer.id)
+			}
+		case timer.at < 100:
+			waiting = append(waiting, timer)
+		}
+	}
+	slices.SortFunc(waiting, func(a, b *keyTimer) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.number, b.number)) })
+	for _, timer := range waiting {
+		if timer.key == "" || held[timer.key] < m.limit {
+			held[timer.key]++
+			ids = append(ids, timer.id)
+		}
+	}
+	return ids
+}
+
+func (m *keyModel) claim(rt *rapid.T) {
+	m.claimUpTo(rt, rapid.IntRange(1, 3).Draw(rt, "want"))
+}
+
+func (m *keyModel) claimUpTo(rt *rapid.T, want int) int {
+	holder := rapid.IntRange(0, 1).Draw(rt, "holder")
+	ready := m.ready()
+	reply := m.holders[holder].perKey(m.t, m.limit, want)
+	require.Len(rt, reply.Leases, min(want, len(ready)), "ready: %q, claimed: %q", ready, storetest.IDs(reply.Leases))
+	for _, l := range reply.Leases {
+		require.Contains(rt, ready, l.ID)
+		require.Equal(rt, m.instant(m.timers[l.ID].at).UTC(), l.Activation.UTC())
+		m.timers[l.ID].holds = true
+		m.leases[l.ID], m.owner[l.ID] = l, holder
+	}
+	return len(reply.Leases)
+}
+
+func (m *keyModel) settle(rt *rapid.T) {
+	if len(m.leases) == 0 {
+		return
+	}
+	var ids []string
+	for id := range m.leases {
+		ids = append(ids, id)
+	}
+	slices.Sort(ids)
+	id := rapid.SampledFrom(ids).Draw(rt, "id")
+	verdict := rapid.SampledFrom([]exchange.Verdict{exchange.Ack, exchange.Ack, exchange.Nack, exchange.DeadLetter, exchange.Release}).Draw(rt, "verdict")
+	s := storetest.Verdict(verdict, m.leases[id])
+	if verdict == exchange.Nack && rapid.Bool().Draw(rt, "later") {
+		s.Delay = time.Hour
+	}
+	require.Empty(rt, m.holders[m.owner[id]].perKey(m.t, m.limit, 0, s).Refused)
+	delete(m.leases, id)
+	switch timer := m.timers[id]; verdict {
+	case exchange.Ack, exchange.DeadLetter:
+		delete(m.timers, id)
+	case exchange.Release:
+		timer.holds = false
+	default:
+		timer.later = s.Delay > 0
+	}
+}
+
+func (m *keyModel) replay(rt *rapid.T) {
+	f := m.holders[rapid.IntRange(0, 1).Draw(rt, "holder")]
+	r := f.Request(0, time.Minute)
+	r.Flow.PerKey = m.limit
+	first := f.Run(m.t, r)
+	require.Equal(rt, storetest.IDs(first.Leases), storetest.IDs(f.Run(m.t, r).Leases))
+}
+
+func (m *keyModel) sweep(rt *rapid.T) {
+	require.NoError(rt, m.f.src.SweepKeys(m.t.Context(), m.limit))
+}
+
+// drain claims and acks until nothing can be claimed: nothing stays parked for a key
+// that is free.
+func (m *keyModel) drain(rt *rapid.T) {
+	for {
+		for id, l := range m.leases {
+			require.Empty(rt, m.holders[m.owner[id]].perKey(m.t, m.limit, 0, ack(l)).Refused)
+			delete(m.timers, id)
+			delete(m.leases, id)
+		}
+		if m.claimUpTo(rt, 10) == 0 {
+			break
+		}
+	}
+	require.Empty(rt, m.ready())
+}

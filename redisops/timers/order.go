@@ -1,0 +1,127 @@
+package timers
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"strconv"
+	"time"
+
+	"github.com/wakebell/wakebell/messages/exchange"
+	"github.com/wakebell/wakebell/redisops/internal/layout"
+	"github.com/wakebell/wakebell/redisops/internal/scripts"
+)
+
+// Order and concurrency per key: timers with a key are ordered by lua/keys.lua, and
+// lua/flow_keys.lua bounds how many of a key an exchange claims. See
+// docs/decisions/0023-keys.md.
+
+// MaxKey is the maximum length of the key of a timer in bytes.
+const MaxKey = 512
+
+const (
+	// parkedScore is the score of a due timer that waits for its key, as in lua/keys.lua.
+	parkedScore = 253402300800
+	placeBytes  = 33 // of an entry before the key, as in lua/keys.lua
+	instantSize = 18 // bytes of the instant at the start of a place
+
+	sweepPage = 100 // keys that one step of SweepKeys examines
+)
+
+func hasKeys(entries []Entry) bool {
+	for i := range entries {
+		if entries[i].Key != "" {
+			return true
+		}
+	}
+	return false
+}
+
+// order returns the keys in which lua/keys.lua stores the order.
+func (t TopicKeys) order() []string { return []string{t.TimerKeys, t.KeyOrder, t.KeyStates} }
+
+// orderKeys returns the same for scripts that also run for a user without a right to
+// them: such a script gets keys of the same type in their place, which have no entry.
+func (s *Timers) orderKeys(k TopicKeys) []string {
+	if s.keyless.Load() {
+		return []string{k.Leases, k.Timeline, k.Leases}
+	}
+	return k.order()
+}
+
+// orKeyless calls a function, and again if the user has no right to the keys of
+// orderKeys. The timers of such a user have no keys.
+func (s *Timers) orKeyless(call func() error) error {
+	err := call()
+	if !scripts.IsDenied(err) || !s.keyless.CompareAndSwap(false, true) {
+		return err
+	}
+	if again := call(); !scripts.IsDenied(again) {
+		return again
+	}
+	s.keyless.Store(false)
+	return err
+}
+
+// byKeyText is the argument of lua/flow_keys.lua.
+func (t *TimerSource) byKeyText(f exchange.Flow) string {
+	skips := "0"
+	if t.opts.SkipFailed {
+		skips = "1"
+	}
+	return strconv.Itoa(f.PerKey) + " " + skips
+}
+
+// readKey reads the entry of a timer with a key; the key is empty if there is none.
+func readKey(entry string) (instant time.Time, key string) {
+	if len(entry) <= placeBytes {
+		return time.Time{}, ""
+	}
+	micros, err := strconv.ParseInt(entry[:instantSize], 10, 64)
+	if err != nil || micros > math.MaxInt64/2 {
+		return time.Time{}, ""
+	}
+	return time.UnixMicro(micros).UTC(), entry[placeBytes:]
+}
+
+// ByKey reports whether timers of the topic had keys at the last SweepKeys.
+func (t *TimerSource) ByKey() bool { return t.byKey.Load() }
+
+// SweepKeys looks whether timers of the topic have keys, and if so frees the keys whose
+// holders are gone without a settlement, as after a peer has removed them, and wakes the
+// timers that wait for them. Limit is the most timers of a key at once, 0: no limit. It
+// is to be called at the start, after a change of limit, and about every minute.
+func (t *TimerSource) SweepKeys(ctx context.Context, limit int) error {
+	if err := layout.CheckTopic(t.topic); err != nil {
+		return err
+	}
+	var found int64
+	err := t.timers.Again(ctx, func() (err error) {
+		found, err = t.timers.RDB.Exists(ctx, t.keys.TimerKeys, t.keys.KeyStates).Result()
+		return scripts.Wrap(ctx, []string{t.keys.TimerKeys}, err)
+	})
+	if scripts.IsDenied(err) && limit == 0 { // the timers of such a user have no keys
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("keys of %q: %w", t.topic, err)
+	}
+	t.byKey.Store(found > 0)
+	if found == 0 {
+		return nil
+	}
+	keys := append([]string{t.keys.Timeline, t.keys.Leases, t.keys.Hint}, t.keys.order()...)
+	for cursor := "0"; ; {
+		list, err := t.timers.RunList(ctx, 2, sweepKeysScript, keys, cursor, sweepPage, limit)
+		if err != nil {
+			return fmt.Errorf("keys of %q: %w", t.topic, err)
+		}
+		values, err := scripts.Texts(list)
+		if err != nil {
+			return err
+		}
+		if cursor = values[0]; cursor == "0" {
+			return nil
+		}
+	}
+}

@@ -70,7 +70,7 @@ func TestARateLimitHoldsOverAllNodes(t *testing.T) {
 			require.LessOrEqual(t, started(w, from, from.Add(time.Second)), 5+10)
 		}
 		// Each of the nodes asks for each token, and may lose the race for it.
-		require.Less(t, exchanges(nodes), int64(4*n), "no polling in vain")
+		require.Less(t, exchanges(nodes), int64(4*n), "no empty polls")
 		require.Positive(t, nodes[0].System().Counters()["mail"].Throttled)
 	})
 }
@@ -151,7 +151,7 @@ func running(w *wakebelltest.World) (n int) {
 }
 
 // TestACrashedNodeLeavesItsPlaces checks that the timers of a crashed node count until
-// their leases expire and no longer, and that the other node does not poll in vain until
+// their leases expire and no longer, and that the other node does not poll until
 // then.
 func TestACrashedNodeLeavesItsPlaces(t *testing.T) {
 	opts := []wakebell.HandlerOption{wakebell.MaxInFlight(2), wakebell.MaxConcurrent(2), wakebell.LeaseTTL(30 * time.Second)}

@@ -175,7 +175,7 @@ type attemptsData struct {
 	Err       error // why they cannot be read
 }
 
-// node shortens the name of a node, host/pid/name, to what tells nodes apart at a glance.
+// node shortens the name of a node, host/pid/name, to what is enough to tell nodes apart.
 func node(name string) string {
 	host, rest, found := strings.Cut(name, "/")
 	if !found {

@@ -14,7 +14,7 @@ import (
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
-// slow holds the overviews of topics back until it is told.
+// slow holds the overviews of topics back until its channel is closed.
 type slow struct {
 	*wakebell.Client
 	until chan struct{}

@@ -95,7 +95,7 @@ func tooLarge(limit int) error {
 	return fmt.Errorf("%w: its decoded form exceeds the limit of %d bytes", ErrCorrupt, limit)
 }
 
-// item returns what the codecs of a stored body were told.
+// item returns the Item that the codecs of a stored body got.
 func (m *mark) item(e Encoded) Item {
 	of := Item{Kind: m.kind, Topic: e.Topic}
 	switch m.kind {

@@ -29,10 +29,10 @@ const buckets = 10
 
 // Breaker is a circuit breaker. The methods are called by one goroutine.
 type Breaker struct {
-	set   wakebelltype.Breaker
-	state State
-	until time.Time // end of Open
-	epoch uint64    // number of changes of the state
+	set        wakebelltype.Breaker
+	state      State
+	until      time.Time // end of Open
+	generation uint64    // number of changes of the state
 
 	counts [buckets]bucket
 	base   time.Time
@@ -58,9 +58,9 @@ func (b *Breaker) State(now time.Time) State {
 // Until returns when an open breaker becomes half-open; zero in other states.
 func (b *Breaker) Until() time.Time { return b.until }
 
-// Epoch returns the number of changes of the state. A claim is made in an epoch; its
-// outcomes count in that epoch only.
-func (b *Breaker) Epoch() uint64 { return b.epoch }
+// Generation returns the number of changes of the state. A claim is made in a generation; its
+// outcomes count in that generation only.
+func (b *Breaker) Generation() uint64 { return b.generation }
 
 // Change describes a change of the state.
 type Change struct {
@@ -68,10 +68,10 @@ type Change struct {
 	Failed, Delivered int // in the window, of a change from Closed
 }
 
-// Record counts the outcome of a delivery that was claimed in an epoch. It reports whether
+// Record counts the outcome of a delivery that was claimed in a generation. It reports whether
 // that changed the state.
-func (b *Breaker) Record(epoch uint64, now time.Time, failed bool) (Change, bool) {
-	if state := b.State(now); state == Open || epoch != b.epoch {
+func (b *Breaker) Record(generation uint64, now time.Time, failed bool) (Change, bool) {
+	if state := b.State(now); state == Open || generation != b.generation {
 		return Change{}, false
 	}
 	if b.state == HalfOpen {
@@ -115,6 +115,6 @@ func (b *Breaker) open(now time.Time) {
 
 func (b *Breaker) change(to State) {
 	b.state, b.until = to, time.Time{}
-	b.epoch++
+	b.generation++
 	b.counts = [buckets]bucket{}
 }

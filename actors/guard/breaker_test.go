@@ -11,7 +11,7 @@ import (
 )
 
 // TestBreakerFollowsItsModel compares the breaker with a list of all outcomes. Outcomes of
-// claims of an earlier epoch arrive at any time, and change nothing.
+// claims of an earlier generation arrive at any time, and change nothing.
 func TestBreakerFollowsItsModel(t *testing.T) {
 	t.Parallel()
 	type outcome struct {
@@ -25,7 +25,7 @@ func TestBreakerFollowsItsModel(t *testing.T) {
 		}
 		base := time.Unix(0, 0)
 		b, now, state, until, seen := New(set, base), base, Closed, base, []outcome(nil)
-		epochs := []uint64{0}
+		generations := []uint64{0}
 		for range rapid.IntRange(1, 60).Draw(t, "steps") {
 			now = now.Add(time.Duration(rapid.IntRange(0, 400).Draw(t, "ms")) * time.Millisecond)
 			if state == Open && !now.Before(until) {
@@ -33,12 +33,12 @@ func TestBreakerFollowsItsModel(t *testing.T) {
 			}
 			require.Equal(t, state, b.State(now))
 			require.Equal(t, state == Open, !b.Until().IsZero())
-			if last := epochs[len(epochs)-1]; b.Epoch() != last {
-				epochs = append(epochs, b.Epoch())
+			if last := generations[len(generations)-1]; b.Generation() != last {
+				generations = append(generations, b.Generation())
 			}
-			epoch, failed := rapid.SampledFrom(epochs).Draw(t, "epoch"), rapid.Bool().Draw(t, "failed")
-			counts := epoch == b.Epoch()
-			change, changed := b.Record(epoch, now, failed)
+			generation, failed := rapid.SampledFrom(generations).Draw(t, "generation"), rapid.Bool().Draw(t, "failed")
+			counts := generation == b.Generation()
+			change, changed := b.Record(generation, now, failed)
 			before := state
 			switch {
 			case !counts || state == Open:

@@ -80,13 +80,13 @@ func (p *poller) breakerAllows() bool {
 // testing reports whether the claim that decides about a half-open breaker is in flight,
 // or its timer is held.
 func (p *poller) testing() bool {
-	epoch := p.breaker.Epoch()
+	generation := p.breaker.Generation()
 	for _, s := range p.streams {
-		if s.flight != nil && s.flight.request.Want > 0 && s.flight.epoch == epoch {
+		if s.flight != nil && s.flight.request.Want > 0 && s.flight.generation == generation {
 			return true
 		}
 		for _, l := range s.held {
-			if l.epoch == epoch {
+			if l.generation == generation {
 				return true
 			}
 		}
@@ -101,7 +101,7 @@ func (p *poller) recordOutcome(l *lease, o Outcome) {
 	if p.breaker == nil || o.kind == released || o.kind == skipped || o.kind == undeliverable {
 		return
 	}
-	change, changed := p.breaker.Record(l.epoch, time.Now(), o.kind != succeeded)
+	change, changed := p.breaker.Record(l.generation, time.Now(), o.kind != succeeded)
 	switch {
 	case !changed:
 	case change.To == guard.Open:

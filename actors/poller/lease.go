@@ -26,7 +26,7 @@ type lease struct {
 	queued              time.Time // when it was pushed to the run queue
 	deliveredAt         time.Time // its age counts from here
 
-	epoch uint64 // of the breaker when it was claimed
+	generation uint64 // of the breaker when it was claimed
 
 	settled   bool // by its handler, which continues
 	extending bool // an extension is in flight

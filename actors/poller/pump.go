@@ -90,7 +90,7 @@ func (p *poller) compose(s *stream, now time.Time) *flight {
 		}
 		f.request.Want = want
 		if p.breaker != nil {
-			f.epoch = p.breaker.Epoch()
+			f.generation = p.breaker.Generation()
 		}
 		p.reserved += want
 		p.pace.pollSent(now)

@@ -182,7 +182,7 @@ func (p *poller) deliver(s *stream, f *flight, r *exchange.Reply, now time.Time)
 	collects, delivered := p.Feed.Collects(), 0
 	for i := range r.Leases {
 		l := &lease{Delivery: Delivery{Lease: r.Leases[i], Topic: p.Source.Name(), Claimed: r.Now, LeaseTTL: p.LeaseTTL, MaxFailures: p.Retry.MaxFailures}, queued: now, deliveredAt: now}
-		l.lease, l.stream, l.slot, l.epoch = l, s, -1, f.epoch
+		l.lease, l.stream, l.slot, l.generation = l, s, -1, f.generation
 		switch {
 		case l.Fault != "":
 			s.toSettle = append(s.toSettle, verdict{lease: l, kind: exchange.DeadLetter, reason: l.Fault})

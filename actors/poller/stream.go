@@ -55,14 +55,14 @@ type verdict struct {
 // flight is one exchange in flight. It reserves slots from the moment it is sent, so
 // that two exchanges never claim the same slot.
 type flight struct {
-	request   exchange.Request
-	settling  []verdict // in the order of request.Settle
-	extended  []*lease  // in the order of request.Extend
-	hintsSeen int       // pace.hints when it was composed
-	epoch     uint64    // of the breaker when it was composed
-	complete  bool      // it took all queued settlements, and has not failed
-	peek      bool      // it is a peek instead of an exchange
-	sent      time.Time // just before the source was called
+	request    exchange.Request
+	settling   []verdict // in the order of request.Settle
+	extended   []*lease  // in the order of request.Extend
+	hintsSeen  int       // pace.hints when it was composed
+	generation uint64    // of the breaker when it was composed
+	complete   bool      // it took all queued settlements, and has not failed
+	peek       bool      // it is a peek instead of an exchange
+	sent       time.Time // just before the source was called
 }
 
 // exchanged is the reply to a flight, or its failure.

@@ -27,9 +27,10 @@ import (
 )
 
 var (
-	jobs  = wakebell.NewTopic[string]("jobs")
-	runs  = wakebell.NewTopic[string]("runs")
-	mails = queue.New[string]("mails", queue.DeduplicateBy(func(to string) string { return to }))
+	jobs    = wakebell.NewTopic[string]("jobs")
+	runs    = wakebell.NewTopic[string]("runs")
+	batches = wakebell.NewTopic[string]("batches")
+	mails   = queue.New[string]("mails", queue.DeduplicateBy(func(to string) string { return to }))
 
 	errBroken = errors.New("broken")
 	quiet     = slog.New(slog.DiscardHandler)
@@ -65,6 +66,7 @@ func startNode(t *testing.T) *node {
 		Handlers: []wakebell.Handler{
 			wakebell.Handle(jobs, n.work, wakebell.LeaseTTL(time.Second), wakebell.MaxAttempts(2), wakebell.RetryBackoff(10*time.Millisecond, 10*time.Millisecond)),
 			wakebell.Handle(runs, n.work, wakebell.RateLimit(1, 10*time.Millisecond, 1)),
+			wakebell.HandleBatch(batches, func(context.Context, []wakebell.Timer[string]) error { return nil }),
 			wakebell.HandleQueue(mails, func(context.Context, wakebell.Timer[string]) error { return nil }),
 		},
 	})
@@ -127,6 +129,7 @@ func (n *node) loop(t *testing.T) {
 				_, _ = jobs.Schedule(ctx, n.sys.Client(), body)
 			}
 			_, _ = jobs.Schedule(ctx, n.peer, "good")
+			_, _ = batches.Schedule(ctx, n.sys.Client(), "good")
 			_, _ = mails.Publish(ctx, n.sys.Client().Queues(), "ada")
 			_, _ = mails.Publish(ctx, n.sys.Client().Queues(), strconv.Itoa(i))
 			_, _ = n.peer.Stats(ctx, jobs.Name())

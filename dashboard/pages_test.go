@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/queue"
 	"github.com/wakebell/wakebell/recurring"
 )
 
@@ -98,4 +99,15 @@ func TestAScheduleShowsWhatItsRunsDid(t *testing.T) {
 	require.Contains(t, page, "nightly@")
 	require.NotContains(t, page, "another")
 	require.Contains(t, s.get("topic", "name", "reports"), "another")
+}
+
+func TestAQueueShowsWhatHappened(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	q := queue.New[string]("mails")
+	_, err := q.Publish(t.Context(), s.client.Queues(), "x")
+	require.NoError(t, err)
+	page := s.get("queue", "name", "mails")
+	require.Contains(t, page, "1 message published")
+	require.Contains(t, page, "No attempt is recorded")
 }

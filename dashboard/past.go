@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 	"time"
@@ -69,11 +70,19 @@ func addPoints(to, from []wakebelltype.ThroughputCounts) {
 	}
 }
 
+// queueThroughput is throughput for a queue.
+func (d *Dashboard) queueThroughput(ctx context.Context, name string) (wakebelltype.Throughput, error) {
+	return d.past.Get(ctx, "queue\x00"+name, func(ctx context.Context) (wakebelltype.Throughput, error) {
+		return d.op.Queues.Throughput(ctx, d.queueKeys(name), pastFor)
+	})
+}
+
 // chartPart is a part of a bar of a chart, in hundredths of its width and height.
 type chartPart struct{ Name, X, Y, Width, Height string }
 
 // chartData is a chart of what happened, and its sums.
 type chartData struct {
+	Queue bool
 	Label string
 	Parts []chartPart
 	Sum   wakebelltype.ThroughputCounts
@@ -127,8 +136,13 @@ func newChart(t wakebelltype.Throughput) chartData {
 
 // attempts returns the newest recorded attempts of a topic, or of one timer, the newest
 // first.
-func (d *Dashboard) attempts(ctx context.Context, topic, id string) (all []wakebelltype.Attempt, err error) {
-	for a, err := range d.op.Timers.History(ctx, topic, wakebelltype.HistoryFilter{ID: id, Last: attemptsShown}, wakebelltype.Page{}) {
+func (d *Dashboard) attempts(ctx context.Context, topic, id string) ([]wakebelltype.Attempt, error) {
+	return newest(d.op.Timers.History(ctx, topic, wakebelltype.HistoryFilter{ID: id, Last: attemptsShown}, wakebelltype.Page{}))
+}
+
+// newest returns attempts in the reverse of their order.
+func newest(attempts iter.Seq2[wakebelltype.Attempt, error]) (all []wakebelltype.Attempt, err error) {
+	for a, err := range attempts {
 		if err != nil {
 			return nil, err
 		}
@@ -168,9 +182,9 @@ func (d *Dashboard) gonePage(ctx context.Context, topic, id string, gone error) 
 	}, nil
 }
 
-// attemptsData are the attempts of a topic, or of one timer.
+// attemptsData are the attempts of a topic, of one timer, or of a queue.
 type attemptsData struct {
-	Topic, ID string
+	Topic, ID string // empty of a queue
 	Attempts  []wakebelltype.Attempt
 	Err       error // why they cannot be read
 }

@@ -70,6 +70,10 @@ type queueData struct {
 	Dead     []deadMessage
 	Next     string
 	First    string
+
+	Chart   chartData
+	PastErr error // why there is no chart
+	Past    attemptsData
 }
 
 func (d *Dashboard) queuePage(ctx context.Context, r *request) (page, error) {
@@ -106,6 +110,10 @@ func (d *Dashboard) queuePage(ctx context.Context, r *request) (page, error) {
 	if after != "" {
 		data.First = d.link("queue", "name", name, "show", data.Show)
 	}
+	past, err := d.queueThroughput(ctx, name)
+	data.Chart, data.PastErr = newChart(past), err
+	data.Chart.Queue = true
+	data.Past.Attempts, data.Past.Err = newest(d.op.Queues.History(ctx, keys, wakebelltype.HistoryFilter{Last: attemptsShown}, wakebelltype.Page{}))
 	return page{
 		template: "queue", title: "Queue " + name, section: "queues", live: watching("queue", "name", name), data: data,
 	}, nil

@@ -122,7 +122,7 @@ func (w *world) readDeadLetters(into map[string][]string) {
 // remaining has the prefixes of keys that outlast the messages.
 var remaining = []string{
 	"::deduplication::", "::dlq", "::processing:lease_token_counter",
-	"::wakebell:records", "::wakebell:places", "::wakebell:published:", "::wakebell:exchange:", "::wakebell:hint",
+	"::wakebell:records", "::wakebell:places", "::wakebell:published:", "::wakebell:exchange:", "::wakebell:hint", "::wakebell:counts", "::wakebell:history",
 }
 
 // emptyQueue checks that Redis has nothing of the messages except the dead letters

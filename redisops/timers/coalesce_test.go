@@ -173,6 +173,7 @@ func TestAnEndedCallerLeavesTheWindow(t *testing.T) {
 		cancel()
 		require.ErrorIs(t, (<-answer).err, context.Canceled)
 		<-time.After(2 * time.Second)
+		synctest.Wait()
 		require.Zero(t, s.calls.Load(), "nothing is left to send")
 		require.Empty(t, f.gather.topics)
 	})

@@ -66,7 +66,12 @@ func startNode(t *testing.T) *node {
 		Handlers: []wakebell.Handler{
 			wakebell.Handle(jobs, n.work, wakebell.LeaseTTL(time.Second), wakebell.MaxAttempts(2), wakebell.RetryBackoff(10*time.Millisecond, 10*time.Millisecond)),
 			wakebell.Handle(runs, n.work, wakebell.RateLimit(1, 10*time.Millisecond, 1)),
-			wakebell.HandleBatch(batches, func(context.Context, []wakebell.Timer[string]) error { return nil }),
+			wakebell.HandleBatch(batches, func(_ context.Context, timers []wakebell.Timer[string]) error {
+				if timers[0].Body == "fail" { // opens the breaker
+					return wakebell.Reject(errBroken)
+				}
+				return nil
+			}, wakebell.Breaker(wakebelltype.Breaker{FailureRatio: 0.01, Deliveries: 1, OpenFor: 10 * time.Millisecond})),
 			wakebell.HandleQueue(mails, func(context.Context, wakebell.Timer[string]) error { return nil }),
 		},
 	})
@@ -130,6 +135,7 @@ func (n *node) loop(t *testing.T) {
 			}
 			_, _ = jobs.Schedule(ctx, n.peer, "good")
 			_, _ = batches.Schedule(ctx, n.sys.Client(), "good")
+			_, _ = batches.Schedule(ctx, n.sys.Client(), "fail")
 			_, _ = mails.Publish(ctx, n.sys.Client().Queues(), "ada")
 			_, _ = mails.Publish(ctx, n.sys.Client().Queues(), strconv.Itoa(i))
 			_, _ = n.peer.Stats(ctx, jobs.Name())

@@ -3,11 +3,11 @@
 // [Source] that it consumes. It makes no compatibility promise.
 //
 // Files by concept: poller, pump, replies (the exchange loop), stream (one sequence
-// of exchanges), lease, heartbeat, settle, runqueue, handler, delivery (a lease and
-// its handler), batch, forward, forward_batch (delivery to actors), pace, peek, prefetch, window (when and
-// how much to claim), orphans, deadhook, events, counters (what others learn), topic,
-// override (settings), protocol (the messages between poller and supervisor), drain,
-// clock.
+// of exchanges), lease, heartbeat, settle, runqueue, handler, delivery, batch (a lease
+// and its handler), forward, forward_batch (delivery to actors), pace, peek, prefetch,
+// window (when and how much to claim), orphans, deadhook, events, counters (what others
+// learn), topic, override (settings), protocol (what the poller consumes, and its
+// messages with the supervisor), drain, clock.
 package poller
 
 import (

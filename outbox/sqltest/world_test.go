@@ -5,6 +5,7 @@ package sqltest
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -123,6 +124,9 @@ func (w *world) timers(t testing.TB) map[string]string {
 	for info, err := range c.List(t.Context(), w.topic.Name(), wakebell.Filter{}, wakebelltype.Page{}) {
 		require.NoError(t, err)
 		_, content, err := c.Get(t.Context(), w.topic.Name(), info.ID)
+		if errors.Is(err, wakebell.ErrNotFound) {
+			continue // it was handled after it was listed
+		}
 		require.NoError(t, err)
 		found[info.ID] = string(content.Body)
 	}

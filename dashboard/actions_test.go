@@ -121,6 +121,8 @@ func TestBulkChangesConcernTheFilteredTimersAlone(t *testing.T) {
 	require.NotContains(t, s.get("timers", "topic", "mails", "within", "24h", "prefix", "x"), "a-1")
 	_, page = s.do("bulk-run", []string{"topic", "mails", "prefix", "b-"})
 	require.Contains(t, page, "Made due 1 timer.")
+	page = s.get("audit", "kind", "topic.reschedule", "by", "local")
+	require.Contains(t, page, "timers whose ids begin with &#34;a-&#34;, to: 2h")
 	_, page = s.do("bulk-cancel", []string{"topic", "mails", "prefix", "a-"})
 	require.Contains(t, page, "Cancelled 2 timers.")
 	stats, err := s.client.Stats(t.Context(), "mails")

@@ -108,7 +108,19 @@ func BenchmarkRateLimit(b *testing.B) {
 	}
 	src := s.Source("bench", SourceOptions{})
 	request := &exchange.Request{
-		Incarnation: "bench", Want: 100, LeaseTTL: 30 * time.Second, Flow: exchange.Flow{RateLimit: 1000, RatePer: time.Second, RateBurst: 100},
+		Incarnation: "bench", Want: 500, LeaseTTL: 30 * time.Second, Flow: exchange.Flow{RateLimit: 1000, RatePer: time.Second},
+	}
+	claim := func() *exchange.Reply {
+		request.Sequence++
+		reply, err := src.Exchange(b.Context(), request)
+		require.NoError(b, err)
+		request.Settle = request.Settle[:0]
+		for _, l := range reply.Leases {
+			request.Settle = append(request.Settle, exchange.Settlement{Held: storetest.Held(l), Verdict: exchange.Ack})
+		}
+		return reply
+	}
+	for claim().Held == 0 { // takes the burst
 	}
 	cpu := func() float64 { return cpuSeconds(b, rdb.Info(b.Context(), "cpu").Val()) }
 	idle, began := cpu(), time.Now()
@@ -117,13 +129,7 @@ func BenchmarkRateLimit(b *testing.B) {
 	before, handled := cpu(), 0
 	began = time.Now()
 	for b.Loop() {
-		request.Sequence++
-		reply, err := src.Exchange(b.Context(), request)
-		require.NoError(b, err)
-		request.Settle = request.Settle[:0]
-		for _, l := range reply.Leases {
-			request.Settle = append(request.Settle, exchange.Settlement{Held: storetest.Held(l), Verdict: exchange.Ack})
-		}
+		reply := claim()
 		handled += len(reply.Leases)
 		<-time.After(reply.Held)
 	}
@@ -131,4 +137,5 @@ func BenchmarkRateLimit(b *testing.B) {
 	b.ReportMetric((cpu()-before)/took*100, "%-of-a-core")
 	b.ReportMetric(idle, "%-when-idle")
 	b.ReportMetric(float64(handled)/took, "timers/s")
+	b.ReportMetric(float64(b.N)/took, "exchanges/s")
 }

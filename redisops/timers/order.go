@@ -22,7 +22,7 @@ const MaxKey = 512
 const (
 	// parkedScore is the score of a due timer that waits for its key, as in lua/keys.lua.
 	parkedScore = 253402300800
-	placeBytes  = 33 // of an entry before the key, as in lua/keys.lua
+	placeBytes  = 34 // of an entry before the key, as in lua/keys.lua
 	instantSize = 18 // bytes of the instant at the start of a place
 
 	sweepPage = 100 // keys that one step of SweepKeys examines

@@ -23,7 +23,10 @@ local woken, passed = 0, false
 
 local function free_of(state) return limit - #state.held end
 
-local function read_entries(ids) return collect('HMGET', KEYS[8], ids, 1, #ids) end
+local function read_entries(ids)
+  if #ids == 1 and entries[ids[1]] then return {entries[ids[1]]} end -- the next of a key
+  return collect('HMGET', KEYS[8], ids, 1, #ids)
+end
 
 -- note_shared notes the entries that were read of timers, reads the states of the keys
 -- that they may share with others, and returns those timers.
@@ -187,16 +190,17 @@ local function admits(id, score, r, now)
   return false
 end
 
--- park takes timers, whose stored records are given, out of the due ones.
-local function park(ids, scores, records)
+-- park takes timers out of the due ones. Stored has the lease records of some.
+local function park(ids, scores, stored)
   if #ids == 0 then return end
   local parked, kept, lost = {}, {}, {}
   for i, id in ipairs(ids) do
-    local r = current(records[id], scores[i])
+    if stored[id] == nil then stored[id] = redis.call('HGET', KEYS[3], id) end
+    local r = current(stored[id], scores[i])
     parked[#parked + 1], parked[#parked + 2] = PARKED, id
     if r then
       kept[#kept + 1], kept[#kept + 2] = id, record('w', r, PARKED)
-    elseif records[id] then
+    elseif stored[id] then
       lost[#lost + 1] = id
     end
   end
@@ -206,22 +210,34 @@ local function park(ids, scores, records)
   passed = true
 end
 
--- take adds up to want of the due timers with these ids, which are at the odd indexes of
--- found, to out. It parks those before them that may not be claimed.
+-- read_records returns the stored lease records of timers by their ids. Those that were
+-- woken here are the next of their keys, so nothing depends on their records.
+local function read_records(ids)
+  local unknown, stored = {}, {}
+  for _, id in ipairs(ids) do
+    if not firsts[id] then unknown[#unknown + 1] = id end
+  end
+  local found = collect('HMGET', KEYS[3], unknown, 1, #unknown)
+  for i, id in ipairs(unknown) do stored[id] = found[i] end
+  return stored
+end
+
+-- take adds up to want of the due timers with these ids, whose scores are in found, to
+-- out. It parks those of shared before them that may not be claimed.
 local function take(out, want, ids, found, shared, now)
-  local records, of = collect('HMGET', KEYS[3], shared, 1, #shared), {}
-  for i, id in ipairs(shared) do of[id] = records[i] end
+  local stored, others = read_records(shared), {}
+  for _, id in ipairs(shared) do others[id] = true end
   local parked, scores = {}, {}
   for i, id in ipairs(ids) do
     if #out == 2 * want then break end
     local score = found[2 * i]
-    if of[id] == nil or admits(id, score, current(of[id], score), now) then
+    if not others[id] or admits(id, score, current(stored[id], score), now) then
       out[#out + 1], out[#out + 2] = id, score
     else
       parked[#parked + 1], scores[#scores + 1] = id, score
     end
   end
-  park(parked, scores, of)
+  park(parked, scores, stored)
 end
 
 -- due returns the ids and scores of up to want due timers that may be claimed, and

@@ -116,7 +116,6 @@ do
   -- before is that of flow.lua.
   function limits.before(x)
     local want, now = x.want, x.now
-    if not limited and most == 0 then return want end
     redis.call('ZREMRANGEBYSCORE', flow, '-inf', text(now))
     if most > 0 and x.total > 0 then settle(x) end
     load(now)

@@ -14,7 +14,7 @@ import (
 )
 
 // A request that is repeated with its key receives the first answer and is not
-// carried out again, whatever happened to its timer.
+// carried out again, even if its timer was changed since.
 func TestARequestWithAKeyIsCarriedOutOnce(t *testing.T) {
 	t.Parallel()
 	sys := serve(t, redistest.Shared(t))

@@ -319,7 +319,7 @@ func TestTheBoundOfAStopIsDocumented(t *testing.T) {
 	for file, says := range map[string]string{
 		"config.go":                          fmt.Sprintf("Stop takes at most %d s longer", grace),
 		"docs/architecture.md":               fmt.Sprintf("at most %d s more than `DrainTimeout`", grace),
-		"docs/operations.md":                 fmt.Sprintf("at most %d s after `DrainTimeout`, whatever hangs: set the timeout after which your service manager sends SIGKILL to more than %d s", grace, 20+grace),
+		"docs/operations.md":                 fmt.Sprintf("at most %d s after `DrainTimeout`, even if something hangs: set the timeout after which your service manager sends SIGKILL to more than %d s", grace, 20+grace),
 		"examples/shutdown/main.go":          fmt.Sprintf("more than %d s longer", grace),
 		"cmd/wakebell/internal/node/node.go": fmt.Sprintf("at most %d s more", grace),
 	} {

@@ -487,7 +487,7 @@ func (x *ExtendTurnResponse) GetGood() *durationpb.Duration {
 }
 
 // ReleaseTurnRequest gives a turn back. Without a fence it gives back the turn or
-// the place in the queue, whichever the sender has.
+// the place in the queue.
 type ReleaseTurnRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Gate          string                 `protobuf:"bytes,1,opt,name=gate,proto3" json:"gate,omitempty"`

@@ -868,21 +868,21 @@ type TopicSettings struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	MaxConcurrent uint32                 `protobuf:"varint,1,opt,name=max_concurrent,json=maxConcurrent,proto3" json:"max_concurrent,omitempty"`
 	LeaseTtl      *durationpb.Duration   `protobuf:"bytes,2,opt,name=lease_ttl,json=leaseTtl,proto3" json:"lease_ttl,omitempty"`
-	// Negative: no maximum, whatever the setting of the node.
+	// Negative: no maximum, even if the node sets one.
 	MaxLeaseAge        *durationpb.Duration `protobuf:"bytes,3,opt,name=max_lease_age,json=maxLeaseAge,proto3" json:"max_lease_age,omitempty"`
 	PollingInterval    *durationpb.Duration `protobuf:"bytes,4,opt,name=polling_interval,json=pollingInterval,proto3" json:"polling_interval,omitempty"`
 	MaxPollingInterval *durationpb.Duration `protobuf:"bytes,5,opt,name=max_polling_interval,json=maxPollingInterval,proto3" json:"max_polling_interval,omitempty"`
 	RetryInitial       *durationpb.Duration `protobuf:"bytes,6,opt,name=retry_initial,json=retryInitial,proto3" json:"retry_initial,omitempty"`
 	RetryLimit         *durationpb.Duration `protobuf:"bytes,7,opt,name=retry_limit,json=retryLimit,proto3" json:"retry_limit,omitempty"`
 	MaxAttempts        uint32               `protobuf:"varint,8,opt,name=max_attempts,json=maxAttempts,proto3" json:"max_attempts,omitempty"`
-	// Negative: no limit, whatever the setting of the node.
+	// Negative: no limit, even if the node sets one.
 	RateLimit int32                `protobuf:"zigzag32,9,opt,name=rate_limit,json=rateLimit,proto3" json:"rate_limit,omitempty"`
 	RatePer   *durationpb.Duration `protobuf:"bytes,10,opt,name=rate_per,json=ratePer,proto3" json:"rate_per,omitempty"`
-	// Negative: the same as rate_limit, whatever the setting of the node.
+	// Negative: the same as rate_limit, even if the node sets another.
 	RateBurst int32 `protobuf:"zigzag32,11,opt,name=rate_burst,json=rateBurst,proto3" json:"rate_burst,omitempty"`
-	// Negative: no maximum, whatever the setting of the node.
+	// Negative: no maximum, even if the node sets one.
 	MaxInFlight int32 `protobuf:"zigzag32,12,opt,name=max_in_flight,json=maxInFlight,proto3" json:"max_in_flight,omitempty"`
-	// Negative: no limit, whatever the setting of the node.
+	// Negative: no limit, even if the node sets one.
 	PerKey        int32 `protobuf:"zigzag32,13,opt,name=per_key,json=perKey,proto3" json:"per_key,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -61,7 +61,7 @@ func (c compressor) Encode(_ context.Context, _ Item, body []byte) ([]byte, Step
 	return out.Bytes(), Step{Params: map[string]string{"size": strconv.Itoa(len(body))}}, nil
 }
 
-// Decode stops at the limit, whatever the size that is stored.
+// Decode stops at the limit, even if the stored size is larger.
 func (c compressor) Decode(_ context.Context, _ Item, s Step, body []byte, limit int) ([]byte, error) {
 	size, err := strconv.Atoi(s.Params["size"])
 	if err != nil || size < 0 {

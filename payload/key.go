@@ -42,7 +42,7 @@ func idRune(r rune) bool {
 // ID returns the id of the key.
 func (k Key) ID() string { return k.id }
 
-// Format writes the id, whatever the verb, so that no log has the secret.
+// Format writes the id for every verb, so that no log has the secret.
 func (k Key) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, "key "+k.id) }
 
 // ReadKeys reads a file of keys: a line ID SECRET for each, the secret in base64 of 32

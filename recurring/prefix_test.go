@@ -123,7 +123,7 @@ func python(t *testing.T, rdb *redis.Client, name, task string) {
 }
 
 // An entry of a Python process has no prefix. Its runs go to the topic that its task
-// names in full, whichever scheduler fires it.
+// names in full, with every scheduler that fires it.
 func TestPythonEntriesAmongPrefixes(t *testing.T) {
 	t.Parallel()
 	wakebelltest.Run(t, wakebell.Config{}, func(t *testing.T, w *wakebelltest.World) {

@@ -231,7 +231,7 @@ func TestInvalidRequestsForTurnsAreRefused(t *testing.T) {
 			break
 		}
 	}
-	// A session cannot release the turns of others, whatever ids it sends.
+	// A session cannot release the turns of others, even if it sends their ids.
 	turn, err := dial(t, n).Gates().Acquire(t.Context(), gate+"other")
 	require.NoError(t, err)
 	s.ask(self, &messages.ReleaseTurnRequest{Gate: gate + "other", Fence: turn.Fence()})

@@ -19,7 +19,7 @@ import (
 )
 
 // Recurring schedules of a peer reach only the Celery queues in the node's
-// configuration, whatever their options are.
+// configuration, for all of their options.
 func TestCeleryQueuesOfPeers(t *testing.T) {
 	t.Parallel()
 	name := redistest.Name(t)

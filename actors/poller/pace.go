@@ -32,7 +32,7 @@ type pace struct {
 	hints            int
 	answeredHints    int // hints when the last answered request was composed
 
-	// heldUntil is until when flow control claims nothing, whatever is due; zero: it
+	// heldUntil is the end of the time in which flow control claims nothing; zero: it
 	// holds nothing back. freed is when a hint said that this is over, by the source's
 	// clock: an older reply does not hold timers back again.
 	heldUntil, freed time.Time

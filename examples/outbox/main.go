@@ -1,6 +1,6 @@
 // Outbox is an HTTP service for orders. It stores an order in a database, and in the
 // same transaction a timer that cancels the order if it is not paid, and a mail. Neither
-// exists without the other, whatever crashes when.
+// exists without the other, even after a crash at any point.
 package main
 
 import (

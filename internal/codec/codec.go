@@ -10,7 +10,7 @@
 //	anything else                              application/json         compact JSON
 //
 // A type that implements json.Marshaler or encoding.TextMarshaler, such as
-// net.IP, is JSON whatever its kind. A pointer is encoded as the value it points
+// net.IP, is JSON of any kind. A pointer is encoded as the value it points
 // to. A Codec[any] encodes each value by its dynamic type. A nil map or slice
 // that is not bytes is the JSON null, as in encoding/json; it is not None.
 //
@@ -79,7 +79,7 @@ func (c Codec[T]) Encode(v T) (body []byte, contentType string, err error) {
 // Decode returns the value of a body with the given content type, empty for
 // none. Parameters (; charset=utf-8) are ignored. By T:
 //
-//   - []byte: body itself, not a copy, whatever the content type
+//   - []byte: body itself, not a copy, for every content type
 //   - string: text/plain and any other text; application/json that is a
 //     string; without a content type a JSON string, else the body if it is UTF-8
 //   - any: as the peer decodes. text/plain is a string, application/json is

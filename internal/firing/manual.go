@@ -12,7 +12,7 @@ import (
 	"github.com/wakebell/wakebell/redisops/timers"
 )
 
-// Hand fires entries on request of an operator, whichever beat has the lock.
+// Hand fires entries on request of an operator. It does not need the beat's lock.
 type Hand struct {
 	Store *recurring.Store
 	Maker Maker

@@ -48,8 +48,8 @@ func fullDay(list func(n, of int) string) string {
 	return "BYHOUR=" + list(24, 24) + ";BYMINUTE=" + list(60, 60) + ";BYSECOND=" + list(60, 60)
 }
 
-// A rule over a bound that an earlier version stored is read with an error, whichever
-// field exceeds the bound.
+// A rule over a bound that an earlier version stored is read with an error,
+// for each field that has a bound.
 func TestStoredRulesOverABoundAreReadWithAnError(t *testing.T) {
 	t.Parallel()
 	raw := Raw{

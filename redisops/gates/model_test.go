@@ -185,7 +185,7 @@ func (m *model) replay(rt *rapid.T) {
 	}
 }
 
-// force revokes a turn, whichever process holds it.
+// force revokes a turn that any process holds.
 func (m *model) force(rt *rapid.T) {
 	p := m.process(rt)
 	if len(p.seen) == 0 {

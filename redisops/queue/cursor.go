@@ -17,8 +17,8 @@ import (
 // position is where to look first. A cursor without a mark, as First returns it, is
 // a count of items.
 
-// First returns the cursor of a listing that leaves out the first n items, whichever
-// they are then.
+// First returns the cursor of a listing that leaves out the n items that are first
+// when the listing is read.
 func First(n int64) string { return strconv.FormatInt(n, 10) }
 
 // markBytes makes a mark that two messages of a queue do not share by chance.

@@ -211,8 +211,7 @@ func TestBeatPutAndDelete(t *testing.T) {
 	})
 }
 
-// TestBeatSend checks that a run in the outbox is sent once, whichever node sends
-// it.
+// TestBeatSend checks that a run in the outbox is sent once, by any node.
 func TestBeatSend(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {

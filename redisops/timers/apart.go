@@ -26,8 +26,8 @@ const apartFrom = 50
 // errNotApart reports that Redis refused a batch whose payloads were sent apart.
 var errNotApart = errors.New("refused with payloads apart")
 
-// mayGoApart reports whether the payloads of a batch may be sent apart: all entries are
-// written whatever exists, and the topic's keys have the right types, as the script
+// mayGoApart reports whether the payloads of a batch may be sent apart: all entries
+// replace existing timers, and the topic's keys have the right types, as the script
 // found earlier. The script would write nothing if a key had another type.
 func (s *Timers) mayGoApart(topic string, entries []Entry) bool {
 	if s.NoPayloadsApart || len(entries) < s.apartFrom || s.transactionless.Load() {

@@ -63,7 +63,7 @@ func TestBacklog(t *testing.T) {
 			heard()
 			<-ended
 
-			// Another node reads what this one has stored, whatever happened since.
+			// Another node reads what this one has stored, even if timers were handled since.
 			_, err = s.CancelAll(t.Context(), "b.later")
 			require.NoError(t, err)
 			other, err := New(rdb, wakebelltype.Keys{})

@@ -10,7 +10,7 @@ import (
 )
 
 // HoldsLittle checks that one held lease of each reply retains at most 8 KiB,
-// whatever else the reply contained.
+// independent of the rest of the reply.
 func HoldsLittle(t *testing.T, replies, leases int, parse func() (*exchange.Reply, error)) {
 	t.Helper()
 	held, before := make([]exchange.Lease, replies), heap()

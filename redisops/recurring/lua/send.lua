@@ -1,5 +1,5 @@
--- Puts the timer of a run that its entry has in its outbox: once, however often
--- and by whichever node it is sent.
+-- Puts the timer of a run that its entry has in its outbox: once, even
+-- if several nodes send it.
 --
 -- KEYS: timeline payloads leases hint runs counts
 -- ARGV: name incarnation run id payload instant

@@ -1,6 +1,6 @@
 -- Ends a batch whose payloads travel apart, in the transaction of schedule.lua
--- and of the command that writes them to apart. It runs whatever became of
--- those two, and decides by the field with which schedule.lua has marked the
+-- and of the command that writes them to apart. It also runs if
+-- one of those two failed, and decides by the field with which schedule.lua has marked the
 -- payloads that it moved there.
 --
 -- KEYS: apart payloads

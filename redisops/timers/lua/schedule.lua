@@ -2,7 +2,7 @@
 -- the payloads travel apart, the script moves those that exist to the key apart,
 -- the caller then writes those of the batch there, and apart.lua moves all of
 -- them back, in one transaction. So nothing is written where this script did not
--- run. Such a batch replaces whatever exists.
+-- run. Such a batch replaces existing timers.
 --
 -- KEYS: timeline payloads leases hint counts ...
 --   counts is used only if counting is 1; then come the once keys of the timers that

@@ -141,8 +141,8 @@ var Needs = tableOf(
 	}),
 )
 
-// remindersTopic is the name that rights use for reminders, whatever their topic is
-// at the node.
+// remindersTopic is the name that rights use for reminders. Their topic at the node may
+// have another name.
 const remindersTopic = reminder.DefaultTopic
 
 func topic(a rights.Action, name string) need {

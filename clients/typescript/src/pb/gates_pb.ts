@@ -271,7 +271,7 @@ export const ExtendTurnResponseSchema: GenMessage<ExtendTurnResponse> = /*@__PUR
 
 /**
  * ReleaseTurnRequest gives a turn back. Without a fence it gives back the turn or
- * the place in the queue, whichever the sender has.
+ * the place in the queue.
  *
  * @generated from message wakebell.v1.ReleaseTurnRequest
  */

@@ -35,6 +35,10 @@
 //     a handler was done, or finds the timer pending while a handler has it; the
 //     settlement of a holder is refused although nothing happened to its timer.
 //
+//   - unordered: a timer of a key overtook an earlier one, or too many held the key at
+//     once. Over a limit: more timers started than burst + rate × time, or more leases
+//     were held than MaxInFlight. These are judged in the scenario keys.
+//
 // # What is a cause
 //
 // A delivery after the first of the same timer needs one of these causes, by what
@@ -110,6 +114,14 @@
 // silent for longer than a lease: they are neither closed nor answered. The calls
 // of half of the clients have idempotency keys, and no cause excuses that one of
 // those ran twice.
+//
+// # Keys and limits
+//
+// The scenario keys has one topic with PerKey, a rate limit and MaxInFlight. The judge
+// reads the delivery log alone. A timer holds its key, and is a lease in flight, from its
+// claim until its last handler ends, because it is settled after that; retries included.
+// Claims whose answer was lost or delayed have a later instant than they had in Redis:
+// they are left out where that would make a violation.
 //
 // # Mutants
 //

@@ -18,18 +18,24 @@
 //   - lost: a timer whose schedule was acknowledged, that was not replaced or
 //     cancelled, disappeared before a handler was done with it. A dead letter
 //     counts as done if a handler had failed.
+//
 //   - early: the instant of the claim, by Redis's clock, is before the instant of
 //     the timer that Redis answered, or, if the call may have run twice, before
 //     the one computed from the start of the call.
+//
 //   - repeated without a cause, as below.
+//
 //   - stale: a settlement was confirmed to a handler after another one had
 //     claimed the timer, or after a call had found it running and replaced it.
+//
 //   - overlapping: a handler was still running while the next handler of its timer
 //     ran, for longer than its process was not scheduled by the machine. It is
 //     judged where handlers end with their contexts: in the scenario remote.
+//
 //   - unseen: by the attempt number there were claims that reached no handler, no
 //     subscriber reported that the lease had arrived after its end, and no node or
 //     Redis was hit by a fault within the duration of a lease.
+//
 //   - illegal: no order of the calls explains their answers and the deliveries. A
 //     timer is delivered after a call had removed it; a call finds nothing before
 //     a handler was done, or finds the timer pending while a handler has it; the

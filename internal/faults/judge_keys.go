@@ -70,8 +70,9 @@ type change struct {
 // keyedTimer is a timer with the time for which it holds its key.
 type keyedTimer struct {
 	*Timer
-	due, called time.Time // of its schedule
-	first, last *Run
+	due               time.Time
+	called, scheduled time.Time // around its schedule
+	first, last       *Run
 }
 
 func (j *limitJudge) keyed(t *Timer) *keyedTimer {
@@ -93,7 +94,7 @@ func (j *limitJudge) keyed(t *Timer) *keyedTimer {
 		}
 		j.leases = append(j.leases, change{r.Delivered, 1}, change{end, -1})
 	}
-	return &keyedTimer{Timer: t, due: t.Calls[0].Due, called: t.Calls[0].Called, first: t.Runs[0], last: t.Runs[len(t.Runs)-1]}
+	return &keyedTimer{Timer: t, due: t.Calls[0].Due, called: t.Calls[0].Called, scheduled: t.Calls[0].Returned, first: t.Runs[0], last: t.Runs[len(t.Runs)-1]}
 }
 
 // delayed reports whether the claim of a run may be older than the instant that the run
@@ -126,7 +127,7 @@ func (j *limitJudge) inOrder(timers []*keyedTimer, limit int) {
 			switch {
 			case n != i && other.holds(at):
 				with++
-			case n < i && other.first.Delivered.After(at) && other.first.Attempt == 1 && !j.delayed(other.first): // later attempts had claims that reached no handler
+			case n < i && j.waited(other, at):
 				j.unordered(t, other, "%s overtook %s", t.ID, other.ID)
 			}
 		}
@@ -134,6 +135,12 @@ func (j *limitJudge) inOrder(timers []*keyedTimer, limit int) {
 			j.unordered(t, t, "%s is one of %d timers that hold the key", t.ID, with)
 		}
 	}
+}
+
+// waited reports whether a timer was scheduled and not yet claimed at an instant. If its
+// first run is a later attempt, there were claims that reached no handler.
+func (j *limitJudge) waited(t *keyedTimer, at time.Time) bool {
+	return !t.scheduled.After(at) && t.first.Delivered.After(at) && t.first.Attempt == 1 && !j.delayed(t.first)
 }
 
 func (j *limitJudge) unordered(t, other *keyedTimer, format string, args ...any) {

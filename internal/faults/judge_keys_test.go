@@ -54,6 +54,7 @@ func TestJudgeOfKeys(t *testing.T) {
 		"a retry before the next":         {one, []keyedRun{failed, again, {1, 1, 1, 60, 70, EndAck}}, 0},
 		"the next before a retry":         {one, []keyedRun{failed, {1, 1, 1, 30, 40, EndAck}, again}, 1},
 		"the next before the first":       {two, []keyedRun{{1, 1, 1, 10, 20, EndAck}, {1, 0, 1, 11, 20, EndAck}}, 1},
+		"the first was scheduled later":   {two, []keyedRun{{1, 1, 1, 0, 20, EndAck}, {1, 0, 1, 11, 20, EndAck}}, 0},
 		"the first had an unseen claim":   {two, []keyedRun{{1, 1, 1, 10, 20, EndAck}, {1, 0, 2, 1100, 1110, EndAck}}, 0},
 		"the reply to the first was lost": {two, []keyedRun{{1, 1, 1, 2950, 2960, EndAck}, {1, 0, 1, 3000, 3010, EndAck}}, 0},
 	} {

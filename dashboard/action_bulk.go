@@ -21,6 +21,9 @@ const (
 	maxBulk     = 10_000
 	maxBulkScan = 50_000
 	bulkBatch   = 500 // ids of one call
+
+	// maxBulkRead bounds the timers that are read for a text in their contents.
+	maxBulkRead = 2000
 )
 
 // matching returns the ids of the timers that the filter of the address selects, and
@@ -30,28 +33,39 @@ func (d *Dashboard) matching(ctx context.Context, r *request) (ids []string, mor
 	if err != nil {
 		return nil, false, err
 	}
-	prefix := r.get("prefix")
+	q, most := timerQuery{topic: topic, prefix: r.get("prefix"), text: r.get("text")}, maxBulkScan
+	if q.text != "" {
+		most = maxBulkRead
+	}
+	if err := d.searchable(q.text); err != nil {
+		return nil, false, err
+	}
 	filter := wakebell.Filter{Running: r.get("running") != ""}
 	if within := windows[r.get("within")]; within > 0 {
 		filter.DueBefore = time.Now().Add(within)
 	}
 	seen := 0
-	for info, err := range d.op.Timers.List(ctx, topic, filter, wakebelltype.Page{Limit: maxBulkScan}) {
+	for info, err := range d.op.Timers.List(ctx, topic, filter, wakebelltype.Page{Limit: most}) {
 		if err != nil {
 			return nil, false, err
 		}
-		if seen++; strings.HasPrefix(info.ID, prefix) {
+		seen++
+		matches, err := d.matches(ctx, q, info.ID)
+		if err != nil {
+			return nil, false, err
+		}
+		if matches {
 			if len(ids) == maxBulk {
 				return ids, true, nil
 			}
 			ids = append(ids, info.ID)
 		}
 	}
-	return ids, seen == maxBulkScan, nil
+	return ids, seen == most, nil
 }
 
 func (d *Dashboard) bulkBack(r *request) string {
-	return d.link("timers", "topic", r.get("topic"), "prefix", r.get("prefix"), "running", r.get("running"), "within", r.get("within"))
+	return d.link("timers", "topic", r.get("topic"), "prefix", r.get("prefix"), "text", r.get("text"), "running", r.get("running"), "within", r.get("within"))
 }
 
 func (d *Dashboard) askBulk(verb, effect string, danger bool) func(context.Context, *request) (question, error) {
@@ -67,6 +81,9 @@ func (d *Dashboard) askBulk(verb, effect string, danger bool) func(context.Conte
 		}
 		if prefix := r.get("prefix"); prefix != "" {
 			q.Text = append(q.Text, "Their ids begin with "+show.Short(64, prefix)+".")
+		}
+		if text := r.get("text"); text != "" {
+			q.Text = append(q.Text, "Their headers or bodies contain "+show.Short(64, text)+".")
 		}
 		if verb == "Reschedule" {
 			q.Fields = []field{{Name: "when", Label: whenLabel, Hint: whenHint, Required: true}}
@@ -128,6 +145,9 @@ func selected(get func(name string) string) string {
 	}
 	if prefix := get("prefix"); prefix != "" {
 		words = append(words, fmt.Sprintf("whose ids begin with %q", prefix))
+	}
+	if text := get("text"); text != "" {
+		words = append(words, fmt.Sprintf("with %q in a header or the body", text))
 	}
 	if len(words) == 1 {
 		words = append(words, "in the order of their instants")

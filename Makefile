@@ -9,6 +9,7 @@ O ?= text
 BEATS ?= 3m
 KEYS ?= 1000
 MUTANTS ?=
+BASE ?=
 
 BENCH ?= .
 COUNT ?= 6
@@ -16,7 +17,7 @@ SCALE ?= 1
 FUZZTIME ?= 60s
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-fast gate-histories faults faults-mutants stock hostile lint fmt fmt-check vet bench bench-peers bench-test browser-test screenshots outbox-test generate generate-check check fuzz build setup clean
+.PHONY: help demo test test-fast gate-histories faults faults-mutants stock hostile lint fmt fmt-check vet bench bench-peers bench-test browser-test screenshots outbox-test baseline mixed-versions generate generate-check check fuzz build setup clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -87,13 +88,21 @@ outbox-test: ## test the outbox on PostgreSQL, MariaDB and SQLite, and its examp
 	@cd outbox/sqltest && $(GO) vet ./... && $(GO) test -timeout 5m ./...
 	@cd examples/outbox && $(GO) vet ./... && $(GO) test -timeout 5m ./...
 
+baseline: ## write the listings of what stays compatible (docs/compatibility.md); review the difference
+	@scripts/setup.sh redis-server
+	WAKEBELL_BASELINE=write $(GO) test -count 1 ./internal/baseline ./cmd/wakebell -run '^(TestGoAPI|TestMessages|TestKeys|TestJSONOfCommands|TestCommandsAndFlags)$$'
+
+mixed-versions: ## run nodes and clients of this version beside those of an earlier one, with faults (SEED=1 ONLY=kill,drain BASE=commit)
+	@scripts/setup.sh redis-server
+	@SEED=$(SEED) ONLY='$(ONLY)' scripts/mixed-versions.sh $(BASE)
+
 generate: ## regenerate the generated code
 	@$(GO) generate ./...
 
 generate-check: ## fail when the generated code is out of date
 	@MAKE='$(MAKE)' scripts/generate-check.sh
 
-check: fmt-check lint vet generate-check outbox-test test ## all that a commit has to pass
+check: fmt-check lint vet generate-check outbox-test mixed-versions test ## all that a commit has to pass
 
 fuzz: ## run every fuzz test in turn (FUZZTIME=60s each)
 	@FUZZTIME=$(FUZZTIME) scripts/fuzz.sh

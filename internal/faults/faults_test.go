@@ -94,6 +94,8 @@ func runRound(t *testing.T, s scenario, round int) {
 	})
 	w := &world{T: t, round: round, rng: choices(s.name, round), deliveries: NewDeliveryLog(s.ttl)}
 	w.fleet = NewFleet(t, w.deliveries)
+	w.versions = versionsOf(t)
+	w.fleet.Program = w.versions.from
 	defer w.judge(s, round) // also if the round has failed
 	s.run(w)
 }

@@ -28,6 +28,25 @@ func RateLimit(n int, per time.Duration, burst int) TopicTuningOption {
 	})
 }
 
+// RateLimitByKey bounds how many timers of each key (see Key) all nodes together start: n
+// in each period per, by the clock of Redis, and up to burst at once after a pause. In
+// any span of time they start at most burst + n · span / per timers of a key, in the
+// order of their instants. What counts is as for RateLimit, and the ranges are the same:
+// n is 0 – 1,000,000, where 0 means no limit, the default; per is 1 ms – 30 days; burst
+// is 0 – 1,000,000, where 0 means n. Timers without a key are not limited.
+//
+// A due timer whose key has no token waits without costing an exchange until the next
+// token of its key. It may start up to 20 ms later than that, so that tokens of several
+// keys share an exchange. With PerKey, a timer needs both: a place and a token.
+//
+// All nodes of a topic should have the same value. Python workers are neither bound nor
+// counted. If Redis loses the state of the limit, each key starts with a whole burst.
+func RateLimitByKey(n int, per time.Duration, burst int) TopicTuningOption {
+	return topicTuningOption(func(s *settings) error {
+		return errors.Join(tuned(tuning.KeyRateLimit, n)(s), tuned(tuning.KeyRatePer, per)(s), tuned(tuning.KeyRateBurst, burst)(s))
+	})
+}
+
 // MaxInFlight bounds how many timers of the topic all nodes together handle at once,
 // 0 – 1,000,000; default 0, which means no maximum. MaxConcurrent bounds those of one
 // node. A timer counts from its claim until it is settled, or until its lease expires:

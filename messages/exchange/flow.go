@@ -15,9 +15,18 @@ type Flow struct {
 	// nodes; 0: no limit.
 	PerKey int
 
+	// KeyRateLimit is how many leases of timers of one key are given in KeyRatePer, over
+	// all nodes; 0: no limit. KeyRateBurst is how many are given at once after a pause;
+	// 0: KeyRateLimit.
+	KeyRateLimit, KeyRateBurst int
+	KeyRatePer                 time.Duration
+
 	// MaxInFlight is the maximum number of leases over all nodes; 0: no limit.
 	MaxInFlight int
 }
 
 // On reports whether there is any flow control.
-func (f Flow) On() bool { return f.RateLimit > 0 || f.MaxInFlight > 0 || f.PerKey > 0 }
+func (f Flow) On() bool { return f.RateLimit > 0 || f.MaxInFlight > 0 || f.ByKey() }
+
+// ByKey reports whether there is flow control by the keys of timers.
+func (f Flow) ByKey() bool { return f.PerKey > 0 || f.KeyRateLimit > 0 }

@@ -105,16 +105,19 @@ func (t *TimerSource) call(ctx context.Context, r *exchange.Request, fetchFrom i
 		t.keys.Timeline, t.keys.Payloads, t.keys.Leases, t.keys.Dead,
 		t.keys.Stream(r.Incarnation, r.Stream), t.keys.Hint,
 	}
-	script, args, byKey := exchangeScript, t.args(r, fetchFrom), r.Flow.PerKey > 0 || t.byKey.Load()
+	script, args, byKey := exchangeScript, t.args(r, fetchFrom), r.Flow.ByKey() || t.byKey.Load()
 	if byKey || r.Flow.On() {
 		script, keys = exchangeFlowScript, append(keys, t.keys.Flow)
 		if byKey {
 			t.byKey.Store(true)
 			keys, args = append(keys, t.keys.order()...), append(args, t.byKeyText(r.Flow))
-			limits := r.Flow
-			limits.PerKey = 0
-			if script = exchangeKeysScript; limits.On() {
+			switch {
+			case r.Flow.KeyRateLimit > 0:
+				script, keys = exchangeRatesScript, append(keys, t.keys.KeyRates)
+			case r.Flow.RateLimit > 0 || r.Flow.MaxInFlight > 0:
 				script = exchangeBothScript
+			default:
+				script = exchangeKeysScript
 			}
 		}
 		args = append(args, flowText(r.Flow))

@@ -57,6 +57,7 @@ func (h *handling) tunedTopic() []wakebell.TopicTuningOption {
 		wakebell.RateLimit(h.tuned.RateLimit, h.tuned.RatePer, h.tuned.RateBurst),
 		wakebell.MaxInFlight(h.tuned.MaxInFlight),
 		wakebell.PerKey(h.tuned.PerKey),
+		wakebell.RateLimitByKey(h.tuned.KeyRateLimit, h.tuned.KeyRatePer, h.tuned.KeyRateBurst),
 	)
 }
 

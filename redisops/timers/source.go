@@ -114,13 +114,13 @@ func (t *TimerSource) call(ctx context.Context, r *exchange.Request, fetchFrom i
 			switch {
 			case r.Flow.KeyRateLimit > 0:
 				script, keys = exchangeRatesScript, append(keys, t.keys.KeyRates)
-			case r.Flow.RateLimit > 0 || r.Flow.MaxInFlight > 0:
+			case r.Flow.Limits().On():
 				script = exchangeBothScript
 			default:
 				script = exchangeKeysScript
 			}
 		}
-		args = append(args, flowText(r.Flow))
+		args = append(args, r.Flow.Words())
 	}
 	alone := t.timers.NoCoalescing || len(r.Settle)+len(r.Extend) >= aloneFrom
 	answer, sent, err := t.timers.RunBatched(ctx, t.shard, &t.caller, alone, script, keys, args...)

@@ -8,6 +8,7 @@ ONLY ?=
 O ?= text
 BEATS ?= 3m
 MUTANTS ?=
+TIMERS ?= 10000
 BASE ?=
 
 BENCH ?= .
@@ -16,7 +17,7 @@ SCALE ?= 1
 FUZZTIME ?= 60s
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-fast gate-histories faults faults-mutants stock hostile lint fmt fmt-check vet bench bench-peers bench-test browser-test screenshots outbox-test baseline mixed-versions generate generate-check check fuzz build setup clean
+.PHONY: help demo test test-fast gate-histories faults faults-mutants stock hostile lint fmt fmt-check vet bench bench-peers bench-test browser-test screenshots outbox-test baseline mixed-versions generate generate-check check fuzz build release-check setup clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -109,8 +110,12 @@ fuzz: ## run every fuzz test in turn (FUZZTIME=60s each)
 build: ## build the commands into bin/
 	$(GO) build -trimpath -o bin/ ./cmd/...
 
+release-check: ## build two releases, compare builds, install the deb and upgrade it under load (TIMERS=10000); a quarter of an hour
+	@scripts/setup.sh redis-server
+	@TIMERS=$(TIMERS) scripts/release-check.sh
+
 setup: ## install what the tests need
 	@scripts/setup.sh redis-server prometheus cc python-client typescript-client
 
 clean: ## remove what was built
-	rm -rf bin .tools
+	rm -rf bin dist .release .tools

@@ -883,7 +883,12 @@ type TopicSettings struct {
 	// Negative: no maximum, even if the node sets one.
 	MaxInFlight int32 `protobuf:"zigzag32,12,opt,name=max_in_flight,json=maxInFlight,proto3" json:"max_in_flight,omitempty"`
 	// Negative: no limit, even if the node sets one.
-	PerKey        int32 `protobuf:"zigzag32,13,opt,name=per_key,json=perKey,proto3" json:"per_key,omitempty"`
+	PerKey int32 `protobuf:"zigzag32,13,opt,name=per_key,json=perKey,proto3" json:"per_key,omitempty"`
+	// Negative: no limit, even if the node sets one.
+	KeyRateLimit int32                `protobuf:"zigzag32,14,opt,name=key_rate_limit,json=keyRateLimit,proto3" json:"key_rate_limit,omitempty"`
+	KeyRatePer   *durationpb.Duration `protobuf:"bytes,15,opt,name=key_rate_per,json=keyRatePer,proto3" json:"key_rate_per,omitempty"`
+	// Negative: the same as key_rate_limit, even if the node sets another.
+	KeyRateBurst  int32 `protobuf:"zigzag32,16,opt,name=key_rate_burst,json=keyRateBurst,proto3" json:"key_rate_burst,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1005,6 +1010,27 @@ func (x *TopicSettings) GetMaxInFlight() int32 {
 func (x *TopicSettings) GetPerKey() int32 {
 	if x != nil {
 		return x.PerKey
+	}
+	return 0
+}
+
+func (x *TopicSettings) GetKeyRateLimit() int32 {
+	if x != nil {
+		return x.KeyRateLimit
+	}
+	return 0
+}
+
+func (x *TopicSettings) GetKeyRatePer() *durationpb.Duration {
+	if x != nil {
+		return x.KeyRatePer
+	}
+	return nil
+}
+
+func (x *TopicSettings) GetKeyRateBurst() int32 {
+	if x != nil {
+		return x.KeyRateBurst
 	}
 	return 0
 }
@@ -5871,7 +5897,7 @@ const file_messages_operations_proto_rawDesc = "" +
 	"\tpaused_at\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\bpausedAt\x12\x1b\n" +
 	"\tpaused_by\x18\x03 \x01(\tR\bpausedBy\x12\x16\n" +
 	"\x06reason\x18\x04 \x01(\tR\x06reason\x126\n" +
-	"\bsettings\x18\x05 \x01(\v2\x1a.wakebell.v1.TopicSettingsR\bsettings\"\x90\x05\n" +
+	"\bsettings\x18\x05 \x01(\v2\x1a.wakebell.v1.TopicSettingsR\bsettings\"\x99\x06\n" +
 	"\rTopicSettings\x12%\n" +
 	"\x0emax_concurrent\x18\x01 \x01(\rR\rmaxConcurrent\x126\n" +
 	"\tlease_ttl\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\bleaseTtl\x12=\n" +
@@ -5889,7 +5915,11 @@ const file_messages_operations_proto_rawDesc = "" +
 	"\n" +
 	"rate_burst\x18\v \x01(\x11R\trateBurst\x12\"\n" +
 	"\rmax_in_flight\x18\f \x01(\x11R\vmaxInFlight\x12\x17\n" +
-	"\aper_key\x18\r \x01(\x11R\x06perKey\"Q\n" +
+	"\aper_key\x18\r \x01(\x11R\x06perKey\x12$\n" +
+	"\x0ekey_rate_limit\x18\x0e \x01(\x11R\fkeyRateLimit\x12;\n" +
+	"\fkey_rate_per\x18\x0f \x01(\v2\x19.google.protobuf.DurationR\n" +
+	"keyRatePer\x12$\n" +
+	"\x0ekey_rate_burst\x18\x10 \x01(\x11R\fkeyRateBurst\"Q\n" +
 	"\x11PauseTopicRequest\x12\x14\n" +
 	"\x05topic\x18\x01 \x01(\tR\x05topic\x12\x0e\n" +
 	"\x02by\x18\x02 \x01(\tR\x02by\x12\x16\n" +
@@ -6376,84 +6406,85 @@ var file_messages_operations_proto_depIdxs = []int32{
 	98,  // 11: wakebell.v1.TopicSettings.retry_initial:type_name -> google.protobuf.Duration
 	98,  // 12: wakebell.v1.TopicSettings.retry_limit:type_name -> google.protobuf.Duration
 	98,  // 13: wakebell.v1.TopicSettings.rate_per:type_name -> google.protobuf.Duration
-	15,  // 14: wakebell.v1.PauseTopicResponse.control:type_name -> wakebell.v1.TopicControl
-	15,  // 15: wakebell.v1.ResumeTopicResponse.control:type_name -> wakebell.v1.TopicControl
-	16,  // 16: wakebell.v1.RetuneTopicRequest.settings:type_name -> wakebell.v1.TopicSettings
-	15,  // 17: wakebell.v1.RetuneTopicResponse.control:type_name -> wakebell.v1.TopicControl
-	25,  // 18: wakebell.v1.DiagnoseResponse.findings:type_name -> wakebell.v1.Finding
-	28,  // 19: wakebell.v1.TailResponse.event:type_name -> wakebell.v1.TopicEvent
-	97,  // 20: wakebell.v1.TopicEvent.at:type_name -> google.protobuf.Timestamp
-	98,  // 21: wakebell.v1.TopicEvent.lateness:type_name -> google.protobuf.Duration
-	98,  // 22: wakebell.v1.TopicEvent.took:type_name -> google.protobuf.Duration
-	98,  // 23: wakebell.v1.TopicEvent.retry_in:type_name -> google.protobuf.Duration
-	98,  // 24: wakebell.v1.DeadLetterFilter.older_than:type_name -> google.protobuf.Duration
-	98,  // 25: wakebell.v1.DeadLetterFilter.newer_than:type_name -> google.protobuf.Duration
-	29,  // 26: wakebell.v1.ListDeadLettersRequest.filter:type_name -> wakebell.v1.DeadLetterFilter
-	34,  // 27: wakebell.v1.ListDeadLettersResponse.dead_letter:type_name -> wakebell.v1.DeadLetter
-	34,  // 28: wakebell.v1.GetDeadLetterResponse.dead_letter:type_name -> wakebell.v1.DeadLetter
-	97,  // 29: wakebell.v1.DeadLetter.activation:type_name -> google.protobuf.Timestamp
-	97,  // 30: wakebell.v1.DeadLetter.died:type_name -> google.protobuf.Timestamp
-	99,  // 31: wakebell.v1.DeadLetter.content:type_name -> wakebell.v1.Content
-	29,  // 32: wakebell.v1.RedriveDeadLettersRequest.filter:type_name -> wakebell.v1.DeadLetterFilter
-	98,  // 33: wakebell.v1.RedriveDeadLettersRequest.in:type_name -> google.protobuf.Duration
-	0,   // 34: wakebell.v1.RedriveDeadLettersResponse.outcome:type_name -> wakebell.v1.RedriveOutcome
-	29,  // 35: wakebell.v1.DeleteDeadLettersRequest.filter:type_name -> wakebell.v1.DeadLetterFilter
-	100, // 36: wakebell.v1.ListQueuesResponse.queue:type_name -> wakebell.v1.Queue
-	100, // 37: wakebell.v1.GetQueueStatsRequest.queue:type_name -> wakebell.v1.Queue
-	43,  // 38: wakebell.v1.GetQueueStatsResponse.stats:type_name -> wakebell.v1.QueueStats
-	97,  // 39: wakebell.v1.QueueStats.oldest:type_name -> google.protobuf.Timestamp
-	97,  // 40: wakebell.v1.QueueStats.now:type_name -> google.protobuf.Timestamp
-	100, // 41: wakebell.v1.ListQueueMessagesRequest.queue:type_name -> wakebell.v1.Queue
-	46,  // 42: wakebell.v1.ListQueueMessagesResponse.message:type_name -> wakebell.v1.QueuedMessage
-	97,  // 43: wakebell.v1.QueuedMessage.deadline:type_name -> google.protobuf.Timestamp
-	100, // 44: wakebell.v1.PurgeQueueRequest.queue:type_name -> wakebell.v1.Queue
-	100, // 45: wakebell.v1.ListQueueDeadLettersRequest.queue:type_name -> wakebell.v1.Queue
-	53,  // 46: wakebell.v1.ListQueueDeadLettersResponse.dead_letter:type_name -> wakebell.v1.QueueDeadLetter
-	100, // 47: wakebell.v1.GetQueueDeadLetterRequest.queue:type_name -> wakebell.v1.Queue
-	53,  // 48: wakebell.v1.GetQueueDeadLetterResponse.dead_letter:type_name -> wakebell.v1.QueueDeadLetter
-	97,  // 49: wakebell.v1.QueueDeadLetter.at:type_name -> google.protobuf.Timestamp
-	100, // 50: wakebell.v1.RedriveQueueDeadLetterRequest.queue:type_name -> wakebell.v1.Queue
-	98,  // 51: wakebell.v1.RedriveQueueDeadLetterRequest.window:type_name -> google.protobuf.Duration
-	1,   // 52: wakebell.v1.RedriveQueueDeadLetterResponse.outcome:type_name -> wakebell.v1.QueueRedriveOutcome
-	100, // 53: wakebell.v1.DeleteQueueDeadLettersRequest.queue:type_name -> wakebell.v1.Queue
-	53,  // 54: wakebell.v1.DeleteQueueDeadLettersRequest.dead_letters:type_name -> wakebell.v1.QueueDeadLetter
-	62,  // 55: wakebell.v1.ListGatesResponse.gate:type_name -> wakebell.v1.GateState
-	62,  // 56: wakebell.v1.GetGateResponse.gate:type_name -> wakebell.v1.GateState
-	97,  // 57: wakebell.v1.GateState.now:type_name -> google.protobuf.Timestamp
-	63,  // 58: wakebell.v1.GateState.holder:type_name -> wakebell.v1.GateTicket
-	97,  // 59: wakebell.v1.GateState.until:type_name -> google.protobuf.Timestamp
-	63,  // 60: wakebell.v1.GateState.waiters:type_name -> wakebell.v1.GateTicket
-	94,  // 61: wakebell.v1.GateState.guard:type_name -> wakebell.v1.GateState.GuardEntry
-	96,  // 62: wakebell.v1.GateState.fault:type_name -> wakebell.v1.Error
-	72,  // 63: wakebell.v1.ExportRecurringResponse.schedule:type_name -> wakebell.v1.RecurringDump
-	72,  // 64: wakebell.v1.ImportRecurringRequest.schedule:type_name -> wakebell.v1.RecurringDump
-	97,  // 65: wakebell.v1.BackfillRecurringRequest.from:type_name -> google.protobuf.Timestamp
-	97,  // 66: wakebell.v1.BackfillRecurringRequest.to:type_name -> google.protobuf.Timestamp
-	78,  // 67: wakebell.v1.ListAuditRequest.filter:type_name -> wakebell.v1.AuditFilter
-	97,  // 68: wakebell.v1.AuditFilter.since:type_name -> google.protobuf.Timestamp
-	80,  // 69: wakebell.v1.ListAuditResponse.entry:type_name -> wakebell.v1.AuditEntry
-	97,  // 70: wakebell.v1.AuditEntry.at:type_name -> google.protobuf.Timestamp
-	97,  // 71: wakebell.v1.AuditEntry.since:type_name -> google.protobuf.Timestamp
-	98,  // 72: wakebell.v1.GetThroughputRequest.since:type_name -> google.protobuf.Duration
-	98,  // 73: wakebell.v1.GetThroughputResponse.step:type_name -> google.protobuf.Duration
-	97,  // 74: wakebell.v1.GetThroughputResponse.from:type_name -> google.protobuf.Timestamp
-	85,  // 75: wakebell.v1.GetThroughputResponse.points:type_name -> wakebell.v1.ThroughputCounts
-	87,  // 76: wakebell.v1.ListHistoryRequest.filter:type_name -> wakebell.v1.HistoryFilter
-	97,  // 77: wakebell.v1.HistoryFilter.since:type_name -> google.protobuf.Timestamp
-	89,  // 78: wakebell.v1.ListHistoryResponse.attempt:type_name -> wakebell.v1.Attempt
-	97,  // 79: wakebell.v1.Attempt.started:type_name -> google.protobuf.Timestamp
-	98,  // 80: wakebell.v1.Attempt.took:type_name -> google.protobuf.Duration
-	100, // 81: wakebell.v1.GetQueueThroughputRequest.queue:type_name -> wakebell.v1.Queue
-	98,  // 82: wakebell.v1.GetQueueThroughputRequest.since:type_name -> google.protobuf.Duration
-	84,  // 83: wakebell.v1.GetQueueThroughputResponse.throughput:type_name -> wakebell.v1.GetThroughputResponse
-	100, // 84: wakebell.v1.ListQueueHistoryRequest.queue:type_name -> wakebell.v1.Queue
-	87,  // 85: wakebell.v1.ListQueueHistoryRequest.filter:type_name -> wakebell.v1.HistoryFilter
-	89,  // 86: wakebell.v1.ListQueueHistoryResponse.attempt:type_name -> wakebell.v1.Attempt
-	87,  // [87:87] is the sub-list for method output_type
-	87,  // [87:87] is the sub-list for method input_type
-	87,  // [87:87] is the sub-list for extension type_name
-	87,  // [87:87] is the sub-list for extension extendee
-	0,   // [0:87] is the sub-list for field type_name
+	98,  // 14: wakebell.v1.TopicSettings.key_rate_per:type_name -> google.protobuf.Duration
+	15,  // 15: wakebell.v1.PauseTopicResponse.control:type_name -> wakebell.v1.TopicControl
+	15,  // 16: wakebell.v1.ResumeTopicResponse.control:type_name -> wakebell.v1.TopicControl
+	16,  // 17: wakebell.v1.RetuneTopicRequest.settings:type_name -> wakebell.v1.TopicSettings
+	15,  // 18: wakebell.v1.RetuneTopicResponse.control:type_name -> wakebell.v1.TopicControl
+	25,  // 19: wakebell.v1.DiagnoseResponse.findings:type_name -> wakebell.v1.Finding
+	28,  // 20: wakebell.v1.TailResponse.event:type_name -> wakebell.v1.TopicEvent
+	97,  // 21: wakebell.v1.TopicEvent.at:type_name -> google.protobuf.Timestamp
+	98,  // 22: wakebell.v1.TopicEvent.lateness:type_name -> google.protobuf.Duration
+	98,  // 23: wakebell.v1.TopicEvent.took:type_name -> google.protobuf.Duration
+	98,  // 24: wakebell.v1.TopicEvent.retry_in:type_name -> google.protobuf.Duration
+	98,  // 25: wakebell.v1.DeadLetterFilter.older_than:type_name -> google.protobuf.Duration
+	98,  // 26: wakebell.v1.DeadLetterFilter.newer_than:type_name -> google.protobuf.Duration
+	29,  // 27: wakebell.v1.ListDeadLettersRequest.filter:type_name -> wakebell.v1.DeadLetterFilter
+	34,  // 28: wakebell.v1.ListDeadLettersResponse.dead_letter:type_name -> wakebell.v1.DeadLetter
+	34,  // 29: wakebell.v1.GetDeadLetterResponse.dead_letter:type_name -> wakebell.v1.DeadLetter
+	97,  // 30: wakebell.v1.DeadLetter.activation:type_name -> google.protobuf.Timestamp
+	97,  // 31: wakebell.v1.DeadLetter.died:type_name -> google.protobuf.Timestamp
+	99,  // 32: wakebell.v1.DeadLetter.content:type_name -> wakebell.v1.Content
+	29,  // 33: wakebell.v1.RedriveDeadLettersRequest.filter:type_name -> wakebell.v1.DeadLetterFilter
+	98,  // 34: wakebell.v1.RedriveDeadLettersRequest.in:type_name -> google.protobuf.Duration
+	0,   // 35: wakebell.v1.RedriveDeadLettersResponse.outcome:type_name -> wakebell.v1.RedriveOutcome
+	29,  // 36: wakebell.v1.DeleteDeadLettersRequest.filter:type_name -> wakebell.v1.DeadLetterFilter
+	100, // 37: wakebell.v1.ListQueuesResponse.queue:type_name -> wakebell.v1.Queue
+	100, // 38: wakebell.v1.GetQueueStatsRequest.queue:type_name -> wakebell.v1.Queue
+	43,  // 39: wakebell.v1.GetQueueStatsResponse.stats:type_name -> wakebell.v1.QueueStats
+	97,  // 40: wakebell.v1.QueueStats.oldest:type_name -> google.protobuf.Timestamp
+	97,  // 41: wakebell.v1.QueueStats.now:type_name -> google.protobuf.Timestamp
+	100, // 42: wakebell.v1.ListQueueMessagesRequest.queue:type_name -> wakebell.v1.Queue
+	46,  // 43: wakebell.v1.ListQueueMessagesResponse.message:type_name -> wakebell.v1.QueuedMessage
+	97,  // 44: wakebell.v1.QueuedMessage.deadline:type_name -> google.protobuf.Timestamp
+	100, // 45: wakebell.v1.PurgeQueueRequest.queue:type_name -> wakebell.v1.Queue
+	100, // 46: wakebell.v1.ListQueueDeadLettersRequest.queue:type_name -> wakebell.v1.Queue
+	53,  // 47: wakebell.v1.ListQueueDeadLettersResponse.dead_letter:type_name -> wakebell.v1.QueueDeadLetter
+	100, // 48: wakebell.v1.GetQueueDeadLetterRequest.queue:type_name -> wakebell.v1.Queue
+	53,  // 49: wakebell.v1.GetQueueDeadLetterResponse.dead_letter:type_name -> wakebell.v1.QueueDeadLetter
+	97,  // 50: wakebell.v1.QueueDeadLetter.at:type_name -> google.protobuf.Timestamp
+	100, // 51: wakebell.v1.RedriveQueueDeadLetterRequest.queue:type_name -> wakebell.v1.Queue
+	98,  // 52: wakebell.v1.RedriveQueueDeadLetterRequest.window:type_name -> google.protobuf.Duration
+	1,   // 53: wakebell.v1.RedriveQueueDeadLetterResponse.outcome:type_name -> wakebell.v1.QueueRedriveOutcome
+	100, // 54: wakebell.v1.DeleteQueueDeadLettersRequest.queue:type_name -> wakebell.v1.Queue
+	53,  // 55: wakebell.v1.DeleteQueueDeadLettersRequest.dead_letters:type_name -> wakebell.v1.QueueDeadLetter
+	62,  // 56: wakebell.v1.ListGatesResponse.gate:type_name -> wakebell.v1.GateState
+	62,  // 57: wakebell.v1.GetGateResponse.gate:type_name -> wakebell.v1.GateState
+	97,  // 58: wakebell.v1.GateState.now:type_name -> google.protobuf.Timestamp
+	63,  // 59: wakebell.v1.GateState.holder:type_name -> wakebell.v1.GateTicket
+	97,  // 60: wakebell.v1.GateState.until:type_name -> google.protobuf.Timestamp
+	63,  // 61: wakebell.v1.GateState.waiters:type_name -> wakebell.v1.GateTicket
+	94,  // 62: wakebell.v1.GateState.guard:type_name -> wakebell.v1.GateState.GuardEntry
+	96,  // 63: wakebell.v1.GateState.fault:type_name -> wakebell.v1.Error
+	72,  // 64: wakebell.v1.ExportRecurringResponse.schedule:type_name -> wakebell.v1.RecurringDump
+	72,  // 65: wakebell.v1.ImportRecurringRequest.schedule:type_name -> wakebell.v1.RecurringDump
+	97,  // 66: wakebell.v1.BackfillRecurringRequest.from:type_name -> google.protobuf.Timestamp
+	97,  // 67: wakebell.v1.BackfillRecurringRequest.to:type_name -> google.protobuf.Timestamp
+	78,  // 68: wakebell.v1.ListAuditRequest.filter:type_name -> wakebell.v1.AuditFilter
+	97,  // 69: wakebell.v1.AuditFilter.since:type_name -> google.protobuf.Timestamp
+	80,  // 70: wakebell.v1.ListAuditResponse.entry:type_name -> wakebell.v1.AuditEntry
+	97,  // 71: wakebell.v1.AuditEntry.at:type_name -> google.protobuf.Timestamp
+	97,  // 72: wakebell.v1.AuditEntry.since:type_name -> google.protobuf.Timestamp
+	98,  // 73: wakebell.v1.GetThroughputRequest.since:type_name -> google.protobuf.Duration
+	98,  // 74: wakebell.v1.GetThroughputResponse.step:type_name -> google.protobuf.Duration
+	97,  // 75: wakebell.v1.GetThroughputResponse.from:type_name -> google.protobuf.Timestamp
+	85,  // 76: wakebell.v1.GetThroughputResponse.points:type_name -> wakebell.v1.ThroughputCounts
+	87,  // 77: wakebell.v1.ListHistoryRequest.filter:type_name -> wakebell.v1.HistoryFilter
+	97,  // 78: wakebell.v1.HistoryFilter.since:type_name -> google.protobuf.Timestamp
+	89,  // 79: wakebell.v1.ListHistoryResponse.attempt:type_name -> wakebell.v1.Attempt
+	97,  // 80: wakebell.v1.Attempt.started:type_name -> google.protobuf.Timestamp
+	98,  // 81: wakebell.v1.Attempt.took:type_name -> google.protobuf.Duration
+	100, // 82: wakebell.v1.GetQueueThroughputRequest.queue:type_name -> wakebell.v1.Queue
+	98,  // 83: wakebell.v1.GetQueueThroughputRequest.since:type_name -> google.protobuf.Duration
+	84,  // 84: wakebell.v1.GetQueueThroughputResponse.throughput:type_name -> wakebell.v1.GetThroughputResponse
+	100, // 85: wakebell.v1.ListQueueHistoryRequest.queue:type_name -> wakebell.v1.Queue
+	87,  // 86: wakebell.v1.ListQueueHistoryRequest.filter:type_name -> wakebell.v1.HistoryFilter
+	89,  // 87: wakebell.v1.ListQueueHistoryResponse.attempt:type_name -> wakebell.v1.Attempt
+	88,  // [88:88] is the sub-list for method output_type
+	88,  // [88:88] is the sub-list for method input_type
+	88,  // [88:88] is the sub-list for extension type_name
+	88,  // [88:88] is the sub-list for extension extendee
+	0,   // [0:88] is the sub-list for field type_name
 }
 
 func init() { file_messages_operations_proto_init() }

@@ -213,7 +213,7 @@ func (m *keyModel) replay(rt *rapid.T) {
 }
 
 func (m *keyModel) sweep(rt *rapid.T) {
-	require.NoError(rt, m.f.src.SweepKeys(m.t.Context(), m.limit))
+	require.NoError(rt, m.f.src.SweepKeys(m.t.Context(), exchange.Flow{PerKey: m.limit}))
 }
 
 // drain claims and acks until nothing can be claimed: nothing stays parked for a key

@@ -296,6 +296,6 @@ end
 local why = join(refusals)
 redis.call('SET', KEYS.exchange, ARGV.sequence .. '\n' .. finish .. ' ' .. healed .. ' ' .. refused .. ' ' ..
   #why .. ' ' .. dead_count .. '\n' .. why .. join(kept) .. join(claimed), 'PX', '120000')
-if h and (known and h < known or woken and h <= now) then announce(KEYS.hint, h, now) end
+if h and (known and h < known or woken and h <= woken) then announce(KEYS.hint, h, now) end
 if by_key then h = by_key.head(h, now) end
 return answer(now, h, finish, healed, refused, why, orphans, held)

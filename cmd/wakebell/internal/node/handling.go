@@ -55,15 +55,16 @@ func (h *handling) tuning() []wakebell.TuningOption {
 		wakebell.MaxPollingInterval(h.tuned.MaxPollingInterval),
 		wakebell.MaxAttempts(h.tuned.MaxAttempts),
 		wakebell.RetryBackoff(h.tuned.RetryInitial, h.tuned.RetryLimit),
+		wakebell.RateLimit(h.tuned.RateLimit, h.tuned.RatePer, h.tuned.RateBurst),
+		wakebell.MaxInFlight(h.tuned.MaxInFlight),
 	}
 }
 
 // tunedTopic returns the options of a topic that can change while it is handled.
 func (h *handling) tunedTopic() []wakebell.TopicTuningOption {
 	return append(topicTuning(h.tuning()),
-		wakebell.RateLimit(h.tuned.RateLimit, h.tuned.RatePer, h.tuned.RateBurst),
-		wakebell.MaxInFlight(h.tuned.MaxInFlight),
 		wakebell.PerKey(h.tuned.PerKey),
+		wakebell.RateLimitByKey(h.tuned.KeyRateLimit, h.tuned.KeyRatePer, h.tuned.KeyRateBurst),
 	)
 }
 

@@ -219,8 +219,12 @@ func TestADeadLetterKeepsItsKey(t *testing.T) {
 	onEach(t, func(t *testing.T, f *fixture) {
 		f.dueOf(t, "k", "a", "b")
 		l := f.perKey(t, 1, 10).Leases[0]
-		reply := f.perKey(t, 1, 10, storetest.Verdict(exchange.DeadLetter, l))
+		r := f.Request(10, time.Minute)
+		r.Flow.PerKey, r.Settle = 1, []exchange.Settlement{storetest.Verdict(exchange.DeadLetter, l)}
+		reply := f.Run(t, r)
 		require.Equal(t, []string{"b"}, storetest.IDs(reply.Leases))
+		require.Equal(t, "k", reply.DeadLettered[0].Key)
+		require.Equal(t, reply.DeadLettered, f.Run(t, r).DeadLettered, "the answer is repeated")
 		letters, _, err := f.DeadLetters(t.Context(), f.topic, wakebelltype.DeadFilter{}, "", 0)
 		require.NoError(t, err)
 		require.Equal(t, "k", letters[0].Key)

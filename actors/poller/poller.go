@@ -16,6 +16,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"github.com/wakebell/wakebell/actors/guard"
 	"github.com/wakebell/wakebell/actors/internal/host"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/messages/exchange"
@@ -64,6 +65,8 @@ type poller struct {
 	overrideReading, overrideStale bool      // it is being read; it changed after that read began
 	claimsSuspended                bool      // until the override that a hint announced has been read
 	overrideAt                     time.Time // next: when override is read again; zero: never
+
+	breakerState guard.State // as last reported
 
 	collectingOrphans bool
 	orphansAt         time.Time // last: when orphans were collected
@@ -198,6 +201,9 @@ func (p *poller) start(c actor.Context) {
 	}
 	p.pace, p.window = pace{random: p.random}, window{fixed: p.Window}
 	p.pace.pollWithin(time.Now(), 0)
+	if p.breaker != nil {
+		p.breakerState = p.breaker.State(time.Now())
+	}
 	p.applySettings()
 	p.readOverride()
 	p.root.Send(p.parent, Started{p.self})

@@ -35,6 +35,7 @@ func streamsFor(slots int) int {
 // every message, so that no message handler has to.
 func (p *poller) pump(c actor.Context, now time.Time) {
 	p.watchLeases(now)
+	p.watchBreaker(now)
 	if !p.unavailable && !p.overrideAt.IsZero() && !now.Before(p.overrideAt) {
 		p.readOverride()
 	}
@@ -147,7 +148,7 @@ func (p *poller) delayForBatch(s *stream, now time.Time) bool {
 // the exchange is sent anyway or it is time to poll.
 func (p *poller) want(s *stream, f *flight, now time.Time) int {
 	free := min(p.free(), maxClaim)
-	if p.breaker != nil && p.breaker.State(now) == guard.HalfOpen {
+	if p.breakerState == guard.HalfOpen {
 		free = min(free, 1)
 	}
 	switch {

@@ -23,6 +23,7 @@ type handling struct {
 	discardRejected bool
 	history         wakebelltype.HistoryPolicy
 	queueFlags
+	guardFlags
 	flags *pflag.FlagSet
 }
 
@@ -34,6 +35,7 @@ func (h *handling) register(cmd *cobra.Command) {
 	flags.BoolVar(&h.discardRejected, "discard-rejected", false, "remove rejected timers instead of making them dead letters")
 	flags.TextVar(&h.history, "history", wakebelltype.HistoryFailures, "attempts to record for the commands history and queue history: `policy` off, failures or all")
 	h.queueFlags.register(cmd)
+	h.guardFlags.register(flags)
 	h.flags = flags
 }
 
@@ -73,6 +75,9 @@ func (h *handling) topicOptions() []wakebell.HandlerOption {
 	for _, option := range h.tunedTopic() {
 		options = append(options, option)
 	}
+	for _, option := range h.guardFlags.options() {
+		options = append(options, option)
+	}
 	if h.discardRejected {
 		options = append(options, wakebell.DiscardRejected())
 	}
@@ -84,6 +89,9 @@ func (h *handling) topicOptions() []wakebell.HandlerOption {
 func (h *handling) subscriberOptions() []wakebell.QueueHandlerOption {
 	options := []wakebell.QueueHandlerOption{wakebell.History(h.history)}
 	for _, option := range h.tuning() {
+		options = append(options, option)
+	}
+	for _, option := range h.guardFlags.options() {
 		options = append(options, option)
 	}
 	if h.discardRejected {

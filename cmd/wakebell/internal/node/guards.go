@@ -1,0 +1,31 @@
+package node
+
+import (
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/cmd/wakebell/internal/cli"
+	"github.com/wakebell/wakebell/wakebelltype"
+)
+
+// guardFlags are the flags of node that protect a handler, of topics and queues.
+type guardFlags struct {
+	breaker wakebelltype.Breaker // FailureRatio 0: none
+}
+
+func (f *guardFlags) register(flags *pflag.FlagSet) {
+	flags.Float64Var(&f.breaker.FailureRatio, "breaker", 0, "`part` of deliveries, 0.01 to 1, at whose failure the circuit breaker pauses a topic on the node; 0: never")
+	flags.IntVar(&f.breaker.Deliveries, "breaker-deliveries", 20, "deliveries below which --breaker does not pause a topic, 1 to 1,000,000")
+	cli.DurationVar(flags, &f.breaker.Window, "breaker-window", time.Minute, "how far back deliveries count for --breaker")
+	cli.DurationVar(flags, &f.breaker.OpenFor, "breaker-open-for", 30*time.Second, "how long --breaker pauses a topic until one timer is tried")
+}
+
+// options returns the options of a handler.
+func (f *guardFlags) options() (all []wakebell.CommonOption) {
+	if f.breaker.FailureRatio != 0 {
+		all = append(all, wakebell.Breaker(f.breaker))
+	}
+	return all
+}

@@ -26,3 +26,17 @@ func ExampleBreaker() {
 	})
 	// Output: open
 }
+
+// Between 2 and 100 reports are rendered at once.
+func ExampleAdaptiveConcurrency() {
+	handled := make(chan bool, 10)
+	run(wakebell.Config{Handlers: []wakebell.Handler{wakebell.Handle(Invoices, func(context.Context, wakebell.Timer[Invoice]) error {
+		handled <- true
+		return nil
+	}, wakebell.MaxConcurrent(100), wakebell.AdaptiveConcurrency(wakebelltype.Adaptive{Min: 2}))}}, func(sys *wakebell.System) {
+		bill(sys.Client(), "inv-42")
+		<-handled
+		fmt.Println(sys.Health(context.Background()).Topics[0].Concurrency)
+	})
+	// Output: 2
+}

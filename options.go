@@ -25,7 +25,8 @@ type settings struct {
 	target          *poller.Target
 	queue           *queueHandling // nil: a topic
 	batch           poller.Batch
-	breaker         *wakebelltype.Breaker // nil: none
+	breaker         *wakebelltype.Breaker  // nil: none
+	adaptive        *wakebelltype.Adaptive // nil: none
 }
 
 func defaultSettings() settings {
@@ -256,6 +257,29 @@ func Breaker(b wakebelltype.Breaker) CommonOption {
 		}
 		return errors.Join(ratio, within("Breaker.Deliveries", b.Deliveries, 1, 1_000_000),
 			within("Breaker.Window", b.Window, 10*time.Millisecond, 24*time.Hour), within("Breaker.OpenFor", b.OpenFor, 10*time.Millisecond, 24*time.Hour))
+	})
+}
+
+// AdaptiveConcurrency lets the node handle fewer timers at once than MaxConcurrent, as
+// many as its handler stands: the number grows while the handler is about as fast as
+// under little load, and shrinks when it becomes slower than that by Slowdown, or when
+// FailureRatio of its deliveries fail. Each node decides for itself, and begins with
+// Min. Client.Retune changes the upper bound with MaxConcurrent.
+//
+// Successes alone are measured, from the call of the handler to its return. For batches
+// the number of calls adapts, by those that are more than half full.
+func AdaptiveConcurrency(a wakebelltype.Adaptive) CommonOption {
+	return commonOption(func(s *settings) error {
+		a.Min, a.Slowdown, a.FailureRatio = cmp.Or(a.Min, 1), cmp.Or(a.Slowdown, 1.5), cmp.Or(a.FailureRatio, 0.1)
+		s.adaptive = &a
+		var slowdown, ratio error
+		if !(a.Slowdown > 1 && a.Slowdown <= 10) {
+			slowdown = argument.Invalid("Adaptive.Slowdown", "%v, want above 1 and up to 10", a.Slowdown)
+		}
+		if !(a.FailureRatio > 0 && a.FailureRatio <= 1) {
+			ratio = argument.Invalid("Adaptive.FailureRatio", "%v, want above 0 and up to 1", a.FailureRatio)
+		}
+		return errors.Join(within("Adaptive.Min", a.Min, 1, int(tuning.MaxConcurrent.High)), slowdown, ratio)
 	})
 }
 

@@ -262,6 +262,7 @@ func (s *System) actorTopic(h Handler) poller.Topic {
 		Window:             h.set.window,
 		History:            h.set.history,
 		Breaker:            h.set.breaker,
+		Adaptive:           h.set.adaptive,
 		NoCounts:           s.cfg.NoCounts,
 	}
 	if h.batch != nil {

@@ -42,11 +42,15 @@ func (p *poller) testing() bool {
 	return false
 }
 
-// countOutcome counts the outcome of a delivery for the breaker. An outcome that says
-// nothing about the handler does not count: a timer that was released, cancelled or
-// lost, and a body that cannot be decoded.
+// countOutcome counts the outcome of a delivery for the breaker and for adaptive
+// concurrency. An outcome that says nothing about the handler does not count: a timer
+// that was released, cancelled or lost, and a body that cannot be decoded.
 func (p *poller) countOutcome(l *lease, o Outcome) {
-	if p.breaker == nil || o.kind == released || o.kind == skipped || o.kind == undeliverable {
+	if o.kind == released || o.kind == skipped || o.kind == undeliverable {
+		return
+	}
+	p.adaptConcurrency(l, o)
+	if p.breaker == nil {
 		return
 	}
 	change, changed := p.breaker.Record(l.generation, time.Now(), o.kind != succeeded)

@@ -12,7 +12,7 @@ type counters struct {
 	delivered, acked, retried, deadLettered, discarded, released, crashed,
 	superseded, cancelled, lost, hung, orphansRemoved, exchanges, empty, peeks, errors,
 	hookCalls, hookSkipped, hookPanics, incarnations, clockSteps, lastExchange,
-	repeated, rejected, rejectedAcks, finalErrors, heartbeatsFailed, prefetchReturned, handlerRestarts, held, throttled, breakerOpen, breakerOpened atomic.Int64
+	repeated, rejected, rejectedAcks, finalErrors, heartbeatsFailed, prefetchReturned, handlerRestarts, held, throttled, breakerOpen, breakerOpened, concurrency atomic.Int64
 }
 
 func (c *counters) Snapshot() wakebelltype.Counters {
@@ -52,6 +52,7 @@ func (c *counters) Snapshot() wakebelltype.Counters {
 		BreakerOpen:      c.breakerOpen.Load(),
 		BreakerOpened:    c.breakerOpened.Load(),
 		Throttled:        c.throttled.Load(),
+		Concurrency:      c.concurrency.Load(),
 	}
 	if nanos := c.lastExchange.Load(); nanos != 0 {
 		s.LastExchange = time.Unix(0, nanos)

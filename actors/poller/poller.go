@@ -67,6 +67,7 @@ type poller struct {
 	overrideAt                     time.Time // next: when override is read again; zero: never
 
 	breakerState guard.State // as last reported
+	concurrency  int         // handlers that may run at once: MaxConcurrent, or less
 
 	collectingOrphans bool
 	orphansAt         time.Time // last: when orphans were collected
@@ -229,7 +230,7 @@ func (p *poller) applySettings() {
 	}
 	p.pace.base, p.pace.limit = p.PollingInterval, p.MaxPollingInterval
 	p.leasesAt = time.Now()
-	p.queue.tune(p.MaxConcurrent, min(p.Batch.Wait, p.LeaseTTL/3))
+	p.applyConcurrency()
 	p.openStreams()
 }
 

@@ -216,7 +216,7 @@ func (p *poller) spawnHandlers(c actor.Context) {
 	for _, s := range p.streams {
 		needed += len(s.held)
 	}
-	for len(p.handlers) < min(needed, p.MaxConcurrent) {
+	for len(p.handlers) < min(needed, p.concurrency) {
 		pid, err := c.SpawnNamed(handlerProps(p.queue, p.Shared, p.self), handlerName(len(p.handlers)))
 		if err != nil { // the name is taken; the next incarnation starts without children
 			panic(err)

@@ -12,10 +12,12 @@ import (
 
 // guardFlags are the flags of node that protect a handler, of topics and queues.
 type guardFlags struct {
+	adaptive wakebelltype.Adaptive // Min 0: none
 	breaker wakebelltype.Breaker // FailureRatio 0: none
 }
 
 func (f *guardFlags) register(flags *pflag.FlagSet) {
+	flags.IntVar(&f.adaptive.Min, "min-concurrent", 0, "lower --max-concurrent to no less than this while the handler is slow or fails, 1 to 10,000; 0: never")
 	flags.Float64Var(&f.breaker.FailureRatio, "breaker", 0, "`part` of deliveries, 0.01 to 1, at whose failure the circuit breaker pauses a topic on the node; 0: never")
 	flags.IntVar(&f.breaker.Deliveries, "breaker-deliveries", 20, "deliveries below which --breaker does not pause a topic, 1 to 1,000,000")
 	cli.DurationVar(flags, &f.breaker.Window, "breaker-window", time.Minute, "how far back deliveries count for --breaker")
@@ -24,6 +26,9 @@ func (f *guardFlags) register(flags *pflag.FlagSet) {
 
 // options returns the options of a handler.
 func (f *guardFlags) options() (all []wakebell.CommonOption) {
+	if f.adaptive.Min != 0 {
+		all = append(all, wakebell.AdaptiveConcurrency(f.adaptive))
+	}
 	if f.breaker.FailureRatio != 0 {
 		all = append(all, wakebell.Breaker(f.breaker))
 	}

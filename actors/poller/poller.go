@@ -16,6 +16,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"github.com/wakebell/wakebell/actors/guard"
 	"github.com/wakebell/wakebell/actors/internal/host"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/messages/exchange"
@@ -65,6 +66,11 @@ type poller struct {
 	claimsSuspended                bool      // until the override that a hint announced has been read
 	overrideAt                     time.Time // next: when override is read again; zero: never
 
+	breakerState guard.State // as last reported
+	awaitsShare  bool        // it waits for a place of its group
+	triedShare   bool        // in this pump
+	concurrency  int         // handlers that may run at once: MaxConcurrent, or less
+
 	collectingOrphans bool
 	orphansAt         time.Time // last: when orphans were collected
 	drain             *drain    // nil: not draining
@@ -75,6 +81,7 @@ type poller struct {
 type (
 	tick             struct{ incarnation uint64 }
 	completed        struct{ incarnation uint64 }
+	shareFree        struct{ incarnation uint64 } // a place of the group is free
 	handlerRestarted struct{ incarnation uint64 } // a crashed handler was restarted
 	orphansCollected struct {
 		incarnation uint64
@@ -142,6 +149,8 @@ func (p *poller) receive(message any, sender *actor.PID) bool {
 			return false
 		}
 		p.collect()
+	case shareFree:
+		return m.incarnation == p.incarnation
 	case handlerRestarted:
 		return m.incarnation == p.incarnation
 	case orphansCollected:
@@ -198,6 +207,10 @@ func (p *poller) start(c actor.Context) {
 	}
 	p.pace, p.window = pace{random: p.random}, window{fixed: p.Window}
 	p.pace.pollWithin(time.Now(), 0)
+	if p.breaker != nil {
+		p.breakerState = p.breaker.State(time.Now())
+	}
+	p.enterGroup()
 	p.applySettings()
 	p.readOverride()
 	p.root.Send(p.parent, Started{p.self})
@@ -223,7 +236,7 @@ func (p *poller) applySettings() {
 	}
 	p.pace.base, p.pace.limit = p.PollingInterval, p.MaxPollingInterval
 	p.leasesAt = time.Now()
-	p.queue.tune(p.MaxConcurrent, min(p.Batch.Wait, p.LeaseTTL/3))
+	p.applyConcurrency()
 	p.openStreams()
 }
 
@@ -262,6 +275,9 @@ func (p *poller) stop() {
 	}
 	if p.drain != nil {
 		p.drain.timer.Stop()
+	}
+	if p.share != nil {
+		p.share.Leave()
 	}
 	p.Counters.held.Store(0)
 	p.queue = nil

@@ -54,7 +54,8 @@ type Health struct {
 	Failures  int   // consecutive failed exchanges, of the topic alone
 	Err       error // of the last of them
 
-	Breaker string // state of the circuit breaker; empty: there is none
+	Concurrency int    // handlers that may run at once, if that is adaptive; otherwise 0
+	Breaker     string // state of the circuit breaker; empty: there is none
 }
 
 // CheckHealth requests a health snapshot. Answer has room for it.
@@ -64,6 +65,9 @@ func (p *poller) checkHealth(m CheckHealth) {
 	v := Health{Topic: p.Source.Name(), Paused: p.paused, Draining: p.drain != nil}
 	if p.breaker != nil {
 		v.Breaker = p.breaker.State(time.Now()).String()
+	}
+	if p.limiter != nil {
+		v.Concurrency = p.concurrency
 	}
 	for _, s := range p.streams {
 		v.Leases += len(s.held)

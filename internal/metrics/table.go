@@ -129,6 +129,7 @@ var (
 	prefetched      = counter(deliveries, "wakebell.prefetch.returned", "{lease}", "Prefetched leases that were returned because no handler was free.", destination)
 	throttled       = counter(deliveries, "wakebell.deliveries.throttled", "{exchange}", "Exchanges from which a rate limit or a maximum in flight held timers back.", destination)
 	handlerRestarts = counter(deliveries, "wakebell.handler.restarts", "{restart}", "Restarts of handlers, each after a panic.", destination)
+	concurrency     = gauge(deliveries, "wakebell.concurrency.limit", "{handler}", "Handlers that may run at once, if that is adaptive; otherwise 0.", destination)
 	breakerOpen     = gauge(deliveries, "wakebell.breaker.open", "{breaker}", "1 while the circuit breaker is open or half-open.", destination)
 	breakerOpened   = counter(deliveries, "wakebell.breaker.opened", "{event}", "Times that the circuit breaker opened.", destination)
 	pollerRestarts  = counter(deliveries, "wakebell.poller.restarts", "{restart}", "Restarts of pollers.", destination)

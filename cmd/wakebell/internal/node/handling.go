@@ -24,6 +24,7 @@ type handling struct {
 	skipFailed      bool
 	history         wakebelltype.HistoryPolicy
 	queueFlags
+	guardFlags
 	flags *pflag.FlagSet
 }
 
@@ -36,6 +37,7 @@ func (h *handling) register(cmd *cobra.Command) {
 	skipFailedFlag(flags, &h.skipFailed)
 	flags.TextVar(&h.history, "history", wakebelltype.HistoryFailures, "attempts to record for the commands history and queue history: `policy` off, failures or all")
 	h.queueFlags.register(cmd)
+	h.guardFlags.register(flags)
 	h.flags = flags
 }
 
@@ -81,6 +83,9 @@ func (h *handling) topicOptions() []wakebell.HandlerOption {
 	for _, option := range h.tunedTopic() {
 		options = append(options, option)
 	}
+	for _, option := range h.guardFlags.options() {
+		options = append(options, option)
+	}
 	if h.discardRejected {
 		options = append(options, wakebell.DiscardRejected())
 	}
@@ -95,6 +100,9 @@ func (h *handling) topicOptions() []wakebell.HandlerOption {
 func (h *handling) subscriberOptions() []wakebell.QueueHandlerOption {
 	options := []wakebell.QueueHandlerOption{wakebell.History(h.history)}
 	for _, option := range h.tuning() {
+		options = append(options, option)
+	}
+	for _, option := range h.guardFlags.options() {
 		options = append(options, option)
 	}
 	if h.discardRejected {

@@ -14,7 +14,7 @@ type counters struct {
 	delivered, acked, retried, deadLettered, discarded, released, crashed,
 	superseded, cancelled, lost, hung, orphansRemoved, exchanges, empty, peeks, errors,
 	hookCalls, hookSkipped, hookPanics, incarnations, clockSteps, lastExchange,
-	repeated, rejected, rejectedAcks, finalErrors, heartbeatsFailed, prefetchReturned, handlerRestarts, held, throttled, breakerOpen, breakerOpened atomic.Int64
+	repeated, rejected, rejectedAcks, finalErrors, heartbeatsFailed, prefetchReturned, handlerRestarts, held, throttled, breakerOpen, breakerOpened, fallbackDelivered, helpRequests atomic.Int64
 }
 
 func (c *counters) Snapshot() wakebelltype.Counters {
@@ -54,6 +54,9 @@ func (c *counters) Snapshot() wakebelltype.Counters {
 		BreakerOpen:      c.breakerOpen.Load(),
 		BreakerOpened:    c.breakerOpened.Load(),
 		Throttled:        c.throttled.Load(),
+
+		FallbackDelivered: c.fallbackDelivered.Load(),
+		HelpRequests:      c.helpRequests.Load(),
 	}
 	if nanos := c.lastExchange.Load(); nanos != 0 {
 		s.LastExchange = time.Unix(0, nanos)

@@ -54,6 +54,7 @@ type Health struct {
 	Failures  int   // consecutive failed exchanges, of the topic alone
 	Err       error // of the last of them
 
+	Role    string // primary or fallback; empty: the topic is not divided
 	Breaker string // state of the circuit breaker; empty: there is none
 }
 
@@ -64,6 +65,9 @@ func (p *poller) checkHealth(m CheckHealth) {
 	v := Health{Topic: p.Source.Name(), Paused: p.paused, Draining: p.drain != nil}
 	if p.breaker != nil {
 		v.Breaker = p.breaker.State(time.Now()).String()
+	}
+	if p.division != nil {
+		v.Role = p.division.Role(time.Now())
 	}
 	for _, s := range p.streams {
 		v.Leases += len(s.held)

@@ -35,6 +35,7 @@ func streamsFor(slots int) int {
 // every message, so that no message handler has to.
 func (p *poller) pump(c actor.Context, now time.Time) {
 	p.watchLeases(now)
+	p.divide(now)
 	if !p.unavailable && !p.overrideAt.IsZero() && !now.Before(p.overrideAt) {
 		p.readOverride()
 	}
@@ -59,6 +60,7 @@ func (p *poller) pump(c actor.Context, now time.Time) {
 			p.transmit(s)
 		}
 	}
+	p.askForHelp(now)
 	p.spawnHandlers(c)
 	p.checkDrain()
 	p.countHeld()
@@ -86,6 +88,10 @@ func (p *poller) compose(s *stream, now time.Time) *flight {
 	if want := p.want(s, f, now); want > 0 {
 		if p.mayPeek(f, now) {
 			p.peek(f)
+			return f
+		}
+		if p.mayLook(f) {
+			p.look(f)
 			return f
 		}
 		f.request.Want = want
@@ -155,7 +161,7 @@ func (p *poller) want(s *stream, f *flight, now time.Time) int {
 		return 0
 	case s.number > 0 && (!p.pace.backlog || free < secondStreamAt):
 		return 0
-	case len(f.request.Settle) > 0 || p.pace.ready(now):
+	case len(f.request.Settle) > 0 && p.pace.prompt() || p.pace.ready(now):
 		return free
 	default:
 		return 0
@@ -230,6 +236,7 @@ func (p *poller) armTimer(now time.Time) {
 	at := earlier(earlier(p.leasesAt, p.batchAt), p.prefetch.checkAt)
 	at = earlier(at, p.windowAt)
 	if !p.unavailable {
+		at = earlier(earlier(at, p.divideAt), p.helpAt)
 		at = earlier(at, p.overrideAt)
 		if p.breaker != nil {
 			at = earlier(at, p.breaker.Until())

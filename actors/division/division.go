@@ -207,11 +207,11 @@ func (m *Member) idle(now time.Time) bool {
 // Answered notes the answer to an announcement that was sent at an instant. After an
 // error the node polls like a primary, and announces itself again after a Lease at the
 // earliest. It reports whether the role has changed.
-func (m *Member) Answered(sent, now time.Time, action exchange.AnnounceAction, nodes []string, err error) (changed bool) {
+func (m *Member) Answered(sent, now time.Time, action exchange.AnnounceAction, answer exchange.Announced, err error) (changed bool) {
 	before := m.Role(now)
 	stale := m.stale
 	m.inFlight, m.stale, m.next = false, false, time.Time{}
-	rank := rendezvous.Rank(m.topic, m.node, nodes)
+	rank := rendezvous.Rank(m.topic, m.node, answer.Nodes)
 	if err != nil || rank < 0 || action == exchange.AnnounceLeave || action == exchange.AnnounceDissolve {
 		m.joined, m.helping, m.lost = false, false, 0
 		if err != nil {
@@ -222,8 +222,9 @@ func (m *Member) Answered(sent, now time.Time, action exchange.AnnounceAction, n
 	if !m.joined || m.rank != rank {
 		m.claims, m.from = 0, now
 	}
-	m.joined, m.rank, m.size, m.until = true, rank, len(nodes), sent.Add(Lease)
+	m.joined, m.rank, m.size, m.until = true, rank, len(answer.Nodes), sent.Add(Lease)
 	m.next = now.Add(time.Duration(float64(Lease/3) * (0.8 + 0.4*m.random())))
+	m.announceBy(now.Add(answer.Expires + time.Duration(m.random()*float64(spread)))) // of a node that died
 	if stale {
 		m.next = now.Add(time.Duration(m.random() * float64(spread)))
 	}

@@ -16,6 +16,10 @@ func never() float64 { return 0 }
 
 var start = time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 
+func announced(nodes ...string) exchange.Announced {
+	return exchange.Announced{Nodes: nodes, Expires: Lease}
+}
+
 // ranked returns a joined member of each rank.
 func ranked(t *testing.T, nodes int) []*Member {
 	t.Helper()
@@ -26,7 +30,7 @@ func ranked(t *testing.T, nodes int) []*Member {
 	members := make([]*Member, nodes)
 	for _, name := range names {
 		m := New("topic", name, never)
-		m.Answered(start, start, exchange.AnnounceJoin, names, nil)
+		m.Answered(start, start, exchange.AnnounceJoin, announced(names...), nil)
 		members[rendezvous.Rank("topic", name, names)] = m
 	}
 	return members
@@ -58,7 +62,7 @@ func TestANodeThatLosesRacesJoins(t *testing.T) {
 	require.Empty(t, action, "one at a time")
 	require.Zero(t, at)
 
-	require.True(t, m.Answered(start, start, exchange.AnnounceJoin, []string{"a", "b"}, nil))
+	require.True(t, m.Answered(start, start, exchange.AnnounceJoin, announced("a", "b"), nil))
 	action, at = m.Next(start, true)
 	require.Empty(t, action)
 	require.True(t, at.After(start) && at.Before(start.Add(Lease)), "it is renewed before it expires")
@@ -90,7 +94,7 @@ func TestAViewThatWasNotRenewedCountsForNothing(t *testing.T) {
 func TestAnErrorEndsTheDivisionForALease(t *testing.T) {
 	t.Parallel()
 	m := ranked(t, 3)[1]
-	require.True(t, m.Answered(start, start, exchange.AnnounceStay, nil, errors.New("OOM")))
+	require.True(t, m.Answered(start, start, exchange.AnnounceStay, exchange.Announced{}, errors.New("OOM")))
 	require.Empty(t, m.Role(start))
 	for range 2 * joinAfter {
 		m.Lost(start)
@@ -109,7 +113,7 @@ func TestANodeThatCannotClaimLeaves(t *testing.T) {
 	m := ranked(t, 2)[0]
 	action, _ := m.Next(start, false)
 	require.Equal(t, exchange.AnnounceLeave, action)
-	m.Answered(start, start, action, []string{"node-1"}, nil)
+	m.Answered(start, start, action, announced("node-1"), nil)
 	require.Empty(t, m.Role(start))
 	action, at := m.Next(start, false)
 	require.Empty(t, action)
@@ -138,12 +142,20 @@ func TestAChangeDuringAnAnnouncementIsNotForgotten(t *testing.T) {
 	m := ranked(t, 3)[1]
 	action, _ := m.Next(start.Add(Lease/2), true)
 	m.Changed(start, exchange.HintLeft)
-	m.Answered(start, start, action, []string{"node-0", "node-1", "node-2"}, nil)
+	m.Answered(start, start, action, announced("node-0", "node-1", "node-2"), nil)
 	_, at := m.Next(start, true)
 	require.False(t, at.After(start.Add(spread)))
 	m.Changed(start, exchange.HintJoined)
 	_, at = m.Next(start, true)
 	require.False(t, at.After(start.Add(spread)))
+}
+
+func TestExpiredAnnouncementsAreNoticedAtOnce(t *testing.T) {
+	t.Parallel()
+	m := ranked(t, 3)[1]
+	m.Answered(start, start, exchange.AnnounceStay, exchange.Announced{Nodes: []string{"node-0", "node-1", "node-2"}, Expires: time.Second}, nil)
+	_, at := m.Next(start, true)
+	require.Equal(t, start.Add(time.Second), at)
 }
 
 func TestHelp(t *testing.T) {
@@ -191,7 +203,7 @@ func TestRequestsForHelpBecomeRarer(t *testing.T) {
 		if rank > 0 {
 			asked++
 		}
-		primary.Answered(now, now, exchange.AnnounceStay, []string{"node-0", "node-1", "node-2", "node-3", "node-4"}, nil)
+		primary.Answered(now, now, exchange.AnnounceStay, announced("node-0", "node-1", "node-2", "node-3", "node-4"), nil)
 		now = now.Add(time.Millisecond)
 	}
 	require.Less(t, asked, 25)

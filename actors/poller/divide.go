@@ -14,7 +14,7 @@ import (
 // division. It needs a Source that is a Peeker.
 type Announcer interface {
 	// Announce writes an announcement and returns the nodes that are announced.
-	Announce(ctx context.Context, a exchange.Announcement) (nodes []string, err error)
+	Announce(ctx context.Context, a exchange.Announcement) (exchange.Announced, error)
 	// AskForHelp asks the announced nodes up to a rank to claim as well.
 	AskForHelp(ctx context.Context, rank int) error
 }
@@ -27,7 +27,7 @@ type announced struct {
 	incarnation uint64
 	action      exchange.AnnounceAction
 	sent        time.Time
-	nodes       []string
+	answer      exchange.Announced
 	err         error
 }
 
@@ -60,8 +60,8 @@ func (p *poller) divide(now time.Time) {
 	p.io.Go(func() {
 		ctx, cancel := context.WithTimeout(ctx, announceTimeout)
 		defer cancel()
-		nodes, err := host.Recovered("announcing", func() ([]string, error) { return announcer.Announce(ctx, a) })
-		tell(announced{incarnation: incarnation, action: action, sent: now, nodes: nodes, err: err})
+		answer, err := host.Recovered("announcing", func() (exchange.Announced, error) { return announcer.Announce(ctx, a) })
+		tell(announced{incarnation: incarnation, action: action, sent: now, answer: answer, err: err})
 	})
 }
 
@@ -75,13 +75,13 @@ func (p *poller) announcementAnswered(m announced) {
 		}
 	}
 	now := time.Now()
-	if !p.division.Answered(m.sent, now, m.action, m.nodes, m.err) {
+	if !p.division.Answered(m.sent, now, m.action, m.answer, m.err) {
 		return
 	}
 	if p.division.Role(now) == "primary" {
 		p.pace.lostRaces, p.pace.contentionDelay = 0, 0
 	}
-	p.Logger.Debug("role changed", "role", p.division.Role(now), "nodes", len(m.nodes))
+	p.Logger.Debug("role changed", "role", p.division.Role(now), "nodes", len(m.answer.Nodes))
 }
 
 // divisionHint processes a hint about announcements.

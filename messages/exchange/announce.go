@@ -25,3 +25,10 @@ type Announcement struct {
 	Node   string
 	Lease  time.Duration // until the announcement expires
 }
+
+// Announced is the nodes of a topic that are announced, in no particular order, and for
+// how long all of these announcements hold.
+type Announced struct {
+	Nodes   []string
+	Expires time.Duration
+}

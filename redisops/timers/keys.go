@@ -57,7 +57,7 @@ func (k Keyspace) key(base, topic string) string {
 
 // TopicKeys are the keys of one topic.
 type TopicKeys struct {
-	Timeline, Payloads, Leases, Dead, exchange, Hint, Flow, TimerKeys, KeyOrder, KeyStates, Control, once, Keyed, events, Runs, Counts, History, nodes string
+	Timeline, Payloads, Leases, Dead, exchange, Hint, Flow, TimerKeys, KeyOrder, KeyStates, Control, once, Keyed, events, Runs, Counts, History, Nodes string
 }
 
 // Of returns the keys of a topic.
@@ -80,7 +80,7 @@ func (k Keyspace) Of(topic string) TopicKeys {
 		Runs:      k.key(k.Runs, topic),
 		Counts:    k.key(k.Counts, topic),
 		History:   k.key(k.History, topic),
-		nodes:     k.key(k.Nodes, topic),
+		Nodes:     k.key(k.Nodes, topic),
 	}
 }
 

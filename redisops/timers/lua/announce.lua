@@ -3,7 +3,8 @@
 -- KEYS: nodes hint
 -- ARGV: action node lease
 --   join, stay, leave or dissolve; the node; for how long it is announced, in ms.
--- Returns: the nodes that are announced, at most 1,000 of them.
+-- Returns: in how many ms the first announcement expires, and the nodes that are
+--   announced, at most 1,000 of them.
 
 local bad = mistyped('zset', 'string')
 if bad then return bad end
@@ -30,4 +31,7 @@ if joined then
 elseif gone > 0 then
   redis.pcall('PUBLISH', KEYS.hint, 'left ' .. text(now))
 end
-return redis.call('ZRANGE', nodes, 0, 999)
+local all = redis.call('ZRANGE', nodes, 0, 999)
+local first = head(nodes)
+table.insert(all, 1, string.format('%.0f', first and math.max(0, math.min(math.ceil((first - now) * 1e3), lease)) or lease))
+return all

@@ -65,6 +65,8 @@ type Member struct {
 	until    time.Time
 	next     time.Time // when to announce; zero: not while not joined
 	inFlight bool
+	invite   bool      // the next announcement invites others
+	invited  time.Time // when this node last did
 	stale    bool // the announcements have changed since the one in flight was sent
 
 	lost      int       // races since lostSince
@@ -73,7 +75,8 @@ type Member struct {
 	claims    int       // timers since claimsFrom
 	from      time.Time // since when claims counts
 
-	missed      int // unasked claims in a row that came too late: each doubles the delay
+	missed      int       // unasked claims in a row that came too late: each doubles the delay
+	missedAt    time.Time // the last of them; after a Lease they do not count
 	helping     bool
 	helpUntil   time.Time
 	behindSince time.Time     // since when timers are due that this node does not claim; zero: none are
@@ -117,19 +120,31 @@ func (m *Member) Delay(now time.Time, busy bool) (delay time.Duration, helping b
 	case m.helping:
 		return min(helpDelay*time.Duration(m.rank), maxHelpDelay), true
 	default:
+		if now.Sub(m.missedAt) > Lease {
+			m.missed = 0
+		}
 		return min(firstDelay<<min(m.rank-1+m.missed, 10), maxDelay), false
 	}
 }
 
 // Lost notes that another node had taken the timer that this node polled for. A fallback
-// then stops helping: it is not needed.
-func (m *Member) Lost(now time.Time) {
-	m.helping, m.missed = false, min(m.missed+1, maxMissed)
+// then stops helping: it is not needed. overdue says that it had seen the timer overdue.
+func (m *Member) Lost(now time.Time, overdue bool) {
+	m.helping = false
+	if overdue {
+		m.missed, m.missedAt = min(m.missed+1, maxMissed), now
+	}
 	if now.Sub(m.lostSince) > Lease {
 		m.lost, m.lostSince = 0, now
 	}
 	if m.lost++; m.lost >= joinAfter && !m.joined && m.next.IsZero() && !now.Before(m.blocked) {
 		m.next = now
+	}
+	// A primary that loses races competes with a node that is not announced, and that may
+	// never lose one itself.
+	if m.joined && m.rank == 0 && m.lost >= joinAfter && now.Sub(m.invited) > Lease {
+		m.invite, m.invited = true, now
+		m.announceBy(now)
 	}
 }
 
@@ -187,9 +202,12 @@ func (m *Member) Next(now time.Time, able bool) (action exchange.AnnounceAction,
 		action = exchange.AnnounceJoin
 	case m.idle(now):
 		action = exchange.AnnounceDissolve
+	case m.invite:
+		action = exchange.AnnounceInvite
 	default:
 		action = exchange.AnnounceStay
 	}
+	m.invite = false
 	m.inFlight = true
 	return action, time.Time{}
 }

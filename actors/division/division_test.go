@@ -54,7 +54,7 @@ func TestANodeThatLosesRacesJoins(t *testing.T) {
 	for i := range joinAfter {
 		action, _ := m.Next(start, true)
 		require.Empty(t, action, i)
-		m.Lost(start)
+		m.Lost(start, false)
 	}
 	action, _ := m.Next(start, true)
 	require.Equal(t, exchange.AnnounceJoin, action)
@@ -97,13 +97,13 @@ func TestAnErrorEndsTheDivisionForALease(t *testing.T) {
 	require.True(t, m.Answered(start, start, exchange.AnnounceStay, exchange.Announced{}, errors.New("OOM")))
 	require.Empty(t, m.Role(start))
 	for range 2 * joinAfter {
-		m.Lost(start)
+		m.Lost(start, false)
 	}
 	m.Changed(start, exchange.HintJoined)
 	action, at := m.Next(start, true)
 	require.Empty(t, action)
 	require.Zero(t, at)
-	m.Lost(start.Add(Lease))
+	m.Lost(start.Add(Lease), false)
 	action, _ = m.Next(start.Add(Lease), true)
 	require.Equal(t, exchange.AnnounceJoin, action)
 }
@@ -150,6 +150,38 @@ func TestAChangeDuringAnAnnouncementIsNotForgotten(t *testing.T) {
 	require.False(t, at.After(start.Add(spread)))
 }
 
+// Where all nodes are late, fallbacks do not add to the load by claims in vain.
+func TestFallbacksThatComeTooLateWaitLonger(t *testing.T) {
+	t.Parallel()
+	m := ranked(t, 3)[1]
+	for _, want := range []time.Duration{1, 2, 4, 8, 8} {
+		delay, _ := m.Delay(start, false)
+		require.Equal(t, want*firstDelay, delay)
+		m.Lost(start, true)
+	}
+	delay, _ := m.Delay(start.Add(Lease-1), false)
+	require.Equal(t, 8*firstDelay, delay)
+	m.Claimed(start, 1, time.Second)
+	delay, _ = m.Delay(start.Add(helpFor), false)
+	require.Equal(t, firstDelay, delay, "it was needed")
+}
+
+func TestAPrimaryThatLosesRacesInvitesOthers(t *testing.T) {
+	t.Parallel()
+	m := ranked(t, 3)[0]
+	for range joinAfter {
+		action, _ := m.Next(start, true)
+		require.Empty(t, action)
+		m.Lost(start, false)
+	}
+	action, _ := m.Next(start, true)
+	require.Equal(t, exchange.AnnounceInvite, action)
+	m.Answered(start, start, action, announced("node-0", "node-1", "node-2"), nil)
+	m.Lost(start, false)
+	action, _ = m.Next(start, true)
+	require.Empty(t, action, "once in a lease")
+}
+
 func TestExpiredAnnouncementsAreNoticedAtOnce(t *testing.T) {
 	t.Parallel()
 	m := ranked(t, 3)[1]
@@ -189,7 +221,7 @@ func TestHelp(t *testing.T) {
 	delay, helping = members[1].Delay(start.Add(helpFor), false)
 	require.False(t, helping)
 	require.Equal(t, firstDelay, delay)
-	members[2].Lost(start)
+	members[2].Lost(start, false)
 	_, helping = members[2].Delay(start, true)
 	require.False(t, helping, "it was not needed")
 }

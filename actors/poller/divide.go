@@ -93,6 +93,7 @@ func (p *poller) divisionHint(h exchange.Hint) {
 		p.division.Changed(now, h.Kind)
 	case p.division.Asked(now, h.Rank):
 		p.pace.pollWithin(now, 0)
+		p.overdueSeen = true
 	}
 }
 
@@ -159,5 +160,6 @@ func (p *poller) looked(f *flight, answer exchange.PeekReply, now time.Time) {
 	}
 	if p.pace.dueAt = f.sent.Add(-answer.Overdue); answer.Overdue >= p.pace.fallback {
 		p.pace.pollWithin(now, 0)
+		p.overdueSeen = true
 	}
 }

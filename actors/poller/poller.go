@@ -48,6 +48,7 @@ type poller struct {
 	prefetch    prefetch
 	window      window
 	division    *division.Member // nil: the topic is not divided
+	overdueSeen bool             // the next claim is for timers that this fallback saw overdue
 	announcing  bool             // an announcement is in flight
 	divideAt    time.Time        // next: when to announce; zero: after the next event
 	helpAt      time.Time        // next: when to ask for help; zero: after the next event

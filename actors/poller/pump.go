@@ -95,6 +95,7 @@ func (p *poller) compose(s *stream, now time.Time) *flight {
 			return f
 		}
 		f.request.Want = want
+		f.overdue, p.overdueSeen = p.overdueSeen, false
 		if p.breaker != nil {
 			f.generation = p.breaker.Generation()
 		}

@@ -248,7 +248,7 @@ func (p *poller) plan(f *flight, r *exchange.Reply) {
 			p.Counters.empty.Add(1)
 		}
 		if p.pace.emptyPoll(r.Now) && p.division != nil {
-			p.division.Lost(time.Now())
+			p.division.Lost(time.Now(), f.overdue)
 		}
 		if next != 0 || r.OrphansRemoved > 0 || len(r.DeadLettered) > 0 {
 			p.emptyClaims = 0

@@ -11,6 +11,8 @@ const (
 	AnnounceJoin AnnounceAction = "join"
 	// AnnounceStay extends the announcement of a node, unless it was removed meanwhile.
 	AnnounceStay AnnounceAction = "stay"
+	// AnnounceInvite is AnnounceStay, and asks nodes that are not announced to join.
+	AnnounceInvite AnnounceAction = "invite"
 	// AnnounceLeave removes the node and notifies the others.
 	AnnounceLeave AnnounceAction = "leave"
 	// AnnounceDissolve removes all nodes and notifies them: the topic is not divided any

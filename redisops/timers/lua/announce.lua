@@ -2,7 +2,7 @@
 --
 -- KEYS: nodes hint
 -- ARGV: action node lease
---   join, stay, leave or dissolve; the node; for how long it is announced, in ms.
+--   join, stay, invite, leave or dissolve; the node; for how long it is announced, in ms.
 -- Returns: in how many ms the first announcement expires, and the nodes that are
 --   announced, at most 1,000 of them.
 
@@ -23,7 +23,7 @@ else
   if known or action == 'join' then
     redis.call('ZADD', nodes, text(now + lease / 1e3), ARGV.node)
     redis.call('PEXPIRE', nodes, string.format('%.0f', lease))
-    joined = not known
+    joined = not known or action == 'invite'
   end
 end
 if joined then

@@ -150,7 +150,7 @@ func TestAChangeDuringAnAnnouncementIsNotForgotten(t *testing.T) {
 	require.False(t, at.After(start.Add(spread)))
 }
 
-// Where all nodes are late, fallbacks do not add to the load by claims in vain.
+// Where all nodes are late, fallbacks do not add to the load by empty claims.
 func TestFallbacksThatComeTooLateWaitLonger(t *testing.T) {
 	t.Parallel()
 	m := ranked(t, 3)[1]

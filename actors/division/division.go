@@ -67,7 +67,7 @@ type Member struct {
 	inFlight bool
 	invite   bool      // the next announcement invites others
 	invited  time.Time // when this node last did
-	stale    bool // the announcements have changed since the one in flight was sent
+	stale    bool      // the announcements have changed since the one in flight was sent
 
 	lost      int       // races since lostSince
 	lostSince time.Time // when the first of them was lost
@@ -253,7 +253,7 @@ func (m *Member) Answered(sent, now time.Time, action exchange.AnnounceAction, a
 // are due (behind), and it has not claimed them for a while. full says that it has no
 // free slot. It returns the highest rank to ask, 0 for none, and when to ask again.
 func (m *Member) Help(now time.Time, behind, full bool) (rank int, at time.Time) {
-	if !behind || !m.active(now) || m.rank > 0 && !(m.helping && full) {
+	if !behind || !m.active(now) || m.rank > 0 && (!m.helping || !full) {
 		m.behindSince = time.Time{}
 		return 0, time.Time{}
 	}

@@ -55,6 +55,7 @@ type TopicHealth struct {
 	Failures     int           // consecutive requests to Redis that failed for this topic only
 	Concurrency  int           // timers or batches that may be handled at once; 0 without AdaptiveConcurrency
 	Breaker      string        // of this node: closed, open or half-open; empty without Breaker
+	Role         string        // of this node: primary or fallback; empty unless nodes compete for the topic
 	Err          error         // error of the last failure; nil if Failures is 0
 }
 
@@ -150,7 +151,7 @@ func (h *Health) topic(v poller.Health) {
 	}
 	h.Topics = append(h.Topics, TopicHealth{
 		Topic: v.Topic, Silent: v.Silent, LastExchange: v.LastExchange, DownSince: v.DownSince,
-		Paused: v.Paused, Running: v.Leases, Failures: v.Failures, Concurrency: v.Concurrency, Breaker: v.Breaker, Err: v.Err,
+		Paused: v.Paused, Running: v.Leases, Failures: v.Failures, Concurrency: v.Concurrency, Breaker: v.Breaker, Role: v.Role, Err: v.Err,
 	})
 }
 
@@ -266,6 +267,7 @@ type (
 		Failures     int     `json:"failures"`
 		Concurrency  int     `json:"concurrency,omitempty"`
 		Breaker      string  `json:"breaker,omitempty"`
+		Role         string  `json:"role,omitempty"`
 		Err          *string `json:"error"`
 	}
 )
@@ -282,7 +284,7 @@ func (h Health) view() healthView {
 		v.Topics[i] = topicView{
 			Topic: t.Topic, Silent: t.Silent.Seconds(), LastExchange: instantText(t.LastExchange),
 			DownSince: instantText(t.DownSince), Behind: t.Behind.Seconds(), Paused: t.Paused,
-			Running: t.Running, Failures: t.Failures, Concurrency: t.Concurrency, Breaker: t.Breaker, Err: errorText(t.Err),
+			Running: t.Running, Failures: t.Failures, Concurrency: t.Concurrency, Breaker: t.Breaker, Role: t.Role, Err: errorText(t.Err),
 		}
 	}
 	return v

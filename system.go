@@ -3,6 +3,7 @@ package wakebell
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"slices"
@@ -40,6 +41,7 @@ type System struct {
 	gates      *gate.Gates
 	actorGates actorgates.Config
 	store      *timers.Timers // the System's own, without retries
+	node       string         // the name under which it is announced to other nodes
 	tracer     *tracing.Tracer
 	hooks      testhook.Hooks // of tests
 
@@ -88,6 +90,7 @@ func New(actorSystem *actor.ActorSystem, rdb redis.UniversalClient, cfg Config) 
 	store.NoCoalescing, store.NoPayloadsApart = cfg.NoCoalescing, cfg.NoPayloadsApart
 	store.Batcher = client.store.Batcher
 	s.cfg, s.client, s.store, s.tracer = cfg, client, store, cfg.tracer()
+	s.node = nodeName(cfg.Name) + "/" + rand.Text()[:8] // containers may share host names and process ids
 	s.gates, s.actorGates = gates.(*gate.Gates), actorGates
 	s.actorGates.Metrics = client.metrics
 	node.Store, node.Schedules, node.Limit, node.Edge = client.store, client.schedules, client.limit, client.edge
@@ -275,6 +278,9 @@ func (s *System) actorTopic(h Handler) poller.Topic {
 		topic.FinalErrors, topic.FinalCrashes = q.finalErrors, q.atMostOnce
 		topic.RecordStore = queueRecords{s.queueNamed(source.Name())}
 	} else {
+		if !s.cfg.NoDivision {
+			topic.Announcer, topic.Node = keys, s.node
+		}
 		topic.ReadOverride = s.readOverride(s.cfg.Prefix+h.topic, keys, pollerSettings(h.set.tuned))
 		if topic.Flow.ByKey() { // which also looks after keys that were not freed
 			topic.OverrideInterval = cmp.Or(topic.OverrideInterval, sweepKeysEvery)

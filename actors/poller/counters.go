@@ -12,7 +12,8 @@ type counters struct {
 	delivered, acked, retried, deadLettered, discarded, released, crashed,
 	superseded, cancelled, lost, hung, orphansRemoved, exchanges, empty, peeks, errors,
 	hookCalls, hookSkipped, hookPanics, incarnations, clockSteps, lastExchange,
-	repeated, rejected, rejectedAcks, finalErrors, heartbeatsFailed, prefetchReturned, handlerRestarts, held, throttled, breakerOpen, breakerOpened, concurrency atomic.Int64
+	repeated, rejected, rejectedAcks, finalErrors, heartbeatsFailed, prefetchReturned, handlerRestarts, held, throttled, breakerOpen, breakerOpened, concurrency,
+	fallbackDelivered, helpRequests atomic.Int64
 }
 
 func (c *counters) Snapshot() wakebelltype.Counters {
@@ -53,6 +54,9 @@ func (c *counters) Snapshot() wakebelltype.Counters {
 		BreakerOpened:    c.breakerOpened.Load(),
 		Throttled:        c.throttled.Load(),
 		Concurrency:      c.concurrency.Load(),
+
+		FallbackDelivered: c.fallbackDelivered.Load(),
+		HelpRequests:      c.helpRequests.Load(),
 	}
 	if nanos := c.lastExchange.Load(); nanos != 0 {
 		s.LastExchange = time.Unix(0, nanos)

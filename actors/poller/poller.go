@@ -5,7 +5,7 @@
 // Files by concept: poller, pump, replies (the exchange loop), stream (one sequence
 // of exchanges), lease, heartbeat, settle, runqueue, handler, delivery, batch (a lease
 // and its handler), forward, forward_batch (delivery to actors), pace, peek, prefetch,
-// window (when and how much to claim), orphans, deadhook, events, counters (what others
+// window, divide (when and how much to claim), orphans, deadhook, events, counters (what others
 // learn), topic, override (settings), protocol (what the poller consumes, and its
 // messages with the supervisor), drain, clock.
 package poller
@@ -16,6 +16,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"github.com/wakebell/wakebell/actors/division"
 	"github.com/wakebell/wakebell/actors/guard"
 	"github.com/wakebell/wakebell/actors/internal/host"
 	"github.com/wakebell/wakebell/messages"
@@ -47,11 +48,16 @@ type poller struct {
 	head        headState
 	prefetch    prefetch
 	window      window
-	emptyClaims int       // polls in a row that found a due timer and could not claim it
-	leasesAt    time.Time // next: when a lease must be examined; zero: none must
-	batchAt     time.Time // next: when delayed settlements are sent; zero: none are delayed
-	windowAt    time.Time // next: when settlements that a window delays are sent; zero: none are
-	clock       clock     // the source's clock at its last reply
+	division    *division.Member // nil: the topic is not divided
+	overdueSeen bool             // the next claim is for timers that this fallback saw overdue
+	announcing  bool             // an announcement is in flight
+	divideAt    time.Time        // next: when to announce; zero: after the next event
+	helpAt      time.Time        // next: when to ask for help; zero: after the next event
+	emptyClaims int              // polls in a row that found a due timer and could not claim it
+	leasesAt    time.Time        // next: when a lease must be examined; zero: none must
+	batchAt     time.Time        // next: when delayed settlements are sent; zero: none are delayed
+	windowAt    time.Time        // next: when settlements that a window delays are sent; zero: none are
+	clock       clock            // the source's clock at its last reply
 	timer       *time.Timer
 	timerAt     time.Time // next: when timer sends its tick; zero: it is stopped
 
@@ -175,6 +181,11 @@ func (p *poller) receive(message any, sender *actor.PID) bool {
 			return false
 		}
 		p.applyOverride(m)
+	case announced:
+		if m.incarnation != p.incarnation {
+			return false
+		}
+		p.announcementAnswered(m)
 	case CheckHealth:
 		p.checkHealth(m)
 		return false // nothing has changed
@@ -211,6 +222,7 @@ func (p *poller) start(c actor.Context) {
 		p.breakerState = p.breaker.State(time.Now())
 	}
 	p.enterGroup()
+	p.startDivision()
 	p.applySettings()
 	p.readOverride()
 	p.root.Send(p.parent, Started{p.self})
@@ -303,6 +315,8 @@ func (p *poller) handleHint(h exchange.Hint) {
 		p.claimsSuspended = p.overrideReading
 	case exchange.HintCheck:
 		p.verifyLeases(h.ID)
+	case exchange.HintJoined, exchange.HintLeft, exchange.HintHelp:
+		p.divisionHint(h)
 	}
 }
 

@@ -56,6 +56,7 @@ type Health struct {
 
 	Concurrency int    // handlers that may run at once, if that is adaptive; otherwise 0
 	Breaker     string // state of the circuit breaker; empty: there is none
+	Role        string // primary or fallback; empty: the topic is not divided
 }
 
 // CheckHealth requests a health snapshot. Answer has room for it.
@@ -68,6 +69,9 @@ func (p *poller) checkHealth(m CheckHealth) {
 	}
 	if p.limiter != nil {
 		v.Concurrency = p.concurrency
+	}
+	if p.division != nil {
+		v.Role = p.division.Role(time.Now())
 	}
 	for _, s := range p.streams {
 		v.Leases += len(s.held)

@@ -37,6 +37,7 @@ func (p *poller) pump(c actor.Context, now time.Time) {
 	p.watchLeases(now)
 	p.watchBreaker(now)
 	p.returnShare()
+	p.divide(now)
 	if !p.unavailable && !p.overrideAt.IsZero() && !now.Before(p.overrideAt) {
 		p.readOverride()
 	}
@@ -62,6 +63,7 @@ func (p *poller) pump(c actor.Context, now time.Time) {
 		}
 	}
 	p.giveUpShare()
+	p.askForHelp(now)
 	p.spawnHandlers(c)
 	p.checkDrain()
 	p.countHeld()
@@ -91,10 +93,15 @@ func (p *poller) compose(s *stream, now time.Time) *flight {
 			p.peek(f)
 			return f
 		}
+		if p.mayLook(f) {
+			p.look(f)
+			return f
+		}
 		if want = p.takeShare(want); want == 0 {
 			return f.unlessEmpty()
 		}
 		f.request.Want = want
+		f.overdue, p.overdueSeen = p.overdueSeen, false
 		if p.breaker != nil {
 			f.generation = p.breaker.Generation()
 		}
@@ -166,7 +173,7 @@ func (p *poller) want(s *stream, f *flight, now time.Time) int {
 		return 0
 	case s.number > 0 && (!p.pace.backlog || free < secondStreamAt):
 		return 0
-	case len(f.request.Settle) > 0 || p.pace.ready(now):
+	case len(f.request.Settle) > 0 && p.pace.prompt() || p.pace.ready(now):
 		return free
 	default:
 		return 0
@@ -241,6 +248,7 @@ func (p *poller) armTimer(now time.Time) {
 	at := earlier(earlier(p.leasesAt, p.batchAt), p.prefetch.checkAt)
 	at = earlier(at, p.windowAt)
 	if !p.unavailable {
+		at = earlier(earlier(at, p.divideAt), p.helpAt)
 		at = earlier(at, p.overrideAt)
 		if p.breaker != nil {
 			at = earlier(at, p.breaker.Until())

@@ -60,6 +60,11 @@ type Topic struct {
 	// RecordStore stores both; nil: that of the runtime.
 	RecordStore records.Store
 
+	// Announcer divides the topic among the nodes that compete for it; nil: it is not
+	// divided. Node is the name of this one.
+	Announcer Announcer
+	Node      string
+
 	Breaker *wakebelltype.Breaker // pauses the topic on this node while handlers fail; nil: none
 
 	Adaptive *wakebelltype.Adaptive // lowers MaxConcurrent as the handler's latency requires; nil: fixed

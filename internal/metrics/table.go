@@ -128,6 +128,8 @@ var (
 	heartbeats      = counter(deliveries, "wakebell.heartbeats.failed", "{heartbeat}", "Heartbeats that failed, came too late, or could not be sent before the lease expired.", destination)
 	prefetched      = counter(deliveries, "wakebell.prefetch.returned", "{lease}", "Prefetched leases that were returned because no handler was free.", destination)
 	throttled       = counter(deliveries, "wakebell.deliveries.throttled", "{exchange}", "Exchanges from which a rate limit or a maximum in flight held timers back.", destination)
+	byFallbacks     = counter(deliveries, "wakebell.deliveries.fallback", "{delivery}", "Deliveries that a node claimed although another node is the primary of the topic.", destination)
+	helpRequests    = counter(deliveries, "wakebell.help.requests", "{request}", "Requests of this node to other nodes to claim as well, because it is busy.", destination)
 	handlerRestarts = counter(deliveries, "wakebell.handler.restarts", "{restart}", "Restarts of handlers, each after a panic.", destination)
 	concurrency     = gauge(deliveries, "wakebell.concurrency.limit", "{handler}", "Handlers that may run at once, if that is adaptive; otherwise 0.", destination)
 	breakerOpen     = gauge(deliveries, "wakebell.breaker.open", "{breaker}", "1 while the circuit breaker is open or half-open.", destination)

@@ -37,6 +37,7 @@ var (
 	toKey       = purpose{wakebelltype.GradeWarn, "schedules with Key and handlers with PerKey fail"}
 	toRegister  = purpose{wakebelltype.GradeWarn, "the list of topics is not kept"}
 	toRecord    = purpose{wakebelltype.GradeWarn, "counts and the history of attempts are missing"}
+	toDivide    = purpose{wakebelltype.GradeWarn, "nodes that handle the same topic compete for its timers"}
 	toAudit     = purpose{wakebelltype.GradeWarn, "operations are missing in the audit"}
 	toRemove    = purpose{wakebelltype.GradeWarn, "cancelling or forgetting all of a topic fails"}
 )
@@ -95,6 +96,8 @@ func (p *topicExam) needed() []right {
 		badHSet, []string{"HKEYS"}, []string{"HMGET", none}, []string{"HDEL", none}, []string{"HGETALL"})
 	add(toRecord, k.History, []string{"TYPE"}, []string{"XADD", "no id", "x", "x"}, []string{"PEXPIRE", "odd"},
 		[]string{"XRANGE", "1-1", "0-1"}, []string{"XREVRANGE", "0-1", "1-1"}, []string{"XDEL", "0-0"})
+	add(toDivide, k.Nodes, []string{"TYPE"}, []string{"ZADD", "no score", none}, []string{"ZREM", none}, []string{"ZSCORE", none},
+		[]string{"ZREMRANGEBYSCORE", "1", "0"}, []string{"ZRANGE", "1", "0"}, []string{"PEXPIRE", "odd"}, []string{"DEL"})
 	if p.Audit != nil {
 		add(toAudit, p.Audit.Key(), []string{"TYPE"}, []string{"XADD", "no id", "x", "x"}, []string{"XRANGE", "1-1", "0-1"},
 			[]string{"XREVRANGE", "0-1", "1-1"}, []string{"XDEL", "0-0"})

@@ -129,6 +129,7 @@ var (
 	redriveScript       = lua.Load("redrive", "letters", "tally", "keys", "keys_order", "keys_written")
 	healScript          = lua.Load("heal")
 	controlScript       = lua.Load("control")
+	announceScript      = lua.Load("announce")
 	statsScript         = lua.Load("stats", "keys")
 	lastDeadScript      = lua.Load("last_dead")
 	apartScript         = lua.Bare("apart")

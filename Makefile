@@ -7,6 +7,7 @@ FOR ?= 0s
 ONLY ?=
 O ?= text
 BEATS ?= 3m
+KEYS ?= 1000
 MUTANTS ?=
 TIMERS ?= 10000
 BASE ?=
@@ -35,10 +36,10 @@ gate-histories: ROUNDS = 20
 gate-histories: setup ## make many histories of gates and check them (SEED=1 ROUNDS=20)
 	$(GO) test . -run 'TestGateHistories' -v -count 1 -timeout 12h -gate-seed $(SEED) -gate-rounds $(ROUNDS)
 
-faults: setup ## inject faults into real nodes and a real Redis, and account for every timer (SEED=1 ROUNDS=1 FOR=1h ONLY=kill,stop BEATS=3m O=text|json|markdown)
+faults: setup ## inject faults into real nodes and a real Redis, and account for every timer (SEED=1 ROUNDS=1 FOR=1h ONLY=kill,stop BEATS=3m KEYS=1000 O=text|json|markdown)
 	@$(GO) test -c -o .tools/faults.test ./internal/faults
 	@cd internal/faults && $(CURDIR)/.tools/faults.test -test.run '^TestFaults$$' -test.timeout 0 \
-		-faults.seed $(SEED) -faults.rounds $(ROUNDS) -faults.for $(FOR) -faults.only '$(ONLY)' -faults.beats $(BEATS) -faults.o $(O)
+		-faults.seed $(SEED) -faults.rounds $(ROUNDS) -faults.for $(FOR) -faults.only '$(ONLY)' -faults.beats $(BEATS) -faults.keys $(KEYS) -faults.o $(O)
 
 stock: setup ## run programs on an unmodified protoactor-go against nodes: bursts, silence, restarts (FOR=10m SEED=1)
 	$(GO) test ./internal/stockpeer -run '^TestStockPeers$$' -v -count 1 -timeout 24h -stock.for $(FOR) -stock.seed $(SEED)

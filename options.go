@@ -4,8 +4,10 @@ import (
 	"cmp"
 	"errors"
 	"math"
+	"sync"
 	"time"
 
+	"github.com/wakebell/wakebell/actors/guard"
 	"github.com/wakebell/wakebell/actors/poller"
 	"github.com/wakebell/wakebell/internal/argument"
 	"github.com/wakebell/wakebell/internal/tuning"
@@ -27,6 +29,30 @@ type settings struct {
 	batch           poller.Batch
 	breaker         *wakebelltype.Breaker  // nil: none
 	adaptive        *wakebelltype.Adaptive // nil: none
+	group           string                 // empty: none
+	weight          int                    // in group
+}
+
+// groups are the groups of topics of a System, by their names.
+type groups struct {
+	mu     sync.Mutex
+	byName map[string]*guard.Group
+}
+
+// named returns a group; nil for an empty name.
+func (g *groups) named(name string) *guard.Group {
+	if name == "" {
+		return nil
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.byName[name] == nil {
+		if g.byName == nil {
+			g.byName = map[string]*guard.Group{}
+		}
+		g.byName[name] = &guard.Group{}
+	}
+	return g.byName[name]
 }
 
 func defaultSettings() settings {
@@ -284,6 +310,19 @@ func AdaptiveConcurrency(a wakebelltype.Adaptive) CommonOption {
 			ratio = argument.Invalid("Adaptive.FailureRatio", "%v, want above 0 and up to 1", a.FailureRatio)
 		}
 		return errors.Join(within("Adaptive.Min", a.Min, 1, int(tuning.MaxConcurrent.High)), slowdown, ratio)
+	})
+}
+
+// Weight shares one bound of concurrency among topics and queues of this node that
+// name the same group, which gives them priorities: while several have timers that
+// are due, they start timers in the proportion of their weights, 1 – 1,000; one alone
+// may use the whole bound, and none starves. The bound is the largest MaxConcurrent of
+// the group, for batches times BatchSize; that of a topic holds besides. Timers of a
+// group are not prefetched. Other nodes share by their own options.
+func Weight(group string, weight int) CommonOption {
+	return commonOption(func(s *settings) error {
+		s.group, s.weight = group, weight
+		return errors.Join(within("Weight group", len(group), 1, 128), within("Weight", weight, 1, 1000))
 	})
 }
 

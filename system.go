@@ -33,6 +33,7 @@ import (
 // caller's ActorSystem, with a poller for each topic and queue, and a gateway for
 // requests sent as messages. It is started once and stopped once.
 type System struct {
+	groups     groups
 	cfg        Config
 	actors     *actor.ActorSystem
 	client     *Client
@@ -263,7 +264,8 @@ func (s *System) actorTopic(h Handler) poller.Topic {
 		History:            h.set.history,
 		Breaker:            h.set.breaker,
 		Adaptive:           h.set.adaptive,
-		NoCounts:           s.cfg.NoCounts,
+		Group:              s.groups.named(h.set.group), Weight: h.set.weight,
+		NoCounts: s.cfg.NoCounts,
 	}
 	if h.batch != nil {
 		topic.Batch = h.set.batch

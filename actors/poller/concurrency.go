@@ -21,6 +21,9 @@ func (p *poller) applyConcurrency() {
 		p.concurrency = p.limiter.Limit(p.MaxConcurrent)
 		p.Counters.concurrency.Store(int64(p.concurrency))
 	}
+	if p.share != nil {
+		p.share.SetBound(p.slots())
+	}
 	p.queue.tune(p.concurrency, min(p.Batch.Wait, p.LeaseTTL/3))
 }
 
@@ -70,5 +73,52 @@ func (w *worker) measureBatch(began time.Time, b *batch, outcomes []Outcome) {
 	for i := range outcomes {
 		o := &outcomes[i]
 		o.took, o.further, o.small = w.since(began), i > 0, len(outcomes) <= b.vacant
+	}
+}
+
+// enterGroup joins the group of the topic, which wakes the poller when a place is free.
+func (p *poller) enterGroup() {
+	if p.share != nil {
+		toPoller, free := p.queue.toPoller, shareFree{p.incarnation}
+		p.share.Enter(func() { toPoller(free) })
+	}
+}
+
+// takeShare takes up to n places of the group for a claim; all without a group.
+func (p *poller) takeShare(n int) int {
+	if p.share == nil {
+		return n
+	}
+	n = p.share.Take(n)
+	p.awaitsShare, p.triedShare = n == 0, true
+	return n
+}
+
+// returnShare gives back the places of leases that are no longer held.
+func (p *poller) returnShare() {
+	if p.share == nil {
+		return
+	}
+	p.triedShare = false
+	used := p.reserved
+	for _, s := range p.streams {
+		used += len(s.held)
+	}
+	p.share.Return(used)
+}
+
+// refundShare notes that n places of a claim found no timer.
+func (p *poller) refundShare(n int) {
+	if p.share != nil && n > 0 {
+		p.share.Refund(n)
+	}
+}
+
+// giveUpShare lets others of the group take their turn, if the poller that waits for a
+// place cannot claim at present.
+func (p *poller) giveUpShare() {
+	if p.awaitsShare && !p.triedShare {
+		p.awaitsShare = false
+		p.share.GiveUp()
 	}
 }

@@ -67,6 +67,8 @@ type poller struct {
 	overrideAt                     time.Time // next: when override is read again; zero: never
 
 	breakerState guard.State // as last reported
+	awaitsShare  bool        // it waits for a place of its group
+	triedShare   bool        // in this pump
 	concurrency  int         // handlers that may run at once: MaxConcurrent, or less
 
 	collectingOrphans bool
@@ -79,6 +81,7 @@ type poller struct {
 type (
 	tick             struct{ incarnation uint64 }
 	completed        struct{ incarnation uint64 }
+	shareFree        struct{ incarnation uint64 } // a place of the group is free
 	handlerRestarted struct{ incarnation uint64 } // a crashed handler was restarted
 	orphansCollected struct {
 		incarnation uint64
@@ -146,6 +149,8 @@ func (p *poller) receive(message any, sender *actor.PID) bool {
 			return false
 		}
 		p.collect()
+	case shareFree:
+		return m.incarnation == p.incarnation
 	case handlerRestarted:
 		return m.incarnation == p.incarnation
 	case orphansCollected:
@@ -205,6 +210,7 @@ func (p *poller) start(c actor.Context) {
 	if p.breaker != nil {
 		p.breakerState = p.breaker.State(time.Now())
 	}
+	p.enterGroup()
 	p.applySettings()
 	p.readOverride()
 	p.root.Send(p.parent, Started{p.self})
@@ -269,6 +275,9 @@ func (p *poller) stop() {
 	}
 	if p.drain != nil {
 		p.drain.timer.Stop()
+	}
+	if p.share != nil {
+		p.share.Leave()
 	}
 	p.Counters.held.Store(0)
 	p.queue = nil

@@ -36,6 +36,7 @@ func streamsFor(slots int) int {
 func (p *poller) pump(c actor.Context, now time.Time) {
 	p.watchLeases(now)
 	p.watchBreaker(now)
+	p.returnShare()
 	if !p.unavailable && !p.overrideAt.IsZero() && !now.Before(p.overrideAt) {
 		p.readOverride()
 	}
@@ -43,7 +44,7 @@ func (p *poller) pump(c actor.Context, now time.Time) {
 	p.markSettled()
 	switch {
 	case p.NoPrefetch:
-	case p.Flow.MaxInFlight > 0: // a lease that waits would keep other nodes from handling one
+	case p.Flow.MaxInFlight > 0 || p.share != nil: // a lease that waits would keep another from being handled
 		p.prefetch.limit = 0
 	default:
 		p.prefetch.measure(now)
@@ -60,6 +61,7 @@ func (p *poller) pump(c actor.Context, now time.Time) {
 			p.transmit(s)
 		}
 	}
+	p.giveUpShare()
 	p.spawnHandlers(c)
 	p.checkDrain()
 	p.countHeld()
@@ -89,6 +91,9 @@ func (p *poller) compose(s *stream, now time.Time) *flight {
 			p.peek(f)
 			return f
 		}
+		if want = p.takeShare(want); want == 0 {
+			return f.unlessEmpty()
+		}
 		f.request.Want = want
 		if p.breaker != nil {
 			f.generation = p.breaker.Generation()
@@ -96,6 +101,11 @@ func (p *poller) compose(s *stream, now time.Time) *flight {
 		p.reserved += want
 		p.pace.pollSent(now)
 	}
+	return f.unlessEmpty()
+}
+
+// unlessEmpty returns the flight; nil: it has nothing to do.
+func (f *flight) unlessEmpty() *flight {
 	if len(f.request.Settle)+len(f.request.Extend)+f.request.Want == 0 {
 		return nil
 	}
@@ -240,7 +250,7 @@ func (p *poller) armTimer(now time.Time) {
 		}
 		// A due poll waits while settlements are delayed: its instant has passed,
 		// and the timer would fire at once, again and again.
-		if first := p.streams[0]; !first.busy() && p.free() > 0 && p.batchAt.IsZero() && p.mayClaim(first) {
+		if first := p.streams[0]; !first.busy() && p.free() > 0 && !p.awaitsShare && p.batchAt.IsZero() && p.mayClaim(first) {
 			at = earlier(at, later(p.pace.wakeAt(), p.windowEnd(first)))
 		}
 	}

@@ -21,6 +21,7 @@ func (p *poller) exchangeAnswered(m exchanged) {
 	s.flight, s.failures, s.err = nil, 0, nil
 	s.unsettled = s.unsettled && !f.complete
 	p.reserved -= f.request.Want
+	p.refundShare(f.request.Want - len(m.reply.Leases))
 	p.Counters.exchanges.Add(1)
 	p.Counters.lastExchange.Store(now.UnixNano())
 	p.redisReachable()

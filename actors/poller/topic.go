@@ -64,6 +64,10 @@ type Topic struct {
 
 	Adaptive *wakebelltype.Adaptive // lowers MaxConcurrent as the handler's latency requires; nil: fixed
 
+	// Group shares its bound of concurrency with the topic by Weight; nil: none.
+	Group  *guard.Group
+	Weight int
+
 	NoPeek     bool // switches the peeks off, see Peeker
 	NoPrefetch bool // switches the prefetch off, see prefetch.go
 }
@@ -95,6 +99,7 @@ type Shared struct {
 	Counters   counters
 	breaker    *guard.Breaker  // outlives a poller's crash; only the poller uses it; nil: none
 	limiter    *guard.Limiter  // outlives a poller's crash; only the poller uses it; nil: none
+	share      *guard.Member   // of Group; nil: none
 	clockWatch *ClockWatch     // shared by the topics of a shard
 	Feed       eventfeed.Feed  // collects events for watchers
 	Records    *records.Topic  // records attempts and counts; nil: nothing
@@ -124,6 +129,9 @@ func NewShared(t Topic, env *host.Env, dead *DeadLetterHook, watch *ClockWatch, 
 	}
 	if t.Adaptive != nil {
 		c.limiter = guard.NewLimiter(*t.Adaptive, time.Now())
+	}
+	if t.Group != nil {
+		c.share = t.Group.Member(t.Weight)
 	}
 	if watchable {
 		c.Feed.KeepEarly()

@@ -15,7 +15,7 @@ type guardFlags struct {
 	group    string                // empty: none
 	weight   int                   // in group
 	adaptive wakebelltype.Adaptive // Min 0: none
-	breaker wakebelltype.Breaker // FailureRatio 0: none
+	breaker  wakebelltype.Breaker  // FailureRatio 0: none
 }
 
 func (f *guardFlags) register(flags *pflag.FlagSet) {

@@ -134,10 +134,10 @@ func TestALimiterStaysWithinItsBounds(t *testing.T) {
 			Min: rapid.IntRange(1, 50).Draw(t, "min"), Slowdown: rapid.Float64Range(1.01, 10).Draw(t, "slowdown"),
 			FailureRatio: rapid.Float64Range(0.01, 1).Draw(t, "ratio"),
 		}
-		now, bound := time.Unix(0, 0), 100
+		now := time.Unix(0, 0)
 		l := NewLimiter(set, now)
 		for range rapid.IntRange(1, 50).Draw(t, "phases") {
-			bound = rapid.IntRange(1, 100).Draw(t, "bound")
+			bound := rapid.IntRange(1, 100).Draw(t, "bound")
 			s := Sample{
 				Took: time.Duration(rapid.Int64Range(0, int64(time.Minute)).Draw(t, "took")), Failed: rapid.Bool().Draw(t, "failed"),
 				Running: rapid.IntRange(1, 100).Draw(t, "running"),

@@ -29,7 +29,7 @@ func (f *guardFlags) register(flags *pflag.FlagSet) {
 }
 
 // options returns the options of a handler.
-func (f *guardFlags) options() (all []wakebell.CommonOption) {
+func (f *guardFlags) guardOptions() (all []wakebell.CommonOption) {
 	if f.group != "" {
 		all = append(all, wakebell.Weight(f.group, f.weight))
 	}

@@ -83,7 +83,7 @@ func (h *handling) topicOptions() []wakebell.HandlerOption {
 	for _, option := range h.tunedTopic() {
 		options = append(options, option)
 	}
-	for _, option := range h.guardFlags.options() {
+	for _, option := range h.guardOptions() {
 		options = append(options, option)
 	}
 	if h.discardRejected {
@@ -102,7 +102,7 @@ func (h *handling) subscriberOptions() []wakebell.QueueHandlerOption {
 	for _, option := range h.tuning() {
 		options = append(options, option)
 	}
-	for _, option := range h.guardFlags.options() {
+	for _, option := range h.guardOptions() {
 		options = append(options, option)
 	}
 	if h.discardRejected {

@@ -34,7 +34,7 @@ func (c *Client) Overview(ctx context.Context, topics ...string) ([]wakebelltype
 			return nil, err
 		}
 		for _, t := range answer.GetTopics() {
-			of := wakebelltype.Overview{Topic: t.GetTopic(), Stats: wire.StatsOf(t.GetStats()), Control: wire.ControlOf(t.GetControl()), Nodes: int(t.GetNodes())}
+			of := wakebelltype.Overview{Topic: t.GetTopic(), Stats: wire.StatsOf(t.GetStats()), Control: wire.ControlOf(t.GetControl()), Nodes: int(t.GetNodes()), Division: t.GetDivision()}
 			if t.GetFault() != nil {
 				of.Err = wakebell.AnswerError(t.GetFault())
 			}

@@ -83,6 +83,10 @@ type Overview struct {
 	// workers are not counted.
 	Nodes int `json:"nodes"`
 
+	// Division are the nodes among which the topic is divided, the primary first;
+	// empty: it is not divided, or Err is set.
+	Division []string `json:"division"`
+
 	// Err reports what could not be read; that part is zero. Causes are a key of
 	// another type, or settings that were written by hand.
 	Err error `json:"-"`

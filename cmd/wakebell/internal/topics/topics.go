@@ -11,6 +11,7 @@ import (
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/cmd/wakebell/internal/cli"
 	"github.com/wakebell/wakebell/cmd/wakebell/internal/output"
+	"github.com/wakebell/wakebell/internal/progress"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
@@ -103,6 +104,11 @@ func withTopics(ctx context.Context, a *cli.App, named []string, discover bool, 
 			return fn(c, given(named, prefix))
 		}
 		return fn(c, func(ctx context.Context) (names []string, err error) {
+			if discover {
+				var stop func()
+				ctx, stop = scanning(ctx, a)
+				defer stop()
+			}
 			for name, err := range c.Topics(ctx, discover, wakebelltype.Page{After: page.After}) {
 				if err != nil {
 					return nil, err
@@ -117,6 +123,23 @@ func withTopics(ctx context.Context, a *cli.App, named []string, discover bool, 
 			return names, nil
 		})
 	})
+}
+
+// scanning returns a context in which a scan of all keys shows its progress. A node does
+// not report that of its scan.
+func scanning(ctx context.Context, a *cli.App) (_ context.Context, stop func()) {
+	const what = "scan all keys"
+	if a.RemoteAddress() != "" {
+		return ctx, a.Elapsed(ctx, what)
+	}
+	var shown *output.Progress
+	began := false
+	return progress.With(ctx, func(done, total int64) {
+		if !began {
+			shown, began = a.Progress(what, total), true
+		}
+		shown.Set(done)
+	}), func() { shown.End() }
 }
 
 // given returns the names of the command line.

@@ -83,8 +83,9 @@ type Overview struct {
 	// workers are not counted.
 	Nodes int `json:"nodes"`
 
-	// Division are the nodes among which the topic is divided, the primary first;
-	// empty: it is not divided, or Err is set.
+	// Division are the nodes among which the topic is divided, the primary first: each
+	// as in Event.Node, a slash and a random part. Empty: it is not divided, or the
+	// Redis user may not read that.
 	Division []string `json:"division"`
 
 	// Err reports what could not be read; that part is zero. Causes are a key of

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -66,8 +67,15 @@ func addPoints(to, from []wakebelltype.ThroughputCounts) {
 			to[at].Handled += p.Handled
 			to[at].Failed += p.Failed
 			to[at].Dead += p.Dead
+			addLateness(&to[at], p)
 		}
 	}
+}
+
+func addLateness(to *wakebelltype.ThroughputCounts, p wakebelltype.ThroughputCounts) {
+	to.Started += p.Started
+	to.Lateness += p.Lateness
+	to.MaxLateness = max(to.MaxLateness, p.MaxLateness)
 }
 
 // queueThroughput is throughput for a queue.
@@ -129,6 +137,50 @@ func newChart(t wakebelltype.Throughput) chartData {
 			height := max(2, 100*float64(part.n)/float64(most)) // one of many stays visible
 			bottom = max(0, bottom-height)
 			c.Parts = append(c.Parts, chartPart{part.name, text2(float64(i) * width), text2(bottom), text2(width * 0.8), text2(height)})
+		}
+	}
+	return c
+}
+
+// lateChart is a chart of how late timers began.
+type lateChart struct {
+	Label       string
+	Parts       []chartPart
+	Started     int64
+	Mean, Worst time.Duration
+}
+
+// newLateChart draws the worst and the mean lateness in bars of equal times. The scale is
+// logarithmic, so that one late timer does not hide the others.
+func newLateChart(t wakebelltype.Throughput) (c lateChart) {
+	each := max(1, (len(t.Points)+pastBars-1)/pastBars)
+	var bars []wakebelltype.ThroughputCounts
+	var sum wakebelltype.ThroughputCounts
+	for part := range slices.Chunk(t.Points, each) {
+		var bar wakebelltype.ThroughputCounts
+		for _, p := range part {
+			addLateness(&bar, p)
+		}
+		addLateness(&sum, bar)
+		bars = append(bars, bar)
+	}
+	c.Started, c.Mean, c.Worst = sum.Started, sum.MeanLateness(), sum.MaxLateness
+	c.Label = fmt.Sprintf("Lateness of the last 6 hours: %s on average, %s at worst", show.Span(c.Mean), show.Span(c.Worst))
+	scale := func(d time.Duration) float64 { return math.Log1p(d.Seconds() * 1000) }
+	if c.Started == 0 {
+		return c
+	}
+	highest, width := max(scale(c.Worst), scale(time.Millisecond)), 100/float64(len(bars))
+	for i, bar := range bars {
+		if bar.Started == 0 {
+			continue
+		}
+		for _, part := range []struct {
+			name string
+			d    time.Duration
+		}{{"worst", bar.MaxLateness}, {"mean", bar.MeanLateness()}} {
+			height := min(100, max(2, 100*scale(part.d)/highest))
+			c.Parts = append(c.Parts, chartPart{part.name, text2(float64(i) * width), text2(100 - height), text2(width * 0.8), text2(height)})
 		}
 	}
 	return c

@@ -162,6 +162,7 @@ type overviewData struct {
 	Dead    []wakebelltype.Overview
 
 	Chart   chartData
+	Late    lateChart
 	Charted int   // topics in the chart
 	PastErr error // why there is no chart
 }
@@ -180,7 +181,7 @@ func (d *Dashboard) overviewPage(ctx context.Context, r *request) (page, error) 
 	} else {
 		data.Charted = min(pastTopics, len(names))
 		past, err := d.allThroughput(ctx, names)
-		data.Chart, data.PastErr = newChart(past), err
+		data.Chart, data.Late, data.PastErr = newChart(past), newLateChart(past), err
 	}
 	return page{template: "overview", title: "Overview", section: "overview", live: watching("overview"), data: data}, nil
 }
@@ -253,9 +254,10 @@ type topicData struct {
 	Events    []wakebelltype.Event
 	Silent    error // why there are no events
 
-	Chart   chartData
-	PastErr error // why there is no chart
-	Past    attemptsData
+	Chart     chartData
+	LateChart lateChart
+	PastErr   error // why there is no chart
+	Past      attemptsData
 }
 
 const rowsOfTopic = 10 // timers of each list on the page of a topic
@@ -279,7 +281,7 @@ func (d *Dashboard) topicPage(ctx context.Context, r *request) (page, error) {
 		return page{}, err
 	}
 	past, err := d.throughput(ctx, name)
-	data.Chart, data.PastErr = newChart(past), err
+	data.Chart, data.LateChart, data.PastErr = newChart(past), newLateChart(past), err
 	data.Past.Topic = name
 	data.Past.Attempts, data.Past.Err = d.attempts(ctx, name, "")
 	return page{

@@ -41,8 +41,8 @@ const (
 	// EventNode means that a node handles the topic. It has only Node, and is sent
 	// once by each node.
 	EventNode EventKind = "node"
-	// EventState has the State of a Node, after its EventNode and when it has changed, at
-	// most every 3 s. Nodes of earlier versions send none.
+	// EventState has the State of a Node, after its EventNode and then about every 3 s.
+	// Nodes of earlier versions send none.
 	EventState EventKind = "state"
 	// EventMissed means that events of a node were dropped, because there were too
 	// many or they could not be sent; Missed is their number.

@@ -14,7 +14,7 @@ type GateKeys struct {
 	Exchange  string // string: last request of a process at a gate, and its answer; default "{gates}:exchange"
 	Presence  string // zset, one key for all: process → when its presence expires; default "{gates}:presence"
 	Deadlines string // zset, one key for all: gate in use → when to check it; default "{gates}:deadlines"
-	Holds     string // hash: turns by day and by how long they were held; default "{gates}:holds"
+	Holds     string // hash: turns by day and by how long they were held; default "{gates}:holds", or State with "-holds" if that is set
 	Mark      string // string, one key for all: the highest ticket of any gate; default "{gates}:mark"
 }
 

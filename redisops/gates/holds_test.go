@@ -52,6 +52,14 @@ func turnsOf(info wakebelltype.GateInfo) (turns []int64) {
 	return turns
 }
 
+// A Cluster of those that named all keys before there were durations starts as before.
+func TestTheKeyOfHoldsFollowsThatOfTheState(t *testing.T) {
+	t.Parallel()
+	k, err := NewKeyspace(wakebelltype.GateKeys{State: "{shop}:state"})
+	require.NoError(t, err)
+	require.Equal(t, "{shop}:state-holds:deploy", k.holds("deploy"))
+}
+
 func TestHoldsAreKeptForDays(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -16,6 +16,9 @@ type Keyspace struct{ wakebelltype.GateKeys }
 // NewKeyspace returns the keyspace of k, whose empty names take their defaults. The
 // error wraps [redisops.ErrInvalid] and reports names that are used twice.
 func NewKeyspace(k wakebelltype.GateKeys) (Keyspace, error) {
+	if k.Holds == "" && k.State != "" { // in the slot of keys that were named before there was this one
+		k.Holds = k.State + "-holds"
+	}
 	s := Keyspace{k}
 	return s, layout.Complete("gate keys", s.names())
 }

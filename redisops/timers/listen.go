@@ -173,25 +173,20 @@ func (s *Timers) Tail(ctx context.Context, topic string, yield func(wakebelltype
 	}()
 	defer func() { cancel(); <-announced }()
 
-	nodes := map[string]wakebelltype.NodeState{} // as they were last
+	nodes := map[string]bool{}
 	hand := func(events ...wakebelltype.Event) error {
 		for _, e := range events {
-			state := e.State
-			last, known := nodes[e.Node]
-			if e.State = nil; (e.Kind != wakebelltype.EventNode || !known) && !yield(e) {
+			state, answer := e.State, e.Kind == wakebelltype.EventNode
+			if e.State = nil; (!answer || !nodes[e.Node]) && !yield(e) {
 				return scripts.ErrEnough
 			}
-			if e.Kind != wakebelltype.EventNode {
+			if !answer {
 				continue
 			}
-			if state == nil {
-				state = &last
-			} else if !known || last != *state {
-				if e.Kind, e.State = wakebelltype.EventState, state; !yield(e) {
-					return scripts.ErrEnough
-				}
+			nodes[e.Node] = true
+			if e.Kind, e.State = wakebelltype.EventState, state; state != nil && !yield(e) {
+				return scripts.ErrEnough
 			}
-			nodes[e.Node] = *state
 		}
 		return nil
 	}

@@ -165,7 +165,14 @@ type overviewData struct {
 	Late    lateChart
 	Charted int   // topics in the chart
 	PastErr error // why there is no chart
+
+	Nodes []heard
+	Asked int // topics whose nodes are asked
 }
+
+// overviewFeeds bounds the topics whose nodes the overview asks. The page of nodes asks
+// those of all.
+const overviewFeeds = 10
 
 func (d *Dashboard) overviewPage(ctx context.Context, r *request) (page, error) {
 	t, reading, err := d.totalsSoon(ctx, r)
@@ -176,14 +183,20 @@ func (d *Dashboard) overviewPage(ctx context.Context, r *request) (page, error) 
 		return page{template: "overview", title: "Overview", section: "overview", data: overviewData{Reading: true}}, nil
 	}
 	data := overviewData{Totals: t, Worst: worst, Dead: t.Dead[:min(worst, len(t.Dead))]}
+	var watch []string
 	if names, err := d.readNames(ctx); err != nil {
 		data.PastErr = err
 	} else {
 		data.Charted = min(pastTopics, len(names))
 		past, err := d.allThroughput(ctx, names)
 		data.Chart, data.Late, data.PastErr = newChart(past), newLateChart(past), err
+		asked := names[:min(overviewFeeds, len(names))]
+		data.Nodes, data.Asked = d.feeds.nodes(asked), len(asked)
+		for _, name := range asked {
+			watch = append(watch, "feed", name)
+		}
 	}
-	return page{template: "overview", title: "Overview", section: "overview", live: watching("overview"), data: data}, nil
+	return page{template: "overview", title: "Overview", section: "overview", live: watching("overview", watch...), data: data}, nil
 }
 
 type topicsData struct {

@@ -57,7 +57,7 @@ const (
 	// timerStep is how exactly Go's runtime sleeps on Linux while nothing runs: whole
 	// milliseconds, by epoll_wait. Before an instant in between it wakes up once too
 	// early, then sleeps until up to a millisecond too late, and its monitor thread
-	// looks again and again whether somebody has noticed: a quarter of the client's CPU
+	// looks again and again whether it was noticed: a quarter of the client's CPU
 	// time at 2,000 timers a second. So windows end when the runtime wakes up anyway.
 	timerStep = time.Millisecond
 	// timerMargin is by how much the kernel wakes up later than it was asked to.

@@ -144,7 +144,16 @@ func (s *Restart) WithRandom(random func() float64) *Restart {
 // the supervisor does not receive, and panics again. It ends panics while an actor
 // stops: otherwise the parent would wait forever. A middleware could do the same for
 // the price of an envelope for each message.
-func LogCrashes(log *slog.Logger, of actor.Actor) actor.Actor { return &crashLogger{of, log} }
+func LogCrashes(log *slog.Logger, of actor.Actor) actor.Actor {
+	logger := &crashLogger{of, log}
+	if strategy, ok := of.(actor.SupervisorStrategy); ok { // which protoactor-go looks for
+		return &struct {
+			*crashLogger
+			actor.SupervisorStrategy
+		}{logger, strategy}
+	}
+	return logger
+}
 
 type crashLogger struct {
 	actor.Actor

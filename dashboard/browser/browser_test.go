@@ -25,7 +25,7 @@ func TestPagesAreAccessibleAndFaultless(t *testing.T) {
 		for _, page := range s.pages() {
 			b.do(chromedp.Navigate(s.url+page[1]), chromedp.WaitVisible("main h1"))
 			if page[0] == "nodes" {
-				b.heard(s.url + page[1])
+				b.seesNodes(s.url + page[1])
 			}
 			require.Empty(t, b.axe(), "%s %s", scheme, page[0])
 			b.faultless(page[0])

@@ -35,7 +35,7 @@ func TestScreenshots(t *testing.T) {
 	for _, page := range s.pages() {
 		name, address := page[0], s.url+page[1]
 		if name == "nodes" {
-			b.heard(address)
+			b.seesNodes(address)
 		}
 		b.picture(address, "light", 1280, 860, filepath.Join(folder, name+".png"))
 		if slices.Contains(dark, name) {
@@ -48,8 +48,8 @@ func TestScreenshots(t *testing.T) {
 	b.faultless("screenshots")
 }
 
-// heard waits until a node has answered on the page of nodes.
-func (b *browser) heard(address string) {
+// seesNodes waits until a node has answered on the page of nodes.
+func (b *browser) seesNodes(address string) {
 	b.t.Helper()
 	b.do(chromedp.Navigate(address), chromedp.WaitVisible("#nodes table"))
 }

@@ -47,7 +47,7 @@ func TestNodesAreShownWhileTheyAnswer(t *testing.T) {
 		before := f.version("b")
 		<-time.After(silentAfter + time.Second)
 		require.Greater(t, f.version("b"), before, "the page changes")
-		require.Len(t, f.nodes([]string{"b"}), 0)
+		require.Empty(t, f.nodes([]string{"b"}))
 		require.Equal(t, "old", f.nodes([]string{"a"})[0].Name, "a node of an earlier version answers once")
 		require.True(t, hear(other, "new", &state), "it is back")
 		require.Len(t, f.nodes([]string{"b"}), 1)

@@ -97,7 +97,7 @@ func (s *site) stayingNode(topics ...string) {
 	cfg := wakebell.Config{}
 	for _, topic := range topics {
 		cfg.Handlers = append(cfg.Handlers, wakebell.Handle(wakebell.NewTopic[body](topic),
-			func(context.Context, wakebell.Timer[body]) error { return nil }, wakebell.RateLimit(50, time.Second), wakebell.MaxConcurrent(10)))
+			func(context.Context, wakebell.Timer[body]) error { return nil }, wakebell.RateLimit(50, time.Second, 50), wakebell.MaxConcurrent(10)))
 	}
 	sys, err := wakebell.New(actor.NewActorSystem(), s.rdb, cfg)
 	require.NoError(s.t, err)

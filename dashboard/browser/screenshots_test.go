@@ -34,7 +34,7 @@ func TestScreenshots(t *testing.T) {
 	phone := []string{"overview", "topic"}
 	for _, page := range s.pages() {
 		name, address := page[0], s.url+page[1]
-		if name == "nodes" {
+		if name == "overview" || name == "nodes" { // which later pages show as well
 			b.seesNodes(address)
 		}
 		b.picture(address, "light", 1280, 860, filepath.Join(folder, name+".png"))

@@ -24,6 +24,7 @@ type Keys struct {
 	History   string // stream: attempts; default "timers_history"
 	Topics    string // set: all topics, a single key; default "timers_topics"
 	Queues    string // set: all queues, a single key; default "timers_queues"
+	Shards    string // hash: topic with shards → its layout, a single key; default "timers_shards"
 	Backlog   string // string: backlog of all topics as metrics last read it, a single key; default "timers_backlog"
 	Beat      string // prefix of the keys of recurring schedules; default "redbeat:"
 

@@ -115,16 +115,31 @@ func TestLayoutNamesPhysicalTopics(t *testing.T) {
 	moving := sharding.Layout{Shards: 2, From: 1, Moving: true}
 	require.False(t, moving.Plain())
 	require.Equal(t, []string{"t~2~0", "t~2~1", "t"}, moving.All("t"))
-	require.Equal(t, []string{"t"}, moving.Old("t"))
+	require.Equal(t, []int{1}, moving.Others())
 
 	back := sharding.Layout{Shards: 1, From: 2, Moving: true}
 	require.False(t, back.Plain())
 	require.Equal(t, []string{"t", "t~2~0", "t~2~1"}, back.All("t"))
 
+	announced := plain.Announced(2, time.UnixMilli(5))
+	require.Equal(t, sharding.Layout{To: 2, Since: 5}, announced)
+	require.False(t, announced.Plain())
+	require.Equal(t, "t", announced.Shard("t", "id", ""))
+	require.Equal(t, []string{"t", "t~2~0", "t~2~1"}, announced.All("t"))
+	require.Equal(t, sharding.Layout{Shards: 2, From: 1, Moving: true, Since: 7}, announced.Next(2, time.UnixMilli(7)))
+}
+
+func TestOldShardsAreHandledForAWhile(t *testing.T) {
+	t.Parallel()
 	ended := time.UnixMilli(1700000000000)
-	done := sharding.Layout{Shards: 2, From: 1, Since: ended.UnixMilli()}
-	require.Empty(t, done.Old("t"))
+	moving := sharding.Layout{Shards: 2, From: 1, Moving: true}
+	done := moving.Settled(ended)
+	require.Equal(t, sharding.Layout{Shards: 2, From: 1, Since: 1700000000000}, done)
+	require.Equal(t, []string{"t~2~0", "t~2~1"}, done.All("t"))
 	require.True(t, done.Lingers(ended.Add(sharding.Linger-time.Millisecond)))
 	require.False(t, done.Lingers(ended.Add(sharding.Linger)))
-	require.True(t, moving.Lingers(ended.Add(time.Hour)))
+	require.Equal(t, []string{"t~2~0", "t~2~1", "t"}, done.Polled("t", ended))
+	require.Equal(t, []string{"t~2~0", "t~2~1"}, done.Polled("t", ended.Add(sharding.Linger)))
+	require.Equal(t, []string{"t~2~0", "t~2~1", "t"}, moving.Polled("t", ended.Add(time.Hour)))
+	require.Equal(t, []string{"t"}, sharding.Layout{}.Polled("t", ended))
 }

@@ -78,6 +78,14 @@ func (k *Key) part(at int) *Key {
 	return &part
 }
 
+// after returns the key of the part that begins n items after the first of k.
+func (k *Key) after(n int) *Key {
+	if k == nil {
+		return nil
+	}
+	return k.part(k.at + n)
+}
+
 // Suffix returns the end of the Redis key that stores the answer to this part of
 // the call.
 func (k *Key) Suffix() string { return k.name + ":" + strconv.Itoa(k.at) }

@@ -42,6 +42,7 @@ func (k *Keyspace) names() []layout.KeyName {
 		{Field: "History", Preset: "timers_history", Value: &k.History},
 		{Field: "Topics", Preset: "timers_topics", Value: &k.Topics},
 		{Field: "Queues", Preset: "timers_queues", Value: &k.Queues},
+		{Field: "Shards", Preset: "timers_shards", Value: &k.Shards},
 		{Field: "Backlog", Preset: "timers_backlog", Value: &k.Backlog},
 		{Field: "Beat", Preset: "redbeat:", Value: &k.Beat},
 	}

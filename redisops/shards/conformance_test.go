@@ -1,0 +1,440 @@
+package shards
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/wakebell/wakebell/internal/redistest"
+	"github.com/wakebell/wakebell/internal/sharding"
+	"github.com/wakebell/wakebell/redisops"
+	"github.com/wakebell/wakebell/redisops/timers"
+	"github.com/wakebell/wakebell/wakebelltype"
+)
+
+// promises are what holds for a topic with any number of shards.
+var promises = []struct {
+	name string
+	test func(t *testing.T, f *fixture)
+}{
+	{"results are in the order of the call", testResults},
+	{"calls by id find the timer", testIDs},
+	{"a timer with a key is found by its id", testKeyedIDs},
+	{"a listing is in the order of instants", testList},
+	{"dead letters are listed, redriven and deleted", testDead},
+	{"history is listed in its order", testHistory},
+	{"counts of shards are added", testCounts},
+	{"settings apply to all shards", testControl},
+	{"idempotent calls take effect once", testIdempotent},
+	{"a topic is listed once and can be forgotten", testTopics},
+	{"events of all shards are watched", testTail},
+}
+
+func TestTopicsWithAnyNumberOfShards(t *testing.T) {
+	t.Parallel()
+	for _, p := range promises {
+		t.Run(p.name, func(t *testing.T) {
+			t.Parallel()
+			onEach(t, p.test)
+		})
+	}
+}
+
+func TestTopicsWithShardsOnACluster(t *testing.T) {
+	t.Parallel()
+	masters := redistest.Cluster(t)
+	for _, shards := range []int{1, 4} {
+		for _, p := range promises {
+			t.Run(fmt.Sprintf("%s, %d shards", p.name, shards), func(t *testing.T) {
+				t.Parallel()
+				p.test(t, newFixture(t, masters.Client(t), wakebelltype.Keys{HashTag: true}, shards))
+			})
+		}
+	}
+}
+
+func testResults(t *testing.T, f *fixture) {
+	b := timers.NewBatch("", 0)
+	other := f.topic + "-other"
+	var want []string
+	for i := range 40 {
+		e := timers.Entry{ID: fmt.Sprintf("t%d", i), Payload: []byte{byte(i)}, At: hour}
+		topic := f.topic
+		if i%3 == 0 {
+			topic = other
+		}
+		require.NoError(t, b.Add(topic, &e))
+		want = append(want, e.ID)
+	}
+	done, err := f.Write(t.Context(), nil, b)
+	require.NoError(t, err)
+	var got []string
+	for _, d := range done {
+		got = append(got, d.ID)
+		require.Equal(t, wakebelltype.OutcomeCreated, d.Outcome)
+	}
+	require.Equal(t, want, got)
+
+	used := 0
+	for _, name := range sharding.Names(f.topic, f.shards) {
+		st, err := f.timers.Stats(t.Context(), name)
+		require.NoError(t, err)
+		if st.Total > 0 {
+			used++
+		}
+	}
+	require.Equal(t, f.shards, used, "26 timers use all shards")
+
+	_, err = f.Schedule(t.Context(), f.topic, timers.Entry{ID: "a"}, timers.Entry{ID: "a"})
+	require.ErrorIs(t, err, redisops.ErrInvalid)
+	_, err = f.Schedule(t.Context(), "orders~4~1", timers.Entry{ID: "a"})
+	require.ErrorIs(t, err, redisops.ErrInvalid)
+	require.ErrorContains(t, err, `topic: "orders~4~1" has the form of a shard`)
+}
+
+func testIDs(t *testing.T, f *fixture) {
+	f.schedule(t, numbered(20)...)
+	for _, e := range numbered(20) {
+		timer, err := f.Get(t.Context(), f.topic, e.ID)
+		require.NoError(t, err)
+		require.Equal(t, "payload of "+e.ID, string(timer.Payload))
+	}
+	done := f.schedule(t, timers.Entry{ID: "t005", At: hour, Policy: wakebelltype.PolicyKeep})
+	require.Equal(t, wakebelltype.OutcomeKeptPending, done[0].Outcome)
+
+	moved, err := f.Reschedule(t.Context(), f.topic, "t006", hour.Add(2*time.Hour), 0)
+	require.NoError(t, err)
+	require.Equal(t, wakebelltype.OutcomeMoved, moved.Outcome)
+	presence, err := f.RunNow(t.Context(), f.topic, "t007")
+	require.NoError(t, err)
+	require.Equal(t, wakebelltype.PresencePending, presence)
+
+	for _, err := range []error{
+		second(f.Get(t.Context(), f.topic, "absent")),
+		second(f.RunNow(t.Context(), f.topic, "absent")),
+		second(f.Reschedule(t.Context(), f.topic, "absent", hour, 0)),
+	} {
+		require.ErrorIs(t, err, redisops.ErrNotFound)
+	}
+	found, err := f.Cancel(t.Context(), f.topic, "t001", "absent", "t002", "t003", "t004")
+	require.NoError(t, err)
+	pending := wakebelltype.PresencePending
+	require.Equal(t, []wakebelltype.Presence{pending, wakebelltype.PresenceAbsent, pending, pending, pending}, found)
+	_, err = f.Get(t.Context(), f.topic, "t002")
+	require.ErrorIs(t, err, redisops.ErrNotFound)
+	n, err := f.CancelAll(t.Context(), f.topic)
+	require.NoError(t, err)
+	require.EqualValues(t, 16, n)
+}
+
+func second[T any](_ T, err error) error { return err }
+
+// testKeyedIDs uses ids that are not in the shard of their key, and a client that read the
+// map before a timer had a key.
+func testKeyedIDs(t *testing.T, f *fixture) {
+	reader := f.other(t)
+	_, err := reader.Get(t.Context(), f.topic, "none")
+	require.ErrorIs(t, err, redisops.ErrNotFound)
+	var ids []string
+	for i := range 12 {
+		ids = append(ids, fmt.Sprintf("t%d", i))
+		f.schedule(t, timers.Entry{ID: ids[i], Key: "customer", At: hour})
+	}
+	home := sharding.Name(f.topic, f.shards, sharding.ShardOf("", "customer", f.shards))
+	st, err := f.timers.Stats(t.Context(), home)
+	require.NoError(t, err)
+	require.EqualValues(t, 12, st.Total, "timers of a key share a shard")
+
+	for _, id := range ids {
+		timer, err := reader.Get(t.Context(), f.topic, id)
+		require.NoError(t, err)
+		require.Equal(t, "customer", timer.Key)
+	}
+	_, err = reader.RunNow(t.Context(), f.topic, ids[0])
+	require.NoError(t, err)
+	found, err := f.other(t).Cancel(t.Context(), f.topic, append(ids, "absent")...)
+	require.NoError(t, err)
+	require.NotContains(t, found[:12], wakebelltype.PresenceAbsent)
+	require.Equal(t, wakebelltype.PresenceAbsent, found[12])
+}
+
+func testList(t *testing.T, f *fixture) {
+	entries := numbered(50)
+	entries = append(entries, timers.Entry{ID: "same b", At: hour}, timers.Entry{ID: "same a", At: hour}, timers.Entry{ID: "now"})
+	f.schedule(t, entries...)
+	want := []string{"now", "same a", "same b"}
+	for _, e := range numbered(50) {
+		want = append(want, e.ID)
+	}
+	for _, limit := range []int{0, 1, 7, 50, 1000} {
+		var got []string
+		for f2 := (timers.Filter{Limit: limit}); ; {
+			page, next, err := f.List(t.Context(), f.topic, f2)
+			require.NoError(t, err)
+			require.LessOrEqual(t, len(page), max(limit, 100))
+			if limit > 0 {
+				require.LessOrEqual(t, len(page), limit)
+			}
+			for _, timer := range page {
+				got = append(got, timer.ID)
+			}
+			if f2.After = next; next == "" {
+				break
+			}
+		}
+		require.Equal(t, want, got, "limit %d", limit)
+	}
+	page, _, err := f.List(t.Context(), f.topic, timers.Filter{DueBefore: hour.Add(2 * time.Second)})
+	require.NoError(t, err)
+	require.Len(t, page, 5)
+	rest, _, err := f.List(t.Context(), f.topic, timers.Filter{After: page[1].Cursor, Limit: 2})
+	require.NoError(t, err)
+	require.Equal(t, "same b", rest[0].ID, "a listing continues after any of its timers")
+
+	f.claim(t)
+	running, next, err := f.List(t.Context(), f.topic, timers.Filter{Leased: true})
+	require.NoError(t, err)
+	require.Empty(t, next)
+	require.Len(t, running, 1)
+	require.Equal(t, "now", running[0].ID)
+}
+
+func testDead(t *testing.T, f *fixture) {
+	const n = 23
+	for i := range n {
+		f.schedule(t, timers.Entry{ID: fmt.Sprintf("t%d", i)})
+	}
+	f.bury(t)
+	var all []timers.DeadLetter
+	for after := ""; ; {
+		page, next, err := f.DeadLetters(t.Context(), f.topic, wakebelltype.DeadFilter{}, after, 4)
+		require.NoError(t, err)
+		require.LessOrEqual(t, len(page), 4)
+		all = append(all, page...)
+		if after = next; next == "" {
+			break
+		}
+	}
+	require.Len(t, all, n)
+	entries, ids := map[string]bool{}, map[string]bool{}
+	for i, d := range all {
+		entries[d.Entry], ids[d.ID] = true, true
+		if i > 0 {
+			require.False(t, d.At.Before(all[i-1].At.Truncate(time.Millisecond)), "the oldest first")
+		}
+		one, err := f.DeadLetter(t.Context(), f.topic, d.Entry)
+		require.NoError(t, err)
+		require.Equal(t, d, one)
+		rest, _, err := f.DeadLetters(t.Context(), f.topic, wakebelltype.DeadFilter{}, d.Entry, 100)
+		require.NoError(t, err)
+		require.Len(t, rest, n-1-i, "a listing continues after any dead letter")
+	}
+	require.Len(t, entries, n)
+	require.Len(t, ids, n)
+	last, err := f.LastDead(t.Context(), f.topic, 5)
+	require.NoError(t, err)
+	require.Len(t, last, 5)
+	_, err = f.DeadLetter(t.Context(), f.topic, "1-1~64~3")
+	require.Error(t, err)
+
+	reported := map[string]bool{}
+	one, err := f.Redrive(t.Context(), f.topic, wakebelltype.RedriveOptions{
+		Filter: wakebelltype.DeadFilter{Entry: all[3].Entry}, Each: func(l wakebelltype.RedrivenLetter) { reported[l.Entry] = true },
+	})
+	require.NoError(t, err)
+	require.EqualValues(t, 1, one.Redriven)
+	require.Equal(t, map[string]bool{all[3].Entry: true}, reported)
+	deleted, err := f.DeleteDead(t.Context(), f.topic, wakebelltype.DeadFilter{Entry: all[4].Entry})
+	require.NoError(t, err)
+	require.EqualValues(t, 1, deleted)
+	rest, err := f.Redrive(t.Context(), f.topic, wakebelltype.RedriveOptions{Rate: 10_000})
+	require.NoError(t, err)
+	require.EqualValues(t, n-2, rest.Redriven)
+	timer, err := f.Get(t.Context(), f.topic, all[3].ID)
+	require.NoError(t, err)
+	require.Equal(t, "payload of "+all[3].ID, string(timer.Payload))
+	deleted, err = f.DeleteDead(t.Context(), f.topic, wakebelltype.DeadFilter{})
+	require.NoError(t, err)
+	require.Zero(t, deleted)
+}
+
+func testHistory(t *testing.T, f *fixture) {
+	names, err := f.all(t.Context(), f.topic)
+	require.NoError(t, err)
+	began := time.Now().Add(-time.Hour).Truncate(time.Millisecond).UTC()
+	for round := range 3 { // two attempts in an entry of each shard
+		for i, name := range names {
+			var attempts []wakebelltype.Attempt
+			for j := range 2 {
+				attempts = append(attempts, wakebelltype.Attempt{
+					ID: fmt.Sprintf("%d %d %d", round, i, j), Attempt: 1, Outcome: wakebelltype.EventAcked, Started: began.Add(time.Duration(round) * time.Minute),
+				})
+			}
+			require.NoError(t, f.timers.WriteHistory(t.Context(), name, "node", attempts))
+		}
+	}
+	total := 6 * len(names)
+	for _, limit := range []int{1, 5, 100} {
+		seen := map[string]bool{}
+		var listed []wakebelltype.Attempt
+		for after := ""; ; {
+			page, next, err := f.History(t.Context(), f.topic, wakebelltype.HistoryFilter{}, after, limit)
+			require.NoError(t, err)
+			require.LessOrEqual(t, len(page), limit)
+			for _, a := range page {
+				require.False(t, seen[a.ID], a.ID)
+				seen[a.ID] = true
+			}
+			listed = append(listed, page...)
+			if after = next; next == "" {
+				break
+			}
+		}
+		require.Len(t, seen, total, "limit %d", limit)
+		require.True(t, slices.IsSortedFunc(listed, func(a, b wakebelltype.Attempt) int { return a.Started.Compare(b.Started) }))
+	}
+	last, err := f.LastHistory(t.Context(), f.topic, wakebelltype.HistoryFilter{}, 3)
+	require.NoError(t, err)
+	require.Len(t, last, 3)
+	for _, a := range last {
+		require.Equal(t, began.Add(2*time.Minute), a.Started)
+	}
+}
+
+func testCounts(t *testing.T, f *fixture) {
+	entries := numbered(30)
+	for i := range 10 {
+		entries = append(entries, timers.Entry{ID: fmt.Sprintf("due%d", i)})
+	}
+	f.schedule(t, entries...)
+	st, err := f.Stats(t.Context(), f.topic)
+	require.NoError(t, err)
+	require.EqualValues(t, 40, st.Total)
+	require.EqualValues(t, 10, st.Due)
+	require.EqualValues(t, 30, st.Pending)
+	require.False(t, st.OldestDue.IsZero())
+	_, leases := f.claim(t)
+	require.Len(t, slices.Concat(leases...), 10)
+
+	o, err := f.Overview(t.Context(), f.topic, f.topic+"-other")
+	require.NoError(t, err)
+	require.Len(t, o, 2)
+	require.NoError(t, o[0].Err)
+	require.Equal(t, f.topic, o[0].Topic)
+	require.EqualValues(t, 10, o[0].Stats.Leased)
+	require.EqualValues(t, 30, o[0].Stats.Pending)
+	require.Zero(t, o[1].Stats.Total)
+
+	th, err := f.Throughput(t.Context(), f.topic, 5*time.Minute)
+	require.NoError(t, err)
+	var scheduled int64
+	for _, p := range th.Points {
+		scheduled += p.Scheduled
+	}
+	require.EqualValues(t, 40, scheduled)
+	backlog, err := f.Backlog(t.Context(), f.topic)
+	require.NoError(t, err)
+	require.Len(t, backlog, 1)
+	require.Equal(t, f.topic, backlog[0].Topic)
+}
+
+func testControl(t *testing.T, f *fixture) {
+	c, err := f.Pause(t.Context(), f.topic, "operator", "test")
+	require.NoError(t, err)
+	require.True(t, c.Paused)
+	_, err = f.Retune(t.Context(), f.topic, wakebelltype.Settings{MaxConcurrent: 7})
+	require.NoError(t, err)
+	for _, name := range sharding.Names(f.topic, f.shards) {
+		c, err := f.timers.Control(t.Context(), name)
+		require.NoError(t, err)
+		require.True(t, c.Paused, name)
+		require.Equal(t, 7, c.Settings.MaxConcurrent, name)
+	}
+	st, err := f.Stats(t.Context(), f.topic)
+	require.NoError(t, err)
+	require.True(t, st.Paused)
+	_, err = f.Resume(t.Context(), f.topic)
+	require.NoError(t, err)
+	c, err = f.Control(t.Context(), f.topic)
+	require.NoError(t, err)
+	require.False(t, c.Paused)
+	require.Equal(t, 7, c.Settings.MaxConcurrent)
+}
+
+func testIdempotent(t *testing.T, f *fixture) {
+	write := func() []wakebelltype.Scheduled {
+		b := timers.NewBatch("", 0)
+		for _, e := range numbered(20) {
+			e.Payload = []byte("x")
+			require.NoError(t, b.Add(f.topic, &e))
+		}
+		done, err := f.Write(t.Context(), timers.NewKey("owner", "write", []byte("same")), b)
+		require.NoError(t, err)
+		return done
+	}
+	first := write()
+	ids := []string{"t003", "absent", "t004", "t005"}
+	cancel := func() []wakebelltype.Presence {
+		found, err := f.CancelKeyed(t.Context(), f.topic, timers.NewKey("owner", "cancel", []byte("same")), ids...)
+		require.NoError(t, err)
+		return found
+	}
+	cancelled := cancel()
+	require.Equal(t, first, write(), "the first answer again")
+	st, err := f.Stats(t.Context(), f.topic)
+	require.NoError(t, err)
+	require.EqualValues(t, 17, st.Total, "the cancelled timers are not stored again")
+	require.Equal(t, cancelled, cancel())
+}
+
+func testTopics(t *testing.T, f *fixture) {
+	f.schedule(t, numbered(30)...)
+	removed, err := f.RemoveTopic(t.Context(), f.topic)
+	require.NoError(t, err)
+	require.NotEmpty(t, removed.Use)
+	f.schedule(t, numbered(30)...)
+	found := map[string]bool{}
+	for _, list := range []func(context.Context, uint64) ([]string, uint64, error){f.Topics, f.DiscoverTopics} {
+		clear(found)
+		for cursor := uint64(0); ; {
+			names, next, err := list(t.Context(), cursor)
+			require.NoError(t, err)
+			for _, name := range names {
+				found[name] = true
+				require.False(t, sharding.Reserved(name))
+			}
+			if cursor = next; next == 0 {
+				break
+			}
+		}
+		require.True(t, found[f.topic])
+	}
+	require.NoError(t, f.Forget(t.Context(), f.topic))
+	st, err := f.Stats(t.Context(), f.topic)
+	require.NoError(t, err)
+	require.Zero(t, st.Total)
+	removed, err = f.RemoveTopic(t.Context(), f.topic)
+	require.NoError(t, err)
+	require.False(t, removed.Existed)
+}
+
+func testTail(t *testing.T, f *fixture) {
+	names := sharding.Names(f.topic, f.shards)
+	missing := map[string]bool{}
+	err := f.Tail(t.Context(), f.topic, func(e wakebelltype.Event) bool {
+		require.Equal(t, f.topic, e.Topic)
+		if e.Kind == wakebelltype.EventAttached {
+			for _, name := range names {
+				missing["of "+name] = true
+				require.NoError(t, f.timers.PublishEvents(t.Context(), name, []wakebelltype.Event{{Kind: wakebelltype.EventAcked, ID: "of " + name, Node: "n"}}))
+			}
+		}
+		delete(missing, e.ID)
+		return len(missing) > 0
+	})
+	require.NoError(t, err)
+}

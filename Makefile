@@ -7,7 +7,9 @@ FOR ?= 0s
 ONLY ?=
 O ?= text
 BEATS ?= 3m
+KEYS ?= 1000
 MUTANTS ?=
+BASE ?=
 
 BENCH ?= .
 COUNT ?= 6
@@ -15,7 +17,7 @@ SCALE ?= 1
 FUZZTIME ?= 60s
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-fast gate-histories faults faults-mutants stock hostile lint fmt fmt-check vet bench bench-peers bench-test browser-test screenshots outbox-test generate generate-check check fuzz build setup clean
+.PHONY: help demo test test-fast gate-histories faults faults-mutants stock hostile lint fmt fmt-check vet bench bench-peers bench-test browser-test screenshots outbox-test baseline mixed-versions generate generate-check check fuzz build setup clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -33,10 +35,10 @@ gate-histories: ROUNDS = 20
 gate-histories: setup ## make many histories of gates and check them (SEED=1 ROUNDS=20)
 	$(GO) test . -run 'TestGateHistories' -v -count 1 -timeout 12h -gate-seed $(SEED) -gate-rounds $(ROUNDS)
 
-faults: setup ## inject faults into real nodes and a real Redis, and account for every timer (SEED=1 ROUNDS=1 FOR=1h ONLY=kill,stop BEATS=3m O=text|json|markdown)
+faults: setup ## inject faults into real nodes and a real Redis, and account for every timer (SEED=1 ROUNDS=1 FOR=1h ONLY=kill,stop BEATS=3m KEYS=1000 O=text|json|markdown)
 	@$(GO) test -c -o .tools/faults.test ./internal/faults
 	@cd internal/faults && $(CURDIR)/.tools/faults.test -test.run '^TestFaults$$' -test.timeout 0 \
-		-faults.seed $(SEED) -faults.rounds $(ROUNDS) -faults.for $(FOR) -faults.only '$(ONLY)' -faults.beats $(BEATS) -faults.o $(O)
+		-faults.seed $(SEED) -faults.rounds $(ROUNDS) -faults.for $(FOR) -faults.only '$(ONLY)' -faults.beats $(BEATS) -faults.keys $(KEYS) -faults.o $(O)
 
 stock: setup ## run programs on an unmodified protoactor-go against nodes: bursts, silence, restarts (FOR=10m SEED=1)
 	$(GO) test ./internal/stockpeer -run '^TestStockPeers$$' -v -count 1 -timeout 24h -stock.for $(FOR) -stock.seed $(SEED)
@@ -86,13 +88,21 @@ outbox-test: ## test the outbox on PostgreSQL, MariaDB and SQLite, and its examp
 	@cd outbox/sqltest && $(GO) vet ./... && $(GO) test -timeout 5m ./...
 	@cd examples/outbox && $(GO) vet ./... && $(GO) test -timeout 5m ./...
 
+baseline: ## write the listings of what stays compatible (docs/compatibility.md); review the difference
+	@scripts/setup.sh redis-server
+	WAKEBELL_BASELINE=write $(GO) test -count 1 ./internal/baseline ./cmd/wakebell -run '^(TestGoAPI|TestMessages|TestKeys|TestJSONOfCommands|TestCommandsAndFlags)$$'
+
+mixed-versions: ## run nodes and clients of this version beside those of an earlier one, with faults (SEED=1 ONLY=kill,drain BASE=commit)
+	@scripts/setup.sh redis-server
+	@SEED=$(SEED) ONLY='$(ONLY)' scripts/mixed-versions.sh $(BASE)
+
 generate: ## regenerate the generated code
 	@$(GO) generate ./...
 
 generate-check: ## fail when the generated code is out of date
 	@MAKE='$(MAKE)' scripts/generate-check.sh
 
-check: fmt-check lint vet generate-check outbox-test test ## all that a commit has to pass
+check: fmt-check lint vet generate-check outbox-test mixed-versions test ## all that a commit has to pass
 
 fuzz: ## run every fuzz test in turn (FUZZTIME=60s each)
 	@FUZZTIME=$(FUZZTIME) scripts/fuzz.sh

@@ -75,6 +75,19 @@ func TestARateLimitHoldsOverAllNodes(t *testing.T) {
 	})
 }
 
+// TestTokensAreTakenInGroups checks that a node claims the tokens of 100 ms at once,
+// with the acks of the timers before them.
+func TestTokensAreTakenInGroups(t *testing.T) {
+	limited(t, 6000, 0, []wakebell.HandlerOption{wakebell.RateLimit(500, time.Second, 0), wakebell.MaxConcurrent(100)}, func(t *testing.T, w *wakebelltest.World, nodes []*wakebelltest.Node) {
+		nodes[1].Crash()
+		w.Advance(3 * time.Second)
+		before, handled := exchanges(nodes[:1]), len(w.Delivered("mail"))
+		w.Advance(5 * time.Second)
+		require.InDelta(t, 2500, len(w.Delivered("mail"))-handled, 100)
+		require.Less(t, exchanges(nodes[:1])-before, int64(75))
+	})
+}
+
 func TestALimitedTopicDoesNotPollInVain(t *testing.T) {
 	limited(t, 1000, 0, []wakebell.HandlerOption{wakebell.RateLimit(1, time.Hour, 1)}, func(t *testing.T, w *wakebelltest.World, nodes []*wakebelltest.Node) {
 		w.Advance(time.Minute)

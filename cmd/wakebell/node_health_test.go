@@ -51,9 +51,15 @@ func TestNodeServesItsHealth(t *testing.T) {
 	require.Equal(t, false, body["ready"])
 	code, _ = node.health("/livez")
 	require.Equal(t, http.StatusOK, code)
+	served := servedAt.FindStringSubmatch(node.err.String())[1]
+	code, _, reason := b.call("health", served)
+	require.Equal(t, cli.ExitError, code)
+	require.Contains(t, reason, "is not ready: 503")
+	require.Equal(t, "live\n", b.fine("health", "--live", served))
 
 	server.Restart(t)
 	node.eventually(func() bool { code, _ := node.health("/readyz"); return code == http.StatusOK })
+	require.Equal(t, "ready\n", b.fine("health", served))
 	b.fine("schedule", "-t", "TOPIC")
 	node.says("waits")
 	node.cancel()

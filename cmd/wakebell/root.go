@@ -75,7 +75,9 @@ Exit codes: 0 success, 1 error, 2 wrong usage, 3 not found.`,
 		{"Timers", timers.Commands(a)},
 		{"Topics", topics.Commands(a)},
 		{"Queues, gates and recurring schedules", []*cobra.Command{queues.Command(a), gates.Command(a), schedules.Command(a)}},
-		{"Processes", []*cobra.Command{node.Command(a), schedules.BeatCommand(a), node.ConfigCommand(a), node.RightsCommand(a), dash.Command(a), audit.Command(a)}},
+		{"Processes", []*cobra.Command{
+			node.Command(a), schedules.BeatCommand(a), node.ConfigCommand(a), node.RightsCommand(a), node.HealthCommand(a), dash.Command(a), audit.Command(a),
+		}},
 		{"Trying out and installing", []*cobra.Command{demo.Command(a), bench.Command(a), manCommand(a)}},
 	} {
 		root.AddGroup(&cobra.Group{ID: group.title, Title: group.title + ":"})

@@ -18,22 +18,32 @@
 //   - lost: a timer whose schedule was acknowledged, that was not replaced or
 //     cancelled, disappeared before a handler was done with it. A dead letter
 //     counts as done if a handler had failed.
+//
 //   - early: the instant of the claim, by Redis's clock, is before the instant of
 //     the timer that Redis answered, or, if the call may have run twice, before
 //     the one computed from the start of the call.
+//
 //   - repeated without a cause, as below.
+//
 //   - stale: a settlement was confirmed to a handler after another one had
 //     claimed the timer, or after a call had found it running and replaced it.
+//
 //   - overlapping: a handler was still running while the next handler of its timer
 //     ran, for longer than its process was not scheduled by the machine. It is
 //     judged where handlers end with their contexts: in the scenario remote.
+//
 //   - unseen: by the attempt number there were claims that reached no handler, no
 //     subscriber reported that the lease had arrived after its end, and no node or
 //     Redis was hit by a fault within the duration of a lease.
+//
 //   - illegal: no order of the calls explains their answers and the deliveries. A
 //     timer is delivered after a call had removed it; a call finds nothing before
 //     a handler was done, or finds the timer pending while a handler has it; the
 //     settlement of a holder is refused although nothing happened to its timer.
+//
+//   - unordered: a timer of a key overtook an earlier one, or too many held the key at
+//     once. Over a limit: more timers started than burst + rate × time, or more leases
+//     were held than MaxInFlight. These are judged in the scenario keys.
 //
 // # What is a cause
 //
@@ -110,6 +120,14 @@
 // silent for longer than a lease: they are neither closed nor answered. The calls
 // of half of the clients have idempotency keys, and no cause excuses that one of
 // those ran twice.
+//
+// # Keys and limits
+//
+// The scenario keys has one topic with PerKey, a rate limit and MaxInFlight. The judge
+// reads the delivery log alone. A timer holds its key, and is a lease in flight, from its
+// claim until its last handler ends, because it is settled after that; retries included.
+// Claims whose answer was lost or delayed have a later instant than they had in Redis:
+// they are left out where that would make a violation.
 //
 // # Mutants
 //

@@ -23,6 +23,7 @@ var (
 	span     = flag.Duration("faults.for", 0, "start new rounds for this long")
 	only     = flag.String("faults.only", "", "comma-separated scenarios to run; empty: all")
 	beatsFor = flag.Duration("faults.beats", shortBeats, "duration of the scenario beats in the first round")
+	keysOf   = flag.Int("faults.keys", fewKeys, "keys of the scenario keys in the first round")
 	output   = flag.String("faults.o", "text", "format of the report: text, json or markdown")
 
 	report = NewReport()
@@ -93,6 +94,8 @@ func runRound(t *testing.T, s scenario, round int) {
 	})
 	w := &world{T: t, round: round, rng: choices(s.name, round), deliveries: NewDeliveryLog(s.ttl)}
 	w.fleet = NewFleet(t, w.deliveries)
+	w.versions = versionsOf(t)
+	w.fleet.Program = w.versions.from
 	defer w.judge(s, round) // also if the round has failed
 	s.run(w)
 }

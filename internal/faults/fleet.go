@@ -21,6 +21,10 @@ const (
 
 // Fleet is the nodes of a round.
 type Fleet struct {
+	// Program is the path of the test binary that the next nodes run. Empty: that of
+	// the harness.
+	Program string
+
 	t          testing.TB
 	deliveries *DeliveryLog
 	count      int
@@ -68,11 +72,13 @@ func (n *Node) start() error {
 	if err != nil {
 		return err
 	}
-	self, err := os.Executable()
-	if err != nil {
-		return err
+	program := n.fleet.Program
+	if program == "" {
+		if program, err = os.Executable(); err != nil {
+			return err
+		}
 	}
-	n.cmd = exec.Command(self)
+	n.cmd = exec.Command(program)
 	n.cmd.Env = append(os.Environ(), NodeVariable+"="+string(config))
 	stdin, err := n.cmd.StdinPipe()
 	if err != nil {

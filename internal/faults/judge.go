@@ -23,6 +23,8 @@ type Judgement struct {
 	Stale       int // accepted settlements of a handler that was no longer the holder
 	Overlapping int // handlers that ran longer than allowed with the next one of their timer
 	Undelivered int // claims that reached no handler, without a cause
+	Unordered   int // timers that overtook another of their key, or held it with too many
+	Exceeded    int // limits of a topic that did not hold
 	Illegal     int // answers and deliveries that no order of the calls explains
 
 	Recovery   []time.Duration // from a fault to the delivery that it delayed
@@ -263,7 +265,7 @@ func (j *judge) outages() {
 
 // Broken counts the broken promises.
 func (j *Judgement) Broken() int {
-	return j.Lost + j.Early + j.Uncaused + j.Stale + j.Overlapping + j.Undelivered + j.Illegal
+	return j.Lost + j.Early + j.Uncaused + j.Stale + j.Overlapping + j.Undelivered + j.Unordered + j.Exceeded + j.Illegal
 }
 
 // add adds the figures of another round.
@@ -280,6 +282,8 @@ func (j *Judgement) add(o *Judgement) {
 		{&j.Stale, &o.Stale},
 		{&j.Overlapping, &o.Overlapping},
 		{&j.Undelivered, &o.Undelivered},
+		{&j.Unordered, &o.Unordered},
+		{&j.Exceeded, &o.Exceeded},
 		{&j.Illegal, &o.Illegal},
 	} {
 		*pair[0] += *pair[1]

@@ -42,6 +42,7 @@ type NodeConfig struct {
 	RetryFirst    time.Duration
 	MaxAttempts   int
 	DrainTimeout  time.Duration
+	Limits        Limits
 }
 
 // Work is the body of a timer or message. It says what the handler does.
@@ -158,7 +159,7 @@ func (c NodeConfig) handler(w worker) wakebell.Handler {
 	if c.Queue {
 		return wakebell.HandleQueue(queue.New[Work](c.Topic), w.handle, asQueue(options)...)
 	}
-	return wakebell.Handle(wakebell.NewTopic[Work](c.Topic), w.handle, asTopic(options)...)
+	return wakebell.Handle(wakebell.NewTopic[Work](c.Topic), w.handle, append(asTopic(options), c.Limits.options()...)...)
 }
 
 func (c NodeConfig) options() []wakebell.TuningOption {

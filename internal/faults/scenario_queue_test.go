@@ -40,11 +40,11 @@ func queues(w *world) {
 	deadLetters := map[string][]string{}
 	defer func() { w.found = w.deliveries.JudgeMessages(deadLetters) }()
 	for range 4 {
-		w.nodes = append(w.nodes, w.lossyNode(cfg))
+		w.nodes = append(w.nodes, w.lossyNode(cfg, consumersLoss))
 	}
 	end := w.publish()
 	for range 2 {
-		w.hitConsumers(cfg)
+		w.hit(cfg, consumersLoss)
 	}
 	end()
 	w.handled(settleLimit)
@@ -66,16 +66,16 @@ func (w *world) refused() (n int) {
 	return n
 }
 
-// lossyNode starts a node whose link loses commands.
-func (w *world) lossyNode(cfg NodeConfig) *Node {
+// lossyNode starts a node whose link loses that share of all commands.
+func (w *world) lossyNode(cfg NodeConfig, rate float64) *Node {
 	w.Helper()
-	cfg.Redis = w.link(w.fleet.Next(), consumersLoss, loss)
+	cfg.Redis = w.link(w.fleet.Next(), rate, loss)
 	return w.fleet.Start(cfg)
 }
 
-// hitConsumers suspends a node for longer than a lease, and kills other nodes
-// meanwhile. When it continues, it has messages that other nodes have claimed.
-func (w *world) hitConsumers(cfg NodeConfig) {
+// hit suspends a node for longer than a lease, and kills other nodes meanwhile. When it
+// continues, it has timers or messages that other nodes have claimed.
+func (w *world) hit(cfg NodeConfig, rate float64) {
 	w.Helper()
 	frozen := w.rng.IntN(len(w.nodes))
 	w.nodes[frozen].Ready()
@@ -85,7 +85,7 @@ func (w *world) hitConsumers(cfg NodeConfig) {
 	for until := time.Now().Add(between(w.rng, w.deliveries.TTL*11/10, w.deliveries.TTL*3/2)); time.Now().Before(until); {
 		i := (frozen + 1 + w.rng.IntN(len(w.nodes)-1)) % len(w.nodes)
 		w.nodes[i].Kill()
-		w.nodes[i] = w.lossyNode(cfg)
+		w.nodes[i] = w.lossyNode(cfg, rate)
 		w.tried()
 		w.pause(between(w.rng, 50*time.Millisecond, 250*time.Millisecond))
 	}

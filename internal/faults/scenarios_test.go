@@ -10,6 +10,7 @@ var scenarios = []scenario{
 	{"failover", time.Second, failover},
 	{"drain", 4 * time.Second, drain},
 	{"queue", time.Second, queues},
+	{"keys", time.Second, keys},
 	{"kill", time.Second, kill},
 	{"remote", 2 * time.Second, remoteAccess},
 	{"power-cut", time.Second, powerCut},

@@ -32,6 +32,7 @@ type world struct {
 	rng        *rand.Rand
 	deliveries *DeliveryLog
 	fleet      *Fleet
+	versions   versions
 	nodes      []*Node
 
 	mu     sync.Mutex
@@ -85,6 +86,7 @@ func (w *world) start(n int, cfg NodeConfig) {
 // fault may hit a node while it starts.
 func (w *world) replace(i int) {
 	w.Helper()
+	w.fleet.Program = w.versions.next(w.rng, w.trials)
 	w.nodes[i] = w.fleet.Start(w.nodes[i].Config)
 }
 

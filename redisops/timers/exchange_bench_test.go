@@ -108,15 +108,9 @@ func BenchmarkRateLimit(b *testing.B) {
 	}
 	src := s.Source("bench", SourceOptions{})
 	request := &exchange.Request{
-		Incarnation: "bench", Want: 100, LeaseTTL: 30 * time.Second, Flow: exchange.Flow{RateLimit: 1000, RatePer: time.Second, RateBurst: 100},
+		Incarnation: "bench", Want: 500, LeaseTTL: 30 * time.Second, Flow: exchange.Flow{RateLimit: 1000, RatePer: time.Second},
 	}
-	cpu := func() float64 { return cpuSeconds(b, rdb.Info(b.Context(), "cpu").Val()) }
-	idle, began := cpu(), time.Now()
-	<-time.After(2 * time.Second)
-	idle = (cpu() - idle) / time.Since(began).Seconds() * 100
-	before, handled := cpu(), 0
-	began = time.Now()
-	for b.Loop() {
+	claim := func() *exchange.Reply {
 		request.Sequence++
 		reply, err := src.Exchange(b.Context(), request)
 		require.NoError(b, err)
@@ -124,6 +118,18 @@ func BenchmarkRateLimit(b *testing.B) {
 		for _, l := range reply.Leases {
 			request.Settle = append(request.Settle, exchange.Settlement{Held: storetest.Held(l), Verdict: exchange.Ack})
 		}
+		return reply
+	}
+	cpu := func() float64 { return cpuSeconds(b, rdb.Info(b.Context(), "cpu").Val()) }
+	idle, began := cpu(), time.Now()
+	<-time.After(2 * time.Second)
+	idle = (cpu() - idle) / time.Since(began).Seconds() * 100
+	for claim().Held == 0 { // takes the burst
+	}
+	before, handled := cpu(), 0
+	began = time.Now()
+	for b.Loop() {
+		reply := claim()
 		handled += len(reply.Leases)
 		<-time.After(reply.Held)
 	}
@@ -131,4 +137,5 @@ func BenchmarkRateLimit(b *testing.B) {
 	b.ReportMetric((cpu()-before)/took*100, "%-of-a-core")
 	b.ReportMetric(idle, "%-when-idle")
 	b.ReportMetric(float64(handled)/took, "timers/s")
+	b.ReportMetric(float64(b.N)/took, "exchanges/s")
 }

@@ -22,7 +22,7 @@ const MaxKey = 512
 const (
 	// parkedScore is the score of a due timer that waits for its key, as in lua/keys.lua.
 	parkedScore = 253402300800
-	placeBytes  = 33 // of an entry before the key, as in lua/keys.lua
+	placeBytes  = 34 // of an entry before the key, as in lua/keys.lua
 	instantSize = 18 // bytes of the instant at the start of a place
 
 	sweepPage = 100 // keys that one step of SweepKeys examines
@@ -87,10 +87,11 @@ func readKey(entry string) (instant time.Time, key string) {
 // ByKey reports whether timers of the topic had keys at the last SweepKeys.
 func (t *TimerSource) ByKey() bool { return t.byKey.Load() }
 
-// SweepKeys looks whether timers of the topic have keys, and if so frees the keys whose
-// holders are gone without a settlement, as after a peer has removed them, and wakes the
-// timers that wait for them. Limit is the most timers of a key at once, 0: no limit. It
-// is to be called at the start, after a change of limit, and about every minute.
+// SweepKeys notes whether timers of the topic have keys. If they have, it frees the keys
+// whose holders are gone without a settlement, as after a peer has removed them, and
+// wakes the timers that wait for them. Limit is the maximum number of timers of a key at
+// once; 0 means no limit. Call it when the source is started, after a change of limit, and
+// about every minute.
 func (t *TimerSource) SweepKeys(ctx context.Context, limit int) error {
 	if err := layout.CheckTopic(t.topic); err != nil {
 		return err

@@ -23,9 +23,44 @@ func BenchmarkPerKey(b *testing.B) {
 	b.Run("one", benchmarkOneKey)
 }
 
+// BenchmarkPerKeyAgainstPlain alternates between exchanges of 100 timers without keys and
+// of 100 with a key each, and reports the ratio of their throughputs.
+func BenchmarkPerKeyAgainstPlain(b *testing.B) {
+	const size, turn, loaded = 100, 50, 100_000
+	plain, cpu := newKeyedLoad(b)
+	distinct := &keyedLoad{s: plain.s, src: plain.s.Source("keys", SourceOptions{}), topic: "keys"}
+	var took, used [2]float64
+	left := 0
+	for b.Loop() {
+		if left == 0 {
+			b.StopTimer()
+			plain.load(b, loaded, func(int) string { return "" })
+			distinct.load(b, loaded, func(n int) string { return fmt.Sprintf("key-%08d-%08d", distinct.round, n) })
+			left = loaded
+			b.StartTimer()
+		}
+		left -= size * turn
+		for i, l := range []*keyedLoad{plain, distinct} {
+			began, before := time.Now(), cpu()
+			var leases []exchange.Lease
+			for range turn {
+				leases = l.exchange(b, i, size, leases)
+				require.Len(b, leases, size)
+			}
+			l.exchange(b, i, 0, leases)
+			took[i] += time.Since(began).Seconds()
+			used[i] += cpu() - before
+		}
+	}
+	b.ReportMetric(took[0]/took[1], "distinct/plain")
+	b.ReportMetric(used[0]/float64(b.N*size*turn), "redis-µs/plain")
+	b.ReportMetric(used[1]/float64(b.N*size*turn), "redis-µs/distinct")
+}
+
 type keyedLoad struct {
 	s     *Timers
 	src   *TimerSource
+	topic string
 	seq   uint64
 	round int
 }
@@ -34,7 +69,7 @@ func newKeyedLoad(b *testing.B) (*keyedLoad, func() float64) {
 	rdb := redistest.Start(b).Client(b)
 	s, err := New(rdb, wakebelltype.Keys{})
 	require.NoError(b, err)
-	l := &keyedLoad{s: s, src: s.Source("bench", SourceOptions{})}
+	l := &keyedLoad{s: s, src: s.Source("bench", SourceOptions{}), topic: "bench"}
 	return l, func() float64 { return cpuSeconds(b, rdb.Info(b.Context(), "cpu").Val()) * 1e6 }
 }
 
@@ -44,7 +79,7 @@ func (l *keyedLoad) load(b *testing.B, n int, key func(i int) string) {
 		entries[i] = Entry{ID: fmt.Sprintf("timer-%08d-%08d", l.round, i), Key: key(i), Payload: make([]byte, 100), At: time.UnixMilli(1.7e12 + int64(i))}
 	}
 	l.round++
-	_, err := l.s.Schedule(b.Context(), "bench", entries...)
+	_, err := l.s.Schedule(b.Context(), l.topic, entries...)
 	require.NoError(b, err)
 }
 
@@ -103,7 +138,7 @@ func benchmarkPerKey(b *testing.B, kind string) {
 
 // benchmarkOneKey settles one timer and claims the next, all of one key.
 func benchmarkOneKey(b *testing.B) {
-	l, _ := newKeyedLoad(b)
+	l, cpu := newKeyedLoad(b)
 	l.load(b, 100_000, func(int) string { return "k" })
 	for l.exchange(b, 1, 1, nil); ; {
 		stats, err := l.s.Stats(b.Context(), "bench")
@@ -117,18 +152,20 @@ func benchmarkOneKey(b *testing.B) {
 	info, err := l.s.Get(b.Context(), "bench", fmt.Sprintf("timer-%08d-%08d", 0, 0))
 	require.NoError(b, err)
 	leases = append(leases, exchange.Lease{ID: info.ID, Token: exchange.Token(l.token(b, info.ID))})
-	left := 100_000
+	left, used := 100_000, -cpu()
 	for b.Loop() {
 		if left--; left == 0 {
 			b.StopTimer()
+			used += cpu()
 			l.load(b, 100_000, func(int) string { return "k" })
-			left = 100_000
+			left, used = 100_000, used-cpu()
 			b.StartTimer()
 		}
 		leases = l.exchange(b, 1, 1, leases)
 		require.Len(b, leases, 1)
 	}
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "timers/s")
+	b.ReportMetric((used+cpu())/float64(b.N), "redis-µs/timer")
 }
 
 func (l *keyedLoad) token(b *testing.B, id string) string {

@@ -110,7 +110,12 @@ func (t *TimerSource) call(ctx context.Context, r *exchange.Request, fetchFrom i
 		script, keys = exchangeFlowScript, append(keys, t.keys.Flow)
 		if byKey {
 			t.byKey.Store(true)
-			script, keys, args = exchangeKeysScript, append(keys, t.keys.order()...), append(args, t.byKeyText(r.Flow))
+			keys, args = append(keys, t.keys.order()...), append(args, t.byKeyText(r.Flow))
+			limits := r.Flow
+			limits.PerKey = 0
+			if script = exchangeKeysScript; limits.On() {
+				script = exchangeBothScript
+			}
 		}
 		args = append(args, flowText(r.Flow))
 	}

@@ -134,6 +134,15 @@ class Subscriptions(Case):
 
         await eventually(the_rest_is_released)
 
+    async def test_a_client_that_is_closed_while_a_subscription_starts_ends_it(self) -> None:
+        other = aio.Client(self.node.address, token=TOKEN)
+        await other.stats(name())  # the link is up
+        starting = asyncio.create_task(other.subscribe(name(), lambda lease: None, name="s"))
+        await asyncio.sleep(0)  # it has asked
+        await other.close()
+        with self.assertRaises(errors.ClosedError):
+            await starting
+
     async def test_a_stop_cancels_handlers_that_take_too_long(self) -> None:
         topic = name()
         began = asyncio.Event()

@@ -185,7 +185,8 @@ export class Client {
    * the client's `close`.
    *
    * Errors: InvalidError; ConflictError if the node handles the topic itself;
-   * ForbiddenError; UnauthenticatedError; UnavailableError.
+   * ForbiddenError; UnauthenticatedError; UnavailableError; ClosedError if the client is
+   * closed meanwhile.
    */
   async subscribe(source: string | t.Queue, options: SubscribeOptions, handler: Handler): Promise<Subscription> {
     if (this.#closing !== undefined) {
@@ -197,11 +198,16 @@ export class Client {
     }
     const [topic, queue] = typeof source === "string" ? [source, undefined] : [source.queue, source];
     const worker = new Worker(this.#link, topic, queue, handler, name, credits);
-    await worker.start();
     const subscription = new Subscription(worker);
-    this.#subscriptions.add(subscription);
+    this.#subscriptions.add(subscription); // before it starts, so that close stops it also then
     const forget = () => void this.#subscriptions.delete(subscription);
     subscription.ended.then(forget, forget);
+    try {
+      await worker.start();
+    } catch (error) {
+      forget();
+      throw error;
+    }
     return subscription;
   }
 

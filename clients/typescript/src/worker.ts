@@ -66,10 +66,13 @@ export class Worker implements Listener {
     this.link.start();
     this.link.subscribers.set(this.#key, this);
     try {
-      while (!(await this.#subscribed())) {}
+      while (!this.#over && !(await this.#subscribed())) {}
     } catch (error) {
       this.link.subscribers.delete(this.#key);
       throw error;
+    }
+    if (this.#over) {
+      throw new errors.ClosedError("the client is closed");
     }
     this.#started = true;
     this.#checks = setInterval(() => this.#check(), CHECK);

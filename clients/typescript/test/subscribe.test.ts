@@ -1,6 +1,10 @@
+import { create } from "@bufbuild/protobuf";
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { ClosedError, ConflictError, InvalidError, json, LeaseCancelledError, LeaseLostError, Reject, Retry, TurnLostError, type Lease } from "../src/index.js";
+import type { Link } from "../src/link.js";
+import { SubscribeResponseSchema, type SubscribeResponse } from "../src/pb/remote_pb.js";
+import { Worker } from "../src/worker.js";
 import { deferred, dial, eventually, logged, name, Node, patience, pause } from "./node.js";
 
 describe("subscriptions", () => {
@@ -136,6 +140,25 @@ describe("subscriptions", () => {
     await eventually(() => bodies.length === 3);
     assert.deepEqual(new Set(bodies.map((body) => JSON.stringify(body))), new Set([0, 1, 2].map((n) => JSON.stringify({ n }))));
     await assert.rejects(client.subscribe(queue.queue, { name: "other" }, () => {}), ConflictError);
+  });
+
+  test("a client that is closed while a subscription starts leaves nothing behind", async () => {
+    const closing = dial(node);
+    await closing.stats(name()); // the link is up
+    const refused = assert.rejects(closing.subscribe(name(), { name: "s" }, () => {}), ClosedError);
+    await closing.close();
+    await refused;
+  });
+
+  test("a subscription that is stopped before it has its answer does not start", async () => {
+    const answer = deferred<SubscribeResponse>();
+    const link = { subscribers: new Map(), up: false, start() {}, ask: () => answer.promise };
+    const worker = new Worker(link as unknown as Link, name(), undefined, () => {}, "s", 1);
+    const starting = worker.start();
+    await worker.stop(0);
+    answer.resolve(create(SubscribeResponseSchema));
+    await assert.rejects(starting, ClosedError);
+    assert.equal(link.subscribers.size, 0);
   });
 
   test("a subscription that cannot be is refused", async () => {

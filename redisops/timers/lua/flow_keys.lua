@@ -1,7 +1,10 @@
 -- Flow by key: put before exchange.lua for topics whose timers have keys, after flow.lua
--- and keys.lua. The keys after that of flow control are the keys, their order and their
--- states; the last argument but one is the most timers of a key at once, 0 for no
+-- and keys_order.lua. The keys after that of flow control are the keys, their order and
+-- their states; the last argument but one is the most timers of a key at once, 0 for no
 -- bound, and a 1 if a timer that waits for its retry frees its key, else a 0.
+--
+-- A timer that is the sole one of its key costs only its entry here: it needs no state,
+-- and nothing holds it back.
 
 local by_key = {}
 flow.by_key = by_key
@@ -14,67 +17,112 @@ limit, skips = tonumber(limit), skips == '1'
 if limit == 0 then limit = math.huge end
 keyed.open(KEYS[8], KEYS[9], KEYS[10], KEYS[1], KEYS[3])
 
-local entries = {}      -- by id, of what this exchange has read
-local taken, t = {}, 0  -- the due timers with keys that may be claimed
-local taking = {}       -- a set of the same
+local taken = {}  -- the due timers that may be claimed
+local firsts = {} -- a set of timers that were woken here: each is the next of its key
 local woken, passed = 0, false
 
 local function free_of(state) return limit - #state.held end
 
-local function read_entries(list)
-  local found, names = collect('HMGET', KEYS[8], list, 1, #list), {}
-  for i, id in ipairs(list) do
-    local place, key = keyed.place_of(found[i])
-    entries[id] = place and {place = place, key = key} or false
-    if place then names[#names + 1] = key end
-  end
-  keyed.load(names)
+local function read_entries(ids)
+  if #ids == 1 and entries[ids[1]] then return {entries[ids[1]]} end -- the next of a key
+  return collect('HMGET', KEYS[8], ids, 1, #ids)
 end
 
-local function wake(keys, now_text)
-  for key in pairs(keys) do
-    local state = keyed.state(key)
-    if state then woken = woken + keyed.wake(key, math.min(free_of(state), CHUNK), now_text) end
+-- note_shared notes the entries that were read of timers, reads the states of the keys
+-- that they may share with others, and returns those timers.
+local function note_shared(ids, found)
+  note_entries(ids, found)
+  local shared, keys = {}, {}
+  for i = 1, #ids do
+    local e = entries[ids[i]]
+    if e and not is_sole(e) then
+      shared[#shared + 1], keys[#keys + 1] = ids[i], key_in(e)
+    end
   end
+  read_states(keys)
+  return shared
+end
+
+local function wake(keys)
+  for key in pairs(keys) do
+    local state = state_of(key)
+    if state then
+      for _, id in ipairs(keyed.wake(key, math.min(free_of(state), CHUNK))) do
+        firsts[id], woken = true, woken + 1
+      end
+    end
+  end
+end
+
+-- remove removes timers that are gone. It notes the keys that it frees.
+local function remove(ids, freed)
+  local found = read_entries(ids)
+  local sole = {}
+  if not all_sole(found) then note_shared(ids, found) end
+  for i = 1, #ids do
+    local e = found[i]
+    if e and is_sole(e) then
+      sole[#sole + 1] = key_in(e)
+    elseif e then
+      keyed.remove(key_in(e), place_in(e), ids[i])
+      freed[key_in(e)] = true
+    end
+  end
+  variadic('HDEL', KEYS[8], ids, 1, #ids)
+  variadic('HDEL', KEYS[10], sole, 1, #sole)
 end
 
 -- of returns the key of a timer, or nil.
 function by_key.of(id)
-  if entries[id] == nil then read_entries({id}) end
-  return entries[id] and entries[id].key
+  local _, key = place_of(redis.call('HGET', KEYS[8], id))
+  return key
 end
 
--- settled notes the settlements: all reports that all were valid, and were acks.
--- Otherwise valid has the ids of those that were.
-function by_key.settled(valid, all, base, acks, nacks, rejects, releases, now_text)
-  local list, ended = {}, {}
-  for i = 1, acks + nacks + rejects + releases do
-    local id = ARGV[base + i]
-    local nacked = i > acks and i <= acks + nacks
-    if (all or valid[id]) and (skips or not nacked) then
-      list[#list + 1] = id
-      ended[#list] = (i <= acks or i > acks + nacks and i <= acks + nacks + rejects) and 'e' or nacked and 'n' or 'r'
-    end
-  end
-  if #list == 0 then return end
-  read_entries(list)
-  local gone, freed = {}, {}
-  for i, id in ipairs(list) do
+-- released notes timers that were released: they are in the order of their keys again.
+local function released(ids, freed)
+  for _, id in ipairs(note_shared(ids, read_entries(ids))) do
     local e = entries[id]
-    local state = e and keyed.state(e.key)
-    if e and ended[i] == 'e' then
-      gone[#gone + 1] = id
-      keyed.remove(e.key, e.place, id)
-      if state and not state.sole then freed[e.key] = true end
-    elseif state and ended[i] == 'n' and state.sole == id then
-      keyed.set_state(e.key, {held = {}})
-    elseif state and not state.sole and keyed.release(e.key, state, id) then
-      freed[e.key] = true
-      if ended[i] == 'r' then keyed.link(e.key, e.place, id) end
+    local key = key_in(e)
+    local state = state_of(key)
+    if state and release(key, state, id) then
+      link(key, place_in(e), id)
+      freed[key] = true
     end
   end
-  variadic('HDEL', KEYS[8], gone, 1, #gone)
-  wake(freed, now_text)
+end
+
+-- failed notes timers that wait for their retries without their keys.
+local function failed(ids, freed)
+  note_shared(ids, read_entries(ids))
+  for _, id in ipairs(ids) do
+    local e = entries[id]
+    local key = e and key_in(e)
+    if e and is_sole(e) then
+      keyed.share(key, place_in(e), id)
+    elseif e then
+      local state = state_of(key)
+      if state and release(key, state, id) then freed[key] = true end
+    end
+  end
+end
+
+-- settled notes the settlements: all reports that all were valid; otherwise valid has the
+-- ids of those that were.
+function by_key.settled(valid, all, base, acks, nacks, rejects, releases, now_text)
+  local freed = {}
+  local function valid_ids(from, count)
+    local ids = {}
+    for i = base + from + 1, base + from + count do
+      if all or valid[ARGV[i]] then ids[#ids + 1] = ARGV[i] end
+    end
+    return ids
+  end
+  if acks > 0 then remove(valid_ids(0, acks), freed) end
+  if nacks > 0 and skips then failed(valid_ids(acks, nacks), freed) end
+  if rejects > 0 then remove(valid_ids(acks + nacks, rejects), freed) end
+  if releases > 0 then released(valid_ids(acks + nacks + rejects, releases), freed) end
+  wake(freed)
+  keyed.write_due(now_text)
 end
 
 -- verified reports whether a blocked key is free after all.
@@ -87,30 +135,19 @@ local function verified(key, state, now)
   return free_of(state) > 0
 end
 
--- admits reports whether a due timer of a key with several may be claimed: it holds the
--- key, or it is among the first that may. Those before it that a peer has moved
--- into the future get their new places.
-local function admits(id, e, state, score, r, now)
-  if keyed.holds(state, id) then return true end
-  if free_of(state) <= 0 and not verified(e.key, state, now) then return false end
-  if limit == math.huge or r and r.claims > 0 then return true end
-  local instant = number(r and r.activation or score)
-  if instant > -math.huge and keyed.micros(instant) ~= string.sub(e.place, 1, 18) then
-    e.place = keyed.move(e.key, e.place, id, instant)
-  else
-    keyed.link(e.key, e.place, id)
-  end
+-- is_next reports whether a timer is among the first of its key that may run. Those
+-- before it that a peer has moved into the future get their new places.
+local function is_next(id, key, state, now)
   for _ = 1, 20 do
-    local ids, places, scores = keyed.first(e.key, free_of(state))
+    local ids, places, scores = first_of(key, free_of(state))
     local moved = false
     for i, first in ipairs(ids) do
       if first == id then return true end
       local at = number(scores[i])
       if keyed.parked(scores[i]) then
-        keyed.make_due(first, places[i], text(now))
-        woken = woken + 1
+        if make_due(key, places[i], first) then woken = woken + 1 end
       elseif at > now then
-        keyed.move(e.key, places[i], first, at)
+        move(key, places[i], first, at)
         moved = true
       end
     end
@@ -119,94 +156,135 @@ local function admits(id, e, state, score, r, now)
   return false
 end
 
+-- admits reports whether a due timer of a key with several may be claimed: it holds the
+-- key, or it is among the first that may; it holds the key then. The others are in the
+-- order of their key.
+local function admits(id, score, r, now)
+  local e = entries[id]
+  local key, place = key_in(e), place_in(e)
+  local state = state_of(key)
+  if not state then
+    state = {held = {}}
+    set_state(key, state)
+  end
+  keyed.several(key, state)
+  if holds(state, id) then return true end
+  local bounded = limit < math.huge
+  if free_of(state) > 0 or verified(key, state, now) then
+    local free = not bounded or firsts[id] or r and r.claims > 0
+    if not free then
+      local instant = number(r and r.activation or score)
+      if instant > -math.huge and micros(instant) ~= string.sub(place, 1, 18) then
+        place = move(key, place, id, instant)
+      else
+        link(key, place, id)
+      end
+      free = is_next(id, key, state, now)
+    end
+    if free then
+      keyed.hold(key, state, place, id, bounded)
+      return true
+    end
+  end
+  link(key, place, id)
+  return false
+end
+
+-- park takes timers out of the due ones. Stored has the lease records of some.
+local function park(ids, scores, stored)
+  if #ids == 0 then return end
+  local parked, kept, lost = {}, {}, {}
+  for i, id in ipairs(ids) do
+    if stored[id] == nil then stored[id] = redis.call('HGET', KEYS[3], id) end
+    local r = current(stored[id], scores[i])
+    parked[#parked + 1], parked[#parked + 2] = PARKED, id
+    if r then
+      kept[#kept + 1], kept[#kept + 2] = id, record('w', r, PARKED)
+    elseif stored[id] then
+      lost[#lost + 1] = id
+    end
+  end
+  variadic('ZADD', KEYS[1], parked, 1, #parked)
+  variadic('HDEL', KEYS[3], lost, 1, #lost)
+  variadic('HSET', KEYS[3], kept, 1, #kept)
+  passed = true
+end
+
+-- read_records returns the stored lease records of timers by their ids. Those that were
+-- woken here are the next of their keys, so nothing depends on their records.
+local function read_records(ids)
+  local unknown, stored = {}, {}
+  for _, id in ipairs(ids) do
+    if not firsts[id] then unknown[#unknown + 1] = id end
+  end
+  local found = collect('HMGET', KEYS[3], unknown, 1, #unknown)
+  for i, id in ipairs(unknown) do stored[id] = found[i] end
+  return stored
+end
+
+-- take adds up to want of the due timers with these ids, whose scores are in found, to
+-- out. It parks those of shared before them that may not be claimed.
+local function take(out, want, ids, found, shared, now)
+  local stored, others = read_records(shared), {}
+  for _, id in ipairs(shared) do others[id] = true end
+  local parked, scores = {}, {}
+  for i, id in ipairs(ids) do
+    if #out == 2 * want then break end
+    local score = found[2 * i]
+    if not others[id] or admits(id, score, current(stored[id], score), now) then
+      out[#out + 1], out[#out + 2] = id, score
+    else
+      parked[#parked + 1], scores[#scores + 1] = id, score
+    end
+  end
+  park(parked, scores, stored)
+end
+
 -- due returns the ids and scores of up to want due timers that may be claimed, and
 -- parks those before them that may not.
 function by_key.due(want, now, now_text)
-  local out, n, looked, more = {}, 0, 0, true
-  while more and n < want and looked < LOOKED do
-    local ask = looked == 0 and want or math.max(want - n, 200)
-    local got = redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', now_text, 'WITHSCORES', 'LIMIT', n, ask)
-    local ids, contended = {}, false
-    for i = 1, #got, 2 do ids[#ids + 1] = got[i] end
-    more = #ids == ask
+  local out, looked, ask = {}, 0, want
+  repeat
+    local found = redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', now_text, 'WITHSCORES', 'LIMIT', #out / 2, ask)
+    local ids = {}
+    for i = 1, #found / 2 do ids[i] = found[2 * i - 1] end
+    local read = read_entries(ids)
+    if looked == 0 and all_sole(read) then
+      taken = ids
+      return found
+    end
+    take(out, want, ids, found, note_shared(ids, read), now)
     looked = looked + #ids
-    read_entries(ids)
-    for _, id in ipairs(ids) do
-      local e = entries[id]
-      local state = e and keyed.state(e.key)
-      contended = contended or state and state.sole ~= id
-    end
-    local records = contended and collect('HMGET', KEYS[3], ids, 1, #ids) or {}
-    local parked, kept, lost = {}, {}, {}
-    for i, id in ipairs(ids) do
-      if n == want then break end
-      local e, score, free = entries[id], got[2 * i], true
-      if e then
-        local state = keyed.state(e.key)
-        if not state then
-          state = {sole = id, held = {}}
-          keyed.set_state(e.key, state)
-        elseif state.sole ~= id then
-          if state.sole and taking[state.sole] then
-            keyed.set_state(e.key, {held = {state.sole}})
-            state = keyed.state(e.key)
-          end
-          keyed.several(e.key, state)
-          if not contended then records[i] = redis.call('HGET', KEYS[3], id) end
-          local r = current(records[i], score)
-          free = admits(id, e, state, score, r, now)
-          if free then
-            if not keyed.holds(state, id) then keyed.hold(e.key, state, e.place, id, limit < math.huge) end
-          else
-            parked[#parked + 1], parked[#parked + 2] = PARKED, id
-            keyed.link(e.key, e.place, id)
-            if r then
-              kept[#kept + 1], kept[#kept + 2] = id, record('w', r, PARKED)
-            elseif records[i] then
-              lost[#lost + 1] = id
-            end
-          end
-        end
-      end
-      if free then
-        n = n + 1
-        out[2 * n - 1], out[2 * n] = id, score
-        if e then
-          t = t + 1
-          taken[t], taking[id] = id, true
-        end
-      end
-    end
-    variadic('ZADD', KEYS[1], parked, 1, #parked)
-    passed = passed or #parked > 0
-    variadic('HDEL', KEYS[3], lost, 1, #lost)
-    variadic('HSET', KEYS[3], kept, 1, #kept)
-  end
+    local last = #ids < ask
+    ask = math.max(want - #out / 2, 200)
+  until last or #out == 2 * want or looked >= LOOKED
+  for i = 1, #out / 2 do taken[i] = out[2 * i - 1] end
   return out
+end
+
+-- unclaimed notes the due timers that were not claimed: those that the claim has
+-- dead-lettered, that have no payload, or that did not fit into the answer.
+local function unclaimed(claimed)
+  local has, left, gone, kept, freed = {}, {}, {}, {}, {}
+  for i = 2, #claimed, 2 do has[claimed[i]] = true end
+  for _, id in ipairs(taken) do
+    if not has[id] then left[#left + 1] = id end
+  end
+  local scores = collect('ZMSCORE', KEYS[1], left, 1, #left)
+  for i, id in ipairs(left) do
+    local list = scores[i] and kept or gone
+    list[#list + 1] = id
+  end
+  remove(gone, freed)
+  released(kept, {})
+  wake(freed)
 end
 
 -- after notes which timers were claimed, writes all changes, and reports whether it
 -- made timers due.
 function by_key.after(claimed, leased, now_text)
-  if t > 0 and leased < t then
-    local has, freed, gone = {}, {}, {}
-    for i = 2, #claimed, 2 do has[claimed[i]] = true end
-    local scores = collect('ZMSCORE', KEYS[1], taken, 1, t)
-    for i, id in ipairs(taken) do
-      local e = entries[id]
-      local state = keyed.state(e.key)
-      if not has[id] and not scores[i] then -- dead-lettered by the claim, or without a payload
-        gone[#gone + 1] = id
-        keyed.remove(e.key, e.place, id)
-        if state and not state.sole then freed[e.key] = true end
-      elseif not has[id] and state and not state.sole and keyed.release(e.key, state, id) then
-        keyed.link(e.key, e.place, id) -- it did not fit into the answer
-      end
-    end
-    variadic('HDEL', KEYS[8], gone, 1, #gone)
-    wake(freed, now_text)
-  end
-  keyed.write()
+  if leased < #taken then unclaimed(claimed) end
+  keyed.write(now_text)
   return woken > 0
 end
 

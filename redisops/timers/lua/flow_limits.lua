@@ -28,8 +28,9 @@ do
   local slack = math.min(1e-6, step / 10)
 
   -- A poller waits for the tokens of TOGETHER seconds, or for half of the burst or of the
-  -- period if that is less, and not for each token alone: it costs an exchange.
-  local TOGETHER = 0.02
+  -- period if that is less, and not for each token alone: an exchange costs as much as
+  -- 25 timers.
+  local TOGETHER = 0.1
   local worthwhile = limited and
     math.max(1, math.min(math.floor(TOGETHER / step), math.floor(burst / 2), math.floor(count / 2))) or 1
 

@@ -21,17 +21,20 @@ local names, woken = {}, 0
 for i = 1, #page[2], 2 do
   if page[2][i] ~= '' then names[#names + 1] = page[2][i] end
 end
-keyed.load(names)
+read_states(names)
 for _, key in ipairs(names) do
-  local state = keyed.state(key)
+  local state = state_of(key)
   if state and state.sole then
-    if not redis.call('ZSCORE', timeline, state.sole) then keyed.set_state(key, false) end
+    if not redis.call('ZSCORE', timeline, state.sole) then
+      redis.call('HDEL', KEYS.keys, state.sole)
+      set_state(key, false)
+    end
   elseif state then
     keyed.verify(key, state, now)
-    woken = woken + keyed.wake(key, limit - #state.held, now_text)
+    woken = woken + #keyed.wake(key, limit - #state.held)
   end
 end
-keyed.write()
+keyed.write(now_text)
 if page[1] == '0' and redis.call('HLEN', states) == redis.call('HEXISTS', states, '') and
   redis.call('EXISTS', KEYS.keys) == 0 then
   redis.call('UNLINK', states, KEYS.order)

@@ -97,7 +97,7 @@ class Subscription:
         self._link.start()
         self._link.subscribers[key] = self
         try:
-            while True:
+            while not self._finished.done():
                 try:
                     self._reconcile(await self._ask_subscription(self._credits))
                     break
@@ -105,8 +105,10 @@ class Subscription:
                     continue
                 except (errors.OverloadedError, errors.DrainingError):
                     await asyncio.sleep(REDIAL_MAX / 2)
+            if self._finished.done():
+                raise errors.ClosedError("the client is closed")
         except BaseException:
-            del self._link.subscribers[key]
+            self._link.subscribers.pop(key, None)
             if self._pool is not None:
                 self._pool.shutdown(wait=False)
             raise

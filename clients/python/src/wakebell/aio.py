@@ -247,7 +247,8 @@ class Client:
         ``stop`` or the client's ``close``.
 
         Errors: InvalidError; ConflictError if the node handles the topic itself;
-        ForbiddenError; UnauthenticatedError; UnavailableError.
+        ForbiddenError; UnauthenticatedError; UnavailableError; ClosedError if the client
+        is closed meanwhile.
         """
         if self._closing:
             raise ClosedError("the client is closed")
@@ -255,9 +256,13 @@ class Client:
             self._link, source.name if isinstance(source, t.Queue) else source,
             values.queue_of(source) if isinstance(source, t.Queue) else None, handler, name, check_credits(credits),
         )  # fmt: skip
-        await subscription.start()
-        self._subscriptions.add(subscription)
+        self._subscriptions.add(subscription)  # before it starts, so that close stops it also then
         subscription._finished.add_done_callback(lambda _: self._subscriptions.discard(subscription))
+        try:
+            await subscription.start()
+        except BaseException:
+            self._subscriptions.discard(subscription)
+            raise
         return subscription
 
     # Queues

@@ -1,0 +1,59 @@
+package baseline
+
+import (
+	"go/ast"
+	"go/importer"
+	"go/parser"
+	"go/token"
+	"go/types"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+const module = "github.com/wakebell/wakebell"
+
+// program has the compiled form of the packages of this module and their imports.
+type program struct {
+	fset     *token.FileSet
+	imports  types.Importer
+	compiled map[string]string // import path → file
+}
+
+func load(t *testing.T) program {
+	t.Helper()
+	const form = "{{if .Export}}{{.ImportPath}}={{.Export}}{{end}}"
+	list := exec.CommandContext(t.Context(), "go", "list", "-export", "-deps", "-f", form, module+"/...")
+	list.Stderr = os.Stderr
+	out, err := list.Output()
+	require.NoError(t, err)
+	p := program{fset: token.NewFileSet(), compiled: map[string]string{}}
+	for line := range strings.Lines(string(out)) {
+		path, file, _ := strings.Cut(strings.TrimSpace(line), "=")
+		p.compiled[path] = file
+	}
+	p.imports = importer.ForCompiler(p.fset, "gc", func(path string) (io.ReadCloser, error) { return os.Open(p.compiled[path]) })
+	return p
+}
+
+// check type-checks the files of a package of this module, without its tests.
+func (p program) check(t *testing.T, path string) (files []*ast.File, info *types.Info) {
+	t.Helper()
+	dir := filepath.Join("..", "..", filepath.FromSlash(strings.TrimPrefix(path, module)))
+	found, err := exec.CommandContext(t.Context(), "go", "list", "-f", `{{join .GoFiles "\n"}}`, path).Output()
+	require.NoError(t, err)
+	for _, name := range strings.Fields(string(found)) {
+		file, err := parser.ParseFile(p.fset, filepath.Join(dir, name), nil, 0)
+		require.NoError(t, err)
+		files = append(files, file)
+	}
+	info = &types.Info{Types: map[ast.Expr]types.TypeAndValue{}}
+	_, err = (&types.Config{Importer: p.imports}).Check(path, p.fset, files, info)
+	require.NoError(t, err)
+	return files, info
+}

@@ -1,0 +1,194 @@
+package faults
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/wakebell/wakebell"
+)
+
+// Limits are the limits of a topic over all nodes; zero: none.
+type Limits struct {
+	PerKey      int
+	RateLimit   int // in each RatePer
+	RatePer     time.Duration
+	RateBurst   int
+	MaxInFlight int
+}
+
+func (l Limits) options() (options []wakebell.HandlerOption) {
+	if l.RateLimit > 0 {
+		options = append(options, wakebell.RateLimit(l.RateLimit, l.RatePer, l.RateBurst))
+	}
+	return append(options, wakebell.PerKey(l.PerKey), wakebell.MaxInFlight(l.MaxInFlight))
+}
+
+// KeyOf returns the key of a timer of the scenario keys: its id up to the slash.
+func KeyOf(id string) string {
+	key, _, _ := strings.Cut(id, "/")
+	return key
+}
+
+// JudgeLimits applies the rules for limits; the package's documentation has them. Each
+// timer has the key KeyOf its id, was scheduled by one acknowledged call, and was settled
+// in the end; the calls of a key were made one after another.
+func (l *DeliveryLog) JudgeLimits(limits Limits) *Judgement {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	j := &limitJudge{Judgement: &Judgement{}, evidence: newEvidence(l.faults, l.TTL)}
+	byKey := map[string][]*keyedTimer{}
+	for _, id := range slices.Sorted(maps.Keys(l.timers)) {
+		if t := j.keyed(l.timers[id]); t != nil {
+			byKey[KeyOf(id)] = append(byKey[KeyOf(id)], t)
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(byKey)) {
+		j.inOrder(byKey[key], limits.PerKey)
+	}
+	j.rate(limits)
+	j.inFlight(limits.MaxInFlight)
+	return j.Judgement
+}
+
+type limitJudge struct {
+	*Judgement
+	*evidence
+	started []time.Time // the instants of claims
+	leases  []change    // of their number
+}
+
+// change is a change of the number of leases.
+type change struct {
+	at time.Time
+	by int
+}
+
+// keyedTimer is a timer with the time for which it holds its key.
+type keyedTimer struct {
+	*Timer
+	due               time.Time
+	called, scheduled time.Time // around its schedule
+	first, last       *Run
+}
+
+func (j *limitJudge) keyed(t *Timer) *keyedTimer {
+	if len(t.Calls) == 0 || len(t.Runs) == 0 {
+		return nil
+	}
+	slices.SortStableFunc(t.Runs, func(a, b *Run) int { return a.Delivered.Compare(b.Delivered) })
+	for i, r := range t.Runs {
+		if j.delayed(r) {
+			continue
+		}
+		j.started = append(j.started, r.Delivered)
+		end := r.Delivered.Add(j.ttl)
+		if !r.Ended.IsZero() && r.Ended.Before(end) {
+			end = r.Ended.Truncate(time.Microsecond)
+		}
+		if i+1 < len(t.Runs) && t.Runs[i+1].Delivered.Before(end) {
+			end = t.Runs[i+1].Delivered
+		}
+		j.leases = append(j.leases, change{r.Delivered, 1}, change{end, -1})
+	}
+	return &keyedTimer{Timer: t, due: t.Calls[0].Due, called: t.Calls[0].Called, scheduled: t.Calls[0].Returned, first: t.Runs[0], last: t.Runs[len(t.Runs)-1]}
+}
+
+// delayed reports whether the claim of a run may be older than the instant that the run
+// has: the first answer to it was lost, or did not reach its node for a while.
+func (j *limitJudge) delayed(r *Run) bool {
+	for _, kind := range []FaultKind{Stop, Stall, Outage} {
+		if _, ok := j.find(r.Node, r.Delivered.Add(-j.ttl/2), r.Delivered, kind); ok {
+			return true
+		}
+	}
+	return !j.claimed(r).Equal(r.Delivered)
+}
+
+// holds reports whether the timer had been claimed at an instant, and was not settled: a
+// settlement comes after the end of the last handler.
+func (t *keyedTimer) holds(at time.Time) bool {
+	return !t.first.Delivered.After(at) && t.last.Ended.Truncate(time.Microsecond).After(at)
+}
+
+// inOrder judges the timers of a key: when one is claimed for the first time, all before it
+// have been claimed, and at most limit hold the key with it.
+func (j *limitJudge) inOrder(timers []*keyedTimer, limit int) {
+	if limit == 0 {
+		return
+	}
+	slices.SortStableFunc(timers, func(a, b *keyedTimer) int { return cmp.Or(a.due.Compare(b.due), a.called.Compare(b.called)) })
+	for i, t := range timers {
+		at, with := t.first.Delivered, 1
+		for n, other := range timers {
+			switch {
+			case n != i && other.holds(at):
+				with++
+			case n < i && j.waited(other, at):
+				j.unordered(t, other, "%s overtook %s", t.ID, other.ID)
+			}
+		}
+		if with > limit {
+			j.unordered(t, t, "%s is one of %d timers that hold the key", t.ID, with)
+		}
+	}
+}
+
+// waited reports whether a timer was scheduled and not yet claimed at an instant. If its
+// first run is a later attempt, there were claims that reached no handler.
+func (j *limitJudge) waited(t *keyedTimer, at time.Time) bool {
+	return !t.scheduled.After(at) && t.first.Delivered.After(at) && t.first.Attempt == 1 && !j.delayed(t.first)
+}
+
+func (j *limitJudge) unordered(t, other *keyedTimer, format string, args ...any) {
+	j.Unordered++
+	j.Violations = append(j.Violations, fmt.Sprintf(format, args...)+"\n"+other.History(j.faults)+t.History(j.faults))
+}
+
+// rate judges whether in some span of time more was claimed than burst + rate × span.
+// Claims that were delayed are not counted, because their instants are not known.
+func (j *limitJudge) rate(limits Limits) {
+	if limits.RateLimit == 0 {
+		return
+	}
+	slices.SortFunc(j.started, time.Time.Compare)
+	step := limits.RatePer.Seconds() / float64(limits.RateLimit)
+	least, from, most, span := 0.0, 0, 0.0, [2]int{}
+	for i, at := range j.started {
+		tokens := float64(i) - at.Sub(j.started[0]).Seconds()/step // claims before it, beyond the rate
+		if i == 0 || tokens < least {
+			least, from = tokens, i
+		}
+		if over := tokens + 1 - least; over > most {
+			most, span = over, [2]int{from, i}
+		}
+	}
+	const rounding = 0.01 // instants are in µs
+	if most > float64(limits.RateBurst)+rounding {
+		j.Exceeded++
+		j.Violations = append(j.Violations, fmt.Sprintf("%d timers started from %s to %s, %.1f more than the rate; the burst is %d",
+			span[1]-span[0]+1, clock(j.started[span[0]]), clock(j.started[span[1]]), most, limits.RateBurst))
+	}
+}
+
+// inFlight judges how many leases there were at once. A lease is held until its handler
+// ends, but not counted for longer than it lasts without an extension.
+func (j *limitJudge) inFlight(limit int) {
+	if limit == 0 {
+		return
+	}
+	slices.SortFunc(j.leases, func(a, b change) int { return cmp.Or(a.at.Compare(b.at), cmp.Compare(a.by, b.by)) })
+	now, most, when := 0, 0, time.Time{}
+	for _, c := range j.leases {
+		if now += c.by; now > most {
+			most, when = now, c.at
+		}
+	}
+	if most > limit {
+		j.Exceeded++
+		j.Violations = append(j.Violations, fmt.Sprintf("%d leases at %s; the limit is %d", most, clock(when), limit))
+	}
+}

@@ -18,6 +18,7 @@ import (
 	"github.com/wakebell/wakebell/recurring"
 	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/audit"
+	"github.com/wakebell/wakebell/redisops/shards"
 	"github.com/wakebell/wakebell/redisops/timers"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
@@ -35,7 +36,7 @@ const maxMetricTopics = 100_000
 // the timer was due at once and has been handled meanwhile. Redrive and DeleteDead
 // return the same counts as the first try.
 type Client struct {
-	store  *timers.Timers
+	store  *shards.Store
 	prefix string
 	limit  int
 	edge   *outgoing.Edge
@@ -91,7 +92,7 @@ func newClient(rdb redis.UniversalClient, cfg ClientConfig, zone *time.Location)
 		return nil, err
 	}
 	return &Client{
-		store: store, prefix: cfg.Prefix, limit: common.PayloadLimit, edge: edge, payloads: chain, schedules: schedules, queues: queues, metrics: measured,
+		store: shards.New(store), prefix: cfg.Prefix, limit: common.PayloadLimit, edge: edge, payloads: chain, schedules: schedules, queues: queues, metrics: measured,
 	}, nil
 }
 

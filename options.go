@@ -19,6 +19,7 @@ type settings struct {
 	discardRejected bool
 	retryOnExpiry   bool
 	skipFailed      bool // for PerKey
+	shards          int  // 0: as stored
 	window          time.Duration
 	history         wakebelltype.HistoryPolicy
 	middleware      []Middleware

@@ -1,6 +1,7 @@
 package poller
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"sync"
@@ -22,6 +23,11 @@ import (
 type Topic struct {
 	Source Source
 	Handle Handle
+
+	// Logical is the topic of which the source is one of several shards: handlers,
+	// events and logs show it. Empty: the source is the whole topic.
+	Logical string
+
 	// HandleBatch is called instead of Handle if Batch.Size is above 0.
 	HandleBatch HandleBatch
 	Batch       Batch
@@ -82,6 +88,10 @@ type Settings struct {
 
 	// Flow bounds what all nodes claim together; the zero value does not.
 	Flow exchange.Flow
+
+	// Shards is the number of sources that share the settings; an override does not
+	// change it. 0: 1.
+	Shards int
 }
 
 // Shared is what all incarnations of a poller share.
@@ -112,7 +122,7 @@ type State struct {
 // poller.
 func NewShared(t Topic, env *host.Env, dead *DeadLetterHook, watch *ClockWatch, watchable bool) *Shared {
 	c := &Shared{
-		Topic: t, Logger: env.Logger.With("topic", t.Source.Name()), random: env.Random, props: env.Options, io: env.IO,
+		Topic: t, Logger: t.logger(env.Logger), random: env.Random, props: env.Options, io: env.IO,
 		deadHook: dead, logLimit: env.LogLimit, clockWatch: watch,
 	}
 	c.Feed.Topic = t.Source.Name()
@@ -124,6 +134,36 @@ func NewShared(t Topic, env *host.Env, dead *DeadLetterHook, watch *ClockWatch, 
 	}
 	c.State.Store(&State{Settings: t.Settings, Paused: t.Paused})
 	return c
+}
+
+// Name returns the topic that handlers, events and logs show.
+func (t *Topic) Name() string { return cmp.Or(t.Logical, t.Source.Name()) }
+
+func (t *Topic) logger(log *slog.Logger) *slog.Logger {
+	log = log.With("topic", t.Name())
+	if t.Logical != "" {
+		log = log.With("shard", t.Source.Name())
+	}
+	return log
+}
+
+// share returns what one of several shards of a topic may use of its settings: an equal
+// part of the limits, at least 1.
+func (s Settings) share(shards int) Settings {
+	if shards <= 1 {
+		return s
+	}
+	part := func(n int) int {
+		if n == 0 { // no limit
+			return 0
+		}
+		return max(n/shards, 1)
+	}
+	s.MaxConcurrent = part(s.MaxConcurrent)
+	s.Flow.MaxInFlight = part(s.Flow.MaxInFlight)
+	s.Flow.RateBurst = part(cmp.Or(s.Flow.RateBurst, s.Flow.RateLimit))
+	s.Flow.RatePer *= time.Duration(shards)
+	return s
 }
 
 // Change changes the settings in force; only the supervisor calls it.

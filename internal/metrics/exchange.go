@@ -113,12 +113,12 @@ type peeker interface {
 	Peek(ctx context.Context) (exchange.PeekReply, error)
 }
 
-// Source returns a source whose exchanges are measured.
-func (m *Metrics) Source(s Source) Source {
+// Source returns a source of a topic whose exchanges are measured.
+func (m *Metrics) Source(topic string, s Source) Source {
 	if m == nil {
 		return s
 	}
-	measured := measuredSource{Source: s, topic: m.Topic(s.Name())}
+	measured := measuredSource{Source: s, topic: m.Topic(topic)}
 	if p, ok := s.(peeker); ok {
 		return measuredPeeker{measured, p}
 	}

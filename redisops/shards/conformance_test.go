@@ -295,11 +295,17 @@ func testHistory(t *testing.T, f *fixture) {
 			}
 		}
 		require.Len(t, seen, total, "limit %d", limit)
-		require.True(t, slices.IsSortedFunc(listed, func(a, b wakebelltype.Attempt) int { return a.Started.Compare(b.Started) }))
+		require.True(t, slices.IsSortedFunc(listed, func(a, b wakebelltype.Attempt) int {
+			x, err := readSpot(a.Cursor, f.topic)
+			require.NoError(t, err)
+			y, err := readSpot(b.Cursor, f.topic)
+			require.NoError(t, err)
+			return x.compare(y)
+		}))
 	}
-	last, err := f.LastHistory(t.Context(), f.topic, wakebelltype.HistoryFilter{}, 3)
+	last, err := f.LastHistory(t.Context(), f.topic, wakebelltype.HistoryFilter{}, 2*len(names))
 	require.NoError(t, err)
-	require.Len(t, last, 3)
+	require.Len(t, last, 2*len(names))
 	for _, a := range last {
 		require.Equal(t, began.Add(2*time.Minute), a.Started)
 	}
@@ -425,16 +431,26 @@ func testTopics(t *testing.T, f *fixture) {
 func testTail(t *testing.T, f *fixture) {
 	names := sharding.Names(f.topic, f.shards)
 	missing := map[string]bool{}
+	for _, name := range names {
+		missing["of "+name] = true
+	}
+	attached := make(chan struct{}, 1)
+	published := make(chan error, 1)
+	go func() { // not in the callback, which keeps the subscription from being read
+		<-attached
+		_, err := each(t.Context(), names, func(ctx context.Context, name string) (int, error) {
+			return 0, f.timers.PublishEvents(ctx, name, []wakebelltype.Event{{Kind: wakebelltype.EventAcked, ID: "of " + name, Node: "n"}})
+		})
+		published <- err
+	}()
 	err := f.Tail(t.Context(), f.topic, func(e wakebelltype.Event) bool {
 		require.Equal(t, f.topic, e.Topic)
 		if e.Kind == wakebelltype.EventAttached {
-			for _, name := range names {
-				missing["of "+name] = true
-				require.NoError(t, f.timers.PublishEvents(t.Context(), name, []wakebelltype.Event{{Kind: wakebelltype.EventAcked, ID: "of " + name, Node: "n"}}))
-			}
+			attached <- struct{}{}
 		}
 		delete(missing, e.ID)
 		return len(missing) > 0
 	})
 	require.NoError(t, err)
+	require.NoError(t, <-published)
 }

@@ -27,6 +27,12 @@ func place(l sharding.Layout, topic, id string) (own string, others []string) {
 	return own, others
 }
 
+// Place returns the physical topic in which a timer without a key belongs.
+func (s *Store) Place(ctx context.Context, topic, id string) (string, error) {
+	l, err := s.layout(ctx, topic)
+	return l.Shard(topic, id, ""), err
+}
+
 // again returns the layout of a topic whose shard does not have a timer. If the map was
 // read before another client divided the topic or scheduled the first timer with a key,
 // it is read again. A topic without shards is announced before it has any, so the layout

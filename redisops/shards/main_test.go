@@ -45,10 +45,10 @@ func onEach(t *testing.T, test func(t *testing.T, f *fixture)) {
 	}
 }
 
-// newFixture uses a map of its own, because tests that run together share the server.
+// newFixture uses a map and a backlog of its own, because tests that run together share the server.
 func newFixture(t testing.TB, rdb redis.UniversalClient, keys wakebelltype.Keys, shards int) *fixture {
 	t.Helper()
-	keys.Shards = redistest.Name(t) + ":shards"
+	keys.Shards, keys.Backlog = redistest.Name(t)+":shards", redistest.Name(t)+":backlog"
 	f := &fixture{Store: newStore(t, rdb, keys), topic: fmt.Sprintf("%s-%x", t.Name(), rand.Uint64()), shards: shards}
 	if shards > 1 {
 		l, err := f.Divide(t.Context(), f.topic, shards)

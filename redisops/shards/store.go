@@ -68,6 +68,31 @@ func (s *Store) all(ctx context.Context, topic string) ([]string, error) {
 	return l.All(topic), nil
 }
 
+// Physical returns the physical topics that may have data of topics.
+func (s *Store) Physical(ctx context.Context, topics ...string) (names []string, err error) {
+	for _, topic := range topics {
+		all, err := s.all(ctx, topic)
+		if err != nil {
+			return nil, err
+		}
+		names = append(names, all...)
+	}
+	return names, nil
+}
+
+// Polled returns the physical topics of a topic that nodes handle now.
+func (s *Store) Polled(ctx context.Context, topic string) ([]string, error) {
+	l, err := s.layout(ctx, topic)
+	if err != nil {
+		return nil, err
+	}
+	if l.Plain() && l.From == 0 {
+		return []string{topic}, nil
+	}
+	now, err := s.now(ctx)
+	return l.Polled(topic, now), err
+}
+
 // atOnce is how many shards a call asks at once.
 const atOnce = 16
 

@@ -9,6 +9,7 @@ O ?= text
 BEATS ?= 3m
 KEYS ?= 1000
 MUTANTS ?=
+TIMERS ?= 10000
 BASE ?=
 
 BENCH ?= .
@@ -17,7 +18,7 @@ SCALE ?= 1
 FUZZTIME ?= 60s
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-fast gate-histories faults faults-mutants stock hostile lint fmt fmt-check vet bench bench-peers bench-test browser-test screenshots outbox-test baseline mixed-versions generate generate-check check fuzz build setup clean
+.PHONY: help demo test test-fast gate-histories faults faults-mutants stock hostile lint fmt fmt-check vet bench bench-peers bench-test browser-test screenshots outbox-test baseline mixed-versions generate generate-check check fuzz build release-check deploy-test setup clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -102,7 +103,7 @@ generate: ## regenerate the generated code
 generate-check: ## fail when the generated code is out of date
 	@MAKE='$(MAKE)' scripts/generate-check.sh
 
-check: fmt-check lint vet generate-check outbox-test mixed-versions test ## all that a commit has to pass
+check: fmt-check lint vet generate-check outbox-test deploy-test mixed-versions test ## all that a commit has to pass
 
 fuzz: ## run every fuzz test in turn (FUZZTIME=60s each)
 	@FUZZTIME=$(FUZZTIME) scripts/fuzz.sh
@@ -110,8 +111,15 @@ fuzz: ## run every fuzz test in turn (FUZZTIME=60s each)
 build: ## build the commands into bin/
 	$(GO) build -trimpath -o bin/ ./cmd/...
 
+release-check: ## build two releases, compare builds, install the deb and upgrade it under load (TIMERS=10000); a quarter of an hour
+	@scripts/setup.sh redis-server
+	@TIMERS=$(TIMERS) scripts/release-check.sh
+
+deploy-test: ## test the Kubernetes manifests and the compose file of deploy/
+	@cd deploy/check && $(GO) vet ./... && $(GO) test ./...
+
 setup: ## install what the tests need
 	@scripts/setup.sh redis-server prometheus cc python-client typescript-client
 
 clean: ## remove what was built
-	rm -rf bin .tools
+	rm -rf bin dist .release .tools

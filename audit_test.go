@@ -67,6 +67,14 @@ func TestOperationsAreAudited(t *testing.T) {
 			_, err := c.DeleteDead(ctx, name, wakebelltype.DeadFilter{OlderThan: time.Hour})
 			return err
 		}},
+		{"topic.cancel", "p:" + name, 3, "timers whose ids begin with", func() error {
+			return c.RecordChange(ctx, wakebelltype.Change{
+				Operation: wakebelltype.AuditTopicCancel, Name: name, Count: 3, Detail: `timers whose ids begin with "inv-"`,
+			})
+		}},
+		{"queue.publish", "p:" + name, 1, "ids: a", func() error {
+			return c.RecordChange(ctx, wakebelltype.Change{Operation: wakebelltype.AuditQueuePublish, Name: name, Count: 1, Detail: "ids: a"})
+		}},
 		{"topic.remove", "p:" + name, 1, "", func() error { _, err := c.RemoveTopic(ctx, name); return err }},
 		{"topic.forget", "p:" + name, 1, "", func() error { return c.Forget(ctx, name) }},
 		{"queue.purge", "p:" + name, 1, "waiting", func() error {
@@ -131,6 +139,28 @@ func TestOperationsAreAudited(t *testing.T) {
 		n++
 	}
 	require.Equal(t, 5, n)
+}
+
+// RecordChange takes no operation that has an entry of its own.
+func TestOnlyChangesOfManyCallsAreReported(t *testing.T) {
+	t.Parallel()
+	name, ctx := redistest.Name(t), t.Context()
+	c, err := wakebell.NewClient(redistest.Shared(t), wakebell.ClientConfig{Audit: wakebelltype.AuditConfig{Key: "audit:" + name}})
+	require.NoError(t, err)
+	for _, wrong := range []wakebelltype.Change{
+		{Operation: wakebelltype.AuditTopicPause, Name: name, Count: 1},
+		{Operation: "", Name: name, Count: 1},
+		{Operation: wakebelltype.AuditTopicCancel, Count: 1},
+		{Operation: wakebelltype.AuditTopicCancel, Name: name, Count: -1},
+	} {
+		require.ErrorIs(t, c.RecordChange(ctx, wrong), wakebell.ErrInvalid)
+	}
+	require.NoError(t, c.RecordChange(ctx, wakebelltype.Change{Operation: wakebelltype.AuditTopicCancel, Name: name, Error: "nothing was done"}))
+	require.Zero(t, newestAudit(t, c))
+	require.NoError(t, c.RecordChange(ctx, wakebelltype.Change{Operation: wakebelltype.AuditTopicCancel, Name: name, Count: 2, Error: "interrupted"}))
+	e := newestAudit(t, c)
+	require.EqualValues(t, 2, e.Count)
+	require.Equal(t, "interrupted", e.Error)
 }
 
 func newestAudit(t *testing.T, c *wakebell.Client) (newest wakebelltype.AuditEntry) {

@@ -71,15 +71,15 @@ func (c *Client) Control(ctx context.Context, topic string) (wakebelltype.Contro
 
 // readOverride returns the function by which a poller reads the cluster-wide
 // settings of its topic. It also frees keys that were not freed, and wakes timers for
-// which a higher PerKey has room.
+// which a higher PerKey has room or a higher RateLimitByKey has tokens.
 func (s *System) readOverride(topic string, keys *timers.TimerSource, node poller.Settings) func(context.Context) (poller.ClusterOverride, error) {
 	return func(ctx context.Context) (poller.ClusterOverride, error) {
 		c, err := s.store.Control(ctx, topic)
 		if err != nil {
 			return poller.ClusterOverride{}, err
 		}
-		perKey := tuning.Override(settingsOf(node), c.Settings).PerKey
-		if err = keys.SweepKeys(ctx, perKey); err != nil {
+		flow := pollerSettings(tuning.Override(settingsOf(node), c.Settings)).Flow
+		if err = keys.SweepKeys(ctx, flow); err != nil {
 			return poller.ClusterOverride{}, err
 		}
 		return poller.ClusterOverride{Paused: c.Paused, Apply: func(to *poller.Settings) {
@@ -199,7 +199,7 @@ func (s *System) untilRemoved(ctx context.Context, topic string) error {
 
 // RetuneLocal changes options of a topic on this node: MaxConcurrent, LeaseTTL,
 // MaxLeaseAge, PollingInterval, MaxPollingInterval, RetryBackoff, MaxAttempts,
-// RateLimit, MaxInFlight and PerKey.
+// RateLimit, MaxInFlight, PerKey and RateLimitByKey.
 // Client.Retune changes all nodes. Errors are ErrInvalid, ErrNoTopic and
 // ErrNotRunning.
 //

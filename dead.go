@@ -100,7 +100,7 @@ func (s *System) onDead() func(context.Context, poller.DeadTimer) {
 		}
 		s.cfg.OnDead(ctx, DeadLetter{
 			Entry: d.Entry, ID: d.ID, Topic: d.Topic, Reason: d.Reason,
-			Attempts: d.Claims, Failures: d.Failures, Activation: d.Activation, Died: d.At,
+			Attempts: d.Claims, Failures: d.Failures, Activation: d.Activation, Died: d.At, Key: d.Key,
 			Content: body, Cursor: d.Entry,
 		})
 	}

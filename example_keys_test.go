@@ -29,6 +29,26 @@ func ExamplePerKey() {
 	_, _ = h, schedule
 }
 
+// Each tenant gets at most 100 calls a minute, and 10 at once after a pause. A tenant with a
+// long backlog does not hold up the others.
+func ExampleRateLimitByKey() {
+	type call struct {
+		Tenant, URL string
+	}
+	calls := wakebell.NewTopic[call]("calls")
+
+	h := wakebell.Handle(calls, func(ctx context.Context, t wakebell.Timer[call]) error {
+		fmt.Println("calling", t.Body.URL)
+		return nil
+	}, wakebell.RateLimitByKey(100, time.Minute, 10), wakebell.MaxConcurrent(50))
+
+	schedule := func(ctx context.Context, client *wakebell.Client, c call) error {
+		_, err := calls.Schedule(ctx, client, c, wakebell.Key(c.Tenant))
+		return err
+	}
+	_, _ = h, schedule
+}
+
 // A webhook that fails is retried later, and the next one of its receiver is not held
 // up meanwhile.
 func ExampleSkipFailed() {

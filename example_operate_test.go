@@ -76,6 +76,26 @@ func ExampleClient_History() {
 	// 2 acked
 }
 
+func ExampleClient_RecordChange() {
+	connect(func(ctx context.Context, c *wakebell.Client) {
+		bill(c, "inv-42")
+		found, err := c.Cancel(ctx, "invoices", "inv-42", "inv-43")
+		check(err)
+		change := wakebelltype.Change{Operation: wakebelltype.AuditTopicCancel, Name: "invoices", Detail: "invoices of a customer who left"}
+		for _, presence := range found {
+			if presence != wakebelltype.PresenceAbsent {
+				change.Count++
+			}
+		}
+		check(c.RecordChange(ctx, change))
+		for e, err := range c.Audit(ctx, wakebelltype.AuditFilter{Last: 1}, wakebelltype.Page{}) {
+			check(err)
+			fmt.Println(e.Operation, e.Name, e.Count, e.Detail)
+		}
+	})
+	// Output: topic.cancel invoices 1 invoices of a customer who left
+}
+
 func ExampleClient_Throughput() {
 	connect(func(ctx context.Context, c *wakebell.Client) {
 		bill(c, "inv-42")

@@ -71,6 +71,9 @@ func queueHandler[T any](q queue.Queue[T], fn HandlerFunc, opts []QueueHandlerOp
 		return envelope.Envelope{Body: d.Payload, ContentType: contentType, Headers: d.Headers}, nil
 	}
 	h.err = errors.Join(h.err, applyAll(&h.set, opts, QueueHandlerOption.applyQueue))
+	if h.set.queue.atMostOnce && h.set.tuned.MaxInFlight > 0 {
+		h.err = errors.Join(h.err, argument.Invalid("MaxInFlight", "a queue with AtMostOnce has no leases that expire"))
+	}
 	return h
 }
 

@@ -110,3 +110,67 @@ func TestPerKeyAtRunTime(t *testing.T) {
 		w.Advance(2 * time.Hour)
 	})
 }
+
+// TestRateLimitByKeyOnTwoNodes handles timers of 3 keys, of which some fail once, under a
+// limit that is raised, lowered and removed while timers wait.
+func TestRateLimitByKeyOnTwoNodes(t *testing.T) {
+	t.Parallel()
+	topic := wakebell.NewTopic[int]("calls")
+	handle := func(_ context.Context, timer wakebell.Timer[int]) error {
+		if timer.Body%10 == 5 && timer.Failures == 0 {
+			return errors.New("again")
+		}
+		return nil
+	}
+	cfg := wakebell.Config{Handlers: []wakebell.Handler{wakebell.Handle(topic, handle, wakebell.RateLimitByKey(1, time.Second, 2))}}
+	wakebelltest.Run(t, cfg, func(t *testing.T, w *wakebelltest.World) {
+		second := w.Start(cfg)
+		const keys, each = 3, 100
+		var drafts []wakebell.Draft
+		for i := range each {
+			for k := range keys {
+				drafts = append(drafts, topic.Draft(i, wakebell.Key(fmt.Sprint(k)), wakebell.ID(fmt.Sprintf("%d-%d", k, each-i))))
+			}
+		}
+		drafts = append(drafts, topic.Draft(1, wakebell.ID("free")))
+		_, err := w.Client().Schedule(t.Context(), drafts...)
+		require.NoError(t, err)
+		began := time.Now()
+		started := func(from time.Time) (n [keys]int) {
+			for _, d := range w.Delivered("calls") {
+				if key := d.ID[0]; key != 'f' && !d.At.Before(from) {
+					n[key-'0']++
+				}
+			}
+			return n
+		}
+		w.Advance(10 * time.Second)
+		exchanges := second.System().Counters()["calls"].Exchanges
+		for _, n := range started(began) {
+			require.GreaterOrEqual(t, n, 11)
+			require.LessOrEqual(t, n, 2+10)
+		}
+		w.Advance(10 * time.Second)
+		second.Crash()
+		require.Less(t, second.System().Counters()["calls"].Exchanges-exchanges, int64(120), "waiting timers cost no exchange")
+
+		retune := func(s wakebelltype.Settings, d time.Duration) [keys]int {
+			_, err := w.Client().Retune(t.Context(), "calls", s)
+			require.NoError(t, err)
+			from := time.Now()
+			w.Advance(d)
+			return started(from)
+		}
+		for _, n := range retune(wakebelltype.Settings{KeyRateLimit: 1, KeyRatePer: time.Hour, KeyRateBurst: 1}, 2*time.Hour) {
+			require.InDelta(t, 2, n, 1)
+		}
+		for _, n := range retune(wakebelltype.Settings{KeyRateLimit: 10, KeyRateBurst: 1, KeyRatePer: time.Second}, 4*time.Second) {
+			require.LessOrEqual(t, n, 1+40)
+			require.GreaterOrEqual(t, n, 30, "a raised limit wakes those that wait")
+		}
+		retune(wakebelltype.Settings{KeyRateLimit: -1}, time.Minute)
+		stats, err := w.Client().Stats(t.Context(), "calls")
+		require.NoError(t, err)
+		require.Zero(t, stats.Total, "without a limit")
+	})
+}

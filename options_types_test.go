@@ -21,9 +21,10 @@ func TestOptionsFitWhatTheyConfigure(t *testing.T) {
 		tune  = "new(wakebell.System).RetuneLocal(``, "
 	)
 	const (
-		common   = "wakebell.DiscardRejected(), wakebell.DeliveryWindow(1), wakebell.With(), wakebell.History(0)"
-		tuning   = "wakebell.MaxConcurrent(1), wakebell.LeaseTTL(1), wakebell.MaxLeaseAge(1), wakebell.PollingInterval(1), wakebell.MaxPollingInterval(1), wakebell.RetryBackoff(1, 1), wakebell.MaxAttempts(1)"
-		limits   = "wakebell.RateLimit(1, 1, 1), wakebell.MaxInFlight(1)"
+		common = "wakebell.DiscardRejected(), wakebell.DeliveryWindow(1), wakebell.With(), wakebell.History(0)"
+		tuning = "wakebell.MaxConcurrent(1), wakebell.LeaseTTL(1), wakebell.MaxLeaseAge(1), wakebell.PollingInterval(1), wakebell.MaxPollingInterval(1), wakebell.RetryBackoff(1, 1), wakebell.MaxAttempts(1), " +
+			"wakebell.RateLimit(1, 1, 1), wakebell.MaxInFlight(1)"
+		limits   = "wakebell.PerKey(1), wakebell.RateLimitByKey(1, 1, 1)"
 		ofTopics = "HandlerOption"
 		ofQueues = "QueueHandlerOption"
 	)
@@ -32,20 +33,20 @@ func TestOptionsFitWhatTheyConfigure(t *testing.T) {
 	for expression, lacks := range map[string]string{
 		topic + common + ", " + tuning + ", " + limits + ", wakebell.RetryOnLeaseExpiry())":                                                      "",
 		mail + common + ", " + tuning + ", wakebell.KeepCompleted(1), wakebell.KeepFailed(1), wakebell.ErrorsAreFinal(), wakebell.AtMostOnce())": "",
-		tune + tuning + ", " + limits + ")":     "",
-		topic + "wakebell.KeepCompleted(1))":    ofTopics,
-		topic + "wakebell.KeepFailed(1))":       ofTopics,
-		topic + "wakebell.ErrorsAreFinal())":    ofTopics,
-		topic + "wakebell.AtMostOnce())":        ofTopics,
-		mail + "wakebell.RetryOnLeaseExpiry())": ofQueues,
-		mail + "wakebell.RateLimit(1, 1, 1))":   ofQueues,
-		mail + "wakebell.MaxInFlight(1))":       ofQueues,
-		tune + "wakebell.DiscardRejected())":    "TopicTuningOption",
-		tune + "wakebell.With())":               "TopicTuningOption",
-		tune + "wakebell.History(0))":           "TopicTuningOption",
-		tune + "wakebell.DeliveryWindow(1))":    "TopicTuningOption",
-		tune + "wakebell.RetryOnLeaseExpiry())": "TopicTuningOption",
-		tune + "wakebell.KeepCompleted(1))":     "TopicTuningOption",
+		tune + tuning + ", " + limits + ")":      "",
+		topic + "wakebell.KeepCompleted(1))":     ofTopics,
+		topic + "wakebell.KeepFailed(1))":        ofTopics,
+		topic + "wakebell.ErrorsAreFinal())":     ofTopics,
+		topic + "wakebell.AtMostOnce())":         ofTopics,
+		mail + "wakebell.RetryOnLeaseExpiry())":  ofQueues,
+		mail + "wakebell.PerKey(1))":             ofQueues,
+		mail + "wakebell.RateLimitByKey(1,1,1))": ofQueues,
+		tune + "wakebell.DiscardRejected())":     "TopicTuningOption",
+		tune + "wakebell.With())":                "TopicTuningOption",
+		tune + "wakebell.History(0))":            "TopicTuningOption",
+		tune + "wakebell.DeliveryWindow(1))":     "TopicTuningOption",
+		tune + "wakebell.RetryOnLeaseExpiry())":  "TopicTuningOption",
+		tune + "wakebell.KeepCompleted(1))":      "TopicTuningOption",
 	} {
 		err := compiles(t, fset, imports, expression)
 		if lacks == "" {

@@ -67,8 +67,8 @@ func (c *Client) Throughput(ctx context.Context, topic string, since time.Durati
 
 // Audit returns an iterator over the recorded operations that the filter selects, the
 // oldest first: pauses, resumes, changed settings, cancellations of all timers,
-// redrives, deletions, purges, forced releases of gates, and changes of recurring
-// schedules. They are those of all processes on this Redis with the same
+// redrives, deletions, purges, forced releases of gates, changes of recurring
+// schedules, and what tools for operators report by RecordChange. They are those of all processes on this Redis with the same
 // AuditConfig.Key, under full names. Redis keeps about the last 10,000.
 //
 // An entry is written after its operation. One that cannot be written is logged, at
@@ -93,6 +93,19 @@ func (c *Client) Audit(ctx context.Context, f wakebelltype.AuditFilter, p wakebe
 // such as the user of a web page, in place of AuditConfig.Caller. It has at most 256
 // bytes. A node ignores it in requests of peers, which it knows by their credentials.
 func WithCaller(ctx context.Context, name string) context.Context { return audit.WithCaller(ctx, name) }
+
+// RecordChange writes the entry of what a tool for operators changed by calls that are
+// not recorded by themselves. Call it once after the last call of a change of many
+// timers, also of one that was interrupted. A change with an Error and no Count is not
+// recorded. A peer of a node needs the right to operate the topic or the queue. The
+// error wraps ErrInvalid; an entry that cannot be written is logged as by Audit.
+func (c *Client) RecordChange(ctx context.Context, change wakebelltype.Change) error {
+	full, err := c.fullName(change.Name)
+	if err != nil {
+		return err
+	}
+	return c.store.Timers().Audit.Report(ctx, full, change)
+}
 
 // record writes the entry of an operation on a topic.
 func (c *Client) record(ctx context.Context, operation wakebelltype.AuditOperation, full string, r audit.Result) {

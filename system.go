@@ -305,14 +305,14 @@ func (s *System) actorTopic(h Handler, physical string, shards int) poller.Topic
 		topic.RecordStore = queueRecords{s.queueNamed(source.Name())}
 	} else {
 		topic.ReadOverride = s.readOverride(physical, keys, pollerSettings(h.set.tuned))
-		if h.set.tuned.PerKey > 0 { // which also looks after keys that were not freed
+		if topic.Flow.ByKey() { // which also looks after keys that were not freed
 			topic.OverrideInterval = cmp.Or(topic.OverrideInterval, sweepKeysEvery)
 		}
 	}
 	return topic
 }
 
-// sweepKeysEvery is about how often the poller of a topic with PerKey looks for keys
+// sweepKeysEvery is about how often the poller of a topic with limits per key looks for keys
 // that were not freed, because a peer has removed a timer that held one.
 const sweepKeysEvery = time.Minute
 

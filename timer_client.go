@@ -49,6 +49,7 @@ type Operator interface {
 	History(ctx context.Context, topic string, f wakebelltype.HistoryFilter, p wakebelltype.Page) iter.Seq2[wakebelltype.Attempt, error]
 	Throughput(ctx context.Context, topic string, since time.Duration) (wakebelltype.Throughput, error)
 	Audit(ctx context.Context, f wakebelltype.AuditFilter, p wakebelltype.Page) iter.Seq2[wakebelltype.AuditEntry, error]
+	RecordChange(ctx context.Context, change wakebelltype.Change) error
 }
 
 var (

@@ -21,6 +21,9 @@ const (
 	maxBulk     = 10_000
 	maxBulkScan = 50_000
 	bulkBatch   = 500 // ids of one call
+
+	// maxBulkRead bounds the timers that are read for a text in their contents.
+	maxBulkRead = 2000
 )
 
 // matching returns the ids of the timers that the filter of the address selects, and
@@ -30,28 +33,39 @@ func (d *Dashboard) matching(ctx context.Context, r *request) (ids []string, mor
 	if err != nil {
 		return nil, false, err
 	}
-	prefix := r.get("prefix")
+	q, most := timerQuery{topic: topic, prefix: r.get("prefix"), text: r.get("text")}, maxBulkScan
+	if q.text != "" {
+		most = maxBulkRead
+	}
+	if err := d.searchable(q.text); err != nil {
+		return nil, false, err
+	}
 	filter := wakebell.Filter{Running: r.get("running") != ""}
 	if within := windows[r.get("within")]; within > 0 {
 		filter.DueBefore = time.Now().Add(within)
 	}
 	seen := 0
-	for info, err := range d.op.Timers.List(ctx, topic, filter, wakebelltype.Page{Limit: maxBulkScan}) {
+	for info, err := range d.op.Timers.List(ctx, topic, filter, wakebelltype.Page{Limit: most}) {
 		if err != nil {
 			return nil, false, err
 		}
-		if seen++; strings.HasPrefix(info.ID, prefix) {
+		seen++
+		matches, err := d.matches(ctx, q, info.ID)
+		if err != nil {
+			return nil, false, err
+		}
+		if matches {
 			if len(ids) == maxBulk {
 				return ids, true, nil
 			}
 			ids = append(ids, info.ID)
 		}
 	}
-	return ids, seen == maxBulkScan, nil
+	return ids, seen == most, nil
 }
 
 func (d *Dashboard) bulkBack(r *request) string {
-	return d.link("timers", "topic", r.get("topic"), "prefix", r.get("prefix"), "running", r.get("running"), "within", r.get("within"))
+	return d.link("timers", "topic", r.get("topic"), "prefix", r.get("prefix"), "text", r.get("text"), "running", r.get("running"), "within", r.get("within"))
 }
 
 func (d *Dashboard) askBulk(verb, effect string, danger bool) func(context.Context, *request) (question, error) {
@@ -68,6 +82,9 @@ func (d *Dashboard) askBulk(verb, effect string, danger bool) func(context.Conte
 		if prefix := r.get("prefix"); prefix != "" {
 			q.Text = append(q.Text, "Their ids begin with "+show.Short(64, prefix)+".")
 		}
+		if text := r.get("text"); text != "" {
+			q.Text = append(q.Text, "Their headers or bodies contain "+show.Short(64, text)+".")
+		}
 		if verb == "Reschedule" {
 			q.Fields = []field{{Name: "when", Label: whenLabel, Hint: whenHint, Required: true}}
 		}
@@ -78,7 +95,7 @@ func (d *Dashboard) askBulk(verb, effect string, danger bool) func(context.Conte
 // manyFunc changes timers and returns how many it changed.
 type manyFunc func(ctx context.Context, topic string, ids []string, when wakebell.ScheduleOption) (int64, error)
 
-func (d *Dashboard) doBulk(change manyFunc, verb string) func(context.Context, *request, url.Values) (result, error) {
+func (d *Dashboard) doBulk(change manyFunc, verb string, operation wakebelltype.AuditOperation) func(context.Context, *request, url.Values) (result, error) {
 	return func(ctx context.Context, r *request, form url.Values) (result, error) {
 		var when wakebell.ScheduleOption
 		if form.Has("when") {
@@ -94,18 +111,77 @@ func (d *Dashboard) doBulk(change manyFunc, verb string) func(context.Context, *
 		topic := r.get("topic")
 		title := fmt.Sprintf("%s: timers of %s", verb, topic)
 		job, err := d.jobs.Start(ctx, title, string(r.who), int64(len(ids)), func(ctx context.Context, j *jobs.Job) (string, error) {
-			changed := int64(0)
-			for part := range slices.Chunk(ids, bulkBatch) {
-				n, err := change(ctx, topic, part, when)
-				changed += n
-				j.Add(int64(len(part)))
-				if err != nil {
-					return verb + " " + show.Things(changed, "timer") + " before the error.", err
-				}
+			changed, err := inParts(ctx, j, topic, ids, when, change)
+			d.record(ctx, r, operation, topic, changed, selected(r.get)+dueText(form), err)
+			if err != nil {
+				return verb + " " + show.Things(changed, "timer") + " before the error.", err
 			}
 			return verb + " " + show.Things(changed, "timer") + ".", nil
 		})
 		return result{job: job, to: d.bulkBack(r)}, err
+	}
+}
+
+func inParts(ctx context.Context, j *jobs.Job, topic string, ids []string, when wakebell.ScheduleOption, change manyFunc) (changed int64, err error) {
+	for part := range slices.Chunk(ids, bulkBatch) {
+		n, err := change(ctx, topic, part, when)
+		changed += n
+		j.Add(int64(len(part)))
+		if err != nil {
+			return changed, err
+		}
+	}
+	return changed, nil
+}
+
+// selected describes the filter of the address.
+func selected(get func(name string) string) string {
+	words := []string{"timers"}
+	if get("running") != "" {
+		words = append(words, "that run")
+	}
+	if within := get("within"); windows[within] > 0 {
+		words = append(words, "due within "+within)
+	}
+	if prefix := get("prefix"); prefix != "" {
+		words = append(words, fmt.Sprintf("whose ids begin with %q", prefix))
+	}
+	if text := get("text"); text != "" {
+		words = append(words, fmt.Sprintf("with %q in a header or the body", text))
+	}
+	if len(words) == 1 {
+		words = append(words, "in the order of their instants")
+	}
+	return strings.Join(words, " ")
+}
+
+// dueText describes the field "when" of a form that has it.
+func dueText(form url.Values) string {
+	when := strings.TrimSpace(form.Get("when"))
+	if when == "" {
+		return ""
+	}
+	return ", to: " + when
+}
+
+// recordLimit bounds the entry of a change in the audit, which is written after the
+// job was stopped too.
+const recordLimit = 5 * time.Second
+
+// record writes the entry of what an action changed by calls that are not recorded by
+// themselves.
+func (d *Dashboard) record(ctx context.Context, r *request, operation wakebelltype.AuditOperation, name string, changed int64, detail string, fault error) {
+	if changed == 0 {
+		return
+	}
+	change := wakebelltype.Change{Operation: operation, Name: name, Count: changed, Detail: detail}
+	if fault != nil {
+		change.Error = fault.Error()
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordLimit)
+	defer cancel()
+	if err := d.op.Timers.RecordChange(ctx, change); err != nil {
+		d.log.WarnContext(ctx, "dashboard: change not recorded", "operation", string(operation), "name", name, "principal", string(r.who), "err", err)
 	}
 }
 
@@ -120,10 +196,15 @@ func (d *Dashboard) cancelMany(ctx context.Context, topic string, ids []string, 
 }
 
 func (d *Dashboard) runMany(ctx context.Context, topic string, ids []string, _ wakebell.ScheduleOption) (n int64, err error) {
-	return each(ids, func(id string) error {
-		_, err := d.op.Timers.RunNow(ctx, topic, id)
+	running := int64(0) // not changed
+	n, err = each(ids, func(id string) error {
+		found, err := d.op.Timers.RunNow(ctx, topic, id)
+		if found == wakebelltype.PresenceRunning {
+			running++
+		}
 		return err
 	})
+	return n - running, err
 }
 
 func (d *Dashboard) rescheduleMany(ctx context.Context, topic string, ids []string, when wakebell.ScheduleOption) (n int64, err error) {

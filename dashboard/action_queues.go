@@ -63,7 +63,9 @@ func (d *Dashboard) doPublish(ctx context.Context, r *request, form url.Values) 
 		return result{}, err
 	}
 	text := "The message is published as " + published[0].ID + "."
-	if !published[0].Fresh {
+	if published[0].Fresh {
+		d.record(ctx, r, wakebelltype.AuditQueuePublish, keys.Name, 1, idText(published[0].ID), nil)
+	} else {
 		text = "Nothing was published: an earlier message has the same deduplication key."
 	}
 	return result{text: text, to: d.link("queue", "name", keys.Name)}, nil

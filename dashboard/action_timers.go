@@ -24,9 +24,9 @@ func (d *Dashboard) timerActions() map[string]action {
 		"run-now":         {"topics", d.aboutTimer("Run now", "The timer is due at once. A timer that is due or running is not changed.", false), d.doRunNow},
 		"reschedule":      {"topics", d.askReschedule, d.doReschedule},
 		"schedule":        {"topics", d.askSchedule, d.doSchedule},
-		"bulk-cancel":     {"topics", d.askBulk("Cancel", "This removes them, for good.", true), d.doBulk(d.cancelMany, "Cancelled")},
-		"bulk-run":        {"topics", d.askBulk("Run now", "They are due at once.", false), d.doBulk(d.runMany, "Made due")},
-		"bulk-reschedule": {"topics", d.askBulk("Reschedule", "They get a new instant and begin again at attempt 1.", false), d.doBulk(d.rescheduleMany, "Rescheduled")},
+		"bulk-cancel":     {"topics", d.askBulk("Cancel", "This removes them, for good.", true), d.doBulk(d.cancelMany, "Cancelled", wakebelltype.AuditTopicCancel)},
+		"bulk-run":        {"topics", d.askBulk("Run now", "They are due at once.", false), d.doBulk(d.runMany, "Made due", wakebelltype.AuditTopicRunNow)},
+		"bulk-reschedule": {"topics", d.askBulk("Reschedule", "They get a new instant and begin again at attempt 1.", false), d.doBulk(d.rescheduleMany, "Rescheduled", wakebelltype.AuditTopicReschedule)},
 	}
 }
 
@@ -53,6 +53,8 @@ func (d *Dashboard) doCancel(ctx context.Context, r *request, _ url.Values) (res
 	text := "The timer is cancelled. It was " + found[0].String() + "."
 	if found[0] == wakebelltype.PresenceAbsent {
 		text = "The timer did not exist any more."
+	} else {
+		d.record(ctx, r, wakebelltype.AuditTopicCancel, r.get("topic"), 1, idText(r.get("id")), nil)
 	}
 	return result{text: text, to: d.topicLink(r)}, nil
 }
@@ -60,11 +62,17 @@ func (d *Dashboard) doCancel(ctx context.Context, r *request, _ url.Values) (res
 func (d *Dashboard) doRunNow(ctx context.Context, r *request, _ url.Values) (result, error) {
 	found, err := d.op.Timers.RunNow(ctx, r.get("topic"), r.get("id"))
 	text := "The timer is due now."
-	if found == wakebelltype.PresenceRunning {
+	switch {
+	case found == wakebelltype.PresenceRunning:
 		text = "The timer runs already."
+	case err == nil:
+		d.record(ctx, r, wakebelltype.AuditTopicRunNow, r.get("topic"), 1, idText(r.get("id")), nil)
 	}
 	return result{text: text, to: d.topicLink(r)}, err
 }
+
+// idText describes one timer for the audit.
+func idText(id string) string { return "ids: " + id }
 
 const (
 	whenLabel = "When"
@@ -96,6 +104,9 @@ func (d *Dashboard) doReschedule(ctx context.Context, r *request, form url.Value
 		return result{}, err
 	}
 	moved, err := d.op.Timers.Reschedule(ctx, r.get("topic"), r.get("id"), when)
+	if err == nil {
+		d.record(ctx, r, wakebelltype.AuditTopicReschedule, r.get("topic"), 1, idText(r.get("id"))+dueText(form), nil)
+	}
 	return result{text: "The timer is due " + show.Since(moved.Due, r.now) + ".", to: d.timerLink(r)}, err
 }
 
@@ -164,6 +175,11 @@ func (d *Dashboard) doSchedule(ctx context.Context, r *request, form url.Values)
 	done, err := d.op.Timers.Schedule(ctx, draft)
 	if err != nil {
 		return result{}, err
+	}
+	switch done[0].Outcome {
+	case wakebelltype.OutcomeKeptPending, wakebelltype.OutcomeKeptRunning, wakebelltype.OutcomeKeptEarlier:
+	default:
+		d.record(ctx, r, wakebelltype.AuditTopicSchedule, form.Get("topic"), 1, idText(done[0].ID)+dueText(form), nil)
 	}
 	text := fmt.Sprintf("Timer %s: %s, due %s.", done[0].ID, done[0].Outcome, show.Since(done[0].Due, r.now))
 	return result{text: text, to: d.link("topic", "name", form.Get("topic"))}, nil

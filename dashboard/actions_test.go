@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/dashboard"
 	"github.com/wakebell/wakebell/queue"
 	"github.com/wakebell/wakebell/recurring"
 )
@@ -106,6 +107,26 @@ func TestTimerIsScheduledEditedMovedRunAndCancelled(t *testing.T) {
 	require.Equal(t, http.StatusNotFound, s.send(http.MethodGet, s.path("timer", timer...), nil).status)
 }
 
+func TestTimersAreFoundByWhatTheyContain(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	s.schedule("mails", "a", time.Hour, "to the bank")
+	s.schedule("mails", "b", time.Hour, "to the shop", wakebell.Header("tenant", "acme bank"))
+	s.schedule("mails", "c", time.Hour, "to the shop")
+	page := s.get("timers", "topic", "mails", "text", "bank")
+	require.Contains(t, page, "id=a&")
+	require.Contains(t, page, "id=b&")
+	require.NotContains(t, page, "id=c&")
+	asked, page := s.do("bulk-cancel", []string{"topic", "mails", "text", "bank"})
+	require.Contains(t, asked, "Their headers or bodies contain bank.")
+	require.Contains(t, page, "Cancelled 2 timers.")
+	require.Contains(t, s.get("audit", "kind", "topic.cancel"), "timers with &#34;bank&#34; in a header or the body")
+
+	hidden := open(t, func(c *dashboard.Config) { c.HidePayloads = true })
+	hidden.schedule("mails", "a", time.Hour, "to the bank")
+	require.Equal(t, http.StatusForbidden, hidden.send(http.MethodGet, hidden.path("timers", "topic", "mails", "text", "bank"), nil).status)
+}
+
 func TestBulkChangesConcernTheFilteredTimersAlone(t *testing.T) {
 	t.Parallel()
 	s := open(t)
@@ -121,6 +142,10 @@ func TestBulkChangesConcernTheFilteredTimersAlone(t *testing.T) {
 	require.NotContains(t, s.get("timers", "topic", "mails", "within", "24h", "prefix", "x"), "a-1")
 	_, page = s.do("bulk-run", []string{"topic", "mails", "prefix", "b-"})
 	require.Contains(t, page, "Made due 1 timer.")
+	page = s.get("timers", "topic", "mails", "text", "no timer has this")
+	require.Contains(t, page, "No timer matches")
+	page = s.get("audit", "kind", "topic.reschedule", "by", "local")
+	require.Contains(t, page, "timers whose ids begin with &#34;a-&#34;, to: 2h")
 	_, page = s.do("bulk-cancel", []string{"topic", "mails", "prefix", "a-"})
 	require.Contains(t, page, "Cancelled 2 timers.")
 	stats, err := s.client.Stats(t.Context(), "mails")

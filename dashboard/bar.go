@@ -26,7 +26,7 @@ func newBar(s wakebelltype.Stats) barData {
 	states := []struct {
 		name string
 		n    int64
-	}{{"running", s.Leased}, {"due", s.Due}, {"retrying", s.Retrying}, {"pending", s.Pending}}
+	}{{"running", s.Leased}, {"due", s.Due}, {"retrying", s.Retrying}, {"parked", s.Parked}, {"pending", s.Pending}}
 	var b barData
 	var labels []string
 	total, x := float64(0), float64(0)

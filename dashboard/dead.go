@@ -20,6 +20,12 @@ const (
 	deadScan  = 500    // dead letters that are grouped by reason
 	deadFile  = 10_000 // of one export
 	maxReason = 80     // characters that tell one group from another
+
+	// deadWait is for how long the first dead letters that match a filter are looked for,
+	// and longWait if the address asks for a longer search. Few may match of many, and a
+	// page shows what was found until then.
+	deadWait = 60 * time.Millisecond
+	longWait = readLimit - 2*time.Second
 )
 
 type deadTopics struct {
@@ -44,8 +50,10 @@ type deadData struct {
 	Filtered     bool
 	Rows         []wakebell.DeadLetter
 	Groups       []reasonGroup
-	Grouped      int // dead letters that were looked at
+	Grouped      int  // dead letters that were looked at
+	Cut          bool // not all that match were looked for
 	Next, First  string
+	Longer       string // address of a longer search; empty: all were looked at, or enough found
 }
 
 // deadPage shows the topics with dead letters, or the dead letters of one.
@@ -110,8 +118,18 @@ func span(name, text string) (time.Duration, error) {
 
 func (d *Dashboard) readDead(ctx context.Context, r *request, data *deadData, filter wakebelltype.DeadFilter) error {
 	after, last := r.get("after"), ""
+	wait := deadWait
+	if r.get("longer") != "" {
+		wait = longWait
+	}
+	found, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
+	cut := false
 	groups := map[string]*reasonGroup{}
-	for letter, err := range d.op.Timers.DeadLetters(ctx, data.Topic, filter, wakebelltype.Page{After: after, Limit: deadScan}) {
+	for letter, err := range d.op.Timers.DeadLetters(found, data.Topic, filter, wakebelltype.Page{After: after, Limit: deadScan}) {
+		if cut = err != nil && found.Err() != nil && ctx.Err() == nil; cut {
+			break
+		}
 		if err != nil {
 			return fmt.Errorf("list dead letters: %w", err)
 		}
@@ -129,14 +147,18 @@ func (d *Dashboard) readDead(ctx context.Context, r *request, data *deadData, fi
 		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Reason, b.Reason))
 	})
 	data.Groups = data.Groups[:min(len(data.Groups), worst)]
-	address := func(after string) string {
-		return d.link("dead", "topic", data.Topic, "reason", data.Reason, "prefix", data.Prefix, "older", data.Older, "newer", data.Newer, "after", after)
+	address := func(after, longer string) string {
+		return d.link("dead", "topic", data.Topic, "reason", data.Reason, "prefix", data.Prefix, "older", data.Older, "newer", data.Newer, "after", after, "longer", longer)
 	}
-	if data.Grouped > len(data.Rows) {
-		data.Next = address(last)
+	switch {
+	case data.Grouped > len(data.Rows), cut && len(data.Rows) == deadPage:
+		data.Next = address(last, "")
+	case cut && r.get("longer") == "":
+		data.Longer = address(after, "1")
 	}
+	data.Cut = cut
 	if after != "" {
-		data.First = address("")
+		data.First = address("", "")
 	}
 	return nil
 }

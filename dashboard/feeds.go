@@ -13,6 +13,7 @@ import (
 const (
 	maxEvents = 50               // that a feed keeps
 	maxNodes  = 1000             // of a topic
+	maxLate   = 500              // deliveries whose lateness a feed keeps
 	lingering = 20 * time.Second // for which a feed without browsers keeps what it has
 	retryTail = 3 * time.Second
 )
@@ -34,6 +35,7 @@ type feed struct {
 
 	version int64
 	events  []wakebelltype.Event // the newest last
+	late    []time.Duration      // of the last deliveries, the newest last
 	nodes   map[string]time.Time // when each was heard last
 	err     error                // why it does not read at the moment
 }
@@ -101,6 +103,12 @@ func (f *feed) add(e wakebelltype.Event) {
 	if e.Kind == wakebelltype.EventAttached || e.Kind == wakebelltype.EventNode {
 		return
 	}
+	if e.Kind == wakebelltype.EventDelivered {
+		if len(f.late) == maxLate {
+			f.late = slices.Delete(f.late, 0, 1)
+		}
+		f.late = append(f.late, e.Lateness)
+	}
 	if len(f.events) == maxEvents {
 		f.events = slices.Delete(f.events, 0, 1)
 	}
@@ -128,6 +136,28 @@ func (f *feeds) events(topic string) ([]wakebelltype.Event, error) {
 	events := slices.Clone(one.events)
 	slices.Reverse(events)
 	return events, one.err
+}
+
+// lateness is how late deliveries began after their timers were due.
+type lateness struct {
+	Deliveries         int // that were seen, the last ones
+	Median, P99, Worst time.Duration
+}
+
+// lateness returns that of the last deliveries of a topic.
+func (f *feeds) lateness(topic string) lateness {
+	f.mu.Lock()
+	var late []time.Duration
+	if one := f.all[topic]; one != nil {
+		late = slices.Clone(one.late)
+	}
+	f.mu.Unlock()
+	if len(late) == 0 {
+		return lateness{}
+	}
+	slices.Sort(late)
+	at := func(percent int) time.Duration { return late[(len(late)-1)*percent/100] }
+	return lateness{len(late), at(50), at(99), at(100)}
 }
 
 // heard is a node with the topics that it handles.

@@ -18,11 +18,14 @@ const (
 	timersPage = 50
 	// maxScan bounds how many timers one page looks at for a prefix of ids.
 	maxScan = 2000
+	// maxContents bounds how many timers one page reads for a text in their contents.
+	maxContents = 300
 )
 
 // timerQuery selects timers of a topic.
 type timerQuery struct {
 	topic, prefix, after string
+	text                 string // in a header or the body; empty: any
 	running              bool
 	within               time.Duration // due within; 0: any
 	limit                int
@@ -30,6 +33,7 @@ type timerQuery struct {
 
 type timersData struct {
 	Topic, Prefix, Within string
+	Text                  string
 	Running               bool
 	Rows                  []wakebell.Info
 	Next, First           string
@@ -37,33 +41,75 @@ type timersData struct {
 }
 
 func (d *Dashboard) readTimers(ctx context.Context, q timerQuery) (timersData, error) {
-	data := timersData{Topic: q.topic, Prefix: q.prefix, Running: q.running}
+	data := timersData{Topic: q.topic, Prefix: q.prefix, Text: q.text, Running: q.running}
+	if err := d.searchable(q.text); err != nil {
+		return data, err
+	}
 	filter := wakebell.Filter{Running: q.running}
 	if q.within > 0 {
 		filter.DueBefore = time.Now().Add(q.within)
 	}
+	most := maxScan
+	if q.text != "" {
+		most = maxContents
+	}
 	bound := q.limit + 1
-	if q.prefix != "" {
-		bound = maxScan + 1
+	if q.prefix != "" || q.text != "" {
+		bound = most + 1
 	}
 	seen, last := 0, ""
 	for info, err := range d.op.Timers.List(ctx, q.topic, filter, wakebelltype.Page{After: q.after, Limit: bound}) {
 		if err != nil {
 			return data, fmt.Errorf("list timers: %w", err)
 		}
-		if len(data.Rows) == q.limit || seen == maxScan {
+		if len(data.Rows) == q.limit || seen == most {
 			data.Next = last
 			break
 		}
 		seen, last = seen+1, info.Cursor
-		if strings.HasPrefix(info.ID, q.prefix) {
+		matches, err := d.matches(ctx, q, info.ID)
+		if err != nil {
+			return data, err
+		}
+		if matches {
 			data.Rows = append(data.Rows, info)
 		}
 	}
-	if seen == maxScan && len(data.Rows) < q.limit {
+	if seen == most && len(data.Rows) < q.limit {
 		data.Scanned = seen
 	}
 	return data, nil
+}
+
+// searchable refuses to look for a text in payloads that are not shown: the answer would
+// tell what is in them.
+func (d *Dashboard) searchable(text string) error {
+	if text != "" && (d.cfg.HidePayloads || d.cfg.Redact != nil) {
+		return fmt.Errorf("%w: payloads are hidden or redacted here, so they cannot be searched", wakebell.ErrForbidden)
+	}
+	return nil
+}
+
+// matches reports whether a timer has the prefix and the text of a query. A timer that
+// is gone or too large to be read does not match a text.
+func (d *Dashboard) matches(ctx context.Context, q timerQuery, id string) (bool, error) {
+	if !strings.HasPrefix(id, q.prefix) || q.text == "" {
+		return strings.HasPrefix(id, q.prefix), nil
+	}
+	_, content, err := d.op.Timers.Get(ctx, q.topic, id)
+	switch {
+	case errors.Is(err, wakebell.ErrNotFound), errors.Is(err, wakebell.ErrTooLarge):
+		return false, nil
+	case err != nil:
+		return false, fmt.Errorf("read timer %s: %w", show.Short(64, id), err)
+	}
+	content, _ = d.decoded(ctx, Payload{Topic: q.topic, ID: id, Content: content})
+	for _, h := range content.Headers {
+		if strings.Contains(h.Key, q.text) || strings.Contains(h.Value, q.text) {
+			return true, nil
+		}
+	}
+	return strings.Contains(string(content.Body), q.text), nil
 }
 
 // windows are the choices of the filter by due time.
@@ -76,7 +122,7 @@ func (d *Dashboard) timersPage(ctx context.Context, r *request) (page, error) {
 	}
 	within, running := r.get("within"), r.get("running")
 	q := timerQuery{
-		topic: topic, prefix: r.get("prefix"), after: r.get("after"), running: running != "",
+		topic: topic, prefix: r.get("prefix"), text: r.get("text"), after: r.get("after"), running: running != "",
 		within: windows[within], limit: timersPage,
 	}
 	data, err := d.readTimers(ctx, q)
@@ -85,7 +131,7 @@ func (d *Dashboard) timersPage(ctx context.Context, r *request) (page, error) {
 	}
 	data.Within = within
 	address := func(after string) string {
-		return d.link("timers", "topic", topic, "prefix", q.prefix, "running", running, "within", within, "after", after)
+		return d.link("timers", "topic", topic, "prefix", q.prefix, "text", q.text, "running", running, "within", within, "after", after)
 	}
 	if data.Next != "" {
 		data.Next = address(data.Next)
@@ -200,77 +246,4 @@ func (d *Dashboard) timerPage(ctx context.Context, r *request) (page, error) {
 		template: "timer", title: "Timer " + id, section: "topics", live: watching("timer", "topic", topic, "id", id),
 		data: timerData{topic, info, d.newPayload(ctx, Payload{Topic: topic, ID: id, Content: content}), info.Attempts > 0, past},
 	}, nil
-}
-
-// searchPage goes to what has the name: a topic, a schedule, a gate, a queue, or a
-// timer as "topic id". If several have it, it lists them.
-func (d *Dashboard) searchPage(ctx context.Context, r *request) (page, error) {
-	text := strings.TrimSpace(r.get("q"))
-	data := searchData{Text: text}
-	if text != "" {
-		data.Found = d.find(ctx, text)
-	}
-	if len(data.Found) == 1 && data.Found[0].Exact {
-		r.w.Header().Set("Location", data.Found[0].Href)
-		return page{template: "search", title: "Search", status: 303, data: data}, nil
-	}
-	return page{template: "search", title: "Search", data: data}, nil
-}
-
-type searchData struct {
-	Text  string
-	Found []found
-}
-
-type found struct {
-	Kind, Name, Href string
-	Exact            bool
-}
-
-const (
-	maxFound = 50
-	// maxLookups bounds the topics in which a timer is looked for by its id alone.
-	maxLookups = 50
-)
-
-func (d *Dashboard) find(ctx context.Context, text string) (all []found) {
-	names, _ := d.readNames(ctx) // without them the other kinds are found
-	for _, name := range names {
-		if strings.Contains(name, text) && len(all) < maxFound {
-			all = append(all, found{"topic", name, d.link("topic", "name", name), name == text})
-		}
-	}
-	for _, name := range names[:min(len(names), maxLookups)] {
-		all = d.findTimer(ctx, all, name, text)
-	}
-	if topic, id, ok := strings.Cut(text, " "); ok {
-		all = d.findTimer(ctx, all, topic, strings.TrimSpace(id))
-	}
-	if d.op.Schedules != nil {
-		if _, err := d.op.Schedules.Get(ctx, text); err == nil {
-			all = append(all, found{"recurring schedule", text, d.link("schedule", "name", text), true})
-		}
-	}
-	if d.op.Gates != nil {
-		if g, err := d.op.Gates.Show(ctx, text); err == nil && g.LastFence > 0 {
-			all = append(all, found{"gate", text, d.link("gate", "name", text), true})
-		}
-	}
-	if d.op.Queues != nil {
-		s, err := d.op.Queues.Stats(ctx, d.queueKeys(text))
-		if err == nil && s.Pending+s.Processing+s.Completed+s.Failed+s.Dead > 0 {
-			all = append(all, found{"queue", text, d.link("queue", "name", text), true})
-		}
-	}
-	return all
-}
-
-func (d *Dashboard) findTimer(ctx context.Context, all []found, topic, id string) []found {
-	if topic == "" || id == "" || len(all) >= maxFound {
-		return all
-	}
-	if _, _, err := d.op.Timers.Get(ctx, topic, id); err != nil {
-		return all
-	}
-	return append(all, found{"timer of " + topic, id, d.link("timer", "topic", topic, "id", id), true})
 }

@@ -108,6 +108,7 @@ func (t *totals) add(o wakebelltype.Overview) {
 	t.Stats.Due += s.Due
 	t.Stats.Leased += s.Leased
 	t.Stats.Retrying += s.Retrying
+	t.Stats.Parked += s.Parked
 	t.Stats.Dead += s.Dead
 	t.Stats.Estimated = t.Stats.Estimated || s.Estimated
 	if s.Lag > t.Stats.Lag {
@@ -248,6 +249,7 @@ type topicData struct {
 	Upcoming  timersData
 	Running   timersData
 	Nodes     []heard
+	Late      lateness
 	Events    []wakebelltype.Event
 	Silent    error // why there are no events
 
@@ -269,6 +271,7 @@ func (d *Dashboard) topicPage(ctx context.Context, r *request) (page, error) {
 	}
 	data := topicData{Name: name, Overview: o, Overrides: overrides(o.Control.Settings), Nodes: d.feeds.nodes([]string{name})}
 	data.Events, data.Silent = d.feeds.events(name)
+	data.Late = d.feeds.lateness(name)
 	if data.Upcoming, err = d.readTimers(ctx, timerQuery{topic: name, limit: rowsOfTopic}); err != nil {
 		return page{}, err
 	}

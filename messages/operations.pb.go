@@ -883,7 +883,12 @@ type TopicSettings struct {
 	// Negative: no maximum, even if the node sets one.
 	MaxInFlight int32 `protobuf:"zigzag32,12,opt,name=max_in_flight,json=maxInFlight,proto3" json:"max_in_flight,omitempty"`
 	// Negative: no limit, even if the node sets one.
-	PerKey        int32 `protobuf:"zigzag32,13,opt,name=per_key,json=perKey,proto3" json:"per_key,omitempty"`
+	PerKey int32 `protobuf:"zigzag32,13,opt,name=per_key,json=perKey,proto3" json:"per_key,omitempty"`
+	// Negative: no limit, even if the node sets one.
+	KeyRateLimit int32                `protobuf:"zigzag32,14,opt,name=key_rate_limit,json=keyRateLimit,proto3" json:"key_rate_limit,omitempty"`
+	KeyRatePer   *durationpb.Duration `protobuf:"bytes,15,opt,name=key_rate_per,json=keyRatePer,proto3" json:"key_rate_per,omitempty"`
+	// Negative: the same as key_rate_limit, even if the node sets another.
+	KeyRateBurst  int32 `protobuf:"zigzag32,16,opt,name=key_rate_burst,json=keyRateBurst,proto3" json:"key_rate_burst,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1005,6 +1010,27 @@ func (x *TopicSettings) GetMaxInFlight() int32 {
 func (x *TopicSettings) GetPerKey() int32 {
 	if x != nil {
 		return x.PerKey
+	}
+	return 0
+}
+
+func (x *TopicSettings) GetKeyRateLimit() int32 {
+	if x != nil {
+		return x.KeyRateLimit
+	}
+	return 0
+}
+
+func (x *TopicSettings) GetKeyRatePer() *durationpb.Duration {
+	if x != nil {
+		return x.KeyRatePer
+	}
+	return nil
+}
+
+func (x *TopicSettings) GetKeyRateBurst() int32 {
+	if x != nil {
+		return x.KeyRateBurst
 	}
 	return 0
 }
@@ -4984,6 +5010,125 @@ func (x *AuditEntry) GetCursor() string {
 	return ""
 }
 
+// RecordChangeRequest records what an operator changed by calls that are not recorded
+// by themselves, such as CancelRequest.
+type RecordChangeRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// topic.schedule, topic.cancel, topic.reschedule, topic.run_now or queue.publish.
+	Operation string `protobuf:"bytes,1,opt,name=operation,proto3" json:"operation,omitempty"`
+	// Of the topic or the queue.
+	Name string `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	// Timers or messages that changed; at least 0.
+	Count int64 `protobuf:"varint,3,opt,name=count,proto3" json:"count,omitempty"`
+	// Which they were, in words; the first 1,024 bytes are recorded.
+	Detail string `protobuf:"bytes,4,opt,name=detail,proto3" json:"detail,omitempty"`
+	// Why the change ended after a part; empty: it is complete.
+	Error         string `protobuf:"bytes,5,opt,name=error,proto3" json:"error,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RecordChangeRequest) Reset() {
+	*x = RecordChangeRequest{}
+	mi := &file_messages_operations_proto_msgTypes[79]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RecordChangeRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RecordChangeRequest) ProtoMessage() {}
+
+func (x *RecordChangeRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_messages_operations_proto_msgTypes[79]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RecordChangeRequest.ProtoReflect.Descriptor instead.
+func (*RecordChangeRequest) Descriptor() ([]byte, []int) {
+	return file_messages_operations_proto_rawDescGZIP(), []int{79}
+}
+
+func (x *RecordChangeRequest) GetOperation() string {
+	if x != nil {
+		return x.Operation
+	}
+	return ""
+}
+
+func (x *RecordChangeRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *RecordChangeRequest) GetCount() int64 {
+	if x != nil {
+		return x.Count
+	}
+	return 0
+}
+
+func (x *RecordChangeRequest) GetDetail() string {
+	if x != nil {
+		return x.Detail
+	}
+	return ""
+}
+
+func (x *RecordChangeRequest) GetError() string {
+	if x != nil {
+		return x.Error
+	}
+	return ""
+}
+
+type RecordChangeResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RecordChangeResponse) Reset() {
+	*x = RecordChangeResponse{}
+	mi := &file_messages_operations_proto_msgTypes[80]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RecordChangeResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RecordChangeResponse) ProtoMessage() {}
+
+func (x *RecordChangeResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_messages_operations_proto_msgTypes[80]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RecordChangeResponse.ProtoReflect.Descriptor instead.
+func (*RecordChangeResponse) Descriptor() ([]byte, []int) {
+	return file_messages_operations_proto_rawDescGZIP(), []int{80}
+}
+
 // GetThroughputRequest reads the counts of a topic.
 type GetThroughputRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -4996,7 +5141,7 @@ type GetThroughputRequest struct {
 
 func (x *GetThroughputRequest) Reset() {
 	*x = GetThroughputRequest{}
-	mi := &file_messages_operations_proto_msgTypes[79]
+	mi := &file_messages_operations_proto_msgTypes[81]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5008,7 +5153,7 @@ func (x *GetThroughputRequest) String() string {
 func (*GetThroughputRequest) ProtoMessage() {}
 
 func (x *GetThroughputRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[79]
+	mi := &file_messages_operations_proto_msgTypes[81]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5021,7 +5166,7 @@ func (x *GetThroughputRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetThroughputRequest.ProtoReflect.Descriptor instead.
 func (*GetThroughputRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{79}
+	return file_messages_operations_proto_rawDescGZIP(), []int{81}
 }
 
 func (x *GetThroughputRequest) GetTopic() string {
@@ -5051,7 +5196,7 @@ type GetThroughputResponse struct {
 
 func (x *GetThroughputResponse) Reset() {
 	*x = GetThroughputResponse{}
-	mi := &file_messages_operations_proto_msgTypes[80]
+	mi := &file_messages_operations_proto_msgTypes[82]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5063,7 +5208,7 @@ func (x *GetThroughputResponse) String() string {
 func (*GetThroughputResponse) ProtoMessage() {}
 
 func (x *GetThroughputResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[80]
+	mi := &file_messages_operations_proto_msgTypes[82]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5076,7 +5221,7 @@ func (x *GetThroughputResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetThroughputResponse.ProtoReflect.Descriptor instead.
 func (*GetThroughputResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{80}
+	return file_messages_operations_proto_rawDescGZIP(), []int{82}
 }
 
 func (x *GetThroughputResponse) GetStep() *durationpb.Duration {
@@ -5113,7 +5258,7 @@ type ThroughputCounts struct {
 
 func (x *ThroughputCounts) Reset() {
 	*x = ThroughputCounts{}
-	mi := &file_messages_operations_proto_msgTypes[81]
+	mi := &file_messages_operations_proto_msgTypes[83]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5125,7 +5270,7 @@ func (x *ThroughputCounts) String() string {
 func (*ThroughputCounts) ProtoMessage() {}
 
 func (x *ThroughputCounts) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[81]
+	mi := &file_messages_operations_proto_msgTypes[83]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5138,7 +5283,7 @@ func (x *ThroughputCounts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ThroughputCounts.ProtoReflect.Descriptor instead.
 func (*ThroughputCounts) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{81}
+	return file_messages_operations_proto_rawDescGZIP(), []int{83}
 }
 
 func (x *ThroughputCounts) GetScheduled() int64 {
@@ -5187,7 +5332,7 @@ type ListHistoryRequest struct {
 
 func (x *ListHistoryRequest) Reset() {
 	*x = ListHistoryRequest{}
-	mi := &file_messages_operations_proto_msgTypes[82]
+	mi := &file_messages_operations_proto_msgTypes[84]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5199,7 +5344,7 @@ func (x *ListHistoryRequest) String() string {
 func (*ListHistoryRequest) ProtoMessage() {}
 
 func (x *ListHistoryRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[82]
+	mi := &file_messages_operations_proto_msgTypes[84]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5212,7 +5357,7 @@ func (x *ListHistoryRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListHistoryRequest.ProtoReflect.Descriptor instead.
 func (*ListHistoryRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{82}
+	return file_messages_operations_proto_rawDescGZIP(), []int{84}
 }
 
 func (x *ListHistoryRequest) GetTopic() string {
@@ -5267,7 +5412,7 @@ type HistoryFilter struct {
 
 func (x *HistoryFilter) Reset() {
 	*x = HistoryFilter{}
-	mi := &file_messages_operations_proto_msgTypes[83]
+	mi := &file_messages_operations_proto_msgTypes[85]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5279,7 +5424,7 @@ func (x *HistoryFilter) String() string {
 func (*HistoryFilter) ProtoMessage() {}
 
 func (x *HistoryFilter) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[83]
+	mi := &file_messages_operations_proto_msgTypes[85]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5292,7 +5437,7 @@ func (x *HistoryFilter) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HistoryFilter.ProtoReflect.Descriptor instead.
 func (*HistoryFilter) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{83}
+	return file_messages_operations_proto_rawDescGZIP(), []int{85}
 }
 
 func (x *HistoryFilter) GetId() string {
@@ -5333,7 +5478,7 @@ type ListHistoryResponse struct {
 
 func (x *ListHistoryResponse) Reset() {
 	*x = ListHistoryResponse{}
-	mi := &file_messages_operations_proto_msgTypes[84]
+	mi := &file_messages_operations_proto_msgTypes[86]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5345,7 +5490,7 @@ func (x *ListHistoryResponse) String() string {
 func (*ListHistoryResponse) ProtoMessage() {}
 
 func (x *ListHistoryResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[84]
+	mi := &file_messages_operations_proto_msgTypes[86]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5358,7 +5503,7 @@ func (x *ListHistoryResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListHistoryResponse.ProtoReflect.Descriptor instead.
 func (*ListHistoryResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{84}
+	return file_messages_operations_proto_rawDescGZIP(), []int{86}
 }
 
 func (x *ListHistoryResponse) GetAttempt() *Attempt {
@@ -5388,7 +5533,7 @@ type Attempt struct {
 
 func (x *Attempt) Reset() {
 	*x = Attempt{}
-	mi := &file_messages_operations_proto_msgTypes[85]
+	mi := &file_messages_operations_proto_msgTypes[87]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5400,7 +5545,7 @@ func (x *Attempt) String() string {
 func (*Attempt) ProtoMessage() {}
 
 func (x *Attempt) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[85]
+	mi := &file_messages_operations_proto_msgTypes[87]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5413,7 +5558,7 @@ func (x *Attempt) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Attempt.ProtoReflect.Descriptor instead.
 func (*Attempt) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{85}
+	return file_messages_operations_proto_rawDescGZIP(), []int{87}
 }
 
 func (x *Attempt) GetId() string {
@@ -5485,7 +5630,7 @@ type GetQueueThroughputRequest struct {
 
 func (x *GetQueueThroughputRequest) Reset() {
 	*x = GetQueueThroughputRequest{}
-	mi := &file_messages_operations_proto_msgTypes[86]
+	mi := &file_messages_operations_proto_msgTypes[88]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5497,7 +5642,7 @@ func (x *GetQueueThroughputRequest) String() string {
 func (*GetQueueThroughputRequest) ProtoMessage() {}
 
 func (x *GetQueueThroughputRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[86]
+	mi := &file_messages_operations_proto_msgTypes[88]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5510,7 +5655,7 @@ func (x *GetQueueThroughputRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetQueueThroughputRequest.ProtoReflect.Descriptor instead.
 func (*GetQueueThroughputRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{86}
+	return file_messages_operations_proto_rawDescGZIP(), []int{88}
 }
 
 func (x *GetQueueThroughputRequest) GetName() string {
@@ -5544,7 +5689,7 @@ type GetQueueThroughputResponse struct {
 
 func (x *GetQueueThroughputResponse) Reset() {
 	*x = GetQueueThroughputResponse{}
-	mi := &file_messages_operations_proto_msgTypes[87]
+	mi := &file_messages_operations_proto_msgTypes[89]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5556,7 +5701,7 @@ func (x *GetQueueThroughputResponse) String() string {
 func (*GetQueueThroughputResponse) ProtoMessage() {}
 
 func (x *GetQueueThroughputResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[87]
+	mi := &file_messages_operations_proto_msgTypes[89]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5569,7 +5714,7 @@ func (x *GetQueueThroughputResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetQueueThroughputResponse.ProtoReflect.Descriptor instead.
 func (*GetQueueThroughputResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{87}
+	return file_messages_operations_proto_rawDescGZIP(), []int{89}
 }
 
 func (x *GetQueueThroughputResponse) GetThroughput() *GetThroughputResponse {
@@ -5595,7 +5740,7 @@ type ListQueueHistoryRequest struct {
 
 func (x *ListQueueHistoryRequest) Reset() {
 	*x = ListQueueHistoryRequest{}
-	mi := &file_messages_operations_proto_msgTypes[88]
+	mi := &file_messages_operations_proto_msgTypes[90]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5607,7 +5752,7 @@ func (x *ListQueueHistoryRequest) String() string {
 func (*ListQueueHistoryRequest) ProtoMessage() {}
 
 func (x *ListQueueHistoryRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[88]
+	mi := &file_messages_operations_proto_msgTypes[90]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5620,7 +5765,7 @@ func (x *ListQueueHistoryRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListQueueHistoryRequest.ProtoReflect.Descriptor instead.
 func (*ListQueueHistoryRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{88}
+	return file_messages_operations_proto_rawDescGZIP(), []int{90}
 }
 
 func (x *ListQueueHistoryRequest) GetName() string {
@@ -5675,7 +5820,7 @@ type ListQueueHistoryResponse struct {
 
 func (x *ListQueueHistoryResponse) Reset() {
 	*x = ListQueueHistoryResponse{}
-	mi := &file_messages_operations_proto_msgTypes[89]
+	mi := &file_messages_operations_proto_msgTypes[91]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5687,7 +5832,7 @@ func (x *ListQueueHistoryResponse) String() string {
 func (*ListQueueHistoryResponse) ProtoMessage() {}
 
 func (x *ListQueueHistoryResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[89]
+	mi := &file_messages_operations_proto_msgTypes[91]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5700,7 +5845,7 @@ func (x *ListQueueHistoryResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListQueueHistoryResponse.ProtoReflect.Descriptor instead.
 func (*ListQueueHistoryResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{89}
+	return file_messages_operations_proto_rawDescGZIP(), []int{91}
 }
 
 func (x *ListQueueHistoryResponse) GetAttempt() *Attempt {
@@ -5752,7 +5897,7 @@ const file_messages_operations_proto_rawDesc = "" +
 	"\tpaused_at\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\bpausedAt\x12\x1b\n" +
 	"\tpaused_by\x18\x03 \x01(\tR\bpausedBy\x12\x16\n" +
 	"\x06reason\x18\x04 \x01(\tR\x06reason\x126\n" +
-	"\bsettings\x18\x05 \x01(\v2\x1a.wakebell.v1.TopicSettingsR\bsettings\"\x90\x05\n" +
+	"\bsettings\x18\x05 \x01(\v2\x1a.wakebell.v1.TopicSettingsR\bsettings\"\x99\x06\n" +
 	"\rTopicSettings\x12%\n" +
 	"\x0emax_concurrent\x18\x01 \x01(\rR\rmaxConcurrent\x126\n" +
 	"\tlease_ttl\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\bleaseTtl\x12=\n" +
@@ -5770,7 +5915,11 @@ const file_messages_operations_proto_rawDesc = "" +
 	"\n" +
 	"rate_burst\x18\v \x01(\x11R\trateBurst\x12\"\n" +
 	"\rmax_in_flight\x18\f \x01(\x11R\vmaxInFlight\x12\x17\n" +
-	"\aper_key\x18\r \x01(\x11R\x06perKey\"Q\n" +
+	"\aper_key\x18\r \x01(\x11R\x06perKey\x12$\n" +
+	"\x0ekey_rate_limit\x18\x0e \x01(\x11R\fkeyRateLimit\x12;\n" +
+	"\fkey_rate_per\x18\x0f \x01(\v2\x19.google.protobuf.DurationR\n" +
+	"keyRatePer\x12$\n" +
+	"\x0ekey_rate_burst\x18\x10 \x01(\x11R\fkeyRateBurst\"Q\n" +
 	"\x11PauseTopicRequest\x12\x14\n" +
 	"\x05topic\x18\x01 \x01(\tR\x05topic\x12\x0e\n" +
 	"\x02by\x18\x02 \x01(\tR\x02by\x12\x16\n" +
@@ -6054,7 +6203,14 @@ const file_messages_operations_proto_rawDesc = "" +
 	"\x06detail\x18\t \x01(\tR\x06detail\x12\x14\n" +
 	"\x05error\x18\n" +
 	" \x01(\tR\x05error\x12\x16\n" +
-	"\x06cursor\x18\v \x01(\tR\x06cursor\"]\n" +
+	"\x06cursor\x18\v \x01(\tR\x06cursor\"\x8b\x01\n" +
+	"\x13RecordChangeRequest\x12\x1c\n" +
+	"\toperation\x18\x01 \x01(\tR\toperation\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\x12\x14\n" +
+	"\x05count\x18\x03 \x01(\x03R\x05count\x12\x16\n" +
+	"\x06detail\x18\x04 \x01(\tR\x06detail\x12\x14\n" +
+	"\x05error\x18\x05 \x01(\tR\x05error\"\x16\n" +
+	"\x14RecordChangeResponse\"]\n" +
 	"\x14GetThroughputRequest\x12\x14\n" +
 	"\x05topic\x18\x01 \x01(\tR\x05topic\x12/\n" +
 	"\x05since\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\x05since\"\xad\x01\n" +
@@ -6131,7 +6287,7 @@ func file_messages_operations_proto_rawDescGZIP() []byte {
 }
 
 var file_messages_operations_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_messages_operations_proto_msgTypes = make([]protoimpl.MessageInfo, 91)
+var file_messages_operations_proto_msgTypes = make([]protoimpl.MessageInfo, 93)
 var file_messages_operations_proto_goTypes = []any{
 	(RedriveOutcome)(0),                    // 0: wakebell.v1.RedriveOutcome
 	(QueueRedriveOutcome)(0),               // 1: wakebell.v1.QueueRedriveOutcome
@@ -6214,118 +6370,121 @@ var file_messages_operations_proto_goTypes = []any{
 	(*AuditFilter)(nil),                    // 78: wakebell.v1.AuditFilter
 	(*ListAuditResponse)(nil),              // 79: wakebell.v1.ListAuditResponse
 	(*AuditEntry)(nil),                     // 80: wakebell.v1.AuditEntry
-	(*GetThroughputRequest)(nil),           // 81: wakebell.v1.GetThroughputRequest
-	(*GetThroughputResponse)(nil),          // 82: wakebell.v1.GetThroughputResponse
-	(*ThroughputCounts)(nil),               // 83: wakebell.v1.ThroughputCounts
-	(*ListHistoryRequest)(nil),             // 84: wakebell.v1.ListHistoryRequest
-	(*HistoryFilter)(nil),                  // 85: wakebell.v1.HistoryFilter
-	(*ListHistoryResponse)(nil),            // 86: wakebell.v1.ListHistoryResponse
-	(*Attempt)(nil),                        // 87: wakebell.v1.Attempt
-	(*GetQueueThroughputRequest)(nil),      // 88: wakebell.v1.GetQueueThroughputRequest
-	(*GetQueueThroughputResponse)(nil),     // 89: wakebell.v1.GetQueueThroughputResponse
-	(*ListQueueHistoryRequest)(nil),        // 90: wakebell.v1.ListQueueHistoryRequest
-	(*ListQueueHistoryResponse)(nil),       // 91: wakebell.v1.ListQueueHistoryResponse
-	nil,                                    // 92: wakebell.v1.GateState.GuardEntry
-	(*TopicStats)(nil),                     // 93: wakebell.v1.TopicStats
-	(*Error)(nil),                          // 94: wakebell.v1.Error
-	(*timestamppb.Timestamp)(nil),          // 95: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),            // 96: google.protobuf.Duration
-	(*Content)(nil),                        // 97: wakebell.v1.Content
-	(*Queue)(nil),                          // 98: wakebell.v1.Queue
+	(*RecordChangeRequest)(nil),            // 81: wakebell.v1.RecordChangeRequest
+	(*RecordChangeResponse)(nil),           // 82: wakebell.v1.RecordChangeResponse
+	(*GetThroughputRequest)(nil),           // 83: wakebell.v1.GetThroughputRequest
+	(*GetThroughputResponse)(nil),          // 84: wakebell.v1.GetThroughputResponse
+	(*ThroughputCounts)(nil),               // 85: wakebell.v1.ThroughputCounts
+	(*ListHistoryRequest)(nil),             // 86: wakebell.v1.ListHistoryRequest
+	(*HistoryFilter)(nil),                  // 87: wakebell.v1.HistoryFilter
+	(*ListHistoryResponse)(nil),            // 88: wakebell.v1.ListHistoryResponse
+	(*Attempt)(nil),                        // 89: wakebell.v1.Attempt
+	(*GetQueueThroughputRequest)(nil),      // 90: wakebell.v1.GetQueueThroughputRequest
+	(*GetQueueThroughputResponse)(nil),     // 91: wakebell.v1.GetQueueThroughputResponse
+	(*ListQueueHistoryRequest)(nil),        // 92: wakebell.v1.ListQueueHistoryRequest
+	(*ListQueueHistoryResponse)(nil),       // 93: wakebell.v1.ListQueueHistoryResponse
+	nil,                                    // 94: wakebell.v1.GateState.GuardEntry
+	(*TopicStats)(nil),                     // 95: wakebell.v1.TopicStats
+	(*Error)(nil),                          // 96: wakebell.v1.Error
+	(*timestamppb.Timestamp)(nil),          // 97: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),            // 98: google.protobuf.Duration
+	(*Content)(nil),                        // 99: wakebell.v1.Content
+	(*Queue)(nil),                          // 100: wakebell.v1.Queue
 }
 var file_messages_operations_proto_depIdxs = []int32{
-	6,  // 0: wakebell.v1.GetOverviewsResponse.topics:type_name -> wakebell.v1.TopicOverview
-	93, // 1: wakebell.v1.TopicOverview.stats:type_name -> wakebell.v1.TopicStats
-	15, // 2: wakebell.v1.TopicOverview.control:type_name -> wakebell.v1.TopicControl
-	94, // 3: wakebell.v1.TopicOverview.fault:type_name -> wakebell.v1.Error
-	15, // 4: wakebell.v1.GetTopicControlResponse.control:type_name -> wakebell.v1.TopicControl
-	95, // 5: wakebell.v1.TopicControl.paused_at:type_name -> google.protobuf.Timestamp
-	16, // 6: wakebell.v1.TopicControl.settings:type_name -> wakebell.v1.TopicSettings
-	96, // 7: wakebell.v1.TopicSettings.lease_ttl:type_name -> google.protobuf.Duration
-	96, // 8: wakebell.v1.TopicSettings.max_lease_age:type_name -> google.protobuf.Duration
-	96, // 9: wakebell.v1.TopicSettings.polling_interval:type_name -> google.protobuf.Duration
-	96, // 10: wakebell.v1.TopicSettings.max_polling_interval:type_name -> google.protobuf.Duration
-	96, // 11: wakebell.v1.TopicSettings.retry_initial:type_name -> google.protobuf.Duration
-	96, // 12: wakebell.v1.TopicSettings.retry_limit:type_name -> google.protobuf.Duration
-	96, // 13: wakebell.v1.TopicSettings.rate_per:type_name -> google.protobuf.Duration
-	15, // 14: wakebell.v1.PauseTopicResponse.control:type_name -> wakebell.v1.TopicControl
-	15, // 15: wakebell.v1.ResumeTopicResponse.control:type_name -> wakebell.v1.TopicControl
-	16, // 16: wakebell.v1.RetuneTopicRequest.settings:type_name -> wakebell.v1.TopicSettings
-	15, // 17: wakebell.v1.RetuneTopicResponse.control:type_name -> wakebell.v1.TopicControl
-	25, // 18: wakebell.v1.DiagnoseResponse.findings:type_name -> wakebell.v1.Finding
-	28, // 19: wakebell.v1.TailResponse.event:type_name -> wakebell.v1.TopicEvent
-	95, // 20: wakebell.v1.TopicEvent.at:type_name -> google.protobuf.Timestamp
-	96, // 21: wakebell.v1.TopicEvent.lateness:type_name -> google.protobuf.Duration
-	96, // 22: wakebell.v1.TopicEvent.took:type_name -> google.protobuf.Duration
-	96, // 23: wakebell.v1.TopicEvent.retry_in:type_name -> google.protobuf.Duration
-	96, // 24: wakebell.v1.DeadLetterFilter.older_than:type_name -> google.protobuf.Duration
-	96, // 25: wakebell.v1.DeadLetterFilter.newer_than:type_name -> google.protobuf.Duration
-	29, // 26: wakebell.v1.ListDeadLettersRequest.filter:type_name -> wakebell.v1.DeadLetterFilter
-	34, // 27: wakebell.v1.ListDeadLettersResponse.dead_letter:type_name -> wakebell.v1.DeadLetter
-	34, // 28: wakebell.v1.GetDeadLetterResponse.dead_letter:type_name -> wakebell.v1.DeadLetter
-	95, // 29: wakebell.v1.DeadLetter.activation:type_name -> google.protobuf.Timestamp
-	95, // 30: wakebell.v1.DeadLetter.died:type_name -> google.protobuf.Timestamp
-	97, // 31: wakebell.v1.DeadLetter.content:type_name -> wakebell.v1.Content
-	29, // 32: wakebell.v1.RedriveDeadLettersRequest.filter:type_name -> wakebell.v1.DeadLetterFilter
-	96, // 33: wakebell.v1.RedriveDeadLettersRequest.in:type_name -> google.protobuf.Duration
-	0,  // 34: wakebell.v1.RedriveDeadLettersResponse.outcome:type_name -> wakebell.v1.RedriveOutcome
-	29, // 35: wakebell.v1.DeleteDeadLettersRequest.filter:type_name -> wakebell.v1.DeadLetterFilter
-	98, // 36: wakebell.v1.ListQueuesResponse.queue:type_name -> wakebell.v1.Queue
-	98, // 37: wakebell.v1.GetQueueStatsRequest.queue:type_name -> wakebell.v1.Queue
-	43, // 38: wakebell.v1.GetQueueStatsResponse.stats:type_name -> wakebell.v1.QueueStats
-	95, // 39: wakebell.v1.QueueStats.oldest:type_name -> google.protobuf.Timestamp
-	95, // 40: wakebell.v1.QueueStats.now:type_name -> google.protobuf.Timestamp
-	98, // 41: wakebell.v1.ListQueueMessagesRequest.queue:type_name -> wakebell.v1.Queue
-	46, // 42: wakebell.v1.ListQueueMessagesResponse.message:type_name -> wakebell.v1.QueuedMessage
-	95, // 43: wakebell.v1.QueuedMessage.deadline:type_name -> google.protobuf.Timestamp
-	98, // 44: wakebell.v1.PurgeQueueRequest.queue:type_name -> wakebell.v1.Queue
-	98, // 45: wakebell.v1.ListQueueDeadLettersRequest.queue:type_name -> wakebell.v1.Queue
-	53, // 46: wakebell.v1.ListQueueDeadLettersResponse.dead_letter:type_name -> wakebell.v1.QueueDeadLetter
-	98, // 47: wakebell.v1.GetQueueDeadLetterRequest.queue:type_name -> wakebell.v1.Queue
-	53, // 48: wakebell.v1.GetQueueDeadLetterResponse.dead_letter:type_name -> wakebell.v1.QueueDeadLetter
-	95, // 49: wakebell.v1.QueueDeadLetter.at:type_name -> google.protobuf.Timestamp
-	98, // 50: wakebell.v1.RedriveQueueDeadLetterRequest.queue:type_name -> wakebell.v1.Queue
-	96, // 51: wakebell.v1.RedriveQueueDeadLetterRequest.window:type_name -> google.protobuf.Duration
-	1,  // 52: wakebell.v1.RedriveQueueDeadLetterResponse.outcome:type_name -> wakebell.v1.QueueRedriveOutcome
-	98, // 53: wakebell.v1.DeleteQueueDeadLettersRequest.queue:type_name -> wakebell.v1.Queue
-	53, // 54: wakebell.v1.DeleteQueueDeadLettersRequest.dead_letters:type_name -> wakebell.v1.QueueDeadLetter
-	62, // 55: wakebell.v1.ListGatesResponse.gate:type_name -> wakebell.v1.GateState
-	62, // 56: wakebell.v1.GetGateResponse.gate:type_name -> wakebell.v1.GateState
-	95, // 57: wakebell.v1.GateState.now:type_name -> google.protobuf.Timestamp
-	63, // 58: wakebell.v1.GateState.holder:type_name -> wakebell.v1.GateTicket
-	95, // 59: wakebell.v1.GateState.until:type_name -> google.protobuf.Timestamp
-	63, // 60: wakebell.v1.GateState.waiters:type_name -> wakebell.v1.GateTicket
-	92, // 61: wakebell.v1.GateState.guard:type_name -> wakebell.v1.GateState.GuardEntry
-	94, // 62: wakebell.v1.GateState.fault:type_name -> wakebell.v1.Error
-	72, // 63: wakebell.v1.ExportRecurringResponse.schedule:type_name -> wakebell.v1.RecurringDump
-	72, // 64: wakebell.v1.ImportRecurringRequest.schedule:type_name -> wakebell.v1.RecurringDump
-	95, // 65: wakebell.v1.BackfillRecurringRequest.from:type_name -> google.protobuf.Timestamp
-	95, // 66: wakebell.v1.BackfillRecurringRequest.to:type_name -> google.protobuf.Timestamp
-	78, // 67: wakebell.v1.ListAuditRequest.filter:type_name -> wakebell.v1.AuditFilter
-	95, // 68: wakebell.v1.AuditFilter.since:type_name -> google.protobuf.Timestamp
-	80, // 69: wakebell.v1.ListAuditResponse.entry:type_name -> wakebell.v1.AuditEntry
-	95, // 70: wakebell.v1.AuditEntry.at:type_name -> google.protobuf.Timestamp
-	95, // 71: wakebell.v1.AuditEntry.since:type_name -> google.protobuf.Timestamp
-	96, // 72: wakebell.v1.GetThroughputRequest.since:type_name -> google.protobuf.Duration
-	96, // 73: wakebell.v1.GetThroughputResponse.step:type_name -> google.protobuf.Duration
-	95, // 74: wakebell.v1.GetThroughputResponse.from:type_name -> google.protobuf.Timestamp
-	83, // 75: wakebell.v1.GetThroughputResponse.points:type_name -> wakebell.v1.ThroughputCounts
-	85, // 76: wakebell.v1.ListHistoryRequest.filter:type_name -> wakebell.v1.HistoryFilter
-	95, // 77: wakebell.v1.HistoryFilter.since:type_name -> google.protobuf.Timestamp
-	87, // 78: wakebell.v1.ListHistoryResponse.attempt:type_name -> wakebell.v1.Attempt
-	95, // 79: wakebell.v1.Attempt.started:type_name -> google.protobuf.Timestamp
-	96, // 80: wakebell.v1.Attempt.took:type_name -> google.protobuf.Duration
-	98, // 81: wakebell.v1.GetQueueThroughputRequest.queue:type_name -> wakebell.v1.Queue
-	96, // 82: wakebell.v1.GetQueueThroughputRequest.since:type_name -> google.protobuf.Duration
-	82, // 83: wakebell.v1.GetQueueThroughputResponse.throughput:type_name -> wakebell.v1.GetThroughputResponse
-	98, // 84: wakebell.v1.ListQueueHistoryRequest.queue:type_name -> wakebell.v1.Queue
-	85, // 85: wakebell.v1.ListQueueHistoryRequest.filter:type_name -> wakebell.v1.HistoryFilter
-	87, // 86: wakebell.v1.ListQueueHistoryResponse.attempt:type_name -> wakebell.v1.Attempt
-	87, // [87:87] is the sub-list for method output_type
-	87, // [87:87] is the sub-list for method input_type
-	87, // [87:87] is the sub-list for extension type_name
-	87, // [87:87] is the sub-list for extension extendee
-	0,  // [0:87] is the sub-list for field type_name
+	6,   // 0: wakebell.v1.GetOverviewsResponse.topics:type_name -> wakebell.v1.TopicOverview
+	95,  // 1: wakebell.v1.TopicOverview.stats:type_name -> wakebell.v1.TopicStats
+	15,  // 2: wakebell.v1.TopicOverview.control:type_name -> wakebell.v1.TopicControl
+	96,  // 3: wakebell.v1.TopicOverview.fault:type_name -> wakebell.v1.Error
+	15,  // 4: wakebell.v1.GetTopicControlResponse.control:type_name -> wakebell.v1.TopicControl
+	97,  // 5: wakebell.v1.TopicControl.paused_at:type_name -> google.protobuf.Timestamp
+	16,  // 6: wakebell.v1.TopicControl.settings:type_name -> wakebell.v1.TopicSettings
+	98,  // 7: wakebell.v1.TopicSettings.lease_ttl:type_name -> google.protobuf.Duration
+	98,  // 8: wakebell.v1.TopicSettings.max_lease_age:type_name -> google.protobuf.Duration
+	98,  // 9: wakebell.v1.TopicSettings.polling_interval:type_name -> google.protobuf.Duration
+	98,  // 10: wakebell.v1.TopicSettings.max_polling_interval:type_name -> google.protobuf.Duration
+	98,  // 11: wakebell.v1.TopicSettings.retry_initial:type_name -> google.protobuf.Duration
+	98,  // 12: wakebell.v1.TopicSettings.retry_limit:type_name -> google.protobuf.Duration
+	98,  // 13: wakebell.v1.TopicSettings.rate_per:type_name -> google.protobuf.Duration
+	98,  // 14: wakebell.v1.TopicSettings.key_rate_per:type_name -> google.protobuf.Duration
+	15,  // 15: wakebell.v1.PauseTopicResponse.control:type_name -> wakebell.v1.TopicControl
+	15,  // 16: wakebell.v1.ResumeTopicResponse.control:type_name -> wakebell.v1.TopicControl
+	16,  // 17: wakebell.v1.RetuneTopicRequest.settings:type_name -> wakebell.v1.TopicSettings
+	15,  // 18: wakebell.v1.RetuneTopicResponse.control:type_name -> wakebell.v1.TopicControl
+	25,  // 19: wakebell.v1.DiagnoseResponse.findings:type_name -> wakebell.v1.Finding
+	28,  // 20: wakebell.v1.TailResponse.event:type_name -> wakebell.v1.TopicEvent
+	97,  // 21: wakebell.v1.TopicEvent.at:type_name -> google.protobuf.Timestamp
+	98,  // 22: wakebell.v1.TopicEvent.lateness:type_name -> google.protobuf.Duration
+	98,  // 23: wakebell.v1.TopicEvent.took:type_name -> google.protobuf.Duration
+	98,  // 24: wakebell.v1.TopicEvent.retry_in:type_name -> google.protobuf.Duration
+	98,  // 25: wakebell.v1.DeadLetterFilter.older_than:type_name -> google.protobuf.Duration
+	98,  // 26: wakebell.v1.DeadLetterFilter.newer_than:type_name -> google.protobuf.Duration
+	29,  // 27: wakebell.v1.ListDeadLettersRequest.filter:type_name -> wakebell.v1.DeadLetterFilter
+	34,  // 28: wakebell.v1.ListDeadLettersResponse.dead_letter:type_name -> wakebell.v1.DeadLetter
+	34,  // 29: wakebell.v1.GetDeadLetterResponse.dead_letter:type_name -> wakebell.v1.DeadLetter
+	97,  // 30: wakebell.v1.DeadLetter.activation:type_name -> google.protobuf.Timestamp
+	97,  // 31: wakebell.v1.DeadLetter.died:type_name -> google.protobuf.Timestamp
+	99,  // 32: wakebell.v1.DeadLetter.content:type_name -> wakebell.v1.Content
+	29,  // 33: wakebell.v1.RedriveDeadLettersRequest.filter:type_name -> wakebell.v1.DeadLetterFilter
+	98,  // 34: wakebell.v1.RedriveDeadLettersRequest.in:type_name -> google.protobuf.Duration
+	0,   // 35: wakebell.v1.RedriveDeadLettersResponse.outcome:type_name -> wakebell.v1.RedriveOutcome
+	29,  // 36: wakebell.v1.DeleteDeadLettersRequest.filter:type_name -> wakebell.v1.DeadLetterFilter
+	100, // 37: wakebell.v1.ListQueuesResponse.queue:type_name -> wakebell.v1.Queue
+	100, // 38: wakebell.v1.GetQueueStatsRequest.queue:type_name -> wakebell.v1.Queue
+	43,  // 39: wakebell.v1.GetQueueStatsResponse.stats:type_name -> wakebell.v1.QueueStats
+	97,  // 40: wakebell.v1.QueueStats.oldest:type_name -> google.protobuf.Timestamp
+	97,  // 41: wakebell.v1.QueueStats.now:type_name -> google.protobuf.Timestamp
+	100, // 42: wakebell.v1.ListQueueMessagesRequest.queue:type_name -> wakebell.v1.Queue
+	46,  // 43: wakebell.v1.ListQueueMessagesResponse.message:type_name -> wakebell.v1.QueuedMessage
+	97,  // 44: wakebell.v1.QueuedMessage.deadline:type_name -> google.protobuf.Timestamp
+	100, // 45: wakebell.v1.PurgeQueueRequest.queue:type_name -> wakebell.v1.Queue
+	100, // 46: wakebell.v1.ListQueueDeadLettersRequest.queue:type_name -> wakebell.v1.Queue
+	53,  // 47: wakebell.v1.ListQueueDeadLettersResponse.dead_letter:type_name -> wakebell.v1.QueueDeadLetter
+	100, // 48: wakebell.v1.GetQueueDeadLetterRequest.queue:type_name -> wakebell.v1.Queue
+	53,  // 49: wakebell.v1.GetQueueDeadLetterResponse.dead_letter:type_name -> wakebell.v1.QueueDeadLetter
+	97,  // 50: wakebell.v1.QueueDeadLetter.at:type_name -> google.protobuf.Timestamp
+	100, // 51: wakebell.v1.RedriveQueueDeadLetterRequest.queue:type_name -> wakebell.v1.Queue
+	98,  // 52: wakebell.v1.RedriveQueueDeadLetterRequest.window:type_name -> google.protobuf.Duration
+	1,   // 53: wakebell.v1.RedriveQueueDeadLetterResponse.outcome:type_name -> wakebell.v1.QueueRedriveOutcome
+	100, // 54: wakebell.v1.DeleteQueueDeadLettersRequest.queue:type_name -> wakebell.v1.Queue
+	53,  // 55: wakebell.v1.DeleteQueueDeadLettersRequest.dead_letters:type_name -> wakebell.v1.QueueDeadLetter
+	62,  // 56: wakebell.v1.ListGatesResponse.gate:type_name -> wakebell.v1.GateState
+	62,  // 57: wakebell.v1.GetGateResponse.gate:type_name -> wakebell.v1.GateState
+	97,  // 58: wakebell.v1.GateState.now:type_name -> google.protobuf.Timestamp
+	63,  // 59: wakebell.v1.GateState.holder:type_name -> wakebell.v1.GateTicket
+	97,  // 60: wakebell.v1.GateState.until:type_name -> google.protobuf.Timestamp
+	63,  // 61: wakebell.v1.GateState.waiters:type_name -> wakebell.v1.GateTicket
+	94,  // 62: wakebell.v1.GateState.guard:type_name -> wakebell.v1.GateState.GuardEntry
+	96,  // 63: wakebell.v1.GateState.fault:type_name -> wakebell.v1.Error
+	72,  // 64: wakebell.v1.ExportRecurringResponse.schedule:type_name -> wakebell.v1.RecurringDump
+	72,  // 65: wakebell.v1.ImportRecurringRequest.schedule:type_name -> wakebell.v1.RecurringDump
+	97,  // 66: wakebell.v1.BackfillRecurringRequest.from:type_name -> google.protobuf.Timestamp
+	97,  // 67: wakebell.v1.BackfillRecurringRequest.to:type_name -> google.protobuf.Timestamp
+	78,  // 68: wakebell.v1.ListAuditRequest.filter:type_name -> wakebell.v1.AuditFilter
+	97,  // 69: wakebell.v1.AuditFilter.since:type_name -> google.protobuf.Timestamp
+	80,  // 70: wakebell.v1.ListAuditResponse.entry:type_name -> wakebell.v1.AuditEntry
+	97,  // 71: wakebell.v1.AuditEntry.at:type_name -> google.protobuf.Timestamp
+	97,  // 72: wakebell.v1.AuditEntry.since:type_name -> google.protobuf.Timestamp
+	98,  // 73: wakebell.v1.GetThroughputRequest.since:type_name -> google.protobuf.Duration
+	98,  // 74: wakebell.v1.GetThroughputResponse.step:type_name -> google.protobuf.Duration
+	97,  // 75: wakebell.v1.GetThroughputResponse.from:type_name -> google.protobuf.Timestamp
+	85,  // 76: wakebell.v1.GetThroughputResponse.points:type_name -> wakebell.v1.ThroughputCounts
+	87,  // 77: wakebell.v1.ListHistoryRequest.filter:type_name -> wakebell.v1.HistoryFilter
+	97,  // 78: wakebell.v1.HistoryFilter.since:type_name -> google.protobuf.Timestamp
+	89,  // 79: wakebell.v1.ListHistoryResponse.attempt:type_name -> wakebell.v1.Attempt
+	97,  // 80: wakebell.v1.Attempt.started:type_name -> google.protobuf.Timestamp
+	98,  // 81: wakebell.v1.Attempt.took:type_name -> google.protobuf.Duration
+	100, // 82: wakebell.v1.GetQueueThroughputRequest.queue:type_name -> wakebell.v1.Queue
+	98,  // 83: wakebell.v1.GetQueueThroughputRequest.since:type_name -> google.protobuf.Duration
+	84,  // 84: wakebell.v1.GetQueueThroughputResponse.throughput:type_name -> wakebell.v1.GetThroughputResponse
+	100, // 85: wakebell.v1.ListQueueHistoryRequest.queue:type_name -> wakebell.v1.Queue
+	87,  // 86: wakebell.v1.ListQueueHistoryRequest.filter:type_name -> wakebell.v1.HistoryFilter
+	89,  // 87: wakebell.v1.ListQueueHistoryResponse.attempt:type_name -> wakebell.v1.Attempt
+	88,  // [88:88] is the sub-list for method output_type
+	88,  // [88:88] is the sub-list for method input_type
+	88,  // [88:88] is the sub-list for extension type_name
+	88,  // [88:88] is the sub-list for extension extendee
+	0,   // [0:88] is the sub-list for field type_name
 }
 
 func init() { file_messages_operations_proto_init() }
@@ -6341,7 +6500,7 @@ func file_messages_operations_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_messages_operations_proto_rawDesc), len(file_messages_operations_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   91,
+			NumMessages:   93,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -46,7 +46,7 @@ const file_messages_services_proto_rawDesc = "" +
 	"\x10PreviewRecurring\x12$.wakebell.v1.PreviewRecurringRequest\x1a%.wakebell.v1.PreviewRecurringResponse\x12J\n" +
 	"\tGuardTurn\x12\x1d.wakebell.v1.GuardTurnRequest\x1a\x1e.wakebell.v1.GuardTurnResponse\x12D\n" +
 	"\aPublish\x12\x1b.wakebell.v1.PublishRequest\x1a\x1c.wakebell.v1.PublishResponse\x12:\n" +
-	"\aSession\x12\x15.wakebell.v1.Commands\x1a\x14.wakebell.v1.Replies(\x010\x012\x82\x19\n" +
+	"\aSession\x12\x15.wakebell.v1.Commands\x1a\x14.wakebell.v1.Replies(\x010\x012\xd7\x19\n" +
 	"\n" +
 	"Operations\x12O\n" +
 	"\n" +
@@ -90,7 +90,8 @@ const file_messages_services_proto_rawDesc = "" +
 	"\x11BackfillRecurring\x12%.wakebell.v1.BackfillRecurringRequest\x1a&.wakebell.v1.BackfillRecurringResponse\x12V\n" +
 	"\rGetThroughput\x12!.wakebell.v1.GetThroughputRequest\x1a\".wakebell.v1.GetThroughputResponse\x12R\n" +
 	"\vListHistory\x12\x1f.wakebell.v1.ListHistoryRequest\x1a .wakebell.v1.ListHistoryResponse0\x01\x12L\n" +
-	"\tListAudit\x12\x1d.wakebell.v1.ListAuditRequest\x1a\x1e.wakebell.v1.ListAuditResponse0\x01B0Z.github.com/wakebell/wakebell/messages;messagesb\x06proto3"
+	"\tListAudit\x12\x1d.wakebell.v1.ListAuditRequest\x1a\x1e.wakebell.v1.ListAuditResponse0\x01\x12S\n" +
+	"\fRecordChange\x12 .wakebell.v1.RecordChangeRequest\x1a!.wakebell.v1.RecordChangeResponseB0Z.github.com/wakebell/wakebell/messages;messagesb\x06proto3"
 
 var file_messages_services_proto_goTypes = []any{
 	(*ScheduleRequest)(nil),                // 0: wakebell.v1.ScheduleRequest
@@ -147,60 +148,62 @@ var file_messages_services_proto_goTypes = []any{
 	(*GetThroughputRequest)(nil),           // 51: wakebell.v1.GetThroughputRequest
 	(*ListHistoryRequest)(nil),             // 52: wakebell.v1.ListHistoryRequest
 	(*ListAuditRequest)(nil),               // 53: wakebell.v1.ListAuditRequest
-	(*ScheduleResponse)(nil),               // 54: wakebell.v1.ScheduleResponse
-	(*ScheduleBatchResponse)(nil),          // 55: wakebell.v1.ScheduleBatchResponse
-	(*CancelResponse)(nil),                 // 56: wakebell.v1.CancelResponse
-	(*GetTimerResponse)(nil),               // 57: wakebell.v1.GetTimerResponse
-	(*ListTimersResponse)(nil),             // 58: wakebell.v1.ListTimersResponse
-	(*RescheduleResponse)(nil),             // 59: wakebell.v1.RescheduleResponse
-	(*RunNowResponse)(nil),                 // 60: wakebell.v1.RunNowResponse
-	(*GetTopicStatsResponse)(nil),          // 61: wakebell.v1.GetTopicStatsResponse
-	(*PutRecurringResponse)(nil),           // 62: wakebell.v1.PutRecurringResponse
-	(*DeleteRecurringResponse)(nil),        // 63: wakebell.v1.DeleteRecurringResponse
-	(*EnableRecurringResponse)(nil),        // 64: wakebell.v1.EnableRecurringResponse
-	(*RunRecurringResponse)(nil),           // 65: wakebell.v1.RunRecurringResponse
-	(*GetRecurringResponse)(nil),           // 66: wakebell.v1.GetRecurringResponse
-	(*ListRecurringResponse)(nil),          // 67: wakebell.v1.ListRecurringResponse
-	(*PreviewRecurringResponse)(nil),       // 68: wakebell.v1.PreviewRecurringResponse
-	(*GuardTurnResponse)(nil),              // 69: wakebell.v1.GuardTurnResponse
-	(*PublishResponse)(nil),                // 70: wakebell.v1.PublishResponse
-	(*Replies)(nil),                        // 71: wakebell.v1.Replies
-	(*ListTopicsResponse)(nil),             // 72: wakebell.v1.ListTopicsResponse
-	(*GetOverviewsResponse)(nil),           // 73: wakebell.v1.GetOverviewsResponse
-	(*CancelAllResponse)(nil),              // 74: wakebell.v1.CancelAllResponse
-	(*ForgetTopicResponse)(nil),            // 75: wakebell.v1.ForgetTopicResponse
-	(*RemoveTopicResponse)(nil),            // 76: wakebell.v1.RemoveTopicResponse
-	(*GetTopicControlResponse)(nil),        // 77: wakebell.v1.GetTopicControlResponse
-	(*PauseTopicResponse)(nil),             // 78: wakebell.v1.PauseTopicResponse
-	(*ResumeTopicResponse)(nil),            // 79: wakebell.v1.ResumeTopicResponse
-	(*RetuneTopicResponse)(nil),            // 80: wakebell.v1.RetuneTopicResponse
-	(*DiagnoseResponse)(nil),               // 81: wakebell.v1.DiagnoseResponse
-	(*TailResponse)(nil),                   // 82: wakebell.v1.TailResponse
-	(*ListDeadLettersResponse)(nil),        // 83: wakebell.v1.ListDeadLettersResponse
-	(*GetDeadLetterResponse)(nil),          // 84: wakebell.v1.GetDeadLetterResponse
-	(*RedriveDeadLettersResponse)(nil),     // 85: wakebell.v1.RedriveDeadLettersResponse
-	(*DeleteDeadLettersResponse)(nil),      // 86: wakebell.v1.DeleteDeadLettersResponse
-	(*ListQueuesResponse)(nil),             // 87: wakebell.v1.ListQueuesResponse
-	(*GetQueueStatsResponse)(nil),          // 88: wakebell.v1.GetQueueStatsResponse
-	(*ListQueueMessagesResponse)(nil),      // 89: wakebell.v1.ListQueueMessagesResponse
-	(*PurgeQueueResponse)(nil),             // 90: wakebell.v1.PurgeQueueResponse
-	(*ListQueueDeadLettersResponse)(nil),   // 91: wakebell.v1.ListQueueDeadLettersResponse
-	(*GetQueueDeadLetterResponse)(nil),     // 92: wakebell.v1.GetQueueDeadLetterResponse
-	(*RedriveQueueDeadLetterResponse)(nil), // 93: wakebell.v1.RedriveQueueDeadLetterResponse
-	(*DeleteQueueDeadLettersResponse)(nil), // 94: wakebell.v1.DeleteQueueDeadLettersResponse
-	(*GetQueueThroughputResponse)(nil),     // 95: wakebell.v1.GetQueueThroughputResponse
-	(*ListQueueHistoryResponse)(nil),       // 96: wakebell.v1.ListQueueHistoryResponse
-	(*ListGatesResponse)(nil),              // 97: wakebell.v1.ListGatesResponse
-	(*GetGateResponse)(nil),                // 98: wakebell.v1.GetGateResponse
-	(*ReleaseGateResponse)(nil),            // 99: wakebell.v1.ReleaseGateResponse
-	(*RepairGateResponse)(nil),             // 100: wakebell.v1.RepairGateResponse
-	(*RemoveGateResponse)(nil),             // 101: wakebell.v1.RemoveGateResponse
-	(*ExportRecurringResponse)(nil),        // 102: wakebell.v1.ExportRecurringResponse
-	(*ImportRecurringResponse)(nil),        // 103: wakebell.v1.ImportRecurringResponse
-	(*BackfillRecurringResponse)(nil),      // 104: wakebell.v1.BackfillRecurringResponse
-	(*GetThroughputResponse)(nil),          // 105: wakebell.v1.GetThroughputResponse
-	(*ListHistoryResponse)(nil),            // 106: wakebell.v1.ListHistoryResponse
-	(*ListAuditResponse)(nil),              // 107: wakebell.v1.ListAuditResponse
+	(*RecordChangeRequest)(nil),            // 54: wakebell.v1.RecordChangeRequest
+	(*ScheduleResponse)(nil),               // 55: wakebell.v1.ScheduleResponse
+	(*ScheduleBatchResponse)(nil),          // 56: wakebell.v1.ScheduleBatchResponse
+	(*CancelResponse)(nil),                 // 57: wakebell.v1.CancelResponse
+	(*GetTimerResponse)(nil),               // 58: wakebell.v1.GetTimerResponse
+	(*ListTimersResponse)(nil),             // 59: wakebell.v1.ListTimersResponse
+	(*RescheduleResponse)(nil),             // 60: wakebell.v1.RescheduleResponse
+	(*RunNowResponse)(nil),                 // 61: wakebell.v1.RunNowResponse
+	(*GetTopicStatsResponse)(nil),          // 62: wakebell.v1.GetTopicStatsResponse
+	(*PutRecurringResponse)(nil),           // 63: wakebell.v1.PutRecurringResponse
+	(*DeleteRecurringResponse)(nil),        // 64: wakebell.v1.DeleteRecurringResponse
+	(*EnableRecurringResponse)(nil),        // 65: wakebell.v1.EnableRecurringResponse
+	(*RunRecurringResponse)(nil),           // 66: wakebell.v1.RunRecurringResponse
+	(*GetRecurringResponse)(nil),           // 67: wakebell.v1.GetRecurringResponse
+	(*ListRecurringResponse)(nil),          // 68: wakebell.v1.ListRecurringResponse
+	(*PreviewRecurringResponse)(nil),       // 69: wakebell.v1.PreviewRecurringResponse
+	(*GuardTurnResponse)(nil),              // 70: wakebell.v1.GuardTurnResponse
+	(*PublishResponse)(nil),                // 71: wakebell.v1.PublishResponse
+	(*Replies)(nil),                        // 72: wakebell.v1.Replies
+	(*ListTopicsResponse)(nil),             // 73: wakebell.v1.ListTopicsResponse
+	(*GetOverviewsResponse)(nil),           // 74: wakebell.v1.GetOverviewsResponse
+	(*CancelAllResponse)(nil),              // 75: wakebell.v1.CancelAllResponse
+	(*ForgetTopicResponse)(nil),            // 76: wakebell.v1.ForgetTopicResponse
+	(*RemoveTopicResponse)(nil),            // 77: wakebell.v1.RemoveTopicResponse
+	(*GetTopicControlResponse)(nil),        // 78: wakebell.v1.GetTopicControlResponse
+	(*PauseTopicResponse)(nil),             // 79: wakebell.v1.PauseTopicResponse
+	(*ResumeTopicResponse)(nil),            // 80: wakebell.v1.ResumeTopicResponse
+	(*RetuneTopicResponse)(nil),            // 81: wakebell.v1.RetuneTopicResponse
+	(*DiagnoseResponse)(nil),               // 82: wakebell.v1.DiagnoseResponse
+	(*TailResponse)(nil),                   // 83: wakebell.v1.TailResponse
+	(*ListDeadLettersResponse)(nil),        // 84: wakebell.v1.ListDeadLettersResponse
+	(*GetDeadLetterResponse)(nil),          // 85: wakebell.v1.GetDeadLetterResponse
+	(*RedriveDeadLettersResponse)(nil),     // 86: wakebell.v1.RedriveDeadLettersResponse
+	(*DeleteDeadLettersResponse)(nil),      // 87: wakebell.v1.DeleteDeadLettersResponse
+	(*ListQueuesResponse)(nil),             // 88: wakebell.v1.ListQueuesResponse
+	(*GetQueueStatsResponse)(nil),          // 89: wakebell.v1.GetQueueStatsResponse
+	(*ListQueueMessagesResponse)(nil),      // 90: wakebell.v1.ListQueueMessagesResponse
+	(*PurgeQueueResponse)(nil),             // 91: wakebell.v1.PurgeQueueResponse
+	(*ListQueueDeadLettersResponse)(nil),   // 92: wakebell.v1.ListQueueDeadLettersResponse
+	(*GetQueueDeadLetterResponse)(nil),     // 93: wakebell.v1.GetQueueDeadLetterResponse
+	(*RedriveQueueDeadLetterResponse)(nil), // 94: wakebell.v1.RedriveQueueDeadLetterResponse
+	(*DeleteQueueDeadLettersResponse)(nil), // 95: wakebell.v1.DeleteQueueDeadLettersResponse
+	(*GetQueueThroughputResponse)(nil),     // 96: wakebell.v1.GetQueueThroughputResponse
+	(*ListQueueHistoryResponse)(nil),       // 97: wakebell.v1.ListQueueHistoryResponse
+	(*ListGatesResponse)(nil),              // 98: wakebell.v1.ListGatesResponse
+	(*GetGateResponse)(nil),                // 99: wakebell.v1.GetGateResponse
+	(*ReleaseGateResponse)(nil),            // 100: wakebell.v1.ReleaseGateResponse
+	(*RepairGateResponse)(nil),             // 101: wakebell.v1.RepairGateResponse
+	(*RemoveGateResponse)(nil),             // 102: wakebell.v1.RemoveGateResponse
+	(*ExportRecurringResponse)(nil),        // 103: wakebell.v1.ExportRecurringResponse
+	(*ImportRecurringResponse)(nil),        // 104: wakebell.v1.ImportRecurringResponse
+	(*BackfillRecurringResponse)(nil),      // 105: wakebell.v1.BackfillRecurringResponse
+	(*GetThroughputResponse)(nil),          // 106: wakebell.v1.GetThroughputResponse
+	(*ListHistoryResponse)(nil),            // 107: wakebell.v1.ListHistoryResponse
+	(*ListAuditResponse)(nil),              // 108: wakebell.v1.ListAuditResponse
+	(*RecordChangeResponse)(nil),           // 109: wakebell.v1.RecordChangeResponse
 }
 var file_messages_services_proto_depIdxs = []int32{
 	0,   // 0: wakebell.v1.Timers.Schedule:input_type -> wakebell.v1.ScheduleRequest
@@ -257,62 +260,64 @@ var file_messages_services_proto_depIdxs = []int32{
 	51,  // 51: wakebell.v1.Operations.GetThroughput:input_type -> wakebell.v1.GetThroughputRequest
 	52,  // 52: wakebell.v1.Operations.ListHistory:input_type -> wakebell.v1.ListHistoryRequest
 	53,  // 53: wakebell.v1.Operations.ListAudit:input_type -> wakebell.v1.ListAuditRequest
-	54,  // 54: wakebell.v1.Timers.Schedule:output_type -> wakebell.v1.ScheduleResponse
-	55,  // 55: wakebell.v1.Timers.ScheduleBatch:output_type -> wakebell.v1.ScheduleBatchResponse
-	56,  // 56: wakebell.v1.Timers.Cancel:output_type -> wakebell.v1.CancelResponse
-	57,  // 57: wakebell.v1.Timers.GetTimer:output_type -> wakebell.v1.GetTimerResponse
-	58,  // 58: wakebell.v1.Timers.ListTimers:output_type -> wakebell.v1.ListTimersResponse
-	59,  // 59: wakebell.v1.Timers.Reschedule:output_type -> wakebell.v1.RescheduleResponse
-	60,  // 60: wakebell.v1.Timers.RunNow:output_type -> wakebell.v1.RunNowResponse
-	61,  // 61: wakebell.v1.Timers.GetTopicStats:output_type -> wakebell.v1.GetTopicStatsResponse
-	62,  // 62: wakebell.v1.Timers.PutRecurring:output_type -> wakebell.v1.PutRecurringResponse
-	63,  // 63: wakebell.v1.Timers.DeleteRecurring:output_type -> wakebell.v1.DeleteRecurringResponse
-	64,  // 64: wakebell.v1.Timers.EnableRecurring:output_type -> wakebell.v1.EnableRecurringResponse
-	65,  // 65: wakebell.v1.Timers.RunRecurring:output_type -> wakebell.v1.RunRecurringResponse
-	66,  // 66: wakebell.v1.Timers.GetRecurring:output_type -> wakebell.v1.GetRecurringResponse
-	67,  // 67: wakebell.v1.Timers.ListRecurring:output_type -> wakebell.v1.ListRecurringResponse
-	68,  // 68: wakebell.v1.Timers.PreviewRecurring:output_type -> wakebell.v1.PreviewRecurringResponse
-	69,  // 69: wakebell.v1.Timers.GuardTurn:output_type -> wakebell.v1.GuardTurnResponse
-	70,  // 70: wakebell.v1.Timers.Publish:output_type -> wakebell.v1.PublishResponse
-	71,  // 71: wakebell.v1.Timers.Session:output_type -> wakebell.v1.Replies
-	72,  // 72: wakebell.v1.Operations.ListTopics:output_type -> wakebell.v1.ListTopicsResponse
-	73,  // 73: wakebell.v1.Operations.GetOverviews:output_type -> wakebell.v1.GetOverviewsResponse
-	74,  // 74: wakebell.v1.Operations.CancelAll:output_type -> wakebell.v1.CancelAllResponse
-	75,  // 75: wakebell.v1.Operations.ForgetTopic:output_type -> wakebell.v1.ForgetTopicResponse
-	76,  // 76: wakebell.v1.Operations.RemoveTopic:output_type -> wakebell.v1.RemoveTopicResponse
-	77,  // 77: wakebell.v1.Operations.GetTopicControl:output_type -> wakebell.v1.GetTopicControlResponse
-	78,  // 78: wakebell.v1.Operations.PauseTopic:output_type -> wakebell.v1.PauseTopicResponse
-	79,  // 79: wakebell.v1.Operations.ResumeTopic:output_type -> wakebell.v1.ResumeTopicResponse
-	80,  // 80: wakebell.v1.Operations.RetuneTopic:output_type -> wakebell.v1.RetuneTopicResponse
-	81,  // 81: wakebell.v1.Operations.Diagnose:output_type -> wakebell.v1.DiagnoseResponse
-	82,  // 82: wakebell.v1.Operations.Tail:output_type -> wakebell.v1.TailResponse
-	83,  // 83: wakebell.v1.Operations.ListDeadLetters:output_type -> wakebell.v1.ListDeadLettersResponse
-	84,  // 84: wakebell.v1.Operations.GetDeadLetter:output_type -> wakebell.v1.GetDeadLetterResponse
-	85,  // 85: wakebell.v1.Operations.RedriveDeadLetters:output_type -> wakebell.v1.RedriveDeadLettersResponse
-	86,  // 86: wakebell.v1.Operations.DeleteDeadLetters:output_type -> wakebell.v1.DeleteDeadLettersResponse
-	87,  // 87: wakebell.v1.Operations.ListQueues:output_type -> wakebell.v1.ListQueuesResponse
-	88,  // 88: wakebell.v1.Operations.GetQueueStats:output_type -> wakebell.v1.GetQueueStatsResponse
-	89,  // 89: wakebell.v1.Operations.ListQueueMessages:output_type -> wakebell.v1.ListQueueMessagesResponse
-	90,  // 90: wakebell.v1.Operations.PurgeQueue:output_type -> wakebell.v1.PurgeQueueResponse
-	91,  // 91: wakebell.v1.Operations.ListQueueDeadLetters:output_type -> wakebell.v1.ListQueueDeadLettersResponse
-	92,  // 92: wakebell.v1.Operations.GetQueueDeadLetter:output_type -> wakebell.v1.GetQueueDeadLetterResponse
-	93,  // 93: wakebell.v1.Operations.RedriveQueueDeadLetter:output_type -> wakebell.v1.RedriveQueueDeadLetterResponse
-	94,  // 94: wakebell.v1.Operations.DeleteQueueDeadLetters:output_type -> wakebell.v1.DeleteQueueDeadLettersResponse
-	95,  // 95: wakebell.v1.Operations.GetQueueThroughput:output_type -> wakebell.v1.GetQueueThroughputResponse
-	96,  // 96: wakebell.v1.Operations.ListQueueHistory:output_type -> wakebell.v1.ListQueueHistoryResponse
-	97,  // 97: wakebell.v1.Operations.ListGates:output_type -> wakebell.v1.ListGatesResponse
-	98,  // 98: wakebell.v1.Operations.GetGate:output_type -> wakebell.v1.GetGateResponse
-	99,  // 99: wakebell.v1.Operations.ReleaseGate:output_type -> wakebell.v1.ReleaseGateResponse
-	100, // 100: wakebell.v1.Operations.RepairGate:output_type -> wakebell.v1.RepairGateResponse
-	101, // 101: wakebell.v1.Operations.RemoveGate:output_type -> wakebell.v1.RemoveGateResponse
-	102, // 102: wakebell.v1.Operations.ExportRecurring:output_type -> wakebell.v1.ExportRecurringResponse
-	103, // 103: wakebell.v1.Operations.ImportRecurring:output_type -> wakebell.v1.ImportRecurringResponse
-	104, // 104: wakebell.v1.Operations.BackfillRecurring:output_type -> wakebell.v1.BackfillRecurringResponse
-	105, // 105: wakebell.v1.Operations.GetThroughput:output_type -> wakebell.v1.GetThroughputResponse
-	106, // 106: wakebell.v1.Operations.ListHistory:output_type -> wakebell.v1.ListHistoryResponse
-	107, // 107: wakebell.v1.Operations.ListAudit:output_type -> wakebell.v1.ListAuditResponse
-	54,  // [54:108] is the sub-list for method output_type
-	0,   // [0:54] is the sub-list for method input_type
+	54,  // 54: wakebell.v1.Operations.RecordChange:input_type -> wakebell.v1.RecordChangeRequest
+	55,  // 55: wakebell.v1.Timers.Schedule:output_type -> wakebell.v1.ScheduleResponse
+	56,  // 56: wakebell.v1.Timers.ScheduleBatch:output_type -> wakebell.v1.ScheduleBatchResponse
+	57,  // 57: wakebell.v1.Timers.Cancel:output_type -> wakebell.v1.CancelResponse
+	58,  // 58: wakebell.v1.Timers.GetTimer:output_type -> wakebell.v1.GetTimerResponse
+	59,  // 59: wakebell.v1.Timers.ListTimers:output_type -> wakebell.v1.ListTimersResponse
+	60,  // 60: wakebell.v1.Timers.Reschedule:output_type -> wakebell.v1.RescheduleResponse
+	61,  // 61: wakebell.v1.Timers.RunNow:output_type -> wakebell.v1.RunNowResponse
+	62,  // 62: wakebell.v1.Timers.GetTopicStats:output_type -> wakebell.v1.GetTopicStatsResponse
+	63,  // 63: wakebell.v1.Timers.PutRecurring:output_type -> wakebell.v1.PutRecurringResponse
+	64,  // 64: wakebell.v1.Timers.DeleteRecurring:output_type -> wakebell.v1.DeleteRecurringResponse
+	65,  // 65: wakebell.v1.Timers.EnableRecurring:output_type -> wakebell.v1.EnableRecurringResponse
+	66,  // 66: wakebell.v1.Timers.RunRecurring:output_type -> wakebell.v1.RunRecurringResponse
+	67,  // 67: wakebell.v1.Timers.GetRecurring:output_type -> wakebell.v1.GetRecurringResponse
+	68,  // 68: wakebell.v1.Timers.ListRecurring:output_type -> wakebell.v1.ListRecurringResponse
+	69,  // 69: wakebell.v1.Timers.PreviewRecurring:output_type -> wakebell.v1.PreviewRecurringResponse
+	70,  // 70: wakebell.v1.Timers.GuardTurn:output_type -> wakebell.v1.GuardTurnResponse
+	71,  // 71: wakebell.v1.Timers.Publish:output_type -> wakebell.v1.PublishResponse
+	72,  // 72: wakebell.v1.Timers.Session:output_type -> wakebell.v1.Replies
+	73,  // 73: wakebell.v1.Operations.ListTopics:output_type -> wakebell.v1.ListTopicsResponse
+	74,  // 74: wakebell.v1.Operations.GetOverviews:output_type -> wakebell.v1.GetOverviewsResponse
+	75,  // 75: wakebell.v1.Operations.CancelAll:output_type -> wakebell.v1.CancelAllResponse
+	76,  // 76: wakebell.v1.Operations.ForgetTopic:output_type -> wakebell.v1.ForgetTopicResponse
+	77,  // 77: wakebell.v1.Operations.RemoveTopic:output_type -> wakebell.v1.RemoveTopicResponse
+	78,  // 78: wakebell.v1.Operations.GetTopicControl:output_type -> wakebell.v1.GetTopicControlResponse
+	79,  // 79: wakebell.v1.Operations.PauseTopic:output_type -> wakebell.v1.PauseTopicResponse
+	80,  // 80: wakebell.v1.Operations.ResumeTopic:output_type -> wakebell.v1.ResumeTopicResponse
+	81,  // 81: wakebell.v1.Operations.RetuneTopic:output_type -> wakebell.v1.RetuneTopicResponse
+	82,  // 82: wakebell.v1.Operations.Diagnose:output_type -> wakebell.v1.DiagnoseResponse
+	83,  // 83: wakebell.v1.Operations.Tail:output_type -> wakebell.v1.TailResponse
+	84,  // 84: wakebell.v1.Operations.ListDeadLetters:output_type -> wakebell.v1.ListDeadLettersResponse
+	85,  // 85: wakebell.v1.Operations.GetDeadLetter:output_type -> wakebell.v1.GetDeadLetterResponse
+	86,  // 86: wakebell.v1.Operations.RedriveDeadLetters:output_type -> wakebell.v1.RedriveDeadLettersResponse
+	87,  // 87: wakebell.v1.Operations.DeleteDeadLetters:output_type -> wakebell.v1.DeleteDeadLettersResponse
+	88,  // 88: wakebell.v1.Operations.ListQueues:output_type -> wakebell.v1.ListQueuesResponse
+	89,  // 89: wakebell.v1.Operations.GetQueueStats:output_type -> wakebell.v1.GetQueueStatsResponse
+	90,  // 90: wakebell.v1.Operations.ListQueueMessages:output_type -> wakebell.v1.ListQueueMessagesResponse
+	91,  // 91: wakebell.v1.Operations.PurgeQueue:output_type -> wakebell.v1.PurgeQueueResponse
+	92,  // 92: wakebell.v1.Operations.ListQueueDeadLetters:output_type -> wakebell.v1.ListQueueDeadLettersResponse
+	93,  // 93: wakebell.v1.Operations.GetQueueDeadLetter:output_type -> wakebell.v1.GetQueueDeadLetterResponse
+	94,  // 94: wakebell.v1.Operations.RedriveQueueDeadLetter:output_type -> wakebell.v1.RedriveQueueDeadLetterResponse
+	95,  // 95: wakebell.v1.Operations.DeleteQueueDeadLetters:output_type -> wakebell.v1.DeleteQueueDeadLettersResponse
+	96,  // 96: wakebell.v1.Operations.GetQueueThroughput:output_type -> wakebell.v1.GetQueueThroughputResponse
+	97,  // 97: wakebell.v1.Operations.ListQueueHistory:output_type -> wakebell.v1.ListQueueHistoryResponse
+	98,  // 98: wakebell.v1.Operations.ListGates:output_type -> wakebell.v1.ListGatesResponse
+	99,  // 99: wakebell.v1.Operations.GetGate:output_type -> wakebell.v1.GetGateResponse
+	100, // 100: wakebell.v1.Operations.ReleaseGate:output_type -> wakebell.v1.ReleaseGateResponse
+	101, // 101: wakebell.v1.Operations.RepairGate:output_type -> wakebell.v1.RepairGateResponse
+	102, // 102: wakebell.v1.Operations.RemoveGate:output_type -> wakebell.v1.RemoveGateResponse
+	103, // 103: wakebell.v1.Operations.ExportRecurring:output_type -> wakebell.v1.ExportRecurringResponse
+	104, // 104: wakebell.v1.Operations.ImportRecurring:output_type -> wakebell.v1.ImportRecurringResponse
+	105, // 105: wakebell.v1.Operations.BackfillRecurring:output_type -> wakebell.v1.BackfillRecurringResponse
+	106, // 106: wakebell.v1.Operations.GetThroughput:output_type -> wakebell.v1.GetThroughputResponse
+	107, // 107: wakebell.v1.Operations.ListHistory:output_type -> wakebell.v1.ListHistoryResponse
+	108, // 108: wakebell.v1.Operations.ListAudit:output_type -> wakebell.v1.ListAuditResponse
+	109, // 109: wakebell.v1.Operations.RecordChange:output_type -> wakebell.v1.RecordChangeResponse
+	55,  // [55:110] is the sub-list for method output_type
+	0,   // [0:55] is the sub-list for method input_type
 	0,   // [0:0] is the sub-list for extension type_name
 	0,   // [0:0] is the sub-list for extension extendee
 	0,   // [0:0] is the sub-list for field type_name

@@ -36,6 +36,10 @@ func TestTheAuditNamesPeers(t *testing.T) {
 	require.NoError(t, err)
 	_, err = c.Gates().ForceRelease(ctx, name, turn.Fence())
 	require.NoError(t, err)
+	change := wakebelltype.Change{Operation: wakebelltype.AuditTopicCancel, Name: "t", Count: 2, Detail: `timers whose ids begin with "a"`}
+	require.NoError(t, c.RecordChange(wakebell.WithCaller(ctx, "forged"), change))
+	change.Operation = wakebelltype.AuditTopicPause
+	require.ErrorIs(t, c.RecordChange(ctx, change), wakebell.ErrInvalid)
 	elsewhere, err := wakebell.NewClient(redistest.Shared(t), wakebell.ClientConfig{Audit: audit})
 	require.NoError(t, err)
 	_, err = elsewhere.Resume(ctx, "of another prefix")
@@ -60,6 +64,7 @@ func TestTheAuditNamesPeers(t *testing.T) {
 		"topic.redrive t tests token 127.0.0.1 ",
 		"topic.resume t node process process ",
 		"gate.release " + name + " tests token 127.0.0.1 fence",
+		`topic.cancel t tests token 127.0.0.1 timers whose ids begin with "a"`,
 	}
 	found, _ := list(wakebelltype.AuditFilter{}, wakebelltype.Page{})
 	require.Len(t, found, len(all))
@@ -71,9 +76,9 @@ func TestTheAuditNamesPeers(t *testing.T) {
 	rest, _ := list(wakebelltype.AuditFilter{}, wakebelltype.Page{After: cursor})
 	require.Equal(t, found[2:], rest)
 	last, _ := list(wakebelltype.AuditFilter{Last: 2}, wakebelltype.Page{})
-	require.Equal(t, found[3:], last)
+	require.Equal(t, found[4:], last)
 	named, _ := list(wakebelltype.AuditFilter{Name: "t", By: "tests", Since: time.Now().Add(-time.Hour)}, wakebelltype.Page{})
-	require.Equal(t, []string{found[0], found[2]}, named)
+	require.Equal(t, []string{found[0], found[2], found[5]}, named)
 	for _, last := range []int{-1, 1001} {
 		for _, err := range c.Audit(ctx, wakebelltype.AuditFilter{Last: last}, wakebelltype.Page{}) {
 			require.ErrorIs(t, err, wakebell.ErrInvalid)

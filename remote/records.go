@@ -9,6 +9,7 @@ import (
 
 	"github.com/wakebell/wakebell/internal/argument"
 	"github.com/wakebell/wakebell/internal/paging"
+	"github.com/wakebell/wakebell/internal/text"
 	fields "github.com/wakebell/wakebell/internal/wire"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/messages/rpc"
@@ -56,6 +57,16 @@ func (c *Client) Audit(ctx context.Context, f wakebelltype.AuditFilter, p wakebe
 	return paging.Limited(p, wire.Each(entries, func(m *messages.ListAuditResponse) wakebelltype.AuditEntry {
 		return wire.AuditOf(m.GetEntry())
 	}))
+}
+
+// RecordChange does what wakebell.Client.RecordChange does. It needs the right to
+// operate the topic or the queue.
+func (c *Client) RecordChange(ctx context.Context, change wakebelltype.Change) error {
+	_, err := operate(ctx, c, rpc.OperationsClient.RecordChange, &messages.RecordChangeRequest{
+		Operation: text.Valid(string(change.Operation)), Name: change.Name, Count: change.Count,
+		Detail: text.Valid(change.Detail), Error: text.Valid(change.Error),
+	})
+	return err
 }
 
 // Tail does what wakebell.Client.Tail does. If the link breaks, it ends with

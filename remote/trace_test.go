@@ -88,7 +88,8 @@ func TestATraceCrossesTheNetwork(t *testing.T) {
 // TestATraceFromARequestToASubscriberDaysLater follows a request: its handler schedules a
 // timer, whose handler schedules another three days later, which a remote subscriber
 // handles. The days pass in virtual time; the second timer is then moved to a real
-// Redis, because the network knows no virtual time.
+// Redis. A goroutine that waits for a socket is not durably blocked, so virtual time
+// would stand still as long as a node and a client have a connection.
 func TestATraceFromARequestToASubscriberDaysLater(t *testing.T) {
 	t.Parallel()
 	provider, span := memory(t)

@@ -36,6 +36,13 @@ const (
 	AuditTopicRedrive    AuditOperation = "topic.redrive"
 	AuditTopicDeleteDead AuditOperation = "topic.delete_dead"
 
+	// Those of an operator on timers, by the command line or the dashboard; see Change.
+	AuditTopicSchedule   AuditOperation = "topic.schedule"
+	AuditTopicCancel     AuditOperation = "topic.cancel"
+	AuditTopicReschedule AuditOperation = "topic.reschedule"
+	AuditTopicRunNow     AuditOperation = "topic.run_now"
+
+	AuditQueuePublish    AuditOperation = "queue.publish" // by the dashboard; see Change
 	AuditQueuePurge      AuditOperation = "queue.purge"
 	AuditQueueRedrive    AuditOperation = "queue.redrive"
 	AuditQueueDeleteDead AuditOperation = "queue.delete_dead"
@@ -57,6 +64,19 @@ const (
 func (o AuditOperation) Kind() string {
 	kind, _, _ := strings.Cut(string(o), ".")
 	return kind
+}
+
+// Change is what an operator changed by calls that programs make as well, such as
+// Cancel, and that are therefore not recorded by themselves. A tool for operators
+// records it as one entry after its last call; see wakebell.Client.RecordChange.
+type Change struct {
+	// Operation is one of AuditTopicSchedule, AuditTopicCancel, AuditTopicReschedule,
+	// AuditTopicRunNow and AuditQueuePublish.
+	Operation AuditOperation
+	Name      string // of the topic or the queue
+	Count     int64  // timers or messages that changed
+	Detail    string // which they were, in words, at most 1,024 bytes; the rest is cut
+	Error     string // why the change ended after a part; at most 256 bytes; empty: it is complete
 }
 
 // AuditVia says how the caller of an operation is known.

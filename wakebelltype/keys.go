@@ -15,6 +15,7 @@ type Keys struct {
 	TimerKeys string // hash: id → place and key of a timer with a key; default "timers_keys"
 	KeyOrder  string // zset: timers of keys that have several, in their order; default "timers_order"
 	KeyStates string // hash: key → the timers that hold it; default "timers_busy"
+	KeyRates  string // zset: key → when all its tokens are back, with RateLimitByKey; default "timers_rates"
 	Control   string // hash: pause and overrides of the topic; default "timers_control"
 	Once      string // string: mark of a timer with Once; default "timers_once"
 	Keyed     string // string: answer to a call with an idempotency key; default "timers_keyed"

@@ -64,6 +64,12 @@ type Settings struct {
 	MaxInFlight int `json:"max_in_flight"` // leases on all nodes together, 1 to 1,000,000; negative: no maximum on any node
 
 	PerKey int `json:"per_key"` // timers of a key at once, over all nodes, 1 to 10,000; negative: no limit
+
+	// KeyRateLimit deliveries of each key in KeyRatePer, on all nodes together; after a
+	// pause up to KeyRateBurst at once.
+	KeyRateLimit int           `json:"key_rate_limit"`  // 1 to 1,000,000; negative: no limit on any node
+	KeyRatePer   time.Duration `json:"key_rate_per_ns"` // 1 ms to 30 days
+	KeyRateBurst int           `json:"key_rate_burst"`  // 1 to 1,000,000; negative: the same as KeyRateLimit
 }
 
 // Overview is the statistics of a topic and its cluster-wide settings.

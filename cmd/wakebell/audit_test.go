@@ -40,6 +40,31 @@ func TestAudit(t *testing.T) {
 	o.same("audit", "--name", "TOPIC", "-o", "json", "--after", fmt.Sprint(all[1]["cursor"]))
 }
 
+// A command that changes timers has one entry, on Redis and through a node.
+func TestAuditOfChangedTimers(t *testing.T) {
+	b := setup(t)
+	o := b.over(b.start("node", "--listen", "127.0.0.1:0"))
+	for _, id := range []string{"a-1", "a-2", "a-3", "b-1"} {
+		b.fine("schedule", "-t", "TOPIC", "--id", id, "--in", "1h", "--text", "x")
+	}
+	b.fine("reschedule", "-t", "TOPIC", "--search", "a-", "--in", "2h", "--yes")
+	b.fine("cancel", "-t", "TOPIC", "--search", "a-1", "--yes")
+	o.Does("run-now", "-t", "TOPIC", "--search", "a-", "--yes")
+	o.Does("cancel", "-t", "TOPIC", "b-1", "a-2")
+	b.fine("run-now", "-t", "TOPIC", "a-3")
+	var found []string
+	for _, e := range objects(t, b.fine("audit", "--name", "TOPIC", "-o", "json")) {
+		found = append(found, fmt.Sprint(e["operation"], " ", e["count"], " ", e["via"], " ", e["detail"]))
+	}
+	require.Equal(t, []string{
+		`topic.reschedule 3 process timers whose ids begin with "a-", to: in 2h0m0s`,
+		`topic.cancel 1 process timers whose ids begin with "a-1"`,
+		`topic.run_now 2 network timers whose ids begin with "a-"`,
+		"topic.cancel 2 network ids: b-1 a-2",
+		"topic.run_now 1 process ids: a-3",
+	}, found)
+}
+
 func TestAuditFollows(t *testing.T) {
 	b := setup(t)
 	b.fine("pause", "-t", "TOPIC")

@@ -110,6 +110,24 @@ var (
 		Low:   1, High: 1_000_000, Off: true,
 		number: func(s *wakebelltype.Settings) *int { return &s.RateBurst },
 	}
+	KeyRateLimit = &Setting{
+		Name: "key_rate_limit", Option: "RateLimitByKey n", Flag: "key-rate-limit",
+		Usage: "timers of a key that all nodes together start in --key-rate-per; 0: no limit",
+		Low:   1, High: 1_000_000, Off: true,
+		number: func(s *wakebelltype.Settings) *int { return &s.KeyRateLimit },
+	}
+	KeyRatePer = &Setting{
+		Name: "key_rate_per", Option: "RateLimitByKey per", Flag: "key-rate-per",
+		Usage:   "the period of --key-rate-limit",
+		Default: int64(time.Second), Low: ms, High: 30 * day,
+		duration: func(s *wakebelltype.Settings) *time.Duration { return &s.KeyRatePer },
+	}
+	KeyRateBurst = &Setting{
+		Name: "key_rate_burst", Option: "RateLimitByKey burst", Flag: "key-rate-burst",
+		Usage: "timers of a key that --key-rate-limit lets start at once after a pause; 0: as many as it has",
+		Low:   1, High: 1_000_000, Off: true,
+		number: func(s *wakebelltype.Settings) *int { return &s.KeyRateBurst },
+	}
 	MaxInFlight = &Setting{
 		Name: "max_in_flight", Option: "MaxInFlight", Flag: "max-in-flight",
 		Usage: "timers of a topic that all nodes together handle at once; 0: no maximum",
@@ -121,7 +139,7 @@ var (
 // All are the settings, in the order of wakebelltype.Settings.
 var All = []*Setting{
 	MaxConcurrent, LeaseTTL, MaxLeaseAge, PollingInterval, MaxPollingInterval, RetryInitial, RetryLimit, MaxAttempts,
-	RateLimit, RatePer, RateBurst, MaxInFlight, PerKey,
+	RateLimit, RatePer, RateBurst, MaxInFlight, PerKey, KeyRateLimit, KeyRatePer, KeyRateBurst,
 }
 
 // Defaults returns the settings of the handler of a topic without options.

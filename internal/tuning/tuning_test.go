@@ -67,6 +67,7 @@ func TestOverride(t *testing.T) {
 	all := wakebelltype.Settings{
 		MaxConcurrent: 1, LeaseTTL: time.Second, MaxLeaseAge: time.Minute, PollingInterval: 2, MaxPollingInterval: 3,
 		RetryInitial: 4, RetryLimit: 5, MaxAttempts: 6, RateLimit: 7, RatePer: 8, RateBurst: 9, MaxInFlight: 10,
+		PerKey: 11, KeyRateLimit: 12, KeyRatePer: 13, KeyRateBurst: 14,
 	}
 	require.Equal(t, all, Override(node, all))
 	got := Override(node, wakebelltype.Settings{MaxLeaseAge: -1, PollingInterval: time.Minute, RetryInitial: 2 * time.Hour})

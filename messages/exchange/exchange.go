@@ -141,6 +141,7 @@ type DeadLettered struct {
 	ID               string
 	Claims, Failures int
 	Activation       time.Time
+	Key              string // of the timer, in a topic with keys; empty: none
 
 	// Reason and Payload are set if Index is -1; otherwise the caller has them.
 	// Payload is empty if the exchange was repeated and the dead letter had been

@@ -814,6 +814,7 @@ const (
 	Operations_GetThroughput_FullMethodName          = "/wakebell.v1.Operations/GetThroughput"
 	Operations_ListHistory_FullMethodName            = "/wakebell.v1.Operations/ListHistory"
 	Operations_ListAudit_FullMethodName              = "/wakebell.v1.Operations/ListAudit"
+	Operations_RecordChange_FullMethodName           = "/wakebell.v1.Operations/RecordChange"
 )
 
 // OperationsClient is the client API for Operations service.
@@ -864,6 +865,8 @@ type OperationsClient interface {
 	// ListAudit lists what callers of Operations, and processes with access to the
 	// same Redis, have changed.
 	ListAudit(ctx context.Context, in *messages.ListAuditRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[messages.ListAuditResponse], error)
+	// RecordChange records what an operator changed by calls that programs make as well.
+	RecordChange(ctx context.Context, in *messages.RecordChangeRequest, opts ...grpc.CallOption) (*messages.RecordChangeResponse, error)
 }
 
 type operationsClient struct {
@@ -1333,6 +1336,16 @@ func (c *operationsClient) ListAudit(ctx context.Context, in *messages.ListAudit
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type Operations_ListAuditClient = grpc.ServerStreamingClient[messages.ListAuditResponse]
 
+func (c *operationsClient) RecordChange(ctx context.Context, in *messages.RecordChangeRequest, opts ...grpc.CallOption) (*messages.RecordChangeResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(messages.RecordChangeResponse)
+	err := c.cc.Invoke(ctx, Operations_RecordChange_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // OperationsServer is the server API for Operations service.
 // All implementations must embed UnimplementedOperationsServer
 // for forward compatibility.
@@ -1381,6 +1394,8 @@ type OperationsServer interface {
 	// ListAudit lists what callers of Operations, and processes with access to the
 	// same Redis, have changed.
 	ListAudit(*messages.ListAuditRequest, grpc.ServerStreamingServer[messages.ListAuditResponse]) error
+	// RecordChange records what an operator changed by calls that programs make as well.
+	RecordChange(context.Context, *messages.RecordChangeRequest) (*messages.RecordChangeResponse, error)
 	mustEmbedUnimplementedOperationsServer()
 }
 
@@ -1498,6 +1513,9 @@ func (UnimplementedOperationsServer) ListHistory(*messages.ListHistoryRequest, g
 }
 func (UnimplementedOperationsServer) ListAudit(*messages.ListAuditRequest, grpc.ServerStreamingServer[messages.ListAuditResponse]) error {
 	return status.Error(codes.Unimplemented, "method ListAudit not implemented")
+}
+func (UnimplementedOperationsServer) RecordChange(context.Context, *messages.RecordChangeRequest) (*messages.RecordChangeResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method RecordChange not implemented")
 }
 func (UnimplementedOperationsServer) mustEmbedUnimplementedOperationsServer() {}
 func (UnimplementedOperationsServer) testEmbeddedByValue()                    {}
@@ -2091,6 +2109,24 @@ func _Operations_ListAudit_Handler(srv interface{}, stream grpc.ServerStream) er
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type Operations_ListAuditServer = grpc.ServerStreamingServer[messages.ListAuditResponse]
 
+func _Operations_RecordChange_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(messages.RecordChangeRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(OperationsServer).RecordChange(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Operations_RecordChange_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(OperationsServer).RecordChange(ctx, req.(*messages.RecordChangeRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // Operations_ServiceDesc is the grpc.ServiceDesc for Operations service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -2197,6 +2233,10 @@ var Operations_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "GetThroughput",
 			Handler:    _Operations_GetThroughput_Handler,
+		},
+		{
+			MethodName: "RecordChange",
+			Handler:    _Operations_RecordChange_Handler,
 		},
 	},
 	Streams: []grpc.StreamDesc{

@@ -2,6 +2,7 @@ package audit
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -119,6 +120,24 @@ func (l *Log) Record(ctx context.Context, operation wakebelltype.AuditOperation,
 			l.log.WarnContext(ctx, "audit entry not written", "operation", string(operation), "name", name, "err", err, "skipped", skipped)
 		}
 	}
+}
+
+// Report writes the entry of a change on what has this full name. The error wraps
+// [redisops.ErrInvalid]; a failure of the write is treated as in Record.
+func (l *Log) Report(ctx context.Context, full string, c wakebelltype.Change) error {
+	row := find(c.Operation)
+	switch {
+	case row == nil || !row.reported:
+		return fmt.Errorf("%w: operation: %q, want one that callers record", redisops.ErrInvalid, text.Clip(string(c.Operation), redisops.MaxName))
+	case c.Count < 0:
+		return fmt.Errorf("%w: count: %d, want at least 0", redisops.ErrInvalid, c.Count)
+	}
+	r := Result{Count: c.Count, Detail: c.Detail}
+	if c.Error != "" {
+		r.Err = errors.New(c.Error)
+	}
+	l.Record(ctx, c.Operation, full, r)
+	return nil
 }
 
 func (l *Log) write(ctx context.Context, operation wakebelltype.AuditOperation, name string, r Result) error {

@@ -14,6 +14,10 @@ type Operation struct {
 	// merged sums up the entries of a caller within a minute. It is set where one
 	// command of an operator, or a program, makes many calls.
 	merged merging
+
+	// reported operations are those of a Change: the caller, and not the operation,
+	// writes the entry.
+	reported bool
 }
 
 // merging says which entries are merged.
@@ -36,6 +40,11 @@ var Operations = []Operation{
 	{Name: wakebelltype.AuditTopicRemove, Request: "RemoveTopicRequest"},
 	{Name: wakebelltype.AuditTopicRedrive, Request: "RedriveDeadLettersRequest", merged: sameName},
 	{Name: wakebelltype.AuditTopicDeleteDead, Request: "DeleteDeadLettersRequest", merged: sameName},
+	{Name: wakebelltype.AuditTopicSchedule, Request: "RecordChangeRequest", reported: true},
+	{Name: wakebelltype.AuditTopicCancel, Request: "RecordChangeRequest", reported: true},
+	{Name: wakebelltype.AuditTopicReschedule, Request: "RecordChangeRequest", reported: true},
+	{Name: wakebelltype.AuditTopicRunNow, Request: "RecordChangeRequest", reported: true},
+	{Name: wakebelltype.AuditQueuePublish, Request: "RecordChangeRequest", reported: true},
 	{Name: wakebelltype.AuditQueuePurge, Request: "PurgeQueueRequest"},
 	{Name: wakebelltype.AuditQueueRedrive, Request: "RedriveQueueDeadLetterRequest", merged: sameName},
 	{Name: wakebelltype.AuditQueueDeleteDead, Request: "DeleteQueueDeadLettersRequest", merged: sameName},

@@ -27,17 +27,18 @@ type purpose struct {
 }
 
 var (
-	toDeliver  = purpose{wakebelltype.GradeBad, "timers are not delivered"}
-	toHint     = purpose{wakebelltype.GradeWarn, "timers that are due soon are found by polling"}
-	toLimit    = purpose{wakebelltype.GradeWarn, "topics with flow control are not delivered"}
-	toOrder    = purpose{wakebelltype.GradeWarn, "pause, resume and retune fail"}
-	toMark     = purpose{wakebelltype.GradeWarn, "schedules with Once fail"}
-	toKeep     = purpose{wakebelltype.GradeWarn, "requests with an idempotency key fail"}
-	toKey      = purpose{wakebelltype.GradeWarn, "schedules with Key and handlers with PerKey fail"}
-	toRegister = purpose{wakebelltype.GradeWarn, "the list of topics is not kept"}
-	toRecord   = purpose{wakebelltype.GradeWarn, "counts and the history of attempts are missing"}
-	toAudit    = purpose{wakebelltype.GradeWarn, "operations are missing in the audit"}
-	toRemove   = purpose{wakebelltype.GradeWarn, "cancelling or forgetting all of a topic fails"}
+	toDeliver   = purpose{wakebelltype.GradeBad, "timers are not delivered"}
+	toHint      = purpose{wakebelltype.GradeWarn, "timers that are due soon are found by polling"}
+	toLimit     = purpose{wakebelltype.GradeWarn, "topics with flow control are not delivered"}
+	toLimitKeys = purpose{wakebelltype.GradeWarn, "topics with RateLimitByKey are not delivered"}
+	toOrder     = purpose{wakebelltype.GradeWarn, "pause, resume and retune fail"}
+	toMark      = purpose{wakebelltype.GradeWarn, "schedules with Once fail"}
+	toKeep      = purpose{wakebelltype.GradeWarn, "requests with an idempotency key fail"}
+	toKey       = purpose{wakebelltype.GradeWarn, "schedules with Key and handlers with PerKey fail"}
+	toRegister  = purpose{wakebelltype.GradeWarn, "the list of topics is not kept"}
+	toRecord    = purpose{wakebelltype.GradeWarn, "counts and the history of attempts are missing"}
+	toAudit     = purpose{wakebelltype.GradeWarn, "operations are missing in the audit"}
+	toRemove    = purpose{wakebelltype.GradeWarn, "cancelling or forgetting all of a topic fails"}
 )
 
 // right is a command on a key or a channel that the user needs.
@@ -87,6 +88,8 @@ func (p *topicExam) needed() []right {
 		[]string{"ZRANGEBYLEX", "-", "-"}, []string{"UNLINK"})
 	add(toKey, k.KeyStates, []string{"TYPE"}, []string{"EXISTS"}, badHSet, []string{"HDEL", none}, []string{"HMGET", none},
 		[]string{"HINCRBY", none, "odd"}, []string{"HSCAN", "no cursor"}, []string{"HLEN"}, []string{"HEXISTS", none})
+	add(toLimitKeys, k.KeyRates, []string{"TYPE"}, []string{"ZADD", "no score", none}, []string{"ZREM", none}, []string{"ZMSCORE", none},
+		[]string{"ZCOUNT", "1", "0"}, []string{"ZREMRANGEBYRANK", "1", "0"}, []string{"PEXPIRE", "odd"})
 	add(toRegister, p.Timers.Keys().Topics, []string{"SREM", none}, []string{"SSCAN", "no cursor"})
 	add(toRecord, k.Counts, []string{"TYPE"}, []string{"HINCRBY", none, "odd"}, []string{"EXPIRE", "odd"}, []string{"HGET", none},
 		badHSet, []string{"HKEYS"}, []string{"HMGET", none}, []string{"HDEL", none}, []string{"HGETALL"})

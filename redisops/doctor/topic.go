@@ -74,6 +74,7 @@ func (p *topicExam) types(ctx context.Context) {
 		{p.keys.TimerKeys, "hash"},
 		{p.keys.KeyOrder, "zset"},
 		{p.keys.KeyStates, "hash"},
+		{p.keys.KeyRates, "zset"},
 		{p.keys.Control, "hash"},
 		{p.keys.Counts, "hash"},
 		{p.keys.History, "stream"},

@@ -13,7 +13,7 @@ var luaFiles embed.FS
 var lua = scripts.NewSet(luaFiles)
 
 var (
-	exchangeScript = lua.Load("exchange", "shared", "dead")
+	exchangeScript = lua.Load("exchange", "flow_off", "shared", "dead")
 	publishScript  = lua.Load("publish", "shared", "tally")
 	listDeadScript = lua.Load("list_dead", "shared", "dead")
 	redriveScript  = lua.Load("redrive", "shared", "dead", "tally")
@@ -21,4 +21,6 @@ var (
 	healScript     = lua.Load("heal", "shared", "dead")
 	purgeScript    = lua.Load("purge", "shared")
 	statsScript    = lua.Load("stats", "shared")
+
+	exchangeFlowScript = lua.Variant("exchange", "limits", "flow", "shared", "dead")
 )

@@ -85,7 +85,8 @@ func (s *Source) Exchange(ctx context.Context, r *exchange.Request) (*exchange.R
 			return reply, nil
 		}
 		part := exchange.Request{
-			Incarnation: r.Incarnation, Stream: r.Stream, Sequence: r.Sequence, LeaseTTL: r.LeaseTTL, Settle: rest.Settle[:n],
+			Incarnation: r.Incarnation, Stream: r.Stream, Sequence: r.Sequence, LeaseTTL: r.LeaseTTL, Flow: r.Flow,
+			Settle: rest.Settle[:n],
 		}
 		reply, err := s.exchange(ctx, &part, s.keys.stream(r.Incarnation, r.Stream)+":"+strconv.Itoa(step))
 		if err != nil {
@@ -141,7 +142,11 @@ func (s *Source) exchange(ctx context.Context, r *exchange.Request, stream strin
 	if err != nil {
 		return nil, err
 	}
-	text, err := s.timers.RunText(ctx, exchangeScript, keys, args...)
+	script := exchangeScript
+	if limits := r.Flow.Limits(); limits.On() {
+		script, keys, args = exchangeFlowScript, append(keys, k.flow), append(args, limits.Words())
+	}
+	text, err := s.timers.RunText(ctx, script, keys, args...)
 	if err != nil {
 		return nil, fmt.Errorf("exchange on queue %q: %w", s.Name(), err)
 	}
@@ -257,6 +262,11 @@ func (s *Source) parse(text string, ttl time.Duration) (*exchange.Reply, error) 
 	out.Next = time.Duration(min(r.Integer(), int(scripts.MaxMicros))) * time.Microsecond
 	out.Orphans = r.Integer() != 0
 	refused, dead, leases := r.Count(), r.Count(), r.Count()
+	held := r.Integer()
+	out.Held = time.Duration(min(held, int(scripts.MaxMicros))) * time.Microsecond
+	if held < 0 {
+		r.Fail("a bad first line")
+	}
 	for range refused {
 		out.Refused = append(out.Refused, r.Refusal())
 	}

@@ -52,22 +52,13 @@ func TestATopicWithoutFlowControlPaysNothing(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	f := newFixture(t, server.Client(t))
-	calls := func(flow exchange.Flow) (counted map[string]int) {
+	calls := func(flow exchange.Flow) map[string]int {
 		f.due(t, "a")
 		require.NoError(t, f.rdb.ConfigResetStat(t.Context()).Err())
 		reply := f.claimWithin(t, 10, flow)
 		require.Len(t, reply.Leases, 1)
 		f.settleWithin(t, flow, exchange.Ack, reply.Leases...)
-		counted = map[string]int{}
-		for _, line := range strings.Split(f.rdb.Info(t.Context(), "commandstats").Val(), "\r\n") {
-			if name, rest, ok := strings.Cut(line, ":calls="); ok {
-				n, _, _ := strings.Cut(rest, ",")
-				var err error
-				counted[strings.TrimPrefix(name, "cmdstat_")], err = strconv.Atoi(n)
-				require.NoError(t, err)
-			}
-		}
-		return counted
+		return f.calls(t)
 	}
 	calls(exchange.Flow{}) // loads the script
 	calls(exchange.Flow{RateLimit: 1000, RatePer: time.Second})
@@ -83,6 +74,21 @@ func TestATopicWithoutFlowControlPaysNothing(t *testing.T) {
 	require.NoError(t, f.rdb.Del(t.Context(), f.key.Flow).Err())
 	f.Run(t, r)
 	require.Zero(t, f.rdb.Exists(t.Context(), f.key.Flow).Val())
+}
+
+// calls returns how often each command has run since the statistics were reset.
+func (f *fixture) calls(t testing.TB) map[string]int {
+	t.Helper()
+	counted := map[string]int{}
+	for _, line := range strings.Split(f.rdb.Info(t.Context(), "commandstats").Val(), "\r\n") {
+		if name, rest, ok := strings.Cut(line, ":calls="); ok {
+			n, _, _ := strings.Cut(rest, ",")
+			var err error
+			counted[strings.TrimPrefix(name, "cmdstat_")], err = strconv.Atoi(n)
+			require.NoError(t, err)
+		}
+	}
+	return counted
 }
 
 // keyCount is a client hook that requires that scripts have so many keys.

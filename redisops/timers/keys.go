@@ -32,6 +32,7 @@ func (k *Keyspace) names() []layout.KeyName {
 		{Field: "TimerKeys", Preset: "timers_keys", Value: &k.TimerKeys},
 		{Field: "KeyOrder", Preset: "timers_order", Value: &k.KeyOrder},
 		{Field: "KeyStates", Preset: "timers_busy", Value: &k.KeyStates},
+		{Field: "KeyRates", Preset: "timers_rates", Value: &k.KeyRates},
 		{Field: "Flow", Preset: "timers_flow", Value: &k.Flow},
 		{Field: "Control", Preset: "timers_control", Value: &k.Control},
 		{Field: "Once", Preset: "timers_once", Value: &k.Once},
@@ -57,7 +58,7 @@ func (k Keyspace) key(base, topic string) string {
 
 // TopicKeys are the keys of one topic.
 type TopicKeys struct {
-	Timeline, Payloads, Leases, Dead, exchange, Hint, Flow, TimerKeys, KeyOrder, KeyStates, Control, once, Keyed, events, Runs, Counts, History string
+	Timeline, Payloads, Leases, Dead, exchange, Hint, Flow, TimerKeys, KeyOrder, KeyStates, KeyRates, Control, once, Keyed, events, Runs, Counts, History string
 }
 
 // Of returns the keys of a topic.
@@ -73,6 +74,7 @@ func (k Keyspace) Of(topic string) TopicKeys {
 		TimerKeys: k.key(k.TimerKeys, topic),
 		KeyOrder:  k.key(k.KeyOrder, topic),
 		KeyStates: k.key(k.KeyStates, topic),
+		KeyRates:  k.key(k.KeyRates, topic),
 		Control:   k.key(k.Control, topic),
 		once:      k.key(k.Once, topic),
 		Keyed:     k.key(k.Keyed, topic),

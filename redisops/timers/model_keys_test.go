@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"testing"
 	"time"
@@ -62,6 +63,7 @@ func TestModelOfKeys(t *testing.T) {
 			"replay":       m.replay,
 			"sweep":        m.sweep,
 			"drain":        m.drain,
+			"crash":        m.crash,
 		})
 		m.drain(rt)
 	})
@@ -143,9 +145,28 @@ func (m *keyModel) claim(rt *rapid.T) {
 }
 
 func (m *keyModel) claimUpTo(rt *rapid.T, want int) int {
+	return len(m.claimFor(rt, want, time.Minute).Leases)
+}
+
+// crash claims timers whose leases expire, because their holder is gone. The timers keep
+// their keys, and are due again.
+func (m *keyModel) crash(rt *rapid.T) {
+	const ttl = time.Millisecond
+	reply := m.claimFor(rt, rapid.IntRange(1, 3).Draw(rt, "want"), ttl)
+	for _, l := range reply.Leases {
+		delete(m.leases, l.ID)
+	}
+	for end := m.f.now(m.t).Add(2 * ttl); !m.f.now(m.t).After(end); {
+		runtime.Gosched() // until the leases have expired
+	}
+}
+
+func (m *keyModel) claimFor(rt *rapid.T, want int, ttl time.Duration) *exchange.Reply {
 	holder := rapid.IntRange(0, 1).Draw(rt, "holder")
 	ready := m.ready()
-	reply := m.holders[holder].perKey(m.t, m.limit, want)
+	r := m.holders[holder].Request(want, ttl)
+	r.Flow.PerKey = m.limit
+	reply := m.holders[holder].Run(m.t, r)
 	require.Len(rt, reply.Leases, min(want, len(ready)), "ready: %q, claimed: %q", ready, storetest.IDs(reply.Leases))
 	for _, l := range reply.Leases {
 		require.Contains(rt, ready, l.ID)
@@ -153,7 +174,7 @@ func (m *keyModel) claimUpTo(rt *rapid.T, want int) int {
 		m.timers[l.ID].holds = true
 		m.leases[l.ID], m.owner[l.ID] = l, holder
 	}
-	return len(reply.Leases)
+	return reply
 }
 
 func (m *keyModel) settle(rt *rapid.T) {
@@ -192,7 +213,7 @@ func (m *keyModel) replay(rt *rapid.T) {
 }
 
 func (m *keyModel) sweep(rt *rapid.T) {
-	require.NoError(rt, m.f.src.SweepKeys(m.t.Context(), m.limit))
+	require.NoError(rt, m.f.src.SweepKeys(m.t.Context(), exchange.Flow{PerKey: m.limit}))
 }
 
 // drain claims and acks until nothing can be claimed: nothing stays parked for a key

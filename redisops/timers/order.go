@@ -1,6 +1,7 @@
 package timers
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -24,6 +25,10 @@ const (
 	parkedScore = 253402300800
 	placeBytes  = 34 // of an entry before the key, as in lua/keys.lua
 	instantSize = 18 // bytes of the instant at the start of a place
+
+	// tokenLateness is by how much a timer may wait for longer than for the next token of
+	// its key, as in lua/flow_key_rate.lua, and some more.
+	tokenLateness = 100 * time.Millisecond
 
 	sweepPage = 100 // keys that one step of SweepKeys examines
 )
@@ -63,13 +68,17 @@ func (s *Timers) orKeyless(call func() error) error {
 	return err
 }
 
-// byKeyText is the argument of lua/flow_keys.lua.
+// byKeyText is the argument of lua/flow_keys.lua and lua/flow_key_rate.lua.
 func (t *TimerSource) byKeyText(f exchange.Flow) string {
 	skips := "0"
 	if t.opts.SkipFailed {
 		skips = "1"
 	}
-	return strconv.Itoa(f.PerKey) + " " + skips
+	text := strconv.Itoa(f.PerKey) + " " + skips
+	if f.KeyRateLimit > 0 {
+		text += fmt.Sprintf(" %d %d %d", f.KeyRateLimit, f.KeyRatePer.Microseconds(), cmp.Or(f.KeyRateBurst, f.KeyRateLimit))
+	}
+	return text
 }
 
 // readKey reads the entry of a timer with a key; the key is empty if there is none.
@@ -89,10 +98,10 @@ func (t *TimerSource) ByKey() bool { return t.byKey.Load() }
 
 // SweepKeys notes whether timers of the topic have keys. If they have, it frees the keys
 // whose holders are gone without a settlement, as after a peer has removed them, and
-// wakes the timers that wait for them. Limit is the maximum number of timers of a key at
-// once; 0 means no limit. Call it when the source is started, after a change of limit, and
-// about every minute.
-func (t *TimerSource) SweepKeys(ctx context.Context, limit int) error {
+// wakes the timers that wait for them, and those that wait for a token for longer than the
+// flow control in force lets them. Call it when the source is started, after a change of
+// flow, and about every minute.
+func (t *TimerSource) SweepKeys(ctx context.Context, flow exchange.Flow) error {
 	if err := layout.CheckTopic(t.topic); err != nil {
 		return err
 	}
@@ -101,7 +110,7 @@ func (t *TimerSource) SweepKeys(ctx context.Context, limit int) error {
 		found, err = t.timers.RDB.Exists(ctx, t.keys.TimerKeys, t.keys.KeyStates).Result()
 		return scripts.Wrap(ctx, []string{t.keys.TimerKeys}, err)
 	})
-	if scripts.IsDenied(err) && limit == 0 { // the timers of such a user have no keys
+	if scripts.IsDenied(err) && !flow.ByKey() { // the timers of such a user have no keys
 		return nil
 	}
 	if err != nil {
@@ -111,9 +120,13 @@ func (t *TimerSource) SweepKeys(ctx context.Context, limit int) error {
 	if found == 0 {
 		return nil
 	}
+	limit, longest := flow.PerKey, time.Duration(0)
+	if flow.KeyRateLimit > 0 {
+		limit, longest = cmp.Or(limit, 1), flow.KeyRatePer/time.Duration(flow.KeyRateLimit)+tokenLateness
+	}
 	keys := append([]string{t.keys.Timeline, t.keys.Leases, t.keys.Hint}, t.keys.order()...)
 	for cursor := "0"; ; {
-		list, err := t.timers.RunList(ctx, 2, sweepKeysScript, keys, cursor, sweepPage, limit)
+		list, err := t.timers.RunList(ctx, 2, sweepKeysScript, keys, cursor, sweepPage, limit, longest.Microseconds())
 		if err != nil {
 			return fmt.Errorf("keys of %q: %w", t.topic, err)
 		}

@@ -37,7 +37,7 @@ func ack(l exchange.Lease) exchange.Settlement { return storetest.Verdict(exchan
 // noKeysLeft checks that nothing of ended timers remains.
 func (f *fixture) noKeysLeft(t testing.TB) {
 	t.Helper()
-	require.NoError(t, f.src.SweepKeys(t.Context(), 1))
+	require.NoError(t, f.src.SweepKeys(t.Context(), exchange.Flow{PerKey: 1}))
 	require.Zero(t, f.rdb.Exists(t.Context(), f.key.order()...).Val(), "keys are left")
 }
 
@@ -219,8 +219,12 @@ func TestADeadLetterKeepsItsKey(t *testing.T) {
 	onEach(t, func(t *testing.T, f *fixture) {
 		f.dueOf(t, "k", "a", "b")
 		l := f.perKey(t, 1, 10).Leases[0]
-		reply := f.perKey(t, 1, 10, storetest.Verdict(exchange.DeadLetter, l))
+		r := f.Request(10, time.Minute)
+		r.Flow.PerKey, r.Settle = 1, []exchange.Settlement{storetest.Verdict(exchange.DeadLetter, l)}
+		reply := f.Run(t, r)
 		require.Equal(t, []string{"b"}, storetest.IDs(reply.Leases))
+		require.Equal(t, "k", reply.DeadLettered[0].Key)
+		require.Equal(t, reply.DeadLettered, f.Run(t, r).DeadLettered, "the answer is repeated")
 		letters, _, err := f.DeadLetters(t.Context(), f.topic, wakebelltype.DeadFilter{}, "", 0)
 		require.NoError(t, err)
 		require.Equal(t, "k", letters[0].Key)
@@ -240,10 +244,10 @@ func TestSeveralOfAKeyAtOnce(t *testing.T) {
 		require.Equal(t, []string{"a", "b"}, storetest.IDs(reply.Leases))
 		reply = f.perKey(t, 2, 10, ack(reply.Leases[0]))
 		require.Equal(t, []string{"c"}, storetest.IDs(reply.Leases))
-		require.NoError(t, f.src.SweepKeys(t.Context(), 4))
+		require.NoError(t, f.src.SweepKeys(t.Context(), exchange.Flow{PerKey: 4}))
 		require.Equal(t, []string{"d", "e"}, storetest.IDs(f.perKey(t, 4, 10).Leases), "a higher limit")
 		require.Empty(t, f.perKey(t, 1, 10, ack(reply.Leases[0])).Leases, "a lower limit")
-		require.NoError(t, f.src.SweepKeys(t.Context(), 0))
+		require.NoError(t, f.src.SweepKeys(t.Context(), exchange.Flow{PerKey: 0}))
 		require.Equal(t, []string{"f"}, storetest.IDs(f.perKey(t, 0, 10).Leases), "no limit")
 	})
 }
@@ -256,7 +260,7 @@ func TestAPeerThatEndsAHolder(t *testing.T) {
 		f.peerCommit(t, "a")
 		f.peerCommit(t, "b")
 		require.Empty(t, f.perKey(t, 1, 10).Leases, "nothing has been looked at")
-		require.NoError(t, f.src.SweepKeys(t.Context(), 1))
+		require.NoError(t, f.src.SweepKeys(t.Context(), exchange.Flow{PerKey: 1}))
 		require.True(t, f.src.ByKey())
 		require.Equal(t, []string{"c"}, storetest.IDs(f.perKey(t, 1, 10).Leases))
 		f.peerPublish(t, "c", float64(time.Now().Add(time.Hour).Unix())) // moves it

@@ -60,7 +60,7 @@ func parseReply(text string) (out *exchange.Reply, apart bool, err error) {
 func (r *replyReader) deadLetter() exchange.DeadLettered {
 	b := exchange.DeadLettered{Index: r.Integer(), Entry: strings.Clone(r.Word()), At: scripts.Instant(r.Score())}
 	b.Claims, b.Failures, b.Activation = r.Integer(), r.Integer(), scripts.Instant(r.Score())
-	idBytes, payloadBytes := r.Count(), r.Count()
+	idBytes, payloadBytes, keyBytes := r.Count(), r.Count(), r.Count()
 	b.ID = strings.Clone(r.Take(idBytes))
 	switch rest := r.Take(payloadBytes); {
 	case b.Index == tooLarge:
@@ -68,6 +68,7 @@ func (r *replyReader) deadLetter() exchange.DeadLettered {
 	case b.Index < 0:
 		b.Index, b.Payload, b.Reason = -1, []byte(rest), neverSettled
 	}
+	b.Key = strings.Clone(r.Take(keyBytes))
 	return b
 }
 

@@ -13,7 +13,7 @@ import (
 )
 
 const sampleReply = "1795246719.5 1795246749.5 250000 1 1 2 2 2 0 1500\n0 s\n3 c\n" +
-	"1 7-0 1795246719.5 3 2 5.5 2 0\nid-1 7-1 1795246719.5 9 0 5 2 3\nida\nb" +
+	"1 7-0 1795246719.5 3 2 5.5 2 0 3\nidk\x00y-1 7-1 1795246719.5 9 0 5 2 3 0\nida\nb" +
 	"2 4 1 0 1795246000.25\nida\n\x00b2 0 3 1 5\n\xff\xfe"
 
 func TestParseReply(t *testing.T) {
@@ -30,7 +30,7 @@ func TestParseReply(t *testing.T) {
 	require.Equal(t, 1, r.OrphansRemoved)
 	require.Equal(t, []exchange.Refusal{{Index: 0, Reason: exchange.Superseded}, {Index: 3, Reason: exchange.Cancelled}}, r.Refused)
 	require.Equal(t, []exchange.DeadLettered{
-		{Index: 1, Entry: "7-0", At: r.Now, ID: "id", Claims: 3, Failures: 2, Activation: time.UnixMilli(5500).UTC()},
+		{Index: 1, Entry: "7-0", At: r.Now, ID: "id", Claims: 3, Failures: 2, Activation: time.UnixMilli(5500).UTC(), Key: "k\x00y"},
 		{
 			Index: -1, Entry: "7-1", At: r.Now, ID: "id", Claims: 9, Activation: time.Unix(5, 0).UTC(),
 			Reason: "never settled", Payload: []byte("a\nb"),

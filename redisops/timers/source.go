@@ -105,19 +105,22 @@ func (t *TimerSource) call(ctx context.Context, r *exchange.Request, fetchFrom i
 		t.keys.Timeline, t.keys.Payloads, t.keys.Leases, t.keys.Dead,
 		t.keys.Stream(r.Incarnation, r.Stream), t.keys.Hint,
 	}
-	script, args, byKey := exchangeScript, t.args(r, fetchFrom), r.Flow.PerKey > 0 || t.byKey.Load()
+	script, args, byKey := exchangeScript, t.args(r, fetchFrom), r.Flow.ByKey() || t.byKey.Load()
 	if byKey || r.Flow.On() {
 		script, keys = exchangeFlowScript, append(keys, t.keys.Flow)
 		if byKey {
 			t.byKey.Store(true)
 			keys, args = append(keys, t.keys.order()...), append(args, t.byKeyText(r.Flow))
-			limits := r.Flow
-			limits.PerKey = 0
-			if script = exchangeKeysScript; limits.On() {
+			switch {
+			case r.Flow.KeyRateLimit > 0:
+				script, keys = exchangeRatesScript, append(keys, t.keys.KeyRates)
+			case r.Flow.Limits().On():
 				script = exchangeBothScript
+			default:
+				script = exchangeKeysScript
 			}
 		}
-		args = append(args, flowText(r.Flow))
+		args = append(args, r.Flow.Words())
 	}
 	alone := t.timers.NoCoalescing || len(r.Settle)+len(r.Extend) >= aloneFrom
 	answer, sent, err := t.timers.RunBatched(ctx, t.shard, &t.caller, alone, script, keys, args...)

@@ -112,8 +112,8 @@ var lua = scripts.NewSet(luaFiles)
 
 var (
 	exchangeScript      = lua.Load("exchange", "flow_off", "packed", "replay", "acks")
-	exchangeFlowScript  = lua.Variant("exchange", "flow_limits", "flow", "packed", "replay", "acks")
-	exchangeKeysScript  = lua.Variant("exchange", "limits_off", "flow", "keys", "keys_order", "flow_keys", "packed", "replay", "acks")
+	exchangeFlowScript  = lua.Variant("exchange", "limits", "flow_limits", "flow", "packed", "replay", "acks")
+	exchangeKeysScript  = lua.Variant("exchange", "limits_off", "flow", "keys", "keys_order", "flow_key_rate_off", "flow_keys", "packed", "replay", "acks")
 	scheduleScript      = lua.Load("schedule", "tally", "keys_off")
 	scheduleKeysScript  = lua.Variant("schedule", "tally", "keys", "keys_order", "keys_written")
 	cancelScript        = lua.Load("cancel", "keys", "keys_order", "keys_written")
@@ -136,6 +136,7 @@ var (
 	keyedScheduleScript = lua.Within("keyed", "schedule", "tally", "keys_off")
 	keyedCancelScript   = lua.Within("keyed", "cancel", "keys", "keys_order", "keys_written")
 
-	exchangeBothScript      = lua.Variant("exchange", "flow_limits", "flow", "keys", "keys_order", "flow_keys", "packed", "replay", "acks")
+	exchangeBothScript      = lua.Variant("exchange", "limits", "flow_limits", "flow", "keys", "keys_order", "flow_key_rate_off", "flow_keys", "packed", "replay", "acks")
+	exchangeRatesScript     = lua.Variant("exchange", "limits", "flow_limits", "flow", "keys", "keys_order", "flow_key_rate", "flow_keys", "packed", "replay", "acks")
 	keyedScheduleKeysScript = lua.Within("keyed", "schedule", "tally", "keys", "keys_order", "keys_written")
 )

@@ -10,8 +10,9 @@
 --   the rejects; raws counts pairs at the end: the index of a settlement and the
 --   payload of its message, if this script would take long to decode it.
 -- Returns: one string,
---   "now end next orphans refused dead leases\n"
---     (instants in seconds; next in µs, -1 for none; orphans 0 or 1)
+--   "now end next orphans refused dead leases held\n"
+--     (instants in seconds; next in µs, -1 for none; orphans 0 or 1; held in µs, for how
+--     long flow control claims nothing, else 0)
 --   refused times "index why\n" (why: lost l)
 --   dead times "index entry at claims id_bytes payload_bytes\n" id payload
 --     (messages with too many deliveries have index -1; the others no payload)
@@ -37,11 +38,14 @@ local function next_due()
   return due <= now_ms and 0 or due
 end
 
-local function answer(due, finish, refused, why, dead_count, deaths, leased, leases, orphans)
+-- seconds is a due instant of next_due in seconds.
+local function seconds(due) return due and (due == 0 and now or due / 1000) end
+
+local function answer(due, held, finish, refused, why, dead_count, deaths, leased, leases, orphans)
   local wait = '-1'
   if due then wait = due == 0 and '0' or whole(math.max(1, due * 1000 - math.floor(now * 1e6))) end
   return text(now) .. ' ' .. finish .. ' ' .. wait .. ' ' .. orphans .. ' ' .. refused .. ' ' .. dead_count .. ' ' ..
-    leased .. '\n' .. why .. deaths .. leases
+    leased .. ' ' .. held .. '\n' .. why .. deaths .. leases
 end
 
 -- unfenced reports whether a token belongs to a message that is delivered at most
@@ -72,7 +76,8 @@ local function replay()
   for i, token in ipairs(mine) do
     if unfenced(token) or held[i] == token then kept[#kept + 1] = lines[i] end
   end
-  return answer(next_due(), finish, refused, why, dead_count, deaths, #kept, join(kept), '0')
+  local due = next_due()
+  return answer(due, flow and flow.held(now, seconds(due)) or '0', finish, refused, why, dead_count, deaths, #kept, join(kept), '0')
 end
 
 local last = integer(string.match(redis.call('GETRANGE', KEYS.exchange, 0, 20), '^%d+'))
@@ -226,10 +231,12 @@ for k, b in ipairs(back) do
   local n = deliveries(redis.call('HGET', counts, b[1]))
   if n > 1 then recounted[#recounted + 1], recounted[#recounted + 2] = b[1], whole(n - 1) end
 end
+local extended = {} -- tokens
 for _ = 1, extends do
   i = i + 1
   local stored, token = holds(i, false)
   if stored and not unfenced(token) then
+    extended[#extended + 1] = token
     waiting[#waiting + 1], waiting[#waiting + 2] = whole(finish_ms), stored
   end
 end
@@ -249,6 +256,8 @@ end
 variadic('RPUSH', pending, returned, 1, #returned)
 variadic('HDEL', counts, done, 1, #done)
 variadic('HSET', counts, recounted, 1, #recounted)
+
+if flow then want = flow.before(want, now, mine, extended, text(finish_ms / 1000), #back) end
 
 -- The claim: first the messages whose lease has expired, the oldest deadline first,
 -- then the pending messages in their order.
@@ -331,7 +340,7 @@ end
 -- Each claim and each nack has a token of its own.
 local token = 0
 if #fresh + #claimed > 0 and not once then token = tokens_after(KEYS.counter, #fresh + #claimed, math.floor(now * 1e6)) end
-local given, deadline, counted, leases = {}, {}, {}, {}
+local given, deadline, counted, leases, leased = {}, {}, {}, {}, {}
 for _, stored in ipairs(fresh) do
   token = token + 1
   given[#given + 1], given[#given + 2] = stored, whole(token)
@@ -343,6 +352,7 @@ for k, stored in ipairs(claimed) do
   given[#given + 1], given[#given + 2] = stored, t
   counted[#counted + 1], counted[#counted + 2] = stored, count[k]
   deadline[#deadline + 1], deadline[#deadline + 2] = finish_text, stored
+  leased[k] = t
   leases[k] = t .. ' ' .. count[k] .. ' ' .. #stored .. '\n' .. stored
 end
 if #expired > 0 then
@@ -380,7 +390,8 @@ if due ~= 0 then
 end
 local why, died, body = join(refusals), join(deaths), join(leases)
 local finish = text(finish_ms / 1000)
+local withheld = flow and flow.after(now, seconds(due), finish, leased) or '0'
 redis.call('SET', KEYS.exchange, ARGV.sequence .. ' ' .. finish .. ' ' .. refused .. ' ' .. dead_count .. ' ' .. #why .. ' ' ..
   #died .. '\n' .. why .. died .. body, 'PX', '120000')
-if known and due and due < known then announce(KEYS.hint, due == 0 and now or due / 1000, now) end
-return answer(due, finish, refused, why, dead_count, died, #claimed, body, orphans)
+if known and due and due < known then announce(KEYS.hint, seconds(due), now) end
+return answer(due, withheld, finish, refused, why, dead_count, died, #claimed, body, orphans)

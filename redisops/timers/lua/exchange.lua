@@ -14,9 +14,10 @@
 --     payloads of the leases are left out, else 0; held in µs, for how long flow
 --     control claims nothing, else 0)
 --   refused times "index why\n" (why: superseded s, cancelled c, lost l)
---   dead times "index entry at claims failures activation id_bytes payload_bytes\n" id payload
---     (timers with too many claims have index -1; timers whose payload is too large
---     have index -2 and the reason in place of the payload; the others no payload)
+--   dead times "index entry at claims failures activation id_bytes payload_bytes key_bytes\n"
+--     id payload key (timers with too many claims have index -1; timers whose payload is
+--     too large have index -2 and the reason in place of the payload; the others no
+--     payload; key is '' in topics without keys)
 --   leases times "id_bytes payload_bytes claims failures activation\n" id payload
 --   or the error STALE when a later sequence has been run.
 
@@ -74,7 +75,7 @@ local function dead_letter(index, id, payload, r, reason)
   if key then entry[#entry + 1], entry[#entry + 2] = 'key', key end
   local facts = index .. ' ' .. redis.call('XADD', unpack(entry)) .. ' ' .. now_text .. ' ' ..
     r.claims .. ' ' .. r.failures .. ' ' .. r.activation
-  death(facts, id, index == -1 and payload or index == -2 and reason or '')
+  death(facts, id, index == -1 and payload or index == -2 and reason or '', key or '')
   gone[#gone + 1] = id
 end
 
@@ -295,6 +296,6 @@ end
 local why = join(refusals)
 redis.call('SET', KEYS.exchange, ARGV.sequence .. '\n' .. finish .. ' ' .. healed .. ' ' .. refused .. ' ' ..
   #why .. ' ' .. dead_count .. '\n' .. why .. join(kept) .. join(claimed), 'PX', '120000')
-if h and (known and h < known or woken and h <= now) then announce(KEYS.hint, h, now) end
+if h and (known and h < known or woken and h <= woken) then announce(KEYS.hint, h, now) end
 if by_key then h = by_key.head(h, now) end
 return answer(now, h, finish, healed, refused, why, orphans, held)

@@ -1,10 +1,11 @@
 -- Flow by key: put before exchange.lua for topics whose timers have keys, after flow.lua
 -- and keys_order.lua. The keys after that of flow control are the keys, their order and
 -- their states; the last argument but one is the most timers of a key at once, 0 for no
--- bound, and a 1 if a timer that waits for its retry frees its key, else a 0.
+-- bound, and a 1 if a timer that waits for its retry frees its key, else a 0; then what
+-- flow_key_rate.lua reads.
 --
 -- A timer that is the sole one of its key costs only its entry here: it needs no state,
--- and nothing holds it back.
+-- and nothing but a rate limit holds it back.
 
 local by_key = {}
 flow.by_key = by_key
@@ -12,14 +13,18 @@ flow.by_key = by_key
 -- LOOKED bounds how many due timers one exchange looks at.
 local LOOKED = 1000
 
-local limit, skips = string.match(ARGV[#ARGV - 1], '^(%d+) ([01])$')
+local limit, skips = string.match(ARGV[#ARGV - 1], '^(%d+) ([01])')
 limit, skips = tonumber(limit), skips == '1'
-if limit == 0 then limit = math.huge end
+-- Without a bound on the timers that run, only those that wait for a token hold a key.
+local bounded = limit > 0
+if not bounded then limit = key_rate and key_rate.together or math.huge end
 keyed.open(KEYS[8], KEYS[9], KEYS[10], KEYS[1], KEYS[3])
 
 local taken = {}  -- the due timers that may be claimed
 local firsts = {} -- a set of timers that were woken here: each is the next of its key
 local woken, passed = 0, false
+local started, waits = {}, {} -- timers that took a token, and until when others wait for one
+local passes, wanted = {}, 0  -- keys that such timers held, and how many were to be claimed
 
 local function free_of(state) return limit - #state.held end
 
@@ -109,6 +114,7 @@ end
 -- settled notes the settlements: all reports that all were valid; otherwise valid has the
 -- ids of those that were.
 function by_key.settled(valid, all, base, acks, nacks, rejects, releases, now_text)
+  if key_rate then key_rate.open(now_text) end
   local freed = {}
   local function valid_ids(from, count)
     local ids = {}
@@ -120,7 +126,11 @@ function by_key.settled(valid, all, base, acks, nacks, rejects, releases, now_te
   if acks > 0 then remove(valid_ids(0, acks), freed) end
   if nacks > 0 and skips then failed(valid_ids(acks, nacks), freed) end
   if rejects > 0 then remove(valid_ids(acks + nacks, rejects), freed) end
-  if releases > 0 then released(valid_ids(acks + nacks + rejects, releases), freed) end
+  if releases > 0 then
+    local ids = valid_ids(acks + nacks + rejects, releases)
+    released(ids, freed)
+    if key_rate then key_rate.refund(ids) end
+  end
   wake(freed)
   keyed.write_due(now_text)
 end
@@ -131,6 +141,7 @@ local function verified(key, state, now)
   if not checked[key] then
     checked[key] = true
     keyed.verify(key, state, now)
+    if key_rate and not bounded then key_rate.release_running(key, state, waits) end
   end
   return free_of(state) > 0
 end
@@ -169,9 +180,8 @@ local function admits(id, score, r, now)
   end
   keyed.several(key, state)
   if holds(state, id) then return true end
-  local bounded = limit < math.huge
   if free_of(state) > 0 or verified(key, state, now) then
-    local free = not bounded or firsts[id] or r and r.claims > 0
+    local free = limit == math.huge or firsts[id] or r and r.claims > 0
     if not free then
       local instant = number(r and r.activation or score)
       if instant > -math.huge and micros(instant) ~= string.sub(place, 1, 18) then
@@ -188,6 +198,25 @@ local function admits(id, score, r, now)
   end
   link(key, place, id)
   return false
+end
+
+-- starts takes a token for a due timer that may be claimed. If its key has none, the timer
+-- holds its key until the next one, and starts returns false.
+local function starts(id, score)
+  local key, sole = key_in(entries[id]), is_sole(entries[id])
+  local state = not sole and state_of(key)
+  if key_rate.tokens(key) < 1 then
+    if state and not holds(state, id) then
+      state.held[#state.held + 1] = id
+      set_state(key, state)
+    end
+    waits[id], passed = key_rate.wait(id, key, score), true
+    return false
+  end
+  key_rate.take(key)
+  started[id] = true
+  if state and not bounded and release(key, state, id) then passes[key] = true end
+  return true
 end
 
 -- park takes timers out of the due ones. Stored has the lease records of some.
@@ -231,29 +260,33 @@ local function take(out, want, ids, found, shared, now)
   for i, id in ipairs(ids) do
     if #out == 2 * want then break end
     local score = found[2 * i]
-    if not others[id] or admits(id, score, current(stored[id], score), now) then
-      out[#out + 1], out[#out + 2] = id, score
-    else
+    if others[id] and not admits(id, score, current(stored[id], score), now) then
       parked[#parked + 1], scores[#scores + 1] = id, score
+    elseif not key_rate or not entries[id] or starts(id, score) then
+      out[#out + 1], out[#out + 2] = id, score
     end
   end
   park(parked, scores, stored)
+  if key_rate then key_rate.write_waits(waits) end
 end
 
 -- due returns the ids and scores of up to want due timers that may be claimed, and
 -- parks those before them that may not.
 function by_key.due(want, now, now_text)
   local out, looked, ask = {}, 0, want
+  wanted = want
   repeat
     local found = redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', now_text, 'WITHSCORES', 'LIMIT', #out / 2, ask)
     local ids = {}
     for i = 1, #found / 2 do ids[i] = found[2 * i - 1] end
     local read = read_entries(ids)
-    if looked == 0 and all_sole(read) then
+    if looked == 0 and not key_rate and all_sole(read) then
       taken = ids
       return found
     end
-    take(out, want, ids, found, note_shared(ids, read), now)
+    local shared = note_shared(ids, read)
+    if key_rate then key_rate.load(ids) end
+    take(out, want, ids, found, shared, now)
     looked = looked + #ids
     local last = #ids < ask
     ask = math.max(want - #out / 2, 200)
@@ -275,17 +308,44 @@ local function unclaimed(claimed)
     local list = scores[i] and kept or gone
     list[#list + 1] = id
   end
+  if key_rate then key_rate.refund(left) end
   remove(gone, freed)
   released(kept, {})
   wake(freed)
 end
 
--- after notes which timers were claimed, writes all changes, and reports whether it
--- made timers due.
+-- hold_back wakes the next timers of the keys that those who waited for a token held, and
+-- makes woken timers wait whose keys have no token: otherwise the next exchange does so.
+local function hold_back(now_text)
+  wake(passes)
+  keyed.write_due(now_text)
+  local ids, last = {}, nil
+  for id in pairs(firsts) do
+    if not started[id] and not waits[id] then ids[#ids + 1] = id end
+  end
+  key_rate.load(ids)
+  for _, id in ipairs(ids) do
+    local key = key_in(entries[id])
+    if key_rate.tokens(key) < 1 then
+      keyed.hold(key, state_of(key), place_in(entries[id]), id, true)
+      waits[id] = key_rate.wait(id, key, now_text)
+      woken = woken - 1
+      last = math.max(last or 0, waits[id])
+    end
+  end
+  key_rate.write_waits(waits)
+  key_rate.write()
+  return last
+end
+
+-- after notes which timers were claimed, and writes all changes. It returns until when
+-- timers become due of which other nodes are to learn, or nil.
 function by_key.after(claimed, leased, now_text)
   if leased < #taken then unclaimed(claimed) end
+  local last = key_rate and hold_back(now_text)
   keyed.write(now_text)
-  return woken > 0
+  if last and leased >= wanted then return last end -- this node may be busy then
+  return woken > 0 and number(now_text) or nil
 end
 
 -- head returns the head of the timeline. If timers were parked and others are due, it is

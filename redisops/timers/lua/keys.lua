@@ -137,6 +137,10 @@ local function write_states()
   variadic('HSET', key_states, set, 1, #set)
 end
 
+-- waits_for_token reports whether a timer with that record waits for a token of its key:
+-- flow_key_rate.lua notes since when, in place of the instant at which it was due.
+local function waits_for_token(r) return r and r.state == 'w' and r.before ~= r.activation end
+
 -- release makes a timer no longer hold its key, and reports whether it held it.
 local function release(key, state, id)
   for i, held in ipairs(state.held) do

@@ -65,7 +65,7 @@ function keyed.hold(key, state, place, id, notes)
 end
 
 -- several notes that a key has, or had, another timer beside its sole one. That one
--- holds the key if it was claimed; else it is put into the order.
+-- holds the key if it was claimed or waits for a token; else it is put into the order.
 function keyed.several(key, state)
   local id = state.sole
   if not id then return end
@@ -76,7 +76,7 @@ function keyed.several(key, state)
   local score = redis.call('ZSCORE', key_timeline, id)
   if not score then return end
   local r = current(redis.call('HGET', key_leases, id), score)
-  if r and (r.state == 'l' or r.claims > 0) then
+  if r and (r.state == 'l' or r.claims > 0 or waits_for_token(r)) then
     state.held[1] = id
   else
     link(key, place, id)

@@ -34,10 +34,10 @@ end
 -- the stored answer, which have no payloads.
 local dead_count, deaths, kept = 0, {}, {}
 
-local function death(facts, id, payload)
+local function death(facts, id, payload, key)
   dead_count = dead_count + 1
-  kept[dead_count] = facts .. ' ' .. #id .. '\n' .. id
-  deaths[dead_count] = facts .. ' ' .. #id .. ' ' .. #payload .. '\n' .. id .. payload
+  kept[dead_count] = facts .. ' ' .. #id .. ' ' .. #key .. '\n' .. id .. key
+  deaths[dead_count] = facts .. ' ' .. #id .. ' ' .. #payload .. ' ' .. #key .. '\n' .. id .. payload .. key
 end
 
 -- answer returns the first line, with the head h of the timeline, and the collected

@@ -31,11 +31,11 @@ local function replay(saved, now, timeline, payloads, leases, dead, max_payload,
   local refusals = string.sub(saved, at + 1, at + size)
   local ids, pos = {}, at + size + 1
   for _ = 1, tonumber(dying) do
-    local _, stop, facts, index, entry, n = string.find(saved, '^((%S+) (%S+) %S+ %S+ %S+ %S+) (%d+)\n', pos)
+    local _, stop, facts, index, entry, n, k = string.find(saved, '^((%S+) (%S+) %S+ %S+ %S+ %S+) (%d+) (%d+)\n', pos)
     if not stop then return unreadable() end
     local told = index == '-1' and letter(dead, entry, 'payload') or index == '-2' and letter(dead, entry, 'reason') or ''
-    death(facts, string.sub(saved, stop + 1, stop + n), told)
-    pos = stop + n + 1
+    death(facts, string.sub(saved, stop + 1, stop + n), told, string.sub(saved, stop + n + 1, stop + n + k))
+    pos = stop + n + k + 1
   end
   while pos <= #saved do
     local _, stop, n = string.find(saved, '^(%d+) ', pos)

@@ -14,7 +14,7 @@ if not score or redis.call('HEXISTS', payloads, id) == 0 then return 'a' end
 local now = clock()
 local r = current(redis.call('HGET', leases, id), score)
 if running(r, score, now) then return 'r' end
-if number(score) > now and not keyed.parked(score) then
+if number(score) > now and not keyed.parked(score) and not waits_for_token(r) then
   local now_text = text(now)
   local known = head(timeline)
   redis.call('ZADD', timeline, now_text, id)

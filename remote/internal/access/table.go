@@ -11,6 +11,7 @@ import (
 	"github.com/wakebell/wakebell/reminder"
 	"github.com/wakebell/wakebell/remote/internal/wire"
 	"github.com/wakebell/wakebell/remote/rights"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // need is a right that a request takes: the action on the name, as one of the kinds.
@@ -136,6 +137,13 @@ var Needs = tableOf(
 
 	onTopic[*messages.GetThroughputRequest](rights.ActionRead),
 	onTopic[*messages.ListHistoryRequest](rights.ActionRead),
+	rule(func(m *messages.RecordChangeRequest) []need {
+		kind := rights.KindTopic
+		if wakebelltype.AuditOperation(m.GetOperation()).Kind() == "queue" {
+			kind = rights.KindQueue
+		}
+		return []need{{action: rights.ActionOperate, kinds: []rights.Kind{kind}, name: m.GetName()}}
+	}),
 	rule(func(*messages.ListAuditRequest) []need { // it names topics, queues, gates, schedules and callers
 		return []need{{action: rights.ActionOperate, kinds: []rights.Kind{rights.KindTopic}, every: true}}
 	}),

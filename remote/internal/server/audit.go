@@ -28,6 +28,14 @@ func (o *operations) listAudit(ctx context.Context, m *messages.ListAuditRequest
 	}))
 }
 
+func (o *operations) RecordChange(ctx context.Context, m *messages.RecordChangeRequest) (*messages.RecordChangeResponse, error) {
+	err := o.client().RecordChange(ctx, wakebelltype.Change{
+		Operation: wakebelltype.AuditOperation(m.GetOperation()), Name: m.GetName(), Count: m.GetCount(),
+		Detail: m.GetDetail(), Error: m.GetError(),
+	})
+	return &messages.RecordChangeResponse{}, err
+}
+
 // audited yields the entries on gates and on what begins with the System's prefix,
 // under names without it.
 func (o *operations) audited(ctx context.Context, f wakebelltype.AuditFilter, after string) iter.Seq2[wakebelltype.AuditEntry, error] {

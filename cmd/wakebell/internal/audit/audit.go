@@ -35,8 +35,10 @@ func Command(a *cli.App) *cobra.Command {
 		Long: `Shows the last recorded operations, the newest last: pause, resume, retune,
 cancel --all, dead redrive, dead rm, the removal of topics, queue purge and dead
 letters of queues, gate release, repair and rm, and changes and runs of recurring
-schedules, of all processes on this Redis. Filters can be combined. With -f it
-continues with the operations that follow, until it is stopped.
+schedules, of all processes on this Redis; and what the commands cancel, reschedule
+and run-now and the dashboard changed, one entry for a command. What programs
+schedule and cancel is not recorded. Filters can be combined. With -f it continues
+with the operations that follow, until it is stopped.
 
 Redis keeps about the last 10,000 entries. An entry is written after its
 operation; if that fails, the operation succeeds nevertheless, and doctor names a

@@ -21,6 +21,7 @@ type handling struct {
 	exec            string
 	tuned           wakebelltype.Settings
 	discardRejected bool
+	skipFailed      bool
 	history         wakebelltype.HistoryPolicy
 	queueFlags
 	flags *pflag.FlagSet
@@ -32,9 +33,15 @@ func (h *handling) register(cmd *cobra.Command) {
 	h.tuned = tuning.Defaults()
 	cli.TuneFlags(flags, &h.tuned)
 	flags.BoolVar(&h.discardRejected, "discard-rejected", false, "remove rejected timers instead of making them dead letters")
+	skipFailedFlag(flags, &h.skipFailed)
 	flags.TextVar(&h.history, "history", wakebelltype.HistoryFailures, "attempts to record for the commands history and queue history: `policy` off, failures or all")
 	h.queueFlags.register(cmd)
 	h.flags = flags
+}
+
+// skipFailedFlag registers the flag of topics that cannot change while they are handled.
+func skipFailedFlag(flags *pflag.FlagSet, value *bool) {
+	flags.BoolVar(value, "skip-failed", false, "with --per-key: run the next timer of a key while one waits for its retry")
 }
 
 // tuning returns the options of a topic or of a subscriber's queue that can change
@@ -48,15 +55,16 @@ func (h *handling) tuning() []wakebell.TuningOption {
 		wakebell.MaxPollingInterval(h.tuned.MaxPollingInterval),
 		wakebell.MaxAttempts(h.tuned.MaxAttempts),
 		wakebell.RetryBackoff(h.tuned.RetryInitial, h.tuned.RetryLimit),
+		wakebell.RateLimit(h.tuned.RateLimit, h.tuned.RatePer, h.tuned.RateBurst),
+		wakebell.MaxInFlight(h.tuned.MaxInFlight),
 	}
 }
 
 // tunedTopic returns the options of a topic that can change while it is handled.
 func (h *handling) tunedTopic() []wakebell.TopicTuningOption {
 	return append(topicTuning(h.tuning()),
-		wakebell.RateLimit(h.tuned.RateLimit, h.tuned.RatePer, h.tuned.RateBurst),
-		wakebell.MaxInFlight(h.tuned.MaxInFlight),
 		wakebell.PerKey(h.tuned.PerKey),
+		wakebell.RateLimitByKey(h.tuned.KeyRateLimit, h.tuned.KeyRatePer, h.tuned.KeyRateBurst),
 	)
 }
 
@@ -75,6 +83,9 @@ func (h *handling) topicOptions() []wakebell.HandlerOption {
 	}
 	if h.discardRejected {
 		options = append(options, wakebell.DiscardRejected())
+	}
+	if h.skipFailed {
+		options = append(options, wakebell.SkipFailed())
 	}
 	return options
 }
@@ -110,6 +121,7 @@ func newHandled(name string, queue bool) *handled {
 	var others cobra.Command
 	if queue {
 		cli.TuneFlags(others.Flags(), &wakebelltype.Settings{})
+		skipFailedFlag(others.Flags(), new(bool))
 	} else {
 		(&queueFlags{}).register(&others)
 	}

@@ -28,6 +28,7 @@ type queueFlags struct {
 // queueTuning are the settings of topics that queues have as well.
 var queueTuning = []*tuning.Setting{
 	tuning.MaxConcurrent, tuning.MaxLeaseAge, tuning.PollingInterval, tuning.MaxPollingInterval, tuning.RetryInitial, tuning.RetryLimit,
+	tuning.RateLimit, tuning.RatePer, tuning.RateBurst, tuning.MaxInFlight,
 }
 
 func (f *queueFlags) register(cmd *cobra.Command) {
@@ -68,6 +69,7 @@ func (h *handling) tunedQueue() []wakebell.TuningOption {
 		wakebell.MaxConcurrent(h.tuned.MaxConcurrent), wakebell.PollingInterval(h.tuned.PollingInterval),
 		wakebell.RetryBackoff(h.tuned.RetryInitial, h.tuned.RetryLimit), wakebell.MaxAttempts(h.maxDeliveries),
 		wakebell.MaxLeaseAge(time.Hour), wakebell.MaxPollingInterval(time.Second), // the defaults of queues
+		wakebell.RateLimit(h.tuned.RateLimit, h.tuned.RatePer, h.tuned.RateBurst), wakebell.MaxInFlight(h.tuned.MaxInFlight),
 	}
 	if !h.once { // AtMostOnce has a lifetime of its own
 		options = append(options, wakebell.LeaseTTL(h.visibility))

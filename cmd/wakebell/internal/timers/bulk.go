@@ -14,6 +14,7 @@ import (
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/cmd/wakebell/internal/cli"
 	"github.com/wakebell/wakebell/cmd/wakebell/internal/output"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 const (
@@ -51,6 +52,9 @@ type bulk struct {
 	verb, done string // "cancel", "cancelled"
 	topic      string
 
+	operation wakebelltype.AuditOperation
+	detail    string // what the audit says beside the selection
+
 	// change changes some timers and prints each. Its context outlasts an interrupt, so
 	// that it is known which timers were changed. It returns how many it changed.
 	change func(ctx context.Context, ids []string) (int, error)
@@ -58,7 +62,7 @@ type bulk struct {
 
 // run selects the timers first and changes them then: a timer that a change moves would
 // be found again.
-func (b bulk) run(ctx context.Context, a *cli.App, c wakebell.TimerClient, f *bulkFlags) error {
+func (b bulk) run(ctx context.Context, a *cli.App, c client, f *bulkFlags) error {
 	infos, err := b.collect(ctx, a, c, f)
 	if err != nil {
 		return err
@@ -75,13 +79,26 @@ func (b bulk) run(ctx context.Context, a *cli.App, c wakebell.TimerClient, f *bu
 	if err != nil {
 		return err
 	}
-	began, done := time.Now(), 0
+	began := time.Now()
+	done, err := b.apply(ctx, a, infos)
+	record(ctx, a, c, wakebelltype.Change{
+		Operation: b.operation, Name: b.topic, Count: int64(done), Detail: "timers " + f.words() + b.detail,
+	}, err)
+	if err != nil {
+		return fmt.Errorf("%d of %d timers were %s; run the same command again for the rest: %w", done, len(infos), b.done, err)
+	}
+	a.Summaryf("%d of %d timers were %s, in %v", done, len(infos), b.done, output.Took(began))
+	return nil
+}
+
+// apply changes the timers in steps and returns how many it changed.
+func (b bulk) apply(ctx context.Context, a *cli.App, infos []wakebell.Info) (done int, err error) {
 	progress := a.Progress(b.verb, int64(len(infos)))
 	last, stop := outlasting(ctx)
 	defer stop()
 	for part := range slices.Chunk(infos, bulkStep) {
 		if ctx.Err() != nil {
-			return b.stopped(done, len(infos), cli.ErrInterrupted)
+			return done, cli.ErrInterrupted
 		}
 		ids := make([]string, len(part))
 		for i, info := range part {
@@ -90,16 +107,11 @@ func (b bulk) run(ctx context.Context, a *cli.App, c wakebell.TimerClient, f *bu
 		n, err := b.change(last, ids)
 		done += n
 		if err != nil {
-			return b.stopped(done, len(infos), err)
+			return done, err
 		}
 		progress.Add(int64(len(part)))
 	}
-	a.Summaryf("%d of %d timers were %s, in %v", done, len(infos), b.done, output.Took(began))
-	return nil
-}
-
-func (b bulk) stopped(done, all int, err error) error {
-	return fmt.Errorf("%d of %d timers were %s; run the same command again for the rest: %w", done, all, b.done, err)
+	return done, nil
 }
 
 func (b bulk) collect(ctx context.Context, a *cli.App, c wakebell.TimerClient, f *bulkFlags) (infos []wakebell.Info, err error) {

@@ -16,7 +16,15 @@ import (
 )
 
 // listed is a client with 250 timers of which every second begins with "inv-".
-type listed struct{ wakebell.TimerClient }
+type listed struct {
+	wakebell.TimerClient
+	recorded *[]wakebelltype.Change
+}
+
+func (l listed) RecordChange(_ context.Context, c wakebelltype.Change) error {
+	*l.recorded = append(*l.recorded, c)
+	return nil
+}
 
 func (listed) Stats(context.Context, string) (wakebelltype.Stats, error) {
 	return wakebelltype.Stats{Total: 500}, nil
@@ -36,7 +44,7 @@ func (listed) List(context.Context, string, wakebell.Filter, wakebelltype.Page) 
 	}
 }
 
-// A bulk change that is interrupted finishes its step and says what it did.
+// A bulk change that is interrupted finishes its step, says what it did and records it.
 func TestAnInterruptedBulkChangeReportsItsProgress(t *testing.T) {
 	t.Parallel()
 	ctx, interrupt := context.WithCancel(t.Context())
@@ -44,21 +52,29 @@ func TestAnInterruptedBulkChangeReportsItsProgress(t *testing.T) {
 	f := &bulkFlags{yes: true}
 	f.text = "inv-"
 	changed := 0
-	b := bulk{verb: "cancel", done: "cancelled", topic: "t", change: func(ctx context.Context, ids []string) (int, error) {
+	var recorded []wakebelltype.Change
+	c := listed{recorded: &recorded}
+	b := bulk{verb: "cancel", done: "cancelled", topic: "t", operation: wakebelltype.AuditTopicCancel, change: func(ctx context.Context, ids []string) (int, error) {
 		if changed += len(ids); changed == 2*bulkStep {
 			interrupt()
 		}
 		return len(ids), ctx.Err()
 	}}
-	err := b.run(ctx, a, listed{}, f)
+	err := b.run(ctx, a, c, f)
 	require.EqualError(t, err, "200 of 250 timers were cancelled; run the same command again for the rest: interrupted")
 	require.Equal(t, 200, changed)
+	require.Equal(t, []wakebelltype.Change{{
+		Operation: wakebelltype.AuditTopicCancel, Name: "t", Count: 200, Detail: `timers whose ids begin with "inv-"`, Error: "interrupted",
+	}}, recorded)
 
 	failing := errors.New("connection refused")
 	b.change = func(context.Context, []string) (int, error) { return 7, failing }
-	err = b.run(t.Context(), a, listed{}, f)
+	err = b.run(t.Context(), a, c, f)
 	require.ErrorIs(t, err, failing)
 	require.ErrorContains(t, err, "7 of 250 timers were cancelled")
+	require.Len(t, recorded, 2)
+	require.EqualValues(t, 7, recorded[1].Count)
+	require.Equal(t, "connection refused", recorded[1].Error)
 }
 
 // Results are shown in the order of the ids, and a timer that is gone is left out.

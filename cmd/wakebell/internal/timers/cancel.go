@@ -69,17 +69,22 @@ type presenceLine struct {
 	Presence string `json:"presence"`
 }
 
-func cancelTimers(ctx context.Context, a *cli.App, c wakebell.TimerClient, topic string, ids []string) error {
+func cancelTimers(ctx context.Context, a *cli.App, c client, topic string, ids []string) error {
 	presences, err := c.Cancel(ctx, topic, ids...)
 	if err != nil {
 		return err
 	}
-	absent := 0
+	var found []string
+	for i, presence := range presences {
+		if presence != wakebelltype.PresenceAbsent {
+			found = append(found, ids[i])
+		}
+	}
+	record(ctx, a, c, wakebelltype.Change{
+		Operation: wakebelltype.AuditTopicCancel, Name: topic, Count: int64(len(found)), Detail: named(found),
+	}, nil)
 	list := newPresenceList(a, topic)
 	for i, presence := range presences {
-		if presence == wakebelltype.PresenceAbsent {
-			absent++
-		}
 		if err := list.add(ids[i], presence, presence.String()); err != nil {
 			return err
 		}
@@ -87,14 +92,14 @@ func cancelTimers(ctx context.Context, a *cli.App, c wakebell.TimerClient, topic
 	if err := list.End(); err != nil {
 		return err
 	}
-	if absent > 0 {
+	if absent := len(ids) - len(found); absent > 0 {
 		return fmt.Errorf("%w: %d of %d", wakebell.ErrNotFound, absent, len(ids))
 	}
 	return nil
 }
 
 // cancelFound cancels the timers of a search.
-func cancelFound(ctx context.Context, a *cli.App, c wakebell.TimerClient, f *cancelFlags) error {
+func cancelFound(ctx context.Context, a *cli.App, c client, f *cancelFlags) error {
 	list := newPresenceList(a, f.topic)
 	change := func(ctx context.Context, ids []string) (cancelled int, err error) {
 		presences, err := c.Cancel(ctx, f.topic, ids...)
@@ -107,7 +112,8 @@ func cancelFound(ctx context.Context, a *cli.App, c wakebell.TimerClient, f *can
 		}
 		return cancelled, err
 	}
-	err := bulk{verb: "cancel", done: "cancelled", topic: f.topic, change: change}.run(ctx, a, c, &f.bulkFlags)
+	b := bulk{verb: "cancel", done: "cancelled", topic: f.topic, operation: wakebelltype.AuditTopicCancel, change: change}
+	err := b.run(ctx, a, c, &f.bulkFlags)
 	return errors.Join(err, list.End())
 }
 

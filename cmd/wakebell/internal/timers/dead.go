@@ -32,12 +32,13 @@ type deadLine struct {
 	Failures   int    `json:"failures"`
 	Activation string `json:"activation"`
 	Died       string `json:"died"`
+	Key        string `json:"key"`
 	output.Content
 }
 
 func newDeadLine(ctx context.Context, a *cli.App, topic string, d wakebell.DeadLetter) deadLine {
 	return deadLine{
 		Topic: d.Topic, Entry: d.Entry, ID: d.ID, Reason: d.Reason, Attempts: d.Attempts, Failures: d.Failures,
-		Activation: output.Stamp(d.Activation), Died: output.Stamp(d.Died), Content: a.Content(ctx, topic, d.ID, d.Content),
+		Activation: output.Stamp(d.Activation), Died: output.Stamp(d.Died), Key: d.Key, Content: a.Content(ctx, topic, d.ID, d.Content),
 	}
 }

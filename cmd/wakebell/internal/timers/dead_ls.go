@@ -25,7 +25,7 @@ func deadLsCommand(a *cli.App) *cobra.Command {
 Filters can be combined.
 
 With -o json each is a line with topic, entry, id, reason, attempts, failures,
-activation, died and, as a node prints them, content_type, headers,
+activation, died, key and, as a node prints them, content_type, headers,
 correlation_id, reply_to, encoding, and body or body_base64.`,
 		Example: `  wakebell dead ls --topic invoices
   wakebell dead ls -t invoices --reason 'card declined' --newer-than 24h

@@ -25,6 +25,14 @@ func (f *dueFlags) register(cmd *cobra.Command) {
 	cmd.MarkFlagsMutuallyExclusive("in", "at")
 }
 
+// due describes the flags.
+func (f *dueFlags) due() string {
+	if f.at != "" {
+		return "to: " + f.at
+	}
+	return "to: in " + f.in.String()
+}
+
 // when returns a function that makes a timer due at the instant of the flags plus
 // a delay.
 func (f *dueFlags) when() (func(later time.Duration) wakebell.ScheduleOption, error) {

@@ -60,13 +60,13 @@ With -o json each is a line with topic, id, due and outcome.`,
 		if searches {
 			return a.Ask(ctx, func(c cli.Client) error { return rescheduleFound(ctx, a, c, f, when(0)) })
 		}
-		return a.Ask(ctx, func(c cli.Client) error { return rescheduleTimer(ctx, a, c, f.topic, args[0], when(0)) })
+		return a.Ask(ctx, func(c cli.Client) error { return rescheduleTimer(ctx, a, c, f, args[0], when(0)) })
 	})
 	return cmd
 }
 
 // rescheduleFound moves the timers of a search.
-func rescheduleFound(ctx context.Context, a *cli.App, c wakebell.TimerClient, f *rescheduleFlags, when wakebell.ScheduleOption) error {
+func rescheduleFound(ctx context.Context, a *cli.App, c client, f *rescheduleFlags, when wakebell.ScheduleOption) error {
 	list := a.NewListing(0, output.Text("ID"), output.Short("DUE"), output.Short("OUTCOME"))
 	screen := a.Screen()
 	change := func(ctx context.Context, ids []string) (int, error) {
@@ -77,17 +77,23 @@ func rescheduleFound(ctx context.Context, a *cli.App, c wakebell.TimerClient, f 
 			return list.Add(line, line.ID, screen.Time(s.Due), line.Outcome)
 		})
 	}
-	err := bulk{verb: "move", done: "moved", topic: f.topic, change: change}.run(ctx, a, c, &f.bulkFlags)
+	b := bulk{
+		verb: "move", done: "moved", topic: f.topic, operation: wakebelltype.AuditTopicReschedule, detail: ", " + f.due(), change: change,
+	}
+	err := b.run(ctx, a, c, &f.bulkFlags)
 	return errors.Join(err, list.End())
 }
 
-func rescheduleTimer(ctx context.Context, a *cli.App, c wakebell.TimerClient, topic, id string, when wakebell.ScheduleOption) error {
-	s, err := c.Reschedule(ctx, topic, id, when)
+func rescheduleTimer(ctx context.Context, a *cli.App, c client, f *rescheduleFlags, id string, when wakebell.ScheduleOption) error {
+	s, err := c.Reschedule(ctx, f.topic, id, when)
 	if err != nil {
 		return err
 	}
+	record(ctx, a, c, wakebelltype.Change{
+		Operation: wakebelltype.AuditTopicReschedule, Name: f.topic, Count: 1, Detail: named([]string{id}) + ", " + f.due(),
+	}, nil)
 	list := a.NewListing(0, output.Text("ID"), output.Short("DUE"), output.Short("OUTCOME"))
-	line := scheduledLine{a.Prefix + topic, id, output.Stamp(s.Due), s.Outcome.String()}
+	line := scheduledLine{a.Prefix + f.topic, id, output.Stamp(s.Due), s.Outcome.String()}
 	if err := list.Add(line, line.ID, a.Screen().Time(s.Due), line.Outcome); err != nil {
 		return err
 	}

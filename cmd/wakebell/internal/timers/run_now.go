@@ -53,29 +53,38 @@ With -o json each is a line with topic, id and presence.`,
 }
 
 // runFoundNow makes the timers of a search due.
-func runFoundNow(ctx context.Context, a *cli.App, c wakebell.TimerClient, topic string, f *bulkFlags) error {
+func runFoundNow(ctx context.Context, a *cli.App, c client, topic string, f *bulkFlags) error {
 	list := newPresenceList(a, topic)
 	change := func(ctx context.Context, ids []string) (int, error) {
-		return each(ids, func(id string) (wakebelltype.Presence, error) {
+		running := 0 // not changed
+		found, err := each(ids, func(id string) (wakebelltype.Presence, error) {
 			return c.RunNow(ctx, topic, id)
 		}, func(id string, presence wakebelltype.Presence) error {
+			if presence == wakebelltype.PresenceRunning {
+				running++
+			}
 			return list.add(id, presence, presenceNow(presence))
 		})
+		return found - running, err
 	}
-	err := bulk{verb: "run", done: "made due", topic: topic, change: change}.run(ctx, a, c, f)
+	b := bulk{verb: "run", done: "made due", topic: topic, operation: wakebelltype.AuditTopicRunNow, change: change}
+	err := b.run(ctx, a, c, f)
 	return errors.Join(err, list.End())
 }
 
 // runTimersNow prints what was done also after an error.
-func runTimersNow(ctx context.Context, a *cli.App, c wakebell.TimerClient, topic string, ids []string) error {
+func runTimersNow(ctx context.Context, a *cli.App, c client, topic string, ids []string) error {
 	absent := 0
 	var fault error
+	var found []string
 	list := newPresenceList(a, topic)
 	for _, id := range ids {
 		presence, err := c.RunNow(ctx, topic, id)
 		if errors.Is(err, wakebell.ErrNotFound) {
 			absent++
 			presence, err = wakebelltype.PresenceAbsent, nil
+		} else if err == nil && presence != wakebelltype.PresenceRunning {
+			found = append(found, id)
 		}
 		if err == nil {
 			err = list.add(id, presence, presenceNow(presence))
@@ -85,6 +94,9 @@ func runTimersNow(ctx context.Context, a *cli.App, c wakebell.TimerClient, topic
 			break
 		}
 	}
+	record(ctx, a, c, wakebelltype.Change{
+		Operation: wakebelltype.AuditTopicRunNow, Name: topic, Count: int64(len(found)), Detail: named(found),
+	}, fault)
 	if err := list.End(); err != nil || fault != nil {
 		return errors.Join(fault, err)
 	}

@@ -60,11 +60,14 @@ func (f *searchFlags) searches() (bool, error) {
 }
 
 // selected names the timers of a question.
-func (f *searchFlags) selected(topic string) string {
+func (f *searchFlags) selected(topic string) string { return "timers of " + topic + " " + f.words() }
+
+// words describes the selection.
+func (f *searchFlags) words() string {
 	if f.content {
-		return fmt.Sprintf("timers of %s with %q in the id, a header or the body", topic, f.text)
+		return fmt.Sprintf("with %q in the id, a header or the body", f.text)
 	}
-	return fmt.Sprintf("timers of %s whose ids begin with %q", topic, f.text)
+	return fmt.Sprintf("whose ids begin with %q", f.text)
 }
 
 // search yields the timers of a topic that match, and shows its progress. It stops at

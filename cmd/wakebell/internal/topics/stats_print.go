@@ -16,7 +16,7 @@ import (
 func statsColumns(throughput bool) []output.Column {
 	columns := []output.Column{
 		output.Text("TOPIC"), output.Numeric("TIMERS"), output.Numeric("PENDING").AsMinor(), output.Numeric("DUE"), output.Numeric("LEASED"),
-		output.Numeric("RETRYING").AsMinor(), output.Numeric("DEAD").StyledBy(deadStyle), output.Short("OLDEST DUE").AsRare(),
+		output.Numeric("RETRYING").AsMinor(), output.Numeric("PARKED").AsRare(), output.Numeric("DEAD").StyledBy(deadStyle), output.Short("OLDEST DUE").AsRare(),
 		output.Short("PAUSED").StyledBy(output.WarnIfYes), output.Numeric("TIMERS/S").AsRare(), output.Numeric("DEAD/S").AsMinor().AsRare(),
 		output.Text("FAULT").AsRare().Styled(output.Bad),
 	}
@@ -82,8 +82,12 @@ func (w *statsWatch) print(lines []statsLine, queues []queueLine, first bool) er
 		if l.OldestDue != "" && !screen.Relative { // scripts read an age
 			oldest = time.Duration(l.OldestDueS * float64(time.Second)).Round(time.Millisecond).String()
 		}
+		parked := ""
+		if l.Parked > 0 {
+			parked = screen.Count(l.Parked)
+		}
 		cells := []string{
-			l.Topic, screen.Count(l.Timers), about(l.Pending), screen.Count(l.Due), about(l.Leased), about(l.Retrying), screen.Count(l.Dead),
+			l.Topic, screen.Count(l.Timers), about(l.Pending), screen.Count(l.Due), about(l.Leased), about(l.Retrying), parked, screen.Count(l.Dead),
 			oldest, output.YesNo(l.Paused), rate(l.TimersPerS), rate(l.DeadPerS), l.Fault,
 		}
 		if w.since > 0 {

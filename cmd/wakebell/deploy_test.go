@@ -1,0 +1,122 @@
+//go:build unix
+
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/wakebell/wakebell/internal/redistest"
+)
+
+const deployed = "../../deploy"
+
+func TestTheDeployedConfigurationFilesAreValid(t *testing.T) {
+	b := setup(t)
+	for _, file := range []string{"package/wakebell.yaml", "compose/wakebell.yaml", "kubernetes/base/wakebell.yaml"} {
+		b.fine("config", "check", filepath.Join(deployed, file))
+	}
+}
+
+// A server with the deployed settings, a node as each of the deployed users, and
+// doctor: no complaint but that there is no replica.
+func TestDoctorApprovesTheDeployedRedis(t *testing.T) {
+	t.Parallel()
+	conf, err := filepath.Abs(filepath.Join(deployed, "redis", "redis.conf"))
+	require.NoError(t, err)
+	server := redistest.Start(t, "--include", conf)
+	acl, err := os.ReadFile(filepath.Join(deployed, "redis", "users.acl"))
+	require.NoError(t, err)
+	admin := server.Client(t)
+	for line := range strings.Lines(string(acl)) {
+		words := strings.Fields(line)
+		if words[1] == "default" {
+			continue // the test itself uses it
+		}
+		command := []any{"ACL", "SETUSER"}
+		for _, word := range words[1:] {
+			command = append(command, word)
+		}
+		require.NoError(t, admin.Do(t.Context(), command...).Err(), line)
+	}
+	timers := as(t, server.Addr, "wakebell:change-me")
+	node := timers.start("node", "--topic", "TOPIC", "--log-level", "warn")
+	beat := timers.start("beat", "--log-level", "warn")
+	timers.fine("schedule", "--topic", "TOPIC", "--id", "due")
+	timers.fine("schedules", "put", "each", "--topic", "TOPIC", "--every", "100ms")
+	node.eventually(func() bool { return strings.Contains(node.out.String(), `"due"`) && strings.Contains(node.out.String(), `"each@`) })
+	timers.fine("pause", "--topic", "TOPIC")
+	timers.fine("resume", "--topic", "TOPIC")
+	timers.fine("gate", "ls")
+	approved(t, timers.fine("doctor", "--topic", "TOPIC", "-o", "json"))
+	require.Zero(t, beat.stop())
+	require.Zero(t, node.stop())
+	require.Empty(t, node.err.String()+beat.err.String())
+
+	mail := as(t, server.Addr, "wakebell-queues:change-me-too")
+	node = mail.start("node", "--queue", "mail", "--log-level", "warn")
+	mail.fine("queue", "publish", "--queue", "mail", "--text", "welcome")
+	node.eventually(func() bool { return strings.Contains(node.out.String(), "welcome") })
+	require.Zero(t, node.stop())
+	require.Empty(t, node.err.String())
+}
+
+// as returns a bundle that connects as a user.
+func as(t *testing.T, addr, user string) *bundle {
+	t.Helper()
+	return &bundle{t: t, topic: "orders", redis: "redis://" + user + "@" + addr}
+}
+
+func approved(t *testing.T, findings string) {
+	t.Helper()
+	for _, f := range objects(t, findings) {
+		if f["check"] != "replicas" {
+			require.Equal(t, "good", f["grade"], f)
+		}
+	}
+}
+
+var stopBound = regexp.MustCompile(`(?m)^\s*(?:TimeoutStopSec=|stop_grace_period: |terminationGracePeriodSeconds: )(\S+?)s?$`)
+
+// A node ends at most 7 s after its drain timeout; docs/operations.md. What starts it
+// must not kill it before.
+func TestTheDeployedStopTimeoutsExceedTheStopBound(t *testing.T) {
+	t.Parallel()
+	const bound = 27 * time.Second
+	for _, file := range []string{"systemd/wakebell.service", "compose/compose.yaml", "kubernetes/base/node.yaml", "kubernetes/base/beat.yaml"} {
+		text, err := os.ReadFile(filepath.Join(deployed, file))
+		require.NoError(t, err)
+		found := stopBound.FindSubmatch(text)
+		require.NotNil(t, found, file)
+		limit, err := time.ParseDuration(string(found[1]) + "s")
+		require.NoError(t, err)
+		require.Greater(t, limit, bound, file)
+	}
+}
+
+// The unit is checked where systemd is installed.
+func TestSystemdAcceptsTheUnit(t *testing.T) {
+	t.Parallel()
+	if _, err := exec.LookPath("systemd-analyze"); err != nil {
+		t.Log("systemd-analyze is not installed")
+		return
+	}
+	text, err := os.ReadFile(filepath.Join(deployed, "systemd", "wakebell.service"))
+	require.NoError(t, err)
+	unit := filepath.Join(t.TempDir(), "wakebell.service")
+	// The program and its man pages are not installed here.
+	here := strings.NewReplacer("/usr/bin/wakebell", "/bin/true", "Documentation=man:wakebell-node(1)\n", "").Replace(string(text))
+	require.NoError(t, os.WriteFile(unit, []byte(here), 0o600))
+	out, err := exec.CommandContext(t.Context(), "systemd-analyze", "verify", "--man=no", unit).CombinedOutput()
+	require.NoError(t, err, string(out))
+	require.NotContains(t, string(out), filepath.Base(unit), "warnings about the unit")
+	out, err = exec.CommandContext(t.Context(), "systemd-analyze", "security", "--offline=true", "--threshold=25", unit).CombinedOutput()
+	require.NoError(t, err, string(out))
+}

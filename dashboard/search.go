@@ -1,0 +1,79 @@
+package dashboard
+
+import (
+	"context"
+	"strings"
+)
+
+// searchPage goes to what has the name: a topic, a schedule, a gate, a queue, or a
+// timer as "topic id". If several have it, it lists them.
+func (d *Dashboard) searchPage(ctx context.Context, r *request) (page, error) {
+	text := strings.TrimSpace(r.get("q"))
+	data := searchData{Text: text}
+	if text != "" {
+		data.Found = d.find(ctx, text)
+	}
+	if len(data.Found) == 1 && data.Found[0].Exact {
+		r.w.Header().Set("Location", data.Found[0].Href)
+		return page{template: "search", title: "Search", status: 303, data: data}, nil
+	}
+	return page{template: "search", title: "Search", data: data}, nil
+}
+
+type searchData struct {
+	Text  string
+	Found []found
+}
+
+type found struct {
+	Kind, Name, Href string
+	Exact            bool
+}
+
+const (
+	maxFound = 50
+	// maxLookups bounds the topics in which a timer is looked for by its id alone.
+	maxLookups = 50
+)
+
+func (d *Dashboard) find(ctx context.Context, text string) (all []found) {
+	names, _ := d.readNames(ctx) // without them the other kinds are found
+	for _, name := range names {
+		if strings.Contains(name, text) && len(all) < maxFound {
+			all = append(all, found{"topic", name, d.link("topic", "name", name), name == text})
+		}
+	}
+	for _, name := range names[:min(len(names), maxLookups)] {
+		all = d.findTimer(ctx, all, name, text)
+	}
+	if topic, id, ok := strings.Cut(text, " "); ok {
+		all = d.findTimer(ctx, all, topic, strings.TrimSpace(id))
+	}
+	if d.op.Schedules != nil {
+		if _, err := d.op.Schedules.Get(ctx, text); err == nil {
+			all = append(all, found{"recurring schedule", text, d.link("schedule", "name", text), true})
+		}
+	}
+	if d.op.Gates != nil {
+		if g, err := d.op.Gates.Show(ctx, text); err == nil && g.LastFence > 0 {
+			all = append(all, found{"gate", text, d.link("gate", "name", text), true})
+		}
+	}
+	if d.op.Queues != nil {
+		s, err := d.op.Queues.Stats(ctx, d.queueKeys(text))
+		if err == nil && s.Pending+s.Processing+s.Completed+s.Failed+s.Dead > 0 {
+			all = append(all, found{"queue", text, d.link("queue", "name", text), true})
+		}
+	}
+	return all
+}
+
+func (d *Dashboard) findTimer(ctx context.Context, all []found, topic, id string) []found {
+	if topic == "" || id == "" || len(all) >= maxFound {
+		return all
+	}
+	if _, _, err := d.op.Timers.Get(ctx, topic, id); err != nil {
+		return all
+	}
+	return append(all, found{"timer of " + topic, id, d.link("timer", "topic", topic, "id", id), true})
+}

@@ -1,0 +1,145 @@
+-- Limits: put before the flow_limits.lua of a store. A rate limit and a maximum of leases
+-- in flight, which hold over all nodes because their state is in Redis: a sorted set whose
+-- members have an instant each:
+--   t              when all tokens of the rate limit are back (the TAT of GCRA)
+--   w              until when a poller waits for the end of a lease
+--   l and a name   when that lease expires
+
+local limits = {}
+
+do
+  -- A poller waits for the tokens of TOGETHER seconds, or for half of the burst or of the
+  -- period if that is less, and not for each token alone: an exchange costs as much as
+  -- 25 timers.
+  local TOGETHER = 0.1
+
+  local flow, hint = nil, nil
+  local limited, step, full, slack, worthwhile = false, 0, 0, 0, 1
+  local most = 0
+
+  local tat, tat_stored = 0, 0 -- instants
+  local leased, waiting = 0, false
+
+  -- open comes before all other functions. Words are the leases and the µs of the rate
+  -- limit, its burst, and the maximum of leases in flight; 0 leases: no such limit.
+  function limits.open(key, channel, words)
+    flow, hint = key, channel
+    local count, per, burst, n = string.match(words, '^(%d+) (%d+) (%d+) (%d+)')
+    count, per, burst, most = tonumber(count), tonumber(per), tonumber(burst), tonumber(n)
+    limited = count > 0
+    if not limited then return end
+    -- A token returns every step seconds. Instants have a resolution of 0.25 µs: without
+    -- slack, a poller that comes on time would come too early.
+    step = per / count / 1e6
+    full = burst * step
+    slack = math.min(1e-6, step / 10)
+    worthwhile = math.max(1, math.min(math.floor(TOGETHER / step), math.floor(burst / 2), math.floor(count / 2)))
+  end
+
+  -- bounded reports whether there is a maximum of leases.
+  function limits.bounded() return most > 0 end
+
+  local function load(now)
+    local stored = redis.call('ZMSCORE', flow, 't', 'w')
+    tat = stored[1] and number(stored[1]) or 0
+    tat_stored = tat
+    -- After a step of the clock backwards: nothing blocks for longer than a token takes.
+    if tat > now + full + step then tat = now + full end
+    if most > 0 then
+      local from = '(' .. text(now)
+      waiting = stored[2] and number(stored[2]) > now
+      leased = redis.call('ZCOUNT', flow, from, '+inf') - (waiting and 1 or 0)
+      if stored[1] and number(stored[1]) > now then leased = leased - 1 end
+    end
+  end
+
+  local function tokens(now)
+    return math.floor((now + full - math.max(tat, now) + slack) / step)
+  end
+
+  -- lowest returns up to n + 2 of the leases that expire first, and when they do.
+  function limits.lowest(n, now)
+    local names, scores = {}, {}
+    local found = redis.call('ZRANGEBYSCORE', flow, '(' .. text(now), '+inf', 'WITHSCORES', 'LIMIT', '0', n + 2)
+    for i = 1, #found, 2 do
+      if string.sub(found[i], 1, 1) == 'l' then
+        names[#names + 1], scores[#scores + 1] = string.sub(found[i], 2), found[i + 1]
+      end
+    end
+    return names, scores
+  end
+
+  -- ended removes leases, and moved extends them: each a list of members.
+  function limits.ended(members) variadic('ZREM', flow, members, 1, #members) end
+  function limits.moved(scored) variadic('ZADD', flow, scored, 1, #scored) end
+
+  local refunded = 0
+
+  -- room returns how many of want leases may be given. Refunds is how many leases give
+  -- their tokens back; sift, which may be nil, returns how many leases it has removed.
+  function limits.room(want, now, refunds, sift)
+    load(now)
+    if most > 0 then
+      if want > 0 and leased >= most and sift then leased = leased - sift(now) end
+      want = math.min(want, most - leased)
+    end
+    if limited then
+      refunded = refunds
+      tat = tat - refunds * step
+      want = math.min(want, tokens(now))
+    end
+    return math.max(want, 0)
+  end
+
+  -- forget removes what has ended.
+  function limits.forget(now) redis.call('ZREMRANGEBYSCORE', flow, '-inf', text(now)) end
+
+  -- wait returns until when nothing can be claimed; now: it can. Blocked reports that
+  -- something is due and waits for the end of a lease. Finish is the expiry of the leases
+  -- that are not in flow yet.
+  local function wait(now, h, finish)
+    local at, blocked = now, most > 0 and leased >= most and h and h <= now
+    if limited and tokens(now) < 1 then at = tat - full + worthwhile * step end
+    if blocked then
+      local _, scores = limits.lowest(1, now)
+      at = math.max(at, scores[1] and number(scores[1]) or number(finish))
+    end
+    return at, blocked
+  end
+
+  -- claimed notes the leases that were given, by the names that list has at every stride-th
+  -- place. It returns what wait does.
+  function limits.claimed(now, h, finish, list, stride)
+    local n = #list / stride
+    local changed = {}
+    if most > 0 then
+      for k = 1, n do changed[2 * k - 1], changed[2 * k] = finish, 'l' .. list[stride * k] end
+      leased = leased + n
+    end
+    if limited then
+      if n > 0 then tat = math.max(tat, now) + n * step end
+      if tat ~= tat_stored and tat > now then
+        changed[#changed + 1], changed[#changed + 2] = text(tat), 't'
+      elseif tat ~= tat_stored then
+        redis.call('ZREM', flow, 't')
+      end
+    end
+    local at, blocked = wait(now, h, finish)
+    if blocked then changed[#changed + 1], changed[#changed + 2] = text(at), 'w' end
+    if #changed > 0 then
+      variadic('ZADD', flow, changed, 1, #changed)
+      local life = math.max(full, number(finish) - now, at - now) + 60
+      redis.call('PEXPIRE', flow, string.format('%.0f', life * 1e3))
+    end
+    local free = waiting and leased < most
+    if free then redis.call('ZREM', flow, 'w') end
+    if free or refunded > 0 and at <= now then redis.pcall('PUBLISH', hint, 'free ' .. text(now)) end
+    return at
+  end
+
+  -- held is claimed for an answer that is repeated. It writes nothing.
+  function limits.held(now, h)
+    load(now)
+    return (wait(now, h, text(now)))
+  end
+end

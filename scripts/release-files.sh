@@ -1,0 +1,19 @@
+#!/usr/bin/env bash
+# release-files.sh OUT: writes what a release has beside the programs into the folder
+# OUT: completions, man pages (compressed), and the tool that writes bills of
+# materials. goreleaser runs it before it builds.
+set -euo pipefail
+
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+out=$1
+rm -rf "$out"
+mkdir -p "$out/bin" "$out/completions" "$out/man"
+out=$(cd "$out" && pwd)
+
+go build -trimpath -o "$out/bin/wakebell" ./cmd/wakebell
+for shell in bash zsh fish; do
+  "$out/bin/wakebell" completion "$shell" >"$out/completions/wakebell.$shell"
+done
+"$out/bin/wakebell" man "$out/man"
+gzip -n -9 "$out"/man/*.1
+(cd tools/release && GOFLAGS=-mod=readonly go build -trimpath -buildvcs=false -o "$out/bin" ./sbom ./image)

@@ -109,10 +109,13 @@ func (c *Client) Schedule(ctx context.Context, drafts ...Draft) ([]wakebelltype.
 		return c.send(ctx, nil, drafts)
 	}
 	b, err := c.batch(drafts)
+	if err == nil {
+		b, err = c.store.Divided(ctx, b)
+	}
 	if err != nil {
 		return nil, err
 	}
-	return c.store.Write(ctx, nil, b)
+	return c.store.Timers().Write(ctx, nil, b)
 }
 
 // batch encodes and checks drafts, which are all that Client.Schedule may write.

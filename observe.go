@@ -156,10 +156,13 @@ func (c *Client) send(ctx context.Context, key *timers.Key, drafts []Draft) (sto
 	}
 	err = outgoing.Each(ctx, c.edge, "schedule", drafts, (*Draft).outgoing, (*Draft).apply, func(ctx context.Context, drafts []Draft) error {
 		b, err := c.batch(drafts)
+		if err == nil {
+			b, err = c.store.Divided(ctx, b)
+		}
 		if err != nil {
 			return err
 		}
-		stored, err = c.store.Write(ctx, key, b)
+		stored, err = c.store.Timers().Write(ctx, key, b)
 		return err
 	})
 	return stored, err

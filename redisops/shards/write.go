@@ -22,11 +22,21 @@ func (s *Store) Schedule(ctx context.Context, topic string, entries ...timers.En
 // Write stores the timers of a batch; see [timers.Timers.Write]. The shards of a topic
 // are written at once, so after an error each of them may have its part or not.
 func (s *Store) Write(ctx context.Context, key *timers.Key, b timers.Batch) ([]wakebelltype.Scheduled, error) {
+	b, err := s.Divided(ctx, b)
+	if err != nil {
+		return nil, err
+	}
+	return s.timers.Write(ctx, key, b)
+}
+
+// Divided returns a batch with the physical topics of its timers, for
+// [timers.Timers.Write]. It takes over the batch.
+func (s *Store) Divided(ctx context.Context, b timers.Batch) (timers.Batch, error) {
 	placed := map[string]sharding.Layout(nil) // the topics that are not plain
 	for topic := range b.Topics {
 		l, err := s.layout(ctx, topic)
 		if err != nil {
-			return nil, err
+			return timers.Batch{}, err
 		}
 		if !l.Plain() {
 			if placed == nil {
@@ -36,7 +46,7 @@ func (s *Store) Write(ctx context.Context, key *timers.Key, b timers.Batch) ([]w
 		}
 	}
 	if placed == nil {
-		return s.timers.Write(ctx, key, b)
+		return b, nil
 	}
 	keyed := map[string]bool{} // topics of which the map does not say yet that timers have keys
 	divided := b.Divided(func(topic string, e *timers.Entry) string {
@@ -51,10 +61,10 @@ func (s *Store) Write(ctx context.Context, key *timers.Key, b timers.Batch) ([]w
 	})
 	for topic := range keyed {
 		if err := s.markKeyed(ctx, topic); err != nil {
-			return nil, err
+			return timers.Batch{}, err
 		}
 	}
-	return s.timers.Write(ctx, key, divided)
+	return divided, nil
 }
 
 // markKeyed stores that timers of a topic have keys, before the first of them is written.

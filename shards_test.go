@@ -135,7 +135,8 @@ func TestANodeFollowsTheLayout(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "plain", <-handled)
 
-	serve(t, rdb, wakebell.Handle(topic, handle, wakebell.Shards(4), wakebell.MaxConcurrent(1))).PauseLocal(topic.Name())
+	divides := serve(t, rdb, wakebell.Handle(topic, handle, wakebell.Shards(4), wakebell.MaxConcurrent(1)))
+	require.NoError(t, divides.PauseLocal(topic.Name()))
 	n, err := running.Client().Shards(t.Context(), topic.Name())
 	require.NoError(t, err)
 	require.Equal(t, 4, n)

@@ -213,7 +213,7 @@ func (p *poller) applySettings() {
 	if p.override.Apply != nil {
 		p.override.Apply(&p.Settings)
 	}
-	p.Settings = p.Settings.share(state.Settings.Shards)
+	p.Settings = p.share(state.Settings.Shards)
 	p.paused = state.Paused || p.override.Paused || (p.ReadOverride != nil && !p.overrideKnown)
 	if wasPaused && !p.paused {
 		p.pace.pollWithin(time.Now(), 0)

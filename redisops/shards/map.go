@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync/atomic"
 	"time"
 
@@ -107,10 +108,10 @@ func (m *Map) read(ctx context.Context) (*layouts, error) {
 	switch {
 	case scripts.IsDenied(err):
 		m.denied.Store(true)
-		m.warn(ctx, "topics are handled as if they had no shards: the Redis user lacks the right to the key", err)
+		m.log().WarnContext(ctx, "topics are handled as if they had no shards: the Redis user lacks the right to the key", "key", m.key(), "err", err)
 		next, err = &layouts{}, nil
 	case err != nil && old != nil && ctx.Err() == nil:
-		m.warn(ctx, "layouts of topics could not be read; those that were read before are used", err)
+		m.log().WarnContext(ctx, "layouts of topics could not be read; those that were read before are used", "key", m.key(), "err", err)
 		stay := *old
 		next, err = &stay, nil
 		began = time.Now() // the next try is not at once
@@ -206,10 +207,12 @@ func (m *Map) change(ctx context.Context, topic string, next func(sharding.Layou
 	}
 }
 
-func (m *Map) warn(ctx context.Context, phrase string, err error) {
-	if log := m.timers.Logger; log != nil {
-		log.WarnContext(ctx, phrase, "key", m.key(), "err", err)
+// log returns the logger of the store.
+func (m *Map) log() *slog.Logger {
+	if m.timers.Logger == nil {
+		return slog.New(slog.DiscardHandler)
 	}
+	return m.timers.Logger
 }
 
 // errShards reports a number of shards that a topic cannot have.

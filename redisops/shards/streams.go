@@ -122,6 +122,7 @@ func atDeath(a, b timers.DeadLetter) int       { return a.At.Compare(b.At) }
 func atEnd(a, b wakebelltype.Attempt) int {
 	return a.Started.Add(a.Took).Compare(b.Started.Add(b.Took))
 }
+
 func newest[T any](lists [][]T, n int, order func(a, b T) int) []T {
 	all := slices.Concat(lists...)
 	slices.SortStableFunc(all, order)

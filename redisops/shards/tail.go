@@ -24,7 +24,7 @@ func (s *Store) Tail(ctx context.Context, topic string, yield func(wakebelltype.
 			s.awaitOther(inner, cancel, topic, names)
 		}()
 		err = s.timers.TailAll(inner, topic, names, yield)
-		changed := context.Cause(inner) == errChanged
+		changed := errors.Is(context.Cause(inner), errChanged)
 		cancel(nil)
 		<-ended
 		if !changed || ctx.Err() != nil {

@@ -58,7 +58,7 @@ func testDead(t *testing.T, f *fixture) {
 	for i := range n {
 		f.schedule(t, timers.Entry{ID: fmt.Sprintf("t%d", i)})
 	}
-	f.bury(t)
+	f.deadLetterAll(t)
 	var all []timers.DeadLetter
 	for after := ""; ; {
 		page, next, err := f.DeadLetters(t.Context(), f.topic, wakebelltype.DeadFilter{}, after, 4)

@@ -111,8 +111,8 @@ func (f *fixture) claim(t testing.TB) (streams []*storetest.Stream, leases [][]e
 	return streams, leases
 }
 
-// bury makes dead letters of all due timers.
-func (f *fixture) bury(t testing.TB) {
+// deadLetterAll makes dead letters of all due timers.
+func (f *fixture) deadLetterAll(t testing.TB) {
 	t.Helper()
 	streams, leases := f.claim(t)
 	for i, stream := range streams {

@@ -18,7 +18,7 @@ SCALE ?= 1
 FUZZTIME ?= 60s
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-fast gate-histories faults faults-mutants stock hostile lint fmt fmt-check vet bench bench-peers bench-test browser-test screenshots outbox-test baseline mixed-versions generate generate-check check fuzz build release-check deploy-test setup clean
+.PHONY: help demo test test-fast gate-histories faults faults-mutants stock hostile lint fmt fmt-check vet bench bench-peers bench-test browser-test screenshots outbox-test baseline mixed-versions generate generate-check check fuzz build release-check deploy-test site setup clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -117,6 +117,10 @@ release-check: ## build two releases, compare builds, install the deb and upgrad
 
 deploy-test: ## test the Kubernetes manifests and the compose file of deploy/
 	@cd deploy/check && $(GO) vet ./... && $(GO) test ./...
+
+site: ## build the documentation site into site/.vitepress/dist; fails for dead links (WAKEBELL_SITE_VERSION=v0.1)
+	@scripts/setup.sh npm
+	@cd site && npm ci --ignore-scripts --no-audit --no-fund --prefer-offline --loglevel=error && npm run --silent build
 
 setup: ## install what the tests need
 	@scripts/setup.sh redis-server prometheus cc python-client typescript-client

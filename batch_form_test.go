@@ -2,11 +2,14 @@ package wakebell_test
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	sdk "go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/internal/redistest"
@@ -121,5 +124,34 @@ func TestASmallBatchOccupiesAWholeSlot(t *testing.T) {
 		require.Equal(t, int64(1), sys.Counters()["t"].Held)
 		close(release)
 		awaitCounters(t, sys, "t", func(c wakebelltype.Counters) bool { return c.Acked == 11 })
+	})
+}
+
+// TestTheSizesOfBatchesAreMeasured has a full batch and one of a single timer.
+func TestTheSizesOfBatchesAreMeasured(t *testing.T) {
+	t.Parallel()
+	virtually(t, func(t *testing.T) {
+		rdb, _ := redistest.Embedded(t)
+		topic := wakebell.NewTopic[string]("t")
+		reader := sdk.NewManualReader()
+		handler := wakebell.HandleBatch(topic, func(context.Context, []wakebell.Timer[string]) error { return nil },
+			wakebell.BatchSize(3), wakebell.BatchWait(time.Second))
+		sys := launch(t, build(t, rdb, wakebell.Config{Handlers: []wakebell.Handler{handler}, MeterProvider: sdk.NewMeterProvider(sdk.WithReader(reader))}))
+		scheduleAll(t, sys.Client(), topic, []string{"a", "b", "c"})
+		<-time.After(2 * time.Second)
+		scheduleAll(t, sys.Client(), topic, []string{"d"})
+		<-time.After(2 * time.Second)
+
+		var collected metricdata.ResourceMetrics
+		require.NoError(t, reader.Collect(t.Context(), &collected))
+		metrics := collected.ScopeMetrics[0].Metrics
+		i := slices.IndexFunc(metrics, func(m metricdata.Metrics) bool { return m.Name == "wakebell.batch.size" })
+		require.GreaterOrEqual(t, i, 0)
+		points := metrics[i].Data.(metricdata.Histogram[float64]).DataPoints
+		require.Len(t, points, 1)
+		require.EqualValues(t, 2, points[0].Count)
+		require.InDelta(t, 4, points[0].Sum, 0)
+		of, _ := points[0].Attributes.Value("messaging.destination.name")
+		require.Equal(t, "t", of.AsString())
 	})
 }

@@ -65,6 +65,11 @@ type Config struct {
 	ScheduleWindow  time.Duration
 	NoCounts        bool // neither what is scheduled or published nor what this node handles is counted
 
+	// NoDivision makes this node poll its topics without regard to the other nodes that
+	// handle them. By default nodes that compete for the timers of a topic agree on a
+	// primary, and the others help when it is busy or dead; see docs/scale.md.
+	NoDivision bool
+
 	// MeterProvider and MetricTopics are the fields of ClientConfig, for the Client
 	// and for all that this node runs.
 	MeterProvider metric.MeterProvider

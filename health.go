@@ -53,7 +53,9 @@ type TopicHealth struct {
 	Paused       bool          // on this node or on all nodes
 	Running      int           // timers that the node holds
 	Failures     int           // consecutive requests to Redis that failed for this topic only
+	Concurrency  int           // timers or batches that may be handled at once; 0 without AdaptiveConcurrency
 	Breaker      string        // of this node: closed, open or half-open; empty without Breaker
+	Role         string        // of this node: primary or fallback; empty unless nodes compete for the topic
 	Err          error         // error of the last failure; nil if Failures is 0
 }
 
@@ -150,7 +152,7 @@ func (h *Health) topic(v poller.Health) {
 	}
 	h.Topics = append(h.Topics, TopicHealth{
 		Topic: v.Topic, Silent: v.Silent, LastExchange: v.LastExchange, DownSince: v.DownSince,
-		Paused: v.Paused, Running: v.Leases, Failures: v.Failures, Breaker: v.Breaker, Err: v.Err,
+		Paused: v.Paused, Running: v.Leases, Failures: v.Failures, Concurrency: v.Concurrency, Breaker: v.Breaker, Role: v.Role, Err: v.Err,
 	})
 }
 
@@ -264,7 +266,9 @@ type (
 		Paused       bool    `json:"paused"`
 		Running      int     `json:"running"`
 		Failures     int     `json:"failures"`
+		Concurrency  int     `json:"concurrency,omitempty"`
 		Breaker      string  `json:"breaker,omitempty"`
+		Role         string  `json:"role,omitempty"`
 		Err          *string `json:"error"`
 	}
 )
@@ -281,7 +285,7 @@ func (h Health) view() healthView {
 		v.Topics[i] = topicView{
 			Topic: t.Topic, Silent: t.Silent.Seconds(), LastExchange: instantText(t.LastExchange),
 			DownSince: instantText(t.DownSince), Behind: t.Behind.Seconds(), Paused: t.Paused,
-			Running: t.Running, Failures: t.Failures, Breaker: t.Breaker, Err: errorText(t.Err),
+			Running: t.Running, Failures: t.Failures, Concurrency: t.Concurrency, Breaker: t.Breaker, Role: t.Role, Err: errorText(t.Err),
 		}
 	}
 	return v

@@ -4,8 +4,10 @@ import (
 	"cmp"
 	"errors"
 	"math"
+	"sync"
 	"time"
 
+	"github.com/wakebell/wakebell/actors/guard"
 	"github.com/wakebell/wakebell/actors/poller"
 	"github.com/wakebell/wakebell/internal/argument"
 	"github.com/wakebell/wakebell/internal/tuning"
@@ -26,7 +28,32 @@ type settings struct {
 	target          *poller.Target
 	queue           *queueHandling // nil: a topic
 	batch           poller.Batch
-	breaker         *wakebelltype.Breaker // nil: none
+	breaker         *wakebelltype.Breaker  // nil: none
+	adaptive        *wakebelltype.Adaptive // nil: none
+	group           string                 // empty: none
+	weight          int                    // in group
+}
+
+// groups are the groups of topics of a System, by their names.
+type groups struct {
+	mu     sync.Mutex
+	byName map[string]*guard.Group
+}
+
+// named returns a group; nil for an empty name.
+func (g *groups) named(name string) *guard.Group {
+	if name == "" {
+		return nil
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.byName[name] == nil {
+		if g.byName == nil {
+			g.byName = map[string]*guard.Group{}
+		}
+		g.byName[name] = &guard.Group{}
+	}
+	return g.byName[name]
 }
 
 func defaultSettings() settings {
@@ -261,6 +288,42 @@ func Breaker(b wakebelltype.Breaker) CommonOption {
 		}
 		return errors.Join(ratio, within("Breaker.Deliveries", b.Deliveries, 1, 1_000_000),
 			within("Breaker.Window", b.Window, 10*time.Millisecond, 24*time.Hour), within("Breaker.OpenFor", b.OpenFor, 10*time.Millisecond, 24*time.Hour))
+	})
+}
+
+// AdaptiveConcurrency lets the node handle fewer timers at once than MaxConcurrent, as
+// many as its handler stands: the number grows while the handler is about as fast as
+// under little load, and shrinks when it becomes slower than that by Slowdown, or when
+// FailureRatio of its deliveries fail. Each node decides for itself, and begins with
+// Min. Client.Retune changes the upper bound with MaxConcurrent.
+//
+// Successes alone are measured, from the call of the handler to its return. For batches
+// the number of calls adapts, by those that are more than half full.
+func AdaptiveConcurrency(a wakebelltype.Adaptive) CommonOption {
+	return commonOption(func(s *settings) error {
+		a.Min, a.Slowdown, a.FailureRatio = cmp.Or(a.Min, 1), cmp.Or(a.Slowdown, 1.5), cmp.Or(a.FailureRatio, 0.1)
+		s.adaptive = &a
+		var slowdown, ratio error
+		if !(a.Slowdown > 1 && a.Slowdown <= 10) {
+			slowdown = argument.Invalid("Adaptive.Slowdown", "%v, want above 1 and up to 10", a.Slowdown)
+		}
+		if !(a.FailureRatio > 0 && a.FailureRatio <= 1) {
+			ratio = argument.Invalid("Adaptive.FailureRatio", "%v, want above 0 and up to 1", a.FailureRatio)
+		}
+		return errors.Join(within("Adaptive.Min", a.Min, 1, int(tuning.MaxConcurrent.High)), slowdown, ratio)
+	})
+}
+
+// Weight shares one bound of concurrency among topics and queues of this node that
+// name the same group, which gives them priorities: while several have timers that
+// are due, they start timers in the proportion of their weights, 1 – 1,000; one alone
+// may use the whole bound, and none starves. The bound is the largest MaxConcurrent of
+// the group, for batches times BatchSize; that of a topic holds besides. Timers of a
+// group are not prefetched. Other nodes share by their own options.
+func Weight(group string, weight int) CommonOption {
+	return commonOption(func(s *settings) error {
+		s.group, s.weight = group, weight
+		return errors.Join(within("Weight group", len(group), 1, 128), within("Weight", weight, 1, 1000))
 	})
 }
 

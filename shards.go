@@ -25,8 +25,8 @@ import (
 //
 // The id of a timer decides its shard, or its Key, if it has one. So in a topic with
 // shards, schedule an id with the same Key each time: with another Key it is another timer.
-// RateLimit and MaxInFlight are divided among the shards, and so is MaxConcurrent; each
-// shard has at least 1. Python workers and nodes of earlier versions do not find the timers
+// RateLimit and MaxInFlight are divided among the shards, each of which has at least 1.
+// Python workers and nodes of earlier versions do not find the timers
 // of a topic with shards.
 func Shards(n int) HandlerOption {
 	return topicOption(func(s *settings) error {
@@ -67,6 +67,10 @@ func (s *System) physical(ctx context.Context, h Handler) ([]string, error) {
 	}
 	return s.shards.Polled(ctx, full)
 }
+
+// groupOfShards precedes the name of a topic in that of the group in which its shards share
+// MaxConcurrent. No group of a user has it.
+const groupOfShards = "\x00shards of "
 
 // learnPolled stores which physical topics the handlers of the configuration poll.
 func (s *System) learnPolled(ctx context.Context) error {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -66,6 +67,38 @@ func TestATopicWithShardsIsOneTopic(t *testing.T) {
 	_, err = topic.Schedule(t.Context(), c, "again")
 	require.NoError(t, err)
 	require.Equal(t, "again", (<-handled).Body)
+}
+
+// TestShardsShareMaxConcurrent has more shards than handlers, and a backlog in each.
+func TestShardsShareMaxConcurrent(t *testing.T) {
+	t.Parallel()
+	rdb := redistest.Shared(t)
+	topic := wakebell.NewTopic[string](redistest.Name(t))
+	const n, most = 200, 2
+	var running, highest atomic.Int64
+	handled := make(chan string, n)
+	s := serve(t, rdb, wakebell.Handle(topic, func(_ context.Context, timer wakebell.Timer[string]) error {
+		now := running.Add(1)
+		defer running.Add(-1)
+		for {
+			seen := highest.Load()
+			if now <= seen || highest.CompareAndSwap(seen, now) {
+				break
+			}
+		}
+		handled <- timer.ID
+		return nil
+	}, wakebell.Shards(8), wakebell.MaxConcurrent(most)))
+	drafts := make([]wakebell.Draft, n)
+	for i := range drafts {
+		drafts[i] = topic.Draft("x")
+	}
+	_, err := s.Client().Schedule(t.Context(), drafts...)
+	require.NoError(t, err)
+	for range n {
+		<-handled
+	}
+	require.LessOrEqual(t, highest.Load(), int64(most))
 }
 
 // TestTheStoredNumberOfShardsApplies starts a node with another number, which handles the

@@ -3,6 +3,7 @@ package wakebell
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"slices"
@@ -34,6 +35,7 @@ import (
 // caller's ActorSystem, with a poller for each topic and queue, and a gateway for
 // requests sent as messages. It is started once and stopped once.
 type System struct {
+	groups     groups
 	cfg        Config
 	actors     *actor.ActorSystem
 	client     *Client
@@ -41,6 +43,7 @@ type System struct {
 	actorGates actorgates.Config
 	store      *timers.Timers // the System's own, without retries
 	shards     *shards.Store  // over store
+	node       string         // the name under which it is announced to other nodes
 	tracer     *tracing.Tracer
 	hooks      testhook.Hooks // of tests
 
@@ -94,6 +97,7 @@ func New(actorSystem *actor.ActorSystem, rdb redis.UniversalClient, cfg Config) 
 	s.shards = shards.New(store)
 	store.Batcher = client.store.Timers().Batcher
 	s.cfg, s.client, s.store, s.tracer = cfg, client, store, cfg.tracer()
+	s.node = nodeName(cfg.Name) + "/" + rand.Text()[:8] // containers may share host names and process ids
 	s.gates, s.actorGates = gates.(*gate.Gates), actorGates
 	s.actorGates.Metrics = client.metrics
 	node.Store, node.Schedules, node.Limit, node.Edge = client.store, client.schedules, client.limit, client.edge
@@ -290,9 +294,13 @@ func (s *System) actorTopic(h Handler, physical string, shards int) poller.Topic
 		Window:             h.set.window,
 		History:            h.set.history,
 		Breaker:            h.set.breaker,
-		NoCounts:           s.cfg.NoCounts,
+		Adaptive:           h.set.adaptive,
+		Group:              s.groups.named(h.set.group), Weight: h.set.weight,
+		NoCounts: s.cfg.NoCounts,
 	}
-	topic.Shards = shards
+	if topic.Shards = shards; shards > 1 && topic.Group == nil {
+		topic.Group, topic.Weight = s.groups.named(groupOfShards+h.topic), 1
+	}
 	if physical != full {
 		topic.Logical = full
 	}
@@ -304,6 +312,9 @@ func (s *System) actorTopic(h Handler, physical string, shards int) poller.Topic
 		topic.FinalErrors, topic.FinalCrashes = q.finalErrors, q.atMostOnce
 		topic.RecordStore = queueRecords{s.queueNamed(source.Name())}
 	} else {
+		if !s.cfg.NoDivision {
+			topic.Announcer, topic.Node = keys, s.node
+		}
 		topic.ReadOverride = s.readOverride(physical, keys, pollerSettings(h.set.tuned))
 		if topic.Flow.ByKey() { // which also looks after keys that were not freed
 			topic.OverrideInterval = cmp.Or(topic.OverrideInterval, sweepKeysEvery)

@@ -5,10 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync/atomic"
 	"time"
-
-	"github.com/redis/go-redis/v9"
 
 	"github.com/wakebell/wakebell"
 )
@@ -75,68 +72,6 @@ func latenessFigures(late []float64) sample {
 		s[quantileName(q)] = quantile(late, q)
 	}
 	return s
-}
-
-const emptyPer = "empty_per_timer"
-
-// nodesOnOneTopic measures several nodes that wait for the same timers, at a rate per
-// second.
-func nodesOnOneTopic(nodes, perSecond int) func(context.Context, *world) (sample, error) {
-	return func(ctx context.Context, w *world) (_ sample, err error) {
-		topic := wakebell.NewTopic[string]("shared")
-		var handled atomic.Int64
-		late := make(chan float64, 1<<20)
-		var all []*wakebell.System
-		var clients []*redis.Client
-		defer func() {
-			for _, sys := range all {
-				err = errors.Join(err, sys.Stop())
-			}
-			for _, rdb := range clients {
-				_ = rdb.Close()
-			}
-		}()
-		for range nodes {
-			rdb := w.client(4)
-			clients = append(clients, rdb)
-			handle := wakebell.Handle(topic, func(_ context.Context, t wakebell.Timer[string]) error {
-				late <- t.Lateness().Seconds() * 1e3
-				handled.Add(1)
-				return nil
-			})
-			sys, err := wakebell.New(quietSystem(), rdb, wakebell.Config{Handlers: []wakebell.Handler{handle}, Logger: quiet()})
-			if err != nil {
-				return nil, err
-			}
-			if err := sys.Start(ctx); err != nil {
-				return nil, err
-			}
-			all = append(all, sys)
-		}
-		if err := wait(ctx, time.Second); err != nil {
-			return nil, err
-		}
-		before := emptyExchanges(all)
-		n := int(w.long(10*time.Second).Seconds() * float64(perSecond))
-		if err := schedulePaced(ctx, all[0].Client(), topic, n, perSecond); err != nil {
-			return nil, err
-		}
-		if err := until(ctx, func() bool { return handled.Load() >= int64(n) }); err != nil {
-			return nil, err
-		}
-		figures := latenessOf(late)
-		figures[emptyPer] = float64(emptyExchanges(all)-before) / float64(n)
-		return figures, nil
-	}
-}
-
-func emptyExchanges(nodes []*wakebell.System) (total int64) {
-	for _, sys := range nodes {
-		for _, c := range sys.Counters() {
-			total += c.Empty
-		}
-	}
-	return total
 }
 
 func latenessOf(late chan float64) sample {

@@ -23,6 +23,8 @@ var columns = []struct{ figure, title string }{
 	{lateMax, "late at most, ms"},
 	{earlyOnes, "early"},
 	{emptyPer, "empty exchanges"},
+	{peeksPer, "peeks"},
+	{fallbackPer, "by fallbacks"},
 	{bytesPer, "bytes"},
 	{wallUS, "elapsed µs"},
 	{fewRedisUS, "Redis µs with 1 k"},

@@ -97,7 +97,12 @@ func allTrials() []trial {
 			{"callers", callers(lifePerSecond)},
 		}},
 		{name: "nodes", about: "20 nodes on one topic, 500 timers/s", contenders: []contender{
-			{"20", nodesOnOneTopic(20, 500)},
+			{"20", competing{nodes: 20, topics: 1, perSecond: 500}.run},
+			{"undivided", competing{nodes: 20, topics: 1, perSecond: 500, undivided: true}.run},
+		}},
+		{name: "nodes-16", about: "20 nodes on 16 topics, 2,000 timers/s together", contenders: []contender{
+			{"20", competing{nodes: 20, topics: 16, perSecond: 2000}.run},
+			{"undivided", competing{nodes: 20, topics: 16, perSecond: 2000, undivided: true}.run},
 		}},
 		{name: "memory", about: "Redis's memory for pending timers", once: true, contenders: []contender{
 			{"1M", pendingBytes(1_000_000)},

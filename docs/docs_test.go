@@ -37,7 +37,7 @@ func TestDocumentsShowTheRealOutput(t *testing.T) {
 	bin := program(t)
 	checkout, err := filepath.Abs("..")
 	require.NoError(t, err)
-	for _, name := range []string{"start.md", "operations.md"} {
+	for _, name := range []string{"start.md", "operations.md", "guides/capacity.md", "guides/migrate.md", "guides/security.md"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			text, err := os.ReadFile(name)
@@ -81,7 +81,7 @@ var link = regexp.MustCompile(`\]\(([^):#"]+)(#[^)]*)?\)`)
 func TestLinksHaveTargets(t *testing.T) {
 	t.Parallel()
 	var found int
-	for _, pattern := range []string{"../*.md", "*.md", "decisions/*.md", "../examples/*.md", "../examples/*/*.md"} {
+	for _, pattern := range []string{"../*.md", "*.md", "decisions/*.md", "guides/*.md", "../deploy/*/*.md", "../examples/*.md", "../examples/*/*.md"} {
 		names, err := filepath.Glob(pattern)
 		require.NoError(t, err)
 		for _, name := range names {

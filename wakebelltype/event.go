@@ -35,6 +35,9 @@ const (
 	// EventLost means that the lease expired while the handler ran.
 	EventLost EventKind = "lost"
 
+	// EventBreaker means that the circuit breaker of a node has changed. It is about no
+	// timer. Text begins with the new state: open, half-open or closed.
+	EventBreaker EventKind = "breaker"
 	// EventNode means that a node handles the topic. It has only Node, and is sent
 	// once by each node.
 	EventNode EventKind = "node"
@@ -51,7 +54,7 @@ type Event struct {
 	Kind  EventKind `json:"kind"`
 	Topic string    `json:"topic"`
 	Node  string    `json:"node"`        // host and process that sent the event
-	At    time.Time `json:"at,omitzero"` // by Redis's clock; zero if the event is about no timer
+	At    time.Time `json:"at,omitzero"` // by Redis's clock; zero for EventNode, EventMissed and EventAttached
 
 	ID      string `json:"id"`      // of the timer, at most 512 bytes
 	Attempt int    `json:"attempt"` // deliveries, this one included

@@ -23,6 +23,7 @@ type Keys struct {
 	Runs      string // hash: recurring schedule → last run scheduled, in a Cluster; default "timers_runs"
 	Counts    string // hash: counts per minute and day; default "timers_counts"
 	History   string // stream: attempts; default "timers_history"
+	Nodes     string // zset: nodes that divide the topic → when their announcements expire; default "timers_nodes"
 	Topics    string // set: all topics, a single key; default "timers_topics"
 	Queues    string // set: all queues, a single key; default "timers_queues"
 	Shards    string // hash: topic with shards → its layout, a single key; default "timers_shards"

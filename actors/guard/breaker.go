@@ -58,8 +58,8 @@ func (b *Breaker) State(now time.Time) State {
 // Until returns when an open breaker becomes half-open; zero in other states.
 func (b *Breaker) Until() time.Time { return b.until }
 
-// Generation returns the number of changes of the state. A claim is made in a generation; its
-// outcomes count in that generation only.
+// Generation returns the number of changes of the state. A claim is made in a
+// generation; its outcomes count in that generation only.
 func (b *Breaker) Generation() uint64 { return b.generation }
 
 // Change describes a change of the state.
@@ -68,8 +68,8 @@ type Change struct {
 	Failed, Delivered int // in the window, of a change from Closed
 }
 
-// Record counts the outcome of a delivery that was claimed in a generation. It reports whether
-// that changed the state.
+// Record counts the outcome of a delivery that was claimed in a generation. It reports
+// whether that changed the state.
 func (b *Breaker) Record(generation uint64, now time.Time, failed bool) (Change, bool) {
 	if state := b.State(now); state == Open || generation != b.generation {
 		return Change{}, false

@@ -55,8 +55,7 @@ func (b *batch) lost(l *lease, cause error) {
 type forming struct {
 	size    int
 	wait    time.Duration
-	limit   int // batches at once
-	running int
+	running int         // batches at once
 	timer   *time.Timer // ends the wait of the first lease
 
 	vacant atomic.Int64 // leases that full batches would have had more
@@ -64,17 +63,6 @@ type forming struct {
 
 // formBatches makes workers pull batches. It is called before the first lease.
 func (r *runQueue) formBatches(size int) { r.forming = &forming{size: size} }
-
-// tune sets how many batches may run, and how long leases wait for others.
-func (r *runQueue) tune(limit int, wait time.Duration) {
-	if r.forming == nil {
-		return
-	}
-	r.readyMu.Lock()
-	defer r.readyMu.Unlock()
-	r.forming.limit, r.forming.wait = limit, wait
-	r.wake()
-}
 
 // pushed ends a series of pushes: workers take what it brought as one batch.
 func (r *runQueue) pushed() {
@@ -99,7 +87,7 @@ func (r *runQueue) vacant() int {
 func (r *runQueue) formed() (now bool, until time.Time) {
 	f, n := r.forming, len(r.ready)-r.next
 	switch {
-	case n == 0 || f.running >= f.limit:
+	case n == 0 || f.running >= r.limit:
 		return false, until
 	case n >= f.size || f.wait == 0:
 		return true, until
@@ -231,7 +219,9 @@ func (w *worker) serveBatch(b *batch) (returned bool) {
 	for i, l := range b.leases {
 		batch[i] = &l.Delivery
 	}
+	began := w.begins()
 	outcomes = w.handleBatch(&b.ctx, batch)
+	w.measureBatch(began, b, outcomes)
 	return true
 }
 
@@ -269,14 +259,6 @@ func (r *runQueue) completeBatch(b *batch, outcomes []Outcome) {
 	if first {
 		r.toPoller(completed{incarnation: r.incarnation})
 	}
-}
-
-// slots is the number of leases that the handlers can have at once.
-func (p *poller) slots() int {
-	if p.Batch.Size == 0 {
-		return p.MaxConcurrent
-	}
-	return min(p.MaxConcurrent*p.Batch.Size, maxBatched)
 }
 
 // perSlot is the number of leases that a handler has at once.

@@ -62,6 +62,10 @@ type Outcome struct {
 	kind  outcomeKind
 	delay time.Duration
 	err   error
+
+	// Of the call of user code, if it is measured; see concurrency.go.
+	took           time.Duration
+	further, small bool // as in guard.Sample
 }
 
 type outcomeKind uint8

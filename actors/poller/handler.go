@@ -98,7 +98,7 @@ func (h *handler) Receive(c actor.Context) {
 
 func (h *handler) start(c actor.Context) {
 	root, self := c.ActorSystem().Root, c.Self()
-	w := &worker{queue: h.queue, handle: h.topic.Handle, log: h.topic.Logger, self: self}
+	w := &worker{queue: h.queue, handle: h.topic.Handle, log: h.topic.Logger, self: self, measures: h.topic.limiter != nil}
 	if h.topic.Target != nil {
 		w.sink = h.topic.Target.Sink
 	}
@@ -121,6 +121,7 @@ func (h *handler) reportRestart(c actor.Context) {
 func (h *handler) abandonWorker() {
 	if h.worker != nil {
 		h.worker.abandoned.Store(true)
+		h.queue.leave(h.worker)
 	}
 }
 
@@ -136,12 +137,15 @@ type worker struct {
 	self        *actor.PID        // its handler
 	toHandler   func(message any) // sends to its handler
 
+	measures  bool // notes how long user code takes
+	counted   bool // in queue.running; guarded by queue.readyMu
 	abandoned atomic.Bool
 	running   atomic.Pointer[lease] // of a batch: the first
 }
 
 func (w *worker) loop() {
-	for l := w.queue.pull(); l != nil; l = w.queue.pull() {
+	defer w.queue.leave(w)
+	for l := w.queue.pull(w); l != nil; l = w.queue.pull(w) {
 		l.worker.Store(w)
 		w.running.Store(l)
 		if !w.serve(l) || w.abandoned.Load() {
@@ -166,7 +170,9 @@ func (w *worker) serve(l *lease) (returned bool) {
 	if l.ctx.endedBy() != nil {
 		outcome.kind = skipped
 	} else {
+		began := w.begins()
 		outcome = w.handle(&l.ctx, &l.Delivery)
+		outcome.took = w.since(began)
 	}
 	return true
 }

@@ -17,6 +17,11 @@ type pace struct {
 	base, limit time.Duration  // the first and longest delay of the idle backoff
 	random      func() float64 // in [0, 1)
 
+	// fallback is for how long a timer must have been due until this node polls for it;
+	// 0: it does not wait. See package division.
+	fallback time.Duration
+	helping  bool // a fallback that helps claims a backlog at once
+
 	backlog     bool      // the last reply said that more is due
 	pollAt      time.Time // the next poll of the idle backoff; zero while a reply is awaited
 	requestedAt time.Time // a requested poll; zero: none
@@ -61,14 +66,17 @@ const (
 // ready reports whether it is time to poll.
 func (p *pace) ready(now time.Time) bool {
 	at := p.wakeAt()
-	return p.backlog || (!at.IsZero() && !now.Before(at))
+	return p.backlog && p.prompt() || (!at.IsZero() && !now.Before(at))
 }
+
+// prompt reports whether this node claims a backlog, and with its settlements.
+func (p *pace) prompt() bool { return p.fallback == 0 || p.helping }
 
 // wakeAt is when to poll next; zero: not without another event.
 func (p *pace) wakeAt() time.Time {
 	at := earlier(p.pollAt, p.requestedAt)
 	if due := earlier(p.dueAt, p.hintAt); !due.IsZero() {
-		at = earlier(at, due.Add(p.contentionDelay))
+		at = earlier(at, due.Add(p.contentionDelay+p.fallback))
 	}
 	return later(at, p.heldUntil)
 }
@@ -128,13 +136,14 @@ func (p *pace) found() {
 	p.adjustForContention(-2)
 }
 
-// emptyPoll notes a reply without leases. A poll that was early by a rounding
-// error has lost no race.
-func (p *pace) emptyPoll(sourceNow time.Time) {
+// emptyPoll notes a reply without leases, and reports whether another node was faster.
+// A poll that was early by a rounding error has lost no race.
+func (p *pace) emptyPoll(sourceNow time.Time) (lost bool) {
 	p.emptyPolls++
-	if !p.expected.IsZero() && !sourceNow.Before(p.expected) {
+	if lost = !p.expected.IsZero() && !sourceNow.Before(p.expected); lost {
 		p.adjustForContention(1)
 	}
+	return lost
 }
 
 // adjustForContention moves this node back (by > 0) or to the front.
@@ -154,9 +163,12 @@ func (p *pace) adjustForContention(by int) {
 // clock in the reply. next is relative to that clock: counted from sent it is
 // early rather than late.
 func (p *pace) plan(sent time.Time, hints int, sourceNow time.Time, next time.Duration) {
-	p.pollAt, p.dueAt, p.dueBySource = later(sent, p.heldUntil).Add(p.idleBackoff()), time.Time{}, time.Time{}
-	if p.backlog = next == 0; next > 0 {
+	p.pollAt, p.dueAt, p.dueBySource = later(sent, p.heldUntil).Add(max(p.idleBackoff(), p.fallback)), time.Time{}, time.Time{}
+	switch p.backlog = next == 0 && p.prompt(); {
+	case next > 0:
 		p.dueAt, p.dueBySource = sent.Add(next), sourceNow.Add(next)
+	case next == 0 && !p.backlog: // how long it has been due is seen by the next look
+		p.dueAt, p.dueBySource = sent, sourceNow
 	}
 	p.answeredHints = hints
 	if hints == p.hints || sourceNow.After(p.hintSent) {

@@ -88,6 +88,10 @@ func (p *poller) peekAnswered(m peeked) {
 		p.clock = clock{source: answer.Now, local: now}
 		p.watchClock(m.flight.sent, m.received, answer.Now)
 	}
+	if m.flight.look {
+		p.looked(m.flight, answer, now)
+		return
+	}
 	if p.headChanged(answer, m.flight.sent) {
 		p.pace.pollWithin(now, 0)
 		return

@@ -5,7 +5,7 @@
 // Files by concept: poller, pump, replies (the exchange loop), stream (one sequence
 // of exchanges), lease, heartbeat, settle, runqueue, handler, delivery, batch (a lease
 // and its handler), forward, forward_batch (delivery to actors), pace, peek, prefetch,
-// window (when and how much to claim), orphans, deadhook, events, counters (what others
+// window, divide (when and how much to claim), orphans, deadhook, events, counters (what others
 // learn), topic, override (settings), protocol (what the poller consumes, and its
 // messages with the supervisor), drain, clock.
 package poller
@@ -16,6 +16,8 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"github.com/wakebell/wakebell/actors/division"
+	"github.com/wakebell/wakebell/actors/guard"
 	"github.com/wakebell/wakebell/actors/internal/host"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/messages/exchange"
@@ -46,11 +48,16 @@ type poller struct {
 	head        headState
 	prefetch    prefetch
 	window      window
-	emptyClaims int       // polls in a row that found a due timer and could not claim it
-	leasesAt    time.Time // next: when a lease must be examined; zero: none must
-	batchAt     time.Time // next: when delayed settlements are sent; zero: none are delayed
-	windowAt    time.Time // next: when settlements that a window delays are sent; zero: none are
-	clock       clock     // the source's clock at its last reply
+	division    *division.Member // nil: the topic is not divided
+	overdueSeen bool             // the next claim is for timers that this fallback saw overdue
+	announcing  bool             // an announcement is in flight
+	divideAt    time.Time        // next: when to announce; zero: after the next event
+	helpAt      time.Time        // next: when to ask for help; zero: after the next event
+	emptyClaims int              // polls in a row that found a due timer and could not claim it
+	leasesAt    time.Time        // next: when a lease must be examined; zero: none must
+	batchAt     time.Time        // next: when delayed settlements are sent; zero: none are delayed
+	windowAt    time.Time        // next: when settlements that a window delays are sent; zero: none are
+	clock       clock            // the source's clock at its last reply
 	timer       *time.Timer
 	timerAt     time.Time // next: when timer sends its tick; zero: it is stopped
 
@@ -65,6 +72,11 @@ type poller struct {
 	claimsSuspended                bool      // until the override that a hint announced has been read
 	overrideAt                     time.Time // next: when override is read again; zero: never
 
+	breakerState guard.State // as last reported
+	awaitsShare  bool        // it waits for a place of its group
+	triedShare   bool        // in this pump
+	concurrency  int         // handlers that may run at once: MaxConcurrent, or less
+
 	collectingOrphans bool
 	orphansAt         time.Time // last: when orphans were collected
 	drain             *drain    // nil: not draining
@@ -75,6 +87,7 @@ type poller struct {
 type (
 	tick             struct{ incarnation uint64 }
 	completed        struct{ incarnation uint64 }
+	shareFree        struct{ incarnation uint64 } // a place of the group is free
 	handlerRestarted struct{ incarnation uint64 } // a crashed handler was restarted
 	orphansCollected struct {
 		incarnation uint64
@@ -142,6 +155,8 @@ func (p *poller) receive(message any, sender *actor.PID) bool {
 			return false
 		}
 		p.collect()
+	case shareFree:
+		return m.incarnation == p.incarnation
 	case handlerRestarted:
 		return m.incarnation == p.incarnation
 	case orphansCollected:
@@ -166,6 +181,11 @@ func (p *poller) receive(message any, sender *actor.PID) bool {
 			return false
 		}
 		p.applyOverride(m)
+	case announced:
+		if m.incarnation != p.incarnation {
+			return false
+		}
+		p.announcementAnswered(m)
 	case CheckHealth:
 		p.checkHealth(m)
 		return false // nothing has changed
@@ -198,6 +218,11 @@ func (p *poller) start(c actor.Context) {
 	}
 	p.pace, p.window = pace{random: p.random}, window{fixed: p.Window}
 	p.pace.pollWithin(time.Now(), 0)
+	if p.breaker != nil {
+		p.breakerState = p.breaker.State(time.Now())
+	}
+	p.enterGroup()
+	p.startDivision()
 	p.applySettings()
 	p.readOverride()
 	p.root.Send(p.parent, Started{p.self})
@@ -213,7 +238,7 @@ func (p *poller) applySettings() {
 	if p.override.Apply != nil {
 		p.override.Apply(&p.Settings)
 	}
-	p.Settings = p.share(state.Settings.Shards)
+	p.Settings = p.ofShard(state.Settings.Shards)
 	p.paused = state.Paused || p.override.Paused || (p.ReadOverride != nil && !p.overrideKnown)
 	if wasPaused && !p.paused {
 		p.pace.pollWithin(time.Now(), 0)
@@ -224,7 +249,7 @@ func (p *poller) applySettings() {
 	}
 	p.pace.base, p.pace.limit = p.PollingInterval, p.MaxPollingInterval
 	p.leasesAt = time.Now()
-	p.queue.tune(p.MaxConcurrent, min(p.Batch.Wait, p.LeaseTTL/3))
+	p.applyConcurrency()
 	p.openStreams()
 }
 
@@ -264,6 +289,9 @@ func (p *poller) stop() {
 	if p.drain != nil {
 		p.drain.timer.Stop()
 	}
+	if p.share != nil {
+		p.share.Leave()
+	}
 	p.Counters.held.Store(0)
 	p.queue = nil
 }
@@ -288,6 +316,8 @@ func (p *poller) handleHint(h exchange.Hint) {
 		p.claimsSuspended = p.overrideReading
 	case exchange.HintCheck:
 		p.verifyLeases(h.ID)
+	case exchange.HintJoined, exchange.HintLeft, exchange.HintHelp:
+		p.divisionHint(h)
 	}
 }
 

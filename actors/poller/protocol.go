@@ -54,7 +54,9 @@ type Health struct {
 	Failures  int   // consecutive failed exchanges, of the topic alone
 	Err       error // of the last of them
 
-	Breaker string // state of the circuit breaker; empty: there is none
+	Concurrency int    // handlers that may run at once, if that is adaptive; otherwise 0
+	Breaker     string // state of the circuit breaker; empty: there is none
+	Role        string // primary or fallback; empty: the topic is not divided
 }
 
 // CheckHealth requests a health snapshot. Answer has room for it.
@@ -64,6 +66,12 @@ func (p *poller) checkHealth(m CheckHealth) {
 	v := Health{Topic: p.Source.Name(), Paused: p.paused, Draining: p.drain != nil}
 	if p.breaker != nil {
 		v.Breaker = p.breaker.State(time.Now()).String()
+	}
+	if p.limiter != nil {
+		v.Concurrency = p.concurrency
+	}
+	if p.division != nil {
+		v.Role = p.division.Role(time.Now())
 	}
 	for _, s := range p.streams {
 		v.Leases += len(s.held)

@@ -35,6 +35,9 @@ func streamsFor(slots int) int {
 // every message, so that no message handler has to.
 func (p *poller) pump(c actor.Context, now time.Time) {
 	p.watchLeases(now)
+	p.watchBreaker(now)
+	p.returnShare()
+	p.divide(now)
 	if !p.unavailable && !p.overrideAt.IsZero() && !now.Before(p.overrideAt) {
 		p.readOverride()
 	}
@@ -42,7 +45,7 @@ func (p *poller) pump(c actor.Context, now time.Time) {
 	p.markSettled()
 	switch {
 	case p.NoPrefetch:
-	case p.Flow.MaxInFlight > 0: // a lease that waits would keep other nodes from handling one
+	case p.Flow.MaxInFlight > 0 || p.share != nil: // a lease that waits would keep another from being handled
 		p.prefetch.limit = 0
 	default:
 		p.prefetch.measure(now)
@@ -59,6 +62,8 @@ func (p *poller) pump(c actor.Context, now time.Time) {
 			p.transmit(s)
 		}
 	}
+	p.giveUpShare()
+	p.askForHelp(now)
 	p.spawnHandlers(c)
 	p.checkDrain()
 	p.countHeld()
@@ -88,13 +93,26 @@ func (p *poller) compose(s *stream, now time.Time) *flight {
 			p.peek(f)
 			return f
 		}
+		if p.mayLook(f) {
+			p.look(f)
+			return f
+		}
+		if want = p.takeShare(want); want == 0 {
+			return f.unlessEmpty()
+		}
 		f.request.Want = want
+		f.overdue, p.overdueSeen = p.overdueSeen, false
 		if p.breaker != nil {
 			f.generation = p.breaker.Generation()
 		}
 		p.reserved += want
 		p.pace.pollSent(now)
 	}
+	return f.unlessEmpty()
+}
+
+// unlessEmpty returns the flight; nil: it has nothing to do.
+func (f *flight) unlessEmpty() *flight {
 	if len(f.request.Settle)+len(f.request.Extend)+f.request.Want == 0 {
 		return nil
 	}
@@ -147,7 +165,7 @@ func (p *poller) delayForBatch(s *stream, now time.Time) bool {
 // the exchange is sent anyway or it is time to poll.
 func (p *poller) want(s *stream, f *flight, now time.Time) int {
 	free := min(p.free(), maxClaim)
-	if p.breaker != nil && p.breaker.State(now) == guard.HalfOpen {
+	if p.breakerState == guard.HalfOpen {
 		free = min(free, 1)
 	}
 	switch {
@@ -155,7 +173,7 @@ func (p *poller) want(s *stream, f *flight, now time.Time) int {
 		return 0
 	case s.number > 0 && (!p.pace.backlog || free < secondStreamAt):
 		return 0
-	case len(f.request.Settle) > 0 || p.pace.ready(now):
+	case len(f.request.Settle) > 0 && p.pace.prompt() || p.pace.ready(now):
 		return free
 	default:
 		return 0
@@ -215,7 +233,7 @@ func (p *poller) spawnHandlers(c actor.Context) {
 	for _, s := range p.streams {
 		needed += len(s.held)
 	}
-	for len(p.handlers) < min(needed, p.MaxConcurrent) {
+	for len(p.handlers) < min(needed, p.concurrency) {
 		pid, err := c.SpawnNamed(handlerProps(p.queue, p.Shared, p.self), handlerName(len(p.handlers)))
 		if err != nil { // the name is taken; the next incarnation starts without children
 			panic(err)
@@ -230,6 +248,7 @@ func (p *poller) armTimer(now time.Time) {
 	at := earlier(earlier(p.leasesAt, p.batchAt), p.prefetch.checkAt)
 	at = earlier(at, p.windowAt)
 	if !p.unavailable {
+		at = earlier(earlier(at, p.divideAt), p.helpAt)
 		at = earlier(at, p.overrideAt)
 		if p.breaker != nil {
 			at = earlier(at, p.breaker.Until())
@@ -239,7 +258,7 @@ func (p *poller) armTimer(now time.Time) {
 		}
 		// A due poll waits while settlements are delayed: its instant has passed,
 		// and the timer would fire at once, again and again.
-		if first := p.streams[0]; !first.busy() && p.free() > 0 && p.batchAt.IsZero() && p.mayClaim(first) {
+		if first := p.streams[0]; !first.busy() && p.free() > 0 && !p.awaitsShare && p.batchAt.IsZero() && p.mayClaim(first) {
 			at = earlier(at, later(p.pace.wakeAt(), p.windowEnd(first)))
 		}
 	}

@@ -21,6 +21,7 @@ func (p *poller) exchangeAnswered(m exchanged) {
 	s.flight, s.failures, s.err = nil, 0, nil
 	s.unsettled = s.unsettled && !f.complete
 	p.reserved -= f.request.Want
+	p.refundShare(f.request.Want - len(m.reply.Leases))
 	p.Counters.exchanges.Add(1)
 	p.Counters.lastExchange.Store(now.UnixNano())
 	p.redisReachable()
@@ -208,6 +209,16 @@ func (p *poller) deliver(s *stream, f *flight, r *exchange.Reply, now time.Time)
 	}
 	p.queue.pushed()
 	p.Counters.delivered.Add(int64(delivered))
+	if p.division != nil {
+		if p.division.Fallback(now) {
+			p.Counters.fallbackDelivered.Add(int64(delivered))
+		}
+		var late time.Duration
+		if len(r.Leases) > 0 && r.Leases[0].Claims == 1 {
+			late = r.Now.Sub(r.Leases[0].Activation)
+		}
+		p.division.Claimed(now, delivered, late)
+	}
 	if !collects {
 		p.Feed.Miss(delivered)
 	}
@@ -237,7 +248,9 @@ func (p *poller) plan(f *flight, r *exchange.Reply) {
 		if len(f.settling)+len(f.extended) == 0 {
 			p.Counters.empty.Add(1)
 		}
-		p.pace.emptyPoll(r.Now)
+		if p.pace.emptyPoll(r.Now) && p.division != nil {
+			p.division.Lost(time.Now(), f.overdue)
+		}
 		if next != 0 || r.OrphansRemoved > 0 || len(r.DeadLettered) > 0 {
 			p.emptyClaims = 0
 			break

@@ -29,6 +29,8 @@ type runQueue struct {
 	idle      int  // workers that wait
 	waking    bool // one of them was woken and has not run yet
 	ended     bool
+	limit     int      // workers that may have a lease at once
+	running   int      // workers that have one; not for batches
 	forming   *forming // makes batches; nil: workers take one lease after another
 
 	toPoller func(message any) // sends to the poller
@@ -63,11 +65,14 @@ func (r *runQueue) push(l *lease) {
 	}
 }
 
-// pull waits for a lease; nil when the incarnation has ended.
-func (r *runQueue) pull() *lease {
+// pull waits for a lease for w, which has finished the one before; nil when the
+// incarnation has ended. After the limit was lowered, as many workers wait as there are
+// too many, also for leases that were prefetched before.
+func (r *runQueue) pull(w *worker) *lease {
 	r.readyMu.Lock()
 	defer r.readyMu.Unlock()
-	for r.next == len(r.ready) {
+	r.finished(w)
+	for r.next == len(r.ready) || r.running >= r.limit {
 		if r.ended {
 			return nil
 		}
@@ -81,8 +86,36 @@ func (r *runQueue) pull() *lease {
 	if r.next++; r.next == len(r.ready) {
 		r.ready, r.next = r.ready[:0], 0
 	}
+	r.running, w.counted = r.running+1, true
 	r.wake()
 	return l
+}
+
+// leave notes that w takes no further lease, or is no longer counted.
+func (r *runQueue) leave(w *worker) {
+	r.readyMu.Lock()
+	defer r.readyMu.Unlock()
+	r.finished(w)
+	r.wake()
+}
+
+// finished notes that w has no lease. readyMu is held.
+func (r *runQueue) finished(w *worker) {
+	if w.counted {
+		r.running, w.counted = r.running-1, false
+	}
+}
+
+// tune sets how many workers may have a lease or a batch at once, and how long leases
+// wait for others of their batch.
+func (r *runQueue) tune(limit int, wait time.Duration) {
+	r.readyMu.Lock()
+	defer r.readyMu.Unlock()
+	r.limit = limit
+	if r.forming != nil {
+		r.forming.wait = wait
+	}
+	r.wake()
 }
 
 // wake wakes a worker if there is a lease for it, one after the other: by the time
@@ -92,7 +125,7 @@ func (r *runQueue) wake() {
 		r.wakeForBatch()
 		return
 	}
-	if r.next < len(r.ready) && r.idle > 0 && !r.waking {
+	if r.next < len(r.ready) && r.idle > 0 && !r.waking && r.running < r.limit {
 		r.waking = true
 		r.readyCond.Signal()
 	}

@@ -112,7 +112,7 @@ func (p *poller) conclude(l *lease, o Outcome) {
 		p.Counters.crashed.Add(1)
 		p.emitCrashed(l, o)
 		if cause == nil {
-			p.recordOutcome(l, o)
+			p.countOutcome(l, o)
 		}
 		if p.FinalCrashes && l.refused == 0 && !l.settled {
 			p.settle(l, o)
@@ -138,7 +138,7 @@ func (p *poller) conclude(l *lease, o Outcome) {
 // settle queues the settlement of an outcome; false: it needs none.
 func (p *poller) settle(l *lease, o Outcome) bool {
 	if o.kind != crashed { // conclude has recorded it
-		p.recordOutcome(l, o)
+		p.countOutcome(l, o)
 	}
 	if o.kind == failed && p.RetryOnLeaseExpiry {
 		p.Counters.retried.Add(1)

@@ -62,6 +62,8 @@ type flight struct {
 	generation uint64    // of the breaker when it was composed
 	complete   bool      // it took all queued settlements, and has not failed
 	peek       bool      // it is a peek instead of an exchange
+	look       bool      // it is the peek of a fallback
+	overdue    bool      // it claims what a fallback saw overdue
 	sent       time.Time // just before the source was called
 }
 

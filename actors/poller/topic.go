@@ -66,7 +66,18 @@ type Topic struct {
 	// RecordStore stores both; nil: that of the runtime.
 	RecordStore records.Store
 
+	// Announcer divides the topic among the nodes that compete for it; nil: it is not
+	// divided. Node is the name of this one.
+	Announcer Announcer
+	Node      string
+
 	Breaker *wakebelltype.Breaker // pauses the topic on this node while handlers fail; nil: none
+
+	Adaptive *wakebelltype.Adaptive // lowers MaxConcurrent as the handler's latency requires; nil: fixed
+
+	// Group shares its bound of concurrency with the topic by Weight; nil: none.
+	Group  *guard.Group
+	Weight int
 
 	NoPeek     bool // switches the peeks off, see Peeker
 	NoPrefetch bool // switches the prefetch off, see prefetch.go
@@ -102,6 +113,8 @@ type Shared struct {
 	State      atomic.Pointer[State]
 	Counters   counters
 	breaker    *guard.Breaker  // outlives a poller's crash; only the poller uses it; nil: none
+	limiter    *guard.Limiter  // outlives a poller's crash; only the poller uses it; nil: none
+	share      *guard.Member   // of Group; nil: none
 	clockWatch *ClockWatch     // shared by the topics of a shard
 	Feed       eventfeed.Feed  // collects events for watchers
 	Records    *records.Topic  // records attempts and counts; nil: nothing
@@ -129,6 +142,12 @@ func NewShared(t Topic, env *host.Env, dead *DeadLetterHook, watch *ClockWatch, 
 	if t.Breaker != nil {
 		c.breaker = guard.New(*t.Breaker, time.Now())
 	}
+	if t.Adaptive != nil {
+		c.limiter = guard.NewLimiter(*t.Adaptive, time.Now())
+	}
+	if t.Group != nil {
+		c.share = t.Group.Member(float64(t.Weight) / float64(max(t.Shards, 1)))
+	}
 	if watchable {
 		c.Feed.KeepEarly()
 	}
@@ -147,9 +166,9 @@ func (t *Topic) logger(log *slog.Logger) *slog.Logger {
 	return log
 }
 
-// share returns what one of several shards of a topic may use of its settings: an equal
-// part of the limits, at least 1.
-func (s Settings) share(shards int) Settings {
+// ofShard returns the settings of one of several shards of a topic: it has an equal part
+// of the limits over all nodes, at least 1. MaxConcurrent is shared by Topic.Group.
+func (s Settings) ofShard(shards int) Settings {
 	if shards <= 1 {
 		return s
 	}
@@ -159,7 +178,6 @@ func (s Settings) share(shards int) Settings {
 		}
 		return max(n/shards, 1)
 	}
-	s.MaxConcurrent = part(s.MaxConcurrent)
 	s.Flow.MaxInFlight = part(s.Flow.MaxInFlight)
 	s.Flow.RateBurst = part(cmp.Or(s.Flow.RateBurst, s.Flow.RateLimit))
 	s.Flow.RatePer *= time.Duration(shards)

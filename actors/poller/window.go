@@ -130,7 +130,7 @@ func (p *poller) delayForWindow(s *stream, now time.Time) bool {
 // nextClaim is when the next timer is due whose claim the acks of a stream can share; in
 // the past: they need not wait, because none is known to be due within maxShare.
 func (p *poller) nextClaim(s *stream) (at time.Time) {
-	if p.window.fixed != AutomaticWindow || p.window.streak < minStreak || s.number > 0 || len(s.toSettle) == 0 {
+	if p.pace.fallback > 0 || p.window.fixed != AutomaticWindow || p.window.streak < minStreak || s.number > 0 || len(s.toSettle) == 0 {
 		return at
 	}
 	for i := range s.toSettle {

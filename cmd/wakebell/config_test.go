@@ -122,6 +122,9 @@ func TestConfigCheck(t *testing.T) {
 		{"topic and queue", "topics: [a]\nqueues: [a]\n", ":2: queues.a: twice"},
 		{"field of a topic in a queue", "queues: {a: {lease-ttl: 1m}}\n", ":1: queues.a.lease-ttl: unknown field"},
 		{"field of a queue in a topic", "topics: {a: {max-deliveries: 3}}\n", ":1: topics.a.max-deliveries: unknown field"},
+		{"listener's field without one", "operators: ops\ntopics: [a]\n", "--operators, --rights and --peer-queues go with --listen"},
+		{"half a certificate", "listen: 127.0.0.1:0\ntls-cert: a.pem\n", "--tls-cert and --tls-key go together"},
+		{"authorities without a certificate", "listen: 127.0.0.1:0\ntls-client-ca: a.pem\n", "--tls-client-ca goes with --tls-cert"},
 		{"empty name", "topics: {'': {}}\n", ":1: topics.: topic: empty"},
 		{"not YAML", "topics: [a\n", "did not find expected"},
 	} {

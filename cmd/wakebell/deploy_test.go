@@ -51,7 +51,9 @@ func TestDoctorApprovesTheDeployedRedis(t *testing.T) {
 	beat := timers.start("beat", "--log-level", "warn")
 	timers.fine("schedule", "--topic", "TOPIC", "--id", "due")
 	timers.fine("schedules", "put", "each", "--topic", "TOPIC", "--every", "100ms")
-	node.eventually(func() bool { return strings.Contains(node.out.String(), `"due"`) && strings.Contains(node.out.String(), `"each@`) })
+	node.eventually(func() bool {
+		return strings.Contains(node.out.String(), `"due"`) && strings.Contains(node.out.String(), `"each@`)
+	})
 	timers.fine("pause", "--topic", "TOPIC")
 	timers.fine("resume", "--topic", "TOPIC")
 	timers.fine("gate", "ls")

@@ -73,8 +73,10 @@ func TestKeyboardAlone(t *testing.T) {
 	require.Equal(t, "by keyboard", control.Reason)
 
 	var focused string
-	b.do(chromedp.KeyEvent("/"), chromedp.Evaluate("document.activeElement.id", &focused))
-	require.Equal(t, "find", focused)
+	require.Eventually(t, func() bool { // the page is shown before its script has run
+		b.do(chromedp.KeyEvent("/"), chromedp.Evaluate("document.activeElement.id", &focused))
+		return focused == "find"
+	}, time.Minute, 50*time.Millisecond)
 	// The driver sends the character too, which a keyboard does not after preventDefault.
 	b.do(chromedp.Evaluate("document.activeElement.value = ''", nil), chromedp.KeyEvent("m-1"), chromedp.KeyEvent("\r"))
 	b.sees("Scheduled for")

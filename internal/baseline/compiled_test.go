@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -28,7 +29,11 @@ type program struct {
 func load(t *testing.T) program {
 	t.Helper()
 	const form = "{{if .Export}}{{.ImportPath}}={{.Export}}{{end}}"
-	list := exec.CommandContext(t.Context(), "go", "list", "-export", "-deps", "-f", form, module+"/...")
+	args := []string{"list", "-export", "-deps", "-f", form, module + "/..."}
+	if raced { // the packages that this run of the tests has compiled, and not all of them again
+		args = slices.Insert(args, 1, "-race")
+	}
+	list := exec.CommandContext(t.Context(), "go", args...)
 	list.Stderr = os.Stderr
 	out, err := list.Output()
 	require.NoError(t, err)

@@ -38,9 +38,9 @@ type Outage struct {
 
 // observers are the instruments that a Node reports.
 type observers struct {
-	consumed, settled, lost, heartbeats, prefetched, throttled,
+	consumed, settled, lost, heartbeats, prefetched, throttled, fallback, help,
 	opened, handlers, pollers, dead, reconnects, steps, records metric.Int64ObservableCounter
-	breaker, held, outage, due, pending, deadStored, nodes,
+	breaker, concurrency, held, outage, due, pending, deadStored, nodes,
 	depth, inFlight, queueDead metric.Int64ObservableGauge
 	oldest, age, gateHeld metric.Float64ObservableGauge
 }
@@ -50,12 +50,13 @@ func newObservers(m metric.Meter) *observers {
 		consumed: consumed.observableCounter(m), settled: settled.observableCounter(m),
 		lost: leasesLost.observableCounter(m), heartbeats: heartbeats.observableCounter(m),
 		prefetched: prefetched.observableCounter(m), throttled: throttled.observableCounter(m),
+		fallback: byFallbacks.observableCounter(m), help: helpRequests.observableCounter(m),
 		handlers: handlerRestarts.observableCounter(m),
 		pollers:  pollerRestarts.observableCounter(m), dead: deadAdded.observableCounter(m),
 		reconnects: reconnects.observableCounter(m), steps: clockSteps.observableCounter(m),
 		records: recordsFailed.observableCounter(m),
 		breaker: breakerOpen.observableGauge(m), opened: breakerOpened.observableCounter(m),
-		held: leasesHeld.observableGauge(m), outage: outage.observableGauge(m),
+		concurrency: concurrency.observableGauge(m), held: leasesHeld.observableGauge(m), outage: outage.observableGauge(m),
 		due: backlogDue.observableGauge(m), pending: backlogPending.observableGauge(m),
 		deadStored: backlogDead.observableGauge(m), nodes: backlogNodes.observableGauge(m),
 		depth: queueDepth.observableGauge(m), inFlight: queueInFlight.observableGauge(m),
@@ -66,8 +67,8 @@ func newObservers(m metric.Meter) *observers {
 
 func (o *observers) all() []metric.Observable {
 	return []metric.Observable{
-		o.breaker, o.opened,
-		o.consumed, o.settled, o.lost, o.heartbeats, o.prefetched, o.throttled, o.handlers, o.pollers, o.dead, o.reconnects, o.steps, o.records,
+		o.breaker, o.opened, o.concurrency,
+		o.consumed, o.settled, o.lost, o.heartbeats, o.prefetched, o.throttled, o.fallback, o.help, o.handlers, o.pollers, o.dead, o.reconnects, o.steps, o.records,
 		o.held, o.outage, o.due, o.pending, o.deadStored, o.nodes, o.depth, o.inFlight, o.queueDead,
 		o.oldest, o.age, o.gateHeld,
 	}
@@ -176,8 +177,9 @@ func (m *Metrics) observePollers(to metric.Observer, o *observers, counters map[
 		}
 		for i, n := range map[metric.Int64Observable]int64{
 			o.lost: c.Lost, o.heartbeats: c.HeartbeatsFailed, o.prefetched: c.PrefetchReturned, o.throttled: c.Throttled,
+			o.fallback: c.FallbackDelivered, o.help: c.HelpRequests,
 			o.handlers: c.HandlerRestarts, o.pollers: c.Restarts, o.dead: c.DeadLettered, o.held: c.Held,
-			o.breaker: c.BreakerOpen, o.opened: c.BreakerOpened,
+			o.breaker: c.BreakerOpen, o.opened: c.BreakerOpened, o.concurrency: c.Concurrency,
 		} {
 			all.add(i, t, n)
 		}

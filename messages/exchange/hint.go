@@ -24,6 +24,13 @@ const (
 	HintFree
 	// HintTail means that a client reads the events of the topic for In from now.
 	HintTail
+	// HintJoined means that a node announced itself; see Announcement.
+	HintJoined
+	// HintLeft means that announcements were removed, or have expired.
+	HintLeft
+	// HintHelp means that a node cannot claim all that is due. The announced nodes up
+	// to Rank then claim as well.
+	HintHelp
 )
 
 // Hint asks pollers to look again: at the first timer, their leases, the overrides
@@ -40,6 +47,9 @@ type Hint struct {
 	In      time.Duration
 	Watched time.Duration
 	Sent    time.Time
+
+	// Rank is the highest rank that a HintHelp asks.
+	Rank int
 
 	// ID is the timer of a HintCheck; empty means all timers.
 	ID string

@@ -9,4 +9,6 @@ type PeekReply struct {
 
 	// Next is as in a Reply.
 	Next time.Duration
+	// Overdue is for how long the first timer has been due, if Next is 0; 0: unknown.
+	Overdue time.Duration
 }

@@ -78,6 +78,7 @@ func (p *topicExam) types(ctx context.Context) {
 		{p.keys.Control, "hash"},
 		{p.keys.Counts, "hash"},
 		{p.keys.History, "stream"},
+		{p.keys.Nodes, "zset"},
 	}
 	pipe := p.RDB.Pipeline()
 	replies := make([]*redis.StatusCmd, len(want))

@@ -50,7 +50,7 @@ func keysOf(k timers.Keyspace, n wakebelltype.QueueKeys) queueKeys {
 		refs: processing + ":claim_result_refs", ids: processing + ":claim_result_ids",
 		backrefs: processing + ":claim_result_backrefs",
 		places:   ours + "places", records: ours + "records", gone: ours + "gone", hint: ours + "hint", exchange: ours + "exchange",
-		flow: ours + "flow",
+		flow:       ours + "flow",
 		throughput: ours + "counts", history: ours + "history",
 		published: ours + "published:", owners: ours + "key:",
 	}

@@ -124,7 +124,8 @@ func BenchmarkRateLimit(b *testing.B) {
 	idle, began := cpu(), time.Now()
 	<-time.After(2 * time.Second)
 	idle = (cpu() - idle) / time.Since(began).Seconds() * 100
-	for claim().Held == 0 { // takes the burst
+	for claim().Held == 0 {
+		continue // takes the burst
 	}
 	before, handled := cpu(), 0
 	began = time.Now()

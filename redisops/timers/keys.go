@@ -41,6 +41,7 @@ func (k *Keyspace) names() []layout.KeyName {
 		{Field: "Runs", Preset: "timers_runs", Value: &k.Runs},
 		{Field: "Counts", Preset: "timers_counts", Value: &k.Counts},
 		{Field: "History", Preset: "timers_history", Value: &k.History},
+		{Field: "Nodes", Preset: "timers_nodes", Value: &k.Nodes},
 		{Field: "Topics", Preset: "timers_topics", Value: &k.Topics},
 		{Field: "Queues", Preset: "timers_queues", Value: &k.Queues},
 		{Field: "Shards", Preset: "timers_shards", Value: &k.Shards},
@@ -58,7 +59,7 @@ func (k Keyspace) key(base, topic string) string {
 
 // TopicKeys are the keys of one topic.
 type TopicKeys struct {
-	Timeline, Payloads, Leases, Dead, exchange, Hint, Flow, TimerKeys, KeyOrder, KeyStates, KeyRates, Control, once, Keyed, events, Runs, Counts, History string
+	Timeline, Payloads, Leases, Dead, exchange, Hint, Flow, TimerKeys, KeyOrder, KeyStates, KeyRates, Control, once, Keyed, events, Runs, Counts, History, Nodes string
 }
 
 // Of returns the keys of a topic.
@@ -82,6 +83,7 @@ func (k Keyspace) Of(topic string) TopicKeys {
 		Runs:      k.key(k.Runs, topic),
 		Counts:    k.key(k.Counts, topic),
 		History:   k.key(k.History, topic),
+		Nodes:     k.key(k.Nodes, topic),
 	}
 }
 

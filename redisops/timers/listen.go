@@ -74,6 +74,13 @@ func readHint(topic, text string) (exchange.Hint, bool) {
 		return readPlain(topic, exchange.HintControl, rest)
 	case "free":
 		return readPlain(topic, exchange.HintFree, rest)
+	case "joined":
+		return readPlain(topic, exchange.HintJoined, rest)
+	case "left":
+		return readPlain(topic, exchange.HintLeft, rest)
+	case "help":
+		rank, err := strconv.Atoi(rest)
+		return exchange.Hint{Source: topic, Kind: exchange.HintHelp, Rank: rank}, err == nil && rank > 0 && topic != ""
 	case "tail":
 		return readWatching(topic, rest)
 	}

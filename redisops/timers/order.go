@@ -14,7 +14,7 @@ import (
 )
 
 // Order and concurrency per key: timers with a key are ordered by lua/keys.lua, and
-// lua/flow_keys.lua bounds how many of a key an exchange claims. See
+// lua/due_keys.lua bounds how many of a key an exchange claims. See
 // docs/decisions/0023-keys.md.
 
 // MaxKey is the maximum length of the key of a timer in bytes.

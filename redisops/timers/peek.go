@@ -155,8 +155,11 @@ func (s *Timers) lookAt(part []*peek) {
 	now := scripts.Instant(r.Score())
 	for _, p := range part {
 		next := r.Integer()
-		p.answer = exchange.PeekReply{Now: now, Next: time.Duration(min(next, int(scripts.MaxMicros))) * time.Microsecond}
-		p.source.empty.Store(next < 0)
+		p.answer = exchange.PeekReply{Now: now, Next: micros(int64(next))}
+		if next < -1 {
+			p.answer.Next, p.answer.Overdue = 0, micros(int64(-2-next))
+		}
+		p.source.empty.Store(next == -1)
 	}
 	for _, p := range part {
 		p.err = r.Err

@@ -24,6 +24,15 @@ class Timers(Case):
         self.assertEqual(timer.value(), {"n": 42, "s": "ä"})
         self.assertEqual((timer.headers, timer.correlation_id, timer.activation), ({"x": "y"}, "c", at))
 
+    async def test_a_timer_has_a_key(self) -> None:
+        topic = name()
+        await self.client.schedule(topic, id="a", delay=3600, timer_key="ä")
+        await self.client.schedule_batch([Draft(topic=topic, id="b", delay=3600, timer_key=b"\xff")])
+        self.assertEqual((await self.client.get(topic, "a")).timer_key, "ä".encode())
+        listed = {t.id: t.timer_key async for t in self.client.list_timers(topic)}
+        self.assertEqual(listed, {"a": "ä".encode(), "b": b"\xff"})
+        self.assertEqual((await self.client.stats(topic)).parked, 0)
+
     async def test_bodies_have_the_content_types_of_the_other_languages(self) -> None:
         topic = name()
         for body, content_type in ((b"\x00", ""), ("text", "text/plain"), ([1, None], "application/json")):

@@ -37,8 +37,11 @@ export type Outcome =
 /** The state in which a request found a timer. */
 export type Presence = "absent" | "pending" | "running";
 
-/** State of a timer. The instant of a `never` is infinite. */
-export type State = "pending" | "retrying" | "running" | "never";
+/**
+ * State of a timer. The instant of a `never` is infinite; a `parked` timer is due and waits
+ * until its key is free.
+ */
+export type State = "pending" | "retrying" | "running" | "never" | "parked";
 
 /** When a timer is due: at most one of its fields is set; without them at once. */
 export interface When {
@@ -66,6 +69,11 @@ export interface ScheduleOptions extends When {
   correlationId?: string;
   /** Content type of a body that is a Uint8Array. Default: none. */
   contentType?: string;
+  /**
+   * Up to 512 bytes, by which handlers with a limit per key order timers. Default: none, or
+   * that of the existing timer.
+   */
+  timerKey?: string | Uint8Array;
 }
 
 /** A timer to schedule. */
@@ -117,6 +125,8 @@ export interface TimerInfo {
   lastError: string;
   /** In listings: as `after` it continues behind this timer. */
   cursor: string;
+  /** The key by which handlers order timers; empty: none. */
+  timerKey: Uint8Array;
 }
 
 /** A body with its content type. */
@@ -130,13 +140,15 @@ export interface Content {
 /** A timer with its content. */
 export interface Timer extends TimerInfo, Content {}
 
-/** Statistics of a topic. Each timer is counted in one of pending, due, leased, retrying. */
+/** Statistics of a topic. Each timer is counted in one of pending, due, leased, retrying, parked. */
 export interface Stats {
   total: number;
   pending: number;
   due: number;
   leased: number;
   retrying: number;
+  /** Timers that are due and wait until their key is free. */
+  parked: number;
   /** Dead letters. */
   dead: number;
   /** Pending, leased and retrying are estimates. */

@@ -12,7 +12,7 @@ import type * as t from "./types.js";
 const policies = { replace: 1, keep: 2, earliest: 3 } as const;
 const outcomes = ["", "created", "replaced", "superseded", "kept pending", "kept running", "kept earlier", "moved", "already done"];
 const presences = ["", "absent", "pending", "running"];
-const states = ["", "pending", "retrying", "running", "never"];
+const states = ["", "pending", "retrying", "running", "never", "parked"];
 
 /** The content types of bodies. */
 export const TEXT = "text/plain", JSON_TYPE = "application/json";
@@ -129,6 +129,7 @@ export function scheduleRequest(d: t.Draft, key = ""): ScheduleRequest {
     topic: d.topic, id: d.id ?? (key === "" ? randomUUID() : ""), ...encode(d.body, d.contentType),
     correlationId: d.correlationId ?? "", headers: d.headers ?? {}, when: planned, key,
     ifExists: d.ifExists === undefined ? 0 : policies[d.ifExists],
+    timerKey: typeof d.timerKey === "string" ? new TextEncoder().encode(d.timerKey) : (d.timerKey ?? new Uint8Array()),
     ...(d.onceMs === undefined ? {} : { once: duration(d.onceMs, "onceMs") }),
   });
 }
@@ -151,7 +152,7 @@ export function presence(p: number): t.Presence {
 export function timerInfo(topic: string, m: PbTimer): t.TimerInfo {
   return {
     topic, id: m.id, state: states[m.state] as t.State, ...date("due", m.due), ...date("activation", m.activation),
-    attempts: m.attempts, failures: m.failures, lastError: m.lastError, cursor: m.cursor,
+    attempts: m.attempts, failures: m.failures, lastError: m.lastError, cursor: m.cursor, timerKey: m.key,
   };
 }
 
@@ -166,7 +167,7 @@ export function timer(topic: string, m: PbTimer): t.Timer {
 export function stats(m: TopicStats): t.Stats {
   return {
     total: Number(m.total), pending: Number(m.pending), due: Number(m.due), leased: Number(m.leased),
-    retrying: Number(m.retrying), dead: Number(m.dead), estimated: m.estimated, ...date("oldestDue", m.oldestDue),
+    retrying: Number(m.retrying), parked: Number(m.parked), dead: Number(m.dead), estimated: m.estimated, ...date("oldestDue", m.oldestDue),
     lagMs: m.lag === undefined ? 0 : toMs(m.lag), ...date("pausedAt", m.pausedAt),
   };
 }

@@ -47,6 +47,15 @@ describe("timers", () => {
     await client.schedule(topic, "5", { id: "c", onceMs: hour });
   });
 
+  test("a timer has a key", async () => {
+    const topic = name(), bytes = new Uint8Array([0xff]);
+    await client.schedule(topic, "1", { id: "a", delayMs: hour, timerKey: "ä" });
+    await client.scheduleBatch([{ topic, id: "b", delayMs: hour, timerKey: bytes }]);
+    assert.deepEqual((await client.get(topic, "a")).timerKey, new Uint8Array([0xc3, 0xa4]));
+    assert.deepEqual((await client.get(topic, "b")).timerKey, bytes);
+    assert.equal((await client.stats(topic)).parked, 0);
+  });
+
   test("a batch is answered in its order, and a listing continues after a cursor", async () => {
     const topic = name();
     const drafts = Array.from({ length: 1500 }, (_, n) => ({ topic, body: n, id: String(n), delayMs: hour + 1000 * n }));

@@ -4,7 +4,8 @@
 --   timelines.
 -- ARGV: none
 -- Returns: one string, "now" and for each timeline " next"; now in seconds, next
---   in µs, 0 for one that is due or cannot be read, -1 for none.
+--   in µs, 0 for one that cannot be read, -1 for none, and for one that has been due
+--   for n µs, -2 - n.
 
 local now = clock()
 local out = {text(now)}
@@ -15,7 +16,11 @@ for i = 1, #KEYS do
     next_due = '0'
   elseif first[2] then
     local due = number(first[2])
-    if due < math.huge then next_due = until_due(due, now) end
+    if due <= now then
+      next_due = string.format('%.0f', -2 - math.floor(math.min((now - due) * 1e6, FARTHEST)))
+    elseif due < math.huge then
+      next_due = until_due(due, now)
+    end
   end
   out[i + 1] = ' ' .. next_due
 end

@@ -168,13 +168,14 @@ class Client:
         headers: Mapping[str, str] | None = None,
         correlation_id: str = "",
         content_type: str | None = None,
+        timer_key: str | bytes = b"",
         key: str = "",
         timeout: float | None = None,
     ) -> t.Scheduled:
         """Schedule a timer."""
         return self._loop.run(self._inner.schedule(
             topic, body, id=id, at=at, delay=delay, debounce=debounce, if_exists=if_exists, once=once, headers=headers,
-            correlation_id=correlation_id, content_type=content_type, key=key, timeout=timeout,
+            correlation_id=correlation_id, content_type=content_type, timer_key=timer_key, key=key, timeout=timeout,
         ))  # fmt: skip
 
     def schedule_batch(

@@ -96,6 +96,7 @@ def schedule_request(d: t.Draft) -> pb.ScheduleRequest:
         topic=d.topic, id=d.id or str(uuid.uuid4()), body=body, content_type=content_type,
         correlation_id=d.correlation_id, headers=d.headers, once=duration(d.once, "once"),
         if_exists=d.if_exists.value if d.if_exists else 0,  # type: ignore[arg-type]
+        timer_key=d.timer_key.encode() if isinstance(d.timer_key, str) else d.timer_key,
     )  # fmt: skip
     plan(request, d.at, d.delay)
     if d.debounce is not None:
@@ -123,12 +124,13 @@ def timer(topic: str, m: pb.Timer) -> t.Timer:
         activation=to_instant(m, "activation"), attempts=m.attempts, failures=m.failures,
         last_error=m.last_error, body=m.content.body, content_type=m.content.content_type,
         correlation_id=m.content.correlation_id, headers=dict(m.content.headers), cursor=m.cursor,
+        timer_key=m.key,
     )  # fmt: skip
 
 
 def stats(m: pb.TopicStats) -> t.Stats:
     return t.Stats(
-        total=m.total, pending=m.pending, due=m.due, leased=m.leased, retrying=m.retrying, dead=m.dead,
+        total=m.total, pending=m.pending, due=m.due, leased=m.leased, retrying=m.retrying, dead=m.dead, parked=m.parked,
         estimated=m.estimated, oldest_due=to_instant(m, "oldest_due"), lag=to_timedelta(m.lag),
         paused_at=to_instant(m, "paused_at"),
     )  # fmt: skip

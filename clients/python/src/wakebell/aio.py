@@ -118,6 +118,7 @@ class Client:
         headers: Mapping[str, str] | None = None,
         correlation_id: str = "",
         content_type: str | None = None,
+        timer_key: str | bytes = b"",
         key: str = "",
         timeout: float | None = None,
     ) -> t.Scheduled:
@@ -130,7 +131,7 @@ class Client:
         """
         request = values.schedule_request(t.Draft(
             topic=topic, body=body, id=id, at=at, delay=delay, debounce=debounce, if_exists=if_exists, once=once,
-            headers=headers or {}, correlation_id=correlation_id, content_type=content_type,
+            headers=headers or {}, correlation_id=correlation_id, content_type=content_type, timer_key=timer_key,
         ))  # fmt: skip
         set_key(request, id, key)
         return values.scheduled(await self._call("schedule", request, timeout))

@@ -90,6 +90,8 @@ class State(Enum):
     """A handler is running."""
     NEVER = 4
     """The instant is infinite, which no Wakebell client writes."""
+    PARKED = 5
+    """The timer is due and waits until its key is free."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +130,9 @@ class Draft:
     """Correlates the timer with its cause. Default: the id."""
     content_type: str | None = None
     """Content type of a body of ``bytes``. Default: none."""
+    timer_key: str | bytes = b""
+    """Up to 512 bytes, by which handlers with a limit per key order timers. Default: none,
+    or that of the existing timer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,6 +191,8 @@ class Timer(Content):
     headers: Mapping[str, str]
     cursor: str
     """In listings: as ``after`` it continues behind this timer."""
+    timer_key: bytes = b""
+    """The key by which handlers order timers; empty: none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,6 +217,8 @@ class Stats:
     """How long the oldest due timer is due."""
     paused_at: datetime | None
     """Since when the topic is paused. None: it is not paused."""
+    parked: int = 0
+    """Timers that are due and wait until their key is free."""
 
 
 @dataclass(frozen=True, slots=True)

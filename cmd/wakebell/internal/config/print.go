@@ -53,7 +53,7 @@ func Value(f *pflag.Flag) string {
 		return "[" + strings.Join(values, ", ") + "]"
 	}
 	switch f.Value.Type() {
-	case "bool", "int", "int64", "duration":
+	case "bool", "int", "int64", "float64", "duration":
 		return values[0]
 	}
 	return scalar(redacted(f.Name, values[0]))

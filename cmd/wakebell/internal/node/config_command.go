@@ -29,16 +29,21 @@ func configCheckCommand(a *cli.App) *cobra.Command {
 		Use:   "check FILE",
 		Short: "Check a configuration file",
 		Long: `Checks a configuration file and prints every error with its line: unknown fields,
-values that a flag does not take, and values out of bounds. It reads no other file
-and does not connect to Redis. Exit codes: 0 the file is valid, 2 it is not.`,
+values that a flag does not take, values out of bounds, and flags that do not go
+together. It reads no other file and does not connect to Redis. Exit codes: 0 the
+file is valid, 2 it is not.`,
 		Example: "  wakebell config check wakebell.yaml",
 		Args:    cobra.ExactArgs(1),
 	}
 	cmd.ValidArgsFunction = cobra.FixedCompletions(nil, cobra.ShellCompDirectiveDefault)
 	cmd.RunE = a.Does(func(_ context.Context, args []string) error {
-		f, _, err := load(args[0], nil)
+		f, flags, err := load(args[0], nil)
 		if err != nil {
 			return err
+		}
+		// What a node refuses at its start as well.
+		if err := f.combined(flags.Lookup("tls-cert").Value.String(), flags.Lookup("tls-key").Value.String()); err != nil {
+			return cli.Usagef("%s: %v", args[0], err)
 		}
 		return a.Printf("%s is valid: %d topics, %d queues\n", args[0], len(f.topics), len(f.queues))
 	})

@@ -25,6 +25,7 @@ type handling struct {
 	shards          int
 	history         wakebelltype.HistoryPolicy
 	queueFlags
+	guardFlags
 	flags *pflag.FlagSet
 }
 
@@ -37,6 +38,7 @@ func (h *handling) register(cmd *cobra.Command) {
 	topicFlags(flags, &h.skipFailed, &h.shards)
 	flags.TextVar(&h.history, "history", wakebelltype.HistoryFailures, "attempts to record for the commands history and queue history: `policy` off, failures or all")
 	h.queueFlags.register(cmd)
+	h.guardFlags.register(flags)
 	h.flags = flags
 }
 
@@ -83,6 +85,9 @@ func (h *handling) topicOptions() []wakebell.HandlerOption {
 	for _, option := range h.tunedTopic() {
 		options = append(options, option)
 	}
+	for _, option := range h.guardOptions() {
+		options = append(options, option)
+	}
 	if h.discardRejected {
 		options = append(options, wakebell.DiscardRejected())
 	}
@@ -100,6 +105,9 @@ func (h *handling) topicOptions() []wakebell.HandlerOption {
 func (h *handling) subscriberOptions() []wakebell.QueueHandlerOption {
 	options := []wakebell.QueueHandlerOption{wakebell.History(h.history)}
 	for _, option := range h.tuning() {
+		options = append(options, option)
+	}
+	for _, option := range h.guardOptions() {
 		options = append(options, option)
 	}
 	if h.discardRejected {

@@ -45,14 +45,27 @@ func (f *listenFlags) register(cmd *cobra.Command) {
 	cli.CompleteFiles(cmd, "rights", "tls-client-ca", "redis-tls-cert", "redis-tls-key")
 }
 
+// combined checks which flags go together; cert and key are those of --tls-cert and
+// --tls-key.
+func (f *listenFlags) combined(cert, key string) error {
+	switch {
+	case f.address == "":
+		if *f != (listenFlags{}) {
+			return cli.Usagef("--advertise, --tls-client-ca, --redis-tls-cert, --redis-tls-key, --insecure-listen, --celery-queues, --operators, --rights and --peer-queues go with --listen")
+		}
+	case (cert == "") != (key == ""):
+		return cli.Usagef("--tls-cert and --tls-key go together")
+	case cert == "" && f.clientCA != "":
+		return cli.Usagef("--tls-client-ca goes with --tls-cert")
+	}
+	return nil
+}
+
 // take uses the certificate of --tls-cert and the tokens for the listener, and
 // returns its configuration, or nil if the node does not listen.
 func (f *listenFlags) take(a *cli.App, log *slog.Logger) (*remote.Config, error) {
 	if f.address == "" {
-		if *f != (listenFlags{}) {
-			return nil, cli.Usagef("--advertise, --tls-client-ca, --redis-tls-cert, --redis-tls-key, --insecure-listen, --celery-queues, --operators, --rights and --peer-queues go with --listen")
-		}
-		return nil, nil
+		return nil, f.combined("", "")
 	}
 	cfg := &remote.Config{Address: f.address, Advertise: f.advertise, Insecure: f.insecure, Logger: log}
 	if f.operators != "" {
@@ -72,13 +85,8 @@ func (f *listenFlags) take(a *cli.App, log *slog.Logger) (*remote.Config, error)
 			return nil, err
 		}
 	}
-	switch {
-	case (cert == "") != (key == ""):
-		return nil, cli.Usagef("--tls-cert and --tls-key go together")
-	case cert == "" && f.clientCA != "":
-		return nil, cli.Usagef("--tls-client-ca goes with --tls-cert")
-	case cert == "":
-		return cfg, nil
+	if err := f.combined(cert, key); err != nil || cert == "" {
+		return cfg, err
 	}
 	var err error
 	cfg.TLS, err = (&certificates{cert: cert, key: key, ca: f.clientCA, log: log}).config()

@@ -33,6 +33,8 @@ type nodeFlags struct {
 	listenFlags
 	noCounts bool
 
+	noDivision bool
+
 	drain, wait time.Duration
 	deadCap     int64
 	health      string
@@ -128,6 +130,7 @@ func (f *nodeFlags) register(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&f.config, "config", "", "`file` with the values of flags, and with topics and queues; read again on SIGHUP (see config check)")
 	cli.CompleteFiles(cmd, "config")
+	flags.BoolVar(&f.noDivision, "no-division", false, "poll topics without regard to other nodes that handle them")
 	flags.BoolVar(&f.noCounts, "no-counts", false, "do not count in Redis what stats --since shows")
 	cli.DurationVar(flags, &f.drain, "drain-timeout", 20*time.Second, "how long to wait for running handlers at shutdown")
 	cli.DurationVar(flags, &f.wait, "wait-for-redis", 0, "how long to wait for Redis at startup")
@@ -205,6 +208,7 @@ func (f *nodeFlags) systemConfig() wakebell.Config {
 	}
 	return wakebell.Config{
 		NoCounts:      f.noCounts,
+		NoDivision:    f.noDivision,
 		DrainTimeout:  drain,
 		WaitForRedis:  f.wait,
 		DeadLetterCap: f.deadCap,

@@ -91,6 +91,9 @@ func (h *handled) queueHandler(handle rawHandler) wakebell.Handler {
 	for _, option := range h.tunedQueue() {
 		options = append(options, option)
 	}
+	for _, option := range h.guardOptions() {
+		options = append(options, option)
+	}
 	if h.discardRejected {
 		options = append(options, wakebell.DiscardRejected())
 	}

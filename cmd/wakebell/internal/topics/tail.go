@@ -40,6 +40,7 @@ the events of its timers on all nodes, until it is stopped:
   superseded, cancelled, lost
                the timer was scheduled again or cancelled, or its lease expired,
                while its handler ran
+  breaker      the circuit breaker of a node opened, is half-open or closed
   missed       this many events were dropped: publishing never blocks a node
 
 Nodes publish events only while a tail runs, at most 20,000 per second and node.
@@ -48,8 +49,8 @@ publish none. Events during a lost connection to Redis are not shown; the loss i
 reported on stderr. The event attached of Client.Tail is not printed.
 
 With -o json each is a line with event, at, topic, node, id, attempt and, if the
-event has them, lateness_ms, took_ms, retry_in_ms, text (the error or reason),
-entry (of the dead letter) and missed.`,
+event has them, lateness_ms, took_ms, retry_in_ms, text (the error or reason,
+or the state of a breaker), entry (of the dead letter) and missed.`,
 		Example: `  wakebell tail --topic invoices
   wakebell tail -t invoices -f -n 0
   wakebell tail -t invoices -f -o json | jq -c 'select(.event == "retried")'`,

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell"
@@ -74,7 +75,7 @@ func TestShardsShareMaxConcurrent(t *testing.T) {
 	t.Parallel()
 	rdb := redistest.Shared(t)
 	topic := wakebell.NewTopic[string](redistest.Name(t))
-	const n, most = 200, 2
+	const n, most = 60, 2
 	var running, highest atomic.Int64
 	handled := make(chan string, n)
 	s := serve(t, rdb, wakebell.Handle(topic, func(_ context.Context, timer wakebell.Timer[string]) error {
@@ -86,6 +87,7 @@ func TestShardsShareMaxConcurrent(t *testing.T) {
 				break
 			}
 		}
+		<-time.After(10 * time.Millisecond) // handlers of other shards would run meanwhile
 		handled <- timer.ID
 		return nil
 	}, wakebell.Shards(8), wakebell.MaxConcurrent(most)))
@@ -182,4 +184,38 @@ func TestANodeFollowsTheLayout(t *testing.T) {
 		bodies[<-handled] = true
 	}
 	require.Len(t, bodies, 20)
+}
+
+// TestATopicWithShardsOnACluster spreads the shards over the masters.
+func TestATopicWithShardsOnACluster(t *testing.T) {
+	t.Parallel()
+	masters := redistest.Cluster(t)
+	topic := wakebell.NewTopic[string](redistest.Name(t))
+	const n = 60
+	handled := make(chan string, 2*n)
+	handlers := []wakebell.Handler{wakebell.Handle(topic, func(_ context.Context, timer wakebell.Timer[string]) error {
+		handled <- timer.ID
+		return nil
+	}, wakebell.Shards(4))}
+	s := launch(t, build(t, masters.Client(t), wakebell.Config{Handlers: handlers, Keys: wakebelltype.Keys{HashTag: true}}))
+	drafts := make([]wakebell.Draft, n)
+	for i := range drafts {
+		drafts[i] = topic.Draft("x", wakebell.ID(fmt.Sprint(i)))
+	}
+	_, err := s.Client().Schedule(t.Context(), drafts...)
+	require.NoError(t, err)
+	ids := map[string]bool{}
+	for range n {
+		ids[<-handled] = true
+	}
+	require.Len(t, ids, n)
+	used := 0
+	for _, address := range masters.Addrs() {
+		master := redis.NewClient(&redis.Options{Addr: address})
+		keys, err := master.Keys(t.Context(), "timers_counts:*"+topic.Name()+"*").Result()
+		require.NoError(t, err)
+		require.NoError(t, master.Close())
+		used += min(len(keys), 1)
+	}
+	require.Greater(t, used, 1, "several masters have shards")
 }

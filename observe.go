@@ -244,7 +244,7 @@ func (s *System) measuredBatch(topic string, handle poller.HandleBatch) poller.H
 
 // observe reports the node to the metrics until the returned function is called.
 func (s *System) observe(runtime *actors.Runtime) (end func()) {
-	node := metrics.Node{Counters: func() map[string]wakebelltype.Counters { return byTopic(runtime.Counters()) }, Outages: runtime.Outages, Queues: s.queueLengths}
+	node := metrics.Node{Counters: func() map[string]wakebelltype.Counters { return s.byTopic(runtime.Counters()) }, Outages: runtime.Outages, Queues: s.queueLengths}
 	node.RecordsFailed = func() (int64, int64) { return s.client.store.Timers().Audit.Failed(), runtime.RecordsFailed() }
 	node.Backlog = func(ctx context.Context) ([]metrics.Backlog, error) { return s.shards.Backlog(ctx, s.cfg.Prefix) }
 	return s.client.metrics.Observe(node)

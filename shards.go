@@ -217,11 +217,19 @@ func (s *System) removePollers(rt *actors.Runtime, names []string) (*messages.Dr
 	return all, errors.Join(errs...)
 }
 
+// topicOf returns the topic of a source. The name of a queue may look like that of a shard.
+func (s *System) topicOf(source string) string {
+	if s.queueNamed(source) != nil {
+		return source
+	}
+	return sharding.Topic(source)
+}
+
 // byTopic adds the counters of the shards of each topic.
-func byTopic(physical map[string]wakebelltype.Counters) map[string]wakebelltype.Counters {
+func (s *System) byTopic(physical map[string]wakebelltype.Counters) map[string]wakebelltype.Counters {
 	all := make(map[string]wakebelltype.Counters, len(physical))
 	for name, c := range physical {
-		topic := sharding.Topic(name)
+		topic := s.topicOf(name)
 		if sum, more := all[topic]; more {
 			c = addCounters(sum, c)
 		}
@@ -246,11 +254,11 @@ func addCounters(a, b wakebelltype.Counters) wakebelltype.Counters {
 
 // joinShards makes one TopicHealth of the shards of each topic, which are in the order of
 // their names.
-func joinShards(topics []TopicHealth) []TopicHealth {
+func (s *System) joinShards(topics []TopicHealth) []TopicHealth {
 	places := map[string]int{}
 	var all []TopicHealth
 	for _, t := range topics {
-		t.Topic = sharding.Topic(t.Topic)
+		t.Topic = s.topicOf(t.Topic)
 		i, more := places[t.Topic]
 		if !more {
 			places[t.Topic] = len(all)

@@ -405,5 +405,5 @@ func (s *System) Counters() map[string]wakebelltype.Counters {
 	if s.runtime == nil {
 		return nil
 	}
-	return byTopic(s.runtime.Counters())
+	return s.byTopic(s.runtime.Counters())
 }

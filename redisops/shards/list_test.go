@@ -11,7 +11,9 @@ import (
 // what comes after the end.
 func TestMergedPagesEndAtTheFirstEnd(t *testing.T) {
 	t.Parallel()
-	of := func(end int, items ...int) page[int, int] { return page[int, int]{items: items, at: items, end: end, more: end > 0} }
+	of := func(end int, items ...int) page[int, int] {
+		return page[int, int]{items: items, at: items, end: end, more: end > 0}
+	}
 	for name, c := range map[string]struct {
 		pages []page[int, int]
 		want  page[int, int]

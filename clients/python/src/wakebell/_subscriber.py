@@ -62,6 +62,7 @@ class Subscription:
         self._wake = asyncio.Event()
         self._clock_sent = 0.0
         self._draining = False
+        self._over = False  # no more leases are handled
         self._stopping: asyncio.Task[None] | None = None
         self._finished: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._subscribing: asyncio.Task[None] | None = None
@@ -97,7 +98,7 @@ class Subscription:
         self._link.start()
         self._link.subscribers[key] = self
         try:
-            while not self._finished.done():
+            while not self._over:
                 try:
                     self._reconcile(await self._ask_subscription(self._credits))
                     break
@@ -105,7 +106,7 @@ class Subscription:
                     continue
                 except (errors.OverloadedError, errors.DrainingError):
                     await asyncio.sleep(REDIAL_MAX / 2)
-            if self._finished.done():
+            if self._over:
                 raise errors.ClosedError("the client is closed")
         except BaseException:
             self._link.subscribers.pop(key, None)
@@ -297,6 +298,7 @@ class Subscription:
                 task.cancel()
             if late:
                 await asyncio.wait(late, timeout=GRACE)
+        self._over = True
         for helper in (self._subscribing, self._writer):
             if helper is not None:
                 helper.cancel()

@@ -40,19 +40,19 @@ func TestTopicsShareHandlersByWeight(t *testing.T) {
 		scheduleAll(t, w.Client(), bulk, numbered(200))
 		w.Advance(time.Second)
 		require.GreaterOrEqual(t, len(order), 90, "a topic alone has all handlers")
-		scheduleAll(t, w.Client(), urgent, numbered(180))
+		scheduleAll(t, w.Client(), urgent, numbered(400))
 		w.Advance(200 * time.Millisecond)
 		order = nil
-		w.Advance(time.Second)
+		w.Advance(3 * time.Second)
 		count := map[string]int{}
 		for _, topic := range order {
 			count[topic]++
 		}
-		require.GreaterOrEqual(t, len(order), 90, "no handler is idle")
-		require.InDelta(t, 9*count["bulk"], count["urgent"], 20, "%v", count)
+		require.GreaterOrEqual(t, len(order), 280, "no handler is idle")
+		require.InDelta(t, 9*count["bulk"], count["urgent"], 60, "%v", count)
 		require.NotZero(t, count["bulk"])
 		w.Advance(time.Minute)
-		require.Len(t, w.Delivered("urgent"), 180)
+		require.Len(t, w.Delivered("urgent"), 400)
 		require.Len(t, w.Delivered("bulk"), 200)
 		require.Equal(t, 10, most)
 	})

@@ -30,6 +30,9 @@ func limited(t *testing.T, timers int, took time.Duration, opts []wakebell.Handl
 				if timer.Body < 0 && timer.Attempt == 1 {
 					return errors.New("again")
 				}
+				if took == 0 { // a timer that is over at once can crash Go 1.26 in a bubble, with the race detector
+					return nil
+				}
 				select {
 				case <-time.After(took):
 				case <-ctx.Done():

@@ -68,8 +68,9 @@ func (c *Client) Throughput(ctx context.Context, topic string, since time.Durati
 // Audit returns an iterator over the recorded operations that the filter selects, the
 // oldest first: pauses, resumes, changed settings, cancellations of all timers,
 // redrives, deletions, purges, forced releases of gates, changes of recurring
-// schedules, and what tools for operators report by RecordChange. They are those of all processes on this Redis with the same
-// AuditConfig.Key, under full names. Redis keeps about the last 10,000.
+// schedules, and what tools for operators report by RecordChange. They are those of
+// all processes on this Redis with the same AuditConfig.Key, under full names. Redis
+// keeps about the last 10,000.
 //
 // An entry is written after its operation. One that cannot be written is logged, at
 // most once a minute, and does not fail the operation. After an error, which it

@@ -68,7 +68,7 @@ func (m *Member) Take(n int) int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if !m.waiting {
-		m.start = max(g.now, m.finish)
+		m.wait()
 	}
 	m.woken = false
 	next := g.next(m)
@@ -106,13 +106,21 @@ func (m *Member) Refund(n int) {
 	m.finish -= float64(n) / m.weight
 }
 
-// GiveUp ends the wait of a topic that has no use for a place now.
-func (m *Member) GiveUp() {
+// Compete sets whether the topic has a use for more places than it has. While it has,
+// topics whose turn comes later leave them to it, also while it cannot take one at once,
+// because its last claim is not answered yet.
+func (m *Member) Compete(on bool) {
 	m.group.mu.Lock()
 	defer m.group.mu.Unlock()
-	m.waiting = false
+	if on && !m.waiting {
+		m.wait()
+	}
+	m.waiting = on
 	m.group.wakeNext()
 }
+
+// wait sets the virtual instant of the next place. mu is held.
+func (m *Member) wait() { m.start, m.woken = max(m.group.now, m.finish), false }
 
 // free returns how many places are free. mu is held, as in the next ones.
 func (g *Group) free() int {

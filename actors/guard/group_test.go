@@ -75,7 +75,7 @@ func TestATopicAloneTakesAllPlaces(t *testing.T) {
 	require.Zero(t, a.Take(1))
 	b.Return(0)
 	require.Equal(t, 1, woken)
-	a.GiveUp()
+	a.Compete(false)
 	b.Leave()
 	require.Equal(t, -4, g.free(), "the bound is that of the topic that is left")
 	a.Return(2)

@@ -114,11 +114,12 @@ func (p *poller) refundShare(n int) {
 	}
 }
 
-// giveUpShare lets others of the group take their turn, if the poller that waits for a
-// place cannot claim at present.
-func (p *poller) giveUpShare() {
-	if p.awaitsShare && !p.triedShare {
-		p.awaitsShare = false
-		p.share.GiveUp()
+// competeForShare tells the group whether the topic has a use for more places.
+func (p *poller) competeForShare() {
+	if p.share == nil {
+		return
 	}
+	p.awaitsShare = p.awaitsShare && p.triedShare
+	able := p.free() > 0 && !p.unavailable && p.mayClaim(p.streams[0]) && p.pace.heldUntil.IsZero() && (p.pace.fallback == 0 || p.pace.helping)
+	p.share.Compete(p.awaitsShare || able && p.pace.backlog)
 }

@@ -62,7 +62,7 @@ func (p *poller) pump(c actor.Context, now time.Time) {
 			p.transmit(s)
 		}
 	}
-	p.giveUpShare()
+	p.competeForShare()
 	p.askForHelp(now)
 	p.spawnHandlers(c)
 	p.checkDrain()

@@ -10,6 +10,7 @@ import (
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/cmd/wakebell/internal/cli"
 	"github.com/wakebell/wakebell/cmd/wakebell/internal/output"
+	"github.com/wakebell/wakebell/remote"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
@@ -34,7 +35,8 @@ func record(ctx context.Context, a *cli.App, c client, change wakebelltype.Chang
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordLimit)
 	defer cancel()
-	if err := c.RecordChange(ctx, change); err != nil && !errors.Is(err, wakebell.ErrForbidden) {
+	err := c.RecordChange(ctx, change)
+	if err != nil && !errors.Is(err, wakebell.ErrForbidden) && !errors.Is(err, remote.ErrDenied) {
 		a.Notef("wakebell: the audit has no entry of this: %s\n", output.Escape(output.Fault(err)))
 	}
 }

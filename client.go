@@ -60,7 +60,7 @@ func newClient(rdb redis.UniversalClient, cfg ClientConfig, zone *time.Location)
 	if err := within("MetricTopics", cfg.MetricTopics, 0, maxMetricTopics); err != nil {
 		return nil, err
 	}
-	measured := metrics.New(metrics.Options{Provider: cfg.MeterProvider, Topics: cfg.MetricTopics})
+	measured := metrics.New(metrics.Options{Provider: cfg.MeterProvider, Topics: cfg.MetricTopics, Shards: cfg.MetricShards})
 	common := clientstore.Config{
 		Metrics: measured, Audit: cfg.Audit,
 		Keys: cfg.Keys, PayloadLimit: cfg.PayloadLimit, RetryFor: cfg.RetryFor, Logger: cfg.Logger,

@@ -74,6 +74,10 @@ func (c *Client) Control(ctx context.Context, topic string) (wakebelltype.Contro
 // which a higher PerKey has room or a higher RateLimitByKey has tokens.
 func (s *System) readOverride(topic string, keys *timers.TimerSource, node poller.Settings) func(context.Context) (poller.ClusterOverride, error) {
 	return func(ctx context.Context) (poller.ClusterOverride, error) {
+		select { // a change of the layout is announced as one of the settings
+		case s.divided <- struct{}{}:
+		default:
+		}
 		c, err := s.store.Control(ctx, topic)
 		if err != nil {
 			return poller.ClusterOverride{}, err

@@ -2,6 +2,7 @@ package wakebell_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/wakebell/wakebell"
@@ -19,9 +20,21 @@ func ExampleShards() {
 	}, wakebell.Shards(16), wakebell.MaxConcurrent(160))
 
 	show := func(ctx context.Context, client *wakebell.Client) error {
-		n, err := client.Shards(ctx, clicks.Name())
-		fmt.Println(n, "shards")
+		layout, err := client.Shards(ctx, clicks.Name())
+		fmt.Println(layout.Shards, "shards")
 		return err
 	}
 	_, _ = h, show
+}
+
+// A client divides a topic that has no timers yet.
+func ExampleClient_Divide() {
+	divide := func(ctx context.Context, client *wakebell.Client) error {
+		layout, err := client.Divide(ctx, "clicks", 16)
+		if errors.Is(err, wakebell.ErrInvalid) {
+			fmt.Println("it keeps its", layout.Shards, "shards:", err)
+		}
+		return err
+	}
+	_ = divide
 }

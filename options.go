@@ -83,6 +83,9 @@ func (s settings) validate() error {
 	if t := s.tuned; t.MaxPollingInterval < t.PollingInterval {
 		return argument.Invalid("MaxPollingInterval", "%v is below PollingInterval, %v", t.MaxPollingInterval, t.PollingInterval)
 	}
+	if most := s.tuned.MaxInFlight; most > 0 && most < s.shards {
+		return argument.Invalid("MaxInFlight", "%d, want at least the number of shards, %d", most, s.shards)
+	}
 	return nil
 }
 

@@ -17,34 +17,6 @@ import (
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
-// Shards divides the topic into n shards, 1 – 256; default 1. Redis Cluster spreads the
-// shards over its servers, and one Redis uses a core for all of them. The number is stored
-// in Redis and holds for all nodes and clients: the first node that starts while the topic
-// has no timers and no dead letters stores it. Where another number is stored, that one
-// applies, and the node logs a warning.
-//
-// The id of a timer decides its shard, or its Key, if it has one. So in a topic with
-// shards, schedule an id with the same Key each time: with another Key it is another timer.
-// RateLimit and MaxInFlight are divided among the shards, each of which has at least 1.
-// Python workers and nodes of earlier versions do not find the timers
-// of a topic with shards.
-func Shards(n int) HandlerOption {
-	return topicOption(func(s *settings) error {
-		s.shards = n
-		return within("Shards", n, 1, sharding.MaxShards)
-	})
-}
-
-// Shards returns the number of shards of a topic.
-func (c *Client) Shards(ctx context.Context, topic string) (int, error) {
-	full, err := c.fullName(topic)
-	if err != nil {
-		return 0, err
-	}
-	l, err := c.store.Layout(ctx, full)
-	return l.Count(), err
-}
-
 // divide stores the number of shards that a handler wants, unless its topic has one.
 func (s *System) divide(ctx context.Context, h Handler) error {
 	if h.set.shards == 0 || h.set.queue != nil {
@@ -52,11 +24,14 @@ func (s *System) divide(ctx context.Context, h Handler) error {
 	}
 	topic := s.cfg.Prefix + h.topic
 	l, err := s.shards.Divide(ctx, topic, h.set.shards)
-	if err == nil && l.Count() != h.set.shards {
+	if err != nil {
+		return err
+	}
+	if l.Count() != h.set.shards {
 		s.cfg.Logger.WarnContext(ctx, "the topic has another number of shards than the handler; it keeps its own",
 			"topic", topic, "shards", l.Count(), "wanted", h.set.shards)
 	}
-	return err
+	return nil
 }
 
 // physical returns the physical topics that a handler polls; of a queue, the queue.
@@ -72,6 +47,15 @@ func (s *System) physical(ctx context.Context, h Handler) ([]string, error) {
 // MaxConcurrent. No group of a user has it.
 const groupOfShards = "\x00shards of "
 
+// warnOfLimit logs that a handler has a MaxInFlight that its shards exceed together.
+func (s *System) warnOfLimit(h Handler, names []string) {
+	_, shards, _ := sharding.Split(names[0]) // the shards in which timers are stored come first
+	if most := h.set.tuned.MaxInFlight; most > 0 && most < shards {
+		s.cfg.Logger.Warn("MaxInFlight is less than the number of shards; each shard has 1",
+			"topic", s.cfg.Prefix+h.topic, "max_in_flight", most, "shards", shards)
+	}
+}
+
 // learnPolled stores which physical topics the handlers of the configuration poll.
 func (s *System) learnPolled(ctx context.Context) error {
 	s.changing.Lock()
@@ -82,6 +66,7 @@ func (s *System) learnPolled(ctx context.Context) error {
 			return err
 		}
 		s.polled[h.topic] = names
+		s.warnOfLimit(h, names)
 	}
 	return nil
 }
@@ -95,13 +80,17 @@ func (s *System) watchShards(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-			s.followShards(ctx)
+		case <-s.divided:
 		}
+		s.followShards(ctx)
 	}
 }
 
 // followShards starts and ends pollers as the layouts of topics have changed.
 func (s *System) followShards(ctx context.Context) {
+	if err := s.shards.Map().Renew(ctx); err != nil && ctx.Err() == nil {
+		s.cfg.Logger.WarnContext(ctx, "layouts of topics could not be read", "err", err)
+	}
 	if none, err := s.shards.Map().None(ctx); none || err != nil { // an error: as before
 		return
 	}
@@ -158,6 +147,7 @@ func (s *System) repoll(h Handler, names []string) error {
 			}
 		}
 		s.polled[h.topic] = slices.Clone(names)
+		s.warnOfLimit(h, names)
 		return s.tuneAll(rt, h.topic, func(to *poller.Settings) { to.Shards = len(names) })
 	})
 	if err != nil || len(ended) == 0 {
@@ -186,6 +176,7 @@ func (s *System) addPollers(rt *actors.Runtime, h Handler, names []string) error
 		}
 	}
 	s.polled[h.topic] = slices.Clone(names)
+	s.warnOfLimit(h, names)
 	return nil
 }
 

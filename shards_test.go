@@ -31,7 +31,7 @@ func TestATopicWithShardsIsOneTopic(t *testing.T) {
 	c := s.Client()
 	shards, err := c.Shards(t.Context(), topic.Name())
 	require.NoError(t, err)
-	require.Equal(t, 4, shards)
+	require.Equal(t, 4, shards.Shards)
 
 	drafts := make([]wakebell.Draft, n)
 	for i := range drafts {
@@ -120,7 +120,7 @@ func TestTheStoredNumberOfShardsApplies(t *testing.T) {
 		s := serve(t, rdb, wakebell.Handle(topic, handle, opts...))
 		n, err := s.Client().Shards(t.Context(), topic.Name())
 		require.NoError(t, err)
-		require.Equal(t, 2, n)
+		require.Equal(t, 2, n.Shards)
 		_, err = topic.Schedule(t.Context(), s.Client(), "body")
 		require.NoError(t, err)
 		require.Equal(t, "body", <-handled)
@@ -141,7 +141,7 @@ func TestATopicWithTimersIsNotDivided(t *testing.T) {
 	serve(t, rdb, wakebell.Handle(topic, func(context.Context, wakebell.Timer[string]) error { return nil }, wakebell.Shards(4)))
 	n, err := c.Shards(t.Context(), topic.Name())
 	require.NoError(t, err)
-	require.Equal(t, 1, n)
+	require.Equal(t, 1, n.Shards)
 	_, err = topic.Schedule(t.Context(), c, "b", wakebell.ID("b"), wakebell.In(2*time.Hour))
 	require.NoError(t, err)
 	var ids []string
@@ -174,7 +174,7 @@ func TestANodeFollowsTheLayout(t *testing.T) {
 	require.NoError(t, divides.PauseLocal(topic.Name()))
 	n, err := running.Client().Shards(t.Context(), topic.Name())
 	require.NoError(t, err)
-	require.Equal(t, 4, n)
+	require.Equal(t, 4, n.Shards)
 	for i := range 20 { // by a client that may have read the layout before
 		_, err = topic.Schedule(t.Context(), stale, fmt.Sprint(i))
 		require.NoError(t, err)

@@ -62,8 +62,9 @@ type System struct {
 	runtime   *actors.Runtime // nil before Start
 	stopped   chan struct{}   // closed when Stop is done; nil before Stop
 	stopErr   error
-	unobserve func() // ends the report of the node to the metrics
-	unwatch   func() // ends watchShards
+	unobserve func()        // ends the report of the node to the metrics
+	unwatch   func()        // ends watchShards
+	divided   chan struct{} // a topic may have another layout
 	watches   sync.WaitGroup
 	probing   *probe // of Redis, for Health; nil if none is in flight
 }
@@ -81,7 +82,7 @@ func New(actorSystem *actor.ActorSystem, rdb redis.UniversalClient, cfg Config) 
 	if actorSystem == nil {
 		return nil, argument.Invalid("actorSystem", "nil")
 	}
-	s := &System{actors: actorSystem, settings: map[string]settings{}, handlers: map[string]Handler{}, polled: map[string][]string{}, removing: map[string]chan struct{}{}}
+	s := &System{actors: actorSystem, settings: map[string]settings{}, handlers: map[string]Handler{}, polled: map[string][]string{}, removing: map[string]chan struct{}{}, divided: make(chan struct{}, 1)}
 	node := s.remind(&cfg)
 	client, err := newClient(rdb, cfg.client(), cfg.zone())
 	gates, actorGates, gatesErr := moduleonly.SystemGates(rdb, cfg.Gates, s.runningGates)
@@ -283,9 +284,13 @@ func (s *System) actorTopic(h Handler, physical string, shards int) poller.Topic
 		source = s.hooks.Source(source)
 	}
 	mw := slices.Concat(s.decoding(h), s.cfg.Middleware, h.set.middleware)
+	measures := s.client.metrics.Topic(physical)
+	if h.set.queue != nil {
+		measures = s.client.metrics.Queue(physical)
+	}
 	topic := poller.Topic{
-		Source:             s.client.metrics.Source(full, source),
-		Handle:             s.measured(full, chain(h, mw, s.tracer.Consumer())),
+		Source:             s.client.metrics.Source(measures, source),
+		Handle:             measured(measures, chain(h, mw, s.tracer.Consumer())),
 		Target:             h.set.target,
 		OverrideInterval:   s.hooks.Idle,
 		Settings:           s.tunable(h.set),
@@ -298,15 +303,15 @@ func (s *System) actorTopic(h Handler, physical string, shards int) poller.Topic
 		Group:              s.groups.named(h.set.group), Weight: h.set.weight,
 		NoCounts: s.cfg.NoCounts,
 	}
-	if topic.Shards = shards; shards > 1 && topic.Group == nil {
-		topic.Group, topic.Weight = s.groups.named(groupOfShards+h.topic), 1
+	if topic.Shards = shards; h.set.queue == nil {
+		topic.ShardGroup = s.groups.named(groupOfShards + h.topic)
 	}
 	if physical != full {
 		topic.Logical = full
 	}
 	if h.batch != nil {
 		topic.Batch = h.set.batch
-		topic.HandleBatch = s.measuredBatch(full, chainBatch(h, mw, s.tracer.Consumer()))
+		topic.HandleBatch = measuredBatch(measures, chainBatch(h, mw, s.tracer.Consumer()))
 	}
 	if q := h.set.queue; q != nil {
 		topic.FinalErrors, topic.FinalCrashes = q.finalErrors, q.atMostOnce

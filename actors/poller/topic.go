@@ -75,9 +75,11 @@ type Topic struct {
 
 	Adaptive *wakebelltype.Adaptive // lowers MaxConcurrent as the handler's latency requires; nil: fixed
 
-	// Group shares its bound of concurrency with the topic by Weight; nil: none.
-	Group  *guard.Group
-	Weight int
+	// Group shares its bound of concurrency with the topic by Weight; nil: none. Then
+	// ShardGroup does with the shards of the topic, while Settings.Shards is above 1.
+	Group      *guard.Group
+	Weight     int
+	ShardGroup *guard.Group
 
 	NoPeek     bool // switches the peeks off, see Peeker
 	NoPrefetch bool // switches the prefetch off, see prefetch.go
@@ -114,7 +116,7 @@ type Shared struct {
 	Counters   counters
 	breaker    *guard.Breaker  // outlives a poller's crash; only the poller uses it; nil: none
 	limiter    *guard.Limiter  // outlives a poller's crash; only the poller uses it; nil: none
-	share      *guard.Member   // of Group; nil: none
+	share      *guard.Member   // of Group or ShardGroup; only the poller uses it; nil: none
 	clockWatch *ClockWatch     // shared by the topics of a shard
 	Feed       eventfeed.Feed  // collects events for watchers
 	Records    *records.Topic  // records attempts and counts; nil: nothing
@@ -144,9 +146,6 @@ func NewShared(t Topic, env *host.Env, dead *DeadLetterHook, watch *ClockWatch, 
 	}
 	if t.Adaptive != nil {
 		c.limiter = guard.NewLimiter(*t.Adaptive, time.Now())
-	}
-	if t.Group != nil {
-		c.share = t.Group.Member(float64(t.Weight) / float64(max(t.Shards, 1)))
 	}
 	if watchable {
 		c.Feed.KeepEarly()

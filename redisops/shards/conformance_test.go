@@ -208,6 +208,20 @@ func testIdempotent(t *testing.T, f *fixture) {
 	require.NoError(t, err)
 	require.EqualValues(t, 17, st.Total, "the cancelled timers are not stored again")
 	require.Equal(t, cancelled, cancel())
+
+	_, err = f.CancelAll(t.Context(), f.topic)
+	require.NoError(t, err)
+	l, err := f.Divide(t.Context(), f.topic, 8)
+	require.NoError(t, err)
+	require.Equal(t, 8, l.Count())
+	require.Equal(t, first, write(), "the first answer is found where the topic was before")
+	require.Equal(t, cancelled, cancel())
+	ids = append(ids, "other")
+	_, err = f.CancelKeyed(t.Context(), f.topic, timers.NewKey("owner", "cancel", []byte("other")), ids...)
+	require.ErrorIs(t, err, redisops.ErrKeyUsed)
+	st, err = f.Stats(t.Context(), f.topic)
+	require.NoError(t, err)
+	require.Zero(t, st.Total)
 }
 
 func testTopics(t *testing.T, f *fixture) {

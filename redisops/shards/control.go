@@ -2,8 +2,10 @@ package shards
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/wakebell/wakebell/internal/sharding"
+	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
@@ -19,11 +21,26 @@ func (s *Store) Resume(ctx context.Context, topic string) (wakebelltype.Control,
 	return s.control(ctx, topic, s.timers.Resume)
 }
 
-// Retune replaces the overrides of a topic; see [timers.Timers.Retune].
+// Retune replaces the overrides of a topic; see [timers.Timers.Retune]. MaxInFlight must
+// be at least the number of shards, because each has at least 1.
 func (s *Store) Retune(ctx context.Context, topic string, set wakebelltype.Settings) (wakebelltype.Control, error) {
+	l, err := s.layout(ctx, topic)
+	if err == nil {
+		err = checkInFlight(set, l.Count())
+	}
+	if err != nil {
+		return wakebelltype.Control{}, err
+	}
 	return s.control(ctx, topic, func(ctx context.Context, name string) (wakebelltype.Control, error) {
 		return s.timers.Retune(ctx, name, set)
 	})
+}
+
+func checkInFlight(set wakebelltype.Settings, shards int) error {
+	if set.MaxInFlight > 0 && set.MaxInFlight < shards {
+		return fmt.Errorf("%w: MaxInFlight: %d, want at least the number of shards, %d", redisops.ErrInvalid, set.MaxInFlight, shards)
+	}
+	return nil
 }
 
 // control changes the settings of all shards, those of the first one before the others:

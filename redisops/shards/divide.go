@@ -52,28 +52,35 @@ func (s *Store) Divide(ctx context.Context, topic string, n int) (sharding.Layou
 		if err == nil {
 			err = s.copyControl(ctx, l.Names(topic)[0], sharding.Names(topic, n))
 		}
+		if err != nil {
+			return l, err
+		}
 		return l.Next(n, now), err
 	})
 }
 
-// copyControl gives shards the pause and the overrides that a physical topic has.
+// copyControl gives shards the pause and the overrides that a physical topic has, and no
+// others.
 func (s *Store) copyControl(ctx context.Context, from string, names []string) error {
 	c, err := s.timers.Control(ctx, from)
+	if err == nil {
+		err = checkInFlight(c.Settings, len(names))
+	}
 	if err != nil {
 		return err
 	}
-	if c.Settings != (wakebelltype.Settings{}) {
-		if _, err := each(ctx, names, func(ctx context.Context, name string) (wakebelltype.Control, error) {
-			return s.timers.Retune(ctx, name, c.Settings)
-		}); err != nil {
-			return err
+	_, err = each(ctx, names, func(ctx context.Context, name string) (now wakebelltype.Control, err error) {
+		if now, err = s.timers.Control(ctx, name); err == nil && now.Settings != c.Settings {
+			now, err = s.timers.Retune(ctx, name, c.Settings)
 		}
-	}
-	if !c.Paused {
-		return nil
-	}
-	_, err = each(ctx, names, func(ctx context.Context, name string) (wakebelltype.Control, error) {
-		return s.timers.Pause(ctx, name, c.PausedBy, c.Reason)
+		switch {
+		case err != nil:
+		case c.Paused:
+			now, err = s.timers.Pause(ctx, name, c.PausedBy, c.Reason)
+		case now.Paused:
+			now, err = s.timers.Resume(ctx, name)
+		}
+		return now, err
 	})
 	return err
 }
@@ -111,7 +118,7 @@ func (s *Store) Settle(ctx context.Context, topic string) (sharding.Layout, erro
 	})
 }
 
-// used reports whether a physical topic has timers, dead letters or settings.
+// used reports whether a physical topic has timers or dead letters.
 func (s *Store) used(ctx context.Context, name string) (used bool, err error) {
 	k := s.timers.Keys().Of(name)
 	err = s.timers.Again(ctx, func() error {

@@ -120,17 +120,22 @@ func (s *Store) CancelKeyed(ctx context.Context, topic string, key *timers.Key, 
 	if err != nil {
 		return nil, err
 	}
-	if l.Plain() {
+	if l.Plain() && !recalls(l) {
 		return s.timers.CancelKeyed(ctx, topic, key, ids...)
 	}
 	found := make([]wakebelltype.Presence, len(ids))
 	for i := range found {
 		found[i] = wakebelltype.PresenceAbsent
 	}
+	if err := s.recallCancel(ctx, l, topic, key, ids, found); err != nil {
+		return nil, err
+	}
 	asked := map[string][]int{} // indexes of ids by physical topic
 	for i, id := range ids {
-		own, _ := place(l, topic, id)
-		asked[own] = append(asked[own], i)
+		if found[i] == wakebelltype.PresenceAbsent {
+			own, _ := place(l, topic, id)
+			asked[own] = append(asked[own], i)
+		}
 	}
 	if err := s.cancelIn(ctx, key, asked, ids, found); err != nil {
 		return found, err
@@ -157,19 +162,45 @@ func (s *Store) CancelKeyed(ctx context.Context, topic string, key *timers.Key, 
 	return found, s.cancelIn(ctx, key.Part(secondRound), asked, ids, found)
 }
 
+// recallCancel stores what a call with the key has found before the layout changed.
+func (s *Store) recallCancel(ctx context.Context, l sharding.Layout, topic string, key *timers.Key, ids []string, found []wakebelltype.Presence) error {
+	if key == nil || key.Brief() || !recalls(l) {
+		return nil
+	}
+	asked := map[string][]int{}
+	for i, id := range ids {
+		own := sharding.Name(topic, l.From, sharding.ShardOf(id, "", l.From))
+		asked[own] = append(asked[own], i)
+	}
+	return s.ask(ctx, asked, ids, found, func(ctx context.Context, name string, part []string) ([]wakebelltype.Presence, error) {
+		return s.timers.RecallCancel(ctx, name, key, part...)
+	})
+}
+
 // cancelIn cancels ids in the physical topics that asked names, and stores what it found.
 func (s *Store) cancelIn(ctx context.Context, key *timers.Key, asked map[string][]int, ids []string, found []wakebelltype.Presence) error {
+	return s.ask(ctx, asked, ids, found, func(ctx context.Context, name string, part []string) ([]wakebelltype.Presence, error) {
+		return s.timers.CancelKeyed(ctx, name, key, part...)
+	})
+}
+
+// ask makes a call for the ids in each physical topic, and stores where one has found
+// something.
+func (s *Store) ask(
+	ctx context.Context, asked map[string][]int, ids []string, found []wakebelltype.Presence,
+	call func(ctx context.Context, name string, part []string) ([]wakebelltype.Presence, error),
+) error {
 	names := slices.Sorted(maps.Keys(asked))
 	answers, err := each(ctx, names, func(ctx context.Context, name string) ([]wakebelltype.Presence, error) {
 		part := make([]string, len(asked[name]))
 		for i, at := range asked[name] {
 			part[i] = ids[at]
 		}
-		return s.timers.CancelKeyed(ctx, name, key, part...)
+		return call(ctx, name, part)
 	})
 	for i, name := range names {
 		for j, presence := range answers[i] {
-			if at := asked[name][j]; presence != wakebelltype.PresenceAbsent {
+			if at := asked[name][j]; presence > wakebelltype.PresenceAbsent {
 				found[at] = presence
 			}
 		}

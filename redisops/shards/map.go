@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strconv"
 	"sync/atomic"
 	"time"
 
@@ -202,7 +203,20 @@ func (m *Map) change(ctx context.Context, topic string, next func(sharding.Layou
 			return sharding.Layout{}, fmt.Errorf("store the layout of topic %q: %w", topic, err)
 		}
 		if stored == after {
+			m.announce(ctx, old.Names(topic))
 			return to, m.Renew(ctx)
+		}
+	}
+}
+
+// announce tells the nodes that handle physical topics that the layout has changed, as a
+// change of the settings is announced. A node that misses it follows when it reads the
+// map again.
+func (m *Map) announce(ctx context.Context, names []string) {
+	text := "control " + strconv.FormatFloat(float64(time.Now().UnixMicro())/1e6, 'f', 6, 64)
+	for _, name := range names {
+		if err := m.timers.RDB.Publish(ctx, m.timers.Keys().Of(name).Hint, text).Err(); err != nil {
+			m.log().DebugContext(ctx, "change of the layout not announced", "topic", name, "err", err)
 		}
 	}
 }

@@ -154,6 +154,10 @@ func TestATopicIsDividedOnce(t *testing.T) {
 	require.True(t, c.Paused, "settings stay")
 	require.Equal(t, "later", c.Reason)
 	require.Equal(t, 3, c.Settings.MaxConcurrent)
+	_, err = f.Retune(t.Context(), f.topic, wakebelltype.Settings{MaxInFlight: 3})
+	require.ErrorIs(t, err, redisops.ErrInvalid, "a shard has at least one")
+	_, err = f.Retune(t.Context(), f.topic, wakebelltype.Settings{MaxInFlight: 4})
+	require.NoError(t, err)
 
 	again, err := f.other(t).Divide(t.Context(), f.topic, 8)
 	require.NoError(t, err)

@@ -80,13 +80,14 @@ func addStats(sum *wakebelltype.Stats, st wakebelltype.Stats) {
 // the shard that has the most.
 func (s *Store) Overview(ctx context.Context, topics ...string) ([]wakebelltype.Overview, error) {
 	var names []string
-	counts := make([]int, len(topics))
+	counts, layouts := make([]int, len(topics)), make([]sharding.Layout, len(topics))
 	for i, topic := range topics {
-		all, err := s.all(ctx, topic)
+		l, err := s.layout(ctx, topic)
 		if err != nil {
 			return nil, err
 		}
-		counts[i] = len(all)
+		all := l.All(topic)
+		counts[i], layouts[i] = len(all), l
 		names = append(names, all...)
 	}
 	read, err := s.timers.Overview(ctx, names...)
@@ -103,7 +104,7 @@ func (s *Store) Overview(ctx context.Context, topics ...string) ([]wakebelltype.
 				o.Err = of.Err
 			}
 		}
-		o.Topic = topic
+		o.Topic, o.Shards = topic, layouts[i].Count()
 		joined[i], read = o, read[counts[i]:]
 	}
 	return joined, nil

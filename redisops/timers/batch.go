@@ -104,9 +104,10 @@ func (b *Batch) groupOf(topic string) (int, error) {
 	return last + 1, nil
 }
 
-// Divided returns the batch with each timer in the topic that place returns for it; first
-// is the topic of Add with the prefix. It takes over the batch.
-func (b *Batch) Divided(place func(topic string, e *Entry) string) Batch {
+// Divided returns a batch with the timers in the topics that place returns for them; an
+// empty one leaves the timer out. Place gets the index of the timer in the order of Add,
+// and its topic with the prefix. The entries of both batches share their payloads.
+func (b *Batch) Divided(place func(i int, topic string, e *Entry) string) Batch {
 	n := 0
 	for i := range 1 + len(b.others) {
 		n += len(b.group(i).entries)
@@ -121,7 +122,10 @@ func (b *Batch) Divided(place func(topic string, e *Entry) string) Batch {
 		from := b.group(owner)
 		e := &from.entries[next[owner]]
 		next[owner]++
-		topic := place(from.topic, e)
+		topic := place(i, from.topic, e)
+		if topic == "" {
+			continue
+		}
 		at, known := divided.named[topic]
 		if !known {
 			if at = len(divided.named); at == 0 {

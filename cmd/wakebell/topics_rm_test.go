@@ -45,7 +45,7 @@ func TestATopicIsDivided(t *testing.T) {
 	require.Equal(t, cli.ExitUsage, code)
 	listed := objects(t, b.fine("topics", "--prefix", b.topic, "-o", "json"))
 	require.Len(t, listed, 1)
-	require.Equal(t, 4.0, listed[0]["shards"])
+	require.EqualValues(t, 4, listed[0]["shards"])
 	require.Contains(t, b.fine("topics", "--prefix", b.topic), "SHARDS")
 }
 

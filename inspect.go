@@ -164,7 +164,7 @@ func (c *Client) discover(ctx context.Context) paging.Scan {
 	report, keys, scanned := progress.Of(ctx), int64(0), int64(0)
 	return func(cursor uint64) ([]string, uint64, error) {
 		if report != nil && scanned == 0 {
-			keys, _ = c.store.Size(ctx) // the scan returns the error
+			keys, _ = c.store.Timers().Size(ctx) // the scan returns the error
 		}
 		names, next, err := c.store.DiscoverTopics(ctx, cursor)
 		if report != nil {
@@ -273,7 +273,11 @@ func (c *Client) Diagnose(ctx context.Context, topics ...string) ([]wakebelltype
 			return nil, err
 		}
 	}
-	return doctor.Diagnose(ctx, c.store, full...)
+	names, err := c.physicalOr(ctx, full)
+	if err != nil {
+		return nil, err
+	}
+	return doctor.Diagnose(ctx, c.store.Timers(), names...)
 }
 
 // Tail returns an iterator over the events of a topic on all nodes, as they

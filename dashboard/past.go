@@ -63,19 +63,9 @@ func addPoints(to, from []wakebelltype.ThroughputCounts) {
 	shift := int(from[0].At.Sub(to[0].At) / time.Minute)
 	for i, p := range from {
 		if at := i + shift; at >= 0 && at < len(to) {
-			to[at].Scheduled += p.Scheduled
-			to[at].Handled += p.Handled
-			to[at].Failed += p.Failed
-			to[at].Dead += p.Dead
-			addLateness(&to[at], p)
+			to[at].Add(p)
 		}
 	}
-}
-
-func addLateness(to *wakebelltype.ThroughputCounts, p wakebelltype.ThroughputCounts) {
-	to.Started += p.Started
-	to.Lateness += p.Lateness
-	to.MaxLateness = max(to.MaxLateness, p.MaxLateness)
 }
 
 // queueThroughput is throughput for a queue.
@@ -106,17 +96,11 @@ func newChart(t wakebelltype.Throughput) chartData {
 	for from := 0; from < len(t.Points); from += each {
 		var bar wakebelltype.ThroughputCounts
 		for _, p := range t.Points[from:min(from+each, len(t.Points))] {
-			bar.Scheduled += p.Scheduled
-			bar.Handled += p.Handled
-			bar.Failed += p.Failed
-			bar.Dead += p.Dead
+			bar.Add(p)
 		}
 		bars = append(bars, bar)
 		most = max(most, bar.Handled+bar.Failed+bar.Dead)
-		c.Sum.Scheduled += bar.Scheduled
-		c.Sum.Handled += bar.Handled
-		c.Sum.Failed += bar.Failed
-		c.Sum.Dead += bar.Dead
+		c.Sum.Add(bar)
 	}
 	c.Label = fmt.Sprintf("Last 6 hours: %s handled, %s failed, %s dead",
 		show.Count(c.Sum.Handled), show.Count(c.Sum.Failed), show.Count(c.Sum.Dead))
@@ -159,9 +143,9 @@ func newLateChart(t wakebelltype.Throughput) (c lateChart) {
 	for part := range slices.Chunk(t.Points, each) {
 		var bar wakebelltype.ThroughputCounts
 		for _, p := range part {
-			addLateness(&bar, p)
+			bar.Add(p)
 		}
-		addLateness(&sum, bar)
+		sum.Add(bar)
 		bars = append(bars, bar)
 	}
 	c.Started, c.Mean, c.Worst = sum.Started, sum.MeanLateness(), sum.MaxLateness

@@ -352,8 +352,10 @@ type TopicOverview struct {
 	Fault *Error `protobuf:"bytes,4,opt,name=fault,proto3" json:"fault,omitempty"`
 	// The number of nodes that handle the topic; -1: unknown.
 	Nodes int32 `protobuf:"zigzag32,5,opt,name=nodes,proto3" json:"nodes,omitempty"`
+	// The number of shards of the topic; 0, from an earlier node: unknown.
+	Shards uint32 `protobuf:"varint,6,opt,name=shards,proto3" json:"shards,omitempty"`
 	// The nodes among which the topic is divided, the primary first; none: it is not.
-	Division      []string `protobuf:"bytes,6,rep,name=division,proto3" json:"division,omitempty"`
+	Division      []string `protobuf:"bytes,7,rep,name=division,proto3" json:"division,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -419,6 +421,13 @@ func (x *TopicOverview) GetFault() *Error {
 func (x *TopicOverview) GetNodes() int32 {
 	if x != nil {
 		return x.Nodes
+	}
+	return 0
+}
+
+func (x *TopicOverview) GetShards() uint32 {
+	if x != nil {
+		return x.Shards
 	}
 	return 0
 }
@@ -703,6 +712,268 @@ func (x *RemoveTopicResponse) GetUse() string {
 	return ""
 }
 
+// GetTopicShardsRequest reads how the timers of a topic are divided.
+type GetTopicShardsRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Topic         string                 `protobuf:"bytes,1,opt,name=topic,proto3" json:"topic,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetTopicShardsRequest) Reset() {
+	*x = GetTopicShardsRequest{}
+	mi := &file_messages_operations_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetTopicShardsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetTopicShardsRequest) ProtoMessage() {}
+
+func (x *GetTopicShardsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_messages_operations_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetTopicShardsRequest.ProtoReflect.Descriptor instead.
+func (*GetTopicShardsRequest) Descriptor() ([]byte, []int) {
+	return file_messages_operations_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *GetTopicShardsRequest) GetTopic() string {
+	if x != nil {
+		return x.Topic
+	}
+	return ""
+}
+
+// GetTopicShardsResponse has the layout.
+type GetTopicShardsResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Shards        *TopicShards           `protobuf:"bytes,1,opt,name=shards,proto3" json:"shards,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetTopicShardsResponse) Reset() {
+	*x = GetTopicShardsResponse{}
+	mi := &file_messages_operations_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetTopicShardsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetTopicShardsResponse) ProtoMessage() {}
+
+func (x *GetTopicShardsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_messages_operations_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetTopicShardsResponse.ProtoReflect.Descriptor instead.
+func (*GetTopicShardsResponse) Descriptor() ([]byte, []int) {
+	return file_messages_operations_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *GetTopicShardsResponse) GetShards() *TopicShards {
+	if x != nil {
+		return x.Shards
+	}
+	return nil
+}
+
+// TopicShards is how the timers of a topic are divided into shards.
+type TopicShards struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The number of shards in which timers are stored; 1: the topic is not divided.
+	Shards uint32 `protobuf:"varint,1,opt,name=shards,proto3" json:"shards,omitempty"`
+	// The number of shards before the last change; 0: it was not changed.
+	Before uint32 `protobuf:"varint,2,opt,name=before,proto3" json:"before,omitempty"`
+	// Timers may still be where they were before.
+	Moving bool `protobuf:"varint,3,opt,name=moving,proto3" json:"moving,omitempty"`
+	// When the last change began or ended; absent: never.
+	Since         *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=since,proto3" json:"since,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TopicShards) Reset() {
+	*x = TopicShards{}
+	mi := &file_messages_operations_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TopicShards) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TopicShards) ProtoMessage() {}
+
+func (x *TopicShards) ProtoReflect() protoreflect.Message {
+	mi := &file_messages_operations_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TopicShards.ProtoReflect.Descriptor instead.
+func (*TopicShards) Descriptor() ([]byte, []int) {
+	return file_messages_operations_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *TopicShards) GetShards() uint32 {
+	if x != nil {
+		return x.Shards
+	}
+	return 0
+}
+
+func (x *TopicShards) GetBefore() uint32 {
+	if x != nil {
+		return x.Before
+	}
+	return 0
+}
+
+func (x *TopicShards) GetMoving() bool {
+	if x != nil {
+		return x.Moving
+	}
+	return false
+}
+
+func (x *TopicShards) GetSince() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Since
+	}
+	return nil
+}
+
+// DivideTopicRequest gives a topic without timers and dead letters a number of shards.
+type DivideTopicRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Topic string                 `protobuf:"bytes,1,opt,name=topic,proto3" json:"topic,omitempty"`
+	// 1 to 256.
+	Shards        uint32 `protobuf:"varint,2,opt,name=shards,proto3" json:"shards,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DivideTopicRequest) Reset() {
+	*x = DivideTopicRequest{}
+	mi := &file_messages_operations_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DivideTopicRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DivideTopicRequest) ProtoMessage() {}
+
+func (x *DivideTopicRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_messages_operations_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DivideTopicRequest.ProtoReflect.Descriptor instead.
+func (*DivideTopicRequest) Descriptor() ([]byte, []int) {
+	return file_messages_operations_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *DivideTopicRequest) GetTopic() string {
+	if x != nil {
+		return x.Topic
+	}
+	return ""
+}
+
+func (x *DivideTopicRequest) GetShards() uint32 {
+	if x != nil {
+		return x.Shards
+	}
+	return 0
+}
+
+// DivideTopicResponse has the new layout.
+type DivideTopicResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Shards        *TopicShards           `protobuf:"bytes,1,opt,name=shards,proto3" json:"shards,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DivideTopicResponse) Reset() {
+	*x = DivideTopicResponse{}
+	mi := &file_messages_operations_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DivideTopicResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DivideTopicResponse) ProtoMessage() {}
+
+func (x *DivideTopicResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_messages_operations_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DivideTopicResponse.ProtoReflect.Descriptor instead.
+func (*DivideTopicResponse) Descriptor() ([]byte, []int) {
+	return file_messages_operations_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *DivideTopicResponse) GetShards() *TopicShards {
+	if x != nil {
+		return x.Shards
+	}
+	return nil
+}
+
 // GetTopicControlRequest reads the control state of a topic.
 type GetTopicControlRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -713,7 +984,7 @@ type GetTopicControlRequest struct {
 
 func (x *GetTopicControlRequest) Reset() {
 	*x = GetTopicControlRequest{}
-	mi := &file_messages_operations_proto_msgTypes[11]
+	mi := &file_messages_operations_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -725,7 +996,7 @@ func (x *GetTopicControlRequest) String() string {
 func (*GetTopicControlRequest) ProtoMessage() {}
 
 func (x *GetTopicControlRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[11]
+	mi := &file_messages_operations_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -738,7 +1009,7 @@ func (x *GetTopicControlRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetTopicControlRequest.ProtoReflect.Descriptor instead.
 func (*GetTopicControlRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{11}
+	return file_messages_operations_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *GetTopicControlRequest) GetTopic() string {
@@ -758,7 +1029,7 @@ type GetTopicControlResponse struct {
 
 func (x *GetTopicControlResponse) Reset() {
 	*x = GetTopicControlResponse{}
-	mi := &file_messages_operations_proto_msgTypes[12]
+	mi := &file_messages_operations_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -770,7 +1041,7 @@ func (x *GetTopicControlResponse) String() string {
 func (*GetTopicControlResponse) ProtoMessage() {}
 
 func (x *GetTopicControlResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[12]
+	mi := &file_messages_operations_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -783,7 +1054,7 @@ func (x *GetTopicControlResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetTopicControlResponse.ProtoReflect.Descriptor instead.
 func (*GetTopicControlResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{12}
+	return file_messages_operations_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *GetTopicControlResponse) GetControl() *TopicControl {
@@ -808,7 +1079,7 @@ type TopicControl struct {
 
 func (x *TopicControl) Reset() {
 	*x = TopicControl{}
-	mi := &file_messages_operations_proto_msgTypes[13]
+	mi := &file_messages_operations_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -820,7 +1091,7 @@ func (x *TopicControl) String() string {
 func (*TopicControl) ProtoMessage() {}
 
 func (x *TopicControl) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[13]
+	mi := &file_messages_operations_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -833,7 +1104,7 @@ func (x *TopicControl) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TopicControl.ProtoReflect.Descriptor instead.
 func (*TopicControl) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{13}
+	return file_messages_operations_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *TopicControl) GetPaused() bool {
@@ -904,7 +1175,7 @@ type TopicSettings struct {
 
 func (x *TopicSettings) Reset() {
 	*x = TopicSettings{}
-	mi := &file_messages_operations_proto_msgTypes[14]
+	mi := &file_messages_operations_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -916,7 +1187,7 @@ func (x *TopicSettings) String() string {
 func (*TopicSettings) ProtoMessage() {}
 
 func (x *TopicSettings) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[14]
+	mi := &file_messages_operations_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -929,7 +1200,7 @@ func (x *TopicSettings) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TopicSettings.ProtoReflect.Descriptor instead.
 func (*TopicSettings) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{14}
+	return file_messages_operations_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *TopicSettings) GetMaxConcurrent() uint32 {
@@ -1057,7 +1328,7 @@ type PauseTopicRequest struct {
 
 func (x *PauseTopicRequest) Reset() {
 	*x = PauseTopicRequest{}
-	mi := &file_messages_operations_proto_msgTypes[15]
+	mi := &file_messages_operations_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1069,7 +1340,7 @@ func (x *PauseTopicRequest) String() string {
 func (*PauseTopicRequest) ProtoMessage() {}
 
 func (x *PauseTopicRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[15]
+	mi := &file_messages_operations_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1082,7 +1353,7 @@ func (x *PauseTopicRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseTopicRequest.ProtoReflect.Descriptor instead.
 func (*PauseTopicRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{15}
+	return file_messages_operations_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *PauseTopicRequest) GetTopic() string {
@@ -1116,7 +1387,7 @@ type PauseTopicResponse struct {
 
 func (x *PauseTopicResponse) Reset() {
 	*x = PauseTopicResponse{}
-	mi := &file_messages_operations_proto_msgTypes[16]
+	mi := &file_messages_operations_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1128,7 +1399,7 @@ func (x *PauseTopicResponse) String() string {
 func (*PauseTopicResponse) ProtoMessage() {}
 
 func (x *PauseTopicResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[16]
+	mi := &file_messages_operations_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1141,7 +1412,7 @@ func (x *PauseTopicResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseTopicResponse.ProtoReflect.Descriptor instead.
 func (*PauseTopicResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{16}
+	return file_messages_operations_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *PauseTopicResponse) GetControl() *TopicControl {
@@ -1161,7 +1432,7 @@ type ResumeTopicRequest struct {
 
 func (x *ResumeTopicRequest) Reset() {
 	*x = ResumeTopicRequest{}
-	mi := &file_messages_operations_proto_msgTypes[17]
+	mi := &file_messages_operations_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1173,7 +1444,7 @@ func (x *ResumeTopicRequest) String() string {
 func (*ResumeTopicRequest) ProtoMessage() {}
 
 func (x *ResumeTopicRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[17]
+	mi := &file_messages_operations_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1186,7 +1457,7 @@ func (x *ResumeTopicRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResumeTopicRequest.ProtoReflect.Descriptor instead.
 func (*ResumeTopicRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{17}
+	return file_messages_operations_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *ResumeTopicRequest) GetTopic() string {
@@ -1206,7 +1477,7 @@ type ResumeTopicResponse struct {
 
 func (x *ResumeTopicResponse) Reset() {
 	*x = ResumeTopicResponse{}
-	mi := &file_messages_operations_proto_msgTypes[18]
+	mi := &file_messages_operations_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1218,7 +1489,7 @@ func (x *ResumeTopicResponse) String() string {
 func (*ResumeTopicResponse) ProtoMessage() {}
 
 func (x *ResumeTopicResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[18]
+	mi := &file_messages_operations_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1231,7 +1502,7 @@ func (x *ResumeTopicResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResumeTopicResponse.ProtoReflect.Descriptor instead.
 func (*ResumeTopicResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{18}
+	return file_messages_operations_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *ResumeTopicResponse) GetControl() *TopicControl {
@@ -1252,7 +1523,7 @@ type RetuneTopicRequest struct {
 
 func (x *RetuneTopicRequest) Reset() {
 	*x = RetuneTopicRequest{}
-	mi := &file_messages_operations_proto_msgTypes[19]
+	mi := &file_messages_operations_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1264,7 +1535,7 @@ func (x *RetuneTopicRequest) String() string {
 func (*RetuneTopicRequest) ProtoMessage() {}
 
 func (x *RetuneTopicRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[19]
+	mi := &file_messages_operations_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1277,7 +1548,7 @@ func (x *RetuneTopicRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RetuneTopicRequest.ProtoReflect.Descriptor instead.
 func (*RetuneTopicRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{19}
+	return file_messages_operations_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *RetuneTopicRequest) GetTopic() string {
@@ -1304,7 +1575,7 @@ type RetuneTopicResponse struct {
 
 func (x *RetuneTopicResponse) Reset() {
 	*x = RetuneTopicResponse{}
-	mi := &file_messages_operations_proto_msgTypes[20]
+	mi := &file_messages_operations_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1316,7 +1587,7 @@ func (x *RetuneTopicResponse) String() string {
 func (*RetuneTopicResponse) ProtoMessage() {}
 
 func (x *RetuneTopicResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[20]
+	mi := &file_messages_operations_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1329,7 +1600,7 @@ func (x *RetuneTopicResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RetuneTopicResponse.ProtoReflect.Descriptor instead.
 func (*RetuneTopicResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{20}
+	return file_messages_operations_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *RetuneTopicResponse) GetControl() *TopicControl {
@@ -1349,7 +1620,7 @@ type DiagnoseRequest struct {
 
 func (x *DiagnoseRequest) Reset() {
 	*x = DiagnoseRequest{}
-	mi := &file_messages_operations_proto_msgTypes[21]
+	mi := &file_messages_operations_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1361,7 +1632,7 @@ func (x *DiagnoseRequest) String() string {
 func (*DiagnoseRequest) ProtoMessage() {}
 
 func (x *DiagnoseRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[21]
+	mi := &file_messages_operations_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1374,7 +1645,7 @@ func (x *DiagnoseRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DiagnoseRequest.ProtoReflect.Descriptor instead.
 func (*DiagnoseRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{21}
+	return file_messages_operations_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *DiagnoseRequest) GetTopics() []string {
@@ -1394,7 +1665,7 @@ type DiagnoseResponse struct {
 
 func (x *DiagnoseResponse) Reset() {
 	*x = DiagnoseResponse{}
-	mi := &file_messages_operations_proto_msgTypes[22]
+	mi := &file_messages_operations_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1406,7 +1677,7 @@ func (x *DiagnoseResponse) String() string {
 func (*DiagnoseResponse) ProtoMessage() {}
 
 func (x *DiagnoseResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[22]
+	mi := &file_messages_operations_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1419,7 +1690,7 @@ func (x *DiagnoseResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DiagnoseResponse.ProtoReflect.Descriptor instead.
 func (*DiagnoseResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{22}
+	return file_messages_operations_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *DiagnoseResponse) GetFindings() []*Finding {
@@ -1448,7 +1719,7 @@ type Finding struct {
 
 func (x *Finding) Reset() {
 	*x = Finding{}
-	mi := &file_messages_operations_proto_msgTypes[23]
+	mi := &file_messages_operations_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1460,7 +1731,7 @@ func (x *Finding) String() string {
 func (*Finding) ProtoMessage() {}
 
 func (x *Finding) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[23]
+	mi := &file_messages_operations_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1473,7 +1744,7 @@ func (x *Finding) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Finding.ProtoReflect.Descriptor instead.
 func (*Finding) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{23}
+	return file_messages_operations_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *Finding) GetCheck() string {
@@ -1530,7 +1801,7 @@ type TailRequest struct {
 
 func (x *TailRequest) Reset() {
 	*x = TailRequest{}
-	mi := &file_messages_operations_proto_msgTypes[24]
+	mi := &file_messages_operations_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1542,7 +1813,7 @@ func (x *TailRequest) String() string {
 func (*TailRequest) ProtoMessage() {}
 
 func (x *TailRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[24]
+	mi := &file_messages_operations_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1555,7 +1826,7 @@ func (x *TailRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TailRequest.ProtoReflect.Descriptor instead.
 func (*TailRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{24}
+	return file_messages_operations_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *TailRequest) GetTopic() string {
@@ -1582,7 +1853,7 @@ type TailResponse struct {
 
 func (x *TailResponse) Reset() {
 	*x = TailResponse{}
-	mi := &file_messages_operations_proto_msgTypes[25]
+	mi := &file_messages_operations_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1594,7 +1865,7 @@ func (x *TailResponse) String() string {
 func (*TailResponse) ProtoMessage() {}
 
 func (x *TailResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[25]
+	mi := &file_messages_operations_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1607,7 +1878,7 @@ func (x *TailResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TailResponse.ProtoReflect.Descriptor instead.
 func (*TailResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{25}
+	return file_messages_operations_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *TailResponse) GetEvent() *TopicEvent {
@@ -1641,7 +1912,7 @@ type TopicEvent struct {
 
 func (x *TopicEvent) Reset() {
 	*x = TopicEvent{}
-	mi := &file_messages_operations_proto_msgTypes[26]
+	mi := &file_messages_operations_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1653,7 +1924,7 @@ func (x *TopicEvent) String() string {
 func (*TopicEvent) ProtoMessage() {}
 
 func (x *TopicEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[26]
+	mi := &file_messages_operations_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1666,7 +1937,7 @@ func (x *TopicEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TopicEvent.ProtoReflect.Descriptor instead.
 func (*TopicEvent) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{26}
+	return file_messages_operations_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *TopicEvent) GetKind() string {
@@ -1789,7 +2060,7 @@ type NodeState struct {
 
 func (x *NodeState) Reset() {
 	*x = NodeState{}
-	mi := &file_messages_operations_proto_msgTypes[27]
+	mi := &file_messages_operations_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1801,7 +2072,7 @@ func (x *NodeState) String() string {
 func (*NodeState) ProtoMessage() {}
 
 func (x *NodeState) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[27]
+	mi := &file_messages_operations_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1814,7 +2085,7 @@ func (x *NodeState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeState.ProtoReflect.Descriptor instead.
 func (*NodeState) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{27}
+	return file_messages_operations_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *NodeState) GetVersion() string {
@@ -1913,7 +2184,7 @@ type DeadLetterFilter struct {
 
 func (x *DeadLetterFilter) Reset() {
 	*x = DeadLetterFilter{}
-	mi := &file_messages_operations_proto_msgTypes[28]
+	mi := &file_messages_operations_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1925,7 +2196,7 @@ func (x *DeadLetterFilter) String() string {
 func (*DeadLetterFilter) ProtoMessage() {}
 
 func (x *DeadLetterFilter) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[28]
+	mi := &file_messages_operations_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1938,7 +2209,7 @@ func (x *DeadLetterFilter) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeadLetterFilter.ProtoReflect.Descriptor instead.
 func (*DeadLetterFilter) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{28}
+	return file_messages_operations_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *DeadLetterFilter) GetEntry() string {
@@ -1993,7 +2264,7 @@ type ListDeadLettersRequest struct {
 
 func (x *ListDeadLettersRequest) Reset() {
 	*x = ListDeadLettersRequest{}
-	mi := &file_messages_operations_proto_msgTypes[29]
+	mi := &file_messages_operations_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2005,7 +2276,7 @@ func (x *ListDeadLettersRequest) String() string {
 func (*ListDeadLettersRequest) ProtoMessage() {}
 
 func (x *ListDeadLettersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[29]
+	mi := &file_messages_operations_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2018,7 +2289,7 @@ func (x *ListDeadLettersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListDeadLettersRequest.ProtoReflect.Descriptor instead.
 func (*ListDeadLettersRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{29}
+	return file_messages_operations_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *ListDeadLettersRequest) GetTopic() string {
@@ -2066,7 +2337,7 @@ type ListDeadLettersResponse struct {
 
 func (x *ListDeadLettersResponse) Reset() {
 	*x = ListDeadLettersResponse{}
-	mi := &file_messages_operations_proto_msgTypes[30]
+	mi := &file_messages_operations_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2078,7 +2349,7 @@ func (x *ListDeadLettersResponse) String() string {
 func (*ListDeadLettersResponse) ProtoMessage() {}
 
 func (x *ListDeadLettersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[30]
+	mi := &file_messages_operations_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2091,7 +2362,7 @@ func (x *ListDeadLettersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListDeadLettersResponse.ProtoReflect.Descriptor instead.
 func (*ListDeadLettersResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{30}
+	return file_messages_operations_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *ListDeadLettersResponse) GetDeadLetter() *DeadLetter {
@@ -2112,7 +2383,7 @@ type GetDeadLetterRequest struct {
 
 func (x *GetDeadLetterRequest) Reset() {
 	*x = GetDeadLetterRequest{}
-	mi := &file_messages_operations_proto_msgTypes[31]
+	mi := &file_messages_operations_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2124,7 +2395,7 @@ func (x *GetDeadLetterRequest) String() string {
 func (*GetDeadLetterRequest) ProtoMessage() {}
 
 func (x *GetDeadLetterRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[31]
+	mi := &file_messages_operations_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2137,7 +2408,7 @@ func (x *GetDeadLetterRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetDeadLetterRequest.ProtoReflect.Descriptor instead.
 func (*GetDeadLetterRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{31}
+	return file_messages_operations_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *GetDeadLetterRequest) GetTopic() string {
@@ -2164,7 +2435,7 @@ type GetDeadLetterResponse struct {
 
 func (x *GetDeadLetterResponse) Reset() {
 	*x = GetDeadLetterResponse{}
-	mi := &file_messages_operations_proto_msgTypes[32]
+	mi := &file_messages_operations_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2176,7 +2447,7 @@ func (x *GetDeadLetterResponse) String() string {
 func (*GetDeadLetterResponse) ProtoMessage() {}
 
 func (x *GetDeadLetterResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[32]
+	mi := &file_messages_operations_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2189,7 +2460,7 @@ func (x *GetDeadLetterResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetDeadLetterResponse.ProtoReflect.Descriptor instead.
 func (*GetDeadLetterResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{32}
+	return file_messages_operations_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *GetDeadLetterResponse) GetDeadLetter() *DeadLetter {
@@ -2218,7 +2489,7 @@ type DeadLetter struct {
 
 func (x *DeadLetter) Reset() {
 	*x = DeadLetter{}
-	mi := &file_messages_operations_proto_msgTypes[33]
+	mi := &file_messages_operations_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2230,7 +2501,7 @@ func (x *DeadLetter) String() string {
 func (*DeadLetter) ProtoMessage() {}
 
 func (x *DeadLetter) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[33]
+	mi := &file_messages_operations_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2243,7 +2514,7 @@ func (x *DeadLetter) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeadLetter.ProtoReflect.Descriptor instead.
 func (*DeadLetter) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{33}
+	return file_messages_operations_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *DeadLetter) GetEntry() string {
@@ -2326,7 +2597,7 @@ type RedriveDeadLettersRequest struct {
 
 func (x *RedriveDeadLettersRequest) Reset() {
 	*x = RedriveDeadLettersRequest{}
-	mi := &file_messages_operations_proto_msgTypes[34]
+	mi := &file_messages_operations_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2338,7 +2609,7 @@ func (x *RedriveDeadLettersRequest) String() string {
 func (*RedriveDeadLettersRequest) ProtoMessage() {}
 
 func (x *RedriveDeadLettersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[34]
+	mi := &file_messages_operations_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2351,7 +2622,7 @@ func (x *RedriveDeadLettersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RedriveDeadLettersRequest.ProtoReflect.Descriptor instead.
 func (*RedriveDeadLettersRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{34}
+	return file_messages_operations_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *RedriveDeadLettersRequest) GetTopic() string {
@@ -2401,7 +2672,7 @@ type RedriveDeadLettersResponse struct {
 
 func (x *RedriveDeadLettersResponse) Reset() {
 	*x = RedriveDeadLettersResponse{}
-	mi := &file_messages_operations_proto_msgTypes[35]
+	mi := &file_messages_operations_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2413,7 +2684,7 @@ func (x *RedriveDeadLettersResponse) String() string {
 func (*RedriveDeadLettersResponse) ProtoMessage() {}
 
 func (x *RedriveDeadLettersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[35]
+	mi := &file_messages_operations_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2426,7 +2697,7 @@ func (x *RedriveDeadLettersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RedriveDeadLettersResponse.ProtoReflect.Descriptor instead.
 func (*RedriveDeadLettersResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{35}
+	return file_messages_operations_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *RedriveDeadLettersResponse) GetEntry() string {
@@ -2461,7 +2732,7 @@ type DeleteDeadLettersRequest struct {
 
 func (x *DeleteDeadLettersRequest) Reset() {
 	*x = DeleteDeadLettersRequest{}
-	mi := &file_messages_operations_proto_msgTypes[36]
+	mi := &file_messages_operations_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2473,7 +2744,7 @@ func (x *DeleteDeadLettersRequest) String() string {
 func (*DeleteDeadLettersRequest) ProtoMessage() {}
 
 func (x *DeleteDeadLettersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[36]
+	mi := &file_messages_operations_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2486,7 +2757,7 @@ func (x *DeleteDeadLettersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteDeadLettersRequest.ProtoReflect.Descriptor instead.
 func (*DeleteDeadLettersRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{36}
+	return file_messages_operations_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *DeleteDeadLettersRequest) GetTopic() string {
@@ -2513,7 +2784,7 @@ type DeleteDeadLettersResponse struct {
 
 func (x *DeleteDeadLettersResponse) Reset() {
 	*x = DeleteDeadLettersResponse{}
-	mi := &file_messages_operations_proto_msgTypes[37]
+	mi := &file_messages_operations_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2525,7 +2796,7 @@ func (x *DeleteDeadLettersResponse) String() string {
 func (*DeleteDeadLettersResponse) ProtoMessage() {}
 
 func (x *DeleteDeadLettersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[37]
+	mi := &file_messages_operations_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2538,7 +2809,7 @@ func (x *DeleteDeadLettersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteDeadLettersResponse.ProtoReflect.Descriptor instead.
 func (*DeleteDeadLettersResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{37}
+	return file_messages_operations_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *DeleteDeadLettersResponse) GetCount() int64 {
@@ -2562,7 +2833,7 @@ type ListQueuesRequest struct {
 
 func (x *ListQueuesRequest) Reset() {
 	*x = ListQueuesRequest{}
-	mi := &file_messages_operations_proto_msgTypes[38]
+	mi := &file_messages_operations_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2574,7 +2845,7 @@ func (x *ListQueuesRequest) String() string {
 func (*ListQueuesRequest) ProtoMessage() {}
 
 func (x *ListQueuesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[38]
+	mi := &file_messages_operations_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2587,7 +2858,7 @@ func (x *ListQueuesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListQueuesRequest.ProtoReflect.Descriptor instead.
 func (*ListQueuesRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{38}
+	return file_messages_operations_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *ListQueuesRequest) GetAfter() string {
@@ -2616,7 +2887,7 @@ type ListQueuesResponse struct {
 
 func (x *ListQueuesResponse) Reset() {
 	*x = ListQueuesResponse{}
-	mi := &file_messages_operations_proto_msgTypes[39]
+	mi := &file_messages_operations_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2628,7 +2899,7 @@ func (x *ListQueuesResponse) String() string {
 func (*ListQueuesResponse) ProtoMessage() {}
 
 func (x *ListQueuesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[39]
+	mi := &file_messages_operations_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2641,7 +2912,7 @@ func (x *ListQueuesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListQueuesResponse.ProtoReflect.Descriptor instead.
 func (*ListQueuesResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{39}
+	return file_messages_operations_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *ListQueuesResponse) GetName() string {
@@ -2676,7 +2947,7 @@ type GetQueueStatsRequest struct {
 
 func (x *GetQueueStatsRequest) Reset() {
 	*x = GetQueueStatsRequest{}
-	mi := &file_messages_operations_proto_msgTypes[40]
+	mi := &file_messages_operations_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2688,7 +2959,7 @@ func (x *GetQueueStatsRequest) String() string {
 func (*GetQueueStatsRequest) ProtoMessage() {}
 
 func (x *GetQueueStatsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[40]
+	mi := &file_messages_operations_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2701,7 +2972,7 @@ func (x *GetQueueStatsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetQueueStatsRequest.ProtoReflect.Descriptor instead.
 func (*GetQueueStatsRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{40}
+	return file_messages_operations_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *GetQueueStatsRequest) GetName() string {
@@ -2728,7 +2999,7 @@ type GetQueueStatsResponse struct {
 
 func (x *GetQueueStatsResponse) Reset() {
 	*x = GetQueueStatsResponse{}
-	mi := &file_messages_operations_proto_msgTypes[41]
+	mi := &file_messages_operations_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2740,7 +3011,7 @@ func (x *GetQueueStatsResponse) String() string {
 func (*GetQueueStatsResponse) ProtoMessage() {}
 
 func (x *GetQueueStatsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[41]
+	mi := &file_messages_operations_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2753,7 +3024,7 @@ func (x *GetQueueStatsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetQueueStatsResponse.ProtoReflect.Descriptor instead.
 func (*GetQueueStatsResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{41}
+	return file_messages_operations_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *GetQueueStatsResponse) GetStats() *QueueStats {
@@ -2791,7 +3062,7 @@ type QueueStats struct {
 
 func (x *QueueStats) Reset() {
 	*x = QueueStats{}
-	mi := &file_messages_operations_proto_msgTypes[42]
+	mi := &file_messages_operations_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2803,7 +3074,7 @@ func (x *QueueStats) String() string {
 func (*QueueStats) ProtoMessage() {}
 
 func (x *QueueStats) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[42]
+	mi := &file_messages_operations_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2816,7 +3087,7 @@ func (x *QueueStats) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QueueStats.ProtoReflect.Descriptor instead.
 func (*QueueStats) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{42}
+	return file_messages_operations_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *QueueStats) GetPending() int64 {
@@ -2900,7 +3171,7 @@ type ListQueueMessagesRequest struct {
 
 func (x *ListQueueMessagesRequest) Reset() {
 	*x = ListQueueMessagesRequest{}
-	mi := &file_messages_operations_proto_msgTypes[43]
+	mi := &file_messages_operations_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2912,7 +3183,7 @@ func (x *ListQueueMessagesRequest) String() string {
 func (*ListQueueMessagesRequest) ProtoMessage() {}
 
 func (x *ListQueueMessagesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[43]
+	mi := &file_messages_operations_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2925,7 +3196,7 @@ func (x *ListQueueMessagesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListQueueMessagesRequest.ProtoReflect.Descriptor instead.
 func (*ListQueueMessagesRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{43}
+	return file_messages_operations_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *ListQueueMessagesRequest) GetName() string {
@@ -2973,7 +3244,7 @@ type ListQueueMessagesResponse struct {
 
 func (x *ListQueueMessagesResponse) Reset() {
 	*x = ListQueueMessagesResponse{}
-	mi := &file_messages_operations_proto_msgTypes[44]
+	mi := &file_messages_operations_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2985,7 +3256,7 @@ func (x *ListQueueMessagesResponse) String() string {
 func (*ListQueueMessagesResponse) ProtoMessage() {}
 
 func (x *ListQueueMessagesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[44]
+	mi := &file_messages_operations_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2998,7 +3269,7 @@ func (x *ListQueueMessagesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListQueueMessagesResponse.ProtoReflect.Descriptor instead.
 func (*ListQueueMessagesResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{44}
+	return file_messages_operations_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *ListQueueMessagesResponse) GetMessage() *QueuedMessage {
@@ -3027,7 +3298,7 @@ type QueuedMessage struct {
 
 func (x *QueuedMessage) Reset() {
 	*x = QueuedMessage{}
-	mi := &file_messages_operations_proto_msgTypes[45]
+	mi := &file_messages_operations_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3039,7 +3310,7 @@ func (x *QueuedMessage) String() string {
 func (*QueuedMessage) ProtoMessage() {}
 
 func (x *QueuedMessage) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[45]
+	mi := &file_messages_operations_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3052,7 +3323,7 @@ func (x *QueuedMessage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QueuedMessage.ProtoReflect.Descriptor instead.
 func (*QueuedMessage) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{45}
+	return file_messages_operations_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *QueuedMessage) GetId() string {
@@ -3116,7 +3387,7 @@ type RemoveQueueRequest struct {
 
 func (x *RemoveQueueRequest) Reset() {
 	*x = RemoveQueueRequest{}
-	mi := &file_messages_operations_proto_msgTypes[46]
+	mi := &file_messages_operations_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3128,7 +3399,7 @@ func (x *RemoveQueueRequest) String() string {
 func (*RemoveQueueRequest) ProtoMessage() {}
 
 func (x *RemoveQueueRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[46]
+	mi := &file_messages_operations_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3141,7 +3412,7 @@ func (x *RemoveQueueRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveQueueRequest.ProtoReflect.Descriptor instead.
 func (*RemoveQueueRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{46}
+	return file_messages_operations_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *RemoveQueueRequest) GetName() string {
@@ -3171,7 +3442,7 @@ type RemoveQueueResponse struct {
 
 func (x *RemoveQueueResponse) Reset() {
 	*x = RemoveQueueResponse{}
-	mi := &file_messages_operations_proto_msgTypes[47]
+	mi := &file_messages_operations_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3183,7 +3454,7 @@ func (x *RemoveQueueResponse) String() string {
 func (*RemoveQueueResponse) ProtoMessage() {}
 
 func (x *RemoveQueueResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[47]
+	mi := &file_messages_operations_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3196,7 +3467,7 @@ func (x *RemoveQueueResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveQueueResponse.ProtoReflect.Descriptor instead.
 func (*RemoveQueueResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{47}
+	return file_messages_operations_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *RemoveQueueResponse) GetExisted() bool {
@@ -3228,7 +3499,7 @@ type PurgeQueueRequest struct {
 
 func (x *PurgeQueueRequest) Reset() {
 	*x = PurgeQueueRequest{}
-	mi := &file_messages_operations_proto_msgTypes[48]
+	mi := &file_messages_operations_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3240,7 +3511,7 @@ func (x *PurgeQueueRequest) String() string {
 func (*PurgeQueueRequest) ProtoMessage() {}
 
 func (x *PurgeQueueRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[48]
+	mi := &file_messages_operations_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3253,7 +3524,7 @@ func (x *PurgeQueueRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PurgeQueueRequest.ProtoReflect.Descriptor instead.
 func (*PurgeQueueRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{48}
+	return file_messages_operations_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *PurgeQueueRequest) GetName() string {
@@ -3294,7 +3565,7 @@ type PurgeQueueResponse struct {
 
 func (x *PurgeQueueResponse) Reset() {
 	*x = PurgeQueueResponse{}
-	mi := &file_messages_operations_proto_msgTypes[49]
+	mi := &file_messages_operations_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3306,7 +3577,7 @@ func (x *PurgeQueueResponse) String() string {
 func (*PurgeQueueResponse) ProtoMessage() {}
 
 func (x *PurgeQueueResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[49]
+	mi := &file_messages_operations_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3319,7 +3590,7 @@ func (x *PurgeQueueResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PurgeQueueResponse.ProtoReflect.Descriptor instead.
 func (*PurgeQueueResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{49}
+	return file_messages_operations_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *PurgeQueueResponse) GetCount() int64 {
@@ -3344,7 +3615,7 @@ type ListQueueDeadLettersRequest struct {
 
 func (x *ListQueueDeadLettersRequest) Reset() {
 	*x = ListQueueDeadLettersRequest{}
-	mi := &file_messages_operations_proto_msgTypes[50]
+	mi := &file_messages_operations_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3356,7 +3627,7 @@ func (x *ListQueueDeadLettersRequest) String() string {
 func (*ListQueueDeadLettersRequest) ProtoMessage() {}
 
 func (x *ListQueueDeadLettersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[50]
+	mi := &file_messages_operations_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3369,7 +3640,7 @@ func (x *ListQueueDeadLettersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListQueueDeadLettersRequest.ProtoReflect.Descriptor instead.
 func (*ListQueueDeadLettersRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{50}
+	return file_messages_operations_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *ListQueueDeadLettersRequest) GetName() string {
@@ -3410,7 +3681,7 @@ type ListQueueDeadLettersResponse struct {
 
 func (x *ListQueueDeadLettersResponse) Reset() {
 	*x = ListQueueDeadLettersResponse{}
-	mi := &file_messages_operations_proto_msgTypes[51]
+	mi := &file_messages_operations_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3422,7 +3693,7 @@ func (x *ListQueueDeadLettersResponse) String() string {
 func (*ListQueueDeadLettersResponse) ProtoMessage() {}
 
 func (x *ListQueueDeadLettersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[51]
+	mi := &file_messages_operations_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3435,7 +3706,7 @@ func (x *ListQueueDeadLettersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListQueueDeadLettersResponse.ProtoReflect.Descriptor instead.
 func (*ListQueueDeadLettersResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{51}
+	return file_messages_operations_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *ListQueueDeadLettersResponse) GetDeadLetter() *QueueDeadLetter {
@@ -3457,7 +3728,7 @@ type GetQueueDeadLetterRequest struct {
 
 func (x *GetQueueDeadLetterRequest) Reset() {
 	*x = GetQueueDeadLetterRequest{}
-	mi := &file_messages_operations_proto_msgTypes[52]
+	mi := &file_messages_operations_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3469,7 +3740,7 @@ func (x *GetQueueDeadLetterRequest) String() string {
 func (*GetQueueDeadLetterRequest) ProtoMessage() {}
 
 func (x *GetQueueDeadLetterRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[52]
+	mi := &file_messages_operations_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3482,7 +3753,7 @@ func (x *GetQueueDeadLetterRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetQueueDeadLetterRequest.ProtoReflect.Descriptor instead.
 func (*GetQueueDeadLetterRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{52}
+	return file_messages_operations_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *GetQueueDeadLetterRequest) GetName() string {
@@ -3516,7 +3787,7 @@ type GetQueueDeadLetterResponse struct {
 
 func (x *GetQueueDeadLetterResponse) Reset() {
 	*x = GetQueueDeadLetterResponse{}
-	mi := &file_messages_operations_proto_msgTypes[53]
+	mi := &file_messages_operations_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3528,7 +3799,7 @@ func (x *GetQueueDeadLetterResponse) String() string {
 func (*GetQueueDeadLetterResponse) ProtoMessage() {}
 
 func (x *GetQueueDeadLetterResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[53]
+	mi := &file_messages_operations_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3541,7 +3812,7 @@ func (x *GetQueueDeadLetterResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetQueueDeadLetterResponse.ProtoReflect.Descriptor instead.
 func (*GetQueueDeadLetterResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{53}
+	return file_messages_operations_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *GetQueueDeadLetterResponse) GetDeadLetter() *QueueDeadLetter {
@@ -3570,7 +3841,7 @@ type QueueDeadLetter struct {
 
 func (x *QueueDeadLetter) Reset() {
 	*x = QueueDeadLetter{}
-	mi := &file_messages_operations_proto_msgTypes[54]
+	mi := &file_messages_operations_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3582,7 +3853,7 @@ func (x *QueueDeadLetter) String() string {
 func (*QueueDeadLetter) ProtoMessage() {}
 
 func (x *QueueDeadLetter) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[54]
+	mi := &file_messages_operations_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3595,7 +3866,7 @@ func (x *QueueDeadLetter) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QueueDeadLetter.ProtoReflect.Descriptor instead.
 func (*QueueDeadLetter) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{54}
+	return file_messages_operations_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *QueueDeadLetter) GetEntry() string {
@@ -3666,7 +3937,7 @@ type RedriveQueueDeadLetterRequest struct {
 
 func (x *RedriveQueueDeadLetterRequest) Reset() {
 	*x = RedriveQueueDeadLetterRequest{}
-	mi := &file_messages_operations_proto_msgTypes[55]
+	mi := &file_messages_operations_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3678,7 +3949,7 @@ func (x *RedriveQueueDeadLetterRequest) String() string {
 func (*RedriveQueueDeadLetterRequest) ProtoMessage() {}
 
 func (x *RedriveQueueDeadLetterRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[55]
+	mi := &file_messages_operations_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3691,7 +3962,7 @@ func (x *RedriveQueueDeadLetterRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RedriveQueueDeadLetterRequest.ProtoReflect.Descriptor instead.
 func (*RedriveQueueDeadLetterRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{55}
+	return file_messages_operations_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *RedriveQueueDeadLetterRequest) GetName() string {
@@ -3755,7 +4026,7 @@ type RedriveQueueDeadLetterResponse struct {
 
 func (x *RedriveQueueDeadLetterResponse) Reset() {
 	*x = RedriveQueueDeadLetterResponse{}
-	mi := &file_messages_operations_proto_msgTypes[56]
+	mi := &file_messages_operations_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3767,7 +4038,7 @@ func (x *RedriveQueueDeadLetterResponse) String() string {
 func (*RedriveQueueDeadLetterResponse) ProtoMessage() {}
 
 func (x *RedriveQueueDeadLetterResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[56]
+	mi := &file_messages_operations_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3780,7 +4051,7 @@ func (x *RedriveQueueDeadLetterResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RedriveQueueDeadLetterResponse.ProtoReflect.Descriptor instead.
 func (*RedriveQueueDeadLetterResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{56}
+	return file_messages_operations_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *RedriveQueueDeadLetterResponse) GetOutcome() QueueRedriveOutcome {
@@ -3810,7 +4081,7 @@ type DeleteQueueDeadLettersRequest struct {
 
 func (x *DeleteQueueDeadLettersRequest) Reset() {
 	*x = DeleteQueueDeadLettersRequest{}
-	mi := &file_messages_operations_proto_msgTypes[57]
+	mi := &file_messages_operations_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3822,7 +4093,7 @@ func (x *DeleteQueueDeadLettersRequest) String() string {
 func (*DeleteQueueDeadLettersRequest) ProtoMessage() {}
 
 func (x *DeleteQueueDeadLettersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[57]
+	mi := &file_messages_operations_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3835,7 +4106,7 @@ func (x *DeleteQueueDeadLettersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteQueueDeadLettersRequest.ProtoReflect.Descriptor instead.
 func (*DeleteQueueDeadLettersRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{57}
+	return file_messages_operations_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *DeleteQueueDeadLettersRequest) GetName() string {
@@ -3869,7 +4140,7 @@ type DeleteQueueDeadLettersResponse struct {
 
 func (x *DeleteQueueDeadLettersResponse) Reset() {
 	*x = DeleteQueueDeadLettersResponse{}
-	mi := &file_messages_operations_proto_msgTypes[58]
+	mi := &file_messages_operations_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3881,7 +4152,7 @@ func (x *DeleteQueueDeadLettersResponse) String() string {
 func (*DeleteQueueDeadLettersResponse) ProtoMessage() {}
 
 func (x *DeleteQueueDeadLettersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[58]
+	mi := &file_messages_operations_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3894,7 +4165,7 @@ func (x *DeleteQueueDeadLettersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteQueueDeadLettersResponse.ProtoReflect.Descriptor instead.
 func (*DeleteQueueDeadLettersResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{58}
+	return file_messages_operations_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *DeleteQueueDeadLettersResponse) GetCount() int64 {
@@ -3918,7 +4189,7 @@ type ListGatesRequest struct {
 
 func (x *ListGatesRequest) Reset() {
 	*x = ListGatesRequest{}
-	mi := &file_messages_operations_proto_msgTypes[59]
+	mi := &file_messages_operations_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3930,7 +4201,7 @@ func (x *ListGatesRequest) String() string {
 func (*ListGatesRequest) ProtoMessage() {}
 
 func (x *ListGatesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[59]
+	mi := &file_messages_operations_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3943,7 +4214,7 @@ func (x *ListGatesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListGatesRequest.ProtoReflect.Descriptor instead.
 func (*ListGatesRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{59}
+	return file_messages_operations_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *ListGatesRequest) GetAfter() string {
@@ -3970,7 +4241,7 @@ type ListGatesResponse struct {
 
 func (x *ListGatesResponse) Reset() {
 	*x = ListGatesResponse{}
-	mi := &file_messages_operations_proto_msgTypes[60]
+	mi := &file_messages_operations_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3982,7 +4253,7 @@ func (x *ListGatesResponse) String() string {
 func (*ListGatesResponse) ProtoMessage() {}
 
 func (x *ListGatesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[60]
+	mi := &file_messages_operations_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3995,7 +4266,7 @@ func (x *ListGatesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListGatesResponse.ProtoReflect.Descriptor instead.
 func (*ListGatesResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{60}
+	return file_messages_operations_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *ListGatesResponse) GetGate() *GateState {
@@ -4015,7 +4286,7 @@ type GetGateRequest struct {
 
 func (x *GetGateRequest) Reset() {
 	*x = GetGateRequest{}
-	mi := &file_messages_operations_proto_msgTypes[61]
+	mi := &file_messages_operations_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4027,7 +4298,7 @@ func (x *GetGateRequest) String() string {
 func (*GetGateRequest) ProtoMessage() {}
 
 func (x *GetGateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[61]
+	mi := &file_messages_operations_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4040,7 +4311,7 @@ func (x *GetGateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetGateRequest.ProtoReflect.Descriptor instead.
 func (*GetGateRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{61}
+	return file_messages_operations_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *GetGateRequest) GetGate() string {
@@ -4060,7 +4331,7 @@ type GetGateResponse struct {
 
 func (x *GetGateResponse) Reset() {
 	*x = GetGateResponse{}
-	mi := &file_messages_operations_proto_msgTypes[62]
+	mi := &file_messages_operations_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4072,7 +4343,7 @@ func (x *GetGateResponse) String() string {
 func (*GetGateResponse) ProtoMessage() {}
 
 func (x *GetGateResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[62]
+	mi := &file_messages_operations_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4085,7 +4356,7 @@ func (x *GetGateResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetGateResponse.ProtoReflect.Descriptor instead.
 func (*GetGateResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{62}
+	return file_messages_operations_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *GetGateResponse) GetGate() *GateState {
@@ -4127,7 +4398,7 @@ type GateState struct {
 
 func (x *GateState) Reset() {
 	*x = GateState{}
-	mi := &file_messages_operations_proto_msgTypes[63]
+	mi := &file_messages_operations_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4139,7 +4410,7 @@ func (x *GateState) String() string {
 func (*GateState) ProtoMessage() {}
 
 func (x *GateState) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[63]
+	mi := &file_messages_operations_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4152,7 +4423,7 @@ func (x *GateState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GateState.ProtoReflect.Descriptor instead.
 func (*GateState) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{63}
+	return file_messages_operations_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *GateState) GetGate() string {
@@ -4251,7 +4522,7 @@ type GateHolds struct {
 
 func (x *GateHolds) Reset() {
 	*x = GateHolds{}
-	mi := &file_messages_operations_proto_msgTypes[64]
+	mi := &file_messages_operations_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4263,7 +4534,7 @@ func (x *GateHolds) String() string {
 func (*GateHolds) ProtoMessage() {}
 
 func (x *GateHolds) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[64]
+	mi := &file_messages_operations_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4276,7 +4547,7 @@ func (x *GateHolds) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GateHolds.ProtoReflect.Descriptor instead.
 func (*GateHolds) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{64}
+	return file_messages_operations_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *GateHolds) GetUpTo() *durationpb.Duration {
@@ -4305,7 +4576,7 @@ type GateTicket struct {
 
 func (x *GateTicket) Reset() {
 	*x = GateTicket{}
-	mi := &file_messages_operations_proto_msgTypes[65]
+	mi := &file_messages_operations_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4317,7 +4588,7 @@ func (x *GateTicket) String() string {
 func (*GateTicket) ProtoMessage() {}
 
 func (x *GateTicket) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[65]
+	mi := &file_messages_operations_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4330,7 +4601,7 @@ func (x *GateTicket) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GateTicket.ProtoReflect.Descriptor instead.
 func (*GateTicket) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{65}
+	return file_messages_operations_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *GateTicket) GetFence() uint64 {
@@ -4358,7 +4629,7 @@ type ReleaseGateRequest struct {
 
 func (x *ReleaseGateRequest) Reset() {
 	*x = ReleaseGateRequest{}
-	mi := &file_messages_operations_proto_msgTypes[66]
+	mi := &file_messages_operations_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4370,7 +4641,7 @@ func (x *ReleaseGateRequest) String() string {
 func (*ReleaseGateRequest) ProtoMessage() {}
 
 func (x *ReleaseGateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[66]
+	mi := &file_messages_operations_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4383,7 +4654,7 @@ func (x *ReleaseGateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseGateRequest.ProtoReflect.Descriptor instead.
 func (*ReleaseGateRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{66}
+	return file_messages_operations_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *ReleaseGateRequest) GetGate() string {
@@ -4411,7 +4682,7 @@ type ReleaseGateResponse struct {
 
 func (x *ReleaseGateResponse) Reset() {
 	*x = ReleaseGateResponse{}
-	mi := &file_messages_operations_proto_msgTypes[67]
+	mi := &file_messages_operations_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4423,7 +4694,7 @@ func (x *ReleaseGateResponse) String() string {
 func (*ReleaseGateResponse) ProtoMessage() {}
 
 func (x *ReleaseGateResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[67]
+	mi := &file_messages_operations_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4436,7 +4707,7 @@ func (x *ReleaseGateResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseGateResponse.ProtoReflect.Descriptor instead.
 func (*ReleaseGateResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{67}
+	return file_messages_operations_proto_rawDescGZIP(), []int{72}
 }
 
 func (x *ReleaseGateResponse) GetReleased() bool {
@@ -4458,7 +4729,7 @@ type RepairGateRequest struct {
 
 func (x *RepairGateRequest) Reset() {
 	*x = RepairGateRequest{}
-	mi := &file_messages_operations_proto_msgTypes[68]
+	mi := &file_messages_operations_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4470,7 +4741,7 @@ func (x *RepairGateRequest) String() string {
 func (*RepairGateRequest) ProtoMessage() {}
 
 func (x *RepairGateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[68]
+	mi := &file_messages_operations_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4483,7 +4754,7 @@ func (x *RepairGateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RepairGateRequest.ProtoReflect.Descriptor instead.
 func (*RepairGateRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{68}
+	return file_messages_operations_proto_rawDescGZIP(), []int{73}
 }
 
 func (x *RepairGateRequest) GetGate() string {
@@ -4517,7 +4788,7 @@ type RepairGateResponse struct {
 
 func (x *RepairGateResponse) Reset() {
 	*x = RepairGateResponse{}
-	mi := &file_messages_operations_proto_msgTypes[69]
+	mi := &file_messages_operations_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4529,7 +4800,7 @@ func (x *RepairGateResponse) String() string {
 func (*RepairGateResponse) ProtoMessage() {}
 
 func (x *RepairGateResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[69]
+	mi := &file_messages_operations_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4542,7 +4813,7 @@ func (x *RepairGateResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RepairGateResponse.ProtoReflect.Descriptor instead.
 func (*RepairGateResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{69}
+	return file_messages_operations_proto_rawDescGZIP(), []int{74}
 }
 
 func (x *RepairGateResponse) GetBefore() uint64 {
@@ -4585,7 +4856,7 @@ type RemoveGateRequest struct {
 
 func (x *RemoveGateRequest) Reset() {
 	*x = RemoveGateRequest{}
-	mi := &file_messages_operations_proto_msgTypes[70]
+	mi := &file_messages_operations_proto_msgTypes[75]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4597,7 +4868,7 @@ func (x *RemoveGateRequest) String() string {
 func (*RemoveGateRequest) ProtoMessage() {}
 
 func (x *RemoveGateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[70]
+	mi := &file_messages_operations_proto_msgTypes[75]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4610,7 +4881,7 @@ func (x *RemoveGateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveGateRequest.ProtoReflect.Descriptor instead.
 func (*RemoveGateRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{70}
+	return file_messages_operations_proto_rawDescGZIP(), []int{75}
 }
 
 func (x *RemoveGateRequest) GetGate() string {
@@ -4637,7 +4908,7 @@ type RemoveGateResponse struct {
 
 func (x *RemoveGateResponse) Reset() {
 	*x = RemoveGateResponse{}
-	mi := &file_messages_operations_proto_msgTypes[71]
+	mi := &file_messages_operations_proto_msgTypes[76]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4649,7 +4920,7 @@ func (x *RemoveGateResponse) String() string {
 func (*RemoveGateResponse) ProtoMessage() {}
 
 func (x *RemoveGateResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[71]
+	mi := &file_messages_operations_proto_msgTypes[76]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4662,7 +4933,7 @@ func (x *RemoveGateResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveGateResponse.ProtoReflect.Descriptor instead.
 func (*RemoveGateResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{71}
+	return file_messages_operations_proto_rawDescGZIP(), []int{76}
 }
 
 func (x *RemoveGateResponse) GetExisted() bool {
@@ -4682,7 +4953,7 @@ type ExportRecurringRequest struct {
 
 func (x *ExportRecurringRequest) Reset() {
 	*x = ExportRecurringRequest{}
-	mi := &file_messages_operations_proto_msgTypes[72]
+	mi := &file_messages_operations_proto_msgTypes[77]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4694,7 +4965,7 @@ func (x *ExportRecurringRequest) String() string {
 func (*ExportRecurringRequest) ProtoMessage() {}
 
 func (x *ExportRecurringRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[72]
+	mi := &file_messages_operations_proto_msgTypes[77]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4707,7 +4978,7 @@ func (x *ExportRecurringRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportRecurringRequest.ProtoReflect.Descriptor instead.
 func (*ExportRecurringRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{72}
+	return file_messages_operations_proto_rawDescGZIP(), []int{77}
 }
 
 func (x *ExportRecurringRequest) GetName() string {
@@ -4727,7 +4998,7 @@ type ExportRecurringResponse struct {
 
 func (x *ExportRecurringResponse) Reset() {
 	*x = ExportRecurringResponse{}
-	mi := &file_messages_operations_proto_msgTypes[73]
+	mi := &file_messages_operations_proto_msgTypes[78]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4739,7 +5010,7 @@ func (x *ExportRecurringResponse) String() string {
 func (*ExportRecurringResponse) ProtoMessage() {}
 
 func (x *ExportRecurringResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[73]
+	mi := &file_messages_operations_proto_msgTypes[78]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4752,7 +5023,7 @@ func (x *ExportRecurringResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportRecurringResponse.ProtoReflect.Descriptor instead.
 func (*ExportRecurringResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{73}
+	return file_messages_operations_proto_rawDescGZIP(), []int{78}
 }
 
 func (x *ExportRecurringResponse) GetSchedule() *RecurringDump {
@@ -4776,7 +5047,7 @@ type RecurringDump struct {
 
 func (x *RecurringDump) Reset() {
 	*x = RecurringDump{}
-	mi := &file_messages_operations_proto_msgTypes[74]
+	mi := &file_messages_operations_proto_msgTypes[79]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4788,7 +5059,7 @@ func (x *RecurringDump) String() string {
 func (*RecurringDump) ProtoMessage() {}
 
 func (x *RecurringDump) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[74]
+	mi := &file_messages_operations_proto_msgTypes[79]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4801,7 +5072,7 @@ func (x *RecurringDump) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecurringDump.ProtoReflect.Descriptor instead.
 func (*RecurringDump) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{74}
+	return file_messages_operations_proto_rawDescGZIP(), []int{79}
 }
 
 func (x *RecurringDump) GetName() string {
@@ -4842,7 +5113,7 @@ type ImportRecurringRequest struct {
 
 func (x *ImportRecurringRequest) Reset() {
 	*x = ImportRecurringRequest{}
-	mi := &file_messages_operations_proto_msgTypes[75]
+	mi := &file_messages_operations_proto_msgTypes[80]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4854,7 +5125,7 @@ func (x *ImportRecurringRequest) String() string {
 func (*ImportRecurringRequest) ProtoMessage() {}
 
 func (x *ImportRecurringRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[75]
+	mi := &file_messages_operations_proto_msgTypes[80]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4867,7 +5138,7 @@ func (x *ImportRecurringRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportRecurringRequest.ProtoReflect.Descriptor instead.
 func (*ImportRecurringRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{75}
+	return file_messages_operations_proto_rawDescGZIP(), []int{80}
 }
 
 func (x *ImportRecurringRequest) GetSchedule() *RecurringDump {
@@ -4886,7 +5157,7 @@ type ImportRecurringResponse struct {
 
 func (x *ImportRecurringResponse) Reset() {
 	*x = ImportRecurringResponse{}
-	mi := &file_messages_operations_proto_msgTypes[76]
+	mi := &file_messages_operations_proto_msgTypes[81]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4898,7 +5169,7 @@ func (x *ImportRecurringResponse) String() string {
 func (*ImportRecurringResponse) ProtoMessage() {}
 
 func (x *ImportRecurringResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[76]
+	mi := &file_messages_operations_proto_msgTypes[81]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4911,7 +5182,7 @@ func (x *ImportRecurringResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportRecurringResponse.ProtoReflect.Descriptor instead.
 func (*ImportRecurringResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{76}
+	return file_messages_operations_proto_rawDescGZIP(), []int{81}
 }
 
 // ListRecurringInstantsRequest lists the instants that BackfillRecurringRequest fires.
@@ -4928,7 +5199,7 @@ type ListRecurringInstantsRequest struct {
 
 func (x *ListRecurringInstantsRequest) Reset() {
 	*x = ListRecurringInstantsRequest{}
-	mi := &file_messages_operations_proto_msgTypes[77]
+	mi := &file_messages_operations_proto_msgTypes[82]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4940,7 +5211,7 @@ func (x *ListRecurringInstantsRequest) String() string {
 func (*ListRecurringInstantsRequest) ProtoMessage() {}
 
 func (x *ListRecurringInstantsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[77]
+	mi := &file_messages_operations_proto_msgTypes[82]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4953,7 +5224,7 @@ func (x *ListRecurringInstantsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRecurringInstantsRequest.ProtoReflect.Descriptor instead.
 func (*ListRecurringInstantsRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{77}
+	return file_messages_operations_proto_rawDescGZIP(), []int{82}
 }
 
 func (x *ListRecurringInstantsRequest) GetName() string {
@@ -4987,7 +5258,7 @@ type ListRecurringInstantsResponse struct {
 
 func (x *ListRecurringInstantsResponse) Reset() {
 	*x = ListRecurringInstantsResponse{}
-	mi := &file_messages_operations_proto_msgTypes[78]
+	mi := &file_messages_operations_proto_msgTypes[83]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4999,7 +5270,7 @@ func (x *ListRecurringInstantsResponse) String() string {
 func (*ListRecurringInstantsResponse) ProtoMessage() {}
 
 func (x *ListRecurringInstantsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[78]
+	mi := &file_messages_operations_proto_msgTypes[83]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5012,7 +5283,7 @@ func (x *ListRecurringInstantsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRecurringInstantsResponse.ProtoReflect.Descriptor instead.
 func (*ListRecurringInstantsResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{78}
+	return file_messages_operations_proto_rawDescGZIP(), []int{83}
 }
 
 func (x *ListRecurringInstantsResponse) GetInstants() []*timestamppb.Timestamp {
@@ -5040,7 +5311,7 @@ type BackfillRecurringRequest struct {
 
 func (x *BackfillRecurringRequest) Reset() {
 	*x = BackfillRecurringRequest{}
-	mi := &file_messages_operations_proto_msgTypes[79]
+	mi := &file_messages_operations_proto_msgTypes[84]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5052,7 +5323,7 @@ func (x *BackfillRecurringRequest) String() string {
 func (*BackfillRecurringRequest) ProtoMessage() {}
 
 func (x *BackfillRecurringRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[79]
+	mi := &file_messages_operations_proto_msgTypes[84]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5065,7 +5336,7 @@ func (x *BackfillRecurringRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackfillRecurringRequest.ProtoReflect.Descriptor instead.
 func (*BackfillRecurringRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{79}
+	return file_messages_operations_proto_rawDescGZIP(), []int{84}
 }
 
 func (x *BackfillRecurringRequest) GetName() string {
@@ -5106,7 +5377,7 @@ type BackfillRecurringResponse struct {
 
 func (x *BackfillRecurringResponse) Reset() {
 	*x = BackfillRecurringResponse{}
-	mi := &file_messages_operations_proto_msgTypes[80]
+	mi := &file_messages_operations_proto_msgTypes[85]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5118,7 +5389,7 @@ func (x *BackfillRecurringResponse) String() string {
 func (*BackfillRecurringResponse) ProtoMessage() {}
 
 func (x *BackfillRecurringResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[80]
+	mi := &file_messages_operations_proto_msgTypes[85]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5131,7 +5402,7 @@ func (x *BackfillRecurringResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackfillRecurringResponse.ProtoReflect.Descriptor instead.
 func (*BackfillRecurringResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{80}
+	return file_messages_operations_proto_rawDescGZIP(), []int{85}
 }
 
 func (x *BackfillRecurringResponse) GetCount() uint32 {
@@ -5157,7 +5428,7 @@ type ListAuditRequest struct {
 
 func (x *ListAuditRequest) Reset() {
 	*x = ListAuditRequest{}
-	mi := &file_messages_operations_proto_msgTypes[81]
+	mi := &file_messages_operations_proto_msgTypes[86]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5169,7 +5440,7 @@ func (x *ListAuditRequest) String() string {
 func (*ListAuditRequest) ProtoMessage() {}
 
 func (x *ListAuditRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[81]
+	mi := &file_messages_operations_proto_msgTypes[86]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5182,7 +5453,7 @@ func (x *ListAuditRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAuditRequest.ProtoReflect.Descriptor instead.
 func (*ListAuditRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{81}
+	return file_messages_operations_proto_rawDescGZIP(), []int{86}
 }
 
 func (x *ListAuditRequest) GetFilter() *AuditFilter {
@@ -5230,7 +5501,7 @@ type AuditFilter struct {
 
 func (x *AuditFilter) Reset() {
 	*x = AuditFilter{}
-	mi := &file_messages_operations_proto_msgTypes[82]
+	mi := &file_messages_operations_proto_msgTypes[87]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5242,7 +5513,7 @@ func (x *AuditFilter) String() string {
 func (*AuditFilter) ProtoMessage() {}
 
 func (x *AuditFilter) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[82]
+	mi := &file_messages_operations_proto_msgTypes[87]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5255,7 +5526,7 @@ func (x *AuditFilter) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuditFilter.ProtoReflect.Descriptor instead.
 func (*AuditFilter) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{82}
+	return file_messages_operations_proto_rawDescGZIP(), []int{87}
 }
 
 func (x *AuditFilter) GetOperation() string {
@@ -5296,7 +5567,7 @@ type ListAuditResponse struct {
 
 func (x *ListAuditResponse) Reset() {
 	*x = ListAuditResponse{}
-	mi := &file_messages_operations_proto_msgTypes[83]
+	mi := &file_messages_operations_proto_msgTypes[88]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5308,7 +5579,7 @@ func (x *ListAuditResponse) String() string {
 func (*ListAuditResponse) ProtoMessage() {}
 
 func (x *ListAuditResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[83]
+	mi := &file_messages_operations_proto_msgTypes[88]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5321,7 +5592,7 @@ func (x *ListAuditResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAuditResponse.ProtoReflect.Descriptor instead.
 func (*ListAuditResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{83}
+	return file_messages_operations_proto_rawDescGZIP(), []int{88}
 }
 
 func (x *ListAuditResponse) GetEntry() *AuditEntry {
@@ -5355,7 +5626,7 @@ type AuditEntry struct {
 
 func (x *AuditEntry) Reset() {
 	*x = AuditEntry{}
-	mi := &file_messages_operations_proto_msgTypes[84]
+	mi := &file_messages_operations_proto_msgTypes[89]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5367,7 +5638,7 @@ func (x *AuditEntry) String() string {
 func (*AuditEntry) ProtoMessage() {}
 
 func (x *AuditEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[84]
+	mi := &file_messages_operations_proto_msgTypes[89]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5380,7 +5651,7 @@ func (x *AuditEntry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuditEntry.ProtoReflect.Descriptor instead.
 func (*AuditEntry) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{84}
+	return file_messages_operations_proto_rawDescGZIP(), []int{89}
 }
 
 func (x *AuditEntry) GetAt() *timestamppb.Timestamp {
@@ -5483,7 +5754,7 @@ type RecordChangeRequest struct {
 
 func (x *RecordChangeRequest) Reset() {
 	*x = RecordChangeRequest{}
-	mi := &file_messages_operations_proto_msgTypes[85]
+	mi := &file_messages_operations_proto_msgTypes[90]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5495,7 +5766,7 @@ func (x *RecordChangeRequest) String() string {
 func (*RecordChangeRequest) ProtoMessage() {}
 
 func (x *RecordChangeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[85]
+	mi := &file_messages_operations_proto_msgTypes[90]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5508,7 +5779,7 @@ func (x *RecordChangeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordChangeRequest.ProtoReflect.Descriptor instead.
 func (*RecordChangeRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{85}
+	return file_messages_operations_proto_rawDescGZIP(), []int{90}
 }
 
 func (x *RecordChangeRequest) GetOperation() string {
@@ -5561,7 +5832,7 @@ type RecordChangeResponse struct {
 
 func (x *RecordChangeResponse) Reset() {
 	*x = RecordChangeResponse{}
-	mi := &file_messages_operations_proto_msgTypes[86]
+	mi := &file_messages_operations_proto_msgTypes[91]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5573,7 +5844,7 @@ func (x *RecordChangeResponse) String() string {
 func (*RecordChangeResponse) ProtoMessage() {}
 
 func (x *RecordChangeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[86]
+	mi := &file_messages_operations_proto_msgTypes[91]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5586,7 +5857,7 @@ func (x *RecordChangeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordChangeResponse.ProtoReflect.Descriptor instead.
 func (*RecordChangeResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{86}
+	return file_messages_operations_proto_rawDescGZIP(), []int{91}
 }
 
 // GetThroughputRequest reads the counts of a topic.
@@ -5601,7 +5872,7 @@ type GetThroughputRequest struct {
 
 func (x *GetThroughputRequest) Reset() {
 	*x = GetThroughputRequest{}
-	mi := &file_messages_operations_proto_msgTypes[87]
+	mi := &file_messages_operations_proto_msgTypes[92]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5613,7 +5884,7 @@ func (x *GetThroughputRequest) String() string {
 func (*GetThroughputRequest) ProtoMessage() {}
 
 func (x *GetThroughputRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[87]
+	mi := &file_messages_operations_proto_msgTypes[92]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5626,7 +5897,7 @@ func (x *GetThroughputRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetThroughputRequest.ProtoReflect.Descriptor instead.
 func (*GetThroughputRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{87}
+	return file_messages_operations_proto_rawDescGZIP(), []int{92}
 }
 
 func (x *GetThroughputRequest) GetTopic() string {
@@ -5656,7 +5927,7 @@ type GetThroughputResponse struct {
 
 func (x *GetThroughputResponse) Reset() {
 	*x = GetThroughputResponse{}
-	mi := &file_messages_operations_proto_msgTypes[88]
+	mi := &file_messages_operations_proto_msgTypes[93]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5668,7 +5939,7 @@ func (x *GetThroughputResponse) String() string {
 func (*GetThroughputResponse) ProtoMessage() {}
 
 func (x *GetThroughputResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[88]
+	mi := &file_messages_operations_proto_msgTypes[93]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5681,7 +5952,7 @@ func (x *GetThroughputResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetThroughputResponse.ProtoReflect.Descriptor instead.
 func (*GetThroughputResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{88}
+	return file_messages_operations_proto_rawDescGZIP(), []int{93}
 }
 
 func (x *GetThroughputResponse) GetStep() *durationpb.Duration {
@@ -5723,7 +5994,7 @@ type ThroughputCounts struct {
 
 func (x *ThroughputCounts) Reset() {
 	*x = ThroughputCounts{}
-	mi := &file_messages_operations_proto_msgTypes[89]
+	mi := &file_messages_operations_proto_msgTypes[94]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5735,7 +6006,7 @@ func (x *ThroughputCounts) String() string {
 func (*ThroughputCounts) ProtoMessage() {}
 
 func (x *ThroughputCounts) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[89]
+	mi := &file_messages_operations_proto_msgTypes[94]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5748,7 +6019,7 @@ func (x *ThroughputCounts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ThroughputCounts.ProtoReflect.Descriptor instead.
 func (*ThroughputCounts) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{89}
+	return file_messages_operations_proto_rawDescGZIP(), []int{94}
 }
 
 func (x *ThroughputCounts) GetScheduled() int64 {
@@ -5818,7 +6089,7 @@ type ListHistoryRequest struct {
 
 func (x *ListHistoryRequest) Reset() {
 	*x = ListHistoryRequest{}
-	mi := &file_messages_operations_proto_msgTypes[90]
+	mi := &file_messages_operations_proto_msgTypes[95]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5830,7 +6101,7 @@ func (x *ListHistoryRequest) String() string {
 func (*ListHistoryRequest) ProtoMessage() {}
 
 func (x *ListHistoryRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[90]
+	mi := &file_messages_operations_proto_msgTypes[95]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5843,7 +6114,7 @@ func (x *ListHistoryRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListHistoryRequest.ProtoReflect.Descriptor instead.
 func (*ListHistoryRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{90}
+	return file_messages_operations_proto_rawDescGZIP(), []int{95}
 }
 
 func (x *ListHistoryRequest) GetTopic() string {
@@ -5898,7 +6169,7 @@ type HistoryFilter struct {
 
 func (x *HistoryFilter) Reset() {
 	*x = HistoryFilter{}
-	mi := &file_messages_operations_proto_msgTypes[91]
+	mi := &file_messages_operations_proto_msgTypes[96]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5910,7 +6181,7 @@ func (x *HistoryFilter) String() string {
 func (*HistoryFilter) ProtoMessage() {}
 
 func (x *HistoryFilter) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[91]
+	mi := &file_messages_operations_proto_msgTypes[96]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5923,7 +6194,7 @@ func (x *HistoryFilter) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HistoryFilter.ProtoReflect.Descriptor instead.
 func (*HistoryFilter) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{91}
+	return file_messages_operations_proto_rawDescGZIP(), []int{96}
 }
 
 func (x *HistoryFilter) GetId() string {
@@ -5964,7 +6235,7 @@ type ListHistoryResponse struct {
 
 func (x *ListHistoryResponse) Reset() {
 	*x = ListHistoryResponse{}
-	mi := &file_messages_operations_proto_msgTypes[92]
+	mi := &file_messages_operations_proto_msgTypes[97]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5976,7 +6247,7 @@ func (x *ListHistoryResponse) String() string {
 func (*ListHistoryResponse) ProtoMessage() {}
 
 func (x *ListHistoryResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[92]
+	mi := &file_messages_operations_proto_msgTypes[97]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5989,7 +6260,7 @@ func (x *ListHistoryResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListHistoryResponse.ProtoReflect.Descriptor instead.
 func (*ListHistoryResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{92}
+	return file_messages_operations_proto_rawDescGZIP(), []int{97}
 }
 
 func (x *ListHistoryResponse) GetAttempt() *Attempt {
@@ -6019,7 +6290,7 @@ type Attempt struct {
 
 func (x *Attempt) Reset() {
 	*x = Attempt{}
-	mi := &file_messages_operations_proto_msgTypes[93]
+	mi := &file_messages_operations_proto_msgTypes[98]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6031,7 +6302,7 @@ func (x *Attempt) String() string {
 func (*Attempt) ProtoMessage() {}
 
 func (x *Attempt) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[93]
+	mi := &file_messages_operations_proto_msgTypes[98]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6044,7 +6315,7 @@ func (x *Attempt) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Attempt.ProtoReflect.Descriptor instead.
 func (*Attempt) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{93}
+	return file_messages_operations_proto_rawDescGZIP(), []int{98}
 }
 
 func (x *Attempt) GetId() string {
@@ -6116,7 +6387,7 @@ type GetQueueThroughputRequest struct {
 
 func (x *GetQueueThroughputRequest) Reset() {
 	*x = GetQueueThroughputRequest{}
-	mi := &file_messages_operations_proto_msgTypes[94]
+	mi := &file_messages_operations_proto_msgTypes[99]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6128,7 +6399,7 @@ func (x *GetQueueThroughputRequest) String() string {
 func (*GetQueueThroughputRequest) ProtoMessage() {}
 
 func (x *GetQueueThroughputRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[94]
+	mi := &file_messages_operations_proto_msgTypes[99]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6141,7 +6412,7 @@ func (x *GetQueueThroughputRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetQueueThroughputRequest.ProtoReflect.Descriptor instead.
 func (*GetQueueThroughputRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{94}
+	return file_messages_operations_proto_rawDescGZIP(), []int{99}
 }
 
 func (x *GetQueueThroughputRequest) GetName() string {
@@ -6175,7 +6446,7 @@ type GetQueueThroughputResponse struct {
 
 func (x *GetQueueThroughputResponse) Reset() {
 	*x = GetQueueThroughputResponse{}
-	mi := &file_messages_operations_proto_msgTypes[95]
+	mi := &file_messages_operations_proto_msgTypes[100]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6187,7 +6458,7 @@ func (x *GetQueueThroughputResponse) String() string {
 func (*GetQueueThroughputResponse) ProtoMessage() {}
 
 func (x *GetQueueThroughputResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[95]
+	mi := &file_messages_operations_proto_msgTypes[100]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6200,7 +6471,7 @@ func (x *GetQueueThroughputResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetQueueThroughputResponse.ProtoReflect.Descriptor instead.
 func (*GetQueueThroughputResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{95}
+	return file_messages_operations_proto_rawDescGZIP(), []int{100}
 }
 
 func (x *GetQueueThroughputResponse) GetThroughput() *GetThroughputResponse {
@@ -6226,7 +6497,7 @@ type ListQueueHistoryRequest struct {
 
 func (x *ListQueueHistoryRequest) Reset() {
 	*x = ListQueueHistoryRequest{}
-	mi := &file_messages_operations_proto_msgTypes[96]
+	mi := &file_messages_operations_proto_msgTypes[101]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6238,7 +6509,7 @@ func (x *ListQueueHistoryRequest) String() string {
 func (*ListQueueHistoryRequest) ProtoMessage() {}
 
 func (x *ListQueueHistoryRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[96]
+	mi := &file_messages_operations_proto_msgTypes[101]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6251,7 +6522,7 @@ func (x *ListQueueHistoryRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListQueueHistoryRequest.ProtoReflect.Descriptor instead.
 func (*ListQueueHistoryRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{96}
+	return file_messages_operations_proto_rawDescGZIP(), []int{101}
 }
 
 func (x *ListQueueHistoryRequest) GetName() string {
@@ -6306,7 +6577,7 @@ type ListQueueHistoryResponse struct {
 
 func (x *ListQueueHistoryResponse) Reset() {
 	*x = ListQueueHistoryResponse{}
-	mi := &file_messages_operations_proto_msgTypes[97]
+	mi := &file_messages_operations_proto_msgTypes[102]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6318,7 +6589,7 @@ func (x *ListQueueHistoryResponse) String() string {
 func (*ListQueueHistoryResponse) ProtoMessage() {}
 
 func (x *ListQueueHistoryResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[97]
+	mi := &file_messages_operations_proto_msgTypes[102]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6331,7 +6602,7 @@ func (x *ListQueueHistoryResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListQueueHistoryResponse.ProtoReflect.Descriptor instead.
 func (*ListQueueHistoryResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{97}
+	return file_messages_operations_proto_rawDescGZIP(), []int{102}
 }
 
 func (x *ListQueueHistoryResponse) GetAttempt() *Attempt {
@@ -6355,14 +6626,15 @@ const file_messages_operations_proto_rawDesc = "" +
 	"\x13GetOverviewsRequest\x12\x16\n" +
 	"\x06topics\x18\x01 \x03(\tR\x06topics\"J\n" +
 	"\x14GetOverviewsResponse\x122\n" +
-	"\x06topics\x18\x01 \x03(\v2\x1a.wakebell.v1.TopicOverviewR\x06topics\"\xe5\x01\n" +
+	"\x06topics\x18\x01 \x03(\v2\x1a.wakebell.v1.TopicOverviewR\x06topics\"\xfd\x01\n" +
 	"\rTopicOverview\x12\x14\n" +
 	"\x05topic\x18\x01 \x01(\tR\x05topic\x12-\n" +
 	"\x05stats\x18\x02 \x01(\v2\x17.wakebell.v1.TopicStatsR\x05stats\x123\n" +
 	"\acontrol\x18\x03 \x01(\v2\x19.wakebell.v1.TopicControlR\acontrol\x12(\n" +
 	"\x05fault\x18\x04 \x01(\v2\x12.wakebell.v1.ErrorR\x05fault\x12\x14\n" +
-	"\x05nodes\x18\x05 \x01(\x11R\x05nodes\x12\x1a\n" +
-	"\bdivision\x18\x06 \x03(\tR\bdivision\"(\n" +
+	"\x05nodes\x18\x05 \x01(\x11R\x05nodes\x12\x16\n" +
+	"\x06shards\x18\x06 \x01(\rR\x06shards\x12\x1a\n" +
+	"\bdivision\x18\a \x03(\tR\bdivision\"(\n" +
 	"\x10CancelAllRequest\x12\x14\n" +
 	"\x05topic\x18\x01 \x01(\tR\x05topic\")\n" +
 	"\x11CancelAllResponse\x12\x14\n" +
@@ -6374,7 +6646,21 @@ const file_messages_operations_proto_rawDesc = "" +
 	"\x05topic\x18\x01 \x01(\tR\x05topic\"A\n" +
 	"\x13RemoveTopicResponse\x12\x18\n" +
 	"\aexisted\x18\x01 \x01(\bR\aexisted\x12\x10\n" +
-	"\x03use\x18\x02 \x01(\tR\x03use\".\n" +
+	"\x03use\x18\x02 \x01(\tR\x03use\"-\n" +
+	"\x15GetTopicShardsRequest\x12\x14\n" +
+	"\x05topic\x18\x01 \x01(\tR\x05topic\"J\n" +
+	"\x16GetTopicShardsResponse\x120\n" +
+	"\x06shards\x18\x01 \x01(\v2\x18.wakebell.v1.TopicShardsR\x06shards\"\x87\x01\n" +
+	"\vTopicShards\x12\x16\n" +
+	"\x06shards\x18\x01 \x01(\rR\x06shards\x12\x16\n" +
+	"\x06before\x18\x02 \x01(\rR\x06before\x12\x16\n" +
+	"\x06moving\x18\x03 \x01(\bR\x06moving\x120\n" +
+	"\x05since\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\"B\n" +
+	"\x12DivideTopicRequest\x12\x14\n" +
+	"\x05topic\x18\x01 \x01(\tR\x05topic\x12\x16\n" +
+	"\x06shards\x18\x02 \x01(\rR\x06shards\"G\n" +
+	"\x13DivideTopicResponse\x120\n" +
+	"\x06shards\x18\x01 \x01(\v2\x18.wakebell.v1.TopicShardsR\x06shards\".\n" +
 	"\x16GetTopicControlRequest\x12\x14\n" +
 	"\x05topic\x18\x01 \x01(\tR\x05topic\"N\n" +
 	"\x17GetTopicControlResponse\x123\n" +
@@ -6810,7 +7096,7 @@ func file_messages_operations_proto_rawDescGZIP() []byte {
 }
 
 var file_messages_operations_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_messages_operations_proto_msgTypes = make([]protoimpl.MessageInfo, 99)
+var file_messages_operations_proto_msgTypes = make([]protoimpl.MessageInfo, 104)
 var file_messages_operations_proto_goTypes = []any{
 	(RedriveOutcome)(0),                    // 0: wakebell.v1.RedriveOutcome
 	(QueueRedriveOutcome)(0),               // 1: wakebell.v1.QueueRedriveOutcome
@@ -6825,207 +7111,215 @@ var file_messages_operations_proto_goTypes = []any{
 	(*ForgetTopicResponse)(nil),            // 10: wakebell.v1.ForgetTopicResponse
 	(*RemoveTopicRequest)(nil),             // 11: wakebell.v1.RemoveTopicRequest
 	(*RemoveTopicResponse)(nil),            // 12: wakebell.v1.RemoveTopicResponse
-	(*GetTopicControlRequest)(nil),         // 13: wakebell.v1.GetTopicControlRequest
-	(*GetTopicControlResponse)(nil),        // 14: wakebell.v1.GetTopicControlResponse
-	(*TopicControl)(nil),                   // 15: wakebell.v1.TopicControl
-	(*TopicSettings)(nil),                  // 16: wakebell.v1.TopicSettings
-	(*PauseTopicRequest)(nil),              // 17: wakebell.v1.PauseTopicRequest
-	(*PauseTopicResponse)(nil),             // 18: wakebell.v1.PauseTopicResponse
-	(*ResumeTopicRequest)(nil),             // 19: wakebell.v1.ResumeTopicRequest
-	(*ResumeTopicResponse)(nil),            // 20: wakebell.v1.ResumeTopicResponse
-	(*RetuneTopicRequest)(nil),             // 21: wakebell.v1.RetuneTopicRequest
-	(*RetuneTopicResponse)(nil),            // 22: wakebell.v1.RetuneTopicResponse
-	(*DiagnoseRequest)(nil),                // 23: wakebell.v1.DiagnoseRequest
-	(*DiagnoseResponse)(nil),               // 24: wakebell.v1.DiagnoseResponse
-	(*Finding)(nil),                        // 25: wakebell.v1.Finding
-	(*TailRequest)(nil),                    // 26: wakebell.v1.TailRequest
-	(*TailResponse)(nil),                   // 27: wakebell.v1.TailResponse
-	(*TopicEvent)(nil),                     // 28: wakebell.v1.TopicEvent
-	(*NodeState)(nil),                      // 29: wakebell.v1.NodeState
-	(*DeadLetterFilter)(nil),               // 30: wakebell.v1.DeadLetterFilter
-	(*ListDeadLettersRequest)(nil),         // 31: wakebell.v1.ListDeadLettersRequest
-	(*ListDeadLettersResponse)(nil),        // 32: wakebell.v1.ListDeadLettersResponse
-	(*GetDeadLetterRequest)(nil),           // 33: wakebell.v1.GetDeadLetterRequest
-	(*GetDeadLetterResponse)(nil),          // 34: wakebell.v1.GetDeadLetterResponse
-	(*DeadLetter)(nil),                     // 35: wakebell.v1.DeadLetter
-	(*RedriveDeadLettersRequest)(nil),      // 36: wakebell.v1.RedriveDeadLettersRequest
-	(*RedriveDeadLettersResponse)(nil),     // 37: wakebell.v1.RedriveDeadLettersResponse
-	(*DeleteDeadLettersRequest)(nil),       // 38: wakebell.v1.DeleteDeadLettersRequest
-	(*DeleteDeadLettersResponse)(nil),      // 39: wakebell.v1.DeleteDeadLettersResponse
-	(*ListQueuesRequest)(nil),              // 40: wakebell.v1.ListQueuesRequest
-	(*ListQueuesResponse)(nil),             // 41: wakebell.v1.ListQueuesResponse
-	(*GetQueueStatsRequest)(nil),           // 42: wakebell.v1.GetQueueStatsRequest
-	(*GetQueueStatsResponse)(nil),          // 43: wakebell.v1.GetQueueStatsResponse
-	(*QueueStats)(nil),                     // 44: wakebell.v1.QueueStats
-	(*ListQueueMessagesRequest)(nil),       // 45: wakebell.v1.ListQueueMessagesRequest
-	(*ListQueueMessagesResponse)(nil),      // 46: wakebell.v1.ListQueueMessagesResponse
-	(*QueuedMessage)(nil),                  // 47: wakebell.v1.QueuedMessage
-	(*RemoveQueueRequest)(nil),             // 48: wakebell.v1.RemoveQueueRequest
-	(*RemoveQueueResponse)(nil),            // 49: wakebell.v1.RemoveQueueResponse
-	(*PurgeQueueRequest)(nil),              // 50: wakebell.v1.PurgeQueueRequest
-	(*PurgeQueueResponse)(nil),             // 51: wakebell.v1.PurgeQueueResponse
-	(*ListQueueDeadLettersRequest)(nil),    // 52: wakebell.v1.ListQueueDeadLettersRequest
-	(*ListQueueDeadLettersResponse)(nil),   // 53: wakebell.v1.ListQueueDeadLettersResponse
-	(*GetQueueDeadLetterRequest)(nil),      // 54: wakebell.v1.GetQueueDeadLetterRequest
-	(*GetQueueDeadLetterResponse)(nil),     // 55: wakebell.v1.GetQueueDeadLetterResponse
-	(*QueueDeadLetter)(nil),                // 56: wakebell.v1.QueueDeadLetter
-	(*RedriveQueueDeadLetterRequest)(nil),  // 57: wakebell.v1.RedriveQueueDeadLetterRequest
-	(*RedriveQueueDeadLetterResponse)(nil), // 58: wakebell.v1.RedriveQueueDeadLetterResponse
-	(*DeleteQueueDeadLettersRequest)(nil),  // 59: wakebell.v1.DeleteQueueDeadLettersRequest
-	(*DeleteQueueDeadLettersResponse)(nil), // 60: wakebell.v1.DeleteQueueDeadLettersResponse
-	(*ListGatesRequest)(nil),               // 61: wakebell.v1.ListGatesRequest
-	(*ListGatesResponse)(nil),              // 62: wakebell.v1.ListGatesResponse
-	(*GetGateRequest)(nil),                 // 63: wakebell.v1.GetGateRequest
-	(*GetGateResponse)(nil),                // 64: wakebell.v1.GetGateResponse
-	(*GateState)(nil),                      // 65: wakebell.v1.GateState
-	(*GateHolds)(nil),                      // 66: wakebell.v1.GateHolds
-	(*GateTicket)(nil),                     // 67: wakebell.v1.GateTicket
-	(*ReleaseGateRequest)(nil),             // 68: wakebell.v1.ReleaseGateRequest
-	(*ReleaseGateResponse)(nil),            // 69: wakebell.v1.ReleaseGateResponse
-	(*RepairGateRequest)(nil),              // 70: wakebell.v1.RepairGateRequest
-	(*RepairGateResponse)(nil),             // 71: wakebell.v1.RepairGateResponse
-	(*RemoveGateRequest)(nil),              // 72: wakebell.v1.RemoveGateRequest
-	(*RemoveGateResponse)(nil),             // 73: wakebell.v1.RemoveGateResponse
-	(*ExportRecurringRequest)(nil),         // 74: wakebell.v1.ExportRecurringRequest
-	(*ExportRecurringResponse)(nil),        // 75: wakebell.v1.ExportRecurringResponse
-	(*RecurringDump)(nil),                  // 76: wakebell.v1.RecurringDump
-	(*ImportRecurringRequest)(nil),         // 77: wakebell.v1.ImportRecurringRequest
-	(*ImportRecurringResponse)(nil),        // 78: wakebell.v1.ImportRecurringResponse
-	(*ListRecurringInstantsRequest)(nil),   // 79: wakebell.v1.ListRecurringInstantsRequest
-	(*ListRecurringInstantsResponse)(nil),  // 80: wakebell.v1.ListRecurringInstantsResponse
-	(*BackfillRecurringRequest)(nil),       // 81: wakebell.v1.BackfillRecurringRequest
-	(*BackfillRecurringResponse)(nil),      // 82: wakebell.v1.BackfillRecurringResponse
-	(*ListAuditRequest)(nil),               // 83: wakebell.v1.ListAuditRequest
-	(*AuditFilter)(nil),                    // 84: wakebell.v1.AuditFilter
-	(*ListAuditResponse)(nil),              // 85: wakebell.v1.ListAuditResponse
-	(*AuditEntry)(nil),                     // 86: wakebell.v1.AuditEntry
-	(*RecordChangeRequest)(nil),            // 87: wakebell.v1.RecordChangeRequest
-	(*RecordChangeResponse)(nil),           // 88: wakebell.v1.RecordChangeResponse
-	(*GetThroughputRequest)(nil),           // 89: wakebell.v1.GetThroughputRequest
-	(*GetThroughputResponse)(nil),          // 90: wakebell.v1.GetThroughputResponse
-	(*ThroughputCounts)(nil),               // 91: wakebell.v1.ThroughputCounts
-	(*ListHistoryRequest)(nil),             // 92: wakebell.v1.ListHistoryRequest
-	(*HistoryFilter)(nil),                  // 93: wakebell.v1.HistoryFilter
-	(*ListHistoryResponse)(nil),            // 94: wakebell.v1.ListHistoryResponse
-	(*Attempt)(nil),                        // 95: wakebell.v1.Attempt
-	(*GetQueueThroughputRequest)(nil),      // 96: wakebell.v1.GetQueueThroughputRequest
-	(*GetQueueThroughputResponse)(nil),     // 97: wakebell.v1.GetQueueThroughputResponse
-	(*ListQueueHistoryRequest)(nil),        // 98: wakebell.v1.ListQueueHistoryRequest
-	(*ListQueueHistoryResponse)(nil),       // 99: wakebell.v1.ListQueueHistoryResponse
-	nil,                                    // 100: wakebell.v1.GateState.GuardEntry
-	(*TopicStats)(nil),                     // 101: wakebell.v1.TopicStats
-	(*Error)(nil),                          // 102: wakebell.v1.Error
-	(*timestamppb.Timestamp)(nil),          // 103: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),            // 104: google.protobuf.Duration
-	(*Content)(nil),                        // 105: wakebell.v1.Content
-	(*Queue)(nil),                          // 106: wakebell.v1.Queue
+	(*GetTopicShardsRequest)(nil),          // 13: wakebell.v1.GetTopicShardsRequest
+	(*GetTopicShardsResponse)(nil),         // 14: wakebell.v1.GetTopicShardsResponse
+	(*TopicShards)(nil),                    // 15: wakebell.v1.TopicShards
+	(*DivideTopicRequest)(nil),             // 16: wakebell.v1.DivideTopicRequest
+	(*DivideTopicResponse)(nil),            // 17: wakebell.v1.DivideTopicResponse
+	(*GetTopicControlRequest)(nil),         // 18: wakebell.v1.GetTopicControlRequest
+	(*GetTopicControlResponse)(nil),        // 19: wakebell.v1.GetTopicControlResponse
+	(*TopicControl)(nil),                   // 20: wakebell.v1.TopicControl
+	(*TopicSettings)(nil),                  // 21: wakebell.v1.TopicSettings
+	(*PauseTopicRequest)(nil),              // 22: wakebell.v1.PauseTopicRequest
+	(*PauseTopicResponse)(nil),             // 23: wakebell.v1.PauseTopicResponse
+	(*ResumeTopicRequest)(nil),             // 24: wakebell.v1.ResumeTopicRequest
+	(*ResumeTopicResponse)(nil),            // 25: wakebell.v1.ResumeTopicResponse
+	(*RetuneTopicRequest)(nil),             // 26: wakebell.v1.RetuneTopicRequest
+	(*RetuneTopicResponse)(nil),            // 27: wakebell.v1.RetuneTopicResponse
+	(*DiagnoseRequest)(nil),                // 28: wakebell.v1.DiagnoseRequest
+	(*DiagnoseResponse)(nil),               // 29: wakebell.v1.DiagnoseResponse
+	(*Finding)(nil),                        // 30: wakebell.v1.Finding
+	(*TailRequest)(nil),                    // 31: wakebell.v1.TailRequest
+	(*TailResponse)(nil),                   // 32: wakebell.v1.TailResponse
+	(*TopicEvent)(nil),                     // 33: wakebell.v1.TopicEvent
+	(*NodeState)(nil),                      // 34: wakebell.v1.NodeState
+	(*DeadLetterFilter)(nil),               // 35: wakebell.v1.DeadLetterFilter
+	(*ListDeadLettersRequest)(nil),         // 36: wakebell.v1.ListDeadLettersRequest
+	(*ListDeadLettersResponse)(nil),        // 37: wakebell.v1.ListDeadLettersResponse
+	(*GetDeadLetterRequest)(nil),           // 38: wakebell.v1.GetDeadLetterRequest
+	(*GetDeadLetterResponse)(nil),          // 39: wakebell.v1.GetDeadLetterResponse
+	(*DeadLetter)(nil),                     // 40: wakebell.v1.DeadLetter
+	(*RedriveDeadLettersRequest)(nil),      // 41: wakebell.v1.RedriveDeadLettersRequest
+	(*RedriveDeadLettersResponse)(nil),     // 42: wakebell.v1.RedriveDeadLettersResponse
+	(*DeleteDeadLettersRequest)(nil),       // 43: wakebell.v1.DeleteDeadLettersRequest
+	(*DeleteDeadLettersResponse)(nil),      // 44: wakebell.v1.DeleteDeadLettersResponse
+	(*ListQueuesRequest)(nil),              // 45: wakebell.v1.ListQueuesRequest
+	(*ListQueuesResponse)(nil),             // 46: wakebell.v1.ListQueuesResponse
+	(*GetQueueStatsRequest)(nil),           // 47: wakebell.v1.GetQueueStatsRequest
+	(*GetQueueStatsResponse)(nil),          // 48: wakebell.v1.GetQueueStatsResponse
+	(*QueueStats)(nil),                     // 49: wakebell.v1.QueueStats
+	(*ListQueueMessagesRequest)(nil),       // 50: wakebell.v1.ListQueueMessagesRequest
+	(*ListQueueMessagesResponse)(nil),      // 51: wakebell.v1.ListQueueMessagesResponse
+	(*QueuedMessage)(nil),                  // 52: wakebell.v1.QueuedMessage
+	(*RemoveQueueRequest)(nil),             // 53: wakebell.v1.RemoveQueueRequest
+	(*RemoveQueueResponse)(nil),            // 54: wakebell.v1.RemoveQueueResponse
+	(*PurgeQueueRequest)(nil),              // 55: wakebell.v1.PurgeQueueRequest
+	(*PurgeQueueResponse)(nil),             // 56: wakebell.v1.PurgeQueueResponse
+	(*ListQueueDeadLettersRequest)(nil),    // 57: wakebell.v1.ListQueueDeadLettersRequest
+	(*ListQueueDeadLettersResponse)(nil),   // 58: wakebell.v1.ListQueueDeadLettersResponse
+	(*GetQueueDeadLetterRequest)(nil),      // 59: wakebell.v1.GetQueueDeadLetterRequest
+	(*GetQueueDeadLetterResponse)(nil),     // 60: wakebell.v1.GetQueueDeadLetterResponse
+	(*QueueDeadLetter)(nil),                // 61: wakebell.v1.QueueDeadLetter
+	(*RedriveQueueDeadLetterRequest)(nil),  // 62: wakebell.v1.RedriveQueueDeadLetterRequest
+	(*RedriveQueueDeadLetterResponse)(nil), // 63: wakebell.v1.RedriveQueueDeadLetterResponse
+	(*DeleteQueueDeadLettersRequest)(nil),  // 64: wakebell.v1.DeleteQueueDeadLettersRequest
+	(*DeleteQueueDeadLettersResponse)(nil), // 65: wakebell.v1.DeleteQueueDeadLettersResponse
+	(*ListGatesRequest)(nil),               // 66: wakebell.v1.ListGatesRequest
+	(*ListGatesResponse)(nil),              // 67: wakebell.v1.ListGatesResponse
+	(*GetGateRequest)(nil),                 // 68: wakebell.v1.GetGateRequest
+	(*GetGateResponse)(nil),                // 69: wakebell.v1.GetGateResponse
+	(*GateState)(nil),                      // 70: wakebell.v1.GateState
+	(*GateHolds)(nil),                      // 71: wakebell.v1.GateHolds
+	(*GateTicket)(nil),                     // 72: wakebell.v1.GateTicket
+	(*ReleaseGateRequest)(nil),             // 73: wakebell.v1.ReleaseGateRequest
+	(*ReleaseGateResponse)(nil),            // 74: wakebell.v1.ReleaseGateResponse
+	(*RepairGateRequest)(nil),              // 75: wakebell.v1.RepairGateRequest
+	(*RepairGateResponse)(nil),             // 76: wakebell.v1.RepairGateResponse
+	(*RemoveGateRequest)(nil),              // 77: wakebell.v1.RemoveGateRequest
+	(*RemoveGateResponse)(nil),             // 78: wakebell.v1.RemoveGateResponse
+	(*ExportRecurringRequest)(nil),         // 79: wakebell.v1.ExportRecurringRequest
+	(*ExportRecurringResponse)(nil),        // 80: wakebell.v1.ExportRecurringResponse
+	(*RecurringDump)(nil),                  // 81: wakebell.v1.RecurringDump
+	(*ImportRecurringRequest)(nil),         // 82: wakebell.v1.ImportRecurringRequest
+	(*ImportRecurringResponse)(nil),        // 83: wakebell.v1.ImportRecurringResponse
+	(*ListRecurringInstantsRequest)(nil),   // 84: wakebell.v1.ListRecurringInstantsRequest
+	(*ListRecurringInstantsResponse)(nil),  // 85: wakebell.v1.ListRecurringInstantsResponse
+	(*BackfillRecurringRequest)(nil),       // 86: wakebell.v1.BackfillRecurringRequest
+	(*BackfillRecurringResponse)(nil),      // 87: wakebell.v1.BackfillRecurringResponse
+	(*ListAuditRequest)(nil),               // 88: wakebell.v1.ListAuditRequest
+	(*AuditFilter)(nil),                    // 89: wakebell.v1.AuditFilter
+	(*ListAuditResponse)(nil),              // 90: wakebell.v1.ListAuditResponse
+	(*AuditEntry)(nil),                     // 91: wakebell.v1.AuditEntry
+	(*RecordChangeRequest)(nil),            // 92: wakebell.v1.RecordChangeRequest
+	(*RecordChangeResponse)(nil),           // 93: wakebell.v1.RecordChangeResponse
+	(*GetThroughputRequest)(nil),           // 94: wakebell.v1.GetThroughputRequest
+	(*GetThroughputResponse)(nil),          // 95: wakebell.v1.GetThroughputResponse
+	(*ThroughputCounts)(nil),               // 96: wakebell.v1.ThroughputCounts
+	(*ListHistoryRequest)(nil),             // 97: wakebell.v1.ListHistoryRequest
+	(*HistoryFilter)(nil),                  // 98: wakebell.v1.HistoryFilter
+	(*ListHistoryResponse)(nil),            // 99: wakebell.v1.ListHistoryResponse
+	(*Attempt)(nil),                        // 100: wakebell.v1.Attempt
+	(*GetQueueThroughputRequest)(nil),      // 101: wakebell.v1.GetQueueThroughputRequest
+	(*GetQueueThroughputResponse)(nil),     // 102: wakebell.v1.GetQueueThroughputResponse
+	(*ListQueueHistoryRequest)(nil),        // 103: wakebell.v1.ListQueueHistoryRequest
+	(*ListQueueHistoryResponse)(nil),       // 104: wakebell.v1.ListQueueHistoryResponse
+	nil,                                    // 105: wakebell.v1.GateState.GuardEntry
+	(*TopicStats)(nil),                     // 106: wakebell.v1.TopicStats
+	(*Error)(nil),                          // 107: wakebell.v1.Error
+	(*timestamppb.Timestamp)(nil),          // 108: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),            // 109: google.protobuf.Duration
+	(*Content)(nil),                        // 110: wakebell.v1.Content
+	(*Queue)(nil),                          // 111: wakebell.v1.Queue
 }
 var file_messages_operations_proto_depIdxs = []int32{
 	6,   // 0: wakebell.v1.GetOverviewsResponse.topics:type_name -> wakebell.v1.TopicOverview
-	101, // 1: wakebell.v1.TopicOverview.stats:type_name -> wakebell.v1.TopicStats
-	15,  // 2: wakebell.v1.TopicOverview.control:type_name -> wakebell.v1.TopicControl
-	102, // 3: wakebell.v1.TopicOverview.fault:type_name -> wakebell.v1.Error
-	15,  // 4: wakebell.v1.GetTopicControlResponse.control:type_name -> wakebell.v1.TopicControl
-	103, // 5: wakebell.v1.TopicControl.paused_at:type_name -> google.protobuf.Timestamp
-	16,  // 6: wakebell.v1.TopicControl.settings:type_name -> wakebell.v1.TopicSettings
-	104, // 7: wakebell.v1.TopicSettings.lease_ttl:type_name -> google.protobuf.Duration
-	104, // 8: wakebell.v1.TopicSettings.max_lease_age:type_name -> google.protobuf.Duration
-	104, // 9: wakebell.v1.TopicSettings.polling_interval:type_name -> google.protobuf.Duration
-	104, // 10: wakebell.v1.TopicSettings.max_polling_interval:type_name -> google.protobuf.Duration
-	104, // 11: wakebell.v1.TopicSettings.retry_initial:type_name -> google.protobuf.Duration
-	104, // 12: wakebell.v1.TopicSettings.retry_limit:type_name -> google.protobuf.Duration
-	104, // 13: wakebell.v1.TopicSettings.rate_per:type_name -> google.protobuf.Duration
-	104, // 14: wakebell.v1.TopicSettings.key_rate_per:type_name -> google.protobuf.Duration
-	15,  // 15: wakebell.v1.PauseTopicResponse.control:type_name -> wakebell.v1.TopicControl
-	15,  // 16: wakebell.v1.ResumeTopicResponse.control:type_name -> wakebell.v1.TopicControl
-	16,  // 17: wakebell.v1.RetuneTopicRequest.settings:type_name -> wakebell.v1.TopicSettings
-	15,  // 18: wakebell.v1.RetuneTopicResponse.control:type_name -> wakebell.v1.TopicControl
-	25,  // 19: wakebell.v1.DiagnoseResponse.findings:type_name -> wakebell.v1.Finding
-	28,  // 20: wakebell.v1.TailResponse.event:type_name -> wakebell.v1.TopicEvent
-	103, // 21: wakebell.v1.TopicEvent.at:type_name -> google.protobuf.Timestamp
-	104, // 22: wakebell.v1.TopicEvent.lateness:type_name -> google.protobuf.Duration
-	104, // 23: wakebell.v1.TopicEvent.took:type_name -> google.protobuf.Duration
-	104, // 24: wakebell.v1.TopicEvent.retry_in:type_name -> google.protobuf.Duration
-	29,  // 25: wakebell.v1.TopicEvent.state:type_name -> wakebell.v1.NodeState
-	103, // 26: wakebell.v1.NodeState.started:type_name -> google.protobuf.Timestamp
-	16,  // 27: wakebell.v1.NodeState.options:type_name -> wakebell.v1.TopicSettings
-	104, // 28: wakebell.v1.DeadLetterFilter.older_than:type_name -> google.protobuf.Duration
-	104, // 29: wakebell.v1.DeadLetterFilter.newer_than:type_name -> google.protobuf.Duration
-	30,  // 30: wakebell.v1.ListDeadLettersRequest.filter:type_name -> wakebell.v1.DeadLetterFilter
-	35,  // 31: wakebell.v1.ListDeadLettersResponse.dead_letter:type_name -> wakebell.v1.DeadLetter
-	35,  // 32: wakebell.v1.GetDeadLetterResponse.dead_letter:type_name -> wakebell.v1.DeadLetter
-	103, // 33: wakebell.v1.DeadLetter.activation:type_name -> google.protobuf.Timestamp
-	103, // 34: wakebell.v1.DeadLetter.died:type_name -> google.protobuf.Timestamp
-	105, // 35: wakebell.v1.DeadLetter.content:type_name -> wakebell.v1.Content
-	30,  // 36: wakebell.v1.RedriveDeadLettersRequest.filter:type_name -> wakebell.v1.DeadLetterFilter
-	104, // 37: wakebell.v1.RedriveDeadLettersRequest.in:type_name -> google.protobuf.Duration
-	0,   // 38: wakebell.v1.RedriveDeadLettersResponse.outcome:type_name -> wakebell.v1.RedriveOutcome
-	30,  // 39: wakebell.v1.DeleteDeadLettersRequest.filter:type_name -> wakebell.v1.DeadLetterFilter
-	106, // 40: wakebell.v1.ListQueuesResponse.queue:type_name -> wakebell.v1.Queue
-	106, // 41: wakebell.v1.GetQueueStatsRequest.queue:type_name -> wakebell.v1.Queue
-	44,  // 42: wakebell.v1.GetQueueStatsResponse.stats:type_name -> wakebell.v1.QueueStats
-	103, // 43: wakebell.v1.QueueStats.oldest:type_name -> google.protobuf.Timestamp
-	103, // 44: wakebell.v1.QueueStats.now:type_name -> google.protobuf.Timestamp
-	106, // 45: wakebell.v1.ListQueueMessagesRequest.queue:type_name -> wakebell.v1.Queue
-	47,  // 46: wakebell.v1.ListQueueMessagesResponse.message:type_name -> wakebell.v1.QueuedMessage
-	103, // 47: wakebell.v1.QueuedMessage.deadline:type_name -> google.protobuf.Timestamp
-	106, // 48: wakebell.v1.RemoveQueueRequest.queue:type_name -> wakebell.v1.Queue
-	106, // 49: wakebell.v1.PurgeQueueRequest.queue:type_name -> wakebell.v1.Queue
-	106, // 50: wakebell.v1.ListQueueDeadLettersRequest.queue:type_name -> wakebell.v1.Queue
-	56,  // 51: wakebell.v1.ListQueueDeadLettersResponse.dead_letter:type_name -> wakebell.v1.QueueDeadLetter
-	106, // 52: wakebell.v1.GetQueueDeadLetterRequest.queue:type_name -> wakebell.v1.Queue
-	56,  // 53: wakebell.v1.GetQueueDeadLetterResponse.dead_letter:type_name -> wakebell.v1.QueueDeadLetter
-	103, // 54: wakebell.v1.QueueDeadLetter.at:type_name -> google.protobuf.Timestamp
-	106, // 55: wakebell.v1.RedriveQueueDeadLetterRequest.queue:type_name -> wakebell.v1.Queue
-	104, // 56: wakebell.v1.RedriveQueueDeadLetterRequest.window:type_name -> google.protobuf.Duration
-	1,   // 57: wakebell.v1.RedriveQueueDeadLetterResponse.outcome:type_name -> wakebell.v1.QueueRedriveOutcome
-	106, // 58: wakebell.v1.DeleteQueueDeadLettersRequest.queue:type_name -> wakebell.v1.Queue
-	56,  // 59: wakebell.v1.DeleteQueueDeadLettersRequest.dead_letters:type_name -> wakebell.v1.QueueDeadLetter
-	65,  // 60: wakebell.v1.ListGatesResponse.gate:type_name -> wakebell.v1.GateState
-	65,  // 61: wakebell.v1.GetGateResponse.gate:type_name -> wakebell.v1.GateState
-	103, // 62: wakebell.v1.GateState.now:type_name -> google.protobuf.Timestamp
-	67,  // 63: wakebell.v1.GateState.holder:type_name -> wakebell.v1.GateTicket
-	103, // 64: wakebell.v1.GateState.until:type_name -> google.protobuf.Timestamp
-	67,  // 65: wakebell.v1.GateState.waiters:type_name -> wakebell.v1.GateTicket
-	100, // 66: wakebell.v1.GateState.guard:type_name -> wakebell.v1.GateState.GuardEntry
-	102, // 67: wakebell.v1.GateState.fault:type_name -> wakebell.v1.Error
-	103, // 68: wakebell.v1.GateState.since:type_name -> google.protobuf.Timestamp
-	66,  // 69: wakebell.v1.GateState.holds:type_name -> wakebell.v1.GateHolds
-	104, // 70: wakebell.v1.GateHolds.up_to:type_name -> google.protobuf.Duration
-	76,  // 71: wakebell.v1.ExportRecurringResponse.schedule:type_name -> wakebell.v1.RecurringDump
-	76,  // 72: wakebell.v1.ImportRecurringRequest.schedule:type_name -> wakebell.v1.RecurringDump
-	103, // 73: wakebell.v1.ListRecurringInstantsRequest.from:type_name -> google.protobuf.Timestamp
-	103, // 74: wakebell.v1.ListRecurringInstantsRequest.to:type_name -> google.protobuf.Timestamp
-	103, // 75: wakebell.v1.ListRecurringInstantsResponse.instants:type_name -> google.protobuf.Timestamp
-	103, // 76: wakebell.v1.BackfillRecurringRequest.from:type_name -> google.protobuf.Timestamp
-	103, // 77: wakebell.v1.BackfillRecurringRequest.to:type_name -> google.protobuf.Timestamp
-	84,  // 78: wakebell.v1.ListAuditRequest.filter:type_name -> wakebell.v1.AuditFilter
-	103, // 79: wakebell.v1.AuditFilter.since:type_name -> google.protobuf.Timestamp
-	86,  // 80: wakebell.v1.ListAuditResponse.entry:type_name -> wakebell.v1.AuditEntry
-	103, // 81: wakebell.v1.AuditEntry.at:type_name -> google.protobuf.Timestamp
-	103, // 82: wakebell.v1.AuditEntry.since:type_name -> google.protobuf.Timestamp
-	104, // 83: wakebell.v1.GetThroughputRequest.since:type_name -> google.protobuf.Duration
-	104, // 84: wakebell.v1.GetThroughputResponse.step:type_name -> google.protobuf.Duration
-	103, // 85: wakebell.v1.GetThroughputResponse.from:type_name -> google.protobuf.Timestamp
-	91,  // 86: wakebell.v1.GetThroughputResponse.points:type_name -> wakebell.v1.ThroughputCounts
-	104, // 87: wakebell.v1.ThroughputCounts.lateness:type_name -> google.protobuf.Duration
-	104, // 88: wakebell.v1.ThroughputCounts.max_lateness:type_name -> google.protobuf.Duration
-	93,  // 89: wakebell.v1.ListHistoryRequest.filter:type_name -> wakebell.v1.HistoryFilter
-	103, // 90: wakebell.v1.HistoryFilter.since:type_name -> google.protobuf.Timestamp
-	95,  // 91: wakebell.v1.ListHistoryResponse.attempt:type_name -> wakebell.v1.Attempt
-	103, // 92: wakebell.v1.Attempt.started:type_name -> google.protobuf.Timestamp
-	104, // 93: wakebell.v1.Attempt.took:type_name -> google.protobuf.Duration
-	106, // 94: wakebell.v1.GetQueueThroughputRequest.queue:type_name -> wakebell.v1.Queue
-	104, // 95: wakebell.v1.GetQueueThroughputRequest.since:type_name -> google.protobuf.Duration
-	90,  // 96: wakebell.v1.GetQueueThroughputResponse.throughput:type_name -> wakebell.v1.GetThroughputResponse
-	106, // 97: wakebell.v1.ListQueueHistoryRequest.queue:type_name -> wakebell.v1.Queue
-	93,  // 98: wakebell.v1.ListQueueHistoryRequest.filter:type_name -> wakebell.v1.HistoryFilter
-	95,  // 99: wakebell.v1.ListQueueHistoryResponse.attempt:type_name -> wakebell.v1.Attempt
-	100, // [100:100] is the sub-list for method output_type
-	100, // [100:100] is the sub-list for method input_type
-	100, // [100:100] is the sub-list for extension type_name
-	100, // [100:100] is the sub-list for extension extendee
-	0,   // [0:100] is the sub-list for field type_name
+	106, // 1: wakebell.v1.TopicOverview.stats:type_name -> wakebell.v1.TopicStats
+	20,  // 2: wakebell.v1.TopicOverview.control:type_name -> wakebell.v1.TopicControl
+	107, // 3: wakebell.v1.TopicOverview.fault:type_name -> wakebell.v1.Error
+	15,  // 4: wakebell.v1.GetTopicShardsResponse.shards:type_name -> wakebell.v1.TopicShards
+	108, // 5: wakebell.v1.TopicShards.since:type_name -> google.protobuf.Timestamp
+	15,  // 6: wakebell.v1.DivideTopicResponse.shards:type_name -> wakebell.v1.TopicShards
+	20,  // 7: wakebell.v1.GetTopicControlResponse.control:type_name -> wakebell.v1.TopicControl
+	108, // 8: wakebell.v1.TopicControl.paused_at:type_name -> google.protobuf.Timestamp
+	21,  // 9: wakebell.v1.TopicControl.settings:type_name -> wakebell.v1.TopicSettings
+	109, // 10: wakebell.v1.TopicSettings.lease_ttl:type_name -> google.protobuf.Duration
+	109, // 11: wakebell.v1.TopicSettings.max_lease_age:type_name -> google.protobuf.Duration
+	109, // 12: wakebell.v1.TopicSettings.polling_interval:type_name -> google.protobuf.Duration
+	109, // 13: wakebell.v1.TopicSettings.max_polling_interval:type_name -> google.protobuf.Duration
+	109, // 14: wakebell.v1.TopicSettings.retry_initial:type_name -> google.protobuf.Duration
+	109, // 15: wakebell.v1.TopicSettings.retry_limit:type_name -> google.protobuf.Duration
+	109, // 16: wakebell.v1.TopicSettings.rate_per:type_name -> google.protobuf.Duration
+	109, // 17: wakebell.v1.TopicSettings.key_rate_per:type_name -> google.protobuf.Duration
+	20,  // 18: wakebell.v1.PauseTopicResponse.control:type_name -> wakebell.v1.TopicControl
+	20,  // 19: wakebell.v1.ResumeTopicResponse.control:type_name -> wakebell.v1.TopicControl
+	21,  // 20: wakebell.v1.RetuneTopicRequest.settings:type_name -> wakebell.v1.TopicSettings
+	20,  // 21: wakebell.v1.RetuneTopicResponse.control:type_name -> wakebell.v1.TopicControl
+	30,  // 22: wakebell.v1.DiagnoseResponse.findings:type_name -> wakebell.v1.Finding
+	33,  // 23: wakebell.v1.TailResponse.event:type_name -> wakebell.v1.TopicEvent
+	108, // 24: wakebell.v1.TopicEvent.at:type_name -> google.protobuf.Timestamp
+	109, // 25: wakebell.v1.TopicEvent.lateness:type_name -> google.protobuf.Duration
+	109, // 26: wakebell.v1.TopicEvent.took:type_name -> google.protobuf.Duration
+	109, // 27: wakebell.v1.TopicEvent.retry_in:type_name -> google.protobuf.Duration
+	34,  // 28: wakebell.v1.TopicEvent.state:type_name -> wakebell.v1.NodeState
+	108, // 29: wakebell.v1.NodeState.started:type_name -> google.protobuf.Timestamp
+	21,  // 30: wakebell.v1.NodeState.options:type_name -> wakebell.v1.TopicSettings
+	109, // 31: wakebell.v1.DeadLetterFilter.older_than:type_name -> google.protobuf.Duration
+	109, // 32: wakebell.v1.DeadLetterFilter.newer_than:type_name -> google.protobuf.Duration
+	35,  // 33: wakebell.v1.ListDeadLettersRequest.filter:type_name -> wakebell.v1.DeadLetterFilter
+	40,  // 34: wakebell.v1.ListDeadLettersResponse.dead_letter:type_name -> wakebell.v1.DeadLetter
+	40,  // 35: wakebell.v1.GetDeadLetterResponse.dead_letter:type_name -> wakebell.v1.DeadLetter
+	108, // 36: wakebell.v1.DeadLetter.activation:type_name -> google.protobuf.Timestamp
+	108, // 37: wakebell.v1.DeadLetter.died:type_name -> google.protobuf.Timestamp
+	110, // 38: wakebell.v1.DeadLetter.content:type_name -> wakebell.v1.Content
+	35,  // 39: wakebell.v1.RedriveDeadLettersRequest.filter:type_name -> wakebell.v1.DeadLetterFilter
+	109, // 40: wakebell.v1.RedriveDeadLettersRequest.in:type_name -> google.protobuf.Duration
+	0,   // 41: wakebell.v1.RedriveDeadLettersResponse.outcome:type_name -> wakebell.v1.RedriveOutcome
+	35,  // 42: wakebell.v1.DeleteDeadLettersRequest.filter:type_name -> wakebell.v1.DeadLetterFilter
+	111, // 43: wakebell.v1.ListQueuesResponse.queue:type_name -> wakebell.v1.Queue
+	111, // 44: wakebell.v1.GetQueueStatsRequest.queue:type_name -> wakebell.v1.Queue
+	49,  // 45: wakebell.v1.GetQueueStatsResponse.stats:type_name -> wakebell.v1.QueueStats
+	108, // 46: wakebell.v1.QueueStats.oldest:type_name -> google.protobuf.Timestamp
+	108, // 47: wakebell.v1.QueueStats.now:type_name -> google.protobuf.Timestamp
+	111, // 48: wakebell.v1.ListQueueMessagesRequest.queue:type_name -> wakebell.v1.Queue
+	52,  // 49: wakebell.v1.ListQueueMessagesResponse.message:type_name -> wakebell.v1.QueuedMessage
+	108, // 50: wakebell.v1.QueuedMessage.deadline:type_name -> google.protobuf.Timestamp
+	111, // 51: wakebell.v1.RemoveQueueRequest.queue:type_name -> wakebell.v1.Queue
+	111, // 52: wakebell.v1.PurgeQueueRequest.queue:type_name -> wakebell.v1.Queue
+	111, // 53: wakebell.v1.ListQueueDeadLettersRequest.queue:type_name -> wakebell.v1.Queue
+	61,  // 54: wakebell.v1.ListQueueDeadLettersResponse.dead_letter:type_name -> wakebell.v1.QueueDeadLetter
+	111, // 55: wakebell.v1.GetQueueDeadLetterRequest.queue:type_name -> wakebell.v1.Queue
+	61,  // 56: wakebell.v1.GetQueueDeadLetterResponse.dead_letter:type_name -> wakebell.v1.QueueDeadLetter
+	108, // 57: wakebell.v1.QueueDeadLetter.at:type_name -> google.protobuf.Timestamp
+	111, // 58: wakebell.v1.RedriveQueueDeadLetterRequest.queue:type_name -> wakebell.v1.Queue
+	109, // 59: wakebell.v1.RedriveQueueDeadLetterRequest.window:type_name -> google.protobuf.Duration
+	1,   // 60: wakebell.v1.RedriveQueueDeadLetterResponse.outcome:type_name -> wakebell.v1.QueueRedriveOutcome
+	111, // 61: wakebell.v1.DeleteQueueDeadLettersRequest.queue:type_name -> wakebell.v1.Queue
+	61,  // 62: wakebell.v1.DeleteQueueDeadLettersRequest.dead_letters:type_name -> wakebell.v1.QueueDeadLetter
+	70,  // 63: wakebell.v1.ListGatesResponse.gate:type_name -> wakebell.v1.GateState
+	70,  // 64: wakebell.v1.GetGateResponse.gate:type_name -> wakebell.v1.GateState
+	108, // 65: wakebell.v1.GateState.now:type_name -> google.protobuf.Timestamp
+	72,  // 66: wakebell.v1.GateState.holder:type_name -> wakebell.v1.GateTicket
+	108, // 67: wakebell.v1.GateState.until:type_name -> google.protobuf.Timestamp
+	72,  // 68: wakebell.v1.GateState.waiters:type_name -> wakebell.v1.GateTicket
+	105, // 69: wakebell.v1.GateState.guard:type_name -> wakebell.v1.GateState.GuardEntry
+	107, // 70: wakebell.v1.GateState.fault:type_name -> wakebell.v1.Error
+	108, // 71: wakebell.v1.GateState.since:type_name -> google.protobuf.Timestamp
+	71,  // 72: wakebell.v1.GateState.holds:type_name -> wakebell.v1.GateHolds
+	109, // 73: wakebell.v1.GateHolds.up_to:type_name -> google.protobuf.Duration
+	81,  // 74: wakebell.v1.ExportRecurringResponse.schedule:type_name -> wakebell.v1.RecurringDump
+	81,  // 75: wakebell.v1.ImportRecurringRequest.schedule:type_name -> wakebell.v1.RecurringDump
+	108, // 76: wakebell.v1.ListRecurringInstantsRequest.from:type_name -> google.protobuf.Timestamp
+	108, // 77: wakebell.v1.ListRecurringInstantsRequest.to:type_name -> google.protobuf.Timestamp
+	108, // 78: wakebell.v1.ListRecurringInstantsResponse.instants:type_name -> google.protobuf.Timestamp
+	108, // 79: wakebell.v1.BackfillRecurringRequest.from:type_name -> google.protobuf.Timestamp
+	108, // 80: wakebell.v1.BackfillRecurringRequest.to:type_name -> google.protobuf.Timestamp
+	89,  // 81: wakebell.v1.ListAuditRequest.filter:type_name -> wakebell.v1.AuditFilter
+	108, // 82: wakebell.v1.AuditFilter.since:type_name -> google.protobuf.Timestamp
+	91,  // 83: wakebell.v1.ListAuditResponse.entry:type_name -> wakebell.v1.AuditEntry
+	108, // 84: wakebell.v1.AuditEntry.at:type_name -> google.protobuf.Timestamp
+	108, // 85: wakebell.v1.AuditEntry.since:type_name -> google.protobuf.Timestamp
+	109, // 86: wakebell.v1.GetThroughputRequest.since:type_name -> google.protobuf.Duration
+	109, // 87: wakebell.v1.GetThroughputResponse.step:type_name -> google.protobuf.Duration
+	108, // 88: wakebell.v1.GetThroughputResponse.from:type_name -> google.protobuf.Timestamp
+	96,  // 89: wakebell.v1.GetThroughputResponse.points:type_name -> wakebell.v1.ThroughputCounts
+	109, // 90: wakebell.v1.ThroughputCounts.lateness:type_name -> google.protobuf.Duration
+	109, // 91: wakebell.v1.ThroughputCounts.max_lateness:type_name -> google.protobuf.Duration
+	98,  // 92: wakebell.v1.ListHistoryRequest.filter:type_name -> wakebell.v1.HistoryFilter
+	108, // 93: wakebell.v1.HistoryFilter.since:type_name -> google.protobuf.Timestamp
+	100, // 94: wakebell.v1.ListHistoryResponse.attempt:type_name -> wakebell.v1.Attempt
+	108, // 95: wakebell.v1.Attempt.started:type_name -> google.protobuf.Timestamp
+	109, // 96: wakebell.v1.Attempt.took:type_name -> google.protobuf.Duration
+	111, // 97: wakebell.v1.GetQueueThroughputRequest.queue:type_name -> wakebell.v1.Queue
+	109, // 98: wakebell.v1.GetQueueThroughputRequest.since:type_name -> google.protobuf.Duration
+	95,  // 99: wakebell.v1.GetQueueThroughputResponse.throughput:type_name -> wakebell.v1.GetThroughputResponse
+	111, // 100: wakebell.v1.ListQueueHistoryRequest.queue:type_name -> wakebell.v1.Queue
+	98,  // 101: wakebell.v1.ListQueueHistoryRequest.filter:type_name -> wakebell.v1.HistoryFilter
+	100, // 102: wakebell.v1.ListQueueHistoryResponse.attempt:type_name -> wakebell.v1.Attempt
+	103, // [103:103] is the sub-list for method output_type
+	103, // [103:103] is the sub-list for method input_type
+	103, // [103:103] is the sub-list for extension type_name
+	103, // [103:103] is the sub-list for extension extendee
+	0,   // [0:103] is the sub-list for field type_name
 }
 
 func init() { file_messages_operations_proto_init() }
@@ -7041,7 +7335,7 @@ func file_messages_operations_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_messages_operations_proto_rawDesc), len(file_messages_operations_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   99,
+			NumMessages:   104,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -94,6 +94,17 @@ type ThroughputCounts struct {
 	MaxLateness time.Duration `json:"max_lateness_ns"`
 }
 
+// Add adds the counts of another topic or step. At stays.
+func (c *ThroughputCounts) Add(o ThroughputCounts) {
+	c.Scheduled += o.Scheduled
+	c.Handled += o.Handled
+	c.Failed += o.Failed
+	c.Dead += o.Dead
+	c.Started += o.Started
+	c.Lateness += o.Lateness
+	c.MaxLateness = max(c.MaxLateness, o.MaxLateness)
+}
+
 // MeanLateness returns the mean of the lateness of the first attempts; 0 without any.
 func (c ThroughputCounts) MeanLateness() time.Duration {
 	if c.Started == 0 {

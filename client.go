@@ -18,6 +18,7 @@ import (
 	"github.com/wakebell/wakebell/recurring"
 	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/audit"
+	"github.com/wakebell/wakebell/redisops/shards"
 	"github.com/wakebell/wakebell/redisops/timers"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
@@ -35,7 +36,7 @@ const maxMetricTopics = 100_000
 // the timer was due at once and has been handled meanwhile. Redrive and DeleteDead
 // return the same counts as the first try.
 type Client struct {
-	store  *timers.Timers
+	store  *shards.Store
 	prefix string
 	limit  int
 	edge   *outgoing.Edge
@@ -59,7 +60,7 @@ func newClient(rdb redis.UniversalClient, cfg ClientConfig, zone *time.Location)
 	if err := within("MetricTopics", cfg.MetricTopics, 0, maxMetricTopics); err != nil {
 		return nil, err
 	}
-	measured := metrics.New(metrics.Options{Provider: cfg.MeterProvider, Topics: cfg.MetricTopics})
+	measured := metrics.New(metrics.Options{Provider: cfg.MeterProvider, Topics: cfg.MetricTopics, Shards: cfg.MetricShards})
 	common := clientstore.Config{
 		Metrics: measured, Audit: cfg.Audit,
 		Keys: cfg.Keys, PayloadLimit: cfg.PayloadLimit, RetryFor: cfg.RetryFor, Logger: cfg.Logger,
@@ -91,7 +92,7 @@ func newClient(rdb redis.UniversalClient, cfg ClientConfig, zone *time.Location)
 		return nil, err
 	}
 	return &Client{
-		store: store, prefix: cfg.Prefix, limit: common.PayloadLimit, edge: edge, payloads: chain, schedules: schedules, queues: queues, metrics: measured,
+		store: shards.New(store), prefix: cfg.Prefix, limit: common.PayloadLimit, edge: edge, payloads: chain, schedules: schedules, queues: queues, metrics: measured,
 	}, nil
 }
 
@@ -108,10 +109,13 @@ func (c *Client) Schedule(ctx context.Context, drafts ...Draft) ([]wakebelltype.
 		return c.send(ctx, nil, drafts)
 	}
 	b, err := c.batch(drafts)
+	if err == nil {
+		b, err = c.store.Divided(ctx, b)
+	}
 	if err != nil {
 		return nil, err
 	}
-	return c.store.Write(ctx, nil, b)
+	return c.store.Timers().Write(ctx, nil, b)
 }
 
 // batch encodes and checks drafts, which are all that Client.Schedule may write.

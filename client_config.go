@@ -105,6 +105,11 @@ type ClientConfig struct {
 	// 0 means 1,000. All others share the label _other.
 	MeterProvider metric.MeterProvider
 	MetricTopics  int
+
+	// MetricShards measures each shard of a topic by itself: its series have the number
+	// of the shard as the label messaging.destination.partition.id, and each counts for
+	// MetricTopics. By default a topic has the sums of its shards.
+	MetricShards bool
 }
 
 // queues returns the configuration of the queue client.

@@ -70,10 +70,11 @@ type Config struct {
 	// primary, and the others help when it is busy or dead; see docs/scale.md.
 	NoDivision bool
 
-	// MeterProvider and MetricTopics are the fields of ClientConfig, for the Client
-	// and for all that this node runs.
+	// MeterProvider, MetricTopics and MetricShards are the fields of ClientConfig, for
+	// the Client and for all that this node runs.
 	MeterProvider metric.MeterProvider
 	MetricTopics  int
+	MetricShards  bool
 
 	// ScheduleMiddleware, TracerProvider and Propagator are the fields of
 	// ClientConfig. They also apply to requests that actors of this process send to
@@ -162,7 +163,7 @@ func (c Config) client() ClientConfig {
 		Keys: c.Keys, Prefix: c.Prefix, PayloadLimit: c.PayloadLimit, RetryFor: c.RetryFor, Logger: c.Logger, Audit: c.Audit,
 		Celery: c.Scheduler != nil && c.Scheduler.Celery, NoCoalescing: c.NoCoalescing, NoPayloadsApart: c.NoPayloadsApart, NoCounts: c.NoCounts,
 		ScheduleWindow: c.ScheduleWindow,
-		MeterProvider:  c.MeterProvider, MetricTopics: c.MetricTopics,
+		MeterProvider:  c.MeterProvider, MetricTopics: c.MetricTopics, MetricShards: c.MetricShards,
 		ScheduleMiddleware: c.ScheduleMiddleware, Payloads: c.Payloads, TracerProvider: c.TracerProvider, Propagator: c.Propagator,
 	}
 }

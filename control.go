@@ -74,6 +74,10 @@ func (c *Client) Control(ctx context.Context, topic string) (wakebelltype.Contro
 // which a higher PerKey has room or a higher RateLimitByKey has tokens.
 func (s *System) readOverride(topic string, keys *timers.TimerSource, node poller.Settings) func(context.Context) (poller.ClusterOverride, error) {
 	return func(ctx context.Context) (poller.ClusterOverride, error) {
+		select { // a change of the layout is announced as one of the settings
+		case s.divided <- struct{}{}:
+		default:
+		}
 		c, err := s.store.Control(ctx, topic)
 		if err != nil {
 			return poller.ClusterOverride{}, err
@@ -111,6 +115,10 @@ func (s *System) Add(ctx context.Context, h Handler) error {
 	if err := s.untilRemoved(ctx, h.topic); err != nil {
 		return fmt.Errorf("add %q: %w", topic, err)
 	}
+	names, err := s.physical(ctx, h)
+	if err != nil {
+		return fmt.Errorf("add %q: %w", topic, err)
+	}
 	return s.change(func(rt *actors.Runtime) error {
 		if _, taken := s.settings[h.topic]; taken {
 			return fmt.Errorf("%w: %q", ErrTopicTaken, topic)
@@ -118,10 +126,10 @@ func (s *System) Add(ctx context.Context, h Handler) error {
 		if err := s.handles(h); err != nil {
 			return err
 		}
-		if err := rt.Add(s.actorTopic(h)); err != nil {
+		if err := s.addPollers(rt, h, names); err != nil {
 			return err
 		}
-		s.settings[h.topic] = h.set
+		s.settings[h.topic], s.handlers[h.topic] = h.set, h
 		return nil
 	})
 }
@@ -131,36 +139,37 @@ func (s *System) Add(ctx context.Context, h Handler) error {
 // during the drain. Errors are ErrNoTopic, ErrNotRunning, and ErrUnfinished, whose
 // text names the handlers that did not return.
 func (s *System) Remove(topic string) error {
-	var drained *messages.TopicDrained
+	var drained *messages.Drained
 	removed := make(chan struct{})
-	rt, err := s.beginRemoval(topic, removed)
+	rt, names, err := s.beginRemoval(topic, removed)
 	if err == nil {
-		drained, err = rt.Remove(s.cfg.Prefix+topic, s.cfg.DrainTimeout) // without the lock, because a drain takes long
+		drained, err = s.removePollers(rt, names) // without the lock, because a drain takes long
 		s.endRemoval(topic, removed, err == nil)
 	}
 	if err != nil {
 		return s.wrapStopped(err)
 	}
-	return unfinished(&messages.Drained{Topics: []*messages.TopicDrained{drained}})
+	return unfinished(drained)
 }
 
-// beginRemoval marks a topic as being removed until endRemoval.
-func (s *System) beginRemoval(topic string, removed chan struct{}) (*actors.Runtime, error) {
+// beginRemoval marks a topic as being removed until endRemoval, and returns the sources of
+// its pollers.
+func (s *System) beginRemoval(topic string, removed chan struct{}) (*actors.Runtime, []string, error) {
 	//nolint:forbidigo // DrainTimeout bounds the drain
 	if err := s.untilRemoved(context.Background(), topic); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	s.changing.Lock()
 	defer s.changing.Unlock()
 	rt := s.running()
 	switch _, handled := s.settings[topic]; {
 	case rt == nil:
-		return nil, ErrNotRunning
+		return nil, nil, ErrNotRunning
 	case !handled, s.removing[topic] != nil:
-		return nil, fmt.Errorf("%w: %q", ErrNoTopic, topic)
+		return nil, nil, fmt.Errorf("%w: %q", ErrNoTopic, topic)
 	}
 	s.removing[topic] = removed
-	return rt, nil
+	return rt, s.polled[topic], nil
 }
 
 func (s *System) endRemoval(topic string, removed chan struct{}, done bool) {
@@ -168,6 +177,8 @@ func (s *System) endRemoval(topic string, removed chan struct{}, done bool) {
 	defer s.changing.Unlock()
 	if done {
 		delete(s.settings, topic)
+		delete(s.handlers, topic)
+		delete(s.polled, topic)
 		s.queues.Delete(s.cfg.Prefix + topic) // the next handler of this name may be that of a topic
 	}
 	delete(s.removing, topic)
@@ -208,7 +219,11 @@ func (s *System) RetuneLocal(topic string, opts ...TopicTuningOption) error {
 		if err := set.retune(opts); err != nil {
 			return err
 		}
-		err := rt.Tune(s.cfg.Prefix+topic, func(now *poller.Settings) { *now = s.tunable(set) })
+		err := s.tuneAll(rt, topic, func(now *poller.Settings) {
+			shards := now.Shards
+			*now = s.tunable(set)
+			now.Shards = shards
+		})
 		if err == nil {
 			s.settings[topic] = set
 		}
@@ -230,7 +245,16 @@ func (s *System) pause(topic string, paused bool) error {
 		if s.removing[topic] != nil { // its poller must not claim again
 			return fmt.Errorf("%w: %q", ErrNoTopic, topic)
 		}
-		return rt.Pause(s.cfg.Prefix+topic, paused)
+		names := s.polled[topic]
+		if len(names) == 0 {
+			return fmt.Errorf("%w: %q", ErrNoTopic, topic)
+		}
+		for _, name := range names {
+			if err := rt.Pause(name, paused); err != nil {
+				return err
+			}
+		}
+		return nil
 	})
 }
 

@@ -1,11 +1,17 @@
 package wakebell
 
 import (
+	"context"
 	"errors"
+	"strconv"
 	"time"
 
+	"github.com/wakebell/wakebell/internal/argument"
+	"github.com/wakebell/wakebell/internal/sharding"
 	"github.com/wakebell/wakebell/internal/tuning"
+	"github.com/wakebell/wakebell/redisops/audit"
 	"github.com/wakebell/wakebell/redisops/timers"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // RateLimit bounds how many timers of the topic, or messages of the queue, all nodes
@@ -93,4 +99,66 @@ func SkipFailed() HandlerOption {
 		s.skipFailed = true
 		return nil
 	})
+}
+
+// Shards divides the topic into n shards, 1 – 256; default 1. Redis Cluster spreads the
+// shards over its servers, and one Redis uses a core for all of them. The number is stored
+// in Redis and holds for all nodes and clients: the first node that starts while the topic
+// has no timers and no dead letters stores it. Where another number is stored, that one
+// applies, and the node logs a warning.
+//
+// The id of a timer decides its shard, or its Key, if it has one. So in a topic with
+// shards, schedule an id with the same Key each time: with another Key it is another timer.
+//
+// RateLimit and MaxInFlight are divided among the shards. The burst of RateLimit is at
+// least 1 in each of them; its rate is that of the topic. MaxInFlight must be at least the
+// number of shards. Where it is less, because another number of shards is stored, each
+// shard has 1, and the node logs a warning.
+//
+// Python workers and nodes of earlier versions do not find the timers of a topic with
+// shards.
+func Shards(n int) HandlerOption {
+	return topicOption(func(s *settings) error {
+		s.shards = n
+		return within("Shards", n, 1, sharding.MaxShards)
+	})
+}
+
+// Shards returns how the timers of a topic are divided into shards, as Redis stores it now.
+func (c *Client) Shards(ctx context.Context, topic string) (wakebelltype.ShardLayout, error) {
+	full, err := c.fullName(topic)
+	if err != nil {
+		return wakebelltype.ShardLayout{}, err
+	}
+	l, err := c.store.Layout(ctx, full)
+	return layoutOf(l), err
+}
+
+// Divide gives a topic n shards, 1 to 256, for all nodes and clients, and returns its
+// layout. Nodes that handle the topic follow within 2 s. If the topic has timers or dead
+// letters, or its last change has not ended, it keeps its number, and the error wraps
+// ErrInvalid, unless the number is n already.
+func (c *Client) Divide(ctx context.Context, topic string, n int) (wakebelltype.ShardLayout, error) {
+	full, err := c.fullName(topic)
+	if err != nil {
+		return wakebelltype.ShardLayout{}, err
+	}
+	l, err := c.store.Divide(ctx, full, n)
+	if err == nil && l.Count() != n {
+		why := "the topic has timers or dead letters"
+		if l.Moving || l.To > 0 {
+			why = "its last change has not ended"
+		}
+		err = argument.Invalid("shards", "%d for topic %s, which keeps its %d: %s", n, quoted(full), l.Count(), why)
+	}
+	c.record(ctx, wakebelltype.AuditTopicDivide, full, audit.One(audit.Details("shards", strconv.Itoa(n)), err))
+	return layoutOf(l), err
+}
+
+func layoutOf(l sharding.Layout) wakebelltype.ShardLayout {
+	to := wakebelltype.ShardLayout{Shards: l.Count(), Before: l.From, Moving: l.Moving}
+	if l.Since > 0 {
+		to.Since = time.UnixMilli(l.Since)
+	}
+	return to
 }

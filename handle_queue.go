@@ -207,7 +207,7 @@ func (s *System) Reserves(queue string) bool {
 	if s.cfg.Keys.HashTag {
 		full = "{" + full // keys of queues begin so
 	}
-	for _, base := range append(s.store.Keys().Bases(), s.client.store.Audit.Key()) {
+	for _, base := range append(s.store.Keys().Bases(), s.client.store.Timers().Audit.Key()) {
 		if full == base || strings.HasPrefix(full, strings.TrimSuffix(base, ":")+":") {
 			return true
 		}

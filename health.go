@@ -97,6 +97,7 @@ func (s *System) Health(ctx context.Context) Health {
 	if len(reachable) > 0 || len(snapshot.Pollers) == 0 {
 		h.behind(s.probeRedis(ctx, reachable))
 	}
+	h.Topics = s.joinShards(h.Topics)
 	if h.ClockSteps.Count > 0 {
 		h.problem("the clock of redis has stepped %d times, last at %s by %v",
 			h.ClockSteps.Count, h.ClockSteps.Last.Format(time.RFC3339), h.ClockSteps.By.Round(time.Millisecond))

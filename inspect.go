@@ -249,7 +249,11 @@ func (c *Client) Diagnose(ctx context.Context, topics ...string) ([]wakebelltype
 			return nil, err
 		}
 	}
-	return doctor.Diagnose(ctx, c.store, full...)
+	names, err := c.physicalOr(ctx, full)
+	if err != nil {
+		return nil, err
+	}
+	return doctor.Diagnose(ctx, c.store.Timers(), names...)
 }
 
 // Tail returns an iterator over the events of a topic on all nodes, as they

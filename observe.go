@@ -156,10 +156,9 @@ func (c *Client) send(ctx context.Context, key *timers.Key, drafts []Draft) (sto
 	}
 	err = outgoing.Each(ctx, c.edge, "schedule", drafts, (*Draft).outgoing, (*Draft).apply, func(ctx context.Context, drafts []Draft) error {
 		b, err := c.batch(drafts)
-		if err != nil {
-			return err
+		if err == nil {
+			stored, err = c.store.Write(ctx, key, b)
 		}
-		stored, err = c.store.Write(ctx, key, b)
 		return err
 	})
 	return stored, err
@@ -188,8 +187,7 @@ func (s *System) MeterProvider() metric.MeterProvider {
 }
 
 // measured returns a Handle that records how late and for how long a handler runs.
-func (s *System) measured(topic string, handle poller.Handle) poller.Handle {
-	t := s.client.metrics.Topic(topic)
+func measured(t *metrics.Topic, handle poller.Handle) poller.Handle {
 	if t == nil {
 		return handle
 	}
@@ -209,8 +207,7 @@ func (s *System) measured(topic string, handle poller.Handle) poller.Handle {
 }
 
 // measuredBatch is measured for a handler of batches.
-func (s *System) measuredBatch(topic string, handle poller.HandleBatch) poller.HandleBatch {
-	t := s.client.metrics.Topic(topic)
+func measuredBatch(t *metrics.Topic, handle poller.HandleBatch) poller.HandleBatch {
 	if t == nil {
 		return handle
 	}
@@ -242,8 +239,14 @@ func (s *System) measuredBatch(topic string, handle poller.HandleBatch) poller.H
 // observe reports the node to the metrics until the returned function is called.
 func (s *System) observe(runtime *actors.Runtime) (end func()) {
 	node := metrics.Node{Counters: runtime.Counters, Outages: runtime.Outages, Queues: s.queueLengths}
-	node.RecordsFailed = func() (int64, int64) { return s.client.store.Audit.Failed(), runtime.RecordsFailed() }
-	node.Backlog = func(ctx context.Context) ([]metrics.Backlog, error) { return s.store.Backlog(ctx, s.cfg.Prefix) }
+	node.IsQueue = func(name string) bool { return s.queueNamed(name) != nil }
+	node.RecordsFailed = func() (int64, int64) { return s.client.store.Timers().Audit.Failed(), runtime.RecordsFailed() }
+	node.Backlog = func(ctx context.Context) ([]metrics.Backlog, error) {
+		if s.cfg.MetricShards {
+			return s.store.Backlog(ctx, s.cfg.Prefix)
+		}
+		return s.shards.Backlog(ctx, s.cfg.Prefix)
+	}
 	return s.client.metrics.Observe(node)
 }
 

@@ -21,6 +21,7 @@ type settings struct {
 	discardRejected bool
 	retryOnExpiry   bool
 	skipFailed      bool // for PerKey
+	shards          int  // 0: as stored
 	window          time.Duration
 	history         wakebelltype.HistoryPolicy
 	middleware      []Middleware
@@ -81,6 +82,9 @@ func (s *settings) retune(opts []TopicTuningOption) error {
 func (s settings) validate() error {
 	if t := s.tuned; t.MaxPollingInterval < t.PollingInterval {
 		return argument.Invalid("MaxPollingInterval", "%v is below PollingInterval, %v", t.MaxPollingInterval, t.PollingInterval)
+	}
+	if most := s.tuned.MaxInFlight; most > 0 && most < s.shards {
+		return argument.Invalid("MaxInFlight", "%d, want at least the number of shards, %d", most, s.shards)
 	}
 	return nil
 }

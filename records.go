@@ -81,11 +81,11 @@ func (c *Client) Audit(ctx context.Context, f wakebelltype.AuditFilter, p wakebe
 	}
 	if f.Last == 0 {
 		return paging.All(p, func(after string, limit int) ([]wakebelltype.AuditEntry, string, error) {
-			return c.store.Audit.List(ctx, f, after, limit)
+			return c.store.Timers().Audit.List(ctx, f, after, limit)
 		})
 	}
 	return paging.All(wakebelltype.Page{Limit: p.Limit}, func(string, int) ([]wakebelltype.AuditEntry, string, error) {
-		last, err := c.store.Audit.Last(ctx, f, f.Last)
+		last, err := c.store.Timers().Audit.Last(ctx, f, f.Last)
 		return last, "", err
 	})
 }
@@ -105,12 +105,12 @@ func (c *Client) RecordChange(ctx context.Context, change wakebelltype.Change) e
 	if err != nil {
 		return err
 	}
-	return c.store.Audit.Report(ctx, full, change)
+	return c.store.Timers().Audit.Report(ctx, full, change)
 }
 
 // record writes the entry of an operation on a topic.
 func (c *Client) record(ctx context.Context, operation wakebelltype.AuditOperation, full string, r audit.Result) {
-	c.store.Audit.Record(ctx, operation, full, r)
+	c.store.Timers().Audit.Record(ctx, operation, full, r)
 }
 
 // overrides describes the overrides of a Retune.

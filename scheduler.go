@@ -35,7 +35,7 @@ func (s *System) scheduler() *scheduler.Config {
 	if b == nil {
 		return nil
 	}
-	store := schedulestore.New(s.store) // without retries: the actor retries
+	store := schedulestore.New(s.shards) // without retries: the actor retries
 	maker := firing.Maker{
 		Prefix: s.cfg.Prefix, Limit: s.client.limit, Celery: b.Celery, Shares: schedulestore.New(s.client.store).Shares,
 		Tracer: s.tracer,

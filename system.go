@@ -25,6 +25,7 @@ import (
 	"github.com/wakebell/wakebell/internal/tracing"
 	"github.com/wakebell/wakebell/messages"
 	queuestore "github.com/wakebell/wakebell/redisops/queue"
+	"github.com/wakebell/wakebell/redisops/shards"
 	"github.com/wakebell/wakebell/redisops/timers"
 	"github.com/wakebell/wakebell/reminder"
 	"github.com/wakebell/wakebell/wakebelltype"
@@ -41,6 +42,7 @@ type System struct {
 	gates      *gate.Gates
 	actorGates actorgates.Config
 	store      *timers.Timers // the System's own, without retries
+	shards     *shards.Store  // over store
 	node       string         // the name under which it is announced to other nodes
 	tracer     *tracing.Tracer
 	hooks      testhook.Hooks // of tests
@@ -50,6 +52,8 @@ type System struct {
 
 	changing sync.Mutex               // serializes changes of the running System
 	settings map[string]settings      // of the handlers, by topic without prefix
+	handlers map[string]Handler       // as they were added, by topic without prefix
+	polled   map[string][]string      // the sources of their pollers
 	removing map[string]chan struct{} // topics in removal; the channel is closed at the end
 	queues   sync.Map                 // the *queuestore.Queue of the handlers, by full name
 
@@ -58,7 +62,10 @@ type System struct {
 	runtime   *actors.Runtime // nil before Start
 	stopped   chan struct{}   // closed when Stop is done; nil before Stop
 	stopErr   error
-	unobserve func() // ends the report of the node to the metrics
+	unobserve func()        // ends the report of the node to the metrics
+	unwatch   func()        // ends watchShards
+	divided   chan struct{} // a topic may have another layout
+	watches   sync.WaitGroup
 	probing   *probe // of Redis, for Health; nil if none is in flight
 }
 
@@ -75,7 +82,7 @@ func New(actorSystem *actor.ActorSystem, rdb redis.UniversalClient, cfg Config) 
 	if actorSystem == nil {
 		return nil, argument.Invalid("actorSystem", "nil")
 	}
-	s := &System{actors: actorSystem, settings: map[string]settings{}, removing: map[string]chan struct{}{}}
+	s := &System{actors: actorSystem, settings: map[string]settings{}, handlers: map[string]Handler{}, polled: map[string][]string{}, removing: map[string]chan struct{}{}, divided: make(chan struct{}, 1)}
 	node := s.remind(&cfg)
 	client, err := newClient(rdb, cfg.client(), cfg.zone())
 	gates, actorGates, gatesErr := moduleonly.SystemGates(rdb, cfg.Gates, s.runningGates)
@@ -86,9 +93,10 @@ func New(actorSystem *actor.ActorSystem, rdb redis.UniversalClient, cfg Config) 
 	if err != nil {
 		return nil, err
 	}
-	store.Logger, store.MaxPayload, store.Metrics = cfg.Logger, client.store.MaxPayload, client.metrics
+	store.Logger, store.MaxPayload, store.Metrics = cfg.Logger, client.store.Timers().MaxPayload, client.metrics
 	store.NoCoalescing, store.NoPayloadsApart = cfg.NoCoalescing, cfg.NoPayloadsApart
-	store.Batcher = client.store.Batcher
+	s.shards = shards.New(store)
+	store.Batcher = client.store.Timers().Batcher
 	s.cfg, s.client, s.store, s.tracer = cfg, client, store, cfg.tracer()
 	s.node = nodeName(cfg.Name) + "/" + rand.Text()[:8] // containers may share host names and process ids
 	s.gates, s.actorGates = gates.(*gate.Gates), actorGates
@@ -99,7 +107,7 @@ func New(actorSystem *actor.ActorSystem, rdb redis.UniversalClient, cfg Config) 
 		if err := s.handles(h); err != nil {
 			return nil, err
 		}
-		s.settings[h.topic] = h.set
+		s.settings[h.topic], s.handlers[h.topic] = h.set, h
 	}
 	return s, nil
 }
@@ -195,6 +203,9 @@ func (s *System) spawn(checked error) error {
 		return errors.Join(fmt.Errorf("start: %w", err), runtime.Stop())
 	}
 	s.runtime, s.unobserve = runtime, s.observe(runtime)
+	watching, unwatch := context.WithCancel(context.Background()) //nolint:forbidigo // Stop ends it
+	s.unwatch = unwatch
+	s.watches.Go(func() { s.watchShards(watching) })
 	return nil
 }
 
@@ -205,6 +216,9 @@ func (s *System) check(ctx context.Context) error {
 	deadline := time.Now().Add(s.cfg.WaitForRedis)
 	for logged := false; ; {
 		err := s.checkOnce(ctx, s.cfg.Handlers...)
+		if err == nil {
+			err = s.learnPolled(ctx)
+		}
 		if err == nil {
 			err = s.reconcile(ctx)
 		}
@@ -223,17 +237,28 @@ func (s *System) check(ctx context.Context) error {
 	}
 }
 
+// checkOnce checks the topics and queues of handlers, and divides topics into shards.
 func (s *System) checkOnce(ctx context.Context, handlers ...Handler) error {
 	var topics []string
 	var queues []wakebelltype.QueueKeys
 	for _, h := range handlers {
 		if h.set.queue == nil {
-			topics = append(topics, s.cfg.Prefix+h.topic)
+			if err := s.divide(ctx, h); err != nil {
+				return err
+			}
+		} else {
+			name := h.set.queue.name
+			name.Name = s.cfg.Prefix + name.Name
+			queues = append(queues, name)
+		}
+		if h.set.queue != nil {
 			continue
 		}
-		name := h.set.queue.name
-		name.Name = s.cfg.Prefix + name.Name
-		queues = append(queues, name)
+		names, err := s.physical(ctx, h)
+		if err != nil {
+			return err
+		}
+		topics = append(topics, names...)
 	}
 	if err := s.store.Check(ctx, topics); err != nil {
 		return err
@@ -242,22 +267,30 @@ func (s *System) checkOnce(ctx context.Context, handlers ...Handler) error {
 }
 
 func (s *System) actorTopics() []poller.Topic {
-	topics := make([]poller.Topic, 0, len(s.cfg.Handlers))
+	topics := make([]poller.Topic, 0, len(s.polled))
 	for _, h := range s.cfg.Handlers {
-		topics = append(topics, s.actorTopic(h))
+		for _, name := range s.polled[h.topic] {
+			topics = append(topics, s.actorTopic(h, name, len(s.polled[h.topic])))
+		}
 	}
 	return topics
 }
 
-func (s *System) actorTopic(h Handler) poller.Topic {
-	source, keys := s.source(h)
+// actorTopic returns the poller of one of the physical topics of a handler.
+func (s *System) actorTopic(h Handler, physical string, shards int) poller.Topic {
+	full := s.cfg.Prefix + h.topic
+	source, keys := s.source(h, physical)
 	if s.hooks.Source != nil {
 		source = s.hooks.Source(source)
 	}
 	mw := slices.Concat(s.decoding(h), s.cfg.Middleware, h.set.middleware)
+	measures := s.client.metrics.Topic(physical)
+	if h.set.queue != nil {
+		measures = s.client.metrics.Queue(physical)
+	}
 	topic := poller.Topic{
-		Source:             s.client.metrics.Source(source),
-		Handle:             s.measured(source.Name(), chain(h, mw, s.tracer.Consumer())),
+		Source:             s.client.metrics.Source(measures, source),
+		Handle:             measured(measures, chain(h, mw, s.tracer.Consumer())),
 		Target:             h.set.target,
 		OverrideInterval:   s.hooks.Idle,
 		Settings:           s.tunable(h.set),
@@ -270,9 +303,15 @@ func (s *System) actorTopic(h Handler) poller.Topic {
 		Group:              s.groups.named(h.set.group), Weight: h.set.weight,
 		NoCounts: s.cfg.NoCounts,
 	}
+	if topic.Shards = shards; h.set.queue == nil {
+		topic.ShardGroup = s.groups.named(groupOfShards + h.topic)
+	}
+	if physical != full {
+		topic.Logical = full
+	}
 	if h.batch != nil {
 		topic.Batch = h.set.batch
-		topic.HandleBatch = s.measuredBatch(source.Name(), chainBatch(h, mw, s.tracer.Consumer()))
+		topic.HandleBatch = measuredBatch(measures, chainBatch(h, mw, s.tracer.Consumer()))
 	}
 	if q := h.set.queue; q != nil {
 		topic.FinalErrors, topic.FinalCrashes = q.finalErrors, q.atMostOnce
@@ -281,7 +320,7 @@ func (s *System) actorTopic(h Handler) poller.Topic {
 		if !s.cfg.NoDivision {
 			topic.Announcer, topic.Node = keys, s.node
 		}
-		topic.ReadOverride = s.readOverride(s.cfg.Prefix+h.topic, keys, pollerSettings(h.set.tuned))
+		topic.ReadOverride = s.readOverride(physical, keys, pollerSettings(h.set.tuned))
 		if topic.Flow.ByKey() { // which also looks after keys that were not freed
 			topic.OverrideInterval = cmp.Or(topic.OverrideInterval, sweepKeysEvery)
 		}
@@ -295,9 +334,9 @@ const sweepKeysEvery = time.Minute
 
 // source returns the source from which the poller of a handler claims leases; the
 // second is the same, nil for a queue.
-func (s *System) source(h Handler) (poller.Source, *timers.TimerSource) {
+func (s *System) source(h Handler, physical string) (poller.Source, *timers.TimerSource) {
 	if h.set.queue == nil {
-		source := s.store.Source(s.cfg.Prefix+h.topic, timers.SourceOptions{
+		source := s.store.Source(physical, timers.SourceOptions{
 			MaxClaims:  h.set.maxClaims(),
 			DeadCap:    s.cfg.DeadLetterCap,
 			SkipFailed: h.set.skipFailed,
@@ -342,6 +381,8 @@ func (s *System) end(how func(*actors.Runtime) error) error {
 
 	defer close(s.stopped)
 	if runtime != nil {
+		s.unwatch()
+		s.watches.Wait()
 		s.stopErr = how(runtime)
 		s.unobserve()
 	}
@@ -369,5 +410,5 @@ func (s *System) Counters() map[string]wakebelltype.Counters {
 	if s.runtime == nil {
 		return nil
 	}
-	return s.runtime.Counters()
+	return s.byTopic(s.runtime.Counters())
 }

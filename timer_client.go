@@ -33,6 +33,9 @@ type Operator interface {
 	Forget(ctx context.Context, topic string) error
 	RemoveTopic(ctx context.Context, topic string) (wakebelltype.TopicRemoval, error)
 
+	Shards(ctx context.Context, topic string) (wakebelltype.ShardLayout, error)
+	Divide(ctx context.Context, topic string, shards int) (wakebelltype.ShardLayout, error)
+
 	Control(ctx context.Context, topic string) (wakebelltype.Control, error)
 	Pause(ctx context.Context, topic, by, reason string) (wakebelltype.Control, error)
 	Resume(ctx context.Context, topic string) (wakebelltype.Control, error)

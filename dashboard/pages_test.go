@@ -42,6 +42,13 @@ func TestTopicShowsItsTimers(t *testing.T) {
 	page = s.get("timer", "topic", "invoices", "id", "inv-1")
 	require.Contains(t, page, "&#34;n&#34;: 1")
 	require.Contains(t, page, "application/json")
+	require.NotContains(t, s.get("topics"), "shards")
+	_, err := s.client.Divide(t.Context(), "orders", 4)
+	require.NoError(t, err)
+	s.schedule("orders", "o-1", time.Hour, "x")
+	require.Contains(t, s.get("topic", "name", "orders"), "4 shards")
+	// The list of topics is remembered for a moment.
+	require.Eventually(t, func() bool { return strings.Contains(s.get("topics"), "4 shards") }, 20*time.Second, 100*time.Millisecond)
 }
 
 // The counts and attempts of a node stay on the pages after it has ended, and those of a

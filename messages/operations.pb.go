@@ -351,7 +351,9 @@ type TopicOverview struct {
 	// of it was read.
 	Fault *Error `protobuf:"bytes,4,opt,name=fault,proto3" json:"fault,omitempty"`
 	// The number of nodes that handle the topic; -1: unknown.
-	Nodes         int32 `protobuf:"zigzag32,5,opt,name=nodes,proto3" json:"nodes,omitempty"`
+	Nodes int32 `protobuf:"zigzag32,5,opt,name=nodes,proto3" json:"nodes,omitempty"`
+	// The number of shards of the topic; 0, from an earlier node: unknown.
+	Shards        uint32 `protobuf:"varint,6,opt,name=shards,proto3" json:"shards,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -417,6 +419,13 @@ func (x *TopicOverview) GetFault() *Error {
 func (x *TopicOverview) GetNodes() int32 {
 	if x != nil {
 		return x.Nodes
+	}
+	return 0
+}
+
+func (x *TopicOverview) GetShards() uint32 {
+	if x != nil {
+		return x.Shards
 	}
 	return 0
 }
@@ -694,6 +703,268 @@ func (x *RemoveTopicResponse) GetUse() string {
 	return ""
 }
 
+// GetTopicShardsRequest reads how the timers of a topic are divided.
+type GetTopicShardsRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Topic         string                 `protobuf:"bytes,1,opt,name=topic,proto3" json:"topic,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetTopicShardsRequest) Reset() {
+	*x = GetTopicShardsRequest{}
+	mi := &file_messages_operations_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetTopicShardsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetTopicShardsRequest) ProtoMessage() {}
+
+func (x *GetTopicShardsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_messages_operations_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetTopicShardsRequest.ProtoReflect.Descriptor instead.
+func (*GetTopicShardsRequest) Descriptor() ([]byte, []int) {
+	return file_messages_operations_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *GetTopicShardsRequest) GetTopic() string {
+	if x != nil {
+		return x.Topic
+	}
+	return ""
+}
+
+// GetTopicShardsResponse has the layout.
+type GetTopicShardsResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Shards        *TopicShards           `protobuf:"bytes,1,opt,name=shards,proto3" json:"shards,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetTopicShardsResponse) Reset() {
+	*x = GetTopicShardsResponse{}
+	mi := &file_messages_operations_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetTopicShardsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetTopicShardsResponse) ProtoMessage() {}
+
+func (x *GetTopicShardsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_messages_operations_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetTopicShardsResponse.ProtoReflect.Descriptor instead.
+func (*GetTopicShardsResponse) Descriptor() ([]byte, []int) {
+	return file_messages_operations_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *GetTopicShardsResponse) GetShards() *TopicShards {
+	if x != nil {
+		return x.Shards
+	}
+	return nil
+}
+
+// TopicShards is how the timers of a topic are divided into shards.
+type TopicShards struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The number of shards in which timers are stored; 1: the topic is not divided.
+	Shards uint32 `protobuf:"varint,1,opt,name=shards,proto3" json:"shards,omitempty"`
+	// The number of shards before the last change; 0: it was not changed.
+	Before uint32 `protobuf:"varint,2,opt,name=before,proto3" json:"before,omitempty"`
+	// Timers may still be where they were before.
+	Moving bool `protobuf:"varint,3,opt,name=moving,proto3" json:"moving,omitempty"`
+	// When the last change began or ended; absent: never.
+	Since         *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=since,proto3" json:"since,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TopicShards) Reset() {
+	*x = TopicShards{}
+	mi := &file_messages_operations_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TopicShards) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TopicShards) ProtoMessage() {}
+
+func (x *TopicShards) ProtoReflect() protoreflect.Message {
+	mi := &file_messages_operations_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TopicShards.ProtoReflect.Descriptor instead.
+func (*TopicShards) Descriptor() ([]byte, []int) {
+	return file_messages_operations_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *TopicShards) GetShards() uint32 {
+	if x != nil {
+		return x.Shards
+	}
+	return 0
+}
+
+func (x *TopicShards) GetBefore() uint32 {
+	if x != nil {
+		return x.Before
+	}
+	return 0
+}
+
+func (x *TopicShards) GetMoving() bool {
+	if x != nil {
+		return x.Moving
+	}
+	return false
+}
+
+func (x *TopicShards) GetSince() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Since
+	}
+	return nil
+}
+
+// DivideTopicRequest gives a topic without timers and dead letters a number of shards.
+type DivideTopicRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Topic string                 `protobuf:"bytes,1,opt,name=topic,proto3" json:"topic,omitempty"`
+	// 1 to 256.
+	Shards        uint32 `protobuf:"varint,2,opt,name=shards,proto3" json:"shards,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DivideTopicRequest) Reset() {
+	*x = DivideTopicRequest{}
+	mi := &file_messages_operations_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DivideTopicRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DivideTopicRequest) ProtoMessage() {}
+
+func (x *DivideTopicRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_messages_operations_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DivideTopicRequest.ProtoReflect.Descriptor instead.
+func (*DivideTopicRequest) Descriptor() ([]byte, []int) {
+	return file_messages_operations_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *DivideTopicRequest) GetTopic() string {
+	if x != nil {
+		return x.Topic
+	}
+	return ""
+}
+
+func (x *DivideTopicRequest) GetShards() uint32 {
+	if x != nil {
+		return x.Shards
+	}
+	return 0
+}
+
+// DivideTopicResponse has the new layout.
+type DivideTopicResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Shards        *TopicShards           `protobuf:"bytes,1,opt,name=shards,proto3" json:"shards,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DivideTopicResponse) Reset() {
+	*x = DivideTopicResponse{}
+	mi := &file_messages_operations_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DivideTopicResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DivideTopicResponse) ProtoMessage() {}
+
+func (x *DivideTopicResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_messages_operations_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DivideTopicResponse.ProtoReflect.Descriptor instead.
+func (*DivideTopicResponse) Descriptor() ([]byte, []int) {
+	return file_messages_operations_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *DivideTopicResponse) GetShards() *TopicShards {
+	if x != nil {
+		return x.Shards
+	}
+	return nil
+}
+
 // GetTopicControlRequest reads the control state of a topic.
 type GetTopicControlRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -704,7 +975,7 @@ type GetTopicControlRequest struct {
 
 func (x *GetTopicControlRequest) Reset() {
 	*x = GetTopicControlRequest{}
-	mi := &file_messages_operations_proto_msgTypes[11]
+	mi := &file_messages_operations_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -716,7 +987,7 @@ func (x *GetTopicControlRequest) String() string {
 func (*GetTopicControlRequest) ProtoMessage() {}
 
 func (x *GetTopicControlRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[11]
+	mi := &file_messages_operations_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -729,7 +1000,7 @@ func (x *GetTopicControlRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetTopicControlRequest.ProtoReflect.Descriptor instead.
 func (*GetTopicControlRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{11}
+	return file_messages_operations_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *GetTopicControlRequest) GetTopic() string {
@@ -749,7 +1020,7 @@ type GetTopicControlResponse struct {
 
 func (x *GetTopicControlResponse) Reset() {
 	*x = GetTopicControlResponse{}
-	mi := &file_messages_operations_proto_msgTypes[12]
+	mi := &file_messages_operations_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -761,7 +1032,7 @@ func (x *GetTopicControlResponse) String() string {
 func (*GetTopicControlResponse) ProtoMessage() {}
 
 func (x *GetTopicControlResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[12]
+	mi := &file_messages_operations_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -774,7 +1045,7 @@ func (x *GetTopicControlResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetTopicControlResponse.ProtoReflect.Descriptor instead.
 func (*GetTopicControlResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{12}
+	return file_messages_operations_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *GetTopicControlResponse) GetControl() *TopicControl {
@@ -799,7 +1070,7 @@ type TopicControl struct {
 
 func (x *TopicControl) Reset() {
 	*x = TopicControl{}
-	mi := &file_messages_operations_proto_msgTypes[13]
+	mi := &file_messages_operations_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -811,7 +1082,7 @@ func (x *TopicControl) String() string {
 func (*TopicControl) ProtoMessage() {}
 
 func (x *TopicControl) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[13]
+	mi := &file_messages_operations_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -824,7 +1095,7 @@ func (x *TopicControl) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TopicControl.ProtoReflect.Descriptor instead.
 func (*TopicControl) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{13}
+	return file_messages_operations_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *TopicControl) GetPaused() bool {
@@ -895,7 +1166,7 @@ type TopicSettings struct {
 
 func (x *TopicSettings) Reset() {
 	*x = TopicSettings{}
-	mi := &file_messages_operations_proto_msgTypes[14]
+	mi := &file_messages_operations_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -907,7 +1178,7 @@ func (x *TopicSettings) String() string {
 func (*TopicSettings) ProtoMessage() {}
 
 func (x *TopicSettings) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[14]
+	mi := &file_messages_operations_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -920,7 +1191,7 @@ func (x *TopicSettings) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TopicSettings.ProtoReflect.Descriptor instead.
 func (*TopicSettings) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{14}
+	return file_messages_operations_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *TopicSettings) GetMaxConcurrent() uint32 {
@@ -1048,7 +1319,7 @@ type PauseTopicRequest struct {
 
 func (x *PauseTopicRequest) Reset() {
 	*x = PauseTopicRequest{}
-	mi := &file_messages_operations_proto_msgTypes[15]
+	mi := &file_messages_operations_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1060,7 +1331,7 @@ func (x *PauseTopicRequest) String() string {
 func (*PauseTopicRequest) ProtoMessage() {}
 
 func (x *PauseTopicRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[15]
+	mi := &file_messages_operations_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1073,7 +1344,7 @@ func (x *PauseTopicRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseTopicRequest.ProtoReflect.Descriptor instead.
 func (*PauseTopicRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{15}
+	return file_messages_operations_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *PauseTopicRequest) GetTopic() string {
@@ -1107,7 +1378,7 @@ type PauseTopicResponse struct {
 
 func (x *PauseTopicResponse) Reset() {
 	*x = PauseTopicResponse{}
-	mi := &file_messages_operations_proto_msgTypes[16]
+	mi := &file_messages_operations_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1119,7 +1390,7 @@ func (x *PauseTopicResponse) String() string {
 func (*PauseTopicResponse) ProtoMessage() {}
 
 func (x *PauseTopicResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[16]
+	mi := &file_messages_operations_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1132,7 +1403,7 @@ func (x *PauseTopicResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseTopicResponse.ProtoReflect.Descriptor instead.
 func (*PauseTopicResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{16}
+	return file_messages_operations_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *PauseTopicResponse) GetControl() *TopicControl {
@@ -1152,7 +1423,7 @@ type ResumeTopicRequest struct {
 
 func (x *ResumeTopicRequest) Reset() {
 	*x = ResumeTopicRequest{}
-	mi := &file_messages_operations_proto_msgTypes[17]
+	mi := &file_messages_operations_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1164,7 +1435,7 @@ func (x *ResumeTopicRequest) String() string {
 func (*ResumeTopicRequest) ProtoMessage() {}
 
 func (x *ResumeTopicRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[17]
+	mi := &file_messages_operations_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1177,7 +1448,7 @@ func (x *ResumeTopicRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResumeTopicRequest.ProtoReflect.Descriptor instead.
 func (*ResumeTopicRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{17}
+	return file_messages_operations_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *ResumeTopicRequest) GetTopic() string {
@@ -1197,7 +1468,7 @@ type ResumeTopicResponse struct {
 
 func (x *ResumeTopicResponse) Reset() {
 	*x = ResumeTopicResponse{}
-	mi := &file_messages_operations_proto_msgTypes[18]
+	mi := &file_messages_operations_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1209,7 +1480,7 @@ func (x *ResumeTopicResponse) String() string {
 func (*ResumeTopicResponse) ProtoMessage() {}
 
 func (x *ResumeTopicResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[18]
+	mi := &file_messages_operations_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1222,7 +1493,7 @@ func (x *ResumeTopicResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResumeTopicResponse.ProtoReflect.Descriptor instead.
 func (*ResumeTopicResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{18}
+	return file_messages_operations_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *ResumeTopicResponse) GetControl() *TopicControl {
@@ -1243,7 +1514,7 @@ type RetuneTopicRequest struct {
 
 func (x *RetuneTopicRequest) Reset() {
 	*x = RetuneTopicRequest{}
-	mi := &file_messages_operations_proto_msgTypes[19]
+	mi := &file_messages_operations_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1255,7 +1526,7 @@ func (x *RetuneTopicRequest) String() string {
 func (*RetuneTopicRequest) ProtoMessage() {}
 
 func (x *RetuneTopicRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[19]
+	mi := &file_messages_operations_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1268,7 +1539,7 @@ func (x *RetuneTopicRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RetuneTopicRequest.ProtoReflect.Descriptor instead.
 func (*RetuneTopicRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{19}
+	return file_messages_operations_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *RetuneTopicRequest) GetTopic() string {
@@ -1295,7 +1566,7 @@ type RetuneTopicResponse struct {
 
 func (x *RetuneTopicResponse) Reset() {
 	*x = RetuneTopicResponse{}
-	mi := &file_messages_operations_proto_msgTypes[20]
+	mi := &file_messages_operations_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1307,7 +1578,7 @@ func (x *RetuneTopicResponse) String() string {
 func (*RetuneTopicResponse) ProtoMessage() {}
 
 func (x *RetuneTopicResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[20]
+	mi := &file_messages_operations_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1320,7 +1591,7 @@ func (x *RetuneTopicResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RetuneTopicResponse.ProtoReflect.Descriptor instead.
 func (*RetuneTopicResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{20}
+	return file_messages_operations_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *RetuneTopicResponse) GetControl() *TopicControl {
@@ -1340,7 +1611,7 @@ type DiagnoseRequest struct {
 
 func (x *DiagnoseRequest) Reset() {
 	*x = DiagnoseRequest{}
-	mi := &file_messages_operations_proto_msgTypes[21]
+	mi := &file_messages_operations_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1352,7 +1623,7 @@ func (x *DiagnoseRequest) String() string {
 func (*DiagnoseRequest) ProtoMessage() {}
 
 func (x *DiagnoseRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[21]
+	mi := &file_messages_operations_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1365,7 +1636,7 @@ func (x *DiagnoseRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DiagnoseRequest.ProtoReflect.Descriptor instead.
 func (*DiagnoseRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{21}
+	return file_messages_operations_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *DiagnoseRequest) GetTopics() []string {
@@ -1385,7 +1656,7 @@ type DiagnoseResponse struct {
 
 func (x *DiagnoseResponse) Reset() {
 	*x = DiagnoseResponse{}
-	mi := &file_messages_operations_proto_msgTypes[22]
+	mi := &file_messages_operations_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1397,7 +1668,7 @@ func (x *DiagnoseResponse) String() string {
 func (*DiagnoseResponse) ProtoMessage() {}
 
 func (x *DiagnoseResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[22]
+	mi := &file_messages_operations_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1410,7 +1681,7 @@ func (x *DiagnoseResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DiagnoseResponse.ProtoReflect.Descriptor instead.
 func (*DiagnoseResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{22}
+	return file_messages_operations_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *DiagnoseResponse) GetFindings() []*Finding {
@@ -1439,7 +1710,7 @@ type Finding struct {
 
 func (x *Finding) Reset() {
 	*x = Finding{}
-	mi := &file_messages_operations_proto_msgTypes[23]
+	mi := &file_messages_operations_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1451,7 +1722,7 @@ func (x *Finding) String() string {
 func (*Finding) ProtoMessage() {}
 
 func (x *Finding) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[23]
+	mi := &file_messages_operations_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1464,7 +1735,7 @@ func (x *Finding) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Finding.ProtoReflect.Descriptor instead.
 func (*Finding) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{23}
+	return file_messages_operations_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *Finding) GetCheck() string {
@@ -1519,7 +1790,7 @@ type TailRequest struct {
 
 func (x *TailRequest) Reset() {
 	*x = TailRequest{}
-	mi := &file_messages_operations_proto_msgTypes[24]
+	mi := &file_messages_operations_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1531,7 +1802,7 @@ func (x *TailRequest) String() string {
 func (*TailRequest) ProtoMessage() {}
 
 func (x *TailRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[24]
+	mi := &file_messages_operations_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1544,7 +1815,7 @@ func (x *TailRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TailRequest.ProtoReflect.Descriptor instead.
 func (*TailRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{24}
+	return file_messages_operations_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *TailRequest) GetTopic() string {
@@ -1564,7 +1835,7 @@ type TailResponse struct {
 
 func (x *TailResponse) Reset() {
 	*x = TailResponse{}
-	mi := &file_messages_operations_proto_msgTypes[25]
+	mi := &file_messages_operations_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1576,7 +1847,7 @@ func (x *TailResponse) String() string {
 func (*TailResponse) ProtoMessage() {}
 
 func (x *TailResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[25]
+	mi := &file_messages_operations_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1589,7 +1860,7 @@ func (x *TailResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TailResponse.ProtoReflect.Descriptor instead.
 func (*TailResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{25}
+	return file_messages_operations_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *TailResponse) GetEvent() *TopicEvent {
@@ -1621,7 +1892,7 @@ type TopicEvent struct {
 
 func (x *TopicEvent) Reset() {
 	*x = TopicEvent{}
-	mi := &file_messages_operations_proto_msgTypes[26]
+	mi := &file_messages_operations_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1633,7 +1904,7 @@ func (x *TopicEvent) String() string {
 func (*TopicEvent) ProtoMessage() {}
 
 func (x *TopicEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[26]
+	mi := &file_messages_operations_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1646,7 +1917,7 @@ func (x *TopicEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TopicEvent.ProtoReflect.Descriptor instead.
 func (*TopicEvent) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{26}
+	return file_messages_operations_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *TopicEvent) GetKind() string {
@@ -1752,7 +2023,7 @@ type DeadLetterFilter struct {
 
 func (x *DeadLetterFilter) Reset() {
 	*x = DeadLetterFilter{}
-	mi := &file_messages_operations_proto_msgTypes[27]
+	mi := &file_messages_operations_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1764,7 +2035,7 @@ func (x *DeadLetterFilter) String() string {
 func (*DeadLetterFilter) ProtoMessage() {}
 
 func (x *DeadLetterFilter) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[27]
+	mi := &file_messages_operations_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1777,7 +2048,7 @@ func (x *DeadLetterFilter) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeadLetterFilter.ProtoReflect.Descriptor instead.
 func (*DeadLetterFilter) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{27}
+	return file_messages_operations_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *DeadLetterFilter) GetEntry() string {
@@ -1832,7 +2103,7 @@ type ListDeadLettersRequest struct {
 
 func (x *ListDeadLettersRequest) Reset() {
 	*x = ListDeadLettersRequest{}
-	mi := &file_messages_operations_proto_msgTypes[28]
+	mi := &file_messages_operations_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1844,7 +2115,7 @@ func (x *ListDeadLettersRequest) String() string {
 func (*ListDeadLettersRequest) ProtoMessage() {}
 
 func (x *ListDeadLettersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[28]
+	mi := &file_messages_operations_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1857,7 +2128,7 @@ func (x *ListDeadLettersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListDeadLettersRequest.ProtoReflect.Descriptor instead.
 func (*ListDeadLettersRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{28}
+	return file_messages_operations_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *ListDeadLettersRequest) GetTopic() string {
@@ -1905,7 +2176,7 @@ type ListDeadLettersResponse struct {
 
 func (x *ListDeadLettersResponse) Reset() {
 	*x = ListDeadLettersResponse{}
-	mi := &file_messages_operations_proto_msgTypes[29]
+	mi := &file_messages_operations_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1917,7 +2188,7 @@ func (x *ListDeadLettersResponse) String() string {
 func (*ListDeadLettersResponse) ProtoMessage() {}
 
 func (x *ListDeadLettersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[29]
+	mi := &file_messages_operations_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1930,7 +2201,7 @@ func (x *ListDeadLettersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListDeadLettersResponse.ProtoReflect.Descriptor instead.
 func (*ListDeadLettersResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{29}
+	return file_messages_operations_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *ListDeadLettersResponse) GetDeadLetter() *DeadLetter {
@@ -1951,7 +2222,7 @@ type GetDeadLetterRequest struct {
 
 func (x *GetDeadLetterRequest) Reset() {
 	*x = GetDeadLetterRequest{}
-	mi := &file_messages_operations_proto_msgTypes[30]
+	mi := &file_messages_operations_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1963,7 +2234,7 @@ func (x *GetDeadLetterRequest) String() string {
 func (*GetDeadLetterRequest) ProtoMessage() {}
 
 func (x *GetDeadLetterRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[30]
+	mi := &file_messages_operations_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1976,7 +2247,7 @@ func (x *GetDeadLetterRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetDeadLetterRequest.ProtoReflect.Descriptor instead.
 func (*GetDeadLetterRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{30}
+	return file_messages_operations_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *GetDeadLetterRequest) GetTopic() string {
@@ -2003,7 +2274,7 @@ type GetDeadLetterResponse struct {
 
 func (x *GetDeadLetterResponse) Reset() {
 	*x = GetDeadLetterResponse{}
-	mi := &file_messages_operations_proto_msgTypes[31]
+	mi := &file_messages_operations_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2015,7 +2286,7 @@ func (x *GetDeadLetterResponse) String() string {
 func (*GetDeadLetterResponse) ProtoMessage() {}
 
 func (x *GetDeadLetterResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[31]
+	mi := &file_messages_operations_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2028,7 +2299,7 @@ func (x *GetDeadLetterResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetDeadLetterResponse.ProtoReflect.Descriptor instead.
 func (*GetDeadLetterResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{31}
+	return file_messages_operations_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *GetDeadLetterResponse) GetDeadLetter() *DeadLetter {
@@ -2057,7 +2328,7 @@ type DeadLetter struct {
 
 func (x *DeadLetter) Reset() {
 	*x = DeadLetter{}
-	mi := &file_messages_operations_proto_msgTypes[32]
+	mi := &file_messages_operations_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2069,7 +2340,7 @@ func (x *DeadLetter) String() string {
 func (*DeadLetter) ProtoMessage() {}
 
 func (x *DeadLetter) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[32]
+	mi := &file_messages_operations_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2082,7 +2353,7 @@ func (x *DeadLetter) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeadLetter.ProtoReflect.Descriptor instead.
 func (*DeadLetter) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{32}
+	return file_messages_operations_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *DeadLetter) GetEntry() string {
@@ -2165,7 +2436,7 @@ type RedriveDeadLettersRequest struct {
 
 func (x *RedriveDeadLettersRequest) Reset() {
 	*x = RedriveDeadLettersRequest{}
-	mi := &file_messages_operations_proto_msgTypes[33]
+	mi := &file_messages_operations_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2177,7 +2448,7 @@ func (x *RedriveDeadLettersRequest) String() string {
 func (*RedriveDeadLettersRequest) ProtoMessage() {}
 
 func (x *RedriveDeadLettersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[33]
+	mi := &file_messages_operations_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2190,7 +2461,7 @@ func (x *RedriveDeadLettersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RedriveDeadLettersRequest.ProtoReflect.Descriptor instead.
 func (*RedriveDeadLettersRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{33}
+	return file_messages_operations_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *RedriveDeadLettersRequest) GetTopic() string {
@@ -2240,7 +2511,7 @@ type RedriveDeadLettersResponse struct {
 
 func (x *RedriveDeadLettersResponse) Reset() {
 	*x = RedriveDeadLettersResponse{}
-	mi := &file_messages_operations_proto_msgTypes[34]
+	mi := &file_messages_operations_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2252,7 +2523,7 @@ func (x *RedriveDeadLettersResponse) String() string {
 func (*RedriveDeadLettersResponse) ProtoMessage() {}
 
 func (x *RedriveDeadLettersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[34]
+	mi := &file_messages_operations_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2265,7 +2536,7 @@ func (x *RedriveDeadLettersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RedriveDeadLettersResponse.ProtoReflect.Descriptor instead.
 func (*RedriveDeadLettersResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{34}
+	return file_messages_operations_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *RedriveDeadLettersResponse) GetEntry() string {
@@ -2300,7 +2571,7 @@ type DeleteDeadLettersRequest struct {
 
 func (x *DeleteDeadLettersRequest) Reset() {
 	*x = DeleteDeadLettersRequest{}
-	mi := &file_messages_operations_proto_msgTypes[35]
+	mi := &file_messages_operations_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2312,7 +2583,7 @@ func (x *DeleteDeadLettersRequest) String() string {
 func (*DeleteDeadLettersRequest) ProtoMessage() {}
 
 func (x *DeleteDeadLettersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[35]
+	mi := &file_messages_operations_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2325,7 +2596,7 @@ func (x *DeleteDeadLettersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteDeadLettersRequest.ProtoReflect.Descriptor instead.
 func (*DeleteDeadLettersRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{35}
+	return file_messages_operations_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *DeleteDeadLettersRequest) GetTopic() string {
@@ -2352,7 +2623,7 @@ type DeleteDeadLettersResponse struct {
 
 func (x *DeleteDeadLettersResponse) Reset() {
 	*x = DeleteDeadLettersResponse{}
-	mi := &file_messages_operations_proto_msgTypes[36]
+	mi := &file_messages_operations_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2364,7 +2635,7 @@ func (x *DeleteDeadLettersResponse) String() string {
 func (*DeleteDeadLettersResponse) ProtoMessage() {}
 
 func (x *DeleteDeadLettersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[36]
+	mi := &file_messages_operations_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2377,7 +2648,7 @@ func (x *DeleteDeadLettersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteDeadLettersResponse.ProtoReflect.Descriptor instead.
 func (*DeleteDeadLettersResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{36}
+	return file_messages_operations_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *DeleteDeadLettersResponse) GetCount() int64 {
@@ -2401,7 +2672,7 @@ type ListQueuesRequest struct {
 
 func (x *ListQueuesRequest) Reset() {
 	*x = ListQueuesRequest{}
-	mi := &file_messages_operations_proto_msgTypes[37]
+	mi := &file_messages_operations_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2413,7 +2684,7 @@ func (x *ListQueuesRequest) String() string {
 func (*ListQueuesRequest) ProtoMessage() {}
 
 func (x *ListQueuesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[37]
+	mi := &file_messages_operations_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2426,7 +2697,7 @@ func (x *ListQueuesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListQueuesRequest.ProtoReflect.Descriptor instead.
 func (*ListQueuesRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{37}
+	return file_messages_operations_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *ListQueuesRequest) GetAfter() string {
@@ -2455,7 +2726,7 @@ type ListQueuesResponse struct {
 
 func (x *ListQueuesResponse) Reset() {
 	*x = ListQueuesResponse{}
-	mi := &file_messages_operations_proto_msgTypes[38]
+	mi := &file_messages_operations_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2467,7 +2738,7 @@ func (x *ListQueuesResponse) String() string {
 func (*ListQueuesResponse) ProtoMessage() {}
 
 func (x *ListQueuesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[38]
+	mi := &file_messages_operations_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2480,7 +2751,7 @@ func (x *ListQueuesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListQueuesResponse.ProtoReflect.Descriptor instead.
 func (*ListQueuesResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{38}
+	return file_messages_operations_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *ListQueuesResponse) GetName() string {
@@ -2515,7 +2786,7 @@ type GetQueueStatsRequest struct {
 
 func (x *GetQueueStatsRequest) Reset() {
 	*x = GetQueueStatsRequest{}
-	mi := &file_messages_operations_proto_msgTypes[39]
+	mi := &file_messages_operations_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2527,7 +2798,7 @@ func (x *GetQueueStatsRequest) String() string {
 func (*GetQueueStatsRequest) ProtoMessage() {}
 
 func (x *GetQueueStatsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[39]
+	mi := &file_messages_operations_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2540,7 +2811,7 @@ func (x *GetQueueStatsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetQueueStatsRequest.ProtoReflect.Descriptor instead.
 func (*GetQueueStatsRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{39}
+	return file_messages_operations_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *GetQueueStatsRequest) GetName() string {
@@ -2567,7 +2838,7 @@ type GetQueueStatsResponse struct {
 
 func (x *GetQueueStatsResponse) Reset() {
 	*x = GetQueueStatsResponse{}
-	mi := &file_messages_operations_proto_msgTypes[40]
+	mi := &file_messages_operations_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2579,7 +2850,7 @@ func (x *GetQueueStatsResponse) String() string {
 func (*GetQueueStatsResponse) ProtoMessage() {}
 
 func (x *GetQueueStatsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[40]
+	mi := &file_messages_operations_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2592,7 +2863,7 @@ func (x *GetQueueStatsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetQueueStatsResponse.ProtoReflect.Descriptor instead.
 func (*GetQueueStatsResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{40}
+	return file_messages_operations_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *GetQueueStatsResponse) GetStats() *QueueStats {
@@ -2630,7 +2901,7 @@ type QueueStats struct {
 
 func (x *QueueStats) Reset() {
 	*x = QueueStats{}
-	mi := &file_messages_operations_proto_msgTypes[41]
+	mi := &file_messages_operations_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2642,7 +2913,7 @@ func (x *QueueStats) String() string {
 func (*QueueStats) ProtoMessage() {}
 
 func (x *QueueStats) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[41]
+	mi := &file_messages_operations_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2655,7 +2926,7 @@ func (x *QueueStats) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QueueStats.ProtoReflect.Descriptor instead.
 func (*QueueStats) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{41}
+	return file_messages_operations_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *QueueStats) GetPending() int64 {
@@ -2739,7 +3010,7 @@ type ListQueueMessagesRequest struct {
 
 func (x *ListQueueMessagesRequest) Reset() {
 	*x = ListQueueMessagesRequest{}
-	mi := &file_messages_operations_proto_msgTypes[42]
+	mi := &file_messages_operations_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2751,7 +3022,7 @@ func (x *ListQueueMessagesRequest) String() string {
 func (*ListQueueMessagesRequest) ProtoMessage() {}
 
 func (x *ListQueueMessagesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[42]
+	mi := &file_messages_operations_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2764,7 +3035,7 @@ func (x *ListQueueMessagesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListQueueMessagesRequest.ProtoReflect.Descriptor instead.
 func (*ListQueueMessagesRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{42}
+	return file_messages_operations_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *ListQueueMessagesRequest) GetName() string {
@@ -2812,7 +3083,7 @@ type ListQueueMessagesResponse struct {
 
 func (x *ListQueueMessagesResponse) Reset() {
 	*x = ListQueueMessagesResponse{}
-	mi := &file_messages_operations_proto_msgTypes[43]
+	mi := &file_messages_operations_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2824,7 +3095,7 @@ func (x *ListQueueMessagesResponse) String() string {
 func (*ListQueueMessagesResponse) ProtoMessage() {}
 
 func (x *ListQueueMessagesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[43]
+	mi := &file_messages_operations_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2837,7 +3108,7 @@ func (x *ListQueueMessagesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListQueueMessagesResponse.ProtoReflect.Descriptor instead.
 func (*ListQueueMessagesResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{43}
+	return file_messages_operations_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *ListQueueMessagesResponse) GetMessage() *QueuedMessage {
@@ -2866,7 +3137,7 @@ type QueuedMessage struct {
 
 func (x *QueuedMessage) Reset() {
 	*x = QueuedMessage{}
-	mi := &file_messages_operations_proto_msgTypes[44]
+	mi := &file_messages_operations_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2878,7 +3149,7 @@ func (x *QueuedMessage) String() string {
 func (*QueuedMessage) ProtoMessage() {}
 
 func (x *QueuedMessage) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[44]
+	mi := &file_messages_operations_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2891,7 +3162,7 @@ func (x *QueuedMessage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QueuedMessage.ProtoReflect.Descriptor instead.
 func (*QueuedMessage) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{44}
+	return file_messages_operations_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *QueuedMessage) GetId() string {
@@ -2958,7 +3229,7 @@ type PurgeQueueRequest struct {
 
 func (x *PurgeQueueRequest) Reset() {
 	*x = PurgeQueueRequest{}
-	mi := &file_messages_operations_proto_msgTypes[45]
+	mi := &file_messages_operations_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2970,7 +3241,7 @@ func (x *PurgeQueueRequest) String() string {
 func (*PurgeQueueRequest) ProtoMessage() {}
 
 func (x *PurgeQueueRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[45]
+	mi := &file_messages_operations_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2983,7 +3254,7 @@ func (x *PurgeQueueRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PurgeQueueRequest.ProtoReflect.Descriptor instead.
 func (*PurgeQueueRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{45}
+	return file_messages_operations_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *PurgeQueueRequest) GetName() string {
@@ -3024,7 +3295,7 @@ type PurgeQueueResponse struct {
 
 func (x *PurgeQueueResponse) Reset() {
 	*x = PurgeQueueResponse{}
-	mi := &file_messages_operations_proto_msgTypes[46]
+	mi := &file_messages_operations_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3036,7 +3307,7 @@ func (x *PurgeQueueResponse) String() string {
 func (*PurgeQueueResponse) ProtoMessage() {}
 
 func (x *PurgeQueueResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[46]
+	mi := &file_messages_operations_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3049,7 +3320,7 @@ func (x *PurgeQueueResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PurgeQueueResponse.ProtoReflect.Descriptor instead.
 func (*PurgeQueueResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{46}
+	return file_messages_operations_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *PurgeQueueResponse) GetCount() int64 {
@@ -3074,7 +3345,7 @@ type ListQueueDeadLettersRequest struct {
 
 func (x *ListQueueDeadLettersRequest) Reset() {
 	*x = ListQueueDeadLettersRequest{}
-	mi := &file_messages_operations_proto_msgTypes[47]
+	mi := &file_messages_operations_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3086,7 +3357,7 @@ func (x *ListQueueDeadLettersRequest) String() string {
 func (*ListQueueDeadLettersRequest) ProtoMessage() {}
 
 func (x *ListQueueDeadLettersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[47]
+	mi := &file_messages_operations_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3099,7 +3370,7 @@ func (x *ListQueueDeadLettersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListQueueDeadLettersRequest.ProtoReflect.Descriptor instead.
 func (*ListQueueDeadLettersRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{47}
+	return file_messages_operations_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *ListQueueDeadLettersRequest) GetName() string {
@@ -3140,7 +3411,7 @@ type ListQueueDeadLettersResponse struct {
 
 func (x *ListQueueDeadLettersResponse) Reset() {
 	*x = ListQueueDeadLettersResponse{}
-	mi := &file_messages_operations_proto_msgTypes[48]
+	mi := &file_messages_operations_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3152,7 +3423,7 @@ func (x *ListQueueDeadLettersResponse) String() string {
 func (*ListQueueDeadLettersResponse) ProtoMessage() {}
 
 func (x *ListQueueDeadLettersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[48]
+	mi := &file_messages_operations_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3165,7 +3436,7 @@ func (x *ListQueueDeadLettersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListQueueDeadLettersResponse.ProtoReflect.Descriptor instead.
 func (*ListQueueDeadLettersResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{48}
+	return file_messages_operations_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *ListQueueDeadLettersResponse) GetDeadLetter() *QueueDeadLetter {
@@ -3187,7 +3458,7 @@ type GetQueueDeadLetterRequest struct {
 
 func (x *GetQueueDeadLetterRequest) Reset() {
 	*x = GetQueueDeadLetterRequest{}
-	mi := &file_messages_operations_proto_msgTypes[49]
+	mi := &file_messages_operations_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3199,7 +3470,7 @@ func (x *GetQueueDeadLetterRequest) String() string {
 func (*GetQueueDeadLetterRequest) ProtoMessage() {}
 
 func (x *GetQueueDeadLetterRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[49]
+	mi := &file_messages_operations_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3212,7 +3483,7 @@ func (x *GetQueueDeadLetterRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetQueueDeadLetterRequest.ProtoReflect.Descriptor instead.
 func (*GetQueueDeadLetterRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{49}
+	return file_messages_operations_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *GetQueueDeadLetterRequest) GetName() string {
@@ -3246,7 +3517,7 @@ type GetQueueDeadLetterResponse struct {
 
 func (x *GetQueueDeadLetterResponse) Reset() {
 	*x = GetQueueDeadLetterResponse{}
-	mi := &file_messages_operations_proto_msgTypes[50]
+	mi := &file_messages_operations_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3258,7 +3529,7 @@ func (x *GetQueueDeadLetterResponse) String() string {
 func (*GetQueueDeadLetterResponse) ProtoMessage() {}
 
 func (x *GetQueueDeadLetterResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[50]
+	mi := &file_messages_operations_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3271,7 +3542,7 @@ func (x *GetQueueDeadLetterResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetQueueDeadLetterResponse.ProtoReflect.Descriptor instead.
 func (*GetQueueDeadLetterResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{50}
+	return file_messages_operations_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *GetQueueDeadLetterResponse) GetDeadLetter() *QueueDeadLetter {
@@ -3300,7 +3571,7 @@ type QueueDeadLetter struct {
 
 func (x *QueueDeadLetter) Reset() {
 	*x = QueueDeadLetter{}
-	mi := &file_messages_operations_proto_msgTypes[51]
+	mi := &file_messages_operations_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3312,7 +3583,7 @@ func (x *QueueDeadLetter) String() string {
 func (*QueueDeadLetter) ProtoMessage() {}
 
 func (x *QueueDeadLetter) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[51]
+	mi := &file_messages_operations_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3325,7 +3596,7 @@ func (x *QueueDeadLetter) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QueueDeadLetter.ProtoReflect.Descriptor instead.
 func (*QueueDeadLetter) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{51}
+	return file_messages_operations_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *QueueDeadLetter) GetEntry() string {
@@ -3396,7 +3667,7 @@ type RedriveQueueDeadLetterRequest struct {
 
 func (x *RedriveQueueDeadLetterRequest) Reset() {
 	*x = RedriveQueueDeadLetterRequest{}
-	mi := &file_messages_operations_proto_msgTypes[52]
+	mi := &file_messages_operations_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3408,7 +3679,7 @@ func (x *RedriveQueueDeadLetterRequest) String() string {
 func (*RedriveQueueDeadLetterRequest) ProtoMessage() {}
 
 func (x *RedriveQueueDeadLetterRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[52]
+	mi := &file_messages_operations_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3421,7 +3692,7 @@ func (x *RedriveQueueDeadLetterRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RedriveQueueDeadLetterRequest.ProtoReflect.Descriptor instead.
 func (*RedriveQueueDeadLetterRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{52}
+	return file_messages_operations_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *RedriveQueueDeadLetterRequest) GetName() string {
@@ -3485,7 +3756,7 @@ type RedriveQueueDeadLetterResponse struct {
 
 func (x *RedriveQueueDeadLetterResponse) Reset() {
 	*x = RedriveQueueDeadLetterResponse{}
-	mi := &file_messages_operations_proto_msgTypes[53]
+	mi := &file_messages_operations_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3497,7 +3768,7 @@ func (x *RedriveQueueDeadLetterResponse) String() string {
 func (*RedriveQueueDeadLetterResponse) ProtoMessage() {}
 
 func (x *RedriveQueueDeadLetterResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[53]
+	mi := &file_messages_operations_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3510,7 +3781,7 @@ func (x *RedriveQueueDeadLetterResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RedriveQueueDeadLetterResponse.ProtoReflect.Descriptor instead.
 func (*RedriveQueueDeadLetterResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{53}
+	return file_messages_operations_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *RedriveQueueDeadLetterResponse) GetOutcome() QueueRedriveOutcome {
@@ -3540,7 +3811,7 @@ type DeleteQueueDeadLettersRequest struct {
 
 func (x *DeleteQueueDeadLettersRequest) Reset() {
 	*x = DeleteQueueDeadLettersRequest{}
-	mi := &file_messages_operations_proto_msgTypes[54]
+	mi := &file_messages_operations_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3552,7 +3823,7 @@ func (x *DeleteQueueDeadLettersRequest) String() string {
 func (*DeleteQueueDeadLettersRequest) ProtoMessage() {}
 
 func (x *DeleteQueueDeadLettersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[54]
+	mi := &file_messages_operations_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3565,7 +3836,7 @@ func (x *DeleteQueueDeadLettersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteQueueDeadLettersRequest.ProtoReflect.Descriptor instead.
 func (*DeleteQueueDeadLettersRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{54}
+	return file_messages_operations_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *DeleteQueueDeadLettersRequest) GetName() string {
@@ -3599,7 +3870,7 @@ type DeleteQueueDeadLettersResponse struct {
 
 func (x *DeleteQueueDeadLettersResponse) Reset() {
 	*x = DeleteQueueDeadLettersResponse{}
-	mi := &file_messages_operations_proto_msgTypes[55]
+	mi := &file_messages_operations_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3611,7 +3882,7 @@ func (x *DeleteQueueDeadLettersResponse) String() string {
 func (*DeleteQueueDeadLettersResponse) ProtoMessage() {}
 
 func (x *DeleteQueueDeadLettersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[55]
+	mi := &file_messages_operations_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3624,7 +3895,7 @@ func (x *DeleteQueueDeadLettersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteQueueDeadLettersResponse.ProtoReflect.Descriptor instead.
 func (*DeleteQueueDeadLettersResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{55}
+	return file_messages_operations_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *DeleteQueueDeadLettersResponse) GetCount() int64 {
@@ -3648,7 +3919,7 @@ type ListGatesRequest struct {
 
 func (x *ListGatesRequest) Reset() {
 	*x = ListGatesRequest{}
-	mi := &file_messages_operations_proto_msgTypes[56]
+	mi := &file_messages_operations_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3660,7 +3931,7 @@ func (x *ListGatesRequest) String() string {
 func (*ListGatesRequest) ProtoMessage() {}
 
 func (x *ListGatesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[56]
+	mi := &file_messages_operations_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3673,7 +3944,7 @@ func (x *ListGatesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListGatesRequest.ProtoReflect.Descriptor instead.
 func (*ListGatesRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{56}
+	return file_messages_operations_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *ListGatesRequest) GetAfter() string {
@@ -3700,7 +3971,7 @@ type ListGatesResponse struct {
 
 func (x *ListGatesResponse) Reset() {
 	*x = ListGatesResponse{}
-	mi := &file_messages_operations_proto_msgTypes[57]
+	mi := &file_messages_operations_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3712,7 +3983,7 @@ func (x *ListGatesResponse) String() string {
 func (*ListGatesResponse) ProtoMessage() {}
 
 func (x *ListGatesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[57]
+	mi := &file_messages_operations_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3725,7 +3996,7 @@ func (x *ListGatesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListGatesResponse.ProtoReflect.Descriptor instead.
 func (*ListGatesResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{57}
+	return file_messages_operations_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *ListGatesResponse) GetGate() *GateState {
@@ -3745,7 +4016,7 @@ type GetGateRequest struct {
 
 func (x *GetGateRequest) Reset() {
 	*x = GetGateRequest{}
-	mi := &file_messages_operations_proto_msgTypes[58]
+	mi := &file_messages_operations_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3757,7 +4028,7 @@ func (x *GetGateRequest) String() string {
 func (*GetGateRequest) ProtoMessage() {}
 
 func (x *GetGateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[58]
+	mi := &file_messages_operations_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3770,7 +4041,7 @@ func (x *GetGateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetGateRequest.ProtoReflect.Descriptor instead.
 func (*GetGateRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{58}
+	return file_messages_operations_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *GetGateRequest) GetGate() string {
@@ -3790,7 +4061,7 @@ type GetGateResponse struct {
 
 func (x *GetGateResponse) Reset() {
 	*x = GetGateResponse{}
-	mi := &file_messages_operations_proto_msgTypes[59]
+	mi := &file_messages_operations_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3802,7 +4073,7 @@ func (x *GetGateResponse) String() string {
 func (*GetGateResponse) ProtoMessage() {}
 
 func (x *GetGateResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[59]
+	mi := &file_messages_operations_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3815,7 +4086,7 @@ func (x *GetGateResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetGateResponse.ProtoReflect.Descriptor instead.
 func (*GetGateResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{59}
+	return file_messages_operations_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *GetGateResponse) GetGate() *GateState {
@@ -3853,7 +4124,7 @@ type GateState struct {
 
 func (x *GateState) Reset() {
 	*x = GateState{}
-	mi := &file_messages_operations_proto_msgTypes[60]
+	mi := &file_messages_operations_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3865,7 +4136,7 @@ func (x *GateState) String() string {
 func (*GateState) ProtoMessage() {}
 
 func (x *GateState) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[60]
+	mi := &file_messages_operations_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3878,7 +4149,7 @@ func (x *GateState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GateState.ProtoReflect.Descriptor instead.
 func (*GateState) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{60}
+	return file_messages_operations_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *GateState) GetGate() string {
@@ -3963,7 +4234,7 @@ type GateTicket struct {
 
 func (x *GateTicket) Reset() {
 	*x = GateTicket{}
-	mi := &file_messages_operations_proto_msgTypes[61]
+	mi := &file_messages_operations_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3975,7 +4246,7 @@ func (x *GateTicket) String() string {
 func (*GateTicket) ProtoMessage() {}
 
 func (x *GateTicket) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[61]
+	mi := &file_messages_operations_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3988,7 +4259,7 @@ func (x *GateTicket) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GateTicket.ProtoReflect.Descriptor instead.
 func (*GateTicket) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{61}
+	return file_messages_operations_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *GateTicket) GetFence() uint64 {
@@ -4016,7 +4287,7 @@ type ReleaseGateRequest struct {
 
 func (x *ReleaseGateRequest) Reset() {
 	*x = ReleaseGateRequest{}
-	mi := &file_messages_operations_proto_msgTypes[62]
+	mi := &file_messages_operations_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4028,7 +4299,7 @@ func (x *ReleaseGateRequest) String() string {
 func (*ReleaseGateRequest) ProtoMessage() {}
 
 func (x *ReleaseGateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[62]
+	mi := &file_messages_operations_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4041,7 +4312,7 @@ func (x *ReleaseGateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseGateRequest.ProtoReflect.Descriptor instead.
 func (*ReleaseGateRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{62}
+	return file_messages_operations_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *ReleaseGateRequest) GetGate() string {
@@ -4069,7 +4340,7 @@ type ReleaseGateResponse struct {
 
 func (x *ReleaseGateResponse) Reset() {
 	*x = ReleaseGateResponse{}
-	mi := &file_messages_operations_proto_msgTypes[63]
+	mi := &file_messages_operations_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4081,7 +4352,7 @@ func (x *ReleaseGateResponse) String() string {
 func (*ReleaseGateResponse) ProtoMessage() {}
 
 func (x *ReleaseGateResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[63]
+	mi := &file_messages_operations_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4094,7 +4365,7 @@ func (x *ReleaseGateResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseGateResponse.ProtoReflect.Descriptor instead.
 func (*ReleaseGateResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{63}
+	return file_messages_operations_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *ReleaseGateResponse) GetReleased() bool {
@@ -4116,7 +4387,7 @@ type RepairGateRequest struct {
 
 func (x *RepairGateRequest) Reset() {
 	*x = RepairGateRequest{}
-	mi := &file_messages_operations_proto_msgTypes[64]
+	mi := &file_messages_operations_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4128,7 +4399,7 @@ func (x *RepairGateRequest) String() string {
 func (*RepairGateRequest) ProtoMessage() {}
 
 func (x *RepairGateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[64]
+	mi := &file_messages_operations_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4141,7 +4412,7 @@ func (x *RepairGateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RepairGateRequest.ProtoReflect.Descriptor instead.
 func (*RepairGateRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{64}
+	return file_messages_operations_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *RepairGateRequest) GetGate() string {
@@ -4175,7 +4446,7 @@ type RepairGateResponse struct {
 
 func (x *RepairGateResponse) Reset() {
 	*x = RepairGateResponse{}
-	mi := &file_messages_operations_proto_msgTypes[65]
+	mi := &file_messages_operations_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4187,7 +4458,7 @@ func (x *RepairGateResponse) String() string {
 func (*RepairGateResponse) ProtoMessage() {}
 
 func (x *RepairGateResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[65]
+	mi := &file_messages_operations_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4200,7 +4471,7 @@ func (x *RepairGateResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RepairGateResponse.ProtoReflect.Descriptor instead.
 func (*RepairGateResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{65}
+	return file_messages_operations_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *RepairGateResponse) GetBefore() uint64 {
@@ -4243,7 +4514,7 @@ type RemoveGateRequest struct {
 
 func (x *RemoveGateRequest) Reset() {
 	*x = RemoveGateRequest{}
-	mi := &file_messages_operations_proto_msgTypes[66]
+	mi := &file_messages_operations_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4255,7 +4526,7 @@ func (x *RemoveGateRequest) String() string {
 func (*RemoveGateRequest) ProtoMessage() {}
 
 func (x *RemoveGateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[66]
+	mi := &file_messages_operations_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4268,7 +4539,7 @@ func (x *RemoveGateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveGateRequest.ProtoReflect.Descriptor instead.
 func (*RemoveGateRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{66}
+	return file_messages_operations_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *RemoveGateRequest) GetGate() string {
@@ -4295,7 +4566,7 @@ type RemoveGateResponse struct {
 
 func (x *RemoveGateResponse) Reset() {
 	*x = RemoveGateResponse{}
-	mi := &file_messages_operations_proto_msgTypes[67]
+	mi := &file_messages_operations_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4307,7 +4578,7 @@ func (x *RemoveGateResponse) String() string {
 func (*RemoveGateResponse) ProtoMessage() {}
 
 func (x *RemoveGateResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[67]
+	mi := &file_messages_operations_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4320,7 +4591,7 @@ func (x *RemoveGateResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveGateResponse.ProtoReflect.Descriptor instead.
 func (*RemoveGateResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{67}
+	return file_messages_operations_proto_rawDescGZIP(), []int{72}
 }
 
 func (x *RemoveGateResponse) GetExisted() bool {
@@ -4340,7 +4611,7 @@ type ExportRecurringRequest struct {
 
 func (x *ExportRecurringRequest) Reset() {
 	*x = ExportRecurringRequest{}
-	mi := &file_messages_operations_proto_msgTypes[68]
+	mi := &file_messages_operations_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4352,7 +4623,7 @@ func (x *ExportRecurringRequest) String() string {
 func (*ExportRecurringRequest) ProtoMessage() {}
 
 func (x *ExportRecurringRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[68]
+	mi := &file_messages_operations_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4365,7 +4636,7 @@ func (x *ExportRecurringRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportRecurringRequest.ProtoReflect.Descriptor instead.
 func (*ExportRecurringRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{68}
+	return file_messages_operations_proto_rawDescGZIP(), []int{73}
 }
 
 func (x *ExportRecurringRequest) GetName() string {
@@ -4385,7 +4656,7 @@ type ExportRecurringResponse struct {
 
 func (x *ExportRecurringResponse) Reset() {
 	*x = ExportRecurringResponse{}
-	mi := &file_messages_operations_proto_msgTypes[69]
+	mi := &file_messages_operations_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4397,7 +4668,7 @@ func (x *ExportRecurringResponse) String() string {
 func (*ExportRecurringResponse) ProtoMessage() {}
 
 func (x *ExportRecurringResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[69]
+	mi := &file_messages_operations_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4410,7 +4681,7 @@ func (x *ExportRecurringResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportRecurringResponse.ProtoReflect.Descriptor instead.
 func (*ExportRecurringResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{69}
+	return file_messages_operations_proto_rawDescGZIP(), []int{74}
 }
 
 func (x *ExportRecurringResponse) GetSchedule() *RecurringDump {
@@ -4434,7 +4705,7 @@ type RecurringDump struct {
 
 func (x *RecurringDump) Reset() {
 	*x = RecurringDump{}
-	mi := &file_messages_operations_proto_msgTypes[70]
+	mi := &file_messages_operations_proto_msgTypes[75]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4446,7 +4717,7 @@ func (x *RecurringDump) String() string {
 func (*RecurringDump) ProtoMessage() {}
 
 func (x *RecurringDump) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[70]
+	mi := &file_messages_operations_proto_msgTypes[75]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4459,7 +4730,7 @@ func (x *RecurringDump) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecurringDump.ProtoReflect.Descriptor instead.
 func (*RecurringDump) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{70}
+	return file_messages_operations_proto_rawDescGZIP(), []int{75}
 }
 
 func (x *RecurringDump) GetName() string {
@@ -4500,7 +4771,7 @@ type ImportRecurringRequest struct {
 
 func (x *ImportRecurringRequest) Reset() {
 	*x = ImportRecurringRequest{}
-	mi := &file_messages_operations_proto_msgTypes[71]
+	mi := &file_messages_operations_proto_msgTypes[76]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4512,7 +4783,7 @@ func (x *ImportRecurringRequest) String() string {
 func (*ImportRecurringRequest) ProtoMessage() {}
 
 func (x *ImportRecurringRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[71]
+	mi := &file_messages_operations_proto_msgTypes[76]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4525,7 +4796,7 @@ func (x *ImportRecurringRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportRecurringRequest.ProtoReflect.Descriptor instead.
 func (*ImportRecurringRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{71}
+	return file_messages_operations_proto_rawDescGZIP(), []int{76}
 }
 
 func (x *ImportRecurringRequest) GetSchedule() *RecurringDump {
@@ -4544,7 +4815,7 @@ type ImportRecurringResponse struct {
 
 func (x *ImportRecurringResponse) Reset() {
 	*x = ImportRecurringResponse{}
-	mi := &file_messages_operations_proto_msgTypes[72]
+	mi := &file_messages_operations_proto_msgTypes[77]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4556,7 +4827,7 @@ func (x *ImportRecurringResponse) String() string {
 func (*ImportRecurringResponse) ProtoMessage() {}
 
 func (x *ImportRecurringResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[72]
+	mi := &file_messages_operations_proto_msgTypes[77]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4569,7 +4840,7 @@ func (x *ImportRecurringResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportRecurringResponse.ProtoReflect.Descriptor instead.
 func (*ImportRecurringResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{72}
+	return file_messages_operations_proto_rawDescGZIP(), []int{77}
 }
 
 // BackfillRecurringRequest fires the instants of a recurring schedule in an interval,
@@ -4590,7 +4861,7 @@ type BackfillRecurringRequest struct {
 
 func (x *BackfillRecurringRequest) Reset() {
 	*x = BackfillRecurringRequest{}
-	mi := &file_messages_operations_proto_msgTypes[73]
+	mi := &file_messages_operations_proto_msgTypes[78]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4602,7 +4873,7 @@ func (x *BackfillRecurringRequest) String() string {
 func (*BackfillRecurringRequest) ProtoMessage() {}
 
 func (x *BackfillRecurringRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[73]
+	mi := &file_messages_operations_proto_msgTypes[78]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4615,7 +4886,7 @@ func (x *BackfillRecurringRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackfillRecurringRequest.ProtoReflect.Descriptor instead.
 func (*BackfillRecurringRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{73}
+	return file_messages_operations_proto_rawDescGZIP(), []int{78}
 }
 
 func (x *BackfillRecurringRequest) GetName() string {
@@ -4656,7 +4927,7 @@ type BackfillRecurringResponse struct {
 
 func (x *BackfillRecurringResponse) Reset() {
 	*x = BackfillRecurringResponse{}
-	mi := &file_messages_operations_proto_msgTypes[74]
+	mi := &file_messages_operations_proto_msgTypes[79]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4668,7 +4939,7 @@ func (x *BackfillRecurringResponse) String() string {
 func (*BackfillRecurringResponse) ProtoMessage() {}
 
 func (x *BackfillRecurringResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[74]
+	mi := &file_messages_operations_proto_msgTypes[79]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4681,7 +4952,7 @@ func (x *BackfillRecurringResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackfillRecurringResponse.ProtoReflect.Descriptor instead.
 func (*BackfillRecurringResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{74}
+	return file_messages_operations_proto_rawDescGZIP(), []int{79}
 }
 
 func (x *BackfillRecurringResponse) GetCount() uint32 {
@@ -4707,7 +4978,7 @@ type ListAuditRequest struct {
 
 func (x *ListAuditRequest) Reset() {
 	*x = ListAuditRequest{}
-	mi := &file_messages_operations_proto_msgTypes[75]
+	mi := &file_messages_operations_proto_msgTypes[80]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4719,7 +4990,7 @@ func (x *ListAuditRequest) String() string {
 func (*ListAuditRequest) ProtoMessage() {}
 
 func (x *ListAuditRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[75]
+	mi := &file_messages_operations_proto_msgTypes[80]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4732,7 +5003,7 @@ func (x *ListAuditRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAuditRequest.ProtoReflect.Descriptor instead.
 func (*ListAuditRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{75}
+	return file_messages_operations_proto_rawDescGZIP(), []int{80}
 }
 
 func (x *ListAuditRequest) GetFilter() *AuditFilter {
@@ -4780,7 +5051,7 @@ type AuditFilter struct {
 
 func (x *AuditFilter) Reset() {
 	*x = AuditFilter{}
-	mi := &file_messages_operations_proto_msgTypes[76]
+	mi := &file_messages_operations_proto_msgTypes[81]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4792,7 +5063,7 @@ func (x *AuditFilter) String() string {
 func (*AuditFilter) ProtoMessage() {}
 
 func (x *AuditFilter) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[76]
+	mi := &file_messages_operations_proto_msgTypes[81]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4805,7 +5076,7 @@ func (x *AuditFilter) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuditFilter.ProtoReflect.Descriptor instead.
 func (*AuditFilter) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{76}
+	return file_messages_operations_proto_rawDescGZIP(), []int{81}
 }
 
 func (x *AuditFilter) GetOperation() string {
@@ -4846,7 +5117,7 @@ type ListAuditResponse struct {
 
 func (x *ListAuditResponse) Reset() {
 	*x = ListAuditResponse{}
-	mi := &file_messages_operations_proto_msgTypes[77]
+	mi := &file_messages_operations_proto_msgTypes[82]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4858,7 +5129,7 @@ func (x *ListAuditResponse) String() string {
 func (*ListAuditResponse) ProtoMessage() {}
 
 func (x *ListAuditResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[77]
+	mi := &file_messages_operations_proto_msgTypes[82]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4871,7 +5142,7 @@ func (x *ListAuditResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAuditResponse.ProtoReflect.Descriptor instead.
 func (*ListAuditResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{77}
+	return file_messages_operations_proto_rawDescGZIP(), []int{82}
 }
 
 func (x *ListAuditResponse) GetEntry() *AuditEntry {
@@ -4905,7 +5176,7 @@ type AuditEntry struct {
 
 func (x *AuditEntry) Reset() {
 	*x = AuditEntry{}
-	mi := &file_messages_operations_proto_msgTypes[78]
+	mi := &file_messages_operations_proto_msgTypes[83]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4917,7 +5188,7 @@ func (x *AuditEntry) String() string {
 func (*AuditEntry) ProtoMessage() {}
 
 func (x *AuditEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[78]
+	mi := &file_messages_operations_proto_msgTypes[83]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4930,7 +5201,7 @@ func (x *AuditEntry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuditEntry.ProtoReflect.Descriptor instead.
 func (*AuditEntry) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{78}
+	return file_messages_operations_proto_rawDescGZIP(), []int{83}
 }
 
 func (x *AuditEntry) GetAt() *timestamppb.Timestamp {
@@ -5030,7 +5301,7 @@ type RecordChangeRequest struct {
 
 func (x *RecordChangeRequest) Reset() {
 	*x = RecordChangeRequest{}
-	mi := &file_messages_operations_proto_msgTypes[79]
+	mi := &file_messages_operations_proto_msgTypes[84]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5042,7 +5313,7 @@ func (x *RecordChangeRequest) String() string {
 func (*RecordChangeRequest) ProtoMessage() {}
 
 func (x *RecordChangeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[79]
+	mi := &file_messages_operations_proto_msgTypes[84]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5055,7 +5326,7 @@ func (x *RecordChangeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordChangeRequest.ProtoReflect.Descriptor instead.
 func (*RecordChangeRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{79}
+	return file_messages_operations_proto_rawDescGZIP(), []int{84}
 }
 
 func (x *RecordChangeRequest) GetOperation() string {
@@ -5101,7 +5372,7 @@ type RecordChangeResponse struct {
 
 func (x *RecordChangeResponse) Reset() {
 	*x = RecordChangeResponse{}
-	mi := &file_messages_operations_proto_msgTypes[80]
+	mi := &file_messages_operations_proto_msgTypes[85]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5113,7 +5384,7 @@ func (x *RecordChangeResponse) String() string {
 func (*RecordChangeResponse) ProtoMessage() {}
 
 func (x *RecordChangeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[80]
+	mi := &file_messages_operations_proto_msgTypes[85]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5126,7 +5397,7 @@ func (x *RecordChangeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordChangeResponse.ProtoReflect.Descriptor instead.
 func (*RecordChangeResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{80}
+	return file_messages_operations_proto_rawDescGZIP(), []int{85}
 }
 
 // GetThroughputRequest reads the counts of a topic.
@@ -5141,7 +5412,7 @@ type GetThroughputRequest struct {
 
 func (x *GetThroughputRequest) Reset() {
 	*x = GetThroughputRequest{}
-	mi := &file_messages_operations_proto_msgTypes[81]
+	mi := &file_messages_operations_proto_msgTypes[86]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5153,7 +5424,7 @@ func (x *GetThroughputRequest) String() string {
 func (*GetThroughputRequest) ProtoMessage() {}
 
 func (x *GetThroughputRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[81]
+	mi := &file_messages_operations_proto_msgTypes[86]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5166,7 +5437,7 @@ func (x *GetThroughputRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetThroughputRequest.ProtoReflect.Descriptor instead.
 func (*GetThroughputRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{81}
+	return file_messages_operations_proto_rawDescGZIP(), []int{86}
 }
 
 func (x *GetThroughputRequest) GetTopic() string {
@@ -5196,7 +5467,7 @@ type GetThroughputResponse struct {
 
 func (x *GetThroughputResponse) Reset() {
 	*x = GetThroughputResponse{}
-	mi := &file_messages_operations_proto_msgTypes[82]
+	mi := &file_messages_operations_proto_msgTypes[87]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5208,7 +5479,7 @@ func (x *GetThroughputResponse) String() string {
 func (*GetThroughputResponse) ProtoMessage() {}
 
 func (x *GetThroughputResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[82]
+	mi := &file_messages_operations_proto_msgTypes[87]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5221,7 +5492,7 @@ func (x *GetThroughputResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetThroughputResponse.ProtoReflect.Descriptor instead.
 func (*GetThroughputResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{82}
+	return file_messages_operations_proto_rawDescGZIP(), []int{87}
 }
 
 func (x *GetThroughputResponse) GetStep() *durationpb.Duration {
@@ -5258,7 +5529,7 @@ type ThroughputCounts struct {
 
 func (x *ThroughputCounts) Reset() {
 	*x = ThroughputCounts{}
-	mi := &file_messages_operations_proto_msgTypes[83]
+	mi := &file_messages_operations_proto_msgTypes[88]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5270,7 +5541,7 @@ func (x *ThroughputCounts) String() string {
 func (*ThroughputCounts) ProtoMessage() {}
 
 func (x *ThroughputCounts) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[83]
+	mi := &file_messages_operations_proto_msgTypes[88]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5283,7 +5554,7 @@ func (x *ThroughputCounts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ThroughputCounts.ProtoReflect.Descriptor instead.
 func (*ThroughputCounts) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{83}
+	return file_messages_operations_proto_rawDescGZIP(), []int{88}
 }
 
 func (x *ThroughputCounts) GetScheduled() int64 {
@@ -5332,7 +5603,7 @@ type ListHistoryRequest struct {
 
 func (x *ListHistoryRequest) Reset() {
 	*x = ListHistoryRequest{}
-	mi := &file_messages_operations_proto_msgTypes[84]
+	mi := &file_messages_operations_proto_msgTypes[89]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5344,7 +5615,7 @@ func (x *ListHistoryRequest) String() string {
 func (*ListHistoryRequest) ProtoMessage() {}
 
 func (x *ListHistoryRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[84]
+	mi := &file_messages_operations_proto_msgTypes[89]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5357,7 +5628,7 @@ func (x *ListHistoryRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListHistoryRequest.ProtoReflect.Descriptor instead.
 func (*ListHistoryRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{84}
+	return file_messages_operations_proto_rawDescGZIP(), []int{89}
 }
 
 func (x *ListHistoryRequest) GetTopic() string {
@@ -5412,7 +5683,7 @@ type HistoryFilter struct {
 
 func (x *HistoryFilter) Reset() {
 	*x = HistoryFilter{}
-	mi := &file_messages_operations_proto_msgTypes[85]
+	mi := &file_messages_operations_proto_msgTypes[90]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5424,7 +5695,7 @@ func (x *HistoryFilter) String() string {
 func (*HistoryFilter) ProtoMessage() {}
 
 func (x *HistoryFilter) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[85]
+	mi := &file_messages_operations_proto_msgTypes[90]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5437,7 +5708,7 @@ func (x *HistoryFilter) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HistoryFilter.ProtoReflect.Descriptor instead.
 func (*HistoryFilter) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{85}
+	return file_messages_operations_proto_rawDescGZIP(), []int{90}
 }
 
 func (x *HistoryFilter) GetId() string {
@@ -5478,7 +5749,7 @@ type ListHistoryResponse struct {
 
 func (x *ListHistoryResponse) Reset() {
 	*x = ListHistoryResponse{}
-	mi := &file_messages_operations_proto_msgTypes[86]
+	mi := &file_messages_operations_proto_msgTypes[91]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5490,7 +5761,7 @@ func (x *ListHistoryResponse) String() string {
 func (*ListHistoryResponse) ProtoMessage() {}
 
 func (x *ListHistoryResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[86]
+	mi := &file_messages_operations_proto_msgTypes[91]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5503,7 +5774,7 @@ func (x *ListHistoryResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListHistoryResponse.ProtoReflect.Descriptor instead.
 func (*ListHistoryResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{86}
+	return file_messages_operations_proto_rawDescGZIP(), []int{91}
 }
 
 func (x *ListHistoryResponse) GetAttempt() *Attempt {
@@ -5533,7 +5804,7 @@ type Attempt struct {
 
 func (x *Attempt) Reset() {
 	*x = Attempt{}
-	mi := &file_messages_operations_proto_msgTypes[87]
+	mi := &file_messages_operations_proto_msgTypes[92]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5545,7 +5816,7 @@ func (x *Attempt) String() string {
 func (*Attempt) ProtoMessage() {}
 
 func (x *Attempt) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[87]
+	mi := &file_messages_operations_proto_msgTypes[92]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5558,7 +5829,7 @@ func (x *Attempt) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Attempt.ProtoReflect.Descriptor instead.
 func (*Attempt) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{87}
+	return file_messages_operations_proto_rawDescGZIP(), []int{92}
 }
 
 func (x *Attempt) GetId() string {
@@ -5630,7 +5901,7 @@ type GetQueueThroughputRequest struct {
 
 func (x *GetQueueThroughputRequest) Reset() {
 	*x = GetQueueThroughputRequest{}
-	mi := &file_messages_operations_proto_msgTypes[88]
+	mi := &file_messages_operations_proto_msgTypes[93]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5642,7 +5913,7 @@ func (x *GetQueueThroughputRequest) String() string {
 func (*GetQueueThroughputRequest) ProtoMessage() {}
 
 func (x *GetQueueThroughputRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[88]
+	mi := &file_messages_operations_proto_msgTypes[93]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5655,7 +5926,7 @@ func (x *GetQueueThroughputRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetQueueThroughputRequest.ProtoReflect.Descriptor instead.
 func (*GetQueueThroughputRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{88}
+	return file_messages_operations_proto_rawDescGZIP(), []int{93}
 }
 
 func (x *GetQueueThroughputRequest) GetName() string {
@@ -5689,7 +5960,7 @@ type GetQueueThroughputResponse struct {
 
 func (x *GetQueueThroughputResponse) Reset() {
 	*x = GetQueueThroughputResponse{}
-	mi := &file_messages_operations_proto_msgTypes[89]
+	mi := &file_messages_operations_proto_msgTypes[94]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5701,7 +5972,7 @@ func (x *GetQueueThroughputResponse) String() string {
 func (*GetQueueThroughputResponse) ProtoMessage() {}
 
 func (x *GetQueueThroughputResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[89]
+	mi := &file_messages_operations_proto_msgTypes[94]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5714,7 +5985,7 @@ func (x *GetQueueThroughputResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetQueueThroughputResponse.ProtoReflect.Descriptor instead.
 func (*GetQueueThroughputResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{89}
+	return file_messages_operations_proto_rawDescGZIP(), []int{94}
 }
 
 func (x *GetQueueThroughputResponse) GetThroughput() *GetThroughputResponse {
@@ -5740,7 +6011,7 @@ type ListQueueHistoryRequest struct {
 
 func (x *ListQueueHistoryRequest) Reset() {
 	*x = ListQueueHistoryRequest{}
-	mi := &file_messages_operations_proto_msgTypes[90]
+	mi := &file_messages_operations_proto_msgTypes[95]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5752,7 +6023,7 @@ func (x *ListQueueHistoryRequest) String() string {
 func (*ListQueueHistoryRequest) ProtoMessage() {}
 
 func (x *ListQueueHistoryRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[90]
+	mi := &file_messages_operations_proto_msgTypes[95]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5765,7 +6036,7 @@ func (x *ListQueueHistoryRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListQueueHistoryRequest.ProtoReflect.Descriptor instead.
 func (*ListQueueHistoryRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{90}
+	return file_messages_operations_proto_rawDescGZIP(), []int{95}
 }
 
 func (x *ListQueueHistoryRequest) GetName() string {
@@ -5820,7 +6091,7 @@ type ListQueueHistoryResponse struct {
 
 func (x *ListQueueHistoryResponse) Reset() {
 	*x = ListQueueHistoryResponse{}
-	mi := &file_messages_operations_proto_msgTypes[91]
+	mi := &file_messages_operations_proto_msgTypes[96]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5832,7 +6103,7 @@ func (x *ListQueueHistoryResponse) String() string {
 func (*ListQueueHistoryResponse) ProtoMessage() {}
 
 func (x *ListQueueHistoryResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[91]
+	mi := &file_messages_operations_proto_msgTypes[96]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5845,7 +6116,7 @@ func (x *ListQueueHistoryResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListQueueHistoryResponse.ProtoReflect.Descriptor instead.
 func (*ListQueueHistoryResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{91}
+	return file_messages_operations_proto_rawDescGZIP(), []int{96}
 }
 
 func (x *ListQueueHistoryResponse) GetAttempt() *Attempt {
@@ -5869,13 +6140,14 @@ const file_messages_operations_proto_rawDesc = "" +
 	"\x13GetOverviewsRequest\x12\x16\n" +
 	"\x06topics\x18\x01 \x03(\tR\x06topics\"J\n" +
 	"\x14GetOverviewsResponse\x122\n" +
-	"\x06topics\x18\x01 \x03(\v2\x1a.wakebell.v1.TopicOverviewR\x06topics\"\xc9\x01\n" +
+	"\x06topics\x18\x01 \x03(\v2\x1a.wakebell.v1.TopicOverviewR\x06topics\"\xe1\x01\n" +
 	"\rTopicOverview\x12\x14\n" +
 	"\x05topic\x18\x01 \x01(\tR\x05topic\x12-\n" +
 	"\x05stats\x18\x02 \x01(\v2\x17.wakebell.v1.TopicStatsR\x05stats\x123\n" +
 	"\acontrol\x18\x03 \x01(\v2\x19.wakebell.v1.TopicControlR\acontrol\x12(\n" +
 	"\x05fault\x18\x04 \x01(\v2\x12.wakebell.v1.ErrorR\x05fault\x12\x14\n" +
-	"\x05nodes\x18\x05 \x01(\x11R\x05nodes\"(\n" +
+	"\x05nodes\x18\x05 \x01(\x11R\x05nodes\x12\x16\n" +
+	"\x06shards\x18\x06 \x01(\rR\x06shards\"(\n" +
 	"\x10CancelAllRequest\x12\x14\n" +
 	"\x05topic\x18\x01 \x01(\tR\x05topic\")\n" +
 	"\x11CancelAllResponse\x12\x14\n" +
@@ -5887,7 +6159,21 @@ const file_messages_operations_proto_rawDesc = "" +
 	"\x05topic\x18\x01 \x01(\tR\x05topic\"A\n" +
 	"\x13RemoveTopicResponse\x12\x18\n" +
 	"\aexisted\x18\x01 \x01(\bR\aexisted\x12\x10\n" +
-	"\x03use\x18\x02 \x01(\tR\x03use\".\n" +
+	"\x03use\x18\x02 \x01(\tR\x03use\"-\n" +
+	"\x15GetTopicShardsRequest\x12\x14\n" +
+	"\x05topic\x18\x01 \x01(\tR\x05topic\"J\n" +
+	"\x16GetTopicShardsResponse\x120\n" +
+	"\x06shards\x18\x01 \x01(\v2\x18.wakebell.v1.TopicShardsR\x06shards\"\x87\x01\n" +
+	"\vTopicShards\x12\x16\n" +
+	"\x06shards\x18\x01 \x01(\rR\x06shards\x12\x16\n" +
+	"\x06before\x18\x02 \x01(\rR\x06before\x12\x16\n" +
+	"\x06moving\x18\x03 \x01(\bR\x06moving\x120\n" +
+	"\x05since\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\"B\n" +
+	"\x12DivideTopicRequest\x12\x14\n" +
+	"\x05topic\x18\x01 \x01(\tR\x05topic\x12\x16\n" +
+	"\x06shards\x18\x02 \x01(\rR\x06shards\"G\n" +
+	"\x13DivideTopicResponse\x120\n" +
+	"\x06shards\x18\x01 \x01(\v2\x18.wakebell.v1.TopicShardsR\x06shards\".\n" +
 	"\x16GetTopicControlRequest\x12\x14\n" +
 	"\x05topic\x18\x01 \x01(\tR\x05topic\"N\n" +
 	"\x17GetTopicControlResponse\x123\n" +
@@ -6287,7 +6573,7 @@ func file_messages_operations_proto_rawDescGZIP() []byte {
 }
 
 var file_messages_operations_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_messages_operations_proto_msgTypes = make([]protoimpl.MessageInfo, 93)
+var file_messages_operations_proto_msgTypes = make([]protoimpl.MessageInfo, 98)
 var file_messages_operations_proto_goTypes = []any{
 	(RedriveOutcome)(0),                    // 0: wakebell.v1.RedriveOutcome
 	(QueueRedriveOutcome)(0),               // 1: wakebell.v1.QueueRedriveOutcome
@@ -6302,189 +6588,197 @@ var file_messages_operations_proto_goTypes = []any{
 	(*ForgetTopicResponse)(nil),            // 10: wakebell.v1.ForgetTopicResponse
 	(*RemoveTopicRequest)(nil),             // 11: wakebell.v1.RemoveTopicRequest
 	(*RemoveTopicResponse)(nil),            // 12: wakebell.v1.RemoveTopicResponse
-	(*GetTopicControlRequest)(nil),         // 13: wakebell.v1.GetTopicControlRequest
-	(*GetTopicControlResponse)(nil),        // 14: wakebell.v1.GetTopicControlResponse
-	(*TopicControl)(nil),                   // 15: wakebell.v1.TopicControl
-	(*TopicSettings)(nil),                  // 16: wakebell.v1.TopicSettings
-	(*PauseTopicRequest)(nil),              // 17: wakebell.v1.PauseTopicRequest
-	(*PauseTopicResponse)(nil),             // 18: wakebell.v1.PauseTopicResponse
-	(*ResumeTopicRequest)(nil),             // 19: wakebell.v1.ResumeTopicRequest
-	(*ResumeTopicResponse)(nil),            // 20: wakebell.v1.ResumeTopicResponse
-	(*RetuneTopicRequest)(nil),             // 21: wakebell.v1.RetuneTopicRequest
-	(*RetuneTopicResponse)(nil),            // 22: wakebell.v1.RetuneTopicResponse
-	(*DiagnoseRequest)(nil),                // 23: wakebell.v1.DiagnoseRequest
-	(*DiagnoseResponse)(nil),               // 24: wakebell.v1.DiagnoseResponse
-	(*Finding)(nil),                        // 25: wakebell.v1.Finding
-	(*TailRequest)(nil),                    // 26: wakebell.v1.TailRequest
-	(*TailResponse)(nil),                   // 27: wakebell.v1.TailResponse
-	(*TopicEvent)(nil),                     // 28: wakebell.v1.TopicEvent
-	(*DeadLetterFilter)(nil),               // 29: wakebell.v1.DeadLetterFilter
-	(*ListDeadLettersRequest)(nil),         // 30: wakebell.v1.ListDeadLettersRequest
-	(*ListDeadLettersResponse)(nil),        // 31: wakebell.v1.ListDeadLettersResponse
-	(*GetDeadLetterRequest)(nil),           // 32: wakebell.v1.GetDeadLetterRequest
-	(*GetDeadLetterResponse)(nil),          // 33: wakebell.v1.GetDeadLetterResponse
-	(*DeadLetter)(nil),                     // 34: wakebell.v1.DeadLetter
-	(*RedriveDeadLettersRequest)(nil),      // 35: wakebell.v1.RedriveDeadLettersRequest
-	(*RedriveDeadLettersResponse)(nil),     // 36: wakebell.v1.RedriveDeadLettersResponse
-	(*DeleteDeadLettersRequest)(nil),       // 37: wakebell.v1.DeleteDeadLettersRequest
-	(*DeleteDeadLettersResponse)(nil),      // 38: wakebell.v1.DeleteDeadLettersResponse
-	(*ListQueuesRequest)(nil),              // 39: wakebell.v1.ListQueuesRequest
-	(*ListQueuesResponse)(nil),             // 40: wakebell.v1.ListQueuesResponse
-	(*GetQueueStatsRequest)(nil),           // 41: wakebell.v1.GetQueueStatsRequest
-	(*GetQueueStatsResponse)(nil),          // 42: wakebell.v1.GetQueueStatsResponse
-	(*QueueStats)(nil),                     // 43: wakebell.v1.QueueStats
-	(*ListQueueMessagesRequest)(nil),       // 44: wakebell.v1.ListQueueMessagesRequest
-	(*ListQueueMessagesResponse)(nil),      // 45: wakebell.v1.ListQueueMessagesResponse
-	(*QueuedMessage)(nil),                  // 46: wakebell.v1.QueuedMessage
-	(*PurgeQueueRequest)(nil),              // 47: wakebell.v1.PurgeQueueRequest
-	(*PurgeQueueResponse)(nil),             // 48: wakebell.v1.PurgeQueueResponse
-	(*ListQueueDeadLettersRequest)(nil),    // 49: wakebell.v1.ListQueueDeadLettersRequest
-	(*ListQueueDeadLettersResponse)(nil),   // 50: wakebell.v1.ListQueueDeadLettersResponse
-	(*GetQueueDeadLetterRequest)(nil),      // 51: wakebell.v1.GetQueueDeadLetterRequest
-	(*GetQueueDeadLetterResponse)(nil),     // 52: wakebell.v1.GetQueueDeadLetterResponse
-	(*QueueDeadLetter)(nil),                // 53: wakebell.v1.QueueDeadLetter
-	(*RedriveQueueDeadLetterRequest)(nil),  // 54: wakebell.v1.RedriveQueueDeadLetterRequest
-	(*RedriveQueueDeadLetterResponse)(nil), // 55: wakebell.v1.RedriveQueueDeadLetterResponse
-	(*DeleteQueueDeadLettersRequest)(nil),  // 56: wakebell.v1.DeleteQueueDeadLettersRequest
-	(*DeleteQueueDeadLettersResponse)(nil), // 57: wakebell.v1.DeleteQueueDeadLettersResponse
-	(*ListGatesRequest)(nil),               // 58: wakebell.v1.ListGatesRequest
-	(*ListGatesResponse)(nil),              // 59: wakebell.v1.ListGatesResponse
-	(*GetGateRequest)(nil),                 // 60: wakebell.v1.GetGateRequest
-	(*GetGateResponse)(nil),                // 61: wakebell.v1.GetGateResponse
-	(*GateState)(nil),                      // 62: wakebell.v1.GateState
-	(*GateTicket)(nil),                     // 63: wakebell.v1.GateTicket
-	(*ReleaseGateRequest)(nil),             // 64: wakebell.v1.ReleaseGateRequest
-	(*ReleaseGateResponse)(nil),            // 65: wakebell.v1.ReleaseGateResponse
-	(*RepairGateRequest)(nil),              // 66: wakebell.v1.RepairGateRequest
-	(*RepairGateResponse)(nil),             // 67: wakebell.v1.RepairGateResponse
-	(*RemoveGateRequest)(nil),              // 68: wakebell.v1.RemoveGateRequest
-	(*RemoveGateResponse)(nil),             // 69: wakebell.v1.RemoveGateResponse
-	(*ExportRecurringRequest)(nil),         // 70: wakebell.v1.ExportRecurringRequest
-	(*ExportRecurringResponse)(nil),        // 71: wakebell.v1.ExportRecurringResponse
-	(*RecurringDump)(nil),                  // 72: wakebell.v1.RecurringDump
-	(*ImportRecurringRequest)(nil),         // 73: wakebell.v1.ImportRecurringRequest
-	(*ImportRecurringResponse)(nil),        // 74: wakebell.v1.ImportRecurringResponse
-	(*BackfillRecurringRequest)(nil),       // 75: wakebell.v1.BackfillRecurringRequest
-	(*BackfillRecurringResponse)(nil),      // 76: wakebell.v1.BackfillRecurringResponse
-	(*ListAuditRequest)(nil),               // 77: wakebell.v1.ListAuditRequest
-	(*AuditFilter)(nil),                    // 78: wakebell.v1.AuditFilter
-	(*ListAuditResponse)(nil),              // 79: wakebell.v1.ListAuditResponse
-	(*AuditEntry)(nil),                     // 80: wakebell.v1.AuditEntry
-	(*RecordChangeRequest)(nil),            // 81: wakebell.v1.RecordChangeRequest
-	(*RecordChangeResponse)(nil),           // 82: wakebell.v1.RecordChangeResponse
-	(*GetThroughputRequest)(nil),           // 83: wakebell.v1.GetThroughputRequest
-	(*GetThroughputResponse)(nil),          // 84: wakebell.v1.GetThroughputResponse
-	(*ThroughputCounts)(nil),               // 85: wakebell.v1.ThroughputCounts
-	(*ListHistoryRequest)(nil),             // 86: wakebell.v1.ListHistoryRequest
-	(*HistoryFilter)(nil),                  // 87: wakebell.v1.HistoryFilter
-	(*ListHistoryResponse)(nil),            // 88: wakebell.v1.ListHistoryResponse
-	(*Attempt)(nil),                        // 89: wakebell.v1.Attempt
-	(*GetQueueThroughputRequest)(nil),      // 90: wakebell.v1.GetQueueThroughputRequest
-	(*GetQueueThroughputResponse)(nil),     // 91: wakebell.v1.GetQueueThroughputResponse
-	(*ListQueueHistoryRequest)(nil),        // 92: wakebell.v1.ListQueueHistoryRequest
-	(*ListQueueHistoryResponse)(nil),       // 93: wakebell.v1.ListQueueHistoryResponse
-	nil,                                    // 94: wakebell.v1.GateState.GuardEntry
-	(*TopicStats)(nil),                     // 95: wakebell.v1.TopicStats
-	(*Error)(nil),                          // 96: wakebell.v1.Error
-	(*timestamppb.Timestamp)(nil),          // 97: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),            // 98: google.protobuf.Duration
-	(*Content)(nil),                        // 99: wakebell.v1.Content
-	(*Queue)(nil),                          // 100: wakebell.v1.Queue
+	(*GetTopicShardsRequest)(nil),          // 13: wakebell.v1.GetTopicShardsRequest
+	(*GetTopicShardsResponse)(nil),         // 14: wakebell.v1.GetTopicShardsResponse
+	(*TopicShards)(nil),                    // 15: wakebell.v1.TopicShards
+	(*DivideTopicRequest)(nil),             // 16: wakebell.v1.DivideTopicRequest
+	(*DivideTopicResponse)(nil),            // 17: wakebell.v1.DivideTopicResponse
+	(*GetTopicControlRequest)(nil),         // 18: wakebell.v1.GetTopicControlRequest
+	(*GetTopicControlResponse)(nil),        // 19: wakebell.v1.GetTopicControlResponse
+	(*TopicControl)(nil),                   // 20: wakebell.v1.TopicControl
+	(*TopicSettings)(nil),                  // 21: wakebell.v1.TopicSettings
+	(*PauseTopicRequest)(nil),              // 22: wakebell.v1.PauseTopicRequest
+	(*PauseTopicResponse)(nil),             // 23: wakebell.v1.PauseTopicResponse
+	(*ResumeTopicRequest)(nil),             // 24: wakebell.v1.ResumeTopicRequest
+	(*ResumeTopicResponse)(nil),            // 25: wakebell.v1.ResumeTopicResponse
+	(*RetuneTopicRequest)(nil),             // 26: wakebell.v1.RetuneTopicRequest
+	(*RetuneTopicResponse)(nil),            // 27: wakebell.v1.RetuneTopicResponse
+	(*DiagnoseRequest)(nil),                // 28: wakebell.v1.DiagnoseRequest
+	(*DiagnoseResponse)(nil),               // 29: wakebell.v1.DiagnoseResponse
+	(*Finding)(nil),                        // 30: wakebell.v1.Finding
+	(*TailRequest)(nil),                    // 31: wakebell.v1.TailRequest
+	(*TailResponse)(nil),                   // 32: wakebell.v1.TailResponse
+	(*TopicEvent)(nil),                     // 33: wakebell.v1.TopicEvent
+	(*DeadLetterFilter)(nil),               // 34: wakebell.v1.DeadLetterFilter
+	(*ListDeadLettersRequest)(nil),         // 35: wakebell.v1.ListDeadLettersRequest
+	(*ListDeadLettersResponse)(nil),        // 36: wakebell.v1.ListDeadLettersResponse
+	(*GetDeadLetterRequest)(nil),           // 37: wakebell.v1.GetDeadLetterRequest
+	(*GetDeadLetterResponse)(nil),          // 38: wakebell.v1.GetDeadLetterResponse
+	(*DeadLetter)(nil),                     // 39: wakebell.v1.DeadLetter
+	(*RedriveDeadLettersRequest)(nil),      // 40: wakebell.v1.RedriveDeadLettersRequest
+	(*RedriveDeadLettersResponse)(nil),     // 41: wakebell.v1.RedriveDeadLettersResponse
+	(*DeleteDeadLettersRequest)(nil),       // 42: wakebell.v1.DeleteDeadLettersRequest
+	(*DeleteDeadLettersResponse)(nil),      // 43: wakebell.v1.DeleteDeadLettersResponse
+	(*ListQueuesRequest)(nil),              // 44: wakebell.v1.ListQueuesRequest
+	(*ListQueuesResponse)(nil),             // 45: wakebell.v1.ListQueuesResponse
+	(*GetQueueStatsRequest)(nil),           // 46: wakebell.v1.GetQueueStatsRequest
+	(*GetQueueStatsResponse)(nil),          // 47: wakebell.v1.GetQueueStatsResponse
+	(*QueueStats)(nil),                     // 48: wakebell.v1.QueueStats
+	(*ListQueueMessagesRequest)(nil),       // 49: wakebell.v1.ListQueueMessagesRequest
+	(*ListQueueMessagesResponse)(nil),      // 50: wakebell.v1.ListQueueMessagesResponse
+	(*QueuedMessage)(nil),                  // 51: wakebell.v1.QueuedMessage
+	(*PurgeQueueRequest)(nil),              // 52: wakebell.v1.PurgeQueueRequest
+	(*PurgeQueueResponse)(nil),             // 53: wakebell.v1.PurgeQueueResponse
+	(*ListQueueDeadLettersRequest)(nil),    // 54: wakebell.v1.ListQueueDeadLettersRequest
+	(*ListQueueDeadLettersResponse)(nil),   // 55: wakebell.v1.ListQueueDeadLettersResponse
+	(*GetQueueDeadLetterRequest)(nil),      // 56: wakebell.v1.GetQueueDeadLetterRequest
+	(*GetQueueDeadLetterResponse)(nil),     // 57: wakebell.v1.GetQueueDeadLetterResponse
+	(*QueueDeadLetter)(nil),                // 58: wakebell.v1.QueueDeadLetter
+	(*RedriveQueueDeadLetterRequest)(nil),  // 59: wakebell.v1.RedriveQueueDeadLetterRequest
+	(*RedriveQueueDeadLetterResponse)(nil), // 60: wakebell.v1.RedriveQueueDeadLetterResponse
+	(*DeleteQueueDeadLettersRequest)(nil),  // 61: wakebell.v1.DeleteQueueDeadLettersRequest
+	(*DeleteQueueDeadLettersResponse)(nil), // 62: wakebell.v1.DeleteQueueDeadLettersResponse
+	(*ListGatesRequest)(nil),               // 63: wakebell.v1.ListGatesRequest
+	(*ListGatesResponse)(nil),              // 64: wakebell.v1.ListGatesResponse
+	(*GetGateRequest)(nil),                 // 65: wakebell.v1.GetGateRequest
+	(*GetGateResponse)(nil),                // 66: wakebell.v1.GetGateResponse
+	(*GateState)(nil),                      // 67: wakebell.v1.GateState
+	(*GateTicket)(nil),                     // 68: wakebell.v1.GateTicket
+	(*ReleaseGateRequest)(nil),             // 69: wakebell.v1.ReleaseGateRequest
+	(*ReleaseGateResponse)(nil),            // 70: wakebell.v1.ReleaseGateResponse
+	(*RepairGateRequest)(nil),              // 71: wakebell.v1.RepairGateRequest
+	(*RepairGateResponse)(nil),             // 72: wakebell.v1.RepairGateResponse
+	(*RemoveGateRequest)(nil),              // 73: wakebell.v1.RemoveGateRequest
+	(*RemoveGateResponse)(nil),             // 74: wakebell.v1.RemoveGateResponse
+	(*ExportRecurringRequest)(nil),         // 75: wakebell.v1.ExportRecurringRequest
+	(*ExportRecurringResponse)(nil),        // 76: wakebell.v1.ExportRecurringResponse
+	(*RecurringDump)(nil),                  // 77: wakebell.v1.RecurringDump
+	(*ImportRecurringRequest)(nil),         // 78: wakebell.v1.ImportRecurringRequest
+	(*ImportRecurringResponse)(nil),        // 79: wakebell.v1.ImportRecurringResponse
+	(*BackfillRecurringRequest)(nil),       // 80: wakebell.v1.BackfillRecurringRequest
+	(*BackfillRecurringResponse)(nil),      // 81: wakebell.v1.BackfillRecurringResponse
+	(*ListAuditRequest)(nil),               // 82: wakebell.v1.ListAuditRequest
+	(*AuditFilter)(nil),                    // 83: wakebell.v1.AuditFilter
+	(*ListAuditResponse)(nil),              // 84: wakebell.v1.ListAuditResponse
+	(*AuditEntry)(nil),                     // 85: wakebell.v1.AuditEntry
+	(*RecordChangeRequest)(nil),            // 86: wakebell.v1.RecordChangeRequest
+	(*RecordChangeResponse)(nil),           // 87: wakebell.v1.RecordChangeResponse
+	(*GetThroughputRequest)(nil),           // 88: wakebell.v1.GetThroughputRequest
+	(*GetThroughputResponse)(nil),          // 89: wakebell.v1.GetThroughputResponse
+	(*ThroughputCounts)(nil),               // 90: wakebell.v1.ThroughputCounts
+	(*ListHistoryRequest)(nil),             // 91: wakebell.v1.ListHistoryRequest
+	(*HistoryFilter)(nil),                  // 92: wakebell.v1.HistoryFilter
+	(*ListHistoryResponse)(nil),            // 93: wakebell.v1.ListHistoryResponse
+	(*Attempt)(nil),                        // 94: wakebell.v1.Attempt
+	(*GetQueueThroughputRequest)(nil),      // 95: wakebell.v1.GetQueueThroughputRequest
+	(*GetQueueThroughputResponse)(nil),     // 96: wakebell.v1.GetQueueThroughputResponse
+	(*ListQueueHistoryRequest)(nil),        // 97: wakebell.v1.ListQueueHistoryRequest
+	(*ListQueueHistoryResponse)(nil),       // 98: wakebell.v1.ListQueueHistoryResponse
+	nil,                                    // 99: wakebell.v1.GateState.GuardEntry
+	(*TopicStats)(nil),                     // 100: wakebell.v1.TopicStats
+	(*Error)(nil),                          // 101: wakebell.v1.Error
+	(*timestamppb.Timestamp)(nil),          // 102: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),            // 103: google.protobuf.Duration
+	(*Content)(nil),                        // 104: wakebell.v1.Content
+	(*Queue)(nil),                          // 105: wakebell.v1.Queue
 }
 var file_messages_operations_proto_depIdxs = []int32{
 	6,   // 0: wakebell.v1.GetOverviewsResponse.topics:type_name -> wakebell.v1.TopicOverview
-	95,  // 1: wakebell.v1.TopicOverview.stats:type_name -> wakebell.v1.TopicStats
-	15,  // 2: wakebell.v1.TopicOverview.control:type_name -> wakebell.v1.TopicControl
-	96,  // 3: wakebell.v1.TopicOverview.fault:type_name -> wakebell.v1.Error
-	15,  // 4: wakebell.v1.GetTopicControlResponse.control:type_name -> wakebell.v1.TopicControl
-	97,  // 5: wakebell.v1.TopicControl.paused_at:type_name -> google.protobuf.Timestamp
-	16,  // 6: wakebell.v1.TopicControl.settings:type_name -> wakebell.v1.TopicSettings
-	98,  // 7: wakebell.v1.TopicSettings.lease_ttl:type_name -> google.protobuf.Duration
-	98,  // 8: wakebell.v1.TopicSettings.max_lease_age:type_name -> google.protobuf.Duration
-	98,  // 9: wakebell.v1.TopicSettings.polling_interval:type_name -> google.protobuf.Duration
-	98,  // 10: wakebell.v1.TopicSettings.max_polling_interval:type_name -> google.protobuf.Duration
-	98,  // 11: wakebell.v1.TopicSettings.retry_initial:type_name -> google.protobuf.Duration
-	98,  // 12: wakebell.v1.TopicSettings.retry_limit:type_name -> google.protobuf.Duration
-	98,  // 13: wakebell.v1.TopicSettings.rate_per:type_name -> google.protobuf.Duration
-	98,  // 14: wakebell.v1.TopicSettings.key_rate_per:type_name -> google.protobuf.Duration
-	15,  // 15: wakebell.v1.PauseTopicResponse.control:type_name -> wakebell.v1.TopicControl
-	15,  // 16: wakebell.v1.ResumeTopicResponse.control:type_name -> wakebell.v1.TopicControl
-	16,  // 17: wakebell.v1.RetuneTopicRequest.settings:type_name -> wakebell.v1.TopicSettings
-	15,  // 18: wakebell.v1.RetuneTopicResponse.control:type_name -> wakebell.v1.TopicControl
-	25,  // 19: wakebell.v1.DiagnoseResponse.findings:type_name -> wakebell.v1.Finding
-	28,  // 20: wakebell.v1.TailResponse.event:type_name -> wakebell.v1.TopicEvent
-	97,  // 21: wakebell.v1.TopicEvent.at:type_name -> google.protobuf.Timestamp
-	98,  // 22: wakebell.v1.TopicEvent.lateness:type_name -> google.protobuf.Duration
-	98,  // 23: wakebell.v1.TopicEvent.took:type_name -> google.protobuf.Duration
-	98,  // 24: wakebell.v1.TopicEvent.retry_in:type_name -> google.protobuf.Duration
-	98,  // 25: wakebell.v1.DeadLetterFilter.older_than:type_name -> google.protobuf.Duration
-	98,  // 26: wakebell.v1.DeadLetterFilter.newer_than:type_name -> google.protobuf.Duration
-	29,  // 27: wakebell.v1.ListDeadLettersRequest.filter:type_name -> wakebell.v1.DeadLetterFilter
-	34,  // 28: wakebell.v1.ListDeadLettersResponse.dead_letter:type_name -> wakebell.v1.DeadLetter
-	34,  // 29: wakebell.v1.GetDeadLetterResponse.dead_letter:type_name -> wakebell.v1.DeadLetter
-	97,  // 30: wakebell.v1.DeadLetter.activation:type_name -> google.protobuf.Timestamp
-	97,  // 31: wakebell.v1.DeadLetter.died:type_name -> google.protobuf.Timestamp
-	99,  // 32: wakebell.v1.DeadLetter.content:type_name -> wakebell.v1.Content
-	29,  // 33: wakebell.v1.RedriveDeadLettersRequest.filter:type_name -> wakebell.v1.DeadLetterFilter
-	98,  // 34: wakebell.v1.RedriveDeadLettersRequest.in:type_name -> google.protobuf.Duration
-	0,   // 35: wakebell.v1.RedriveDeadLettersResponse.outcome:type_name -> wakebell.v1.RedriveOutcome
-	29,  // 36: wakebell.v1.DeleteDeadLettersRequest.filter:type_name -> wakebell.v1.DeadLetterFilter
-	100, // 37: wakebell.v1.ListQueuesResponse.queue:type_name -> wakebell.v1.Queue
-	100, // 38: wakebell.v1.GetQueueStatsRequest.queue:type_name -> wakebell.v1.Queue
-	43,  // 39: wakebell.v1.GetQueueStatsResponse.stats:type_name -> wakebell.v1.QueueStats
-	97,  // 40: wakebell.v1.QueueStats.oldest:type_name -> google.protobuf.Timestamp
-	97,  // 41: wakebell.v1.QueueStats.now:type_name -> google.protobuf.Timestamp
-	100, // 42: wakebell.v1.ListQueueMessagesRequest.queue:type_name -> wakebell.v1.Queue
-	46,  // 43: wakebell.v1.ListQueueMessagesResponse.message:type_name -> wakebell.v1.QueuedMessage
-	97,  // 44: wakebell.v1.QueuedMessage.deadline:type_name -> google.protobuf.Timestamp
-	100, // 45: wakebell.v1.PurgeQueueRequest.queue:type_name -> wakebell.v1.Queue
-	100, // 46: wakebell.v1.ListQueueDeadLettersRequest.queue:type_name -> wakebell.v1.Queue
-	53,  // 47: wakebell.v1.ListQueueDeadLettersResponse.dead_letter:type_name -> wakebell.v1.QueueDeadLetter
-	100, // 48: wakebell.v1.GetQueueDeadLetterRequest.queue:type_name -> wakebell.v1.Queue
-	53,  // 49: wakebell.v1.GetQueueDeadLetterResponse.dead_letter:type_name -> wakebell.v1.QueueDeadLetter
-	97,  // 50: wakebell.v1.QueueDeadLetter.at:type_name -> google.protobuf.Timestamp
-	100, // 51: wakebell.v1.RedriveQueueDeadLetterRequest.queue:type_name -> wakebell.v1.Queue
-	98,  // 52: wakebell.v1.RedriveQueueDeadLetterRequest.window:type_name -> google.protobuf.Duration
-	1,   // 53: wakebell.v1.RedriveQueueDeadLetterResponse.outcome:type_name -> wakebell.v1.QueueRedriveOutcome
-	100, // 54: wakebell.v1.DeleteQueueDeadLettersRequest.queue:type_name -> wakebell.v1.Queue
-	53,  // 55: wakebell.v1.DeleteQueueDeadLettersRequest.dead_letters:type_name -> wakebell.v1.QueueDeadLetter
-	62,  // 56: wakebell.v1.ListGatesResponse.gate:type_name -> wakebell.v1.GateState
-	62,  // 57: wakebell.v1.GetGateResponse.gate:type_name -> wakebell.v1.GateState
-	97,  // 58: wakebell.v1.GateState.now:type_name -> google.protobuf.Timestamp
-	63,  // 59: wakebell.v1.GateState.holder:type_name -> wakebell.v1.GateTicket
-	97,  // 60: wakebell.v1.GateState.until:type_name -> google.protobuf.Timestamp
-	63,  // 61: wakebell.v1.GateState.waiters:type_name -> wakebell.v1.GateTicket
-	94,  // 62: wakebell.v1.GateState.guard:type_name -> wakebell.v1.GateState.GuardEntry
-	96,  // 63: wakebell.v1.GateState.fault:type_name -> wakebell.v1.Error
-	72,  // 64: wakebell.v1.ExportRecurringResponse.schedule:type_name -> wakebell.v1.RecurringDump
-	72,  // 65: wakebell.v1.ImportRecurringRequest.schedule:type_name -> wakebell.v1.RecurringDump
-	97,  // 66: wakebell.v1.BackfillRecurringRequest.from:type_name -> google.protobuf.Timestamp
-	97,  // 67: wakebell.v1.BackfillRecurringRequest.to:type_name -> google.protobuf.Timestamp
-	78,  // 68: wakebell.v1.ListAuditRequest.filter:type_name -> wakebell.v1.AuditFilter
-	97,  // 69: wakebell.v1.AuditFilter.since:type_name -> google.protobuf.Timestamp
-	80,  // 70: wakebell.v1.ListAuditResponse.entry:type_name -> wakebell.v1.AuditEntry
-	97,  // 71: wakebell.v1.AuditEntry.at:type_name -> google.protobuf.Timestamp
-	97,  // 72: wakebell.v1.AuditEntry.since:type_name -> google.protobuf.Timestamp
-	98,  // 73: wakebell.v1.GetThroughputRequest.since:type_name -> google.protobuf.Duration
-	98,  // 74: wakebell.v1.GetThroughputResponse.step:type_name -> google.protobuf.Duration
-	97,  // 75: wakebell.v1.GetThroughputResponse.from:type_name -> google.protobuf.Timestamp
-	85,  // 76: wakebell.v1.GetThroughputResponse.points:type_name -> wakebell.v1.ThroughputCounts
-	87,  // 77: wakebell.v1.ListHistoryRequest.filter:type_name -> wakebell.v1.HistoryFilter
-	97,  // 78: wakebell.v1.HistoryFilter.since:type_name -> google.protobuf.Timestamp
-	89,  // 79: wakebell.v1.ListHistoryResponse.attempt:type_name -> wakebell.v1.Attempt
-	97,  // 80: wakebell.v1.Attempt.started:type_name -> google.protobuf.Timestamp
-	98,  // 81: wakebell.v1.Attempt.took:type_name -> google.protobuf.Duration
-	100, // 82: wakebell.v1.GetQueueThroughputRequest.queue:type_name -> wakebell.v1.Queue
-	98,  // 83: wakebell.v1.GetQueueThroughputRequest.since:type_name -> google.protobuf.Duration
-	84,  // 84: wakebell.v1.GetQueueThroughputResponse.throughput:type_name -> wakebell.v1.GetThroughputResponse
-	100, // 85: wakebell.v1.ListQueueHistoryRequest.queue:type_name -> wakebell.v1.Queue
-	87,  // 86: wakebell.v1.ListQueueHistoryRequest.filter:type_name -> wakebell.v1.HistoryFilter
-	89,  // 87: wakebell.v1.ListQueueHistoryResponse.attempt:type_name -> wakebell.v1.Attempt
-	88,  // [88:88] is the sub-list for method output_type
-	88,  // [88:88] is the sub-list for method input_type
-	88,  // [88:88] is the sub-list for extension type_name
-	88,  // [88:88] is the sub-list for extension extendee
-	0,   // [0:88] is the sub-list for field type_name
+	100, // 1: wakebell.v1.TopicOverview.stats:type_name -> wakebell.v1.TopicStats
+	20,  // 2: wakebell.v1.TopicOverview.control:type_name -> wakebell.v1.TopicControl
+	101, // 3: wakebell.v1.TopicOverview.fault:type_name -> wakebell.v1.Error
+	15,  // 4: wakebell.v1.GetTopicShardsResponse.shards:type_name -> wakebell.v1.TopicShards
+	102, // 5: wakebell.v1.TopicShards.since:type_name -> google.protobuf.Timestamp
+	15,  // 6: wakebell.v1.DivideTopicResponse.shards:type_name -> wakebell.v1.TopicShards
+	20,  // 7: wakebell.v1.GetTopicControlResponse.control:type_name -> wakebell.v1.TopicControl
+	102, // 8: wakebell.v1.TopicControl.paused_at:type_name -> google.protobuf.Timestamp
+	21,  // 9: wakebell.v1.TopicControl.settings:type_name -> wakebell.v1.TopicSettings
+	103, // 10: wakebell.v1.TopicSettings.lease_ttl:type_name -> google.protobuf.Duration
+	103, // 11: wakebell.v1.TopicSettings.max_lease_age:type_name -> google.protobuf.Duration
+	103, // 12: wakebell.v1.TopicSettings.polling_interval:type_name -> google.protobuf.Duration
+	103, // 13: wakebell.v1.TopicSettings.max_polling_interval:type_name -> google.protobuf.Duration
+	103, // 14: wakebell.v1.TopicSettings.retry_initial:type_name -> google.protobuf.Duration
+	103, // 15: wakebell.v1.TopicSettings.retry_limit:type_name -> google.protobuf.Duration
+	103, // 16: wakebell.v1.TopicSettings.rate_per:type_name -> google.protobuf.Duration
+	103, // 17: wakebell.v1.TopicSettings.key_rate_per:type_name -> google.protobuf.Duration
+	20,  // 18: wakebell.v1.PauseTopicResponse.control:type_name -> wakebell.v1.TopicControl
+	20,  // 19: wakebell.v1.ResumeTopicResponse.control:type_name -> wakebell.v1.TopicControl
+	21,  // 20: wakebell.v1.RetuneTopicRequest.settings:type_name -> wakebell.v1.TopicSettings
+	20,  // 21: wakebell.v1.RetuneTopicResponse.control:type_name -> wakebell.v1.TopicControl
+	30,  // 22: wakebell.v1.DiagnoseResponse.findings:type_name -> wakebell.v1.Finding
+	33,  // 23: wakebell.v1.TailResponse.event:type_name -> wakebell.v1.TopicEvent
+	102, // 24: wakebell.v1.TopicEvent.at:type_name -> google.protobuf.Timestamp
+	103, // 25: wakebell.v1.TopicEvent.lateness:type_name -> google.protobuf.Duration
+	103, // 26: wakebell.v1.TopicEvent.took:type_name -> google.protobuf.Duration
+	103, // 27: wakebell.v1.TopicEvent.retry_in:type_name -> google.protobuf.Duration
+	103, // 28: wakebell.v1.DeadLetterFilter.older_than:type_name -> google.protobuf.Duration
+	103, // 29: wakebell.v1.DeadLetterFilter.newer_than:type_name -> google.protobuf.Duration
+	34,  // 30: wakebell.v1.ListDeadLettersRequest.filter:type_name -> wakebell.v1.DeadLetterFilter
+	39,  // 31: wakebell.v1.ListDeadLettersResponse.dead_letter:type_name -> wakebell.v1.DeadLetter
+	39,  // 32: wakebell.v1.GetDeadLetterResponse.dead_letter:type_name -> wakebell.v1.DeadLetter
+	102, // 33: wakebell.v1.DeadLetter.activation:type_name -> google.protobuf.Timestamp
+	102, // 34: wakebell.v1.DeadLetter.died:type_name -> google.protobuf.Timestamp
+	104, // 35: wakebell.v1.DeadLetter.content:type_name -> wakebell.v1.Content
+	34,  // 36: wakebell.v1.RedriveDeadLettersRequest.filter:type_name -> wakebell.v1.DeadLetterFilter
+	103, // 37: wakebell.v1.RedriveDeadLettersRequest.in:type_name -> google.protobuf.Duration
+	0,   // 38: wakebell.v1.RedriveDeadLettersResponse.outcome:type_name -> wakebell.v1.RedriveOutcome
+	34,  // 39: wakebell.v1.DeleteDeadLettersRequest.filter:type_name -> wakebell.v1.DeadLetterFilter
+	105, // 40: wakebell.v1.ListQueuesResponse.queue:type_name -> wakebell.v1.Queue
+	105, // 41: wakebell.v1.GetQueueStatsRequest.queue:type_name -> wakebell.v1.Queue
+	48,  // 42: wakebell.v1.GetQueueStatsResponse.stats:type_name -> wakebell.v1.QueueStats
+	102, // 43: wakebell.v1.QueueStats.oldest:type_name -> google.protobuf.Timestamp
+	102, // 44: wakebell.v1.QueueStats.now:type_name -> google.protobuf.Timestamp
+	105, // 45: wakebell.v1.ListQueueMessagesRequest.queue:type_name -> wakebell.v1.Queue
+	51,  // 46: wakebell.v1.ListQueueMessagesResponse.message:type_name -> wakebell.v1.QueuedMessage
+	102, // 47: wakebell.v1.QueuedMessage.deadline:type_name -> google.protobuf.Timestamp
+	105, // 48: wakebell.v1.PurgeQueueRequest.queue:type_name -> wakebell.v1.Queue
+	105, // 49: wakebell.v1.ListQueueDeadLettersRequest.queue:type_name -> wakebell.v1.Queue
+	58,  // 50: wakebell.v1.ListQueueDeadLettersResponse.dead_letter:type_name -> wakebell.v1.QueueDeadLetter
+	105, // 51: wakebell.v1.GetQueueDeadLetterRequest.queue:type_name -> wakebell.v1.Queue
+	58,  // 52: wakebell.v1.GetQueueDeadLetterResponse.dead_letter:type_name -> wakebell.v1.QueueDeadLetter
+	102, // 53: wakebell.v1.QueueDeadLetter.at:type_name -> google.protobuf.Timestamp
+	105, // 54: wakebell.v1.RedriveQueueDeadLetterRequest.queue:type_name -> wakebell.v1.Queue
+	103, // 55: wakebell.v1.RedriveQueueDeadLetterRequest.window:type_name -> google.protobuf.Duration
+	1,   // 56: wakebell.v1.RedriveQueueDeadLetterResponse.outcome:type_name -> wakebell.v1.QueueRedriveOutcome
+	105, // 57: wakebell.v1.DeleteQueueDeadLettersRequest.queue:type_name -> wakebell.v1.Queue
+	58,  // 58: wakebell.v1.DeleteQueueDeadLettersRequest.dead_letters:type_name -> wakebell.v1.QueueDeadLetter
+	67,  // 59: wakebell.v1.ListGatesResponse.gate:type_name -> wakebell.v1.GateState
+	67,  // 60: wakebell.v1.GetGateResponse.gate:type_name -> wakebell.v1.GateState
+	102, // 61: wakebell.v1.GateState.now:type_name -> google.protobuf.Timestamp
+	68,  // 62: wakebell.v1.GateState.holder:type_name -> wakebell.v1.GateTicket
+	102, // 63: wakebell.v1.GateState.until:type_name -> google.protobuf.Timestamp
+	68,  // 64: wakebell.v1.GateState.waiters:type_name -> wakebell.v1.GateTicket
+	99,  // 65: wakebell.v1.GateState.guard:type_name -> wakebell.v1.GateState.GuardEntry
+	101, // 66: wakebell.v1.GateState.fault:type_name -> wakebell.v1.Error
+	77,  // 67: wakebell.v1.ExportRecurringResponse.schedule:type_name -> wakebell.v1.RecurringDump
+	77,  // 68: wakebell.v1.ImportRecurringRequest.schedule:type_name -> wakebell.v1.RecurringDump
+	102, // 69: wakebell.v1.BackfillRecurringRequest.from:type_name -> google.protobuf.Timestamp
+	102, // 70: wakebell.v1.BackfillRecurringRequest.to:type_name -> google.protobuf.Timestamp
+	83,  // 71: wakebell.v1.ListAuditRequest.filter:type_name -> wakebell.v1.AuditFilter
+	102, // 72: wakebell.v1.AuditFilter.since:type_name -> google.protobuf.Timestamp
+	85,  // 73: wakebell.v1.ListAuditResponse.entry:type_name -> wakebell.v1.AuditEntry
+	102, // 74: wakebell.v1.AuditEntry.at:type_name -> google.protobuf.Timestamp
+	102, // 75: wakebell.v1.AuditEntry.since:type_name -> google.protobuf.Timestamp
+	103, // 76: wakebell.v1.GetThroughputRequest.since:type_name -> google.protobuf.Duration
+	103, // 77: wakebell.v1.GetThroughputResponse.step:type_name -> google.protobuf.Duration
+	102, // 78: wakebell.v1.GetThroughputResponse.from:type_name -> google.protobuf.Timestamp
+	90,  // 79: wakebell.v1.GetThroughputResponse.points:type_name -> wakebell.v1.ThroughputCounts
+	92,  // 80: wakebell.v1.ListHistoryRequest.filter:type_name -> wakebell.v1.HistoryFilter
+	102, // 81: wakebell.v1.HistoryFilter.since:type_name -> google.protobuf.Timestamp
+	94,  // 82: wakebell.v1.ListHistoryResponse.attempt:type_name -> wakebell.v1.Attempt
+	102, // 83: wakebell.v1.Attempt.started:type_name -> google.protobuf.Timestamp
+	103, // 84: wakebell.v1.Attempt.took:type_name -> google.protobuf.Duration
+	105, // 85: wakebell.v1.GetQueueThroughputRequest.queue:type_name -> wakebell.v1.Queue
+	103, // 86: wakebell.v1.GetQueueThroughputRequest.since:type_name -> google.protobuf.Duration
+	89,  // 87: wakebell.v1.GetQueueThroughputResponse.throughput:type_name -> wakebell.v1.GetThroughputResponse
+	105, // 88: wakebell.v1.ListQueueHistoryRequest.queue:type_name -> wakebell.v1.Queue
+	92,  // 89: wakebell.v1.ListQueueHistoryRequest.filter:type_name -> wakebell.v1.HistoryFilter
+	94,  // 90: wakebell.v1.ListQueueHistoryResponse.attempt:type_name -> wakebell.v1.Attempt
+	91,  // [91:91] is the sub-list for method output_type
+	91,  // [91:91] is the sub-list for method input_type
+	91,  // [91:91] is the sub-list for extension type_name
+	91,  // [91:91] is the sub-list for extension extendee
+	0,   // [0:91] is the sub-list for field type_name
 }
 
 func init() { file_messages_operations_proto_init() }
@@ -6500,7 +6794,7 @@ func file_messages_operations_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_messages_operations_proto_rawDesc), len(file_messages_operations_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   93,
+			NumMessages:   98,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -46,7 +46,7 @@ const file_messages_services_proto_rawDesc = "" +
 	"\x10PreviewRecurring\x12$.wakebell.v1.PreviewRecurringRequest\x1a%.wakebell.v1.PreviewRecurringResponse\x12J\n" +
 	"\tGuardTurn\x12\x1d.wakebell.v1.GuardTurnRequest\x1a\x1e.wakebell.v1.GuardTurnResponse\x12D\n" +
 	"\aPublish\x12\x1b.wakebell.v1.PublishRequest\x1a\x1c.wakebell.v1.PublishResponse\x12:\n" +
-	"\aSession\x12\x15.wakebell.v1.Commands\x1a\x14.wakebell.v1.Replies(\x010\x012\xd7\x19\n" +
+	"\aSession\x12\x15.wakebell.v1.Commands\x1a\x14.wakebell.v1.Replies(\x010\x012\x84\x1b\n" +
 	"\n" +
 	"Operations\x12O\n" +
 	"\n" +
@@ -54,7 +54,9 @@ const file_messages_services_proto_rawDesc = "" +
 	"\fGetOverviews\x12 .wakebell.v1.GetOverviewsRequest\x1a!.wakebell.v1.GetOverviewsResponse\x12J\n" +
 	"\tCancelAll\x12\x1d.wakebell.v1.CancelAllRequest\x1a\x1e.wakebell.v1.CancelAllResponse\x12P\n" +
 	"\vForgetTopic\x12\x1f.wakebell.v1.ForgetTopicRequest\x1a .wakebell.v1.ForgetTopicResponse\x12P\n" +
-	"\vRemoveTopic\x12\x1f.wakebell.v1.RemoveTopicRequest\x1a .wakebell.v1.RemoveTopicResponse\x12\\\n" +
+	"\vRemoveTopic\x12\x1f.wakebell.v1.RemoveTopicRequest\x1a .wakebell.v1.RemoveTopicResponse\x12Y\n" +
+	"\x0eGetTopicShards\x12\".wakebell.v1.GetTopicShardsRequest\x1a#.wakebell.v1.GetTopicShardsResponse\x12P\n" +
+	"\vDivideTopic\x12\x1f.wakebell.v1.DivideTopicRequest\x1a .wakebell.v1.DivideTopicResponse\x12\\\n" +
 	"\x0fGetTopicControl\x12#.wakebell.v1.GetTopicControlRequest\x1a$.wakebell.v1.GetTopicControlResponse\x12M\n" +
 	"\n" +
 	"PauseTopic\x12\x1e.wakebell.v1.PauseTopicRequest\x1a\x1f.wakebell.v1.PauseTopicResponse\x12P\n" +
@@ -117,93 +119,97 @@ var file_messages_services_proto_goTypes = []any{
 	(*CancelAllRequest)(nil),               // 20: wakebell.v1.CancelAllRequest
 	(*ForgetTopicRequest)(nil),             // 21: wakebell.v1.ForgetTopicRequest
 	(*RemoveTopicRequest)(nil),             // 22: wakebell.v1.RemoveTopicRequest
-	(*GetTopicControlRequest)(nil),         // 23: wakebell.v1.GetTopicControlRequest
-	(*PauseTopicRequest)(nil),              // 24: wakebell.v1.PauseTopicRequest
-	(*ResumeTopicRequest)(nil),             // 25: wakebell.v1.ResumeTopicRequest
-	(*RetuneTopicRequest)(nil),             // 26: wakebell.v1.RetuneTopicRequest
-	(*DiagnoseRequest)(nil),                // 27: wakebell.v1.DiagnoseRequest
-	(*TailRequest)(nil),                    // 28: wakebell.v1.TailRequest
-	(*ListDeadLettersRequest)(nil),         // 29: wakebell.v1.ListDeadLettersRequest
-	(*GetDeadLetterRequest)(nil),           // 30: wakebell.v1.GetDeadLetterRequest
-	(*RedriveDeadLettersRequest)(nil),      // 31: wakebell.v1.RedriveDeadLettersRequest
-	(*DeleteDeadLettersRequest)(nil),       // 32: wakebell.v1.DeleteDeadLettersRequest
-	(*ListQueuesRequest)(nil),              // 33: wakebell.v1.ListQueuesRequest
-	(*GetQueueStatsRequest)(nil),           // 34: wakebell.v1.GetQueueStatsRequest
-	(*ListQueueMessagesRequest)(nil),       // 35: wakebell.v1.ListQueueMessagesRequest
-	(*PurgeQueueRequest)(nil),              // 36: wakebell.v1.PurgeQueueRequest
-	(*ListQueueDeadLettersRequest)(nil),    // 37: wakebell.v1.ListQueueDeadLettersRequest
-	(*GetQueueDeadLetterRequest)(nil),      // 38: wakebell.v1.GetQueueDeadLetterRequest
-	(*RedriveQueueDeadLetterRequest)(nil),  // 39: wakebell.v1.RedriveQueueDeadLetterRequest
-	(*DeleteQueueDeadLettersRequest)(nil),  // 40: wakebell.v1.DeleteQueueDeadLettersRequest
-	(*GetQueueThroughputRequest)(nil),      // 41: wakebell.v1.GetQueueThroughputRequest
-	(*ListQueueHistoryRequest)(nil),        // 42: wakebell.v1.ListQueueHistoryRequest
-	(*ListGatesRequest)(nil),               // 43: wakebell.v1.ListGatesRequest
-	(*GetGateRequest)(nil),                 // 44: wakebell.v1.GetGateRequest
-	(*ReleaseGateRequest)(nil),             // 45: wakebell.v1.ReleaseGateRequest
-	(*RepairGateRequest)(nil),              // 46: wakebell.v1.RepairGateRequest
-	(*RemoveGateRequest)(nil),              // 47: wakebell.v1.RemoveGateRequest
-	(*ExportRecurringRequest)(nil),         // 48: wakebell.v1.ExportRecurringRequest
-	(*ImportRecurringRequest)(nil),         // 49: wakebell.v1.ImportRecurringRequest
-	(*BackfillRecurringRequest)(nil),       // 50: wakebell.v1.BackfillRecurringRequest
-	(*GetThroughputRequest)(nil),           // 51: wakebell.v1.GetThroughputRequest
-	(*ListHistoryRequest)(nil),             // 52: wakebell.v1.ListHistoryRequest
-	(*ListAuditRequest)(nil),               // 53: wakebell.v1.ListAuditRequest
-	(*RecordChangeRequest)(nil),            // 54: wakebell.v1.RecordChangeRequest
-	(*ScheduleResponse)(nil),               // 55: wakebell.v1.ScheduleResponse
-	(*ScheduleBatchResponse)(nil),          // 56: wakebell.v1.ScheduleBatchResponse
-	(*CancelResponse)(nil),                 // 57: wakebell.v1.CancelResponse
-	(*GetTimerResponse)(nil),               // 58: wakebell.v1.GetTimerResponse
-	(*ListTimersResponse)(nil),             // 59: wakebell.v1.ListTimersResponse
-	(*RescheduleResponse)(nil),             // 60: wakebell.v1.RescheduleResponse
-	(*RunNowResponse)(nil),                 // 61: wakebell.v1.RunNowResponse
-	(*GetTopicStatsResponse)(nil),          // 62: wakebell.v1.GetTopicStatsResponse
-	(*PutRecurringResponse)(nil),           // 63: wakebell.v1.PutRecurringResponse
-	(*DeleteRecurringResponse)(nil),        // 64: wakebell.v1.DeleteRecurringResponse
-	(*EnableRecurringResponse)(nil),        // 65: wakebell.v1.EnableRecurringResponse
-	(*RunRecurringResponse)(nil),           // 66: wakebell.v1.RunRecurringResponse
-	(*GetRecurringResponse)(nil),           // 67: wakebell.v1.GetRecurringResponse
-	(*ListRecurringResponse)(nil),          // 68: wakebell.v1.ListRecurringResponse
-	(*PreviewRecurringResponse)(nil),       // 69: wakebell.v1.PreviewRecurringResponse
-	(*GuardTurnResponse)(nil),              // 70: wakebell.v1.GuardTurnResponse
-	(*PublishResponse)(nil),                // 71: wakebell.v1.PublishResponse
-	(*Replies)(nil),                        // 72: wakebell.v1.Replies
-	(*ListTopicsResponse)(nil),             // 73: wakebell.v1.ListTopicsResponse
-	(*GetOverviewsResponse)(nil),           // 74: wakebell.v1.GetOverviewsResponse
-	(*CancelAllResponse)(nil),              // 75: wakebell.v1.CancelAllResponse
-	(*ForgetTopicResponse)(nil),            // 76: wakebell.v1.ForgetTopicResponse
-	(*RemoveTopicResponse)(nil),            // 77: wakebell.v1.RemoveTopicResponse
-	(*GetTopicControlResponse)(nil),        // 78: wakebell.v1.GetTopicControlResponse
-	(*PauseTopicResponse)(nil),             // 79: wakebell.v1.PauseTopicResponse
-	(*ResumeTopicResponse)(nil),            // 80: wakebell.v1.ResumeTopicResponse
-	(*RetuneTopicResponse)(nil),            // 81: wakebell.v1.RetuneTopicResponse
-	(*DiagnoseResponse)(nil),               // 82: wakebell.v1.DiagnoseResponse
-	(*TailResponse)(nil),                   // 83: wakebell.v1.TailResponse
-	(*ListDeadLettersResponse)(nil),        // 84: wakebell.v1.ListDeadLettersResponse
-	(*GetDeadLetterResponse)(nil),          // 85: wakebell.v1.GetDeadLetterResponse
-	(*RedriveDeadLettersResponse)(nil),     // 86: wakebell.v1.RedriveDeadLettersResponse
-	(*DeleteDeadLettersResponse)(nil),      // 87: wakebell.v1.DeleteDeadLettersResponse
-	(*ListQueuesResponse)(nil),             // 88: wakebell.v1.ListQueuesResponse
-	(*GetQueueStatsResponse)(nil),          // 89: wakebell.v1.GetQueueStatsResponse
-	(*ListQueueMessagesResponse)(nil),      // 90: wakebell.v1.ListQueueMessagesResponse
-	(*PurgeQueueResponse)(nil),             // 91: wakebell.v1.PurgeQueueResponse
-	(*ListQueueDeadLettersResponse)(nil),   // 92: wakebell.v1.ListQueueDeadLettersResponse
-	(*GetQueueDeadLetterResponse)(nil),     // 93: wakebell.v1.GetQueueDeadLetterResponse
-	(*RedriveQueueDeadLetterResponse)(nil), // 94: wakebell.v1.RedriveQueueDeadLetterResponse
-	(*DeleteQueueDeadLettersResponse)(nil), // 95: wakebell.v1.DeleteQueueDeadLettersResponse
-	(*GetQueueThroughputResponse)(nil),     // 96: wakebell.v1.GetQueueThroughputResponse
-	(*ListQueueHistoryResponse)(nil),       // 97: wakebell.v1.ListQueueHistoryResponse
-	(*ListGatesResponse)(nil),              // 98: wakebell.v1.ListGatesResponse
-	(*GetGateResponse)(nil),                // 99: wakebell.v1.GetGateResponse
-	(*ReleaseGateResponse)(nil),            // 100: wakebell.v1.ReleaseGateResponse
-	(*RepairGateResponse)(nil),             // 101: wakebell.v1.RepairGateResponse
-	(*RemoveGateResponse)(nil),             // 102: wakebell.v1.RemoveGateResponse
-	(*ExportRecurringResponse)(nil),        // 103: wakebell.v1.ExportRecurringResponse
-	(*ImportRecurringResponse)(nil),        // 104: wakebell.v1.ImportRecurringResponse
-	(*BackfillRecurringResponse)(nil),      // 105: wakebell.v1.BackfillRecurringResponse
-	(*GetThroughputResponse)(nil),          // 106: wakebell.v1.GetThroughputResponse
-	(*ListHistoryResponse)(nil),            // 107: wakebell.v1.ListHistoryResponse
-	(*ListAuditResponse)(nil),              // 108: wakebell.v1.ListAuditResponse
-	(*RecordChangeResponse)(nil),           // 109: wakebell.v1.RecordChangeResponse
+	(*GetTopicShardsRequest)(nil),          // 23: wakebell.v1.GetTopicShardsRequest
+	(*DivideTopicRequest)(nil),             // 24: wakebell.v1.DivideTopicRequest
+	(*GetTopicControlRequest)(nil),         // 25: wakebell.v1.GetTopicControlRequest
+	(*PauseTopicRequest)(nil),              // 26: wakebell.v1.PauseTopicRequest
+	(*ResumeTopicRequest)(nil),             // 27: wakebell.v1.ResumeTopicRequest
+	(*RetuneTopicRequest)(nil),             // 28: wakebell.v1.RetuneTopicRequest
+	(*DiagnoseRequest)(nil),                // 29: wakebell.v1.DiagnoseRequest
+	(*TailRequest)(nil),                    // 30: wakebell.v1.TailRequest
+	(*ListDeadLettersRequest)(nil),         // 31: wakebell.v1.ListDeadLettersRequest
+	(*GetDeadLetterRequest)(nil),           // 32: wakebell.v1.GetDeadLetterRequest
+	(*RedriveDeadLettersRequest)(nil),      // 33: wakebell.v1.RedriveDeadLettersRequest
+	(*DeleteDeadLettersRequest)(nil),       // 34: wakebell.v1.DeleteDeadLettersRequest
+	(*ListQueuesRequest)(nil),              // 35: wakebell.v1.ListQueuesRequest
+	(*GetQueueStatsRequest)(nil),           // 36: wakebell.v1.GetQueueStatsRequest
+	(*ListQueueMessagesRequest)(nil),       // 37: wakebell.v1.ListQueueMessagesRequest
+	(*PurgeQueueRequest)(nil),              // 38: wakebell.v1.PurgeQueueRequest
+	(*ListQueueDeadLettersRequest)(nil),    // 39: wakebell.v1.ListQueueDeadLettersRequest
+	(*GetQueueDeadLetterRequest)(nil),      // 40: wakebell.v1.GetQueueDeadLetterRequest
+	(*RedriveQueueDeadLetterRequest)(nil),  // 41: wakebell.v1.RedriveQueueDeadLetterRequest
+	(*DeleteQueueDeadLettersRequest)(nil),  // 42: wakebell.v1.DeleteQueueDeadLettersRequest
+	(*GetQueueThroughputRequest)(nil),      // 43: wakebell.v1.GetQueueThroughputRequest
+	(*ListQueueHistoryRequest)(nil),        // 44: wakebell.v1.ListQueueHistoryRequest
+	(*ListGatesRequest)(nil),               // 45: wakebell.v1.ListGatesRequest
+	(*GetGateRequest)(nil),                 // 46: wakebell.v1.GetGateRequest
+	(*ReleaseGateRequest)(nil),             // 47: wakebell.v1.ReleaseGateRequest
+	(*RepairGateRequest)(nil),              // 48: wakebell.v1.RepairGateRequest
+	(*RemoveGateRequest)(nil),              // 49: wakebell.v1.RemoveGateRequest
+	(*ExportRecurringRequest)(nil),         // 50: wakebell.v1.ExportRecurringRequest
+	(*ImportRecurringRequest)(nil),         // 51: wakebell.v1.ImportRecurringRequest
+	(*BackfillRecurringRequest)(nil),       // 52: wakebell.v1.BackfillRecurringRequest
+	(*GetThroughputRequest)(nil),           // 53: wakebell.v1.GetThroughputRequest
+	(*ListHistoryRequest)(nil),             // 54: wakebell.v1.ListHistoryRequest
+	(*ListAuditRequest)(nil),               // 55: wakebell.v1.ListAuditRequest
+	(*RecordChangeRequest)(nil),            // 56: wakebell.v1.RecordChangeRequest
+	(*ScheduleResponse)(nil),               // 57: wakebell.v1.ScheduleResponse
+	(*ScheduleBatchResponse)(nil),          // 58: wakebell.v1.ScheduleBatchResponse
+	(*CancelResponse)(nil),                 // 59: wakebell.v1.CancelResponse
+	(*GetTimerResponse)(nil),               // 60: wakebell.v1.GetTimerResponse
+	(*ListTimersResponse)(nil),             // 61: wakebell.v1.ListTimersResponse
+	(*RescheduleResponse)(nil),             // 62: wakebell.v1.RescheduleResponse
+	(*RunNowResponse)(nil),                 // 63: wakebell.v1.RunNowResponse
+	(*GetTopicStatsResponse)(nil),          // 64: wakebell.v1.GetTopicStatsResponse
+	(*PutRecurringResponse)(nil),           // 65: wakebell.v1.PutRecurringResponse
+	(*DeleteRecurringResponse)(nil),        // 66: wakebell.v1.DeleteRecurringResponse
+	(*EnableRecurringResponse)(nil),        // 67: wakebell.v1.EnableRecurringResponse
+	(*RunRecurringResponse)(nil),           // 68: wakebell.v1.RunRecurringResponse
+	(*GetRecurringResponse)(nil),           // 69: wakebell.v1.GetRecurringResponse
+	(*ListRecurringResponse)(nil),          // 70: wakebell.v1.ListRecurringResponse
+	(*PreviewRecurringResponse)(nil),       // 71: wakebell.v1.PreviewRecurringResponse
+	(*GuardTurnResponse)(nil),              // 72: wakebell.v1.GuardTurnResponse
+	(*PublishResponse)(nil),                // 73: wakebell.v1.PublishResponse
+	(*Replies)(nil),                        // 74: wakebell.v1.Replies
+	(*ListTopicsResponse)(nil),             // 75: wakebell.v1.ListTopicsResponse
+	(*GetOverviewsResponse)(nil),           // 76: wakebell.v1.GetOverviewsResponse
+	(*CancelAllResponse)(nil),              // 77: wakebell.v1.CancelAllResponse
+	(*ForgetTopicResponse)(nil),            // 78: wakebell.v1.ForgetTopicResponse
+	(*RemoveTopicResponse)(nil),            // 79: wakebell.v1.RemoveTopicResponse
+	(*GetTopicShardsResponse)(nil),         // 80: wakebell.v1.GetTopicShardsResponse
+	(*DivideTopicResponse)(nil),            // 81: wakebell.v1.DivideTopicResponse
+	(*GetTopicControlResponse)(nil),        // 82: wakebell.v1.GetTopicControlResponse
+	(*PauseTopicResponse)(nil),             // 83: wakebell.v1.PauseTopicResponse
+	(*ResumeTopicResponse)(nil),            // 84: wakebell.v1.ResumeTopicResponse
+	(*RetuneTopicResponse)(nil),            // 85: wakebell.v1.RetuneTopicResponse
+	(*DiagnoseResponse)(nil),               // 86: wakebell.v1.DiagnoseResponse
+	(*TailResponse)(nil),                   // 87: wakebell.v1.TailResponse
+	(*ListDeadLettersResponse)(nil),        // 88: wakebell.v1.ListDeadLettersResponse
+	(*GetDeadLetterResponse)(nil),          // 89: wakebell.v1.GetDeadLetterResponse
+	(*RedriveDeadLettersResponse)(nil),     // 90: wakebell.v1.RedriveDeadLettersResponse
+	(*DeleteDeadLettersResponse)(nil),      // 91: wakebell.v1.DeleteDeadLettersResponse
+	(*ListQueuesResponse)(nil),             // 92: wakebell.v1.ListQueuesResponse
+	(*GetQueueStatsResponse)(nil),          // 93: wakebell.v1.GetQueueStatsResponse
+	(*ListQueueMessagesResponse)(nil),      // 94: wakebell.v1.ListQueueMessagesResponse
+	(*PurgeQueueResponse)(nil),             // 95: wakebell.v1.PurgeQueueResponse
+	(*ListQueueDeadLettersResponse)(nil),   // 96: wakebell.v1.ListQueueDeadLettersResponse
+	(*GetQueueDeadLetterResponse)(nil),     // 97: wakebell.v1.GetQueueDeadLetterResponse
+	(*RedriveQueueDeadLetterResponse)(nil), // 98: wakebell.v1.RedriveQueueDeadLetterResponse
+	(*DeleteQueueDeadLettersResponse)(nil), // 99: wakebell.v1.DeleteQueueDeadLettersResponse
+	(*GetQueueThroughputResponse)(nil),     // 100: wakebell.v1.GetQueueThroughputResponse
+	(*ListQueueHistoryResponse)(nil),       // 101: wakebell.v1.ListQueueHistoryResponse
+	(*ListGatesResponse)(nil),              // 102: wakebell.v1.ListGatesResponse
+	(*GetGateResponse)(nil),                // 103: wakebell.v1.GetGateResponse
+	(*ReleaseGateResponse)(nil),            // 104: wakebell.v1.ReleaseGateResponse
+	(*RepairGateResponse)(nil),             // 105: wakebell.v1.RepairGateResponse
+	(*RemoveGateResponse)(nil),             // 106: wakebell.v1.RemoveGateResponse
+	(*ExportRecurringResponse)(nil),        // 107: wakebell.v1.ExportRecurringResponse
+	(*ImportRecurringResponse)(nil),        // 108: wakebell.v1.ImportRecurringResponse
+	(*BackfillRecurringResponse)(nil),      // 109: wakebell.v1.BackfillRecurringResponse
+	(*GetThroughputResponse)(nil),          // 110: wakebell.v1.GetThroughputResponse
+	(*ListHistoryResponse)(nil),            // 111: wakebell.v1.ListHistoryResponse
+	(*ListAuditResponse)(nil),              // 112: wakebell.v1.ListAuditResponse
+	(*RecordChangeResponse)(nil),           // 113: wakebell.v1.RecordChangeResponse
 }
 var file_messages_services_proto_depIdxs = []int32{
 	0,   // 0: wakebell.v1.Timers.Schedule:input_type -> wakebell.v1.ScheduleRequest
@@ -229,95 +235,99 @@ var file_messages_services_proto_depIdxs = []int32{
 	20,  // 20: wakebell.v1.Operations.CancelAll:input_type -> wakebell.v1.CancelAllRequest
 	21,  // 21: wakebell.v1.Operations.ForgetTopic:input_type -> wakebell.v1.ForgetTopicRequest
 	22,  // 22: wakebell.v1.Operations.RemoveTopic:input_type -> wakebell.v1.RemoveTopicRequest
-	23,  // 23: wakebell.v1.Operations.GetTopicControl:input_type -> wakebell.v1.GetTopicControlRequest
-	24,  // 24: wakebell.v1.Operations.PauseTopic:input_type -> wakebell.v1.PauseTopicRequest
-	25,  // 25: wakebell.v1.Operations.ResumeTopic:input_type -> wakebell.v1.ResumeTopicRequest
-	26,  // 26: wakebell.v1.Operations.RetuneTopic:input_type -> wakebell.v1.RetuneTopicRequest
-	27,  // 27: wakebell.v1.Operations.Diagnose:input_type -> wakebell.v1.DiagnoseRequest
-	28,  // 28: wakebell.v1.Operations.Tail:input_type -> wakebell.v1.TailRequest
-	29,  // 29: wakebell.v1.Operations.ListDeadLetters:input_type -> wakebell.v1.ListDeadLettersRequest
-	30,  // 30: wakebell.v1.Operations.GetDeadLetter:input_type -> wakebell.v1.GetDeadLetterRequest
-	31,  // 31: wakebell.v1.Operations.RedriveDeadLetters:input_type -> wakebell.v1.RedriveDeadLettersRequest
-	32,  // 32: wakebell.v1.Operations.DeleteDeadLetters:input_type -> wakebell.v1.DeleteDeadLettersRequest
-	33,  // 33: wakebell.v1.Operations.ListQueues:input_type -> wakebell.v1.ListQueuesRequest
-	34,  // 34: wakebell.v1.Operations.GetQueueStats:input_type -> wakebell.v1.GetQueueStatsRequest
-	35,  // 35: wakebell.v1.Operations.ListQueueMessages:input_type -> wakebell.v1.ListQueueMessagesRequest
-	36,  // 36: wakebell.v1.Operations.PurgeQueue:input_type -> wakebell.v1.PurgeQueueRequest
-	37,  // 37: wakebell.v1.Operations.ListQueueDeadLetters:input_type -> wakebell.v1.ListQueueDeadLettersRequest
-	38,  // 38: wakebell.v1.Operations.GetQueueDeadLetter:input_type -> wakebell.v1.GetQueueDeadLetterRequest
-	39,  // 39: wakebell.v1.Operations.RedriveQueueDeadLetter:input_type -> wakebell.v1.RedriveQueueDeadLetterRequest
-	40,  // 40: wakebell.v1.Operations.DeleteQueueDeadLetters:input_type -> wakebell.v1.DeleteQueueDeadLettersRequest
-	41,  // 41: wakebell.v1.Operations.GetQueueThroughput:input_type -> wakebell.v1.GetQueueThroughputRequest
-	42,  // 42: wakebell.v1.Operations.ListQueueHistory:input_type -> wakebell.v1.ListQueueHistoryRequest
-	43,  // 43: wakebell.v1.Operations.ListGates:input_type -> wakebell.v1.ListGatesRequest
-	44,  // 44: wakebell.v1.Operations.GetGate:input_type -> wakebell.v1.GetGateRequest
-	45,  // 45: wakebell.v1.Operations.ReleaseGate:input_type -> wakebell.v1.ReleaseGateRequest
-	46,  // 46: wakebell.v1.Operations.RepairGate:input_type -> wakebell.v1.RepairGateRequest
-	47,  // 47: wakebell.v1.Operations.RemoveGate:input_type -> wakebell.v1.RemoveGateRequest
-	48,  // 48: wakebell.v1.Operations.ExportRecurring:input_type -> wakebell.v1.ExportRecurringRequest
-	49,  // 49: wakebell.v1.Operations.ImportRecurring:input_type -> wakebell.v1.ImportRecurringRequest
-	50,  // 50: wakebell.v1.Operations.BackfillRecurring:input_type -> wakebell.v1.BackfillRecurringRequest
-	51,  // 51: wakebell.v1.Operations.GetThroughput:input_type -> wakebell.v1.GetThroughputRequest
-	52,  // 52: wakebell.v1.Operations.ListHistory:input_type -> wakebell.v1.ListHistoryRequest
-	53,  // 53: wakebell.v1.Operations.ListAudit:input_type -> wakebell.v1.ListAuditRequest
-	54,  // 54: wakebell.v1.Operations.RecordChange:input_type -> wakebell.v1.RecordChangeRequest
-	55,  // 55: wakebell.v1.Timers.Schedule:output_type -> wakebell.v1.ScheduleResponse
-	56,  // 56: wakebell.v1.Timers.ScheduleBatch:output_type -> wakebell.v1.ScheduleBatchResponse
-	57,  // 57: wakebell.v1.Timers.Cancel:output_type -> wakebell.v1.CancelResponse
-	58,  // 58: wakebell.v1.Timers.GetTimer:output_type -> wakebell.v1.GetTimerResponse
-	59,  // 59: wakebell.v1.Timers.ListTimers:output_type -> wakebell.v1.ListTimersResponse
-	60,  // 60: wakebell.v1.Timers.Reschedule:output_type -> wakebell.v1.RescheduleResponse
-	61,  // 61: wakebell.v1.Timers.RunNow:output_type -> wakebell.v1.RunNowResponse
-	62,  // 62: wakebell.v1.Timers.GetTopicStats:output_type -> wakebell.v1.GetTopicStatsResponse
-	63,  // 63: wakebell.v1.Timers.PutRecurring:output_type -> wakebell.v1.PutRecurringResponse
-	64,  // 64: wakebell.v1.Timers.DeleteRecurring:output_type -> wakebell.v1.DeleteRecurringResponse
-	65,  // 65: wakebell.v1.Timers.EnableRecurring:output_type -> wakebell.v1.EnableRecurringResponse
-	66,  // 66: wakebell.v1.Timers.RunRecurring:output_type -> wakebell.v1.RunRecurringResponse
-	67,  // 67: wakebell.v1.Timers.GetRecurring:output_type -> wakebell.v1.GetRecurringResponse
-	68,  // 68: wakebell.v1.Timers.ListRecurring:output_type -> wakebell.v1.ListRecurringResponse
-	69,  // 69: wakebell.v1.Timers.PreviewRecurring:output_type -> wakebell.v1.PreviewRecurringResponse
-	70,  // 70: wakebell.v1.Timers.GuardTurn:output_type -> wakebell.v1.GuardTurnResponse
-	71,  // 71: wakebell.v1.Timers.Publish:output_type -> wakebell.v1.PublishResponse
-	72,  // 72: wakebell.v1.Timers.Session:output_type -> wakebell.v1.Replies
-	73,  // 73: wakebell.v1.Operations.ListTopics:output_type -> wakebell.v1.ListTopicsResponse
-	74,  // 74: wakebell.v1.Operations.GetOverviews:output_type -> wakebell.v1.GetOverviewsResponse
-	75,  // 75: wakebell.v1.Operations.CancelAll:output_type -> wakebell.v1.CancelAllResponse
-	76,  // 76: wakebell.v1.Operations.ForgetTopic:output_type -> wakebell.v1.ForgetTopicResponse
-	77,  // 77: wakebell.v1.Operations.RemoveTopic:output_type -> wakebell.v1.RemoveTopicResponse
-	78,  // 78: wakebell.v1.Operations.GetTopicControl:output_type -> wakebell.v1.GetTopicControlResponse
-	79,  // 79: wakebell.v1.Operations.PauseTopic:output_type -> wakebell.v1.PauseTopicResponse
-	80,  // 80: wakebell.v1.Operations.ResumeTopic:output_type -> wakebell.v1.ResumeTopicResponse
-	81,  // 81: wakebell.v1.Operations.RetuneTopic:output_type -> wakebell.v1.RetuneTopicResponse
-	82,  // 82: wakebell.v1.Operations.Diagnose:output_type -> wakebell.v1.DiagnoseResponse
-	83,  // 83: wakebell.v1.Operations.Tail:output_type -> wakebell.v1.TailResponse
-	84,  // 84: wakebell.v1.Operations.ListDeadLetters:output_type -> wakebell.v1.ListDeadLettersResponse
-	85,  // 85: wakebell.v1.Operations.GetDeadLetter:output_type -> wakebell.v1.GetDeadLetterResponse
-	86,  // 86: wakebell.v1.Operations.RedriveDeadLetters:output_type -> wakebell.v1.RedriveDeadLettersResponse
-	87,  // 87: wakebell.v1.Operations.DeleteDeadLetters:output_type -> wakebell.v1.DeleteDeadLettersResponse
-	88,  // 88: wakebell.v1.Operations.ListQueues:output_type -> wakebell.v1.ListQueuesResponse
-	89,  // 89: wakebell.v1.Operations.GetQueueStats:output_type -> wakebell.v1.GetQueueStatsResponse
-	90,  // 90: wakebell.v1.Operations.ListQueueMessages:output_type -> wakebell.v1.ListQueueMessagesResponse
-	91,  // 91: wakebell.v1.Operations.PurgeQueue:output_type -> wakebell.v1.PurgeQueueResponse
-	92,  // 92: wakebell.v1.Operations.ListQueueDeadLetters:output_type -> wakebell.v1.ListQueueDeadLettersResponse
-	93,  // 93: wakebell.v1.Operations.GetQueueDeadLetter:output_type -> wakebell.v1.GetQueueDeadLetterResponse
-	94,  // 94: wakebell.v1.Operations.RedriveQueueDeadLetter:output_type -> wakebell.v1.RedriveQueueDeadLetterResponse
-	95,  // 95: wakebell.v1.Operations.DeleteQueueDeadLetters:output_type -> wakebell.v1.DeleteQueueDeadLettersResponse
-	96,  // 96: wakebell.v1.Operations.GetQueueThroughput:output_type -> wakebell.v1.GetQueueThroughputResponse
-	97,  // 97: wakebell.v1.Operations.ListQueueHistory:output_type -> wakebell.v1.ListQueueHistoryResponse
-	98,  // 98: wakebell.v1.Operations.ListGates:output_type -> wakebell.v1.ListGatesResponse
-	99,  // 99: wakebell.v1.Operations.GetGate:output_type -> wakebell.v1.GetGateResponse
-	100, // 100: wakebell.v1.Operations.ReleaseGate:output_type -> wakebell.v1.ReleaseGateResponse
-	101, // 101: wakebell.v1.Operations.RepairGate:output_type -> wakebell.v1.RepairGateResponse
-	102, // 102: wakebell.v1.Operations.RemoveGate:output_type -> wakebell.v1.RemoveGateResponse
-	103, // 103: wakebell.v1.Operations.ExportRecurring:output_type -> wakebell.v1.ExportRecurringResponse
-	104, // 104: wakebell.v1.Operations.ImportRecurring:output_type -> wakebell.v1.ImportRecurringResponse
-	105, // 105: wakebell.v1.Operations.BackfillRecurring:output_type -> wakebell.v1.BackfillRecurringResponse
-	106, // 106: wakebell.v1.Operations.GetThroughput:output_type -> wakebell.v1.GetThroughputResponse
-	107, // 107: wakebell.v1.Operations.ListHistory:output_type -> wakebell.v1.ListHistoryResponse
-	108, // 108: wakebell.v1.Operations.ListAudit:output_type -> wakebell.v1.ListAuditResponse
-	109, // 109: wakebell.v1.Operations.RecordChange:output_type -> wakebell.v1.RecordChangeResponse
-	55,  // [55:110] is the sub-list for method output_type
-	0,   // [0:55] is the sub-list for method input_type
+	23,  // 23: wakebell.v1.Operations.GetTopicShards:input_type -> wakebell.v1.GetTopicShardsRequest
+	24,  // 24: wakebell.v1.Operations.DivideTopic:input_type -> wakebell.v1.DivideTopicRequest
+	25,  // 25: wakebell.v1.Operations.GetTopicControl:input_type -> wakebell.v1.GetTopicControlRequest
+	26,  // 26: wakebell.v1.Operations.PauseTopic:input_type -> wakebell.v1.PauseTopicRequest
+	27,  // 27: wakebell.v1.Operations.ResumeTopic:input_type -> wakebell.v1.ResumeTopicRequest
+	28,  // 28: wakebell.v1.Operations.RetuneTopic:input_type -> wakebell.v1.RetuneTopicRequest
+	29,  // 29: wakebell.v1.Operations.Diagnose:input_type -> wakebell.v1.DiagnoseRequest
+	30,  // 30: wakebell.v1.Operations.Tail:input_type -> wakebell.v1.TailRequest
+	31,  // 31: wakebell.v1.Operations.ListDeadLetters:input_type -> wakebell.v1.ListDeadLettersRequest
+	32,  // 32: wakebell.v1.Operations.GetDeadLetter:input_type -> wakebell.v1.GetDeadLetterRequest
+	33,  // 33: wakebell.v1.Operations.RedriveDeadLetters:input_type -> wakebell.v1.RedriveDeadLettersRequest
+	34,  // 34: wakebell.v1.Operations.DeleteDeadLetters:input_type -> wakebell.v1.DeleteDeadLettersRequest
+	35,  // 35: wakebell.v1.Operations.ListQueues:input_type -> wakebell.v1.ListQueuesRequest
+	36,  // 36: wakebell.v1.Operations.GetQueueStats:input_type -> wakebell.v1.GetQueueStatsRequest
+	37,  // 37: wakebell.v1.Operations.ListQueueMessages:input_type -> wakebell.v1.ListQueueMessagesRequest
+	38,  // 38: wakebell.v1.Operations.PurgeQueue:input_type -> wakebell.v1.PurgeQueueRequest
+	39,  // 39: wakebell.v1.Operations.ListQueueDeadLetters:input_type -> wakebell.v1.ListQueueDeadLettersRequest
+	40,  // 40: wakebell.v1.Operations.GetQueueDeadLetter:input_type -> wakebell.v1.GetQueueDeadLetterRequest
+	41,  // 41: wakebell.v1.Operations.RedriveQueueDeadLetter:input_type -> wakebell.v1.RedriveQueueDeadLetterRequest
+	42,  // 42: wakebell.v1.Operations.DeleteQueueDeadLetters:input_type -> wakebell.v1.DeleteQueueDeadLettersRequest
+	43,  // 43: wakebell.v1.Operations.GetQueueThroughput:input_type -> wakebell.v1.GetQueueThroughputRequest
+	44,  // 44: wakebell.v1.Operations.ListQueueHistory:input_type -> wakebell.v1.ListQueueHistoryRequest
+	45,  // 45: wakebell.v1.Operations.ListGates:input_type -> wakebell.v1.ListGatesRequest
+	46,  // 46: wakebell.v1.Operations.GetGate:input_type -> wakebell.v1.GetGateRequest
+	47,  // 47: wakebell.v1.Operations.ReleaseGate:input_type -> wakebell.v1.ReleaseGateRequest
+	48,  // 48: wakebell.v1.Operations.RepairGate:input_type -> wakebell.v1.RepairGateRequest
+	49,  // 49: wakebell.v1.Operations.RemoveGate:input_type -> wakebell.v1.RemoveGateRequest
+	50,  // 50: wakebell.v1.Operations.ExportRecurring:input_type -> wakebell.v1.ExportRecurringRequest
+	51,  // 51: wakebell.v1.Operations.ImportRecurring:input_type -> wakebell.v1.ImportRecurringRequest
+	52,  // 52: wakebell.v1.Operations.BackfillRecurring:input_type -> wakebell.v1.BackfillRecurringRequest
+	53,  // 53: wakebell.v1.Operations.GetThroughput:input_type -> wakebell.v1.GetThroughputRequest
+	54,  // 54: wakebell.v1.Operations.ListHistory:input_type -> wakebell.v1.ListHistoryRequest
+	55,  // 55: wakebell.v1.Operations.ListAudit:input_type -> wakebell.v1.ListAuditRequest
+	56,  // 56: wakebell.v1.Operations.RecordChange:input_type -> wakebell.v1.RecordChangeRequest
+	57,  // 57: wakebell.v1.Timers.Schedule:output_type -> wakebell.v1.ScheduleResponse
+	58,  // 58: wakebell.v1.Timers.ScheduleBatch:output_type -> wakebell.v1.ScheduleBatchResponse
+	59,  // 59: wakebell.v1.Timers.Cancel:output_type -> wakebell.v1.CancelResponse
+	60,  // 60: wakebell.v1.Timers.GetTimer:output_type -> wakebell.v1.GetTimerResponse
+	61,  // 61: wakebell.v1.Timers.ListTimers:output_type -> wakebell.v1.ListTimersResponse
+	62,  // 62: wakebell.v1.Timers.Reschedule:output_type -> wakebell.v1.RescheduleResponse
+	63,  // 63: wakebell.v1.Timers.RunNow:output_type -> wakebell.v1.RunNowResponse
+	64,  // 64: wakebell.v1.Timers.GetTopicStats:output_type -> wakebell.v1.GetTopicStatsResponse
+	65,  // 65: wakebell.v1.Timers.PutRecurring:output_type -> wakebell.v1.PutRecurringResponse
+	66,  // 66: wakebell.v1.Timers.DeleteRecurring:output_type -> wakebell.v1.DeleteRecurringResponse
+	67,  // 67: wakebell.v1.Timers.EnableRecurring:output_type -> wakebell.v1.EnableRecurringResponse
+	68,  // 68: wakebell.v1.Timers.RunRecurring:output_type -> wakebell.v1.RunRecurringResponse
+	69,  // 69: wakebell.v1.Timers.GetRecurring:output_type -> wakebell.v1.GetRecurringResponse
+	70,  // 70: wakebell.v1.Timers.ListRecurring:output_type -> wakebell.v1.ListRecurringResponse
+	71,  // 71: wakebell.v1.Timers.PreviewRecurring:output_type -> wakebell.v1.PreviewRecurringResponse
+	72,  // 72: wakebell.v1.Timers.GuardTurn:output_type -> wakebell.v1.GuardTurnResponse
+	73,  // 73: wakebell.v1.Timers.Publish:output_type -> wakebell.v1.PublishResponse
+	74,  // 74: wakebell.v1.Timers.Session:output_type -> wakebell.v1.Replies
+	75,  // 75: wakebell.v1.Operations.ListTopics:output_type -> wakebell.v1.ListTopicsResponse
+	76,  // 76: wakebell.v1.Operations.GetOverviews:output_type -> wakebell.v1.GetOverviewsResponse
+	77,  // 77: wakebell.v1.Operations.CancelAll:output_type -> wakebell.v1.CancelAllResponse
+	78,  // 78: wakebell.v1.Operations.ForgetTopic:output_type -> wakebell.v1.ForgetTopicResponse
+	79,  // 79: wakebell.v1.Operations.RemoveTopic:output_type -> wakebell.v1.RemoveTopicResponse
+	80,  // 80: wakebell.v1.Operations.GetTopicShards:output_type -> wakebell.v1.GetTopicShardsResponse
+	81,  // 81: wakebell.v1.Operations.DivideTopic:output_type -> wakebell.v1.DivideTopicResponse
+	82,  // 82: wakebell.v1.Operations.GetTopicControl:output_type -> wakebell.v1.GetTopicControlResponse
+	83,  // 83: wakebell.v1.Operations.PauseTopic:output_type -> wakebell.v1.PauseTopicResponse
+	84,  // 84: wakebell.v1.Operations.ResumeTopic:output_type -> wakebell.v1.ResumeTopicResponse
+	85,  // 85: wakebell.v1.Operations.RetuneTopic:output_type -> wakebell.v1.RetuneTopicResponse
+	86,  // 86: wakebell.v1.Operations.Diagnose:output_type -> wakebell.v1.DiagnoseResponse
+	87,  // 87: wakebell.v1.Operations.Tail:output_type -> wakebell.v1.TailResponse
+	88,  // 88: wakebell.v1.Operations.ListDeadLetters:output_type -> wakebell.v1.ListDeadLettersResponse
+	89,  // 89: wakebell.v1.Operations.GetDeadLetter:output_type -> wakebell.v1.GetDeadLetterResponse
+	90,  // 90: wakebell.v1.Operations.RedriveDeadLetters:output_type -> wakebell.v1.RedriveDeadLettersResponse
+	91,  // 91: wakebell.v1.Operations.DeleteDeadLetters:output_type -> wakebell.v1.DeleteDeadLettersResponse
+	92,  // 92: wakebell.v1.Operations.ListQueues:output_type -> wakebell.v1.ListQueuesResponse
+	93,  // 93: wakebell.v1.Operations.GetQueueStats:output_type -> wakebell.v1.GetQueueStatsResponse
+	94,  // 94: wakebell.v1.Operations.ListQueueMessages:output_type -> wakebell.v1.ListQueueMessagesResponse
+	95,  // 95: wakebell.v1.Operations.PurgeQueue:output_type -> wakebell.v1.PurgeQueueResponse
+	96,  // 96: wakebell.v1.Operations.ListQueueDeadLetters:output_type -> wakebell.v1.ListQueueDeadLettersResponse
+	97,  // 97: wakebell.v1.Operations.GetQueueDeadLetter:output_type -> wakebell.v1.GetQueueDeadLetterResponse
+	98,  // 98: wakebell.v1.Operations.RedriveQueueDeadLetter:output_type -> wakebell.v1.RedriveQueueDeadLetterResponse
+	99,  // 99: wakebell.v1.Operations.DeleteQueueDeadLetters:output_type -> wakebell.v1.DeleteQueueDeadLettersResponse
+	100, // 100: wakebell.v1.Operations.GetQueueThroughput:output_type -> wakebell.v1.GetQueueThroughputResponse
+	101, // 101: wakebell.v1.Operations.ListQueueHistory:output_type -> wakebell.v1.ListQueueHistoryResponse
+	102, // 102: wakebell.v1.Operations.ListGates:output_type -> wakebell.v1.ListGatesResponse
+	103, // 103: wakebell.v1.Operations.GetGate:output_type -> wakebell.v1.GetGateResponse
+	104, // 104: wakebell.v1.Operations.ReleaseGate:output_type -> wakebell.v1.ReleaseGateResponse
+	105, // 105: wakebell.v1.Operations.RepairGate:output_type -> wakebell.v1.RepairGateResponse
+	106, // 106: wakebell.v1.Operations.RemoveGate:output_type -> wakebell.v1.RemoveGateResponse
+	107, // 107: wakebell.v1.Operations.ExportRecurring:output_type -> wakebell.v1.ExportRecurringResponse
+	108, // 108: wakebell.v1.Operations.ImportRecurring:output_type -> wakebell.v1.ImportRecurringResponse
+	109, // 109: wakebell.v1.Operations.BackfillRecurring:output_type -> wakebell.v1.BackfillRecurringResponse
+	110, // 110: wakebell.v1.Operations.GetThroughput:output_type -> wakebell.v1.GetThroughputResponse
+	111, // 111: wakebell.v1.Operations.ListHistory:output_type -> wakebell.v1.ListHistoryResponse
+	112, // 112: wakebell.v1.Operations.ListAudit:output_type -> wakebell.v1.ListAuditResponse
+	113, // 113: wakebell.v1.Operations.RecordChange:output_type -> wakebell.v1.RecordChangeResponse
+	57,  // [57:114] is the sub-list for method output_type
+	0,   // [0:57] is the sub-list for method input_type
 	0,   // [0:0] is the sub-list for extension type_name
 	0,   // [0:0] is the sub-list for extension extendee
 	0,   // [0:0] is the sub-list for field type_name

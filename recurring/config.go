@@ -12,6 +12,7 @@ import (
 	"github.com/wakebell/wakebell/internal/firing"
 	"github.com/wakebell/wakebell/internal/outgoing"
 	schedulestore "github.com/wakebell/wakebell/redisops/recurring"
+	"github.com/wakebell/wakebell/redisops/shards"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
@@ -70,7 +71,7 @@ func New(rdb redis.UniversalClient, cfg Config) (*Schedules, error) {
 	if err != nil {
 		return nil, err
 	}
-	store := schedulestore.New(timers)
+	store := schedulestore.New(shards.New(timers))
 	return &Schedules{store, edge, firing.Hand{Store: store, Zone: cfg.Zone, Maker: firing.Maker{
 		Prefix: cfg.Prefix, Limit: common.PayloadLimit, Celery: cfg.Celery, Shares: store.Shares, Tracer: edge.Tracer,
 	}}, timers.Audit}, nil

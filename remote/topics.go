@@ -34,7 +34,7 @@ func (c *Client) Overview(ctx context.Context, topics ...string) ([]wakebelltype
 			return nil, err
 		}
 		for _, t := range answer.GetTopics() {
-			of := wakebelltype.Overview{Topic: t.GetTopic(), Stats: wire.StatsOf(t.GetStats()), Control: wire.ControlOf(t.GetControl()), Nodes: int(t.GetNodes())}
+			of := wakebelltype.Overview{Topic: t.GetTopic(), Stats: wire.StatsOf(t.GetStats()), Control: wire.ControlOf(t.GetControl()), Nodes: int(t.GetNodes()), Shards: int(max(t.GetShards(), 1))}
 			if t.GetFault() != nil {
 				of.Err = wakebell.AnswerError(t.GetFault())
 			}
@@ -62,6 +62,19 @@ func (c *Client) Forget(ctx context.Context, topic string) error {
 func (c *Client) RemoveTopic(ctx context.Context, topic string) (wakebelltype.TopicRemoval, error) {
 	answer, err := operate(ctx, c, rpc.OperationsClient.RemoveTopic, &messages.RemoveTopicRequest{Topic: topic})
 	return wakebelltype.TopicRemoval{Existed: answer.GetExisted(), Use: answer.GetUse()}, err
+}
+
+// Shards does what wakebell.Client.Shards does.
+func (c *Client) Shards(ctx context.Context, topic string) (wakebelltype.ShardLayout, error) {
+	answer, err := operate(ctx, c, rpc.OperationsClient.GetTopicShards, &messages.GetTopicShardsRequest{Topic: topic})
+	return wire.ShardsOf(answer.GetShards()), err
+}
+
+// Divide does what wakebell.Client.Divide does.
+func (c *Client) Divide(ctx context.Context, topic string, shards int) (wakebelltype.ShardLayout, error) {
+	request := &messages.DivideTopicRequest{Topic: topic, Shards: fields.Count(shards)}
+	answer, err := operate(ctx, c, rpc.OperationsClient.DivideTopic, request)
+	return wire.ShardsOf(answer.GetShards()), err
 }
 
 // Diagnose does what wakebell.Client.Diagnose does, from the node. The findings

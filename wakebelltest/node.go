@@ -12,6 +12,7 @@ import (
 
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/actors/poller"
+	"github.com/wakebell/wakebell/internal/sharding"
 	"github.com/wakebell/wakebell/internal/testhook"
 )
 
@@ -135,8 +136,11 @@ func (n *Node) System() *wakebell.System {
 func (n *Node) wire(source poller.Source) poller.Source {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.topics = append(n.topics, source.Name())
-	return &wire{Source: source, node: n, topic: strings.TrimPrefix(source.Name(), n.cfg.Prefix)}
+	full := sharding.Topic(source.Name())
+	if !slices.Contains(n.topics, full) {
+		n.topics = append(n.topics, full)
+	}
+	return &wire{Source: source, node: n, topic: strings.TrimPrefix(full, n.cfg.Prefix)}
 }
 
 // behind reports whether a timer is due that the node may claim.

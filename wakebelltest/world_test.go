@@ -228,3 +228,16 @@ func TestClientOnly(t *testing.T) {
 		require.EqualValues(t, 1, w.Redis().Exists(t.Context(), "timers_timeline:eu:invoices").Val())
 	})
 }
+
+func TestATopicWithShardsIsOneTopic(t *testing.T) {
+	t.Parallel()
+	wakebelltest.Run(t, handling(acks, wakebell.Shards(4)), func(t *testing.T, w *wakebelltest.World) {
+		for i := range 20 {
+			schedule(t, w, fmt.Sprint(i), "x", wakebell.In(time.Duration(i+1)*time.Minute))
+		}
+		w.Advance(10 * time.Minute)
+		require.Len(t, w.Delivered("notes"), 10)
+		w.Advance(72 * time.Hour)
+		require.Len(t, w.Delivered("notes"), 20)
+	})
+}

@@ -33,6 +33,7 @@ const (
 	AuditTopicCancelAll  AuditOperation = "topic.cancel_all"
 	AuditTopicForget     AuditOperation = "topic.forget"
 	AuditTopicRemove     AuditOperation = "topic.remove"
+	AuditTopicDivide     AuditOperation = "topic.divide"
 	AuditTopicRedrive    AuditOperation = "topic.redrive"
 	AuditTopicDeleteDead AuditOperation = "topic.delete_dead"
 

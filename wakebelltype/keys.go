@@ -26,6 +26,7 @@ type Keys struct {
 	Nodes     string // zset: nodes that divide the topic → when their announcements expire; default "timers_nodes"
 	Topics    string // set: all topics, a single key; default "timers_topics"
 	Queues    string // set: all queues, a single key; default "timers_queues"
+	Shards    string // hash: topic with shards → its layout, a single key; default "timers_shards"
 	Backlog   string // string: backlog of all topics as metrics last read it, a single key; default "timers_backlog"
 	Beat      string // prefix of the keys of recurring schedules; default "redbeat:"
 

@@ -83,9 +83,26 @@ type Overview struct {
 	// workers are not counted.
 	Nodes int `json:"nodes"`
 
+	// Shards is the number of shards of the topic, 1 to 256.
+	Shards int `json:"shards"`
+
 	// Err reports what could not be read; that part is zero. Causes are a key of
 	// another type, or settings that were written by hand.
 	Err error `json:"-"`
+}
+
+// ShardLayout is how the timers of a topic are divided into shards. All nodes and clients
+// use the same one.
+type ShardLayout struct {
+	// Shards is the number of shards in which timers are stored, 1 to 256; 1: the topic is
+	// not divided.
+	Shards int `json:"shards"`
+	// Before is the number of shards before the last change; 0: it was not changed.
+	Before int `json:"before"`
+	// Moving reports that timers may still be where they were before.
+	Moving bool `json:"moving"`
+	// Since is when the last change began or ended, by Redis's clock; zero: never.
+	Since time.Time `json:"since,omitzero"`
 }
 
 // TopicRemoval is the result of removing a topic from the list of topics.

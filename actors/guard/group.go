@@ -32,16 +32,26 @@ type Member struct {
 }
 
 // Member returns a topic of the group. Its poller begins with Enter.
-func (g *Group) Member(weight int) *Member { return &Member{group: g, weight: float64(weight)} }
+func (g *Group) Member(weight float64) *Member { return &Member{group: g, weight: weight} }
 
-// Enter adds the topic, and sets what tells its poller that it is its turn. wake must
-// not block or call the group.
-func (m *Member) Enter(wake func()) {
+// Enter adds the topic, which has used places already, and sets what tells its poller that
+// it is its turn. wake must not block or call the group.
+func (m *Member) Enter(used int, wake func()) {
 	m.group.mu.Lock()
 	defer m.group.mu.Unlock()
-	m.wake = wake
+	m.used, m.wake = used, wake
 	m.group.members = append(m.group.members, m)
 }
+
+// SetWeight changes the weight of the topic.
+func (m *Member) SetWeight(weight float64) {
+	m.group.mu.Lock()
+	defer m.group.mu.Unlock()
+	m.weight = weight
+}
+
+// In reports whether the topic is one of the group.
+func (m *Member) In(g *Group) bool { return m != nil && m.group == g }
 
 // Leave gives all places back: the poller has ended.
 func (m *Member) Leave() {

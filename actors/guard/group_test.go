@@ -18,8 +18,8 @@ func TestAGroupSharesByWeight(t *testing.T) {
 		taken, turn, total := map[*Member]int{}, map[*Member]bool{}, 0
 		for range rapid.IntRange(2, 5).Draw(t, "topics") {
 			weight := rapid.IntRange(1, 100).Draw(t, "weight")
-			m := g.Member(weight)
-			m.Enter(func() { turn[m] = true })
+			m := g.Member(float64(weight))
+			m.Enter(0, func() { turn[m] = true })
 			m.SetBound(10)
 			members, total = append(members, m), total+weight
 		}
@@ -64,8 +64,8 @@ func TestATopicAloneTakesAllPlaces(t *testing.T) {
 	t.Parallel()
 	g, woken := &Group{}, 0
 	a, b := g.Member(1), g.Member(100)
-	a.Enter(func() { woken++ })
-	b.Enter(func() {})
+	a.Enter(0, func() { woken++ })
+	b.Enter(0, func() {})
 	a.SetBound(5)
 	b.SetBound(10)
 	require.Equal(t, 10, a.Take(20))

@@ -76,12 +76,36 @@ func (w *worker) measureBatch(began time.Time, b *batch, outcomes []Outcome) {
 	}
 }
 
-// enterGroup joins the group of the topic, which wakes the poller when a place is free.
+// enterGroup joins the group of the topic, which wakes the poller when a place is free, or
+// that of its shards. It does so again when the number of shards has changed.
 func (p *poller) enterGroup() {
-	if p.share != nil {
-		toPoller, free := p.queue.toPoller, shareFree{p.incarnation}
-		p.share.Enter(func() { toPoller(free) })
+	shards := max(p.State.Load().Settings.Shards, 1)
+	if shards == p.groupedFor {
+		return
 	}
+	p.groupedFor = shards
+	group, weight := p.Group, float64(p.Weight)/float64(shards)
+	if group == nil && shards > 1 {
+		group, weight = p.ShardGroup, 1
+	}
+	if p.grouped && p.share.In(group) {
+		p.share.SetWeight(weight)
+		return
+	}
+	if p.grouped {
+		p.share.Leave()
+		p.grouped, p.share, p.awaitsShare = false, nil, false
+	}
+	if group == nil {
+		return
+	}
+	if !p.share.In(group) {
+		p.share = group.Member(weight)
+	}
+	toPoller, free := p.queue.toPoller, shareFree{p.incarnation}
+	p.grouped = true
+	p.share.SetWeight(weight)
+	p.share.Enter(p.usedShare(), func() { toPoller(free) })
 }
 
 // takeShare takes up to n places of the group for a claim; all without a group.
@@ -100,11 +124,17 @@ func (p *poller) returnShare() {
 		return
 	}
 	p.triedShare = false
+	p.share.Return(p.usedShare())
+}
+
+// usedShare returns how many places the topic uses: those of its leases, and of its claims
+// in flight.
+func (p *poller) usedShare() int {
 	used := p.reserved
 	for _, s := range p.streams {
 		used += len(s.held)
 	}
-	p.share.Return(used)
+	return used
 }
 
 // refundShare notes that n places of a claim found no timer.

@@ -73,6 +73,8 @@ type poller struct {
 	overrideAt                     time.Time // next: when override is read again; zero: never
 
 	breakerState guard.State // as last reported
+	grouped      bool        // it is in a group
+	groupedFor   int         // the number of shards for which it was put there; 0: not yet
 	awaitsShare  bool        // it waits for a place of its group
 	triedShare   bool        // in this pump
 	concurrency  int         // handlers that may run at once: MaxConcurrent, or less
@@ -100,10 +102,10 @@ type (
 func Props(t *Shared) *actor.Props {
 	options := append([]actor.PropsOption{
 		actor.WithSupervisor(host.RestartHandler.WithRandom(t.random)),
-		actor.WithReceiverMiddleware(host.LogCrashes(t.Logger)),
+		actor.WithDispatcher(t.dispatcher),
 	}, t.props...)
 	return actor.PropsFromProducer(func() actor.Actor {
-		return &poller{Shared: t, incarnation: uint64(t.Counters.incarnations.Add(1))}
+		return host.LogCrashes(t.Logger, &poller{Shared: t, incarnation: uint64(t.Counters.incarnations.Add(1))})
 	}, options...)
 }
 
@@ -221,7 +223,6 @@ func (p *poller) start(c actor.Context) {
 	if p.breaker != nil {
 		p.breakerState = p.breaker.State(time.Now())
 	}
-	p.enterGroup()
 	p.startDivision()
 	p.applySettings()
 	p.readOverride()
@@ -238,6 +239,7 @@ func (p *poller) applySettings() {
 	if p.override.Apply != nil {
 		p.override.Apply(&p.Settings)
 	}
+	p.Settings = p.ofShard(state.Settings.Shards)
 	p.paused = state.Paused || p.override.Paused || (p.ReadOverride != nil && !p.overrideKnown)
 	if wasPaused && !p.paused {
 		p.pace.pollWithin(time.Now(), 0)
@@ -248,6 +250,7 @@ func (p *poller) applySettings() {
 	}
 	p.pace.base, p.pace.limit = p.PollingInterval, p.MaxPollingInterval
 	p.leasesAt = time.Now()
+	p.enterGroup()
 	p.applyConcurrency()
 	p.openStreams()
 }
@@ -288,8 +291,9 @@ func (p *poller) stop() {
 	if p.drain != nil {
 		p.drain.timer.Stop()
 	}
-	if p.share != nil {
+	if p.grouped {
 		p.share.Leave()
+		p.grouped, p.groupedFor = false, 0
 	}
 	p.Counters.held.Store(0)
 	p.queue = nil

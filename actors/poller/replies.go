@@ -120,7 +120,7 @@ func (p *poller) reportDeadLetters(f *flight, r *exchange.Reply) {
 		if skipped, ok := p.logLimit.Allow("dead " + p.Source.Name()); ok {
 			p.Logger.Warn("timer dead-lettered", "id", b.ID, "reason", b.Reason, "attempt", b.Claims, "entry", b.Entry, "skipped", skipped)
 		}
-		p.deadHook.add(queuedDeadTimer{DeadTimer{p.Source.Name(), b}, &p.Counters})
+		p.deadHook.add(queuedDeadTimer{DeadTimer{p.Name(), b}, &p.Counters})
 		e := wakebelltype.Event{
 			Kind: wakebelltype.EventDead, At: b.At, ID: b.ID, Attempt: b.Claims, Took: took, Text: b.Reason, Entry: b.Entry,
 		}
@@ -182,7 +182,7 @@ func (p *poller) deliver(s *stream, f *flight, r *exchange.Reply, now time.Time)
 	stale := now.After(f.sent.Add(r.Remaining - p.LeaseTTL/2))
 	collects, delivered := p.Feed.Collects(), 0
 	for i := range r.Leases {
-		l := &lease{Delivery: Delivery{Lease: r.Leases[i], Topic: p.Source.Name(), Claimed: r.Now, LeaseTTL: p.LeaseTTL, MaxFailures: p.Retry.MaxFailures}, queued: now, deliveredAt: now}
+		l := &lease{Delivery: Delivery{Lease: r.Leases[i], Topic: p.Name(), Claimed: r.Now, LeaseTTL: p.LeaseTTL, MaxFailures: p.Retry.MaxFailures}, queued: now, deliveredAt: now}
 		l.lease, l.stream, l.slot, l.generation = l, s, -1, f.generation
 		switch {
 		case l.Fault != "":

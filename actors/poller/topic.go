@@ -1,6 +1,7 @@
 package poller
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"sync"
@@ -22,6 +23,11 @@ import (
 type Topic struct {
 	Source Source
 	Handle Handle
+
+	// Logical is the topic of which the source is one of several shards: handlers,
+	// events and logs show it. Empty: the source is the whole topic.
+	Logical string
+
 	// HandleBatch is called instead of Handle if Batch.Size is above 0.
 	HandleBatch HandleBatch
 	Batch       Batch
@@ -69,9 +75,11 @@ type Topic struct {
 
 	Adaptive *wakebelltype.Adaptive // lowers MaxConcurrent as the handler's latency requires; nil: fixed
 
-	// Group shares its bound of concurrency with the topic by Weight; nil: none.
-	Group  *guard.Group
-	Weight int
+	// Group shares its bound of concurrency with the topic by Weight; nil: none. Then
+	// ShardGroup does with the shards of the topic, while Settings.Shards is above 1.
+	Group      *guard.Group
+	Weight     int
+	ShardGroup *guard.Group
 
 	NoPeek     bool // switches the peeks off, see Peeker
 	NoPrefetch bool // switches the prefetch off, see prefetch.go
@@ -93,6 +101,10 @@ type Settings struct {
 
 	// Flow bounds what all nodes claim together; the zero value does not.
 	Flow exchange.Flow
+
+	// Shards is the number of sources that share the settings; an override does not
+	// change it. 0: 1.
+	Shards int
 }
 
 // Shared is what all incarnations of a poller share.
@@ -104,14 +116,15 @@ type Shared struct {
 	Counters   counters
 	breaker    *guard.Breaker  // outlives a poller's crash; only the poller uses it; nil: none
 	limiter    *guard.Limiter  // outlives a poller's crash; only the poller uses it; nil: none
-	share      *guard.Member   // of Group; nil: none
+	share      *guard.Member   // of Group or ShardGroup; only the poller uses it; nil: none
 	clockWatch *ClockWatch     // shared by the topics of a shard
 	Feed       eventfeed.Feed  // collects events for watchers
 	Records    *records.Topic  // records attempts and counts; nil: nothing
 	deadHook   *DeadLetterHook // called for each dead letter
 	logLimit   *loglimit.Limiter
 	random     func() float64
-	io         *sync.WaitGroup     // the goroutines that call the source
+	io         *sync.WaitGroup // the goroutines that call the source
+	dispatcher *host.Dispatcher
 	props      []actor.PropsOption // for tests
 }
 
@@ -125,7 +138,7 @@ type State struct {
 // poller.
 func NewShared(t Topic, env *host.Env, dead *DeadLetterHook, watch *ClockWatch, watchable bool) *Shared {
 	c := &Shared{
-		Topic: t, Logger: env.Logger.With("topic", t.Source.Name()), random: env.Random, props: env.Options, io: env.IO,
+		Topic: t, Logger: t.logger(env.Logger), random: env.Random, dispatcher: env.Dispatcher, props: env.Options, io: env.IO,
 		deadHook: dead, logLimit: env.LogLimit, clockWatch: watch,
 	}
 	c.Feed.Topic = t.Source.Name()
@@ -135,14 +148,40 @@ func NewShared(t Topic, env *host.Env, dead *DeadLetterHook, watch *ClockWatch, 
 	if t.Adaptive != nil {
 		c.limiter = guard.NewLimiter(*t.Adaptive, time.Now())
 	}
-	if t.Group != nil {
-		c.share = t.Group.Member(t.Weight)
-	}
 	if watchable {
 		c.Feed.KeepEarly()
 	}
 	c.State.Store(&State{Settings: t.Settings, Paused: t.Paused})
 	return c
+}
+
+// Name returns the topic that handlers, events and logs show.
+func (t *Topic) Name() string { return cmp.Or(t.Logical, t.Source.Name()) }
+
+func (t *Topic) logger(log *slog.Logger) *slog.Logger {
+	log = log.With("topic", t.Name())
+	if t.Logical != "" {
+		log = log.With("shard", t.Source.Name())
+	}
+	return log
+}
+
+// ofShard returns the settings of one of several shards of a topic: it has an equal part
+// of the limits over all nodes, at least 1. MaxConcurrent is shared by Topic.Group.
+func (s Settings) ofShard(shards int) Settings {
+	if shards <= 1 {
+		return s
+	}
+	part := func(n int) int {
+		if n == 0 { // no limit
+			return 0
+		}
+		return max(n/shards, 1)
+	}
+	s.Flow.MaxInFlight = part(s.Flow.MaxInFlight)
+	s.Flow.RateBurst = part(cmp.Or(s.Flow.RateBurst, s.Flow.RateLimit))
+	s.Flow.RatePer *= time.Duration(shards)
+	return s
 }
 
 // Change changes the settings in force; only the supervisor calls it.

@@ -27,6 +27,28 @@ func TestUnusedTopicsAreRemoved(t *testing.T) {
 	require.Contains(t, stderr, "topic not found: 1 of 1")
 }
 
+// topics shards divides a topic without timers, and shows the number.
+func TestATopicIsDivided(t *testing.T) {
+	b := setup(t)
+	require.Regexp(t, `shards +1\n`, b.fine("topics", "shards", "TOPIC"))
+	b.fine("topics", "shards", "TOPIC", "4")
+	b.fine("topics", "shards", "TOPIC", "4")
+	b.fine("schedule", "-t", "TOPIC", "--id", "x", "--in", "1d")
+	shown := objects(t, b.fine("topics", "shards", "TOPIC", "-o", "json"))[0]
+	require.NotEmpty(t, shown["since"])
+	delete(shown, "since")
+	require.Equal(t, map[string]any{"topic": b.topic, "shards": 4.0, "before": 1.0, "moving": true}, shown)
+	code, _, stderr := b.call("topics", "shards", "TOPIC", "8")
+	require.Equal(t, cli.ExitUsage, code)
+	require.Contains(t, stderr, "which keeps its 4: its last change has not ended")
+	code, _, _ = b.call("topics", "shards", "TOPIC", "many")
+	require.Equal(t, cli.ExitUsage, code)
+	listed := objects(t, b.fine("topics", "--prefix", b.topic, "-o", "json"))
+	require.Len(t, listed, 1)
+	require.EqualValues(t, 4, listed[0]["shards"])
+	require.Contains(t, b.fine("topics", "--prefix", b.topic), "SHARDS")
+}
+
 // A command on a topic without keys and nodes suggests the known topic with the nearest
 // name.
 func TestAMistypedTopicIsSuggested(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 	"github.com/wakebell/wakebell/internal/recur"
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/redisops/recurring"
+	"github.com/wakebell/wakebell/redisops/shards"
 	"github.com/wakebell/wakebell/redisops/timers"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
@@ -41,8 +42,8 @@ func loadEntries(t testing.TB, rdb *redis.Client, n int, due time.Time) *Engine 
 	store, err := timers.New(rdb, wakebelltype.Keys{})
 	require.NoError(t, err)
 	return New(Config{
-		Store: recurring.New(store), Log: slog.New(slog.DiscardHandler), MaxInterval: 300 * time.Second,
-		Maker: Maker{Store: recurring.New(store), Limit: 1 << 20},
+		Store: recurring.New(shards.New(store)), Log: slog.New(slog.DiscardHandler), MaxInterval: 300 * time.Second,
+		Maker: Maker{Store: recurring.New(shards.New(store)), Limit: 1 << 20},
 	})
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/wakebell/wakebell/internal/recur"
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/redisops/recurring"
+	"github.com/wakebell/wakebell/redisops/shards"
 	"github.com/wakebell/wakebell/redisops/timers"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
@@ -42,7 +43,7 @@ func inWorld(t *testing.T, test func(t *testing.T, w *world)) {
 		rdb, _ := redistest.Embedded(t)
 		store, err := timers.New(rdb, wakebelltype.Keys{})
 		require.NoError(t, err)
-		w := &world{t: t, rdb: rdb, store: recurring.New(store), began: time.Now()}
+		w := &world{t: t, rdb: rdb, store: recurring.New(shards.New(store)), began: time.Now()}
 		test(t, w)
 	})
 }

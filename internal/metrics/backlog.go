@@ -119,7 +119,7 @@ func (m *Metrics) observeBacklog(ctx context.Context, to metric.Observer, o *obs
 		all.add(o.pending, t, b.Pending)
 		all.add(o.deadStored, t, b.Dead)
 		oldest[t] = max(oldest[t], b.OldestDue)
-		if least, seen := nodes[t]; b.Nodes >= 0 && (!seen || b.Nodes < least) { // of folded topics the worst
+		if least, seen := nodes[t]; b.Nodes >= 0 && (!seen || b.Nodes < least) { // of folded topics and shards the worst
 			nodes[t] = b.Nodes
 		}
 	}
@@ -137,7 +137,7 @@ func (m *Metrics) observeQueues(ctx context.Context, to metric.Observer, o *obse
 	found, _ := queues.get(ctx)
 	all := sums{}
 	for _, q := range found {
-		t := m.Topic(q.Name)
+		t := m.Queue(q.Name)
 		all.add(o.depth, t, q.Depth)
 		all.add(o.inFlight, t, q.InFlight)
 		all.add(o.queueDead, t, q.Dead)

@@ -47,8 +47,11 @@ func (m *Metrics) Sent(ctx context.Context, op Operation, name string, n int, be
 		return
 	}
 	t, c := m.Topic(name), classOf(err)
+	if op == Publish {
+		t = m.Queue(name)
+	}
 	o := prepared(&t.sent[op][c], func() []attribute.KeyValue {
-		return withError(classes[c], ours, operation.String(operations[op]), t.destination)
+		return withError(classes[c], t.and(ours, operation.String(operations[op]))...)
 	})
 	m.client.duration.Record(ctx, time.Since(began).Seconds(), o.record...)
 	m.client.sent.Add(ctx, int64(n), o.add...)
@@ -78,7 +81,7 @@ func newQueueInstruments(m metric.Meter) queueInstruments {
 // key was used before.
 func (m *Metrics) Duplicates(ctx context.Context, name string, n int) {
 	if m != nil && n > 0 {
-		m.queue.duplicates.Add(ctx, int64(n), m.Topic(name).only().add...)
+		m.queue.duplicates.Add(ctx, int64(n), m.Queue(name).only().add...)
 	}
 }
 
@@ -114,7 +117,7 @@ func (m *Metrics) Misfired(ctx context.Context, topic string, n int) {
 // existed.
 func (m *Metrics) Overlapped(ctx context.Context, topic, rule string) {
 	if m != nil {
-		count(ctx, m.schedule.overlaps, 1, m.Topic(topic).destination, overlap.String(rule))
+		count(ctx, m.schedule.overlaps, 1, m.Topic(topic).and(overlap.String(rule))...)
 	}
 }
 

@@ -2,11 +2,16 @@ package metrics
 
 import (
 	"context"
+	"slices"
+	"strconv"
+	"strings"
 	"sync/atomic"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
+
+	"github.com/wakebell/wakebell/internal/sharding"
 )
 
 // ours is the value of messaging.system.
@@ -28,8 +33,8 @@ var unrelated = context.Background()
 
 // Topic measures a topic or a queue. A nil Topic measures nothing.
 type Topic struct {
-	m           *Metrics
-	destination attribute.KeyValue
+	m      *Metrics
+	labels []attribute.KeyValue // which one it is
 
 	// Attribute sets are made when they are first used.
 	plain     atomic.Pointer[option]
@@ -39,12 +44,47 @@ type Topic struct {
 	sent      [len(operations)][len(classes)]atomic.Pointer[option]
 }
 
-// Topic returns what a topic or queue is measured with, by its full name.
+// Topic returns what a topic is measured with, by its full name or that of one of its
+// shards.
 func (m *Metrics) Topic(name string) *Topic {
 	if m == nil {
 		return nil
 	}
+	if !m.byShard {
+		name = sharding.Topic(name)
+	}
 	return m.topics.of(name)
+}
+
+// Queue returns what a queue is measured with. Its name may look like that of a shard.
+func (m *Metrics) Queue(name string) *Topic {
+	if m == nil {
+		return nil
+	}
+	if sharding.Reserved(name) {
+		name = queueMark + name
+	}
+	return m.topics.of(name)
+}
+
+// queueMark precedes the names of queues that look like those of shards.
+const queueMark = "\x00"
+
+// destinationOf returns the labels of a name of the folder.
+func destinationOf(name string) []attribute.KeyValue {
+	if queue, marked := strings.CutPrefix(name, queueMark); marked {
+		return []attribute.KeyValue{destination.String(queue)}
+	}
+	topic, n, k := sharding.Split(name)
+	if n == 1 {
+		return []attribute.KeyValue{destination.String(name)}
+	}
+	return []attribute.KeyValue{destination.String(topic), partition.String(strconv.Itoa(k))}
+}
+
+// and returns the labels of the topic and others.
+func (t *Topic) and(others ...attribute.KeyValue) []attribute.KeyValue {
+	return slices.Concat(t.labels, others)
 }
 
 // prepared returns the option of a slot, which attributes makes once.
@@ -58,7 +98,7 @@ func prepared(slot *atomic.Pointer[option], attributes func() []attribute.KeyVal
 }
 
 func (t *Topic) only() *option {
-	return prepared(&t.plain, func() []attribute.KeyValue { return []attribute.KeyValue{t.destination} })
+	return prepared(&t.plain, func() []attribute.KeyValue { return t.labels })
 }
 
 // Result is how a handler ended.
@@ -95,7 +135,7 @@ func (t *Topic) Batch(size int) {
 // Ended records how long a handler took.
 func (t *Topic) Ended(r Result, took time.Duration) {
 	o := prepared(&t.processed[r], func() []attribute.KeyValue {
-		return withError(results[r], ours, operation.String("process"), t.destination)
+		return withError(results[r], t.and(ours, operation.String("process"))...)
 	})
 	t.m.delivery.duration.Record(unrelated, took.Seconds(), o.record...)
 }

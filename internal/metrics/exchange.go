@@ -113,12 +113,12 @@ type peeker interface {
 	Peek(ctx context.Context) (exchange.PeekReply, error)
 }
 
-// Source returns a source whose exchanges are measured.
-func (m *Metrics) Source(s Source) Source {
+// Source returns a source whose exchanges are measured as those of a topic or queue.
+func (m *Metrics) Source(topic *Topic, s Source) Source {
 	if m == nil {
 		return s
 	}
-	measured := measuredSource{Source: s, topic: m.Topic(s.Name())}
+	measured := measuredSource{Source: s, topic: topic}
 	if p, ok := s.(peeker); ok {
 		return measuredPeeker{measured, p}
 	}
@@ -157,7 +157,7 @@ func (t *Topic) exchange(ctx context.Context, r *exchange.Request, reply *exchan
 		if c == classNone {
 			text = "ok"
 		}
-		return []attribute.KeyValue{t.destination, result.String(text)}
+		return t.and(result.String(text))
 	})
 	t.m.exchange.duration.Record(ctx, took.Seconds(), o.record...)
 	if reply == nil {
@@ -170,7 +170,7 @@ func (t *Topic) exchange(ctx context.Context, r *exchange.Request, reply *exchan
 
 func (t *Topic) size(ctx context.Context, of, n int) {
 	o := prepared(&t.parts[of], func() []attribute.KeyValue {
-		return []attribute.KeyValue{t.destination, part.String(partNames[of])}
+		return t.and(part.String(partNames[of]))
 	})
 	t.m.exchange.size.Record(ctx, int64(n), o.record...)
 }

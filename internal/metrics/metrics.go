@@ -30,13 +30,17 @@ type Options struct {
 	// Topics is how many topics, queues and gates each have a label of their own;
 	// 0 means DefaultTopics. All others share the label Other.
 	Topics int
+	// Shards measures each shard of a topic by itself. Otherwise a topic has the sums of
+	// its shards.
+	Shards bool
 }
 
 // Metrics has the instruments of a process. It is safe for concurrent use.
 type Metrics struct {
-	meter metric.Meter
+	meter   metric.Meter
+	byShard bool
 
-	topics folder[*Topic]
+	topics folder[*Topic] // and queues
 	gates  folder[*Gate]
 
 	delivery deliveryInstruments
@@ -62,8 +66,8 @@ func New(o Options) *Metrics {
 	if o.Topics == 0 {
 		o.Topics = DefaultTopics
 	}
-	m := &Metrics{meter: o.Provider.Meter(Scope)}
-	m.topics = newFolder(o.Topics, func(label string) *Topic { return &Topic{m: m, destination: destination.String(label)} })
+	m := &Metrics{meter: o.Provider.Meter(Scope), byShard: o.Shards}
+	m.topics = newFolder(o.Topics, func(label string) *Topic { return &Topic{m: m, labels: destinationOf(label)} })
 	m.gates = newFolder(o.Topics, func(label string) *Gate { return newGate(m, label) })
 	m.delivery = newDeliveryInstruments(m.meter)
 	m.exchange = newExchangeInstruments(m.meter)

@@ -173,7 +173,7 @@ func TestWithoutAnSDKNothingIsMeasured(t *testing.T) {
 	for _, m := range []*Metrics{off, global} {
 		require.False(t, m.Topic("a").Measures())
 		require.True(t, m.Begin(t.Context()).IsZero())
-		measured := m.Source(source)
+		measured := m.Source(m.Topic(source.Name()), source)
 		require.Zero(t, testing.AllocsPerRun(100, func() {
 			m.Sent(t.Context(), Schedule, "a", 1, m.Begin(t.Context()), nil)
 			_, _ = measured.Exchange(t.Context(), nil)
@@ -191,9 +191,9 @@ func TestAMeasuredSourceKeepsItsMethods(t *testing.T) {
 	t.Parallel()
 	c := newCollector(0)
 	source := &countingSource{err: fmt.Errorf("wrapped: %w", exchange.ErrUnavailable)}
-	_, peeks := c.Source(source).(peeker)
+	_, peeks := c.Source(c.Topic(source.Name()), source).(peeker)
 	require.False(t, peeks)
-	measured, peeks := c.Source(peekedSource{source}).(peeker)
+	measured, peeks := c.Source(c.Topic(source.Name()), peekedSource{source}).(peeker)
 	require.True(t, peeks)
 	_, err := measured.Exchange(t.Context(), &exchange.Request{})
 	require.ErrorIs(t, err, exchange.ErrUnavailable)

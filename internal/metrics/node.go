@@ -16,7 +16,8 @@ import (
 // Node is what a System reports when the metrics are collected. The functions are
 // called from several goroutines.
 type Node struct {
-	Counters func() map[string]wakebelltype.Counters // of the pollers, by full name
+	Counters func() map[string]wakebelltype.Counters // of the pollers, by the full names of their sources
+	IsQueue  func(name string) bool                  // whether a source is a queue; nil: none is
 	Outages  func() []Outage
 
 	// RecordsFailed are the records that could not be written: entries of the audit, and
@@ -89,7 +90,7 @@ func (m *Metrics) Observe(n Node) (end func()) {
 	var last atomic.Pointer[Node]
 	registered, err := m.meter.RegisterCallback(func(ctx context.Context, to metric.Observer) error {
 		if ended := last.Load(); ended != nil {
-			m.observePollers(to, o, ended.Counters())
+			m.observePollers(to, o, ended)
 			m.observeOutages(to, o, ended.Outages())
 			m.observeRecords(to, o, ended.RecordsFailed)
 			return nil
@@ -98,7 +99,7 @@ func (m *Metrics) Observe(n Node) (end func()) {
 		defer cancel()
 		topics.begin() // both at the same time
 		queues.begin()
-		m.observePollers(to, o, n.Counters())
+		m.observePollers(to, o, &n)
 		m.observeOutages(to, o, n.Outages())
 		m.observeRecords(to, o, n.RecordsFailed)
 		m.observeBacklog(ctx, to, o, topics)
@@ -125,6 +126,7 @@ func (n Node) frozen() *Node {
 	counters, outages := n.Counters(), n.Outages()
 	ended := &Node{
 		Counters: func() map[string]wakebelltype.Counters { return counters },
+		IsQueue:  n.IsQueue,
 		Outages:  func() []Outage { return outages },
 	}
 	if n.RecordsFailed != nil {
@@ -154,18 +156,21 @@ func (s sums) report(to metric.Observer) {
 		o := k.topic.only().observe
 		switch {
 		case k.label.Key == attempt:
-			o = newOption(ours, operation.String("process"), k.topic.destination, k.label).observe
+			o = newOption(k.topic.and(ours, operation.String("process"), k.label)...).observe
 		case k.label.Valid():
-			o = newOption(k.topic.destination, k.label).observe
+			o = newOption(k.topic.and(k.label)...).observe
 		}
 		to.ObserveInt64(k.instrument, n, o...)
 	}
 }
 
-func (m *Metrics) observePollers(to metric.Observer, o *observers, counters map[string]wakebelltype.Counters) {
+func (m *Metrics) observePollers(to metric.Observer, o *observers, n *Node) {
 	all, steps := sums{}, int64(0)
-	for name, c := range counters {
+	for name, c := range n.Counters() {
 		t := m.Topic(name)
+		if n.IsQueue != nil && n.IsQueue(name) {
+			t = m.Queue(name)
+		}
 		all.with(o.consumed, t, attempt.String("first"), c.Delivered-c.Repeated)
 		all.with(o.consumed, t, attempt.String("repeated"), c.Repeated)
 		for how, n := range map[string]int64{

@@ -24,6 +24,7 @@ type Instrument struct {
 // The labels. A name of the OpenTelemetry conventions is used where there is one.
 const (
 	destination = attribute.Key("messaging.destination.name")
+	partition   = attribute.Key("messaging.destination.partition.id")
 	system      = attribute.Key("messaging.system")
 	operation   = attribute.Key("messaging.operation.name")
 	errorType   = attribute.Key("error.type")
@@ -49,6 +50,7 @@ var Labels = []struct {
 	Text string
 }{
 	{destination, "topic with its prefix, or queue; `_other` beyond the limit"},
+	{partition, "number of the shard, with `MetricShards`, in all series of a topic with shards"},
 	{system, "`wakebell`"},
 	{operation, "`process`, `schedule` or `publish`"},
 	{errorType, "class of the failure; absent without one"},

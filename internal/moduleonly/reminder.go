@@ -12,7 +12,7 @@ import (
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/payload"
 	"github.com/wakebell/wakebell/recurring"
-	"github.com/wakebell/wakebell/redisops/timers"
+	"github.com/wakebell/wakebell/redisops/shards"
 )
 
 // ReminderNode is the System that stores and delivers reminders.
@@ -25,7 +25,7 @@ type ReminderNode struct {
 
 	Payloads *payload.Chain // nil: bodies are stored as they are
 
-	Store     *timers.Timers
+	Store     *shards.Store
 	Schedules *recurring.Schedules
 
 	Code       func(error) messages.Code  // of a failure

@@ -783,6 +783,8 @@ const (
 	Operations_CancelAll_FullMethodName              = "/wakebell.v1.Operations/CancelAll"
 	Operations_ForgetTopic_FullMethodName            = "/wakebell.v1.Operations/ForgetTopic"
 	Operations_RemoveTopic_FullMethodName            = "/wakebell.v1.Operations/RemoveTopic"
+	Operations_GetTopicShards_FullMethodName         = "/wakebell.v1.Operations/GetTopicShards"
+	Operations_DivideTopic_FullMethodName            = "/wakebell.v1.Operations/DivideTopic"
 	Operations_GetTopicControl_FullMethodName        = "/wakebell.v1.Operations/GetTopicControl"
 	Operations_PauseTopic_FullMethodName             = "/wakebell.v1.Operations/PauseTopic"
 	Operations_ResumeTopic_FullMethodName            = "/wakebell.v1.Operations/ResumeTopic"
@@ -830,6 +832,8 @@ type OperationsClient interface {
 	CancelAll(ctx context.Context, in *messages.CancelAllRequest, opts ...grpc.CallOption) (*messages.CancelAllResponse, error)
 	ForgetTopic(ctx context.Context, in *messages.ForgetTopicRequest, opts ...grpc.CallOption) (*messages.ForgetTopicResponse, error)
 	RemoveTopic(ctx context.Context, in *messages.RemoveTopicRequest, opts ...grpc.CallOption) (*messages.RemoveTopicResponse, error)
+	GetTopicShards(ctx context.Context, in *messages.GetTopicShardsRequest, opts ...grpc.CallOption) (*messages.GetTopicShardsResponse, error)
+	DivideTopic(ctx context.Context, in *messages.DivideTopicRequest, opts ...grpc.CallOption) (*messages.DivideTopicResponse, error)
 	GetTopicControl(ctx context.Context, in *messages.GetTopicControlRequest, opts ...grpc.CallOption) (*messages.GetTopicControlResponse, error)
 	PauseTopic(ctx context.Context, in *messages.PauseTopicRequest, opts ...grpc.CallOption) (*messages.PauseTopicResponse, error)
 	ResumeTopic(ctx context.Context, in *messages.ResumeTopicRequest, opts ...grpc.CallOption) (*messages.ResumeTopicResponse, error)
@@ -930,6 +934,26 @@ func (c *operationsClient) RemoveTopic(ctx context.Context, in *messages.RemoveT
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(messages.RemoveTopicResponse)
 	err := c.cc.Invoke(ctx, Operations_RemoveTopic_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *operationsClient) GetTopicShards(ctx context.Context, in *messages.GetTopicShardsRequest, opts ...grpc.CallOption) (*messages.GetTopicShardsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(messages.GetTopicShardsResponse)
+	err := c.cc.Invoke(ctx, Operations_GetTopicShards_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *operationsClient) DivideTopic(ctx context.Context, in *messages.DivideTopicRequest, opts ...grpc.CallOption) (*messages.DivideTopicResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(messages.DivideTopicResponse)
+	err := c.cc.Invoke(ctx, Operations_DivideTopic_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -1359,6 +1383,8 @@ type OperationsServer interface {
 	CancelAll(context.Context, *messages.CancelAllRequest) (*messages.CancelAllResponse, error)
 	ForgetTopic(context.Context, *messages.ForgetTopicRequest) (*messages.ForgetTopicResponse, error)
 	RemoveTopic(context.Context, *messages.RemoveTopicRequest) (*messages.RemoveTopicResponse, error)
+	GetTopicShards(context.Context, *messages.GetTopicShardsRequest) (*messages.GetTopicShardsResponse, error)
+	DivideTopic(context.Context, *messages.DivideTopicRequest) (*messages.DivideTopicResponse, error)
 	GetTopicControl(context.Context, *messages.GetTopicControlRequest) (*messages.GetTopicControlResponse, error)
 	PauseTopic(context.Context, *messages.PauseTopicRequest) (*messages.PauseTopicResponse, error)
 	ResumeTopic(context.Context, *messages.ResumeTopicRequest) (*messages.ResumeTopicResponse, error)
@@ -1420,6 +1446,12 @@ func (UnimplementedOperationsServer) ForgetTopic(context.Context, *messages.Forg
 }
 func (UnimplementedOperationsServer) RemoveTopic(context.Context, *messages.RemoveTopicRequest) (*messages.RemoveTopicResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method RemoveTopic not implemented")
+}
+func (UnimplementedOperationsServer) GetTopicShards(context.Context, *messages.GetTopicShardsRequest) (*messages.GetTopicShardsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method GetTopicShards not implemented")
+}
+func (UnimplementedOperationsServer) DivideTopic(context.Context, *messages.DivideTopicRequest) (*messages.DivideTopicResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method DivideTopic not implemented")
 }
 func (UnimplementedOperationsServer) GetTopicControl(context.Context, *messages.GetTopicControlRequest) (*messages.GetTopicControlResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method GetTopicControl not implemented")
@@ -1617,6 +1649,42 @@ func _Operations_RemoveTopic_Handler(srv interface{}, ctx context.Context, dec f
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
 		return srv.(OperationsServer).RemoveTopic(ctx, req.(*messages.RemoveTopicRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Operations_GetTopicShards_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(messages.GetTopicShardsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(OperationsServer).GetTopicShards(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Operations_GetTopicShards_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(OperationsServer).GetTopicShards(ctx, req.(*messages.GetTopicShardsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Operations_DivideTopic_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(messages.DivideTopicRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(OperationsServer).DivideTopic(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Operations_DivideTopic_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(OperationsServer).DivideTopic(ctx, req.(*messages.DivideTopicRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
@@ -2149,6 +2217,14 @@ var Operations_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "RemoveTopic",
 			Handler:    _Operations_RemoveTopic_Handler,
+		},
+		{
+			MethodName: "GetTopicShards",
+			Handler:    _Operations_GetTopicShards_Handler,
+		},
+		{
+			MethodName: "DivideTopic",
+			Handler:    _Operations_DivideTopic_Handler,
 		},
 		{
 			MethodName: "GetTopicControl",

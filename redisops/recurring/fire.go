@@ -24,6 +24,7 @@ type Firing struct {
 	// Last, if not empty, is the id of a timer of Topic. The entry fires only if
 	// that timer is gone.
 	Topic, Last string
+	shard       string // of Topic
 
 	Runs []Run // none: only the entry changes
 
@@ -44,6 +45,8 @@ type Run struct {
 	Queue   string // key of the list of a Celery broker, instead of a topic
 	Binding string // key of the set of its bindings
 	Member  string // member of that set
+
+	shard string // of Topic
 }
 
 // Fate is the outcome of a firing.
@@ -79,10 +82,13 @@ type target struct {
 // Fire applies firings in one atomic step, at most 500 and about 1 MiB of them in a
 // call: see [FireBatch]. Dead is a lock to ignore. A token takes the lock.
 func (b *Store) Fire(ctx context.Context, token string, dead Lock, firings []Firing) (FireReply, error) {
+	if err := b.placeRuns(ctx, firings); err != nil {
+		return FireReply{}, fmt.Errorf("fire: %w", err)
+	}
 	var targets []target
 	known := map[string]int{}
 	number := func(r Run) int {
-		key := "t" + r.Topic
+		key := "t" + r.shard
 		if r.Queue != "" {
 			key = "c" + r.Queue
 		}
@@ -103,7 +109,7 @@ func (b *Store) Fire(ctx context.Context, token string, dead Lock, firings []Fir
 			due = scripts.ScoreText(f.Due)
 		}
 		if f.Last != "" {
-			last = number(Run{Topic: f.Topic})
+			last = number(Run{shard: f.shard})
 		}
 		args = append(args, entries[i], f.Raw.Definition, f.Raw.Meta, f.Raw.Ours, f.Meta, f.Ours, f.Score, due, last, f.Last, len(f.Runs))
 		for _, r := range f.Runs {
@@ -152,6 +158,28 @@ func (b *Store) Fire(ctx context.Context, token string, dead Lock, firings []Fir
 	return reply, err
 }
 
+// placeRuns sets the shards of the timers of firings.
+func (b *Store) placeRuns(ctx context.Context, firings []Firing) (err error) {
+	for i := range firings {
+		f := &firings[i]
+		if f.Last != "" {
+			if f.shard, err = b.shards.Place(ctx, f.Topic, f.Last); err != nil {
+				return err
+			}
+		}
+		for j := range f.Runs {
+			r := &f.Runs[j]
+			if r.Queue != "" {
+				continue
+			}
+			if r.shard, err = b.shards.Place(ctx, r.Topic, r.ID); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
 // counts is the place of the counts among the keys of a target. The script does not
 // count under the first of them.
 const counts = 4
@@ -160,7 +188,7 @@ func (b *Store) target(r Run) target {
 	if r.Queue != "" {
 		return target{'c', [...]string{r.Queue, r.Binding, r.Queue, r.Binding, r.Queue}}
 	}
-	k := b.timers.Keys().Of(r.Topic)
+	k := b.timers.Keys().Of(r.shard)
 	return target{'t', [...]string{k.Timeline, k.Payloads, k.Leases, k.Hint, counts: k.Counts}}
 }
 
@@ -168,7 +196,7 @@ func (b *Store) register(ctx context.Context, firings []Firing, reply FireReply)
 	for i, fate := range reply.Fates {
 		for _, r := range firings[i].Runs {
 			if fate == Fired && r.Queue == "" {
-				b.timers.Remember(ctx, r.Topic)
+				b.timers.Remember(ctx, r.shard)
 			}
 		}
 	}
@@ -226,8 +254,12 @@ func FireBatch(firings []Firing) int {
 // Send moves a timer from the outbox of an entry to its topic, unless that run or a
 // later one was sent before.
 func (b *Store) Send(ctx context.Context, name, incarnation string, p recur.Put) error {
-	k := b.timers.Keys().Of(p.Topic)
-	err := b.timers.Counted(ctx, func(counting bool) error {
+	shard, err := b.shards.Place(ctx, p.Topic, p.ID)
+	if err != nil {
+		return fmt.Errorf("send run %d of %q: %w", p.Run, name, err)
+	}
+	k := b.timers.Keys().Of(shard)
+	err = b.timers.Counted(ctx, func(counting bool) error {
 		keys := []string{k.Timeline, k.Payloads, k.Leases, k.Hint, k.Runs, k.Counts}
 		if !counting {
 			keys[5] = keys[0]
@@ -238,13 +270,17 @@ func (b *Store) Send(ctx context.Context, name, incarnation string, p recur.Put)
 	if err != nil {
 		return fmt.Errorf("send run %d of %q: %w", p.Run, name, err)
 	}
-	b.timers.Remember(ctx, p.Topic)
+	b.timers.Remember(ctx, shard)
 	return nil
 }
 
 // Waiting reports whether a timer exists in its topic.
 func (b *Store) Waiting(ctx context.Context, topic, id string) (bool, error) {
-	scores, err := b.rdb().ZMScore(ctx, b.timers.Keys().Of(topic).Timeline, id).Result()
+	shard, err := b.shards.Place(ctx, topic, id)
+	if err != nil {
+		return false, fmt.Errorf("look for %q: %w", id, err)
+	}
+	scores, err := b.rdb().ZMScore(ctx, b.timers.Keys().Of(shard).Timeline, id).Result()
 	if err != nil {
 		return false, fmt.Errorf("look for %q: %w", id, scripts.Wrap(ctx, nil, err))
 	}

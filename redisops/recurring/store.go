@@ -16,6 +16,7 @@ import (
 	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/internal/layout"
 	"github.com/wakebell/wakebell/redisops/internal/scripts"
+	"github.com/wakebell/wakebell/redisops/shards"
 	"github.com/wakebell/wakebell/redisops/timers"
 )
 
@@ -34,13 +35,16 @@ func (noSchedule) Unwrap() error { return redisops.ErrNotFound }
 
 // Store is the store of recurring schedules, under the keys of RedBeat.
 type Store struct {
+	shards *shards.Store
 	timers *timers.Timers
 	prefix string
 	spread atomic.Int32 // whether the server is a Cluster: 1 yes, -1 no, 0 not known yet
 }
 
 // New returns the store of recurring schedules on the Redis of s.
-func New(s *timers.Timers) *Store { return &Store{timers: s, prefix: s.Keys().Beat} }
+func New(s *shards.Store) *Store {
+	return &Store{shards: s, timers: s.Timers(), prefix: s.Timers().Keys().Beat}
+}
 
 func (b *Store) schedule() string         { return b.prefix + ":schedule" }
 func (b *Store) lock() string             { return b.prefix + ":lock" }
@@ -84,8 +88,11 @@ func (b *Store) Check(ctx context.Context) error {
 }
 
 // Shares reports whether one script may write the topic and the schedule: always,
-// except in a Cluster where they are in different slots.
+// except in a Cluster where they are in different slots, as some shards of a topic are.
 func (b *Store) Shares(ctx context.Context, topic string) bool {
+	if l, err := b.shards.Map().Of(ctx, topic); (err != nil || !l.Plain()) && b.clustered(ctx) {
+		return false
+	}
 	return layout.SlotOf(b.schedule()) == layout.SlotOf(b.timers.Keys().Of(topic).Timeline) || !b.clustered(ctx)
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/internal/storetest"
+	"github.com/wakebell/wakebell/redisops/shards"
 	"github.com/wakebell/wakebell/redisops/timers"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
@@ -32,7 +33,7 @@ func newFixture(t testing.TB, rdb *redis.Client) *fixture {
 	name := fmt.Sprintf("%s-%x", t.Name(), rand.Uint64())
 	s, err := timers.New(rdb, wakebelltype.Keys{Beat: name + ":"})
 	require.NoError(t, err)
-	return &fixture{New(s), t, rdb, name}
+	return &fixture{New(shards.New(s)), t, rdb, name}
 }
 
 func onEach(t *testing.T, test func(t *testing.T, f *fixture)) {
@@ -292,10 +293,10 @@ func TestBeatInACluster(t *testing.T) {
 	rdb := redistest.Cluster(t).Client(t)
 	plain, err := timers.New(rdb, wakebelltype.Keys{HashTag: true})
 	require.NoError(t, err)
-	require.ErrorIs(t, New(plain).Check(t.Context()), redisops.ErrUnsupported)
+	require.ErrorIs(t, New(shards.New(plain)).Check(t.Context()), redisops.ErrUnsupported)
 	tagged, err := timers.New(rdb, wakebelltype.Keys{HashTag: true, Beat: "{beat}:"})
 	require.NoError(t, err)
-	b := New(tagged)
+	b := New(shards.New(tagged))
 	require.NoError(t, b.Check(t.Context()))
 	require.True(t, b.Shares(t.Context(), "beat"))
 	require.False(t, b.Shares(t.Context(), "elsewhere"))

@@ -104,6 +104,53 @@ func (b *Batch) groupOf(topic string) (int, error) {
 	return last + 1, nil
 }
 
+// Divided returns a batch with the timers in the topics that place returns for them; an
+// empty one leaves the timer out. Place gets the index of the timer in the order of Add,
+// and its topic with the prefix. The entries of both batches share their payloads.
+func (b *Batch) Divided(place func(i int, topic string, e *Entry) string) Batch {
+	n := 0
+	for i := range 1 + len(b.others) {
+		n += len(b.group(i).entries)
+	}
+	divided := Batch{named: map[string]int{}, owners: make([]int, 0, n)}
+	next := make([]int, 1+len(b.others))
+	for i := range n {
+		owner := 0
+		if b.owners != nil {
+			owner = b.owners[i]
+		}
+		from := b.group(owner)
+		e := &from.entries[next[owner]]
+		next[owner]++
+		topic := place(i, from.topic, e)
+		if topic == "" {
+			continue
+		}
+		at, known := divided.named[topic]
+		if !known {
+			if at = len(divided.named); at == 0 {
+				divided.first.topic = topic
+			} else {
+				divided.others = append(divided.others, group{topic: topic})
+			}
+			divided.named[topic] = at
+		}
+		to := divided.group(at)
+		to.entries = append(to.entries, *e)
+		divided.owners = append(divided.owners, at)
+	}
+	return divided
+}
+
+// Topics yields the topics of the batch, with the prefix.
+func (b *Batch) Topics(yield func(string) bool) {
+	for i := range 1 + len(b.others) {
+		if g := b.group(i); g.topic != "" && !yield(g.topic) {
+			return
+		}
+	}
+}
+
 // check is the only check of a timer: of the entry by itself, and that no entry
 // before it has its id.
 func (g *group) check(i int) error {

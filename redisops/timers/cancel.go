@@ -36,7 +36,7 @@ func (s *Timers) CancelKeyed(ctx context.Context, topic string, key *Key, ids ..
 	for part := range slices.Chunk(ids, layout.BatchEntries) {
 		var reply string
 		err := s.orKeyless(func() (err error) {
-			reply, err = s.cancelPart(ctx, k, key.part(len(found)), part)
+			reply, err = s.cancelPart(ctx, k, key.after(len(found)), part)
 			return err
 		})
 		if err == nil && len(reply) != len(part) {

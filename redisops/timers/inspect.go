@@ -1,6 +1,7 @@
 package timers
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"fmt"
@@ -147,6 +148,28 @@ func (c Cursor) read() (score, id string, err error) {
 		return "", "", fmt.Errorf("%w: cursor %q is not one that List gave", redisops.ErrInvalid, string(c))
 	}
 	return score, id, nil
+}
+
+// Position is a place in the order of timers that List returns, which is the same in all
+// topics.
+type Position struct {
+	score float64
+	id    string
+}
+
+// Position returns the place that a cursor marks. The error wraps [redisops.ErrInvalid].
+func (c Cursor) Position() (Position, error) {
+	text, id, err := c.read()
+	if err != nil || c == "" {
+		return Position{}, err
+	}
+	score, err := scripts.ReadScore(text)
+	return Position{score, id}, err
+}
+
+// Compare returns -1 if p is before q, 1 if it is after q, and otherwise 0.
+func (p Position) Compare(q Position) int {
+	return cmp.Or(cmp.Compare(p.score, q.score), strings.Compare(p.id, q.id))
 }
 
 // List reads a page of timers, ordered by instant, then id. A call examines at most

@@ -4,12 +4,19 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
+	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/redis/go-redis/v9"
 
 	"github.com/wakebell/wakebell/redisops"
+	"github.com/wakebell/wakebell/redisops/internal/layout"
+	"github.com/wakebell/wakebell/redisops/internal/scripts"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // KeyLife is how long Redis stores the answer to a call with an idempotency key.
@@ -78,6 +85,17 @@ func (k *Key) part(at int) *Key {
 	return &part
 }
 
+// after returns the key of the part that begins n items after the first of k.
+func (k *Key) after(n int) *Key {
+	if k == nil {
+		return nil
+	}
+	return k.part(k.at + n)
+}
+
+// Brief reports whether the key serves a single call, whose answer no other call asks for.
+func (k *Key) Brief() bool { return k.brief }
+
 // Suffix returns the end of the Redis key that stores the answer to this part of
 // the call.
 func (k *Key) Suffix() string { return k.name + ":" + strconv.Itoa(k.at) }
@@ -85,6 +103,72 @@ func (k *Key) Suffix() string { return k.name + ":" + strconv.Itoa(k.at) }
 // Content returns a hash of the call's content, which distinguishes the call from
 // others with the same key.
 func (k *Key) Content() string { return k.call }
+
+// Recall returns the results of those timers of a batch that a call with the key has
+// stored in the topics of the batch, in the order of Add; those of the others have no ID.
+func (s *Timers) Recall(ctx context.Context, key *Key, b Batch) ([]wakebelltype.Scheduled, error) {
+	trips := b.roundTrips(key)
+	for i := range trips {
+		t := &trips[i]
+		answer, found, err := s.answerTo(ctx, t.topic, t.key)
+		switch {
+		case err != nil:
+			return nil, err
+		case found:
+			t.done, err = readScheduled(t.entries, answer, 0)
+		default:
+			t.done = make([]wakebelltype.Scheduled, len(t.entries))
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	if len(trips) == 0 {
+		return nil, nil
+	}
+	return b.inOrder(trips)
+}
+
+// RecallCancel returns what a call of CancelKeyed with the key has found; 0 for ids whose
+// round trip was not carried out.
+func (s *Timers) RecallCancel(ctx context.Context, topic string, key *Key, ids ...string) ([]wakebelltype.Presence, error) {
+	found := make([]wakebelltype.Presence, len(ids))
+	for first := 0; first < len(ids); first += layout.BatchEntries {
+		answer, _, err := s.answerTo(ctx, topic, key.after(first))
+		if err != nil {
+			return nil, err
+		}
+		for i := range answer {
+			if first+i < len(found) {
+				found[first+i] = wakebelltype.Presence(strings.IndexByte(presenceCodes, answer[i]) + 1)
+			}
+		}
+	}
+	return found, nil
+}
+
+// answerTo returns the stored answer to a part of a call.
+func (s *Timers) answerTo(ctx context.Context, topic string, key *Key) (answer string, found bool, err error) {
+	stored := s.keys.Of(topic).Keyed + ":" + key.Suffix()
+	err = s.Again(ctx, func() error {
+		answer, err = s.RDB.Get(ctx, stored).Result()
+		if found = err == nil; errors.Is(err, redis.Nil) {
+			return nil
+		}
+		return scripts.Wrap(ctx, []string{stored}, err)
+	})
+	if err != nil {
+		return "", false, fmt.Errorf("look for the answer of a call on %q: %w", topic, err)
+	}
+	if !found {
+		return "", false, nil
+	}
+	answer, same := strings.CutPrefix(answer, key.Content())
+	if !same {
+		return "", false, fmt.Errorf("call on %q: %w", topic, redisops.ErrKeyUsed)
+	}
+	return answer, true, nil
+}
 
 // args adds the key to the keys and arguments of a script, whose answer
 // lua/keyed.lua then stores under it.

@@ -44,6 +44,7 @@ func (k *Keyspace) names() []layout.KeyName {
 		{Field: "Nodes", Preset: "timers_nodes", Value: &k.Nodes},
 		{Field: "Topics", Preset: "timers_topics", Value: &k.Topics},
 		{Field: "Queues", Preset: "timers_queues", Value: &k.Queues},
+		{Field: "Shards", Preset: "timers_shards", Value: &k.Shards},
 		{Field: "Backlog", Preset: "timers_backlog", Value: &k.Backlog},
 		{Field: "Beat", Preset: "redbeat:", Value: &k.Beat},
 	}

@@ -211,60 +211,92 @@ func micros(us int64) time.Duration {
 // reconnection. The error is ctx's, or wraps [redisops.ErrChannelDenied] or, at the
 // start only, [exchange.ErrUnavailable].
 func (s *Timers) Tail(ctx context.Context, topic string, yield func(wakebelltype.Event) bool) error {
-	if err := layout.CheckTopic(topic); err != nil {
-		return err
+	return s.TailAll(ctx, topic, []string{topic}, yield)
+}
+
+// TailAll watches several topics as Tail does one. The events have name as their topic;
+// an [exchange.EventAttached] comes when all topics are subscribed.
+func (s *Timers) TailAll(ctx context.Context, name string, topics []string, yield func(wakebelltype.Event) bool) error {
+	channels, hints := make([]string, len(topics)), make([]string, len(topics))
+	for i, topic := range topics {
+		if err := layout.CheckTopic(topic); err != nil {
+			return err
+		}
+		k := s.keys.Of(topic)
+		channels[i], hints[i] = k.events, k.Hint
 	}
-	k := s.keys.Of(topic)
 	var since atomic.Int64 // when the subscription was confirmed, in µs; 0: not yet
-	if err := s.publish(ctx, k.Hint, watching(&since)); err != nil {
+	if err := s.publishAll(ctx, hints, watching(&since)); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	announced := make(chan struct{})
 	go func() {
 		defer close(announced)
-		s.announce(ctx, k.Hint, &since)
+		s.announce(ctx, hints, &since)
 	}()
 	defer func() { cancel(); <-announced }()
 
-	nodes := map[string]bool{}
-	hand := func(events ...wakebelltype.Event) error {
-		for _, e := range events {
-			if e.Kind == wakebelltype.EventNode {
-				if nodes[e.Node] {
-					continue
-				}
-				nodes[e.Node] = true
-			}
-			if !yield(e) {
-				return scripts.ErrEnough
-			}
+	w := watch{nodes: map[string]bool{}, yield: yield}
+	confirmed := map[string]bool{}
+	err := s.Receive(ctx, channels, func(channel string) error {
+		if confirmed[channel] = true; len(confirmed) < len(channels) {
+			return nil
 		}
-		return nil
-	}
-	err := s.Receive(ctx, []string{k.events}, func(string) error {
-		clear(nodes)
+		clear(confirmed)
+		clear(w.nodes)
 		since.Store(time.Now().UnixMicro())
-		if err := s.publish(ctx, k.Hint, watching(&since)); err != nil {
+		if err := s.publishAll(ctx, hints, watching(&since)); err != nil {
 			return err
 		}
-		return hand(wakebelltype.Event{Kind: wakebelltype.EventAttached, Topic: topic})
-	}, func(_, text string) error { return hand(readEvents(topic, text)...) })
+		return w.hand(wakebelltype.Event{Kind: wakebelltype.EventAttached, Topic: name})
+	}, func(_, text string) error { return w.hand(readEvents(name, text)...) })
 	if err != nil {
-		return fmt.Errorf("events on %q: %w", k.events, err)
+		return fmt.Errorf("events on %q: %w", channels[0], err)
+	}
+	return nil
+}
+
+// watch gives events to a watcher.
+type watch struct {
+	nodes map[string]bool // that were announced since the last subscription
+	yield func(wakebelltype.Event) bool
+}
+
+func (w *watch) hand(events ...wakebelltype.Event) error {
+	for _, e := range events {
+		if e.Kind == wakebelltype.EventNode {
+			if w.nodes[e.Node] {
+				continue
+			}
+			w.nodes[e.Node] = true
+		}
+		if !w.yield(e) {
+			return scripts.ErrEnough
+		}
+	}
+	return nil
+}
+
+// publishAll publishes a message on several channels.
+func (s *Timers) publishAll(ctx context.Context, channels []string, text []byte) error {
+	for _, channel := range channels {
+		if err := s.publish(ctx, channel, text); err != nil {
+			return err
+		}
 	}
 	return nil
 }
 
 // announce repeats the announcement. It ignores failures, because the subscription
 // uses the same Redis and reports them.
-func (s *Timers) announce(ctx context.Context, channel string, since *atomic.Int64) {
+func (s *Timers) announce(ctx context.Context, channels []string, since *atomic.Int64) {
 	tick := time.NewTicker(exchange.AnnounceEvery)
 	defer tick.Stop()
 	for {
 		select {
 		case <-tick.C:
-			_ = s.publish(ctx, channel, watching(since))
+			_ = s.publishAll(ctx, channels, watching(since))
 		case <-ctx.Done():
 			return
 		}

@@ -100,7 +100,7 @@ func (s *Timers) Write(ctx context.Context, key *Key, b Batch) ([]wakebelltype.S
 	case 1:
 		err = send(ctx, &trips[0])
 	default:
-		err = sendAll(ctx, trips, send)
+		err = sendAll(ctx, trips, atOnce*(1+len(b.others)), send)
 	}
 	if err != nil {
 		return nil, err
@@ -108,18 +108,21 @@ func (s *Timers) Write(ctx context.Context, key *Key, b Batch) ([]wakebelltype.S
 	return b.inOrder(trips)
 }
 
-// atOnce is how many round trips without a key are in flight: while Redis executes
-// one, the next is prepared and sent.
-const atOnce = 2
+// atOnce is how many round trips of a topic without a key are in flight: while Redis
+// executes one, the next is prepared and sent. maxAtOnce bounds those of all topics.
+const (
+	atOnce    = 2
+	maxAtOnce = 32
+)
 
 // sendAll sends round trips in their order, and stops at the first that fails.
-func sendAll(ctx context.Context, trips []roundTrip, send func(context.Context, *roundTrip) error) error {
+func sendAll(ctx context.Context, trips []roundTrip, most int, send func(context.Context, *roundTrip) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var inFlight sync.WaitGroup
 	var once sync.Once
 	var failed error
-	free := make(chan struct{}, atOnce)
+	free := make(chan struct{}, min(most, maxAtOnce))
 	for i := range trips {
 		free <- struct{}{}
 		if trips[i].key != nil { // one after the other

@@ -93,6 +93,8 @@ var Needs = tableOf(
 	onTopic[*messages.CancelAllRequest](rights.ActionOperate),
 	onTopic[*messages.ForgetTopicRequest](rights.ActionOperate),
 	onTopic[*messages.RemoveTopicRequest](rights.ActionOperate),
+	onTopic[*messages.GetTopicShardsRequest](rights.ActionRead),
+	onTopic[*messages.DivideTopicRequest](rights.ActionOperate),
 	onTopic[*messages.GetTopicControlRequest](rights.ActionRead),
 	onTopic[*messages.PauseTopicRequest](rights.ActionOperate),
 	onTopic[*messages.ResumeTopicRequest](rights.ActionOperate),

@@ -70,7 +70,7 @@ func (o *operations) GetOverviews(ctx context.Context, m *messages.GetOverviewsR
 	}
 	answer := &messages.GetOverviewsResponse{}
 	for i, of := range all {
-		t := &messages.TopicOverview{Topic: m.GetTopics()[i], Stats: gatewayconv.StatsMessage(of.Stats), Control: wire.ControlMessage(of.Control), Nodes: int32(of.Nodes)}
+		t := &messages.TopicOverview{Topic: m.GetTopics()[i], Stats: gatewayconv.StatsMessage(of.Stats), Control: wire.ControlMessage(of.Control), Nodes: int32(of.Nodes), Shards: fields.Count(of.Shards)}
 		if of.Err != nil {
 			t.Fault = peer.ErrorOf(ctx, of.Err)
 		}
@@ -91,6 +91,16 @@ func (o *operations) ForgetTopic(ctx context.Context, m *messages.ForgetTopicReq
 func (o *operations) RemoveTopic(ctx context.Context, m *messages.RemoveTopicRequest) (*messages.RemoveTopicResponse, error) {
 	r, err := o.client().RemoveTopic(ctx, m.GetTopic())
 	return &messages.RemoveTopicResponse{Existed: r.Existed, Use: text.Valid(r.Use)}, err
+}
+
+func (o *operations) GetTopicShards(ctx context.Context, m *messages.GetTopicShardsRequest) (*messages.GetTopicShardsResponse, error) {
+	l, err := o.client().Shards(ctx, m.GetTopic())
+	return &messages.GetTopicShardsResponse{Shards: wire.ShardsMessage(l)}, err
+}
+
+func (o *operations) DivideTopic(ctx context.Context, m *messages.DivideTopicRequest) (*messages.DivideTopicResponse, error) {
+	l, err := o.client().Divide(ctx, m.GetTopic(), int(m.GetShards()))
+	return &messages.DivideTopicResponse{Shards: wire.ShardsMessage(l)}, err
 }
 
 func (o *operations) Diagnose(ctx context.Context, m *messages.DiagnoseRequest) (*messages.DiagnoseResponse, error) {

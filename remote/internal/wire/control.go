@@ -29,6 +29,16 @@ func ControlOf(m *messages.TopicControl) wakebelltype.Control {
 	}
 }
 
+// ShardsMessage converts the layout of a topic to a message.
+func ShardsMessage(l wakebelltype.ShardLayout) *messages.TopicShards {
+	return &messages.TopicShards{Shards: fields.Count(l.Shards), Before: fields.Count(l.Before), Moving: l.Moving, Since: fields.Timestamp(l.Since)}
+}
+
+// ShardsOf is the inverse of ShardsMessage.
+func ShardsOf(m *messages.TopicShards) wakebelltype.ShardLayout {
+	return wakebelltype.ShardLayout{Shards: int(m.GetShards()), Before: int(m.GetBefore()), Moving: m.GetMoving(), Since: fields.Time(m.GetSince())}
+}
+
 // SettingsMessage converts the settings of a topic to a message, whose fields have
 // the names of the table.
 func SettingsMessage(s wakebelltype.Settings) *messages.TopicSettings {

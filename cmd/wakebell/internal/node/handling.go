@@ -22,6 +22,7 @@ type handling struct {
 	tuned           wakebelltype.Settings
 	discardRejected bool
 	skipFailed      bool
+	shards          int
 	history         wakebelltype.HistoryPolicy
 	queueFlags
 	guardFlags
@@ -34,16 +35,17 @@ func (h *handling) register(cmd *cobra.Command) {
 	h.tuned = tuning.Defaults()
 	cli.TuneFlags(flags, &h.tuned)
 	flags.BoolVar(&h.discardRejected, "discard-rejected", false, "remove rejected timers instead of making them dead letters")
-	skipFailedFlag(flags, &h.skipFailed)
+	topicFlags(flags, &h.skipFailed, &h.shards)
 	flags.TextVar(&h.history, "history", wakebelltype.HistoryFailures, "attempts to record for the commands history and queue history: `policy` off, failures or all")
 	h.queueFlags.register(cmd)
 	h.guardFlags.register(flags)
 	h.flags = flags
 }
 
-// skipFailedFlag registers the flag of topics that cannot change while they are handled.
-func skipFailedFlag(flags *pflag.FlagSet, value *bool) {
-	flags.BoolVar(value, "skip-failed", false, "with --per-key: run the next timer of a key while one waits for its retry")
+// topicFlags registers the flags of topics that cannot change while they are handled.
+func topicFlags(flags *pflag.FlagSet, skipFailed *bool, shards *int) {
+	flags.IntVar(shards, "shards", 0, "`number` of shards of a topic without timers, 1 to 256; 0: as it is stored")
+	flags.BoolVar(skipFailed, "skip-failed", false, "with --per-key: run the next timer of a key while one waits for its retry")
 }
 
 // tuning returns the options of a topic or of a subscriber's queue that can change
@@ -92,6 +94,9 @@ func (h *handling) topicOptions() []wakebell.HandlerOption {
 	if h.skipFailed {
 		options = append(options, wakebell.SkipFailed())
 	}
+	if h.shards != 0 {
+		options = append(options, wakebell.Shards(h.shards))
+	}
 	return options
 }
 
@@ -129,7 +134,7 @@ func newHandled(name string, queue bool) *handled {
 	var others cobra.Command
 	if queue {
 		cli.TuneFlags(others.Flags(), &wakebelltype.Settings{})
-		skipFailedFlag(others.Flags(), new(bool))
+		topicFlags(others.Flags(), new(bool), new(int))
 	} else {
 		(&queueFlags{}).register(&others)
 	}

@@ -213,6 +213,7 @@ func (f *nodeFlags) systemConfig() wakebell.Config {
 		WaitForRedis:  f.wait,
 		DeadLetterCap: f.deadCap,
 		MetricTopics:  f.metrics.Topics,
+		MetricShards:  f.metrics.Shards,
 	}
 }
 

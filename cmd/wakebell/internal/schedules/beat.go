@@ -105,7 +105,7 @@ func runBeat(ctx context.Context, a *cli.App, f *beatFlags) (err error) {
 	out := output.NewLockedWriter(a.Stdout)
 	sys, err := wakebell.New(cli.NewActorSystem(log), conn.Redis, wakebell.Config{
 		Keys: conn.Keys, Prefix: conn.Prefix, WaitForRedis: f.wait, DrainTimeout: -1, Logger: log,
-		TracerProvider: exported.TracerProvider, MeterProvider: exported.MeterProvider, MetricTopics: f.metrics.Topics,
+		TracerProvider: exported.TracerProvider, MeterProvider: exported.MeterProvider, MetricTopics: f.metrics.Topics, MetricShards: f.metrics.Shards,
 		Scheduler: &recurring.SchedulerConfig{
 			Celery: f.celery, Zone: zone, TakeLock: f.takeLock, MaxInterval: f.maxInterval,
 			OnFire: func(r recurring.Run) {

@@ -15,6 +15,7 @@ import (
 type Flags struct {
 	Address string // where metrics are served; empty: nowhere
 	Topics  int    // with a label of their own
+	Shards  bool   // each is measured by itself
 }
 
 // Register adds the flags.
@@ -22,6 +23,7 @@ func (f *Flags) Register(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&f.Address, "metrics", "", "`address` to serve /metrics over HTTP for Prometheus, as 127.0.0.1:9090; empty: none")
 	flags.IntVar(&f.Topics, "metric-topics", 1000, "how many topics, queues and gates each have a label of their own in the metrics")
+	flags.BoolVar(&f.Shards, "metric-shards", false, "measure each shard of a topic by itself")
 }
 
 // measure sets MeterProvider, if metrics are served or exported.

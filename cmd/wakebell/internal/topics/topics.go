@@ -21,9 +21,9 @@ func topicsCommand(a *cli.App) *cobra.Command {
 		Use:   "topics",
 		Short: "List the topics with their counts",
 		Long: `Lists the topics that Wakebell scheduled on by name, with the numbers of their
-timers, due timers, dead letters and nodes that handle them, whether and why they
-are paused, and the settings that are overridden on all nodes. With --prefix it
-lists only topics with that prefix; names are shown in full. Fault is the error if
+timers, due timers, dead letters and nodes that handle them, the number of shards if
+it is not 1, whether and why they are paused, and the settings that are overridden on
+all nodes. With --prefix it lists only topics with that prefix; names are shown in full. Fault is the error if
 a topic cannot be read; the others are listed. A second table has the queues that
 Wakebell published to or handled, if there are any.
 
@@ -31,7 +31,7 @@ Wakebell published to or handled, if there are any.
 Redis, which takes time proportional to their number.
 
 With -o json each topic is a line with topic, timers, due, dead, nodes (null if
-unknown), paused, paused_at, paused_by, paused_reason, settings and fault. Queues
+unknown), shards, paused, paused_at, paused_by, paused_reason, settings and fault. Queues
 are listed with --queues only: queue, pending, processing, ended, dead, oldest,
 separator, dead_letter_key and fault.`,
 		Example: `  wakebell topics
@@ -53,7 +53,7 @@ separator, dead_letter_key and fault.`,
 			return errors.Join(listTopics(ctx, a, c, names, page), addQueues(ctx, a, c, prefix))
 		})
 	})
-	cmd.AddCommand(topicsRmCommand(a))
+	cmd.AddCommand(topicsRmCommand(a), topicsShardsCommand(a))
 	return cmd
 }
 
@@ -138,6 +138,7 @@ type topicLine struct {
 	Due    int64  `json:"due"`
 	Dead   int64  `json:"dead"`
 	Nodes  *int   `json:"nodes"`
+	Shards int    `json:"shards"`
 	pauseLine
 	Settings map[string]any `json:"settings"`
 	Fault    string         `json:"fault"`
@@ -149,7 +150,7 @@ func listTopics(ctx context.Context, a *cli.App, c wakebell.Operator, names topi
 		return err
 	}
 	list := a.NewListing(page.Limit, output.Text("TOPIC"), output.Numeric("TIMERS"), output.Numeric("DUE"), output.Numeric("DEAD").StyledBy(deadStyle),
-		output.Numeric("NODES").AsMinor(), output.Short("PAUSED").StyledBy(pausedStyle), output.Text("REASON").AsRare(), output.Text("SETTINGS").AsRare(),
+		output.Numeric("NODES").AsMinor(), output.Numeric("SHARDS").AsRare(), output.Short("PAUSED").StyledBy(pausedStyle), output.Text("REASON").AsRare(), output.Text("SETTINGS").AsRare(),
 		output.Text("FAULT").AsRare().Styled(output.Bad))
 	screen := a.Screen()
 	if page.Limit > 0 && len(found) > page.Limit {
@@ -176,13 +177,17 @@ func listTopics(ctx context.Context, a *cli.App, c wakebell.Operator, names topi
 func topicRow(screen output.Screen, o wakebelltype.Overview) (topicLine, []string) {
 	settings, shown := overrides(o.Control)
 	t := topicLine{
-		Topic: o.Topic, Timers: o.Stats.Total, Due: o.Stats.Due, Dead: o.Stats.Dead,
+		Topic: o.Topic, Timers: o.Stats.Total, Due: o.Stats.Due, Dead: o.Stats.Dead, Shards: o.Shards,
 		pauseLine: newPauseLine(o.Control), Settings: settings, Fault: output.Fault(o.Err),
 	}
 	t.Paused = t.Paused || o.Stats.Paused // set even if the other settings could not be read
 	nodes := ""
 	if o.Nodes >= 0 {
 		t.Nodes, nodes = &o.Nodes, output.Number(int64(o.Nodes))
+	}
+	shards := ""
+	if o.Shards > 1 {
+		shards = output.Number(int64(o.Shards))
 	}
 	paused := output.YesNo(t.Paused)
 	if t.Paused && screen.Relative && !o.Control.PausedAt.IsZero() {
@@ -193,7 +198,7 @@ func topicRow(screen output.Screen, o wakebelltype.Overview) (topicLine, []strin
 		texts[i] = override[0] + "=" + override[1]
 	}
 	return t, []string{
-		t.Topic, screen.Count(t.Timers), screen.Count(t.Due), screen.Count(t.Dead), nodes, paused, t.Reason, strings.Join(texts, " "), t.Fault,
+		t.Topic, screen.Count(t.Timers), screen.Count(t.Due), screen.Count(t.Dead), nodes, shards, paused, t.Reason, strings.Join(texts, " "), t.Fault,
 	}
 }
 

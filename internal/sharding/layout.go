@@ -1,0 +1,110 @@
+package sharding
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Layout is how the timers of a topic are divided. The zero value is that of a topic that
+// was never divided: one shard.
+type Layout struct {
+	Shards int   `json:"shards"`           // 1 to MaxShards; 0: 1
+	To     int   `json:"to,omitempty"`     // announces the next number of shards; 0: none. Calls already look there
+	From   int   `json:"from,omitempty"`   // the number of shards before; 0: there was no change
+	Moving bool  `json:"moving,omitempty"` // timers may be in the shards of From
+	Since  int64 `json:"since,omitempty"`  // when To or Moving last changed, in ms since 1970, by Redis's clock
+	// Keyed says that a timer with a key was scheduled, so an id may be in a shard that
+	// is not its own.
+	Keyed bool `json:"keyed,omitempty"`
+}
+
+// Linger is how long the shards of From are handled after they were found empty: a client
+// that had read an older layout may write there once more.
+const Linger = 10 * time.Minute
+
+// Count returns the number of shards.
+func (l Layout) Count() int { return max(l.Shards, 1) }
+
+// Plain reports whether the topic has one shard and no others hold its timers.
+func (l Layout) Plain() bool { return l.Count() == 1 && !l.Moving && l.To == 0 }
+
+// Lingers reports whether the shards of From are to be handled at an instant.
+func (l Layout) Lingers(now time.Time) bool {
+	return l.From > 0 && (l.Moving || now.Sub(time.UnixMilli(l.Since)) < Linger)
+}
+
+// Shard returns the physical topic in which a timer belongs.
+func (l Layout) Shard(topic, id, key string) string {
+	return Name(topic, l.Count(), ShardOf(id, key, l.Count()))
+}
+
+// Names returns the physical topics in which timers belong.
+func (l Layout) Names(topic string) []string { return Names(topic, l.Count()) }
+
+// Others returns the other numbers of shards with which timers may have been stored: the
+// next one, when it is announced, and the one before, while timers move.
+func (l Layout) Others() []int {
+	var counts []int
+	if l.To > 0 && l.To != l.Count() {
+		counts = append(counts, l.To)
+	}
+	if l.Moving && l.From > 0 && l.From != l.Count() {
+		counts = append(counts, l.From)
+	}
+	return counts
+}
+
+// All returns the physical topics that may hold data of the topic, those in which timers
+// belong first.
+func (l Layout) All(topic string) []string {
+	names := l.Names(topic)
+	for _, n := range l.Others() {
+		names = append(names, Names(topic, n)...)
+	}
+	return names
+}
+
+// Polled returns the physical topics that nodes handle at an instant.
+func (l Layout) Polled(topic string, now time.Time) []string {
+	if !l.Moving && l.Lingers(now) && l.From != l.Count() && l.From != l.To {
+		return slices.Concat(l.All(topic), Names(topic, l.From))
+	}
+	return l.All(topic)
+}
+
+// Next returns the layout with another number of shards, whose timers are yet to move.
+func (l Layout) Next(n int, now time.Time) Layout {
+	return Layout{Shards: n, From: l.Count(), Moving: true, Since: now.UnixMilli(), Keyed: l.Keyed}
+}
+
+// Announced returns the layout that announces n shards.
+func (l Layout) Announced(n int, now time.Time) Layout {
+	l.To, l.Since = n, now.UnixMilli()
+	return l
+}
+
+// Settled returns the layout of which no timer has to move any more.
+func (l Layout) Settled(now time.Time) Layout {
+	l.Moving, l.Since = false, now.UnixMilli()
+	return l
+}
+
+// Text returns the layout as it is stored.
+func (l Layout) Text() string {
+	text, _ := json.Marshal(l) // it has numbers and booleans
+	return string(text)
+}
+
+// Read reads a stored layout.
+func Read(text string) (Layout, error) {
+	var l Layout
+	if err := json.Unmarshal([]byte(text), &l); err != nil {
+		return Layout{}, fmt.Errorf("layout %.64q: %w", text, err)
+	}
+	if l.Shards < 1 || l.Shards > MaxShards || min(l.From, l.To) < 0 || max(l.From, l.To) > MaxShards {
+		return Layout{}, fmt.Errorf("layout %.64q: %d shards, want 1 to %d", text, l.Shards, MaxShards)
+	}
+	return l, nil
+}

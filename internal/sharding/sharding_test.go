@@ -1,0 +1,145 @@
+package sharding_test
+
+import (
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/wakebell/wakebell/internal/sharding"
+)
+
+// The test vectors of docs/keys.md: clients in other languages compute the same.
+func TestHashHasTheDocumentedValues(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]uint64{
+		"":         0xefd01f60ba992926,
+		"a":        0x82a2a958a9bece5b,
+		"inv-42":   0xef9b1046a830f112,
+		"Zürich":   0x24b22821293c05d0,
+		"\x00\xff": 0xacb64f88d28b68b8,
+	} {
+		require.Equal(t, strconv.FormatUint(want, 16), strconv.FormatUint(sharding.Hash(text), 16), "%q", text)
+	}
+}
+
+func TestIDsSpreadEvenlyOverShards(t *testing.T) {
+	t.Parallel()
+	const ids, shards = 1_000_000, 16
+	for kind, id := range map[string]func(int) string{
+		"counting": strconv.Itoa,
+		"prefixed": func(i int) string { return "customer-" + strconv.Itoa(i) + ":invoice" },
+		"uuids": func(i int) string {
+			return uuid.NewSHA1(uuid.NameSpaceOID, []byte(strconv.Itoa(i))).String()
+		},
+	} {
+		var counts [shards]int
+		for i := range ids {
+			counts[sharding.ShardOf(id(i), "", shards)]++
+		}
+		for shard, n := range counts {
+			require.InEpsilon(t, ids/shards, n, 0.02, "%s ids, shard %d", kind, shard)
+		}
+	}
+}
+
+func TestTimersOfAKeyShareAShard(t *testing.T) {
+	t.Parallel()
+	first := sharding.ShardOf("a", "customer-7", 16)
+	for i := range 100 {
+		require.Equal(t, first, sharding.ShardOf(strconv.Itoa(i), "customer-7", 16))
+	}
+	require.Equal(t, sharding.ShardOf("customer-7", "", 16), first)
+	require.Zero(t, sharding.ShardOf("a", "customer-7", 1))
+}
+
+func TestNamesOfShardsAreReversible(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		topic := rapid.OneOf(rapid.StringMatching(`[a-z~0-9]{1,12}`), rapid.StringN(1, 20, 40)).Draw(t, "topic")
+		n := rapid.IntRange(2, sharding.MaxShards).Draw(t, "n")
+		k := rapid.IntRange(0, n-1).Draw(t, "k")
+		name := sharding.Name(topic, n, k)
+		gotTopic, gotN, gotK := sharding.Split(name)
+		require.Equal(t, topic, gotTopic)
+		require.Equal(t, n, gotN)
+		require.Equal(t, k, gotK)
+		require.True(t, sharding.Reserved(name))
+		require.LessOrEqual(t, len(name), len(topic)+sharding.MaxSuffix)
+
+		entry, where := sharding.Placed(sharding.Place("17-3", name), topic)
+		require.Equal(t, "17-3", entry)
+		require.Equal(t, name, where)
+	})
+}
+
+func TestNamesThatAreNotOfShards(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{
+		"orders", "orders~4", "orders~4~4", "orders~1~0", "orders~04~1", "orders~4~-1", "orders~4~1~", "~4~1",
+		"orders~257~0", "orders~4~+1", "orders~99999999999999999999~1", "~", "~~", "",
+	} {
+		require.False(t, sharding.Reserved(name), name)
+		require.Equal(t, name, sharding.Topic(name))
+	}
+	require.Equal(t, "orders", sharding.Name("orders", 1, 0))
+	require.Equal(t, []string{"orders"}, sharding.Names("orders", 0))
+	require.Equal(t, "17-3", sharding.Place("17-3", "orders"))
+}
+
+func TestLayoutIsReadAsItIsWritten(t *testing.T) {
+	t.Parallel()
+	l := sharding.Layout{Shards: 16, From: 4, Moving: true, Since: 1700000000000, Keyed: true}
+	require.Equal(t, `{"shards":16,"from":4,"moving":true,"since":1700000000000,"keyed":true}`, l.Text())
+	read, err := sharding.Read(l.Text())
+	require.NoError(t, err)
+	require.Equal(t, l, read)
+
+	for _, broken := range []string{"", "{", "{}", `{"shards":257}`, `{"shards":-1}`, `{"shards":4,"from":-1}`, `{"shards":"4"}`, strings.Repeat("x", 100)} {
+		_, err := sharding.Read(broken)
+		require.Error(t, err, broken)
+	}
+}
+
+func TestLayoutNamesPhysicalTopics(t *testing.T) {
+	t.Parallel()
+	var plain sharding.Layout
+	require.True(t, plain.Plain())
+	require.Equal(t, []string{"t"}, plain.All("t"))
+	require.Equal(t, "t", plain.Shard("t", "id", "key"))
+
+	moving := sharding.Layout{Shards: 2, From: 1, Moving: true}
+	require.False(t, moving.Plain())
+	require.Equal(t, []string{"t~2~0", "t~2~1", "t"}, moving.All("t"))
+	require.Equal(t, []int{1}, moving.Others())
+
+	back := sharding.Layout{Shards: 1, From: 2, Moving: true}
+	require.False(t, back.Plain())
+	require.Equal(t, []string{"t", "t~2~0", "t~2~1"}, back.All("t"))
+
+	announced := plain.Announced(2, time.UnixMilli(5))
+	require.Equal(t, sharding.Layout{To: 2, Since: 5}, announced)
+	require.False(t, announced.Plain())
+	require.Equal(t, "t", announced.Shard("t", "id", ""))
+	require.Equal(t, []string{"t", "t~2~0", "t~2~1"}, announced.All("t"))
+	require.Equal(t, sharding.Layout{Shards: 2, From: 1, Moving: true, Since: 7}, announced.Next(2, time.UnixMilli(7)))
+}
+
+func TestOldShardsAreHandledForAWhile(t *testing.T) {
+	t.Parallel()
+	ended := time.UnixMilli(1700000000000)
+	moving := sharding.Layout{Shards: 2, From: 1, Moving: true}
+	done := moving.Settled(ended)
+	require.Equal(t, sharding.Layout{Shards: 2, From: 1, Since: 1700000000000}, done)
+	require.Equal(t, []string{"t~2~0", "t~2~1"}, done.All("t"))
+	require.True(t, done.Lingers(ended.Add(sharding.Linger-time.Millisecond)))
+	require.False(t, done.Lingers(ended.Add(sharding.Linger)))
+	require.Equal(t, []string{"t~2~0", "t~2~1", "t"}, done.Polled("t", ended))
+	require.Equal(t, []string{"t~2~0", "t~2~1"}, done.Polled("t", ended.Add(sharding.Linger)))
+	require.Equal(t, []string{"t~2~0", "t~2~1", "t"}, moving.Polled("t", ended.Add(time.Hour)))
+	require.Equal(t, []string{"t"}, sharding.Layout{}.Polled("t", ended))
+}

@@ -1,0 +1,67 @@
+package shards
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/wakebell/wakebell/internal/sharding"
+	"github.com/wakebell/wakebell/redisops"
+	"github.com/wakebell/wakebell/wakebelltype"
+)
+
+// Pause makes all nodes stop claiming timers of the topic; see [timers.Timers.Pause].
+func (s *Store) Pause(ctx context.Context, topic, by, reason string) (wakebelltype.Control, error) {
+	return s.control(ctx, topic, func(ctx context.Context, name string) (wakebelltype.Control, error) {
+		return s.timers.Pause(ctx, name, by, reason)
+	})
+}
+
+// Resume ends a pause; see [timers.Timers.Resume].
+func (s *Store) Resume(ctx context.Context, topic string) (wakebelltype.Control, error) {
+	return s.control(ctx, topic, s.timers.Resume)
+}
+
+// Retune replaces the overrides of a topic; see [timers.Timers.Retune]. MaxInFlight must
+// be at least the number of shards, because each has at least 1.
+func (s *Store) Retune(ctx context.Context, topic string, set wakebelltype.Settings) (wakebelltype.Control, error) {
+	l, err := s.layout(ctx, topic)
+	if err == nil {
+		err = checkInFlight(set, l.Count())
+	}
+	if err != nil {
+		return wakebelltype.Control{}, err
+	}
+	return s.control(ctx, topic, func(ctx context.Context, name string) (wakebelltype.Control, error) {
+		return s.timers.Retune(ctx, name, set)
+	})
+}
+
+func checkInFlight(set wakebelltype.Settings, shards int) error {
+	if set.MaxInFlight > 0 && set.MaxInFlight < shards {
+		return fmt.Errorf("%w: MaxInFlight: %d, want at least the number of shards, %d", redisops.ErrInvalid, set.MaxInFlight, shards)
+	}
+	return nil
+}
+
+// control changes the settings of all shards, those of the first one before the others:
+// it has what applies to the topic. After an error, a repeated call completes the change.
+func (s *Store) control(ctx context.Context, topic string, change func(ctx context.Context, name string) (wakebelltype.Control, error)) (wakebelltype.Control, error) {
+	names, err := s.all(ctx, topic)
+	if err != nil {
+		return wakebelltype.Control{}, err
+	}
+	first, err := change(ctx, names[0])
+	if err == nil && len(names) > 1 {
+		_, err = each(ctx, names[1:], change)
+	}
+	return first, err
+}
+
+// Control reads the pause and the overrides of a topic; see [timers.Timers.Control].
+func (s *Store) Control(ctx context.Context, topic string) (wakebelltype.Control, error) {
+	l, err := s.layout(ctx, topic)
+	if err != nil {
+		return wakebelltype.Control{}, err
+	}
+	return s.timers.Control(ctx, sharding.Name(topic, l.Count(), 0))
+}

@@ -1,0 +1,142 @@
+package shards
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/wakebell/wakebell/internal/sharding"
+	"github.com/wakebell/wakebell/redisops"
+	"github.com/wakebell/wakebell/redisops/internal/scripts"
+	"github.com/wakebell/wakebell/wakebelltype"
+)
+
+// CheckCount checks a number of shards for a topic.
+func CheckCount(topic string, n int) error {
+	switch {
+	case n < 1 || n > sharding.MaxShards:
+		return errShards("%d, want 1 to %d", n, sharding.MaxShards)
+	case n > 1 && len(topic)+sharding.MaxSuffix > redisops.MaxName:
+		return fmt.Errorf("%w: topic: %d bytes, at most %d with shards", redisops.ErrInvalid, len(topic), redisops.MaxName-sharding.MaxSuffix)
+	}
+	return check(topic)
+}
+
+// Layout returns the layout of a topic as it is stored now.
+func (s *Store) Layout(ctx context.Context, topic string) (sharding.Layout, error) {
+	if err := check(topic); err != nil {
+		return sharding.Layout{}, err
+	}
+	l, _, err := s.layouts.Stored(ctx, topic)
+	return l, err
+}
+
+// Divide gives a topic that has no data a number of shards, and returns the layout that
+// applies: the stored one if it differs, or that of one shard if the topic has data. The
+// place where timers were before is handled until it was empty for a while, so a timer
+// that a client stores there meanwhile is delivered.
+func (s *Store) Divide(ctx context.Context, topic string, n int) (sharding.Layout, error) {
+	if err := CheckCount(topic, n); err != nil {
+		return sharding.Layout{}, err
+	}
+	return s.layouts.change(ctx, topic, func(l sharding.Layout) (sharding.Layout, error) {
+		if l.Count() == n || l.Moving || l.To > 0 {
+			return l, nil
+		}
+		for _, name := range l.All(topic) {
+			if used, err := s.used(ctx, name); used || err != nil {
+				return l, err
+			}
+		}
+		now, err := s.now(ctx)
+		if err == nil {
+			err = s.copyControl(ctx, l.Names(topic)[0], sharding.Names(topic, n))
+		}
+		if err != nil {
+			return l, err
+		}
+		return l.Next(n, now), err
+	})
+}
+
+// copyControl gives shards the pause and the overrides that a physical topic has, and no
+// others.
+func (s *Store) copyControl(ctx context.Context, from string, names []string) error {
+	c, err := s.timers.Control(ctx, from)
+	if err == nil {
+		err = checkInFlight(c.Settings, len(names))
+	}
+	if err != nil {
+		return err
+	}
+	_, err = each(ctx, names, func(ctx context.Context, name string) (now wakebelltype.Control, err error) {
+		if now, err = s.timers.Control(ctx, name); err == nil && now.Settings != c.Settings {
+			now, err = s.timers.Retune(ctx, name, c.Settings)
+		}
+		switch {
+		case err != nil:
+		case c.Paused:
+			now, err = s.timers.Pause(ctx, name, c.PausedBy, c.Reason)
+		case now.Paused:
+			now, err = s.timers.Resume(ctx, name)
+		}
+		return now, err
+	})
+	return err
+}
+
+// settleAfter is how long after a change the shards before it may still be written to by
+// a client that has not read the map since, with a margin for slow commands.
+const settleAfter = Fresh + 3*time.Second
+
+// Settle ends the change of the layout of a topic if nothing is left where timers were
+// before, and takes the end back if something has come since. Nodes call it now and then.
+func (s *Store) Settle(ctx context.Context, topic string) (sharding.Layout, error) {
+	return s.layouts.change(ctx, topic, func(l sharding.Layout) (sharding.Layout, error) {
+		if l.From == 0 || l.From == l.Count() || l.To > 0 {
+			return l, nil
+		}
+		now, err := s.now(ctx)
+		if err != nil || !l.Lingers(now) || now.Sub(time.UnixMilli(l.Since)) < settleAfter {
+			return l, err
+		}
+		left := false
+		for _, name := range sharding.Names(topic, l.From) {
+			if left, err = s.used(ctx, name); left || err != nil {
+				break
+			}
+		}
+		switch {
+		case err != nil || left == l.Moving:
+			return l, err
+		case left:
+			l.Moving, l.Since = true, now.UnixMilli()
+			return l, nil
+		default:
+			return l.Settled(now), nil
+		}
+	})
+}
+
+// used reports whether a physical topic has timers or dead letters.
+func (s *Store) used(ctx context.Context, name string) (used bool, err error) {
+	k := s.timers.Keys().Of(name)
+	err = s.timers.Again(ctx, func() error {
+		n, err := s.timers.RDB.Exists(ctx, k.Timeline, k.Payloads, k.Dead).Result()
+		used = n > 0
+		return scripts.Wrap(ctx, []string{k.Timeline}, err)
+	})
+	if err != nil {
+		return false, fmt.Errorf("look for timers of %q: %w", name, err)
+	}
+	return used, nil
+}
+
+// now returns the time by Redis's clock.
+func (s *Store) now(ctx context.Context) (now time.Time, err error) {
+	err = s.timers.Again(ctx, func() error {
+		now, err = s.timers.RDB.Time(ctx).Result()
+		return scripts.Wrap(ctx, nil, err)
+	})
+	return now, err
+}

@@ -1,0 +1,137 @@
+package shards
+
+import (
+	"context"
+	"embed"
+	"fmt"
+	"sync"
+
+	"github.com/wakebell/wakebell/internal/sharding"
+	"github.com/wakebell/wakebell/redisops"
+	"github.com/wakebell/wakebell/redisops/internal/layout"
+	"github.com/wakebell/wakebell/redisops/internal/scripts"
+	"github.com/wakebell/wakebell/redisops/timers"
+)
+
+//go:embed lua/*.lua
+var luaFiles embed.FS
+
+var (
+	lua          = scripts.NewSet(luaFiles)
+	layoutScript = lua.Load("layout")
+)
+
+// Store is the store of topics that may have shards.
+type Store struct {
+	timers  *timers.Timers
+	layouts *Map
+}
+
+// New returns the store of topics with and without shards on the Redis of t. It starts no
+// goroutine.
+func New(t *timers.Timers) *Store { return &Store{timers: t, layouts: newMap(t)} }
+
+// Timers returns the store of physical topics.
+func (s *Store) Timers() *timers.Timers { return s.timers }
+
+// Map returns the layouts of topics.
+func (s *Store) Map() *Map { return s.layouts }
+
+// check checks the name of a topic, which must not be one of a shard.
+func check(topic string) error {
+	if err := layout.CheckTopic(topic); err != nil {
+		return err
+	}
+	if sharding.Reserved(topic) {
+		return fmt.Errorf("%w: topic: %q has the form of a shard, topic~shards~number; a topic must not end so", redisops.ErrInvalid, topic)
+	}
+	return nil
+}
+
+// layout returns the layout of a topic that is not one of a shard.
+func (s *Store) layout(ctx context.Context, topic string) (sharding.Layout, error) {
+	if err := check(topic); err != nil {
+		return sharding.Layout{}, err
+	}
+	return s.layouts.Of(ctx, topic)
+}
+
+// all returns the physical topics that may have data of a topic.
+func (s *Store) all(ctx context.Context, topic string) ([]string, error) {
+	l, err := s.layout(ctx, topic)
+	if err != nil {
+		return nil, err
+	}
+	if l.Plain() {
+		return []string{topic}, nil
+	}
+	return l.All(topic), nil
+}
+
+// Physical returns the physical topics that may have data of topics.
+func (s *Store) Physical(ctx context.Context, topics ...string) (names []string, err error) {
+	for _, topic := range topics {
+		all, err := s.all(ctx, topic)
+		if err != nil {
+			return nil, err
+		}
+		names = append(names, all...)
+	}
+	return names, nil
+}
+
+// Polled returns the physical topics of a topic that nodes handle now.
+func (s *Store) Polled(ctx context.Context, topic string) ([]string, error) {
+	l, err := s.layout(ctx, topic)
+	if err != nil {
+		return nil, err
+	}
+	if l.Plain() && l.From == 0 {
+		return []string{topic}, nil
+	}
+	now, err := s.now(ctx)
+	return l.Polled(topic, now), err
+}
+
+// atOnce is how many shards a call asks at once.
+const atOnce = 16
+
+// each makes a call for physical topics at once, and returns the answers in their order.
+// The error is that of the first topic that has one.
+func each[T any](ctx context.Context, names []string, call func(ctx context.Context, name string) (T, error)) ([]T, error) {
+	answers, errs := make([]T, len(names)), make([]error, len(names))
+	if len(names) == 1 {
+		answers[0], errs[0] = call(ctx, names[0])
+		return answers, errs[0]
+	}
+	var calls sync.WaitGroup
+	free := make(chan struct{}, atOnce)
+	for i, name := range names {
+		free <- struct{}{}
+		calls.Go(func() {
+			defer func() { <-free }()
+			answers[i], errs[i] = call(ctx, name)
+		})
+	}
+	calls.Wait()
+	for _, err := range errs {
+		if err != nil {
+			return answers, err
+		}
+	}
+	return answers, nil
+}
+
+// sum adds the numbers that a call returns for each physical topic of a topic. After an
+// error it returns the sum of those that succeeded.
+func (s *Store) sum(ctx context.Context, topic string, call func(ctx context.Context, name string) (int64, error)) (total int64, err error) {
+	names, err := s.all(ctx, topic)
+	if err != nil {
+		return 0, err
+	}
+	counts, err := each(ctx, names, call)
+	for _, n := range counts {
+		total += n
+	}
+	return total, err
+}

@@ -1,0 +1,156 @@
+package shards
+
+import (
+	"context"
+
+	"github.com/wakebell/wakebell/internal/metrics"
+	"github.com/wakebell/wakebell/internal/sharding"
+	"github.com/wakebell/wakebell/wakebelltype"
+)
+
+// CancelAll removes every timer of all shards and returns their number; see
+// [timers.Timers.CancelAll].
+func (s *Store) CancelAll(ctx context.Context, topic string) (int64, error) {
+	return s.sum(ctx, topic, s.timers.CancelAll)
+}
+
+// Forget removes all keys of all shards; see [timers.Timers.Forget]. The layout stays,
+// because clients may use it for [Fresh] more.
+func (s *Store) Forget(ctx context.Context, topic string) error {
+	_, err := s.sum(ctx, topic, func(ctx context.Context, name string) (int64, error) { return 0, s.timers.Forget(ctx, name) })
+	return err
+}
+
+// RemoveTopic removes the shards of a topic from the registry, unless one of them is in
+// use; see [timers.Timers.RemoveTopic]. Those before it have been removed then, and are
+// registered again when they are used. The layout stays.
+func (s *Store) RemoveTopic(ctx context.Context, topic string) (removed wakebelltype.TopicRemoval, err error) {
+	names, err := s.all(ctx, topic)
+	if err != nil {
+		return removed, err
+	}
+	for _, name := range names {
+		r, err := s.timers.RemoveTopic(ctx, name)
+		removed.Existed = removed.Existed || r.Existed
+		if removed.Use = r.Use; err != nil || r.Use != "" {
+			return removed, err
+		}
+	}
+	return removed, nil
+}
+
+// Stats returns the statistics of all shards together; see [timers.Timers.Stats].
+func (s *Store) Stats(ctx context.Context, topic string) (wakebelltype.Stats, error) {
+	names, err := s.all(ctx, topic)
+	if err != nil {
+		return wakebelltype.Stats{}, err
+	}
+	all, err := each(ctx, names, s.timers.Stats)
+	if err != nil {
+		return wakebelltype.Stats{}, err
+	}
+	sum := all[0]
+	for _, st := range all[1:] {
+		addStats(&sum, st)
+	}
+	return sum, nil
+}
+
+// addStats adds the statistics of another shard.
+func addStats(sum *wakebelltype.Stats, st wakebelltype.Stats) {
+	sum.Total += st.Total
+	sum.Due += st.Due
+	sum.Pending += st.Pending
+	sum.Retrying += st.Retrying
+	sum.Parked += st.Parked
+	sum.Leased += st.Leased
+	sum.Dead += st.Dead
+	sum.Estimated = sum.Estimated || st.Estimated
+	if !st.OldestDue.IsZero() && (sum.OldestDue.IsZero() || st.OldestDue.Before(sum.OldestDue)) {
+		sum.OldestDue = st.OldestDue
+	}
+	sum.Lag = max(sum.Lag, st.Lag)
+	if st.Paused && (!sum.Paused || st.PausedAt.Before(sum.PausedAt)) {
+		sum.Paused, sum.PausedAt = true, st.PausedAt
+	}
+}
+
+// Overview reads topics, in their order, with all their shards; see
+// [timers.Timers.Overview]. The settings are those of the first shard, the nodes those of
+// the shard that has the most.
+func (s *Store) Overview(ctx context.Context, topics ...string) ([]wakebelltype.Overview, error) {
+	var names []string
+	counts, layouts := make([]int, len(topics)), make([]sharding.Layout, len(topics))
+	for i, topic := range topics {
+		l, err := s.layout(ctx, topic)
+		if err != nil {
+			return nil, err
+		}
+		all := l.All(topic)
+		counts[i], layouts[i] = len(all), l
+		names = append(names, all...)
+	}
+	read, err := s.timers.Overview(ctx, names...)
+	if err != nil {
+		return nil, err
+	}
+	joined := make([]wakebelltype.Overview, len(topics))
+	for i, topic := range topics {
+		o := read[0]
+		for _, of := range read[1:counts[i]] {
+			addStats(&o.Stats, of.Stats)
+			o.Nodes = max(o.Nodes, of.Nodes)
+			if o.Err == nil {
+				o.Err = of.Err
+			}
+		}
+		o.Topic, o.Shards = topic, layouts[i].Count()
+		joined[i], read = o, read[counts[i]:]
+	}
+	return joined, nil
+}
+
+// Topics reads a page of the registry; see [timers.Timers.Topics]. A topic occurs for each
+// of its shards.
+func (s *Store) Topics(ctx context.Context, cursor uint64) ([]string, uint64, error) {
+	return logical(s.timers.Topics(ctx, cursor))
+}
+
+// DiscoverTopics reads a page of the topics that have a timeline; see
+// [timers.Timers.DiscoverTopics].
+func (s *Store) DiscoverTopics(ctx context.Context, cursor uint64) ([]string, uint64, error) {
+	return logical(s.timers.DiscoverTopics(ctx, cursor))
+}
+
+func logical(names []string, next uint64, err error) ([]string, uint64, error) {
+	for i, name := range names {
+		names[i] = sharding.Topic(name)
+	}
+	return names, next, err
+}
+
+// Backlog returns the backlog of all registered topics whose name has the prefix; see
+// [timers.Timers.Backlog].
+func (s *Store) Backlog(ctx context.Context, prefix string) ([]metrics.Backlog, error) {
+	all, err := s.timers.Backlog(ctx, prefix)
+	if err != nil {
+		return nil, err
+	}
+	places := map[string]int{}
+	joined := all[:0]
+	for _, b := range all {
+		b.Topic = sharding.Topic(b.Topic)
+		at, known := places[b.Topic]
+		if !known {
+			places[b.Topic] = len(joined)
+			joined = append(joined, b)
+			continue
+		}
+		sum := &joined[at]
+		sum.Due += b.Due
+		sum.Pending += b.Pending
+		sum.Dead += b.Dead
+		sum.OldestDue, sum.Nodes = max(sum.OldestDue, b.OldestDue), max(sum.Nodes, b.Nodes)
+	}
+	return joined, nil
+}

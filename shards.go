@@ -1,0 +1,292 @@
+package wakebell
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"time"
+
+	"github.com/wakebell/wakebell/actors"
+	"github.com/wakebell/wakebell/actors/poller"
+	"github.com/wakebell/wakebell/internal/sharding"
+	"github.com/wakebell/wakebell/messages"
+	"github.com/wakebell/wakebell/redisops/shards"
+	"github.com/wakebell/wakebell/wakebelltype"
+)
+
+// divide stores the number of shards that a handler wants, unless its topic has one.
+func (s *System) divide(ctx context.Context, h Handler) error {
+	if h.set.shards == 0 || h.set.queue != nil {
+		return nil
+	}
+	topic := s.cfg.Prefix + h.topic
+	l, err := s.shards.Divide(ctx, topic, h.set.shards)
+	if err != nil {
+		return err
+	}
+	if l.Count() != h.set.shards {
+		s.cfg.Logger.WarnContext(ctx, "the topic has another number of shards than the handler; it keeps its own",
+			"topic", topic, "shards", l.Count(), "wanted", h.set.shards)
+	}
+	return nil
+}
+
+// physical returns the physical topics that a handler polls; of a queue, the queue.
+func (s *System) physical(ctx context.Context, h Handler) ([]string, error) {
+	full := s.cfg.Prefix + h.topic
+	if h.set.queue != nil {
+		return []string{full}, nil
+	}
+	return s.shards.Polled(ctx, full)
+}
+
+// groupOfShards precedes the name of a topic in that of the group in which its shards share
+// MaxConcurrent. No group of a user has it.
+const groupOfShards = "\x00shards of "
+
+// warnOfLimit logs that a handler has a MaxInFlight that its shards exceed together.
+func (s *System) warnOfLimit(h Handler, names []string) {
+	_, shards, _ := sharding.Split(names[0]) // the shards in which timers are stored come first
+	if most := h.set.tuned.MaxInFlight; most > 0 && most < shards {
+		s.cfg.Logger.Warn("MaxInFlight is less than the number of shards; each shard has 1",
+			"topic", s.cfg.Prefix+h.topic, "max_in_flight", most, "shards", shards)
+	}
+}
+
+// learnPolled stores which physical topics the handlers of the configuration poll.
+func (s *System) learnPolled(ctx context.Context) error {
+	s.changing.Lock()
+	defer s.changing.Unlock()
+	for _, h := range s.cfg.Handlers {
+		names, err := s.physical(ctx, h)
+		if err != nil {
+			return err
+		}
+		s.polled[h.topic] = names
+		s.warnOfLimit(h, names)
+	}
+	return nil
+}
+
+// watchShards follows the layouts of the handled topics until the System stops.
+func (s *System) watchShards(ctx context.Context) {
+	tick := time.NewTicker(cmp.Or(s.hooks.Idle, shards.Fresh))
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		case <-s.divided:
+		}
+		s.followShards(ctx)
+	}
+}
+
+// followShards starts and ends pollers as the layouts of topics have changed.
+func (s *System) followShards(ctx context.Context) {
+	if err := s.shards.Map().Renew(ctx); err != nil && ctx.Err() == nil {
+		s.cfg.Logger.WarnContext(ctx, "layouts of topics could not be read", "err", err)
+	}
+	if none, err := s.shards.Map().None(ctx); none || err != nil { // an error: as before
+		return
+	}
+	s.changing.Lock()
+	var handlers []Handler
+	for topic, h := range s.handlers {
+		if h.set.queue == nil && s.removing[topic] == nil {
+			handlers = append(handlers, h)
+		}
+	}
+	s.changing.Unlock()
+	for _, h := range handlers {
+		full := s.cfg.Prefix + h.topic
+		if _, err := s.shards.Settle(ctx, full); err != nil {
+			s.cfg.Logger.WarnContext(ctx, "the layout of a topic could not be settled", "topic", full, "err", err)
+		}
+		names, err := s.physical(ctx, h)
+		if err == nil {
+			err = s.repoll(h, names)
+		}
+		if err != nil && ctx.Err() == nil && !errors.Is(err, ErrNotRunning) {
+			s.cfg.Logger.WarnContext(ctx, "pollers do not follow the layout of the topic", "topic", full, "err", err)
+		}
+	}
+}
+
+// repoll gives a handler a poller for each of the physical topics, and no others.
+func (s *System) repoll(h Handler, names []string) error {
+	var ended []string
+	err := s.change(func(rt *actors.Runtime) error {
+		polled := s.polled[h.topic]
+		if slices.Equal(names, polled) || len(polled) == 0 || s.removing[h.topic] != nil {
+			return nil
+		}
+		h.set = s.settings[h.topic] // RetuneLocal may have changed it
+		_, paused, err := rt.State(polled[0])
+		if err != nil {
+			return err
+		}
+		for _, name := range names {
+			if slices.Contains(polled, name) {
+				continue
+			}
+			topic := s.actorTopic(h, name, len(names))
+			topic.Paused = paused
+			if err := rt.Add(topic); err != nil {
+				return err
+			}
+			s.polled[h.topic] = append(s.polled[h.topic], name)
+		}
+		for _, name := range polled {
+			if !slices.Contains(names, name) {
+				ended = append(ended, name)
+			}
+		}
+		s.polled[h.topic] = slices.Clone(names)
+		s.warnOfLimit(h, names)
+		return s.tuneAll(rt, h.topic, func(to *poller.Settings) { to.Shards = len(names) })
+	})
+	if err != nil || len(ended) == 0 {
+		return err
+	}
+	_, err = s.removePollers(s.running(), ended) // without the lock, because a drain takes long
+	return err
+}
+
+// tuneAll changes the settings of all pollers of a topic. The caller holds changing.
+func (s *System) tuneAll(rt *actors.Runtime, topic string, change func(*poller.Settings)) error {
+	for _, name := range s.polled[topic] {
+		if err := rt.Tune(name, change); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// addPollers starts the pollers of a handler, all or none. The caller holds changing.
+func (s *System) addPollers(rt *actors.Runtime, h Handler, names []string) error {
+	for i, name := range names {
+		if err := rt.Add(s.actorTopic(h, name, len(names))); err != nil {
+			_, failed := s.removePollers(rt, names[:i])
+			return errors.Join(err, failed)
+		}
+	}
+	s.polled[h.topic] = slices.Clone(names)
+	s.warnOfLimit(h, names)
+	return nil
+}
+
+// removePollers drains and removes pollers.
+func (s *System) removePollers(rt *actors.Runtime, names []string) (*messages.Drained, error) {
+	if rt == nil {
+		return nil, ErrNotRunning
+	}
+	type answer struct {
+		drained *messages.TopicDrained
+		err     error
+	}
+	answers := make(chan answer, len(names))
+	for _, name := range names {
+		go func() {
+			drained, err := rt.Remove(name, s.cfg.DrainTimeout)
+			answers <- answer{drained, err}
+		}()
+	}
+	all := &messages.Drained{}
+	var errs []error
+	for range names {
+		a := <-answers
+		errs = append(errs, a.err)
+		if a.drained != nil {
+			all.Topics = append(all.Topics, a.drained)
+		}
+	}
+	return all, errors.Join(errs...)
+}
+
+// topicOf returns the topic of a source. The name of a queue may look like that of a shard.
+func (s *System) topicOf(source string) string {
+	if s.queueNamed(source) != nil {
+		return source
+	}
+	return sharding.Topic(source)
+}
+
+// byTopic adds the counters of the shards of each topic.
+func (s *System) byTopic(physical map[string]wakebelltype.Counters) map[string]wakebelltype.Counters {
+	all := make(map[string]wakebelltype.Counters, len(physical))
+	for name, c := range physical {
+		topic := s.topicOf(name)
+		if sum, more := all[topic]; more {
+			c = addCounters(sum, c)
+		}
+		all[topic] = c
+	}
+	return all
+}
+
+// addCounters adds counters, and takes the later LastExchange.
+func addCounters(a, b wakebelltype.Counters) wakebelltype.Counters {
+	sum, other := reflect.ValueOf(&a).Elem(), reflect.ValueOf(b)
+	for i := range sum.NumField() {
+		if f := sum.Field(i); f.CanInt() {
+			f.SetInt(f.Int() + other.Field(i).Int())
+		}
+	}
+	if b.LastExchange.After(a.LastExchange) {
+		a.LastExchange = b.LastExchange
+	}
+	return a
+}
+
+// joinShards makes one TopicHealth of the shards of each topic, which are in the order of
+// their names.
+func (s *System) joinShards(topics []TopicHealth) []TopicHealth {
+	places := map[string]int{}
+	var all []TopicHealth
+	for _, t := range topics {
+		t.Topic = s.topicOf(t.Topic)
+		i, more := places[t.Topic]
+		if !more {
+			places[t.Topic] = len(all)
+			all = append(all, t)
+			continue
+		}
+		sum := &all[i]
+		if t.LastExchange.After(sum.LastExchange) {
+			sum.LastExchange = t.LastExchange
+		}
+		if sum.DownSince.IsZero() || !t.DownSince.IsZero() && t.DownSince.Before(sum.DownSince) {
+			sum.DownSince = t.DownSince
+		}
+		sum.Silent, sum.Behind, sum.Failures = max(sum.Silent, t.Silent), max(sum.Behind, t.Behind), max(sum.Failures, t.Failures)
+		sum.Paused, sum.Running = sum.Paused || t.Paused, sum.Running+t.Running
+		sum.Err = cmp.Or(sum.Err, t.Err)
+		if breakerRank(t.Breaker) > breakerRank(sum.Breaker) {
+			sum.Breaker = t.Breaker
+		}
+	}
+	return all
+}
+
+// breakerRank orders the states of circuit breakers by how much they hold back.
+func breakerRank(state string) int {
+	return slices.Index([]string{"closed", "half-open", "open"}, state)
+}
+
+// physicalOr returns the physical topics of full names, or the names while Redis does not
+// say which there are.
+func (c *Client) physicalOr(ctx context.Context, full []string) ([]string, error) {
+	names, err := c.store.Physical(ctx, full...)
+	if errors.Is(err, ErrInvalid) {
+		return nil, fmt.Errorf("diagnose: %w", err)
+	}
+	if err != nil {
+		return full, nil
+	}
+	return names, nil
+}

@@ -122,7 +122,7 @@ func (s *Store) Settle(ctx context.Context, topic string) (sharding.Layout, erro
 func (s *Store) used(ctx context.Context, name string) (used bool, err error) {
 	k := s.timers.Keys().Of(name)
 	err = s.timers.Again(ctx, func() error {
-		n, err := s.timers.RDB.Exists(ctx, k.Timeline, k.Payloads, k.Dead).Result()
+		n, err := s.timers.RDB.Exists(ctx, k.Timeline, k.Payloads, k.Dead, k.Moving()).Result()
 		used = n > 0
 		return scripts.Wrap(ctx, []string{k.Timeline}, err)
 	})

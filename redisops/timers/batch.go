@@ -142,6 +142,15 @@ func (b *Batch) Divided(place func(i int, topic string, e *Entry) string) Batch 
 	return divided
 }
 
+// Each calls do with the timers, their indexes in the order of Add, and their topics with
+// the prefix.
+func (b *Batch) Each(do func(i int, topic string, e *Entry)) {
+	b.Divided(func(i int, topic string, e *Entry) string {
+		do(i, topic, e)
+		return ""
+	})
+}
+
 // Topics yields the topics of the batch, with the prefix.
 func (b *Batch) Topics(yield func(string) bool) {
 	for i := range 1 + len(b.others) {
@@ -241,7 +250,7 @@ func (b *Batch) roundTrips(key *Key) []roundTrip {
 		g := b.group(i)
 		for first := 0; first < len(g.entries); {
 			n := fitting(g.entries[first:])
-			trips = append(trips, roundTrip{topic: g.topic, key: key.part(first), entries: g.entries[first : first+n]})
+			trips = append(trips, roundTrip{topic: g.topic, key: key.after(first), entries: g.entries[first : first+n]})
 			first += n
 		}
 	}

@@ -803,7 +803,9 @@ type TopicShards struct {
 	// Timers may still be where they were before.
 	Moving bool `protobuf:"varint,3,opt,name=moving,proto3" json:"moving,omitempty"`
 	// When the last change began or ended; absent: never.
-	Since         *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=since,proto3" json:"since,omitempty"`
+	Since *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=since,proto3" json:"since,omitempty"`
+	// The number of shards that a resharding has announced; 0: none.
+	Next          uint32 `protobuf:"varint,5,opt,name=next,proto3" json:"next,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -864,6 +866,13 @@ func (x *TopicShards) GetSince() *timestamppb.Timestamp {
 		return x.Since
 	}
 	return nil
+}
+
+func (x *TopicShards) GetNext() uint32 {
+	if x != nil {
+		return x.Next
+	}
+	return 0
 }
 
 // DivideTopicRequest gives a topic without timers and dead letters a number of shards.
@@ -965,6 +974,134 @@ func (x *DivideTopicResponse) GetShards() *TopicShards {
 	return nil
 }
 
+// ReshardTopicRequest gives a topic with timers another number of shards and moves its
+// timers, for as long as the caller reads the answers. A further request with the same
+// number continues.
+type ReshardTopicRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Topic string                 `protobuf:"bytes,1,opt,name=topic,proto3" json:"topic,omitempty"`
+	// 1 to 256.
+	Shards        uint32 `protobuf:"varint,2,opt,name=shards,proto3" json:"shards,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReshardTopicRequest) Reset() {
+	*x = ReshardTopicRequest{}
+	mi := &file_messages_operations_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReshardTopicRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReshardTopicRequest) ProtoMessage() {}
+
+func (x *ReshardTopicRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_messages_operations_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReshardTopicRequest.ProtoReflect.Descriptor instead.
+func (*ReshardTopicRequest) Descriptor() ([]byte, []int) {
+	return file_messages_operations_proto_rawDescGZIP(), []int{16}
+}
+
+func (x *ReshardTopicRequest) GetTopic() string {
+	if x != nil {
+		return x.Topic
+	}
+	return ""
+}
+
+func (x *ReshardTopicRequest) GetShards() uint32 {
+	if x != nil {
+		return x.Shards
+	}
+	return 0
+}
+
+// ReshardTopicResponse is how far it is.
+type ReshardTopicResponse struct {
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Shards *TopicShards           `protobuf:"bytes,1,opt,name=shards,proto3" json:"shards,omitempty"`
+	// Timers and dead letters that were moved since the request.
+	Moved int64 `protobuf:"varint,2,opt,name=moved,proto3" json:"moved,omitempty"`
+	// Timers that are where they were before.
+	Left int64 `protobuf:"varint,3,opt,name=left,proto3" json:"left,omitempty"`
+	// It is complete; the last response.
+	Done          bool `protobuf:"varint,4,opt,name=done,proto3" json:"done,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReshardTopicResponse) Reset() {
+	*x = ReshardTopicResponse{}
+	mi := &file_messages_operations_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReshardTopicResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReshardTopicResponse) ProtoMessage() {}
+
+func (x *ReshardTopicResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_messages_operations_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReshardTopicResponse.ProtoReflect.Descriptor instead.
+func (*ReshardTopicResponse) Descriptor() ([]byte, []int) {
+	return file_messages_operations_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *ReshardTopicResponse) GetShards() *TopicShards {
+	if x != nil {
+		return x.Shards
+	}
+	return nil
+}
+
+func (x *ReshardTopicResponse) GetMoved() int64 {
+	if x != nil {
+		return x.Moved
+	}
+	return 0
+}
+
+func (x *ReshardTopicResponse) GetLeft() int64 {
+	if x != nil {
+		return x.Left
+	}
+	return 0
+}
+
+func (x *ReshardTopicResponse) GetDone() bool {
+	if x != nil {
+		return x.Done
+	}
+	return false
+}
+
 // GetTopicControlRequest reads the control state of a topic.
 type GetTopicControlRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -975,7 +1112,7 @@ type GetTopicControlRequest struct {
 
 func (x *GetTopicControlRequest) Reset() {
 	*x = GetTopicControlRequest{}
-	mi := &file_messages_operations_proto_msgTypes[16]
+	mi := &file_messages_operations_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -987,7 +1124,7 @@ func (x *GetTopicControlRequest) String() string {
 func (*GetTopicControlRequest) ProtoMessage() {}
 
 func (x *GetTopicControlRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[16]
+	mi := &file_messages_operations_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1000,7 +1137,7 @@ func (x *GetTopicControlRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetTopicControlRequest.ProtoReflect.Descriptor instead.
 func (*GetTopicControlRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{16}
+	return file_messages_operations_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *GetTopicControlRequest) GetTopic() string {
@@ -1020,7 +1157,7 @@ type GetTopicControlResponse struct {
 
 func (x *GetTopicControlResponse) Reset() {
 	*x = GetTopicControlResponse{}
-	mi := &file_messages_operations_proto_msgTypes[17]
+	mi := &file_messages_operations_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1032,7 +1169,7 @@ func (x *GetTopicControlResponse) String() string {
 func (*GetTopicControlResponse) ProtoMessage() {}
 
 func (x *GetTopicControlResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[17]
+	mi := &file_messages_operations_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1045,7 +1182,7 @@ func (x *GetTopicControlResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetTopicControlResponse.ProtoReflect.Descriptor instead.
 func (*GetTopicControlResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{17}
+	return file_messages_operations_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *GetTopicControlResponse) GetControl() *TopicControl {
@@ -1070,7 +1207,7 @@ type TopicControl struct {
 
 func (x *TopicControl) Reset() {
 	*x = TopicControl{}
-	mi := &file_messages_operations_proto_msgTypes[18]
+	mi := &file_messages_operations_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1082,7 +1219,7 @@ func (x *TopicControl) String() string {
 func (*TopicControl) ProtoMessage() {}
 
 func (x *TopicControl) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[18]
+	mi := &file_messages_operations_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1095,7 +1232,7 @@ func (x *TopicControl) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TopicControl.ProtoReflect.Descriptor instead.
 func (*TopicControl) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{18}
+	return file_messages_operations_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *TopicControl) GetPaused() bool {
@@ -1166,7 +1303,7 @@ type TopicSettings struct {
 
 func (x *TopicSettings) Reset() {
 	*x = TopicSettings{}
-	mi := &file_messages_operations_proto_msgTypes[19]
+	mi := &file_messages_operations_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1178,7 +1315,7 @@ func (x *TopicSettings) String() string {
 func (*TopicSettings) ProtoMessage() {}
 
 func (x *TopicSettings) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[19]
+	mi := &file_messages_operations_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1191,7 +1328,7 @@ func (x *TopicSettings) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TopicSettings.ProtoReflect.Descriptor instead.
 func (*TopicSettings) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{19}
+	return file_messages_operations_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *TopicSettings) GetMaxConcurrent() uint32 {
@@ -1319,7 +1456,7 @@ type PauseTopicRequest struct {
 
 func (x *PauseTopicRequest) Reset() {
 	*x = PauseTopicRequest{}
-	mi := &file_messages_operations_proto_msgTypes[20]
+	mi := &file_messages_operations_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1331,7 +1468,7 @@ func (x *PauseTopicRequest) String() string {
 func (*PauseTopicRequest) ProtoMessage() {}
 
 func (x *PauseTopicRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[20]
+	mi := &file_messages_operations_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1344,7 +1481,7 @@ func (x *PauseTopicRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseTopicRequest.ProtoReflect.Descriptor instead.
 func (*PauseTopicRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{20}
+	return file_messages_operations_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *PauseTopicRequest) GetTopic() string {
@@ -1378,7 +1515,7 @@ type PauseTopicResponse struct {
 
 func (x *PauseTopicResponse) Reset() {
 	*x = PauseTopicResponse{}
-	mi := &file_messages_operations_proto_msgTypes[21]
+	mi := &file_messages_operations_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1390,7 +1527,7 @@ func (x *PauseTopicResponse) String() string {
 func (*PauseTopicResponse) ProtoMessage() {}
 
 func (x *PauseTopicResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[21]
+	mi := &file_messages_operations_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1403,7 +1540,7 @@ func (x *PauseTopicResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseTopicResponse.ProtoReflect.Descriptor instead.
 func (*PauseTopicResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{21}
+	return file_messages_operations_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *PauseTopicResponse) GetControl() *TopicControl {
@@ -1423,7 +1560,7 @@ type ResumeTopicRequest struct {
 
 func (x *ResumeTopicRequest) Reset() {
 	*x = ResumeTopicRequest{}
-	mi := &file_messages_operations_proto_msgTypes[22]
+	mi := &file_messages_operations_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1435,7 +1572,7 @@ func (x *ResumeTopicRequest) String() string {
 func (*ResumeTopicRequest) ProtoMessage() {}
 
 func (x *ResumeTopicRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[22]
+	mi := &file_messages_operations_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1448,7 +1585,7 @@ func (x *ResumeTopicRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResumeTopicRequest.ProtoReflect.Descriptor instead.
 func (*ResumeTopicRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{22}
+	return file_messages_operations_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *ResumeTopicRequest) GetTopic() string {
@@ -1468,7 +1605,7 @@ type ResumeTopicResponse struct {
 
 func (x *ResumeTopicResponse) Reset() {
 	*x = ResumeTopicResponse{}
-	mi := &file_messages_operations_proto_msgTypes[23]
+	mi := &file_messages_operations_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1480,7 +1617,7 @@ func (x *ResumeTopicResponse) String() string {
 func (*ResumeTopicResponse) ProtoMessage() {}
 
 func (x *ResumeTopicResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[23]
+	mi := &file_messages_operations_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1493,7 +1630,7 @@ func (x *ResumeTopicResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResumeTopicResponse.ProtoReflect.Descriptor instead.
 func (*ResumeTopicResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{23}
+	return file_messages_operations_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *ResumeTopicResponse) GetControl() *TopicControl {
@@ -1514,7 +1651,7 @@ type RetuneTopicRequest struct {
 
 func (x *RetuneTopicRequest) Reset() {
 	*x = RetuneTopicRequest{}
-	mi := &file_messages_operations_proto_msgTypes[24]
+	mi := &file_messages_operations_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1526,7 +1663,7 @@ func (x *RetuneTopicRequest) String() string {
 func (*RetuneTopicRequest) ProtoMessage() {}
 
 func (x *RetuneTopicRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[24]
+	mi := &file_messages_operations_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1539,7 +1676,7 @@ func (x *RetuneTopicRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RetuneTopicRequest.ProtoReflect.Descriptor instead.
 func (*RetuneTopicRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{24}
+	return file_messages_operations_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *RetuneTopicRequest) GetTopic() string {
@@ -1566,7 +1703,7 @@ type RetuneTopicResponse struct {
 
 func (x *RetuneTopicResponse) Reset() {
 	*x = RetuneTopicResponse{}
-	mi := &file_messages_operations_proto_msgTypes[25]
+	mi := &file_messages_operations_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1578,7 +1715,7 @@ func (x *RetuneTopicResponse) String() string {
 func (*RetuneTopicResponse) ProtoMessage() {}
 
 func (x *RetuneTopicResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[25]
+	mi := &file_messages_operations_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1591,7 +1728,7 @@ func (x *RetuneTopicResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RetuneTopicResponse.ProtoReflect.Descriptor instead.
 func (*RetuneTopicResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{25}
+	return file_messages_operations_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *RetuneTopicResponse) GetControl() *TopicControl {
@@ -1611,7 +1748,7 @@ type DiagnoseRequest struct {
 
 func (x *DiagnoseRequest) Reset() {
 	*x = DiagnoseRequest{}
-	mi := &file_messages_operations_proto_msgTypes[26]
+	mi := &file_messages_operations_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1623,7 +1760,7 @@ func (x *DiagnoseRequest) String() string {
 func (*DiagnoseRequest) ProtoMessage() {}
 
 func (x *DiagnoseRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[26]
+	mi := &file_messages_operations_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1636,7 +1773,7 @@ func (x *DiagnoseRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DiagnoseRequest.ProtoReflect.Descriptor instead.
 func (*DiagnoseRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{26}
+	return file_messages_operations_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *DiagnoseRequest) GetTopics() []string {
@@ -1656,7 +1793,7 @@ type DiagnoseResponse struct {
 
 func (x *DiagnoseResponse) Reset() {
 	*x = DiagnoseResponse{}
-	mi := &file_messages_operations_proto_msgTypes[27]
+	mi := &file_messages_operations_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1668,7 +1805,7 @@ func (x *DiagnoseResponse) String() string {
 func (*DiagnoseResponse) ProtoMessage() {}
 
 func (x *DiagnoseResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[27]
+	mi := &file_messages_operations_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1681,7 +1818,7 @@ func (x *DiagnoseResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DiagnoseResponse.ProtoReflect.Descriptor instead.
 func (*DiagnoseResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{27}
+	return file_messages_operations_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *DiagnoseResponse) GetFindings() []*Finding {
@@ -1710,7 +1847,7 @@ type Finding struct {
 
 func (x *Finding) Reset() {
 	*x = Finding{}
-	mi := &file_messages_operations_proto_msgTypes[28]
+	mi := &file_messages_operations_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1722,7 +1859,7 @@ func (x *Finding) String() string {
 func (*Finding) ProtoMessage() {}
 
 func (x *Finding) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[28]
+	mi := &file_messages_operations_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1735,7 +1872,7 @@ func (x *Finding) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Finding.ProtoReflect.Descriptor instead.
 func (*Finding) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{28}
+	return file_messages_operations_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *Finding) GetCheck() string {
@@ -1790,7 +1927,7 @@ type TailRequest struct {
 
 func (x *TailRequest) Reset() {
 	*x = TailRequest{}
-	mi := &file_messages_operations_proto_msgTypes[29]
+	mi := &file_messages_operations_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1802,7 +1939,7 @@ func (x *TailRequest) String() string {
 func (*TailRequest) ProtoMessage() {}
 
 func (x *TailRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[29]
+	mi := &file_messages_operations_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1815,7 +1952,7 @@ func (x *TailRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TailRequest.ProtoReflect.Descriptor instead.
 func (*TailRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{29}
+	return file_messages_operations_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *TailRequest) GetTopic() string {
@@ -1835,7 +1972,7 @@ type TailResponse struct {
 
 func (x *TailResponse) Reset() {
 	*x = TailResponse{}
-	mi := &file_messages_operations_proto_msgTypes[30]
+	mi := &file_messages_operations_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1847,7 +1984,7 @@ func (x *TailResponse) String() string {
 func (*TailResponse) ProtoMessage() {}
 
 func (x *TailResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[30]
+	mi := &file_messages_operations_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1860,7 +1997,7 @@ func (x *TailResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TailResponse.ProtoReflect.Descriptor instead.
 func (*TailResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{30}
+	return file_messages_operations_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *TailResponse) GetEvent() *TopicEvent {
@@ -1892,7 +2029,7 @@ type TopicEvent struct {
 
 func (x *TopicEvent) Reset() {
 	*x = TopicEvent{}
-	mi := &file_messages_operations_proto_msgTypes[31]
+	mi := &file_messages_operations_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1904,7 +2041,7 @@ func (x *TopicEvent) String() string {
 func (*TopicEvent) ProtoMessage() {}
 
 func (x *TopicEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[31]
+	mi := &file_messages_operations_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1917,7 +2054,7 @@ func (x *TopicEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TopicEvent.ProtoReflect.Descriptor instead.
 func (*TopicEvent) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{31}
+	return file_messages_operations_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *TopicEvent) GetKind() string {
@@ -2023,7 +2160,7 @@ type DeadLetterFilter struct {
 
 func (x *DeadLetterFilter) Reset() {
 	*x = DeadLetterFilter{}
-	mi := &file_messages_operations_proto_msgTypes[32]
+	mi := &file_messages_operations_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2035,7 +2172,7 @@ func (x *DeadLetterFilter) String() string {
 func (*DeadLetterFilter) ProtoMessage() {}
 
 func (x *DeadLetterFilter) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[32]
+	mi := &file_messages_operations_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2048,7 +2185,7 @@ func (x *DeadLetterFilter) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeadLetterFilter.ProtoReflect.Descriptor instead.
 func (*DeadLetterFilter) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{32}
+	return file_messages_operations_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *DeadLetterFilter) GetEntry() string {
@@ -2103,7 +2240,7 @@ type ListDeadLettersRequest struct {
 
 func (x *ListDeadLettersRequest) Reset() {
 	*x = ListDeadLettersRequest{}
-	mi := &file_messages_operations_proto_msgTypes[33]
+	mi := &file_messages_operations_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2115,7 +2252,7 @@ func (x *ListDeadLettersRequest) String() string {
 func (*ListDeadLettersRequest) ProtoMessage() {}
 
 func (x *ListDeadLettersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[33]
+	mi := &file_messages_operations_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2128,7 +2265,7 @@ func (x *ListDeadLettersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListDeadLettersRequest.ProtoReflect.Descriptor instead.
 func (*ListDeadLettersRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{33}
+	return file_messages_operations_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *ListDeadLettersRequest) GetTopic() string {
@@ -2176,7 +2313,7 @@ type ListDeadLettersResponse struct {
 
 func (x *ListDeadLettersResponse) Reset() {
 	*x = ListDeadLettersResponse{}
-	mi := &file_messages_operations_proto_msgTypes[34]
+	mi := &file_messages_operations_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2188,7 +2325,7 @@ func (x *ListDeadLettersResponse) String() string {
 func (*ListDeadLettersResponse) ProtoMessage() {}
 
 func (x *ListDeadLettersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[34]
+	mi := &file_messages_operations_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2201,7 +2338,7 @@ func (x *ListDeadLettersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListDeadLettersResponse.ProtoReflect.Descriptor instead.
 func (*ListDeadLettersResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{34}
+	return file_messages_operations_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *ListDeadLettersResponse) GetDeadLetter() *DeadLetter {
@@ -2222,7 +2359,7 @@ type GetDeadLetterRequest struct {
 
 func (x *GetDeadLetterRequest) Reset() {
 	*x = GetDeadLetterRequest{}
-	mi := &file_messages_operations_proto_msgTypes[35]
+	mi := &file_messages_operations_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2234,7 +2371,7 @@ func (x *GetDeadLetterRequest) String() string {
 func (*GetDeadLetterRequest) ProtoMessage() {}
 
 func (x *GetDeadLetterRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[35]
+	mi := &file_messages_operations_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2247,7 +2384,7 @@ func (x *GetDeadLetterRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetDeadLetterRequest.ProtoReflect.Descriptor instead.
 func (*GetDeadLetterRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{35}
+	return file_messages_operations_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *GetDeadLetterRequest) GetTopic() string {
@@ -2274,7 +2411,7 @@ type GetDeadLetterResponse struct {
 
 func (x *GetDeadLetterResponse) Reset() {
 	*x = GetDeadLetterResponse{}
-	mi := &file_messages_operations_proto_msgTypes[36]
+	mi := &file_messages_operations_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2286,7 +2423,7 @@ func (x *GetDeadLetterResponse) String() string {
 func (*GetDeadLetterResponse) ProtoMessage() {}
 
 func (x *GetDeadLetterResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[36]
+	mi := &file_messages_operations_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2299,7 +2436,7 @@ func (x *GetDeadLetterResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetDeadLetterResponse.ProtoReflect.Descriptor instead.
 func (*GetDeadLetterResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{36}
+	return file_messages_operations_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *GetDeadLetterResponse) GetDeadLetter() *DeadLetter {
@@ -2328,7 +2465,7 @@ type DeadLetter struct {
 
 func (x *DeadLetter) Reset() {
 	*x = DeadLetter{}
-	mi := &file_messages_operations_proto_msgTypes[37]
+	mi := &file_messages_operations_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2340,7 +2477,7 @@ func (x *DeadLetter) String() string {
 func (*DeadLetter) ProtoMessage() {}
 
 func (x *DeadLetter) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[37]
+	mi := &file_messages_operations_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2353,7 +2490,7 @@ func (x *DeadLetter) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeadLetter.ProtoReflect.Descriptor instead.
 func (*DeadLetter) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{37}
+	return file_messages_operations_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *DeadLetter) GetEntry() string {
@@ -2436,7 +2573,7 @@ type RedriveDeadLettersRequest struct {
 
 func (x *RedriveDeadLettersRequest) Reset() {
 	*x = RedriveDeadLettersRequest{}
-	mi := &file_messages_operations_proto_msgTypes[38]
+	mi := &file_messages_operations_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2448,7 +2585,7 @@ func (x *RedriveDeadLettersRequest) String() string {
 func (*RedriveDeadLettersRequest) ProtoMessage() {}
 
 func (x *RedriveDeadLettersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[38]
+	mi := &file_messages_operations_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2461,7 +2598,7 @@ func (x *RedriveDeadLettersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RedriveDeadLettersRequest.ProtoReflect.Descriptor instead.
 func (*RedriveDeadLettersRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{38}
+	return file_messages_operations_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *RedriveDeadLettersRequest) GetTopic() string {
@@ -2511,7 +2648,7 @@ type RedriveDeadLettersResponse struct {
 
 func (x *RedriveDeadLettersResponse) Reset() {
 	*x = RedriveDeadLettersResponse{}
-	mi := &file_messages_operations_proto_msgTypes[39]
+	mi := &file_messages_operations_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2523,7 +2660,7 @@ func (x *RedriveDeadLettersResponse) String() string {
 func (*RedriveDeadLettersResponse) ProtoMessage() {}
 
 func (x *RedriveDeadLettersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[39]
+	mi := &file_messages_operations_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2536,7 +2673,7 @@ func (x *RedriveDeadLettersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RedriveDeadLettersResponse.ProtoReflect.Descriptor instead.
 func (*RedriveDeadLettersResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{39}
+	return file_messages_operations_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *RedriveDeadLettersResponse) GetEntry() string {
@@ -2571,7 +2708,7 @@ type DeleteDeadLettersRequest struct {
 
 func (x *DeleteDeadLettersRequest) Reset() {
 	*x = DeleteDeadLettersRequest{}
-	mi := &file_messages_operations_proto_msgTypes[40]
+	mi := &file_messages_operations_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2583,7 +2720,7 @@ func (x *DeleteDeadLettersRequest) String() string {
 func (*DeleteDeadLettersRequest) ProtoMessage() {}
 
 func (x *DeleteDeadLettersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[40]
+	mi := &file_messages_operations_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2596,7 +2733,7 @@ func (x *DeleteDeadLettersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteDeadLettersRequest.ProtoReflect.Descriptor instead.
 func (*DeleteDeadLettersRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{40}
+	return file_messages_operations_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *DeleteDeadLettersRequest) GetTopic() string {
@@ -2623,7 +2760,7 @@ type DeleteDeadLettersResponse struct {
 
 func (x *DeleteDeadLettersResponse) Reset() {
 	*x = DeleteDeadLettersResponse{}
-	mi := &file_messages_operations_proto_msgTypes[41]
+	mi := &file_messages_operations_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2635,7 +2772,7 @@ func (x *DeleteDeadLettersResponse) String() string {
 func (*DeleteDeadLettersResponse) ProtoMessage() {}
 
 func (x *DeleteDeadLettersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[41]
+	mi := &file_messages_operations_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2648,7 +2785,7 @@ func (x *DeleteDeadLettersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteDeadLettersResponse.ProtoReflect.Descriptor instead.
 func (*DeleteDeadLettersResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{41}
+	return file_messages_operations_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *DeleteDeadLettersResponse) GetCount() int64 {
@@ -2672,7 +2809,7 @@ type ListQueuesRequest struct {
 
 func (x *ListQueuesRequest) Reset() {
 	*x = ListQueuesRequest{}
-	mi := &file_messages_operations_proto_msgTypes[42]
+	mi := &file_messages_operations_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2684,7 +2821,7 @@ func (x *ListQueuesRequest) String() string {
 func (*ListQueuesRequest) ProtoMessage() {}
 
 func (x *ListQueuesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[42]
+	mi := &file_messages_operations_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2697,7 +2834,7 @@ func (x *ListQueuesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListQueuesRequest.ProtoReflect.Descriptor instead.
 func (*ListQueuesRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{42}
+	return file_messages_operations_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *ListQueuesRequest) GetAfter() string {
@@ -2726,7 +2863,7 @@ type ListQueuesResponse struct {
 
 func (x *ListQueuesResponse) Reset() {
 	*x = ListQueuesResponse{}
-	mi := &file_messages_operations_proto_msgTypes[43]
+	mi := &file_messages_operations_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2738,7 +2875,7 @@ func (x *ListQueuesResponse) String() string {
 func (*ListQueuesResponse) ProtoMessage() {}
 
 func (x *ListQueuesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[43]
+	mi := &file_messages_operations_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2751,7 +2888,7 @@ func (x *ListQueuesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListQueuesResponse.ProtoReflect.Descriptor instead.
 func (*ListQueuesResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{43}
+	return file_messages_operations_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *ListQueuesResponse) GetName() string {
@@ -2786,7 +2923,7 @@ type GetQueueStatsRequest struct {
 
 func (x *GetQueueStatsRequest) Reset() {
 	*x = GetQueueStatsRequest{}
-	mi := &file_messages_operations_proto_msgTypes[44]
+	mi := &file_messages_operations_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2798,7 +2935,7 @@ func (x *GetQueueStatsRequest) String() string {
 func (*GetQueueStatsRequest) ProtoMessage() {}
 
 func (x *GetQueueStatsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[44]
+	mi := &file_messages_operations_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2811,7 +2948,7 @@ func (x *GetQueueStatsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetQueueStatsRequest.ProtoReflect.Descriptor instead.
 func (*GetQueueStatsRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{44}
+	return file_messages_operations_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *GetQueueStatsRequest) GetName() string {
@@ -2838,7 +2975,7 @@ type GetQueueStatsResponse struct {
 
 func (x *GetQueueStatsResponse) Reset() {
 	*x = GetQueueStatsResponse{}
-	mi := &file_messages_operations_proto_msgTypes[45]
+	mi := &file_messages_operations_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2850,7 +2987,7 @@ func (x *GetQueueStatsResponse) String() string {
 func (*GetQueueStatsResponse) ProtoMessage() {}
 
 func (x *GetQueueStatsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[45]
+	mi := &file_messages_operations_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2863,7 +3000,7 @@ func (x *GetQueueStatsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetQueueStatsResponse.ProtoReflect.Descriptor instead.
 func (*GetQueueStatsResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{45}
+	return file_messages_operations_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *GetQueueStatsResponse) GetStats() *QueueStats {
@@ -2901,7 +3038,7 @@ type QueueStats struct {
 
 func (x *QueueStats) Reset() {
 	*x = QueueStats{}
-	mi := &file_messages_operations_proto_msgTypes[46]
+	mi := &file_messages_operations_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2913,7 +3050,7 @@ func (x *QueueStats) String() string {
 func (*QueueStats) ProtoMessage() {}
 
 func (x *QueueStats) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[46]
+	mi := &file_messages_operations_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2926,7 +3063,7 @@ func (x *QueueStats) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QueueStats.ProtoReflect.Descriptor instead.
 func (*QueueStats) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{46}
+	return file_messages_operations_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *QueueStats) GetPending() int64 {
@@ -3010,7 +3147,7 @@ type ListQueueMessagesRequest struct {
 
 func (x *ListQueueMessagesRequest) Reset() {
 	*x = ListQueueMessagesRequest{}
-	mi := &file_messages_operations_proto_msgTypes[47]
+	mi := &file_messages_operations_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3022,7 +3159,7 @@ func (x *ListQueueMessagesRequest) String() string {
 func (*ListQueueMessagesRequest) ProtoMessage() {}
 
 func (x *ListQueueMessagesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[47]
+	mi := &file_messages_operations_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3035,7 +3172,7 @@ func (x *ListQueueMessagesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListQueueMessagesRequest.ProtoReflect.Descriptor instead.
 func (*ListQueueMessagesRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{47}
+	return file_messages_operations_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *ListQueueMessagesRequest) GetName() string {
@@ -3083,7 +3220,7 @@ type ListQueueMessagesResponse struct {
 
 func (x *ListQueueMessagesResponse) Reset() {
 	*x = ListQueueMessagesResponse{}
-	mi := &file_messages_operations_proto_msgTypes[48]
+	mi := &file_messages_operations_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3095,7 +3232,7 @@ func (x *ListQueueMessagesResponse) String() string {
 func (*ListQueueMessagesResponse) ProtoMessage() {}
 
 func (x *ListQueueMessagesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[48]
+	mi := &file_messages_operations_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3108,7 +3245,7 @@ func (x *ListQueueMessagesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListQueueMessagesResponse.ProtoReflect.Descriptor instead.
 func (*ListQueueMessagesResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{48}
+	return file_messages_operations_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *ListQueueMessagesResponse) GetMessage() *QueuedMessage {
@@ -3137,7 +3274,7 @@ type QueuedMessage struct {
 
 func (x *QueuedMessage) Reset() {
 	*x = QueuedMessage{}
-	mi := &file_messages_operations_proto_msgTypes[49]
+	mi := &file_messages_operations_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3149,7 +3286,7 @@ func (x *QueuedMessage) String() string {
 func (*QueuedMessage) ProtoMessage() {}
 
 func (x *QueuedMessage) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[49]
+	mi := &file_messages_operations_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3162,7 +3299,7 @@ func (x *QueuedMessage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QueuedMessage.ProtoReflect.Descriptor instead.
 func (*QueuedMessage) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{49}
+	return file_messages_operations_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *QueuedMessage) GetId() string {
@@ -3229,7 +3366,7 @@ type PurgeQueueRequest struct {
 
 func (x *PurgeQueueRequest) Reset() {
 	*x = PurgeQueueRequest{}
-	mi := &file_messages_operations_proto_msgTypes[50]
+	mi := &file_messages_operations_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3241,7 +3378,7 @@ func (x *PurgeQueueRequest) String() string {
 func (*PurgeQueueRequest) ProtoMessage() {}
 
 func (x *PurgeQueueRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[50]
+	mi := &file_messages_operations_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3254,7 +3391,7 @@ func (x *PurgeQueueRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PurgeQueueRequest.ProtoReflect.Descriptor instead.
 func (*PurgeQueueRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{50}
+	return file_messages_operations_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *PurgeQueueRequest) GetName() string {
@@ -3295,7 +3432,7 @@ type PurgeQueueResponse struct {
 
 func (x *PurgeQueueResponse) Reset() {
 	*x = PurgeQueueResponse{}
-	mi := &file_messages_operations_proto_msgTypes[51]
+	mi := &file_messages_operations_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3307,7 +3444,7 @@ func (x *PurgeQueueResponse) String() string {
 func (*PurgeQueueResponse) ProtoMessage() {}
 
 func (x *PurgeQueueResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[51]
+	mi := &file_messages_operations_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3320,7 +3457,7 @@ func (x *PurgeQueueResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PurgeQueueResponse.ProtoReflect.Descriptor instead.
 func (*PurgeQueueResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{51}
+	return file_messages_operations_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *PurgeQueueResponse) GetCount() int64 {
@@ -3345,7 +3482,7 @@ type ListQueueDeadLettersRequest struct {
 
 func (x *ListQueueDeadLettersRequest) Reset() {
 	*x = ListQueueDeadLettersRequest{}
-	mi := &file_messages_operations_proto_msgTypes[52]
+	mi := &file_messages_operations_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3357,7 +3494,7 @@ func (x *ListQueueDeadLettersRequest) String() string {
 func (*ListQueueDeadLettersRequest) ProtoMessage() {}
 
 func (x *ListQueueDeadLettersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[52]
+	mi := &file_messages_operations_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3370,7 +3507,7 @@ func (x *ListQueueDeadLettersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListQueueDeadLettersRequest.ProtoReflect.Descriptor instead.
 func (*ListQueueDeadLettersRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{52}
+	return file_messages_operations_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *ListQueueDeadLettersRequest) GetName() string {
@@ -3411,7 +3548,7 @@ type ListQueueDeadLettersResponse struct {
 
 func (x *ListQueueDeadLettersResponse) Reset() {
 	*x = ListQueueDeadLettersResponse{}
-	mi := &file_messages_operations_proto_msgTypes[53]
+	mi := &file_messages_operations_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3423,7 +3560,7 @@ func (x *ListQueueDeadLettersResponse) String() string {
 func (*ListQueueDeadLettersResponse) ProtoMessage() {}
 
 func (x *ListQueueDeadLettersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[53]
+	mi := &file_messages_operations_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3436,7 +3573,7 @@ func (x *ListQueueDeadLettersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListQueueDeadLettersResponse.ProtoReflect.Descriptor instead.
 func (*ListQueueDeadLettersResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{53}
+	return file_messages_operations_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *ListQueueDeadLettersResponse) GetDeadLetter() *QueueDeadLetter {
@@ -3458,7 +3595,7 @@ type GetQueueDeadLetterRequest struct {
 
 func (x *GetQueueDeadLetterRequest) Reset() {
 	*x = GetQueueDeadLetterRequest{}
-	mi := &file_messages_operations_proto_msgTypes[54]
+	mi := &file_messages_operations_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3470,7 +3607,7 @@ func (x *GetQueueDeadLetterRequest) String() string {
 func (*GetQueueDeadLetterRequest) ProtoMessage() {}
 
 func (x *GetQueueDeadLetterRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[54]
+	mi := &file_messages_operations_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3483,7 +3620,7 @@ func (x *GetQueueDeadLetterRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetQueueDeadLetterRequest.ProtoReflect.Descriptor instead.
 func (*GetQueueDeadLetterRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{54}
+	return file_messages_operations_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *GetQueueDeadLetterRequest) GetName() string {
@@ -3517,7 +3654,7 @@ type GetQueueDeadLetterResponse struct {
 
 func (x *GetQueueDeadLetterResponse) Reset() {
 	*x = GetQueueDeadLetterResponse{}
-	mi := &file_messages_operations_proto_msgTypes[55]
+	mi := &file_messages_operations_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3529,7 +3666,7 @@ func (x *GetQueueDeadLetterResponse) String() string {
 func (*GetQueueDeadLetterResponse) ProtoMessage() {}
 
 func (x *GetQueueDeadLetterResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[55]
+	mi := &file_messages_operations_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3542,7 +3679,7 @@ func (x *GetQueueDeadLetterResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetQueueDeadLetterResponse.ProtoReflect.Descriptor instead.
 func (*GetQueueDeadLetterResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{55}
+	return file_messages_operations_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *GetQueueDeadLetterResponse) GetDeadLetter() *QueueDeadLetter {
@@ -3571,7 +3708,7 @@ type QueueDeadLetter struct {
 
 func (x *QueueDeadLetter) Reset() {
 	*x = QueueDeadLetter{}
-	mi := &file_messages_operations_proto_msgTypes[56]
+	mi := &file_messages_operations_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3583,7 +3720,7 @@ func (x *QueueDeadLetter) String() string {
 func (*QueueDeadLetter) ProtoMessage() {}
 
 func (x *QueueDeadLetter) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[56]
+	mi := &file_messages_operations_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3596,7 +3733,7 @@ func (x *QueueDeadLetter) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QueueDeadLetter.ProtoReflect.Descriptor instead.
 func (*QueueDeadLetter) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{56}
+	return file_messages_operations_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *QueueDeadLetter) GetEntry() string {
@@ -3667,7 +3804,7 @@ type RedriveQueueDeadLetterRequest struct {
 
 func (x *RedriveQueueDeadLetterRequest) Reset() {
 	*x = RedriveQueueDeadLetterRequest{}
-	mi := &file_messages_operations_proto_msgTypes[57]
+	mi := &file_messages_operations_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3679,7 +3816,7 @@ func (x *RedriveQueueDeadLetterRequest) String() string {
 func (*RedriveQueueDeadLetterRequest) ProtoMessage() {}
 
 func (x *RedriveQueueDeadLetterRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[57]
+	mi := &file_messages_operations_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3692,7 +3829,7 @@ func (x *RedriveQueueDeadLetterRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RedriveQueueDeadLetterRequest.ProtoReflect.Descriptor instead.
 func (*RedriveQueueDeadLetterRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{57}
+	return file_messages_operations_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *RedriveQueueDeadLetterRequest) GetName() string {
@@ -3756,7 +3893,7 @@ type RedriveQueueDeadLetterResponse struct {
 
 func (x *RedriveQueueDeadLetterResponse) Reset() {
 	*x = RedriveQueueDeadLetterResponse{}
-	mi := &file_messages_operations_proto_msgTypes[58]
+	mi := &file_messages_operations_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3768,7 +3905,7 @@ func (x *RedriveQueueDeadLetterResponse) String() string {
 func (*RedriveQueueDeadLetterResponse) ProtoMessage() {}
 
 func (x *RedriveQueueDeadLetterResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[58]
+	mi := &file_messages_operations_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3781,7 +3918,7 @@ func (x *RedriveQueueDeadLetterResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RedriveQueueDeadLetterResponse.ProtoReflect.Descriptor instead.
 func (*RedriveQueueDeadLetterResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{58}
+	return file_messages_operations_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *RedriveQueueDeadLetterResponse) GetOutcome() QueueRedriveOutcome {
@@ -3811,7 +3948,7 @@ type DeleteQueueDeadLettersRequest struct {
 
 func (x *DeleteQueueDeadLettersRequest) Reset() {
 	*x = DeleteQueueDeadLettersRequest{}
-	mi := &file_messages_operations_proto_msgTypes[59]
+	mi := &file_messages_operations_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3823,7 +3960,7 @@ func (x *DeleteQueueDeadLettersRequest) String() string {
 func (*DeleteQueueDeadLettersRequest) ProtoMessage() {}
 
 func (x *DeleteQueueDeadLettersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[59]
+	mi := &file_messages_operations_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3836,7 +3973,7 @@ func (x *DeleteQueueDeadLettersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteQueueDeadLettersRequest.ProtoReflect.Descriptor instead.
 func (*DeleteQueueDeadLettersRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{59}
+	return file_messages_operations_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *DeleteQueueDeadLettersRequest) GetName() string {
@@ -3870,7 +4007,7 @@ type DeleteQueueDeadLettersResponse struct {
 
 func (x *DeleteQueueDeadLettersResponse) Reset() {
 	*x = DeleteQueueDeadLettersResponse{}
-	mi := &file_messages_operations_proto_msgTypes[60]
+	mi := &file_messages_operations_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3882,7 +4019,7 @@ func (x *DeleteQueueDeadLettersResponse) String() string {
 func (*DeleteQueueDeadLettersResponse) ProtoMessage() {}
 
 func (x *DeleteQueueDeadLettersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[60]
+	mi := &file_messages_operations_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3895,7 +4032,7 @@ func (x *DeleteQueueDeadLettersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteQueueDeadLettersResponse.ProtoReflect.Descriptor instead.
 func (*DeleteQueueDeadLettersResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{60}
+	return file_messages_operations_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *DeleteQueueDeadLettersResponse) GetCount() int64 {
@@ -3919,7 +4056,7 @@ type ListGatesRequest struct {
 
 func (x *ListGatesRequest) Reset() {
 	*x = ListGatesRequest{}
-	mi := &file_messages_operations_proto_msgTypes[61]
+	mi := &file_messages_operations_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3931,7 +4068,7 @@ func (x *ListGatesRequest) String() string {
 func (*ListGatesRequest) ProtoMessage() {}
 
 func (x *ListGatesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[61]
+	mi := &file_messages_operations_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3944,7 +4081,7 @@ func (x *ListGatesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListGatesRequest.ProtoReflect.Descriptor instead.
 func (*ListGatesRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{61}
+	return file_messages_operations_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *ListGatesRequest) GetAfter() string {
@@ -3971,7 +4108,7 @@ type ListGatesResponse struct {
 
 func (x *ListGatesResponse) Reset() {
 	*x = ListGatesResponse{}
-	mi := &file_messages_operations_proto_msgTypes[62]
+	mi := &file_messages_operations_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3983,7 +4120,7 @@ func (x *ListGatesResponse) String() string {
 func (*ListGatesResponse) ProtoMessage() {}
 
 func (x *ListGatesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[62]
+	mi := &file_messages_operations_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3996,7 +4133,7 @@ func (x *ListGatesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListGatesResponse.ProtoReflect.Descriptor instead.
 func (*ListGatesResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{62}
+	return file_messages_operations_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *ListGatesResponse) GetGate() *GateState {
@@ -4016,7 +4153,7 @@ type GetGateRequest struct {
 
 func (x *GetGateRequest) Reset() {
 	*x = GetGateRequest{}
-	mi := &file_messages_operations_proto_msgTypes[63]
+	mi := &file_messages_operations_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4028,7 +4165,7 @@ func (x *GetGateRequest) String() string {
 func (*GetGateRequest) ProtoMessage() {}
 
 func (x *GetGateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[63]
+	mi := &file_messages_operations_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4041,7 +4178,7 @@ func (x *GetGateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetGateRequest.ProtoReflect.Descriptor instead.
 func (*GetGateRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{63}
+	return file_messages_operations_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *GetGateRequest) GetGate() string {
@@ -4061,7 +4198,7 @@ type GetGateResponse struct {
 
 func (x *GetGateResponse) Reset() {
 	*x = GetGateResponse{}
-	mi := &file_messages_operations_proto_msgTypes[64]
+	mi := &file_messages_operations_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4073,7 +4210,7 @@ func (x *GetGateResponse) String() string {
 func (*GetGateResponse) ProtoMessage() {}
 
 func (x *GetGateResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[64]
+	mi := &file_messages_operations_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4086,7 +4223,7 @@ func (x *GetGateResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetGateResponse.ProtoReflect.Descriptor instead.
 func (*GetGateResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{64}
+	return file_messages_operations_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *GetGateResponse) GetGate() *GateState {
@@ -4124,7 +4261,7 @@ type GateState struct {
 
 func (x *GateState) Reset() {
 	*x = GateState{}
-	mi := &file_messages_operations_proto_msgTypes[65]
+	mi := &file_messages_operations_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4136,7 +4273,7 @@ func (x *GateState) String() string {
 func (*GateState) ProtoMessage() {}
 
 func (x *GateState) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[65]
+	mi := &file_messages_operations_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4149,7 +4286,7 @@ func (x *GateState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GateState.ProtoReflect.Descriptor instead.
 func (*GateState) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{65}
+	return file_messages_operations_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *GateState) GetGate() string {
@@ -4234,7 +4371,7 @@ type GateTicket struct {
 
 func (x *GateTicket) Reset() {
 	*x = GateTicket{}
-	mi := &file_messages_operations_proto_msgTypes[66]
+	mi := &file_messages_operations_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4246,7 +4383,7 @@ func (x *GateTicket) String() string {
 func (*GateTicket) ProtoMessage() {}
 
 func (x *GateTicket) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[66]
+	mi := &file_messages_operations_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4259,7 +4396,7 @@ func (x *GateTicket) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GateTicket.ProtoReflect.Descriptor instead.
 func (*GateTicket) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{66}
+	return file_messages_operations_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *GateTicket) GetFence() uint64 {
@@ -4287,7 +4424,7 @@ type ReleaseGateRequest struct {
 
 func (x *ReleaseGateRequest) Reset() {
 	*x = ReleaseGateRequest{}
-	mi := &file_messages_operations_proto_msgTypes[67]
+	mi := &file_messages_operations_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4299,7 +4436,7 @@ func (x *ReleaseGateRequest) String() string {
 func (*ReleaseGateRequest) ProtoMessage() {}
 
 func (x *ReleaseGateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[67]
+	mi := &file_messages_operations_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4312,7 +4449,7 @@ func (x *ReleaseGateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseGateRequest.ProtoReflect.Descriptor instead.
 func (*ReleaseGateRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{67}
+	return file_messages_operations_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *ReleaseGateRequest) GetGate() string {
@@ -4340,7 +4477,7 @@ type ReleaseGateResponse struct {
 
 func (x *ReleaseGateResponse) Reset() {
 	*x = ReleaseGateResponse{}
-	mi := &file_messages_operations_proto_msgTypes[68]
+	mi := &file_messages_operations_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4352,7 +4489,7 @@ func (x *ReleaseGateResponse) String() string {
 func (*ReleaseGateResponse) ProtoMessage() {}
 
 func (x *ReleaseGateResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[68]
+	mi := &file_messages_operations_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4365,7 +4502,7 @@ func (x *ReleaseGateResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseGateResponse.ProtoReflect.Descriptor instead.
 func (*ReleaseGateResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{68}
+	return file_messages_operations_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *ReleaseGateResponse) GetReleased() bool {
@@ -4387,7 +4524,7 @@ type RepairGateRequest struct {
 
 func (x *RepairGateRequest) Reset() {
 	*x = RepairGateRequest{}
-	mi := &file_messages_operations_proto_msgTypes[69]
+	mi := &file_messages_operations_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4399,7 +4536,7 @@ func (x *RepairGateRequest) String() string {
 func (*RepairGateRequest) ProtoMessage() {}
 
 func (x *RepairGateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[69]
+	mi := &file_messages_operations_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4412,7 +4549,7 @@ func (x *RepairGateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RepairGateRequest.ProtoReflect.Descriptor instead.
 func (*RepairGateRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{69}
+	return file_messages_operations_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *RepairGateRequest) GetGate() string {
@@ -4446,7 +4583,7 @@ type RepairGateResponse struct {
 
 func (x *RepairGateResponse) Reset() {
 	*x = RepairGateResponse{}
-	mi := &file_messages_operations_proto_msgTypes[70]
+	mi := &file_messages_operations_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4458,7 +4595,7 @@ func (x *RepairGateResponse) String() string {
 func (*RepairGateResponse) ProtoMessage() {}
 
 func (x *RepairGateResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[70]
+	mi := &file_messages_operations_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4471,7 +4608,7 @@ func (x *RepairGateResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RepairGateResponse.ProtoReflect.Descriptor instead.
 func (*RepairGateResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{70}
+	return file_messages_operations_proto_rawDescGZIP(), []int{72}
 }
 
 func (x *RepairGateResponse) GetBefore() uint64 {
@@ -4514,7 +4651,7 @@ type RemoveGateRequest struct {
 
 func (x *RemoveGateRequest) Reset() {
 	*x = RemoveGateRequest{}
-	mi := &file_messages_operations_proto_msgTypes[71]
+	mi := &file_messages_operations_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4526,7 +4663,7 @@ func (x *RemoveGateRequest) String() string {
 func (*RemoveGateRequest) ProtoMessage() {}
 
 func (x *RemoveGateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[71]
+	mi := &file_messages_operations_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4539,7 +4676,7 @@ func (x *RemoveGateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveGateRequest.ProtoReflect.Descriptor instead.
 func (*RemoveGateRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{71}
+	return file_messages_operations_proto_rawDescGZIP(), []int{73}
 }
 
 func (x *RemoveGateRequest) GetGate() string {
@@ -4566,7 +4703,7 @@ type RemoveGateResponse struct {
 
 func (x *RemoveGateResponse) Reset() {
 	*x = RemoveGateResponse{}
-	mi := &file_messages_operations_proto_msgTypes[72]
+	mi := &file_messages_operations_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4578,7 +4715,7 @@ func (x *RemoveGateResponse) String() string {
 func (*RemoveGateResponse) ProtoMessage() {}
 
 func (x *RemoveGateResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[72]
+	mi := &file_messages_operations_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4591,7 +4728,7 @@ func (x *RemoveGateResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveGateResponse.ProtoReflect.Descriptor instead.
 func (*RemoveGateResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{72}
+	return file_messages_operations_proto_rawDescGZIP(), []int{74}
 }
 
 func (x *RemoveGateResponse) GetExisted() bool {
@@ -4611,7 +4748,7 @@ type ExportRecurringRequest struct {
 
 func (x *ExportRecurringRequest) Reset() {
 	*x = ExportRecurringRequest{}
-	mi := &file_messages_operations_proto_msgTypes[73]
+	mi := &file_messages_operations_proto_msgTypes[75]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4623,7 +4760,7 @@ func (x *ExportRecurringRequest) String() string {
 func (*ExportRecurringRequest) ProtoMessage() {}
 
 func (x *ExportRecurringRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[73]
+	mi := &file_messages_operations_proto_msgTypes[75]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4636,7 +4773,7 @@ func (x *ExportRecurringRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportRecurringRequest.ProtoReflect.Descriptor instead.
 func (*ExportRecurringRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{73}
+	return file_messages_operations_proto_rawDescGZIP(), []int{75}
 }
 
 func (x *ExportRecurringRequest) GetName() string {
@@ -4656,7 +4793,7 @@ type ExportRecurringResponse struct {
 
 func (x *ExportRecurringResponse) Reset() {
 	*x = ExportRecurringResponse{}
-	mi := &file_messages_operations_proto_msgTypes[74]
+	mi := &file_messages_operations_proto_msgTypes[76]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4668,7 +4805,7 @@ func (x *ExportRecurringResponse) String() string {
 func (*ExportRecurringResponse) ProtoMessage() {}
 
 func (x *ExportRecurringResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[74]
+	mi := &file_messages_operations_proto_msgTypes[76]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4681,7 +4818,7 @@ func (x *ExportRecurringResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportRecurringResponse.ProtoReflect.Descriptor instead.
 func (*ExportRecurringResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{74}
+	return file_messages_operations_proto_rawDescGZIP(), []int{76}
 }
 
 func (x *ExportRecurringResponse) GetSchedule() *RecurringDump {
@@ -4705,7 +4842,7 @@ type RecurringDump struct {
 
 func (x *RecurringDump) Reset() {
 	*x = RecurringDump{}
-	mi := &file_messages_operations_proto_msgTypes[75]
+	mi := &file_messages_operations_proto_msgTypes[77]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4717,7 +4854,7 @@ func (x *RecurringDump) String() string {
 func (*RecurringDump) ProtoMessage() {}
 
 func (x *RecurringDump) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[75]
+	mi := &file_messages_operations_proto_msgTypes[77]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4730,7 +4867,7 @@ func (x *RecurringDump) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecurringDump.ProtoReflect.Descriptor instead.
 func (*RecurringDump) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{75}
+	return file_messages_operations_proto_rawDescGZIP(), []int{77}
 }
 
 func (x *RecurringDump) GetName() string {
@@ -4771,7 +4908,7 @@ type ImportRecurringRequest struct {
 
 func (x *ImportRecurringRequest) Reset() {
 	*x = ImportRecurringRequest{}
-	mi := &file_messages_operations_proto_msgTypes[76]
+	mi := &file_messages_operations_proto_msgTypes[78]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4783,7 +4920,7 @@ func (x *ImportRecurringRequest) String() string {
 func (*ImportRecurringRequest) ProtoMessage() {}
 
 func (x *ImportRecurringRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[76]
+	mi := &file_messages_operations_proto_msgTypes[78]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4796,7 +4933,7 @@ func (x *ImportRecurringRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportRecurringRequest.ProtoReflect.Descriptor instead.
 func (*ImportRecurringRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{76}
+	return file_messages_operations_proto_rawDescGZIP(), []int{78}
 }
 
 func (x *ImportRecurringRequest) GetSchedule() *RecurringDump {
@@ -4815,7 +4952,7 @@ type ImportRecurringResponse struct {
 
 func (x *ImportRecurringResponse) Reset() {
 	*x = ImportRecurringResponse{}
-	mi := &file_messages_operations_proto_msgTypes[77]
+	mi := &file_messages_operations_proto_msgTypes[79]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4827,7 +4964,7 @@ func (x *ImportRecurringResponse) String() string {
 func (*ImportRecurringResponse) ProtoMessage() {}
 
 func (x *ImportRecurringResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[77]
+	mi := &file_messages_operations_proto_msgTypes[79]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4840,7 +4977,7 @@ func (x *ImportRecurringResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportRecurringResponse.ProtoReflect.Descriptor instead.
 func (*ImportRecurringResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{77}
+	return file_messages_operations_proto_rawDescGZIP(), []int{79}
 }
 
 // BackfillRecurringRequest fires the instants of a recurring schedule in an interval,
@@ -4861,7 +4998,7 @@ type BackfillRecurringRequest struct {
 
 func (x *BackfillRecurringRequest) Reset() {
 	*x = BackfillRecurringRequest{}
-	mi := &file_messages_operations_proto_msgTypes[78]
+	mi := &file_messages_operations_proto_msgTypes[80]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4873,7 +5010,7 @@ func (x *BackfillRecurringRequest) String() string {
 func (*BackfillRecurringRequest) ProtoMessage() {}
 
 func (x *BackfillRecurringRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[78]
+	mi := &file_messages_operations_proto_msgTypes[80]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4886,7 +5023,7 @@ func (x *BackfillRecurringRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackfillRecurringRequest.ProtoReflect.Descriptor instead.
 func (*BackfillRecurringRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{78}
+	return file_messages_operations_proto_rawDescGZIP(), []int{80}
 }
 
 func (x *BackfillRecurringRequest) GetName() string {
@@ -4927,7 +5064,7 @@ type BackfillRecurringResponse struct {
 
 func (x *BackfillRecurringResponse) Reset() {
 	*x = BackfillRecurringResponse{}
-	mi := &file_messages_operations_proto_msgTypes[79]
+	mi := &file_messages_operations_proto_msgTypes[81]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4939,7 +5076,7 @@ func (x *BackfillRecurringResponse) String() string {
 func (*BackfillRecurringResponse) ProtoMessage() {}
 
 func (x *BackfillRecurringResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[79]
+	mi := &file_messages_operations_proto_msgTypes[81]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4952,7 +5089,7 @@ func (x *BackfillRecurringResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackfillRecurringResponse.ProtoReflect.Descriptor instead.
 func (*BackfillRecurringResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{79}
+	return file_messages_operations_proto_rawDescGZIP(), []int{81}
 }
 
 func (x *BackfillRecurringResponse) GetCount() uint32 {
@@ -4978,7 +5115,7 @@ type ListAuditRequest struct {
 
 func (x *ListAuditRequest) Reset() {
 	*x = ListAuditRequest{}
-	mi := &file_messages_operations_proto_msgTypes[80]
+	mi := &file_messages_operations_proto_msgTypes[82]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4990,7 +5127,7 @@ func (x *ListAuditRequest) String() string {
 func (*ListAuditRequest) ProtoMessage() {}
 
 func (x *ListAuditRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[80]
+	mi := &file_messages_operations_proto_msgTypes[82]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5003,7 +5140,7 @@ func (x *ListAuditRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAuditRequest.ProtoReflect.Descriptor instead.
 func (*ListAuditRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{80}
+	return file_messages_operations_proto_rawDescGZIP(), []int{82}
 }
 
 func (x *ListAuditRequest) GetFilter() *AuditFilter {
@@ -5051,7 +5188,7 @@ type AuditFilter struct {
 
 func (x *AuditFilter) Reset() {
 	*x = AuditFilter{}
-	mi := &file_messages_operations_proto_msgTypes[81]
+	mi := &file_messages_operations_proto_msgTypes[83]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5063,7 +5200,7 @@ func (x *AuditFilter) String() string {
 func (*AuditFilter) ProtoMessage() {}
 
 func (x *AuditFilter) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[81]
+	mi := &file_messages_operations_proto_msgTypes[83]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5076,7 +5213,7 @@ func (x *AuditFilter) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuditFilter.ProtoReflect.Descriptor instead.
 func (*AuditFilter) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{81}
+	return file_messages_operations_proto_rawDescGZIP(), []int{83}
 }
 
 func (x *AuditFilter) GetOperation() string {
@@ -5117,7 +5254,7 @@ type ListAuditResponse struct {
 
 func (x *ListAuditResponse) Reset() {
 	*x = ListAuditResponse{}
-	mi := &file_messages_operations_proto_msgTypes[82]
+	mi := &file_messages_operations_proto_msgTypes[84]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5129,7 +5266,7 @@ func (x *ListAuditResponse) String() string {
 func (*ListAuditResponse) ProtoMessage() {}
 
 func (x *ListAuditResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[82]
+	mi := &file_messages_operations_proto_msgTypes[84]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5142,7 +5279,7 @@ func (x *ListAuditResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAuditResponse.ProtoReflect.Descriptor instead.
 func (*ListAuditResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{82}
+	return file_messages_operations_proto_rawDescGZIP(), []int{84}
 }
 
 func (x *ListAuditResponse) GetEntry() *AuditEntry {
@@ -5176,7 +5313,7 @@ type AuditEntry struct {
 
 func (x *AuditEntry) Reset() {
 	*x = AuditEntry{}
-	mi := &file_messages_operations_proto_msgTypes[83]
+	mi := &file_messages_operations_proto_msgTypes[85]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5188,7 +5325,7 @@ func (x *AuditEntry) String() string {
 func (*AuditEntry) ProtoMessage() {}
 
 func (x *AuditEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[83]
+	mi := &file_messages_operations_proto_msgTypes[85]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5201,7 +5338,7 @@ func (x *AuditEntry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuditEntry.ProtoReflect.Descriptor instead.
 func (*AuditEntry) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{83}
+	return file_messages_operations_proto_rawDescGZIP(), []int{85}
 }
 
 func (x *AuditEntry) GetAt() *timestamppb.Timestamp {
@@ -5301,7 +5438,7 @@ type RecordChangeRequest struct {
 
 func (x *RecordChangeRequest) Reset() {
 	*x = RecordChangeRequest{}
-	mi := &file_messages_operations_proto_msgTypes[84]
+	mi := &file_messages_operations_proto_msgTypes[86]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5313,7 +5450,7 @@ func (x *RecordChangeRequest) String() string {
 func (*RecordChangeRequest) ProtoMessage() {}
 
 func (x *RecordChangeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[84]
+	mi := &file_messages_operations_proto_msgTypes[86]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5326,7 +5463,7 @@ func (x *RecordChangeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordChangeRequest.ProtoReflect.Descriptor instead.
 func (*RecordChangeRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{84}
+	return file_messages_operations_proto_rawDescGZIP(), []int{86}
 }
 
 func (x *RecordChangeRequest) GetOperation() string {
@@ -5372,7 +5509,7 @@ type RecordChangeResponse struct {
 
 func (x *RecordChangeResponse) Reset() {
 	*x = RecordChangeResponse{}
-	mi := &file_messages_operations_proto_msgTypes[85]
+	mi := &file_messages_operations_proto_msgTypes[87]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5384,7 +5521,7 @@ func (x *RecordChangeResponse) String() string {
 func (*RecordChangeResponse) ProtoMessage() {}
 
 func (x *RecordChangeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[85]
+	mi := &file_messages_operations_proto_msgTypes[87]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5397,7 +5534,7 @@ func (x *RecordChangeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordChangeResponse.ProtoReflect.Descriptor instead.
 func (*RecordChangeResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{85}
+	return file_messages_operations_proto_rawDescGZIP(), []int{87}
 }
 
 // GetThroughputRequest reads the counts of a topic.
@@ -5412,7 +5549,7 @@ type GetThroughputRequest struct {
 
 func (x *GetThroughputRequest) Reset() {
 	*x = GetThroughputRequest{}
-	mi := &file_messages_operations_proto_msgTypes[86]
+	mi := &file_messages_operations_proto_msgTypes[88]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5424,7 +5561,7 @@ func (x *GetThroughputRequest) String() string {
 func (*GetThroughputRequest) ProtoMessage() {}
 
 func (x *GetThroughputRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[86]
+	mi := &file_messages_operations_proto_msgTypes[88]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5437,7 +5574,7 @@ func (x *GetThroughputRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetThroughputRequest.ProtoReflect.Descriptor instead.
 func (*GetThroughputRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{86}
+	return file_messages_operations_proto_rawDescGZIP(), []int{88}
 }
 
 func (x *GetThroughputRequest) GetTopic() string {
@@ -5467,7 +5604,7 @@ type GetThroughputResponse struct {
 
 func (x *GetThroughputResponse) Reset() {
 	*x = GetThroughputResponse{}
-	mi := &file_messages_operations_proto_msgTypes[87]
+	mi := &file_messages_operations_proto_msgTypes[89]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5479,7 +5616,7 @@ func (x *GetThroughputResponse) String() string {
 func (*GetThroughputResponse) ProtoMessage() {}
 
 func (x *GetThroughputResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[87]
+	mi := &file_messages_operations_proto_msgTypes[89]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5492,7 +5629,7 @@ func (x *GetThroughputResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetThroughputResponse.ProtoReflect.Descriptor instead.
 func (*GetThroughputResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{87}
+	return file_messages_operations_proto_rawDescGZIP(), []int{89}
 }
 
 func (x *GetThroughputResponse) GetStep() *durationpb.Duration {
@@ -5529,7 +5666,7 @@ type ThroughputCounts struct {
 
 func (x *ThroughputCounts) Reset() {
 	*x = ThroughputCounts{}
-	mi := &file_messages_operations_proto_msgTypes[88]
+	mi := &file_messages_operations_proto_msgTypes[90]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5541,7 +5678,7 @@ func (x *ThroughputCounts) String() string {
 func (*ThroughputCounts) ProtoMessage() {}
 
 func (x *ThroughputCounts) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[88]
+	mi := &file_messages_operations_proto_msgTypes[90]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5554,7 +5691,7 @@ func (x *ThroughputCounts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ThroughputCounts.ProtoReflect.Descriptor instead.
 func (*ThroughputCounts) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{88}
+	return file_messages_operations_proto_rawDescGZIP(), []int{90}
 }
 
 func (x *ThroughputCounts) GetScheduled() int64 {
@@ -5603,7 +5740,7 @@ type ListHistoryRequest struct {
 
 func (x *ListHistoryRequest) Reset() {
 	*x = ListHistoryRequest{}
-	mi := &file_messages_operations_proto_msgTypes[89]
+	mi := &file_messages_operations_proto_msgTypes[91]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5615,7 +5752,7 @@ func (x *ListHistoryRequest) String() string {
 func (*ListHistoryRequest) ProtoMessage() {}
 
 func (x *ListHistoryRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[89]
+	mi := &file_messages_operations_proto_msgTypes[91]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5628,7 +5765,7 @@ func (x *ListHistoryRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListHistoryRequest.ProtoReflect.Descriptor instead.
 func (*ListHistoryRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{89}
+	return file_messages_operations_proto_rawDescGZIP(), []int{91}
 }
 
 func (x *ListHistoryRequest) GetTopic() string {
@@ -5683,7 +5820,7 @@ type HistoryFilter struct {
 
 func (x *HistoryFilter) Reset() {
 	*x = HistoryFilter{}
-	mi := &file_messages_operations_proto_msgTypes[90]
+	mi := &file_messages_operations_proto_msgTypes[92]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5695,7 +5832,7 @@ func (x *HistoryFilter) String() string {
 func (*HistoryFilter) ProtoMessage() {}
 
 func (x *HistoryFilter) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[90]
+	mi := &file_messages_operations_proto_msgTypes[92]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5708,7 +5845,7 @@ func (x *HistoryFilter) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HistoryFilter.ProtoReflect.Descriptor instead.
 func (*HistoryFilter) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{90}
+	return file_messages_operations_proto_rawDescGZIP(), []int{92}
 }
 
 func (x *HistoryFilter) GetId() string {
@@ -5749,7 +5886,7 @@ type ListHistoryResponse struct {
 
 func (x *ListHistoryResponse) Reset() {
 	*x = ListHistoryResponse{}
-	mi := &file_messages_operations_proto_msgTypes[91]
+	mi := &file_messages_operations_proto_msgTypes[93]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5761,7 +5898,7 @@ func (x *ListHistoryResponse) String() string {
 func (*ListHistoryResponse) ProtoMessage() {}
 
 func (x *ListHistoryResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[91]
+	mi := &file_messages_operations_proto_msgTypes[93]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5774,7 +5911,7 @@ func (x *ListHistoryResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListHistoryResponse.ProtoReflect.Descriptor instead.
 func (*ListHistoryResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{91}
+	return file_messages_operations_proto_rawDescGZIP(), []int{93}
 }
 
 func (x *ListHistoryResponse) GetAttempt() *Attempt {
@@ -5804,7 +5941,7 @@ type Attempt struct {
 
 func (x *Attempt) Reset() {
 	*x = Attempt{}
-	mi := &file_messages_operations_proto_msgTypes[92]
+	mi := &file_messages_operations_proto_msgTypes[94]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5816,7 +5953,7 @@ func (x *Attempt) String() string {
 func (*Attempt) ProtoMessage() {}
 
 func (x *Attempt) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[92]
+	mi := &file_messages_operations_proto_msgTypes[94]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5829,7 +5966,7 @@ func (x *Attempt) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Attempt.ProtoReflect.Descriptor instead.
 func (*Attempt) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{92}
+	return file_messages_operations_proto_rawDescGZIP(), []int{94}
 }
 
 func (x *Attempt) GetId() string {
@@ -5901,7 +6038,7 @@ type GetQueueThroughputRequest struct {
 
 func (x *GetQueueThroughputRequest) Reset() {
 	*x = GetQueueThroughputRequest{}
-	mi := &file_messages_operations_proto_msgTypes[93]
+	mi := &file_messages_operations_proto_msgTypes[95]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5913,7 +6050,7 @@ func (x *GetQueueThroughputRequest) String() string {
 func (*GetQueueThroughputRequest) ProtoMessage() {}
 
 func (x *GetQueueThroughputRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[93]
+	mi := &file_messages_operations_proto_msgTypes[95]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5926,7 +6063,7 @@ func (x *GetQueueThroughputRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetQueueThroughputRequest.ProtoReflect.Descriptor instead.
 func (*GetQueueThroughputRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{93}
+	return file_messages_operations_proto_rawDescGZIP(), []int{95}
 }
 
 func (x *GetQueueThroughputRequest) GetName() string {
@@ -5960,7 +6097,7 @@ type GetQueueThroughputResponse struct {
 
 func (x *GetQueueThroughputResponse) Reset() {
 	*x = GetQueueThroughputResponse{}
-	mi := &file_messages_operations_proto_msgTypes[94]
+	mi := &file_messages_operations_proto_msgTypes[96]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5972,7 +6109,7 @@ func (x *GetQueueThroughputResponse) String() string {
 func (*GetQueueThroughputResponse) ProtoMessage() {}
 
 func (x *GetQueueThroughputResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[94]
+	mi := &file_messages_operations_proto_msgTypes[96]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5985,7 +6122,7 @@ func (x *GetQueueThroughputResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetQueueThroughputResponse.ProtoReflect.Descriptor instead.
 func (*GetQueueThroughputResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{94}
+	return file_messages_operations_proto_rawDescGZIP(), []int{96}
 }
 
 func (x *GetQueueThroughputResponse) GetThroughput() *GetThroughputResponse {
@@ -6011,7 +6148,7 @@ type ListQueueHistoryRequest struct {
 
 func (x *ListQueueHistoryRequest) Reset() {
 	*x = ListQueueHistoryRequest{}
-	mi := &file_messages_operations_proto_msgTypes[95]
+	mi := &file_messages_operations_proto_msgTypes[97]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6023,7 +6160,7 @@ func (x *ListQueueHistoryRequest) String() string {
 func (*ListQueueHistoryRequest) ProtoMessage() {}
 
 func (x *ListQueueHistoryRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[95]
+	mi := &file_messages_operations_proto_msgTypes[97]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6036,7 +6173,7 @@ func (x *ListQueueHistoryRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListQueueHistoryRequest.ProtoReflect.Descriptor instead.
 func (*ListQueueHistoryRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{95}
+	return file_messages_operations_proto_rawDescGZIP(), []int{97}
 }
 
 func (x *ListQueueHistoryRequest) GetName() string {
@@ -6091,7 +6228,7 @@ type ListQueueHistoryResponse struct {
 
 func (x *ListQueueHistoryResponse) Reset() {
 	*x = ListQueueHistoryResponse{}
-	mi := &file_messages_operations_proto_msgTypes[96]
+	mi := &file_messages_operations_proto_msgTypes[98]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6103,7 +6240,7 @@ func (x *ListQueueHistoryResponse) String() string {
 func (*ListQueueHistoryResponse) ProtoMessage() {}
 
 func (x *ListQueueHistoryResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[96]
+	mi := &file_messages_operations_proto_msgTypes[98]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6116,7 +6253,7 @@ func (x *ListQueueHistoryResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListQueueHistoryResponse.ProtoReflect.Descriptor instead.
 func (*ListQueueHistoryResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{96}
+	return file_messages_operations_proto_rawDescGZIP(), []int{98}
 }
 
 func (x *ListQueueHistoryResponse) GetAttempt() *Attempt {
@@ -6163,17 +6300,26 @@ const file_messages_operations_proto_rawDesc = "" +
 	"\x15GetTopicShardsRequest\x12\x14\n" +
 	"\x05topic\x18\x01 \x01(\tR\x05topic\"J\n" +
 	"\x16GetTopicShardsResponse\x120\n" +
-	"\x06shards\x18\x01 \x01(\v2\x18.wakebell.v1.TopicShardsR\x06shards\"\x87\x01\n" +
+	"\x06shards\x18\x01 \x01(\v2\x18.wakebell.v1.TopicShardsR\x06shards\"\x9b\x01\n" +
 	"\vTopicShards\x12\x16\n" +
 	"\x06shards\x18\x01 \x01(\rR\x06shards\x12\x16\n" +
 	"\x06before\x18\x02 \x01(\rR\x06before\x12\x16\n" +
 	"\x06moving\x18\x03 \x01(\bR\x06moving\x120\n" +
-	"\x05since\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\"B\n" +
+	"\x05since\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\x12\x12\n" +
+	"\x04next\x18\x05 \x01(\rR\x04next\"B\n" +
 	"\x12DivideTopicRequest\x12\x14\n" +
 	"\x05topic\x18\x01 \x01(\tR\x05topic\x12\x16\n" +
 	"\x06shards\x18\x02 \x01(\rR\x06shards\"G\n" +
 	"\x13DivideTopicResponse\x120\n" +
-	"\x06shards\x18\x01 \x01(\v2\x18.wakebell.v1.TopicShardsR\x06shards\".\n" +
+	"\x06shards\x18\x01 \x01(\v2\x18.wakebell.v1.TopicShardsR\x06shards\"C\n" +
+	"\x13ReshardTopicRequest\x12\x14\n" +
+	"\x05topic\x18\x01 \x01(\tR\x05topic\x12\x16\n" +
+	"\x06shards\x18\x02 \x01(\rR\x06shards\"\x86\x01\n" +
+	"\x14ReshardTopicResponse\x120\n" +
+	"\x06shards\x18\x01 \x01(\v2\x18.wakebell.v1.TopicShardsR\x06shards\x12\x14\n" +
+	"\x05moved\x18\x02 \x01(\x03R\x05moved\x12\x12\n" +
+	"\x04left\x18\x03 \x01(\x03R\x04left\x12\x12\n" +
+	"\x04done\x18\x04 \x01(\bR\x04done\".\n" +
 	"\x16GetTopicControlRequest\x12\x14\n" +
 	"\x05topic\x18\x01 \x01(\tR\x05topic\"N\n" +
 	"\x17GetTopicControlResponse\x123\n" +
@@ -6573,7 +6719,7 @@ func file_messages_operations_proto_rawDescGZIP() []byte {
 }
 
 var file_messages_operations_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_messages_operations_proto_msgTypes = make([]protoimpl.MessageInfo, 98)
+var file_messages_operations_proto_msgTypes = make([]protoimpl.MessageInfo, 100)
 var file_messages_operations_proto_goTypes = []any{
 	(RedriveOutcome)(0),                    // 0: wakebell.v1.RedriveOutcome
 	(QueueRedriveOutcome)(0),               // 1: wakebell.v1.QueueRedriveOutcome
@@ -6593,192 +6739,195 @@ var file_messages_operations_proto_goTypes = []any{
 	(*TopicShards)(nil),                    // 15: wakebell.v1.TopicShards
 	(*DivideTopicRequest)(nil),             // 16: wakebell.v1.DivideTopicRequest
 	(*DivideTopicResponse)(nil),            // 17: wakebell.v1.DivideTopicResponse
-	(*GetTopicControlRequest)(nil),         // 18: wakebell.v1.GetTopicControlRequest
-	(*GetTopicControlResponse)(nil),        // 19: wakebell.v1.GetTopicControlResponse
-	(*TopicControl)(nil),                   // 20: wakebell.v1.TopicControl
-	(*TopicSettings)(nil),                  // 21: wakebell.v1.TopicSettings
-	(*PauseTopicRequest)(nil),              // 22: wakebell.v1.PauseTopicRequest
-	(*PauseTopicResponse)(nil),             // 23: wakebell.v1.PauseTopicResponse
-	(*ResumeTopicRequest)(nil),             // 24: wakebell.v1.ResumeTopicRequest
-	(*ResumeTopicResponse)(nil),            // 25: wakebell.v1.ResumeTopicResponse
-	(*RetuneTopicRequest)(nil),             // 26: wakebell.v1.RetuneTopicRequest
-	(*RetuneTopicResponse)(nil),            // 27: wakebell.v1.RetuneTopicResponse
-	(*DiagnoseRequest)(nil),                // 28: wakebell.v1.DiagnoseRequest
-	(*DiagnoseResponse)(nil),               // 29: wakebell.v1.DiagnoseResponse
-	(*Finding)(nil),                        // 30: wakebell.v1.Finding
-	(*TailRequest)(nil),                    // 31: wakebell.v1.TailRequest
-	(*TailResponse)(nil),                   // 32: wakebell.v1.TailResponse
-	(*TopicEvent)(nil),                     // 33: wakebell.v1.TopicEvent
-	(*DeadLetterFilter)(nil),               // 34: wakebell.v1.DeadLetterFilter
-	(*ListDeadLettersRequest)(nil),         // 35: wakebell.v1.ListDeadLettersRequest
-	(*ListDeadLettersResponse)(nil),        // 36: wakebell.v1.ListDeadLettersResponse
-	(*GetDeadLetterRequest)(nil),           // 37: wakebell.v1.GetDeadLetterRequest
-	(*GetDeadLetterResponse)(nil),          // 38: wakebell.v1.GetDeadLetterResponse
-	(*DeadLetter)(nil),                     // 39: wakebell.v1.DeadLetter
-	(*RedriveDeadLettersRequest)(nil),      // 40: wakebell.v1.RedriveDeadLettersRequest
-	(*RedriveDeadLettersResponse)(nil),     // 41: wakebell.v1.RedriveDeadLettersResponse
-	(*DeleteDeadLettersRequest)(nil),       // 42: wakebell.v1.DeleteDeadLettersRequest
-	(*DeleteDeadLettersResponse)(nil),      // 43: wakebell.v1.DeleteDeadLettersResponse
-	(*ListQueuesRequest)(nil),              // 44: wakebell.v1.ListQueuesRequest
-	(*ListQueuesResponse)(nil),             // 45: wakebell.v1.ListQueuesResponse
-	(*GetQueueStatsRequest)(nil),           // 46: wakebell.v1.GetQueueStatsRequest
-	(*GetQueueStatsResponse)(nil),          // 47: wakebell.v1.GetQueueStatsResponse
-	(*QueueStats)(nil),                     // 48: wakebell.v1.QueueStats
-	(*ListQueueMessagesRequest)(nil),       // 49: wakebell.v1.ListQueueMessagesRequest
-	(*ListQueueMessagesResponse)(nil),      // 50: wakebell.v1.ListQueueMessagesResponse
-	(*QueuedMessage)(nil),                  // 51: wakebell.v1.QueuedMessage
-	(*PurgeQueueRequest)(nil),              // 52: wakebell.v1.PurgeQueueRequest
-	(*PurgeQueueResponse)(nil),             // 53: wakebell.v1.PurgeQueueResponse
-	(*ListQueueDeadLettersRequest)(nil),    // 54: wakebell.v1.ListQueueDeadLettersRequest
-	(*ListQueueDeadLettersResponse)(nil),   // 55: wakebell.v1.ListQueueDeadLettersResponse
-	(*GetQueueDeadLetterRequest)(nil),      // 56: wakebell.v1.GetQueueDeadLetterRequest
-	(*GetQueueDeadLetterResponse)(nil),     // 57: wakebell.v1.GetQueueDeadLetterResponse
-	(*QueueDeadLetter)(nil),                // 58: wakebell.v1.QueueDeadLetter
-	(*RedriveQueueDeadLetterRequest)(nil),  // 59: wakebell.v1.RedriveQueueDeadLetterRequest
-	(*RedriveQueueDeadLetterResponse)(nil), // 60: wakebell.v1.RedriveQueueDeadLetterResponse
-	(*DeleteQueueDeadLettersRequest)(nil),  // 61: wakebell.v1.DeleteQueueDeadLettersRequest
-	(*DeleteQueueDeadLettersResponse)(nil), // 62: wakebell.v1.DeleteQueueDeadLettersResponse
-	(*ListGatesRequest)(nil),               // 63: wakebell.v1.ListGatesRequest
-	(*ListGatesResponse)(nil),              // 64: wakebell.v1.ListGatesResponse
-	(*GetGateRequest)(nil),                 // 65: wakebell.v1.GetGateRequest
-	(*GetGateResponse)(nil),                // 66: wakebell.v1.GetGateResponse
-	(*GateState)(nil),                      // 67: wakebell.v1.GateState
-	(*GateTicket)(nil),                     // 68: wakebell.v1.GateTicket
-	(*ReleaseGateRequest)(nil),             // 69: wakebell.v1.ReleaseGateRequest
-	(*ReleaseGateResponse)(nil),            // 70: wakebell.v1.ReleaseGateResponse
-	(*RepairGateRequest)(nil),              // 71: wakebell.v1.RepairGateRequest
-	(*RepairGateResponse)(nil),             // 72: wakebell.v1.RepairGateResponse
-	(*RemoveGateRequest)(nil),              // 73: wakebell.v1.RemoveGateRequest
-	(*RemoveGateResponse)(nil),             // 74: wakebell.v1.RemoveGateResponse
-	(*ExportRecurringRequest)(nil),         // 75: wakebell.v1.ExportRecurringRequest
-	(*ExportRecurringResponse)(nil),        // 76: wakebell.v1.ExportRecurringResponse
-	(*RecurringDump)(nil),                  // 77: wakebell.v1.RecurringDump
-	(*ImportRecurringRequest)(nil),         // 78: wakebell.v1.ImportRecurringRequest
-	(*ImportRecurringResponse)(nil),        // 79: wakebell.v1.ImportRecurringResponse
-	(*BackfillRecurringRequest)(nil),       // 80: wakebell.v1.BackfillRecurringRequest
-	(*BackfillRecurringResponse)(nil),      // 81: wakebell.v1.BackfillRecurringResponse
-	(*ListAuditRequest)(nil),               // 82: wakebell.v1.ListAuditRequest
-	(*AuditFilter)(nil),                    // 83: wakebell.v1.AuditFilter
-	(*ListAuditResponse)(nil),              // 84: wakebell.v1.ListAuditResponse
-	(*AuditEntry)(nil),                     // 85: wakebell.v1.AuditEntry
-	(*RecordChangeRequest)(nil),            // 86: wakebell.v1.RecordChangeRequest
-	(*RecordChangeResponse)(nil),           // 87: wakebell.v1.RecordChangeResponse
-	(*GetThroughputRequest)(nil),           // 88: wakebell.v1.GetThroughputRequest
-	(*GetThroughputResponse)(nil),          // 89: wakebell.v1.GetThroughputResponse
-	(*ThroughputCounts)(nil),               // 90: wakebell.v1.ThroughputCounts
-	(*ListHistoryRequest)(nil),             // 91: wakebell.v1.ListHistoryRequest
-	(*HistoryFilter)(nil),                  // 92: wakebell.v1.HistoryFilter
-	(*ListHistoryResponse)(nil),            // 93: wakebell.v1.ListHistoryResponse
-	(*Attempt)(nil),                        // 94: wakebell.v1.Attempt
-	(*GetQueueThroughputRequest)(nil),      // 95: wakebell.v1.GetQueueThroughputRequest
-	(*GetQueueThroughputResponse)(nil),     // 96: wakebell.v1.GetQueueThroughputResponse
-	(*ListQueueHistoryRequest)(nil),        // 97: wakebell.v1.ListQueueHistoryRequest
-	(*ListQueueHistoryResponse)(nil),       // 98: wakebell.v1.ListQueueHistoryResponse
-	nil,                                    // 99: wakebell.v1.GateState.GuardEntry
-	(*TopicStats)(nil),                     // 100: wakebell.v1.TopicStats
-	(*Error)(nil),                          // 101: wakebell.v1.Error
-	(*timestamppb.Timestamp)(nil),          // 102: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),            // 103: google.protobuf.Duration
-	(*Content)(nil),                        // 104: wakebell.v1.Content
-	(*Queue)(nil),                          // 105: wakebell.v1.Queue
+	(*ReshardTopicRequest)(nil),            // 18: wakebell.v1.ReshardTopicRequest
+	(*ReshardTopicResponse)(nil),           // 19: wakebell.v1.ReshardTopicResponse
+	(*GetTopicControlRequest)(nil),         // 20: wakebell.v1.GetTopicControlRequest
+	(*GetTopicControlResponse)(nil),        // 21: wakebell.v1.GetTopicControlResponse
+	(*TopicControl)(nil),                   // 22: wakebell.v1.TopicControl
+	(*TopicSettings)(nil),                  // 23: wakebell.v1.TopicSettings
+	(*PauseTopicRequest)(nil),              // 24: wakebell.v1.PauseTopicRequest
+	(*PauseTopicResponse)(nil),             // 25: wakebell.v1.PauseTopicResponse
+	(*ResumeTopicRequest)(nil),             // 26: wakebell.v1.ResumeTopicRequest
+	(*ResumeTopicResponse)(nil),            // 27: wakebell.v1.ResumeTopicResponse
+	(*RetuneTopicRequest)(nil),             // 28: wakebell.v1.RetuneTopicRequest
+	(*RetuneTopicResponse)(nil),            // 29: wakebell.v1.RetuneTopicResponse
+	(*DiagnoseRequest)(nil),                // 30: wakebell.v1.DiagnoseRequest
+	(*DiagnoseResponse)(nil),               // 31: wakebell.v1.DiagnoseResponse
+	(*Finding)(nil),                        // 32: wakebell.v1.Finding
+	(*TailRequest)(nil),                    // 33: wakebell.v1.TailRequest
+	(*TailResponse)(nil),                   // 34: wakebell.v1.TailResponse
+	(*TopicEvent)(nil),                     // 35: wakebell.v1.TopicEvent
+	(*DeadLetterFilter)(nil),               // 36: wakebell.v1.DeadLetterFilter
+	(*ListDeadLettersRequest)(nil),         // 37: wakebell.v1.ListDeadLettersRequest
+	(*ListDeadLettersResponse)(nil),        // 38: wakebell.v1.ListDeadLettersResponse
+	(*GetDeadLetterRequest)(nil),           // 39: wakebell.v1.GetDeadLetterRequest
+	(*GetDeadLetterResponse)(nil),          // 40: wakebell.v1.GetDeadLetterResponse
+	(*DeadLetter)(nil),                     // 41: wakebell.v1.DeadLetter
+	(*RedriveDeadLettersRequest)(nil),      // 42: wakebell.v1.RedriveDeadLettersRequest
+	(*RedriveDeadLettersResponse)(nil),     // 43: wakebell.v1.RedriveDeadLettersResponse
+	(*DeleteDeadLettersRequest)(nil),       // 44: wakebell.v1.DeleteDeadLettersRequest
+	(*DeleteDeadLettersResponse)(nil),      // 45: wakebell.v1.DeleteDeadLettersResponse
+	(*ListQueuesRequest)(nil),              // 46: wakebell.v1.ListQueuesRequest
+	(*ListQueuesResponse)(nil),             // 47: wakebell.v1.ListQueuesResponse
+	(*GetQueueStatsRequest)(nil),           // 48: wakebell.v1.GetQueueStatsRequest
+	(*GetQueueStatsResponse)(nil),          // 49: wakebell.v1.GetQueueStatsResponse
+	(*QueueStats)(nil),                     // 50: wakebell.v1.QueueStats
+	(*ListQueueMessagesRequest)(nil),       // 51: wakebell.v1.ListQueueMessagesRequest
+	(*ListQueueMessagesResponse)(nil),      // 52: wakebell.v1.ListQueueMessagesResponse
+	(*QueuedMessage)(nil),                  // 53: wakebell.v1.QueuedMessage
+	(*PurgeQueueRequest)(nil),              // 54: wakebell.v1.PurgeQueueRequest
+	(*PurgeQueueResponse)(nil),             // 55: wakebell.v1.PurgeQueueResponse
+	(*ListQueueDeadLettersRequest)(nil),    // 56: wakebell.v1.ListQueueDeadLettersRequest
+	(*ListQueueDeadLettersResponse)(nil),   // 57: wakebell.v1.ListQueueDeadLettersResponse
+	(*GetQueueDeadLetterRequest)(nil),      // 58: wakebell.v1.GetQueueDeadLetterRequest
+	(*GetQueueDeadLetterResponse)(nil),     // 59: wakebell.v1.GetQueueDeadLetterResponse
+	(*QueueDeadLetter)(nil),                // 60: wakebell.v1.QueueDeadLetter
+	(*RedriveQueueDeadLetterRequest)(nil),  // 61: wakebell.v1.RedriveQueueDeadLetterRequest
+	(*RedriveQueueDeadLetterResponse)(nil), // 62: wakebell.v1.RedriveQueueDeadLetterResponse
+	(*DeleteQueueDeadLettersRequest)(nil),  // 63: wakebell.v1.DeleteQueueDeadLettersRequest
+	(*DeleteQueueDeadLettersResponse)(nil), // 64: wakebell.v1.DeleteQueueDeadLettersResponse
+	(*ListGatesRequest)(nil),               // 65: wakebell.v1.ListGatesRequest
+	(*ListGatesResponse)(nil),              // 66: wakebell.v1.ListGatesResponse
+	(*GetGateRequest)(nil),                 // 67: wakebell.v1.GetGateRequest
+	(*GetGateResponse)(nil),                // 68: wakebell.v1.GetGateResponse
+	(*GateState)(nil),                      // 69: wakebell.v1.GateState
+	(*GateTicket)(nil),                     // 70: wakebell.v1.GateTicket
+	(*ReleaseGateRequest)(nil),             // 71: wakebell.v1.ReleaseGateRequest
+	(*ReleaseGateResponse)(nil),            // 72: wakebell.v1.ReleaseGateResponse
+	(*RepairGateRequest)(nil),              // 73: wakebell.v1.RepairGateRequest
+	(*RepairGateResponse)(nil),             // 74: wakebell.v1.RepairGateResponse
+	(*RemoveGateRequest)(nil),              // 75: wakebell.v1.RemoveGateRequest
+	(*RemoveGateResponse)(nil),             // 76: wakebell.v1.RemoveGateResponse
+	(*ExportRecurringRequest)(nil),         // 77: wakebell.v1.ExportRecurringRequest
+	(*ExportRecurringResponse)(nil),        // 78: wakebell.v1.ExportRecurringResponse
+	(*RecurringDump)(nil),                  // 79: wakebell.v1.RecurringDump
+	(*ImportRecurringRequest)(nil),         // 80: wakebell.v1.ImportRecurringRequest
+	(*ImportRecurringResponse)(nil),        // 81: wakebell.v1.ImportRecurringResponse
+	(*BackfillRecurringRequest)(nil),       // 82: wakebell.v1.BackfillRecurringRequest
+	(*BackfillRecurringResponse)(nil),      // 83: wakebell.v1.BackfillRecurringResponse
+	(*ListAuditRequest)(nil),               // 84: wakebell.v1.ListAuditRequest
+	(*AuditFilter)(nil),                    // 85: wakebell.v1.AuditFilter
+	(*ListAuditResponse)(nil),              // 86: wakebell.v1.ListAuditResponse
+	(*AuditEntry)(nil),                     // 87: wakebell.v1.AuditEntry
+	(*RecordChangeRequest)(nil),            // 88: wakebell.v1.RecordChangeRequest
+	(*RecordChangeResponse)(nil),           // 89: wakebell.v1.RecordChangeResponse
+	(*GetThroughputRequest)(nil),           // 90: wakebell.v1.GetThroughputRequest
+	(*GetThroughputResponse)(nil),          // 91: wakebell.v1.GetThroughputResponse
+	(*ThroughputCounts)(nil),               // 92: wakebell.v1.ThroughputCounts
+	(*ListHistoryRequest)(nil),             // 93: wakebell.v1.ListHistoryRequest
+	(*HistoryFilter)(nil),                  // 94: wakebell.v1.HistoryFilter
+	(*ListHistoryResponse)(nil),            // 95: wakebell.v1.ListHistoryResponse
+	(*Attempt)(nil),                        // 96: wakebell.v1.Attempt
+	(*GetQueueThroughputRequest)(nil),      // 97: wakebell.v1.GetQueueThroughputRequest
+	(*GetQueueThroughputResponse)(nil),     // 98: wakebell.v1.GetQueueThroughputResponse
+	(*ListQueueHistoryRequest)(nil),        // 99: wakebell.v1.ListQueueHistoryRequest
+	(*ListQueueHistoryResponse)(nil),       // 100: wakebell.v1.ListQueueHistoryResponse
+	nil,                                    // 101: wakebell.v1.GateState.GuardEntry
+	(*TopicStats)(nil),                     // 102: wakebell.v1.TopicStats
+	(*Error)(nil),                          // 103: wakebell.v1.Error
+	(*timestamppb.Timestamp)(nil),          // 104: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),            // 105: google.protobuf.Duration
+	(*Content)(nil),                        // 106: wakebell.v1.Content
+	(*Queue)(nil),                          // 107: wakebell.v1.Queue
 }
 var file_messages_operations_proto_depIdxs = []int32{
 	6,   // 0: wakebell.v1.GetOverviewsResponse.topics:type_name -> wakebell.v1.TopicOverview
-	100, // 1: wakebell.v1.TopicOverview.stats:type_name -> wakebell.v1.TopicStats
-	20,  // 2: wakebell.v1.TopicOverview.control:type_name -> wakebell.v1.TopicControl
-	101, // 3: wakebell.v1.TopicOverview.fault:type_name -> wakebell.v1.Error
+	102, // 1: wakebell.v1.TopicOverview.stats:type_name -> wakebell.v1.TopicStats
+	22,  // 2: wakebell.v1.TopicOverview.control:type_name -> wakebell.v1.TopicControl
+	103, // 3: wakebell.v1.TopicOverview.fault:type_name -> wakebell.v1.Error
 	15,  // 4: wakebell.v1.GetTopicShardsResponse.shards:type_name -> wakebell.v1.TopicShards
-	102, // 5: wakebell.v1.TopicShards.since:type_name -> google.protobuf.Timestamp
+	104, // 5: wakebell.v1.TopicShards.since:type_name -> google.protobuf.Timestamp
 	15,  // 6: wakebell.v1.DivideTopicResponse.shards:type_name -> wakebell.v1.TopicShards
-	20,  // 7: wakebell.v1.GetTopicControlResponse.control:type_name -> wakebell.v1.TopicControl
-	102, // 8: wakebell.v1.TopicControl.paused_at:type_name -> google.protobuf.Timestamp
-	21,  // 9: wakebell.v1.TopicControl.settings:type_name -> wakebell.v1.TopicSettings
-	103, // 10: wakebell.v1.TopicSettings.lease_ttl:type_name -> google.protobuf.Duration
-	103, // 11: wakebell.v1.TopicSettings.max_lease_age:type_name -> google.protobuf.Duration
-	103, // 12: wakebell.v1.TopicSettings.polling_interval:type_name -> google.protobuf.Duration
-	103, // 13: wakebell.v1.TopicSettings.max_polling_interval:type_name -> google.protobuf.Duration
-	103, // 14: wakebell.v1.TopicSettings.retry_initial:type_name -> google.protobuf.Duration
-	103, // 15: wakebell.v1.TopicSettings.retry_limit:type_name -> google.protobuf.Duration
-	103, // 16: wakebell.v1.TopicSettings.rate_per:type_name -> google.protobuf.Duration
-	103, // 17: wakebell.v1.TopicSettings.key_rate_per:type_name -> google.protobuf.Duration
-	20,  // 18: wakebell.v1.PauseTopicResponse.control:type_name -> wakebell.v1.TopicControl
-	20,  // 19: wakebell.v1.ResumeTopicResponse.control:type_name -> wakebell.v1.TopicControl
-	21,  // 20: wakebell.v1.RetuneTopicRequest.settings:type_name -> wakebell.v1.TopicSettings
-	20,  // 21: wakebell.v1.RetuneTopicResponse.control:type_name -> wakebell.v1.TopicControl
-	30,  // 22: wakebell.v1.DiagnoseResponse.findings:type_name -> wakebell.v1.Finding
-	33,  // 23: wakebell.v1.TailResponse.event:type_name -> wakebell.v1.TopicEvent
-	102, // 24: wakebell.v1.TopicEvent.at:type_name -> google.protobuf.Timestamp
-	103, // 25: wakebell.v1.TopicEvent.lateness:type_name -> google.protobuf.Duration
-	103, // 26: wakebell.v1.TopicEvent.took:type_name -> google.protobuf.Duration
-	103, // 27: wakebell.v1.TopicEvent.retry_in:type_name -> google.protobuf.Duration
-	103, // 28: wakebell.v1.DeadLetterFilter.older_than:type_name -> google.protobuf.Duration
-	103, // 29: wakebell.v1.DeadLetterFilter.newer_than:type_name -> google.protobuf.Duration
-	34,  // 30: wakebell.v1.ListDeadLettersRequest.filter:type_name -> wakebell.v1.DeadLetterFilter
-	39,  // 31: wakebell.v1.ListDeadLettersResponse.dead_letter:type_name -> wakebell.v1.DeadLetter
-	39,  // 32: wakebell.v1.GetDeadLetterResponse.dead_letter:type_name -> wakebell.v1.DeadLetter
-	102, // 33: wakebell.v1.DeadLetter.activation:type_name -> google.protobuf.Timestamp
-	102, // 34: wakebell.v1.DeadLetter.died:type_name -> google.protobuf.Timestamp
-	104, // 35: wakebell.v1.DeadLetter.content:type_name -> wakebell.v1.Content
-	34,  // 36: wakebell.v1.RedriveDeadLettersRequest.filter:type_name -> wakebell.v1.DeadLetterFilter
-	103, // 37: wakebell.v1.RedriveDeadLettersRequest.in:type_name -> google.protobuf.Duration
-	0,   // 38: wakebell.v1.RedriveDeadLettersResponse.outcome:type_name -> wakebell.v1.RedriveOutcome
-	34,  // 39: wakebell.v1.DeleteDeadLettersRequest.filter:type_name -> wakebell.v1.DeadLetterFilter
-	105, // 40: wakebell.v1.ListQueuesResponse.queue:type_name -> wakebell.v1.Queue
-	105, // 41: wakebell.v1.GetQueueStatsRequest.queue:type_name -> wakebell.v1.Queue
-	48,  // 42: wakebell.v1.GetQueueStatsResponse.stats:type_name -> wakebell.v1.QueueStats
-	102, // 43: wakebell.v1.QueueStats.oldest:type_name -> google.protobuf.Timestamp
-	102, // 44: wakebell.v1.QueueStats.now:type_name -> google.protobuf.Timestamp
-	105, // 45: wakebell.v1.ListQueueMessagesRequest.queue:type_name -> wakebell.v1.Queue
-	51,  // 46: wakebell.v1.ListQueueMessagesResponse.message:type_name -> wakebell.v1.QueuedMessage
-	102, // 47: wakebell.v1.QueuedMessage.deadline:type_name -> google.protobuf.Timestamp
-	105, // 48: wakebell.v1.PurgeQueueRequest.queue:type_name -> wakebell.v1.Queue
-	105, // 49: wakebell.v1.ListQueueDeadLettersRequest.queue:type_name -> wakebell.v1.Queue
-	58,  // 50: wakebell.v1.ListQueueDeadLettersResponse.dead_letter:type_name -> wakebell.v1.QueueDeadLetter
-	105, // 51: wakebell.v1.GetQueueDeadLetterRequest.queue:type_name -> wakebell.v1.Queue
-	58,  // 52: wakebell.v1.GetQueueDeadLetterResponse.dead_letter:type_name -> wakebell.v1.QueueDeadLetter
-	102, // 53: wakebell.v1.QueueDeadLetter.at:type_name -> google.protobuf.Timestamp
-	105, // 54: wakebell.v1.RedriveQueueDeadLetterRequest.queue:type_name -> wakebell.v1.Queue
-	103, // 55: wakebell.v1.RedriveQueueDeadLetterRequest.window:type_name -> google.protobuf.Duration
-	1,   // 56: wakebell.v1.RedriveQueueDeadLetterResponse.outcome:type_name -> wakebell.v1.QueueRedriveOutcome
-	105, // 57: wakebell.v1.DeleteQueueDeadLettersRequest.queue:type_name -> wakebell.v1.Queue
-	58,  // 58: wakebell.v1.DeleteQueueDeadLettersRequest.dead_letters:type_name -> wakebell.v1.QueueDeadLetter
-	67,  // 59: wakebell.v1.ListGatesResponse.gate:type_name -> wakebell.v1.GateState
-	67,  // 60: wakebell.v1.GetGateResponse.gate:type_name -> wakebell.v1.GateState
-	102, // 61: wakebell.v1.GateState.now:type_name -> google.protobuf.Timestamp
-	68,  // 62: wakebell.v1.GateState.holder:type_name -> wakebell.v1.GateTicket
-	102, // 63: wakebell.v1.GateState.until:type_name -> google.protobuf.Timestamp
-	68,  // 64: wakebell.v1.GateState.waiters:type_name -> wakebell.v1.GateTicket
-	99,  // 65: wakebell.v1.GateState.guard:type_name -> wakebell.v1.GateState.GuardEntry
-	101, // 66: wakebell.v1.GateState.fault:type_name -> wakebell.v1.Error
-	77,  // 67: wakebell.v1.ExportRecurringResponse.schedule:type_name -> wakebell.v1.RecurringDump
-	77,  // 68: wakebell.v1.ImportRecurringRequest.schedule:type_name -> wakebell.v1.RecurringDump
-	102, // 69: wakebell.v1.BackfillRecurringRequest.from:type_name -> google.protobuf.Timestamp
-	102, // 70: wakebell.v1.BackfillRecurringRequest.to:type_name -> google.protobuf.Timestamp
-	83,  // 71: wakebell.v1.ListAuditRequest.filter:type_name -> wakebell.v1.AuditFilter
-	102, // 72: wakebell.v1.AuditFilter.since:type_name -> google.protobuf.Timestamp
-	85,  // 73: wakebell.v1.ListAuditResponse.entry:type_name -> wakebell.v1.AuditEntry
-	102, // 74: wakebell.v1.AuditEntry.at:type_name -> google.protobuf.Timestamp
-	102, // 75: wakebell.v1.AuditEntry.since:type_name -> google.protobuf.Timestamp
-	103, // 76: wakebell.v1.GetThroughputRequest.since:type_name -> google.protobuf.Duration
-	103, // 77: wakebell.v1.GetThroughputResponse.step:type_name -> google.protobuf.Duration
-	102, // 78: wakebell.v1.GetThroughputResponse.from:type_name -> google.protobuf.Timestamp
-	90,  // 79: wakebell.v1.GetThroughputResponse.points:type_name -> wakebell.v1.ThroughputCounts
-	92,  // 80: wakebell.v1.ListHistoryRequest.filter:type_name -> wakebell.v1.HistoryFilter
-	102, // 81: wakebell.v1.HistoryFilter.since:type_name -> google.protobuf.Timestamp
-	94,  // 82: wakebell.v1.ListHistoryResponse.attempt:type_name -> wakebell.v1.Attempt
-	102, // 83: wakebell.v1.Attempt.started:type_name -> google.protobuf.Timestamp
-	103, // 84: wakebell.v1.Attempt.took:type_name -> google.protobuf.Duration
-	105, // 85: wakebell.v1.GetQueueThroughputRequest.queue:type_name -> wakebell.v1.Queue
-	103, // 86: wakebell.v1.GetQueueThroughputRequest.since:type_name -> google.protobuf.Duration
-	89,  // 87: wakebell.v1.GetQueueThroughputResponse.throughput:type_name -> wakebell.v1.GetThroughputResponse
-	105, // 88: wakebell.v1.ListQueueHistoryRequest.queue:type_name -> wakebell.v1.Queue
-	92,  // 89: wakebell.v1.ListQueueHistoryRequest.filter:type_name -> wakebell.v1.HistoryFilter
-	94,  // 90: wakebell.v1.ListQueueHistoryResponse.attempt:type_name -> wakebell.v1.Attempt
-	91,  // [91:91] is the sub-list for method output_type
-	91,  // [91:91] is the sub-list for method input_type
-	91,  // [91:91] is the sub-list for extension type_name
-	91,  // [91:91] is the sub-list for extension extendee
-	0,   // [0:91] is the sub-list for field type_name
+	15,  // 7: wakebell.v1.ReshardTopicResponse.shards:type_name -> wakebell.v1.TopicShards
+	22,  // 8: wakebell.v1.GetTopicControlResponse.control:type_name -> wakebell.v1.TopicControl
+	104, // 9: wakebell.v1.TopicControl.paused_at:type_name -> google.protobuf.Timestamp
+	23,  // 10: wakebell.v1.TopicControl.settings:type_name -> wakebell.v1.TopicSettings
+	105, // 11: wakebell.v1.TopicSettings.lease_ttl:type_name -> google.protobuf.Duration
+	105, // 12: wakebell.v1.TopicSettings.max_lease_age:type_name -> google.protobuf.Duration
+	105, // 13: wakebell.v1.TopicSettings.polling_interval:type_name -> google.protobuf.Duration
+	105, // 14: wakebell.v1.TopicSettings.max_polling_interval:type_name -> google.protobuf.Duration
+	105, // 15: wakebell.v1.TopicSettings.retry_initial:type_name -> google.protobuf.Duration
+	105, // 16: wakebell.v1.TopicSettings.retry_limit:type_name -> google.protobuf.Duration
+	105, // 17: wakebell.v1.TopicSettings.rate_per:type_name -> google.protobuf.Duration
+	105, // 18: wakebell.v1.TopicSettings.key_rate_per:type_name -> google.protobuf.Duration
+	22,  // 19: wakebell.v1.PauseTopicResponse.control:type_name -> wakebell.v1.TopicControl
+	22,  // 20: wakebell.v1.ResumeTopicResponse.control:type_name -> wakebell.v1.TopicControl
+	23,  // 21: wakebell.v1.RetuneTopicRequest.settings:type_name -> wakebell.v1.TopicSettings
+	22,  // 22: wakebell.v1.RetuneTopicResponse.control:type_name -> wakebell.v1.TopicControl
+	32,  // 23: wakebell.v1.DiagnoseResponse.findings:type_name -> wakebell.v1.Finding
+	35,  // 24: wakebell.v1.TailResponse.event:type_name -> wakebell.v1.TopicEvent
+	104, // 25: wakebell.v1.TopicEvent.at:type_name -> google.protobuf.Timestamp
+	105, // 26: wakebell.v1.TopicEvent.lateness:type_name -> google.protobuf.Duration
+	105, // 27: wakebell.v1.TopicEvent.took:type_name -> google.protobuf.Duration
+	105, // 28: wakebell.v1.TopicEvent.retry_in:type_name -> google.protobuf.Duration
+	105, // 29: wakebell.v1.DeadLetterFilter.older_than:type_name -> google.protobuf.Duration
+	105, // 30: wakebell.v1.DeadLetterFilter.newer_than:type_name -> google.protobuf.Duration
+	36,  // 31: wakebell.v1.ListDeadLettersRequest.filter:type_name -> wakebell.v1.DeadLetterFilter
+	41,  // 32: wakebell.v1.ListDeadLettersResponse.dead_letter:type_name -> wakebell.v1.DeadLetter
+	41,  // 33: wakebell.v1.GetDeadLetterResponse.dead_letter:type_name -> wakebell.v1.DeadLetter
+	104, // 34: wakebell.v1.DeadLetter.activation:type_name -> google.protobuf.Timestamp
+	104, // 35: wakebell.v1.DeadLetter.died:type_name -> google.protobuf.Timestamp
+	106, // 36: wakebell.v1.DeadLetter.content:type_name -> wakebell.v1.Content
+	36,  // 37: wakebell.v1.RedriveDeadLettersRequest.filter:type_name -> wakebell.v1.DeadLetterFilter
+	105, // 38: wakebell.v1.RedriveDeadLettersRequest.in:type_name -> google.protobuf.Duration
+	0,   // 39: wakebell.v1.RedriveDeadLettersResponse.outcome:type_name -> wakebell.v1.RedriveOutcome
+	36,  // 40: wakebell.v1.DeleteDeadLettersRequest.filter:type_name -> wakebell.v1.DeadLetterFilter
+	107, // 41: wakebell.v1.ListQueuesResponse.queue:type_name -> wakebell.v1.Queue
+	107, // 42: wakebell.v1.GetQueueStatsRequest.queue:type_name -> wakebell.v1.Queue
+	50,  // 43: wakebell.v1.GetQueueStatsResponse.stats:type_name -> wakebell.v1.QueueStats
+	104, // 44: wakebell.v1.QueueStats.oldest:type_name -> google.protobuf.Timestamp
+	104, // 45: wakebell.v1.QueueStats.now:type_name -> google.protobuf.Timestamp
+	107, // 46: wakebell.v1.ListQueueMessagesRequest.queue:type_name -> wakebell.v1.Queue
+	53,  // 47: wakebell.v1.ListQueueMessagesResponse.message:type_name -> wakebell.v1.QueuedMessage
+	104, // 48: wakebell.v1.QueuedMessage.deadline:type_name -> google.protobuf.Timestamp
+	107, // 49: wakebell.v1.PurgeQueueRequest.queue:type_name -> wakebell.v1.Queue
+	107, // 50: wakebell.v1.ListQueueDeadLettersRequest.queue:type_name -> wakebell.v1.Queue
+	60,  // 51: wakebell.v1.ListQueueDeadLettersResponse.dead_letter:type_name -> wakebell.v1.QueueDeadLetter
+	107, // 52: wakebell.v1.GetQueueDeadLetterRequest.queue:type_name -> wakebell.v1.Queue
+	60,  // 53: wakebell.v1.GetQueueDeadLetterResponse.dead_letter:type_name -> wakebell.v1.QueueDeadLetter
+	104, // 54: wakebell.v1.QueueDeadLetter.at:type_name -> google.protobuf.Timestamp
+	107, // 55: wakebell.v1.RedriveQueueDeadLetterRequest.queue:type_name -> wakebell.v1.Queue
+	105, // 56: wakebell.v1.RedriveQueueDeadLetterRequest.window:type_name -> google.protobuf.Duration
+	1,   // 57: wakebell.v1.RedriveQueueDeadLetterResponse.outcome:type_name -> wakebell.v1.QueueRedriveOutcome
+	107, // 58: wakebell.v1.DeleteQueueDeadLettersRequest.queue:type_name -> wakebell.v1.Queue
+	60,  // 59: wakebell.v1.DeleteQueueDeadLettersRequest.dead_letters:type_name -> wakebell.v1.QueueDeadLetter
+	69,  // 60: wakebell.v1.ListGatesResponse.gate:type_name -> wakebell.v1.GateState
+	69,  // 61: wakebell.v1.GetGateResponse.gate:type_name -> wakebell.v1.GateState
+	104, // 62: wakebell.v1.GateState.now:type_name -> google.protobuf.Timestamp
+	70,  // 63: wakebell.v1.GateState.holder:type_name -> wakebell.v1.GateTicket
+	104, // 64: wakebell.v1.GateState.until:type_name -> google.protobuf.Timestamp
+	70,  // 65: wakebell.v1.GateState.waiters:type_name -> wakebell.v1.GateTicket
+	101, // 66: wakebell.v1.GateState.guard:type_name -> wakebell.v1.GateState.GuardEntry
+	103, // 67: wakebell.v1.GateState.fault:type_name -> wakebell.v1.Error
+	79,  // 68: wakebell.v1.ExportRecurringResponse.schedule:type_name -> wakebell.v1.RecurringDump
+	79,  // 69: wakebell.v1.ImportRecurringRequest.schedule:type_name -> wakebell.v1.RecurringDump
+	104, // 70: wakebell.v1.BackfillRecurringRequest.from:type_name -> google.protobuf.Timestamp
+	104, // 71: wakebell.v1.BackfillRecurringRequest.to:type_name -> google.protobuf.Timestamp
+	85,  // 72: wakebell.v1.ListAuditRequest.filter:type_name -> wakebell.v1.AuditFilter
+	104, // 73: wakebell.v1.AuditFilter.since:type_name -> google.protobuf.Timestamp
+	87,  // 74: wakebell.v1.ListAuditResponse.entry:type_name -> wakebell.v1.AuditEntry
+	104, // 75: wakebell.v1.AuditEntry.at:type_name -> google.protobuf.Timestamp
+	104, // 76: wakebell.v1.AuditEntry.since:type_name -> google.protobuf.Timestamp
+	105, // 77: wakebell.v1.GetThroughputRequest.since:type_name -> google.protobuf.Duration
+	105, // 78: wakebell.v1.GetThroughputResponse.step:type_name -> google.protobuf.Duration
+	104, // 79: wakebell.v1.GetThroughputResponse.from:type_name -> google.protobuf.Timestamp
+	92,  // 80: wakebell.v1.GetThroughputResponse.points:type_name -> wakebell.v1.ThroughputCounts
+	94,  // 81: wakebell.v1.ListHistoryRequest.filter:type_name -> wakebell.v1.HistoryFilter
+	104, // 82: wakebell.v1.HistoryFilter.since:type_name -> google.protobuf.Timestamp
+	96,  // 83: wakebell.v1.ListHistoryResponse.attempt:type_name -> wakebell.v1.Attempt
+	104, // 84: wakebell.v1.Attempt.started:type_name -> google.protobuf.Timestamp
+	105, // 85: wakebell.v1.Attempt.took:type_name -> google.protobuf.Duration
+	107, // 86: wakebell.v1.GetQueueThroughputRequest.queue:type_name -> wakebell.v1.Queue
+	105, // 87: wakebell.v1.GetQueueThroughputRequest.since:type_name -> google.protobuf.Duration
+	91,  // 88: wakebell.v1.GetQueueThroughputResponse.throughput:type_name -> wakebell.v1.GetThroughputResponse
+	107, // 89: wakebell.v1.ListQueueHistoryRequest.queue:type_name -> wakebell.v1.Queue
+	94,  // 90: wakebell.v1.ListQueueHistoryRequest.filter:type_name -> wakebell.v1.HistoryFilter
+	96,  // 91: wakebell.v1.ListQueueHistoryResponse.attempt:type_name -> wakebell.v1.Attempt
+	92,  // [92:92] is the sub-list for method output_type
+	92,  // [92:92] is the sub-list for method input_type
+	92,  // [92:92] is the sub-list for extension type_name
+	92,  // [92:92] is the sub-list for extension extendee
+	0,   // [0:92] is the sub-list for field type_name
 }
 
 func init() { file_messages_operations_proto_init() }
@@ -6794,7 +6943,7 @@ func file_messages_operations_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_messages_operations_proto_rawDesc), len(file_messages_operations_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   98,
+			NumMessages:   100,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -37,7 +37,7 @@ func TestATopicIsDivided(t *testing.T) {
 	shown := objects(t, b.fine("topics", "shards", "TOPIC", "-o", "json"))[0]
 	require.NotEmpty(t, shown["since"])
 	delete(shown, "since")
-	require.Equal(t, map[string]any{"topic": b.topic, "shards": 4.0, "before": 1.0, "moving": true}, shown)
+	require.Equal(t, map[string]any{"topic": b.topic, "shards": 4.0, "next": 0.0, "before": 1.0, "moving": true}, shown)
 	code, _, stderr := b.call("topics", "shards", "TOPIC", "8")
 	require.Equal(t, cli.ExitUsage, code)
 	require.Contains(t, stderr, "which keeps its 4: its last change has not ended")

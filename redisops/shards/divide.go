@@ -113,6 +113,16 @@ func (s *Store) Settle(ctx context.Context, topic string) (sharding.Layout, erro
 			l.Moving, l.Since = true, now.UnixMilli()
 			return l, nil
 		default:
+			if l.Live {
+				err = s.moveMarks(ctx, topic, l)
+			}
+			if scripts.IsDenied(err) {
+				s.layouts.log().WarnContext(ctx, "marks of Once stay where the topic was: the Redis user may not scan keys", "topic", topic, "err", err)
+				err = nil
+			}
+			if err != nil {
+				return l, err
+			}
 			return l.Settled(now), nil
 		}
 	})

@@ -194,16 +194,49 @@ func (s *Store) settleTaken(ctx context.Context, topic string, l sharding.Layout
 	return nil
 }
 
-// Deliver delivers the outboxes that a process has left behind. Nodes call it now and
-// then while timers of a topic move.
+// Deliver delivers all outboxes of a topic whose timers move.
 func (s *Store) Deliver(ctx context.Context, topic string) error {
 	l, err := s.layout(ctx, topic)
 	if err != nil || !l.Moves() {
 		return err
 	}
-	names := sharding.Names(topic, l.From)
-	_, err = each(ctx, names, func(ctx context.Context, name string) (int, error) {
+	_, err = each(ctx, sharding.Names(topic, l.From), func(ctx context.Context, name string) (int, error) {
 		return 0, s.deliverAll(ctx, topic, l, name)
 	})
 	return err
+}
+
+// abandonedAfter is the age from which on a batch in an outbox was left behind by a process
+// that has ended.
+const abandonedAfter = 500 * time.Millisecond
+
+// DeliverAbandoned delivers the batches that a process has left behind, and reports
+// whether timers of the topic move. Nodes call it twice a second then.
+func (s *Store) DeliverAbandoned(ctx context.Context, topic string) (moves bool, err error) {
+	l, err := s.layout(ctx, topic)
+	if err != nil || !l.Moves() {
+		return false, err
+	}
+	_, err = each(ctx, sharding.Names(topic, l.From), func(ctx context.Context, name string) (int, error) {
+		batches, err := s.outbox(ctx, name)
+		if err != nil || len(batches) == 0 {
+			return 0, err
+		}
+		now, err := s.now(ctx)
+		if err != nil {
+			return 0, err
+		}
+		for token, text := range batches {
+			micros, _, _ := strings.Cut(token, "-")
+			taken, _ := strconv.ParseInt(micros, 10, 64)
+			if now.Sub(time.UnixMicro(taken)) < abandonedAfter {
+				continue
+			}
+			if err := s.deliver(ctx, topic, l, name, token, text); err != nil {
+				return 0, err
+			}
+		}
+		return 0, nil
+	})
+	return true, err
 }

@@ -20,6 +20,9 @@ const (
 	// longer than an outbox of a process that died waits for a node.
 	moveMargin = 3 * time.Second
 
+	// reportEvery is the time between two reports of the progress.
+	reportEvery = 200 * time.Millisecond
+
 	// stayWait is how long a resharding waits for timers that could not be moved.
 	stayWait = 200 * time.Millisecond
 )
@@ -33,20 +36,24 @@ type Progress struct {
 }
 
 // Reshard gives a topic with timers another number of shards, and moves its timers, in
-// steps, while nodes and clients use it. It yields its progress after each step, until all
+// steps, while nodes and clients use it. It yields its progress now and then, until all
 // timers are moved. It may be ended at any time; another call, with the same number,
 // continues.
 func (s *Store) Reshard(ctx context.Context, topic string, n int) iter.Seq2[Progress, error] {
 	return func(yield func(Progress, error) bool) {
-		var p Progress
+		var p, reported Progress
+		var at time.Time
 		for {
 			wait, err := s.reshardStep(ctx, topic, n, &p)
 			if err != nil {
 				yield(p, err)
 				return
 			}
-			if !yield(p, nil) || p.Done {
-				return
+			if p.Done || p.Layout != reported.Layout || time.Since(at) >= reportEvery {
+				reported, at = p, time.Now()
+				if !yield(p, nil) || p.Done {
+					return
+				}
 			}
 			select {
 			case <-time.After(wait):

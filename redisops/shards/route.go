@@ -23,6 +23,7 @@ const pinMargin = 10 * time.Second
 type written struct {
 	index   int
 	id, key string
+	once    bool
 }
 
 // routes returns the physical topics of those timers of a batch that are still in the
@@ -33,7 +34,7 @@ func (s *Store) routes(ctx context.Context, b timers.Batch, layouts map[string]s
 	b.Each(func(i int, topic string, e *timers.Entry) {
 		if l := layouts[topic]; l.Moves() {
 			at := place{topic, l.Old(topic, e.ID, e.Key)}
-			asked[at] = append(asked[at], written{i, e.ID, e.Key})
+			asked[at] = append(asked[at], written{i, e.ID, e.Key, e.Once > 0})
 		}
 	})
 	if len(asked) == 0 {
@@ -47,11 +48,15 @@ func (s *Store) routes(ctx context.Context, b timers.Batch, layouts map[string]s
 		}
 		taken := false
 		for i, w := range list {
-			switch codes[i] {
-			case 'e':
+			if codes[i] == 'e' {
 				routes[w.index] = at.name
-			case 'm':
-				taken = true
+				continue
+			}
+			taken = taken || codes[i] == 'm'
+			if w.once {
+				if err := s.moveMark(ctx, at.name, w.id, layouts[at.topic].Shard(at.topic, w.id, w.key)); err != nil {
+					return nil, err
+				}
 			}
 		}
 		if taken {

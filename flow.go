@@ -160,8 +160,9 @@ func (c *Client) Divide(ctx context.Context, topic string, n int) (wakebelltype.
 // moves its timers and dead letters to them. It returns an iterator over its progress, a
 // few times a second, whose last value is Done. It begins with two waits of 5 s, in which
 // all clients learn of the change, and ends when all timers are moved. A timer that a
-// handler has, or that is due within 3 s, is not moved before it is settled; timers with
-// the same key are moved together, when none of them is.
+// handler has is not moved before it is settled, and one without a key that is due within
+// 3 s is handled where it is. Timers with the same key are moved together, when a handler
+// has none of them; if there are more than 2,000, when there are fewer.
 //
 // If the loop over the iterator ends before, the topic stays usable: timers are handled
 // and found where they are. Another call with the same n, of any process, continues. After

@@ -93,7 +93,7 @@ func (s *System) watchShards(ctx context.Context) {
 
 // whileMoving is the interval of the checks while timers of a topic move to other shards:
 // what a process has left in an outbox is delivered within a second.
-const whileMoving = 500 * time.Millisecond
+const whileMoving = 200 * time.Millisecond
 
 // followShards starts and ends pollers as the layouts of topics have changed, and reports
 // whether timers of one of them move.

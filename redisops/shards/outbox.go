@@ -208,10 +208,10 @@ func (s *Store) Deliver(ctx context.Context, topic string) error {
 
 // abandonedAfter is the age from which on a batch in an outbox was left behind by a process
 // that has ended.
-const abandonedAfter = 500 * time.Millisecond
+const abandonedAfter = 300 * time.Millisecond
 
 // DeliverAbandoned delivers the batches that a process has left behind, and reports
-// whether timers of the topic move. Nodes call it twice a second then.
+// whether timers of the topic move. Nodes call it five times a second then.
 func (s *Store) DeliverAbandoned(ctx context.Context, topic string) (moves bool, err error) {
 	l, err := s.layout(ctx, topic)
 	if err != nil || !l.Moves() {

@@ -16,8 +16,8 @@ const (
 	moveBytes = 1 << 20 // of payloads in a step
 	moveKey   = 2000    // timers of a key that can be moved together
 
-	// moveMargin is how soon before its instant a timer is not moved any more. It is
-	// longer than an outbox of a process that died waits for a node.
+	// moveMargin is how soon before its instant a timer without a key is not moved any
+	// more. It is longer than an outbox of a process that died waits for a node.
 	moveMargin = 3 * time.Second
 
 	// reportEvery is the time between two reports of the progress.

@@ -43,11 +43,11 @@ func TestMovingTimersAreNeitherLostNorDoubled(t *testing.T) {
 			"move": func(*rapid.T) {
 				m.step(func(l sharding.Layout) { _, err := m.move(t.Context(), m.topic, l); require.NoError(t, err) })
 			},
-			"take":    m.crashAfterTake,
-			"arrive":  m.crashAfterArrival,
-			"deliver": func(*rapid.T) { require.NoError(t, m.Deliver(t.Context(), m.topic)) },
-			"unpin":   func(*rapid.T) { m.unpin(t) },
-			"":        m.check,
+			"take":      m.crashAfterTake,
+			"arrive":    m.crashAfterArrival,
+			"deliver":   func(*rapid.T) { require.NoError(t, m.Deliver(t.Context(), m.topic)) },
+			"drop pins": func(*rapid.T) { m.dropPins(t) },
+			"":          m.check,
 		})
 		m.end()
 	})
@@ -265,7 +265,7 @@ func (m *movingModel) check(*rapid.T) {
 // end moves all timers that no node holds, and compares them.
 func (m *movingModel) end() {
 	if m.layout.Moves() {
-		m.unpin(m.t)
+		m.dropPins(m.t)
 		m.moveAll(m.t, m.layout)
 		require.NoError(m.t, m.Deliver(m.t.Context(), m.topic))
 	}

@@ -2,6 +2,7 @@ package shards
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"time"
@@ -27,8 +28,9 @@ type written struct {
 }
 
 // routes returns the physical topics of those timers of a batch that are still in the
-// shards before, by the index of the timer. They stay there until they are written.
-func (s *Store) routes(ctx context.Context, b timers.Batch, layouts map[string]sharding.Layout) (map[int]string, error) {
+// shards before, by the index of the timer. They stay there until the returned function is
+// called, when they are written, or for a while if it is not.
+func (s *Store) routes(ctx context.Context, b timers.Batch, layouts map[string]sharding.Layout) (map[int]string, func(context.Context), error) {
 	type place struct{ topic, name string }
 	asked := map[place][]written{}
 	b.Each(func(i int, topic string, e *timers.Entry) {
@@ -38,40 +40,55 @@ func (s *Store) routes(ctx context.Context, b timers.Batch, layouts map[string]s
 		}
 	})
 	if len(asked) == 0 {
-		return nil, nil
+		return nil, nil, nil
 	}
-	routes := map[int]string{}
+	routes, call := map[int]string{}, rand.Text()
+	pinned := map[string][]any{} // the fields of the pins by physical topic
 	for at, list := range asked {
-		codes, err := s.pin(ctx, at.name, list)
+		codes, err := s.pin(ctx, at.name, call, list)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		taken := false
 		for i, w := range list {
 			if codes[i] == 'e' {
 				routes[w.index] = at.name
+				pinned[at.name] = append(pinned[at.name], "i"+w.id)
+				if w.key != "" {
+					pinned[at.name] = append(pinned[at.name], "k"+w.key)
+				}
 				continue
 			}
 			taken = taken || codes[i] == 'm'
 			if w.once {
 				if err := s.moveMark(ctx, at.name, w.id, layouts[at.topic].Shard(at.topic, w.id, w.key)); err != nil {
-					return nil, err
+					return nil, nil, err
 				}
 			}
 		}
 		if taken {
 			if err := s.deliverAll(ctx, at.topic, layouts[at.topic], at.name); err != nil {
-				return nil, err
+				return nil, nil, err
 			}
 		}
 	}
-	return routes, nil
+	return routes, func(ctx context.Context) { s.unpin(ctx, call, pinned) }, nil
+}
+
+// unpin lets timers move again that a call has written. A pin that stays expires.
+func (s *Store) unpin(ctx context.Context, call string, pinned map[string][]any) {
+	for name, fields := range pinned {
+		keys := []string{s.timers.Keys().Of(name).Pins()}
+		if _, err := s.timers.Try(ctx, unpinScript, keys, append([]any{call}, fields...)...); err != nil {
+			s.layouts.log().DebugContext(ctx, "timers were not unpinned", "topic", name, "err", err)
+		}
+	}
 }
 
 // pin asks which timers are in a physical topic, and keeps these from being moved.
-func (s *Store) pin(ctx context.Context, name string, list []written) (string, error) {
+func (s *Store) pin(ctx context.Context, name, call string, list []written) (string, error) {
 	k := s.timers.Keys().Of(name)
-	args := []any{(s.timers.Retry.Budget(ctx) + pinMargin).Microseconds()}
+	args := []any{(s.timers.Retry.Budget(ctx) + pinMargin).Microseconds(), call}
 	for i := range list {
 		args = append(args, list[i].id, list[i].key)
 	}

@@ -20,6 +20,7 @@ var (
 	lua                 = scripts.NewSet(luaFiles, timers.Parts())
 	layoutScript        = lua.Load("layout")
 	pinScript           = lua.Load("pin")
+	unpinScript         = lua.Load("unpin")
 	takeScript          = lua.Load("take", "keys", "keys_order")
 	arriveScript        = lua.Load("arrive", "keys", "keys_order", "keys_written")
 	dropScript          = lua.Load("drop")

@@ -112,9 +112,10 @@ func (s *Store) divided(ctx context.Context, b timers.Batch, done []wakebelltype
 		return b, nil
 	}
 	var routes map[int]string
+	var written func(context.Context)
 	if moves {
 		var err error
-		if routes, err = s.routes(ctx, b, placed); err != nil {
+		if routes, written, err = s.routes(ctx, b, placed); err != nil {
 			return timers.Batch{}, err
 		}
 	}
@@ -135,6 +136,7 @@ func (s *Store) divided(ctx context.Context, b timers.Batch, done []wakebelltype
 		}
 		return l.Shard(topic, e.ID, e.Key)
 	})
+	divided.After(written)
 	for topic := range keyed {
 		if err := s.markKeyed(ctx, topic); err != nil {
 			return timers.Batch{}, err

@@ -1,6 +1,7 @@
 package timers
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"hash/maphash"
@@ -21,8 +22,9 @@ type Batch struct {
 	room   int
 	first  group // usually all timers are of one topic
 	others []group
-	named  map[string]int // indexes of all groups by topic without prefix; nil while there is one
-	owners []int          // indexes of the groups of all timers, in the order of Add; nil while there is one
+	named  map[string]int            // indexes of all groups by topic without prefix; nil while there is one
+	after  func(ctx context.Context) // is called when all are written; nil: nothing is
+	owners []int                     // indexes of the groups of all timers, in the order of Add; nil while there is one
 }
 
 // group is the timers of one topic.
@@ -150,6 +152,9 @@ func (b *Batch) Each(do func(i int, topic string, e *Entry)) {
 		return ""
 	})
 }
+
+// After sets what is called when all timers are written, and not after an error.
+func (b *Batch) After(call func(ctx context.Context)) { b.after = call }
 
 // Topics yields the topics of the batch, with the prefix.
 func (b *Batch) Topics(yield func(string) bool) {

@@ -1,6 +1,7 @@
 -- Takes timers out of a topic into its outbox, from the last one on: put after
--- keys_order.lua. Timers of a key are taken together. Timers that a handler has, that
--- become due soon or that are pinned stay, and so do those of their keys.
+-- keys_order.lua. Timers of a key are taken together. Timers that a handler has or that are
+-- pinned stay, and so do those of their keys. Timers without a key that become due soon
+-- stay as well: they are handled here.
 --
 -- KEYS: timeline payloads leases keys order busy rates moving taken pins
 -- ARGV: limit offset margin longest bytes
@@ -10,25 +11,33 @@
 -- Returns: how many timers were taken, how many of those that were looked at stay, and
 --   the token and the content of the batch, '' if none was taken; as texts.
 
-local bad = mistyped('zset', 'hash', 'hash', 'hash', 'zset', 'hash', 'zset', 'hash', 'hash', 'zset')
+local bad = mistyped('zset', 'hash', 'hash', 'hash', 'zset', 'hash', 'zset', 'hash', 'hash', 'hash')
 if bad then return bad end
 
 local timeline, pins = KEYS.timeline, KEYS.pins
 local now = clock()
 local margin, longest, room = tonumber(ARGV.margin) / 1e6, tonumber(ARGV.longest), tonumber(ARGV.bytes)
-redis.call('ZREMRANGEBYSCORE', pins, '-inf', text(now))
 keyed.open(KEYS.keys, KEYS.order, KEYS.busy, timeline, KEYS.leases)
 
 local parts, ids, marks, members, free_keys = {'t'}, {}, {}, {}, {}
 local seen = {}
 
--- movable reports whether a timer may be moved now, and returns what is stored of it.
+-- pinned reports whether a call is about to write a timer, or a timer of a key.
+local function pinned(name)
+  local found = redis.call('HGET', pins, name)
+  if not found then return false end
+  for at in string.gmatch(found, '(%S+) %S+ ') do
+    if number(at) > now then return true end
+  end
+  redis.call('HDEL', pins, name)
+  return false
+end
+
+-- movable returns what is stored of a timer if it may be moved now, and otherwise nil.
 local function movable(id, score)
-  local at = number(score)
   local r = redis.call('HGET', KEYS.leases, id)
   local payload = redis.call('HGET', KEYS.payloads, id)
-  if not payload or running(current(r, score), score, now) or redis.call('ZSCORE', pins, 'i' .. id) then return nil end
-  if not keyed.parked(score) and at > now and at <= now + margin then return nil end
+  if not payload or running(current(r, score), score, now) or pinned('i' .. id) then return nil end
   return {id = id, score = score, payload = payload, record = r or '', key = '', place = '', held = '0', rate = ''}
 end
 
@@ -68,7 +77,7 @@ end
 
 -- take_key takes all timers of a key, or none, and returns how many.
 local function take_key(key, id)
-  if redis.call('ZSCORE', pins, 'k' .. key) then return 0 end
+  if pinned('k' .. key) then return 0 end
   local list, held, order = timers_of(key, id)
   if not list then return 0 end
   local rate, found = redis.call('ZSCORE', KEYS.rates, key) or '', {}
@@ -110,7 +119,8 @@ for i, id in ipairs(page) do
       take_key(key, id)
     end
   else
-    local t = movable(id, looked[2 * i])
+    local at = number(looked[2 * i])
+    local t = not (at > now and at <= now + margin) and movable(id, looked[2 * i])
     if t then pack(t) end
   end
   for j = math.max(before, 0) + 1, #ids do taken[ids[j]] = true end

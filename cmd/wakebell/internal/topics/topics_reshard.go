@@ -20,11 +20,11 @@ func topicsReshardCommand(a *cli.App) *cobra.Command {
 its timers and dead letters. On a terminal it shows how many are moved, and the time
 left.
 
-It begins with 10 s in which all clients learn of the change. Timers that a handler has
-or that are due within 3 s are not moved before they are settled, and neither are the
-timers with the same key. So it does not end while handlers run for long, or while the
-topic is paused and has due timers; it may be interrupted then. The topic stays usable,
-and the same command continues, on any machine.
+It begins with 10 s in which all clients learn of the change. A timer that a handler has
+is not moved before it is settled, and neither are those with the same key. So it does
+not end while a handler runs, or while a key always has a timer that runs or more than
+2,000 timers; it may be interrupted then. The topic stays usable, and the same command
+continues, on any machine.
 
 With -o json a line every second: topic, shards, next, before, moving, since (as shards),
 moved (timers and dead letters, by this command), left (timers where they were before),

@@ -10,10 +10,10 @@ import (
 // Layout is how the timers of a topic are divided. The zero value is that of a topic that
 // was never divided: one shard.
 type Layout struct {
-	Shards int   `json:"shards"`           // 1 to MaxShards; 0: 1
-	To     int   `json:"to,omitempty"`     // announces the next number of shards; 0: none. Calls already look there
-	From   int   `json:"from,omitempty"`   // the number of shards before; 0: there was no change
-	Moving bool  `json:"moving,omitempty"` // timers may be in the shards of From
+	Shards int  `json:"shards"`           // 1 to MaxShards; 0: 1
+	To     int  `json:"to,omitempty"`     // announces the next number of shards; 0: none. Calls already look there
+	From   int  `json:"from,omitempty"`   // the number of shards before; 0: there was no change
+	Moving bool `json:"moving,omitempty"` // timers may be in the shards of From
 	// Live says that the topic had timers when the number changed: those in the shards of
 	// From are moved, and until then they are written where they are.
 	Live  bool  `json:"live,omitempty"`

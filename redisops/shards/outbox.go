@@ -26,6 +26,7 @@ const (
 	ofTimers  = "t"
 	ofDead    = "d"
 	ofHistory = "h"
+	ofCounts  = "c"
 )
 
 const (
@@ -73,18 +74,21 @@ func (s *Store) spread(topic string, l sharding.Layout, kind string, items [][]s
 	keys := map[string]bool{}
 	for _, item := range items {
 		id, key := item[0], ""
-		if kind == ofTimers {
+		switch kind {
+		case ofCounts: // of which the sum matters
+			id = ""
+		case ofTimers:
 			key = item[keyField]
 			index = append(index, "i"+id)
 			if key != "" && !keys[key] {
 				keys[key] = true
 				index = append(index, "k"+key)
 			}
-		} else {
+		default:
 			id, key = fieldOf(item, "id"), fieldOf(item, "key")
 		}
 		name := l.Shard(topic, id, key)
-		if kind != ofTimers {
+		if kind == ofDead || kind == ofHistory {
 			parts[name] = append(parts[name], len(item))
 		}
 		for _, field := range item {
@@ -134,6 +138,8 @@ func (s *Store) arrive(ctx context.Context, kind, name, token string, items []an
 		stored, err = s.timers.RunText(ctx, arriveEntriesScript, []string{k.Dead, k.Arrived()}, append([]any{token, 0}, items...)...)
 	case ofHistory:
 		stored, err = s.timers.RunText(ctx, arriveEntriesScript, []string{k.History, k.Arrived()}, append([]any{token, historyLife.Milliseconds()}, items...)...)
+	case ofCounts:
+		stored, err = s.timers.RunText(ctx, arriveCountsScript, []string{k.Counts, k.Arrived()}, append([]any{token}, items...)...)
 	default:
 		err = errBatch
 	}

@@ -167,7 +167,10 @@ func (s *Store) move(ctx context.Context, topic string, l sharding.Layout) (move
 		if n, err = s.moveEntries(ctx, topic, l, from, k.Dead, ofDead); n > 0 || err != nil {
 			return n, err
 		}
-		return s.moveEntries(ctx, topic, l, from, k.History, ofHistory)
+		if n, err = s.moveEntries(ctx, topic, l, from, k.History, ofHistory); n > 0 || err != nil {
+			return n, err
+		}
+		return 0, s.moveCounts(ctx, topic, l, from)
 	})
 	for _, n := range counts {
 		moved += n
@@ -219,6 +222,21 @@ func (s *Store) moveEntries(ctx context.Context, topic string, l sharding.Layout
 	}
 	taken, _ := strconv.ParseInt(texts[0], 10, 64)
 	return taken, s.deliver(ctx, topic, l, from, texts[1], texts[2])
+}
+
+// moveCounts moves the counts of a physical topic. Its pollers write more of them while they
+// run.
+func (s *Store) moveCounts(ctx context.Context, topic string, l sharding.Layout, from string) error {
+	k := s.timers.Keys().Of(from)
+	reply, err := s.timers.RunList(ctx, 3, takeCountsScript, []string{k.Counts, k.Moving(), k.Taken()}, ofCounts)
+	if err != nil {
+		return fmt.Errorf("move the counts of %q: %w", from, err)
+	}
+	texts, err := scripts.Texts(reply)
+	if err != nil || texts[0] == "0" {
+		return err
+	}
+	return s.deliver(ctx, topic, l, from, texts[1], texts[2])
 }
 
 // leftIn returns the number of timers in the shards before.

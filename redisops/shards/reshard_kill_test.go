@@ -154,7 +154,7 @@ func TestAReshardingSurvivesKills(t *testing.T) {
 	}
 	for key, ids := range d.keys {
 		for i, id := range ids {
-			require.Equal(t, fmt.Sprint("o", i*keys+int(atoi(key[1:]))), id, "%s: %v", key, ids)
+			require.Equal(t, fmt.Sprint("o", i*keys+atoi(key[1:])), id, "%s: %v", key, ids)
 		}
 	}
 	require.Empty(t, f.in(t, sharding.Names(f.topic, 2)))

@@ -99,8 +99,19 @@ func testMoving(t *testing.T, f *fixture, n int) {
 	}
 	require.Len(t, before, 703)
 
+	counted, err := f.Throughput(t.Context(), f.topic, time.Hour)
+	require.NoError(t, err)
 	l := f.startMoving(t, n)
 	f.moveAll(t, l)
+	moved, err := f.Throughput(t.Context(), f.topic, time.Hour)
+	require.NoError(t, err)
+	require.Equal(t, scheduled(counted), scheduled(moved))
+	require.EqualValues(t, 704, scheduled(moved))
+	for _, name := range sharding.Names(f.topic, l.From) {
+		left, err := f.timers.RDB.Exists(t.Context(), f.timers.Keys().Of(name).Counts).Result()
+		require.NoError(t, err)
+		require.Zero(t, left)
+	}
 	require.Equal(t, []string{"leased", "soon"}, f.in(t, sharding.Names(f.topic, l.From)))
 	after, _, err := f.List(t.Context(), f.topic, timers.Filter{Limit: 1000})
 	require.NoError(t, err)
@@ -303,4 +314,11 @@ func TestATimerStaysWhileItIsWritten(t *testing.T) {
 	f.moveAll(t, l)
 	require.Empty(t, f.in(t, []string{f.topic}))
 	require.Len(t, f.in(t, l.Names(f.topic)), 14)
+}
+
+func scheduled(all wakebelltype.Throughput) (n int64) {
+	for _, p := range all.Points {
+		n += p.Scheduled
+	}
+	return n
 }

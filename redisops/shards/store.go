@@ -26,6 +26,8 @@ var (
 	dropScript          = lua.Load("drop")
 	takeEntriesScript   = lua.Load("take_entries")
 	arriveEntriesScript = lua.Load("arrive_entries")
+	takeCountsScript    = lua.Load("take_counts")
+	arriveCountsScript  = lua.Load("arrive_counts")
 )
 
 // Store is the store of topics that may have shards.

@@ -120,7 +120,10 @@ var ErrNameTaken = errors.New("a runtime of this name is running in the actor sy
 func Start(system *actor.ActorSystem, cfg Config) (*Runtime, error) {
 	rt := &Runtime{
 		name: cfg.Name, system: system, hints: cfg.Hints, timers: cfg.Timers, beat: cfg.Beat, owner: cfg.Owner,
-		env:          &host.Env{Logger: cfg.Logger, Random: cfg.Random, IO: &sync.WaitGroup{}, Options: cfg.props, LogLimit: host.NewLogLimiter(), Metrics: cfg.Metrics},
+		env: &host.Env{
+			Logger: cfg.Logger, Random: cfg.Random, IO: &sync.WaitGroup{}, Dispatcher: &host.Dispatcher{}, Options: cfg.props,
+			LogLimit: host.NewLogLimiter(), Metrics: cfg.Metrics,
+		},
 		topics:       map[string]*poller.Shared{},
 		unresponsive: map[string]time.Time{},
 		outages:      map[string]metrics.Outage{},

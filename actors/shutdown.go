@@ -44,6 +44,7 @@ func (rt *Runtime) Stop() error { return rt.stopWithin(stopActors) }
 // stopWithin is Stop that waits for the actors for a limited time.
 func (rt *Runtime) stopWithin(limit time.Duration) error {
 	defer extensionOf(rt.system).remove(rt)
+	defer rt.env.Dispatcher.Close()
 	stopped := make(chan error, 1)
 	go func() { stopped <- rt.system.Root.StopFuture(rt.pid).Wait() }() // which ends after 10 s
 	var err error

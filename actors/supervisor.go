@@ -40,9 +40,8 @@ type supervisor struct {
 }
 
 func supervisorProps(rt *Runtime) *actor.Props {
-	return actor.PropsFromProducer(func() actor.Actor { return &supervisor{rt: rt} },
-		actor.WithSupervisor(host.RestartPoller.WithRandom(rt.env.Random)),
-		actor.WithReceiverMiddleware(host.LogCrashes(rt.env.Logger)))
+	return actor.PropsFromProducer(func() actor.Actor { return host.LogCrashes(rt.env.Logger, &supervisor{rt: rt}) },
+		actor.WithSupervisor(host.RestartPoller.WithRandom(rt.env.Random)))
 }
 
 func (s *supervisor) Receive(c actor.Context) {

@@ -116,8 +116,9 @@ type (
 
 // Props returns the props of the gates actor of g.
 func Props(g *Gates) *actor.Props {
-	return actor.PropsFromProducer(func() actor.Actor { return &gatekeeper{gates: g, cfg: &g.cfg} },
-		actor.WithReceiverMiddleware(host.LogCrashes(g.cfg.Logger)))
+	return actor.PropsFromProducer(func() actor.Actor {
+		return host.LogCrashes(g.cfg.Logger, &gatekeeper{gates: g, cfg: &g.cfg})
+	})
 }
 
 func (k *gatekeeper) Receive(c actor.Context) {

@@ -39,8 +39,8 @@ func handlerProps(r *runQueue, t *Shared, poller *actor.PID) *actor.Props {
 	return actor.PropsFromProducer(func() actor.Actor {
 		h := &handler{queue: r, topic: t, poller: poller, restarted: spawned}
 		spawned = true
-		return h
-	}, actor.WithReceiverMiddleware(host.LogCrashes(t.Logger)))
+		return host.LogCrashes(t.Logger, h)
+	}, actor.WithDispatcher(t.dispatcher))
 }
 
 // crash is the message of a worker to its handler about a panic in user code.

@@ -102,10 +102,10 @@ type (
 func Props(t *Shared) *actor.Props {
 	options := append([]actor.PropsOption{
 		actor.WithSupervisor(host.RestartHandler.WithRandom(t.random)),
-		actor.WithReceiverMiddleware(host.LogCrashes(t.Logger)),
+		actor.WithDispatcher(t.dispatcher),
 	}, t.props...)
 	return actor.PropsFromProducer(func() actor.Actor {
-		return &poller{Shared: t, incarnation: uint64(t.Counters.incarnations.Add(1))}
+		return host.LogCrashes(t.Logger, &poller{Shared: t, incarnation: uint64(t.Counters.incarnations.Add(1))})
 	}, options...)
 }
 

@@ -243,26 +243,17 @@ func (p *poller) spawnHandlers(c actor.Context) {
 }
 
 // armTimer sets the timer to the next instant at which there is work. An early
-// tick is harmless, so the timer is only moved forward.
+// tick is harmless, so the timer is only moved forward, and otherwise only to the
+// steps in which the end of a window is waited for.
 func (p *poller) armTimer(now time.Time) {
-	at := earlier(earlier(p.leasesAt, p.batchAt), p.prefetch.checkAt)
-	at = earlier(at, p.windowAt)
-	if !p.unavailable {
-		at = earlier(earlier(at, p.divideAt), p.helpAt)
-		at = earlier(at, p.overrideAt)
-		if p.breaker != nil {
-			at = earlier(at, p.breaker.Until())
-		}
-		for _, s := range p.streams {
-			at = earlier(at, s.retryAt)
-		}
-		// A due poll waits while settlements are delayed: its instant has passed,
-		// and the timer would fire at once, again and again.
-		if first := p.streams[0]; !first.busy() && p.free() > 0 && !p.awaitsShare && p.batchAt.IsZero() && p.mayClaim(first) {
-			at = earlier(at, later(p.pace.wakeAt(), p.windowEnd(first)))
-		}
+	at, step := p.nextWork(), time.Duration(0)
+	if at.IsZero() {
+		return
 	}
-	if at.IsZero() || (!p.timerAt.IsZero() && !at.Before(p.timerAt)) {
+	if p.endsWindow(at) {
+		at, step = inSteps(now, at), timerStep
+	}
+	if !p.timerAt.IsZero() && !at.Before(p.timerAt) && at.Sub(p.timerAt) >= step {
 		return
 	}
 	p.timerAt = at
@@ -272,4 +263,27 @@ func (p *poller) armTimer(now time.Time) {
 		return
 	}
 	p.timer.Reset(at.Sub(now))
+}
+
+// nextWork is the next instant at which there is work; zero: there is none to wait for.
+func (p *poller) nextWork() time.Time {
+	at := earlier(earlier(p.leasesAt, p.batchAt), p.prefetch.checkAt)
+	at = earlier(at, p.windowAt)
+	if p.unavailable {
+		return at
+	}
+	at = earlier(earlier(at, p.divideAt), p.helpAt)
+	at = earlier(at, p.overrideAt)
+	if p.breaker != nil {
+		at = earlier(at, p.breaker.Until())
+	}
+	for _, s := range p.streams {
+		at = earlier(at, s.retryAt)
+	}
+	// A due poll waits while settlements are delayed: its instant has passed,
+	// and the timer would fire at once, again and again.
+	if first := p.streams[0]; !first.busy() && p.free() > 0 && !p.awaitsShare && p.batchAt.IsZero() && p.mayClaim(first) {
+		at = earlier(at, later(p.pace.wakeAt(), p.windowEnd(first)))
+	}
+	return at
 }

@@ -123,7 +123,8 @@ type Shared struct {
 	deadHook   *DeadLetterHook // called for each dead letter
 	logLimit   *loglimit.Limiter
 	random     func() float64
-	io         *sync.WaitGroup     // the goroutines that call the source
+	io         *sync.WaitGroup // the goroutines that call the source
+	dispatcher *host.Dispatcher
 	props      []actor.PropsOption // for tests
 }
 
@@ -137,7 +138,7 @@ type State struct {
 // poller.
 func NewShared(t Topic, env *host.Env, dead *DeadLetterHook, watch *ClockWatch, watchable bool) *Shared {
 	c := &Shared{
-		Topic: t, Logger: t.logger(env.Logger), random: env.Random, props: env.Options, io: env.IO,
+		Topic: t, Logger: t.logger(env.Logger), random: env.Random, dispatcher: env.Dispatcher, props: env.Options, io: env.IO,
 		deadHook: dead, logLimit: env.LogLimit, clockWatch: watch,
 	}
 	c.Feed.Topic = t.Source.Name()

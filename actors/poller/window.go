@@ -1,6 +1,7 @@
 package poller
 
 import (
+	"slices"
 	"time"
 
 	"github.com/wakebell/wakebell/messages/exchange"
@@ -53,6 +54,15 @@ const (
 	// one before, from which acks wait.
 	minStreak = 16
 	maxPause  = time.Second
+	// timerStep is how exactly Go's runtime sleeps on Linux while nothing runs: whole
+	// milliseconds, by epoll_wait. Before an instant in between it wakes up once too
+	// early, then sleeps until up to a millisecond too late, and its monitor thread
+	// looks again and again whether it was noticed: a quarter of the client's CPU
+	// time at 2,000 timers a second. So windows end when the runtime wakes up anyway.
+	timerStep = time.Millisecond
+	// timerMargin is by how much the kernel wakes up later than it was asked to.
+	timerMargin = 70 * time.Microsecond
+	maxStepped  = 100 * time.Millisecond // the longest window that ends in steps
 	// windowLease bounds a window, and so the delay of a settlement, as a fraction of
 	// the lease.
 	windowLease = 10
@@ -103,11 +113,29 @@ func widthFor(rate float64) time.Duration {
 // openWindow opens the window of a stream when an exchange brought timers. Settlements
 // alone open none, so timers that come further apart than the window never wait.
 func (p *poller) openWindow(s *stream, f *flight, timers int, now time.Time) {
+	last := s.windowFrom.Add(p.window.span(p.LeaseTTL))
 	p.window.answered(now, timers)
 	s.windowFrom = time.Time{}
-	if timers > 0 {
-		s.windowFrom = f.sent
+	if timers == 0 {
+		return
 	}
+	s.windowFrom = f.sent
+	if late := f.sent.Sub(last); late > 0 && late < timerStep+timerMargin {
+		s.windowFrom = last // windows that follow one another do not add up their delays
+	}
+}
+
+// endsWindow reports whether an open window ends at this instant. Long windows end
+// rarely, and need no steps.
+func (p *poller) endsWindow(at time.Time) bool {
+	span := p.window.span(p.LeaseTTL)
+	return span > 0 && span <= maxStepped && slices.ContainsFunc(p.streams, func(s *stream) bool { return s.windowFrom.Add(span).Equal(at) })
+}
+
+// inSteps moves the end of a window to a whole number of steps from now, at most one later.
+func inSteps(now, end time.Time) time.Time {
+	steps := (end.Sub(now) - timerMargin + timerStep - 1) / timerStep
+	return now.Add(max(steps, 0)*timerStep + timerMargin)
 }
 
 // delayForWindow delays the next exchange of a stream until its window has ended,

@@ -146,3 +146,31 @@ func TestAFixedWindowDoesNotFollowTheLoad(t *testing.T) {
 		}
 	}
 }
+
+func TestAWindowEndsInWholeSteps(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(0, 0)
+	rapid.Check(t, func(t *rapid.T) {
+		end := now.Add(time.Duration(rapid.Int64Range(-int64(time.Second), int64(time.Second)).Draw(t, "end")))
+		at := inSteps(now, end)
+		require.False(t, at.Before(end), "not before its end")
+		require.Less(t, at.Sub(later(end, now)), timerStep+timerMargin, "nor long after")
+		require.Equal(t, timerMargin, at.Sub(now)%timerStep, "when the runtime wakes up")
+	})
+}
+
+// TestWindowsFollowOneAnother: that each ends in whole steps must not make the exchanges
+// of a busy topic rarer than the window says.
+func TestWindowsFollowOneAnother(t *testing.T) {
+	t.Parallel()
+	p := &poller{Shared: &Shared{}, Settings: Settings{LeaseTTL: 30 * time.Second}}
+	start := time.Unix(0, 0)
+	now := start
+	p.window = window{fixed: AutomaticWindow, width: maxWindow, since: start}
+	s := &stream{}
+	for range 1000 {
+		p.openWindow(s, &flight{sent: now}, 10, now.Add(roundTrip))
+		now = inSteps(now.Add(roundTrip), p.windowEnd(s))
+	}
+	require.InDelta(t, 1000*maxWindow, now.Sub(start), float64(10*maxWindow))
+}

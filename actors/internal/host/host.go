@@ -9,6 +9,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"time"
 
@@ -27,6 +28,8 @@ type Env struct {
 	IO *sync.WaitGroup
 	// LogLimit limits the log lines about timers, which peers can cause.
 	LogLimit *loglimit.Limiter
+	// Dispatcher runs the actors' mailboxes; nil: protoactor-go's own does.
+	Dispatcher *Dispatcher
 	// Options are added to the props of every actor; tests use them.
 	Options []actor.PropsOption
 	Metrics *metrics.Metrics // nil measures nothing
@@ -37,10 +40,13 @@ type Env struct {
 // actor sends to itself carry it, because they outlive a restart.
 func (e *Env) Props(produce func(incarnation uint64) actor.Actor) *actor.Props {
 	incarnation := uint64(0)
-	options := append([]actor.PropsOption{actor.WithReceiverMiddleware(LogCrashes(e.Logger))}, e.Options...)
+	options := slices.Clone(e.Options)
+	if e.Dispatcher != nil {
+		options = append(options, actor.WithDispatcher(e.Dispatcher))
+	}
 	return actor.PropsFromProducer(func() actor.Actor {
 		incarnation++
-		return produce(incarnation)
+		return LogCrashes(e.Logger, produce(incarnation))
 	}, options...)
 }
 
@@ -134,30 +140,43 @@ func (s *Restart) WithRandom(random func() float64) *Restart {
 	return &c
 }
 
-// LogCrashes logs a panic of Receive with its stack, which the supervisor does
-// not receive, and panics again. It ends panics while an actor stops: otherwise
-// the parent would wait forever.
-func LogCrashes(log *slog.Logger) actor.ReceiverMiddleware {
-	return func(next actor.ReceiverFunc) actor.ReceiverFunc {
-		return func(c actor.ReceiverContext, env *actor.MessageEnvelope) {
-			defer func() {
-				reason := recover()
-				if reason == nil {
-					return
-				}
-				if _, ours := reason.(UserPanic); !ours {
-					log.Error("actor crashed", "actor", c.Self().GetId(),
-						"message", fmt.Sprintf("%T", env.Message), "panic", fmt.Sprint(reason), "stack", string(debug.Stack()))
-				}
-				switch env.Message.(type) {
-				case *actor.Stopping, *actor.Stopped:
-				default:
-					panic(reason)
-				}
-			}()
-			next(c, env)
-		}
+// LogCrashes returns the actor with a Receive that logs a panic with its stack, which
+// the supervisor does not receive, and panics again. It ends panics while an actor
+// stops: otherwise the parent would wait forever. A middleware could do the same for
+// the price of an envelope for each message.
+func LogCrashes(log *slog.Logger, of actor.Actor) actor.Actor {
+	logger := &crashLogger{of, log}
+	if strategy, ok := of.(actor.SupervisorStrategy); ok { // which protoactor-go looks for
+		return &struct {
+			*crashLogger
+			actor.SupervisorStrategy
+		}{logger, strategy}
 	}
+	return logger
+}
+
+type crashLogger struct {
+	actor.Actor
+	log *slog.Logger
+}
+
+func (l *crashLogger) Receive(c actor.Context) {
+	defer func() {
+		reason := recover()
+		if reason == nil {
+			return
+		}
+		if _, ours := reason.(UserPanic); !ours {
+			l.log.Error("actor crashed", "actor", c.Self().GetId(),
+				"message", fmt.Sprintf("%T", c.Message()), "panic", fmt.Sprint(reason), "stack", string(debug.Stack()))
+		}
+		switch c.Message().(type) {
+		case *actor.Stopping, *actor.Stopped:
+		default:
+			panic(reason)
+		}
+	}()
+	l.Actor.Receive(c)
 }
 
 // Recovered turns a panic of call into an error: in a goroutine it would end the

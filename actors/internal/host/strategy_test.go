@@ -61,7 +61,7 @@ func TestPanicsWhileStopping(t *testing.T) {
 	t.Parallel()
 	actortest.InVirtualTime(t, func(t *testing.T) {
 		system := actortest.QuietSystem()
-		pid := spawnParent(t, system, panicsInStopping, actor.WithReceiverMiddleware(LogCrashes(actortest.DiscardLogger)))
+		pid := spawnParent(t, system, LogCrashes(actortest.DiscardLogger, actor.ReceiveFunc(panicsInStopping)).Receive)
 		require.NoError(t, system.Root.StopFuture(pid).Wait())
 	})
 }

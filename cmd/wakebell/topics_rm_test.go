@@ -57,7 +57,8 @@ func TestATopicIsResharded(t *testing.T) {
 		b.fine("schedule", "-t", "TOPIC", "--id", fmt.Sprint(i), "--in", "1d")
 	}
 	const begun = `{"shards":4,"from":1,"moving":true,"live":true,"since":1}`
-	require.NoError(t, b.rdb.HSet(t.Context(), "timers_shards", "", "cli", b.topic, begun).Err())
+	require.NoError(t, b.rdb.HSet(t.Context(), "timers_shards", b.topic, begun).Err())
+	require.NoError(t, b.rdb.HIncrBy(t.Context(), "timers_shards", "", 1).Err())
 	code, _, stderr := b.call("topics", "reshard", "TOPIC", "--shards", "8")
 	require.Equal(t, cli.ExitUsage, code)
 	require.Contains(t, stderr, "it is being changed to 4; finish that first")

@@ -27,6 +27,20 @@ func ExampleShards() {
 	_, _ = h, show
 }
 
+// A topic with timers gets more shards while it is used.
+func ExampleClient_Reshard() {
+	reshard := func(ctx context.Context, client *wakebell.Client) error {
+		for progress, err := range client.Reshard(ctx, "clicks", 16) {
+			if err != nil {
+				return err
+			}
+			fmt.Println(progress.Moved, "moved,", progress.Left, "left")
+		}
+		return nil
+	}
+	_ = reshard
+}
+
 // A client divides a topic that has no timers yet.
 func ExampleClient_Divide() {
 	divide := func(ctx context.Context, client *wakebell.Client) error {

@@ -3,6 +3,7 @@ package wakebell
 import (
 	"context"
 	"errors"
+	"iter"
 	"strconv"
 	"time"
 
@@ -155,8 +156,39 @@ func (c *Client) Divide(ctx context.Context, topic string, n int) (wakebelltype.
 	return layoutOf(l), err
 }
 
+// Reshard gives a topic n shards, 1 to 256, while nodes handle it and clients use it, and
+// moves its timers and dead letters to them. It returns an iterator over its progress, a
+// few times a second, whose last value is Done. It begins with two waits of 5 s, in which
+// all clients learn of the change, and ends when all timers are moved. A timer that a
+// handler has is not moved before it is settled, and one without a key that is due within
+// 3 s is handled where it is. Timers with the same key are moved together, when a handler
+// has none of them; if there are more than 2,000, when there are fewer.
+//
+// If the loop over the iterator ends before, the topic stays usable: timers are handled
+// and found where they are. Another call with the same n, of any process, continues. After
+// an error, which it yields with the progress, the iterator ends. It is ErrInvalid if the
+// topic is being changed to another number, or if the MaxInFlight of its overrides is less
+// than n.
+func (c *Client) Reshard(ctx context.Context, topic string, n int) iter.Seq2[wakebelltype.Resharding, error] {
+	return func(yield func(wakebelltype.Resharding, error) bool) {
+		full, err := c.fullName(topic)
+		if err != nil {
+			yield(wakebelltype.Resharding{}, err)
+			return
+		}
+		var last wakebelltype.Resharding
+		for p, failed := range c.store.Reshard(ctx, full, n) {
+			last, err = wakebelltype.Resharding{Layout: layoutOf(p.Layout), Moved: p.Moved, Left: p.Left, Done: p.Done}, failed
+			if !yield(last, err) {
+				break
+			}
+		}
+		c.record(ctx, wakebelltype.AuditTopicReshard, full, audit.Result{Count: last.Moved, Detail: audit.Details("shards", strconv.Itoa(n)), Err: err})
+	}
+}
+
 func layoutOf(l sharding.Layout) wakebelltype.ShardLayout {
-	to := wakebelltype.ShardLayout{Shards: l.Count(), Before: l.From, Moving: l.Moving}
+	to := wakebelltype.ShardLayout{Shards: l.Count(), Next: l.To, Before: l.From, Moving: l.Moving}
 	if l.Since > 0 {
 		to.Since = time.UnixMilli(l.Since)
 	}

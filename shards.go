@@ -73,7 +73,8 @@ func (s *System) learnPolled(ctx context.Context) error {
 
 // watchShards follows the layouts of the handled topics until the System stops.
 func (s *System) watchShards(ctx context.Context) {
-	tick := time.NewTicker(cmp.Or(s.hooks.Idle, shards.Fresh))
+	idle := cmp.Or(s.hooks.Idle, shards.Fresh)
+	tick := time.NewTimer(idle)
 	defer tick.Stop()
 	for {
 		select {
@@ -82,17 +83,26 @@ func (s *System) watchShards(ctx context.Context) {
 		case <-tick.C:
 		case <-s.divided:
 		}
-		s.followShards(ctx)
+		if s.followShards(ctx) {
+			tick.Reset(whileMoving)
+		} else {
+			tick.Reset(idle)
+		}
 	}
 }
 
-// followShards starts and ends pollers as the layouts of topics have changed.
-func (s *System) followShards(ctx context.Context) {
+// whileMoving is the interval of the checks while timers of a topic move to other shards:
+// what a process has left in an outbox is delivered within a second.
+const whileMoving = 200 * time.Millisecond
+
+// followShards starts and ends pollers as the layouts of topics have changed, and reports
+// whether timers of one of them move.
+func (s *System) followShards(ctx context.Context) (moving bool) {
 	if err := s.shards.Map().Renew(ctx); err != nil && ctx.Err() == nil {
 		s.cfg.Logger.WarnContext(ctx, "layouts of topics could not be read", "err", err)
 	}
 	if none, err := s.shards.Map().None(ctx); none || err != nil { // an error: as before
-		return
+		return false
 	}
 	s.changing.Lock()
 	var handlers []Handler
@@ -107,6 +117,10 @@ func (s *System) followShards(ctx context.Context) {
 		if _, err := s.shards.Settle(ctx, full); err != nil {
 			s.cfg.Logger.WarnContext(ctx, "the layout of a topic could not be settled", "topic", full, "err", err)
 		}
+		moves, err := s.shards.DeliverAbandoned(ctx, full)
+		if moving = moving || moves; err != nil {
+			s.cfg.Logger.WarnContext(ctx, "timers that move to other shards could not be delivered there", "topic", full, "err", err)
+		}
 		names, err := s.physical(ctx, h)
 		if err == nil {
 			err = s.repoll(h, names)
@@ -115,6 +129,7 @@ func (s *System) followShards(ctx context.Context) {
 			s.cfg.Logger.WarnContext(ctx, "pollers do not follow the layout of the topic", "topic", full, "err", err)
 		}
 	}
+	return moving
 }
 
 // repoll gives a handler a poller for each of the physical topics, and no others.

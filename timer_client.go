@@ -35,6 +35,7 @@ type Operator interface {
 
 	Shards(ctx context.Context, topic string) (wakebelltype.ShardLayout, error)
 	Divide(ctx context.Context, topic string, shards int) (wakebelltype.ShardLayout, error)
+	Reshard(ctx context.Context, topic string, shards int) iter.Seq2[wakebelltype.Resharding, error]
 
 	Control(ctx context.Context, topic string) (wakebelltype.Control, error)
 	Pause(ctx context.Context, topic, by, reason string) (wakebelltype.Control, error)

@@ -812,7 +812,9 @@ type TopicShards struct {
 	// Timers may still be where they were before.
 	Moving bool `protobuf:"varint,3,opt,name=moving,proto3" json:"moving,omitempty"`
 	// When the last change began or ended; absent: never.
-	Since         *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=since,proto3" json:"since,omitempty"`
+	Since *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=since,proto3" json:"since,omitempty"`
+	// The number of shards that a resharding has announced; 0: none.
+	Next          uint32 `protobuf:"varint,5,opt,name=next,proto3" json:"next,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -873,6 +875,13 @@ func (x *TopicShards) GetSince() *timestamppb.Timestamp {
 		return x.Since
 	}
 	return nil
+}
+
+func (x *TopicShards) GetNext() uint32 {
+	if x != nil {
+		return x.Next
+	}
+	return 0
 }
 
 // DivideTopicRequest gives a topic without timers and dead letters a number of shards.
@@ -974,6 +983,134 @@ func (x *DivideTopicResponse) GetShards() *TopicShards {
 	return nil
 }
 
+// ReshardTopicRequest gives a topic with timers another number of shards and moves its
+// timers, for as long as the caller reads the answers. A further request with the same
+// number continues.
+type ReshardTopicRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Topic string                 `protobuf:"bytes,1,opt,name=topic,proto3" json:"topic,omitempty"`
+	// 1 to 256.
+	Shards        uint32 `protobuf:"varint,2,opt,name=shards,proto3" json:"shards,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReshardTopicRequest) Reset() {
+	*x = ReshardTopicRequest{}
+	mi := &file_messages_operations_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReshardTopicRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReshardTopicRequest) ProtoMessage() {}
+
+func (x *ReshardTopicRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_messages_operations_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReshardTopicRequest.ProtoReflect.Descriptor instead.
+func (*ReshardTopicRequest) Descriptor() ([]byte, []int) {
+	return file_messages_operations_proto_rawDescGZIP(), []int{16}
+}
+
+func (x *ReshardTopicRequest) GetTopic() string {
+	if x != nil {
+		return x.Topic
+	}
+	return ""
+}
+
+func (x *ReshardTopicRequest) GetShards() uint32 {
+	if x != nil {
+		return x.Shards
+	}
+	return 0
+}
+
+// ReshardTopicResponse is how far it is.
+type ReshardTopicResponse struct {
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Shards *TopicShards           `protobuf:"bytes,1,opt,name=shards,proto3" json:"shards,omitempty"`
+	// Timers and dead letters that were moved since the request.
+	Moved int64 `protobuf:"varint,2,opt,name=moved,proto3" json:"moved,omitempty"`
+	// Timers that are where they were before.
+	Left int64 `protobuf:"varint,3,opt,name=left,proto3" json:"left,omitempty"`
+	// It is complete; the last response.
+	Done          bool `protobuf:"varint,4,opt,name=done,proto3" json:"done,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReshardTopicResponse) Reset() {
+	*x = ReshardTopicResponse{}
+	mi := &file_messages_operations_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReshardTopicResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReshardTopicResponse) ProtoMessage() {}
+
+func (x *ReshardTopicResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_messages_operations_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReshardTopicResponse.ProtoReflect.Descriptor instead.
+func (*ReshardTopicResponse) Descriptor() ([]byte, []int) {
+	return file_messages_operations_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *ReshardTopicResponse) GetShards() *TopicShards {
+	if x != nil {
+		return x.Shards
+	}
+	return nil
+}
+
+func (x *ReshardTopicResponse) GetMoved() int64 {
+	if x != nil {
+		return x.Moved
+	}
+	return 0
+}
+
+func (x *ReshardTopicResponse) GetLeft() int64 {
+	if x != nil {
+		return x.Left
+	}
+	return 0
+}
+
+func (x *ReshardTopicResponse) GetDone() bool {
+	if x != nil {
+		return x.Done
+	}
+	return false
+}
+
 // GetTopicControlRequest reads the control state of a topic.
 type GetTopicControlRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -984,7 +1121,7 @@ type GetTopicControlRequest struct {
 
 func (x *GetTopicControlRequest) Reset() {
 	*x = GetTopicControlRequest{}
-	mi := &file_messages_operations_proto_msgTypes[16]
+	mi := &file_messages_operations_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -996,7 +1133,7 @@ func (x *GetTopicControlRequest) String() string {
 func (*GetTopicControlRequest) ProtoMessage() {}
 
 func (x *GetTopicControlRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[16]
+	mi := &file_messages_operations_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1009,7 +1146,7 @@ func (x *GetTopicControlRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetTopicControlRequest.ProtoReflect.Descriptor instead.
 func (*GetTopicControlRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{16}
+	return file_messages_operations_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *GetTopicControlRequest) GetTopic() string {
@@ -1029,7 +1166,7 @@ type GetTopicControlResponse struct {
 
 func (x *GetTopicControlResponse) Reset() {
 	*x = GetTopicControlResponse{}
-	mi := &file_messages_operations_proto_msgTypes[17]
+	mi := &file_messages_operations_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1041,7 +1178,7 @@ func (x *GetTopicControlResponse) String() string {
 func (*GetTopicControlResponse) ProtoMessage() {}
 
 func (x *GetTopicControlResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[17]
+	mi := &file_messages_operations_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1054,7 +1191,7 @@ func (x *GetTopicControlResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetTopicControlResponse.ProtoReflect.Descriptor instead.
 func (*GetTopicControlResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{17}
+	return file_messages_operations_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *GetTopicControlResponse) GetControl() *TopicControl {
@@ -1079,7 +1216,7 @@ type TopicControl struct {
 
 func (x *TopicControl) Reset() {
 	*x = TopicControl{}
-	mi := &file_messages_operations_proto_msgTypes[18]
+	mi := &file_messages_operations_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1091,7 +1228,7 @@ func (x *TopicControl) String() string {
 func (*TopicControl) ProtoMessage() {}
 
 func (x *TopicControl) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[18]
+	mi := &file_messages_operations_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1104,7 +1241,7 @@ func (x *TopicControl) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TopicControl.ProtoReflect.Descriptor instead.
 func (*TopicControl) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{18}
+	return file_messages_operations_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *TopicControl) GetPaused() bool {
@@ -1175,7 +1312,7 @@ type TopicSettings struct {
 
 func (x *TopicSettings) Reset() {
 	*x = TopicSettings{}
-	mi := &file_messages_operations_proto_msgTypes[19]
+	mi := &file_messages_operations_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1187,7 +1324,7 @@ func (x *TopicSettings) String() string {
 func (*TopicSettings) ProtoMessage() {}
 
 func (x *TopicSettings) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[19]
+	mi := &file_messages_operations_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1200,7 +1337,7 @@ func (x *TopicSettings) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TopicSettings.ProtoReflect.Descriptor instead.
 func (*TopicSettings) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{19}
+	return file_messages_operations_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *TopicSettings) GetMaxConcurrent() uint32 {
@@ -1328,7 +1465,7 @@ type PauseTopicRequest struct {
 
 func (x *PauseTopicRequest) Reset() {
 	*x = PauseTopicRequest{}
-	mi := &file_messages_operations_proto_msgTypes[20]
+	mi := &file_messages_operations_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1340,7 +1477,7 @@ func (x *PauseTopicRequest) String() string {
 func (*PauseTopicRequest) ProtoMessage() {}
 
 func (x *PauseTopicRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[20]
+	mi := &file_messages_operations_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1353,7 +1490,7 @@ func (x *PauseTopicRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseTopicRequest.ProtoReflect.Descriptor instead.
 func (*PauseTopicRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{20}
+	return file_messages_operations_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *PauseTopicRequest) GetTopic() string {
@@ -1387,7 +1524,7 @@ type PauseTopicResponse struct {
 
 func (x *PauseTopicResponse) Reset() {
 	*x = PauseTopicResponse{}
-	mi := &file_messages_operations_proto_msgTypes[21]
+	mi := &file_messages_operations_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1399,7 +1536,7 @@ func (x *PauseTopicResponse) String() string {
 func (*PauseTopicResponse) ProtoMessage() {}
 
 func (x *PauseTopicResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[21]
+	mi := &file_messages_operations_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1412,7 +1549,7 @@ func (x *PauseTopicResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseTopicResponse.ProtoReflect.Descriptor instead.
 func (*PauseTopicResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{21}
+	return file_messages_operations_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *PauseTopicResponse) GetControl() *TopicControl {
@@ -1432,7 +1569,7 @@ type ResumeTopicRequest struct {
 
 func (x *ResumeTopicRequest) Reset() {
 	*x = ResumeTopicRequest{}
-	mi := &file_messages_operations_proto_msgTypes[22]
+	mi := &file_messages_operations_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1444,7 +1581,7 @@ func (x *ResumeTopicRequest) String() string {
 func (*ResumeTopicRequest) ProtoMessage() {}
 
 func (x *ResumeTopicRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[22]
+	mi := &file_messages_operations_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1457,7 +1594,7 @@ func (x *ResumeTopicRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResumeTopicRequest.ProtoReflect.Descriptor instead.
 func (*ResumeTopicRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{22}
+	return file_messages_operations_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *ResumeTopicRequest) GetTopic() string {
@@ -1477,7 +1614,7 @@ type ResumeTopicResponse struct {
 
 func (x *ResumeTopicResponse) Reset() {
 	*x = ResumeTopicResponse{}
-	mi := &file_messages_operations_proto_msgTypes[23]
+	mi := &file_messages_operations_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1489,7 +1626,7 @@ func (x *ResumeTopicResponse) String() string {
 func (*ResumeTopicResponse) ProtoMessage() {}
 
 func (x *ResumeTopicResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[23]
+	mi := &file_messages_operations_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1502,7 +1639,7 @@ func (x *ResumeTopicResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResumeTopicResponse.ProtoReflect.Descriptor instead.
 func (*ResumeTopicResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{23}
+	return file_messages_operations_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *ResumeTopicResponse) GetControl() *TopicControl {
@@ -1523,7 +1660,7 @@ type RetuneTopicRequest struct {
 
 func (x *RetuneTopicRequest) Reset() {
 	*x = RetuneTopicRequest{}
-	mi := &file_messages_operations_proto_msgTypes[24]
+	mi := &file_messages_operations_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1535,7 +1672,7 @@ func (x *RetuneTopicRequest) String() string {
 func (*RetuneTopicRequest) ProtoMessage() {}
 
 func (x *RetuneTopicRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[24]
+	mi := &file_messages_operations_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1548,7 +1685,7 @@ func (x *RetuneTopicRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RetuneTopicRequest.ProtoReflect.Descriptor instead.
 func (*RetuneTopicRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{24}
+	return file_messages_operations_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *RetuneTopicRequest) GetTopic() string {
@@ -1575,7 +1712,7 @@ type RetuneTopicResponse struct {
 
 func (x *RetuneTopicResponse) Reset() {
 	*x = RetuneTopicResponse{}
-	mi := &file_messages_operations_proto_msgTypes[25]
+	mi := &file_messages_operations_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1587,7 +1724,7 @@ func (x *RetuneTopicResponse) String() string {
 func (*RetuneTopicResponse) ProtoMessage() {}
 
 func (x *RetuneTopicResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[25]
+	mi := &file_messages_operations_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1600,7 +1737,7 @@ func (x *RetuneTopicResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RetuneTopicResponse.ProtoReflect.Descriptor instead.
 func (*RetuneTopicResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{25}
+	return file_messages_operations_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *RetuneTopicResponse) GetControl() *TopicControl {
@@ -1620,7 +1757,7 @@ type DiagnoseRequest struct {
 
 func (x *DiagnoseRequest) Reset() {
 	*x = DiagnoseRequest{}
-	mi := &file_messages_operations_proto_msgTypes[26]
+	mi := &file_messages_operations_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1632,7 +1769,7 @@ func (x *DiagnoseRequest) String() string {
 func (*DiagnoseRequest) ProtoMessage() {}
 
 func (x *DiagnoseRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[26]
+	mi := &file_messages_operations_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1645,7 +1782,7 @@ func (x *DiagnoseRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DiagnoseRequest.ProtoReflect.Descriptor instead.
 func (*DiagnoseRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{26}
+	return file_messages_operations_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *DiagnoseRequest) GetTopics() []string {
@@ -1665,7 +1802,7 @@ type DiagnoseResponse struct {
 
 func (x *DiagnoseResponse) Reset() {
 	*x = DiagnoseResponse{}
-	mi := &file_messages_operations_proto_msgTypes[27]
+	mi := &file_messages_operations_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1677,7 +1814,7 @@ func (x *DiagnoseResponse) String() string {
 func (*DiagnoseResponse) ProtoMessage() {}
 
 func (x *DiagnoseResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[27]
+	mi := &file_messages_operations_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1690,7 +1827,7 @@ func (x *DiagnoseResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DiagnoseResponse.ProtoReflect.Descriptor instead.
 func (*DiagnoseResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{27}
+	return file_messages_operations_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *DiagnoseResponse) GetFindings() []*Finding {
@@ -1719,7 +1856,7 @@ type Finding struct {
 
 func (x *Finding) Reset() {
 	*x = Finding{}
-	mi := &file_messages_operations_proto_msgTypes[28]
+	mi := &file_messages_operations_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1731,7 +1868,7 @@ func (x *Finding) String() string {
 func (*Finding) ProtoMessage() {}
 
 func (x *Finding) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[28]
+	mi := &file_messages_operations_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1744,7 +1881,7 @@ func (x *Finding) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Finding.ProtoReflect.Descriptor instead.
 func (*Finding) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{28}
+	return file_messages_operations_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *Finding) GetCheck() string {
@@ -1801,7 +1938,7 @@ type TailRequest struct {
 
 func (x *TailRequest) Reset() {
 	*x = TailRequest{}
-	mi := &file_messages_operations_proto_msgTypes[29]
+	mi := &file_messages_operations_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1813,7 +1950,7 @@ func (x *TailRequest) String() string {
 func (*TailRequest) ProtoMessage() {}
 
 func (x *TailRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[29]
+	mi := &file_messages_operations_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1826,7 +1963,7 @@ func (x *TailRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TailRequest.ProtoReflect.Descriptor instead.
 func (*TailRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{29}
+	return file_messages_operations_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *TailRequest) GetTopic() string {
@@ -1853,7 +1990,7 @@ type TailResponse struct {
 
 func (x *TailResponse) Reset() {
 	*x = TailResponse{}
-	mi := &file_messages_operations_proto_msgTypes[30]
+	mi := &file_messages_operations_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1865,7 +2002,7 @@ func (x *TailResponse) String() string {
 func (*TailResponse) ProtoMessage() {}
 
 func (x *TailResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[30]
+	mi := &file_messages_operations_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1878,7 +2015,7 @@ func (x *TailResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TailResponse.ProtoReflect.Descriptor instead.
 func (*TailResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{30}
+	return file_messages_operations_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *TailResponse) GetEvent() *TopicEvent {
@@ -1912,7 +2049,7 @@ type TopicEvent struct {
 
 func (x *TopicEvent) Reset() {
 	*x = TopicEvent{}
-	mi := &file_messages_operations_proto_msgTypes[31]
+	mi := &file_messages_operations_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1924,7 +2061,7 @@ func (x *TopicEvent) String() string {
 func (*TopicEvent) ProtoMessage() {}
 
 func (x *TopicEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[31]
+	mi := &file_messages_operations_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1937,7 +2074,7 @@ func (x *TopicEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TopicEvent.ProtoReflect.Descriptor instead.
 func (*TopicEvent) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{31}
+	return file_messages_operations_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *TopicEvent) GetKind() string {
@@ -2060,7 +2197,7 @@ type NodeState struct {
 
 func (x *NodeState) Reset() {
 	*x = NodeState{}
-	mi := &file_messages_operations_proto_msgTypes[32]
+	mi := &file_messages_operations_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2072,7 +2209,7 @@ func (x *NodeState) String() string {
 func (*NodeState) ProtoMessage() {}
 
 func (x *NodeState) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[32]
+	mi := &file_messages_operations_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2085,7 +2222,7 @@ func (x *NodeState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeState.ProtoReflect.Descriptor instead.
 func (*NodeState) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{32}
+	return file_messages_operations_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *NodeState) GetVersion() string {
@@ -2184,7 +2321,7 @@ type DeadLetterFilter struct {
 
 func (x *DeadLetterFilter) Reset() {
 	*x = DeadLetterFilter{}
-	mi := &file_messages_operations_proto_msgTypes[33]
+	mi := &file_messages_operations_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2196,7 +2333,7 @@ func (x *DeadLetterFilter) String() string {
 func (*DeadLetterFilter) ProtoMessage() {}
 
 func (x *DeadLetterFilter) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[33]
+	mi := &file_messages_operations_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2209,7 +2346,7 @@ func (x *DeadLetterFilter) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeadLetterFilter.ProtoReflect.Descriptor instead.
 func (*DeadLetterFilter) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{33}
+	return file_messages_operations_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *DeadLetterFilter) GetEntry() string {
@@ -2264,7 +2401,7 @@ type ListDeadLettersRequest struct {
 
 func (x *ListDeadLettersRequest) Reset() {
 	*x = ListDeadLettersRequest{}
-	mi := &file_messages_operations_proto_msgTypes[34]
+	mi := &file_messages_operations_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2276,7 +2413,7 @@ func (x *ListDeadLettersRequest) String() string {
 func (*ListDeadLettersRequest) ProtoMessage() {}
 
 func (x *ListDeadLettersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[34]
+	mi := &file_messages_operations_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2289,7 +2426,7 @@ func (x *ListDeadLettersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListDeadLettersRequest.ProtoReflect.Descriptor instead.
 func (*ListDeadLettersRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{34}
+	return file_messages_operations_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *ListDeadLettersRequest) GetTopic() string {
@@ -2337,7 +2474,7 @@ type ListDeadLettersResponse struct {
 
 func (x *ListDeadLettersResponse) Reset() {
 	*x = ListDeadLettersResponse{}
-	mi := &file_messages_operations_proto_msgTypes[35]
+	mi := &file_messages_operations_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2349,7 +2486,7 @@ func (x *ListDeadLettersResponse) String() string {
 func (*ListDeadLettersResponse) ProtoMessage() {}
 
 func (x *ListDeadLettersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[35]
+	mi := &file_messages_operations_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2362,7 +2499,7 @@ func (x *ListDeadLettersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListDeadLettersResponse.ProtoReflect.Descriptor instead.
 func (*ListDeadLettersResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{35}
+	return file_messages_operations_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *ListDeadLettersResponse) GetDeadLetter() *DeadLetter {
@@ -2383,7 +2520,7 @@ type GetDeadLetterRequest struct {
 
 func (x *GetDeadLetterRequest) Reset() {
 	*x = GetDeadLetterRequest{}
-	mi := &file_messages_operations_proto_msgTypes[36]
+	mi := &file_messages_operations_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2395,7 +2532,7 @@ func (x *GetDeadLetterRequest) String() string {
 func (*GetDeadLetterRequest) ProtoMessage() {}
 
 func (x *GetDeadLetterRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[36]
+	mi := &file_messages_operations_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2408,7 +2545,7 @@ func (x *GetDeadLetterRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetDeadLetterRequest.ProtoReflect.Descriptor instead.
 func (*GetDeadLetterRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{36}
+	return file_messages_operations_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *GetDeadLetterRequest) GetTopic() string {
@@ -2435,7 +2572,7 @@ type GetDeadLetterResponse struct {
 
 func (x *GetDeadLetterResponse) Reset() {
 	*x = GetDeadLetterResponse{}
-	mi := &file_messages_operations_proto_msgTypes[37]
+	mi := &file_messages_operations_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2447,7 +2584,7 @@ func (x *GetDeadLetterResponse) String() string {
 func (*GetDeadLetterResponse) ProtoMessage() {}
 
 func (x *GetDeadLetterResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[37]
+	mi := &file_messages_operations_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2460,7 +2597,7 @@ func (x *GetDeadLetterResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetDeadLetterResponse.ProtoReflect.Descriptor instead.
 func (*GetDeadLetterResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{37}
+	return file_messages_operations_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *GetDeadLetterResponse) GetDeadLetter() *DeadLetter {
@@ -2489,7 +2626,7 @@ type DeadLetter struct {
 
 func (x *DeadLetter) Reset() {
 	*x = DeadLetter{}
-	mi := &file_messages_operations_proto_msgTypes[38]
+	mi := &file_messages_operations_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2501,7 +2638,7 @@ func (x *DeadLetter) String() string {
 func (*DeadLetter) ProtoMessage() {}
 
 func (x *DeadLetter) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[38]
+	mi := &file_messages_operations_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2514,7 +2651,7 @@ func (x *DeadLetter) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeadLetter.ProtoReflect.Descriptor instead.
 func (*DeadLetter) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{38}
+	return file_messages_operations_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *DeadLetter) GetEntry() string {
@@ -2597,7 +2734,7 @@ type RedriveDeadLettersRequest struct {
 
 func (x *RedriveDeadLettersRequest) Reset() {
 	*x = RedriveDeadLettersRequest{}
-	mi := &file_messages_operations_proto_msgTypes[39]
+	mi := &file_messages_operations_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2609,7 +2746,7 @@ func (x *RedriveDeadLettersRequest) String() string {
 func (*RedriveDeadLettersRequest) ProtoMessage() {}
 
 func (x *RedriveDeadLettersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[39]
+	mi := &file_messages_operations_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2622,7 +2759,7 @@ func (x *RedriveDeadLettersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RedriveDeadLettersRequest.ProtoReflect.Descriptor instead.
 func (*RedriveDeadLettersRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{39}
+	return file_messages_operations_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *RedriveDeadLettersRequest) GetTopic() string {
@@ -2672,7 +2809,7 @@ type RedriveDeadLettersResponse struct {
 
 func (x *RedriveDeadLettersResponse) Reset() {
 	*x = RedriveDeadLettersResponse{}
-	mi := &file_messages_operations_proto_msgTypes[40]
+	mi := &file_messages_operations_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2684,7 +2821,7 @@ func (x *RedriveDeadLettersResponse) String() string {
 func (*RedriveDeadLettersResponse) ProtoMessage() {}
 
 func (x *RedriveDeadLettersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[40]
+	mi := &file_messages_operations_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2697,7 +2834,7 @@ func (x *RedriveDeadLettersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RedriveDeadLettersResponse.ProtoReflect.Descriptor instead.
 func (*RedriveDeadLettersResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{40}
+	return file_messages_operations_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *RedriveDeadLettersResponse) GetEntry() string {
@@ -2732,7 +2869,7 @@ type DeleteDeadLettersRequest struct {
 
 func (x *DeleteDeadLettersRequest) Reset() {
 	*x = DeleteDeadLettersRequest{}
-	mi := &file_messages_operations_proto_msgTypes[41]
+	mi := &file_messages_operations_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2744,7 +2881,7 @@ func (x *DeleteDeadLettersRequest) String() string {
 func (*DeleteDeadLettersRequest) ProtoMessage() {}
 
 func (x *DeleteDeadLettersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[41]
+	mi := &file_messages_operations_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2757,7 +2894,7 @@ func (x *DeleteDeadLettersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteDeadLettersRequest.ProtoReflect.Descriptor instead.
 func (*DeleteDeadLettersRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{41}
+	return file_messages_operations_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *DeleteDeadLettersRequest) GetTopic() string {
@@ -2784,7 +2921,7 @@ type DeleteDeadLettersResponse struct {
 
 func (x *DeleteDeadLettersResponse) Reset() {
 	*x = DeleteDeadLettersResponse{}
-	mi := &file_messages_operations_proto_msgTypes[42]
+	mi := &file_messages_operations_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2796,7 +2933,7 @@ func (x *DeleteDeadLettersResponse) String() string {
 func (*DeleteDeadLettersResponse) ProtoMessage() {}
 
 func (x *DeleteDeadLettersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[42]
+	mi := &file_messages_operations_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2809,7 +2946,7 @@ func (x *DeleteDeadLettersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteDeadLettersResponse.ProtoReflect.Descriptor instead.
 func (*DeleteDeadLettersResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{42}
+	return file_messages_operations_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *DeleteDeadLettersResponse) GetCount() int64 {
@@ -2833,7 +2970,7 @@ type ListQueuesRequest struct {
 
 func (x *ListQueuesRequest) Reset() {
 	*x = ListQueuesRequest{}
-	mi := &file_messages_operations_proto_msgTypes[43]
+	mi := &file_messages_operations_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2845,7 +2982,7 @@ func (x *ListQueuesRequest) String() string {
 func (*ListQueuesRequest) ProtoMessage() {}
 
 func (x *ListQueuesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[43]
+	mi := &file_messages_operations_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2858,7 +2995,7 @@ func (x *ListQueuesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListQueuesRequest.ProtoReflect.Descriptor instead.
 func (*ListQueuesRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{43}
+	return file_messages_operations_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *ListQueuesRequest) GetAfter() string {
@@ -2887,7 +3024,7 @@ type ListQueuesResponse struct {
 
 func (x *ListQueuesResponse) Reset() {
 	*x = ListQueuesResponse{}
-	mi := &file_messages_operations_proto_msgTypes[44]
+	mi := &file_messages_operations_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2899,7 +3036,7 @@ func (x *ListQueuesResponse) String() string {
 func (*ListQueuesResponse) ProtoMessage() {}
 
 func (x *ListQueuesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[44]
+	mi := &file_messages_operations_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2912,7 +3049,7 @@ func (x *ListQueuesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListQueuesResponse.ProtoReflect.Descriptor instead.
 func (*ListQueuesResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{44}
+	return file_messages_operations_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *ListQueuesResponse) GetName() string {
@@ -2947,7 +3084,7 @@ type GetQueueStatsRequest struct {
 
 func (x *GetQueueStatsRequest) Reset() {
 	*x = GetQueueStatsRequest{}
-	mi := &file_messages_operations_proto_msgTypes[45]
+	mi := &file_messages_operations_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2959,7 +3096,7 @@ func (x *GetQueueStatsRequest) String() string {
 func (*GetQueueStatsRequest) ProtoMessage() {}
 
 func (x *GetQueueStatsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[45]
+	mi := &file_messages_operations_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2972,7 +3109,7 @@ func (x *GetQueueStatsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetQueueStatsRequest.ProtoReflect.Descriptor instead.
 func (*GetQueueStatsRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{45}
+	return file_messages_operations_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *GetQueueStatsRequest) GetName() string {
@@ -2999,7 +3136,7 @@ type GetQueueStatsResponse struct {
 
 func (x *GetQueueStatsResponse) Reset() {
 	*x = GetQueueStatsResponse{}
-	mi := &file_messages_operations_proto_msgTypes[46]
+	mi := &file_messages_operations_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3011,7 +3148,7 @@ func (x *GetQueueStatsResponse) String() string {
 func (*GetQueueStatsResponse) ProtoMessage() {}
 
 func (x *GetQueueStatsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[46]
+	mi := &file_messages_operations_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3024,7 +3161,7 @@ func (x *GetQueueStatsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetQueueStatsResponse.ProtoReflect.Descriptor instead.
 func (*GetQueueStatsResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{46}
+	return file_messages_operations_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *GetQueueStatsResponse) GetStats() *QueueStats {
@@ -3062,7 +3199,7 @@ type QueueStats struct {
 
 func (x *QueueStats) Reset() {
 	*x = QueueStats{}
-	mi := &file_messages_operations_proto_msgTypes[47]
+	mi := &file_messages_operations_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3074,7 +3211,7 @@ func (x *QueueStats) String() string {
 func (*QueueStats) ProtoMessage() {}
 
 func (x *QueueStats) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[47]
+	mi := &file_messages_operations_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3087,7 +3224,7 @@ func (x *QueueStats) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QueueStats.ProtoReflect.Descriptor instead.
 func (*QueueStats) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{47}
+	return file_messages_operations_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *QueueStats) GetPending() int64 {
@@ -3171,7 +3308,7 @@ type ListQueueMessagesRequest struct {
 
 func (x *ListQueueMessagesRequest) Reset() {
 	*x = ListQueueMessagesRequest{}
-	mi := &file_messages_operations_proto_msgTypes[48]
+	mi := &file_messages_operations_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3183,7 +3320,7 @@ func (x *ListQueueMessagesRequest) String() string {
 func (*ListQueueMessagesRequest) ProtoMessage() {}
 
 func (x *ListQueueMessagesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[48]
+	mi := &file_messages_operations_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3196,7 +3333,7 @@ func (x *ListQueueMessagesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListQueueMessagesRequest.ProtoReflect.Descriptor instead.
 func (*ListQueueMessagesRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{48}
+	return file_messages_operations_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *ListQueueMessagesRequest) GetName() string {
@@ -3244,7 +3381,7 @@ type ListQueueMessagesResponse struct {
 
 func (x *ListQueueMessagesResponse) Reset() {
 	*x = ListQueueMessagesResponse{}
-	mi := &file_messages_operations_proto_msgTypes[49]
+	mi := &file_messages_operations_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3256,7 +3393,7 @@ func (x *ListQueueMessagesResponse) String() string {
 func (*ListQueueMessagesResponse) ProtoMessage() {}
 
 func (x *ListQueueMessagesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[49]
+	mi := &file_messages_operations_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3269,7 +3406,7 @@ func (x *ListQueueMessagesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListQueueMessagesResponse.ProtoReflect.Descriptor instead.
 func (*ListQueueMessagesResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{49}
+	return file_messages_operations_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *ListQueueMessagesResponse) GetMessage() *QueuedMessage {
@@ -3298,7 +3435,7 @@ type QueuedMessage struct {
 
 func (x *QueuedMessage) Reset() {
 	*x = QueuedMessage{}
-	mi := &file_messages_operations_proto_msgTypes[50]
+	mi := &file_messages_operations_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3310,7 +3447,7 @@ func (x *QueuedMessage) String() string {
 func (*QueuedMessage) ProtoMessage() {}
 
 func (x *QueuedMessage) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[50]
+	mi := &file_messages_operations_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3323,7 +3460,7 @@ func (x *QueuedMessage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QueuedMessage.ProtoReflect.Descriptor instead.
 func (*QueuedMessage) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{50}
+	return file_messages_operations_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *QueuedMessage) GetId() string {
@@ -3387,7 +3524,7 @@ type RemoveQueueRequest struct {
 
 func (x *RemoveQueueRequest) Reset() {
 	*x = RemoveQueueRequest{}
-	mi := &file_messages_operations_proto_msgTypes[51]
+	mi := &file_messages_operations_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3399,7 +3536,7 @@ func (x *RemoveQueueRequest) String() string {
 func (*RemoveQueueRequest) ProtoMessage() {}
 
 func (x *RemoveQueueRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[51]
+	mi := &file_messages_operations_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3412,7 +3549,7 @@ func (x *RemoveQueueRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveQueueRequest.ProtoReflect.Descriptor instead.
 func (*RemoveQueueRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{51}
+	return file_messages_operations_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *RemoveQueueRequest) GetName() string {
@@ -3442,7 +3579,7 @@ type RemoveQueueResponse struct {
 
 func (x *RemoveQueueResponse) Reset() {
 	*x = RemoveQueueResponse{}
-	mi := &file_messages_operations_proto_msgTypes[52]
+	mi := &file_messages_operations_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3454,7 +3591,7 @@ func (x *RemoveQueueResponse) String() string {
 func (*RemoveQueueResponse) ProtoMessage() {}
 
 func (x *RemoveQueueResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[52]
+	mi := &file_messages_operations_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3467,7 +3604,7 @@ func (x *RemoveQueueResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveQueueResponse.ProtoReflect.Descriptor instead.
 func (*RemoveQueueResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{52}
+	return file_messages_operations_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *RemoveQueueResponse) GetExisted() bool {
@@ -3499,7 +3636,7 @@ type PurgeQueueRequest struct {
 
 func (x *PurgeQueueRequest) Reset() {
 	*x = PurgeQueueRequest{}
-	mi := &file_messages_operations_proto_msgTypes[53]
+	mi := &file_messages_operations_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3511,7 +3648,7 @@ func (x *PurgeQueueRequest) String() string {
 func (*PurgeQueueRequest) ProtoMessage() {}
 
 func (x *PurgeQueueRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[53]
+	mi := &file_messages_operations_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3524,7 +3661,7 @@ func (x *PurgeQueueRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PurgeQueueRequest.ProtoReflect.Descriptor instead.
 func (*PurgeQueueRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{53}
+	return file_messages_operations_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *PurgeQueueRequest) GetName() string {
@@ -3565,7 +3702,7 @@ type PurgeQueueResponse struct {
 
 func (x *PurgeQueueResponse) Reset() {
 	*x = PurgeQueueResponse{}
-	mi := &file_messages_operations_proto_msgTypes[54]
+	mi := &file_messages_operations_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3577,7 +3714,7 @@ func (x *PurgeQueueResponse) String() string {
 func (*PurgeQueueResponse) ProtoMessage() {}
 
 func (x *PurgeQueueResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[54]
+	mi := &file_messages_operations_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3590,7 +3727,7 @@ func (x *PurgeQueueResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PurgeQueueResponse.ProtoReflect.Descriptor instead.
 func (*PurgeQueueResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{54}
+	return file_messages_operations_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *PurgeQueueResponse) GetCount() int64 {
@@ -3615,7 +3752,7 @@ type ListQueueDeadLettersRequest struct {
 
 func (x *ListQueueDeadLettersRequest) Reset() {
 	*x = ListQueueDeadLettersRequest{}
-	mi := &file_messages_operations_proto_msgTypes[55]
+	mi := &file_messages_operations_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3627,7 +3764,7 @@ func (x *ListQueueDeadLettersRequest) String() string {
 func (*ListQueueDeadLettersRequest) ProtoMessage() {}
 
 func (x *ListQueueDeadLettersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[55]
+	mi := &file_messages_operations_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3640,7 +3777,7 @@ func (x *ListQueueDeadLettersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListQueueDeadLettersRequest.ProtoReflect.Descriptor instead.
 func (*ListQueueDeadLettersRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{55}
+	return file_messages_operations_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *ListQueueDeadLettersRequest) GetName() string {
@@ -3681,7 +3818,7 @@ type ListQueueDeadLettersResponse struct {
 
 func (x *ListQueueDeadLettersResponse) Reset() {
 	*x = ListQueueDeadLettersResponse{}
-	mi := &file_messages_operations_proto_msgTypes[56]
+	mi := &file_messages_operations_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3693,7 +3830,7 @@ func (x *ListQueueDeadLettersResponse) String() string {
 func (*ListQueueDeadLettersResponse) ProtoMessage() {}
 
 func (x *ListQueueDeadLettersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[56]
+	mi := &file_messages_operations_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3706,7 +3843,7 @@ func (x *ListQueueDeadLettersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListQueueDeadLettersResponse.ProtoReflect.Descriptor instead.
 func (*ListQueueDeadLettersResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{56}
+	return file_messages_operations_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *ListQueueDeadLettersResponse) GetDeadLetter() *QueueDeadLetter {
@@ -3728,7 +3865,7 @@ type GetQueueDeadLetterRequest struct {
 
 func (x *GetQueueDeadLetterRequest) Reset() {
 	*x = GetQueueDeadLetterRequest{}
-	mi := &file_messages_operations_proto_msgTypes[57]
+	mi := &file_messages_operations_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3740,7 +3877,7 @@ func (x *GetQueueDeadLetterRequest) String() string {
 func (*GetQueueDeadLetterRequest) ProtoMessage() {}
 
 func (x *GetQueueDeadLetterRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[57]
+	mi := &file_messages_operations_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3753,7 +3890,7 @@ func (x *GetQueueDeadLetterRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetQueueDeadLetterRequest.ProtoReflect.Descriptor instead.
 func (*GetQueueDeadLetterRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{57}
+	return file_messages_operations_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *GetQueueDeadLetterRequest) GetName() string {
@@ -3787,7 +3924,7 @@ type GetQueueDeadLetterResponse struct {
 
 func (x *GetQueueDeadLetterResponse) Reset() {
 	*x = GetQueueDeadLetterResponse{}
-	mi := &file_messages_operations_proto_msgTypes[58]
+	mi := &file_messages_operations_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3799,7 +3936,7 @@ func (x *GetQueueDeadLetterResponse) String() string {
 func (*GetQueueDeadLetterResponse) ProtoMessage() {}
 
 func (x *GetQueueDeadLetterResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[58]
+	mi := &file_messages_operations_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3812,7 +3949,7 @@ func (x *GetQueueDeadLetterResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetQueueDeadLetterResponse.ProtoReflect.Descriptor instead.
 func (*GetQueueDeadLetterResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{58}
+	return file_messages_operations_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *GetQueueDeadLetterResponse) GetDeadLetter() *QueueDeadLetter {
@@ -3841,7 +3978,7 @@ type QueueDeadLetter struct {
 
 func (x *QueueDeadLetter) Reset() {
 	*x = QueueDeadLetter{}
-	mi := &file_messages_operations_proto_msgTypes[59]
+	mi := &file_messages_operations_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3853,7 +3990,7 @@ func (x *QueueDeadLetter) String() string {
 func (*QueueDeadLetter) ProtoMessage() {}
 
 func (x *QueueDeadLetter) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[59]
+	mi := &file_messages_operations_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3866,7 +4003,7 @@ func (x *QueueDeadLetter) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QueueDeadLetter.ProtoReflect.Descriptor instead.
 func (*QueueDeadLetter) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{59}
+	return file_messages_operations_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *QueueDeadLetter) GetEntry() string {
@@ -3937,7 +4074,7 @@ type RedriveQueueDeadLetterRequest struct {
 
 func (x *RedriveQueueDeadLetterRequest) Reset() {
 	*x = RedriveQueueDeadLetterRequest{}
-	mi := &file_messages_operations_proto_msgTypes[60]
+	mi := &file_messages_operations_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3949,7 +4086,7 @@ func (x *RedriveQueueDeadLetterRequest) String() string {
 func (*RedriveQueueDeadLetterRequest) ProtoMessage() {}
 
 func (x *RedriveQueueDeadLetterRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[60]
+	mi := &file_messages_operations_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3962,7 +4099,7 @@ func (x *RedriveQueueDeadLetterRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RedriveQueueDeadLetterRequest.ProtoReflect.Descriptor instead.
 func (*RedriveQueueDeadLetterRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{60}
+	return file_messages_operations_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *RedriveQueueDeadLetterRequest) GetName() string {
@@ -4026,7 +4163,7 @@ type RedriveQueueDeadLetterResponse struct {
 
 func (x *RedriveQueueDeadLetterResponse) Reset() {
 	*x = RedriveQueueDeadLetterResponse{}
-	mi := &file_messages_operations_proto_msgTypes[61]
+	mi := &file_messages_operations_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4038,7 +4175,7 @@ func (x *RedriveQueueDeadLetterResponse) String() string {
 func (*RedriveQueueDeadLetterResponse) ProtoMessage() {}
 
 func (x *RedriveQueueDeadLetterResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[61]
+	mi := &file_messages_operations_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4051,7 +4188,7 @@ func (x *RedriveQueueDeadLetterResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RedriveQueueDeadLetterResponse.ProtoReflect.Descriptor instead.
 func (*RedriveQueueDeadLetterResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{61}
+	return file_messages_operations_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *RedriveQueueDeadLetterResponse) GetOutcome() QueueRedriveOutcome {
@@ -4081,7 +4218,7 @@ type DeleteQueueDeadLettersRequest struct {
 
 func (x *DeleteQueueDeadLettersRequest) Reset() {
 	*x = DeleteQueueDeadLettersRequest{}
-	mi := &file_messages_operations_proto_msgTypes[62]
+	mi := &file_messages_operations_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4093,7 +4230,7 @@ func (x *DeleteQueueDeadLettersRequest) String() string {
 func (*DeleteQueueDeadLettersRequest) ProtoMessage() {}
 
 func (x *DeleteQueueDeadLettersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[62]
+	mi := &file_messages_operations_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4106,7 +4243,7 @@ func (x *DeleteQueueDeadLettersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteQueueDeadLettersRequest.ProtoReflect.Descriptor instead.
 func (*DeleteQueueDeadLettersRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{62}
+	return file_messages_operations_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *DeleteQueueDeadLettersRequest) GetName() string {
@@ -4140,7 +4277,7 @@ type DeleteQueueDeadLettersResponse struct {
 
 func (x *DeleteQueueDeadLettersResponse) Reset() {
 	*x = DeleteQueueDeadLettersResponse{}
-	mi := &file_messages_operations_proto_msgTypes[63]
+	mi := &file_messages_operations_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4152,7 +4289,7 @@ func (x *DeleteQueueDeadLettersResponse) String() string {
 func (*DeleteQueueDeadLettersResponse) ProtoMessage() {}
 
 func (x *DeleteQueueDeadLettersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[63]
+	mi := &file_messages_operations_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4165,7 +4302,7 @@ func (x *DeleteQueueDeadLettersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteQueueDeadLettersResponse.ProtoReflect.Descriptor instead.
 func (*DeleteQueueDeadLettersResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{63}
+	return file_messages_operations_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *DeleteQueueDeadLettersResponse) GetCount() int64 {
@@ -4189,7 +4326,7 @@ type ListGatesRequest struct {
 
 func (x *ListGatesRequest) Reset() {
 	*x = ListGatesRequest{}
-	mi := &file_messages_operations_proto_msgTypes[64]
+	mi := &file_messages_operations_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4201,7 +4338,7 @@ func (x *ListGatesRequest) String() string {
 func (*ListGatesRequest) ProtoMessage() {}
 
 func (x *ListGatesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[64]
+	mi := &file_messages_operations_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4214,7 +4351,7 @@ func (x *ListGatesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListGatesRequest.ProtoReflect.Descriptor instead.
 func (*ListGatesRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{64}
+	return file_messages_operations_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *ListGatesRequest) GetAfter() string {
@@ -4241,7 +4378,7 @@ type ListGatesResponse struct {
 
 func (x *ListGatesResponse) Reset() {
 	*x = ListGatesResponse{}
-	mi := &file_messages_operations_proto_msgTypes[65]
+	mi := &file_messages_operations_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4253,7 +4390,7 @@ func (x *ListGatesResponse) String() string {
 func (*ListGatesResponse) ProtoMessage() {}
 
 func (x *ListGatesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[65]
+	mi := &file_messages_operations_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4266,7 +4403,7 @@ func (x *ListGatesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListGatesResponse.ProtoReflect.Descriptor instead.
 func (*ListGatesResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{65}
+	return file_messages_operations_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *ListGatesResponse) GetGate() *GateState {
@@ -4286,7 +4423,7 @@ type GetGateRequest struct {
 
 func (x *GetGateRequest) Reset() {
 	*x = GetGateRequest{}
-	mi := &file_messages_operations_proto_msgTypes[66]
+	mi := &file_messages_operations_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4298,7 +4435,7 @@ func (x *GetGateRequest) String() string {
 func (*GetGateRequest) ProtoMessage() {}
 
 func (x *GetGateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[66]
+	mi := &file_messages_operations_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4311,7 +4448,7 @@ func (x *GetGateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetGateRequest.ProtoReflect.Descriptor instead.
 func (*GetGateRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{66}
+	return file_messages_operations_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *GetGateRequest) GetGate() string {
@@ -4331,7 +4468,7 @@ type GetGateResponse struct {
 
 func (x *GetGateResponse) Reset() {
 	*x = GetGateResponse{}
-	mi := &file_messages_operations_proto_msgTypes[67]
+	mi := &file_messages_operations_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4343,7 +4480,7 @@ func (x *GetGateResponse) String() string {
 func (*GetGateResponse) ProtoMessage() {}
 
 func (x *GetGateResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[67]
+	mi := &file_messages_operations_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4356,7 +4493,7 @@ func (x *GetGateResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetGateResponse.ProtoReflect.Descriptor instead.
 func (*GetGateResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{67}
+	return file_messages_operations_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *GetGateResponse) GetGate() *GateState {
@@ -4398,7 +4535,7 @@ type GateState struct {
 
 func (x *GateState) Reset() {
 	*x = GateState{}
-	mi := &file_messages_operations_proto_msgTypes[68]
+	mi := &file_messages_operations_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4410,7 +4547,7 @@ func (x *GateState) String() string {
 func (*GateState) ProtoMessage() {}
 
 func (x *GateState) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[68]
+	mi := &file_messages_operations_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4423,7 +4560,7 @@ func (x *GateState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GateState.ProtoReflect.Descriptor instead.
 func (*GateState) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{68}
+	return file_messages_operations_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *GateState) GetGate() string {
@@ -4522,7 +4659,7 @@ type GateHolds struct {
 
 func (x *GateHolds) Reset() {
 	*x = GateHolds{}
-	mi := &file_messages_operations_proto_msgTypes[69]
+	mi := &file_messages_operations_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4534,7 +4671,7 @@ func (x *GateHolds) String() string {
 func (*GateHolds) ProtoMessage() {}
 
 func (x *GateHolds) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[69]
+	mi := &file_messages_operations_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4547,7 +4684,7 @@ func (x *GateHolds) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GateHolds.ProtoReflect.Descriptor instead.
 func (*GateHolds) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{69}
+	return file_messages_operations_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *GateHolds) GetUpTo() *durationpb.Duration {
@@ -4576,7 +4713,7 @@ type GateTicket struct {
 
 func (x *GateTicket) Reset() {
 	*x = GateTicket{}
-	mi := &file_messages_operations_proto_msgTypes[70]
+	mi := &file_messages_operations_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4588,7 +4725,7 @@ func (x *GateTicket) String() string {
 func (*GateTicket) ProtoMessage() {}
 
 func (x *GateTicket) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[70]
+	mi := &file_messages_operations_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4601,7 +4738,7 @@ func (x *GateTicket) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GateTicket.ProtoReflect.Descriptor instead.
 func (*GateTicket) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{70}
+	return file_messages_operations_proto_rawDescGZIP(), []int{72}
 }
 
 func (x *GateTicket) GetFence() uint64 {
@@ -4629,7 +4766,7 @@ type ReleaseGateRequest struct {
 
 func (x *ReleaseGateRequest) Reset() {
 	*x = ReleaseGateRequest{}
-	mi := &file_messages_operations_proto_msgTypes[71]
+	mi := &file_messages_operations_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4641,7 +4778,7 @@ func (x *ReleaseGateRequest) String() string {
 func (*ReleaseGateRequest) ProtoMessage() {}
 
 func (x *ReleaseGateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[71]
+	mi := &file_messages_operations_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4654,7 +4791,7 @@ func (x *ReleaseGateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseGateRequest.ProtoReflect.Descriptor instead.
 func (*ReleaseGateRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{71}
+	return file_messages_operations_proto_rawDescGZIP(), []int{73}
 }
 
 func (x *ReleaseGateRequest) GetGate() string {
@@ -4682,7 +4819,7 @@ type ReleaseGateResponse struct {
 
 func (x *ReleaseGateResponse) Reset() {
 	*x = ReleaseGateResponse{}
-	mi := &file_messages_operations_proto_msgTypes[72]
+	mi := &file_messages_operations_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4694,7 +4831,7 @@ func (x *ReleaseGateResponse) String() string {
 func (*ReleaseGateResponse) ProtoMessage() {}
 
 func (x *ReleaseGateResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[72]
+	mi := &file_messages_operations_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4707,7 +4844,7 @@ func (x *ReleaseGateResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseGateResponse.ProtoReflect.Descriptor instead.
 func (*ReleaseGateResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{72}
+	return file_messages_operations_proto_rawDescGZIP(), []int{74}
 }
 
 func (x *ReleaseGateResponse) GetReleased() bool {
@@ -4729,7 +4866,7 @@ type RepairGateRequest struct {
 
 func (x *RepairGateRequest) Reset() {
 	*x = RepairGateRequest{}
-	mi := &file_messages_operations_proto_msgTypes[73]
+	mi := &file_messages_operations_proto_msgTypes[75]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4741,7 +4878,7 @@ func (x *RepairGateRequest) String() string {
 func (*RepairGateRequest) ProtoMessage() {}
 
 func (x *RepairGateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[73]
+	mi := &file_messages_operations_proto_msgTypes[75]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4754,7 +4891,7 @@ func (x *RepairGateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RepairGateRequest.ProtoReflect.Descriptor instead.
 func (*RepairGateRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{73}
+	return file_messages_operations_proto_rawDescGZIP(), []int{75}
 }
 
 func (x *RepairGateRequest) GetGate() string {
@@ -4788,7 +4925,7 @@ type RepairGateResponse struct {
 
 func (x *RepairGateResponse) Reset() {
 	*x = RepairGateResponse{}
-	mi := &file_messages_operations_proto_msgTypes[74]
+	mi := &file_messages_operations_proto_msgTypes[76]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4800,7 +4937,7 @@ func (x *RepairGateResponse) String() string {
 func (*RepairGateResponse) ProtoMessage() {}
 
 func (x *RepairGateResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[74]
+	mi := &file_messages_operations_proto_msgTypes[76]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4813,7 +4950,7 @@ func (x *RepairGateResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RepairGateResponse.ProtoReflect.Descriptor instead.
 func (*RepairGateResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{74}
+	return file_messages_operations_proto_rawDescGZIP(), []int{76}
 }
 
 func (x *RepairGateResponse) GetBefore() uint64 {
@@ -4856,7 +4993,7 @@ type RemoveGateRequest struct {
 
 func (x *RemoveGateRequest) Reset() {
 	*x = RemoveGateRequest{}
-	mi := &file_messages_operations_proto_msgTypes[75]
+	mi := &file_messages_operations_proto_msgTypes[77]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4868,7 +5005,7 @@ func (x *RemoveGateRequest) String() string {
 func (*RemoveGateRequest) ProtoMessage() {}
 
 func (x *RemoveGateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[75]
+	mi := &file_messages_operations_proto_msgTypes[77]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4881,7 +5018,7 @@ func (x *RemoveGateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveGateRequest.ProtoReflect.Descriptor instead.
 func (*RemoveGateRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{75}
+	return file_messages_operations_proto_rawDescGZIP(), []int{77}
 }
 
 func (x *RemoveGateRequest) GetGate() string {
@@ -4908,7 +5045,7 @@ type RemoveGateResponse struct {
 
 func (x *RemoveGateResponse) Reset() {
 	*x = RemoveGateResponse{}
-	mi := &file_messages_operations_proto_msgTypes[76]
+	mi := &file_messages_operations_proto_msgTypes[78]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4920,7 +5057,7 @@ func (x *RemoveGateResponse) String() string {
 func (*RemoveGateResponse) ProtoMessage() {}
 
 func (x *RemoveGateResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[76]
+	mi := &file_messages_operations_proto_msgTypes[78]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4933,7 +5070,7 @@ func (x *RemoveGateResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveGateResponse.ProtoReflect.Descriptor instead.
 func (*RemoveGateResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{76}
+	return file_messages_operations_proto_rawDescGZIP(), []int{78}
 }
 
 func (x *RemoveGateResponse) GetExisted() bool {
@@ -4953,7 +5090,7 @@ type ExportRecurringRequest struct {
 
 func (x *ExportRecurringRequest) Reset() {
 	*x = ExportRecurringRequest{}
-	mi := &file_messages_operations_proto_msgTypes[77]
+	mi := &file_messages_operations_proto_msgTypes[79]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4965,7 +5102,7 @@ func (x *ExportRecurringRequest) String() string {
 func (*ExportRecurringRequest) ProtoMessage() {}
 
 func (x *ExportRecurringRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[77]
+	mi := &file_messages_operations_proto_msgTypes[79]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4978,7 +5115,7 @@ func (x *ExportRecurringRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportRecurringRequest.ProtoReflect.Descriptor instead.
 func (*ExportRecurringRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{77}
+	return file_messages_operations_proto_rawDescGZIP(), []int{79}
 }
 
 func (x *ExportRecurringRequest) GetName() string {
@@ -4998,7 +5135,7 @@ type ExportRecurringResponse struct {
 
 func (x *ExportRecurringResponse) Reset() {
 	*x = ExportRecurringResponse{}
-	mi := &file_messages_operations_proto_msgTypes[78]
+	mi := &file_messages_operations_proto_msgTypes[80]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5010,7 +5147,7 @@ func (x *ExportRecurringResponse) String() string {
 func (*ExportRecurringResponse) ProtoMessage() {}
 
 func (x *ExportRecurringResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[78]
+	mi := &file_messages_operations_proto_msgTypes[80]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5023,7 +5160,7 @@ func (x *ExportRecurringResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportRecurringResponse.ProtoReflect.Descriptor instead.
 func (*ExportRecurringResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{78}
+	return file_messages_operations_proto_rawDescGZIP(), []int{80}
 }
 
 func (x *ExportRecurringResponse) GetSchedule() *RecurringDump {
@@ -5047,7 +5184,7 @@ type RecurringDump struct {
 
 func (x *RecurringDump) Reset() {
 	*x = RecurringDump{}
-	mi := &file_messages_operations_proto_msgTypes[79]
+	mi := &file_messages_operations_proto_msgTypes[81]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5059,7 +5196,7 @@ func (x *RecurringDump) String() string {
 func (*RecurringDump) ProtoMessage() {}
 
 func (x *RecurringDump) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[79]
+	mi := &file_messages_operations_proto_msgTypes[81]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5072,7 +5209,7 @@ func (x *RecurringDump) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecurringDump.ProtoReflect.Descriptor instead.
 func (*RecurringDump) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{79}
+	return file_messages_operations_proto_rawDescGZIP(), []int{81}
 }
 
 func (x *RecurringDump) GetName() string {
@@ -5113,7 +5250,7 @@ type ImportRecurringRequest struct {
 
 func (x *ImportRecurringRequest) Reset() {
 	*x = ImportRecurringRequest{}
-	mi := &file_messages_operations_proto_msgTypes[80]
+	mi := &file_messages_operations_proto_msgTypes[82]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5125,7 +5262,7 @@ func (x *ImportRecurringRequest) String() string {
 func (*ImportRecurringRequest) ProtoMessage() {}
 
 func (x *ImportRecurringRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[80]
+	mi := &file_messages_operations_proto_msgTypes[82]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5138,7 +5275,7 @@ func (x *ImportRecurringRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportRecurringRequest.ProtoReflect.Descriptor instead.
 func (*ImportRecurringRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{80}
+	return file_messages_operations_proto_rawDescGZIP(), []int{82}
 }
 
 func (x *ImportRecurringRequest) GetSchedule() *RecurringDump {
@@ -5157,7 +5294,7 @@ type ImportRecurringResponse struct {
 
 func (x *ImportRecurringResponse) Reset() {
 	*x = ImportRecurringResponse{}
-	mi := &file_messages_operations_proto_msgTypes[81]
+	mi := &file_messages_operations_proto_msgTypes[83]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5169,7 +5306,7 @@ func (x *ImportRecurringResponse) String() string {
 func (*ImportRecurringResponse) ProtoMessage() {}
 
 func (x *ImportRecurringResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[81]
+	mi := &file_messages_operations_proto_msgTypes[83]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5182,7 +5319,7 @@ func (x *ImportRecurringResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportRecurringResponse.ProtoReflect.Descriptor instead.
 func (*ImportRecurringResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{81}
+	return file_messages_operations_proto_rawDescGZIP(), []int{83}
 }
 
 // ListRecurringInstantsRequest lists the instants that BackfillRecurringRequest fires.
@@ -5199,7 +5336,7 @@ type ListRecurringInstantsRequest struct {
 
 func (x *ListRecurringInstantsRequest) Reset() {
 	*x = ListRecurringInstantsRequest{}
-	mi := &file_messages_operations_proto_msgTypes[82]
+	mi := &file_messages_operations_proto_msgTypes[84]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5211,7 +5348,7 @@ func (x *ListRecurringInstantsRequest) String() string {
 func (*ListRecurringInstantsRequest) ProtoMessage() {}
 
 func (x *ListRecurringInstantsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[82]
+	mi := &file_messages_operations_proto_msgTypes[84]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5224,7 +5361,7 @@ func (x *ListRecurringInstantsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRecurringInstantsRequest.ProtoReflect.Descriptor instead.
 func (*ListRecurringInstantsRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{82}
+	return file_messages_operations_proto_rawDescGZIP(), []int{84}
 }
 
 func (x *ListRecurringInstantsRequest) GetName() string {
@@ -5258,7 +5395,7 @@ type ListRecurringInstantsResponse struct {
 
 func (x *ListRecurringInstantsResponse) Reset() {
 	*x = ListRecurringInstantsResponse{}
-	mi := &file_messages_operations_proto_msgTypes[83]
+	mi := &file_messages_operations_proto_msgTypes[85]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5270,7 +5407,7 @@ func (x *ListRecurringInstantsResponse) String() string {
 func (*ListRecurringInstantsResponse) ProtoMessage() {}
 
 func (x *ListRecurringInstantsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[83]
+	mi := &file_messages_operations_proto_msgTypes[85]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5283,7 +5420,7 @@ func (x *ListRecurringInstantsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRecurringInstantsResponse.ProtoReflect.Descriptor instead.
 func (*ListRecurringInstantsResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{83}
+	return file_messages_operations_proto_rawDescGZIP(), []int{85}
 }
 
 func (x *ListRecurringInstantsResponse) GetInstants() []*timestamppb.Timestamp {
@@ -5311,7 +5448,7 @@ type BackfillRecurringRequest struct {
 
 func (x *BackfillRecurringRequest) Reset() {
 	*x = BackfillRecurringRequest{}
-	mi := &file_messages_operations_proto_msgTypes[84]
+	mi := &file_messages_operations_proto_msgTypes[86]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5323,7 +5460,7 @@ func (x *BackfillRecurringRequest) String() string {
 func (*BackfillRecurringRequest) ProtoMessage() {}
 
 func (x *BackfillRecurringRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[84]
+	mi := &file_messages_operations_proto_msgTypes[86]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5336,7 +5473,7 @@ func (x *BackfillRecurringRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackfillRecurringRequest.ProtoReflect.Descriptor instead.
 func (*BackfillRecurringRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{84}
+	return file_messages_operations_proto_rawDescGZIP(), []int{86}
 }
 
 func (x *BackfillRecurringRequest) GetName() string {
@@ -5377,7 +5514,7 @@ type BackfillRecurringResponse struct {
 
 func (x *BackfillRecurringResponse) Reset() {
 	*x = BackfillRecurringResponse{}
-	mi := &file_messages_operations_proto_msgTypes[85]
+	mi := &file_messages_operations_proto_msgTypes[87]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5389,7 +5526,7 @@ func (x *BackfillRecurringResponse) String() string {
 func (*BackfillRecurringResponse) ProtoMessage() {}
 
 func (x *BackfillRecurringResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[85]
+	mi := &file_messages_operations_proto_msgTypes[87]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5402,7 +5539,7 @@ func (x *BackfillRecurringResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackfillRecurringResponse.ProtoReflect.Descriptor instead.
 func (*BackfillRecurringResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{85}
+	return file_messages_operations_proto_rawDescGZIP(), []int{87}
 }
 
 func (x *BackfillRecurringResponse) GetCount() uint32 {
@@ -5428,7 +5565,7 @@ type ListAuditRequest struct {
 
 func (x *ListAuditRequest) Reset() {
 	*x = ListAuditRequest{}
-	mi := &file_messages_operations_proto_msgTypes[86]
+	mi := &file_messages_operations_proto_msgTypes[88]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5440,7 +5577,7 @@ func (x *ListAuditRequest) String() string {
 func (*ListAuditRequest) ProtoMessage() {}
 
 func (x *ListAuditRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[86]
+	mi := &file_messages_operations_proto_msgTypes[88]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5453,7 +5590,7 @@ func (x *ListAuditRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAuditRequest.ProtoReflect.Descriptor instead.
 func (*ListAuditRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{86}
+	return file_messages_operations_proto_rawDescGZIP(), []int{88}
 }
 
 func (x *ListAuditRequest) GetFilter() *AuditFilter {
@@ -5501,7 +5638,7 @@ type AuditFilter struct {
 
 func (x *AuditFilter) Reset() {
 	*x = AuditFilter{}
-	mi := &file_messages_operations_proto_msgTypes[87]
+	mi := &file_messages_operations_proto_msgTypes[89]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5513,7 +5650,7 @@ func (x *AuditFilter) String() string {
 func (*AuditFilter) ProtoMessage() {}
 
 func (x *AuditFilter) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[87]
+	mi := &file_messages_operations_proto_msgTypes[89]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5526,7 +5663,7 @@ func (x *AuditFilter) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuditFilter.ProtoReflect.Descriptor instead.
 func (*AuditFilter) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{87}
+	return file_messages_operations_proto_rawDescGZIP(), []int{89}
 }
 
 func (x *AuditFilter) GetOperation() string {
@@ -5567,7 +5704,7 @@ type ListAuditResponse struct {
 
 func (x *ListAuditResponse) Reset() {
 	*x = ListAuditResponse{}
-	mi := &file_messages_operations_proto_msgTypes[88]
+	mi := &file_messages_operations_proto_msgTypes[90]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5579,7 +5716,7 @@ func (x *ListAuditResponse) String() string {
 func (*ListAuditResponse) ProtoMessage() {}
 
 func (x *ListAuditResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[88]
+	mi := &file_messages_operations_proto_msgTypes[90]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5592,7 +5729,7 @@ func (x *ListAuditResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAuditResponse.ProtoReflect.Descriptor instead.
 func (*ListAuditResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{88}
+	return file_messages_operations_proto_rawDescGZIP(), []int{90}
 }
 
 func (x *ListAuditResponse) GetEntry() *AuditEntry {
@@ -5626,7 +5763,7 @@ type AuditEntry struct {
 
 func (x *AuditEntry) Reset() {
 	*x = AuditEntry{}
-	mi := &file_messages_operations_proto_msgTypes[89]
+	mi := &file_messages_operations_proto_msgTypes[91]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5638,7 +5775,7 @@ func (x *AuditEntry) String() string {
 func (*AuditEntry) ProtoMessage() {}
 
 func (x *AuditEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[89]
+	mi := &file_messages_operations_proto_msgTypes[91]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5651,7 +5788,7 @@ func (x *AuditEntry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuditEntry.ProtoReflect.Descriptor instead.
 func (*AuditEntry) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{89}
+	return file_messages_operations_proto_rawDescGZIP(), []int{91}
 }
 
 func (x *AuditEntry) GetAt() *timestamppb.Timestamp {
@@ -5754,7 +5891,7 @@ type RecordChangeRequest struct {
 
 func (x *RecordChangeRequest) Reset() {
 	*x = RecordChangeRequest{}
-	mi := &file_messages_operations_proto_msgTypes[90]
+	mi := &file_messages_operations_proto_msgTypes[92]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5766,7 +5903,7 @@ func (x *RecordChangeRequest) String() string {
 func (*RecordChangeRequest) ProtoMessage() {}
 
 func (x *RecordChangeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[90]
+	mi := &file_messages_operations_proto_msgTypes[92]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5779,7 +5916,7 @@ func (x *RecordChangeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordChangeRequest.ProtoReflect.Descriptor instead.
 func (*RecordChangeRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{90}
+	return file_messages_operations_proto_rawDescGZIP(), []int{92}
 }
 
 func (x *RecordChangeRequest) GetOperation() string {
@@ -5832,7 +5969,7 @@ type RecordChangeResponse struct {
 
 func (x *RecordChangeResponse) Reset() {
 	*x = RecordChangeResponse{}
-	mi := &file_messages_operations_proto_msgTypes[91]
+	mi := &file_messages_operations_proto_msgTypes[93]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5844,7 +5981,7 @@ func (x *RecordChangeResponse) String() string {
 func (*RecordChangeResponse) ProtoMessage() {}
 
 func (x *RecordChangeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[91]
+	mi := &file_messages_operations_proto_msgTypes[93]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5857,7 +5994,7 @@ func (x *RecordChangeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordChangeResponse.ProtoReflect.Descriptor instead.
 func (*RecordChangeResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{91}
+	return file_messages_operations_proto_rawDescGZIP(), []int{93}
 }
 
 // GetThroughputRequest reads the counts of a topic.
@@ -5872,7 +6009,7 @@ type GetThroughputRequest struct {
 
 func (x *GetThroughputRequest) Reset() {
 	*x = GetThroughputRequest{}
-	mi := &file_messages_operations_proto_msgTypes[92]
+	mi := &file_messages_operations_proto_msgTypes[94]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5884,7 +6021,7 @@ func (x *GetThroughputRequest) String() string {
 func (*GetThroughputRequest) ProtoMessage() {}
 
 func (x *GetThroughputRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[92]
+	mi := &file_messages_operations_proto_msgTypes[94]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5897,7 +6034,7 @@ func (x *GetThroughputRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetThroughputRequest.ProtoReflect.Descriptor instead.
 func (*GetThroughputRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{92}
+	return file_messages_operations_proto_rawDescGZIP(), []int{94}
 }
 
 func (x *GetThroughputRequest) GetTopic() string {
@@ -5927,7 +6064,7 @@ type GetThroughputResponse struct {
 
 func (x *GetThroughputResponse) Reset() {
 	*x = GetThroughputResponse{}
-	mi := &file_messages_operations_proto_msgTypes[93]
+	mi := &file_messages_operations_proto_msgTypes[95]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5939,7 +6076,7 @@ func (x *GetThroughputResponse) String() string {
 func (*GetThroughputResponse) ProtoMessage() {}
 
 func (x *GetThroughputResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[93]
+	mi := &file_messages_operations_proto_msgTypes[95]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5952,7 +6089,7 @@ func (x *GetThroughputResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetThroughputResponse.ProtoReflect.Descriptor instead.
 func (*GetThroughputResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{93}
+	return file_messages_operations_proto_rawDescGZIP(), []int{95}
 }
 
 func (x *GetThroughputResponse) GetStep() *durationpb.Duration {
@@ -5994,7 +6131,7 @@ type ThroughputCounts struct {
 
 func (x *ThroughputCounts) Reset() {
 	*x = ThroughputCounts{}
-	mi := &file_messages_operations_proto_msgTypes[94]
+	mi := &file_messages_operations_proto_msgTypes[96]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6006,7 +6143,7 @@ func (x *ThroughputCounts) String() string {
 func (*ThroughputCounts) ProtoMessage() {}
 
 func (x *ThroughputCounts) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[94]
+	mi := &file_messages_operations_proto_msgTypes[96]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6019,7 +6156,7 @@ func (x *ThroughputCounts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ThroughputCounts.ProtoReflect.Descriptor instead.
 func (*ThroughputCounts) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{94}
+	return file_messages_operations_proto_rawDescGZIP(), []int{96}
 }
 
 func (x *ThroughputCounts) GetScheduled() int64 {
@@ -6089,7 +6226,7 @@ type ListHistoryRequest struct {
 
 func (x *ListHistoryRequest) Reset() {
 	*x = ListHistoryRequest{}
-	mi := &file_messages_operations_proto_msgTypes[95]
+	mi := &file_messages_operations_proto_msgTypes[97]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6101,7 +6238,7 @@ func (x *ListHistoryRequest) String() string {
 func (*ListHistoryRequest) ProtoMessage() {}
 
 func (x *ListHistoryRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[95]
+	mi := &file_messages_operations_proto_msgTypes[97]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6114,7 +6251,7 @@ func (x *ListHistoryRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListHistoryRequest.ProtoReflect.Descriptor instead.
 func (*ListHistoryRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{95}
+	return file_messages_operations_proto_rawDescGZIP(), []int{97}
 }
 
 func (x *ListHistoryRequest) GetTopic() string {
@@ -6169,7 +6306,7 @@ type HistoryFilter struct {
 
 func (x *HistoryFilter) Reset() {
 	*x = HistoryFilter{}
-	mi := &file_messages_operations_proto_msgTypes[96]
+	mi := &file_messages_operations_proto_msgTypes[98]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6181,7 +6318,7 @@ func (x *HistoryFilter) String() string {
 func (*HistoryFilter) ProtoMessage() {}
 
 func (x *HistoryFilter) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[96]
+	mi := &file_messages_operations_proto_msgTypes[98]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6194,7 +6331,7 @@ func (x *HistoryFilter) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HistoryFilter.ProtoReflect.Descriptor instead.
 func (*HistoryFilter) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{96}
+	return file_messages_operations_proto_rawDescGZIP(), []int{98}
 }
 
 func (x *HistoryFilter) GetId() string {
@@ -6235,7 +6372,7 @@ type ListHistoryResponse struct {
 
 func (x *ListHistoryResponse) Reset() {
 	*x = ListHistoryResponse{}
-	mi := &file_messages_operations_proto_msgTypes[97]
+	mi := &file_messages_operations_proto_msgTypes[99]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6247,7 +6384,7 @@ func (x *ListHistoryResponse) String() string {
 func (*ListHistoryResponse) ProtoMessage() {}
 
 func (x *ListHistoryResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[97]
+	mi := &file_messages_operations_proto_msgTypes[99]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6260,7 +6397,7 @@ func (x *ListHistoryResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListHistoryResponse.ProtoReflect.Descriptor instead.
 func (*ListHistoryResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{97}
+	return file_messages_operations_proto_rawDescGZIP(), []int{99}
 }
 
 func (x *ListHistoryResponse) GetAttempt() *Attempt {
@@ -6290,7 +6427,7 @@ type Attempt struct {
 
 func (x *Attempt) Reset() {
 	*x = Attempt{}
-	mi := &file_messages_operations_proto_msgTypes[98]
+	mi := &file_messages_operations_proto_msgTypes[100]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6302,7 +6439,7 @@ func (x *Attempt) String() string {
 func (*Attempt) ProtoMessage() {}
 
 func (x *Attempt) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[98]
+	mi := &file_messages_operations_proto_msgTypes[100]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6315,7 +6452,7 @@ func (x *Attempt) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Attempt.ProtoReflect.Descriptor instead.
 func (*Attempt) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{98}
+	return file_messages_operations_proto_rawDescGZIP(), []int{100}
 }
 
 func (x *Attempt) GetId() string {
@@ -6387,7 +6524,7 @@ type GetQueueThroughputRequest struct {
 
 func (x *GetQueueThroughputRequest) Reset() {
 	*x = GetQueueThroughputRequest{}
-	mi := &file_messages_operations_proto_msgTypes[99]
+	mi := &file_messages_operations_proto_msgTypes[101]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6399,7 +6536,7 @@ func (x *GetQueueThroughputRequest) String() string {
 func (*GetQueueThroughputRequest) ProtoMessage() {}
 
 func (x *GetQueueThroughputRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[99]
+	mi := &file_messages_operations_proto_msgTypes[101]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6412,7 +6549,7 @@ func (x *GetQueueThroughputRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetQueueThroughputRequest.ProtoReflect.Descriptor instead.
 func (*GetQueueThroughputRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{99}
+	return file_messages_operations_proto_rawDescGZIP(), []int{101}
 }
 
 func (x *GetQueueThroughputRequest) GetName() string {
@@ -6446,7 +6583,7 @@ type GetQueueThroughputResponse struct {
 
 func (x *GetQueueThroughputResponse) Reset() {
 	*x = GetQueueThroughputResponse{}
-	mi := &file_messages_operations_proto_msgTypes[100]
+	mi := &file_messages_operations_proto_msgTypes[102]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6458,7 +6595,7 @@ func (x *GetQueueThroughputResponse) String() string {
 func (*GetQueueThroughputResponse) ProtoMessage() {}
 
 func (x *GetQueueThroughputResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[100]
+	mi := &file_messages_operations_proto_msgTypes[102]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6471,7 +6608,7 @@ func (x *GetQueueThroughputResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetQueueThroughputResponse.ProtoReflect.Descriptor instead.
 func (*GetQueueThroughputResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{100}
+	return file_messages_operations_proto_rawDescGZIP(), []int{102}
 }
 
 func (x *GetQueueThroughputResponse) GetThroughput() *GetThroughputResponse {
@@ -6497,7 +6634,7 @@ type ListQueueHistoryRequest struct {
 
 func (x *ListQueueHistoryRequest) Reset() {
 	*x = ListQueueHistoryRequest{}
-	mi := &file_messages_operations_proto_msgTypes[101]
+	mi := &file_messages_operations_proto_msgTypes[103]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6509,7 +6646,7 @@ func (x *ListQueueHistoryRequest) String() string {
 func (*ListQueueHistoryRequest) ProtoMessage() {}
 
 func (x *ListQueueHistoryRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[101]
+	mi := &file_messages_operations_proto_msgTypes[103]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6522,7 +6659,7 @@ func (x *ListQueueHistoryRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListQueueHistoryRequest.ProtoReflect.Descriptor instead.
 func (*ListQueueHistoryRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{101}
+	return file_messages_operations_proto_rawDescGZIP(), []int{103}
 }
 
 func (x *ListQueueHistoryRequest) GetName() string {
@@ -6577,7 +6714,7 @@ type ListQueueHistoryResponse struct {
 
 func (x *ListQueueHistoryResponse) Reset() {
 	*x = ListQueueHistoryResponse{}
-	mi := &file_messages_operations_proto_msgTypes[102]
+	mi := &file_messages_operations_proto_msgTypes[104]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6589,7 +6726,7 @@ func (x *ListQueueHistoryResponse) String() string {
 func (*ListQueueHistoryResponse) ProtoMessage() {}
 
 func (x *ListQueueHistoryResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[102]
+	mi := &file_messages_operations_proto_msgTypes[104]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6602,7 +6739,7 @@ func (x *ListQueueHistoryResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListQueueHistoryResponse.ProtoReflect.Descriptor instead.
 func (*ListQueueHistoryResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{102}
+	return file_messages_operations_proto_rawDescGZIP(), []int{104}
 }
 
 func (x *ListQueueHistoryResponse) GetAttempt() *Attempt {
@@ -6650,17 +6787,26 @@ const file_messages_operations_proto_rawDesc = "" +
 	"\x15GetTopicShardsRequest\x12\x14\n" +
 	"\x05topic\x18\x01 \x01(\tR\x05topic\"J\n" +
 	"\x16GetTopicShardsResponse\x120\n" +
-	"\x06shards\x18\x01 \x01(\v2\x18.wakebell.v1.TopicShardsR\x06shards\"\x87\x01\n" +
+	"\x06shards\x18\x01 \x01(\v2\x18.wakebell.v1.TopicShardsR\x06shards\"\x9b\x01\n" +
 	"\vTopicShards\x12\x16\n" +
 	"\x06shards\x18\x01 \x01(\rR\x06shards\x12\x16\n" +
 	"\x06before\x18\x02 \x01(\rR\x06before\x12\x16\n" +
 	"\x06moving\x18\x03 \x01(\bR\x06moving\x120\n" +
-	"\x05since\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\"B\n" +
+	"\x05since\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\x12\x12\n" +
+	"\x04next\x18\x05 \x01(\rR\x04next\"B\n" +
 	"\x12DivideTopicRequest\x12\x14\n" +
 	"\x05topic\x18\x01 \x01(\tR\x05topic\x12\x16\n" +
 	"\x06shards\x18\x02 \x01(\rR\x06shards\"G\n" +
 	"\x13DivideTopicResponse\x120\n" +
-	"\x06shards\x18\x01 \x01(\v2\x18.wakebell.v1.TopicShardsR\x06shards\".\n" +
+	"\x06shards\x18\x01 \x01(\v2\x18.wakebell.v1.TopicShardsR\x06shards\"C\n" +
+	"\x13ReshardTopicRequest\x12\x14\n" +
+	"\x05topic\x18\x01 \x01(\tR\x05topic\x12\x16\n" +
+	"\x06shards\x18\x02 \x01(\rR\x06shards\"\x86\x01\n" +
+	"\x14ReshardTopicResponse\x120\n" +
+	"\x06shards\x18\x01 \x01(\v2\x18.wakebell.v1.TopicShardsR\x06shards\x12\x14\n" +
+	"\x05moved\x18\x02 \x01(\x03R\x05moved\x12\x12\n" +
+	"\x04left\x18\x03 \x01(\x03R\x04left\x12\x12\n" +
+	"\x04done\x18\x04 \x01(\bR\x04done\".\n" +
 	"\x16GetTopicControlRequest\x12\x14\n" +
 	"\x05topic\x18\x01 \x01(\tR\x05topic\"N\n" +
 	"\x17GetTopicControlResponse\x123\n" +
@@ -7096,7 +7242,7 @@ func file_messages_operations_proto_rawDescGZIP() []byte {
 }
 
 var file_messages_operations_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_messages_operations_proto_msgTypes = make([]protoimpl.MessageInfo, 104)
+var file_messages_operations_proto_msgTypes = make([]protoimpl.MessageInfo, 106)
 var file_messages_operations_proto_goTypes = []any{
 	(RedriveOutcome)(0),                    // 0: wakebell.v1.RedriveOutcome
 	(QueueRedriveOutcome)(0),               // 1: wakebell.v1.QueueRedriveOutcome
@@ -7116,210 +7262,213 @@ var file_messages_operations_proto_goTypes = []any{
 	(*TopicShards)(nil),                    // 15: wakebell.v1.TopicShards
 	(*DivideTopicRequest)(nil),             // 16: wakebell.v1.DivideTopicRequest
 	(*DivideTopicResponse)(nil),            // 17: wakebell.v1.DivideTopicResponse
-	(*GetTopicControlRequest)(nil),         // 18: wakebell.v1.GetTopicControlRequest
-	(*GetTopicControlResponse)(nil),        // 19: wakebell.v1.GetTopicControlResponse
-	(*TopicControl)(nil),                   // 20: wakebell.v1.TopicControl
-	(*TopicSettings)(nil),                  // 21: wakebell.v1.TopicSettings
-	(*PauseTopicRequest)(nil),              // 22: wakebell.v1.PauseTopicRequest
-	(*PauseTopicResponse)(nil),             // 23: wakebell.v1.PauseTopicResponse
-	(*ResumeTopicRequest)(nil),             // 24: wakebell.v1.ResumeTopicRequest
-	(*ResumeTopicResponse)(nil),            // 25: wakebell.v1.ResumeTopicResponse
-	(*RetuneTopicRequest)(nil),             // 26: wakebell.v1.RetuneTopicRequest
-	(*RetuneTopicResponse)(nil),            // 27: wakebell.v1.RetuneTopicResponse
-	(*DiagnoseRequest)(nil),                // 28: wakebell.v1.DiagnoseRequest
-	(*DiagnoseResponse)(nil),               // 29: wakebell.v1.DiagnoseResponse
-	(*Finding)(nil),                        // 30: wakebell.v1.Finding
-	(*TailRequest)(nil),                    // 31: wakebell.v1.TailRequest
-	(*TailResponse)(nil),                   // 32: wakebell.v1.TailResponse
-	(*TopicEvent)(nil),                     // 33: wakebell.v1.TopicEvent
-	(*NodeState)(nil),                      // 34: wakebell.v1.NodeState
-	(*DeadLetterFilter)(nil),               // 35: wakebell.v1.DeadLetterFilter
-	(*ListDeadLettersRequest)(nil),         // 36: wakebell.v1.ListDeadLettersRequest
-	(*ListDeadLettersResponse)(nil),        // 37: wakebell.v1.ListDeadLettersResponse
-	(*GetDeadLetterRequest)(nil),           // 38: wakebell.v1.GetDeadLetterRequest
-	(*GetDeadLetterResponse)(nil),          // 39: wakebell.v1.GetDeadLetterResponse
-	(*DeadLetter)(nil),                     // 40: wakebell.v1.DeadLetter
-	(*RedriveDeadLettersRequest)(nil),      // 41: wakebell.v1.RedriveDeadLettersRequest
-	(*RedriveDeadLettersResponse)(nil),     // 42: wakebell.v1.RedriveDeadLettersResponse
-	(*DeleteDeadLettersRequest)(nil),       // 43: wakebell.v1.DeleteDeadLettersRequest
-	(*DeleteDeadLettersResponse)(nil),      // 44: wakebell.v1.DeleteDeadLettersResponse
-	(*ListQueuesRequest)(nil),              // 45: wakebell.v1.ListQueuesRequest
-	(*ListQueuesResponse)(nil),             // 46: wakebell.v1.ListQueuesResponse
-	(*GetQueueStatsRequest)(nil),           // 47: wakebell.v1.GetQueueStatsRequest
-	(*GetQueueStatsResponse)(nil),          // 48: wakebell.v1.GetQueueStatsResponse
-	(*QueueStats)(nil),                     // 49: wakebell.v1.QueueStats
-	(*ListQueueMessagesRequest)(nil),       // 50: wakebell.v1.ListQueueMessagesRequest
-	(*ListQueueMessagesResponse)(nil),      // 51: wakebell.v1.ListQueueMessagesResponse
-	(*QueuedMessage)(nil),                  // 52: wakebell.v1.QueuedMessage
-	(*RemoveQueueRequest)(nil),             // 53: wakebell.v1.RemoveQueueRequest
-	(*RemoveQueueResponse)(nil),            // 54: wakebell.v1.RemoveQueueResponse
-	(*PurgeQueueRequest)(nil),              // 55: wakebell.v1.PurgeQueueRequest
-	(*PurgeQueueResponse)(nil),             // 56: wakebell.v1.PurgeQueueResponse
-	(*ListQueueDeadLettersRequest)(nil),    // 57: wakebell.v1.ListQueueDeadLettersRequest
-	(*ListQueueDeadLettersResponse)(nil),   // 58: wakebell.v1.ListQueueDeadLettersResponse
-	(*GetQueueDeadLetterRequest)(nil),      // 59: wakebell.v1.GetQueueDeadLetterRequest
-	(*GetQueueDeadLetterResponse)(nil),     // 60: wakebell.v1.GetQueueDeadLetterResponse
-	(*QueueDeadLetter)(nil),                // 61: wakebell.v1.QueueDeadLetter
-	(*RedriveQueueDeadLetterRequest)(nil),  // 62: wakebell.v1.RedriveQueueDeadLetterRequest
-	(*RedriveQueueDeadLetterResponse)(nil), // 63: wakebell.v1.RedriveQueueDeadLetterResponse
-	(*DeleteQueueDeadLettersRequest)(nil),  // 64: wakebell.v1.DeleteQueueDeadLettersRequest
-	(*DeleteQueueDeadLettersResponse)(nil), // 65: wakebell.v1.DeleteQueueDeadLettersResponse
-	(*ListGatesRequest)(nil),               // 66: wakebell.v1.ListGatesRequest
-	(*ListGatesResponse)(nil),              // 67: wakebell.v1.ListGatesResponse
-	(*GetGateRequest)(nil),                 // 68: wakebell.v1.GetGateRequest
-	(*GetGateResponse)(nil),                // 69: wakebell.v1.GetGateResponse
-	(*GateState)(nil),                      // 70: wakebell.v1.GateState
-	(*GateHolds)(nil),                      // 71: wakebell.v1.GateHolds
-	(*GateTicket)(nil),                     // 72: wakebell.v1.GateTicket
-	(*ReleaseGateRequest)(nil),             // 73: wakebell.v1.ReleaseGateRequest
-	(*ReleaseGateResponse)(nil),            // 74: wakebell.v1.ReleaseGateResponse
-	(*RepairGateRequest)(nil),              // 75: wakebell.v1.RepairGateRequest
-	(*RepairGateResponse)(nil),             // 76: wakebell.v1.RepairGateResponse
-	(*RemoveGateRequest)(nil),              // 77: wakebell.v1.RemoveGateRequest
-	(*RemoveGateResponse)(nil),             // 78: wakebell.v1.RemoveGateResponse
-	(*ExportRecurringRequest)(nil),         // 79: wakebell.v1.ExportRecurringRequest
-	(*ExportRecurringResponse)(nil),        // 80: wakebell.v1.ExportRecurringResponse
-	(*RecurringDump)(nil),                  // 81: wakebell.v1.RecurringDump
-	(*ImportRecurringRequest)(nil),         // 82: wakebell.v1.ImportRecurringRequest
-	(*ImportRecurringResponse)(nil),        // 83: wakebell.v1.ImportRecurringResponse
-	(*ListRecurringInstantsRequest)(nil),   // 84: wakebell.v1.ListRecurringInstantsRequest
-	(*ListRecurringInstantsResponse)(nil),  // 85: wakebell.v1.ListRecurringInstantsResponse
-	(*BackfillRecurringRequest)(nil),       // 86: wakebell.v1.BackfillRecurringRequest
-	(*BackfillRecurringResponse)(nil),      // 87: wakebell.v1.BackfillRecurringResponse
-	(*ListAuditRequest)(nil),               // 88: wakebell.v1.ListAuditRequest
-	(*AuditFilter)(nil),                    // 89: wakebell.v1.AuditFilter
-	(*ListAuditResponse)(nil),              // 90: wakebell.v1.ListAuditResponse
-	(*AuditEntry)(nil),                     // 91: wakebell.v1.AuditEntry
-	(*RecordChangeRequest)(nil),            // 92: wakebell.v1.RecordChangeRequest
-	(*RecordChangeResponse)(nil),           // 93: wakebell.v1.RecordChangeResponse
-	(*GetThroughputRequest)(nil),           // 94: wakebell.v1.GetThroughputRequest
-	(*GetThroughputResponse)(nil),          // 95: wakebell.v1.GetThroughputResponse
-	(*ThroughputCounts)(nil),               // 96: wakebell.v1.ThroughputCounts
-	(*ListHistoryRequest)(nil),             // 97: wakebell.v1.ListHistoryRequest
-	(*HistoryFilter)(nil),                  // 98: wakebell.v1.HistoryFilter
-	(*ListHistoryResponse)(nil),            // 99: wakebell.v1.ListHistoryResponse
-	(*Attempt)(nil),                        // 100: wakebell.v1.Attempt
-	(*GetQueueThroughputRequest)(nil),      // 101: wakebell.v1.GetQueueThroughputRequest
-	(*GetQueueThroughputResponse)(nil),     // 102: wakebell.v1.GetQueueThroughputResponse
-	(*ListQueueHistoryRequest)(nil),        // 103: wakebell.v1.ListQueueHistoryRequest
-	(*ListQueueHistoryResponse)(nil),       // 104: wakebell.v1.ListQueueHistoryResponse
-	nil,                                    // 105: wakebell.v1.GateState.GuardEntry
-	(*TopicStats)(nil),                     // 106: wakebell.v1.TopicStats
-	(*Error)(nil),                          // 107: wakebell.v1.Error
-	(*timestamppb.Timestamp)(nil),          // 108: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),            // 109: google.protobuf.Duration
-	(*Content)(nil),                        // 110: wakebell.v1.Content
-	(*Queue)(nil),                          // 111: wakebell.v1.Queue
+	(*ReshardTopicRequest)(nil),            // 18: wakebell.v1.ReshardTopicRequest
+	(*ReshardTopicResponse)(nil),           // 19: wakebell.v1.ReshardTopicResponse
+	(*GetTopicControlRequest)(nil),         // 20: wakebell.v1.GetTopicControlRequest
+	(*GetTopicControlResponse)(nil),        // 21: wakebell.v1.GetTopicControlResponse
+	(*TopicControl)(nil),                   // 22: wakebell.v1.TopicControl
+	(*TopicSettings)(nil),                  // 23: wakebell.v1.TopicSettings
+	(*PauseTopicRequest)(nil),              // 24: wakebell.v1.PauseTopicRequest
+	(*PauseTopicResponse)(nil),             // 25: wakebell.v1.PauseTopicResponse
+	(*ResumeTopicRequest)(nil),             // 26: wakebell.v1.ResumeTopicRequest
+	(*ResumeTopicResponse)(nil),            // 27: wakebell.v1.ResumeTopicResponse
+	(*RetuneTopicRequest)(nil),             // 28: wakebell.v1.RetuneTopicRequest
+	(*RetuneTopicResponse)(nil),            // 29: wakebell.v1.RetuneTopicResponse
+	(*DiagnoseRequest)(nil),                // 30: wakebell.v1.DiagnoseRequest
+	(*DiagnoseResponse)(nil),               // 31: wakebell.v1.DiagnoseResponse
+	(*Finding)(nil),                        // 32: wakebell.v1.Finding
+	(*TailRequest)(nil),                    // 33: wakebell.v1.TailRequest
+	(*TailResponse)(nil),                   // 34: wakebell.v1.TailResponse
+	(*TopicEvent)(nil),                     // 35: wakebell.v1.TopicEvent
+	(*NodeState)(nil),                      // 36: wakebell.v1.NodeState
+	(*DeadLetterFilter)(nil),               // 37: wakebell.v1.DeadLetterFilter
+	(*ListDeadLettersRequest)(nil),         // 38: wakebell.v1.ListDeadLettersRequest
+	(*ListDeadLettersResponse)(nil),        // 39: wakebell.v1.ListDeadLettersResponse
+	(*GetDeadLetterRequest)(nil),           // 40: wakebell.v1.GetDeadLetterRequest
+	(*GetDeadLetterResponse)(nil),          // 41: wakebell.v1.GetDeadLetterResponse
+	(*DeadLetter)(nil),                     // 42: wakebell.v1.DeadLetter
+	(*RedriveDeadLettersRequest)(nil),      // 43: wakebell.v1.RedriveDeadLettersRequest
+	(*RedriveDeadLettersResponse)(nil),     // 44: wakebell.v1.RedriveDeadLettersResponse
+	(*DeleteDeadLettersRequest)(nil),       // 45: wakebell.v1.DeleteDeadLettersRequest
+	(*DeleteDeadLettersResponse)(nil),      // 46: wakebell.v1.DeleteDeadLettersResponse
+	(*ListQueuesRequest)(nil),              // 47: wakebell.v1.ListQueuesRequest
+	(*ListQueuesResponse)(nil),             // 48: wakebell.v1.ListQueuesResponse
+	(*GetQueueStatsRequest)(nil),           // 49: wakebell.v1.GetQueueStatsRequest
+	(*GetQueueStatsResponse)(nil),          // 50: wakebell.v1.GetQueueStatsResponse
+	(*QueueStats)(nil),                     // 51: wakebell.v1.QueueStats
+	(*ListQueueMessagesRequest)(nil),       // 52: wakebell.v1.ListQueueMessagesRequest
+	(*ListQueueMessagesResponse)(nil),      // 53: wakebell.v1.ListQueueMessagesResponse
+	(*QueuedMessage)(nil),                  // 54: wakebell.v1.QueuedMessage
+	(*RemoveQueueRequest)(nil),             // 55: wakebell.v1.RemoveQueueRequest
+	(*RemoveQueueResponse)(nil),            // 56: wakebell.v1.RemoveQueueResponse
+	(*PurgeQueueRequest)(nil),              // 57: wakebell.v1.PurgeQueueRequest
+	(*PurgeQueueResponse)(nil),             // 58: wakebell.v1.PurgeQueueResponse
+	(*ListQueueDeadLettersRequest)(nil),    // 59: wakebell.v1.ListQueueDeadLettersRequest
+	(*ListQueueDeadLettersResponse)(nil),   // 60: wakebell.v1.ListQueueDeadLettersResponse
+	(*GetQueueDeadLetterRequest)(nil),      // 61: wakebell.v1.GetQueueDeadLetterRequest
+	(*GetQueueDeadLetterResponse)(nil),     // 62: wakebell.v1.GetQueueDeadLetterResponse
+	(*QueueDeadLetter)(nil),                // 63: wakebell.v1.QueueDeadLetter
+	(*RedriveQueueDeadLetterRequest)(nil),  // 64: wakebell.v1.RedriveQueueDeadLetterRequest
+	(*RedriveQueueDeadLetterResponse)(nil), // 65: wakebell.v1.RedriveQueueDeadLetterResponse
+	(*DeleteQueueDeadLettersRequest)(nil),  // 66: wakebell.v1.DeleteQueueDeadLettersRequest
+	(*DeleteQueueDeadLettersResponse)(nil), // 67: wakebell.v1.DeleteQueueDeadLettersResponse
+	(*ListGatesRequest)(nil),               // 68: wakebell.v1.ListGatesRequest
+	(*ListGatesResponse)(nil),              // 69: wakebell.v1.ListGatesResponse
+	(*GetGateRequest)(nil),                 // 70: wakebell.v1.GetGateRequest
+	(*GetGateResponse)(nil),                // 71: wakebell.v1.GetGateResponse
+	(*GateState)(nil),                      // 72: wakebell.v1.GateState
+	(*GateHolds)(nil),                      // 73: wakebell.v1.GateHolds
+	(*GateTicket)(nil),                     // 74: wakebell.v1.GateTicket
+	(*ReleaseGateRequest)(nil),             // 75: wakebell.v1.ReleaseGateRequest
+	(*ReleaseGateResponse)(nil),            // 76: wakebell.v1.ReleaseGateResponse
+	(*RepairGateRequest)(nil),              // 77: wakebell.v1.RepairGateRequest
+	(*RepairGateResponse)(nil),             // 78: wakebell.v1.RepairGateResponse
+	(*RemoveGateRequest)(nil),              // 79: wakebell.v1.RemoveGateRequest
+	(*RemoveGateResponse)(nil),             // 80: wakebell.v1.RemoveGateResponse
+	(*ExportRecurringRequest)(nil),         // 81: wakebell.v1.ExportRecurringRequest
+	(*ExportRecurringResponse)(nil),        // 82: wakebell.v1.ExportRecurringResponse
+	(*RecurringDump)(nil),                  // 83: wakebell.v1.RecurringDump
+	(*ImportRecurringRequest)(nil),         // 84: wakebell.v1.ImportRecurringRequest
+	(*ImportRecurringResponse)(nil),        // 85: wakebell.v1.ImportRecurringResponse
+	(*ListRecurringInstantsRequest)(nil),   // 86: wakebell.v1.ListRecurringInstantsRequest
+	(*ListRecurringInstantsResponse)(nil),  // 87: wakebell.v1.ListRecurringInstantsResponse
+	(*BackfillRecurringRequest)(nil),       // 88: wakebell.v1.BackfillRecurringRequest
+	(*BackfillRecurringResponse)(nil),      // 89: wakebell.v1.BackfillRecurringResponse
+	(*ListAuditRequest)(nil),               // 90: wakebell.v1.ListAuditRequest
+	(*AuditFilter)(nil),                    // 91: wakebell.v1.AuditFilter
+	(*ListAuditResponse)(nil),              // 92: wakebell.v1.ListAuditResponse
+	(*AuditEntry)(nil),                     // 93: wakebell.v1.AuditEntry
+	(*RecordChangeRequest)(nil),            // 94: wakebell.v1.RecordChangeRequest
+	(*RecordChangeResponse)(nil),           // 95: wakebell.v1.RecordChangeResponse
+	(*GetThroughputRequest)(nil),           // 96: wakebell.v1.GetThroughputRequest
+	(*GetThroughputResponse)(nil),          // 97: wakebell.v1.GetThroughputResponse
+	(*ThroughputCounts)(nil),               // 98: wakebell.v1.ThroughputCounts
+	(*ListHistoryRequest)(nil),             // 99: wakebell.v1.ListHistoryRequest
+	(*HistoryFilter)(nil),                  // 100: wakebell.v1.HistoryFilter
+	(*ListHistoryResponse)(nil),            // 101: wakebell.v1.ListHistoryResponse
+	(*Attempt)(nil),                        // 102: wakebell.v1.Attempt
+	(*GetQueueThroughputRequest)(nil),      // 103: wakebell.v1.GetQueueThroughputRequest
+	(*GetQueueThroughputResponse)(nil),     // 104: wakebell.v1.GetQueueThroughputResponse
+	(*ListQueueHistoryRequest)(nil),        // 105: wakebell.v1.ListQueueHistoryRequest
+	(*ListQueueHistoryResponse)(nil),       // 106: wakebell.v1.ListQueueHistoryResponse
+	nil,                                    // 107: wakebell.v1.GateState.GuardEntry
+	(*TopicStats)(nil),                     // 108: wakebell.v1.TopicStats
+	(*Error)(nil),                          // 109: wakebell.v1.Error
+	(*timestamppb.Timestamp)(nil),          // 110: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),            // 111: google.protobuf.Duration
+	(*Content)(nil),                        // 112: wakebell.v1.Content
+	(*Queue)(nil),                          // 113: wakebell.v1.Queue
 }
 var file_messages_operations_proto_depIdxs = []int32{
 	6,   // 0: wakebell.v1.GetOverviewsResponse.topics:type_name -> wakebell.v1.TopicOverview
-	106, // 1: wakebell.v1.TopicOverview.stats:type_name -> wakebell.v1.TopicStats
-	20,  // 2: wakebell.v1.TopicOverview.control:type_name -> wakebell.v1.TopicControl
-	107, // 3: wakebell.v1.TopicOverview.fault:type_name -> wakebell.v1.Error
+	108, // 1: wakebell.v1.TopicOverview.stats:type_name -> wakebell.v1.TopicStats
+	22,  // 2: wakebell.v1.TopicOverview.control:type_name -> wakebell.v1.TopicControl
+	109, // 3: wakebell.v1.TopicOverview.fault:type_name -> wakebell.v1.Error
 	15,  // 4: wakebell.v1.GetTopicShardsResponse.shards:type_name -> wakebell.v1.TopicShards
-	108, // 5: wakebell.v1.TopicShards.since:type_name -> google.protobuf.Timestamp
+	110, // 5: wakebell.v1.TopicShards.since:type_name -> google.protobuf.Timestamp
 	15,  // 6: wakebell.v1.DivideTopicResponse.shards:type_name -> wakebell.v1.TopicShards
-	20,  // 7: wakebell.v1.GetTopicControlResponse.control:type_name -> wakebell.v1.TopicControl
-	108, // 8: wakebell.v1.TopicControl.paused_at:type_name -> google.protobuf.Timestamp
-	21,  // 9: wakebell.v1.TopicControl.settings:type_name -> wakebell.v1.TopicSettings
-	109, // 10: wakebell.v1.TopicSettings.lease_ttl:type_name -> google.protobuf.Duration
-	109, // 11: wakebell.v1.TopicSettings.max_lease_age:type_name -> google.protobuf.Duration
-	109, // 12: wakebell.v1.TopicSettings.polling_interval:type_name -> google.protobuf.Duration
-	109, // 13: wakebell.v1.TopicSettings.max_polling_interval:type_name -> google.protobuf.Duration
-	109, // 14: wakebell.v1.TopicSettings.retry_initial:type_name -> google.protobuf.Duration
-	109, // 15: wakebell.v1.TopicSettings.retry_limit:type_name -> google.protobuf.Duration
-	109, // 16: wakebell.v1.TopicSettings.rate_per:type_name -> google.protobuf.Duration
-	109, // 17: wakebell.v1.TopicSettings.key_rate_per:type_name -> google.protobuf.Duration
-	20,  // 18: wakebell.v1.PauseTopicResponse.control:type_name -> wakebell.v1.TopicControl
-	20,  // 19: wakebell.v1.ResumeTopicResponse.control:type_name -> wakebell.v1.TopicControl
-	21,  // 20: wakebell.v1.RetuneTopicRequest.settings:type_name -> wakebell.v1.TopicSettings
-	20,  // 21: wakebell.v1.RetuneTopicResponse.control:type_name -> wakebell.v1.TopicControl
-	30,  // 22: wakebell.v1.DiagnoseResponse.findings:type_name -> wakebell.v1.Finding
-	33,  // 23: wakebell.v1.TailResponse.event:type_name -> wakebell.v1.TopicEvent
-	108, // 24: wakebell.v1.TopicEvent.at:type_name -> google.protobuf.Timestamp
-	109, // 25: wakebell.v1.TopicEvent.lateness:type_name -> google.protobuf.Duration
-	109, // 26: wakebell.v1.TopicEvent.took:type_name -> google.protobuf.Duration
-	109, // 27: wakebell.v1.TopicEvent.retry_in:type_name -> google.protobuf.Duration
-	34,  // 28: wakebell.v1.TopicEvent.state:type_name -> wakebell.v1.NodeState
-	108, // 29: wakebell.v1.NodeState.started:type_name -> google.protobuf.Timestamp
-	21,  // 30: wakebell.v1.NodeState.options:type_name -> wakebell.v1.TopicSettings
-	109, // 31: wakebell.v1.DeadLetterFilter.older_than:type_name -> google.protobuf.Duration
-	109, // 32: wakebell.v1.DeadLetterFilter.newer_than:type_name -> google.protobuf.Duration
-	35,  // 33: wakebell.v1.ListDeadLettersRequest.filter:type_name -> wakebell.v1.DeadLetterFilter
-	40,  // 34: wakebell.v1.ListDeadLettersResponse.dead_letter:type_name -> wakebell.v1.DeadLetter
-	40,  // 35: wakebell.v1.GetDeadLetterResponse.dead_letter:type_name -> wakebell.v1.DeadLetter
-	108, // 36: wakebell.v1.DeadLetter.activation:type_name -> google.protobuf.Timestamp
-	108, // 37: wakebell.v1.DeadLetter.died:type_name -> google.protobuf.Timestamp
-	110, // 38: wakebell.v1.DeadLetter.content:type_name -> wakebell.v1.Content
-	35,  // 39: wakebell.v1.RedriveDeadLettersRequest.filter:type_name -> wakebell.v1.DeadLetterFilter
-	109, // 40: wakebell.v1.RedriveDeadLettersRequest.in:type_name -> google.protobuf.Duration
-	0,   // 41: wakebell.v1.RedriveDeadLettersResponse.outcome:type_name -> wakebell.v1.RedriveOutcome
-	35,  // 42: wakebell.v1.DeleteDeadLettersRequest.filter:type_name -> wakebell.v1.DeadLetterFilter
-	111, // 43: wakebell.v1.ListQueuesResponse.queue:type_name -> wakebell.v1.Queue
-	111, // 44: wakebell.v1.GetQueueStatsRequest.queue:type_name -> wakebell.v1.Queue
-	49,  // 45: wakebell.v1.GetQueueStatsResponse.stats:type_name -> wakebell.v1.QueueStats
-	108, // 46: wakebell.v1.QueueStats.oldest:type_name -> google.protobuf.Timestamp
-	108, // 47: wakebell.v1.QueueStats.now:type_name -> google.protobuf.Timestamp
-	111, // 48: wakebell.v1.ListQueueMessagesRequest.queue:type_name -> wakebell.v1.Queue
-	52,  // 49: wakebell.v1.ListQueueMessagesResponse.message:type_name -> wakebell.v1.QueuedMessage
-	108, // 50: wakebell.v1.QueuedMessage.deadline:type_name -> google.protobuf.Timestamp
-	111, // 51: wakebell.v1.RemoveQueueRequest.queue:type_name -> wakebell.v1.Queue
-	111, // 52: wakebell.v1.PurgeQueueRequest.queue:type_name -> wakebell.v1.Queue
-	111, // 53: wakebell.v1.ListQueueDeadLettersRequest.queue:type_name -> wakebell.v1.Queue
-	61,  // 54: wakebell.v1.ListQueueDeadLettersResponse.dead_letter:type_name -> wakebell.v1.QueueDeadLetter
-	111, // 55: wakebell.v1.GetQueueDeadLetterRequest.queue:type_name -> wakebell.v1.Queue
-	61,  // 56: wakebell.v1.GetQueueDeadLetterResponse.dead_letter:type_name -> wakebell.v1.QueueDeadLetter
-	108, // 57: wakebell.v1.QueueDeadLetter.at:type_name -> google.protobuf.Timestamp
-	111, // 58: wakebell.v1.RedriveQueueDeadLetterRequest.queue:type_name -> wakebell.v1.Queue
-	109, // 59: wakebell.v1.RedriveQueueDeadLetterRequest.window:type_name -> google.protobuf.Duration
-	1,   // 60: wakebell.v1.RedriveQueueDeadLetterResponse.outcome:type_name -> wakebell.v1.QueueRedriveOutcome
-	111, // 61: wakebell.v1.DeleteQueueDeadLettersRequest.queue:type_name -> wakebell.v1.Queue
-	61,  // 62: wakebell.v1.DeleteQueueDeadLettersRequest.dead_letters:type_name -> wakebell.v1.QueueDeadLetter
-	70,  // 63: wakebell.v1.ListGatesResponse.gate:type_name -> wakebell.v1.GateState
-	70,  // 64: wakebell.v1.GetGateResponse.gate:type_name -> wakebell.v1.GateState
-	108, // 65: wakebell.v1.GateState.now:type_name -> google.protobuf.Timestamp
-	72,  // 66: wakebell.v1.GateState.holder:type_name -> wakebell.v1.GateTicket
-	108, // 67: wakebell.v1.GateState.until:type_name -> google.protobuf.Timestamp
-	72,  // 68: wakebell.v1.GateState.waiters:type_name -> wakebell.v1.GateTicket
-	105, // 69: wakebell.v1.GateState.guard:type_name -> wakebell.v1.GateState.GuardEntry
-	107, // 70: wakebell.v1.GateState.fault:type_name -> wakebell.v1.Error
-	108, // 71: wakebell.v1.GateState.since:type_name -> google.protobuf.Timestamp
-	71,  // 72: wakebell.v1.GateState.holds:type_name -> wakebell.v1.GateHolds
-	109, // 73: wakebell.v1.GateHolds.up_to:type_name -> google.protobuf.Duration
-	81,  // 74: wakebell.v1.ExportRecurringResponse.schedule:type_name -> wakebell.v1.RecurringDump
-	81,  // 75: wakebell.v1.ImportRecurringRequest.schedule:type_name -> wakebell.v1.RecurringDump
-	108, // 76: wakebell.v1.ListRecurringInstantsRequest.from:type_name -> google.protobuf.Timestamp
-	108, // 77: wakebell.v1.ListRecurringInstantsRequest.to:type_name -> google.protobuf.Timestamp
-	108, // 78: wakebell.v1.ListRecurringInstantsResponse.instants:type_name -> google.protobuf.Timestamp
-	108, // 79: wakebell.v1.BackfillRecurringRequest.from:type_name -> google.protobuf.Timestamp
-	108, // 80: wakebell.v1.BackfillRecurringRequest.to:type_name -> google.protobuf.Timestamp
-	89,  // 81: wakebell.v1.ListAuditRequest.filter:type_name -> wakebell.v1.AuditFilter
-	108, // 82: wakebell.v1.AuditFilter.since:type_name -> google.protobuf.Timestamp
-	91,  // 83: wakebell.v1.ListAuditResponse.entry:type_name -> wakebell.v1.AuditEntry
-	108, // 84: wakebell.v1.AuditEntry.at:type_name -> google.protobuf.Timestamp
-	108, // 85: wakebell.v1.AuditEntry.since:type_name -> google.protobuf.Timestamp
-	109, // 86: wakebell.v1.GetThroughputRequest.since:type_name -> google.protobuf.Duration
-	109, // 87: wakebell.v1.GetThroughputResponse.step:type_name -> google.protobuf.Duration
-	108, // 88: wakebell.v1.GetThroughputResponse.from:type_name -> google.protobuf.Timestamp
-	96,  // 89: wakebell.v1.GetThroughputResponse.points:type_name -> wakebell.v1.ThroughputCounts
-	109, // 90: wakebell.v1.ThroughputCounts.lateness:type_name -> google.protobuf.Duration
-	109, // 91: wakebell.v1.ThroughputCounts.max_lateness:type_name -> google.protobuf.Duration
-	98,  // 92: wakebell.v1.ListHistoryRequest.filter:type_name -> wakebell.v1.HistoryFilter
-	108, // 93: wakebell.v1.HistoryFilter.since:type_name -> google.protobuf.Timestamp
-	100, // 94: wakebell.v1.ListHistoryResponse.attempt:type_name -> wakebell.v1.Attempt
-	108, // 95: wakebell.v1.Attempt.started:type_name -> google.protobuf.Timestamp
-	109, // 96: wakebell.v1.Attempt.took:type_name -> google.protobuf.Duration
-	111, // 97: wakebell.v1.GetQueueThroughputRequest.queue:type_name -> wakebell.v1.Queue
-	109, // 98: wakebell.v1.GetQueueThroughputRequest.since:type_name -> google.protobuf.Duration
-	95,  // 99: wakebell.v1.GetQueueThroughputResponse.throughput:type_name -> wakebell.v1.GetThroughputResponse
-	111, // 100: wakebell.v1.ListQueueHistoryRequest.queue:type_name -> wakebell.v1.Queue
-	98,  // 101: wakebell.v1.ListQueueHistoryRequest.filter:type_name -> wakebell.v1.HistoryFilter
-	100, // 102: wakebell.v1.ListQueueHistoryResponse.attempt:type_name -> wakebell.v1.Attempt
-	103, // [103:103] is the sub-list for method output_type
-	103, // [103:103] is the sub-list for method input_type
-	103, // [103:103] is the sub-list for extension type_name
-	103, // [103:103] is the sub-list for extension extendee
-	0,   // [0:103] is the sub-list for field type_name
+	15,  // 7: wakebell.v1.ReshardTopicResponse.shards:type_name -> wakebell.v1.TopicShards
+	22,  // 8: wakebell.v1.GetTopicControlResponse.control:type_name -> wakebell.v1.TopicControl
+	110, // 9: wakebell.v1.TopicControl.paused_at:type_name -> google.protobuf.Timestamp
+	23,  // 10: wakebell.v1.TopicControl.settings:type_name -> wakebell.v1.TopicSettings
+	111, // 11: wakebell.v1.TopicSettings.lease_ttl:type_name -> google.protobuf.Duration
+	111, // 12: wakebell.v1.TopicSettings.max_lease_age:type_name -> google.protobuf.Duration
+	111, // 13: wakebell.v1.TopicSettings.polling_interval:type_name -> google.protobuf.Duration
+	111, // 14: wakebell.v1.TopicSettings.max_polling_interval:type_name -> google.protobuf.Duration
+	111, // 15: wakebell.v1.TopicSettings.retry_initial:type_name -> google.protobuf.Duration
+	111, // 16: wakebell.v1.TopicSettings.retry_limit:type_name -> google.protobuf.Duration
+	111, // 17: wakebell.v1.TopicSettings.rate_per:type_name -> google.protobuf.Duration
+	111, // 18: wakebell.v1.TopicSettings.key_rate_per:type_name -> google.protobuf.Duration
+	22,  // 19: wakebell.v1.PauseTopicResponse.control:type_name -> wakebell.v1.TopicControl
+	22,  // 20: wakebell.v1.ResumeTopicResponse.control:type_name -> wakebell.v1.TopicControl
+	23,  // 21: wakebell.v1.RetuneTopicRequest.settings:type_name -> wakebell.v1.TopicSettings
+	22,  // 22: wakebell.v1.RetuneTopicResponse.control:type_name -> wakebell.v1.TopicControl
+	32,  // 23: wakebell.v1.DiagnoseResponse.findings:type_name -> wakebell.v1.Finding
+	35,  // 24: wakebell.v1.TailResponse.event:type_name -> wakebell.v1.TopicEvent
+	110, // 25: wakebell.v1.TopicEvent.at:type_name -> google.protobuf.Timestamp
+	111, // 26: wakebell.v1.TopicEvent.lateness:type_name -> google.protobuf.Duration
+	111, // 27: wakebell.v1.TopicEvent.took:type_name -> google.protobuf.Duration
+	111, // 28: wakebell.v1.TopicEvent.retry_in:type_name -> google.protobuf.Duration
+	36,  // 29: wakebell.v1.TopicEvent.state:type_name -> wakebell.v1.NodeState
+	110, // 30: wakebell.v1.NodeState.started:type_name -> google.protobuf.Timestamp
+	23,  // 31: wakebell.v1.NodeState.options:type_name -> wakebell.v1.TopicSettings
+	111, // 32: wakebell.v1.DeadLetterFilter.older_than:type_name -> google.protobuf.Duration
+	111, // 33: wakebell.v1.DeadLetterFilter.newer_than:type_name -> google.protobuf.Duration
+	37,  // 34: wakebell.v1.ListDeadLettersRequest.filter:type_name -> wakebell.v1.DeadLetterFilter
+	42,  // 35: wakebell.v1.ListDeadLettersResponse.dead_letter:type_name -> wakebell.v1.DeadLetter
+	42,  // 36: wakebell.v1.GetDeadLetterResponse.dead_letter:type_name -> wakebell.v1.DeadLetter
+	110, // 37: wakebell.v1.DeadLetter.activation:type_name -> google.protobuf.Timestamp
+	110, // 38: wakebell.v1.DeadLetter.died:type_name -> google.protobuf.Timestamp
+	112, // 39: wakebell.v1.DeadLetter.content:type_name -> wakebell.v1.Content
+	37,  // 40: wakebell.v1.RedriveDeadLettersRequest.filter:type_name -> wakebell.v1.DeadLetterFilter
+	111, // 41: wakebell.v1.RedriveDeadLettersRequest.in:type_name -> google.protobuf.Duration
+	0,   // 42: wakebell.v1.RedriveDeadLettersResponse.outcome:type_name -> wakebell.v1.RedriveOutcome
+	37,  // 43: wakebell.v1.DeleteDeadLettersRequest.filter:type_name -> wakebell.v1.DeadLetterFilter
+	113, // 44: wakebell.v1.ListQueuesResponse.queue:type_name -> wakebell.v1.Queue
+	113, // 45: wakebell.v1.GetQueueStatsRequest.queue:type_name -> wakebell.v1.Queue
+	51,  // 46: wakebell.v1.GetQueueStatsResponse.stats:type_name -> wakebell.v1.QueueStats
+	110, // 47: wakebell.v1.QueueStats.oldest:type_name -> google.protobuf.Timestamp
+	110, // 48: wakebell.v1.QueueStats.now:type_name -> google.protobuf.Timestamp
+	113, // 49: wakebell.v1.ListQueueMessagesRequest.queue:type_name -> wakebell.v1.Queue
+	54,  // 50: wakebell.v1.ListQueueMessagesResponse.message:type_name -> wakebell.v1.QueuedMessage
+	110, // 51: wakebell.v1.QueuedMessage.deadline:type_name -> google.protobuf.Timestamp
+	113, // 52: wakebell.v1.RemoveQueueRequest.queue:type_name -> wakebell.v1.Queue
+	113, // 53: wakebell.v1.PurgeQueueRequest.queue:type_name -> wakebell.v1.Queue
+	113, // 54: wakebell.v1.ListQueueDeadLettersRequest.queue:type_name -> wakebell.v1.Queue
+	63,  // 55: wakebell.v1.ListQueueDeadLettersResponse.dead_letter:type_name -> wakebell.v1.QueueDeadLetter
+	113, // 56: wakebell.v1.GetQueueDeadLetterRequest.queue:type_name -> wakebell.v1.Queue
+	63,  // 57: wakebell.v1.GetQueueDeadLetterResponse.dead_letter:type_name -> wakebell.v1.QueueDeadLetter
+	110, // 58: wakebell.v1.QueueDeadLetter.at:type_name -> google.protobuf.Timestamp
+	113, // 59: wakebell.v1.RedriveQueueDeadLetterRequest.queue:type_name -> wakebell.v1.Queue
+	111, // 60: wakebell.v1.RedriveQueueDeadLetterRequest.window:type_name -> google.protobuf.Duration
+	1,   // 61: wakebell.v1.RedriveQueueDeadLetterResponse.outcome:type_name -> wakebell.v1.QueueRedriveOutcome
+	113, // 62: wakebell.v1.DeleteQueueDeadLettersRequest.queue:type_name -> wakebell.v1.Queue
+	63,  // 63: wakebell.v1.DeleteQueueDeadLettersRequest.dead_letters:type_name -> wakebell.v1.QueueDeadLetter
+	72,  // 64: wakebell.v1.ListGatesResponse.gate:type_name -> wakebell.v1.GateState
+	72,  // 65: wakebell.v1.GetGateResponse.gate:type_name -> wakebell.v1.GateState
+	110, // 66: wakebell.v1.GateState.now:type_name -> google.protobuf.Timestamp
+	74,  // 67: wakebell.v1.GateState.holder:type_name -> wakebell.v1.GateTicket
+	110, // 68: wakebell.v1.GateState.until:type_name -> google.protobuf.Timestamp
+	74,  // 69: wakebell.v1.GateState.waiters:type_name -> wakebell.v1.GateTicket
+	107, // 70: wakebell.v1.GateState.guard:type_name -> wakebell.v1.GateState.GuardEntry
+	109, // 71: wakebell.v1.GateState.fault:type_name -> wakebell.v1.Error
+	110, // 72: wakebell.v1.GateState.since:type_name -> google.protobuf.Timestamp
+	73,  // 73: wakebell.v1.GateState.holds:type_name -> wakebell.v1.GateHolds
+	111, // 74: wakebell.v1.GateHolds.up_to:type_name -> google.protobuf.Duration
+	83,  // 75: wakebell.v1.ExportRecurringResponse.schedule:type_name -> wakebell.v1.RecurringDump
+	83,  // 76: wakebell.v1.ImportRecurringRequest.schedule:type_name -> wakebell.v1.RecurringDump
+	110, // 77: wakebell.v1.ListRecurringInstantsRequest.from:type_name -> google.protobuf.Timestamp
+	110, // 78: wakebell.v1.ListRecurringInstantsRequest.to:type_name -> google.protobuf.Timestamp
+	110, // 79: wakebell.v1.ListRecurringInstantsResponse.instants:type_name -> google.protobuf.Timestamp
+	110, // 80: wakebell.v1.BackfillRecurringRequest.from:type_name -> google.protobuf.Timestamp
+	110, // 81: wakebell.v1.BackfillRecurringRequest.to:type_name -> google.protobuf.Timestamp
+	91,  // 82: wakebell.v1.ListAuditRequest.filter:type_name -> wakebell.v1.AuditFilter
+	110, // 83: wakebell.v1.AuditFilter.since:type_name -> google.protobuf.Timestamp
+	93,  // 84: wakebell.v1.ListAuditResponse.entry:type_name -> wakebell.v1.AuditEntry
+	110, // 85: wakebell.v1.AuditEntry.at:type_name -> google.protobuf.Timestamp
+	110, // 86: wakebell.v1.AuditEntry.since:type_name -> google.protobuf.Timestamp
+	111, // 87: wakebell.v1.GetThroughputRequest.since:type_name -> google.protobuf.Duration
+	111, // 88: wakebell.v1.GetThroughputResponse.step:type_name -> google.protobuf.Duration
+	110, // 89: wakebell.v1.GetThroughputResponse.from:type_name -> google.protobuf.Timestamp
+	98,  // 90: wakebell.v1.GetThroughputResponse.points:type_name -> wakebell.v1.ThroughputCounts
+	111, // 91: wakebell.v1.ThroughputCounts.lateness:type_name -> google.protobuf.Duration
+	111, // 92: wakebell.v1.ThroughputCounts.max_lateness:type_name -> google.protobuf.Duration
+	100, // 93: wakebell.v1.ListHistoryRequest.filter:type_name -> wakebell.v1.HistoryFilter
+	110, // 94: wakebell.v1.HistoryFilter.since:type_name -> google.protobuf.Timestamp
+	102, // 95: wakebell.v1.ListHistoryResponse.attempt:type_name -> wakebell.v1.Attempt
+	110, // 96: wakebell.v1.Attempt.started:type_name -> google.protobuf.Timestamp
+	111, // 97: wakebell.v1.Attempt.took:type_name -> google.protobuf.Duration
+	113, // 98: wakebell.v1.GetQueueThroughputRequest.queue:type_name -> wakebell.v1.Queue
+	111, // 99: wakebell.v1.GetQueueThroughputRequest.since:type_name -> google.protobuf.Duration
+	97,  // 100: wakebell.v1.GetQueueThroughputResponse.throughput:type_name -> wakebell.v1.GetThroughputResponse
+	113, // 101: wakebell.v1.ListQueueHistoryRequest.queue:type_name -> wakebell.v1.Queue
+	100, // 102: wakebell.v1.ListQueueHistoryRequest.filter:type_name -> wakebell.v1.HistoryFilter
+	102, // 103: wakebell.v1.ListQueueHistoryResponse.attempt:type_name -> wakebell.v1.Attempt
+	104, // [104:104] is the sub-list for method output_type
+	104, // [104:104] is the sub-list for method input_type
+	104, // [104:104] is the sub-list for extension type_name
+	104, // [104:104] is the sub-list for extension extendee
+	0,   // [0:104] is the sub-list for field type_name
 }
 
 func init() { file_messages_operations_proto_init() }
@@ -7335,7 +7484,7 @@ func file_messages_operations_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_messages_operations_proto_rawDesc), len(file_messages_operations_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   104,
+			NumMessages:   106,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

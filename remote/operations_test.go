@@ -135,6 +135,14 @@ func TestRemoteTopicsEqualLocalTopics(t *testing.T) {
 		again4, err := c.Shards(ctx, "divided-"+where)
 		require.NoError(t, err)
 		require.Equal(t, layout, again4)
+		for r, err := range c.Reshard(ctx, name, 1) {
+			require.NoError(t, err)
+			require.True(t, r.Done, "it has one shard")
+			require.Equal(t, 1, r.Layout.Shards)
+		}
+		for _, err := range c.Reshard(ctx, name, 257) {
+			require.ErrorIs(t, err, wakebell.ErrInvalid)
+		}
 		_, err = c.Divide(ctx, name, 4)
 		require.ErrorIs(t, err, wakebell.ErrInvalid, "it has timers")
 

@@ -80,6 +80,15 @@ func (c *Client) Divide(ctx context.Context, topic string, shards int) (wakebell
 	return wire.ShardsOf(answer.GetShards()), err
 }
 
+// Reshard does what wakebell.Client.Reshard does. If the link breaks, it ends with
+// wakebell.ErrUnavailable; calling it again continues.
+func (c *Client) Reshard(ctx context.Context, topic string, shards int) iter.Seq2[wakebelltype.Resharding, error] {
+	request := &messages.ReshardTopicRequest{Topic: topic, Shards: fields.Count(shards)}
+	return wire.Each(list(ctx, c, rpc.OperationsClient.ReshardTopic, request), func(m *messages.ReshardTopicResponse) wakebelltype.Resharding {
+		return wakebelltype.Resharding{Layout: wire.ShardsOf(m.GetShards()), Moved: m.GetMoved(), Left: m.GetLeft(), Done: m.GetDone()}
+	})
+}
+
 // Diagnose does what wakebell.Client.Diagnose does, from the node. The findings
 // contain no addresses: the masters of a Cluster are numbered.
 func (c *Client) Diagnose(ctx context.Context, topics ...string) ([]wakebelltype.Finding, error) {

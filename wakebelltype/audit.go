@@ -34,6 +34,7 @@ const (
 	AuditTopicForget     AuditOperation = "topic.forget"
 	AuditTopicRemove     AuditOperation = "topic.remove"
 	AuditTopicDivide     AuditOperation = "topic.divide"
+	AuditTopicReshard    AuditOperation = "topic.reshard"
 	AuditTopicRedrive    AuditOperation = "topic.redrive"
 	AuditTopicDeleteDead AuditOperation = "topic.delete_dead"
 

@@ -102,12 +102,22 @@ type ShardLayout struct {
 	// Shards is the number of shards in which timers are stored, 1 to 256; 1: the topic is
 	// not divided.
 	Shards int `json:"shards"`
+	// Next is the number of shards that a resharding has announced; 0: none.
+	Next int `json:"next"`
 	// Before is the number of shards before the last change; 0: it was not changed.
 	Before int `json:"before"`
 	// Moving reports that timers may still be where they were before.
 	Moving bool `json:"moving"`
 	// Since is when the last change began or ended, by Redis's clock; zero: never.
 	Since time.Time `json:"since,omitzero"`
+}
+
+// Resharding is how far the move of the timers of a topic to another number of shards is.
+type Resharding struct {
+	Layout ShardLayout `json:"layout"`
+	Moved  int64       `json:"moved"` // timers and dead letters, since the call
+	Left   int64       `json:"left"`  // timers that are where they were before
+	Done   bool        `json:"done"`
 }
 
 // TopicRemoval is the result of removing a topic from the list of topics.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -70,7 +71,7 @@ func TestATopicIsDivided(t *testing.T) {
 	shown := objects(t, b.fine("topics", "shards", "TOPIC", "-o", "json"))[0]
 	require.NotEmpty(t, shown["since"])
 	delete(shown, "since")
-	require.Equal(t, map[string]any{"topic": b.topic, "shards": 4.0, "before": 1.0, "moving": true}, shown)
+	require.Equal(t, map[string]any{"topic": b.topic, "shards": 4.0, "next": 0.0, "before": 1.0, "moving": true}, shown)
 	code, _, stderr := b.call("topics", "shards", "TOPIC", "8")
 	require.Equal(t, cli.ExitUsage, code)
 	require.Contains(t, stderr, "which keeps its 4: its last change has not ended")
@@ -80,6 +81,32 @@ func TestATopicIsDivided(t *testing.T) {
 	require.Len(t, listed, 1)
 	require.EqualValues(t, 4, listed[0]["shards"])
 	require.Contains(t, b.fine("topics", "--prefix", b.topic), "SHARDS")
+}
+
+// topics reshard continues a resharding that another process has begun.
+func TestATopicIsResharded(t *testing.T) {
+	b := setup(t)
+	for i := range 20 {
+		b.fine("schedule", "-t", "TOPIC", "--id", fmt.Sprint(i), "--in", "1d")
+	}
+	const begun = `{"shards":4,"from":1,"moving":true,"live":true,"since":1}`
+	require.NoError(t, b.rdb.HSet(t.Context(), "timers_shards", b.topic, begun).Err())
+	require.NoError(t, b.rdb.HIncrBy(t.Context(), "timers_shards", "", 1).Err())
+	code, _, stderr := b.call("topics", "reshard", "TOPIC", "--shards", "8")
+	require.Equal(t, cli.ExitUsage, code)
+	require.Contains(t, stderr, "it is being changed to 4; finish that first")
+	lines := objects(t, b.fine("topics", "reshard", "TOPIC", "--shards", "4", "-o", "json"))
+	last := lines[len(lines)-1]
+	delete(last, "since")
+	delete(last, "eta_s")
+	require.Equal(t, map[string]any{
+		"topic": b.topic, "shards": 4.0, "next": 0.0, "before": 1.0, "moving": false, "moved": 20.0, "left": 0.0, "done": true,
+	}, last)
+	require.Regexp(t, `shards +4\n`, b.fine("topics", "reshard", "TOPIC", "--shards", "4"))
+	require.Len(t, objects(t, b.fine("ls", "-t", "TOPIC", "-o", "json")), 20)
+	left, err := b.rdb.Exists(t.Context(), "timers_timeline:"+b.topic).Result()
+	require.NoError(t, err)
+	require.Zero(t, left)
 }
 
 // A command on a topic without keys and nodes suggests the known topic with the nearest

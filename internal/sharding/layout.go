@@ -10,11 +10,14 @@ import (
 // Layout is how the timers of a topic are divided. The zero value is that of a topic that
 // was never divided: one shard.
 type Layout struct {
-	Shards int   `json:"shards"`           // 1 to MaxShards; 0: 1
-	To     int   `json:"to,omitempty"`     // announces the next number of shards; 0: none. Calls already look there
-	From   int   `json:"from,omitempty"`   // the number of shards before; 0: there was no change
-	Moving bool  `json:"moving,omitempty"` // timers may be in the shards of From
-	Since  int64 `json:"since,omitempty"`  // when To or Moving last changed, in ms since 1970, by Redis's clock
+	Shards int  `json:"shards"`           // 1 to MaxShards; 0: 1
+	To     int  `json:"to,omitempty"`     // announces the next number of shards; 0: none. Calls already look there
+	From   int  `json:"from,omitempty"`   // the number of shards before; 0: there was no change
+	Moving bool `json:"moving,omitempty"` // timers may be in the shards of From
+	// Live says that the topic had timers when the number changed: those in the shards of
+	// From are moved, and until then they are written where they are.
+	Live  bool  `json:"live,omitempty"`
+	Since int64 `json:"since,omitempty"` // when To or Moving last changed, in ms since 1970, by Redis's clock
 	// Keyed says that a timer with a key was scheduled, so an id may be in a shard that
 	// is not its own.
 	Keyed bool `json:"keyed,omitempty"`
@@ -77,6 +80,21 @@ func (l Layout) Polled(topic string, now time.Time) []string {
 // Next returns the layout with another number of shards, whose timers are yet to move.
 func (l Layout) Next(n int, now time.Time) Layout {
 	return Layout{Shards: n, From: l.Count(), Moving: true, Since: now.UnixMilli(), Keyed: l.Keyed}
+}
+
+// Resharded returns the layout Next of a topic with timers.
+func (l Layout) Resharded(n int, now time.Time) Layout {
+	next := l.Next(n, now)
+	next.Live = true
+	return next
+}
+
+// Moves reports whether timers are to be written where they are, because they move.
+func (l Layout) Moves() bool { return l.Live && l.Moving && l.From > 0 && l.From != l.Count() }
+
+// Old returns the physical topic in which a timer was before the last change.
+func (l Layout) Old(topic, id, key string) string {
+	return Name(topic, l.From, ShardOf(id, key, l.From))
 }
 
 // Announced returns the layout that announces n shards.

@@ -785,6 +785,7 @@ const (
 	Operations_RemoveTopic_FullMethodName            = "/wakebell.v1.Operations/RemoveTopic"
 	Operations_GetTopicShards_FullMethodName         = "/wakebell.v1.Operations/GetTopicShards"
 	Operations_DivideTopic_FullMethodName            = "/wakebell.v1.Operations/DivideTopic"
+	Operations_ReshardTopic_FullMethodName           = "/wakebell.v1.Operations/ReshardTopic"
 	Operations_GetTopicControl_FullMethodName        = "/wakebell.v1.Operations/GetTopicControl"
 	Operations_PauseTopic_FullMethodName             = "/wakebell.v1.Operations/PauseTopic"
 	Operations_ResumeTopic_FullMethodName            = "/wakebell.v1.Operations/ResumeTopic"
@@ -836,6 +837,8 @@ type OperationsClient interface {
 	RemoveTopic(ctx context.Context, in *messages.RemoveTopicRequest, opts ...grpc.CallOption) (*messages.RemoveTopicResponse, error)
 	GetTopicShards(ctx context.Context, in *messages.GetTopicShardsRequest, opts ...grpc.CallOption) (*messages.GetTopicShardsResponse, error)
 	DivideTopic(ctx context.Context, in *messages.DivideTopicRequest, opts ...grpc.CallOption) (*messages.DivideTopicResponse, error)
+	// ReshardTopic continues for as long as the caller waits for it.
+	ReshardTopic(ctx context.Context, in *messages.ReshardTopicRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[messages.ReshardTopicResponse], error)
 	GetTopicControl(ctx context.Context, in *messages.GetTopicControlRequest, opts ...grpc.CallOption) (*messages.GetTopicControlResponse, error)
 	PauseTopic(ctx context.Context, in *messages.PauseTopicRequest, opts ...grpc.CallOption) (*messages.PauseTopicResponse, error)
 	ResumeTopic(ctx context.Context, in *messages.ResumeTopicRequest, opts ...grpc.CallOption) (*messages.ResumeTopicResponse, error)
@@ -964,6 +967,25 @@ func (c *operationsClient) DivideTopic(ctx context.Context, in *messages.DivideT
 	return out, nil
 }
 
+func (c *operationsClient) ReshardTopic(ctx context.Context, in *messages.ReshardTopicRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[messages.ReshardTopicResponse], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &Operations_ServiceDesc.Streams[1], Operations_ReshardTopic_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[messages.ReshardTopicRequest, messages.ReshardTopicResponse]{ClientStream: stream}
+	if err := x.ClientStream.SendMsg(in); err != nil {
+		return nil, err
+	}
+	if err := x.ClientStream.CloseSend(); err != nil {
+		return nil, err
+	}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Operations_ReshardTopicClient = grpc.ServerStreamingClient[messages.ReshardTopicResponse]
+
 func (c *operationsClient) GetTopicControl(ctx context.Context, in *messages.GetTopicControlRequest, opts ...grpc.CallOption) (*messages.GetTopicControlResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(messages.GetTopicControlResponse)
@@ -1016,7 +1038,7 @@ func (c *operationsClient) Diagnose(ctx context.Context, in *messages.DiagnoseRe
 
 func (c *operationsClient) Tail(ctx context.Context, in *messages.TailRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[messages.TailResponse], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	stream, err := c.cc.NewStream(ctx, &Operations_ServiceDesc.Streams[1], Operations_Tail_FullMethodName, cOpts...)
+	stream, err := c.cc.NewStream(ctx, &Operations_ServiceDesc.Streams[2], Operations_Tail_FullMethodName, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -1035,7 +1057,7 @@ type Operations_TailClient = grpc.ServerStreamingClient[messages.TailResponse]
 
 func (c *operationsClient) ListDeadLetters(ctx context.Context, in *messages.ListDeadLettersRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[messages.ListDeadLettersResponse], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	stream, err := c.cc.NewStream(ctx, &Operations_ServiceDesc.Streams[2], Operations_ListDeadLetters_FullMethodName, cOpts...)
+	stream, err := c.cc.NewStream(ctx, &Operations_ServiceDesc.Streams[3], Operations_ListDeadLetters_FullMethodName, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -1064,7 +1086,7 @@ func (c *operationsClient) GetDeadLetter(ctx context.Context, in *messages.GetDe
 
 func (c *operationsClient) RedriveDeadLetters(ctx context.Context, in *messages.RedriveDeadLettersRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[messages.RedriveDeadLettersResponse], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	stream, err := c.cc.NewStream(ctx, &Operations_ServiceDesc.Streams[3], Operations_RedriveDeadLetters_FullMethodName, cOpts...)
+	stream, err := c.cc.NewStream(ctx, &Operations_ServiceDesc.Streams[4], Operations_RedriveDeadLetters_FullMethodName, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -1093,7 +1115,7 @@ func (c *operationsClient) DeleteDeadLetters(ctx context.Context, in *messages.D
 
 func (c *operationsClient) ListQueues(ctx context.Context, in *messages.ListQueuesRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[messages.ListQueuesResponse], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	stream, err := c.cc.NewStream(ctx, &Operations_ServiceDesc.Streams[4], Operations_ListQueues_FullMethodName, cOpts...)
+	stream, err := c.cc.NewStream(ctx, &Operations_ServiceDesc.Streams[5], Operations_ListQueues_FullMethodName, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -1122,7 +1144,7 @@ func (c *operationsClient) GetQueueStats(ctx context.Context, in *messages.GetQu
 
 func (c *operationsClient) ListQueueMessages(ctx context.Context, in *messages.ListQueueMessagesRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[messages.ListQueueMessagesResponse], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	stream, err := c.cc.NewStream(ctx, &Operations_ServiceDesc.Streams[5], Operations_ListQueueMessages_FullMethodName, cOpts...)
+	stream, err := c.cc.NewStream(ctx, &Operations_ServiceDesc.Streams[6], Operations_ListQueueMessages_FullMethodName, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -1161,7 +1183,7 @@ func (c *operationsClient) PurgeQueue(ctx context.Context, in *messages.PurgeQue
 
 func (c *operationsClient) ListQueueDeadLetters(ctx context.Context, in *messages.ListQueueDeadLettersRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[messages.ListQueueDeadLettersResponse], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	stream, err := c.cc.NewStream(ctx, &Operations_ServiceDesc.Streams[6], Operations_ListQueueDeadLetters_FullMethodName, cOpts...)
+	stream, err := c.cc.NewStream(ctx, &Operations_ServiceDesc.Streams[7], Operations_ListQueueDeadLetters_FullMethodName, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -1220,7 +1242,7 @@ func (c *operationsClient) GetQueueThroughput(ctx context.Context, in *messages.
 
 func (c *operationsClient) ListQueueHistory(ctx context.Context, in *messages.ListQueueHistoryRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[messages.ListQueueHistoryResponse], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	stream, err := c.cc.NewStream(ctx, &Operations_ServiceDesc.Streams[7], Operations_ListQueueHistory_FullMethodName, cOpts...)
+	stream, err := c.cc.NewStream(ctx, &Operations_ServiceDesc.Streams[8], Operations_ListQueueHistory_FullMethodName, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -1239,7 +1261,7 @@ type Operations_ListQueueHistoryClient = grpc.ServerStreamingClient[messages.Lis
 
 func (c *operationsClient) ListGates(ctx context.Context, in *messages.ListGatesRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[messages.ListGatesResponse], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	stream, err := c.cc.NewStream(ctx, &Operations_ServiceDesc.Streams[8], Operations_ListGates_FullMethodName, cOpts...)
+	stream, err := c.cc.NewStream(ctx, &Operations_ServiceDesc.Streams[9], Operations_ListGates_FullMethodName, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -1348,7 +1370,7 @@ func (c *operationsClient) GetThroughput(ctx context.Context, in *messages.GetTh
 
 func (c *operationsClient) ListHistory(ctx context.Context, in *messages.ListHistoryRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[messages.ListHistoryResponse], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	stream, err := c.cc.NewStream(ctx, &Operations_ServiceDesc.Streams[9], Operations_ListHistory_FullMethodName, cOpts...)
+	stream, err := c.cc.NewStream(ctx, &Operations_ServiceDesc.Streams[10], Operations_ListHistory_FullMethodName, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -1367,7 +1389,7 @@ type Operations_ListHistoryClient = grpc.ServerStreamingClient[messages.ListHist
 
 func (c *operationsClient) ListAudit(ctx context.Context, in *messages.ListAuditRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[messages.ListAuditResponse], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	stream, err := c.cc.NewStream(ctx, &Operations_ServiceDesc.Streams[10], Operations_ListAudit_FullMethodName, cOpts...)
+	stream, err := c.cc.NewStream(ctx, &Operations_ServiceDesc.Streams[11], Operations_ListAudit_FullMethodName, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -1409,6 +1431,8 @@ type OperationsServer interface {
 	RemoveTopic(context.Context, *messages.RemoveTopicRequest) (*messages.RemoveTopicResponse, error)
 	GetTopicShards(context.Context, *messages.GetTopicShardsRequest) (*messages.GetTopicShardsResponse, error)
 	DivideTopic(context.Context, *messages.DivideTopicRequest) (*messages.DivideTopicResponse, error)
+	// ReshardTopic continues for as long as the caller waits for it.
+	ReshardTopic(*messages.ReshardTopicRequest, grpc.ServerStreamingServer[messages.ReshardTopicResponse]) error
 	GetTopicControl(context.Context, *messages.GetTopicControlRequest) (*messages.GetTopicControlResponse, error)
 	PauseTopic(context.Context, *messages.PauseTopicRequest) (*messages.PauseTopicResponse, error)
 	ResumeTopic(context.Context, *messages.ResumeTopicRequest) (*messages.ResumeTopicResponse, error)
@@ -1478,6 +1502,9 @@ func (UnimplementedOperationsServer) GetTopicShards(context.Context, *messages.G
 }
 func (UnimplementedOperationsServer) DivideTopic(context.Context, *messages.DivideTopicRequest) (*messages.DivideTopicResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method DivideTopic not implemented")
+}
+func (UnimplementedOperationsServer) ReshardTopic(*messages.ReshardTopicRequest, grpc.ServerStreamingServer[messages.ReshardTopicResponse]) error {
+	return status.Error(codes.Unimplemented, "method ReshardTopic not implemented")
 }
 func (UnimplementedOperationsServer) GetTopicControl(context.Context, *messages.GetTopicControlRequest) (*messages.GetTopicControlResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method GetTopicControl not implemented")
@@ -1720,6 +1747,17 @@ func _Operations_DivideTopic_Handler(srv interface{}, ctx context.Context, dec f
 	}
 	return interceptor(ctx, in, info, handler)
 }
+
+func _Operations_ReshardTopic_Handler(srv interface{}, stream grpc.ServerStream) error {
+	m := new(messages.ReshardTopicRequest)
+	if err := stream.RecvMsg(m); err != nil {
+		return err
+	}
+	return srv.(OperationsServer).ReshardTopic(m, &grpc.GenericServerStream[messages.ReshardTopicRequest, messages.ReshardTopicResponse]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Operations_ReshardTopicServer = grpc.ServerStreamingServer[messages.ReshardTopicResponse]
 
 func _Operations_GetTopicControl_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(messages.GetTopicControlRequest)
@@ -2395,6 +2433,11 @@ var Operations_ServiceDesc = grpc.ServiceDesc{
 		{
 			StreamName:    "ListTopics",
 			Handler:       _Operations_ListTopics_Handler,
+			ServerStreams: true,
+		},
+		{
+			StreamName:    "ReshardTopic",
+			Handler:       _Operations_ReshardTopic_Handler,
 			ServerStreams: true,
 		},
 		{

@@ -39,6 +39,7 @@ var Operations = []Operation{
 	{Name: wakebelltype.AuditTopicForget, Request: "ForgetTopicRequest"},
 	{Name: wakebelltype.AuditTopicRemove, Request: "RemoveTopicRequest"},
 	{Name: wakebelltype.AuditTopicDivide, Request: "DivideTopicRequest"},
+	{Name: wakebelltype.AuditTopicReshard, Request: "ReshardTopicRequest"},
 	{Name: wakebelltype.AuditTopicRedrive, Request: "RedriveDeadLettersRequest", merged: sameName},
 	{Name: wakebelltype.AuditTopicDeleteDead, Request: "DeleteDeadLettersRequest", merged: sameName},
 	{Name: wakebelltype.AuditTopicSchedule, Request: "RecordChangeRequest", reported: true},

@@ -113,6 +113,16 @@ func (s *Store) Settle(ctx context.Context, topic string) (sharding.Layout, erro
 			l.Moving, l.Since = true, now.UnixMilli()
 			return l, nil
 		default:
+			if l.Live {
+				err = s.moveMarks(ctx, topic, l)
+			}
+			if scripts.IsDenied(err) {
+				s.layouts.log().WarnContext(ctx, "marks of Once stay where the topic was: the Redis user may not scan keys", "topic", topic, "err", err)
+				err = nil
+			}
+			if err != nil {
+				return l, err
+			}
 			return l.Settled(now), nil
 		}
 	})
@@ -122,7 +132,7 @@ func (s *Store) Settle(ctx context.Context, topic string) (sharding.Layout, erro
 func (s *Store) used(ctx context.Context, name string) (used bool, err error) {
 	k := s.timers.Keys().Of(name)
 	err = s.timers.Again(ctx, func() error {
-		n, err := s.timers.RDB.Exists(ctx, k.Timeline, k.Payloads, k.Dead).Result()
+		n, err := s.timers.RDB.Exists(ctx, k.Timeline, k.Payloads, k.Dead, k.Moving()).Result()
 		used = n > 0
 		return scripts.Wrap(ctx, []string{k.Timeline}, err)
 	})

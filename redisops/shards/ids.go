@@ -55,6 +55,9 @@ func find[T any](ctx context.Context, s *Store, topic, id string, call func(ctx 
 		var none T
 		return none, err
 	}
+	if l.Moves() {
+		return findMoving(ctx, s, l, topic, id, call)
+	}
 	first, _ := place(l, topic, id)
 	found, err := call(ctx, first)
 	if !errors.Is(err, redisops.ErrNotFound) {
@@ -130,6 +133,11 @@ func (s *Store) CancelKeyed(ctx context.Context, topic string, key *timers.Key, 
 	if err := s.recallCancel(ctx, l, topic, key, ids, found); err != nil {
 		return nil, err
 	}
+	if l.Moves() {
+		if err := s.cancelOld(ctx, l, topic, key.Part(apartPart), ids, found); err != nil {
+			return found, err
+		}
+	}
 	asked := map[string][]int{} // indexes of ids by physical topic
 	for i, id := range ids {
 		if found[i] == wakebelltype.PresenceAbsent {
@@ -160,6 +168,35 @@ func (s *Store) CancelKeyed(ctx context.Context, topic string, key *timers.Key, 
 		}
 	}
 	return found, s.cancelIn(ctx, key.Part(secondRound), asked, ids, found)
+}
+
+// cancelOld cancels timers in the shards before, from which timers move, and delivers the
+// outboxes that have others of them.
+func (s *Store) cancelOld(ctx context.Context, l sharding.Layout, topic string, key *timers.Key, ids []string, found []wakebelltype.Presence) error {
+	asked := map[string][]int{}
+	for i, id := range ids {
+		for _, name := range old(l, topic, id) {
+			asked[name] = append(asked[name], i)
+		}
+	}
+	if err := s.cancelIn(ctx, key, asked, ids, found); err != nil {
+		return err
+	}
+	for name, at := range asked {
+		var absent []string
+		for _, i := range at {
+			if found[i] == wakebelltype.PresenceAbsent {
+				absent = append(absent, ids[i])
+			}
+		}
+		if len(absent) == 0 {
+			continue
+		}
+		if err := s.settleTaken(ctx, topic, l, name, absent...); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // recallCancel stores what a call with the key has found before the layout changed.

@@ -17,8 +17,17 @@ import (
 var luaFiles embed.FS
 
 var (
-	lua          = scripts.NewSet(luaFiles)
-	layoutScript = lua.Load("layout")
+	lua                 = scripts.NewSet(luaFiles, timers.Parts())
+	layoutScript        = lua.Load("layout")
+	pinScript           = lua.Load("pin")
+	unpinScript         = lua.Load("unpin")
+	takeScript          = lua.Load("take", "keys", "keys_order")
+	arriveScript        = lua.Load("arrive", "keys", "keys_order", "keys_written")
+	dropScript          = lua.Load("drop")
+	takeEntriesScript   = lua.Load("take_entries")
+	arriveEntriesScript = lua.Load("arrive_entries")
+	takeCountsScript    = lua.Load("take_counts")
+	arriveCountsScript  = lua.Load("arrive_counts")
 )
 
 // Store is the store of topics that may have shards.
@@ -125,10 +134,25 @@ func each[T any](ctx context.Context, names []string, call func(ctx context.Cont
 // sum adds the numbers that a call returns for each physical topic of a topic. After an
 // error it returns the sum of those that succeeded.
 func (s *Store) sum(ctx context.Context, topic string, call func(ctx context.Context, name string) (int64, error)) (total int64, err error) {
-	names, err := s.all(ctx, topic)
+	l, err := s.layout(ctx, topic)
 	if err != nil {
 		return 0, err
 	}
+	names := l.All(topic)
+	if l.Moves() { // first where timers leave, so that none is missed
+		if total, err = add(ctx, sharding.Names(topic, l.From), call); err == nil {
+			err = s.Deliver(ctx, topic)
+		}
+		if err != nil {
+			return total, err
+		}
+		names = l.Names(topic)
+	}
+	rest, err := add(ctx, names, call)
+	return total + rest, err
+}
+
+func add(ctx context.Context, names []string, call func(ctx context.Context, name string) (int64, error)) (total int64, err error) {
 	counts, err := each(ctx, names, call)
 	for _, n := range counts {
 		total += n

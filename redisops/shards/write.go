@@ -27,6 +27,11 @@ func (s *Store) Write(ctx context.Context, key *timers.Key, b timers.Batch) ([]w
 	if err != nil {
 		return nil, err
 	}
+	if key != nil && !key.Brief() {
+		if apart, err := s.movesAny(ctx, b); apart || err != nil {
+			return s.writeApart(ctx, key, b, done)
+		}
+	}
 	divided, err := s.divided(ctx, b, done)
 	if err != nil {
 		return nil, err
@@ -61,13 +66,17 @@ func (s *Store) recall(ctx context.Context, key *timers.Key, b timers.Batch) ([]
 	if !changed {
 		return nil, nil
 	}
-	return s.timers.Recall(ctx, key, b.Divided(func(_ int, topic string, e *timers.Entry) string {
+	done, err := s.timers.Recall(ctx, key, b.Divided(func(_ int, topic string, e *timers.Entry) string {
 		l := layouts[topic]
 		if recalls(l) {
 			l.Shards = l.From
 		}
 		return l.Shard(topic, e.ID, e.Key)
 	}))
+	if err != nil {
+		return nil, err
+	}
+	return done, s.recallApart(ctx, key, b, layouts, done)
 }
 
 // recalls reports whether the shards before may have answers to calls with idempotency
@@ -85,6 +94,7 @@ func (s *Store) Divided(ctx context.Context, b timers.Batch) (timers.Batch, erro
 // divided is Divided without the timers that have a result.
 func (s *Store) divided(ctx context.Context, b timers.Batch, done []wakebelltype.Scheduled) (timers.Batch, error) {
 	placed := map[string]sharding.Layout(nil) // the topics that are not plain
+	moves := false
 	for topic := range b.Topics {
 		l, err := s.layout(ctx, topic)
 		if err != nil {
@@ -95,10 +105,19 @@ func (s *Store) divided(ctx context.Context, b timers.Batch, done []wakebelltype
 				placed = map[string]sharding.Layout{}
 			}
 			placed[topic] = l
+			moves = moves || l.Moves()
 		}
 	}
 	if placed == nil && done == nil {
 		return b, nil
+	}
+	var routes map[int]string
+	var written func(context.Context)
+	if moves {
+		var err error
+		if routes, written, err = s.routes(ctx, b, placed); err != nil {
+			return timers.Batch{}, err
+		}
 	}
 	keyed := map[string]bool{} // topics of which the map does not say yet that timers have keys
 	divided := b.Divided(func(i int, topic string, e *timers.Entry) string {
@@ -112,8 +131,12 @@ func (s *Store) divided(ctx context.Context, b timers.Batch, done []wakebelltype
 		if e.Key != "" && !l.Keyed {
 			keyed[topic] = true
 		}
+		if name, known := routes[i]; known {
+			return name
+		}
 		return l.Shard(topic, e.ID, e.Key)
 	})
+	divided.After(written)
 	for topic := range keyed {
 		if err := s.markKeyed(ctx, topic); err != nil {
 			return timers.Batch{}, err

@@ -1,6 +1,7 @@
 package timers
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"hash/maphash"
@@ -21,8 +22,9 @@ type Batch struct {
 	room   int
 	first  group // usually all timers are of one topic
 	others []group
-	named  map[string]int // indexes of all groups by topic without prefix; nil while there is one
-	owners []int          // indexes of the groups of all timers, in the order of Add; nil while there is one
+	named  map[string]int            // indexes of all groups by topic without prefix; nil while there is one
+	after  func(ctx context.Context) // is called when all are written; nil: nothing is
+	owners []int                     // indexes of the groups of all timers, in the order of Add; nil while there is one
 }
 
 // group is the timers of one topic.
@@ -142,6 +144,18 @@ func (b *Batch) Divided(place func(i int, topic string, e *Entry) string) Batch 
 	return divided
 }
 
+// Each calls do with the timers, their indexes in the order of Add, and their topics with
+// the prefix.
+func (b *Batch) Each(do func(i int, topic string, e *Entry)) {
+	b.Divided(func(i int, topic string, e *Entry) string {
+		do(i, topic, e)
+		return ""
+	})
+}
+
+// After sets what is called when all timers are written, and not after an error.
+func (b *Batch) After(call func(ctx context.Context)) { b.after = call }
+
 // Topics yields the topics of the batch, with the prefix.
 func (b *Batch) Topics(yield func(string) bool) {
 	for i := range 1 + len(b.others) {
@@ -241,7 +255,7 @@ func (b *Batch) roundTrips(key *Key) []roundTrip {
 		g := b.group(i)
 		for first := 0; first < len(g.entries); {
 			n := fitting(g.entries[first:])
-			trips = append(trips, roundTrip{topic: g.topic, key: key.part(first), entries: g.entries[first : first+n]})
+			trips = append(trips, roundTrip{topic: g.topic, key: key.after(first), entries: g.entries[first : first+n]})
 			first += n
 		}
 	}

@@ -102,6 +102,19 @@ func (t TopicKeys) counted(incarnation string) string {
 // other command ever sees it.
 func (t TopicKeys) apart() string { return t.exchange + ":apart" }
 
+// Moving is the key of the outbox of a topic whose timers move to other shards: its
+// batches.
+func (t TopicKeys) Moving() string { return t.exchange + ":moving" }
+
+// Taken is the key of the ids and keys of the timers in the outbox.
+func (t TopicKeys) Taken() string { return t.exchange + ":taken" }
+
+// Pins is the key of the timers that do not move, because they are being written.
+func (t TopicKeys) Pins() string { return t.exchange + ":pins" }
+
+// Arrived is the key of the batches that have arrived in a topic.
+func (t TopicKeys) Arrived() string { return t.exchange + ":arrived" }
+
 // Mark returns the once key of an id. Colons of the id are escaped; otherwise keys
 // of different topics could collide.
 func (t TopicKeys) Mark(id string) string {

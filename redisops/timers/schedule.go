@@ -105,6 +105,9 @@ func (s *Timers) Write(ctx context.Context, key *Key, b Batch) ([]wakebelltype.S
 	if err != nil {
 		return nil, err
 	}
+	if b.after != nil {
+		b.after(ctx)
+	}
 	return b.inOrder(trips)
 }
 

@@ -107,6 +107,10 @@ func (s *Timers) logger() *slog.Logger {
 //go:embed lua/*.lua
 var luaFiles embed.FS
 
+// Parts returns the files of the scripts, some of which are parts of scripts of other
+// packages.
+func Parts() embed.FS { return luaFiles }
+
 // lua is the scripts of this package.
 var lua = scripts.NewSet(luaFiles)
 

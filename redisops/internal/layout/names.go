@@ -53,6 +53,9 @@ func Bases(names []KeyName) []string {
 // EscapeColons escapes a part of a key that ends at a colon.
 var EscapeColons = strings.NewReplacer("%", "%25", ":", "%3A")
 
+// UnescapeColons is the inverse of EscapeColons.
+var UnescapeColons = strings.NewReplacer("%25", "%", "%3A", ":")
+
 // SlotOf returns the slot of a key: CRC16 (XMODEM) of its hash tag, if it has one,
 // or of the key.
 func SlotOf(key string) int {

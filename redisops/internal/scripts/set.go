@@ -13,13 +13,15 @@ import (
 // Set are the scripts of one package, files of its folder lua.
 type Set struct {
 	Files  embed.FS                 // the folder lua
+	others []embed.FS               // of packages whose parts it uses
 	Loaded map[string]*redis.Script // scripts by the names of their files
 	Parts  map[string]bool          // files that are parts of scripts
 }
 
-// NewSet returns the scripts of a package that has embedded its folder lua.
-func NewSet(files embed.FS) *Set {
-	return &Set{Files: files, Loaded: map[string]*redis.Script{}, Parts: map[string]bool{}}
+// NewSet returns the scripts of a package that has embedded its folder lua. It may use
+// parts of other packages.
+func NewSet(files embed.FS, others ...embed.FS) *Set {
+	return &Set{Files: files, others: others, Loaded: map[string]*redis.Script{}, Parts: map[string]bool{}}
 }
 
 // Load reads a script, which begins with the prelude and with parts. It panics if a
@@ -60,10 +62,20 @@ func (s *Set) Bare(name string) string {
 func (s *Set) begin(parts []string) string {
 	text := Prelude()
 	for _, name := range parts {
-		s.Parts[name] = true
-		text += s.Source(name)
+		text += s.part(name)
 	}
 	return text
+}
+
+// part returns the text of a part of this package, or of one of the others.
+func (s *Set) part(name string) string {
+	for _, files := range s.others {
+		if _, err := files.ReadFile("lua/" + name + ".lua"); err == nil {
+			return positions(name, sourceOf(files, name))
+		}
+	}
+	s.Parts[name] = true
+	return s.Source(name)
 }
 
 // Source returns the text of a file, with positions in place of the names of its keys

@@ -95,6 +95,7 @@ var Needs = tableOf(
 	onTopic[*messages.RemoveTopicRequest](rights.ActionOperate),
 	onTopic[*messages.GetTopicShardsRequest](rights.ActionRead),
 	onTopic[*messages.DivideTopicRequest](rights.ActionOperate),
+	onTopic[*messages.ReshardTopicRequest](rights.ActionOperate),
 	onTopic[*messages.GetTopicControlRequest](rights.ActionRead),
 	onTopic[*messages.PauseTopicRequest](rights.ActionOperate),
 	onTopic[*messages.ResumeTopicRequest](rights.ActionOperate),

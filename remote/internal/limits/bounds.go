@@ -41,8 +41,8 @@ var (
 	// Operations bounds the short calls of Operations.
 	Operations = Bound{Name: "operations", Principal: 16, Host: 48, Total: 64}
 	// LongOperations bounds the calls that last as long as the caller reads: Tail,
-	// RedriveDeadLetters and listings.
-	LongOperations = Bound{Name: "operations that go on", Note: ": Tail, RedriveDeadLetters and listings", Principal: 16, Host: 48, Total: 128}
+	// RedriveDeadLetters, ReshardTopic and listings.
+	LongOperations = Bound{Name: "operations that go on", Note: ": Tail, RedriveDeadLetters, ReshardTopic and listings", Principal: 16, Host: 48, Total: 128}
 	// Answers bounds the bytes of requested responses that have not been sent. While it
 	// is reached, the requests of the stream wait.
 	Answers = Bound{

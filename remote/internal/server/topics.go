@@ -122,6 +122,16 @@ func (o *operations) DivideTopic(ctx context.Context, m *messages.DivideTopicReq
 	return &messages.DivideTopicResponse{Shards: wire.ShardsMessage(l)}, err
 }
 
+func (o *operations) ReshardTopic(m *messages.ReshardTopicRequest, stream grpc.ServerStreamingServer[messages.ReshardTopicResponse]) error {
+	return listing(o, m, stream, o.reshardTopic)
+}
+
+func (o *operations) reshardTopic(ctx context.Context, m *messages.ReshardTopicRequest) iter.Seq2[*messages.ReshardTopicResponse, error] {
+	return wire.Each(o.client().Reshard(ctx, m.GetTopic(), int(m.GetShards())), func(r wakebelltype.Resharding) *messages.ReshardTopicResponse {
+		return &messages.ReshardTopicResponse{Shards: wire.ShardsMessage(r.Layout), Moved: r.Moved, Left: r.Left, Done: r.Done}
+	})
+}
+
 func (o *operations) Diagnose(ctx context.Context, m *messages.DiagnoseRequest) (*messages.DiagnoseResponse, error) {
 	found, err := o.client().Diagnose(ctx, m.GetTopics()...)
 	if err != nil {

@@ -31,12 +31,12 @@ func ControlOf(m *messages.TopicControl) wakebelltype.Control {
 
 // ShardsMessage converts the layout of a topic to a message.
 func ShardsMessage(l wakebelltype.ShardLayout) *messages.TopicShards {
-	return &messages.TopicShards{Shards: fields.Count(l.Shards), Before: fields.Count(l.Before), Moving: l.Moving, Since: fields.Timestamp(l.Since)}
+	return &messages.TopicShards{Shards: fields.Count(l.Shards), Next: fields.Count(l.Next), Before: fields.Count(l.Before), Moving: l.Moving, Since: fields.Timestamp(l.Since)}
 }
 
 // ShardsOf is the inverse of ShardsMessage.
 func ShardsOf(m *messages.TopicShards) wakebelltype.ShardLayout {
-	return wakebelltype.ShardLayout{Shards: int(m.GetShards()), Before: int(m.GetBefore()), Moving: m.GetMoving(), Since: fields.Time(m.GetSince())}
+	return wakebelltype.ShardLayout{Shards: int(m.GetShards()), Next: int(m.GetNext()), Before: int(m.GetBefore()), Moving: m.GetMoving(), Since: fields.Time(m.GetSince())}
 }
 
 // SettingsMessage converts the settings of a topic to a message, whose fields have

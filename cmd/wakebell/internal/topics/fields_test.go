@@ -11,10 +11,12 @@ func TestTheReferenceNamesTheFields(t *testing.T) {
 	t.Parallel()
 	a := &cli.App{}
 	clitest.RequireFields(t, Commands(a), map[string]any{
-		"topics":    topicLine{},
-		"topics rm": removedLine{},
-		"stats":     statsLine{},
-		"doctor":    findingLine{},
-		"pause":     pauseLine{},
+		"topics":         topicLine{},
+		"topics rm":      removedLine{},
+		"topics shards":  shardsLine{},
+		"topics reshard": reshardLine{},
+		"stats":          statsLine{},
+		"doctor":         findingLine{},
+		"pause":          pauseLine{},
 	})
 }

@@ -17,13 +17,14 @@ func topicsShardsCommand(a *cli.App) *cobra.Command {
 		Short: "Show or set the number of shards of a topic",
 		Long: `Shows the number of shards of a topic. With N, 1 to 256, it gives the topic that
 number for all nodes and clients; nodes that handle the topic follow within 2 s. The
-topic must have no timers and no dead letters, unless N is its number already.
+topic must have no timers and no dead letters, unless N is its number already; use
+reshard otherwise.
 
 For a while after a change, nodes also handle the shards before it, where a client
 that has not read the change yet may store timers. Moving says that there may be some.
 
-With -o json: topic, shards, before (the number before the last change, 0 if there was
-none), moving and since (when the last change began or ended, empty if there was none).`,
+With -o json: topic, shards, next (the number that a resharding has announced, 0 for
+none), before (the number before the last change, 0 if there was none), moving and since (when the last change began or ended, empty if there was none).`,
 		Example: `  wakebell topics shards invoices
   wakebell topics shards invoices 16`,
 		Args: cobra.RangeArgs(1, 2),
@@ -49,17 +50,27 @@ none), moving and since (when the last change began or ended, empty if there was
 	return cmd
 }
 
+type shardsLine struct {
+	Topic  string `json:"topic"`
+	Shards int    `json:"shards"`
+	Next   int    `json:"next"`
+	Before int    `json:"before"`
+	Moving bool   `json:"moving"`
+	Since  string `json:"since"`
+}
+
+func newShardsLine(a *cli.App, topic string, l wakebelltype.ShardLayout) shardsLine {
+	return shardsLine{a.Prefix + topic, l.Shards, l.Next, l.Before, l.Moving, output.Stamp(l.Since)}
+}
+
 func printShards(a *cli.App, topic string, l wakebelltype.ShardLayout) error {
 	if a.WantsJSON() {
-		return a.PrintJSON(struct {
-			Topic  string `json:"topic"`
-			Shards int    `json:"shards"`
-			Before int    `json:"before"`
-			Moving bool   `json:"moving"`
-			Since  string `json:"since"`
-		}{a.Prefix + topic, l.Shards, l.Before, l.Moving, output.Stamp(l.Since)})
+		return a.PrintJSON(newShardsLine(a, topic, l))
 	}
 	rows := [][2]string{{"topic", a.Prefix + topic}, {"shards", strconv.Itoa(l.Shards)}}
+	if l.Next > 0 {
+		rows = append(rows, [2]string{"next", strconv.Itoa(l.Next)})
+	}
 	if l.Before > 0 {
 		rows = append(rows, [2]string{"before", strconv.Itoa(l.Before)}, [2]string{"moving", output.YesNo(l.Moving)}, [2]string{"since", a.Screen().Time(l.Since)})
 	}

@@ -1,0 +1,100 @@
+-- Stores timers that were taken out of another topic, once: put after keys_written.lua.
+-- An id that is here already stays as it is. The timers of a key keep their order.
+--
+-- KEYS: timeline payloads leases hint keys order busy rates arrived
+-- ARGV: token ...
+--   token: of the batch; then for each timer its id, score, payload, lease record, key
+--   and place ('' for none), 1 if it holds its key, and when all tokens of its key are
+--   back ('' for none).
+-- Returns: how many timers were stored, as a text.
+
+local bad = mistyped('zset', 'hash', 'hash', 'string', 'hash', 'zset', 'hash', 'zset', 'hash')
+if bad then return bad end
+if redis.call('HEXISTS', KEYS.arrived, ARGV.token) == 1 then return '0' end
+
+local FIELDS = 8
+local timeline = KEYS.timeline
+local now = clock()
+local known, lowest = head(timeline) or math.huge, math.huge
+keyed.open(KEYS.keys, KEYS.order, KEYS.busy, timeline, KEYS.leases)
+
+local all, ids, of_keys = {}, {}, {}
+for i = ARGV_NAMED + 1, #ARGV, FIELDS do
+  local t = {
+    id = ARGV[i], score = ARGV[i + 1], payload = ARGV[i + 2], record = ARGV[i + 3],
+    key = ARGV[i + 4], place = ARGV[i + 5], held = ARGV[i + 6] == '1', rate = ARGV[i + 7],
+  }
+  all[#all + 1], ids[#ids + 1] = t, t.id
+  if t.key ~= '' then of_keys[#of_keys + 1] = t.key end
+end
+read_states(of_keys)
+
+-- unpark makes a timer due that joins others of its key, which decide anew which is next.
+local function unpark(t)
+  if not keyed.parked(t.score) then return end
+  local score = instant_of(t.place)
+  local r = current(t.record, t.score)
+  if r then t.record = record('w', r, score) end
+  t.score = score
+end
+
+local existing = collect('ZMSCORE', timeline, ids, 1, #ids)
+local scored, bodies, recorded = {}, {}, {'', SENTINEL}
+local joined, units, order, stored = {}, {}, {}, 0
+for i, t in ipairs(all) do
+  if not existing[i] then
+    stored = stored + 1
+    if t.key ~= '' and state_of(t.key) then
+      unpark(t)
+      joined[#joined + 1] = {id = t.id, key = t.key, instant = number(instant_of(t.place)), entry = false, score = false}
+    elseif t.key ~= '' then
+      if not units[t.key] then
+        units[t.key] = {}
+        order[#order + 1] = t.key
+      end
+      table.insert(units[t.key], t)
+    end
+    scored[#scored + 1], scored[#scored + 2] = t.score, t.id
+    bodies[#bodies + 1], bodies[#bodies + 2] = t.id, t.payload
+    if t.record ~= '' then recorded[#recorded + 1], recorded[#recorded + 2] = t.id, t.record end
+    lowest = math.min(lowest, number(t.score))
+  end
+end
+variadic('HSET', KEYS.payloads, bodies, 1, #bodies)
+variadic('ZADD', timeline, scored, 1, #scored)
+if #recorded > 2 then variadic('HSET', KEYS.leases, recorded, 1, #recorded) end
+
+-- place_unit stores the entries of the timers of a key that has none here.
+local function place_unit(key, unit)
+  table.sort(unit, function(a, b) return a.place < b.place end)
+  local number_of = redis.call('HINCRBY', KEYS.busy, '', #unit) - #unit
+  local written, held = {}, {}
+  for i, t in ipairs(unit) do
+    local place = string.sub(t.place, 1, 18) .. string.format('%015.0f', number_of + i)
+    written[2 * i - 1], written[2 * i] = t.id, place .. (#unit == 1 and 's' or 'm') .. key
+    if #unit > 1 and t.held then
+      held[#held + 1] = t.id
+    elseif #unit > 1 then
+      link(key, place, t.id)
+    end
+  end
+  variadic('HSET', KEYS.keys, written, 1, #written)
+  set_state(key, {sole = #unit == 1 and unit[1].id or nil, held = held})
+end
+
+for _, key in ipairs(order) do place_unit(key, units[key]) end
+keyed.write(text(now))
+if #joined > 0 and keyed.schedule(joined, text(now)) > 0 then lowest = math.min(lowest, now) end
+
+for _, t in ipairs(all) do
+  local at = t.rate ~= '' and redis.call('ZSCORE', KEYS.rates, t.key)
+  if t.rate ~= '' and not (at and number(at) >= number(t.rate)) then
+    local life = math.max(redis.call('PTTL', KEYS.rates), (number(t.rate) - now + 60) * 1e3, 1)
+    redis.call('ZADD', KEYS.rates, t.rate, t.key)
+    redis.call('PEXPIRE', KEYS.rates, string.format('%.0f', life))
+  end
+end
+redis.call('HSET', KEYS.arrived, ARGV.token, '1')
+redis.call('PEXPIRE', KEYS.arrived, '86400000')
+if lowest < known then announce(KEYS.hint, lowest, now) end
+return string.format('%.0f', stored)

@@ -1,0 +1,20 @@
+-- Adds counts that were taken out of another topic, once.
+--
+-- KEYS: counts arrived
+-- ARGV: token ...
+--   token: of the batch; then for each count its field and its value.
+-- Returns: how many counts were added, as a text.
+
+local bad = mistyped('hash', 'hash')
+if bad then return bad end
+if redis.call('HEXISTS', KEYS.arrived, ARGV.token) == 1 then return '0' end
+
+local added = 0
+for i = ARGV_NAMED + 1, #ARGV, 2 do
+  redis.pcall('HINCRBY', KEYS.counts, ARGV[i], ARGV[i + 1])
+  added = added + 1
+end
+redis.call('EXPIRE', KEYS.counts, '7776000')
+redis.call('HSET', KEYS.arrived, ARGV.token, '1')
+redis.call('PEXPIRE', KEYS.arrived, '86400000')
+return string.format('%.0f', added)

@@ -1,0 +1,48 @@
+-- Says of timers that are to be written where they are, while timers move to other
+-- shards, and keeps those that are here from being moved until they are written.
+--
+-- KEYS: timeline busy taken pins
+-- ARGV: life call ...
+--   life: for how many µs the timers are kept here, unless unpin.lua is called before;
+--   call: a token of the call, without spaces; then for each timer its id and its key, ''
+--   for none.
+-- Returns: one string, a code for each timer: e it is here, or a timer with its key, or
+--   one of them was a moment ago; m it is in the outbox, or its key; a neither.
+
+local bad = mistyped('zset', 'hash', 'hash', 'hash')
+if bad then return bad end
+
+local now = clock()
+local own = text(now + tonumber(ARGV.life) / 1e6) .. ' ' .. ARGV.call .. ' '
+local out = {}
+
+-- pins_of returns the pins of a timer or key that have not expired: for each the instant at
+-- which it expires and its call.
+local function pins_of(name)
+  local live = ''
+  for at, call in string.gmatch(redis.call('HGET', KEYS.pins, name) or '', '(%S+) (%S+) ') do
+    if number(at) > now then live = live .. at .. ' ' .. call .. ' ' end
+  end
+  return live
+end
+
+local function pin(name) redis.call('HSET', KEYS.pins, name, pins_of(name) .. own) end
+local function kept(name) return pins_of(name) ~= '' end
+
+for i = ARGV_NAMED + 1, #ARGV, 2 do
+  local id, key = ARGV[i], ARGV[i + 1]
+  local code = 'a'
+  if redis.call('HEXISTS', KEYS.taken, 'i' .. id) == 1 or
+    key ~= '' and redis.call('HEXISTS', KEYS.taken, 'k' .. key) == 1 then
+    code = 'm'
+  elseif redis.call('ZSCORE', KEYS.timeline, id) or kept('i' .. id) or
+    key ~= '' and (redis.call('HEXISTS', KEYS.busy, key) == 1 or kept('k' .. key)) then
+    code = 'e'
+    pin('i' .. id)
+    if key ~= '' then pin('k' .. key) end
+  end
+  out[#out + 1] = code
+end
+local codes = table.concat(out)
+if string.find(codes, 'e') then redis.call('PEXPIRE', KEYS.pins, '86400000') end
+return codes

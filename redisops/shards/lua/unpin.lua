@@ -1,0 +1,24 @@
+-- Ends what pin.lua began: the timers of a call are written.
+--
+-- KEYS: pins
+-- ARGV: call ...
+--   call: its token; then the fields of its timers and keys.
+-- Returns: how many fields still have pins of others, as a text.
+
+local bad = mistyped('hash')
+if bad then return bad end
+
+local shared = 0
+for i = ARGV_NAMED + 1, #ARGV do
+  local others = ''
+  for at, call in string.gmatch(redis.call('HGET', KEYS.pins, ARGV[i]) or '', '(%S+) (%S+) ') do
+    if call ~= ARGV.call then others = others .. at .. ' ' .. call .. ' ' end
+  end
+  if others == '' then
+    redis.call('HDEL', KEYS.pins, ARGV[i])
+  else
+    shared = shared + 1
+    redis.call('HSET', KEYS.pins, ARGV[i], others)
+  end
+end
+return string.format('%.0f', shared)

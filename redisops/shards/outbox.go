@@ -1,0 +1,248 @@
+package shards
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/wakebell/wakebell/internal/sharding"
+	"github.com/wakebell/wakebell/redisops/internal/scripts"
+)
+
+// Timers move from one physical topic to another in three steps, because the two may be on
+// different servers: a batch is taken out of the topic into its outbox, stored where it
+// belongs, and dropped from the outbox. Each step is one script. A batch that was stored
+// leaves its token there, so anyone may repeat the last two steps at any time.
+
+// The kinds of batches, with which their texts begin.
+const (
+	ofTimers  = "t"
+	ofDead    = "d"
+	ofHistory = "h"
+	ofCounts  = "c"
+)
+
+const (
+	timerFields = 8 // in a batch: id, score, payload, record, key, place, held, rate
+	keyField    = 4
+)
+
+// historyLife is how long the history of a topic is stored after its last entry.
+const historyLife = 7 * 24 * time.Hour
+
+var errBatch = fmt.Errorf("%w: a batch of an outbox is malformed", scripts.ErrReply)
+
+// readBatch reads the content of a batch: its kind, and the fields of its items.
+func readBatch(text string) (kind string, items [][]string, err error) {
+	if text == "" {
+		return "", nil, errBatch
+	}
+	kind, text = text[:1], text[1:]
+	for text != "" {
+		head, rest, found := strings.Cut(text, "\n")
+		if !found {
+			return "", nil, errBatch
+		}
+		var item []string
+		for length := range strings.SplitSeq(head, " ") {
+			n, err := strconv.Atoi(length)
+			if err != nil || n < 0 || n > len(rest) {
+				return "", nil, errBatch
+			}
+			item = append(item, rest[:n])
+			rest = rest[n:]
+		}
+		if kind == ofTimers && len(item) != timerFields {
+			return "", nil, errBatch
+		}
+		items, text = append(items, item), rest
+	}
+	return kind, items, nil
+}
+
+// spread are the parts of a batch by the physical topics in which they belong, as
+// arguments, and the fields that its timers have in the index of the outbox.
+func (s *Store) spread(topic string, l sharding.Layout, kind string, items [][]string) (parts map[string][]any, index []any) {
+	parts = map[string][]any{}
+	keys := map[string]bool{}
+	for _, item := range items {
+		id, key := item[0], ""
+		switch kind {
+		case ofCounts: // of which the sum matters
+			id = ""
+		case ofTimers:
+			key = item[keyField]
+			index = append(index, "i"+id)
+			if key != "" && !keys[key] {
+				keys[key] = true
+				index = append(index, "k"+key)
+			}
+		default:
+			id, key = fieldOf(item, "id"), fieldOf(item, "key")
+		}
+		name := l.Shard(topic, id, key)
+		if kind == ofDead || kind == ofHistory {
+			parts[name] = append(parts[name], len(item))
+		}
+		for _, field := range item {
+			parts[name] = append(parts[name], field)
+		}
+	}
+	return parts, index
+}
+
+// deliver stores a batch of an outbox where its items belong, and drops it.
+func (s *Store) deliver(ctx context.Context, topic string, l sharding.Layout, from, token, text string) error {
+	kind, items, err := readBatch(text)
+	if err != nil {
+		return fmt.Errorf("outbox of %q: %w", from, err)
+	}
+	parts, index := s.spread(topic, l, kind, items)
+	if _, err = each(ctx, slices.Sorted(maps.Keys(parts)), func(ctx context.Context, name string) (string, error) {
+		return s.arrive(ctx, kind, name, token+" "+from, parts[name])
+	}); err != nil {
+		return fmt.Errorf("move timers of %q: %w", from, err)
+	}
+	k := s.timers.Keys().Of(from)
+	if _, err = s.timers.RunText(ctx, dropScript, []string{k.Moving(), k.Taken()}, append([]any{token}, index...)...); err != nil {
+		return fmt.Errorf("outbox of %q: %w", from, err)
+	}
+	return nil
+}
+
+// fieldOf returns the value of a field of an entry of a stream.
+func fieldOf(entry []string, name string) string {
+	for i := 0; i+1 < len(entry); i += 2 {
+		if entry[i] == name {
+			return entry[i+1]
+		}
+	}
+	return ""
+}
+
+// arrive stores a part of a batch in a physical topic, unless it was stored before.
+func (s *Store) arrive(ctx context.Context, kind, name, token string, items []any) (stored string, err error) {
+	k := s.timers.Keys().Of(name)
+	switch kind {
+	case ofTimers:
+		keys := []string{k.Timeline, k.Payloads, k.Leases, k.Hint, k.TimerKeys, k.KeyOrder, k.KeyStates, k.KeyRates, k.Arrived()}
+		stored, err = s.timers.RunText(ctx, arriveScript, keys, append([]any{token}, items...)...)
+	case ofDead:
+		stored, err = s.timers.RunText(ctx, arriveEntriesScript, []string{k.Dead, k.Arrived()}, append([]any{token, 0}, items...)...)
+	case ofHistory:
+		stored, err = s.timers.RunText(ctx, arriveEntriesScript, []string{k.History, k.Arrived()}, append([]any{token, historyLife.Milliseconds()}, items...)...)
+	case ofCounts:
+		stored, err = s.timers.RunText(ctx, arriveCountsScript, []string{k.Counts, k.Arrived()}, append([]any{token}, items...)...)
+	default:
+		err = errBatch
+	}
+	if err == nil {
+		s.timers.Remember(ctx, name)
+	}
+	return stored, err
+}
+
+// deliverAll delivers all batches in the outbox of a physical topic.
+func (s *Store) deliverAll(ctx context.Context, topic string, l sharding.Layout, from string) error {
+	batches, err := s.outbox(ctx, from)
+	if err != nil {
+		return err
+	}
+	for token, text := range batches {
+		if err := s.deliver(ctx, topic, l, from, token, text); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// outbox returns the batches in the outbox of a physical topic by their tokens.
+func (s *Store) outbox(ctx context.Context, from string) (batches map[string]string, err error) {
+	key := s.timers.Keys().Of(from).Moving()
+	err = s.timers.Again(ctx, func() error {
+		batches, err = s.timers.RDB.HGetAll(ctx, key).Result()
+		return scripts.Wrap(ctx, []string{key}, err)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("outbox of %q: %w", from, err)
+	}
+	return batches, nil
+}
+
+// settleTaken delivers the outbox of a physical topic if a timer is in it.
+func (s *Store) settleTaken(ctx context.Context, topic string, l sharding.Layout, from string, ids ...string) error {
+	key := s.timers.Keys().Of(from).Taken()
+	fields := make([]string, len(ids))
+	for i, id := range ids {
+		fields[i] = "i" + id
+	}
+	var found []any
+	err := s.timers.Again(ctx, func() (err error) {
+		found, err = s.timers.RDB.HMGet(ctx, key, fields...).Result()
+		if errors.Is(err, redis.Nil) {
+			return nil
+		}
+		return scripts.Wrap(ctx, []string{key}, err)
+	})
+	if err != nil {
+		return fmt.Errorf("outbox of %q: %w", from, err)
+	}
+	if slices.ContainsFunc(found, func(token any) bool { return token != nil }) {
+		return s.deliverAll(ctx, topic, l, from)
+	}
+	return nil
+}
+
+// Deliver delivers all outboxes of a topic whose timers move.
+func (s *Store) Deliver(ctx context.Context, topic string) error {
+	l, err := s.layout(ctx, topic)
+	if err != nil || !l.Moves() {
+		return err
+	}
+	_, err = each(ctx, sharding.Names(topic, l.From), func(ctx context.Context, name string) (int, error) {
+		return 0, s.deliverAll(ctx, topic, l, name)
+	})
+	return err
+}
+
+// abandonedAfter is the age from which on a batch in an outbox was left behind by a process
+// that has ended.
+const abandonedAfter = 300 * time.Millisecond
+
+// DeliverAbandoned delivers the batches that a process has left behind, and reports
+// whether timers of the topic move. Nodes call it five times a second then.
+func (s *Store) DeliverAbandoned(ctx context.Context, topic string) (moves bool, err error) {
+	l, err := s.layout(ctx, topic)
+	if err != nil || !l.Moves() {
+		return false, err
+	}
+	_, err = each(ctx, sharding.Names(topic, l.From), func(ctx context.Context, name string) (int, error) {
+		batches, err := s.outbox(ctx, name)
+		if err != nil || len(batches) == 0 {
+			return 0, err
+		}
+		now, err := s.now(ctx)
+		if err != nil {
+			return 0, err
+		}
+		for token, text := range batches {
+			micros, _, _ := strings.Cut(token, "-")
+			taken, _ := strconv.ParseInt(micros, 10, 64)
+			if now.Sub(time.UnixMicro(taken)) < abandonedAfter {
+				continue
+			}
+			if err := s.deliver(ctx, topic, l, name, token, text); err != nil {
+				return 0, err
+			}
+		}
+		return 0, nil
+	})
+	return true, err
+}

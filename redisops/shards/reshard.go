@@ -1,0 +1,256 @@
+package shards
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"strconv"
+	"time"
+
+	"github.com/wakebell/wakebell/internal/sharding"
+	"github.com/wakebell/wakebell/redisops/internal/scripts"
+)
+
+const (
+	movePage  = 200     // timers that a step looks at
+	moveBytes = 1 << 20 // of payloads in a step
+	moveKey   = 2000    // timers of a key that can be moved together
+
+	// moveMargin is how soon before its instant a timer without a key is not moved any
+	// more. It is longer than an outbox of a process that died waits for a node.
+	moveMargin = 3 * time.Second
+
+	// reportEvery is the time between two reports of the progress.
+	reportEvery = 200 * time.Millisecond
+
+	// stayWait is how long a resharding waits for timers that could not be moved.
+	stayWait = 200 * time.Millisecond
+)
+
+// Progress is how far a resharding is.
+type Progress struct {
+	Layout sharding.Layout
+	Moved  int64 // timers, by this call
+	Left   int64 // timers in the shards before
+	Done   bool
+}
+
+// Reshard gives a topic with timers another number of shards, and moves its timers, in
+// steps, while nodes and clients use it. It yields its progress now and then, until all
+// timers are moved. It may be ended at any time; another call, with the same number,
+// continues.
+func (s *Store) Reshard(ctx context.Context, topic string, n int) iter.Seq2[Progress, error] {
+	return func(yield func(Progress, error) bool) {
+		var p, reported Progress
+		var at time.Time
+		for {
+			wait, err := s.reshardStep(ctx, topic, n, &p)
+			if err != nil {
+				yield(p, err)
+				return
+			}
+			if p.Done || p.Layout != reported.Layout || time.Since(at) >= reportEvery {
+				reported, at = p, time.Now()
+				if !yield(p, nil) || p.Done {
+					return
+				}
+			}
+			select {
+			case <-time.After(wait):
+			case <-ctx.Done():
+				yield(p, ctx.Err())
+				return
+			}
+		}
+	}
+}
+
+// reshardStep makes the next step of a resharding, and returns how long to wait then.
+func (s *Store) reshardStep(ctx context.Context, topic string, n int, p *Progress) (wait time.Duration, err error) {
+	l, err := s.advance(ctx, topic, n)
+	if p.Layout = l; err != nil {
+		return 0, err
+	}
+	if l.To > 0 || l.Moves() {
+		now, err := s.now(ctx)
+		if left := settleAfter - now.Sub(time.UnixMilli(l.Since)); err != nil || left > 0 {
+			return min(left, time.Second), err
+		}
+	}
+	if !l.Moves() { // it was divided while it had no timers, or is done
+		p.Layout, err = s.Settle(ctx, topic)
+		p.Done = !p.Layout.Moving && p.Layout.To == 0
+		return stayWait, err
+	}
+	moved, err := s.move(ctx, topic, l)
+	p.Moved += moved
+	if err != nil {
+		return 0, err
+	}
+	if p.Left, err = s.leftIn(ctx, topic, l); err != nil || moved > 0 {
+		return 0, err
+	}
+	if l, err = s.Settle(ctx, topic); err != nil {
+		return 0, err
+	}
+	p.Layout, p.Done = l, !l.Moving
+	return stayWait, nil
+}
+
+// advance makes the next change of the layout, if it is time.
+func (s *Store) advance(ctx context.Context, topic string, n int) (sharding.Layout, error) {
+	if err := CheckCount(topic, n); err != nil {
+		return sharding.Layout{}, err
+	}
+	return s.layouts.change(ctx, topic, func(l sharding.Layout) (sharding.Layout, error) {
+		switch {
+		case l.To > 0 && l.To != n, l.Moving && l.Count() != n:
+			return l, errShards("%d for topic %q: it is being changed to %d; finish that first", n, topic, max(l.To, l.Count()))
+		case l.Moving, l.To == 0 && l.Count() == n:
+			return l, nil
+		}
+		now, err := s.now(ctx)
+		switch {
+		case err != nil:
+			return l, err
+		case l.To == 0:
+			l.Shards = l.Count()
+			return l.Announced(n, now), s.checkInFlightOf(ctx, topic, l, n)
+		case now.Sub(time.UnixMilli(l.Since)) < settleAfter:
+			return l, nil
+		}
+		if err := s.copyControl(ctx, l.Names(topic)[0], sharding.Names(topic, n)); err != nil {
+			return l, err
+		}
+		return s.resharded(ctx, topic, l, n, now)
+	})
+}
+
+// resharded returns the layout of a topic whose timers are to move. A topic without shards
+// did not note whether its timers have keys.
+func (s *Store) resharded(ctx context.Context, topic string, l sharding.Layout, n int, now time.Time) (sharding.Layout, error) {
+	next := l.Resharded(n, now)
+	for _, name := range l.Names(topic) {
+		key := s.timers.Keys().Of(name).KeyStates
+		err := s.timers.Again(ctx, func() error {
+			found, err := s.timers.RDB.Exists(ctx, key).Result()
+			next.Keyed = next.Keyed || found > 0
+			return scripts.Wrap(ctx, []string{key}, err)
+		})
+		if err != nil {
+			return l, fmt.Errorf("look for keys of %q: %w", name, err)
+		}
+	}
+	return next, nil
+}
+
+func (s *Store) checkInFlightOf(ctx context.Context, topic string, l sharding.Layout, n int) error {
+	c, err := s.timers.Control(ctx, l.Names(topic)[0])
+	if err != nil {
+		return err
+	}
+	return checkInFlight(c.Settings, n)
+}
+
+// move makes one step in each of the shards before, and returns how many timers and
+// entries it has moved.
+func (s *Store) move(ctx context.Context, topic string, l sharding.Layout) (moved int64, err error) {
+	counts, err := each(ctx, sharding.Names(topic, l.From), func(ctx context.Context, from string) (int64, error) {
+		if err := s.deliverAll(ctx, topic, l, from); err != nil {
+			return 0, err
+		}
+		n, err := s.moveTimers(ctx, topic, l, from)
+		if n > 0 || err != nil {
+			return n, err
+		}
+		k := s.timers.Keys().Of(from)
+		if n, err = s.moveEntries(ctx, topic, l, from, k.Dead, ofDead); n > 0 || err != nil {
+			return n, err
+		}
+		if n, err = s.moveEntries(ctx, topic, l, from, k.History, ofHistory); n > 0 || err != nil {
+			return n, err
+		}
+		return 0, s.moveCounts(ctx, topic, l, from)
+	})
+	for _, n := range counts {
+		moved += n
+	}
+	return moved, err
+}
+
+// moveTimers moves timers of a physical topic, at most about a page of them.
+func (s *Store) moveTimers(ctx context.Context, topic string, l sharding.Layout, from string) (int64, error) {
+	taken, token, batch, err := s.take(ctx, from)
+	if taken == 0 || err != nil {
+		return 0, err
+	}
+	return taken, s.deliver(ctx, topic, l, from, token, batch)
+}
+
+// take takes a batch of timers out of a physical topic.
+func (s *Store) take(ctx context.Context, from string) (taken int64, token, batch string, err error) {
+	k := s.timers.Keys().Of(from)
+	keys := []string{k.Timeline, k.Payloads, k.Leases, k.TimerKeys, k.KeyOrder, k.KeyStates, k.KeyRates, k.Moving(), k.Taken(), k.Pins()}
+	for offset := 0; ; {
+		reply, err := s.timers.RunList(ctx, 4, takeScript, keys, movePage, offset, moveMargin.Microseconds(), moveKey, moveBytes)
+		if err != nil {
+			return 0, "", "", fmt.Errorf("move timers of %q: %w", from, err)
+		}
+		texts, err := scripts.Texts(reply)
+		if err != nil {
+			return 0, "", "", err
+		}
+		taken, _ := strconv.ParseInt(texts[0], 10, 64)
+		stay, _ := strconv.Atoi(texts[1])
+		if taken > 0 || stay < movePage {
+			return taken, texts[2], texts[3], nil
+		}
+		offset += stay
+	}
+}
+
+// moveEntries moves entries of a stream of a physical topic.
+func (s *Store) moveEntries(ctx context.Context, topic string, l sharding.Layout, from, stream, kind string) (int64, error) {
+	k := s.timers.Keys().Of(from)
+	reply, err := s.timers.RunList(ctx, 3, takeEntriesScript, []string{stream, k.Moving(), k.Taken()}, kind, movePage)
+	if err != nil {
+		return 0, fmt.Errorf("move entries of %q: %w", stream, err)
+	}
+	texts, err := scripts.Texts(reply)
+	if err != nil || texts[0] == "0" {
+		return 0, err
+	}
+	taken, _ := strconv.ParseInt(texts[0], 10, 64)
+	return taken, s.deliver(ctx, topic, l, from, texts[1], texts[2])
+}
+
+// moveCounts moves the counts of a physical topic. Its pollers write more of them while they
+// run.
+func (s *Store) moveCounts(ctx context.Context, topic string, l sharding.Layout, from string) error {
+	k := s.timers.Keys().Of(from)
+	reply, err := s.timers.RunList(ctx, 3, takeCountsScript, []string{k.Counts, k.Moving(), k.Taken()}, ofCounts)
+	if err != nil {
+		return fmt.Errorf("move the counts of %q: %w", from, err)
+	}
+	texts, err := scripts.Texts(reply)
+	if err != nil || texts[0] == "0" {
+		return err
+	}
+	return s.deliver(ctx, topic, l, from, texts[1], texts[2])
+}
+
+// leftIn returns the number of timers in the shards before.
+func (s *Store) leftIn(ctx context.Context, topic string, l sharding.Layout) (left int64, err error) {
+	counts, err := each(ctx, sharding.Names(topic, l.From), func(ctx context.Context, name string) (n int64, err error) {
+		key := s.timers.Keys().Of(name).Timeline
+		err = s.timers.Again(ctx, func() error {
+			n, err = s.timers.RDB.ZCard(ctx, key).Result()
+			return scripts.Wrap(ctx, []string{key}, err)
+		})
+		return n, err
+	})
+	for _, n := range counts {
+		left += n
+	}
+	return left, err
+}

@@ -1,0 +1,149 @@
+package shards
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/wakebell/wakebell/internal/sharding"
+	"github.com/wakebell/wakebell/redisops"
+	"github.com/wakebell/wakebell/redisops/internal/scripts"
+	"github.com/wakebell/wakebell/redisops/timers"
+)
+
+// While timers move, each timer is written where it is: what is in the shards before stays
+// there until it is moved, so one script decides on it at any time. A timer, or a key with
+// timers, that has left the shards before does not come back: all clients ask there first.
+
+// pinMargin is for how long a timer stays after the call that writes it has ended.
+const pinMargin = 10 * time.Second
+
+// written is a timer of a batch that is to be written while its topic moves.
+type written struct {
+	index   int
+	id, key string
+	once    bool
+}
+
+// routes returns the physical topics of those timers of a batch that are still in the
+// shards before, by the index of the timer. They stay there until the returned function is
+// called, when they are written, or for a while if it is not.
+func (s *Store) routes(ctx context.Context, b timers.Batch, layouts map[string]sharding.Layout) (map[int]string, func(context.Context), error) {
+	type place struct{ topic, name string }
+	asked := map[place][]written{}
+	b.Each(func(i int, topic string, e *timers.Entry) {
+		if l := layouts[topic]; l.Moves() {
+			at := place{topic, l.Old(topic, e.ID, e.Key)}
+			asked[at] = append(asked[at], written{i, e.ID, e.Key, e.Once > 0})
+		}
+	})
+	if len(asked) == 0 {
+		return nil, nil, nil
+	}
+	routes, call := map[int]string{}, rand.Text()
+	pinned := map[string][]any{} // the fields of the pins by physical topic
+	for at, list := range asked {
+		codes, err := s.pin(ctx, at.name, call, list)
+		if err != nil {
+			return nil, nil, err
+		}
+		taken := false
+		for i, w := range list {
+			if codes[i] == 'e' {
+				routes[w.index] = at.name
+				pinned[at.name] = append(pinned[at.name], "i"+w.id)
+				if w.key != "" {
+					pinned[at.name] = append(pinned[at.name], "k"+w.key)
+				}
+				continue
+			}
+			taken = taken || codes[i] == 'm'
+			if w.once {
+				if err := s.moveMark(ctx, at.name, w.id, layouts[at.topic].Shard(at.topic, w.id, w.key)); err != nil {
+					return nil, nil, err
+				}
+			}
+		}
+		if taken {
+			if err := s.deliverAll(ctx, at.topic, layouts[at.topic], at.name); err != nil {
+				return nil, nil, err
+			}
+		}
+	}
+	return routes, func(ctx context.Context) { s.unpin(ctx, call, pinned) }, nil
+}
+
+// unpin lets timers move again that a call has written. A pin that stays expires.
+func (s *Store) unpin(ctx context.Context, call string, pinned map[string][]any) {
+	for name, fields := range pinned {
+		keys := []string{s.timers.Keys().Of(name).Pins()}
+		if _, err := s.timers.Try(ctx, unpinScript, keys, append([]any{call}, fields...)...); err != nil {
+			s.layouts.log().DebugContext(ctx, "timers were not unpinned", "topic", name, "err", err)
+		}
+	}
+}
+
+// pin asks which timers are in a physical topic, and keeps these from being moved.
+func (s *Store) pin(ctx context.Context, name, call string, list []written) (string, error) {
+	k := s.timers.Keys().Of(name)
+	args := []any{(s.timers.Retry.Budget(ctx) + pinMargin).Microseconds(), call}
+	for i := range list {
+		args = append(args, list[i].id, list[i].key)
+	}
+	codes, err := s.timers.RunText(ctx, pinScript, []string{k.Timeline, k.KeyStates, k.Taken(), k.Pins()}, args...)
+	if err == nil && len(codes) != len(list) {
+		err = fmt.Errorf("%w: %d answers for %d timers", scripts.ErrReply, len(codes), len(list))
+	}
+	if err != nil {
+		return "", fmt.Errorf("look for timers in %q: %w", name, err)
+	}
+	return codes, nil
+}
+
+// old returns the shards before in which a timer may be.
+func old(l sharding.Layout, topic, id string) []string {
+	if l.Keyed {
+		return sharding.Names(topic, l.From)
+	}
+	return []string{l.Old(topic, id, "")}
+}
+
+// findMoving makes a call for a timer of a topic whose timers move: in the shards before,
+// and then, since timers only move away from there, in those in which they belong.
+func findMoving[T any](ctx context.Context, s *Store, l sharding.Layout, topic, id string, call func(ctx context.Context, name string) (T, error)) (T, error) {
+	olds := old(l, topic, id)
+	found, err := firstOf(ctx, olds, call)
+	if !errors.Is(err, redisops.ErrNotFound) {
+		return found, err
+	}
+	if _, err := each(ctx, olds, func(ctx context.Context, name string) (int, error) {
+		return 0, s.settleTaken(ctx, topic, l, name, id)
+	}); err != nil {
+		return found, err
+	}
+	if l.Keyed {
+		return firstOf(ctx, l.Names(topic), call)
+	}
+	return call(ctx, l.Shard(topic, id, ""))
+}
+
+// firstOf makes a call in several physical topics at once, and returns the first answer
+// of one that has the timer.
+func firstOf[T any](ctx context.Context, names []string, call func(ctx context.Context, name string) (T, error)) (T, error) {
+	type answer struct {
+		found T
+		err   error
+	}
+	answers, _ := each(ctx, names, func(ctx context.Context, name string) (answer, error) {
+		found, err := call(ctx, name)
+		return answer{found, err}, nil
+	})
+	for _, a := range answers {
+		if !errors.Is(a.err, redisops.ErrNotFound) {
+			return a.found, a.err
+		}
+	}
+	return answers[0].found, answers[0].err
+}

@@ -82,12 +82,12 @@ func (s *System) readOverride(topic string, keys *timers.TimerSource, node polle
 		if err != nil {
 			return poller.ClusterOverride{}, err
 		}
-		flow := pollerSettings(tuning.Override(settingsOf(node), c.Settings)).Flow
+		flow := pollerSettings(tuning.Override(node.Public(), c.Settings)).Flow
 		if err = keys.SweepKeys(ctx, flow); err != nil {
 			return poller.ClusterOverride{}, err
 		}
 		return poller.ClusterOverride{Paused: c.Paused, Apply: func(to *poller.Settings) {
-			*to = pollerSettings(tuning.Override(settingsOf(*to), c.Settings))
+			*to = pollerSettings(tuning.Override(to.Public(), c.Settings))
 		}}, nil
 	}
 }

@@ -16,6 +16,6 @@ func TestPollerSettingsHaveEverySetting(t *testing.T) {
 	for _, row := range tuning.All {
 		var s wakebelltype.Settings
 		row.Set(&s, 7)
-		require.Equal(t, s, settingsOf(pollerSettings(s)), row.Name)
+		require.Equal(t, s, pollerSettings(s).Public(), row.Name)
 	}
 }

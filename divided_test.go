@@ -18,6 +18,7 @@ import (
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/actors/division"
 	"github.com/wakebell/wakebell/internal/redistest"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // severable is a hook that cuts a client from Redis.
@@ -116,6 +117,35 @@ func (g *group) late() (worst time.Duration, handled int) {
 	return worst, handled
 }
 
+// requireDivision requires that clients see the division of each topic, and that those
+// that watch a topic receive the roles of its nodes. The nodes of one process have the
+// same name in events.
+func (g *group) requireDivision(nodes int) {
+	g.t.Helper()
+	c := client(g.t, g.rdb, wakebell.ClientConfig{})
+	for _, topic := range g.topics {
+		found, err := c.Overview(g.t.Context(), topic.Name())
+		require.NoError(g.t, err)
+		require.Len(g.t, found[0].Division, nodes)
+		ctx, cancel := context.WithTimeout(g.t.Context(), 10*time.Second)
+		roles := map[string]bool{}
+		for e, err := range c.Tail(ctx, topic.Name()) {
+			if err != nil {
+				break
+			}
+			if e.Kind == wakebelltype.EventState {
+				require.Equal(g.t, 5, e.State.Options.MaxConcurrent)
+				require.NotZero(g.t, e.State.Started)
+				if roles[e.State.Role] = true; len(roles) == 2 {
+					break
+				}
+			}
+		}
+		cancel()
+		require.Equal(g.t, map[string]bool{"primary": true, "fallback": true}, roles)
+	}
+}
+
 // primaries requires that each topic has one primary among these nodes, and returns how
 // many topics each has.
 func (g *group) primaries(nodes ...*wakebell.System) []int {
@@ -175,6 +205,7 @@ func TestNodesDivideTheirTopics(t *testing.T) {
 		g.schedule(every, 45*time.Second)
 		<-time.After(5 * time.Second)
 		require.Less(t, g.primaries(nodes...)[0], topics)
+		g.requireDivision(len(nodes))
 
 		g.late()
 		empty, peeks := empties(nodes...)

@@ -75,6 +75,20 @@ func ExampleClient_Get() {
 	// true
 }
 
+func ExampleInfo_IsDue() {
+	connect(func(ctx context.Context, c *wakebell.Client) {
+		bill(c, "inv-42", wakebell.In(2*time.Hour))
+		bill(c, "inv-43", wakebell.In(0))
+		for info, err := range c.List(ctx, "invoices", wakebell.Filter{}, wakebelltype.Page{}) {
+			check(err)
+			fmt.Println(info.ID, info.State, info.IsDue(time.Now()))
+		}
+	})
+	// Output:
+	// inv-43 pending true
+	// inv-42 pending false
+}
+
 func ExampleClient_List() {
 	connect(func(ctx context.Context, c *wakebell.Client) {
 		bill(c, "inv-42", wakebell.In(2*time.Hour))

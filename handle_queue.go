@@ -151,8 +151,8 @@ func (q *queueHandling) options(set settings, cfg Config) queuestore.SourceOptio
 type queueRecords struct{ *queuestore.Queue }
 
 // WriteCounts implements records.Store of actors.
-func (q queueRecords) WriteCounts(ctx context.Context, _, incarnation string, call uint64, handled, failed, dead int64) error {
-	return q.Queue.WriteCounts(ctx, incarnation, call, handled, failed, dead)
+func (q queueRecords) WriteCounts(ctx context.Context, _, incarnation string, call uint64, c wakebelltype.ThroughputCounts) error {
+	return q.Queue.WriteCounts(ctx, incarnation, call, c)
 }
 
 // WriteHistory implements records.Store of actors.

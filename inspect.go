@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"iter"
 	"os"
+	"runtime/debug"
 	"slices"
 	"time"
 
 	"github.com/wakebell/wakebell/internal/argument"
 	"github.com/wakebell/wakebell/internal/envelope"
 	"github.com/wakebell/wakebell/internal/paging"
+	"github.com/wakebell/wakebell/internal/progress"
 	"github.com/wakebell/wakebell/payload"
 	"github.com/wakebell/wakebell/redisops/doctor"
 	"github.com/wakebell/wakebell/redisops/timers"
@@ -42,13 +44,19 @@ type Info struct {
 	Cursor string `json:"cursor"`
 }
 
+// IsDue reports whether the timer's instant has come at now, and a handler can take it.
+func (i Info) IsDue(now time.Time) bool {
+	return (i.State == StatePending || i.State == StateRetrying) && !i.Due.After(now)
+}
+
 // State is the state of a timer.
 type State string
 
 const (
-	// StatePending means that the timer waits for its instant.
+	// StatePending means that the timer waits for its instant or, when that has come, for
+	// a handler; see Info.IsDue.
 	StatePending State = "pending"
-	// StateRetrying means that the timer waits for its next attempt.
+	// StateRetrying means that the timer waits for its next attempt, as StatePending.
 	StateRetrying State = "retrying"
 	// StateParked means that the timer is due and waits until its key is free; see
 	// PerKey. List has parked timers after all others.
@@ -146,9 +154,25 @@ func (c *Client) Overview(ctx context.Context, topics ...string) ([]wakebelltype
 func (c *Client) Topics(ctx context.Context, discover bool, p wakebelltype.Page) iter.Seq2[string, error] {
 	sources := []paging.Scan{func(cursor uint64) ([]string, uint64, error) { return c.store.Topics(ctx, cursor) }}
 	if discover {
-		sources = append(sources, func(cursor uint64) ([]string, uint64, error) { return c.store.DiscoverTopics(ctx, cursor) })
+		sources = append(sources, c.discover(ctx))
 	}
 	return paging.Limited(p, paging.Names(p.After, sources...))
+}
+
+// discover scans all keys for topics, and reports how far it is.
+func (c *Client) discover(ctx context.Context) paging.Scan {
+	report, keys, scanned := progress.Of(ctx), int64(0), int64(0)
+	return func(cursor uint64) ([]string, uint64, error) {
+		if report != nil && scanned == 0 {
+			keys, _ = c.store.Timers().Size(ctx) // the scan returns the error
+		}
+		names, next, err := c.store.DiscoverTopics(ctx, cursor)
+		if report != nil {
+			scanned += timers.DiscoverPage
+			report(min(scanned, keys), keys)
+		}
+		return names, next, err
+	}
 }
 
 func infoOf(topic string, t timers.Timer) Info {
@@ -277,6 +301,27 @@ func (c *Client) Tail(ctx context.Context, topic string) iter.Seq2[wakebelltype.
 			yield(wakebelltype.Event{}, err)
 		}
 	}
+}
+
+// modulePath is the path of this module.
+const modulePath = "github.com/wakebell/wakebell"
+
+// moduleVersion returns the version of Wakebell in this program; "(devel)" for a build
+// from the source tree.
+func moduleVersion() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return ""
+	}
+	if info.Main.Path == modulePath {
+		return info.Main.Version
+	}
+	for _, m := range info.Deps {
+		if m.Path == modulePath {
+			return m.Version
+		}
+	}
+	return ""
 }
 
 // nodeName returns the Node of events: host, process id and name of the System.

@@ -102,17 +102,6 @@ func pollerSettings(s wakebelltype.Settings) poller.Settings {
 	}
 }
 
-// settingsOf is the inverse of pollerSettings.
-func settingsOf(s poller.Settings) wakebelltype.Settings {
-	return wakebelltype.Settings{
-		MaxConcurrent: s.MaxConcurrent, LeaseTTL: s.LeaseTTL, MaxLeaseAge: s.MaxLeaseAge,
-		PollingInterval: s.PollingInterval, MaxPollingInterval: s.MaxPollingInterval,
-		RetryInitial: s.Retry.Initial, RetryLimit: s.Retry.Max, MaxAttempts: s.Retry.MaxFailures,
-		RateLimit: s.Flow.RateLimit, RatePer: s.Flow.RatePer, RateBurst: s.Flow.RateBurst, MaxInFlight: s.Flow.MaxInFlight, PerKey: s.Flow.PerKey,
-		KeyRateLimit: s.Flow.KeyRateLimit, KeyRatePer: s.Flow.KeyRatePer, KeyRateBurst: s.Flow.KeyRateBurst,
-	}
-}
-
 // HandlerOption configures the handler of a topic; see Handle and Forward. New
 // returns ErrInvalid for an option that is out of its range.
 type HandlerOption interface {

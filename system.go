@@ -184,6 +184,7 @@ func (s *System) spawn(checked error) error {
 		Hints:   hints{s},
 		Events:  s.store,
 		Node:    nodeName(s.cfg.Name),
+		Version: moduleVersion(),
 		OnDead:  s.onDead(),
 		Timers:  s.reminding.Guard(requests{s.client, s.gates}),
 		Beat:    s.scheduler(),

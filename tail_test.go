@@ -27,7 +27,7 @@ func tail(t *testing.T, c *wakebell.Client, topic string, nodes int) <-chan wake
 	go func() {
 		var last error
 		for e, err := range c.Tail(ctx, topic) {
-			if last = err; err == nil {
+			if last = err; err == nil && e.Kind != wakebelltype.EventState {
 				events <- e
 			}
 		}

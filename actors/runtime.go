@@ -55,6 +55,8 @@ type Config struct {
 	Hints  poller.Hints     // nil: timers are found by polling only
 	Events eventfeed.Events // nil: topics cannot be watched
 	Node   string           // the name of this node in events and records
+	// Version is that of Wakebell, for watchers.
+	Version string
 
 	Records     records.Store     // nil: counts and attempts are not recorded
 	Incarnation string            // of this node, unique; for Records
@@ -98,6 +100,8 @@ type Runtime struct {
 	deadHook *poller.DeadLetterHook
 	tail     eventfeed.Publisher
 	records  *records.Recorder
+	started  time.Time
+	version  string
 
 	draining atomic.Bool // the gateway refuses requests, in this incarnation and the next
 
@@ -126,8 +130,9 @@ func Start(system *actor.ActorSystem, cfg Config) (*Runtime, error) {
 		},
 		topics:       map[string]*poller.Shared{},
 		unresponsive: map[string]time.Time{},
-		outages:      map[string]metrics.Outage{},
-		reminders:    cfg.Reminders,
+		started:      time.Now(), version: cfg.Version,
+		outages:   map[string]metrics.Outage{},
+		reminders: cfg.Reminders,
 	}
 	if rt.env.Random == nil {
 		rt.env.Random = rand.Float64
@@ -176,7 +181,18 @@ func (rt *Runtime) RecordsFailed() int64 { return rt.records.Failed() }
 func (rt *Runtime) newTopic(t poller.Topic) *poller.Shared {
 	c := poller.NewShared(t, rt.env, rt.deadHook, rt.clock(t.Source.Shard()), rt.tail.Events != nil)
 	c.RecordWith(rt.records)
+	c.Feed.Describe = func() wakebelltype.NodeState { return rt.describe(c) }
 	return c
+}
+
+// describe returns the state of this node for a topic.
+func (rt *Runtime) describe(c *poller.Shared) wakebelltype.NodeState {
+	n := c.Describe()
+	n.Version, n.Started = rt.version, rt.started
+	rt.mu.Lock()
+	defer rt.mu.Unlock()
+	n.Outages = rt.outages[c.Source.Shard()].Ended
+	return n
 }
 
 func (rt *Runtime) addTopic(t *poller.Shared) {

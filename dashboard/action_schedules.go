@@ -55,7 +55,7 @@ func (d *Dashboard) doRunSchedule(ctx context.Context, r *request, _ url.Values)
 }
 
 func (d *Dashboard) askBackfill(ctx context.Context, r *request) (question, error) {
-	q, err := d.aboutSchedule("Backfill", "This fires all instants of the period, whether they were fired before or not: at most 10,000.", false)(ctx, r)
+	q, err := d.aboutSchedule("Backfill", "This fires all instants of the period, whether they were fired before or not: at most 10,000. Their number is shown before they are fired.", false)(ctx, r)
 	q.Fields = []field{
 		{Name: "from", Label: "From", Hint: "An instant such as 2031-01-02T00:00:00Z; included.", Required: true},
 		{Name: "to", Label: "To", Hint: "An instant; not included.", Required: true},
@@ -73,7 +73,21 @@ func (d *Dashboard) doBackfill(ctx context.Context, r *request, form url.Values)
 		return result{}, err
 	}
 	name := r.get("name")
-	job, err := d.jobs.Start(ctx, "Backfill "+name, string(r.who), 0, func(ctx context.Context, j *jobs.Job) (string, error) {
+	instants, err := d.op.Schedules.Instants(ctx, name, from, to)
+	if err != nil {
+		return result{}, err
+	}
+	runs := int64(len(instants))
+	if confirm := fmt.Sprintf("fire-%d", runs); runs == 0 || form.Get(confirm) == "" {
+		q, err := d.askBackfill(ctx, r)
+		if runs == 0 {
+			q.Error = "No run is due within the period."
+		} else {
+			q.Fields = append(q.Fields, field{Name: confirm, Label: "Fire " + show.Things(runs, "run"), Kind: "check"})
+		}
+		return result{again: &q}, err
+	}
+	job, err := d.jobs.Start(ctx, "Backfill "+name, string(r.who), runs, func(ctx context.Context, j *jobs.Job) (string, error) {
 		n, err := d.op.Schedules.Backfill(ctx, name, from, to)
 		j.Add(int64(n))
 		return "Fired " + show.Things(int64(n), "run") + ".", err

@@ -3,10 +3,13 @@ package dashboard
 import (
 	"context"
 	"iter"
+	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
+	"github.com/wakebell/wakebell/internal/tuning"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
@@ -36,9 +39,21 @@ type feed struct {
 	version int64
 	events  []wakebelltype.Event // the newest last
 	late    []time.Duration      // of the last deliveries, the newest last
-	nodes   map[string]time.Time // when each was heard last
-	err     error                // why it does not read at the moment
+	nodes   map[string]*answer
+	err     error // why it does not read at the moment
 }
+
+// answer is what a node said last of a topic.
+type answer struct {
+	at    time.Time
+	state wakebelltype.NodeState
+	known bool // nodes of earlier versions say nothing of their state
+}
+
+// silentAfter is for how long a node is shown that repeats its state and has stopped to.
+const silentAfter = 10 * time.Second
+
+func (a *answer) gone() bool { return a.known && time.Since(a.at) > silentAfter }
 
 // follow reads the events of a topic until the returned function is called.
 func (f *feeds) follow(ctx context.Context, topic string) (leave func()) {
@@ -57,7 +72,7 @@ func (f *feeds) follow(ctx context.Context, topic string) (leave func()) {
 	}
 	one := f.all[topic]
 	if one == nil {
-		one = &feed{nodes: map[string]time.Time{}}
+		one = &feed{nodes: map[string]*answer{}}
 		f.all[topic] = one
 	}
 	if one.followers++; one.followers == 1 {
@@ -83,10 +98,9 @@ func (f *feeds) read(ctx context.Context, topic string, to *feed) {
 		for e, err := range f.tail(ctx, topic) {
 			f.mu.Lock()
 			to.err = err
-			if err == nil {
-				to.add(e)
+			if err != nil || to.add(e) {
+				to.version++
 			}
-			to.version++
 			f.mu.Unlock()
 		}
 		select {
@@ -96,12 +110,11 @@ func (f *feeds) read(ctx context.Context, topic string, to *feed) {
 	}
 }
 
-func (f *feed) add(e wakebelltype.Event) {
-	if e.Node != "" && (len(f.nodes) < maxNodes || !f.nodes[e.Node].IsZero()) {
-		f.nodes[e.Node] = time.Now()
-	}
-	if e.Kind == wakebelltype.EventAttached || e.Kind == wakebelltype.EventNode {
-		return
+// add adds an event, and reports whether it changes what is shown.
+func (f *feed) add(e wakebelltype.Event) (changed bool) {
+	changed = f.hear(e)
+	if e.Kind == wakebelltype.EventAttached || e.Kind == wakebelltype.EventNode || e.Kind == wakebelltype.EventState {
+		return changed
 	}
 	if e.Kind == wakebelltype.EventDelivered {
 		if len(f.late) == maxLate {
@@ -113,15 +126,41 @@ func (f *feed) add(e wakebelltype.Event) {
 		f.events = slices.Delete(f.events, 0, 1)
 	}
 	f.events = append(f.events, e)
+	return true
+}
+
+// hear notes that a node said something.
+func (f *feed) hear(e wakebelltype.Event) (changed bool) {
+	a := f.nodes[e.Node]
+	switch {
+	case e.Node == "" || a == nil && len(f.nodes) == maxNodes:
+		return false
+	case a == nil:
+		a, changed = &answer{}, true
+		f.nodes[e.Node] = a
+	}
+	changed = changed || a.gone()
+	if a.at = time.Now(); e.State != nil {
+		changed = changed || a.state != *e.State
+		a.state, a.known = *e.State, true
+	}
+	return changed
 }
 
 func (f *feeds) version(topic string) int64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if one := f.all[topic]; one != nil {
-		return one.version
+	one := f.all[topic]
+	if one == nil {
+		return 0
 	}
-	return 0
+	gone := int64(0)
+	for _, a := range one.nodes {
+		if a.gone() {
+			gone++
+		}
+	}
+	return one.version + gone
 }
 
 // events returns the latest events of a topic, the newest first, and why they are
@@ -160,39 +199,73 @@ func (f *feeds) lateness(topic string) lateness {
 	return lateness{len(late), at(50), at(99), at(100)}
 }
 
-// heard is a node with the topics that it handles.
+// heard is a node with what it does on the topics that it handles.
 type heard struct {
 	Name   string
-	Topics []string
+	Topics []heardTopic
+
+	Known             bool // it says its state
+	Version           string
+	Started           time.Time
+	Running           int
+	Restarts, Outages int64
+}
+
+// heardTopic is a topic of a node.
+type heardTopic struct {
+	Name  string
+	State wakebelltype.NodeState
+}
+
+// Limits are the options of the node that bound or time its work on the topic.
+func (t heardTopic) Limits() string {
+	var texts []string
+	for _, row := range tuning.All {
+		if v := row.Get(&t.State.Options); v != 0 {
+			texts = append(texts, row.Flag+" "+row.Text(v))
+		}
+	}
+	return strings.Join(texts, ", ")
 }
 
 // nodes returns the nodes that handle any of the topics, sorted by name.
 func (f *feeds) nodes(topics []string) []heard {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	of := map[string][]string{}
+	of := map[string]*heard{}
 	for _, topic := range topics {
-		if one := f.all[topic]; one != nil {
-			for node := range one.nodes {
-				of[node] = append(of[node], topic)
+		one := f.all[topic]
+		if one == nil {
+			continue
+		}
+		for node, a := range one.nodes {
+			if a.gone() {
+				continue
 			}
+			if of[node] == nil {
+				of[node] = &heard{Name: node}
+			}
+			of[node].add(heardTopic{topic, a.state}, a.known)
 		}
 	}
 	all := make([]heard, 0, len(of))
-	for node, topics := range of {
-		all = append(all, heard{node, topics})
+	for _, name := range slices.Sorted(maps.Keys(of)) {
+		all = append(all, *of[name])
 	}
-	slices.SortFunc(all, func(a, b heard) int {
-		switch {
-		case a.Name < b.Name:
-			return -1
-		case a.Name > b.Name:
-			return 1
-		default:
-			return 0
-		}
-	})
 	return all
+}
+
+// add adds a topic to a node. Outages are of the Redis of a topic, so the node has had as
+// many as the topic with the most.
+func (h *heard) add(t heardTopic, known bool) {
+	h.Topics = append(h.Topics, t)
+	if !known {
+		return
+	}
+	h.Known, h.Version, h.Started = true, t.State.Version, t.State.Started
+	h.Running += t.State.Running
+	h.Restarts += t.State.Restarts
+	h.Outages = max(h.Outages, t.State.Outages)
 }
 
 func (f *feeds) close() {

@@ -2,6 +2,7 @@ package dashboard
 
 import (
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -12,7 +13,7 @@ import (
 // The lateness of a topic is that of its last deliveries, and of no other events.
 func TestLatenessIsOfTheLastDeliveries(t *testing.T) {
 	t.Parallel()
-	one := &feed{nodes: map[string]time.Time{}}
+	one := &feed{nodes: map[string]*answer{}}
 	f := &feeds{all: map[string]*feed{"t": one}}
 	require.Zero(t, f.lateness("t"))
 	require.Zero(t, f.lateness("other"))
@@ -22,4 +23,43 @@ func TestLatenessIsOfTheLastDeliveries(t *testing.T) {
 		one.add(wakebelltype.Event{Kind: wakebelltype.EventDelivered, Lateness: time.Duration(maxLate-i) * time.Millisecond})
 	}
 	require.Equal(t, lateness{maxLate, 250 * time.Millisecond, 495 * time.Millisecond, 500 * time.Millisecond}, f.lateness("t"))
+}
+
+// A page shows the last state of each node, and no node that stopped to answer.
+func TestNodesAreShownWhileTheyAnswer(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		one, other := &feed{nodes: map[string]*answer{}}, &feed{nodes: map[string]*answer{}}
+		f := &feeds{all: map[string]*feed{"a": one, "b": other}}
+		state := wakebelltype.NodeState{Version: "v1", Started: time.Now(), Role: "primary", Running: 2, Restarts: 1, Outages: 3}
+		hear := func(to *feed, node string, s *wakebelltype.NodeState) bool {
+			return to.add(wakebelltype.Event{Kind: wakebelltype.EventState, Node: node, State: s})
+		}
+		require.True(t, hear(one, "new", &state))
+		require.False(t, hear(one, "new", &state), "nothing has changed")
+		require.True(t, one.add(wakebelltype.Event{Kind: wakebelltype.EventNode, Node: "old"}))
+		state.Role = "fallback"
+		require.True(t, hear(other, "new", &state))
+		require.Equal(t, []heard{
+			{Name: "new", Topics: []heardTopic{{"a", one.nodes["new"].state}, {"b", state}}, Known: true, Version: "v1", Started: time.Now(), Running: 4, Restarts: 2, Outages: 3},
+			{Name: "old", Topics: []heardTopic{{Name: "a"}}},
+		}, f.nodes([]string{"a", "b", "c"}))
+		before := f.version("b")
+		<-time.After(silentAfter + time.Second)
+		require.Greater(t, f.version("b"), before, "the page changes")
+		require.Empty(t, f.nodes([]string{"b"}))
+		require.Equal(t, "old", f.nodes([]string{"a"})[0].Name, "a node of an earlier version answers once")
+		require.True(t, hear(other, "new", &state), "it is back")
+		require.Len(t, f.nodes([]string{"b"}), 1)
+		require.Equal(t, "max-concurrent 3, lease-ttl 30s", heardTopic{State: wakebelltype.NodeState{
+			Options: wakebelltype.Settings{MaxConcurrent: 3, LeaseTTL: 30 * time.Second},
+		}}.Limits())
+	})
+}
+
+func TestDurationsOfTurnsHaveLabels(t *testing.T) {
+	t.Parallel()
+	rows, all := heldRows([]wakebelltype.GateHolds{{UpTo: 10 * time.Millisecond, Turns: 3}, {UpTo: time.Second}, {UpTo: time.Minute, Turns: 1}, {Turns: 2}})
+	require.EqualValues(t, 6, all)
+	require.Equal(t, []heldRow{{"up to 10 ms", 3}, {"10 ms to 1 s", 0}, {"1 s to 1 min", 1}, {"over 1 min", 2}}, rows)
 }

@@ -59,6 +59,30 @@ type gateData struct {
 	Gate   wakebelltype.GateInfo
 	Guards []guarded
 	Cut    bool // there are more guarded resources
+	Holds  []heldRow
+	Held   int64 // turns of all rows
+}
+
+// heldRow counts the turns that were held for about as long.
+type heldRow struct {
+	Label string
+	Turns int64
+}
+
+// heldRows are the rows of the durations of a gate's turns.
+func heldRows(holds []wakebelltype.GateHolds) (rows []heldRow, all int64) {
+	before := time.Duration(0)
+	for _, h := range holds {
+		row := heldRow{"up to " + show.Span(h.UpTo), h.Turns}
+		switch {
+		case h.UpTo == 0:
+			row.Label = "over " + show.Span(before)
+		case before > 0:
+			row.Label = show.Span(before) + " to " + show.Span(h.UpTo)
+		}
+		rows, all, before = append(rows, row), all+h.Turns, h.UpTo
+	}
+	return rows, all
 }
 
 func (d *Dashboard) gatePage(ctx context.Context, r *request) (page, error) {
@@ -71,6 +95,7 @@ func (d *Dashboard) gatePage(ctx context.Context, r *request) (page, error) {
 		return page{}, fmt.Errorf("gate %s: %w", show.Short(64, name), err)
 	}
 	data := gateData{Gate: g}
+	data.Holds, data.Held = heldRows(g.Holds)
 	for _, resource := range slices.Sorted(maps.Keys(g.Guard)) {
 		if len(data.Guards) == guardsShow {
 			data.Cut = true

@@ -75,6 +75,8 @@ func TestPagesShowWhatHappened(t *testing.T) {
 	page := s.get("topic", "name", "invoices")
 	require.Contains(t, page, "smtp &lt;b&gt;refused&lt;/b&gt;")
 	require.Contains(t, page, `class="c-failed"`)
+	require.Contains(t, page, "Lateness of the last 6 hours")
+	require.Contains(t, page, `class="c-worst"`)
 	require.Contains(t, s.get("topics"), chart)
 	require.Contains(t, s.get(""), "3 scheduled")
 	page = s.get("timer", "topic", "invoices", "id", "inv-1")
@@ -106,6 +108,20 @@ func TestAScheduleShowsWhatItsRunsDid(t *testing.T) {
 	require.Contains(t, page, "nightly@")
 	require.NotContains(t, page, "another")
 	require.Contains(t, s.get("topic", "name", "reports"), "another")
+}
+
+func TestHowLongAGateWasHeldIsShown(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	turn, err := s.gates.Acquire(t.Context(), "deploy")
+	require.NoError(t, err)
+	page := s.get("gate", "name", "deploy")
+	require.Contains(t, page, "<dt>Since</dt>")
+	require.Contains(t, page, "No turn ended in the last 7 days")
+	require.NoError(t, turn.Release(t.Context()))
+	require.Eventually(t, func() bool {
+		return strings.Contains(s.get("gate", "name", "deploy"), `<meter min="0" max="1" value="1">`)
+	}, time.Minute, 100*time.Millisecond)
 }
 
 func TestAQueueShowsWhatHappened(t *testing.T) {

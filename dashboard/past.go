@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -62,10 +63,7 @@ func addPoints(to, from []wakebelltype.ThroughputCounts) {
 	shift := int(from[0].At.Sub(to[0].At) / time.Minute)
 	for i, p := range from {
 		if at := i + shift; at >= 0 && at < len(to) {
-			to[at].Scheduled += p.Scheduled
-			to[at].Handled += p.Handled
-			to[at].Failed += p.Failed
-			to[at].Dead += p.Dead
+			to[at].Add(p)
 		}
 	}
 }
@@ -98,17 +96,11 @@ func newChart(t wakebelltype.Throughput) chartData {
 	for from := 0; from < len(t.Points); from += each {
 		var bar wakebelltype.ThroughputCounts
 		for _, p := range t.Points[from:min(from+each, len(t.Points))] {
-			bar.Scheduled += p.Scheduled
-			bar.Handled += p.Handled
-			bar.Failed += p.Failed
-			bar.Dead += p.Dead
+			bar.Add(p)
 		}
 		bars = append(bars, bar)
 		most = max(most, bar.Handled+bar.Failed+bar.Dead)
-		c.Sum.Scheduled += bar.Scheduled
-		c.Sum.Handled += bar.Handled
-		c.Sum.Failed += bar.Failed
-		c.Sum.Dead += bar.Dead
+		c.Sum.Add(bar)
 	}
 	c.Label = fmt.Sprintf("Last 6 hours: %s handled, %s failed, %s dead",
 		show.Count(c.Sum.Handled), show.Count(c.Sum.Failed), show.Count(c.Sum.Dead))
@@ -129,6 +121,50 @@ func newChart(t wakebelltype.Throughput) chartData {
 			height := max(2, 100*float64(part.n)/float64(most)) // one of many stays visible
 			bottom = max(0, bottom-height)
 			c.Parts = append(c.Parts, chartPart{part.name, text2(float64(i) * width), text2(bottom), text2(width * 0.8), text2(height)})
+		}
+	}
+	return c
+}
+
+// lateChart is a chart of how late timers began.
+type lateChart struct {
+	Label       string
+	Parts       []chartPart
+	Started     int64
+	Mean, Worst time.Duration
+}
+
+// newLateChart draws the worst and the mean lateness in bars of equal times. The scale is
+// logarithmic, so that one late timer does not hide the others.
+func newLateChart(t wakebelltype.Throughput) (c lateChart) {
+	each := max(1, (len(t.Points)+pastBars-1)/pastBars)
+	var bars []wakebelltype.ThroughputCounts
+	var sum wakebelltype.ThroughputCounts
+	for part := range slices.Chunk(t.Points, each) {
+		var bar wakebelltype.ThroughputCounts
+		for _, p := range part {
+			bar.Add(p)
+		}
+		sum.Add(bar)
+		bars = append(bars, bar)
+	}
+	c.Started, c.Mean, c.Worst = sum.Started, sum.MeanLateness(), sum.MaxLateness
+	c.Label = fmt.Sprintf("Lateness of the last 6 hours: %s on average, %s at worst", show.Span(c.Mean), show.Span(c.Worst))
+	scale := func(d time.Duration) float64 { return math.Log1p(d.Seconds() * 1000) }
+	if c.Started == 0 {
+		return c
+	}
+	highest, width := max(scale(c.Worst), scale(time.Millisecond)), 100/float64(len(bars))
+	for i, bar := range bars {
+		if bar.Started == 0 {
+			continue
+		}
+		for _, part := range []struct {
+			name string
+			d    time.Duration
+		}{{"worst", bar.MaxLateness}, {"mean", bar.MeanLateness()}} {
+			height := min(100, max(2, 100*scale(part.d)/highest))
+			c.Parts = append(c.Parts, chartPart{part.name, text2(float64(i) * width), text2(100 - height), text2(width * 0.8), text2(height)})
 		}
 	}
 	return c

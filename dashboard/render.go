@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/dashboard/internal/guard"
 	"github.com/wakebell/wakebell/dashboard/internal/show"
 	"github.com/wakebell/wakebell/internal/text"
@@ -83,8 +84,16 @@ func (d *Dashboard) templateFuncs() template.FuncMap {
 		"link": d.link, "asset": func(name string) string { return d.link("assets/"+name, "v", d.assets.version) },
 		"text": show.Text, "lines": show.Lines, "short": show.Short, "size": show.Size, "things": show.Things,
 		"count": show.Count, "span": show.Span,
-		"when": when, "local": local, "bar": newBar, "node": node, "add": func(a, b int) int { return a + b },
+		"when": when, "local": local, "state": stateOf, "bar": newBar, "node": node, "add": func(a, b int) int { return a + b },
 	}
+}
+
+// stateOf is the state of a timer as pages show it.
+func stateOf(i wakebell.Info) string {
+	if i.IsDue(time.Now()) {
+		return "due"
+	}
+	return string(i.State)
 }
 
 // when writes an instant relative to now, with the absolute one for the mouse. The

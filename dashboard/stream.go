@@ -92,7 +92,11 @@ func (d *Dashboard) probe(q url.Values) (live.Probe, []string) {
 	keys := wakebelltype.QueueKeys{Name: name}
 	switch kind := q.Get("of"); {
 	case kind == "overview":
-		return func(ctx context.Context) (string, error) { return mark(d.readTotals(ctx)) }, nil
+		return func(ctx context.Context) (string, error) {
+			text, err := mark(d.readTotals(ctx))
+			nodes, _ := mark(d.feeds.nodes(q["feed"]), nil)
+			return text + " " + nodes, err
+		}, q["feed"]
 	case kind == "topics" || kind == "topic" && name != "":
 		return d.topicsProbe(q), q["feed"]
 	case kind == "timer":

@@ -162,9 +162,17 @@ type overviewData struct {
 	Dead    []wakebelltype.Overview
 
 	Chart   chartData
+	Late    lateChart
 	Charted int   // topics in the chart
 	PastErr error // why there is no chart
+
+	Nodes []heard
+	Asked int // topics whose nodes are asked
 }
+
+// overviewFeeds bounds the topics whose nodes the overview asks. The page of nodes asks
+// those of all.
+const overviewFeeds = 10
 
 func (d *Dashboard) overviewPage(ctx context.Context, r *request) (page, error) {
 	t, reading, err := d.totalsSoon(ctx, r)
@@ -175,14 +183,20 @@ func (d *Dashboard) overviewPage(ctx context.Context, r *request) (page, error) 
 		return page{template: "overview", title: "Overview", section: "overview", data: overviewData{Reading: true}}, nil
 	}
 	data := overviewData{Totals: t, Worst: worst, Dead: t.Dead[:min(worst, len(t.Dead))]}
+	var watch []string
 	if names, err := d.readNames(ctx); err != nil {
 		data.PastErr = err
 	} else {
 		data.Charted = min(pastTopics, len(names))
 		past, err := d.allThroughput(ctx, names)
-		data.Chart, data.PastErr = newChart(past), err
+		data.Chart, data.Late, data.PastErr = newChart(past), newLateChart(past), err
+		asked := names[:min(overviewFeeds, len(names))]
+		data.Nodes, data.Asked = d.feeds.nodes(asked), len(asked)
+		for _, name := range asked {
+			watch = append(watch, "feed", name)
+		}
 	}
-	return page{template: "overview", title: "Overview", section: "overview", live: watching("overview"), data: data}, nil
+	return page{template: "overview", title: "Overview", section: "overview", live: watching("overview", watch...), data: data}, nil
 }
 
 type topicsData struct {
@@ -253,9 +267,10 @@ type topicData struct {
 	Events    []wakebelltype.Event
 	Silent    error // why there are no events
 
-	Chart   chartData
-	PastErr error // why there is no chart
-	Past    attemptsData
+	Chart     chartData
+	LateChart lateChart
+	PastErr   error // why there is no chart
+	Past      attemptsData
 }
 
 const rowsOfTopic = 10 // timers of each list on the page of a topic
@@ -279,7 +294,7 @@ func (d *Dashboard) topicPage(ctx context.Context, r *request) (page, error) {
 		return page{}, err
 	}
 	past, err := d.throughput(ctx, name)
-	data.Chart, data.PastErr = newChart(past), err
+	data.Chart, data.LateChart, data.PastErr = newChart(past), newLateChart(past), err
 	data.Past.Topic = name
 	data.Past.Attempts, data.Past.Err = d.attempts(ctx, name, "")
 	return page{

@@ -92,6 +92,7 @@ func (c Config) terms() terms.Terms {
 func (c Config) actor(store *gates.Store) actorgates.Config {
 	return actorgates.Config{
 		Store: store, Terms: c.terms(), Logger: c.Logger, Process: processName, Observe: c.observe,
+		Holds:   store,
 		Metrics: metrics.New(metrics.Options{Provider: c.MeterProvider}),
 	}
 }

@@ -353,7 +353,9 @@ type TopicOverview struct {
 	// The number of nodes that handle the topic; -1: unknown.
 	Nodes int32 `protobuf:"zigzag32,5,opt,name=nodes,proto3" json:"nodes,omitempty"`
 	// The number of shards of the topic; 0, from an earlier node: unknown.
-	Shards        uint32 `protobuf:"varint,6,opt,name=shards,proto3" json:"shards,omitempty"`
+	Shards uint32 `protobuf:"varint,6,opt,name=shards,proto3" json:"shards,omitempty"`
+	// The nodes among which the topic is divided, the primary first; none: it is not.
+	Division      []string `protobuf:"bytes,7,rep,name=division,proto3" json:"division,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -428,6 +430,13 @@ func (x *TopicOverview) GetShards() uint32 {
 		return x.Shards
 	}
 	return 0
+}
+
+func (x *TopicOverview) GetDivision() []string {
+	if x != nil {
+		return x.Division
+	}
+	return nil
 }
 
 // CancelAllRequest removes all timers of a topic. Dead letters stay.
@@ -1919,8 +1928,10 @@ func (x *Finding) GetDo() string {
 
 // TailRequest follows the events of a topic.
 type TailRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Topic         string                 `protobuf:"bytes,1,opt,name=topic,proto3" json:"topic,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Topic string                 `protobuf:"bytes,1,opt,name=topic,proto3" json:"topic,omitempty"`
+	// Send events of the kind state too.
+	States        bool `protobuf:"varint,2,opt,name=states,proto3" json:"states,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1960,6 +1971,13 @@ func (x *TailRequest) GetTopic() string {
 		return x.Topic
 	}
 	return ""
+}
+
+func (x *TailRequest) GetStates() bool {
+	if x != nil {
+		return x.States
+	}
+	return false
 }
 
 // TailResponse is an event.
@@ -2010,19 +2028,21 @@ func (x *TailResponse) GetEvent() *TopicEvent {
 // TopicEvent is an event of a topic. The kinds, and the fields that each has, are
 // those of wakebelltype.Event.
 type TopicEvent struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Kind          string                 `protobuf:"bytes,1,opt,name=kind,proto3" json:"kind,omitempty"`
-	Topic         string                 `protobuf:"bytes,2,opt,name=topic,proto3" json:"topic,omitempty"`
-	Node          string                 `protobuf:"bytes,3,opt,name=node,proto3" json:"node,omitempty"`
-	At            *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=at,proto3" json:"at,omitempty"`
-	Id            string                 `protobuf:"bytes,5,opt,name=id,proto3" json:"id,omitempty"`
-	Attempt       uint32                 `protobuf:"varint,6,opt,name=attempt,proto3" json:"attempt,omitempty"`
-	Lateness      *durationpb.Duration   `protobuf:"bytes,7,opt,name=lateness,proto3" json:"lateness,omitempty"`
-	Took          *durationpb.Duration   `protobuf:"bytes,8,opt,name=took,proto3" json:"took,omitempty"`
-	RetryIn       *durationpb.Duration   `protobuf:"bytes,9,opt,name=retry_in,json=retryIn,proto3" json:"retry_in,omitempty"`
-	Text          string                 `protobuf:"bytes,10,opt,name=text,proto3" json:"text,omitempty"`
-	Entry         string                 `protobuf:"bytes,11,opt,name=entry,proto3" json:"entry,omitempty"`
-	Missed        uint32                 `protobuf:"varint,12,opt,name=missed,proto3" json:"missed,omitempty"`
+	state    protoimpl.MessageState `protogen:"open.v1"`
+	Kind     string                 `protobuf:"bytes,1,opt,name=kind,proto3" json:"kind,omitempty"`
+	Topic    string                 `protobuf:"bytes,2,opt,name=topic,proto3" json:"topic,omitempty"`
+	Node     string                 `protobuf:"bytes,3,opt,name=node,proto3" json:"node,omitempty"`
+	At       *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=at,proto3" json:"at,omitempty"`
+	Id       string                 `protobuf:"bytes,5,opt,name=id,proto3" json:"id,omitempty"`
+	Attempt  uint32                 `protobuf:"varint,6,opt,name=attempt,proto3" json:"attempt,omitempty"`
+	Lateness *durationpb.Duration   `protobuf:"bytes,7,opt,name=lateness,proto3" json:"lateness,omitempty"`
+	Took     *durationpb.Duration   `protobuf:"bytes,8,opt,name=took,proto3" json:"took,omitempty"`
+	RetryIn  *durationpb.Duration   `protobuf:"bytes,9,opt,name=retry_in,json=retryIn,proto3" json:"retry_in,omitempty"`
+	Text     string                 `protobuf:"bytes,10,opt,name=text,proto3" json:"text,omitempty"`
+	Entry    string                 `protobuf:"bytes,11,opt,name=entry,proto3" json:"entry,omitempty"`
+	Missed   uint32                 `protobuf:"varint,12,opt,name=missed,proto3" json:"missed,omitempty"`
+	// Of the kind state.
+	State         *NodeState `protobuf:"bytes,13,opt,name=state,proto3" json:"state,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2141,6 +2161,147 @@ func (x *TopicEvent) GetMissed() uint32 {
 	return 0
 }
 
+func (x *TopicEvent) GetState() *NodeState {
+	if x != nil {
+		return x.State
+	}
+	return nil
+}
+
+// NodeState is the state of a node for a topic.
+type NodeState struct {
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Version string                 `protobuf:"bytes,1,opt,name=version,proto3" json:"version,omitempty"`
+	Started *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=started,proto3" json:"started,omitempty"`
+	// primary or fallback; empty: the topic is not divided.
+	Role string `protobuf:"bytes,3,opt,name=role,proto3" json:"role,omitempty"`
+	// Of its circuit breaker: closed, open or half-open; empty: there is none.
+	Breaker string `protobuf:"bytes,4,opt,name=breaker,proto3" json:"breaker,omitempty"`
+	// By the node itself.
+	Paused bool `protobuf:"varint,5,opt,name=paused,proto3" json:"paused,omitempty"`
+	// Leases that it holds.
+	Running uint32 `protobuf:"varint,6,opt,name=running,proto3" json:"running,omitempty"`
+	// Handlers that may run at once, if that is adaptive; otherwise 0.
+	Concurrency uint32 `protobuf:"varint,7,opt,name=concurrency,proto3" json:"concurrency,omitempty"`
+	// It claims more than it has free handlers.
+	Prefetch bool `protobuf:"varint,8,opt,name=prefetch,proto3" json:"prefetch,omitempty"`
+	// Restarts of its poller.
+	Restarts int64 `protobuf:"varint,9,opt,name=restarts,proto3" json:"restarts,omitempty"`
+	// Outages of the topic's Redis that ended.
+	Outages int64 `protobuf:"varint,10,opt,name=outages,proto3" json:"outages,omitempty"`
+	// Its own options, without the overrides of the control state.
+	Options       *TopicSettings `protobuf:"bytes,11,opt,name=options,proto3" json:"options,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *NodeState) Reset() {
+	*x = NodeState{}
+	mi := &file_messages_operations_proto_msgTypes[34]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *NodeState) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*NodeState) ProtoMessage() {}
+
+func (x *NodeState) ProtoReflect() protoreflect.Message {
+	mi := &file_messages_operations_proto_msgTypes[34]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use NodeState.ProtoReflect.Descriptor instead.
+func (*NodeState) Descriptor() ([]byte, []int) {
+	return file_messages_operations_proto_rawDescGZIP(), []int{34}
+}
+
+func (x *NodeState) GetVersion() string {
+	if x != nil {
+		return x.Version
+	}
+	return ""
+}
+
+func (x *NodeState) GetStarted() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Started
+	}
+	return nil
+}
+
+func (x *NodeState) GetRole() string {
+	if x != nil {
+		return x.Role
+	}
+	return ""
+}
+
+func (x *NodeState) GetBreaker() string {
+	if x != nil {
+		return x.Breaker
+	}
+	return ""
+}
+
+func (x *NodeState) GetPaused() bool {
+	if x != nil {
+		return x.Paused
+	}
+	return false
+}
+
+func (x *NodeState) GetRunning() uint32 {
+	if x != nil {
+		return x.Running
+	}
+	return 0
+}
+
+func (x *NodeState) GetConcurrency() uint32 {
+	if x != nil {
+		return x.Concurrency
+	}
+	return 0
+}
+
+func (x *NodeState) GetPrefetch() bool {
+	if x != nil {
+		return x.Prefetch
+	}
+	return false
+}
+
+func (x *NodeState) GetRestarts() int64 {
+	if x != nil {
+		return x.Restarts
+	}
+	return 0
+}
+
+func (x *NodeState) GetOutages() int64 {
+	if x != nil {
+		return x.Outages
+	}
+	return 0
+}
+
+func (x *NodeState) GetOptions() *TopicSettings {
+	if x != nil {
+		return x.Options
+	}
+	return nil
+}
+
 // DeadLetterFilter selects dead letters; absent or empty: all.
 type DeadLetterFilter struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -2160,7 +2321,7 @@ type DeadLetterFilter struct {
 
 func (x *DeadLetterFilter) Reset() {
 	*x = DeadLetterFilter{}
-	mi := &file_messages_operations_proto_msgTypes[34]
+	mi := &file_messages_operations_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2172,7 +2333,7 @@ func (x *DeadLetterFilter) String() string {
 func (*DeadLetterFilter) ProtoMessage() {}
 
 func (x *DeadLetterFilter) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[34]
+	mi := &file_messages_operations_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2185,7 +2346,7 @@ func (x *DeadLetterFilter) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeadLetterFilter.ProtoReflect.Descriptor instead.
 func (*DeadLetterFilter) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{34}
+	return file_messages_operations_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *DeadLetterFilter) GetEntry() string {
@@ -2240,7 +2401,7 @@ type ListDeadLettersRequest struct {
 
 func (x *ListDeadLettersRequest) Reset() {
 	*x = ListDeadLettersRequest{}
-	mi := &file_messages_operations_proto_msgTypes[35]
+	mi := &file_messages_operations_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2252,7 +2413,7 @@ func (x *ListDeadLettersRequest) String() string {
 func (*ListDeadLettersRequest) ProtoMessage() {}
 
 func (x *ListDeadLettersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[35]
+	mi := &file_messages_operations_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2265,7 +2426,7 @@ func (x *ListDeadLettersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListDeadLettersRequest.ProtoReflect.Descriptor instead.
 func (*ListDeadLettersRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{35}
+	return file_messages_operations_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *ListDeadLettersRequest) GetTopic() string {
@@ -2313,7 +2474,7 @@ type ListDeadLettersResponse struct {
 
 func (x *ListDeadLettersResponse) Reset() {
 	*x = ListDeadLettersResponse{}
-	mi := &file_messages_operations_proto_msgTypes[36]
+	mi := &file_messages_operations_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2325,7 +2486,7 @@ func (x *ListDeadLettersResponse) String() string {
 func (*ListDeadLettersResponse) ProtoMessage() {}
 
 func (x *ListDeadLettersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[36]
+	mi := &file_messages_operations_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2338,7 +2499,7 @@ func (x *ListDeadLettersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListDeadLettersResponse.ProtoReflect.Descriptor instead.
 func (*ListDeadLettersResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{36}
+	return file_messages_operations_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *ListDeadLettersResponse) GetDeadLetter() *DeadLetter {
@@ -2359,7 +2520,7 @@ type GetDeadLetterRequest struct {
 
 func (x *GetDeadLetterRequest) Reset() {
 	*x = GetDeadLetterRequest{}
-	mi := &file_messages_operations_proto_msgTypes[37]
+	mi := &file_messages_operations_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2371,7 +2532,7 @@ func (x *GetDeadLetterRequest) String() string {
 func (*GetDeadLetterRequest) ProtoMessage() {}
 
 func (x *GetDeadLetterRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[37]
+	mi := &file_messages_operations_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2384,7 +2545,7 @@ func (x *GetDeadLetterRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetDeadLetterRequest.ProtoReflect.Descriptor instead.
 func (*GetDeadLetterRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{37}
+	return file_messages_operations_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *GetDeadLetterRequest) GetTopic() string {
@@ -2411,7 +2572,7 @@ type GetDeadLetterResponse struct {
 
 func (x *GetDeadLetterResponse) Reset() {
 	*x = GetDeadLetterResponse{}
-	mi := &file_messages_operations_proto_msgTypes[38]
+	mi := &file_messages_operations_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2423,7 +2584,7 @@ func (x *GetDeadLetterResponse) String() string {
 func (*GetDeadLetterResponse) ProtoMessage() {}
 
 func (x *GetDeadLetterResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[38]
+	mi := &file_messages_operations_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2436,7 +2597,7 @@ func (x *GetDeadLetterResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetDeadLetterResponse.ProtoReflect.Descriptor instead.
 func (*GetDeadLetterResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{38}
+	return file_messages_operations_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *GetDeadLetterResponse) GetDeadLetter() *DeadLetter {
@@ -2465,7 +2626,7 @@ type DeadLetter struct {
 
 func (x *DeadLetter) Reset() {
 	*x = DeadLetter{}
-	mi := &file_messages_operations_proto_msgTypes[39]
+	mi := &file_messages_operations_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2477,7 +2638,7 @@ func (x *DeadLetter) String() string {
 func (*DeadLetter) ProtoMessage() {}
 
 func (x *DeadLetter) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[39]
+	mi := &file_messages_operations_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2490,7 +2651,7 @@ func (x *DeadLetter) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeadLetter.ProtoReflect.Descriptor instead.
 func (*DeadLetter) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{39}
+	return file_messages_operations_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *DeadLetter) GetEntry() string {
@@ -2573,7 +2734,7 @@ type RedriveDeadLettersRequest struct {
 
 func (x *RedriveDeadLettersRequest) Reset() {
 	*x = RedriveDeadLettersRequest{}
-	mi := &file_messages_operations_proto_msgTypes[40]
+	mi := &file_messages_operations_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2585,7 +2746,7 @@ func (x *RedriveDeadLettersRequest) String() string {
 func (*RedriveDeadLettersRequest) ProtoMessage() {}
 
 func (x *RedriveDeadLettersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[40]
+	mi := &file_messages_operations_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2598,7 +2759,7 @@ func (x *RedriveDeadLettersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RedriveDeadLettersRequest.ProtoReflect.Descriptor instead.
 func (*RedriveDeadLettersRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{40}
+	return file_messages_operations_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *RedriveDeadLettersRequest) GetTopic() string {
@@ -2648,7 +2809,7 @@ type RedriveDeadLettersResponse struct {
 
 func (x *RedriveDeadLettersResponse) Reset() {
 	*x = RedriveDeadLettersResponse{}
-	mi := &file_messages_operations_proto_msgTypes[41]
+	mi := &file_messages_operations_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2660,7 +2821,7 @@ func (x *RedriveDeadLettersResponse) String() string {
 func (*RedriveDeadLettersResponse) ProtoMessage() {}
 
 func (x *RedriveDeadLettersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[41]
+	mi := &file_messages_operations_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2673,7 +2834,7 @@ func (x *RedriveDeadLettersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RedriveDeadLettersResponse.ProtoReflect.Descriptor instead.
 func (*RedriveDeadLettersResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{41}
+	return file_messages_operations_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *RedriveDeadLettersResponse) GetEntry() string {
@@ -2708,7 +2869,7 @@ type DeleteDeadLettersRequest struct {
 
 func (x *DeleteDeadLettersRequest) Reset() {
 	*x = DeleteDeadLettersRequest{}
-	mi := &file_messages_operations_proto_msgTypes[42]
+	mi := &file_messages_operations_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2720,7 +2881,7 @@ func (x *DeleteDeadLettersRequest) String() string {
 func (*DeleteDeadLettersRequest) ProtoMessage() {}
 
 func (x *DeleteDeadLettersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[42]
+	mi := &file_messages_operations_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2733,7 +2894,7 @@ func (x *DeleteDeadLettersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteDeadLettersRequest.ProtoReflect.Descriptor instead.
 func (*DeleteDeadLettersRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{42}
+	return file_messages_operations_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *DeleteDeadLettersRequest) GetTopic() string {
@@ -2760,7 +2921,7 @@ type DeleteDeadLettersResponse struct {
 
 func (x *DeleteDeadLettersResponse) Reset() {
 	*x = DeleteDeadLettersResponse{}
-	mi := &file_messages_operations_proto_msgTypes[43]
+	mi := &file_messages_operations_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2772,7 +2933,7 @@ func (x *DeleteDeadLettersResponse) String() string {
 func (*DeleteDeadLettersResponse) ProtoMessage() {}
 
 func (x *DeleteDeadLettersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[43]
+	mi := &file_messages_operations_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2785,7 +2946,7 @@ func (x *DeleteDeadLettersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteDeadLettersResponse.ProtoReflect.Descriptor instead.
 func (*DeleteDeadLettersResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{43}
+	return file_messages_operations_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *DeleteDeadLettersResponse) GetCount() int64 {
@@ -2809,7 +2970,7 @@ type ListQueuesRequest struct {
 
 func (x *ListQueuesRequest) Reset() {
 	*x = ListQueuesRequest{}
-	mi := &file_messages_operations_proto_msgTypes[44]
+	mi := &file_messages_operations_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2821,7 +2982,7 @@ func (x *ListQueuesRequest) String() string {
 func (*ListQueuesRequest) ProtoMessage() {}
 
 func (x *ListQueuesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[44]
+	mi := &file_messages_operations_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2834,7 +2995,7 @@ func (x *ListQueuesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListQueuesRequest.ProtoReflect.Descriptor instead.
 func (*ListQueuesRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{44}
+	return file_messages_operations_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *ListQueuesRequest) GetAfter() string {
@@ -2863,7 +3024,7 @@ type ListQueuesResponse struct {
 
 func (x *ListQueuesResponse) Reset() {
 	*x = ListQueuesResponse{}
-	mi := &file_messages_operations_proto_msgTypes[45]
+	mi := &file_messages_operations_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2875,7 +3036,7 @@ func (x *ListQueuesResponse) String() string {
 func (*ListQueuesResponse) ProtoMessage() {}
 
 func (x *ListQueuesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[45]
+	mi := &file_messages_operations_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2888,7 +3049,7 @@ func (x *ListQueuesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListQueuesResponse.ProtoReflect.Descriptor instead.
 func (*ListQueuesResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{45}
+	return file_messages_operations_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *ListQueuesResponse) GetName() string {
@@ -2923,7 +3084,7 @@ type GetQueueStatsRequest struct {
 
 func (x *GetQueueStatsRequest) Reset() {
 	*x = GetQueueStatsRequest{}
-	mi := &file_messages_operations_proto_msgTypes[46]
+	mi := &file_messages_operations_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2935,7 +3096,7 @@ func (x *GetQueueStatsRequest) String() string {
 func (*GetQueueStatsRequest) ProtoMessage() {}
 
 func (x *GetQueueStatsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[46]
+	mi := &file_messages_operations_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2948,7 +3109,7 @@ func (x *GetQueueStatsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetQueueStatsRequest.ProtoReflect.Descriptor instead.
 func (*GetQueueStatsRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{46}
+	return file_messages_operations_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *GetQueueStatsRequest) GetName() string {
@@ -2975,7 +3136,7 @@ type GetQueueStatsResponse struct {
 
 func (x *GetQueueStatsResponse) Reset() {
 	*x = GetQueueStatsResponse{}
-	mi := &file_messages_operations_proto_msgTypes[47]
+	mi := &file_messages_operations_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2987,7 +3148,7 @@ func (x *GetQueueStatsResponse) String() string {
 func (*GetQueueStatsResponse) ProtoMessage() {}
 
 func (x *GetQueueStatsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[47]
+	mi := &file_messages_operations_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3000,7 +3161,7 @@ func (x *GetQueueStatsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetQueueStatsResponse.ProtoReflect.Descriptor instead.
 func (*GetQueueStatsResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{47}
+	return file_messages_operations_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *GetQueueStatsResponse) GetStats() *QueueStats {
@@ -3038,7 +3199,7 @@ type QueueStats struct {
 
 func (x *QueueStats) Reset() {
 	*x = QueueStats{}
-	mi := &file_messages_operations_proto_msgTypes[48]
+	mi := &file_messages_operations_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3050,7 +3211,7 @@ func (x *QueueStats) String() string {
 func (*QueueStats) ProtoMessage() {}
 
 func (x *QueueStats) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[48]
+	mi := &file_messages_operations_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3063,7 +3224,7 @@ func (x *QueueStats) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QueueStats.ProtoReflect.Descriptor instead.
 func (*QueueStats) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{48}
+	return file_messages_operations_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *QueueStats) GetPending() int64 {
@@ -3147,7 +3308,7 @@ type ListQueueMessagesRequest struct {
 
 func (x *ListQueueMessagesRequest) Reset() {
 	*x = ListQueueMessagesRequest{}
-	mi := &file_messages_operations_proto_msgTypes[49]
+	mi := &file_messages_operations_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3159,7 +3320,7 @@ func (x *ListQueueMessagesRequest) String() string {
 func (*ListQueueMessagesRequest) ProtoMessage() {}
 
 func (x *ListQueueMessagesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[49]
+	mi := &file_messages_operations_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3172,7 +3333,7 @@ func (x *ListQueueMessagesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListQueueMessagesRequest.ProtoReflect.Descriptor instead.
 func (*ListQueueMessagesRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{49}
+	return file_messages_operations_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *ListQueueMessagesRequest) GetName() string {
@@ -3220,7 +3381,7 @@ type ListQueueMessagesResponse struct {
 
 func (x *ListQueueMessagesResponse) Reset() {
 	*x = ListQueueMessagesResponse{}
-	mi := &file_messages_operations_proto_msgTypes[50]
+	mi := &file_messages_operations_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3232,7 +3393,7 @@ func (x *ListQueueMessagesResponse) String() string {
 func (*ListQueueMessagesResponse) ProtoMessage() {}
 
 func (x *ListQueueMessagesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[50]
+	mi := &file_messages_operations_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3245,7 +3406,7 @@ func (x *ListQueueMessagesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListQueueMessagesResponse.ProtoReflect.Descriptor instead.
 func (*ListQueueMessagesResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{50}
+	return file_messages_operations_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *ListQueueMessagesResponse) GetMessage() *QueuedMessage {
@@ -3274,7 +3435,7 @@ type QueuedMessage struct {
 
 func (x *QueuedMessage) Reset() {
 	*x = QueuedMessage{}
-	mi := &file_messages_operations_proto_msgTypes[51]
+	mi := &file_messages_operations_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3286,7 +3447,7 @@ func (x *QueuedMessage) String() string {
 func (*QueuedMessage) ProtoMessage() {}
 
 func (x *QueuedMessage) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[51]
+	mi := &file_messages_operations_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3299,7 +3460,7 @@ func (x *QueuedMessage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QueuedMessage.ProtoReflect.Descriptor instead.
 func (*QueuedMessage) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{51}
+	return file_messages_operations_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *QueuedMessage) GetId() string {
@@ -3351,6 +3512,115 @@ func (x *QueuedMessage) GetCursor() string {
 	return ""
 }
 
+// RemoveQueueRequest removes a queue from the list of queues, unless it has messages or
+// consumers.
+type RemoveQueueRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Queue         *Queue                 `protobuf:"bytes,2,opt,name=queue,proto3" json:"queue,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RemoveQueueRequest) Reset() {
+	*x = RemoveQueueRequest{}
+	mi := &file_messages_operations_proto_msgTypes[53]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RemoveQueueRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RemoveQueueRequest) ProtoMessage() {}
+
+func (x *RemoveQueueRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_messages_operations_proto_msgTypes[53]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RemoveQueueRequest.ProtoReflect.Descriptor instead.
+func (*RemoveQueueRequest) Descriptor() ([]byte, []int) {
+	return file_messages_operations_proto_rawDescGZIP(), []int{53}
+}
+
+func (x *RemoveQueueRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *RemoveQueueRequest) GetQueue() *Queue {
+	if x != nil {
+		return x.Queue
+	}
+	return nil
+}
+
+// RemoveQueueResponse has the result.
+type RemoveQueueResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The queue was listed.
+	Existed bool `protobuf:"varint,1,opt,name=existed,proto3" json:"existed,omitempty"`
+	// What uses the queue, which therefore stays; empty: nothing.
+	Use           string `protobuf:"bytes,2,opt,name=use,proto3" json:"use,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RemoveQueueResponse) Reset() {
+	*x = RemoveQueueResponse{}
+	mi := &file_messages_operations_proto_msgTypes[54]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RemoveQueueResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RemoveQueueResponse) ProtoMessage() {}
+
+func (x *RemoveQueueResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_messages_operations_proto_msgTypes[54]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RemoveQueueResponse.ProtoReflect.Descriptor instead.
+func (*RemoveQueueResponse) Descriptor() ([]byte, []int) {
+	return file_messages_operations_proto_rawDescGZIP(), []int{54}
+}
+
+func (x *RemoveQueueResponse) GetExisted() bool {
+	if x != nil {
+		return x.Existed
+	}
+	return false
+}
+
+func (x *RemoveQueueResponse) GetUse() string {
+	if x != nil {
+		return x.Use
+	}
+	return ""
+}
+
 // PurgeQueueRequest deletes the pending messages of a queue.
 type PurgeQueueRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -3366,7 +3636,7 @@ type PurgeQueueRequest struct {
 
 func (x *PurgeQueueRequest) Reset() {
 	*x = PurgeQueueRequest{}
-	mi := &file_messages_operations_proto_msgTypes[52]
+	mi := &file_messages_operations_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3378,7 +3648,7 @@ func (x *PurgeQueueRequest) String() string {
 func (*PurgeQueueRequest) ProtoMessage() {}
 
 func (x *PurgeQueueRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[52]
+	mi := &file_messages_operations_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3391,7 +3661,7 @@ func (x *PurgeQueueRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PurgeQueueRequest.ProtoReflect.Descriptor instead.
 func (*PurgeQueueRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{52}
+	return file_messages_operations_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *PurgeQueueRequest) GetName() string {
@@ -3432,7 +3702,7 @@ type PurgeQueueResponse struct {
 
 func (x *PurgeQueueResponse) Reset() {
 	*x = PurgeQueueResponse{}
-	mi := &file_messages_operations_proto_msgTypes[53]
+	mi := &file_messages_operations_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3444,7 +3714,7 @@ func (x *PurgeQueueResponse) String() string {
 func (*PurgeQueueResponse) ProtoMessage() {}
 
 func (x *PurgeQueueResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[53]
+	mi := &file_messages_operations_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3457,7 +3727,7 @@ func (x *PurgeQueueResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PurgeQueueResponse.ProtoReflect.Descriptor instead.
 func (*PurgeQueueResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{53}
+	return file_messages_operations_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *PurgeQueueResponse) GetCount() int64 {
@@ -3482,7 +3752,7 @@ type ListQueueDeadLettersRequest struct {
 
 func (x *ListQueueDeadLettersRequest) Reset() {
 	*x = ListQueueDeadLettersRequest{}
-	mi := &file_messages_operations_proto_msgTypes[54]
+	mi := &file_messages_operations_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3494,7 +3764,7 @@ func (x *ListQueueDeadLettersRequest) String() string {
 func (*ListQueueDeadLettersRequest) ProtoMessage() {}
 
 func (x *ListQueueDeadLettersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[54]
+	mi := &file_messages_operations_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3507,7 +3777,7 @@ func (x *ListQueueDeadLettersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListQueueDeadLettersRequest.ProtoReflect.Descriptor instead.
 func (*ListQueueDeadLettersRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{54}
+	return file_messages_operations_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *ListQueueDeadLettersRequest) GetName() string {
@@ -3548,7 +3818,7 @@ type ListQueueDeadLettersResponse struct {
 
 func (x *ListQueueDeadLettersResponse) Reset() {
 	*x = ListQueueDeadLettersResponse{}
-	mi := &file_messages_operations_proto_msgTypes[55]
+	mi := &file_messages_operations_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3560,7 +3830,7 @@ func (x *ListQueueDeadLettersResponse) String() string {
 func (*ListQueueDeadLettersResponse) ProtoMessage() {}
 
 func (x *ListQueueDeadLettersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[55]
+	mi := &file_messages_operations_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3573,7 +3843,7 @@ func (x *ListQueueDeadLettersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListQueueDeadLettersResponse.ProtoReflect.Descriptor instead.
 func (*ListQueueDeadLettersResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{55}
+	return file_messages_operations_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *ListQueueDeadLettersResponse) GetDeadLetter() *QueueDeadLetter {
@@ -3595,7 +3865,7 @@ type GetQueueDeadLetterRequest struct {
 
 func (x *GetQueueDeadLetterRequest) Reset() {
 	*x = GetQueueDeadLetterRequest{}
-	mi := &file_messages_operations_proto_msgTypes[56]
+	mi := &file_messages_operations_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3607,7 +3877,7 @@ func (x *GetQueueDeadLetterRequest) String() string {
 func (*GetQueueDeadLetterRequest) ProtoMessage() {}
 
 func (x *GetQueueDeadLetterRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[56]
+	mi := &file_messages_operations_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3620,7 +3890,7 @@ func (x *GetQueueDeadLetterRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetQueueDeadLetterRequest.ProtoReflect.Descriptor instead.
 func (*GetQueueDeadLetterRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{56}
+	return file_messages_operations_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *GetQueueDeadLetterRequest) GetName() string {
@@ -3654,7 +3924,7 @@ type GetQueueDeadLetterResponse struct {
 
 func (x *GetQueueDeadLetterResponse) Reset() {
 	*x = GetQueueDeadLetterResponse{}
-	mi := &file_messages_operations_proto_msgTypes[57]
+	mi := &file_messages_operations_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3666,7 +3936,7 @@ func (x *GetQueueDeadLetterResponse) String() string {
 func (*GetQueueDeadLetterResponse) ProtoMessage() {}
 
 func (x *GetQueueDeadLetterResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[57]
+	mi := &file_messages_operations_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3679,7 +3949,7 @@ func (x *GetQueueDeadLetterResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetQueueDeadLetterResponse.ProtoReflect.Descriptor instead.
 func (*GetQueueDeadLetterResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{57}
+	return file_messages_operations_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *GetQueueDeadLetterResponse) GetDeadLetter() *QueueDeadLetter {
@@ -3708,7 +3978,7 @@ type QueueDeadLetter struct {
 
 func (x *QueueDeadLetter) Reset() {
 	*x = QueueDeadLetter{}
-	mi := &file_messages_operations_proto_msgTypes[58]
+	mi := &file_messages_operations_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3720,7 +3990,7 @@ func (x *QueueDeadLetter) String() string {
 func (*QueueDeadLetter) ProtoMessage() {}
 
 func (x *QueueDeadLetter) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[58]
+	mi := &file_messages_operations_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3733,7 +4003,7 @@ func (x *QueueDeadLetter) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QueueDeadLetter.ProtoReflect.Descriptor instead.
 func (*QueueDeadLetter) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{58}
+	return file_messages_operations_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *QueueDeadLetter) GetEntry() string {
@@ -3804,7 +4074,7 @@ type RedriveQueueDeadLetterRequest struct {
 
 func (x *RedriveQueueDeadLetterRequest) Reset() {
 	*x = RedriveQueueDeadLetterRequest{}
-	mi := &file_messages_operations_proto_msgTypes[59]
+	mi := &file_messages_operations_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3816,7 +4086,7 @@ func (x *RedriveQueueDeadLetterRequest) String() string {
 func (*RedriveQueueDeadLetterRequest) ProtoMessage() {}
 
 func (x *RedriveQueueDeadLetterRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[59]
+	mi := &file_messages_operations_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3829,7 +4099,7 @@ func (x *RedriveQueueDeadLetterRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RedriveQueueDeadLetterRequest.ProtoReflect.Descriptor instead.
 func (*RedriveQueueDeadLetterRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{59}
+	return file_messages_operations_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *RedriveQueueDeadLetterRequest) GetName() string {
@@ -3893,7 +4163,7 @@ type RedriveQueueDeadLetterResponse struct {
 
 func (x *RedriveQueueDeadLetterResponse) Reset() {
 	*x = RedriveQueueDeadLetterResponse{}
-	mi := &file_messages_operations_proto_msgTypes[60]
+	mi := &file_messages_operations_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3905,7 +4175,7 @@ func (x *RedriveQueueDeadLetterResponse) String() string {
 func (*RedriveQueueDeadLetterResponse) ProtoMessage() {}
 
 func (x *RedriveQueueDeadLetterResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[60]
+	mi := &file_messages_operations_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3918,7 +4188,7 @@ func (x *RedriveQueueDeadLetterResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RedriveQueueDeadLetterResponse.ProtoReflect.Descriptor instead.
 func (*RedriveQueueDeadLetterResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{60}
+	return file_messages_operations_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *RedriveQueueDeadLetterResponse) GetOutcome() QueueRedriveOutcome {
@@ -3948,7 +4218,7 @@ type DeleteQueueDeadLettersRequest struct {
 
 func (x *DeleteQueueDeadLettersRequest) Reset() {
 	*x = DeleteQueueDeadLettersRequest{}
-	mi := &file_messages_operations_proto_msgTypes[61]
+	mi := &file_messages_operations_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3960,7 +4230,7 @@ func (x *DeleteQueueDeadLettersRequest) String() string {
 func (*DeleteQueueDeadLettersRequest) ProtoMessage() {}
 
 func (x *DeleteQueueDeadLettersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[61]
+	mi := &file_messages_operations_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3973,7 +4243,7 @@ func (x *DeleteQueueDeadLettersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteQueueDeadLettersRequest.ProtoReflect.Descriptor instead.
 func (*DeleteQueueDeadLettersRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{61}
+	return file_messages_operations_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *DeleteQueueDeadLettersRequest) GetName() string {
@@ -4007,7 +4277,7 @@ type DeleteQueueDeadLettersResponse struct {
 
 func (x *DeleteQueueDeadLettersResponse) Reset() {
 	*x = DeleteQueueDeadLettersResponse{}
-	mi := &file_messages_operations_proto_msgTypes[62]
+	mi := &file_messages_operations_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4019,7 +4289,7 @@ func (x *DeleteQueueDeadLettersResponse) String() string {
 func (*DeleteQueueDeadLettersResponse) ProtoMessage() {}
 
 func (x *DeleteQueueDeadLettersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[62]
+	mi := &file_messages_operations_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4032,7 +4302,7 @@ func (x *DeleteQueueDeadLettersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteQueueDeadLettersResponse.ProtoReflect.Descriptor instead.
 func (*DeleteQueueDeadLettersResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{62}
+	return file_messages_operations_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *DeleteQueueDeadLettersResponse) GetCount() int64 {
@@ -4056,7 +4326,7 @@ type ListGatesRequest struct {
 
 func (x *ListGatesRequest) Reset() {
 	*x = ListGatesRequest{}
-	mi := &file_messages_operations_proto_msgTypes[63]
+	mi := &file_messages_operations_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4068,7 +4338,7 @@ func (x *ListGatesRequest) String() string {
 func (*ListGatesRequest) ProtoMessage() {}
 
 func (x *ListGatesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[63]
+	mi := &file_messages_operations_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4081,7 +4351,7 @@ func (x *ListGatesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListGatesRequest.ProtoReflect.Descriptor instead.
 func (*ListGatesRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{63}
+	return file_messages_operations_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *ListGatesRequest) GetAfter() string {
@@ -4108,7 +4378,7 @@ type ListGatesResponse struct {
 
 func (x *ListGatesResponse) Reset() {
 	*x = ListGatesResponse{}
-	mi := &file_messages_operations_proto_msgTypes[64]
+	mi := &file_messages_operations_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4120,7 +4390,7 @@ func (x *ListGatesResponse) String() string {
 func (*ListGatesResponse) ProtoMessage() {}
 
 func (x *ListGatesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[64]
+	mi := &file_messages_operations_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4133,7 +4403,7 @@ func (x *ListGatesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListGatesResponse.ProtoReflect.Descriptor instead.
 func (*ListGatesResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{64}
+	return file_messages_operations_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *ListGatesResponse) GetGate() *GateState {
@@ -4153,7 +4423,7 @@ type GetGateRequest struct {
 
 func (x *GetGateRequest) Reset() {
 	*x = GetGateRequest{}
-	mi := &file_messages_operations_proto_msgTypes[65]
+	mi := &file_messages_operations_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4165,7 +4435,7 @@ func (x *GetGateRequest) String() string {
 func (*GetGateRequest) ProtoMessage() {}
 
 func (x *GetGateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[65]
+	mi := &file_messages_operations_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4178,7 +4448,7 @@ func (x *GetGateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetGateRequest.ProtoReflect.Descriptor instead.
 func (*GetGateRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{65}
+	return file_messages_operations_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *GetGateRequest) GetGate() string {
@@ -4198,7 +4468,7 @@ type GetGateResponse struct {
 
 func (x *GetGateResponse) Reset() {
 	*x = GetGateResponse{}
-	mi := &file_messages_operations_proto_msgTypes[66]
+	mi := &file_messages_operations_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4210,7 +4480,7 @@ func (x *GetGateResponse) String() string {
 func (*GetGateResponse) ProtoMessage() {}
 
 func (x *GetGateResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[66]
+	mi := &file_messages_operations_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4223,7 +4493,7 @@ func (x *GetGateResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetGateResponse.ProtoReflect.Descriptor instead.
 func (*GetGateResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{66}
+	return file_messages_operations_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *GetGateResponse) GetGate() *GateState {
@@ -4254,14 +4524,18 @@ type GateState struct {
 	// The newest fencing token that the guard has seen, by resource, up to 1,000.
 	Guard map[string]uint64 `protobuf:"bytes,9,rep,name=guard,proto3" json:"guard,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
 	// Why a part of the state could not be read; absent: all of it was read.
-	Fault         *Error `protobuf:"bytes,10,opt,name=fault,proto3" json:"fault,omitempty"`
+	Fault *Error `protobuf:"bytes,10,opt,name=fault,proto3" json:"fault,omitempty"`
+	// When the holder got the turn.
+	Since *timestamppb.Timestamp `protobuf:"bytes,11,opt,name=since,proto3" json:"since,omitempty"`
+	// How long the turns that ended in the last 7 days were held; none: none ended.
+	Holds         []*GateHolds `protobuf:"bytes,12,rep,name=holds,proto3" json:"holds,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *GateState) Reset() {
 	*x = GateState{}
-	mi := &file_messages_operations_proto_msgTypes[67]
+	mi := &file_messages_operations_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4273,7 +4547,7 @@ func (x *GateState) String() string {
 func (*GateState) ProtoMessage() {}
 
 func (x *GateState) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[67]
+	mi := &file_messages_operations_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4286,7 +4560,7 @@ func (x *GateState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GateState.ProtoReflect.Descriptor instead.
 func (*GateState) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{67}
+	return file_messages_operations_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *GateState) GetGate() string {
@@ -4359,6 +4633,74 @@ func (x *GateState) GetFault() *Error {
 	return nil
 }
 
+func (x *GateState) GetSince() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Since
+	}
+	return nil
+}
+
+func (x *GateState) GetHolds() []*GateHolds {
+	if x != nil {
+		return x.Holds
+	}
+	return nil
+}
+
+// GateHolds counts turns by how long they were held.
+type GateHolds struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Longer than the one before, up to this; absent in the last one.
+	UpTo          *durationpb.Duration `protobuf:"bytes,1,opt,name=up_to,json=upTo,proto3" json:"up_to,omitempty"`
+	Turns         int64                `protobuf:"varint,2,opt,name=turns,proto3" json:"turns,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GateHolds) Reset() {
+	*x = GateHolds{}
+	mi := &file_messages_operations_proto_msgTypes[71]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GateHolds) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GateHolds) ProtoMessage() {}
+
+func (x *GateHolds) ProtoReflect() protoreflect.Message {
+	mi := &file_messages_operations_proto_msgTypes[71]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GateHolds.ProtoReflect.Descriptor instead.
+func (*GateHolds) Descriptor() ([]byte, []int) {
+	return file_messages_operations_proto_rawDescGZIP(), []int{71}
+}
+
+func (x *GateHolds) GetUpTo() *durationpb.Duration {
+	if x != nil {
+		return x.UpTo
+	}
+	return nil
+}
+
+func (x *GateHolds) GetTurns() int64 {
+	if x != nil {
+		return x.Turns
+	}
+	return 0
+}
+
 // GateTicket is a place in the queue of a gate.
 type GateTicket struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -4371,7 +4713,7 @@ type GateTicket struct {
 
 func (x *GateTicket) Reset() {
 	*x = GateTicket{}
-	mi := &file_messages_operations_proto_msgTypes[68]
+	mi := &file_messages_operations_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4383,7 +4725,7 @@ func (x *GateTicket) String() string {
 func (*GateTicket) ProtoMessage() {}
 
 func (x *GateTicket) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[68]
+	mi := &file_messages_operations_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4396,7 +4738,7 @@ func (x *GateTicket) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GateTicket.ProtoReflect.Descriptor instead.
 func (*GateTicket) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{68}
+	return file_messages_operations_proto_rawDescGZIP(), []int{72}
 }
 
 func (x *GateTicket) GetFence() uint64 {
@@ -4424,7 +4766,7 @@ type ReleaseGateRequest struct {
 
 func (x *ReleaseGateRequest) Reset() {
 	*x = ReleaseGateRequest{}
-	mi := &file_messages_operations_proto_msgTypes[69]
+	mi := &file_messages_operations_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4436,7 +4778,7 @@ func (x *ReleaseGateRequest) String() string {
 func (*ReleaseGateRequest) ProtoMessage() {}
 
 func (x *ReleaseGateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[69]
+	mi := &file_messages_operations_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4449,7 +4791,7 @@ func (x *ReleaseGateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseGateRequest.ProtoReflect.Descriptor instead.
 func (*ReleaseGateRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{69}
+	return file_messages_operations_proto_rawDescGZIP(), []int{73}
 }
 
 func (x *ReleaseGateRequest) GetGate() string {
@@ -4477,7 +4819,7 @@ type ReleaseGateResponse struct {
 
 func (x *ReleaseGateResponse) Reset() {
 	*x = ReleaseGateResponse{}
-	mi := &file_messages_operations_proto_msgTypes[70]
+	mi := &file_messages_operations_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4489,7 +4831,7 @@ func (x *ReleaseGateResponse) String() string {
 func (*ReleaseGateResponse) ProtoMessage() {}
 
 func (x *ReleaseGateResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[70]
+	mi := &file_messages_operations_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4502,7 +4844,7 @@ func (x *ReleaseGateResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseGateResponse.ProtoReflect.Descriptor instead.
 func (*ReleaseGateResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{70}
+	return file_messages_operations_proto_rawDescGZIP(), []int{74}
 }
 
 func (x *ReleaseGateResponse) GetReleased() bool {
@@ -4524,7 +4866,7 @@ type RepairGateRequest struct {
 
 func (x *RepairGateRequest) Reset() {
 	*x = RepairGateRequest{}
-	mi := &file_messages_operations_proto_msgTypes[71]
+	mi := &file_messages_operations_proto_msgTypes[75]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4536,7 +4878,7 @@ func (x *RepairGateRequest) String() string {
 func (*RepairGateRequest) ProtoMessage() {}
 
 func (x *RepairGateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[71]
+	mi := &file_messages_operations_proto_msgTypes[75]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4549,7 +4891,7 @@ func (x *RepairGateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RepairGateRequest.ProtoReflect.Descriptor instead.
 func (*RepairGateRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{71}
+	return file_messages_operations_proto_rawDescGZIP(), []int{75}
 }
 
 func (x *RepairGateRequest) GetGate() string {
@@ -4583,7 +4925,7 @@ type RepairGateResponse struct {
 
 func (x *RepairGateResponse) Reset() {
 	*x = RepairGateResponse{}
-	mi := &file_messages_operations_proto_msgTypes[72]
+	mi := &file_messages_operations_proto_msgTypes[76]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4595,7 +4937,7 @@ func (x *RepairGateResponse) String() string {
 func (*RepairGateResponse) ProtoMessage() {}
 
 func (x *RepairGateResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[72]
+	mi := &file_messages_operations_proto_msgTypes[76]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4608,7 +4950,7 @@ func (x *RepairGateResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RepairGateResponse.ProtoReflect.Descriptor instead.
 func (*RepairGateResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{72}
+	return file_messages_operations_proto_rawDescGZIP(), []int{76}
 }
 
 func (x *RepairGateResponse) GetBefore() uint64 {
@@ -4651,7 +4993,7 @@ type RemoveGateRequest struct {
 
 func (x *RemoveGateRequest) Reset() {
 	*x = RemoveGateRequest{}
-	mi := &file_messages_operations_proto_msgTypes[73]
+	mi := &file_messages_operations_proto_msgTypes[77]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4663,7 +5005,7 @@ func (x *RemoveGateRequest) String() string {
 func (*RemoveGateRequest) ProtoMessage() {}
 
 func (x *RemoveGateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[73]
+	mi := &file_messages_operations_proto_msgTypes[77]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4676,7 +5018,7 @@ func (x *RemoveGateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveGateRequest.ProtoReflect.Descriptor instead.
 func (*RemoveGateRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{73}
+	return file_messages_operations_proto_rawDescGZIP(), []int{77}
 }
 
 func (x *RemoveGateRequest) GetGate() string {
@@ -4703,7 +5045,7 @@ type RemoveGateResponse struct {
 
 func (x *RemoveGateResponse) Reset() {
 	*x = RemoveGateResponse{}
-	mi := &file_messages_operations_proto_msgTypes[74]
+	mi := &file_messages_operations_proto_msgTypes[78]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4715,7 +5057,7 @@ func (x *RemoveGateResponse) String() string {
 func (*RemoveGateResponse) ProtoMessage() {}
 
 func (x *RemoveGateResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[74]
+	mi := &file_messages_operations_proto_msgTypes[78]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4728,7 +5070,7 @@ func (x *RemoveGateResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveGateResponse.ProtoReflect.Descriptor instead.
 func (*RemoveGateResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{74}
+	return file_messages_operations_proto_rawDescGZIP(), []int{78}
 }
 
 func (x *RemoveGateResponse) GetExisted() bool {
@@ -4748,7 +5090,7 @@ type ExportRecurringRequest struct {
 
 func (x *ExportRecurringRequest) Reset() {
 	*x = ExportRecurringRequest{}
-	mi := &file_messages_operations_proto_msgTypes[75]
+	mi := &file_messages_operations_proto_msgTypes[79]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4760,7 +5102,7 @@ func (x *ExportRecurringRequest) String() string {
 func (*ExportRecurringRequest) ProtoMessage() {}
 
 func (x *ExportRecurringRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[75]
+	mi := &file_messages_operations_proto_msgTypes[79]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4773,7 +5115,7 @@ func (x *ExportRecurringRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportRecurringRequest.ProtoReflect.Descriptor instead.
 func (*ExportRecurringRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{75}
+	return file_messages_operations_proto_rawDescGZIP(), []int{79}
 }
 
 func (x *ExportRecurringRequest) GetName() string {
@@ -4793,7 +5135,7 @@ type ExportRecurringResponse struct {
 
 func (x *ExportRecurringResponse) Reset() {
 	*x = ExportRecurringResponse{}
-	mi := &file_messages_operations_proto_msgTypes[76]
+	mi := &file_messages_operations_proto_msgTypes[80]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4805,7 +5147,7 @@ func (x *ExportRecurringResponse) String() string {
 func (*ExportRecurringResponse) ProtoMessage() {}
 
 func (x *ExportRecurringResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[76]
+	mi := &file_messages_operations_proto_msgTypes[80]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4818,7 +5160,7 @@ func (x *ExportRecurringResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportRecurringResponse.ProtoReflect.Descriptor instead.
 func (*ExportRecurringResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{76}
+	return file_messages_operations_proto_rawDescGZIP(), []int{80}
 }
 
 func (x *ExportRecurringResponse) GetSchedule() *RecurringDump {
@@ -4842,7 +5184,7 @@ type RecurringDump struct {
 
 func (x *RecurringDump) Reset() {
 	*x = RecurringDump{}
-	mi := &file_messages_operations_proto_msgTypes[77]
+	mi := &file_messages_operations_proto_msgTypes[81]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4854,7 +5196,7 @@ func (x *RecurringDump) String() string {
 func (*RecurringDump) ProtoMessage() {}
 
 func (x *RecurringDump) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[77]
+	mi := &file_messages_operations_proto_msgTypes[81]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4867,7 +5209,7 @@ func (x *RecurringDump) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecurringDump.ProtoReflect.Descriptor instead.
 func (*RecurringDump) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{77}
+	return file_messages_operations_proto_rawDescGZIP(), []int{81}
 }
 
 func (x *RecurringDump) GetName() string {
@@ -4908,7 +5250,7 @@ type ImportRecurringRequest struct {
 
 func (x *ImportRecurringRequest) Reset() {
 	*x = ImportRecurringRequest{}
-	mi := &file_messages_operations_proto_msgTypes[78]
+	mi := &file_messages_operations_proto_msgTypes[82]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4920,7 +5262,7 @@ func (x *ImportRecurringRequest) String() string {
 func (*ImportRecurringRequest) ProtoMessage() {}
 
 func (x *ImportRecurringRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[78]
+	mi := &file_messages_operations_proto_msgTypes[82]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4933,7 +5275,7 @@ func (x *ImportRecurringRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportRecurringRequest.ProtoReflect.Descriptor instead.
 func (*ImportRecurringRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{78}
+	return file_messages_operations_proto_rawDescGZIP(), []int{82}
 }
 
 func (x *ImportRecurringRequest) GetSchedule() *RecurringDump {
@@ -4952,7 +5294,7 @@ type ImportRecurringResponse struct {
 
 func (x *ImportRecurringResponse) Reset() {
 	*x = ImportRecurringResponse{}
-	mi := &file_messages_operations_proto_msgTypes[79]
+	mi := &file_messages_operations_proto_msgTypes[83]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4964,7 +5306,7 @@ func (x *ImportRecurringResponse) String() string {
 func (*ImportRecurringResponse) ProtoMessage() {}
 
 func (x *ImportRecurringResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[79]
+	mi := &file_messages_operations_proto_msgTypes[83]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4977,7 +5319,115 @@ func (x *ImportRecurringResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportRecurringResponse.ProtoReflect.Descriptor instead.
 func (*ImportRecurringResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{79}
+	return file_messages_operations_proto_rawDescGZIP(), []int{83}
+}
+
+// ListRecurringInstantsRequest lists the instants that BackfillRecurringRequest fires.
+type ListRecurringInstantsRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Name  string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// Inclusive.
+	From *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=from,proto3" json:"from,omitempty"`
+	// Exclusive.
+	To            *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=to,proto3" json:"to,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListRecurringInstantsRequest) Reset() {
+	*x = ListRecurringInstantsRequest{}
+	mi := &file_messages_operations_proto_msgTypes[84]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListRecurringInstantsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListRecurringInstantsRequest) ProtoMessage() {}
+
+func (x *ListRecurringInstantsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_messages_operations_proto_msgTypes[84]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListRecurringInstantsRequest.ProtoReflect.Descriptor instead.
+func (*ListRecurringInstantsRequest) Descriptor() ([]byte, []int) {
+	return file_messages_operations_proto_rawDescGZIP(), []int{84}
+}
+
+func (x *ListRecurringInstantsRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *ListRecurringInstantsRequest) GetFrom() *timestamppb.Timestamp {
+	if x != nil {
+		return x.From
+	}
+	return nil
+}
+
+func (x *ListRecurringInstantsRequest) GetTo() *timestamppb.Timestamp {
+	if x != nil {
+		return x.To
+	}
+	return nil
+}
+
+// ListRecurringInstantsResponse has the instants in order.
+type ListRecurringInstantsResponse struct {
+	state         protoimpl.MessageState   `protogen:"open.v1"`
+	Instants      []*timestamppb.Timestamp `protobuf:"bytes,1,rep,name=instants,proto3" json:"instants,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListRecurringInstantsResponse) Reset() {
+	*x = ListRecurringInstantsResponse{}
+	mi := &file_messages_operations_proto_msgTypes[85]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListRecurringInstantsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListRecurringInstantsResponse) ProtoMessage() {}
+
+func (x *ListRecurringInstantsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_messages_operations_proto_msgTypes[85]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListRecurringInstantsResponse.ProtoReflect.Descriptor instead.
+func (*ListRecurringInstantsResponse) Descriptor() ([]byte, []int) {
+	return file_messages_operations_proto_rawDescGZIP(), []int{85}
+}
+
+func (x *ListRecurringInstantsResponse) GetInstants() []*timestamppb.Timestamp {
+	if x != nil {
+		return x.Instants
+	}
+	return nil
 }
 
 // BackfillRecurringRequest fires the instants of a recurring schedule in an interval,
@@ -4998,7 +5448,7 @@ type BackfillRecurringRequest struct {
 
 func (x *BackfillRecurringRequest) Reset() {
 	*x = BackfillRecurringRequest{}
-	mi := &file_messages_operations_proto_msgTypes[80]
+	mi := &file_messages_operations_proto_msgTypes[86]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5010,7 +5460,7 @@ func (x *BackfillRecurringRequest) String() string {
 func (*BackfillRecurringRequest) ProtoMessage() {}
 
 func (x *BackfillRecurringRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[80]
+	mi := &file_messages_operations_proto_msgTypes[86]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5023,7 +5473,7 @@ func (x *BackfillRecurringRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackfillRecurringRequest.ProtoReflect.Descriptor instead.
 func (*BackfillRecurringRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{80}
+	return file_messages_operations_proto_rawDescGZIP(), []int{86}
 }
 
 func (x *BackfillRecurringRequest) GetName() string {
@@ -5064,7 +5514,7 @@ type BackfillRecurringResponse struct {
 
 func (x *BackfillRecurringResponse) Reset() {
 	*x = BackfillRecurringResponse{}
-	mi := &file_messages_operations_proto_msgTypes[81]
+	mi := &file_messages_operations_proto_msgTypes[87]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5076,7 +5526,7 @@ func (x *BackfillRecurringResponse) String() string {
 func (*BackfillRecurringResponse) ProtoMessage() {}
 
 func (x *BackfillRecurringResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[81]
+	mi := &file_messages_operations_proto_msgTypes[87]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5089,7 +5539,7 @@ func (x *BackfillRecurringResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackfillRecurringResponse.ProtoReflect.Descriptor instead.
 func (*BackfillRecurringResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{81}
+	return file_messages_operations_proto_rawDescGZIP(), []int{87}
 }
 
 func (x *BackfillRecurringResponse) GetCount() uint32 {
@@ -5115,7 +5565,7 @@ type ListAuditRequest struct {
 
 func (x *ListAuditRequest) Reset() {
 	*x = ListAuditRequest{}
-	mi := &file_messages_operations_proto_msgTypes[82]
+	mi := &file_messages_operations_proto_msgTypes[88]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5127,7 +5577,7 @@ func (x *ListAuditRequest) String() string {
 func (*ListAuditRequest) ProtoMessage() {}
 
 func (x *ListAuditRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[82]
+	mi := &file_messages_operations_proto_msgTypes[88]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5140,7 +5590,7 @@ func (x *ListAuditRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAuditRequest.ProtoReflect.Descriptor instead.
 func (*ListAuditRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{82}
+	return file_messages_operations_proto_rawDescGZIP(), []int{88}
 }
 
 func (x *ListAuditRequest) GetFilter() *AuditFilter {
@@ -5188,7 +5638,7 @@ type AuditFilter struct {
 
 func (x *AuditFilter) Reset() {
 	*x = AuditFilter{}
-	mi := &file_messages_operations_proto_msgTypes[83]
+	mi := &file_messages_operations_proto_msgTypes[89]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5200,7 +5650,7 @@ func (x *AuditFilter) String() string {
 func (*AuditFilter) ProtoMessage() {}
 
 func (x *AuditFilter) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[83]
+	mi := &file_messages_operations_proto_msgTypes[89]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5213,7 +5663,7 @@ func (x *AuditFilter) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuditFilter.ProtoReflect.Descriptor instead.
 func (*AuditFilter) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{83}
+	return file_messages_operations_proto_rawDescGZIP(), []int{89}
 }
 
 func (x *AuditFilter) GetOperation() string {
@@ -5254,7 +5704,7 @@ type ListAuditResponse struct {
 
 func (x *ListAuditResponse) Reset() {
 	*x = ListAuditResponse{}
-	mi := &file_messages_operations_proto_msgTypes[84]
+	mi := &file_messages_operations_proto_msgTypes[90]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5266,7 +5716,7 @@ func (x *ListAuditResponse) String() string {
 func (*ListAuditResponse) ProtoMessage() {}
 
 func (x *ListAuditResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[84]
+	mi := &file_messages_operations_proto_msgTypes[90]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5279,7 +5729,7 @@ func (x *ListAuditResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAuditResponse.ProtoReflect.Descriptor instead.
 func (*ListAuditResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{84}
+	return file_messages_operations_proto_rawDescGZIP(), []int{90}
 }
 
 func (x *ListAuditResponse) GetEntry() *AuditEntry {
@@ -5313,7 +5763,7 @@ type AuditEntry struct {
 
 func (x *AuditEntry) Reset() {
 	*x = AuditEntry{}
-	mi := &file_messages_operations_proto_msgTypes[85]
+	mi := &file_messages_operations_proto_msgTypes[91]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5325,7 +5775,7 @@ func (x *AuditEntry) String() string {
 func (*AuditEntry) ProtoMessage() {}
 
 func (x *AuditEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[85]
+	mi := &file_messages_operations_proto_msgTypes[91]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5338,7 +5788,7 @@ func (x *AuditEntry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuditEntry.ProtoReflect.Descriptor instead.
 func (*AuditEntry) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{85}
+	return file_messages_operations_proto_rawDescGZIP(), []int{91}
 }
 
 func (x *AuditEntry) GetAt() *timestamppb.Timestamp {
@@ -5431,14 +5881,17 @@ type RecordChangeRequest struct {
 	// Which they were, in words; the first 1,024 bytes are recorded.
 	Detail string `protobuf:"bytes,4,opt,name=detail,proto3" json:"detail,omitempty"`
 	// Why the change ended after a part; empty: it is complete.
-	Error         string `protobuf:"bytes,5,opt,name=error,proto3" json:"error,omitempty"`
+	Error string `protobuf:"bytes,5,opt,name=error,proto3" json:"error,omitempty"`
+	// Idempotency key, at most 256 bytes: the same owner's entry with the same key is
+	// written once. Empty: none.
+	Key           string `protobuf:"bytes,6,opt,name=key,proto3" json:"key,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *RecordChangeRequest) Reset() {
 	*x = RecordChangeRequest{}
-	mi := &file_messages_operations_proto_msgTypes[86]
+	mi := &file_messages_operations_proto_msgTypes[92]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5450,7 +5903,7 @@ func (x *RecordChangeRequest) String() string {
 func (*RecordChangeRequest) ProtoMessage() {}
 
 func (x *RecordChangeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[86]
+	mi := &file_messages_operations_proto_msgTypes[92]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5463,7 +5916,7 @@ func (x *RecordChangeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordChangeRequest.ProtoReflect.Descriptor instead.
 func (*RecordChangeRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{86}
+	return file_messages_operations_proto_rawDescGZIP(), []int{92}
 }
 
 func (x *RecordChangeRequest) GetOperation() string {
@@ -5501,6 +5954,13 @@ func (x *RecordChangeRequest) GetError() string {
 	return ""
 }
 
+func (x *RecordChangeRequest) GetKey() string {
+	if x != nil {
+		return x.Key
+	}
+	return ""
+}
+
 type RecordChangeResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -5509,7 +5969,7 @@ type RecordChangeResponse struct {
 
 func (x *RecordChangeResponse) Reset() {
 	*x = RecordChangeResponse{}
-	mi := &file_messages_operations_proto_msgTypes[87]
+	mi := &file_messages_operations_proto_msgTypes[93]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5521,7 +5981,7 @@ func (x *RecordChangeResponse) String() string {
 func (*RecordChangeResponse) ProtoMessage() {}
 
 func (x *RecordChangeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[87]
+	mi := &file_messages_operations_proto_msgTypes[93]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5534,7 +5994,7 @@ func (x *RecordChangeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordChangeResponse.ProtoReflect.Descriptor instead.
 func (*RecordChangeResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{87}
+	return file_messages_operations_proto_rawDescGZIP(), []int{93}
 }
 
 // GetThroughputRequest reads the counts of a topic.
@@ -5549,7 +6009,7 @@ type GetThroughputRequest struct {
 
 func (x *GetThroughputRequest) Reset() {
 	*x = GetThroughputRequest{}
-	mi := &file_messages_operations_proto_msgTypes[88]
+	mi := &file_messages_operations_proto_msgTypes[94]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5561,7 +6021,7 @@ func (x *GetThroughputRequest) String() string {
 func (*GetThroughputRequest) ProtoMessage() {}
 
 func (x *GetThroughputRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[88]
+	mi := &file_messages_operations_proto_msgTypes[94]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5574,7 +6034,7 @@ func (x *GetThroughputRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetThroughputRequest.ProtoReflect.Descriptor instead.
 func (*GetThroughputRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{88}
+	return file_messages_operations_proto_rawDescGZIP(), []int{94}
 }
 
 func (x *GetThroughputRequest) GetTopic() string {
@@ -5604,7 +6064,7 @@ type GetThroughputResponse struct {
 
 func (x *GetThroughputResponse) Reset() {
 	*x = GetThroughputResponse{}
-	mi := &file_messages_operations_proto_msgTypes[89]
+	mi := &file_messages_operations_proto_msgTypes[95]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5616,7 +6076,7 @@ func (x *GetThroughputResponse) String() string {
 func (*GetThroughputResponse) ProtoMessage() {}
 
 func (x *GetThroughputResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[89]
+	mi := &file_messages_operations_proto_msgTypes[95]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5629,7 +6089,7 @@ func (x *GetThroughputResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetThroughputResponse.ProtoReflect.Descriptor instead.
 func (*GetThroughputResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{89}
+	return file_messages_operations_proto_rawDescGZIP(), []int{95}
 }
 
 func (x *GetThroughputResponse) GetStep() *durationpb.Duration {
@@ -5655,18 +6115,23 @@ func (x *GetThroughputResponse) GetPoints() []*ThroughputCounts {
 
 // ThroughputCounts counts what happened in one step.
 type ThroughputCounts struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Scheduled     int64                  `protobuf:"varint,1,opt,name=scheduled,proto3" json:"scheduled,omitempty"`
-	Handled       int64                  `protobuf:"varint,2,opt,name=handled,proto3" json:"handled,omitempty"`
-	Failed        int64                  `protobuf:"varint,3,opt,name=failed,proto3" json:"failed,omitempty"`
-	Dead          int64                  `protobuf:"varint,4,opt,name=dead,proto3" json:"dead,omitempty"`
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Scheduled int64                  `protobuf:"varint,1,opt,name=scheduled,proto3" json:"scheduled,omitempty"`
+	Handled   int64                  `protobuf:"varint,2,opt,name=handled,proto3" json:"handled,omitempty"`
+	Failed    int64                  `protobuf:"varint,3,opt,name=failed,proto3" json:"failed,omitempty"`
+	Dead      int64                  `protobuf:"varint,4,opt,name=dead,proto3" json:"dead,omitempty"`
+	// First deliveries, and by how much they began after their instants: the sum and the
+	// largest.
+	Started       int64                `protobuf:"varint,5,opt,name=started,proto3" json:"started,omitempty"`
+	Lateness      *durationpb.Duration `protobuf:"bytes,6,opt,name=lateness,proto3" json:"lateness,omitempty"`
+	MaxLateness   *durationpb.Duration `protobuf:"bytes,7,opt,name=max_lateness,json=maxLateness,proto3" json:"max_lateness,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ThroughputCounts) Reset() {
 	*x = ThroughputCounts{}
-	mi := &file_messages_operations_proto_msgTypes[90]
+	mi := &file_messages_operations_proto_msgTypes[96]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5678,7 +6143,7 @@ func (x *ThroughputCounts) String() string {
 func (*ThroughputCounts) ProtoMessage() {}
 
 func (x *ThroughputCounts) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[90]
+	mi := &file_messages_operations_proto_msgTypes[96]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5691,7 +6156,7 @@ func (x *ThroughputCounts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ThroughputCounts.ProtoReflect.Descriptor instead.
 func (*ThroughputCounts) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{90}
+	return file_messages_operations_proto_rawDescGZIP(), []int{96}
 }
 
 func (x *ThroughputCounts) GetScheduled() int64 {
@@ -5722,6 +6187,27 @@ func (x *ThroughputCounts) GetDead() int64 {
 	return 0
 }
 
+func (x *ThroughputCounts) GetStarted() int64 {
+	if x != nil {
+		return x.Started
+	}
+	return 0
+}
+
+func (x *ThroughputCounts) GetLateness() *durationpb.Duration {
+	if x != nil {
+		return x.Lateness
+	}
+	return nil
+}
+
+func (x *ThroughputCounts) GetMaxLateness() *durationpb.Duration {
+	if x != nil {
+		return x.MaxLateness
+	}
+	return nil
+}
+
 // ListHistoryRequest lists recorded attempts of a topic, in the order in which they
 // were recorded.
 type ListHistoryRequest struct {
@@ -5740,7 +6226,7 @@ type ListHistoryRequest struct {
 
 func (x *ListHistoryRequest) Reset() {
 	*x = ListHistoryRequest{}
-	mi := &file_messages_operations_proto_msgTypes[91]
+	mi := &file_messages_operations_proto_msgTypes[97]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5752,7 +6238,7 @@ func (x *ListHistoryRequest) String() string {
 func (*ListHistoryRequest) ProtoMessage() {}
 
 func (x *ListHistoryRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[91]
+	mi := &file_messages_operations_proto_msgTypes[97]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5765,7 +6251,7 @@ func (x *ListHistoryRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListHistoryRequest.ProtoReflect.Descriptor instead.
 func (*ListHistoryRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{91}
+	return file_messages_operations_proto_rawDescGZIP(), []int{97}
 }
 
 func (x *ListHistoryRequest) GetTopic() string {
@@ -5820,7 +6306,7 @@ type HistoryFilter struct {
 
 func (x *HistoryFilter) Reset() {
 	*x = HistoryFilter{}
-	mi := &file_messages_operations_proto_msgTypes[92]
+	mi := &file_messages_operations_proto_msgTypes[98]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5832,7 +6318,7 @@ func (x *HistoryFilter) String() string {
 func (*HistoryFilter) ProtoMessage() {}
 
 func (x *HistoryFilter) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[92]
+	mi := &file_messages_operations_proto_msgTypes[98]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5845,7 +6331,7 @@ func (x *HistoryFilter) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HistoryFilter.ProtoReflect.Descriptor instead.
 func (*HistoryFilter) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{92}
+	return file_messages_operations_proto_rawDescGZIP(), []int{98}
 }
 
 func (x *HistoryFilter) GetId() string {
@@ -5886,7 +6372,7 @@ type ListHistoryResponse struct {
 
 func (x *ListHistoryResponse) Reset() {
 	*x = ListHistoryResponse{}
-	mi := &file_messages_operations_proto_msgTypes[93]
+	mi := &file_messages_operations_proto_msgTypes[99]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5898,7 +6384,7 @@ func (x *ListHistoryResponse) String() string {
 func (*ListHistoryResponse) ProtoMessage() {}
 
 func (x *ListHistoryResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[93]
+	mi := &file_messages_operations_proto_msgTypes[99]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5911,7 +6397,7 @@ func (x *ListHistoryResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListHistoryResponse.ProtoReflect.Descriptor instead.
 func (*ListHistoryResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{93}
+	return file_messages_operations_proto_rawDescGZIP(), []int{99}
 }
 
 func (x *ListHistoryResponse) GetAttempt() *Attempt {
@@ -5941,7 +6427,7 @@ type Attempt struct {
 
 func (x *Attempt) Reset() {
 	*x = Attempt{}
-	mi := &file_messages_operations_proto_msgTypes[94]
+	mi := &file_messages_operations_proto_msgTypes[100]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5953,7 +6439,7 @@ func (x *Attempt) String() string {
 func (*Attempt) ProtoMessage() {}
 
 func (x *Attempt) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[94]
+	mi := &file_messages_operations_proto_msgTypes[100]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5966,7 +6452,7 @@ func (x *Attempt) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Attempt.ProtoReflect.Descriptor instead.
 func (*Attempt) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{94}
+	return file_messages_operations_proto_rawDescGZIP(), []int{100}
 }
 
 func (x *Attempt) GetId() string {
@@ -6038,7 +6524,7 @@ type GetQueueThroughputRequest struct {
 
 func (x *GetQueueThroughputRequest) Reset() {
 	*x = GetQueueThroughputRequest{}
-	mi := &file_messages_operations_proto_msgTypes[95]
+	mi := &file_messages_operations_proto_msgTypes[101]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6050,7 +6536,7 @@ func (x *GetQueueThroughputRequest) String() string {
 func (*GetQueueThroughputRequest) ProtoMessage() {}
 
 func (x *GetQueueThroughputRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[95]
+	mi := &file_messages_operations_proto_msgTypes[101]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6063,7 +6549,7 @@ func (x *GetQueueThroughputRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetQueueThroughputRequest.ProtoReflect.Descriptor instead.
 func (*GetQueueThroughputRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{95}
+	return file_messages_operations_proto_rawDescGZIP(), []int{101}
 }
 
 func (x *GetQueueThroughputRequest) GetName() string {
@@ -6097,7 +6583,7 @@ type GetQueueThroughputResponse struct {
 
 func (x *GetQueueThroughputResponse) Reset() {
 	*x = GetQueueThroughputResponse{}
-	mi := &file_messages_operations_proto_msgTypes[96]
+	mi := &file_messages_operations_proto_msgTypes[102]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6109,7 +6595,7 @@ func (x *GetQueueThroughputResponse) String() string {
 func (*GetQueueThroughputResponse) ProtoMessage() {}
 
 func (x *GetQueueThroughputResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[96]
+	mi := &file_messages_operations_proto_msgTypes[102]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6122,7 +6608,7 @@ func (x *GetQueueThroughputResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetQueueThroughputResponse.ProtoReflect.Descriptor instead.
 func (*GetQueueThroughputResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{96}
+	return file_messages_operations_proto_rawDescGZIP(), []int{102}
 }
 
 func (x *GetQueueThroughputResponse) GetThroughput() *GetThroughputResponse {
@@ -6148,7 +6634,7 @@ type ListQueueHistoryRequest struct {
 
 func (x *ListQueueHistoryRequest) Reset() {
 	*x = ListQueueHistoryRequest{}
-	mi := &file_messages_operations_proto_msgTypes[97]
+	mi := &file_messages_operations_proto_msgTypes[103]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6160,7 +6646,7 @@ func (x *ListQueueHistoryRequest) String() string {
 func (*ListQueueHistoryRequest) ProtoMessage() {}
 
 func (x *ListQueueHistoryRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[97]
+	mi := &file_messages_operations_proto_msgTypes[103]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6173,7 +6659,7 @@ func (x *ListQueueHistoryRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListQueueHistoryRequest.ProtoReflect.Descriptor instead.
 func (*ListQueueHistoryRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{97}
+	return file_messages_operations_proto_rawDescGZIP(), []int{103}
 }
 
 func (x *ListQueueHistoryRequest) GetName() string {
@@ -6228,7 +6714,7 @@ type ListQueueHistoryResponse struct {
 
 func (x *ListQueueHistoryResponse) Reset() {
 	*x = ListQueueHistoryResponse{}
-	mi := &file_messages_operations_proto_msgTypes[98]
+	mi := &file_messages_operations_proto_msgTypes[104]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6240,7 +6726,7 @@ func (x *ListQueueHistoryResponse) String() string {
 func (*ListQueueHistoryResponse) ProtoMessage() {}
 
 func (x *ListQueueHistoryResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[98]
+	mi := &file_messages_operations_proto_msgTypes[104]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6253,7 +6739,7 @@ func (x *ListQueueHistoryResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListQueueHistoryResponse.ProtoReflect.Descriptor instead.
 func (*ListQueueHistoryResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{98}
+	return file_messages_operations_proto_rawDescGZIP(), []int{104}
 }
 
 func (x *ListQueueHistoryResponse) GetAttempt() *Attempt {
@@ -6277,14 +6763,15 @@ const file_messages_operations_proto_rawDesc = "" +
 	"\x13GetOverviewsRequest\x12\x16\n" +
 	"\x06topics\x18\x01 \x03(\tR\x06topics\"J\n" +
 	"\x14GetOverviewsResponse\x122\n" +
-	"\x06topics\x18\x01 \x03(\v2\x1a.wakebell.v1.TopicOverviewR\x06topics\"\xe1\x01\n" +
+	"\x06topics\x18\x01 \x03(\v2\x1a.wakebell.v1.TopicOverviewR\x06topics\"\xfd\x01\n" +
 	"\rTopicOverview\x12\x14\n" +
 	"\x05topic\x18\x01 \x01(\tR\x05topic\x12-\n" +
 	"\x05stats\x18\x02 \x01(\v2\x17.wakebell.v1.TopicStatsR\x05stats\x123\n" +
 	"\acontrol\x18\x03 \x01(\v2\x19.wakebell.v1.TopicControlR\acontrol\x12(\n" +
 	"\x05fault\x18\x04 \x01(\v2\x12.wakebell.v1.ErrorR\x05fault\x12\x14\n" +
 	"\x05nodes\x18\x05 \x01(\x11R\x05nodes\x12\x16\n" +
-	"\x06shards\x18\x06 \x01(\rR\x06shards\"(\n" +
+	"\x06shards\x18\x06 \x01(\rR\x06shards\x12\x1a\n" +
+	"\bdivision\x18\a \x03(\tR\bdivision\"(\n" +
 	"\x10CancelAllRequest\x12\x14\n" +
 	"\x05topic\x18\x01 \x01(\tR\x05topic\")\n" +
 	"\x11CancelAllResponse\x12\x14\n" +
@@ -6377,11 +6864,12 @@ const file_messages_operations_proto_rawDesc = "" +
 	"\x05topic\x18\x03 \x01(\tR\x05topic\x12\x14\n" +
 	"\x05grade\x18\x04 \x01(\tR\x05grade\x12\x14\n" +
 	"\x05found\x18\x05 \x01(\tR\x05found\x12\x0e\n" +
-	"\x02do\x18\x06 \x01(\tR\x02do\"#\n" +
+	"\x02do\x18\x06 \x01(\tR\x02do\";\n" +
 	"\vTailRequest\x12\x14\n" +
-	"\x05topic\x18\x01 \x01(\tR\x05topic\"=\n" +
+	"\x05topic\x18\x01 \x01(\tR\x05topic\x12\x16\n" +
+	"\x06states\x18\x02 \x01(\bR\x06states\"=\n" +
 	"\fTailResponse\x12-\n" +
-	"\x05event\x18\x01 \x01(\v2\x17.wakebell.v1.TopicEventR\x05event\"\xfe\x02\n" +
+	"\x05event\x18\x01 \x01(\v2\x17.wakebell.v1.TopicEventR\x05event\"\xac\x03\n" +
 	"\n" +
 	"TopicEvent\x12\x12\n" +
 	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x14\n" +
@@ -6396,7 +6884,21 @@ const file_messages_operations_proto_rawDesc = "" +
 	"\x04text\x18\n" +
 	" \x01(\tR\x04text\x12\x14\n" +
 	"\x05entry\x18\v \x01(\tR\x05entry\x12\x16\n" +
-	"\x06missed\x18\f \x01(\rR\x06missed\"\xd9\x01\n" +
+	"\x06missed\x18\f \x01(\rR\x06missed\x12,\n" +
+	"\x05state\x18\r \x01(\v2\x16.wakebell.v1.NodeStateR\x05state\"\xe5\x02\n" +
+	"\tNodeState\x12\x18\n" +
+	"\aversion\x18\x01 \x01(\tR\aversion\x124\n" +
+	"\astarted\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\astarted\x12\x12\n" +
+	"\x04role\x18\x03 \x01(\tR\x04role\x12\x18\n" +
+	"\abreaker\x18\x04 \x01(\tR\abreaker\x12\x16\n" +
+	"\x06paused\x18\x05 \x01(\bR\x06paused\x12\x18\n" +
+	"\arunning\x18\x06 \x01(\rR\arunning\x12 \n" +
+	"\vconcurrency\x18\a \x01(\rR\vconcurrency\x12\x1a\n" +
+	"\bprefetch\x18\b \x01(\bR\bprefetch\x12\x1a\n" +
+	"\brestarts\x18\t \x01(\x03R\brestarts\x12\x18\n" +
+	"\aoutages\x18\n" +
+	" \x01(\x03R\aoutages\x124\n" +
+	"\aoptions\x18\v \x01(\v2\x1a.wakebell.v1.TopicSettingsR\aoptions\"\xd9\x01\n" +
 	"\x10DeadLetterFilter\x12\x14\n" +
 	"\x05entry\x18\x01 \x01(\tR\x05entry\x12\x16\n" +
 	"\x06reason\x18\x02 \x01(\tR\x06reason\x12#\n" +
@@ -6490,7 +6992,13 @@ const file_messages_operations_proto_rawDesc = "" +
 	"deliveries\x18\x05 \x01(\rR\n" +
 	"deliveries\x126\n" +
 	"\bdeadline\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\bdeadline\x12\x16\n" +
-	"\x06cursor\x18\a \x01(\tR\x06cursor\"\x7f\n" +
+	"\x06cursor\x18\a \x01(\tR\x06cursor\"R\n" +
+	"\x12RemoveQueueRequest\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12(\n" +
+	"\x05queue\x18\x02 \x01(\v2\x12.wakebell.v1.QueueR\x05queue\"A\n" +
+	"\x13RemoveQueueResponse\x12\x18\n" +
+	"\aexisted\x18\x01 \x01(\bR\aexisted\x12\x10\n" +
+	"\x03use\x18\x02 \x01(\tR\x03use\"\x7f\n" +
 	"\x11PurgeQueueRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12(\n" +
 	"\x05queue\x18\x02 \x01(\v2\x12.wakebell.v1.QueueR\x05queue\x12\x18\n" +
@@ -6549,7 +7057,7 @@ const file_messages_operations_proto_rawDesc = "" +
 	"\x0eGetGateRequest\x12\x12\n" +
 	"\x04gate\x18\x01 \x01(\tR\x04gate\"=\n" +
 	"\x0fGetGateResponse\x12*\n" +
-	"\x04gate\x18\x01 \x01(\v2\x16.wakebell.v1.GateStateR\x04gate\"\xd7\x03\n" +
+	"\x04gate\x18\x01 \x01(\v2\x16.wakebell.v1.GateStateR\x04gate\"\xb7\x04\n" +
 	"\tGateState\x12\x12\n" +
 	"\x04gate\x18\x01 \x01(\tR\x04gate\x12,\n" +
 	"\x03now\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x03now\x12/\n" +
@@ -6562,11 +7070,16 @@ const file_messages_operations_proto_rawDesc = "" +
 	"last_fence\x18\b \x01(\x04R\tlastFence\x127\n" +
 	"\x05guard\x18\t \x03(\v2!.wakebell.v1.GateState.GuardEntryR\x05guard\x12(\n" +
 	"\x05fault\x18\n" +
-	" \x01(\v2\x12.wakebell.v1.ErrorR\x05fault\x1a8\n" +
+	" \x01(\v2\x12.wakebell.v1.ErrorR\x05fault\x120\n" +
+	"\x05since\x18\v \x01(\v2\x1a.google.protobuf.TimestampR\x05since\x12,\n" +
+	"\x05holds\x18\f \x03(\v2\x16.wakebell.v1.GateHoldsR\x05holds\x1a8\n" +
 	"\n" +
 	"GuardEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\x04R\x05value:\x028\x01\"<\n" +
+	"\x05value\x18\x02 \x01(\x04R\x05value:\x028\x01\"Q\n" +
+	"\tGateHolds\x12.\n" +
+	"\x05up_to\x18\x01 \x01(\v2\x19.google.protobuf.DurationR\x04upTo\x12\x14\n" +
+	"\x05turns\x18\x02 \x01(\x03R\x05turns\"<\n" +
 	"\n" +
 	"GateTicket\x12\x14\n" +
 	"\x05fence\x18\x01 \x01(\x04R\x05fence\x12\x18\n" +
@@ -6602,7 +7115,13 @@ const file_messages_operations_proto_rawDesc = "" +
 	"\bwakebell\x18\x04 \x01(\fR\bwakebell\"P\n" +
 	"\x16ImportRecurringRequest\x126\n" +
 	"\bschedule\x18\x01 \x01(\v2\x1a.wakebell.v1.RecurringDumpR\bschedule\"\x19\n" +
-	"\x17ImportRecurringResponse\"\x9c\x01\n" +
+	"\x17ImportRecurringResponse\"\x8e\x01\n" +
+	"\x1cListRecurringInstantsRequest\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12.\n" +
+	"\x04from\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x04from\x12*\n" +
+	"\x02to\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x02to\"W\n" +
+	"\x1dListRecurringInstantsResponse\x126\n" +
+	"\binstants\x18\x01 \x03(\v2\x1a.google.protobuf.TimestampR\binstants\"\x9c\x01\n" +
 	"\x18BackfillRecurringRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12.\n" +
 	"\x04from\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x04from\x12*\n" +
@@ -6635,13 +7154,14 @@ const file_messages_operations_proto_rawDesc = "" +
 	"\x06detail\x18\t \x01(\tR\x06detail\x12\x14\n" +
 	"\x05error\x18\n" +
 	" \x01(\tR\x05error\x12\x16\n" +
-	"\x06cursor\x18\v \x01(\tR\x06cursor\"\x8b\x01\n" +
+	"\x06cursor\x18\v \x01(\tR\x06cursor\"\x9d\x01\n" +
 	"\x13RecordChangeRequest\x12\x1c\n" +
 	"\toperation\x18\x01 \x01(\tR\toperation\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x14\n" +
 	"\x05count\x18\x03 \x01(\x03R\x05count\x12\x16\n" +
 	"\x06detail\x18\x04 \x01(\tR\x06detail\x12\x14\n" +
-	"\x05error\x18\x05 \x01(\tR\x05error\"\x16\n" +
+	"\x05error\x18\x05 \x01(\tR\x05error\x12\x10\n" +
+	"\x03key\x18\x06 \x01(\tR\x03key\"\x16\n" +
 	"\x14RecordChangeResponse\"]\n" +
 	"\x14GetThroughputRequest\x12\x14\n" +
 	"\x05topic\x18\x01 \x01(\tR\x05topic\x12/\n" +
@@ -6649,12 +7169,15 @@ const file_messages_operations_proto_rawDesc = "" +
 	"\x15GetThroughputResponse\x12-\n" +
 	"\x04step\x18\x01 \x01(\v2\x19.google.protobuf.DurationR\x04step\x12.\n" +
 	"\x04from\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x04from\x125\n" +
-	"\x06points\x18\x03 \x03(\v2\x1d.wakebell.v1.ThroughputCountsR\x06points\"v\n" +
+	"\x06points\x18\x03 \x03(\v2\x1d.wakebell.v1.ThroughputCountsR\x06points\"\x85\x02\n" +
 	"\x10ThroughputCounts\x12\x1c\n" +
 	"\tscheduled\x18\x01 \x01(\x03R\tscheduled\x12\x18\n" +
 	"\ahandled\x18\x02 \x01(\x03R\ahandled\x12\x16\n" +
 	"\x06failed\x18\x03 \x01(\x03R\x06failed\x12\x12\n" +
-	"\x04dead\x18\x04 \x01(\x03R\x04dead\"\x9e\x01\n" +
+	"\x04dead\x18\x04 \x01(\x03R\x04dead\x12\x18\n" +
+	"\astarted\x18\x05 \x01(\x03R\astarted\x125\n" +
+	"\blateness\x18\x06 \x01(\v2\x19.google.protobuf.DurationR\blateness\x12<\n" +
+	"\fmax_lateness\x18\a \x01(\v2\x19.google.protobuf.DurationR\vmaxLateness\"\x9e\x01\n" +
 	"\x12ListHistoryRequest\x12\x14\n" +
 	"\x05topic\x18\x01 \x01(\tR\x05topic\x122\n" +
 	"\x06filter\x18\x02 \x01(\v2\x1a.wakebell.v1.HistoryFilterR\x06filter\x12\x12\n" +
@@ -6719,7 +7242,7 @@ func file_messages_operations_proto_rawDescGZIP() []byte {
 }
 
 var file_messages_operations_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_messages_operations_proto_msgTypes = make([]protoimpl.MessageInfo, 100)
+var file_messages_operations_proto_msgTypes = make([]protoimpl.MessageInfo, 106)
 var file_messages_operations_proto_goTypes = []any{
 	(RedriveOutcome)(0),                    // 0: wakebell.v1.RedriveOutcome
 	(QueueRedriveOutcome)(0),               // 1: wakebell.v1.QueueRedriveOutcome
@@ -6757,177 +7280,195 @@ var file_messages_operations_proto_goTypes = []any{
 	(*TailRequest)(nil),                    // 33: wakebell.v1.TailRequest
 	(*TailResponse)(nil),                   // 34: wakebell.v1.TailResponse
 	(*TopicEvent)(nil),                     // 35: wakebell.v1.TopicEvent
-	(*DeadLetterFilter)(nil),               // 36: wakebell.v1.DeadLetterFilter
-	(*ListDeadLettersRequest)(nil),         // 37: wakebell.v1.ListDeadLettersRequest
-	(*ListDeadLettersResponse)(nil),        // 38: wakebell.v1.ListDeadLettersResponse
-	(*GetDeadLetterRequest)(nil),           // 39: wakebell.v1.GetDeadLetterRequest
-	(*GetDeadLetterResponse)(nil),          // 40: wakebell.v1.GetDeadLetterResponse
-	(*DeadLetter)(nil),                     // 41: wakebell.v1.DeadLetter
-	(*RedriveDeadLettersRequest)(nil),      // 42: wakebell.v1.RedriveDeadLettersRequest
-	(*RedriveDeadLettersResponse)(nil),     // 43: wakebell.v1.RedriveDeadLettersResponse
-	(*DeleteDeadLettersRequest)(nil),       // 44: wakebell.v1.DeleteDeadLettersRequest
-	(*DeleteDeadLettersResponse)(nil),      // 45: wakebell.v1.DeleteDeadLettersResponse
-	(*ListQueuesRequest)(nil),              // 46: wakebell.v1.ListQueuesRequest
-	(*ListQueuesResponse)(nil),             // 47: wakebell.v1.ListQueuesResponse
-	(*GetQueueStatsRequest)(nil),           // 48: wakebell.v1.GetQueueStatsRequest
-	(*GetQueueStatsResponse)(nil),          // 49: wakebell.v1.GetQueueStatsResponse
-	(*QueueStats)(nil),                     // 50: wakebell.v1.QueueStats
-	(*ListQueueMessagesRequest)(nil),       // 51: wakebell.v1.ListQueueMessagesRequest
-	(*ListQueueMessagesResponse)(nil),      // 52: wakebell.v1.ListQueueMessagesResponse
-	(*QueuedMessage)(nil),                  // 53: wakebell.v1.QueuedMessage
-	(*PurgeQueueRequest)(nil),              // 54: wakebell.v1.PurgeQueueRequest
-	(*PurgeQueueResponse)(nil),             // 55: wakebell.v1.PurgeQueueResponse
-	(*ListQueueDeadLettersRequest)(nil),    // 56: wakebell.v1.ListQueueDeadLettersRequest
-	(*ListQueueDeadLettersResponse)(nil),   // 57: wakebell.v1.ListQueueDeadLettersResponse
-	(*GetQueueDeadLetterRequest)(nil),      // 58: wakebell.v1.GetQueueDeadLetterRequest
-	(*GetQueueDeadLetterResponse)(nil),     // 59: wakebell.v1.GetQueueDeadLetterResponse
-	(*QueueDeadLetter)(nil),                // 60: wakebell.v1.QueueDeadLetter
-	(*RedriveQueueDeadLetterRequest)(nil),  // 61: wakebell.v1.RedriveQueueDeadLetterRequest
-	(*RedriveQueueDeadLetterResponse)(nil), // 62: wakebell.v1.RedriveQueueDeadLetterResponse
-	(*DeleteQueueDeadLettersRequest)(nil),  // 63: wakebell.v1.DeleteQueueDeadLettersRequest
-	(*DeleteQueueDeadLettersResponse)(nil), // 64: wakebell.v1.DeleteQueueDeadLettersResponse
-	(*ListGatesRequest)(nil),               // 65: wakebell.v1.ListGatesRequest
-	(*ListGatesResponse)(nil),              // 66: wakebell.v1.ListGatesResponse
-	(*GetGateRequest)(nil),                 // 67: wakebell.v1.GetGateRequest
-	(*GetGateResponse)(nil),                // 68: wakebell.v1.GetGateResponse
-	(*GateState)(nil),                      // 69: wakebell.v1.GateState
-	(*GateTicket)(nil),                     // 70: wakebell.v1.GateTicket
-	(*ReleaseGateRequest)(nil),             // 71: wakebell.v1.ReleaseGateRequest
-	(*ReleaseGateResponse)(nil),            // 72: wakebell.v1.ReleaseGateResponse
-	(*RepairGateRequest)(nil),              // 73: wakebell.v1.RepairGateRequest
-	(*RepairGateResponse)(nil),             // 74: wakebell.v1.RepairGateResponse
-	(*RemoveGateRequest)(nil),              // 75: wakebell.v1.RemoveGateRequest
-	(*RemoveGateResponse)(nil),             // 76: wakebell.v1.RemoveGateResponse
-	(*ExportRecurringRequest)(nil),         // 77: wakebell.v1.ExportRecurringRequest
-	(*ExportRecurringResponse)(nil),        // 78: wakebell.v1.ExportRecurringResponse
-	(*RecurringDump)(nil),                  // 79: wakebell.v1.RecurringDump
-	(*ImportRecurringRequest)(nil),         // 80: wakebell.v1.ImportRecurringRequest
-	(*ImportRecurringResponse)(nil),        // 81: wakebell.v1.ImportRecurringResponse
-	(*BackfillRecurringRequest)(nil),       // 82: wakebell.v1.BackfillRecurringRequest
-	(*BackfillRecurringResponse)(nil),      // 83: wakebell.v1.BackfillRecurringResponse
-	(*ListAuditRequest)(nil),               // 84: wakebell.v1.ListAuditRequest
-	(*AuditFilter)(nil),                    // 85: wakebell.v1.AuditFilter
-	(*ListAuditResponse)(nil),              // 86: wakebell.v1.ListAuditResponse
-	(*AuditEntry)(nil),                     // 87: wakebell.v1.AuditEntry
-	(*RecordChangeRequest)(nil),            // 88: wakebell.v1.RecordChangeRequest
-	(*RecordChangeResponse)(nil),           // 89: wakebell.v1.RecordChangeResponse
-	(*GetThroughputRequest)(nil),           // 90: wakebell.v1.GetThroughputRequest
-	(*GetThroughputResponse)(nil),          // 91: wakebell.v1.GetThroughputResponse
-	(*ThroughputCounts)(nil),               // 92: wakebell.v1.ThroughputCounts
-	(*ListHistoryRequest)(nil),             // 93: wakebell.v1.ListHistoryRequest
-	(*HistoryFilter)(nil),                  // 94: wakebell.v1.HistoryFilter
-	(*ListHistoryResponse)(nil),            // 95: wakebell.v1.ListHistoryResponse
-	(*Attempt)(nil),                        // 96: wakebell.v1.Attempt
-	(*GetQueueThroughputRequest)(nil),      // 97: wakebell.v1.GetQueueThroughputRequest
-	(*GetQueueThroughputResponse)(nil),     // 98: wakebell.v1.GetQueueThroughputResponse
-	(*ListQueueHistoryRequest)(nil),        // 99: wakebell.v1.ListQueueHistoryRequest
-	(*ListQueueHistoryResponse)(nil),       // 100: wakebell.v1.ListQueueHistoryResponse
-	nil,                                    // 101: wakebell.v1.GateState.GuardEntry
-	(*TopicStats)(nil),                     // 102: wakebell.v1.TopicStats
-	(*Error)(nil),                          // 103: wakebell.v1.Error
-	(*timestamppb.Timestamp)(nil),          // 104: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),            // 105: google.protobuf.Duration
-	(*Content)(nil),                        // 106: wakebell.v1.Content
-	(*Queue)(nil),                          // 107: wakebell.v1.Queue
+	(*NodeState)(nil),                      // 36: wakebell.v1.NodeState
+	(*DeadLetterFilter)(nil),               // 37: wakebell.v1.DeadLetterFilter
+	(*ListDeadLettersRequest)(nil),         // 38: wakebell.v1.ListDeadLettersRequest
+	(*ListDeadLettersResponse)(nil),        // 39: wakebell.v1.ListDeadLettersResponse
+	(*GetDeadLetterRequest)(nil),           // 40: wakebell.v1.GetDeadLetterRequest
+	(*GetDeadLetterResponse)(nil),          // 41: wakebell.v1.GetDeadLetterResponse
+	(*DeadLetter)(nil),                     // 42: wakebell.v1.DeadLetter
+	(*RedriveDeadLettersRequest)(nil),      // 43: wakebell.v1.RedriveDeadLettersRequest
+	(*RedriveDeadLettersResponse)(nil),     // 44: wakebell.v1.RedriveDeadLettersResponse
+	(*DeleteDeadLettersRequest)(nil),       // 45: wakebell.v1.DeleteDeadLettersRequest
+	(*DeleteDeadLettersResponse)(nil),      // 46: wakebell.v1.DeleteDeadLettersResponse
+	(*ListQueuesRequest)(nil),              // 47: wakebell.v1.ListQueuesRequest
+	(*ListQueuesResponse)(nil),             // 48: wakebell.v1.ListQueuesResponse
+	(*GetQueueStatsRequest)(nil),           // 49: wakebell.v1.GetQueueStatsRequest
+	(*GetQueueStatsResponse)(nil),          // 50: wakebell.v1.GetQueueStatsResponse
+	(*QueueStats)(nil),                     // 51: wakebell.v1.QueueStats
+	(*ListQueueMessagesRequest)(nil),       // 52: wakebell.v1.ListQueueMessagesRequest
+	(*ListQueueMessagesResponse)(nil),      // 53: wakebell.v1.ListQueueMessagesResponse
+	(*QueuedMessage)(nil),                  // 54: wakebell.v1.QueuedMessage
+	(*RemoveQueueRequest)(nil),             // 55: wakebell.v1.RemoveQueueRequest
+	(*RemoveQueueResponse)(nil),            // 56: wakebell.v1.RemoveQueueResponse
+	(*PurgeQueueRequest)(nil),              // 57: wakebell.v1.PurgeQueueRequest
+	(*PurgeQueueResponse)(nil),             // 58: wakebell.v1.PurgeQueueResponse
+	(*ListQueueDeadLettersRequest)(nil),    // 59: wakebell.v1.ListQueueDeadLettersRequest
+	(*ListQueueDeadLettersResponse)(nil),   // 60: wakebell.v1.ListQueueDeadLettersResponse
+	(*GetQueueDeadLetterRequest)(nil),      // 61: wakebell.v1.GetQueueDeadLetterRequest
+	(*GetQueueDeadLetterResponse)(nil),     // 62: wakebell.v1.GetQueueDeadLetterResponse
+	(*QueueDeadLetter)(nil),                // 63: wakebell.v1.QueueDeadLetter
+	(*RedriveQueueDeadLetterRequest)(nil),  // 64: wakebell.v1.RedriveQueueDeadLetterRequest
+	(*RedriveQueueDeadLetterResponse)(nil), // 65: wakebell.v1.RedriveQueueDeadLetterResponse
+	(*DeleteQueueDeadLettersRequest)(nil),  // 66: wakebell.v1.DeleteQueueDeadLettersRequest
+	(*DeleteQueueDeadLettersResponse)(nil), // 67: wakebell.v1.DeleteQueueDeadLettersResponse
+	(*ListGatesRequest)(nil),               // 68: wakebell.v1.ListGatesRequest
+	(*ListGatesResponse)(nil),              // 69: wakebell.v1.ListGatesResponse
+	(*GetGateRequest)(nil),                 // 70: wakebell.v1.GetGateRequest
+	(*GetGateResponse)(nil),                // 71: wakebell.v1.GetGateResponse
+	(*GateState)(nil),                      // 72: wakebell.v1.GateState
+	(*GateHolds)(nil),                      // 73: wakebell.v1.GateHolds
+	(*GateTicket)(nil),                     // 74: wakebell.v1.GateTicket
+	(*ReleaseGateRequest)(nil),             // 75: wakebell.v1.ReleaseGateRequest
+	(*ReleaseGateResponse)(nil),            // 76: wakebell.v1.ReleaseGateResponse
+	(*RepairGateRequest)(nil),              // 77: wakebell.v1.RepairGateRequest
+	(*RepairGateResponse)(nil),             // 78: wakebell.v1.RepairGateResponse
+	(*RemoveGateRequest)(nil),              // 79: wakebell.v1.RemoveGateRequest
+	(*RemoveGateResponse)(nil),             // 80: wakebell.v1.RemoveGateResponse
+	(*ExportRecurringRequest)(nil),         // 81: wakebell.v1.ExportRecurringRequest
+	(*ExportRecurringResponse)(nil),        // 82: wakebell.v1.ExportRecurringResponse
+	(*RecurringDump)(nil),                  // 83: wakebell.v1.RecurringDump
+	(*ImportRecurringRequest)(nil),         // 84: wakebell.v1.ImportRecurringRequest
+	(*ImportRecurringResponse)(nil),        // 85: wakebell.v1.ImportRecurringResponse
+	(*ListRecurringInstantsRequest)(nil),   // 86: wakebell.v1.ListRecurringInstantsRequest
+	(*ListRecurringInstantsResponse)(nil),  // 87: wakebell.v1.ListRecurringInstantsResponse
+	(*BackfillRecurringRequest)(nil),       // 88: wakebell.v1.BackfillRecurringRequest
+	(*BackfillRecurringResponse)(nil),      // 89: wakebell.v1.BackfillRecurringResponse
+	(*ListAuditRequest)(nil),               // 90: wakebell.v1.ListAuditRequest
+	(*AuditFilter)(nil),                    // 91: wakebell.v1.AuditFilter
+	(*ListAuditResponse)(nil),              // 92: wakebell.v1.ListAuditResponse
+	(*AuditEntry)(nil),                     // 93: wakebell.v1.AuditEntry
+	(*RecordChangeRequest)(nil),            // 94: wakebell.v1.RecordChangeRequest
+	(*RecordChangeResponse)(nil),           // 95: wakebell.v1.RecordChangeResponse
+	(*GetThroughputRequest)(nil),           // 96: wakebell.v1.GetThroughputRequest
+	(*GetThroughputResponse)(nil),          // 97: wakebell.v1.GetThroughputResponse
+	(*ThroughputCounts)(nil),               // 98: wakebell.v1.ThroughputCounts
+	(*ListHistoryRequest)(nil),             // 99: wakebell.v1.ListHistoryRequest
+	(*HistoryFilter)(nil),                  // 100: wakebell.v1.HistoryFilter
+	(*ListHistoryResponse)(nil),            // 101: wakebell.v1.ListHistoryResponse
+	(*Attempt)(nil),                        // 102: wakebell.v1.Attempt
+	(*GetQueueThroughputRequest)(nil),      // 103: wakebell.v1.GetQueueThroughputRequest
+	(*GetQueueThroughputResponse)(nil),     // 104: wakebell.v1.GetQueueThroughputResponse
+	(*ListQueueHistoryRequest)(nil),        // 105: wakebell.v1.ListQueueHistoryRequest
+	(*ListQueueHistoryResponse)(nil),       // 106: wakebell.v1.ListQueueHistoryResponse
+	nil,                                    // 107: wakebell.v1.GateState.GuardEntry
+	(*TopicStats)(nil),                     // 108: wakebell.v1.TopicStats
+	(*Error)(nil),                          // 109: wakebell.v1.Error
+	(*timestamppb.Timestamp)(nil),          // 110: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),            // 111: google.protobuf.Duration
+	(*Content)(nil),                        // 112: wakebell.v1.Content
+	(*Queue)(nil),                          // 113: wakebell.v1.Queue
 }
 var file_messages_operations_proto_depIdxs = []int32{
 	6,   // 0: wakebell.v1.GetOverviewsResponse.topics:type_name -> wakebell.v1.TopicOverview
-	102, // 1: wakebell.v1.TopicOverview.stats:type_name -> wakebell.v1.TopicStats
+	108, // 1: wakebell.v1.TopicOverview.stats:type_name -> wakebell.v1.TopicStats
 	22,  // 2: wakebell.v1.TopicOverview.control:type_name -> wakebell.v1.TopicControl
-	103, // 3: wakebell.v1.TopicOverview.fault:type_name -> wakebell.v1.Error
+	109, // 3: wakebell.v1.TopicOverview.fault:type_name -> wakebell.v1.Error
 	15,  // 4: wakebell.v1.GetTopicShardsResponse.shards:type_name -> wakebell.v1.TopicShards
-	104, // 5: wakebell.v1.TopicShards.since:type_name -> google.protobuf.Timestamp
+	110, // 5: wakebell.v1.TopicShards.since:type_name -> google.protobuf.Timestamp
 	15,  // 6: wakebell.v1.DivideTopicResponse.shards:type_name -> wakebell.v1.TopicShards
 	15,  // 7: wakebell.v1.ReshardTopicResponse.shards:type_name -> wakebell.v1.TopicShards
 	22,  // 8: wakebell.v1.GetTopicControlResponse.control:type_name -> wakebell.v1.TopicControl
-	104, // 9: wakebell.v1.TopicControl.paused_at:type_name -> google.protobuf.Timestamp
+	110, // 9: wakebell.v1.TopicControl.paused_at:type_name -> google.protobuf.Timestamp
 	23,  // 10: wakebell.v1.TopicControl.settings:type_name -> wakebell.v1.TopicSettings
-	105, // 11: wakebell.v1.TopicSettings.lease_ttl:type_name -> google.protobuf.Duration
-	105, // 12: wakebell.v1.TopicSettings.max_lease_age:type_name -> google.protobuf.Duration
-	105, // 13: wakebell.v1.TopicSettings.polling_interval:type_name -> google.protobuf.Duration
-	105, // 14: wakebell.v1.TopicSettings.max_polling_interval:type_name -> google.protobuf.Duration
-	105, // 15: wakebell.v1.TopicSettings.retry_initial:type_name -> google.protobuf.Duration
-	105, // 16: wakebell.v1.TopicSettings.retry_limit:type_name -> google.protobuf.Duration
-	105, // 17: wakebell.v1.TopicSettings.rate_per:type_name -> google.protobuf.Duration
-	105, // 18: wakebell.v1.TopicSettings.key_rate_per:type_name -> google.protobuf.Duration
+	111, // 11: wakebell.v1.TopicSettings.lease_ttl:type_name -> google.protobuf.Duration
+	111, // 12: wakebell.v1.TopicSettings.max_lease_age:type_name -> google.protobuf.Duration
+	111, // 13: wakebell.v1.TopicSettings.polling_interval:type_name -> google.protobuf.Duration
+	111, // 14: wakebell.v1.TopicSettings.max_polling_interval:type_name -> google.protobuf.Duration
+	111, // 15: wakebell.v1.TopicSettings.retry_initial:type_name -> google.protobuf.Duration
+	111, // 16: wakebell.v1.TopicSettings.retry_limit:type_name -> google.protobuf.Duration
+	111, // 17: wakebell.v1.TopicSettings.rate_per:type_name -> google.protobuf.Duration
+	111, // 18: wakebell.v1.TopicSettings.key_rate_per:type_name -> google.protobuf.Duration
 	22,  // 19: wakebell.v1.PauseTopicResponse.control:type_name -> wakebell.v1.TopicControl
 	22,  // 20: wakebell.v1.ResumeTopicResponse.control:type_name -> wakebell.v1.TopicControl
 	23,  // 21: wakebell.v1.RetuneTopicRequest.settings:type_name -> wakebell.v1.TopicSettings
 	22,  // 22: wakebell.v1.RetuneTopicResponse.control:type_name -> wakebell.v1.TopicControl
 	32,  // 23: wakebell.v1.DiagnoseResponse.findings:type_name -> wakebell.v1.Finding
 	35,  // 24: wakebell.v1.TailResponse.event:type_name -> wakebell.v1.TopicEvent
-	104, // 25: wakebell.v1.TopicEvent.at:type_name -> google.protobuf.Timestamp
-	105, // 26: wakebell.v1.TopicEvent.lateness:type_name -> google.protobuf.Duration
-	105, // 27: wakebell.v1.TopicEvent.took:type_name -> google.protobuf.Duration
-	105, // 28: wakebell.v1.TopicEvent.retry_in:type_name -> google.protobuf.Duration
-	105, // 29: wakebell.v1.DeadLetterFilter.older_than:type_name -> google.protobuf.Duration
-	105, // 30: wakebell.v1.DeadLetterFilter.newer_than:type_name -> google.protobuf.Duration
-	36,  // 31: wakebell.v1.ListDeadLettersRequest.filter:type_name -> wakebell.v1.DeadLetterFilter
-	41,  // 32: wakebell.v1.ListDeadLettersResponse.dead_letter:type_name -> wakebell.v1.DeadLetter
-	41,  // 33: wakebell.v1.GetDeadLetterResponse.dead_letter:type_name -> wakebell.v1.DeadLetter
-	104, // 34: wakebell.v1.DeadLetter.activation:type_name -> google.protobuf.Timestamp
-	104, // 35: wakebell.v1.DeadLetter.died:type_name -> google.protobuf.Timestamp
-	106, // 36: wakebell.v1.DeadLetter.content:type_name -> wakebell.v1.Content
-	36,  // 37: wakebell.v1.RedriveDeadLettersRequest.filter:type_name -> wakebell.v1.DeadLetterFilter
-	105, // 38: wakebell.v1.RedriveDeadLettersRequest.in:type_name -> google.protobuf.Duration
-	0,   // 39: wakebell.v1.RedriveDeadLettersResponse.outcome:type_name -> wakebell.v1.RedriveOutcome
-	36,  // 40: wakebell.v1.DeleteDeadLettersRequest.filter:type_name -> wakebell.v1.DeadLetterFilter
-	107, // 41: wakebell.v1.ListQueuesResponse.queue:type_name -> wakebell.v1.Queue
-	107, // 42: wakebell.v1.GetQueueStatsRequest.queue:type_name -> wakebell.v1.Queue
-	50,  // 43: wakebell.v1.GetQueueStatsResponse.stats:type_name -> wakebell.v1.QueueStats
-	104, // 44: wakebell.v1.QueueStats.oldest:type_name -> google.protobuf.Timestamp
-	104, // 45: wakebell.v1.QueueStats.now:type_name -> google.protobuf.Timestamp
-	107, // 46: wakebell.v1.ListQueueMessagesRequest.queue:type_name -> wakebell.v1.Queue
-	53,  // 47: wakebell.v1.ListQueueMessagesResponse.message:type_name -> wakebell.v1.QueuedMessage
-	104, // 48: wakebell.v1.QueuedMessage.deadline:type_name -> google.protobuf.Timestamp
-	107, // 49: wakebell.v1.PurgeQueueRequest.queue:type_name -> wakebell.v1.Queue
-	107, // 50: wakebell.v1.ListQueueDeadLettersRequest.queue:type_name -> wakebell.v1.Queue
-	60,  // 51: wakebell.v1.ListQueueDeadLettersResponse.dead_letter:type_name -> wakebell.v1.QueueDeadLetter
-	107, // 52: wakebell.v1.GetQueueDeadLetterRequest.queue:type_name -> wakebell.v1.Queue
-	60,  // 53: wakebell.v1.GetQueueDeadLetterResponse.dead_letter:type_name -> wakebell.v1.QueueDeadLetter
-	104, // 54: wakebell.v1.QueueDeadLetter.at:type_name -> google.protobuf.Timestamp
-	107, // 55: wakebell.v1.RedriveQueueDeadLetterRequest.queue:type_name -> wakebell.v1.Queue
-	105, // 56: wakebell.v1.RedriveQueueDeadLetterRequest.window:type_name -> google.protobuf.Duration
-	1,   // 57: wakebell.v1.RedriveQueueDeadLetterResponse.outcome:type_name -> wakebell.v1.QueueRedriveOutcome
-	107, // 58: wakebell.v1.DeleteQueueDeadLettersRequest.queue:type_name -> wakebell.v1.Queue
-	60,  // 59: wakebell.v1.DeleteQueueDeadLettersRequest.dead_letters:type_name -> wakebell.v1.QueueDeadLetter
-	69,  // 60: wakebell.v1.ListGatesResponse.gate:type_name -> wakebell.v1.GateState
-	69,  // 61: wakebell.v1.GetGateResponse.gate:type_name -> wakebell.v1.GateState
-	104, // 62: wakebell.v1.GateState.now:type_name -> google.protobuf.Timestamp
-	70,  // 63: wakebell.v1.GateState.holder:type_name -> wakebell.v1.GateTicket
-	104, // 64: wakebell.v1.GateState.until:type_name -> google.protobuf.Timestamp
-	70,  // 65: wakebell.v1.GateState.waiters:type_name -> wakebell.v1.GateTicket
-	101, // 66: wakebell.v1.GateState.guard:type_name -> wakebell.v1.GateState.GuardEntry
-	103, // 67: wakebell.v1.GateState.fault:type_name -> wakebell.v1.Error
-	79,  // 68: wakebell.v1.ExportRecurringResponse.schedule:type_name -> wakebell.v1.RecurringDump
-	79,  // 69: wakebell.v1.ImportRecurringRequest.schedule:type_name -> wakebell.v1.RecurringDump
-	104, // 70: wakebell.v1.BackfillRecurringRequest.from:type_name -> google.protobuf.Timestamp
-	104, // 71: wakebell.v1.BackfillRecurringRequest.to:type_name -> google.protobuf.Timestamp
-	85,  // 72: wakebell.v1.ListAuditRequest.filter:type_name -> wakebell.v1.AuditFilter
-	104, // 73: wakebell.v1.AuditFilter.since:type_name -> google.protobuf.Timestamp
-	87,  // 74: wakebell.v1.ListAuditResponse.entry:type_name -> wakebell.v1.AuditEntry
-	104, // 75: wakebell.v1.AuditEntry.at:type_name -> google.protobuf.Timestamp
-	104, // 76: wakebell.v1.AuditEntry.since:type_name -> google.protobuf.Timestamp
-	105, // 77: wakebell.v1.GetThroughputRequest.since:type_name -> google.protobuf.Duration
-	105, // 78: wakebell.v1.GetThroughputResponse.step:type_name -> google.protobuf.Duration
-	104, // 79: wakebell.v1.GetThroughputResponse.from:type_name -> google.protobuf.Timestamp
-	92,  // 80: wakebell.v1.GetThroughputResponse.points:type_name -> wakebell.v1.ThroughputCounts
-	94,  // 81: wakebell.v1.ListHistoryRequest.filter:type_name -> wakebell.v1.HistoryFilter
-	104, // 82: wakebell.v1.HistoryFilter.since:type_name -> google.protobuf.Timestamp
-	96,  // 83: wakebell.v1.ListHistoryResponse.attempt:type_name -> wakebell.v1.Attempt
-	104, // 84: wakebell.v1.Attempt.started:type_name -> google.protobuf.Timestamp
-	105, // 85: wakebell.v1.Attempt.took:type_name -> google.protobuf.Duration
-	107, // 86: wakebell.v1.GetQueueThroughputRequest.queue:type_name -> wakebell.v1.Queue
-	105, // 87: wakebell.v1.GetQueueThroughputRequest.since:type_name -> google.protobuf.Duration
-	91,  // 88: wakebell.v1.GetQueueThroughputResponse.throughput:type_name -> wakebell.v1.GetThroughputResponse
-	107, // 89: wakebell.v1.ListQueueHistoryRequest.queue:type_name -> wakebell.v1.Queue
-	94,  // 90: wakebell.v1.ListQueueHistoryRequest.filter:type_name -> wakebell.v1.HistoryFilter
-	96,  // 91: wakebell.v1.ListQueueHistoryResponse.attempt:type_name -> wakebell.v1.Attempt
-	92,  // [92:92] is the sub-list for method output_type
-	92,  // [92:92] is the sub-list for method input_type
-	92,  // [92:92] is the sub-list for extension type_name
-	92,  // [92:92] is the sub-list for extension extendee
-	0,   // [0:92] is the sub-list for field type_name
+	110, // 25: wakebell.v1.TopicEvent.at:type_name -> google.protobuf.Timestamp
+	111, // 26: wakebell.v1.TopicEvent.lateness:type_name -> google.protobuf.Duration
+	111, // 27: wakebell.v1.TopicEvent.took:type_name -> google.protobuf.Duration
+	111, // 28: wakebell.v1.TopicEvent.retry_in:type_name -> google.protobuf.Duration
+	36,  // 29: wakebell.v1.TopicEvent.state:type_name -> wakebell.v1.NodeState
+	110, // 30: wakebell.v1.NodeState.started:type_name -> google.protobuf.Timestamp
+	23,  // 31: wakebell.v1.NodeState.options:type_name -> wakebell.v1.TopicSettings
+	111, // 32: wakebell.v1.DeadLetterFilter.older_than:type_name -> google.protobuf.Duration
+	111, // 33: wakebell.v1.DeadLetterFilter.newer_than:type_name -> google.protobuf.Duration
+	37,  // 34: wakebell.v1.ListDeadLettersRequest.filter:type_name -> wakebell.v1.DeadLetterFilter
+	42,  // 35: wakebell.v1.ListDeadLettersResponse.dead_letter:type_name -> wakebell.v1.DeadLetter
+	42,  // 36: wakebell.v1.GetDeadLetterResponse.dead_letter:type_name -> wakebell.v1.DeadLetter
+	110, // 37: wakebell.v1.DeadLetter.activation:type_name -> google.protobuf.Timestamp
+	110, // 38: wakebell.v1.DeadLetter.died:type_name -> google.protobuf.Timestamp
+	112, // 39: wakebell.v1.DeadLetter.content:type_name -> wakebell.v1.Content
+	37,  // 40: wakebell.v1.RedriveDeadLettersRequest.filter:type_name -> wakebell.v1.DeadLetterFilter
+	111, // 41: wakebell.v1.RedriveDeadLettersRequest.in:type_name -> google.protobuf.Duration
+	0,   // 42: wakebell.v1.RedriveDeadLettersResponse.outcome:type_name -> wakebell.v1.RedriveOutcome
+	37,  // 43: wakebell.v1.DeleteDeadLettersRequest.filter:type_name -> wakebell.v1.DeadLetterFilter
+	113, // 44: wakebell.v1.ListQueuesResponse.queue:type_name -> wakebell.v1.Queue
+	113, // 45: wakebell.v1.GetQueueStatsRequest.queue:type_name -> wakebell.v1.Queue
+	51,  // 46: wakebell.v1.GetQueueStatsResponse.stats:type_name -> wakebell.v1.QueueStats
+	110, // 47: wakebell.v1.QueueStats.oldest:type_name -> google.protobuf.Timestamp
+	110, // 48: wakebell.v1.QueueStats.now:type_name -> google.protobuf.Timestamp
+	113, // 49: wakebell.v1.ListQueueMessagesRequest.queue:type_name -> wakebell.v1.Queue
+	54,  // 50: wakebell.v1.ListQueueMessagesResponse.message:type_name -> wakebell.v1.QueuedMessage
+	110, // 51: wakebell.v1.QueuedMessage.deadline:type_name -> google.protobuf.Timestamp
+	113, // 52: wakebell.v1.RemoveQueueRequest.queue:type_name -> wakebell.v1.Queue
+	113, // 53: wakebell.v1.PurgeQueueRequest.queue:type_name -> wakebell.v1.Queue
+	113, // 54: wakebell.v1.ListQueueDeadLettersRequest.queue:type_name -> wakebell.v1.Queue
+	63,  // 55: wakebell.v1.ListQueueDeadLettersResponse.dead_letter:type_name -> wakebell.v1.QueueDeadLetter
+	113, // 56: wakebell.v1.GetQueueDeadLetterRequest.queue:type_name -> wakebell.v1.Queue
+	63,  // 57: wakebell.v1.GetQueueDeadLetterResponse.dead_letter:type_name -> wakebell.v1.QueueDeadLetter
+	110, // 58: wakebell.v1.QueueDeadLetter.at:type_name -> google.protobuf.Timestamp
+	113, // 59: wakebell.v1.RedriveQueueDeadLetterRequest.queue:type_name -> wakebell.v1.Queue
+	111, // 60: wakebell.v1.RedriveQueueDeadLetterRequest.window:type_name -> google.protobuf.Duration
+	1,   // 61: wakebell.v1.RedriveQueueDeadLetterResponse.outcome:type_name -> wakebell.v1.QueueRedriveOutcome
+	113, // 62: wakebell.v1.DeleteQueueDeadLettersRequest.queue:type_name -> wakebell.v1.Queue
+	63,  // 63: wakebell.v1.DeleteQueueDeadLettersRequest.dead_letters:type_name -> wakebell.v1.QueueDeadLetter
+	72,  // 64: wakebell.v1.ListGatesResponse.gate:type_name -> wakebell.v1.GateState
+	72,  // 65: wakebell.v1.GetGateResponse.gate:type_name -> wakebell.v1.GateState
+	110, // 66: wakebell.v1.GateState.now:type_name -> google.protobuf.Timestamp
+	74,  // 67: wakebell.v1.GateState.holder:type_name -> wakebell.v1.GateTicket
+	110, // 68: wakebell.v1.GateState.until:type_name -> google.protobuf.Timestamp
+	74,  // 69: wakebell.v1.GateState.waiters:type_name -> wakebell.v1.GateTicket
+	107, // 70: wakebell.v1.GateState.guard:type_name -> wakebell.v1.GateState.GuardEntry
+	109, // 71: wakebell.v1.GateState.fault:type_name -> wakebell.v1.Error
+	110, // 72: wakebell.v1.GateState.since:type_name -> google.protobuf.Timestamp
+	73,  // 73: wakebell.v1.GateState.holds:type_name -> wakebell.v1.GateHolds
+	111, // 74: wakebell.v1.GateHolds.up_to:type_name -> google.protobuf.Duration
+	83,  // 75: wakebell.v1.ExportRecurringResponse.schedule:type_name -> wakebell.v1.RecurringDump
+	83,  // 76: wakebell.v1.ImportRecurringRequest.schedule:type_name -> wakebell.v1.RecurringDump
+	110, // 77: wakebell.v1.ListRecurringInstantsRequest.from:type_name -> google.protobuf.Timestamp
+	110, // 78: wakebell.v1.ListRecurringInstantsRequest.to:type_name -> google.protobuf.Timestamp
+	110, // 79: wakebell.v1.ListRecurringInstantsResponse.instants:type_name -> google.protobuf.Timestamp
+	110, // 80: wakebell.v1.BackfillRecurringRequest.from:type_name -> google.protobuf.Timestamp
+	110, // 81: wakebell.v1.BackfillRecurringRequest.to:type_name -> google.protobuf.Timestamp
+	91,  // 82: wakebell.v1.ListAuditRequest.filter:type_name -> wakebell.v1.AuditFilter
+	110, // 83: wakebell.v1.AuditFilter.since:type_name -> google.protobuf.Timestamp
+	93,  // 84: wakebell.v1.ListAuditResponse.entry:type_name -> wakebell.v1.AuditEntry
+	110, // 85: wakebell.v1.AuditEntry.at:type_name -> google.protobuf.Timestamp
+	110, // 86: wakebell.v1.AuditEntry.since:type_name -> google.protobuf.Timestamp
+	111, // 87: wakebell.v1.GetThroughputRequest.since:type_name -> google.protobuf.Duration
+	111, // 88: wakebell.v1.GetThroughputResponse.step:type_name -> google.protobuf.Duration
+	110, // 89: wakebell.v1.GetThroughputResponse.from:type_name -> google.protobuf.Timestamp
+	98,  // 90: wakebell.v1.GetThroughputResponse.points:type_name -> wakebell.v1.ThroughputCounts
+	111, // 91: wakebell.v1.ThroughputCounts.lateness:type_name -> google.protobuf.Duration
+	111, // 92: wakebell.v1.ThroughputCounts.max_lateness:type_name -> google.protobuf.Duration
+	100, // 93: wakebell.v1.ListHistoryRequest.filter:type_name -> wakebell.v1.HistoryFilter
+	110, // 94: wakebell.v1.HistoryFilter.since:type_name -> google.protobuf.Timestamp
+	102, // 95: wakebell.v1.ListHistoryResponse.attempt:type_name -> wakebell.v1.Attempt
+	110, // 96: wakebell.v1.Attempt.started:type_name -> google.protobuf.Timestamp
+	111, // 97: wakebell.v1.Attempt.took:type_name -> google.protobuf.Duration
+	113, // 98: wakebell.v1.GetQueueThroughputRequest.queue:type_name -> wakebell.v1.Queue
+	111, // 99: wakebell.v1.GetQueueThroughputRequest.since:type_name -> google.protobuf.Duration
+	97,  // 100: wakebell.v1.GetQueueThroughputResponse.throughput:type_name -> wakebell.v1.GetThroughputResponse
+	113, // 101: wakebell.v1.ListQueueHistoryRequest.queue:type_name -> wakebell.v1.Queue
+	100, // 102: wakebell.v1.ListQueueHistoryRequest.filter:type_name -> wakebell.v1.HistoryFilter
+	102, // 103: wakebell.v1.ListQueueHistoryResponse.attempt:type_name -> wakebell.v1.Attempt
+	104, // [104:104] is the sub-list for method output_type
+	104, // [104:104] is the sub-list for method input_type
+	104, // [104:104] is the sub-list for extension type_name
+	104, // [104:104] is the sub-list for extension extendee
+	0,   // [0:104] is the sub-list for field type_name
 }
 
 func init() { file_messages_operations_proto_init() }
@@ -6943,7 +7484,7 @@ func file_messages_operations_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_messages_operations_proto_rawDesc), len(file_messages_operations_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   100,
+			NumMessages:   106,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -56,8 +56,8 @@ type Config struct {
 	// Client.Throughput.
 	NoCounts bool
 
-	// Audit configures the record of the operations Purge, PurgeKept, RedriveDeadLetter
-	// and DeleteDeadLetters; see wakebell.Client.Audit.
+	// Audit configures the record of the operations Purge, PurgeKept, Remove,
+	// RedriveDeadLetter and DeleteDeadLetters; see wakebell.Client.Audit.
 	Audit wakebelltype.AuditConfig
 
 	// Logger receives warnings that no call returns; nil means slog.Default().
@@ -108,6 +108,7 @@ type Operator interface {
 	History(ctx context.Context, name wakebelltype.QueueKeys, f wakebelltype.HistoryFilter, p wakebelltype.Page) iter.Seq2[wakebelltype.Attempt, error]
 	Purge(ctx context.Context, name wakebelltype.QueueKeys, running bool) (int64, error)
 	PurgeKept(ctx context.Context, name wakebelltype.QueueKeys) (int64, error)
+	Remove(ctx context.Context, name wakebelltype.QueueKeys) (wakebelltype.QueueRemoval, error)
 
 	DeadLetters(ctx context.Context, name wakebelltype.QueueKeys, p wakebelltype.Page) iter.Seq2[wakebelltype.QueueDeadLetter, error]
 	DeadLetter(ctx context.Context, name wakebelltype.QueueKeys, entry string) (wakebelltype.QueueDeadLetter, error)
@@ -244,6 +245,22 @@ func (c *Client) PurgeKept(ctx context.Context, name wakebelltype.QueueKeys) (in
 	}
 	c.record(ctx, wakebelltype.AuditQueuePurge, q, audit.Result{Count: n, Detail: "kept", Err: err})
 	return n, err
+}
+
+// Remove removes the name of a queue from the list of queues, unless the queue has
+// messages, dead letters or kept payloads, or a node handles it. Consumers in Python are
+// not seen: a Client that publishes again lists the queue again within a minute. Errors
+// include wakebell.ErrDenied, if the Redis user may not count subscriptions.
+func (c *Client) Remove(ctx context.Context, name wakebelltype.QueueKeys) (wakebelltype.QueueRemoval, error) {
+	q, err := c.queue(name)
+	if err != nil {
+		return wakebelltype.QueueRemoval{}, err
+	}
+	r, err := q.Unregister(ctx)
+	if r.Existed && r.Use == "" {
+		c.record(ctx, wakebelltype.AuditQueueRemove, q, audit.One("", err))
+	}
+	return r, err
 }
 
 // drainLook is how often Drain reads the counts.

@@ -102,6 +102,25 @@ func ExampleOperator() {
 	// Output: 2
 }
 
+func ExampleClient_Remove() {
+	// An empty queue leaves the list of queues; one in use stays.
+	connect(func(ctx context.Context, c *queue.Client) {
+		_, err := Welcomes.Publish(ctx, c, Welcome{"ann"})
+		check(err)
+		r, err := c.Remove(ctx, Welcomes.Keys())
+		check(err)
+		fmt.Println(r.Use)
+		_, err = c.Purge(ctx, Welcomes.Keys(), false)
+		check(err)
+		r, err = c.Remove(ctx, Welcomes.Keys())
+		check(err)
+		fmt.Println(r.Existed, r.Use == "")
+	})
+	// Output:
+	// key "welcomes::pending"
+	// true true
+}
+
 func ExampleClient_Throughput() {
 	connect(func(ctx context.Context, c *queue.Client) {
 		_, err := Welcomes.PublishAll(ctx, c, Welcome{"ann"}, Welcome{"bob"}, Welcome{"ann"})

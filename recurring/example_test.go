@@ -119,6 +119,21 @@ func ExampleSchedules_Backfill() {
 	// Output: 24 runs
 }
 
+func ExampleSchedules_Instants() {
+	connect(func(ctx context.Context, schedules *recurring.Schedules) {
+		check(schedules.Put(ctx, nightly.Recurring("hourly", recurring.Rule{Cron: "0 * * * *"}, Report{"hour"})))
+		from := time.Date(2026, 1, 5, 0, 0, 0, 0, time.UTC)
+		instants, err := schedules.Instants(ctx, "hourly", from, from.Add(2*time.Hour))
+		check(err)
+		for _, at := range instants {
+			fmt.Println(at.Format(time.RFC3339))
+		}
+	})
+	// Output:
+	// 2026-01-05T00:00:00Z
+	// 2026-01-05T01:00:00Z
+}
+
 func ExampleSchedules_List() {
 	connect(func(ctx context.Context, schedules *recurring.Schedules) {
 		check(schedules.Put(ctx, nightly.Recurring("hourly", recurring.Rule{Every: time.Hour}, Report{"hour"})))

@@ -21,5 +21,6 @@ type Operator interface {
 	Preview(ctx context.Context, name string, n int) ([]time.Time, error)
 	Export(ctx context.Context, name string) (Dump, error)
 	Import(ctx context.Context, d Dump) error
+	Instants(ctx context.Context, name string, from, to time.Time) ([]time.Time, error)
 	Backfill(ctx context.Context, name string, from, to time.Time) (int, error)
 }

@@ -62,24 +62,32 @@ func unfound(name string, err error) error {
 // MaxBackfill is the maximum number of runs of one Backfill.
 const MaxBackfill = mostAtOnce
 
+// Instants returns the instants of a recurring schedule with from ≤ instant < to, which
+// Backfill would fire. Errors: ErrNotFound, or one that wraps wakebell.ErrInvalid for
+// more than MaxBackfill instants, or for a rule that takes too long.
+func (s *Schedules) Instants(ctx context.Context, name string, from, to time.Time) ([]time.Time, error) {
+	if !from.Before(to) {
+		return nil, argument.Invalid("from", "it is not before to")
+	}
+	_, e, err := s.hand.Read(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	e.Within(ctx)
+	all, more := e.Between(from, to, MaxBackfill)
+	if more {
+		return nil, argument.Invalid("from, to", "more than %d runs", MaxBackfill)
+	}
+	return all, unfound(name, e.Err())
+}
+
 // Backfill fires all instants of a recurring schedule with from ≤ instant < to,
 // whether they were fired before or not, and returns their number. The runs do not
 // count for MaxRuns. Each fires once, also when go-redis sends a command again
 // after a lost reply. Errors: ErrNotFound, or one that wraps wakebell.ErrInvalid
 // for more than MaxBackfill instants, before the first is fired.
 func (s *Schedules) Backfill(ctx context.Context, name string, from, to time.Time) (int, error) {
-	if !from.Before(to) {
-		return 0, argument.Invalid("from", "it is not before to")
-	}
-	_, e, err := s.hand.Read(ctx, name)
-	if err != nil {
-		return 0, err
-	}
-	e.Within(ctx)
-	if _, more := e.Between(from, to, MaxBackfill); more {
-		return 0, argument.Invalid("from, to", "more than %d runs", MaxBackfill)
-	}
-	if err := unfound(name, e.Err()); err != nil {
+	if _, err := s.Instants(ctx, name, from, to); err != nil {
 		return 0, err
 	}
 	n, _, err := s.hand.Backfill(ctx, name, from, to, MaxBackfill)

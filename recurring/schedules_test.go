@@ -113,6 +113,9 @@ func TestBackfill(t *testing.T) {
 	wakebelltest.Run(t, withBeat(recurring.SchedulerConfig{}), func(t *testing.T, w *wakebelltest.World) {
 		s, from := w.Client().Schedules(), time.Now().Add(-24*time.Hour)
 		require.NoError(t, s.Put(t.Context(), reports.Recurring("r", recurring.Rule{Cron: "0 * * * *", MaxRuns: 5}, "x")))
+		instants, err := s.Instants(t.Context(), "r", from, time.Now())
+		require.NoError(t, err)
+		require.Len(t, instants, 24)
 		n, err := s.Backfill(t.Context(), "r", from, time.Now())
 		require.NoError(t, err)
 		require.Equal(t, 24, n)
@@ -121,6 +124,8 @@ func TestBackfill(t *testing.T) {
 		w.Advance(24 * time.Hour)
 		require.Len(t, w.Delivered("reports"), 29, "backfilled runs do not count for MaxRuns")
 		_, err = s.Backfill(t.Context(), "r", from, from.Add(10*365*24*time.Hour))
+		require.ErrorIs(t, err, wakebell.ErrInvalid)
+		_, err = s.Instants(t.Context(), "r", from, from)
 		require.ErrorIs(t, err, wakebell.ErrInvalid)
 	})
 }

@@ -95,6 +95,13 @@ func (q *Queues) History(ctx context.Context, name wakebelltype.QueueKeys, f wak
 	}))
 }
 
+// Remove does what queue.Client.Remove does. If the link breaks, it is repeated and may
+// report that the queue did not exist.
+func (q *Queues) Remove(ctx context.Context, name wakebelltype.QueueKeys) (wakebelltype.QueueRemoval, error) {
+	answer, err := operate(ctx, q.client, rpc.OperationsClient.RemoveQueue, &messages.RemoveQueueRequest{Name: name.Name, Queue: wire.QueueMessage(name)})
+	return wakebelltype.QueueRemoval{Existed: answer.GetExisted(), Use: answer.GetUse()}, err
+}
+
 // Purge does what queue.Client.Purge does, but returns 0 with an error. If the link
 // breaks, it returns wakebell.ErrUnavailable, and messages may have been deleted.
 func (q *Queues) Purge(ctx context.Context, name wakebelltype.QueueKeys, running bool) (int64, error) {

@@ -60,11 +60,12 @@ func (c *Client) Audit(ctx context.Context, f wakebelltype.AuditFilter, p wakebe
 }
 
 // RecordChange does what wakebell.Client.RecordChange does. It needs the right to
-// operate the topic or the queue.
+// operate the topic or the queue. If the link breaks, the request is repeated with an
+// idempotency key (that of WithKey, or one of its own), so there is one entry.
 func (c *Client) RecordChange(ctx context.Context, change wakebelltype.Change) error {
 	_, err := operate(ctx, c, rpc.OperationsClient.RecordChange, &messages.RecordChangeRequest{
 		Operation: text.Valid(string(change.Operation)), Name: change.Name, Count: change.Count,
-		Detail: text.Valid(change.Detail), Error: text.Valid(change.Error),
+		Detail: text.Valid(change.Detail), Error: text.Valid(change.Error), Key: onceKey(ctx),
 	})
 	return err
 }
@@ -72,13 +73,13 @@ func (c *Client) RecordChange(ctx context.Context, change wakebelltype.Change) e
 // Tail does what wakebell.Client.Tail does. If the link breaks, it ends with
 // wakebell.ErrUnavailable.
 func (c *Client) Tail(ctx context.Context, topic string) iter.Seq2[wakebelltype.Event, error] {
-	return wire.Each(list(ctx, c, rpc.OperationsClient.Tail, &messages.TailRequest{Topic: topic}), func(answer *messages.TailResponse) wakebelltype.Event {
+	return wire.Each(list(ctx, c, rpc.OperationsClient.Tail, &messages.TailRequest{Topic: topic, States: true}), func(answer *messages.TailResponse) wakebelltype.Event {
 		m := answer.GetEvent()
 		return wakebelltype.Event{
 			Kind: wakebelltype.EventKind(m.GetKind()), Topic: m.GetTopic(), Node: m.GetNode(), At: fields.Time(m.GetAt()),
 			ID: m.GetId(), Attempt: int(m.GetAttempt()),
 			Lateness: m.GetLateness().AsDuration(), Took: m.GetTook().AsDuration(), RetryIn: m.GetRetryIn().AsDuration(),
-			Text: m.GetText(), Entry: m.GetEntry(), Missed: int(m.GetMissed()),
+			Text: m.GetText(), Entry: m.GetEntry(), Missed: int(m.GetMissed()), State: wire.NodeStateOf(m.GetState()),
 		}
 	})
 }

@@ -147,6 +147,21 @@ func onceKey(ctx context.Context) string {
 	return cmp.Or(keyOf(ctx), uuid.NewString())
 }
 
+// Instants does what recurring.Schedules.Instants does.
+func (s *Schedules) Instants(ctx context.Context, name string, from, to time.Time) ([]time.Time, error) {
+	answer, err := operate(ctx, s.client, rpc.OperationsClient.ListRecurringInstants, &messages.ListRecurringInstantsRequest{
+		Name: name, From: timestamppb.New(from), To: timestamppb.New(to),
+	})
+	if err != nil {
+		return nil, err
+	}
+	instants := make([]time.Time, len(answer.GetInstants()))
+	for i, at := range answer.GetInstants() {
+		instants[i] = fields.Time(at)
+	}
+	return instants, nil
+}
+
 // Backfill does what recurring.Schedules.Backfill does, but returns 0 with an
 // error. If the link breaks, the request is repeated with an idempotency key (that
 // of WithKey, or one of its own), so each instant fires once.

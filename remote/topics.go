@@ -34,7 +34,10 @@ func (c *Client) Overview(ctx context.Context, topics ...string) ([]wakebelltype
 			return nil, err
 		}
 		for _, t := range answer.GetTopics() {
-			of := wakebelltype.Overview{Topic: t.GetTopic(), Stats: wire.StatsOf(t.GetStats()), Control: wire.ControlOf(t.GetControl()), Nodes: int(t.GetNodes()), Shards: int(max(t.GetShards(), 1))}
+			of := wakebelltype.Overview{
+				Topic: t.GetTopic(), Stats: wire.StatsOf(t.GetStats()), Control: wire.ControlOf(t.GetControl()),
+				Nodes: int(t.GetNodes()), Shards: int(max(t.GetShards(), 1)), Division: t.GetDivision(),
+			}
 			if t.GetFault() != nil {
 				of.Err = wakebell.AnswerError(t.GetFault())
 			}

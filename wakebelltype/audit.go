@@ -45,6 +45,7 @@ const (
 	AuditTopicRunNow     AuditOperation = "topic.run_now"
 
 	AuditQueuePublish    AuditOperation = "queue.publish" // by the dashboard; see Change
+	AuditQueueRemove     AuditOperation = "queue.remove"
 	AuditQueuePurge      AuditOperation = "queue.purge"
 	AuditQueueRedrive    AuditOperation = "queue.redrive"
 	AuditQueueDeleteDead AuditOperation = "queue.delete_dead"

@@ -41,6 +41,9 @@ const (
 	// EventNode means that a node handles the topic. It has only Node, and is sent
 	// once by each node.
 	EventNode EventKind = "node"
+	// EventState has the State of a Node, after its EventNode and then about every 3 s.
+	// Nodes of earlier versions send none.
+	EventState EventKind = "state"
 	// EventMissed means that events of a node were dropped, because there were too
 	// many or they could not be sent; Missed is their number.
 	EventMissed EventKind = "missed"
@@ -54,7 +57,7 @@ type Event struct {
 	Kind  EventKind `json:"kind"`
 	Topic string    `json:"topic"`
 	Node  string    `json:"node"`        // host and process that sent the event
-	At    time.Time `json:"at,omitzero"` // by Redis's clock; zero for EventNode, EventMissed and EventAttached
+	At    time.Time `json:"at,omitzero"` // by Redis's clock; zero for EventNode, EventState, EventMissed and EventAttached
 
 	ID      string `json:"id"`      // of the timer, at most 512 bytes
 	Attempt int    `json:"attempt"` // deliveries, this one included
@@ -65,4 +68,28 @@ type Event struct {
 	Text     string        `json:"text"`  // error or reason, at most 256 bytes
 	Entry    string        `json:"entry"` // of the dead letter
 	Missed   int           `json:"missed"`
+
+	State *NodeState `json:"state,omitempty"` // of EventState
+}
+
+// NodeState is the state of a node for a topic.
+type NodeState struct {
+	Version string    `json:"version"`          // of Wakebell in the node
+	Started time.Time `json:"started,omitzero"` // by the clock of the node
+
+	// Role is primary or fallback; empty: the topic is not divided among nodes.
+	Role    string `json:"role"`
+	Breaker string `json:"breaker"` // closed, open or half-open; empty: the topic has none
+	Paused  bool   `json:"paused"`  // by the node itself; see Control for all nodes
+
+	Running     int  `json:"running"`     // leases that the node holds
+	Concurrency int  `json:"concurrency"` // handlers that may run at once, if that is adaptive; otherwise 0
+	Prefetch    bool `json:"prefetch"`    // the node claims more than it has free handlers
+
+	Restarts int64 `json:"restarts"` // of the topic's poller, after a failure
+	Outages  int64 `json:"outages"`  // of the topic's Redis that ended, since the node started
+
+	// Options are those of the node, which Control may override. A setting that is off
+	// is 0.
+	Options Settings `json:"options"`
 }

@@ -14,6 +14,7 @@ type GateKeys struct {
 	Exchange  string // string: last request of a process at a gate, and its answer; default "{gates}:exchange"
 	Presence  string // zset, one key for all: process → when its presence expires; default "{gates}:presence"
 	Deadlines string // zset, one key for all: gate in use → when to check it; default "{gates}:deadlines"
+	Holds     string // hash: turns by day and by how long they were held; default "{gates}:holds", or State with "-holds" if that is set
 	Mark      string // string, one key for all: the highest ticket of any gate; default "{gates}:mark"
 }
 
@@ -27,6 +28,9 @@ type GateInfo struct {
 	// Confirmed reports that the holder has received the turn; otherwise it is
 	// being handed over.
 	Confirmed bool `json:"confirmed"`
+	// Since is when the holder got the turn, as far as Redis knows: a turn that a
+	// process passed on inside is known to it a little later. Zero: unknown.
+	Since time.Time `json:"since,omitzero"`
 	// Until is when the lease expires unless it is extended. For an unconfirmed
 	// holder it is when the turn passes to the next waiter.
 	Until time.Time `json:"until,omitzero"`
@@ -40,12 +44,22 @@ type GateInfo struct {
 	// Guard is the newest fencing token used, by resource; at most 1,000 resources.
 	Guard map[string]uint64 `json:"guard"`
 
+	// Holds counts the turns that ended in the last 7 days by how long they were held,
+	// with growing bounds; empty if none did. Processes write them every 5 s.
+	Holds []GateHolds `json:"holds"`
+
 	// Cursor continues a listing after this gate: its name. Only List sets it.
 	Cursor string `json:"cursor"`
 
 	// Err reports what of the gate cannot be read. List yields it with the gate and
 	// continues.
 	Err error `json:"-"`
+}
+
+// GateHolds counts turns that were held for longer than the bound before, and up to UpTo.
+type GateHolds struct {
+	UpTo  time.Duration `json:"up_to_ns"` // 0: for longer than all bounds
+	Turns int64         `json:"turns"`
 }
 
 // GateTicket is a process's place at a gate.

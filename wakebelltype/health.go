@@ -51,6 +51,9 @@ type Counters struct {
 	FallbackDelivered int64 `json:"fallback_delivered"` // of Delivered, those that this node claimed as a fallback
 	HelpRequests      int64 `json:"help_requests"`      // times that this node asked fallbacks to claim as well
 
+	// Role is primary or fallback; empty: the topic is not divided among nodes.
+	Role string `json:"role"`
+
 	// LastExchange is when the source last answered; zero: never.
 	LastExchange time.Time `json:"last_exchange,omitzero"`
 }

@@ -85,4 +85,30 @@ type ThroughputCounts struct {
 	Handled   int64     `json:"handled"`   // attempts that succeeded
 	Failed    int64     `json:"failed"`    // attempts that failed, without those that made a dead letter
 	Dead      int64     `json:"dead"`      // timers or messages that became dead letters
+
+	// Started counts the first attempts. Lateness is the sum of the times from the
+	// instant of a timer, or the publishing of a message, to its claim, and MaxLateness
+	// the longest.
+	Started     int64         `json:"started"`
+	Lateness    time.Duration `json:"lateness_ns"`
+	MaxLateness time.Duration `json:"max_lateness_ns"`
+}
+
+// Add adds the counts of another topic or step. At stays.
+func (c *ThroughputCounts) Add(o ThroughputCounts) {
+	c.Scheduled += o.Scheduled
+	c.Handled += o.Handled
+	c.Failed += o.Failed
+	c.Dead += o.Dead
+	c.Started += o.Started
+	c.Lateness += o.Lateness
+	c.MaxLateness = max(c.MaxLateness, o.MaxLateness)
+}
+
+// MeanLateness returns the mean of the lateness of the first attempts; 0 without any.
+func (c ThroughputCounts) MeanLateness() time.Duration {
+	if c.Started == 0 {
+		return 0
+	}
+	return c.Lateness / time.Duration(c.Started)
 }

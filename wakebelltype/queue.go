@@ -19,6 +19,14 @@ type QueueName struct {
 	Cursor string // continues the listing after this queue
 }
 
+// QueueRemoval is the result of removing a queue from the list of queues.
+type QueueRemoval struct {
+	Existed bool // the queue was listed
+	// Use is what uses the queue, which therefore stays: a key of it, or its nodes.
+	// Empty: nothing uses it.
+	Use string
+}
+
 // QueuePublished is the result of publishing a message.
 type QueuePublished struct {
 	ID    string `json:"id"`    // id of the message; if not Fresh, that of the earlier message, or empty if unknown

@@ -86,6 +86,11 @@ type Overview struct {
 	// Shards is the number of shards of the topic, 1 to 256.
 	Shards int `json:"shards"`
 
+	// Division are the nodes among which the topic is divided, the primary first: each
+	// as in Event.Node, a slash and a random part. Empty: it is not divided, the
+	// Redis user may not read that, or the topic has shards, which are divided one by one.
+	Division []string `json:"division"`
+
 	// Err reports what could not be read; that part is zero. Causes are a key of
 	// another type, or settings that were written by hand.
 	Err error `json:"-"`

@@ -47,8 +47,9 @@ const (
 // what they did not append with Miss.
 type Feed struct {
 	Topic    string
-	Watched  atomic.Bool // a client watches, or early is open; changed under mu
-	collects atomic.Bool // the same, but false while early is full; changed under mu
+	Describe func() wakebelltype.NodeState // the state of the node; nil: unknown
+	Watched  atomic.Bool                   // a client watches, or early is open; changed under mu
+	collects atomic.Bool                   // the same, but false while early is full; changed under mu
 
 	mu      sync.Mutex
 	early   early
@@ -125,7 +126,12 @@ func (f *Feed) take(now time.Time) (events []wakebelltype.Event, over bool) {
 	defer f.mu.Unlock()
 	if f.greet {
 		f.greet = false
-		events = append(events, wakebelltype.Event{Kind: wakebelltype.EventNode})
+		greeting := wakebelltype.Event{Kind: wakebelltype.EventNode}
+		if f.Describe != nil {
+			state := f.Describe()
+			greeting.State = &state
+		}
+		events = append(events, greeting)
 	}
 	events = append(events, f.pending...)
 	if f.missed > 0 {

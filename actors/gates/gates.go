@@ -66,7 +66,10 @@ type Config struct {
 
 	Metrics *metrics.Metrics // nil measures nothing
 
+	Holds HoldStore // nil: the durations of turns are not stored
+
 	random   func() float64
+	held     *holds
 	logLimit *loglimit.Limiter // of the log, about turns
 }
 
@@ -95,7 +98,14 @@ func New(system *actor.ActorSystem, cfg Config) *Gates {
 		cfg.random = rand.Float64
 	}
 	cfg.logLimit = host.NewLogLimiter()
-	return &Gates{system: system, cfg: cfg, stopped: make(chan struct{})}
+	g := &Gates{system: system, stopped: make(chan struct{})}
+	cfg.held = &holds{store: cfg.Holds, io: &g.io, failed: func(err error) {
+		if skipped, ok := cfg.logLimit.Allow("holds"); ok {
+			cfg.Logger.Warn("durations of turns not stored", "err", err, "skipped", skipped)
+		}
+	}}
+	g.cfg = cfg
+	return g
 }
 
 // Start spawns a gates actor of this name in system, beside any runtime.
@@ -202,6 +212,7 @@ func (g *Gates) AfterStop(limit time.Duration) {
 // finish notes that the actor has stopped, and waits for calls of the store.
 func (g *Gates) finish(limit time.Duration) {
 	close(g.stopped)
+	g.cfg.held.flush(true)
 	if !host.WaitFor(&g.io, limit) {
 		g.cfg.Logger.Warn("stopped while a call of the store hangs", "duration", limit)
 	}

@@ -126,6 +126,7 @@ func (t *Turn) settle(state turnState, err error) {
 // measureEnd records the end of a turn; lost: before its release.
 func (k *gatekeeper) measureEnd(t *Turn, lost bool) {
 	k.cfg.Metrics.Gate(t.Gate).Ended(k.incarnation.ctx, t, lost)
+	k.cfg.held.add(t.Gate, time.Since(t.began))
 }
 
 // countWaiting counts a request while it waits.

@@ -13,7 +13,9 @@ type counters struct {
 	superseded, cancelled, lost, hung, orphansRemoved, exchanges, empty, peeks, errors,
 	hookCalls, hookSkipped, hookPanics, incarnations, clockSteps, lastExchange,
 	repeated, rejected, rejectedAcks, finalErrors, heartbeatsFailed, prefetchReturned, handlerRestarts, held, throttled, breakerOpen, breakerOpened, concurrency,
-	fallbackDelivered, helpRequests atomic.Int64
+	fallbackDelivered, helpRequests, started, lateness, maxLateness atomic.Int64
+
+	role atomic.Pointer[string] // in the division of the topic; nil: none
 }
 
 func (c *counters) Snapshot() wakebelltype.Counters {
@@ -57,6 +59,9 @@ func (c *counters) Snapshot() wakebelltype.Counters {
 
 		FallbackDelivered: c.fallbackDelivered.Load(),
 		HelpRequests:      c.helpRequests.Load(),
+	}
+	if role := c.role.Load(); role != nil {
+		s.Role = *role
 	}
 	if nanos := c.lastExchange.Load(); nanos != 0 {
 		s.LastExchange = time.Unix(0, nanos)

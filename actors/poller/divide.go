@@ -46,6 +46,7 @@ func (p *poller) divide(now time.Time) {
 	}
 	p.pace.fallback, p.pace.helping = p.division.Delay(now, p.pace.backlog || p.free() <= 0)
 	p.divideAt = time.Time{}
+	p.noteRole(now)
 	if p.unavailable { // the announcement expires
 		return
 	}
@@ -78,10 +79,19 @@ func (p *poller) announcementAnswered(m announced) {
 	if !p.division.Answered(m.sent, now, m.action, m.answer, m.err) {
 		return
 	}
+	p.noteRole(now)
 	if p.division.Role(now) == "primary" {
 		p.pace.lostRaces, p.pace.contentionDelay = 0, 0
 	}
 	p.Logger.Debug("role changed", "role", p.division.Role(now), "nodes", len(m.answer.Nodes))
+}
+
+// noteRole notes the role of this node for the metrics and for watchers.
+func (p *poller) noteRole(now time.Time) {
+	role := p.division.Role(now)
+	if known := p.Counters.role.Load(); known == nil || *known != role {
+		p.Counters.role.Store(&role)
+	}
 }
 
 // divisionHint processes a hint about announcements.

@@ -181,6 +181,7 @@ func (p *poller) confirm(l *lease, sent time.Time, remaining time.Duration) {
 func (p *poller) deliver(s *stream, f *flight, r *exchange.Reply, now time.Time) {
 	stale := now.After(f.sent.Add(r.Remaining - p.LeaseTTL/2))
 	collects, delivered := p.Feed.Collects(), 0
+	first, late, latest := 0, time.Duration(0), time.Duration(0)
 	for i := range r.Leases {
 		l := &lease{Delivery: Delivery{Lease: r.Leases[i], Topic: p.Name(), Claimed: r.Now, LeaseTTL: p.LeaseTTL, MaxFailures: p.Retry.MaxFailures}, queued: now, deliveredAt: now}
 		l.lease, l.stream, l.slot, l.generation = l, s, -1, f.generation
@@ -200,6 +201,9 @@ func (p *poller) deliver(s *stream, f *flight, r *exchange.Reply, now time.Time)
 			delivered++
 			if l.Claims > 1 {
 				p.Counters.repeated.Add(1)
+			} else {
+				lateness := max(l.Lateness(), 0)
+				first, late, latest = first+1, late+lateness, max(latest, lateness)
 			}
 			if collects {
 				p.emit(l, wakebelltype.Event{Kind: wakebelltype.EventDelivered, Lateness: l.Lateness()})
@@ -209,6 +213,7 @@ func (p *poller) deliver(s *stream, f *flight, r *exchange.Reply, now time.Time)
 	}
 	p.queue.pushed()
 	p.Counters.delivered.Add(int64(delivered))
+	p.Counters.countLateness(first, late, latest)
 	if p.division != nil {
 		if p.division.Fallback(now) {
 			p.Counters.fallbackDelivered.Add(int64(delivered))

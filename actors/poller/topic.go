@@ -107,6 +107,17 @@ type Settings struct {
 	Shards int
 }
 
+// Public returns the settings as users set them.
+func (s Settings) Public() wakebelltype.Settings {
+	return wakebelltype.Settings{
+		MaxConcurrent: s.MaxConcurrent, LeaseTTL: s.LeaseTTL, MaxLeaseAge: s.MaxLeaseAge,
+		PollingInterval: s.PollingInterval, MaxPollingInterval: s.MaxPollingInterval,
+		RetryInitial: s.Retry.Initial, RetryLimit: s.Retry.Max, MaxAttempts: s.Retry.MaxFailures,
+		RateLimit: s.Flow.RateLimit, RatePer: s.Flow.RatePer, RateBurst: s.Flow.RateBurst, MaxInFlight: s.Flow.MaxInFlight, PerKey: s.Flow.PerKey,
+		KeyRateLimit: s.Flow.KeyRateLimit, KeyRatePer: s.Flow.KeyRatePer, KeyRateBurst: s.Flow.KeyRateBurst,
+	}
+}
+
 // Shared is what all incarnations of a poller share.
 type Shared struct {
 	Topic
@@ -153,6 +164,22 @@ func NewShared(t Topic, env *host.Env, dead *DeadLetterHook, watch *ClockWatch, 
 	}
 	c.State.Store(&State{Settings: t.Settings, Paused: t.Paused})
 	return c
+}
+
+// Describe returns what the topic knows of the state of its node.
+func (c *Shared) Describe() wakebelltype.NodeState {
+	state, counts := c.State.Load(), c.Counters.Snapshot()
+	n := wakebelltype.NodeState{
+		Role: counts.Role, Paused: state.Paused, Running: int(counts.Held), Concurrency: int(counts.Concurrency),
+		Prefetch: !c.NoPrefetch, Restarts: counts.Restarts, Options: state.Settings.Public(),
+	}
+	if c.breaker != nil {
+		n.Breaker = guard.Closed.String()
+		if counts.BreakerOpen > 0 {
+			n.Breaker = guard.Open.String()
+		}
+	}
+	return n
 }
 
 // Name returns the topic that handlers, events and logs show.

@@ -22,7 +22,7 @@ import (
 type Store interface {
 	// WriteCounts adds counts; a repeated call with the same incarnation and number
 	// adds nothing.
-	WriteCounts(ctx context.Context, topic, incarnation string, call uint64, handled, failed, dead int64) error
+	WriteCounts(ctx context.Context, topic, incarnation string, call uint64, c wakebelltype.ThroughputCounts) error
 	WriteHistory(ctx context.Context, topic, node string, attempts []wakebelltype.Attempt) error
 }
 
@@ -79,7 +79,8 @@ type Topic struct {
 	store    Store
 	name     string
 	policy   wakebelltype.HistoryPolicy
-	counts   func() Counts // nil: not counted
+	counts   func() Counts        // nil: not counted
+	latest   func() time.Duration // the largest lateness since the last call
 
 	removed atomic.Bool
 
@@ -88,30 +89,36 @@ type Topic struct {
 
 	// Of the goroutine alone.
 	written, pending Counts // pending is not confirmed
+	pendingLatest    time.Duration
 	call             uint64
 }
 
-// Counts are what a poller has done since it was created.
-type Counts struct{ Handled, Failed, Dead int64 }
+// Counts are what a poller has done since it was created. Lateness is a sum over those
+// that were Started.
+type Counts struct {
+	Handled, Failed, Dead, Started int64
+	Lateness                       time.Duration
+}
 
 func (c Counts) minus(d Counts) Counts {
-	return Counts{c.Handled - d.Handled, c.Failed - d.Failed, c.Dead - d.Dead}
+	return Counts{c.Handled - d.Handled, c.Failed - d.Failed, c.Dead - d.Dead, c.Started - d.Started, c.Lateness - d.Lateness}
 }
 
 func (c Counts) plus(d Counts) Counts {
-	return Counts{c.Handled + d.Handled, c.Failed + d.Failed, c.Dead + d.Dead}
+	return Counts{c.Handled + d.Handled, c.Failed + d.Failed, c.Dead + d.Dead, c.Started + d.Started, c.Lateness + d.Lateness}
 }
 
 // Add adds a topic; a nil store is that of the recorder, and nil counts are not
-// written. It returns nil if nothing of the topic is recorded.
-func (r *Recorder) Add(name string, store Store, policy wakebelltype.HistoryPolicy, counts func() Counts) *Topic {
+// written. Latest returns the largest lateness since it was called last. Add returns nil
+// if nothing of the topic is recorded.
+func (r *Recorder) Add(name string, store Store, policy wakebelltype.HistoryPolicy, counts func() Counts, latest func() time.Duration) *Topic {
 	if r.store == nil || (policy == wakebelltype.HistoryOff && counts == nil) {
 		return nil
 	}
 	if store == nil {
 		store = r.store
 	}
-	t := &Topic{recorder: r, store: store, name: name, policy: policy, counts: counts}
+	t := &Topic{recorder: r, store: store, name: name, policy: policy, counts: counts, latest: latest}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.topics = append(r.topics, t)
@@ -282,10 +289,12 @@ func (t *Topic) writeCounts(ctx context.Context) (found bool) {
 			return false
 		}
 		t.recorder.calls++
-		t.call = t.recorder.calls
+		t.call, t.pendingLatest = t.recorder.calls, t.latest()
 	}
 	p := t.pending
-	if err := t.store.WriteCounts(ctx, t.name, t.recorder.incarnation, t.call, p.Handled, p.Failed, p.Dead); err != nil {
+	if err := t.store.WriteCounts(ctx, t.name, t.recorder.incarnation, t.call, wakebelltype.ThroughputCounts{
+		Handled: p.Handled, Failed: p.Failed, Dead: p.Dead, Started: p.Started, Lateness: p.Lateness, MaxLateness: t.pendingLatest,
+	}); err != nil {
 		t.recorder.fail(1, "counts not written", t.name, err)
 		return true
 	}

@@ -23,16 +23,19 @@ type memory struct {
 	mu      sync.Mutex
 	err     error
 	calls   map[uint64]Counts
+	latest  map[uint64]time.Duration
 	counted []uint64 // the numbers of the calls
 	history []int    // attempts of each call
 	node    string
 }
 
-func (m *memory) WriteCounts(_ context.Context, _, _ string, call uint64, handled, failed, dead int64) error {
+func (m *memory) WriteCounts(_ context.Context, _, _ string, call uint64, c wakebelltype.ThroughputCounts) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.counted = append(m.counted, call)
-	m.calls[call] = Counts{handled, failed, dead} // also when it fails: the answer was lost
+	// Also when it fails: the answer was lost.
+	m.calls[call] = Counts{Handled: c.Handled, Failed: c.Failed, Dead: c.Dead, Started: c.Started, Lateness: c.Lateness}
+	m.latest[call] = c.MaxLateness
 	return m.err
 }
 
@@ -98,15 +101,17 @@ type bench struct {
 	*Recorder
 	store   *memory
 	handled atomic.Int64
+	latest  atomic.Int64
 	topic   *Topic
 	io      sync.WaitGroup
 	log     lockedLog
 }
 
 func newBench(policy wakebelltype.HistoryPolicy) *bench {
-	b := &bench{store: &memory{calls: map[uint64]Counts{}}}
+	b := &bench{store: &memory{calls: map[uint64]Counts{}, latest: map[uint64]time.Duration{}}}
 	b.Recorder = New(b.store, "host/1/w", "me", slog.New(slog.NewTextHandler(&b.log, nil)), &b.io)
-	b.topic = b.Add("t", nil, policy, func() Counts { return Counts{Handled: b.handled.Load()} })
+	b.topic = b.Add("t", nil, policy, func() Counts { return Counts{Handled: b.handled.Load()} },
+		func() time.Duration { return time.Duration(b.latest.Swap(0)) })
 	return b
 }
 
@@ -138,8 +143,8 @@ func TestPoliciesSelectAttempts(t *testing.T) {
 		topic := newBench(policy).topic
 		require.Equal(t, want, [4]bool{topic.Wants(true, false), topic.Wants(true, true), topic.Wants(false, false), topic.Wants(false, true)}, policy)
 	}
-	require.Nil(t, New(nil, "", "", nil, nil).Add("t", nil, wakebelltype.HistoryAll, nil))
-	require.Nil(t, newBench(0).Add("t", nil, wakebelltype.HistoryOff, nil))
+	require.Nil(t, New(nil, "", "", nil, nil).Add("t", nil, wakebelltype.HistoryAll, nil, nil))
+	require.Nil(t, newBench(0).Add("t", nil, wakebelltype.HistoryOff, nil, nil))
 }
 
 func TestRecordsAreWrittenInBatches(t *testing.T) {
@@ -187,6 +192,7 @@ func TestRecordsThatCannotBeWritten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(wakebelltype.HistoryAll)
 		b.store.fail(errors.New("memory is full"))
+		b.latest.Store(int64(time.Second))
 		b.handle(3)
 		pass(6*time.Second + writeEvery/2) // between two writes, from here on
 		b.handle(4)
@@ -196,6 +202,7 @@ func TestRecordsThatCannotBeWritten(t *testing.T) {
 		pass(11 * time.Second)
 		require.Equal(t, Counts{Handled: 7}, b.store.total())
 		require.Equal(t, []uint64{1, 1, 1, 1, 2}, b.store.numbers())
+		require.Equal(t, map[uint64]time.Duration{1: time.Second, 2: 0}, b.store.latest)
 		require.Equal(t, 2, strings.Count(b.log.String(), "records not written"), b.log.String())
 		for range maxPending + 5 {
 			b.topic.Append(wakebelltype.Attempt{})

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -58,6 +59,9 @@ func TestGateHoldEndsWithASignal(t *testing.T) {
 	waiter.eventually(func() bool { return strings.Contains(b.fine("gate", "show", "TOPIC"), "waiter") })
 	shown := objects(t, b.fine("gate", "show", "TOPIC", "-o", "json"))[0]
 	require.InDelta(t, fence, shown["fence"], 0)
+	since, err := time.Parse(time.RFC3339, shown["since"].(string))
+	require.NoError(t, err)
+	require.WithinDuration(t, time.Now(), since, time.Minute)
 	require.InDelta(t, 1, shown["waiting"], 0)
 	require.Contains(t, b.fine("gate", "ls", "--limit", "0"), b.topic)
 

@@ -80,6 +80,8 @@ func (s *over) schedules(t *testing.T) {
 	dump := s.same("schedules", "export")
 	require.Equal(t, "7\n", s.same("schedules", "backfill", "daily", "--from", "2026-11-01T00:00:00Z", "--to", "2026-11-08T00:00:00Z"))
 	s.same("schedules", "backfill", "hourly", "--from", "2026-11-01T00:00:00Z", "--to", "2026-11-02T00:00:00Z", "-o", "json")
+	require.Equal(t, "2026-11-01T00:00:00Z\n2026-11-02T00:00:00Z\n",
+		s.same("schedules", "backfill", "daily", "--from", "2026-11-01T00:00:00Z", "--to", "2026-11-03T00:00:00Z", "--dry-run"))
 	s.fails(cli.ExitUsage, "schedules", "backfill", "daily", "--from", "2026-11-01T00:00:00Z", "--to", "2026-11-02T00:00:00Z", "--celery")
 	s.Does("schedules", "rm", "hourly", "daily", "--yes")
 	s.fails(cli.ExitNotFound, "schedules", "export", "daily")

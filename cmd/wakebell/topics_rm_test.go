@@ -28,6 +28,39 @@ func TestUnusedTopicsAreRemoved(t *testing.T) {
 	require.Contains(t, stderr, "topic not found: 1 of 1")
 }
 
+// queue rm removes a queue that nothing uses, and no other, on Redis and through a node.
+func TestUnusedQueuesAreRemoved(t *testing.T) {
+	b := setup(t)
+	o := b.over(b.start("node", "--listen", "127.0.0.1:0"))
+	queue := []string{"--queue", b.topic}
+	publish := append([]string{"queue", "publish", "--text", "x"}, queue...)
+	b.fine(publish...)
+	code, stdout, stderr := b.call(append([]string{"queue", "rm", "-o", "json"}, queue...)...)
+	require.Equal(t, cli.ExitError, code)
+	require.Equal(t, []map[string]any{{"queue": b.topic, "removed": false, "use": `key "` + b.topic + `::pending"`}}, objects(t, stdout))
+	require.Contains(t, stderr, "is in use by key")
+	o.fails(cli.ExitError, append([]string{"queue", "rm"}, queue...)...)
+	b.fine(append([]string{"queue", "purge", "--yes"}, queue...)...)
+	require.Equal(t, "removed "+b.topic+"\n", o.Does(append([]string{"queue", "rm"}, queue...)...))
+	require.Empty(t, b.fine("topics", "--queues", "--prefix", b.topic, "-o", "json"))
+	o.fails(cli.ExitNotFound, append([]string{"queue", "rm"}, queue...)...)
+	removed := objects(t, b.fine("audit", "--name", b.topic, "--operation", "queue.remove", "-o", "json"))
+	require.Len(t, removed, 1)
+	require.Equal(t, "network", removed[0]["via"])
+
+	b.fine(publish...) // by another process, so it is listed again
+	b.fine(append([]string{"queue", "purge", "--yes"}, queue...)...)
+	node := b.start(append([]string{"node"}, queue...)...)
+	node.says("node runs")
+	hint := b.topic + "::wakebell:hint"
+	require.Eventually(t, func() bool {
+		n, err := b.rdb.PubSubNumSub(t.Context(), hint).Result()
+		return err == nil && n[hint] == 1
+	}, waitLimit, waitTick)
+	_, _, stderr = b.call(append([]string{"queue", "rm"}, queue...)...)
+	require.Contains(t, stderr, "is in use by 1 nodes")
+}
+
 // topics shards divides a topic without timers, and shows the number.
 func TestATopicIsDivided(t *testing.T) {
 	b := setup(t)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"time"
 
@@ -62,6 +63,46 @@ func (s *site) fill() {
 	turn, err := s.gates.Acquire(ctx, "deploy")
 	require.NoError(t, err)
 	require.NoError(t, turn.Guard(ctx, "database"))
+	s.fillPast()
+	s.stayingNode("invoices", "mails", "webhooks")
+}
+
+// fillPast stores what nodes counted in the last 6 hours, and how long turns were held.
+func (s *site) fillPast() {
+	ctx, now := s.t.Context(), time.Now().Unix()/60
+	for i, topic := range []string{"invoices", "webhooks"} {
+		fields := map[string]any{}
+		for minute := now - 360; minute < now; minute++ {
+			handled := 40 + 30*i + int(25*math.Sin(float64(minute)/40)) + int(minute%7)
+			late := 2 + minute%3
+			if minute%97 == 0 {
+				late = 2600
+			}
+			for kind, n := range map[string]int64{
+				"s": int64(handled), "h": int64(handled - 2), "f": minute % 3, "n": int64(handled), "l": int64(handled) * late * 700, "m": late * 1000,
+			} {
+				fields[fmt.Sprint(minute, kind)] = n
+			}
+		}
+		require.NoError(s.t, s.rdb.HSet(ctx, "timers_counts:"+topic, fields).Err())
+	}
+	today := time.Now().Unix() / 86400
+	for i, turns := range []int{12, 310, 95, 41, 7, 2} {
+		require.NoError(s.t, s.rdb.HSet(ctx, "{gates}:holds:deploy", fmt.Sprintf("%d:%d", today, i), turns).Err())
+	}
+}
+
+// stayingNode runs a node on topics until the end of the test.
+func (s *site) stayingNode(topics ...string) {
+	cfg := wakebell.Config{}
+	for _, topic := range topics {
+		cfg.Handlers = append(cfg.Handlers, wakebell.Handle(wakebell.NewTopic[body](topic),
+			func(context.Context, wakebell.Timer[body]) error { return nil }, wakebell.RateLimit(50, time.Second, 50), wakebell.MaxConcurrent(10)))
+	}
+	sys, err := wakebell.New(actor.NewActorSystem(), s.rdb, cfg)
+	require.NoError(s.t, err)
+	require.NoError(s.t, sys.Start(s.t.Context()))
+	s.t.Cleanup(func() { require.NoError(s.t, sys.Stop()) })
 }
 
 // kill makes dead letters of three kinds.

@@ -34,6 +34,9 @@ func TestScreenshots(t *testing.T) {
 	phone := []string{"overview", "topic"}
 	for _, page := range s.pages() {
 		name, address := page[0], s.url+page[1]
+		if name == "overview" || name == "nodes" { // which later pages show as well
+			b.seesNodes(address)
+		}
 		b.picture(address, "light", 1280, 860, filepath.Join(folder, name+".png"))
 		if slices.Contains(dark, name) {
 			b.picture(address, "dark", 1280, 860, filepath.Join(folder, name+"-dark.png"))
@@ -43,6 +46,12 @@ func TestScreenshots(t *testing.T) {
 		}
 	}
 	b.faultless("screenshots")
+}
+
+// seesNodes waits until a node has answered on the page of nodes.
+func (b *browser) seesNodes(address string) {
+	b.t.Helper()
+	b.do(chromedp.Navigate(address), chromedp.WaitVisible("#nodes table"))
 }
 
 func (b *browser) picture(address, scheme string, width, height int64, file string) {

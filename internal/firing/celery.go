@@ -62,8 +62,10 @@ var (
 // runSpace is the UUID namespace in which message ids are derived from run ids.
 var runSpace = uuid.MustParse("1b7f6f0e-5a55-4c4e-9d3e-0f5a3c1a7c11")
 
-// celeryRun is a run as a message for Celery workers.
-func celeryRun(e *recur.Entry, at time.Time, id string) (recurring.Run, error) {
+// celeryRun is a run as a message for Celery workers. The headers of its span are
+// beside Celery's own, where OpenTelemetry's instrumentation of Celery puts and reads
+// them.
+func celeryRun(e *recur.Entry, at time.Time, id string, span map[string]string) (recurring.Run, error) {
 	o, err := readOptions(e.Definition.Options)
 	if err != nil {
 		return recurring.Run{}, err
@@ -91,6 +93,11 @@ func celeryRun(e *recur.Entry, at time.Time, id string) (recurring.Run, error) {
 		"group": nil, "group_index": nil, "retries": 0, "timelimit": []any{o.TimeLimit, o.SoftTimeLimit},
 		"root_id": task, "parent_id": nil, "argsrepr": string(args), "kwargsrepr": string(kwargs),
 		"origin": origin(), "ignore_result": o.IgnoreResult,
+	}
+	for key, value := range span {
+		if _, taken := headers[key]; !taken {
+			headers[key] = value
+		}
 	}
 	if o.Countdown != nil {
 		headers["eta"] = pythonTime(at.Add(time.Duration(*o.Countdown * float64(time.Second))))

@@ -3,14 +3,19 @@ package firing
 import (
 	"encoding/base64"
 	"encoding/json"
+	"fmt"
 	"os"
 	"slices"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/otel/attribute"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
 	"github.com/wakebell/wakebell/internal/recur"
+	"github.com/wakebell/wakebell/internal/tracing"
 )
 
 // The message for the golden entry equals Celery's, except for values that differ in
@@ -37,13 +42,13 @@ func TestCeleryMessageIsTheGoldenOne(t *testing.T) {
 	e, err := recur.Read(recur.Raw{Definition: []byte(fields[0][1])}, "send", time.UTC)
 	require.NoError(t, err)
 	due := time.Date(2026, 11, 21, 7, 50, 19, 912770000, time.UTC)
-	run, err := celeryRun(&e, due, "send@x")
+	run, err := celeryRun(&e, due, "send@x", nil)
 	require.NoError(t, err)
 	require.Equal(t, "q1\x06\x163", run.Queue)
 	require.Equal(t, "_kombu.binding.q1", run.Binding)
 	require.Equal(t, "q1\x06\x16\x06\x16q1", run.Member)
 	require.Equal(t, likeGolden(t, list[0]), likeGolden(t, string(run.Payload)))
-	again, err := celeryRun(&e, due, "send@x")
+	again, err := celeryRun(&e, due, "send@x", nil)
 	require.NoError(t, err)
 	require.Equal(t, run, again, "the same run is the same message")
 }
@@ -75,7 +80,7 @@ func TestCeleryOptions(t *testing.T) {
 	due := time.Date(2026, 11, 21, 7, 50, 19, 0, time.UTC)
 	run := func(options string) (map[string]any, error) {
 		e := recur.Entry{Definition: recur.Definition{Name: "n", Task: "t", Options: json.RawMessage(options)}}
-		r, err := celeryRun(&e, due, "n@x")
+		r, err := celeryRun(&e, due, "n@x", nil)
 		if err != nil {
 			return nil, err
 		}
@@ -99,4 +104,43 @@ func TestCeleryOptions(t *testing.T) {
 		_, err := run(bad)
 		require.ErrorIs(t, err, errOptions, bad)
 	}
+}
+
+// The messages carry the spans of their runs where OpenTelemetry's instrumentation of
+// Celery reads them.
+func TestCeleryMessagesCarrySpans(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		spans := tracetest.NewSpanRecorder()
+		provider := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(spans))
+		w.engine(func(c *Config) {
+			c.Maker.Celery, c.Maker.Tracer = true, tracing.New(tracing.Config{Provider: provider})
+		})
+		w.python("a", 5)
+		w.advance(11 * time.Second)
+		sent := w.rdb.LRange(t.Context(), "celery", 0, -1).Val()
+		require.Len(t, sent, 2)
+		require.Len(t, spans.Ended(), 2)
+		for i, text := range sent {
+			var m celeryMessage
+			require.NoError(t, json.Unmarshal([]byte(text), &m))
+			span := spans.Ended()[len(sent)-1-i] // the newest message is the first
+			require.Equal(t, "fire a", span.Name())
+			require.Contains(t, span.Attributes(), attribute.String("messaging.destination.name", "celery"))
+			require.Equal(t, fmt.Sprintf("00-%s-%s-01", span.SpanContext().TraceID(), span.SpanContext().SpanID()), m.Headers["traceparent"])
+			require.Equal(t, "topic", m.Headers["task"])
+		}
+	})
+}
+
+// A propagator cannot replace the headers of Celery.
+func TestCeleryKeepsItsHeaders(t *testing.T) {
+	t.Parallel()
+	e := recur.Entry{Definition: recur.Definition{Name: "n", Task: "t"}}
+	run, err := celeryRun(&e, time.Unix(0, 0), "n@x", map[string]string{"task": "other", "eta": "now", "baggage": "a=b"})
+	require.NoError(t, err)
+	var m celeryMessage
+	require.NoError(t, json.Unmarshal(run.Payload, &m))
+	require.Equal(t, "t", m.Headers["task"])
+	require.Nil(t, m.Headers["eta"])
+	require.Equal(t, "a=b", m.Headers["baggage"])
 }

@@ -86,7 +86,7 @@ func (m Maker) Owns(full string, raw recur.Raw) bool {
 
 func (m Maker) check(e *recur.Entry) error {
 	if m.ByCelery(e) {
-		_, err := celeryRun(e, time.Unix(0, 0), "x")
+		_, err := celeryRun(e, time.Unix(0, 0), "x", nil)
 		return err
 	}
 	if n := len(e.Topic()); n == 0 || n > redisops.MaxName {
@@ -198,6 +198,20 @@ func (m Maker) payload(e *recur.Entry, id string, due time.Time, run int64, span
 	return payload, nil
 }
 
+// destination returns what the spans of an entry's runs name as their destination: its
+// topic or its Celery queue.
+func (m Maker) destination(e *recur.Entry) string {
+	if !m.ByCelery(e) {
+		return strings.TrimPrefix(e.Topic(), m.Prefix)
+	}
+	o, err := readOptions(e.Definition.Options)
+	if err != nil {
+		return ""
+	}
+	queue, _ := o.queue() // celeryRun returns the error
+	return queue
+}
+
 // shot returns the shot of a plan.
 func (m Maker) shot(ctx context.Context, it *item, p recur.Plan) (*shot, error) {
 	s := &shot{item: it, after: it.entry, next: p.Next, skips: len(p.Due) == 0}
@@ -250,8 +264,10 @@ func (m Maker) fill(ctx context.Context, f *recurring.Firing, e *recur.Entry, du
 			e.Ours.Last = id
 		}
 		fires = append(fires, Fire{Name: strings.TrimPrefix(f.Name, m.Prefix), Due: at, Run: e.Ours.Run})
+		headers, span := m.Tracer.Fire(ctx, fires[len(fires)-1].Name, m.destination(e), at, e.Ours.Run, e.Ours.Trace)
+		fires[len(fires)-1].span = span
 		if m.ByCelery(e) {
-			run, err := celeryRun(e, at, id)
+			run, err := celeryRun(e, at, id, headers)
 			if err != nil {
 				return nil, err
 			}
@@ -262,8 +278,6 @@ func (m Maker) fill(ctx context.Context, f *recurring.Firing, e *recur.Entry, du
 			continue
 		}
 		topic := e.Topic()
-		headers, span := m.Tracer.Fire(ctx, fires[len(fires)-1].Name, strings.TrimPrefix(topic, m.Prefix), at, e.Ours.Run, e.Ours.Trace)
-		fires[len(fires)-1].span = span
 		payload, err := m.payload(e, id, at, e.Ours.Run, headers)
 		if err != nil {
 			return nil, err

@@ -41,7 +41,7 @@ type Outage struct {
 type observers struct {
 	consumed, settled, lost, heartbeats, prefetched, throttled, fallback, help,
 	opened, handlers, pollers, dead, reconnects, steps, records metric.Int64ObservableCounter
-	breaker, concurrency, held, outage, due, pending, deadStored, nodes,
+	breaker, concurrency, role, held, outage, due, pending, deadStored, nodes,
 	depth, inFlight, queueDead metric.Int64ObservableGauge
 	oldest, age, gateHeld metric.Float64ObservableGauge
 }
@@ -57,7 +57,7 @@ func newObservers(m metric.Meter) *observers {
 		reconnects: reconnects.observableCounter(m), steps: clockSteps.observableCounter(m),
 		records: recordsFailed.observableCounter(m),
 		breaker: breakerOpen.observableGauge(m), opened: breakerOpened.observableCounter(m),
-		concurrency: concurrency.observableGauge(m), held: leasesHeld.observableGauge(m), outage: outage.observableGauge(m),
+		concurrency: concurrency.observableGauge(m), role: divisionRole.observableGauge(m), held: leasesHeld.observableGauge(m), outage: outage.observableGauge(m),
 		due: backlogDue.observableGauge(m), pending: backlogPending.observableGauge(m),
 		deadStored: backlogDead.observableGauge(m), nodes: backlogNodes.observableGauge(m),
 		depth: queueDepth.observableGauge(m), inFlight: queueInFlight.observableGauge(m),
@@ -68,7 +68,7 @@ func newObservers(m metric.Meter) *observers {
 
 func (o *observers) all() []metric.Observable {
 	return []metric.Observable{
-		o.breaker, o.opened, o.concurrency,
+		o.breaker, o.opened, o.concurrency, o.role,
 		o.consumed, o.settled, o.lost, o.heartbeats, o.prefetched, o.throttled, o.fallback, o.help, o.handlers, o.pollers, o.dead, o.reconnects, o.steps, o.records,
 		o.held, o.outage, o.due, o.pending, o.deadStored, o.nodes, o.depth, o.inFlight, o.queueDead,
 		o.oldest, o.age, o.gateHeld,
@@ -187,6 +187,13 @@ func (m *Metrics) observePollers(to metric.Observer, o *observers, n *Node) {
 			o.breaker: c.BreakerOpen, o.opened: c.BreakerOpened, o.concurrency: c.Concurrency,
 		} {
 			all.add(i, t, n)
+		}
+		for _, role := range []string{"primary", "fallback"} {
+			has := int64(0)
+			if c.Role == role {
+				has = 1
+			}
+			all.with(o.role, t, nodeRole.String(role), has)
 		}
 		steps += c.ClockSteps
 	}

@@ -39,6 +39,7 @@ const (
 	rpcCode     = attribute.Key("rpc.response.status_code")
 	direction   = attribute.Key("network.io.direction")
 	bound       = attribute.Key("wakebell.bound")
+	nodeRole    = attribute.Key("wakebell.role")
 	sessionKind = attribute.Key("wakebell.session")
 	outboxTable = attribute.Key("wakebell.outbox")
 	recordKind  = attribute.Key("wakebell.record")
@@ -67,6 +68,7 @@ var Labels = []struct {
 	{bound, "bound of docs/remote.md that was reached"},
 	{outboxTable, "name of the table of an outbox"},
 	{recordKind, "`audit`, or `topic` for counts and history"},
+	{nodeRole, "`primary` or `fallback`"},
 	{sessionKind, "`stream` of Timers, or `link` of an actor system"},
 }
 
@@ -132,6 +134,7 @@ var (
 	throttled       = counter(deliveries, "wakebell.deliveries.throttled", "{exchange}", "Exchanges from which a rate limit or a maximum in flight held timers back.", destination)
 	byFallbacks     = counter(deliveries, "wakebell.deliveries.fallback", "{delivery}", "Deliveries that a node claimed although another node is the primary of the topic.", destination)
 	helpRequests    = counter(deliveries, "wakebell.help.requests", "{request}", "Requests of this node to other nodes to claim as well, because it is busy.", destination)
+	divisionRole    = gauge(deliveries, "wakebell.division.role", "{node}", "1 for the role that the node has for a topic that is divided among nodes, otherwise 0.", destination, nodeRole)
 	handlerRestarts = counter(deliveries, "wakebell.handler.restarts", "{restart}", "Restarts of handlers, each after a panic.", destination)
 	concurrency     = gauge(deliveries, "wakebell.concurrency.limit", "{handler}", "Handlers that may run at once, if that is adaptive; otherwise 0.", destination)
 	breakerOpen     = gauge(deliveries, "wakebell.breaker.open", "{breaker}", "1 while the circuit breaker is open or half-open.", destination)

@@ -28,6 +28,23 @@ import "time"
 // ticket if that is higher; it is below 2^53. 0 means none.
 type Ticket uint64
 
+// HoldBounds are the bounds by which Holds distinguishes turns.
+var HoldBounds = [...]time.Duration{
+	10 * time.Millisecond, 100 * time.Millisecond, time.Second, 10 * time.Second, time.Minute, 10 * time.Minute, time.Hour,
+}
+
+// Holds counts turns by how long they were held: up to each of HoldBounds, and longer.
+type Holds [len(HoldBounds) + 1]int64
+
+// Add counts a turn.
+func (h *Holds) Add(held time.Duration) {
+	i := 0
+	for i < len(HoldBounds) && held > HoldBounds[i] {
+		i++
+	}
+	h[i]++
+}
+
 // Kind is the kind of an Op.
 type Kind byte
 

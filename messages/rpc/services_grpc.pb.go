@@ -799,6 +799,7 @@ const (
 	Operations_ListQueues_FullMethodName             = "/wakebell.v1.Operations/ListQueues"
 	Operations_GetQueueStats_FullMethodName          = "/wakebell.v1.Operations/GetQueueStats"
 	Operations_ListQueueMessages_FullMethodName      = "/wakebell.v1.Operations/ListQueueMessages"
+	Operations_RemoveQueue_FullMethodName            = "/wakebell.v1.Operations/RemoveQueue"
 	Operations_PurgeQueue_FullMethodName             = "/wakebell.v1.Operations/PurgeQueue"
 	Operations_ListQueueDeadLetters_FullMethodName   = "/wakebell.v1.Operations/ListQueueDeadLetters"
 	Operations_GetQueueDeadLetter_FullMethodName     = "/wakebell.v1.Operations/GetQueueDeadLetter"
@@ -813,6 +814,7 @@ const (
 	Operations_RemoveGate_FullMethodName             = "/wakebell.v1.Operations/RemoveGate"
 	Operations_ExportRecurring_FullMethodName        = "/wakebell.v1.Operations/ExportRecurring"
 	Operations_ImportRecurring_FullMethodName        = "/wakebell.v1.Operations/ImportRecurring"
+	Operations_ListRecurringInstants_FullMethodName  = "/wakebell.v1.Operations/ListRecurringInstants"
 	Operations_BackfillRecurring_FullMethodName      = "/wakebell.v1.Operations/BackfillRecurring"
 	Operations_GetThroughput_FullMethodName          = "/wakebell.v1.Operations/GetThroughput"
 	Operations_ListHistory_FullMethodName            = "/wakebell.v1.Operations/ListHistory"
@@ -852,6 +854,7 @@ type OperationsClient interface {
 	ListQueues(ctx context.Context, in *messages.ListQueuesRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[messages.ListQueuesResponse], error)
 	GetQueueStats(ctx context.Context, in *messages.GetQueueStatsRequest, opts ...grpc.CallOption) (*messages.GetQueueStatsResponse, error)
 	ListQueueMessages(ctx context.Context, in *messages.ListQueueMessagesRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[messages.ListQueueMessagesResponse], error)
+	RemoveQueue(ctx context.Context, in *messages.RemoveQueueRequest, opts ...grpc.CallOption) (*messages.RemoveQueueResponse, error)
 	PurgeQueue(ctx context.Context, in *messages.PurgeQueueRequest, opts ...grpc.CallOption) (*messages.PurgeQueueResponse, error)
 	ListQueueDeadLetters(ctx context.Context, in *messages.ListQueueDeadLettersRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[messages.ListQueueDeadLettersResponse], error)
 	GetQueueDeadLetter(ctx context.Context, in *messages.GetQueueDeadLetterRequest, opts ...grpc.CallOption) (*messages.GetQueueDeadLetterResponse, error)
@@ -866,6 +869,7 @@ type OperationsClient interface {
 	RemoveGate(ctx context.Context, in *messages.RemoveGateRequest, opts ...grpc.CallOption) (*messages.RemoveGateResponse, error)
 	ExportRecurring(ctx context.Context, in *messages.ExportRecurringRequest, opts ...grpc.CallOption) (*messages.ExportRecurringResponse, error)
 	ImportRecurring(ctx context.Context, in *messages.ImportRecurringRequest, opts ...grpc.CallOption) (*messages.ImportRecurringResponse, error)
+	ListRecurringInstants(ctx context.Context, in *messages.ListRecurringInstantsRequest, opts ...grpc.CallOption) (*messages.ListRecurringInstantsResponse, error)
 	BackfillRecurring(ctx context.Context, in *messages.BackfillRecurringRequest, opts ...grpc.CallOption) (*messages.BackfillRecurringResponse, error)
 	GetThroughput(ctx context.Context, in *messages.GetThroughputRequest, opts ...grpc.CallOption) (*messages.GetThroughputResponse, error)
 	ListHistory(ctx context.Context, in *messages.ListHistoryRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[messages.ListHistoryResponse], error)
@@ -1157,6 +1161,16 @@ func (c *operationsClient) ListQueueMessages(ctx context.Context, in *messages.L
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type Operations_ListQueueMessagesClient = grpc.ServerStreamingClient[messages.ListQueueMessagesResponse]
 
+func (c *operationsClient) RemoveQueue(ctx context.Context, in *messages.RemoveQueueRequest, opts ...grpc.CallOption) (*messages.RemoveQueueResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(messages.RemoveQueueResponse)
+	err := c.cc.Invoke(ctx, Operations_RemoveQueue_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *operationsClient) PurgeQueue(ctx context.Context, in *messages.PurgeQueueRequest, opts ...grpc.CallOption) (*messages.PurgeQueueResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(messages.PurgeQueueResponse)
@@ -1324,6 +1338,16 @@ func (c *operationsClient) ImportRecurring(ctx context.Context, in *messages.Imp
 	return out, nil
 }
 
+func (c *operationsClient) ListRecurringInstants(ctx context.Context, in *messages.ListRecurringInstantsRequest, opts ...grpc.CallOption) (*messages.ListRecurringInstantsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(messages.ListRecurringInstantsResponse)
+	err := c.cc.Invoke(ctx, Operations_ListRecurringInstants_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *operationsClient) BackfillRecurring(ctx context.Context, in *messages.BackfillRecurringRequest, opts ...grpc.CallOption) (*messages.BackfillRecurringResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(messages.BackfillRecurringResponse)
@@ -1424,6 +1448,7 @@ type OperationsServer interface {
 	ListQueues(*messages.ListQueuesRequest, grpc.ServerStreamingServer[messages.ListQueuesResponse]) error
 	GetQueueStats(context.Context, *messages.GetQueueStatsRequest) (*messages.GetQueueStatsResponse, error)
 	ListQueueMessages(*messages.ListQueueMessagesRequest, grpc.ServerStreamingServer[messages.ListQueueMessagesResponse]) error
+	RemoveQueue(context.Context, *messages.RemoveQueueRequest) (*messages.RemoveQueueResponse, error)
 	PurgeQueue(context.Context, *messages.PurgeQueueRequest) (*messages.PurgeQueueResponse, error)
 	ListQueueDeadLetters(*messages.ListQueueDeadLettersRequest, grpc.ServerStreamingServer[messages.ListQueueDeadLettersResponse]) error
 	GetQueueDeadLetter(context.Context, *messages.GetQueueDeadLetterRequest) (*messages.GetQueueDeadLetterResponse, error)
@@ -1438,6 +1463,7 @@ type OperationsServer interface {
 	RemoveGate(context.Context, *messages.RemoveGateRequest) (*messages.RemoveGateResponse, error)
 	ExportRecurring(context.Context, *messages.ExportRecurringRequest) (*messages.ExportRecurringResponse, error)
 	ImportRecurring(context.Context, *messages.ImportRecurringRequest) (*messages.ImportRecurringResponse, error)
+	ListRecurringInstants(context.Context, *messages.ListRecurringInstantsRequest) (*messages.ListRecurringInstantsResponse, error)
 	BackfillRecurring(context.Context, *messages.BackfillRecurringRequest) (*messages.BackfillRecurringResponse, error)
 	GetThroughput(context.Context, *messages.GetThroughputRequest) (*messages.GetThroughputResponse, error)
 	ListHistory(*messages.ListHistoryRequest, grpc.ServerStreamingServer[messages.ListHistoryResponse]) error
@@ -1519,6 +1545,9 @@ func (UnimplementedOperationsServer) GetQueueStats(context.Context, *messages.Ge
 func (UnimplementedOperationsServer) ListQueueMessages(*messages.ListQueueMessagesRequest, grpc.ServerStreamingServer[messages.ListQueueMessagesResponse]) error {
 	return status.Error(codes.Unimplemented, "method ListQueueMessages not implemented")
 }
+func (UnimplementedOperationsServer) RemoveQueue(context.Context, *messages.RemoveQueueRequest) (*messages.RemoveQueueResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method RemoveQueue not implemented")
+}
 func (UnimplementedOperationsServer) PurgeQueue(context.Context, *messages.PurgeQueueRequest) (*messages.PurgeQueueResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method PurgeQueue not implemented")
 }
@@ -1560,6 +1589,9 @@ func (UnimplementedOperationsServer) ExportRecurring(context.Context, *messages.
 }
 func (UnimplementedOperationsServer) ImportRecurring(context.Context, *messages.ImportRecurringRequest) (*messages.ImportRecurringResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ImportRecurring not implemented")
+}
+func (UnimplementedOperationsServer) ListRecurringInstants(context.Context, *messages.ListRecurringInstantsRequest) (*messages.ListRecurringInstantsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListRecurringInstants not implemented")
 }
 func (UnimplementedOperationsServer) BackfillRecurring(context.Context, *messages.BackfillRecurringRequest) (*messages.BackfillRecurringResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method BackfillRecurring not implemented")
@@ -1926,6 +1958,24 @@ func _Operations_ListQueueMessages_Handler(srv interface{}, stream grpc.ServerSt
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type Operations_ListQueueMessagesServer = grpc.ServerStreamingServer[messages.ListQueueMessagesResponse]
 
+func _Operations_RemoveQueue_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(messages.RemoveQueueRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(OperationsServer).RemoveQueue(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Operations_RemoveQueue_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(OperationsServer).RemoveQueue(ctx, req.(*messages.RemoveQueueRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _Operations_PurgeQueue_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(messages.PurgeQueueRequest)
 	if err := dec(in); err != nil {
@@ -2157,6 +2207,24 @@ func _Operations_ImportRecurring_Handler(srv interface{}, ctx context.Context, d
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Operations_ListRecurringInstants_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(messages.ListRecurringInstantsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(OperationsServer).ListRecurringInstants(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Operations_ListRecurringInstants_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(OperationsServer).ListRecurringInstants(ctx, req.(*messages.ListRecurringInstantsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _Operations_BackfillRecurring_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(messages.BackfillRecurringRequest)
 	if err := dec(in); err != nil {
@@ -2297,6 +2365,10 @@ var Operations_ServiceDesc = grpc.ServiceDesc{
 			Handler:    _Operations_GetQueueStats_Handler,
 		},
 		{
+			MethodName: "RemoveQueue",
+			Handler:    _Operations_RemoveQueue_Handler,
+		},
+		{
 			MethodName: "PurgeQueue",
 			Handler:    _Operations_PurgeQueue_Handler,
 		},
@@ -2339,6 +2411,10 @@ var Operations_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "ImportRecurring",
 			Handler:    _Operations_ImportRecurring_Handler,
+		},
+		{
+			MethodName: "ListRecurringInstants",
+			Handler:    _Operations_ListRecurringInstants_Handler,
 		},
 		{
 			MethodName: "BackfillRecurring",

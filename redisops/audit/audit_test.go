@@ -154,6 +154,37 @@ func TestCallsOfACommandAreMerged(t *testing.T) {
 	})
 }
 
+// A call that is repeated after a lost reply has one entry, and the next call another.
+func TestARepeatedCallHasOneEntry(t *testing.T) {
+	t.Parallel()
+	embedded, _ := redistest.Embedded(t)
+	for _, rdb := range []*redis.Client{redistest.Shared(t), embedded} {
+		l := open(t, rdb, wakebelltype.AuditConfig{})
+		change := wakebelltype.Change{Operation: wakebelltype.AuditTopicCancel, Name: "t", Count: 3}
+		for _, key := range []string{"a", "a", "b", "a", "", ""} {
+			require.NoError(t, l.Report(messages.WithOnce(t.Context(), key), "t", change))
+		}
+		require.Len(t, l.all(t, wakebelltype.AuditFilter{}), 4)
+		other := messages.WithPrincipal(t.Context(), "ops")
+		require.NoError(t, l.Report(messages.WithOnce(other, "a"), "t", change))
+		require.Len(t, l.all(t, wakebelltype.AuditFilter{}), 5, "keys belong to principals")
+	}
+}
+
+// An entry of an earlier version is merged with, and not taken for a repetition.
+func TestEntriesOfEarlierVersions(t *testing.T) {
+	t.Parallel()
+	rdb := redistest.Shared(t)
+	l := open(t, rdb, wakebelltype.AuditConfig{Caller: "ada"})
+	require.NoError(t, rdb.XAdd(t.Context(), &redis.XAddArgs{Stream: l.Key(), Values: []string{
+		"operation", "queue.redrive", "name", "q", "by", "ada", "via", "process", "from", l.origin, "detail", "", "error", "", "count", "2", "since", "",
+	}}).Err())
+	l.Record(t.Context(), wakebelltype.AuditQueueRedrive, "q", One("", nil))
+	all := l.all(t, wakebelltype.AuditFilter{})
+	require.Len(t, all, 1)
+	require.EqualValues(t, 3, all[0].Count)
+}
+
 func TestTheStreamIsCapped(t *testing.T) {
 	t.Parallel()
 	rdb := redistest.Shared(t)

@@ -2,9 +2,12 @@ package audit
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,6 +18,7 @@ import (
 
 	"github.com/wakebell/wakebell/internal/loglimit"
 	"github.com/wakebell/wakebell/internal/text"
+	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/internal/scripts"
 	"github.com/wakebell/wakebell/wakebelltype"
@@ -159,6 +163,17 @@ func (l *Log) write(ctx context.Context, operation wakebelltype.AuditOperation, 
 	by := l.caller(ctx)
 	_, err := scripts.Runner{RDB: l.RDB}.RunText(ctx, recordScript, []string{l.cfg.Key}, maxEntries, window.Milliseconds(), others,
 		string(operation), name, text.Cut(by.name, maxCaller), string(by.via), by.from,
-		text.Cut(r.Detail, maxDetail), failure, strconv.FormatInt(r.Count, 10))
+		text.Cut(r.Detail, maxDetail), failure, strconv.FormatInt(r.Count, 10), callOf(ctx, operation, name))
 	return err
+}
+
+// callOf identifies the call of an entry: by the idempotency key of ctx or, because
+// go-redis may repeat the command, by a number that no other has.
+func callOf(ctx context.Context, operation wakebelltype.AuditOperation, name string) string {
+	key := messages.Once(ctx)
+	if key == "" {
+		return strconv.FormatUint(rand.Uint64(), 36) //nolint:gosec // it is no secret
+	}
+	sum := sha256.Sum256([]byte(strings.Join([]string{messages.Principal(ctx), key, string(operation), name}, "\x00")))
+	return hex.EncodeToString(sum[:8])
 }

@@ -47,6 +47,7 @@ var Operations = []Operation{
 	{Name: wakebelltype.AuditTopicReschedule, Request: "RecordChangeRequest", reported: true},
 	{Name: wakebelltype.AuditTopicRunNow, Request: "RecordChangeRequest", reported: true},
 	{Name: wakebelltype.AuditQueuePublish, Request: "RecordChangeRequest", reported: true},
+	{Name: wakebelltype.AuditQueueRemove, Request: "RemoveQueueRequest"},
 	{Name: wakebelltype.AuditQueuePurge, Request: "PurgeQueueRequest"},
 	{Name: wakebelltype.AuditQueueRedrive, Request: "RedriveQueueDeadLetterRequest", merged: sameName},
 	{Name: wakebelltype.AuditQueueDeleteDead, Request: "DeleteQueueDeadLettersRequest", merged: sameName},

@@ -163,7 +163,7 @@ func (s *Store) Remove(ctx context.Context, name string, force bool, t gate.Term
 	if force {
 		mode = "1"
 	}
-	keys := []string{k.state(name), k.stream(name), k.guard(name), k.Deadlines, k.Presence, k.Mark}
+	keys := []string{k.state(name), k.stream(name), k.guard(name), k.Deadlines, k.Presence, k.Mark, k.holds(name)}
 	list, err := s.RunList(ctx, 4, removeScript, keys, name, k.Group, k.channels(), mode,
 		wholeMicros(t.Lease), wholeMicros(t.Signal), wholeMicros(t.Presence), wholeMicros(GuardLife))
 	if err != nil {

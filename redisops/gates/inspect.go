@@ -28,20 +28,20 @@ func (s *Store) show(ctx context.Context, name string, most int) (wakebelltype.G
 	if err := CheckName(name); err != nil {
 		return wakebelltype.GateInfo{}, err
 	}
-	keys := []string{s.keys.state(name), s.keys.stream(name), s.keys.guard(name)}
-	list, err := s.RunList(ctx, 8, showScript, keys, most)
+	keys := []string{s.keys.state(name), s.keys.stream(name), s.keys.guard(name), s.keys.holds(name)}
+	list, err := s.RunList(ctx, 10, showScript, keys, most)
 	if err != nil {
 		return wakebelltype.GateInfo{}, fmt.Errorf("gate %q: %w", name, err)
 	}
-	head, err := scripts.Texts(append(list[:7:7], list[8:]...))
+	head, err := scripts.Texts(append(list[:7:7], list[9:]...))
 	if err != nil {
 		return wakebelltype.GateInfo{}, err
 	}
-	guarded, ok := list[7].([]any)
-	if !ok {
-		return wakebelltype.GateInfo{}, fmt.Errorf("%w: %T, want a list", scripts.ErrReply, list[7])
+	guard, err := textsOf(list[7])
+	if err != nil {
+		return wakebelltype.GateInfo{}, err
 	}
-	guard, err := scripts.Texts(guarded)
+	holds, err := textsOf(list[8])
 	if err != nil {
 		return wakebelltype.GateInfo{}, err
 	}
@@ -51,10 +51,14 @@ func (s *Store) show(ctx context.Context, name string, most int) (wakebelltype.G
 	if fence := read.number(head[1]); fence != 0 {
 		info.Holder = wakebelltype.GateTicket{Fence: fence, Process: processOf(head[2])}
 		info.Until = instantOfMicros(read.number(head[4]))
+		if began := read.number(head[7]); began != 0 {
+			info.Since = instantOfMicros(began)
+		}
 	}
 	info.LastFence = read.number(head[5])
 	info.Waiting = int(read.number(head[6])) //nolint:gosec // a length
-	for i := 7; i+1 < len(head); i += 2 {
+	info.Holds = readHolds(holds, info.Now)
+	for i := 8; i+1 < len(head); i += 2 {
 		info.Waiters = append(info.Waiters, wakebelltype.GateTicket{Fence: read.number(head[i]), Process: processOf(head[i+1])})
 	}
 	for i := 0; i+1 < len(guard); i += 2 {
@@ -64,6 +68,15 @@ func (s *Store) show(ctx context.Context, name string, most int) (wakebelltype.G
 		info.Guard[guard[i]] = read.number(guard[i+1])
 	}
 	return info, read.err
+}
+
+// textsOf returns the texts of a list within a reply.
+func textsOf(value any) ([]string, error) {
+	list, ok := value.([]any)
+	if !ok {
+		return nil, fmt.Errorf("%w: %T, want a list", scripts.ErrReply, value)
+	}
+	return scripts.Texts(list)
 }
 
 // numberReader reads numbers of a reply and retains the first error.

@@ -20,5 +20,6 @@ var (
 	releaseScript   = lua.Load("release", "turns")
 	guardScript     = lua.Load("guard", "turns")
 	repairScript    = lua.Load("repair", "turns")
+	holdsScript     = lua.Load("holds")
 	removeScript    = lua.Load("remove", "turns")
 )

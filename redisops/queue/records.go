@@ -17,8 +17,8 @@ func (q *Queue) records() records.Store {
 
 // WriteCounts adds what an incarnation of a node has done; see
 // [timers.Timers.WriteCounts].
-func (q *Queue) WriteCounts(ctx context.Context, incarnation string, call uint64, handled, failed, dead int64) error {
-	return q.records().WriteCounts(ctx, q.keys.exchange+":"+incarnation+":counts", call, handled, failed, dead)
+func (q *Queue) WriteCounts(ctx context.Context, incarnation string, call uint64, c wakebelltype.ThroughputCounts) error {
+	return q.records().WriteCounts(ctx, q.keys.exchange+":"+incarnation+":counts", call, c)
 }
 
 // Throughput returns the counts since a duration ago; see [timers.Timers.Throughput].

@@ -40,7 +40,7 @@ func TestQueueRecords(t *testing.T) {
 		_, _, err := f.Publish(ctx, PublishOptions{}, NewMessage([]byte("a"), "key"), NewMessage([]byte("b"), "key"))
 		require.NoError(t, err)
 		for range 2 {
-			require.NoError(t, f.WriteCounts(ctx, "me", 1, 5, 3, 1))
+			require.NoError(t, f.WriteCounts(ctx, "me", 1, wakebelltype.ThroughputCounts{Handled: 5, Failed: 3, Dead: 1}))
 		}
 		require.Equal(t, wakebelltype.ThroughputCounts{Scheduled: 2, Handled: 5, Failed: 3, Dead: 1}, f.counts(t))
 

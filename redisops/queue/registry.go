@@ -2,9 +2,14 @@ package queue
 
 import (
 	"context"
+	"fmt"
+	"strconv"
 	"strings"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/wakebell/wakebell/internal/queuekeys"
+	"github.com/wakebell/wakebell/redisops/internal/scripts"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
@@ -32,3 +37,49 @@ func Registered(member string) (wakebelltype.QueueKeys, bool) {
 
 // remember registers the queue after it was used.
 func (q *Queue) remember(ctx context.Context) { q.timers.RememberQueue(ctx, q.member) }
+
+// Unregister removes the queue from the registry, unless it has messages, dead letters or
+// nodes. The registry has a slot of its own, so the check and the removal are two steps:
+// what is published in between registers the queue again within a minute.
+func (q *Queue) Unregister(ctx context.Context) (wakebelltype.QueueRemoval, error) {
+	use, err := q.use(ctx)
+	if err != nil || use != "" {
+		return wakebelltype.QueueRemoval{Existed: err == nil, Use: use}, q.unregistered(err)
+	}
+	existed, err := q.timers.UnregisterQueue(ctx, q.member)
+	return wakebelltype.QueueRemoval{Existed: existed}, q.unregistered(err)
+}
+
+func (q *Queue) unregistered(err error) error {
+	if err != nil {
+		err = fmt.Errorf("remove queue %q: %w", q.Name(), err)
+	}
+	return err
+}
+
+// use returns what uses the queue: its nodes, or a key; empty: nothing.
+func (q *Queue) use(ctx context.Context) (string, error) {
+	nodes, err := q.timers.Subscribers(ctx, []string{q.keys.hint})
+	if err != nil {
+		return "", fmt.Errorf("count its nodes: %w", err)
+	}
+	if nodes[0] > 0 {
+		return fmt.Sprintf("%d nodes", nodes[0]), nil
+	}
+	k := q.keys
+	keys := []string{k.pending, k.processing, k.gone, k.dlq, k.completed, k.failed}
+	types := make([]*redis.StatusCmd, len(keys))
+	pipe := q.timers.RDB.Pipeline()
+	for i, key := range keys {
+		types[i] = pipe.Type(ctx, key)
+	}
+	if _, err := pipe.Exec(ctx); err != nil {
+		return "", scripts.Wrap(ctx, keys, err)
+	}
+	for i, found := range types {
+		if found.Val() != "none" {
+			return "key " + strconv.Quote(keys[i]), nil
+		}
+	}
+	return "", nil
+}

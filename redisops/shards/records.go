@@ -70,11 +70,7 @@ func (s *Store) Throughput(ctx context.Context, topic string, since time.Duratio
 	for _, t := range all[1:] {
 		for _, p := range t.Points {
 			if i, ok := steps[p.At]; ok {
-				to := &sum.Points[i]
-				to.Scheduled += p.Scheduled
-				to.Handled += p.Handled
-				to.Failed += p.Failed
-				to.Dead += p.Dead
+				sum.Points[i].Add(p)
 			}
 		}
 	}

@@ -104,6 +104,9 @@ func (s *Store) Overview(ctx context.Context, topics ...string) ([]wakebelltype.
 				o.Err = of.Err
 			}
 		}
+		if counts[i] > 1 { // each shard has a primary of its own
+			o.Division = nil
+		}
 		o.Topic, o.Shards = topic, layouts[i].Count()
 		joined[i], read = o, read[counts[i]:]
 	}

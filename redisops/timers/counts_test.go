@@ -21,6 +21,7 @@ func sum(t *testing.T, s *Timers, topic string, since time.Duration) (all wakebe
 	found, err := s.Throughput(t.Context(), topic, since)
 	require.NoError(t, err)
 	for _, p := range found.Points {
+		all.Started, all.Lateness, all.MaxLateness = all.Started+p.Started, all.Lateness+p.Lateness, max(all.MaxLateness, p.MaxLateness)
 		all.Scheduled, all.Handled, all.Failed, all.Dead = all.Scheduled+p.Scheduled, all.Handled+p.Handled, all.Failed+p.Failed, all.Dead+p.Dead
 	}
 	return all
@@ -40,10 +41,16 @@ func TestCountsOfACallAreWrittenOnce(t *testing.T) {
 		_, err = s.Schedule(ctx, topic, Entry{ID: "a", Payload: []byte("x")}) // replaces
 		require.NoError(t, err)
 		for range 2 { // a repeated call
-			require.NoError(t, s.WriteCounts(ctx, topic, "me", 1, 5, 3, 1))
+			require.NoError(t, s.WriteCounts(ctx, topic, "me", 1, wakebelltype.ThroughputCounts{
+				Handled: 5, Failed: 3, Dead: 1, Started: 9, Lateness: 9 * time.Millisecond, MaxLateness: 5 * time.Millisecond,
+			}))
 		}
-		require.NoError(t, s.WriteCounts(ctx, topic, "me", 2, 1, 0, 0))
-		want := wakebelltype.ThroughputCounts{Scheduled: 3, Handled: 6, Failed: 3, Dead: 1}
+		require.NoError(t, s.WriteCounts(ctx, topic, "me", 2, wakebelltype.ThroughputCounts{
+			Handled: 1, Started: 1, Lateness: time.Millisecond, MaxLateness: time.Millisecond,
+		}))
+		want := wakebelltype.ThroughputCounts{
+			Scheduled: 3, Handled: 6, Failed: 3, Dead: 1, Started: 10, Lateness: 10 * time.Millisecond, MaxLateness: 5 * time.Millisecond,
+		}
 		for _, since := range []time.Duration{10 * time.Minute, 24 * time.Hour, 90 * day} {
 			require.Equal(t, want, sum(t, s, topic, since), since)
 		}
@@ -67,10 +74,12 @@ func TestCountsAgeInVirtualTime(t *testing.T) {
 		rdb, _ := redistest.Embedded(t)
 		s, err := New(rdb, wakebelltype.Keys{})
 		require.NoError(t, err)
-		call := uint64(0)
+		call, began := uint64(0), time.Now()
 		write := func(n int64) {
 			call++
-			require.NoError(t, s.WriteCounts(t.Context(), "t", "me", call, n, 0, n))
+			require.NoError(t, s.WriteCounts(t.Context(), "t", "me", call, wakebelltype.ThroughputCounts{
+				Handled: n, Dead: n, Started: n, Lateness: time.Duration(n) * time.Second, MaxLateness: time.Duration(call) * time.Second,
+			}))
 		}
 		for range 10 * 24 { // 10 days
 			write(1)
@@ -84,9 +93,11 @@ func TestCountsAgeInVirtualTime(t *testing.T) {
 		require.Len(t, found.Points, 5)
 		for _, p := range found.Points[1:4] {
 			require.EqualValues(t, 24, p.Handled)
+			require.Equal(t, time.Second, p.MeanLateness())
+			require.Equal(t, p.At.Sub(began)+day, p.MaxLateness*3600, "that of the last hour of the day")
 			require.Zero(t, p.At.Hour())
 		}
-		require.Less(t, rdb.HLen(t.Context(), "timers_counts:t").Val(), int64(2*31+22+1), "minutes of a day and 6 hours, and the days before")
+		require.Less(t, rdb.HLen(t.Context(), "timers_counts:t").Val(), int64(5*(31+11)+1), "minutes of a day and 6 hours, and the days before")
 		<-time.After(85 * day)
 		write(1)
 		require.LessOrEqual(t, sum(t, s, "t", 90*day).Handled, int64(7*24+1))
@@ -105,7 +116,7 @@ func TestASchedulePassesWhenItCannotBeCounted(t *testing.T) {
 	require.NoError(t, rdb.Set(t.Context(), "timers_counts:"+topic, "x", 0).Err())
 	_, err = s.Schedule(t.Context(), topic, Entry{ID: "a", Payload: []byte("x")})
 	require.NoError(t, err)
-	require.ErrorIs(t, s.WriteCounts(t.Context(), topic, "me", 1, 1, 0, 0), redisops.ErrWrongType)
+	require.ErrorIs(t, s.WriteCounts(t.Context(), topic, "me", 1, wakebelltype.ThroughputCounts{Handled: 1}), redisops.ErrWrongType)
 	_, err = s.Throughput(t.Context(), topic, time.Hour)
 	require.ErrorIs(t, err, redisops.ErrWrongType)
 }

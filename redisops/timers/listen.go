@@ -3,7 +3,6 @@ package timers
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -16,6 +15,7 @@ import (
 
 	"github.com/wakebell/wakebell/messages/exchange"
 	"github.com/wakebell/wakebell/redisops"
+	"github.com/wakebell/wakebell/redisops/internal/eventwire"
 	"github.com/wakebell/wakebell/redisops/internal/layout"
 	"github.com/wakebell/wakebell/redisops/internal/scripts"
 	"github.com/wakebell/wakebell/wakebelltype"
@@ -119,32 +119,12 @@ func readWatching(topic, text string) (exchange.Hint, bool) {
 	first, second, _ := strings.Cut(text, " ")
 	us, err := strconv.ParseInt(first, 10, 64)
 	watched, err2 := strconv.ParseInt(cmp.Or(second, "0"), 10, 64)
-	hint := exchange.Hint{Source: topic, Kind: exchange.HintTail, In: micros(us), Watched: micros(watched)}
+	hint := exchange.Hint{Source: topic, Kind: exchange.HintTail, In: scripts.Micros(us), Watched: scripts.Micros(watched)}
 	return hint, err == nil && err2 == nil && us > 0 && watched >= 0 && topic != ""
 }
 
 // watchFor is how long nodes publish events after a watcher's announcement.
 const watchFor = 10 * time.Second
-
-// eventsMessage is a message on the channel of events; see docs/keys.md.
-type eventsMessage struct {
-	Node   string      `json:"node"`
-	Events []wireEvent `json:"events"`
-}
-
-// wireEvent is an event as it is published; instants and durations in µs.
-type wireEvent struct {
-	Kind     string `json:"event"`
-	At       int64  `json:"at,omitempty"`
-	ID       string `json:"id,omitempty"`
-	Attempt  int    `json:"attempt,omitempty"`
-	Lateness int64  `json:"lateness,omitempty"`
-	Took     int64  `json:"took,omitempty"`
-	RetryIn  int64  `json:"retry_in,omitempty"`
-	Text     string `json:"text,omitempty"`
-	Entry    string `json:"entry,omitempty"`
-	Missed   int    `json:"missed,omitempty"`
-}
 
 // PublishEvents publishes events of one node to the watchers of the topic. Errors
 // wrap [redisops.ErrChannelDenied] or [exchange.ErrUnavailable].
@@ -152,17 +132,7 @@ func (s *Timers) PublishEvents(ctx context.Context, topic string, events []wakeb
 	if len(events) == 0 {
 		return nil
 	}
-	m := eventsMessage{Node: events[0].Node, Events: make([]wireEvent, len(events))}
-	for i, e := range events {
-		m.Events[i] = wireEvent{
-			Kind: string(e.Kind), ID: e.ID, Attempt: e.Attempt, Text: e.Text, Entry: e.Entry, Missed: e.Missed,
-			Lateness: e.Lateness.Microseconds(), Took: e.Took.Microseconds(), RetryIn: e.RetryIn.Microseconds(),
-		}
-		if !e.At.IsZero() {
-			m.Events[i].At = e.At.UnixMicro()
-		}
-	}
-	text, err := json.Marshal(m)
+	text, err := eventwire.Encode(events)
 	if err != nil {
 		return fmt.Errorf("events of %q: %w", topic, err)
 	}
@@ -178,30 +148,6 @@ func (s *Timers) publish(ctx context.Context, channel string, text []byte) error
 		return fmt.Errorf("publish on %q: %w", channel, scripts.Wrap(ctx, nil, err))
 	}
 	return nil
-}
-
-// readEvents reads a message; it ignores messages of another format.
-func readEvents(topic, text string) []wakebelltype.Event {
-	var m eventsMessage
-	if err := json.Unmarshal([]byte(text), &m); err != nil {
-		return nil
-	}
-	events := make([]wakebelltype.Event, len(m.Events))
-	for i, w := range m.Events {
-		events[i] = wakebelltype.Event{
-			Kind: wakebelltype.EventKind(w.Kind), Topic: topic, Node: m.Node,
-			ID: w.ID, Attempt: w.Attempt, Text: w.Text, Entry: w.Entry, Missed: w.Missed,
-			Lateness: micros(w.Lateness), Took: micros(w.Took), RetryIn: micros(w.RetryIn),
-		}
-		if w.At != 0 {
-			events[i].At = scripts.Instant(float64(w.At) / 1e6)
-		}
-	}
-	return events
-}
-
-func micros(us int64) time.Duration {
-	return time.Duration(min(max(us, -scripts.MaxMicros), scripts.MaxMicros)) * time.Microsecond
 }
 
 // Tail watches the events of a topic on all nodes until yield returns false or ctx
@@ -250,7 +196,7 @@ func (s *Timers) TailAll(ctx context.Context, name string, topics []string, yiel
 			return err
 		}
 		return w.hand(wakebelltype.Event{Kind: wakebelltype.EventAttached, Topic: name})
-	}, func(_, text string) error { return w.hand(readEvents(name, text)...) })
+	}, func(_, text string) error { return w.hand(eventwire.Decode(name, text)...) })
 	if err != nil {
 		return fmt.Errorf("events on %q: %w", channels[0], err)
 	}
@@ -265,13 +211,15 @@ type watch struct {
 
 func (w *watch) hand(events ...wakebelltype.Event) error {
 	for _, e := range events {
-		if e.Kind == wakebelltype.EventNode {
-			if w.nodes[e.Node] {
-				continue
-			}
-			w.nodes[e.Node] = true
+		state, answer := e.State, e.Kind == wakebelltype.EventNode
+		if e.State = nil; (!answer || !w.nodes[e.Node]) && !w.yield(e) {
+			return scripts.ErrEnough
 		}
-		if !w.yield(e) {
+		if !answer {
+			continue
+		}
+		w.nodes[e.Node] = true
+		if e.Kind, e.State = wakebelltype.EventState, state; state != nil && !w.yield(e) {
 			return scripts.ErrEnough
 		}
 	}

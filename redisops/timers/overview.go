@@ -9,6 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/wakebell/wakebell/internal/rendezvous"
 	"github.com/wakebell/wakebell/messages/exchange"
 	"github.com/wakebell/wakebell/redisops/internal/layout"
 	"github.com/wakebell/wakebell/redisops/internal/scripts"
@@ -54,10 +55,12 @@ func (s *Timers) overviewPage(ctx context.Context, topics []string) []wakebellty
 	pipe := s.RDB.Pipeline()
 	stats := make([]*redis.Cmd, len(topics))
 	controls := make([]*redis.MapStringStringCmd, len(topics))
+	announced := make([]*redis.StringSliceCmd, len(topics))
 	for i, topic := range topics {
 		k := s.keys.Of(topic)
 		stats[i] = statsScript.EvalSha(ctx, pipe, statsKeys(k), statsSample)
 		controls[i] = pipe.HGetAll(ctx, k.Control)
+		announced[i] = pipe.ZRange(ctx, k.Nodes, 0, mostAnnounced-1)
 	}
 	var subscribed *redis.MapStringIntCmd
 	if _, clustered := s.RDB.(*redis.ClusterClient); !clustered {
@@ -75,10 +78,27 @@ func (s *Timers) overviewPage(ctx context.Context, topics []string) []wakebellty
 		if o.Stats, err = s.readStatsReply(ctx, topic, stats[i]); err != nil && o.Err == nil {
 			o.Err = fmt.Errorf("stats of %q: %w", topic, err)
 		}
+		o.Division = divisionOf(topic, announced[i].Val()) // without the right to read it, it is unknown
 		page[i] = o
 	}
 	s.countNodes(ctx, page, topics, subscribed)
 	return page
+}
+
+// mostAnnounced bounds the announced nodes of a topic that an overview reads.
+const mostAnnounced = 100
+
+// divisionOf returns the announced nodes of a topic in their order; none if there is one,
+// which polls as if there were no division.
+func divisionOf(topic string, announced []string) []string {
+	if len(announced) < 2 {
+		return nil
+	}
+	ranked := make([]string, len(announced))
+	for _, node := range announced {
+		ranked[rendezvous.Rank(topic, node, announced)] = node
+	}
+	return ranked
 }
 
 // countNodes sets the number of nodes of each topic. Without a reply it asks all
@@ -89,7 +109,7 @@ func (s *Timers) countNodes(ctx context.Context, page []wakebelltype.Overview, t
 	if reply == nil {
 		counts, err = s.nodesOf(ctx, topics...)
 	} else {
-		counts, err = s.addSubscribers(make([]int, len(topics)), topics, reply)
+		counts, err = addSubscribers(make([]int, len(topics)), s.hintChannels(topics), reply)
 	}
 	for i := range page {
 		if page[i].Nodes = -1; err == nil {
@@ -98,23 +118,28 @@ func (s *Timers) countNodes(ctx context.Context, page []wakebelltype.Overview, t
 	}
 }
 
-// nodesOf returns the number of nodes that subscribe to the hints of each topic, on any
-// master of a Cluster.
+// nodesOf returns the number of nodes that subscribe to the hints of each topic.
 func (s *Timers) nodesOf(ctx context.Context, topics ...string) (counts []int, err error) {
+	return s.Subscribers(ctx, s.hintChannels(topics))
+}
+
+// Subscribers returns the number of subscribers of each channel, on any master of a
+// Cluster.
+func (s *Timers) Subscribers(ctx context.Context, channels []string) (counts []int, err error) {
 	servers, err := s.Nodes(ctx)
-	counts = make([]int, len(topics))
+	counts = make([]int, len(channels))
 	for _, server := range servers {
 		if err == nil {
-			counts, err = s.addSubscribers(counts, topics, server.PubSubNumSub(ctx, s.hintChannels(topics)...))
+			counts, err = addSubscribers(counts, channels, server.PubSubNumSub(ctx, channels...))
 		}
 	}
 	return counts, scripts.Wrap(ctx, nil, err)
 }
 
 // addSubscribers adds the subscribers that a reply reports.
-func (s *Timers) addSubscribers(counts []int, topics []string, reply *redis.MapStringIntCmd) ([]int, error) {
+func addSubscribers(counts []int, channels []string, reply *redis.MapStringIntCmd) ([]int, error) {
 	found, err := reply.Result()
-	for i, channel := range s.hintChannels(topics) {
+	for i, channel := range channels {
 		counts[i] += int(found[channel])
 	}
 	return counts, err

@@ -155,9 +155,9 @@ func (s *Timers) lookAt(part []*peek) {
 	now := scripts.Instant(r.Score())
 	for _, p := range part {
 		next := r.Integer()
-		p.answer = exchange.PeekReply{Now: now, Next: micros(int64(next))}
+		p.answer = exchange.PeekReply{Now: now, Next: scripts.Micros(int64(next))}
 		if next < -1 {
-			p.answer.Next, p.answer.Overdue = 0, micros(int64(-2-next))
+			p.answer.Next, p.answer.Overdue = 0, scripts.Micros(int64(-2-next))
 		}
 		p.source.empty.Store(next == -1)
 	}

@@ -18,13 +18,14 @@ func (s *Timers) records(topic string) (records.Store, error) {
 }
 
 // WriteCounts adds what an incarnation of a node has done on a topic. Call is the
-// number of the call; a repeated call with the same number is counted once.
-func (s *Timers) WriteCounts(ctx context.Context, topic, incarnation string, call uint64, handled, failed, dead int64) error {
+// number of the call; a repeated call with the same number is counted once. At and
+// Scheduled of the counts are ignored.
+func (s *Timers) WriteCounts(ctx context.Context, topic, incarnation string, call uint64, c wakebelltype.ThroughputCounts) error {
 	r, err := s.records(topic)
 	if err != nil {
 		return err
 	}
-	return r.WriteCounts(ctx, s.keys.Of(topic).counted(incarnation), call, handled, failed, dead)
+	return r.WriteCounts(ctx, s.keys.Of(topic).counted(incarnation), call, c)
 }
 
 // Throughput returns the counts of a topic since a duration ago: by minute for up to 24

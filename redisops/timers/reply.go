@@ -28,7 +28,7 @@ func parseReply(text string) (out *exchange.Reply, apart bool, err error) {
 	out.Orphans = r.Integer() != 0
 	refused, dead, leases := r.Integer(), r.Integer(), r.Integer()
 	apart = r.Integer() != 0
-	out.Held = micros(int64(r.Integer()))
+	out.Held = scripts.Micros(int64(r.Integer()))
 	if r2.Err != nil || min(refused, dead, leases) < 0 || out.Held < 0 || max(refused, dead, leases) > len(r.Text) {
 		r.Fail("a bad first line")
 	}

@@ -152,16 +152,3 @@ func TestLastDead(t *testing.T) {
 		require.ErrorIs(t, err, redisops.ErrInvalid)
 	})
 }
-
-func FuzzReadEvents(f *testing.F) {
-	f.Add(`{"node":"n","events":[{"event":"dead","at":1795246719123456,"id":"x","took":-1}]}`)
-	f.Add(`{"events":[{"at":-9223372036854775808,"retry_in":9223372036854775807}]}`)
-	f.Fuzz(func(t *testing.T, text string) {
-		for _, e := range readEvents("t", text) {
-			require.Equal(t, "t", e.Topic)
-			if _, err := e.At.MarshalJSON(); err != nil {
-				t.Fatal(err)
-			}
-		}
-	})
-}

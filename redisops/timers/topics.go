@@ -140,6 +140,17 @@ func (s *Timers) RememberQueue(ctx context.Context, member string) {
 	}
 }
 
+// UnregisterQueue removes a queue from the registry, and reports whether it was there. A
+// process that uses the queue again registers it again within a minute.
+func (s *Timers) UnregisterQueue(ctx context.Context, member string) (existed bool, err error) {
+	n, err := s.RDB.SRem(ctx, s.keys.Queues, member).Result()
+	if err != nil {
+		return false, scripts.Wrap(ctx, []string{s.keys.Queues}, err)
+	}
+	s.queues.forget(member)
+	return n > 0, nil
+}
+
 // Topics reads a page of the registry, in no particular order. Start with cursor 0;
 // next is 0 after the last page. A name may occur twice.
 func (s *Timers) Topics(ctx context.Context, cursor uint64) (names []string, next uint64, err error) {
@@ -196,6 +207,22 @@ func (s *Timers) DiscoverTopics(ctx context.Context, cursor uint64) (names []str
 	}
 	return names, next, nil
 }
+
+// Size returns the number of keys in Redis, which DiscoverTopics scans.
+func (s *Timers) Size(ctx context.Context) (keys int64, err error) {
+	nodes, err := s.Nodes(ctx)
+	for _, node := range nodes {
+		n, err := node.DBSize(ctx).Result()
+		if err != nil {
+			return keys, scripts.Wrap(ctx, nil, err)
+		}
+		keys += n
+	}
+	return keys, scripts.Wrap(ctx, nil, err)
+}
+
+// DiscoverPage is about how many keys a page of DiscoverTopics scans.
+const DiscoverPage = layout.ScanPage
 
 func globEscape(s string) string {
 	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`).Replace(s)

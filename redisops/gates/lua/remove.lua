@@ -1,6 +1,6 @@
 -- Removes a gate: its queue, its turn and what its guard remembers.
 --
--- KEYS: state stream guard deadlines presence mark
+-- KEYS: state stream guard deadlines presence mark holds
 -- ARGV: gate group channels force lease signal life remembered
 --   channels is the start of a process's channel; force is 1 to remove a gate
 --   that is held or waited for too; lease, signal and life (of the presence) are
@@ -8,7 +8,7 @@
 -- Returns: a list: r removed, n there was none, u in use; the ticket of the turn,
 --   or 0; how many wait; the last ticket issued, or 0.
 
-local bad = mistyped('hash', 'stream', 'hash', 'zset', 'zset', 'string')
+local bad = mistyped('hash', 'stream', 'hash', 'zset', 'zset', 'string', 'hash')
 if bad then return bad end
 
 local guarded = redis.call('HLEN', KEYS.guard) - redis.call('HEXISTS', KEYS.guard, REMOVED)
@@ -39,7 +39,7 @@ for _, e in ipairs(redis.call('XRANGE', g.stream, '-', '+', 'COUNT', '100')) do
   if process then g.signals[process] = LOOK end
 end
 lift_mark(g)
-redis.call('UNLINK', g.state, g.stream, KEYS.guard)
+redis.call('UNLINK', g.state, g.stream, KEYS.guard, KEYS.holds)
 redis.call('ZREM', g.deadlines, g.name)
 redis.call('HSET', KEYS.guard, REMOVED, whole(math.min(g.last, math.max(g.now, mark_of(g)))))
 redis.call('PEXPIRE', KEYS.guard, whole(math.ceil(tonumber(ARGV.remembered) / 1e3)))

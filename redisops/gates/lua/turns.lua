@@ -5,7 +5,7 @@
 -- owner, process, kind (p provisional, h held), until (when the lease ends, in
 -- µs) and lease (how long it was then); last is the last ticket issued, granted
 -- the highest one that has had the turn. All tickets from since to last are of
--- the process tail.
+-- the process tail; began is the ticket of the turn and when it began, in µs.
 --
 -- A state expires when its gate has been idle for a while. The mark, one key for
 -- all gates, is what outlives it: the highest ticket of any gate. A gate that is
@@ -48,7 +48,7 @@ local function entry(ticket) return ticket .. '-0' end
 
 -- A gate g has its keys (stream, state, deadlines, presence, mark), its name, the
 -- group, the clock (now), the presence ttl (life), and the caller's process.
-local FIELDS = {'last', 'granted', 'holder', 'owner', 'process', 'kind', 'until', 'lease', 'tail', 'since'}
+local FIELDS = {'last', 'granted', 'holder', 'owner', 'process', 'kind', 'until', 'lease', 'tail', 'since', 'began'}
 
 local function mark_of(g) return integer(redis.call('GET', g.mark)) or 0 end
 
@@ -73,7 +73,7 @@ end
 local function adopt(g, lease, last, granted)
   g.last = math.max(top(g), mark_of(g), last or 0, granted or 0)
   g.holder, g.owner, g.process, g.kind = '', '', '', 'h'
-  g['until'], g.lease, g.tail, g.since, g.granted, g.issued = 0, lease, '', '', g.last, g.last
+  g['until'], g.lease, g.tail, g.since, g.granted, g.issued, g.began = 0, lease, '', '', g.last, g.last, ''
   local pending = redis.pcall('XPENDING', g.stream, g.group, '-', '+', '1')
   if not pending[1] then return end
   local found = redis.call('XRANGE', g.stream, pending[1][1], pending[1][1])[1]
@@ -115,11 +115,18 @@ local function lift_mark(g)
   if g.last > mark and g.last <= math.max(g.now, mark) + AHEAD then redis.call('SET', g.mark, whole(g.last)) end
 end
 
+-- began is the ticket of the turn and when it began. A ticket that the process of the
+-- turn passed on to is new to the state.
+local function began(g)
+  if g.holder == '' or string.match(g.began, '^%d+') == g.holder then return g.began end
+  return g.holder .. ' ' .. whole(g.now)
+end
+
 local function save(g)
   if g.changed then
     redis.call('HSET', g.state, 'last', whole(g.last), 'granted', whole(g.granted), 'holder', g.holder,
       'owner', g.owner, 'process', g.process, 'kind', g.kind, 'until', whole(g['until']),
-      'lease', whole(g.lease), 'tail', g.tail, 'since', g.since)
+      'lease', whole(g.lease), 'tail', g.tail, 'since', g.since, 'began', began(g))
     if g.last > g.issued then lift_mark(g) end
     renew(g)
   end

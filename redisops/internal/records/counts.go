@@ -20,8 +20,9 @@ const (
 // WriteCounts adds what an incarnation of a node has done. Call is the number of the
 // call; a repeated call with the same number is counted once. Counted is the key that
 // stores the number, one for each incarnation.
-func (s Store) WriteCounts(ctx context.Context, counted string, call uint64, handled, failed, dead int64) error {
-	_, err := s.RunText(ctx, countsScript, []string{s.Counts, counted}, strconv.FormatUint(call, 10), handled, failed, dead)
+func (s Store) WriteCounts(ctx context.Context, counted string, call uint64, c wakebelltype.ThroughputCounts) error {
+	_, err := s.RunText(ctx, countsScript, []string{s.Counts, counted}, strconv.FormatUint(call, 10),
+		c.Handled, c.Failed, c.Dead, c.Started, c.Lateness.Microseconds(), c.MaxLateness.Microseconds())
 	if err != nil {
 		return fmt.Errorf("counts of %q: %w", s.Name, err)
 	}
@@ -80,6 +81,12 @@ func throughputOf(fields map[string]string, now time.Time, since time.Duration) 
 			point.Failed += count
 		case 'd':
 			point.Dead += count
+		case 'n':
+			point.Started += count
+		case 'l':
+			point.Lateness += time.Duration(count) * time.Microsecond
+		case 'm':
+			point.MaxLateness = max(point.MaxLateness, time.Duration(count)*time.Microsecond)
 		}
 	}
 	return t

@@ -80,6 +80,11 @@ func (r *Reader) Fail(why string) {
 // MaxMicros is the maximum number of microseconds in a time.Duration.
 const MaxMicros = int64(1<<63-1) / int64(time.Microsecond)
 
+// Micros returns a duration of so many microseconds, or the nearest that there is.
+func Micros(us int64) time.Duration {
+	return time.Duration(min(max(us, -MaxMicros), MaxMicros)) * time.Microsecond
+}
+
 // Refusal reads why a settlement was refused.
 func (r *Reader) Refusal() exchange.Refusal {
 	index := r.Integer()

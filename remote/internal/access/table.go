@@ -115,6 +115,7 @@ var Needs = tableOf(
 	free[*messages.ListQueuesRequest](), // filtered
 	onName[*messages.GetQueueStatsRequest](rights.KindQueue, rights.ActionRead),
 	onName[*messages.ListQueueMessagesRequest](rights.KindQueue, rights.ActionRead),
+	onName[*messages.RemoveQueueRequest](rights.KindQueue, rights.ActionOperate),
 	onName[*messages.PurgeQueueRequest](rights.KindQueue, rights.ActionOperate),
 	onName[*messages.ListQueueDeadLettersRequest](rights.KindQueue, rights.ActionRead),
 	onName[*messages.GetQueueDeadLetterRequest](rights.KindQueue, rights.ActionRead),
@@ -136,6 +137,7 @@ var Needs = tableOf(
 			{action: rights.ActionSchedule, kinds: []rights.Kind{rights.KindTopic}, every: true},
 		}
 	}),
+	onName[*messages.ListRecurringInstantsRequest](rights.KindSchedule, rights.ActionRead),
 	onName[*messages.BackfillRecurringRequest](rights.KindSchedule, rights.ActionOperate),
 
 	onTopic[*messages.GetThroughputRequest](rights.ActionRead),

@@ -29,7 +29,10 @@ func (o *operations) listAudit(ctx context.Context, m *messages.ListAuditRequest
 }
 
 func (o *operations) RecordChange(ctx context.Context, m *messages.RecordChangeRequest) (*messages.RecordChangeResponse, error) {
-	err := o.client().RecordChange(ctx, wakebelltype.Change{
+	if len(m.GetKey()) > wire.MaxKey {
+		return nil, argument.Invalid("key", "%d bytes, at most %d", len(m.GetKey()), wire.MaxKey)
+	}
+	err := o.client().RecordChange(messages.WithOnce(ctx, m.GetKey()), wakebelltype.Change{
 		Operation: wakebelltype.AuditOperation(m.GetOperation()), Name: m.GetName(), Count: m.GetCount(),
 		Detail: m.GetDetail(), Error: m.GetError(),
 	})

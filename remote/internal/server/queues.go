@@ -57,6 +57,11 @@ func (o *operations) listQueueMessages(ctx context.Context, m *messages.ListQueu
 	})
 }
 
+func (o *operations) RemoveQueue(ctx context.Context, m *messages.RemoveQueueRequest) (*messages.RemoveQueueResponse, error) {
+	r, err := o.client().Queues().Remove(ctx, wire.QueueName(m))
+	return &messages.RemoveQueueResponse{Existed: r.Existed, Use: text.Valid(r.Use)}, err
+}
+
 func (o *operations) PurgeQueue(ctx context.Context, m *messages.PurgeQueueRequest) (answer *messages.PurgeQueueResponse, err error) {
 	answer = &messages.PurgeQueueResponse{}
 	if m.GetKept() {

@@ -20,11 +20,39 @@ func (o *operations) ImportRecurring(ctx context.Context, m *messages.ImportRecu
 	return &messages.ImportRecurringResponse{}, o.client().Schedules().Import(ctx, wire.DumpOf(m.GetSchedule()))
 }
 
-func (o *operations) BackfillRecurring(ctx context.Context, m *messages.BackfillRecurringRequest) (*messages.BackfillRecurringResponse, error) {
+// interval has a beginning and an end.
+type interval interface {
+	GetFrom() *timestamppb.Timestamp
+	GetTo() *timestamppb.Timestamp
+}
+
+func checkInterval(m interval) error {
 	for _, at := range []*timestamppb.Timestamp{m.GetFrom(), m.GetTo()} {
 		if err := at.CheckValid(); err != nil {
-			return nil, argument.Invalid("from, to", "%v", err)
+			return argument.Invalid("from, to", "%v", err)
 		}
+	}
+	return nil
+}
+
+func (o *operations) ListRecurringInstants(ctx context.Context, m *messages.ListRecurringInstantsRequest) (*messages.ListRecurringInstantsResponse, error) {
+	if err := checkInterval(m); err != nil {
+		return nil, err
+	}
+	instants, err := o.client().Schedules().Instants(ctx, m.GetName(), m.GetFrom().AsTime(), m.GetTo().AsTime())
+	if err != nil {
+		return nil, err
+	}
+	answer := &messages.ListRecurringInstantsResponse{}
+	for _, at := range instants {
+		answer.Instants = append(answer.Instants, fields.Timestamp(at))
+	}
+	return answer, nil
+}
+
+func (o *operations) BackfillRecurring(ctx context.Context, m *messages.BackfillRecurringRequest) (*messages.BackfillRecurringResponse, error) {
+	if err := checkInterval(m); err != nil {
+		return nil, err
 	}
 	if len(m.GetKey()) > wire.MaxKey {
 		return nil, argument.Invalid("key", "%d bytes, at most %d", len(m.GetKey()), wire.MaxKey)

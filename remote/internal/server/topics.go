@@ -24,13 +24,29 @@ func (o *operations) Tail(m *messages.TailRequest, stream grpc.ServerStreamingSe
 }
 
 func (o *operations) tail(ctx context.Context, m *messages.TailRequest) iter.Seq2[*messages.TailResponse, error] {
-	return wire.Each(o.client().Tail(ctx, m.GetTopic()), func(e wakebelltype.Event) *messages.TailResponse {
+	events := o.client().Tail(ctx, m.GetTopic())
+	if !m.GetStates() {
+		events = withoutStates(events)
+	}
+	return wire.Each(events, func(e wakebelltype.Event) *messages.TailResponse {
 		topic, _ := o.bare(e.Topic)
 		return &messages.TailResponse{Event: &messages.TopicEvent{
 			Kind: text.Valid(string(e.Kind)), Topic: text.Valid(topic), Node: text.Valid(e.Node), At: fields.Timestamp(e.At), Id: text.Valid(e.ID), Attempt: fields.Count(e.Attempt),
 			Lateness: wire.Span(e.Lateness), Took: wire.Span(e.Took), RetryIn: wire.Span(e.RetryIn), Text: text.Valid(e.Text), Entry: text.Valid(e.Entry), Missed: fields.Count(e.Missed),
+			State: wire.NodeStateMessage(e.State),
 		}}
 	})
+}
+
+// withoutStates leaves out what clients of earlier versions do not expect.
+func withoutStates(events iter.Seq2[wakebelltype.Event, error]) iter.Seq2[wakebelltype.Event, error] {
+	return func(yield func(wakebelltype.Event, error) bool) {
+		for e, err := range events {
+			if (err != nil || e.Kind != wakebelltype.EventState) && !yield(e, err) {
+				return
+			}
+		}
+	}
 }
 
 // bare returns the name of a topic without the System's prefix. It returns false if
@@ -71,6 +87,9 @@ func (o *operations) GetOverviews(ctx context.Context, m *messages.GetOverviewsR
 	answer := &messages.GetOverviewsResponse{}
 	for i, of := range all {
 		t := &messages.TopicOverview{Topic: m.GetTopics()[i], Stats: gatewayconv.StatsMessage(of.Stats), Control: wire.ControlMessage(of.Control), Nodes: int32(of.Nodes), Shards: fields.Count(of.Shards)}
+		for _, node := range of.Division {
+			t.Division = append(t.Division, text.Valid(node))
+		}
 		if of.Err != nil {
 			t.Fault = peer.ErrorOf(ctx, of.Err)
 		}

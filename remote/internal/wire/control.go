@@ -72,6 +72,30 @@ func SettingsOf(settings *messages.TopicSettings) (s wakebelltype.Settings) {
 	return s
 }
 
+// NodeStateMessage converts the state of a node to a message.
+func NodeStateMessage(n *wakebelltype.NodeState) *messages.NodeState {
+	if n == nil {
+		return nil
+	}
+	return &messages.NodeState{
+		Version: text.Valid(n.Version), Started: fields.Timestamp(n.Started), Role: text.Valid(n.Role), Breaker: text.Valid(n.Breaker),
+		Paused: n.Paused, Running: fields.Count(n.Running), Concurrency: fields.Count(n.Concurrency), Prefetch: n.Prefetch,
+		Restarts: n.Restarts, Outages: n.Outages, Options: SettingsMessage(n.Options),
+	}
+}
+
+// NodeStateOf is the inverse of NodeStateMessage.
+func NodeStateOf(m *messages.NodeState) *wakebelltype.NodeState {
+	if m == nil {
+		return nil
+	}
+	return &wakebelltype.NodeState{
+		Version: m.GetVersion(), Started: fields.Time(m.GetStarted()), Role: m.GetRole(), Breaker: m.GetBreaker(),
+		Paused: m.GetPaused(), Running: int(m.GetRunning()), Concurrency: int(m.GetConcurrency()), Prefetch: m.GetPrefetch(),
+		Restarts: m.GetRestarts(), Outages: m.GetOutages(), Options: SettingsOf(m.GetOptions()),
+	}
+}
+
 // Span returns d as a field of a message, or nil if d is zero.
 func Span(d time.Duration) *durationpb.Duration {
 	if d == 0 {

@@ -12,7 +12,7 @@ import (
 // GateMessage converts the state of a gate to a message.
 func GateMessage(g wakebelltype.GateInfo) *messages.GateState {
 	m := &messages.GateState{
-		Gate: text.Valid(g.Name), Now: fields.Timestamp(g.Now), Confirmed: g.Confirmed, Until: fields.Timestamp(g.Until),
+		Gate: text.Valid(g.Name), Now: fields.Timestamp(g.Now), Confirmed: g.Confirmed, Until: fields.Timestamp(g.Until), Since: fields.Timestamp(g.Since),
 		Waiting: fields.Count(g.Waiting), LastFence: g.LastFence, Guard: make(map[string]uint64, len(g.Guard)),
 	}
 	if g.Holder.Fence != 0 {
@@ -23,6 +23,9 @@ func GateMessage(g wakebelltype.GateInfo) *messages.GateState {
 	}
 	for _, w := range g.Waiters {
 		m.Waiters = append(m.Waiters, ticketMessage(w))
+	}
+	for _, h := range g.Holds {
+		m.Holds = append(m.Holds, &messages.GateHolds{UpTo: Span(h.UpTo), Turns: h.Turns})
 	}
 	for resource, fence := range g.Guard {
 		m.Guard[text.Valid(resource)] = max(fence, m.Guard[text.Valid(resource)]) // different names can become equal once they are valid UTF-8
@@ -38,13 +41,16 @@ func ticketMessage(t wakebelltype.GateTicket) *messages.GateTicket {
 func GateOf(m *messages.GateState) wakebelltype.GateInfo {
 	g := wakebelltype.GateInfo{
 		Name: m.GetGate(), Now: fields.Time(m.GetNow()), Holder: ticketOf(m.GetHolder()), Confirmed: m.GetConfirmed(),
-		Until: fields.Time(m.GetUntil()), Waiting: int(m.GetWaiting()), LastFence: m.GetLastFence(), Guard: m.GetGuard(),
+		Until: fields.Time(m.GetUntil()), Since: fields.Time(m.GetSince()), Waiting: int(m.GetWaiting()), LastFence: m.GetLastFence(), Guard: m.GetGuard(),
 	}
 	if m.GetFault() != nil {
 		g.Err = wakebell.AnswerError(m.GetFault())
 	}
 	if g.Guard == nil {
 		g.Guard = map[string]uint64{}
+	}
+	for _, h := range m.GetHolds() {
+		g.Holds = append(g.Holds, wakebelltype.GateHolds{UpTo: h.GetUpTo().AsDuration(), Turns: h.GetTurns()})
 	}
 	for _, w := range m.GetWaiters() {
 		g.Waiters = append(g.Waiters, ticketOf(w))

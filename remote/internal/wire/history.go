@@ -47,7 +47,10 @@ func ThroughputMessage(t wakebelltype.Throughput) *messages.GetThroughputRespons
 		if i == 0 {
 			m.From = fields.Timestamp(p.At)
 		}
-		m.Points[i] = &messages.ThroughputCounts{Scheduled: p.Scheduled, Handled: p.Handled, Failed: p.Failed, Dead: p.Dead}
+		m.Points[i] = &messages.ThroughputCounts{
+			Scheduled: p.Scheduled, Handled: p.Handled, Failed: p.Failed, Dead: p.Dead,
+			Started: p.Started, Lateness: Span(p.Lateness), MaxLateness: Span(p.MaxLateness),
+		}
 	}
 	return m
 }
@@ -59,6 +62,7 @@ func ThroughputOf(m *messages.GetThroughputResponse) wakebelltype.Throughput {
 		t.Points[i] = wakebelltype.ThroughputCounts{
 			At:        fields.Time(m.GetFrom()).Add(time.Duration(i) * t.Step),
 			Scheduled: p.GetScheduled(), Handled: p.GetHandled(), Failed: p.GetFailed(), Dead: p.GetDead(),
+			Started: p.GetStarted(), Lateness: p.GetLateness().AsDuration(), MaxLateness: p.GetMaxLateness().AsDuration(),
 		}
 	}
 	return t

@@ -47,7 +47,7 @@ func (a *App) nearest(ctx context.Context, c wakebell.Operator, topic string) (n
 	if a.RemoteAddress() != "" {
 		prefix = "" // Topics returns names without it
 	}
-	least := max(2, len(topic)/4) + 1
+	least := min(max(2, len(topic)/4), len(topic)-1) + 1 // not every character may differ
 	for name, err := range c.Topics(ctx, false, wakebelltype.Page{Limit: suggestMost}) {
 		if err != nil {
 			return ""

@@ -42,7 +42,7 @@ func (v *keysValue) Type() string { return "names" }
 func keyFields(k *wakebelltype.GateKeys) map[string]*string {
 	return map[string]*string{
 		"stream": &k.Stream, "group": &k.Group, "signal": &k.Signal, "state": &k.State, "guard": &k.Guard,
-		"exchange": &k.Exchange, "presence": &k.Presence, "deadlines": &k.Deadlines, "mark": &k.Mark,
+		"exchange": &k.Exchange, "presence": &k.Presence, "deadlines": &k.Deadlines, "holds": &k.Holds, "mark": &k.Mark,
 	}
 }
 

@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -19,6 +21,14 @@ type gateLine struct {
 	listLine
 	Waiters []ticketLine      `json:"waiters"`
 	Guard   map[string]uint64 `json:"guard"`
+	Since   string            `json:"since"`
+	Holds   []holdsLine       `json:"holds"`
+}
+
+// holdsLine counts turns that were held up to a time; null: for longer.
+type holdsLine struct {
+	UpToS *float64 `json:"up_to_s"`
+	Turns int64    `json:"turns"`
 }
 
 type ticketLine struct {
@@ -27,9 +37,16 @@ type ticketLine struct {
 }
 
 func newGateLine(g wakebelltype.GateInfo) gateLine {
-	line := gateLine{newListLine(g), []ticketLine{}, g.Guard}
+	line := gateLine{newListLine(g), []ticketLine{}, g.Guard, output.Stamp(g.Since), []holdsLine{}}
 	for _, w := range g.Waiters {
 		line.Waiters = append(line.Waiters, ticketLine{w.Fence, w.Process})
+	}
+	for _, h := range g.Holds {
+		held := holdsLine{Turns: h.Turns}
+		if h.UpTo > 0 {
+			held.UpToS = new(h.UpTo.Seconds())
+		}
+		line.Holds = append(line.Holds, held)
 	}
 	return line
 }
@@ -39,11 +56,12 @@ func showCommand(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show NAME",
 		Short: "Show the holder and the waiters of a gate",
-		Long: `Shows a gate: its holder with the fencing token, the first 100 waiters in order,
+		Long: `Shows a gate: its holder with the fencing token and since when it has the turn, the
+first 100 waiters in order, how long the turns of the last 7 days were held,
 and the newest token that each guarded resource has seen, for up to 1,000
 resources. A gate that was never used, or was idle for 5 minutes, has no holder.
-With -o json it is one line with the fields of gate ls, waiters (fence, process)
-and guard.`,
+With -o json it is one line with the fields of gate ls, waiters (fence, process),
+guard, since and holds (up_to_s, null for longer, and turns).`,
 		Example: `  wakebell gate show deploy
   wakebell gate show deploy -o json | jq .fence`,
 		Args: cobra.ExactArgs(1),
@@ -70,6 +88,7 @@ func showGate(ctx context.Context, a *cli.App, of gate.Operator, name string) er
 		{"fence", fenceText(line.Fence)},
 		{"holder", line.Holder},
 		{"confirmed", output.YesNo(line.Confirmed)},
+		{"since", a.Screen().Time(g.Since)},
 		{"until", a.Screen().Time(g.Until)},
 		{"last fence", fenceText(line.LastFence)},
 		{"waiting", strconv.Itoa(line.Waiting)},
@@ -80,5 +99,24 @@ func showGate(ctx context.Context, a *cli.App, of gate.Operator, name string) er
 	for _, resource := range slices.Sorted(maps.Keys(line.Guard)) {
 		rows = append(rows, [2]string{"guard", fenceText(line.Guard[resource]) + "  " + resource})
 	}
+	longest := ""
+	for _, h := range g.Holds {
+		name := "over " + longest
+		if h.UpTo > 0 {
+			longest = boundText(h.UpTo)
+			name = "up to " + longest
+		}
+		if h.Turns > 0 {
+			rows = append(rows, [2]string{"held " + name, output.Number(h.Turns) + " turns"})
+		}
+	}
 	return a.PrintRows(rows)
+}
+
+// boundText writes a bound of holds: 10ms, 1m, 1h.
+func boundText(d time.Duration) string {
+	if d < time.Minute {
+		return d.String()
+	}
+	return strings.TrimSuffix(strings.TrimSuffix(d.String(), "0s"), "0m")
 }

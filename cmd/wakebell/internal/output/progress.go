@@ -31,16 +31,17 @@ type Progress struct {
 	next     time.Time
 	began    time.Time
 	complete bool // the total is known
+	timed    bool // nothing is counted
 }
 
-// NewProgress returns the progress of total things, of an unknown number if total is
-// below 1. What describes the work: "cancel". On a screen that is not a terminal it
+// NewProgress returns the progress of total things, of an unknown number if total is 0.
+// With -1 it shows only for how long it lasts. What describes the work: "cancel". On a screen that is not a terminal it
 // returns nil.
 func NewProgress(w io.Writer, screen Screen, what string, total int64) *Progress {
 	if screen.Columns == 0 {
 		return nil
 	}
-	p := &Progress{w: w, screen: screen, began: time.Now(), complete: total > 0}
+	p := &Progress{w: w, screen: screen, began: time.Now(), complete: total > 0, timed: total < 0}
 	p.bar = pb.New64(max(total, 0)).Set(pb.Static, true).SetWriter(io.Discard).SetWidth(screen.Columns - 1)
 	p.bar.SetTemplateString(what + p.template()).Start()
 	_ = p.bar.String() // the rate is measured from here
@@ -51,6 +52,8 @@ func NewProgress(w io.Writer, screen Screen, what string, total int64) *Progress
 // template returns the fields that fit the screen.
 func (p *Progress) template() string {
 	switch {
+	case p.timed:
+		return `  {{etime . "%s"}}`
 	case !p.complete:
 		return `  {{counters . "%s of %s" "%[1]s"}}  {{speed . "%s/s" ""}}`
 	case p.screen.Columns < 50:

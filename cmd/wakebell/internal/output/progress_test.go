@@ -57,3 +57,14 @@ func TestProgressOfAnUnknownNumber(t *testing.T) {
 	none.End()
 	require.Nil(t, NewProgress(nil, Screen{}, "x", 1), "not a terminal")
 }
+
+func TestProgressOfATime(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var out bytes.Buffer
+		p := NewProgress(&out, Screen{Columns: 70}, "check", -1)
+		<-time.After(3 * time.Second)
+		p.Set(0)
+		require.Equal(t, "\rcheck  3.0s\x1b[K", out.String())
+	})
+}

@@ -18,5 +18,6 @@ func TestTheReferenceNamesTheFields(t *testing.T) {
 		"queue stats":   statsLine{},
 		"queue history": historyLine{},
 		"queue dead ls": deadLine{},
+		"queue rm":      removedLine{},
 	})
 }

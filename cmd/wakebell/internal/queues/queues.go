@@ -27,7 +27,7 @@ wakebell node --queue handles them.`,
 		RunE: cli.MissingCommand,
 	}
 	cmd.AddCommand(publishCommand(a), lsCommand(a), statsCommand(a), historyCommand(a),
-		drainCommand(a), purgeCommand(a), deadCommand(a))
+		drainCommand(a), purgeCommand(a), rmCommand(a), deadCommand(a))
 	return cmd
 }
 

@@ -2,6 +2,7 @@ package schedules
 
 import (
 	"context"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -29,19 +30,24 @@ With -o json each is a line with name and due.`,
 		if err != nil {
 			return err
 		}
-		for _, at := range next {
-			if a.WantsJSON() {
-				err = a.PrintJSON(struct {
-					Name string `json:"name"`
-					Due  string `json:"due"`
-				}{args[0], output.Stamp(at)})
-			} else {
-				err = a.Printf("%s\n", output.Stamp(at))
-			}
-			if err != nil {
-				return err
-			}
-		}
-		return nil
+		return printInstants(a, args[0], next)
 	})
+}
+
+// printInstants prints instants of a recurring schedule.
+func printInstants(a *cli.App, name string, instants []time.Time) (err error) {
+	for _, at := range instants {
+		if a.WantsJSON() {
+			err = a.PrintJSON(struct {
+				Name string `json:"name"`
+				Due  string `json:"due"`
+			}{name, output.Stamp(at)})
+		} else {
+			err = a.Printf("%s\n", output.Stamp(at))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -49,7 +49,7 @@ func showTimer(ctx context.Context, a *cli.App, c wakebell.TimerClient, topic, i
 	rows := [][2]string{
 		{"topic", t.Topic},
 		{"id", t.ID},
-		{"state", t.State},
+		{"state", t.shownState()},
 		{"due", a.Screen().Time(info.Due)},
 		{"activation", a.Screen().Time(info.Activation)},
 		{"attempts", strconv.Itoa(t.Attempts)},

@@ -27,15 +27,16 @@ func lsCommand(a *cli.App) *cobra.Command {
 		Short: "List the timers of a topic",
 		Long: `Lists the timers of a topic by due time. For a running timer, due is its lease
 expiry; for a retried one, its next attempt. State is pending, retrying, parked
-(waiting for its key), running
-or never (an infinite due time, which only another program can have written).
+(waiting for its key), running or never (an infinite due time, which only another
+program can have written). The table shows due for a pending or retrying timer whose
+instant has come and which waits for a handler.
 
 --search lists only timers whose ids begin with a text; with --content also those
 with the text in a header or in the body. For that it reads at most --scan timers,
 and prints the cursor to continue with.
 
 With -o json each timer is a line with topic, id, state, due, activation,
-attempts, failures, last_error and key.`,
+attempts, failures, last_error, key and due_now (shown as due).`,
 		Example: `  wakebell ls --topic invoices
   wakebell ls -t invoices --due-before 10m --limit 0 -o json
   wakebell ls -t invoices --running
@@ -67,14 +68,26 @@ type timerLine struct {
 	Failures   int    `json:"failures"`
 	LastError  string `json:"last_error"`
 	Key        string `json:"key"`
+	DueNow     bool   `json:"due_now"`
 }
 
 func newTimerLine(i wakebell.Info) timerLine {
 	return timerLine{
 		Topic: i.Topic, ID: i.ID, State: string(i.State), Due: output.Stamp(i.Due), Activation: output.Stamp(i.Activation),
-		Attempts: i.Attempts, Failures: i.Failures, LastError: i.LastError, Key: i.Key,
+		Attempts: i.Attempts, Failures: i.Failures, LastError: i.LastError, Key: i.Key, DueNow: i.IsDue(time.Now()),
 	}
 }
+
+// shownState is the state that a table shows.
+func (t timerLine) shownState() string {
+	if t.DueNow {
+		return stateDue
+	}
+	return t.State
+}
+
+// stateDue is shown for a timer whose instant has come and that waits for a handler.
+const stateDue = "due"
 
 func listTimers(ctx context.Context, a *cli.App, c wakebell.TimerClient, f *lsFlags) error {
 	filter, err := f.filter(time.Now())
@@ -106,7 +119,7 @@ func newTimerList(a *cli.App, limit int) timerList {
 
 func (l timerList) row(info wakebell.Info) (any, []string) {
 	t := newTimerLine(info)
-	return t, []string{t.ID, t.State, l.screen.Time(info.Due), l.screen.Time(info.Activation), strconv.Itoa(t.Attempts), strconv.Itoa(t.Failures)}
+	return t, []string{t.ID, t.shownState(), l.screen.Time(info.Due), l.screen.Time(info.Activation), strconv.Itoa(t.Attempts), strconv.Itoa(t.Failures)}
 }
 
 func (l timerList) add(info wakebell.Info) error {
@@ -118,7 +131,7 @@ func stateStyle(state string) output.Style {
 	switch wakebell.State(state) {
 	case wakebell.StateRunning:
 		return output.Good
-	case wakebell.StateRetrying:
+	case wakebell.StateRetrying, stateDue:
 		return output.Warn
 	default:
 		return output.Plain

@@ -66,7 +66,9 @@ func diagnose(ctx context.Context, a *cli.App, c cli.Client, names topicNames, g
 	case len(topics) == 0:
 		a.Notef("wakebell: no topic is checked, because there is none; name one with --topic\n")
 	}
+	stop := a.Elapsed(ctx, "check")
 	findings, err := c.Diagnose(ctx, topics...)
+	stop()
 	if err != nil {
 		return err
 	}
@@ -76,7 +78,10 @@ func diagnose(ctx context.Context, a *cli.App, c cli.Client, names topicNames, g
 	}
 	if !given {
 		queues, _ := knownQueues(ctx, c.QueueOperator(), prefix, 0, wakebelltype.Page{}) // the checks of the server report the cause
+		progress := a.Progress("check", int64(len(queues)))
+		defer progress.End()
 		for _, q := range queues {
+			progress.Add(1)
 			lines = append(lines, queueFinding(q), recordsFinding(q, readRecords(ctx, c.QueueOperator(), q.keys)))
 		}
 	}

@@ -169,7 +169,13 @@ func (w *statsWatch) look(ctx context.Context) error {
 	now := time.Now()
 	lines := make([]statsLine, len(all))
 	seen := make(map[string]wakebelltype.Stats, len(all))
+	var progress *output.Progress
+	if w.since > 0 && !w.watches { // one round trip for each
+		progress = w.app.Progress("read", int64(len(all)))
+		defer progress.End()
+	}
 	for i, o := range all {
+		progress.Add(1)
 		lines[i] = w.line(o, now)
 		if o.Err == nil {
 			seen[o.Topic] = o.Stats

@@ -46,7 +46,8 @@ the events of its timers on all nodes, until it is stopped:
 Nodes publish events only while a tail runs, at most 20,000 per second and node.
 The first events of a node that starts later appear within 3 s. Python workers
 publish none. Events during a lost connection to Redis are not shown; the loss is
-reported on stderr. The event attached of Client.Tail is not printed.
+reported on stderr. The events attached and state of Client.Tail are not
+printed.
 
 With -o json each is a line with event, at, topic, node, id, attempt and, if the
 event has them, lateness_ms, took_ms, retry_in_ms, text (the error or reason,
@@ -89,7 +90,7 @@ func printTail(ctx context.Context, a *cli.App, c wakebell.Operator, f *tailFlag
 			}
 		case e.Kind == wakebelltype.EventAttached:
 			a.Notef("wakebell: the connection was lost; events during the loss are not shown\n")
-		case e.Kind == wakebelltype.EventDead && shown[e.Entry]:
+		case e.Kind == wakebelltype.EventDead && shown[e.Entry], e.Kind == wakebelltype.EventState:
 		default:
 			if err := printEvent(a, e); err != nil {
 				return err

@@ -3,6 +3,7 @@ package topics
 import (
 	"context"
 	"errors"
+	"path"
 	"slices"
 	"strings"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/cmd/wakebell/internal/cli"
 	"github.com/wakebell/wakebell/cmd/wakebell/internal/output"
+	"github.com/wakebell/wakebell/internal/progress"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
@@ -23,7 +25,9 @@ func topicsCommand(a *cli.App) *cobra.Command {
 		Long: `Lists the topics that Wakebell scheduled on by name, with the numbers of their
 timers, due timers, dead letters and nodes that handle them, the number of shards if
 it is not 1, whether and why they are paused, and the settings that are overridden on
-all nodes. With --prefix it lists only topics with that prefix; names are shown in full. Fault is the error if
+all nodes. With --prefix it lists only topics with that prefix; names are shown in full.
+Primary is the node that polls a topic first, if the topic is divided among nodes that
+compete for it. Fault is the error if
 a topic cannot be read; the others are listed. A second table has the queues that
 Wakebell published to or handled, if there are any.
 
@@ -31,7 +35,8 @@ Wakebell published to or handled, if there are any.
 Redis, which takes time proportional to their number.
 
 With -o json each topic is a line with topic, timers, due, dead, nodes (null if
-unknown), shards, paused, paused_at, paused_by, paused_reason, settings and fault. Queues
+unknown), shards, division (nodes in their order, the primary first), paused,
+paused_at, paused_by, paused_reason, settings and fault. Queues
 are listed with --queues only: queue, pending, processing, ended, dead, oldest,
 separator, dead_letter_key and fault.`,
 		Example: `  wakebell topics
@@ -103,6 +108,11 @@ func withTopics(ctx context.Context, a *cli.App, named []string, discover bool, 
 			return fn(c, given(named, prefix))
 		}
 		return fn(c, func(ctx context.Context) (names []string, err error) {
+			if discover {
+				var stop func()
+				ctx, stop = scanning(ctx, a)
+				defer stop()
+			}
 			for name, err := range c.Topics(ctx, discover, wakebelltype.Page{After: page.After}) {
 				if err != nil {
 					return nil, err
@@ -117,6 +127,23 @@ func withTopics(ctx context.Context, a *cli.App, named []string, discover bool, 
 			return names, nil
 		})
 	})
+}
+
+// scanning returns a context in which a scan of all keys shows its progress. A node does
+// not report that of its scan.
+func scanning(ctx context.Context, a *cli.App) (_ context.Context, stop func()) {
+	const what = "scan all keys"
+	if a.RemoteAddress() != "" {
+		return ctx, a.Elapsed(ctx, what)
+	}
+	var shown *output.Progress
+	began := false
+	return progress.With(ctx, func(done, total int64) {
+		if !began {
+			shown, began = a.Progress(what, total), true
+		}
+		shown.Set(done)
+	}), func() { shown.End() }
 }
 
 // given returns the names of the command line.
@@ -139,6 +166,8 @@ type topicLine struct {
 	Dead   int64  `json:"dead"`
 	Nodes  *int   `json:"nodes"`
 	Shards int    `json:"shards"`
+
+	Division []string `json:"division"`
 	pauseLine
 	Settings map[string]any `json:"settings"`
 	Fault    string         `json:"fault"`
@@ -150,7 +179,8 @@ func listTopics(ctx context.Context, a *cli.App, c wakebell.Operator, names topi
 		return err
 	}
 	list := a.NewListing(page.Limit, output.Text("TOPIC"), output.Numeric("TIMERS"), output.Numeric("DUE"), output.Numeric("DEAD").StyledBy(deadStyle),
-		output.Numeric("NODES").AsMinor(), output.Numeric("SHARDS").AsRare(), output.Short("PAUSED").StyledBy(pausedStyle), output.Text("REASON").AsRare(), output.Text("SETTINGS").AsRare(),
+		output.Numeric("NODES").AsMinor(), output.Numeric("SHARDS").AsRare(), output.Text("PRIMARY").AsRare(), output.Short("PAUSED").StyledBy(pausedStyle),
+		output.Text("REASON").AsRare(), output.Text("SETTINGS").AsRare(),
 		output.Text("FAULT").AsRare().Styled(output.Bad))
 	screen := a.Screen()
 	if page.Limit > 0 && len(found) > page.Limit {
@@ -178,12 +208,16 @@ func topicRow(screen output.Screen, o wakebelltype.Overview) (topicLine, []strin
 	settings, shown := overrides(o.Control)
 	t := topicLine{
 		Topic: o.Topic, Timers: o.Stats.Total, Due: o.Stats.Due, Dead: o.Stats.Dead, Shards: o.Shards,
-		pauseLine: newPauseLine(o.Control), Settings: settings, Fault: output.Fault(o.Err),
+		Division: append([]string{}, o.Division...), pauseLine: newPauseLine(o.Control), Settings: settings, Fault: output.Fault(o.Err),
 	}
 	t.Paused = t.Paused || o.Stats.Paused // set even if the other settings could not be read
 	nodes := ""
 	if o.Nodes >= 0 {
 		t.Nodes, nodes = &o.Nodes, output.Number(int64(o.Nodes))
+	}
+	primary := ""
+	if len(o.Division) > 0 {
+		primary = path.Dir(o.Division[0]) // without the random part
 	}
 	shards := ""
 	if o.Shards > 1 {
@@ -198,7 +232,7 @@ func topicRow(screen output.Screen, o wakebelltype.Overview) (topicLine, []strin
 		texts[i] = override[0] + "=" + override[1]
 	}
 	return t, []string{
-		t.Topic, screen.Count(t.Timers), screen.Count(t.Due), screen.Count(t.Dead), nodes, shards, paused, t.Reason, strings.Join(texts, " "), t.Fault,
+		t.Topic, screen.Count(t.Timers), screen.Count(t.Due), screen.Count(t.Dead), nodes, shards, primary, paused, t.Reason, strings.Join(texts, " "), t.Fault,
 	}
 }
 

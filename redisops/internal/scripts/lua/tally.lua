@@ -1,7 +1,13 @@
 -- Counts per minute, which become counts per day when they are a day old.
 
--- tally adds n to the count of a kind (s scheduled, h handled, f failed, d dead) in
--- this minute. It costs one command; the first of a minute and kind sets the expiry,
+-- raise sets a field to n, unless it is higher.
+local function raise(key, field, n)
+  if (tonumber(redis.pcall('HGET', key, field)) or -1) < tonumber(n) then redis.pcall('HSET', key, field, n) end
+end
+
+-- tally adds n to the count of a kind (s scheduled, h handled, f failed, d dead, n
+-- started, l the sum of their lateness in µs; m, the longest, is for raise) in this
+-- minute. It costs one command; the first of a minute and kind sets the expiry,
 -- and a few times a day it sweeps. It never fails: what it counts is done.
 local function tally(key, now, kind, n)
   local minute = math.floor(now / 60)
@@ -14,7 +20,7 @@ local function tally(key, now, kind, n)
   redis.call('HSET', key, 'swept', period)
   local old, gone = {}, {}
   for _, field in ipairs(redis.call('HKEYS', key)) do
-    local day, at = string.match(field, '^(d?)(%d+)[shfd]$')
+    local day, at = string.match(field, '^(d?)(%d+)[shfdnlm]$')
     if day == '' and tonumber(at) <= minute - 1440 then
       old[#old + 1], gone[#gone + 1] = field, field
     elseif day == 'd' and tonumber(at) < math.floor(minute / 1440) - 90 then
@@ -23,7 +29,12 @@ local function tally(key, now, kind, n)
   end
   for i, count in ipairs(collect('HMGET', key, old, 1, #old)) do
     local at, of = string.match(old[i], '^(%d+)(.)$')
-    redis.pcall('HINCRBY', key, string.format('d%.0f', math.floor(tonumber(at) / 1440)) .. of, count or 0)
+    local field = string.format('d%.0f', math.floor(tonumber(at) / 1440)) .. of
+    if of == 'm' then
+      raise(key, field, count or '0')
+    else
+      redis.pcall('HINCRBY', key, field, count or 0)
+    end
   end
   variadic('HDEL', key, gone, 1, #gone)
 end

@@ -120,7 +120,7 @@ deploy-test: ## test the Kubernetes manifests and the compose file of deploy/
 
 site: ## build the documentation site into site/.vitepress/dist; fails for dead links (WAKEBELL_SITE_VERSION=v0.1)
 	@scripts/setup.sh npm
-	@cd site && npm ci --ignore-scripts --no-audit --no-fund --prefer-offline --loglevel=error && npm run --silent build
+	@cd site && npm install --no-save --ignore-scripts --no-audit --no-fund --prefer-offline --loglevel=error && npm run --silent build
 
 setup: ## install what the tests need
 	@scripts/setup.sh redis-server prometheus cc python-client typescript-client

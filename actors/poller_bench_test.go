@@ -20,16 +20,32 @@ import (
 func BenchmarkPoller(b *testing.B) {
 	for _, concurrent := range []int{5, 200} {
 		b.Run(fmt.Sprintf("max-concurrent=%d", concurrent), func(b *testing.B) {
-			source := &endlessSource{left: b.N, done: make(chan struct{})}
-			b.ReportAllocs()
-			rt, err := Start(actortest.QuietSystem(), Config{Name: "bench", Logger: actortest.DiscardLogger, Topics: []poller.Topic{topicOn(source, concurrent, acks)}})
-			require.NoError(b, err)
-			<-source.done
-			b.StopTimer()
-			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "timers/s")
-			require.NoError(b, rt.Stop())
+			benchmarkPoller(b, func(s poller.Source) poller.Topic { return topicOn(s, concurrent, acks) })
 		})
 	}
+	for _, size := range []int{10, 100} {
+		b.Run(fmt.Sprintf("batch=%d", size), func(b *testing.B) {
+			benchmarkPoller(b, func(s poller.Source) poller.Topic {
+				t := topicOn(s, 5, nil)
+				t.HandleBatch = func(_ context.Context, batch []*poller.Delivery) []poller.Outcome {
+					return make([]poller.Outcome, len(batch)) // acks
+				}
+				t.Batch.Size = size
+				return t
+			})
+		})
+	}
+}
+
+func benchmarkPoller(b *testing.B, topic func(poller.Source) poller.Topic) {
+	source := &endlessSource{left: b.N, done: make(chan struct{})}
+	b.ReportAllocs()
+	rt, err := Start(actortest.QuietSystem(), Config{Name: "bench", Logger: actortest.DiscardLogger, Topics: []poller.Topic{topic(source)}})
+	require.NoError(b, err)
+	<-source.done
+	b.StopTimer()
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "timers/s")
+	require.NoError(b, rt.Stop())
 }
 
 // endlessSource is a source with left due timers.

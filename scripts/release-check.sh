@@ -7,6 +7,7 @@ set -euo pipefail
 
 timers=${TIMERS:-10000}
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+commit=$(git -C "$root" rev-parse HEAD) # all builds are of one commit, also if another is made meanwhile
 work=$(mktemp -d)
 processes=()
 cleanup() {
@@ -16,7 +17,7 @@ cleanup() {
 }
 trap cleanup EXIT
 
-step() { echo "release-check: $*"; }
+step() { echo "release-check: ${SECONDS} s: $*"; }
 fail() {
   step "FAILED: $*" >&2
   tail -n 5 "$work"/*.log >&2 || true
@@ -35,7 +36,8 @@ eventually() {
 # release TAG NAME: builds the files of a release from a clone with a tag.
 release() {
   step "build $1 ($2)"
-  git clone --quiet --no-hardlinks "$root" "$work/$2"
+  git clone --quiet --no-checkout "$root" "$work/$2"
+  git -C "$work/$2" checkout --quiet --detach "$commit"
   ln -s "$root/.tools" "$work/$2/.tools"
   git -C "$work/$2" -c user.name=release-check -c user.email=check@localhost tag "$1"
   "$work/$2/scripts/release.sh" "$work/$2-out" >"$work/$2.log" 2>&1 || fail "build $1"

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"net/http"
 	"testing"
 	"time"
 
@@ -9,8 +10,10 @@ import (
 
 func TestBeatFires(t *testing.T) {
 	b := setup(t)
-	beat := b.start(b.keyed("beat")...)
+	beat := b.start(b.keyed("beat", "--health", "127.0.0.1:0")...)
 	beat.says("node runs")
+	code, _ := beat.health("/readyz")
+	require.Equal(t, http.StatusOK, code)
 	b.fine(b.keyed("schedules", "put", "tick", "-t", "TOPIC", "--every", "50ms")...)
 	lines := beat.lines(3)
 	for i, line := range lines[:3] {

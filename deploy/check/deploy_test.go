@@ -71,7 +71,7 @@ func TestManifestsAreValid(t *testing.T) {
 		"ConfigMap wakebell": &core.ConfigMap{}, "Service wakebell": &core.Service{},
 		"Deployment wakebell-node": &apps.Deployment{}, "Deployment wakebell-beat": &apps.Deployment{},
 		"PodDisruptionBudget wakebell-node": &policy.PodDisruptionBudget{}, "PodDisruptionBudget wakebell-beat": &policy.PodDisruptionBudget{},
-		"NetworkPolicy wakebell": &network.NetworkPolicy{}, "PodMonitor wakebell": &monitoring.PodMonitor{},
+		"NetworkPolicy wakebell": &network.NetworkPolicy{}, "Service wakebell-metrics": &core.Service{}, "ServiceMonitor wakebell": &monitoring.ServiceMonitor{},
 		"ScaledObject wakebell-node": &scaledObject{},
 	}
 	found := manifests(t)
@@ -87,11 +87,17 @@ func TestManifestsAreValid(t *testing.T) {
 		require.False(t, *pods.AutomountServiceAccountToken)
 		require.True(t, *pods.Containers[0].SecurityContext.ReadOnlyRootFilesystem)
 		require.Contains(t, pods.Containers[0].Image, "ghcr.io/wakebell/wakebell:")
+		require.Equal(t, "/livez", pods.Containers[0].LivenessProbe.HTTPGet.Path)
+		require.Equal(t, "/readyz", pods.Containers[0].ReadinessProbe.HTTPGet.Path)
 	}
 	node := types["Deployment wakebell-node"].(*apps.Deployment).Spec.Template.Spec
 	mounted := node.Volumes[0].ConfigMap.Name
 	require.Equal(t, types["ConfigMap wakebell"].(*core.ConfigMap).Name, mounted, "the pods use the generated name")
 	require.Equal(t, "wakebell-node", types["ScaledObject wakebell-node"].(*scaledObject).Spec.ScaleTargetRef.Name)
+	metrics := types["Service wakebell-metrics"].(*core.Service)
+	monitor := types["ServiceMonitor wakebell"].(*monitoring.ServiceMonitor)
+	require.Subset(t, metrics.Labels, monitor.Spec.Selector.MatchLabels)
+	require.Equal(t, metrics.Spec.Ports[0].Name, monitor.Spec.Endpoints[0].Port)
 }
 
 func TestComposeFileIsValid(t *testing.T) {

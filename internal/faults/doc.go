@@ -123,11 +123,13 @@
 //
 // # Keys and limits
 //
-// The scenario keys has one topic with PerKey, a rate limit and MaxInFlight. The judge
-// reads the delivery log alone. A timer holds its key, and is a lease in flight, from its
-// claim until its last handler ends, because it is settled after that; retries included.
-// Claims whose answer was lost or delayed have a later instant than they had in Redis:
-// they are left out where that would make a violation.
+// The scenario keys has one topic with PerKey, a rate limit and MaxInFlight, and in two
+// rounds of three a rate limit of each key. The judge reads the delivery log alone. A
+// timer holds its key, and is a lease in flight, from its claim until its last handler
+// ends, because it is settled after that; retries included. Claims whose answer was lost
+// or delayed have a later instant than they had in Redis: they are left out where that
+// would make a violation. So are timers that were scheduled when a later one of their key
+// may have waited for a token already.
 //
 // # Mutants
 //

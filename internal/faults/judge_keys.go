@@ -17,12 +17,18 @@ type Limits struct {
 	RateLimit   int // in each RatePer
 	RatePer     time.Duration
 	RateBurst   int
+	KeyRate     int // of each key in each KeyPer
+	KeyPer      time.Duration
+	KeyBurst    int
 	MaxInFlight int
 }
 
 func (l Limits) options() (options []wakebell.HandlerOption) {
 	if l.RateLimit > 0 {
 		options = append(options, wakebell.RateLimit(l.RateLimit, l.RatePer, l.RateBurst))
+	}
+	if l.KeyRate > 0 {
+		options = append(options, wakebell.RateLimitByKey(l.KeyRate, l.KeyPer, l.KeyBurst))
 	}
 	return append(options, wakebell.PerKey(l.PerKey), wakebell.MaxInFlight(l.MaxInFlight))
 }
@@ -39,7 +45,7 @@ func KeyOf(id string) string {
 func (l *DeliveryLog) JudgeLimits(limits Limits) *Judgement {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	j := &limitJudge{Judgement: &Judgement{}, evidence: newEvidence(l.faults, l.TTL)}
+	j := &limitJudge{Judgement: &Judgement{}, evidence: newEvidence(l.faults, l.TTL), started: map[string][]time.Time{}}
 	byKey := map[string][]*keyedTimer{}
 	for _, id := range slices.Sorted(maps.Keys(l.timers)) {
 		if t := j.keyed(l.timers[id]); t != nil {
@@ -47,9 +53,10 @@ func (l *DeliveryLog) JudgeLimits(limits Limits) *Judgement {
 		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(byKey)) {
-		j.inOrder(byKey[key], limits.PerKey)
+		j.inOrder(byKey[key], limits)
+		j.rate("key "+key, j.started[key], limits.KeyRate, limits.KeyBurst, limits.KeyPer)
 	}
-	j.rate(limits)
+	j.rate("topic", slices.Concat(slices.Collect(maps.Values(j.started))...), limits.RateLimit, limits.RateBurst, limits.RatePer)
 	j.inFlight(limits.MaxInFlight)
 	return j.Judgement
 }
@@ -57,8 +64,8 @@ func (l *DeliveryLog) JudgeLimits(limits Limits) *Judgement {
 type limitJudge struct {
 	*Judgement
 	*evidence
-	started []time.Time // the instants of claims
-	leases  []change    // of their number
+	started map[string][]time.Time // the instants of claims, by key
+	leases  []change               // of their number
 }
 
 // change is a change of the number of leases.
@@ -84,7 +91,8 @@ func (j *limitJudge) keyed(t *Timer) *keyedTimer {
 		if j.delayed(r) {
 			continue
 		}
-		j.started = append(j.started, r.Delivered)
+		key := KeyOf(t.ID)
+		j.started[key] = append(j.started[key], r.Delivered)
 		end := r.Delivered.Add(j.ttl)
 		if !r.Ended.IsZero() && r.Ended.Before(end) {
 			end = r.Ended.Truncate(time.Microsecond)
@@ -115,9 +123,11 @@ func (t *keyedTimer) holds(at time.Time) bool {
 }
 
 // inOrder judges the timers of a key: when one is claimed for the first time, all before it
-// have been claimed, and at most limit hold the key with it.
-func (j *limitJudge) inOrder(timers []*keyedTimer, limit int) {
-	if limit == 0 {
+// have been claimed, and at most PerKey hold the key with it. A timer that waits for a
+// token holds the key already, so those before it that were scheduled after it was due
+// may come later.
+func (j *limitJudge) inOrder(timers []*keyedTimer, limits Limits) {
+	if limits.PerKey == 0 {
 		return
 	}
 	slices.SortStableFunc(timers, func(a, b *keyedTimer) int { return cmp.Or(a.due.Compare(b.due), a.called.Compare(b.called)) })
@@ -127,11 +137,11 @@ func (j *limitJudge) inOrder(timers []*keyedTimer, limit int) {
 			switch {
 			case n != i && other.holds(at):
 				with++
-			case n < i && j.waited(other, at):
+			case n < i && j.waited(other, at) && (limits.KeyRate == 0 || !other.scheduled.After(t.due)):
 				j.unordered(t, other, "%s overtook %s", t.ID, other.ID)
 			}
 		}
-		if with > limit {
+		if with > limits.PerKey {
 			j.unordered(t, t, "%s is one of %d timers that hold the key", t.ID, with)
 		}
 	}
@@ -148,17 +158,18 @@ func (j *limitJudge) unordered(t, other *keyedTimer, format string, args ...any)
 	j.Violations = append(j.Violations, fmt.Sprintf(format, args...)+"\n"+other.History(j.faults)+t.History(j.faults))
 }
 
-// rate judges whether in some span of time more was claimed than burst + rate × span.
-// Claims that were delayed are not counted, because their instants are not known.
-func (j *limitJudge) rate(limits Limits) {
-	if limits.RateLimit == 0 {
+// rate judges whether in some span of time more was claimed than burst + rate × span; n
+// is 0 without a rate. Claims that were delayed are not counted, because their instants
+// are not known.
+func (j *limitJudge) rate(of string, started []time.Time, n, burst int, per time.Duration) {
+	if n == 0 {
 		return
 	}
-	slices.SortFunc(j.started, time.Time.Compare)
-	step := limits.RatePer.Seconds() / float64(limits.RateLimit)
+	slices.SortFunc(started, time.Time.Compare)
+	step := per.Seconds() / float64(n)
 	least, from, most, span := 0.0, 0, 0.0, [2]int{}
-	for i, at := range j.started {
-		tokens := float64(i) - at.Sub(j.started[0]).Seconds()/step // claims before it, beyond the rate
+	for i, at := range started {
+		tokens := float64(i) - at.Sub(started[0]).Seconds()/step // claims before it, beyond the rate
 		if i == 0 || tokens < least {
 			least, from = tokens, i
 		}
@@ -167,10 +178,10 @@ func (j *limitJudge) rate(limits Limits) {
 		}
 	}
 	const rounding = 0.01 // instants are in µs
-	if most > float64(limits.RateBurst)+rounding {
+	if most > float64(burst)+rounding {
 		j.Exceeded++
-		j.Violations = append(j.Violations, fmt.Sprintf("%d timers started from %s to %s, %.1f more than the rate; the burst is %d",
-			span[1]-span[0]+1, clock(j.started[span[0]]), clock(j.started[span[1]]), most, limits.RateBurst))
+		j.Violations = append(j.Violations, fmt.Sprintf("%d timers of the %s started from %s to %s, %.1f more than the rate; the burst is %d",
+			span[1]-span[0]+1, of, clock(started[span[0]]), clock(started[span[1]]), most, burst))
 	}
 }
 

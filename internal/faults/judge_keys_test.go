@@ -81,6 +81,15 @@ func TestJudgeOfLimits(t *testing.T) {
 	require.Equal(t, 1, judgedLimits(rate, every(0, 6)...).Exceeded)
 	require.Equal(t, 1, judgedLimits(rate, every(9, 100)...).Exceeded)
 	require.Zero(t, judgedLimits(rate, append(every(0, 5), keyedRun{9, 0, 1, 60, 70, EndAck})...).Broken(), "after a pause")
+	perKey := Limits{KeyRate: 10, KeyPer: 100 * time.Millisecond, KeyBurst: 2}
+	ofAKey := func(delivered ...int) (runs []keyedRun) {
+		for n, at := range delivered {
+			runs = append(runs, keyedRun{1, n, 1, at, at + 5, EndAck})
+		}
+		return append(runs, every(0, 9)...) // other keys, each with a token
+	}
+	require.Zero(t, judgedLimits(perKey, ofAKey(50, 50, 60, 70)...).Broken())
+	require.Equal(t, 1, judgedLimits(perKey, ofAKey(50, 50, 59)...).Exceeded)
 	require.Zero(t, judgedLimits(Limits{MaxInFlight: 10}, every(10, 50)...).Broken())
 	require.Equal(t, 1, judgedLimits(Limits{MaxInFlight: 9}, every(10, 50)...).Exceeded)
 	require.Zero(t, judgedLimits(Limits{MaxInFlight: 1}, keyedRun{1, 0, 1, 0, 2000, EndAck}, keyedRun{2, 0, 1, 1000, 1100, EndAck}).Broken(), "an expired lease")

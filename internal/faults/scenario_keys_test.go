@@ -17,12 +17,17 @@ const (
 )
 
 // limitsOf returns the limits of a round with that many timers, which take a few seconds
-// at the rate. Odd rounds run one timer of a key at a time, even rounds two.
+// at the rate. Odd rounds run one timer of a key at a time, even rounds two. Two rounds
+// of three limit the rate of each key, to somewhat more than its share of the other rate.
 func limitsOf(round, timers int) Limits {
-	return Limits{
+	l := Limits{
 		PerKey: 2 - round%2, MaxInFlight: 15 + timers/500,
 		RateLimit: 8 + timers/300, RatePer: 100 * time.Millisecond, RateBurst: 8 + timers/300,
 	}
+	if round%3 > 0 {
+		l.KeyRate, l.KeyPer, l.KeyBurst = 4, time.Second, 3
+	}
+	return l
 }
 
 // keys runs timers with keys on a topic with all limits, while nodes are killed and

@@ -47,7 +47,7 @@ export default defineConfig({
     search: { provider: 'local' },
     outline: [2, 3],
     sidebar: sections(),
-    nav: [{ text: 'Getting started', link: '/start' }, { text: 'Command line', link: '/cli' }, { text: 'Repository', link: repository }],
+    nav: [{ text: 'A first timer', link: '/first' }, { text: 'Getting started', link: '/start' }, { text: 'Command line', link: '/cli' }, { text: 'Repository', link: repository }],
     editLink: { pattern: `${repository}/edit/main/docs/:path` },
   },
 })

@@ -12,30 +12,34 @@ local function verified(key, state, now)
   return free_of(state) > 0
 end
 
--- is_next reports whether a timer is among the first of its key that may run. Those
--- before it that a peer has moved into the future get their new places.
-local function is_next(id, key, state, now)
+-- next_of returns which due timer of a key may be claimed when it is the turn of one of
+-- them, and its score: the first in the order. It returns nil if that is none of the first
+-- that may run. Those before it that a peer has moved into the future get their new places.
+local function next_of(id, score, key, state, now)
   for _ = 1, 20 do
     local ids, places, scores = first_of(key, free_of(state))
     local moved = false
     for i, first in ipairs(ids) do
-      if first == id then return true end
+      if first == id then return id, score, places[i] end
       local at = number(scores[i])
       if keyed.parked(scores[i]) then
         if make_due(key, places[i], first) then woken = woken + 1 end
       elseif at > now then
         move(key, places[i], first, at)
         moved = true
+      else
+        entries[first] = places[i] .. 'm' .. key
+        return first, scores[i], places[i]
       end
     end
-    if not moved then return false end
+    if not moved then return nil end
   end
-  return false
 end
 
--- admits reports whether a due timer of a key with several may be claimed: it holds the
--- key, or it is among the first that may; it holds the key then. The others are in the
--- order of their key.
+-- admits returns which timer may be claimed when it is the turn of a due timer of a key
+-- with several, and its score: the one that is due if it holds the key, else the first one
+-- of the key, if there may be another. That one holds the key then. It returns nil if
+-- there is none; the timer is in the order of its key then.
 local function admits(id, score, r, now)
   local e = entries[id]
   local key, place = key_in(e), place_in(e)
@@ -45,25 +49,69 @@ local function admits(id, score, r, now)
     set_state(key, state)
   end
   keyed.several(key, state)
-  if holds(state, id) then return true end
+  if holds(state, id) then return id, score end
   if free_of(state) > 0 or verified(key, state, now) then
-    local free = limit == math.huge or firsts[id] or r and r.claims > 0
-    if not free then
-      local instant = number(r and r.activation or score)
-      if instant > -math.huge and micros(instant) ~= string.sub(place, 1, 18) then
+    local first, at = id, score
+    -- Of the timers that were woken here the order is known: they are in it, and a single
+    -- one is the first.
+    if not (limit == math.huge or firsts[id] and limit == 1 or r and r.claims > 0) then
+      local instant = not firsts[id] and number(r and r.activation or score)
+      if instant and instant > -math.huge and micros(instant) ~= string.sub(place, 1, 18) then
         place = move(key, place, id, instant)
-      else
+      elseif instant then
         link(key, place, id)
       end
-      free = is_next(id, key, state, now)
+      first, at, place = next_of(id, score, key, state, now)
     end
-    if free then
-      keyed.hold(key, state, place, id, bounded)
-      return true
+    if first then
+      keyed.hold(key, state, place, first, bounded)
+      return first, at
     end
   end
-  link(key, place, id)
-  return false
+  link(key, place_in(entries[id]), id)
+  return nil
+end
+
+-- waiters returns the timers of a key that wait for a token: by id, the place and until
+-- when.
+local waiting = {}
+local function waiters(key, state)
+  local found = waiting[key]
+  if found then return found end
+  found = {}
+  waiting[key] = found
+  local ids = {unpack(state.held)}
+  local places = collect('HMGET', KEYS[8], ids, 1, #ids)
+  local scores = collect('ZMSCORE', KEYS[1], ids, 1, #ids)
+  local records = collect('HMGET', KEYS[3], ids, 1, #ids)
+  for i, id in ipairs(ids) do
+    if scores[i] and place_of(places[i]) and waits_for_token(current(records[i], scores[i])) then
+      found[id] = {place = place_in(places[i]), at = number(scores[i])}
+    end
+  end
+  return found
+end
+
+-- ahead returns how many timers of a key wait for a token before one, and until when. They
+-- are due together or one after the other; a token that is there before is theirs too.
+local function ahead(id, key, state)
+  local n, last, own = 0, 0, place_in(entries[id]) .. id
+  for other, w in pairs(waiters(key, state)) do
+    if other ~= id and not started[other] and w.place .. other < own then
+      n, last = n + 1, math.max(last, w.at)
+    end
+  end
+  return n, last
+end
+
+-- waits_turn makes a timer wait for a token and reports true, if its key has none for it.
+local function waits_turn(id, key, state, score)
+  local n, last = 0, 0
+  if state then n, last = ahead(id, key, state) end
+  if n == 0 and key_rate.tokens(key) >= 1 then return false end
+  waits[id] = key_rate.wait(id, key, score, n, last)
+  if state then waiters(key, state)[id] = {place = place_in(entries[id]), at = waits[id]} end
+  return true
 end
 
 -- starts takes a token for a due timer that may be claimed. If its key has none, the timer
@@ -71,12 +119,12 @@ end
 local function starts(id, score)
   local key, sole = key_in(entries[id]), is_sole(entries[id])
   local state = not sole and state_of(key)
-  if key_rate.tokens(key) < 1 then
+  if waits_turn(id, key, state, score) then
     if state and not holds(state, id) then
       state.held[#state.held + 1] = id
       set_state(key, state)
     end
-    waits[id], passed = key_rate.wait(id, key, score), true
+    passed = true
     return false
   end
   key_rate.take(key)
@@ -118,19 +166,28 @@ local function read_records(ids)
 end
 
 -- take adds up to want of the due timers with these ids, whose scores are in found, to
--- out. It parks those of shared before them that may not be claimed.
+-- out, or those that come before them in the order of their keys. It parks those of shared
+-- before them that may not be claimed.
+local chosen = {}
 local function take(out, want, ids, found, shared, now)
   local stored, others = read_records(shared), {}
   for _, id in ipairs(shared) do others[id] = true end
   local parked, scores = {}, {}
   for i, id in ipairs(ids) do
-    if #out == 2 * want then break end
-    local score = found[2 * i]
-    if others[id] and not admits(id, score, current(stored[id], score), now) then
-      parked[#parked + 1], scores[#scores + 1] = id, score
-    elseif not key_rate or not entries[id] or starts(id, score) then
-      out[#out + 1], out[#out + 2] = id, score
+    while #out < 2 * want and not chosen[id] do
+      local first, score = id, found[2 * i]
+      if others[id] then first, score = admits(id, score, current(stored[id], score), now) end
+      if not first then
+        parked[#parked + 1], scores[#scores + 1] = id, found[2 * i]
+        break
+      end
+      if chosen[first] then break end
+      chosen[first] = true
+      if not key_rate or not entries[first] or starts(first, score) then
+        out[#out + 1], out[#out + 2] = first, score
+      end
     end
+    if #out == 2 * want then break end
   end
   park(parked, scores, stored)
   if key_rate then key_rate.write_waits(waits) end
@@ -190,11 +247,12 @@ local function hold_back(now_text)
     if not started[id] and not waits[id] then ids[#ids + 1] = id end
   end
   key_rate.load(ids)
+  table.sort(ids, function(a, b) return entries[a] .. a < entries[b] .. b end)
   for _, id in ipairs(ids) do
     local key = key_in(entries[id])
-    if key_rate.tokens(key) < 1 then
-      keyed.hold(key, state_of(key), place_in(entries[id]), id, true)
-      waits[id] = key_rate.wait(id, key, now_text)
+    local state = state_of(key)
+    if waits_turn(id, key, state, now_text) then
+      keyed.hold(key, state, place_in(entries[id]), id, true)
       woken = woken - 1
       last = math.max(last or 0, waits[id])
     end

@@ -75,11 +75,12 @@ do
     end
   end
 
-  -- wait makes a timer that is due wait for the next tokens of its key.
-  function key_rate.wait(id, key, score)
+  -- wait makes a timer that is due wait for the next tokens of its key, after the ahead
+  -- timers that wait until last.
+  function key_rate.wait(id, key, score, ahead, last)
     waits[#waits + 1], scores[#scores + 1] = id, score
-    local at = math.ceil((tats[key] - full + worthwhile * step) / span) * span
-    return math.max(at, now + 1e-6)
+    local at = math.ceil((tats[key] - full + math.max(worthwhile, ahead + 1) * step) / span) * span
+    return math.max(at, now + 1e-6, last + 1e-6)
   end
 
   -- write_waits writes which timers wait, until the instants that at has by their ids.

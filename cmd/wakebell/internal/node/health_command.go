@@ -28,10 +28,10 @@ func HealthCommand(a *cli.App) *cobra.Command {
 	var timeout time.Duration
 	cmd := &cobra.Command{
 		Use:   "health [ADDRESS]",
-		Short: "Ask a node with --health whether it is ready",
-		Long: `Asks a node that runs with --health whether it is ready, or with --live whether it is
-live. ADDRESS is that of --health, 127.0.0.1:8080 by default. It prints the node's
-problems.
+		Short: "Ask a node or a beat with --health whether it is ready",
+		Long: `Asks a node or a beat that runs with --health whether it is ready, or with --live
+whether it is live. ADDRESS is that of --health, 127.0.0.1:8080 by default. It prints
+the problems.
 
 Exit codes: 0 it is; 1 it is not, or does not answer.`,
 		Example: `  wakebell health

@@ -135,7 +135,7 @@ func (f *nodeFlags) register(cmd *cobra.Command) {
 	cli.DurationVar(flags, &f.drain, "drain-timeout", 20*time.Second, "how long to wait for running handlers at shutdown")
 	cli.DurationVar(flags, &f.wait, "wait-for-redis", 0, "how long to wait for Redis at startup")
 	flags.Int64Var(&f.deadCap, "dead-letter-cap", 0, "dead letters kept per topic, plus about 100; 0: all")
-	flags.StringVar(&f.health, "health", "", "`address` to serve /livez and /readyz over HTTP, as 127.0.0.1:8080; empty: none")
+	telemetry.HealthFlag(flags, &f.health)
 	f.metrics.Register(cmd)
 	f.log.Register(cmd)
 }
@@ -191,7 +191,7 @@ func run(ctx context.Context, a *cli.App, f *nodeFlags) (err error) {
 		defer boundGarbage(ctx)()
 		attrs = append(attrs, slog.String("listener", server.Address()))
 	}
-	stopHealth, err := serveHealth(f.health, sys.HealthHandler(), log)
+	stopHealth, err := telemetry.ServeHealth(f.health, sys.HealthHandler(), log)
 	if err != nil {
 		return err
 	}

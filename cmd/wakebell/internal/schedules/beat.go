@@ -20,6 +20,7 @@ type beatFlags struct {
 	zone             string
 	maxInterval      time.Duration
 	wait             time.Duration
+	health           string
 	metrics          telemetry.Flags
 
 	log cli.LogFlags
@@ -59,6 +60,7 @@ and run (its number). The exit code is 1 when stdout cannot be written.
 	flags.StringVar(&f.zone, "zone", "UTC", "time `zone` of crontabs without one; use the Celery app's")
 	cli.DurationVar(flags, &f.maxInterval, "max-interval", 5*time.Minute, "beat_max_loop_interval of the Python beats")
 	cli.DurationVar(flags, &f.wait, "wait-for-redis", 0, "how long to wait for Redis at startup")
+	telemetry.HealthFlag(flags, &f.health)
 	f.metrics.Register(cmd)
 	f.log.Register(cmd)
 	cmd.RunE = a.Does(func(ctx context.Context, _ []string) error { return runBeat(ctx, a, f) })
@@ -122,5 +124,10 @@ func runBeat(ctx context.Context, a *cli.App, f *beatFlags) (err error) {
 	if err != nil {
 		return err
 	}
+	stopHealth, err := telemetry.ServeHealth(f.health, sys.HealthHandler(), log)
+	if err != nil {
+		return err
+	}
+	defer stopHealth()
 	return cli.RunSystem(ctx, sys, log)
 }

@@ -1,4 +1,4 @@
-package node
+package telemetry
 
 import (
 	"context"
@@ -8,6 +8,8 @@ import (
 	"net"
 	"net/http"
 	"time"
+
+	"github.com/spf13/pflag"
 )
 
 const (
@@ -17,10 +19,15 @@ const (
 	healthShutdown = time.Second
 )
 
-// serveHealth serves health at addr until stop is called; an empty addr serves
-// nothing. The node serves it from before the start until after the drain, so that
+// HealthFlag adds --health, the address for ServeHealth.
+func HealthFlag(flags *pflag.FlagSet, address *string) {
+	flags.StringVar(address, "health", "", "`address` to serve /livez and /readyz over HTTP, as 127.0.0.1:8080; empty: none")
+}
+
+// ServeHealth serves health at addr until stop is called; an empty addr serves
+// nothing. Callers serve it from before the start until after the drain, so that
 // probes see both.
-func serveHealth(addr string, health http.Handler, log *slog.Logger) (stop func(), err error) {
+func ServeHealth(addr string, health http.Handler, log *slog.Logger) (stop func(), err error) {
 	if addr == "" {
 		return func() {}, nil
 	}

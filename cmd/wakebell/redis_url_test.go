@@ -46,7 +46,7 @@ func TestUnixSocket(t *testing.T) {
 	redistest.Start(t, "--unixsocket", path, "--requirepass", "secret")
 	b := &bundle{t: t, topic: "t"}
 	b.works("unix://:secret@" + path + "?db=2")
-	b.refuses(cli.ExitError, "unauthenticated", "unix://"+path)
+	b.refuses(cli.ExitError, "NOAUTH", "unix://"+path)
 }
 
 func TestTLS(t *testing.T) {

@@ -93,7 +93,9 @@ func (s *Store) reshardStep(ctx context.Context, topic string, n int, p *Progres
 	if l, err = s.Settle(ctx, topic); err != nil {
 		return 0, err
 	}
-	p.Layout, p.Done = l, !l.Moving
+	if p.Layout, p.Done = l, !l.Moving; p.Done {
+		p.Left = 0 // the last ones were handled meanwhile
+	}
 	return stayWait, nil
 }
 

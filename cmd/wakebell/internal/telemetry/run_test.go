@@ -171,6 +171,9 @@ func (n *node) pass(ctx context.Context) {
 func (n *node) incidents(t *testing.T) {
 	t.Helper()
 	ctx, client := t.Context(), n.sys.Client()
+	require.NoError(t, n.rdb.Set(ctx, "timers_history:batches", "no stream", 0).Err(), "attempts that cannot be recorded")
+	_, err := batches.Schedule(ctx, client, "fail")
+	require.NoError(t, err)
 	for _, body := range []string{"reject", "reject", "panic", "fail"} {
 		_, err := jobs.Schedule(ctx, client, body)
 		require.NoError(t, err)

@@ -99,23 +99,36 @@ func exchanges(ctx context.Context, source *timers.TimerSource, loop, batch int)
 	}
 }
 
-//go:embed bare.lua
-var bareText string
+var (
+	//go:embed bare.lua
+	bareText string
+	//go:embed classes.lua
+	classesText string
+)
 
 // bare handles timers with a loop over a script without attempts, replay, fence and
 // clock.
-func bare(ctx context.Context, w *world) (sample, error) {
+func bare(text string) func(context.Context, *world) (sample, error) {
+	return func(ctx context.Context, w *world) (sample, error) { return runBare(ctx, w, text) }
+}
+
+func runBare(ctx context.Context, w *world, text string) (sample, error) {
 	n := w.many(deliverTimers)
 	if err := loadTimers(ctx, w, "bare", n, 100); err != nil {
 		return nil, err
 	}
 	rdb := w.client(deliverLoops)
 	defer func() { _ = rdb.Close() }()
-	script := redis.NewScript(bareText)
+	script := redis.NewScript(text)
 	if err := script.Load(ctx, rdb).Err(); err != nil {
 		return nil, err
 	}
-	keys := []string{"timers_timeline:bare", "timers_payloads:bare"}
+	if text == classesText {
+		if err := classify(ctx, w, rdb, n); err != nil {
+			return nil, err
+		}
+	}
+	keys := []string{"timers_timeline:bare", "timers_payloads:bare", "due-0", "due-1", "classes"}
 	return w.measure(ctx, n, func() error {
 		return loops(deliverLoops, n, func(int) func() (int, error) {
 			var done []any
@@ -132,6 +145,21 @@ func bare(ctx context.Context, w *world) (sample, error) {
 			}
 		})
 	})
+}
+
+// classify gives every tenth timer a class of its own.
+func classify(ctx context.Context, w *world, rdb *redis.Client, n int) error {
+	ids := make([]any, 0, 2000)
+	for i := range n {
+		ids = append(ids, timerID(i), i%10/9)
+		if len(ids) == cap(ids) || i == n-1 {
+			if err := rdb.HSet(ctx, "classes", ids...).Err(); err != nil {
+				return err
+			}
+			ids = ids[:0]
+		}
+	}
+	return nil
 }
 
 // loops runs a step in several loops until they have settled n timers together.
@@ -182,7 +210,7 @@ func increment(ctx context.Context, rdb redis.UniversalClient, n int) error {
 type makeHandler func(rdb redis.UniversalClient, handled func(n int)) wakebell.Handler
 
 // single handles timers one by one.
-func single(maxConcurrent int, do work) makeHandler {
+func single(maxConcurrent int, do work, options ...wakebell.HandlerOption) makeHandler {
 	return func(rdb redis.UniversalClient, handled func(n int)) wakebell.Handler {
 		return wakebell.Handle(wakebell.NewTopic[[]byte]("node"), func(ctx context.Context, _ wakebell.Timer[[]byte]) error {
 			defer handled(1)
@@ -190,12 +218,12 @@ func single(maxConcurrent int, do work) makeHandler {
 				return do(ctx, rdb, 1)
 			}
 			return nil
-		}, wakebell.MaxConcurrent(maxConcurrent))
+		}, append(options, wakebell.MaxConcurrent(maxConcurrent))...)
 	}
 }
 
-// inBatches handles up to size timers in a call, and has five calls at once.
-func inBatches(size int, do work) makeHandler {
+// inBatches handles up to size timers in a call, and has so many calls at once.
+func inBatches(size, calls int, do work) makeHandler {
 	return func(rdb redis.UniversalClient, handled func(n int)) wakebell.Handler {
 		return wakebell.HandleBatch(wakebell.NewTopic[[]byte]("node"), func(ctx context.Context, batch []wakebell.Timer[[]byte]) error {
 			defer handled(len(batch))
@@ -203,37 +231,39 @@ func inBatches(size int, do work) makeHandler {
 				return do(ctx, rdb, len(batch))
 			}
 			return nil
-		}, wakebell.BatchSize(size))
+		}, wakebell.BatchSize(size), wakebell.MaxConcurrent(calls))
 	}
 }
 
 func nodeHandling(bodyBytes int, cfg wakebell.Config, handler makeHandler) func(context.Context, *world) (sample, error) {
 	return func(ctx context.Context, w *world) (sample, error) {
-		n := w.many(deliverTimers)
-		if err := loadTimers(ctx, w, "node", n, bodyBytes); err != nil {
-			return nil, err
-		}
-		rdb := w.client(0)
-		defer func() { _ = rdb.Close() }()
-		var left atomic.Int64
-		left.Store(int64(n))
-		handle := handler(rdb, func(n int) { left.Add(-int64(n)) })
-		cfg := cfg
-		cfg.Handlers, cfg.Logger = []wakebell.Handler{handle}, quiet()
-		sys, err := wakebell.New(quietSystem(), rdb, cfg)
-		if err != nil {
-			return nil, err
-		}
-		s, err := w.measure(ctx, n, func() error {
-			if err := sys.Start(ctx); err != nil {
-				return err
-			}
-			return until(ctx, func() bool {
-				return left.Load() <= 0 && sys.Counters()["node"].Acked >= int64(n)
-			})
-		})
-		return s, errors.Join(err, sys.Stop())
+		return nodeHandlingMany(ctx, w, w.many(deliverTimers), bodyBytes, cfg, handler)
 	}
+}
+
+func nodeHandlingMany(ctx context.Context, w *world, n, bodyBytes int, cfg wakebell.Config, handler makeHandler) (sample, error) {
+	if err := loadTimers(ctx, w, "node", n, bodyBytes); err != nil {
+		return nil, err
+	}
+	rdb := w.client(0)
+	defer func() { _ = rdb.Close() }()
+	var left atomic.Int64
+	left.Store(int64(n))
+	handle := handler(rdb, func(n int) { left.Add(-int64(n)) })
+	cfg.Handlers, cfg.Logger = []wakebell.Handler{handle}, quiet()
+	sys, err := wakebell.New(quietSystem(), rdb, cfg)
+	if err != nil {
+		return nil, err
+	}
+	s, err := w.measure(ctx, n, func() error {
+		if err := sys.Start(ctx); err != nil {
+			return err
+		}
+		return until(ctx, func() bool {
+			return left.Load() <= 0 && sys.Counters()["node"].Acked >= int64(n)
+		})
+	})
+	return s, errors.Join(err, sys.Stop())
 }
 
 // measure returns the figures of n pieces of work.

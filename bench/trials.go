@@ -14,10 +14,13 @@ import (
 func allTrials() []trial {
 	deliver := trial{name: "deliver", about: "timers that are due, 100 B bodies, a handler that does nothing", contenders: []contender{
 		{"floor", floor(100)},
-		{"bare", bare},
+		{"bare", bare(bareText)},
+		{"bare-classes", bare(classesText)},
 		{"wakebell-200", node(200, 100)},
 		{"wakebell-5", node(5, 100)},
-		{"batch-100", nodeHandling(100, wakebell.Config{}, inBatches(100, nil))},
+		{"batch-100", nodeHandling(100, wakebell.Config{}, inBatches(100, 5, nil))},
+		{"wakebell-100", node(100, 100)},
+		{"batch-100-alone", nodeHandling(100, wakebell.Config{}, inBatches(100, 1, nil))},
 		{"inline", nodeInline(200, 100)},
 	}}
 	for _, c := range []int{10, 50, 200, 500} {
@@ -27,6 +30,7 @@ func allTrials() []trial {
 		deliver.contenders = append(deliver.contenders, contender{fmt.Sprintf("bullmq-%d", c), bullMQ("handle", c)})
 	}
 	deliver.contenders = append(deliver.contenders,
+		contender{"river-100", riverWorkers(100, 0)}, contender{"river-2000", riverWorkers(2000, 2*time.Millisecond)},
 		contender{"faststream-default", faststream(0)}, contender{"faststream-500", faststream(500)})
 	concurrent := trial{name: "concurrency", about: "the same by max_concurrent"}
 	for _, c := range plotConcurrent {
@@ -46,8 +50,12 @@ func allTrials() []trial {
 		{name: "deliver-write", about: "the same with a handler that makes one round trip to Redis", contenders: []contender{
 			{"wakebell-200", nodeHandling(100, wakebell.Config{}, single(200, increment))},
 			{"wakebell-5", nodeHandling(100, wakebell.Config{}, single(5, increment))},
-			{"batch-10", nodeHandling(100, wakebell.Config{}, inBatches(10, increment))},
-			{"batch-100", nodeHandling(100, wakebell.Config{}, inBatches(100, increment))},
+			{"batch-10", nodeHandling(100, wakebell.Config{}, inBatches(10, 5, increment))},
+			{"batch-100", nodeHandling(100, wakebell.Config{}, inBatches(100, 5, increment))},
+		}},
+		{name: "flow", about: "the same with flow control that never holds a timer back", contenders: flowControl()},
+		{name: "limited", about: "timers that are due, at most 1,000 a second", contenders: []contender{
+			{"wakebell", limited}, {"bullmq", limitedBullMQ},
 		}},
 		{name: "observe", about: "the same with what observes deliveries", contenders: []contender{
 			{"off", nodeWith(200, 100, wakebell.Config{MeterProvider: noop.NewMeterProvider()})}, {"metrics", measured(200, 100)},
@@ -56,10 +64,13 @@ func allTrials() []trial {
 			{"wakebell", scheduleCalls(singleCalls, 1)}, {"evalsha", bareEvalsha},
 		}},
 		{name: "schedule-50", about: "one timer a call, 50 callers", contenders: []contender{
-			{"wakebell", scheduleCalls(concurrentCalls, concurrency)}, {"asynq", enqueueCalls},
+			{"wakebell", scheduleCalls(concurrentCalls, concurrency)}, {"asynq", enqueueCalls}, {"river", insertRiver},
 		}},
 		{name: "schedule-batch", about: "batches of 500", contenders: []contender{
-			{"wakebell", scheduleBatches(batchSize)}, {"multi", variadicMulti(batchSize)}, {"bullmq", bullMQ("add", 100)},
+			{"wakebell", scheduleBatches(batchSize)},
+			{"multi", variadicMulti(batchSize)},
+			{"bullmq", bullMQ("add", 100)},
+			{"river", insertRiverBatches(batchSize)},
 		}},
 		{name: "schedule-bulk", about: "10,000 timers a call", contenders: []contender{
 			{"wakebell", scheduleBatches(bulkSize)}, {"multi", variadicMulti(bulkSize)},
@@ -73,6 +84,7 @@ func allTrials() []trial {
 			{"asynq", steadyAsynq(2000, 0)},
 			{"asynq-5ms", steadyAsynq(2000, 5*time.Millisecond)},
 			{"bullmq", steadyBullMQ(2000)},
+			{"river", steadyRiver(2000)},
 		}},
 		{name: "steady-10000", about: "10,000 timers/s on one topic, one after the other", contenders: []contender{
 			{"wakebell", steady{topics: 1, rate: 10_000, bytes: 100, window: automatic}.run},
@@ -80,6 +92,7 @@ func allTrials() []trial {
 			{"asynq", steadyAsynq(10_000, 0)},
 			{"asynq-5ms", steadyAsynq(10_000, 5*time.Millisecond)},
 			{"bullmq", steadyBullMQ(10_000)},
+			{"river", steadyRiver(10_000)},
 		}},
 		{name: "topics", about: "1,000 topics with 20 timers/s each, at random instants", contenders: []contender{
 			{"wakebell", steady{topics: 1000, rate: 20, bytes: 100, random: true, window: automatic}.run},

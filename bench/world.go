@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -16,10 +17,11 @@ import (
 
 // world is the environment of the contenders: one Redis for all, and the scale.
 type world struct {
-	server *redistest.Server
-	rdb    *redis.Client // for loading and for meters
-	scale  float64       // of counts and durations; 1: as documented
-	log    io.Writer
+	server   *redistest.Server
+	rdb      *redis.Client // for loading and for meters
+	postgres *postgres     // of River, which starts it; else nil
+	scale    float64       // of counts and durations; 1: as documented
+	log      io.Writer
 
 	profile io.Writer // for the CPU profile of the next measurement; nil: none
 }
@@ -36,7 +38,11 @@ func newWorld(scale float64, log io.Writer) (*world, error) {
 
 func (w *world) close() error {
 	_ = w.rdb.Close() // the server ends too
-	return w.server.Close()
+	err := w.server.Close()
+	if w.postgres != nil {
+		err = errors.Join(err, w.postgres.close())
+	}
+	return err
 }
 
 // client connects with at most n connections. Its read timeout is long, because replies

@@ -1,10 +1,11 @@
 // Adds jobs in bulk and handles them, and prints the figures of both as JSON.
-// Usage: node bench.mjs PORT JOBS CONCURRENCY BATCH [RATE]
-// With RATE the jobs are delayed to instants evenly spread, so many a second.
+// Usage: node bench.mjs PORT JOBS CONCURRENCY BATCH [RATE [LIMIT]]
+// With a RATE above 0 the jobs are delayed to instants evenly spread, so many a second. With
+// LIMIT the worker starts at most so many a second.
 import { Queue, Worker } from 'bullmq';
 import { Redis } from 'ioredis';
 
-const [port, jobs, concurrency, batch, rate] = process.argv.slice(2).map(Number);
+const [port, jobs, concurrency, batch, rate, limit] = process.argv.slice(2).map(Number);
 // Each of them uses a client of its own.
 const connect = () => new Redis({ host: '127.0.0.1', port, maxRetriesPerRequest: null });
 const queue = new Queue('bench', { connection: connect(), defaultJobOptions: { removeOnComplete: true } });
@@ -48,7 +49,7 @@ const added = await read();
 let handled = 0;
 let worker;
 await new Promise((resolve, reject) => {
-  worker = new Worker('bench', async () => {}, { connection: connect(), concurrency });
+  worker = new Worker('bench', async () => {}, { connection: connect(), concurrency, ...(limit && { limiter: { max: limit, duration: 1000 } }) });
   worker.on('completed', () => { if (++handled === jobs) resolve(); });
   worker.on('error', reject);
 });

@@ -1,0 +1,48 @@
+package main
+
+import (
+	"context"
+	"strconv"
+	"time"
+
+	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/wakebelltype"
+)
+
+const (
+	limitedPerSecond = 1000
+	limitedTimers    = 6000 // in a run
+)
+
+// flowControl handles timers with flow control that never holds one back. Two contenders
+// without any show by how much two equal ones differ.
+func flowControl() []contender {
+	with := func(options ...wakebell.HandlerOption) func(context.Context, *world) (sample, error) {
+		return nodeHandling(100, wakebell.Config{}, single(200, nil, options...))
+	}
+	return []contender{
+		{"off", with()},
+		{"off-again", with()},
+		{"breaker", with(wakebell.Breaker(wakebelltype.Breaker{FailureRatio: 0.5}))},
+		{"adaptive", with(wakebell.AdaptiveConcurrency(wakebelltype.Adaptive{Min: 200}))},
+		{"group", with(wakebell.Weight("group", 1))},
+		{"rate-limit", with(wakebell.RateLimit(1_000_000, time.Second, 0))},
+		{"in-flight", with(wakebell.MaxInFlight(1_000_000))},
+		{"per-key", with(wakebell.PerKey(1))},
+	}
+}
+
+// limited has a node handle timers that are due, so many a second.
+func limited(ctx context.Context, w *world) (sample, error) {
+	n := w.many(limitedTimers)
+	handle := single(200, nil, wakebell.RateLimit(limitedPerSecond, time.Second, limitedPerSecond/10))
+	return nodeHandlingMany(ctx, w, n, 100, wakebell.Config{}, handle)
+}
+
+// limitedBullMQ has BullMQ do the same with its limiter.
+func limitedBullMQ(ctx context.Context, w *world) (sample, error) {
+	if err := bullInstalled(); err != nil {
+		return nil, err
+	}
+	return runBullMQ(ctx, w, "handle", w.many(limitedTimers), 200, "0", strconv.Itoa(limitedPerSecond))
+}

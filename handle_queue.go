@@ -204,7 +204,7 @@ func (s *System) handles(h Handler) error {
 // gates. A client with the permission to use any queue could then change those.
 func (s *System) Reserves(queue string) bool {
 	full := s.cfg.Prefix + queue
-	if s.cfg.Keys.HashTag {
+	if s.store.Keys().Tagged(full) != full {
 		full = "{" + full // keys of queues begin so
 	}
 	for _, base := range append(s.store.Keys().Bases(), s.client.store.Timers().Audit.Key()) {

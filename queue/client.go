@@ -40,7 +40,8 @@ type Config struct {
 	Prefix string
 
 	// HashTag puts the names of queues in braces in the keys, so that all keys of a
-	// queue are in one slot of a Redis Cluster.
+	// queue are in one slot of a Redis Cluster. With a redis.ClusterClient, names without
+	// a hash tag are put in braces in any case.
 	HashTag bool
 
 	// PayloadLimit bounds a body, in bytes, 0 to 512 MiB; 0 means 1 MiB.

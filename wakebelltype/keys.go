@@ -31,6 +31,8 @@ type Keys struct {
 	Beat      string // prefix of the keys of recurring schedules; default "redbeat:"
 
 	// HashTag writes topics in braces, so that Redis Cluster keeps all keys of a
-	// topic in one slot. A Python peer then uses "{T}" as its topic.
+	// topic in one slot. A Python peer then uses "{T}" as its topic. With a
+	// redis.ClusterClient, topics and queues whose names have no hash tag are written so
+	// in any case, unless Timeline has one.
 	HashTag bool
 }

@@ -66,13 +66,12 @@ func TestDoctorWithoutRedis(t *testing.T) {
 	require.Contains(t, stderr, "1 of 7 checks are bad")
 }
 
-// On a Cluster each master is checked. Without --hash-tag a topic is not in a single
-// slot.
+// On a Cluster each master is checked.
 func TestDoctorOfACluster(t *testing.T) {
 	t.Parallel()
 	masters := redistest.Cluster(t, "--appendonly", "yes")
 	b := &bundle{t: t, topic: "t", redis: "redis+cluster://" + masters[0].Addr}
-	stdout := b.fine("--hash-tag", "doctor", "-t", "TOPIC", "-o", "json")
+	stdout := b.fine("doctor", "-t", "TOPIC", "-o", "json")
 	servers := map[any]int{}
 	for _, f := range objects(t, stdout) {
 		if servers[f["server"]]++; f["check"] == "slots" {
@@ -83,9 +82,9 @@ func TestDoctorOfACluster(t *testing.T) {
 	for _, addr := range masters.Addrs() {
 		require.Equal(t, 7, servers[addr], stdout)
 	}
-	code, stdout, _ := b.call("doctor", "-t", "TOPIC")
+	code, stdout, _ := b.call("doctor", "-t", "}")
 	require.Equal(t, cli.ExitError, code)
-	require.Contains(t, stdout, "(--hash-tag)")
+	require.Contains(t, stdout, "rename the topic")
 }
 
 func TestAProgramCanUseTheDoctor(t *testing.T) {

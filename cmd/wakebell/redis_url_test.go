@@ -102,25 +102,19 @@ func TestCluster(t *testing.T) {
 	masters := redistest.Cluster(t)
 	b := &bundle{t: t, topic: "t", redis: "redis+cluster://" + strings.Join(masters.Addrs(), ",")}
 	b.refuses(cli.ExitUsage, "no databases", b.redis+"/1")
-	code, _, stderr := b.call("schedule", "-t", "TOPIC")
-	require.Equal(t, cli.ExitError, code, stderr)
-	require.Contains(t, stderr, "set HashTag")
 	b.redis = "redis+cluster://" + masters[2].Addr
-	code, _, stderr = b.call("node", "-t", "TOPIC")
-	require.Equal(t, cli.ExitError, code)
-	require.Contains(t, stderr, "set HashTag")
 
-	// The topics are on all masters. Only a Python peer knows one of them.
+	// The topics are on all masters, because they are put in braces. Only a Python peer knows one of them.
 	names := []string{"a", "b", "c", "d", "e", "f"}
 	for _, name := range names {
-		b.fine("--hash-tag", "schedule", "-t", name, "--in", "1h", "--count", "2")
+		b.fine("schedule", "-t", name, "--in", "1h", "--count", "2")
 	}
 	require.NoError(t, masters.Client(t).ZAdd(t.Context(), "timers_timeline:{peer}", redis.Z{Score: 4e9, Member: "x"}).Err())
 	for _, m := range masters {
 		require.NotEmpty(t, m.Client(t).Keys(t.Context(), "timers_timeline:*").Val(), m.Addr)
 	}
 	list := func(args ...string) (found []string) {
-		for _, line := range objects(t, b.fine(append([]string{"--hash-tag", "topics", "-o", "json"}, args...)...)) {
+		for _, line := range objects(t, b.fine(append([]string{"topics", "-o", "json"}, args...)...)) {
 			found = append(found, line["topic"].(string))
 		}
 		return found
@@ -128,14 +122,14 @@ func TestCluster(t *testing.T) {
 	require.Equal(t, names, list())
 	require.Equal(t, append(names, "peer"), list("--discover"))
 
-	node := b.start("--hash-tag", "node", "-t", "a", "-t", "b", "-t", "c")
+	node := b.start("node", "-t", "a", "-t", "b", "-t", "c")
 	node.says("node runs")
 	for _, name := range names[:3] {
-		b.fine("--hash-tag", "schedule", "-t", name, "--id", "now")
+		b.fine("schedule", "-t", name, "--id", "now")
 	}
 	node.lines(3)
 	require.Zero(t, node.stop())
-	bench := objects(t, b.fine("--hash-tag", "bench", "--n", "100"))[0]
+	bench := objects(t, b.fine("bench", "--n", "100"))[0]
 	require.InDelta(t, 100, bench["handled"], 0)
 	require.Nil(t, bench["redis_commands_per_timer"])
 }

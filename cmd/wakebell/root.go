@@ -36,7 +36,7 @@ least once, also after crashes.
   unix://[user:password@]/path/to/redis.sock?db=0
   redis+sentinel://[user:password@]host:port,host:port/master/db
       parameters sentinel_username and sentinel_password are for Sentinel itself
-  redis+cluster://[user:password@]host:port,host:port    requires --hash-tag
+  redis+cluster://[user:password@]host:port,host:port    topics are put in braces
   rediss://, rediss+sentinel://, rediss+cluster://       the same over TLS
   embedded    a server inside this process, to try Wakebell out
 Prefer the variable for a password: other users can read a command line.

@@ -1,7 +1,6 @@
 package redistest
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -116,6 +115,7 @@ func ReplicatedCluster(t testing.TB, nodeTimeout time.Duration, args ...string) 
 	args = append([]string{
 		"--cluster-node-timeout", strconv.FormatInt(nodeTimeout.Milliseconds(), 10),
 		"--cluster-replica-validity-factor", "0", "--repl-diskless-sync-delay", "0",
+		"--repl-ping-replica-period", "1", // CLUSTER SLOTS lists no replica before it has received something
 	}, args...)
 	masters, first := formCluster(t, args)
 	for range masters {
@@ -138,9 +138,9 @@ func ReplicatedCluster(t testing.TB, nodeTimeout time.Duration, args ...string) 
 	for _, m := range masters {
 		rdb := m.Client(t)
 		await(t, "the masters to know all replicas", func() error {
-			nodes, err := rdb.ClusterNodes(t.Context()).Result()
-			if err == nil && strings.Count(nodes, " slave ")+strings.Count(nodes, "myself,slave ") != len(replicas) {
-				err = errors.New(nodes)
+			shards, err := rdb.Do(t.Context(), "CLUSTER", "SLOTS").Slice()
+			if slices.ContainsFunc(shards, func(s any) bool { return len(s.([]any)) < 4 }) { // first and last slot, master, replica
+				err = fmt.Errorf("%v", shards)
 			}
 			return err
 		})

@@ -72,10 +72,13 @@ func (s *Server) Stop() { s.current().stop() }
 
 // Pause suspends the server with SIGSTOP: connections stay open and are accepted, but
 // get no answers.
-func (s *Server) Pause() { s.current().signal(syscall.SIGSTOP) }
+func (s *Server) Pause() { s.Signal(syscall.SIGSTOP) }
 
 // Resume ends a Pause.
-func (s *Server) Resume() { s.current().signal(syscall.SIGCONT) }
+func (s *Server) Resume() { s.Signal(syscall.SIGCONT) }
+
+// Signal sends a signal to the server, which may have ended.
+func (s *Server) Signal(sig syscall.Signal) { s.current().signal(sig) }
 
 // Restart starts the server again with the same port, directory and arguments, after
 // a Stop if it is still running. It is then empty unless its arguments enable

@@ -33,14 +33,10 @@ type queueKeys struct {
 	published, owners    string // prefixes of keys
 }
 
-// keysOf returns the keys of a queue; with HashTag its name is in braces.
+// keysOf returns the keys of a queue.
 func keysOf(k timers.Keyspace, n wakebelltype.QueueKeys) queueKeys {
 	n = queuekeys.WithDefaults(n)
-	name := n.Name
-	if k.HashTag {
-		name = "{" + name + "}"
-	}
-	base := name + n.Separator
+	base := k.Tagged(n.Name) + n.Separator
 	processing, ours := base+"processing", base+"wakebell:"
 	q := queueKeys{
 		pending: base + "pending", processing: processing, completed: base + "completed", failed: base + "failed",
@@ -116,7 +112,7 @@ func checkSlots(keys timers.Keyspace, name wakebelltype.QueueKeys) error {
 		switch {
 		case key == k.dlq && name.DeadLetters != "":
 			do = "give the key of dead letters the hash tag of the queue"
-		case keys.HashTag:
+		case keys.Tagged(name.Name) != name.Name:
 			do = "rename the queue, its braces break the hash tag"
 		}
 		return fmt.Errorf("check: %w: queue %q: %q is in slot %d of the Cluster and %q in %d; %s",

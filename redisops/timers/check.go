@@ -115,7 +115,7 @@ func (s *Timers) CheckSlots(topic string) error {
 	for _, key := range []string{k.Payloads, k.Leases, k.Dead, k.Stream("x", 0), k.Hint, k.Flow, k.TimerKeys, k.KeyOrder, k.KeyStates, k.KeyRates, k.Control, k.Mark("x"), k.Counts, k.History, k.Nodes} {
 		if a, b := layout.SlotOf(k.Timeline), layout.SlotOf(key); a != b {
 			hint := "set HashTag"
-			if s.keys.HashTag {
+			if s.keys.braces(topic) {
 				hint = "rename the topic, its braces break the hash tag"
 			}
 			return fmt.Errorf("check: %w: topic %q: %q is in slot %d of the Cluster and %q in %d; %s",

@@ -9,13 +9,36 @@ import (
 )
 
 // Keyspace derives the keys of topics from the base names.
-type Keyspace struct{ wakebelltype.Keys }
+type Keyspace struct {
+	wakebelltype.Keys
+	clustered bool // names without a hash tag are put in braces
+}
 
 // NewKeyspace returns the keyspace of k, whose empty names take their defaults. The
 // error wraps [redisops.ErrInvalid] and reports names that are used twice.
 func NewKeyspace(k wakebelltype.Keys) (Keyspace, error) {
-	s := Keyspace{k}
+	s := Keyspace{Keys: k}
 	return s, layout.Complete("keys", s.names())
+}
+
+// OnCluster returns the keyspace for a Cluster. Names that have a hash tag of their own
+// stay as they are, as do all names if the base names have one.
+func (k Keyspace) OnCluster() Keyspace {
+	k.clustered = !layout.HasTag(k.Timeline)
+	return k
+}
+
+// Tagged returns the name of a topic or queue as its keys have it: in braces with
+// HashTag, and on a Cluster where its keys would be in several slots without.
+func (k Keyspace) Tagged(name string) string {
+	if k.braces(name) {
+		return "{" + name + "}"
+	}
+	return name
+}
+
+func (k Keyspace) braces(name string) bool {
+	return k.HashTag || k.clustered && !layout.HasTag(name)
 }
 
 // Bases returns all base names.
@@ -51,7 +74,7 @@ func (k *Keyspace) names() []layout.KeyName {
 }
 
 func (k Keyspace) key(base, topic string) string {
-	if k.HashTag {
+	if k.braces(topic) { // without Tagged, which would copy the name twice
 		return base + ":{" + topic + "}"
 	}
 	return base + ":" + topic
@@ -124,11 +147,12 @@ func (t TopicKeys) Mark(id string) string {
 // topicOf is the inverse of key.
 func (k Keyspace) topicOf(base, key string) (string, bool) {
 	topic, ok := strings.CutPrefix(key, base+":")
-	if ok && k.HashTag {
-		if len(topic) < 2 || topic[0] != '{' || topic[len(topic)-1] != '}' {
-			return "", false
-		}
+	inside := len(topic) >= 2 && topic[0] == '{' && topic[len(topic)-1] == '}'
+	switch {
+	case inside && k.braces(topic[1:len(topic)-1]):
 		topic = topic[1 : len(topic)-1]
+	case k.braces(topic): // a topic would have braces
+		return "", false
 	}
 	return topic, ok && topic != ""
 }

@@ -29,6 +29,35 @@ func TestKeys(t *testing.T) {
 	require.ErrorIs(t, err, redisops.ErrInvalid)
 }
 
+// On a Cluster names without a hash tag are put in braces, and others stay as they were.
+func TestKeysOnACluster(t *testing.T) {
+	t.Parallel()
+	for topic, want := range map[string]string{
+		"invoices": "timers_timeline:{invoices}", "{invoices}": "timers_timeline:{invoices}", "a{b}c": "timers_timeline:a{b}c",
+		"{}": "timers_timeline:{{}}", "}": "timers_timeline:{}}",
+	} {
+		k, err := NewKeyspace(wakebelltype.Keys{})
+		require.NoError(t, err)
+		require.Equal(t, want, k.OnCluster().Of(topic).Timeline)
+	}
+	own, err := NewKeyspace(wakebelltype.Keys{Timeline: "{own}timeline"})
+	require.NoError(t, err)
+	require.Equal(t, "{own}timeline:invoices", own.OnCluster().Of("invoices").Timeline)
+	k, err := NewKeyspace(wakebelltype.Keys{})
+	require.NoError(t, err)
+	for key, want := range map[string]string{"timers_timeline:{a}": "a", "timers_timeline:a{b}c": "a{b}c", "timers_timeline:a": ""} {
+		topic, _ := k.OnCluster().topicOf("timers_timeline", key)
+		require.Equal(t, want, topic, key)
+	}
+	rdb := redistest.Cluster(t).Client(t)
+	s, err := New(rdb, wakebelltype.Keys{})
+	require.NoError(t, err)
+	require.NoError(t, s.Check(t.Context(), []string{"{fine}", "invoices"}))
+	_, err = s.Schedule(t.Context(), "invoices", Entry{ID: "a"})
+	require.NoError(t, err)
+	require.EqualValues(t, 1, rdb.ZCard(t.Context(), "timers_timeline:{invoices}").Val())
+}
+
 func TestSlots(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, 12739, layout.SlotOf("123456789"))

@@ -59,10 +59,8 @@ var UnescapeColons = strings.NewReplacer("%25", "%", "%3A", ":")
 // SlotOf returns the slot of a key: CRC16 (XMODEM) of its hash tag, if it has one,
 // or of the key.
 func SlotOf(key string) int {
-	if _, rest, ok := strings.Cut(key, "{"); ok {
-		if tag, _, ok := strings.Cut(rest, "}"); ok && tag != "" {
-			key = tag
-		}
+	if tag := tagOf(key); tag != "" {
+		key = tag
 	}
 	var crc uint16
 	for i := range len(key) {
@@ -76,6 +74,19 @@ func SlotOf(key string) int {
 		}
 	}
 	return int(crc % Slots)
+}
+
+// HasTag reports whether a name has a hash tag, which alone decides its slot.
+func HasTag(name string) bool { return tagOf(name) != "" }
+
+// tagOf returns the text between the first brace and the next closing one.
+func tagOf(name string) string {
+	_, rest, _ := strings.Cut(name, "{")
+	tag, _, closed := strings.Cut(rest, "}")
+	if !closed {
+		return ""
+	}
+	return tag
 }
 
 // CheckTopic checks the name of a topic.

@@ -2,6 +2,7 @@ package scripts
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -11,8 +12,8 @@ import (
 	"github.com/wakebell/wakebell/messages/exchange"
 )
 
-// errNotSent is the error of a script whose pipeline ended with a panic.
-var errNotSent = fmt.Errorf("%w: the pipeline was not sent", exchange.ErrUnavailable)
+// errNotSent is the error of a script that was sent to no server.
+var errNotSent = fmt.Errorf("%w: it was not sent", exchange.ErrUnavailable)
 
 // RunBatched runs a script as Run does, together with those of other topics on the same
 // server. Alone is true for a script that has enough work for a round trip of its own.
@@ -89,25 +90,45 @@ func (s Runner) send(ctx context.Context, all []*batched) {
 			close(b.done)
 		}
 	}()
-	answered := s.watchMasters(ctx)
-	if len(all) == 1 {
-		all[0].reply, all[0].err = all[0].script.Run(ctx, s.RDB, all[0].keys, all[0].args...).Result()
-		answered(all[0].err)
-		return
+	var answers []*redis.Cmd
+	var err error
+	if cluster, clustered := s.RDB.(*redis.ClusterClient); clustered {
+		for _, b := range all {
+			b.args = values(b.args)
+		}
+		answers, err = askSuccessors(ctx, cluster, all[0].keys[0], func(ctx context.Context, rdb redis.UniversalClient) ([]*redis.Cmd, error) {
+			return runAll(ctx, rdb, all)
+		})
+		if errors.Is(Wrap(ctx, nil, err), exchange.ErrUnavailable) {
+			s.findMasters(ctx)
+		}
+	} else {
+		answers, _ = runAll(ctx, s.RDB, all)
 	}
-	pipe := s.RDB.Pipeline()
-	answers := make([]*redis.Cmd, len(all))
+	for i, b := range all {
+		b.reply, b.err = answers[i].Result()
+	}
+}
+
+// runAll runs scripts in one pipeline. Each answer has its own error; that of the first is
+// returned.
+func runAll(ctx context.Context, rdb redis.UniversalClient, all []*batched) (answers []*redis.Cmd, err error) {
+	answers = make([]*redis.Cmd, len(all))
+	if len(all) == 1 {
+		answers[0] = all[0].script.Run(ctx, rdb, all[0].keys, all[0].args...)
+		return answers, answers[0].Err()
+	}
+	pipe := rdb.Pipeline()
 	for i, b := range all {
 		answers[i] = b.script.EvalSha(ctx, pipe, b.keys, b.args...)
 	}
-	_, err := pipe.Exec(ctx)
-	answered(err)
+	_, _ = pipe.Exec(ctx) // each reply has its own error
 	for i, b := range all {
-		b.reply, b.err = answers[i].Result()
-		if redis.HasErrorPrefix(b.err, "NOSCRIPT") {
-			b.reply, b.err = b.script.Eval(ctx, s.RDB, b.keys, b.args...).Result()
+		if redis.HasErrorPrefix(answers[i].Err(), "NOSCRIPT") {
+			answers[i] = b.script.Eval(ctx, rdb, b.keys, b.args...)
 		}
 	}
+	return answers, answers[0].Err()
 }
 
 // answer waits for the answer to a script. A caller that gives up returns at once only

@@ -44,8 +44,7 @@ func (s Runner) watchMasters(ctx context.Context) (answered func(error)) {
 // makes the error one that is retried.
 func (s Runner) Moved(ctx context.Context, err error) error {
 	_, clustered := s.RDB.(*redis.ClusterClient)
-	elsewhere := redis.HasErrorPrefix(err, "MOVED") || redis.HasErrorPrefix(err, "ASK")
-	if !clustered || !elsewhere {
+	if !clustered || !elsewhere(err) {
 		return err
 	}
 	s.findMasters(ctx)

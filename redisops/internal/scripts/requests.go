@@ -28,6 +28,8 @@ func CheckRequest(r *exchange.Request, last exchange.Verdict) error {
 		return fmt.Errorf("%w: want: %d, want 0 to %d", redisops.ErrInvalid, r.Want, maxWant)
 	case r.LeaseTTL < time.Millisecond && (r.Want > 0 || len(r.Extend) > 0):
 		return fmt.Errorf("%w: lease ttl: %v, want at least 1ms", redisops.ErrInvalid, r.LeaseTTL)
+	case r.Ahead < 0 || r.Ahead > max(r.LeaseTTL, 0):
+		return fmt.Errorf("%w: ahead: %v, want 0 to the lease ttl", redisops.ErrInvalid, r.Ahead)
 	}
 	for i := range r.Settle {
 		if v := r.Settle[i].Verdict; v < exchange.Ack || v > last {

@@ -2,11 +2,13 @@ package scripts
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/wakebell/wakebell/internal/metrics"
+	"github.com/wakebell/wakebell/messages/exchange"
 	"github.com/wakebell/wakebell/redisops"
 )
 
@@ -30,10 +32,26 @@ type Runner struct {
 // Run runs a script by its hash, or sends its text if Redis does not know the hash.
 // Either way it is one script, never its commands one by one.
 func (s Runner) Run(ctx context.Context, script *redis.Script, keys []string, args ...any) (any, error) {
-	if _, clustered := s.RDB.(*redis.ClusterClient); !clustered && s.Retry == (redisops.Retry{}) {
+	cluster, clustered := s.RDB.(*redis.ClusterClient)
+	switch {
+	case s.Retry != (redisops.Retry{}):
+		return s.runAgain(ctx, script, keys, args)
+	case clustered: // the exchanges
+		return s.runOnCluster(ctx, cluster, script, keys, values(args))
+	default:
 		return s.Try(ctx, script, keys, args...) // the exchanges: no closures, which cost allocations
 	}
-	return s.runAgain(ctx, script, keys, args)
+}
+
+// runOnCluster runs a script once, on the master or its successor.
+func (s Runner) runOnCluster(ctx context.Context, cluster *redis.ClusterClient, script *redis.Script, keys []string, args []any) (any, error) {
+	reply, err := askSuccessors(ctx, cluster, keys[0], func(ctx context.Context, rdb redis.UniversalClient) (any, error) {
+		return script.Run(ctx, rdb, keys, args...).Result()
+	})
+	if err = s.failed(ctx, keys, err); errors.Is(err, exchange.ErrUnavailable) {
+		s.findMasters(ctx)
+	}
+	return reply, err
 }
 
 func (s Runner) runAgain(ctx context.Context, script *redis.Script, keys []string, args []any) (any, error) {

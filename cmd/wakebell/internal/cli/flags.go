@@ -98,7 +98,7 @@ func (a *App) GlobalFlags(root *cobra.Command) {
 	flags.Var(&a.times, "times", "instants of tables as they are or relative to now; auto: relative on a terminal")
 	CompleteChoice(root, "color", a.color)
 	CompleteChoice(root, "times", a.times)
-	flags.BoolVar(&a.Keys.HashTag, "hash-tag", false, "put topics in braces, so that a Cluster stores the keys of each in one slot")
+	flags.BoolVar(&a.Keys.HashTag, "hash-tag", false, "put all topics in braces, so that a Cluster stores the keys of each in one slot; on a Cluster those without braces always are")
 }
 
 // TuneFlags adds the flags of the settings to a command, and returns their names.

@@ -50,7 +50,7 @@ and run (its number). The exit code is 1 when stdout cannot be written.
 ` + telemetry.Environment,
 		Example: `  wakebell beat
   wakebell beat --celery --zone Europe/Berlin
-  wakebell beat --key-prefix '{redbeat}:' --redis redis+cluster://a:6379 --hash-tag`,
+  wakebell beat --key-prefix '{redbeat}:' --redis redis+cluster://a:6379`,
 		Args: cobra.NoArgs,
 	}
 	keyPrefixFlag(a, cmd)

@@ -197,3 +197,9 @@ local function recheck(key, id, now)
   redis.pcall('PUBLISH', key, 'check ' .. text(now) .. ' ' .. id)
 end
 
+-- recheck_all asks for all of ids, and of many in one hint.
+local function recheck_all(key, ids, now)
+  if #ids > 10 then ids = {''} end
+  for _, id in ipairs(ids) do recheck(key, id, now) end
+end
+

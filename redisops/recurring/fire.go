@@ -258,6 +258,9 @@ func (b *Store) Send(ctx context.Context, name, incarnation string, p recur.Put)
 	if err != nil {
 		return fmt.Errorf("send run %d of %q: %w", p.Run, name, err)
 	}
+	if was, err := b.shards.RunWasPut(ctx, p.Topic, name, p.ID, incarnation, p.Run); was || err != nil {
+		return err
+	}
 	k := b.timers.Keys().Of(shard)
 	err = b.timers.Counted(ctx, func(counting bool) error {
 		keys := []string{k.Timeline, k.Payloads, k.Leases, k.Hint, k.Runs, k.Counts}

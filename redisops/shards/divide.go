@@ -113,6 +113,9 @@ func (s *Store) Settle(ctx context.Context, topic string) (sharding.Layout, erro
 			l.Moving, l.Since = true, now.UnixMilli()
 			return l, nil
 		default:
+			if err = s.moveRuns(ctx, topic, l); err != nil {
+				return l, err
+			}
 			if l.Live {
 				err = s.moveMarks(ctx, topic, l)
 			}

@@ -28,6 +28,7 @@ var (
 	arriveEntriesScript = lua.Load("arrive_entries")
 	takeCountsScript    = lua.Load("take_counts")
 	arriveCountsScript  = lua.Load("arrive_counts")
+	arriveRunsScript    = lua.Load("arrive_runs")
 )
 
 // Store is the store of topics that may have shards.

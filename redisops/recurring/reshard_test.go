@@ -1,0 +1,49 @@
+package recurring
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/wakebell/wakebell/internal/recur"
+	"github.com/wakebell/wakebell/internal/redistest"
+	"github.com/wakebell/wakebell/internal/sharding"
+	"github.com/wakebell/wakebell/redisops/shards"
+	"github.com/wakebell/wakebell/redisops/timers"
+	"github.com/wakebell/wakebell/wakebelltype"
+)
+
+// TestARunIsSentOnceWhenItsTopicGetsShards sends a run again that a beat sent, but did not
+// note, before its topic was divided.
+func TestARunIsSentOnceWhenItsTopicGetsShards(t *testing.T) {
+	t.Parallel()
+	name := redistest.Name(t)
+	s, err := timers.New(redistest.Cluster(t).Client(t), wakebelltype.Keys{Beat: "{" + name + "}:", Shards: name + ":shards", HashTag: true})
+	require.NoError(t, err)
+	divided := shards.New(s)
+	b := New(divided)
+	send := func(run int64) {
+		p := recur.Put{Topic: name, ID: fmt.Sprintf("a@%d", run), Run: run, At: time.Unix(1, 0), Payload: []byte("p")}
+		require.NoError(t, b.Send(t.Context(), "a", "x", p))
+	}
+	send(1)
+	_, err = s.Cancel(t.Context(), name, "a@1") // it was handled
+	require.NoError(t, err)
+	_, err = divided.Divide(t.Context(), name, 4)
+	require.NoError(t, err)
+	stored := func() (n int64) {
+		for _, shard := range append(sharding.Names(name, 4), name) {
+			found, err := s.RDB.ZCard(t.Context(), s.Keys().Of(shard).Timeline).Result()
+			require.NoError(t, err)
+			n += found
+		}
+		return n
+	}
+	send(1)
+	require.Zero(t, stored())
+	send(2)
+	send(2)
+	require.EqualValues(t, 1, stored())
+}

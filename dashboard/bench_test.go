@@ -125,8 +125,12 @@ func BenchmarkIdleBrowsers(b *testing.B) {
 	server := serveLarge(b, rdb, client)
 	ctx, cancel := context.WithCancel(b.Context())
 	defer cancel()
+	overview := "/live?of=overview&feed=large"
+	for i := range 9 {
+		overview += fmt.Sprintf("&feed=topic-%05d", i)
+	}
 	for i := range 50 {
-		of := []string{"/live?of=overview", "/live?of=topic&name=large&feed=large", "/live?of=topics&name=topic-00001&name=large"}[i%3]
+		of := []string{overview, "/live?of=topic&name=large&feed=large", "/live?of=topics&name=topic-00001&name=large"}[i%3]
 		request, err := http.NewRequestWithContext(ctx, http.MethodGet, server.URL+of, http.NoBody)
 		require.NoError(b, err)
 		resp, err := http.DefaultClient.Do(request)

@@ -13,8 +13,8 @@ const maxKeys = 4096
 
 // Cache caches the results of a read by key. Concurrent reads of a key share one
 // call, which ends by itself, not with the context of the first caller. A read that
-// takes long is cached longer: at least twenty times its duration, so that it takes at
-// most a twentieth of the time.
+// takes long is cached longer: at least fifty times its duration, so that it takes at
+// most a fiftieth of the time.
 type Cache[T any] struct {
 	ttl   time.Duration
 	limit time.Duration // of a call
@@ -77,7 +77,7 @@ func (c *Cache[T]) fill(ctx context.Context, e *entry[T], read func(context.Cont
 	e.value, e.err = read(ctx)
 	c.mu.Lock()
 	end := time.Now()
-	e.until = end.Add(max(c.ttl, 20*end.Sub(begin)))
+	e.until = end.Add(max(c.ttl, 50*end.Sub(begin)))
 	if e.err != nil {
 		e.until = end.Add(c.ttl)
 	}

@@ -30,13 +30,6 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
-	if spec := os.Getenv(participantVariable); spec != "" {
-		if err := runParticipant(spec); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-		os.Exit(0)
-	}
 	redistest.Main(m)
 }
 

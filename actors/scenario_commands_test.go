@@ -170,6 +170,12 @@ func (w *world) drain(words []string) {
 	}()
 }
 
+func (w *world) pause(words []string) {
+	for _, topic := range w.topics {
+		require.NoError(w.t, w.find(words[0]).runtime.Pause(topic, words[1] == "on"))
+	}
+}
+
 func (w *world) remove(words []string) {
 	n := w.find(words[0])
 	go func() {

@@ -89,6 +89,7 @@ func (w *world) commands() map[string]func(words []string) {
 		"redis":     w.server,    // redis down | up, for all nodes
 		"crash":     w.crash,     // crash NODE: makes its pollers panic
 		"drain":     w.drain,     // drain NODE TIMEOUT, and stop it
+		"pause":     w.pause,     // pause NODE on | off: its topics
 		"remove":    w.remove,    // remove NODE TOPIC: removes a topic from a running node
 		"peer":      w.peer,      // peer schedule ID DELAY | claim ID LEASE | commit ID, as Python does
 	}

@@ -25,6 +25,7 @@ type lease struct {
 	confirmed, deadline time.Time
 	queued              time.Time // when it was pushed to the run queue
 	deliveredAt         time.Time // its age counts from here
+	early               bool      // it waits for its instant, see early.go
 
 	generation uint64 // of the breaker when it was claimed
 

@@ -5,7 +5,7 @@
 // Files by concept: poller, pump, replies (the exchange loop), stream (one sequence
 // of exchanges), lease, heartbeat, settle, runqueue, handler, delivery, batch (a lease
 // and its handler), forward, forward_batch (delivery to actors), pace, peek, prefetch,
-// window, divide (when and how much to claim), orphans, deadhook, events, counters (what others
+// window, early, divide (when and how much to claim), deliver, orphans, deadhook, events, counters (what others
 // learn), topic, override (settings), protocol (what the poller consumes, and its
 // messages with the supervisor), drain, clock.
 package poller
@@ -47,6 +47,7 @@ type poller struct {
 	pace        pace
 	head        headState
 	prefetch    prefetch
+	early       early
 	window      window
 	division    *division.Member // nil: the topic is not divided
 	overdueSeen bool             // the next claim is for timers that this fallback saw overdue

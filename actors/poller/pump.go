@@ -35,6 +35,7 @@ func streamsFor(slots int) int {
 // every message, so that no message handler has to.
 func (p *poller) pump(c actor.Context, now time.Time) {
 	p.watchLeases(now)
+	p.handOut(now)
 	p.watchBreaker(now)
 	p.returnShare()
 	p.divide(now)
@@ -71,9 +72,10 @@ func (p *poller) pump(c actor.Context, now time.Time) {
 }
 
 // free is the number of slots, prefetch included, that neither a lease nor a
-// claim in flight occupies. A batch occupies as many as a full one.
+// claim in flight occupies. A batch occupies as many as a full one. A lease that was
+// claimed early occupies none until its timer is due.
 func (p *poller) free() int {
-	free := p.slots() + p.prefetch.limit - p.reserved - p.queue.vacant() - p.perSlot()*int(p.queue.restarting.Load())
+	free := p.slots() + p.prefetch.limit + len(p.early.leases) - p.reserved - p.queue.vacant() - p.perSlot()*int(p.queue.restarting.Load())
 	for _, s := range p.streams {
 		free -= len(s.held)
 	}
@@ -100,7 +102,7 @@ func (p *poller) compose(s *stream, now time.Time) *flight {
 		if want = p.takeShare(want); want == 0 {
 			return f.unlessEmpty()
 		}
-		f.request.Want = want
+		f.request.Want, f.request.Ahead = want, p.earlySpan(s)
 		f.overdue, p.overdueSeen = p.overdueSeen, false
 		if p.breaker != nil {
 			f.generation = p.breaker.Generation()
@@ -269,6 +271,9 @@ func (p *poller) armTimer(now time.Time) {
 func (p *poller) nextWork() time.Time {
 	at := earlier(earlier(p.leasesAt, p.batchAt), p.prefetch.checkAt)
 	at = earlier(at, p.windowAt)
+	if !p.claimsSuspended {
+		at = earlier(at, p.dueEarly())
+	}
 	if p.unavailable {
 		return at
 	}

@@ -29,7 +29,7 @@ func (p *poller) exchangeAnswered(m exchanged) {
 	p.countSettled(f, m.reply)
 	p.reportDeadLetters(f, m.reply)
 	p.extensionsAnswered(f, m.reply)
-	p.deliver(s, f, m.reply, now)
+	p.deliver(s, f, m.reply, m.received)
 	p.openWindow(s, f, len(m.reply.Leases), now)
 	p.plan(f, m.reply)
 }
@@ -175,61 +175,6 @@ func (p *poller) confirm(l *lease, sent time.Time, remaining time.Duration) {
 	l.confirmed, l.deadline = sent, sent.Add(remaining)
 	l.sharedDeadline.Store(int64(l.deadline.Sub(baseInstant)))
 	p.leasesAt = earlier(p.leasesAt, earlier(sent.Add(p.LeaseTTL/3), l.deadline))
-}
-
-// deliver passes the leases of a reply to the handlers.
-func (p *poller) deliver(s *stream, f *flight, r *exchange.Reply, now time.Time) {
-	stale := now.After(f.sent.Add(r.Remaining - p.LeaseTTL/2))
-	collects, delivered := p.Feed.Collects(), 0
-	first, late, latest := 0, time.Duration(0), time.Duration(0)
-	for i := range r.Leases {
-		l := &lease{Delivery: Delivery{Lease: r.Leases[i], Topic: p.Name(), Claimed: r.Now, LeaseTTL: p.LeaseTTL, MaxFailures: p.Retry.MaxFailures}, queued: now, deliveredAt: now}
-		l.lease, l.stream, l.slot, l.generation = l, s, -1, f.generation
-		switch {
-		case l.Fault != "":
-			s.toSettle = append(s.toSettle, verdict{lease: l, kind: exchange.DeadLetter, reason: l.Fault})
-		case p.drain != nil || p.paused || stale:
-			p.releaseLease(l)
-		default:
-			l.ctx.parent = p.queue.ctx
-			p.confirm(l, f.sent, r.Remaining)
-			if p.MaxLeaseAge > 0 {
-				p.leasesAt = earlier(p.leasesAt, now.Add(p.MaxLeaseAge))
-			}
-			s.hold(l)
-			s.deliveredAt = now
-			delivered++
-			if l.Claims > 1 {
-				p.Counters.repeated.Add(1)
-			} else {
-				lateness := max(l.Lateness(), 0)
-				first, late, latest = first+1, late+lateness, max(latest, lateness)
-			}
-			if collects {
-				p.emit(l, wakebelltype.Event{Kind: wakebelltype.EventDelivered, Lateness: l.Lateness()})
-			}
-			p.queue.push(l)
-		}
-	}
-	p.queue.pushed()
-	p.Counters.delivered.Add(int64(delivered))
-	p.Counters.countLateness(first, late, latest)
-	if p.division != nil {
-		if p.division.Fallback(now) {
-			p.Counters.fallbackDelivered.Add(int64(delivered))
-		}
-		var late time.Duration
-		if len(r.Leases) > 0 && r.Leases[0].Claims == 1 {
-			late = r.Now.Sub(r.Leases[0].Activation)
-		}
-		p.division.Claimed(now, delivered, late)
-	}
-	if !collects {
-		p.Feed.Miss(delivered)
-	}
-	if p.free() < p.prefetch.limit && p.prefetch.checkAt.IsZero() { // some leases wait for a handler
-		p.prefetch.checkAt = now.Add(MaxPrefetchWait)
-	}
 }
 
 // plan decides when to poll next.

@@ -49,10 +49,10 @@ const (
 	minShared = 2
 	// maxShare is how long after a delivery its acks may wait for the claim of the next
 	// timer, which halves the exchanges of a topic with 10 to 500 timers a second.
-	maxShare = 100 * time.Millisecond
+	maxShare = 200 * time.Millisecond
 	// minStreak is the number of exchanges with timers, none more than maxPause after the
 	// one before, from which acks wait.
-	minStreak = 16
+	minStreak = 4
 	maxPause  = time.Second
 	// timerStep is how exactly Go's runtime sleeps on Linux while nothing runs: whole
 	// milliseconds, by epoll_wait. Before an instant in between it wakes up once too
@@ -129,7 +129,8 @@ func (p *poller) openWindow(s *stream, f *flight, timers int, now time.Time) {
 // rarely, and need no steps.
 func (p *poller) endsWindow(at time.Time) bool {
 	span := p.window.span(p.LeaseTTL)
-	return span > 0 && span <= maxStepped && slices.ContainsFunc(p.streams, func(s *stream) bool { return s.windowFrom.Add(span).Equal(at) })
+	return span > 0 && span <= maxStepped && (at.Equal(p.dueEarly()) ||
+		slices.ContainsFunc(p.streams, func(s *stream) bool { return s.windowFrom.Add(span).Equal(at) }))
 }
 
 // inSteps moves the end of a window to a whole number of steps from now, at most one later.
@@ -167,7 +168,11 @@ func (p *poller) nextClaim(s *stream) (at time.Time) {
 		}
 	}
 	due := earlier(p.pace.dueAt, p.pace.hintAt)
-	if due.IsZero() || due.After(s.deliveredAt.Add(min(maxShare, p.LeaseTTL/windowLease))) {
+	limit := s.deliveredAt.Add(min(maxShare, p.LeaseTTL/windowLease))
+	if due.IsZero() || due.After(limit) {
+		if span := p.earlySpan(s); span > 0 && !due.IsZero() && !due.After(limit.Add(span)) || len(p.early.leases) > 0 {
+			return limit // the acks go with an early claim, or with the acks of kept timers
+		}
 		return at
 	}
 	return earlier(due.Add(p.pace.contentionDelay), p.pace.requestedAt)

@@ -164,6 +164,9 @@ type Request struct {
 
 	// Want is the maximum number of leases to claim; 0 claims nothing.
 	Want int
+	// Ahead is how long before their instants timers may be claimed, which the caller then
+	// keeps until they are due. A source may claim fewer of them, or none.
+	Ahead time.Duration
 	// LeaseTTL is the lifetime of the leases that are claimed and extended.
 	LeaseTTL time.Duration
 

@@ -185,6 +185,7 @@ func TestRequestsAreChecked(t *testing.T) {
 			"sequence":    func(r *exchange.Request) { r.Sequence = 0 },
 			"want":        func(r *exchange.Request) { r.Want = -1 },
 			"lease ttl":   func(r *exchange.Request) { r.LeaseTTL = 0 },
+			"ahead":       func(r *exchange.Request) { r.Ahead = 2 * time.Second },
 			"verdict":     func(r *exchange.Request) { r.Settle = make([]exchange.Settlement, 1) },
 		} {
 			r := good

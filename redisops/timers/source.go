@@ -150,11 +150,11 @@ func (t *TimerSource) args(r *exchange.Request, fetchFrom int) []any {
 	}
 	nacks, dead := count[exchange.Nack], count[exchange.DeadLetter]
 	total := len(r.Settle) + len(r.Extend)
-	const fixed = 13
+	const fixed = 14
 	args := make([]any, fixed+2*total, fixed+2*total+2*nacks+dead)
 	for i, v := range [fixed]any{
 		r.Sequence, scripts.DelayText(r.LeaseTTL), min(r.Want, claimMost), t.opts.MaxBytes, t.opts.MaxClaims, t.opts.DeadCap,
-		count[exchange.Ack], nacks, dead, count[exchange.Release], len(r.Extend), t.timers.maxPayload(), fetchFrom,
+		count[exchange.Ack], nacks, dead, count[exchange.Release], len(r.Extend), t.timers.maxPayload(), fetchFrom, scripts.DelayText(r.Ahead),
 	} {
 		args[i] = v
 	}

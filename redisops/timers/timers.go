@@ -81,6 +81,9 @@ func New(rdb redis.UniversalClient, keys wakebelltype.Keys) (*Timers, error) {
 	if rdb == nil {
 		return nil, fmt.Errorf("%w: rdb is nil", redisops.ErrInvalid)
 	}
+	if _, clustered := rdb.(*redis.ClusterClient); clustered {
+		keyspace = keyspace.OnCluster()
+	}
 	return &Timers{
 		Runner: scripts.Runner{RDB: rdb, Batcher: scripts.NewBatcher()}, keys: keyspace, apartFrom: apartFrom,
 		gather: coalescer{topics: map[string]*pendingSchedules{}},

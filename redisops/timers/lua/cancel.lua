@@ -33,9 +33,5 @@ variadic('HDEL', payloads, ARGV, 1, count)
 variadic('HDEL', leases, ARGV, 1, count)
 keyed.open(KEYS.keys, KEYS.order, KEYS.busy, timeline, leases)
 if keyed.ended(ARGV, scores, text(now)) > 0 then announce(KEYS.hint, now, now) end
-if #held > 10 then
-  recheck(KEYS.hint, '', now)
-else
-  for _, id in ipairs(held) do recheck(KEYS.hint, id, now) end
-end
+recheck_all(KEYS.hint, held, now)
 return table.concat(out)

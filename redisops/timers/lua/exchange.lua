@@ -1,10 +1,12 @@
 -- Settles and extends leases, then claims what is due: one exchange.
 --
 -- KEYS: timeline payloads leases dead exchange hint
--- ARGV: sequence ttl want max_bytes max_claims dead_cap acks nacks rejects releases extends max_payload apart_from ...
+-- ARGV: sequence ttl want max_bytes max_claims dead_cap acks nacks rejects releases extends max_payload apart_from ahead ...
 --   ttl in seconds; max_claims and dead_cap 0 for none; max_payload is the maximum
 --   number of bytes of a payload; apart_from the number of bytes from which the
---   payloads of a claim are left out, 0 for never; acks to extends count the arguments that follow:
+--   payloads of a claim are left out, 0 for never; ahead in seconds: timers that become
+--   due within it are claimed too, unless flow control bounds the claim or they have
+--   records; acks to extends count the arguments that follow:
 --   the ids in that order, their tokens, the delays of the nacks in seconds, the
 --   errors of the nacks, the reasons of the rejects, each after a 1 if the handler
 --   failed, else a 0.
@@ -191,7 +193,8 @@ end
 if want > 0 and by_key then
   due = by_key.due(want, now, now_text)
 elseif want > 0 then
-  due = redis.call('ZRANGEBYSCORE', timeline, '-inf', now_text, 'WITHSCORES', 'LIMIT', '0', want)
+  local latest = flow and now_text or text(now + ARGV.ahead)
+  due = redis.call('ZRANGEBYSCORE', timeline, '-inf', latest, 'WITHSCORES', 'LIMIT', '0', want)
 end
 local claimed, c = {}, 0 -- for the replay
 if #due > 0 then
@@ -245,7 +248,7 @@ if #due > 0 then
       gone[#gone + 1] = id
     elseif r and max_claims > 0 and r.claims - r.failures >= max_claims then
       dead_letter(-1, id, apart and body(payloads, id, max_payload) or payload, r, 'never settled')
-    elseif not flow or flow.admits(id, score, r) then
+    elseif flow and flow.admits(id, score, r) or not flow and not (r and number(score) > now) then
       local l = lengths[#id] or length(id)
       local rec
       parts[p + 1], parts[p + 4], parts[p + 5], parts[p + 6] = l, '\n', id, payload

@@ -41,4 +41,6 @@ end
 -- What was not yet delivered stays to be delivered once.
 if mark and same(mark, found) then mark_once(KEYS.once, due_text, window, now) end
 if due < known then announce(KEYS.hint, due, now) end
-return (running(r, score, now) and 's' or 'm') .. ' ' .. due_text .. ' ' .. found
+if not running(r, score, now) then return 'm ' .. due_text .. ' ' .. found end
+recheck(KEYS.hint, id, now)
+return 's ' .. due_text .. ' ' .. found

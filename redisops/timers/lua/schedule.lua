@@ -135,6 +135,7 @@ local scores = collect('ZMSCORE', timeline, ids, 1, count)
 local records = quick and {} or collect('HMGET', leases, ids, 1, count)
 local bodies, scored, recorded, dropped, marks, out = {}, {}, {}, {}, {}, {}
 local olds, dues = {}, {} -- for note_keys
+local superseded = {}     -- ids of timers that were replaced while they were leased
 if with_keys then olds = collect('HMGET', KEYS[#KEYS - 2], ids, 1, count) end
 
 if added > 0 then
@@ -221,6 +222,7 @@ for i = 1, count do
   else
     due_text = put(i, due, r, first)
     dues[i] = number(due_text)
+    if outcome == 's' and policy == 'r' then superseded[#superseded + 1] = ids[i] end
     if key then marks[#marks + 1] = {key, due_text, window} end
   end
   out[i] = outcome .. ' ' .. due_text .. ' ' .. (score and not keyed.parked(score) and score or '-') .. '\n'
@@ -238,4 +240,6 @@ if with_keys then note_keys(dues, olds, scores) end
 for _, m in ipairs(marks) do mark_once(m[1], m[2], m[3], now) end
 if ARGV.counting == '1' and #scored > 0 then tally(KEYS.counts, now, 's', #scored / 2) end
 if lowest < known then announce(KEYS.hint, lowest, now) end
+-- A holder that has claimed one early does not begin it any more.
+recheck_all(KEYS.hint, superseded, now)
 return table.concat(out)

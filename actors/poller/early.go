@@ -1,0 +1,122 @@
+package poller
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+// early is a performance feature: while a topic delivers steadily, an exchange also
+// claims the timers that become due shortly after it, and the poller keeps them until
+// they are due. So timers that come one after the other share an exchange without being
+// late (docs/decisions/0030-early-claims.md). Topic.NoEarlyClaims and a Topic.Window of 0
+// switch it off.
+//
+// A timer that is kept counts as running: a cancel says so, and tells this node, which
+// then does not begin it. If the node dies, the timer comes back when its lease expires.
+type early struct {
+	leases []*lease  // kept, the one that is due first in front
+	handed time.Time // when timers were last handed out
+}
+
+const (
+	// maxEarly is how long before its instant a timer is claimed at most. With 20 timers
+	// a second it brings three to an exchange.
+	maxEarly = 200 * time.Millisecond
+	// earlyLease bounds that as a fraction of the lease.
+	earlyLease = 10
+	// maxShareEarly bounds how long timers that are kept wait for others that are due
+	// next, so that one wake-up hands out both. It costs less than an exchange.
+	maxShareEarly = 3 * time.Millisecond
+)
+
+// earlySpan is how long before their instants an exchange of the stream claims timers.
+func (p *poller) earlySpan(s *stream) time.Duration {
+	switch {
+	case p.NoEarlyClaims, p.window.fixed != AutomaticWindow, p.window.streak < minStreak:
+		return 0
+	case s.number > 0, p.pace.fallback > 0, p.Flow.On(), p.share != nil, p.breaker != nil:
+		return 0 // others have a claim to these timers
+	case len(p.early.leases) >= p.slots():
+		return 0
+	}
+	return min(maxEarly, p.LeaseTTL/earlyLease)
+}
+
+// early is how long it takes until the timer of a lease is due; 0: it is. Only a first
+// attempt can be early: later ones keep the instant of the first.
+func (f *flight) early(l *lease, now time.Time) time.Duration {
+	if l.Claims > 1 || l.Failures > 0 {
+		return 0
+	}
+	return min(max(l.Activation.Sub(now), 0), f.request.Ahead)
+}
+
+// keep keeps a lease whose timer is due in after now. The source's clock may run slower
+// than the local one.
+func (p *poller) keep(l *lease, now time.Time, in time.Duration) {
+	l.early, l.queued = true, now.Add(in+time.Duration(maxClockDrift*float64(in)))
+	at, _ := slices.BinarySearchFunc(p.early.leases, l, func(a, b *lease) int { return cmp.Compare(a.queued.Sub(b.queued), 0) })
+	for at < len(p.early.leases) && !p.early.leases[at].queued.After(l.queued) {
+		at++ // timers of one instant stay in the order of the source
+	}
+	p.early.leases = slices.Insert(p.early.leases, at, l)
+}
+
+// dueEarly is when kept timers are handed out next; zero: none is kept. Like exchanges,
+// they share wake-ups of the poller while a window is open.
+func (p *poller) dueEarly() time.Time {
+	if len(p.early.leases) == 0 {
+		return time.Time{}
+	}
+	return later(p.early.leases[0].queued, p.early.handed.Add(min(p.window.span(p.LeaseTTL), maxShareEarly)))
+}
+
+// handOut hands out the kept timers that are due, or returns all of them when this node
+// must not begin them.
+func (p *poller) handOut(now time.Time) {
+	if len(p.early.leases) == 0 {
+		return
+	}
+	if p.drain != nil || p.paused {
+		p.returnEarly()
+		return
+	}
+	if p.claimsSuspended || now.Before(p.dueEarly()) {
+		return
+	}
+	due := 0
+	for due < len(p.early.leases) && !now.Before(p.early.leases[due].queued) {
+		due++
+	}
+	p.early.handed = now
+	out := newHandOver(p, now)
+	for _, l := range p.takeEarly(due) {
+		late := now.Sub(l.queued)
+		l.Claimed, l.queued = l.Activation.Add(late), now
+		out.give(l)
+	}
+	out.end()
+}
+
+// takeEarly removes the first n kept leases, and returns those that still hold.
+func (p *poller) takeEarly(n int) []*lease {
+	taken := slices.Clone(p.early.leases[:n])
+	p.early.leases = slices.Delete(p.early.leases, 0, n)
+	return slices.DeleteFunc(taken, func(l *lease) bool {
+		l.early = false
+		if l.refused == 0 && !l.ended {
+			return false
+		}
+		l.stream.drop(l)
+		return true
+	})
+}
+
+// returnEarly releases all kept leases.
+func (p *poller) returnEarly() {
+	for _, l := range p.takeEarly(len(p.early.leases)) {
+		l.stream.drop(l)
+		p.releaseLease(l)
+	}
+}

@@ -26,6 +26,10 @@ fi
 work=$(mktemp -d)
 trap 'git worktree remove --force "$work/tree" 2>/dev/null || true; rm -rf "$work"' EXIT
 git worktree add --quiet --detach "$work/tree" "$earlier"
+# What the judge of an earlier version has to know of the nodes of this one.
+for patch in internal/faults/testdata/earlier/*.patch; do
+  if git -C "$work/tree" apply --check "$root/$patch" 2>/dev/null; then git -C "$work/tree" apply "$root/$patch"; fi
+done
 (cd "$work/tree" && go test -trimpath -c -o "$work/old.test" ./internal/faults)
 go test -trimpath -c -o "$work/new.test" ./internal/faults
 

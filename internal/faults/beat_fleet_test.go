@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"os/exec"
 	"path/filepath"
+	"syscall"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -31,13 +32,19 @@ type beatProcess struct {
 	ended chan struct{} // closed when it has ended and all its output is in the account
 }
 
-// newBeatFleet builds the program.
+// wakebell builds the program, and returns its path.
+func (w *world) wakebell() string {
+	w.Helper()
+	program := filepath.Join(w.TempDir(), "wakebell")
+	out, err := exec.CommandContext(w.Context(), "go", "build", "-o", program, "../../cmd/wakebell").CombinedOutput()
+	require.NoError(w, err, string(out))
+	return program
+}
+
+// newBeatFleet returns a fleet without processes.
 func newBeatFleet(w *world, account *runAccount) *beatFleet {
 	w.Helper()
-	f := &beatFleet{w: w, account: account, addr: w.server.Addr, program: filepath.Join(w.TempDir(), "wakebell")}
-	out, err := exec.CommandContext(w.Context(), "go", "build", "-o", f.program, "../../cmd/wakebell").CombinedOutput()
-	require.NoError(w, err, string(out))
-	return f
+	return &beatFleet{w: w, account: account, addr: w.server.Addr, program: w.wakebell()}
 }
 
 // launch starts a beat. The end of the test kills it.
@@ -50,6 +57,10 @@ func (f *beatFleet) launch() *beatProcess {
 	require.NoError(f.w, err)
 	require.NoError(f.w, b.cmd.Start())
 	f.w.Cleanup(func() { _ = b.cmd.Process.Kill(); <-b.ended }) // it may have ended already
+	f.w.suspectOf(suspect{
+		send:  func(sig syscall.Signal) { _ = b.cmd.Process.Signal(sig) }, // it fails only if the process has ended
+		ended: b.ended,
+	})
 	go func() {
 		defer close(b.ended)
 		f.follow(b, bufio.NewReader(stdout))

@@ -23,12 +23,17 @@ const (
 	CauseDuplicate   Cause = "late duplicate of the schedule"
 	CauseAmbiguous   Cause = "ambiguous schedule"
 	CauseUndone      Cause = "undone by Redis"
+	CauseTwoMasters  Cause = "two masters"
 	CauseLinkCut     Cause = "link cut"
 	CauseReturned    Cause = "returned after a link cut"
 	CauseServingKill Cause = "serving node killed"
 
-	// CauseUnanswered is used for calls: the time until their next answer.
-	CauseUnanswered Cause = "a client's node killed"
+	// CauseCallUnanswered is used for calls: the time until their next answer.
+	CauseCallUnanswered Cause = "a client's node killed"
+
+	// These two are used where repeats need no cause.
+	CauseUnanswered Cause = "no answer of the handler"
+	CauseUnsettled  Cause = "answer without effect"
 )
 
 // evidence is an index of the faults of a round.
@@ -70,11 +75,14 @@ func (e *evidence) cause(id string, g *generation, last, r *Run) (Cause, time.Ti
 	if e.undone(last, r) {
 		return CauseUndone, time.Time{}
 	}
+	if e.dataLost(r.Delivered, r.Delivered) {
+		return CauseTwoMasters, time.Time{}
+	}
 	if f, ok := e.returned(last, r); ok {
 		return CauseReturned, f.From
 	}
 	confirmed := last.Result == ResultAccepted && last.Settled.Before(r.Delivered)
-	if confirmed || r.Delivered.Before(e.claimed(last).Add(e.ttl)) {
+	if confirmed || r.Delivered.Before(e.leased(last)) {
 		return CauseNone, time.Time{} // it was settled, or its lease had not expired
 	}
 	if last.End == EndPanic {
@@ -86,8 +94,25 @@ func (e *evidence) cause(id string, g *generation, last, r *Run) (Cause, time.Ti
 // waited reports whether a released timer could not be claimed because the machine
 // or Redis was stalled.
 func (e *evidence) waited(drain Fault, last, r *Run) bool {
-	_, stalled := e.find("", drain.To, r.Delivered, Stall)
-	return stalled && r.Attempt == last.Attempt
+	for _, kind := range []FaultKind{Stall, Stop} {
+		if _, stalled := e.find(r.Node, drain.To, r.Delivered, kind); stalled {
+			return r.Attempt == last.Attempt
+		}
+	}
+	return false
+}
+
+// claimedEarly is how long before its instant a node may claim a timer at most.
+func (e *evidence) claimedEarly() time.Duration { return min(200*time.Millisecond, e.ttl/10) }
+
+// leased returns the earliest end of the lease of a run that was not extended. A first
+// attempt that is not late may have been claimed early.
+func (e *evidence) leased(r *Run) time.Time {
+	end := e.claimed(r).Add(e.ttl)
+	if late := r.Delivered.Sub(r.Activation); r.Attempt == 1 && late <= lateSlack {
+		end = end.Add(-e.claimedEarly() - late)
+	}
+	return end
 }
 
 // claimed returns the earliest start of the lease of a run. If the reply to a claim

@@ -1,8 +1,11 @@
 package faults
 
 import (
+	"errors"
 	"sync"
 	"time"
+
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // DeliveryLog records the calls, deliveries and faults of a round. All instants are
@@ -15,9 +18,21 @@ type DeliveryLog struct {
 	// overlaps are not judged.
 	MaxOverlap time.Duration
 
-	mu     sync.Mutex
-	timers map[string]*Timer
-	faults []Fault
+	// AtLeastOnce means that repeated deliveries need no cause.
+	AtLeastOnce bool
+
+	mu       sync.Mutex
+	timers   map[string]*Timer
+	faults   []Fault
+	counters wakebelltype.Counters
+}
+
+// Counters returns the sums of the exchanges, of the empty ones and of the deliveries of
+// all nodes that have ended without a fault.
+func (l *DeliveryLog) Counters() wakebelltype.Counters {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.counters
 }
 
 // NewDeliveryLog returns an empty delivery log.
@@ -64,7 +79,7 @@ type Call struct {
 	// keeps it.
 	Message string
 	Draft   int
-	Err     error // the outcome is unknown
+	Err     error `json:"-"` // the outcome is unknown
 
 	// unsure means that the call may have run twice, so that the answer may be that
 	// of the second run.
@@ -195,10 +210,22 @@ func (l *DeliveryLog) RecordLine(node string, line Line) {
 		l.faults = append(l.faults, Fault{Kind: Stall, Target: node, From: line.From, To: line.At})
 		return
 	}
+	if c := line.Counters; c != nil {
+		l.counters.Empty += c.Empty
+		l.counters.Exchanges += c.Exchanges
+		l.counters.Delivered += c.Delivered
+	}
 	if line.ID == "" {
 		return
 	}
 	t := l.timer(line.ID)
+	if line.Event == EventCall {
+		if line.Error != "" {
+			line.Call.Err = errors.New(line.Error)
+		}
+		t.Calls = append(t.Calls, *line.Call)
+		return
+	}
 	if line.Event == EventBegin {
 		t.Runs = append(t.Runs, &Run{
 			Node: node, Message: line.Message, Generation: line.Generation, Attempt: line.Attempt, Failures: line.Failures,

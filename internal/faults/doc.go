@@ -85,6 +85,9 @@
 //   - undone by Redis: Redis lost its writes since the handler's end. Acknowledged
 //     schedules that are lost in this way count as "lost by Redis".
 //
+//   - two masters: the timer was claimed while Redis lost its writes. In a Cluster a
+//     master that continues after its replica was elected answers claims for a moment.
+//
 //   - link cut: the link of a subscriber was cut or silent between the claim and a
 //     lease after the handler's end; a lease later.
 //
@@ -130,6 +133,34 @@
 // or delayed have a later instant than they had in Redis: they are left out where that
 // would make a violation. So are timers that were scheduled when a later one of their key
 // may have waited for a token already.
+//
+// # Stalls
+//
+// The scenario stalls suspends processes with SIGSTOP: nodes, Redis, and clients, which
+// are processes of their own there. With the flag -faults.stalls all other scenarios have
+// such stalls beside their own faults, of beats, subscribers and serving nodes too; clients
+// in the harness and the servers of the scenarios failover and cluster have none. A stall
+// of Redis or of a serving node affects all nodes, with the cause "lease lost by SIGSTOP".
+//
+// # Gates
+//
+// The scenario gates has turns in place of timers, and the account of package gatefaults.
+// Turns that overlap, and tokens that do not grow, are overlapping; waiters that were
+// overtaken are unordered; a token that the guard accepted after a newer one is stale; a
+// process without a turn after the last fault has lost it.
+//
+// # Clusters
+//
+// In the scenario cluster a master that was suspended until its replica was elected may
+// confirm writes when it continues, before it knows. Redis loses them: such a settlement
+// is not stale.
+//
+// # Reminders
+//
+// The scenario reminders has reminders in place of timers, which are delivered when they
+// reach their actors. The actors set them themselves, and print the answers that they
+// receive. Delivery is at least once, so repeats need no cause and are not judged: only
+// lost and early reminders are violations.
 //
 // # Mutants
 //

@@ -14,7 +14,11 @@ import (
 
 	"github.com/redis/go-redis/v9/logging"
 
+	actorgates "github.com/wakebell/wakebell/actors/gates"
+	"github.com/wakebell/wakebell/gate"
+	"github.com/wakebell/wakebell/internal/faults/gatefaults"
 	"github.com/wakebell/wakebell/internal/redistest"
+	"github.com/wakebell/wakebell/internal/testhook"
 )
 
 var (
@@ -24,6 +28,7 @@ var (
 	only     = flag.String("faults.only", "", "comma-separated scenarios to run; empty: all")
 	beatsFor = flag.Duration("faults.beats", shortBeats, "duration of the scenario beats in the first round")
 	keysOf   = flag.Int("faults.keys", fewKeys, "keys of the scenario keys in the first round")
+	stalls   = flag.Bool("faults.stalls", false, "suspend nodes, beats, clients and Redis in all scenarios")
 	output   = flag.String("faults.o", "text", "format of the report: text, json or markdown")
 
 	report = NewReport()
@@ -40,6 +45,9 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
+	gatefaults.Main(func(cfg *gate.Config, took func(uint64, time.Time, time.Time)) {
+		testhook.Observe(cfg, func(t actorgates.TicketTaken) { took(uint64(t.Ticket), t.Asked, t.Answered) })
+	})
 	logging.Disable()
 	if err := flag.Set("test.parallel", atOnce); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -97,6 +105,9 @@ func runRound(t *testing.T, s scenario, round int) {
 	w.versions = versionsOf(t)
 	w.fleet.Program = w.versions.from
 	defer w.judge(s, round) // also if the round has failed
+	if *stalls {
+		w.stall()
+	}
 	s.run(w)
 }
 
@@ -107,7 +118,7 @@ func (w *world) judge(s scenario, round int) {
 	if w.found != nil {
 		j.add(w.found)
 	}
-	report.Add(s.name, w.trials, s.ttl, j)
+	report.Add(s.name, w.tries(), s.ttl, j)
 	for _, v := range j.Violations[:min(len(j.Violations), 5)] {
 		w.Errorf("seed %d, round %d: %s", *seed, round, v)
 	}

@@ -28,6 +28,9 @@ type Fleet struct {
 	t          testing.TB
 	deliveries *DeliveryLog
 	count      int
+
+	mu    sync.Mutex
+	nodes []*Node // all that were started
 }
 
 // Node is a node process. Its methods must not be called concurrently.
@@ -64,6 +67,9 @@ func (f *Fleet) Start(cfg NodeConfig) *Node {
 		f.t.Fatalf("faults: start %s: %v", n.Name, err)
 	}
 	f.t.Cleanup(n.end)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.nodes = append(f.nodes, n)
 	return n
 }
 
@@ -158,6 +164,20 @@ func (n *Node) Stop() (resume func()) {
 	}
 }
 
+// running returns the nodes that have not ended.
+func (f *Fleet) running() (nodes []*Node) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, n := range f.nodes {
+		select {
+		case <-n.ended:
+		default:
+			nodes = append(nodes, n)
+		}
+	}
+	return nodes
+}
+
 // Drain ends the node with SIGTERM, and waits for it.
 func (n *Node) Drain() {
 	n.fleet.t.Helper()
@@ -182,8 +202,12 @@ func (n *Node) signal(sig syscall.Signal) {
 		n.fleet.t.Fatalf("faults: %s ended by itself: %v\n%s", n.Name, n.cmd.ProcessState, tailOf(n.log.String()))
 	default:
 	}
-	_ = n.cmd.Process.Signal(sig) // it fails only if the process has just ended
+	n.send(sig)
 }
+
+// send sends a signal. It may be called concurrently with the other methods, and does
+// nothing when the process has ended.
+func (n *Node) send(sig syscall.Signal) { _ = n.cmd.Process.Signal(sig) }
 
 // end kills the node at the end of the test, without recording a fault.
 func (n *Node) end() {

@@ -8,37 +8,11 @@ import (
 	"time"
 )
 
-// Judgement is the result of a round.
-type Judgement struct {
-	Timers     int // ids
-	Scheduled  int // timers whose schedule was acknowledged
-	Deliveries int
-
-	Lost        int // acknowledged, not superseded, and no handler was done with it
-	LostByRedis int // as Lost, but Redis had lost the write
-	Early       int // delivered before its instant
-	Repeated    int // deliveries after the first of a timer
-	Causes      map[Cause]int
-	Uncaused    int // repeated without a cause
-	Stale       int // accepted settlements of a handler that was no longer the holder
-	Overlapping int // handlers that ran longer than allowed with the next one of their timer
-	Undelivered int // claims that reached no handler, without a cause
-	Unordered   int // timers that overtook another of their key, or held it with too many
-	Exceeded    int // limits of a topic that did not hold
-	Illegal     int // answers and deliveries that no order of the calls explains
-
-	Recovery   []time.Duration // from a fault to the delivery that it delayed
-	RecoveryBy map[Cause][]time.Duration
-
-	// Violations are the timers that broke a promise, each with its history.
-	Violations []string
-}
-
 // Judge applies the rules of the package's documentation to every timer.
 func (l *DeliveryLog) Judge() *Judgement {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	j := &judge{Judgement: &Judgement{Causes: map[Cause]int{}, RecoveryBy: map[Cause][]time.Duration{}}, evidence: newEvidence(l.faults, l.TTL), maxOverlap: l.MaxOverlap}
+	j := &judge{Judgement: &Judgement{Causes: map[Cause]int{}, RecoveryBy: map[Cause][]time.Duration{}}, evidence: newEvidence(l.faults, l.TTL), maxOverlap: l.MaxOverlap, atLeastOnce: l.AtLeastOnce}
 	ids := make([]string, 0, len(l.timers))
 	for id := range l.timers {
 		ids = append(ids, id)
@@ -54,9 +28,10 @@ func (l *DeliveryLog) Judge() *Judgement {
 type judge struct {
 	*Judgement
 	*evidence
-	maxOverlap time.Duration // DeliveryLog.MaxOverlap
-	delivered  []time.Time   // of all deliveries
-	violations []string      // of the current timer
+	maxOverlap  time.Duration // DeliveryLog.MaxOverlap
+	atLeastOnce bool          // DeliveryLog.AtLeastOnce
+	delivered   []time.Time   // of all deliveries
+	violations  []string      // of the current timer
 }
 
 func (j *judge) violation(count *int, format string, args ...any) {
@@ -113,6 +88,13 @@ func (j *judge) early(g *generation) {
 // repeats finds the cause of every delivery after the first, and of every claim that
 // reached no handler.
 func (j *judge) repeats(t *Timer, g *generation) {
+	if j.atLeastOnce {
+		for i := 1; i < len(g.runs); i++ {
+			j.Repeated++
+			j.Causes[g.runs[i-1].afterEnd()]++
+		}
+		return
+	}
 	var last *Run
 	for _, r := range g.runs {
 		j.delivered = append(j.delivered, r.Delivered)
@@ -129,7 +111,7 @@ func (j *judge) repeats(t *Timer, g *generation) {
 				j.recovered(cause, r.Delivered.Sub(since))
 			}
 			switch {
-			case cause == CauseUndone:
+			case cause == CauseUndone, cause == CauseTwoMasters:
 				claims = 0 // Redis lost their number too
 			case cause == CauseRelease, cause == CauseReturned:
 				claims -= last.Attempt - 1 // the claim was undone
@@ -141,6 +123,18 @@ func (j *judge) repeats(t *Timer, g *generation) {
 			j.unseen(t, g, last, r, claims)
 		}
 		last = r
+	}
+}
+
+// afterEnd returns why a run may be repeated, by how it ended.
+func (r *Run) afterEnd() Cause {
+	switch r.End {
+	case EndNack:
+		return CauseNack
+	case EndNone:
+		return CauseUnanswered
+	default:
+		return CauseUnsettled
 	}
 }
 
@@ -192,7 +186,7 @@ func (j *judge) answer(id string, g *generation, c Call) {
 		j.violation(&j.Illegal, "%s found nothing, although no handler was done", c.Kind)
 	case c.Found == FoundPending && running:
 		j.violation(&j.Illegal, "%s found it pending while a handler had it", c.Kind)
-	case c.Found == FoundRunning && !delivered && c.Returned.Before(g.earliest()) && !j.anyFault(g.begun(), c.Returned):
+	case c.Found == FoundRunning && !delivered && c.Returned.Before(g.earliest().Add(-j.claimedEarly())) && !j.anyFault(g.begun(), c.Returned):
 		j.violation(&j.Illegal, "%s found it running before it was due", c.Kind)
 	}
 }
@@ -228,12 +222,13 @@ func (j *judge) stale(t *Timer) {
 	for _, r := range t.Runs {
 		taken := func(by time.Time) bool { // by another run, or a call
 			return slices.ContainsFunc(t.Runs, func(o *Run) bool {
-				return o != r && o.Delivered.After(r.Delivered) && o.Delivered.Before(by)
+				return o != r && o.Delivered.After(r.Delivered) && o.Delivered.Before(by) && !j.dataLost(o.Delivered, o.Delivered)
 			}) || slices.ContainsFunc(t.Calls, func(c Call) bool {
 				return c.Called.After(r.Delivered) && c.Returned.Before(by) && !c.unsure && c.Found == FoundRunning
 			})
 		}
-		if r.Result == ResultAccepted && taken(r.SettleCalled) {
+		// A settlement that Redis has lost had no effect.
+		if r.Result == ResultAccepted && taken(r.SettleCalled) && !j.dataLost(r.SettleCalled, r.Settled) {
 			j.violation(&j.Stale, "attempt %d settled the timer and was not its holder", r.Attempt)
 		}
 		touched := slices.ContainsFunc(t.Calls, func(c Call) bool {
@@ -261,47 +256,6 @@ func (j *judge) outages() {
 			j.Recovery = append(j.Recovery, j.delivered[i].Sub(f.To))
 		}
 	}
-}
-
-// Broken counts the broken promises.
-func (j *Judgement) Broken() int {
-	return j.Lost + j.Early + j.Uncaused + j.Stale + j.Overlapping + j.Undelivered + j.Unordered + j.Exceeded + j.Illegal
-}
-
-// add adds the figures of another round.
-func (j *Judgement) add(o *Judgement) {
-	for _, pair := range [][2]*int{
-		{&j.Timers, &o.Timers},
-		{&j.Scheduled, &o.Scheduled},
-		{&j.Deliveries, &o.Deliveries},
-		{&j.Lost, &o.Lost},
-		{&j.LostByRedis, &o.LostByRedis},
-		{&j.Early, &o.Early},
-		{&j.Repeated, &o.Repeated},
-		{&j.Uncaused, &o.Uncaused},
-		{&j.Stale, &o.Stale},
-		{&j.Overlapping, &o.Overlapping},
-		{&j.Undelivered, &o.Undelivered},
-		{&j.Unordered, &o.Unordered},
-		{&j.Exceeded, &o.Exceeded},
-		{&j.Illegal, &o.Illegal},
-	} {
-		*pair[0] += *pair[1]
-	}
-	if j.Causes == nil {
-		j.Causes = map[Cause]int{}
-	}
-	for cause, n := range o.Causes {
-		j.Causes[cause] += n
-	}
-	j.Recovery = append(j.Recovery, o.Recovery...)
-	if j.RecoveryBy == nil {
-		j.RecoveryBy = map[Cause][]time.Duration{}
-	}
-	for cause, took := range o.RecoveryBy {
-		j.RecoveryBy[cause] = append(j.RecoveryBy[cause], took...)
-	}
-	j.Violations = append(j.Violations, o.Violations...)
 }
 
 func clock(t time.Time) string { return cmp.Or(t.UTC().Format("15:04:05.000000"), "never") }

@@ -43,6 +43,19 @@ func (b testLog) ran(node string, generation, attempt, delivered, ended int, end
 	}
 }
 
+// killedEarly records a first attempt that began on time, perhaps claimed early, and whose
+// node was killed; and the second attempt.
+func (b testLog) killedEarly(again int) {
+	b.fault(Kill, "a", 20, 25)
+	first := Line{Event: EventBegin, ID: "client-1/1", Generation: 1, Attempt: 1, Activation: b.at(10), Delivered: b.at(10)}
+	second := first
+	second.Attempt, second.Delivered = 2, b.at(again)
+	b.RecordLine("a", first)
+	b.RecordLine("b", second)
+	second.Event, second.At, second.End = EventEnd, b.at(again+10), EndAck
+	b.RecordLine("b", second)
+}
+
 // overlapping records a run that ended at an instant, and the next one, which began
 // at another, after the link of the first was silent. Overlaps up to the limit are
 // allowed.
@@ -102,6 +115,14 @@ func TestJudge(t *testing.T) {
 			b.fault(Kill, "a", 20, 25)
 			b.ran("b", 1, 2, 1009, 1020, EndAck)
 		}, Judgement{Repeated: 1, Uncaused: 1, Causes: map[Cause]int{CauseNone: 1}}},
+		"repeated after the lease of an early claim": {
+			func(b testLog) { b.killedEarly(915) },
+			Judgement{Repeated: 1, Causes: map[Cause]int{CauseKill: 1}},
+		},
+		"repeated before the lease of an early claim expired": {
+			func(b testLog) { b.killedEarly(905) },
+			Judgement{Repeated: 1, Uncaused: 1, Causes: map[Cause]int{CauseNone: 1}},
+		},
 		"killed": {func(b testLog) {
 			b.ran("a", 1, 1, 10, 0, EndNone)
 			b.fault(Kill, "a", 20, 25)
@@ -199,9 +220,13 @@ func TestJudge(t *testing.T) {
 			b.ran("a", 2, 1, 50, 60, EndAck)
 		}, Judgement{}},
 		"found running before it was due": {func(b testLog) {
-			b.scheduled(2, 5, 50, FoundRunning)
+			b.scheduled(2, -195, 50, FoundRunning)
 			b.ran("a", 2, 1, 50, 60, EndAck)
 		}, Judgement{Illegal: 1}},
+		"found running after it was claimed early": {func(b testLog) {
+			b.scheduled(2, -50, 50, FoundRunning)
+			b.ran("a", 2, 1, 50, 60, EndAck)
+		}, Judgement{}},
 		"moved and handled, and a reply lost": {func(b testLog) {
 			b.notMoved(2, 3)
 			b.fault(LostReply, "client-1", 2, 4, "client-1/1")

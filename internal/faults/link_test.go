@@ -37,9 +37,7 @@ func (f *commandFaults) rule(command []string) faultproxy.Fate {
 
 // inject injects a fault into one command, which counts as a trial, and records it.
 func (w *world) inject(target string, kind FaultKind, lasts time.Duration, command []string) faultproxy.Fate {
-	w.mu.Lock()
-	w.trials++
-	w.mu.Unlock()
+	w.tried()
 	fault := Fault{Kind: kind, Target: target, From: time.Now(), Words: idsOf(command)}
 	fault.To = fault.From.Add(lasts)
 	if kind == Duplicate {

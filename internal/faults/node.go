@@ -3,10 +3,10 @@ package faults
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"os"
 	"os/signal"
 	"sync"
@@ -19,23 +19,37 @@ import (
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/queue"
 	"github.com/wakebell/wakebell/remote"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // NodeVariable is the environment variable that makes a process of the test binary
 // a node. Its value is a NodeConfig as JSON.
 const NodeVariable = "WAKEBELL_FAULTS_NODE"
 
+// settleLimit bounds the wait for the last timers of a round.
+const settleLimit = 60 * time.Second
+
 // NodeConfig configures a node.
 type NodeConfig struct {
 	Redis     string   // host:port
 	Sentinels []string // host:port of each; empty: the node connects to Redis directly
 	Master    string   // the name of the master in the Sentinels
+	Cluster   []string // host:port of servers of a Cluster, in place of Redis
+
+	Client string // the name of a client that schedules, and handles nothing
+	Seed   uint64 // of the client's choices
+
+	// Reminders is the name of a node whose actor sets reminders until an instant, and
+	// receives them; empty: another kind of process.
+	Reminders string
+	Until     time.Time
 
 	Listen string // host:port of a serving node, which handles no timers itself
 	Remote string // host:port of the serving node; a subscriber does not use Redis
 
 	Topic         string
-	Queue         bool // Topic names a queue
+	Queue         bool           // Topic names a queue
+	Shards        map[string]int // topics that are divided; they are handled beside Topic
 	MaxConcurrent int
 	LeaseTTL      time.Duration
 	MaxPolling    time.Duration
@@ -69,6 +83,7 @@ const (
 	EventEnd      Event = "end"
 	EventLate     Event = "late" // a subscriber dropped a lease that arrived after its end
 	EventStall    Event = "stall"
+	EventCall     Event = "call" // a client received the answer of a call
 	EventEnded    Event = "ended"
 )
 
@@ -87,6 +102,10 @@ type Line struct {
 	Delivered  time.Time `json:"delivered,omitzero"`
 	End        End       `json:"end,omitempty"`
 	Result     Result    `json:"result,omitempty"`
+	Call       *Call     `json:"call,omitempty"`
+	Error      string    `json:"error,omitempty"` // of the call
+
+	Counters *wakebelltype.Counters `json:"counters,omitempty"` // of all topics of a node, at its end
 }
 
 // NodeMain is the main function of a node. It handles timers until SIGTERM. It
@@ -107,6 +126,12 @@ func NodeMain(config string, stdin io.Reader, stdout io.Writer) error {
 	if cfg.Remote != "" {
 		return cfg.subscribe(ctx, n)
 	}
+	if cfg.Client != "" {
+		return cfg.schedule(ctx, n)
+	}
+	if cfg.Reminders != "" {
+		return cfg.remind(ctx, n)
+	}
 	rdb := cfg.client()
 	defer func() { _ = rdb.Close() }()
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn, ReplaceAttr: withoutStacks}))
@@ -126,17 +151,38 @@ func NodeMain(config string, stdin io.Reader, stdout io.Writer) error {
 	}
 	n.report(Line{Event: EventReady})
 	n.watchClock(ctx)
+	var sum wakebelltype.Counters
+	for _, counters := range sys.Counters() {
+		sum.Empty += counters.Empty
+		sum.Exchanges += counters.Exchanges
+		sum.Delivered += counters.Delivered
+	}
 	err = sys.Stop()
-	n.report(Line{Event: EventEnded})
+	n.report(Line{Event: EventEnded, Counters: &sum})
 	return err
 }
 
-func (c NodeConfig) client() *redis.Client {
+func (c NodeConfig) client() redis.UniversalClient {
+	if len(c.Cluster) > 0 {
+		// A silent master is not to be noticed by this timeout.
+		return redis.NewClusterClient(&redis.ClusterOptions{Addrs: c.Cluster, ReadTimeout: 10 * time.Second})
+	}
 	if len(c.Sentinels) > 0 {
 		return redis.NewFailoverClient(&redis.FailoverOptions{MasterName: c.Master, SentinelAddrs: c.Sentinels})
 	}
-	return redis.NewClient(&redis.Options{Addr: c.Redis})
+	options := &redis.Options{Addr: c.Redis}
+	if c.Client != "" {
+		patient(options)
+	}
+	return redis.NewClient(options)
 }
+
+// patient makes a client wait for a stalled Redis: a retry by go-redis would run a
+// command twice without a record in the delivery log.
+func patient(o *redis.Options) { o.ReadTimeout = settleLimit }
+
+// quiet discards the log of components that fail on purpose.
+var quiet = slog.New(slog.DiscardHandler)
 
 // System returns the System of a node on rdb, which reports to w.
 func (c NodeConfig) System(rdb redis.UniversalClient, w reporter, log *slog.Logger) (*wakebell.System, error) {
@@ -144,7 +190,7 @@ func (c NodeConfig) System(rdb redis.UniversalClient, w reporter, log *slog.Logg
 	actors := actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return quiet }))
 	var handlers []wakebell.Handler
 	if c.Listen == "" {
-		handlers = append(handlers, c.handler(worker{w}))
+		handlers = c.handlers(worker{w})
 	}
 	return wakebell.New(actors, rdb, wakebell.Config{
 		Handlers:     handlers,
@@ -154,12 +200,22 @@ func (c NodeConfig) System(rdb redis.UniversalClient, w reporter, log *slog.Logg
 	})
 }
 
-func (c NodeConfig) handler(w worker) wakebell.Handler {
+func (c NodeConfig) handlers(w worker) []wakebell.Handler {
 	options := append(c.options(), wakebell.MaxConcurrent(c.MaxConcurrent))
 	if c.Queue {
-		return wakebell.HandleQueue(queue.New[Work](c.Topic), w.handle, asQueue(options)...)
+		return []wakebell.Handler{wakebell.HandleQueue(queue.New[Work](c.Topic), w.handle, asQueue(options)...)}
 	}
-	return wakebell.Handle(wakebell.NewTopic[Work](c.Topic), w.handle, append(asTopic(options), c.Limits.options()...)...)
+	shards := map[string]int{c.Topic: 1}
+	maps.Copy(shards, c.Shards)
+	var handlers []wakebell.Handler
+	for name, n := range shards {
+		own := append(asTopic(options), c.Limits.options()...)
+		if n > 1 {
+			own = append(own, wakebell.Shards(n))
+		}
+		handlers = append(handlers, wakebell.Handle(wakebell.NewTopic[Work](name), w.handle, own...))
+	}
+	return handlers
 }
 
 func (c NodeConfig) options() []wakebell.TuningOption {
@@ -234,71 +290,5 @@ func (n *node) watchClock(ctx context.Context) {
 			}
 			last = now
 		}
-	}
-}
-
-// worker handles timers as their bodies say.
-type worker struct{ reporter }
-
-func (w worker) handle(ctx context.Context, t wakebell.Timer[Work]) error {
-	line := Line{
-		ID: t.ID, Generation: t.Body.Generation, Attempt: t.Attempt, Failures: t.Failures,
-		Activation: t.Activation, Delivered: t.Delivered,
-	}
-	if t.Body.Key != "" {
-		line.ID, line.Message = t.Body.Key, t.ID
-	}
-	report := func(event Event) { line.Event = event; w.report(line) }
-	report(EventBegin)
-	end, err := do(ctx, t)
-	line.End = end
-	if t.Body.Settle && (end == EndAck || end == EndNack) {
-		report(EventSettling)
-		line.Result = result(t.Settle(ctx, err))
-		report(EventSettled)
-	}
-	report(EventEnd)
-	if end == EndPanic {
-		panic("intended panic")
-	}
-	return err
-}
-
-func do(ctx context.Context, t wakebell.Timer[Work]) (End, error) {
-	if t.Body.For > 0 {
-		over := ctx.Done()
-		if t.Body.Stubborn {
-			over = nil
-		}
-		select {
-		case <-time.After(t.Body.For):
-		case <-over:
-			cause := context.Cause(ctx)
-			if errors.Is(cause, wakebell.ErrDraining) {
-				return EndDraining, cause
-			}
-			return EndCut, cause
-		}
-	}
-	switch {
-	case t.Attempt <= t.Body.Panics:
-		return EndPanic, nil
-	case t.Failures < t.Body.Fails:
-		return EndNack, errors.New("intended failure")
-	case t.Body.Reject:
-		return EndReject, wakebell.Reject(errors.New("intended failure"))
-	default:
-		return EndAck, nil
-	}
-}
-
-func result(err error) Result {
-	switch {
-	case err == nil:
-		return ResultAccepted
-	case errors.Is(err, wakebell.ErrSuperseded), errors.Is(err, wakebell.ErrCancelled), errors.Is(err, wakebell.ErrLeaseLost):
-		return ResultRefused
-	default:
-		return ResultUnknown
 	}
 }

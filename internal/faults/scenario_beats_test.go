@@ -50,7 +50,7 @@ func beats(w *world) {
 	for began := time.Now(); time.Since(began) < lasts; {
 		w.pause(between(w.rng, load.pause, 2*load.pause))
 		fleet.kill(w.rng.IntN(len(fleet.beats)))
-		w.trials++
+		w.tried()
 	}
 	end := time.Now()
 	w.eventually("every schedule continues", func() bool { return account.past(end) })

@@ -41,7 +41,7 @@ func (w *world) skewed(t *testing.T, name string, ahead time.Duration) {
 	}
 	client := newClient(t, rdb)
 	for i := range 200 {
-		p := plan{fmt.Sprintf("%s/%d", name, i), usualWork(w.rng), 0}
+		p := plan{id: fmt.Sprintf("%s/%d", name, i), work: usualWork(w.rng)}
 		p.work.Generation = 1
 		if w.rng.IntN(4) > 0 {
 			p.in = between(w.rng, 0, 20*time.Second)
@@ -53,7 +53,7 @@ func (w *world) skewed(t *testing.T, name string, ahead time.Duration) {
 			Kind: CallSchedule, Client: name, Generation: 1, Called: called, Returned: redisNow(),
 			Earliest: called.Add(p.in), Due: answers[0].Due, Found: found(answers[0].Outcome),
 		})
-		w.trials++
+		w.tried()
 		<-time.After(between(w.rng, 0, 50*time.Millisecond))
 	}
 	<-time.After(time.Minute)

@@ -2,9 +2,6 @@ package faults
 
 import "time"
 
-// settleLimit bounds the wait for the last timers of a round.
-const settleLimit = 60 * time.Second
-
 // kill kills random nodes out of four under load.
 func kill(w *world) {
 	w.redis()
@@ -16,7 +13,7 @@ func kill(w *world) {
 		i := w.rng.IntN(len(w.nodes))
 		w.nodes[i].Kill()
 		w.replace(i)
-		w.trials++
+		w.tried()
 		w.pause(between(w.rng, 20*time.Millisecond, 250*time.Millisecond))
 	}
 	end()
@@ -36,7 +33,7 @@ func stop(w *world) {
 	for range 4 {
 		node := w.nodes[w.rng.IntN(len(w.nodes))]
 		resume := node.Stop()
-		w.trials++
+		w.tried()
 		w.pause(between(w.rng, w.deliveries.TTL*11/10, w.deliveries.TTL*2))
 		resume()
 		w.pause(between(w.rng, 100*time.Millisecond, 500*time.Millisecond))
@@ -61,7 +58,7 @@ func drain(w *world) {
 		w.pause(between(w.rng, 100*time.Millisecond, 400*time.Millisecond))
 		w.nodes[i].Drain()
 		w.replace(i)
-		w.trials++
+		w.tried()
 	}
 	end()
 	w.settled(settleLimit)

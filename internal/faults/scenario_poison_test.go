@@ -47,7 +47,7 @@ func poison(w *world) {
 // poisoned schedules the i-th poisoned timer: one in three of each kind.
 func (w *world) poisoned(c *wakebell.Client, id string, i int) {
 	w.Helper()
-	w.trials++
+	w.tried()
 	work := Work{Generation: 1}
 	switch i % 3 {
 	case 0: // it reaches no handler, so the delivery log does not have it
@@ -59,7 +59,7 @@ func (w *world) poisoned(c *wakebell.Client, id string, i int) {
 	default:
 		work.Fails = 1000
 	}
-	w.put(c, topic, plan{id, work, 0})
+	w.put(c, topic, plan{id: id, work: work})
 }
 
 // put schedules a timer on a topic and records the call.
@@ -82,8 +82,8 @@ func (w *world) lateness(c *wakebell.Client, phase int) (onTopic, onControl time
 	for i := range good {
 		good[i], others[i] = fmt.Sprintf("client-g%d/%d", phase, i), fmt.Sprintf("client-b%d/%d", phase, i)
 		in := between(w.rng, 0, 100*time.Millisecond)
-		w.put(c, topic, plan{good[i], Work{Generation: 1, For: time.Millisecond}, in})
-		w.put(c, control, plan{others[i], Work{Generation: 1, For: time.Millisecond}, in})
+		w.put(c, topic, plan{id: good[i], work: Work{Generation: 1, For: time.Millisecond}, in: in})
+		w.put(c, control, plan{id: others[i], work: Work{Generation: 1, For: time.Millisecond}, in: in})
 		w.pause(between(w.rng, 0, 8*time.Millisecond))
 	}
 	return w.median(good), w.median(others)

@@ -31,7 +31,7 @@ func prefixes(w *world) {
 	for began := time.Now(); time.Since(began) < shortBeats; {
 		w.pause(between(w.rng, load.pause, 2*load.pause))
 		fleets[w.rng.IntN(len(fleets))].kill(0)
-		w.trials++
+		w.tried()
 	}
 	end := time.Now()
 	w.found = &Judgement{}

@@ -92,13 +92,6 @@ func (w *world) hit(cfg NodeConfig, rate float64) {
 	resume()
 }
 
-// tried counts a trial. Links count theirs concurrently.
-func (w *world) tried() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.trials++
-}
-
 // handled waits until no message is waiting or held.
 func (w *world) handled(within time.Duration) {
 	w.Helper()
@@ -220,13 +213,9 @@ func (p *publisher) draw() Work {
 	return work
 }
 
-// messageWork ends in all ways. Half of it takes a while, so that the next holder of a
-// suspended node's message still has it when that node continues.
+// messageWork is heldWork that ends in all ways.
 func messageWork(rng *rand.Rand) Work {
-	work := stubbornWork(rng)
-	if rng.IntN(2) == 0 {
-		work.For, work.Settle, work.Stubborn = between(rng, 100*time.Millisecond, 900*time.Millisecond), true, true
-	}
+	work := heldWork(rng)
 	switch rng.IntN(10) {
 	case 0:
 		work.Fails = 1 + rng.IntN(3)

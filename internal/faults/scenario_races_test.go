@@ -95,7 +95,7 @@ func (r *racer) plan(ctx context.Context, id string, work Work, in time.Duration
 	r.generation = max(r.generation, 1)
 	work.Generation = r.generation
 	c := r.call(CallSchedule, in)
-	answers, err := r.client.Schedule(ctx, plan{id, work, in}.draft())
+	answers, err := r.client.Schedule(ctx, plan{id: id, work: work, in: in}.draft())
 	c.Returned = time.Now()
 	require.NoError(r.t, err)
 	c.Due, c.Found = answers[0].Due, found(answers[0].Outcome)

@@ -33,7 +33,7 @@ func (w *world) away(cause func()) {
 	cause()
 	fault.To = time.Now()
 	w.deliveries.RecordFault(fault)
-	w.trials++
+	w.tried()
 }
 
 // postponed is how long Redis may delay writing acknowledged changes to its file
@@ -117,7 +117,7 @@ func flush(w *world) {
 	end := w.begin(w.usual())
 	for range 100 {
 		require.NoError(w, w.rdb.ScriptFlush(w.Context()).Err())
-		w.trials++
+		w.tried()
 		w.pause(between(w.rng, time.Millisecond, 60*time.Millisecond))
 	}
 	end()
@@ -136,7 +136,7 @@ func full(w *world) {
 		w.pause(between(w.rng, 300*time.Millisecond, time.Second))
 		fault := Fault{Kind: Full, From: time.Now()}
 		require.NoError(w, w.rdb.ConfigSet(w.Context(), "maxmemory", "1").Err())
-		w.trials++
+		w.tried()
 		w.eventually("all timers are settled while memory is full", func() bool {
 			return w.rdb.ZCard(w.Context(), "timers_timeline:"+topic).Val() == 0
 		})

@@ -75,7 +75,7 @@ func remoteAccess(w *world) {
 	end := w.begin(l)
 	for i := range remoteStrikes {
 		w.pause(between(w.rng, 100*time.Millisecond, 500*time.Millisecond))
-		w.trials++
+		w.tried()
 		switch i % 5 {
 		case 0, 2:
 			r.killSubscriber()
@@ -234,7 +234,7 @@ func (r *remotes) answers() *Judgement {
 	for _, k := range r.kills {
 		for _, name := range k.clients {
 			if d, ok := r.deliveries.NextAnswer(name, k.at); ok {
-				j.RecoveryBy[CauseUnanswered] = append(j.RecoveryBy[CauseUnanswered], d)
+				j.RecoveryBy[CauseCallUnanswered] = append(j.RecoveryBy[CauseCallUnanswered], d)
 			}
 		}
 	}

@@ -1,20 +1,29 @@
 package faults
 
-import "time"
+import (
+	"time"
+
+	"github.com/wakebell/wakebell/internal/faults/gatefaults"
+)
 
 // scenarios has all scenarios, the longest first.
 var scenarios = []scenario{
 	{"beats", time.Second, beats},
 	{"prefixes", time.Second, prefixes},
 	{"boundaries", 300 * time.Millisecond, boundaries},
+	{"cluster", time.Second, cluster},
+	{"reshard", time.Second, reshard},
 	{"failover", time.Second, failover},
 	{"drain", 4 * time.Second, drain},
 	{"queue", time.Second, queues},
 	{"keys", time.Second, keys},
+	{"gates", gatefaults.Lease, gates},
+	{"reminders", time.Second, reminders},
 	{"kill", time.Second, kill},
 	{"remote", 2 * time.Second, remoteAccess},
 	{"power-cut", time.Second, powerCut},
 	{"clocks", 2 * time.Second, clocks},
+	{"stalls", time.Second, stalled},
 	{"stop", time.Second, stop},
 	{"restart", time.Second, restart},
 	{"flush", time.Second, flush},

@@ -3,6 +3,7 @@ package faults
 import (
 	"context"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -22,9 +23,6 @@ type scenario struct {
 	run  func(*world)
 }
 
-// topic is the topic of all scenarios. Each round has its own Redis.
-const topic = "t"
-
 // world is the state of a round.
 type world struct {
 	*testing.T
@@ -38,12 +36,17 @@ type world struct {
 	mu     sync.Mutex
 	trials int
 
+	suspects []suspect // processes beside those of the fleet that may be suspended
+
 	pending atomic.Int64 // duplicates that are not sent yet
 	played  int          // trials of the scenario boundaries
 	found   *Judgement   // of the scenario itself; may be nil
 
+	// divided means that there is more than one topic, or that it has shards.
+	divided bool
+
 	server *redistest.Server
-	rdb    *redis.Client // of the harness, without injected faults
+	rdb    redis.UniversalClient // of the harness, without injected faults
 }
 
 // redis starts the round's server, and watches its response time.
@@ -52,11 +55,8 @@ func (w *world) redis(args ...string) {
 	w.server = redistest.Start(w.T, args...)
 	w.rdb = w.server.Client(w.T, patient)
 	w.watch(w.rdb)
+	w.suspectOf(suspect{send: w.server.Signal})
 }
-
-// patient makes a client wait for a stalled Redis: a retry by go-redis would run a
-// command twice without a record in the delivery log.
-func patient(o *redis.Options) { o.ReadTimeout = settleLimit }
 
 // config returns the config of a node on the round's server.
 func (w *world) config() NodeConfig {
@@ -86,8 +86,22 @@ func (w *world) start(n int, cfg NodeConfig) {
 // fault may hit a node while it starts.
 func (w *world) replace(i int) {
 	w.Helper()
-	w.fleet.Program = w.versions.next(w.rng, w.trials)
+	w.fleet.Program = w.versions.next(w.rng, w.tries())
 	w.nodes[i] = w.fleet.Start(w.nodes[i].Config)
+}
+
+// tried counts a trial. Links and stalls count theirs concurrently.
+func (w *world) tried() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.trials++
+}
+
+// tries returns the number of trials so far.
+func (w *world) tries() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.trials
 }
 
 // pause waits between faults.
@@ -106,19 +120,17 @@ func (w *world) eventually(what string, condition func() bool) {
 	require.Eventually(w, condition, settleLimit, settleTick, what)
 }
 
-// between returns a random duration.
-func between(rng *rand.Rand, low, high time.Duration) time.Duration {
-	return low + time.Duration(rng.Int64N(int64(high-low)+1))
-}
-
 const (
 	watchEvery = 25 * time.Millisecond
 	settleTick = 20 * time.Millisecond
+
+	timelines    = "timers_timeline:"
+	leaseRecords = "timers_leases:"
 )
 
 // watch records when Redis answers late without an injected fault: the machine did
 // not schedule Redis or the harness.
-func (w *world) watch(rdb *redis.Client) {
+func (w *world) watch(rdb redis.UniversalClient) {
 	ctx, stop := context.WithCancel(w.Context())
 	var watching sync.WaitGroup
 	watching.Go(func() {
@@ -150,7 +162,7 @@ func (w *world) settled(within time.Duration) {
 	defer cancel()
 	tick := time.NewTicker(settleTick)
 	defer tick.Stop()
-	for w.pending.Load() > 0 || w.rdb.ZCard(ctx, "timers_timeline:"+topic).Val() > 0 || ctx.Err() != nil {
+	for w.pending.Load() > 0 || w.timers(ctx) > 0 || ctx.Err() != nil {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
@@ -163,25 +175,71 @@ func (w *world) settled(within time.Duration) {
 	w.empty()
 }
 
+// keys returns the keys of a kind: that of the topic, or those of all shards of topics
+// that are divided or in a Cluster.
+func (w *world) keys(ctx context.Context, kind string) []string {
+	if !w.divided {
+		return []string{kind + topic}
+	}
+	var mu sync.Mutex
+	var all []string
+	read := func(ctx context.Context, c *redis.Client) error {
+		keys, err := c.Keys(ctx, kind+"*").Result()
+		mu.Lock()
+		defer mu.Unlock()
+		all = append(all, keys...)
+		return err
+	}
+	var err error
+	switch rdb := w.rdb.(type) {
+	case *redis.ClusterClient:
+		err = rdb.ForEachMaster(ctx, read)
+	case *redis.Client:
+		err = read(ctx, rdb)
+	}
+	if ctx.Err() == nil {
+		require.NoError(w, err)
+	}
+	return all
+}
+
+// timers returns the number of timers.
+func (w *world) timers(ctx context.Context) (n int64) {
+	for _, timeline := range w.keys(ctx, timelines) {
+		n += w.rdb.ZCard(ctx, timeline).Val()
+	}
+	return n
+}
+
 // left fails the round for timers that still exist, and logs their histories.
 func (w *world) left(after time.Duration) {
 	w.Helper()
-	timers := w.rdb.ZRangeWithScores(w.Context(), "timers_timeline:"+topic, 0, 4).Val()
-	w.Errorf("after %v, at %s, there are still timers: %v", after, clock(time.Now()), timers)
-	for _, z := range timers {
-		id, _ := z.Member.(string)
-		w.Errorf("%s  lease record %q", w.deliveries.History(id), w.rdb.HGet(w.Context(), "timers_leases:"+topic, id).Val())
+	for _, timeline := range w.keys(w.Context(), timelines) {
+		timers := w.rdb.ZRangeWithScores(w.Context(), timeline, 0, 4).Val()
+		if len(timers) == 0 {
+			continue
+		}
+		w.Errorf("after %v, at %s, %s still has timers: %v", after, clock(time.Now()), timeline, timers)
+		records := leaseRecords + strings.TrimPrefix(timeline, timelines)
+		for _, z := range timers {
+			id, _ := z.Member.(string)
+			w.Errorf("%s  lease record %q", w.deliveries.History(id), w.rdb.HGet(w.Context(), records, id).Val())
+		}
 	}
 }
 
-// empty checks that Redis has nothing of the topic's timers.
+// empty checks that Redis has nothing of the timers.
 func (w *world) empty() {
 	w.Helper()
-	require.Zero(w, w.rdb.ZCard(w.Context(), "timers_timeline:"+topic).Val(), "timers are left")
-	require.Empty(w, w.rdb.HKeys(w.Context(), "timers_payloads:"+topic).Val(), "payloads are left")
-	leases := w.rdb.HKeys(w.Context(), "timers_leases:"+topic).Val()
-	if len(leases) > 0 { // the field with the empty name is not a lease record
-		require.Equal(w, []string{""}, leases, "lease records are left")
+	require.Zero(w, w.timers(w.Context()), "timers are left")
+	for _, key := range w.keys(w.Context(), "timers_payloads:") {
+		require.Empty(w, w.rdb.HKeys(w.Context(), key).Val(), "payloads are left")
+	}
+	for _, key := range w.keys(w.Context(), leaseRecords) {
+		leases := w.rdb.HKeys(w.Context(), key).Val()
+		if len(leases) > 0 { // the field with the empty name is not a lease record
+			require.Equal(w, []string{""}, leases, "lease records are left")
+		}
 	}
 }
 
@@ -196,11 +254,13 @@ func (w *world) drainAll() {
 
 func (w *world) readDead() {
 	w.Helper()
-	letters, err := w.rdb.XRange(w.Context(), "timers_dead:"+topic, "-", "+").Result()
-	require.NoError(w, err)
-	for _, letter := range letters {
-		id, _ := letter.Values["id"].(string)
-		reason, _ := letter.Values["reason"].(string)
-		w.deliveries.RecordDeadLetter(id, reason)
+	for _, key := range w.keys(w.Context(), "timers_dead:") {
+		letters, err := w.rdb.XRange(w.Context(), key, "-", "+").Result()
+		require.NoError(w, err)
+		for _, letter := range letters {
+			id, _ := letter.Values["id"].(string)
+			reason, _ := letter.Values["reason"].(string)
+			w.deliveries.RecordDeadLetter(id, reason)
+		}
 	}
 }

@@ -1,15 +1,13 @@
-package wakebell_test
+package gatefaults
 
 import (
 	"cmp"
 	"fmt"
 	"math"
 	"slices"
-	"testing"
 	"time"
 
 	"github.com/anishathalye/porcupine"
-	"github.com/stretchr/testify/require"
 )
 
 // span is an interval of the machine's clock, in ns.
@@ -31,9 +29,13 @@ type write struct {
 	span
 }
 
-// history is what all processes recorded.
-type history struct {
-	turns   []held // by fence
+// History is what all processes recorded.
+type History struct {
+	// Stuck are the participants that got no turn within a minute after the last fault.
+	Stuck []int
+
+	turns   []held   // by fence
+	twice   []uint64 // fences that were granted again
 	tickets map[uint64]span
 	wrote   []write
 	refused int
@@ -44,7 +46,7 @@ const never = math.MaxInt64
 
 // order sorts the turns by fence. A turn whose end no process observed ended at the
 // latest when the next one began.
-func (h *history) order() {
+func (h *History) order() {
 	slices.SortFunc(h.turns, func(a, b held) int { return cmp.Compare(a.fence, b.fence) })
 	for i := range h.turns {
 		if t := &h.turns[i]; !t.known && i+1 < len(h.turns) {
@@ -80,7 +82,7 @@ var lock = porcupine.Model{
 	DescribeOperation: func(input, _ any) string { return fmt.Sprint(input) },
 }
 
-func (h *history) operations() []porcupine.Operation {
+func (h *History) operations() []porcupine.Operation {
 	var all []porcupine.Operation
 	for i, t := range h.turns {
 		what := "expire"
@@ -94,11 +96,24 @@ func (h *history) operations() []porcupine.Operation {
 	return all
 }
 
-// faults returns all violations of a gate's promises.
-func (h *history) faults() []string {
+// Turns returns the number of turns.
+func (h *History) Turns() int { return len(h.turns) }
+
+// Tickets returns the number of tickets that were answered.
+func (h *History) Tickets() int { return len(h.tickets) }
+
+// Writes returns how many writes the guard let through, and how many it refused.
+func (h *History) Writes() (accepted, refused int) { return len(h.wrote), h.refused }
+
+// Overlaps returns violations of exclusion and of growing fences: turns that overlapped,
+// fences that were granted twice, and a history that no lock has.
+func (h *History) Overlaps() []string {
 	h.order()
 	var faults []string
 	fault := func(format string, args ...any) { faults = append(faults, fmt.Sprintf(format, args...)) }
+	for _, fence := range h.twice {
+		fault("fence %d was granted twice", fence)
+	}
 	for i := 1; i < len(h.turns); i++ {
 		a, b := h.turns[i-1], h.turns[i]
 		if a.fence == b.fence {
@@ -112,12 +127,12 @@ func (h *history) faults() []string {
 	if result != porcupine.Ok {
 		fault("the history violates the lock model: %v", result)
 	}
-	return append(faults, h.outOfOrder()...)
+	return faults
 }
 
-// outOfOrder returns tickets that were overtaken. If a ticket was answered before
+// OutOfOrder returns tickets that were overtaken. If a ticket was answered before
 // another was requested, it has the lower fence.
-func (h *history) outOfOrder() []string {
+func (h *History) OutOfOrder() []string {
 	type queued struct {
 		fence uint64
 		span
@@ -145,8 +160,8 @@ func (h *history) outOfOrder() []string {
 	return faults
 }
 
-// staleWrites returns the writes that the guard accepted after a newer one.
-func (h *history) staleWrites() []string {
+// StaleWrites returns the writes that the guard accepted after a newer one.
+func (h *History) StaleWrites() []string {
 	var faults []string
 	for _, x := range h.wrote {
 		for _, y := range h.wrote {
@@ -156,46 +171,4 @@ func (h *history) staleWrites() []string {
 		}
 	}
 	return faults
-}
-
-// The checks find planted faults.
-func TestTheHistoryChecksFindFaults(t *testing.T) {
-	t.Parallel()
-	turn := func(fence uint64, asked, got, live, freed int64) held {
-		return held{fence: fence, got: span{asked, got}, live: live, freed: span{live, freed}, known: true}
-	}
-	good := func() *history {
-		return &history{
-			turns:   []held{turn(1, 0, 10, 20, 22), turn(2, 5, 25, 30, 31), turn(3, 5, 40, 50, 51)},
-			tickets: map[uint64]span{1: {0, 2}, 2: {5, 6}, 3: {7, 8}},
-			wrote:   []write{{1, span{11, 12}}, {2, span{26, 27}}},
-		}
-	}
-	require.Empty(t, good().faults())
-	require.Empty(t, good().staleWrites())
-
-	overlap := good()
-	overlap.turns[1].got.to = 15
-	require.NotEmpty(t, overlap.faults())
-
-	twice := good()
-	twice.turns[2].fence = 2
-	require.NotEmpty(t, twice.faults())
-
-	backwards := good()
-	backwards.turns[0].fence, backwards.turns[1].fence = 2, 1
-	require.NotEmpty(t, backwards.faults())
-
-	unfair := good()
-	unfair.tickets[2], unfair.tickets[3] = span{7, 8}, span{5, 6}
-	require.NotEmpty(t, unfair.faults())
-
-	stale := good()
-	stale.wrote = append(stale.wrote, write{1, span{28, 29}})
-	require.NotEmpty(t, stale.staleWrites())
-
-	expired := good()
-	expired.turns[0].known = false
-	expired.turns[0].freed.to = never
-	require.Empty(t, expired.faults())
 }

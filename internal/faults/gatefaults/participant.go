@@ -1,4 +1,4 @@
-package wakebell_test
+package gatefaults
 
 import (
 	"bufio"
@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"math/rand/v2"
 	"os"
 	"strings"
@@ -15,19 +16,19 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/logging"
 
-	actorgates "github.com/wakebell/wakebell/actors/gates"
 	"github.com/wakebell/wakebell/gate"
 	"github.com/wakebell/wakebell/internal/redistest"
-	"github.com/wakebell/wakebell/internal/testhook"
 )
 
-// participantVariable, when set, makes this test binary a process that takes turns at
-// a gate until its input ends: "address, address of the guard, gate, seed"; see
-// TestMain.
-const participantVariable = "WAKEBELL_TEST_PARTICIPANT"
+// Variable is the environment variable that makes a test binary a process that takes
+// turns at a gate until its input ends: "address, address of the guard, gate, seed". Its
+// TestMain calls [Main].
+const Variable = "WAKEBELL_TEST_PARTICIPANT"
+
+// Lease is the lease of a turn.
+const Lease = 600 * time.Millisecond
 
 const (
-	participantLease  = 600 * time.Millisecond
 	participantSignal = 200 * time.Millisecond
 	resource          = "resource"
 )
@@ -62,17 +63,34 @@ func (c *participant) print(what string, fence uint64, at ...time.Time) {
 	_, _ = fmt.Fprintln(c.out, line) // an error means that the test has ended
 }
 
-// bySentinel is a prefix for the address of a Sentinel.
-const bySentinel = "sentinel="
+// BySentinel is the prefix of the address of a Sentinel.
+const BySentinel = "sentinel="
 
 func dial(addr string) *redis.Client {
-	if sentinel, ok := strings.CutPrefix(addr, bySentinel); ok {
+	if sentinel, ok := strings.CutPrefix(addr, BySentinel); ok {
 		return redis.NewFailoverClient(&redis.FailoverOptions{MasterName: redistest.MasterName, SentinelAddrs: []string{sentinel}})
 	}
 	return redis.NewClient(&redis.Options{Addr: addr})
 }
 
-func runParticipant(spec string) error {
+// Observer makes the gates of a config report the tickets that they were given.
+type Observer func(cfg *gate.Config, took func(fence uint64, asked, answered time.Time))
+
+// Main takes turns as the value of Variable says, if it is set, and then ends the
+// process.
+func Main(observe Observer) {
+	spec := os.Getenv(Variable)
+	if spec == "" {
+		return
+	}
+	if err := participate(spec, observe); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+func participate(spec string, observe Observer) error {
 	var addr, guardAddr string
 	var seed uint64
 	c := &participant{out: os.Stdout}
@@ -82,10 +100,10 @@ func runParticipant(spec string) error {
 	}
 	rdb, guardRDB := dial(addr), dial(guardAddr)
 	defer func() { _, _ = rdb.Close(), guardRDB.Close() }() // the process ends
-	cfg := gate.Config{LeaseTTL: participantLease, SignalTTL: participantSignal, PresenceTTL: 800 * time.Millisecond, Logger: quiet}
+	cfg := gate.Config{LeaseTTL: Lease, SignalTTL: participantSignal, PresenceTTL: 800 * time.Millisecond, Logger: slog.New(slog.DiscardHandler)}
 	var err error
 	observed := cfg
-	testhook.Observe(&observed, func(t actorgates.TicketTaken) { c.print("ticket", uint64(t.Ticket), t.Asked, t.Answered) })
+	observe(&observed, func(fence uint64, asked, answered time.Time) { c.print("ticket", fence, asked, answered) })
 	c.gates, err = gate.New(rdb, observed)
 	if err != nil {
 		return err
@@ -94,6 +112,7 @@ func runParticipant(spec string) error {
 	if c.guard, err = gate.New(guardRDB, cfg); err != nil {
 		return err
 	}
+	//nolint:forbidigo // the root context of a process
 	ctx, cancel := context.WithCancel(context.Background())
 	go func() {
 		defer cancel()
@@ -148,7 +167,7 @@ func (c *participant) turn(ctx context.Context, random *rand.Rand) {
 	c.write(ctx, turn)
 	c.hold(turn, holding(random))
 	if random.IntN(50) == 0 { // ignores the turn's context, until the turn is lost or a while has passed
-		c.hold(turn, 2*participantLease)
+		c.hold(turn, 2*Lease)
 	}
 	c.write(ctx, turn) // even if another participant has the turn by now
 	until, from := turn.Until(), time.Now()
@@ -172,7 +191,7 @@ func (c *participant) hold(turn gate.Turn, d time.Duration) {
 			return
 		case <-turn.Context().Done():
 			return
-		case <-time.After(participantLease / 6):
+		case <-time.After(Lease / 6):
 			c.print("holds", turn.Fence(), turn.Until())
 		}
 	}

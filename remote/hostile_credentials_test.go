@@ -71,7 +71,7 @@ func TestErrorsOfALinkNameTheNode(t *testing.T) {
 		})
 	}
 	address := deadAddress(t)
-	_, err := remote.Dial(t.Context(), address, remote.DialConfig{Config: remote.Config{Logger: quiet}, DeadLink: 100 * time.Millisecond})
+	_, err := remote.Dial(t.Context(), address, remote.DialConfig{Config: remote.Config{Logger: quiet}, DeadLink: 2 * time.Second})
 	require.ErrorIs(t, err, wakebell.ErrUnavailable)
 	require.EqualError(t, err, "node "+address+": dial: connect: connection refused")
 	eventually(t, func() bool { return len(encryptedNode.log.with("the TLS handshake failed")) == 1 })

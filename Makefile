@@ -8,6 +8,11 @@ ONLY ?=
 O ?= text
 BEATS ?= 3m
 KEYS ?= 1000
+NODES ?= 20
+SHARDS ?= 16
+RATE ?= 2000
+KILLS ?= 5
+STALLS ?= false
 MUTANTS ?=
 TIMERS ?= 10000
 BASE ?=
@@ -18,7 +23,7 @@ SCALE ?= 1
 FUZZTIME ?= 60s
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-fast gate-histories faults faults-mutants stock hostile lint fmt fmt-check vet bench bench-peers bench-test browser-test screenshots outbox-test baseline mixed-versions generate generate-check check fuzz build release-check deploy-test site setup clean
+.PHONY: help demo test test-fast gate-histories cluster-failovers takeover faults faults-mutants stock hostile lint fmt fmt-check vet bench bench-peers bench-test browser-test screenshots outbox-test baseline mixed-versions generate generate-check check fuzz build release-check deploy-test site setup clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -34,12 +39,19 @@ test-fast: ## run the tests without the race detector and with fewer rounds (-sh
 
 gate-histories: ROUNDS = 20
 gate-histories: setup ## make many histories of gates and check them (SEED=1 ROUNDS=20)
-	$(GO) test . -run 'TestGateHistories' -v -count 1 -timeout 12h -gate-seed $(SEED) -gate-rounds $(ROUNDS)
+	$(GO) test ./internal/faults -run 'TestGateHistories' -v -count 1 -timeout 12h -gate-seed $(SEED) -gate-rounds $(ROUNDS)
 
-faults: setup ## inject faults into real nodes and a real Redis, and account for every timer (SEED=1 ROUNDS=1 FOR=1h ONLY=kill,stop BEATS=3m KEYS=1000 O=text|json|markdown)
+cluster-failovers: setup ## show how soon deliveries resume after a failover of a Cluster (ROUNDS=1)
+	@$(GO) test . -run '^TestDeliveriesResumeAfterAClusterFailover$$' -v -count $(ROUNDS) -timeout 0 | grep -e 'new master' -e '^[- ]*FAIL'
+
+takeover: setup ## show how soon the shards of a killed node are taken over (NODES=20 SHARDS=16 RATE=2000 KILLS=5)
+	@$(GO) test ./internal/faults -run '^TestTakeover$$' -v -count 1 -timeout 0 \
+		-takeover.nodes $(NODES) -takeover.shards $(SHARDS) -takeover.rate $(RATE) -takeover.kills $(KILLS) | grep -e 'takeover p50' -e '^[- ]*FAIL'
+
+faults: setup ## inject faults into real nodes and a real Redis, and account for every timer (SEED=1 ROUNDS=1 FOR=1h ONLY=kill,stop BEATS=3m KEYS=1000 STALLS=true O=text|json|markdown)
 	@$(GO) test -c -o .tools/faults.test ./internal/faults
 	@cd internal/faults && $(CURDIR)/.tools/faults.test -test.run '^TestFaults$$' -test.timeout 0 \
-		-faults.seed $(SEED) -faults.rounds $(ROUNDS) -faults.for $(FOR) -faults.only '$(ONLY)' -faults.beats $(BEATS) -faults.keys $(KEYS) -faults.o $(O)
+		-faults.seed $(SEED) -faults.rounds $(ROUNDS) -faults.for $(FOR) -faults.only '$(ONLY)' -faults.beats $(BEATS) -faults.keys $(KEYS) -faults.stalls=$(STALLS) -faults.o $(O)
 
 stock: setup ## run programs on an unmodified protoactor-go against nodes: bursts, silence, restarts (FOR=10m SEED=1)
 	$(GO) test ./internal/stockpeer -run '^TestStockPeers$$' -v -count 1 -timeout 24h -stock.for $(FOR) -stock.seed $(SEED)

@@ -55,7 +55,7 @@ for platform in linux_amd64.tar.gz linux_arm64.tar.gz darwin_amd64.tar.gz darwin
   linux_amd64.cdx.json windows_arm64.cdx.json image.tar; do
   [ -s "$work/second-out/wakebell_0.0.2_$platform" ] || fail "no $platform"
 done
-tar -tf "$work/second-out/wakebell_0.0.2_linux_amd64.tar.gz" | grep -q '/man/wakebell-node.1.gz$' || fail "the archive has no man pages"
+tar -tf "$work/second-out/wakebell_0.0.2_linux_amd64.tar.gz" | grep '/man/wakebell-node.1.gz$' >/dev/null || fail "the archive has no man pages"
 grep -q '"pkg:golang/github.com/redis/go-redis/v9@' "$work/second-out/wakebell_0.0.2_linux_amd64.cdx.json" || fail "the bill of materials lacks go-redis"
 
 # The image: its program runs, as a user without rights, with nothing else in its root.
@@ -67,7 +67,7 @@ for blob in "$work"/image/blobs/sha256/*; do # the largest layer of this platfor
     break
   fi
 done
-chroot --userspec=65532:65532 "$work/image/root" /usr/bin/wakebell --version | grep -q v0.0.2 || fail "the image's program does not run"
+chroot --userspec=65532:65532 "$work/image/root" /usr/bin/wakebell --version | grep v0.0.2 >/dev/null || fail "the image's program does not run"
 grep -l '"User":"65532"' "$work"/image/blobs/sha256/* | xargs grep -q '"Healthcheck":{"Test":\["CMD","/usr/bin/wakebell","health"\]' || fail "the image has no health check"
 
 # install NAME: installs the deb of a release into the one scratch root.
@@ -120,7 +120,7 @@ first=$started
 "$wakebell" schedule --topic release --id t --in 500ms --spacing 2ms --count "$timers" >/dev/null
 eventually all $((timers / 4))
 install second
-"$wakebell" --version | grep -q v0.0.2 || fail "the upgrade installed no new program"
+"$wakebell" --version | grep v0.0.2 >/dev/null || fail "the upgrade installed no new program"
 grep -q "of the administrator" "$installed/etc/wakebell/wakebell.yaml" || fail "the upgrade replaced a configuration file"
 start second
 second=$started

@@ -96,7 +96,6 @@ var goals = []goal{
 	{"1,000 topics with 20 timers/s: CPU of client and Redis per timer", 60, 30, true, "µs", figure("topics", "wakebell", bothUS)},
 	{"… lateness p99", 15, 10, true, "ms", figure("topics", "wakebell", lateP99)},
 	{"schedule and delivery at 2,000/s: CPU of client and Redis per timer", 100, 50, true, "µs", figure("life", "wakebell", bothUS)},
-	{"… with a ScheduleWindow of 5 ms", 100, 50, true, "µs", figure("life", "window-5ms", bothUS)},
 	{"early", 0, 0, true, "", worse(figure("lateness", "now", earlyOnes), figure("lateness", "in-20ms", earlyOnes))},
 	{"one idle topic: commands/s", 1, 0.3, true, "/s", figure("idle", "1", idleCommands)},
 	{"one idle topic: CPU of the client", 0.1, 0.03, true, "% of a core", times(100, figure("idle", "1", idleClient))},

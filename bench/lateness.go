@@ -13,9 +13,12 @@ import (
 // The figures of lateness in ms, from the instant of a timer to its handler. Redis and
 // the client have the same clock here.
 const (
-	lateP50   = "late_p50_ms"
-	lateP99   = "late_p99_ms"
-	lateMax   = "late_max_ms"
+	lateP50 = "late_p50_ms"
+	lateP99 = "late_p99_ms"
+	lateMax = "late_max_ms"
+
+	lateStartP99 = "late_start_p99_ms" // of a warm-up
+
 	earlyOnes = "early"
 )
 

@@ -20,6 +20,7 @@ var columns = []struct{ figure, title string }{
 	{allocsPer, "allocations"},
 	{lateP50, "late p50, ms"},
 	{lateP99, "late p99, ms"},
+	{lateStartP99, "… at the start"},
 	{lateMax, "late at most, ms"},
 	{earlyOnes, "early"},
 	{emptyPer, "empty exchanges"},

@@ -37,18 +37,23 @@ type steady struct {
 	bytes  int     // of a body
 	window time.Duration
 	cfg    wakebell.Config
+
+	// warm is for how long timers come due before the measured ones. Of 1,000 topics that
+	// begin at once, each has a first exchange within a few milliseconds.
+	warm time.Duration
 }
 
 // automatic is the default delivery window.
 const automatic time.Duration = -1
 
-// run loads the timers, starts a node, and measures from before the first due instant
-// until the last ack.
+// run loads the timers, starts a node, and measures from before the first due instant, or
+// from the end of the warm-up, until the last ack.
 func (l steady) run(ctx context.Context, w *world) (_ sample, err error) {
 	rdb := w.client(0)
 	defer func() { _ = rdb.Close() }()
 	var handled atomic.Int64
-	late := make(chan float64, 1<<20)
+	var measured time.Time // the instants from which lateness counts; set before the start
+	late, atStart := make(chan float64, 1<<20), make(chan float64, 1<<20)
 	handlers := make([]wakebell.Handler, l.topics)
 	topics := make([]wakebell.Topic[[]byte], l.topics)
 	for i := range handlers {
@@ -58,7 +63,12 @@ func (l steady) run(ctx context.Context, w *world) (_ sample, err error) {
 			options = append(options, wakebell.DeliveryWindow(l.window))
 		}
 		handlers[i] = wakebell.Handle(topics[i], func(_ context.Context, t wakebell.Timer[[]byte]) error {
-			late <- time.Since(t.Activation).Seconds() * 1e3
+			ms := time.Since(t.Activation).Seconds() * 1e3
+			if t.Activation.Before(measured) {
+				atStart <- ms
+			} else {
+				late <- ms
+			}
 			handled.Add(1)
 			return nil
 		}, options...)
@@ -69,19 +79,24 @@ func (l steady) run(ctx context.Context, w *world) (_ sample, err error) {
 	if err != nil {
 		return nil, err
 	}
-	n, err := l.load(ctx, w, sys.Client(), topics)
+	n, first, err := l.load(ctx, w, sys.Client(), topics)
 	if err != nil {
 		return nil, err
 	}
+	measured = first.Add(l.warm)
 	if err := sys.Start(ctx); err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, sys.Stop()) }()
-	if err := wait(ctx, steadyLead/2); err != nil {
+	pause := steadyLead / 2
+	if l.warm > 0 {
+		pause = time.Until(measured)
+	}
+	if err := wait(ctx, pause); err != nil {
 		return nil, err
 	}
-	before := exchangesOf(sys)
-	s, err := w.measure(ctx, n, func() error {
+	before, acked := exchangesOf(sys), int(ackedBy(sys))
+	s, err := w.measure(ctx, n-acked, func() error {
 		return untilEvery(ctx, steadyLook, func() bool { return handled.Load() >= int64(n) && ackedBy(sys) >= int64(n) })
 	})
 	if err != nil {
@@ -90,17 +105,21 @@ func (l steady) run(ctx context.Context, w *world) (_ sample, err error) {
 	for name, value := range latenessOf(late) {
 		s[name] = value
 	}
-	s[exchangesPer] = float64(exchangesOf(sys)-before) / float64(n)
+	if l.warm > 0 {
+		s[lateStartP99] = latenessOf(atStart)[lateP99]
+	}
+	s[exchangesPer] = float64(exchangesOf(sys)-before) / float64(n-acked)
 	s[bothUS] = s[clientUS] + s[redisUS]
 	return s, nil
 }
 
-// load schedules the timers, and returns steadyLead before the first is due.
-func (l steady) load(ctx context.Context, w *world, client *wakebell.Client, topics []wakebell.Topic[[]byte]) (n int, err error) {
+// load schedules the timers, and returns steadyLead before the first is due, at the given
+// instant.
+func (l steady) load(ctx context.Context, w *world, client *wakebell.Client, topics []wakebell.Topic[[]byte]) (n int, first time.Time, err error) {
 	random := rand.New(rand.NewPCG(1, 2))
-	long := w.long(steadyFor).Seconds()
+	long := (l.warm + w.long(steadyFor)).Seconds()
 	total := int(l.rate * long * float64(l.topics))
-	start := time.Now().Add(steadyLead + time.Duration(float64(total)/30_000*float64(time.Second)))
+	first = time.Now().Add(steadyLead + time.Duration(float64(total)/30_000*float64(time.Second)))
 	body := bytes.Repeat([]byte("x"), l.bytes)
 	for _, topic := range topics {
 		var drafts []wakebell.Draft
@@ -112,14 +131,14 @@ func (l steady) load(ctx context.Context, w *world, client *wakebell.Client, top
 			if float64(i) >= l.rate*long {
 				break
 			}
-			drafts = append(drafts, topic.Draft(body, wakebell.At(start.Add(seconds(at)))))
+			drafts = append(drafts, topic.Draft(body, wakebell.At(first.Add(seconds(at)))))
 		}
 		if _, err := client.Schedule(ctx, drafts...); err != nil {
-			return 0, err
+			return 0, first, err
 		}
 		n += len(drafts)
 	}
-	return n, wait(ctx, time.Until(start)-steadyLead)
+	return n, first, wait(ctx, time.Until(first)-steadyLead)
 }
 
 func ackedBy(sys *wakebell.System) (total int64) {
@@ -130,7 +149,8 @@ func ackedBy(sys *wakebell.System) (total int64) {
 }
 
 // life measures timers from their schedule, by one of many callers, to their ack, at a
-// steady rate. The callers wait for others for as long as window says.
+// steady rate. The callers wait for others for as long as window says; negative: not at
+// all.
 func life(perSecond int, window time.Duration) func(context.Context, *world) (sample, error) {
 	return func(ctx context.Context, w *world) (_ sample, err error) {
 		rdb := w.client(0)

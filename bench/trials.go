@@ -95,18 +95,18 @@ func allTrials() []trial {
 			{"river", steadyRiver(10_000)},
 		}},
 		{name: "topics", about: "1,000 topics with 20 timers/s each, at random instants", contenders: []contender{
-			{"wakebell", steady{topics: 1000, rate: 20, bytes: 100, random: true, window: automatic}.run},
-			{"window-0", steady{topics: 1000, rate: 20, bytes: 100, random: true}.run},
-			{"alone", steady{topics: 1000, rate: 20, bytes: 100, random: true, window: automatic, cfg: wakebell.Config{NoCoalescing: true}}.run},
+			{"wakebell", steady{topics: 1000, rate: 20, bytes: 100, random: true, warm: time.Second, window: automatic}.run},
+			{"window-0", steady{topics: 1000, rate: 20, bytes: 100, random: true, warm: time.Second}.run},
+			{"alone", steady{topics: 1000, rate: 20, bytes: 100, random: true, warm: time.Second, window: automatic, cfg: wakebell.Config{NoCoalescing: true}}.run},
 		}},
 		{name: "topics-100", about: "100 topics with 20 timers/s each, at random instants", contenders: []contender{
-			{"wakebell", steady{topics: 100, rate: 20, bytes: 100, random: true, window: automatic}.run},
-			{"window-0", steady{topics: 100, rate: 20, bytes: 100, random: true}.run},
-			{"alone", steady{topics: 100, rate: 20, bytes: 100, random: true, window: automatic, cfg: wakebell.Config{NoCoalescing: true}}.run},
+			{"wakebell", steady{topics: 100, rate: 20, bytes: 100, random: true, warm: time.Second, window: automatic}.run},
+			{"window-0", steady{topics: 100, rate: 20, bytes: 100, random: true, warm: time.Second}.run},
+			{"alone", steady{topics: 100, rate: 20, bytes: 100, random: true, warm: time.Second, window: automatic, cfg: wakebell.Config{NoCoalescing: true}}.run},
 		}},
 		{name: "life", about: "2,000 timers/s, each scheduled by one of 50 callers for 300 ms later, and handled", contenders: []contender{
 			{"wakebell", life(lifePerSecond, 0)},
-			{"window-5ms", life(lifePerSecond, 5*time.Millisecond)},
+			{"window-0", life(lifePerSecond, -1)},
 			{"callers", callers(lifePerSecond)},
 		}},
 		{name: "nodes", about: "20 nodes on one topic, 500 timers/s", contenders: []contender{

@@ -38,7 +38,7 @@ type Config struct {
 	Audit wakebelltype.AuditConfig
 
 	NoCoalescing, NoPayloadsApart, NoCounts bool          // as in timers.Timers
-	ScheduleWindow                          time.Duration // up to 1 s
+	ScheduleWindow                          time.Duration // up to 1 s; 0: automatic; negative: none
 
 	Metrics *metrics.Metrics // nil measures nothing
 }
@@ -75,8 +75,8 @@ func Open(rdb redis.UniversalClient, cfg Config) (*timers.Timers, error) {
 	if cfg.PayloadLimit < 0 || cfg.PayloadLimit > maxPayloadLimit {
 		return nil, argument.Invalid("PayloadLimit", "%d is not within 0 and %d", cfg.PayloadLimit, maxPayloadLimit)
 	}
-	if cfg.ScheduleWindow < 0 || cfg.ScheduleWindow > maxScheduleWindow {
-		return nil, argument.Invalid("ScheduleWindow", "%v is not within 0 and %v", cfg.ScheduleWindow, maxScheduleWindow)
+	if cfg.ScheduleWindow > maxScheduleWindow {
+		return nil, argument.Invalid("ScheduleWindow", "%v is more than %v", cfg.ScheduleWindow, maxScheduleWindow)
 	}
 	store, err := timers.New(rdb, cfg.Keys)
 	if err != nil {

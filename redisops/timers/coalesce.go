@@ -13,8 +13,8 @@ import (
 
 // coalescer sends concurrent schedules of a topic in one call: while maxInFlight
 // calls of the script are in flight, later schedules wait, and the next call carries
-// them as soon as a call returns. A schedule without others does not wait, unless
-// Timers.ScheduleWindow is set.
+// them as soon as a call returns. A schedule without others does not wait, unless its
+// topic has a window.
 //
 // It buys throughput of many callers that schedule one timer each: 50 callers store
 // 65,000 timers/s instead of 19,000 on two cores, loopback, and a timer costs 12
@@ -22,15 +22,20 @@ import (
 // Timers.NoCoalescing switches it off.
 //
 // The window pays where many callers schedule one timer each, and a call returns before
-// the next one comes: of 2,000 calls a second a window of 5 ms makes 200.
+// the next one comes: of 2,000 calls a second a window of 5 ms makes 200. See
+// scheduleWindow and Timers.ScheduleWindow.
 type coalescer struct {
 	mu     sync.Mutex
-	topics map[string]*pendingSchedules // topics with a call in flight
+	topics map[string]*pendingSchedules // the last maxCounted or so that were scheduled on
 }
 
 // maxInFlight is how many calls of a topic may be in flight: more calls are smaller,
 // and cost Redis and the client more.
 const maxInFlight = 4
+
+// maxCounted is the number of topics whose calls are counted; of more topics, an idle one is
+// forgotten for each new one.
+const maxCounted = 1024
 
 // windowEntries is the number of timers from which a schedule does not open a window:
 // others would add little to its call.
@@ -40,7 +45,8 @@ const windowEntries = 64
 type pendingSchedules struct {
 	inFlight int
 	waiting  []*waiter
-	gathers  bool // a window is open, whose end sends those that wait
+	gathers  bool // some wait for the end of a window
+	window   scheduleWindow
 }
 
 // waiter is one schedule that waits to be sent with others.
@@ -83,27 +89,56 @@ func (s *Timers) coalesce(ctx context.Context, topic string, key *Key, entries [
 // enter returns a waiter to wait with. If it returns nil, the caller may call the
 // script at once, and must call finish afterwards.
 func (s *Timers) enter(ctx context.Context, topic string, entries []Entry) *waiter {
-	g, waits := &s.gather, s.ScheduleWindow > 0 && len(entries) < windowEntries
+	g := &s.gather
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	c := g.topics[topic]
 	if c == nil {
-		c = &pendingSchedules{}
-		g.topics[topic] = c
+		c = g.add(topic)
 	}
+	window := s.windowFor(c, len(entries))
 	switch {
 	case c.inFlight == maxInFlight:
-	case !waits:
+	case window <= 0:
 		c.inFlight++
 		return nil
 	case !c.gathers:
 		c.inFlight++ // of the call that the end of the window makes
 		c.gathers = true
-		time.AfterFunc(s.ScheduleWindow, func() { s.closeWindow(topic) })
+		time.AfterFunc(window, func() { s.closeWindow(topic) })
 	}
 	t := &waiter{entries: entries, ctx: ctx, done: make(chan struct{})}
 	c.waiting = append(c.waiting, t)
 	return t
+}
+
+// windowFor returns for how long a call of so many timers waits for others.
+func (s *Timers) windowFor(c *pendingSchedules, entries int) time.Duration {
+	if entries >= windowEntries {
+		return 0
+	}
+	if s.ScheduleWindow != 0 {
+		return s.ScheduleWindow
+	}
+	if c.window.count(time.Now()); c.window.open {
+		return autoWindow
+	}
+	return 0
+}
+
+// add adds a topic. mu is held.
+func (g *coalescer) add(topic string) *pendingSchedules {
+	if len(g.topics) >= maxCounted {
+		for other, c := range g.topics {
+			if c.inFlight == 0 {
+				delete(g.topics, other)
+				break
+			}
+		}
+	}
+	c := &pendingSchedules{}
+	g.topics[topic] = c
+	return c
 }
 
 // leave removes a waiter whose caller gives up. If its batch is already sent, the
@@ -125,7 +160,9 @@ func (g *coalescer) leave(topic string, t *waiter) {
 // closeWindow sends the schedules that a window has gathered.
 func (s *Timers) closeWindow(topic string) {
 	s.gather.mu.Lock()
-	s.gather.topics[topic].gathers = false
+	c := s.gather.topics[topic]
+	c.gathers = false
+	c.window.gathered(time.Now(), len(c.waiting))
 	s.gather.mu.Unlock()
 	s.finish(topic)
 }
@@ -145,9 +182,7 @@ func (g *coalescer) next(topic string) (*batchCall, context.Context) {
 	defer g.mu.Unlock()
 	c := g.topics[topic]
 	if len(c.waiting) == 0 || c.gathers {
-		if c.inFlight--; c.inFlight == 0 {
-			delete(g.topics, topic)
-		}
+		c.inFlight--
 		return nil, nil
 	}
 	f := &batchCall{}

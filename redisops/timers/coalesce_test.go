@@ -1,6 +1,7 @@
 package timers
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -23,6 +24,7 @@ import (
 // less if its context ends.
 type slowly struct {
 	calls, ended atomic.Int64
+	takes        time.Duration // instead of 10 ms
 	fail         error
 }
 
@@ -54,7 +56,7 @@ func (s *slowly) pass(ctx context.Context, cmds ...redis.Cmder) (err error) {
 	}
 	s.calls.Add(1)
 	select {
-	case <-time.After(scriptTakes):
+	case <-time.After(cmp.Or(s.takes, scriptTakes)):
 		err = s.fail
 	case <-ctx.Done():
 		s.ended.Add(1)
@@ -175,7 +177,8 @@ func TestAnEndedCallerLeavesTheWindow(t *testing.T) {
 		<-time.After(2 * time.Second)
 		synctest.Wait()
 		require.Zero(t, s.calls.Load(), "nothing is left to send")
-		require.Empty(t, f.gather.topics)
+		require.Zero(t, f.gather.topics[f.topic].inFlight)
+		require.Empty(t, f.gather.topics[f.topic].waiting)
 	})
 }
 

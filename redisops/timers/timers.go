@@ -43,7 +43,7 @@ type Timers struct {
 	NoPayloadsApart bool
 
 	// ScheduleWindow is how long a schedule waits for others of its topic; see
-	// coalesce.go. Set it before use; 0 means that it does not wait.
+	// coalesce.go. Set it before use; 0 means automatic, negative that it does not wait.
 	ScheduleWindow time.Duration
 
 	// NoCounts switches the counts of scheduled timers and published messages off. Set

@@ -49,6 +49,10 @@ func TestSubscriber(t *testing.T) {
 	require.Equal(t, "b cracks", first.Line())
 	require.Equal(t, "b: crack, attempt 2", first.Line())
 
+	require.Eventually(t, func() bool { // otherwise b comes again
+		stats, err := sys.Client().Stats(t.Context(), Bells.Name())
+		return err == nil && stats.Total == 0
+	}, 10*time.Second, 10*time.Millisecond)
 	first.Kill()
 	schedule("c", "dong")
 	second := start()

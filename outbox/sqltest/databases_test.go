@@ -176,7 +176,7 @@ func testFailed(t *testing.T, w *world) {
 	require.Equal(t, "large", rows[1].Timer)
 	require.Contains(t, rows[1].Error, "the limit is 1048576")
 	require.Equal(t, int64(2), w.stats(t).Failed)
-	require.Equal(t, int64(2), relay.Status().Rejected)
+	require.Eventually(t, func() bool { return relay.Status().Rejected == 2 }, patience, 10*time.Millisecond, "it counts after the commit")
 
 	n, err := w.box.Retry(t.Context(), w.db, rows[0].Seq)
 	require.NoError(t, err)

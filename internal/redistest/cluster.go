@@ -40,15 +40,23 @@ type member struct {
 // startMember starts a server that is not yet connected to others.
 func startMember(t testing.TB, args []string) member {
 	t.Helper()
-	dir := t.TempDir()
-	var m member
-	m.Server = startWith(t, dir, func(port int) ([]string, error) {
+	m, err := memberIn(t.TempDir(), args)
+	if err != nil {
+		t.Fatalf("redistest: %v", err)
+	}
+	m.stopAfter(t)
+	return m
+}
+
+// memberIn is startMember for a server that the caller stops.
+func memberIn(dir string, args []string) (m member, err error) {
+	m.Server, err = start(dir, func(port int) ([]string, error) {
 		bus, err := freePort()
 		m.bus = strconv.Itoa(bus)
 		return slices.Concat(serverArgs(port, dir, nil),
 			[]string{"--cluster-enabled", "yes", "--cluster-port", m.bus, "--cluster-node-timeout", "10000"}, args), err
 	})
-	return m
+	return m, err
 }
 
 // meet connects a member to another one.
@@ -59,12 +67,21 @@ func (m member) meet(t testing.TB, other member) {
 	}
 }
 
-// formCluster forms a Cluster; first is its first member.
+// formCluster starts a Cluster; first is its first member.
 func formCluster(t testing.TB, args []string) (masters Masters, first member) {
 	t.Helper()
-	ctx := t.Context()
-	for i := range clusterMasters {
-		m := startMember(t, args)
+	var members []member
+	for range clusterMasters {
+		members = append(members, startMember(t, args))
+	}
+	return connect(t, members), members[0]
+}
+
+// connect makes masters of a Cluster.
+func connect(t testing.TB, members []member) (masters Masters) {
+	t.Helper()
+	ctx, first := t.Context(), members[0]
+	for i, m := range members {
 		masters = append(masters, m.Server)
 		low, high := i*clusterSlots/clusterMasters, (i+1)*clusterSlots/clusterMasters-1
 		for _, command := range [][]any{
@@ -75,16 +92,14 @@ func formCluster(t testing.TB, args []string) (masters Masters, first member) {
 				t.Fatalf("redistest: %v on %s: %v", command, m.Addr, err)
 			}
 		}
-		if i == 0 {
-			first = m
-		} else {
+		if i > 0 {
 			first.meet(t, m)
 		}
 	}
 	for _, m := range masters {
 		awaitCluster(t, m, "cluster_known_nodes:"+strconv.Itoa(clusterMasters))
 	}
-	return masters, first
+	return masters
 }
 
 // awaitCluster waits until a server knows all slots and its CLUSTER INFO contains the

@@ -47,13 +47,18 @@ func startWith(t testing.TB, dir string, argv func(port int) ([]string, error)) 
 	if err != nil {
 		t.Fatalf("redistest: %v", err)
 	}
+	s.stopAfter(t)
+	return s
+}
+
+// stopAfter stops the server at the end of the test, and shows its output if that failed.
+func (s *Server) stopAfter(t testing.TB) {
 	t.Cleanup(func() {
 		s.Stop()
 		if t.Failed() {
 			t.Logf("redis-server on %s:\n%s", s.Addr, s.current().output)
 		}
 	})
-	return s
 }
 
 // Client connects to the server until the end of the test. The opts change the

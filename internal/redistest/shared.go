@@ -21,6 +21,13 @@ var shared struct {
 	err    error
 }
 
+// sharedCluster is the shared Cluster of this test binary, likewise.
+var sharedCluster struct {
+	once    sync.Once
+	servers Masters // those that have been started
+	formed  bool
+}
+
 var (
 	underMain atomic.Bool
 	names     atomic.Uint64
@@ -35,7 +42,10 @@ func Main(m *testing.M, opts ...goleak.Option) {
 func run(m *testing.M, opts []goleak.Option) int {
 	underMain.Store(true)
 	code := m.Run()
-	if s := shared.server; s != nil {
+	for _, s := range append(sharedCluster.servers, shared.server) {
+		if s == nil {
+			continue
+		}
 		s.Stop()
 		if err := os.RemoveAll(s.dir); err != nil {
 			fmt.Fprintf(os.Stderr, "redistest: %v\n", err)
@@ -93,6 +103,36 @@ func SharedAddr(t testing.TB) string {
 		t.Fatalf("redistest: %v", shared.err)
 	}
 	return shared.server.Addr
+}
+
+// SharedCluster connects to the Cluster of three masters that all tests of the binary
+// share, as [Shared] does.
+func SharedCluster(t testing.TB) *redis.ClusterClient {
+	t.Helper()
+	if !underMain.Load() {
+		t.Fatal("redistest: TestMain must call redistest.Main")
+	}
+	sharedCluster.once.Do(func() {
+		var members []member
+		for range clusterMasters {
+			dir, err := os.MkdirTemp("", "redistest-")
+			if err != nil {
+				t.Fatalf("redistest: directory for redis-server: %v", err)
+			}
+			m, err := memberIn(dir, nil)
+			if err != nil {
+				t.Fatalf("redistest: %v", errors.Join(err, os.RemoveAll(dir)))
+			}
+			members = append(members, m)
+			sharedCluster.servers = append(sharedCluster.servers, m.Server)
+		}
+		connect(t, members)
+		sharedCluster.formed = true
+	})
+	if !sharedCluster.formed {
+		t.Fatal("redistest: the shared Cluster was not formed, see the test that failed first")
+	}
+	return sharedCluster.servers.Client(t)
 }
 
 // Name returns a name for a topic that no other call in this test binary

@@ -23,27 +23,31 @@ import (
 
 func TestMain(m *testing.M) { redistest.Main(m) }
 
-// onEach runs a test on a real Redis and on the embedded one.
+// onEach runs a test on a real Redis, on the embedded one, and on a Cluster.
 func onEach(t *testing.T, test func(t *testing.T, f *fixture)) {
 	t.Helper()
-	storetest.OnEach(t, newFixture, test)
+	storetest.OnEach(t, func(t testing.TB, rdb *redis.Client) *fixture { return newFixture(t, rdb) }, test)
+	t.Run("cluster", func(t *testing.T) {
+		t.Parallel()
+		test(t, newFixture(t, redistest.SharedCluster(t)))
+	})
 }
 
 // fixture is a queue of its own, and a poller's source of it with one stream.
 type fixture struct {
 	*Queue
 	*storetest.Stream
-	rdb *redis.Client
+	rdb redis.UniversalClient
 	src *Source
 }
 
-func newFixture(t testing.TB, rdb *redis.Client) *fixture {
+func newFixture(t testing.TB, rdb redis.UniversalClient) *fixture {
 	t.Helper()
 	rdb.AddHook(storetest.Contract(t, lua, namedKey))
 	return queueOn(t, rdb, fmt.Sprintf("%s-%x", t.Name(), rand.Uint64()))
 }
 
-func queueOn(t testing.TB, rdb *redis.Client, name string) *fixture {
+func queueOn(t testing.TB, rdb redis.UniversalClient, name string) *fixture {
 	t.Helper()
 	s, err := timers.New(rdb, wakebelltype.Keys{})
 	require.NoError(t, err)
@@ -104,11 +108,18 @@ func (f *fixture) list(t testing.TB, key string) []string {
 // left returns the existing keys of the queue, without Wakebell's own.
 func (f *fixture) left(t testing.TB) []string {
 	t.Helper()
-	keys, err := f.rdb.Keys(context.Background(), f.Name()+"::*").Result()
+	server := f.rdb
+	if cluster, clustered := server.(*redis.ClusterClient); clustered {
+		master, err := cluster.MasterForKey(t.Context(), f.keys.pending)
+		require.NoError(t, err)
+		server = master
+	}
+	base := strings.TrimSuffix(f.keys.pending, "pending")
+	keys, err := server.Keys(t.Context(), base+"*").Result()
 	require.NoError(t, err)
 	var found []string
 	for _, k := range keys {
-		if name := k[len(f.Name())+2:]; len(name) < 9 || name[:9] != "wakebell:" {
+		if name := strings.TrimPrefix(k, base); !strings.HasPrefix(name, "wakebell:") {
 			found = append(found, name)
 		}
 	}

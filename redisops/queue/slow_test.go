@@ -95,7 +95,7 @@ func TestQueueScriptsAreBoundedAtAMillionMessages(t *testing.T) {
 	f := queueOn(t, server.Client(t), "q")
 	f.seed(t, "pending", million)
 	f.seed(t, "processing", million/4)
-	bounded := server.Meter(t, f.rdb).Bounded
+	bounded := server.Meter(t, f.rdb.(*redis.Client)).Bounded
 	var leases []exchange.Lease
 	claim := func(want int) { leases = f.Claim(t, want).Leases }
 	settle := func(v exchange.Verdict) {
@@ -225,7 +225,7 @@ func TestQueueKeepsLargePayloadsInBoundedTime(t *testing.T) {
 	server := redistest.Start(t)
 	f := queueOn(t, server.Client(t), "q").holder(SourceOptions{Completed: 1000})
 	payload := bytes.Repeat([]byte{0xff, 0}, 50<<10)
-	server.Meter(t, f.rdb).Bounded("ack and keep", func() {
+	server.Meter(t, f.rdb.(*redis.Client)).Bounded("ack and keep", func() {
 		for range 100 {
 			f.publish(t, PublishOptions{}, NewMessage(payload, ""))
 		}

@@ -11,29 +11,37 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell/internal/redistest"
+	"github.com/wakebell/wakebell/internal/sharding"
 	"github.com/wakebell/wakebell/redisops/internal/storetest"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 func TestMain(m *testing.M) { redistest.Main(m) }
 
-// onEach runs a test on a real Redis and on the embedded one.
+// onEach runs a test on a real Redis, on the embedded one, and on a shard of a topic of a
+// Cluster.
 func onEach(t *testing.T, test func(t *testing.T, f *fixture)) {
 	t.Helper()
-	storetest.OnEach(t, newFixture, test)
+	storetest.OnEach(t, func(t testing.TB, rdb *redis.Client) *fixture { return newFixture(t, rdb) }, test)
+	t.Run("shard", func(t *testing.T) {
+		t.Parallel()
+		f := newFixture(t, redistest.SharedCluster(t))
+		const shards = 4
+		test(t, f.on(sharding.Name(f.topic, shards, rand.IntN(shards))))
+	})
 }
 
 // fixture is a store, a topic of its own, and a source of it with one stream.
 type fixture struct {
 	*Timers
 	*storetest.Stream
-	rdb   *redis.Client
+	rdb   redis.UniversalClient
 	topic string
 	key   TopicKeys
 	src   *TimerSource
 }
 
-func newFixture(t testing.TB, rdb *redis.Client) *fixture {
+func newFixture(t testing.TB, rdb redis.UniversalClient) *fixture {
 	t.Helper()
 	rdb.AddHook(storetest.Contract(t, lua, storetest.OfTopic))
 	s, err := New(rdb, wakebelltype.Keys{})

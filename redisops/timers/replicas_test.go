@@ -22,9 +22,10 @@ func replicated(t *testing.T) (*fixture, *redistest.Server, *redis.Client) {
 	host, port := "127.0.0.1", primary.Addr[len("127.0.0.1:"):]
 	rdb := replica.Client(t)
 	require.NoError(t, rdb.ReplicaOf(t.Context(), host, port).Err())
-	f := newFixture(t, primary.Client(t))
+	of := primary.Client(t)
+	f := newFixture(t, of)
 	require.Eventually(t, func() bool {
-		return f.rdb.Wait(t.Context(), 1, 10*time.Millisecond).Val() == 1
+		return of.Wait(t.Context(), 1, 10*time.Millisecond).Val() == 1
 	}, 30*time.Second, 10*time.Millisecond)
 	return f, replica, rdb
 }

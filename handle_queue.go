@@ -213,10 +213,5 @@ func (s *System) Reserves(queue string) bool {
 		}
 	}
 	gates, _ := gates.NewKeyspace(s.cfg.Gates.Keys) // checked when the System was made
-	for _, base := range gates.Bases() {
-		if full == base || strings.HasPrefix(full, base+":") {
-			return true
-		}
-	}
-	return false
+	return gates.Reserves(full)
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/wakebell/wakebell/queue"
 	"github.com/wakebell/wakebell/redisops/gates"
 	queuestore "github.com/wakebell/wakebell/redisops/queue"
+	schedulestore "github.com/wakebell/wakebell/redisops/recurring"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
@@ -213,10 +214,5 @@ func (s *System) Reserves(queue string) bool {
 		}
 	}
 	gates, _ := gates.NewKeyspace(s.cfg.Gates.Keys) // checked when the System was made
-	for _, base := range gates.Bases() {
-		if full == base || strings.HasPrefix(full, base+":") {
-			return true
-		}
-	}
-	return false
+	return gates.Reserves(full) || schedulestore.Reserves(s.store.Keys().Beat, full)
 }

@@ -29,19 +29,32 @@ func lockToken(k timers.Keyspace) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// scheduler returns the configuration of the scheduler's actor, or nil.
-func (s *System) scheduler() *scheduler.Config {
-	b := s.cfg.Scheduler
-	if b == nil {
+// schedulers returns the configuration of an actor for each part of the schedules; none
+// without Config.Scheduler.
+func (s *System) schedulers() []scheduler.Config {
+	if s.cfg.Scheduler == nil {
 		return nil
 	}
-	store := schedulestore.New(s.shards) // without retries: the actor retries
-	maker := firing.Maker{
-		Prefix: s.cfg.Prefix, Limit: s.client.limit, Celery: b.Celery, Shares: schedulestore.New(s.client.store).Shares,
-		Tracer: s.tracer,
+	store := schedulestore.New(s.shards)                // without retries: the actors retry
+	asking := schedulestore.New(s.client.store).Parts() // with retries
+	hints := scheduler.NewHints(store.Listen)
+	var configs []scheduler.Config
+	for i, part := range store.Parts() {
+		cfg := s.firing(part, asking[i].Shares)
+		configs = append(configs, scheduler.Config{
+			Schedule: func() scheduler.Schedule { return firing.New(cfg) },
+			Listen:   hints.Of(i),
+		})
 	}
+	return configs
+}
+
+// firing returns the configuration of the engine of a part.
+func (s *System) firing(part *schedulestore.Store, shares func(context.Context, string) bool) firing.Config {
+	b := s.cfg.Scheduler
+	maker := firing.Maker{Prefix: s.cfg.Prefix, Limit: s.client.limit, Celery: b.Celery, Shares: shares, Tracer: s.tracer}
 	cfg := firing.Config{
-		Store: store, Maker: maker, Log: s.cfg.Logger, Zone: b.Zone,
+		Store: part, Maker: maker, Log: s.cfg.Logger, Zone: b.Zone,
 		MaxInterval: b.MaxInterval, LookEvery: s.hooks.Idle, Metrics: s.client.metrics,
 	}
 	if cfg.MaxInterval == 0 {
@@ -53,10 +66,7 @@ func (s *System) scheduler() *scheduler.Config {
 	if b.OnFire != nil {
 		cfg.OnFire = func(f firing.Fire) { s.onFire(recurring.Run{Name: f.Name, Due: f.Due, Fired: f.Fired, Number: f.Run}) }
 	}
-	return &scheduler.Config{
-		Schedule: func() scheduler.Schedule { return firing.New(cfg) },
-		Listen:   store.Listen,
-	}
+	return cfg
 }
 
 // onFire calls SchedulerConfig.OnFire, whose panic must not stop the scheduler.

@@ -187,7 +187,7 @@ func (s *System) spawn(checked error) error {
 		Version: moduleVersion(),
 		OnDead:  s.onDead(),
 		Timers:  s.reminding.Guard(requests{s.client, s.gates}),
-		Beat:    s.scheduler(),
+		Beats:   s.schedulers(),
 		Owner:   s,
 		Logger:  s.cfg.Logger,
 		Random:  s.hooks.Random,

@@ -64,10 +64,10 @@ func (s *supervisor) startDrain(m *messages.Drain, requester *actor.PID) {
 		s.answerDrain()
 		return
 	}
-	if s.beat != nil {
-		s.root.Stop(s.beat) // this node would not handle what it fires
-		s.beat = nil
+	for _, beat := range s.beats {
+		s.root.Stop(beat) // this node would not handle what it fires
 	}
+	s.beats = nil
 	s.drain = &rootDrain{requesters: []*actor.PID{requester}, until: time.Now().Add(m.GetTimeout().AsDuration()), answered: map[string]struct{}{}}
 	if s.gateway == nil {
 		s.drainPollers()

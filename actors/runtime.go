@@ -4,7 +4,7 @@
 //	wakebell (root supervisor)
 //	├── poller-<topic>      owns the topic's leases, streams and pace
 //	│     └── handler-<n>   runs user code, one lease at a time
-//	├── beat                fires recurring schedules
+//	├── beat                fires recurring schedules; one for each of their parts
 //	├── reminders           sets reminders for actors, and hands them out
 //	├── gates               owns this process's tickets and turns at gates
 //	└── gateway             schedules by message
@@ -58,10 +58,10 @@ type Config struct {
 	// Version is that of Wakebell, for watchers.
 	Version string
 
-	Records     records.Store     // nil: counts and attempts are not recorded
-	Incarnation string            // of this node, unique; for Records
-	Timers      gateway.Timers    // nil: there is no gateway
-	Beat        *scheduler.Config // nil: this node fires no recurring schedules
+	Records     records.Store      // nil: counts and attempts are not recorded
+	Incarnation string             // of this node, unique; for Records
+	Timers      gateway.Timers     // nil: there is no gateway
+	Beats       []scheduler.Config // of each part; none: this node fires no recurring schedules
 
 	// Reminders decodes the requests to the reminders actor; nil: there is no
 	// such actor.
@@ -94,7 +94,7 @@ type Runtime struct {
 	pid      *actor.PID
 	hints    poller.Hints
 	timers   gateway.Timers
-	beat     *scheduler.Config
+	beats    []scheduler.Config
 	owner    any
 	env      *host.Env
 	deadHook *poller.DeadLetterHook
@@ -123,7 +123,7 @@ var ErrNameTaken = errors.New("a runtime of this name is running in the actor sy
 // children. Topics must have distinct names.
 func Start(system *actor.ActorSystem, cfg Config) (*Runtime, error) {
 	rt := &Runtime{
-		name: cfg.Name, system: system, hints: cfg.Hints, timers: cfg.Timers, beat: cfg.Beat, owner: cfg.Owner,
+		name: cfg.Name, system: system, hints: cfg.Hints, timers: cfg.Timers, beats: cfg.Beats, owner: cfg.Owner,
 		env: &host.Env{
 			Logger: cfg.Logger, Random: cfg.Random, IO: &sync.WaitGroup{}, Dispatcher: &host.Dispatcher{}, Options: cfg.props,
 			LogLimit: host.NewLogLimiter(), Metrics: cfg.Metrics,

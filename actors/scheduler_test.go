@@ -41,7 +41,7 @@ func (r *fakeSchedule) count() (made, turns, hints int) {
 
 func (r *fakeSchedule) start(t *testing.T) *Runtime {
 	t.Helper()
-	rt, err := Start(actortest.QuietSystem(), Config{Name: "a", Logger: actortest.DiscardLogger, Beat: &scheduler.Config{
+	rt, err := Start(actortest.QuietSystem(), Config{Name: "a", Logger: actortest.DiscardLogger, Beats: []scheduler.Config{{
 		Schedule: func() scheduler.Schedule { r.mu.Lock(); r.made++; r.mu.Unlock(); return r },
 		Listen: func(ctx context.Context, deliver func()) error {
 			r.mu.Lock()
@@ -50,7 +50,7 @@ func (r *fakeSchedule) start(t *testing.T) *Runtime {
 			<-ctx.Done()
 			return ctx.Err()
 		},
-	}})
+	}}})
 	require.NoError(t, err)
 	return rt
 }

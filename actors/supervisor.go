@@ -24,8 +24,8 @@ type supervisor struct {
 	self *actor.PID
 	root *actor.RootContext
 
-	gateway  *actor.PID // nil: there is none
-	beat     *actor.PID // the scheduler; nil: there is none
+	gateway  *actor.PID   // nil: there is none
+	beats    []*actor.PID // the schedulers of all parts
 	pollers  map[string]*actor.PID
 	removals map[string]*topicRemoval // topics that are being removed
 	gates    *actor.PID               // nil: there are none
@@ -104,7 +104,12 @@ func (s *supervisor) start(c actor.Context) {
 		}
 	}
 	s.gateway = s.spawnIf(c, s.rt.timers != nil, gateway.Name, func() *actor.Props { return gateway.Props(s.rt.env, s.rt.timers, &s.rt.draining) })
-	s.beat = s.spawnIf(c, s.rt.beat != nil && s.drain == nil, scheduler.Name, func() *actor.Props { return scheduler.Props(s.rt.env, *s.rt.beat) })
+	s.beats = nil
+	for i, config := range s.rt.beats {
+		if s.drain == nil {
+			s.beats = append(s.beats, s.spawnIf(c, true, scheduler.NameOf(i), func() *actor.Props { return scheduler.Props(s.rt.env, config) }))
+		}
+	}
 	s.subscribeHints()
 }
 

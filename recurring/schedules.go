@@ -176,16 +176,20 @@ func (s *Schedules) List(ctx context.Context, p wakebelltype.Page) iter.Seq2[Sta
 // Names yields the names of the recurring schedules, sorted, each once. Page.After
 // is a name. An error ends it.
 func (s *Schedules) Names(ctx context.Context, p wakebelltype.Page) iter.Seq2[string, error] {
-	return paging.Limited(p, paging.Names(p.After, func(cursor uint64) ([]string, uint64, error) {
-		members, next, err := s.store.Names(ctx, cursor)
-		var names []string
-		for _, m := range members {
-			if name, ok := strings.CutPrefix(m.Name, s.hand.Maker.Prefix); ok {
-				names = append(names, name)
+	var scans []paging.Scan
+	for _, part := range s.store.Parts() {
+		scans = append(scans, func(cursor uint64) ([]string, uint64, error) {
+			members, next, err := part.Names(ctx, cursor)
+			var names []string
+			for _, m := range members {
+				if name, ok := strings.CutPrefix(m.Name, s.hand.Maker.Prefix); ok {
+					names = append(names, name)
+				}
 			}
-		}
-		return names, next, err
-	}))
+			return names, next, err
+		})
+	}
+	return paging.Limited(p, paging.Names(p.After, scans...))
 }
 
 // Delete deletes a recurring schedule. Timers that it fired stay. Errors:

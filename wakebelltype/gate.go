@@ -3,8 +3,9 @@ package wakebelltype
 import "time"
 
 // GateKeys are the base names of the keys of gates. The key of gate N is the base
-// name, a colon and N. By default all begin with the hash tag "{gates}", because on
-// a Redis Cluster all keys that one GateKeys names must be in one slot.
+// name, a colon and N. By default all begin with the hash tag "{gates}". On a Redis
+// Cluster all must begin with the same hash tag: gates are divided into 64 parts there, and
+// the tag of a key ends in the number of its part, such as "{gates:7}".
 type GateKeys struct {
 	Stream    string // stream: the tickets in order; default "{gates}:stream"
 	Group     string // name of the streams' consumer group, whose pending entry is the turn; default "gates"
@@ -12,10 +13,10 @@ type GateKeys struct {
 	State     string // hash: holder of the turn; default "{gates}:state"
 	Guard     string // hash: resource → newest fencing token used; default "{gates}:guard"
 	Exchange  string // string: last request of a process at a gate, and its answer; default "{gates}:exchange"
-	Presence  string // zset, one key for all: process → when its presence expires; default "{gates}:presence"
-	Deadlines string // zset, one key for all: gate in use → when to check it; default "{gates}:deadlines"
+	Presence  string // zset, one key for all or for each part: process → when its presence expires; default "{gates}:presence"
+	Deadlines string // zset, one key for all or for each part: gate in use → when to check it; default "{gates}:deadlines"
 	Holds     string // hash: turns by day and by how long they were held; default "{gates}:holds", or State with "-holds" if that is set
-	Mark      string // string, one key for all: the highest ticket of any gate; default "{gates}:mark"
+	Mark      string // string, one key for all or for each part: the highest ticket of any gate; default "{gates}:mark"
 }
 
 // GateInfo is the state of a gate in Redis.

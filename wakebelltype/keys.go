@@ -28,7 +28,7 @@ type Keys struct {
 	Queues    string // set: all queues, a single key; default "timers_queues"
 	Shards    string // hash: topic with shards → its layout, a single key; default "timers_shards"
 	Backlog   string // string: backlog of all topics as metrics last read it, a single key; default "timers_backlog"
-	Beat      string // prefix of the keys of recurring schedules; default "redbeat:"
+	Beat      string // prefix of the keys of recurring schedules, divided on a Cluster unless it has a hash tag; default "redbeat:"
 
 	// HashTag writes topics in braces, so that Redis Cluster keeps all keys of a
 	// topic in one slot. A Python peer then uses "{T}" as its topic. With a

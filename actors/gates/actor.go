@@ -12,7 +12,7 @@ import (
 )
 
 // gatekeeper is the gates actor: it owns the process's tickets and turns at all
-// gates, the heartbeat and the one subscription. A gate has one request in
+// gates, the heartbeats and the one subscription. A gate has one request in
 // flight; what arrives meanwhile is batched into the next, so that a busy gate
 // costs one round trip per turn.
 type gatekeeper struct {
@@ -24,18 +24,18 @@ type gatekeeper struct {
 	// incarnation is one life of the actor, from its start to its crash or stop.
 	// Messages of its goroutines carry it, because mailboxes outlive a restart.
 	incarnation  *incarnation
-	queues       map[string]*gateQueue
+	parts        map[int]*part
+	queues       map[string]*gateQueue // of all parts
 	owners       map[string]*turnOwner
 	remotePlaces remotePlaces // tickets and turns of remote owners
 
-	sequence    uint64 // of exchanges
-	numbers     uint64 // of joins
-	ticketFloor gate.Ticket
+	sequence uint64 // of exchanges
+	numbers  uint64 // of joins
 
-	heartbeat heartbeat
-	listening bool
-	closed    bool
-	onEmpty   []chan struct{} // closed once all is released
+	listening    bool
+	unsubscribed bool // signals are refused
+	closed       bool
+	onEmpty      []chan struct{} // closed once all is released
 }
 
 // incarnation is one life of the gates actor. Messages carry it, because they
@@ -179,7 +179,7 @@ func (k *gatekeeper) Receive(c actor.Context) {
 
 func (k *gatekeeper) start(c actor.Context) {
 	k.self, k.root = c.Self(), c.ActorSystem().Root
-	k.queues, k.owners = map[string]*gateQueue{}, map[string]*turnOwner{}
+	k.parts, k.queues, k.owners = map[int]*part{}, map[string]*gateQueue{}, map[string]*turnOwner{}
 	k.remotePlaces = newRemotePlaces()
 	incarnation := &incarnation{process: k.cfg.Process()}
 	//nolint:forbidigo // the context lasts as long as the incarnation, which
@@ -206,7 +206,7 @@ func (k *gatekeeper) acquire(w *waiter) {
 	q := k.queue(w.gate)
 	q.joins = append(q.joins, w)
 	k.pump(q)
-	k.startHeartbeat()
+	k.startHeartbeat(q.part)
 }
 
 // withdraw removes a request that was given up. If its turn was granted

@@ -6,7 +6,9 @@ import "github.com/wakebell/wakebell/messages/gate"
 // their leases expire.
 func (k *gatekeeper) stop(cause error) {
 	k.incarnation.cancel()
-	k.heartbeat.stop()
+	for _, p := range k.parts {
+		p.heartbeat.stop()
+	}
 	for _, q := range k.queues {
 		k.endQueue(q, cause)
 		back := q.returns

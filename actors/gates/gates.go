@@ -37,8 +37,13 @@ var errGatesCrashed = fmt.Errorf("%w: the gates crashed", ErrTurnLost)
 
 // Store stores gates. Package gate has the contract.
 type Store interface {
+	// Part returns the part of a gate, from 0. It is always the same.
+	Part(gate string) int
+
 	Exchange(ctx context.Context, r *gate.Request) (*gate.Reply, error)
 	Heartbeat(ctx context.Context, b *gate.Heartbeat) (*gate.HeartbeatReply, error)
+
+	// Places returns the states of tickets of gates of one part.
 	Places(ctx context.Context, tickets []gate.Held) ([]gate.Place, error)
 
 	// Listen delivers the process's signals until ctx ends or listening is

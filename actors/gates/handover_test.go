@@ -2,7 +2,6 @@ package gates
 
 import (
 	"context"
-	"log/slog"
 	"testing"
 	"time"
 
@@ -18,7 +17,8 @@ func TestALateReleaseOfATurnThatWasPassedOnIsRefused(t *testing.T) {
 	t.Parallel()
 	for name, until := range map[string]time.Duration{"late": -time.Millisecond, "in time": time.Minute} {
 		incarnation := &incarnation{}
-		k := &gatekeeper{cfg: &Config{Logger: slog.New(slog.DiscardHandler)}, incarnation: incarnation, queues: map[string]*gateQueue{}}
+		k := newGatekeeper()
+		k.incarnation = incarnation
 		turn := &Turn{
 			Gate: "gate", Fence: 2, incarnation: incarnation, unreported: true, knownTicket: 1,
 			until: time.Now().Add(until), timer: time.NewTimer(time.Hour),

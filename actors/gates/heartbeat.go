@@ -8,15 +8,14 @@ import (
 	"github.com/wakebell/wakebell/messages/gate"
 )
 
-// heartbeat is the state of the process's heartbeat: one call for all that the
-// process waits for and holds. During an outage it probes the store.
+// heartbeat is the state of the process's heartbeat in a part: one call for all that
+// the process waits for and holds there. During an outage it probes the store.
 type heartbeat struct {
 	timer    *time.Timer // nil: no heartbeat is needed
 	inFlight bool
 	answered bool // since the start of this incarnation
 
-	failures     int // in a row
-	unsubscribed bool
+	failures int // in a row
 
 	checkAt  time.Time // when tickets are checked next
 	checking bool
@@ -25,7 +24,7 @@ type heartbeat struct {
 	clock storeClock
 }
 
-// storeClock is the last reading of the store's clock.
+// storeClock is the last reading of the clock of a part.
 type storeClock struct {
 	store time.Time // the reading
 	local time.Time // before it was requested; zero: there is none
@@ -55,9 +54,13 @@ const (
 )
 
 type (
-	heartbeatDue      struct{ incarnation *incarnation }
+	heartbeatDue struct {
+		incarnation *incarnation
+		part        *part
+	}
 	heartbeatAnswered struct {
 		incarnation *incarnation
+		part        *part
 		turns       []*Turn
 		sent        time.Time
 		reply       *gate.HeartbeatReply
@@ -69,6 +72,7 @@ type (
 	}
 	ticketsChecked struct {
 		incarnation *incarnation
+		part        *part
 		tickets     []gate.Held
 		places      []gate.Place
 		err         error
@@ -86,7 +90,7 @@ func (k *gatekeeper) receiveHeartbeat(message any) {
 	switch m := message.(type) {
 	case heartbeatDue:
 		if m.incarnation == k.incarnation {
-			k.sendHeartbeat()
+			k.sendHeartbeat(m.part)
 		}
 	case heartbeatAnswered:
 		if m.incarnation == k.incarnation {
@@ -94,8 +98,10 @@ func (k *gatekeeper) receiveHeartbeat(message any) {
 		}
 	case subscriptionChanged:
 		if m.incarnation == k.incarnation {
-			k.heartbeat.unsubscribed = !m.subscribed
-			k.checkTickets()
+			k.unsubscribed = !m.subscribed
+			for _, p := range k.parts {
+				k.checkTickets(p)
+			}
 		}
 	case ticketsChecked:
 		if m.incarnation == k.incarnation {
@@ -107,54 +113,54 @@ func (k *gatekeeper) receiveHeartbeat(message any) {
 // heartbeatInterval is the interval of the heartbeat.
 func (k *gatekeeper) heartbeatInterval() time.Duration {
 	d := min(k.cfg.Presence/4, k.cfg.Lease/3)
-	if k.heartbeat.unsubscribed {
+	if k.unsubscribed {
 		d = min(d, k.cfg.Signal/3)
 	}
 	return d
 }
 
-// startHeartbeat starts the heartbeat if it does not run.
-func (k *gatekeeper) startHeartbeat() {
-	if k.heartbeat.timer == nil && !k.heartbeat.inFlight {
-		k.heartbeat.checkAt = time.Now().Add(host.Jitter(checkInterval, 0.3, k.cfg.random()))
-		k.heartbeatIn(host.Jitter(k.heartbeatInterval(), 0.1, k.cfg.random()))
+// startHeartbeat starts the heartbeat of a part if it does not run.
+func (k *gatekeeper) startHeartbeat(p *part) {
+	if h := &p.heartbeat; h.timer == nil && !h.inFlight {
+		h.checkAt = time.Now().Add(host.Jitter(checkInterval, 0.3, k.cfg.random()))
+		k.heartbeatIn(p, host.Jitter(k.heartbeatInterval(), 0.1, k.cfg.random()))
 	}
 }
 
-func (k *gatekeeper) heartbeatIn(d time.Duration) {
+func (k *gatekeeper) heartbeatIn(p *part, d time.Duration) {
 	incarnation := k.incarnation
-	k.heartbeat.stop()
-	k.heartbeat.timer = time.AfterFunc(d, func() { incarnation.send(heartbeatDue{incarnation}) })
+	p.heartbeat.stop()
+	p.heartbeat.timer = time.AfterFunc(d, func() { incarnation.send(heartbeatDue{incarnation, p}) })
 }
 
-func (k *gatekeeper) sendHeartbeat() {
-	p := &k.heartbeat
-	p.stop()
-	if p.inFlight {
+func (k *gatekeeper) sendHeartbeat(p *part) {
+	h := &p.heartbeat
+	h.stop()
+	if h.inFlight {
 		return
 	}
-	if len(k.queues) == 0 {
-		p.answered = false
+	if len(p.queues) == 0 {
+		h.answered = false
 		return
 	}
-	b := &gate.Heartbeat{Process: k.incarnation.process, Terms: k.cfg.Terms}
-	turns := k.toExtend()
+	b := &gate.Heartbeat{Process: k.incarnation.process, Part: p.number, Terms: k.cfg.Terms}
+	turns := k.toExtend(p)
 	for _, t := range turns {
 		b.Turns = append(b.Turns, gate.Held{Gate: t.Gate, Ticket: gate.Ticket(t.Fence)})
 	}
-	p.inFlight = true
+	h.inFlight = true
 	incarnation, store, sent := k.incarnation, k.cfg.Store, time.Now()
 	k.gates.io.Go(func() {
 		reply, err := host.Recovered("beat", func() (*gate.HeartbeatReply, error) { return store.Heartbeat(incarnation.ctx, b) })
-		incarnation.send(heartbeatAnswered{incarnation, turns, sent, reply, err})
+		incarnation.send(heartbeatAnswered{incarnation, p, turns, sent, reply, err})
 	})
 }
 
-// toExtend returns the turns that have used a third of their lease. Turns that
+// toExtend returns the turns of a part that have used a third of their lease. Turns that
 // the store does not know yet are extended by the requests that report them.
-func (k *gatekeeper) toExtend() []*Turn {
+func (k *gatekeeper) toExtend(p *part) []*Turn {
 	var turns []*Turn
-	for _, q := range k.queues {
+	for _, q := range p.queues {
 		if t := q.turn; t != nil && !t.unreported && time.Since(t.confirmed) >= k.cfg.Lease/3-k.heartbeatInterval()/2 {
 			turns = append(turns, t)
 		}
@@ -166,22 +172,24 @@ func (k *gatekeeper) toExtend() []*Turn {
 }
 
 func (k *gatekeeper) heartbeatAnswered(m heartbeatAnswered) {
-	p := &k.heartbeat
-	p.inFlight = false
+	p, h := m.part, &m.part.heartbeat
+	h.inFlight = false
 	if m.err != nil {
-		p.failures++
-		k.cfg.Logger.Warn("gates: heartbeat failed", "err", m.err, "attempt", p.failures)
-		k.heartbeatIn(min(host.Jitter(host.ExponentialDelay(firstHeartbeatRetry, p.failures-1, maxHeartbeatRetry), 0.2, k.cfg.random()), k.heartbeatInterval()))
+		h.failures++
+		if skipped, ok := k.cfg.logLimit.Allow("heartbeat"); ok { // of all parts
+			k.cfg.Logger.Warn("gates: heartbeat failed", "err", m.err, "attempt", h.failures, "skipped", skipped)
+		}
+		k.heartbeatIn(p, min(host.Jitter(host.ExponentialDelay(firstHeartbeatRetry, h.failures-1, maxHeartbeatRetry), 0.2, k.cfg.random()), k.heartbeatInterval()))
 		return
 	}
-	p.failures = 0
+	h.failures = 0
 	for i, t := range m.turns {
 		if t.state == turnHeld && (m.reply.Lost[i] || !t.extend(m.sent, m.sent.Add(k.cfg.Lease))) {
 			k.lose(t)
 			k.pump(k.queue(t.Gate))
 		}
 	}
-	for _, q := range k.queues {
+	for _, q := range p.queues {
 		if q.blocked {
 			k.send(q)
 		}
@@ -189,25 +197,25 @@ func (k *gatekeeper) heartbeatAnswered(m heartbeatAnswered) {
 	for _, name := range m.reply.Overdue {
 		k.requestPoll(name)
 	}
-	k.watchClock(m.reply.Now, m.sent)
-	if p.unsubscribed || m.reply.Lapsed && p.answered || time.Now().After(p.checkAt) {
-		k.checkTickets()
+	k.watchClock(p, m.reply.Now, m.sent)
+	if k.unsubscribed || m.reply.Lapsed && h.answered || time.Now().After(h.checkAt) {
+		k.checkTickets(p)
 	}
-	p.answered = true
+	h.answered = true
 	if len(m.turns) == maxHeartbeatTurns {
-		k.sendHeartbeat()
+		k.sendHeartbeat(p)
 		return
 	}
-	k.heartbeatIn(host.Jitter(k.heartbeatInterval(), 0.1, k.cfg.random()))
+	k.heartbeatIn(p, host.Jitter(k.heartbeatInterval(), 0.1, k.cfg.random()))
 }
 
-// watchClock polls all gates when the store's clock has stepped back: the
-// instants that it wrote before are too far ahead.
-func (k *gatekeeper) watchClock(now, sent time.Time) {
-	c := &k.heartbeat.clock
+// watchClock polls all gates of a part when its clock has stepped back: the instants
+// that it wrote before are too far ahead.
+func (k *gatekeeper) watchClock(p *part, now, sent time.Time) {
+	c := &p.heartbeat.clock
 	if by, known := c.left(now); known && by < -minClockStep-time.Since(sent) {
 		k.cfg.Logger.Warn("redis clock stepped back", "by", -by)
-		for name, q := range k.queues {
+		for name, q := range p.queues {
 			if len(q.waiting) > 0 {
 				k.requestPoll(name)
 			}
@@ -216,25 +224,26 @@ func (k *gatekeeper) watchClock(now, sent time.Time) {
 	c.read(now, sent)
 }
 
-// storeUnavailable has the heartbeat probe the store.
-func (k *gatekeeper) storeUnavailable(err error) {
-	p := &k.heartbeat
-	if p.failures == 0 && !p.inFlight {
-		k.cfg.Logger.Warn("gates: redis does not answer", "err", err)
-		k.heartbeatIn(firstHeartbeatRetry)
+// storeUnavailable has the heartbeat probe a part of the store.
+func (k *gatekeeper) storeUnavailable(p *part, err error) {
+	if h := &p.heartbeat; h.failures == 0 && !h.inFlight {
+		if skipped, ok := k.cfg.logLimit.Allow("unavailable"); ok { // of all parts
+			k.cfg.Logger.Warn("gates: redis does not answer", "err", err, "skipped", skipped)
+		}
+		k.heartbeatIn(p, firstHeartbeatRetry)
 	}
 }
 
-// checkTickets asks the store for the state of the waiting tickets.
-func (k *gatekeeper) checkTickets() {
-	p := &k.heartbeat
-	p.checkAt = time.Now().Add(host.Jitter(checkInterval, 0.3, k.cfg.random()))
-	if p.checking {
-		p.recheck = true
+// checkTickets asks the store for the state of the waiting tickets of a part.
+func (k *gatekeeper) checkTickets(p *part) {
+	h := &p.heartbeat
+	h.checkAt = time.Now().Add(host.Jitter(checkInterval, 0.3, k.cfg.random()))
+	if h.checking {
+		h.recheck = true
 		return
 	}
 	var tickets []gate.Held
-	for name, q := range k.queues {
+	for name, q := range p.queues {
 		for ticket := range q.waiting {
 			tickets = append(tickets, gate.Held{Gate: name, Ticket: ticket})
 		}
@@ -242,12 +251,12 @@ func (k *gatekeeper) checkTickets() {
 	if len(tickets) == 0 {
 		return
 	}
-	p.checking, p.recheck = true, false
+	h.checking, h.recheck = true, false
 	incarnation, store := k.incarnation, k.cfg.Store
 	k.gates.io.Go(func() {
-		m := ticketsChecked{incarnation: incarnation, tickets: tickets}
-		for part := range slices.Chunk(tickets, maxCheckedTickets) {
-			places, err := host.Recovered("asking for places", func() ([]gate.Place, error) { return store.Places(incarnation.ctx, part) })
+		m := ticketsChecked{incarnation: incarnation, part: p, tickets: tickets}
+		for some := range slices.Chunk(tickets, maxCheckedTickets) {
+			places, err := host.Recovered("asking for places", func() ([]gate.Place, error) { return store.Places(incarnation.ctx, some) })
 			if m.err = err; err != nil {
 				break
 			}
@@ -260,10 +269,11 @@ func (k *gatekeeper) checkTickets() {
 // ticketsChecked requests new tickets for those that no longer exist, in their
 // order.
 func (k *gatekeeper) ticketsChecked(m ticketsChecked) {
-	k.heartbeat.checking = false
+	h := &m.part.heartbeat
+	h.checking = false
 	if m.err != nil {
 		k.cfg.Logger.Warn("gates: tickets not checked", "err", m.err)
-		k.heartbeat.checkAt = time.Now() // with the next beat
+		h.checkAt = time.Now() // with the next beat
 	}
 	touched := map[string]*gateQueue{}
 	var lost []*waiter
@@ -290,7 +300,7 @@ func (k *gatekeeper) ticketsChecked(m ticketsChecked) {
 	for _, q := range touched {
 		k.pump(q)
 	}
-	if k.heartbeat.recheck {
-		k.checkTickets()
+	if h.recheck {
+		k.checkTickets(m.part)
 	}
 }

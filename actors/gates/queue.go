@@ -11,6 +11,7 @@ import (
 // empty.
 type gateQueue struct {
 	name       string
+	part       *part
 	joins      []*waiter               // to be sent
 	returns    []ticketReturn          // to be sent
 	poll       bool                    // to be sent, even without joins and returns
@@ -27,10 +28,16 @@ type gateQueue struct {
 func (k *gatekeeper) queue(name string) *gateQueue {
 	q := k.queues[name]
 	if q == nil {
-		q = &gateQueue{name: name, waiting: map[gate.Ticket]*waiter{}}
-		k.queues[name] = q
+		q = &gateQueue{name: name, part: k.partOf(name), waiting: map[gate.Ticket]*waiter{}}
+		k.queues[name], q.part.queues[name] = q, q
 	}
 	return q
+}
+
+// forget removes a queue that is empty.
+func (k *gatekeeper) forget(q *gateQueue) {
+	delete(k.queues, q.name)
+	delete(q.part.queues, q.name)
 }
 
 func (q *gateQueue) returnTicket(g ticketReturn) { q.returns = append(q.returns, g) }
@@ -50,7 +57,7 @@ func (q *gateQueue) removeJoin(w *waiter) {
 // applyTurn processes what the store says about the turn.
 func (k *gatekeeper) applyTurn(q *gateQueue, f *gateRequest, reply *gate.Reply) {
 	held := reply.Held
-	k.heartbeat.clock.read(reply.Now, f.sent)
+	q.part.heartbeat.clock.read(reply.Now, f.sent)
 	until := f.sent.Add(min(reply.Remaining, k.cfg.Lease))
 	if t := q.turn; t != nil {
 		known := gate.Ticket(t.Fence) == held
@@ -98,14 +105,14 @@ func (k *gatekeeper) grant(q *gateQueue, w *waiter, sent, until time.Time, hande
 // floor of other gates.
 const maxTicketAhead = 24 * time.Hour
 
-// raiseFloor records a ticket that has the turn: no later ticket may be below it,
-// even if the store loses data. A ticket far ahead of the clock belongs to a gate
+// raiseFloor records a ticket that has the turn: no later ticket of the part may be
+// below it, even if the store loses data. A ticket far ahead of the clock belongs to a gate
 // whose tokens were raised, and does not affect other gates.
 func (k *gatekeeper) raiseFloor(q *gateQueue, ticket gate.Ticket) {
 	q.floor = max(q.floor, ticket)
-	now := k.heartbeat.clock.store
+	now := q.part.heartbeat.clock.store
 	if !now.IsZero() && int64(ticket) <= now.Add(maxTicketAhead).UnixMicro() {
-		k.ticketFloor = max(k.ticketFloor, ticket)
+		q.part.floor = max(q.part.floor, ticket)
 	}
 }
 

@@ -4,14 +4,24 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/wakebell/wakebell/actors/internal/actortest"
 )
+
+// newGatekeeper returns an actor that has not been started.
+func newGatekeeper() *gatekeeper {
+	return &gatekeeper{
+		cfg:   &Config{Logger: actortest.DiscardLogger, Store: &actortest.OpenGate{}},
+		parts: map[int]*part{}, queues: map[string]*gateQueue{},
+	}
+}
 
 // TestWaitingIsAnsweredAfterTheRequestInFlight checks that the question whether a
 // ticket waits is answered after the reply to the request in flight. The store may
 // have issued the ticket before that reply arrives.
 func TestWaitingIsAnsweredAfterTheRequestInFlight(t *testing.T) {
 	t.Parallel()
-	k := &gatekeeper{queues: map[string]*gateQueue{}}
+	k := newGatekeeper()
 	ask := func() chan bool {
 		question := isWaiting{"gate", 7, make(chan bool, 1)}
 		k.answerWaiting(question)

@@ -36,7 +36,7 @@ func (k *gatekeeper) pump(q *gateQueue) {
 	}
 	if len(q.joins)+len(q.returns) == 0 && !q.poll {
 		if q.turn == nil && len(q.waiting) == 0 {
-			delete(k.queues, q.name)
+			k.forget(q)
 			k.reportEmpty()
 		}
 		return
@@ -46,7 +46,7 @@ func (k *gatekeeper) pump(q *gateQueue) {
 	f.joins, q.joins = cut(q.joins, maxOps-len(f.returns))
 	k.sequence++
 	f.request = &gate.Request{
-		Gate: q.name, Process: k.incarnation.process, Sequence: k.sequence, Floor: max(k.ticketFloor, q.floor), Terms: k.cfg.Terms,
+		Gate: q.name, Process: k.incarnation.process, Sequence: k.sequence, Floor: max(q.part.floor, q.floor), Terms: k.cfg.Terms,
 	}
 	for _, g := range f.returns {
 		op := gate.Op{Kind: gate.Give, Ticket: g.ticket}
@@ -179,7 +179,7 @@ func (k *gatekeeper) failed(q *gateQueue, err error) {
 			}
 		}
 		q.blocked = true
-		k.storeUnavailable(err)
+		k.storeUnavailable(q.part, err)
 	case errors.Is(err, exchange.ErrStale):
 		k.sequence++
 		f.request.Sequence = k.sequence

@@ -34,7 +34,7 @@ func (k *gatekeeper) listen() {
 func (k *gatekeeper) signalReceived(s gate.Signal) {
 	q := k.queue(s.Gate)
 	w := q.waiting[s.Ticket]
-	good, known := k.heartbeat.clock.left(s.Until)
+	good, known := q.part.heartbeat.clock.left(s.Until)
 	if w == nil || q.turn != nil || !known || good < k.cfg.Signal/2 {
 		k.requestPoll(s.Gate)
 		return

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"strconv"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -33,10 +34,18 @@ type Config struct {
 	Listen func(ctx context.Context, deliver func()) error
 }
 
-const (
-	// Name is the name of the actor below the supervisor.
-	Name = "beat"
+// name is the name of the actor below the supervisor.
+const name = "beat"
 
+// NameOf returns the name of the actor of a part, from 0.
+func NameOf(part int) string {
+	if part == 0 {
+		return name
+	}
+	return name + "-" + strconv.Itoa(part)
+}
+
+const (
 	// firstRetry and maxRetry bound the backoff after a failed step; while Redis
 	// is unavailable MaxProbeDelay is the upper bound.
 	firstRetry = 100 * time.Millisecond
@@ -76,7 +85,7 @@ type (
 // Props returns the props of the actor.
 func Props(env *host.Env, config Config) *actor.Props {
 	return env.Props(func(incarnation uint64) actor.Actor {
-		return &scheduler{config: config, env: env, log: env.Logger.With("actor", Name), incarnation: incarnation}
+		return &scheduler{config: config, env: env, log: env.Logger.With("actor", name), incarnation: incarnation}
 	})
 }
 

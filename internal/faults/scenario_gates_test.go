@@ -16,11 +16,16 @@ const gatesLoss = 0.02
 
 // gates has eight processes take turns at a gate. In even rounds a replica takes over
 // that has missed the last writes of its master; then a token may be granted twice, and
-// the guard, on another Redis, must refuse stale writes.
+// the guard, on another Redis, must refuse stale writes. Every fourth round is on a
+// Cluster.
 func gates(w *world) {
 	seed := w.rng.Uint64() >> 16 // participants have numbers in the rest
-	if w.round%2 == 0 {
+	switch {
+	case w.round%2 == 0:
 		w.gateFailover(seed)
+		return
+	case w.round%4 == 3:
+		w.gateOnCluster(seed)
 		return
 	}
 	w.redis("--appendonly", "yes", "--appendfsync", "always")
@@ -42,6 +47,38 @@ func gates(w *world) {
 			run.Usual(random)
 		}
 	})
+	w.found = w.judgeOrder(run, h)
+}
+
+// gateOnCluster kills and suspends masters of a Cluster, which lose no data, beside the
+// usual faults. Two thirds of these faults are at masters without the gate.
+func (w *world) gateOnCluster(seed uint64) {
+	w.Helper()
+	masters := redistest.Cluster(w.T, "--appendonly", "yes", "--appendfsync", "always")
+	run := &gatefaults.Run{T: w.T, Gate: "g", Redis: func(n int) string {
+		return gatefaults.InCluster + masters[n%len(masters)].Addr
+	}}
+	h := run.Play(seed, func(random *rand.Rand) {
+		w.tried()
+		master := masters[random.IntN(len(masters))]
+		switch random.IntN(4) {
+		case 0:
+			master.Kill()
+			w.pause(between(random, 0, time.Second))
+			master.Restart(w.T)
+		case 1:
+			master.Pause()
+			w.pause(between(random, gatefaults.Lease/10, gatefaults.Lease*3/2))
+			master.Resume()
+		default:
+			run.Usual(random)
+		}
+	})
+	w.found = w.judgeOrder(run, h)
+}
+
+// judgeOrder applies the rules that hold as long as Redis loses no data.
+func (w *world) judgeOrder(run *gatefaults.Run, h *gatefaults.History) *Judgement {
 	j := judgeGates(h)
 	for _, f := range h.Overlaps() {
 		j.Overlapping++
@@ -54,7 +91,7 @@ func gates(w *world) {
 	if len(j.Violations) > 0 {
 		w.Log(run.Lines())
 	}
-	w.found = j
+	return j
 }
 
 // gateFailover promotes a replica that has missed up to 0.9 s of writes, beside the usual

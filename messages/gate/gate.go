@@ -17,6 +17,10 @@
 // This holds for a Request without Ops too: a late copy must not confirm a grant
 // that its process has not received.
 //
+// A store may divide gates into parts, by their names. A part has a clock of its own, a
+// heartbeat shows that a process is alive at the gates of one part, and a part may be
+// unavailable while others are not.
+//
 // An unused gate expires. Tickets of a later gate of the same name have higher
 // numbers all the same.
 package gate
@@ -135,16 +139,18 @@ type Held struct {
 	Ticket Ticket
 }
 
-// Heartbeat shows that a process is alive, and extends its turns.
+// Heartbeat shows that a process is alive at the gates of a part, and extends its turns
+// at them.
 type Heartbeat struct {
 	Process string
+	Part    int
 	Turns   []Held
 	Terms
 }
 
 // HeartbeatReply is the reply to a Heartbeat.
 type HeartbeatReply struct {
-	Now time.Time // the store's clock
+	Now time.Time // the clock of the part
 
 	// Lapsed reports that the process counted as dead until this heartbeat, so its
 	// tickets may have been removed.
@@ -152,8 +158,8 @@ type HeartbeatReply struct {
 
 	Lost []bool // for each turn, whether the process has lost it
 
-	// Overdue are gates, also those of other processes, where something is due; a
-	// Request does it. There may be more.
+	// Overdue are gates of the part, also those of other processes, where something is
+	// due; a Request does it. There may be more.
 	Overdue []string
 }
 

@@ -66,7 +66,7 @@ func (s *Store) Guard(ctx context.Context, name, resource string, fence uint64, 
 	if elsewhere {
 		life, mode = GuardLifeElsewhere, "1"
 	}
-	k := s.keys
+	k := s.keys(name)
 	keys := []string{k.state(name), k.stream(name), k.guard(name), k.Mark}
 	text, err := s.RunText(ctx, guardScript, keys, resource, ticketText(gate.Ticket(fence)), wholeMicros(life), mode)
 	switch {
@@ -124,7 +124,7 @@ func (s *Store) Repair(ctx context.Context, name string, floor uint64, t gate.Te
 
 // repairPage repairs with one page of the guard's tokens.
 func (s *Store) repairPage(ctx context.Context, name string, floor uint64, t gate.Terms, cursor string) (wakebelltype.GateRepaired, string, error) {
-	k := s.keys
+	k := s.keys(name)
 	keys := []string{k.state(name), k.stream(name), k.guard(name), k.Deadlines, k.Presence, k.Mark}
 	list, err := s.RunList(ctx, 5, repairScript, keys, name, k.Group, k.channels(), ticketText(gate.Ticket(floor)),
 		wholeMicros(t.Lease), wholeMicros(t.Signal), wholeMicros(t.Presence), time.Now().UnixMicro(), cursor)
@@ -159,7 +159,7 @@ func (s *Store) Remove(ctx context.Context, name string, force bool, t gate.Term
 	if err := CheckName(name); err != nil {
 		return Removal{}, err
 	}
-	k, mode := s.keys, "0"
+	k, mode := s.keys(name), "0"
 	if force {
 		mode = "1"
 	}

@@ -84,7 +84,7 @@ func TestAGuardThatHasForgotten(t *testing.T) {
 		require.NoError(t, f.guards(t, "page "+strconv.Itoa(i), held))
 	}
 	m.SetTime(now.Add(GuardLife + time.Minute))
-	require.NoError(t, rdb.Del(t.Context(), f.keys.guard(f.gate)).Err())
+	require.NoError(t, rdb.Del(t.Context(), f.keys(f.gate).guard(f.gate)).Err())
 	require.ErrorIs(t, f.guards(t, "db", stale), ErrFenceStale)
 	require.NoError(t, f.guards(t, "db", held), "it has the turn, however long ago it was issued")
 }
@@ -97,12 +97,12 @@ func TestAGuardForgetsResourcesOneByOne(t *testing.T) {
 	first := f.use(t)
 	old := strconv.FormatInt(time.Now().Add(-2*GuardLife).UnixMicro(), 10)
 	for i := range 200 {
-		require.NoError(t, f.rdb.HSet(t.Context(), f.keys.guard(f.gate), "old "+strconv.Itoa(i), old).Err())
+		require.NoError(t, f.rdb.HSet(t.Context(), f.keys(f.gate).guard(f.gate), "old "+strconv.Itoa(i), old).Err())
 	}
 	for i := range 400 {
 		require.NoError(t, f.guards(t, "new "+strconv.Itoa(i), first))
 	}
-	require.Less(t, f.rdb.HLen(t.Context(), f.keys.guard(f.gate)).Val(), int64(500))
+	require.Less(t, f.rdb.HLen(t.Context(), f.keys(f.gate).guard(f.gate)).Val(), int64(500))
 }
 
 // TestRepairClearsAPoisonedGuard checks that repair clears tokens that were never
@@ -113,7 +113,7 @@ func TestRepairClearsAPoisonedGuard(t *testing.T) {
 		stale := f.use(t)
 		held, _ := f.join(t)
 		poison := func(resource, token string) {
-			require.NoError(t, f.rdb.HSet(t.Context(), f.keys.guard(f.gate), resource, token).Err())
+			require.NoError(t, f.rdb.HSet(t.Context(), f.keys(f.gate).guard(f.gate), resource, token).Err())
 		}
 		poison("db", "9007199254740991")
 		poison("other", "-1e300")
@@ -141,7 +141,7 @@ func TestRepairLiftsAfterALossOfData(t *testing.T) {
 		waiting, _ := f.join(t)
 		lost := uint64(waiting) + uint64(time.Hour.Microseconds())
 		for i := range uint64(1500) {
-			require.NoError(t, f.rdb.HSet(t.Context(), f.keys.guard(f.gate), "r"+strconv.FormatUint(i, 10), lost+i).Err())
+			require.NoError(t, f.rdb.HSet(t.Context(), f.keys(f.gate).guard(f.gate), "r"+strconv.FormatUint(i, 10), lost+i).Err())
 		}
 		repaired, err := f.Repair(t.Context(), f.gate, 0, f.terms)
 		require.NoError(t, err)
@@ -157,7 +157,7 @@ func TestAGateWithoutTokensIsRemoved(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
 		held, _ := f.join(t)
-		require.NoError(t, f.rdb.HSet(t.Context(), f.keys.state(f.gate), "last", "9007199254740991").Err())
+		require.NoError(t, f.rdb.HSet(t.Context(), f.keys(f.gate).state(f.gate), "last", "9007199254740991").Err())
 		_, err := f.Exchange(t.Context(), f.request(gate.Op{Kind: gate.Join}))
 		require.ErrorIs(t, err, redisops.ErrGateExhausted)
 		require.True(t, f.give(t, held))

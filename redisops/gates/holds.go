@@ -2,7 +2,9 @@ package gates
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -18,34 +20,38 @@ const holdDays = 7
 const holdsAtOnce = 100
 
 // AddHolds adds turns that ended to what is known of their gates. If a reply is lost, they
-// may be added twice.
+// may be added twice. Parts that cannot be written do not hold up the others.
 func (s *Store) AddHolds(ctx context.Context, held map[string]gate.Holds) error {
+	parts := map[int][]string{}
+	for name := range held {
+		part := s.Part(name)
+		parts[part] = append(parts[part], name)
+	}
+	var errs []error
+	for _, names := range parts {
+		for some := range slices.Chunk(names, holdsAtOnce) {
+			errs = append(errs, s.addHolds(ctx, some, held))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// addHolds adds the turns at gates of one part.
+func (s *Store) addHolds(ctx context.Context, names []string, held map[string]gate.Holds) error {
 	var keys []string
 	args := []any{holdDays}
-	flush := func() error {
-		if len(keys) == 0 {
-			return nil
-		}
-		_, err := s.RunText(ctx, holdsScript, keys, args...)
-		keys, args = nil, args[:1]
-		if err != nil {
-			return fmt.Errorf("durations of turns: %w", err)
-		}
-		return nil
-	}
-	for name, counts := range held {
+	for _, name := range names {
+		counts := held[name]
 		texts := make([]string, len(counts))
 		for i, n := range counts {
 			texts[i] = strconv.FormatInt(n, 10)
 		}
-		keys, args = append(keys, s.keys.holds(name)), append(args, strings.Join(texts, " "))
-		if len(keys) == holdsAtOnce {
-			if err := flush(); err != nil {
-				return err
-			}
-		}
+		keys, args = append(keys, s.keys(name).holds(name)), append(args, strings.Join(texts, " "))
 	}
-	return flush()
+	if _, err := s.RunText(ctx, holdsScript, keys, args...); err != nil {
+		return fmt.Errorf("durations of turns: %w", err)
+	}
+	return nil
 }
 
 // readHolds sums up the fields of the durations of a gate's turns: day, a colon and the

@@ -28,7 +28,8 @@ func (s *Store) show(ctx context.Context, name string, most int) (wakebelltype.G
 	if err := CheckName(name); err != nil {
 		return wakebelltype.GateInfo{}, err
 	}
-	keys := []string{s.keys.state(name), s.keys.stream(name), s.keys.guard(name), s.keys.holds(name)}
+	k := s.keys(name)
+	keys := []string{k.state(name), k.stream(name), k.guard(name), k.holds(name)}
 	list, err := s.RunList(ctx, 10, showScript, keys, most)
 	if err != nil {
 		return wakebelltype.GateInfo{}, fmt.Errorf("gate %q: %w", name, err)
@@ -103,7 +104,11 @@ func processOf(owner string) string {
 // use meanwhile may be missing. A gate that cannot be read is yielded with its Err.
 func (s *Store) List(ctx context.Context, after string) iter.Seq2[wakebelltype.GateInfo, error] {
 	return func(yield func(wakebelltype.GateInfo, error) bool) {
-		for name, err := range paging.Names(after, func(cursor uint64) ([]string, uint64, error) { return s.scan(ctx, cursor) }) {
+		scans := make([]paging.Scan, len(s.parts))
+		for i, k := range s.parts {
+			scans[i] = func(cursor uint64) ([]string, uint64, error) { return s.scan(ctx, k, cursor) }
+		}
+		for name, err := range paging.Names(after, scans...) {
 			var info wakebelltype.GateInfo
 			if err == nil {
 				info, err = s.listed(ctx, name)
@@ -128,11 +133,11 @@ func (s *Store) listed(ctx context.Context, name string) (wakebelltype.GateInfo,
 	return info, nil
 }
 
-// scan reads a page of the names of the gates in use.
-func (s *Store) scan(ctx context.Context, cursor uint64) (names []string, next uint64, err error) {
-	found, next, err := s.RDB.ZScan(ctx, s.keys.Deadlines, cursor, "", layout.ScanPage).Result()
+// scan reads a page of the names of the gates of a part that are in use.
+func (s *Store) scan(ctx context.Context, k Keyspace, cursor uint64) (names []string, next uint64, err error) {
+	found, next, err := s.RDB.ZScan(ctx, k.Deadlines, cursor, "", layout.ScanPage).Result()
 	if err != nil {
-		return nil, 0, fmt.Errorf("gates in %q: %w", s.keys.Deadlines, scripts.Wrap(ctx, nil, err))
+		return nil, 0, fmt.Errorf("gates in %q: %w", k.Deadlines, scripts.Wrap(ctx, nil, err))
 	}
 	for i := 0; i < len(found); i += 2 { // members and scores
 		names = append(names, found[i])
@@ -146,7 +151,7 @@ func (s *Store) Release(ctx context.Context, name string, fence uint64, t gate.T
 	if err := CheckName(name); err != nil {
 		return false, err
 	}
-	k := s.keys
+	k := s.keys(name)
 	keys := []string{k.state(name), k.stream(name), k.Deadlines, k.Presence, k.Mark}
 	text, err := s.RunText(ctx, releaseScript, keys, name, k.Group, k.channels(), ticketText(gate.Ticket(fence)),
 		wholeMicros(t.Lease), wholeMicros(t.Signal), wholeMicros(t.Presence))

@@ -26,7 +26,7 @@ func (f *fixture) use(t testing.TB) gate.Ticket {
 // expire deletes the keys of an idle gate, as Redis does after their time to live.
 func (f *fixture) expire(t testing.TB) {
 	t.Helper()
-	k := f.keys
+	k := f.keys(f.gate)
 	require.NoError(t, f.rdb.Del(t.Context(), k.state(f.gate), k.stream(f.gate), k.guard(f.gate)).Err())
 }
 
@@ -50,7 +50,7 @@ func TestAnIdleGateExpires(t *testing.T) {
 		}
 		for key, life := range lives() {
 			require.Positive(t, life, "%s: %s in use", name, key)
-			if key == f.keys.State || key == f.keys.Stream {
+			if key == f.keys(f.gate).State || key == f.keys(f.gate).Stream {
 				require.Greater(t, life, 24*time.Hour, "%s: %s is kept while it is in use", name, key)
 			}
 		}
@@ -61,8 +61,8 @@ func TestAnIdleGateExpires(t *testing.T) {
 			require.Positive(t, life, "%s: %s idle", name, key)
 			require.LessOrEqual(t, life, time.Hour, "%s: %s idle", name, key)
 		}
-		require.Zero(t, f.rdb.ZCard(t.Context(), f.keys.Deadlines).Val())
-		require.Positive(t, f.rdb.PTTL(t.Context(), f.keys.Presence).Val())
+		require.Zero(t, f.rdb.ZCard(t.Context(), f.keys(f.gate).Deadlines).Val())
+		require.Positive(t, f.rdb.PTTL(t.Context(), f.keys(f.gate).Presence).Val())
 	}
 }
 
@@ -94,7 +94,7 @@ func TestALiftedGateIsKeptAndLiftsNoOther(t *testing.T) {
 		_, err := f.Repair(t.Context(), f.gate, ahead, f.terms)
 		require.NoError(t, err)
 		require.Greater(t, uint64(f.use(t)), ahead)
-		require.Greater(t, f.rdb.PTTL(t.Context(), f.keys.state(f.gate)).Val(), 239*time.Hour)
+		require.Greater(t, f.rdb.PTTL(t.Context(), f.keys(f.gate).state(f.gate)).Val(), 239*time.Hour)
 		other := f.other()
 		other.gate += ".other"
 		require.Less(t, uint64(other.use(t)), ahead)
@@ -110,9 +110,9 @@ func TestADeadlineOfAnExpiredGateIsRemoved(t *testing.T) {
 	f := newFixture(t, redistest.Start(t).Client(t))
 	f.join(t)
 	f.expire(t)
-	require.NotZero(t, f.rdb.ZCard(t.Context(), f.keys.Deadlines).Val())
+	require.NotZero(t, f.rdb.ZCard(t.Context(), f.keys(f.gate).Deadlines).Val())
 	f.do(t)
-	require.Zero(t, f.rdb.ZCard(t.Context(), f.keys.Deadlines).Val())
+	require.Zero(t, f.rdb.ZCard(t.Context(), f.keys(f.gate).Deadlines).Val())
 }
 
 func TestAGateIsRemoved(t *testing.T) {
@@ -142,8 +142,8 @@ func TestAGateIsRemoved(t *testing.T) {
 		inUse.InUse = false
 		require.Equal(t, inUse, remove(true))
 		require.Equal(t, []bool{true}, a.beat(t, second).Lost)
-		require.Zero(t, f.rdb.Exists(t.Context(), f.keys.state(f.gate), f.keys.stream(f.gate)).Val())
-		_, err := f.rdb.ZScore(t.Context(), f.keys.Deadlines, f.gate).Result()
+		require.Zero(t, f.rdb.Exists(t.Context(), f.keys(f.gate).state(f.gate), f.keys(f.gate).stream(f.gate)).Val())
+		_, err := f.rdb.ZScore(t.Context(), f.keys(f.gate).Deadlines, f.gate).Result()
 		require.Error(t, err)
 
 		for _, stale := range []gate.Ticket{first, second, third} {
@@ -167,7 +167,7 @@ func TestABrokenGateEndsNoOtherTurn(t *testing.T) {
 		ticket, _ := f.join(t)
 		turns = append(turns, gate.Held{Gate: name, Ticket: ticket})
 	}
-	for _, key := range []string{f.keys.state(names[1]), f.keys.stream(names[2])} {
+	for _, key := range []string{f.keys(names[1]).state(names[1]), f.keys(names[2]).stream(names[2])} {
 		require.NoError(t, f.rdb.Set(t.Context(), key, "in the way", 0).Err())
 	}
 	reply, err := f.Heartbeat(t.Context(), &gate.Heartbeat{Process: f.process, Turns: turns, Terms: f.terms})
@@ -192,8 +192,8 @@ func TestABrokenGateEndsNoOtherTurn(t *testing.T) {
 	f.gate = names[1]
 	_, err = f.Exchange(t.Context(), f.request())
 	require.ErrorIs(t, err, redisops.ErrWrongType)
-	require.ErrorContains(t, err, strconv.Quote(f.keys.state(names[1])))
-	require.EqualValues(t, 3, f.rdb.ZCard(t.Context(), f.keys.Deadlines).Val())
+	require.ErrorContains(t, err, strconv.Quote(f.keys(names[1]).state(names[1])))
+	require.EqualValues(t, 3, f.rdb.ZCard(t.Context(), f.keys(f.gate).Deadlines).Val())
 }
 
 // TestALateLookConfirmsNothing checks that a late copy of a request confirms no

@@ -45,7 +45,19 @@ type gateModelProcess struct {
 
 func TestGateModel(t *testing.T) {
 	t.Parallel()
-	base := newFixture(t, redistest.Shared(t))
+	checkModel(t, newFixture(t, redistest.Shared(t)))
+}
+
+// The gates of the model are in slots of all masters of the Cluster.
+func TestGateModelOnACluster(t *testing.T) {
+	t.Parallel()
+	s, err := New(redistest.Cluster(t).Client(t), wakebelltype.GateKeys{}, nil)
+	require.NoError(t, err)
+	checkModel(t, fixtureOf(t, s, nil))
+}
+
+func checkModel(t *testing.T, base *fixture) {
+	t.Helper()
 	rapid.Check(t, func(rt *rapid.T) {
 		m := &model{t: t}
 		name := fmt.Sprintf("model-%x", rand.Uint64())

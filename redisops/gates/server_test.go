@@ -2,6 +2,7 @@ package gates
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
@@ -34,10 +35,12 @@ func (f *fixture) everyStep(t *testing.T) {
 	require.Equal(t, uint64(second), f.show(t).Holder.Fence)
 	_, err = f.Repair(t.Context(), f.gate, 0, f.terms)
 	require.NoError(t, err)
+	listed := false
 	for g, err := range f.List(t.Context(), "") {
 		require.NoError(t, err)
-		require.Equal(t, f.gate, g.Name)
+		listed = listed || g.Name == f.gate
 	}
+	require.True(t, listed)
 	other := f.other()
 	other.gate = f.gate + ".removed"
 	other.join(t)
@@ -70,14 +73,35 @@ func TestGatesWithTheDocumentedRights(t *testing.T) {
 	}
 }
 
-// On a Cluster all keys of gates are in one slot.
+// On a Cluster gates are in many slots, on all masters, and a listing has all of them in
+// the order of their names.
 func TestGatesOnACluster(t *testing.T) {
 	t.Parallel()
-	rdb := redistest.Cluster(t).Client(t)
+	cluster := redistest.Cluster(t)
+	rdb := cluster.Client(t)
 	s, err := New(rdb, wakebelltype.GateKeys{}, nil)
 	require.NoError(t, err)
-	f := (&fixture{Store: s, gate: "gate"}).other()
-	f.everyStep(t)
+	f := (&fixture{Store: s}).other()
+	var names []string
+	for i := range 30 {
+		f = f.other()
+		f.gate = fmt.Sprintf("gate-%02d", i)
+		f.everyStep(t)
+		names = append(names, f.gate)
+		require.NoError(t, s.AddHolds(t.Context(), map[string]gate.Holds{f.gate: {1}, f.gate + ".other": {2}}))
+		require.EqualValues(t, 1, turnsOf(f.show(t))[0])
+	}
+	for _, master := range cluster {
+		require.NotEmpty(t, master.Client(t).Keys(t.Context(), "{gates:*}:state:*").Val())
+	}
+	for after, want := range map[string][]string{"": names, "gate-17": names[18:]} {
+		var listed []string
+		for g, err := range s.List(t.Context(), after) {
+			require.NoError(t, err)
+			listed = append(listed, g.Name)
+		}
+		require.Equal(t, want, listed)
+	}
 
 	b, heard := f.other(), make(chan gate.Signal, 10)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -129,7 +153,7 @@ func TestAGateWhoseStateIsDeleted(t *testing.T) {
 		a, b := f, f.other()
 		first, _ := a.join(t)
 		second, _ := b.join(t)
-		require.NoError(t, f.rdb.Del(t.Context(), f.keys.state(f.gate)).Err())
+		require.NoError(t, f.rdb.Del(t.Context(), f.keys(f.gate).state(f.gate)).Err())
 		require.Zero(t, b.held(t))
 		require.Equal(t, uint64(first), f.show(t).Holder.Fence)
 		require.Equal(t, []bool{false}, a.beat(t, first).Lost)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/wakebell/wakebell/internal/sharding"
 	"github.com/wakebell/wakebell/messages/gate"
 	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/internal/scripts"
@@ -19,8 +20,8 @@ import (
 // Store is the store of gates, FIFO locks with fencing tokens, on one Redis. It
 // fulfils the contract of package gate.
 type Store struct {
-	scripts.Runner // Retry is zero, because the gates actor retries itself
-	keys           Keyspace
+	scripts.Runner            // Retry is zero, because the gates actor retries itself
+	parts          []Keyspace // on a Cluster several, elsewhere one
 	log            *slog.Logger
 }
 
@@ -35,14 +36,21 @@ func New(rdb redis.UniversalClient, keys wakebelltype.GateKeys, log *slog.Logger
 	if err != nil {
 		return nil, err
 	}
-	if err := keyspace.checkSlots(rdb); err != nil {
+	parts, err := keyspace.of(rdb)
+	if err != nil {
 		return nil, err
 	}
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	return &Store{Runner: scripts.Runner{RDB: rdb}, keys: keyspace, log: log}, nil
+	return &Store{Runner: scripts.Runner{RDB: rdb}, parts: parts, log: log}, nil
 }
+
+// Part returns the part of a gate.
+func (s *Store) Part(name string) int { return sharding.ShardOf(name, "", len(s.parts)) }
+
+// keys returns the keyspace of a gate.
+func (s *Store) keys(name string) Keyspace { return s.parts[s.Part(name)] }
 
 // CheckName checks the name of a gate; the error wraps [redisops.ErrInvalid].
 func CheckName(name string) error {
@@ -57,7 +65,7 @@ func (s *Store) Exchange(ctx context.Context, r *gate.Request) (*gate.Reply, err
 	if err := CheckName(r.Gate); err != nil {
 		return nil, err
 	}
-	k := s.keys
+	k := s.keys(r.Gate)
 	keys := []string{k.state(r.Gate), k.stream(r.Gate), k.exchange(r.Gate, r.Process), k.Deadlines, k.Presence, k.Mark}
 	codes := make([]byte, len(r.Ops))
 	args := make([]any, 0, 10+len(r.Ops))
@@ -108,12 +116,14 @@ func readReply(text string, ops []gate.Op) (*gate.Reply, error) {
 	return reply, nil
 }
 
-// Heartbeat reports that a process is alive and extends its turns, at most 500.
+// Heartbeat reports that a process is alive at the gates of a part, and extends turns at
+// them, at most 500.
 func (s *Store) Heartbeat(ctx context.Context, b *gate.Heartbeat) (*gate.HeartbeatReply, error) {
-	keys := []string{s.keys.Presence, s.keys.Deadlines}
+	k := s.parts[b.Part]
+	keys := []string{k.Presence, k.Deadlines}
 	args := []any{b.Process, wholeMicros(b.Presence), wholeMicros(b.Lease)}
 	for _, turn := range b.Turns {
-		keys = append(keys, s.keys.state(turn.Gate), s.keys.stream(turn.Gate))
+		keys = append(keys, k.state(turn.Gate), k.stream(turn.Gate))
 		args = append(args, ticketText(turn.Ticket), turn.Gate)
 	}
 	list, err := s.RunList(ctx, 3, heartbeatScript, keys, args...)
@@ -135,12 +145,13 @@ func (s *Store) Heartbeat(ctx context.Context, b *gate.Heartbeat) (*gate.Heartbe
 	return answer, nil
 }
 
-// Places returns the state of tickets, at most 500, of any gates.
+// Places returns the state of tickets, at most 500, of gates of one part.
 func (s *Store) Places(ctx context.Context, tickets []gate.Held) ([]gate.Place, error) {
 	var keys []string
 	var args []any
 	for _, t := range tickets {
-		keys = append(keys, s.keys.state(t.Gate), s.keys.stream(t.Gate))
+		k := s.keys(t.Gate)
+		keys = append(keys, k.state(t.Gate), k.stream(t.Gate))
 		args = append(args, ticketText(t.Ticket))
 	}
 	text, err := s.RunText(ctx, placesScript, keys, args...)
@@ -162,7 +173,7 @@ func (s *Store) Places(ctx context.Context, tickets []gate.Held) ([]gate.Place, 
 // have been missed. The error is ctx's, or wraps [redisops.ErrChannelDenied].
 func (s *Store) Listen(ctx context.Context, process string, subscribed func(), deliver func(gate.Signal)) error {
 	l := scripts.Listener{
-		RDB: s.RDB, Log: s.log, Channels: []string{s.keys.channels() + process},
+		RDB: s.RDB, Log: s.log, Channels: []string{s.parts[0].channels() + process},
 		Confirmed: func(string) error {
 			subscribed()
 			return nil

@@ -14,6 +14,7 @@ import (
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/messages/exchange"
 	"github.com/wakebell/wakebell/messages/gate"
+	"github.com/wakebell/wakebell/redisops/internal/layout"
 	"github.com/wakebell/wakebell/redisops/internal/storetest"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
@@ -37,6 +38,23 @@ func newFixture(t testing.TB, rdb *redis.Client) *fixture {
 	rdb.AddHook(storetest.Contract(t, lua, namedKey))
 	s, err := New(rdb, wakebelltype.GateKeys{}, nil)
 	require.NoError(t, err)
+	return fixtureOf(t, s, rdb)
+}
+
+// newDividedFixture returns a fixture with the keys of a Cluster.
+func newDividedFixture(t testing.TB, rdb *redis.Client) *fixture {
+	t.Helper()
+	f := newFixture(t, rdb)
+	whole := f.parts[0]
+	f.parts = nil
+	for i := range Parts {
+		f.parts = append(f.parts, whole.part(i))
+	}
+	return f
+}
+
+func fixtureOf(t testing.TB, s *Store, rdb *redis.Client) *fixture {
+	t.Helper()
 	f := &fixture{Store: s, rdb: rdb, gate: fmt.Sprintf("%s-%x", t.Name(), rand.Uint64())}
 	return f.other()
 }
@@ -49,6 +67,10 @@ func (f *fixture) other() *fixture {
 func onEach(t *testing.T, test func(t *testing.T, f *fixture)) {
 	t.Helper()
 	storetest.OnEach(t, newFixture, test)
+	t.Run("divided", func(t *testing.T) {
+		t.Parallel()
+		test(t, newDividedFixture(t, redistest.Shared(t)))
+	})
 }
 
 func (f *fixture) request(ops ...gate.Op) *gate.Request {
@@ -88,7 +110,7 @@ func (f *fixture) held(t testing.TB) gate.Ticket {
 
 func (f *fixture) beat(t testing.TB, turns ...gate.Ticket) *gate.HeartbeatReply {
 	t.Helper()
-	b := &gate.Heartbeat{Process: f.process, Terms: f.terms}
+	b := &gate.Heartbeat{Process: f.process, Part: f.Part(f.gate), Terms: f.terms}
 	for _, turn := range turns {
 		b.Turns = append(b.Turns, gate.Held{Gate: f.gate, Ticket: turn})
 	}
@@ -144,7 +166,7 @@ func TestTheStreamShowsHolderAndWaiters(t *testing.T) {
 		first, _ := f.join(t)
 		second, _ := f.join(t)
 		id := func(ticket gate.Ticket) string { return strconv.FormatUint(uint64(ticket), 10) + "-0" }
-		stream := f.keys.stream(f.gate)
+		stream := f.keys(f.gate).stream(f.gate)
 		pending := f.rdb.XPendingExt(t.Context(), &redis.XPendingExtArgs{Stream: stream, Group: "gates", Start: "-", End: "+", Count: 9}).Val()
 		require.Len(t, pending, 1)
 		require.Equal(t, id(first), pending[0].ID)
@@ -258,7 +280,7 @@ func TestTicketsOfDeadProcessesAreSkipped(t *testing.T) {
 		dead.do(t, gate.Op{Kind: gate.Join})
 	}
 	third, _ := c.join(t)
-	require.NoError(t, f.rdb.ZRem(t.Context(), f.keys.Presence, "grace").Err()) // as after its presence has expired
+	require.NoError(t, f.rdb.ZRem(t.Context(), f.keys(f.gate).Presence, "grace").Err()) // as after its presence has expired
 	c.beat(t)
 	reply := a.do(t, gate.Op{Kind: gate.Give, Ticket: first})
 	require.True(t, reply.More, "a step is bounded")
@@ -287,7 +309,7 @@ func TestAfterAnOutageNoProcessCountsAsDead(t *testing.T) {
 		second, _ := b.join(t)
 		require.Eventually(t, func() bool {
 			now := strconv.FormatInt(time.Now().UnixMicro(), 10)
-			return f.rdb.ZCount(t.Context(), f.keys.Presence, now, "+inf").Val() == 0
+			return f.rdb.ZCount(t.Context(), f.keys(f.gate).Presence, now, "+inf").Val() == 0
 		}, 30*time.Second, 5*time.Millisecond)
 		if beaten {
 			require.True(t, a.beat(t, first).Lapsed)
@@ -298,4 +320,6 @@ func TestAfterAnOutageNoProcessCountsAsDead(t *testing.T) {
 }
 
 // namedKey reports whether a key is the one that headers call word.
-func namedKey(key, word string) bool { return strings.HasPrefix(key, "{gates}:"+word) }
+func namedKey(key, word string) bool {
+	return strings.HasPrefix(layout.Unnumbered(key), "{gates}:"+word)
+}

@@ -28,7 +28,7 @@ func TestUnreadableNumbersStopNoGate(t *testing.T) {
 					first, turn := a.join(t)
 					require.True(t, turn)
 					second, _ := b.join(t)
-					state := a.keys.state(a.gate)
+					state := a.keys(a.gate).state(a.gate)
 					require.NoError(t, f.rdb.HSet(t.Context(), state, field, text).Err())
 					if field != "holder" { // then the holder is unknown until the state is healed
 						require.NoError(t, a.guards(t, "db", first), "%q", text)
@@ -63,10 +63,10 @@ func TestUnreadableSharedNumbersOfGates(t *testing.T) {
 		for i, text := range storetest.NoIntegers {
 			f := base.other()
 			f.gate = fmt.Sprint(base.gate, i)
-			require.NoError(t, rdb.Set(t.Context(), f.keys.Mark, text, 0).Err())
+			require.NoError(t, rdb.Set(t.Context(), f.keys(f.gate).Mark, text, 0).Err())
 			score := []float64{math.Inf(1), math.Inf(-1), 1e300, -5, 1.5}[i%5]
 			for _, member := range []string{"last", "grace", f.process} {
-				require.NoError(t, rdb.ZAdd(t.Context(), f.keys.Presence, redis.Z{Score: score, Member: member}).Err())
+				require.NoError(t, rdb.ZAdd(t.Context(), f.keys(f.gate).Presence, redis.Z{Score: score, Member: member}).Err())
 			}
 			first, turn := f.join(t)
 			require.True(t, turn, "%q", text)
@@ -88,7 +88,7 @@ func TestUnreadableTokensOfAGuard(t *testing.T) {
 			g := f.other()
 			g.gate = fmt.Sprint(f.gate, i)
 			held, _ := g.join(t)
-			guard := g.keys.guard(g.gate)
+			guard := g.keys(g.gate).guard(g.gate)
 			require.NoError(t, f.rdb.HSet(t.Context(), guard, "db", text, "other", text, removedField, text).Err())
 			require.NoError(t, g.guards(t, "db", held), "%q", text)
 			require.True(t, g.give(t, held))
@@ -110,7 +110,7 @@ func TestForeignEntriesOfAGate(t *testing.T) {
 			g := f.other()
 			g.gate = fmt.Sprint(f.gate, i)
 			owner := g.process + "#1"
-			add := &redis.XAddArgs{Stream: g.keys.stream(g.gate), ID: id, Values: []string{"owner", owner}}
+			add := &redis.XAddArgs{Stream: g.keys(g.gate).stream(g.gate), ID: id, Values: []string{"owner", owner}}
 			require.NoError(t, f.rdb.XAdd(t.Context(), add).Err())
 			ticket, turn := g.join(t)
 			require.True(t, turn, id)

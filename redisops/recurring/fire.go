@@ -79,9 +79,12 @@ type target struct {
 	keys [5]string
 }
 
-// Fire applies firings in one atomic step, at most 500 and about 1 MiB of them in a
-// call: see [FireBatch]. Dead is a lock to ignore. A token takes the lock.
+// Fire applies firings of one part in one atomic step, at most 500 and about 1 MiB of them
+// in a call: see [FireBatch]. Dead is a lock to ignore. A token takes the lock.
 func (b *Store) Fire(ctx context.Context, token string, dead Lock, firings []Firing) (FireReply, error) {
+	if len(firings) > 0 {
+		b = b.of(firings[0].Name)
+	}
 	if err := b.placeRuns(ctx, firings); err != nil {
 		return FireReply{}, fmt.Errorf("fire: %w", err)
 	}

@@ -10,7 +10,7 @@ import (
 // statics is the key of the set of names that a service has written. Prefix and
 // owner are escaped, so that the keys of two prefixes never collide.
 func (b *Store) statics(prefix, owner string) string {
-	return b.prefix + ":wakebell-statics:" + layout.EscapeColons.Replace(prefix) + ":" + layout.EscapeColons.Replace(owner)
+	return b.of(owner).prefix + ":wakebell-statics:" + layout.EscapeColons.Replace(prefix) + ":" + layout.EscapeColons.Replace(owner)
 }
 
 // Statics returns the names of the entries that a service with a prefix has written

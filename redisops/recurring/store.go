@@ -33,17 +33,24 @@ type noSchedule struct{}
 func (noSchedule) Error() string { return "recurring schedule not found" }
 func (noSchedule) Unwrap() error { return redisops.ErrNotFound }
 
-// Store is the store of recurring schedules, under the keys of RedBeat.
+// Store is the store of recurring schedules, under the keys of RedBeat. On a Cluster it
+// may have parts; then calls that concern a schedule are made on the part of its name, and
+// a beat works on each part.
 type Store struct {
 	shards *shards.Store
 	timers *timers.Timers
 	prefix string
+	parts  []*Store     // nil: it has none
 	spread atomic.Int32 // whether the server is a Cluster: 1 yes, -1 no, 0 not known yet
 }
 
 // New returns the store of recurring schedules on the Redis of s.
 func New(s *shards.Store) *Store {
-	return &Store{shards: s, timers: s.Timers(), prefix: s.Timers().Keys().Beat}
+	b := &Store{shards: s, timers: s.Timers(), prefix: s.Timers().Keys().Beat}
+	if _, clustered := b.rdb().(*redis.ClusterClient); clustered && !layout.HasTag(b.prefix) {
+		b.divide()
+	}
+	return b
 }
 
 func (b *Store) schedule() string         { return b.prefix + ":schedule" }
@@ -75,11 +82,14 @@ func checkName(name string) error {
 	return nil
 }
 
-// Check verifies that Redis can store the schedules: in a Cluster all of their keys
-// must be in one slot. The error wraps [redisops.ErrUnsupported].
+// Check verifies that Redis can store the schedules: in a Cluster all keys of a part must
+// be in one slot. The error wraps [redisops.ErrUnsupported].
 func (b *Store) Check(ctx context.Context) error {
 	if !b.clustered(ctx) {
 		return nil
+	}
+	if b.parts != nil {
+		return b.checkUndivided(ctx)
 	}
 	if layout.SlotOf(b.schedule()) != layout.SlotOf(b.entry("x")) {
 		return fmt.Errorf("%w: a Cluster would spread the recurring schedules; give their keys a prefix with a hash tag, such as %q", redisops.ErrUnsupported, "{redbeat}:")
@@ -88,8 +98,12 @@ func (b *Store) Check(ctx context.Context) error {
 }
 
 // Shares reports whether one script may write the topic and the schedule: always,
-// except in a Cluster where they are in different slots, as some shards of a topic are.
+// except in a Cluster where they are in different slots, as some shards of a topic and the
+// parts of schedules are.
 func (b *Store) Shares(ctx context.Context, topic string) bool {
+	if b.parts != nil {
+		return false // it depends on the name of the schedule
+	}
 	if l, err := b.shards.Map().Of(ctx, topic); (err != nil || !l.Plain()) && b.clustered(ctx) {
 		return false
 	}
@@ -205,6 +219,9 @@ func (b *Store) members(values []string) ([]Member, error) {
 
 // Load reads entries; an absent entry has no definition.
 func (b *Store) Load(ctx context.Context, names ...string) ([]recur.Raw, error) {
+	if b.parts != nil {
+		return b.loadParts(ctx, names)
+	}
 	out := make([]recur.Raw, 0, len(names))
 	for part := range slices.Chunk(names, layout.BatchEntries) {
 		cmds := make([]*redis.SliceCmd, len(part))
@@ -237,8 +254,9 @@ func (b *Store) Load(ctx context.Context, names ...string) ([]recur.Raw, error) 
 	return out, nil
 }
 
-// Names reads a page of the names of all entries, in no particular order. Start
-// with cursor 0; next is 0 after the last page. A name may occur twice.
+// Names reads a page of the names of all entries, in no particular order, of a store
+// without parts. Start with cursor 0; next is 0 after the last page. A name may occur
+// twice.
 func (b *Store) Names(ctx context.Context, cursor uint64) (all []Member, next uint64, err error) {
 	var values []string
 	err = b.again(ctx, func() (err error) {
@@ -258,6 +276,7 @@ func (b *Store) Put(ctx context.Context, name string, found, raw recur.Raw, scor
 	if err := checkName(name); err != nil {
 		return err
 	}
+	b = b.of(name)
 	reply, err := b.timers.RunText(ctx, putScript, []string{b.schedule(), b.entry(name)},
 		b.entry(name), found.Definition, found.Meta, found.Ours, raw.Definition, raw.Meta, raw.Ours, score, b.hint())
 	switch {
@@ -275,6 +294,7 @@ func (b *Store) Delete(ctx context.Context, name string, ours []byte) (found boo
 	if err := checkName(name); err != nil {
 		return false, err
 	}
+	b = b.of(name)
 	reply, err := b.timers.RunText(ctx, deleteScript, []string{b.schedule(), b.entry(name)}, b.entry(name), ours)
 	switch {
 	case err != nil:
@@ -298,11 +318,17 @@ func (b *Store) Now(ctx context.Context) (time.Time, error) {
 	return now.UTC(), nil
 }
 
-// Listen calls deliver when a Wakebell process changes an entry, and when the
-// subscription is confirmed, until ctx ends. The error is ctx's or wraps
-// [redisops.ErrChannelDenied].
-func (b *Store) Listen(ctx context.Context, deliver func()) error {
-	return b.timers.Receive(ctx, []string{b.hint()},
-		func(string) error { deliver(); return nil },
-		func(string, string) error { deliver(); return nil })
+// Listen calls deliver with the number of a part, from 0, when a Wakebell process changes
+// an entry of it, and when the subscription is confirmed, until ctx ends. The error is
+// ctx's or wraps [redisops.ErrChannelDenied].
+func (b *Store) Listen(ctx context.Context, deliver func(part int)) error {
+	var channels []string
+	parts := map[string]int{}
+	for i, part := range b.Parts() {
+		channels = append(channels, part.hint())
+		parts[part.hint()] = i
+	}
+	return b.timers.Receive(ctx, channels,
+		func(channel string) error { deliver(parts[channel]); return nil },
+		func(channel, _ string) error { deliver(parts[channel]); return nil })
 }

@@ -291,9 +291,6 @@ func TestBeatFireIsAllOrNothing(t *testing.T) {
 func TestBeatInACluster(t *testing.T) {
 	t.Parallel()
 	rdb := redistest.Cluster(t).Client(t)
-	plain, err := timers.New(rdb, wakebelltype.Keys{HashTag: true})
-	require.NoError(t, err)
-	require.ErrorIs(t, New(shards.New(plain)).Check(t.Context()), redisops.ErrUnsupported)
 	tagged, err := timers.New(rdb, wakebelltype.Keys{HashTag: true, Beat: "{beat}:"})
 	require.NoError(t, err)
 	b := New(shards.New(tagged))

@@ -15,6 +15,9 @@ type OpenGate struct {
 	Processes map[string]bool
 }
 
+// Part knows one part.
+func (s *OpenGate) Part(string) int { return 0 }
+
 // Exchange grants every ticket at once.
 func (s *OpenGate) Exchange(_ context.Context, r *gate.Request) (*gate.Reply, error) {
 	s.mu.Lock()

@@ -63,10 +63,17 @@ func (c *participant) print(what string, fence uint64, at ...time.Time) {
 	_, _ = fmt.Fprintln(c.out, line) // an error means that the test has ended
 }
 
-// BySentinel is the prefix of the address of a Sentinel.
-const BySentinel = "sentinel="
+// BySentinel is the prefix of the address of a Sentinel, InCluster that of a server of a
+// Cluster.
+const (
+	BySentinel = "sentinel="
+	InCluster  = "cluster="
+)
 
-func dial(addr string) *redis.Client {
+func dial(addr string) redis.UniversalClient {
+	if member, ok := strings.CutPrefix(addr, InCluster); ok {
+		return redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{member}})
+	}
 	if sentinel, ok := strings.CutPrefix(addr, BySentinel); ok {
 		return redis.NewFailoverClient(&redis.FailoverOptions{MasterName: redistest.MasterName, SentinelAddrs: []string{sentinel}})
 	}

@@ -30,7 +30,7 @@ const (
 type Run struct {
 	T     testing.TB
 	Gate  string
-	Redis func(participant int) string // the address; see [BySentinel]
+	Redis func(participant int) string // the address; see [BySentinel] and [InCluster]
 	Guard string                       // the address of the Redis of the guard; empty: that of the gate
 	Lasts time.Duration                // how long faults are injected; 0: 6 s
 

@@ -3,6 +3,7 @@ package layout
 import (
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -87,6 +88,31 @@ func tagOf(name string) string {
 		return ""
 	}
 	return tag
+}
+
+// Numbered returns a name with a number at the end of its hash tag: {gates}:state with the
+// number 3 becomes {gates:3}:state. A name without a hash tag stays as it is.
+func Numbered(name string, n int) string {
+	if !HasTag(name) {
+		return name
+	}
+	before, rest, _ := strings.Cut(name, "{")
+	tag, after, _ := strings.Cut(rest, "}")
+	return before + "{" + tag + ":" + strconv.Itoa(n) + "}" + after
+}
+
+// Unnumbered is the inverse of Numbered. A name without a number in its hash tag stays as
+// it is.
+func Unnumbered(name string) string {
+	tag := tagOf(name)
+	i := strings.LastIndexByte(tag, ':')
+	if i < 1 {
+		return name
+	}
+	if n, err := strconv.Atoi(tag[i+1:]); err != nil || n < 0 {
+		return name
+	}
+	return strings.Replace(name, "{"+tag+"}", "{"+tag[:i]+"}", 1)
 }
 
 // CheckTopic checks the name of a topic.

@@ -1,0 +1,121 @@
+package gates
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/wakebell/wakebell/actors/internal/actortest"
+	"github.com/wakebell/wakebell/messages/exchange"
+	"github.com/wakebell/wakebell/messages/gate"
+)
+
+// dividedStore has two parts: that of the gates whose names begin with "far" is down
+// while down is set, and its clock is an hour ahead.
+type dividedStore struct {
+	actortest.OpenGate
+	mu    sync.Mutex
+	down  bool
+	beats map[int]int
+	mixed []string // gates of another part in a call
+}
+
+func (s *dividedStore) Part(name string) int {
+	if strings.HasPrefix(name, "far") {
+		return 1
+	}
+	return 0
+}
+
+func (s *dividedStore) unavailable(part int) error {
+	if part == 1 && s.down {
+		return fmt.Errorf("part 1: %w", exchange.ErrUnavailable)
+	}
+	return nil
+}
+
+func (s *dividedStore) clock(part int) time.Time {
+	return time.Now().Add(time.Duration(part) * time.Hour)
+}
+
+func (s *dividedStore) Exchange(ctx context.Context, r *gate.Request) (*gate.Reply, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.unavailable(s.Part(r.Gate)); err != nil {
+		return nil, err
+	}
+	reply, err := s.OpenGate.Exchange(ctx, r)
+	reply.Now = s.clock(s.Part(r.Gate))
+	return reply, err
+}
+
+func (s *dividedStore) Heartbeat(_ context.Context, b *gate.Heartbeat) (*gate.HeartbeatReply, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.unavailable(b.Part); err != nil {
+		return nil, err
+	}
+	s.beats[b.Part]++
+	for _, turn := range b.Turns {
+		if s.Part(turn.Gate) != b.Part {
+			s.mixed = append(s.mixed, turn.Gate)
+		}
+	}
+	return &gate.HeartbeatReply{Now: s.clock(b.Part), Lost: make([]bool, len(b.Turns))}, nil
+}
+
+func (s *dividedStore) setDown(down bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.down = down
+}
+
+// A part that is unavailable ends the turns of its own gates alone, and each part has a
+// heartbeat for as long as the process uses gates of it.
+func TestPartsFailAlone(t *testing.T) {
+	t.Parallel()
+	actortest.InVirtualTime(t, func(t *testing.T) {
+		store := &dividedStore{OpenGate: actortest.OpenGate{Processes: map[string]bool{}}, beats: map[int]int{}}
+		g, err := Start(actortest.QuietSystem(), "gates", Config{
+			Store: store, Terms: gate.Terms{Lease: 10 * time.Second, Signal: time.Second, Presence: 2 * time.Second},
+			Logger: actortest.DiscardLogger, Process: func() string { return "process" },
+		})
+		require.NoError(t, err)
+		near, err := g.Acquire(t.Context(), "near", false)
+		require.NoError(t, err)
+		far, err := g.Acquire(t.Context(), "far", false)
+		require.NoError(t, err)
+		<-time.After(time.Minute)
+		require.NoError(t, near.Context().Err())
+		require.NoError(t, far.Context().Err())
+		require.InDelta(t, store.beats[0], store.beats[1], 20, "half a second between them")
+
+		store.setDown(true)
+		<-time.After(time.Minute)
+		require.NoError(t, near.Context().Err())
+		require.ErrorIs(t, context.Cause(far.Context()), ErrTurnLost)
+		_, err = g.Acquire(t.Context(), "far-too", false)
+		require.ErrorIs(t, err, exchange.ErrUnavailable)
+		other, err := g.Acquire(t.Context(), "near-too", false)
+		require.NoError(t, err)
+
+		store.setDown(false)
+		<-time.After(time.Minute)
+		back, err := g.Acquire(t.Context(), "far", false)
+		require.NoError(t, err)
+		for _, turn := range []*Turn{near, other, back} {
+			require.NoError(t, turn.Release(t.Context()))
+		}
+		<-time.After(time.Minute)
+		before := store.beats[0] + store.beats[1]
+		<-time.After(time.Minute)
+		require.Equal(t, before, store.beats[0]+store.beats[1], "no gate is in use")
+		require.Empty(t, store.mixed)
+		require.NoError(t, g.Close())
+	})
+}

@@ -22,7 +22,7 @@ import (
 // fixture is a process at a gate of its own.
 type fixture struct {
 	*Store
-	rdb      *redis.Client
+	rdb      redis.UniversalClient
 	gate     string
 	process  string
 	terms    gate.Terms
@@ -33,7 +33,7 @@ type fixture struct {
 // longTerms are so long that the result does not depend on the clock.
 var longTerms = gate.Terms{Lease: time.Hour, Signal: time.Hour, Presence: time.Hour}
 
-func newFixture(t testing.TB, rdb *redis.Client) *fixture {
+func newFixture(t testing.TB, rdb redis.UniversalClient) *fixture {
 	t.Helper()
 	rdb.AddHook(storetest.Contract(t, lua, namedKey))
 	s, err := New(rdb, wakebelltype.GateKeys{}, nil)
@@ -41,19 +41,7 @@ func newFixture(t testing.TB, rdb *redis.Client) *fixture {
 	return fixtureOf(t, s, rdb)
 }
 
-// newDividedFixture returns a fixture with the keys of a Cluster.
-func newDividedFixture(t testing.TB, rdb *redis.Client) *fixture {
-	t.Helper()
-	f := newFixture(t, rdb)
-	whole := f.parts[0]
-	f.parts = nil
-	for i := range Parts {
-		f.parts = append(f.parts, whole.part(i))
-	}
-	return f
-}
-
-func fixtureOf(t testing.TB, s *Store, rdb *redis.Client) *fixture {
+func fixtureOf(t testing.TB, s *Store, rdb redis.UniversalClient) *fixture {
 	t.Helper()
 	f := &fixture{Store: s, rdb: rdb, gate: fmt.Sprintf("%s-%x", t.Name(), rand.Uint64())}
 	return f.other()
@@ -64,12 +52,14 @@ func (f *fixture) other() *fixture {
 	return &fixture{Store: f.Store, rdb: f.rdb, gate: f.gate, process: fmt.Sprintf("host:1:%x", rand.Uint64()), terms: longTerms}
 }
 
+// onEach runs a test on a real Redis, on the embedded one, and on a Cluster, where gates
+// are divided.
 func onEach(t *testing.T, test func(t *testing.T, f *fixture)) {
 	t.Helper()
-	storetest.OnEach(t, newFixture, test)
-	t.Run("divided", func(t *testing.T) {
+	storetest.OnEach(t, func(t testing.TB, rdb *redis.Client) *fixture { return newFixture(t, rdb) }, test)
+	t.Run("cluster", func(t *testing.T) {
 		t.Parallel()
-		test(t, newDividedFixture(t, redistest.Shared(t)))
+		test(t, newFixture(t, redistest.SharedCluster(t)))
 	})
 }
 

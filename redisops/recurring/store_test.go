@@ -23,22 +23,28 @@ import (
 type fixture struct {
 	*Store
 	t     testing.TB
-	rdb   *redis.Client
+	rdb   redis.UniversalClient
 	topic string
 }
 
-func newFixture(t testing.TB, rdb *redis.Client) *fixture {
+func newFixture(t testing.TB, rdb redis.UniversalClient) *fixture {
 	t.Helper()
 	rdb.AddHook(storetest.Contract(t, lua, storetest.OfTopic))
-	name := fmt.Sprintf("%s-%x", t.Name(), rand.Uint64())
+	name := fmt.Sprintf("{%s-%x}", t.Name(), rand.Uint64())
 	s, err := timers.New(rdb, wakebelltype.Keys{Beat: name + ":"})
 	require.NoError(t, err)
 	return &fixture{New(shards.New(s)), t, rdb, name}
 }
 
+// onEach runs a test on a real Redis, on the embedded one, and on a Cluster, in the slot of
+// the topic.
 func onEach(t *testing.T, test func(t *testing.T, f *fixture)) {
 	t.Helper()
-	storetest.OnEach(t, newFixture, test)
+	storetest.OnEach(t, func(t testing.TB, rdb *redis.Client) *fixture { return newFixture(t, rdb) }, test)
+	t.Run("cluster", func(t *testing.T) {
+		t.Parallel()
+		test(t, newFixture(t, redistest.SharedCluster(t)))
+	})
 }
 
 func raw(text string) recur.Raw {

@@ -52,8 +52,9 @@ func powerCut(w *world) {
 		sizes := w.follow(file)
 		w.pause(between(w.rng, 1500*time.Millisecond, 2500*time.Millisecond))
 		w.away(func() {
+			cut := time.Now() // the machine may stall while the server is killed
 			w.server.Kill()
-			at, size := sizes(time.Now().Add(-time.Second))
+			at, size := sizes(cut.Add(-time.Second))
 			w.deliveries.RecordFault(Fault{Kind: DataLoss, From: at.Add(-postponed), To: time.Now()})
 			require.NoError(w, os.Truncate(file, size))
 			w.pause(between(w.rng, 50*time.Millisecond, w.deliveries.TTL))

@@ -37,6 +37,7 @@ const maxMetricTopics = 100_000
 // return the same counts as the first try.
 type Client struct {
 	store  *shards.Store
+	reads  *shards.Store // of listings and statistics: store, or that of ReadFrom
 	prefix string
 	limit  int
 	edge   *outgoing.Edge
@@ -83,6 +84,7 @@ func newClient(rdb redis.UniversalClient, cfg ClientConfig, zone *time.Location)
 		Keys: cfg.Keys, Prefix: cfg.Prefix, PayloadLimit: cfg.PayloadLimit, Celery: cfg.Celery,
 		Zone: zone, RetryFor: cfg.RetryFor, Logger: cfg.Logger, Audit: cfg.Audit,
 		ScheduleMiddleware: cfg.ScheduleMiddleware, TracerProvider: cfg.TracerProvider, Propagator: cfg.Propagator,
+		ReadFrom: cfg.ReadFrom,
 	})
 	if err != nil {
 		return nil, err
@@ -91,8 +93,17 @@ func newClient(rdb redis.UniversalClient, cfg ClientConfig, zone *time.Location)
 	if err != nil {
 		return nil, err
 	}
+	topics := shards.New(store)
+	reads := topics
+	if cfg.ReadFrom != nil {
+		from, err := clientstore.OpenReader(cfg.ReadFrom, rdb, common)
+		if err != nil {
+			return nil, err
+		}
+		reads = shards.New(from)
+	}
 	return &Client{
-		store: shards.New(store), prefix: cfg.Prefix, limit: common.PayloadLimit, edge: edge, payloads: chain, schedules: schedules, queues: queues, metrics: measured,
+		store: topics, reads: reads, prefix: cfg.Prefix, limit: common.PayloadLimit, edge: edge, payloads: chain, schedules: schedules, queues: queues, metrics: measured,
 	}, nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/redis/go-redis/v9"
 	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/trace"
@@ -97,6 +98,16 @@ type ClientConfig struct {
 	// Otherwise those of 32 KiB or more are read in a second round trip.
 	NoPayloadsApart bool
 
+	// ReadFrom is a client that reads from replicas: a redis.ClusterClient with
+	// ClusterOptions.ReadOnly, or a client of redis.NewFailoverClient with ReplicaOnly.
+	// Listings and statistics of this Client, its Queues and its Schedules then come from
+	// there, and lack what the replica has not received yet, mostly a few milliseconds.
+	// What it does not answer is read from the master, as on Redis before 7.0. Everything
+	// that changes something goes to the master. The caller owns ReadFrom, and uses it for
+	// nothing else: NewClient adds a hook to it. If one of the two is a client of a
+	// Cluster, both must be. nil: everything goes to the master.
+	ReadFrom redis.UniversalClient
+
 	// NoCounts switches the counts of scheduled timers and published messages in Redis
 	// off; see Client.Throughput and queue.Client.Throughput.
 	NoCounts bool
@@ -118,7 +129,7 @@ type ClientConfig struct {
 func (c ClientConfig) queues() queue.Config {
 	return queue.Config{
 		Prefix: c.Prefix, HashTag: c.Keys.HashTag, PayloadLimit: c.PayloadLimit, RetryFor: c.RetryFor, Audit: c.Audit, Logger: c.Logger,
-		MeterProvider: c.MeterProvider, MetricTopics: c.MetricTopics,
+		MeterProvider: c.MeterProvider, MetricTopics: c.MetricTopics, ReadFrom: c.ReadFrom,
 		ScheduleMiddleware: c.ScheduleMiddleware, TracerProvider: c.TracerProvider, Propagator: c.Propagator,
 	}
 }

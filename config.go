@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/redis/go-redis/v9"
 	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/trace"
@@ -69,6 +70,10 @@ type Config struct {
 	// handle them. By default nodes that compete for the timers of a topic agree on a
 	// primary, and the others help when it is busy or dead; see docs/scale.md.
 	NoDivision bool
+
+	// ReadFrom is the field of ClientConfig, for System.Client and the Gates: peers that
+	// list and the dashboard read from replicas. Deliveries never do.
+	ReadFrom redis.UniversalClient
 
 	// MeterProvider, MetricTopics and MetricShards are the fields of ClientConfig, for
 	// the Client and for all that this node runs.
@@ -146,6 +151,9 @@ func (c Config) withDefaults() Config {
 	if c.Gates.Logger == nil {
 		c.Gates.Logger = c.Logger
 	}
+	if c.Gates.ReadFrom == nil {
+		c.Gates.ReadFrom = c.ReadFrom
+	}
 	if c.Gates.Audit == (wakebelltype.AuditConfig{}) {
 		c.Gates.Audit = c.Audit
 	}
@@ -162,8 +170,8 @@ func (c Config) client() ClientConfig {
 	return ClientConfig{
 		Keys: c.Keys, Prefix: c.Prefix, PayloadLimit: c.PayloadLimit, RetryFor: c.RetryFor, Logger: c.Logger, Audit: c.Audit,
 		Celery: c.Scheduler != nil && c.Scheduler.Celery, NoCoalescing: c.NoCoalescing, NoPayloadsApart: c.NoPayloadsApart, NoCounts: c.NoCounts,
-		ScheduleWindow: c.ScheduleWindow,
-		MeterProvider:  c.MeterProvider, MetricTopics: c.MetricTopics, MetricShards: c.MetricShards,
+		ScheduleWindow: c.ScheduleWindow, ReadFrom: c.ReadFrom,
+		MeterProvider: c.MeterProvider, MetricTopics: c.MetricTopics, MetricShards: c.MetricShards,
 		ScheduleMiddleware: c.ScheduleMiddleware, Payloads: c.Payloads, TracerProvider: c.TracerProvider, Propagator: c.Propagator,
 	}
 }

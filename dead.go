@@ -40,7 +40,7 @@ func (c *Client) DeadLetters(ctx context.Context, topic string, f wakebelltype.D
 		if err != nil {
 			return nil, "", err
 		}
-		letters, next, err := c.store.DeadLetters(ctx, full, f, after, limit)
+		letters, next, err := c.reads.DeadLetters(ctx, full, f, after, limit)
 		dead := make([]DeadLetter, len(letters))
 		for i, d := range letters {
 			dead[i] = deadLetterOf(full, d)
@@ -55,7 +55,7 @@ func (c *Client) DeadLetter(ctx context.Context, topic, entry string) (DeadLette
 	if err != nil {
 		return DeadLetter{}, err
 	}
-	d, err := c.store.DeadLetter(ctx, full, entry)
+	d, err := c.reads.DeadLetter(ctx, full, entry)
 	if err != nil {
 		return DeadLetter{}, err
 	}
@@ -77,7 +77,7 @@ func (c *Client) LastDead(ctx context.Context, topic string, n int) ([]DeadLette
 	if err != nil {
 		return nil, err
 	}
-	letters, err := c.store.LastDead(ctx, full, n)
+	letters, err := c.reads.LastDead(ctx, full, n)
 	if err != nil {
 		return nil, err
 	}

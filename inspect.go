@@ -84,7 +84,7 @@ func (c *Client) Get(ctx context.Context, topic, id string) (Info, Content, erro
 	if err != nil {
 		return Info{}, Content{}, err
 	}
-	t, err := c.store.Get(ctx, full, id)
+	t, err := c.reads.Get(ctx, full, id)
 	if err != nil {
 		return Info{}, Content{}, err
 	}
@@ -108,7 +108,7 @@ func (c *Client) List(ctx context.Context, topic string, f Filter, p wakebelltyp
 		if err != nil {
 			return nil, "", err
 		}
-		timers, next, err := c.store.List(ctx, full, timers.Filter{
+		timers, next, err := c.reads.List(ctx, full, timers.Filter{
 			DueBefore: f.DueBefore, Leased: f.Running, After: timers.Cursor(after), Limit: limit,
 		})
 		infos := make([]Info, len(timers))
@@ -128,7 +128,7 @@ func (c *Client) Stats(ctx context.Context, topic string) (wakebelltype.Stats, e
 	if err != nil {
 		return wakebelltype.Stats{}, err
 	}
-	return c.store.Stats(ctx, full)
+	return c.reads.Stats(ctx, full)
 }
 
 // Overview returns the overviews of topics in the same order, with one round trip
@@ -143,7 +143,7 @@ func (c *Client) Overview(ctx context.Context, topics ...string) ([]wakebelltype
 			return nil, err
 		}
 	}
-	return c.store.Overview(ctx, full...)
+	return c.reads.Overview(ctx, full...)
 }
 
 // Topics returns an iterator over the full names of the topics that Wakebell
@@ -152,7 +152,7 @@ func (c *Client) Overview(ctx context.Context, topics ...string) ([]wakebelltype
 // duration grows with the number of keys in Redis. It reads all names before it
 // yields the first. After an error, which it yields with an empty name, it ends.
 func (c *Client) Topics(ctx context.Context, discover bool, p wakebelltype.Page) iter.Seq2[string, error] {
-	sources := []paging.Scan{func(cursor uint64) ([]string, uint64, error) { return c.store.Topics(ctx, cursor) }}
+	sources := []paging.Scan{func(cursor uint64) ([]string, uint64, error) { return c.reads.Topics(ctx, cursor) }}
 	if discover {
 		sources = append(sources, c.discover(ctx))
 	}

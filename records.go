@@ -45,10 +45,10 @@ func (c *Client) History(ctx context.Context, topic string, f wakebelltype.Histo
 	}
 	return paging.All(p, func(after string, limit int) ([]wakebelltype.Attempt, string, error) {
 		if f.Last != 0 {
-			last, err := c.store.LastHistory(ctx, full, f, f.Last)
+			last, err := c.reads.LastHistory(ctx, full, f, f.Last)
 			return last, "", err
 		}
-		return c.store.History(ctx, full, f, after, limit)
+		return c.reads.History(ctx, full, f, after, limit)
 	})
 }
 
@@ -62,7 +62,7 @@ func (c *Client) Throughput(ctx context.Context, topic string, since time.Durati
 	if err != nil {
 		return wakebelltype.Throughput{}, err
 	}
-	return c.store.Throughput(ctx, full, since)
+	return c.reads.Throughput(ctx, full, since)
 }
 
 // Audit returns an iterator over the recorded operations that the filter selects, the
@@ -81,11 +81,11 @@ func (c *Client) Audit(ctx context.Context, f wakebelltype.AuditFilter, p wakebe
 	}
 	if f.Last == 0 {
 		return paging.All(p, func(after string, limit int) ([]wakebelltype.AuditEntry, string, error) {
-			return c.store.Timers().Audit.List(ctx, f, after, limit)
+			return c.reads.Timers().Audit.List(ctx, f, after, limit)
 		})
 	}
 	return paging.All(wakebelltype.Page{Limit: p.Limit}, func(string, int) ([]wakebelltype.AuditEntry, string, error) {
-		last, err := c.store.Timers().Audit.Last(ctx, f, f.Last)
+		last, err := c.reads.Timers().Audit.Last(ctx, f, f.Last)
 		return last, "", err
 	})
 }

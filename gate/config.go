@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/redis/go-redis/v9"
 	"go.opentelemetry.io/otel/metric"
 
 	actorgates "github.com/wakebell/wakebell/actors/gates"
@@ -45,6 +46,10 @@ type Config struct {
 	// Guard does not know which tokens had a turn, and accepts tokens up to a
 	// day ahead of this Redis's clock.
 	GuardsElsewhere bool
+
+	// ReadFrom is a client that reads from replicas, for Show and List; see
+	// wakebell.ClientConfig. The Gates of a System use that of the System.
+	ReadFrom redis.UniversalClient
 
 	// Audit configures the record of the operations ForceRelease, Repair and Remove; see
 	// wakebell.Client.Audit. The user of Redis needs a right to its key.

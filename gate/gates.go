@@ -14,6 +14,7 @@ import (
 	"github.com/wakebell/wakebell/internal/testhook"
 	"github.com/wakebell/wakebell/redisops/audit"
 	"github.com/wakebell/wakebell/redisops/gates"
+	"github.com/wakebell/wakebell/redisops/replicas"
 )
 
 // Gates are FIFO locks with fencing tokens, shared by all processes that use
@@ -24,6 +25,7 @@ import (
 // the fencing token: see Turn.Fence, Guard and docs/gates.md.
 type Gates struct {
 	store    *gates.Store
+	reads    *gates.Store // of Show and List: store, or that of ReadFrom
 	audit    *audit.Log
 	cfg      Config
 	running  func() *actorgates.Gates // returns nil while they do not run
@@ -56,7 +58,17 @@ func newGates(rdb redis.UniversalClient, cfg Config, running func() *actorgates.
 	if err := errors.Join(cfg.validate(), err, auditErr); err != nil {
 		return nil, actorgates.Config{}, err
 	}
-	return &Gates{store: store, audit: log, cfg: cfg, running: running}, cfg.actor(store), nil
+	reads := store
+	if cfg.ReadFrom != nil {
+		reader, err := replicas.Reader(cfg.ReadFrom, rdb)
+		if err != nil {
+			return nil, actorgates.Config{}, err
+		}
+		if reads, err = gates.New(reader, cfg.Keys, cfg.Logger); err != nil {
+			return nil, actorgates.Config{}, err
+		}
+	}
+	return &Gates{store: store, reads: reads, audit: log, cfg: cfg, running: running}, cfg.actor(store), nil
 }
 
 func init() {

@@ -37,7 +37,7 @@ func (g *Gates) Guard(ctx context.Context, name, resource string, fence uint64) 
 // Show reads a gate with its first 100 waiters in order. A gate that was never
 // used is shown as one without a holder.
 func (g *Gates) Show(ctx context.Context, name string) (wakebelltype.GateInfo, error) {
-	return g.store.Show(ctx, name)
+	return g.reads.Show(ctx, name)
 }
 
 // List yields the gates that have a holder or waiters, without the waiters,
@@ -45,7 +45,7 @@ func (g *Gates) Show(ctx context.Context, name string) (wakebelltype.GateInfo, e
 // listing that continues after a Cursor. A gate that cannot be read is yielded with
 // its Err, and the listing continues.
 func (g *Gates) List(ctx context.Context, p wakebelltype.Page) iter.Seq2[wakebelltype.GateInfo, error] {
-	return paging.Limited(p, g.store.List(ctx, p.After))
+	return paging.Limited(p, g.reads.List(ctx, p.After))
 }
 
 // ForceRelease takes the turn with this token from its holder and hands it over

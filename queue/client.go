@@ -21,6 +21,7 @@ import (
 	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/audit"
 	queuestore "github.com/wakebell/wakebell/redisops/queue"
+	"github.com/wakebell/wakebell/redisops/replicas"
 	"github.com/wakebell/wakebell/redisops/timers"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
@@ -61,6 +62,10 @@ type Config struct {
 	// RedriveDeadLetter and DeleteDeadLetters; see wakebell.Client.Audit.
 	Audit wakebelltype.AuditConfig
 
+	// ReadFrom is a client that reads from replicas, for listings and statistics; see
+	// wakebell.ClientConfig.
+	ReadFrom redis.UniversalClient
+
 	// Logger receives warnings that no call returns; nil means slog.Default().
 	Logger *slog.Logger
 
@@ -89,6 +94,7 @@ const (
 // be made again when its outcome is unknown.
 type Client struct {
 	store  *timers.Timers
+	reads  *timers.Timers // of listings and statistics: store, or that of ReadFrom
 	prefix string
 	limit  int
 	edge   *outgoing.Edge
@@ -135,6 +141,25 @@ func NewClient(rdb redis.UniversalClient, cfg Config) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
+	store, err := open(rdb, cfg)
+	if err != nil {
+		return nil, err
+	}
+	reads := store
+	if cfg.ReadFrom != nil {
+		reader, err := replicas.Reader(cfg.ReadFrom, rdb)
+		if err != nil {
+			return nil, err
+		}
+		if reads, err = open(reader, cfg); err != nil {
+			return nil, err
+		}
+	}
+	return &Client{store: store, reads: reads, prefix: cfg.Prefix, limit: cmp.Or(cfg.PayloadLimit, defaultPayloadLimit), edge: edge}, nil
+}
+
+// open returns the store of queues on rdb.
+func open(rdb redis.UniversalClient, cfg Config) (*timers.Timers, error) {
 	store, err := timers.New(rdb, wakebelltype.Keys{HashTag: cfg.HashTag})
 	if err != nil {
 		return nil, err
@@ -144,19 +169,31 @@ func NewClient(rdb redis.UniversalClient, cfg Config) (*Client, error) {
 		return nil, err
 	}
 	store.Metrics = metrics.New(metrics.Options{Provider: cfg.MeterProvider, Topics: max(cfg.MetricTopics, 0)})
-	return &Client{store: store, prefix: cfg.Prefix, limit: cmp.Or(cfg.PayloadLimit, defaultPayloadLimit), edge: edge}, nil
+	return store, nil
 }
 
 // queue is the store of a queue under its full name.
 func (c *Client) queue(name wakebelltype.QueueKeys) (*queuestore.Queue, error) {
-	switch {
-	case c == nil || c.store == nil:
+	if c == nil || c.store == nil {
 		return nil, argument.Invalid("client", "nil or zero; use NewClient")
-	case name.Name == "":
+	}
+	return c.queueOn(c.store, name)
+}
+
+// listed is the store of a queue for listings and statistics.
+func (c *Client) listed(name wakebelltype.QueueKeys) (*queuestore.Queue, error) {
+	if c == nil || c.reads == nil {
+		return nil, argument.Invalid("client", "nil or zero; use NewClient")
+	}
+	return c.queueOn(c.reads, name)
+}
+
+func (c *Client) queueOn(store *timers.Timers, name wakebelltype.QueueKeys) (*queuestore.Queue, error) {
+	if name.Name == "" {
 		return nil, argument.Invalid("queue", "empty")
 	}
 	name.Name = c.prefix + name.Name
-	return queuestore.New(c.store, name)
+	return queuestore.New(store, name)
 }
 
 // List yields the queues that a Client published to or a node handled, sorted, each
@@ -169,7 +206,7 @@ func (c *Client) List(ctx context.Context, p wakebelltype.Page) iter.Seq2[wakebe
 			yield(wakebelltype.QueueName{}, argument.Invalid("client", "nil or zero; use NewClient"))
 			return
 		}
-		scan := func(cursor uint64) ([]string, uint64, error) { return c.store.Queues(ctx, cursor) }
+		scan := func(cursor uint64) ([]string, uint64, error) { return c.reads.Queues(ctx, cursor) }
 		for member, err := range paging.Names(c.prefix+p.After, scan) {
 			name, known := queuestore.Registered(member)
 			bare, ours := strings.CutPrefix(name.Name, c.prefix)
@@ -184,7 +221,7 @@ func (c *Client) List(ctx context.Context, p wakebelltype.Page) iter.Seq2[wakebe
 
 // Stats returns the statistics of a queue.
 func (c *Client) Stats(ctx context.Context, name wakebelltype.QueueKeys) (wakebelltype.QueueStats, error) {
-	q, err := c.queue(name)
+	q, err := c.listed(name)
 	if err != nil {
 		return wakebelltype.QueueStats{}, err
 	}
@@ -202,7 +239,7 @@ const messagesPage = 100
 // twice or not at all. An error is yielded last.
 func (c *Client) Messages(ctx context.Context, name wakebelltype.QueueKeys, running bool, p wakebelltype.Page) iter.Seq2[wakebelltype.QueueMessage, error] {
 	return paging.All(p, func(after string, limit int) ([]wakebelltype.QueueMessage, string, error) {
-		q, err := c.queue(name)
+		q, err := c.listed(name)
 		if err != nil {
 			return nil, "", err
 		}

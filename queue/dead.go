@@ -17,7 +17,7 @@ import (
 // it, some may be skipped. An error is yielded last.
 func (c *Client) DeadLetters(ctx context.Context, name wakebelltype.QueueKeys, p wakebelltype.Page) iter.Seq2[wakebelltype.QueueDeadLetter, error] {
 	return paging.All(p, func(after string, limit int) ([]wakebelltype.QueueDeadLetter, string, error) {
-		q, err := c.queue(name)
+		q, err := c.listed(name)
 		if err != nil {
 			return nil, "", err
 		}
@@ -28,7 +28,7 @@ func (c *Client) DeadLetters(ctx context.Context, name wakebelltype.QueueKeys, p
 // DeadLetter returns one dead letter by its Entry. The error is wakebell.ErrNotFound
 // if there is none.
 func (c *Client) DeadLetter(ctx context.Context, name wakebelltype.QueueKeys, entry string) (wakebelltype.QueueDeadLetter, error) {
-	q, err := c.queue(name)
+	q, err := c.listed(name)
 	if err != nil {
 		return wakebelltype.QueueDeadLetter{}, err
 	}

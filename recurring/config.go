@@ -41,6 +41,10 @@ type Config struct {
 	// one. Above 0 it bounds both. Negative: each call is made once.
 	RetryFor time.Duration
 
+	// ReadFrom is a client that reads from replicas, for Get, List and Names; see
+	// wakebell.ClientConfig.
+	ReadFrom redis.UniversalClient
+
 	// Audit configures the record of the operations Put, Delete, Pause, Resume, RunNow,
 	// Backfill and Import; see wakebell.Client.Audit.
 	Audit wakebelltype.AuditConfig
@@ -72,7 +76,16 @@ func New(rdb redis.UniversalClient, cfg Config) (*Schedules, error) {
 		return nil, err
 	}
 	store := schedulestore.New(shards.New(timers))
-	return &Schedules{store, edge, firing.Hand{Store: store, Zone: cfg.Zone, Maker: firing.Maker{
+	hand := firing.Hand{Store: store, Zone: cfg.Zone, Maker: firing.Maker{
 		Prefix: cfg.Prefix, Limit: common.PayloadLimit, Celery: cfg.Celery, Shares: store.Shares, Tracer: edge.Tracer,
-	}}, timers.Audit}, nil
+	}}
+	reads := hand
+	if cfg.ReadFrom != nil {
+		from, err := clientstore.OpenReader(cfg.ReadFrom, rdb, common)
+		if err != nil {
+			return nil, err
+		}
+		reads.Store = schedulestore.New(shards.New(from))
+	}
+	return &Schedules{store, edge, hand, reads, timers.Audit}, nil
 }

@@ -38,6 +38,7 @@ type Schedules struct {
 	store *schedulestore.Store
 	edge  *outgoing.Edge
 	hand  firing.Hand
+	reads firing.Hand // of Get, List and Names: hand, or with the store of ReadFrom
 	audit *audit.Log
 }
 
@@ -139,7 +140,7 @@ func (s *Schedules) found(ctx context.Context, name string) (recur.Raw, error) {
 
 // Get returns a recurring schedule. Errors: ErrNotFound.
 func (s *Schedules) Get(ctx context.Context, name string) (State, error) {
-	_, e, err := s.hand.Read(ctx, name)
+	_, e, err := s.reads.Read(ctx, name)
 	if errors.Is(err, recur.ErrSyntax) {
 		return State{Name: name, Fault: err.Error()}, nil
 	}
@@ -177,7 +178,7 @@ func (s *Schedules) List(ctx context.Context, p wakebelltype.Page) iter.Seq2[Sta
 // is a name. An error ends it.
 func (s *Schedules) Names(ctx context.Context, p wakebelltype.Page) iter.Seq2[string, error] {
 	var scans []paging.Scan
-	for _, part := range s.store.Parts() {
+	for _, part := range s.reads.Store.Parts() {
 		scans = append(scans, func(cursor uint64) ([]string, uint64, error) {
 			members, next, err := part.Names(ctx, cursor)
 			var names []string

@@ -104,6 +104,10 @@ func TestCluster(t *testing.T) {
 	b.refuses(cli.ExitUsage, "no databases", b.redis+"/1")
 	b.redis = "redis+cluster://" + masters[2].Addr
 
+	b.works(b.redis + "?read_from=replicas") // none: the masters are read
+	b.works(b.redis + "?read_from=masters")
+	b.redis = "redis+cluster://" + masters[2].Addr
+
 	// The topics are on all masters, because they are put in braces. Only a Python peer knows one of them.
 	names := []string{"a", "b", "c", "d", "e", "f"}
 	for _, name := range names {
@@ -154,6 +158,8 @@ func TestInvalidURLs(t *testing.T) {
 		"redis+sentinel://x,y/m/one":               "database number",
 		"redis+sentinel://x/m?route_randomly=true": "from masters",
 		"redis+cluster://x?read_only=true":         "from masters",
+		"redis://x?read_from=replicas":             "needs a redis+sentinel",
+		"redis+cluster://x?read_from=slaves":       "want replicas or masters",
 	} {
 		b.refuses(cli.ExitUsage, says, where)
 	}

@@ -38,6 +38,8 @@ least once, also after crashes.
       parameters sentinel_username and sentinel_password are for Sentinel itself
   redis+cluster://[user:password@]host:port,host:port    topics are put in braces
   rediss://, rediss+sentinel://, rediss+cluster://       the same over TLS
+The parameter read_from=replicas of Sentinel and Cluster URLs has listings,
+statistics and the dashboard read from replicas.
   embedded    a server inside this process, to try Wakebell out
 Prefer the variable for a password: other users can read a command line.
 

@@ -13,6 +13,7 @@ import (
 	"github.com/wakebell/wakebell/internal/metrics"
 	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/audit"
+	"github.com/wakebell/wakebell/redisops/replicas"
 	"github.com/wakebell/wakebell/redisops/timers"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
@@ -93,6 +94,16 @@ func Open(rdb redis.UniversalClient, cfg Config) (*timers.Timers, error) {
 	store.ScheduleWindow = cfg.ScheduleWindow
 	store.MaxPayload = max(timers.DefaultMaxPayload, cfg.PayloadLimit)
 	return store, nil
+}
+
+// OpenReader returns the store of listings and statistics, which are read from replicas
+// with from, and from the master with rdb where replicas cannot answer.
+func OpenReader(from, rdb redis.UniversalClient, cfg Config) (*timers.Timers, error) {
+	reader, err := replicas.Reader(from, rdb)
+	if err != nil {
+		return nil, err
+	}
+	return Open(reader, cfg)
 }
 
 // OpenAudit returns the audit on rdb, whose listings are retried.

@@ -36,6 +36,7 @@ var (
 	toKeep      = purpose{wakebelltype.GradeWarn, "requests with an idempotency key fail"}
 	toKey       = purpose{wakebelltype.GradeWarn, "schedules with Key and handlers with PerKey fail"}
 	toShard     = purpose{wakebelltype.GradeWarn, "topics with shards are not found"}
+	toMove      = purpose{wakebelltype.GradeWarn, "topics cannot get another number of shards"}
 	toRegister  = purpose{wakebelltype.GradeWarn, "the list of topics is not kept"}
 	toRecord    = purpose{wakebelltype.GradeWarn, "counts and the history of attempts are missing"}
 	toDivide    = purpose{wakebelltype.GradeWarn, "nodes that handle the same topic compete for its timers"}
@@ -93,6 +94,10 @@ func (p *topicExam) needed() []right {
 	add(toLimitKeys, k.KeyRates, []string{"TYPE"}, []string{"ZADD", "no score", none}, []string{"ZREM", none}, []string{"ZMSCORE", none},
 		[]string{"ZCOUNT", "1", "0"}, []string{"ZREMRANGEBYRANK", "1", "0"}, []string{"PEXPIRE", "odd"})
 	add(toShard, p.Timers.Keys().Shards, []string{"TYPE"}, badHSet, []string{"HDEL", none}, []string{"HGET", none}, []string{"HGETALL"}, []string{"HINCRBY", none, "no number"})
+	add(toMove, k.Moving(), []string{"TYPE"}, []string{"EXISTS"}, badHSet, []string{"HDEL", none}, []string{"HGETALL"})
+	add(toMove, k.Taken(), []string{"TYPE"}, badHSet, []string{"HDEL", none}, []string{"HMGET", none}, []string{"HEXISTS", none}, []string{"HINCRBY", none, "odd"})
+	add(toMove, k.Pins(), []string{"TYPE"}, badHSet, []string{"HDEL", none}, []string{"HGET", none}, []string{"PEXPIRE", "odd"})
+	add(toMove, k.Arrived(), []string{"TYPE"}, badHSet, []string{"HEXISTS", none}, []string{"PEXPIRE", "odd"})
 	add(toRegister, p.Timers.Keys().Topics, []string{"SREM", none}, []string{"SSCAN", "no cursor"})
 	add(toRecord, k.Counts, []string{"TYPE"}, []string{"HINCRBY", none, "odd"}, []string{"EXPIRE", "odd"}, []string{"HGET", none},
 		badHSet, []string{"HKEYS"}, []string{"HMGET", none}, []string{"HDEL", none}, []string{"HGETALL"})

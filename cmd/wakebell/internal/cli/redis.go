@@ -24,7 +24,8 @@ const (
 // Connection is the connection of a command to Redis.
 type Connection struct {
 	Redis    redis.UniversalClient
-	server   *embedded.Server // nil: an external server
+	Replicas redis.UniversalClient // of listings; nil: they are read from masters too
+	server   *embedded.Server      // nil: an external server
 	Prefix   string
 	Keys     wakebelltype.Keys
 	celery   bool
@@ -58,11 +59,11 @@ func (a *App) Connect() (*Connection, error) {
 		c.Redis = c.server.Client()
 		return c, nil
 	}
-	rdb, err := dial(where, a.tls)
+	found, err := dial(where, a.tls)
 	if err != nil {
 		return nil, err
 	}
-	c.Redis = rdb
+	c.Redis, c.Replicas = found.redis, found.replicas
 	return c, nil
 }
 
@@ -75,7 +76,7 @@ func (c *Connection) Client() (*wakebell.Client, error) {
 func (c *Connection) ClientWith(change func(*wakebell.ClientConfig)) (*wakebell.Client, error) {
 	cfg := wakebell.ClientConfig{
 		Keys: c.Keys, Prefix: c.Prefix, Celery: c.celery, Logger: slog.New(slog.DiscardHandler),
-		RetryFor: retryFor, Payloads: c.payloads,
+		RetryFor: retryFor, Payloads: c.payloads, ReadFrom: c.Replicas,
 	}
 	change(&cfg)
 	return wakebell.NewClient(c.Redis, cfg)
@@ -100,6 +101,9 @@ func (c *Connection) Close() error {
 		c.watching.stop()
 	}
 	err := c.Redis.Close()
+	if c.Replicas != nil {
+		err = errors.Join(err, c.Replicas.Close())
+	}
 	if c.server != nil {
 		c.server.Close()
 	}

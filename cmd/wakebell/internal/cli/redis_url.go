@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -21,8 +22,11 @@ const (
 	redisPort    = "6379"
 )
 
-// replicaParameters are parameters of go-redis that read from replicas, or panic.
-// Timers are only read from masters.
+// readFrom is the parameter of URLs with which listings read from replicas.
+const readFrom = "read_from"
+
+// replicaParameters are parameters of go-redis that read everything from replicas, or
+// panic. Timers are only claimed from masters.
 var replicaParameters = []string{
 	"read_only", "route_by_latency", "route_by_latency_tolerance", "route_randomly",
 	"replica_only", "use_disconnected_replicas",
@@ -32,46 +36,82 @@ var replicaParameters = []string{
 // dials take half a second.
 const dialOnce = 1
 
-// dial returns a client for a URL. It does not connect yet. No error contains a
+// replicaDial is for how long a replica is dialled; then the master is asked.
+const replicaDial = time.Second
+
+// servers are the clients for a URL.
+type servers struct {
+	redis    redis.UniversalClient
+	replicas redis.UniversalClient // nil: everything is read from masters
+}
+
+// dial returns the clients for a URL. It does not connect yet. No error contains a
 // password.
-func dial(where string, t tlsFlags) (redis.UniversalClient, error) {
+func dial(where string, t tlsFlags) (servers, error) {
+	u, kind, err := readURL(where, t)
+	if err != nil {
+		return servers{}, err
+	}
+	fromReplicas, err := takeReadFrom(u, kind)
+	if err != nil {
+		return servers{}, err
+	}
+	switch kind {
+	case sentinelSuffix:
+		return dialSentinel(where, u, t, fromReplicas)
+	case clusterSuffix:
+		return dialCluster(where, u, t, fromReplicas)
+	}
+	o, err := redis.ParseURL(u.String())
+	if err != nil {
+		return servers{}, unreadable(where, u, err)
+	}
+	if o.TLSConfig, err = t.apply(o.TLSConfig); err != nil {
+		return servers{}, err
+	}
+	o.DialerRetries = cmp.Or(o.DialerRetries, dialOnce)
+	return servers{redis: redis.NewClient(o)}, nil
+}
+
+// takeReadFrom removes the parameter read_from, which go-redis does not know.
+func takeReadFrom(u *url.URL, kind string) (fromReplicas bool, err error) {
+	query := u.Query()
+	if !query.Has(readFrom) {
+		return false, nil
+	}
+	from := query.Get(readFrom)
+	switch {
+	case from != "replicas" && from != "masters":
+		return false, Usagef("--redis: %s=%s, want replicas or masters", readFrom, from)
+	case from == "replicas" && kind == "":
+		return false, Usagef("--redis: %s=replicas needs a redis+sentinel or redis+cluster URL, which finds the replicas", readFrom)
+	}
+	query.Del(readFrom)
+	u.RawQuery = query.Encode()
+	return from == "replicas", nil
+}
+
+// readURL parses a URL. The kind is the suffix of its scheme.
+func readURL(where string, t tlsFlags) (u *url.URL, kind string, err error) {
 	scheme, rest, ok := strings.Cut(where, "://")
 	if !ok {
-		return nil, Usagef("--redis: not a URL such as %s", defaultRedis)
+		return nil, "", Usagef("--redis: not a URL such as %s", defaultRedis)
 	}
-	base, kind := scheme, ""
+	base := scheme
 	if i := strings.IndexByte(scheme, '+'); i >= 0 {
 		base, kind = scheme[:i], scheme[i:]
 	}
 	if !slices.Contains([]string{"redis", "rediss"}, base) && (base != "unix" || kind != "") ||
 		!slices.Contains([]string{"", sentinelSuffix, clusterSuffix}, kind) {
-		return nil, Usagef("--redis: unknown scheme %q; see wakebell --help", scheme)
+		return nil, "", Usagef("--redis: unknown scheme %q; see wakebell --help", scheme)
 	}
 	if err := t.check("rediss:// URLs", base == "rediss"); err != nil {
-		return nil, err
+		return nil, "", err
 	}
-	u, err := parseServers(base, kind, rest)
-	if err != nil {
-		return nil, unreadable(where, u, err)
+	if u, err = parseServers(base, kind, rest); err != nil {
+		return nil, "", unreadable(where, u, err)
 	}
-	if err := checkParameters(u.Query()); err != nil {
-		return nil, err
-	}
-	switch kind {
-	case sentinelSuffix:
-		return dialSentinel(where, u, t)
-	case clusterSuffix:
-		return dialCluster(where, u, t)
-	}
-	o, err := redis.ParseURL(u.String())
-	if err != nil {
-		return nil, unreadable(where, u, err)
-	}
-	if o.TLSConfig, err = t.apply(o.TLSConfig); err != nil {
-		return nil, err
-	}
-	o.DialerRetries = cmp.Or(o.DialerRetries, dialOnce)
-	return redis.NewClient(o), nil
+	return u, kind, checkParameters(u.Query())
 }
 
 // parseServers parses a URL whose host may be a list, h1:p1,h2:p2. All hosts but the
@@ -115,7 +155,7 @@ func checkParameters(query url.Values) error {
 	}
 	for _, name := range replicaParameters {
 		if query.Has(name) {
-			return Usagef("--redis: %s is not supported: timers are only read from masters", name)
+			return Usagef("--redis: %s is not supported: timers are only claimed from masters; for listings use %s=replicas", name, readFrom)
 		}
 	}
 	return nil
@@ -123,11 +163,11 @@ func checkParameters(query url.Values) error {
 
 // dialSentinel reads …/MASTER[/DB], or the parameters master_name and db. The
 // parameters sentinel_username and sentinel_password are for Sentinel itself.
-func dialSentinel(where string, u *url.URL, t tlsFlags) (redis.UniversalClient, error) {
+func dialSentinel(where string, u *url.URL, t tlsFlags, fromReplicas bool) (servers, error) {
 	query := u.Query()
 	for _, name := range []string{"username", "password"} {
 		if query.Has(name) {
-			return nil, Usagef("--redis: put the %s of the servers before the host; for Sentinel use sentinel_%[1]s", name)
+			return servers{}, Usagef("--redis: put the %s of the servers before the host; for Sentinel use sentinel_%[1]s", name)
 		}
 	}
 	if master, db, _ := strings.Cut(strings.Trim(u.Path, "/"), "/"); master != "" {
@@ -141,10 +181,10 @@ func dialSentinel(where string, u *url.URL, t tlsFlags) (redis.UniversalClient, 
 	o, err := redis.ParseFailoverURL(u.String())
 	u.User = user
 	if err != nil {
-		return nil, unreadable(where, u, err)
+		return servers{}, unreadable(where, u, err)
 	}
 	if o.MasterName == "" {
-		return nil, Usagef("--redis: no master name; put it after the hosts, as in redis+sentinel://host:26379/mymaster")
+		return servers{}, Usagef("--redis: no master name; put it after the hosts, as in redis+sentinel://host:26379/mymaster")
 	}
 	o.Username = user.Username()
 	o.Password, _ = user.Password()
@@ -153,28 +193,40 @@ func dialSentinel(where string, u *url.URL, t tlsFlags) (redis.UniversalClient, 
 		o.TLSConfig.ServerName = "" // that of each server, not of the first
 	}
 	if o.TLSConfig, err = t.apply(o.TLSConfig); err != nil {
-		return nil, err
+		return servers{}, err
 	}
 	o.DialerRetries = cmp.Or(o.DialerRetries, dialOnce)
-	return redis.NewFailoverClient(o), nil
+	s := servers{redis: redis.NewFailoverClient(o)}
+	if fromReplicas {
+		r := *o
+		r.ReplicaOnly, r.MaxRetries, r.DialTimeout = true, -1, replicaDial // the master is the second try
+		s.replicas = redis.NewFailoverClient(&r)
+	}
+	return s, nil
 }
 
-func dialCluster(where string, u *url.URL, t tlsFlags) (redis.UniversalClient, error) {
+func dialCluster(where string, u *url.URL, t tlsFlags, fromReplicas bool) (servers, error) {
 	if strings.Trim(u.Path, "/") != "" {
-		return nil, Usagef("--redis: a Cluster has no databases; only parameters can follow the hosts")
+		return servers{}, Usagef("--redis: a Cluster has no databases; only parameters can follow the hosts")
 	}
 	o, err := redis.ParseClusterURL(u.String())
 	if err != nil {
-		return nil, unreadable(where, u, err)
+		return servers{}, unreadable(where, u, err)
 	}
 	if o.TLSConfig != nil {
 		o.TLSConfig.ServerName = "" // that of each server, not of the first
 	}
 	if o.TLSConfig, err = t.apply(o.TLSConfig); err != nil {
-		return nil, err
+		return servers{}, err
 	}
 	o.DialerRetries = cmp.Or(o.DialerRetries, dialOnce)
-	return redis.NewClusterClient(o), nil
+	s := servers{redis: redis.NewClusterClient(o)}
+	if fromReplicas {
+		r := *o
+		r.ReadOnly, r.DialTimeout = true, replicaDial // the master is the second try
+		s.replicas = redis.NewClusterClient(&r)
+	}
+	return s, nil
 }
 
 // unreadable returns the error for a malformed URL. Parse errors quote parts of the

@@ -169,7 +169,7 @@ func serve(ctx context.Context, a *cli.App, f *flags) (err error) {
 	if err != nil {
 		return err
 	}
-	gates, err := gate.New(conn.Redis, gate.Config{Logger: log})
+	gates, err := gate.New(conn.Redis, gate.Config{Logger: log, ReadFrom: conn.Replicas})
 	if err != nil {
 		return err
 	}

@@ -31,7 +31,10 @@ from a holder that has lost its turn without noticing yet.`,
 	return cmd
 }
 
-func withRedisGates(a *cli.App, cfg gate.Config, fn func(client) error) (err error) {
+// listings are the commands that may read from replicas. The others act on what they read.
+var listings = map[string]bool{"ls": true, "show": true}
+
+func withRedisGates(a *cli.App, cfg gate.Config, listing bool, fn func(client) error) (err error) {
 	conn, err := a.Connect()
 	if err != nil {
 		return err
@@ -41,6 +44,9 @@ func withRedisGates(a *cli.App, cfg gate.Config, fn func(client) error) (err err
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
 	conn.Watch(a, 0)
+	if listing {
+		cfg.ReadFrom = conn.Replicas
+	}
 	g, err := gate.New(conn.Redis, cfg)
 	if err != nil {
 		return err
@@ -59,7 +65,7 @@ type client interface {
 // --redis.
 func withGates(ctx context.Context, a *cli.App, cmd *cobra.Command, cfg gate.Config, fn func(client) error) error {
 	if a.RemoteAddress() == "" {
-		return withRedisGates(a, cfg, fn)
+		return withRedisGates(a, cfg, listings[cmd.Name()], fn)
 	}
 	if err := cli.RejectNodeFlags(cmd, "keys", "signal-ttl", "elsewhere"); err != nil {
 		return err

@@ -174,6 +174,7 @@ func run(ctx context.Context, a *cli.App, f *nodeFlags) (err error) {
 	cfg := f.systemConfig()
 	cfg.Handlers, cfg.Keys, cfg.Prefix, cfg.Logger = handlers, conn.Keys, conn.Prefix, log
 	cfg.MeterProvider, cfg.TracerProvider, cfg.Payloads = exported.MeterProvider, exported.TracerProvider, a.Payloads()
+	cfg.ReadFrom = conn.Replicas
 	sys, err := wakebell.New(cli.NewActorSystem(log), conn.Redis, cfg)
 	if err != nil {
 		return err

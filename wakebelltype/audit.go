@@ -35,6 +35,7 @@ const (
 	AuditTopicRemove     AuditOperation = "topic.remove"
 	AuditTopicDivide     AuditOperation = "topic.divide"
 	AuditTopicReshard    AuditOperation = "topic.reshard"
+	AuditTopicImport     AuditOperation = "topic.import"
 	AuditTopicRedrive    AuditOperation = "topic.redrive"
 	AuditTopicDeleteDead AuditOperation = "topic.delete_dead"
 

@@ -15,6 +15,7 @@ func TestTheReferenceNamesTheFields(t *testing.T) {
 		"topics rm":      removedLine{},
 		"topics shards":  shardsLine{},
 		"topics reshard": reshardLine{},
+		"topics import":  importedLine{},
 		"stats":          statsLine{},
 		"doctor":         findingLine{},
 		"pause":          pauseLine{},

@@ -36,6 +36,7 @@ const (
 	AuditTopicDivide     AuditOperation = "topic.divide"
 	AuditTopicReshard    AuditOperation = "topic.reshard"
 	AuditTopicImport     AuditOperation = "topic.import"
+	AuditTopicMove       AuditOperation = "topic.move"
 	AuditTopicRedrive    AuditOperation = "topic.redrive"
 	AuditTopicDeleteDead AuditOperation = "topic.delete_dead"
 

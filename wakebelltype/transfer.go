@@ -40,3 +40,17 @@ type Imported struct {
 	Total int64 `json:"total"` // timers and dead letters that the first line announces
 	Done  bool  `json:"done"`
 }
+
+// MoveOptions are how a topic is moved to another Redis.
+type MoveOptions struct {
+	// All also moves timers that are due or due within 10 s. Without it, the nodes of the
+	// source handle them, except those with a key, which move with the others of their key.
+	All bool
+}
+
+// Moving is how far the move of a topic to another Redis is.
+type Moving struct {
+	Moved int64 `json:"moved"` // timers, dead letters and entries of the history, since the call
+	Left  int64 `json:"left"`  // timers that are in the source
+	Done  bool  `json:"done"`
+}

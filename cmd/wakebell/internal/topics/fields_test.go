@@ -16,6 +16,7 @@ func TestTheReferenceNamesTheFields(t *testing.T) {
 		"topics shards":  shardsLine{},
 		"topics reshard": reshardLine{},
 		"topics import":  importedLine{},
+		"topics move":    moveLine{},
 		"stats":          statsLine{},
 		"doctor":         findingLine{},
 		"pause":          pauseLine{},

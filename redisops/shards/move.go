@@ -82,8 +82,6 @@ func (s *Store) Move(ctx context.Context, topic string, to *Store, arriveIn stri
 			select {
 			case <-time.After(wait):
 			case <-ctx.Done():
-				yield(p, ctx.Err())
-				return
 			}
 		}
 	}
@@ -351,18 +349,19 @@ func (m *mover) known(ctx context.Context) error {
 // next makes the next step, and returns how long to wait then. A step is not interrupted,
 // so that no batch stays in the outbox.
 func (m *mover) next(ctx context.Context, p *MoveProgress) (wait time.Duration, err error) {
-	if err := ctx.Err(); err != nil {
-		return 0, err
-	}
+	ended := ctx.Err()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), finishLimit)
 	defer cancel()
-	if err := m.unchanged(ctx); err != nil {
-		return 0, err
+	if ended == nil {
+		ended = m.unchanged(ctx)
+	}
+	if ended != nil {
+		return 0, errors.Join(ended, m.deliverRest(ctx))
 	}
 	moved, err := m.step(ctx, m.names)
 	p.Moved += moved
 	if err != nil {
-		return 0, err
+		return 0, errors.Join(err, m.deliverRest(ctx))
 	}
 	if p.Left, err = m.from.count(ctx, m.names); err != nil || moved > 0 {
 		return 0, err
@@ -372,6 +371,13 @@ func (m *mover) next(ctx context.Context, p *MoveProgress) (wait time.Duration, 
 	}
 	p.Done, err = m.end(ctx)
 	return stayWait, err
+}
+
+// deliverRest delivers what is in the outbox before the call ends, such as a batch of a
+// script whose answer was lost.
+func (m *mover) deliverRest(ctx context.Context) error {
+	_, err := each(ctx, m.names, func(ctx context.Context, name string) (bool, error) { return true, m.deliverAll(ctx, name) })
+	return err
 }
 
 // unchanged checks that neither topic is about to be resharded.

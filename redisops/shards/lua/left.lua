@@ -9,5 +9,6 @@ local bad = mistyped('hash', 'hash')
 if bad then return bad end
 
 if redis.call('HLEN', KEYS.batches) > 0 then return '0' end
-if redis.call('HGET', KEYS.index, 'm') == ARGV.move then redis.call('UNLINK', KEYS.index) end
+local noted = redis.call('HGET', KEYS.index, 'm')
+if not noted or noted == ARGV.move then redis.call('UNLINK', KEYS.index) end
 return '1'

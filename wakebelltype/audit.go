@@ -35,6 +35,8 @@ const (
 	AuditTopicRemove     AuditOperation = "topic.remove"
 	AuditTopicDivide     AuditOperation = "topic.divide"
 	AuditTopicReshard    AuditOperation = "topic.reshard"
+	AuditTopicImport     AuditOperation = "topic.import"
+	AuditTopicMove       AuditOperation = "topic.move"
 	AuditTopicRedrive    AuditOperation = "topic.redrive"
 	AuditTopicDeleteDead AuditOperation = "topic.delete_dead"
 

@@ -9,7 +9,7 @@ import (
 // Operation is a row of the table of operations that are recorded.
 type Operation struct {
 	Name    wakebelltype.AuditOperation
-	Request string // the message by which a peer requests it
+	Request string // the message by which a peer requests it; empty: it needs Redis itself
 
 	// merged sums up the entries of a caller within a minute. It is set where one
 	// command of an operator, or a program, makes many calls.
@@ -40,6 +40,8 @@ var Operations = []Operation{
 	{Name: wakebelltype.AuditTopicRemove, Request: "RemoveTopicRequest"},
 	{Name: wakebelltype.AuditTopicDivide, Request: "DivideTopicRequest"},
 	{Name: wakebelltype.AuditTopicReshard, Request: "ReshardTopicRequest"},
+	{Name: wakebelltype.AuditTopicImport},
+	{Name: wakebelltype.AuditTopicMove},
 	{Name: wakebelltype.AuditTopicRedrive, Request: "RedriveDeadLettersRequest", merged: sameName},
 	{Name: wakebelltype.AuditTopicDeleteDead, Request: "DeleteDeadLettersRequest", merged: sameName},
 	{Name: wakebelltype.AuditTopicSchedule, Request: "RecordChangeRequest", reported: true},

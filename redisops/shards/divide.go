@@ -131,11 +131,12 @@ func (s *Store) Settle(ctx context.Context, topic string) (sharding.Layout, erro
 	})
 }
 
-// used reports whether a physical topic has timers or dead letters.
+// used reports whether a physical topic has timers or dead letters, or some that have left
+// it and not arrived.
 func (s *Store) used(ctx context.Context, name string) (used bool, err error) {
 	k := s.timers.Keys().Of(name)
 	err = s.timers.Again(ctx, func() error {
-		n, err := s.timers.RDB.Exists(ctx, k.Timeline, k.Payloads, k.Dead, k.Moving()).Result()
+		n, err := s.timers.RDB.Exists(ctx, k.Timeline, k.Payloads, k.Dead, k.Moving(), k.Leaving()).Result()
 		used = n > 0
 		return scripts.Wrap(ctx, []string{k.Timeline}, err)
 	})

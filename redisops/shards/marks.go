@@ -49,34 +49,52 @@ func (s *Store) moveMark(ctx context.Context, from, id string, to ...string) err
 // moveMarks moves the marks of all ids that the shards before have. The key of a timer that
 // was handled is not known, so its mark goes to all shards if timers have keys.
 func (s *Store) moveMarks(ctx context.Context, topic string, l sharding.Layout) error {
+	return s.eachMark(ctx, sharding.Names(topic, l.From), func(name, id string) error {
+		return s.moveMark(ctx, name, id, markedIn(l, topic, id)...)
+	})
+}
+
+// markedIn returns the physical topics in which the mark of an id belongs.
+func markedIn(l sharding.Layout, topic, id string) []string {
+	if l.Keyed {
+		return l.Names(topic)
+	}
+	return []string{l.Shard(topic, id, "")}
+}
+
+// eachMark calls do with the ids that have a mark in one of some physical topics. It may
+// do so twice for an id. It scans all keys of Redis once.
+func (s *Store) eachMark(ctx context.Context, names []string, do func(name, id string) error) error {
+	of := map[string]string{} // physical topics by what precedes the ids of their marks
+	pattern := s.timers.Keys().Once + ":"
+	for _, name := range names {
+		of[s.timers.Keys().Of(name).Mark("")] = name
+		if len(names) == 1 {
+			pattern = s.timers.Keys().Of(name).Mark("")
+		}
+	}
 	servers, err := s.timers.Nodes(ctx)
 	if err != nil {
-		return fmt.Errorf("look for marks of %q: %w", topic, scripts.Wrap(ctx, nil, err))
+		return fmt.Errorf("look for marks of %q: %w", names[0], scripts.Wrap(ctx, nil, err))
 	}
-	for _, name := range sharding.Names(topic, l.From) {
-		prefix := s.timers.Keys().Of(name).Mark("")
-		for _, server := range servers {
-			for cursor := uint64(0); ; {
-				var found []string
-				err := s.timers.Again(ctx, func() (err error) {
-					found, cursor, err = server.ScanType(ctx, cursor, escapeGlob(prefix)+"*", layout.ScanPage, "string").Result()
-					return scripts.Wrap(ctx, nil, err)
-				})
-				if err != nil {
-					return fmt.Errorf("look for marks of %q: %w", name, err)
+	for _, server := range servers {
+		for cursor, first := uint64(0), true; first || cursor != 0; first = false {
+			var found []string
+			err := s.timers.Again(ctx, func() (err error) {
+				found, cursor, err = server.ScanType(ctx, cursor, escapeGlob(pattern)+"*", layout.ScanPage, "string").Result()
+				return scripts.Wrap(ctx, nil, err)
+			})
+			if err != nil {
+				return fmt.Errorf("look for marks of %q: %w", names[0], err)
+			}
+			for _, key := range found {
+				end := strings.LastIndexByte(key, ':') + 1 // ids have no colons there
+				name, ours := of[key[:end]]
+				if !ours {
+					continue
 				}
-				for _, key := range found {
-					id := layout.UnescapeColons.Replace(strings.TrimPrefix(key, prefix))
-					to := []string{l.Shard(topic, id, "")}
-					if l.Keyed {
-						to = l.Names(topic)
-					}
-					if err := s.moveMark(ctx, name, id, to...); err != nil {
-						return err
-					}
-				}
-				if cursor == 0 {
-					break
+				if err := do(name, layout.UnescapeColons.Replace(key[end:])); err != nil {
+					return err
 				}
 			}
 		}

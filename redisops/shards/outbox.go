@@ -14,6 +14,7 @@ import (
 
 	"github.com/wakebell/wakebell/internal/sharding"
 	"github.com/wakebell/wakebell/redisops/internal/scripts"
+	"github.com/wakebell/wakebell/redisops/timers"
 )
 
 // Timers move from one physical topic to another in three steps, because the two may be on
@@ -100,18 +101,60 @@ func (s *Store) spread(topic string, l sharding.Layout, kind string, items [][]s
 
 // deliver stores a batch of an outbox where its items belong, and drops it.
 func (s *Store) deliver(ctx context.Context, topic string, l sharding.Layout, from, token, text string) error {
+	return s.toShards(topic, l).deliver(ctx, from, token, text)
+}
+
+// transport says through which outbox timers leave the physical topics of a topic, and
+// where they arrive.
+type transport struct {
+	from, to *Store
+	topic    string // in which they arrive
+	layout   sharding.Layout
+
+	outbox  func(timers.TopicKeys) (batches, index string)
+	arrived func(timers.TopicKeys) string // the key with the tokens of batches
+	keep    time.Duration                 // for how long they are remembered
+
+	// before is called before a batch is stored; nil: nothing is.
+	before func(ctx context.Context, kind string, items [][]string) error
+
+	// Timers without a key that become due within margin, or that became due within
+	// grace, are not taken.
+	margin, grace time.Duration
+}
+
+// arrivedLife is how long the tokens are remembered of batches that have arrived in a
+// shard. Nodes deliver what a process has left behind much sooner.
+const arrivedLife = 24 * time.Hour
+
+// toShards is the transport of timers that move to other shards.
+func (s *Store) toShards(topic string, l sharding.Layout) *transport {
+	return &transport{
+		from: s, to: s, topic: topic, layout: l, keep: arrivedLife, margin: moveMargin,
+		outbox:  func(k timers.TopicKeys) (string, string) { return k.Moving(), k.Taken() },
+		arrived: timers.TopicKeys.Arrived,
+	}
+}
+
+// deliver stores a batch where its items belong, and drops it.
+func (t *transport) deliver(ctx context.Context, from, token, text string) error {
 	kind, items, err := readBatch(text)
 	if err != nil {
 		return fmt.Errorf("outbox of %q: %w", from, err)
 	}
-	parts, index := s.spread(topic, l, kind, items)
+	if t.before != nil {
+		if err := t.before(ctx, kind, items); err != nil {
+			return fmt.Errorf("move timers of %q: %w", from, err)
+		}
+	}
+	parts, index := t.to.spread(t.topic, t.layout, kind, items)
 	if _, err = each(ctx, slices.Sorted(maps.Keys(parts)), func(ctx context.Context, name string) (string, error) {
-		return s.arrive(ctx, kind, name, token+" "+from, parts[name])
+		return t.arrive(ctx, kind, name, token+" "+from, parts[name])
 	}); err != nil {
 		return fmt.Errorf("move timers of %q: %w", from, err)
 	}
-	k := s.timers.Keys().Of(from)
-	if _, err = s.timers.RunText(ctx, dropScript, []string{k.Moving(), k.Taken()}, append([]any{token}, index...)...); err != nil {
+	batches, taken := t.outbox(t.from.timers.Keys().Of(from))
+	if _, err = t.from.timers.RunText(ctx, dropScript, []string{batches, taken}, append([]any{token}, index...)...); err != nil {
 		return fmt.Errorf("outbox of %q: %w", from, err)
 	}
 	return nil
@@ -127,47 +170,64 @@ func fieldOf(entry []string, name string) string {
 	return ""
 }
 
-// arrive stores a part of a batch in a physical topic, unless it was stored before.
+// arrive stores a part of a batch in a shard, unless it was stored before.
 func (s *Store) arrive(ctx context.Context, kind, name, token string, items []any) (stored string, err error) {
-	k := s.timers.Keys().Of(name)
+	return s.toShards("", sharding.Layout{}).arrive(ctx, kind, name, token, items)
+}
+
+// arrive stores a part of a batch in a physical topic, unless it was stored before.
+func (t *transport) arrive(ctx context.Context, kind, name, token string, items []any) (stored string, err error) {
+	store := t.to.timers
+	k, keep := store.Keys().Of(name), t.keep.Milliseconds()
 	switch kind {
 	case ofTimers:
-		keys := []string{k.Timeline, k.Payloads, k.Leases, k.Hint, k.TimerKeys, k.KeyOrder, k.KeyStates, k.KeyRates, k.Arrived()}
-		stored, err = s.timers.RunText(ctx, arriveScript, keys, append([]any{token}, items...)...)
+		keys := []string{k.Timeline, k.Payloads, k.Leases, k.Hint, k.TimerKeys, k.KeyOrder, k.KeyStates, k.KeyRates, t.arrived(k)}
+		stored, err = store.RunText(ctx, arriveScript, keys, append([]any{token, keep}, items...)...)
 	case ofDead:
-		stored, err = s.timers.RunText(ctx, arriveEntriesScript, []string{k.Dead, k.Arrived()}, append([]any{token, 0}, items...)...)
+		stored, err = store.RunText(ctx, arriveEntriesScript, []string{k.Dead, t.arrived(k)}, append([]any{token, keep, 0}, items...)...)
 	case ofHistory:
-		stored, err = s.timers.RunText(ctx, arriveEntriesScript, []string{k.History, k.Arrived()}, append([]any{token, historyLife.Milliseconds()}, items...)...)
+		stored, err = store.RunText(ctx, arriveEntriesScript, []string{k.History, t.arrived(k)}, append([]any{token, keep, historyLife.Milliseconds()}, items...)...)
 	case ofCounts:
-		stored, err = s.timers.RunText(ctx, arriveCountsScript, []string{k.Counts, k.Arrived()}, append([]any{token}, items...)...)
+		stored, err = store.RunText(ctx, arriveCountsScript, []string{k.Counts, t.arrived(k)}, append([]any{token, keep}, items...)...)
 	default:
 		err = errBatch
 	}
 	if err == nil {
-		s.timers.Remember(ctx, name)
+		store.Remember(ctx, name)
 	}
 	return stored, err
 }
 
 // deliverAll delivers all batches in the outbox of a physical topic.
 func (s *Store) deliverAll(ctx context.Context, topic string, l sharding.Layout, from string) error {
-	batches, err := s.outbox(ctx, from)
+	return s.toShards(topic, l).deliverAll(ctx, from)
+}
+
+// deliverAll delivers all batches in the outbox of a physical topic.
+func (t *transport) deliverAll(ctx context.Context, from string) error {
+	batches, err := t.pending(ctx, from)
 	if err != nil {
 		return err
 	}
 	for token, text := range batches {
-		if err := s.deliver(ctx, topic, l, from, token, text); err != nil {
+		if err := t.deliver(ctx, from, token, text); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// outbox returns the batches in the outbox of a physical topic by their tokens.
+// outbox returns the batches that move from a shard to others, by their tokens.
 func (s *Store) outbox(ctx context.Context, from string) (batches map[string]string, err error) {
-	key := s.timers.Keys().Of(from).Moving()
-	err = s.timers.Again(ctx, func() error {
-		batches, err = s.timers.RDB.HGetAll(ctx, key).Result()
+	return s.toShards("", sharding.Layout{}).pending(ctx, from)
+}
+
+// pending returns the batches in the outbox of a physical topic by their tokens.
+func (t *transport) pending(ctx context.Context, from string) (batches map[string]string, err error) {
+	store := t.from.timers
+	key, _ := t.outbox(store.Keys().Of(from))
+	err = store.Again(ctx, func() error {
+		batches, err = store.RDB.HGetAll(ctx, key).Result()
 		return scripts.Wrap(ctx, []string{key}, err)
 	})
 	if err != nil {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"iter"
-	"strconv"
 	"time"
 
 	"github.com/wakebell/wakebell/internal/sharding"
@@ -157,93 +156,17 @@ func (s *Store) checkInFlightOf(ctx context.Context, topic string, l sharding.La
 // move makes one step in each of the shards before, and returns how many timers and
 // entries it has moved.
 func (s *Store) move(ctx context.Context, topic string, l sharding.Layout) (moved int64, err error) {
-	counts, err := each(ctx, sharding.Names(topic, l.From), func(ctx context.Context, from string) (int64, error) {
-		if err := s.deliverAll(ctx, topic, l, from); err != nil {
-			return 0, err
-		}
-		n, err := s.moveTimers(ctx, topic, l, from)
-		if n > 0 || err != nil {
-			return n, err
-		}
-		k := s.timers.Keys().Of(from)
-		if n, err = s.moveEntries(ctx, topic, l, from, k.Dead, ofDead); n > 0 || err != nil {
-			return n, err
-		}
-		if n, err = s.moveEntries(ctx, topic, l, from, k.History, ofHistory); n > 0 || err != nil {
-			return n, err
-		}
-		return 0, s.moveCounts(ctx, topic, l, from)
-	})
-	for _, n := range counts {
-		moved += n
-	}
-	return moved, err
-}
-
-// moveTimers moves timers of a physical topic, at most about a page of them.
-func (s *Store) moveTimers(ctx context.Context, topic string, l sharding.Layout, from string) (int64, error) {
-	taken, token, batch, err := s.take(ctx, from)
-	if taken == 0 || err != nil {
-		return 0, err
-	}
-	return taken, s.deliver(ctx, topic, l, from, token, batch)
-}
-
-// take takes a batch of timers out of a physical topic.
-func (s *Store) take(ctx context.Context, from string) (taken int64, token, batch string, err error) {
-	k := s.timers.Keys().Of(from)
-	keys := []string{k.Timeline, k.Payloads, k.Leases, k.TimerKeys, k.KeyOrder, k.KeyStates, k.KeyRates, k.Moving(), k.Taken(), k.Pins()}
-	for offset := 0; ; {
-		reply, err := s.timers.RunList(ctx, 4, takeScript, keys, movePage, offset, moveMargin.Microseconds(), moveKey, moveBytes)
-		if err != nil {
-			return 0, "", "", fmt.Errorf("move timers of %q: %w", from, err)
-		}
-		texts, err := scripts.Texts(reply)
-		if err != nil {
-			return 0, "", "", err
-		}
-		taken, _ := strconv.ParseInt(texts[0], 10, 64)
-		stay, _ := strconv.Atoi(texts[1])
-		if taken > 0 || stay < movePage {
-			return taken, texts[2], texts[3], nil
-		}
-		offset += stay
-	}
-}
-
-// moveEntries moves entries of a stream of a physical topic.
-func (s *Store) moveEntries(ctx context.Context, topic string, l sharding.Layout, from, stream, kind string) (int64, error) {
-	k := s.timers.Keys().Of(from)
-	reply, err := s.timers.RunList(ctx, 3, takeEntriesScript, []string{stream, k.Moving(), k.Taken()}, kind, movePage)
-	if err != nil {
-		return 0, fmt.Errorf("move entries of %q: %w", stream, err)
-	}
-	texts, err := scripts.Texts(reply)
-	if err != nil || texts[0] == "0" {
-		return 0, err
-	}
-	taken, _ := strconv.ParseInt(texts[0], 10, 64)
-	return taken, s.deliver(ctx, topic, l, from, texts[1], texts[2])
-}
-
-// moveCounts moves the counts of a physical topic. Its pollers write more of them while they
-// run.
-func (s *Store) moveCounts(ctx context.Context, topic string, l sharding.Layout, from string) error {
-	k := s.timers.Keys().Of(from)
-	reply, err := s.timers.RunList(ctx, 3, takeCountsScript, []string{k.Counts, k.Moving(), k.Taken()}, ofCounts)
-	if err != nil {
-		return fmt.Errorf("move the counts of %q: %w", from, err)
-	}
-	texts, err := scripts.Texts(reply)
-	if err != nil || texts[0] == "0" {
-		return err
-	}
-	return s.deliver(ctx, topic, l, from, texts[1], texts[2])
+	return s.toShards(topic, l).step(ctx, sharding.Names(topic, l.From))
 }
 
 // leftIn returns the number of timers in the shards before.
 func (s *Store) leftIn(ctx context.Context, topic string, l sharding.Layout) (left int64, err error) {
-	counts, err := each(ctx, sharding.Names(topic, l.From), func(ctx context.Context, name string) (n int64, err error) {
+	return s.count(ctx, sharding.Names(topic, l.From))
+}
+
+// count returns the number of timers in physical topics.
+func (s *Store) count(ctx context.Context, names []string) (left int64, err error) {
+	counts, err := each(ctx, names, func(ctx context.Context, name string) (n int64, err error) {
 		key := s.timers.Keys().Of(name).Timeline
 		err = s.timers.Again(ctx, func() error {
 			n, err = s.timers.RDB.ZCard(ctx, key).Result()

@@ -31,7 +31,12 @@ type killed struct {
 func (k *killed) DialHook(next redis.DialHook) redis.DialHook { return next }
 
 func (k *killed) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return next
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		if k.left.Load() > 0 {
+			return next(ctx, cmds)
+		}
+		return &net.OpError{Op: "read", Err: net.ErrClosed}
+	}
 }
 
 func (k *killed) ProcessHook(next redis.ProcessHook) redis.ProcessHook {

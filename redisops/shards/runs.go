@@ -40,20 +40,10 @@ func (s *Store) RunWasPut(ctx context.Context, topic, name, id, incarnation stri
 // because the shard of a run depends on the id of its timer. It may be repeated.
 func (s *Store) moveRuns(ctx context.Context, topic string, l sharding.Layout) error {
 	for _, from := range sharding.Names(topic, l.From) {
-		key, args := s.timers.Keys().Of(from).Runs, []any{}
-		err := s.timers.Again(ctx, func() error {
-			noted, err := s.timers.RDB.HGetAll(ctx, key).Result()
-			args = args[:0]
-			for name, run := range noted {
-				args = append(args, name, run)
-			}
-			return scripts.Wrap(ctx, []string{key}, err)
-		})
-		if err == nil && len(args) > 0 {
-			_, err = each(ctx, l.Names(topic), func(ctx context.Context, name string) (string, error) {
-				return s.timers.RunText(ctx, arriveRunsScript, []string{s.timers.Keys().Of(name).Runs}, args...)
-			})
-			if err == nil {
+		noted, err := s.notedRuns(ctx, from)
+		if err == nil && len(noted) > 0 {
+			if err = s.noteRuns(ctx, l.Names(topic), noted); err == nil {
+				key := s.timers.Keys().Of(from).Runs
 				err = s.timers.Again(ctx, func() error {
 					return scripts.Wrap(ctx, []string{key}, s.timers.RDB.Unlink(ctx, key).Err())
 				})
@@ -64,4 +54,26 @@ func (s *Store) moveRuns(ctx context.Context, topic string, l sharding.Layout) e
 		}
 	}
 	return nil
+}
+
+// notedRuns returns the notes of a physical topic, as arguments of lua/arrive_runs.lua.
+func (s *Store) notedRuns(ctx context.Context, name string) (args []any, err error) {
+	key := s.timers.Keys().Of(name).Runs
+	err = s.timers.Again(ctx, func() error {
+		noted, err := s.timers.RDB.HGetAll(ctx, key).Result()
+		args = nil
+		for name, run := range noted {
+			args = append(args, name, run)
+		}
+		return scripts.Wrap(ctx, []string{key}, err)
+	})
+	return args, err
+}
+
+// noteRuns adds notes to physical topics.
+func (s *Store) noteRuns(ctx context.Context, names []string, noted []any) error {
+	_, err := each(ctx, names, func(ctx context.Context, name string) (string, error) {
+		return s.timers.RunText(ctx, arriveRunsScript, []string{s.timers.Keys().Of(name).Runs}, noted...)
+	})
+	return err
 }

@@ -29,6 +29,8 @@ var (
 	takeCountsScript    = lua.Load("take_counts")
 	arriveCountsScript  = lua.Load("arrive_counts")
 	arriveRunsScript    = lua.Load("arrive_runs")
+	leaveScript         = lua.Load("leave")
+	leftScript          = lua.Load("left")
 )
 
 // Store is the store of topics that may have shards.

@@ -132,6 +132,15 @@ func (t TopicKeys) Moving() string { return t.exchange + ":moving" }
 // Taken is the key of the ids and keys of the timers in the outbox.
 func (t TopicKeys) Taken() string { return t.exchange + ":taken" }
 
+// Leaving is the key of the outbox of a topic that is moved to another Redis.
+func (t TopicKeys) Leaving() string { return t.exchange + ":leaving" }
+
+// Left is the key of the ids and keys of the timers in that outbox, and of the move.
+func (t TopicKeys) Left() string { return t.exchange + ":left" }
+
+// Arriving is the key of the batches of a move from another Redis that have arrived.
+func (t TopicKeys) Arriving(move string) string { return t.exchange + ":arriving:" + move }
+
 // Pins is the key of the timers that do not move, because they are being written.
 func (t TopicKeys) Pins() string { return t.exchange + ":pins" }
 

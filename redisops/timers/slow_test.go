@@ -128,6 +128,15 @@ func (f *fixture) quickToLook(t *testing.T, timers int) {
 	quick("discover topics", func() error { _, _, err := f.DiscoverTopics(ctx, 0); return err })
 	quick("behind", func() error { _, err := f.Behind(ctx, []string{f.topic}); return err })
 	quick("peek", func() error { _, err := f.src.Peek(ctx); return err })
+	quick("scan", func() error {
+		n := 0
+		for _, err := range f.Scan(ctx, f.topic) {
+			if n++; err != nil || n == 1000 {
+				return err
+			}
+		}
+		return nil
+	})
 	quick("check", func() error { return f.Check(ctx, []string{f.topic}) })
 	quick("heal", func() error { _, err := f.src.RemoveOrphans(ctx); return err })
 	for name, filter := range map[string]Filter{
@@ -181,6 +190,17 @@ func (f *fixture) quickToChange(t *testing.T) {
 				ids = append(ids, e.ID)
 			}
 			_, err := f.Cancel(ctx, f.topic, ids...)
+			return err
+		})
+	}
+	for _, mode := range []PutMode{PutKeep, PutReplace} {
+		f.requireQuick(t, "put "+string(mode), func(try int) error {
+			var list []Stored
+			for i, e := range batchOf("put", try%2, Entry{}) {
+				at := time.Now().Add(time.Hour)
+				list = append(list, Stored{ID: e.ID, Key: fmt.Sprint("key ", i%50), Number: int64(i), At: at, Due: at, Claims: i % 2, Payload: e.Payload})
+			}
+			_, err := f.Put(ctx, f.topic, mode, list)
 			return err
 		})
 	}

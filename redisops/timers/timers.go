@@ -140,6 +140,8 @@ var (
 	statsScript         = lua.Load("stats", "keys")
 	lastDeadScript      = lua.Load("last_dead")
 	apartScript         = lua.Bare("apart")
+	dumpScript          = lua.Load("dump")
+	putScript           = lua.Load("put", "keys", "keys_order", "keys_written")
 	removeTopicScript   = lua.Load("remove_topic")
 	keyedScheduleScript = lua.Within("keyed", "schedule", "tally", "keys_off")
 	keyedCancelScript   = lua.Within("keyed", "cancel", "keys", "keys_order", "keys_written")

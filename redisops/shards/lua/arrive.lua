@@ -2,10 +2,10 @@
 -- An id that is here already stays as it is. The timers of a key keep their order.
 --
 -- KEYS: timeline payloads leases hint keys order busy rates arrived
--- ARGV: token ...
---   token: of the batch; then for each timer its id, score, payload, lease record, key
---   and place ('' for none), 1 if it holds its key, and when all tokens of its key are
---   back ('' for none).
+-- ARGV: token keep ...
+--   token: of the batch; keep: the ms for which it is remembered; then for each timer its
+--   id, score, payload, lease record, key and place ('' for none), 1 if it holds its key,
+--   and when all tokens of its key are back ('' for none).
 -- Returns: how many timers were stored, as a text.
 
 local bad = mistyped('zset', 'hash', 'hash', 'string', 'hash', 'zset', 'hash', 'zset', 'hash')
@@ -95,6 +95,6 @@ for _, t in ipairs(all) do
   end
 end
 redis.call('HSET', KEYS.arrived, ARGV.token, '1')
-redis.call('PEXPIRE', KEYS.arrived, '86400000')
+redis.call('PEXPIRE', KEYS.arrived, ARGV.keep)
 if lowest < known then announce(KEYS.hint, lowest, now) end
 return string.format('%.0f', stored)

@@ -1,8 +1,9 @@
 -- Adds counts that were taken out of another topic, once.
 --
 -- KEYS: counts arrived
--- ARGV: token ...
---   token: of the batch; then for each count its field and its value.
+-- ARGV: token keep ...
+--   token: of the batch; keep: the ms for which it is remembered; then for each count its
+--   field and its value.
 -- Returns: how many counts were added, as a text.
 
 local bad = mistyped('hash', 'hash')
@@ -16,5 +17,5 @@ for i = ARGV_NAMED + 1, #ARGV, 2 do
 end
 redis.call('EXPIRE', KEYS.counts, '7776000')
 redis.call('HSET', KEYS.arrived, ARGV.token, '1')
-redis.call('PEXPIRE', KEYS.arrived, '86400000')
+redis.call('PEXPIRE', KEYS.arrived, ARGV.keep)
 return string.format('%.0f', added)

@@ -1,9 +1,10 @@
 -- Adds entries of a stream that were taken out of another topic, once.
 --
 -- KEYS: stream arrived
--- ARGV: token life ...
---   token: of the batch; life: the ms after which the stream expires, 0 for never; then
---   for each entry the number of its fields and values, and these.
+-- ARGV: token keep life ...
+--   token: of the batch; keep: the ms for which it is remembered; life: those after which
+--   the stream expires, 0 for never; then for each entry the number of its fields and
+--   values, and these.
 -- Returns: how many entries were added, as a text.
 
 local bad = mistyped('stream', 'hash')
@@ -18,5 +19,5 @@ while i <= #ARGV do
 end
 if ARGV.life ~= '0' then redis.call('PEXPIRE', KEYS.stream, ARGV.life) end
 redis.call('HSET', KEYS.arrived, ARGV.token, '1')
-redis.call('PEXPIRE', KEYS.arrived, '86400000')
+redis.call('PEXPIRE', KEYS.arrived, ARGV.keep)
 return string.format('%.0f', added)

@@ -1,12 +1,13 @@
 -- Takes timers out of a topic into its outbox, from the last one on: put after
 -- keys_order.lua. Timers of a key are taken together. Timers that a handler has or that are
--- pinned stay, and so do those of their keys. Timers without a key that become due soon
--- stay as well: they are handled here.
+-- pinned stay, and so do those of their keys. Timers without a key that become due soon,
+-- or became due a moment ago, stay as well: they are handled here.
 --
 -- KEYS: timeline payloads leases keys order busy rates moving taken pins
--- ARGV: limit offset margin longest bytes
+-- ARGV: limit offset margin grace longest bytes
 --   limit: how many timers to look at; offset: how many at the end to leave; margin: the
---   µs within which a timer becomes due soon; longest: the most timers of a key; bytes:
+--   µs within which a timer becomes due soon; grace: the µs for which one that is due
+--   stays; longest: the most timers of a key; bytes:
 --   about how many payloads may have in all.
 -- Returns: how many timers were taken, how many of those that were looked at stay, and
 --   the token and the content of the batch, '' if none was taken; as texts.
@@ -16,7 +17,8 @@ if bad then return bad end
 
 local timeline, pins = KEYS.timeline, KEYS.pins
 local now = clock()
-local margin, longest, room = tonumber(ARGV.margin) / 1e6, tonumber(ARGV.longest), tonumber(ARGV.bytes)
+local margin, grace = tonumber(ARGV.margin) / 1e6, tonumber(ARGV.grace) / 1e6
+local longest, room = tonumber(ARGV.longest), tonumber(ARGV.bytes)
 keyed.open(KEYS.keys, KEYS.order, KEYS.busy, timeline, KEYS.leases)
 
 local parts, ids, marks, members, free_keys = {'t'}, {}, {}, {}, {}
@@ -120,7 +122,7 @@ for i, id in ipairs(page) do
     end
   else
     local at = number(looked[2 * i])
-    local t = not (at > now and at <= now + margin) and movable(id, looked[2 * i])
+    local t = not (at > now - grace and at <= now + margin) and movable(id, looked[2 * i])
     if t then pack(t) end
   end
   for j = math.max(before, 0) + 1, #ids do taken[ids[j]] = true end

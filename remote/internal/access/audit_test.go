@@ -29,7 +29,9 @@ func TestEveryOperationIsAudited(t *testing.T) {
 	}
 	var recorded []string
 	for _, o := range audit.Operations {
-		recorded = append(recorded, o.Request)
+		if o.Request != "" { // peers cannot request it
+			recorded = append(recorded, o.Request)
+		}
 		require.NotEqual(t, string(o.Name), o.Name.Kind())
 	}
 	slices.Sort(want)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"strings"
 
 	"github.com/redis/go-redis/v9"
 
@@ -111,6 +112,28 @@ func (c *Connection) Close() error {
 		return fmt.Errorf("close redis: %w", err)
 	}
 	return nil
+}
+
+// WithTarget runs fn with a Client of another Redis than that of --redis, whose URL the
+// flag --to gives. The flags for keys and topics apply to it as well, and those for TLS if
+// its URL is of rediss.
+func (a *App) WithTarget(where string, fn func(*wakebell.Client) error) (err error) {
+	var encryption tlsFlags
+	if strings.HasPrefix(where, "rediss") {
+		encryption = a.tls
+	}
+	found, err := dial(where, encryption)
+	if err != nil {
+		return Usagef("%s", strings.Replace(err.Error(), "--redis:", "--to:", 1))
+	}
+	conn := &Connection{Prefix: a.Prefix, Keys: a.Keys, celery: a.Celery, payloads: a.Payloads(), Redis: found.redis, Replicas: found.replicas}
+	defer func() { err = errors.Join(err, conn.Close()) }()
+	conn.Watch(a, retryFor)
+	client, err := conn.Client()
+	if err != nil {
+		return err
+	}
+	return fn(client)
 }
 
 // WithClient runs fn with a Client of the Redis of --redis.

@@ -15,6 +15,8 @@ func TestTheReferenceNamesTheFields(t *testing.T) {
 		"topics rm":      removedLine{},
 		"topics shards":  shardsLine{},
 		"topics reshard": reshardLine{},
+		"topics import":  importedLine{},
+		"topics move":    moveLine{},
 		"stats":          statsLine{},
 		"doctor":         findingLine{},
 		"pause":          pauseLine{},

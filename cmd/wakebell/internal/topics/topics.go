@@ -58,7 +58,7 @@ separator, dead_letter_key and fault.`,
 			return errors.Join(listTopics(ctx, a, c, names, page), addQueues(ctx, a, c, prefix))
 		})
 	})
-	cmd.AddCommand(topicsRmCommand(a), topicsShardsCommand(a), topicsReshardCommand(a))
+	cmd.AddCommand(topicsRmCommand(a), topicsShardsCommand(a), topicsReshardCommand(a), topicsExportCommand(a), topicsImportCommand(a), topicsMoveCommand(a))
 	return cmd
 }
 

@@ -41,10 +41,6 @@ if last and last > sequence then
   return redis.error_reply('STALE ' .. string.format('%.0f', last))
 end
 
--- The first write must be one that Redis allows when its memory is full. Redis then
--- allows the other writes too, and a full Redis can be drained.
-redis.call('HDEL', leases, SENTINEL)
-
 local finish_at = now + tonumber(ARGV.ttl)
 local finish = text(finish_at)
 local want, max_bytes = tonumber(ARGV.want), tonumber(ARGV.max_bytes)
@@ -110,6 +106,9 @@ local good = acked and total or 0
 if total == acks then
   while good < acks and scores[good + 1] == ARGV[base + total + good + 1] do good = good + 1 end
 end
+-- The first write must be one that Redis allows when its memory is full. Redis then
+-- allows the other writes too, and a full Redis can be drained.
+if good < total or acks == 0 then redis.call('HDEL', leases, SENTINEL) end
 if good == total then
   variadic('ZREM', timeline, ARGV, base + 1, base + acks)
   variadic('HDEL', payloads, ARGV, base + 1, base + acks)
@@ -232,10 +231,10 @@ if #due > 0 then
     records = collect('HMGET', leases, ids, 1, found)
   end
   gone, scored, recorded = {}, {}, {'', SENTINEL}
-  local s = 0
+  local s, record_of = 0, by_key and by_key.record or current
   for k = 1, found do
     local id, score, payload = ids[k], due[2 * k], bodies[k]
-    local r = records[k] and current(records[k], score)
+    local r = (records[k] or by_key) and record_of(records[k], score, id)
     if score == '-inf' then
       healed = healed + 1
       score = now_text

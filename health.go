@@ -54,9 +54,18 @@ type TopicHealth struct {
 	Running      int           // timers that the node holds
 	Failures     int           // consecutive requests to Redis that failed for this topic only
 	Concurrency  int           // timers or batches that may be handled at once; 0 without AdaptiveConcurrency
-	Breaker      string        // of this node: closed, open or half-open; empty without Breaker
 	Role         string        // of this node: primary or fallback; empty unless nodes compete for the topic
 	Err          error         // error of the last failure; nil if Failures is 0
+
+	// Breaker is the state of the circuit breaker of this node: closed, open or half-open;
+	// empty without Breaker. If it is not closed, BreakerSince is when it opened,
+	// BreakerUntil when it tries the next timer, and BreakerReason why it opened.
+	Breaker                    string
+	BreakerSince, BreakerUntil time.Time
+	BreakerReason              string
+
+	Group  string // of Weight; empty: the topic is in no group
+	Weight int    // in Group
 }
 
 // Health checks the System: it queries Redis and every poller, and waits for
@@ -147,12 +156,14 @@ func (h *Health) topic(v poller.Health) {
 	if v.Err != nil {
 		h.problem("topic %q backs off: %v", v.Topic, v.Err)
 	}
-	if v.Breaker == guard.Open.String() || v.Breaker == guard.HalfOpen.String() {
-		h.problem("the circuit breaker of topic %q is %s", v.Topic, v.Breaker)
+	if s := v.State; s.Breaker == guard.Open.String() || s.Breaker == guard.HalfOpen.String() {
+		h.problem("the circuit breaker of topic %q is %s since %s: %s", v.Topic, s.Breaker, s.BreakerSince.Format(time.RFC3339), s.BreakerReason)
 	}
 	h.Topics = append(h.Topics, TopicHealth{
 		Topic: v.Topic, Silent: v.Silent, LastExchange: v.LastExchange, DownSince: v.DownSince,
-		Paused: v.Paused, Running: v.Leases, Failures: v.Failures, Concurrency: v.Concurrency, Breaker: v.Breaker, Role: v.Role, Err: v.Err,
+		Paused: v.Paused, Running: v.Leases, Failures: v.Failures, Concurrency: v.Concurrency, Role: v.Role, Err: v.Err,
+		Breaker: v.State.Breaker, BreakerSince: v.State.BreakerSince, BreakerUntil: v.State.BreakerUntil, BreakerReason: v.State.BreakerReason,
+		Group: v.State.Group, Weight: v.State.Weight,
 	})
 }
 
@@ -267,9 +278,15 @@ type (
 		Running      int     `json:"running"`
 		Failures     int     `json:"failures"`
 		Concurrency  int     `json:"concurrency,omitempty"`
-		Breaker      string  `json:"breaker,omitempty"`
 		Role         string  `json:"role,omitempty"`
 		Err          *string `json:"error"`
+
+		Breaker       string  `json:"breaker,omitempty"`
+		BreakerSince  *string `json:"breaker_since,omitempty"`
+		BreakerUntil  *string `json:"breaker_until,omitempty"`
+		BreakerReason string  `json:"breaker_reason,omitempty"`
+		Group         string  `json:"group,omitempty"`
+		Weight        int     `json:"weight,omitempty"`
 	}
 )
 
@@ -285,7 +302,9 @@ func (h Health) view() healthView {
 		v.Topics[i] = topicView{
 			Topic: t.Topic, Silent: t.Silent.Seconds(), LastExchange: instantText(t.LastExchange),
 			DownSince: instantText(t.DownSince), Behind: t.Behind.Seconds(), Paused: t.Paused,
-			Running: t.Running, Failures: t.Failures, Concurrency: t.Concurrency, Breaker: t.Breaker, Role: t.Role, Err: errorText(t.Err),
+			Running: t.Running, Failures: t.Failures, Concurrency: t.Concurrency, Role: t.Role, Err: errorText(t.Err),
+			Breaker: t.Breaker, BreakerSince: instantText(t.BreakerSince), BreakerUntil: instantText(t.BreakerUntil),
+			BreakerReason: t.BreakerReason, Group: t.Group, Weight: t.Weight,
 		}
 	}
 	return v

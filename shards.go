@@ -281,16 +281,11 @@ func (s *System) joinShards(topics []TopicHealth) []TopicHealth {
 		sum.Silent, sum.Behind, sum.Failures = max(sum.Silent, t.Silent), max(sum.Behind, t.Behind), max(sum.Failures, t.Failures)
 		sum.Paused, sum.Running = sum.Paused || t.Paused, sum.Running+t.Running
 		sum.Err = cmp.Or(sum.Err, t.Err)
-		if breakerRank(t.Breaker) > breakerRank(sum.Breaker) {
-			sum.Breaker = t.Breaker
+		if sharding.BreakerRank(t.Breaker) > sharding.BreakerRank(sum.Breaker) {
+			sum.Breaker, sum.BreakerSince, sum.BreakerUntil, sum.BreakerReason = t.Breaker, t.BreakerSince, t.BreakerUntil, t.BreakerReason
 		}
 	}
 	return all
-}
-
-// breakerRank orders the states of circuit breakers by how much they hold back.
-func breakerRank(state string) int {
-	return slices.Index([]string{"closed", "half-open", "open"}, state)
 }
 
 // physicalOr returns the physical topics of full names, or the names while Redis does not

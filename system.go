@@ -301,7 +301,7 @@ func (s *System) actorTopic(h Handler, physical string, shards int) poller.Topic
 		History:            h.set.history,
 		Breaker:            h.set.breaker,
 		Adaptive:           h.set.adaptive,
-		Group:              s.groups.named(h.set.group), Weight: h.set.weight,
+		Group:              s.groups.named(h.set.group), GroupName: h.set.group, Weight: h.set.weight,
 		NoCounts: s.cfg.NoCounts,
 	}
 	if topic.Shards = shards; h.set.queue == nil {
@@ -318,8 +318,8 @@ func (s *System) actorTopic(h Handler, physical string, shards int) poller.Topic
 		topic.FinalErrors, topic.FinalCrashes = q.finalErrors, q.atMostOnce
 		topic.RecordStore = queueRecords{s.queueNamed(source.Name())}
 	} else {
-		if !s.cfg.NoDivision {
-			topic.Announcer, topic.Node = keys, s.node
+		if topic.Node, topic.Reporter = s.node, keys; !s.cfg.NoDivision {
+			topic.Announcer = keys
 		}
 		topic.ReadOverride = s.readOverride(physical, keys, pollerSettings(h.set.tuned))
 		if topic.Flow.ByKey() { // which also looks after keys that were not freed

@@ -2,6 +2,7 @@ package dashboard
 
 import (
 	"context"
+	"fmt"
 	"iter"
 	"maps"
 	"slices"
@@ -224,6 +225,9 @@ func (t heardTopic) Limits() string {
 		if v := row.Get(&t.State.Options); v != 0 {
 			texts = append(texts, row.Flag+" "+row.Text(v))
 		}
+	}
+	if s := t.State; s.Group != "" {
+		texts = append(texts, fmt.Sprintf("group %s, weight %d", s.Group, s.Weight))
 	}
 	return strings.Join(texts, ", ")
 }

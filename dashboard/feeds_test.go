@@ -51,8 +51,8 @@ func TestNodesAreShownWhileTheyAnswer(t *testing.T) {
 		require.Equal(t, "old", f.nodes([]string{"a"})[0].Name, "a node of an earlier version answers once")
 		require.True(t, hear(other, "new", &state), "it is back")
 		require.Len(t, f.nodes([]string{"b"}), 1)
-		require.Equal(t, "max-concurrent 3, lease-ttl 30s", heardTopic{State: wakebelltype.NodeState{
-			Options: wakebelltype.Settings{MaxConcurrent: 3, LeaseTTL: 30 * time.Second},
+		require.Equal(t, "max-concurrent 3, lease-ttl 30s, group mail, weight 9", heardTopic{State: wakebelltype.NodeState{
+			Options: wakebelltype.Settings{MaxConcurrent: 3, LeaseTTL: 30 * time.Second}, Group: "mail", Weight: 9,
 		}}.Limits())
 	})
 }

@@ -2,6 +2,7 @@ package dashboard_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"net/http"
 	"strings"
@@ -12,8 +13,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/queue"
 	"github.com/wakebell/wakebell/recurring"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 func TestEmptyPagesSayWhatToDoNext(t *testing.T) {
@@ -133,4 +136,22 @@ func TestAQueueShowsWhatHappened(t *testing.T) {
 	page := s.get("queue", "name", "mails")
 	require.Contains(t, page, "1 message published")
 	require.Contains(t, page, "No attempt is recorded")
+}
+
+// An open circuit breaker is shown without the answer of its node.
+func TestAnOpenBreakerIsShown(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	s.schedule("invoices", "inv-1", time.Hour, "x")
+	require.NotContains(t, s.get("topic", "name", "invoices"), "breaker")
+	report, err := json.Marshal(wakebelltype.NodeState{
+		Breaker: "open", BreakerSince: time.Now(), BreakerUntil: time.Now().Add(time.Minute), BreakerReason: "smtp <b>refused</b>",
+	})
+	require.NoError(t, err)
+	key := "timers_reports:" + strings.TrimSuffix(s.keys.Topics, "topics") + "invoices"
+	require.NoError(t, redistest.Shared(t).HSet(t.Context(), key, "web/1/x", "9e9 "+string(report)).Err())
+	require.Eventually(t, func() bool { return strings.Contains(s.get("topics"), "breaker open on 1 node<") }, 20*time.Second, 100*time.Millisecond)
+	page := s.get("topic", "name", "invoices")
+	require.Contains(t, page, "Circuit breaker open on web/1 since")
+	require.Contains(t, page, "smtp &lt;b&gt;refused&lt;/b&gt;")
 }

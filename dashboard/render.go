@@ -84,7 +84,7 @@ func (d *Dashboard) templateFuncs() template.FuncMap {
 		"link": d.link, "asset": func(name string) string { return d.link("assets/"+name, "v", d.assets.version) },
 		"text": show.Text, "lines": show.Lines, "short": show.Short, "size": show.Size, "things": show.Things,
 		"count": show.Count, "span": show.Span,
-		"when": when, "local": local, "state": stateOf, "bar": newBar, "node": node, "add": func(a, b int) int { return a + b },
+		"when": when, "local": local, "state": stateOf, "bar": newBar, "node": node, "open": openBreakers, "add": func(a, b int) int { return a + b },
 	}
 }
 

@@ -256,6 +256,11 @@ func overrides(s wakebelltype.Settings) (rows []setting) {
 	return rows
 }
 
+// openBreakers returns the reports of nodes whose circuit breaker is not closed.
+func openBreakers(reports []wakebelltype.NodeReport) []wakebelltype.NodeReport {
+	return slices.DeleteFunc(slices.Clone(reports), func(r wakebelltype.NodeReport) bool { return r.State.BreakerSince.IsZero() })
+}
+
 type topicData struct {
 	Name      string
 	Overview  wakebelltype.Overview
@@ -263,6 +268,7 @@ type topicData struct {
 	Upcoming  timersData
 	Running   timersData
 	Nodes     []heard
+	Open      []wakebelltype.NodeReport // nodes whose circuit breaker is not closed
 	Late      lateness
 	Events    []wakebelltype.Event
 	Silent    error // why there are no events
@@ -284,7 +290,7 @@ func (d *Dashboard) topicPage(ctx context.Context, r *request) (page, error) {
 	if err != nil {
 		return page{}, fmt.Errorf("read topic: %w", err)
 	}
-	data := topicData{Name: name, Overview: o, Overrides: overrides(o.Control.Settings), Nodes: d.feeds.nodes([]string{name})}
+	data := topicData{Name: name, Overview: o, Overrides: overrides(o.Control.Settings), Nodes: d.feeds.nodes([]string{name}), Open: openBreakers(o.Reports)}
 	data.Events, data.Silent = d.feeds.events(name)
 	data.Late = d.feeds.lateness(name)
 	if data.Upcoming, err = d.readTimers(ctx, timerQuery{topic: name, limit: rowsOfTopic}); err != nil {

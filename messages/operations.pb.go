@@ -355,7 +355,10 @@ type TopicOverview struct {
 	// The number of shards of the topic; 0, from an earlier node: unknown.
 	Shards uint32 `protobuf:"varint,6,opt,name=shards,proto3" json:"shards,omitempty"`
 	// The nodes among which the topic is divided, the primary first; none: it is not.
-	Division      []string `protobuf:"bytes,7,rep,name=division,proto3" json:"division,omitempty"`
+	Division []string `protobuf:"bytes,7,rep,name=division,proto3" json:"division,omitempty"`
+	// What nodes have reported, sorted by node; see NodeState. Only nodes with a circuit
+	// breaker, adaptive concurrency, a group or limits over all nodes report.
+	Reports       []*NodeReport `protobuf:"bytes,8,rep,name=reports,proto3" json:"reports,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -439,6 +442,66 @@ func (x *TopicOverview) GetDivision() []string {
 	return nil
 }
 
+func (x *TopicOverview) GetReports() []*NodeReport {
+	if x != nil {
+		return x.Reports
+	}
+	return nil
+}
+
+// NodeReport is what a node has last reported of its state for a topic.
+type NodeReport struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Node          string                 `protobuf:"bytes,1,opt,name=node,proto3" json:"node,omitempty"`
+	State         *NodeState             `protobuf:"bytes,2,opt,name=state,proto3" json:"state,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *NodeReport) Reset() {
+	*x = NodeReport{}
+	mi := &file_messages_operations_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *NodeReport) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*NodeReport) ProtoMessage() {}
+
+func (x *NodeReport) ProtoReflect() protoreflect.Message {
+	mi := &file_messages_operations_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use NodeReport.ProtoReflect.Descriptor instead.
+func (*NodeReport) Descriptor() ([]byte, []int) {
+	return file_messages_operations_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *NodeReport) GetNode() string {
+	if x != nil {
+		return x.Node
+	}
+	return ""
+}
+
+func (x *NodeReport) GetState() *NodeState {
+	if x != nil {
+		return x.State
+	}
+	return nil
+}
+
 // CancelAllRequest removes all timers of a topic. Dead letters stay.
 type CancelAllRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -449,7 +512,7 @@ type CancelAllRequest struct {
 
 func (x *CancelAllRequest) Reset() {
 	*x = CancelAllRequest{}
-	mi := &file_messages_operations_proto_msgTypes[5]
+	mi := &file_messages_operations_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -461,7 +524,7 @@ func (x *CancelAllRequest) String() string {
 func (*CancelAllRequest) ProtoMessage() {}
 
 func (x *CancelAllRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[5]
+	mi := &file_messages_operations_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -474,7 +537,7 @@ func (x *CancelAllRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelAllRequest.ProtoReflect.Descriptor instead.
 func (*CancelAllRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{5}
+	return file_messages_operations_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *CancelAllRequest) GetTopic() string {
@@ -494,7 +557,7 @@ type CancelAllResponse struct {
 
 func (x *CancelAllResponse) Reset() {
 	*x = CancelAllResponse{}
-	mi := &file_messages_operations_proto_msgTypes[6]
+	mi := &file_messages_operations_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -506,7 +569,7 @@ func (x *CancelAllResponse) String() string {
 func (*CancelAllResponse) ProtoMessage() {}
 
 func (x *CancelAllResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[6]
+	mi := &file_messages_operations_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -519,7 +582,7 @@ func (x *CancelAllResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelAllResponse.ProtoReflect.Descriptor instead.
 func (*CancelAllResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{6}
+	return file_messages_operations_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *CancelAllResponse) GetCount() int64 {
@@ -539,7 +602,7 @@ type ForgetTopicRequest struct {
 
 func (x *ForgetTopicRequest) Reset() {
 	*x = ForgetTopicRequest{}
-	mi := &file_messages_operations_proto_msgTypes[7]
+	mi := &file_messages_operations_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -551,7 +614,7 @@ func (x *ForgetTopicRequest) String() string {
 func (*ForgetTopicRequest) ProtoMessage() {}
 
 func (x *ForgetTopicRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[7]
+	mi := &file_messages_operations_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -564,7 +627,7 @@ func (x *ForgetTopicRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForgetTopicRequest.ProtoReflect.Descriptor instead.
 func (*ForgetTopicRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{7}
+	return file_messages_operations_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *ForgetTopicRequest) GetTopic() string {
@@ -583,7 +646,7 @@ type ForgetTopicResponse struct {
 
 func (x *ForgetTopicResponse) Reset() {
 	*x = ForgetTopicResponse{}
-	mi := &file_messages_operations_proto_msgTypes[8]
+	mi := &file_messages_operations_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -595,7 +658,7 @@ func (x *ForgetTopicResponse) String() string {
 func (*ForgetTopicResponse) ProtoMessage() {}
 
 func (x *ForgetTopicResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[8]
+	mi := &file_messages_operations_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -608,7 +671,7 @@ func (x *ForgetTopicResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForgetTopicResponse.ProtoReflect.Descriptor instead.
 func (*ForgetTopicResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{8}
+	return file_messages_operations_proto_rawDescGZIP(), []int{9}
 }
 
 // RemoveTopicRequest removes a topic from the list of topics, unless it has a key or a
@@ -622,7 +685,7 @@ type RemoveTopicRequest struct {
 
 func (x *RemoveTopicRequest) Reset() {
 	*x = RemoveTopicRequest{}
-	mi := &file_messages_operations_proto_msgTypes[9]
+	mi := &file_messages_operations_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -634,7 +697,7 @@ func (x *RemoveTopicRequest) String() string {
 func (*RemoveTopicRequest) ProtoMessage() {}
 
 func (x *RemoveTopicRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[9]
+	mi := &file_messages_operations_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -647,7 +710,7 @@ func (x *RemoveTopicRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveTopicRequest.ProtoReflect.Descriptor instead.
 func (*RemoveTopicRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{9}
+	return file_messages_operations_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *RemoveTopicRequest) GetTopic() string {
@@ -670,7 +733,7 @@ type RemoveTopicResponse struct {
 
 func (x *RemoveTopicResponse) Reset() {
 	*x = RemoveTopicResponse{}
-	mi := &file_messages_operations_proto_msgTypes[10]
+	mi := &file_messages_operations_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -682,7 +745,7 @@ func (x *RemoveTopicResponse) String() string {
 func (*RemoveTopicResponse) ProtoMessage() {}
 
 func (x *RemoveTopicResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[10]
+	mi := &file_messages_operations_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -695,7 +758,7 @@ func (x *RemoveTopicResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveTopicResponse.ProtoReflect.Descriptor instead.
 func (*RemoveTopicResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{10}
+	return file_messages_operations_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *RemoveTopicResponse) GetExisted() bool {
@@ -722,7 +785,7 @@ type GetTopicShardsRequest struct {
 
 func (x *GetTopicShardsRequest) Reset() {
 	*x = GetTopicShardsRequest{}
-	mi := &file_messages_operations_proto_msgTypes[11]
+	mi := &file_messages_operations_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -734,7 +797,7 @@ func (x *GetTopicShardsRequest) String() string {
 func (*GetTopicShardsRequest) ProtoMessage() {}
 
 func (x *GetTopicShardsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[11]
+	mi := &file_messages_operations_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -747,7 +810,7 @@ func (x *GetTopicShardsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetTopicShardsRequest.ProtoReflect.Descriptor instead.
 func (*GetTopicShardsRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{11}
+	return file_messages_operations_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *GetTopicShardsRequest) GetTopic() string {
@@ -767,7 +830,7 @@ type GetTopicShardsResponse struct {
 
 func (x *GetTopicShardsResponse) Reset() {
 	*x = GetTopicShardsResponse{}
-	mi := &file_messages_operations_proto_msgTypes[12]
+	mi := &file_messages_operations_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -779,7 +842,7 @@ func (x *GetTopicShardsResponse) String() string {
 func (*GetTopicShardsResponse) ProtoMessage() {}
 
 func (x *GetTopicShardsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[12]
+	mi := &file_messages_operations_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -792,7 +855,7 @@ func (x *GetTopicShardsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetTopicShardsResponse.ProtoReflect.Descriptor instead.
 func (*GetTopicShardsResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{12}
+	return file_messages_operations_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *GetTopicShardsResponse) GetShards() *TopicShards {
@@ -821,7 +884,7 @@ type TopicShards struct {
 
 func (x *TopicShards) Reset() {
 	*x = TopicShards{}
-	mi := &file_messages_operations_proto_msgTypes[13]
+	mi := &file_messages_operations_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -833,7 +896,7 @@ func (x *TopicShards) String() string {
 func (*TopicShards) ProtoMessage() {}
 
 func (x *TopicShards) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[13]
+	mi := &file_messages_operations_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -846,7 +909,7 @@ func (x *TopicShards) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TopicShards.ProtoReflect.Descriptor instead.
 func (*TopicShards) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{13}
+	return file_messages_operations_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *TopicShards) GetShards() uint32 {
@@ -896,7 +959,7 @@ type DivideTopicRequest struct {
 
 func (x *DivideTopicRequest) Reset() {
 	*x = DivideTopicRequest{}
-	mi := &file_messages_operations_proto_msgTypes[14]
+	mi := &file_messages_operations_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -908,7 +971,7 @@ func (x *DivideTopicRequest) String() string {
 func (*DivideTopicRequest) ProtoMessage() {}
 
 func (x *DivideTopicRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[14]
+	mi := &file_messages_operations_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -921,7 +984,7 @@ func (x *DivideTopicRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DivideTopicRequest.ProtoReflect.Descriptor instead.
 func (*DivideTopicRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{14}
+	return file_messages_operations_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *DivideTopicRequest) GetTopic() string {
@@ -948,7 +1011,7 @@ type DivideTopicResponse struct {
 
 func (x *DivideTopicResponse) Reset() {
 	*x = DivideTopicResponse{}
-	mi := &file_messages_operations_proto_msgTypes[15]
+	mi := &file_messages_operations_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -960,7 +1023,7 @@ func (x *DivideTopicResponse) String() string {
 func (*DivideTopicResponse) ProtoMessage() {}
 
 func (x *DivideTopicResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[15]
+	mi := &file_messages_operations_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -973,7 +1036,7 @@ func (x *DivideTopicResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DivideTopicResponse.ProtoReflect.Descriptor instead.
 func (*DivideTopicResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{15}
+	return file_messages_operations_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *DivideTopicResponse) GetShards() *TopicShards {
@@ -997,7 +1060,7 @@ type ReshardTopicRequest struct {
 
 func (x *ReshardTopicRequest) Reset() {
 	*x = ReshardTopicRequest{}
-	mi := &file_messages_operations_proto_msgTypes[16]
+	mi := &file_messages_operations_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1009,7 +1072,7 @@ func (x *ReshardTopicRequest) String() string {
 func (*ReshardTopicRequest) ProtoMessage() {}
 
 func (x *ReshardTopicRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[16]
+	mi := &file_messages_operations_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1022,7 +1085,7 @@ func (x *ReshardTopicRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReshardTopicRequest.ProtoReflect.Descriptor instead.
 func (*ReshardTopicRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{16}
+	return file_messages_operations_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *ReshardTopicRequest) GetTopic() string {
@@ -1055,7 +1118,7 @@ type ReshardTopicResponse struct {
 
 func (x *ReshardTopicResponse) Reset() {
 	*x = ReshardTopicResponse{}
-	mi := &file_messages_operations_proto_msgTypes[17]
+	mi := &file_messages_operations_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1067,7 +1130,7 @@ func (x *ReshardTopicResponse) String() string {
 func (*ReshardTopicResponse) ProtoMessage() {}
 
 func (x *ReshardTopicResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[17]
+	mi := &file_messages_operations_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1080,7 +1143,7 @@ func (x *ReshardTopicResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReshardTopicResponse.ProtoReflect.Descriptor instead.
 func (*ReshardTopicResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{17}
+	return file_messages_operations_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *ReshardTopicResponse) GetShards() *TopicShards {
@@ -1121,7 +1184,7 @@ type GetTopicControlRequest struct {
 
 func (x *GetTopicControlRequest) Reset() {
 	*x = GetTopicControlRequest{}
-	mi := &file_messages_operations_proto_msgTypes[18]
+	mi := &file_messages_operations_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1133,7 +1196,7 @@ func (x *GetTopicControlRequest) String() string {
 func (*GetTopicControlRequest) ProtoMessage() {}
 
 func (x *GetTopicControlRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[18]
+	mi := &file_messages_operations_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1146,7 +1209,7 @@ func (x *GetTopicControlRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetTopicControlRequest.ProtoReflect.Descriptor instead.
 func (*GetTopicControlRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{18}
+	return file_messages_operations_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *GetTopicControlRequest) GetTopic() string {
@@ -1166,7 +1229,7 @@ type GetTopicControlResponse struct {
 
 func (x *GetTopicControlResponse) Reset() {
 	*x = GetTopicControlResponse{}
-	mi := &file_messages_operations_proto_msgTypes[19]
+	mi := &file_messages_operations_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1178,7 +1241,7 @@ func (x *GetTopicControlResponse) String() string {
 func (*GetTopicControlResponse) ProtoMessage() {}
 
 func (x *GetTopicControlResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[19]
+	mi := &file_messages_operations_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1191,7 +1254,7 @@ func (x *GetTopicControlResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetTopicControlResponse.ProtoReflect.Descriptor instead.
 func (*GetTopicControlResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{19}
+	return file_messages_operations_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *GetTopicControlResponse) GetControl() *TopicControl {
@@ -1216,7 +1279,7 @@ type TopicControl struct {
 
 func (x *TopicControl) Reset() {
 	*x = TopicControl{}
-	mi := &file_messages_operations_proto_msgTypes[20]
+	mi := &file_messages_operations_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1228,7 +1291,7 @@ func (x *TopicControl) String() string {
 func (*TopicControl) ProtoMessage() {}
 
 func (x *TopicControl) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[20]
+	mi := &file_messages_operations_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1241,7 +1304,7 @@ func (x *TopicControl) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TopicControl.ProtoReflect.Descriptor instead.
 func (*TopicControl) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{20}
+	return file_messages_operations_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *TopicControl) GetPaused() bool {
@@ -1312,7 +1375,7 @@ type TopicSettings struct {
 
 func (x *TopicSettings) Reset() {
 	*x = TopicSettings{}
-	mi := &file_messages_operations_proto_msgTypes[21]
+	mi := &file_messages_operations_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1324,7 +1387,7 @@ func (x *TopicSettings) String() string {
 func (*TopicSettings) ProtoMessage() {}
 
 func (x *TopicSettings) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[21]
+	mi := &file_messages_operations_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1337,7 +1400,7 @@ func (x *TopicSettings) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TopicSettings.ProtoReflect.Descriptor instead.
 func (*TopicSettings) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{21}
+	return file_messages_operations_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *TopicSettings) GetMaxConcurrent() uint32 {
@@ -1465,7 +1528,7 @@ type PauseTopicRequest struct {
 
 func (x *PauseTopicRequest) Reset() {
 	*x = PauseTopicRequest{}
-	mi := &file_messages_operations_proto_msgTypes[22]
+	mi := &file_messages_operations_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1477,7 +1540,7 @@ func (x *PauseTopicRequest) String() string {
 func (*PauseTopicRequest) ProtoMessage() {}
 
 func (x *PauseTopicRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[22]
+	mi := &file_messages_operations_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1490,7 +1553,7 @@ func (x *PauseTopicRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseTopicRequest.ProtoReflect.Descriptor instead.
 func (*PauseTopicRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{22}
+	return file_messages_operations_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *PauseTopicRequest) GetTopic() string {
@@ -1524,7 +1587,7 @@ type PauseTopicResponse struct {
 
 func (x *PauseTopicResponse) Reset() {
 	*x = PauseTopicResponse{}
-	mi := &file_messages_operations_proto_msgTypes[23]
+	mi := &file_messages_operations_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1536,7 +1599,7 @@ func (x *PauseTopicResponse) String() string {
 func (*PauseTopicResponse) ProtoMessage() {}
 
 func (x *PauseTopicResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[23]
+	mi := &file_messages_operations_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1549,7 +1612,7 @@ func (x *PauseTopicResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseTopicResponse.ProtoReflect.Descriptor instead.
 func (*PauseTopicResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{23}
+	return file_messages_operations_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *PauseTopicResponse) GetControl() *TopicControl {
@@ -1569,7 +1632,7 @@ type ResumeTopicRequest struct {
 
 func (x *ResumeTopicRequest) Reset() {
 	*x = ResumeTopicRequest{}
-	mi := &file_messages_operations_proto_msgTypes[24]
+	mi := &file_messages_operations_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1581,7 +1644,7 @@ func (x *ResumeTopicRequest) String() string {
 func (*ResumeTopicRequest) ProtoMessage() {}
 
 func (x *ResumeTopicRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[24]
+	mi := &file_messages_operations_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1594,7 +1657,7 @@ func (x *ResumeTopicRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResumeTopicRequest.ProtoReflect.Descriptor instead.
 func (*ResumeTopicRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{24}
+	return file_messages_operations_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *ResumeTopicRequest) GetTopic() string {
@@ -1614,7 +1677,7 @@ type ResumeTopicResponse struct {
 
 func (x *ResumeTopicResponse) Reset() {
 	*x = ResumeTopicResponse{}
-	mi := &file_messages_operations_proto_msgTypes[25]
+	mi := &file_messages_operations_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1626,7 +1689,7 @@ func (x *ResumeTopicResponse) String() string {
 func (*ResumeTopicResponse) ProtoMessage() {}
 
 func (x *ResumeTopicResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[25]
+	mi := &file_messages_operations_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1639,7 +1702,7 @@ func (x *ResumeTopicResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResumeTopicResponse.ProtoReflect.Descriptor instead.
 func (*ResumeTopicResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{25}
+	return file_messages_operations_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *ResumeTopicResponse) GetControl() *TopicControl {
@@ -1660,7 +1723,7 @@ type RetuneTopicRequest struct {
 
 func (x *RetuneTopicRequest) Reset() {
 	*x = RetuneTopicRequest{}
-	mi := &file_messages_operations_proto_msgTypes[26]
+	mi := &file_messages_operations_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1672,7 +1735,7 @@ func (x *RetuneTopicRequest) String() string {
 func (*RetuneTopicRequest) ProtoMessage() {}
 
 func (x *RetuneTopicRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[26]
+	mi := &file_messages_operations_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1685,7 +1748,7 @@ func (x *RetuneTopicRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RetuneTopicRequest.ProtoReflect.Descriptor instead.
 func (*RetuneTopicRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{26}
+	return file_messages_operations_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *RetuneTopicRequest) GetTopic() string {
@@ -1712,7 +1775,7 @@ type RetuneTopicResponse struct {
 
 func (x *RetuneTopicResponse) Reset() {
 	*x = RetuneTopicResponse{}
-	mi := &file_messages_operations_proto_msgTypes[27]
+	mi := &file_messages_operations_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1724,7 +1787,7 @@ func (x *RetuneTopicResponse) String() string {
 func (*RetuneTopicResponse) ProtoMessage() {}
 
 func (x *RetuneTopicResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[27]
+	mi := &file_messages_operations_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1737,7 +1800,7 @@ func (x *RetuneTopicResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RetuneTopicResponse.ProtoReflect.Descriptor instead.
 func (*RetuneTopicResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{27}
+	return file_messages_operations_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *RetuneTopicResponse) GetControl() *TopicControl {
@@ -1757,7 +1820,7 @@ type DiagnoseRequest struct {
 
 func (x *DiagnoseRequest) Reset() {
 	*x = DiagnoseRequest{}
-	mi := &file_messages_operations_proto_msgTypes[28]
+	mi := &file_messages_operations_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1769,7 +1832,7 @@ func (x *DiagnoseRequest) String() string {
 func (*DiagnoseRequest) ProtoMessage() {}
 
 func (x *DiagnoseRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[28]
+	mi := &file_messages_operations_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1782,7 +1845,7 @@ func (x *DiagnoseRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DiagnoseRequest.ProtoReflect.Descriptor instead.
 func (*DiagnoseRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{28}
+	return file_messages_operations_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *DiagnoseRequest) GetTopics() []string {
@@ -1802,7 +1865,7 @@ type DiagnoseResponse struct {
 
 func (x *DiagnoseResponse) Reset() {
 	*x = DiagnoseResponse{}
-	mi := &file_messages_operations_proto_msgTypes[29]
+	mi := &file_messages_operations_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1814,7 +1877,7 @@ func (x *DiagnoseResponse) String() string {
 func (*DiagnoseResponse) ProtoMessage() {}
 
 func (x *DiagnoseResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[29]
+	mi := &file_messages_operations_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1827,7 +1890,7 @@ func (x *DiagnoseResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DiagnoseResponse.ProtoReflect.Descriptor instead.
 func (*DiagnoseResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{29}
+	return file_messages_operations_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *DiagnoseResponse) GetFindings() []*Finding {
@@ -1856,7 +1919,7 @@ type Finding struct {
 
 func (x *Finding) Reset() {
 	*x = Finding{}
-	mi := &file_messages_operations_proto_msgTypes[30]
+	mi := &file_messages_operations_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1868,7 +1931,7 @@ func (x *Finding) String() string {
 func (*Finding) ProtoMessage() {}
 
 func (x *Finding) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[30]
+	mi := &file_messages_operations_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1881,7 +1944,7 @@ func (x *Finding) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Finding.ProtoReflect.Descriptor instead.
 func (*Finding) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{30}
+	return file_messages_operations_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *Finding) GetCheck() string {
@@ -1938,7 +2001,7 @@ type TailRequest struct {
 
 func (x *TailRequest) Reset() {
 	*x = TailRequest{}
-	mi := &file_messages_operations_proto_msgTypes[31]
+	mi := &file_messages_operations_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1950,7 +2013,7 @@ func (x *TailRequest) String() string {
 func (*TailRequest) ProtoMessage() {}
 
 func (x *TailRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[31]
+	mi := &file_messages_operations_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1963,7 +2026,7 @@ func (x *TailRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TailRequest.ProtoReflect.Descriptor instead.
 func (*TailRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{31}
+	return file_messages_operations_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *TailRequest) GetTopic() string {
@@ -1990,7 +2053,7 @@ type TailResponse struct {
 
 func (x *TailResponse) Reset() {
 	*x = TailResponse{}
-	mi := &file_messages_operations_proto_msgTypes[32]
+	mi := &file_messages_operations_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2002,7 +2065,7 @@ func (x *TailResponse) String() string {
 func (*TailResponse) ProtoMessage() {}
 
 func (x *TailResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[32]
+	mi := &file_messages_operations_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2015,7 +2078,7 @@ func (x *TailResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TailResponse.ProtoReflect.Descriptor instead.
 func (*TailResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{32}
+	return file_messages_operations_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *TailResponse) GetEvent() *TopicEvent {
@@ -2049,7 +2112,7 @@ type TopicEvent struct {
 
 func (x *TopicEvent) Reset() {
 	*x = TopicEvent{}
-	mi := &file_messages_operations_proto_msgTypes[33]
+	mi := &file_messages_operations_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2061,7 +2124,7 @@ func (x *TopicEvent) String() string {
 func (*TopicEvent) ProtoMessage() {}
 
 func (x *TopicEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[33]
+	mi := &file_messages_operations_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2074,7 +2137,7 @@ func (x *TopicEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TopicEvent.ProtoReflect.Descriptor instead.
 func (*TopicEvent) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{33}
+	return file_messages_operations_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *TopicEvent) GetKind() string {
@@ -2190,14 +2253,23 @@ type NodeState struct {
 	// Outages of the topic's Redis that ended.
 	Outages int64 `protobuf:"varint,10,opt,name=outages,proto3" json:"outages,omitempty"`
 	// Its own options, without the overrides of the control state.
-	Options       *TopicSettings `protobuf:"bytes,11,opt,name=options,proto3" json:"options,omitempty"`
+	Options *TopicSettings `protobuf:"bytes,11,opt,name=options,proto3" json:"options,omitempty"`
+	// Of a circuit breaker that is not closed: when it opened, when it tries the next timer,
+	// by the clock of the node, and why it opened.
+	BreakerSince  *timestamppb.Timestamp `protobuf:"bytes,12,opt,name=breaker_since,json=breakerSince,proto3" json:"breaker_since,omitempty"`
+	BreakerUntil  *timestamppb.Timestamp `protobuf:"bytes,13,opt,name=breaker_until,json=breakerUntil,proto3" json:"breaker_until,omitempty"`
+	BreakerReason string                 `protobuf:"bytes,14,opt,name=breaker_reason,json=breakerReason,proto3" json:"breaker_reason,omitempty"`
+	// The group of topics with which it shares the handlers of the node, and its weight;
+	// empty: none.
+	Group         string `protobuf:"bytes,15,opt,name=group,proto3" json:"group,omitempty"`
+	Weight        uint32 `protobuf:"varint,16,opt,name=weight,proto3" json:"weight,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *NodeState) Reset() {
 	*x = NodeState{}
-	mi := &file_messages_operations_proto_msgTypes[34]
+	mi := &file_messages_operations_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2209,7 +2281,7 @@ func (x *NodeState) String() string {
 func (*NodeState) ProtoMessage() {}
 
 func (x *NodeState) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[34]
+	mi := &file_messages_operations_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2222,7 +2294,7 @@ func (x *NodeState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeState.ProtoReflect.Descriptor instead.
 func (*NodeState) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{34}
+	return file_messages_operations_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *NodeState) GetVersion() string {
@@ -2302,6 +2374,41 @@ func (x *NodeState) GetOptions() *TopicSettings {
 	return nil
 }
 
+func (x *NodeState) GetBreakerSince() *timestamppb.Timestamp {
+	if x != nil {
+		return x.BreakerSince
+	}
+	return nil
+}
+
+func (x *NodeState) GetBreakerUntil() *timestamppb.Timestamp {
+	if x != nil {
+		return x.BreakerUntil
+	}
+	return nil
+}
+
+func (x *NodeState) GetBreakerReason() string {
+	if x != nil {
+		return x.BreakerReason
+	}
+	return ""
+}
+
+func (x *NodeState) GetGroup() string {
+	if x != nil {
+		return x.Group
+	}
+	return ""
+}
+
+func (x *NodeState) GetWeight() uint32 {
+	if x != nil {
+		return x.Weight
+	}
+	return 0
+}
+
 // DeadLetterFilter selects dead letters; absent or empty: all.
 type DeadLetterFilter struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -2321,7 +2428,7 @@ type DeadLetterFilter struct {
 
 func (x *DeadLetterFilter) Reset() {
 	*x = DeadLetterFilter{}
-	mi := &file_messages_operations_proto_msgTypes[35]
+	mi := &file_messages_operations_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2333,7 +2440,7 @@ func (x *DeadLetterFilter) String() string {
 func (*DeadLetterFilter) ProtoMessage() {}
 
 func (x *DeadLetterFilter) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[35]
+	mi := &file_messages_operations_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2346,7 +2453,7 @@ func (x *DeadLetterFilter) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeadLetterFilter.ProtoReflect.Descriptor instead.
 func (*DeadLetterFilter) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{35}
+	return file_messages_operations_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *DeadLetterFilter) GetEntry() string {
@@ -2401,7 +2508,7 @@ type ListDeadLettersRequest struct {
 
 func (x *ListDeadLettersRequest) Reset() {
 	*x = ListDeadLettersRequest{}
-	mi := &file_messages_operations_proto_msgTypes[36]
+	mi := &file_messages_operations_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2413,7 +2520,7 @@ func (x *ListDeadLettersRequest) String() string {
 func (*ListDeadLettersRequest) ProtoMessage() {}
 
 func (x *ListDeadLettersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[36]
+	mi := &file_messages_operations_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2426,7 +2533,7 @@ func (x *ListDeadLettersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListDeadLettersRequest.ProtoReflect.Descriptor instead.
 func (*ListDeadLettersRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{36}
+	return file_messages_operations_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *ListDeadLettersRequest) GetTopic() string {
@@ -2474,7 +2581,7 @@ type ListDeadLettersResponse struct {
 
 func (x *ListDeadLettersResponse) Reset() {
 	*x = ListDeadLettersResponse{}
-	mi := &file_messages_operations_proto_msgTypes[37]
+	mi := &file_messages_operations_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2486,7 +2593,7 @@ func (x *ListDeadLettersResponse) String() string {
 func (*ListDeadLettersResponse) ProtoMessage() {}
 
 func (x *ListDeadLettersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[37]
+	mi := &file_messages_operations_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2499,7 +2606,7 @@ func (x *ListDeadLettersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListDeadLettersResponse.ProtoReflect.Descriptor instead.
 func (*ListDeadLettersResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{37}
+	return file_messages_operations_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *ListDeadLettersResponse) GetDeadLetter() *DeadLetter {
@@ -2520,7 +2627,7 @@ type GetDeadLetterRequest struct {
 
 func (x *GetDeadLetterRequest) Reset() {
 	*x = GetDeadLetterRequest{}
-	mi := &file_messages_operations_proto_msgTypes[38]
+	mi := &file_messages_operations_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2532,7 +2639,7 @@ func (x *GetDeadLetterRequest) String() string {
 func (*GetDeadLetterRequest) ProtoMessage() {}
 
 func (x *GetDeadLetterRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[38]
+	mi := &file_messages_operations_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2545,7 +2652,7 @@ func (x *GetDeadLetterRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetDeadLetterRequest.ProtoReflect.Descriptor instead.
 func (*GetDeadLetterRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{38}
+	return file_messages_operations_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *GetDeadLetterRequest) GetTopic() string {
@@ -2572,7 +2679,7 @@ type GetDeadLetterResponse struct {
 
 func (x *GetDeadLetterResponse) Reset() {
 	*x = GetDeadLetterResponse{}
-	mi := &file_messages_operations_proto_msgTypes[39]
+	mi := &file_messages_operations_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2584,7 +2691,7 @@ func (x *GetDeadLetterResponse) String() string {
 func (*GetDeadLetterResponse) ProtoMessage() {}
 
 func (x *GetDeadLetterResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[39]
+	mi := &file_messages_operations_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2597,7 +2704,7 @@ func (x *GetDeadLetterResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetDeadLetterResponse.ProtoReflect.Descriptor instead.
 func (*GetDeadLetterResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{39}
+	return file_messages_operations_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *GetDeadLetterResponse) GetDeadLetter() *DeadLetter {
@@ -2626,7 +2733,7 @@ type DeadLetter struct {
 
 func (x *DeadLetter) Reset() {
 	*x = DeadLetter{}
-	mi := &file_messages_operations_proto_msgTypes[40]
+	mi := &file_messages_operations_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2638,7 +2745,7 @@ func (x *DeadLetter) String() string {
 func (*DeadLetter) ProtoMessage() {}
 
 func (x *DeadLetter) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[40]
+	mi := &file_messages_operations_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2651,7 +2758,7 @@ func (x *DeadLetter) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeadLetter.ProtoReflect.Descriptor instead.
 func (*DeadLetter) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{40}
+	return file_messages_operations_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *DeadLetter) GetEntry() string {
@@ -2734,7 +2841,7 @@ type RedriveDeadLettersRequest struct {
 
 func (x *RedriveDeadLettersRequest) Reset() {
 	*x = RedriveDeadLettersRequest{}
-	mi := &file_messages_operations_proto_msgTypes[41]
+	mi := &file_messages_operations_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2746,7 +2853,7 @@ func (x *RedriveDeadLettersRequest) String() string {
 func (*RedriveDeadLettersRequest) ProtoMessage() {}
 
 func (x *RedriveDeadLettersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[41]
+	mi := &file_messages_operations_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2759,7 +2866,7 @@ func (x *RedriveDeadLettersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RedriveDeadLettersRequest.ProtoReflect.Descriptor instead.
 func (*RedriveDeadLettersRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{41}
+	return file_messages_operations_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *RedriveDeadLettersRequest) GetTopic() string {
@@ -2809,7 +2916,7 @@ type RedriveDeadLettersResponse struct {
 
 func (x *RedriveDeadLettersResponse) Reset() {
 	*x = RedriveDeadLettersResponse{}
-	mi := &file_messages_operations_proto_msgTypes[42]
+	mi := &file_messages_operations_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2821,7 +2928,7 @@ func (x *RedriveDeadLettersResponse) String() string {
 func (*RedriveDeadLettersResponse) ProtoMessage() {}
 
 func (x *RedriveDeadLettersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[42]
+	mi := &file_messages_operations_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2834,7 +2941,7 @@ func (x *RedriveDeadLettersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RedriveDeadLettersResponse.ProtoReflect.Descriptor instead.
 func (*RedriveDeadLettersResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{42}
+	return file_messages_operations_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *RedriveDeadLettersResponse) GetEntry() string {
@@ -2869,7 +2976,7 @@ type DeleteDeadLettersRequest struct {
 
 func (x *DeleteDeadLettersRequest) Reset() {
 	*x = DeleteDeadLettersRequest{}
-	mi := &file_messages_operations_proto_msgTypes[43]
+	mi := &file_messages_operations_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2881,7 +2988,7 @@ func (x *DeleteDeadLettersRequest) String() string {
 func (*DeleteDeadLettersRequest) ProtoMessage() {}
 
 func (x *DeleteDeadLettersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[43]
+	mi := &file_messages_operations_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2894,7 +3001,7 @@ func (x *DeleteDeadLettersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteDeadLettersRequest.ProtoReflect.Descriptor instead.
 func (*DeleteDeadLettersRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{43}
+	return file_messages_operations_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *DeleteDeadLettersRequest) GetTopic() string {
@@ -2921,7 +3028,7 @@ type DeleteDeadLettersResponse struct {
 
 func (x *DeleteDeadLettersResponse) Reset() {
 	*x = DeleteDeadLettersResponse{}
-	mi := &file_messages_operations_proto_msgTypes[44]
+	mi := &file_messages_operations_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2933,7 +3040,7 @@ func (x *DeleteDeadLettersResponse) String() string {
 func (*DeleteDeadLettersResponse) ProtoMessage() {}
 
 func (x *DeleteDeadLettersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[44]
+	mi := &file_messages_operations_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2946,7 +3053,7 @@ func (x *DeleteDeadLettersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteDeadLettersResponse.ProtoReflect.Descriptor instead.
 func (*DeleteDeadLettersResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{44}
+	return file_messages_operations_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *DeleteDeadLettersResponse) GetCount() int64 {
@@ -2970,7 +3077,7 @@ type ListQueuesRequest struct {
 
 func (x *ListQueuesRequest) Reset() {
 	*x = ListQueuesRequest{}
-	mi := &file_messages_operations_proto_msgTypes[45]
+	mi := &file_messages_operations_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2982,7 +3089,7 @@ func (x *ListQueuesRequest) String() string {
 func (*ListQueuesRequest) ProtoMessage() {}
 
 func (x *ListQueuesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[45]
+	mi := &file_messages_operations_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2995,7 +3102,7 @@ func (x *ListQueuesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListQueuesRequest.ProtoReflect.Descriptor instead.
 func (*ListQueuesRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{45}
+	return file_messages_operations_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *ListQueuesRequest) GetAfter() string {
@@ -3024,7 +3131,7 @@ type ListQueuesResponse struct {
 
 func (x *ListQueuesResponse) Reset() {
 	*x = ListQueuesResponse{}
-	mi := &file_messages_operations_proto_msgTypes[46]
+	mi := &file_messages_operations_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3036,7 +3143,7 @@ func (x *ListQueuesResponse) String() string {
 func (*ListQueuesResponse) ProtoMessage() {}
 
 func (x *ListQueuesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[46]
+	mi := &file_messages_operations_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3049,7 +3156,7 @@ func (x *ListQueuesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListQueuesResponse.ProtoReflect.Descriptor instead.
 func (*ListQueuesResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{46}
+	return file_messages_operations_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *ListQueuesResponse) GetName() string {
@@ -3084,7 +3191,7 @@ type GetQueueStatsRequest struct {
 
 func (x *GetQueueStatsRequest) Reset() {
 	*x = GetQueueStatsRequest{}
-	mi := &file_messages_operations_proto_msgTypes[47]
+	mi := &file_messages_operations_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3096,7 +3203,7 @@ func (x *GetQueueStatsRequest) String() string {
 func (*GetQueueStatsRequest) ProtoMessage() {}
 
 func (x *GetQueueStatsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[47]
+	mi := &file_messages_operations_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3109,7 +3216,7 @@ func (x *GetQueueStatsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetQueueStatsRequest.ProtoReflect.Descriptor instead.
 func (*GetQueueStatsRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{47}
+	return file_messages_operations_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *GetQueueStatsRequest) GetName() string {
@@ -3136,7 +3243,7 @@ type GetQueueStatsResponse struct {
 
 func (x *GetQueueStatsResponse) Reset() {
 	*x = GetQueueStatsResponse{}
-	mi := &file_messages_operations_proto_msgTypes[48]
+	mi := &file_messages_operations_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3148,7 +3255,7 @@ func (x *GetQueueStatsResponse) String() string {
 func (*GetQueueStatsResponse) ProtoMessage() {}
 
 func (x *GetQueueStatsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[48]
+	mi := &file_messages_operations_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3161,7 +3268,7 @@ func (x *GetQueueStatsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetQueueStatsResponse.ProtoReflect.Descriptor instead.
 func (*GetQueueStatsResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{48}
+	return file_messages_operations_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *GetQueueStatsResponse) GetStats() *QueueStats {
@@ -3199,7 +3306,7 @@ type QueueStats struct {
 
 func (x *QueueStats) Reset() {
 	*x = QueueStats{}
-	mi := &file_messages_operations_proto_msgTypes[49]
+	mi := &file_messages_operations_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3211,7 +3318,7 @@ func (x *QueueStats) String() string {
 func (*QueueStats) ProtoMessage() {}
 
 func (x *QueueStats) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[49]
+	mi := &file_messages_operations_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3224,7 +3331,7 @@ func (x *QueueStats) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QueueStats.ProtoReflect.Descriptor instead.
 func (*QueueStats) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{49}
+	return file_messages_operations_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *QueueStats) GetPending() int64 {
@@ -3308,7 +3415,7 @@ type ListQueueMessagesRequest struct {
 
 func (x *ListQueueMessagesRequest) Reset() {
 	*x = ListQueueMessagesRequest{}
-	mi := &file_messages_operations_proto_msgTypes[50]
+	mi := &file_messages_operations_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3320,7 +3427,7 @@ func (x *ListQueueMessagesRequest) String() string {
 func (*ListQueueMessagesRequest) ProtoMessage() {}
 
 func (x *ListQueueMessagesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[50]
+	mi := &file_messages_operations_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3333,7 +3440,7 @@ func (x *ListQueueMessagesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListQueueMessagesRequest.ProtoReflect.Descriptor instead.
 func (*ListQueueMessagesRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{50}
+	return file_messages_operations_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *ListQueueMessagesRequest) GetName() string {
@@ -3381,7 +3488,7 @@ type ListQueueMessagesResponse struct {
 
 func (x *ListQueueMessagesResponse) Reset() {
 	*x = ListQueueMessagesResponse{}
-	mi := &file_messages_operations_proto_msgTypes[51]
+	mi := &file_messages_operations_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3393,7 +3500,7 @@ func (x *ListQueueMessagesResponse) String() string {
 func (*ListQueueMessagesResponse) ProtoMessage() {}
 
 func (x *ListQueueMessagesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[51]
+	mi := &file_messages_operations_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3406,7 +3513,7 @@ func (x *ListQueueMessagesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListQueueMessagesResponse.ProtoReflect.Descriptor instead.
 func (*ListQueueMessagesResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{51}
+	return file_messages_operations_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *ListQueueMessagesResponse) GetMessage() *QueuedMessage {
@@ -3435,7 +3542,7 @@ type QueuedMessage struct {
 
 func (x *QueuedMessage) Reset() {
 	*x = QueuedMessage{}
-	mi := &file_messages_operations_proto_msgTypes[52]
+	mi := &file_messages_operations_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3447,7 +3554,7 @@ func (x *QueuedMessage) String() string {
 func (*QueuedMessage) ProtoMessage() {}
 
 func (x *QueuedMessage) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[52]
+	mi := &file_messages_operations_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3460,7 +3567,7 @@ func (x *QueuedMessage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QueuedMessage.ProtoReflect.Descriptor instead.
 func (*QueuedMessage) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{52}
+	return file_messages_operations_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *QueuedMessage) GetId() string {
@@ -3524,7 +3631,7 @@ type RemoveQueueRequest struct {
 
 func (x *RemoveQueueRequest) Reset() {
 	*x = RemoveQueueRequest{}
-	mi := &file_messages_operations_proto_msgTypes[53]
+	mi := &file_messages_operations_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3536,7 +3643,7 @@ func (x *RemoveQueueRequest) String() string {
 func (*RemoveQueueRequest) ProtoMessage() {}
 
 func (x *RemoveQueueRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[53]
+	mi := &file_messages_operations_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3549,7 +3656,7 @@ func (x *RemoveQueueRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveQueueRequest.ProtoReflect.Descriptor instead.
 func (*RemoveQueueRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{53}
+	return file_messages_operations_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *RemoveQueueRequest) GetName() string {
@@ -3579,7 +3686,7 @@ type RemoveQueueResponse struct {
 
 func (x *RemoveQueueResponse) Reset() {
 	*x = RemoveQueueResponse{}
-	mi := &file_messages_operations_proto_msgTypes[54]
+	mi := &file_messages_operations_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3591,7 +3698,7 @@ func (x *RemoveQueueResponse) String() string {
 func (*RemoveQueueResponse) ProtoMessage() {}
 
 func (x *RemoveQueueResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[54]
+	mi := &file_messages_operations_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3604,7 +3711,7 @@ func (x *RemoveQueueResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveQueueResponse.ProtoReflect.Descriptor instead.
 func (*RemoveQueueResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{54}
+	return file_messages_operations_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *RemoveQueueResponse) GetExisted() bool {
@@ -3636,7 +3743,7 @@ type PurgeQueueRequest struct {
 
 func (x *PurgeQueueRequest) Reset() {
 	*x = PurgeQueueRequest{}
-	mi := &file_messages_operations_proto_msgTypes[55]
+	mi := &file_messages_operations_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3648,7 +3755,7 @@ func (x *PurgeQueueRequest) String() string {
 func (*PurgeQueueRequest) ProtoMessage() {}
 
 func (x *PurgeQueueRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[55]
+	mi := &file_messages_operations_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3661,7 +3768,7 @@ func (x *PurgeQueueRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PurgeQueueRequest.ProtoReflect.Descriptor instead.
 func (*PurgeQueueRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{55}
+	return file_messages_operations_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *PurgeQueueRequest) GetName() string {
@@ -3702,7 +3809,7 @@ type PurgeQueueResponse struct {
 
 func (x *PurgeQueueResponse) Reset() {
 	*x = PurgeQueueResponse{}
-	mi := &file_messages_operations_proto_msgTypes[56]
+	mi := &file_messages_operations_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3714,7 +3821,7 @@ func (x *PurgeQueueResponse) String() string {
 func (*PurgeQueueResponse) ProtoMessage() {}
 
 func (x *PurgeQueueResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[56]
+	mi := &file_messages_operations_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3727,7 +3834,7 @@ func (x *PurgeQueueResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PurgeQueueResponse.ProtoReflect.Descriptor instead.
 func (*PurgeQueueResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{56}
+	return file_messages_operations_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *PurgeQueueResponse) GetCount() int64 {
@@ -3752,7 +3859,7 @@ type ListQueueDeadLettersRequest struct {
 
 func (x *ListQueueDeadLettersRequest) Reset() {
 	*x = ListQueueDeadLettersRequest{}
-	mi := &file_messages_operations_proto_msgTypes[57]
+	mi := &file_messages_operations_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3764,7 +3871,7 @@ func (x *ListQueueDeadLettersRequest) String() string {
 func (*ListQueueDeadLettersRequest) ProtoMessage() {}
 
 func (x *ListQueueDeadLettersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[57]
+	mi := &file_messages_operations_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3777,7 +3884,7 @@ func (x *ListQueueDeadLettersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListQueueDeadLettersRequest.ProtoReflect.Descriptor instead.
 func (*ListQueueDeadLettersRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{57}
+	return file_messages_operations_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *ListQueueDeadLettersRequest) GetName() string {
@@ -3818,7 +3925,7 @@ type ListQueueDeadLettersResponse struct {
 
 func (x *ListQueueDeadLettersResponse) Reset() {
 	*x = ListQueueDeadLettersResponse{}
-	mi := &file_messages_operations_proto_msgTypes[58]
+	mi := &file_messages_operations_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3830,7 +3937,7 @@ func (x *ListQueueDeadLettersResponse) String() string {
 func (*ListQueueDeadLettersResponse) ProtoMessage() {}
 
 func (x *ListQueueDeadLettersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[58]
+	mi := &file_messages_operations_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3843,7 +3950,7 @@ func (x *ListQueueDeadLettersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListQueueDeadLettersResponse.ProtoReflect.Descriptor instead.
 func (*ListQueueDeadLettersResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{58}
+	return file_messages_operations_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *ListQueueDeadLettersResponse) GetDeadLetter() *QueueDeadLetter {
@@ -3865,7 +3972,7 @@ type GetQueueDeadLetterRequest struct {
 
 func (x *GetQueueDeadLetterRequest) Reset() {
 	*x = GetQueueDeadLetterRequest{}
-	mi := &file_messages_operations_proto_msgTypes[59]
+	mi := &file_messages_operations_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3877,7 +3984,7 @@ func (x *GetQueueDeadLetterRequest) String() string {
 func (*GetQueueDeadLetterRequest) ProtoMessage() {}
 
 func (x *GetQueueDeadLetterRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[59]
+	mi := &file_messages_operations_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3890,7 +3997,7 @@ func (x *GetQueueDeadLetterRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetQueueDeadLetterRequest.ProtoReflect.Descriptor instead.
 func (*GetQueueDeadLetterRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{59}
+	return file_messages_operations_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *GetQueueDeadLetterRequest) GetName() string {
@@ -3924,7 +4031,7 @@ type GetQueueDeadLetterResponse struct {
 
 func (x *GetQueueDeadLetterResponse) Reset() {
 	*x = GetQueueDeadLetterResponse{}
-	mi := &file_messages_operations_proto_msgTypes[60]
+	mi := &file_messages_operations_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3936,7 +4043,7 @@ func (x *GetQueueDeadLetterResponse) String() string {
 func (*GetQueueDeadLetterResponse) ProtoMessage() {}
 
 func (x *GetQueueDeadLetterResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[60]
+	mi := &file_messages_operations_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3949,7 +4056,7 @@ func (x *GetQueueDeadLetterResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetQueueDeadLetterResponse.ProtoReflect.Descriptor instead.
 func (*GetQueueDeadLetterResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{60}
+	return file_messages_operations_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *GetQueueDeadLetterResponse) GetDeadLetter() *QueueDeadLetter {
@@ -3978,7 +4085,7 @@ type QueueDeadLetter struct {
 
 func (x *QueueDeadLetter) Reset() {
 	*x = QueueDeadLetter{}
-	mi := &file_messages_operations_proto_msgTypes[61]
+	mi := &file_messages_operations_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3990,7 +4097,7 @@ func (x *QueueDeadLetter) String() string {
 func (*QueueDeadLetter) ProtoMessage() {}
 
 func (x *QueueDeadLetter) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[61]
+	mi := &file_messages_operations_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4003,7 +4110,7 @@ func (x *QueueDeadLetter) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QueueDeadLetter.ProtoReflect.Descriptor instead.
 func (*QueueDeadLetter) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{61}
+	return file_messages_operations_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *QueueDeadLetter) GetEntry() string {
@@ -4074,7 +4181,7 @@ type RedriveQueueDeadLetterRequest struct {
 
 func (x *RedriveQueueDeadLetterRequest) Reset() {
 	*x = RedriveQueueDeadLetterRequest{}
-	mi := &file_messages_operations_proto_msgTypes[62]
+	mi := &file_messages_operations_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4086,7 +4193,7 @@ func (x *RedriveQueueDeadLetterRequest) String() string {
 func (*RedriveQueueDeadLetterRequest) ProtoMessage() {}
 
 func (x *RedriveQueueDeadLetterRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[62]
+	mi := &file_messages_operations_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4099,7 +4206,7 @@ func (x *RedriveQueueDeadLetterRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RedriveQueueDeadLetterRequest.ProtoReflect.Descriptor instead.
 func (*RedriveQueueDeadLetterRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{62}
+	return file_messages_operations_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *RedriveQueueDeadLetterRequest) GetName() string {
@@ -4163,7 +4270,7 @@ type RedriveQueueDeadLetterResponse struct {
 
 func (x *RedriveQueueDeadLetterResponse) Reset() {
 	*x = RedriveQueueDeadLetterResponse{}
-	mi := &file_messages_operations_proto_msgTypes[63]
+	mi := &file_messages_operations_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4175,7 +4282,7 @@ func (x *RedriveQueueDeadLetterResponse) String() string {
 func (*RedriveQueueDeadLetterResponse) ProtoMessage() {}
 
 func (x *RedriveQueueDeadLetterResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[63]
+	mi := &file_messages_operations_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4188,7 +4295,7 @@ func (x *RedriveQueueDeadLetterResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RedriveQueueDeadLetterResponse.ProtoReflect.Descriptor instead.
 func (*RedriveQueueDeadLetterResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{63}
+	return file_messages_operations_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *RedriveQueueDeadLetterResponse) GetOutcome() QueueRedriveOutcome {
@@ -4218,7 +4325,7 @@ type DeleteQueueDeadLettersRequest struct {
 
 func (x *DeleteQueueDeadLettersRequest) Reset() {
 	*x = DeleteQueueDeadLettersRequest{}
-	mi := &file_messages_operations_proto_msgTypes[64]
+	mi := &file_messages_operations_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4230,7 +4337,7 @@ func (x *DeleteQueueDeadLettersRequest) String() string {
 func (*DeleteQueueDeadLettersRequest) ProtoMessage() {}
 
 func (x *DeleteQueueDeadLettersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[64]
+	mi := &file_messages_operations_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4243,7 +4350,7 @@ func (x *DeleteQueueDeadLettersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteQueueDeadLettersRequest.ProtoReflect.Descriptor instead.
 func (*DeleteQueueDeadLettersRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{64}
+	return file_messages_operations_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *DeleteQueueDeadLettersRequest) GetName() string {
@@ -4277,7 +4384,7 @@ type DeleteQueueDeadLettersResponse struct {
 
 func (x *DeleteQueueDeadLettersResponse) Reset() {
 	*x = DeleteQueueDeadLettersResponse{}
-	mi := &file_messages_operations_proto_msgTypes[65]
+	mi := &file_messages_operations_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4289,7 +4396,7 @@ func (x *DeleteQueueDeadLettersResponse) String() string {
 func (*DeleteQueueDeadLettersResponse) ProtoMessage() {}
 
 func (x *DeleteQueueDeadLettersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[65]
+	mi := &file_messages_operations_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4302,7 +4409,7 @@ func (x *DeleteQueueDeadLettersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteQueueDeadLettersResponse.ProtoReflect.Descriptor instead.
 func (*DeleteQueueDeadLettersResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{65}
+	return file_messages_operations_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *DeleteQueueDeadLettersResponse) GetCount() int64 {
@@ -4326,7 +4433,7 @@ type ListGatesRequest struct {
 
 func (x *ListGatesRequest) Reset() {
 	*x = ListGatesRequest{}
-	mi := &file_messages_operations_proto_msgTypes[66]
+	mi := &file_messages_operations_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4338,7 +4445,7 @@ func (x *ListGatesRequest) String() string {
 func (*ListGatesRequest) ProtoMessage() {}
 
 func (x *ListGatesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[66]
+	mi := &file_messages_operations_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4351,7 +4458,7 @@ func (x *ListGatesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListGatesRequest.ProtoReflect.Descriptor instead.
 func (*ListGatesRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{66}
+	return file_messages_operations_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *ListGatesRequest) GetAfter() string {
@@ -4378,7 +4485,7 @@ type ListGatesResponse struct {
 
 func (x *ListGatesResponse) Reset() {
 	*x = ListGatesResponse{}
-	mi := &file_messages_operations_proto_msgTypes[67]
+	mi := &file_messages_operations_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4390,7 +4497,7 @@ func (x *ListGatesResponse) String() string {
 func (*ListGatesResponse) ProtoMessage() {}
 
 func (x *ListGatesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[67]
+	mi := &file_messages_operations_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4403,7 +4510,7 @@ func (x *ListGatesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListGatesResponse.ProtoReflect.Descriptor instead.
 func (*ListGatesResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{67}
+	return file_messages_operations_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *ListGatesResponse) GetGate() *GateState {
@@ -4423,7 +4530,7 @@ type GetGateRequest struct {
 
 func (x *GetGateRequest) Reset() {
 	*x = GetGateRequest{}
-	mi := &file_messages_operations_proto_msgTypes[68]
+	mi := &file_messages_operations_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4435,7 +4542,7 @@ func (x *GetGateRequest) String() string {
 func (*GetGateRequest) ProtoMessage() {}
 
 func (x *GetGateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[68]
+	mi := &file_messages_operations_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4448,7 +4555,7 @@ func (x *GetGateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetGateRequest.ProtoReflect.Descriptor instead.
 func (*GetGateRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{68}
+	return file_messages_operations_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *GetGateRequest) GetGate() string {
@@ -4468,7 +4575,7 @@ type GetGateResponse struct {
 
 func (x *GetGateResponse) Reset() {
 	*x = GetGateResponse{}
-	mi := &file_messages_operations_proto_msgTypes[69]
+	mi := &file_messages_operations_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4480,7 +4587,7 @@ func (x *GetGateResponse) String() string {
 func (*GetGateResponse) ProtoMessage() {}
 
 func (x *GetGateResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[69]
+	mi := &file_messages_operations_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4493,7 +4600,7 @@ func (x *GetGateResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetGateResponse.ProtoReflect.Descriptor instead.
 func (*GetGateResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{69}
+	return file_messages_operations_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *GetGateResponse) GetGate() *GateState {
@@ -4535,7 +4642,7 @@ type GateState struct {
 
 func (x *GateState) Reset() {
 	*x = GateState{}
-	mi := &file_messages_operations_proto_msgTypes[70]
+	mi := &file_messages_operations_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4547,7 +4654,7 @@ func (x *GateState) String() string {
 func (*GateState) ProtoMessage() {}
 
 func (x *GateState) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[70]
+	mi := &file_messages_operations_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4560,7 +4667,7 @@ func (x *GateState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GateState.ProtoReflect.Descriptor instead.
 func (*GateState) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{70}
+	return file_messages_operations_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *GateState) GetGate() string {
@@ -4659,7 +4766,7 @@ type GateHolds struct {
 
 func (x *GateHolds) Reset() {
 	*x = GateHolds{}
-	mi := &file_messages_operations_proto_msgTypes[71]
+	mi := &file_messages_operations_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4671,7 +4778,7 @@ func (x *GateHolds) String() string {
 func (*GateHolds) ProtoMessage() {}
 
 func (x *GateHolds) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[71]
+	mi := &file_messages_operations_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4684,7 +4791,7 @@ func (x *GateHolds) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GateHolds.ProtoReflect.Descriptor instead.
 func (*GateHolds) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{71}
+	return file_messages_operations_proto_rawDescGZIP(), []int{72}
 }
 
 func (x *GateHolds) GetUpTo() *durationpb.Duration {
@@ -4713,7 +4820,7 @@ type GateTicket struct {
 
 func (x *GateTicket) Reset() {
 	*x = GateTicket{}
-	mi := &file_messages_operations_proto_msgTypes[72]
+	mi := &file_messages_operations_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4725,7 +4832,7 @@ func (x *GateTicket) String() string {
 func (*GateTicket) ProtoMessage() {}
 
 func (x *GateTicket) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[72]
+	mi := &file_messages_operations_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4738,7 +4845,7 @@ func (x *GateTicket) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GateTicket.ProtoReflect.Descriptor instead.
 func (*GateTicket) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{72}
+	return file_messages_operations_proto_rawDescGZIP(), []int{73}
 }
 
 func (x *GateTicket) GetFence() uint64 {
@@ -4766,7 +4873,7 @@ type ReleaseGateRequest struct {
 
 func (x *ReleaseGateRequest) Reset() {
 	*x = ReleaseGateRequest{}
-	mi := &file_messages_operations_proto_msgTypes[73]
+	mi := &file_messages_operations_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4778,7 +4885,7 @@ func (x *ReleaseGateRequest) String() string {
 func (*ReleaseGateRequest) ProtoMessage() {}
 
 func (x *ReleaseGateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[73]
+	mi := &file_messages_operations_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4791,7 +4898,7 @@ func (x *ReleaseGateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseGateRequest.ProtoReflect.Descriptor instead.
 func (*ReleaseGateRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{73}
+	return file_messages_operations_proto_rawDescGZIP(), []int{74}
 }
 
 func (x *ReleaseGateRequest) GetGate() string {
@@ -4819,7 +4926,7 @@ type ReleaseGateResponse struct {
 
 func (x *ReleaseGateResponse) Reset() {
 	*x = ReleaseGateResponse{}
-	mi := &file_messages_operations_proto_msgTypes[74]
+	mi := &file_messages_operations_proto_msgTypes[75]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4831,7 +4938,7 @@ func (x *ReleaseGateResponse) String() string {
 func (*ReleaseGateResponse) ProtoMessage() {}
 
 func (x *ReleaseGateResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[74]
+	mi := &file_messages_operations_proto_msgTypes[75]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4844,7 +4951,7 @@ func (x *ReleaseGateResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseGateResponse.ProtoReflect.Descriptor instead.
 func (*ReleaseGateResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{74}
+	return file_messages_operations_proto_rawDescGZIP(), []int{75}
 }
 
 func (x *ReleaseGateResponse) GetReleased() bool {
@@ -4866,7 +4973,7 @@ type RepairGateRequest struct {
 
 func (x *RepairGateRequest) Reset() {
 	*x = RepairGateRequest{}
-	mi := &file_messages_operations_proto_msgTypes[75]
+	mi := &file_messages_operations_proto_msgTypes[76]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4878,7 +4985,7 @@ func (x *RepairGateRequest) String() string {
 func (*RepairGateRequest) ProtoMessage() {}
 
 func (x *RepairGateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[75]
+	mi := &file_messages_operations_proto_msgTypes[76]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4891,7 +4998,7 @@ func (x *RepairGateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RepairGateRequest.ProtoReflect.Descriptor instead.
 func (*RepairGateRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{75}
+	return file_messages_operations_proto_rawDescGZIP(), []int{76}
 }
 
 func (x *RepairGateRequest) GetGate() string {
@@ -4925,7 +5032,7 @@ type RepairGateResponse struct {
 
 func (x *RepairGateResponse) Reset() {
 	*x = RepairGateResponse{}
-	mi := &file_messages_operations_proto_msgTypes[76]
+	mi := &file_messages_operations_proto_msgTypes[77]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4937,7 +5044,7 @@ func (x *RepairGateResponse) String() string {
 func (*RepairGateResponse) ProtoMessage() {}
 
 func (x *RepairGateResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[76]
+	mi := &file_messages_operations_proto_msgTypes[77]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4950,7 +5057,7 @@ func (x *RepairGateResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RepairGateResponse.ProtoReflect.Descriptor instead.
 func (*RepairGateResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{76}
+	return file_messages_operations_proto_rawDescGZIP(), []int{77}
 }
 
 func (x *RepairGateResponse) GetBefore() uint64 {
@@ -4993,7 +5100,7 @@ type RemoveGateRequest struct {
 
 func (x *RemoveGateRequest) Reset() {
 	*x = RemoveGateRequest{}
-	mi := &file_messages_operations_proto_msgTypes[77]
+	mi := &file_messages_operations_proto_msgTypes[78]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5005,7 +5112,7 @@ func (x *RemoveGateRequest) String() string {
 func (*RemoveGateRequest) ProtoMessage() {}
 
 func (x *RemoveGateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[77]
+	mi := &file_messages_operations_proto_msgTypes[78]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5018,7 +5125,7 @@ func (x *RemoveGateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveGateRequest.ProtoReflect.Descriptor instead.
 func (*RemoveGateRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{77}
+	return file_messages_operations_proto_rawDescGZIP(), []int{78}
 }
 
 func (x *RemoveGateRequest) GetGate() string {
@@ -5045,7 +5152,7 @@ type RemoveGateResponse struct {
 
 func (x *RemoveGateResponse) Reset() {
 	*x = RemoveGateResponse{}
-	mi := &file_messages_operations_proto_msgTypes[78]
+	mi := &file_messages_operations_proto_msgTypes[79]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5057,7 +5164,7 @@ func (x *RemoveGateResponse) String() string {
 func (*RemoveGateResponse) ProtoMessage() {}
 
 func (x *RemoveGateResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[78]
+	mi := &file_messages_operations_proto_msgTypes[79]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5070,7 +5177,7 @@ func (x *RemoveGateResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveGateResponse.ProtoReflect.Descriptor instead.
 func (*RemoveGateResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{78}
+	return file_messages_operations_proto_rawDescGZIP(), []int{79}
 }
 
 func (x *RemoveGateResponse) GetExisted() bool {
@@ -5090,7 +5197,7 @@ type ExportRecurringRequest struct {
 
 func (x *ExportRecurringRequest) Reset() {
 	*x = ExportRecurringRequest{}
-	mi := &file_messages_operations_proto_msgTypes[79]
+	mi := &file_messages_operations_proto_msgTypes[80]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5102,7 +5209,7 @@ func (x *ExportRecurringRequest) String() string {
 func (*ExportRecurringRequest) ProtoMessage() {}
 
 func (x *ExportRecurringRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[79]
+	mi := &file_messages_operations_proto_msgTypes[80]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5115,7 +5222,7 @@ func (x *ExportRecurringRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportRecurringRequest.ProtoReflect.Descriptor instead.
 func (*ExportRecurringRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{79}
+	return file_messages_operations_proto_rawDescGZIP(), []int{80}
 }
 
 func (x *ExportRecurringRequest) GetName() string {
@@ -5135,7 +5242,7 @@ type ExportRecurringResponse struct {
 
 func (x *ExportRecurringResponse) Reset() {
 	*x = ExportRecurringResponse{}
-	mi := &file_messages_operations_proto_msgTypes[80]
+	mi := &file_messages_operations_proto_msgTypes[81]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5147,7 +5254,7 @@ func (x *ExportRecurringResponse) String() string {
 func (*ExportRecurringResponse) ProtoMessage() {}
 
 func (x *ExportRecurringResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[80]
+	mi := &file_messages_operations_proto_msgTypes[81]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5160,7 +5267,7 @@ func (x *ExportRecurringResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportRecurringResponse.ProtoReflect.Descriptor instead.
 func (*ExportRecurringResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{80}
+	return file_messages_operations_proto_rawDescGZIP(), []int{81}
 }
 
 func (x *ExportRecurringResponse) GetSchedule() *RecurringDump {
@@ -5184,7 +5291,7 @@ type RecurringDump struct {
 
 func (x *RecurringDump) Reset() {
 	*x = RecurringDump{}
-	mi := &file_messages_operations_proto_msgTypes[81]
+	mi := &file_messages_operations_proto_msgTypes[82]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5196,7 +5303,7 @@ func (x *RecurringDump) String() string {
 func (*RecurringDump) ProtoMessage() {}
 
 func (x *RecurringDump) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[81]
+	mi := &file_messages_operations_proto_msgTypes[82]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5209,7 +5316,7 @@ func (x *RecurringDump) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecurringDump.ProtoReflect.Descriptor instead.
 func (*RecurringDump) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{81}
+	return file_messages_operations_proto_rawDescGZIP(), []int{82}
 }
 
 func (x *RecurringDump) GetName() string {
@@ -5250,7 +5357,7 @@ type ImportRecurringRequest struct {
 
 func (x *ImportRecurringRequest) Reset() {
 	*x = ImportRecurringRequest{}
-	mi := &file_messages_operations_proto_msgTypes[82]
+	mi := &file_messages_operations_proto_msgTypes[83]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5262,7 +5369,7 @@ func (x *ImportRecurringRequest) String() string {
 func (*ImportRecurringRequest) ProtoMessage() {}
 
 func (x *ImportRecurringRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[82]
+	mi := &file_messages_operations_proto_msgTypes[83]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5275,7 +5382,7 @@ func (x *ImportRecurringRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportRecurringRequest.ProtoReflect.Descriptor instead.
 func (*ImportRecurringRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{82}
+	return file_messages_operations_proto_rawDescGZIP(), []int{83}
 }
 
 func (x *ImportRecurringRequest) GetSchedule() *RecurringDump {
@@ -5294,7 +5401,7 @@ type ImportRecurringResponse struct {
 
 func (x *ImportRecurringResponse) Reset() {
 	*x = ImportRecurringResponse{}
-	mi := &file_messages_operations_proto_msgTypes[83]
+	mi := &file_messages_operations_proto_msgTypes[84]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5306,7 +5413,7 @@ func (x *ImportRecurringResponse) String() string {
 func (*ImportRecurringResponse) ProtoMessage() {}
 
 func (x *ImportRecurringResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[83]
+	mi := &file_messages_operations_proto_msgTypes[84]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5319,7 +5426,7 @@ func (x *ImportRecurringResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportRecurringResponse.ProtoReflect.Descriptor instead.
 func (*ImportRecurringResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{83}
+	return file_messages_operations_proto_rawDescGZIP(), []int{84}
 }
 
 // ListRecurringInstantsRequest lists the instants that BackfillRecurringRequest fires.
@@ -5336,7 +5443,7 @@ type ListRecurringInstantsRequest struct {
 
 func (x *ListRecurringInstantsRequest) Reset() {
 	*x = ListRecurringInstantsRequest{}
-	mi := &file_messages_operations_proto_msgTypes[84]
+	mi := &file_messages_operations_proto_msgTypes[85]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5348,7 +5455,7 @@ func (x *ListRecurringInstantsRequest) String() string {
 func (*ListRecurringInstantsRequest) ProtoMessage() {}
 
 func (x *ListRecurringInstantsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[84]
+	mi := &file_messages_operations_proto_msgTypes[85]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5361,7 +5468,7 @@ func (x *ListRecurringInstantsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRecurringInstantsRequest.ProtoReflect.Descriptor instead.
 func (*ListRecurringInstantsRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{84}
+	return file_messages_operations_proto_rawDescGZIP(), []int{85}
 }
 
 func (x *ListRecurringInstantsRequest) GetName() string {
@@ -5395,7 +5502,7 @@ type ListRecurringInstantsResponse struct {
 
 func (x *ListRecurringInstantsResponse) Reset() {
 	*x = ListRecurringInstantsResponse{}
-	mi := &file_messages_operations_proto_msgTypes[85]
+	mi := &file_messages_operations_proto_msgTypes[86]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5407,7 +5514,7 @@ func (x *ListRecurringInstantsResponse) String() string {
 func (*ListRecurringInstantsResponse) ProtoMessage() {}
 
 func (x *ListRecurringInstantsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[85]
+	mi := &file_messages_operations_proto_msgTypes[86]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5420,7 +5527,7 @@ func (x *ListRecurringInstantsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRecurringInstantsResponse.ProtoReflect.Descriptor instead.
 func (*ListRecurringInstantsResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{85}
+	return file_messages_operations_proto_rawDescGZIP(), []int{86}
 }
 
 func (x *ListRecurringInstantsResponse) GetInstants() []*timestamppb.Timestamp {
@@ -5448,7 +5555,7 @@ type BackfillRecurringRequest struct {
 
 func (x *BackfillRecurringRequest) Reset() {
 	*x = BackfillRecurringRequest{}
-	mi := &file_messages_operations_proto_msgTypes[86]
+	mi := &file_messages_operations_proto_msgTypes[87]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5460,7 +5567,7 @@ func (x *BackfillRecurringRequest) String() string {
 func (*BackfillRecurringRequest) ProtoMessage() {}
 
 func (x *BackfillRecurringRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[86]
+	mi := &file_messages_operations_proto_msgTypes[87]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5473,7 +5580,7 @@ func (x *BackfillRecurringRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackfillRecurringRequest.ProtoReflect.Descriptor instead.
 func (*BackfillRecurringRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{86}
+	return file_messages_operations_proto_rawDescGZIP(), []int{87}
 }
 
 func (x *BackfillRecurringRequest) GetName() string {
@@ -5514,7 +5621,7 @@ type BackfillRecurringResponse struct {
 
 func (x *BackfillRecurringResponse) Reset() {
 	*x = BackfillRecurringResponse{}
-	mi := &file_messages_operations_proto_msgTypes[87]
+	mi := &file_messages_operations_proto_msgTypes[88]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5526,7 +5633,7 @@ func (x *BackfillRecurringResponse) String() string {
 func (*BackfillRecurringResponse) ProtoMessage() {}
 
 func (x *BackfillRecurringResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[87]
+	mi := &file_messages_operations_proto_msgTypes[88]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5539,7 +5646,7 @@ func (x *BackfillRecurringResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackfillRecurringResponse.ProtoReflect.Descriptor instead.
 func (*BackfillRecurringResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{87}
+	return file_messages_operations_proto_rawDescGZIP(), []int{88}
 }
 
 func (x *BackfillRecurringResponse) GetCount() uint32 {
@@ -5565,7 +5672,7 @@ type ListAuditRequest struct {
 
 func (x *ListAuditRequest) Reset() {
 	*x = ListAuditRequest{}
-	mi := &file_messages_operations_proto_msgTypes[88]
+	mi := &file_messages_operations_proto_msgTypes[89]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5577,7 +5684,7 @@ func (x *ListAuditRequest) String() string {
 func (*ListAuditRequest) ProtoMessage() {}
 
 func (x *ListAuditRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[88]
+	mi := &file_messages_operations_proto_msgTypes[89]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5590,7 +5697,7 @@ func (x *ListAuditRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAuditRequest.ProtoReflect.Descriptor instead.
 func (*ListAuditRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{88}
+	return file_messages_operations_proto_rawDescGZIP(), []int{89}
 }
 
 func (x *ListAuditRequest) GetFilter() *AuditFilter {
@@ -5638,7 +5745,7 @@ type AuditFilter struct {
 
 func (x *AuditFilter) Reset() {
 	*x = AuditFilter{}
-	mi := &file_messages_operations_proto_msgTypes[89]
+	mi := &file_messages_operations_proto_msgTypes[90]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5650,7 +5757,7 @@ func (x *AuditFilter) String() string {
 func (*AuditFilter) ProtoMessage() {}
 
 func (x *AuditFilter) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[89]
+	mi := &file_messages_operations_proto_msgTypes[90]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5663,7 +5770,7 @@ func (x *AuditFilter) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuditFilter.ProtoReflect.Descriptor instead.
 func (*AuditFilter) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{89}
+	return file_messages_operations_proto_rawDescGZIP(), []int{90}
 }
 
 func (x *AuditFilter) GetOperation() string {
@@ -5704,7 +5811,7 @@ type ListAuditResponse struct {
 
 func (x *ListAuditResponse) Reset() {
 	*x = ListAuditResponse{}
-	mi := &file_messages_operations_proto_msgTypes[90]
+	mi := &file_messages_operations_proto_msgTypes[91]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5716,7 +5823,7 @@ func (x *ListAuditResponse) String() string {
 func (*ListAuditResponse) ProtoMessage() {}
 
 func (x *ListAuditResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[90]
+	mi := &file_messages_operations_proto_msgTypes[91]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5729,7 +5836,7 @@ func (x *ListAuditResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAuditResponse.ProtoReflect.Descriptor instead.
 func (*ListAuditResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{90}
+	return file_messages_operations_proto_rawDescGZIP(), []int{91}
 }
 
 func (x *ListAuditResponse) GetEntry() *AuditEntry {
@@ -5763,7 +5870,7 @@ type AuditEntry struct {
 
 func (x *AuditEntry) Reset() {
 	*x = AuditEntry{}
-	mi := &file_messages_operations_proto_msgTypes[91]
+	mi := &file_messages_operations_proto_msgTypes[92]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5775,7 +5882,7 @@ func (x *AuditEntry) String() string {
 func (*AuditEntry) ProtoMessage() {}
 
 func (x *AuditEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[91]
+	mi := &file_messages_operations_proto_msgTypes[92]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5788,7 +5895,7 @@ func (x *AuditEntry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuditEntry.ProtoReflect.Descriptor instead.
 func (*AuditEntry) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{91}
+	return file_messages_operations_proto_rawDescGZIP(), []int{92}
 }
 
 func (x *AuditEntry) GetAt() *timestamppb.Timestamp {
@@ -5891,7 +5998,7 @@ type RecordChangeRequest struct {
 
 func (x *RecordChangeRequest) Reset() {
 	*x = RecordChangeRequest{}
-	mi := &file_messages_operations_proto_msgTypes[92]
+	mi := &file_messages_operations_proto_msgTypes[93]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5903,7 +6010,7 @@ func (x *RecordChangeRequest) String() string {
 func (*RecordChangeRequest) ProtoMessage() {}
 
 func (x *RecordChangeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[92]
+	mi := &file_messages_operations_proto_msgTypes[93]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5916,7 +6023,7 @@ func (x *RecordChangeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordChangeRequest.ProtoReflect.Descriptor instead.
 func (*RecordChangeRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{92}
+	return file_messages_operations_proto_rawDescGZIP(), []int{93}
 }
 
 func (x *RecordChangeRequest) GetOperation() string {
@@ -5969,7 +6076,7 @@ type RecordChangeResponse struct {
 
 func (x *RecordChangeResponse) Reset() {
 	*x = RecordChangeResponse{}
-	mi := &file_messages_operations_proto_msgTypes[93]
+	mi := &file_messages_operations_proto_msgTypes[94]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5981,7 +6088,7 @@ func (x *RecordChangeResponse) String() string {
 func (*RecordChangeResponse) ProtoMessage() {}
 
 func (x *RecordChangeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[93]
+	mi := &file_messages_operations_proto_msgTypes[94]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5994,7 +6101,7 @@ func (x *RecordChangeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordChangeResponse.ProtoReflect.Descriptor instead.
 func (*RecordChangeResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{93}
+	return file_messages_operations_proto_rawDescGZIP(), []int{94}
 }
 
 // GetThroughputRequest reads the counts of a topic.
@@ -6009,7 +6116,7 @@ type GetThroughputRequest struct {
 
 func (x *GetThroughputRequest) Reset() {
 	*x = GetThroughputRequest{}
-	mi := &file_messages_operations_proto_msgTypes[94]
+	mi := &file_messages_operations_proto_msgTypes[95]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6021,7 +6128,7 @@ func (x *GetThroughputRequest) String() string {
 func (*GetThroughputRequest) ProtoMessage() {}
 
 func (x *GetThroughputRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[94]
+	mi := &file_messages_operations_proto_msgTypes[95]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6034,7 +6141,7 @@ func (x *GetThroughputRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetThroughputRequest.ProtoReflect.Descriptor instead.
 func (*GetThroughputRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{94}
+	return file_messages_operations_proto_rawDescGZIP(), []int{95}
 }
 
 func (x *GetThroughputRequest) GetTopic() string {
@@ -6064,7 +6171,7 @@ type GetThroughputResponse struct {
 
 func (x *GetThroughputResponse) Reset() {
 	*x = GetThroughputResponse{}
-	mi := &file_messages_operations_proto_msgTypes[95]
+	mi := &file_messages_operations_proto_msgTypes[96]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6076,7 +6183,7 @@ func (x *GetThroughputResponse) String() string {
 func (*GetThroughputResponse) ProtoMessage() {}
 
 func (x *GetThroughputResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[95]
+	mi := &file_messages_operations_proto_msgTypes[96]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6089,7 +6196,7 @@ func (x *GetThroughputResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetThroughputResponse.ProtoReflect.Descriptor instead.
 func (*GetThroughputResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{95}
+	return file_messages_operations_proto_rawDescGZIP(), []int{96}
 }
 
 func (x *GetThroughputResponse) GetStep() *durationpb.Duration {
@@ -6131,7 +6238,7 @@ type ThroughputCounts struct {
 
 func (x *ThroughputCounts) Reset() {
 	*x = ThroughputCounts{}
-	mi := &file_messages_operations_proto_msgTypes[96]
+	mi := &file_messages_operations_proto_msgTypes[97]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6143,7 +6250,7 @@ func (x *ThroughputCounts) String() string {
 func (*ThroughputCounts) ProtoMessage() {}
 
 func (x *ThroughputCounts) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[96]
+	mi := &file_messages_operations_proto_msgTypes[97]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6156,7 +6263,7 @@ func (x *ThroughputCounts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ThroughputCounts.ProtoReflect.Descriptor instead.
 func (*ThroughputCounts) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{96}
+	return file_messages_operations_proto_rawDescGZIP(), []int{97}
 }
 
 func (x *ThroughputCounts) GetScheduled() int64 {
@@ -6226,7 +6333,7 @@ type ListHistoryRequest struct {
 
 func (x *ListHistoryRequest) Reset() {
 	*x = ListHistoryRequest{}
-	mi := &file_messages_operations_proto_msgTypes[97]
+	mi := &file_messages_operations_proto_msgTypes[98]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6238,7 +6345,7 @@ func (x *ListHistoryRequest) String() string {
 func (*ListHistoryRequest) ProtoMessage() {}
 
 func (x *ListHistoryRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[97]
+	mi := &file_messages_operations_proto_msgTypes[98]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6251,7 +6358,7 @@ func (x *ListHistoryRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListHistoryRequest.ProtoReflect.Descriptor instead.
 func (*ListHistoryRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{97}
+	return file_messages_operations_proto_rawDescGZIP(), []int{98}
 }
 
 func (x *ListHistoryRequest) GetTopic() string {
@@ -6306,7 +6413,7 @@ type HistoryFilter struct {
 
 func (x *HistoryFilter) Reset() {
 	*x = HistoryFilter{}
-	mi := &file_messages_operations_proto_msgTypes[98]
+	mi := &file_messages_operations_proto_msgTypes[99]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6318,7 +6425,7 @@ func (x *HistoryFilter) String() string {
 func (*HistoryFilter) ProtoMessage() {}
 
 func (x *HistoryFilter) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[98]
+	mi := &file_messages_operations_proto_msgTypes[99]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6331,7 +6438,7 @@ func (x *HistoryFilter) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HistoryFilter.ProtoReflect.Descriptor instead.
 func (*HistoryFilter) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{98}
+	return file_messages_operations_proto_rawDescGZIP(), []int{99}
 }
 
 func (x *HistoryFilter) GetId() string {
@@ -6372,7 +6479,7 @@ type ListHistoryResponse struct {
 
 func (x *ListHistoryResponse) Reset() {
 	*x = ListHistoryResponse{}
-	mi := &file_messages_operations_proto_msgTypes[99]
+	mi := &file_messages_operations_proto_msgTypes[100]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6384,7 +6491,7 @@ func (x *ListHistoryResponse) String() string {
 func (*ListHistoryResponse) ProtoMessage() {}
 
 func (x *ListHistoryResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[99]
+	mi := &file_messages_operations_proto_msgTypes[100]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6397,7 +6504,7 @@ func (x *ListHistoryResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListHistoryResponse.ProtoReflect.Descriptor instead.
 func (*ListHistoryResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{99}
+	return file_messages_operations_proto_rawDescGZIP(), []int{100}
 }
 
 func (x *ListHistoryResponse) GetAttempt() *Attempt {
@@ -6427,7 +6534,7 @@ type Attempt struct {
 
 func (x *Attempt) Reset() {
 	*x = Attempt{}
-	mi := &file_messages_operations_proto_msgTypes[100]
+	mi := &file_messages_operations_proto_msgTypes[101]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6439,7 +6546,7 @@ func (x *Attempt) String() string {
 func (*Attempt) ProtoMessage() {}
 
 func (x *Attempt) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[100]
+	mi := &file_messages_operations_proto_msgTypes[101]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6452,7 +6559,7 @@ func (x *Attempt) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Attempt.ProtoReflect.Descriptor instead.
 func (*Attempt) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{100}
+	return file_messages_operations_proto_rawDescGZIP(), []int{101}
 }
 
 func (x *Attempt) GetId() string {
@@ -6524,7 +6631,7 @@ type GetQueueThroughputRequest struct {
 
 func (x *GetQueueThroughputRequest) Reset() {
 	*x = GetQueueThroughputRequest{}
-	mi := &file_messages_operations_proto_msgTypes[101]
+	mi := &file_messages_operations_proto_msgTypes[102]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6536,7 +6643,7 @@ func (x *GetQueueThroughputRequest) String() string {
 func (*GetQueueThroughputRequest) ProtoMessage() {}
 
 func (x *GetQueueThroughputRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[101]
+	mi := &file_messages_operations_proto_msgTypes[102]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6549,7 +6656,7 @@ func (x *GetQueueThroughputRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetQueueThroughputRequest.ProtoReflect.Descriptor instead.
 func (*GetQueueThroughputRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{101}
+	return file_messages_operations_proto_rawDescGZIP(), []int{102}
 }
 
 func (x *GetQueueThroughputRequest) GetName() string {
@@ -6583,7 +6690,7 @@ type GetQueueThroughputResponse struct {
 
 func (x *GetQueueThroughputResponse) Reset() {
 	*x = GetQueueThroughputResponse{}
-	mi := &file_messages_operations_proto_msgTypes[102]
+	mi := &file_messages_operations_proto_msgTypes[103]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6595,7 +6702,7 @@ func (x *GetQueueThroughputResponse) String() string {
 func (*GetQueueThroughputResponse) ProtoMessage() {}
 
 func (x *GetQueueThroughputResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[102]
+	mi := &file_messages_operations_proto_msgTypes[103]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6608,7 +6715,7 @@ func (x *GetQueueThroughputResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetQueueThroughputResponse.ProtoReflect.Descriptor instead.
 func (*GetQueueThroughputResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{102}
+	return file_messages_operations_proto_rawDescGZIP(), []int{103}
 }
 
 func (x *GetQueueThroughputResponse) GetThroughput() *GetThroughputResponse {
@@ -6634,7 +6741,7 @@ type ListQueueHistoryRequest struct {
 
 func (x *ListQueueHistoryRequest) Reset() {
 	*x = ListQueueHistoryRequest{}
-	mi := &file_messages_operations_proto_msgTypes[103]
+	mi := &file_messages_operations_proto_msgTypes[104]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6646,7 +6753,7 @@ func (x *ListQueueHistoryRequest) String() string {
 func (*ListQueueHistoryRequest) ProtoMessage() {}
 
 func (x *ListQueueHistoryRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[103]
+	mi := &file_messages_operations_proto_msgTypes[104]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6659,7 +6766,7 @@ func (x *ListQueueHistoryRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListQueueHistoryRequest.ProtoReflect.Descriptor instead.
 func (*ListQueueHistoryRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{103}
+	return file_messages_operations_proto_rawDescGZIP(), []int{104}
 }
 
 func (x *ListQueueHistoryRequest) GetName() string {
@@ -6714,7 +6821,7 @@ type ListQueueHistoryResponse struct {
 
 func (x *ListQueueHistoryResponse) Reset() {
 	*x = ListQueueHistoryResponse{}
-	mi := &file_messages_operations_proto_msgTypes[104]
+	mi := &file_messages_operations_proto_msgTypes[105]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6726,7 +6833,7 @@ func (x *ListQueueHistoryResponse) String() string {
 func (*ListQueueHistoryResponse) ProtoMessage() {}
 
 func (x *ListQueueHistoryResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[104]
+	mi := &file_messages_operations_proto_msgTypes[105]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6739,7 +6846,7 @@ func (x *ListQueueHistoryResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListQueueHistoryResponse.ProtoReflect.Descriptor instead.
 func (*ListQueueHistoryResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{104}
+	return file_messages_operations_proto_rawDescGZIP(), []int{105}
 }
 
 func (x *ListQueueHistoryResponse) GetAttempt() *Attempt {
@@ -6763,7 +6870,7 @@ const file_messages_operations_proto_rawDesc = "" +
 	"\x13GetOverviewsRequest\x12\x16\n" +
 	"\x06topics\x18\x01 \x03(\tR\x06topics\"J\n" +
 	"\x14GetOverviewsResponse\x122\n" +
-	"\x06topics\x18\x01 \x03(\v2\x1a.wakebell.v1.TopicOverviewR\x06topics\"\xfd\x01\n" +
+	"\x06topics\x18\x01 \x03(\v2\x1a.wakebell.v1.TopicOverviewR\x06topics\"\xb0\x02\n" +
 	"\rTopicOverview\x12\x14\n" +
 	"\x05topic\x18\x01 \x01(\tR\x05topic\x12-\n" +
 	"\x05stats\x18\x02 \x01(\v2\x17.wakebell.v1.TopicStatsR\x05stats\x123\n" +
@@ -6771,7 +6878,12 @@ const file_messages_operations_proto_rawDesc = "" +
 	"\x05fault\x18\x04 \x01(\v2\x12.wakebell.v1.ErrorR\x05fault\x12\x14\n" +
 	"\x05nodes\x18\x05 \x01(\x11R\x05nodes\x12\x16\n" +
 	"\x06shards\x18\x06 \x01(\rR\x06shards\x12\x1a\n" +
-	"\bdivision\x18\a \x03(\tR\bdivision\"(\n" +
+	"\bdivision\x18\a \x03(\tR\bdivision\x121\n" +
+	"\areports\x18\b \x03(\v2\x17.wakebell.v1.NodeReportR\areports\"N\n" +
+	"\n" +
+	"NodeReport\x12\x12\n" +
+	"\x04node\x18\x01 \x01(\tR\x04node\x12,\n" +
+	"\x05state\x18\x02 \x01(\v2\x16.wakebell.v1.NodeStateR\x05state\"(\n" +
 	"\x10CancelAllRequest\x12\x14\n" +
 	"\x05topic\x18\x01 \x01(\tR\x05topic\")\n" +
 	"\x11CancelAllResponse\x12\x14\n" +
@@ -6885,7 +6997,7 @@ const file_messages_operations_proto_rawDesc = "" +
 	" \x01(\tR\x04text\x12\x14\n" +
 	"\x05entry\x18\v \x01(\tR\x05entry\x12\x16\n" +
 	"\x06missed\x18\f \x01(\rR\x06missed\x12,\n" +
-	"\x05state\x18\r \x01(\v2\x16.wakebell.v1.NodeStateR\x05state\"\xe5\x02\n" +
+	"\x05state\x18\r \x01(\v2\x16.wakebell.v1.NodeStateR\x05state\"\xbc\x04\n" +
 	"\tNodeState\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\tR\aversion\x124\n" +
 	"\astarted\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\astarted\x12\x12\n" +
@@ -6898,7 +7010,12 @@ const file_messages_operations_proto_rawDesc = "" +
 	"\brestarts\x18\t \x01(\x03R\brestarts\x12\x18\n" +
 	"\aoutages\x18\n" +
 	" \x01(\x03R\aoutages\x124\n" +
-	"\aoptions\x18\v \x01(\v2\x1a.wakebell.v1.TopicSettingsR\aoptions\"\xd9\x01\n" +
+	"\aoptions\x18\v \x01(\v2\x1a.wakebell.v1.TopicSettingsR\aoptions\x12?\n" +
+	"\rbreaker_since\x18\f \x01(\v2\x1a.google.protobuf.TimestampR\fbreakerSince\x12?\n" +
+	"\rbreaker_until\x18\r \x01(\v2\x1a.google.protobuf.TimestampR\fbreakerUntil\x12%\n" +
+	"\x0ebreaker_reason\x18\x0e \x01(\tR\rbreakerReason\x12\x14\n" +
+	"\x05group\x18\x0f \x01(\tR\x05group\x12\x16\n" +
+	"\x06weight\x18\x10 \x01(\rR\x06weight\"\xd9\x01\n" +
 	"\x10DeadLetterFilter\x12\x14\n" +
 	"\x05entry\x18\x01 \x01(\tR\x05entry\x12\x16\n" +
 	"\x06reason\x18\x02 \x01(\tR\x06reason\x12#\n" +
@@ -7242,7 +7359,7 @@ func file_messages_operations_proto_rawDescGZIP() []byte {
 }
 
 var file_messages_operations_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_messages_operations_proto_msgTypes = make([]protoimpl.MessageInfo, 106)
+var file_messages_operations_proto_msgTypes = make([]protoimpl.MessageInfo, 107)
 var file_messages_operations_proto_goTypes = []any{
 	(RedriveOutcome)(0),                    // 0: wakebell.v1.RedriveOutcome
 	(QueueRedriveOutcome)(0),               // 1: wakebell.v1.QueueRedriveOutcome
@@ -7251,224 +7368,229 @@ var file_messages_operations_proto_goTypes = []any{
 	(*GetOverviewsRequest)(nil),            // 4: wakebell.v1.GetOverviewsRequest
 	(*GetOverviewsResponse)(nil),           // 5: wakebell.v1.GetOverviewsResponse
 	(*TopicOverview)(nil),                  // 6: wakebell.v1.TopicOverview
-	(*CancelAllRequest)(nil),               // 7: wakebell.v1.CancelAllRequest
-	(*CancelAllResponse)(nil),              // 8: wakebell.v1.CancelAllResponse
-	(*ForgetTopicRequest)(nil),             // 9: wakebell.v1.ForgetTopicRequest
-	(*ForgetTopicResponse)(nil),            // 10: wakebell.v1.ForgetTopicResponse
-	(*RemoveTopicRequest)(nil),             // 11: wakebell.v1.RemoveTopicRequest
-	(*RemoveTopicResponse)(nil),            // 12: wakebell.v1.RemoveTopicResponse
-	(*GetTopicShardsRequest)(nil),          // 13: wakebell.v1.GetTopicShardsRequest
-	(*GetTopicShardsResponse)(nil),         // 14: wakebell.v1.GetTopicShardsResponse
-	(*TopicShards)(nil),                    // 15: wakebell.v1.TopicShards
-	(*DivideTopicRequest)(nil),             // 16: wakebell.v1.DivideTopicRequest
-	(*DivideTopicResponse)(nil),            // 17: wakebell.v1.DivideTopicResponse
-	(*ReshardTopicRequest)(nil),            // 18: wakebell.v1.ReshardTopicRequest
-	(*ReshardTopicResponse)(nil),           // 19: wakebell.v1.ReshardTopicResponse
-	(*GetTopicControlRequest)(nil),         // 20: wakebell.v1.GetTopicControlRequest
-	(*GetTopicControlResponse)(nil),        // 21: wakebell.v1.GetTopicControlResponse
-	(*TopicControl)(nil),                   // 22: wakebell.v1.TopicControl
-	(*TopicSettings)(nil),                  // 23: wakebell.v1.TopicSettings
-	(*PauseTopicRequest)(nil),              // 24: wakebell.v1.PauseTopicRequest
-	(*PauseTopicResponse)(nil),             // 25: wakebell.v1.PauseTopicResponse
-	(*ResumeTopicRequest)(nil),             // 26: wakebell.v1.ResumeTopicRequest
-	(*ResumeTopicResponse)(nil),            // 27: wakebell.v1.ResumeTopicResponse
-	(*RetuneTopicRequest)(nil),             // 28: wakebell.v1.RetuneTopicRequest
-	(*RetuneTopicResponse)(nil),            // 29: wakebell.v1.RetuneTopicResponse
-	(*DiagnoseRequest)(nil),                // 30: wakebell.v1.DiagnoseRequest
-	(*DiagnoseResponse)(nil),               // 31: wakebell.v1.DiagnoseResponse
-	(*Finding)(nil),                        // 32: wakebell.v1.Finding
-	(*TailRequest)(nil),                    // 33: wakebell.v1.TailRequest
-	(*TailResponse)(nil),                   // 34: wakebell.v1.TailResponse
-	(*TopicEvent)(nil),                     // 35: wakebell.v1.TopicEvent
-	(*NodeState)(nil),                      // 36: wakebell.v1.NodeState
-	(*DeadLetterFilter)(nil),               // 37: wakebell.v1.DeadLetterFilter
-	(*ListDeadLettersRequest)(nil),         // 38: wakebell.v1.ListDeadLettersRequest
-	(*ListDeadLettersResponse)(nil),        // 39: wakebell.v1.ListDeadLettersResponse
-	(*GetDeadLetterRequest)(nil),           // 40: wakebell.v1.GetDeadLetterRequest
-	(*GetDeadLetterResponse)(nil),          // 41: wakebell.v1.GetDeadLetterResponse
-	(*DeadLetter)(nil),                     // 42: wakebell.v1.DeadLetter
-	(*RedriveDeadLettersRequest)(nil),      // 43: wakebell.v1.RedriveDeadLettersRequest
-	(*RedriveDeadLettersResponse)(nil),     // 44: wakebell.v1.RedriveDeadLettersResponse
-	(*DeleteDeadLettersRequest)(nil),       // 45: wakebell.v1.DeleteDeadLettersRequest
-	(*DeleteDeadLettersResponse)(nil),      // 46: wakebell.v1.DeleteDeadLettersResponse
-	(*ListQueuesRequest)(nil),              // 47: wakebell.v1.ListQueuesRequest
-	(*ListQueuesResponse)(nil),             // 48: wakebell.v1.ListQueuesResponse
-	(*GetQueueStatsRequest)(nil),           // 49: wakebell.v1.GetQueueStatsRequest
-	(*GetQueueStatsResponse)(nil),          // 50: wakebell.v1.GetQueueStatsResponse
-	(*QueueStats)(nil),                     // 51: wakebell.v1.QueueStats
-	(*ListQueueMessagesRequest)(nil),       // 52: wakebell.v1.ListQueueMessagesRequest
-	(*ListQueueMessagesResponse)(nil),      // 53: wakebell.v1.ListQueueMessagesResponse
-	(*QueuedMessage)(nil),                  // 54: wakebell.v1.QueuedMessage
-	(*RemoveQueueRequest)(nil),             // 55: wakebell.v1.RemoveQueueRequest
-	(*RemoveQueueResponse)(nil),            // 56: wakebell.v1.RemoveQueueResponse
-	(*PurgeQueueRequest)(nil),              // 57: wakebell.v1.PurgeQueueRequest
-	(*PurgeQueueResponse)(nil),             // 58: wakebell.v1.PurgeQueueResponse
-	(*ListQueueDeadLettersRequest)(nil),    // 59: wakebell.v1.ListQueueDeadLettersRequest
-	(*ListQueueDeadLettersResponse)(nil),   // 60: wakebell.v1.ListQueueDeadLettersResponse
-	(*GetQueueDeadLetterRequest)(nil),      // 61: wakebell.v1.GetQueueDeadLetterRequest
-	(*GetQueueDeadLetterResponse)(nil),     // 62: wakebell.v1.GetQueueDeadLetterResponse
-	(*QueueDeadLetter)(nil),                // 63: wakebell.v1.QueueDeadLetter
-	(*RedriveQueueDeadLetterRequest)(nil),  // 64: wakebell.v1.RedriveQueueDeadLetterRequest
-	(*RedriveQueueDeadLetterResponse)(nil), // 65: wakebell.v1.RedriveQueueDeadLetterResponse
-	(*DeleteQueueDeadLettersRequest)(nil),  // 66: wakebell.v1.DeleteQueueDeadLettersRequest
-	(*DeleteQueueDeadLettersResponse)(nil), // 67: wakebell.v1.DeleteQueueDeadLettersResponse
-	(*ListGatesRequest)(nil),               // 68: wakebell.v1.ListGatesRequest
-	(*ListGatesResponse)(nil),              // 69: wakebell.v1.ListGatesResponse
-	(*GetGateRequest)(nil),                 // 70: wakebell.v1.GetGateRequest
-	(*GetGateResponse)(nil),                // 71: wakebell.v1.GetGateResponse
-	(*GateState)(nil),                      // 72: wakebell.v1.GateState
-	(*GateHolds)(nil),                      // 73: wakebell.v1.GateHolds
-	(*GateTicket)(nil),                     // 74: wakebell.v1.GateTicket
-	(*ReleaseGateRequest)(nil),             // 75: wakebell.v1.ReleaseGateRequest
-	(*ReleaseGateResponse)(nil),            // 76: wakebell.v1.ReleaseGateResponse
-	(*RepairGateRequest)(nil),              // 77: wakebell.v1.RepairGateRequest
-	(*RepairGateResponse)(nil),             // 78: wakebell.v1.RepairGateResponse
-	(*RemoveGateRequest)(nil),              // 79: wakebell.v1.RemoveGateRequest
-	(*RemoveGateResponse)(nil),             // 80: wakebell.v1.RemoveGateResponse
-	(*ExportRecurringRequest)(nil),         // 81: wakebell.v1.ExportRecurringRequest
-	(*ExportRecurringResponse)(nil),        // 82: wakebell.v1.ExportRecurringResponse
-	(*RecurringDump)(nil),                  // 83: wakebell.v1.RecurringDump
-	(*ImportRecurringRequest)(nil),         // 84: wakebell.v1.ImportRecurringRequest
-	(*ImportRecurringResponse)(nil),        // 85: wakebell.v1.ImportRecurringResponse
-	(*ListRecurringInstantsRequest)(nil),   // 86: wakebell.v1.ListRecurringInstantsRequest
-	(*ListRecurringInstantsResponse)(nil),  // 87: wakebell.v1.ListRecurringInstantsResponse
-	(*BackfillRecurringRequest)(nil),       // 88: wakebell.v1.BackfillRecurringRequest
-	(*BackfillRecurringResponse)(nil),      // 89: wakebell.v1.BackfillRecurringResponse
-	(*ListAuditRequest)(nil),               // 90: wakebell.v1.ListAuditRequest
-	(*AuditFilter)(nil),                    // 91: wakebell.v1.AuditFilter
-	(*ListAuditResponse)(nil),              // 92: wakebell.v1.ListAuditResponse
-	(*AuditEntry)(nil),                     // 93: wakebell.v1.AuditEntry
-	(*RecordChangeRequest)(nil),            // 94: wakebell.v1.RecordChangeRequest
-	(*RecordChangeResponse)(nil),           // 95: wakebell.v1.RecordChangeResponse
-	(*GetThroughputRequest)(nil),           // 96: wakebell.v1.GetThroughputRequest
-	(*GetThroughputResponse)(nil),          // 97: wakebell.v1.GetThroughputResponse
-	(*ThroughputCounts)(nil),               // 98: wakebell.v1.ThroughputCounts
-	(*ListHistoryRequest)(nil),             // 99: wakebell.v1.ListHistoryRequest
-	(*HistoryFilter)(nil),                  // 100: wakebell.v1.HistoryFilter
-	(*ListHistoryResponse)(nil),            // 101: wakebell.v1.ListHistoryResponse
-	(*Attempt)(nil),                        // 102: wakebell.v1.Attempt
-	(*GetQueueThroughputRequest)(nil),      // 103: wakebell.v1.GetQueueThroughputRequest
-	(*GetQueueThroughputResponse)(nil),     // 104: wakebell.v1.GetQueueThroughputResponse
-	(*ListQueueHistoryRequest)(nil),        // 105: wakebell.v1.ListQueueHistoryRequest
-	(*ListQueueHistoryResponse)(nil),       // 106: wakebell.v1.ListQueueHistoryResponse
-	nil,                                    // 107: wakebell.v1.GateState.GuardEntry
-	(*TopicStats)(nil),                     // 108: wakebell.v1.TopicStats
-	(*Error)(nil),                          // 109: wakebell.v1.Error
-	(*timestamppb.Timestamp)(nil),          // 110: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),            // 111: google.protobuf.Duration
-	(*Content)(nil),                        // 112: wakebell.v1.Content
-	(*Queue)(nil),                          // 113: wakebell.v1.Queue
+	(*NodeReport)(nil),                     // 7: wakebell.v1.NodeReport
+	(*CancelAllRequest)(nil),               // 8: wakebell.v1.CancelAllRequest
+	(*CancelAllResponse)(nil),              // 9: wakebell.v1.CancelAllResponse
+	(*ForgetTopicRequest)(nil),             // 10: wakebell.v1.ForgetTopicRequest
+	(*ForgetTopicResponse)(nil),            // 11: wakebell.v1.ForgetTopicResponse
+	(*RemoveTopicRequest)(nil),             // 12: wakebell.v1.RemoveTopicRequest
+	(*RemoveTopicResponse)(nil),            // 13: wakebell.v1.RemoveTopicResponse
+	(*GetTopicShardsRequest)(nil),          // 14: wakebell.v1.GetTopicShardsRequest
+	(*GetTopicShardsResponse)(nil),         // 15: wakebell.v1.GetTopicShardsResponse
+	(*TopicShards)(nil),                    // 16: wakebell.v1.TopicShards
+	(*DivideTopicRequest)(nil),             // 17: wakebell.v1.DivideTopicRequest
+	(*DivideTopicResponse)(nil),            // 18: wakebell.v1.DivideTopicResponse
+	(*ReshardTopicRequest)(nil),            // 19: wakebell.v1.ReshardTopicRequest
+	(*ReshardTopicResponse)(nil),           // 20: wakebell.v1.ReshardTopicResponse
+	(*GetTopicControlRequest)(nil),         // 21: wakebell.v1.GetTopicControlRequest
+	(*GetTopicControlResponse)(nil),        // 22: wakebell.v1.GetTopicControlResponse
+	(*TopicControl)(nil),                   // 23: wakebell.v1.TopicControl
+	(*TopicSettings)(nil),                  // 24: wakebell.v1.TopicSettings
+	(*PauseTopicRequest)(nil),              // 25: wakebell.v1.PauseTopicRequest
+	(*PauseTopicResponse)(nil),             // 26: wakebell.v1.PauseTopicResponse
+	(*ResumeTopicRequest)(nil),             // 27: wakebell.v1.ResumeTopicRequest
+	(*ResumeTopicResponse)(nil),            // 28: wakebell.v1.ResumeTopicResponse
+	(*RetuneTopicRequest)(nil),             // 29: wakebell.v1.RetuneTopicRequest
+	(*RetuneTopicResponse)(nil),            // 30: wakebell.v1.RetuneTopicResponse
+	(*DiagnoseRequest)(nil),                // 31: wakebell.v1.DiagnoseRequest
+	(*DiagnoseResponse)(nil),               // 32: wakebell.v1.DiagnoseResponse
+	(*Finding)(nil),                        // 33: wakebell.v1.Finding
+	(*TailRequest)(nil),                    // 34: wakebell.v1.TailRequest
+	(*TailResponse)(nil),                   // 35: wakebell.v1.TailResponse
+	(*TopicEvent)(nil),                     // 36: wakebell.v1.TopicEvent
+	(*NodeState)(nil),                      // 37: wakebell.v1.NodeState
+	(*DeadLetterFilter)(nil),               // 38: wakebell.v1.DeadLetterFilter
+	(*ListDeadLettersRequest)(nil),         // 39: wakebell.v1.ListDeadLettersRequest
+	(*ListDeadLettersResponse)(nil),        // 40: wakebell.v1.ListDeadLettersResponse
+	(*GetDeadLetterRequest)(nil),           // 41: wakebell.v1.GetDeadLetterRequest
+	(*GetDeadLetterResponse)(nil),          // 42: wakebell.v1.GetDeadLetterResponse
+	(*DeadLetter)(nil),                     // 43: wakebell.v1.DeadLetter
+	(*RedriveDeadLettersRequest)(nil),      // 44: wakebell.v1.RedriveDeadLettersRequest
+	(*RedriveDeadLettersResponse)(nil),     // 45: wakebell.v1.RedriveDeadLettersResponse
+	(*DeleteDeadLettersRequest)(nil),       // 46: wakebell.v1.DeleteDeadLettersRequest
+	(*DeleteDeadLettersResponse)(nil),      // 47: wakebell.v1.DeleteDeadLettersResponse
+	(*ListQueuesRequest)(nil),              // 48: wakebell.v1.ListQueuesRequest
+	(*ListQueuesResponse)(nil),             // 49: wakebell.v1.ListQueuesResponse
+	(*GetQueueStatsRequest)(nil),           // 50: wakebell.v1.GetQueueStatsRequest
+	(*GetQueueStatsResponse)(nil),          // 51: wakebell.v1.GetQueueStatsResponse
+	(*QueueStats)(nil),                     // 52: wakebell.v1.QueueStats
+	(*ListQueueMessagesRequest)(nil),       // 53: wakebell.v1.ListQueueMessagesRequest
+	(*ListQueueMessagesResponse)(nil),      // 54: wakebell.v1.ListQueueMessagesResponse
+	(*QueuedMessage)(nil),                  // 55: wakebell.v1.QueuedMessage
+	(*RemoveQueueRequest)(nil),             // 56: wakebell.v1.RemoveQueueRequest
+	(*RemoveQueueResponse)(nil),            // 57: wakebell.v1.RemoveQueueResponse
+	(*PurgeQueueRequest)(nil),              // 58: wakebell.v1.PurgeQueueRequest
+	(*PurgeQueueResponse)(nil),             // 59: wakebell.v1.PurgeQueueResponse
+	(*ListQueueDeadLettersRequest)(nil),    // 60: wakebell.v1.ListQueueDeadLettersRequest
+	(*ListQueueDeadLettersResponse)(nil),   // 61: wakebell.v1.ListQueueDeadLettersResponse
+	(*GetQueueDeadLetterRequest)(nil),      // 62: wakebell.v1.GetQueueDeadLetterRequest
+	(*GetQueueDeadLetterResponse)(nil),     // 63: wakebell.v1.GetQueueDeadLetterResponse
+	(*QueueDeadLetter)(nil),                // 64: wakebell.v1.QueueDeadLetter
+	(*RedriveQueueDeadLetterRequest)(nil),  // 65: wakebell.v1.RedriveQueueDeadLetterRequest
+	(*RedriveQueueDeadLetterResponse)(nil), // 66: wakebell.v1.RedriveQueueDeadLetterResponse
+	(*DeleteQueueDeadLettersRequest)(nil),  // 67: wakebell.v1.DeleteQueueDeadLettersRequest
+	(*DeleteQueueDeadLettersResponse)(nil), // 68: wakebell.v1.DeleteQueueDeadLettersResponse
+	(*ListGatesRequest)(nil),               // 69: wakebell.v1.ListGatesRequest
+	(*ListGatesResponse)(nil),              // 70: wakebell.v1.ListGatesResponse
+	(*GetGateRequest)(nil),                 // 71: wakebell.v1.GetGateRequest
+	(*GetGateResponse)(nil),                // 72: wakebell.v1.GetGateResponse
+	(*GateState)(nil),                      // 73: wakebell.v1.GateState
+	(*GateHolds)(nil),                      // 74: wakebell.v1.GateHolds
+	(*GateTicket)(nil),                     // 75: wakebell.v1.GateTicket
+	(*ReleaseGateRequest)(nil),             // 76: wakebell.v1.ReleaseGateRequest
+	(*ReleaseGateResponse)(nil),            // 77: wakebell.v1.ReleaseGateResponse
+	(*RepairGateRequest)(nil),              // 78: wakebell.v1.RepairGateRequest
+	(*RepairGateResponse)(nil),             // 79: wakebell.v1.RepairGateResponse
+	(*RemoveGateRequest)(nil),              // 80: wakebell.v1.RemoveGateRequest
+	(*RemoveGateResponse)(nil),             // 81: wakebell.v1.RemoveGateResponse
+	(*ExportRecurringRequest)(nil),         // 82: wakebell.v1.ExportRecurringRequest
+	(*ExportRecurringResponse)(nil),        // 83: wakebell.v1.ExportRecurringResponse
+	(*RecurringDump)(nil),                  // 84: wakebell.v1.RecurringDump
+	(*ImportRecurringRequest)(nil),         // 85: wakebell.v1.ImportRecurringRequest
+	(*ImportRecurringResponse)(nil),        // 86: wakebell.v1.ImportRecurringResponse
+	(*ListRecurringInstantsRequest)(nil),   // 87: wakebell.v1.ListRecurringInstantsRequest
+	(*ListRecurringInstantsResponse)(nil),  // 88: wakebell.v1.ListRecurringInstantsResponse
+	(*BackfillRecurringRequest)(nil),       // 89: wakebell.v1.BackfillRecurringRequest
+	(*BackfillRecurringResponse)(nil),      // 90: wakebell.v1.BackfillRecurringResponse
+	(*ListAuditRequest)(nil),               // 91: wakebell.v1.ListAuditRequest
+	(*AuditFilter)(nil),                    // 92: wakebell.v1.AuditFilter
+	(*ListAuditResponse)(nil),              // 93: wakebell.v1.ListAuditResponse
+	(*AuditEntry)(nil),                     // 94: wakebell.v1.AuditEntry
+	(*RecordChangeRequest)(nil),            // 95: wakebell.v1.RecordChangeRequest
+	(*RecordChangeResponse)(nil),           // 96: wakebell.v1.RecordChangeResponse
+	(*GetThroughputRequest)(nil),           // 97: wakebell.v1.GetThroughputRequest
+	(*GetThroughputResponse)(nil),          // 98: wakebell.v1.GetThroughputResponse
+	(*ThroughputCounts)(nil),               // 99: wakebell.v1.ThroughputCounts
+	(*ListHistoryRequest)(nil),             // 100: wakebell.v1.ListHistoryRequest
+	(*HistoryFilter)(nil),                  // 101: wakebell.v1.HistoryFilter
+	(*ListHistoryResponse)(nil),            // 102: wakebell.v1.ListHistoryResponse
+	(*Attempt)(nil),                        // 103: wakebell.v1.Attempt
+	(*GetQueueThroughputRequest)(nil),      // 104: wakebell.v1.GetQueueThroughputRequest
+	(*GetQueueThroughputResponse)(nil),     // 105: wakebell.v1.GetQueueThroughputResponse
+	(*ListQueueHistoryRequest)(nil),        // 106: wakebell.v1.ListQueueHistoryRequest
+	(*ListQueueHistoryResponse)(nil),       // 107: wakebell.v1.ListQueueHistoryResponse
+	nil,                                    // 108: wakebell.v1.GateState.GuardEntry
+	(*TopicStats)(nil),                     // 109: wakebell.v1.TopicStats
+	(*Error)(nil),                          // 110: wakebell.v1.Error
+	(*timestamppb.Timestamp)(nil),          // 111: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),            // 112: google.protobuf.Duration
+	(*Content)(nil),                        // 113: wakebell.v1.Content
+	(*Queue)(nil),                          // 114: wakebell.v1.Queue
 }
 var file_messages_operations_proto_depIdxs = []int32{
 	6,   // 0: wakebell.v1.GetOverviewsResponse.topics:type_name -> wakebell.v1.TopicOverview
-	108, // 1: wakebell.v1.TopicOverview.stats:type_name -> wakebell.v1.TopicStats
-	22,  // 2: wakebell.v1.TopicOverview.control:type_name -> wakebell.v1.TopicControl
-	109, // 3: wakebell.v1.TopicOverview.fault:type_name -> wakebell.v1.Error
-	15,  // 4: wakebell.v1.GetTopicShardsResponse.shards:type_name -> wakebell.v1.TopicShards
-	110, // 5: wakebell.v1.TopicShards.since:type_name -> google.protobuf.Timestamp
-	15,  // 6: wakebell.v1.DivideTopicResponse.shards:type_name -> wakebell.v1.TopicShards
-	15,  // 7: wakebell.v1.ReshardTopicResponse.shards:type_name -> wakebell.v1.TopicShards
-	22,  // 8: wakebell.v1.GetTopicControlResponse.control:type_name -> wakebell.v1.TopicControl
-	110, // 9: wakebell.v1.TopicControl.paused_at:type_name -> google.protobuf.Timestamp
-	23,  // 10: wakebell.v1.TopicControl.settings:type_name -> wakebell.v1.TopicSettings
-	111, // 11: wakebell.v1.TopicSettings.lease_ttl:type_name -> google.protobuf.Duration
-	111, // 12: wakebell.v1.TopicSettings.max_lease_age:type_name -> google.protobuf.Duration
-	111, // 13: wakebell.v1.TopicSettings.polling_interval:type_name -> google.protobuf.Duration
-	111, // 14: wakebell.v1.TopicSettings.max_polling_interval:type_name -> google.protobuf.Duration
-	111, // 15: wakebell.v1.TopicSettings.retry_initial:type_name -> google.protobuf.Duration
-	111, // 16: wakebell.v1.TopicSettings.retry_limit:type_name -> google.protobuf.Duration
-	111, // 17: wakebell.v1.TopicSettings.rate_per:type_name -> google.protobuf.Duration
-	111, // 18: wakebell.v1.TopicSettings.key_rate_per:type_name -> google.protobuf.Duration
-	22,  // 19: wakebell.v1.PauseTopicResponse.control:type_name -> wakebell.v1.TopicControl
-	22,  // 20: wakebell.v1.ResumeTopicResponse.control:type_name -> wakebell.v1.TopicControl
-	23,  // 21: wakebell.v1.RetuneTopicRequest.settings:type_name -> wakebell.v1.TopicSettings
-	22,  // 22: wakebell.v1.RetuneTopicResponse.control:type_name -> wakebell.v1.TopicControl
-	32,  // 23: wakebell.v1.DiagnoseResponse.findings:type_name -> wakebell.v1.Finding
-	35,  // 24: wakebell.v1.TailResponse.event:type_name -> wakebell.v1.TopicEvent
-	110, // 25: wakebell.v1.TopicEvent.at:type_name -> google.protobuf.Timestamp
-	111, // 26: wakebell.v1.TopicEvent.lateness:type_name -> google.protobuf.Duration
-	111, // 27: wakebell.v1.TopicEvent.took:type_name -> google.protobuf.Duration
-	111, // 28: wakebell.v1.TopicEvent.retry_in:type_name -> google.protobuf.Duration
-	36,  // 29: wakebell.v1.TopicEvent.state:type_name -> wakebell.v1.NodeState
-	110, // 30: wakebell.v1.NodeState.started:type_name -> google.protobuf.Timestamp
-	23,  // 31: wakebell.v1.NodeState.options:type_name -> wakebell.v1.TopicSettings
-	111, // 32: wakebell.v1.DeadLetterFilter.older_than:type_name -> google.protobuf.Duration
-	111, // 33: wakebell.v1.DeadLetterFilter.newer_than:type_name -> google.protobuf.Duration
-	37,  // 34: wakebell.v1.ListDeadLettersRequest.filter:type_name -> wakebell.v1.DeadLetterFilter
-	42,  // 35: wakebell.v1.ListDeadLettersResponse.dead_letter:type_name -> wakebell.v1.DeadLetter
-	42,  // 36: wakebell.v1.GetDeadLetterResponse.dead_letter:type_name -> wakebell.v1.DeadLetter
-	110, // 37: wakebell.v1.DeadLetter.activation:type_name -> google.protobuf.Timestamp
-	110, // 38: wakebell.v1.DeadLetter.died:type_name -> google.protobuf.Timestamp
-	112, // 39: wakebell.v1.DeadLetter.content:type_name -> wakebell.v1.Content
-	37,  // 40: wakebell.v1.RedriveDeadLettersRequest.filter:type_name -> wakebell.v1.DeadLetterFilter
-	111, // 41: wakebell.v1.RedriveDeadLettersRequest.in:type_name -> google.protobuf.Duration
-	0,   // 42: wakebell.v1.RedriveDeadLettersResponse.outcome:type_name -> wakebell.v1.RedriveOutcome
-	37,  // 43: wakebell.v1.DeleteDeadLettersRequest.filter:type_name -> wakebell.v1.DeadLetterFilter
-	113, // 44: wakebell.v1.ListQueuesResponse.queue:type_name -> wakebell.v1.Queue
-	113, // 45: wakebell.v1.GetQueueStatsRequest.queue:type_name -> wakebell.v1.Queue
-	51,  // 46: wakebell.v1.GetQueueStatsResponse.stats:type_name -> wakebell.v1.QueueStats
-	110, // 47: wakebell.v1.QueueStats.oldest:type_name -> google.protobuf.Timestamp
-	110, // 48: wakebell.v1.QueueStats.now:type_name -> google.protobuf.Timestamp
-	113, // 49: wakebell.v1.ListQueueMessagesRequest.queue:type_name -> wakebell.v1.Queue
-	54,  // 50: wakebell.v1.ListQueueMessagesResponse.message:type_name -> wakebell.v1.QueuedMessage
-	110, // 51: wakebell.v1.QueuedMessage.deadline:type_name -> google.protobuf.Timestamp
-	113, // 52: wakebell.v1.RemoveQueueRequest.queue:type_name -> wakebell.v1.Queue
-	113, // 53: wakebell.v1.PurgeQueueRequest.queue:type_name -> wakebell.v1.Queue
-	113, // 54: wakebell.v1.ListQueueDeadLettersRequest.queue:type_name -> wakebell.v1.Queue
-	63,  // 55: wakebell.v1.ListQueueDeadLettersResponse.dead_letter:type_name -> wakebell.v1.QueueDeadLetter
-	113, // 56: wakebell.v1.GetQueueDeadLetterRequest.queue:type_name -> wakebell.v1.Queue
-	63,  // 57: wakebell.v1.GetQueueDeadLetterResponse.dead_letter:type_name -> wakebell.v1.QueueDeadLetter
-	110, // 58: wakebell.v1.QueueDeadLetter.at:type_name -> google.protobuf.Timestamp
-	113, // 59: wakebell.v1.RedriveQueueDeadLetterRequest.queue:type_name -> wakebell.v1.Queue
-	111, // 60: wakebell.v1.RedriveQueueDeadLetterRequest.window:type_name -> google.protobuf.Duration
-	1,   // 61: wakebell.v1.RedriveQueueDeadLetterResponse.outcome:type_name -> wakebell.v1.QueueRedriveOutcome
-	113, // 62: wakebell.v1.DeleteQueueDeadLettersRequest.queue:type_name -> wakebell.v1.Queue
-	63,  // 63: wakebell.v1.DeleteQueueDeadLettersRequest.dead_letters:type_name -> wakebell.v1.QueueDeadLetter
-	72,  // 64: wakebell.v1.ListGatesResponse.gate:type_name -> wakebell.v1.GateState
-	72,  // 65: wakebell.v1.GetGateResponse.gate:type_name -> wakebell.v1.GateState
-	110, // 66: wakebell.v1.GateState.now:type_name -> google.protobuf.Timestamp
-	74,  // 67: wakebell.v1.GateState.holder:type_name -> wakebell.v1.GateTicket
-	110, // 68: wakebell.v1.GateState.until:type_name -> google.protobuf.Timestamp
-	74,  // 69: wakebell.v1.GateState.waiters:type_name -> wakebell.v1.GateTicket
-	107, // 70: wakebell.v1.GateState.guard:type_name -> wakebell.v1.GateState.GuardEntry
-	109, // 71: wakebell.v1.GateState.fault:type_name -> wakebell.v1.Error
-	110, // 72: wakebell.v1.GateState.since:type_name -> google.protobuf.Timestamp
-	73,  // 73: wakebell.v1.GateState.holds:type_name -> wakebell.v1.GateHolds
-	111, // 74: wakebell.v1.GateHolds.up_to:type_name -> google.protobuf.Duration
-	83,  // 75: wakebell.v1.ExportRecurringResponse.schedule:type_name -> wakebell.v1.RecurringDump
-	83,  // 76: wakebell.v1.ImportRecurringRequest.schedule:type_name -> wakebell.v1.RecurringDump
-	110, // 77: wakebell.v1.ListRecurringInstantsRequest.from:type_name -> google.protobuf.Timestamp
-	110, // 78: wakebell.v1.ListRecurringInstantsRequest.to:type_name -> google.protobuf.Timestamp
-	110, // 79: wakebell.v1.ListRecurringInstantsResponse.instants:type_name -> google.protobuf.Timestamp
-	110, // 80: wakebell.v1.BackfillRecurringRequest.from:type_name -> google.protobuf.Timestamp
-	110, // 81: wakebell.v1.BackfillRecurringRequest.to:type_name -> google.protobuf.Timestamp
-	91,  // 82: wakebell.v1.ListAuditRequest.filter:type_name -> wakebell.v1.AuditFilter
-	110, // 83: wakebell.v1.AuditFilter.since:type_name -> google.protobuf.Timestamp
-	93,  // 84: wakebell.v1.ListAuditResponse.entry:type_name -> wakebell.v1.AuditEntry
-	110, // 85: wakebell.v1.AuditEntry.at:type_name -> google.protobuf.Timestamp
-	110, // 86: wakebell.v1.AuditEntry.since:type_name -> google.protobuf.Timestamp
-	111, // 87: wakebell.v1.GetThroughputRequest.since:type_name -> google.protobuf.Duration
-	111, // 88: wakebell.v1.GetThroughputResponse.step:type_name -> google.protobuf.Duration
-	110, // 89: wakebell.v1.GetThroughputResponse.from:type_name -> google.protobuf.Timestamp
-	98,  // 90: wakebell.v1.GetThroughputResponse.points:type_name -> wakebell.v1.ThroughputCounts
-	111, // 91: wakebell.v1.ThroughputCounts.lateness:type_name -> google.protobuf.Duration
-	111, // 92: wakebell.v1.ThroughputCounts.max_lateness:type_name -> google.protobuf.Duration
-	100, // 93: wakebell.v1.ListHistoryRequest.filter:type_name -> wakebell.v1.HistoryFilter
-	110, // 94: wakebell.v1.HistoryFilter.since:type_name -> google.protobuf.Timestamp
-	102, // 95: wakebell.v1.ListHistoryResponse.attempt:type_name -> wakebell.v1.Attempt
-	110, // 96: wakebell.v1.Attempt.started:type_name -> google.protobuf.Timestamp
-	111, // 97: wakebell.v1.Attempt.took:type_name -> google.protobuf.Duration
-	113, // 98: wakebell.v1.GetQueueThroughputRequest.queue:type_name -> wakebell.v1.Queue
-	111, // 99: wakebell.v1.GetQueueThroughputRequest.since:type_name -> google.protobuf.Duration
-	97,  // 100: wakebell.v1.GetQueueThroughputResponse.throughput:type_name -> wakebell.v1.GetThroughputResponse
-	113, // 101: wakebell.v1.ListQueueHistoryRequest.queue:type_name -> wakebell.v1.Queue
-	100, // 102: wakebell.v1.ListQueueHistoryRequest.filter:type_name -> wakebell.v1.HistoryFilter
-	102, // 103: wakebell.v1.ListQueueHistoryResponse.attempt:type_name -> wakebell.v1.Attempt
-	104, // [104:104] is the sub-list for method output_type
-	104, // [104:104] is the sub-list for method input_type
-	104, // [104:104] is the sub-list for extension type_name
-	104, // [104:104] is the sub-list for extension extendee
-	0,   // [0:104] is the sub-list for field type_name
+	109, // 1: wakebell.v1.TopicOverview.stats:type_name -> wakebell.v1.TopicStats
+	23,  // 2: wakebell.v1.TopicOverview.control:type_name -> wakebell.v1.TopicControl
+	110, // 3: wakebell.v1.TopicOverview.fault:type_name -> wakebell.v1.Error
+	7,   // 4: wakebell.v1.TopicOverview.reports:type_name -> wakebell.v1.NodeReport
+	37,  // 5: wakebell.v1.NodeReport.state:type_name -> wakebell.v1.NodeState
+	16,  // 6: wakebell.v1.GetTopicShardsResponse.shards:type_name -> wakebell.v1.TopicShards
+	111, // 7: wakebell.v1.TopicShards.since:type_name -> google.protobuf.Timestamp
+	16,  // 8: wakebell.v1.DivideTopicResponse.shards:type_name -> wakebell.v1.TopicShards
+	16,  // 9: wakebell.v1.ReshardTopicResponse.shards:type_name -> wakebell.v1.TopicShards
+	23,  // 10: wakebell.v1.GetTopicControlResponse.control:type_name -> wakebell.v1.TopicControl
+	111, // 11: wakebell.v1.TopicControl.paused_at:type_name -> google.protobuf.Timestamp
+	24,  // 12: wakebell.v1.TopicControl.settings:type_name -> wakebell.v1.TopicSettings
+	112, // 13: wakebell.v1.TopicSettings.lease_ttl:type_name -> google.protobuf.Duration
+	112, // 14: wakebell.v1.TopicSettings.max_lease_age:type_name -> google.protobuf.Duration
+	112, // 15: wakebell.v1.TopicSettings.polling_interval:type_name -> google.protobuf.Duration
+	112, // 16: wakebell.v1.TopicSettings.max_polling_interval:type_name -> google.protobuf.Duration
+	112, // 17: wakebell.v1.TopicSettings.retry_initial:type_name -> google.protobuf.Duration
+	112, // 18: wakebell.v1.TopicSettings.retry_limit:type_name -> google.protobuf.Duration
+	112, // 19: wakebell.v1.TopicSettings.rate_per:type_name -> google.protobuf.Duration
+	112, // 20: wakebell.v1.TopicSettings.key_rate_per:type_name -> google.protobuf.Duration
+	23,  // 21: wakebell.v1.PauseTopicResponse.control:type_name -> wakebell.v1.TopicControl
+	23,  // 22: wakebell.v1.ResumeTopicResponse.control:type_name -> wakebell.v1.TopicControl
+	24,  // 23: wakebell.v1.RetuneTopicRequest.settings:type_name -> wakebell.v1.TopicSettings
+	23,  // 24: wakebell.v1.RetuneTopicResponse.control:type_name -> wakebell.v1.TopicControl
+	33,  // 25: wakebell.v1.DiagnoseResponse.findings:type_name -> wakebell.v1.Finding
+	36,  // 26: wakebell.v1.TailResponse.event:type_name -> wakebell.v1.TopicEvent
+	111, // 27: wakebell.v1.TopicEvent.at:type_name -> google.protobuf.Timestamp
+	112, // 28: wakebell.v1.TopicEvent.lateness:type_name -> google.protobuf.Duration
+	112, // 29: wakebell.v1.TopicEvent.took:type_name -> google.protobuf.Duration
+	112, // 30: wakebell.v1.TopicEvent.retry_in:type_name -> google.protobuf.Duration
+	37,  // 31: wakebell.v1.TopicEvent.state:type_name -> wakebell.v1.NodeState
+	111, // 32: wakebell.v1.NodeState.started:type_name -> google.protobuf.Timestamp
+	24,  // 33: wakebell.v1.NodeState.options:type_name -> wakebell.v1.TopicSettings
+	111, // 34: wakebell.v1.NodeState.breaker_since:type_name -> google.protobuf.Timestamp
+	111, // 35: wakebell.v1.NodeState.breaker_until:type_name -> google.protobuf.Timestamp
+	112, // 36: wakebell.v1.DeadLetterFilter.older_than:type_name -> google.protobuf.Duration
+	112, // 37: wakebell.v1.DeadLetterFilter.newer_than:type_name -> google.protobuf.Duration
+	38,  // 38: wakebell.v1.ListDeadLettersRequest.filter:type_name -> wakebell.v1.DeadLetterFilter
+	43,  // 39: wakebell.v1.ListDeadLettersResponse.dead_letter:type_name -> wakebell.v1.DeadLetter
+	43,  // 40: wakebell.v1.GetDeadLetterResponse.dead_letter:type_name -> wakebell.v1.DeadLetter
+	111, // 41: wakebell.v1.DeadLetter.activation:type_name -> google.protobuf.Timestamp
+	111, // 42: wakebell.v1.DeadLetter.died:type_name -> google.protobuf.Timestamp
+	113, // 43: wakebell.v1.DeadLetter.content:type_name -> wakebell.v1.Content
+	38,  // 44: wakebell.v1.RedriveDeadLettersRequest.filter:type_name -> wakebell.v1.DeadLetterFilter
+	112, // 45: wakebell.v1.RedriveDeadLettersRequest.in:type_name -> google.protobuf.Duration
+	0,   // 46: wakebell.v1.RedriveDeadLettersResponse.outcome:type_name -> wakebell.v1.RedriveOutcome
+	38,  // 47: wakebell.v1.DeleteDeadLettersRequest.filter:type_name -> wakebell.v1.DeadLetterFilter
+	114, // 48: wakebell.v1.ListQueuesResponse.queue:type_name -> wakebell.v1.Queue
+	114, // 49: wakebell.v1.GetQueueStatsRequest.queue:type_name -> wakebell.v1.Queue
+	52,  // 50: wakebell.v1.GetQueueStatsResponse.stats:type_name -> wakebell.v1.QueueStats
+	111, // 51: wakebell.v1.QueueStats.oldest:type_name -> google.protobuf.Timestamp
+	111, // 52: wakebell.v1.QueueStats.now:type_name -> google.protobuf.Timestamp
+	114, // 53: wakebell.v1.ListQueueMessagesRequest.queue:type_name -> wakebell.v1.Queue
+	55,  // 54: wakebell.v1.ListQueueMessagesResponse.message:type_name -> wakebell.v1.QueuedMessage
+	111, // 55: wakebell.v1.QueuedMessage.deadline:type_name -> google.protobuf.Timestamp
+	114, // 56: wakebell.v1.RemoveQueueRequest.queue:type_name -> wakebell.v1.Queue
+	114, // 57: wakebell.v1.PurgeQueueRequest.queue:type_name -> wakebell.v1.Queue
+	114, // 58: wakebell.v1.ListQueueDeadLettersRequest.queue:type_name -> wakebell.v1.Queue
+	64,  // 59: wakebell.v1.ListQueueDeadLettersResponse.dead_letter:type_name -> wakebell.v1.QueueDeadLetter
+	114, // 60: wakebell.v1.GetQueueDeadLetterRequest.queue:type_name -> wakebell.v1.Queue
+	64,  // 61: wakebell.v1.GetQueueDeadLetterResponse.dead_letter:type_name -> wakebell.v1.QueueDeadLetter
+	111, // 62: wakebell.v1.QueueDeadLetter.at:type_name -> google.protobuf.Timestamp
+	114, // 63: wakebell.v1.RedriveQueueDeadLetterRequest.queue:type_name -> wakebell.v1.Queue
+	112, // 64: wakebell.v1.RedriveQueueDeadLetterRequest.window:type_name -> google.protobuf.Duration
+	1,   // 65: wakebell.v1.RedriveQueueDeadLetterResponse.outcome:type_name -> wakebell.v1.QueueRedriveOutcome
+	114, // 66: wakebell.v1.DeleteQueueDeadLettersRequest.queue:type_name -> wakebell.v1.Queue
+	64,  // 67: wakebell.v1.DeleteQueueDeadLettersRequest.dead_letters:type_name -> wakebell.v1.QueueDeadLetter
+	73,  // 68: wakebell.v1.ListGatesResponse.gate:type_name -> wakebell.v1.GateState
+	73,  // 69: wakebell.v1.GetGateResponse.gate:type_name -> wakebell.v1.GateState
+	111, // 70: wakebell.v1.GateState.now:type_name -> google.protobuf.Timestamp
+	75,  // 71: wakebell.v1.GateState.holder:type_name -> wakebell.v1.GateTicket
+	111, // 72: wakebell.v1.GateState.until:type_name -> google.protobuf.Timestamp
+	75,  // 73: wakebell.v1.GateState.waiters:type_name -> wakebell.v1.GateTicket
+	108, // 74: wakebell.v1.GateState.guard:type_name -> wakebell.v1.GateState.GuardEntry
+	110, // 75: wakebell.v1.GateState.fault:type_name -> wakebell.v1.Error
+	111, // 76: wakebell.v1.GateState.since:type_name -> google.protobuf.Timestamp
+	74,  // 77: wakebell.v1.GateState.holds:type_name -> wakebell.v1.GateHolds
+	112, // 78: wakebell.v1.GateHolds.up_to:type_name -> google.protobuf.Duration
+	84,  // 79: wakebell.v1.ExportRecurringResponse.schedule:type_name -> wakebell.v1.RecurringDump
+	84,  // 80: wakebell.v1.ImportRecurringRequest.schedule:type_name -> wakebell.v1.RecurringDump
+	111, // 81: wakebell.v1.ListRecurringInstantsRequest.from:type_name -> google.protobuf.Timestamp
+	111, // 82: wakebell.v1.ListRecurringInstantsRequest.to:type_name -> google.protobuf.Timestamp
+	111, // 83: wakebell.v1.ListRecurringInstantsResponse.instants:type_name -> google.protobuf.Timestamp
+	111, // 84: wakebell.v1.BackfillRecurringRequest.from:type_name -> google.protobuf.Timestamp
+	111, // 85: wakebell.v1.BackfillRecurringRequest.to:type_name -> google.protobuf.Timestamp
+	92,  // 86: wakebell.v1.ListAuditRequest.filter:type_name -> wakebell.v1.AuditFilter
+	111, // 87: wakebell.v1.AuditFilter.since:type_name -> google.protobuf.Timestamp
+	94,  // 88: wakebell.v1.ListAuditResponse.entry:type_name -> wakebell.v1.AuditEntry
+	111, // 89: wakebell.v1.AuditEntry.at:type_name -> google.protobuf.Timestamp
+	111, // 90: wakebell.v1.AuditEntry.since:type_name -> google.protobuf.Timestamp
+	112, // 91: wakebell.v1.GetThroughputRequest.since:type_name -> google.protobuf.Duration
+	112, // 92: wakebell.v1.GetThroughputResponse.step:type_name -> google.protobuf.Duration
+	111, // 93: wakebell.v1.GetThroughputResponse.from:type_name -> google.protobuf.Timestamp
+	99,  // 94: wakebell.v1.GetThroughputResponse.points:type_name -> wakebell.v1.ThroughputCounts
+	112, // 95: wakebell.v1.ThroughputCounts.lateness:type_name -> google.protobuf.Duration
+	112, // 96: wakebell.v1.ThroughputCounts.max_lateness:type_name -> google.protobuf.Duration
+	101, // 97: wakebell.v1.ListHistoryRequest.filter:type_name -> wakebell.v1.HistoryFilter
+	111, // 98: wakebell.v1.HistoryFilter.since:type_name -> google.protobuf.Timestamp
+	103, // 99: wakebell.v1.ListHistoryResponse.attempt:type_name -> wakebell.v1.Attempt
+	111, // 100: wakebell.v1.Attempt.started:type_name -> google.protobuf.Timestamp
+	112, // 101: wakebell.v1.Attempt.took:type_name -> google.protobuf.Duration
+	114, // 102: wakebell.v1.GetQueueThroughputRequest.queue:type_name -> wakebell.v1.Queue
+	112, // 103: wakebell.v1.GetQueueThroughputRequest.since:type_name -> google.protobuf.Duration
+	98,  // 104: wakebell.v1.GetQueueThroughputResponse.throughput:type_name -> wakebell.v1.GetThroughputResponse
+	114, // 105: wakebell.v1.ListQueueHistoryRequest.queue:type_name -> wakebell.v1.Queue
+	101, // 106: wakebell.v1.ListQueueHistoryRequest.filter:type_name -> wakebell.v1.HistoryFilter
+	103, // 107: wakebell.v1.ListQueueHistoryResponse.attempt:type_name -> wakebell.v1.Attempt
+	108, // [108:108] is the sub-list for method output_type
+	108, // [108:108] is the sub-list for method input_type
+	108, // [108:108] is the sub-list for extension type_name
+	108, // [108:108] is the sub-list for extension extendee
+	0,   // [0:108] is the sub-list for field type_name
 }
 
 func init() { file_messages_operations_proto_init() }
@@ -7484,7 +7606,7 @@ func file_messages_operations_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_messages_operations_proto_rawDesc), len(file_messages_operations_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   106,
+			NumMessages:   107,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -78,9 +78,21 @@ type NodeState struct {
 	Started time.Time `json:"started,omitzero"` // by the clock of the node
 
 	// Role is primary or fallback; empty: the topic is not divided among nodes.
-	Role    string `json:"role"`
-	Breaker string `json:"breaker"` // closed, open or half-open; empty: the topic has none
-	Paused  bool   `json:"paused"`  // by the node itself; see Control for all nodes
+	Role   string `json:"role"`
+	Paused bool   `json:"paused"` // by the node itself; see Control for all nodes
+
+	// Breaker is closed, open or half-open; empty: the topic has none. The other fields are
+	// of a breaker that is not closed: when it opened and when it tries the next timer, by
+	// the clock of the node, and why it opened, at most 256 bytes.
+	Breaker       string    `json:"breaker"`
+	BreakerSince  time.Time `json:"breaker_since,omitzero"`
+	BreakerUntil  time.Time `json:"breaker_until,omitzero"`
+	BreakerReason string    `json:"breaker_reason"`
+
+	// Group is the group of topics that share the handlers of the node, in the proportion
+	// of their Weight; empty: the topic is in none.
+	Group  string `json:"group"`
+	Weight int    `json:"weight"`
 
 	Running     int  `json:"running"`     // leases that the node holds
 	Concurrency int  `json:"concurrency"` // handlers that may run at once, if that is adaptive; otherwise 0
@@ -92,4 +104,10 @@ type NodeState struct {
 	// Options are those of the node, which Control may override. A setting that is off
 	// is 0.
 	Options Settings `json:"options"`
+}
+
+// NodeReport is what a node has last stored of its State for a topic.
+type NodeReport struct {
+	Node  string    `json:"node"` // as in Overview.Division
+	State NodeState `json:"state"`
 }

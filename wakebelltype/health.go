@@ -46,6 +46,7 @@ type Counters struct {
 	BreakerOpen      int64 `json:"breaker_open"`      // 1 while the circuit breaker is open or half-open
 	BreakerOpened    int64 `json:"breaker_opened"`    // times that it opened
 	Throttled        int64 `json:"throttled"`         // exchanges from which RateLimit or MaxInFlight held timers back
+	KeyThrottled     int64 `json:"key_throttled"`     // timers that RateLimitByKey made wait, each time
 	Concurrency      int64 `json:"concurrency"`       // handlers that may run at once, if that is adaptive; otherwise 0
 
 	FallbackDelivered int64 `json:"fallback_delivered"` // of Delivered, those that this node claimed as a fallback

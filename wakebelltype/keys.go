@@ -24,6 +24,7 @@ type Keys struct {
 	Counts    string // hash: counts per minute and day; default "timers_counts"
 	History   string // stream: attempts; default "timers_history"
 	Nodes     string // zset: nodes that divide the topic → when their announcements expire; default "timers_nodes"
+	Reports   string // hash: node → its state for the topic, see Overview.Reports; default "timers_reports"
 	Topics    string // set: all topics, a single key; default "timers_topics"
 	Queues    string // set: all queues, a single key; default "timers_queues"
 	Shards    string // hash: topic with shards → its layout, a single key; default "timers_shards"

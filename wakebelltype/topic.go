@@ -91,6 +91,11 @@ type Overview struct {
 	// Redis user may not read that, or the topic has shards, which are divided one by one.
 	Division []string `json:"division"`
 
+	// Reports are the states of the nodes that have a circuit breaker, adaptive concurrency,
+	// a group or limits over all nodes for the topic, sorted by node: up to 30 s old, a state
+	// of the breaker about a second. Other nodes report nothing.
+	Reports []NodeReport `json:"reports"`
+
 	// Err reports what could not be read; that part is zero. Causes are a key of
 	// another type, or settings that were written by hand.
 	Err error `json:"-"`

@@ -75,6 +75,14 @@ func (f *Feed) Add(e wakebelltype.Event) {
 	}
 }
 
+// State returns the state of the node; zero if it is unknown.
+func (f *Feed) State() (state wakebelltype.NodeState) {
+	if f.Describe != nil {
+		state = f.Describe()
+	}
+	return state
+}
+
 // Collects reports whether Add would keep an event.
 func (f *Feed) Collects() bool { return f.collects.Load() }
 

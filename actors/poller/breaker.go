@@ -3,11 +3,43 @@ package poller
 import (
 	"fmt"
 	"math"
+	"strings"
 	"time"
 
 	"github.com/wakebell/wakebell/actors/guard"
+	"github.com/wakebell/wakebell/internal/text"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
+
+// breakerStatus is what operators see of a circuit breaker that is not closed.
+type breakerStatus struct {
+	state        guard.State
+	since, until time.Time // when it opened first, and when it tries the next timer
+	reason       string
+}
+
+// maxBreakerReason bounds the reason in bytes.
+const maxBreakerReason = 256
+
+// noteBreaker notes a change of the breaker for operators. A test that fails or says
+// nothing keeps the instant at which the breaker opened.
+func (p *poller) noteBreaker(to guard.State, reason string) {
+	if to == guard.Closed {
+		p.breakerNow.Store(nil)
+		return
+	}
+	now := breakerStatus{state: to, since: time.Now(), until: p.breaker.Until()}
+	if before := p.breakerNow.Load(); before != nil {
+		now.since, now.reason = before.since, before.reason
+		if to == guard.HalfOpen {
+			now.until = before.until
+		}
+	}
+	if reason != "" {
+		now.reason = strings.Clone(text.Cut(reason, maxBreakerReason))
+	}
+	p.breakerNow.Store(&now)
+}
 
 // breakerAllows reports whether the circuit breaker permits a claim: none while it is
 // open, and one timer at a time while it is half-open.
@@ -71,14 +103,15 @@ func (p *poller) watchBreaker(now time.Time) {
 // failure that opened it.
 func (p *poller) breakerChanged(change guard.Change, err error) {
 	p.breakerState = change.To
-	text := change.To.String()
+	about, reason := change.To.String(), ""
 	switch change.To {
 	case guard.Open:
 		p.Counters.breakerOpen.Store(1)
 		p.Counters.breakerOpened.Add(1)
 		p.Logger.Warn("circuit breaker opened; the topic is paused on this node",
 			"failures", change.Failed, "deliveries", change.Delivered, "duration", p.Breaker.OpenFor, "err", err)
-		text = fmt.Sprintf("open for %v: %d of %d deliveries failed: %v", p.Breaker.OpenFor, change.Failed, change.Delivered, err)
+		reason = fmt.Sprintf("%d of %d deliveries failed: %v", change.Failed, change.Delivered, err)
+		about = fmt.Sprintf("open for %v: %s", p.Breaker.OpenFor, reason)
 		p.returnUnstarted(math.MaxInt32)
 	case guard.HalfOpen:
 		p.Logger.Info("circuit breaker half-open; one timer is tried")
@@ -87,7 +120,8 @@ func (p *poller) breakerChanged(change guard.Change, err error) {
 		p.Logger.Info("circuit breaker closed")
 		p.pace.pollWithin(time.Now(), 0)
 	}
+	p.noteBreaker(change.To, reason)
 	if p.Feed.Watched.Load() {
-		p.Feed.Add(wakebelltype.Event{Kind: wakebelltype.EventBreaker, At: p.clock.now(), Text: text})
+		p.Feed.Add(wakebelltype.Event{Kind: wakebelltype.EventBreaker, At: p.clock.now(), Text: about})
 	}
 }

@@ -12,7 +12,7 @@ type counters struct {
 	delivered, acked, retried, deadLettered, discarded, released, crashed,
 	superseded, cancelled, lost, hung, orphansRemoved, exchanges, empty, peeks, errors,
 	hookCalls, hookSkipped, hookPanics, incarnations, clockSteps, lastExchange,
-	repeated, rejected, rejectedAcks, finalErrors, heartbeatsFailed, prefetchReturned, handlerRestarts, held, throttled, breakerOpen, breakerOpened, concurrency,
+	repeated, rejected, rejectedAcks, finalErrors, heartbeatsFailed, prefetchReturned, handlerRestarts, held, throttled, keyThrottled, breakerOpen, breakerOpened, concurrency,
 	fallbackDelivered, helpRequests, started, lateness, maxLateness atomic.Int64
 
 	role atomic.Pointer[string] // in the division of the topic; nil: none
@@ -55,6 +55,7 @@ func (c *counters) Snapshot() wakebelltype.Counters {
 		BreakerOpen:      c.breakerOpen.Load(),
 		BreakerOpened:    c.breakerOpened.Load(),
 		Throttled:        c.throttled.Load(),
+		KeyThrottled:     c.keyThrottled.Load(),
 		Concurrency:      c.concurrency.Load(),
 
 		FallbackDelivered: c.fallbackDelivered.Load(),

@@ -94,7 +94,7 @@ func (p *poller) checkDrain() {
 	if p.drain == nil || p.drain.answered {
 		return
 	}
-	busy, inHand := p.announcing, false // others take over when they know that this node leaves
+	busy, inHand := p.announcing || p.reports.sending, false // others take over when they know that this node leaves
 	for _, s := range p.streams {
 		busy = busy || s.busy()
 		inHand = inHand || len(s.held) > 0 || len(s.toSettle) > 0 || s.flight != nil && len(s.flight.settling) > 0

@@ -5,7 +5,7 @@
 // Files by concept: poller, pump, replies (the exchange loop), stream (one sequence
 // of exchanges), lease, heartbeat, settle, runqueue, handler, delivery, batch (a lease
 // and its handler), forward, forward_batch (delivery to actors), pace, peek, prefetch,
-// window, early, divide (when and how much to claim), deliver, orphans, deadhook, events, counters (what others
+// window, early, divide (when and how much to claim), deliver, orphans, deadhook, events, counters, report (what others
 // learn), topic, override (settings), protocol (what the poller consumes, and its
 // messages with the supervisor), drain, clock.
 package poller
@@ -72,6 +72,8 @@ type poller struct {
 	overrideReading, overrideStale bool      // it is being read; it changed after that read began
 	claimsSuspended                bool      // until the override that a hint announced has been read
 	overrideAt                     time.Time // next: when override is read again; zero: never
+
+	reports reports
 
 	breakerState guard.State // as last reported
 	grouped      bool        // it is in a group
@@ -189,6 +191,11 @@ func (p *poller) receive(message any, sender *actor.PID) bool {
 			return false
 		}
 		p.announcementAnswered(m)
+	case reported:
+		if m.incarnation != p.incarnation {
+			return false
+		}
+		p.reportEnded(m)
 	case CheckHealth:
 		p.checkHealth(m)
 		return false // nothing has changed

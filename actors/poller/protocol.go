@@ -8,6 +8,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/wakebell/wakebell/messages/exchange"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // SettingsChanged tells a poller that its topic's state has changed.
@@ -54,9 +55,9 @@ type Health struct {
 	Failures  int   // consecutive failed exchanges, of the topic alone
 	Err       error // of the last of them
 
-	Concurrency int    // handlers that may run at once, if that is adaptive; otherwise 0
-	Breaker     string // state of the circuit breaker; empty: there is none
-	Role        string // primary or fallback; empty: the topic is not divided
+	Concurrency int                    // handlers that may run at once, if that is adaptive; otherwise 0
+	State       wakebelltype.NodeState // its breaker and group, as it reports them
+	Role        string                 // primary or fallback; empty: the topic is not divided
 }
 
 // CheckHealth requests a health snapshot. Answer has room for it.
@@ -65,8 +66,9 @@ type CheckHealth struct{ Answer chan<- Health }
 func (p *poller) checkHealth(m CheckHealth) {
 	v := Health{Topic: p.Source.Name(), Paused: p.paused, Draining: p.drain != nil}
 	if p.breaker != nil {
-		v.Breaker = p.breaker.State(time.Now()).String()
+		p.watchBreaker(time.Now())
 	}
+	v.State = p.Describe()
 	if p.limiter != nil {
 		v.Concurrency = p.concurrency
 	}

@@ -39,6 +39,7 @@ func (p *poller) pump(c actor.Context, now time.Time) {
 	p.watchBreaker(now)
 	p.returnShare()
 	p.divide(now)
+	p.report(now)
 	if !p.unavailable && !p.overrideAt.IsZero() && !now.Before(p.overrideAt) {
 		p.readOverride()
 	}
@@ -277,7 +278,7 @@ func (p *poller) nextWork() time.Time {
 	if p.unavailable {
 		return at
 	}
-	at = earlier(earlier(at, p.divideAt), p.helpAt)
+	at = earlier(earlier(at, p.divideAt), earlier(p.helpAt, p.reports.at))
 	at = earlier(at, p.overrideAt)
 	if p.breaker != nil {
 		at = earlier(at, p.breaker.Until())

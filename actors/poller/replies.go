@@ -187,6 +187,7 @@ func (p *poller) plan(f *flight, r *exchange.Reply) {
 	if held && f.request.Want > len(r.Leases) {
 		p.Counters.throttled.Add(1)
 	}
+	p.Counters.keyThrottled.Add(int64(r.KeyHeld))
 	if held && next == 0 {
 		next = r.Held
 	}

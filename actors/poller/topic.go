@@ -70,6 +70,9 @@ type Topic struct {
 	// divided. Node is the name of this one.
 	Announcer Announcer
 	Node      string
+	// Reporter stores the state of this node for operators, see report.go; nil: nothing is
+	// stored.
+	Reporter Reporter
 
 	Breaker *wakebelltype.Breaker // pauses the topic on this node while handlers fail; nil: none
 
@@ -77,7 +80,9 @@ type Topic struct {
 
 	// Group shares its bound of concurrency with the topic by Weight; nil: none. Then
 	// ShardGroup does with the shards of the topic, while Settings.Shards is above 1.
+	// GroupName is how operators know Group.
 	Group      *guard.Group
+	GroupName  string
 	Weight     int
 	ShardGroup *guard.Group
 
@@ -126,13 +131,14 @@ type Shared struct {
 	// State is the settings in force; it outlives a poller's crash.
 	State      atomic.Pointer[State]
 	Counters   counters
-	breaker    *guard.Breaker  // outlives a poller's crash; only the poller uses it; nil: none
-	limiter    *guard.Limiter  // outlives a poller's crash; only the poller uses it; nil: none
-	share      *guard.Member   // of Group or ShardGroup; only the poller uses it; nil: none
-	clockWatch *ClockWatch     // shared by the topics of a shard
-	Feed       eventfeed.Feed  // collects events for watchers
-	Records    *records.Topic  // records attempts and counts; nil: nothing
-	deadHook   *DeadLetterHook // called for each dead letter
+	breakerNow atomic.Pointer[breakerStatus] // as last changed; nil: closed
+	breaker    *guard.Breaker                // outlives a poller's crash; only the poller uses it; nil: none
+	limiter    *guard.Limiter                // outlives a poller's crash; only the poller uses it; nil: none
+	share      *guard.Member                 // of Group or ShardGroup; only the poller uses it; nil: none
+	clockWatch *ClockWatch                   // shared by the topics of a shard
+	Feed       eventfeed.Feed                // collects events for watchers
+	Records    *records.Topic                // records attempts and counts; nil: nothing
+	deadHook   *DeadLetterHook               // called for each dead letter
 	logLimit   *loglimit.Limiter
 	random     func() float64
 	io         *sync.WaitGroup // the goroutines that call the source
@@ -174,11 +180,14 @@ func (c *Shared) Describe() wakebelltype.NodeState {
 		Role: counts.Role, Paused: state.Paused, Running: int(counts.Held), Concurrency: int(counts.Concurrency),
 		Prefetch: !c.NoPrefetch, Restarts: counts.Restarts, Options: state.Settings.Public(),
 	}
+	if c.Group != nil {
+		n.Group, n.Weight = c.GroupName, c.Weight
+	}
 	if c.breaker != nil {
 		n.Breaker = guard.Closed.String()
-		if counts.BreakerOpen > 0 {
-			n.Breaker = guard.Open.String()
-		}
+	}
+	if b := c.breakerNow.Load(); b != nil {
+		n.Breaker, n.BreakerSince, n.BreakerUntil, n.BreakerReason = b.state.String(), b.since, b.until, b.reason
 	}
 	return n
 }

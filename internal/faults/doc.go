@@ -132,7 +132,9 @@
 // ends, because it is settled after that; retries included. Claims whose answer was lost
 // or delayed have a later instant than they had in Redis: they are left out where that
 // would make a violation. So are timers that were scheduled when a later one of their key
-// may have waited for a token already.
+// may have waited for a token already. With PerKey(2), a timer may come after a later one
+// if a fault may have delayed a claim of it for so long that its lease went back, and it
+// had a place beside the later one; with PerKey(1) it may not.
 //
 // # Stalls
 //

@@ -125,7 +125,8 @@ func (t *keyedTimer) holds(at time.Time) bool {
 // inOrder judges the timers of a key: when one is claimed for the first time, all before it
 // have been claimed, and at most PerKey hold the key with it. A timer that waits for a
 // token holds the key already, so those before it that were scheduled after it was due
-// may come later.
+// may come later. So may those whose leases went back before a handler began, as long as
+// each of them had a place of its own.
 func (j *limitJudge) inOrder(timers []*keyedTimer, limits Limits) {
 	if limits.PerKey == 0 {
 		return
@@ -133,11 +134,17 @@ func (j *limitJudge) inOrder(timers []*keyedTimer, limits Limits) {
 	slices.SortStableFunc(timers, func(a, b *keyedTimer) int { return cmp.Or(a.due.Compare(b.due), a.called.Compare(b.called)) })
 	for i, t := range timers {
 		at, with := t.first.Delivered, 1
+		var overtaken []*keyedTimer
 		for n, other := range timers {
 			switch {
 			case n != i && other.holds(at):
 				with++
 			case n < i && j.waited(other, at) && (limits.KeyRate == 0 || !other.scheduled.After(t.due)):
+				overtaken = append(overtaken, other)
+			}
+		}
+		for _, other := range overtaken {
+			if with+len(overtaken) > limits.PerKey || !j.wentBack(other, at) {
 				j.unordered(t, other, "%s overtook %s", t.ID, other.ID)
 			}
 		}
@@ -151,6 +158,17 @@ func (j *limitJudge) inOrder(timers []*keyedTimer, limits Limits) {
 // first run is a later attempt, there were claims that reached no handler.
 func (j *limitJudge) waited(t *keyedTimer, at time.Time) bool {
 	return !t.scheduled.After(at) && t.first.Delivered.After(at) && t.first.Attempt == 1 && !j.delayed(t.first)
+}
+
+// wentBack reports whether a node may have had a lease of the timer at an instant, and
+// returned it: one that receives its claim after half of the lease, because it was
+// suspended or the answer was lost, returns it before a handler begins. That undoes the
+// claim, and no node prints it.
+func (j *limitJudge) wentBack(t *keyedTimer, at time.Time) bool {
+	late := []FaultKind{Stop, Stall, Outage, LostReply, Reset, Slow, Drain}
+	return slices.ContainsFunc(j.faults, func(f Fault) bool {
+		return slices.Contains(late, f.Kind) && f.overlaps(at.Add(-j.ttl), t.first.Delivered)
+	})
 }
 
 func (j *limitJudge) unordered(t, other *keyedTimer, format string, args ...any) {

@@ -56,6 +56,10 @@ func TestJudgeOfKeys(t *testing.T) {
 		"the next before the first":       {two, []keyedRun{{1, 1, 1, 10, 20, EndAck}, {1, 0, 1, 11, 20, EndAck}}, 1},
 		"the first was scheduled later":   {two, []keyedRun{{1, 1, 1, 0, 20, EndAck}, {1, 0, 1, 11, 20, EndAck}}, 0},
 		"the first had an unseen claim":   {two, []keyedRun{{1, 1, 1, 10, 20, EndAck}, {1, 0, 2, 1100, 1110, EndAck}}, 0},
+		"the first went back":             {two, []keyedRun{{1, 1, 1, 2850, 2860, EndAck}, {1, 0, 1, 2950, 2960, EndAck}}, 0},
+		"the first went back, one place":  {one, []keyedRun{{1, 1, 1, 2850, 2860, EndAck}, {1, 0, 1, 2950, 2960, EndAck}}, 1},
+		"more than there are places":      {two, []keyedRun{{1, 2, 1, 2850, 2860, EndAck}, {1, 0, 1, 2950, 2960, EndAck}, {1, 1, 1, 2951, 2960, EndAck}}, 2},
+		"the other place was taken":       {two, []keyedRun{{1, 2, 1, 2850, 2960, EndAck}, {1, 1, 1, 2840, 2960, EndAck}, {1, 0, 1, 2970, 2980, EndAck}}, 1},
 		"the reply to the first was lost": {two, []keyedRun{{1, 1, 1, 2950, 2960, EndAck}, {1, 0, 1, 3000, 3010, EndAck}}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -39,7 +39,7 @@ type Outage struct {
 
 // observers are the instruments that a Node reports.
 type observers struct {
-	consumed, settled, lost, heartbeats, prefetched, throttled, fallback, help,
+	consumed, settled, lost, heartbeats, prefetched, throttled, keyThrottled, fallback, help,
 	opened, handlers, pollers, dead, reconnects, steps, records metric.Int64ObservableCounter
 	breaker, concurrency, role, held, outage, due, pending, deadStored, nodes,
 	depth, inFlight, queueDead metric.Int64ObservableGauge
@@ -50,7 +50,7 @@ func newObservers(m metric.Meter) *observers {
 	return &observers{
 		consumed: consumed.observableCounter(m), settled: settled.observableCounter(m),
 		lost: leasesLost.observableCounter(m), heartbeats: heartbeats.observableCounter(m),
-		prefetched: prefetched.observableCounter(m), throttled: throttled.observableCounter(m),
+		prefetched: prefetched.observableCounter(m), throttled: throttled.observableCounter(m), keyThrottled: keyThrottled.observableCounter(m),
 		fallback: byFallbacks.observableCounter(m), help: helpRequests.observableCounter(m),
 		handlers: handlerRestarts.observableCounter(m),
 		pollers:  pollerRestarts.observableCounter(m), dead: deadAdded.observableCounter(m),
@@ -69,7 +69,7 @@ func newObservers(m metric.Meter) *observers {
 func (o *observers) all() []metric.Observable {
 	return []metric.Observable{
 		o.breaker, o.opened, o.concurrency, o.role,
-		o.consumed, o.settled, o.lost, o.heartbeats, o.prefetched, o.throttled, o.fallback, o.help, o.handlers, o.pollers, o.dead, o.reconnects, o.steps, o.records,
+		o.consumed, o.settled, o.lost, o.heartbeats, o.prefetched, o.throttled, o.keyThrottled, o.fallback, o.help, o.handlers, o.pollers, o.dead, o.reconnects, o.steps, o.records,
 		o.held, o.outage, o.due, o.pending, o.deadStored, o.nodes, o.depth, o.inFlight, o.queueDead,
 		o.oldest, o.age, o.gateHeld,
 	}
@@ -182,7 +182,7 @@ func (m *Metrics) observePollers(to metric.Observer, o *observers, n *Node) {
 		}
 		for i, n := range map[metric.Int64Observable]int64{
 			o.lost: c.Lost, o.heartbeats: c.HeartbeatsFailed, o.prefetched: c.PrefetchReturned, o.throttled: c.Throttled,
-			o.fallback: c.FallbackDelivered, o.help: c.HelpRequests,
+			o.keyThrottled: c.KeyThrottled, o.fallback: c.FallbackDelivered, o.help: c.HelpRequests,
 			o.handlers: c.HandlerRestarts, o.pollers: c.Restarts, o.dead: c.DeadLettered, o.held: c.Held,
 			o.breaker: c.BreakerOpen, o.opened: c.BreakerOpened, o.concurrency: c.Concurrency,
 		} {

@@ -132,6 +132,7 @@ var (
 	heartbeats      = counter(deliveries, "wakebell.heartbeats.failed", "{heartbeat}", "Heartbeats that failed, came too late, or could not be sent before the lease expired.", destination)
 	prefetched      = counter(deliveries, "wakebell.prefetch.returned", "{lease}", "Prefetched leases that were returned because no handler was free.", destination)
 	throttled       = counter(deliveries, "wakebell.deliveries.throttled", "{exchange}", "Exchanges from which a rate limit or a maximum in flight held timers back.", destination)
+	keyThrottled    = counter(deliveries, "wakebell.deliveries.throttled.by_key", "{timer}", "Timers that a rate limit of their key made wait, each time that it did.", destination)
 	byFallbacks     = counter(deliveries, "wakebell.deliveries.fallback", "{delivery}", "Deliveries that a node claimed although another node is the primary of the topic.", destination)
 	helpRequests    = counter(deliveries, "wakebell.help.requests", "{request}", "Requests of this node to other nodes to claim as well, because it is busy.", destination)
 	divisionRole    = gauge(deliveries, "wakebell.division.role", "{node}", "1 for the role that the node has for a topic that is divided among nodes, otherwise 0.", destination, nodeRole)

@@ -205,6 +205,10 @@ type Reply struct {
 	// hint says that it may be earlier; 0: it holds none back.
 	Held time.Duration
 
+	// KeyHeld is the number of timers that the exchange made wait for a token of their key;
+	// 0 if the answer is a repeated one.
+	KeyHeld int
+
 	// Healed counts entries without a payload that the claim removed.
 	OrphansRemoved int
 

@@ -40,6 +40,7 @@ var (
 	toRegister  = purpose{wakebelltype.GradeWarn, "the list of topics is not kept"}
 	toRecord    = purpose{wakebelltype.GradeWarn, "counts and the history of attempts are missing"}
 	toDivide    = purpose{wakebelltype.GradeWarn, "nodes that handle the same topic compete for its timers"}
+	toReport    = purpose{wakebelltype.GradeWarn, "topics and stats do not show what nodes report, such as open circuit breakers"}
 	toAudit     = purpose{wakebelltype.GradeWarn, "operations are missing in the audit"}
 	toRemove    = purpose{wakebelltype.GradeWarn, "cancelling or forgetting all of a topic fails"}
 )
@@ -105,6 +106,7 @@ func (p *topicExam) needed() []right {
 		[]string{"XRANGE", "1-1", "0-1"}, []string{"XREVRANGE", "0-1", "1-1"}, []string{"XDEL", "0-0"})
 	add(toDivide, k.Nodes, []string{"TYPE"}, []string{"ZADD", "no score", none}, []string{"ZREM", none}, []string{"ZSCORE", none},
 		[]string{"ZREMRANGEBYSCORE", "1", "0"}, []string{"ZRANGE", "1", "0"}, []string{"PEXPIRE", "odd"}, []string{"DEL"})
+	add(toReport, k.Reports, []string{"TYPE"}, badHSet, []string{"HDEL", none}, []string{"HGETALL"}, []string{"HLEN"}, []string{"HEXISTS", none}, []string{"PTTL"}, []string{"PEXPIRE", "odd"})
 	if p.Audit != nil {
 		add(toAudit, p.Audit.Key(), []string{"TYPE"}, []string{"XADD", "no id", "x", "x"}, []string{"XRANGE", "1-1", "0-1"},
 			[]string{"XREVRANGE", "0-1", "1-1"}, []string{"XDEL", "0-0"})

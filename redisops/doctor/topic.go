@@ -79,6 +79,7 @@ func (p *topicExam) types(ctx context.Context) {
 		{p.keys.Counts, "hash"},
 		{p.keys.History, "stream"},
 		{p.keys.Nodes, "zset"},
+		{p.keys.Reports, "hash"},
 	}
 	pipe := p.RDB.Pipeline()
 	replies := make([]*redis.StatusCmd, len(want))

@@ -2,6 +2,8 @@ package shards
 
 import (
 	"context"
+	"slices"
+	"strings"
 
 	"github.com/wakebell/wakebell/internal/metrics"
 	"github.com/wakebell/wakebell/internal/sharding"
@@ -100,6 +102,7 @@ func (s *Store) Overview(ctx context.Context, topics ...string) ([]wakebelltype.
 		for _, of := range read[1:counts[i]] {
 			addStats(&o.Stats, of.Stats)
 			o.Nodes = max(o.Nodes, of.Nodes)
+			o.Reports = joinReports(o.Reports, of.Reports)
 			if o.Err == nil {
 				o.Err = of.Err
 			}
@@ -111,6 +114,21 @@ func (s *Store) Overview(ctx context.Context, topics ...string) ([]wakebelltype.
 		joined[i], read = o, read[counts[i]:]
 	}
 	return joined, nil
+}
+
+// joinReports joins the reports of nodes about two shards of a topic. Of each node it has
+// the one with the breaker that holds back more.
+func joinReports(some, more []wakebelltype.NodeReport) []wakebelltype.NodeReport {
+	for _, r := range more {
+		i, found := slices.BinarySearchFunc(some, r.Node, func(a wakebelltype.NodeReport, node string) int { return strings.Compare(a.Node, node) })
+		switch {
+		case !found:
+			some = slices.Insert(some, i, r)
+		case sharding.BreakerRank(r.State.Breaker) > sharding.BreakerRank(some[i].State.Breaker):
+			some[i] = r
+		}
+	}
+	return some
 }
 
 // Topics reads a page of the registry; see [timers.Timers.Topics]. A topic occurs for each

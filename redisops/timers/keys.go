@@ -65,6 +65,7 @@ func (k *Keyspace) names() []layout.KeyName {
 		{Field: "Counts", Preset: "timers_counts", Value: &k.Counts},
 		{Field: "History", Preset: "timers_history", Value: &k.History},
 		{Field: "Nodes", Preset: "timers_nodes", Value: &k.Nodes},
+		{Field: "Reports", Preset: "timers_reports", Value: &k.Reports},
 		{Field: "Topics", Preset: "timers_topics", Value: &k.Topics},
 		{Field: "Queues", Preset: "timers_queues", Value: &k.Queues},
 		{Field: "Shards", Preset: "timers_shards", Value: &k.Shards},
@@ -82,7 +83,7 @@ func (k Keyspace) key(base, topic string) string {
 
 // TopicKeys are the keys of one topic.
 type TopicKeys struct {
-	Timeline, Payloads, Leases, Dead, exchange, Hint, Flow, TimerKeys, KeyOrder, KeyStates, KeyRates, Control, once, Keyed, events, Runs, Counts, History, Nodes string
+	Timeline, Payloads, Leases, Dead, exchange, Hint, Flow, TimerKeys, KeyOrder, KeyStates, KeyRates, Control, once, Keyed, events, Runs, Counts, History, Nodes, Reports string
 }
 
 // Of returns the keys of a topic.
@@ -107,6 +108,7 @@ func (k Keyspace) Of(topic string) TopicKeys {
 		Counts:    k.key(k.Counts, topic),
 		History:   k.key(k.History, topic),
 		Nodes:     k.key(k.Nodes, topic),
+		Reports:   k.key(k.Reports, topic),
 	}
 }
 

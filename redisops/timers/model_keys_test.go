@@ -60,6 +60,8 @@ func TestModelOfKeys(t *testing.T) {
 			"claim again":  m.claim,
 			"settle":       m.settle,
 			"settle again": m.settle,
+			"pass on":      m.passOn,
+			"pass on more": m.passOn,
 			"replay":       m.replay,
 			"sweep":        m.sweep,
 			"drain":        m.drain,
@@ -161,12 +163,13 @@ func (m *keyModel) crash(rt *rapid.T) {
 	}
 }
 
-func (m *keyModel) claimFor(rt *rapid.T, want int, ttl time.Duration) *exchange.Reply {
+func (m *keyModel) claimFor(rt *rapid.T, want int, ttl time.Duration, settle ...exchange.Settlement) *exchange.Reply {
 	holder := rapid.IntRange(0, 1).Draw(rt, "holder")
 	ready := m.ready()
 	r := m.holders[holder].Request(want, ttl)
-	r.Flow.PerKey = m.limit
+	r.Flow.PerKey, r.Settle = m.limit, settle
 	reply := m.holders[holder].Run(m.t, r)
+	require.Empty(rt, reply.Refused)
 	require.Len(rt, reply.Leases, min(want, len(ready)), "ready: %q, claimed: %q", ready, storetest.IDs(reply.Leases))
 	for _, l := range reply.Leases {
 		require.Contains(rt, ready, l.ID)
@@ -181,6 +184,21 @@ func (m *keyModel) settle(rt *rapid.T) {
 	if len(m.leases) == 0 {
 		return
 	}
+	s := m.verdict(rt)
+	require.Empty(rt, m.holders[m.owner[s.ID]].perKey(m.t, m.limit, 0, s).Refused)
+}
+
+// passOn settles timers and claims others in the same exchange.
+func (m *keyModel) passOn(rt *rapid.T) {
+	var settle []exchange.Settlement
+	for n := rapid.IntRange(1, 2).Draw(rt, "settlements"); len(settle) < n && len(m.leases) > 0; {
+		settle = append(settle, m.verdict(rt))
+	}
+	m.claimFor(rt, rapid.IntRange(1, 3).Draw(rt, "want"), time.Minute, settle...)
+}
+
+// verdict returns a settlement of a timer, and applies it to the model.
+func (m *keyModel) verdict(rt *rapid.T) exchange.Settlement {
 	var ids []string
 	for id := range m.leases {
 		ids = append(ids, id)
@@ -192,7 +210,6 @@ func (m *keyModel) settle(rt *rapid.T) {
 	if verdict == exchange.Nack && rapid.Bool().Draw(rt, "later") {
 		s.Delay = time.Hour
 	}
-	require.Empty(rt, m.holders[m.owner[id]].perKey(m.t, m.limit, 0, s).Refused)
 	delete(m.leases, id)
 	switch timer := m.timers[id]; verdict {
 	case exchange.Ack, exchange.DeadLetter:
@@ -202,6 +219,7 @@ func (m *keyModel) settle(rt *rapid.T) {
 	default:
 		timer.later = s.Delay > 0
 	}
+	return s
 }
 
 func (m *keyModel) replay(rt *rapid.T) {

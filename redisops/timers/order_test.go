@@ -75,6 +75,50 @@ func TestTimersOfAKeyRunOneAtATime(t *testing.T) {
 	})
 }
 
+// A timer that is woken and claimed in one exchange is parked in Redis until the end of
+// the exchange, and holds its key nevertheless.
+func TestATimerThatIsWokenHoldsItsKeyAtOnce(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, f *fixture) {
+		f.dueOf(t, "k", "a", "b")
+		reply := f.perKey(t, 1, 10)
+		require.True(t, f.get(t, "b").Parked)
+		f.schedule(t, Entry{ID: "c", Key: "k", At: time.Now().Add(-time.Minute)}) // due, and not parked yet
+		for _, want := range []string{"b", "c"} {
+			reply = f.perKey(t, 1, 10, ack(reply.Leases[0]))
+			require.Equal(t, []string{want}, storetest.IDs(reply.Leases))
+			require.Equal(t, 1, reply.Leases[0].Claims)
+		}
+		require.Empty(t, f.perKey(t, 1, 10, ack(reply.Leases[0])).Leases)
+		f.noKeysLeft(t)
+	})
+}
+
+// A retried timer that is woken behind others of a full exchange, or refused, keeps its
+// attempts.
+func TestATimerThatIsWokenAndNotClaimedKeepsItsRecord(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, f *fixture) {
+		f = f.holder(SourceOptions{SkipFailed: true})
+		f.dueOf(t, "k", "a", "b")
+		nack := storetest.Verdict(exchange.Nack, f.perKey(t, 1, 10).Leases[0])
+		nack.Delay = 50 * time.Millisecond
+		b := f.perKey(t, 1, 10, nack).Leases
+		require.Equal(t, []string{"b"}, storetest.IDs(b))
+		require.Eventually(t, func() bool { return !f.get(t, "a").Due.After(f.now(t)) }, 10*time.Second, time.Millisecond)
+		require.Empty(t, f.perKey(t, 1, 10).Leases)
+		require.True(t, f.get(t, "a").Parked)
+		f.due(t, "free")
+		reply := f.perKey(t, 1, 1, ack(b[0]))
+		require.Equal(t, []string{"free"}, storetest.IDs(reply.Leases), "a woken timer is behind those that are due")
+		require.False(t, f.get(t, "a").Parked)
+		require.Equal(t, 1, f.get(t, "a").Failures)
+		reply = f.perKey(t, 1, 1)
+		require.Equal(t, []string{"a"}, storetest.IDs(reply.Leases))
+		require.Equal(t, 2, reply.Leases[0].Claims)
+	})
+}
+
 func TestTimersOfAKeyAtOneInstantRunInTheOrderOfScheduling(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
@@ -249,6 +293,28 @@ func TestSeveralOfAKeyAtOnce(t *testing.T) {
 		require.Empty(t, f.perKey(t, 1, 10, ack(reply.Leases[0])).Leases, "a lower limit")
 		require.NoError(t, f.src.SweepKeys(t.Context(), exchange.Flow{PerKey: 0}))
 		require.Equal(t, []string{"f"}, storetest.IDs(f.perKey(t, 0, 10).Leases), "no limit")
+	})
+}
+
+// A lease that goes back before its handler began is the next of its key. Others started
+// beside it meanwhile.
+func TestALeaseThatGoesBackIsTheNextOfItsKey(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, f *fixture) {
+		f.dueOf(t, "k", "a", "b", "c", "d", "e", "f")
+		reply := f.perKey(t, 2, 10)
+		require.Equal(t, []string{"a", "b"}, storetest.IDs(reply.Leases))
+		a, beside := reply.Leases[0], reply.Leases[1]
+		for _, id := range []string{"c", "d"} {
+			reply = f.perKey(t, 2, 10, ack(beside))
+			require.Equal(t, []string{id}, storetest.IDs(reply.Leases))
+			beside = reply.Leases[0]
+		}
+		f.perKey(t, 2, 0, storetest.Verdict(exchange.Release, a))
+		reply = f.perKey(t, 2, 10)
+		require.Equal(t, []string{"a"}, storetest.IDs(reply.Leases))
+		require.Equal(t, 1, reply.Leases[0].Claims)
+		require.Equal(t, []string{"e", "f"}, storetest.IDs(f.perKey(t, 2, 10, ack(reply.Leases[0]), ack(beside)).Leases))
 	})
 }
 

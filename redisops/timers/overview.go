@@ -56,16 +56,19 @@ func (s *Timers) overviewPage(ctx context.Context, topics []string) []wakebellty
 	stats := make([]*redis.Cmd, len(topics))
 	controls := make([]*redis.MapStringStringCmd, len(topics))
 	announced := make([]*redis.StringSliceCmd, len(topics))
+	reports := make([]*redis.MapStringStringCmd, len(topics))
 	for i, topic := range topics {
 		k := s.keys.Of(topic)
 		stats[i] = statsScript.EvalSha(ctx, pipe, statsKeys(k), statsSample)
 		controls[i] = pipe.HGetAll(ctx, k.Control)
 		announced[i] = pipe.ZRange(ctx, k.Nodes, 0, mostAnnounced-1)
+		reports[i] = pipe.HGetAll(ctx, k.Reports)
 	}
 	var subscribed *redis.MapStringIntCmd
 	if _, clustered := s.RDB.(*redis.ClusterClient); !clustered {
 		subscribed = pipe.PubSubNumSub(ctx, s.hintChannels(topics)...)
 	}
+	clock := pipe.Time(ctx)
 	_, _ = pipe.Exec(ctx) // each reply has its own error
 	page := make([]wakebelltype.Overview, len(topics))
 	for i, topic := range topics {
@@ -79,6 +82,7 @@ func (s *Timers) overviewPage(ctx context.Context, topics []string) []wakebellty
 			o.Err = fmt.Errorf("stats of %q: %w", topic, err)
 		}
 		o.Division = divisionOf(topic, announced[i].Val()) // without the right to read it, it is unknown
+		o.Reports = reportsOf(reports[i].Val(), clock.Val())
 		page[i] = o
 	}
 	s.countNodes(ctx, page, topics, subscribed)

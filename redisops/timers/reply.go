@@ -29,7 +29,8 @@ func parseReply(text string) (out *exchange.Reply, apart bool, err error) {
 	refused, dead, leases := r.Integer(), r.Integer(), r.Integer()
 	apart = r.Integer() != 0
 	out.Held = scripts.Micros(int64(r.Integer()))
-	if r2.Err != nil || min(refused, dead, leases) < 0 || out.Held < 0 || max(refused, dead, leases) > len(r.Text) {
+	out.KeyHeld = r.Integer()
+	if r2.Err != nil || min(refused, dead, leases, out.KeyHeld) < 0 || out.Held < 0 || max(refused, dead, leases) > len(r.Text) {
 		r.Fail("a bad first line")
 	}
 	if r.Err == nil && refused > 0 {

@@ -137,6 +137,7 @@ var (
 	healScript          = lua.Load("heal")
 	controlScript       = lua.Load("control")
 	announceScript      = lua.Load("announce")
+	reportScript        = lua.Load("report")
 	statsScript         = lua.Load("stats", "keys")
 	lastDeadScript      = lua.Load("last_dead")
 	apartScript         = lua.Bare("apart")

@@ -27,7 +27,7 @@ func NewSet(files embed.FS, others ...embed.FS) *Set {
 // Load reads a script, which begins with the prelude and with parts. It panics if a
 // file is missing, which is an error of the build.
 func (s *Set) Load(name string, parts ...string) *redis.Script {
-	script := redis.NewScript(s.begin(parts) + s.Source(name))
+	script := redis.NewScript(s.joined(parts, s.Source(name)))
 	s.Loaded[name] = script
 	return script
 }
@@ -35,14 +35,14 @@ func (s *Set) Load(name string, parts ...string) *redis.Script {
 // Variant returns the script name with other parts than Load. A call of it may have more
 // keys and arguments than the header of the script says: those that its parts use.
 func (s *Set) Variant(name string, parts ...string) *redis.Script {
-	return redis.NewScript(s.begin(parts) + s.Source(name))
+	return redis.NewScript(s.joined(parts, s.Source(name)))
 }
 
 // Within returns a script in which around calls the script name as its function
 // work: keyed.lua and once.lua store its answer and do not run it twice.
 func (s *Set) Within(around, name string, parts ...string) *redis.Script {
 	s.Parts[around] = true
-	return redis.NewScript(s.begin(parts) + "local function work()\n" + s.Source(name) + "end\n" + s.Source(around))
+	return redis.NewScript(s.joined(parts, "local function work()\n"+s.Source(name)+"end\n"+s.Source(around)))
 }
 
 // Bare returns a script without the prelude and its own comments. Its text is sent
@@ -59,13 +59,26 @@ func (s *Set) Bare(name string) string {
 	return text
 }
 
-func (s *Set) begin(parts []string) string {
-	text := Prelude()
-	for _, name := range parts {
+// partsOfFunction is how many parts of a script share a function.
+const partsOfFunction = 3
+
+// joined returns the text of a script: the prelude, the parts, and the rest, in functions
+// within each other. Where a function refers to a local variable of the one around it, Lua
+// searches a list of all variables of that function to which others refer: with all in
+// one function that took Redis half of the time of a small exchange.
+func (s *Set) joined(parts []string, rest string) string {
+	text, open := Prelude(), 0
+	for i, name := range parts {
+		if i%partsOfFunction == 0 {
+			text, open = text+inner, open+1
+		}
 		text += s.part(name)
 	}
-	return text
+	return text + inner + rest + strings.Repeat("\nend)()\n", open+1)
 }
+
+// inner begins the function that has the rest of a script.
+const inner = "\nreturn (function()\n"
 
 // part returns the text of a part of this package, or of one of the others.
 func (s *Set) part(name string) string {

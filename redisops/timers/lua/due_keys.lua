@@ -21,6 +21,7 @@ local function next_of(id, score, key, state, now)
     local moved = false
     for i, first in ipairs(ids) do
       if first == id then return id, score, places[i] end
+      if unwritten[first] then scores[i] = text(now) end
       local at = number(scores[i])
       if keyed.parked(scores[i]) then
         if make_due(key, places[i], first) then woken = woken + 1 end
@@ -138,13 +139,18 @@ local function park(ids, scores, stored)
   if #ids == 0 then return end
   local parked, kept, lost = {}, {}, {}
   for i, id in ipairs(ids) do
-    if stored[id] == nil then stored[id] = redis.call('HGET', KEYS[3], id) end
-    local r = current(stored[id], scores[i])
-    parked[#parked + 1], parked[#parked + 2] = PARKED, id
-    if r then
-      kept[#kept + 1], kept[#kept + 2] = id, record('w', r, PARKED)
-    elseif stored[id] then
-      lost[#lost + 1] = id
+    if unwritten[id] then -- it is parked still
+      keyed.sleep(id)
+      firsts[id], unwritten[id] = nil, nil
+    else
+      if stored[id] == nil then stored[id] = redis.call('HGET', KEYS[3], id) end
+      local r = current(stored[id], scores[i])
+      parked[#parked + 1], parked[#parked + 2] = PARKED, id
+      if r then
+        kept[#kept + 1], kept[#kept + 2] = id, record('w', r, PARKED)
+      elseif stored[id] then
+        lost[#lost + 1] = id
+      end
     end
   end
   variadic('ZADD', KEYS[1], parked, 1, #parked)
@@ -202,7 +208,14 @@ function by_key.due(want, now, now_text)
     local found = redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', now_text, 'WITHSCORES', 'LIMIT', #out / 2, ask)
     local ids = {}
     for i = 1, #found / 2 do ids[i] = found[2 * i - 1] end
-    local read = read_entries(ids)
+    local read, last = read_entries(ids), #ids < ask
+    if last then
+      for i = 1, math.min(#awake, ask - #ids) do
+        local n = #ids + 1
+        ids[n], read[n] = awake[i], entries[awake[i]]
+        found[2 * n - 1], found[2 * n] = awake[i], now_text
+      end
+    end
     if looked == 0 and not key_rate and all_sole(read) then
       taken = ids
       return found
@@ -211,11 +224,17 @@ function by_key.due(want, now, now_text)
     if key_rate then key_rate.load(ids) end
     take(out, want, ids, found, shared, now)
     looked = looked + #ids
-    local last = #ids < ask
     ask = math.max(want - #out / 2, 200)
   until last or #out == 2 * want or looked >= LOOKED
   for i = 1, #out / 2 do taken[i] = out[2 * i - 1] end
   return out
+end
+
+-- record returns the lease record of a timer with that score that is claimed; nil: none.
+-- Stored is the one in Redis, or false.
+function by_key.record(stored, score, id)
+  if unwritten[id] then return keyed.woken_record(id, stored) end
+  return current(stored, score)
 end
 
 -- unclaimed notes the due timers that were not claimed: those that the claim has
@@ -230,6 +249,7 @@ local function unclaimed(claimed)
   for i, id in ipairs(left) do
     local list = scores[i] and kept or gone
     list[#list + 1] = id
+    if not scores[i] then keyed.sleep(id) end
   end
   if key_rate then key_rate.refund(left) end
   remove(gone, freed)
@@ -265,6 +285,9 @@ end
 -- after notes which timers were claimed, and writes all changes. It returns until when
 -- timers become due of which other nodes are to learn, or nil.
 function by_key.after(claimed, leased, now_text)
+  if #awake > 0 then
+    for i = 2, #claimed, 2 do keyed.sleep(claimed[i]) end
+  end
   if leased < #taken then unclaimed(claimed) end
   local last = key_rate and hold_back(now_text)
   keyed.write(now_text)

@@ -11,10 +11,11 @@
 --   errors of the nacks, the reasons of the rejects, each after a 1 if the handler
 --   failed, else a 0.
 -- Returns: one string,
---   "now end next healed orphans refused dead leases apart held\n"
+--   "now end next healed orphans refused dead leases apart held waited\n"
 --     (instants in seconds; next in µs, -1 for none; orphans 0 or 1; apart 1 if the
 --     payloads of the leases are left out, else 0; held in µs, for how long flow
---     control claims nothing, else 0)
+--     control claims nothing, else 0; waited: how many timers were made to wait for a
+--     token of their key, 0 in a repeated answer)
 --   refused times "index why\n" (why: superseded s, cancelled c, lost l)
 --   dead times "index entry at claims failures activation id_bytes payload_bytes key_bytes\n"
 --     id payload key (timers with too many claims have index -1; timers whose payload is
@@ -40,10 +41,6 @@ if again then return again end
 if last and last > sequence then
   return redis.error_reply('STALE ' .. string.format('%.0f', last))
 end
-
--- The first write must be one that Redis allows when its memory is full. Redis then
--- allows the other writes too, and a full Redis can be drained.
-redis.call('HDEL', leases, SENTINEL)
 
 local finish_at = now + tonumber(ARGV.ttl)
 local finish = text(finish_at)
@@ -110,6 +107,9 @@ local good = acked and total or 0
 if total == acks then
   while good < acks and scores[good + 1] == ARGV[base + total + good + 1] do good = good + 1 end
 end
+-- The first write must be one that Redis allows when its memory is full. Redis then
+-- allows the other writes too, and a full Redis can be drained.
+if good < total or acks == 0 then redis.call('HDEL', leases, SENTINEL) end
 if good == total then
   variadic('ZREM', timeline, ARGV, base + 1, base + acks)
   variadic('HDEL', payloads, ARGV, base + 1, base + acks)
@@ -232,10 +232,10 @@ if #due > 0 then
     records = collect('HMGET', leases, ids, 1, found)
   end
   gone, scored, recorded = {}, {}, {'', SENTINEL}
-  local s = 0
+  local s, record_of = 0, by_key and by_key.record or current
   for k = 1, found do
     local id, score, payload = ids[k], due[2 * k], bodies[k]
-    local r = records[k] and current(records[k], score)
+    local r = (records[k] or by_key) and record_of(records[k], score, id)
     if score == '-inf' then
       healed = healed + 1
       score = now_text

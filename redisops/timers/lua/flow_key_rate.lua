@@ -78,6 +78,7 @@ do
   -- wait makes a timer that is due wait for the next tokens of its key, after the ahead
   -- timers that wait until last.
   function key_rate.wait(id, key, score, ahead, last)
+    flow.waited = (flow.waited or 0) + 1
     waits[#waits + 1], scores[#scores + 1] = id, score
     local at = math.ceil((tats[key] - full + math.max(worthwhile, ahead + 1) * step) / span) * span
     return math.max(at, now + 1e-6, last + 1e-6)

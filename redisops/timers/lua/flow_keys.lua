@@ -22,6 +22,8 @@ keyed.open(KEYS[8], KEYS[9], KEYS[10], KEYS[1], KEYS[3])
 
 local taken = {}  -- the due timers that may be claimed
 local firsts = {} -- a set of timers that were woken here: each is the next of its key
+local awake = {}  -- those of them that are parked in Redis; the claim takes them behind the due ones
+local unwritten = {} -- the set of awake
 local woken, passed = 0, false
 local started, waits = {}, {} -- timers that took a token, and until when others wait for one
 local passes, wanted = {}, 0  -- keys that such timers held, and how many were to be claimed
@@ -54,6 +56,8 @@ local function wake(keys)
     if state then
       for _, id in ipairs(keyed.wake(key, math.min(free_of(state), CHUNK))) do
         firsts[id], woken = true, woken + 1
+        -- A timer that is claimed in this exchange need not be written as due before.
+        if not key_rate then awake[#awake + 1], unwritten[id] = id, true end
       end
     end
   end
@@ -132,5 +136,5 @@ function by_key.settled(valid, all, base, acks, nacks, rejects, releases, now_te
     if key_rate then key_rate.refund(ids) end
   end
   wake(freed)
-  keyed.write_due(now_text)
+  if key_rate then keyed.write_due(now_text) end
 end

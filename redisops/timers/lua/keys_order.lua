@@ -3,7 +3,7 @@
 -- key, place and id.
 
 local linked, unlinked = {}, {} -- changes of the order that are not written yet
-local to_wake, waking = {}, {}  -- ids of parked timers that become due, and a set of them
+local to_wake, waking = {}, {}  -- ids of parked timers that become due, and the set of those that still do
 
 local function prefix_of(key) return string.format('%03d', #key) .. key end
 local function member(key, place, id) return prefix_of(key) .. place .. id end
@@ -24,21 +24,31 @@ local function write_order()
   end
 end
 
+-- woken_record is the lease record of a parked timer that becomes due. Stored is the one
+-- in Redis, or false.
+function keyed.woken_record(id, stored)
+  local r = current(stored, PARKED) or
+    {claims = 0, failures = 0, activation = instant_of(place_in(entries[id])), first = '', err = ''}
+  r.before = r.activation
+  return r
+end
+
 -- write_due makes the timers due that were woken.
 function keyed.write_due(now_text)
-  if #to_wake == 0 then return end
-  local records = collect('HMGET', key_leases, to_wake, 1, #to_wake)
+  local ids = {}
+  for _, id in ipairs(to_wake) do
+    if waking[id] then ids[#ids + 1], waking[id] = id, nil end
+  end
+  to_wake = {}
+  if #ids == 0 then return end
+  local stored = collect('HMGET', key_leases, ids, 1, #ids)
   local scored, recorded = {}, {'', SENTINEL}
-  for i, id in ipairs(to_wake) do
-    local r = current(records[i], PARKED) or
-      {claims = 0, failures = 0, activation = instant_of(place_in(entries[id])), first = '', err = ''}
-    r.before = r.activation
+  for i, id in ipairs(ids) do
     scored[2 * i - 1], scored[2 * i] = now_text, id
-    recorded[2 * i + 1], recorded[2 * i + 2] = id, record('w', r, now_text)
+    recorded[2 * i + 1], recorded[2 * i + 2] = id, record('w', keyed.woken_record(id, stored[i]), now_text)
   end
   variadic('ZADD', key_timeline, scored, 1, #scored)
   variadic('HSET', key_leases, recorded, 1, #recorded)
-  to_wake, waking = {}, {}
 end
 
 -- write writes all changes.
@@ -55,6 +65,9 @@ local function make_due(key, place, id)
   to_wake[#to_wake + 1] = id
   return true
 end
+
+-- sleep makes a timer that was woken, and is not written as due yet, stay as it is.
+function keyed.sleep(id) waking[id] = nil end
 
 -- hold takes a timer out of the order, and makes it hold its key if notes is true.
 function keyed.hold(key, state, place, id, notes)
@@ -152,7 +165,8 @@ local function move(key, place, id, instant)
 end
 
 -- verify drops from a key those that hold it and no longer exist, as after a peer has
--- removed them, or that a peer has moved into the future.
+-- removed them, or that a peer has moved into the future. Those that were woken in this
+-- exchange hold it although they are parked in Redis.
 function keyed.verify(key, state, now)
   local ids = {unpack(state.held)}
   local scores = collect('ZMSCORE', key_timeline, ids, 1, #ids)
@@ -160,7 +174,7 @@ function keyed.verify(key, state, now)
   for i, id in ipairs(ids) do
     if not scores[i] then
       release(key, state, id)
-    elseif number(scores[i]) > now and not current(records[i], scores[i]) then
+    elseif not waking[id] and number(scores[i]) > now and not current(records[i], scores[i]) then
       release(key, state, id)
       local place = place_of(redis.call('HGET', key_of, id))
       if place then move(key, place, id, number(scores[i])) end

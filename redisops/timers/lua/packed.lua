@@ -48,7 +48,8 @@ local function answer(now, h, finish, healed, refused, refusals, orphans, held)
     next_due = until_due(h, now)
   end
   parts[1] = text(now) .. ' ' .. finish .. ' ' .. next_due .. ' ' .. healed .. ' ' ..
-    orphans .. ' ' .. refused .. ' ' .. dead_count .. ' ' .. leased .. (apart and ' 1 ' or ' 0 ') .. held .. '\n' .. refusals
+    orphans .. ' ' .. refused .. ' ' .. dead_count .. ' ' .. leased .. (apart and ' 1 ' or ' 0 ') .. held .. ' ' ..
+    (flow and flow.waited or 0) .. '\n' .. refusals
   if dead_count > 0 then parts[1] = parts[1] .. join(deaths) end
   return join(parts)
 end

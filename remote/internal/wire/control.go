@@ -81,6 +81,8 @@ func NodeStateMessage(n *wakebelltype.NodeState) *messages.NodeState {
 		Version: text.Valid(n.Version), Started: fields.Timestamp(n.Started), Role: text.Valid(n.Role), Breaker: text.Valid(n.Breaker),
 		Paused: n.Paused, Running: fields.Count(n.Running), Concurrency: fields.Count(n.Concurrency), Prefetch: n.Prefetch,
 		Restarts: n.Restarts, Outages: n.Outages, Options: SettingsMessage(n.Options),
+		BreakerSince: fields.Timestamp(n.BreakerSince), BreakerUntil: fields.Timestamp(n.BreakerUntil), BreakerReason: text.Valid(n.BreakerReason),
+		Group: text.Valid(n.Group), Weight: fields.Count(n.Weight),
 	}
 }
 
@@ -93,7 +95,29 @@ func NodeStateOf(m *messages.NodeState) *wakebelltype.NodeState {
 		Version: m.GetVersion(), Started: fields.Time(m.GetStarted()), Role: m.GetRole(), Breaker: m.GetBreaker(),
 		Paused: m.GetPaused(), Running: int(m.GetRunning()), Concurrency: int(m.GetConcurrency()), Prefetch: m.GetPrefetch(),
 		Restarts: m.GetRestarts(), Outages: m.GetOutages(), Options: SettingsOf(m.GetOptions()),
+		BreakerSince: fields.Time(m.GetBreakerSince()), BreakerUntil: fields.Time(m.GetBreakerUntil()), BreakerReason: m.GetBreakerReason(),
+		Group: m.GetGroup(), Weight: int(m.GetWeight()),
 	}
+}
+
+// ReportMessages converts what nodes have reported of a topic to messages.
+func ReportMessages(all []wakebelltype.NodeReport) (reports []*messages.NodeReport) {
+	for _, r := range all {
+		reports = append(reports, &messages.NodeReport{Node: text.Valid(r.Node), State: NodeStateMessage(&r.State)})
+	}
+	return reports
+}
+
+// ReportsOf is the inverse of ReportMessages.
+func ReportsOf(all []*messages.NodeReport) (reports []wakebelltype.NodeReport) {
+	for _, m := range all {
+		r := wakebelltype.NodeReport{Node: m.GetNode()}
+		if state := NodeStateOf(m.GetState()); state != nil {
+			r.State = *state
+		}
+		reports = append(reports, r)
+	}
+	return reports
 }
 
 // Span returns d as a field of a message, or nil if d is zero.

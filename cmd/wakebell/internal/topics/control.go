@@ -43,18 +43,18 @@ func newPauseLine(c wakebelltype.Control) pauseLine {
 	return pauseLine{c.Paused, output.Stamp(c.PausedAt), c.PausedBy, c.Reason}
 }
 
-// overrides returns the settings that are overridden: by their JSON fields, and as
-// names and texts in the order of the table of settings.
-func overrides(c wakebelltype.Control) (fields map[string]any, shown [][2]string) {
+// overrides returns the settings that are set: by their JSON fields, and as names and
+// texts in the order of the table of settings.
+func overrides(s wakebelltype.Settings) (fields map[string]any, shown [][2]string) {
 	fields = map[string]any{}
 	for _, t := range tuning.All {
-		value := t.Get(&c.Settings)
+		value := t.Get(&s)
 		if value == 0 {
 			continue
 		}
 		field, text := strings.ReplaceAll(t.Flag, "-", "_"), t.Text(value)
 		fields[field] = text
-		if n := t.Number(&c.Settings); n != nil { // a number in JSON too
+		if n := t.Number(&s); n != nil { // a number in JSON too
 			fields[field] = max(*n, 0)
 		}
 		shown = append(shown, [2]string{t.Flag, text})
@@ -71,7 +71,7 @@ func printControl(a *cli.App, topic string, c wakebelltype.Control) error {
 		{"paused by", pause.PausedBy},
 		{"reason", pause.Reason},
 	}
-	settings, shown := overrides(c)
+	settings, shown := overrides(c.Settings)
 	if !a.WantsJSON() {
 		return a.PrintRows(append(rows, shown...))
 	}

@@ -32,7 +32,7 @@ func statsCommand(a *cli.App) *cobra.Command {
 		Long: `Shows the counts of topics, by default of all that topics lists: timers, and of
 these pending (not due yet), due (can be claimed now), leased (a handler runs)
 and retrying (waiting for the next attempt); dead letters; and the age of the
-oldest due timer. Every timer is counted once. With more than 1,000 timers leased
+oldest due timer, and open circuit breakers of nodes. Every timer is counted once. With more than 1,000 timers leased
 or retried, pending, leased and retrying are estimates.
 
 With --watch it repeats this every --interval until it is interrupted, with exit
@@ -47,7 +47,7 @@ to 24 hours, otherwise by day. Nodes write their counts every 5 s.
 With -o json each topic is a line per reading with at, topic, timers, pending,
 due, leased, retrying, parked, dead, estimated, oldest_due (an instant), oldest_due_s
 (its age in seconds), paused, timers_per_s and dead_per_s (null at the first
-reading) and fault, and with --since throughput: step_s, from (an instant), and the
+reading), fault and breaker_open (nodes whose circuit breaker is not closed), and with --since throughput: step_s, from (an instant), and the
 lists scheduled, handled, failed and dead with a number for each step. With
 --queues each queue is a line with queue, pending, processing, ended, dead, oldest,
 separator, dead_letter_key and fault, and with --since throughput, where published
@@ -105,9 +105,12 @@ type statsLine struct {
 	DeadPerS   *float64 `json:"dead_per_s"`
 	Fault      string   `json:"fault"`
 
+	BreakerOpen int `json:"breaker_open"` // nodes
+
 	Throughput *cli.ThroughputLine `json:"throughput,omitempty"`
 
 	oldestDue time.Time
+	breaker   string
 }
 
 // statsWatch reads the counts of topics and stores the previous reading.
@@ -220,6 +223,7 @@ func (w *statsWatch) line(o wakebelltype.Overview, now time.Time) statsLine {
 		At: output.Stamp(now), Topic: o.Topic, Timers: s.Total, Pending: s.Pending, Due: s.Due, Leased: s.Leased,
 		Retrying: s.Retrying, Parked: s.Parked, Dead: s.Dead, Estimated: s.Estimated, OldestDue: output.Stamp(s.OldestDue),
 		OldestDueS: output.Rounded(s.Lag.Seconds()), Paused: s.Paused, Fault: output.Fault(o.Err), oldestDue: s.OldestDue,
+		BreakerOpen: len(openBreakers(o.Reports)), breaker: breakerText(w.app.Screen(), o.Reports),
 	}
 	if before, ok := w.before[o.Topic]; ok && o.Err == nil {
 		perSecond := func(was, is int64) *float64 {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/charmbracelet/x/ansi"
@@ -18,7 +19,7 @@ func statsColumns(throughput bool) []output.Column {
 		output.Text("TOPIC"), output.Numeric("TIMERS"), output.Numeric("PENDING").AsMinor(), output.Numeric("DUE"), output.Numeric("LEASED"),
 		output.Numeric("RETRYING").AsMinor(), output.Numeric("PARKED").AsRare(), output.Numeric("DEAD").StyledBy(deadStyle), output.Short("OLDEST DUE").AsRare(),
 		output.Short("PAUSED").StyledBy(output.WarnIfYes), output.Numeric("TIMERS/S").AsRare(), output.Numeric("DEAD/S").AsMinor().AsRare(),
-		output.Text("FAULT").AsRare().Styled(output.Bad),
+		output.Text("BREAKER").AsRare().Styled(output.Bad), output.Text("FAULT").AsRare().Styled(output.Bad),
 	}
 	if throughput {
 		columns = append(columns, cli.ThroughputColumns()...)
@@ -88,7 +89,7 @@ func (w *statsWatch) print(lines []statsLine, queues []queueLine, first bool) er
 		}
 		cells := []string{
 			l.Topic, screen.Count(l.Timers), about(l.Pending), screen.Count(l.Due), about(l.Leased), about(l.Retrying), parked, screen.Count(l.Dead),
-			oldest, output.YesNo(l.Paused), rate(l.TimersPerS), rate(l.DeadPerS), l.Fault,
+			oldest, output.YesNo(l.Paused), rate(l.TimersPerS), rate(l.DeadPerS), strings.TrimPrefix(l.breaker, "breaker "), l.Fault,
 		}
 		if w.since > 0 {
 			cells = append(cells, l.Throughput.Cells(screen)...)

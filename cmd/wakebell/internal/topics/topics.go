@@ -27,7 +27,9 @@ timers, due timers, dead letters and nodes that handle them, the number of shard
 it is not 1, whether and why they are paused, and the settings that are overridden on
 all nodes. With --prefix it lists only topics with that prefix; names are shown in full.
 Primary is the node that polls a topic first, if the topic is divided among nodes that
-compete for it. Fault is the error if
+compete for it. On nodes has open circuit breakers with their reason, the present
+adaptive concurrency, groups with their weights, and limits per key that nodes have of
+their own. Fault is the error if
 a topic cannot be read; the others are listed. A second table has the queues that
 Wakebell published to or handled, if there are any.
 
@@ -35,9 +37,11 @@ Wakebell published to or handled, if there are any.
 Redis, which takes time proportional to their number.
 
 With -o json each topic is a line with topic, timers, due, dead, nodes (null if
-unknown), shards, division (nodes in their order, the primary first), paused,
-paused_at, paused_by, paused_reason, settings and fault. Queues
-are listed with --queues only: queue, pending, processing, ended, dead, oldest,
+unknown), shards, division (nodes in their order, the primary first), reports (for each
+node that has any of it: node, breaker, breaker_since, breaker_until, breaker_reason,
+concurrency, group, weight, and its options), paused, paused_at, paused_by,
+paused_reason, settings and fault. Queues are
+listed with --queues only: queue, pending, processing, ended, dead, oldest,
 separator, dead_letter_key and fault.`,
 		Example: `  wakebell topics
   wakebell topics --queues -o json
@@ -167,7 +171,8 @@ type topicLine struct {
 	Nodes  *int   `json:"nodes"`
 	Shards int    `json:"shards"`
 
-	Division []string `json:"division"`
+	Division []string     `json:"division"`
+	Reports  []reportLine `json:"reports"`
 	pauseLine
 	Settings map[string]any `json:"settings"`
 	Fault    string         `json:"fault"`
@@ -180,7 +185,7 @@ func listTopics(ctx context.Context, a *cli.App, c wakebell.Operator, names topi
 	}
 	list := a.NewListing(page.Limit, output.Text("TOPIC"), output.Numeric("TIMERS"), output.Numeric("DUE"), output.Numeric("DEAD").StyledBy(deadStyle),
 		output.Numeric("NODES").AsMinor(), output.Numeric("SHARDS").AsRare(), output.Text("PRIMARY").AsRare(), output.Short("PAUSED").StyledBy(pausedStyle),
-		output.Text("REASON").AsRare(), output.Text("SETTINGS").AsRare(),
+		output.Text("REASON").AsRare(), output.Text("SETTINGS").AsRare(), output.Text("ON NODES").AsRare().StyledBy(reportStyle),
 		output.Text("FAULT").AsRare().Styled(output.Bad))
 	screen := a.Screen()
 	if page.Limit > 0 && len(found) > page.Limit {
@@ -205,10 +210,10 @@ func listTopics(ctx context.Context, a *cli.App, c wakebell.Operator, names topi
 
 // topicRow returns the JSON value and the cells of a topic.
 func topicRow(screen output.Screen, o wakebelltype.Overview) (topicLine, []string) {
-	settings, shown := overrides(o.Control)
+	settings, shown := overrides(o.Control.Settings)
 	t := topicLine{
 		Topic: o.Topic, Timers: o.Stats.Total, Due: o.Stats.Due, Dead: o.Stats.Dead, Shards: o.Shards,
-		Division: append([]string{}, o.Division...), pauseLine: newPauseLine(o.Control), Settings: settings, Fault: output.Fault(o.Err),
+		Division: append([]string{}, o.Division...), Reports: reportLines(o.Reports), pauseLine: newPauseLine(o.Control), Settings: settings, Fault: output.Fault(o.Err),
 	}
 	t.Paused = t.Paused || o.Stats.Paused // set even if the other settings could not be read
 	nodes := ""
@@ -232,7 +237,7 @@ func topicRow(screen output.Screen, o wakebelltype.Overview) (topicLine, []strin
 		texts[i] = override[0] + "=" + override[1]
 	}
 	return t, []string{
-		t.Topic, screen.Count(t.Timers), screen.Count(t.Due), screen.Count(t.Dead), nodes, shards, primary, paused, t.Reason, strings.Join(texts, " "), t.Fault,
+		t.Topic, screen.Count(t.Timers), screen.Count(t.Due), screen.Count(t.Dead), nodes, shards, primary, paused, t.Reason, strings.Join(texts, " "), reportText(screen, o), t.Fault,
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
@@ -104,10 +105,6 @@ func TestCluster(t *testing.T) {
 	b.refuses(cli.ExitUsage, "no databases", b.redis+"/1")
 	b.redis = "redis+cluster://" + masters[2].Addr
 
-	b.works(b.redis + "?read_from=replicas") // none: the masters are read
-	b.works(b.redis + "?read_from=masters")
-	b.redis = "redis+cluster://" + masters[2].Addr
-
 	// The topics are on all masters, because they are put in braces. Only a Python peer knows one of them.
 	names := []string{"a", "b", "c", "d", "e", "f"}
 	for _, name := range names {
@@ -136,6 +133,24 @@ func TestCluster(t *testing.T) {
 	bench := objects(t, b.fine("bench", "--n", "100"))[0]
 	require.InDelta(t, 100, bench["handled"], 0)
 	require.Nil(t, bench["redis_commands_per_timer"])
+}
+
+// Listings come from the replica, which may be a little behind.
+func TestReadFromReplicas(t *testing.T) {
+	t.Parallel()
+	w := redistest.Sentinel(t)
+	b := &bundle{t: t, topic: "t"}
+	where := "redis+sentinel://" + w.Sentinel.Addr + "/" + redistest.MasterName
+	b.works(where + "?read_from=masters")
+	b.redis = where + "?read_from=replicas"
+	require.Eventually(t, func() bool { return strings.Contains(b.fine("ls", "-t", "TOPIC"), "pending") }, time.Minute, 10*time.Millisecond)
+	b.fine("gate", "ls")
+	b.fine("topics")
+	stats, err := w.Replica.Client(t).Info(t.Context(), "commandstats").Result()
+	require.NoError(t, err)
+	for _, command := range []string{"evalsha_ro", "zscan", "sscan"} {
+		require.Contains(t, stats, "cmdstat_"+command+":")
+	}
 }
 
 func TestInvalidURLs(t *testing.T) {

@@ -31,7 +31,7 @@ func ExampleClient_ImportTopic() {
 		if err != nil {
 			return err
 		}
-		defer file.Close()
+		defer func() { _ = file.Close() }() // it was only read
 		var last wakebelltype.Imported
 		for progress, err := range client.ImportTopic(ctx, file, wakebelltype.ImportOptions{}) {
 			if last = progress; err != nil {

@@ -14,7 +14,7 @@ import (
 func ExampleClient_MoveTopic() {
 	move := func(ctx context.Context, from *wakebell.Client) error {
 		cluster := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{"a:7000", "b:7000"}})
-		defer cluster.Close()
+		defer func() { _ = cluster.Close() }()
 		to, err := wakebell.NewClient(cluster, wakebell.ClientConfig{})
 		if err != nil {
 			return err

@@ -96,6 +96,7 @@ func (p *topicExam) needed() []right {
 		[]string{"ZCOUNT", "1", "0"}, []string{"ZREMRANGEBYRANK", "1", "0"}, []string{"PEXPIRE", "odd"})
 	add(toShard, p.Timers.Keys().Shards, []string{"TYPE"}, badHSet, []string{"HDEL", none}, []string{"HGET", none}, []string{"HGETALL"}, []string{"HINCRBY", none, "no number"})
 	add(toMove, k.Moving(), []string{"TYPE"}, []string{"EXISTS"}, badHSet, []string{"HDEL", none}, []string{"HGETALL"})
+	add(toMove, k.Leaving(), []string{"EXISTS"})
 	add(toMove, k.Taken(), []string{"TYPE"}, badHSet, []string{"HDEL", none}, []string{"HMGET", none}, []string{"HEXISTS", none}, []string{"HINCRBY", none, "odd"})
 	add(toMove, k.Pins(), []string{"TYPE"}, badHSet, []string{"HDEL", none}, []string{"HGET", none}, []string{"PEXPIRE", "odd"})
 	add(toMove, k.Arrived(), []string{"TYPE"}, badHSet, []string{"HEXISTS", none}, []string{"PEXPIRE", "odd"})

@@ -57,7 +57,8 @@ func TestAMoveSurvivesKills(t *testing.T) {
 		source.AddHook(kill)
 		target.AddHook(kill)
 		s := newStore(t, source, from.timers.Keys().Keys)
-		for last, err = range s.Move(ctx, from.topic, newStore(t, target, to.timers.Keys().Keys), to.topic, wakebelltype.MoveOptions{All: true}) {
+		for p, failed := range s.Move(ctx, from.topic, newStore(t, target, to.timers.Keys().Keys), to.topic, wakebelltype.MoveOptions{All: true}) {
+			last, err = p, failed
 		}
 		return last, err
 	}

@@ -171,7 +171,7 @@ func TestAMoveIsContinuedWithItsTarget(t *testing.T) {
 				from.schedule(t, numbered(50)...)
 				m, err := from.mover(t.Context(), from.topic, to.Store, to.topic, wakebelltype.MoveOptions{})
 				require.NoError(t, err)
-				taken, token, batch, err := m.transport.take(t.Context(), m.names[0])
+				taken, token, batch, err := m.take(t.Context(), m.names[0])
 				require.NoError(t, err)
 				require.Positive(t, taken)
 				if arrives { // and is not dropped
@@ -179,7 +179,7 @@ func TestAMoveIsContinuedWithItsTarget(t *testing.T) {
 					require.NoError(t, err)
 					parts, _ := to.spread(to.topic, m.layout, kind, items)
 					for name, part := range parts {
-						_, err := m.transport.arrive(t.Context(), kind, name, token+" "+m.names[0], part)
+						_, err := m.arrive(t.Context(), kind, name, token+" "+m.names[0], part)
 						require.NoError(t, err)
 					}
 				}

@@ -100,7 +100,8 @@ func (f *fixture) export(t testing.TB, topic string) (text string, last wakebell
 
 // load imports lines to a topic.
 func (f *fixture) load(ctx context.Context, text string, o wakebelltype.ImportOptions) (last wakebelltype.Imported, err error) {
-	for last, err = range Import(ctx, f.Store, strings.NewReader(text), o, limit, func(topic string) (string, error) { return topic, nil }) {
+	for i, failed := range Import(ctx, f.Store, strings.NewReader(text), o, limit, func(topic string) (string, error) { return topic, nil }) {
+		last, err = i, failed
 	}
 	return last, err
 }

@@ -53,6 +53,7 @@ func startWith(t testing.TB, dir string, argv func(port int) ([]string, error)) 
 
 // stopAfter stops the server at the end of the test, and shows its output if that failed.
 func (s *Server) stopAfter(t testing.TB) {
+	t.Helper()
 	t.Cleanup(func() {
 		s.Stop()
 		if t.Failed() {

@@ -115,7 +115,7 @@ func SharedCluster(t testing.TB) *redis.ClusterClient {
 	sharedCluster.once.Do(func() {
 		var members []member
 		for range clusterMasters {
-			dir, err := os.MkdirTemp("", "redistest-")
+			dir, err := os.MkdirTemp("", "redistest-") //nolint:usetesting // it outlives the test
 			if err != nil {
 				t.Fatalf("redistest: directory for redis-server: %v", err)
 			}

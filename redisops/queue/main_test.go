@@ -26,7 +26,10 @@ func TestMain(m *testing.M) { redistest.Main(m) }
 // onEach runs a test on a real Redis, on the embedded one, and on a Cluster.
 func onEach(t *testing.T, test func(t *testing.T, f *fixture)) {
 	t.Helper()
-	storetest.OnEach(t, func(t testing.TB, rdb *redis.Client) *fixture { return newFixture(t, rdb) }, test)
+	storetest.OnEach(t, func(t testing.TB, rdb *redis.Client) *fixture {
+		t.Helper()
+		return newFixture(t, rdb)
+	}, test)
 	t.Run("cluster", func(t *testing.T) {
 		t.Parallel()
 		test(t, newFixture(t, redistest.SharedCluster(t)))

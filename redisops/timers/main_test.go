@@ -22,7 +22,10 @@ func TestMain(m *testing.M) { redistest.Main(m) }
 // Cluster.
 func onEach(t *testing.T, test func(t *testing.T, f *fixture)) {
 	t.Helper()
-	storetest.OnEach(t, func(t testing.TB, rdb *redis.Client) *fixture { return newFixture(t, rdb) }, test)
+	storetest.OnEach(t, func(t testing.TB, rdb *redis.Client) *fixture {
+		t.Helper()
+		return newFixture(t, rdb)
+	}, test)
 	t.Run("shard", func(t *testing.T) {
 		t.Parallel()
 		f := newFixture(t, redistest.SharedCluster(t))

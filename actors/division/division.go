@@ -35,6 +35,10 @@ const (
 	joinAfter = 4
 	stayFor   = 3
 
+	// lookWithin is the time within which a node that starts to poll looks for others. It
+	// may never lose a race, because a primary claims timers before they are due.
+	lookWithin = time.Second
+
 	// spread is the time within which nodes react to a change that concerns all.
 	spread = 100 * time.Millisecond
 
@@ -63,7 +67,8 @@ type Member struct {
 	rank     int // valid while joined
 	size     int // announced nodes
 	until    time.Time
-	next     time.Time // when to announce; zero: not while not joined
+	next     time.Time // when to announce or to look; zero: not while not joined
+	look     bool      // while not joined: join only if others are announced
 	inFlight bool
 	invite   bool      // the next announcement invites others
 	invited  time.Time // when this node last did
@@ -86,7 +91,7 @@ type Member struct {
 
 // New returns the part of a node, which is not announced yet.
 func New(topic, node string, random func() float64) *Member {
-	return &Member{topic: topic, node: node, random: random}
+	return &Member{topic: topic, node: node, random: random, look: true}
 }
 
 // active reports whether the member knows its rank among several nodes.
@@ -137,8 +142,8 @@ func (m *Member) Lost(now time.Time, overdue bool) {
 	if now.Sub(m.lostSince) > Lease {
 		m.lost, m.lostSince = 0, now
 	}
-	if m.lost++; m.lost >= joinAfter && !m.joined && m.next.IsZero() && !now.Before(m.blocked) {
-		m.next = now
+	if m.lost++; m.lost >= joinAfter && !m.joined && (m.look || m.next.IsZero()) && !now.Before(m.blocked) {
+		m.join(now)
 	}
 	// A primary that loses races competes with a node that is not announced, and that may
 	// never lose one itself.
@@ -165,8 +170,18 @@ func (m *Member) help(now time.Time) { m.helping, m.helpUntil = true, now.Add(he
 func (m *Member) Changed(now time.Time, kind exchange.HintKind) {
 	m.stale = m.inFlight
 	if m.joined || kind == exchange.HintJoined && !now.Before(m.blocked) {
-		m.announceBy(now.Add(time.Duration(m.random() * float64(spread))))
+		m.join(now.Add(m.within(spread)))
 	}
+}
+
+// join announces the node at an instant, whether others are announced or not.
+func (m *Member) join(at time.Time) {
+	m.look = false
+	m.announceBy(at)
+}
+
+func (m *Member) within(d time.Duration) time.Duration {
+	return time.Duration(m.random() * float64(d))
 }
 
 func (m *Member) announceBy(at time.Time) {
@@ -188,6 +203,9 @@ func (m *Member) Asked(now time.Time, rank int) bool {
 // Next returns what to announce now, if anything, and otherwise when to ask again; zero:
 // after the next event. able is false while the node can claim nothing.
 func (m *Member) Next(now time.Time, able bool) (action exchange.AnnounceAction, at time.Time) {
+	if m.look && able && m.next.IsZero() && !m.inFlight {
+		m.next = latest(now, m.blocked).Add(m.within(lookWithin))
+	}
 	switch {
 	case m.inFlight:
 		return "", time.Time{}
@@ -198,6 +216,8 @@ func (m *Member) Next(now time.Time, able bool) (action exchange.AnnounceAction,
 		return "", time.Time{}
 	case m.next.IsZero() || now.Before(m.next):
 		return "", m.next
+	case !m.joined && m.look:
+		m.look, action = false, exchange.AnnounceStay // which adds no node
 	case !m.joined:
 		action = exchange.AnnounceJoin
 	case m.idle(now):
@@ -232,8 +252,13 @@ func (m *Member) Answered(sent, now time.Time, action exchange.AnnounceAction, a
 	rank := rendezvous.Rank(m.topic, m.node, answer.Nodes)
 	if err != nil || rank < 0 || action == exchange.AnnounceLeave || action == exchange.AnnounceDissolve {
 		m.joined, m.helping, m.lost = false, false, 0
-		if err != nil {
-			m.blocked = now.Add(Lease)
+		switch {
+		case err != nil:
+			m.look, m.blocked = true, now.Add(Lease)
+		case action == exchange.AnnounceLeave:
+			m.look = true // when it can claim again
+		case len(answer.Nodes) > 0:
+			m.join(now)
 		}
 		return m.Role(now) != before
 	}
@@ -242,11 +267,18 @@ func (m *Member) Answered(sent, now time.Time, action exchange.AnnounceAction, a
 	}
 	m.joined, m.rank, m.size, m.until = true, rank, len(answer.Nodes), sent.Add(Lease)
 	m.next = now.Add(time.Duration(float64(Lease/3) * (0.8 + 0.4*m.random())))
-	m.announceBy(now.Add(answer.Expires + time.Duration(m.random()*float64(spread)))) // of a node that died
+	m.announceBy(now.Add(answer.Expires + m.within(spread))) // of a node that died
 	if stale {
-		m.next = now.Add(time.Duration(m.random() * float64(spread)))
+		m.next = now.Add(m.within(spread))
 	}
 	return m.Role(now) != before
+}
+
+func latest(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
 }
 
 // Help decides whether this node asks others for help: it claims like a primary, timers

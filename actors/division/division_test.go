@@ -36,9 +36,19 @@ func ranked(t *testing.T, nodes int) []*Member {
 	return members
 }
 
+// lone returns a member that has looked for others and found none.
+func lone(t *testing.T) *Member {
+	t.Helper()
+	m := New("topic", "a", never)
+	action, _ := m.Next(start, true)
+	require.Equal(t, exchange.AnnounceStay, action)
+	require.False(t, m.Answered(start, start, action, announced(), nil))
+	return m
+}
+
 func TestANodeThatIsAloneAnnouncesNothing(t *testing.T) {
 	t.Parallel()
-	m := New("topic", "a", never)
+	m := lone(t)
 	for i := range 1000 {
 		m.Claimed(start.Add(time.Duration(i)*time.Second), 1, time.Second)
 		action, at := m.Next(start.Add(time.Duration(i)*time.Second), true)
@@ -48,9 +58,34 @@ func TestANodeThatIsAloneAnnouncesNothing(t *testing.T) {
 	require.Empty(t, m.Role(start))
 }
 
+func TestANodeThatFindsOthersJoins(t *testing.T) {
+	t.Parallel()
+	m := New("topic", "a", func() float64 { return 0.5 })
+	action, _ := m.Next(start, false)
+	require.Empty(t, action, "it cannot claim")
+	action, at := m.Next(start, true)
+	require.Empty(t, action)
+	require.Equal(t, start.Add(lookWithin/2), at, "nodes that start together look one after the other")
+	action, _ = m.Next(at, true)
+	require.Equal(t, exchange.AnnounceStay, action)
+	require.False(t, m.Answered(at, at, action, announced("b"), nil))
+	action, _ = m.Next(at, true)
+	require.Equal(t, exchange.AnnounceJoin, action)
+	require.True(t, m.Answered(at, at, action, announced("a", "b"), nil))
+	require.NotEmpty(t, m.Role(at))
+
+	// It was cut off, its announcement has expired, and others are announced.
+	m.Claimed(at, stayFor, 0)
+	action, _ = m.Next(at.Add(Lease), true)
+	require.Equal(t, exchange.AnnounceStay, action)
+	m.Answered(at.Add(Lease), at.Add(Lease), action, announced("b"), nil)
+	action, _ = m.Next(at.Add(Lease), true)
+	require.Equal(t, exchange.AnnounceJoin, action)
+}
+
 func TestANodeThatLosesRacesJoins(t *testing.T) {
 	t.Parallel()
-	m := New("topic", "a", never)
+	m := lone(t)
 	for i := range joinAfter {
 		action, _ := m.Next(start, true)
 		require.Empty(t, action, i)
@@ -102,7 +137,7 @@ func TestAnErrorEndsTheDivisionForALease(t *testing.T) {
 	m.Changed(start, exchange.HintJoined)
 	action, at := m.Next(start, true)
 	require.Empty(t, action)
-	require.Zero(t, at)
+	require.Equal(t, start.Add(Lease), at, "then it looks for others")
 	m.Lost(start.Add(Lease), false)
 	action, _ = m.Next(start.Add(Lease), true)
 	require.Equal(t, exchange.AnnounceJoin, action)

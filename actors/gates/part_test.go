@@ -69,6 +69,13 @@ func (s *dividedStore) Heartbeat(_ context.Context, b *gate.Heartbeat) (*gate.He
 	return &gate.HeartbeatReply{Now: s.clock(b.Part), Lost: make([]bool, len(b.Turns))}, nil
 }
 
+// beaten returns how many heartbeats of a part have arrived.
+func (s *dividedStore) beaten(part int) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.beats[part]
+}
+
 func (s *dividedStore) setDown(down bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -93,7 +100,7 @@ func TestPartsFailAlone(t *testing.T) {
 		<-time.After(time.Minute)
 		require.NoError(t, near.Context().Err())
 		require.NoError(t, far.Context().Err())
-		require.InDelta(t, store.beats[0], store.beats[1], 20, "half a second between them")
+		require.InDelta(t, store.beaten(0), store.beaten(1), 20, "half a second between them")
 
 		store.setDown(true)
 		<-time.After(time.Minute)
@@ -112,9 +119,9 @@ func TestPartsFailAlone(t *testing.T) {
 			require.NoError(t, turn.Release(t.Context()))
 		}
 		<-time.After(time.Minute)
-		before := store.beats[0] + store.beats[1]
+		before := store.beaten(0) + store.beaten(1)
 		<-time.After(time.Minute)
-		require.Equal(t, before, store.beats[0]+store.beats[1], "no gate is in use")
+		require.Equal(t, before, store.beaten(0)+store.beaten(1), "no gate is in use")
 		require.Empty(t, store.mixed)
 		require.NoError(t, g.Close())
 	})

@@ -123,7 +123,8 @@ func TestAnOutageIsProbedByFewTopics(t *testing.T) {
 			// How soon all topics have noticed depends on the machine. A single
 			// second without commands may be a stall of the whole machine.
 			const quiet = 3
-			eventually(t, func() bool { return m.complete() >= quiet && m.busiest(m.complete()-quiet) <= most })
+			require.Eventually(t, func() bool { return m.complete() >= quiet && m.busiest(m.complete()-quiet) <= most },
+				2*time.Minute, 100*time.Millisecond)
 			m.reset()
 			<-time.After(lasts)
 			t.Logf("at most %d a second", m.busiest(1))

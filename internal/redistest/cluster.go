@@ -150,9 +150,9 @@ func ReplicatedCluster(t testing.TB, nodeTimeout time.Duration, args ...string) 
 		}
 		awaitReplica(t, rdb)
 	}
-	for _, m := range masters {
+	for _, m := range slices.Concat(masters, replicas) { // a client asks any of them for the slots
 		rdb := m.Client(t)
-		await(t, "the masters to know all replicas", func() error {
+		await(t, "all servers to know all replicas", func() error {
 			shards, err := rdb.Do(t.Context(), "CLUSTER", "SLOTS").Slice()
 			if slices.ContainsFunc(shards, func(s any) bool { return len(s.([]any)) < 4 }) { // first and last slot, master, replica
 				err = fmt.Errorf("%v", shards)

@@ -30,6 +30,7 @@ var (
 	jobs    = wakebell.NewTopic[string]("jobs")
 	runs    = wakebell.NewTopic[string]("runs")
 	batches = wakebell.NewTopic[string]("batches")
+	orders  = wakebell.NewTopic[string]("orders")
 	mails   = queue.New[string]("mails", queue.DeduplicateBy(func(to string) string { return to }))
 
 	errBroken = errors.New("broken")
@@ -66,6 +67,7 @@ func startNode(t *testing.T) *node {
 		Handlers: []wakebell.Handler{
 			wakebell.Handle(jobs, n.work, wakebell.LeaseTTL(time.Second), wakebell.MaxAttempts(2), wakebell.RetryBackoff(10*time.Millisecond, 10*time.Millisecond)),
 			wakebell.Handle(runs, n.work, wakebell.RateLimit(1, 10*time.Millisecond, 1)),
+			wakebell.Handle(orders, n.work, wakebell.RateLimitByKey(1, 50*time.Millisecond, 1)),
 			wakebell.HandleBatch(batches, func(_ context.Context, timers []wakebell.Timer[string]) error {
 				if timers[0].Body == "fail" { // opens the breaker
 					return wakebell.Reject(errBroken)
@@ -132,6 +134,7 @@ func (n *node) loop(t *testing.T) {
 			// Errors are those of the outage.
 			for _, body := range []string{"good", "fail"} {
 				_, _ = jobs.Schedule(ctx, n.sys.Client(), body)
+				_, _ = orders.Schedule(ctx, n.sys.Client(), "good", wakebell.Key("ada"))
 			}
 			_, _ = jobs.Schedule(ctx, n.peer, "good")
 			_, _ = batches.Schedule(ctx, n.sys.Client(), "good")

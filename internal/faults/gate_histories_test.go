@@ -24,16 +24,36 @@ func at(addr string) func(int) string { return func(int) string { return addr } 
 // leases and give up, and while Redis crashes and restarts with all its data.
 func TestGateHistories(t *testing.T) {
 	t.Parallel()
+	playHistories(t, func() (redistest.Masters, string) {
+		server := redistest.Start(t, "--appendonly", "yes", "--appendfsync", "always")
+		return redistest.Masters{server}, server.Addr
+	}, 4)
+}
+
+// The same on a Cluster whose masters crash and restart with all their data.
+func TestGateHistoriesOnACluster(t *testing.T) {
+	t.Parallel()
+	playHistories(t, func() (redistest.Masters, string) {
+		masters := redistest.Cluster(t, "--appendonly", "yes", "--appendfsync", "always")
+		return masters, gatefaults.InCluster + masters[0].Addr
+	}, 2)
+}
+
+// playHistories plays the rounds, each on new servers, and requires that no two turns
+// overlap and that they are in order. One strike of so many crashes a server.
+func playHistories(t *testing.T, start func() (servers redistest.Masters, address string), oneOf int) {
+	t.Helper()
 	turns := 0
 	for round := range *historyRounds {
 		seed := *historySeed + uint64(round)
-		server := redistest.Start(t, "--appendonly", "yes", "--appendfsync", "always")
-		w := &gatefaults.Run{T: t, Redis: at(server.Addr), Gate: "history"}
+		servers, address := start()
+		w := &gatefaults.Run{T: t, Redis: at(address), Gate: fmt.Sprint("history", round)}
 		h := w.Play(seed, func(random *rand.Rand) {
-			if random.IntN(4) == 0 {
-				server.Kill()
+			if random.IntN(oneOf) == 0 {
+				crashed := servers[random.IntN(len(servers))]
+				crashed.Kill()
 				<-time.After(time.Duration(random.IntN(1000)) * time.Millisecond)
-				server.Restart(t)
+				crashed.Restart(t)
 				return
 			}
 			w.Usual(random)
@@ -44,39 +64,12 @@ func TestGateHistories(t *testing.T) {
 		turns += h.Turns()
 		_, stopped := h.Writes()
 		t.Logf("seed %d: %d turns, %d tickets, %d writes refused", seed, h.Turns(), h.Tickets(), stopped)
-		server.Stop()
+		for _, server := range servers {
+			server.Stop()
+		}
 	}
 	t.Logf("%d histories from seed %d: %d turns, no overlap, no inversion, no fence that did not grow; 3/N = %.2g",
 		*historyRounds, *historySeed, turns, 3/float64(max(turns, 1)))
-}
-
-// The same on a Cluster whose masters crash and restart with all their data.
-func TestGateHistoriesOnACluster(t *testing.T) {
-	t.Parallel()
-	turns := 0
-	for round := range *historyRounds {
-		seed := *historySeed + uint64(round)
-		masters := redistest.Cluster(t, "--appendonly", "yes", "--appendfsync", "always")
-		w := &gatefaults.Run{T: t, Redis: at(gatefaults.InCluster + masters[0].Addr), Gate: fmt.Sprint("history", round)}
-		h := w.Play(seed, func(random *rand.Rand) {
-			if random.IntN(2) == 0 {
-				master := masters[random.IntN(len(masters))]
-				master.Kill()
-				<-time.After(time.Duration(random.IntN(1000)) * time.Millisecond)
-				master.Restart(t)
-				return
-			}
-			w.Usual(random)
-		})
-		require.Empty(t, append(h.Overlaps(), h.OutOfOrder()...), "seed %d\n%s", seed, w.Lines())
-		require.Empty(t, h.StaleWrites(), "seed %d", seed)
-		require.Empty(t, h.Stuck, "seed %d", seed)
-		turns += h.Turns()
-		for _, master := range masters {
-			master.Stop()
-		}
-	}
-	t.Logf("%d histories from seed %d: %d turns, no overlap, no inversion, no fence that did not grow", *historyRounds, *historySeed, turns)
 }
 
 // If Redis loses data, turns may overlap. The guard refuses stale writes, and no

@@ -1,0 +1,91 @@
+package wakebell
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/wakebell/wakebell/actors/poller"
+	"github.com/wakebell/wakebell/redisops/timers"
+)
+
+func (s *System) actorTopics() []poller.Topic {
+	topics := make([]poller.Topic, 0, len(s.polled))
+	for _, h := range s.cfg.Handlers {
+		for _, name := range s.polled[h.topic] {
+			topics = append(topics, s.actorTopic(h, name, len(s.polled[h.topic])))
+		}
+	}
+	return topics
+}
+
+// actorTopic returns the poller of one of the physical topics of a handler.
+func (s *System) actorTopic(h Handler, physical string, shards int) poller.Topic {
+	full := s.cfg.Prefix + h.topic
+	source, keys := s.source(h, physical)
+	if s.hooks.Source != nil {
+		source = s.hooks.Source(source)
+	}
+	mw := slices.Concat(s.decoding(h), s.cfg.Middleware, h.set.middleware)
+	measures := s.client.metrics.Topic(physical)
+	if h.set.queue != nil {
+		measures = s.client.metrics.Queue(physical)
+	}
+	topic := poller.Topic{
+		Source:             s.client.metrics.Source(measures, source),
+		Handle:             measured(measures, chain(h, mw, s.tracer.Consumer())),
+		Target:             h.set.target,
+		OverrideInterval:   s.hooks.Idle,
+		Settings:           s.tunable(h.set),
+		DiscardRejects:     h.set.discardRejected,
+		RetryOnLeaseExpiry: h.set.retryOnExpiry,
+		Window:             h.set.window,
+		History:            h.set.history,
+		Breaker:            h.set.breaker,
+		Adaptive:           h.set.adaptive,
+		Group:              s.groups.named(h.set.group), GroupName: h.set.group, Weight: h.set.weight,
+		NoCounts: s.cfg.NoCounts,
+	}
+	if topic.Shards = shards; h.set.queue == nil {
+		topic.ShardGroup = s.groups.named(groupOfShards + h.topic)
+	}
+	if physical != full {
+		topic.Logical = full
+	}
+	if h.batch != nil {
+		topic.Batch = h.set.batch
+		topic.HandleBatch = measuredBatch(measures, chainBatch(h, mw, s.tracer.Consumer()))
+	}
+	if q := h.set.queue; q != nil {
+		topic.FinalErrors, topic.FinalCrashes = q.finalErrors, q.atMostOnce
+		topic.RecordStore = queueRecords{s.queueNamed(source.Name())}
+	} else {
+		if topic.Node, topic.Reporter = s.node, keys; !s.cfg.NoDivision {
+			topic.Announcer = keys
+		}
+		topic.ReadOverride = s.readOverride(physical, keys, pollerSettings(h.set.tuned))
+		if topic.Flow.ByKey() { // which also looks after keys that were not freed
+			topic.OverrideInterval = cmp.Or(topic.OverrideInterval, sweepKeysEvery)
+		}
+	}
+	return topic
+}
+
+// source returns the source from which the poller of a handler claims leases; the
+// second is the same, nil for a queue.
+func (s *System) source(h Handler, physical string) (poller.Source, *timers.TimerSource) {
+	if h.set.queue == nil {
+		source := s.store.Source(physical, timers.SourceOptions{
+			MaxClaims:  h.set.maxClaims(),
+			DeadCap:    s.cfg.DeadLetterCap,
+			SkipFailed: h.set.skipFailed,
+		})
+		return source, source
+	}
+	return s.queueNamed(s.cfg.Prefix + h.topic).Source(h.set.queue.options(h.set, s.cfg)), nil
+}
+
+func (s *System) tunable(set settings) poller.Settings {
+	t := pollerSettings(set.tuned)
+	t.MaxPollingInterval = max(t.MaxPollingInterval, s.hooks.Idle)
+	return t
+}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/wakebell/wakebell/internal/recur"
 	"github.com/wakebell/wakebell/internal/sharding"
 	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/internal/layout"
@@ -50,19 +49,6 @@ func (b *Store) of(name string) *Store {
 		return b
 	}
 	return b.parts[sharding.ShardOf(name, "", len(b.parts))]
-}
-
-// loadParts reads entries of any parts.
-func (b *Store) loadParts(ctx context.Context, names []string) ([]recur.Raw, error) {
-	var all []recur.Raw
-	for _, name := range names {
-		raw, err := b.of(name).Load(ctx, name)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, raw...)
-	}
-	return all, nil
 }
 
 // checkUndivided refuses a Cluster on which Python processes store schedules under the

@@ -219,16 +219,13 @@ func (b *Store) members(values []string) ([]Member, error) {
 
 // Load reads entries; an absent entry has no definition.
 func (b *Store) Load(ctx context.Context, names ...string) ([]recur.Raw, error) {
-	if b.parts != nil {
-		return b.loadParts(ctx, names)
-	}
 	out := make([]recur.Raw, 0, len(names))
 	for part := range slices.Chunk(names, layout.BatchEntries) {
 		cmds := make([]*redis.SliceCmd, len(part))
 		err := b.again(ctx, func() error {
 			pipe := b.rdb().Pipeline()
 			for i, name := range part {
-				cmds[i] = pipe.HMGet(ctx, b.entry(name), "definition", "meta", "wakebell")
+				cmds[i] = pipe.HMGet(ctx, b.of(name).entry(name), "definition", "meta", "wakebell")
 			}
 			_, err := pipe.Exec(ctx)
 			return err

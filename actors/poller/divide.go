@@ -2,6 +2,7 @@ package poller
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/wakebell/wakebell/actors/division"
@@ -69,7 +70,7 @@ func (p *poller) divide(now time.Time) {
 // announcementAnswered processes the answer to an announcement.
 func (p *poller) announcementAnswered(m announced) {
 	p.announcing = false
-	if m.err != nil {
+	if m.err != nil && !errors.Is(m.err, context.Canceled) { // the poller does not end
 		p.Counters.errors.Add(1)
 		if skipped, ok := p.logLimit.Allow("announce " + p.Source.Name()); ok {
 			p.Logger.Warn("announcement failed; this node polls without regard to others", "err", m.err, "skipped", skipped)

@@ -2,6 +2,7 @@ package poller
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/wakebell/wakebell/actors/internal/host"
@@ -95,7 +96,7 @@ func (p *poller) report(now time.Time) {
 // reportEnded notes that a report has been stored, or failed: the next one will be.
 func (p *poller) reportEnded(m reported) {
 	p.reports.sending = false
-	if m.err == nil {
+	if m.err == nil || errors.Is(m.err, context.Canceled) { // the poller ends
 		return
 	}
 	if skipped, ok := p.logLimit.Allow("report " + p.Source.Name()); ok {

@@ -88,7 +88,7 @@ func TestNodeLogs(t *testing.T) {
 	node.says("node runs")
 	require.Zero(t, node.stop())
 	for _, line := range objects(t, node.err.String()) {
-		require.Equal(t, "INFO", line["level"], "protoactor must not log")
+		require.Equal(t, "INFO", line["level"], "%v; protoactor must not log", line)
 	}
 	quiet := b.start("node", "-t", "TOPIC", "--log-level", "error", "--exec", "exit 65")
 	b.fine("schedule", "-t", "TOPIC")

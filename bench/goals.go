@@ -50,8 +50,13 @@ func against(trial, contender, other string) func(*results) float64 {
 
 // costs returns the ratio of a contender's CPU time per timer to that of Wakebell.
 func costs(trial, contender string) func(*results) float64 {
+	return cpuAgainst(trial, contender, "wakebell")
+}
+
+// cpuAgainst returns the ratio of a contender's CPU time per timer to that of another.
+func cpuAgainst(trial, contender, other string) func(*results) float64 {
 	return func(r *results) float64 {
-		return medianRatio(r.values(trial, contender, bothUS), r.values(trial, "wakebell", bothUS))
+		return medianRatio(r.values(trial, contender, bothUS), r.values(trial, other, bothUS))
 	}
 }
 
@@ -96,6 +101,8 @@ var goals = []goal{
 	{"1,000 topics with 20 timers/s: CPU of client and Redis per timer", 60, 30, true, "µs", figure("topics", "wakebell", bothUS)},
 	{"… lateness p99", 15, 10, true, "ms", figure("topics", "wakebell", lateP99)},
 	{"schedule and delivery at 2,000/s: CPU of client and Redis per timer", 100, 50, true, "µs", figure("life", "wakebell", bothUS)},
+	{"CPU per timer, 4 shards on 4 masters against 1 on 1, all due at once", 1.1, 1, true, "×", cpuAgainst("shards", "4", "1")},
+	{"… 2,000 timers/s of each shard", 1.1, 1, true, "×", cpuAgainst("shards-steady", "4", "1")},
 	{"early", 0, 0, true, "", worse(figure("lateness", "now", earlyOnes), figure("lateness", "in-20ms", earlyOnes))},
 	{"one idle topic: commands/s", 1, 0.3, true, "/s", figure("idle", "1", idleCommands)},
 	{"one idle topic: CPU of the client", 0.1, 0.03, true, "% of a core", times(100, figure("idle", "1", idleClient))},

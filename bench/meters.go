@@ -23,28 +23,26 @@ import (
 type reading struct {
 	at       time.Time
 	client   time.Duration // CPU time of this process
-	redis    time.Duration // CPU time of the redis-server process
+	redis    time.Duration // CPU time of the redis-server processes
 	machine  time.Duration // CPU time of everything on this machine; 0: unknown
 	commands float64       // that Redis ran, including those of scripts
 	mallocs  uint64        // of this process
 }
 
-// readMeters takes a reading. It sends one command to Redis.
-func readMeters(ctx context.Context, rdb redis.UniversalClient) (reading, error) {
-	info, err := rdb.Info(ctx, "cpu", "stats").Result()
-	if err != nil {
-		return reading{}, fmt.Errorf("read the meters of redis: %w", err)
+// readMeters takes a reading. It sends one command to each server.
+func readMeters(ctx context.Context, servers ...redis.UniversalClient) (r reading, err error) {
+	for _, rdb := range servers {
+		info, err := rdb.Info(ctx, "cpu", "stats").Result()
+		if err != nil {
+			return reading{}, fmt.Errorf("read the meters of redis: %w", err)
+		}
+		fields := parseInfo(info)
+		r.redis += seconds(fields["used_cpu_user"] + fields["used_cpu_sys"])
+		r.commands += fields["total_commands_processed"]
 	}
-	fields := parseInfo(info)
 	var memory runtime.MemStats
 	runtime.ReadMemStats(&memory)
-	r := reading{
-		redis:    seconds(fields["used_cpu_user"] + fields["used_cpu_sys"]),
-		commands: fields["total_commands_processed"],
-		mallocs:  memory.Mallocs,
-		machine:  machineCPU(),
-		at:       time.Now(),
-	}
+	r.mallocs, r.machine, r.at = memory.Mallocs, machineCPU(), time.Now()
 	if r.client = meter.ProcessCPU(); r.client < 0 {
 		return reading{}, errors.New("the CPU time of this process is unknown")
 	}

@@ -109,6 +109,8 @@ func allTrials() []trial {
 			{"window-0", life(lifePerSecond, -1)},
 			{"callers", callers(lifePerSecond)},
 		}},
+		{name: "shards", about: "timers of a topic that are due, by its shards, each on a master of its own", contenders: onMasters(false)},
+		{name: "shards-steady", about: "2,000 timers/s of each shard, one after the other", contenders: onMasters(true)},
 		{name: "nodes", about: "20 nodes on one topic, 500 timers/s", contenders: []contender{
 			{"20", competing{nodes: 20, topics: 1, perSecond: 500}.run},
 			{"undivided", competing{nodes: 20, topics: 1, perSecond: 500, undivided: true}.run},

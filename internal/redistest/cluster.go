@@ -1,10 +1,11 @@
 package redistest
 
 import (
+	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strconv"
-	"strings"
 	"testing"
 	"time"
 
@@ -48,7 +49,18 @@ func startMember(t testing.TB, args []string) member {
 	return m
 }
 
-// memberIn is startMember for a server that the caller stops.
+// tempMember is startMember for a server that the caller closes.
+func tempMember() (m member, err error) {
+	dir, err := os.MkdirTemp("", "redistest-")
+	if err != nil {
+		return m, fmt.Errorf("directory for redis-server: %w", err)
+	}
+	if m, err = memberIn(dir, nil); err != nil {
+		return m, errors.Join(err, os.RemoveAll(dir))
+	}
+	return m, nil
+}
+
 func memberIn(dir string, args []string) (m member, err error) {
 	m.Server, err = start(dir, func(port int) ([]string, error) {
 		bus, err := freePort()
@@ -57,14 +69,6 @@ func memberIn(dir string, args []string) (m member, err error) {
 			[]string{"--cluster-enabled", "yes", "--cluster-port", m.bus, "--cluster-node-timeout", "10000"}, args), err
 	})
 	return m, err
-}
-
-// meet connects a member to another one.
-func (m member) meet(t testing.TB, other member) {
-	t.Helper()
-	if err := m.Server.Client(t).Do(t.Context(), "CLUSTER", "MEET", "127.0.0.1", other.port, other.bus).Err(); err != nil {
-		t.Fatalf("redistest: meet %s: %v", other.Addr, err)
-	}
 }
 
 // formCluster starts a Cluster; first is its first member.
@@ -78,26 +82,11 @@ func formCluster(t testing.TB, args []string) (masters Masters, first member) {
 }
 
 // connect makes masters of a Cluster.
-func connect(t testing.TB, members []member) (masters Masters) {
+func connect(t testing.TB, members []member) Masters {
 	t.Helper()
-	ctx, first := t.Context(), members[0]
-	for i, m := range members {
-		masters = append(masters, m.Server)
-		low, high := i*clusterSlots/clusterMasters, (i+1)*clusterSlots/clusterMasters-1
-		for _, command := range [][]any{
-			{"CLUSTER", "ADDSLOTSRANGE", low, high},
-			{"CLUSTER", "SET-CONFIG-EPOCH", i + 1},
-		} {
-			if err := m.Client(t).Do(ctx, command...).Err(); err != nil {
-				t.Fatalf("redistest: %v on %s: %v", command, m.Addr, err)
-			}
-		}
-		if i > 0 {
-			first.meet(t, m)
-		}
-	}
-	for _, m := range masters {
-		awaitCluster(t, m, "cluster_known_nodes:"+strconv.Itoa(clusterMasters))
+	masters, err := form(t.Context(), members)
+	if err != nil {
+		t.Fatalf("redistest: %v", err)
 	}
 	return masters
 }
@@ -106,20 +95,9 @@ func connect(t testing.TB, members []member) (masters Masters) {
 // wanted texts.
 func awaitCluster(t testing.TB, s *Server, wanted ...string) {
 	t.Helper()
-	rdb := s.Client(t)
-	wanted = append(wanted, "cluster_state:ok", "cluster_size:"+strconv.Itoa(clusterMasters))
-	await(t, "the cluster to form", func() error {
-		info, err := rdb.ClusterInfo(t.Context()).Result()
-		if err != nil {
-			return err
-		}
-		for _, want := range wanted {
-			if !strings.Contains(info, want) {
-				return fmt.Errorf("%s: want %s in\n%s", s.Addr, want, info)
-			}
-		}
-		return nil
-	})
+	if err := s.awaitCluster(t.Context(), clusterMasters, wanted...); err != nil {
+		t.Fatalf("redistest: %v", err)
+	}
 }
 
 // ReplicatedCluster is [Cluster] with a replica for each master, in the order of the
@@ -135,7 +113,9 @@ func ReplicatedCluster(t testing.TB, nodeTimeout time.Duration, args ...string) 
 	masters, first := formCluster(t, args)
 	for range masters {
 		r := startMember(t, args)
-		first.meet(t, r)
+		if err := first.meet(t.Context(), r); err != nil {
+			t.Fatalf("redistest: %v", err)
+		}
 		replicas = append(replicas, r.Server)
 	}
 	for i, r := range replicas {
@@ -183,18 +163,7 @@ func (m Masters) Client(t testing.TB) *redis.ClusterClient {
 // await waits until condition returns nil, and fails the test after formTimeout.
 func await(t testing.TB, what string, condition func() error) {
 	t.Helper()
-	deadline := time.After(formTimeout)
-	tick := time.NewTicker(formPoll)
-	defer tick.Stop()
-	for {
-		err := condition()
-		if err == nil {
-			return
-		}
-		select {
-		case <-deadline:
-			t.Fatalf("redistest: waited %v for %s: %v", formTimeout, what, err)
-		case <-tick.C:
-		}
+	if err := until(what, condition); err != nil {
+		t.Fatalf("redistest: %v", err)
 	}
 }

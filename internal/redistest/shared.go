@@ -24,8 +24,8 @@ var shared struct {
 // sharedCluster is the shared Cluster of this test binary, likewise.
 var sharedCluster struct {
 	once    sync.Once
-	servers Masters // those that have been started
-	formed  bool
+	servers Masters
+	err     error
 }
 
 var (
@@ -46,8 +46,7 @@ func run(m *testing.M, opts []goleak.Option) int {
 		if s == nil {
 			continue
 		}
-		s.Stop()
-		if err := os.RemoveAll(s.dir); err != nil {
+		if err := s.Close(); err != nil {
 			fmt.Fprintf(os.Stderr, "redistest: %v\n", err)
 		}
 	}
@@ -112,25 +111,9 @@ func SharedCluster(t testing.TB) *redis.ClusterClient {
 	if !underMain.Load() {
 		t.Fatal("redistest: TestMain must call redistest.Main")
 	}
-	sharedCluster.once.Do(func() {
-		var members []member
-		for range clusterMasters {
-			dir, err := os.MkdirTemp("", "redistest-") //nolint:usetesting // it outlives the test
-			if err != nil {
-				t.Fatalf("redistest: directory for redis-server: %v", err)
-			}
-			m, err := memberIn(dir, nil)
-			if err != nil {
-				t.Fatalf("redistest: %v", errors.Join(err, os.RemoveAll(dir)))
-			}
-			members = append(members, m)
-			sharedCluster.servers = append(sharedCluster.servers, m.Server)
-		}
-		connect(t, members)
-		sharedCluster.formed = true
-	})
-	if !sharedCluster.formed {
-		t.Fatal("redistest: the shared Cluster was not formed, see the test that failed first")
+	sharedCluster.once.Do(func() { sharedCluster.servers, sharedCluster.err = LaunchCluster(t.Context(), clusterMasters) })
+	if sharedCluster.err != nil {
+		t.Fatalf("redistest: %v", sharedCluster.err)
 	}
 	return sharedCluster.servers.Client(t)
 }

@@ -98,12 +98,10 @@ const whileMoving = 200 * time.Millisecond
 // followShards starts and ends pollers as the layouts of topics have changed, and reports
 // whether timers of one of them move.
 func (s *System) followShards(ctx context.Context) (moving bool) {
-	warn := func(message string, err error, about ...any) {
-		if err != nil && ctx.Err() == nil { // the end of the System is no fault
-			s.cfg.Logger.WarnContext(ctx, message, append(about, "err", err)...)
-		}
+	failed := func(err error) bool { return err != nil && ctx.Err() == nil } // the end of the System is no fault
+	if err := s.shards.Map().Renew(ctx); failed(err) {
+		s.cfg.Logger.WarnContext(ctx, "layouts of topics could not be read", "err", err)
 	}
-	warn("layouts of topics could not be read", s.shards.Map().Renew(ctx))
 	if none, err := s.shards.Map().None(ctx); none || err != nil { // an error: as before
 		return false
 	}
@@ -117,17 +115,19 @@ func (s *System) followShards(ctx context.Context) (moving bool) {
 	s.changing.Unlock()
 	for _, h := range handlers {
 		full := s.cfg.Prefix + h.topic
-		_, err := s.shards.Settle(ctx, full)
-		warn("the layout of a topic could not be settled", err, "topic", full)
+		if _, err := s.shards.Settle(ctx, full); failed(err) {
+			s.cfg.Logger.WarnContext(ctx, "the layout of a topic could not be settled", "topic", full, "err", err)
+		}
 		moves, err := s.shards.DeliverAbandoned(ctx, full)
-		warn("timers that move to other shards could not be delivered there", err, "topic", full)
-		moving = moving || moves
+		if moving = moving || moves; failed(err) {
+			s.cfg.Logger.WarnContext(ctx, "timers that move to other shards could not be delivered there", "topic", full, "err", err)
+		}
 		names, err := s.physical(ctx, h)
 		if err == nil {
 			err = s.repoll(h, names)
 		}
-		if !errors.Is(err, ErrNotRunning) {
-			warn("pollers do not follow the layout of the topic", err, "topic", full)
+		if failed(err) && !errors.Is(err, ErrNotRunning) {
+			s.cfg.Logger.WarnContext(ctx, "pollers do not follow the layout of the topic", "topic", full, "err", err)
 		}
 	}
 	return moving

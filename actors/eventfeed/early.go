@@ -8,8 +8,9 @@ import (
 )
 
 // EarlyFor is how long the first events of a topic are kept: a watcher that
-// existed before the node announces itself within that time.
-const EarlyFor = exchange.AnnounceEvery + time.Second
+// existed before the node announces itself twice within that time, and one of the
+// announcements may be lost or late.
+const EarlyFor = 2*exchange.AnnounceEvery + time.Second
 
 // early keeps the first events of a topic until the watchers that existed before
 // the node have announced themselves. The zero value keeps none.

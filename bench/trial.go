@@ -30,7 +30,6 @@ type bench struct {
 	world  *world
 	rounds int
 	only   []string // parts of "trial/contender"; none: all
-	quiet  time.Duration
 }
 
 // chosen reports whether a contender is to run.

@@ -169,6 +169,11 @@ func TestANodeFollowsTheLayout(t *testing.T) {
 	_, err = topic.Schedule(t.Context(), stale, "plain")
 	require.NoError(t, err)
 	require.Equal(t, "plain", <-handled)
+	eventually(t, func() bool { // a topic with timers is not divided
+		stats, err := stale.Stats(t.Context(), topic.Name())
+		require.NoError(t, err)
+		return stats.Total == 0
+	})
 
 	divides := serve(t, rdb, wakebell.Handle(topic, handle, wakebell.Shards(4), wakebell.MaxConcurrent(1)))
 	require.NoError(t, divides.PauseLocal(topic.Name()))

@@ -55,7 +55,7 @@ func TestABatchOfManyRequestsIsAnswered(t *testing.T) {
 	require.NoError(t, err)
 	for _, requests := range []string{"31", "32", "500", "5000"} {
 		asker := spawn(t, "asker", n.server.Address(), n.topic.Name(), requests)
-		eventually(t, func() bool { return asker.said("answered "+requests) == 1 }, requests)
+		require.Eventually(t, func() bool { return asker.said("answered "+requests) == 1 }, 2*time.Minute, 10*time.Millisecond, requests)
 	}
 }
 

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"io"
 	"slices"
 	"strings"
 	"time"
@@ -45,6 +46,7 @@ func CompleteFiles(cmd *cobra.Command, flags ...string) {
 func (a *App) topicsFrom(ctx context.Context, start string) (names []string) {
 	ctx, cancel := context.WithTimeout(ctx, completeLimit)
 	defer cancel()
+	a.Stderr = io.Discard // also what a connection waits for
 	prefix := a.Prefix
 	if a.RemoteAddress() == "" {
 		a.Prefix = "" // Topics returns full names

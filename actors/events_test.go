@@ -264,13 +264,13 @@ func TestEarlierWatchersReceiveTheFirstEvents(t *testing.T) {
 func TestFirstEventsAreBounded(t *testing.T) {
 	t.Parallel()
 	actortest.InVirtualTime(t, func(t *testing.T) {
-		g, s := &recordedEvents{}, actortest.NewMemorySource(eventfeed.MaxPending)
+		g, s := &recordedEvents{}, actortest.NewMemorySource(eventfeed.MaxEarly)
 		rt, hints, _ := watched(t, g, s, acks)
 		<-time.After(eventfeed.EarlyFor - 2*time.Second)
 		hints.watchSince(10*time.Second, time.Hour)
 		<-time.After(time.Second)
 		published := g.take()
-		require.Len(t, published, 1+eventfeed.MaxPending+1)
+		require.Len(t, published, 1+eventfeed.MaxEarly+1)
 		require.Equal(t, "missed", published[len(published)-1])
 		require.NoError(t, rt.Stop())
 	})

@@ -12,6 +12,10 @@ import (
 // announcements may be lost or late.
 const EarlyFor = 2*exchange.AnnounceEvery + time.Second
 
+// MaxEarly bounds the events of a topic that are kept: a node may have thousands of busy
+// topics. Further ones count as missed.
+const MaxEarly = 100
+
 // early keeps the first events of a topic until the watchers that existed before
 // the node have announced themselves. The zero value keeps none.
 type early struct {
@@ -40,7 +44,7 @@ func (f *Feed) addEarly(e wakebelltype.Event) {
 	y, now := &f.early, time.Now()
 	switch {
 	case !y.open:
-	case len(y.events) == MaxPending:
+	case len(y.events) == MaxEarly:
 		y.missed, y.last = y.missed+1, now
 	default:
 		y.events = append(y.events, earlyEvent{trimmed(e), now})

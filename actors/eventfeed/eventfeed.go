@@ -104,7 +104,7 @@ func (f *Feed) Miss(events int) {
 // updateWatched follows a change of told or early; mu is held.
 func (f *Feed) updateWatched() {
 	f.Watched.Store(f.told || f.early.open)
-	f.collects.Store(f.told || f.early.open && len(f.early.events) < MaxPending)
+	f.collects.Store(f.told || f.early.open && len(f.early.events) < MaxEarly)
 }
 
 // trimmed returns an event that can be kept: ids share the memory of a whole

@@ -31,7 +31,7 @@ func TestFirstEventsAreCollectedUntilTheirRoomIsFull(t *testing.T) {
 		defer publisher.Stop()
 		var f Feed
 		f.KeepEarly()
-		for range MaxPending {
+		for range MaxEarly {
 			require.True(t, f.Collects())
 			f.Add(wakebelltype.Event{Kind: wakebelltype.EventDelivered})
 		}
@@ -41,8 +41,8 @@ func TestFirstEventsAreCollectedUntilTheirRoomIsFull(t *testing.T) {
 		publisher.Watch(&f, time.Minute, time.Second)
 		require.True(t, f.Collects())
 		events, _ := f.take(time.Now())
-		require.Len(t, events, 1+MaxPending+1, "a greeting, the first events, and the number of missed ones")
-		require.Equal(t, wakebelltype.Event{Kind: wakebelltype.EventMissed, Missed: 8}, events[1+MaxPending])
+		require.Len(t, events, 1+MaxEarly+1, "a greeting, the first events, and the number of missed ones")
+		require.Equal(t, wakebelltype.Event{Kind: wakebelltype.EventMissed, Missed: 8}, events[1+MaxEarly])
 	})
 }
 

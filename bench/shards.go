@@ -19,17 +19,17 @@ const (
 	shardRate   = 2000   // timers per second of a shard, one after the other
 )
 
-// sharded is a topic with as many shards as a Redis Cluster has masters, each with a shard,
+// sharded is a topic whose shards are spread evenly over the masters of a Redis Cluster,
 // handled by one node.
 type sharded struct {
-	masters int
-	steady  bool // one after the other; otherwise all are due at once
+	shards, masters int
+	steady          bool // one after the other; otherwise all are due at once
 }
 
-// onMasters returns a contender for each number of masters.
-func onMasters(steady bool) (all []contender) {
-	for _, n := range []int{1, 2, 4} {
-		all = append(all, contender{fmt.Sprint(n), sharded{n, steady}.run})
+// spread returns contenders by shards and masters.
+func spread(steady bool) (all []contender) {
+	for _, l := range []sharded{{1, 1, steady}, {4, 1, steady}, {4, 2, steady}, {4, 4, steady}} {
+		all = append(all, contender{fmt.Sprintf("%d-on-%d", l.shards, l.masters), l.run})
 	}
 	return all
 }
@@ -42,7 +42,7 @@ func (l sharded) run(ctx context.Context, w *world) (_ sample, err error) {
 	defer func() { err = errors.Join(err, masters.Close()) }()
 	rdb := redis.NewClusterClient(&redis.ClusterOptions{Addrs: masters.Addrs(), ReadTimeout: time.Minute})
 	defer func() { _ = rdb.Close() }()
-	name, err := l.spread(ctx, rdb)
+	name, err := l.evenly(ctx, rdb)
 	if err != nil {
 		return nil, err
 	}
@@ -54,7 +54,7 @@ func (l sharded) run(ctx context.Context, w *world) (_ sample, err error) {
 			handled.Add(1)
 			late <- time.Since(t.Activation).Seconds() * 1e3
 			return nil
-		}, wakebell.Shards(l.masters), wakebell.MaxConcurrent(200)),
+		}, wakebell.Shards(l.shards), wakebell.MaxConcurrent(200)),
 	}})
 	if err != nil {
 		return nil, err
@@ -91,32 +91,33 @@ func (l sharded) run(ctx context.Context, w *world) (_ sample, err error) {
 	return s, nil
 }
 
-// spread finds a topic whose shards are on different masters: shards of fewer topics than
-// there are masters are seldom spread evenly.
-func (l sharded) spread(ctx context.Context, rdb *redis.ClusterClient) (topic string, err error) {
+// evenly finds a topic of whose shards each master has as many: few shards are seldom
+// spread evenly.
+func (l sharded) evenly(ctx context.Context, rdb *redis.ClusterClient) (topic string, err error) {
 	for i := range 10_000 {
 		topic = fmt.Sprint("sharded-", i)
-		on := map[string]bool{}
-		for _, name := range (sharding.Layout{Shards: l.masters}).Names(topic) {
+		on, most := map[string]int{}, 0
+		for _, name := range (sharding.Layout{Shards: l.shards}).Names(topic) {
 			master, err := rdb.MasterForKey(ctx, "{"+name+"}")
 			if err != nil {
 				return "", err
 			}
-			on[master.Options().Addr] = true
+			on[master.Options().Addr]++
+			most = max(most, on[master.Options().Addr])
 		}
-		if len(on) == l.masters {
+		if most == l.shards/l.masters {
 			return topic, nil
 		}
 	}
-	return "", errors.New("no topic has a shard on each master")
+	return "", errors.New("no topic is spread evenly over the masters")
 }
 
 // load schedules the timers of a run. It returns 3 s before the first is due if they come
 // due one after the other.
 func (l sharded) load(ctx context.Context, w *world, client *wakebell.Client, topic wakebell.Topic[[]byte]) (n int, err error) {
 	body := make([]byte, 100)
-	rate := float64(shardRate * l.masters)
-	n = w.many(shardTimers) * l.masters
+	rate := float64(shardRate * l.shards)
+	n = w.many(shardTimers) * l.shards
 	if l.steady {
 		n = int(w.long(steadyFor).Seconds() * rate)
 	}

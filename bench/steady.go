@@ -20,6 +20,7 @@ const (
 	steadyFor     = 6 * time.Second       // due instants of a run
 	steadyLead    = 3 * time.Second       // from the end of loading to the first due instant
 	steadyLook    = 50 * time.Millisecond // to look more often would cost as much as the timers
+	warmUp        = 3 * time.Second       // in which many topics that begin at once catch up
 	lifeCallers   = 50
 	lifeAhead     = 300 * time.Millisecond
 	lifePerSecond = 2000

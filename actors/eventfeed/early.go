@@ -14,7 +14,7 @@ const EarlyFor = 2*exchange.AnnounceEvery + time.Second
 
 // MaxEarly bounds the events of a topic that are kept: a node may have thousands of busy
 // topics. Further ones count as missed.
-const MaxEarly = 100
+const MaxEarly = 20
 
 // early keeps the first events of a topic until the watchers that existed before
 // the node have announced themselves. The zero value keeps none.

@@ -21,7 +21,7 @@ func TestScheduleBatchFindsWhatWasThere(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			onEach(t, func(t *testing.T, f *fixture) {
-				if leased { // then there are records, and another way through the script
+				if leased { // then there are records
 					f.schedule(t, Entry{ID: "other"})
 					require.Len(t, f.Claim(t, 1).Leases, 1)
 				}
@@ -83,5 +83,18 @@ func TestScheduleBatchSupersedes(t *testing.T) {
 		require.Equal(t, wakebelltype.OutcomeCreated, out[1].Outcome)
 		reply := f.Settle(t, storetest.Verdict(exchange.Ack, lease))
 		require.Equal(t, []exchange.Refusal{{Index: 0, Reason: exchange.Superseded}}, reply.Refused)
+	})
+}
+
+// TestANewTimerHasNoRecordOfAnEarlierOne checks it while others run, whose records stay.
+func TestANewTimerHasNoRecordOfAnEarlierOne(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, f *fixture) {
+		f.due(t, "runs", "removed")
+		require.Len(t, f.Claim(t, 2).Leases, 2)
+		f.peerCommit(t, "removed") // by a peer, which keeps no records
+		f.schedule(t, Entry{ID: "removed", In: time.Hour}, Entry{ID: "new", In: time.Hour})
+		require.False(t, f.rdb.HExists(t.Context(), f.key.Leases, "removed").Val())
+		require.True(t, f.rdb.HExists(t.Context(), f.key.Leases, "runs").Val())
 	})
 }

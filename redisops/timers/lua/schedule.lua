@@ -93,11 +93,12 @@ end
 -- are copied, and with more of them the copies leave the processor's caches.
 local STEP = 250
 
--- Nothing of the timers hangs on what was there, but for the answer: all replace,
--- none leaves a mark, and there are no records but the sentinel. Then the timeline
--- itself tells which are new, which most often all of them are.
-local quick = marked == 0 and not string.find(policies, '[^r]') and
-  redis.call('HLEN', leases) <= redis.call('HEXISTS', leases, '')
+-- Nothing of the timers hangs on what was there, but for the answer: all replace, none
+-- leaves a mark, and a record of a timer with a key cannot say who holds the key, because
+-- there are none but the sentinel. Then the timeline itself tells which are new, which
+-- most often all of them are.
+local recorded_any = redis.call('HLEN', leases) > redis.call('HEXISTS', leases, '')
+local quick = marked == 0 and not string.find(policies, '[^r]') and not (with_keys and recorded_any)
 local added = 0
 if quick then
   local fresh = {}
@@ -114,6 +115,11 @@ if quick then
     added = added + redis.call('ZADD', timeline, 'NX', unpack(fresh, i, math.min(i + STEP - 1, 2 * count)))
   end
   if added == count then
+    if recorded_any then -- of ids that a peer removed without their records
+      local ids = {}
+      for i = 1, count do ids[i] = fresh[2 * i] end
+      variadic('HDEL', leases, ids, 1, count, STEP)
+    end
     if not apart then variadic('HSET', payloads, ARGV, base + 1, base + 2 * count, STEP) end
     if with_keys then
       local dues = {}
@@ -132,7 +138,7 @@ end
 local ids = {}
 for i = 1, count do ids[i] = id_of(i) end
 local scores = collect('ZMSCORE', timeline, ids, 1, count)
-local records = quick and {} or collect('HMGET', leases, ids, 1, count)
+local records = recorded_any and collect('HMGET', leases, ids, 1, count) or {}
 local bodies, scored, recorded, dropped, marks, out = {}, {}, {}, {}, {}, {}
 local olds, dues = {}, {} -- for note_keys
 local superseded = {}     -- ids of timers that were replaced while they were leased

@@ -99,6 +99,7 @@ func (h *handler) Receive(c actor.Context) {
 func (h *handler) start(c actor.Context) {
 	root, self := c.ActorSystem().Root, c.Self()
 	w := &worker{queue: h.queue, handle: h.topic.Handle, log: h.topic.Logger, self: self, measures: h.topic.limiter != nil}
+	w.fresh = h.worker == nil && !h.restarted
 	if h.topic.Target != nil {
 		w.sink = h.topic.Target.Sink
 	}
@@ -139,6 +140,7 @@ type worker struct {
 
 	measures  bool // notes how long user code takes
 	counted   bool // in queue.running; guarded by queue.readyMu
+	fresh     bool // in queue.starting; guarded by queue.readyMu
 	abandoned atomic.Bool
 	running   atomic.Pointer[lease] // of a batch: the first
 }

@@ -23,6 +23,7 @@ func TestMessagesOfAnEarlierIncarnationAreDropped(t *testing.T) {
 		exchanged{incarnation: 1},
 		completed{1},
 		handlerRestarted{1},
+		workerNeeded{1},
 		orphansCollected{incarnation: 1},
 		endDrain{incarnation: 1},
 		settleNow{lease: old},

@@ -94,6 +94,7 @@ type (
 	completed        struct{ incarnation uint64 }
 	shareFree        struct{ incarnation uint64 } // a place of the group is free
 	handlerRestarted struct{ incarnation uint64 } // a crashed handler was restarted
+	workerNeeded     struct{ incarnation uint64 } // there is a lease that nobody takes
 	orphansCollected struct {
 		incarnation uint64
 		removed     int
@@ -163,6 +164,8 @@ func (p *poller) receive(message any, sender *actor.PID) bool {
 	case shareFree:
 		return m.incarnation == p.incarnation
 	case handlerRestarted:
+		return m.incarnation == p.incarnation
+	case workerNeeded: // pump spawns it
 		return m.incarnation == p.incarnation
 	case orphansCollected:
 		if m.incarnation != p.incarnation {

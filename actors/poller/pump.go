@@ -88,7 +88,7 @@ func (p *poller) compose(s *stream, now time.Time) *flight {
 	if p.unavailable || p.delayForBatch(s, now) || p.delayForWindow(s, now) {
 		return nil
 	}
-	f := &flight{}
+	f := s.blankFlight()
 	p.takeSettlements(s, f)
 	p.takeExtensions(s, f, now)
 	if want := p.want(s, f, now); want > 0 {
@@ -101,7 +101,7 @@ func (p *poller) compose(s *stream, now time.Time) *flight {
 			return f
 		}
 		if want = p.takeShare(want); want == 0 {
-			return f.unlessEmpty()
+			return s.unlessEmpty(f)
 		}
 		f.request.Want, f.request.Ahead = want, p.earlySpan(s)
 		f.overdue, p.overdueSeen = p.overdueSeen, false
@@ -111,15 +111,7 @@ func (p *poller) compose(s *stream, now time.Time) *flight {
 		p.reserved += want
 		p.pace.pollSent(now)
 	}
-	return f.unlessEmpty()
-}
-
-// unlessEmpty returns the flight; nil: it has nothing to do.
-func (f *flight) unlessEmpty() *flight {
-	if len(f.request.Settle)+len(f.request.Extend)+f.request.Want == 0 {
-		return nil
-	}
-	return f
+	return s.unlessEmpty(f)
 }
 
 // markSettled notes which streams have written all settlements that were
@@ -185,6 +177,8 @@ func (p *poller) want(s *stream, f *flight, now time.Time) int {
 
 func (p *poller) takeSettlements(s *stream, f *flight) {
 	taken := 0
+	f.settling = slices.Grow(f.settling, min(len(s.toSettle), maxSettle))
+	f.request.Settle = slices.Grow(f.request.Settle, min(len(s.toSettle), maxSettle))
 	for _, v := range s.toSettle {
 		if len(f.settling) == maxSettle {
 			break
@@ -229,20 +223,29 @@ func (p *poller) transmit(s *stream) {
 	s.requests <- s.flight
 }
 
-// spawnHandlers spawns handlers while there are more leases than handlers that
-// can take them.
+// spawnHandlers spawns handlers while there are leases that no handler takes soon.
 func (p *poller) spawnHandlers(c actor.Context) {
-	needed := int(p.queue.restarting.Load())
-	for _, s := range p.streams {
-		needed += len(s.held)
-	}
-	for len(p.handlers) < min(needed, p.concurrency) {
+	for len(p.handlers) < p.concurrency && p.lacksHandler() {
 		pid, err := c.SpawnNamed(handlerProps(p.queue, p.Shared, p.self), handlerName(len(p.handlers)))
 		if err != nil { // the name is taken; the next incarnation starts without children
 			panic(err)
 		}
 		p.handlers = append(p.handlers, pid)
+		p.queue.workerStarts()
 	}
+}
+
+// lacksHandler reports whether another handler could begin a lease. Of batches there may be
+// as many as leases, as far as it is known here.
+func (p *poller) lacksHandler() bool {
+	if p.HandleBatch == nil {
+		return p.queue.lacksWorker()
+	}
+	needed := int(p.queue.restarting.Load()) - len(p.early.leases)
+	for _, s := range p.streams {
+		needed += len(s.held)
+	}
+	return len(p.handlers) < needed
 }
 
 // armTimer sets the timer to the next instant at which there is work. An early

@@ -27,6 +27,8 @@ type runQueue struct {
 	ready     []*lease // from next on: not yet taken by a worker
 	next      int
 	idle      int  // workers that wait
+	starting  int  // workers that were spawned and have not come yet
+	mayAsk    bool // the poller can spawn another worker, and was not asked yet
 	waking    bool // one of them was woken and has not run yet
 	ended     bool
 	limit     int      // workers that may have a lease at once
@@ -72,6 +74,9 @@ func (r *runQueue) pull(w *worker) *lease {
 	r.readyMu.Lock()
 	defer r.readyMu.Unlock()
 	r.finished(w)
+	if w.fresh {
+		w.fresh, r.starting = false, r.starting-1
+	}
 	for r.next == len(r.ready) || r.running >= r.limit {
 		if r.ended {
 			return nil
@@ -88,7 +93,34 @@ func (r *runQueue) pull(w *worker) *lease {
 	}
 	r.running, w.counted = r.running+1, true
 	r.wake()
+	if r.mayAsk && r.lacks() {
+		r.mayAsk = false
+		r.toPoller(workerNeeded{incarnation: r.incarnation})
+	}
 	return l
+}
+
+// lacksWorker reports whether there is a lease that only a new worker would take soon.
+// While it does not, the next worker that leaves such a lease asks the poller for another.
+// So workers come one after the other: by the time the next one runs, quick handlers have
+// left it nothing to do, and a topic with a timer now and then has one.
+func (r *runQueue) lacksWorker() bool {
+	r.readyMu.Lock()
+	defer r.readyMu.Unlock()
+	r.mayAsk = true
+	return r.lacks()
+}
+
+// lacks is lacksWorker; readyMu is held.
+func (r *runQueue) lacks() bool {
+	return r.next < len(r.ready) && r.idle+r.starting == 0 && r.running < r.limit
+}
+
+// workerStarts notes that a worker was spawned.
+func (r *runQueue) workerStarts() {
+	r.readyMu.Lock()
+	defer r.readyMu.Unlock()
+	r.starting++
 }
 
 // leave notes that w takes no further lease, or is no longer counted.

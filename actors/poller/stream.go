@@ -21,6 +21,7 @@ type stream struct {
 	ctx      context.Context
 
 	flight   *flight   // in flight; nil: the stream is idle
+	blank    *flight   // was composed in vain, for the next; nil: none
 	held     []*lease  // claimed on this stream
 	toSettle []verdict // wait for the next exchange
 
@@ -79,6 +80,24 @@ type exchanged struct {
 }
 
 func (s *stream) busy() bool { return s.flight != nil }
+
+// blankFlight returns a flight to be composed.
+func (s *stream) blankFlight() *flight {
+	f := s.blank
+	if s.blank = nil; f == nil {
+		f = &flight{}
+	}
+	return f
+}
+
+// unlessEmpty returns a composed flight; nil: it has nothing to do.
+func (s *stream) unlessEmpty(f *flight) *flight {
+	if len(f.request.Settle)+len(f.request.Extend)+f.request.Want == 0 {
+		s.blank = f
+		return nil
+	}
+	return f
+}
 
 func (s *stream) hold(l *lease) {
 	l.stream, l.slot = s, len(s.held)

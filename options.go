@@ -256,7 +256,7 @@ func RetryOnLeaseExpiry() HandlerOption {
 // switches it off; a fixed window of more than 5 ms is for topics on which only
 // throughput counts. A window is at most a tenth of LeaseTTL.
 //
-// By default a node also claims timers of a busy topic up to 200 ms before their
+// By default a node also claims timers of a busy topic up to 400 ms before their
 // instants, and keeps them until then. They are shown as running: a cancel says so, and
 // stops them before they begin. With any window of your own, or flow control, nothing is
 // claimed early.

@@ -22,7 +22,9 @@ type early struct {
 const (
 	// maxEarly is how long before its instant a timer is claimed at most. With 20 timers
 	// a second it brings three to an exchange.
-	maxEarly = 200 * time.Millisecond
+	maxEarly = 400 * time.Millisecond
+	// maxEarlyLead bounds how much of that the first of them is early, as a fraction.
+	maxEarlyLead = 4
 	// earlyLease bounds that as a fraction of the lease.
 	earlyLease = 10
 	// maxShareEarly bounds how long timers that are kept wait for others that are due
@@ -41,6 +43,17 @@ func (p *poller) earlySpan(s *stream) time.Duration {
 		return 0
 	}
 	return min(maxEarly, p.LeaseTTL/earlyLease)
+}
+
+// earlyLead is how long before its instant the next timer is claimed, so that it is not
+// late while Redis is busy with the exchanges of other topics. It varies, so that topics
+// which began at once do not stay in step. After a reply without timers there is none: the
+// next one may be one that cannot be claimed early, and would be looked for in vain.
+func (p *poller) earlyLead(s *stream, claimed int, next time.Duration) time.Duration {
+	if claimed == 0 {
+		return 0
+	}
+	return min(time.Duration(p.random()*float64(p.earlySpan(s)/maxEarlyLead)), next/2)
 }
 
 // early is how long it takes until the timer of a lease is due; 0: it is. Only a first

@@ -31,7 +31,7 @@ func (p *poller) exchangeAnswered(m exchanged) {
 	p.extensionsAnswered(f, m.reply)
 	p.deliver(s, f, m.reply, m.received)
 	p.openWindow(s, f, len(m.reply.Leases), now)
-	p.plan(f, m.reply)
+	p.plan(s, f, m.reply)
 }
 
 // redisReachable notes that Redis answers, even with an error of this topic
@@ -178,7 +178,7 @@ func (p *poller) confirm(l *lease, sent time.Time, remaining time.Duration) {
 }
 
 // plan decides when to poll next.
-func (p *poller) plan(f *flight, r *exchange.Reply) {
+func (p *poller) plan(s *stream, f *flight, r *exchange.Reply) {
 	sent := f.sent
 	if !r.Sent.IsZero() {
 		sent = r.Sent
@@ -213,6 +213,7 @@ func (p *poller) plan(f *flight, r *exchange.Reply) {
 	}
 	p.Counters.orphansRemoved.Add(int64(r.OrphansRemoved))
 	p.head.claimAnswered(r)
+	p.pace.lead = p.earlyLead(s, len(r.Leases), next)
 	p.pace.plan(sent, f.hintsSeen, r.Now, next)
 	if r.Orphans {
 		p.collectOrphans()

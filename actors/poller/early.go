@@ -48,7 +48,7 @@ func (p *poller) earlySpan(s *stream) time.Duration {
 // earlyLead is how long before its instant the next timer is claimed, so that it is not
 // late while Redis is busy with the exchanges of other topics. It varies, so that topics
 // which began at once do not stay in step. After a reply without timers there is none: the
-// next one may be one that cannot be claimed early, and would be looked for in vain.
+// next one may be one that cannot be claimed early, and the claim would be empty.
 func (p *poller) earlyLead(s *stream, claimed int, next time.Duration) time.Duration {
 	if claimed == 0 {
 		return 0

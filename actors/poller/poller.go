@@ -94,7 +94,7 @@ type (
 	completed        struct{ incarnation uint64 }
 	shareFree        struct{ incarnation uint64 } // a place of the group is free
 	handlerRestarted struct{ incarnation uint64 } // a crashed handler was restarted
-	workerNeeded     struct{ incarnation uint64 } // there is a lease that nobody takes
+	workerNeeded     struct{ incarnation uint64 } // there is a lease that no worker takes
 	orphansCollected struct {
 		incarnation uint64
 		removed     int

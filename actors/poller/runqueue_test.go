@@ -8,7 +8,7 @@ import (
 )
 
 // TestWorkersComeOneAfterTheOther checks that a batch of leases gets a worker, and then
-// another for each lease that nobody takes, without an order for each of them.
+// another when that one leaves leases which no worker takes.
 func TestWorkersComeOneAfterTheOther(t *testing.T) {
 	t.Parallel()
 	asked := 0

@@ -21,7 +21,7 @@ type stream struct {
 	ctx      context.Context
 
 	flight   *flight   // in flight; nil: the stream is idle
-	blank    *flight   // was composed in vain, for the next; nil: none
+	blank    *flight   // was composed and had nothing to do; nil: none
 	held     []*lease  // claimed on this stream
 	toSettle []verdict // wait for the next exchange
 

@@ -45,7 +45,6 @@ type mover struct {
 	source string   // the topic in the source
 	names  []string // its physical topics
 	was    sharding.Layout
-	id     string      // of the move
 	keyed  atomic.Bool // the target knows that timers have keys
 }
 
@@ -86,7 +85,7 @@ func (s *Store) Move(ctx context.Context, topic string, to *Store, arriveIn stri
 func (m *mover) forget(ctx context.Context) (bool, error) {
 	for _, name := range m.names {
 		batches, index := m.outbox(m.from.timers.Keys().Of(name))
-		ended, err := m.from.timers.RunText(ctx, leftScript, []string{batches, index}, m.id)
+		ended, err := m.from.timers.RunText(ctx, leftScript, []string{batches, index}, m.move)
 		if err != nil || ended != "1" {
 			return false, err
 		}
@@ -207,7 +206,7 @@ func (s *Store) AbortMove(ctx context.Context, topic string) (back int64, err er
 		return 0, err
 	}
 	m := s.moverOf(topic, l, l.Polled(topic, now))
-	if m.id, err = m.begun(ctx); err != nil {
+	if m.move, err = m.begun(ctx); err != nil {
 		return 0, err
 	}
 	m.to, m.topic, m.layout, m.keep, m.before = s, topic, l, arrivedLife, func(_ context.Context, kind string, items [][]string) error {

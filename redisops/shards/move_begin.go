@@ -34,10 +34,10 @@ func (s *Store) mover(ctx context.Context, topic string, to *Store, arriveIn str
 	if o.All {
 		m.margin, m.grace = 0, 0
 	}
-	if m.id, err = m.begun(ctx); err != nil {
+	if m.move, err = m.begun(ctx); err != nil {
 		return nil, err
 	}
-	if m.id == "" {
+	if m.move == "" {
 		err = m.begin(ctx)
 	} else {
 		err = m.resume(ctx)
@@ -54,7 +54,7 @@ func (s *Store) moverOf(topic string, l sharding.Layout, names []string) *mover 
 	m.transport = &transport{
 		from: s, keep: arrivingLife, margin: awayMargin, grace: awayMargin, before: m.noteKeys,
 		outbox:  func(k timers.TopicKeys) (string, string) { return k.Leaving(), k.Left() },
-		arrived: func(k timers.TopicKeys) string { return k.Arriving(m.id) },
+		arrived: func(k timers.TopicKeys) string { return k.Arriving(m.move) },
 	}
 	return m
 }
@@ -117,7 +117,7 @@ func (s *Store) moveOf(ctx context.Context, name string) (id string, err error) 
 
 // begin prepares the target, and then notes the move in the source.
 func (m *mover) begin(ctx context.Context) (err error) {
-	m.id = rand.Text()
+	m.move = rand.Text()
 	for _, name := range m.names { // batches without a move
 		if err := m.from.complete(ctx, m.source, []string{name}); err != nil {
 			return err
@@ -162,11 +162,11 @@ func (m *mover) resume(ctx context.Context) (err error) {
 func (m *mover) note(ctx context.Context) error {
 	for _, name := range m.names {
 		_, index := m.outbox(m.from.timers.Keys().Of(name))
-		noted, err := m.from.timers.RunText(ctx, leaveScript, []string{index}, m.id, arrivingLife.Milliseconds())
+		noted, err := m.from.timers.RunText(ctx, leaveScript, []string{index}, m.move, arrivingLife.Milliseconds())
 		if err != nil {
 			return fmt.Errorf("begin the move of %q: %w", name, err)
 		}
-		if noted != m.id {
+		if noted != m.move {
 			return fmt.Errorf("%w: topic %q: another process has begun to move it just now; repeat the call", redisops.ErrInvalid, m.source)
 		}
 	}
@@ -181,7 +181,7 @@ func (m *mover) refuse(ctx context.Context, id string) error {
 	if err := m.remember(ctx, time.Second); err != nil {
 		return err
 	}
-	if id == m.id {
+	if id == m.move {
 		return fmt.Errorf("%w: the target of topic %q is the source itself", redisops.ErrInvalid, m.source)
 	}
 	return fmt.Errorf("%w: the target of topic %q is being moved to another Redis itself", redisops.ErrInvalid, m.source)

@@ -288,6 +288,32 @@ func TestWhatClientsScheduleMeanwhile(t *testing.T) {
 	require.Len(t, to.in(t, to.names(t)), 21)
 }
 
+// TestOneProcessEndsAMoveWhileAnotherGoesOn checks that the other one takes nothing more:
+// a later move could not know whether its batch has arrived.
+func TestOneProcessEndsAMoveWhileAnotherGoesOn(t *testing.T) {
+	t.Parallel()
+	second := redistest.Start(t)
+	from, to := pair(t, redistest.Shared(t), second.Client(t), 2, 2)
+	from.schedule(t, numbered(20)...)
+	m, err := from.mover(t.Context(), from.topic, to.Store, to.topic, wakebelltype.MoveOptions{})
+	require.NoError(t, err)
+	from.moved(t, to, wakebelltype.MoveOptions{})
+	from.schedule(t, timers.Entry{ID: "late", At: hour}, timers.Entry{ID: "dead", At: hour})
+	var p MoveProgress
+	_, err = m.next(t.Context(), &p)
+	require.ErrorIs(t, err, errMoveEnded)
+	for _, name := range m.names {
+		left, err := m.pending(t.Context(), name)
+		require.NoError(t, err)
+		require.Empty(t, left)
+		_, err = m.moveEntries(t.Context(), name, from.timers.Keys().Of(name).Dead, ofDead)
+		require.ErrorIs(t, err, errMoveEnded)
+		require.ErrorIs(t, m.moveCounts(t.Context(), name), errMoveEnded)
+	}
+	last := from.moved(t, to, wakebelltype.MoveOptions{})
+	require.EqualValues(t, 2, last.Moved)
+}
+
 // TestTheClocksOfAMoveAgree compares the clock of a Redis with one that is ahead.
 func TestTheClocksOfAMoveAgree(t *testing.T) {
 	t.Parallel()

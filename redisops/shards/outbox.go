@@ -111,6 +111,7 @@ type transport struct {
 	topic    string // in which they arrive
 	layout   sharding.Layout
 
+	move    string // to another Redis: its name; empty: timers move to other shards
 	outbox  func(timers.TopicKeys) (batches, index string)
 	arrived func(timers.TopicKeys) string // the key with the tokens of batches
 	keep    time.Duration                 // for how long they are remembered

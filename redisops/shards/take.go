@@ -5,7 +5,10 @@ import (
 	"fmt"
 	"strconv"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/wakebell/wakebell/internal/sharding"
+	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/internal/scripts"
 )
 
@@ -55,15 +58,10 @@ func (t *transport) take(ctx context.Context, from string) (taken int64, token, 
 	batches, index := t.outbox(k)
 	keys := []string{k.Timeline, k.Payloads, k.Leases, k.TimerKeys, k.KeyOrder, k.KeyStates, k.KeyRates, batches, index, k.Pins()}
 	for offset := 0; ; {
-		reply, err := t.from.timers.RunList(ctx, 4, takeScript, keys, movePage, offset, t.margin.Microseconds(), t.grace.Microseconds(), moveKey, moveBytes)
+		taken, texts, err := t.runTake(ctx, 4, takeScript, keys, movePage, offset, t.margin.Microseconds(), t.grace.Microseconds(), moveKey, moveBytes)
 		if err != nil {
 			return 0, "", "", fmt.Errorf("move timers of %q: %w", from, err)
 		}
-		texts, err := scripts.Texts(reply)
-		if err != nil {
-			return 0, "", "", err
-		}
-		taken, _ := strconv.ParseInt(texts[0], 10, 64)
 		stay, _ := strconv.Atoi(texts[1])
 		if taken > 0 || stay < movePage {
 			return taken, texts[2], texts[3], nil
@@ -75,15 +73,13 @@ func (t *transport) take(ctx context.Context, from string) (taken int64, token, 
 // moveEntries moves entries of a stream of a physical topic.
 func (t *transport) moveEntries(ctx context.Context, from, stream, kind string) (int64, error) {
 	batches, index := t.outbox(t.from.timers.Keys().Of(from))
-	reply, err := t.from.timers.RunList(ctx, 3, takeEntriesScript, []string{stream, batches, index}, kind, movePage)
+	taken, texts, err := t.runTake(ctx, 3, takeEntriesScript, []string{stream, batches, index}, kind, movePage)
 	if err != nil {
 		return 0, fmt.Errorf("move entries of %q: %w", stream, err)
 	}
-	texts, err := scripts.Texts(reply)
-	if err != nil || texts[0] == "0" {
-		return 0, err
+	if taken == 0 {
+		return 0, nil
 	}
-	taken, _ := strconv.ParseInt(texts[0], 10, 64)
 	return taken, t.deliver(ctx, from, texts[1], texts[2])
 }
 
@@ -92,13 +88,33 @@ func (t *transport) moveEntries(ctx context.Context, from, stream, kind string) 
 func (t *transport) moveCounts(ctx context.Context, from string) error {
 	k := t.from.timers.Keys().Of(from)
 	batches, index := t.outbox(k)
-	reply, err := t.from.timers.RunList(ctx, 3, takeCountsScript, []string{k.Counts, batches, index}, ofCounts)
+	taken, texts, err := t.runTake(ctx, 3, takeCountsScript, []string{k.Counts, batches, index}, ofCounts)
 	if err != nil {
 		return fmt.Errorf("move the counts of %q: %w", from, err)
 	}
-	texts, err := scripts.Texts(reply)
-	if err != nil || texts[0] == "0" {
-		return err
+	if taken == 0 {
+		return nil
 	}
 	return t.deliver(ctx, from, texts[1], texts[2])
+}
+
+// errMoveEnded says that another process has ended the move, so that nothing may leave the
+// source any more: a later move would not know whether it has arrived.
+var errMoveEnded = fmt.Errorf("%w: another process has ended the move; repeat the call if timers have come since", redisops.ErrInvalid)
+
+// runTake runs a script that takes a batch, whose answer has n texts, the first of which is
+// how many timers or entries were taken.
+func (t *transport) runTake(ctx context.Context, n int, script *redis.Script, keys []string, args ...any) (taken int64, texts []string, err error) {
+	reply, err := t.from.timers.RunList(ctx, n, script, keys, append([]any{t.move}, args...)...)
+	if err != nil {
+		return 0, nil, err
+	}
+	if texts, err = scripts.Texts(reply); err != nil {
+		return 0, nil, err
+	}
+	if texts[0] == "-" {
+		return 0, nil, errMoveEnded
+	}
+	taken, err = strconv.ParseInt(texts[0], 10, 64)
+	return taken, texts, err
 }

@@ -4,16 +4,19 @@
 -- or became due a moment ago, stay as well: they are handled here.
 --
 -- KEYS: timeline payloads leases keys order busy rates moving taken pins
--- ARGV: limit offset margin grace longest bytes
---   limit: how many timers to look at; offset: how many at the end to leave; margin: the
+-- ARGV: move limit offset margin grace longest bytes
+--   move: the name of a move to another Redis, which another process may have ended, and
+--   '' otherwise; limit: how many timers to look at; offset: how many at the end to leave; margin: the
 --   µs within which a timer becomes due soon; grace: the µs for which one that is due
 --   stays; longest: the most timers of a key; bytes:
 --   about how many payloads may have in all.
--- Returns: how many timers were taken, how many of those that were looked at stay, and
---   the token and the content of the batch, '' if none was taken; as texts.
+-- Returns: how many timers were taken, '-' if the move has ended, how many of those that
+--   were looked at stay, and the token and the content of the batch, '' if none was taken;
+--   as texts.
 
 local bad = mistyped('zset', 'hash', 'hash', 'hash', 'zset', 'hash', 'zset', 'hash', 'hash', 'hash')
 if bad then return bad end
+if ARGV.move ~= '' and redis.call('HGET', KEYS.taken, 'm') ~= ARGV.move then return {'-', '0', '', ''} end
 
 local timeline, pins = KEYS.timeline, KEYS.pins
 local now = clock()

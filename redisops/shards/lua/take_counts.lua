@@ -1,13 +1,14 @@
 -- Takes the counts of a topic out of it into its outbox.
 --
 -- KEYS: counts moving taken
--- ARGV: kind
---   kind: one character that the batch begins with.
--- Returns: how many counts were taken, and the token and the content of the batch, '' if
---   none was; as texts.
+-- ARGV: move kind
+--   move: as for take.lua; kind: one character that the batch begins with.
+-- Returns: how many counts were taken, '-' if the move has ended, and the token and the
+--   content of the batch, '' if none was; as texts.
 
 local bad = mistyped('hash', 'hash', 'hash')
 if bad then return bad end
+if ARGV.move ~= '' and redis.call('HGET', KEYS.taken, 'm') ~= ARGV.move then return {'-', '', ''} end
 
 local all = redis.call('HGETALL', KEYS.counts)
 local parts, n = {ARGV.kind}, 0

@@ -1,13 +1,14 @@
 -- Takes entries of a stream out of a topic into its outbox, the first ones.
 --
 -- KEYS: stream moving taken
--- ARGV: kind limit
---   kind: one character that the batch begins with.
--- Returns: how many entries were taken, and the token and the content of the batch, '' if
---   none was; as texts.
+-- ARGV: move kind limit
+--   move: as for take.lua; kind: one character that the batch begins with.
+-- Returns: how many entries were taken, '-' if the move has ended, and the token and the
+--   content of the batch, '' if none was; as texts.
 
 local bad = mistyped('stream', 'hash', 'hash')
 if bad then return bad end
+if ARGV.move ~= '' and redis.call('HGET', KEYS.taken, 'm') ~= ARGV.move then return {'-', '', ''} end
 
 local found = redis.call('XRANGE', KEYS.stream, '-', '+', 'COUNT', ARGV.limit)
 if #found == 0 then return {'0', '', ''} end

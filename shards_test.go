@@ -70,6 +70,38 @@ func TestATopicWithShardsIsOneTopic(t *testing.T) {
 	require.Equal(t, "again", (<-handled).Body)
 }
 
+// TestANodeSaysItsStateOfAllShards has handlers of several shards run, and asks for the
+// state of the node, which any of its pollers may answer.
+func TestANodeSaysItsStateOfAllShards(t *testing.T) {
+	t.Parallel()
+	rdb := redistest.Shared(t)
+	topic := wakebell.NewTopic[string](redistest.Name(t))
+	const n = 8
+	end := make(chan struct{})
+	defer close(end)
+	s := serve(t, rdb, wakebell.Handle(topic, func(context.Context, wakebell.Timer[string]) error {
+		<-end
+		return nil
+	}, wakebell.Shards(4), wakebell.MaxConcurrent(n)))
+	drafts := make([]wakebell.Draft, n)
+	for i := range drafts {
+		drafts[i] = topic.Draft("", wakebell.ID(fmt.Sprint("t", i)))
+	}
+	_, err := s.Client().Schedule(t.Context(), drafts...)
+	require.NoError(t, err)
+	require.Eventually(t, func() bool { return s.Counters()[topic.Name()].Held == n }, 10*time.Second, 10*time.Millisecond)
+	states := 0
+	for e, err := range s.Client().Tail(t.Context(), topic.Name()) {
+		require.NoError(t, err)
+		if e.Kind == wakebelltype.EventState {
+			require.Equal(t, n, e.State.Running)
+			if states++; states == 4 {
+				return
+			}
+		}
+	}
+}
+
 // TestShardsShareMaxConcurrent has more shards than handlers, and a backlog in each.
 func TestShardsShareMaxConcurrent(t *testing.T) {
 	t.Parallel()

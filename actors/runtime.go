@@ -185,16 +185,6 @@ func (rt *Runtime) newTopic(t poller.Topic) *poller.Shared {
 	return c
 }
 
-// describe returns the state of this node for a topic.
-func (rt *Runtime) describe(c *poller.Shared) wakebelltype.NodeState {
-	n := c.Describe()
-	n.Version, n.Started = rt.version, rt.started
-	rt.mu.Lock()
-	defer rt.mu.Unlock()
-	n.Outages = rt.outages[c.Source.Shard()].Ended
-	return n
-}
-
 func (rt *Runtime) addTopic(t *poller.Shared) {
 	rt.mu.Lock()
 	defer rt.mu.Unlock()

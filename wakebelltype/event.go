@@ -72,7 +72,7 @@ type Event struct {
 	State *NodeState `json:"state,omitempty"` // of EventState
 }
 
-// NodeState is the state of a node for a topic.
+// NodeState is the state of a node for a topic, with all its shards.
 type NodeState struct {
 	Version string    `json:"version"`          // of Wakebell in the node
 	Started time.Time `json:"started,omitzero"` // by the clock of the node
@@ -95,7 +95,7 @@ type NodeState struct {
 	Weight int    `json:"weight"`
 
 	Running     int  `json:"running"`     // leases that the node holds
-	Concurrency int  `json:"concurrency"` // handlers that may run at once, if that is adaptive; otherwise 0
+	Concurrency int  `json:"concurrency"` // handlers that may run at once, if that is adaptive; otherwise 0. Shards share them
 	Prefetch    bool `json:"prefetch"`    // the node claims more than it has free handlers
 
 	Restarts int64 `json:"restarts"` // of the topic's poller, after a failure

@@ -99,15 +99,21 @@ func (m *Member) active(now time.Time) bool {
 	return m.joined && m.size > 1 && now.Before(m.until)
 }
 
-// Role is "primary" or "fallback"; empty if the topic is not divided.
+// The roles of nodes that divide a topic.
+const (
+	Primary  = "primary"
+	Fallback = "fallback"
+)
+
+// Role is Primary or Fallback; empty if the topic is not divided.
 func (m *Member) Role(now time.Time) string {
 	switch {
 	case !m.active(now):
 		return ""
 	case m.rank == 0:
-		return "primary"
+		return Primary
 	default:
-		return "fallback"
+		return Fallback
 	}
 }
 

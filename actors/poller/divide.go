@@ -81,7 +81,7 @@ func (p *poller) announcementAnswered(m announced) {
 		return
 	}
 	p.noteRole(now)
-	if p.division.Role(now) == "primary" {
+	if p.division.Role(now) == division.Primary {
 		p.pace.lostRaces, p.pace.contentionDelay = 0, 0
 	}
 	p.Logger.Debug("role changed", "role", p.division.Role(now), "nodes", len(m.answer.Nodes))

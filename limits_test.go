@@ -87,7 +87,9 @@ func TestTokensAreTakenInGroups(t *testing.T) {
 		before, handled := exchanges(nodes[:1]), len(w.Delivered("mail"))
 		w.Advance(5 * time.Second)
 		require.InDelta(t, 2500, len(w.Delivered("mail"))-handled, 100)
-		require.Less(t, exchanges(nodes[:1])-before, int64(75))
+		// Ten groups a second, each with an exchange for the claim and one for the acks, which
+		// do not wait for the next claim in a World.
+		require.Less(t, exchanges(nodes[:1])-before, int64(110))
 	})
 }
 

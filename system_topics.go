@@ -45,6 +45,9 @@ func (s *System) actorTopic(h Handler, physical string, shards int) poller.Topic
 		Group:              s.groups.named(h.set.group), GroupName: h.set.group, Weight: h.set.weight,
 		NoCounts: s.cfg.NoCounts,
 	}
+	if s.hooks.NoWindow && topic.Window == poller.AutomaticWindow {
+		topic.Window = 0
+	}
 	if topic.Shards = shards; h.set.queue == nil {
 		topic.ShardGroup = s.groups.named(groupOfShards + h.topic)
 	}

@@ -8,7 +8,7 @@ import (
 )
 
 // describe returns the state of this node for a topic: for a shard that of all shards of
-// its topic here, so that it is the same, whoever asks which of them.
+// its topic here, so that all of its pollers say the same.
 func (rt *Runtime) describe(c *poller.Shared) wakebelltype.NodeState {
 	n := c.Describe()
 	n.Version, n.Started = rt.version, rt.started

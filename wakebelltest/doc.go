@@ -32,7 +32,8 @@
 // use the same clock, that of time.Now; it starts on 2000-01-01 UTC and advances
 // when all goroutines of the bubble wait. A handler that sleeps for an hour returns
 // when the test has advanced the clock by an hour. There is no jitter: a retry
-// comes exactly after its backoff.
+// comes exactly after its backoff, and nodes claim nothing before it is due, which they
+// otherwise do on a topic that delivers steadily.
 //
 // # Crashes
 //

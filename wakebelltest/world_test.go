@@ -241,3 +241,25 @@ func TestATopicWithShardsIsOneTopic(t *testing.T) {
 		require.Len(t, w.Delivered("notes"), 20)
 	})
 }
+
+// TestATopicThatDeliversSteadily checks that every timer is pending until it is due: in
+// production a node claims some of them before.
+func TestATopicThatDeliversSteadily(t *testing.T) {
+	t.Parallel()
+	wakebelltest.Run(t, handling(acks), func(t *testing.T, w *wakebelltest.World) {
+		const n, apart = 50, 100 * time.Millisecond
+		for i := range n {
+			schedule(t, w, fmt.Sprint(i), "", wakebell.In(time.Duration(i)*apart))
+		}
+		w.Advance(0)
+		for i := range n {
+			require.Len(t, w.Delivered(notes.Name()), i+1)
+			require.Len(t, w.Upcoming(notes.Name()), n-1-i)
+			w.Advance(apart)
+		}
+		for _, d := range w.Delivered(notes.Name()) {
+			require.Equal(t, wakebelltest.Acked, d.Outcome)
+			require.WithinRange(t, d.At, d.Activation, d.Activation.Add(2*time.Millisecond))
+		}
+	})
+}

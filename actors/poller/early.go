@@ -9,8 +9,7 @@ import (
 // early is a performance feature: while a topic delivers steadily, an exchange also
 // claims the timers that become due shortly after it, and the poller keeps them until
 // they are due. So timers that come one after the other share an exchange without being
-// late (docs/decisions/0030-early-claims.md). Topic.NoEarlyClaims and a Topic.Window of 0
-// switch it off.
+// late (docs/decisions/0030-early-claims.md). A Topic.Window of 0 switches it off.
 //
 // A timer that is kept counts as running: a cancel says so, and tells this node, which
 // then does not begin it. If the node dies, the timer comes back when its lease expires.
@@ -35,7 +34,7 @@ const (
 // earlySpan is how long before their instants an exchange of the stream claims timers.
 func (p *poller) earlySpan(s *stream) time.Duration {
 	switch {
-	case p.NoEarlyClaims, p.window.fixed != AutomaticWindow, p.window.streak < minStreak:
+	case p.window.fixed != AutomaticWindow, p.window.streak < minStreak:
 		return 0
 	case s.number > 0, p.pace.fallback > 0, p.Flow.On(), p.share != nil, p.breaker != nil:
 		return 0 // others have a claim to these timers

@@ -86,9 +86,8 @@ type Topic struct {
 	Weight     int
 	ShardGroup *guard.Group
 
-	NoPeek        bool // switches the peeks off, see Peeker
-	NoPrefetch    bool // switches the prefetch off, see prefetch.go
-	NoEarlyClaims bool // switches early claims off, see early.go
+	NoPeek     bool // switches the peeks off, see Peeker
+	NoPrefetch bool // switches the prefetch off, see prefetch.go
 }
 
 // Settings are what of a topic can be changed while it runs. All but

@@ -24,6 +24,9 @@ type Hooks struct {
 	// which cluster-wide overrides are read and the subscription to hints is
 	// probed. In virtual time every poll costs real time, however long the wait.
 	Idle time.Duration
+
+	// NoWindow makes the default of wakebell.DeliveryWindow 0.
+	NoWindow bool
 }
 
 // Holder takes the calls of a timer's Settle, Extend and Context in place of a lease.

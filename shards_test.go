@@ -90,11 +90,10 @@ func TestANodeSaysItsStateOfAllShards(t *testing.T) {
 	_, err := s.Client().Schedule(t.Context(), drafts...)
 	require.NoError(t, err)
 	require.Eventually(t, func() bool { return s.Counters()[topic.Name()].Held == n }, 10*time.Second, 10*time.Millisecond)
-	states := 0
+	states := 0 // of which a shard alone would never have one
 	for e, err := range s.Client().Tail(t.Context(), topic.Name()) {
 		require.NoError(t, err)
-		if e.Kind == wakebelltype.EventState {
-			require.Equal(t, n, e.State.Running)
+		if e.Kind == wakebelltype.EventState && e.State.Running == n {
 			if states++; states == 4 {
 				return
 			}

@@ -30,6 +30,7 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
+	redistest.Waiting(4)
 	redistest.Main(m)
 }
 

@@ -133,7 +133,8 @@ func TestTailReceivesTheEventsOfAllNodes(t *testing.T) {
 		byNode[e.Node]++
 	}
 	require.Zero(t, received[wakebelltype.EventMissed])
-	require.Equal(t, len(drafts), received[wakebelltype.EventDelivered])
+	// A slow machine releases timers that wait for a handler.
+	require.Equal(t, len(drafts)+received[wakebelltype.EventReleased], received[wakebelltype.EventDelivered])
 	require.NotEmpty(t, byNode)
 	for _, node := range nodes {
 		require.NoError(t, node.in.Close())

@@ -22,7 +22,10 @@ import (
 	"github.com/wakebell/wakebell/remote"
 )
 
-func TestMain(m *testing.M) { redistest.Main(m) }
+func TestMain(m *testing.M) {
+	redistest.Waiting(6) // for deadlines of connections
+	redistest.Main(m)
+}
 
 // patience bounds the waits for other goroutines and processes.
 const patience = 30 * time.Second

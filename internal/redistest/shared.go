@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -37,6 +38,14 @@ var (
 // goroutines (opts may except some) and exits. Call it from TestMain.
 func Main(m *testing.M, opts ...goleak.Option) {
 	os.Exit(run(m, opts))
+}
+
+// Waiting makes n tests run at once instead of as many as there are cores, unless -parallel
+// is set: for packages whose tests mostly wait. Call it from TestMain, before Main.
+func Waiting(n int) {
+	if err := flag.Set("test.parallel", strconv.Itoa(n)); err != nil { // Main parses the flags later
+		panic(err)
+	}
 }
 
 func run(m *testing.M, opts []goleak.Option) int {

@@ -65,7 +65,7 @@ func TestDashOnANode(t *testing.T) {
 	node := b.start("node", "-t", "mails", "--listen", "127.0.0.1:0")
 	dash := b.start("dash", "--remote", node.listener(), "--listen", "127.0.0.1:0", "--writable")
 	for page, want := range map[string]string{
-		"": "Overview", "topics": "invoices", "topic?name=invoices": "inv-1", "timers?topic=invoices": "inv-1",
+		"": "Overview", "topics?q=inv": "invoices", "topic?name=invoices": "inv-1", "timers?topic=invoices": "inv-1",
 		"timer?topic=invoices&id=inv-1": "Attempts", "dead": "Dead letters", "queues": "Queues", "schedules": "schedules", "gates": "Gates",
 		"nodes": "Nodes", "jobs": "Jobs", "audit": "Audit", "doctor": "Doctor", "search?q=inv": "invoices",
 	} {

@@ -3,6 +3,7 @@ package wakebell
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"os"
@@ -150,13 +151,29 @@ func (c *Client) Overview(ctx context.Context, topics ...string) ([]wakebelltype
 // scheduled on or handled, sorted, each once. Page.After is a name. With discover,
 // it also scans the whole keyspace for topics that only Python peers use; the
 // duration grows with the number of keys in Redis. It reads all names before it
-// yields the first. After an error, which it yields with an empty name, it ends.
+// yields the first. An error comes last, with an empty name. If servers of a Cluster do
+// not answer, the names of the others come before it: if the server with the list of
+// topics is among them, they are looked for as with discover.
 func (c *Client) Topics(ctx context.Context, discover bool, p wakebelltype.Page) iter.Seq2[string, error] {
-	sources := []paging.Scan{func(cursor uint64) ([]string, uint64, error) { return c.reads.Topics(ctx, cursor) }}
-	if discover {
-		sources = append(sources, c.discover(ctx))
+	return func(yield func(string, error) bool) {
+		scan, discovers := c.discover(ctx), discover
+		registered := func(cursor uint64) ([]string, uint64, error) {
+			names, next, err := c.reads.Topics(ctx, cursor)
+			discovers = discovers || errors.Is(err, ErrUnavailable) && c.store.Timers().OnCluster() && ctx.Err() == nil
+			return names, next, err
+		}
+		others := func(cursor uint64) ([]string, uint64, error) {
+			if !discovers {
+				return nil, 0, nil
+			}
+			return scan(cursor)
+		}
+		for name, err := range paging.Limited(p, paging.Names(p.After, registered, others)) {
+			if !yield(name, err) {
+				return
+			}
+		}
 	}
-	return paging.Limited(p, paging.Names(p.After, sources...))
 }
 
 // discover scans all keys for topics, and reports how far it is.

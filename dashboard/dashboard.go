@@ -62,7 +62,7 @@ type Dashboard struct {
 	jobs  jobs.Jobs
 	feeds feeds
 
-	names  *memo.Cache[[]string]
+	names  *memo.Cache[knownTopics]
 	totals *memo.Cache[*totals]
 	topics *memo.Cache[[]wakebelltype.Overview]
 	marks  *memo.Cache[string]
@@ -85,7 +85,7 @@ func New(operators Operators, cfg Config) (*Dashboard, error) {
 	}
 	d := &Dashboard{
 		op: operators, cfg: cfg, log: cfg.Logger, forgery: forgery, hub: live.New(probeEvery, maxStreams),
-		names:  memo.New[[]string](2*time.Second, readLimit),
+		names:  memo.New[knownTopics](2*time.Second, readLimit),
 		totals: memo.New[*totals](2*time.Second, time.Minute),
 		topics: memo.New[[]wakebelltype.Overview](500*time.Millisecond, readLimit),
 		marks:  memo.New[string](500*time.Millisecond, readLimit),

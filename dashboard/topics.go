@@ -18,19 +18,33 @@ const (
 	topicsRead = 500    // topics of a read of the totals
 )
 
-// readNames returns the names of all topics, sorted, without the prefix.
+// knownTopics are the names of all topics, sorted, without the prefix; lost says why those
+// are missing that are on servers of a Cluster which do not answer.
+type knownTopics struct {
+	names []string
+	lost  error
+}
+
+// readNames returns the names of the topics; an error if none is known.
 func (d *Dashboard) readNames(ctx context.Context) ([]string, error) {
-	return d.names.Get(ctx, "", func(ctx context.Context) ([]string, error) {
-		var names []string
+	known, err := d.readKnown(ctx)
+	return known.names, err
+}
+
+func (d *Dashboard) readKnown(ctx context.Context) (knownTopics, error) {
+	return d.names.Get(ctx, "", func(ctx context.Context) (known knownTopics, err error) {
 		for name, err := range d.op.Timers.Topics(ctx, false, wakebelltype.Page{}) {
-			if err != nil {
-				return nil, err
+			if err != nil && len(known.names) == 0 {
+				return known, err
+			}
+			if known.lost = err; err != nil {
+				return known, nil
 			}
 			if rest, ok := strings.CutPrefix(name, d.prefix); ok && rest != "" {
-				names = append(names, rest)
+				known.names = append(known.names, rest)
 			}
 		}
-		return names, nil
+		return known, nil
 	})
 }
 
@@ -68,6 +82,7 @@ type totals struct {
 	Paused []wakebelltype.Overview
 	Dead   []wakebelltype.Overview // with dead letters, the most first
 	Faults []wakebelltype.Overview // that cannot be read
+	Lost   error                   // why topics are missing; nil: none are
 }
 
 const worst = 10 // topics of a list of the overview
@@ -82,11 +97,12 @@ func (d *Dashboard) readTotals(ctx context.Context) (totals, error) {
 }
 
 func (d *Dashboard) sumTopics(ctx context.Context) (*totals, error) {
-	names, err := d.readNames(ctx)
+	known, err := d.readKnown(ctx)
 	if err != nil {
 		return nil, err
 	}
-	t := &totals{Topics: len(names), Read: min(len(names), maxTopics)}
+	names := known.names
+	t := &totals{Topics: len(names), Read: min(len(names), maxTopics), Lost: known.lost}
 	for part := range slices.Chunk(names[:t.Read], topicsRead) {
 		all, err := d.op.Timers.Overview(ctx, part...)
 		if err != nil {
@@ -205,19 +221,20 @@ type topicsData struct {
 	Next   string // address of the next page
 	First  string // address of the first page, if this is another
 	Count  int64  // topics that match
+	Lost   error  // why topics are missing; nil: none are
 	Charts map[string]chartData
 }
 
 func (d *Dashboard) topicsPage(ctx context.Context, r *request) (page, error) {
-	names, err := d.readNames(ctx)
+	known, err := d.readKnown(ctx)
 	if err != nil {
 		return page{}, err
 	}
-	search, after := r.get("q"), r.get("after")
+	names, search, after := known.names, r.get("q"), r.get("after")
 	if search != "" {
 		names = slices.DeleteFunc(slices.Clone(names), func(n string) bool { return !strings.Contains(n, search) })
 	}
-	data := topicsData{Search: search, Count: int64(len(names))}
+	data := topicsData{Search: search, Count: int64(len(names)), Lost: known.lost}
 	if after != "" {
 		i, found := slices.BinarySearch(names, after)
 		if found {

@@ -2,6 +2,7 @@
 package paging
 
 import (
+	"errors"
 	"iter"
 	"slices"
 
@@ -65,18 +66,16 @@ type Scan func(cursor uint64) (names []string, next uint64, err error)
 
 // Names yields the names of the scans that sort after the given one, in the order
 // of their bytes, each once. It reads all of them first: the order of a scan
-// changes with the number of names, so it cannot be continued later. An error is
-// yielded last.
+// changes with the number of names, so it cannot be continued later. After an error a
+// scan goes on at its next cursor, unless that is zero. Errors are yielded last.
 func Names(after string, scans ...Scan) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		var found []string
+		var failed error
 		for _, scan := range scans {
 			for cursor, more := uint64(0), true; more; more = cursor != 0 {
 				names, next, err := scan(cursor)
-				if err != nil {
-					yield("", err)
-					return
-				}
+				failed = errors.Join(failed, err)
 				for _, name := range names {
 					if name > after {
 						found = append(found, name)
@@ -90,6 +89,9 @@ func Names(after string, scans ...Scan) iter.Seq2[string, error] {
 			if !yield(name, nil) {
 				return
 			}
+		}
+		if failed != nil {
+			yield("", failed)
 		}
 	}
 }

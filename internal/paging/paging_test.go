@@ -92,9 +92,24 @@ func TestNamesAreSortedAndEachIsYieldedOnce(t *testing.T) {
 	one, two := scan([]string{"d", "b"}, nil, []string{"a", "d"}), scan([]string{"c", "a"})
 	require.Equal(t, []string{"a", "b", "c", "d"}, collect(t, paging.Names("", one, two)))
 	require.Equal(t, []string{"c", "d"}, collect(t, paging.Names("bb", one, two)))
-	broken := errors.New("broken")
-	for name, err := range paging.Names("", one, func(uint64) ([]string, uint64, error) { return []string{"x"}, 0, broken }) {
-		require.Empty(t, name)
-		require.ErrorIs(t, err, broken)
+}
+
+func TestNamesThatCouldBeReadComeBeforeTheErrors(t *testing.T) {
+	first, second := errors.New("first"), errors.New("second")
+	var names []string
+	var last error
+	for name, err := range paging.Names("",
+		func(cursor uint64) ([]string, uint64, error) {
+			if cursor == 0 {
+				return nil, 7, first // and continues
+			}
+			return []string{"b"}, 0, nil
+		},
+		func(uint64) ([]string, uint64, error) { return []string{"a"}, 0, second },
+	) {
+		names, last = append(names, name), err
 	}
+	require.Equal(t, []string{"a", "b", ""}, names)
+	require.ErrorIs(t, last, first)
+	require.ErrorIs(t, last, second)
 }

@@ -65,7 +65,7 @@ func (s *Timers) overviewPage(ctx context.Context, topics []string) []wakebellty
 		reports[i] = pipe.HGetAll(ctx, k.Reports)
 	}
 	var subscribed *redis.MapStringIntCmd
-	if _, clustered := s.RDB.(*redis.ClusterClient); !clustered {
+	if !s.OnCluster() {
 		subscribed = pipe.PubSubNumSub(ctx, s.hintChannels(topics)...)
 	}
 	clock := pipe.Time(ctx)

@@ -182,7 +182,7 @@ func (s *Timers) backlogPage(ctx context.Context, topics []string) ([]metrics.Ba
 // and returns what reads the answer. In a Cluster every master is asked separately,
 // because each knows its own connections; what cannot be asked is unknown.
 func (s *Timers) listeners(ctx context.Context, pipe redis.Pipeliner, channels []string) func() map[string]int64 {
-	if _, clustered := s.RDB.(*redis.ClusterClient); !clustered {
+	if !s.OnCluster() {
 		reply := pipe.PubSubNumSub(ctx, channels...)
 		return func() map[string]int64 { return reply.Val() }
 	}

@@ -81,13 +81,20 @@ func New(rdb redis.UniversalClient, keys wakebelltype.Keys) (*Timers, error) {
 	if rdb == nil {
 		return nil, fmt.Errorf("%w: rdb is nil", redisops.ErrInvalid)
 	}
-	if _, clustered := rdb.(*redis.ClusterClient); clustered {
-		keyspace = keyspace.OnCluster()
-	}
-	return &Timers{
+	s := &Timers{
 		Runner: scripts.Runner{RDB: rdb, Batcher: scripts.NewBatcher()}, keys: keyspace, apartFrom: apartFrom,
 		gather: coalescer{topics: map[string]*pendingSchedules{}},
-	}, nil
+	}
+	if s.OnCluster() {
+		s.keys = keyspace.OnCluster()
+	}
+	return s, nil
+}
+
+// OnCluster reports whether the client is one of a Redis Cluster.
+func (s *Timers) OnCluster() bool {
+	_, clustered := s.RDB.(*redis.ClusterClient)
+	return clustered
 }
 
 // Keys returns the keyspace in use.

@@ -2,6 +2,7 @@ package timers
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/wakebell/wakebell/messages/exchange"
 	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/internal/layout"
 	"github.com/wakebell/wakebell/redisops/internal/scripts"
@@ -175,7 +177,8 @@ func (s *Timers) scanRegistry(ctx context.Context, registry string, cursor uint6
 
 // DiscoverTopics reads a page of the topics that have a timeline, in no particular
 // order. It also finds topics that only Python wrote, and scans all keys of Redis.
-// Cursors work as with Topics; pages may be empty.
+// Cursors work as with Topics; pages may be empty. If a server of a Cluster does not
+// answer, next is the cursor of the next server, beside the error.
 func (s *Timers) DiscoverTopics(ctx context.Context, cursor uint64) (names []string, next uint64, err error) {
 	node, err := s.Nodes(ctx)
 	if err != nil {
@@ -192,7 +195,10 @@ func (s *Timers) DiscoverTopics(ctx context.Context, cursor uint64) (names []str
 		return scripts.Wrap(ctx, nil, err)
 	})
 	if err != nil {
-		return nil, 0, fmt.Errorf("discover topics: %w", err)
+		if next = 0; errors.Is(err, exchange.ErrUnavailable) && ctx.Err() == nil && at+1 < len(node) {
+			next = uint64(at+1) << nodeShift
+		}
+		return nil, next, fmt.Errorf("discover topics: %w", err)
 	}
 	for _, key := range found {
 		if topic, ok := s.keys.topicOf(s.keys.Timeline, key); ok {

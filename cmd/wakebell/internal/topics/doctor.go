@@ -61,6 +61,8 @@ func diagnose(ctx context.Context, a *cli.App, c cli.Client, names topicNames, g
 	switch {
 	case err != nil && given:
 		return err
+	case err != nil && len(topics) > 0:
+		a.Notef("wakebell: topics on servers that do not answer are not checked: %s\n", output.Escape(output.Fault(err)))
 	case err != nil: // the checks of the server report the cause
 		a.Notef("wakebell: no topic is checked, because topics cannot be listed: %s\n", output.Escape(output.Fault(err)))
 	case len(topics) == 0:

@@ -159,10 +159,10 @@ func (w *statsWatch) watch(ctx context.Context, interval time.Duration) error {
 // flicker.
 func (w *statsWatch) look(ctx context.Context) error {
 	var names []string
-	var err error
+	var lost error
 	if !w.alone {
-		if names, err = w.names(ctx); err != nil {
-			return err
+		if names, lost = w.names(ctx); lost != nil && len(names) == 0 {
+			return lost
 		}
 	}
 	all, err := w.topics.Overview(ctx, names...)
@@ -202,7 +202,7 @@ func (w *statsWatch) look(ctx context.Context) error {
 	}
 	first := w.before == nil
 	w.before, w.looked = seen, now
-	return w.print(lines, queues, first)
+	return errors.Join(w.print(lines, queues, first), lost)
 }
 
 // readQueues returns the queues to show. Beside topics their error only hides them.

@@ -96,7 +96,8 @@ func addQueues(ctx context.Context, a *cli.App, c cli.Client, prefix string) err
 	return list.End()
 }
 
-// topicNames returns the full names of the topics of a command.
+// topicNames returns the full names of the topics of a command. Beside an error they are
+// those on the servers that answer.
 type topicNames func(context.Context) ([]string, error)
 
 // withTopics runs fn with an Operator that takes full names and with the names of
@@ -119,7 +120,7 @@ func withTopics(ctx context.Context, a *cli.App, named []string, discover bool, 
 			}
 			for name, err := range c.Topics(ctx, discover, wakebelltype.Page{After: page.After}) {
 				if err != nil {
-					return nil, err
+					return names, err
 				}
 				if !strings.HasPrefix(name, prefix) {
 					continue
@@ -179,9 +180,9 @@ type topicLine struct {
 }
 
 func listTopics(ctx context.Context, a *cli.App, c wakebell.Operator, names topicNames, page cli.PageFlags) error {
-	found, err := names(ctx)
-	if err != nil {
-		return err
+	found, lost := names(ctx)
+	if len(found) == 0 && lost != nil {
+		return lost
 	}
 	list := a.NewListing(page.Limit, output.Text("TOPIC"), output.Numeric("TIMERS"), output.Numeric("DUE"), output.Numeric("DEAD").StyledBy(deadStyle),
 		output.Numeric("NODES").AsMinor(), output.Numeric("SHARDS").AsRare(), output.Text("PRIMARY").AsRare(), output.Short("PAUSED").StyledBy(pausedStyle),
@@ -205,7 +206,7 @@ func listTopics(ctx context.Context, a *cli.App, c wakebell.Operator, names topi
 			}
 		}
 	}
-	return list.End()
+	return errors.Join(list.End(), lost)
 }
 
 // topicRow returns the JSON value and the cells of a topic.

@@ -51,6 +51,9 @@ func (s *Server) Options() *redis.Options {
 		// Replies are not lost, only late. A client that timed out would retry a
 		// command that the server still runs.
 		ReadTimeout: time.Minute,
+		// No call waits for a connection: the timer of a wait in a synctest bubble would go
+		// to a pool of go-redis, and end the process when it is used outside.
+		PoolSize: 1024,
 		// The server does not support them; probing costs each connection a command.
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 	}

@@ -96,9 +96,10 @@ local STEP = 250
 -- Nothing of the timers hangs on what was there, but for the answer: all replace, none
 -- leaves a mark, and a record of a timer with a key cannot say who holds the key, because
 -- there are none but the sentinel. Then the timeline itself tells which are new, which
--- most often all of them are.
+-- most often all of them are. If the first is not, the others are hardly new.
 local recorded_any = redis.call('HLEN', leases) > redis.call('HEXISTS', leases, '')
-local quick = marked == 0 and not string.find(policies, '[^r]') and not (with_keys and recorded_any)
+local quick = marked == 0 and not string.find(policies, '[^r]') and not (with_keys and recorded_any) and
+  not redis.call('ZSCORE', timeline, id_of(1))
 local added = 0
 if quick then
   local fresh = {}

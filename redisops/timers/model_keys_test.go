@@ -35,6 +35,7 @@ type keyTimer struct {
 	at      int // the instant; in the future from 100 on
 	number  int // of its schedule
 	holds   bool
+	failed  bool // since it was scheduled
 	later   bool // waits for a retry that is not due
 }
 
@@ -215,9 +216,9 @@ func (m *keyModel) verdict(rt *rapid.T) exchange.Settlement {
 	case exchange.Ack, exchange.DeadLetter:
 		delete(m.timers, id)
 	case exchange.Release:
-		timer.holds = false
+		timer.holds = timer.failed // it still waits for its retry
 	default:
-		timer.later = s.Delay > 0
+		timer.failed, timer.later = true, s.Delay > 0
 	}
 	return s
 }

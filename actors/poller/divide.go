@@ -165,7 +165,7 @@ func (p *poller) looked(f *flight, answer exchange.PeekReply, now time.Time) {
 	if p.pace.emptyPolls++; moved {
 		p.pace.emptyPolls = 0
 	}
-	p.pace.plan(f.sent, f.hintsSeen, answer.Now, answer.Next)
+	p.pace.plan(f.sent, f.hintsSeen, answer.Now, answer.Next, 0)
 	if answer.Next != 0 {
 		return
 	}

@@ -20,10 +20,11 @@ type early struct {
 
 const (
 	// maxEarly is how long before its instant a timer is claimed at most. With 20 timers
-	// a second it brings three to an exchange.
+	// a second it brings six to an exchange.
 	maxEarly = 400 * time.Millisecond
-	// maxEarlyLead bounds how much of that the first of them is early, as a fraction.
-	maxEarlyLead = 4
+	// earlyLeadPart bounds how long before its instant the first of them is claimed, as a
+	// fraction of that.
+	earlyLeadPart = 4
 	// earlyLease bounds that as a fraction of the lease.
 	earlyLease = 10
 	// maxShareEarly bounds how long timers that are kept wait for others that are due
@@ -52,7 +53,7 @@ func (p *poller) earlyLead(s *stream, claimed int, next time.Duration) time.Dura
 	if claimed == 0 {
 		return 0
 	}
-	return min(time.Duration(p.random()*float64(p.earlySpan(s)/maxEarlyLead)), next/2)
+	return min(time.Duration(p.random()*float64(p.earlySpan(s)/earlyLeadPart)), next/2)
 }
 
 // early is how long it takes until the timer of a lease is due; 0: it is. Only a first

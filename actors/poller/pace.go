@@ -22,12 +22,11 @@ type pace struct {
 	fallback time.Duration
 	helping  bool // a fallback that helps claims a backlog at once
 
-	backlog     bool          // the last reply said that more is due
-	pollAt      time.Time     // the next poll of the idle backoff; zero while a reply is awaited
-	requestedAt time.Time     // a requested poll; zero: none
-	dueAt       time.Time     // when to claim a timer that the last reply has announced; zero: none
-	lead        time.Duration // by which that is before the timer is due
-	dueBySource time.Time     // the same by the source's clock
+	backlog     bool      // the last reply said that more is due
+	pollAt      time.Time // the next poll of the idle backoff; zero while a reply is awaited
+	requestedAt time.Time // a requested poll; zero: none
+	dueAt       time.Time // when to poll for the timer that is due next by the last reply; zero: none
+	dueBySource time.Time // when it is due by the source's clock
 
 	// hintAt is when a timer is due by a hint; zero: none. It stays until a reply
 	// certainly includes it: a reply to a request that was composed after the
@@ -162,12 +161,12 @@ func (p *pace) adjustForContention(by int) {
 // plan processes what a reply says about the future. sent is when its request was
 // sent, hints the value of p.hints when it was composed, sourceNow the source's
 // clock in the reply. next is relative to that clock: counted from sent it is
-// early rather than late.
-func (p *pace) plan(sent time.Time, hints int, sourceNow time.Time, next time.Duration) {
+// early rather than late. A poll for it comes earlier by lead.
+func (p *pace) plan(sent time.Time, hints int, sourceNow time.Time, next, lead time.Duration) {
 	p.pollAt, p.dueAt, p.dueBySource = later(sent, p.heldUntil).Add(max(p.idleBackoff(), p.fallback)), time.Time{}, time.Time{}
 	switch p.backlog = next == 0 && p.prompt(); {
 	case next > 0:
-		p.dueAt, p.dueBySource = sent.Add(next-p.lead), sourceNow.Add(next)
+		p.dueAt, p.dueBySource = sent.Add(next-lead), sourceNow.Add(next)
 	case next == 0 && !p.backlog: // how long it has been due is seen by the next look
 		p.dueAt, p.dueBySource = sent, sourceNow
 	}

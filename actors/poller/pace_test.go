@@ -19,7 +19,7 @@ func paceWith(random float64) *pace {
 func (p *pace) pollOnce(at time.Time, next time.Duration) {
 	p.pollSent(at)
 	p.emptyPoll(at)
-	p.plan(at, p.hints, at, next)
+	p.plan(at, p.hints, at, next, 0)
 }
 
 func TestPaceRamp(t *testing.T) {
@@ -35,7 +35,7 @@ func TestPaceRamp(t *testing.T) {
 		}
 		p.pollSent(now)
 		p.found()
-		p.plan(now, p.hints, now, -1)
+		p.plan(now, p.hints, now, -1, 0)
 		require.InDelta(t, factor, p.wakeAt().Sub(now).Seconds(), 1e-9, "the interval starts at its minimum again")
 	}
 }
@@ -47,7 +47,7 @@ func TestPaceWakesForWhatIsDue(t *testing.T) {
 	require.Equal(t, start.Add(300*time.Millisecond), p.wakeAt(), "earlier than the polling interval")
 	p.pollOnce(start, time.Hour)
 	require.Equal(t, start.Add(2*time.Second), p.wakeAt(), "regular polls find what peers schedule")
-	p.plan(start, p.hints, start, 0)
+	p.plan(start, p.hints, start, 0, 0)
 	require.True(t, p.ready(start), "more is due")
 }
 
@@ -68,9 +68,9 @@ func TestPaceHints(t *testing.T) {
 	p.pollSent(start)
 	before := p.hints
 	p.handleHint(in(time.Millisecond), 100*time.Millisecond, in(time.Millisecond))
-	p.plan(start, before, start, -1)
+	p.plan(start, before, start, -1, 0)
 	require.Equal(t, in(101*time.Millisecond), p.wakeAt())
-	p.plan(start, before, in(2*time.Millisecond), -1)
+	p.plan(start, before, in(2*time.Millisecond), -1, 0)
 	require.Equal(t, start.Add(time.Second), p.wakeAt())
 
 	// A hint whose clock is ahead causes one poll.
@@ -88,7 +88,7 @@ func TestPacePollWithin(t *testing.T) {
 	p.pollSent(start)
 	p.pollWithin(start, 50*time.Millisecond)
 	p.emptyPoll(start)
-	p.plan(start, p.hints, start, -1)
+	p.plan(start, p.hints, start, -1, 0)
 	require.Equal(t, start.Add(50*time.Millisecond), p.wakeAt(), "the reply to the poll in flight is not enough")
 	p.pollOnce(start.Add(50*time.Millisecond), -1)
 	require.Equal(t, start.Add(2050*time.Millisecond), p.wakeAt())

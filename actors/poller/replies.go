@@ -213,8 +213,7 @@ func (p *poller) plan(s *stream, f *flight, r *exchange.Reply) {
 	}
 	p.Counters.orphansRemoved.Add(int64(r.OrphansRemoved))
 	p.head.claimAnswered(r)
-	p.pace.lead = p.earlyLead(s, len(r.Leases), next)
-	p.pace.plan(sent, f.hintsSeen, r.Now, next)
+	p.pace.plan(sent, f.hintsSeen, r.Now, next, p.earlyLead(s, len(r.Leases), next))
 	if r.Orphans {
 		p.collectOrphans()
 	}

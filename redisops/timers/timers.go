@@ -91,12 +91,6 @@ func New(rdb redis.UniversalClient, keys wakebelltype.Keys) (*Timers, error) {
 	return s, nil
 }
 
-// OnCluster reports whether the client is one of a Redis Cluster.
-func (s *Timers) OnCluster() bool {
-	_, clustered := s.RDB.(*redis.ClusterClient)
-	return clustered
-}
-
 // Keys returns the keyspace in use.
 func (s *Timers) Keys() Keyspace { return s.keys }
 

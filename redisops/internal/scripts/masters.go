@@ -28,7 +28,7 @@ func (s Runner) findMasters(ctx context.Context) {
 // The function that it returns takes the error of the call, and looks them up if the
 // server was unavailable.
 func (s Runner) watchMasters(ctx context.Context) (answered func(error)) {
-	if _, ok := s.RDB.(*redis.ClusterClient); !ok {
+	if !s.OnCluster() {
 		return func(error) {}
 	}
 	slow := time.AfterFunc(slowAnswer, func() { s.findMasters(ctx) })
@@ -43,8 +43,7 @@ func (s Runner) watchMasters(ctx context.Context) (answered func(error)) {
 // Moved looks up the masters of a Cluster if err reports that a slot has moved, and
 // makes the error one that is retried.
 func (s Runner) Moved(ctx context.Context, err error) error {
-	_, clustered := s.RDB.(*redis.ClusterClient)
-	if !clustered || !elsewhere(err) {
+	if !s.OnCluster() || !elsewhere(err) {
 		return err
 	}
 	s.findMasters(ctx)
@@ -79,11 +78,17 @@ func (s Runner) Nodes(ctx context.Context) ([]redis.Cmdable, error) {
 	return nodes, err
 }
 
+// OnCluster reports whether the client is one of a Cluster.
+func (s Runner) OnCluster() bool {
+	_, is := s.RDB.(*redis.ClusterClient)
+	return is
+}
+
 // Clustered reports whether the server is part of a Cluster. It asks INFO if the
 // type of the client does not show it; without the right to INFO, a plain client
 // counts as one of a plain server.
 func (s Runner) Clustered(ctx context.Context) bool {
-	if _, ok := s.RDB.(*redis.ClusterClient); ok {
+	if s.OnCluster() {
 		return true
 	}
 	info, err := s.RDB.Info(ctx, "cluster").Result()

@@ -93,10 +93,11 @@ end
 -- are copied, and with more of them the copies leave the processor's caches.
 local STEP = 250
 
--- Nothing of the timers hangs on what was there, but for the answer: all replace, none
--- leaves a mark, and a record of a timer with a key cannot say who holds the key, because
--- there are none but the sentinel. Then the timeline itself tells which are new, which
--- most often all of them are. If the first is not, the others are hardly new.
+-- The quick way: nothing of the timers depends on what was there, but for the answer,
+-- because all replace and none leaves a mark. Then the timeline itself tells which are new,
+-- which most often all of them are; if the first is not, the others are hardly new. Timers
+-- with a key take it only while nothing is leased: a record may be that of an earlier timer
+-- of the same id, which holds its key.
 local recorded_any = redis.call('HLEN', leases) > redis.call('HEXISTS', leases, '')
 local quick = marked == 0 and not string.find(policies, '[^r]') and not (with_keys and recorded_any) and
   not redis.call('ZSCORE', timeline, id_of(1))

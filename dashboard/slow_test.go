@@ -2,6 +2,8 @@ package dashboard_test
 
 import (
 	"context"
+	"fmt"
+	"iter"
 	"net/http"
 	"strings"
 	"testing"
@@ -45,4 +47,31 @@ func TestPagesDoNotWaitForTotals(t *testing.T) {
 	}
 	close(held.until)
 	require.Eventually(t, func() bool { return strings.Contains(s.get(""), "1 pending") }, time.Minute, 10*time.Millisecond)
+}
+
+// partial lists the topics of some servers, and then why those of others are missing.
+type partial struct{ *wakebell.Client }
+
+func (p partial) Topics(ctx context.Context, discover bool, page wakebelltype.Page) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		for name, err := range p.Client.Topics(ctx, discover, page) {
+			if !yield(name, err) {
+				return
+			}
+		}
+		yield("", fmt.Errorf("10.0.0.7: %w", wakebell.ErrUnavailable))
+	}
+}
+
+func TestPagesSayThatTopicsAreMissing(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	s.schedule("invoices", "inv-1", time.Hour, "x")
+	s.serve(dashboard.Operators{Timers: partial{s.client}})
+	require.Contains(t, s.get("topics"), "invoices")
+	for _, page := range []string{"topics", ""} {
+		require.Eventually(t, func() bool {
+			return strings.Contains(s.get(page), "Topics on servers that do not answer are missing: 10.0.0.7")
+		}, time.Minute, 10*time.Millisecond, page)
+	}
 }

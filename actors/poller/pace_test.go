@@ -51,6 +51,15 @@ func TestPaceWakesForWhatIsDue(t *testing.T) {
 	require.True(t, p.ready(start), "more is due")
 }
 
+func TestPaceWakesEarlierByTheLead(t *testing.T) {
+	t.Parallel()
+	p := paceWith(0.5)
+	p.plan(start, p.hints, start, 300*time.Millisecond, 100*time.Millisecond)
+	require.Equal(t, start.Add(200*time.Millisecond), p.wakeAt())
+	p.plan(start, p.hints, start, 300*time.Millisecond, 0)
+	require.Equal(t, start.Add(300*time.Millisecond), p.wakeAt(), "each reply has a lead of its own")
+}
+
 func TestPaceHints(t *testing.T) {
 	t.Parallel()
 	in := func(d time.Duration) time.Time { return start.Add(d) }

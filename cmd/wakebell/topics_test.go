@@ -5,6 +5,9 @@ import (
 
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
+
+	"github.com/wakebell/wakebell/cmd/wakebell/internal/cli"
+	"github.com/wakebell/wakebell/internal/redistest"
 )
 
 func TestTopics(t *testing.T) {
@@ -16,4 +19,44 @@ func TestTopics(t *testing.T) {
 	b.golden("topics.jsonl", b.fine("topics", "--prefix", b.topic, "-o", "json"))
 	b.golden("topics_discover.jsonl", b.fine("topics", "--prefix", b.topic, "--discover", "-o", "json"))
 	require.Contains(t, b.fine("topics"), b.topic)
+}
+
+// TestTopicsWithoutAMaster kills the master of a Cluster that has the list of topics.
+func TestTopicsWithoutAMaster(t *testing.T) {
+	t.Parallel()
+	masters := redistest.Cluster(t, "--cluster-require-full-coverage", "no")
+	rdb := masters.Client(t)
+	list, err := rdb.MasterForKey(t.Context(), "timers_topics")
+	require.NoError(t, err)
+	down := list.Options().Addr
+	b := &bundle{t: t, topic: "t"}
+	for _, m := range masters {
+		if m.Addr != down {
+			b.redis = "redis+cluster://" + m.Addr
+		}
+	}
+	var left []string
+	for _, name := range []string{"a", "b", "c", "d", "e", "f"} {
+		b.fine("schedule", "-t", name, "--in", "1h")
+		master, err := rdb.MasterForKey(t.Context(), "timers_timeline:{"+name+"}")
+		require.NoError(t, err)
+		if master.Options().Addr != down {
+			left = append(left, name)
+		}
+	}
+	for _, m := range masters {
+		if m.Addr == down {
+			m.Kill()
+		}
+	}
+	for _, command := range []string{"topics", "stats"} {
+		code, stdout, stderr := b.call(command, "-o", "json")
+		require.Equal(t, cli.ExitError, code, command)
+		require.Contains(t, stderr, "timers_topics", command)
+		var shown []string
+		for _, line := range objects(t, stdout) {
+			shown = append(shown, line["topic"].(string))
+		}
+		require.Equal(t, left, shown, command)
+	}
 }

@@ -108,8 +108,8 @@ var (
 	// ErrLeaseTooOld means that the handler ran longer than MaxLeaseAge.
 	ErrLeaseTooOld = poller.ErrLeaseTooOld
 	// ErrDraining means that the drain's timeout passed and the timer is
-	// released. As an answer of the gateway, it means that Stop has begun and
-	// the request was refused.
+	// released. As an answer of a node, it means that its System is stopping or
+	// has not started, and that the request was refused.
 	ErrDraining = poller.ErrDraining
 	// ErrStopped means that the System was stopped without a drain.
 	ErrStopped = poller.ErrStopped

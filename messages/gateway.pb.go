@@ -49,7 +49,7 @@ const (
 	Code_CODE_DEADLINE Code = 6
 	// Too many requests wait at the gateway. Nothing was done.
 	Code_CODE_OVERLOADED Code = 7
-	// The System is stopping. Nothing was done.
+	// The System is stopping, or has not started. Nothing was done.
 	Code_CODE_DRAINING Code = 8
 	// Any other error. The outcome is unknown.
 	Code_CODE_INTERNAL Code = 9

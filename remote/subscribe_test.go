@@ -269,6 +269,27 @@ func TestSubscribersLeaveASystemThatHasStopped(t *testing.T) {
 	require.Empty(t, n.log.with("WARN"))
 }
 
+// A node listens before it starts: a subscriber tries again until it has.
+func TestSubscribersWaitForTheStartOfANode(t *testing.T) {
+	t.Parallel()
+	sys, err := wakebell.New(actorSystem(), redistest.Shared(t), wakebell.Config{Logger: quiet, DrainTimeout: -1})
+	require.NoError(t, err)
+	server, err := remote.Serve(sys, withToken())
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = sys.Stop(); server.Stop() })
+	n := &node{System: sys, server: server, address: server.Address(), topic: wakebell.NewTopic[string](redistest.Name(t))}
+	_, err = n.topic.Schedule(t.Context(), n.Client(), "x")
+	require.NoError(t, err)
+	handled := make(chan struct{}, 1)
+	subscribe(t, dial(t, n), remote.Subscription{Topic: n.topic.Name(), Name: "s"}, func(context.Context, *messages.Lease) error {
+		handled <- struct{}{}
+		return nil
+	})
+	talk(t, n, secret).refused(messages.Code_CODE_DRAINING, subscription(n.topic.Name(), 10))
+	require.NoError(t, sys.Start(t.Context()))
+	receive(t, handled)
+}
+
 // The node's process may remove the topic; the next subscription adds it again.
 func TestATopicThatWasRemovedIsAddedAgain(t *testing.T) {
 	t.Parallel()

@@ -132,6 +132,8 @@ func (h *hub) refuseAsked(err error) {
 	}
 	code := messages.Code_CODE_UNAVAILABLE
 	switch {
+	case errors.Is(err, wakebell.ErrNotRunning): // the node listens before it starts
+		code = messages.Code_CODE_DRAINING
 	case errors.Is(err, wakebell.ErrTopicTaken):
 		code = messages.Code_CODE_CONFLICT
 	case errors.Is(err, wakebell.ErrInvalid):

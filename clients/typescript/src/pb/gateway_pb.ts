@@ -1027,7 +1027,7 @@ export enum Code {
   OVERLOADED = 7,
 
   /**
-   * The System is stopping. Nothing was done.
+   * The System is stopping, or has not started. Nothing was done.
    *
    * @generated from enum value: CODE_DRAINING = 8;
    */

@@ -220,16 +220,17 @@ for _ = 1, releases do
   end
 end
 table.sort(back, function(a, b) return a[2] > b[2] end)
-local newest = ''
-for _, b in ipairs(back) do
-  local id = ordered_id(b[1])
+local returned, ids, newest = {}, {}, ''
+for k, b in ipairs(back) do
+  local stored = b[1]
+  returned[k], ids[stored] = stored, ordered_id(stored)
+  local id = ids[stored]
   newest = newest and id and (id > newest and id or newest)
 end
-local returned, recounted = {}, {}
-for k, b in ipairs(back) do
-  returned[k] = b[1]
-  local n = deliveries(redis.call('HGET', counts, b[1]))
-  if n > 1 then recounted[#recounted + 1], recounted[#recounted + 2] = b[1], whole(n - 1) end
+local recounted = {}
+for k, delivered in ipairs(collect('HMGET', counts, returned, 1, #returned)) do
+  local n = deliveries(delivered)
+  if n > 1 then recounted[#recounted + 1], recounted[#recounted + 2] = returned[k], whole(n - 1) end
 end
 local extended = {} -- tokens
 for _ = 1, extends do
@@ -242,8 +243,6 @@ for _ = 1, extends do
 end
 
 if #returned > 0 and newest then
-  local ids = {}
-  for _, stored in ipairs(returned) do ids[stored] = ordered_id(stored) end
   for _ = 1, 200 do
     local first = redis.call('LINDEX', pending, -1)
     local id = first and ordered_id(first)

@@ -76,10 +76,12 @@ local function id_of(stored)
   return redis.sha1hex(stored)
 end
 
+local ORDERED = '^\30RMQ1:{"id":"(' .. string.rep('%x', 12) .. '7' .. string.rep('%x', 19) .. ')"'
+
 -- ordered_id is the id of a message where ids are in the order of publishing,
 -- which those that Wakebell makes are.
 local function ordered_id(stored)
-  return string.match(stored, '^\30RMQ1:{"id":"(%x%x%x%x%x%x%x%x%x%x%x%x7' .. string.rep('%x', 19) .. ')"')
+  return string.match(stored, ORDERED)
 end
 
 -- free deletes the deduplication key of a message, unless a newer publish has
@@ -147,10 +149,12 @@ local function sweep(processing, gone, n)
       redis.call('DEL', gone)
       return
     end
-    local kept = {}
-    for _, stored in ipairs(part) do
+    local kept, names = {}, {}
+    for i, stored in ipairs(part) do names[i] = noted(stored) end
+    local there = redis.call('SMISMEMBER', gone, unpack(names))
+    for i, stored in ipairs(part) do
       bytes = bytes + #stored
-      if not unnote(gone, stored) then kept[#kept + 1] = stored end
+      if there[i] == 0 or not unnote(gone, stored) then kept[#kept + 1] = stored end
     end
     variadic('LPUSH', processing, kept, 1, #kept)
     n = n - #part
@@ -175,6 +179,6 @@ local function take_out(processing, gone, list)
     end
   end
   if notes > 0 or redis.call('EXISTS', gone) == 1 then
-    sweep(processing, gone, math.min(length, 16 + 16 * notes))
+    sweep(processing, gone, math.min(length, 16 + 4 * notes))
   end
 end

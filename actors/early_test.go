@@ -60,7 +60,7 @@ func TestTimersOneByOneShareExchanges(t *testing.T) {
 	for _, c := range []struct {
 		rate int
 		most float64 // exchanges a timer
-	}{{5, 1.7}, {20, 0.4}, {100, 0.1}, {400, 0.05}, {2000, 0.03}, {10_000, 0.025}} {
+	}{{5, 1.7}, {20, 0.5}, {100, 0.1}, {400, 0.05}, {2000, 0.03}, {10_000, 0.025}} {
 		t.Run(fmt.Sprintf("%d a second", c.rate), func(t *testing.T) {
 			t.Parallel()
 			actortest.InVirtualTime(t, func(t *testing.T) {

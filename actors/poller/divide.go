@@ -91,7 +91,8 @@ func (p *poller) announcementAnswered(m announced) {
 func (p *poller) noteRole(now time.Time) {
 	role := p.division.Role(now)
 	if known := p.Counters.role.Load(); known == nil || *known != role {
-		p.Counters.role.Store(&role)
+		changed := role // role itself would be allocated at each call
+		p.Counters.role.Store(&changed)
 	}
 }
 

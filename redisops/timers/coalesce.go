@@ -22,7 +22,7 @@ import (
 // Timers.NoCoalescing switches it off.
 //
 // The window pays where many callers schedule one timer each, and a call returns before
-// the next one comes: of 2,000 calls a second a window of 5 ms makes 200. See
+// the next one comes: of 2,000 calls a second a window of 10 ms makes 100. See
 // scheduleWindow and Timers.ScheduleWindow.
 type coalescer struct {
 	mu     sync.Mutex

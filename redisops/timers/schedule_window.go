@@ -21,9 +21,9 @@ type scheduleWindow struct {
 }
 
 const (
-	// autoWindow makes a tenth of the calls at 2,000 a second.
-	autoWindow = 5 * time.Millisecond
-	// busyRate is the number of calls a second from which a window opens; five come in it.
+	// autoWindow makes a twentieth of the calls at 2,000 a second.
+	autoWindow = 10 * time.Millisecond
+	// busyRate is the number of calls a second from which a window opens; ten come in it.
 	busyRate = 1000
 	// A period has at least periodCalls and takes at least minPeriod; if it takes more than
 	// maxPeriod, the topic is not busy.

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 
 	sdk "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
@@ -51,6 +52,7 @@ func ExampleConfig_tracing() {
 		<-done
 	})
 	spans := memory.GetSpans()
+	slices.SortFunc(spans, func(a, b tracetest.SpanStub) int { return a.StartTime.Compare(b.StartTime) })
 	fmt.Println(spans[0].Name)
 	fmt.Println(spans[1].Name, spans[1].Links[0].SpanContext.SpanID() == spans[0].SpanContext.SpanID())
 	// Output:

@@ -17,6 +17,10 @@ MUTANTS ?=
 TIMERS ?= 10000
 BASE ?=
 
+# The tests of a package wait for Redis and other processes for a third of their time, so
+# one package more than there are cores runs at once.
+PACKAGES ?= $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) + 1)))
+
 BENCH ?= .
 COUNT ?= 6
 SCALE ?= 1
@@ -32,7 +36,7 @@ demo: ## show timers at work; needs no Redis
 	@$(GO) run ./cmd/wakebell demo
 
 test: setup ## run all tests under the race detector; installs redis-server and what the clients need
-	$(GO) test -race -timeout 10m ./...
+	$(GO) test -race -timeout 10m -p $(PACKAGES) ./...
 
 test-fast: ## run the tests without the race detector and with fewer rounds (-short)
 	$(GO) test -short -timeout 5m ./...

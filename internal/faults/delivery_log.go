@@ -274,6 +274,26 @@ func (t *Timer) run(node string, delivered time.Time) *Run {
 	return nil
 }
 
+// claimedAfter reports whether the lease of a run is newer than that of another. That run may
+// have begun first: a node keeps what it has claimed early, and a call may give the timer
+// another instant meanwhile (docs/decisions/0030-early-claims.md).
+func (t *Timer) claimedAfter(r, other *Run) bool {
+	if of, before := t.callOf(r), t.callOf(other); r.Attempt == 1 && other.Attempt == 1 && of >= 0 && before >= 0 && of != before {
+		return of > before
+	}
+	return r.Delivered.After(other.Delivered)
+}
+
+// callOf is the index of the last call that set the instant of a run; -1: there is none.
+func (t *Timer) callOf(r *Run) int {
+	for i := len(t.Calls) - 1; i >= 0; i-- {
+		if !r.Activation.IsZero() && t.Calls[i].Due.Equal(r.Activation) {
+			return i
+		}
+	}
+	return -1
+}
+
 // History describes the events of a timer so far, a line each.
 func (l *DeliveryLog) History(id string) string {
 	l.mu.Lock()

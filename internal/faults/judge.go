@@ -222,7 +222,7 @@ func (j *judge) stale(t *Timer) {
 	for _, r := range t.Runs {
 		taken := func(by time.Time) bool { // by another run, or a call
 			return slices.ContainsFunc(t.Runs, func(o *Run) bool {
-				return o != r && o.Delivered.After(r.Delivered) && o.Delivered.Before(by) && !j.dataLost(o.Delivered, o.Delivered)
+				return t.claimedAfter(o, r) && o.Delivered.Before(by) && !j.dataLost(o.Delivered, o.Delivered)
 			}) || slices.ContainsFunc(t.Calls, func(c Call) bool {
 				return c.Called.After(r.Delivered) && c.Returned.Before(by) && !c.unsure && c.Found == FoundRunning
 			})

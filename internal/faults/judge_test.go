@@ -72,6 +72,15 @@ func (b testLog) overlapping(limit, ended, began int) {
 	b.RecordLine("b", Line{Event: EventEnd, ID: "client-1/1", Delivered: b.at(began), At: b.at(began + 10), End: EndAck})
 }
 
+// movedEarly records the run of a timer that was moved to 20, and a later run of its early
+// claim for 10, with the results of both.
+func (b testLog) movedEarly(moved, kept Result) {
+	b.RecordLine("a", Line{Event: EventBegin, ID: "client-1/1", Generation: 2, Attempt: 1, Activation: b.at(20), Delivered: b.at(21)})
+	b.RecordLine("a", Line{Event: EventBegin, ID: "client-1/1", Generation: 1, Attempt: 1, Activation: b.at(10), Delivered: b.at(22)})
+	b.settled("a", 21, 30, moved)
+	b.settled("a", 22, 30, kept)
+}
+
 func (b testLog) settled(node string, delivered, called int, result Result) {
 	line := Line{Event: EventSettling, ID: "client-1/1", Delivered: b.at(delivered), At: b.at(called), End: EndAck}
 	b.RecordLine(node, line)
@@ -194,6 +203,14 @@ func TestJudge(t *testing.T) {
 			b.late(1, 10, 1020)
 			b.ran("a", 1, 2, 900, 910, EndAck)
 		}, Judgement{Undelivered: 1}},
+		"moved while an early claim was kept, which began last": {func(b testLog) {
+			b.scheduled(2, 5, 20, FoundRunning)
+			b.movedEarly(ResultAccepted, ResultRefused)
+		}, Judgement{}},
+		"settled by the early claim of a timer that was moved": {func(b testLog) {
+			b.scheduled(2, 5, 20, FoundRunning)
+			b.movedEarly(ResultRefused, ResultAccepted)
+		}, Judgement{Stale: 1}},
 		"settled by a stale holder": {func(b testLog) {
 			b.ran("a", 1, 1, 10, 0, EndNone)
 			b.fault(Stop, "a", 20, 1100)

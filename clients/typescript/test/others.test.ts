@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { DeadlineError, FenceStaleError, GateHeldError, NoScheduleError, QueueFullError, TurnLostError, WakebellError, type Lease } from "../src/index.js";
-import { dial, name, Node, patience } from "./node.js";
+import { deferred, dial, name, Node, patience } from "./node.js";
 
 describe("queues, gates and recurring schedules", () => {
   const node = new Node();
@@ -23,7 +23,9 @@ describe("queues, gates and recurring schedules", () => {
     const queue = name(), traceparent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
     const traced = dial(node, { trace: () => ({ traceparent }) });
     await traced.publishBatch(queue, [{ body: "x", headers: { a: "b" } }]);
-    const received = await new Promise<Lease>((resolve) => void traced.subscribe({ queue }, { name: "s" }, resolve));
+    const lease = deferred<Lease>();
+    await traced.subscribe({ queue }, { name: "s" }, lease.resolve); // a lease may come before its answer
+    const received = await lease.promise;
     assert.deepEqual(received.headers, { traceparent, a: "b" });
     assert.deepEqual(received.trace, {}); // this node does not trace
     await traced.close();

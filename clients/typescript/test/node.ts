@@ -66,29 +66,6 @@ export async function pause(ms: number): Promise<void> {
   await new Promise((resolve) => setTimeout(resolve, ms));
 }
 
-/**
- * Runs work that fails when leases expire. It runs it again, up to twice, if the machine
- * stood still for more than a second meanwhile.
- */
-export async function unlessStalled(work: () => Promise<void>): Promise<void> {
-  for (let left = 2; ; left--) {
-    let last = performance.now(), longest = 0;
-    const watch = setInterval(() => {
-      longest = Math.max(longest, performance.now() - last);
-      last = performance.now();
-    }, 50);
-    try {
-      return await work();
-    } catch (error) {
-      if (left === 0 || longest < 1000) {
-        throw error;
-      }
-    } finally {
-      clearInterval(watch);
-    }
-  }
-}
-
 /** What clients have logged. */
 export const logged: string[] = [];
 

@@ -2,6 +2,7 @@ package faults
 
 import (
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -103,7 +104,7 @@ type Run struct {
 	Generation        int
 	Attempt, Failures int
 	Activation        time.Time
-	Delivered         time.Time // Redis's clock at the claim
+	Delivered         time.Time // Redis's clock at the claim, or when an early claim was handed out
 	Began             time.Time // the start of the handler
 	Ended             time.Time // the end of the handler's work; zero: never
 	End               End
@@ -274,20 +275,21 @@ func (t *Timer) run(node string, delivered time.Time) *Run {
 	return nil
 }
 
-// claimedAfter reports whether the lease of a run is newer than that of another. That run may
-// have begun first: a node keeps what it has claimed early, and a call may give the timer
-// another instant meanwhile (docs/decisions/0030-early-claims.md).
+// claimedAfter reports whether the lease of a run is newer than that of another. The run with
+// the newer lease may begin first: a node keeps a timer that it has claimed early, while a
+// call moves the timer and the node claims it again (docs/decisions/0030-early-claims.md).
 func (t *Timer) claimedAfter(r, other *Run) bool {
-	if of, before := t.callOf(r), t.callOf(other); r.Attempt == 1 && other.Attempt == 1 && of >= 0 && before >= 0 && of != before {
-		return of > before
+	call, before := t.callOf(r), t.callOf(other)
+	if call >= 0 && before >= 0 && call != before && r.Attempt == 1 && other.Attempt == 1 {
+		return call > before
 	}
 	return r.Delivered.After(other.Delivered)
 }
 
-// callOf is the index of the last call that set the instant of a run; -1: there is none.
+// callOf returns the index of the last call that gave a run its instant; -1 if none did.
 func (t *Timer) callOf(r *Run) int {
-	for i := len(t.Calls) - 1; i >= 0; i-- {
-		if !r.Activation.IsZero() && t.Calls[i].Due.Equal(r.Activation) {
+	for i, c := range slices.Backward(t.Calls) {
+		if !c.Due.IsZero() && c.Due.Equal(r.Activation) {
 			return i
 		}
 	}

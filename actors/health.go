@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/wakebell/wakebell/actors/clockwatch"
 	"github.com/wakebell/wakebell/actors/poller"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
@@ -85,15 +86,15 @@ func (rt *Runtime) unresponsiveFor(name string, answered bool) time.Duration {
 }
 
 // clock returns the watch over the clock of a shard.
-func (rt *Runtime) clock(shard string) *poller.ClockWatch {
+func (rt *Runtime) clock(shard string) *clockwatch.Watch {
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
 	w := rt.clocks[shard]
 	if w == nil {
 		if rt.clocks == nil {
-			rt.clocks = map[string]*poller.ClockWatch{}
+			rt.clocks = map[string]*clockwatch.Watch{}
 		}
-		w = &poller.ClockWatch{}
+		w = &clockwatch.Watch{}
 		rt.clocks[shard] = w
 	}
 	return w

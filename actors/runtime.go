@@ -35,6 +35,8 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"github.com/wakebell/wakebell/actors/clockwatch"
+	"github.com/wakebell/wakebell/actors/deadhook"
 	"github.com/wakebell/wakebell/actors/eventfeed"
 	"github.com/wakebell/wakebell/actors/gates"
 	"github.com/wakebell/wakebell/actors/gateway"
@@ -72,7 +74,7 @@ type Config struct {
 	// OnDead is called for every dead-lettered timer, one after the other, after
 	// the source has confirmed it; nil: not called. Its context ends with the
 	// runtime.
-	OnDead func(context.Context, poller.DeadTimer)
+	OnDead func(context.Context, deadhook.Timer)
 
 	// Owner is returned by the function Owner while the runtime runs.
 	Owner any
@@ -97,7 +99,7 @@ type Runtime struct {
 	beats    []scheduler.Config
 	owner    any
 	env      *host.Env
-	deadHook *poller.DeadLetterHook
+	deadHook *deadhook.Hook
 	tail     eventfeed.Publisher
 	records  *records.Recorder
 	started  time.Time
@@ -109,11 +111,11 @@ type Runtime struct {
 
 	reminders func(reminders.Request, *actor.PID) (reminders.Call, error) // nil: there are none
 
-	mu           sync.Mutex                    // guards what follows
-	topics       map[string]*poller.Shared     // the supervisor alone changes them
-	clocks       map[string]*poller.ClockWatch // by shard
-	outages      map[string]metrics.Outage     // by shard; the supervisor alone changes them
-	unresponsive map[string]time.Time          // by topic, since when its poller does not answer; "": the supervisor
+	mu           sync.Mutex                   // guards what follows
+	topics       map[string]*poller.Shared    // the supervisor alone changes them
+	clocks       map[string]*clockwatch.Watch // by shard
+	outages      map[string]metrics.Outage    // by shard; the supervisor alone changes them
+	unresponsive map[string]time.Time         // by topic, since when its poller does not answer; "": the supervisor
 }
 
 // ErrNameTaken says that the ActorSystem has a runtime of this name already.
@@ -137,7 +139,7 @@ func Start(system *actor.ActorSystem, cfg Config) (*Runtime, error) {
 	if rt.env.Random == nil {
 		rt.env.Random = rand.Float64
 	}
-	rt.deadHook = poller.NewDeadLetterHook(cfg.OnDead, cfg.Logger)
+	rt.deadHook = deadhook.New(cfg.OnDead, cfg.Logger)
 	rt.records = records.New(cfg.Records, cfg.Node, cfg.Incarnation, cfg.Logger, rt.env.IO)
 	rt.tail.Events, rt.tail.Node, rt.tail.Log, rt.tail.Io = cfg.Events, cfg.Node, cfg.Logger, rt.env.IO
 	for _, t := range cfg.Topics {

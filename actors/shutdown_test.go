@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/wakebell/wakebell/actors/deadhook"
 	"github.com/wakebell/wakebell/actors/gates"
 	"github.com/wakebell/wakebell/actors/internal/actortest"
 	"github.com/wakebell/wakebell/actors/poller"
@@ -108,7 +109,7 @@ func TestAShutdownIsBounded(t *testing.T) {
 						<-release
 						return poller.Succeeded()
 					})},
-					OnDead: func(context.Context, poller.DeadTimer) { <-release },
+					OnDead: func(context.Context, deadhook.Timer) { <-release },
 					Gates: &gates.Config{
 						Store: store, Terms: gate.Terms{Lease: time.Hour, Signal: time.Hour, Presence: time.Hour},
 						Logger: actortest.DiscardLogger, Process: func() string { return "process" },

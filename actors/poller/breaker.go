@@ -106,8 +106,8 @@ func (p *poller) breakerChanged(change guard.Change, err error) {
 	about, reason := change.To.String(), ""
 	switch change.To {
 	case guard.Open:
-		p.Counters.breakerOpen.Store(1)
-		p.Counters.breakerOpened.Add(1)
+		p.Counters.BreakerOpen.Store(1)
+		p.Counters.BreakerOpened.Add(1)
 		p.Logger.Warn("circuit breaker opened; the topic is paused on this node",
 			"failures", change.Failed, "deliveries", change.Delivered, "duration", p.Breaker.OpenFor, "err", err)
 		reason = fmt.Sprintf("%d of %d deliveries failed: %v", change.Failed, change.Delivered, err)
@@ -116,7 +116,7 @@ func (p *poller) breakerChanged(change guard.Change, err error) {
 	case guard.HalfOpen:
 		p.Logger.Info("circuit breaker half-open; one timer is tried")
 	case guard.Closed:
-		p.Counters.breakerOpen.Store(0)
+		p.Counters.BreakerOpen.Store(0)
 		p.Logger.Info("circuit breaker closed")
 		p.pace.pollWithin(time.Now(), 0)
 	}

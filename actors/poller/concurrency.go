@@ -19,7 +19,7 @@ func (p *poller) applyConcurrency() {
 	p.concurrency = p.MaxConcurrent
 	if p.limiter != nil {
 		p.concurrency = p.limiter.Limit(p.MaxConcurrent)
-		p.Counters.concurrency.Store(int64(p.concurrency))
+		p.Counters.Concurrency.Store(int64(p.concurrency))
 	}
 	if p.share != nil {
 		p.share.SetBound(p.slots())

@@ -50,7 +50,7 @@ func (p *poller) noteClaimed(now time.Time, r *exchange.Reply, claimed int) {
 		return
 	}
 	if p.division.Fallback(now) {
-		p.Counters.fallbackDelivered.Add(int64(claimed))
+		p.Counters.FallbackDelivered.Add(int64(claimed))
 	}
 	var late time.Duration
 	if len(r.Leases) > 0 && r.Leases[0].Claims == 1 {
@@ -77,7 +77,7 @@ func (h *handOver) give(l *lease) {
 	l.deliveredAt, l.stream.deliveredAt = h.now, h.now
 	h.given++
 	if l.Claims > 1 {
-		p.Counters.repeated.Add(1)
+		p.Counters.Repeated.Add(1)
 	} else {
 		lateness := max(l.Lateness(), 0)
 		h.first, h.late, h.latest = h.first+1, h.late+lateness, max(h.latest, lateness)
@@ -91,8 +91,8 @@ func (h *handOver) give(l *lease) {
 // end ends a series of leases.
 func (h *handOver) end() {
 	h.p.queue.pushed()
-	h.p.Counters.delivered.Add(int64(h.given))
-	h.p.Counters.countLateness(h.first, h.late, h.latest)
+	h.p.Counters.Delivered.Add(int64(h.given))
+	h.p.Counters.CountLateness(h.first, h.late, h.latest)
 	if !h.collects {
 		h.p.Feed.Miss(h.given)
 	}

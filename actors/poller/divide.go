@@ -71,7 +71,7 @@ func (p *poller) divide(now time.Time) {
 func (p *poller) announcementAnswered(m announced) {
 	p.announcing = false
 	if m.err != nil && !errors.Is(m.err, context.Canceled) { // the poller does not end
-		p.Counters.errors.Add(1)
+		p.Counters.Errors.Add(1)
 		if skipped, ok := p.logLimit.Allow("announce " + p.Source.Name()); ok {
 			p.Logger.Warn("announcement failed; this node polls without regard to others", "err", m.err, "skipped", skipped)
 		}
@@ -90,9 +90,9 @@ func (p *poller) announcementAnswered(m announced) {
 // noteRole notes the role of this node for the metrics and for watchers.
 func (p *poller) noteRole(now time.Time) {
 	role := p.division.Role(now)
-	if known := p.Counters.role.Load(); known == nil || *known != role {
+	if known := p.Counters.Role.Load(); known == nil || *known != role {
 		changed := role // role itself would be allocated at each call
-		p.Counters.role.Store(&changed)
+		p.Counters.Role.Store(&changed)
 	}
 }
 
@@ -132,7 +132,7 @@ func (p *poller) askForHelp(now time.Time) {
 	if rank == 0 {
 		return
 	}
-	p.Counters.helpRequests.Add(1)
+	p.Counters.HelpRequests.Add(1)
 	ctx, announcer, log := p.queue.ctx, p.Announcer, p.Logger
 	p.io.Go(func() {
 		ctx, cancel := context.WithTimeout(ctx, announceTimeout)

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 	"time"
+
+	"github.com/wakebell/wakebell/actors/clockwatch"
 )
 
 // early is a performance feature: while a topic delivers steadily, an exchange also
@@ -68,7 +70,7 @@ func (f *flight) early(l *lease, now time.Time) time.Duration {
 // keep keeps a lease whose timer is due in after now. The source's clock may run slower
 // than the local one.
 func (p *poller) keep(l *lease, now time.Time, in time.Duration) {
-	l.early, l.queued = true, now.Add(in+time.Duration(maxClockDrift*float64(in)))
+	l.early, l.queued = true, now.Add(in+time.Duration(clockwatch.MaxDrift*float64(in)))
 	at, _ := slices.BinarySearchFunc(p.early.leases, l, func(a, b *lease) int { return cmp.Compare(a.queued.Sub(b.queued), 0) })
 	for at < len(p.early.leases) && !p.early.leases[at].queued.After(l.queued) {
 		at++ // timers of one instant stay in the order of the source

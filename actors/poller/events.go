@@ -119,39 +119,11 @@ func (p *poller) recordSettled(v verdict) {
 	}
 }
 
-// recordedCounts returns what is counted of a topic.
-func (c *counters) recordedCounts() records.Counts {
-	return records.Counts{
-		Handled: c.acked.Load() - c.rejectedAcks.Load(),
-		Failed:  c.retried.Load() + c.crashed.Load() + c.finalErrors.Load(),
-		Dead:    c.deadLettered.Load(),
-		Started: c.started.Load(), Lateness: time.Duration(c.lateness.Load()),
-	}
-}
-
-// latest returns the largest lateness since it was called last.
-func (c *counters) latest() time.Duration { return time.Duration(c.maxLateness.Swap(0)) }
-
-// countLateness counts first attempts whose lateness is sum together and at most most.
-func (c *counters) countLateness(first int, sum, most time.Duration) {
-	if first == 0 {
-		return
-	}
-	c.started.Add(int64(first))
-	c.lateness.Add(int64(sum))
-	for {
-		known := c.maxLateness.Load()
-		if int64(most) <= known || c.maxLateness.CompareAndSwap(known, int64(most)) {
-			return
-		}
-	}
-}
-
 // RecordWith makes a topic record with r, from its first timer on.
 func (c *Shared) RecordWith(r *records.Recorder) {
 	var counts func() records.Counts
 	if !c.NoCounts {
-		counts = c.Counters.recordedCounts
+		counts = c.Counters.Recorded
 	}
-	c.Records = r.Add(c.Source.Name(), c.RecordStore, c.History, counts, c.Counters.latest)
+	c.Records = r.Add(c.Source.Name(), c.RecordStore, c.History, counts, c.Counters.Latest)
 }

@@ -115,7 +115,7 @@ func (h *handler) start(c actor.Context) {
 // reportRestart frees the slot of a crashed worker.
 func (h *handler) reportRestart(c actor.Context) {
 	h.queue.restarting.Add(-1)
-	h.topic.Counters.handlerRestarts.Add(1)
+	h.topic.Counters.HandlerRestarts.Add(1)
 	c.Send(h.poller, handlerRestarted{incarnation: h.queue.incarnation})
 }
 

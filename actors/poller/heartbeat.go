@@ -39,7 +39,7 @@ func (p *poller) watchLease(s *stream, l *lease, now time.Time) {
 	}
 	if !now.Before(l.deadline) {
 		if !p.awaited(l) {
-			p.Counters.heartbeatsFailed.Add(1)
+			p.Counters.HeartbeatsFailed.Add(1)
 		}
 		p.leaseLost(l, "expired before an extension was confirmed")
 		l.end(ErrLeaseLost)
@@ -90,7 +90,7 @@ func (p *poller) takeExtensions(s *stream, f *flight, now time.Time) {
 // endHung ends a handler at the maximum lease age and frees its slot: the timer
 // is retried as after a failure, and the goroutine is abandoned.
 func (p *poller) endHung(l *lease) {
-	p.Counters.hung.Add(1)
+	p.Counters.Hung.Add(1)
 	if b := l.batch.Load(); b == nil || p.endBatch(b) {
 		p.Logger.Error("handler ended by the maximum lease age", "id", l.ID, "attempt", l.Claims, "age", p.MaxLeaseAge)
 	}

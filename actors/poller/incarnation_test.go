@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/wakebell/wakebell/actors/clockwatch"
 	"github.com/wakebell/wakebell/actors/internal/actortest"
 	"github.com/wakebell/wakebell/actors/internal/host"
 )
@@ -15,7 +16,7 @@ func TestMessagesOfAnEarlierIncarnationAreDropped(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	p := &poller{Shared: NewShared(Topic{Source: actortest.NewMemorySource(0)}, &host.Env{Logger: actortest.DiscardLogger, Random: rand.Float64}, nil, &ClockWatch{}, false), incarnation: 2}
+	p := &poller{Shared: NewShared(Topic{Source: actortest.NewMemorySource(0)}, &host.Env{Logger: actortest.DiscardLogger, Random: rand.Float64}, nil, &clockwatch.Watch{}, false), incarnation: 2}
 	p.queue = &runQueue{ctx: ctx}
 	old := &lease{stream: &stream{ctx: t.Context()}}
 	for _, message := range []any{

@@ -143,3 +143,12 @@ func (c *leaseContext) endedBy() error {
 	}
 	return c.cause
 }
+
+// countHeld notes how many leases this incarnation holds.
+func (p *poller) countHeld() {
+	held := 0
+	for _, s := range p.streams {
+		held += len(s.held)
+	}
+	p.Counters.Held.Store(int64(held))
+}

@@ -93,7 +93,7 @@ func (p *poller) collectOrphans() {
 
 func (p *poller) orphansCollected(m orphansCollected) {
 	p.collectingOrphans = false
-	p.Counters.orphansRemoved.Add(int64(m.removed))
+	p.Counters.OrphansRemoved.Add(int64(m.removed))
 	switch {
 	case m.err != nil:
 		p.Logger.Warn("orphans not removed; retried later", "err", m.err)

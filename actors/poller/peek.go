@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/wakebell/wakebell/actors/clockwatch"
 	"github.com/wakebell/wakebell/messages/exchange"
 )
 
@@ -70,7 +71,7 @@ func (p *poller) peekAnswered(m peeked) {
 	s, answer, now := m.stream, m.answer, time.Now()
 	s.flight = nil
 	if m.err != nil {
-		p.Counters.errors.Add(1)
+		p.Counters.Errors.Add(1)
 		p.head.known = false
 		p.pace.pollWithin(now, 0)
 		if errors.Is(m.err, exchange.ErrUnavailable) {
@@ -81,8 +82,8 @@ func (p *poller) peekAnswered(m peeked) {
 		return
 	}
 	p.head.peeks++
-	p.Counters.peeks.Add(1)
-	p.Counters.lastExchange.Store(now.UnixNano())
+	p.Counters.Peeks.Add(1)
+	p.Counters.LastExchange.Store(now.UnixNano())
 	p.redisReachable()
 	if !answer.Now.IsZero() {
 		p.clock = clock{source: answer.Now, local: now}
@@ -107,7 +108,7 @@ func (p *poller) headChanged(answer exchange.PeekReply, sent time.Time) bool {
 		return answer.Next >= 0 || !p.head.due.IsZero()
 	}
 	moved := answer.Now.Add(answer.Next).Sub(p.head.due).Abs()
-	return answer.Next == 0 || moved > headMoved || sent.Add(answer.Next+minClockStep).Before(p.pace.dueAt)
+	return answer.Next == 0 || moved > headMoved || sent.Add(answer.Next+clockwatch.MinStep).Before(p.pace.dueAt)
 }
 
 // claimAnswered notes what a claim reported about the first timer.

@@ -109,7 +109,7 @@ func Props(t *Shared) *actor.Props {
 		actor.WithDispatcher(t.dispatcher),
 	}, t.props...)
 	return actor.PropsFromProducer(func() actor.Actor {
-		return host.LogCrashes(t.Logger, &poller{Shared: t, incarnation: uint64(t.Counters.incarnations.Add(1))})
+		return host.LogCrashes(t.Logger, &poller{Shared: t, incarnation: uint64(t.Counters.Incarnations.Add(1))})
 	}, options...)
 }
 
@@ -306,7 +306,7 @@ func (p *poller) stop() {
 		p.share.Leave()
 		p.grouped, p.groupedFor = false, 0
 	}
-	p.Counters.held.Store(0)
+	p.Counters.Held.Store(0)
 	p.queue = nil
 }
 

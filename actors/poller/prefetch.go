@@ -62,7 +62,7 @@ func (p *poller) returnExcess(now time.Time) {
 		return
 	}
 	p.prefetch = prefetch{since: now}
-	p.Counters.prefetchReturned.Add(int64(p.returnUnstarted(max(0, -p.free()))))
+	p.Counters.PrefetchReturned.Add(int64(p.returnUnstarted(max(0, -p.free()))))
 }
 
 // returnUnstarted releases the last n leases that no handler has begun, and returns

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/wakebell/wakebell/actors/deadhook"
 	"github.com/wakebell/wakebell/actors/internal/host"
 	"github.com/wakebell/wakebell/messages/exchange"
 	"github.com/wakebell/wakebell/wakebelltype"
@@ -22,8 +23,8 @@ func (p *poller) exchangeAnswered(m exchanged) {
 	s.unsettled = s.unsettled && !f.complete
 	p.reserved -= f.request.Want
 	p.refundShare(f.request.Want - len(m.reply.Leases))
-	p.Counters.exchanges.Add(1)
-	p.Counters.lastExchange.Store(now.UnixNano())
+	p.Counters.Exchanges.Add(1)
+	p.Counters.LastExchange.Store(now.UnixNano())
 	p.redisReachable()
 	p.watchClock(f.sent, m.received, m.reply.Now)
 	p.countSettled(f, m.reply)
@@ -47,8 +48,8 @@ func (p *poller) redisReachable() {
 // clock: leases expire by the local monotonic clock, and the source decides what
 // is due.
 func (p *poller) watchClock(sent, received, source time.Time) {
-	if step := p.clockWatch.observe(sent, received, source); step != 0 {
-		p.Counters.clockSteps.Add(1)
+	if step := p.clockWatch.Observe(sent, received, source); step != 0 {
+		p.Counters.ClockSteps.Add(1)
 		p.Logger.Warn("redis clock stepped; timers are early or late by as much", "by", step.Round(time.Millisecond))
 	}
 }
@@ -84,19 +85,19 @@ func (p *poller) countSettled(f *flight, r *exchange.Reply) {
 		}
 		switch v.kind {
 		case exchange.Ack:
-			p.Counters.acked.Add(1)
+			p.Counters.Acked.Add(1)
 			if v.rejected {
-				p.Counters.rejectedAcks.Add(1)
+				p.Counters.RejectedAcks.Add(1)
 			}
 		case exchange.Nack:
-			p.Counters.retried.Add(1)
+			p.Counters.Retried.Add(1)
 		case exchange.DeadLetter: // counted from the reply
 			if v.rejected {
-				p.Counters.rejected.Add(1)
+				p.Counters.Rejected.Add(1)
 			}
 		case exchange.Fail: // counted when the handler returned
 		case exchange.Release:
-			p.Counters.released.Add(1)
+			p.Counters.Released.Add(1)
 		}
 	}
 	if !collects {
@@ -116,11 +117,11 @@ func (p *poller) reportDeadLetters(f *flight, r *exchange.Reply) {
 			v := f.settling[b.Index]
 			b.Reason, b.Payload, took = v.reason, v.lease.Payload, v.took
 		}
-		p.Counters.deadLettered.Add(1)
+		p.Counters.DeadLettered.Add(1)
 		if skipped, ok := p.logLimit.Allow("dead " + p.Source.Name()); ok {
 			p.Logger.Warn("timer dead-lettered", "id", b.ID, "reason", b.Reason, "attempt", b.Claims, "entry", b.Entry, "skipped", skipped)
 		}
-		p.deadHook.add(queuedDeadTimer{DeadTimer{p.Name(), b}, &p.Counters})
+		p.deadHook.Add(deadhook.Timer{Topic: p.Name(), DeadLettered: b}, &p.Counters)
 		e := wakebelltype.Event{
 			Kind: wakebelltype.EventDead, At: b.At, ID: b.ID, Attempt: b.Claims, Took: took, Text: b.Reason, Entry: b.Entry,
 		}
@@ -138,7 +139,7 @@ func (p *poller) extensionsAnswered(f *flight, r *exchange.Reply) {
 	for _, refusal := range r.Refused {
 		if i := refusal.Index - len(f.settling); i >= 0 && i < len(f.extended) {
 			if refusal.Reason == exchange.Lost {
-				p.Counters.heartbeatsFailed.Add(1)
+				p.Counters.HeartbeatsFailed.Add(1)
 			}
 			p.leaseRefused(f.extended[i], refusal.Reason)
 		}
@@ -185,9 +186,9 @@ func (p *poller) plan(s *stream, f *flight, r *exchange.Reply) {
 	}
 	next, held := r.Next, p.pace.hold(sent, r.Now, r.Held)
 	if held && f.request.Want > len(r.Leases) {
-		p.Counters.throttled.Add(1)
+		p.Counters.Throttled.Add(1)
 	}
-	p.Counters.keyThrottled.Add(int64(r.KeyHeld))
+	p.Counters.KeyThrottled.Add(int64(r.KeyHeld))
 	if held && next == 0 {
 		next = r.Held
 	}
@@ -197,7 +198,7 @@ func (p *poller) plan(s *stream, f *flight, r *exchange.Reply) {
 		p.pace.found()
 	case f.request.Want > 0:
 		if len(f.settling)+len(f.extended) == 0 {
-			p.Counters.empty.Add(1)
+			p.Counters.Empty.Add(1)
 		}
 		if p.pace.emptyPoll(r.Now) && p.division != nil {
 			p.division.Lost(time.Now(), f.overdue)
@@ -211,7 +212,7 @@ func (p *poller) plan(s *stream, f *flight, r *exchange.Reply) {
 		next = host.ExponentialDelay(time.Millisecond, p.emptyClaims, p.MaxPollingInterval)
 		p.emptyClaims++
 	}
-	p.Counters.orphansRemoved.Add(int64(r.OrphansRemoved))
+	p.Counters.OrphansRemoved.Add(int64(r.OrphansRemoved))
 	p.head.claimAnswered(r)
 	p.pace.plan(sent, f.hintsSeen, r.Now, next, p.earlyLead(s, len(r.Leases), next))
 	if r.Orphans {
@@ -224,8 +225,8 @@ func (p *poller) plan(s *stream, f *flight, r *exchange.Reply) {
 // not, the repeated exchange claims nothing: leases may have expired whose
 // settlements are queued behind it.
 func (p *poller) exchangeFailed(s *stream, f *flight, err error) {
-	p.Counters.errors.Add(1)
-	p.Counters.heartbeatsFailed.Add(int64(len(f.extended)))
+	p.Counters.Errors.Add(1)
+	p.Counters.HeartbeatsFailed.Add(int64(len(f.extended)))
 	s.failures++
 	s.err = err
 	p.reserved -= f.request.Want

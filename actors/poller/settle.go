@@ -109,7 +109,7 @@ func (p *poller) conclude(l *lease, o Outcome) {
 	cause := l.ctx.endedBy()
 	switch {
 	case o.kind == crashed:
-		p.Counters.crashed.Add(1)
+		p.Counters.Crashed.Add(1)
 		p.emitCrashed(l, o)
 		if cause == nil {
 			p.countOutcome(l, o)
@@ -141,7 +141,7 @@ func (p *poller) settle(l *lease, o Outcome) bool {
 		p.countOutcome(l, o)
 	}
 	if o.kind == failed && p.RetryOnLeaseExpiry {
-		p.Counters.retried.Add(1)
+		p.Counters.Retried.Add(1)
 		p.emitLeftToLease(l, o)
 		return false
 	}
@@ -152,7 +152,7 @@ func (p *poller) settle(l *lease, o Outcome) bool {
 	case failed, failedFor:
 		if p.FinalErrors {
 			v.kind = exchange.Fail
-			p.Counters.finalErrors.Add(1)
+			p.Counters.FinalErrors.Add(1)
 			break
 		}
 		v.kind, v.delay = exchange.Nack, o.delay
@@ -168,11 +168,11 @@ func (p *poller) settle(l *lease, o Outcome) bool {
 		v.kind, v.rejected = exchange.DeadLetter, true
 		if p.DiscardRejects {
 			v.kind = exchange.Ack
-			p.Counters.discarded.Add(1)
+			p.Counters.Discarded.Add(1)
 		}
 	}
 	if v.kind == exchange.Fail {
-		p.Counters.discarded.Add(1)
+		p.Counters.Discarded.Add(1)
 	}
 	l.stream.toSettle = append(l.stream.toSettle, v)
 	l.stream.urgent = l.stream.urgent || len(l.stream.toSettle) >= maxClaim
@@ -188,7 +188,7 @@ func (p *poller) releaseLease(l *lease) {
 
 // leaseLost notes that a lease expired while its handler ran.
 func (p *poller) leaseLost(l *lease, why string) {
-	p.Counters.lost.Add(1)
+	p.Counters.Lost.Add(1)
 	if skipped, ok := p.logLimit.Allow("lost " + p.Source.Name()); ok {
 		p.Logger.Warn("lease lost", "id", l.ID, "attempt", l.Claims, "reason", why, "skipped", skipped)
 	}
@@ -205,11 +205,11 @@ func (p *poller) leaseRefused(l *lease, why exchange.RefusalReason) {
 	l.confirmExtension(causeOf(why))
 	switch why {
 	case exchange.Superseded: // the handler runs to its end
-		p.Counters.superseded.Add(1)
+		p.Counters.Superseded.Add(1)
 		p.emitKind(l, wakebelltype.EventSuperseded)
 		p.recordEnd(l, wakebelltype.EventSuperseded, "")
 	case exchange.Cancelled:
-		p.Counters.cancelled.Add(1)
+		p.Counters.Cancelled.Add(1)
 		p.emitKind(l, wakebelltype.EventCancelled)
 		p.recordEnd(l, wakebelltype.EventCancelled, "")
 		l.end(ErrCancelled)

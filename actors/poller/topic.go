@@ -10,6 +10,9 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"github.com/wakebell/wakebell/actors/clockwatch"
+	"github.com/wakebell/wakebell/actors/counters"
+	"github.com/wakebell/wakebell/actors/deadhook"
 	"github.com/wakebell/wakebell/actors/eventfeed"
 	"github.com/wakebell/wakebell/actors/guard"
 	"github.com/wakebell/wakebell/actors/internal/host"
@@ -129,15 +132,15 @@ type Shared struct {
 	Logger *slog.Logger
 	// State is the settings in force; it outlives a poller's crash.
 	State      atomic.Pointer[State]
-	Counters   counters
+	Counters   counters.Topic
 	breakerNow atomic.Pointer[breakerStatus] // as last changed; nil: closed
 	breaker    *guard.Breaker                // outlives a poller's crash; only the poller uses it; nil: none
 	limiter    *guard.Limiter                // outlives a poller's crash; only the poller uses it; nil: none
 	share      *guard.Member                 // of Group or ShardGroup; only the poller uses it; nil: none
-	clockWatch *ClockWatch                   // shared by the topics of a shard
+	clockWatch *clockwatch.Watch             // shared by the topics of a shard
 	Feed       eventfeed.Feed                // collects events for watchers
 	Records    *records.Topic                // records attempts and counts; nil: nothing
-	deadHook   *DeadLetterHook               // called for each dead letter
+	deadHook   *deadhook.Hook                // called for each dead letter
 	logLimit   *loglimit.Limiter
 	random     func() float64
 	io         *sync.WaitGroup // the goroutines that call the source
@@ -153,7 +156,7 @@ type State struct {
 
 // NewShared returns the state of a topic that outlives the incarnations of its
 // poller.
-func NewShared(t Topic, env *host.Env, dead *DeadLetterHook, watch *ClockWatch, watchable bool) *Shared {
+func NewShared(t Topic, env *host.Env, dead *deadhook.Hook, watch *clockwatch.Watch, watchable bool) *Shared {
 	c := &Shared{
 		Topic: t, Logger: t.logger(env.Logger), random: env.Random, dispatcher: env.Dispatcher, props: env.Options, io: env.IO,
 		deadHook: dead, logLimit: env.LogLimit, clockWatch: watch,

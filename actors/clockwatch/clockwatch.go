@@ -1,4 +1,6 @@
-package poller
+// Package clockwatch notices steps of a source's clock. The package carries no compatibility
+// promise; use package wakebell.
+package clockwatch
 
 import (
 	"sync"
@@ -8,20 +10,20 @@ import (
 )
 
 const (
-	// minClockStep is the smallest step of a clock that is reported.
-	minClockStep = time.Second
-	// maxClockDrift is how far two correct clocks drift apart, as a fraction of
+	// MinStep is the smallest step of a clock that is reported.
+	MinStep = time.Second
+	// MaxDrift is how far two correct clocks drift apart, as a fraction of
 	// the elapsed time: twice the rate at which NTP slews.
-	maxClockDrift = 1e-3
+	MaxDrift = 1e-3
 )
 
-// ClockWatch compares the advance of a source's clock with that of the local
+// Watch compares the advance of a source's clock with that of the local
 // monotonic clock. The pollers of one shard share it.
 //
 // A reply bounds the offset between the two clocks: the source's clock was read
 // after the request was sent and before the reply arrived. Bounds that do not
 // overlap with earlier ones show a step; others narrow them.
-type ClockWatch struct {
+type Watch struct {
 	mu     sync.Mutex
 	local  time.Time // the instants that the offset counts from
 	source time.Time
@@ -31,9 +33,9 @@ type ClockWatch struct {
 	steps     wakebelltype.ClockSteps
 }
 
-// observe processes a reading of the source's clock, and returns by how much that
+// Observe processes a reading of the source's clock, and returns by how much that
 // has stepped; 0: it has not.
-func (w *ClockWatch) observe(sent, received, source time.Time) (step time.Duration) {
+func (w *Watch) Observe(sent, received, source time.Time) (step time.Duration) {
 	if source.IsZero() {
 		return 0
 	}
@@ -46,7 +48,7 @@ func (w *ClockWatch) observe(sent, received, source time.Time) (step time.Durati
 	}
 	elapsed := source.Sub(w.source)
 	low, high := elapsed-received.Sub(w.local), elapsed-sent.Sub(w.local)
-	drift := time.Duration(maxClockDrift * float64(max(received.Sub(w.at), 0)))
+	drift := time.Duration(MaxDrift * float64(max(received.Sub(w.at), 0)))
 	switch {
 	case low > w.high+drift:
 		step = low - w.high - drift
@@ -56,7 +58,7 @@ func (w *ClockWatch) observe(sent, received, source time.Time) (step time.Durati
 		low, high = max(low, w.low-drift), min(high, w.high+drift)
 	}
 	w.low, w.high, w.at = low, high, received
-	if step.Abs() <= minClockStep {
+	if step.Abs() <= MinStep {
 		return 0
 	}
 	w.steps = wakebelltype.ClockSteps{Count: w.steps.Count + 1, Last: received, By: step}
@@ -64,7 +66,7 @@ func (w *ClockWatch) observe(sent, received, source time.Time) (step time.Durati
 }
 
 // Noticed returns the number of steps so far, and the last one.
-func (w *ClockWatch) Noticed() wakebelltype.ClockSteps {
+func (w *Watch) Noticed() wakebelltype.ClockSteps {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.steps

@@ -1,8 +1,9 @@
-package poller
+package deadhook
 
 import (
 	"bytes"
 	"context"
+	"errors"
 	"log/slog"
 	"runtime"
 	"strings"
@@ -12,15 +13,18 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/wakebell/wakebell/actors/counters"
 	"github.com/wakebell/wakebell/actors/internal/actortest"
 	"github.com/wakebell/wakebell/messages/exchange"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
+var errEnded = errors.New("the runtime ends")
+
 // deaths adds dead letters with these ids to the queue of a hook.
-func deaths(h *DeadLetterHook, counters *counters, payload string, ids ...string) {
+func deaths(h *Hook, counts *counters.Topic, payload string, ids ...string) {
 	for _, id := range ids {
-		h.add(queuedDeadTimer{DeadTimer{"t", exchange.DeadLettered{ID: id, Payload: []byte(payload)}}, counters})
+		h.Add(Timer{"t", exchange.DeadLettered{ID: id, Payload: []byte(payload)}}, counts)
 	}
 }
 
@@ -29,7 +33,7 @@ func TestHookSurvivesPanicsAndExits(t *testing.T) {
 	actortest.InVirtualTime(t, func(t *testing.T) {
 		var called []string
 		var log bytes.Buffer
-		h := NewDeadLetterHook(func(_ context.Context, d DeadTimer) {
+		h := New(func(_ context.Context, d Timer) {
 			called = append(called, d.ID)
 			switch d.ID {
 			case "panics":
@@ -38,7 +42,7 @@ func TestHookSurvivesPanicsAndExits(t *testing.T) {
 				runtime.Goexit()
 			}
 		}, slog.New(slog.NewTextHandler(&log, nil)))
-		var c counters
+		var c counters.Topic
 		deaths(h, &c, "", "panics", "a", "exits", "b", "exits")
 		synctest.Wait()
 		require.Equal(t, []string{"panics", "a", "exits", "b", "exits"}, called)
@@ -48,7 +52,7 @@ func TestHookSurvivesPanicsAndExits(t *testing.T) {
 		deaths(h, &c, "", "later")
 		synctest.Wait()
 		require.Equal(t, "later", called[len(called)-1])
-		h.End(time.Now(), ErrStopped)
+		h.End(time.Now(), errEnded)
 	})
 }
 
@@ -61,18 +65,18 @@ func TestHookQueueIsBounded(t *testing.T) {
 		name, payload string
 		room          int // dead letters in a full queue
 	}{
-		{"by number", "", maxHookQueue},
-		{"by bytes", strings.Repeat("x", maxHookQueueBytes/4-1), 4},
-		{"one above the bound", strings.Repeat("x", maxHookQueueBytes+1), 1},
+		{"by number", "", maxQueue},
+		{"by bytes", strings.Repeat("x", maxQueueBytes/4-1), 4},
+		{"one above the bound", strings.Repeat("x", maxQueueBytes+1), 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			actortest.InVirtualTime(t, func(t *testing.T) {
 				var log bytes.Buffer
 				release := make(chan struct{})
-				h := NewDeadLetterHook(func(context.Context, DeadTimer) { <-release }, slog.New(slog.NewTextHandler(&log, nil)))
+				h := New(func(context.Context, Timer) { <-release }, slog.New(slog.NewTextHandler(&log, nil)))
 				for spell := range 2 {
-					var counts counters
+					var counts counters.Topic
 					deaths(h, &counts, "", "first")
 					synctest.Wait() // the hook has taken it from the queue
 					deaths(h, &counts, c.payload, actortest.Numbers(c.room)...)
@@ -87,7 +91,7 @@ func TestHookQueueIsBounded(t *testing.T) {
 					require.Equal(t, wakebelltype.Counters{HookSkipped: 3, HookCalls: int64(c.room) + 1}, counts.Snapshot())
 					require.Equal(t, spell+1, strings.Count(log.String(), "skipped=3"))
 				}
-				h.End(time.Now(), ErrStopped)
+				h.End(time.Now(), errEnded)
 			})
 		})
 	}
@@ -99,21 +103,21 @@ func TestHookThatIgnoresItsContextIsLeft(t *testing.T) {
 		var log bytes.Buffer
 		release := make(chan struct{})
 		var cause error
-		h := NewDeadLetterHook(func(ctx context.Context, _ DeadTimer) {
+		h := New(func(ctx context.Context, _ Timer) {
 			<-release
 			cause = context.Cause(ctx)
 		}, slog.New(slog.NewTextHandler(&log, nil)))
-		var c counters
+		var c counters.Topic
 		deaths(h, &c, "", "a", "b")
 		began := time.Now()
-		h.End(began.Add(time.Second), ErrDraining)
-		require.Equal(t, time.Second+HookGrace, time.Since(began))
+		h.End(began.Add(time.Second), errEnded)
+		require.Equal(t, time.Second+Grace, time.Since(began))
 		require.Contains(t, log.String(), "is abandoned")
 		deaths(h, &c, "", "late")
 		require.EqualValues(t, 2, c.Snapshot().HookSkipped)
 		close(release)
 		synctest.Wait()
-		require.Equal(t, ErrDraining, cause)
+		require.Equal(t, errEnded, cause)
 		require.EqualValues(t, 1, c.Snapshot().HookCalls)
 	})
 }

@@ -1,4 +1,4 @@
-package poller
+package clockwatch
 
 import (
 	"testing"
@@ -33,11 +33,11 @@ func TestClockStepsAreNoticed(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w, began := &ClockWatch{}, time.Now()
+			w, began := &Watch{}, time.Now()
 			var last time.Duration
 			for _, a := range c.answers {
 				sent, received := began.Add(a.sent*time.Millisecond), began.Add(a.received*time.Millisecond)
-				if step := w.observe(sent, received, sent.Add(received.Sub(sent)/2+a.ahead)); step != 0 {
+				if step := w.Observe(sent, received, sent.Add(received.Sub(sent)/2+a.ahead)); step != 0 {
 					last = step
 					require.Equal(t, received, w.Noticed().Last)
 				}
@@ -47,5 +47,5 @@ func TestClockStepsAreNoticed(t *testing.T) {
 			require.InDelta(t, c.want.By, last, float64(c.off))
 		})
 	}
-	require.Zero(t, (&ClockWatch{}).observe(time.Now(), time.Now(), time.Time{}), "a source without a clock")
+	require.Zero(t, (&Watch{}).Observe(time.Now(), time.Now(), time.Time{}), "a source without a clock")
 }

@@ -1,4 +1,6 @@
-package poller
+// Package deadhook calls a user's hook for dead-lettered timers. The package carries no
+// compatibility promise; use package wakebell.
+package deadhook
 
 import (
 	"bytes"
@@ -9,65 +11,66 @@ import (
 	"sync"
 	"time"
 
+	"github.com/wakebell/wakebell/actors/counters"
 	"github.com/wakebell/wakebell/messages/exchange"
 )
 
-// DeadTimer is a timer that was dead-lettered. Reason and Payload are set as far
-// as they are known.
-type DeadTimer struct {
+// Timer is a timer that was dead-lettered. Reason and Payload are set as far as they are
+// known.
+type Timer struct {
 	Topic string
 	exchange.DeadLettered
 }
 
 const (
-	// maxHookQueue and maxHookQueueBytes bound the queue of the hook.
-	maxHookQueue      = 1000
-	maxHookQueueBytes = 16 << 20
+	// maxQueue and maxQueueBytes bound the queue of the hook.
+	maxQueue      = 1000
+	maxQueueBytes = 16 << 20
 )
 
-// DeadLetterHook calls user code for every dead-lettered timer, one after the
-// other, in a goroutine that runs only while the queue is not empty. Pollers add
-// to the queue and continue; what does not fit is counted, and the dead letter in
-// the source remains.
-type DeadLetterHook struct {
-	call   func(context.Context, DeadTimer) // nil: timers are only counted
+// Hook calls user code for every dead-lettered timer, one after the other, in a goroutine
+// that runs only while the queue is not empty. Pollers add to the queue and continue; what
+// does not fit is counted, and the dead letter in the source remains.
+type Hook struct {
+	call   func(context.Context, Timer) // nil: timers are only counted
 	log    *slog.Logger
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 
 	mu      sync.Mutex
-	queue   []queuedDeadTimer
+	queue   []queued
 	size    int           // bytes in the queue
 	idle    chan struct{} // closed when the goroutine ends; nil: it does not run
 	closed  bool
 	skipped int // since the queue was full; 0: it is not
 }
 
-type queuedDeadTimer struct {
-	DeadTimer
-	counters *counters
+type queued struct {
+	Timer
+	counters *counters.Topic
 }
 
-func (d queuedDeadTimer) size() int { return len(d.ID) + len(d.Payload) + len(d.Reason) }
+func (d queued) size() int { return len(d.ID) + len(d.Payload) + len(d.Reason) }
 
-// NewDeadLetterHook returns a hook for call; nil: dead letters are only counted.
-func NewDeadLetterHook(call func(context.Context, DeadTimer), log *slog.Logger) *DeadLetterHook {
-	h := &DeadLetterHook{call: call, log: log}
+// New returns a hook for call; nil: dead letters are only counted.
+func New(call func(context.Context, Timer), log *slog.Logger) *Hook {
+	h := &Hook{call: call, log: log}
 	//nolint:forbidigo // the context lasts as long as the runtime; End ends it
 	h.ctx, h.cancel = context.WithCancelCause(context.Background())
 	return h
 }
 
-// add queues a call of the hook.
-func (h *DeadLetterHook) add(d queuedDeadTimer) {
+// Add queues a call of the hook for a timer of a topic with these counters.
+func (h *Hook) Add(timer Timer, counts *counters.Topic) {
+	d := queued{timer, counts}
 	if h.call == nil {
 		return
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	full := len(h.queue) == maxHookQueue || len(h.queue) > 0 && h.size+d.size() > maxHookQueueBytes
+	full := len(h.queue) == maxQueue || len(h.queue) > 0 && h.size+d.size() > maxQueueBytes
 	if full || h.closed {
-		d.counters.hookSkipped.Add(1)
+		d.counters.HookSkipped.Add(1)
 		if h.skipped++; h.skipped == 1 {
 			h.log.Error("dead-letter hook too slow; calls are skipped", "topic", d.Topic, "id", d.ID, "entry", d.Entry)
 		}
@@ -83,7 +86,7 @@ func (h *DeadLetterHook) add(d queuedDeadTimer) {
 
 // next removes the first entry of the queue; false: it is empty, and the
 // goroutine has to end.
-func (h *DeadLetterHook) next() (queuedDeadTimer, bool) {
+func (h *Hook) next() (queued, bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if len(h.queue) == 0 {
@@ -92,17 +95,17 @@ func (h *DeadLetterHook) next() (queuedDeadTimer, bool) {
 			h.log.Warn("dead-letter hook has caught up", "skipped", h.skipped)
 			h.skipped = 0
 		}
-		return queuedDeadTimer{}, false
+		return queued{}, false
 	}
 	d := h.queue[0]
-	h.queue[0] = queuedDeadTimer{}
+	h.queue[0] = queued{}
 	h.queue, h.size = h.queue[1:], h.size-d.size()
 	return d, true
 }
 
 // run calls the hook until the queue is empty. If user code ends the goroutine
 // (runtime.Goexit), another one continues.
-func (h *DeadLetterHook) run(idle chan struct{}) {
+func (h *Hook) run(idle chan struct{}) {
 	finished := false
 	defer func() {
 		if finished {
@@ -117,14 +120,14 @@ func (h *DeadLetterHook) run(idle chan struct{}) {
 	finished = true
 }
 
-func (h *DeadLetterHook) callFor(d queuedDeadTimer) {
+func (h *Hook) callFor(d queued) {
 	returned := false
 	defer func() {
 		if returned {
-			d.counters.hookCalls.Add(1)
+			d.counters.HookCalls.Add(1)
 			return
 		}
-		d.counters.hookPanics.Add(1)
+		d.counters.HookPanics.Add(1)
 		reason := any("it ended its goroutine")
 		if r := recover(); r != nil {
 			reason = r
@@ -132,14 +135,14 @@ func (h *DeadLetterHook) callFor(d queuedDeadTimer) {
 		h.log.Error("dead-letter hook panicked", "topic", d.Topic, "id", d.ID, "entry", d.Entry,
 			"panic", fmt.Sprint(reason), "stack", string(debug.Stack()))
 	}()
-	h.call(h.ctx, d.DeadTimer)
+	h.call(h.ctx, d.Timer)
 	returned = true
 }
 
 // End waits until the hook was called for all queued timers, or until the given
 // instant. Then its context ends with cause and the rest is dropped. It returns
 // soon after that, even if the hook does not.
-func (h *DeadLetterHook) End(until time.Time, cause error) {
+func (h *Hook) End(until time.Time, cause error) {
 	if h.ctx.Err() != nil {
 		return // already ended
 	}
@@ -150,18 +153,18 @@ func (h *DeadLetterHook) End(until time.Time, cause error) {
 	if dropped := h.close(cause); dropped > 0 {
 		h.log.Error("dead-letter hook took too long; calls are skipped", "skipped", dropped)
 	}
-	if !h.wait(HookGrace) {
+	if !h.wait(Grace) {
 		h.log.Error("dead-letter hook ignores its context and is abandoned")
 	}
 }
 
 // close ends the hook's context and returns how many entries it drops.
-func (h *DeadLetterHook) close(cause error) (dropped int) {
+func (h *Hook) close(cause error) (dropped int) {
 	h.cancel(cause)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, d := range h.queue {
-		d.counters.hookSkipped.Add(1)
+		d.counters.HookSkipped.Add(1)
 	}
 	dropped = len(h.queue)
 	h.queue, h.size, h.closed = nil, 0, true
@@ -170,7 +173,7 @@ func (h *DeadLetterHook) close(cause error) (dropped int) {
 
 // wait waits until no call runs or is queued, and reports whether that was in
 // time.
-func (h *DeadLetterHook) wait(d time.Duration) bool {
+func (h *Hook) wait(d time.Duration) bool {
 	h.mu.Lock()
 	idle := h.idle
 	h.mu.Unlock()
@@ -185,6 +188,6 @@ func (h *DeadLetterHook) wait(d time.Duration) bool {
 	}
 }
 
-// HookGrace is the time that the dead-letter hook has after a drain for timers
+// Grace is the time that the dead-letter hook has after a drain for timers
 // that were dead-lettered in it, and again once its context has ended.
-const HookGrace = 500 * time.Millisecond
+const Grace = 500 * time.Millisecond

@@ -1,0 +1,104 @@
+// Package counters counts what pollers do, for operators and for the counts that are kept
+// in the source. The package carries no compatibility promise; use package wakebell.
+package counters
+
+import (
+	"sync/atomic"
+	"time"
+
+	"github.com/wakebell/wakebell/actors/records"
+	"github.com/wakebell/wakebell/wakebelltype"
+)
+
+// Topic counts what happens to the timers of a topic on this node. It outlives a crash of
+// the poller.
+type Topic struct {
+	Delivered, Acked, Retried, DeadLettered, Discarded, Released, Crashed,
+	Superseded, Cancelled, Lost, Hung, OrphansRemoved, Exchanges, Empty, Peeks, Errors,
+	HookCalls, HookSkipped, HookPanics, Incarnations, ClockSteps, LastExchange,
+	Repeated, Rejected, RejectedAcks, FinalErrors, HeartbeatsFailed, PrefetchReturned, HandlerRestarts, Held, Throttled, KeyThrottled, BreakerOpen, BreakerOpened, Concurrency,
+	FallbackDelivered, HelpRequests, Started, Lateness, MaxLateness atomic.Int64
+
+	Role atomic.Pointer[string] // in the division of the topic; nil: none
+}
+
+// Snapshot returns the counts so far.
+func (c *Topic) Snapshot() wakebelltype.Counters {
+	s := wakebelltype.Counters{
+		// Parts are read before the counters that contain them, so that what remains
+		// never decreases.
+		Repeated:     c.Repeated.Load(),
+		Rejected:     c.Rejected.Load(),
+		RejectedAcks: c.RejectedAcks.Load(),
+
+		Delivered:      c.Delivered.Load(),
+		Acked:          c.Acked.Load(),
+		Retried:        c.Retried.Load(),
+		DeadLettered:   c.DeadLettered.Load(),
+		Discarded:      c.Discarded.Load(),
+		Released:       c.Released.Load(),
+		Crashed:        c.Crashed.Load(),
+		Superseded:     c.Superseded.Load(),
+		Cancelled:      c.Cancelled.Load(),
+		Lost:           c.Lost.Load(),
+		Hung:           c.Hung.Load(),
+		OrphansRemoved: c.OrphansRemoved.Load(),
+		Exchanges:      c.Exchanges.Load(),
+		Empty:          c.Empty.Load(),
+		Peeks:          c.Peeks.Load(),
+		Errors:         c.Errors.Load(),
+		ClockSteps:     c.ClockSteps.Load(),
+		Restarts:       max(c.Incarnations.Load()-1, 0),
+		HookCalls:      c.HookCalls.Load(),
+		HookSkipped:    c.HookSkipped.Load(),
+		HookPanics:     c.HookPanics.Load(),
+
+		HeartbeatsFailed: c.HeartbeatsFailed.Load(),
+		PrefetchReturned: c.PrefetchReturned.Load(),
+		HandlerRestarts:  c.HandlerRestarts.Load(),
+		Held:             c.Held.Load(),
+		BreakerOpen:      c.BreakerOpen.Load(),
+		BreakerOpened:    c.BreakerOpened.Load(),
+		Throttled:        c.Throttled.Load(),
+		KeyThrottled:     c.KeyThrottled.Load(),
+		Concurrency:      c.Concurrency.Load(),
+
+		FallbackDelivered: c.FallbackDelivered.Load(),
+		HelpRequests:      c.HelpRequests.Load(),
+	}
+	if role := c.Role.Load(); role != nil {
+		s.Role = *role
+	}
+	if nanos := c.LastExchange.Load(); nanos != 0 {
+		s.LastExchange = time.Unix(0, nanos)
+	}
+	return s
+}
+
+// Recorded returns what is kept in the source of a topic.
+func (c *Topic) Recorded() records.Counts {
+	return records.Counts{
+		Handled: c.Acked.Load() - c.RejectedAcks.Load(),
+		Failed:  c.Retried.Load() + c.Crashed.Load() + c.FinalErrors.Load(),
+		Dead:    c.DeadLettered.Load(),
+		Started: c.Started.Load(), Lateness: time.Duration(c.Lateness.Load()),
+	}
+}
+
+// Latest returns the largest lateness since it was called last.
+func (c *Topic) Latest() time.Duration { return time.Duration(c.MaxLateness.Swap(0)) }
+
+// CountLateness counts first attempts whose lateness is sum together and at most most.
+func (c *Topic) CountLateness(first int, sum, most time.Duration) {
+	if first == 0 {
+		return
+	}
+	c.Started.Add(int64(first))
+	c.Lateness.Add(int64(sum))
+	for {
+		known := c.MaxLateness.Load()
+		if int64(most) <= known || c.MaxLateness.CompareAndSwap(known, int64(most)) {
+			return
+		}
+	}
+}

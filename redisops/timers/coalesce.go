@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/wakebell/wakebell/redisops/internal/layout"
+	"github.com/wakebell/wakebell/redisops/internal/schedulewindow"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
@@ -23,7 +24,7 @@ import (
 //
 // The window pays where many callers schedule one timer each, and a call returns before
 // the next one comes: of 2,000 calls a second a window of 10 ms makes 100. See
-// scheduleWindow and Timers.ScheduleWindow.
+// package schedulewindow and Timers.ScheduleWindow.
 type coalescer struct {
 	mu     sync.Mutex
 	topics map[string]*pendingSchedules // the last maxCounted or so that were scheduled on
@@ -46,7 +47,7 @@ type pendingSchedules struct {
 	inFlight int
 	waiting  []*waiter
 	gathers  bool // some wait for the end of a window
-	window   scheduleWindow
+	window   schedulewindow.Window
 }
 
 // waiter is one schedule that waits to be sent with others.
@@ -120,8 +121,8 @@ func (s *Timers) windowFor(c *pendingSchedules, entries int) time.Duration {
 	if s.ScheduleWindow != 0 {
 		return s.ScheduleWindow
 	}
-	if c.window.count(time.Now()); c.window.open {
-		return autoWindow
+	if c.window.Count(time.Now()) {
+		return schedulewindow.Width
 	}
 	return 0
 }
@@ -162,7 +163,7 @@ func (s *Timers) closeWindow(topic string) {
 	s.gather.mu.Lock()
 	c := s.gather.topics[topic]
 	c.gathers = false
-	c.window.gathered(time.Now(), len(c.waiting))
+	c.window.Gathered(time.Now(), len(c.waiting))
 	s.gather.mu.Unlock()
 	s.finish(topic)
 }

@@ -1,15 +1,16 @@
-package timers
+// Package schedulewindow decides whether the schedules of a topic wait for each other.
+package schedulewindow
 
 import "time"
 
-// scheduleWindow decides for a topic whether its schedules wait for each other.
+// Window decides for one topic. The zero value is closed. It has no lock.
 //
 // Callers that come by themselves, such as requests, lose nothing but some milliseconds.
 // Callers that wait for one schedule before they begin the next lose throughput. So the
 // window opens only above busyRate, and closes as soon as fewer calls come than before:
 // a single caller loses three windows, and then as many again after a pause that doubles
 // from minPause to maxPause.
-type scheduleWindow struct {
+type Window struct {
 	open     bool
 	from     time.Time // when the period began over which calls are counted
 	calls    int       // in the period
@@ -21,8 +22,9 @@ type scheduleWindow struct {
 }
 
 const (
-	// autoWindow makes a twentieth of the calls at 2,000 a second.
-	autoWindow = 10 * time.Millisecond
+	// Width is for how long calls wait while a window is open. It makes a twentieth of the
+	// calls at 2,000 a second.
+	Width = 10 * time.Millisecond
 	// busyRate is the number of calls a second from which a window opens; ten come in it.
 	busyRate = 1000
 	// A period has at least periodCalls and takes at least minPeriod; if it takes more than
@@ -43,22 +45,23 @@ const (
 	soundFor = 10 * time.Second
 )
 
-// count counts a call.
-func (w *scheduleWindow) count(now time.Time) {
+// Count counts a call, and reports whether it waits for others.
+func (w *Window) Count(now time.Time) (waits bool) {
 	passed := now.Sub(w.from)
 	w.calls++
 	switch {
 	case passed > maxPeriod:
-		*w = scheduleWindow{pause: w.pause, closedAt: w.closedAt}
+		*w = Window{pause: w.pause, closedAt: w.closedAt}
 		w.from, w.calls = now, 1
 	case w.calls > periodCalls && passed >= minPeriod:
 		w.judge(now, float64(w.calls-1)/passed.Seconds())
 		w.from, w.calls = now, 1
 	}
+	return w.open
 }
 
 // judge opens or closes the window after a period with the given rate.
-func (w *scheduleWindow) judge(now time.Time, rate float64) {
+func (w *Window) judge(now time.Time, rate float64) {
 	switch {
 	case !w.open:
 		if rate >= busyRate && now.Sub(w.closedAt) >= w.pause {
@@ -69,19 +72,19 @@ func (w *scheduleWindow) judge(now time.Time, rate float64) {
 	}
 }
 
-// gathered notes how many calls a window has brought.
-func (w *scheduleWindow) gathered(now time.Time, calls int) {
+// Gathered notes how many calls waited until the end of a window.
+func (w *Window) Gathered(now time.Time, calls int) {
 	if !w.open {
 		return
 	}
-	if float64(calls) >= max(2, keptCalls*w.rate*autoWindow.Seconds()) {
+	if float64(calls) >= max(2, keptCalls*w.rate*Width.Seconds()) {
 		w.short = 0
 	} else if w.short++; w.short == maxShort {
 		w.shut(now)
 	}
 }
 
-func (w *scheduleWindow) shut(now time.Time) {
+func (w *Window) shut(now time.Time) {
 	if now.Sub(w.openedAt) >= soundFor {
 		w.pause = 0
 	}

@@ -1,0 +1,25 @@
+package schedulewindow
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestAWindowThatSlowsIsTriedLessAndLessOften(t *testing.T) {
+	t.Parallel()
+	w, now, tries := Window{}, time.Unix(0, 0), 0
+	for now.Before(time.Unix(600, 0)) {
+		waits := w.Count(now)
+		now = now.Add(300 * time.Microsecond)
+		if waits {
+			w.Gathered(now, 1)
+			if !w.open {
+				tries++
+			}
+		}
+	}
+	require.Equal(t, 15, tries, "after 1, 2, 4 … 60 s")
+	require.Equal(t, maxPause, w.pause)
+}

@@ -102,6 +102,14 @@ func (s *supervisor) sendProbe(m probeDue) {
 	s.probeAfter(m.shard, o, probeTimeout)
 }
 
+// unprobed probes with the next topic.
+func (s *supervisor) unprobed(m poller.Unprobed) {
+	if o := s.outages[m.Shard]; o != nil && o.probing {
+		o.probing = false
+		s.probeAfter(m.Shard, o, firstProbeDelay)
+	}
+}
+
 func (s *supervisor) redisUp(m poller.Available) {
 	o := s.outages[m.Shard]
 	if o == nil {

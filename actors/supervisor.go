@@ -58,6 +58,8 @@ func (s *supervisor) Receive(c actor.Context) {
 		s.redisUp(m)
 	case probeDue:
 		s.sendProbe(m)
+	case poller.Unprobed:
+		s.unprobed(m)
 	case checkHealth:
 		s.checkHealth(m)
 	case *messages.Drain:

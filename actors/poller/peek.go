@@ -77,14 +77,14 @@ func (p *poller) peekAnswered(m peeked) {
 		if errors.Is(m.err, exchange.ErrUnavailable) {
 			p.redisDown(m.err)
 		} else {
-			p.redisReachable()
+			p.redisReachable(m.flight.sent)
 		}
 		return
 	}
 	p.head.peeks++
 	p.Counters.Peeks.Add(1)
 	p.Counters.LastExchange.Store(now.UnixNano())
-	p.redisReachable()
+	p.redisReachable(m.flight.sent)
 	if !answer.Now.IsZero() {
 		p.clock = clock{source: answer.Now, local: now}
 		p.watchClock(m.flight.sent, m.received, answer.Now)

@@ -65,6 +65,9 @@ type poller struct {
 	// While unavailable is set, Redis is down and the poller sends only what the
 	// supervisor requests. probing is set while such a request is in flight.
 	unavailable, probing bool
+	// heldAt is when unavailable was set last. Answers to requests that were sent before
+	// do not say that Redis is back.
+	heldAt time.Time
 
 	override                       ClusterOverride // as last read
 	overrideKnown                  bool
@@ -205,7 +208,7 @@ func (p *poller) receive(message any, sender *actor.PID) bool {
 	case SettingsChanged:
 		p.applySettings()
 	case Hold:
-		p.unavailable = true
+		p.hold()
 	case Probe:
 		p.probe()
 	case Resume:

@@ -24,6 +24,9 @@ type Unavailable struct {
 // Available reports to the supervisor that an exchange was answered.
 type Available struct{ Shard string }
 
+// Unprobed reports to the supervisor that a poller cannot try Redis now.
+type Unprobed struct{ Shard string }
+
 // Hold asks a poller to send nothing.
 type Hold struct{}
 

@@ -25,7 +25,7 @@ func (p *poller) exchangeAnswered(m exchanged) {
 	p.refundShare(f.request.Want - len(m.reply.Leases))
 	p.Counters.Exchanges.Add(1)
 	p.Counters.LastExchange.Store(now.UnixNano())
-	p.redisReachable()
+	p.redisReachable(f.sent)
 	p.watchClock(f.sent, m.received, m.reply.Now)
 	p.countSettled(f, m.reply)
 	p.reportDeadLetters(f, m.reply)
@@ -35,10 +35,11 @@ func (p *poller) exchangeAnswered(m exchanged) {
 	p.plan(s, f, m.reply)
 }
 
-// redisReachable notes that Redis answers, even with an error of this topic
-// alone.
-func (p *poller) redisReachable() {
-	if p.unavailable || p.probing {
+// redisReachable notes that Redis answers a request that was sent at an instant, even with
+// an error of this topic alone. In an outage many answers to earlier requests may be on
+// their way, mainly with many topics on a busy machine: each would wake up all topics.
+func (p *poller) redisReachable(sent time.Time) {
+	if (p.unavailable || p.probing) && sent.After(p.heldAt) {
 		p.unavailable, p.probing = false, false
 		p.root.Send(p.parent, Available{p.Source.Shard()})
 	}
@@ -56,9 +57,13 @@ func (p *poller) watchClock(sent, received, source time.Time) {
 
 // redisDown reports that Redis is down and waits for the supervisor.
 func (p *poller) redisDown(err error) {
-	p.unavailable, p.probing = true, false
+	p.probing = false
+	p.hold()
 	p.root.Send(p.parent, Unavailable{p.Source.Shard(), err})
 }
+
+// hold makes the poller send nothing until it receives Probe or Resume.
+func (p *poller) hold() { p.unavailable, p.heldAt = true, time.Now() }
 
 // countSettled counts the settlements of f by their results and answers the
 // handlers that wait for one.
@@ -235,7 +240,7 @@ func (p *poller) exchangeFailed(s *stream, f *flight, err error) {
 		each.unsettled = true
 	}
 	if !errors.Is(err, exchange.ErrUnavailable) {
-		p.redisReachable()
+		p.redisReachable(f.sent)
 	}
 	switch {
 	case errors.Is(err, exchange.ErrUnavailable):
@@ -258,7 +263,8 @@ func (p *poller) exchangeFailed(s *stream, f *flight, err error) {
 }
 
 // probe tries Redis on behalf of all topics of the shard: with an exchange that
-// waits, or else with an empty one.
+// waits, or else with an empty one. It cannot while all streams wait for answers to
+// requests from before the outage.
 func (p *poller) probe() {
 	p.probing = true
 	for _, s := range p.streams {
@@ -273,6 +279,8 @@ func (p *poller) probe() {
 			return
 		}
 	}
+	p.probing = false
+	p.root.Send(p.parent, Unprobed{p.Source.Shard()})
 }
 
 // resume continues after an outage, at a random moment within m.Within, so that

@@ -66,46 +66,47 @@ func (m *Meter) Bounded(name string, op func()) {
 		if m.slowest <= Bound {
 			return
 		}
-		slower := m.slower()
-		if float64(m.slowest) <= float64(Bound)*slower {
+		slowness := Slowness(m.t, m.info)
+		if float64(m.slowest) <= float64(Bound)*slowness {
 			return
 		}
 		tries = append(tries, fmt.Sprintf("%v while the reference took %.1f times as long as it should: %s",
-			m.slowest, slower, m.command))
+			m.slowest, slowness, m.command))
 	}
 	m.t.Errorf("%s: a command took more than %v of CPU time, each of %d times:\n%s",
 		name, Bound, meterTries, strings.Join(tries, "\n"))
 }
 
-// slower returns the factor by which the reference takes longer than it should, the median
-// of five runs.
-func (m *Meter) slower() float64 {
-	ctx := m.t.Context()
-	keys := []string{Name(m.t), Name(m.t)}
+// Slowness returns the factor by which fixed work of scripts takes longer than it should on
+// the Redis of rdb, at the moment: the median of five runs. Nothing else may use the server.
+func Slowness(t testing.TB, rdb redis.UniversalClient) float64 {
+	t.Helper()
+	keys := []string{Name(t), Name(t)}
 	took := make([]time.Duration, 5)
 	for i := range took {
-		before := m.cpu(ctx)
-		if err := reference.Run(ctx, m.info, keys).Err(); err != nil && !errors.Is(err, redis.Nil) {
-			m.t.Errorf("redistest: reference: %v", err)
+		before := mainThread(t, rdb)
+		if err := reference.Run(t.Context(), rdb, keys).Err(); err != nil && !errors.Is(err, redis.Nil) {
+			t.Errorf("redistest: reference: %v", err)
 		}
-		took[i] = m.cpu(ctx) - before
+		took[i] = mainThread(t, rdb) - before
 	}
 	slices.Sort(took)
 	return float64(took[len(took)/2]) / float64(referenceCost)
 }
 
-// cpu returns the CPU time that Redis's main thread has used.
-func (m *Meter) cpu(ctx context.Context) time.Duration {
-	info, err := m.info.InfoMap(ctx, "cpu").Result()
+// mainThread returns the CPU time that Redis's main thread has used.
+func mainThread(t testing.TB, rdb redis.UniversalClient) time.Duration {
+	t.Helper()
+	info, err := rdb.InfoMap(t.Context(), "cpu").Result()
 	if err != nil {
-		m.t.Errorf("redistest: info: %v", err)
+		t.Errorf("redistest: info: %v", err)
 		return 0
 	}
 	var sum float64
 	for _, field := range []string{"used_cpu_user_main_thread", "used_cpu_sys_main_thread"} {
 		seconds, err := strconv.ParseFloat(info["CPU"][field], 64)
 		if err != nil {
-			m.t.Errorf("redistest: info: %s: %v", field, err)
+			t.Errorf("redistest: info: %s: %v", field, err)
 		}
 		sum += seconds
 	}
@@ -125,9 +126,9 @@ func (m *Meter) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Proces
 // ProcessHook measures one command.
 func (m *Meter) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
-		before := m.cpu(ctx)
+		before := mainThread(m.t, m.info)
 		err := next(ctx, cmd)
-		if took := m.cpu(ctx) - before; took > m.slowest {
+		if took := mainThread(m.t, m.info) - before; took > m.slowest {
 			m.slowest, m.command = took, fmt.Sprintf("%.*s", meterShown, cmd.String())
 		}
 		return err

@@ -17,8 +17,10 @@ var public = []string{
 	"remote", "remote/rights", "wakebelltest", "wakebelltype",
 }
 
+// TestGoAPI does not run beside TestJSONOfCommands, which would compile all packages again.
+//
+//nolint:paralleltest // see above
 func TestGoAPI(t *testing.T) {
-	t.Parallel()
 	p := load(t)
 	for _, dir := range public {
 		pkg, err := p.imports.Import(path.Join(module, dir))

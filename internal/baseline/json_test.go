@@ -12,8 +12,9 @@ import (
 
 // The fields of the JSON that commands print. Their values are compared in
 // cmd/wakebell/testdata.
+//
+//nolint:paralleltest // see TestGoAPI
 func TestJSONOfCommands(t *testing.T) {
-	t.Parallel()
 	p := load(t)
 	var lines []string
 	for path := range p.compiled {

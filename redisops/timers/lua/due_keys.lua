@@ -55,7 +55,7 @@ local function admits(id, score, r, now)
     local first, at = id, score
     -- Of the timers that were woken here the order is known: they are in it, and a single
     -- one is the first.
-    if not (limit == math.huge or firsts[id] and limit == 1 or r and r.claims > 0) then
+    if not (limit == math.huge or firsts[id] and limit == 1 or r and r.failures > 0) then
       local instant = not firsts[id] and number(r and r.activation or score)
       if instant and instant > -math.huge and micros(instant) ~= string.sub(place, 1, 18) then
         place = move(key, place, id, instant)

@@ -54,7 +54,7 @@ local function wake(keys)
   for key in pairs(keys) do
     local state = state_of(key)
     if state then
-      for _, id in ipairs(keyed.wake(key, math.min(free_of(state), CHUNK))) do
+      for _, id in ipairs(keyed.wake(key, math.min(free_of(state), CHUNK), 0)) do
         firsts[id], woken = true, woken + 1
         -- A timer that is claimed in this exchange need not be written as due before.
         if not key_rate then awake[#awake + 1], unwritten[id] = id, true end
@@ -88,12 +88,18 @@ function by_key.of(id)
 end
 
 -- released notes timers that were released: they are in the order of their keys again.
+-- Those that have failed hold their keys on.
 local function released(ids, freed)
-  for _, id in ipairs(note_shared(ids, read_entries(ids))) do
+  local shared, scores, stored = note_shared(ids, read_entries(ids)), {}, {}
+  if bounded and not skips then
+    scores = collect('ZMSCORE', KEYS[1], shared, 1, #shared)
+    stored = collect('HMGET', KEYS[3], shared, 1, #shared)
+  end
+  for i, id in ipairs(shared) do
     local e = entries[id]
     local key = key_in(e)
-    local state = state_of(key)
-    if state and release(key, state, id) then
+    local state, r = state_of(key), current(stored[i], scores[i])
+    if state and not (r and r.failures > 0) and release(key, state, id) then
       link(key, place_in(e), id)
       freed[key] = true
     end

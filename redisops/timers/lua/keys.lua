@@ -38,6 +38,12 @@ local function micros(instant)
   return string.format('%018.0f', math.max(0, math.min(instant * 1e6, 9.9e17)))
 end
 
+-- prefix_of is what the members of the order begin with that are timers of a key.
+local function prefix_of(key) return string.format('%03d', #key) .. key end
+
+-- noted is the id of a timer in the state of the key that it holds.
+local function noted(id) return #id .. ' ' .. id end
+
 local function place_in(entry) return string.sub(entry, 1, PLACE) end
 local function key_in(entry) return string.sub(entry, KEY) end
 
@@ -128,7 +134,7 @@ local function write_states()
       set[#set + 1], set[#set + 2] = key, 's' .. state.sole
     else
       local held = {'m'}
-      for _, id in ipairs(state.held) do held[#held + 1] = #id .. ' ' .. id end
+      for _, id in ipairs(state.held) do held[#held + 1] = noted(id) end
       set[#set + 1], set[#set + 2] = key, table.concat(held)
     end
   end

@@ -5,7 +5,6 @@
 local linked, unlinked = {}, {} -- changes of the order that are not written yet
 local to_wake, waking = {}, {}  -- ids of parked timers that become due, and the set of those that still do
 
-local function prefix_of(key) return string.format('%03d', #key) .. key end
 local function member(key, place, id) return prefix_of(key) .. place .. id end
 
 local function link(key, place, id) linked[#linked + 1], linked[#linked + 2] = '0', member(key, place, id) end
@@ -89,7 +88,7 @@ function keyed.several(key, state)
   local score = redis.call('ZSCORE', key_timeline, id)
   if not score then return end
   local r = current(redis.call('HGET', key_leases, id), score)
-  if r and (r.state == 'l' or r.claims > 0 or waits_for_token(r)) then
+  if r and (r.state == 'l' or r.failures > 0 or waits_for_token(r)) then
     state.held[1] = id
   else
     link(key, place, id)
@@ -140,13 +139,15 @@ local function first_of(key, count)
   return ids, places, scores
 end
 
--- wake makes the first timers of a key due, up to count, if they are parked. It returns
--- them; write_due writes it.
-function keyed.wake(key, count)
+-- wake makes the first timers of a key due that are parked, up to count. It looks at count
+-- timers of the key, and at beyond further ones if some of those are due already. It
+-- returns those it woke; write_due writes it.
+function keyed.wake(key, count, beyond)
   local state, woken = state_of(key), {}
   if not state or state.sole or count < 1 then return woken end
-  local ids, places, scores = first_of(key, count)
+  local ids, places, scores = first_of(key, count + beyond)
   for i, id in ipairs(ids) do
+    if #woken == count then break end
     if keyed.parked(scores[i]) and make_due(key, places[i], id) then woken[#woken + 1] = id end
   end
   if #ids == 0 and #state.held == 0 then set_state(key, false) end

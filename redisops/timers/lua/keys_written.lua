@@ -1,10 +1,14 @@
 -- Timers with keys that were written or have ended: put after keys_order.lua, before
 -- the scripts that do not claim.
 
+-- BEYOND is how many timers of a key that are due already wake_freed may pass over: they
+-- may have been free to run before, as a running timer that was scheduled again.
+local BEYOND = 16
+
 -- wake_freed wakes as many timers of each key as it was freed of, and returns how many.
 local function wake_freed(freed, now_text)
   local woken = 0
-  for key, count in pairs(freed) do woken = woken + #keyed.wake(key, count) end
+  for key, count in pairs(freed) do woken = woken + #keyed.wake(key, count, BEYOND) end
   keyed.write(now_text)
   return woken
 end

@@ -57,7 +57,7 @@ for _, key in ipairs(names) do
   elseif state then
     keyed.verify(key, state, now)
     for _, id in ipairs(state.held) do waiting[#waiting + 1] = id end
-    woken = woken + #keyed.wake(key, limit - #state.held)
+    woken = woken + #keyed.wake(key, limit - #state.held, 0)
   end
 end
 keyed.write(now_text)

@@ -98,6 +98,19 @@ func (f *fixture) get(t testing.TB, id string) Timer {
 	return timer
 }
 
+// do sends a command to Redis.
+func (f *fixture) do(t testing.TB, args ...any) {
+	t.Helper()
+	require.NoError(t, f.rdb.Do(context.Background(), args...).Err())
+}
+
+// mistype replaces what a key has by a list, a type that no key has.
+func (f *fixture) mistype(t testing.TB, key string) {
+	t.Helper()
+	f.do(t, "del", key)
+	f.do(t, "rpush", key, "x")
+}
+
 // next returns the next value of a channel.
 func next[T any](t *testing.T, values <-chan T) T {
 	t.Helper()

@@ -92,6 +92,31 @@ func TestWrongTypesLeaveAllUntouched(t *testing.T) {
 	})
 }
 
+// TestWrongTypesOfFlowControlLeaveAllUntouched checks the same for the keys of flow
+// control.
+func TestWrongTypesOfFlowControlLeaveAllUntouched(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, f *fixture) {
+		flow := exchange.Flow{PerKey: 1, KeyRateLimit: 1000, KeyRatePer: time.Second}
+		f.dueOf(t, "k", "a", "b")
+		lease := f.keyRated(t, 1, flow).Leases[0]
+		for _, key := range []string{f.key.Flow, f.key.TimerKeys, f.key.KeyOrder, f.key.KeyStates, f.key.KeyRates} {
+			require.NoError(t, f.rdb.Copy(t.Context(), key, key+"-kept", 0, true).Err())
+			f.mistype(t, key)
+			before := f.dump(t)
+			r := f.Request(1, time.Minute)
+			r.Flow, r.Settle = flow, []exchange.Settlement{ack(lease)}
+			_, err := f.src.Exchange(t.Context(), r)
+			require.ErrorIs(t, err, redisops.ErrWrongType)
+			require.ErrorContains(t, err, fmt.Sprintf("%q holds a list, want", key))
+			require.Equal(t, before, f.dump(t))
+			f.do(t, "del", key)
+			require.NoError(t, f.rdb.Copy(t.Context(), key+"-kept", key, 0, true).Err())
+		}
+		require.Equal(t, []string{"b"}, storetest.IDs(f.keyRated(t, 1, flow, ack(lease)).Leases))
+	})
+}
+
 // dump returns all of a topic's keys that have the right type.
 func (f *fixture) dump(t *testing.T) string {
 	t.Helper()

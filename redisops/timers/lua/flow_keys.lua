@@ -7,6 +7,9 @@
 -- A timer that is the sole one of its key costs only its entry here: it needs no state,
 -- and nothing but a rate limit holds it back.
 
+local bad = mistyped(false, false, false, false, false, false, false, 'hash', 'zset', 'hash')
+if bad then return bad end
+
 local by_key = {}
 flow.by_key = by_key
 

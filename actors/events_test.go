@@ -98,7 +98,7 @@ func watched(t *testing.T, g *recordedEvents, s *actortest.MemorySource, handle 
 		Topics: []poller.Topic{topicOn(s, 2, handle)}, Events: g, Hints: hints,
 	})
 	require.NoError(t, err)
-	<-time.After(time.Second)
+	<-time.After(2 * time.Second) // longer than the announcement of a watcher may take
 	return rt, hints, log
 }
 
@@ -266,7 +266,7 @@ func TestFirstEventsAreBounded(t *testing.T) {
 	actortest.InVirtualTime(t, func(t *testing.T) {
 		g, s := &recordedEvents{}, actortest.NewMemorySource(eventfeed.MaxEarly)
 		rt, hints, _ := watched(t, g, s, acks)
-		<-time.After(eventfeed.EarlyFor - 2*time.Second)
+		<-time.After(eventfeed.EarlyFor - 3*time.Second)
 		hints.watchSince(10*time.Second, time.Hour)
 		<-time.After(time.Second)
 		published := g.take()

@@ -7,10 +7,13 @@ import (
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
+// announceDelay is how late the announcement of a watcher may arrive.
+const announceDelay = time.Second
+
 // EarlyFor is how long the first events of a topic are kept: a watcher that
 // existed before the node announces itself twice within that time, and one of the
 // announcements may be lost or late.
-const EarlyFor = 2*exchange.AnnounceEvery + time.Second
+const EarlyFor = 2*exchange.AnnounceEvery + announceDelay
 
 // MaxEarly bounds the events of a topic that are kept: a node may have thousands of busy
 // topics. Further ones count as missed.
@@ -62,8 +65,11 @@ func (f *Feed) dropEarly() {
 	f.updateWatched()
 }
 
-// recall queues the kept events since an instant.
-func (f *Feed) recall(since time.Time) {
+// recall queues the kept events for a watcher that has been subscribed for some time. How
+// long its announcement took is not known, so there may be some from just before it
+// subscribed.
+func (f *Feed) recall(subscribed time.Duration) {
+	since := time.Now().Add(-subscribed - announceDelay)
 	kept := f.early.events[:0]
 	for _, e := range f.early.events {
 		if e.at.Before(since) {

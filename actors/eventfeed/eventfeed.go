@@ -179,7 +179,7 @@ func (t *Publisher) Watch(f *Feed, d, subscribed time.Duration) {
 	}
 	f.mu.Lock()
 	f.until, f.greet = time.Now().Add(min(d, MaxWatch)), true
-	f.recall(time.Now().Add(-subscribed))
+	f.recall(subscribed)
 	f.told = true
 	f.updateWatched()
 	f.mu.Unlock()

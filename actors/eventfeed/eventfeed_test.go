@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell/actors/internal/actortest"
+	"github.com/wakebell/wakebell/messages/exchange"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
@@ -26,9 +27,7 @@ func TestWatchWithoutAPublisherIsIgnored(t *testing.T) {
 func TestFirstEventsAreCollectedUntilTheirRoomIsFull(t *testing.T) {
 	t.Parallel()
 	actortest.InVirtualTime(t, func(t *testing.T) {
-		publisher := Publisher{Events: discarded{}, Log: slog.New(slog.DiscardHandler), Io: new(sync.WaitGroup)}
-		defer publisher.Io.Wait()
-		defer publisher.Stop()
+		publisher := newPublisher(t)
 		var f Feed
 		f.KeepEarly()
 		for range MaxEarly {
@@ -46,6 +45,35 @@ func TestFirstEventsAreCollectedUntilTheirRoomIsFull(t *testing.T) {
 	})
 }
 
+func TestFirstEventsSurviveALateAnnouncement(t *testing.T) {
+	t.Parallel()
+	actortest.InVirtualTime(t, func(t *testing.T) {
+		publisher := newPublisher(t)
+		var f Feed
+		f.KeepEarly()
+		<-time.After(announceDelay) // a watcher subscribes now
+		f.Add(wakebelltype.Event{Kind: wakebelltype.EventDelivered})
+		<-time.After(exchange.AnnounceEvery + announceDelay - time.Millisecond)
+		publisher.Watch(&f, time.Minute, exchange.AnnounceEvery)
+		events, _ := f.take(time.Now())
+		require.Len(t, events, 2, "a greeting and the event")
+	})
+}
+
+func TestEventsFromLongBeforeTheWatchAreNotRecalled(t *testing.T) {
+	t.Parallel()
+	actortest.InVirtualTime(t, func(t *testing.T) {
+		publisher := newPublisher(t)
+		var f Feed
+		f.KeepEarly()
+		f.Add(wakebelltype.Event{Kind: wakebelltype.EventDelivered})
+		<-time.After(announceDelay + time.Millisecond) // a watcher subscribes now
+		publisher.Watch(&f, time.Minute, 0)
+		events, _ := f.take(time.Now())
+		require.Len(t, events, 1, "a greeting")
+	})
+}
+
 func TestNothingIsCollectedOrMissedWithoutWatchers(t *testing.T) {
 	t.Parallel()
 	actortest.InVirtualTime(t, func(t *testing.T) {
@@ -58,6 +86,17 @@ func TestNothingIsCollectedOrMissedWithoutWatchers(t *testing.T) {
 		events, _ := f.take(time.Now())
 		require.Empty(t, events)
 	})
+}
+
+// newPublisher returns a Publisher that is stopped at the end of the test.
+func newPublisher(t *testing.T) *Publisher {
+	t.Helper()
+	p := &Publisher{Events: discarded{}, Log: slog.New(slog.DiscardHandler), Io: new(sync.WaitGroup)}
+	t.Cleanup(func() {
+		p.Stop()
+		p.Io.Wait()
+	})
+	return p
 }
 
 // discarded publishes nothing.

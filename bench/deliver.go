@@ -28,7 +28,7 @@ const (
 
 // loadTimers schedules n timers that are due at once, with bodies of a given size. All
 // contenders have ids of the same length.
-func loadTimers(ctx context.Context, w *world, topic string, n, bodyBytes int) error {
+func loadTimers(ctx context.Context, w *world, topic string, n, bodyBytes int, options ...wakebell.ScheduleOption) error {
 	client, err := wakebell.NewClient(w.rdb, wakebell.ClientConfig{Logger: quiet()})
 	if err != nil {
 		return err
@@ -36,7 +36,7 @@ func loadTimers(ctx context.Context, w *world, topic string, n, bodyBytes int) e
 	name, body := wakebell.NewTopic[[]byte](topic), bytes.Repeat([]byte("x"), bodyBytes)
 	drafts := make([]wakebell.Draft, 0, 500)
 	for i := range n {
-		drafts = append(drafts, name.Draft(body, wakebell.ID(timerID(i))))
+		drafts = append(drafts, name.Draft(body, append(options, wakebell.ID(timerID(i)))...))
 		if len(drafts) == cap(drafts) || i == n-1 {
 			if _, err := client.Schedule(ctx, drafts...); err != nil {
 				return fmt.Errorf("load: %w", err)
@@ -205,6 +205,14 @@ func increment(ctx context.Context, rdb redis.UniversalClient, n int) error {
 	return rdb.IncrBy(ctx, "handled", int64(n)).Err()
 }
 
+// compute takes 5 µs of CPU time for each call, as a log line and a few allocations would.
+func compute(context.Context, redis.UniversalClient, int) error {
+	began := time.Now()
+	for time.Since(began) < 5*time.Microsecond {
+	}
+	return nil
+}
+
 // makeHandler returns a handler of the topic "node", which reports how many timers each
 // of its calls has handled.
 type makeHandler func(rdb redis.UniversalClient, handled func(n int)) wakebell.Handler
@@ -241,8 +249,8 @@ func nodeHandling(bodyBytes int, cfg wakebell.Config, handler makeHandler) func(
 	}
 }
 
-func nodeHandlingMany(ctx context.Context, w *world, n, bodyBytes int, cfg wakebell.Config, handler makeHandler) (sample, error) {
-	if err := loadTimers(ctx, w, "node", n, bodyBytes); err != nil {
+func nodeHandlingMany(ctx context.Context, w *world, n, bodyBytes int, cfg wakebell.Config, handler makeHandler, options ...wakebell.ScheduleOption) (sample, error) {
+	if err := loadTimers(ctx, w, "node", n, bodyBytes, options...); err != nil {
 		return nil, err
 	}
 	rdb := w.client(0)

@@ -12,6 +12,7 @@ import (
 const (
 	limitedPerSecond = 1000
 	limitedTimers    = 6000 // in a run
+	oneKeyTimers     = 20_000
 )
 
 // flowControl handles timers with flow control that never holds one back. Two contenders
@@ -45,4 +46,9 @@ func limitedBullMQ(ctx context.Context, w *world) (sample, error) {
 		return nil, err
 	}
 	return runBullMQ(ctx, w, "handle", w.many(limitedTimers), 200, "0", strconv.Itoa(limitedPerSecond))
+}
+
+// oneKey has a node handle timers of one key, one after the other.
+func oneKey(ctx context.Context, w *world) (sample, error) {
+	return nodeHandlingMany(ctx, w, w.many(oneKeyTimers), 100, wakebell.Config{}, single(200, nil, wakebell.PerKey(1)), wakebell.Key("k"))
 }

@@ -53,7 +53,12 @@ func allTrials() []trial {
 			{"batch-10", nodeHandling(100, wakebell.Config{}, inBatches(10, 5, increment))},
 			{"batch-100", nodeHandling(100, wakebell.Config{}, inBatches(100, 5, increment))},
 		}},
+		{name: "deliver-compute", about: "the same with a handler that takes 5 µs of CPU for each call", contenders: []contender{
+			{"wakebell-200", nodeHandling(100, wakebell.Config{}, single(200, compute))},
+			{"batch-100", nodeHandling(100, wakebell.Config{}, inBatches(100, 5, compute))},
+		}},
 		{name: "flow", about: "the same with flow control that never holds a timer back", contenders: flowControl()},
+		{name: "one-key", about: "timers that are due, all of one key", contenders: []contender{{"wakebell", oneKey}}},
 		{name: "limited", about: "timers that are due, at most 1,000 a second", contenders: []contender{
 			{"wakebell", limited}, {"bullmq", limitedBullMQ},
 		}},

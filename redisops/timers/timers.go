@@ -118,10 +118,13 @@ func Parts() embed.FS { return luaFiles }
 // lua is the scripts of this package.
 var lua = scripts.NewSet(luaFiles)
 
+// keyedExchange is the parts of an exchange whose timers have keys, but no limits.
+var keyedExchange = []string{"keys", "hand_over", "limits_off", "flow", "keys_order", "flow_key_rate_off", "flow_keys", "due_keys", "packed", "replay", "acks"}
+
 var (
 	exchangeScript      = lua.Load("exchange", "flow_off", "packed", "replay", "acks")
 	exchangeFlowScript  = lua.Variant("exchange", "limits", "flow_limits", "flow", "packed", "replay", "acks")
-	exchangeKeysScript  = lua.Variant("exchange", "limits_off", "flow", "keys", "keys_order", "flow_key_rate_off", "flow_keys", "due_keys", "packed", "replay", "acks")
+	exchangeKeysScript  = lua.Variant("exchange", keyedExchange...)
 	scheduleScript      = lua.Load("schedule", "tally", "keys_off")
 	scheduleKeysScript  = lua.Variant("schedule", "tally", "keys", "keys_order", "keys_written")
 	cancelScript        = lua.Load("cancel", "keys", "keys_order", "keys_written")

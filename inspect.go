@@ -303,8 +303,9 @@ func (c *Client) Diagnose(ctx context.Context, topics ...string) ([]wakebelltype
 //
 // Events may be missed. A node sends at most 20,000 events of a topic per second,
 // and reports how many it dropped. Nodes send events only while at least one Tail
-// runs; a node that starts handling the topic buffers up to 1,000 events for 3 s,
-// until it knows whether one does. Python workers send no events.
+// runs; a node that starts handling the topic keeps its first 20 events for up to
+// 7 s, until it knows whether one does. It may send those of the second before the
+// loop began, too. Python workers send no events.
 //
 // Errors are ErrUnavailable if Redis does not answer at the start (later outages
 // are waited out), ErrChannelDenied, and the error of ctx.

@@ -43,7 +43,7 @@
 //
 //   - unordered: a timer of a key overtook an earlier one, or too many held the key at
 //     once. Over a limit: more timers started than burst + rate × time, or more leases
-//     were held than MaxInFlight. These are judged in the scenario keys.
+//     were held than MaxInFlight. These are judged in the scenarios keys and hand-over.
 //
 // # What is a cause
 //
@@ -127,7 +127,8 @@
 // # Keys and limits
 //
 // The scenario keys has one topic with PerKey, a rate limit and MaxInFlight, and in two
-// rounds of three a rate limit of each key. The judge reads the delivery log alone. A
+// rounds of three a rate limit of each key. The scenario hand-over has PerKey(1) alone, and
+// few keys with long queues. The judge reads the delivery log alone. A
 // timer holds its key, and is a lease in flight, from its claim until its last handler
 // ends, because it is settled after that; retries included. Claims whose answer was lost
 // or delayed have a later instant than they had in Redis: they are left out where that

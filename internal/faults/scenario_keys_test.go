@@ -30,17 +30,27 @@ func limitsOf(round, timers int) Limits {
 	return l
 }
 
-// keys runs timers with keys on a topic with all limits, while nodes are killed and
-// suspended and their links lose commands.
+// keys runs timers with keys on a topic with all limits.
 func keys(w *world) {
-	w.redis()
 	n, each := fewKeys, 10
 	if w.round == 1 && *keysOf > n {
 		n, each = *keysOf, 100
 	}
+	w.keyed(n, each, limitsOf(w.round, n*each))
+}
+
+// handOver runs long queues of timers on few keys, one timer of a key at a time, on a
+// topic without limits: most timers are claimed by redisops/timers/lua/hand_over.lua.
+func handOver(w *world) { w.keyed(4, 80, Limits{PerKey: 1}) }
+
+// keyed runs timers of n keys while nodes are killed and suspended and their links lose
+// commands.
+func (w *world) keyed(n, each int, limits Limits) {
+	w.Helper()
+	w.redis()
 	cfg := w.config()
-	cfg.MaxConcurrent, cfg.Limits = 40+n/20, limitsOf(w.round, n*each)
-	defer func() { w.found = w.deliveries.JudgeLimits(cfg.Limits) }()
+	cfg.MaxConcurrent, cfg.Limits = 40+n/20, limits
+	defer func() { w.found = w.deliveries.JudgeLimits(limits) }()
 	for range 4 {
 		w.nodes = append(w.nodes, w.lossyNode(cfg, nodesLoss))
 	}

@@ -17,6 +17,7 @@ var scenarios = []scenario{
 	{"drain", 4 * time.Second, drain},
 	{"queue", time.Second, queues},
 	{"keys", time.Second, keys},
+	{"hand-over", time.Second, handOver},
 	{"gates", gatefaults.Lease, gates},
 	{"reminders", time.Second, reminders},
 	{"kill", time.Second, kill},

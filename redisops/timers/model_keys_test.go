@@ -72,7 +72,7 @@ func TestModelOfKeys(t *testing.T) {
 	})
 }
 
-var keyModelKeys = rapid.SampledFrom([]string{"", "k", "k", "k", "kk", "\xff"})
+var keyModelKeys = sampled("", "k", "k", "k", "kk", "\xff")
 
 func (m *keyModel) instant(at int) time.Time {
 	if at >= 100 {

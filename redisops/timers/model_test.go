@@ -87,9 +87,17 @@ func TestModel(t *testing.T) {
 }
 
 var (
-	modelIDs    = rapid.SampledFrom([]string{"a", "b", "c", "d", "é", "f"})
-	modelScores = rapid.SampledFrom([]float64{1, 2, 3.5, 4, 4.25e9, 4.26e9})
+	modelIDs    = sampled("a", "b", "c", "d", "é", "f")
+	modelScores = sampled(1, 2, 3.5, 4, 4.25e9, 4.26e9)
 )
+
+// sampled returns a generator that parallel tests share. A generator names itself when its
+// name is first needed, while other tests may read it; so it does that here.
+func sampled[T any](values ...T) *rapid.Generator[T] {
+	g := rapid.SampledFrom(values)
+	_ = g.String()
+	return g
+}
 
 func (m *model) holder(rt *rapid.T) *modelHolder {
 	return m.holders[rapid.IntRange(0, 1).Draw(rt, "holder")]

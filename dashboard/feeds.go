@@ -221,8 +221,9 @@ type heardTopic struct {
 // Limits are the options of the node that bound or time its work on the topic.
 func (t heardTopic) Limits() string {
 	var texts []string
+	options := tuning.InForce(t.State.Options)
 	for _, row := range tuning.All {
-		if v := row.Get(&t.State.Options); v != 0 {
+		if v := row.Get(&options); v != 0 {
 			texts = append(texts, row.Flag+" "+row.Text(v))
 		}
 	}

@@ -150,6 +150,18 @@ func Defaults() (s wakebelltype.Settings) {
 	return s
 }
 
+// InForce returns settings without the periods and bursts of limits that are off, for
+// people to read.
+func InForce(s wakebelltype.Settings) wakebelltype.Settings {
+	if s.RateLimit == 0 {
+		s.RatePer, s.RateBurst = 0, 0
+	}
+	if s.KeyRateLimit == 0 {
+		s.KeyRatePer, s.KeyRateBurst = 0, 0
+	}
+	return s
+}
+
 // Number returns the field of a count, or nil.
 func (t *Setting) Number(s *wakebelltype.Settings) *int {
 	if t.number == nil {

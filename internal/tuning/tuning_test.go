@@ -80,3 +80,12 @@ func TestOverride(t *testing.T) {
 	require.Equal(t, time.Minute, got.MaxPollingInterval)
 	require.Equal(t, 2*time.Hour, got.RetryLimit)
 }
+
+func TestSettingsInForceHaveNoPeriodsOfLimitsThatAreOff(t *testing.T) {
+	t.Parallel()
+	off := wakebelltype.Settings{PerKey: 1, RatePer: 1, RateBurst: 2, KeyRatePer: 3, KeyRateBurst: 4}
+	require.Equal(t, wakebelltype.Settings{PerKey: 1}, InForce(off))
+	on := off
+	on.RateLimit, on.KeyRateLimit = 5, 6
+	require.Equal(t, on, InForce(on))
+}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/wakebell/wakebell/cmd/wakebell/internal/output"
+	"github.com/wakebell/wakebell/internal/tuning"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
@@ -87,6 +88,7 @@ func reportText(screen output.Screen, o wakebelltype.Overview) string {
 
 // limitsOf returns the options that bound a topic over all nodes.
 func limitsOf(s wakebelltype.Settings) wakebelltype.Settings {
+	s = tuning.InForce(s)
 	return wakebelltype.Settings{
 		RateLimit: s.RateLimit, RatePer: s.RatePer, RateBurst: s.RateBurst, MaxInFlight: s.MaxInFlight, PerKey: s.PerKey,
 		KeyRateLimit: s.KeyRateLimit, KeyRatePer: s.KeyRatePer, KeyRateBurst: s.KeyRateBurst,

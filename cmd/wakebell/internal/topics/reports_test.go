@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell/cmd/wakebell/internal/output"
+	"github.com/wakebell/wakebell/internal/tuning"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
@@ -27,6 +28,7 @@ func TestReportsOfNodesInACell(t *testing.T) {
 		reports []wakebelltype.NodeReport
 	}{
 		"nothing":          {"", []wakebelltype.NodeReport{state(wakebelltype.NodeState{Breaker: "closed", Options: wakebelltype.Settings{MaxConcurrent: 9}})}},
+		"no limits":        {"", []wakebelltype.NodeReport{state(wakebelltype.NodeState{Options: tuning.Defaults()})}},
 		"a node":           {"breaker open on a/1" + since + why, []wakebelltype.NodeReport{open("a/1/x", at.Add(time.Minute))}},
 		"several":          {"breaker open on 2 nodes" + since + why, []wakebelltype.NodeReport{open("a/1/x", at.Add(time.Hour)), open("b/2/x", at.Add(time.Minute))}},
 		"concurrency":      {"concurrency=5", []wakebelltype.NodeReport{state(wakebelltype.NodeState{Concurrency: 5}), state(wakebelltype.NodeState{})}},

@@ -1,0 +1,74 @@
+package faults
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestMutantsApply checks that the patches of make faults-mutants, which takes half an
+// hour, still fit the tree, and name scenarios that exist.
+func TestMutantsApply(t *testing.T) {
+	t.Parallel()
+	names := map[string]bool{}
+	for _, s := range scenarios {
+		names[s.name] = true
+	}
+	patches, err := filepath.Glob("testdata/mutants/*.patch")
+	require.NoError(t, err)
+	require.NotEmpty(t, patches)
+	for _, name := range patches {
+		patch, err := os.ReadFile(name)
+		require.NoError(t, err)
+		for _, scenario := range strings.Fields(field(t, string(patch), "Scenarios: ")) {
+			require.Contains(t, names, scenario, name)
+		}
+		require.NotEmpty(t, field(t, string(patch), "What: "))
+		requireFits(t, name, string(patch))
+	}
+}
+
+// field returns the value of a field in the header of a patch.
+func field(t *testing.T, patch, name string) string {
+	t.Helper()
+	_, rest, found := strings.Cut("\n"+patch, "\n"+name)
+	require.True(t, found, name)
+	value, _, _ := strings.Cut(rest, "\n")
+	return value
+}
+
+// requireFits checks that the files have what each hunk of a patch replaces.
+func requireFits(t *testing.T, name, patch string) {
+	t.Helper()
+	hunks := strings.Split(patch, "\n@@ ")
+	require.Greater(t, len(hunks), 1, "%s has no hunk", name)
+	file := fileIn(hunks[0])
+	for _, hunk := range hunks[1:] {
+		replaced := ""
+		for _, line := range strings.Split(hunk, "\n")[1:] {
+			if strings.HasPrefix(line, "diff ") { // of the next file
+				break
+			}
+			if strings.HasPrefix(line, " ") || strings.HasPrefix(line, "-") {
+				replaced += line[1:] + "\n"
+			}
+		}
+		content, err := os.ReadFile(filepath.Join("..", "..", file))
+		require.NoError(t, err, name)
+		require.Contains(t, string(content), replaced, "%s does not fit %s", name, file)
+		if next := fileIn(hunk); next != "" {
+			file = next
+		}
+	}
+}
+
+// fileIn returns the file that a part of a patch names for the hunk after it; empty: the
+// same as before.
+func fileIn(part string) string {
+	_, rest, _ := strings.Cut(part, "\n--- a/")
+	file, _, _ := strings.Cut(rest, "\n")
+	return file
+}

@@ -55,7 +55,11 @@ func reshard(w *world) {
 	}
 	end()
 	w.settled(settleLimit)
-	require.Empty(w, w.keys(w.Context(), "timers_exchange:*:moving"), "batches are left in an outbox")
+	// The last command of a killed process may run after the next process has ended, and
+	// take a batch. Nodes deliver it when they look for what has come since.
+	w.eventually("nodes empty the outboxes", func() bool {
+		return len(w.keys(w.Context(), "timers_exchange:*:moving")) == 0
+	})
 	report.Note("reshard", "from %d shards to %d: %d kills", before, m.shards, kills)
 }
 

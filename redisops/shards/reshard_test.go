@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -238,6 +239,42 @@ func TestAnOutboxIsDeliveredOnce(t *testing.T) {
 	for _, broken := range []string{"", "t1 2 3", "t1 2\nabc", "t9\nabc", "t-1\n", "d1 x\nab"} {
 		require.Error(t, f.deliver(t.Context(), f.topic, l, f.topic, token, broken), "%q", broken)
 	}
+}
+
+// TestABatchThatIsTakenAfterTheEndIsDelivered takes a batch when the timers have moved, as
+// the last command of a killed process may. Nodes find it by the time in which a client may
+// have written there, too.
+func TestABatchThatIsTakenAfterTheEndIsDelivered(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		rdb, _ := redistest.Embedded(t)
+		f := newFixture(t, rdb, wakebelltype.Keys{}, 4)
+		f.schedule(t, numbered(20)...)
+		f.moveAll(t, f.startMoving(t, 2))
+		settle := func() sharding.Layout {
+			t.Helper()
+			<-time.After(settleAfter)
+			l, err := f.Settle(t.Context(), f.topic)
+			require.NoError(t, err)
+			return l
+		}
+		require.False(t, settle().Moving)
+
+		from := sharding.Names(f.topic, 4)[3]
+		_, err := f.timers.Schedule(t.Context(), from, timers.Entry{ID: "late", Payload: []byte("x"), In: time.Hour})
+		require.NoError(t, err)
+		taken, _, _, err := f.take(t.Context(), from)
+		require.NoError(t, err)
+		require.EqualValues(t, 1, taken)
+		l := settle()
+		require.True(t, l.Moving)
+		moves, err := f.DeliverAbandoned(t.Context(), f.topic)
+		require.NoError(t, err)
+		require.True(t, moves)
+		require.Contains(t, f.in(t, l.Names(f.topic)), "late")
+		require.Zero(t, rdb.Exists(t.Context(), f.timers.Keys().Of(from).Moving()).Val())
+		require.False(t, settle().Moving)
+	})
 }
 
 // TestATimerInAnOutboxIsFound calls for timers that a process took and did not store.

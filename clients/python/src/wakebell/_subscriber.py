@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-import contextvars
-import inspect
 import math
 import time
-from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
 
-from . import _values, errors
+from . import _outcome, _values, errors
 from ._link import GRACE, REDIAL_MAX, Link, LinkBroken, log
+from ._outcome import Handler
 from ._pb import queues_pb2, remote_pb2, wakebell_pb2
 from .types import Lease
-
-Handler = Callable[[Lease], Awaitable[object]] | Callable[[Lease], object]
 
 _CHECK = 0.1  # how often leases are checked; a lease ends here that much earlier
 _CLOCK = 60.0  # how often an idle subscriber sends its clock
@@ -54,7 +50,7 @@ class Subscription:
         self._link, self._topic, self._queue, self._name, self._credits = link, topic, queue, name, credits
         self._handler = handler
         self._pool: ThreadPoolExecutor | None = None
-        if not _is_async(handler):
+        if not _outcome.is_async(handler):
             self._pool = ThreadPoolExecutor(credits, thread_name_prefix=f"wakebell-{topic}")
         self._began = time.monotonic()  # zero of the clock that the node receives
         self._running: dict[int, _Running] = {}
@@ -150,7 +146,7 @@ class Subscription:
 
     def _reconcile(self, m: remote_pb2.SubscribeResponse) -> None:
         """Release the leases that the node lists and that this subscriber does not have."""
-        pending = {getattr(v, v.WhichOneof("kind") or "ack").delivery for v in self._verdicts}
+        pending = set(map(_outcome.of, self._verdicts))
         for held in m.held:
             if held.delivery not in self._running and held.delivery not in pending:
                 self._add(held.id, release=wakebell_pb2.Release(delivery=held.delivery))
@@ -186,41 +182,25 @@ class Subscription:
 
     async def _serve(self, run: _Running) -> None:
         lease, delivery = run.lease, run.delivery
-        verdict: dict[str, Any]
-        try:
-            await self._handle(lease)
-            verdict = {"ack": wakebell_pb2.Ack(delivery=delivery)}
-        except errors.Retry as error:
-            delay = _values.duration(error.delay, "delay")
-            verdict = {"nack": wakebell_pb2.Nack(delivery=delivery, reason=_reason(error), delay=delay)}
-        except errors.Reject as error:
-            verdict = {"reject": wakebell_pb2.Reject(delivery=delivery, reason=_reason(error))}
-        except asyncio.CancelledError:
+        error = await _outcome.run(self._handler, lease, self._pool)
+        if self._running.pop(delivery, None) is not None:  # else it was lost
             if self._draining:
-                verdict = {"release": wakebell_pb2.Release(delivery=delivery)}
+                # In this order, because the end of the lease would make room for another.
+                self._narrow()
+            if self._draining and error is not None and _outcome.is_a(error, asyncio.CancelledError):
+                self._add(lease.id, release=wakebell_pb2.Release(delivery=delivery))
             else:
-                verdict = {"nack": wakebell_pb2.Nack(delivery=delivery, reason="the handler was cancelled")}
-        except Exception as error:
-            if lease.lost is None:
-                log.warning("the handler of %s failed on %s, attempt %d", self._topic, lease.id, lease.attempt, exc_info=True)
-            verdict = {"nack": wakebell_pb2.Nack(delivery=delivery, reason=_reason(error))}
-        if self._running.pop(delivery, None) is None:
-            return  # it was lost
-        if self._draining:
-            # In this order, because the end of the lease would make room for another.
-            self._narrow()
-        self._add(lease.id, **verdict)
+                self._add(lease.id, **_outcome.verdict(error, delivery))
+        if error is not None and lease.lost is None:
+            self._report(lease, error)
 
-    async def _handle(self, lease: Lease) -> None:
-        result: Any
-        if self._pool is None:
-            result = self._handler(lease)
-        else:
-            context = contextvars.copy_context()
-            loop = asyncio.get_running_loop()
-            result = await loop.run_in_executor(self._pool, lambda: context.run(self._handler, lease))
-        if inspect.isawaitable(result):
-            await result
+    def _report(self, lease: Lease, error: BaseException) -> None:
+        if _outcome.is_a(error, errors.Retry, errors.Reject, asyncio.CancelledError):
+            return  # the handler meant it
+        try:
+            log.warning("the handler of %s failed on %s, attempt %d", self._topic, lease.id, lease.attempt, exc_info=error)
+        except BaseException:
+            pass  # a filter or a handler of the user's logger raised
 
     def extended(self, m: remote_pb2.LeasesExtended) -> None:
         """Apply the extensions that the node confirms."""
@@ -329,15 +309,6 @@ class Subscription:
             else:
                 self._finished.set_exception(error)
                 self._finished.exception()  # it was logged
-
-
-def _is_async(handler: Handler) -> bool:
-    return inspect.iscoroutinefunction(handler) or inspect.iscoroutinefunction(getattr(handler, "__call__", None))
-
-
-def _reason(error: BaseException) -> str:
-    text = str(error) or type(error).__name__
-    return text.encode(errors="replace")[:1024].decode(errors="ignore")
 
 
 def check_credits(credits: int) -> int:

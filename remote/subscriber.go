@@ -276,6 +276,8 @@ func verdictOf(l *messages.Lease, err error) *messages.Verdict {
 	switch {
 	case err == nil:
 		v.Kind = &messages.Verdict_Ack{Ack: l.Ack()}
+	case wakebell.IsReleased(err):
+		v.Kind = &messages.Verdict_Release{Release: l.Release()}
 	case wakebell.IsRejected(err):
 		v.Kind = &messages.Verdict_Reject{Reject: l.Reject(err)}
 	case retry:

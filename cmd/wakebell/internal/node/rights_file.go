@@ -3,8 +3,8 @@ package node
 import (
 	"fmt"
 	"log/slog"
-	"os"
 
+	"github.com/wakebell/wakebell/cmd/wakebell/internal/cli"
 	"github.com/wakebell/wakebell/remote"
 	"github.com/wakebell/wakebell/remote/rights"
 )
@@ -43,14 +43,7 @@ const rightsLimit = 4 << 20
 
 // readRights reads a rights file.
 func readRights(flag, file string) (*rights.Grants, error) {
-	info, err := os.Stat(file)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", flag, err)
-	}
-	if info.Size() > rightsLimit {
-		return nil, fmt.Errorf("%s: %s has %d bytes, want at most %d", flag, file, info.Size(), rightsLimit)
-	}
-	text, err := os.ReadFile(file)
+	text, err := cli.ReadFile(file, rightsLimit)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", flag, err)
 	}

@@ -60,8 +60,8 @@ func newCommand(a *cli.App) (*cobra.Command, *nodeFlags) {
 		Long: `Handles the timers of topics and the messages of queues until SIGTERM or SIGINT.
 Then it drains: it claims no more, waits up to --drain-timeout for running
 handlers, returns the rest, and exits with 0. That takes at most 7 s more than
---drain-timeout, also while Redis is down. A second signal ends it immediately,
-with 1.
+--drain-timeout, also while Redis is down. A second signal, 1 s after the first or
+later, ends it immediately, with 1.
 
 Each delivery is one JSON line on stdout, written before the timer is settled:
   topic, id, attempt, activation, delivered_at, lateness_ms, content_type,

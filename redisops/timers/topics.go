@@ -230,6 +230,31 @@ func (s *Timers) Size(ctx context.Context) (keys int64, err error) {
 // DiscoverPage is about how many keys a page of DiscoverTopics scans.
 const DiscoverPage = layout.ScanPage
 
+// ScanStrings calls use with pages of the keys of type string that begin with prefix. It
+// scans all keys of Redis; a page may have a key that an earlier one had.
+func (s *Timers) ScanStrings(ctx context.Context, prefix string, use func(keys []string) error) error {
+	nodes, err := s.Nodes(ctx)
+	if err != nil {
+		return scripts.Wrap(ctx, nil, err)
+	}
+	for _, node := range nodes {
+		for cursor, first := uint64(0), true; first || cursor != 0; first = false {
+			var keys []string
+			err := s.Again(ctx, func() (err error) {
+				keys, cursor, err = node.ScanType(ctx, cursor, globEscape(prefix)+"*", layout.ScanPage, "string").Result()
+				return scripts.Wrap(ctx, nil, err)
+			})
+			if err == nil && len(keys) > 0 {
+				err = use(keys)
+			}
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
 func globEscape(s string) string {
 	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`).Replace(s)
 }

@@ -96,7 +96,7 @@ func New(actorSystem *actor.ActorSystem, rdb redis.UniversalClient, cfg Config) 
 		return nil, err
 	}
 	store.Logger, store.MaxPayload, store.Metrics = cfg.Logger, client.store.Timers().MaxPayload, client.metrics
-	store.NoCoalescing, store.NoPayloadsApart = cfg.NoCoalescing, cfg.NoPayloadsApart
+	store.NoCoalescing, store.NoPayloadsApart, store.NoCounts = cfg.NoCoalescing, cfg.NoPayloadsApart, cfg.NoCounts
 	s.shards = shards.New(store)
 	store.Batcher = client.store.Timers().Batcher
 	s.cfg, s.client, s.store, s.tracer = cfg, client, store, cfg.tracer()

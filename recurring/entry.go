@@ -39,7 +39,7 @@ func (s Schedule) entry(prefix string, now time.Time, old *recur.Entry, in *time
 		if o.ID == "" {
 			o.ID = uuid.NewString()
 		}
-		e.Meta.Runs, paused = old.Meta.Runs, !old.Enabled()
+		e.Meta.Runs, e.Meta.Zone, paused = old.Meta.Runs, old.Meta.Zone, !old.Enabled()
 		if e.SameRule(*old) { // with another rule it starts again
 			o.Fired = old.Ours.Fired
 			if !old.Meta.LastRunAt.IsZero() {

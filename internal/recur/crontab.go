@@ -78,16 +78,19 @@ func crontabField(raw json.RawMessage, low, high int) (bits uint64, err error) {
 	}
 	var text string
 	var list []int
-	var one int
+	var some []whole
+	var one whole
 	switch {
 	case json.Unmarshal(raw, &text) == nil && raw[0] == '"':
 		if list, err = expand(text, low, high); err != nil {
 			return 0, err
 		}
 	case json.Unmarshal(raw, &one) == nil && string(raw) != "null":
-		list = []int{one}
-	case json.Unmarshal(raw, &list) != nil || len(list) == 0:
+		list = []int{int(one)}
+	case json.Unmarshal(raw, &some) != nil || len(some) == 0:
 		return 0, fmt.Errorf("%.100s is not a string, number or list of numbers", raw)
+	default:
+		list = wholes(some)
 	}
 	for _, n := range list {
 		if n < low || n > high {

@@ -21,7 +21,8 @@ type Entry struct {
 	work *work
 }
 
-// Read decodes an entry. in is the zone of crontabs without their own. Errors wrap
+// Read decodes an entry. in is the zone of crontabs without their own, and of the meta
+// that is written; nil: UTC, and the zone that it was written in before. Errors wrap
 // [ErrSyntax]; the error about a rule that exceeds the bounds of computation also
 // wraps [ErrTooMuch].
 func Read(raw Raw, name string, in *time.Location) (Entry, error) {
@@ -42,10 +43,13 @@ func Read(raw Raw, name string, in *time.Location) (Entry, error) {
 	return e, e.Resolve(in)
 }
 
-// Resolve computes the rule of an entry after its fields were set.
+// Resolve computes the rule of an entry after its fields were set. With a zone, the
+// meta is written in it; without, in the zone that it was read in.
 func (e *Entry) Resolve(in *time.Location) (err error) {
 	if in == nil {
 		in = time.UTC
+	} else {
+		e.Meta.Zone = in
 	}
 	if e.Ours.Zone != "" {
 		if in, err = LoadZone(e.Ours.Zone); err != nil {
@@ -201,19 +205,21 @@ func (e Entry) Rule() string {
 	}
 }
 
-// Body returns the body of a run and its content type.
+// Body returns the body of a run and its content type. In JSON made of args and kwargs,
+// NaN and infinities are null.
 func (e Entry) Body() (body []byte, contentType string) {
 	if e.Ours.HasBody {
 		return e.Ours.Body, e.Ours.ContentType
 	}
 	args, kwargs := e.Arguments()
-	return marshal(struct {
+	return standard(marshal(struct {
 		Args   json.RawMessage `json:"args"`
 		Kwargs json.RawMessage `json:"kwargs"`
-	}{args, kwargs}), "application/json"
+	}{args, kwargs})), "application/json"
 }
 
-// Arguments returns the args and kwargs of the definition; null counts as empty.
+// Arguments returns the args and kwargs of the definition, as [Portable] JSON; null
+// counts as empty.
 func (e Entry) Arguments() (args, kwargs json.RawMessage) {
 	args, kwargs = e.Definition.Args, e.Definition.Kwargs
 	if string(or(args, "null")) == "null" {

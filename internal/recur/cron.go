@@ -17,10 +17,13 @@ func Cron(expr string, in *time.Location, skipGaps bool) (When, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cron %.100q: %w: %w", expr, ErrSyntax, err)
 	}
-	return walled{rule, zone{in, skipGaps}, newWork()}, nil
+	return walled{rule, zone{in, skipGaps}, rule.wild, newWork()}, nil
 }
 
-type cronRule struct{ spec *cron.SpecSchedule }
+type cronRule struct {
+	spec *cron.SpecSchedule
+	wild bool // the minute or the hour begins with a star
+}
 
 var cronParser = cron.NewParser(
 	cron.SecondOptional | cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow | cron.Descriptor)
@@ -43,7 +46,17 @@ func parseCron(expr string) (rule cronRule, err error) {
 		return rule, fmt.Errorf("@every is not supported; use an interval")
 	}
 	spec.Location = time.UTC
-	return cronRule{spec}, nil
+	return cronRule{spec, wildCron(fields)}, nil
+}
+
+// wildCron reports whether the minute or the hour of an expression begins with a star,
+// or a question mark, which means the same.
+func wildCron(fields []string) bool {
+	n := len(fields)
+	if n < 5 {
+		return fields[0] == "@hourly"
+	}
+	return strings.ContainsAny(fields[n-5][:1]+fields[n-4][:1], "*?")
 }
 
 // sundays replaces 7, which also means Sunday, by 0.

@@ -114,7 +114,7 @@ func (d Definition) when(in *time.Location, skipGaps bool, last time.Time) (When
 			return nil, fmt.Errorf("crontab: %w: %w", ErrSyntax, err)
 		}
 		rule, err := readCrontab(raw)
-		return walled{rule, zone{in, skipGaps}, newWork()}, err
+		return rule.in(zone{in, skipGaps}), err
 	case "rrule":
 		return readRRule(d.Schedule, last)
 	default:

@@ -213,7 +213,7 @@ func (e Entry) bounded(at time.Time) bool {
 func (e Entry) Between(from, to time.Time, limit int) (all []time.Time, more bool) {
 	e.begin(listSteps)
 	last := from.Add(-time.Microsecond)
-	if i, ok := e.when.(Interval); ok && !i.Relative {
+	if i, ok := e.when.(Interval); ok {
 		last = i.phase(e.anchor(from), from)
 	}
 	for at := e.when.Next(last); !at.IsZero() && at.Before(to) && e.step(); at = e.when.Next(at) {
@@ -244,16 +244,6 @@ func (e Entry) anchor(preset time.Time) time.Time {
 	default:
 		return preset
 	}
-}
-
-// phase returns the last instant of an interval before an instant.
-func (i Interval) phase(anchor, before time.Time) time.Time {
-	n := before.Sub(anchor) / i.Every
-	at := anchor.Add(n * i.Every)
-	for !at.Before(before) {
-		at = at.Add(-i.Every)
-	}
-	return at
 }
 
 // Score returns the score of an instant in the sorted set of the schedule: the

@@ -71,7 +71,7 @@ func (s Schedule) setRule(e *recur.Entry, now time.Time, old *recur.Entry) error
 		e.Definition.Schedule, e.Ours.RRule = old.Definition.Schedule, old.Ours.RRule
 		return nil
 	}
-	start := now
+	start := e.Meta.LastRunAt.Add(time.Microsecond) // so that the first instant is not missed
 	if !w.Start.IsZero() {
 		start = w.Start
 	}

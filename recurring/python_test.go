@@ -3,6 +3,7 @@ package recurring_test
 import (
 	"encoding/json"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -31,4 +32,18 @@ func TestArgumentsThatJSONDoesNotHaveAreExportedAndImported(t *testing.T) {
 	require.NoError(t, s.Import(t.Context(), back))
 	stored := rdb.HGet(t.Context(), "redbeat:n", "definition").Val()
 	require.Contains(t, stored, `"args":[NaN,1],"kwargs":{"a":-Infinity}`)
+}
+
+// A rule without a start has all of its runs: the first one is not the moment of Put,
+// which would be over.
+func TestRRuleWithoutAStartHasItsCount(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]int{"FREQ=DAILY;COUNT=1": 1, "FREQ=DAILY;COUNT=4": 4, "FREQ=SECONDLY;COUNT=3": 3} {
+		for _, now := range []time.Time{time.Unix(1_800_000_000, 0), time.Unix(1_800_000_000, 123_456_789)} {
+			all, err := recurring.Rule{RRule: text}.Next(t.Context(), now, 10)
+			require.NoError(t, err)
+			require.Len(t, all, want, text)
+			require.WithinRange(t, all[0], now.Add(time.Microsecond), now.Add(time.Second))
+		}
+	}
 }

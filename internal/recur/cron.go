@@ -1,7 +1,10 @@
 package recur
 
 import (
+	"errors"
 	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -37,6 +40,11 @@ func parseCron(expr string) (rule cronRule, err error) {
 	if n := len(fields); n == 5 || n == 6 {
 		fields[n-1] = sundays(fields[n-1])
 	}
+	for _, field := range fields {
+		if slices.Contains(strings.Split(field, ","), "") {
+			return rule, fmt.Errorf("an empty part in %.50q", field)
+		}
+	}
 	parsed, err := cronParser.Parse(strings.Join(fields, " "))
 	if err != nil {
 		return rule, err
@@ -46,8 +54,17 @@ func parseCron(expr string) (rule cronRule, err error) {
 		return rule, fmt.Errorf("@every is not supported; use an interval")
 	}
 	spec.Location = time.UTC
-	return cronRule{spec, wildCron(fields)}, nil
+	rule = cronRule{spec, wildCron(fields)}
+	if rule.next(leapYear, newWork()).IsZero() {
+		return rule, errNoInstant
+	}
+	return rule, nil
 }
+
+// leapYear begins a year that has each date. A rule without an instant after it has none.
+var leapYear = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
+
+var errNoInstant = errors.New("no date matches all fields")
 
 // wildCron reports whether the minute or the hour of an expression begins with a star,
 // or a question mark, which means the same.
@@ -63,13 +80,36 @@ func wildCron(fields []string) bool {
 func sundays(field string) string {
 	parts := strings.Split(field, ",")
 	for i, part := range parts {
-		if from, ok := strings.CutSuffix(part, "-7"); ok && from != "7" {
-			parts[i] = from + "-6,0"
-		} else if part == "7" || part == "7-7" {
+		span, step, stepped := strings.Cut(part, "/")
+		first, isRange := strings.CutSuffix(span, "-7")
+		switch {
+		case span == "7":
 			parts[i] = "0"
+		case isRange:
+			if days := daysTo7(first, step, stepped); days != "" {
+				parts[i] = days
+			}
 		}
 	}
 	return strings.Join(parts, ",")
+}
+
+// daysTo7 returns each step-th day from first to Sunday as a list; empty: there is
+// none.
+func daysTo7(first, step string, stepped bool) string {
+	from, err := crontabNumber(first, 0, 7)
+	n := 1
+	if err == nil && stepped {
+		n, err = strconv.Atoi(step)
+	}
+	if err != nil || n < 1 {
+		return ""
+	}
+	var days []string
+	for day := from; day <= 7; day += n {
+		days = append(days, strconv.Itoa(day%7))
+	}
+	return strings.Join(days, ",")
 }
 
 // next calls the library twice: it searches five years ahead, and a February 29 may be

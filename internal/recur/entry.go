@@ -127,8 +127,12 @@ func (e *Entry) SetEvery(every time.Duration, relative bool) error {
 
 // SetCrontab sets the rule to a crontab of Celery.
 func (e *Entry) SetCrontab(c Crontab) error {
-	if _, err := CrontabIn(c, time.UTC, false); err != nil {
+	rule, err := CrontabIn(c, time.UTC, false)
+	if err != nil {
 		return err
+	}
+	if rule.Next(leapYear).IsZero() {
+		return fmt.Errorf("crontab: %w: %w", ErrSyntax, errNoInstant)
 	}
 	field := func(s string) json.RawMessage {
 		if s == "" {

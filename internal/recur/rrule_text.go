@@ -2,6 +2,8 @@ package recur
 
 import (
 	"fmt"
+	"regexp"
+	"strconv"
 	"strings"
 	"time"
 
@@ -22,7 +24,7 @@ type RRuleText struct {
 //	RRULE:FREQ=WEEKLY;BYDAY=MO
 //
 // Without a DTSTART it begins at start. Times without a Z are in the zone of TZID, or
-// in UTC. Errors wrap [ErrSyntax].
+// in UTC. A start within a second is that of the next one. Errors wrap [ErrSyntax].
 func ParseRRule(text string, start time.Time) (RRuleText, error) {
 	fault := func(err error) (RRuleText, error) {
 		return RRuleText{}, fmt.Errorf("rrule %.200q: %w: %w", text, ErrSyntax, err)
@@ -43,12 +45,15 @@ func ParseRRule(text string, start time.Time) (RRuleText, error) {
 		}
 		r.zone, text = in, "DTSTART:"+at+"\n"+rest
 	}
+	if err := checkParts(text); err != nil {
+		return fault(err)
+	}
 	o, err := rrule.StrToROption(text)
 	if err != nil {
 		return fault(err)
 	}
 	if o.Dtstart.IsZero() {
-		o.Dtstart = zone{in: r.zone}.wall(start.Truncate(time.Second))
+		o.Dtstart = zone{in: r.zone}.wall(start.Add(time.Second - time.Nanosecond).Truncate(time.Second))
 	}
 	if r.zone != time.UTC && strings.Contains(text, "UNTIL=") && strings.HasSuffix(untilOf(text), "Z") {
 		o.Until = zone{in: r.zone}.wall(o.Until) // the RFC requires UTC if DTSTART has a zone
@@ -62,6 +67,35 @@ func ParseRRule(text string, start time.Time) (RRuleText, error) {
 		return RRuleText{}, err
 	}
 	return r, nil
+}
+
+var zeroDay = regexp.MustCompile(`(^|,)[+-]?0+(MO|TU|WE|TH|FR|SA|SU)`)
+
+// checkParts refuses what RFC 5545 does not allow and the library ignores.
+func checkParts(text string) error {
+	for line := range strings.SplitSeq(text, "\n") {
+		if strings.HasPrefix(line, "DTSTART") {
+			continue
+		}
+		seen := map[string]bool{}
+		for part := range strings.SplitSeq(strings.TrimPrefix(line, "RRULE:"), ";") {
+			name, value, _ := strings.Cut(part, "=")
+			n, err := strconv.Atoi(value)
+			switch {
+			case seen[name]:
+				return fmt.Errorf("%.20s is given twice", name)
+			case (name == "COUNT" || name == "INTERVAL") && err == nil && n < 1:
+				return fmt.Errorf("%s: %d, want at least 1", name, n)
+			case name == "BYDAY" && zeroDay.MatchString(value):
+				return fmt.Errorf("BYDAY: %.50s, want no number or one from 1 or -1", value)
+			}
+			seen[name] = true
+		}
+		if seen["COUNT"] && seen["UNTIL"] {
+			return fmt.Errorf("COUNT and UNTIL are mutually exclusive; use one")
+		}
+	}
+	return nil
 }
 
 func untilOf(text string) string {

@@ -120,6 +120,9 @@ func readRRule(raw []byte, last time.Time) (When, error) {
 	if w.Freq == nil {
 		return nil, fmt.Errorf("rrule: %w: it has no freq", ErrSyntax)
 	}
+	if w.Interval < 1 || (w.Count != nil && *w.Count < 1) {
+		return nil, fmt.Errorf("rrule: %w: interval or count is not above 0", ErrSyntax)
+	}
 	in := fixed(w.DtstartTZ)
 	start := last
 	if w.Dtstart != nil {

@@ -3,6 +3,7 @@ package recurring
 import (
 	"fmt"
 	"maps"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -67,7 +68,8 @@ func (s Schedule) setRule(e *recur.Entry, now time.Time, old *recur.Entry) error
 		return e.SetCron(w.Cron)
 	case w.Crontab != nil:
 		return e.SetCrontab(recur.Crontab(*w.Crontab))
-	case old != nil && old.Ours.Source == w.RRule && old.Ours.Zone == w.Zone: // keep its DTSTART
+	case old != nil && old.Ours.Source == w.RRule && old.Ours.Zone == w.Zone && // keep its DTSTART
+		(w.Zone == "" || w.Zone == "UTC" || strings.Contains(old.Ours.RRule, "TZID=")): // it was stored in its zone
 		e.Definition.Schedule, e.Ours.RRule = old.Definition.Schedule, old.Ours.RRule
 		return nil
 	}
@@ -75,7 +77,7 @@ func (s Schedule) setRule(e *recur.Entry, now time.Time, old *recur.Entry) error
 	if !w.Start.IsZero() {
 		start = w.Start
 	}
-	rule, err := recur.ParseRRule(w.RRule, start)
+	rule, err := recur.ParseRRuleIn(w.RRule, w.Zone, start)
 	if err != nil {
 		return err
 	}

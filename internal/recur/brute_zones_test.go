@@ -20,7 +20,7 @@ func zoneNames(t testing.TB) []string {
 // instants that brute force finds, and Latest is the last of a chain of Next.
 func TestZonesAgainstBruteForce(t *testing.T) {
 	t.Parallel()
-	rounds := 4
+	rounds := 2
 	if testing.Short() {
 		rounds = 1
 	}

@@ -112,7 +112,7 @@ func (e Entry) Enabled() bool {
 	if e.Ours.Paused {
 		return false
 	}
-	return e.Definition.Enabled || e.alone()
+	return e.Definition.Enabled || e.alone() || e.Ours.Apart
 }
 
 // SetEvery sets the rule to an interval.
@@ -166,10 +166,11 @@ func (e *Entry) SetRRule(r RRuleText) {
 	e.Definition.Schedule, e.Ours.Cron, e.Ours.RRule = marshal(r.wire()), "", ""
 }
 
-// SetEnabled pauses or resumes the entry, for Python too.
+// SetEnabled pauses or resumes the entry, for Python too if it can express the rule.
 func (e *Entry) SetEnabled(on bool) {
 	e.Ours.Paused = !on
-	e.Definition.Enabled = on && !e.alone()
+	e.Ours.Apart = e.ownZone()
+	e.Definition.Enabled = on && !e.alone() && !e.Ours.Apart
 }
 
 // SameRule reports whether two entries have the same rule.

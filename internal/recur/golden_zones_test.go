@@ -3,6 +3,7 @@ package recur
 import (
 	"encoding/json"
 	"os"
+	"slices"
 	"testing"
 	"time"
 
@@ -64,4 +65,37 @@ func TestMetaIsWrittenInTheZoneOfTheBeat(t *testing.T) {
 		require.JSONEq(t, meta, string(e.Raw().Meta), zone)
 		require.Regexp(t, `"timezone":-?\d+\.0}`, string(e.Raw().Meta), "Python needs a float")
 	}
+}
+
+// The instants are those of the peer, except at a change of the clock. There the peer
+// computes with the offset of the last run, and so fires fixed times and whole days off
+// by the change, and in autumn again: docs/schedules.md.
+func TestInstantsOfOtherZonesAreThoseOfThePeer(t *testing.T) {
+	t.Parallel()
+	differ := 0
+	for _, c := range goldenZones(t).Cases {
+		in := zoneNamed(t, c.Zone)
+		e, err := Read(Raw{Definition: []byte(c.Definition), Meta: []byte(c.Meta)}, "g", in)
+		require.NoError(t, err)
+		var ours []time.Time
+		for at := e.Meta.LastRunAt; len(ours) < len(c.Next); ours = append(ours, at) {
+			at = e.when.Next(at)
+		}
+		differs := false
+		for _, pair := range [][2][]time.Time{{c.Next, ours}, {ours, c.Next}} {
+			previous := c.Last
+			for _, at := range pair[0] {
+				has := slices.ContainsFunc(pair[1], at.Equal)
+				if !has && !at.After(pair[1][len(pair[1])-1]) {
+					differs = true
+					require.NotEqual(t, offsetAt(in, previous), offsetAt(in, at), "%s in %s: %v, %v", c.Entry, c.Zone, c.Next, ours)
+				}
+				previous = at
+			}
+		}
+		if differs {
+			differ++
+		}
+	}
+	require.Equal(t, 20, differ)
 }

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"net/http"
 	"path"
+	"reflect"
 	"strings"
 	"time"
 
@@ -82,9 +83,25 @@ func (d *Dashboard) parseTemplates() (map[string]*template.Template, error) {
 func (d *Dashboard) templateFuncs() template.FuncMap {
 	return template.FuncMap{
 		"link": d.link, "asset": func(name string) string { return d.link("assets/"+name, "v", d.assets.version) },
-		"text": show.Text, "lines": show.Lines, "short": show.Short, "size": show.Size, "things": show.Things,
-		"count": show.Count, "span": show.Span,
+		"text": show.Text, "lines": show.Lines, "short": show.Short, "size": show.Size, "span": show.Span,
+		"count": func(n any) (string, error) { return ofInteger(n, show.Count) },
+		"things": func(n any, one string) (string, error) {
+			return ofInteger(n, func(n int64) string { return show.Things(n, one) })
+		},
 		"when": when, "local": local, "state": stateOf, "bar": newBar, "node": node, "open": openBreakers, "add": func(a, b int) int { return a + b },
+	}
+}
+
+// ofInteger formats a number of any integer type: a template does not convert between them,
+// and fails while it runs.
+func ofInteger(n any, format func(int64) string) (string, error) {
+	switch v := reflect.ValueOf(n); {
+	case v.CanInt():
+		return format(v.Int()), nil
+	case v.CanUint():
+		return format(int64(v.Uint())), nil
+	default:
+		return "", fmt.Errorf("number of type %T, want an integer", n)
 	}
 }
 

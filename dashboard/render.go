@@ -30,10 +30,13 @@ type frame struct {
 	Role           Role
 	Writes         bool // the principal may change something
 	Token          string
-	Live           string // address of the stream of changes; empty: none
-	Flash          string // result of the last change
-	Payloads       bool   // payloads are shown as they are, so that they can be edited
-	Hidden         bool   // payloads are hidden
+	Live           string // address of the stream of changes and outages; empty: none
+	Follows        bool   // the page follows changes
+	Outage         *outage
+	Read           time.Time // when what is shown was read
+	Flash          string    // result of the last change
+	Payloads       bool      // payloads are shown as they are, so that they can be edited
+	Hidden         bool      // payloads are hidden
 	Page           any
 }
 
@@ -88,7 +91,8 @@ func (d *Dashboard) templateFuncs() template.FuncMap {
 		"things": func(n any, one string) (string, error) {
 			return ofInteger(n, func(n int64) string { return show.Things(n, one) })
 		},
-		"when": when, "local": local, "state": stateOf, "bar": newBar, "node": node, "open": openBreakers, "add": func(a, b int) int { return a + b },
+		"stamp": func(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) },
+		"when":  when, "local": local, "state": stateOf, "bar": newBar, "node": node, "open": openBreakers, "add": func(a, b int) int { return a + b },
 	}
 }
 
@@ -128,7 +132,11 @@ func (d *Dashboard) render(r *request, p page) {
 		Title: p.title, Section: p.section, Nav: d.nav(), Who: r.who, Role: r.role, Writes: r.writes(),
 		Flash: d.takeFlash(r), Payloads: !d.cfg.HidePayloads && d.cfg.Redact == nil, Hidden: d.cfg.HidePayloads, Page: p.data,
 	}
-	if p.live != "" {
+	if r.role != RoleNone {
+		f.Outage, f.Read, f.Follows = d.outage(r, p.status), r.readAt(), p.live != ""
+		if p.live == "" {
+			p.live = watching("redis")
+		}
 		f.Live = d.cfg.Prefix + "/live?" + p.live
 	}
 	if f.Writes {

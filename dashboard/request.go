@@ -11,6 +11,7 @@ import (
 
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/dashboard/internal/guard"
+	"github.com/wakebell/wakebell/dashboard/internal/memo"
 )
 
 // request is a request of a signed-in principal.
@@ -20,6 +21,8 @@ type request struct {
 	who  Principal
 	role Role
 	now  time.Time
+	// read says how old the values of the page are; nil: it has none.
+	read *memo.Oldest
 }
 
 // get returns a parameter of the address.
@@ -102,8 +105,13 @@ func (d *Dashboard) authorize(r *request) (Principal, Role, error) {
 // page registers a page.
 func (d *Dashboard) page(pattern string, read func(context.Context, *request) (page, error)) {
 	d.mux.HandleFunc(pattern, d.signedIn(func(r *request) {
-		ctx, cancel := context.WithTimeout(r.Context(), readLimit)
+		limit := readLimit
+		if d.pulse.State(r.Context(), pulseAge).Down {
+			limit = outageLimit
+		}
+		ctx, cancel := context.WithTimeout(r.Context(), limit)
 		defer cancel()
+		ctx, r.read = memo.Track(ctx)
 		p, err := read(ctx, r)
 		if err != nil {
 			d.fail(r, statusOf(err), err)
@@ -128,7 +136,7 @@ func (d *Dashboard) fail(r *request, status int, err error) {
 	f := failure{Status: status, Text: err.Error()}
 	switch status {
 	case http.StatusServiceUnavailable:
-		f.Advice = "Redis or the node does not answer at the moment. Reload the page in a few seconds; nothing is lost."
+		f.Advice = "Reload the page in a few seconds; nothing is lost."
 	case http.StatusUnauthorized:
 		f.Advice = "Reload the page and sign in with a name and secret of the credentials file."
 	case http.StatusNotFound:

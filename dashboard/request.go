@@ -77,7 +77,7 @@ var (
 	errTooManyFailures = errors.New("too many failed sign-ins from this address; wait a minute")
 	errNotAllowed      = errors.New("you may not use this dashboard")
 	errReadOnly        = errors.New("this dashboard is read-only for you")
-	errNotLoopback     = errors.New("without credentials the dashboard serves only http://localhost and loopback addresses on this machine")
+	errNotLoopback     = errors.New("without credentials the dashboard serves only http://localhost and loopback addresses on this machine, and nothing that a proxy forwards")
 )
 
 func (d *Dashboard) authorize(r *request) (Principal, Role, error) {

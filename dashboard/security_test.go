@@ -85,6 +85,26 @@ func TestOnlyThisMachineIsServedByDefault(t *testing.T) {
 	}
 }
 
+// A proxy on this machine may set a loopback Host for clients of anywhere.
+func TestWithoutCredentialsForwardedRequestsAreRefused(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	for _, header := range []string{"X-Forwarded-For", "x-forwarded-host", "X-Forwarded-Proto", "X-Forwarded", "Forwarded", "Via", "X-Real-IP", "CF-Connecting-IP"} {
+		for _, value := range []string{"203.0.113.7", "for=203.0.113.7", "127.0.0.1", ""} {
+			s.edit = func(r *http.Request) {
+				r.Host = "localhost"
+				r.Header[http.CanonicalHeaderKey(header)] = []string{value}
+			}
+			for _, page := range []string{"topics", "live", "do/pause"} {
+				require.Equal(t, http.StatusForbidden, s.send(http.MethodGet, s.path(page), nil).status, "%s: %s", header, value)
+			}
+		}
+	}
+	s = open(t, withCredentials)
+	s.edit = func(r *http.Request) { basic("vera", viewerSecret)(r); r.Header.Set("X-Forwarded-For", "203.0.113.7") }
+	require.Equal(t, http.StatusOK, s.send(http.MethodGet, s.path("topics"), nil).status)
+}
+
 func TestForgedRequestsAreRefused(t *testing.T) {
 	t.Parallel()
 	s := open(t)

@@ -74,7 +74,7 @@ func (d *Dashboard) signedIn(h handlerFunc) http.HandlerFunc {
 }
 
 var (
-	errTooManyFailures = errors.New("too many failed sign-ins from this address; wait a minute")
+	errTooManyFailures = errors.New("too many wrong credentials from this address; the right ones are accepted")
 	errNotAllowed      = errors.New("you may not use this dashboard")
 	errReadOnly        = errors.New("this dashboard is read-only for you")
 	errNotLoopback     = errors.New("without credentials the dashboard serves only http://localhost and loopback addresses on this machine, and nothing that a proxy forwards")
@@ -90,15 +90,15 @@ func (d *Dashboard) authorize(r *request) (Principal, Role, error) {
 		}
 		return "local", RoleOperator, nil
 	}
-	if wait := d.failures.Wait(r.RemoteAddr, r.now); wait > 0 {
+	who, role, err := signIn(r.Request, d.cfg.Credentials)
+	if err == nil || r.Header.Get("Authorization") == "" { // a browser's first request has none
+		return who, role, err
+	}
+	if wait := d.failures.Fail(r.RemoteAddr, r.now); wait > 0 {
 		r.w.Header().Set("Retry-After", strconv.Itoa(int(wait/time.Second)+1))
 		return "", RoleNone, errTooManyFailures
 	}
-	who, role, err := signIn(r.Request, d.cfg.Credentials)
-	if err != nil && r.Header.Get("Authorization") != "" { // a browser's first request has none
-		d.failures.Add(r.RemoteAddr, r.now)
-		d.log.WarnContext(r.Context(), "dashboard: sign-in failed", "address", r.RemoteAddr)
-	}
+	d.log.WarnContext(r.Context(), "dashboard: sign-in failed", "address", r.RemoteAddr)
 	return who, role, err
 }
 

@@ -161,6 +161,27 @@ func TestFailedSignInsAreLimited(t *testing.T) {
 	require.NotContains(t, log.String(), "guess-guess")
 }
 
+// Behind a proxy all browsers have one address: guesses of one keep nobody out.
+func TestGuessesDoNotLockOthersOut(t *testing.T) {
+	t.Parallel()
+	s := open(t, withCredentials)
+	topics := s.path("topics")
+	guesses := map[int]int{}
+	for range 50 {
+		s.edit = basic("otto", "guess-guess-guess-guess")
+		guesses[s.send(http.MethodGet, topics, nil).status]++
+		s.edit = basic("otto", operatorSecret)
+		require.Equal(t, http.StatusOK, s.send(http.MethodGet, topics, nil).status)
+	}
+	require.Greater(t, guesses[http.StatusTooManyRequests], 20, guesses)
+	s.edit = func(r *http.Request) { r.Header.Set("Authorization", "Bearer "+viewerSecret) }
+	require.Equal(t, http.StatusOK, s.send(http.MethodGet, topics, nil).status)
+	s.edit = nil
+	a := s.send(http.MethodGet, topics, nil)
+	require.Equal(t, http.StatusUnauthorized, a.status, "a browser can still ask for the credentials")
+	require.NotEmpty(t, a.header.Get("WWW-Authenticate"))
+}
+
 func TestAuthorizeDecides(t *testing.T) {
 	t.Parallel()
 	s := open(t, func(c *dashboard.Config) {

@@ -161,7 +161,7 @@ func TestFailedSignInsAreLimited(t *testing.T) {
 	require.NotContains(t, log.String(), "guess-guess")
 }
 
-// Behind a proxy all browsers have one address: guesses of one keep nobody out.
+// Behind a proxy all browsers have one address: guesses of one do not lock out others.
 func TestGuessesDoNotLockOthersOut(t *testing.T) {
 	t.Parallel()
 	s := open(t, withCredentials)

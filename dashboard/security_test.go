@@ -318,6 +318,19 @@ func TestHostileTextIsInertOnEveryPage(t *testing.T) {
 	}
 }
 
+// A body of 20 KB that is nested 9,990 times was 200 MB when it was indented.
+func TestPagesOfNestedBodiesAreSmall(t *testing.T) {
+	t.Parallel()
+	s := open(t, queueNames("deep"))
+	deep := strings.Repeat("[", 9990) + strings.Repeat("]", 9990)
+	s.schedule("deep", "d", time.Hour, deep)
+	for range 20 {
+		s.do("publish", []string{"name", "deep"}, "body", deep)
+	}
+	require.Less(t, len(s.get("timer", "topic", "deep", "id", "d")), 200<<10)
+	require.Less(t, len(s.get("queue", "name", "deep")), 1<<20)
+}
+
 func TestPayloadsAreHiddenOrRedacted(t *testing.T) {
 	t.Parallel()
 	secret := "pin=1234"

@@ -2,4 +2,5 @@
 import "./timers.test.js";
 import "./subscribe.test.js";
 import "./others.test.js";
+import "./rights.test.js";
 import "./readme.test.js";

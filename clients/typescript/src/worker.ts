@@ -1,6 +1,7 @@
 /** What a subscription does: leases, their handlers and their verdicts. */
 import { create } from "@bufbuild/protobuf";
 import type { Duration } from "@bufbuild/protobuf/wkt";
+import { errorOf } from "./codes.js";
 import * as errors from "./errors.js";
 import { GRACE, LinkBroken, REDIAL_MAX, subscriberKey, type Link, type Listener } from "./link.js";
 import * as outcome from "./outcome.js";
@@ -100,7 +101,12 @@ export class Worker implements Listener {
     }
   }
 
-  async #subscribeAgain(attempt: number): Promise<void> {
+  /** Subscribes again. lost says why the right was withdrawn, if it was. */
+  async #subscribeAgain(attempt: number, lost?: unknown): Promise<void> {
+    const report = (why: unknown) => this.link.options.log(`the subscription to ${this.topic} has lost its right; asking for it again`, why);
+    if (lost !== undefined) {
+      report(lost);
+    }
     while (!this.#over && attempt === this.#attempt) {
       try {
         this.#reconcile(await this.#subscribe(this.#draining ? Math.max(this.#running.size, 1) : this.credits));
@@ -109,12 +115,17 @@ export class Worker implements Listener {
         if (error instanceof LinkBroken || error instanceof errors.ClosedError) {
           return; // opened is called again
         }
-        const final = [errors.InvalidError, errors.ConflictError, errors.ForbiddenError, errors.UnauthenticatedError];
+        const final = [errors.InvalidError, errors.ConflictError, errors.UnauthenticatedError];
         if (final.some((kind) => error instanceof kind)) {
           this.#fail(error as Error);
           return;
         }
-        this.link.options.log(`cannot subscribe to ${this.topic}`, error);
+        if (!(error instanceof errors.ForbiddenError)) {
+          this.link.options.log(`cannot subscribe to ${this.topic}`, error);
+        } else if (lost === undefined) { // it may come back
+          lost = error;
+          report(lost);
+        }
       }
       await sleep(REDIAL_MAX / 2);
     }
@@ -205,6 +216,9 @@ export class Worker implements Listener {
     };
     for (const { delivery, reason } of m.ended) {
       this.#lose(delivery, kinds[reason] ?? errors.LeaseLostError);
+    }
+    if (m.subscription !== undefined && this.#started) { // it has ended too
+      void this.#subscribeAgain(++this.#attempt, errorOf(m.subscription.code, m.subscription.message));
     }
   }
 

@@ -3,4 +3,5 @@ import "./timers.test.js";
 import "./subscribe.test.js";
 import "./handlers.test.js";
 import "./others.test.js";
+import "./rights.test.js";
 import "./readme.test.js";

@@ -26,7 +26,8 @@ _LOST: dict[int, type[errors.LeaseLostError]] = {
     2: errors.LeaseTooOldError,
     3: errors.LeaseDrainingError,
 }
-_FINAL = (errors.InvalidError, errors.ConflictError, errors.ForbiddenError, errors.UnauthenticatedError)
+# Errors that end a subscription. A right that it has lost may come back.
+_FINAL = (errors.InvalidError, errors.ConflictError, errors.UnauthenticatedError)
 
 
 @dataclass(slots=True)
@@ -113,19 +114,31 @@ class Subscription:
 
     def opened(self) -> None:
         """Subscribe again over a new link."""
-        if self._writer is not None:
+        self._begin_again("")
+
+    def _begin_again(self, lost: str) -> None:
+        if self._writer is not None and not self._over:
             if self._subscribing is not None:
                 self._subscribing.cancel()
-            self._subscribing = asyncio.create_task(self._subscribe_again(), name="wakebell-subscribe")
+            self._subscribing = asyncio.create_task(self._subscribe_again(lost), name="wakebell-subscribe")
 
-    async def _subscribe_again(self) -> None:
+    async def _subscribe_again(self, lost: str = "") -> None:
+        """Subscribe again. ``lost`` says why the right was withdrawn, if it was."""
+        if lost:
+            log.warning("the subscription to %s has lost its right; asking for it again: %s", self._topic, lost)
         while not self._finished.done():
             try:
                 credits = max(len(self._running), 1) if self._draining else self._credits
                 self._reconcile(await self._ask_subscription(credits))
+                if lost:
+                    log.info("the subscription to %s has its right again", self._topic)
                 return
             except LinkBroken:
                 return  # opened is called again
+            except errors.ForbiddenError as error:
+                if not lost:
+                    lost = str(error)
+                    log.warning("the subscription to %s has lost its right; asking for it again: %s", self._topic, lost)
             except _FINAL as error:
                 self._fail(error)
                 return
@@ -215,6 +228,8 @@ class Subscription:
         """Cancel the handlers of leases that the node has ended."""
         for one in m.ended:
             self._lose(one.delivery, _LOST.get(one.reason, errors.LeaseLostError))
+        if m.HasField("subscription"):  # it has ended too
+            self._begin_again(m.subscription.message or "the subscription has ended")
 
     def _lose(self, delivery: int, kind: type[errors.LeaseLostError]) -> None:
         run = self._running.pop(delivery, None)

@@ -28,6 +28,9 @@ func (f *rightsFlag) take(cfg *remote.Config) (err error) {
 // reload reads the rights from their changed file.
 func (f *rightsFlag) reload(server *remote.Server, log *slog.Logger) {
 	rights, err := readRights("--rights", f.file)
+	if err == nil && rights.Len() == 0 { // it is being written, or was emptied by mistake
+		err = fmt.Errorf("--rights: %s has no pattern, which would withdraw all rights; want at least one", f.file)
+	}
 	if err == nil {
 		err = server.SetRights(rights)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/wakebell/wakebell/messages/exchange"
 	"github.com/wakebell/wakebell/redisops"
+	"github.com/wakebell/wakebell/redisops/internal/storetest"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
@@ -32,6 +33,14 @@ func TestRemoveTopic(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, `key "`+f.key.Control+`"`, remove().Use, "a pause is a use")
 		_, err = f.Resume(ctx, f.topic)
+		require.NoError(t, err)
+
+		f.due(t, "dead")
+		stream := storetest.NewStream(f.Source(f.topic, SourceOptions{}))
+		stream.Settle(t, storetest.Verdict(exchange.DeadLetter, stream.Claim(t, 1).Leases[0]))
+		require.NoError(t, f.RDB.Del(ctx, f.key.Leases).Err())
+		require.Equal(t, `key "`+f.key.Dead+`"`, remove().Use)
+		_, err = f.DeleteDead(ctx, f.topic, wakebelltype.DeadFilter{})
 		require.NoError(t, err)
 
 		listening, stop := context.WithCancel(ctx)

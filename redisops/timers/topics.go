@@ -104,9 +104,21 @@ func (s *Timers) removeClustered(ctx context.Context, topic string) (string, err
 		if err != nil {
 			return "", scripts.Wrap(ctx, []string{key}, err)
 		}
+		if kind == "stream" { // it stays when the last dead letter is gone
+			n, err := s.RDB.XLen(ctx, key).Result()
+			if err != nil {
+				return "", scripts.Wrap(ctx, []string{key}, err)
+			}
+			if n == 0 {
+				continue
+			}
+		}
 		if kind != "none" {
 			return "used " + key, nil
 		}
+	}
+	if err := s.RDB.Unlink(ctx, s.keys.Of(topic).Dead).Err(); err != nil {
+		return "", scripts.Wrap(ctx, nil, err)
 	}
 	n, err := s.RDB.SRem(ctx, s.keys.Topics, topic).Result()
 	if n == 0 {

@@ -27,13 +27,15 @@ const (
 
 // Map is the layouts of all topics that have or had shards, as Redis stores them. It
 // reads the version of the map at most once in Fresh, while it is used, and the map when
-// the version has changed. If Redis does not answer, the layouts stay as they were read.
+// the version has changed. If Redis does not answer, the layouts stay as they were read. If
+// the user has no right to the map, topics count as without shards; if the right was taken
+// away after the map was read, that is an error.
 type Map struct {
 	timers *timers.Timers
 
 	current atomic.Pointer[layouts]
 	reading chan struct{} // has a place for the one call that reads
-	denied  atomic.Bool   // the user has no right to the map
+	warned  atomic.Bool   // that the user has no right to the map
 }
 
 // layouts is what was read at one time.
@@ -41,6 +43,7 @@ type layouts struct {
 	version string // empty: no topic has shards
 	topics  map[string]sharding.Layout
 	broken  map[string]error
+	known   bool // they were read; false: the user has no right to the map
 	read    time.Time
 }
 
@@ -99,18 +102,15 @@ func (m *Map) get(ctx context.Context, fresh time.Duration) (*layouts, error) {
 
 func (m *Map) read(ctx context.Context) (*layouts, error) {
 	old := m.current.Load()
-	if m.denied.Load() {
-		next := &layouts{read: time.Now()}
-		m.current.Store(next)
-		return next, nil
-	}
 	began := time.Now()
 	next, err := m.fetch(ctx, old)
 	switch {
-	case scripts.IsDenied(err):
-		m.denied.Store(true)
-		m.log().WarnContext(ctx, "topics are handled as if they had no shards: the Redis user lacks the right to the key", "key", m.key(), "err", err)
+	case scripts.IsDenied(err) && (old == nil || !old.known):
+		if !m.warned.Swap(true) {
+			m.log().WarnContext(ctx, "topics are handled as if they had no shards: the Redis user lacks the right to the key", "key", m.key(), "err", err)
+		}
 		next, err = &layouts{}, nil
+	case scripts.IsDenied(err): // a topic may have shards by now
 	case err != nil && old != nil && ctx.Err() == nil:
 		m.log().WarnContext(ctx, "layouts of topics could not be read; those that were read before are used", "key", m.key(), "err", err)
 		stay := *old
@@ -140,7 +140,7 @@ func (m *Map) fetch(ctx context.Context, old *layouts) (next *layouts, err error
 func (m *Map) fetchOnce(ctx context.Context, old *layouts) (*layouts, error) {
 	version, err := m.timers.RDB.HGet(ctx, m.key(), versionField).Result()
 	if errors.Is(err, redis.Nil) {
-		return &layouts{}, nil
+		return &layouts{known: true}, nil
 	}
 	if err != nil {
 		return nil, scripts.Wrap(ctx, []string{m.key()}, err)
@@ -153,7 +153,7 @@ func (m *Map) fetchOnce(ctx context.Context, old *layouts) (*layouts, error) {
 	if err != nil {
 		return nil, scripts.Wrap(ctx, []string{m.key()}, err)
 	}
-	next := &layouts{version: fields[versionField], topics: map[string]sharding.Layout{}, broken: map[string]error{}}
+	next := &layouts{known: true, version: fields[versionField], topics: map[string]sharding.Layout{}, broken: map[string]error{}}
 	delete(fields, versionField)
 	for topic, text := range fields {
 		if next.topics[topic], err = sharding.Read(text); err != nil {

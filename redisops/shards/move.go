@@ -157,7 +157,10 @@ func (m *mover) end(ctx context.Context) (done bool, err error) {
 	}
 	for _, name := range m.names {
 		k := m.from.timers.Keys().Of(name)
-		if n, err := m.from.exist(ctx, k.Timeline, k.Dead, k.Leaving()); n > 0 || err != nil {
+		if n, err := m.from.exist(ctx, k.Timeline, k.Leaving()); n > 0 || err != nil {
+			return false, err
+		}
+		if dead, err := m.from.hasDead(ctx, name); dead || err != nil {
 			return false, err
 		}
 	}

@@ -35,6 +35,14 @@ func TestRemoveTopic(t *testing.T) {
 		_, err = f.Resume(ctx, f.topic)
 		require.NoError(t, err)
 
+		f.due(t, "dead")
+		stream := storetest.NewStream(f.Source(f.topic, SourceOptions{}))
+		stream.Settle(t, storetest.Verdict(exchange.DeadLetter, stream.Claim(t, 1).Leases[0]))
+		require.NoError(t, f.RDB.Del(ctx, f.key.Leases).Err())
+		require.Equal(t, `key "`+f.key.Dead+`"`, remove().Use)
+		_, err = f.DeleteDead(ctx, f.topic, wakebelltype.DeadFilter{})
+		require.NoError(t, err)
+
 		listening, stop := context.WithCancel(ctx)
 		subscribed, ended := make(chan struct{}, 1), make(chan struct{})
 		go func() {

@@ -122,6 +122,8 @@ func WrapReply(keys []string, err error) error {
 		return wrongType(keys, rest, err)
 	case "CROSSSLOT":
 		return fmt.Errorf("%w: a Cluster would spread the keys of a topic; set HashTag: %w", redisops.ErrUnsupported, err)
+	case "STALELAYOUT":
+		return fmt.Errorf("%w (%s)", ErrStaleLayout, rest)
 	case "WAKEBELLKEY":
 		return redisops.ErrKeyUsed
 	case "EXHAUSTED":

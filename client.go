@@ -115,13 +115,15 @@ func (c *Client) Schedule(ctx context.Context, drafts ...Draft) ([]wakebelltype.
 		return c.send(ctx, nil, drafts)
 	}
 	b, err := c.batch(drafts)
+	var divided timers.Batch
 	if err == nil {
-		b, err = c.store.Divided(ctx, b)
+		divided, err = c.store.Divided(ctx, b)
 	}
 	if err != nil {
 		return nil, err
 	}
-	return c.store.Timers().Write(ctx, nil, b)
+	done, err := c.store.Timers().Write(ctx, nil, divided)
+	return c.store.Refused(ctx, b, done, err)
 }
 
 // batch encodes and checks drafts, which are all that Client.Schedule may write.

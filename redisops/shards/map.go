@@ -2,9 +2,11 @@ package shards
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
+	mrand "math/rand/v2"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -183,7 +185,8 @@ func (m *Map) Stored(ctx context.Context, topic string) (l sharding.Layout, text
 }
 
 // change replaces the stored layout of a topic, until no other change comes between. Next
-// returns the layout that is to be stored; the same one ends the change.
+// returns the layout that is to be stored; the same one ends the change. When it returns,
+// calls that were routed with another layout are refused.
 func (m *Map) change(ctx context.Context, topic string, next func(sharding.Layout) (sharding.Layout, error)) (sharding.Layout, error) {
 	for {
 		old, before, err := m.Stored(ctx, topic)
@@ -191,22 +194,45 @@ func (m *Map) change(ctx context.Context, topic string, next func(sharding.Layou
 			return sharding.Layout{}, err
 		}
 		to, err := next(old)
-		if err != nil || to == old {
+		if err == nil && to == old {
+			return to, nil
+		}
+		switch lost, failed := m.recover(ctx, topic, old, before); {
+		case failed != nil:
+			return sharding.Layout{}, errors.Join(err, failed)
+		case lost:
+			continue
+		case err != nil:
 			return to, err
 		}
-		after := to.Text()
-		if to == (sharding.Layout{}) || to == (sharding.Layout{Shards: 1}) {
-			after = ""
+		if !to.Routes(old) {
+			to.ID, to.Number = rand.Text(), old.Number+1
 		}
-		stored, err := m.timers.RunText(ctx, layoutScript, []string{m.key()}, topic, before, after)
+		stored, err := m.store(ctx, topic, before, to)
 		if err != nil {
-			return sharding.Layout{}, fmt.Errorf("store the layout of topic %q: %w", topic, err)
+			return sharding.Layout{}, err
 		}
-		if stored == after {
-			m.announce(ctx, old.Names(topic))
-			return to, m.Renew(ctx)
+		if !stored {
+			continue
 		}
+		if !to.Routes(old) {
+			err = m.raise(ctx, topic, to)
+		}
+		m.announce(ctx, old.Names(topic))
+		return to, errors.Join(err, m.Renew(ctx))
 	}
+}
+
+// store replaces the text of the layout of a topic in the map, if it is still before, and
+// reports whether the map has the layout then.
+func (m *Map) store(ctx context.Context, topic, before string, to sharding.Layout) (bool, error) {
+	after := to.Text()
+	version := strconv.FormatInt(mrand.Int64N(1<<62), 10)
+	stored, err := m.timers.RunText(ctx, layoutScript, []string{m.key()}, topic, before, after, version)
+	if err != nil {
+		return false, fmt.Errorf("store the layout of topic %q: %w", topic, err)
+	}
+	return stored == after, nil
 }
 
 // announce tells the nodes that handle physical topics that the layout has changed, as a

@@ -127,6 +127,8 @@ func WrapReply(keys []string, err error) error {
 			do = "rename the topic, its braces break the hash tag"
 		}
 		return fmt.Errorf("%w: a Cluster would spread the keys of a topic; %s: %w", redisops.ErrUnsupported, do, err)
+	case "STALELAYOUT":
+		return fmt.Errorf("%w (%s)", ErrStaleLayout, rest)
 	case "WAKEBELLKEY":
 		return redisops.ErrKeyUsed
 	case "EXHAUSTED":

@@ -38,6 +38,11 @@ type ClientConfig struct {
 	// entries that Python processes stored, as recurring.SchedulerConfig.Celery does.
 	Celery bool
 
+	// Zone is the time zone of crontabs and relative intervals that name none: that of
+	// the Celery app, as recurring.SchedulerConfig.Zone. Default UTC; then last runs
+	// are still written with the offset that they have.
+	Zone *time.Location
+
 	// RetryFor bounds the retries of a call while Redis is unavailable, counted
 	// from the beginning of the call. Retries have jittered delays that grow
 	// from 25 ms to 1 s. 0, the default, retries until the deadline of the

@@ -81,7 +81,7 @@ func New(actorSystem *actor.ActorSystem, rdb redis.UniversalClient, cfg Config) 
 	}
 	s := &System{actors: actorSystem, settings: map[string]settings{}, handlers: map[string]Handler{}, polled: map[string][]string{}, removing: map[string]chan struct{}{}, divided: make(chan struct{}, 1)}
 	node := s.remind(&cfg)
-	client, err := newClient(rdb, cfg.client(), cfg.zone())
+	client, err := NewClient(rdb, cfg.client())
 	gates, actorGates, gatesErr := moduleonly.SystemGates(rdb, cfg.Gates, s.runningGates)
 	if err := errors.Join(cfg.validate(), err, gatesErr); err != nil {
 		return nil, err

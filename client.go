@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -53,11 +52,6 @@ type Client struct {
 // NewClient returns a Client that uses rdb, which the caller owns and closes. It
 // does not connect to Redis. The error wraps ErrInvalid.
 func NewClient(rdb redis.UniversalClient, cfg ClientConfig) (*Client, error) {
-	return newClient(rdb, cfg, nil)
-}
-
-// newClient also takes the time zone of crontabs without one.
-func newClient(rdb redis.UniversalClient, cfg ClientConfig, zone *time.Location) (*Client, error) {
 	if err := within("MetricTopics", cfg.MetricTopics, 0, maxMetricTopics); err != nil {
 		return nil, err
 	}
@@ -80,7 +74,7 @@ func newClient(rdb redis.UniversalClient, cfg ClientConfig, zone *time.Location)
 	if err != nil {
 		return nil, err
 	}
-	schedules, err := recurring.New(rdb, cfg.recurring(zone))
+	schedules, err := recurring.New(rdb, cfg.recurring())
 	if err != nil {
 		return nil, err
 	}

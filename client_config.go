@@ -39,6 +39,11 @@ type ClientConfig struct {
 	// entries that Python processes stored, as recurring.SchedulerConfig.Celery does.
 	Celery bool
 
+	// Zone is the time zone of crontabs and relative intervals that name none: that of
+	// the Celery app, as recurring.SchedulerConfig.Zone. Default UTC; then last runs
+	// are still written with the offset that they have.
+	Zone *time.Location
+
 	// RetryFor bounds the retries of a call while Redis is unavailable, counted
 	// from the beginning of the call. Retries have jittered delays that grow
 	// from 25 ms to 1 s. 0, the default, retries until the deadline of the
@@ -137,10 +142,10 @@ func (c ClientConfig) queues() queue.Config {
 
 // recurring returns the configuration of the recurring schedules; zone is that of crontabs
 // without one.
-func (c ClientConfig) recurring(zone *time.Location) recurring.Config {
+func (c ClientConfig) recurring() recurring.Config {
 	return recurring.Config{
 		Keys: c.Keys, Prefix: c.Prefix, PayloadLimit: c.PayloadLimit, Celery: c.Celery,
-		Zone: zone, RetryFor: c.RetryFor, Logger: c.Logger, Audit: c.Audit,
+		Zone: c.Zone, RetryFor: c.RetryFor, Logger: c.Logger, Audit: c.Audit,
 		ScheduleMiddleware: c.ScheduleMiddleware, TracerProvider: c.TracerProvider, Propagator: c.Propagator,
 		ReadFrom: c.ReadFrom, NoCounts: c.NoCounts,
 	}

@@ -27,12 +27,12 @@ func TestFieldsOfAConfigurationReachAllThatHaveThem(t *testing.T) {
 		NoCoalescing: true, ScheduleWindow: 3, ScheduleMiddleware: []wakebelltype.ScheduleMiddleware{nil}, Payloads: &payload.Chain{},
 		TracerProvider: traces.NewTracerProvider(), Propagator: propagation.TraceContext{}, NoPayloadsApart: true,
 		ReadFrom: redis.NewClient(&redis.Options{Addr: "unused:1"}), NoCounts: true, Audit: wakebelltype.AuditConfig{Key: "a"},
-		MeterProvider: metrics.NewMeterProvider(), MetricTopics: 4, MetricShards: true,
+		MeterProvider: metrics.NewMeterProvider(), MetricTopics: 4, MetricShards: true, Zone: time.UTC,
 	}
 	t.Cleanup(func() { require.NoError(t, full.ReadFrom.(*redis.Client).Close()) })
 	carries(t, full, full) // all are set
 	carries(t, full, full.queues())
-	carries(t, full, full.recurring(time.UTC))
+	carries(t, full, full.recurring())
 
 	node := Config{Scheduler: &recurring.SchedulerConfig{Celery: true}}
 	for i := range reflect.TypeFor[ClientConfig]().NumField() {

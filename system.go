@@ -86,7 +86,7 @@ func New(actorSystem *actor.ActorSystem, rdb redis.UniversalClient, cfg Config) 
 		stopping: make(chan struct{}), stopped: make(chan struct{}),
 	}
 	node := s.remind(&cfg)
-	client, err := newClient(rdb, cfg.client(), cfg.zone())
+	client, err := NewClient(rdb, cfg.client())
 	gates, actorGates, gatesErr := moduleonly.SystemGates(rdb, cfg.Gates, s.runningGates)
 	if err := errors.Join(cfg.validate(), err, gatesErr); err != nil {
 		return nil, err

@@ -1,11 +1,15 @@
 package firing
 
 import (
+	"bytes"
 	"encoding/base64"
 	"encoding/json"
+	"log/slog"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell/internal/recur"
@@ -31,6 +35,23 @@ func TestLastRunIsWrittenInTheZoneOfTheBeat(t *testing.T) {
 		_, err = hand.RunNow(t.Context(), "p")
 		require.NoError(t, err)
 		require.Contains(t, w.meta("p"), `"timezone":19800.0`)
+	})
+}
+
+// Beats whose zones differ are reported: one reads what the other has written.
+func TestBeatsWithDifferentZonesAreReported(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		for _, zone := range []string{"Asia/Kolkata", "UTC"} {
+			in, err := recur.LoadZone(zone)
+			require.NoError(t, err)
+			var logged bytes.Buffer
+			w.rdb.HSet(t.Context(), "redbeat:c", "definition", `{"name":"c","task":"topic","schedule":{"__type__":"crontab"},"enabled":true}`)
+			w.rdb.ZAdd(t.Context(), "redbeat::schedule", redis.Z{Score: 0, Member: "redbeat:c"})
+			stop := w.engine(func(c *Config) { c.Zone, c.Log = in, slog.New(slog.NewTextHandler(&logged, nil)) })
+			w.advance(70 * time.Second)
+			stop()
+			require.Equal(t, zone == "UTC", strings.Contains(logged.String(), "seem to differ in their time zones"), zone)
+		}
 	})
 }
 

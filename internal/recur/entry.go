@@ -17,8 +17,10 @@ type Entry struct {
 	Meta       Meta
 	Ours       Ours
 
-	when When
-	work *work
+	when   When
+	work   *work
+	in     *time.Location // of crontabs without their own
+	stored *time.Location // of the meta, as it was read
 }
 
 // Read decodes an entry. in is the zone of crontabs without their own, and of the meta
@@ -40,6 +42,7 @@ func Read(raw Raw, name string, in *time.Location) (Entry, error) {
 	if e.Ours, err = ReadOurs(raw.Ours); err != nil {
 		return e, err
 	}
+	e.stored = e.Meta.Zone
 	return e, e.Resolve(in)
 }
 
@@ -51,6 +54,7 @@ func (e *Entry) Resolve(in *time.Location) (err error) {
 	} else {
 		e.Meta.Zone = in
 	}
+	e.in = in
 	if e.Ours.Zone != "" {
 		if in, err = LoadZone(e.Ours.Zone); err != nil {
 			return err
@@ -113,6 +117,21 @@ func (e Entry) Enabled() bool {
 		return false
 	}
 	return e.Definition.Enabled || e.alone() || e.Ours.Apart
+}
+
+// ZoneWarning says that the last run was written with an offset that the zone of the
+// entry's instants does not have; empty if not, or if the rule does not depend on a zone
+// of the reader's.
+func (e Entry) ZoneWarning() string {
+	if e.stored == nil || e.Ours.Zone != "" || e.alone() || !e.ofZone() {
+		return ""
+	}
+	last := e.Meta.LastRunAt
+	written, here := last.In(e.stored).Format("-07:00"), last.In(e.in).Format("-07:00")
+	if written == here {
+		return ""
+	}
+	return fmt.Sprintf("its last run was written with the offset %s, but %s has %s then; the zone must be that of the Celery app", written, e.in, here)
 }
 
 // SetEvery sets the rule to an interval.

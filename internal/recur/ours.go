@@ -122,12 +122,16 @@ func (e Entry) alone() bool {
 
 // ownZone reports whether the definition's schedule is computed in the zone of the third
 // field. Python has no such zone.
-func (e Entry) ownZone() bool {
+func (e Entry) ownZone() bool { return e.Ours.Zone != "" && e.ofZone() }
+
+// ofZone reports whether the definition's schedule is computed in a zone that is not
+// part of it.
+func (e Entry) ofZone() bool {
 	var s struct {
 		Type     string `json:"__type__"`
 		Relative bool   `json:"relative"`
 	}
-	if e.Ours.Zone == "" || json.Unmarshal(e.Definition.Schedule, &s) != nil {
+	if json.Unmarshal(e.Definition.Schedule, &s) != nil {
 		return false
 	}
 	return s.Type == "crontab" || (s.Type == "interval" && s.Relative)

@@ -38,6 +38,8 @@ const (
 	probeEvery = time.Second
 	// maxStreams bounds the browsers that follow changes; others reload.
 	maxStreams = 256
+	// viewerStreams bounds those of one principal.
+	viewerStreams = maxStreams / 4
 	// maxForm bounds a request body, in bytes.
 	maxForm = 4 << 20
 	// readLimit bounds the reads of one page, and callLimit one change.
@@ -86,7 +88,7 @@ func New(operators Operators, cfg Config) (*Dashboard, error) {
 		return nil, err // Validate has checked the origins
 	}
 	d := &Dashboard{
-		op: operators, cfg: cfg, log: cfg.Logger, forgery: forgery, hub: live.New(probeEvery, maxStreams),
+		op: operators, cfg: cfg, log: cfg.Logger, forgery: forgery, hub: live.New(probeEvery, maxStreams, viewerStreams),
 		names:  memo.New[knownTopics](2*time.Second, readLimit),
 		totals: memo.New[*totals](2*time.Second, time.Minute),
 		topics: memo.New[[]wakebelltype.Overview](500*time.Millisecond, readLimit),

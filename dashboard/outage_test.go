@@ -172,3 +172,25 @@ func TestStreamsReportAnOutageWithin3Seconds(t *testing.T) {
 		d.Close()
 	})
 }
+
+// A browser cannot make the dashboard read the events of topics that do not exist.
+func TestInventedTopicsAreNotFollowed(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		d, _ := openHanging(t)
+		var tailed sync.Map
+		d.feeds.tail = func(ctx context.Context, topic string) iter.Seq2[wakebelltype.Event, error] {
+			tailed.Store(topic, true)
+			return func(func(wakebelltype.Event, error) bool) { <-ctx.Done() }
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		go d.ServeHTTP(&streamed{ResponseRecorder: httptest.NewRecorder()}, localRequest(ctx, "/live?of=overview&feed=invoices&feed=invented&feed=made-up"))
+		<-time.After(5 * time.Second)
+		var topics []any
+		tailed.Range(func(topic, _ any) bool { topics = append(topics, topic); return true })
+		require.Equal(t, []any{"invoices"}, topics)
+		cancel()
+		synctest.Wait()
+		d.Close()
+	})
+}

@@ -193,12 +193,18 @@ func (d *Dashboard) newPayload(ctx context.Context, p Payload, shown int) payloa
 // decoded returns the content of a payload with its body decoded, and how it was encoded.
 func (d *Dashboard) decoded(ctx context.Context, p Payload) (c wakebell.Content, encoding string) {
 	c = p.Content
+	kind := wakebelltype.OutgoingMessage
+	if p.Queue == "" {
+		if kind = wakebelltype.OutgoingTimer; !payloads.Marked(c.Headers, nil) {
+			return c, ""
+		}
+	}
 	encoding = payloads.Description(c.Headers, c.Body)
 	if encoding == "" || d.cfg.Payloads == nil {
 		return c, encoding
 	}
 	plain, err := d.cfg.Payloads.Decode(ctx, payloads.Encoded{
-		Topic: p.Topic + p.Queue, ID: p.ID, Headers: c.Headers, Body: c.Body, ContentType: c.ContentType, // one of Topic and Queue is empty
+		Kind: kind, Topic: p.Topic + p.Queue, ID: p.ID, Headers: c.Headers, Body: c.Body, ContentType: c.ContentType, // one of Topic and Queue is empty
 	})
 	if errors.Is(err, payloads.ErrUnknownCodec) { // the encoding names it
 		return c, encoding

@@ -12,6 +12,7 @@ import (
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/internal/argument"
 	"github.com/wakebell/wakebell/internal/tracing"
+	"github.com/wakebell/wakebell/internal/usercode"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/payload"
 	"github.com/wakebell/wakebell/remote/internal/wire"
@@ -301,7 +302,7 @@ func (t *subscriber) Serve(ctx context.Context, l *messages.Lease) {
 	}()
 	err := t.open(ctx, l)
 	if err == nil {
-		err = t.run(ctx, l)
+		err = usercode.Checked(t.run(ctx, l))
 	}
 	if t.forget(l.GetDelivery()) {
 		t.addVerdict(verdictOf(l, err))

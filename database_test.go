@@ -79,7 +79,10 @@ func TestDatabasesOfOneServerAreIsolated(t *testing.T) {
 	tailing := make(chan struct{})
 	go func() {
 		defer close(tailing)
-		for range watched { //nolint:revive // until the test ends
+		for _, err := range watched {
+			if err != nil {
+				return // the test ends
+			}
 		}
 	}()
 	for message := range published.Channel() {

@@ -13,6 +13,7 @@ import (
 	"github.com/wakebell/wakebell/actors/poller"
 	"github.com/wakebell/wakebell/internal/sharding"
 	"github.com/wakebell/wakebell/messages"
+	queuestore "github.com/wakebell/wakebell/redisops/queue"
 	"github.com/wakebell/wakebell/redisops/shards"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
@@ -76,8 +77,13 @@ func (s *System) watchShards(ctx context.Context) {
 	idle := cmp.Or(s.hooks.Idle, shards.Fresh)
 	tick := time.NewTimer(idle)
 	defer tick.Stop()
+	enlist := time.NewTicker(enlistEvery)
+	defer enlist.Stop()
 	for {
 		select {
+		case <-enlist.C:
+			s.enlist(ctx)
+			continue
 		case <-ctx.Done():
 			return
 		case <-tick.C:
@@ -88,6 +94,32 @@ func (s *System) watchShards(ctx context.Context) {
 		} else {
 			tick.Reset(idle)
 		}
+	}
+}
+
+// enlistEvery is the interval at which a node registers its topics and queues again.
+// Schedules and publishes register them too, but a topic may have none for long.
+const enlistEvery = 45 * time.Second
+
+// enlist registers the topics and queues of the node, in case the registry was lost.
+func (s *System) enlist(ctx context.Context) {
+	s.changing.Lock()
+	var topics []string
+	var queues []*queuestore.Queue
+	for topic, h := range s.handlers {
+		if s.removing[topic] != nil {
+			continue
+		}
+		if h.set.queue == nil {
+			topics = append(topics, s.polled[topic]...)
+		} else if q := s.queueNamed(s.cfg.Prefix + topic); q != nil {
+			queues = append(queues, q)
+		}
+	}
+	s.changing.Unlock()
+	err := errors.Join(s.store.Enlist(ctx, topics), queuestore.Enlist(ctx, s.store, queues))
+	if err != nil && ctx.Err() == nil && !errors.Is(err, ErrDenied) { // a user may lack the right to the lists
+		s.cfg.Logger.WarnContext(ctx, "topics of the node are not registered", "err", err)
 	}
 }
 

@@ -23,7 +23,7 @@ func scheduleCall(k Keyspace, topic string, entries []Entry, apart, counting boo
 	}
 	// Keys.Of would make all keys of the topic, an allocation for each.
 	keys = append(make([]string, 0, 6), // with room for a fence
-		k.key(k.Timeline, topic), k.key(k.Payloads, topic), k.key(k.Leases, topic), k.key(k.Hint, topic), "")
+		k.key(k.Timeline, topic), k.key(k.Payloads, topic), k.key(k.Leases, topic), k.channel(k.Hint, topic), "")
 	if keys[4] = keys[0]; counting { // a key that is not used needs no right of its own
 		keys[4] = k.key(k.Counts, topic)
 	}

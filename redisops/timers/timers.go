@@ -89,6 +89,9 @@ func New(rdb redis.UniversalClient, keys wakebelltype.Keys) (*Timers, error) {
 	if s.OnCluster() {
 		s.keys = keyspace.OnCluster()
 	}
+	if client, ok := rdb.(interface{ Options() *redis.Options }); ok {
+		s.keys = s.keys.InDatabase(client.Options().DB)
+	}
 	return s, nil
 }
 

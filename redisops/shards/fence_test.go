@@ -139,6 +139,25 @@ func TestACallThatWasStoppedIsRoutedAgain(t *testing.T) {
 	}
 }
 
+// TestABatchIsDividedAgainByTheNextLayout stops a client while timers move, before it pins.
+func TestABatchIsDividedAgainByTheNextLayout(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, redistest.Shared(t), wakebelltype.Keys{}, 4)
+	f.schedule(t, numbered(10)...)
+	l := f.startMoving(t, 2)
+	stopped := f.stopped(t)
+	f.moveAll(t, l)
+	_, err := f.layouts.change(t.Context(), f.topic, func(l sharding.Layout) (sharding.Layout, error) { return l.Settled(time.Now()), nil })
+	require.NoError(t, err)
+	s, b := stopped(), timers.NewBatch("", 1)
+	require.NoError(t, b.Add(f.topic, &timers.Entry{ID: "t004", At: hour}))
+	divided, err := s.Divided(t.Context(), b)
+	require.NoError(t, err)
+	_, err = s.timers.Write(t.Context(), nil, divided)
+	require.NoError(t, err)
+	require.Len(t, f.in(t, l.Names(f.topic)), 10)
+}
+
 // TestACallThatOutlivesItsPinsIsRoutedAgain stops a process between pinning a timer and
 // writing it, until the timer has moved.
 func TestACallThatOutlivesItsPinsIsRoutedAgain(t *testing.T) {

@@ -80,12 +80,7 @@ func newClient(rdb redis.UniversalClient, cfg ClientConfig, zone *time.Location)
 	if err != nil {
 		return nil, err
 	}
-	schedules, err := recurring.New(rdb, recurring.Config{
-		Keys: cfg.Keys, Prefix: cfg.Prefix, PayloadLimit: cfg.PayloadLimit, Celery: cfg.Celery,
-		Zone: zone, RetryFor: cfg.RetryFor, Logger: cfg.Logger, Audit: cfg.Audit,
-		ScheduleMiddleware: cfg.ScheduleMiddleware, TracerProvider: cfg.TracerProvider, Propagator: cfg.Propagator,
-		ReadFrom: cfg.ReadFrom,
-	})
+	schedules, err := recurring.New(rdb, cfg.recurring(zone))
 	if err != nil {
 		return nil, err
 	}

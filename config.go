@@ -64,7 +64,7 @@ type Config struct {
 	NoCoalescing    bool
 	NoPayloadsApart bool
 	ScheduleWindow  time.Duration
-	NoCounts        bool // neither what is scheduled or published nor what this node handles is counted
+	NoCounts        bool // neither what is scheduled, fired or published nor what this node handles is counted
 
 	// NoDivision makes this node poll its topics without regard to the other nodes that
 	// handle them. By default nodes that compete for the timers of a topic agree on a

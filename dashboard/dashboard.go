@@ -29,6 +29,7 @@ import (
 	"github.com/wakebell/wakebell/dashboard/internal/jobs"
 	"github.com/wakebell/wakebell/dashboard/internal/live"
 	"github.com/wakebell/wakebell/dashboard/internal/memo"
+	"github.com/wakebell/wakebell/dashboard/internal/pulse"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
@@ -61,6 +62,7 @@ type Dashboard struct {
 	hub   *live.Hub
 	jobs  jobs.Jobs
 	feeds feeds
+	pulse *pulse.Pulse
 
 	names  *memo.Cache[knownTopics]
 	totals *memo.Cache[*totals]
@@ -99,6 +101,7 @@ func New(operators Operators, cfg Config) (*Dashboard, error) {
 		d.log = slog.Default()
 	}
 	d.feeds.tail = operators.Timers.Tail
+	d.pulse = pulse.New(d.answers)
 	if d.assets, err = loadAssets(); err != nil {
 		return nil, err
 	}

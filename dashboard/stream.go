@@ -65,11 +65,17 @@ func (d *Dashboard) stream(r *request) {
 	if !send("retry: 3000\nevent: watching\ndata:\n\n") {
 		return
 	}
-	end, beat := time.NewTimer(streamLife), time.NewTicker(keepAlive)
+	end, beat, pulsed := time.NewTimer(streamLife), time.NewTicker(keepAlive), time.NewTicker(pulseAge)
 	defer end.Stop()
 	defer beat.Stop()
-	for alive := true; alive; {
+	defer pulsed.Stop()
+	known := d.pulse.State(r.Context(), pulseAge)
+	for alive := send(outageEvent(known)); alive; {
 		select {
+		case <-pulsed.C:
+			if now := d.pulse.State(r.Context(), pulseAge); now.Down != known.Down {
+				known, alive = now, send(outageEvent(now))
+			}
 		case <-changed:
 			alive = send("event: change\ndata:\n\n")
 		case <-beat.C:
@@ -107,6 +113,8 @@ func (d *Dashboard) probe(q url.Values) (live.Probe, []string) {
 			}
 			return mark(info, nil)
 		}, nil
+	case kind == "redis": // for the banner of a page that follows nothing
+		return func(context.Context) (string, error) { return "", nil }, nil
 	case kind == "jobs":
 		return func(context.Context) (string, error) { return mark(d.jobs.All(), nil) }, nil
 	case kind == "nodes":

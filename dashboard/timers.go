@@ -10,6 +10,7 @@ import (
 
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/dashboard/internal/show"
+	"github.com/wakebell/wakebell/internal/bodytext"
 	payloads "github.com/wakebell/wakebell/payload"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
@@ -158,8 +159,9 @@ type payload struct {
 
 type header struct{ Key, Value string }
 
-// newPayload applies what the configuration says about payloads.
-func (d *Dashboard) newPayload(ctx context.Context, p Payload) payload {
+// newPayload applies what the configuration says about payloads. It shows at most so many
+// bytes of the body.
+func (d *Dashboard) newPayload(ctx context.Context, p Payload, shown int) payload {
 	out := payload{Hidden: d.cfg.HidePayloads}
 	if !out.Hidden {
 		p.Content, out.Encoding = d.decoded(ctx, p)
@@ -181,7 +183,7 @@ func (d *Dashboard) newPayload(ctx context.Context, p Payload) payload {
 	}
 	sortHeaders(out.Headers)
 	if !out.Hidden {
-		out.Body = show.NewBody(c.Body, c.ContentType)
+		out.Body = show.NewBody(c.Body, c.ContentType, shown)
 	} else {
 		out.Body = show.Body{Size: len(c.Body)}
 	}
@@ -244,6 +246,6 @@ func (d *Dashboard) timerPage(ctx context.Context, r *request) (page, error) {
 	past.Attempts, past.Err = d.attempts(ctx, topic, id)
 	return page{
 		template: "timer", title: "Timer " + id, section: "topics", live: watching("timer", "topic", topic, "id", id),
-		data: timerData{topic, info, d.newPayload(ctx, Payload{Topic: topic, ID: id, Content: content}), info.Attempts > 0, past},
+		data: timerData{topic, info, d.newPayload(ctx, Payload{Topic: topic, ID: id, Content: content}, bodytext.MaxShown), info.Attempts > 0, past},
 	}, nil
 }

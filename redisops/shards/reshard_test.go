@@ -236,6 +236,7 @@ func TestAnOutboxIsDeliveredOnce(t *testing.T) {
 	index, err := f.timers.RDB.HKeys(t.Context(), f.timers.Keys().Of(f.topic).Taken()).Result()
 	require.NoError(t, err)
 	require.Equal(t, []string{"n"}, index)
+	require.Positive(t, f.timers.RDB.TTL(t.Context(), f.timers.Keys().Of(f.topic).Taken()).Val(), "it expires")
 	for _, broken := range []string{"", "t1 2 3", "t1 2\nabc", "t9\nabc", "t-1\n", "d1 x\nab"} {
 		require.Error(t, f.deliver(t.Context(), f.topic, l, f.topic, token, broken), "%q", broken)
 	}

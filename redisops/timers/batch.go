@@ -232,7 +232,7 @@ func (e *Entry) fault() string {
 	case e.Policy > wakebelltype.PolicyDebounce:
 		return fmt.Sprintf("policy: %d is unknown", e.Policy)
 	case e.At.After(scripts.LastInstant):
-		return fmt.Sprintf("at: year %d, want at most 9999", e.At.Year())
+		return fmt.Sprintf("at: %s, want at most %s", e.At.UTC().Format(time.RFC3339Nano), scripts.LastInstant.Format(time.RFC3339))
 	case e.Once != 0 && (e.Once < time.Millisecond || e.Once > MaxOnce):
 		return fmt.Sprintf("once: %v, want 1ms to 100 years", e.Once)
 	case e.Replicas < 0 || e.Replicas > MaxReplicas:

@@ -69,3 +69,34 @@ func TestRemoveTopic(t *testing.T) {
 		require.ErrorIs(t, err, redisops.ErrInvalid)
 	})
 }
+
+// TestRemoveTopicThatHasDelivered removes a topic whose timers were handled, also with
+// keys, and whose dead letters were redriven and deleted. Nothing is left of it but what expires.
+func TestRemoveTopicThatHasDelivered(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, f *fixture) {
+		ctx := t.Context()
+		f.schedule(t, Entry{ID: "handled", Payload: []byte("p")}, Entry{ID: "keyed", Key: "k", Payload: []byte("p")}, Entry{ID: "dead", Payload: []byte("p")})
+		for _, l := range f.Claim(t, 9).Leases {
+			verdict := exchange.Ack
+			if l.ID == "dead" {
+				verdict = exchange.DeadLetter
+			}
+			f.Settle(t, storetest.Verdict(verdict, l))
+		}
+		r, err := f.RemoveTopic(ctx, f.topic)
+		require.NoError(t, err)
+		require.Equal(t, `key "`+f.key.Dead+`"`, r.Use)
+		_, err = f.DeleteDead(ctx, f.topic, wakebelltype.DeadFilter{})
+		require.NoError(t, err)
+
+		r, err = f.RemoveTopic(ctx, f.topic)
+		require.NoError(t, err)
+		require.Equal(t, wakebelltype.TopicRemoval{Existed: true}, r)
+		for _, key := range f.rdb.Keys(ctx, "*"+f.topic+"*").Val() {
+			require.Positive(t, f.rdb.TTL(ctx, key).Val(), key)
+		}
+		f.due(t, "again")
+		require.Len(t, f.Claim(t, 9).Leases, 1, "the topic works as a new one")
+	})
+}

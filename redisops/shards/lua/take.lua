@@ -148,6 +148,7 @@ if #ids == 0 then return {'0', string.format('%.0f', stay), '', ''} end
 local token = string.format('%.0f', now * 1e6) .. '-' .. redis.call('HINCRBY', KEYS.taken, 'n', '1')
 local batch = table.concat(parts)
 redis.call('HSET', KEYS.moving, token, batch)
+if ARGV.move == '' then redis.call('PERSIST', KEYS.taken) end -- drop.lua lets it expire
 local index = {}
 for i, mark in ipairs(marks) do index[2 * i - 1], index[2 * i] = mark, token end
 variadic('HSET', KEYS.taken, index, 1, #index)

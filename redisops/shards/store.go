@@ -38,7 +38,7 @@ var (
 type Store struct {
 	timers  *timers.Timers
 	layouts *Map
-	checked sync.Map // the number of the layout of each topic that Polled has compared with its record
+	checked sync.Map // the identity of the layout of each topic that Polled has compared with its record
 }
 
 // New returns the store of topics with and without shards on the Redis of t. It starts no

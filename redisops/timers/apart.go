@@ -58,19 +58,22 @@ func (s *Timers) mayGoApart(topic string, entries []Entry) bool {
 // and nothing was written; the caller then runs the script alone, which succeeds or
 // returns the reason.
 func (s *Timers) callApart(ctx context.Context, topic string, entries []Entry) ([]wakebelltype.Scheduled, error) {
-	keys, args := scheduleCall(s.keys, topic, entries, true, s.counting())
+	keys, args := scheduleCall(s.keys, topic, entries, true, s.counting(), false)
+	s.replaceKeyless(topic, keys)
 	payloads := make([]any, 2*len(entries))
 	for i := range entries {
 		payloads[2*i], payloads[2*i+1] = &entries[i].ID, entries[i].Payload
 	}
 	pipe := s.RDB.TxPipeline()
 	answer := scheduleScript.EvalSha(ctx, pipe, keys, args...)
-	payloadsKey, apartKey := keys[1], keys[len(keys)-1]
+	payloadsKey, apartKey := keys[1], keys[len(keys)-2]
 	pipe.HSet(ctx, apartKey, payloads...)
 	pipe.Eval(ctx, apartScript, []string{apartKey, payloadsKey})
 	_, err := pipe.Exec(ctx)
 	var refused redis.Error
 	switch {
+	case errors.As(err, &refused) && strings.Contains(refused.Error(), codeHasKey):
+		return nil, errNotApart
 	case errors.As(err, &refused):
 		s.topics.found(topic, false)
 		if strings.Contains(refused.Error(), "NOPERM") { // to MULTI or EXEC, or what the script needs as well

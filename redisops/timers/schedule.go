@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -157,11 +158,37 @@ func (s *Timers) call(ctx context.Context, topic string, key *Key, entries []Ent
 			return done, err
 		}
 	}
+	out, err := s.callOnce(ctx, topic, key, entries, hasKeys(entries))
+	if errors.Is(err, errHasKey) {
+		return s.callOnce(ctx, topic, key, entries, true)
+	}
+	return out, err
+}
+
+// errHasKey reports that a batch without keys has the id of a timer that has one, and
+// codeHasKey is the code of it in lua/schedule.lua.
+var errHasKey = errors.New("the id of a timer has a key")
+
+const codeHasKey = "WAKEBELLORDER"
+
+// replaceKeyless puts the leases in place of the keys of timers, which are the last of
+// keys, if the user has no right to those.
+func (s *Timers) replaceKeyless(topic string, keys []string) {
+	if s.keyless.Load() {
+		keys[len(keys)-1] = s.keys.key(s.keys.Leases, topic)
+	}
+}
+
+// callOnce runs lua/schedule.lua for timers, which have keys if keyed is true. It is
+// errHasKey if they are not to have keys, but one that is stored has one.
+func (s *Timers) callOnce(ctx context.Context, topic string, key *Key, entries []Entry, keyed bool) ([]wakebelltype.Scheduled, error) {
 	counting := s.counting()
-	keys, args := scheduleCall(s.keys, topic, entries, false, counting)
+	keys, args := scheduleCall(s.keys, topic, entries, false, counting, keyed)
 	script := scheduleScript
-	if hasKeys(entries) {
+	if keyed {
 		script = scheduleKeysScript
+	} else {
+		s.replaceKeyless(topic, keys)
 	}
 	asked, confirmed := confirmationOf(entries), 0
 	var reply string
@@ -181,7 +208,16 @@ func (s *Timers) call(ctx context.Context, topic string, key *Key, entries []Ent
 	default:
 		reply, err = scripts.AsText(s.TryBatched(ctx, s.ShardOf(keys[0]), script, keys, args...))
 	}
-	if counting && scripts.IsDenied(err) {
+	switch {
+	case err != nil && strings.Contains(err.Error(), codeHasKey):
+		return nil, errHasKey
+	case !keyed && scripts.IsDenied(err) && s.keyless.CompareAndSwap(false, true):
+		out, again := s.callOnce(ctx, topic, key, entries, false)
+		if scripts.IsDenied(again) {
+			s.keyless.Store(false)
+		}
+		return out, again
+	case counting && scripts.IsDenied(err):
 		return s.callUncounted(ctx, topic, key, entries)
 	}
 	if err != nil {

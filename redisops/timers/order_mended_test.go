@@ -26,8 +26,8 @@ func (f *fixture) drained(t *testing.T, limit int, settle ...exchange.Settlement
 	}
 }
 
-// A timer of the order that is no longer due does not hold up those after it, whoever has
-// moved it.
+// A timer of the order that is no longer due does not hold up those after it, however it was
+// moved.
 func TestATimerThatMovedIntoTheFutureHoldsUpNone(t *testing.T) {
 	t.Parallel()
 	later := time.Now().Add(time.Hour)

@@ -281,7 +281,7 @@ func (s *System) wrapStopped(err error) error {
 func (s *System) running() *actors.Runtime {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.stopped != nil {
+	if s.ending() {
 		return nil
 	}
 	return s.runtime

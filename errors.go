@@ -3,6 +3,7 @@ package wakebell
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -139,6 +140,13 @@ func RetryIn(d time.Duration) error { return &retryIn{d} }
 type retryIn struct{ delay time.Duration }
 
 func (r *retryIn) Error() string { return "retry in " + r.delay.String() }
+
+// Release returns the error by which a handler gives its timer back as if it had not
+// been delivered: it is due again at once, on any node, and its attempts stay. A handler
+// returns it when the reason lies in this process and not in the timer, for instance a
+// program that is not installed, and pauses the topic here before (System.PauseLocal), or
+// the timer may come back at once. err says why.
+func Release(err error) error { return fmt.Errorf("%w: %w", errReleased, err) }
 
 // verdict converts the error of a handler into an outcome.
 func verdict(err error) poller.Outcome {

@@ -102,13 +102,15 @@ func (s *System) followShards(ctx context.Context) (moving bool) {
 	if err := s.shards.Map().Renew(ctx); failed(err) {
 		s.cfg.Logger.WarnContext(ctx, "layouts of topics could not be read", "err", err)
 	}
-	if none, err := s.shards.Map().None(ctx); none || err != nil { // an error: as before
+	none, err := s.shards.Map().None(ctx)
+	if err != nil { // as before
 		return false
 	}
 	s.changing.Lock()
 	var handlers []Handler
 	for topic, h := range s.handlers {
-		if h.set.queue == nil && s.removing[topic] == nil {
+		lost := len(s.polled[topic]) > 1 // a failover may have lost the map
+		if h.set.queue == nil && s.removing[topic] == nil && (!none || lost) {
 			handlers = append(handlers, h)
 		}
 	}

@@ -45,6 +45,8 @@ func outcomeOf(ended, err error) tracing.Outcome {
 		return tracing.Hung
 	case err == nil:
 		return tracing.Ack
+	case wakebell.IsReleased(err):
+		return tracing.Released
 	case wakebell.IsRejected(err):
 		return tracing.Rejected
 	default:

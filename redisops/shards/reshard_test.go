@@ -222,7 +222,7 @@ func TestAnOutboxIsDeliveredOnce(t *testing.T) {
 	f := newFixture(t, redistest.Shared(t), wakebelltype.Keys{}, 1)
 	f.schedule(t, numbered(10)...)
 	l := f.startMoving(t, 2)
-	taken, token, batch, err := f.take(t.Context(), f.topic)
+	taken, token, batch, err := f.toShards(f.topic, l).take(t.Context(), f.topic)
 	require.NoError(t, err)
 	require.EqualValues(t, 10, taken)
 	for range 2 {
@@ -236,6 +236,7 @@ func TestAnOutboxIsDeliveredOnce(t *testing.T) {
 	index, err := f.timers.RDB.HKeys(t.Context(), f.timers.Keys().Of(f.topic).Taken()).Result()
 	require.NoError(t, err)
 	require.Equal(t, []string{"n"}, index)
+	require.Positive(t, f.timers.RDB.TTL(t.Context(), f.timers.Keys().Of(f.topic).Taken()).Val(), "it expires")
 	for _, broken := range []string{"", "t1 2 3", "t1 2\nabc", "t9\nabc", "t-1\n", "d1 x\nab"} {
 		require.Error(t, f.deliver(t.Context(), f.topic, l, f.topic, token, broken), "%q", broken)
 	}
@@ -263,7 +264,9 @@ func TestABatchThatIsTakenAfterTheEndIsDelivered(t *testing.T) {
 		from := sharding.Names(f.topic, 4)[3]
 		_, err := f.timers.Schedule(t.Context(), from, timers.Entry{ID: "late", Payload: []byte("x"), In: time.Hour})
 		require.NoError(t, err)
-		taken, _, _, err := f.take(t.Context(), from)
+		process := f.toShards(f.topic, sharding.Layout{})
+		process.fence = nil // it is of an earlier version
+		taken, _, _, err := process.take(t.Context(), from)
 		require.NoError(t, err)
 		require.EqualValues(t, 1, taken)
 		l := settle()
@@ -307,7 +310,7 @@ func TestATimerInAnOutboxIsFound(t *testing.T) {
 			f := newFixture(t, redistest.Shared(t), wakebelltype.Keys{}, 1)
 			f.schedule(t, numbered(10)...)
 			l := f.startMoving(t, 4)
-			taken, _, _, err := f.take(t.Context(), f.topic)
+			taken, _, _, err := f.toShards(f.topic, l).take(t.Context(), f.topic)
 			require.NoError(t, err)
 			require.EqualValues(t, 10, taken)
 			require.NoError(t, call(f))
@@ -337,11 +340,11 @@ func TestATimerStaysWhileItIsWritten(t *testing.T) {
 	for _, e := range []timers.Entry{{ID: "t003", At: hour}, {ID: "new", At: hour}, {ID: "c", Key: "x", At: hour}} {
 		require.NoError(t, batch.Add(f.topic, &e))
 	}
-	divided, err := f.Divided(t.Context(), batch)
+	divided, err := f.divided(t.Context(), batch, nil)
 	require.NoError(t, err)
 	f.moveAll(t, l)
 	require.Equal(t, []string{"a", "b", "t003"}, f.in(t, []string{f.topic}))
-	_, err = f.Divided(t.Context(), batch) // a call of another process, which ends here
+	_, err = f.divided(t.Context(), batch, nil) // a call of another process, which ends here
 	require.NoError(t, err)
 	_, err = f.timers.Write(t.Context(), nil, divided)
 	require.NoError(t, err)
@@ -358,4 +361,85 @@ func scheduled(all wakebelltype.Throughput) (n int64) {
 		n += p.Scheduled
 	}
 	return n
+}
+
+// TestATopicWhoseDeadLettersAreGoneIsResharded has streams of dead letters without entries,
+// as a redrive and a deletion leave them.
+func TestATopicWhoseDeadLettersAreGoneIsResharded(t *testing.T) {
+	t.Parallel()
+	end := map[string]func(t *testing.T, f *fixture) error{
+		"redriven": func(t *testing.T, f *fixture) error {
+			t.Helper()
+			_, err := f.Redrive(t.Context(), f.topic, wakebelltype.RedriveOptions{})
+			require.NoError(t, err)
+			_, err = f.CancelAll(t.Context(), f.topic)
+			return err
+		},
+		"deleted": func(t *testing.T, f *fixture) error {
+			t.Helper()
+			_, err := f.DeleteDead(t.Context(), f.topic, wakebelltype.DeadFilter{})
+			return err
+		},
+	}
+	for name, end := range end {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				rdb, _ := redistest.Embedded(t)
+				other, _ := redistest.Embedded(t)
+				f := newFixture(t, rdb, wakebelltype.Keys{}, 1)
+				f.schedule(t, timers.Entry{ID: "a"})
+				f.deadLetterAll(t)
+				require.NoError(t, end(t, f))
+				l, err := f.Divide(t.Context(), f.topic, 2)
+				require.NoError(t, err)
+				require.Equal(t, 2, l.Count(), "it has no data, so it can be divided")
+				<-time.After(settleAfter)
+				l, err = f.Settle(t.Context(), f.topic)
+				require.NoError(t, err)
+				require.False(t, l.Moving)
+
+				f.schedule(t, timers.Entry{ID: "a"}, timers.Entry{ID: "b"}, timers.Entry{ID: "c"}, timers.Entry{ID: "d"})
+				f.deadLetterAll(t)
+				require.NoError(t, end(t, f))
+				var last Progress
+				for p, err := range f.Reshard(t.Context(), f.topic, 3) {
+					require.NoError(t, err)
+					last = p
+					require.Less(t, time.Since(time.UnixMilli(p.Layout.Since)), 3*settleAfter, "the change ends")
+				}
+				require.True(t, last.Done)
+
+				f.schedule(t, timers.Entry{ID: "e"})
+				f.deadLetterAll(t)
+				require.NoError(t, end(t, f))
+				_, to := pair(t, rdb, other, 1, 1)
+				to.topic = f.topic
+				require.True(t, f.moved(t, to, wakebelltype.MoveOptions{}).Done)
+			})
+		})
+	}
+}
+
+// TestAnEntryWithoutAPayloadIsMoved has entries of the timeline whose payloads were removed
+// by hand, one of them of a timer with a key.
+func TestAnEntryWithoutAPayloadIsMoved(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, redistest.Shared(t), wakebelltype.Keys{}, 1)
+	f.schedule(t, numbered(3)...)
+	f.schedule(t, timers.Entry{ID: "first", Key: "k", At: hour}, timers.Entry{ID: "second", Key: "k", At: hour})
+	require.NoError(t, f.timers.RDB.HDel(t.Context(), f.timers.Keys().Of(f.topic).Payloads, "t001", "first").Err())
+	l := f.startMoving(t, 2)
+	f.moveAll(t, l)
+	require.Empty(t, f.in(t, []string{f.topic}))
+	require.Equal(t, []string{"first", "second", "t000", "t001", "t002"}, f.in(t, l.Names(f.topic)), "a claim decides on it")
+	for _, id := range []string{"t001", "first"} {
+		name := l.Shard(f.topic, id, map[string]string{"first": "k"}[id])
+		exists, err := f.timers.RDB.HExists(t.Context(), f.timers.Keys().Of(name).Payloads, id).Result()
+		require.NoError(t, err)
+		require.False(t, exists)
+	}
+	used, err := f.used(t.Context(), f.topic)
+	require.NoError(t, err)
+	require.False(t, used)
 }

@@ -57,16 +57,17 @@ func (s *Timers) mayGoApart(topic string, entries []Entry) bool {
 // If Redis refuses the transaction or the first command, the error is errNotApart
 // and nothing was written; the caller then runs the script alone, which succeeds or
 // returns the reason.
-func (s *Timers) callApart(ctx context.Context, topic string, entries []Entry) ([]wakebelltype.Scheduled, error) {
+func (s *Timers) callApart(ctx context.Context, topic string, fence *Fence, entries []Entry) ([]wakebelltype.Scheduled, error) {
 	keys, args := scheduleCall(s.keys, topic, entries, true, s.counting(), false)
 	s.replaceKeyless(topic, keys)
+	payloadsKey, apartKey := keys[1], keys[len(keys)-2]
+	keys, args = scripts.WithGuards(fence.Guards(s.keys, topic), keys, args)
 	payloads := make([]any, 2*len(entries))
 	for i := range entries {
 		payloads[2*i], payloads[2*i+1] = &entries[i].ID, entries[i].Payload
 	}
 	pipe := s.RDB.TxPipeline()
 	answer := scheduleScript.EvalSha(ctx, pipe, keys, args...)
-	payloadsKey, apartKey := keys[1], keys[len(keys)-2]
 	pipe.HSet(ctx, apartKey, payloads...)
 	pipe.Eval(ctx, apartScript, []string{apartKey, payloadsKey})
 	_, err := pipe.Exec(ctx)
@@ -74,6 +75,8 @@ func (s *Timers) callApart(ctx context.Context, topic string, entries []Entry) (
 	switch {
 	case errors.As(err, &refused) && strings.Contains(refused.Error(), codeHasKey):
 		return nil, errNotApart
+	case redis.HasErrorPrefix(err, "STALELAYOUT"):
+		return nil, scripts.Wrap(ctx, keys, err)
 	case errors.As(err, &refused):
 		s.topics.found(topic, false)
 		if strings.Contains(refused.Error(), "NOPERM") { // to MULTI or EXEC, or what the script needs as well

@@ -149,6 +149,9 @@ func (t TopicKeys) Arriving(move string) string { return t.exchange + ":arriving
 // Pins is the key of the timers that do not move, because they are being written.
 func (t TopicKeys) Pins() string { return t.exchange + ":pins" }
 
+// Layout is the key of the layout with which calls may write to a physical topic.
+func (t TopicKeys) Layout() string { return t.exchange + ":layout" }
+
 // Arrived is the key of the batches that have arrived in a topic.
 func (t TopicKeys) Arrived() string { return t.exchange + ":arrived" }
 

@@ -73,15 +73,20 @@ func (s *Timers) Schedule(ctx context.Context, topic string, entries ...Entry) (
 // added. A round trip is retried while Redis is unavailable; with an idempotency
 // key, it takes effect once. After an error a part of several round trips may be
 // stored, but after one that wraps [wakebelltype.ErrTooFewReplicas] all timers are,
-// and the results are valid.
+// and the results are valid. After one that wraps [scripts.ErrStaleLayout] those timers
+// are not stored whose results have no ID.
 func (s *Timers) Write(ctx context.Context, key *Key, b Batch) ([]wakebelltype.Scheduled, error) {
 	trips := b.roundTrips(key)
 	send := func(ctx context.Context, t *roundTrip) error {
 		began := s.Metrics.Begin(ctx)
 		err := s.Again(ctx, func() (err error) {
-			t.done, err = s.coalesce(ctx, t.topic, t.key, t.entries)
+			t.done, err = s.coalesce(ctx, t.topic, t.fence, t.key, t.entries)
 			return err
 		})
+		if errors.Is(err, scripts.ErrStaleLayout) { // the other trips may have other fences
+			t.stale, t.done = err, make([]wakebelltype.Scheduled, len(t.entries))
+			return nil
+		}
 		if err != nil {
 			err = fmt.Errorf("schedule on %q: %w", t.topic, err)
 		}
@@ -149,26 +154,8 @@ func sendAll(ctx context.Context, trips []roundTrip, most int, send func(context
 	return failed
 }
 
-// call runs lua/schedule.lua for timers of one topic: it stores all of them in one
-// atomic step, or none.
-func (s *Timers) call(ctx context.Context, topic string, key *Key, entries []Entry) ([]wakebelltype.Scheduled, error) {
-	if key == nil && s.mayGoApart(topic, entries) {
-		done, err := s.callApart(ctx, topic, entries)
-		if !errors.Is(err, errNotApart) {
-			return done, err
-		}
-	}
-	out, err := s.callOnce(ctx, topic, key, entries, hasKeys(entries))
-	if errors.Is(err, errHasKey) {
-		return s.callOnce(ctx, topic, key, entries, true)
-	}
-	return out, err
-}
-
-// errHasKey reports that a batch without keys has the id of a timer that has one, and
-// codeHasKey is the code of it in lua/schedule.lua.
-var errHasKey = errors.New("the id of a timer has a key")
-
+// codeHasKey is the code in lua/schedule.lua of the error that a batch without keys has
+// the id of a timer that has one.
 const codeHasKey = "WAKEBELLORDER"
 
 // replaceKeyless puts the leases in place of the keys of timers, which are the last of
@@ -179,9 +166,22 @@ func (s *Timers) replaceKeyless(topic string, keys []string) {
 	}
 }
 
-// callOnce runs lua/schedule.lua for timers, which have keys if keyed is true. It is
-// errHasKey if they are not to have keys, but one that is stored has one.
-func (s *Timers) callOnce(ctx context.Context, topic string, key *Key, entries []Entry, keyed bool) ([]wakebelltype.Scheduled, error) {
+// lacksKeys reports whether the user has no right to the keys of timers.
+func (s *Timers) lacksKeys(ctx context.Context, topic string) bool {
+	return scripts.IsDenied(s.RDB.Exists(ctx, s.keys.key(s.keys.TimerKeys, topic)).Err())
+}
+
+// call runs lua/schedule.lua for timers of one topic: it stores all of them in one
+// atomic step, or none. Keyed says that they have keys. If they have none, but the id of
+// a stored one has, it calls itself again with keys.
+func (s *Timers) call(ctx context.Context, topic string, fence *Fence, key *Key, entries []Entry, keyed bool) ([]wakebelltype.Scheduled, error) {
+	fence = s.needed(fence)
+	if key == nil && !keyed && s.mayGoApart(topic, entries) {
+		done, err := s.callApart(ctx, topic, fence, entries)
+		if !errors.Is(err, errNotApart) {
+			return done, err
+		}
+	}
 	counting := s.counting()
 	keys, args := scheduleCall(s.keys, topic, entries, false, counting, keyed)
 	script := scheduleScript
@@ -190,17 +190,14 @@ func (s *Timers) callOnce(ctx context.Context, topic string, key *Key, entries [
 	} else {
 		s.replaceKeyless(topic, keys)
 	}
+	keys, args = scripts.WithGuards(fence.Guards(s.keys, topic), keys, args)
 	asked, confirmed := confirmationOf(entries), 0
 	var reply string
 	var err error
 	switch {
 	case key != nil:
-		if keys, args = key.args(s.keys.Of(topic), keys, args); script == scheduleKeysScript {
-			script = keyedScheduleKeysScript
-		} else {
-			script = keyedScheduleScript
-		}
-		reply, err = scripts.AsText(s.Try(ctx, script, keys, args...))
+		keys, args = key.args(s.keys.Of(topic), keys, args)
+		reply, err = scripts.AsText(s.Try(ctx, keyedScripts[script], keys, args...))
 	case asked.replicas > 0:
 		reply, confirmed, err = s.runConfirmed(ctx, asked, script, keys, args...)
 	case s.NoCoalescing:
@@ -210,15 +207,15 @@ func (s *Timers) callOnce(ctx context.Context, topic string, key *Key, entries [
 	}
 	switch {
 	case err != nil && strings.Contains(err.Error(), codeHasKey):
-		return nil, errHasKey
-	case !keyed && scripts.IsDenied(err) && s.keyless.CompareAndSwap(false, true):
-		out, again := s.callOnce(ctx, topic, key, entries, false)
-		if scripts.IsDenied(again) {
-			s.keyless.Store(false)
-		}
-		return out, again
-	case counting && scripts.IsDenied(err):
-		return s.callUncounted(ctx, topic, key, entries)
+		return s.call(ctx, topic, fence, key, entries, true)
+	case !scripts.IsDenied(err):
+	case !keyed && !s.keyless.Load() && s.lacksKeys(ctx, topic):
+		s.keyless.Store(true)
+		return s.call(ctx, topic, fence, key, entries, false)
+	case counting:
+		return s.callUncounted(ctx, topic, fence, key, entries)
+	case fence != nil && fence.Layout == "":
+		return s.callUnfenced(ctx, topic, key, entries)
 	}
 	if err != nil {
 		return nil, err

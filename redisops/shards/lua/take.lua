@@ -38,16 +38,27 @@ local function pinned(name)
   return false
 end
 
--- movable returns what is stored of a timer if it may be moved now, and otherwise nil.
+-- movable returns what is stored of a timer if it may be moved now, and otherwise nil. An
+-- entry without a payload moves as it is: a claim decides on it.
 local function movable(id, score)
   local r = redis.call('HGET', KEYS.leases, id)
   local payload = redis.call('HGET', KEYS.payloads, id)
-  if not payload or running(current(r, score), score, now) or pinned('i' .. id) then return nil end
-  return {id = id, score = score, payload = payload, record = r or '', key = '', place = '', held = '0', rate = ''}
+  if running(current(r, score), score, now) or pinned('i' .. id) then return nil end
+  return {
+    id = id, score = score, payload = payload or '', record = r or '', key = '', place = '', held = false, rate = '',
+    bare = not payload,
+  }
+end
+
+-- held_code is what the batch says of a timer: 1 if it holds its key, else 0; B and b if it
+-- has no payload.
+local function held_code(t)
+  if t.bare then return t.held and 'B' or 'b' end
+  return t.held and '1' or '0'
 end
 
 local function pack(t)
-  local lengths, fields = {}, {t.id, t.score, t.payload, t.record, t.key, t.place, t.held, t.rate}
+  local lengths, fields = {}, {t.id, t.score, t.payload, t.record, t.key, t.place, held_code(t), t.rate}
   for i, field in ipairs(fields) do lengths[i] = #field end
   parts[#parts + 1] = table.concat(lengths, ' ') .. '\n' .. table.concat(fields)
   room = room - #t.payload
@@ -97,7 +108,7 @@ local function take_key(key, id)
       if not t then return 0 end
       local place, of = place_of(entry[i])
       if of == key then
-        t.key, t.place, t.rate, t.held = key, place, rate, held[each] and '1' or '0'
+        t.key, t.place, t.rate, t.held = key, place, rate, held[each]
         found[#found + 1] = t
       end
     end
@@ -139,6 +150,7 @@ if #ids == 0 then return {'0', string.format('%.0f', stay), '', ''} end
 local token = string.format('%.0f', now * 1e6) .. '-' .. redis.call('HINCRBY', KEYS.taken, 'n', '1')
 local batch = table.concat(parts)
 redis.call('HSET', KEYS.moving, token, batch)
+if ARGV.move == '' then redis.call('PERSIST', KEYS.taken) end -- drop.lua lets it expire
 local index = {}
 for i, mark in ipairs(marks) do index[2 * i - 1], index[2 * i] = mark, token end
 variadic('HSET', KEYS.taken, index, 1, #index)

@@ -22,6 +22,7 @@ end
 local token = string.format('%.0f', clock() * 1e6) .. '-' .. redis.call('HINCRBY', KEYS.taken, 'n', '1')
 local batch = table.concat(parts)
 redis.call('HSET', KEYS.moving, token, batch)
+if ARGV.move == '' then redis.call('PERSIST', KEYS.taken) end -- drop.lua lets it expire
 variadic('XDEL', KEYS.stream, ids, 1, #ids)
 if redis.call('XLEN', KEYS.stream) == 0 then redis.call('UNLINK', KEYS.stream) end
 return {string.format('%.0f', #found), token, batch}

@@ -140,6 +140,9 @@ func (t TopicKeys) Stream(incarnation string, stream int) string {
 	return t.exchange + ":" + incarnation + ":" + strconv.Itoa(stream)
 }
 
+// swept is the key that says that a node has looked at many parked timers of late.
+func (t TopicKeys) swept() string { return t.exchange + ":swept" }
+
 // counted is the key with the last counts that an incarnation of a node has written.
 func (t TopicKeys) counted(incarnation string) string {
 	return t.exchange + ":" + incarnation + ":counts"

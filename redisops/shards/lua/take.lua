@@ -80,12 +80,15 @@ local function timers_of(key, id)
       list[#list + 1] = each
     end
   end
-  for _, each in ipairs(state.held) do
+  for _, each in ipairs(holders(key, state, longest + 1)) do
     held[each] = true
     add(each)
+    if state.many then order[#order + 1] = holder(key, each) end
   end
   if state.sole then add(state.sole) end
-  for _, m in ipairs(order) do add(string.sub(m, #prefix + PLACE + 1)) end
+  for _, m in ipairs(order) do
+    if string.sub(m, 1, 1) ~= 'h' then add(string.sub(m, #prefix + PLACE + 1)) end
+  end
   add(id)
   if #list > longest then return nil end
   return list, held, order

@@ -27,7 +27,7 @@ SCALE ?= 1
 FUZZTIME ?= 60s
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-fast gate-histories cluster-failovers takeover faults faults-mutants models stock hostile lint fmt fmt-check vet bench bench-peers bench-test browser-test screenshots outbox-test baseline mixed-versions generate generate-check check fuzz build release-check deploy-test site setup clean
+.PHONY: help demo test test-fast gate-histories cluster-failovers takeover faults faults-mutants models stock hostile lint fmt fmt-check vet bench bench-peers bench-test browser-test screenshots outbox-test outbox-bench baseline mixed-versions generate generate-check check fuzz build release-check deploy-test site setup clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -108,6 +108,10 @@ outbox-test: ## test the outbox on PostgreSQL, MariaDB and SQLite, and its examp
 	@scripts/setup.sh redis-server postgres mariadbd
 	@cd outbox/sqltest && $(GO) vet ./... && $(GO) test -timeout 5m ./...
 	@cd examples/outbox && $(GO) vet ./... && $(GO) test -timeout 5m ./...
+
+outbox-bench: ## print how fast the outbox relays on PostgreSQL, MariaDB and SQLite while 90 % of 100,000 rows are refused
+	@scripts/setup.sh redis-server postgres mariadbd
+	@cd outbox/sqltest && $(GO) test -run '^$$' -bench Blocked -benchtime 1x -timeout 9m .
 
 baseline: ## write the listings of what stays compatible (docs/compatibility.md); review the difference
 	@scripts/setup.sh redis-server

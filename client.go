@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -53,11 +52,6 @@ type Client struct {
 // NewClient returns a Client that uses rdb, which the caller owns and closes. It
 // does not connect to Redis. The error wraps ErrInvalid.
 func NewClient(rdb redis.UniversalClient, cfg ClientConfig) (*Client, error) {
-	return newClient(rdb, cfg, nil)
-}
-
-// newClient also takes the time zone of crontabs without one.
-func newClient(rdb redis.UniversalClient, cfg ClientConfig, zone *time.Location) (*Client, error) {
 	if err := within("MetricTopics", cfg.MetricTopics, 0, maxMetricTopics); err != nil {
 		return nil, err
 	}
@@ -80,12 +74,7 @@ func newClient(rdb redis.UniversalClient, cfg ClientConfig, zone *time.Location)
 	if err != nil {
 		return nil, err
 	}
-	schedules, err := recurring.New(rdb, recurring.Config{
-		Keys: cfg.Keys, Prefix: cfg.Prefix, PayloadLimit: cfg.PayloadLimit, Celery: cfg.Celery,
-		Zone: zone, RetryFor: cfg.RetryFor, Logger: cfg.Logger, Audit: cfg.Audit,
-		ScheduleMiddleware: cfg.ScheduleMiddleware, TracerProvider: cfg.TracerProvider, Propagator: cfg.Propagator,
-		ReadFrom: cfg.ReadFrom,
-	})
+	schedules, err := recurring.New(rdb, cfg.recurring())
 	if err != nil {
 		return nil, err
 	}
@@ -120,13 +109,15 @@ func (c *Client) Schedule(ctx context.Context, drafts ...Draft) ([]wakebelltype.
 		return c.send(ctx, nil, drafts)
 	}
 	b, err := c.batch(drafts)
+	var divided timers.Batch
 	if err == nil {
-		b, err = c.store.Divided(ctx, b)
+		divided, err = c.store.Divided(ctx, b)
 	}
 	if err != nil {
 		return nil, err
 	}
-	return c.store.Timers().Write(ctx, nil, b)
+	done, err := c.store.Timers().Write(ctx, nil, divided)
+	return c.store.Refused(ctx, b, done, err)
 }
 
 // batch encodes and checks drafts, which are all that Client.Schedule may write.

@@ -12,6 +12,7 @@ import (
 	"github.com/wakebell/wakebell/internal/clientstore"
 	"github.com/wakebell/wakebell/payload"
 	"github.com/wakebell/wakebell/queue"
+	"github.com/wakebell/wakebell/recurring"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
@@ -37,6 +38,11 @@ type ClientConfig struct {
 	// Celery makes Schedules.RunNow and Backfill send Celery messages for the
 	// entries that Python processes stored, as recurring.SchedulerConfig.Celery does.
 	Celery bool
+
+	// Zone is the time zone of crontabs and relative intervals that name none: that of
+	// the Celery app, as recurring.SchedulerConfig.Zone. Default UTC; then last runs
+	// are still written with the offset that they have.
+	Zone *time.Location
 
 	// RetryFor bounds the retries of a call while Redis is unavailable, counted
 	// from the beginning of the call. Retries have jittered delays that grow
@@ -108,8 +114,8 @@ type ClientConfig struct {
 	// Cluster, both must be. nil: everything goes to the master.
 	ReadFrom redis.UniversalClient
 
-	// NoCounts switches the counts of scheduled timers and published messages in Redis
-	// off; see Client.Throughput and queue.Client.Throughput.
+	// NoCounts switches the counts of scheduled timers, of runs and of published messages
+	// in Redis off; see Client.Throughput and queue.Client.Throughput.
 	NoCounts bool
 
 	// MeterProvider makes the instruments of docs/metrics.md; nil means the global
@@ -129,7 +135,18 @@ type ClientConfig struct {
 func (c ClientConfig) queues() queue.Config {
 	return queue.Config{
 		Prefix: c.Prefix, HashTag: c.Keys.HashTag, PayloadLimit: c.PayloadLimit, RetryFor: c.RetryFor, Audit: c.Audit, Logger: c.Logger,
-		MeterProvider: c.MeterProvider, MetricTopics: c.MetricTopics, ReadFrom: c.ReadFrom,
+		MeterProvider: c.MeterProvider, MetricTopics: c.MetricTopics, ReadFrom: c.ReadFrom, NoCounts: c.NoCounts,
 		ScheduleMiddleware: c.ScheduleMiddleware, TracerProvider: c.TracerProvider, Propagator: c.Propagator,
+	}
+}
+
+// recurring returns the configuration of the recurring schedules; zone is that of crontabs
+// without one.
+func (c ClientConfig) recurring() recurring.Config {
+	return recurring.Config{
+		Keys: c.Keys, Prefix: c.Prefix, PayloadLimit: c.PayloadLimit, Celery: c.Celery,
+		Zone: c.Zone, RetryFor: c.RetryFor, Logger: c.Logger, Audit: c.Audit,
+		ScheduleMiddleware: c.ScheduleMiddleware, TracerProvider: c.TracerProvider, Propagator: c.Propagator,
+		ReadFrom: c.ReadFrom, NoCounts: c.NoCounts,
 	}
 }

@@ -64,7 +64,7 @@ type Config struct {
 	NoCoalescing    bool
 	NoPayloadsApart bool
 	ScheduleWindow  time.Duration
-	NoCounts        bool // neither what is scheduled or published nor what this node handles is counted
+	NoCounts        bool // neither what is scheduled, fired or published nor what this node handles is counted
 
 	// NoDivision makes this node poll its topics without regard to the other nodes that
 	// handle them. By default nodes that compete for the timers of a topic agree on a
@@ -169,7 +169,7 @@ func (c Config) tracer() *tracing.Tracer {
 func (c Config) client() ClientConfig {
 	return ClientConfig{
 		Keys: c.Keys, Prefix: c.Prefix, PayloadLimit: c.PayloadLimit, RetryFor: c.RetryFor, Logger: c.Logger, Audit: c.Audit,
-		Celery: c.Scheduler != nil && c.Scheduler.Celery, NoCoalescing: c.NoCoalescing, NoPayloadsApart: c.NoPayloadsApart, NoCounts: c.NoCounts,
+		Celery: c.Scheduler != nil && c.Scheduler.Celery, Zone: c.zone(), NoCoalescing: c.NoCoalescing, NoPayloadsApart: c.NoPayloadsApart, NoCounts: c.NoCounts,
 		ScheduleWindow: c.ScheduleWindow, ReadFrom: c.ReadFrom,
 		MeterProvider: c.MeterProvider, MetricTopics: c.MetricTopics, MetricShards: c.MetricShards,
 		ScheduleMiddleware: c.ScheduleMiddleware, Payloads: c.Payloads, TracerProvider: c.TracerProvider, Propagator: c.Propagator,

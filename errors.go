@@ -3,12 +3,14 @@ package wakebell
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/wakebell/wakebell/actors"
 	"github.com/wakebell/wakebell/actors/poller"
+	"github.com/wakebell/wakebell/internal/usercode"
 	"github.com/wakebell/wakebell/messages/exchange"
 	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/wakebelltype"
@@ -140,11 +142,23 @@ type retryIn struct{ delay time.Duration }
 
 func (r *retryIn) Error() string { return "retry in " + r.delay.String() }
 
+// Release returns the error by which a handler gives its timer back as if it had not
+// been delivered: it is due again at once, on any node, and its attempts stay. A handler
+// returns it when the reason lies in this process and not in the timer, for instance a
+// program that is not installed, and pauses the topic here before (System.PauseLocal), or
+// the timer may come back at once. err says why.
+func Release(err error) error { return fmt.Errorf("%w: %w", errReleased, err) }
+
 // verdict converts the error of a handler into an outcome.
-func verdict(err error) poller.Outcome {
+func verdict(err error) (o poller.Outcome) {
 	if err == nil {
 		return poller.Succeeded()
 	}
+	defer func() { // of a method of err
+		if reason := recover(); reason != nil {
+			o = poller.Failed(usercode.Panicked("Unwrap(), Is() or As()", reason))
+		}
+	}()
 	if c, ok := errors.AsType[*crash](err); ok {
 		return poller.Crashed(c)
 	}

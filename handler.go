@@ -42,6 +42,7 @@ type Meta struct {
 	Raw []byte
 
 	delivery holder // nil in a Timer that was not delivered
+	frame    bool   // the body is that of a message as it is stored: it may have the mark of package payload
 }
 
 // Lateness returns the time between Activation and Delivered.

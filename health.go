@@ -76,7 +76,7 @@ func (s *System) Health(ctx context.Context) Health {
 	ctx, cancel := withDefaultTimeout(ctx, healthLimit)
 	defer cancel()
 	s.mu.Lock()
-	runtime, stopping := s.runtime, s.stopped != nil
+	runtime, stopping := s.runtime, s.ending()
 	s.mu.Unlock()
 
 	h := Health{Live: true, Draining: stopping}

@@ -13,6 +13,7 @@ import (
 	"github.com/wakebell/wakebell/internal/envelope"
 	"github.com/wakebell/wakebell/internal/tracing"
 	"github.com/wakebell/wakebell/payload"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // HandlerFunc handles a timer with an encoded body. Its error is the verdict, as
@@ -62,7 +63,11 @@ func typed[T any](c codec.Codec[T], fn func(context.Context, Timer[T]) error) Ha
 
 // decode decodes the body of a delivered timer.
 func decode[T any](c codec.Codec[T], raw Timer[[]byte]) (body T, err error) {
-	if payload.Marked(raw.Headers, raw.Body) { // retried: the keys may be deployed later than the first body
+	framed := raw.Body
+	if !raw.frame {
+		framed = nil
+	}
+	if payload.Marked(raw.Headers, framed) { // retried: the keys may be deployed later than the first body
 		return body, notOpened(raw.Headers, raw.Body)
 	}
 	body, err = c.Decode(raw.Body, raw.ContentType)
@@ -75,6 +80,14 @@ func decode[T any](c codec.Codec[T], raw Timer[[]byte]) (body T, err error) {
 // discardTimeout bounds the deletion of a body from the store of a payload.ClaimCheck.
 const discardTimeout = 10 * time.Second
 
+// stored returns what bodies the handler receives: timers, or messages of a queue.
+func (h Handler) stored() wakebelltype.OutgoingKind {
+	if h.set.queue != nil {
+		return wakebelltype.OutgoingMessage
+	}
+	return wakebelltype.OutgoingTimer
+}
+
 // decoding returns the middleware that decodes bodies for a handler, outside of all
 // others; nil: none.
 func (s *System) decoding(h Handler) []Middleware {
@@ -85,7 +98,7 @@ func (s *System) decoding(h Handler) []Middleware {
 	return []Middleware{func(next HandlerFunc) HandlerFunc {
 		return func(ctx context.Context, t Timer[[]byte]) error {
 			plain, err := chain.Decode(ctx, payload.Encoded{
-				Topic: h.topic, ID: t.ID, Headers: t.Headers, Body: t.Body, ContentType: t.ContentType,
+				Kind: h.stored(), Topic: h.topic, ID: t.ID, Headers: t.Headers, Body: t.Body, ContentType: t.ContentType,
 			})
 			switch {
 			case errors.Is(err, payload.ErrCorrupt):
@@ -95,7 +108,7 @@ func (s *System) decoding(h Handler) []Middleware {
 			case err != nil:
 				return err
 			}
-			t.Body, t.ContentType, t.Headers = plain.Body, plain.ContentType, plain.Headers
+			t.Body, t.ContentType, t.Headers, t.frame = plain.Body, plain.ContentType, plain.Headers, false
 			err = next(ctx, t)
 			if err == nil && plain.InStore {
 				s.discard(ctx, t, plain)
@@ -132,7 +145,7 @@ func chain(h Handler, mw []Middleware, tracer *tracing.Consumer) poller.Handle {
 			body = slices.Clone(body)
 		}
 		t := Timer[[]byte]{Body: body, Meta: meta(d, env)}
-		t.delivery = delivered{Delivery: d}
+		t.delivery, t.frame = delivered{Delivery: d}, h.set.queue != nil
 		if tracer.On() {
 			return verdict(h.traced(ctx, tracer, t, d, fn))
 		}

@@ -227,7 +227,7 @@ func TestAnEncodedDeadLetterCanBeRedriven(t *testing.T) {
 		_, err = q.Publish(t.Context(), w.Client().Queues(), "message")
 		require.NoError(t, err)
 		_, err = w.Client().Schedule(t.Context(), wakebell.NewTopic[[]byte]("topic").Draft([]byte("x"), wakebell.ID("corrupt"),
-			wakebell.Header(payload.Header, "1;for=timer aes-256-gcm;key=k1")))
+			wakebell.ContentType(payload.ContentType), wakebell.Header(payload.Header, "1;for=timer aes-256-gcm;key=k1")))
 		require.NoError(t, err)
 		w.Advance(time.Minute)
 		require.Equal(t, 2, store.size())

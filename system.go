@@ -18,6 +18,7 @@ import (
 	"github.com/wakebell/wakebell/gate"
 	"github.com/wakebell/wakebell/internal/argument"
 	"github.com/wakebell/wakebell/internal/moduleonly"
+	"github.com/wakebell/wakebell/internal/sharding"
 	"github.com/wakebell/wakebell/internal/testhook"
 	"github.com/wakebell/wakebell/internal/tracing"
 	"github.com/wakebell/wakebell/messages"
@@ -47,17 +48,19 @@ type System struct {
 	reminders *reminder.Reminders
 	reminding moduleonly.ReminderParts
 
-	changing sync.Mutex               // serializes changes of the running System
-	settings map[string]settings      // of the handlers, by topic without prefix
-	handlers map[string]Handler       // as they were added, by topic without prefix
-	polled   map[string][]string      // the sources of their pollers
-	removing map[string]chan struct{} // topics in removal; the channel is closed at the end
-	queues   sync.Map                 // the *queuestore.Queue of the handlers, by full name
+	changing sync.Mutex                          // serializes changes of the running System
+	settings map[string]settings                 // of the handlers, by topic without prefix
+	handlers map[string]Handler                  // as they were added, by topic without prefix
+	polled   map[string][]string                 // the sources of their pollers
+	parts    map[string]map[string]sharding.Part // of limits, by topic and source
+	removing map[string]chan struct{}            // topics in removal; the channel is closed at the end
+	queues   sync.Map                            // the *queuestore.Queue of the handlers, by full name
 
+	stopping  chan struct{} // closed when Stop begins
+	stopped   chan struct{} // closed when Stop is done
 	mu        sync.Mutex
 	started   bool            // Start succeeded, or is in progress
 	runtime   *actors.Runtime // nil before Start
-	stopped   chan struct{}   // closed when Stop is done; nil before Stop
 	stopErr   error
 	unobserve func()        // ends the report of the node to the metrics
 	unwatch   func()        // ends watchShards
@@ -79,9 +82,13 @@ func New(actorSystem *actor.ActorSystem, rdb redis.UniversalClient, cfg Config) 
 	if actorSystem == nil {
 		return nil, argument.Invalid("actorSystem", "nil")
 	}
-	s := &System{actors: actorSystem, settings: map[string]settings{}, handlers: map[string]Handler{}, polled: map[string][]string{}, removing: map[string]chan struct{}{}, divided: make(chan struct{}, 1)}
+	s := &System{
+		actors: actorSystem, settings: map[string]settings{}, handlers: map[string]Handler{}, polled: map[string][]string{}, parts: map[string]map[string]sharding.Part{},
+		removing: map[string]chan struct{}{}, divided: make(chan struct{}, 1),
+		stopping: make(chan struct{}), stopped: make(chan struct{}),
+	}
 	node := s.remind(&cfg)
-	client, err := newClient(rdb, cfg.client(), cfg.zone())
+	client, err := NewClient(rdb, cfg.client())
 	gates, actorGates, gatesErr := moduleonly.SystemGates(rdb, cfg.Gates, s.runningGates)
 	if err := errors.Join(cfg.validate(), err, gatesErr); err != nil {
 		return nil, err
@@ -91,7 +98,7 @@ func New(actorSystem *actor.ActorSystem, rdb redis.UniversalClient, cfg Config) 
 		return nil, err
 	}
 	store.Logger, store.MaxPayload, store.Metrics = cfg.Logger, client.store.Timers().MaxPayload, client.metrics
-	store.NoCoalescing, store.NoPayloadsApart = cfg.NoCoalescing, cfg.NoPayloadsApart
+	store.NoCoalescing, store.NoPayloadsApart, store.NoCounts = cfg.NoCoalescing, cfg.NoPayloadsApart, cfg.NoCounts
 	s.shards = shards.New(store)
 	store.Batcher = client.store.Timers().Batcher
 	s.cfg, s.client, s.store, s.tracer = cfg, client, store, cfg.tracer()
@@ -130,23 +137,37 @@ func (s *System) runningGates() *actorgates.Gates {
 	return gates
 }
 
-// Run starts the System, waits until ctx is done, and stops it. It returns the
-// error of Start or of Stop, and nil if ctx ended and Stop succeeded.
+// Run starts the System, waits until ctx is done or another goroutine calls Stop, and
+// stops it. It returns the error of Start, unless ctx or a Stop ended it, or else the
+// error of Stop.
 func (s *System) Run(ctx context.Context) error {
-	if err := s.Start(ctx); err != nil && ctx.Err() == nil {
+	err := s.Start(ctx)
+	if err != nil && ctx.Err() == nil && !errors.Is(err, ErrNotRunning) {
 		return err
 	}
-	<-ctx.Done()
+	select {
+	case <-ctx.Done():
+	case <-s.stopping:
+	}
 	return s.Stop()
 }
 
 // Start checks that Redis can store the timers, and starts the actors. ctx bounds
 // Start, not the System. A System starts once: a second Start returns ErrStarted,
-// unless the first one failed.
+// unless the first one failed. A Stop meanwhile ends Start with ErrNotRunning.
 func (s *System) Start(ctx context.Context) error {
 	if !s.claimStart() {
 		return ErrStarted
 	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() {
+		select {
+		case <-s.stopping:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
 	checked := s.check(ctx) // without the lock, because it may wait for Redis
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -159,7 +180,7 @@ func (s *System) Start(ctx context.Context) error {
 func (s *System) claimStart() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.started || s.stopped != nil {
+	if s.started || s.ending() {
 		return false
 	}
 	s.started = true
@@ -169,10 +190,10 @@ func (s *System) claimStart() bool {
 // spawn starts the actors, unless the check failed or Stop was called.
 func (s *System) spawn(checked error) error {
 	switch {
+	case s.ending():
+		return fmt.Errorf("start: %w", ErrNotRunning)
 	case checked != nil:
 		return fmt.Errorf("start: %w", checked)
-	case s.stopped != nil:
-		return fmt.Errorf("start: %w", ErrNotRunning)
 	}
 	runtime, err := actors.Start(s.actors, actors.Config{
 		Gates:   &s.actorGates,
@@ -286,12 +307,12 @@ func (s *System) Stop() error {
 // end ends the runtime once; later calls wait for the first.
 func (s *System) end(how func(*actors.Runtime) error) error {
 	s.mu.Lock()
-	if s.stopped != nil {
+	if s.ending() {
 		s.mu.Unlock()
 		<-s.stopped
 		return s.stopErr
 	}
-	s.stopped = make(chan struct{})
+	close(s.stopping)
 	runtime := s.runtime
 	s.mu.Unlock()
 
@@ -303,6 +324,16 @@ func (s *System) end(how func(*actors.Runtime) error) error {
 		s.unobserve()
 	}
 	return s.stopErr
+}
+
+// ending reports whether Stop has begun. Stop begins under the lock.
+func (s *System) ending() bool {
+	select {
+	case <-s.stopping:
+		return true
+	default:
+		return false
+	}
 }
 
 func unfinished(d *messages.Drained) error {

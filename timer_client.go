@@ -68,6 +68,9 @@ func IsRejected(err error) bool {
 	return ok
 }
 
+// IsReleased reports whether err is or wraps an error of Release.
+func IsReleased(err error) bool { return errors.Is(err, errReleased) }
+
 // RetryDelay returns the delay if err is or wraps an error of RetryIn, and whether
 // it does.
 func RetryDelay(err error) (time.Duration, bool) {

@@ -2,11 +2,14 @@ package wakebell
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"iter"
 	"strconv"
 
 	"github.com/wakebell/wakebell/internal/argument"
+	"github.com/wakebell/wakebell/internal/envelope"
+	"github.com/wakebell/wakebell/payload"
 	"github.com/wakebell/wakebell/redisops/audit"
 	"github.com/wakebell/wakebell/redisops/transfer"
 	"github.com/wakebell/wakebell/wakebelltype"
@@ -48,7 +51,8 @@ func (c *Client) ExportTopic(ctx context.Context, topic string, w io.Writer) ite
 // topic has is not stored again.
 //
 // The error, which it yields with the progress, wraps ErrInvalid if a line cannot be read,
-// and names the line, the field and the bound; all lines before it are stored. It also
+// and names the line, the field and the bound, or if a body is encrypted for the exported
+// topic and o.Topic is another one; all lines before it are stored. It also
 // wraps ErrInvalid if the last line is missing, or the topic is being resharded.
 func (c *Client) ImportTopic(ctx context.Context, r io.Reader, o wakebelltype.ImportOptions) iter.Seq2[wakebelltype.Imported, error] {
 	return func(yield func(wakebelltype.Imported, error) bool) {
@@ -58,7 +62,7 @@ func (c *Client) ImportTopic(ctx context.Context, r io.Reader, o wakebelltype.Im
 		}
 		var last wakebelltype.Imported
 		var err error
-		for last, err = range transfer.Import(ctx, c.store, r, o, c.limit, c.fullName) {
+		for last, err = range transfer.Import(ctx, c.store, r, o, c.limit, c.fullName, movable) {
 			if !yield(last, err) {
 				break
 			}
@@ -70,6 +74,16 @@ func (c *Client) ImportTopic(ctx context.Context, r io.Reader, o wakebelltype.Im
 		detail := audit.Details("dead letters", strconv.FormatInt(last.Dead, 10), "existed", strconv.FormatInt(last.Existed, 10))
 		c.record(ctx, wakebelltype.AuditTopicImport, full, audit.Result{Count: last.Stored + last.Replaced + last.Dead, Detail: detail, Err: err})
 	}
+}
+
+// movable refuses a payload whose body was encrypted for its topic.
+func movable(raw []byte) error {
+	env, err := envelope.Decode(raw)
+	if err != nil || !payload.Marked(env.Headers, nil) || !payload.Bound(env.Headers, env.Body) {
+		return nil //nolint:nilerr // a malformed payload is stored as it is
+	}
+	return fmt.Errorf("the body is encrypted for the exported topic (%s), and could not be decrypted in another one; import it into that topic",
+		payload.Description(env.Headers, env.Body))
 }
 
 // MoveTopic moves a topic to another Redis or Cluster, that of to, under the same name

@@ -95,7 +95,7 @@ type Config struct {
 	// Credentials are accepted by HTTP basic authentication, and their secrets as
 	// bearer tokens too; see ReadCredentials. Authorize and Credentials exclude each
 	// other. Without both, only requests from this machine with a loopback address as
-	// their Host are served, as operator.
+	// their Host, and without headers of a proxy, are served, as operator.
 	Credentials []Credential
 
 	// Writable permits changes by operators. Without it everyone is a viewer.

@@ -29,6 +29,7 @@ import (
 	"github.com/wakebell/wakebell/dashboard/internal/jobs"
 	"github.com/wakebell/wakebell/dashboard/internal/live"
 	"github.com/wakebell/wakebell/dashboard/internal/memo"
+	"github.com/wakebell/wakebell/dashboard/internal/pulse"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
@@ -37,6 +38,8 @@ const (
 	probeEvery = time.Second
 	// maxStreams bounds the browsers that follow changes; others reload.
 	maxStreams = 256
+	// viewerStreams bounds those of one principal.
+	viewerStreams = maxStreams / 4
 	// maxForm bounds a request body, in bytes.
 	maxForm = 4 << 20
 	// readLimit bounds the reads of one page, and callLimit one change.
@@ -61,6 +64,7 @@ type Dashboard struct {
 	hub   *live.Hub
 	jobs  jobs.Jobs
 	feeds feeds
+	pulse *pulse.Pulse
 
 	names  *memo.Cache[knownTopics]
 	totals *memo.Cache[*totals]
@@ -84,7 +88,7 @@ func New(operators Operators, cfg Config) (*Dashboard, error) {
 		return nil, err // Validate has checked the origins
 	}
 	d := &Dashboard{
-		op: operators, cfg: cfg, log: cfg.Logger, forgery: forgery, hub: live.New(probeEvery, maxStreams),
+		op: operators, cfg: cfg, log: cfg.Logger, forgery: forgery, hub: live.New(probeEvery, maxStreams, viewerStreams),
 		names:  memo.New[knownTopics](2*time.Second, readLimit),
 		totals: memo.New[*totals](2*time.Second, time.Minute),
 		topics: memo.New[[]wakebelltype.Overview](500*time.Millisecond, readLimit),
@@ -99,6 +103,7 @@ func New(operators Operators, cfg Config) (*Dashboard, error) {
 		d.log = slog.Default()
 	}
 	d.feeds.tail = operators.Timers.Tail
+	d.pulse = pulse.New(d.answers)
 	if d.assets, err = loadAssets(); err != nil {
 		return nil, err
 	}

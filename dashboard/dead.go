@@ -12,6 +12,7 @@ import (
 
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/dashboard/internal/show"
+	"github.com/wakebell/wakebell/internal/bodytext"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
@@ -203,7 +204,7 @@ func (d *Dashboard) letterPage(ctx context.Context, r *request) (page, error) {
 	}
 	return page{
 		template: "letter", title: "Dead letter of " + l.ID, section: "dead",
-		data: letterData{topic, l, d.newPayload(ctx, Payload{Topic: topic, ID: l.ID, Content: l.Content})},
+		data: letterData{topic, l, d.newPayload(ctx, Payload{Topic: topic, ID: l.ID, Content: l.Content}, bodytext.MaxShown)},
 	}, nil
 }
 

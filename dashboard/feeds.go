@@ -18,6 +18,8 @@ const (
 	maxEvents = 50               // that a feed keeps
 	maxNodes  = 1000             // of a topic
 	maxLate   = 500              // deliveries whose lateness a feed keeps
+	maxRead   = 256              // topics whose events are read: each holds a connection
+	viewerMax = maxRead / 4      // topics whose events are read for one principal
 	lingering = 20 * time.Second // for which a feed without browsers keeps what it has
 	retryTail = 3 * time.Second
 )
@@ -34,7 +36,8 @@ type feeds struct {
 
 type feed struct {
 	followers int
-	left      time.Time // when the last follower left
+	viewers   map[string]int // followers of each principal
+	left      time.Time      // when the last follower left
 	stop      context.CancelFunc
 
 	version int64
@@ -56,41 +59,58 @@ const silentAfter = 10 * time.Second
 
 func (a *answer) gone() bool { return a.known && time.Since(a.at) > silentAfter }
 
-// follow reads the events of a topic until the returned function is called.
-func (f *feeds) follow(ctx context.Context, topic string) (leave func()) {
+// follow reads the events of a topic until the returned function is called. It returns
+// false if the events of too many topics are read, in all or for the viewer.
+func (f *feeds) follow(ctx context.Context, viewer, topic string) (leave func(), ok bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.closed {
-		return func() {}
+	if f.closed || !f.room(viewer, topic) {
+		return nil, false
 	}
 	if f.all == nil {
 		f.all = map[string]*feed{}
 	}
-	for name, other := range f.all { // forget what has no followers
-		if other.followers == 0 && time.Since(other.left) > lingering {
-			delete(f.all, name)
-		}
-	}
 	one := f.all[topic]
 	if one == nil {
-		one = &feed{nodes: map[string]*answer{}}
+		one = &feed{nodes: map[string]*answer{}, viewers: map[string]int{}}
 		f.all[topic] = one
 	}
+	one.viewers[viewer]++
 	if one.followers++; one.followers == 1 {
 		ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 		one.stop = cancel
 		go f.read(ctx, topic, one)
 	}
-	var once sync.Once
-	return func() {
-		once.Do(func() {
-			f.mu.Lock()
-			defer f.mu.Unlock()
-			if one.followers--; one.followers == 0 {
-				one.left = time.Now()
-				one.stop()
-			}
-		})
+	return sync.OnceFunc(func() { f.leave(one, viewer) }), true
+}
+
+// room forgets the feeds without followers, and reports whether there is room for another
+// follower of a topic.
+func (f *feeds) room(viewer, topic string) bool {
+	read, mine := 0, 0
+	for name, one := range f.all {
+		if one.followers == 0 && time.Since(one.left) > lingering {
+			delete(f.all, name)
+		}
+		if one.followers > 0 && name != topic {
+			read++
+		}
+		if one.viewers[viewer] > 0 && name != topic {
+			mine++
+		}
+	}
+	return read < maxRead && mine < viewerMax
+}
+
+func (f *feeds) leave(one *feed, viewer string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if one.viewers[viewer]--; one.viewers[viewer] == 0 {
+		delete(one.viewers, viewer)
+	}
+	if one.followers--; one.followers == 0 {
+		one.left = time.Now()
+		one.stop()
 	}
 }
 

@@ -1,12 +1,16 @@
 package dashboard
 
 import (
+	"context"
+	"fmt"
+	"iter"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/wakebell/wakebell/dashboard/internal/live"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
@@ -62,4 +66,51 @@ func TestDurationsOfTurnsHaveLabels(t *testing.T) {
 	rows, all := heldRows([]wakebelltype.GateHolds{{UpTo: 10 * time.Millisecond, Turns: 3}, {UpTo: time.Second}, {UpTo: time.Minute, Turns: 1}, {Turns: 2}})
 	require.EqualValues(t, 6, all)
 	require.Equal(t, []heldRow{{"up to 10 ms", 3}, {"10 ms to 1 s", 0}, {"1 s to 1 min", 1}, {"over 1 min", 2}}, rows)
+}
+
+// One viewer takes neither all streams nor all connections for events, and topics that do
+// not exist take none.
+func TestStreamsAndFeedsOfAViewerAreBounded(t *testing.T) {
+	t.Parallel()
+	f := feeds{tail: func(context.Context, string) iter.Seq2[wakebelltype.Event, error] {
+		return func(func(wakebelltype.Event, error) bool) {}
+	}}
+	t.Cleanup(f.close)
+	count := func(viewer string, n int) (ok int, leave []func()) {
+		for i := range n {
+			if l, followed := f.follow(t.Context(), viewer, fmt.Sprint(viewer, i)); followed {
+				ok, leave = ok+1, append(leave, l)
+			}
+		}
+		return ok, leave
+	}
+	greedy, leave := count("greedy", 2*maxRead)
+	require.Equal(t, viewerMax, greedy)
+	again, _ := count("greedy", viewerMax)
+	require.Equal(t, viewerMax, again, "topics that are followed already")
+	total := 0
+	for i := range 10 {
+		n, _ := count(fmt.Sprint("other", i), viewerMax)
+		total += n
+	}
+	require.Equal(t, maxRead-viewerMax, total)
+	_, shared := f.follow(t.Context(), "late", "greedy0")
+	require.True(t, shared, "it costs no connection")
+	_, more := f.follow(t.Context(), "late", "more")
+	require.False(t, more, "the bound of all is used up")
+	for _, l := range leave {
+		l()
+	}
+	h := live.New(time.Hour, 10, 3)
+	t.Cleanup(h.Close)
+	probe := func(context.Context) (string, error) { return "", nil }
+	watch := func(viewer string) (ok int) {
+		for i := range 20 {
+			if _, _, watching := h.Watch(t.Context(), viewer, fmt.Sprint(i), probe); watching {
+				ok++
+			}
+		}
+		return ok
+	}
+	require.Equal(t, []int{3, 3, 3, 1}, []int{watch("a"), watch("b"), watch("c"), watch("d")})
 }

@@ -7,12 +7,15 @@ import (
 
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/dashboard/internal/show"
+	"github.com/wakebell/wakebell/internal/bodytext"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 const (
 	queuesPage   = 50 // queues of the page of queues
 	messagesPage = 50
+	// messageShown is how many bytes of each body a page of messages shows.
+	messageShown = bodytext.MaxShown / 4
 )
 
 // queueKeys returns the keys of a queue by its name: those of the configuration, or
@@ -120,7 +123,7 @@ func (d *Dashboard) queuePage(ctx context.Context, r *request) (page, error) {
 }
 
 func (d *Dashboard) messagePayload(ctx context.Context, queue, id string, body []byte) payload {
-	return d.newPayload(ctx, Payload{Queue: queue, ID: id, Content: wakebell.Content{Body: body}})
+	return d.newPayload(ctx, Payload{Queue: queue, ID: id, Content: wakebell.Content{Body: body}}, messageShown)
 }
 
 // taken converts a page of a listing, which was asked for one item more than fits,

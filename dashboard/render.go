@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"net/http"
 	"path"
+	"reflect"
 	"strings"
 	"time"
 
@@ -29,10 +30,13 @@ type frame struct {
 	Role           Role
 	Writes         bool // the principal may change something
 	Token          string
-	Live           string // address of the stream of changes; empty: none
-	Flash          string // result of the last change
-	Payloads       bool   // payloads are shown as they are, so that they can be edited
-	Hidden         bool   // payloads are hidden
+	Live           string // address of the stream of changes and outages; empty: none
+	Follows        bool   // the page follows changes
+	Outage         *outage
+	Read           time.Time // when what is shown was read
+	Flash          string    // result of the last change
+	Payloads       bool      // payloads are shown as they are, so that they can be edited
+	Hidden         bool      // payloads are hidden
 	Page           any
 }
 
@@ -82,9 +86,26 @@ func (d *Dashboard) parseTemplates() (map[string]*template.Template, error) {
 func (d *Dashboard) templateFuncs() template.FuncMap {
 	return template.FuncMap{
 		"link": d.link, "asset": func(name string) string { return d.link("assets/"+name, "v", d.assets.version) },
-		"text": show.Text, "lines": show.Lines, "short": show.Short, "size": show.Size, "things": show.Things,
-		"count": show.Count, "span": show.Span,
-		"when": when, "local": local, "state": stateOf, "bar": newBar, "node": node, "open": openBreakers, "add": func(a, b int) int { return a + b },
+		"text": show.Text, "lines": show.Lines, "short": show.Short, "size": show.Size, "span": show.Span,
+		"count": func(n any) (string, error) { return ofInteger(n, show.Count) },
+		"things": func(n any, one string) (string, error) {
+			return ofInteger(n, func(n int64) string { return show.Things(n, one) })
+		},
+		"stamp": func(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) },
+		"when":  when, "local": local, "state": stateOf, "bar": newBar, "node": node, "open": openBreakers, "add": func(a, b int) int { return a + b },
+	}
+}
+
+// ofInteger formats a number of any integer type: a template does not convert between them,
+// and fails while it runs.
+func ofInteger(n any, format func(int64) string) (string, error) {
+	switch v := reflect.ValueOf(n); {
+	case v.CanInt():
+		return format(v.Int()), nil
+	case v.CanUint():
+		return format(int64(v.Uint())), nil
+	default:
+		return "", fmt.Errorf("number of type %T, want an integer", n)
 	}
 }
 
@@ -111,7 +132,11 @@ func (d *Dashboard) render(r *request, p page) {
 		Title: p.title, Section: p.section, Nav: d.nav(), Who: r.who, Role: r.role, Writes: r.writes(),
 		Flash: d.takeFlash(r), Payloads: !d.cfg.HidePayloads && d.cfg.Redact == nil, Hidden: d.cfg.HidePayloads, Page: p.data,
 	}
-	if p.live != "" {
+	if r.role != RoleNone {
+		f.Outage, f.Read, f.Follows = d.outage(r, p.status), r.readAt(), p.live != ""
+		if p.live == "" {
+			p.live = watching("redis")
+		}
 		f.Live = d.cfg.Prefix + "/live?" + p.live
 	}
 	if f.Writes {

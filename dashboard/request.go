@@ -11,6 +11,7 @@ import (
 
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/dashboard/internal/guard"
+	"github.com/wakebell/wakebell/dashboard/internal/memo"
 )
 
 // request is a request of a signed-in principal.
@@ -20,6 +21,8 @@ type request struct {
 	who  Principal
 	role Role
 	now  time.Time
+	// read says how old the values of the page are; nil: it has none.
+	read *memo.Oldest
 }
 
 // get returns a parameter of the address.
@@ -71,10 +74,10 @@ func (d *Dashboard) signedIn(h handlerFunc) http.HandlerFunc {
 }
 
 var (
-	errTooManyFailures = errors.New("too many failed sign-ins from this address; wait a minute")
+	errTooManyFailures = errors.New("too many wrong credentials from this address; the right ones are accepted")
 	errNotAllowed      = errors.New("you may not use this dashboard")
 	errReadOnly        = errors.New("this dashboard is read-only for you")
-	errNotLoopback     = errors.New("without credentials the dashboard serves only http://localhost and loopback addresses on this machine")
+	errNotLoopback     = errors.New("without credentials the dashboard serves only http://localhost and loopback addresses on this machine, and nothing that a proxy forwards")
 )
 
 func (d *Dashboard) authorize(r *request) (Principal, Role, error) {
@@ -87,23 +90,28 @@ func (d *Dashboard) authorize(r *request) (Principal, Role, error) {
 		}
 		return "local", RoleOperator, nil
 	}
-	if wait := d.failures.Wait(r.RemoteAddr, r.now); wait > 0 {
+	who, role, err := signIn(r.Request, d.cfg.Credentials)
+	if err == nil || r.Header.Get("Authorization") == "" { // a browser's first request has none
+		return who, role, err
+	}
+	if wait := d.failures.Fail(r.RemoteAddr, r.now); wait > 0 {
 		r.w.Header().Set("Retry-After", strconv.Itoa(int(wait/time.Second)+1))
 		return "", RoleNone, errTooManyFailures
 	}
-	who, role, err := signIn(r.Request, d.cfg.Credentials)
-	if err != nil && r.Header.Get("Authorization") != "" { // a browser's first request has none
-		d.failures.Add(r.RemoteAddr, r.now)
-		d.log.WarnContext(r.Context(), "dashboard: sign-in failed", "address", r.RemoteAddr)
-	}
+	d.log.WarnContext(r.Context(), "dashboard: sign-in failed", "address", r.RemoteAddr)
 	return who, role, err
 }
 
 // page registers a page.
 func (d *Dashboard) page(pattern string, read func(context.Context, *request) (page, error)) {
 	d.mux.HandleFunc(pattern, d.signedIn(func(r *request) {
-		ctx, cancel := context.WithTimeout(r.Context(), readLimit)
+		limit := readLimit
+		if d.pulse.State(r.Context(), pulseAge).Down {
+			limit = outageLimit
+		}
+		ctx, cancel := context.WithTimeout(r.Context(), limit)
 		defer cancel()
+		ctx, r.read = memo.Track(ctx)
 		p, err := read(ctx, r)
 		if err != nil {
 			d.fail(r, statusOf(err), err)
@@ -128,7 +136,7 @@ func (d *Dashboard) fail(r *request, status int, err error) {
 	f := failure{Status: status, Text: err.Error()}
 	switch status {
 	case http.StatusServiceUnavailable:
-		f.Advice = "Redis or the node does not answer at the moment. Reload the page in a few seconds; nothing is lost."
+		f.Advice = "Reload the page in a few seconds; nothing is lost."
 	case http.StatusUnauthorized:
 		f.Advice = "Reload the page and sign in with a name and secret of the credentials file."
 	case http.StatusNotFound:

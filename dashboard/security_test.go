@@ -85,6 +85,26 @@ func TestOnlyThisMachineIsServedByDefault(t *testing.T) {
 	}
 }
 
+// A proxy on this machine may set a loopback Host for clients of anywhere.
+func TestWithoutCredentialsForwardedRequestsAreRefused(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	for _, header := range []string{"X-Forwarded-For", "x-forwarded-host", "X-Forwarded-Proto", "X-Forwarded", "Forwarded", "Via", "X-Real-IP", "CF-Connecting-IP"} {
+		for _, value := range []string{"203.0.113.7", "for=203.0.113.7", "127.0.0.1", ""} {
+			s.edit = func(r *http.Request) {
+				r.Host = "localhost"
+				r.Header[http.CanonicalHeaderKey(header)] = []string{value}
+			}
+			for _, page := range []string{"topics", "live", "do/pause"} {
+				require.Equal(t, http.StatusForbidden, s.send(http.MethodGet, s.path(page), nil).status, "%s: %s", header, value)
+			}
+		}
+	}
+	s = open(t, withCredentials)
+	s.edit = func(r *http.Request) { basic("vera", viewerSecret)(r); r.Header.Set("X-Forwarded-For", "203.0.113.7") }
+	require.Equal(t, http.StatusOK, s.send(http.MethodGet, s.path("topics"), nil).status)
+}
+
 func TestForgedRequestsAreRefused(t *testing.T) {
 	t.Parallel()
 	s := open(t)
@@ -139,6 +159,27 @@ func TestFailedSignInsAreLimited(t *testing.T) {
 	s.server.Close() // so that no request writes to the log any more
 	require.Contains(t, log.String(), "sign-in failed")
 	require.NotContains(t, log.String(), "guess-guess")
+}
+
+// Behind a proxy all browsers have one address: guesses of one do not lock out others.
+func TestGuessesDoNotLockOthersOut(t *testing.T) {
+	t.Parallel()
+	s := open(t, withCredentials)
+	topics := s.path("topics")
+	guesses := map[int]int{}
+	for range 50 {
+		s.edit = basic("otto", "guess-guess-guess-guess")
+		guesses[s.send(http.MethodGet, topics, nil).status]++
+		s.edit = basic("otto", operatorSecret)
+		require.Equal(t, http.StatusOK, s.send(http.MethodGet, topics, nil).status)
+	}
+	require.Greater(t, guesses[http.StatusTooManyRequests], 20, guesses)
+	s.edit = func(r *http.Request) { r.Header.Set("Authorization", "Bearer "+viewerSecret) }
+	require.Equal(t, http.StatusOK, s.send(http.MethodGet, topics, nil).status)
+	s.edit = nil
+	a := s.send(http.MethodGet, topics, nil)
+	require.Equal(t, http.StatusUnauthorized, a.status, "a browser can still ask for the credentials")
+	require.NotEmpty(t, a.header.Get("WWW-Authenticate"))
 }
 
 func TestAuthorizeDecides(t *testing.T) {
@@ -275,6 +316,19 @@ func TestHostileTextIsInertOnEveryPage(t *testing.T) {
 			require.NotContains(t, a.body, script, page)
 		}
 	}
+}
+
+// A body of 20 KB that is nested 9,990 times was 200 MB when it was indented.
+func TestPagesOfNestedBodiesAreSmall(t *testing.T) {
+	t.Parallel()
+	s := open(t, queueNames("deep"))
+	deep := strings.Repeat("[", 9990) + strings.Repeat("]", 9990)
+	s.schedule("deep", "d", time.Hour, deep)
+	for range 20 {
+		s.do("publish", []string{"name", "deep"}, "body", deep)
+	}
+	require.Less(t, len(s.get("timer", "topic", "deep", "id", "d")), 200<<10)
+	require.Less(t, len(s.get("queue", "name", "deep")), 1<<20)
 }
 
 func TestPayloadsAreHiddenOrRedacted(t *testing.T) {

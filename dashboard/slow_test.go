@@ -13,6 +13,7 @@ import (
 
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/dashboard"
+	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
@@ -74,4 +75,21 @@ func TestPagesSayThatTopicsAreMissing(t *testing.T) {
 			return strings.Contains(s.get(page), "Topics on servers that do not answer are missing: 10.0.0.7")
 		}, time.Minute, 10*time.Millisecond, page)
 	}
+}
+
+// A Redis that is gone is reported on a page that reads nothing, until it is back.
+func TestAPageReportsThatRedisIsGone(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	client, err := wakebell.NewClient(server.Client(t), wakebell.ClientConfig{})
+	require.NoError(t, err)
+	s := open(t)
+	s.serve(dashboard.Operators{Timers: client})
+	reported := func() bool { return !strings.Contains(s.get("jobs"), `id="outage" class="error" role="alert" hidden`) }
+	require.False(t, reported())
+	server.Kill()
+	require.Eventually(t, reported, time.Minute, 10*time.Millisecond)
+	require.Contains(t, s.send(http.MethodGet, s.path("audit"), nil).body, "does not answer</b> since")
+	server.Restart(t)
+	require.Eventually(t, func() bool { return !reported() }, time.Minute, 10*time.Millisecond)
 }

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"time"
 
 	"github.com/wakebell/wakebell/dashboard/internal/live"
@@ -45,15 +46,19 @@ func (d *Dashboard) stream(r *request) {
 		d.fail(r, http.StatusNotFound, errors.New("there is nothing of this kind to watch"))
 		return
 	}
-	changed, stop, ok := d.hub.Watch(r.Context(), query.Encode(), probe)
+	changed, stop, ok := d.hub.Watch(r.Context(), string(r.who), watched(query), probe)
 	if !ok {
 		d.fail(r, http.StatusServiceUnavailable, errTooManyStreams)
 		return
 	}
 	defer stop()
-	for _, topic := range feed {
-		defer d.feeds.follow(r.Context(), topic)()
-	}
+	followed := map[string]func(){}
+	defer func() {
+		for _, leave := range followed {
+			leave()
+		}
+	}()
+	d.followAll(r, feed, followed)
 	r.w.Header().Set("Content-Type", "text/event-stream")
 	r.w.Header().Set("X-Accel-Buffering", "no") // of nginx
 	out := http.NewResponseController(r.w)
@@ -65,11 +70,18 @@ func (d *Dashboard) stream(r *request) {
 	if !send("retry: 3000\nevent: watching\ndata:\n\n") {
 		return
 	}
-	end, beat := time.NewTimer(streamLife), time.NewTicker(keepAlive)
+	end, beat, pulsed := time.NewTimer(streamLife), time.NewTicker(keepAlive), time.NewTicker(pulseAge)
 	defer end.Stop()
 	defer beat.Stop()
-	for alive := true; alive; {
+	defer pulsed.Stop()
+	known := d.pulse.State(r.Context(), pulseAge)
+	for alive := send(outageEvent(known)); alive; {
 		select {
+		case <-pulsed.C:
+			d.followAll(r, feed, followed)
+			if now := d.pulse.State(r.Context(), pulseAge); now.Down != known.Down {
+				known, alive = now, send(outageEvent(now))
+			}
 		case <-changed:
 			alive = send("event: change\ndata:\n\n")
 		case <-beat.C:
@@ -82,6 +94,39 @@ func (d *Dashboard) stream(r *request) {
 			return
 		}
 	}
+}
+
+// followAll follows the topics that are not followed yet. A topic that does not exist may
+// come to exist; a name that a browser has made up must not cost a connection to Redis.
+func (d *Dashboard) followAll(r *request, topics []string, followed map[string]func()) {
+	if len(followed) == len(topics) {
+		return
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), pulseAge)
+	defer cancel()
+	names, err := d.readNames(ctx)
+	if err != nil {
+		return // the stream reports an outage
+	}
+	for _, topic := range topics {
+		if _, known := slices.BinarySearch(names, topic); !known || followed[topic] != nil {
+			continue
+		}
+		if leave, ok := d.feeds.follow(r.Context(), string(r.who), topic); ok {
+			followed[topic] = leave
+		}
+	}
+}
+
+// watched is the key of what a browser watches, without parameters that no probe has.
+func watched(q url.Values) string {
+	key := url.Values{}
+	for _, name := range []string{"of", "name", "topic", "id", "after", "feed"} {
+		if values, ok := q[name]; ok {
+			key[name] = values
+		}
+	}
+	return key.Encode()
 }
 
 // probe returns what tells a change of a page, and the topics whose events it shows;
@@ -107,6 +152,8 @@ func (d *Dashboard) probe(q url.Values) (live.Probe, []string) {
 			}
 			return mark(info, nil)
 		}, nil
+	case kind == "redis": // for the banner of a page that follows nothing
+		return func(context.Context) (string, error) { return "", nil }, nil
 	case kind == "jobs":
 		return func(context.Context) (string, error) { return mark(d.jobs.All(), nil) }, nil
 	case kind == "nodes":

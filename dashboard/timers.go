@@ -10,6 +10,7 @@ import (
 
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/dashboard/internal/show"
+	"github.com/wakebell/wakebell/internal/bodytext"
 	payloads "github.com/wakebell/wakebell/payload"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
@@ -158,8 +159,9 @@ type payload struct {
 
 type header struct{ Key, Value string }
 
-// newPayload applies what the configuration says about payloads.
-func (d *Dashboard) newPayload(ctx context.Context, p Payload) payload {
+// newPayload applies what the configuration says about payloads. It shows at most so many
+// bytes of the body.
+func (d *Dashboard) newPayload(ctx context.Context, p Payload, shown int) payload {
 	out := payload{Hidden: d.cfg.HidePayloads}
 	if !out.Hidden {
 		p.Content, out.Encoding = d.decoded(ctx, p)
@@ -181,7 +183,7 @@ func (d *Dashboard) newPayload(ctx context.Context, p Payload) payload {
 	}
 	sortHeaders(out.Headers)
 	if !out.Hidden {
-		out.Body = show.NewBody(c.Body, c.ContentType)
+		out.Body = show.NewBody(c.Body, c.ContentType, shown)
 	} else {
 		out.Body = show.Body{Size: len(c.Body)}
 	}
@@ -191,12 +193,18 @@ func (d *Dashboard) newPayload(ctx context.Context, p Payload) payload {
 // decoded returns the content of a payload with its body decoded, and how it was encoded.
 func (d *Dashboard) decoded(ctx context.Context, p Payload) (c wakebell.Content, encoding string) {
 	c = p.Content
+	kind := wakebelltype.OutgoingMessage
+	if p.Queue == "" {
+		if kind = wakebelltype.OutgoingTimer; !payloads.Marked(c.Headers, nil) {
+			return c, ""
+		}
+	}
 	encoding = payloads.Description(c.Headers, c.Body)
 	if encoding == "" || d.cfg.Payloads == nil {
 		return c, encoding
 	}
 	plain, err := d.cfg.Payloads.Decode(ctx, payloads.Encoded{
-		Topic: p.Topic + p.Queue, ID: p.ID, Headers: c.Headers, Body: c.Body, ContentType: c.ContentType, // one of Topic and Queue is empty
+		Kind: kind, Topic: p.Topic + p.Queue, ID: p.ID, Headers: c.Headers, Body: c.Body, ContentType: c.ContentType, // one of Topic and Queue is empty
 	})
 	if errors.Is(err, payloads.ErrUnknownCodec) { // the encoding names it
 		return c, encoding
@@ -244,6 +252,6 @@ func (d *Dashboard) timerPage(ctx context.Context, r *request) (page, error) {
 	past.Attempts, past.Err = d.attempts(ctx, topic, id)
 	return page{
 		template: "timer", title: "Timer " + id, section: "topics", live: watching("timer", "topic", topic, "id", id),
-		data: timerData{topic, info, d.newPayload(ctx, Payload{Topic: topic, ID: id, Content: content}), info.Attempts > 0, past},
+		data: timerData{topic, info, d.newPayload(ctx, Payload{Topic: topic, ID: id, Content: content}, bodytext.MaxShown), info.Attempts > 0, past},
 	}, nil
 }

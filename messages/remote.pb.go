@@ -528,13 +528,17 @@ func (x *LeaseExtended) GetTtl() *durationpb.Duration {
 	return nil
 }
 
-// LeasesEnded reports that a subscriber has lost leases.
+// LeasesEnded reports that a subscriber has lost leases, or its subscription.
 type LeasesEnded struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Topic         string                 `protobuf:"bytes,1,opt,name=topic,proto3" json:"topic,omitempty"`
-	Subscriber    string                 `protobuf:"bytes,2,opt,name=subscriber,proto3" json:"subscriber,omitempty"`
-	Generation    uint64                 `protobuf:"varint,3,opt,name=generation,proto3" json:"generation,omitempty"`
-	Ended         []*LeaseEnded          `protobuf:"bytes,4,rep,name=ended,proto3" json:"ended,omitempty"`
+	state      protoimpl.MessageState `protogen:"open.v1"`
+	Topic      string                 `protobuf:"bytes,1,opt,name=topic,proto3" json:"topic,omitempty"`
+	Subscriber string                 `protobuf:"bytes,2,opt,name=subscriber,proto3" json:"subscriber,omitempty"`
+	Generation uint64                 `protobuf:"varint,3,opt,name=generation,proto3" json:"generation,omitempty"`
+	Ended      []*LeaseEnded          `protobuf:"bytes,4,rep,name=ended,proto3" json:"ended,omitempty"`
+	// Why the subscription has ended; absent: it goes on. With CODE_FORBIDDEN the
+	// subscriber has lost the right to handle the topic: it may subscribe again, and is
+	// refused until it has the right.
+	Subscription  *Error `protobuf:"bytes,5,opt,name=subscription,proto3" json:"subscription,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -593,6 +597,13 @@ func (x *LeasesEnded) GetGeneration() uint64 {
 func (x *LeasesEnded) GetEnded() []*LeaseEnded {
 	if x != nil {
 		return x.Ended
+	}
+	return nil
+}
+
+func (x *LeasesEnded) GetSubscription() *Error {
+	if x != nil {
+		return x.Subscription
 	}
 	return nil
 }
@@ -1873,7 +1884,7 @@ const file_messages_remote_proto_rawDesc = "" +
 	"\rLeaseExtended\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x1a\n" +
 	"\bdelivery\x18\x02 \x01(\x04R\bdelivery\x12+\n" +
-	"\x03ttl\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\x03ttl\"\x92\x01\n" +
+	"\x03ttl\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\x03ttl\"\xca\x01\n" +
 	"\vLeasesEnded\x12\x14\n" +
 	"\x05topic\x18\x01 \x01(\tR\x05topic\x12\x1e\n" +
 	"\n" +
@@ -1882,7 +1893,8 @@ const file_messages_remote_proto_rawDesc = "" +
 	"\n" +
 	"generation\x18\x03 \x01(\x04R\n" +
 	"generation\x12-\n" +
-	"\x05ended\x18\x04 \x03(\v2\x17.wakebell.v1.LeaseEndedR\x05ended\"\xa3\x01\n" +
+	"\x05ended\x18\x04 \x03(\v2\x17.wakebell.v1.LeaseEndedR\x05ended\x126\n" +
+	"\fsubscription\x18\x05 \x01(\v2\x12.wakebell.v1.ErrorR\fsubscription\"\xa3\x01\n" +
 	"\bVerdicts\x12\x14\n" +
 	"\x05topic\x18\x01 \x01(\tR\x05topic\x12\x1e\n" +
 	"\n" +
@@ -2002,32 +2014,32 @@ var file_messages_remote_proto_goTypes = []any{
 	(*Queue)(nil),                    // 15: wakebell.v1.Queue
 	(*Lease)(nil),                    // 16: wakebell.v1.Lease
 	(*LeaseEnded)(nil),               // 17: wakebell.v1.LeaseEnded
-	(*Ack)(nil),                      // 18: wakebell.v1.Ack
-	(*Nack)(nil),                     // 19: wakebell.v1.Nack
-	(*Reject)(nil),                   // 20: wakebell.v1.Reject
-	(*Release)(nil),                  // 21: wakebell.v1.Release
-	(*Extend)(nil),                   // 22: wakebell.v1.Extend
-	(*ScheduleRequest)(nil),          // 23: wakebell.v1.ScheduleRequest
-	(*ScheduleBatchRequest)(nil),     // 24: wakebell.v1.ScheduleBatchRequest
-	(*CancelRequest)(nil),            // 25: wakebell.v1.CancelRequest
-	(*GetTimerRequest)(nil),          // 26: wakebell.v1.GetTimerRequest
-	(*ListTimersRequest)(nil),        // 27: wakebell.v1.ListTimersRequest
-	(*RescheduleRequest)(nil),        // 28: wakebell.v1.RescheduleRequest
-	(*RunNowRequest)(nil),            // 29: wakebell.v1.RunNowRequest
-	(*GetTopicStatsRequest)(nil),     // 30: wakebell.v1.GetTopicStatsRequest
-	(*PutRecurringRequest)(nil),      // 31: wakebell.v1.PutRecurringRequest
-	(*DeleteRecurringRequest)(nil),   // 32: wakebell.v1.DeleteRecurringRequest
-	(*EnableRecurringRequest)(nil),   // 33: wakebell.v1.EnableRecurringRequest
-	(*RunRecurringRequest)(nil),      // 34: wakebell.v1.RunRecurringRequest
-	(*GetRecurringRequest)(nil),      // 35: wakebell.v1.GetRecurringRequest
-	(*ListRecurringRequest)(nil),     // 36: wakebell.v1.ListRecurringRequest
-	(*PreviewRecurringRequest)(nil),  // 37: wakebell.v1.PreviewRecurringRequest
-	(*GuardTurnRequest)(nil),         // 38: wakebell.v1.GuardTurnRequest
-	(*PublishRequest)(nil),           // 39: wakebell.v1.PublishRequest
-	(*AcquireTurnRequest)(nil),       // 40: wakebell.v1.AcquireTurnRequest
-	(*ExtendTurnRequest)(nil),        // 41: wakebell.v1.ExtendTurnRequest
-	(*ReleaseTurnRequest)(nil),       // 42: wakebell.v1.ReleaseTurnRequest
-	(*Error)(nil),                    // 43: wakebell.v1.Error
+	(*Error)(nil),                    // 18: wakebell.v1.Error
+	(*Ack)(nil),                      // 19: wakebell.v1.Ack
+	(*Nack)(nil),                     // 20: wakebell.v1.Nack
+	(*Reject)(nil),                   // 21: wakebell.v1.Reject
+	(*Release)(nil),                  // 22: wakebell.v1.Release
+	(*Extend)(nil),                   // 23: wakebell.v1.Extend
+	(*ScheduleRequest)(nil),          // 24: wakebell.v1.ScheduleRequest
+	(*ScheduleBatchRequest)(nil),     // 25: wakebell.v1.ScheduleBatchRequest
+	(*CancelRequest)(nil),            // 26: wakebell.v1.CancelRequest
+	(*GetTimerRequest)(nil),          // 27: wakebell.v1.GetTimerRequest
+	(*ListTimersRequest)(nil),        // 28: wakebell.v1.ListTimersRequest
+	(*RescheduleRequest)(nil),        // 29: wakebell.v1.RescheduleRequest
+	(*RunNowRequest)(nil),            // 30: wakebell.v1.RunNowRequest
+	(*GetTopicStatsRequest)(nil),     // 31: wakebell.v1.GetTopicStatsRequest
+	(*PutRecurringRequest)(nil),      // 32: wakebell.v1.PutRecurringRequest
+	(*DeleteRecurringRequest)(nil),   // 33: wakebell.v1.DeleteRecurringRequest
+	(*EnableRecurringRequest)(nil),   // 34: wakebell.v1.EnableRecurringRequest
+	(*RunRecurringRequest)(nil),      // 35: wakebell.v1.RunRecurringRequest
+	(*GetRecurringRequest)(nil),      // 36: wakebell.v1.GetRecurringRequest
+	(*ListRecurringRequest)(nil),     // 37: wakebell.v1.ListRecurringRequest
+	(*PreviewRecurringRequest)(nil),  // 38: wakebell.v1.PreviewRecurringRequest
+	(*GuardTurnRequest)(nil),         // 39: wakebell.v1.GuardTurnRequest
+	(*PublishRequest)(nil),           // 40: wakebell.v1.PublishRequest
+	(*AcquireTurnRequest)(nil),       // 41: wakebell.v1.AcquireTurnRequest
+	(*ExtendTurnRequest)(nil),        // 42: wakebell.v1.ExtendTurnRequest
+	(*ReleaseTurnRequest)(nil),       // 43: wakebell.v1.ReleaseTurnRequest
 	(*ScheduleResponse)(nil),         // 44: wakebell.v1.ScheduleResponse
 	(*ScheduleBatchResponse)(nil),    // 45: wakebell.v1.ScheduleBatchResponse
 	(*CancelResponse)(nil),           // 46: wakebell.v1.CancelResponse
@@ -2063,71 +2075,72 @@ var file_messages_remote_proto_depIdxs = []int32{
 	14, // 8: wakebell.v1.LeasesExtended.clock:type_name -> google.protobuf.Duration
 	14, // 9: wakebell.v1.LeaseExtended.ttl:type_name -> google.protobuf.Duration
 	17, // 10: wakebell.v1.LeasesEnded.ended:type_name -> wakebell.v1.LeaseEnded
-	9,  // 11: wakebell.v1.Verdicts.verdicts:type_name -> wakebell.v1.Verdict
-	14, // 12: wakebell.v1.Verdicts.clock:type_name -> google.protobuf.Duration
-	18, // 13: wakebell.v1.Verdict.ack:type_name -> wakebell.v1.Ack
-	19, // 14: wakebell.v1.Verdict.nack:type_name -> wakebell.v1.Nack
-	20, // 15: wakebell.v1.Verdict.reject:type_name -> wakebell.v1.Reject
-	21, // 16: wakebell.v1.Verdict.release:type_name -> wakebell.v1.Release
-	22, // 17: wakebell.v1.Verdict.extend:type_name -> wakebell.v1.Extend
-	11, // 18: wakebell.v1.Commands.commands:type_name -> wakebell.v1.Command
-	23, // 19: wakebell.v1.Command.schedule:type_name -> wakebell.v1.ScheduleRequest
-	24, // 20: wakebell.v1.Command.schedule_batch:type_name -> wakebell.v1.ScheduleBatchRequest
-	25, // 21: wakebell.v1.Command.cancel:type_name -> wakebell.v1.CancelRequest
-	26, // 22: wakebell.v1.Command.get_timer:type_name -> wakebell.v1.GetTimerRequest
-	27, // 23: wakebell.v1.Command.list_timers:type_name -> wakebell.v1.ListTimersRequest
-	28, // 24: wakebell.v1.Command.reschedule:type_name -> wakebell.v1.RescheduleRequest
-	29, // 25: wakebell.v1.Command.run_now:type_name -> wakebell.v1.RunNowRequest
-	30, // 26: wakebell.v1.Command.get_topic_stats:type_name -> wakebell.v1.GetTopicStatsRequest
-	0,  // 27: wakebell.v1.Command.subscribe:type_name -> wakebell.v1.SubscribeRequest
-	2,  // 28: wakebell.v1.Command.unsubscribe:type_name -> wakebell.v1.UnsubscribeRequest
-	8,  // 29: wakebell.v1.Command.verdicts:type_name -> wakebell.v1.Verdicts
-	31, // 30: wakebell.v1.Command.put_recurring:type_name -> wakebell.v1.PutRecurringRequest
-	32, // 31: wakebell.v1.Command.delete_recurring:type_name -> wakebell.v1.DeleteRecurringRequest
-	33, // 32: wakebell.v1.Command.enable_recurring:type_name -> wakebell.v1.EnableRecurringRequest
-	34, // 33: wakebell.v1.Command.run_recurring:type_name -> wakebell.v1.RunRecurringRequest
-	35, // 34: wakebell.v1.Command.get_recurring:type_name -> wakebell.v1.GetRecurringRequest
-	36, // 35: wakebell.v1.Command.list_recurring:type_name -> wakebell.v1.ListRecurringRequest
-	37, // 36: wakebell.v1.Command.preview_recurring:type_name -> wakebell.v1.PreviewRecurringRequest
-	38, // 37: wakebell.v1.Command.guard_turn:type_name -> wakebell.v1.GuardTurnRequest
-	39, // 38: wakebell.v1.Command.publish:type_name -> wakebell.v1.PublishRequest
-	40, // 39: wakebell.v1.Command.acquire_turn:type_name -> wakebell.v1.AcquireTurnRequest
-	41, // 40: wakebell.v1.Command.extend_turn:type_name -> wakebell.v1.ExtendTurnRequest
-	42, // 41: wakebell.v1.Command.release_turn:type_name -> wakebell.v1.ReleaseTurnRequest
-	13, // 42: wakebell.v1.Replies.replies:type_name -> wakebell.v1.Reply
-	43, // 43: wakebell.v1.Reply.error:type_name -> wakebell.v1.Error
-	44, // 44: wakebell.v1.Reply.schedule:type_name -> wakebell.v1.ScheduleResponse
-	45, // 45: wakebell.v1.Reply.schedule_batch:type_name -> wakebell.v1.ScheduleBatchResponse
-	46, // 46: wakebell.v1.Reply.cancel:type_name -> wakebell.v1.CancelResponse
-	47, // 47: wakebell.v1.Reply.get_timer:type_name -> wakebell.v1.GetTimerResponse
-	48, // 48: wakebell.v1.Reply.list_timers:type_name -> wakebell.v1.ListTimersResponse
-	49, // 49: wakebell.v1.Reply.reschedule:type_name -> wakebell.v1.RescheduleResponse
-	50, // 50: wakebell.v1.Reply.run_now:type_name -> wakebell.v1.RunNowResponse
-	51, // 51: wakebell.v1.Reply.get_topic_stats:type_name -> wakebell.v1.GetTopicStatsResponse
-	1,  // 52: wakebell.v1.Reply.subscribe:type_name -> wakebell.v1.SubscribeResponse
-	3,  // 53: wakebell.v1.Reply.unsubscribe:type_name -> wakebell.v1.UnsubscribeResponse
-	4,  // 54: wakebell.v1.Reply.leases:type_name -> wakebell.v1.Leases
-	5,  // 55: wakebell.v1.Reply.leases_extended:type_name -> wakebell.v1.LeasesExtended
-	7,  // 56: wakebell.v1.Reply.leases_ended:type_name -> wakebell.v1.LeasesEnded
-	52, // 57: wakebell.v1.Reply.put_recurring:type_name -> wakebell.v1.PutRecurringResponse
-	53, // 58: wakebell.v1.Reply.delete_recurring:type_name -> wakebell.v1.DeleteRecurringResponse
-	54, // 59: wakebell.v1.Reply.enable_recurring:type_name -> wakebell.v1.EnableRecurringResponse
-	55, // 60: wakebell.v1.Reply.run_recurring:type_name -> wakebell.v1.RunRecurringResponse
-	56, // 61: wakebell.v1.Reply.get_recurring:type_name -> wakebell.v1.GetRecurringResponse
-	57, // 62: wakebell.v1.Reply.list_recurring:type_name -> wakebell.v1.ListRecurringResponse
-	58, // 63: wakebell.v1.Reply.preview_recurring:type_name -> wakebell.v1.PreviewRecurringResponse
-	59, // 64: wakebell.v1.Reply.guard_turn:type_name -> wakebell.v1.GuardTurnResponse
-	60, // 65: wakebell.v1.Reply.publish:type_name -> wakebell.v1.PublishResponse
-	61, // 66: wakebell.v1.Reply.turn:type_name -> wakebell.v1.Turn
-	62, // 67: wakebell.v1.Reply.turn_refused:type_name -> wakebell.v1.TurnRefused
-	63, // 68: wakebell.v1.Reply.turn_lost:type_name -> wakebell.v1.TurnLost
-	64, // 69: wakebell.v1.Reply.extend_turn:type_name -> wakebell.v1.ExtendTurnResponse
-	65, // 70: wakebell.v1.Reply.release_turn:type_name -> wakebell.v1.ReleaseTurnResponse
-	71, // [71:71] is the sub-list for method output_type
-	71, // [71:71] is the sub-list for method input_type
-	71, // [71:71] is the sub-list for extension type_name
-	71, // [71:71] is the sub-list for extension extendee
-	0,  // [0:71] is the sub-list for field type_name
+	18, // 11: wakebell.v1.LeasesEnded.subscription:type_name -> wakebell.v1.Error
+	9,  // 12: wakebell.v1.Verdicts.verdicts:type_name -> wakebell.v1.Verdict
+	14, // 13: wakebell.v1.Verdicts.clock:type_name -> google.protobuf.Duration
+	19, // 14: wakebell.v1.Verdict.ack:type_name -> wakebell.v1.Ack
+	20, // 15: wakebell.v1.Verdict.nack:type_name -> wakebell.v1.Nack
+	21, // 16: wakebell.v1.Verdict.reject:type_name -> wakebell.v1.Reject
+	22, // 17: wakebell.v1.Verdict.release:type_name -> wakebell.v1.Release
+	23, // 18: wakebell.v1.Verdict.extend:type_name -> wakebell.v1.Extend
+	11, // 19: wakebell.v1.Commands.commands:type_name -> wakebell.v1.Command
+	24, // 20: wakebell.v1.Command.schedule:type_name -> wakebell.v1.ScheduleRequest
+	25, // 21: wakebell.v1.Command.schedule_batch:type_name -> wakebell.v1.ScheduleBatchRequest
+	26, // 22: wakebell.v1.Command.cancel:type_name -> wakebell.v1.CancelRequest
+	27, // 23: wakebell.v1.Command.get_timer:type_name -> wakebell.v1.GetTimerRequest
+	28, // 24: wakebell.v1.Command.list_timers:type_name -> wakebell.v1.ListTimersRequest
+	29, // 25: wakebell.v1.Command.reschedule:type_name -> wakebell.v1.RescheduleRequest
+	30, // 26: wakebell.v1.Command.run_now:type_name -> wakebell.v1.RunNowRequest
+	31, // 27: wakebell.v1.Command.get_topic_stats:type_name -> wakebell.v1.GetTopicStatsRequest
+	0,  // 28: wakebell.v1.Command.subscribe:type_name -> wakebell.v1.SubscribeRequest
+	2,  // 29: wakebell.v1.Command.unsubscribe:type_name -> wakebell.v1.UnsubscribeRequest
+	8,  // 30: wakebell.v1.Command.verdicts:type_name -> wakebell.v1.Verdicts
+	32, // 31: wakebell.v1.Command.put_recurring:type_name -> wakebell.v1.PutRecurringRequest
+	33, // 32: wakebell.v1.Command.delete_recurring:type_name -> wakebell.v1.DeleteRecurringRequest
+	34, // 33: wakebell.v1.Command.enable_recurring:type_name -> wakebell.v1.EnableRecurringRequest
+	35, // 34: wakebell.v1.Command.run_recurring:type_name -> wakebell.v1.RunRecurringRequest
+	36, // 35: wakebell.v1.Command.get_recurring:type_name -> wakebell.v1.GetRecurringRequest
+	37, // 36: wakebell.v1.Command.list_recurring:type_name -> wakebell.v1.ListRecurringRequest
+	38, // 37: wakebell.v1.Command.preview_recurring:type_name -> wakebell.v1.PreviewRecurringRequest
+	39, // 38: wakebell.v1.Command.guard_turn:type_name -> wakebell.v1.GuardTurnRequest
+	40, // 39: wakebell.v1.Command.publish:type_name -> wakebell.v1.PublishRequest
+	41, // 40: wakebell.v1.Command.acquire_turn:type_name -> wakebell.v1.AcquireTurnRequest
+	42, // 41: wakebell.v1.Command.extend_turn:type_name -> wakebell.v1.ExtendTurnRequest
+	43, // 42: wakebell.v1.Command.release_turn:type_name -> wakebell.v1.ReleaseTurnRequest
+	13, // 43: wakebell.v1.Replies.replies:type_name -> wakebell.v1.Reply
+	18, // 44: wakebell.v1.Reply.error:type_name -> wakebell.v1.Error
+	44, // 45: wakebell.v1.Reply.schedule:type_name -> wakebell.v1.ScheduleResponse
+	45, // 46: wakebell.v1.Reply.schedule_batch:type_name -> wakebell.v1.ScheduleBatchResponse
+	46, // 47: wakebell.v1.Reply.cancel:type_name -> wakebell.v1.CancelResponse
+	47, // 48: wakebell.v1.Reply.get_timer:type_name -> wakebell.v1.GetTimerResponse
+	48, // 49: wakebell.v1.Reply.list_timers:type_name -> wakebell.v1.ListTimersResponse
+	49, // 50: wakebell.v1.Reply.reschedule:type_name -> wakebell.v1.RescheduleResponse
+	50, // 51: wakebell.v1.Reply.run_now:type_name -> wakebell.v1.RunNowResponse
+	51, // 52: wakebell.v1.Reply.get_topic_stats:type_name -> wakebell.v1.GetTopicStatsResponse
+	1,  // 53: wakebell.v1.Reply.subscribe:type_name -> wakebell.v1.SubscribeResponse
+	3,  // 54: wakebell.v1.Reply.unsubscribe:type_name -> wakebell.v1.UnsubscribeResponse
+	4,  // 55: wakebell.v1.Reply.leases:type_name -> wakebell.v1.Leases
+	5,  // 56: wakebell.v1.Reply.leases_extended:type_name -> wakebell.v1.LeasesExtended
+	7,  // 57: wakebell.v1.Reply.leases_ended:type_name -> wakebell.v1.LeasesEnded
+	52, // 58: wakebell.v1.Reply.put_recurring:type_name -> wakebell.v1.PutRecurringResponse
+	53, // 59: wakebell.v1.Reply.delete_recurring:type_name -> wakebell.v1.DeleteRecurringResponse
+	54, // 60: wakebell.v1.Reply.enable_recurring:type_name -> wakebell.v1.EnableRecurringResponse
+	55, // 61: wakebell.v1.Reply.run_recurring:type_name -> wakebell.v1.RunRecurringResponse
+	56, // 62: wakebell.v1.Reply.get_recurring:type_name -> wakebell.v1.GetRecurringResponse
+	57, // 63: wakebell.v1.Reply.list_recurring:type_name -> wakebell.v1.ListRecurringResponse
+	58, // 64: wakebell.v1.Reply.preview_recurring:type_name -> wakebell.v1.PreviewRecurringResponse
+	59, // 65: wakebell.v1.Reply.guard_turn:type_name -> wakebell.v1.GuardTurnResponse
+	60, // 66: wakebell.v1.Reply.publish:type_name -> wakebell.v1.PublishResponse
+	61, // 67: wakebell.v1.Reply.turn:type_name -> wakebell.v1.Turn
+	62, // 68: wakebell.v1.Reply.turn_refused:type_name -> wakebell.v1.TurnRefused
+	63, // 69: wakebell.v1.Reply.turn_lost:type_name -> wakebell.v1.TurnLost
+	64, // 70: wakebell.v1.Reply.extend_turn:type_name -> wakebell.v1.ExtendTurnResponse
+	65, // 71: wakebell.v1.Reply.release_turn:type_name -> wakebell.v1.ReleaseTurnResponse
+	72, // [72:72] is the sub-list for method output_type
+	72, // [72:72] is the sub-list for method input_type
+	72, // [72:72] is the sub-list for extension type_name
+	72, // [72:72] is the sub-list for extension extendee
+	0,  // [0:72] is the sub-list for field type_name
 }
 
 func init() { file_messages_remote_proto_init() }

@@ -41,7 +41,7 @@ func (o *Outbox) checkDatabase(ctx context.Context, db DB) wakebelltype.Finding 
 	}
 	f := wakebelltype.Finding{Grade: wakebelltype.GradeGood, Found: o.dialect.name + " " + version}
 	if want, old := o.tooOld(version); old {
-		f.Grade, f.Do = wakebelltype.GradeBad, "use "+want+" or newer: the relay needs FOR UPDATE SKIP LOCKED"
+		f.Grade, f.Do = wakebelltype.GradeBad, "use "+want+" or newer: the relay needs its SQL"
 	}
 	return f
 }
@@ -65,7 +65,7 @@ func (o *Outbox) tooOld(version string) (want string, old bool) {
 	case o.kind == MySQL:
 		return "MySQL 8.0.1", before(8, 0)
 	default:
-		return "SQLite 3.8", before(3, 8)
+		return "SQLite 3.24", before(3, 24)
 	}
 }
 
@@ -73,10 +73,15 @@ func (o *Outbox) checkColumns(ctx context.Context, db DB) wakebelltype.Finding {
 	var rows int
 	const query = "SELECT COUNT(*) FROM (SELECT seq, request_key, stream, kind, target, timer, body, created_at, retry_at, attempts, failed_at, error " +
 		"FROM {table} WHERE seq < 0) t"
-	if err := o.scan(ctx, db, query, nil, &rows); err != nil {
+	const lanes = "SELECT COUNT(*) FROM (SELECT lane, kind, target, retry_at, attempts, outage, error FROM {parked} WHERE lane = 0) p"
+	err := o.scan(ctx, db, query, nil, &rows)
+	if err == nil {
+		err = o.scan(ctx, db, lanes, nil, &rows)
+	}
+	if err != nil {
 		return wakebelltype.Finding{Grade: wakebelltype.GradeBad, Found: err.Error(), Do: "call Outbox.Migrate, or apply Outbox.Migrations"}
 	}
-	return wakebelltype.Finding{Grade: wakebelltype.GradeGood, Found: "the table has all columns"}
+	return wakebelltype.Finding{Grade: wakebelltype.GradeGood, Found: "the tables have all columns"}
 }
 
 func checkBacklog(s Stats) wakebelltype.Finding {

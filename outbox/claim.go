@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"google.golang.org/protobuf/proto"
@@ -21,8 +22,12 @@ type store struct {
 	*Outbox
 	db    *sql.DB
 	batch int
+	lease time.Duration // of a claimed lane
 	stats *latest
 }
+
+// ready is the store of the rows that were not refused.
+type ready struct{ *store }
 
 // batch is a claimed batch. Its rows are locked by its transaction, where the dialect
 // has locks. Elsewhere several relays may send the same rows: the idempotency keys make
@@ -31,14 +36,20 @@ type batch struct {
 	store     *store
 	tx        *sql.Tx // nil: none
 	rows      []claimedRow
+	size      int // bytes of the bodies
 	more      bool
 	contended bool
 	blocked   map[int64][]int64 // rows behind deferred ones, by the instant until which they wait
+	parking   map[int64][]int64 // rows of lanes that others parked, by lane
+	lanes     []claimedLane
 }
 
 type claimedRow struct {
 	seq      int64
 	stream   string
+	kind     string
+	target   string
+	lane     int64
 	attempts int
 	request  messages.Request
 	err      error
@@ -47,25 +58,60 @@ type claimedRow struct {
 // predecessor is the row before a row in its stream.
 type predecessor struct{ seq, retryAt int64 }
 
-// Claim implements relay.Store.
-func (s *store) Claim(ctx context.Context) (relay.Batch, error) {
-	b := &batch{store: s, blocked: map[int64][]int64{}}
-	var from DB = s.db
-	if s.dialect.locks {
-		// READ COMMITTED: the query of predecessors sees what the locking query saw.
-		tx, err := s.db.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelReadCommitted})
-		if err != nil {
-			return nil, fmt.Errorf("claim from %s: %w", s.table, err)
+// Claim implements relay.Store. It returns the oldest rows that were not refused.
+func (s ready) Claim(ctx context.Context) (relay.Batch, error) {
+	b, parked, err := s.claim(ctx)
+	if err == nil && parked {
+		if err = errors.Join(b.abandon(), s.sweep(ctx)); err == nil {
+			b, _, err = s.claim(ctx)
 		}
-		b.tx, from = tx, tx
 	}
-	if err := b.claim(ctx, from); err != nil {
-		if b.tx != nil {
-			err = errors.Join(err, ignoreDone(b.tx.Rollback()))
-		}
+	if err != nil {
 		return nil, fmt.Errorf("claim from %s: %w", s.table, err)
 	}
 	return b, nil
+}
+
+// claim returns a batch without rows of parked lanes, and whether there were any.
+func (s ready) claim(ctx context.Context) (b *batch, parked bool, err error) {
+	b, err = s.claimWith(ctx, func(b *batch, db DB) error {
+		if err := b.read(ctx, db, 0, 0, s.batch); err != nil {
+			return err
+		}
+		b.more = b.more || len(b.rows) == s.batch
+		parked, err = b.removeParked(ctx, db, nil)
+		return err
+	})
+	return b, parked, err
+}
+
+// claimWith returns a batch with the rows that read reads.
+func (s *store) claimWith(ctx context.Context, read func(b *batch, db DB) error) (*batch, error) {
+	b := &batch{store: s, blocked: map[int64][]int64{}, parking: map[int64][]int64{}}
+	var from DB = s.db
+	if s.dialect.locks {
+		tx, err := s.begin(ctx)
+		if err != nil {
+			return nil, err
+		}
+		b.tx, from = tx, tx
+	}
+	err := read(b, from)
+	if err == nil {
+		err = b.order(ctx, from)
+	}
+	if err != nil {
+		err = errors.Join(err, b.abandon())
+	}
+	return b, err
+}
+
+// abandon frees the rows of the batch.
+func (b *batch) abandon() error {
+	if b.tx == nil {
+		return nil
+	}
+	return ignoreDone(b.tx.Rollback())
 }
 
 func ignoreDone(err error) error {
@@ -75,47 +121,61 @@ func ignoreDone(err error) error {
 	return err
 }
 
-func (b *batch) claim(ctx context.Context, db DB) error {
-	if err := b.read(ctx, db); err != nil || len(b.rows) == 0 {
-		return err
-	}
-	before, err := b.predecessors(ctx, db)
-	if err != nil {
-		return err
-	}
-	b.order(before, micros(b.store.now()))
-	return nil
-}
-
-// read reads, and locks, the oldest rows that wait and are not deferred.
-func (b *batch) read(ctx context.Context, db DB) error {
-	s := b.store
-	query := "SELECT seq, request_key, stream, kind, body, attempts FROM {table} WHERE failed_at IS NULL AND retry_at <= ? ORDER BY seq LIMIT ?"
-	if s.dialect.locks {
+// read reads, and locks, up to limit waiting rows with a retry_at from and to, in its
+// order. It is a range also where it has one value: PostgreSQL might otherwise read the
+// table in the order of its primary key, with all rows that do not match.
+func (b *batch) read(ctx context.Context, db DB, from, to int64, limit int) error {
+	query := "SELECT seq, request_key, stream, kind, target, body, attempts FROM {table} {by ready} " +
+		"WHERE failed_at IS NULL AND retry_at BETWEEN ? AND ? ORDER BY retry_at, seq LIMIT ?"
+	if b.store.dialect.locks {
 		query += " FOR UPDATE SKIP LOCKED"
 	}
-	rows, err := db.QueryContext(ctx, s.sql(query), micros(s.now()), s.batch)
+	rows, err := db.QueryContext(ctx, b.store.sql(query), from, to, limit)
 	if err != nil {
 		return err
 	}
-	size := 0
 	for rows.Next() {
 		var r claimedRow
-		var key, kind string
+		var key string
 		var body []byte
-		if err := rows.Scan(&r.seq, &key, &r.stream, &kind, &body, &r.attempts); err != nil {
+		if err := rows.Scan(&r.seq, &key, &r.stream, &r.kind, &r.target, &body, &r.attempts); err != nil {
 			return errors.Join(err, rows.Close())
 		}
-		size += len(body)
-		if len(b.rows) > 0 && size > maxClaimBytes {
+		b.size += len(body)
+		if len(b.rows) > 0 && b.size > maxClaimBytes {
 			b.more = true
 			break
 		}
-		r.request, r.err = requestOf(kind, key, body)
+		r.lane = laneOf(r.kind, r.target)
+		r.request, r.err = requestOf(r.kind, key, body)
 		b.rows = append(b.rows, r)
 	}
-	b.more = b.more || len(b.rows) == s.batch
 	return errors.Join(rows.Err(), rows.Close())
+}
+
+// removeParked removes the rows of parked lanes other than own, and reports whether
+// there were any.
+func (b *batch) removeParked(ctx context.Context, db DB, own []claimedLane) (removed bool, err error) {
+	var lanes []int64
+	for _, r := range b.rows {
+		if !slices.Contains(lanes, r.lane) && !slices.ContainsFunc(own, func(l claimedLane) bool { return l.lane == r.lane }) {
+			lanes = append(lanes, r.lane)
+		}
+	}
+	if len(lanes) == 0 {
+		return false, nil
+	}
+	parked, err := b.store.parkedAmong(ctx, db, lanes, false)
+	if err != nil || len(parked) == 0 {
+		return false, err
+	}
+	b.rows = slices.DeleteFunc(b.rows, func(r claimedRow) bool {
+		if parked[r.lane] {
+			b.parking[r.lane] = append(b.parking[r.lane], r.seq)
+		}
+		return parked[r.lane]
+	})
+	return true, nil
 }
 
 // requestOf reads the request of a row.
@@ -138,68 +198,11 @@ func requestOf(kind, key string, body []byte) (messages.Request, error) {
 	return request, nil
 }
 
-// predecessors returns the rows directly before those of the batch in their streams.
-func (b *batch) predecessors(ctx context.Context, db DB) (map[int64]predecessor, error) {
-	seqs := make([]int64, len(b.rows))
-	for i, r := range b.rows {
-		seqs[i] = r.seq
-	}
-	condition, args := among("o.seq", seqs)
-	rows, err := db.QueryContext(ctx, b.store.sql(
-		"SELECT o.seq, p.seq, p.retry_at FROM {table} o JOIN {table} p ON p.seq = "+
-			"(SELECT MAX(e.seq) FROM {table} e WHERE e.stream = o.stream AND e.seq < o.seq AND e.failed_at IS NULL) WHERE "+condition), args...)
-	if err != nil {
-		return nil, err
-	}
-	before := map[int64]predecessor{}
-	for rows.Next() {
-		var seq int64
-		var p predecessor
-		if err := rows.Scan(&seq, &p.seq, &p.retryAt); err != nil {
-			return nil, errors.Join(err, rows.Close())
-		}
-		before[seq] = p
-	}
-	return before, errors.Join(rows.Err(), rows.Close())
-}
-
-// order removes the rows that would overtake another: one that is deferred, or one
-// that another relay holds.
-func (b *batch) order(before map[int64]predecessor, now int64) {
-	until := map[int64]int64{} // by row: 0 if it may be sent, -1 if another relay is ahead, or an instant
-	kept := b.rows[:0]
-	for _, r := range b.rows {
-		wait := int64(0)
-		if p, ok := before[r.seq]; ok {
-			held, ours := until[p.seq]
-			switch {
-			case ours:
-				wait = held
-			case p.retryAt > now:
-				wait = p.retryAt
-			default:
-				wait = -1
-			}
-		}
-		until[r.seq] = wait
-		switch {
-		case wait == 0:
-			kept = append(kept, r)
-		case wait < 0:
-			b.contended = true
-		default:
-			b.blocked[wait] = append(b.blocked[wait], r.seq)
-		}
-	}
-	clear(b.rows[len(kept):])
-	b.rows = kept
-}
-
 // Items implements relay.Batch.
 func (b *batch) Items() []relay.Item {
 	items := make([]relay.Item, len(b.rows))
 	for i, r := range b.rows {
-		items[i] = relay.Item{Stream: r.stream, Request: r.request, Err: r.err}
+		items[i] = relay.Item{Stream: r.stream, Lane: r.lane, Alone: r.kind == kindPublish, Request: r.request, Err: r.err}
 	}
 	return items
 }
@@ -209,14 +212,3 @@ func (b *batch) More() bool { return b.more || b.contended }
 
 // Contended implements relay.Batch.
 func (b *batch) Contended() bool { return b.contended }
-
-const (
-	// firstDeferral and maxDeferral bound the delay until a deferred row is tried
-	// again, which doubles with each attempt.
-	firstDeferral = time.Second
-	maxDeferral   = time.Minute
-)
-
-func deferral(attempts int) time.Duration {
-	return min(firstDeferral<<min(attempts, 10), maxDeferral)
-}

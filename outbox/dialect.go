@@ -31,12 +31,24 @@ type dialect struct {
 	locks    bool   // a claim locks its rows
 	maxName  int    // of a table, which is also part of the names of its indexes
 	version  string // query
+	quote    string // around an identifier
+	hints    bool   // statements name their index
+	folds    bool   // names without quotes are in lower case
+	replace  string // makes the insertion of a parked lane replace it
 }
 
+const onConflict = " ON CONFLICT (lane) DO UPDATE SET retry_at = excluded.retry_at, attempts = excluded.attempts, outage = excluded.outage, error = excluded.error"
+
 var dialects = [...]dialect{
-	PostgreSQL: {name: "postgresql", numbered: true, schemas: true, locks: true, maxName: 48, version: "SHOW server_version"},
-	MySQL:      {name: "mysql", schemas: true, locks: true, maxName: 48, version: "SELECT VERSION()"},
-	SQLite:     {name: "sqlite", maxName: 48, version: "SELECT sqlite_version()"},
+	PostgreSQL: {
+		name: "postgresql", numbered: true, schemas: true, locks: true, maxName: 48, version: "SHOW server_version",
+		quote: `"`, folds: true, replace: onConflict,
+	},
+	MySQL: {
+		name: "mysql", schemas: true, locks: true, maxName: 48, version: "SELECT VERSION()", quote: "`", hints: true,
+		replace: " ON DUPLICATE KEY UPDATE retry_at = VALUES(retry_at), attempts = VALUES(attempts), outage = VALUES(outage), error = VALUES(error)",
+	},
+	SQLite: {name: "sqlite", maxName: 48, version: "SELECT sqlite_version()", quote: `"`, replace: onConflict},
 }
 
 // String returns the name of the dialect.
@@ -95,20 +107,51 @@ func (d dialect) checkTable(table string) error {
 		return argument.Invalid("Table", "%s: %s has no schemas", argument.Quote(table), d.name)
 	case qualified && !identifier.MatchString(schema), !identifier.MatchString(name):
 		return argument.Invalid("Table", "%s, want letters, digits and underscores, without quotes", argument.Quote(table))
+	case d.name == dialects[SQLite].name && strings.HasPrefix(strings.ToLower(name), "sqlite_"):
+		return argument.Invalid("Table", "%s: SQLite reserves names that begin with sqlite_", argument.Quote(table))
+	case d.name == dialects[PostgreSQL].name && strings.HasPrefix(strings.ToLower(schema), "pg_"):
+		return argument.Invalid("Table", "%s: PostgreSQL reserves schemas that begin with pg_", argument.Quote(table))
 	case len(table) > d.maxName:
 		return argument.Invalid("Table", "%d bytes, at most %d", len(table), d.maxName)
 	}
 	return nil
 }
 
-// sql returns a statement about the table. {table} is its name, {name} the name
-// without schema, and each ? becomes a placeholder of the dialect.
-func (o *Outbox) sql(text string) string {
-	_, name, qualified := strings.Cut(o.table, ".")
-	if !qualified {
-		name = o.table
+// quoted returns a name of the schema of the table, in quotes, so that it may be a
+// reserved word. It is the name that the database would read without quotes.
+func (o *Outbox) quoted(name string) string {
+	if schema := o.schema(); schema != "" {
+		name = schema + o.dialect.quote + "." + o.dialect.quote + name
 	}
-	text = strings.NewReplacer("{table}", o.table, "{name}", name).Replace(text)
+	if o.dialect.folds {
+		name = strings.ToLower(name)
+	}
+	return o.dialect.quote + name + o.dialect.quote
+}
+
+func (o *Outbox) schema() string {
+	schema, _, qualified := strings.Cut(o.table, ".")
+	if !qualified {
+		return ""
+	}
+	return schema
+}
+
+// sql returns a statement about the table. {table}, {parked} and {migrations} are the
+// quoted names of the tables, {name} is the name of the table without schema and quotes,
+// and each ? becomes a placeholder of the dialect. {by ready} and {by stream} name an
+// index, because MySQL reads the table in the order of its primary key if it estimates
+// that most rows match, and so reads all that do not.
+func (o *Outbox) sql(text string) string {
+	name := strings.TrimPrefix(o.table, o.schema()+".")
+	byReady, byStream := "", ""
+	if o.dialect.hints {
+		byReady, byStream = "FORCE INDEX ("+name+"_ready)", "FORCE INDEX ("+name+"_order)"
+	}
+	text = strings.NewReplacer(
+		"{table}", o.quoted(name), "{parked}", o.quoted(name+"_parked"), "{migrations}", o.quoted(name+"_migrations"),
+		"{by ready}", byReady, "{by stream}", byStream, "{waiting}", o.quoted(name+"_waiting"), "{channel}", o.table, "{schema}", o.schema(), "{name}", name,
+	).Replace(text)
 	if !o.dialect.numbered {
 		return text
 	}
@@ -126,7 +169,7 @@ func (o *Outbox) sql(text string) string {
 
 // among returns a condition that a column has one of the values, and its arguments. The
 // last value is repeated: the number of different statements stays small.
-func among(column string, values []int64) (condition string, args []any) {
+func among[T any](column string, values []T) (condition string, args []any) {
 	n := 1
 	for n < len(values) {
 		n *= 2

@@ -183,7 +183,7 @@ func (o *Outbox) insertPart(ctx context.Context, tx Execer, rows []row) error {
 	}
 	text := insertInto + columns + strings.Repeat(", "+columns, len(rows)-1)
 	if o.notify { // in the same round trip; PostgreSQL sends it at the commit, once
-		text = "WITH added AS (" + text + ") SELECT pg_notify('{table}', '')"
+		text = "WITH added AS (" + text + ") SELECT pg_notify('{channel}', '')"
 	}
 	_, err := tx.ExecContext(ctx, o.sql(text), args...)
 	return err

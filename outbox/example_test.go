@@ -85,7 +85,7 @@ func ExamplePgx() {
 	var tx printing // yours: a pgx.Tx, in pgx.BeginFunc
 	check(box.Cancel(context.Background(), outbox.Pgx(tx), Unpaid.Name(), "42"))
 	// Output:
-	// INSERT INTO wakebell_outbox (request_key, stream, kind, target, timer, body, created_at) VALUES ($1, $2, $3, $4, $5, $6, $7)
+	// INSERT INTO "wakebell_outbox" (request_key, stream, kind, target, timer, body, created_at) VALUES ($1, $2, $3, $4, $5, $6, $7)
 	// cancel unpaid
 }
 
@@ -194,7 +194,9 @@ func ExampleOutbox_Migrations() {
 	for _, step := range steps {
 		fmt.Println(outbox.SQLite.String(), box.Table(), step.Version, step.Name, len(step.SQL) > 0)
 	}
-	// Output: sqlite requests 1 create true
+	// Output:
+	// sqlite requests 1 create true
+	// sqlite requests 2 lanes true
 }
 
 // A System without a database has no relay.

@@ -16,11 +16,11 @@ import (
 // Stats are the rows of an outbox. Counts end at 10,000.
 type Stats struct {
 	Waiting  int64 `json:"waiting"`  // not relayed yet
-	Deferred int64 `json:"deferred"` // of those: refused by Redis for now, as when a queue is full
+	Deferred int64 `json:"deferred"` // of those: refused by Redis for now, or behind such, as when a queue is full
 	Failed   int64 `json:"failed"`   // set aside; see Failed
 
-	// Lag is the age of the oldest row that waits; 0: none does. It compares the
-	// clocks of the process that wrote the row and of this one.
+	// Lag is the age of the oldest row that waits, of those that are counted; 0: none
+	// does. It compares the clocks of the process that wrote the row and of this one.
 	Lag time.Duration `json:"lag"`
 }
 
@@ -31,12 +31,25 @@ const maxCount = 10_000
 func (o *Outbox) Stats(ctx context.Context, db DB) (s Stats, err error) {
 	now := o.now()
 	var oldest int64
-	// The rows are read in their order, so that a long backlog costs no more than a
-	// short one.
-	const waiting = "SELECT COUNT(*), COALESCE(SUM(CASE WHEN retry_at > ? THEN 1 ELSE 0 END), 0), COALESCE(MIN(created_at), 0) FROM " +
-		"(SELECT retry_at, created_at FROM {table} WHERE failed_at IS NULL ORDER BY seq LIMIT ?) w"
-	if err := o.scan(ctx, db, waiting, []any{micros(now), maxCount}, &s.Waiting, &s.Deferred, &oldest); err != nil {
-		return Stats{}, err
+	// Each part is read in the order of an index, so that a long backlog costs no more
+	// than a short one.
+	for _, part := range []struct {
+		condition string
+		deferred  bool
+	}{{"retry_at < 0", true}, {"retry_at BETWEEN 0 AND 0", false}, {"retry_at > 0", true}} {
+		var rows, first int64
+		query := "SELECT COUNT(*), COALESCE(MIN(created_at), 0) FROM (SELECT created_at FROM {table} {by ready} WHERE failed_at IS NULL AND " +
+			part.condition + " ORDER BY retry_at, seq LIMIT ?) w"
+		if err := o.scan(ctx, db, query, []any{maxCount}, &rows, &first); err != nil {
+			return Stats{}, err
+		}
+		if rows > 0 && (s.Waiting == 0 || first < oldest) {
+			oldest = first
+		}
+		s.Waiting = min(s.Waiting+rows, maxCount)
+		if part.deferred {
+			s.Deferred = min(s.Deferred+rows, maxCount)
+		}
 	}
 	const failed = "SELECT COUNT(*) FROM (SELECT seq FROM {table} WHERE failed_at IS NOT NULL LIMIT ?) f"
 	if err := o.scan(ctx, db, failed, []any{maxCount}, &s.Failed); err != nil {

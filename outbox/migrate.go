@@ -86,12 +86,12 @@ func (o *Outbox) Migrate(ctx context.Context, db *sql.DB) error {
 }
 
 func (o *Outbox) apply(ctx context.Context, conn *sql.Conn, steps []Migration) error {
-	const create = "CREATE TABLE IF NOT EXISTS {table}_migrations (version int PRIMARY KEY, applied_at bigint NOT NULL)"
+	const create = "CREATE TABLE IF NOT EXISTS {migrations} (version int PRIMARY KEY, applied_at bigint NOT NULL)"
 	if _, err := conn.ExecContext(ctx, o.sql(create)); err != nil {
 		return err
 	}
 	var version int
-	if err := conn.QueryRowContext(ctx, o.sql("SELECT COALESCE(MAX(version), 0) FROM {table}_migrations")).Scan(&version); err != nil {
+	if err := conn.QueryRowContext(ctx, o.sql("SELECT COALESCE(MAX(version), 0) FROM {migrations}")).Scan(&version); err != nil {
 		return err
 	}
 	for _, step := range steps {
@@ -103,7 +103,7 @@ func (o *Outbox) apply(ctx context.Context, conn *sql.Conn, steps []Migration) e
 				return fmt.Errorf("%d_%s: %w", step.Version, step.Name, err)
 			}
 		}
-		if _, err := conn.ExecContext(ctx, o.sql("INSERT INTO {table}_migrations (version, applied_at) VALUES (?, ?)"), step.Version, micros(o.now())); err != nil {
+		if _, err := conn.ExecContext(ctx, o.sql("INSERT INTO {migrations} (version, applied_at) VALUES (?, ?)"), step.Version, micros(o.now())); err != nil {
 			return err
 		}
 	}

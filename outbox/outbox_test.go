@@ -39,11 +39,11 @@ var topic = wakebell.NewTopic[string]("t")
 
 func TestTheStatementsOfTheDialects(t *testing.T) {
 	t.Parallel()
-	const insert = "INSERT INTO app.box (request_key, stream, kind, target, timer, body, created_at) VALUES "
+	const insert = `INSERT INTO "app"."box" (request_key, stream, kind, target, timer, body, created_at) VALUES `
 	for dialect, want := range map[Dialect]string{
 		PostgreSQL: "WITH added AS (" + insert + "($1, $2, $3, $4, $5, $6, $7), ($8, $9, $10, $11, $12, $13, $14)) SELECT pg_notify('app.box', '')",
-		MySQL:      insert + "(?, ?, ?, ?, ?, ?, ?), (?, ?, ?, ?, ?, ?, ?)",
-		SQLite:     strings.ReplaceAll(insert, "app.", "") + "(?, ?, ?, ?, ?, ?, ?), (?, ?, ?, ?, ?, ?, ?)",
+		MySQL:      strings.ReplaceAll(insert, `"`, "`") + "(?, ?, ?, ?, ?, ?, ?), (?, ?, ?, ?, ?, ?, ?)",
+		SQLite:     strings.ReplaceAll(insert, `"app".`, "") + "(?, ?, ?, ?, ?, ?, ?), (?, ?, ?, ?, ?, ?, ?)",
 	} {
 		table := "app.box"
 		if dialect == SQLite {
@@ -59,7 +59,7 @@ func TestTheStatementsOfTheDialects(t *testing.T) {
 		for i, step := range steps {
 			require.Equal(t, i+1, step.Version)
 			require.NotContains(t, step.SQL, "{")
-			require.Contains(t, step.SQL, "CREATE TABLE IF NOT EXISTS "+table+" (")
+			require.Contains(t, step.SQL, "CREATE TABLE IF NOT EXISTS ")
 			require.NotEmpty(t, step.statements())
 		}
 	}
@@ -178,7 +178,7 @@ func TestRowsDoNotOvertake(t *testing.T) {
 	for seq := range int64(8) {
 		b.rows = append(b.rows, claimedRow{seq: seq})
 	}
-	b.order(map[int64]predecessor{
+	b.removeOvertaking(map[int64]predecessor{
 		1: {seq: 0}, 2: {seq: 1}, // behind rows of the batch
 		4: {seq: 100, retryAt: 0}, 5: {seq: 4}, // behind a row of another relay
 		6: {seq: 101, retryAt: 2000}, 7: {seq: 6}, // behind a deferred row
@@ -197,7 +197,7 @@ func TestTheChangesOfABatch(t *testing.T) {
 	o, err := New(SQLite, Config{})
 	require.NoError(t, err)
 	o.now = func() time.Time { return time.UnixMicro(0) }
-	b := &batch{store: &store{Outbox: o}, blocked: map[int64][]int64{}, rows: []claimedRow{
+	b := &batch{store: &store{Outbox: o}, parking: map[int64][]int64{}, blocked: map[int64][]int64{}, rows: []claimedRow{
 		{seq: 1}, {seq: 2}, {seq: 3}, {seq: 4, stream: "s", attempts: 2}, {seq: 5, stream: "s"}, {seq: 6}, {seq: 7},
 	}}
 	changes := b.changes([]relay.Result{
@@ -215,7 +215,8 @@ func TestTheChangesOfABatch(t *testing.T) {
 		{"UPDATE {table} SET retry_at = ? WHERE seq IN (?)", []any{int64(4_000_000), int64(5)}},
 		{"DELETE FROM {table} WHERE seq IN (?, ?, ?, ?)", []any{int64(1), int64(2), int64(7), int64(7)}},
 	}, changes)
-	require.Equal(t, time.Minute, deferral(1000))
+	require.Equal(t, time.Minute, deferral(1000, false))
+	require.Equal(t, 5*time.Second, deferral(1000, true))
 }
 
 func TestVersions(t *testing.T) {

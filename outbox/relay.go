@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
+	"errors"
 	"log/slog"
 	"sync"
 	"time"
@@ -80,28 +81,37 @@ type Relay struct {
 
 // latest are the last Stats.
 type latest struct {
-	mu    sync.Mutex
-	stats Stats
-	at    time.Time
+	mu     sync.Mutex
+	stats  Stats
+	at     time.Time
+	outage error // of a lane that Redis did not answer; nil: there is none
 }
 
-// Measure implements relay.Store.
-func (s *store) Measure(ctx context.Context) error {
+// measure reads the Stats.
+func (s *store) measure(ctx context.Context) error {
 	now := s.now()
 	stats, err := s.Stats(ctx, s.db)
 	if err != nil {
 		return err
 	}
+	var reason string
+	const out = "SELECT COALESCE(MIN(error), '') FROM (SELECT error FROM {parked} WHERE outage = 1 LIMIT ?) o"
+	if err := s.scan(ctx, s.db, out, []any{maxCount}, &reason); err != nil {
+		return err
+	}
 	s.stats.mu.Lock()
 	defer s.stats.mu.Unlock()
-	s.stats.stats, s.stats.at = stats, now
+	s.stats.stats, s.stats.at, s.stats.outage = stats, now, nil
+	if reason != "" {
+		s.stats.outage = errors.New(reason)
+	}
 	return nil
 }
 
 // StartRelay starts an actor in the ActorSystem of sys that relays the rows of the
 // outbox to sys, which should be started. The caller owns db, and stops the Relay
 // before sys and db. An ActorSystem has one relay for each table. The relay uses up to
-// two connections of db. A program on pgx makes a *sql.DB with its package stdlib.
+// three connections of db. A program on pgx makes a *sql.DB with its package stdlib.
 func (o *Outbox) StartRelay(sys *wakebell.System, db *sql.DB, cfg RelayConfig) (*Relay, error) {
 	switch {
 	case sys == nil:
@@ -114,9 +124,10 @@ func (o *Outbox) StartRelay(sys *wakebell.System, db *sql.DB, cfg RelayConfig) (
 		return nil, err
 	}
 	stats := &latest{}
+	table := &store{Outbox: o, db: db, batch: cfg.BatchSize, lease: 3 * cfg.Timeout, stats: stats}
 	started, err := relay.Start(sys.ActorSystem(), relay.Config{
 		Name: "wakebell-outbox-" + o.table, Gateway: sys.Gateway(),
-		Store:  &store{Outbox: o, db: db, batch: cfg.BatchSize, stats: stats},
+		Ready: ready{table}, Parked: parked{table, new(bool)}, Measure: table.measure,
 		Listen: cfg.Listen, Logger: cfg.Logger,
 		PollInterval: cfg.PollInterval, MeasureInterval: cfg.MeasureInterval, Timeout: cfg.Timeout,
 	})
@@ -163,8 +174,9 @@ type Status struct {
 	Deferred int64 `json:"deferred"`
 	Rejected int64 `json:"rejected"`
 
-	// Err is why the last batch failed; nil: it did not. The relay retries with a
-	// backoff from 100 ms to 5 s.
+	// Err is why the last batch failed, or why Redis does not take the rows of a topic
+	// or queue, as of Measured; nil: neither is so. The relay retries with a backoff of
+	// up to 5 s. Refusals such as a full queue are no failures: see Stats.Deferred.
 	Err error `json:"-"`
 }
 
@@ -175,6 +187,9 @@ func (r *Relay) Status() Status {
 	r.stats.mu.Lock()
 	defer r.stats.mu.Unlock()
 	s.Stats, s.Measured = r.stats.stats, r.stats.at
+	if s.Err == nil {
+		s.Err = r.stats.outage
+	}
 	if s.Stats.Waiting > 0 && s.Err != nil {
 		s.Stats.Lag += time.Since(s.Measured) // grows while the database is away, too
 	}

@@ -1,10 +1,14 @@
 package outbox
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/wakebell/wakebell/actors/relay"
 	"github.com/wakebell/wakebell/internal/text"
@@ -35,55 +39,123 @@ func (b *batch) settle(ctx context.Context, results []relay.Result) error {
 		}
 	}
 	for _, c := range changes {
-		if _, err := tx.ExecContext(ctx, b.store.sql(c.text), c.args...); err != nil {
+		if err := b.store.run(ctx, tx, c); err != nil {
 			return errors.Join(err, ignoreDone(tx.Rollback()))
 		}
 	}
 	return tx.Commit()
 }
 
-// change is a statement.
-type change struct {
-	text string
-	args []any
+// outcome is what a batch found out about a lane.
+type outcome struct {
+	kind     string
+	target   string
+	parked   []int64 // rows
+	refused  relay.Result
+	relayed  bool
+	progress bool // a row was relayed, set aside or deferred alone
 }
 
-// changes returns the statements that store the results.
+// changes returns the statements that store the results. Lanes are changed, and so
+// locked, in the order of their numbers.
 func (b *batch) changes(results []relay.Result) (all []change) {
 	now := b.store.now()
 	var relayed []int64
 	retryAt := map[string]int64{} // by stream
-	blocked := b.blocked
+	lanes := map[int64]*outcome{}
 	for i, r := range b.rows {
-		switch result := results[i]; result.Verdict {
+		if lanes[r.lane] == nil {
+			lanes[r.lane] = &outcome{kind: r.kind, target: r.target}
+		}
+		lane, result := lanes[r.lane], results[i]
+		switch result.Verdict {
 		case relay.Relayed:
-			relayed = append(relayed, r.seq)
+			relayed, lane.relayed = append(relayed, r.seq), true
 		case relay.Rejected:
 			all = append(all, change{
 				"UPDATE {table} SET attempts = attempts + 1, failed_at = ?, error = ? WHERE seq = ?",
 				[]any{micros(now), errorText(result.Err), r.seq},
 			})
 		case relay.Deferred:
-			retryAt[r.stream] = micros(now.Add(deferral(r.attempts)))
-			all = append(all, change{
-				"UPDATE {table} SET attempts = attempts + 1, retry_at = ?, error = ? WHERE seq = ?",
-				[]any{retryAt[r.stream], errorText(result.Err), r.seq},
-			})
+			retryAt[r.stream] = micros(now.Add(deferral(r.attempts, result.Outage)))
+			all = append(all, refused(r.seq, retryAt[r.stream], result.Err))
 		case relay.Blocked:
 			at := retryAt[r.stream]
-			blocked[at] = append(blocked[at], r.seq)
+			b.blocked[at] = append(b.blocked[at], r.seq)
+		case relay.Parked:
+			if lane.parked = append(lane.parked, r.seq); result.Err != nil {
+				lane.refused = result
+				all = append(all, refused(r.seq, r.lane, result.Err))
+			}
 		case relay.Left:
 		}
+		lane.progress = lane.progress || result.Verdict != relay.Left
 	}
-	for at, seqs := range blocked {
-		condition, args := among("seq", seqs)
+	for _, at := range slices.Sorted(maps.Keys(b.blocked)) {
+		condition, args := among("seq", b.blocked[at])
 		all = append(all, change{"UPDATE {table} SET retry_at = ? WHERE " + condition, append([]any{at}, args...)})
 	}
 	if len(relayed) > 0 {
 		condition, args := among("seq", relayed)
 		all = append(all, change{"DELETE FROM {table} WHERE " + condition, args})
 	}
+	return append(all, b.laneChanges(lanes, now)...)
+}
+
+// refused returns the statement that records a refusal of a row.
+func refused(seq, retryAt int64, err error) change {
+	return change{
+		"UPDATE {table} SET attempts = attempts + 1, retry_at = ?, error = ? WHERE seq = ?",
+		[]any{retryAt, errorText(err), seq},
+	}
+}
+
+// laneChanges returns the statements about lanes.
+func (b *batch) laneChanges(lanes map[int64]*outcome, now time.Time) (all []change) {
+	tried := map[int64]claimedLane{}
+	for _, l := range b.lanes {
+		tried[l.lane] = l
+	}
+	numbers := slices.Concat(slices.Collect(maps.Keys(lanes)), slices.Collect(maps.Keys(tried)), slices.Collect(maps.Keys(b.parking)))
+	slices.Sort(numbers)
+	for _, lane := range slices.Compact(numbers) {
+		found := cmp.Or(lanes[lane], &outcome{})
+		own, isOwn := tried[lane]
+		switch {
+		case len(found.parked) > 0:
+			if found.relayed {
+				own.attempts = 0
+			}
+			at := now.Add(deferral(own.attempts, found.refused.Outage))
+			all = append(all,
+				b.store.park(parkedLane{lane, found.kind, found.target, micros(at), own.attempts + 1, found.refused.Outage, errorText(found.refused.Err)}),
+				mark(lane, found.parked))
+		case isOwn:
+			all = append(all, release(own, found.progress, now)...)
+		case len(b.parking[lane]) > 0:
+			all = append(all, change{"UPDATE {parked} SET lane = lane WHERE lane = ?", []any{lane}}) // locks it
+		}
+		if seqs := b.parking[lane]; len(seqs) > 0 {
+			all = append(all, mark(lane, seqs))
+		}
+	}
 	return all
+}
+
+// release returns the statements for a lane that was not refused: its next rows are
+// relayed at once, or later if none of it was sent. A lane without rows is deleted.
+func release(l claimedLane, progress bool, now time.Time) []change {
+	at := now.Add(firstDeferral)
+	if progress {
+		at, l.attempts = now, 0
+	}
+	return []change{
+		{"UPDATE {parked} SET retry_at = ?, attempts = ?, outage = 0 WHERE lane = ?", []any{micros(at), l.attempts, l.lane}},
+		{
+			"DELETE FROM {parked} WHERE lane = ? AND NOT EXISTS (SELECT 1 FROM {table} w WHERE w.failed_at IS NULL AND w.retry_at = ?)",
+			[]any{l.lane, l.lane},
+		},
+	}
 }
 
 // errorText returns the text of an error that every database can store.

@@ -2,9 +2,13 @@ package payload
 
 import (
 	"context"
+	"encoding/hex"
 	"fmt"
 	"slices"
+	"strings"
+	"time"
 
+	"github.com/wakebell/wakebell/internal/argument"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
@@ -13,6 +17,10 @@ const scheduleHeader = "wakebell-schedule"
 
 // Encoded is a body as it is stored.
 type Encoded struct {
+	// Kind is OutgoingMessage for a message of a queue. Otherwise the body is that of a
+	// timer, a run of a recurring schedule, or a reminder, and OutgoingRecurring requires
+	// a body of the schedule that the header wakebell-schedule names.
+	Kind        wakebelltype.OutgoingKind
 	Topic       string // the topic or queue, without the prefix of the client
 	ID          string // of the timer
 	Headers     []wakebelltype.Header
@@ -50,7 +58,7 @@ func (c *Chain) Decode(ctx context.Context, e Encoded) (Decoded, error) {
 	if c == nil {
 		return plain, nil
 	}
-	m, body, found, err := read(e.Headers, e.Body)
+	m, body, found, err := read(e.Headers, e.Body, e.Kind)
 	if err != nil {
 		return Decoded{}, err
 	}
@@ -60,10 +68,13 @@ func (c *Chain) Decode(ctx context.Context, e Encoded) (Decoded, error) {
 	if !found {
 		return plain, nil
 	}
-	item := m.item(e)
+	item, err := m.item(e)
+	if err != nil {
+		return Decoded{}, err
+	}
 	if m.kind != wakebelltype.OutgoingMessage {
 		plain.ContentType = m.contentType
-		plain.Headers = slices.DeleteFunc(slices.Clone(e.Headers), func(h wakebelltype.Header) bool { return h.Key == Header })
+		plain.Headers = Unmark(e.Headers)
 	}
 	steps := m.steps
 	for i, s := range slices.Backward(steps) {
@@ -95,11 +106,16 @@ func tooLarge(limit int) error {
 	return fmt.Errorf("%w: its decoded form exceeds the limit of %d bytes", ErrCorrupt, limit)
 }
 
-// item returns the Item that the codecs of a stored body got.
-func (m *mark) item(e Encoded) Item {
+// item returns the Item that the codecs of a stored body got. A body of a recurring
+// schedule is that of its runs, whose ids begin with the name of the schedule, and not of
+// other timers.
+func (m *mark) item(e Encoded) (Item, error) {
 	of := Item{Kind: m.kind, Topic: e.Topic}
 	switch m.kind {
 	case wakebelltype.OutgoingTimer, wakebelltype.OutgoingReminder:
+		if e.Kind == wakebelltype.OutgoingRecurring {
+			return of, fmt.Errorf("%w: it is the body of a %s, not of a recurring schedule", ErrCorrupt, m.kind)
+		}
 		of.ID = e.ID
 	case wakebelltype.OutgoingRecurring:
 		for _, h := range e.Headers {
@@ -107,7 +123,27 @@ func (m *mark) item(e Encoded) Item {
 				of.ID = h.Value
 			}
 		}
+		if e.Kind != wakebelltype.OutgoingRecurring && !runOf(e.ID, of.ID) {
+			return of, fmt.Errorf("%w: it is the body of the recurring schedule %s, and the timer is no run of it", ErrCorrupt, argument.Quote(of.ID))
+		}
 	case wakebelltype.OutgoingMessage:
 	}
-	return of
+	return of, nil
 }
+
+// runOf reports whether a timer has the id of a run: the name of the schedule with the
+// prefix of its client, which is not known here, or the SHA-1 of a long one in hexadecimal
+// digits; then an @ and the instant.
+func runOf(id, schedule string) bool {
+	at := strings.LastIndexByte(id, '@')
+	if at < 0 {
+		return false
+	}
+	if _, err := time.Parse(time.RFC3339Nano, id[at+1:]); err != nil {
+		return false
+	}
+	sum, err := hex.DecodeString(id[:at])
+	return strings.HasSuffix(id[:at], schedule) || err == nil && len(sum) == sha1Size
+}
+
+const sha1Size = 20

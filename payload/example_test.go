@@ -122,3 +122,17 @@ func ExampleKey_Format() {
 	// 2026-11
 	// key 2026-11 true
 }
+
+// A stored body is used for another timer: the mark of the earlier one must not stay.
+func ExampleUnmark() {
+	headers := []wakebelltype.Header{{Key: payload.Header, Value: "1;for=timer gzip;size=200"}, {Key: "tenant", Value: "a"}}
+	fmt.Println(payload.Marked(headers, nil), payload.Bound(headers, nil), payload.Unmark(headers))
+	// Output: true false [{tenant a}]
+}
+
+// An encrypted body cannot be moved to another topic.
+func ExampleBound() {
+	headers := []wakebelltype.Header{{Key: payload.Header, Value: "1;for=timer aes-256-gcm;key=k1"}}
+	fmt.Println(payload.Bound(headers, nil))
+	// Output: true
+}

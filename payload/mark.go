@@ -76,18 +76,48 @@ func (m *mark) frame(body []byte) []byte {
 
 func framed(body []byte) bool { return bytes.HasPrefix(body, []byte(magic)) }
 
-// Marked reports whether a stored body was encoded by a Chain.
+// Marked reports whether the stored body of a timer was encoded by a Chain. A message of a
+// queue has no headers, and its mark is in the body: pass nil headers for it. The body of
+// a timer is not looked at, so pass nil for it.
 func Marked(headers []wakebelltype.Header, body []byte) bool {
-	return framed(body) || slices.ContainsFunc(headers, func(h wakebelltype.Header) bool { return h.Key == Header })
+	return framed(body) || slices.ContainsFunc(headers, isMark)
 }
 
-// read returns the mark of a stored body, and the body without its frame.
-func read(headers []wakebelltype.Header, body []byte) (m mark, inner []byte, found bool, err error) {
-	for _, h := range headers {
-		if h.Key == Header {
-			m, err = parse(h.Value)
-			return m, body, true, err
+func isMark(h wakebelltype.Header) bool { return h.Key == Header }
+
+// Unmark returns the headers without a mark. The argument is not changed.
+func Unmark(headers []wakebelltype.Header) []wakebelltype.Header {
+	return slices.DeleteFunc(slices.Clone(headers), isMark)
+}
+
+// Bound reports whether a stored body was encrypted for its topic and id, so that it cannot
+// be decoded elsewhere.
+func Bound(headers []wakebelltype.Header, body []byte) bool {
+	m, _, found, err := read(headers, body, placeOf(headers))
+	return found && err == nil && m.encrypted()
+}
+
+// placeOf guesses where a body is stored: that of a timer has its mark in the headers.
+func placeOf(headers []wakebelltype.Header) wakebelltype.OutgoingKind {
+	if slices.ContainsFunc(headers, isMark) {
+		return wakebelltype.OutgoingTimer
+	}
+	return wakebelltype.OutgoingMessage
+}
+
+// read returns the mark of a body that is stored as a timer or as a message, and the body
+// without its frame. The mark must be that of what is stored there: the headers of a
+// message and the bytes of a timer are not looked at.
+func read(headers []wakebelltype.Header, body []byte, place wakebelltype.OutgoingKind) (m mark, inner []byte, found bool, err error) {
+	if place != wakebelltype.OutgoingMessage {
+		i := slices.IndexFunc(headers, isMark)
+		if i < 0 {
+			return m, body, false, nil
 		}
+		if m, err = parse(headers[i].Value); err == nil && m.kind == wakebelltype.OutgoingMessage {
+			err = malformed("for=%s in a header", m.kind)
+		}
+		return m, body, true, err
 	}
 	if !framed(body) {
 		return m, body, false, nil
@@ -189,7 +219,7 @@ func (m *mark) encrypted() bool {
 // Description says how a stored body is encoded, as "gzip, encrypted with key k1, 312
 // bytes". It is empty for a body that is not marked.
 func Description(headers []wakebelltype.Header, body []byte) string {
-	m, inner, found, err := read(headers, body)
+	m, inner, found, err := read(headers, body, placeOf(headers))
 	switch {
 	case !found:
 		return ""

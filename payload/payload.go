@@ -118,6 +118,9 @@ func (c *Chain) validate(field string, codecs []Codec) error {
 		if slices.ContainsFunc(codecs[:i], func(o Codec) bool { return o != nil && o.Name() == codec.Name() }) {
 			errs = append(errs, argument.Invalid(field, "codec %s is listed twice", codec.Name()))
 		}
+		if codec.Name() == claimName && i < len(codecs)-1 {
+			errs = append(errs, argument.Invalid(field, "codec %s stores what it is given outside of Redis, want it last", claimName))
+		}
 		if own, ok := codec.(interface{ validate() error }); ok {
 			errs = append(errs, own.validate())
 		}
@@ -167,7 +170,9 @@ func (c *Chain) reading(topic, name string) Codec {
 }
 
 // Encode is a schedule middleware that encodes bodies. It leaves a body that is marked
-// as encoded as it is. It must be the last middleware.
+// as encoded as it is. A mark beside another content type than ContentType is that of an
+// earlier body, as when the headers of a stored timer are used for a new one: it is
+// removed, and the body is encoded. It must be the last middleware.
 func (c *Chain) Encode(next wakebelltype.ScheduleFunc) wakebelltype.ScheduleFunc {
 	if c == nil {
 		return next
@@ -183,8 +188,11 @@ func (c *Chain) Encode(next wakebelltype.ScheduleFunc) wakebelltype.ScheduleFunc
 }
 
 func (c *Chain) encode(ctx context.Context, o *wakebelltype.Outgoing) error {
-	if Marked(o.Headers, nil) {
-		return nil
+	if o.Kind != wakebelltype.OutgoingMessage && Marked(o.Headers, nil) {
+		if o.ContentType == ContentType {
+			return nil
+		}
+		o.Headers = Unmark(o.Headers)
 	}
 	if len(o.Body) > c.limit() {
 		return argument.Invalid("body", "%d bytes before it is encoded, the limit is %d", len(o.Body), c.limit())

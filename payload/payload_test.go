@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -62,11 +63,11 @@ func encode(t testing.TB, c *payload.Chain, o *wakebelltype.Outgoing) payload.En
 	require.NoError(t, c.Encode(func(context.Context, []*wakebelltype.Outgoing) error { return nil })(t.Context(), []*wakebelltype.Outgoing{o}))
 	e := payload.Encoded{Topic: o.Topic, ID: o.ID, Headers: o.Headers, Body: o.Body, ContentType: o.ContentType}
 	if o.Kind == wakebelltype.OutgoingRecurring {
-		e.ID = "a run"
+		e.ID = firing.RunID(o.ID, time.Unix(1_700_000_000, 0))
 		e.Headers = append(e.Headers, wakebelltype.Header{Key: firing.HeaderSchedule, Value: o.ID})
 	}
 	if o.Kind == wakebelltype.OutgoingMessage {
-		e.ID, e.Headers = "a message", nil // as of a dead letter
+		e.Kind, e.ID, e.Headers = o.Kind, "a message", nil // as of a dead letter
 	}
 	return e
 }

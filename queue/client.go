@@ -247,8 +247,8 @@ func (c *Client) Messages(ctx context.Context, name wakebelltype.QueueKeys, runn
 	})
 }
 
-// Purge deletes the messages that wait, and returns how many there were. It frees
-// the deduplication keys that FreeKeyOnFailure stored. With running it also deletes
+// Purge deletes the messages that wait, and returns how many there were. Their
+// deduplication keys are free, but those that Python processes wrote. With running it also deletes
 // the messages that consumers hold: the contexts of their handlers end with
 // wakebell.ErrLeaseLost. After an error it may have deleted some.
 func (c *Client) Purge(ctx context.Context, name wakebelltype.QueueKeys, running bool) (int64, error) {
@@ -286,7 +286,8 @@ func (c *Client) PurgeKept(ctx context.Context, name wakebelltype.QueueKeys) (in
 }
 
 // Remove removes the name of a queue from the list of queues, unless the queue has
-// messages, dead letters or kept payloads, or a node handles it. Consumers in Python are
+// messages, dead letters or kept payloads, or a node handles it. It frees the
+// deduplication keys of the queue, for which it scans all keys of Redis. Consumers in Python are
 // not seen: a Client that publishes again lists the queue again within a minute. Errors
 // include wakebell.ErrDenied, if the Redis user may not count subscriptions.
 func (c *Client) Remove(ctx context.Context, name wakebelltype.QueueKeys) (wakebelltype.QueueRemoval, error) {

@@ -45,6 +45,10 @@ type Config struct {
 	// wakebell.ClientConfig.
 	ReadFrom redis.UniversalClient
 
+	// NoCounts switches the counts of the runs of RunNow and Backfill in Redis off; see
+	// wakebell.Client.Throughput.
+	NoCounts bool
+
 	// Audit configures the record of the operations Put, Delete, Pause, Resume, RunNow,
 	// Backfill and Import; see wakebell.Client.Audit.
 	Audit wakebelltype.AuditConfig
@@ -65,6 +69,7 @@ type Config struct {
 func New(rdb redis.UniversalClient, cfg Config) (*Schedules, error) {
 	common := clientstore.Config{
 		Keys: cfg.Keys, PayloadLimit: cfg.PayloadLimit, RetryFor: cfg.RetryFor, Logger: cfg.Logger, Audit: cfg.Audit,
+		NoCounts: cfg.NoCounts,
 	}.WithDefaults()
 	edge, err := outgoing.New(cfg.ScheduleMiddleware, cfg.TracerProvider, cfg.Propagator, 0)
 	if err != nil {

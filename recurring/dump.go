@@ -14,7 +14,9 @@ import (
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
-// Dump is a recurring schedule as it is stored, for backups and for Import.
+// Dump is a recurring schedule as it is stored, for backups and for Import. Of values
+// that Python writes and JSON does not have, such as NaN, it has a string that Import
+// makes the value again.
 type Dump struct {
 	Name       string          `json:"name"`
 	Definition json.RawMessage `json:"definition"`
@@ -29,7 +31,7 @@ func (s *Schedules) Export(ctx context.Context, name string) (Dump, error) {
 	if err != nil {
 		return Dump{}, err
 	}
-	d := Dump{Name: name, Definition: raw.Definition, Meta: raw.Meta, Wakebell: raw.Ours}
+	d := Dump{Name: name, Definition: recur.Portable(raw.Definition), Meta: raw.Meta, Wakebell: raw.Ours}
 	if len(d.Meta) == 0 {
 		d.Meta = json.RawMessage(`{"last_run_at":null}`)
 	}
@@ -40,7 +42,7 @@ func (s *Schedules) Export(ctx context.Context, name string) (Dump, error) {
 // the state of the dump: runs that are overdue since then count as missed. Errors
 // wrap wakebell.ErrInvalid for a dump that cannot be read or has another prefix.
 func (s *Schedules) Import(ctx context.Context, d Dump) error {
-	raw := recur.Raw{Definition: d.Definition, Meta: d.Meta, Ours: d.Wakebell}
+	raw := recur.Raw{Definition: recur.Native(d.Definition), Meta: d.Meta, Ours: d.Wakebell}
 	full := s.hand.Full(d.Name)
 	e, err := recur.Read(raw, full, s.hand.Zone)
 	if err == nil {

@@ -3,6 +3,7 @@ package recurring
 import (
 	"fmt"
 	"maps"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -39,7 +40,7 @@ func (s Schedule) entry(prefix string, now time.Time, old *recur.Entry, in *time
 		if o.ID == "" {
 			o.ID = uuid.NewString()
 		}
-		e.Meta.Runs, paused = old.Meta.Runs, !old.Enabled()
+		e.Meta.Runs, e.Meta.Zone, paused = old.Meta.Runs, old.Meta.Zone, !old.Enabled()
 		if e.SameRule(*old) { // with another rule it starts again
 			o.Fired = old.Ours.Fired
 			if !old.Meta.LastRunAt.IsZero() {
@@ -67,15 +68,16 @@ func (s Schedule) setRule(e *recur.Entry, now time.Time, old *recur.Entry) error
 		return e.SetCron(w.Cron)
 	case w.Crontab != nil:
 		return e.SetCrontab(recur.Crontab(*w.Crontab))
-	case old != nil && old.Ours.Source == w.RRule && old.Ours.Zone == w.Zone: // keep its DTSTART
+	case old != nil && old.Ours.Source == w.RRule && old.Ours.Zone == w.Zone && // keep its DTSTART
+		(w.Zone == "" || w.Zone == "UTC" || strings.Contains(old.Ours.RRule, "TZID=")): // it was stored in its zone
 		e.Definition.Schedule, e.Ours.RRule = old.Definition.Schedule, old.Ours.RRule
 		return nil
 	}
-	start := now
+	start := e.Meta.LastRunAt.Add(time.Microsecond) // so that the first instant is not missed
 	if !w.Start.IsZero() {
 		start = w.Start
 	}
-	rule, err := recur.ParseRRule(w.RRule, start)
+	rule, err := recur.ParseRRuleIn(w.RRule, w.Zone, start)
 	if err != nil {
 		return err
 	}

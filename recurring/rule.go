@@ -29,19 +29,24 @@ type Rule struct {
 
 	// RRule is a rule of RFC 5545, such as "FREQ=WEEKLY;BYDAY=MO;BYHOUR=9". It may
 	// begin with a line "DTSTART:…", or "DTSTART;TZID=Europe/Berlin:…". Without
-	// one it starts at Start, or at the first Put.
+	// one it starts at Start, or at the first whole second after the first Put.
 	RRule string
 
-	// Zone is the IANA time zone of Cron, Crontab and Relative. The default is
-	// UTC for Cron, and SchedulerConfig.Zone for Crontab and Relative. A local
-	// time that occurs twice fires once, the first time. A local time that is
-	// skipped fires at the first instant after the gap, or with SkipGaps not at
-	// all.
+	// Zone is the IANA time zone of Cron, Crontab, RRule and Relative; a TZID in
+	// RRule must be the same. The default is UTC for Cron and RRule, and
+	// SchedulerConfig.Zone for Crontab and Relative. A Python beat skips a Crontab
+	// or a relative interval with a Zone.
+	//
+	// A local time that occurs twice fires both times if the minute or the hour of
+	// Cron or Crontab begins with a star, or RRule recurs by hours or less without
+	// BYHOUR with a fixed minute, and without COUNT; else it fires the first time.
+	// A local time that is skipped fires at the first instant after the gap, or
+	// with SkipGaps not at all.
 	Zone     string
 	SkipGaps bool
 
-	// Jitter delays each run by a random time up to this, the same on all nodes;
-	// 0 to 24 h.
+	// Jitter delays each run by a random time up to this, and less than the time to
+	// the next instant; the same on all nodes. 0 to 24 h.
 	Jitter time.Duration
 
 	// Start and Until bound the instants, both included; zero means unbounded.

@@ -1,6 +1,7 @@
 package recurring
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 	"github.com/wakebell/wakebell/internal/outgoing"
 	"github.com/wakebell/wakebell/internal/paging"
 	"github.com/wakebell/wakebell/internal/recur"
+	"github.com/wakebell/wakebell/payload"
 	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/audit"
 	schedulestore "github.com/wakebell/wakebell/redisops/recurring"
@@ -59,7 +61,32 @@ func (s *Schedules) Put(ctx context.Context, schedules ...Schedule) error {
 			return fmt.Errorf("recurring schedule %s: %w", argument.Quote(r.Name), err)
 		}
 	}
-	return outgoing.Each(ctx, s.edge, "put", schedules, (*Schedule).outgoing, (*Schedule).apply, s.putAll)
+	return outgoing.Each(ctx, s.edge, "put", withoutStaleMarks(schedules), (*Schedule).outgoing, (*Schedule).apply, s.putAll)
+}
+
+// withoutStaleMarks removes the mark of an encoded body from schedules whose body is not
+// encoded: it came with the headers of the schedule that they replace.
+func withoutStaleMarks(schedules []Schedule) []Schedule {
+	schedules = slices.Clone(schedules)
+	for i := range schedules {
+		s := &schedules[i]
+		if _, marked := s.Rule.Headers[payload.Header]; marked && s.ContentType != payload.ContentType {
+			s.Rule.Headers = maps.Clone(s.Rule.Headers)
+			delete(s.Rule.Headers, payload.Header)
+		}
+	}
+	return schedules
+}
+
+// checkBound refuses to keep an encrypted body for another topic, where it could not be
+// decoded.
+func (s Schedule) checkBound(old *recur.Entry, prefix string) error {
+	mark := wakebelltype.Header{Key: payload.Header, Value: s.Rule.Headers[payload.Header]}
+	if old == nil || !bytes.Equal(old.Ours.Body, s.Body) || old.Ours.Topic == prefix+s.Topic || !payload.Bound([]wakebelltype.Header{mark}, nil) {
+		return nil
+	}
+	return fmt.Errorf("%w: its stored body is encrypted for the topic %s; give the body again, without the header %s",
+		redisops.ErrInvalid, argument.Quote(strings.TrimPrefix(old.Ours.Topic, prefix)), payload.Header)
 }
 
 // outgoing returns the schedule as the schedule middleware sees it; nil: not at all.
@@ -117,6 +144,9 @@ func (s *Schedules) put(ctx context.Context, r Schedule) error {
 	var old *recur.Entry
 	if e, err := recur.Read(found, s.hand.Full(r.Name), s.hand.Zone); err == nil {
 		old = &e
+	}
+	if err := r.checkBound(old, s.hand.Maker.Prefix); err != nil {
+		return err
 	}
 	e, err := r.entry(s.hand.Maker.Prefix, now, old, s.hand.Zone)
 	if err != nil {

@@ -27,6 +27,12 @@ type State struct {
 	// Name is set beside it, and the entry does not fire until it is changed.
 	Fault string
 
+	// ZoneWarning says why the instants may be those of a wrong zone: the last run was
+	// written with an offset that Config.Zone does not have at that instant. Empty:
+	// it was not, or the rule does not depend on the zone. A State from a node does
+	// not have it.
+	ZoneWarning string
+
 	// Cursor continues a listing after this schedule: its name. Only List sets it.
 	Cursor string
 }
@@ -35,7 +41,7 @@ func (s *Schedules) state(e *recur.Entry) State {
 	o, prefix := e.Ours, s.hand.Maker.Prefix
 	state := State{
 		Name: strings.TrimPrefix(e.Definition.Name, prefix), Topic: e.Topic(), RuleText: e.Rule(), Next: e.Due(), LastRun: e.LastRun(),
-		Runs: max(o.Run, e.Meta.Runs), Paused: !e.Enabled(), Celery: o.Celery,
+		Runs: max(o.Run, e.Meta.Runs), Paused: !e.Enabled(), Celery: o.Celery, ZoneWarning: e.ZoneWarning(),
 		Rule: Rule{
 			Cron: o.Cron, RRule: o.Source, Zone: o.Zone, SkipGaps: o.SkipGaps, Jitter: o.Jitter, Start: o.Start, Until: o.Until,
 			MaxRuns: o.MaxRuns, Misfire: Misfire(o.Misfire), MisfireLimit: o.MisfireLimit, Overlap: Overlap(o.Overlap), Headers: o.Headers,

@@ -114,7 +114,7 @@ func (s *stored) recurringState(ctx context.Context, withMessage bool) (State, e
 		return State{}, err
 	}
 	headers := append(gatewayconv.HeaderList(ours.Headers), wakebelltype.Header{Key: firing.HeaderSchedule, Value: s.schedule})
-	state.Message, err = s.message(ctx, payload.Encoded{Headers: headers, Body: ours.Body, ContentType: ours.ContentType})
+	state.Message, err = s.message(ctx, payload.Encoded{Kind: wakebelltype.OutgoingRecurring, Headers: headers, Body: ours.Body, ContentType: ours.ContentType})
 	return state, err
 }
 

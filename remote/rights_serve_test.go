@@ -2,6 +2,7 @@ package remote_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
@@ -222,6 +223,40 @@ func TestRightsAreReplacedWhileTheNodeRuns(t *testing.T) {
 
 	require.ErrorIs(t, n.server.SetRights(nil), wakebell.ErrInvalid)
 	require.ErrorIs(t, serve(t, withToken()).server.SetRights(cfg.Rights), wakebell.ErrInvalid)
+}
+
+// A subscriber without leases learns that its right is withdrawn, and is back by itself
+// when it has the right again.
+func TestIdleSubscribersReturnWithTheirRight(t *testing.T) {
+	t.Parallel()
+	cfg := withMallory()
+	topic := redistest.Name(t)
+	full := rightsOf(t, "mallory * topic:"+topic+"\ntests * *")
+	cfg.Rights = full
+	n := serve(t, cfg)
+	handled := make(chan string, 1)
+	subscribe(t, dialAs(t, n, malloryToken), remote.Subscription{Topic: topic, Name: "idle"}, func(_ context.Context, l *messages.Lease) error {
+		handled <- l.GetId()
+		return nil
+	})
+	bells := wakebell.NewTopic[string](topic)
+	for round := range 3 {
+		id := fmt.Sprint(round)
+		_, err := bells.Schedule(t.Context(), n.Client(), "x", wakebell.ID(id))
+		require.NoError(t, err)
+		require.Equal(t, id, receive(t, handled))
+		k := talk(t, n, malloryToken)
+		idle := subscription(topic, 10)
+		idle.Subscriber = "raw" + id
+		require.IsType(t, &messages.SubscribeResponse{}, k.ask(idle))
+		require.NoError(t, n.server.SetRights(rightsOf(t, "tests * *")))
+		ended, ok := k.replies()[0].(*messages.LeasesEnded)
+		require.True(t, ok)
+		require.Empty(t, ended.GetEnded())
+		require.Equal(t, messages.Code_CODE_FORBIDDEN, ended.GetSubscription().GetCode())
+		k.refused(messages.Code_CODE_FORBIDDEN, idle)
+		require.NoError(t, n.server.SetRights(full))
+	}
 }
 
 // The same rights apply to an actor behind protoactor's remote.

@@ -74,7 +74,7 @@ func (s *Server) SetRights(rights *rights.Grants) error { return s.server.SetRig
 func (s *Server) Stop() { s.server.Stop() }
 
 // Run serves sys, starts it, and stops both when ctx ends. It returns the error of
-// Serve or of sys.Run.
+// Serve or of sys.Run, which also returns when another goroutine calls sys.Stop.
 func Run(ctx context.Context, sys *wakebell.System, cfg Config) error {
 	s, err := Serve(sys, cfg)
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/internal/argument"
 	"github.com/wakebell/wakebell/internal/tracing"
+	"github.com/wakebell/wakebell/internal/usercode"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/payload"
 	"github.com/wakebell/wakebell/remote/internal/wire"
@@ -45,13 +46,15 @@ type Subscription struct {
 // expires.
 //
 // When the link breaks, Subscribe subscribes again; timers whose leases have expired
-// meanwhile are delivered again. When ctx ends, no more timers arrive, the contexts
+// meanwhile are delivered again. If the right to handle the topic is withdrawn from a
+// subscription, its leases are lost, which is logged as a warning, and Subscribe asks
+// again every second until it has the right. When ctx ends, no more timers arrive, the contexts
 // of running calls of handle end, and their results count if they return within 1 s.
 // Other leases are released.
 //
 // Subscribe returns nil when ctx has ended. Otherwise it returns why it cannot
 // subscribe: wakebell.ErrInvalid; wakebell.ErrConflict if the node handles the topic
-// itself; wakebell.ErrForbidden; ErrDenied; or an error if the Client is closed.
+// itself; wakebell.ErrForbidden, at the first attempt; ErrDenied; or an error if the Client is closed.
 func (c *Client) Subscribe(ctx context.Context, s Subscription, handle func(context.Context, *messages.Lease) error) error {
 	if s.Credits == 0 {
 		s.Credits = 5
@@ -120,10 +123,19 @@ type subscriber struct {
 	verdicts  []*messages.Verdict
 	clockSent time.Time // when the clock was last sent
 	wake      chan struct{}
+
+	attempt    int  // number of the last call of subscribe
+	subscribed bool // it was subscribed before
+	suspended  bool // it has lost the right
 }
 
-// subscribe requests leases, at first and over each new link.
+// subscribe requests leases, at first, over each new link, and after the subscription has
+// ended.
 func (t *subscriber) subscribe() {
+	t.mu.Lock()
+	t.attempt++
+	attempt := t.attempt
+	t.mu.Unlock()
 	t.link.done.Go(func() {
 		request := &messages.SubscribeRequest{Topic: t.of.Topic, Subscriber: t.of.Name, Credits: uint32(min(max(t.of.Credits, 0), 1<<30))} //nolint:gosec // bounded
 		if q := t.of.Queue; q.Name != "" {
@@ -140,11 +152,12 @@ func (t *subscriber) subscribe() {
 			if err == nil {
 				var subscribed *messages.SubscribeResponse
 				if subscribed, err = wakebell.Answered[*messages.SubscribeResponse](answer, nil); err == nil {
+					t.resumed()
 					t.reconcile(subscribed)
 					return
 				}
 			}
-			if errors.Is(err, wakebell.ErrInvalid) || errors.Is(err, wakebell.ErrConflict) || errors.Is(err, wakebell.ErrForbidden) || errors.Is(err, ErrDenied) {
+			if t.final(err) {
 				select {
 				case t.failed <- fmt.Errorf("subscribe to %q: %w", t.of.Topic, err):
 				default:
@@ -156,8 +169,51 @@ func (t *subscriber) subscribe() {
 			case <-t.ctx.Done():
 				return
 			}
+			t.mu.Lock()
+			replaced := attempt != t.attempt
+			t.mu.Unlock()
+			if replaced {
+				return
+			}
 		}
 	})
+}
+
+// final reports whether another attempt to subscribe cannot help. A subscriber that was
+// subscribed may get back a right that it has lost.
+func (t *subscriber) final(err error) bool {
+	if errors.Is(err, wakebell.ErrForbidden) {
+		t.mu.Lock()
+		subscribed := t.subscribed
+		t.mu.Unlock()
+		if subscribed {
+			t.suspend(err.Error())
+		}
+		return !subscribed
+	}
+	return errors.Is(err, wakebell.ErrInvalid) || errors.Is(err, wakebell.ErrConflict) || errors.Is(err, ErrDenied)
+}
+
+// suspend logs once that the subscriber has lost its right.
+func (t *subscriber) suspend(why string) {
+	t.mu.Lock()
+	known := t.suspended
+	t.suspended = true
+	t.mu.Unlock()
+	if !known {
+		t.link.cfg.Logger.Warn("a subscription has lost its right; asking for it again", "topic", t.of.Topic, "subscriber", t.of.Name, "err", why)
+	}
+}
+
+// resumed notes that the subscription is in force.
+func (t *subscriber) resumed() {
+	t.mu.Lock()
+	was := t.suspended
+	t.subscribed, t.suspended = true, false
+	t.mu.Unlock()
+	if was {
+		t.link.cfg.Logger.Info("a subscription has its right again", "topic", t.of.Topic, "subscriber", t.of.Name)
+	}
 }
 
 // reconcile releases the leases that the node lists for this subscriber and that it
@@ -246,7 +302,7 @@ func (t *subscriber) Serve(ctx context.Context, l *messages.Lease) {
 	}()
 	err := t.open(ctx, l)
 	if err == nil {
-		err = t.run(ctx, l)
+		err = usercode.Checked(t.run(ctx, l))
 	}
 	if t.forget(l.GetDelivery()) {
 		t.addVerdict(verdictOf(l, err))
@@ -276,6 +332,8 @@ func verdictOf(l *messages.Lease, err error) *messages.Verdict {
 	switch {
 	case err == nil:
 		v.Kind = &messages.Verdict_Ack{Ack: l.Ack()}
+	case wakebell.IsReleased(err):
+		v.Kind = &messages.Verdict_Release{Release: l.Release()}
 	case wakebell.IsRejected(err):
 		v.Kind = &messages.Verdict_Reject{Reject: l.Reject(err)}
 	case retry:
@@ -286,7 +344,8 @@ func verdictOf(l *messages.Lease, err error) *messages.Verdict {
 	return v
 }
 
-// ended cancels the contexts of handlers whose leases the subscriber no longer has.
+// ended cancels the contexts of handlers whose leases the subscriber no longer has. If the
+// subscription itself has ended, it subscribes again.
 func (t *subscriber) ended(m *messages.LeasesEnded) {
 	for _, e := range m.GetEnded() {
 		cause := wakebell.ErrLeaseLost
@@ -299,6 +358,12 @@ func (t *subscriber) ended(m *messages.LeasesEnded) {
 			cause = wakebell.ErrDraining
 		}
 		t.lose(e.GetDelivery(), cause)
+	}
+	if fault := m.GetSubscription(); fault != nil && t.ctx.Err() == nil {
+		if fault.GetCode() == messages.Code_CODE_FORBIDDEN {
+			t.suspend(fault.GetMessage())
+		}
+		t.subscribe()
 	}
 }
 

@@ -56,7 +56,7 @@ func New(t testing.TB, cfg wakebell.Config) *World {
 	server := embedded.Start()
 	rdb := server.Client()
 	client, err := wakebell.NewClient(rdb, wakebell.ClientConfig{
-		Keys: cfg.Keys, Prefix: cfg.Prefix, PayloadLimit: cfg.PayloadLimit, Logger: logger,
+		Keys: cfg.Keys, Prefix: cfg.Prefix, PayloadLimit: cfg.PayloadLimit, NoCounts: cfg.NoCounts, Audit: cfg.Audit, Logger: logger,
 		ScheduleMiddleware: cfg.ScheduleMiddleware, Payloads: cfg.Payloads, TracerProvider: cfg.TracerProvider, Propagator: cfg.Propagator,
 	})
 	if err != nil {

@@ -25,7 +25,8 @@ const (
 // relay is the actor. Its Receive never blocks: calls of the store run in goroutines,
 // one at a time, and the gateway answers by message.
 type relay struct {
-	*Relay
+	*loop
+	first       bool // of the relay's actors: it listens and measures as well
 	log         *slog.Logger
 	incarnation uint64 // messages of earlier incarnations are dropped
 
@@ -98,8 +99,10 @@ func (r *relay) start(c actor.Context) {
 	//nolint:forbidigo // the context lasts as long as the incarnation, which
 	// stop ends
 	r.ctx, r.cancel = context.WithCancel(context.Background())
-	r.listen()
-	r.measure()
+	if r.first {
+		r.listen()
+		r.measure()
+	}
 	r.claim()
 }
 
@@ -121,11 +124,8 @@ func (r *relay) listen() {
 		return
 	}
 	ctx, log := r.ctx, r.log
-	deliver := func() {
-		if ctx.Err() == nil {
-			r.Wake()
-		}
-	}
+	tell := r.tell()
+	deliver := func() { tell(wake{}) }
 	r.env.IO.Go(func() {
 		for failures := 0; ctx.Err() == nil; failures++ {
 			began := time.Now()
@@ -147,11 +147,14 @@ func (r *relay) listen() {
 }
 
 func (r *relay) measure() {
+	if r.cfg.Measure == nil {
+		return
+	}
 	ctx := r.ctx
 	r.env.IO.Go(func() {
 		for ctx.Err() == nil {
 			within, cancel := context.WithTimeout(ctx, r.cfg.Timeout)
-			_, _ = host.Recovered("measuring", func() (struct{}, error) { return struct{}{}, r.cfg.Store.Measure(within) })
+			_, _ = host.Recovered("measuring", func() (struct{}, error) { return struct{}{}, r.cfg.Measure(within) })
 			cancel()
 			pause(ctx, r.cfg.MeasureInterval)
 		}
@@ -176,7 +179,7 @@ func (r *relay) claim() {
 	ctx, cancel := context.WithTimeout(r.ctx, 3*r.cfg.Timeout)
 	tell, incarnation, number := r.tell(), r.incarnation, r.batches
 	r.env.IO.Go(func() {
-		batch, err := host.Recovered("claiming rows", func() (Batch, error) { return r.cfg.Store.Claim(ctx) })
+		batch, err := host.Recovered("claiming rows", func() (Batch, error) { return r.store.Claim(ctx) })
 		if err != nil {
 			cancel()
 			tell(claimed{incarnation: incarnation, err: err})
@@ -200,6 +203,15 @@ func (r *relay) claimed(m claimed) {
 	r.batch.deadline = time.Now().Add(r.cfg.Timeout)
 	r.batch.timer = time.AfterFunc(r.cfg.Timeout+answerGrace, func() { tell(due) })
 	r.send()
+}
+
+// awaitRest shortens the wait for answers to a batch of which rows were relayed: Redis
+// works, so what has no answer concerns its own lanes. Later answers are ignored; the
+// idempotency keys make the requests ineffective once their rows are sent again.
+func (r *relay) awaitRest() {
+	if b := r.batch; b != nil && b.anyRelayed {
+		b.timer.Reset(min(restWait, time.Until(b.deadline)+answerGrace))
+	}
 }
 
 // send sends the requests that may be sent now, and settles the batch when no more
@@ -232,6 +244,7 @@ func (r *relay) answered(a messages.Answer) {
 	delete(r.batch.inFlight, a.GetRequest())
 	r.batch.record(i, a)
 	r.send()
+	r.awaitRest()
 }
 
 // noGateway ends a batch whose requests were not delivered: the System is not
@@ -239,6 +252,7 @@ func (r *relay) answered(a messages.Answer) {
 func (r *relay) noGateway() {
 	if r.batch != nil {
 		r.batch.outage = errNoGateway
+		clear(r.batch.inFlight)
 		r.settle()
 	}
 }

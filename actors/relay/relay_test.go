@@ -17,12 +17,14 @@ import (
 	"github.com/wakebell/wakebell/messages"
 )
 
-// memory is a Store. Its rows are named by their stream and a number, as "a1".
+// memory is a Store. Its rows are named by their stream and a number, as "a1". Streams a
+// to m are timers of one topic, n to z of another; others are queues.
 type memory struct {
 	mu      sync.Mutex
 	rows    []string
 	waiting map[string]bool // deferred or blocked: not claimed again
 	failed  []string
+	parked  []string
 	claims  []time.Time
 	err     error // of claims
 }
@@ -31,8 +33,6 @@ type memoryBatch struct {
 	m    *memory
 	rows []string
 }
-
-func (m *memory) Measure(context.Context) error { return nil }
 
 func (m *memory) Claim(context.Context) (Batch, error) {
 	m.mu.Lock()
@@ -49,13 +49,24 @@ func (m *memory) Claim(context.Context) (Batch, error) {
 
 func (b memoryBatch) Items() (items []Item) {
 	for _, row := range b.rows {
-		item := Item{Stream: row[:1], Request: &messages.CancelRequest{Topic: row}}
+		item := Item{Stream: row[:1], Lane: laneOf(row[0]), Alone: row[0] < 'a', Request: &messages.CancelRequest{Topic: row}}
 		if row[1:] == "?" {
-			item = Item{Stream: row[:1], Err: errors.New("unreadable")}
+			item.Request, item.Err = nil, errors.New("unreadable")
 		}
 		items = append(items, item)
 	}
 	return items
+}
+
+func laneOf(stream byte) int64 {
+	switch {
+	case stream < 'a':
+		return int64(stream)
+	case stream <= 'm':
+		return 1
+	default:
+		return 2
+	}
 }
 
 func (b memoryBatch) More() bool      { return false }
@@ -73,6 +84,9 @@ func (b memoryBatch) Settle(_ context.Context, results []Result) error {
 			b.m.failed = append(b.m.failed, row)
 		case Deferred, Blocked:
 			b.m.waiting[row] = true
+		case Parked:
+			b.m.waiting[row] = true
+			b.m.parked = append(b.m.parked, row)
 		case Left:
 		}
 	}
@@ -140,7 +154,7 @@ func relaying(t *testing.T, answer func(string) messages.Answer, rows []string, 
 		pid, err := system.Root.SpawnNamed(actor.PropsFromProducer(func() actor.Actor { return g }), "gateway")
 		require.NoError(t, err)
 		r, err := Start(system, Config{
-			Name: "relay", Store: m, Gateway: pid,
+			Name: "relay", Ready: m, Gateway: pid,
 			PollInterval: time.Minute, MeasureInterval: time.Minute, Timeout: 10 * time.Second, Logger: actortest.DiscardLogger,
 		})
 		require.NoError(t, err)
@@ -198,11 +212,12 @@ func TestARejectedRowLetsItsStreamPass(t *testing.T) {
 	})
 }
 
-// In an outage nothing is deferred, and claims have a growing delay.
+// While the gateway takes no requests nothing is deferred, and claims have a growing
+// delay.
 func TestAnOutageIsRetriedWithABackoff(t *testing.T) {
-	relaying(t, func(string) messages.Answer { return refuse(messages.Code_CODE_UNAVAILABLE) }, []string{"a0", "b0"},
+	relaying(t, func(string) messages.Answer { return refuse(messages.Code_CODE_OVERLOADED) }, []string{"a0", "b0"},
 		func(t *testing.T, m *memory, g *gateway, r *Relay) {
-			require.ErrorContains(t, r.Err(), "UNAVAILABLE")
+			require.ErrorContains(t, r.Err(), "OVERLOADED")
 			<-time.After(time.Minute)
 			synctest.Wait()
 			require.Equal(t, []string{"a0", "b0"}, m.left())
@@ -259,7 +274,7 @@ func TestWithoutAGatewayRowsWait(t *testing.T) {
 		system := actortest.QuietSystem()
 		m := &memory{rows: []string{"a0"}, waiting: map[string]bool{}}
 		r, err := Start(system, Config{
-			Name: "relay", Store: m, Gateway: system.NewLocalPID("missing"),
+			Name: "relay", Ready: m, Gateway: system.NewLocalPID("missing"),
 			PollInterval: time.Minute, MeasureInterval: time.Minute, Timeout: 10 * time.Second, Logger: actortest.DiscardLogger,
 		})
 		require.NoError(t, err)
@@ -281,7 +296,7 @@ func TestStopWaitsForABatch(t *testing.T) {
 		require.NoError(t, err)
 		start := func() *Relay {
 			r, err := Start(system, Config{
-				Name: "relay", Store: m, Gateway: pid,
+				Name: "relay", Ready: m, Gateway: pid,
 				PollInterval: time.Minute, MeasureInterval: time.Minute, Timeout: 10 * time.Second, Logger: actortest.DiscardLogger,
 			})
 			require.NoError(t, err)
@@ -291,6 +306,7 @@ func TestStopWaitsForABatch(t *testing.T) {
 		began := time.Now()
 		require.NoError(t, start().Stop(t.Context()))
 		require.Equal(t, 11*time.Second, time.Since(began))
+		m.waiting = map[string]bool{}
 		r := start()
 		within, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
@@ -306,7 +322,7 @@ func TestARestartedRelayContinues(t *testing.T) {
 		m.mu.Lock()
 		m.rows = []string{"a0"}
 		m.mu.Unlock()
-		r.system.Root.Send(r.pid, claimed{incarnation: 1, batch: nil}) // a nil batch panics
+		r.system.Root.Send(r.loops[0].pid, claimed{incarnation: 1, batch: nil}) // a nil batch panics
 		<-time.After(time.Second)
 		synctest.Wait()
 		require.Empty(t, m.left())

@@ -19,6 +19,10 @@ const (
 
 	// answerGrace is how much later than its timeout a request may be answered.
 	answerGrace = time.Second
+
+	// restWait is how long a batch of which rows were relayed waits without any answer
+	// for the other rows.
+	restWait = time.Second
 )
 
 var (
@@ -35,25 +39,45 @@ type sending struct {
 	cancel context.CancelFunc
 	number uint64
 
-	items    []Item
-	results  []Result
-	ready    []int          // items that may be sent
-	behind   []int          // the next item of the same stream, or -1
-	inFlight map[uint64]int // items by the number of their request
-	unsure   []int          // items that an outage refused
-	outage   error          // nothing more is sent
-	deadline time.Time
-	timer    *time.Timer
+	items      []Item
+	results    []Result
+	ready      []int          // items that may be sent
+	behind     []int          // the next item of the same stream, or -1
+	inFlight   map[uint64]int // items by the number of their request
+	lanes      map[int64]*lane
+	anyRelayed bool
+	outage     error // of the process: nothing more is sent, and all rows stay as they are
+	deadline   time.Time
+	timer      *time.Timer
 }
+
+// lane is what is known about the rows of a lane in the batch.
+type lane struct {
+	relayed bool
+	alone   bool // the lane is one stream
+	refused []refusal
+}
+
+type refusal struct {
+	item   int
+	result Result
+}
+
+// held reports whether the lane as a whole is refused, as far as is known.
+func (l *lane) held() bool { return len(l.refused) > 0 && (l.alone || !l.relayed) }
 
 func newSending(ctx context.Context, cancel context.CancelFunc, number uint64, batch Batch) *sending {
 	items := batch.Items()
 	b := &sending{
 		Batch: batch, ctx: ctx, cancel: cancel, number: number,
-		items: items, results: make([]Result, len(items)), behind: make([]int, len(items)), inFlight: map[uint64]int{},
+		items: items, results: make([]Result, len(items)), behind: make([]int, len(items)),
+		inFlight: map[uint64]int{}, lanes: map[int64]*lane{},
 	}
 	last := map[string]int{}
 	for i, item := range items {
+		if b.lanes[item.Lane] == nil {
+			b.lanes[item.Lane] = &lane{alone: item.Alone}
+		}
 		b.behind[i] = -1
 		if before, ok := last[item.Stream]; ok {
 			b.behind[before] = i
@@ -65,15 +89,18 @@ func newSending(ctx context.Context, cancel context.CancelFunc, number uint64, b
 	return b
 }
 
-// next returns the next item to send; it rejects unreadable ones on the way.
+// next returns the next item to send; it rejects unreadable ones on the way. Items of a
+// lane that is refused are not sent.
 func (b *sending) next() (int, bool) {
 	for b.outage == nil && len(b.ready) > 0 && time.Now().Before(b.deadline) {
 		i := b.ready[0]
 		b.ready = b.ready[1:]
-		if b.items[i].Request != nil {
+		switch {
+		case b.items[i].Request == nil:
+			b.conclude(i, Result{Verdict: Rejected, Err: b.items[i].Err})
+		case !b.lanes[b.items[i].Lane].held():
 			return i, true
 		}
-		b.conclude(i, Result{Rejected, b.items[i].Err})
 	}
 	return 0, false
 }
@@ -81,46 +108,69 @@ func (b *sending) next() (int, bool) {
 // record takes the answer to item i.
 func (b *sending) record(i int, a messages.Answer) {
 	result, outage := verdict(a)
-	if outage != nil {
+	switch {
+	case outage != nil:
 		b.outage = outage
-		b.unsure = append(b.unsure, i)
-		return
+	case result.Verdict == Deferred:
+		b.refuse(i, result)
+	default:
+		b.conclude(i, result)
 	}
-	b.conclude(i, result)
+}
+
+// refuse notes a refusal. What it means for the lane is decided when the batch ends.
+func (b *sending) refuse(i int, result Result) {
+	l := b.lanes[b.items[i].Lane]
+	l.refused = append(l.refused, refusal{i, result})
 }
 
 func (b *sending) conclude(i int, result Result) {
 	b.results[i] = result
-	if result.Verdict == Deferred {
-		for j := b.behind[i]; j >= 0; j = b.behind[j] {
-			b.results[j].Verdict = Blocked
-		}
-		return
+	if result.Verdict == Relayed {
+		b.anyRelayed, b.lanes[b.items[i].Lane].relayed = true, true
 	}
 	if next := b.behind[i]; next >= 0 {
 		b.ready = append(b.ready, next)
 	}
 }
 
-// finish decides about the items that an outage refused. If others of the batch were
-// relayed, the items themselves are the cause, and must not hold up the rest.
+// finish decides about the refused items. If others of the lane were relayed, the items
+// themselves are the cause, and hold up their streams alone.
 func (b *sending) finish() {
 	if b.timer != nil {
 		b.timer.Stop()
 	}
 	for _, i := range b.inFlight {
-		b.unsure = append(b.unsure, i)
-		if b.outage == nil {
-			b.outage = errNoAnswer
+		b.refuse(i, Result{Verdict: Deferred, Err: errNoAnswer, Outage: true})
+	}
+	if b.anyRelayed {
+		b.outage = nil
+	}
+	for number, l := range b.lanes {
+		if l.held() {
+			b.park(number, l.refused)
+			continue
+		}
+		for _, r := range l.refused {
+			b.results[r.item] = r.result
+			for j := b.behind[r.item]; j >= 0; j = b.behind[j] {
+				b.results[j].Verdict = Blocked
+			}
 		}
 	}
-	if b.counts().Relayed == 0 {
-		return
+}
+
+// park parks the items of a lane that were not relayed.
+func (b *sending) park(lane int64, refused []refusal) {
+	for _, r := range refused {
+		r.result.Verdict = Parked
+		b.results[r.item] = r.result
 	}
-	for _, i := range b.unsure {
-		b.conclude(i, Result{Deferred, b.outage})
+	for i, item := range b.items {
+		if item.Lane == lane && b.results[i].Verdict == Left {
+			b.results[i] = Result{Verdict: Parked}
+		}
 	}
-	b.outage = nil
 }
 
 func (b *sending) counts() (c Counts) {
@@ -130,6 +180,10 @@ func (b *sending) counts() (c Counts) {
 			c.Relayed++
 		case Deferred:
 			c.Deferred++
+		case Parked:
+			if result.Err != nil {
+				c.Deferred++
+			}
 		case Rejected:
 			c.Rejected++
 		case Left, Blocked:
@@ -142,11 +196,13 @@ func (b *sending) log(log *slog.Logger, lines *loglimit.Limiter) {
 	for _, result := range b.results {
 		verdict := ""
 		switch result.Verdict {
-		case Deferred:
+		case Deferred, Parked:
 			verdict = "deferred"
 		case Rejected:
 			verdict = "set aside"
 		case Left, Relayed, Blocked:
+		}
+		if verdict == "" || result.Err == nil {
 			continue
 		}
 		if suppressed, ok := lines.Allow(verdict); ok {
@@ -155,23 +211,25 @@ func (b *sending) log(log *slog.Logger, lines *loglimit.Limiter) {
 	}
 }
 
-// verdict reads an answer. An outage concerns all rows.
+// verdict reads an answer. An outage concerns this process, and so all rows.
 func verdict(a messages.Answer) (result Result, outage error) {
 	switch a := a.(type) {
 	case *messages.PublishResponse:
 		if len(a.GetMessages()) == 0 {
-			return Result{Deferred, errFull}, nil
+			return Result{Verdict: Deferred, Err: errFull}, nil
 		}
 	case *messages.Error:
 		err := fmt.Errorf("%s: %s", a.GetCode(), a.GetMessage())
 		switch a.GetCode() {
 		case messages.Code_CODE_INVALID, messages.Code_CODE_TOO_LARGE, messages.Code_CODE_CONFLICT:
-			return Result{Rejected, err}, nil
-		case messages.Code_CODE_UNAVAILABLE, messages.Code_CODE_DEADLINE, messages.Code_CODE_OVERLOADED,
-			messages.Code_CODE_DRAINING, messages.Code_CODE_MEMORY_FULL:
+			return Result{Verdict: Rejected, Err: err}, nil
+		case messages.Code_CODE_OVERLOADED, messages.Code_CODE_DRAINING:
 			return Result{}, err
+		case messages.Code_CODE_UNAVAILABLE, messages.Code_CODE_DEADLINE, messages.Code_CODE_MEMORY_FULL:
+			// On a Cluster it may be one master of several.
+			return Result{Verdict: Deferred, Err: err, Outage: true}, nil
 		default: // an operator can help: rights, a key of another type
-			return Result{Deferred, err}, nil
+			return Result{Verdict: Deferred, Err: err}, nil
 		}
 	}
 	return Result{Verdict: Relayed}, nil

@@ -32,20 +32,7 @@ func TestDoctorApprovesTheDeployedRedis(t *testing.T) {
 	conf, err := filepath.Abs(filepath.Join(deployed, "redis", "redis.conf"))
 	require.NoError(t, err)
 	server := redistest.Start(t, "--include", conf)
-	acl, err := os.ReadFile(filepath.Join(deployed, "redis", "users.acl"))
-	require.NoError(t, err)
-	admin := server.Client(t)
-	for line := range strings.Lines(string(acl)) {
-		words := strings.Fields(line)
-		if words[1] == "default" {
-			continue // the test itself uses it
-		}
-		command := []any{"ACL", "SETUSER"}
-		for _, word := range words[1:] {
-			command = append(command, word)
-		}
-		require.NoError(t, admin.Do(t.Context(), command...).Err(), line)
-	}
+	deployUsers(t, server)
 	timers := as(t, server.Addr, "wakebell:change-me")
 	node := timers.start("node", "--topic", "TOPIC", "--log-level", "warn")
 	beat := timers.start("beat", "--log-level", "warn")
@@ -57,7 +44,7 @@ func TestDoctorApprovesTheDeployedRedis(t *testing.T) {
 	timers.fine("pause", "--topic", "TOPIC")
 	timers.fine("resume", "--topic", "TOPIC")
 	timers.fine("gate", "ls")
-	approved(t, timers.fine("doctor", "--topic", "TOPIC", "-o", "json"))
+	approved(t, as(t, server.Addr, "wakebell-doctor:change-me-as-well").fine("doctor", "--topic", "TOPIC", "-o", "json"))
 	require.Zero(t, beat.stop())
 	require.Zero(t, node.stop())
 	require.Empty(t, node.err.String()+beat.err.String())
@@ -68,21 +55,6 @@ func TestDoctorApprovesTheDeployedRedis(t *testing.T) {
 	node.eventually(func() bool { return strings.Contains(node.out.String(), "welcome") })
 	require.Zero(t, node.stop())
 	require.Empty(t, node.err.String())
-}
-
-// as returns a bundle that connects as a user.
-func as(t *testing.T, addr, user string) *bundle {
-	t.Helper()
-	return &bundle{t: t, topic: "orders", redis: "redis://" + user + "@" + addr}
-}
-
-func approved(t *testing.T, findings string) {
-	t.Helper()
-	for _, f := range objects(t, findings) {
-		if f["check"] != "replicas" {
-			require.Equal(t, "good", f["grade"], f)
-		}
-	}
 }
 
 var stopBound = regexp.MustCompile(`(?m)^\s*(?:TimeoutStopSec=|stop_grace_period: |terminationGracePeriodSeconds: )(\S+?)s?$`)

@@ -8,11 +8,15 @@ import (
 	"github.com/redis/go-redis/v9/logging"
 	"google.golang.org/grpc/grpclog"
 
+	"github.com/wakebell/wakebell/cmd/wakebell/internal/cli"
 	"github.com/wakebell/wakebell/cmd/wakebell/internal/node"
 	"github.com/wakebell/wakebell/remote"
 )
 
 func main() {
+	if code, done := cli.RunAsInit(); done {
+		os.Exit(code)
+	}
 	grpclog.SetLoggerV2(remote.GRPCLogger(node.GRPCLogger())) // before anything uses gRPC
 	logging.Disable()                                         // go-redis returns its errors as well
 	os.Exit(run(context.Background(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr))

@@ -133,6 +133,28 @@ func TestADrainKillsSlowCommandsAndReleasesTheirTimers(t *testing.T) {
 	require.Zero(t, info.Failures)
 }
 
+func TestTimersWhoseCommandCannotBeRunAreLeftToOtherNodes(t *testing.T) {
+	for _, script := range []string{"exec /nonexistent/charge", "exec /dev/null"} { // 127 and 126
+		t.Run(script, func(t *testing.T) {
+			b := setup(t)
+			broken := b.start("node", "-t", "TOPIC", "--exec", script, "--max-attempts", "1", "--history", "all")
+			b.fine("schedule", "-t", "TOPIC", "--id", "x", "--count", "50")
+			broken.says("command cannot be run")
+			sound := b.start("node", "-t", "TOPIC", "--exec", "true", "--max-attempts", "1")
+			sound.eventually(func() bool { return b.rdb.ZCard(t.Context(), "timers_timeline:"+b.topic).Val() == 0 })
+			require.Zero(t, b.rdb.XLen(t.Context(), "timers_dead:"+b.topic).Val())
+			require.Zero(t, broken.stop(), "with a paused topic")
+		})
+	}
+}
+
+func TestANodeDoesNotStartWithACommandThatDoesNotExist(t *testing.T) {
+	b := setup(t)
+	code, _, stderr := b.call("node", "-t", "TOPIC", "--exec", "./nonexistent.sh --all")
+	require.Equal(t, cli.ExitError, code)
+	require.Contains(t, stderr, `"./nonexistent.sh" is neither an executable file nor a command of the shell`)
+}
+
 func TestTheNodeDoesNotWaitForBackgroundProcesses(t *testing.T) {
 	b := setup(t)
 	b.fine("schedule", "-t", "TOPIC", "--id", "x")

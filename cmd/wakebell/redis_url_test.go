@@ -175,6 +175,8 @@ func TestInvalidURLs(t *testing.T) {
 		"redis+cluster://x?read_only=true":         "from masters",
 		"redis://x?read_from=replicas":             "needs a redis+sentinel",
 		"redis+cluster://x?read_from=slaves":       "want replicas or masters",
+		"redis://x:99999":                          `port "99999" of x:99999, want 1 to 65535`,
+		"redis+sentinel://x,y:99999/m":             `port "99999" of y:99999, want 1 to 65535`,
 	} {
 		b.refuses(cli.ExitUsage, says, where)
 	}

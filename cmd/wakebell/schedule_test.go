@@ -145,3 +145,19 @@ func TestScheduleIn(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, int64(1), stats.Due)
 }
+
+// TestInstantsAtTheEndOfTime checks that an error names the flag and the bound that are
+// exceeded.
+func TestInstantsAtTheEndOfTime(t *testing.T) {
+	b := setup(t)
+	b.fine("schedule", "-t", "TOPIC", "--id", "far", "--in", "2562047h")
+	b.fine("schedule", "-t", "TOPIC", "--id", "last", "--at", "9999-12-31T23:59:59Z")
+	for _, c := range [][]string{
+		{"at: 9999-12-31T23:59:59.999999Z, want at most 9999-12-31T23:59:59Z", "--at", "9999-12-31T23:59:59.999999Z"},
+		{"--spacing: 2562047h0m0s between 3 timers", "--count", "3", "--spacing", "2562047h"},
+	} {
+		code, _, stderr := b.call(append([]string{"schedule", "-t", "TOPIC"}, c[1:]...)...)
+		require.Equal(t, cli.ExitUsage, code)
+		require.Contains(t, stderr, c[0])
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell/cmd/wakebell/internal/cli"
@@ -88,4 +89,32 @@ func TestSchedulesRefuse(t *testing.T) {
 	}
 	code, _, _ := b.callWith(strings.NewReader(`{"name":"x"}`), b.keyed("schedules", "import")...)
 	require.Equal(t, cli.ExitUsage, code)
+}
+
+// Crontabs of Python are computed in --zone, as by a beat with the same flag, so that a
+// backfill has the ids of the beat. A zone that contradicts the last run is reported.
+func TestSchedulesInTheZoneOfTheApp(t *testing.T) {
+	b := setup(t)
+	b.rdb.HSet(t.Context(), b.topic+":py", "definition", `{"name":"py","task":"`+b.topic+`","args":null,"kwargs":{},"options":{},`+
+		`"schedule":{"__type__":"crontab","minute":"0","hour":"9"},"enabled":true}`, "meta", `{"last_run_at":{"__type__":"datetime",`+
+		`"year":2026,"month":7,"day":1,"hour":9,"minute":0,"second":0,"microsecond":0,"timezone":7200.0},"total_run_count":1}`)
+	b.rdb.ZAdd(t.Context(), b.topic+"::schedule", redis.Z{Score: 1, Member: b.topic + ":py"})
+	zone := []string{"--zone", "Europe/Berlin"}
+	backfill := b.keyed("schedules", "backfill", "py", "--from", "2026-07-02T00:00:00Z", "--to", "2026-07-03T00:00:00Z")
+	for _, args := range [][]string{
+		b.keyed("schedules", "ls"), b.keyed("schedules", "show", "py"), b.keyed("schedules", "preview", "py", "-n", "1"), append(backfill, "--dry-run"),
+	} {
+		code, _, stderr := b.call(args...)
+		require.Zero(t, code, stderr)
+		require.Contains(t, stderr, "written with the offset +02:00, but UTC has +00:00", args)
+		code, _, stderr = b.call(append(args, zone...)...)
+		require.Zero(t, code, stderr)
+		require.NotContains(t, stderr, "warning", args)
+	}
+	require.Equal(t, "2026-07-02T09:00:00Z\n", b.fine(append(backfill, "--dry-run")...))
+	b.fine(append(backfill, zone...)...)
+	require.Equal(t, []string{"py@2026-07-02T07:00:00Z"}, b.rdb.ZRange(t.Context(), "timers_timeline:"+b.topic, 0, -1).Val())
+	require.Contains(t, b.rdb.HGet(t.Context(), b.topic+":py", "meta").Val(), `"timezone":7200.0`)
+	code, _, stderr := b.call(b.keyed("schedules", "ls", "--zone", "Berlin")...)
+	require.Equal(t, 2, code, stderr)
 }

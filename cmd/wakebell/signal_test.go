@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -63,6 +64,27 @@ func TestSignals(t *testing.T) {
 		require.Zero(t, b.rdb.ZCard(t.Context(), "timers_timeline:"+b.topic).Val(), "the timer was settled")
 	})
 
+	t.Run("signals to a process and its group drain", func(t *testing.T) {
+		b := setup(t)
+		b.fine("schedule", "-t", "TOPIC", "--id", "x")
+		gate := filepath.Join(t.TempDir(), "gate")
+		require.NoError(t, syscall.Mkfifo(gate, 0o600))
+		cmd, node := b.process(path, nil, "node", "-t", "TOPIC", "--exec", "echo waits >&2; read go <"+gate+"; echo went on >&2")
+		node.says("waits")
+		for range 2 {
+			require.NoError(t, cmd.Process.Signal(syscall.SIGTERM))
+			require.NoError(t, cmd.Process.Signal(syscall.SIGINT))
+		}
+		node.says("node drains")
+		open, err := os.OpenFile(gate, os.O_RDWR, 0) // which does not wait for a reader: a killed command is none
+		require.NoError(t, err)
+		_, err = open.WriteString("go\n")
+		require.NoError(t, err)
+		require.Equal(t, cli.ExitOK, node.wait(), node.err)
+		require.Contains(t, node.err.String(), "went on")
+		require.NoError(t, open.Close())
+	})
+
 	t.Run("the second signal ends the node at once", func(t *testing.T) {
 		b := setup(t)
 		b.fine("schedule", "-t", "TOPIC", "--id", "x")
@@ -70,9 +92,11 @@ func TestSignals(t *testing.T) {
 		group := node.group()
 		require.NoError(t, cmd.Process.Signal(syscall.SIGINT))
 		node.says("node drains")
-		require.NoError(t, cmd.Process.Signal(syscall.SIGTERM))
+		node.eventually(func() bool { // those within a second of the first one are ignored
+			_ = cmd.Process.Signal(syscall.SIGTERM) // it may have ended
+			return strings.Contains(node.err.String(), "second signal")
+		})
 		require.Equal(t, cli.ExitError, node.wait(), node.err)
-		require.Contains(t, node.err.String(), "second signal")
 		require.Eventually(t, func() bool { return groupIsGone(group) }, waitLimit, waitTick)
 		require.Equal(t, int64(1), b.rdb.ZCard(t.Context(), "timers_timeline:"+b.topic).Val(), "the timer stays leased")
 	})

@@ -49,12 +49,35 @@
   // are replaced by those of the page as it is now.
   const live = document.body.dataset.live;
   const follows = document.getElementById("follows");
-  if (!live || !follows || !window.EventSource) return;
+  if (!live || !window.EventSource) return;
 
-  const say = (text, good) => {
+  // What keeps the page from being current: the stream is lost, Redis does not answer,
+  // or the page cannot be read.
+  const outage = document.getElementById("outage");
+  const failed = document.querySelector("[data-failed]");
+  let lost = false, down = outage && !outage.hidden, unread = false, shown = document.body.dataset.read;
+  const clock = new Intl.DateTimeFormat(undefined, { timeStyle: "medium" });
+  const status = () => {
+    if (!follows) return;
+    const stale = lost || down || unread;
     follows.hidden = false;
-    follows.textContent = text;
-    follows.classList.toggle("off", !good);
+    follows.textContent = stale ? (lost ? "connection lost, " : "") + "stale since " + clock.format(Date.parse(shown)) : "live";
+    follows.classList.toggle("off", !!stale);
+  };
+  const instant = (at) => {
+    const el = document.createElement("time");
+    el.dateTime = at;
+    return el;
+  };
+  const showOutage = (since) => {
+    down = true;
+    if (outage) {
+      document.getElementById("outage-since").replaceChildren(instant(since));
+      if (!failed) document.getElementById("outage-read").replaceChildren(" What is shown was read ", instant(shown), ".");
+      outage.hidden = false;
+      showTimes();
+    }
+    status();
   };
   const used = (region) => {
     const selection = document.getSelection();
@@ -86,10 +109,12 @@
   };
   let reading = false, again = false;
   const read = async () => {
+    if (!follows) return;
     if (reading) { again = true; return; }
     reading = true;
     try {
       const answer = await fetch(location.href, { headers: { Accept: "text/html" } });
+      unread = !answer.ok;
       if (answer.ok) {
         const page = new DOMParser().parseFromString(await answer.text(), "text/html");
         const main = document.getElementById("main");
@@ -102,23 +127,38 @@
         for (const fresh of page.querySelectorAll("[data-region]")) {
           if (!document.getElementById(fresh.id)) main.append(document.adoptNode(fresh));
         }
+        shown = page.body.dataset.read || shown;
         showTimes();
       }
     } catch {
-      // The stream reports the outage.
+      unread = true;
     }
     reading = false;
-    if (again) { again = false; setTimeout(read, 500); }
+    status();
+    if (again) { again = false; setTimeout(read, 500); } else if (unread && !document.hidden) setTimeout(read, 5000);
   };
 
   let source = null;
   const start = () => {
     if (source || document.hidden) return;
     source = new EventSource(live);
-    source.addEventListener("watching", () => say("live", true));
+    source.addEventListener("watching", () => {
+      if (lost) read();
+      lost = false;
+      status();
+    });
     source.addEventListener("change", read);
+    source.addEventListener("outage", (e) => showOutage(JSON.parse(e.data)));
+    source.addEventListener("answers", () => {
+      if (!down) return;
+      if (failed) { location.reload(); return; }
+      down = false;
+      if (outage) outage.hidden = true;
+      read();
+    });
     source.onerror = () => {
-      say("connection lost", false);
+      lost = true;
+      status();
       if (source && source.readyState === EventSource.CLOSED) {
         source = null;
         setTimeout(start, 10000);

@@ -94,6 +94,16 @@ func TestManifestsAreValid(t *testing.T) {
 	mounted := node.Volumes[0].ConfigMap.Name
 	require.Equal(t, types["ConfigMap wakebell"].(*core.ConfigMap).Name, mounted, "the pods use the generated name")
 	require.Equal(t, "wakebell-node", types["ScaledObject wakebell-node"].(*scaledObject).Spec.ScaleTargetRef.Name)
+	open := map[int32]bool{}
+	answers := false // actors among the clients
+	for _, rule := range types["NetworkPolicy wakebell"].(*network.NetworkPolicy).Spec.Egress {
+		for _, port := range rule.Ports {
+			open[port.Port.IntVal] = true
+		}
+		answers = answers || len(rule.To) == 1 && rule.To[0].PodSelector.MatchLabels["wakebell-client"] == "true"
+	}
+	require.Equal(t, map[int32]bool{53: true, 6379: true, 4317: true, 4318: true}, open)
+	require.True(t, answers)
 	metrics := types["Service wakebell-metrics"].(*core.Service)
 	monitor := types["ServiceMonitor wakebell"].(*monitoring.ServiceMonitor)
 	require.Subset(t, metrics.Labels, monitor.Spec.Selector.MatchLabels)

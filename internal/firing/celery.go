@@ -24,7 +24,7 @@ import (
 type celeryOptions struct {
 	Queue         json.RawMessage `json:"queue"`
 	RoutingKey    string          `json:"routing_key"`
-	Priority      *int            `json:"priority"`
+	Priority      *float64        `json:"priority"` // whole, but Python may write it as a float
 	Expires       json.RawMessage `json:"expires"`
 	Countdown     *float64        `json:"countdown"`
 	Serializer    string          `json:"serializer"`
@@ -86,12 +86,12 @@ func celeryRun(e *recur.Entry, at time.Time, id string, span map[string]string) 
 	task := uuid.NewSHA1(runSpace, []byte(id)).String()
 	priority := 0
 	if o.Priority != nil {
-		priority = *o.Priority
+		priority = int(*o.Priority)
 	}
 	headers := map[string]any{
 		"lang": "py", "task": e.Definition.Task, "id": task, "shadow": o.Shadow, "eta": nil, "expires": expires,
 		"group": nil, "group_index": nil, "retries": 0, "timelimit": []any{o.TimeLimit, o.SoftTimeLimit},
-		"root_id": task, "parent_id": nil, "argsrepr": string(args), "kwargsrepr": string(kwargs),
+		"root_id": task, "parent_id": nil, "argsrepr": string(recur.Native(args)), "kwargsrepr": string(recur.Native(kwargs)),
 		"origin": origin(), "ignore_result": o.IgnoreResult,
 	}
 	for key, value := range span {
@@ -183,7 +183,7 @@ func message(queue string, priority int, routing string, args, kwargs json.RawMe
 		return recurring.Run{}, fmt.Errorf("%w: %w", errOptions, err)
 	}
 	payload, err := json.Marshal(celeryMessage{
-		Body: base64.StdEncoding.EncodeToString(body), ContentEncoding: "utf-8", ContentType: "application/json",
+		Body: base64.StdEncoding.EncodeToString(recur.Native(body)), ContentEncoding: "utf-8", ContentType: "application/json",
 		Headers: headers, Properties: properties,
 	})
 	if err != nil {

@@ -79,6 +79,8 @@ type Engine struct {
 	lockAt time.Time      // since when, by Redis's clock
 	dead   recurring.Lock // its holder counts as dead
 	barred bool
+
+	warned bool // of a zone that differs
 }
 
 // New returns an engine without entries.
@@ -234,6 +236,10 @@ func (e *Engine) take(it *item, raw recur.Raw) {
 	if err != nil {
 		e.aside(it, err)
 		return
+	}
+	if warning := entry.ZoneWarning(); warning != "" && !e.warned {
+		e.warned = true // once: all entries of a beat with another zone have it
+		e.cfg.Log.Warn("the beats of recurring schedules seem to differ in their time zones", "name", it.name, "reason", warning)
 	}
 	it.entry = entry
 	e.plan(it)

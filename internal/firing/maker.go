@@ -224,7 +224,7 @@ func (m Maker) shot(ctx context.Context, it *item, p recur.Plan) (*shot, error) 
 	case overlap && len(due) > 1:
 		due = due[len(due)-1:]
 	}
-	s.after.Meta = recur.Meta{LastRunAt: p.Last, Runs: it.entry.Meta.Runs}
+	s.after.Meta.LastRunAt = p.Last
 	s.firing = recurring.Firing{Name: it.name, Raw: it.raw, Due: p.Last}
 	if overlap {
 		s.firing.Topic, s.firing.Last = it.entry.Topic(), it.entry.Ours.Last

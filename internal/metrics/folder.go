@@ -1,12 +1,17 @@
 package metrics
 
-import "sync"
+import (
+	"sync"
+
+	"github.com/wakebell/wakebell/internal/text"
+)
 
 // Other is the label of topics, queues and gates beyond the limit.
 const Other = "_other"
 
 // folder bounds the values of a label: the first names up to a limit have a value of
-// their own, and all others share Other. A process that restarts may choose others.
+// their own, and all others share Other. A process that restarts may choose others. Names
+// come from Redis too, and one label of invalid UTF-8 fails a whole scrape.
 type folder[T any] struct {
 	limit  int
 	create func(label string) T
@@ -35,7 +40,7 @@ func (f *folder[T]) of(name string) T {
 		return found
 	}
 	if len(f.named) < f.limit {
-		f.named[name] = f.create(name)
+		f.named[name] = f.create(text.Escaped(name))
 		return f.named[name]
 	}
 	if !f.full {

@@ -1,7 +1,10 @@
 package recur
 
 import (
+	"errors"
 	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -17,10 +20,13 @@ func Cron(expr string, in *time.Location, skipGaps bool) (When, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cron %.100q: %w: %w", expr, ErrSyntax, err)
 	}
-	return walled{rule, zone{in, skipGaps}, newWork()}, nil
+	return walled{rule, zone{in, skipGaps}, rule.wild, newWork()}, nil
 }
 
-type cronRule struct{ spec *cron.SpecSchedule }
+type cronRule struct {
+	spec *cron.SpecSchedule
+	wild bool // the minute or the hour begins with a star
+}
 
 var cronParser = cron.NewParser(
 	cron.SecondOptional | cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow | cron.Descriptor)
@@ -34,6 +40,11 @@ func parseCron(expr string) (rule cronRule, err error) {
 	if n := len(fields); n == 5 || n == 6 {
 		fields[n-1] = sundays(fields[n-1])
 	}
+	for _, field := range fields {
+		if slices.Contains(strings.Split(field, ","), "") {
+			return rule, fmt.Errorf("an empty part in %.50q", field)
+		}
+	}
 	parsed, err := cronParser.Parse(strings.Join(fields, " "))
 	if err != nil {
 		return rule, err
@@ -43,20 +54,62 @@ func parseCron(expr string) (rule cronRule, err error) {
 		return rule, fmt.Errorf("@every is not supported; use an interval")
 	}
 	spec.Location = time.UTC
-	return cronRule{spec}, nil
+	rule = cronRule{spec, wildCron(fields)}
+	if rule.next(leapYear, newWork()).IsZero() {
+		return rule, errNoInstant
+	}
+	return rule, nil
+}
+
+// leapYear begins a year that has each date. A rule without an instant after it has none.
+var leapYear = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
+
+var errNoInstant = errors.New("no date matches all fields")
+
+// wildCron reports whether the minute or the hour of an expression begins with a star,
+// or a question mark, which means the same.
+func wildCron(fields []string) bool {
+	n := len(fields)
+	if n < 5 {
+		return fields[0] == "@hourly"
+	}
+	return strings.ContainsAny(fields[n-5][:1]+fields[n-4][:1], "*?")
 }
 
 // sundays replaces 7, which also means Sunday, by 0.
 func sundays(field string) string {
 	parts := strings.Split(field, ",")
 	for i, part := range parts {
-		if from, ok := strings.CutSuffix(part, "-7"); ok && from != "7" {
-			parts[i] = from + "-6,0"
-		} else if part == "7" || part == "7-7" {
+		span, step, stepped := strings.Cut(part, "/")
+		first, isRange := strings.CutSuffix(span, "-7")
+		switch {
+		case span == "7":
 			parts[i] = "0"
+		case isRange:
+			if days := daysTo7(first, step, stepped); days != "" {
+				parts[i] = days
+			}
 		}
 	}
 	return strings.Join(parts, ",")
+}
+
+// daysTo7 returns each step-th day from first to Sunday as a list; empty: there is
+// none.
+func daysTo7(first, step string, stepped bool) string {
+	from, err := crontabNumber(first, 0, 7)
+	n := 1
+	if err == nil && stepped {
+		n, err = strconv.Atoi(step)
+	}
+	if err != nil || n < 1 {
+		return ""
+	}
+	var days []string
+	for day := from; day <= 7; day += n {
+		days = append(days, strconv.Itoa(day%7))
+	}
+	return strings.Join(days, ",")
 }
 
 // next calls the library twice: it searches five years ahead, and a February 29 may be

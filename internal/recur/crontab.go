@@ -1,6 +1,7 @@
 package recur
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"regexp"
@@ -20,7 +21,13 @@ type Crontab struct {
 }
 
 // crontabRule has a bit for each value of a field.
-type crontabRule struct{ minute, hour, weekday, day, month uint64 }
+type crontabRule struct {
+	minute, hour, weekday, day, month uint64
+
+	wild bool // the minute or the hour begins with a star
+}
+
+func (c crontabRule) in(z zone) walled { return walled{c, z, c.wild, newWork()} }
 
 // CrontabIn returns the rule in a zone. Errors wrap [ErrSyntax].
 func CrontabIn(c Crontab, in *time.Location, skipGaps bool) (When, error) {
@@ -38,7 +45,7 @@ func CrontabIn(c Crontab, in *time.Location, skipGaps bool) (When, error) {
 	if err != nil {
 		return nil, err
 	}
-	return walled{rule, zone{in, skipGaps}, newWork()}, nil
+	return rule.in(zone{in, skipGaps}), nil
 }
 
 // rawCrontab is the schedule of a definition. An absent field is "*"; others are a
@@ -69,7 +76,13 @@ func readCrontab(raw rawCrontab) (rule crontabRule, err error) {
 			return rule, fmt.Errorf("crontab: %s: %w: %w", f.name, ErrSyntax, err)
 		}
 	}
+	rule.wild = wild(raw.Minute) || wild(raw.Hour)
 	return rule, nil
+}
+
+// wild reports whether a field begins with a star, or is absent, which means a star.
+func wild(field json.RawMessage) bool {
+	return field == nil || bytes.HasPrefix(field, []byte(`"*`))
 }
 
 func crontabField(raw json.RawMessage, low, high int) (bits uint64, err error) {
@@ -78,16 +91,19 @@ func crontabField(raw json.RawMessage, low, high int) (bits uint64, err error) {
 	}
 	var text string
 	var list []int
-	var one int
+	var some []whole
+	var one whole
 	switch {
 	case json.Unmarshal(raw, &text) == nil && raw[0] == '"':
 		if list, err = expand(text, low, high); err != nil {
 			return 0, err
 		}
 	case json.Unmarshal(raw, &one) == nil && string(raw) != "null":
-		list = []int{one}
-	case json.Unmarshal(raw, &list) != nil || len(list) == 0:
+		list = []int{int(one)}
+	case json.Unmarshal(raw, &some) != nil || len(some) == 0:
 		return 0, fmt.Errorf("%.100s is not a string, number or list of numbers", raw)
+	default:
+		list = wholes(some)
 	}
 	for _, n := range list {
 		if n < low || n > high {

@@ -13,7 +13,7 @@ import (
 type Definition struct {
 	Name     string          `json:"name"`
 	Task     string          `json:"task"`
-	Args     json.RawMessage `json:"args"`    // a list, or null
+	Args     json.RawMessage `json:"args"`    // a list, or null; Portable, as the next two
 	Kwargs   json.RawMessage `json:"kwargs"`  // an object
 	Options  json.RawMessage `json:"options"` // an object
 	Schedule json.RawMessage `json:"schedule"`
@@ -40,7 +40,7 @@ type intervalWire struct {
 // ReadDefinition reads a definition. Errors wrap [ErrSyntax].
 func ReadDefinition(raw []byte) (Definition, error) {
 	d := Definition{Enabled: true}
-	if err := json.Unmarshal(raw, &d); err != nil {
+	if err := json.Unmarshal(Portable(raw), &d); err != nil {
 		return d, fmt.Errorf("definition: %w: %w", ErrSyntax, err)
 	}
 	switch {
@@ -64,7 +64,7 @@ func opens(raw json.RawMessage, bracket byte) bool {
 // Bytes encodes the definition.
 func (d Definition) Bytes() []byte {
 	d.Args, d.Kwargs, d.Options = or(d.Args, "null"), or(d.Kwargs, "{}"), or(d.Options, "{}")
-	return marshal(d)
+	return Native(marshal(d))
 }
 
 func or(raw json.RawMessage, preset string) json.RawMessage {
@@ -114,7 +114,7 @@ func (d Definition) when(in *time.Location, skipGaps bool, last time.Time) (When
 			return nil, fmt.Errorf("crontab: %w: %w", ErrSyntax, err)
 		}
 		rule, err := readCrontab(raw)
-		return walled{rule, zone{in, skipGaps}, newWork()}, err
+		return rule.in(zone{in, skipGaps}), err
 	case "rrule":
 		return readRRule(d.Schedule, last)
 	default:

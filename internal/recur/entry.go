@@ -17,11 +17,14 @@ type Entry struct {
 	Meta       Meta
 	Ours       Ours
 
-	when When
-	work *work
+	when   When
+	work   *work
+	in     *time.Location // of crontabs without their own
+	stored *time.Location // of the meta, as it was read
 }
 
-// Read decodes an entry. in is the zone of crontabs without their own. Errors wrap
+// Read decodes an entry. in is the zone of crontabs without their own, and of the meta
+// that is written; nil: UTC, and the zone that it was written in before. Errors wrap
 // [ErrSyntax]; the error about a rule that exceeds the bounds of computation also
 // wraps [ErrTooMuch].
 func Read(raw Raw, name string, in *time.Location) (Entry, error) {
@@ -39,14 +42,19 @@ func Read(raw Raw, name string, in *time.Location) (Entry, error) {
 	if e.Ours, err = ReadOurs(raw.Ours); err != nil {
 		return e, err
 	}
+	e.stored = e.Meta.Zone
 	return e, e.Resolve(in)
 }
 
-// Resolve computes the rule of an entry after its fields were set.
+// Resolve computes the rule of an entry after its fields were set. With a zone, the
+// meta is written in it; without, in the zone that it was read in.
 func (e *Entry) Resolve(in *time.Location) (err error) {
 	if in == nil {
 		in = time.UTC
+	} else {
+		e.Meta.Zone = in
 	}
+	e.in = in
 	if e.Ours.Zone != "" {
 		if in, err = LoadZone(e.Ours.Zone); err != nil {
 			return err
@@ -108,7 +116,22 @@ func (e Entry) Enabled() bool {
 	if e.Ours.Paused {
 		return false
 	}
-	return e.Definition.Enabled || e.alone()
+	return e.Definition.Enabled || e.alone() || e.Ours.Apart
+}
+
+// ZoneWarning says that the last run was written with an offset that the zone of the
+// entry's instants does not have; empty if not, or if the rule does not depend on a zone
+// of the reader's.
+func (e Entry) ZoneWarning() string {
+	if e.stored == nil || e.Ours.Zone != "" || e.alone() || !e.ofZone() {
+		return ""
+	}
+	last := e.Meta.LastRunAt
+	written, here := last.In(e.stored).Format("-07:00"), last.In(e.in).Format("-07:00")
+	if written == here {
+		return ""
+	}
+	return fmt.Sprintf("its last run was written with the offset %s, but %s has %s then; the zone must be that of the Celery app", written, e.in, here)
 }
 
 // SetEvery sets the rule to an interval.
@@ -123,8 +146,12 @@ func (e *Entry) SetEvery(every time.Duration, relative bool) error {
 
 // SetCrontab sets the rule to a crontab of Celery.
 func (e *Entry) SetCrontab(c Crontab) error {
-	if _, err := CrontabIn(c, time.UTC, false); err != nil {
+	rule, err := CrontabIn(c, time.UTC, false)
+	if err != nil {
 		return err
+	}
+	if rule.Next(leapYear).IsZero() {
+		return fmt.Errorf("crontab: %w: %w", ErrSyntax, errNoInstant)
 	}
 	field := func(s string) json.RawMessage {
 		if s == "" {
@@ -158,10 +185,11 @@ func (e *Entry) SetRRule(r RRuleText) {
 	e.Definition.Schedule, e.Ours.Cron, e.Ours.RRule = marshal(r.wire()), "", ""
 }
 
-// SetEnabled pauses or resumes the entry, for Python too.
+// SetEnabled pauses or resumes the entry, for Python too if it can express the rule.
 func (e *Entry) SetEnabled(on bool) {
 	e.Ours.Paused = !on
-	e.Definition.Enabled = on && !e.alone()
+	e.Ours.Apart = e.ownZone()
+	e.Definition.Enabled = on && !e.alone() && !e.Ours.Apart
 }
 
 // SameRule reports whether two entries have the same rule.
@@ -201,19 +229,21 @@ func (e Entry) Rule() string {
 	}
 }
 
-// Body returns the body of a run and its content type.
+// Body returns the body of a run and its content type. In JSON made of args and kwargs,
+// NaN and infinities are null.
 func (e Entry) Body() (body []byte, contentType string) {
 	if e.Ours.HasBody {
 		return e.Ours.Body, e.Ours.ContentType
 	}
 	args, kwargs := e.Arguments()
-	return marshal(struct {
+	return standard(marshal(struct {
 		Args   json.RawMessage `json:"args"`
 		Kwargs json.RawMessage `json:"kwargs"`
-	}{args, kwargs}), "application/json"
+	}{args, kwargs})), "application/json"
 }
 
-// Arguments returns the args and kwargs of the definition; null counts as empty.
+// Arguments returns the args and kwargs of the definition, as [Portable] JSON; null
+// counts as empty.
 func (e Entry) Arguments() (args, kwargs json.RawMessage) {
 	args, kwargs = e.Definition.Args, e.Definition.Kwargs
 	if string(or(args, "null")) == "null" {

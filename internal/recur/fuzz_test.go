@@ -16,6 +16,7 @@ func FuzzRead(f *testing.F) {
 		}
 	}
 	f.Add("n", []byte(`{"name":"n","task":"t","schedule":30}`), []byte(`{"last_run_at":null}`), []byte(`{"id":"x","cron":"* * * * *","zone":"Europe/Berlin"}`))
+	f.Add("n", []byte(`{"name":"n","task":"t","args":[NaN,"\\u0000NaN"],"schedule":{"__type__":"rrule","freq":3,"dtstart_tz":60.0}}`), []byte(`{"last_run_at":{"year":1,"month":1,"day":1,"timezone":-3600.0}}`), []byte(nil))
 	f.Fuzz(func(t *testing.T, name string, definition, meta, ours []byte) {
 		e, err := Read(Raw{definition, meta, ours}, name, time.UTC)
 		if err != nil {
@@ -31,7 +32,7 @@ func FuzzRead(f *testing.F) {
 }
 
 func FuzzCron(f *testing.F) {
-	for _, s := range []string{"* * * * *", "*/5 1-3 * * 7", "0 0 9 * * MON-FRI", "@daily", "TZ= *", "1-7/2 * * * 5-7"} {
+	for _, s := range []string{"* * * * *", "*/5 1-3 * * 7", "0 0 9 * * MON-FRI", "@daily", "TZ= *", "1-7/2 * * * 5-7", "* * * * 1-7/2", ", * * * *"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, expr string) {
@@ -63,7 +64,7 @@ func FuzzCrontab(f *testing.F) {
 }
 
 func FuzzRRule(f *testing.F) {
-	for _, s := range []string{"FREQ=DAILY;COUNT=3", "DTSTART;TZID=Europe/Berlin:20260105T090000\nRRULE:FREQ=WEEKLY;BYDAY=MO", "FREQ=MINUTELY;BYHOUR=9"} {
+	for _, s := range []string{"FREQ=DAILY;COUNT=3", "DTSTART;TZID=Europe/Berlin:20260105T090000\nRRULE:FREQ=WEEKLY;BYDAY=MO", "FREQ=MINUTELY;BYHOUR=9", "FREQ=DAILY;BYDAY=0MO;COUNT=0"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

@@ -152,7 +152,7 @@ func checkStrictly(t testing.TB, raw Raw) {
 func checkFields(t testing.TB, raw Raw) json.RawMessage {
 	t.Helper()
 	var d, m map[string]json.RawMessage
-	require.NoError(t, json.Unmarshal(raw.Definition, &d))
+	require.NoError(t, json.Unmarshal(Portable(raw.Definition), &d))
 	require.NoError(t, json.Unmarshal(raw.Meta, &m))
 	require.ElementsMatch(t, []string{"name", "task", "args", "kwargs", "options", "schedule", "enabled"}, keysOf(d))
 	require.ElementsMatch(t, []string{"last_run_at", "total_run_count"}, keysOf(m))

@@ -10,23 +10,26 @@ import (
 type Meta struct {
 	LastRunAt time.Time // zero: never, so the entry is due
 	Runs      int64     // reset when Python reschedules the entry
+	// Zone is the zone in which LastRunAt is written; nil: UTC. Celery computes
+	// crontabs and relative intervals in it.
+	Zone *time.Location
 }
 
 type metaWire struct {
 	LastRunAt *datetime `json:"last_run_at"`
-	Runs      int64     `json:"total_run_count"`
+	Runs      whole     `json:"total_run_count"`
 }
 
 // datetime has the fields of a local time in its zone.
 type datetime struct {
 	Type        string          `json:"__type__"`
-	Year        int             `json:"year"`
-	Month       int             `json:"month"`
-	Day         int             `json:"day"`
-	Hour        int             `json:"hour"`
-	Minute      int             `json:"minute"`
-	Second      int             `json:"second"`
-	Microsecond int             `json:"microsecond"`
+	Year        whole           `json:"year"`
+	Month       whole           `json:"month"`
+	Day         whole           `json:"day"`
+	Hour        whole           `json:"hour"`
+	Minute      whole           `json:"minute"`
+	Second      whole           `json:"second"`
+	Microsecond whole           `json:"microsecond"`
 	Zone        json.RawMessage `json:"timezone"` // seconds from UTC, or an IANA name
 }
 
@@ -40,7 +43,7 @@ func ReadMeta(raw []byte) (Meta, error) {
 	if err := json.Unmarshal(raw, &w); err != nil {
 		return Meta{}, fmt.Errorf("meta: %w: %w", ErrSyntax, err)
 	}
-	m := Meta{Runs: w.Runs}
+	m := Meta{Runs: int64(w.Runs)}
 	if w.LastRunAt == nil {
 		return m, nil
 	}
@@ -49,11 +52,11 @@ func ReadMeta(raw []byte) (Meta, error) {
 		return Meta{}, fmt.Errorf("meta: %w: %w", ErrSyntax, err)
 	}
 	d := w.LastRunAt
-	wall := time.Date(d.Year, time.Month(d.Month), d.Day, d.Hour, d.Minute, d.Second, d.Microsecond*1000, time.UTC)
-	if wall.Month() != time.Month(d.Month) || wall.Day() != d.Day || wall.Year() != d.Year || d.Year < 1 || d.Year > 9999 {
+	wall := time.Date(int(d.Year), time.Month(d.Month), int(d.Day), int(d.Hour), int(d.Minute), int(d.Second), int(d.Microsecond)*1000, time.UTC)
+	if wall.Month() != time.Month(d.Month) || wall.Day() != int(d.Day) || wall.Year() != int(d.Year) || d.Year < 1 || d.Year > 9999 {
 		return Meta{}, fmt.Errorf("meta: %w: last_run_at is not a valid date", ErrSyntax)
 	}
-	m.LastRunAt = zone{in: in}.instant(wall)
+	m.LastRunAt, m.Zone = zone{in: in}.instant(wall), in
 	return m, nil
 }
 
@@ -78,16 +81,27 @@ func (d datetime) zone() (*time.Location, error) {
 	}
 }
 
-// Bytes encodes the meta, in UTC.
+// Bytes encodes the meta as a beat of its zone does, with an offset.
 func (m Meta) Bytes() []byte {
-	w := metaWire{Runs: m.Runs}
+	w := metaWire{Runs: whole(m.Runs)}
 	if !m.LastRunAt.IsZero() {
-		t := m.LastRunAt.UTC()
+		t := m.local()
+		_, offset := t.Zone()
 		w.LastRunAt = &datetime{
-			Type: "datetime", Year: t.Year(), Month: int(t.Month()), Day: t.Day(),
-			Hour: t.Hour(), Minute: t.Minute(), Second: t.Second(), Microsecond: t.Nanosecond() / 1000,
-			Zone: json.RawMessage("0.0"),
+			Type: "datetime", Year: whole(t.Year()), Month: whole(t.Month()), Day: whole(t.Day()),
+			Hour: whole(t.Hour()), Minute: whole(t.Minute()), Second: whole(t.Second()), Microsecond: whole(t.Nanosecond() / 1000),
+			Zone: marshal(seconds(offset)),
 		}
 	}
 	return marshal(w)
+}
+
+// local returns LastRunAt in the zone, or in UTC if Python does not have its year there.
+func (m Meta) local() time.Time {
+	if m.Zone != nil {
+		if t := m.LastRunAt.In(m.Zone); t.Year() >= 1 && t.Year() <= 9999 {
+			return t
+		}
+	}
+	return m.LastRunAt.UTC()
 }

@@ -38,6 +38,9 @@ type Ours struct {
 	Source   string `json:"source,omitempty"` // the rrule as the user wrote it, perhaps without a start
 	Zone     string `json:"zone,omitempty"`   // IANA
 	SkipGaps bool   `json:"skip_gaps,omitempty"`
+	// Apart reports that the definition is disabled for Python only, which would
+	// compute its schedule in another zone.
+	Apart bool `json:"apart,omitempty"`
 
 	Jitter       time.Duration `json:"jitter,omitempty"`
 	Start        time.Time     `json:"start,omitzero"`
@@ -115,6 +118,23 @@ var placeholder = marshal(intervalWire{Type: "interval", Every: 86400})
 // another schedule meanwhile, that one is in force.
 func (e Entry) alone() bool {
 	return e.Ours.Cron+e.Ours.RRule != "" && same(e.Definition.Schedule, placeholder)
+}
+
+// ownZone reports whether the definition's schedule is computed in the zone of the third
+// field. Python has no such zone.
+func (e Entry) ownZone() bool { return e.Ours.Zone != "" && e.ofZone() }
+
+// ofZone reports whether the definition's schedule is computed in a zone that is not
+// part of it.
+func (e Entry) ofZone() bool {
+	var s struct {
+		Type     string `json:"__type__"`
+		Relative bool   `json:"relative"`
+	}
+	if json.Unmarshal(e.Definition.Schedule, &s) != nil {
+		return false
+	}
+	return s.Type == "crontab" || (s.Type == "interval" && s.Relative)
 }
 
 // same compares JSON.

@@ -91,19 +91,14 @@ func (e Entry) latest(first, now time.Time) time.Time {
 	if latest.IsZero() {
 		return first
 	}
-	if e.Ours.Jitter == 0 {
+	if !e.shifted(latest).After(now) {
 		return latest
 	}
-	// The jitter may delay the last ones beyond now.
-	at := first
-	from := since(e.when, first, bound, 2+int(e.Ours.Jitter/time.Second))
-	if from.After(at) {
-		at = from
+	// The jitter delays the last one beyond now, but not those before it.
+	if before := e.when.Latest(first, latest.Add(-time.Nanosecond)); !before.IsZero() {
+		return before
 	}
-	for next := e.after(at); !next.IsZero() && !e.shifted(next).After(now) && e.step(); next = e.after(next) {
-		at = next
-	}
-	return at
+	return first
 }
 
 // missed returns the instants to fire, with their jitter.
@@ -133,9 +128,17 @@ func (e Entry) missed(last, first, latest, now time.Time) []time.Time {
 	return []time.Time{e.shifted(latest)}
 }
 
-// shifted adds the jitter to an instant. It is the same on every node.
+// shifted adds the jitter to an instant. It is the same on every node, and before the
+// next instant.
 func (e Entry) shifted(at time.Time) time.Time {
 	if e.Ours.Jitter <= 0 || at.IsZero() {
+		return at
+	}
+	most := e.Ours.Jitter
+	if next := e.after(at); !next.IsZero() {
+		most = min(most, next.Sub(at))
+	}
+	if most < time.Microsecond {
 		return at
 	}
 	h := fnv.New64a()
@@ -149,7 +152,7 @@ func (e Entry) shifted(at time.Time) time.Time {
 	sum ^= sum >> 33
 	sum *= 0xff51afd7ed558ccd
 	sum ^= sum >> 33
-	return at.Add(time.Duration(sum % uint64(e.Ours.Jitter)).Truncate(time.Microsecond))
+	return at.Add(time.Duration(sum % uint64(most)).Truncate(time.Microsecond))
 }
 
 // LastRun returns the latest instant that was fired; zero: none or unknown.
@@ -194,7 +197,11 @@ func (e Entry) Preview(after time.Time, n int) []time.Time {
 	if last.IsZero() {
 		last = after
 	}
-	if latest := e.when.Latest(last, after); !latest.IsZero() {
+	if latest := e.when.Latest(last, after); !latest.IsZero() && e.shifted(latest).After(after) {
+		if before := e.when.Latest(last, latest.Add(-time.Nanosecond)); !before.IsZero() {
+			last = before
+		}
+	} else if !latest.IsZero() {
 		last = latest
 	}
 	for at := e.after(last); !at.IsZero() && len(all) < n && e.step(); at = e.after(at) {
@@ -208,22 +215,24 @@ func (e Entry) bounded(at time.Time) bool {
 	return !at.Before(e.Ours.Start) && (e.Ours.Until.IsZero() || !at.After(e.Ours.Until))
 }
 
-// Between returns the instants in [from, to), at most limit of them, whether or not
-// they were fired. more reports that there are more.
+// Between returns the instants in [from, to), with their jitter, at most limit of them,
+// whether or not they were fired. more reports that there are more.
 func (e Entry) Between(from, to time.Time, limit int) (all []time.Time, more bool) {
 	e.begin(listSteps)
-	last := from.Add(-time.Microsecond)
-	if i, ok := e.when.(Interval); ok && !i.Relative {
-		last = i.phase(e.anchor(from), from)
+	begin := from.Add(-e.Ours.Jitter)
+	last := begin.Add(-time.Microsecond)
+	if i, ok := e.when.(Interval); ok {
+		last = i.phase(e.anchor(begin), begin)
 	}
 	for at := e.when.Next(last); !at.IsZero() && at.Before(to) && e.step(); at = e.when.Next(at) {
-		if at.Before(from) || !e.bounded(at) {
+		due := e.shifted(at)
+		if due.Before(from) || !due.Before(to) || !e.bounded(at) {
 			continue
 		}
 		if len(all) == limit {
 			return all, true
 		}
-		all = append(all, at)
+		all = append(all, due)
 	}
 	return all, false
 }
@@ -244,16 +253,6 @@ func (e Entry) anchor(preset time.Time) time.Time {
 	default:
 		return preset
 	}
-}
-
-// phase returns the last instant of an interval before an instant.
-func (i Interval) phase(anchor, before time.Time) time.Time {
-	n := before.Sub(anchor) / i.Every
-	at := anchor.Add(n * i.Every)
-	for !at.Before(before) {
-		at = at.Add(-i.Every)
-	}
-	return at
 }
 
 // Score returns the score of an instant in the sorted set of the schedule: the

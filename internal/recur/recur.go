@@ -40,20 +40,49 @@ type wallRule interface {
 type walled struct {
 	rule wallRule
 	zone zone
-	work *work
+	// twice makes the rule apply to both passes of local times that the clock repeats;
+	// else to the first one.
+	twice bool
+	work  *work
 }
 
-// Next skips wall times that resolve to an earlier instant: those of the second pass
-// of an overlap, and all but the first of a gap.
+// Next walks over the periods of the zone. A time in a gap resolves to the end of the
+// gap, unless gaps are skipped.
 func (w walled) Next(last time.Time) time.Time {
-	for wall := w.zone.wall(last); ; {
-		if wall = w.rule.next(wall, w.work); wall.IsZero() {
-			return time.Time{}
-		}
-		if at := w.zone.instant(wall); at.After(last) {
+	if w.zone.in == time.UTC {
+		return w.rule.next(last.UTC(), w.work)
+	}
+	s := w.zone.span(last)
+	from := s.wall(last)
+	if shown := w.zone.shown(last); !w.twice && shown.After(from) {
+		from = shown
+	}
+	for wall := w.rule.next(from, w.work); !wall.IsZero() || w.twice; {
+		if at := s.instant(wall); !wall.IsZero() && (s.end.IsZero() || at.Before(s.end)) {
 			return at
 		}
+		if s.end.IsZero() {
+			break
+		}
+		again := w.twice && s.wall(s.end).Sub(from) < farthestOffset // the clock may be put back to before from
+		if far := wall.Add(-2 * farthestOffset); !again && far.After(s.end) {
+			s = w.zone.span(far) // no time before it matches
+			continue
+		}
+		next := w.zone.span(s.end)
+		begin := next.wall(s.end)
+		switch {
+		case !wall.IsZero() && wall.Before(begin) && !w.zone.skipGaps:
+			return s.end.UTC()
+		case !wall.IsZero() && wall.Before(begin), w.twice && !begin.After(from):
+			from = begin.Add(-time.Nanosecond)
+			wall = w.rule.next(from, w.work)
+		case wall.IsZero():
+			return time.Time{}
+		}
+		s = next
 	}
+	return time.Time{}
 }
 
 // Latest searches back from now in growing windows, so that it does not walk over a
@@ -96,13 +125,7 @@ func missed(w When, last, now time.Time, limit int) []time.Time {
 func since(w When, last, now time.Time, n int) time.Time {
 	switch rule := w.(type) {
 	case Interval:
-		if rule.Relative && rule.Every >= time.Minute {
-			if at := rule.near(last, now, n); at.After(rule.Next(last)) {
-				return at
-			}
-		} else if steps := rule.steps(last, now) - int64(n); steps > 0 {
-			return last.Add(time.Duration(steps) * rule.Every)
-		}
+		return rule.since(last, now, int64(n))
 	case walled:
 		for window := time.Minute; window > 0 && now.Add(-window).After(last); window *= 2 {
 			from, found := now.Add(-window), 0

@@ -38,7 +38,15 @@ func rruleOf(o rrule.ROption, in *time.Location, skipGaps bool) (When, error) {
 	if o.Count > 0 {
 		rule = &counted{rule: rule, start: o.Dtstart, left: o.Count}
 	}
-	return walled{rule: rule, zone: zone{in, skipGaps}, work: newWork()}, nil
+	return walled{rule: rule, zone: zone{in, skipGaps}, twice: repeats(o), work: newWork()}, nil
+}
+
+// repeats reports whether a rule applies to both passes of local times that the clock
+// repeats: one that recurs by hours or less, unless it names the hour and the minute.
+// With a COUNT it does not, because that counts local times.
+func repeats(o rrule.ROption) bool {
+	byMinute := o.Freq == rrule.HOURLY || len(o.Byminute) > 0
+	return o.Freq >= rrule.HOURLY && o.Count == 0 && (len(o.Byhour) == 0 || !byMinute)
 }
 
 // bound refuses rules that could need an excessive amount of work.

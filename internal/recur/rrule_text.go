@@ -2,6 +2,8 @@ package recur
 
 import (
 	"fmt"
+	"regexp"
+	"strconv"
 	"strings"
 	"time"
 
@@ -21,9 +23,15 @@ type RRuleText struct {
 //	DTSTART;TZID=Europe/Berlin:20260105T090000
 //	RRULE:FREQ=WEEKLY;BYDAY=MO
 //
-// Without a DTSTART it begins at start. Times without a Z are in the zone of TZID, or
-// in UTC. Errors wrap [ErrSyntax].
+// Without a DTSTART it begins at start, rounded up to a second. Times without a Z are in
+// the zone of TZID, or in UTC. Errors wrap [ErrSyntax].
 func ParseRRule(text string, start time.Time) (RRuleText, error) {
+	return ParseRRuleIn(text, "", start)
+}
+
+// ParseRRuleIn is ParseRRule for a rule whose zone is that of a name, unless that is
+// empty. A TZID must be the same.
+func ParseRRuleIn(text, name string, start time.Time) (RRuleText, error) {
 	fault := func(err error) (RRuleText, error) {
 		return RRuleText{}, fmt.Errorf("rrule %.200q: %w: %w", text, ErrSyntax, err)
 	}
@@ -33,25 +41,37 @@ func ParseRRule(text string, start time.Time) (RRuleText, error) {
 	text = strings.ReplaceAll(strings.TrimSpace(text), "\r\n", "\n")
 	r := RRuleText{zone: time.UTC}
 	if head, rest, ok := strings.Cut(text, "\n"); ok && strings.HasPrefix(head, "DTSTART;TZID=") {
-		name, at, found := strings.Cut(strings.TrimPrefix(head, "DTSTART;TZID="), ":")
+		id, at, found := strings.Cut(strings.TrimPrefix(head, "DTSTART;TZID="), ":")
 		if !found {
 			return fault(fmt.Errorf("DTSTART has no time"))
 		}
+		if name != "" && name != id {
+			return fault(fmt.Errorf("TZID and the zone %.50q differ; use one of them", name))
+		}
+		name, text = id, "DTSTART:"+at+"\n"+rest
+	}
+	if name != "" {
 		in, err := LoadZone(name)
 		if err != nil {
 			return fault(err)
 		}
-		r.zone, text = in, "DTSTART:"+at+"\n"+rest
+		r.zone = in
+	}
+	if err := checkParts(text); err != nil {
+		return fault(err)
 	}
 	o, err := rrule.StrToROption(text)
 	if err != nil {
 		return fault(err)
 	}
 	if o.Dtstart.IsZero() {
-		o.Dtstart = zone{in: r.zone}.wall(start.Truncate(time.Second))
+		o.Dtstart = zone{in: r.zone}.wall(start.Add(time.Second - time.Nanosecond).Truncate(time.Second))
 	}
 	if r.zone != time.UTC && strings.Contains(text, "UNTIL=") && strings.HasSuffix(untilOf(text), "Z") {
 		o.Until = zone{in: r.zone}.wall(o.Until) // the RFC requires UTC if DTSTART has a zone
+	}
+	if head, _, _ := strings.Cut(text, "\n"); r.zone != time.UTC && strings.HasPrefix(head, "DTSTART:") && strings.HasSuffix(strings.TrimSpace(head), "Z") {
+		o.Dtstart = zone{in: r.zone}.wall(o.Dtstart)
 	}
 	r.options = *o
 	r.floats = r.zone != time.UTC
@@ -62,6 +82,35 @@ func ParseRRule(text string, start time.Time) (RRuleText, error) {
 		return RRuleText{}, err
 	}
 	return r, nil
+}
+
+var zeroDay = regexp.MustCompile(`(^|,)[+-]?0+(MO|TU|WE|TH|FR|SA|SU)`)
+
+// checkParts refuses what RFC 5545 does not allow and the library ignores.
+func checkParts(text string) error {
+	for line := range strings.SplitSeq(text, "\n") {
+		if strings.HasPrefix(line, "DTSTART") {
+			continue
+		}
+		seen := map[string]bool{}
+		for part := range strings.SplitSeq(strings.TrimPrefix(line, "RRULE:"), ";") {
+			name, value, _ := strings.Cut(part, "=")
+			n, err := strconv.Atoi(value)
+			switch {
+			case seen[name]:
+				return fmt.Errorf("%.20s is given twice", name)
+			case (name == "COUNT" || name == "INTERVAL") && err == nil && n < 1:
+				return fmt.Errorf("%s: %d, want at least 1", name, n)
+			case name == "BYDAY" && zeroDay.MatchString(value):
+				return fmt.Errorf("BYDAY: %.50s, want no number or one from 1 or -1", value)
+			}
+			seen[name] = true
+		}
+		if seen["COUNT"] && seen["UNTIL"] {
+			return fmt.Errorf("COUNT and UNTIL are mutually exclusive; use one")
+		}
+	}
+	return nil
 }
 
 func untilOf(text string) string {

@@ -3,6 +3,7 @@ package recur
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/teambition/rrule-go"
@@ -12,16 +13,19 @@ import (
 type numbers []int
 
 func (n *numbers) UnmarshalJSON(raw []byte) error {
-	var one int
+	var one whole
+	var list []whole
 	if string(raw) == "null" {
 		*n = nil
 		return nil
 	}
 	if json.Unmarshal(raw, &one) == nil {
-		*n = numbers{one}
+		*n = numbers{int(one)}
 		return nil
 	}
-	return json.Unmarshal(raw, (*[]int)(n))
+	err := json.Unmarshal(raw, &list)
+	*n = wholes(list)
+	return err
 }
 
 // MarshalJSON encodes a single number as a number, as Python does, and an empty list as
@@ -42,7 +46,7 @@ type days []int
 
 type weekday struct {
 	Type string `json:"__type__"`
-	Day  *int   `json:"wkday"`
+	Day  *whole `json:"wkday"`
 }
 
 func (d *days) UnmarshalJSON(raw []byte) error {
@@ -58,7 +62,7 @@ func (d *days) UnmarshalJSON(raw []byte) error {
 		}
 	}
 	for _, one := range list {
-		var n int
+		var n whole
 		var w weekday
 		if json.Unmarshal(one, &n) != nil {
 			if err := json.Unmarshal(one, &w); err != nil || w.Day == nil {
@@ -69,7 +73,7 @@ func (d *days) UnmarshalJSON(raw []byte) error {
 		if n < 0 || n > 6 {
 			return fmt.Errorf("day of the week %d, want 0 to 6", n)
 		}
-		*d = append(*d, n)
+		*d = append(*d, int(n))
 	}
 	return nil
 }
@@ -77,33 +81,34 @@ func (d *days) UnmarshalJSON(raw []byte) error {
 // rruleWire is the schedule of a definition. All fields but the last two are
 // always written.
 type rruleWire struct {
-	Type       string  `json:"__type__"`
-	Freq       *int    `json:"freq"`
-	Interval   int     `json:"interval"`
-	Wkst       *int    `json:"wkst"`
-	Count      *int    `json:"count"`
-	Bysetpos   numbers `json:"bysetpos"`
-	Bymonth    numbers `json:"bymonth"`
-	Bymonthday numbers `json:"bymonthday"`
-	Byyearday  numbers `json:"byyearday"`
-	Byeaster   numbers `json:"byeaster"`
-	Byweekno   numbers `json:"byweekno"`
-	Byweekday  days    `json:"byweekday"`
-	Byhour     numbers `json:"byhour"`
-	Byminute   numbers `json:"byminute"`
-	Bysecond   numbers `json:"bysecond"`
-	Dtstart    *int64  `json:"dtstart"`
-	DtstartTZ  *int    `json:"dtstart_tz"`
-	Until      *int64  `json:"until,omitempty"`
-	UntilTZ    *int    `json:"until_tz,omitempty"`
+	Type       string   `json:"__type__"`
+	Freq       *whole   `json:"freq"`
+	Interval   whole    `json:"interval"`
+	Wkst       *whole   `json:"wkst"`
+	Count      *whole   `json:"count"`
+	Bysetpos   numbers  `json:"bysetpos"`
+	Bymonth    numbers  `json:"bymonth"`
+	Bymonthday numbers  `json:"bymonthday"`
+	Byyearday  numbers  `json:"byyearday"`
+	Byeaster   numbers  `json:"byeaster"`
+	Byweekno   numbers  `json:"byweekno"`
+	Byweekday  days     `json:"byweekday"`
+	Byhour     numbers  `json:"byhour"`
+	Byminute   numbers  `json:"byminute"`
+	Bysecond   numbers  `json:"bysecond"`
+	Dtstart    *whole   `json:"dtstart"`
+	DtstartTZ  *float64 `json:"dtstart_tz"`
+	Until      *whole   `json:"until,omitempty"`
+	UntilTZ    *float64 `json:"until_tz,omitempty"`
 }
 
-// fixed returns a zone that is a number of minutes ahead of UTC.
-func fixed(minutes *int) *time.Location {
-	if minutes == nil || *minutes == 0 || *minutes < -24*60 || *minutes > 24*60 {
+// fixed returns a zone that is a number of minutes ahead of UTC, a float in each app
+// outside UTC.
+func fixed(minutes *float64) *time.Location {
+	if minutes == nil || !(math.Abs(*minutes) <= 24*60) || *minutes == 0 {
 		return time.UTC
 	}
-	return time.FixedZone("", *minutes*60)
+	return time.FixedZone("", int(math.Round(*minutes*60)))
 }
 
 // readRRule returns the rule of a definition. Without a start it begins at last.
@@ -115,18 +120,21 @@ func readRRule(raw []byte, last time.Time) (When, error) {
 	if w.Freq == nil {
 		return nil, fmt.Errorf("rrule: %w: it has no freq", ErrSyntax)
 	}
+	if w.Interval < 1 || (w.Count != nil && *w.Count < 1) {
+		return nil, fmt.Errorf("rrule: %w: interval or count is not above 0", ErrSyntax)
+	}
 	in := fixed(w.DtstartTZ)
 	start := last
 	if w.Dtstart != nil {
-		start = time.Unix(*w.Dtstart, 0)
+		start = time.Unix(int64(*w.Dtstart), 0)
 	}
 	o := rrule.ROption{
-		Freq: rrule.Frequency(*w.Freq), Interval: w.Interval, Dtstart: zone{in: in}.wall(start),
+		Freq: rrule.Frequency(*w.Freq), Interval: int(w.Interval), Dtstart: zone{in: in}.wall(start),
 		Bysetpos: w.Bysetpos, Bymonth: w.Bymonth, Bymonthday: w.Bymonthday, Byyearday: w.Byyearday,
 		Byeaster: w.Byeaster, Byweekno: w.Byweekno, Byhour: w.Byhour, Byminute: w.Byminute, Bysecond: w.Bysecond,
 	}
 	if w.Count != nil {
-		o.Count = *w.Count
+		o.Count = int(*w.Count)
 	}
 	if w.Wkst != nil && *w.Wkst >= 0 && *w.Wkst <= 6 {
 		o.Wkst = rruleDays[*w.Wkst]
@@ -135,32 +143,33 @@ func readRRule(raw []byte, last time.Time) (When, error) {
 		o.Byweekday = append(o.Byweekday, rruleDays[day])
 	}
 	if w.Until != nil {
-		o.Until = zone{in: in}.wall(time.Unix(*w.Until, 0))
+		o.Until = zone{in: in}.wall(time.Unix(int64(*w.Until), 0))
 	}
 	return rruleOf(o, in, false)
 }
 
 // wire returns the rule in the format of a definition. It must not float.
 func (r RRuleText) wire() rruleWire {
-	o, zero := r.options, 0
-	freq, start := int(o.Freq), o.Dtstart.Unix()
+	o, zero := r.options, 0.0
+	freq, start := whole(o.Freq), whole(o.Dtstart.Unix())
 	w := rruleWire{
-		Type: "rrule", Freq: &freq, Interval: max(o.Interval, 1),
+		Type: "rrule", Freq: &freq, Interval: whole(max(o.Interval, 1)),
 		Bysetpos: o.Bysetpos, Bymonth: o.Bymonth, Bymonthday: o.Bymonthday, Byyearday: o.Byyearday,
 		Byeaster: o.Byeaster, Byweekno: o.Byweekno, Byhour: o.Byhour, Byminute: o.Byminute, Bysecond: o.Bysecond,
 		Dtstart: &start, DtstartTZ: &zero,
 	}
 	if o.Count > 0 {
-		w.Count = &o.Count
+		count := whole(o.Count)
+		w.Count = &count
 	}
-	if day := o.Wkst.Day(); day != 0 {
+	if day := whole(o.Wkst.Day()); day != 0 {
 		w.Wkst = &day
 	}
 	for _, day := range o.Byweekday {
 		w.Byweekday = append(w.Byweekday, day.Day())
 	}
 	if !o.Until.IsZero() {
-		until := o.Until.Unix()
+		until := whole(o.Until.Unix())
 		w.Until, w.UntilTZ = &until, &zero
 	}
 	return w

@@ -27,15 +27,44 @@ func LoadZone(name string) (*time.Location, error) {
 	return in, nil
 }
 
+// farthestOffset is more than the distance of any zone from UTC, and than any change of
+// a clock.
+const farthestOffset = 26 * time.Hour
+
+// span is a period in which a zone has the same offset. The next one may have it too.
+type span struct {
+	start, end time.Time // the end is not included; zero: unbounded
+	offset     time.Duration
+}
+
+// span returns the period of an instant.
+func (z zone) span(t time.Time) span {
+	local := t.In(z.in)
+	_, offset := local.Zone()
+	start, end := local.ZoneBounds()
+	// Beyond the years of its table, package time takes all years for 365 days: on the
+	// last day of a leap year the end is the beginning of that day.
+	if !end.IsZero() && !end.After(t) {
+		end = t.Truncate(wholeDay).Add(wholeDay)
+	}
+	return span{start, end, time.Duration(offset) * time.Second}
+}
+
+// wall returns the local time of an instant, represented as an instant of UTC.
+func (s span) wall(t time.Time) time.Time { return t.UTC().Add(s.offset) }
+
+// instant is the reverse of wall. The period may not have it.
+func (s span) instant(wall time.Time) time.Time { return wall.Add(-s.offset) }
+
+func (s span) has(t time.Time) bool {
+	return (s.start.IsZero() || !t.Before(s.start)) && (s.end.IsZero() || t.Before(s.end))
+}
+
 // wall returns the local time of an instant, represented as an instant of UTC.
 func (z zone) wall(t time.Time) time.Time {
 	_, offset := t.In(z.in).Zone()
 	return t.UTC().Add(time.Duration(offset) * time.Second)
 }
-
-// probes are the distances from a wall time at which offsets are looked up: no zone is
-// further from UTC, and none changes twice within.
-var probes = []time.Duration{-26 * time.Hour, -13 * time.Hour, 0, 13 * time.Hour, 26 * time.Hour}
 
 // instant returns the instant of a local time; the first one if there are two. In a gap
 // it is the first instant after it, or zero if gaps are skipped.
@@ -43,43 +72,30 @@ func (z zone) instant(wall time.Time) time.Time {
 	if z.in == time.UTC {
 		return wall
 	}
-	var first, before time.Time
-	for i, probe := range probes {
-		_, offset := wall.Add(probe).In(z.in).Zone()
-		at := wall.Add(-time.Duration(offset) * time.Second)
-		if i == 0 {
-			before = at
+	for s := z.span(wall.Add(-farthestOffset)); ; {
+		if at := s.instant(wall); s.end.IsZero() || at.Before(s.end) {
+			return at
 		}
-		if z.wall(at).Equal(wall) && (first.IsZero() || at.Before(first)) {
-			first = at
+		next := z.span(s.end)
+		if wall.Before(next.wall(s.end)) {
+			if z.skipGaps {
+				return time.Time{}
+			}
+			return s.end.UTC()
 		}
+		s = next
 	}
-	switch {
-	case !first.IsZero():
-		return first
-	case z.skipGaps:
-		return time.Time{}
-	}
-	return z.after(wall, before)
 }
 
-// after returns the end of the gap that contains a wall time. by is the instant of the
-// wall time with the offset before the gap, which is at most about a day after the gap.
-func (z zone) after(wall, by time.Time) time.Time {
-	at := by
-	for {
-		start, _ := at.In(z.in).ZoneBounds()
-		if start.IsZero() {
-			return by.UTC()
+// shown returns the last local time that the clock showed before it was last put back,
+// if that was less than farthestOffset before t; else the zero time.
+func (z zone) shown(t time.Time) (last time.Time) {
+	for s := z.span(t); !s.start.IsZero() && t.Sub(s.start) < farthestOffset; {
+		end := s.start.Add(-time.Nanosecond)
+		s = z.span(end)
+		if wall := s.wall(end); wall.After(last) {
+			last = wall
 		}
-		// The gap is the one that contains the wall time.
-		before := z.wall(start.Add(-time.Nanosecond))
-		if !before.After(wall) && z.wall(start).After(wall) {
-			return start.UTC()
-		}
-		if start.Before(by.Add(-72 * time.Hour)) {
-			return by.UTC()
-		}
-		at = start.Add(-time.Nanosecond)
 	}
+	return last
 }

@@ -12,8 +12,8 @@ import (
 )
 
 // oracle computes the instants of a window minute by minute. Another library decides
-// which wall times match. Each wall time counts once.
-func oracle(matches map[int]bool, in *time.Location, from, to time.Time) (all []time.Time) {
+// which wall times match. Each wall time counts once, or each time with twice.
+func oracle(matches map[int]bool, twice bool, in *time.Location, from, to time.Time) (all []time.Time) {
 	z := zone{in: in}
 	seen := map[time.Time]bool{}
 	previous := z.wall(from.Add(-3 * time.Hour))
@@ -26,7 +26,7 @@ func oracle(matches map[int]bool, in *time.Location, from, to time.Time) (all []
 			}
 			seen[gap] = true
 		}
-		if matches[minuteOf(wall)] && !seen[wall] {
+		if matches[minuteOf(wall)] && (twice || !seen[wall]) {
 			all = append(all, at)
 		}
 		seen[wall], previous = true, wall
@@ -61,6 +61,10 @@ func changes(in *time.Location, from, to time.Time) (all []change) {
 		_, end := at.In(in).ZoneBounds()
 		if end.IsZero() || end.After(to) {
 			return all
+		}
+		if !end.After(at) { // package time, on the last day of a leap year
+			at = at.Truncate(wholeDay).Add(wholeDay)
+			continue
 		}
 		_, before := end.Add(-time.Second).In(in).Zone()
 		_, after := end.In(in).Zone()
@@ -109,7 +113,7 @@ func compareAround(t *testing.T, exprs map[string]map[int]bool, name string, in 
 	t.Helper()
 	from, to := at.Add(-4*time.Hour).Truncate(time.Minute), at.Add(5*time.Hour).Truncate(time.Minute)
 	for expr, matches := range exprs {
-		want := oracle(matches, in, from, to)
+		want := oracle(matches, strings.HasPrefix(expr, "*"), in, from, to)
 		byCron, err := Cron(expr, in, false)
 		require.NoError(t, err)
 		fields := strings.Fields(expr)

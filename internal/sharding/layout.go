@@ -10,6 +10,13 @@ import (
 // Layout is how the timers of a topic are divided. The zero value is that of a topic that
 // was never divided: one shard.
 type Layout struct {
+	// ID identifies the layout: a random text, so that no other one has it, also after a
+	// failover that has lost the last changes. Empty: that of a topic without shards, or
+	// one of an earlier version.
+	ID string `json:"id,omitempty"`
+	// Number counts the changes of a layout. It says which of two layouts is the later one.
+	Number int `json:"n,omitempty"`
+
 	Shards int  `json:"shards"`           // 1 to MaxShards; 0: 1
 	To     int  `json:"to,omitempty"`     // announces the next number of shards; 0: none. Calls already look there
 	From   int  `json:"from,omitempty"`   // the number of shards before; 0: there was no change
@@ -79,7 +86,7 @@ func (l Layout) Polled(topic string, now time.Time) []string {
 
 // Next returns the layout with another number of shards, whose timers are yet to move.
 func (l Layout) Next(n int, now time.Time) Layout {
-	return Layout{Shards: n, From: l.Count(), Moving: true, Since: now.UnixMilli(), Keyed: l.Keyed}
+	return Layout{ID: l.ID, Number: l.Number, Shards: n, From: l.Count(), Moving: true, Since: now.UnixMilli(), Keyed: l.Keyed}
 }
 
 // Resharded returns the layout Next of a topic with timers.
@@ -107,6 +114,12 @@ func (l Layout) Announced(n int, now time.Time) Layout {
 func (l Layout) Settled(now time.Time) Layout {
 	l.Moving, l.Since = false, now.UnixMilli()
 	return l
+}
+
+// Routes reports whether calls are routed by a layout as by another one.
+func (l Layout) Routes(other Layout) bool {
+	l.ID, l.Number, l.Keyed = other.ID, other.Number, other.Keyed
+	return l == other
 }
 
 // Text returns the layout as it is stored.

@@ -3,6 +3,7 @@
 package text
 
 import (
+	"fmt"
 	"strings"
 	"unicode/utf8"
 )
@@ -30,3 +31,22 @@ func Clip(s string, n int) string {
 // Valid returns s with a replacement character in place of invalid UTF-8, as
 // protobuf strings require.
 func Valid(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
+
+// Escaped returns s with invalid UTF-8 as in a Go string, such as \xff. Unlike with Valid,
+// texts that differ stay different.
+func Escaped(s string) string {
+	if utf8.ValidString(s) {
+		return s
+	}
+	var b strings.Builder
+	for len(s) > 0 {
+		r, size := utf8.DecodeRuneInString(s)
+		if r == utf8.RuneError && size == 1 {
+			fmt.Fprintf(&b, `\x%02x`, s[0])
+		} else {
+			b.WriteString(s[:size])
+		}
+		s = s[size:]
+	}
+	return b.String()
+}

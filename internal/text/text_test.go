@@ -28,3 +28,9 @@ func TestValid(t *testing.T) {
 	require.Equal(t, "a\uFFFDb", text.Valid("a\xffb"))
 	require.Equal(t, "é", text.Valid("é"))
 }
+
+func TestEscaped(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, "aé\uFFFD", text.Escaped("aé\uFFFD"))
+	require.Equal(t, `a\xffé\xc3`, text.Escaped("a\xffé\xc3"))
+}

@@ -207,9 +207,9 @@ func (t *Timer) fault(b Bounds) string {
 	case len(t.Key) > b.Key:
 		return fmt.Sprintf("key: %d bytes, want at most %d", len(t.Key), b.Key)
 	case t.At.After(b.LastInstant):
-		return fmt.Sprintf("at: year %d, want at most 9999", t.At.Year())
+		return late("at", t.At, b)
 	case t.Due.After(b.LastInstant):
-		return fmt.Sprintf("due: year %d, want at most 9999", t.Due.Year())
+		return late("due", t.Due, b)
 	case t.Number < 0 || t.Number > b.Number:
 		return fmt.Sprintf("number: %d, want 0 to %d", t.Number, b.Number)
 	case t.Claims < 0 || t.Claims > b.Count:
@@ -223,6 +223,11 @@ func (t *Timer) fault(b Bounds) string {
 	default:
 		return ""
 	}
+}
+
+// late describes an instant that is after the last one.
+func late(field string, at time.Time, b Bounds) string {
+	return fmt.Sprintf("%s: %s, want at most %s", field, at.UTC().Format(time.RFC3339Nano), b.LastInstant.UTC().Format(time.RFC3339))
 }
 
 func (d *Dead) fault(b Bounds) string {
@@ -242,8 +247,10 @@ func (m *Mark) fault(b Bounds) string {
 	switch {
 	case m.ID == "" || len(m.ID) > b.ID:
 		return fmt.Sprintf("id: %d bytes, want 1 to %d", len(m.ID), b.ID)
-	case m.At.IsZero() || m.At.After(b.LastInstant):
-		return fmt.Sprintf("at: year %d, want at most 9999", m.At.Year())
+	case m.At.IsZero():
+		return "at: missing"
+	case m.At.After(b.LastInstant):
+		return late("at", m.At, b)
 	case m.WindowUS < 1:
 		return fmt.Sprintf("window_us: %d, want at least 1", m.WindowUS)
 	case m.Expires.IsZero():

@@ -56,6 +56,11 @@ func suite(t *testing.T, of func(testing.TB) server) {
 		"outage":        testOutage,
 		"killed relays": testKilledRelays,
 		"restored rows": testRestoredRows,
+		"parked rows":   testParkedRowsAreNotRead,
+		"unparked":      testUnparked,
+		"adopted lanes": testAdoptedLanes,
+		"upgrade":       testUpgrade,
+		"reserved word": testReservedWord,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

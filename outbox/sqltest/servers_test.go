@@ -63,14 +63,16 @@ func postgresql(t testing.TB) server {
 }
 
 // mariadb starts a server that listens on a Unix socket, and stops it at the end of the
-// test.
-func mariadb(t testing.TB) server {
+// test. Args replace earlier options.
+func mariadb(t testing.TB, args ...string) server {
 	t.Helper()
 	own := newOwner(t, "mysql")
 	data, socket := filepath.Join(own.dir, "data"), filepath.Join(own.dir, "socket")
 	own.run(t, "mariadb-install-db", "--no-defaults", "--datadir="+data, "--auth-root-authentication-method=normal", "--skip-test-db")
-	own.start(t, syscall.SIGTERM, "mariadbd", "--no-defaults", "--datadir="+data, "--socket="+socket, "--skip-networking",
-		"--innodb-flush-log-at-trx-commit=0", "--innodb-buffer-pool-size=16M", "--max-connections=200")
+	own.start(t, syscall.SIGTERM, "mariadbd", append([]string{
+		"--no-defaults", "--datadir=" + data, "--socket=" + socket, "--skip-networking",
+		"--innodb-flush-log-at-trx-commit=0", "--innodb-buffer-pool-size=16M", "--max-connections=200",
+	}, args...)...)
 	s := server{outbox.MySQL, "mysql", "root@unix(" + socket + ")/test"}
 	server{driver: "mysql", dsn: "root@unix(" + socket + ")/"}.awaitAnswer(t)
 	db := server{driver: "mysql", dsn: "root@unix(" + socket + ")/"}.open(t)

@@ -37,7 +37,7 @@ type world struct {
 	server server
 	db     *sql.DB
 	box    *outbox.Outbox
-	rdb    *redis.Client
+	rdb    redis.UniversalClient
 	topic  wakebell.Topic[string]
 }
 
@@ -57,7 +57,7 @@ func (w *world) system(t testing.TB, handlers ...wakebell.Handler) *wakebell.Sys
 	return startSystem(t, w.rdb, handlers...)
 }
 
-func startSystem(t testing.TB, rdb *redis.Client, handlers ...wakebell.Handler) *wakebell.System {
+func startSystem(t testing.TB, rdb redis.UniversalClient, handlers ...wakebell.Handler) *wakebell.System {
 	t.Helper()
 	actors := actor.NewActorSystem(actor.WithLoggerFactory(noLogs))
 	sys, err := wakebell.New(actors, rdb, wakebell.Config{Logger: quiet, Handlers: handlers, DrainTimeout: -1})
@@ -140,6 +140,16 @@ func (w *world) failed(t testing.TB) (rows []outbox.Row) {
 		rows = append(rows, row)
 	}
 	return rows
+}
+
+// statements returns the statements of a migration.
+func statements(script string) (all []string) {
+	for text := range strings.SplitSeq(script, ";\n") {
+		if text = strings.TrimSpace(text); text != "" {
+			all = append(all, text)
+		}
+	}
+	return all
 }
 
 // rebind writes a statement with the placeholders of the database.

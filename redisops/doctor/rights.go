@@ -95,6 +95,7 @@ func (p *topicExam) needed() []right {
 	add(toLimitKeys, k.KeyRates, []string{"TYPE"}, []string{"ZADD", "no score", none}, []string{"ZREM", none}, []string{"ZMSCORE", none},
 		[]string{"ZCOUNT", "1", "0"}, []string{"ZREMRANGEBYRANK", "1", "0"}, []string{"PEXPIRE", "odd"})
 	add(toShard, p.Timers.Keys().Shards, []string{"TYPE"}, badHSet, []string{"HDEL", none}, []string{"HGET", none}, []string{"HGETALL"}, []string{"HINCRBY", none, "no number"})
+	add(toShard, k.Layout(), []string{"TYPE"}, []string{"GET"}, badSet)
 	add(toMove, k.Moving(), []string{"TYPE"}, []string{"EXISTS"}, badHSet, []string{"HDEL", none}, []string{"HGETALL"})
 	add(toMove, k.Leaving(), []string{"EXISTS"})
 	add(toMove, k.Taken(), []string{"TYPE"}, badHSet, []string{"HDEL", none}, []string{"HMGET", none}, []string{"HEXISTS", none}, []string{"HINCRBY", none, "odd"})

@@ -111,7 +111,7 @@ func (q *Queue) RedriveLetter(ctx context.Context, l wakebelltype.QueueDeadLette
 	}
 	k := q.keys
 	tail := newTail()
-	keys := []string{k.pending, k.dlq, k.places, k.records, k.hint, k.published + tail, ""}
+	keys := []string{k.pending, k.dlq, k.places, k.records, k.hint, k.published + tail, "", k.freed}
 	if key != "" {
 		keys = append(keys, k.deduplication+key)
 	}
@@ -182,7 +182,7 @@ func (q *Queue) discard(ctx context.Context, letters []wakebelltype.QueueDeadLet
 		}
 		args = append(args, l.Entry, l.Payload, before)
 	}
-	list, err := q.timers.RunList(ctx, 3, discardScript, q.keys.deadKeys(), args...)
+	list, err := q.timers.RunList(ctx, 3, discardScript, append(q.keys.deadKeys(), q.keys.freed), args...)
 	if err != nil {
 		return 0, 0, false, err
 	}

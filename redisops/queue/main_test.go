@@ -151,9 +151,13 @@ var headerWords = map[string]string{
 	"backrefs": "processing:claim_result_backrefs",
 	"places":   "wakebell:places", "records": "wakebell:records", "gone": "wakebell:gone", "hint": "wakebell:hint",
 	"throughput": "wakebell:counts", "exchange": "wakebell:exchange:", "published": "wakebell:published:",
+	"freed": "wakebell:freed",
 }
 
 // namedKey reports whether a key is the one that headers call word.
 func namedKey(key, word string) bool {
+	if word == "freed" && strings.HasSuffix(key, "::pending") {
+		return true // no message of a publish has a deduplication key
+	}
 	return strings.Contains(key, "::"+cmp.Or(headerWords[word], word))
 }

@@ -150,16 +150,17 @@ func (o PublishOptions) check() (PublishOptions, error) {
 
 func (q *Queue) publish(ctx context.Context, o PublishOptions, messages []Message) ([]wakebelltype.QueuePublished, int, error) {
 	k := q.keys
-	const fixed = 5
+	const fixed = 6
 	keys := make([]string, fixed, fixed+len(messages))
 	keys[0], keys[1], keys[2], keys[3] = k.pending, k.counts, k.hint, k.published+messages[0].tail
+	keys[5] = k.pending // a key that is not used needs no right of its own
 	codes := make([]byte, len(messages))
 	args := make([]any, 6+2*len(messages))
 	for i := range messages {
 		m := &messages[i]
 		codes[i] = '-'
 		if m.Key != "" {
-			codes[i] = 'k'
+			codes[i], keys[5] = 'k', k.freed
 			keys = append(keys, k.deduplication+m.Key)
 		}
 		args[6+i], args[6+len(messages)+i] = &m.tail, stored.Rest(m.Payload, m.Headers)

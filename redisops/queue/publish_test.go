@@ -198,3 +198,54 @@ func TestKeysOfDroppedMessagesWithoutOwner(t *testing.T) {
 		require.True(t, f.publish(t, PublishOptions{}, NewMessage([]byte("b"), "b"))[0].Fresh)
 	})
 }
+
+// TestKeysOfDeletedMessagesAreFree deletes messages, held messages and dead letters, and
+// publishes their keys again. The keys of handled messages suppress as before.
+func TestKeysOfDeletedMessagesAreFree(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, f *fixture) {
+		o := PublishOptions{Window: time.Hour}
+		fresh := func(keys ...string) (out []bool) {
+			for _, key := range keys {
+				out = append(out, f.publish(t, o, NewMessage([]byte(key), key))[0].Fresh)
+			}
+			return out
+		}
+		f.publish(t, o, NewMessage([]byte("handled"), "handled"), NewMessage([]byte("dead"), "dead"), NewMessage([]byte("kept"), "kept"), NewMessage([]byte("held"), "held"))
+		leases := f.Claim(t, 4).Leases
+		f.Settle(t, storetest.Verdict(exchange.Ack, leases[0]), storetest.Verdict(exchange.DeadLetter, leases[1]), storetest.Verdict(exchange.DeadLetter, leases[2]))
+		waiting := NewMessage([]byte("waiting"), "waiting")
+		f.publish(t, o, waiting, NewMessage([]byte("own"), "own"))
+		require.Equal(t, []bool{false, false, false, false, false}, fresh("handled", "dead", "kept", "held", "waiting"))
+
+		dead, _, err := f.DeadLetters(t.Context(), "", "", 0)
+		require.NoError(t, err)
+		require.Len(t, dead, 2)
+		n, err := f.DiscardLetters(t.Context(), dead[0])
+		require.NoError(t, err)
+		require.Equal(t, 1, n)
+		require.Equal(t, []bool{true, false}, fresh("dead", "kept"))
+		deleted, err := f.Purge(t.Context(), true)
+		require.NoError(t, err)
+		require.EqualValues(t, 4, deleted)
+		require.True(t, f.publish(t, o, waiting)[0].Fresh, "a retry of the publish that stored it")
+		require.Zero(t, f.rdb.LLen(t.Context(), f.keys.pending).Val(), "it was deleted since")
+		f.publish(t, o, NewMessage([]byte("a"), ""))
+		_, _, err = f.Publish(t.Context(), PublishOptions{Cap: 1}, NewMessage([]byte("b"), "held"))
+		require.ErrorIs(t, err, redisops.ErrQueueFull)
+		outcome, _, err := f.RedriveLetter(t.Context(), dead[1], "waiting", o)
+		require.NoError(t, err)
+		require.Equal(t, wakebelltype.QueueRedriveSucceeded, outcome, "the key of another message, which was deleted")
+		require.Equal(t, []bool{true, true, false, false}, fresh("held", "own", "handled", "waiting"))
+		require.Equal(t, []bool{false, false}, fresh("held", "own"))
+
+		_, err = f.Purge(t.Context(), true)
+		require.NoError(t, err)
+		require.NoError(t, f.rdb.Set(t.Context(), f.Name()+"s::deduplication::handled", "", 0).Err())
+		r, err := f.Unregister(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, wakebelltype.QueueRemoval{Existed: true}, r)
+		require.Equal(t, []bool{true, true, true}, fresh("handled", "dead", "kept"), "nothing is left of the queue")
+		require.EqualValues(t, 1, f.rdb.Exists(t.Context(), f.Name()+"s::deduplication::handled").Val(), "of another queue")
+	})
+}

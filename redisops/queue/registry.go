@@ -10,6 +10,7 @@ import (
 
 	"github.com/wakebell/wakebell/internal/queuekeys"
 	"github.com/wakebell/wakebell/redisops/internal/scripts"
+	"github.com/wakebell/wakebell/redisops/timers"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
@@ -38,16 +39,43 @@ func Registered(member string) (wakebelltype.QueueKeys, bool) {
 // remember registers the queue after it was used.
 func (q *Queue) remember(ctx context.Context) { q.timers.RememberQueue(ctx, q.member) }
 
+// Enlist adds queues to the registry; see [timers.Timers.Enlist].
+func Enlist(ctx context.Context, s *timers.Timers, queues []*Queue) error {
+	members := make([]string, len(queues))
+	for i, q := range queues {
+		members[i] = q.member
+	}
+	return s.EnlistQueues(ctx, members)
+}
+
 // Unregister removes the queue from the registry, unless it has messages, dead letters or
-// nodes. The registry has a slot of its own, so the check and the removal are two steps:
+// nodes, and frees all deduplication keys, for which it scans all keys of Redis. The
+// registry has a slot of its own, so the check and the removal are two steps:
 // what is published in between registers the queue again within a minute.
 func (q *Queue) Unregister(ctx context.Context) (wakebelltype.QueueRemoval, error) {
 	use, err := q.use(ctx)
 	if err != nil || use != "" {
 		return wakebelltype.QueueRemoval{Existed: err == nil, Use: use}, q.unregistered(err)
 	}
+	if err := q.freeKeys(ctx); err != nil {
+		return wakebelltype.QueueRemoval{}, q.unregistered(err)
+	}
 	existed, err := q.timers.UnregisterQueue(ctx, q.member)
 	return wakebelltype.QueueRemoval{Existed: existed}, q.unregistered(err)
+}
+
+// freeKeys deletes the deduplication keys of the queue, and what says which message has
+// which of them.
+func (q *Queue) freeKeys(ctx context.Context) error {
+	unlink := func(keys []string) error {
+		return q.timers.Again(ctx, func() error { return scripts.Wrap(ctx, nil, q.timers.RDB.Unlink(ctx, keys...).Err()) })
+	}
+	for _, prefix := range []string{q.keys.deduplication, q.keys.owners} {
+		if err := q.timers.ScanStrings(ctx, prefix, unlink); err != nil {
+			return fmt.Errorf("free its deduplication keys: %w", err)
+		}
+	}
+	return unlink([]string{q.keys.freed})
 }
 
 func (q *Queue) unregistered(err error) error {

@@ -153,7 +153,7 @@ func TestQueueScriptsAreBoundedAtAMillionMessages(t *testing.T) {
 	purge := func(what string) {
 		k := f.keys
 		require.NoError(t, purgeScript.Run(t.Context(), f.rdb,
-			[]string{k.pending, k.processing, k.deadlines, k.tokens, k.counts, k.refs, k.ids, k.backrefs, k.gone, k.hint},
+			[]string{k.pending, k.processing, k.deadlines, k.tokens, k.counts, k.refs, k.ids, k.backrefs, k.gone, k.hint, k.freed},
 			what, k.owners).Err())
 	}
 	bounded("purge pending", func() { purge("pending") })

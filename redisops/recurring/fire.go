@@ -3,12 +3,14 @@ package recurring
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
 	"github.com/wakebell/wakebell/internal/recur"
 	"github.com/wakebell/wakebell/redisops/internal/layout"
 	"github.com/wakebell/wakebell/redisops/internal/scripts"
+	"github.com/wakebell/wakebell/redisops/shards"
 	"github.com/wakebell/wakebell/redisops/timers"
 )
 
@@ -24,7 +26,7 @@ type Firing struct {
 	// Last, if not empty, is the id of a timer of Topic. The entry fires only if
 	// that timer is gone.
 	Topic, Last string
-	shard       string // of Topic
+	place       shards.Placed // of Topic
 
 	Runs []Run // none: only the entry changes
 
@@ -46,7 +48,7 @@ type Run struct {
 	Binding string // key of the set of its bindings
 	Member  string // member of that set
 
-	shard string // of Topic
+	place shards.Placed // of Topic
 }
 
 // Fate is the outcome of a firing.
@@ -81,17 +83,48 @@ type target struct {
 
 // Fire applies firings of one part in one atomic step, at most 500 and about 1 MiB of them
 // in a call: see [FireBatch]. Dead is a lock to ignore. A token takes the lock.
-func (b *Store) Fire(ctx context.Context, token string, dead Lock, firings []Firing) (FireReply, error) {
+func (b *Store) Fire(ctx context.Context, token string, dead Lock, firings []Firing) (reply FireReply, err error) {
 	if len(firings) > 0 {
 		b = b.of(firings[0].Name)
 	}
+	err = b.shards.Routed(ctx, topicsOf(firings), func() error {
+		reply, err = b.fire(ctx, token, dead, firings)
+		return err
+	})
+	return reply, err
+}
+
+// topicsOf returns the topics of the timers of firings.
+func topicsOf(firings []Firing) (topics []string) {
+	add := func(topic string) {
+		if !slices.Contains(topics, topic) {
+			topics = append(topics, topic)
+		}
+	}
+	for i := range firings {
+		if firings[i].Last != "" {
+			add(firings[i].Topic)
+		}
+		for _, r := range firings[i].Runs {
+			if r.Queue == "" {
+				add(r.Topic)
+			}
+		}
+	}
+	return topics
+}
+
+// fire is Fire with the layouts that the map has.
+func (b *Store) fire(ctx context.Context, token string, dead Lock, firings []Firing) (FireReply, error) {
 	if err := b.placeRuns(ctx, firings); err != nil {
 		return FireReply{}, fmt.Errorf("fire: %w", err)
 	}
 	var targets []target
+	var fences []*timers.Fence
+	var guards []scripts.Guard
 	known := map[string]int{}
 	number := func(r Run) int {
-		key := "t" + r.shard
+		key := "t" + r.place.Name
 		if r.Queue != "" {
 			key = "c" + r.Queue
 		}
@@ -99,6 +132,10 @@ func (b *Store) Fire(ctx context.Context, token string, dead Lock, firings []Fir
 			return n
 		}
 		targets = append(targets, b.target(r))
+		if r.Queue == "" {
+			fences = append(fences, r.place.Fence)
+			guards = append(guards, r.place.Fence.Guards(b.timers.Keys(), r.place.Name)...)
+		}
 		known[key] = len(targets)
 		return len(targets)
 	}
@@ -112,7 +149,7 @@ func (b *Store) Fire(ctx context.Context, token string, dead Lock, firings []Fir
 			due = scripts.ScoreText(f.Due)
 		}
 		if f.Last != "" {
-			last = number(Run{shard: f.shard})
+			last = number(Run{place: f.place})
 		}
 		args = append(args, entries[i], f.Raw.Definition, f.Raw.Meta, f.Raw.Ours, f.Meta, f.Ours, f.Score, due, last, f.Last, len(f.Runs))
 		for _, r := range f.Runs {
@@ -134,12 +171,11 @@ func (b *Store) Fire(ctx context.Context, token string, dead Lock, firings []Fir
 	}
 	args[0], args[1], args[2], args[3] = token, dead.dead(), kinds, len(firings)
 	keys = append(keys, entries...)
-	script := fireScript
+	script, once := fireScript, []any(nil)
 	if len(firings) == 1 && firings[0].Once != nil {
 		key := firings[0].Once
 		script = onceScript
-		keys = append(keys, b.done(key))
-		args = append(args, firings[0].Keep, key.Content(), key.Life(ctx, b.timers.Retry).Milliseconds())
+		once = []any{b.done(key), firings[0].Keep, key.Content(), key.Life(ctx, b.timers.Retry).Milliseconds()}
 	}
 	var list []any
 	err := b.timers.Counted(ctx, func(counting bool) (err error) {
@@ -148,8 +184,18 @@ func (b *Store) Fire(ctx context.Context, token string, dead Lock, firings []Fir
 				keys[first+counts] = t.keys[0]
 			}
 		}
-		list, err = b.timers.RunList(ctx, 3, script, keys, args...)
-		return err
+		return b.timers.OrUnfenced(fences, func(fenced bool) (err error) {
+			guards := guards
+			if !fenced {
+				guards = nil
+			}
+			keys, args := scripts.WithGuards(guards, keys, args)
+			if once != nil {
+				keys, args = append(keys, once[0].(string)), append(args, once[1:]...) //nolint:forcetypeassert // it was set above
+			}
+			list, err = b.timers.RunList(ctx, 3, script, keys, args...)
+			return err
+		})
 	})
 	if err != nil {
 		return FireReply{}, fmt.Errorf("fire: %w", err)
@@ -166,7 +212,7 @@ func (b *Store) placeRuns(ctx context.Context, firings []Firing) (err error) {
 	for i := range firings {
 		f := &firings[i]
 		if f.Last != "" {
-			if f.shard, err = b.shards.Place(ctx, f.Topic, f.Last); err != nil {
+			if f.place, err = b.shards.Place(ctx, f.Topic, f.Last); err != nil {
 				return err
 			}
 		}
@@ -175,7 +221,7 @@ func (b *Store) placeRuns(ctx context.Context, firings []Firing) (err error) {
 			if r.Queue != "" {
 				continue
 			}
-			if r.shard, err = b.shards.Place(ctx, r.Topic, r.ID); err != nil {
+			if r.place, err = b.shards.Place(ctx, r.Topic, r.ID); err != nil {
 				return err
 			}
 		}
@@ -191,7 +237,7 @@ func (b *Store) target(r Run) target {
 	if r.Queue != "" {
 		return target{'c', [...]string{r.Queue, r.Binding, r.Queue, r.Binding, r.Queue}}
 	}
-	k := b.timers.Keys().Of(r.shard)
+	k := b.timers.Keys().Of(r.place.Name)
 	return target{'t', [...]string{k.Timeline, k.Payloads, k.Leases, k.Hint, counts: k.Counts}}
 }
 
@@ -199,7 +245,7 @@ func (b *Store) register(ctx context.Context, firings []Firing, reply FireReply)
 	for i, fate := range reply.Fates {
 		for _, r := range firings[i].Runs {
 			if fate == Fired && r.Queue == "" {
-				b.timers.Remember(ctx, r.shard)
+				b.timers.Remember(ctx, r.place.Name)
 			}
 		}
 	}
@@ -257,36 +303,49 @@ func FireBatch(firings []Firing) int {
 // Send moves a timer from the outbox of an entry to its topic, unless that run or a
 // later one was sent before.
 func (b *Store) Send(ctx context.Context, name, incarnation string, p recur.Put) error {
-	shard, err := b.shards.Place(ctx, p.Topic, p.ID)
+	return b.shards.Routed(ctx, []string{p.Topic}, func() error { return b.send(ctx, name, incarnation, p) })
+}
+
+// send is Send with the layout that the map has.
+func (b *Store) send(ctx context.Context, name, incarnation string, p recur.Put) error {
+	place, err := b.shards.Place(ctx, p.Topic, p.ID)
 	if err != nil {
 		return fmt.Errorf("send run %d of %q: %w", p.Run, name, err)
 	}
 	if was, err := b.shards.RunWasPut(ctx, p.Topic, name, p.ID, incarnation, p.Run); was || err != nil {
 		return err
 	}
-	k := b.timers.Keys().Of(shard)
+	k := b.timers.Keys().Of(place.Name)
 	err = b.timers.Counted(ctx, func(counting bool) error {
 		keys := []string{k.Timeline, k.Payloads, k.Leases, k.Hint, k.Runs, k.Counts}
 		if !counting {
 			keys[5] = keys[0]
 		}
-		_, err := b.timers.RunText(ctx, sendScript, keys, name, incarnation, strconv.FormatInt(p.Run, 10), p.ID, p.Payload, scripts.ScoreText(p.At))
-		return err
+		args := []any{name, incarnation, strconv.FormatInt(p.Run, 10), p.ID, p.Payload, scripts.ScoreText(p.At)}
+		return b.timers.OrUnfenced([]*timers.Fence{place.Fence}, func(fenced bool) error {
+			var guards []scripts.Guard
+			if fenced {
+				guards = place.Fence.Guards(b.timers.Keys(), place.Name)
+			}
+			keys, args := scripts.WithGuards(guards, keys, args)
+			_, err := b.timers.RunText(ctx, sendScript, keys, args...)
+			return err
+		})
 	})
 	if err != nil {
 		return fmt.Errorf("send run %d of %q: %w", p.Run, name, err)
 	}
-	b.timers.Remember(ctx, shard)
+	b.timers.Remember(ctx, place.Name)
 	return nil
 }
 
 // Waiting reports whether a timer exists in its topic.
 func (b *Store) Waiting(ctx context.Context, topic, id string) (bool, error) {
-	shard, err := b.shards.Place(ctx, topic, id)
+	place, err := b.shards.Place(ctx, topic, id)
 	if err != nil {
 		return false, fmt.Errorf("look for %q: %w", id, err)
 	}
-	scores, err := b.rdb().ZMScore(ctx, b.timers.Keys().Of(shard).Timeline, id).Result()
+	scores, err := b.rdb().ZMScore(ctx, b.timers.Keys().Of(place.Name).Timeline, id).Result()
 	if err != nil {
 		return false, fmt.Errorf("look for %q: %w", id, scripts.Wrap(ctx, nil, err))
 	}

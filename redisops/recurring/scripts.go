@@ -14,9 +14,9 @@ var lua = scripts.NewSet(luaFiles)
 
 var (
 	lookScript   = lua.Load("look", "lock")
-	fireScript   = lua.Load("fire", "lock", "tally")
-	onceScript   = lua.Within("once", "fire", "lock", "tally")
+	fireScript   = lua.Fenced("fire", "lock", "tally")
+	onceScript   = lua.FencedWithin("once", "fire", "lock", "tally")
 	putScript    = lua.Load("put")
 	deleteScript = lua.Load("delete")
-	sendScript   = lua.Load("send", "tally")
+	sendScript   = lua.Fenced("send", "tally")
 )

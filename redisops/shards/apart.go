@@ -61,12 +61,10 @@ func (s *Store) writeApart(ctx context.Context, key *timers.Key, b timers.Batch,
 		case done != nil && done[i].ID != "":
 			all = append(all, done[i])
 		default:
-			var one timers.Batch
-			if one, err = s.Divided(ctx, single(topic, e)); err != nil {
-				return
-			}
 			var stored []wakebelltype.Scheduled
-			stored, err = s.timers.Write(ctx, key.Part(apartPart+i), one)
+			stored, err = routed(ctx, s, topic, func(sharding.Layout) ([]wakebelltype.Scheduled, error) {
+				return s.writeRouted(ctx, key.Part(apartPart+i), single(topic, e), nil)
+			})
 			all = append(all, stored...)
 		}
 	})

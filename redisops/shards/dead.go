@@ -77,34 +77,6 @@ func (s *Store) DeadLetter(ctx context.Context, topic, entry string) (timers.Dea
 	return d, err
 }
 
-// Redrive turns dead letters of one shard after the other into timers again; see
-// [timers.Timers.Redrive].
-func (s *Store) Redrive(ctx context.Context, topic string, o wakebelltype.RedriveOptions) (done wakebelltype.RedriveResult, err error) {
-	names, f, err := s.deadOf(ctx, topic, o.Filter)
-	if err != nil {
-		return done, err
-	}
-	o.Filter = f
-	report := o.Each
-	for _, name := range names {
-		if report != nil {
-			o.Each = func(l wakebelltype.RedrivenLetter) {
-				l.Entry = sharding.Place(l.Entry, name)
-				report(l)
-			}
-		}
-		part, err := s.timers.Redrive(ctx, name, o)
-		done.Redriven += part.Redriven
-		done.Overwritten += part.Overwritten
-		done.SkippedLive += part.SkippedLive
-		done.SkippedBroken += part.SkippedBroken
-		if err != nil {
-			return done, err
-		}
-	}
-	return done, nil
-}
-
 // DeleteDead deletes dead letters of all shards; see [timers.Timers.DeleteDead].
 func (s *Store) DeleteDead(ctx context.Context, topic string, f wakebelltype.DeadFilter) (deleted int64, err error) {
 	names, f, err := s.deadOf(ctx, topic, f)

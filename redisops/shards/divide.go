@@ -135,15 +135,29 @@ func (s *Store) Settle(ctx context.Context, topic string) (sharding.Layout, erro
 // it and not arrived.
 func (s *Store) used(ctx context.Context, name string) (used bool, err error) {
 	k := s.timers.Keys().Of(name)
-	err = s.timers.Again(ctx, func() error {
-		n, err := s.timers.RDB.Exists(ctx, k.Timeline, k.Payloads, k.Dead, k.Moving(), k.Leaving()).Result()
-		used = n > 0
-		return scripts.Wrap(ctx, []string{k.Timeline}, err)
-	})
+	n, err := s.exist(ctx, k.Timeline, k.Payloads, k.Moving(), k.Leaving())
+	if used = n > 0; err == nil && !used {
+		used, err = s.hasDead(ctx, name)
+	}
 	if err != nil {
 		return false, fmt.Errorf("look for timers of %q: %w", name, err)
 	}
 	return used, nil
+}
+
+// hasDead reports whether a physical topic has dead letters. The stream stays when the last
+// one is redriven or deleted, so that the ids of its entries do not repeat.
+func (s *Store) hasDead(ctx context.Context, name string) (has bool, err error) {
+	key := s.timers.Keys().Of(name).Dead
+	err = s.timers.Again(ctx, func() error {
+		n, err := s.timers.RDB.XLen(ctx, key).Result()
+		has = n > 0
+		return scripts.Wrap(ctx, []string{key}, err)
+	})
+	if err != nil {
+		return false, fmt.Errorf("look for %q: %w", key, err)
+	}
+	return has, nil
 }
 
 // now returns the time by Redis's clock.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/wakebell/wakebell/internal/sharding"
 	"github.com/wakebell/wakebell/redisops"
+	"github.com/wakebell/wakebell/redisops/internal/scripts"
 	"github.com/wakebell/wakebell/redisops/timers"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
@@ -27,10 +28,32 @@ func place(l sharding.Layout, topic, id string) (own string, others []string) {
 	return own, others
 }
 
-// Place returns the physical topic in which a timer without a key belongs.
-func (s *Store) Place(ctx context.Context, topic, id string) (string, error) {
+// Placed is the physical topic in which a timer belongs, and the fence of calls there.
+type Placed struct {
+	Name  string
+	Fence *timers.Fence
+}
+
+// Place returns the place of a timer without a key.
+func (s *Store) Place(ctx context.Context, topic, id string) (Placed, error) {
 	l, err := s.layout(ctx, topic)
-	return l.Shard(topic, id, ""), err
+	return Placed{l.Shard(topic, id, ""), fenceOf(l)}, err
+}
+
+// Routed makes a call that asks for places of timers of topics, and again while Redis
+// refuses it because one of them has another layout by then.
+func (s *Store) Routed(ctx context.Context, topics []string, call func() error) (err error) {
+	for range maxRefusals {
+		if err = call(); !errors.Is(err, scripts.ErrStaleLayout) {
+			return err
+		}
+		for _, topic := range topics {
+			if err := s.layouts.agree(ctx, topic); err != nil {
+				return err
+			}
+		}
+	}
+	return err
 }
 
 // again returns the layout of a topic whose shard does not have a timer. If the map was
@@ -49,17 +72,22 @@ func (s *Store) again(ctx context.Context, topic string, l sharding.Layout) (sha
 
 // find makes a call for a timer in the shard of its id, and if that does not have it, in
 // the others that may.
-func find[T any](ctx context.Context, s *Store, topic, id string, call func(ctx context.Context, name string) (T, error)) (T, error) {
-	l, err := s.layout(ctx, topic)
-	if err != nil {
-		var none T
-		return none, err
-	}
-	if l.Moves() {
-		return findMoving(ctx, s, l, topic, id, call)
-	}
+func find[T any](ctx context.Context, s *Store, topic, id string, call placedCall[T]) (T, error) {
+	return routed(ctx, s, topic, func(l sharding.Layout) (T, error) {
+		if l.Moves() {
+			return findMoving(ctx, s, l, topic, id, call)
+		}
+		return findResting(ctx, s, l, topic, id, call)
+	})
+}
+
+// placedCall is a call for a timer in a physical topic, behind the fence of a layout.
+type placedCall[T any] = func(ctx context.Context, at timers.Fenced, name string) (T, error)
+
+// findResting makes a call for a timer of a topic whose timers do not move.
+func findResting[T any](ctx context.Context, s *Store, l sharding.Layout, topic, id string, call placedCall[T]) (T, error) {
 	first, _ := place(l, topic, id)
-	found, err := call(ctx, first)
+	found, err := call(ctx, s.at(l), first)
 	if !errors.Is(err, redisops.ErrNotFound) {
 		return found, err
 	}
@@ -71,39 +99,31 @@ func find[T any](ctx context.Context, s *Store, topic, id string, call func(ctx 
 	if own != first {
 		rest = append([]string{own}, rest...)
 	}
-	type answer struct {
-		found T
-		err   error
+	if len(rest) == 0 {
+		return found, err
 	}
-	answers, _ := each(ctx, rest, func(ctx context.Context, name string) (answer, error) {
-		found, err := call(ctx, name)
-		return answer{found, err}, nil
-	})
-	for _, a := range answers {
-		if !errors.Is(a.err, redisops.ErrNotFound) {
-			return a.found, a.err
-		}
-	}
-	return found, err
+	return firstOf(ctx, s.at(l), rest, call)
 }
 
 // Get reads a timer; see [timers.Timers.Get].
 func (s *Store) Get(ctx context.Context, topic, id string) (timers.Timer, error) {
-	return find(ctx, s, topic, id, func(ctx context.Context, name string) (timers.Timer, error) { return s.timers.Get(ctx, name, id) })
+	return find(ctx, s, topic, id, func(ctx context.Context, at timers.Fenced, name string) (timers.Timer, error) {
+		return at.Get(ctx, name, id)
+	})
 }
 
 // Reschedule sets a new instant for a timer, which stays in its shard; see
 // [timers.Timers.Reschedule].
-func (s *Store) Reschedule(ctx context.Context, topic, id string, at time.Time, in time.Duration) (wakebelltype.Scheduled, error) {
-	return find(ctx, s, topic, id, func(ctx context.Context, name string) (wakebelltype.Scheduled, error) {
-		return s.timers.Reschedule(ctx, name, id, at, in)
+func (s *Store) Reschedule(ctx context.Context, topic, id string, when time.Time, in time.Duration) (wakebelltype.Scheduled, error) {
+	return find(ctx, s, topic, id, func(ctx context.Context, at timers.Fenced, name string) (wakebelltype.Scheduled, error) {
+		return at.Reschedule(ctx, name, id, when, in)
 	})
 }
 
 // RunNow makes a timer due now; see [timers.Timers.RunNow].
 func (s *Store) RunNow(ctx context.Context, topic, id string) (wakebelltype.Presence, error) {
-	return find(ctx, s, topic, id, func(ctx context.Context, name string) (wakebelltype.Presence, error) {
-		return s.timers.RunNow(ctx, name, id)
+	return find(ctx, s, topic, id, func(ctx context.Context, at timers.Fenced, name string) (wakebelltype.Presence, error) {
+		return at.RunNow(ctx, name, id)
 	})
 }
 
@@ -119,23 +139,28 @@ const secondRound = 1 << 30
 // CancelKeyed is Cancel with an idempotency key; nil means none. After an error each
 // shard may have removed its timers or not.
 func (s *Store) CancelKeyed(ctx context.Context, topic string, key *timers.Key, ids ...string) ([]wakebelltype.Presence, error) {
-	l, err := s.layout(ctx, topic)
-	if err != nil {
-		return nil, err
-	}
-	if l.Plain() && !recalls(l) {
-		return s.timers.CancelKeyed(ctx, topic, key, ids...)
-	}
 	found := make([]wakebelltype.Presence, len(ids))
 	for i := range found {
 		found[i] = wakebelltype.PresenceAbsent
 	}
+	round := -1
+	return routed(ctx, s, topic, func(l sharding.Layout) ([]wakebelltype.Presence, error) {
+		if round++; l.Plain() && !recalls(l) && round == 0 {
+			return s.at(l).CancelKeyed(ctx, topic, key, ids...)
+		}
+		return found, s.cancelRouted(ctx, l, topic, key.Round(round), ids, found)
+	})
+}
+
+// cancelRouted cancels ids with the layout of their topic, and stores what it finds of those
+// that were absent before.
+func (s *Store) cancelRouted(ctx context.Context, l sharding.Layout, topic string, key *timers.Key, ids []string, found []wakebelltype.Presence) error {
 	if err := s.recallCancel(ctx, l, topic, key, ids, found); err != nil {
-		return nil, err
+		return err
 	}
 	if l.Moves() {
 		if err := s.cancelOld(ctx, l, topic, key.Part(apartPart), ids, found); err != nil {
-			return found, err
+			return err
 		}
 	}
 	asked := map[string][]int{} // indexes of ids by physical topic
@@ -145,14 +170,15 @@ func (s *Store) CancelKeyed(ctx context.Context, topic string, key *timers.Key, 
 			asked[own] = append(asked[own], i)
 		}
 	}
-	if err := s.cancelIn(ctx, key, asked, ids, found); err != nil {
-		return found, err
+	if err := s.cancelIn(ctx, l, key, asked, ids, found); err != nil {
+		return err
 	}
 	if !slices.Contains(found, wakebelltype.PresenceAbsent) {
-		return found, nil
+		return nil
 	}
-	if l, err = s.again(ctx, topic, l); err != nil {
-		return found, err
+	l, err := s.again(ctx, topic, l)
+	if err != nil {
+		return err
 	}
 	before := asked
 	asked = map[string][]int{}
@@ -167,7 +193,7 @@ func (s *Store) CancelKeyed(ctx context.Context, topic string, key *timers.Key, 
 			}
 		}
 	}
-	return found, s.cancelIn(ctx, key.Part(secondRound), asked, ids, found)
+	return s.cancelIn(ctx, l, key.Part(secondRound), asked, ids, found)
 }
 
 // cancelOld cancels timers in the shards before, from which timers move, and delivers the
@@ -179,7 +205,7 @@ func (s *Store) cancelOld(ctx context.Context, l sharding.Layout, topic string, 
 			asked[name] = append(asked[name], i)
 		}
 	}
-	if err := s.cancelIn(ctx, key, asked, ids, found); err != nil {
+	if err := s.cancelIn(ctx, l, key, asked, ids, found); err != nil {
 		return err
 	}
 	for name, at := range asked {
@@ -215,9 +241,9 @@ func (s *Store) recallCancel(ctx context.Context, l sharding.Layout, topic strin
 }
 
 // cancelIn cancels ids in the physical topics that asked names, and stores what it found.
-func (s *Store) cancelIn(ctx context.Context, key *timers.Key, asked map[string][]int, ids []string, found []wakebelltype.Presence) error {
+func (s *Store) cancelIn(ctx context.Context, l sharding.Layout, key *timers.Key, asked map[string][]int, ids []string, found []wakebelltype.Presence) error {
 	return s.ask(ctx, asked, ids, found, func(ctx context.Context, name string, part []string) ([]wakebelltype.Presence, error) {
-		return s.timers.CancelKeyed(ctx, name, key, part...)
+		return s.at(l).CancelKeyed(ctx, name, key, part...)
 	})
 }
 

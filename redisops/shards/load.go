@@ -27,10 +27,10 @@ type putGroup struct {
 // its id existed; see [timers.Timers.Put]. The error wraps [redisops.ErrInvalid] while
 // timers of the topic are moved.
 func (s *Store) Put(ctx context.Context, topic string, mode timers.PutMode, list []timers.Stored) (existed []bool, err error) {
-	l, err := s.layout(ctx, topic)
-	if err != nil {
-		return nil, err
-	}
+	return routed(ctx, s, topic, func(l sharding.Layout) ([]bool, error) { return s.putRouted(ctx, l, topic, mode, list) })
+}
+
+func (s *Store) putRouted(ctx context.Context, l sharding.Layout, topic string, mode timers.PutMode, list []timers.Stored) (existed []bool, err error) {
 	if l.Moves() {
 		return nil, errShards("topic %q: its timers are being moved to %d shards; finish that first", topic, l.Count())
 	}
@@ -47,7 +47,7 @@ func (s *Store) Put(ctx context.Context, topic string, mode timers.PutMode, list
 		}
 		names := slices.Sorted(maps.Keys(groups))
 		answers, err := each(ctx, names, func(ctx context.Context, name string) ([]bool, error) {
-			return s.timers.Put(ctx, name, mode, groups[name].list)
+			return s.at(l).Put(ctx, name, mode, groups[name].list)
 		})
 		if err != nil {
 			return nil, err
@@ -168,26 +168,34 @@ func deadFields(d timers.DeadLetter) []string {
 // PutDead stores dead letters, each as the newest of its shard. After an error some of
 // them may be stored.
 func (s *Store) PutDead(ctx context.Context, topic string, letters []timers.DeadLetter) error {
-	l, err := s.layout(ctx, topic)
-	if err != nil {
-		return err
-	}
 	for len(letters) > 0 {
 		var items [][]string
 		for bytes := 0; len(letters) > 0 && len(items) < movePage && bytes < moveBytes; letters = letters[1:] {
 			items = append(items, deadFields(letters[0]))
 			bytes += len(letters[0].Payload)
 		}
-		parts, _ := s.spread(topic, l, ofDead, items)
 		token := "put " + rand.Text() // so that a call whose answer was lost can be repeated
-		_, err = each(ctx, slices.Sorted(maps.Keys(parts)), func(ctx context.Context, name string) (string, error) {
-			return s.arrive(ctx, ofDead, name, token, parts[name])
+		_, err := routed(ctx, s, topic, func(l sharding.Layout) (bool, error) {
+			for len(items) > 0 { // those of one shard after the other: what is stored is not stored again elsewhere
+				name := deadPlace(topic, l, items[0])
+				parts, _ := s.spread(topic, l, ofDead, items)
+				if _, err := s.toShards(topic, l).arrive(ctx, ofDead, name, token, parts[name]); err != nil {
+					return false, err
+				}
+				items = slices.DeleteFunc(items, func(item []string) bool { return deadPlace(topic, l, item) == name })
+			}
+			return true, nil
 		})
 		if err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// deadPlace returns the physical topic in which a dead letter belongs.
+func deadPlace(topic string, l sharding.Layout, item []string) string {
+	return l.Shard(topic, fieldOf(item, "id"), fieldOf(item, "key"))
 }
 
 // Unused reports whether a topic has no timers and no dead letters.

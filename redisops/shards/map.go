@@ -2,9 +2,11 @@ package shards
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
+	mrand "math/rand/v2"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -27,13 +29,15 @@ const (
 
 // Map is the layouts of all topics that have or had shards, as Redis stores them. It
 // reads the version of the map at most once in Fresh, while it is used, and the map when
-// the version has changed. If Redis does not answer, the layouts stay as they were read.
+// the version has changed. If Redis does not answer, the layouts stay as they were read. If
+// the user has no right to the map, topics count as without shards; if the right was taken
+// away after the map was read, that is an error.
 type Map struct {
 	timers *timers.Timers
 
 	current atomic.Pointer[layouts]
 	reading chan struct{} // has a place for the one call that reads
-	denied  atomic.Bool   // the user has no right to the map
+	warned  atomic.Bool   // that the user has no right to the map
 }
 
 // layouts is what was read at one time.
@@ -41,6 +45,7 @@ type layouts struct {
 	version string // empty: no topic has shards
 	topics  map[string]sharding.Layout
 	broken  map[string]error
+	known   bool // they were read; false: the user has no right to the map
 	read    time.Time
 }
 
@@ -99,18 +104,15 @@ func (m *Map) get(ctx context.Context, fresh time.Duration) (*layouts, error) {
 
 func (m *Map) read(ctx context.Context) (*layouts, error) {
 	old := m.current.Load()
-	if m.denied.Load() {
-		next := &layouts{read: time.Now()}
-		m.current.Store(next)
-		return next, nil
-	}
 	began := time.Now()
 	next, err := m.fetch(ctx, old)
 	switch {
-	case scripts.IsDenied(err):
-		m.denied.Store(true)
-		m.log().WarnContext(ctx, "topics are handled as if they had no shards: the Redis user lacks the right to the key", "key", m.key(), "err", err)
+	case scripts.IsDenied(err) && (old == nil || !old.known):
+		if !m.warned.Swap(true) {
+			m.log().WarnContext(ctx, "topics are handled as if they had no shards: the Redis user lacks the right to the key", "key", m.key(), "err", err)
+		}
 		next, err = &layouts{}, nil
+	case scripts.IsDenied(err): // a topic may have shards by now
 	case err != nil && old != nil && ctx.Err() == nil:
 		m.log().WarnContext(ctx, "layouts of topics could not be read; those that were read before are used", "key", m.key(), "err", err)
 		stay := *old
@@ -140,7 +142,7 @@ func (m *Map) fetch(ctx context.Context, old *layouts) (next *layouts, err error
 func (m *Map) fetchOnce(ctx context.Context, old *layouts) (*layouts, error) {
 	version, err := m.timers.RDB.HGet(ctx, m.key(), versionField).Result()
 	if errors.Is(err, redis.Nil) {
-		return &layouts{}, nil
+		return &layouts{known: true}, nil
 	}
 	if err != nil {
 		return nil, scripts.Wrap(ctx, []string{m.key()}, err)
@@ -153,7 +155,7 @@ func (m *Map) fetchOnce(ctx context.Context, old *layouts) (*layouts, error) {
 	if err != nil {
 		return nil, scripts.Wrap(ctx, []string{m.key()}, err)
 	}
-	next := &layouts{version: fields[versionField], topics: map[string]sharding.Layout{}, broken: map[string]error{}}
+	next := &layouts{known: true, version: fields[versionField], topics: map[string]sharding.Layout{}, broken: map[string]error{}}
 	delete(fields, versionField)
 	for topic, text := range fields {
 		if next.topics[topic], err = sharding.Read(text); err != nil {
@@ -183,7 +185,8 @@ func (m *Map) Stored(ctx context.Context, topic string) (l sharding.Layout, text
 }
 
 // change replaces the stored layout of a topic, until no other change comes between. Next
-// returns the layout that is to be stored; the same one ends the change.
+// returns the layout that is to be stored; the same one ends the change. When it returns,
+// calls that were routed with another layout are refused.
 func (m *Map) change(ctx context.Context, topic string, next func(sharding.Layout) (sharding.Layout, error)) (sharding.Layout, error) {
 	for {
 		old, before, err := m.Stored(ctx, topic)
@@ -191,22 +194,45 @@ func (m *Map) change(ctx context.Context, topic string, next func(sharding.Layou
 			return sharding.Layout{}, err
 		}
 		to, err := next(old)
-		if err != nil || to == old {
+		if err == nil && to == old {
+			return to, nil
+		}
+		switch lost, failed := m.recover(ctx, topic, old, before); {
+		case failed != nil:
+			return sharding.Layout{}, errors.Join(err, failed)
+		case lost:
+			continue
+		case err != nil:
 			return to, err
 		}
-		after := to.Text()
-		if to == (sharding.Layout{}) || to == (sharding.Layout{Shards: 1}) {
-			after = ""
+		if !to.Routes(old) {
+			to.ID, to.Number = rand.Text(), old.Number+1
 		}
-		stored, err := m.timers.RunText(ctx, layoutScript, []string{m.key()}, topic, before, after)
+		stored, err := m.store(ctx, topic, before, to)
 		if err != nil {
-			return sharding.Layout{}, fmt.Errorf("store the layout of topic %q: %w", topic, err)
+			return sharding.Layout{}, err
 		}
-		if stored == after {
-			m.announce(ctx, old.Names(topic))
-			return to, m.Renew(ctx)
+		if !stored {
+			continue
 		}
+		if !to.Routes(old) {
+			err = m.raise(ctx, topic, to)
+		}
+		m.announce(ctx, old.Names(topic))
+		return to, errors.Join(err, m.Renew(ctx))
 	}
+}
+
+// store replaces the text of the layout of a topic in the map, if it is still before, and
+// reports whether the map has the layout then.
+func (m *Map) store(ctx context.Context, topic, before string, to sharding.Layout) (bool, error) {
+	after := to.Text()
+	version := strconv.FormatInt(mrand.Int64N(1<<62), 10)
+	stored, err := m.timers.RunText(ctx, layoutScript, []string{m.key()}, topic, before, after, version)
+	if err != nil {
+		return false, fmt.Errorf("store the layout of topic %q: %w", topic, err)
+	}
+	return stored == after, nil
 }
 
 // announce tells the nodes that handle physical topics that the layout has changed, as a

@@ -26,7 +26,14 @@ type counter struct {
 	key     string
 	sent    atomic.Int64
 	failing atomic.Bool
+	denying atomic.Bool // with the error of a user without rights
 }
+
+// noPerm is an error of Redis.
+type noPerm string
+
+func (e noPerm) Error() string { return string(e) }
+func (noPerm) RedisError()     {}
 
 func (c *counter) DialHook(next redis.DialHook) redis.DialHook { return next }
 
@@ -40,6 +47,11 @@ func (c *counter) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 			c.sent.Add(1)
 			if c.failing.Load() {
 				err := &net.OpError{Op: "read", Err: net.ErrClosed}
+				cmd.SetErr(err)
+				return err
+			}
+			if c.denying.Load() {
+				err := noPerm("NOPERM No permissions to access a key")
 				cmd.SetErr(err)
 				return err
 			}
@@ -123,6 +135,39 @@ func TestAUserWithoutRightToTheMapHasNoShards(t *testing.T) {
 	n, err := admin.ZCard(t.Context(), "timers_timeline:orders").Result()
 	require.NoError(t, err)
 	require.EqualValues(t, 1, n)
+}
+
+// TestARefusedReadOfTheMapDoesNotHideShards takes the right to the map away for a while, as
+// a change of the rights does, and the failover to a server that has not loaded them.
+func TestARefusedReadOfTheMapDoesNotHideShards(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		rdb, _ := redistest.Embedded(t)
+		commands := &counter{key: "timers_shards"}
+		rdb.AddHook(commands)
+		admin := newStore(t, rdb, wakebelltype.Keys{})
+		_, err := admin.Divide(t.Context(), "orders", 4)
+		require.NoError(t, err)
+		fresh := newStore(t, rdb, wakebelltype.Keys{}) // which has not read the map
+		commands.denying.Store(true)
+		entry := timers.Entry{ID: "a", Payload: []byte("x")}
+		<-time.After(Fresh)
+		_, err = admin.Schedule(t.Context(), "orders", entry)
+		require.ErrorIs(t, err, redisops.ErrDenied, "the topic was seen with shards")
+		_, err = fresh.Stats(t.Context(), "orders")
+		require.NoError(t, err, "a user without the right has no shards")
+
+		commands.denying.Store(false)
+		<-time.After(Fresh)
+		for _, s := range []*Store{admin, fresh} {
+			_, err = s.Schedule(t.Context(), "orders", entry)
+			require.NoError(t, err)
+			names, err := s.all(t.Context(), "orders")
+			require.NoError(t, err)
+			require.Len(t, names, 5)
+		}
+		require.Zero(t, rdb.Exists(t.Context(), "timers_timeline:orders").Val())
+	})
 }
 
 func TestABrokenLayoutConcernsItsTopic(t *testing.T) {

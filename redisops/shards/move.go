@@ -107,6 +107,9 @@ func (m *mover) next(ctx context.Context, p *MoveProgress) (wait time.Duration, 
 	}
 	moved, err := m.step(ctx, m.names)
 	p.Moved += moved
+	if errors.Is(err, scripts.ErrStaleLayout) { // unchanged decides on it
+		return 0, errors.Join(m.from.layouts.agree(ctx, m.source), m.to.layouts.agree(ctx, m.topic))
+	}
 	if err != nil {
 		return 0, errors.Join(err, m.deliverRest(ctx))
 	}
@@ -127,14 +130,15 @@ func (m *mover) deliverRest(ctx context.Context) error {
 	return err
 }
 
-// unchanged checks that neither topic is about to be resharded.
+// unchanged checks that neither topic is about to be resharded, and goes on with their
+// layouts.
 func (m *mover) unchanged(ctx context.Context) error {
 	for _, side := range []struct {
 		what  string
 		store *Store
 		topic string
-		was   sharding.Layout
-	}{{"source", m.from, m.source, m.was}, {"target", m.to, m.topic, m.layout}} {
+		was   *sharding.Layout
+	}{{"source", m.from, m.source, &m.was}, {"target", m.to, m.topic, &m.layout}} {
 		l, err := side.store.layout(ctx, side.topic)
 		if err != nil {
 			return fmt.Errorf("%s: %w", side.what, err)
@@ -142,7 +146,9 @@ func (m *mover) unchanged(ctx context.Context) error {
 		if l.To > 0 || l.Moves() || l.Count() != side.was.Count() {
 			return fmt.Errorf("%s: %w", side.what, errShards("topic %q: its number changes; finish that first, and repeat the call", side.topic))
 		}
+		*side.was = l
 	}
+	m.fence = fenceOf(m.was)
 	return nil
 }
 
@@ -157,7 +163,10 @@ func (m *mover) end(ctx context.Context) (done bool, err error) {
 	}
 	for _, name := range m.names {
 		k := m.from.timers.Keys().Of(name)
-		if n, err := m.from.exist(ctx, k.Timeline, k.Dead, k.Leaving()); n > 0 || err != nil {
+		if n, err := m.from.exist(ctx, k.Timeline, k.Leaving()); n > 0 || err != nil {
+			return false, err
+		}
+		if dead, err := m.from.hasDead(ctx, name); dead || err != nil {
 			return false, err
 		}
 	}

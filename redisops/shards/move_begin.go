@@ -52,7 +52,7 @@ func (s *Store) mover(ctx context.Context, topic string, to *Store, arriveIn str
 func (s *Store) moverOf(topic string, l sharding.Layout, names []string) *mover {
 	m := &mover{source: topic, names: names, was: l}
 	m.transport = &transport{
-		from: s, keep: arrivingLife, margin: awayMargin, grace: awayMargin, before: m.noteKeys,
+		from: s, fence: fenceOf(l), keep: arrivingLife, margin: awayMargin, grace: awayMargin, before: m.noteKeys,
 		outbox:  func(k timers.TopicKeys) (string, string) { return k.Leaving(), k.Left() },
 		arrived: func(k timers.TopicKeys) string { return k.Arriving(m.move) },
 	}

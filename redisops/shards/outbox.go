@@ -110,6 +110,7 @@ type transport struct {
 	from, to *Store
 	topic    string // in which they arrive
 	layout   sharding.Layout
+	fence    *timers.Fence // of the physical topics that they leave; that of the layout is where they arrive
 
 	move    string // to another Redis: its name; empty: timers move to other shards
 	outbox  func(timers.TopicKeys) (batches, index string)
@@ -131,7 +132,7 @@ const arrivedLife = 24 * time.Hour
 // toShards is the transport of timers that move to other shards.
 func (s *Store) toShards(topic string, l sharding.Layout) *transport {
 	return &transport{
-		from: s, to: s, topic: topic, layout: l, keep: arrivedLife, margin: moveMargin,
+		from: s, to: s, topic: topic, layout: l, fence: fenceOf(l), keep: arrivedLife, margin: moveMargin,
 		outbox:  func(k timers.TopicKeys) (string, string) { return k.Moving(), k.Taken() },
 		arrived: timers.TopicKeys.Arrived,
 	}
@@ -171,28 +172,27 @@ func fieldOf(entry []string, name string) string {
 	return ""
 }
 
-// arrive stores a part of a batch in a shard, unless it was stored before.
-func (s *Store) arrive(ctx context.Context, kind, name, token string, items []any) (stored string, err error) {
-	return s.toShards("", sharding.Layout{}).arrive(ctx, kind, name, token, items)
-}
-
 // arrive stores a part of a batch in a physical topic, unless it was stored before.
 func (t *transport) arrive(ctx context.Context, kind, name, token string, items []any) (stored string, err error) {
 	store := t.to.timers
 	k, keep := store.Keys().Of(name), t.keep.Milliseconds()
+	var script *redis.Script
+	var keys []string
+	args := []any{token, keep}
 	switch kind {
 	case ofTimers:
-		keys := []string{k.Timeline, k.Payloads, k.Leases, k.Hint, k.TimerKeys, k.KeyOrder, k.KeyStates, k.KeyRates, t.arrived(k)}
-		stored, err = store.RunText(ctx, arriveScript, keys, append([]any{token, keep}, items...)...)
+		script, keys = arriveScript, []string{k.Timeline, k.Payloads, k.Leases, k.Hint, k.TimerKeys, k.KeyOrder, k.KeyStates, k.KeyRates, t.arrived(k)}
 	case ofDead:
-		stored, err = store.RunText(ctx, arriveEntriesScript, []string{k.Dead, t.arrived(k)}, append([]any{token, keep, 0}, items...)...)
+		script, keys, args = arriveEntriesScript, []string{k.Dead, t.arrived(k)}, append(args, 0)
 	case ofHistory:
-		stored, err = store.RunText(ctx, arriveEntriesScript, []string{k.History, t.arrived(k)}, append([]any{token, keep, historyLife.Milliseconds()}, items...)...)
+		script, keys, args = arriveEntriesScript, []string{k.History, t.arrived(k)}, append(args, historyLife.Milliseconds())
 	case ofCounts:
-		stored, err = store.RunText(ctx, arriveCountsScript, []string{k.Counts, t.arrived(k)}, append([]any{token, keep}, items...)...)
+		script, keys = arriveCountsScript, []string{k.Counts, t.arrived(k)}
 	default:
-		err = errBatch
+		return "", errBatch
 	}
+	keys, args = scripts.WithGuards(fenceOf(t.layout).Guards(store.Keys(), name), keys, append(args, items...))
+	stored, err = store.RunText(ctx, script, keys, args...)
 	if err == nil {
 		store.Remember(ctx, name)
 	}
@@ -263,12 +263,13 @@ func (s *Store) settleTaken(ctx context.Context, topic string, l sharding.Layout
 
 // Deliver delivers all outboxes of a topic whose timers move.
 func (s *Store) Deliver(ctx context.Context, topic string) error {
-	l, err := s.layout(ctx, topic)
-	if err != nil || !l.Moves() {
-		return err
-	}
-	_, err = each(ctx, sharding.Names(topic, l.From), func(ctx context.Context, name string) (int, error) {
-		return 0, s.deliverAll(ctx, topic, l, name)
+	_, err := routed(ctx, s, topic, func(l sharding.Layout) ([]int, error) {
+		if !l.Moves() {
+			return nil, nil
+		}
+		return each(ctx, sharding.Names(topic, l.From), func(ctx context.Context, name string) (int, error) {
+			return 0, s.deliverAll(ctx, topic, l, name)
+		})
 	})
 	return err
 }
@@ -280,11 +281,16 @@ const abandonedAfter = 300 * time.Millisecond
 // DeliverAbandoned delivers the batches that a process has left behind, and reports
 // whether timers of the topic move. Nodes call it five times a second then.
 func (s *Store) DeliverAbandoned(ctx context.Context, topic string) (moves bool, err error) {
-	l, err := s.layout(ctx, topic)
-	if err != nil || !l.Moves() {
-		return false, err
-	}
-	_, err = each(ctx, sharding.Names(topic, l.From), func(ctx context.Context, name string) (int, error) {
+	return routed(ctx, s, topic, func(l sharding.Layout) (bool, error) {
+		if !l.Moves() {
+			return l.Moving, nil // of a topic that was divided without timers: it settles soon
+		}
+		return true, s.deliverAbandoned(ctx, topic, l)
+	})
+}
+
+func (s *Store) deliverAbandoned(ctx context.Context, topic string, l sharding.Layout) error {
+	_, err := each(ctx, sharding.Names(topic, l.From), func(ctx context.Context, name string) (int, error) {
 		batches, err := s.outbox(ctx, name)
 		if err != nil || len(batches) == 0 {
 			return 0, err
@@ -305,5 +311,5 @@ func (s *Store) DeliverAbandoned(ctx context.Context, topic string) (moves bool,
 		}
 		return 0, nil
 	})
-	return true, err
+	return err
 }

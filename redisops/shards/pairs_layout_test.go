@@ -113,7 +113,7 @@ func (w *world) takeOnly(st step) {
 		return
 	}
 	names := sharding.Names(modelTopic, l.From)
-	_, _, _, err := st.client(s).take(w.ctx, names[st.b%len(names)])
+	_, _, _, err := st.client(s).toShards(modelTopic, l).take(w.ctx, names[st.b%len(names)])
 	w.must(err, "take")
 }
 
@@ -141,7 +141,7 @@ func (w *world) arriveOnly(st step) {
 			parts, _ := c.spread(modelTopic, l, kind, items)
 			for name, part := range parts {
 				if len(name)%2 == st.b%2 {
-					_, err := c.arrive(w.ctx, kind, name, token+" "+from, part)
+					_, err := c.toShards(modelTopic, l).arrive(w.ctx, kind, name, token+" "+from, part)
 					w.must(err, "arrive")
 				}
 			}

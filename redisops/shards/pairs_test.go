@@ -117,7 +117,7 @@ var details = regexp.MustCompile(`"[^"]*"|[tubv]\d+|[-\d.]+(h|m|s|ms|µs|ns)?|~`
 func kindOf(wrong string) string { return details.ReplaceAllString(wrong, "") }
 
 // TestEveryPairOfOperations checks that timers are delivered, or wait for a named reason
-// that ends, and that no limit is exceeded, whatever operations meet.
+// that ends, and that no limit is exceeded, for every pair of operations.
 func TestEveryPairOfOperations(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)

@@ -32,7 +32,7 @@ type world struct {
 	transit map[string]*timer // between the two Redis
 	version int               // of payloads
 	calls   []keyedCall
-	period   int      // counts changes of the limits that nodes use
+	period  int      // counts changes of the limits that nodes use
 	log     []string // what the steps have done
 }
 
@@ -67,7 +67,7 @@ type timer struct {
 type run struct {
 	id, key, place string
 	from, until    time.Time
-	period          int
+	period         int
 	flow           exchange.Flow
 	ended          bool // settled, cancelled or replaced
 	released       bool

@@ -2,6 +2,7 @@ package shards
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"time"
@@ -83,6 +84,9 @@ func (s *Store) reshardStep(ctx context.Context, topic string, n int, p *Progres
 	}
 	moved, err := s.move(ctx, topic, l)
 	p.Moved += moved
+	if errors.Is(err, scripts.ErrStaleLayout) { // another process has changed it
+		return 0, s.layouts.agree(ctx, topic)
+	}
 	if err != nil {
 		return 0, err
 	}

@@ -212,7 +212,7 @@ func (m *movingModel) step(do func(l sharding.Layout)) {
 func (m *movingModel) crashAfterTake(r *rapid.T) {
 	m.step(func(l sharding.Layout) {
 		k := rapid.IntRange(0, l.From-1).Draw(r, "from")
-		_, _, _, err := m.take(m.t.Context(), sharding.Name(m.topic, l.From, k))
+		_, _, _, err := m.toShards(m.topic, l).take(m.t.Context(), sharding.Name(m.topic, l.From, k))
 		require.NoError(m.t, err)
 	})
 }
@@ -221,7 +221,7 @@ func (m *movingModel) crashAfterTake(r *rapid.T) {
 func (m *movingModel) crashAfterArrival(r *rapid.T) {
 	m.step(func(l sharding.Layout) {
 		from := sharding.Name(m.topic, l.From, rapid.IntRange(0, l.From-1).Draw(r, "from"))
-		_, _, _, err := m.take(m.t.Context(), from)
+		_, _, _, err := m.toShards(m.topic, l).take(m.t.Context(), from)
 		require.NoError(m.t, err)
 		batches, err := m.outbox(m.t.Context(), from)
 		require.NoError(m.t, err)
@@ -231,7 +231,7 @@ func (m *movingModel) crashAfterArrival(r *rapid.T) {
 			parts, _ := m.spread(m.topic, l, kind, items)
 			for name, part := range parts {
 				if rapid.Bool().Draw(r, "arrives") {
-					_, err := m.arrive(m.t.Context(), kind, name, token+" "+from, part)
+					_, err := m.toShards(m.topic, l).arrive(m.t.Context(), kind, name, token+" "+from, part)
 					require.NoError(m.t, err)
 					if rapid.Bool().Draw(r, "are handled") {
 						m.handleAll(name)

@@ -222,7 +222,7 @@ func TestAnOutboxIsDeliveredOnce(t *testing.T) {
 	f := newFixture(t, redistest.Shared(t), wakebelltype.Keys{}, 1)
 	f.schedule(t, numbered(10)...)
 	l := f.startMoving(t, 2)
-	taken, token, batch, err := f.take(t.Context(), f.topic)
+	taken, token, batch, err := f.toShards(f.topic, l).take(t.Context(), f.topic)
 	require.NoError(t, err)
 	require.EqualValues(t, 10, taken)
 	for range 2 {
@@ -236,6 +236,7 @@ func TestAnOutboxIsDeliveredOnce(t *testing.T) {
 	index, err := f.timers.RDB.HKeys(t.Context(), f.timers.Keys().Of(f.topic).Taken()).Result()
 	require.NoError(t, err)
 	require.Equal(t, []string{"n"}, index)
+	require.Positive(t, f.timers.RDB.TTL(t.Context(), f.timers.Keys().Of(f.topic).Taken()).Val(), "it expires")
 	for _, broken := range []string{"", "t1 2 3", "t1 2\nabc", "t9\nabc", "t-1\n", "d1 x\nab"} {
 		require.Error(t, f.deliver(t.Context(), f.topic, l, f.topic, token, broken), "%q", broken)
 	}
@@ -263,7 +264,9 @@ func TestABatchThatIsTakenAfterTheEndIsDelivered(t *testing.T) {
 		from := sharding.Names(f.topic, 4)[3]
 		_, err := f.timers.Schedule(t.Context(), from, timers.Entry{ID: "late", Payload: []byte("x"), In: time.Hour})
 		require.NoError(t, err)
-		taken, _, _, err := f.take(t.Context(), from)
+		process := f.toShards(f.topic, sharding.Layout{})
+		process.fence = nil // it is of an earlier version
+		taken, _, _, err := process.take(t.Context(), from)
 		require.NoError(t, err)
 		require.EqualValues(t, 1, taken)
 		l := settle()
@@ -307,7 +310,7 @@ func TestATimerInAnOutboxIsFound(t *testing.T) {
 			f := newFixture(t, redistest.Shared(t), wakebelltype.Keys{}, 1)
 			f.schedule(t, numbered(10)...)
 			l := f.startMoving(t, 4)
-			taken, _, _, err := f.take(t.Context(), f.topic)
+			taken, _, _, err := f.toShards(f.topic, l).take(t.Context(), f.topic)
 			require.NoError(t, err)
 			require.EqualValues(t, 10, taken)
 			require.NoError(t, call(f))
@@ -337,11 +340,11 @@ func TestATimerStaysWhileItIsWritten(t *testing.T) {
 	for _, e := range []timers.Entry{{ID: "t003", At: hour}, {ID: "new", At: hour}, {ID: "c", Key: "x", At: hour}} {
 		require.NoError(t, batch.Add(f.topic, &e))
 	}
-	divided, err := f.Divided(t.Context(), batch)
+	divided, err := f.divided(t.Context(), batch, nil)
 	require.NoError(t, err)
 	f.moveAll(t, l)
 	require.Equal(t, []string{"a", "b", "t003"}, f.in(t, []string{f.topic}))
-	_, err = f.Divided(t.Context(), batch) // a call of another process, which ends here
+	_, err = f.divided(t.Context(), batch, nil) // a call of another process, which ends here
 	require.NoError(t, err)
 	_, err = f.timers.Write(t.Context(), nil, divided)
 	require.NoError(t, err)

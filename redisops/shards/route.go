@@ -28,9 +28,9 @@ type written struct {
 }
 
 // routes returns the physical topics of those timers of a batch that are still in the
-// shards before, by the index of the timer. They stay there until the returned function is
-// called, when they are written, or for a while if it is not.
-func (s *Store) routes(ctx context.Context, b timers.Batch, layouts map[string]sharding.Layout) (map[int]string, func(context.Context), error) {
+// shards before, by the index of the timer. They stay there until unpin is called, when they
+// are written, or for a while if it is not.
+func (s *Store) routes(ctx context.Context, b timers.Batch, layouts map[string]sharding.Layout) (pinnedRoutes, error) {
 	type place struct{ topic, name string }
 	asked := map[place][]written{}
 	b.Each(func(i int, topic string, e *timers.Entry) {
@@ -39,60 +39,65 @@ func (s *Store) routes(ctx context.Context, b timers.Batch, layouts map[string]s
 			asked[at] = append(asked[at], written{i, e.ID, e.Key, e.Once > 0})
 		}
 	})
-	if len(asked) == 0 {
-		return nil, nil, nil
-	}
-	routes, call := map[int]string{}, rand.Text()
-	pinned := map[string][]any{} // the fields of the pins by physical topic
+	r := pinnedRoutes{names: map[int]string{}, call: rand.Text(), fields: map[string][]any{}}
 	for at, list := range asked {
-		codes, err := s.pin(ctx, at.name, call, list)
+		codes, err := s.pin(ctx, layouts[at.topic], at.name, r.call, list)
 		if err != nil {
-			return nil, nil, err
+			return r, err
 		}
 		taken := false
 		for i, w := range list {
 			if codes[i] == 'e' {
-				routes[w.index] = at.name
-				pinned[at.name] = append(pinned[at.name], "i"+w.id)
+				r.names[w.index] = at.name
+				r.fields[at.name] = append(r.fields[at.name], "i"+w.id)
 				if w.key != "" {
-					pinned[at.name] = append(pinned[at.name], "k"+w.key)
+					r.fields[at.name] = append(r.fields[at.name], "k"+w.key)
 				}
 				continue
 			}
 			taken = taken || codes[i] == 'm'
 			if w.once {
 				if err := s.moveMark(ctx, at.name, w.id, layouts[at.topic].Shard(at.topic, w.id, w.key)); err != nil {
-					return nil, nil, err
+					return r, err
 				}
 			}
 		}
 		if taken {
 			if err := s.deliverAll(ctx, at.topic, layouts[at.topic], at.name); err != nil {
-				return nil, nil, err
+				return r, err
 			}
 		}
 	}
-	return routes, func(ctx context.Context) { s.unpin(ctx, call, pinned) }, nil
+	return r, nil
 }
 
-// unpin lets timers move again that a call has written. A pin that stays expires.
-func (s *Store) unpin(ctx context.Context, call string, pinned map[string][]any) {
-	for name, fields := range pinned {
+// pinnedRoutes are the timers of a call that stay in the shards before.
+type pinnedRoutes struct {
+	call   string
+	names  map[int]string   // their physical topics, by the indexes of the timers
+	fields map[string][]any // the fields of their pins by physical topic
+}
+
+// unpin lets timers move again that a call has written. A pin that stays expires, and the
+// call is refused then.
+func (s *Store) unpin(ctx context.Context, r pinnedRoutes) {
+	for name, fields := range r.fields {
 		keys := []string{s.timers.Keys().Of(name).Pins()}
-		if _, err := s.timers.Try(ctx, unpinScript, keys, append([]any{call}, fields...)...); err != nil {
+		if _, err := s.timers.Try(ctx, unpinScript, keys, append([]any{r.call}, fields...)...); err != nil {
 			s.layouts.log().DebugContext(ctx, "timers were not unpinned", "topic", name, "err", err)
 		}
 	}
 }
 
 // pin asks which timers are in a physical topic, and keeps these from being moved.
-func (s *Store) pin(ctx context.Context, name, call string, list []written) (string, error) {
+func (s *Store) pin(ctx context.Context, l sharding.Layout, name, call string, list []written) (string, error) {
 	k := s.timers.Keys().Of(name)
 	args := []any{(s.timers.Retry.Budget(ctx) + pinMargin).Microseconds(), call}
 	for i := range list {
 		args = append(args, list[i].id, list[i].key)
 	}
-	codes, err := s.timers.RunText(ctx, pinScript, []string{k.Timeline, k.KeyStates, k.Taken(), k.Pins()}, args...)
+	keys, args := scripts.WithGuards(fenceOf(l).Guards(s.timers.Keys(), name), []string{k.Timeline, k.KeyStates, k.Taken(), k.Pins()}, args)
+	codes, err := s.timers.RunText(ctx, pinScript, keys, args...)
 	if err == nil && len(codes) != len(list) {
 		err = fmt.Errorf("%w: %d answers for %d timers", scripts.ErrReply, len(codes), len(list))
 	}
@@ -112,9 +117,9 @@ func old(l sharding.Layout, topic, id string) []string {
 
 // findMoving makes a call for a timer of a topic whose timers move: in the shards before,
 // and then, since timers only move away from there, in those in which they belong.
-func findMoving[T any](ctx context.Context, s *Store, l sharding.Layout, topic, id string, call func(ctx context.Context, name string) (T, error)) (T, error) {
+func findMoving[T any](ctx context.Context, s *Store, l sharding.Layout, topic, id string, call placedCall[T]) (T, error) {
 	olds := old(l, topic, id)
-	found, err := firstOf(ctx, olds, call)
+	found, err := firstOf(ctx, s.at(l), olds, call)
 	if !errors.Is(err, redisops.ErrNotFound) {
 		return found, err
 	}
@@ -124,26 +129,30 @@ func findMoving[T any](ctx context.Context, s *Store, l sharding.Layout, topic, 
 		return found, err
 	}
 	if l.Keyed {
-		return firstOf(ctx, l.Names(topic), call)
+		return firstOf(ctx, s.at(l), l.Names(topic), call)
 	}
-	return call(ctx, l.Shard(topic, id, ""))
+	return call(ctx, s.at(l), l.Shard(topic, id, ""))
 }
 
-// firstOf makes a call in several physical topics at once, and returns the first answer
-// of one that has the timer.
-func firstOf[T any](ctx context.Context, names []string, call func(ctx context.Context, name string) (T, error)) (T, error) {
+// firstOf makes a call in several physical topics at once, and returns the first answer of
+// one that has the timer, or an error of one that may have it.
+func firstOf[T any](ctx context.Context, at timers.Fenced, names []string, call placedCall[T]) (T, error) {
 	type answer struct {
 		found T
 		err   error
 	}
 	answers, _ := each(ctx, names, func(ctx context.Context, name string) (answer, error) {
-		found, err := call(ctx, name)
+		found, err := call(ctx, at, name)
 		return answer{found, err}, nil
 	})
+	best := answers[0]
 	for _, a := range answers {
-		if !errors.Is(a.err, redisops.ErrNotFound) {
-			return a.found, a.err
+		if a.err == nil {
+			return a.found, nil
+		}
+		if errors.Is(best.err, redisops.ErrNotFound) {
+			best = a
 		}
 	}
-	return answers[0].found, answers[0].err
+	return best.found, best.err
 }

@@ -19,16 +19,17 @@ var luaFiles embed.FS
 var (
 	lua                 = scripts.NewSet(luaFiles, timers.Parts())
 	layoutScript        = lua.Load("layout")
-	pinScript           = lua.Load("pin")
+	pinScript           = lua.Fenced("pin")
 	unpinScript         = lua.Load("unpin")
-	takeScript          = lua.Load("take", "keys", "keys_order")
-	arriveScript        = lua.Load("arrive", "keys", "keys_order", "keys_written")
+	takeScript          = lua.Fenced("take", "keys", "keys_order")
+	arriveScript        = lua.Fenced("arrive", "keys", "keys_order", "keys_written")
 	dropScript          = lua.Load("drop")
-	takeEntriesScript   = lua.Load("take_entries")
-	arriveEntriesScript = lua.Load("arrive_entries")
-	takeCountsScript    = lua.Load("take_counts")
-	arriveCountsScript  = lua.Load("arrive_counts")
+	takeEntriesScript   = lua.Fenced("take_entries")
+	arriveEntriesScript = lua.Fenced("arrive_entries")
+	takeCountsScript    = lua.Fenced("take_counts")
+	arriveCountsScript  = lua.Fenced("arrive_counts")
 	arriveRunsScript    = lua.Load("arrive_runs")
+	raiseScript         = lua.Load("raise")
 	leaveScript         = lua.Load("leave")
 	leftScript          = lua.Load("left")
 )
@@ -37,6 +38,7 @@ var (
 type Store struct {
 	timers  *timers.Timers
 	layouts *Map
+	checked sync.Map // the identity of the layout of each topic that Polled has compared with its record
 }
 
 // New returns the store of topics with and without shards on the Redis of t. It starts no
@@ -92,11 +94,24 @@ func (s *Store) Physical(ctx context.Context, topics ...string) (names []string,
 	return names, nil
 }
 
-// Polled returns the physical topics of a topic that nodes handle now.
+// Polled returns the physical topics of a topic that nodes handle now. It looks once whether
+// a layout is one that the map has again after a failover.
 func (s *Store) Polled(ctx context.Context, topic string) ([]string, error) {
 	l, err := s.layout(ctx, topic)
 	if err != nil {
 		return nil, err
+	}
+	if at, known := s.checked.Load(topic); !known || at != l.ID {
+		_, record, err := s.layouts.record(ctx, topic) // each change writes it
+		if err == nil && record.Number > l.Number {
+			if err = s.layouts.agree(ctx, topic); err == nil {
+				l, err = s.layout(ctx, topic)
+			}
+		}
+		if err != nil && !scripts.IsDenied(err) {
+			return nil, err
+		}
+		s.checked.Store(topic, l.ID)
 	}
 	if l.Plain() && l.From == 0 {
 		return []string{topic}, nil
@@ -136,11 +151,16 @@ func each[T any](ctx context.Context, names []string, call func(ctx context.Cont
 
 // sum adds the numbers that a call returns for each physical topic of a topic. After an
 // error it returns the sum of those that succeeded.
-func (s *Store) sum(ctx context.Context, topic string, call func(ctx context.Context, name string) (int64, error)) (total int64, err error) {
-	l, err := s.layout(ctx, topic)
-	if err != nil {
-		return 0, err
-	}
+func (s *Store) sum(ctx context.Context, topic string, call placedCall[int64]) (total int64, err error) {
+	_, err = routed(ctx, s, topic, func(l sharding.Layout) (int64, error) {
+		n, err := s.sumRouted(ctx, l, topic, func(ctx context.Context, name string) (int64, error) { return call(ctx, s.at(l), name) })
+		total += n
+		return n, err
+	})
+	return total, err
+}
+
+func (s *Store) sumRouted(ctx context.Context, l sharding.Layout, topic string, call func(ctx context.Context, name string) (int64, error)) (total int64, err error) {
 	names := l.All(topic)
 	if l.Moves() { // first where timers leave, so that none is missed
 		if total, err = add(ctx, sharding.Names(topic, l.From), call); err == nil {

@@ -7,7 +7,6 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/wakebell/wakebell/internal/sharding"
 	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/internal/scripts"
 )
@@ -47,18 +46,13 @@ func (t *transport) moveTimers(ctx context.Context, from string) (int64, error) 
 	return taken, t.deliver(ctx, from, token, batch)
 }
 
-// take takes a batch of timers out of a shard.
-func (s *Store) take(ctx context.Context, from string) (taken int64, token, batch string, err error) {
-	return s.toShards("", sharding.Layout{}).take(ctx, from)
-}
-
 // take takes a batch of timers out of a physical topic.
 func (t *transport) take(ctx context.Context, from string) (taken int64, token, batch string, err error) {
 	k := t.from.timers.Keys().Of(from)
 	batches, index := t.outbox(k)
 	keys := []string{k.Timeline, k.Payloads, k.Leases, k.TimerKeys, k.KeyOrder, k.KeyStates, k.KeyRates, batches, index, k.Pins()}
 	for offset := 0; ; {
-		taken, texts, err := t.runTake(ctx, 4, takeScript, keys, movePage, offset, t.margin.Microseconds(), t.grace.Microseconds(), moveKey, moveBytes)
+		taken, texts, err := t.runTake(ctx, from, 4, takeScript, keys, movePage, offset, t.margin.Microseconds(), t.grace.Microseconds(), moveKey, moveBytes)
 		if err != nil {
 			return 0, "", "", fmt.Errorf("move timers of %q: %w", from, err)
 		}
@@ -73,7 +67,7 @@ func (t *transport) take(ctx context.Context, from string) (taken int64, token, 
 // moveEntries moves entries of a stream of a physical topic.
 func (t *transport) moveEntries(ctx context.Context, from, stream, kind string) (int64, error) {
 	batches, index := t.outbox(t.from.timers.Keys().Of(from))
-	taken, texts, err := t.runTake(ctx, 3, takeEntriesScript, []string{stream, batches, index}, kind, movePage)
+	taken, texts, err := t.runTake(ctx, from, 3, takeEntriesScript, []string{stream, batches, index}, kind, movePage, moveBytes)
 	if err != nil {
 		return 0, fmt.Errorf("move entries of %q: %w", stream, err)
 	}
@@ -88,7 +82,7 @@ func (t *transport) moveEntries(ctx context.Context, from, stream, kind string) 
 func (t *transport) moveCounts(ctx context.Context, from string) error {
 	k := t.from.timers.Keys().Of(from)
 	batches, index := t.outbox(k)
-	taken, texts, err := t.runTake(ctx, 3, takeCountsScript, []string{k.Counts, batches, index}, ofCounts)
+	taken, texts, err := t.runTake(ctx, from, 3, takeCountsScript, []string{k.Counts, batches, index}, ofCounts)
 	if err != nil {
 		return fmt.Errorf("move the counts of %q: %w", from, err)
 	}
@@ -104,8 +98,9 @@ var errMoveEnded = fmt.Errorf("%w: another process has ended the move; repeat th
 
 // runTake runs a script that takes a batch, whose answer has n texts, the first of which is
 // how many timers or entries were taken.
-func (t *transport) runTake(ctx context.Context, n int, script *redis.Script, keys []string, args ...any) (taken int64, texts []string, err error) {
-	reply, err := t.from.timers.RunList(ctx, n, script, keys, append([]any{t.move}, args...)...)
+func (t *transport) runTake(ctx context.Context, from string, n int, script *redis.Script, keys []string, args ...any) (taken int64, texts []string, err error) {
+	keys, args = scripts.WithGuards(t.fence.Guards(t.from.timers.Keys(), from), keys, append([]any{t.move}, args...))
+	reply, err := t.from.timers.RunList(ctx, n, script, keys, args...)
 	if err != nil {
 		return 0, nil, err
 	}

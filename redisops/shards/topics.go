@@ -7,19 +7,24 @@ import (
 
 	"github.com/wakebell/wakebell/internal/metrics"
 	"github.com/wakebell/wakebell/internal/sharding"
+	"github.com/wakebell/wakebell/redisops/timers"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // CancelAll removes every timer of all shards and returns their number; see
 // [timers.Timers.CancelAll].
 func (s *Store) CancelAll(ctx context.Context, topic string) (int64, error) {
-	return s.sum(ctx, topic, s.timers.CancelAll)
+	return s.sum(ctx, topic, func(ctx context.Context, at timers.Fenced, name string) (int64, error) {
+		return at.CancelAll(ctx, name)
+	})
 }
 
 // Forget removes all keys of all shards; see [timers.Timers.Forget]. The layout stays,
 // because clients may use it for [Fresh] more.
 func (s *Store) Forget(ctx context.Context, topic string) error {
-	_, err := s.sum(ctx, topic, func(ctx context.Context, name string) (int64, error) { return 0, s.timers.Forget(ctx, name) })
+	_, err := s.sum(ctx, topic, func(ctx context.Context, at timers.Fenced, name string) (int64, error) {
+		return 0, at.Forget(ctx, name)
+	})
 	return err
 }
 
@@ -141,6 +146,19 @@ func (s *Store) Topics(ctx context.Context, cursor uint64) ([]string, uint64, er
 // [timers.Timers.DiscoverTopics].
 func (s *Store) DiscoverTopics(ctx context.Context, cursor uint64) ([]string, uint64, error) {
 	return logical(s.timers.DiscoverTopics(ctx, cursor))
+}
+
+// Enlist adds the shards of topics to the registry; see [timers.Timers.Enlist].
+func (s *Store) Enlist(ctx context.Context, topics []string) error {
+	var physical []string
+	for _, topic := range topics {
+		names, err := s.all(ctx, topic)
+		if err != nil {
+			return err
+		}
+		physical = append(physical, names...)
+	}
+	return s.timers.Enlist(ctx, physical)
 }
 
 func logical(names []string, next uint64, err error) ([]string, uint64, error) {

@@ -2,9 +2,11 @@ package shards
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/wakebell/wakebell/internal/sharding"
+	"github.com/wakebell/wakebell/redisops/internal/scripts"
 	"github.com/wakebell/wakebell/redisops/timers"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
@@ -22,19 +24,51 @@ func (s *Store) Schedule(ctx context.Context, topic string, entries ...timers.En
 
 // Write stores the timers of a batch; see [timers.Timers.Write]. The shards of a topic
 // are written at once, so after an error each of them may have its part or not.
-func (s *Store) Write(ctx context.Context, key *timers.Key, b timers.Batch) ([]wakebelltype.Scheduled, error) {
-	done, err := s.recall(ctx, key, b)
-	if err != nil {
+func (s *Store) Write(ctx context.Context, key *timers.Key, b timers.Batch) (done []wakebelltype.Scheduled, err error) {
+	if done, err = s.recall(ctx, key, b); err != nil {
 		return nil, err
 	}
-	if key != nil && !key.Brief() {
-		if apart, err := s.movesAny(ctx, b); apart || err != nil {
-			return s.writeApart(ctx, key, b, done)
+	return s.writeAgain(ctx, key, b, done)
+}
+
+// Refused returns the results of a batch, which Divided has divided, after done and err of
+// [timers.Timers.Write]: it stores what a fence has refused.
+func (s *Store) Refused(ctx context.Context, b timers.Batch, done []wakebelltype.Scheduled, err error) ([]wakebelltype.Scheduled, error) {
+	if !errors.Is(err, scripts.ErrStaleLayout) {
+		return done, err
+	}
+	if err := s.agreeAll(ctx, b); err != nil {
+		return nil, err
+	}
+	return s.writeAgain(ctx, nil, b, done)
+}
+
+// writeAgain stores those timers of a batch that have no result yet, with the layouts of
+// their topics, until none is refused.
+func (s *Store) writeAgain(ctx context.Context, key *timers.Key, b timers.Batch, done []wakebelltype.Scheduled) (all []wakebelltype.Scheduled, err error) {
+	for range maxRefusals {
+		if key != nil && !key.Brief() {
+			if apart, err := s.movesAny(ctx, b); apart || err != nil {
+				return s.writeApart(ctx, key, b, done)
+			}
+		}
+		done, err = s.writeRouted(ctx, key, b, done)
+		if !errors.Is(err, scripts.ErrStaleLayout) {
+			return done, err
+		}
+		if err := s.agreeAll(ctx, b); err != nil {
+			return nil, err
 		}
 	}
+	return nil, err
+}
+
+// writeRouted stores those timers of a batch that have no result yet. After an error that
+// wraps [scripts.ErrStaleLayout] those that were refused still have none.
+func (s *Store) writeRouted(ctx context.Context, key *timers.Key, b timers.Batch, done []wakebelltype.Scheduled) ([]wakebelltype.Scheduled, error) {
 	divided, err := s.divided(ctx, b, done)
 	if err != nil {
-		return nil, err
+		return done, err
 	}
 	stored, err := s.timers.Write(ctx, key, divided)
 	if done == nil || len(stored) == 0 && err != nil {
@@ -87,18 +121,44 @@ func recalls(l sharding.Layout) bool {
 
 // Divided returns a batch with the physical topics of its timers, for
 // [timers.Timers.Write].
-func (s *Store) Divided(ctx context.Context, b timers.Batch) (timers.Batch, error) {
-	return s.divided(ctx, b, nil)
+func (s *Store) Divided(ctx context.Context, b timers.Batch) (divided timers.Batch, err error) {
+	for range maxRefusals {
+		if divided, err = s.divided(ctx, b, nil); !errors.Is(err, scripts.ErrStaleLayout) {
+			return divided, err
+		}
+		if err := s.agreeAll(ctx, b); err != nil {
+			return divided, err
+		}
+	}
+	return divided, err
 }
 
-// divided is Divided without the timers that have a result.
+// agreeAll reads the layouts of the topics of a batch again.
+func (s *Store) agreeAll(ctx context.Context, b timers.Batch) error {
+	for topic := range b.Topics {
+		if err := s.layouts.agree(ctx, topic); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// divided returns a batch with the physical topics of its timers, for
+// [timers.Timers.Write], without the timers that have a result.
 func (s *Store) divided(ctx context.Context, b timers.Batch, done []wakebelltype.Scheduled) (timers.Batch, error) {
 	placed := map[string]sharding.Layout(nil) // the topics that are not plain
+	fences := map[string]sharding.Layout(nil) // those that were divided once
 	moves := false
 	for topic := range b.Topics {
 		l, err := s.layout(ctx, topic)
 		if err != nil {
 			return timers.Batch{}, err
+		}
+		if l.ID != "" {
+			if fences == nil {
+				fences = map[string]sharding.Layout{}
+			}
+			fences[topic] = l
 		}
 		if !l.Plain() {
 			if placed == nil {
@@ -109,13 +169,13 @@ func (s *Store) divided(ctx context.Context, b timers.Batch, done []wakebelltype
 		}
 	}
 	if placed == nil && done == nil {
+		b.Fence(func(topic string) *timers.Fence { return fenceOf(fences[topic]) })
 		return b, nil
 	}
-	var routes map[int]string
-	var written func(context.Context)
+	var routes pinnedRoutes
 	if moves {
 		var err error
-		if routes, written, err = s.routes(ctx, b, placed); err != nil {
+		if routes, err = s.routes(ctx, b, placed); err != nil {
 			return timers.Batch{}, err
 		}
 	}
@@ -131,12 +191,21 @@ func (s *Store) divided(ctx context.Context, b timers.Batch, done []wakebelltype
 		if e.Key != "" && !l.Keyed {
 			keyed[topic] = true
 		}
-		if name, known := routes[i]; known {
+		if name, known := routes.names[i]; known {
 			return name
 		}
 		return l.Shard(topic, e.ID, e.Key)
 	})
-	divided.After(written)
+	divided.Fence(func(name string) *timers.Fence {
+		f := fenceOf(fences[sharding.Topic(name)])
+		if _, pinned := routes.fields[name]; pinned {
+			f = &timers.Fence{Layout: f.Layout, Pins: routes.call}
+		}
+		return f
+	})
+	if len(routes.fields) > 0 {
+		divided.After(func(ctx context.Context) { s.unpin(ctx, routes) })
+	}
 	for topic := range keyed {
 		if err := s.markKeyed(ctx, topic); err != nil {
 			return timers.Batch{}, err

@@ -57,20 +57,23 @@ func (s *Timers) mayGoApart(topic string, entries []Entry) bool {
 // If Redis refuses the transaction or the first command, the error is errNotApart
 // and nothing was written; the caller then runs the script alone, which succeeds or
 // returns the reason.
-func (s *Timers) callApart(ctx context.Context, topic string, entries []Entry) ([]wakebelltype.Scheduled, error) {
+func (s *Timers) callApart(ctx context.Context, topic string, fence *Fence, entries []Entry) ([]wakebelltype.Scheduled, error) {
 	keys, args := scheduleCall(s.keys, topic, entries, true, s.counting())
+	payloadsKey, apartKey := keys[1], keys[len(keys)-1]
+	keys, args = scripts.WithGuards(fence.Guards(s.keys, topic), keys, args)
 	payloads := make([]any, 2*len(entries))
 	for i := range entries {
 		payloads[2*i], payloads[2*i+1] = &entries[i].ID, entries[i].Payload
 	}
 	pipe := s.RDB.TxPipeline()
 	answer := scheduleScript.EvalSha(ctx, pipe, keys, args...)
-	payloadsKey, apartKey := keys[1], keys[len(keys)-1]
 	pipe.HSet(ctx, apartKey, payloads...)
 	pipe.Eval(ctx, apartScript, []string{apartKey, payloadsKey})
 	_, err := pipe.Exec(ctx)
 	var refused redis.Error
 	switch {
+	case redis.HasErrorPrefix(err, "STALELAYOUT"):
+		return nil, scripts.Wrap(ctx, keys, err)
 	case errors.As(err, &refused):
 		s.topics.found(topic, false)
 		if strings.Contains(refused.Error(), "NOPERM") { // to MULTI or EXEC, or what the script needs as well

@@ -1,6 +1,7 @@
 package timers
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -30,6 +31,7 @@ type Batch struct {
 // group is the timers of one topic.
 type group struct {
 	topic   string // with the prefix
+	fence   *Fence // of the topic; nil: none
 	entries []Entry
 	places  []int32 // a hash table of the ids: index + 1; 0: free
 }
@@ -153,7 +155,17 @@ func (b *Batch) Each(do func(i int, topic string, e *Entry)) {
 	})
 }
 
-// After sets what is called when all timers are written, and not after an error.
+// Fence sets the fences of the topics of the batch.
+func (b *Batch) Fence(of func(topic string) *Fence) {
+	for i := range 1 + len(b.others) {
+		if g := b.group(i); g.topic != "" {
+			g.fence = of(g.topic)
+		}
+	}
+}
+
+// After sets what is called when all timers are written, or refused by a fence, and not
+// after another error.
 func (b *Batch) After(call func(ctx context.Context)) { b.after = call }
 
 // Topics yields the topics of the batch, with the prefix.
@@ -220,7 +232,7 @@ func (e *Entry) fault() string {
 	case e.Policy > wakebelltype.PolicyDebounce:
 		return fmt.Sprintf("policy: %d is unknown", e.Policy)
 	case e.At.After(scripts.LastInstant):
-		return fmt.Sprintf("at: year %d, want at most 9999", e.At.Year())
+		return fmt.Sprintf("at: %s, want at most %s", e.At.UTC().Format(time.RFC3339Nano), scripts.LastInstant.Format(time.RFC3339))
 	case e.Once != 0 && (e.Once < time.Millisecond || e.Once > MaxOnce):
 		return fmt.Sprintf("once: %v, want 1ms to 100 years", e.Once)
 	case e.Replicas < 0 || e.Replicas > MaxReplicas:
@@ -242,10 +254,12 @@ func (e *Entry) fault() string {
 // roundTrip is the timers of one call of the script, and its result.
 type roundTrip struct {
 	topic   string
+	fence   *Fence
 	key     *Key
 	entries []Entry
 	done    []wakebelltype.Scheduled
 	short   error // wraps ErrTooFewReplicas
+	stale   error // wraps ErrStaleLayout: it was refused
 }
 
 // roundTrips divides the batch into calls of the script.
@@ -255,7 +269,7 @@ func (b *Batch) roundTrips(key *Key) []roundTrip {
 		g := b.group(i)
 		for first := 0; first < len(g.entries); {
 			n := fitting(g.entries[first:])
-			trips = append(trips, roundTrip{topic: g.topic, key: key.after(first), entries: g.entries[first : first+n]})
+			trips = append(trips, roundTrip{topic: g.topic, fence: g.fence, key: key.after(first), entries: g.entries[first : first+n]})
 			first += n
 		}
 	}
@@ -274,16 +288,17 @@ func fitting(entries []Entry) int {
 	return len(entries)
 }
 
-// inOrder returns the results of the round trips in the order of Add.
+// inOrder returns the results of the round trips in the order of Add, and why some of them
+// are not as the caller wants.
 func (b *Batch) inOrder(trips []roundTrip) (done []wakebelltype.Scheduled, short error) {
 	if len(trips) == 1 {
-		return trips[0].done, trips[0].short
+		return trips[0].done, cmp.Or(trips[0].stale, trips[0].short)
 	}
 	results := make(map[string][]wakebelltype.Scheduled, 1+len(b.others)) // by topic
 	for i := range trips {
 		t := &trips[i]
 		results[t.topic] = append(results[t.topic], t.done...)
-		short = errors.Join(short, t.short)
+		short = errors.Join(short, t.short, t.stale)
 	}
 	if b.owners == nil {
 		return results[trips[0].topic], short

@@ -28,15 +28,19 @@ func (s *Timers) Cancel(ctx context.Context, topic string, ids ...string) ([]wak
 
 // CancelKeyed is Cancel with an idempotency key; nil means none.
 func (s *Timers) CancelKeyed(ctx context.Context, topic string, key *Key, ids ...string) ([]wakebelltype.Presence, error) {
+	return s.WithFence(nil).CancelKeyed(ctx, topic, key, ids...)
+}
+
+// CancelKeyed is [Timers.CancelKeyed] behind the fence.
+func (s Fenced) CancelKeyed(ctx context.Context, topic string, key *Key, ids ...string) ([]wakebelltype.Presence, error) {
 	if err := layout.CheckTopic(topic); err != nil {
 		return nil, err
 	}
-	k := s.keys.Of(topic)
 	found := make([]wakebelltype.Presence, 0, len(ids))
 	for part := range slices.Chunk(ids, layout.BatchEntries) {
 		var reply string
 		err := s.orKeyless(func() (err error) {
-			reply, err = s.cancelPart(ctx, k, key.after(len(found)), part)
+			reply, err = s.cancelPart(ctx, topic, key.after(len(found)), part)
 			return err
 		})
 		if err == nil && len(reply) != len(part) {
@@ -53,29 +57,31 @@ func (s *Timers) CancelKeyed(ctx context.Context, topic string, key *Key, ids ..
 }
 
 // cancelPart runs lua/cancel.lua for ids of one round trip.
-func (s *Timers) cancelPart(ctx context.Context, k TopicKeys, key *Key, ids []string) (string, error) {
+func (s Fenced) cancelPart(ctx context.Context, topic string, key *Key, ids []string) (string, error) {
 	args := make([]any, len(ids))
 	for i := range ids {
 		args[i] = &ids[i]
 	}
-	script, keys := cancelScript, append([]string{k.Timeline, k.Payloads, k.Leases, k.Hint}, s.orderKeys(k)...)
-	if key != nil {
-		script = keyedCancelScript
-		keys, args = key.args(k, keys, args)
-	}
-	return s.RunText(ctx, script, keys, args...)
+	k := s.keys.Of(topic)
+	keys := append([]string{k.Timeline, k.Payloads, k.Leases, k.Hint}, s.orderKeys(k)...)
+	return s.runText(ctx, cancelScript, topic, key, keys, args...)
 }
 
 // CancelAll removes every timer of the topic and returns their number. Dead letters
 // stay.
 func (s *Timers) CancelAll(ctx context.Context, topic string) (int64, error) {
+	return s.WithFence(nil).CancelAll(ctx, topic)
+}
+
+// CancelAll is [Timers.CancelAll] behind the fence.
+func (s Fenced) CancelAll(ctx context.Context, topic string) (int64, error) {
 	if err := layout.CheckTopic(topic); err != nil {
 		return 0, err
 	}
 	k := s.keys.Of(topic)
 	var reply string
 	err := s.orKeyless(func() (err error) {
-		reply, err = s.RunText(ctx, cancelAllScript, append([]string{k.Timeline, k.Payloads, k.Leases, k.Hint}, s.orderKeys(k)...))
+		reply, err = s.runText(ctx, cancelAllScript, topic, nil, append([]string{k.Timeline, k.Payloads, k.Leases, k.Hint}, s.orderKeys(k)...))
 		return err
 	})
 	if err != nil {
@@ -90,6 +96,11 @@ func (s *Timers) CancelAll(ctx context.Context, topic string) (int64, error) {
 // again. The outcome is OutcomeMoved or OutcomeSuperseded. The error wraps
 // [redisops.ErrNotFound] if there is no such timer.
 func (s *Timers) Reschedule(ctx context.Context, topic, id string, at time.Time, in time.Duration) (wakebelltype.Scheduled, error) {
+	return s.WithFence(nil).Reschedule(ctx, topic, id, at, in)
+}
+
+// Reschedule is [Timers.Reschedule] behind the fence.
+func (s Fenced) Reschedule(ctx context.Context, topic, id string, at time.Time, in time.Duration) (wakebelltype.Scheduled, error) {
 	if err := layout.CheckTopic(topic); err != nil {
 		return wakebelltype.Scheduled{}, err
 	}
@@ -103,7 +114,7 @@ func (s *Timers) Reschedule(ctx context.Context, topic, id string, at time.Time,
 	var reply string
 	err := s.orKeyless(func() (err error) {
 		keys := append([]string{k.Timeline, k.Payloads, k.Leases, k.Hint, k.Mark(id)}, s.orderKeys(k)...)
-		reply, err = s.RunText(ctx, rescheduleScript, keys, id, instantArg(at, in))
+		reply, err = s.runText(ctx, rescheduleScript, topic, nil, keys, id, instantArg(at, in))
 		return err
 	})
 	switch {
@@ -124,6 +135,11 @@ func (s *Timers) Reschedule(ctx context.Context, topic, id string, at time.Time,
 // already due or running does not change. The result is PresencePending or
 // PresenceRunning. The error wraps [redisops.ErrNotFound] if there is no such timer.
 func (s *Timers) RunNow(ctx context.Context, topic, id string) (wakebelltype.Presence, error) {
+	return s.WithFence(nil).RunNow(ctx, topic, id)
+}
+
+// RunNow is [Timers.RunNow] behind the fence.
+func (s Fenced) RunNow(ctx context.Context, topic, id string) (wakebelltype.Presence, error) {
 	if err := layout.CheckTopic(topic); err != nil {
 		return 0, err
 	}
@@ -133,7 +149,7 @@ func (s *Timers) RunNow(ctx context.Context, topic, id string) (wakebelltype.Pre
 	k := s.keys.Of(topic)
 	var reply string
 	err := s.orKeyless(func() (err error) {
-		reply, err = s.RunText(ctx, runNowScript, append([]string{k.Timeline, k.Payloads, k.Leases, k.Hint}, s.orderKeys(k)...), id)
+		reply, err = s.runText(ctx, runNowScript, topic, nil, append([]string{k.Timeline, k.Payloads, k.Leases, k.Hint}, s.orderKeys(k)...), id)
 		return err
 	})
 	if err != nil {

@@ -53,6 +53,7 @@ type pendingSchedules struct {
 // waiter is one schedule that waits to be sent with others.
 type waiter struct {
 	entries   []Entry
+	fence     *Fence          // those of a call have the same
 	ctx       context.Context //nolint:containedctx // of the waiting caller
 	batchCall *batchCall      // nil until it is sent
 	done      chan struct{}   // closed when answer and err are set
@@ -69,14 +70,14 @@ type batchCall struct {
 
 // coalesce calls the script for timers of a topic, alone or together with those of
 // other callers. Timers with a key and those that wait for replicas are sent alone.
-func (s *Timers) coalesce(ctx context.Context, topic string, key *Key, entries []Entry) ([]wakebelltype.Scheduled, error) {
+func (s *Timers) coalesce(ctx context.Context, topic string, fence *Fence, key *Key, entries []Entry) ([]wakebelltype.Scheduled, error) {
 	if s.NoCoalescing || key != nil || confirmationOf(entries).replicas > 0 {
-		return s.call(ctx, topic, key, entries)
+		return s.call(ctx, topic, fence, key, entries)
 	}
-	t := s.enter(ctx, topic, entries)
+	t := s.enter(ctx, topic, fence, entries)
 	if t == nil {
 		defer s.finish(topic)
-		return s.call(ctx, topic, nil, entries)
+		return s.call(ctx, topic, fence, nil, entries)
 	}
 	select {
 	case <-t.done:
@@ -89,7 +90,7 @@ func (s *Timers) coalesce(ctx context.Context, topic string, key *Key, entries [
 
 // enter returns a waiter to wait with. If it returns nil, the caller may call the
 // script at once, and must call finish afterwards.
-func (s *Timers) enter(ctx context.Context, topic string, entries []Entry) *waiter {
+func (s *Timers) enter(ctx context.Context, topic string, fence *Fence, entries []Entry) *waiter {
 	g := &s.gather
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -108,7 +109,7 @@ func (s *Timers) enter(ctx context.Context, topic string, entries []Entry) *wait
 		c.gathers = true
 		time.AfterFunc(window, func() { s.closeWindow(topic) })
 	}
-	t := &waiter{entries: entries, ctx: ctx, done: make(chan struct{})}
+	t := &waiter{entries: entries, fence: fence, ctx: ctx, done: make(chan struct{})}
 	c.waiting = append(c.waiting, t)
 	return t
 }
@@ -198,12 +199,12 @@ func (g *coalescer) next(topic string) (*batchCall, context.Context) {
 	return f, ctx
 }
 
-// takeBatch divides the waiting schedules into those that one call can carry, with
-// distinct ids, and the rest.
+// takeBatch divides the waiting schedules into those that one call can carry, with the
+// same fence and distinct ids, and the rest.
 func takeBatch(waiting []*waiter) (taken, rest []*waiter) {
 	ids, count, size := map[string]struct{}{}, 0, 0
 	for _, t := range waiting {
-		if count > 0 && !t.fits(ids, count, size) {
+		if count > 0 && (!t.fence.equal(taken[0].fence) || !t.fits(ids, count, size)) {
 			rest = append(rest, t)
 			continue
 		}
@@ -239,7 +240,7 @@ func (s *Timers) send(ctx context.Context, topic string, f *batchCall) {
 	for _, t := range f.waiters {
 		entries = append(entries, t.entries...)
 	}
-	answers, err := s.call(ctx, topic, nil, entries)
+	answers, err := s.call(ctx, topic, f.waiters[0].fence, nil, entries)
 	for _, t := range f.waiters {
 		if t.err = err; err == nil {
 			t.answer, answers = answers[:len(t.entries):len(t.entries)], answers[len(t.entries):]

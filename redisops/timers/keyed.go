@@ -25,9 +25,10 @@ const KeyLife = 24 * time.Hour
 // Key is an idempotency key: for KeyLife, the same call with the same key in the
 // topic is not executed again but answered with the first result.
 type Key struct {
-	name string // hash of the owner and the key
-	call string // hash of the call's content
-	at   int    // index of the first item of this round trip, for a call of several round trips
+	name  string // hash of the owner and the key
+	call  string // hash of the call's content
+	round int    // of the call, if it was refused before
+	at    int    // index of the first item of this round trip, for a call of several round trips
 
 	brief bool // the key serves a single call, which is not repeated later
 }
@@ -75,6 +76,17 @@ func (k *Key) Number(n int) *Key {
 // itself.
 func (k *Key) Part(n int) *Key { return k.part(n) }
 
+// Round returns the key of the n-th try of a call, whose items are in other groups than
+// those of the tries before.
+func (k *Key) Round(n int) *Key {
+	if k == nil || n == 0 {
+		return k
+	}
+	round := *k
+	round.round = n
+	return &round
+}
+
 // part returns the key of the round trip that begins with item at.
 func (k *Key) part(at int) *Key {
 	if k == nil {
@@ -98,7 +110,12 @@ func (k *Key) Brief() bool { return k.brief }
 
 // Suffix returns the end of the Redis key that stores the answer to this part of
 // the call.
-func (k *Key) Suffix() string { return k.name + ":" + strconv.Itoa(k.at) }
+func (k *Key) Suffix() string {
+	if k.round > 0 {
+		return k.name + ":" + strconv.Itoa(k.at) + "." + strconv.Itoa(k.round)
+	}
+	return k.name + ":" + strconv.Itoa(k.at)
+}
 
 // Content returns a hash of the call's content, which distinguishes the call from
 // others with the same key.

@@ -56,6 +56,9 @@ func TestKeysOnACluster(t *testing.T) {
 	_, err = s.Schedule(t.Context(), "invoices", Entry{ID: "a"})
 	require.NoError(t, err)
 	require.EqualValues(t, 1, rdb.ZCard(t.Context(), "timers_timeline:{invoices}").Val())
+	_, err = s.Schedule(t.Context(), "}x", Entry{ID: "a"})
+	require.ErrorIs(t, err, redisops.ErrUnsupported)
+	require.ErrorContains(t, err, "rename the topic, its braces break the hash tag")
 }
 
 func TestSlots(t *testing.T) {

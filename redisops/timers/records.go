@@ -72,14 +72,16 @@ func (s *Timers) counting() bool { return !s.NoCounts && !s.uncounted.Load() }
 
 // callUncounted repeats a call that was denied, without the counts: they are for
 // operators, and no schedule fails for a right that they lack.
-func (s *Timers) callUncounted(ctx context.Context, topic string, key *Key, entries []Entry) ([]wakebelltype.Scheduled, error) {
+func (s *Timers) callUncounted(ctx context.Context, topic string, fence *Fence, key *Key, entries []Entry) ([]wakebelltype.Scheduled, error) {
 	s.uncounted.Store(true)
-	out, err := s.call(ctx, topic, key, entries)
+	out, err := s.call(ctx, topic, fence, key, entries)
 	if err != nil {
 		s.uncounted.Store(false) // another right is missing
 		return out, err
 	}
-	s.warnUncounted(ctx, s.keys.Counts)
+	if s.uncounted.Load() { // and not the right to the fence
+		s.warnUncounted(ctx, s.keys.Counts)
+	}
 	return out, nil
 }
 

@@ -21,7 +21,8 @@ const (
 	batchesSecond = 10  // script calls per second at low rates
 )
 
-func checkRedrive(o *wakebelltype.RedriveOptions) error {
+// CheckRedrive checks the rate of a redrive, and sets its default.
+func CheckRedrive(o *wakebelltype.RedriveOptions) error {
 	switch {
 	case o.Rate < 0 || o.Rate > maxRate:
 		return fmt.Errorf("%w: rate: %d a second, want 1 to %d", redisops.ErrInvalid, o.Rate, maxRate)
@@ -30,6 +31,9 @@ func checkRedrive(o *wakebelltype.RedriveOptions) error {
 	}
 	return nil
 }
+
+// RedrivePage returns how many dead letters a redrive with a rate looks at in a step.
+func RedrivePage(rate int) int { return min(redriveBatch, max(1, rate/batchesSecond)) }
 
 const redriveCodes = "dolb"
 
@@ -46,11 +50,16 @@ func redriven(r wakebelltype.RedriveResult) int64 { return r.Redriven + r.Overwr
 // two minutes returns its first answer. With a filter for one Entry, the error
 // wraps [redisops.ErrNotFound] if there is no such dead letter.
 func (s *Timers) Redrive(ctx context.Context, topic string, o wakebelltype.RedriveOptions) (wakebelltype.RedriveResult, error) {
+	return s.WithFence(nil).Redrive(ctx, topic, o)
+}
+
+// Redrive is [Timers.Redrive] behind the fence.
+func (s Fenced) Redrive(ctx context.Context, topic string, o wakebelltype.RedriveOptions) (wakebelltype.RedriveResult, error) {
 	var done wakebelltype.RedriveResult
 	if err := layout.CheckTopic(topic); err != nil {
 		return done, err
 	}
-	if err := checkRedrive(&o); err != nil {
+	if err := CheckRedrive(&o); err != nil {
 		return done, err
 	}
 	incarnation := rand.Text()
@@ -85,9 +94,8 @@ func (s *Timers) Redrive(ctx context.Context, topic string, o wakebelltype.Redri
 	return done, nil
 }
 
-func (s *Timers) redrivePage(ctx context.Context, topic string, o *wakebelltype.RedriveOptions, from, upto, incarnation string, call int) (page []wakebelltype.RedrivenLetter, next, end string, err error) {
-	limit := min(redriveBatch, max(1, o.Rate/batchesSecond))
-	args, err := walkArgs(o.Filter, from, upto, limit)
+func (s Fenced) redrivePage(ctx context.Context, topic string, o *wakebelltype.RedriveOptions, from, upto, incarnation string, call int) (page []wakebelltype.RedrivenLetter, next, end string, err error) {
+	args, err := walkArgs(o.Filter, from, upto, RedrivePage(o.Rate))
 	if err != nil {
 		return nil, "", "", err
 	}
@@ -103,9 +111,12 @@ func (s *Timers) redrivePage(ctx context.Context, topic string, o *wakebelltype.
 		if !counting {
 			keys[6] = keys[0] // a key that is not used needs no right of its own
 		}
-		return s.orKeyless(func() (err error) {
-			list, err = s.RunList(ctx, 2, redriveScript, append(keys, s.orderKeys(k)...), args...)
-			return err
+		return s.orKeyless(func() error {
+			return s.orUnfenced(s.fence, func(f *Fence) (err error) {
+				keys, args := scripts.WithGuards(f.Guards(s.keys, topic), append(keys, s.orderKeys(k)...), args)
+				list, err = s.RunList(ctx, 2, redriveScript, keys, args...)
+				return err
+			})
 		})
 	})
 	if err != nil {

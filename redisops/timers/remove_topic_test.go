@@ -9,6 +9,7 @@ import (
 
 	"github.com/wakebell/wakebell/messages/exchange"
 	"github.com/wakebell/wakebell/redisops"
+	"github.com/wakebell/wakebell/redisops/internal/storetest"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
@@ -32,6 +33,14 @@ func TestRemoveTopic(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, `key "`+f.key.Control+`"`, remove().Use, "a pause is a use")
 		_, err = f.Resume(ctx, f.topic)
+		require.NoError(t, err)
+
+		f.due(t, "dead")
+		stream := storetest.NewStream(f.Source(f.topic, SourceOptions{}))
+		stream.Settle(t, storetest.Verdict(exchange.DeadLetter, stream.Claim(t, 1).Leases[0]))
+		require.NoError(t, f.RDB.Del(ctx, f.key.Leases).Err())
+		require.Equal(t, `key "`+f.key.Dead+`"`, remove().Use)
+		_, err = f.DeleteDead(ctx, f.topic, wakebelltype.DeadFilter{})
 		require.NoError(t, err)
 
 		listening, stop := context.WithCancel(ctx)
@@ -58,5 +67,36 @@ func TestRemoveTopic(t *testing.T) {
 		require.Contains(t, names, f.topic, "a schedule registers it again")
 		_, err = f.RemoveTopic(ctx, "")
 		require.ErrorIs(t, err, redisops.ErrInvalid)
+	})
+}
+
+// TestRemoveTopicThatHasDelivered removes a topic whose timers were handled, also with
+// keys, and whose dead letters were redriven and deleted. Nothing is left of it but what expires.
+func TestRemoveTopicThatHasDelivered(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, f *fixture) {
+		ctx := t.Context()
+		f.schedule(t, Entry{ID: "handled", Payload: []byte("p")}, Entry{ID: "keyed", Key: "k", Payload: []byte("p")}, Entry{ID: "dead", Payload: []byte("p")})
+		for _, l := range f.Claim(t, 9).Leases {
+			verdict := exchange.Ack
+			if l.ID == "dead" {
+				verdict = exchange.DeadLetter
+			}
+			f.Settle(t, storetest.Verdict(verdict, l))
+		}
+		r, err := f.RemoveTopic(ctx, f.topic)
+		require.NoError(t, err)
+		require.Equal(t, `key "`+f.key.Dead+`"`, r.Use)
+		_, err = f.DeleteDead(ctx, f.topic, wakebelltype.DeadFilter{})
+		require.NoError(t, err)
+
+		r, err = f.RemoveTopic(ctx, f.topic)
+		require.NoError(t, err)
+		require.Equal(t, wakebelltype.TopicRemoval{Existed: true}, r)
+		for _, key := range f.rdb.Keys(ctx, "*"+f.topic+"*").Val() {
+			require.Positive(t, f.rdb.TTL(ctx, key).Val(), key)
+		}
+		f.due(t, "again")
+		require.Len(t, f.Claim(t, 9).Leases, 1, "the topic works as a new one")
 	})
 }

@@ -176,13 +176,13 @@ func TestARedriveThatTheClientRepeatsCountsOnce(t *testing.T) {
 		k = append(k, f.key.order()...)
 		args, err := walkArgs(wakebelltype.DeadFilter{}, "-", "", 100)
 		require.NoError(t, err)
-		args = append(args, "0", "0", 1)
+		args = append(args, "0", "0", 1, "")
 		first, err := f.RunList(t.Context(), 2, redriveScript, k, args...)
 		require.NoError(t, err)
 		again, err := f.RunList(t.Context(), 2, redriveScript, k, args...)
 		require.NoError(t, err)
 		require.Equal(t, first, again)
-		args[len(args)-1] = 2
+		args[len(args)-2] = 2
 		next, err := f.RunList(t.Context(), 2, redriveScript, k, args...)
 		require.NoError(t, err)
 		require.Len(t, next, 2, "another call is another answer")

@@ -72,15 +72,20 @@ func (s *Timers) Schedule(ctx context.Context, topic string, entries ...Entry) (
 // added. A round trip is retried while Redis is unavailable; with an idempotency
 // key, it takes effect once. After an error a part of several round trips may be
 // stored, but after one that wraps [wakebelltype.ErrTooFewReplicas] all timers are,
-// and the results are valid.
+// and the results are valid. After one that wraps [scripts.ErrStaleLayout] those timers
+// are not stored whose results have no ID.
 func (s *Timers) Write(ctx context.Context, key *Key, b Batch) ([]wakebelltype.Scheduled, error) {
 	trips := b.roundTrips(key)
 	send := func(ctx context.Context, t *roundTrip) error {
 		began := s.Metrics.Begin(ctx)
 		err := s.Again(ctx, func() (err error) {
-			t.done, err = s.coalesce(ctx, t.topic, t.key, t.entries)
+			t.done, err = s.coalesce(ctx, t.topic, t.fence, t.key, t.entries)
 			return err
 		})
+		if errors.Is(err, scripts.ErrStaleLayout) { // the other trips may have other fences
+			t.stale, t.done = err, make([]wakebelltype.Scheduled, len(t.entries))
+			return nil
+		}
 		if err != nil {
 			err = fmt.Errorf("schedule on %q: %w", t.topic, err)
 		}
@@ -150,15 +155,17 @@ func sendAll(ctx context.Context, trips []roundTrip, most int, send func(context
 
 // call runs lua/schedule.lua for timers of one topic: it stores all of them in one
 // atomic step, or none.
-func (s *Timers) call(ctx context.Context, topic string, key *Key, entries []Entry) ([]wakebelltype.Scheduled, error) {
+func (s *Timers) call(ctx context.Context, topic string, fence *Fence, key *Key, entries []Entry) ([]wakebelltype.Scheduled, error) {
+	fence = s.needed(fence)
 	if key == nil && s.mayGoApart(topic, entries) {
-		done, err := s.callApart(ctx, topic, entries)
+		done, err := s.callApart(ctx, topic, fence, entries)
 		if !errors.Is(err, errNotApart) {
 			return done, err
 		}
 	}
 	counting := s.counting()
 	keys, args := scheduleCall(s.keys, topic, entries, false, counting)
+	keys, args = scripts.WithGuards(fence.Guards(s.keys, topic), keys, args)
 	script := scheduleScript
 	if hasKeys(entries) {
 		script = scheduleKeysScript
@@ -168,12 +175,8 @@ func (s *Timers) call(ctx context.Context, topic string, key *Key, entries []Ent
 	var err error
 	switch {
 	case key != nil:
-		if keys, args = key.args(s.keys.Of(topic), keys, args); script == scheduleKeysScript {
-			script = keyedScheduleKeysScript
-		} else {
-			script = keyedScheduleScript
-		}
-		reply, err = scripts.AsText(s.Try(ctx, script, keys, args...))
+		keys, args = key.args(s.keys.Of(topic), keys, args)
+		reply, err = scripts.AsText(s.Try(ctx, keyedScripts[script], keys, args...))
 	case asked.replicas > 0:
 		reply, confirmed, err = s.runConfirmed(ctx, asked, script, keys, args...)
 	case s.NoCoalescing:
@@ -181,8 +184,12 @@ func (s *Timers) call(ctx context.Context, topic string, key *Key, entries []Ent
 	default:
 		reply, err = scripts.AsText(s.TryBatched(ctx, s.ShardOf(keys[0]), script, keys, args...))
 	}
-	if counting && scripts.IsDenied(err) {
-		return s.callUncounted(ctx, topic, key, entries)
+	switch {
+	case !scripts.IsDenied(err):
+	case counting:
+		return s.callUncounted(ctx, topic, fence, key, entries)
+	case fence != nil && fence.Layout == "":
+		return s.callUnfenced(ctx, topic, key, entries)
 	}
 	if err != nil {
 		return nil, err

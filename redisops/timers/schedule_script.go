@@ -22,7 +22,8 @@ func scheduleCall(k Keyspace, topic string, entries []Entry, apart, counting boo
 		instants = 1
 	}
 	// Keys.Of would make all keys of the topic, an allocation for each.
-	keys = []string{k.key(k.Timeline, topic), k.key(k.Payloads, topic), k.key(k.Leases, topic), k.key(k.Hint, topic), ""}
+	keys = append(make([]string, 0, 6), // with room for a fence
+		k.key(k.Timeline, topic), k.key(k.Payloads, topic), k.key(k.Leases, topic), k.channel(k.Hint, topic), "")
 	if keys[4] = keys[0]; counting { // a key that is not used needs no right of its own
 		keys[4] = k.key(k.Counts, topic)
 	}
@@ -30,7 +31,7 @@ func scheduleCall(k Keyspace, topic string, entries []Entry, apart, counting boo
 		keys = append(keys, TopicKeys{exchange: k.key(k.Exchange, topic)}.apart())
 	}
 	policies, onces := make([]byte, n), make([]byte, n)
-	args = make([]any, fixed+words*n+instants)
+	args = make([]any, fixed+words*n+instants, fixed+words*n+instants+2)
 	args[0], args[1], args[2], args[3], args[4], args[5] = policies, onces, instants, words, "0", "0"
 	if counting {
 		args[4] = "1"

@@ -246,6 +246,11 @@ const (
 // Put stores timers in a physical topic, at most 500 and about 1 MiB, and reports for each
 // whether one with its id existed. Their ids must differ. It may be repeated.
 func (s *Timers) Put(ctx context.Context, topic string, mode PutMode, list []Stored) (existed []bool, err error) {
+	return s.WithFence(nil).Put(ctx, topic, mode, list)
+}
+
+// Put is [Timers.Put] behind the fence.
+func (s Fenced) Put(ctx context.Context, topic string, mode PutMode, list []Stored) (existed []bool, err error) {
 	k := s.keys.Of(topic)
 	args := make([]any, 0, 1+7*len(list))
 	args = append(args, string(mode))
@@ -264,7 +269,7 @@ func (s *Timers) Put(ctx context.Context, topic string, mode PutMode, list []Sto
 		if keyed {
 			order = k.order()
 		}
-		codes, err = s.RunText(ctx, putScript, append([]string{k.Timeline, k.Payloads, k.Leases, k.Hint}, order...), args...)
+		codes, err = s.runText(ctx, putScript, topic, nil, append([]string{k.Timeline, k.Payloads, k.Leases, k.Hint}, order...), args...)
 		return err
 	})
 	if err == nil && (len(codes) != len(list) || strings.Trim(codes, "se") != "") {

@@ -64,6 +64,7 @@ type Timers struct {
 	uncounted       atomic.Bool // the user has no right to the counts of topics
 	queuesUncounted atomic.Bool // nor to those of queues
 	keyless         atomic.Bool // the user has no right to the keys of timers
+	unfenced        atomic.Bool // nor to the layouts of physical topics
 
 	topics, queues known
 
@@ -87,6 +88,9 @@ func New(rdb redis.UniversalClient, keys wakebelltype.Keys) (*Timers, error) {
 	}
 	if s.OnCluster() {
 		s.keys = keyspace.OnCluster()
+	}
+	if client, ok := rdb.(interface{ Options() *redis.Options }); ok {
+		s.keys = s.keys.InDatabase(client.Options().DB)
 	}
 	return s, nil
 }
@@ -125,19 +129,19 @@ var (
 	exchangeScript      = lua.Load("exchange", "flow_off", "packed", "replay", "acks")
 	exchangeFlowScript  = lua.Variant("exchange", "limits", "flow_limits", "flow", "packed", "replay", "acks")
 	exchangeKeysScript  = lua.Variant("exchange", keyedExchange...)
-	scheduleScript      = lua.Load("schedule", "tally", "keys_off")
-	scheduleKeysScript  = lua.Variant("schedule", "tally", "keys", "keys_order", "keys_written")
-	cancelScript        = lua.Load("cancel", "keys", "keys_order", "keys_written")
-	cancelAllScript     = lua.Load("cancel_all")
+	scheduleScript      = lua.Fenced("schedule", "tally", "keys_off")
+	scheduleKeysScript  = lua.FencedVariant("schedule", "tally", "keys", "keys_order", "keys_written")
+	cancelScript        = lua.Fenced("cancel", "keys", "keys_order", "keys_written")
+	cancelAllScript     = lua.Fenced("cancel_all")
 	getScript           = lua.Load("get")
-	rescheduleScript    = lua.Load("reschedule", "keys", "keys_order", "keys_written")
-	runNowScript        = lua.Load("run_now", "keys", "keys_order", "keys_written")
+	rescheduleScript    = lua.Fenced("reschedule", "keys", "keys_order", "keys_written")
+	runNowScript        = lua.Fenced("run_now", "keys", "keys_order", "keys_written")
 	sweepKeysScript     = lua.Load("sweep_keys", "keys", "keys_order")
 	listScript          = lua.Load("list")
 	peekScript          = lua.Load("peek")
 	deadScript          = lua.Load("dead", "letters")
 	deleteDeadScript    = lua.Load("delete_dead", "letters")
-	redriveScript       = lua.Load("redrive", "letters", "tally", "keys", "keys_order", "keys_written")
+	redriveScript       = lua.Fenced("redrive", "letters", "tally", "keys", "keys_order", "keys_written")
 	healScript          = lua.Load("heal")
 	controlScript       = lua.Load("control")
 	announceScript      = lua.Load("announce")
@@ -146,12 +150,17 @@ var (
 	lastDeadScript      = lua.Load("last_dead")
 	apartScript         = lua.Bare("apart")
 	dumpScript          = lua.Load("dump")
-	putScript           = lua.Load("put", "keys", "keys_order", "keys_written")
+	putScript           = lua.Fenced("put", "keys", "keys_order", "keys_written")
 	removeTopicScript   = lua.Load("remove_topic")
-	keyedScheduleScript = lua.Within("keyed", "schedule", "tally", "keys_off")
-	keyedCancelScript   = lua.Within("keyed", "cancel", "keys", "keys_order", "keys_written")
+	keyedScheduleScript = lua.FencedWithin("keyed", "schedule", "tally", "keys_off")
+	keyedCancelScript   = lua.FencedWithin("keyed", "cancel", "keys", "keys_order", "keys_written")
 
 	exchangeBothScript      = lua.Variant("exchange", "limits", "flow_limits", "flow", "keys", "keys_order", "flow_key_rate_off", "flow_keys", "due_keys", "packed", "replay", "acks")
 	exchangeRatesScript     = lua.Variant("exchange", "limits", "flow_limits", "flow", "keys", "keys_order", "flow_key_rate", "flow_keys", "due_keys", "packed", "replay", "acks")
-	keyedScheduleKeysScript = lua.Within("keyed", "schedule", "tally", "keys", "keys_order", "keys_written")
+	keyedScheduleKeysScript = lua.FencedWithin("keyed", "schedule", "tally", "keys", "keys_order", "keys_written")
 )
+
+// keyedScripts are the scripts for calls with an idempotency key.
+var keyedScripts = map[*redis.Script]*redis.Script{
+	scheduleScript: keyedScheduleScript, scheduleKeysScript: keyedScheduleKeysScript, cancelScript: keyedCancelScript,
+}

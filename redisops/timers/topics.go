@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -39,6 +40,30 @@ func (s *Timers) register(ctx context.Context, registry, name string) error {
 	return nil
 }
 
+// Enlist adds topics to the registry, 1,000 with one command, and makes each call once. It
+// is for what lists topics whose registry may have been lost.
+func (s *Timers) Enlist(ctx context.Context, topics []string) error {
+	return s.enlist(ctx, s.keys.Topics, topics)
+}
+
+// EnlistQueues does for members of the registry of queues what Enlist does for topics.
+func (s *Timers) EnlistQueues(ctx context.Context, members []string) error {
+	return s.enlist(ctx, s.keys.Queues, members)
+}
+
+func (s *Timers) enlist(ctx context.Context, registry string, all []string) error {
+	for page := range slices.Chunk(all, layout.MaxPage) {
+		names := make([]any, len(page))
+		for i, name := range page {
+			names[i] = name
+		}
+		if err := s.RDB.SAdd(ctx, registry, names...).Err(); err != nil {
+			return fmt.Errorf("register %d names in %q: %w", len(page), registry, scripts.Wrap(ctx, nil, err))
+		}
+	}
+	return nil
+}
+
 // Forget removes all keys of a topic: its timers, its dead letters, its control and
 // its place in the registry. Marks of Once expire. Leases that a node holds are
 // cancelled. If the topic is scheduled on again, it is registered again within a
@@ -62,9 +87,10 @@ func (s *Timers) Forget(ctx context.Context, topic string) error {
 	return nil
 }
 
-// RemoveTopic removes a topic from the registry, unless it has a key or a node. The
-// check of the keys and the removal are one step; on a Cluster, where the registry is
-// in another slot, they are two. If the topic is scheduled on again, it is registered
+// RemoveTopic removes a topic from the registry, and what is left of handled timers,
+// unless it has timers, dead letters, overrides, runs or a node. The check of the keys and
+// the removal are one step; on a Cluster, where the registry is in another slot, they are
+// two. If the topic is scheduled on again, it is registered
 // again within a minute.
 func (s *Timers) RemoveTopic(ctx context.Context, topic string) (wakebelltype.TopicRemoval, error) {
 	if err := layout.CheckTopic(topic); err != nil {
@@ -77,11 +103,7 @@ func (s *Timers) RemoveTopic(ctx context.Context, topic string) (wakebelltype.To
 	if counts[0] > 0 {
 		return wakebelltype.TopicRemoval{Existed: true, Use: fmt.Sprintf("%d nodes", counts[0])}, nil
 	}
-	remove := s.removeTopic
-	if s.Clustered(ctx) {
-		remove = s.removeClustered
-	}
-	reply, err := remove(ctx, topic)
+	reply, err := s.removeTopic(ctx, topic)
 	if err != nil {
 		return wakebelltype.TopicRemoval{}, fmt.Errorf("remove %q: %w", topic, err)
 	}
@@ -92,32 +114,24 @@ func (s *Timers) RemoveTopic(ctx context.Context, topic string) (wakebelltype.To
 	return wakebelltype.TopicRemoval{Existed: reply != "absent"}, nil
 }
 
-// removeTopic returns what lua/remove_topic.lua does.
+// removeTopic returns what lua/remove_topic.lua does, in one step unless the registry is
+// in another slot.
 func (s *Timers) removeTopic(ctx context.Context, topic string) (string, error) {
-	return s.RunText(ctx, removeTopicScript, append(lastingKeys(s.keys.Of(topic)), s.keys.Topics), topic)
-}
-
-// removeClustered does on a Cluster what removeTopic does.
-func (s *Timers) removeClustered(ctx context.Context, topic string) (string, error) {
-	for _, key := range lastingKeys(s.keys.Of(topic)) {
-		kind, err := s.RDB.Type(ctx, key).Result()
-		if err != nil {
-			return "", scripts.Wrap(ctx, []string{key}, err)
-		}
-		if kind != "none" {
-			return "used " + key, nil
-		}
+	k := s.keys.Of(topic)
+	keys := []string{k.Timeline, k.Payloads, k.Dead, k.Control, k.Runs, k.Leases, k.Flow, k.TimerKeys, k.KeyOrder, k.KeyStates, k.KeyRates, s.keys.Topics}
+	if !s.Clustered(ctx) {
+		return s.RunText(ctx, removeTopicScript, keys, topic)
+	}
+	keys[len(keys)-1] = k.Timeline
+	reply, err := s.RunText(ctx, removeTopicScript, keys, topic)
+	if err != nil || reply != "" {
+		return reply, err
 	}
 	n, err := s.RDB.SRem(ctx, s.keys.Topics, topic).Result()
 	if n == 0 {
-		return "absent", scripts.Wrap(ctx, nil, err)
+		reply = "absent"
 	}
-	return "", nil
-}
-
-// lastingKeys returns the keys of a topic that do not expire.
-func lastingKeys(k TopicKeys) []string {
-	return []string{k.Timeline, k.Payloads, k.Leases, k.Dead, k.Control, k.Runs}
+	return reply, scripts.Wrap(ctx, nil, err)
 }
 
 // Remember registers a topic after a schedule, at most once a minute. The schedule
@@ -229,6 +243,31 @@ func (s *Timers) Size(ctx context.Context) (keys int64, err error) {
 
 // DiscoverPage is about how many keys a page of DiscoverTopics scans.
 const DiscoverPage = layout.ScanPage
+
+// ScanStrings calls use with pages of the keys of type string that begin with prefix. It
+// scans all keys of Redis; a page may have a key that an earlier one had.
+func (s *Timers) ScanStrings(ctx context.Context, prefix string, use func(keys []string) error) error {
+	nodes, err := s.Nodes(ctx)
+	if err != nil {
+		return scripts.Wrap(ctx, nil, err)
+	}
+	for _, node := range nodes {
+		for cursor, first := uint64(0), true; first || cursor != 0; first = false {
+			var keys []string
+			err := s.Again(ctx, func() (err error) {
+				keys, cursor, err = node.ScanType(ctx, cursor, globEscape(prefix)+"*", layout.ScanPage, "string").Result()
+				return scripts.Wrap(ctx, nil, err)
+			})
+			if err == nil && len(keys) > 0 {
+				err = use(keys)
+			}
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
 
 func globEscape(s string) string {
 	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`).Replace(s)

@@ -25,12 +25,14 @@ const (
 )
 
 // Import stores what r has of a topic, and yields its progress now and then. Full returns
-// the full name of a topic; limit bounds a payload, in bytes.
+// the full name of a topic; limit bounds a payload, in bytes. Movable returns an error for a
+// payload that cannot be stored in another topic than the exported one.
 func Import(
-	ctx context.Context, s *shards.Store, r io.Reader, o wakebelltype.ImportOptions, limit int, full func(topic string) (string, error),
+	ctx context.Context, s *shards.Store, r io.Reader, o wakebelltype.ImportOptions, limit int,
+	full func(topic string) (string, error), movable func(payload []byte) error,
 ) iter.Seq2[wakebelltype.Imported, error] {
 	return func(yield func(wakebelltype.Imported, error) bool) {
-		i := &importing{store: s, options: o, yield: yield}
+		i := &importing{store: s, options: o, movable: movable, yield: yield}
 		err := i.open(r, limit, full)
 		if err == nil {
 			err = i.prepare(ctx)
@@ -49,6 +51,7 @@ func Import(
 type importing struct {
 	store   *shards.Store
 	options wakebelltype.ImportOptions
+	movable func(payload []byte) error
 	yield   func(wakebelltype.Imported, error) bool
 	file    *topicfile.Reader
 	topic   string // with the prefix
@@ -144,6 +147,9 @@ func (i *importing) run(ctx context.Context) error {
 			}
 		}
 		if i.read = i.file.At(); i.read >= i.options.FromLine {
+			if err := i.checkMovable(line); err != nil {
+				return err
+			}
 			i.add(line)
 		}
 		if len(i.timers)+len(i.dead)+len(i.marks) < stepLines && i.bytes < stepBytes {
@@ -153,6 +159,23 @@ func (i *importing) run(ctx context.Context) error {
 			return err
 		}
 	}
+}
+
+// checkMovable checks the payload of a line that is stored in another topic.
+func (i *importing) checkMovable(line topicfile.Line) (err error) {
+	if i.done.Topic == i.file.Topic.Topic {
+		return nil
+	}
+	switch {
+	case line.Timer != nil && line.Timer.Unusable == "":
+		err = i.movable(line.Timer.Payload)
+	case line.Dead != nil:
+		err = i.movable(line.Dead.Payload)
+	}
+	if err != nil {
+		return invalid(fmt.Errorf("line %d: %w", i.read, err))
+	}
+	return nil
 }
 
 func (i *importing) add(line topicfile.Line) {

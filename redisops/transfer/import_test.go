@@ -92,7 +92,7 @@ func TestAnInterruptedImportContinues(t *testing.T) {
 			cancel()
 		}
 		return read.Read(p)
-	}), wakebelltype.ImportOptions{Topic: copied}, limit, func(topic string) (string, error) { return topic, nil }) {
+	}), wakebelltype.ImportOptions{Topic: copied}, limit, sameName, movable) {
 		last, failed = i, err
 	}
 	require.ErrorIs(t, failed, context.Canceled)

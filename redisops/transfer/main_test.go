@@ -100,7 +100,7 @@ func (f *fixture) export(t testing.TB, topic string) (text string, last wakebell
 
 // load imports lines to a topic.
 func (f *fixture) load(ctx context.Context, text string, o wakebelltype.ImportOptions) (last wakebelltype.Imported, err error) {
-	for i, failed := range Import(ctx, f.Store, strings.NewReader(text), o, limit, func(topic string) (string, error) { return topic, nil }) {
+	for i, failed := range Import(ctx, f.Store, strings.NewReader(text), o, limit, sameName, movable) {
 		last, err = i, failed
 	}
 	return last, err
@@ -137,3 +137,7 @@ func idsOf(t testing.TB, text, kind string) (ids []string) {
 	slices.Sort(ids)
 	return ids
 }
+
+func sameName(topic string) (string, error) { return topic, nil }
+
+func movable([]byte) error { return nil }

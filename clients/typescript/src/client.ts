@@ -9,6 +9,7 @@ import * as recurring from "./pb/recurring_pb.js";
 import { chunks, isLoopback, pages } from "./requests.js";
 import type { TLSOptions } from "./session.js";
 import { Subscription, type Handler, type SubscribeOptions } from "./subscription.js";
+import { checkMs } from "./time.js";
 import { acquire, guard, type Turn, type TurnOptions } from "./turn.js";
 import type * as t from "./types.js";
 import * as values from "./values.js";
@@ -66,21 +67,23 @@ export class Client {
     if (token !== "" && tls === false && !insecure && !isLoopback(match[1] as string)) {
       throw new errors.InvalidError(`address ${JSON.stringify(address)} needs tls, because the network could read the token`);
     }
-    this.#timeoutMs = options.timeoutMs ?? 10_000;
+    this.#timeoutMs = checkMs(options.timeoutMs ?? 10_000, "timeoutMs");
     this.#turnTTLMs = turnTTLMs;
     this.#trace = options.trace;
     this.#link = new Link({
-      address, tls: tls === true ? {} : tls || undefined, deadLinkMs: options.deadLinkMs ?? 5000,
+      address, tls: tls === true ? {} : tls || undefined, deadLinkMs: checkMs(options.deadLinkMs ?? 5000, "deadLinkMs"),
       token: typeof token === "string" ? () => token : token,
-      log: options.log ?? ((message, error) => console.warn(`wakebell: ${message}`, ...(error === undefined ? [] : [error]))),
+      log: quietly(options.log ?? ((message, error) => console.warn(`wakebell: ${message}`, ...(error === undefined ? [] : [error])))),
     });
   }
 
   /**
    * Stops the subscriptions, releases the turns and ends the session. Running handlers
-   * have `timeoutMs` to return (default: 10 s).
+   * have `timeoutMs` to return (default: 10 s; Infinity: no limit). Throws an
+   * InvalidError.
    */
   close(options: { timeoutMs?: number } = {}): Promise<void> {
+    checkMs(options.timeoutMs ?? 0, "timeoutMs");
     this.#closing ??= (async () => {
       await Promise.all([...this.#subscriptions].map((subscription) => subscription.stop(options)));
       await this.#link.close();
@@ -327,4 +330,18 @@ export class Client {
     const request = create(recurring.PreviewRecurringRequestSchema, { name, count });
     return (await this.#call("previewRecurring", request, options)).instants.map(values.toDate);
   }
+}
+
+/** Returns a function that logs and never throws: it is called in the midst of what must go on. */
+function quietly(log: NonNullable<ClientOptions["log"]>): NonNullable<ClientOptions["log"]> {
+  return (message, error) => {
+    try {
+      const logged: unknown = log(message, error);
+      if (logged instanceof Promise) {
+        logged.catch(() => {});
+      }
+    } catch {
+      // There is nowhere else to report it.
+    }
+  };
 }

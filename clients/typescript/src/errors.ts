@@ -174,9 +174,13 @@ export class QueueFullError extends WakebellError {
 export class Retry extends Error {
   readonly delayMs: number;
 
+  /** A negative `delayMs` is 0. Throws an InvalidError if it is not finite. */
   constructor(delayMs: number, reason = "") {
     super(reason);
     this.name = "Retry";
+    if (!Number.isFinite(delayMs)) {
+      throw new InvalidError(`delayMs ${String(delayMs)}, want a finite number of milliseconds`);
+    }
     this.delayMs = Math.max(delayMs, 0);
   }
 }

@@ -5,7 +5,9 @@ import { errorOf } from "./codes.js";
 import type { AnswerOf, Asked, Commanded, Replied, RequestOf } from "./commands.js";
 import { ClosedError, DeadlineError, DrainingError, OverloadedError, UnauthenticatedError, UnavailableError, type WakebellError } from "./errors.js";
 import { CommandSchema, type Command, type Leases, type LeasesEnded, type LeasesExtended, type Replies } from "./pb/remote_pb.js";
+import { textOf } from "./outcome.js";
 import { Session, type SessionOptions } from "./session.js";
+import { after, checkMs, sleep } from "./time.js";
 import { duration } from "./values.js";
 
 export const REDIAL_FIRST = 50, REDIAL_MAX = 2000;
@@ -109,7 +111,7 @@ export class Link {
 
   /** Sends a request until it has a final answer or the timeout passes. */
   async call<C extends Asked>(kind: C, request: RequestOf<C>, timeoutMs: number, signal?: AbortSignal): Promise<AnswerOf<C>> {
-    const deadline = performance.now() + timeoutMs;
+    const deadline = performance.now() + checkMs(timeoutMs, "timeoutMs");
     for (let pause = 20; ; ) {
       try {
         return await this.ask(kind, request, { deadline, signal });
@@ -166,9 +168,7 @@ export class Link {
       const reply = await new Promise<Replied>((resolve, reject) => {
         this.#waiting.set(number, { resolve, reject });
         this.#put(kind, { ...request, request: number } as RequestOf<C>);
-        if (left < Infinity) {
-          timer = setTimeout(() => reject(new DeadlineError(`node ${this.options.address}: no answer within the timeout`)), left);
-        }
+        timer = after(left, () => reject(new DeadlineError(`node ${this.options.address}: no answer within the timeout`)));
         aborted = () => reject(wait.signal?.reason as Error);
         wait.signal?.addEventListener("abort", aborted);
       });
@@ -237,7 +237,7 @@ export class Link {
   /** Waits until the link goes up or breaks, at most for a time. */
   async #change(ms: number, signal?: AbortSignal): Promise<void> {
     await new Promise<void>((resolve) => {
-      const timer = setTimeout(resolve, ms);
+      const timer = after(ms, resolve);
       signal?.addEventListener("abort", () => resolve(), { once: true });
       this.#listeners.push(() => {
         clearTimeout(timer);
@@ -296,7 +296,7 @@ export class Link {
       }
       return new UnavailableError(`${name}: the link broke`);
     } catch (error) {
-      const failed = ConnectError.from(error);
+      const failed = connectError(error);
       if (failed.code === Status.Unauthenticated || failed.code === Status.PermissionDenied) {
         return new UnauthenticatedError(`${name}: ${failed.rawMessage}`, { cause: error });
       }
@@ -359,7 +359,7 @@ export function subscriberKey(of: { topic: string; subscriber: string }): string
   return JSON.stringify([of.topic, of.subscriber]);
 }
 
-/** Waits for a time. */
-export async function sleep(ms: number): Promise<void> {
-  await new Promise((resolve) => setTimeout(resolve, ms));
+/** Returns an error of gRPC, or one that the user's function for the token threw. */
+function connectError(error: unknown): ConnectError {
+  return error instanceof Error ? ConnectError.from(error) : new ConnectError(textOf(error), Status.Unavailable);
 }

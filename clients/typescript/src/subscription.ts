@@ -1,3 +1,4 @@
+import { checkMs } from "./time.js";
 import type { Lease } from "./types.js";
 import type { Worker } from "./worker.js";
 
@@ -30,10 +31,10 @@ export class Subscription {
 
   /**
    * Ends the subscription. No more leases are accepted. Running handlers have `timeoutMs`
-   * to return (default: 10 s); then their signals are aborted, and leases that are not
+   * to return (default: 10 s; Infinity: no limit); then their signals are aborted, and leases that are not
    * settled within a second are released.
    */
   async stop(options: { timeoutMs?: number } = {}): Promise<void> {
-    await this.#worker.stop(options.timeoutMs ?? 10_000);
+    await this.#worker.stop(checkMs(options.timeoutMs ?? 10_000, "timeoutMs"));
   }
 }

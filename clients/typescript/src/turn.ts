@@ -7,6 +7,7 @@ import {
   AcquireTurnRequestSchema, ExtendTurnRequestSchema, GuardTurnRequestSchema, ReleaseTurnRequestSchema,
   type Turn as PbTurn, type TurnRefused,
 } from "./pb/gates_pb.js";
+import { checkMs } from "./time.js";
 import { duration, toMs } from "./values.js";
 
 const MIN_EXTEND = 20; // the shortest pause between two extensions
@@ -193,7 +194,7 @@ export async function acquire(link: Link, gate: string, options: TurnOptions, tt
   const began = performance.now();
   const at: Wait = { signal: options.signal };
   if (options.timeoutMs !== undefined) {
-    at.deadline = began + options.timeoutMs;
+    at.deadline = began + checkMs(options.timeoutMs, "timeoutMs");
   }
   while (true) {
     const turn = new Turn(gate, link, ttlMs);

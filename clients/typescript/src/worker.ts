@@ -1,14 +1,17 @@
 /** What a subscription does: leases, their handlers and their verdicts. */
-import { create, type MessageInitShape } from "@bufbuild/protobuf";
+import { create } from "@bufbuild/protobuf";
 import type { Duration } from "@bufbuild/protobuf/wkt";
+import { errorOf } from "./codes.js";
 import * as errors from "./errors.js";
-import { GRACE, LinkBroken, REDIAL_MAX, sleep, subscriberKey, type Link, type Listener } from "./link.js";
+import { GRACE, LinkBroken, REDIAL_MAX, subscriberKey, type Link, type Listener } from "./link.js";
+import * as outcome from "./outcome.js";
 import {
   SubscribeRequestSchema, UnsubscribeRequestSchema, VerdictSchema, VerdictsSchema,
   type Leases, type LeasesEnded, type LeasesExtended, type SubscribeRequest, type SubscribeResponse, type Verdict,
 } from "./pb/remote_pb.js";
 import { LeaseEnd } from "./pb/wakebell_pb.js";
 import type { Handler } from "./subscription.js";
+import { sleep, within } from "./time.js";
 import type { Lease, Queue } from "./types.js";
 import * as values from "./values.js";
 
@@ -98,7 +101,12 @@ export class Worker implements Listener {
     }
   }
 
-  async #subscribeAgain(attempt: number): Promise<void> {
+  /** Subscribes again. lost says why the right was withdrawn, if it was. */
+  async #subscribeAgain(attempt: number, lost?: unknown): Promise<void> {
+    const report = (why: unknown) => this.link.options.log(`the subscription to ${this.topic} has lost its right; asking for it again`, why);
+    if (lost !== undefined) {
+      report(lost);
+    }
     while (!this.#over && attempt === this.#attempt) {
       try {
         this.#reconcile(await this.#subscribe(this.#draining ? Math.max(this.#running.size, 1) : this.credits));
@@ -107,12 +115,17 @@ export class Worker implements Listener {
         if (error instanceof LinkBroken || error instanceof errors.ClosedError) {
           return; // opened is called again
         }
-        const final = [errors.InvalidError, errors.ConflictError, errors.ForbiddenError, errors.UnauthenticatedError];
+        const final = [errors.InvalidError, errors.ConflictError, errors.UnauthenticatedError];
         if (final.some((kind) => error instanceof kind)) {
           this.#fail(error as Error);
           return;
         }
-        this.link.options.log(`cannot subscribe to ${this.topic}`, error);
+        if (!(error instanceof errors.ForbiddenError)) {
+          this.link.options.log(`cannot subscribe to ${this.topic}`, error);
+        } else if (lost === undefined) { // it may come back
+          lost = error;
+          report(lost);
+        }
       }
       await sleep(REDIAL_MAX / 2);
     }
@@ -168,7 +181,11 @@ export class Worker implements Listener {
   }
 
   async #serve(run: Running, delivery: bigint, lease: Lease): Promise<void> {
-    const verdict = await this.#handle(lease, delivery);
+    const thrown = await outcome.run(this.handler, lease);
+    const aborted = lease.signal.aborted;
+    if (thrown !== undefined && !aborted && !outcome.isMeant(thrown)) {
+      this.link.options.log(`the handler of ${this.topic} failed on ${lease.id}, attempt ${lease.attempt}`, thrown.error);
+    }
     if (this.#running.get(delivery) !== run) {
       return; // it was lost
     }
@@ -176,27 +193,8 @@ export class Worker implements Listener {
     if (this.#draining) {
       this.#narrow(); // before the verdict, which makes room for another lease
     }
-    this.#add(run.id, verdict);
-  }
-
-  async #handle(lease: Lease, delivery: bigint): Promise<VerdictKind> {
-    try {
-      await this.handler(lease);
-      return { case: "ack", value: { delivery } };
-    } catch (error) {
-      const reason = reasonOf(error);
-      if (error instanceof errors.Reject) {
-        return { case: "reject", value: { delivery, reason } };
-      }
-      if (error instanceof errors.Retry) {
-        return { case: "nack", value: { delivery, reason, delay: values.duration(error.delayMs, "delayMs") } };
-      }
-      if (lease.signal.aborted) {
-        return { case: "release", value: { delivery } };
-      }
-      this.link.options.log(`the handler of ${this.topic} failed on ${lease.id}, attempt ${lease.attempt}`, error);
-      return { case: "nack", value: { delivery, reason } };
-    }
+    const released = thrown !== undefined && aborted && !outcome.isMeant(thrown);
+    this.#add(run.id, released ? { case: "release", value: { delivery } } : outcome.verdictOf(thrown, delivery));
   }
 
   extended(m: LeasesExtended): void {
@@ -218,6 +216,9 @@ export class Worker implements Listener {
     };
     for (const { delivery, reason } of m.ended) {
       this.#lose(delivery, kinds[reason] ?? errors.LeaseLostError);
+    }
+    if (m.subscription !== undefined && this.#started) { // it has ended too
+      void this.#subscribeAgain(++this.#attempt, errorOf(m.subscription.code, m.subscription.message));
     }
   }
 
@@ -244,7 +245,7 @@ export class Worker implements Listener {
     }
   }
 
-  #add(id: string, kind: VerdictKind): void {
+  #add(id: string, kind: outcome.VerdictKind): void {
     this.#verdicts.push(create(VerdictSchema, { id, kind }));
     if (!this.#flushing) {
       this.#flushing = true;
@@ -312,22 +313,4 @@ export class Worker implements Listener {
     this.link.subscribers.delete(this.#key);
     this.#finish(error);
   }
-}
-
-type VerdictKind = NonNullable<MessageInitShape<typeof VerdictSchema>["kind"]>;
-
-function reasonOf(error: unknown): string {
-  const text = error instanceof Error ? error.message || error.name : String(error);
-  return text.slice(0, 1024);
-}
-
-/** Waits for a promise, at most for a time. Returns whether it was settled in time. */
-async function within(work: Promise<unknown>, ms: number): Promise<boolean> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<boolean>((resolve) => {
-    timer = setTimeout(() => resolve(false), ms);
-  });
-  const done = await Promise.race([work.then(() => true), late]);
-  clearTimeout(timer);
-  return done;
 }

@@ -13,38 +13,38 @@ const (
 	maxTracks = 10_000          // networks that are remembered
 )
 
-// Failures limits failed sign-ins of each client address: ten, and then one every
-// six seconds. An IPv6 address counts with its network of 64 bits. The zero value is
-// ready.
+// Failures limits the answers to wrong credentials of each client address: ten, and then
+// one every six seconds. An IPv6 address counts with its network of 64 bits. The zero
+// value is ready.
+//
+// Right credentials do not come here: many browsers may have the address of one proxy,
+// and a guess of one of them must not keep the others out.
 type Failures struct {
 	mu    sync.Mutex
 	until map[netip.Prefix]time.Time // when all failures are forgotten
 }
 
-// Wait returns how long a client address has to wait before its next attempt.
-func (f *Failures) Wait(remote string, now time.Time) time.Duration {
+// Fail counts wrong credentials of a client address. If it had too many, they are not
+// counted, and Fail returns how long until the next are.
+func (f *Failures) Fail(remote string, now time.Time) (wait time.Duration) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	free := f.until[network(remote)].Add(-(burst - 1) * recovery)
-	return max(0, free.Sub(now))
-}
-
-// Add counts a failure.
-func (f *Failures) Add(remote string, now time.Time) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
+	of := network(remote)
+	from := f.until[of]
+	if wait := from.Add(-(burst - 1) * recovery).Sub(now); wait > 0 {
+		return wait
+	}
 	if f.until == nil {
 		f.until = map[netip.Prefix]time.Time{}
 	}
 	if len(f.until) >= maxTracks {
 		f.forget(now)
 	}
-	of := network(remote)
-	from := f.until[of]
 	if from.Before(now) {
 		from = now
 	}
 	f.until[of] = from.Add(recovery)
+	return 0
 }
 
 // forget removes the networks without recent failures or, if there are none, any

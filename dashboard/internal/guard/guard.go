@@ -34,8 +34,12 @@ func SetHeaders(h http.Header) {
 
 // Loopback reports whether a request comes from this machine and was addressed to
 // it. The Host is checked because a page of another site can make its own name
-// resolve to 127.0.0.1.
+// resolve to 127.0.0.1. A reverse proxy on this machine connects from it and may set any
+// Host, so what it adds to the requests of others is refused.
 func Loopback(r *http.Request) bool {
+	if forwarded(r.Header) {
+		return false
+	}
 	from, err := netip.ParseAddrPort(r.RemoteAddr)
 	if err != nil || !from.Addr().Unmap().IsLoopback() {
 		return false
@@ -49,6 +53,21 @@ func Loopback(r *http.Request) bool {
 	}
 	ip, err := netip.ParseAddr(strings.Trim(host, "[]"))
 	return err == nil && ip.IsLoopback()
+}
+
+// forwarded reports whether a proxy sent a request for another client.
+func forwarded(h http.Header) bool {
+	for name := range h {
+		if strings.HasPrefix(name, "X-Forwarded") {
+			return true
+		}
+		switch name {
+		case "Forwarded", "Via", "X-Real-Ip", "X-Client-Ip", "X-Original-Forwarded-For", "X-Original-Host",
+			"True-Client-Ip", "Cf-Connecting-Ip", "Fly-Client-Ip", "Tailscale-User-Login":
+			return true
+		}
+	}
+	return false
 }
 
 // Cookie is the name of the cookie with the token.

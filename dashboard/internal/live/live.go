@@ -15,10 +15,12 @@ type Probe func(context.Context) (string, error)
 type Hub struct {
 	every time.Duration
 	limit int // browsers
+	each  int // browsers of one viewer
 
 	mu       sync.Mutex
 	watchers map[string]*watcher
 	browsers int
+	viewers  map[string]int // browsers of each
 	closed   chan struct{}
 }
 
@@ -28,9 +30,10 @@ type watcher struct {
 	listeners map[chan struct{}]bool
 }
 
-// New returns a hub that probes every interval, for so many browsers at most.
-func New(every time.Duration, limit int) *Hub {
-	return &Hub{every: every, limit: limit, watchers: map[string]*watcher{}, closed: make(chan struct{})}
+// New returns a hub that probes every interval, for so many browsers at most, and for so
+// many of each viewer.
+func New(every time.Duration, limit, each int) *Hub {
+	return &Hub{every: every, limit: limit, each: each, watchers: map[string]*watcher{}, viewers: map[string]int{}, closed: make(chan struct{})}
 }
 
 // Close ends all watchers. Done is closed.
@@ -51,9 +54,9 @@ func (h *Hub) Close() {
 func (h *Hub) Done() <-chan struct{} { return h.closed }
 
 // Watch returns a channel that receives when the probe of the key changes, and a
-// function that ends this. It returns false if there are too many browsers, or the
-// hub is closed.
-func (h *Hub) Watch(ctx context.Context, key string, probe Probe) (changed <-chan struct{}, stop func(), ok bool) {
+// function that ends this. It returns false if there are too many browsers, also of the
+// viewer, or the hub is closed.
+func (h *Hub) Watch(ctx context.Context, viewer, key string, probe Probe) (changed <-chan struct{}, stop func(), ok bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	select {
@@ -61,10 +64,11 @@ func (h *Hub) Watch(ctx context.Context, key string, probe Probe) (changed <-cha
 		return nil, nil, false
 	default:
 	}
-	if h.browsers >= h.limit {
+	if h.browsers >= h.limit || h.viewers[viewer] >= h.each {
 		return nil, nil, false
 	}
 	h.browsers++
+	h.viewers[viewer]++
 	w := h.watchers[key]
 	if w == nil {
 		ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
@@ -75,13 +79,16 @@ func (h *Hub) Watch(ctx context.Context, key string, probe Probe) (changed <-cha
 	c := make(chan struct{}, 1)
 	w.listeners[c] = true
 	var once sync.Once
-	return c, func() { once.Do(func() { h.leave(key, w, c) }) }, true
+	return c, func() { once.Do(func() { h.leave(viewer, key, w, c) }) }, true
 }
 
-func (h *Hub) leave(key string, w *watcher, c chan struct{}) {
+func (h *Hub) leave(viewer, key string, w *watcher, c chan struct{}) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.browsers--
+	if h.viewers[viewer]--; h.viewers[viewer] == 0 {
+		delete(h.viewers, viewer)
+	}
 	delete(w.listeners, c)
 	if len(w.listeners) == 0 {
 		w.stop()

@@ -24,6 +24,7 @@ type Cache[T any] struct {
 }
 
 type entry[T any] struct {
+	begun time.Time
 	done  chan struct{} // closed when the call has ended
 	until time.Time     // zero while the call runs
 	value T
@@ -40,6 +41,7 @@ func (c *Cache[T]) Get(ctx context.Context, key string, read func(context.Contex
 	e := c.entry(ctx, key, read)
 	select {
 	case <-e.done:
+		note(ctx, e.begun)
 		return e.value, e.err
 	case <-ctx.Done():
 		var zero T
@@ -64,7 +66,7 @@ func (c *Cache[T]) entry(ctx context.Context, key string, read func(context.Cont
 	if len(c.entries) >= maxKeys {
 		clear(c.entries)
 	}
-	e := &entry[T]{done: make(chan struct{})}
+	e := &entry[T]{begun: now, done: make(chan struct{})}
 	c.entries[key] = e
 	go c.fill(context.WithoutCancel(ctx), e, read)
 	return e
@@ -73,14 +75,49 @@ func (c *Cache[T]) entry(ctx context.Context, key string, read func(context.Cont
 func (c *Cache[T]) fill(ctx context.Context, e *entry[T], read func(context.Context) (T, error)) {
 	ctx, cancel := context.WithTimeout(ctx, c.limit)
 	defer cancel()
-	begin := time.Now()
 	e.value, e.err = read(ctx)
 	c.mu.Lock()
 	end := time.Now()
-	e.until = end.Add(max(c.ttl, 50*end.Sub(begin)))
+	e.until = end.Add(max(c.ttl, 50*end.Sub(e.begun)))
 	if e.err != nil {
 		e.until = end.Add(c.ttl)
 	}
 	c.mu.Unlock()
 	close(e.done)
+}
+
+// Oldest is the instant of the oldest value that was read with a context.
+type Oldest struct {
+	mu sync.Mutex
+	at time.Time
+}
+
+type oldestKey struct{}
+
+// Track returns a context with which caches note how old their values are.
+func Track(ctx context.Context) (context.Context, *Oldest) {
+	o := &Oldest{}
+	return context.WithValue(ctx, oldestKey{}, o), o
+}
+
+func note(ctx context.Context, begun time.Time) {
+	o, ok := ctx.Value(oldestKey{}).(*Oldest)
+	if !ok {
+		return
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.at.IsZero() || begun.Before(o.at) {
+		o.at = begun
+	}
+}
+
+// At returns when the oldest value was read; otherwise, if no value is from a cache.
+func (o *Oldest) At(otherwise time.Time) time.Time {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.at.IsZero() || otherwise.Before(o.at) {
+		return otherwise
+	}
+	return o.at
 }

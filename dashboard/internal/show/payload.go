@@ -3,7 +3,6 @@ package show
 import (
 	"bytes"
 	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"math"
 	"mime"
@@ -11,10 +10,9 @@ import (
 	"unicode/utf8"
 
 	"google.golang.org/protobuf/encoding/protowire"
-)
 
-// maxShown bounds how many bytes of a body are decoded and shown.
-const maxShown = 64 << 10
+	"github.com/wakebell/wakebell/internal/bodytext"
+)
 
 // Body is a body as a page shows it.
 type Body struct {
@@ -24,37 +22,52 @@ type Body struct {
 	Cut    bool // Text shows only the beginning
 }
 
-// NewBody decodes a body by its content type or, without one, by its bytes.
-func NewBody(body []byte, contentType string) Body {
-	b := Body{Size: len(body), Cut: len(body) > maxShown}
+// NewBody decodes a body by its content type or, without one, by its bytes. It shows at
+// most so many bytes of the body, and its text has at most bodytext.Limit of them.
+func NewBody(body []byte, contentType string, shown int) Body {
+	b := Body{Size: len(body), Cut: len(body) > shown}
 	if len(body) == 0 {
 		b.Format = "empty"
 		return b
 	}
-	head := body[:min(len(body), maxShown)]
+	head := body[:min(len(body), shown)]
 	media, _, err := mime.ParseMediaType(contentType)
 	if err != nil {
 		media, _, _ = strings.Cut(contentType, ";")
 	}
-	isProto := strings.Contains(media, "protobuf")
-	switch {
-	case !b.Cut && !isProto && utf8.Valid(body) && json.Valid(body):
-		var out bytes.Buffer
-		_ = json.Indent(&out, body, "", "  ") // it is valid
-		b.Format, b.Text = "JSON", Lines(out.String())
-	case isProto && !b.Cut:
-		if text, ok := protoText(body, 0); ok {
-			b.Format, b.Text = "protobuf", text
-			break
-		}
-		b.Format, b.Text = "hex", hex.Dump(head)
-	case utf8.Valid(trimRune(head)):
+	if strings.Contains(media, "protobuf") {
+		b.protobuf(body, head, shown)
+	} else if indented, cut, ok := bodytext.JSON(body, shown); ok {
+		b.Format, b.Text, b.Cut = "JSON", Lines(indented), cut
+	} else if utf8.Valid(trimRune(head)) {
 		b.Format, b.Text = "text", Lines(string(trimRune(head)))
-	default:
-		head = head[:min(len(head), maxShown/4)] // a dump is four times as long
-		b.Format, b.Text, b.Cut = "hex", hex.Dump(head), len(head) < len(body)
+	} else {
+		b.hex(head)
 	}
+	// What is made visible is several times as long.
+	clipped, cut := bodytext.Clip(b.Text, bodytext.Limit(shown))
+	b.Text, b.Cut = clipped, b.Cut || cut
 	return b
+}
+
+func (b *Body) protobuf(body, head []byte, shown int) {
+	if b.Cut {
+		b.hex(head)
+		return
+	}
+	w := protoWriter{left: bodytext.Limit(shown)}
+	text, ok := w.message(body, 0)
+	if !ok {
+		b.hex(head)
+		return
+	}
+	b.Format, b.Text, b.Cut = "protobuf", text, w.left < 0
+}
+
+// hex shows the beginning: a dump is about five times as long.
+func (b *Body) hex(head []byte) {
+	head = head[:(len(head)+3)/4]
+	b.Format, b.Text, b.Cut = "hex", hex.Dump(head), len(head) < b.Size
 }
 
 // trimRune removes a character that the limit has cut.
@@ -73,9 +86,11 @@ func trimRune(head []byte) []byte {
 // maxDepth bounds the nesting of a protobuf message that is shown.
 const maxDepth = 8
 
-// protoText writes the fields of a protobuf message, whose type is not known, by
-// their numbers.
-func protoText(message []byte, depth int) (string, bool) {
+// protoWriter writes the fields of protobuf messages, whose types are not known, by their
+// numbers, until nothing is left of its bound.
+type protoWriter struct{ left int }
+
+func (w *protoWriter) message(message []byte, depth int) (string, bool) {
 	var b strings.Builder
 	indent := strings.Repeat("  ", depth)
 	for len(message) > 0 {
@@ -84,17 +99,22 @@ func protoText(message []byte, depth int) (string, bool) {
 			return "", false
 		}
 		message = message[n:]
-		value, n := protoValue(message, number, kind, depth)
+		value, n := w.value(message, number, kind, depth)
 		if n < 0 {
 			return "", false
 		}
 		message = message[n:]
+		if w.left < 0 {
+			continue // is the rest a message?
+		}
+		before := b.Len()
 		fmt.Fprintf(&b, "%s%d: %s\n", indent, number, value)
+		w.left -= b.Len() - before
 	}
 	return b.String(), true
 }
 
-func protoValue(m []byte, number protowire.Number, kind protowire.Type, depth int) (text string, n int) {
+func (w *protoWriter) value(m []byte, number protowire.Number, kind protowire.Type, depth int) (text string, n int) {
 	switch kind {
 	case protowire.VarintType:
 		v, n := protowire.ConsumeVarint(m)
@@ -107,20 +127,24 @@ func protoValue(m []byte, number protowire.Number, kind protowire.Type, depth in
 		return fmt.Sprintf("%d (double %v)", v, math.Float64frombits(v)), n
 	case protowire.BytesType:
 		v, n := protowire.ConsumeBytes(m)
-		return protoBytes(v, depth), n
+		return w.bytes(v, depth), n
 	default:
 		return "(group)", protowire.ConsumeFieldValue(number, kind, m)
 	}
 }
 
-// protoBytes writes a field of bytes: a string, a message, or neither.
-func protoBytes(v []byte, depth int) string {
+// bytes writes a field of bytes: a string, a message, or neither.
+func (w *protoWriter) bytes(v []byte, depth int) string {
+	if w.left < 0 {
+		return ""
+	}
 	if utf8.Valid(v) && !bytes.ContainsFunc(v, func(r rune) bool { return r < ' ' && r != '\n' && r != '\t' }) {
 		return fmt.Sprintf("%q", Lines(string(v)))
 	}
 	if depth < maxDepth {
-		if inner, ok := protoText(v, depth+1); ok && inner != "" {
-			return "{\n" + inner + strings.Repeat("  ", depth) + "}"
+		inner := protoWriter{left: w.left}
+		if text, ok := inner.message(v, depth+1); ok && text != "" {
+			return "{\n" + text + strings.Repeat("  ", depth) + "}"
 		}
 	}
 	return "0x" + hex.EncodeToString(v)

@@ -72,8 +72,9 @@ func (s Runner) Try(ctx context.Context, script *redis.Script, keys []string, ar
 // failed wraps and counts the error of a script; nil stays nil.
 func (s Runner) failed(ctx context.Context, keys []string, err error) error {
 	if err != nil {
-		err = Wrap(ctx, keys, s.Moved(ctx, err))
-		s.Metrics.ScriptFailed(ctx, err)
+		if err = Wrap(ctx, keys, s.Moved(ctx, err)); !errors.Is(err, ErrStaleLayout) { // it is repeated
+			s.Metrics.ScriptFailed(ctx, err)
+		}
 	}
 	return err
 }

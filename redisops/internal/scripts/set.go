@@ -16,12 +16,13 @@ type Set struct {
 	others []embed.FS               // of packages whose parts it uses
 	Loaded map[string]*redis.Script // scripts by the names of their files
 	Parts  map[string]bool          // files that are parts of scripts
+	Guards map[string]bool          // scripts of Fenced, by their names
 }
 
 // NewSet returns the scripts of a package that has embedded its folder lua. It may use
 // parts of other packages.
 func NewSet(files embed.FS, others ...embed.FS) *Set {
-	return &Set{Files: files, others: others, Loaded: map[string]*redis.Script{}, Parts: map[string]bool{}}
+	return &Set{Files: files, others: others, Loaded: map[string]*redis.Script{}, Parts: map[string]bool{}, Guards: map[string]bool{}}
 }
 
 // Load reads a script, which begins with the prelude and with parts. It panics if a

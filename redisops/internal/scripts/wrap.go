@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -121,7 +122,13 @@ func WrapReply(keys []string, err error) error {
 	case "WRONGTYPE":
 		return wrongType(keys, rest, err)
 	case "CROSSSLOT":
-		return fmt.Errorf("%w: a Cluster would spread the keys of a topic; set HashTag: %w", redisops.ErrUnsupported, err)
+		do := "set HashTag"
+		if slices.ContainsFunc(keys, func(key string) bool { return strings.Contains(key, "{}") }) {
+			do = "rename the topic, its braces break the hash tag"
+		}
+		return fmt.Errorf("%w: a Cluster would spread the keys of a topic; %s: %w", redisops.ErrUnsupported, do, err)
+	case "STALELAYOUT":
+		return fmt.Errorf("%w (%s)", ErrStaleLayout, rest)
 	case "WAKEBELLKEY":
 		return redisops.ErrKeyUsed
 	case "EXHAUSTED":

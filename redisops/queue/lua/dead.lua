@@ -99,6 +99,15 @@ local function place_at(places, behind, index)
   return redis.call('ZREVRANGE', places, index - behind, index - behind)[1]
 end
 
+-- letter_id returns the id of the message that became the dead letter of a place, nil if
+-- it is not known or not one that Wakebell has made.
+local function letter_id(records, place, payload)
+  local record = place and redis.call('HGET', records, place)
+  local print, size, rest = string.match(record or '', '^(%S+) %S+ %S+ (%d+)\n(.*)$')
+  if size ~= '32' or print ~= fingerprint(payload) then return nil end
+  return string.match(rest, '^' .. string.rep('%x', 12) .. '7' .. string.rep('%x', 19))
+end
+
 -- search looks for a dead letter by its payload, up to FAR from either end: for one
 -- without a record, or else for its twin. It answers nil when there is none, and
 -- then whether there may be one further inside.

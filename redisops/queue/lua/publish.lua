@@ -1,9 +1,9 @@
 -- Publishes a batch of messages; all of it or, when memory or the queue is full,
 -- nothing.
 --
--- KEYS: pending counts hint published throughput ...
---   throughput is pending where nothing is counted; the deduplication keys of the
---   messages that have one, in order.
+-- KEYS: pending counts hint published throughput freed ...
+--   throughput is pending where nothing is counted, freed where no message has a
+--   deduplication key; the deduplication keys of the messages that have one, in order.
 -- ARGV: cap drop window remember owners keyed ...
 --   cap 0 for none; drop 1: the oldest go, a bounded number of them, 0: FULL; window in ms; remember how
 --   long in ms the answer is kept, 0 not at all; owners begins the keys that say
@@ -19,8 +19,8 @@ local DROP = 500 -- messages that go beyond as many as come
 local cap, drop, owners = tonumber(ARGV.cap), ARGV.drop == '1', ARGV.owners
 local count = #ARGV.keyed
 local base = ARGV_NAMED
-local kinds = {'list', 'hash', 'string', 'string', false}
-for i = 6, #KEYS do kinds[i] = 'string' end
+local kinds = {'list', 'hash', 'string', 'string', false, #KEYS > 6 and 'set'}
+for i = 7, #KEYS do kinds[i] = 'string' end
 local bad = mistyped(unpack(kinds))
 if bad then return bad end
 
@@ -32,14 +32,18 @@ local now, now_ms = instants()
 -- The first 12 digits of an id are the instant, as in a UUID of version 7.
 local begins = string.format('%06x', math.floor(now_ms / 16777216)) .. string.format('%06x', now_ms % 16777216)
 
-local fresh, marks, out, here, k = {}, {}, {}, {}, 0
+local fresh, marks, out, here, taken, k = {}, {}, {}, {}, {}, 0 -- taken: ids that no longer have their keys
 for i = 1, count do
   local tail, key, found = ARGV[base + i], nil, nil
   local id = begins .. tail
   if string.sub(ARGV.keyed, i, i) == 'k' then
     k = k + 1
-    key = KEYS[5 + k]
+    key = KEYS[6 + k]
     found = here[key] or redis.call('GET', key)
+    local again = found and #found == 32 and string.sub(found, 13) == tail -- an earlier try of this call
+    if found and not again and not here[key] and is_free(KEYS.freed, found) then
+      taken[#taken + 1], found = found, nil
+    end
   end
   if not found then
     fresh[#fresh + 1] = PREFIX .. '{"id":"' .. id .. '",' .. ARGV[base + count + i]
@@ -73,6 +77,7 @@ while drop and #fresh > 0 and dropped < over and (dropped < #fresh or dropped < 
     free(owners, stored)
   end
 end
+variadic('SREM', KEYS.freed, taken, 1, #taken)
 for _, m in ipairs(marks) do
   redis.call('SET', m[1], m[2], 'PX', ARGV.window)
   if owners ~= '' then redis.call('SET', owners .. m[2], m[1], 'PX', ARGV.window) end

@@ -1,15 +1,15 @@
 -- Deletes up to 500 messages of a queue: of those that wait, or of those that
--- are held. Their deduplication keys are freed where it is known which they are.
+-- are held. Their deduplication keys are freed.
 --
--- KEYS: pending processing deadlines tokens counts refs ids backrefs gone hint
+-- KEYS: pending processing deadlines tokens counts refs ids backrefs gone hint freed
 -- ARGV: what owners
 --   what: pending or processing; owners as of free in queue.lua.
 -- Returns: how many were deleted, and how many are left; as texts.
 
-local bad = mistyped('list', 'list', 'zset', 'hash', 'hash', 'hash', 'hash', 'hash', 'set', 'string')
+local bad = mistyped('list', 'list', 'zset', 'hash', 'hash', 'hash', 'hash', 'hash', 'set', 'string', 'set')
 if bad then return bad end
 local list = ARGV.what == 'pending' and KEYS.pending or KEYS.processing
-local n, bytes = 0, 0
+local n, bytes, deleted = 0, 0, {} -- deleted: ids of messages whose keys are not known
 while n < 500 and bytes < 1048576 do
   local part = redis.call('RPOP', list, 16)
   if not part or #part == 0 then break end
@@ -18,7 +18,7 @@ while n < 500 and bytes < 1048576 do
   for i, stored in ipairs(part) do
     n, bytes = n + 1, bytes + #stored
     if found[i] then tokens[#tokens + 1] = found[i] end
-    free(ARGV.owners, stored)
+    if not free(ARGV.owners, stored) then deleted[#deleted + 1] = ordered_id(stored) end
   end
   redis.call('HDEL', KEYS.counts, unpack(part))
   if list == KEYS.processing then
@@ -30,6 +30,7 @@ while n < 500 and bytes < 1048576 do
     forget_claims(KEYS.refs, KEYS.ids, KEYS.backrefs, tokens)
   end
 end
+free_ids(KEYS.freed, deleted)
 local left = redis.call('LLEN', list)
 if left == 0 and list == KEYS.processing then recheck(KEYS.hint, '', clock()) end
 return {whole(n), whole(left)}

@@ -1,6 +1,6 @@
 -- Publishes a dead letter of a queue again, and deletes it.
 --
--- KEYS: pending dlq places records hint published throughput ...
+-- KEYS: pending dlq places records hint published throughput freed ...
 --   throughput is pending where nothing is counted; its deduplication key, if it
 --   has one.
 -- ARGV: payload entry before tail envelope window owners
@@ -11,8 +11,8 @@
 --   deduplication key, a it is not there, f it may be too far inside the list to
 --   find it by its payload.
 
-local kinds = {'list', 'list', 'zset', 'hash', 'string', 'string', false}
-if #KEYS > 7 then kinds[8] = 'string' end
+local kinds = {'list', 'list', 'zset', 'hash', 'string', 'string', false, 'set'}
+if #KEYS > 8 then kinds[9] = 'string' end
 local bad = mistyped(unpack(kinds))
 if bad then return bad end
 local answered = redis.call('GET', KEYS.published)
@@ -20,10 +20,11 @@ if answered then return {'r', answered} end -- an earlier try of this call
 local now, now_ms = instants()
 local id = string.format('%06x', math.floor(now_ms / 16777216)) .. string.format('%06x', now_ms % 16777216) .. ARGV.tail
 
--- The key that the message had when it died is its own still.
-local key = KEYS[7 + 1]
+-- The key that the message had when it died is its own still, and that of a deleted
+-- message is free.
+local key = KEYS[8 + 1]
 local holder = key and redis.call('GET', key)
-if holder then
+if holder and not is_free(KEYS.freed, holder) then
   local size, rest = string.match(redis.call('HGET', KEYS.records, ARGV.entry) or '', '^%S+ %S+ %S+ (%d+)\n(.*)$')
   if not size or string.sub(rest, 1, tonumber(size)) ~= holder then return {'d', ''} end
 end
@@ -41,6 +42,7 @@ if not index then return {further and 'f' or 'a', ''} end
 
 redis.call('LPUSH', KEYS.pending, PREFIX .. '{"id":"' .. id .. '",' .. ARGV.envelope)
 if key then
+  if holder then redis.call('SREM', KEYS.freed, holder) end
   redis.call('SET', key, id, 'PX', ARGV.window)
   if ARGV.owners ~= '' then redis.call('SET', ARGV.owners .. id, key, 'PX', ARGV.window) end
 end

@@ -86,15 +86,33 @@ end
 
 -- free deletes the deduplication key of a message, unless a newer publish has
 -- it: then its value is another id. owners begins the keys that say which key a
--- message has; '' where that is not kept.
+-- message has; '' where that is not kept. The answer is whether it was known.
 local function free(owners, stored)
-  if owners == '' then return end
+  if owners == '' then return false end
   local id = id_of(stored)
   local owner = owners .. id
   local key = redis.call('GET', owner)
-  if not key then return end
+  if not key then return false end
   if redis.call('GET', key) == id then redis.call('DEL', key) end
   redis.call('DEL', owner)
+  return true
+end
+
+-- FREED is for how long in ms the ids of deleted messages are kept.
+local FREED = '604800000'
+
+-- free_ids frees the deduplication keys of messages that an operator has deleted.
+-- Which keys they have is not known, so it keeps their ids: a key with one of these
+-- as its value suppresses nothing.
+local function free_ids(freed, ids)
+  if #ids == 0 then return end
+  variadic('SADD', freed, ids, 1, #ids)
+  redis.call('PEXPIRE', freed, FREED)
+end
+
+-- is_free reports whether the message that has a deduplication key was deleted.
+local function is_free(freed, id)
+  return #id == 32 and redis.call('SISMEMBER', freed, id) == 1
 end
 
 -- forget_claims removes the records that the peer keeps of its claims, by the

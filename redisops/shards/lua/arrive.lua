@@ -4,8 +4,9 @@
 -- KEYS: timeline payloads leases hint keys order busy rates arrived
 -- ARGV: token keep ...
 --   token: of the batch; keep: the ms for which it is remembered; then for each timer its
---   id, score, payload, lease record, key and place ('' for none), 1 if it holds its key,
---   and when all tokens of its key are back ('' for none).
+--   id, score, payload, lease record, key and place ('' for none), 1 if it holds its key
+--   else 0, or B and b if it has no payload, and when all tokens of its key are back (''
+--   for none).
 -- Returns: how many timers were stored, as a text.
 
 local bad = mistyped('zset', 'hash', 'hash', 'string', 'hash', 'zset', 'hash', 'zset', 'hash')
@@ -22,7 +23,8 @@ local all, ids, of_keys = {}, {}, {}
 for i = ARGV_NAMED + 1, #ARGV, FIELDS do
   local t = {
     id = ARGV[i], score = ARGV[i + 1], payload = ARGV[i + 2], record = ARGV[i + 3],
-    key = ARGV[i + 4], place = ARGV[i + 5], held = ARGV[i + 6] == '1', rate = ARGV[i + 7],
+    key = ARGV[i + 4], place = ARGV[i + 5], held = ARGV[i + 6] == '1' or ARGV[i + 6] == 'B', rate = ARGV[i + 7],
+    bare = string.lower(ARGV[i + 6]) == 'b',
   }
   all[#all + 1], ids[#ids + 1] = t, t.id
   if t.key ~= '' then of_keys[#of_keys + 1] = t.key end
@@ -55,7 +57,7 @@ for i, t in ipairs(all) do
       table.insert(units[t.key], t)
     end
     scored[#scored + 1], scored[#scored + 2] = t.score, t.id
-    bodies[#bodies + 1], bodies[#bodies + 2] = t.id, t.payload
+    if not t.bare then bodies[#bodies + 1], bodies[#bodies + 2] = t.id, t.payload end
     if t.record ~= '' then recorded[#recorded + 1], recorded[#recorded + 2] = t.id, t.record end
     lowest = math.min(lowest, number(t.score))
   end

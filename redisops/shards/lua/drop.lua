@@ -15,4 +15,10 @@ for i, field in ipairs(fields) do
   if tokens[i] == ARGV.token then gone[#gone + 1] = field end
 end
 variadic('HDEL', KEYS.taken, gone, 1, #gone)
-return string.format('%.0f', redis.call('HDEL', KEYS.moving, ARGV.token))
+local found = redis.call('HDEL', KEYS.moving, ARGV.token)
+-- What counts batches stays behind the last of them. The index of a move has a name and
+-- an expiry of its own.
+if redis.call('EXISTS', KEYS.moving) == 0 and redis.call('HEXISTS', KEYS.taken, 'm') == 0 then
+  redis.call('PEXPIRE', KEYS.taken, '86400000')
+end
+return string.format('%.0f', found)

@@ -6,10 +6,10 @@
 -- KEYS: timeline payloads leases keys order busy rates moving taken pins
 -- ARGV: move limit offset margin grace longest bytes
 --   move: the name of a move to another Redis, which another process may have ended, and
---   '' otherwise; limit: how many timers to look at; offset: how many at the end to leave; margin: the
---   µs within which a timer becomes due soon; grace: the µs for which one that is due
---   stays; longest: the most timers of a key; bytes:
---   about how many payloads may have in all.
+--   '' otherwise; limit: how many timers to look at, and after how many no further key is
+--   taken; offset: how many at the end to leave; margin: the µs within which a timer
+--   becomes due soon; grace: the µs for which one that is due stays; longest: the most
+--   timers of a key; bytes: after how many bytes of payloads no further key is taken.
 -- Returns: how many timers were taken, '-' if the move has ended, how many of those that
 --   were looked at stay, and the token and the content of the batch, '' if none was taken;
 --   as texts.
@@ -38,16 +38,27 @@ local function pinned(name)
   return false
 end
 
--- movable returns what is stored of a timer if it may be moved now, and otherwise nil.
+-- movable returns what is stored of a timer if it may be moved now, and otherwise nil. An
+-- entry without a payload moves as it is: a claim decides on it.
 local function movable(id, score)
   local r = redis.call('HGET', KEYS.leases, id)
   local payload = redis.call('HGET', KEYS.payloads, id)
-  if not payload or running(current(r, score), score, now) or pinned('i' .. id) then return nil end
-  return {id = id, score = score, payload = payload, record = r or '', key = '', place = '', held = '0', rate = ''}
+  if running(current(r, score), score, now) or pinned('i' .. id) then return nil end
+  return {
+    id = id, score = score, payload = payload or '', record = r or '', key = '', place = '', held = false, rate = '',
+    bare = not payload,
+  }
+end
+
+-- held_code is what the batch says of a timer: 1 if it holds its key, else 0; B and b if it
+-- has no payload.
+local function held_code(t)
+  if t.bare then return t.held and 'B' or 'b' end
+  return t.held and '1' or '0'
 end
 
 local function pack(t)
-  local lengths, fields = {}, {t.id, t.score, t.payload, t.record, t.key, t.place, t.held, t.rate}
+  local lengths, fields = {}, {t.id, t.score, t.payload, t.record, t.key, t.place, held_code(t), t.rate}
   for i, field in ipairs(fields) do lengths[i] = #field end
   parts[#parts + 1] = table.concat(lengths, ' ') .. '\n' .. table.concat(fields)
   room = room - #t.payload
@@ -94,7 +105,7 @@ local function take_key(key, id)
       if not t then return 0 end
       local place, of = place_of(entry[i])
       if of == key then
-        t.key, t.place, t.rate, t.held = key, place, rate, held[each] and '1' or '0'
+        t.key, t.place, t.rate, t.held = key, place, rate, held[each]
         found[#found + 1] = t
       end
     end
@@ -114,7 +125,8 @@ local stay, taken = 0, {}
 for i, id in ipairs(page) do
   local before = #ids
   local _, key = place_of(entry[i])
-  if room <= 0 then
+  local full = room <= 0 or #ids >= tonumber(ARGV.limit)
+  if full then
     if not taken[id] then stay = stay + 1 end
   elseif taken[id] then
     before = -1
@@ -129,13 +141,14 @@ for i, id in ipairs(page) do
     if t then pack(t) end
   end
   for j = math.max(before, 0) + 1, #ids do taken[ids[j]] = true end
-  if room > 0 and before == #ids then stay = stay + 1 end
+  if not full and before == #ids then stay = stay + 1 end
 end
 if #ids == 0 then return {'0', string.format('%.0f', stay), '', ''} end
 
 local token = string.format('%.0f', now * 1e6) .. '-' .. redis.call('HINCRBY', KEYS.taken, 'n', '1')
 local batch = table.concat(parts)
 redis.call('HSET', KEYS.moving, token, batch)
+if ARGV.move == '' then redis.call('PERSIST', KEYS.taken) end -- drop.lua lets it expire
 local index = {}
 for i, mark in ipairs(marks) do index[2 * i - 1], index[2 * i] = mark, token end
 variadic('HSET', KEYS.taken, index, 1, #index)

@@ -22,5 +22,6 @@ if n == 0 then return {'0', '', ''} end
 local token = string.format('%.0f', clock() * 1e6) .. '-' .. redis.call('HINCRBY', KEYS.taken, 'n', '1')
 local batch = table.concat(parts)
 redis.call('HSET', KEYS.moving, token, batch)
+if ARGV.move == '' then redis.call('PERSIST', KEYS.taken) end -- drop.lua lets it expire
 redis.call('UNLINK', KEYS.counts)
 return {string.format('%.0f', n), token, batch}

@@ -21,4 +21,5 @@ for i = ARGV_NAMED + 1, #ARGV do
     redis.call('HSET', KEYS.pins, ARGV[i], others)
   end
 end
+redis.call('HDEL', KEYS.pins, 'c' .. ARGV.call)
 return string.format('%.0f', shared)

@@ -1,6 +1,8 @@
 package subscriptions
 
 import (
+	"slices"
+
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/remote/rights"
 )
@@ -21,9 +23,19 @@ func (h *hub) rightsChanged() {
 	}
 }
 
-// revoke ends a subscription, and notifies its subscriber of each lease that it
-// held.
+// revoke ends a subscription, and notifies its subscriber of that and of each lease that
+// it held: one without leases would wait for ever. The subscriber subscribes again until
+// it has the right.
 func (h *hub) revoke(s *subscriber) {
+	fault := messages.Failure(messages.Code_CODE_FORBIDDEN, "the right to handle "+h.topic+" was withdrawn")
+	for _, a := range h.asked {
+		if a.of == s {
+			refusal := messages.Failure(fault.GetCode(), fault.GetMessage())
+			refusal.Request = a.message.GetRequest()
+			h.root.Send(a.sender, refusal)
+		}
+	}
+	h.asked = slices.DeleteFunc(h.asked, func(a asked) bool { return a.of == s })
 	to, ended := s.to, []*messages.LeaseEnded(nil)
 	for _, l := range h.held {
 		if l.of == s {
@@ -31,8 +43,10 @@ func (h *hub) revoke(s *subscriber) {
 		}
 	}
 	h.endSubscription(s)
-	if to != nil && len(ended) > 0 {
-		h.root.Send(to, &messages.LeasesEnded{Topic: h.topic, Subscriber: s.key.name, Generation: s.generation, Ended: ended})
+	if to != nil {
+		h.root.Send(to, &messages.LeasesEnded{
+			Topic: h.topic, Subscriber: s.key.name, Generation: s.generation, Ended: ended, Subscription: fault,
+		})
 	}
 }
 

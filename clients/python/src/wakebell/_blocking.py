@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Mapping
 from datetime import datetime
@@ -12,7 +13,7 @@ from typing import Any, Self, TypeVar
 from . import aio
 from . import recurring as r
 from . import types as t
-from .errors import TurnLostError
+from .errors import ForkedError, TurnLostError
 
 T = TypeVar("T")
 
@@ -21,10 +22,17 @@ class _Loop:
     """An event loop in a thread, which all blocking clients share."""
 
     def __init__(self) -> None:
-        self.loop = asyncio.new_event_loop()
-        threading.Thread(target=self.loop.run_forever, name="wakebell", daemon=True).start()
+        self.loop, self._process = asyncio.new_event_loop(), os.getpid()
+        self._thread = threading.Thread(target=self.loop.run_forever, name="wakebell", daemon=True)
+        self._thread.start()
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run a coroutine in the loop, and wait for its result."""
+        try:
+            self._check()
+        except BaseException:
+            work.close()
+            raise
         future = asyncio.run_coroutine_threadsafe(work, self.loop)
         try:
             return future.result()
@@ -32,16 +40,38 @@ class _Loop:
             future.cancel()
             raise
 
+    def _check(self) -> None:
+        """Raise if the loop cannot run anything while the caller waits."""
+        if os.getpid() != self._process:
+            raise ForkedError("the client was made before this process was forked: make one after the fork")
+        if threading.current_thread() is self._thread:
+            raise RuntimeError(
+                "a blocking client was called in its own event loop, which would wait for itself: "
+                "use a handler that is no coroutine function, or wakebell.aio"
+            )
+
 
 _lock = threading.Lock()
 _shared: list[_Loop] = []
 
 
 def _loop() -> _Loop:
+    """Return the loop of this process."""
     with _lock:
         if not _shared:
             _shared.append(_Loop())
         return _shared[0]
+
+
+def _forget() -> None:
+    """Forget the loop in a child process: its thread did not survive the fork."""
+    global _lock
+    _lock = threading.Lock()  # another thread may have held it
+    _shared.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget)
 
 
 class Subscription:

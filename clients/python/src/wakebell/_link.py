@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 import grpc
 
-from . import errors
+from . import _fork, errors
 from ._pb import gateway_pb2, remote_pb2
 from ._session import Session
 
@@ -73,6 +73,7 @@ class Link:
         """Connect, unless that was done before."""
         if self.closed:
             raise errors.ClosedError("the client is closed")
+        _fork.use()
         if self._running is None:
             self._down_since = time.monotonic()
             self._running = asyncio.create_task(self._run(), name="wakebell-link")
@@ -192,7 +193,7 @@ class Link:
         """Open a session and read it to its end. Return why it ended."""
         try:
             session = Session(self._new_channel(), self._token())
-        except Exception as error:  # of the user's function
+        except BaseException as error:  # of the user's function; even SystemExit must not end the loop
             log.exception("no token")
             return errors.UnavailableError(f"node {self._address}: no token: {error!r}")
         writer: asyncio.Task[None] | None = None

@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-import contextvars
-import inspect
 import math
 import time
-from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
 
-from . import _values, errors
+from . import _outcome, _values, errors
 from ._link import GRACE, REDIAL_MAX, Link, LinkBroken, log
+from ._outcome import Handler
 from ._pb import queues_pb2, remote_pb2, wakebell_pb2
 from .types import Lease
-
-Handler = Callable[[Lease], Awaitable[object]] | Callable[[Lease], object]
 
 _CHECK = 0.1  # how often leases are checked; a lease ends here that much earlier
 _CLOCK = 60.0  # how often an idle subscriber sends its clock
@@ -30,7 +26,8 @@ _LOST: dict[int, type[errors.LeaseLostError]] = {
     2: errors.LeaseTooOldError,
     3: errors.LeaseDrainingError,
 }
-_FINAL = (errors.InvalidError, errors.ConflictError, errors.ForbiddenError, errors.UnauthenticatedError)
+# Errors that end a subscription. A right that it has lost may come back.
+_FINAL = (errors.InvalidError, errors.ConflictError, errors.UnauthenticatedError)
 
 
 @dataclass(slots=True)
@@ -54,7 +51,7 @@ class Subscription:
         self._link, self._topic, self._queue, self._name, self._credits = link, topic, queue, name, credits
         self._handler = handler
         self._pool: ThreadPoolExecutor | None = None
-        if not _is_async(handler):
+        if not _outcome.is_async(handler):
             self._pool = ThreadPoolExecutor(credits, thread_name_prefix=f"wakebell-{topic}")
         self._began = time.monotonic()  # zero of the clock that the node receives
         self._running: dict[int, _Running] = {}
@@ -117,19 +114,31 @@ class Subscription:
 
     def opened(self) -> None:
         """Subscribe again over a new link."""
-        if self._writer is not None:
+        self._begin_again("")
+
+    def _begin_again(self, lost: str) -> None:
+        if self._writer is not None and not self._over:
             if self._subscribing is not None:
                 self._subscribing.cancel()
-            self._subscribing = asyncio.create_task(self._subscribe_again(), name="wakebell-subscribe")
+            self._subscribing = asyncio.create_task(self._subscribe_again(lost), name="wakebell-subscribe")
 
-    async def _subscribe_again(self) -> None:
+    async def _subscribe_again(self, lost: str = "") -> None:
+        """Subscribe again. ``lost`` says why the right was withdrawn, if it was."""
+        if lost:
+            log.warning("the subscription to %s has lost its right; asking for it again: %s", self._topic, lost)
         while not self._finished.done():
             try:
                 credits = max(len(self._running), 1) if self._draining else self._credits
                 self._reconcile(await self._ask_subscription(credits))
+                if lost:
+                    log.info("the subscription to %s has its right again", self._topic)
                 return
             except LinkBroken:
                 return  # opened is called again
+            except errors.ForbiddenError as error:
+                if not lost:
+                    lost = str(error)
+                    log.warning("the subscription to %s has lost its right; asking for it again: %s", self._topic, lost)
             except _FINAL as error:
                 self._fail(error)
                 return
@@ -150,7 +159,7 @@ class Subscription:
 
     def _reconcile(self, m: remote_pb2.SubscribeResponse) -> None:
         """Release the leases that the node lists and that this subscriber does not have."""
-        pending = {getattr(v, v.WhichOneof("kind") or "ack").delivery for v in self._verdicts}
+        pending = set(map(_outcome.of, self._verdicts))
         for held in m.held:
             if held.delivery not in self._running and held.delivery not in pending:
                 self._add(held.id, release=wakebell_pb2.Release(delivery=held.delivery))
@@ -186,41 +195,25 @@ class Subscription:
 
     async def _serve(self, run: _Running) -> None:
         lease, delivery = run.lease, run.delivery
-        verdict: dict[str, Any]
-        try:
-            await self._handle(lease)
-            verdict = {"ack": wakebell_pb2.Ack(delivery=delivery)}
-        except errors.Retry as error:
-            delay = _values.duration(error.delay, "delay")
-            verdict = {"nack": wakebell_pb2.Nack(delivery=delivery, reason=_reason(error), delay=delay)}
-        except errors.Reject as error:
-            verdict = {"reject": wakebell_pb2.Reject(delivery=delivery, reason=_reason(error))}
-        except asyncio.CancelledError:
+        error = await _outcome.run(self._handler, lease, self._pool)
+        if self._running.pop(delivery, None) is not None:  # else it was lost
             if self._draining:
-                verdict = {"release": wakebell_pb2.Release(delivery=delivery)}
+                # In this order, because the end of the lease would make room for another.
+                self._narrow()
+            if self._draining and error is not None and _outcome.is_a(error, asyncio.CancelledError):
+                self._add(lease.id, release=wakebell_pb2.Release(delivery=delivery))
             else:
-                verdict = {"nack": wakebell_pb2.Nack(delivery=delivery, reason="the handler was cancelled")}
-        except Exception as error:
-            if lease.lost is None:
-                log.warning("the handler of %s failed on %s, attempt %d", self._topic, lease.id, lease.attempt, exc_info=True)
-            verdict = {"nack": wakebell_pb2.Nack(delivery=delivery, reason=_reason(error))}
-        if self._running.pop(delivery, None) is None:
-            return  # it was lost
-        if self._draining:
-            # In this order, because the end of the lease would make room for another.
-            self._narrow()
-        self._add(lease.id, **verdict)
+                self._add(lease.id, **_outcome.verdict(error, delivery))
+        if error is not None and lease.lost is None:
+            self._report(lease, error)
 
-    async def _handle(self, lease: Lease) -> None:
-        result: Any
-        if self._pool is None:
-            result = self._handler(lease)
-        else:
-            context = contextvars.copy_context()
-            loop = asyncio.get_running_loop()
-            result = await loop.run_in_executor(self._pool, lambda: context.run(self._handler, lease))
-        if inspect.isawaitable(result):
-            await result
+    def _report(self, lease: Lease, error: BaseException) -> None:
+        if _outcome.is_a(error, errors.Retry, errors.Reject, asyncio.CancelledError):
+            return  # the handler meant it
+        try:
+            log.warning("the handler of %s failed on %s, attempt %d", self._topic, lease.id, lease.attempt, exc_info=error)
+        except BaseException:
+            pass  # a filter or a handler of the user's logger raised
 
     def extended(self, m: remote_pb2.LeasesExtended) -> None:
         """Apply the extensions that the node confirms."""
@@ -235,6 +228,8 @@ class Subscription:
         """Cancel the handlers of leases that the node has ended."""
         for one in m.ended:
             self._lose(one.delivery, _LOST.get(one.reason, errors.LeaseLostError))
+        if m.HasField("subscription"):  # it has ended too
+            self._begin_again(m.subscription.message or "the subscription has ended")
 
     def _lose(self, delivery: int, kind: type[errors.LeaseLostError]) -> None:
         run = self._running.pop(delivery, None)
@@ -329,15 +324,6 @@ class Subscription:
             else:
                 self._finished.set_exception(error)
                 self._finished.exception()  # it was logged
-
-
-def _is_async(handler: Handler) -> bool:
-    return inspect.iscoroutinefunction(handler) or inspect.iscoroutinefunction(getattr(handler, "__call__", None))
-
-
-def _reason(error: BaseException) -> str:
-    text = str(error) or type(error).__name__
-    return text.encode(errors="replace")[:1024].decode(errors="ignore")
 
 
 def check_credits(credits: int) -> int:

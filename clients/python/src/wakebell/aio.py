@@ -15,10 +15,11 @@ from . import recurring as r
 from . import types as t
 from ._connect import channel, is_loopback
 from ._link import Link
+from ._outcome import Handler
 from ._pb import gateway_pb2 as pb
 from ._pb import queues_pb2, recurring_pb2
 from ._requests import check_limit, chunks, set_key
-from ._subscriber import Handler, Subscription, check_credits
+from ._subscriber import Subscription, check_credits
 from ._turn import Turn, TurnContext
 from ._turn import acquire as acquire_turn
 from ._turn import guard as guard_turn
@@ -99,7 +100,10 @@ class Client:
 
     async def _call(self, kind: str, request: Any, timeout: float | None) -> Any:
         if self._trace is not None and "trace" in request.DESCRIPTOR.fields_by_name:
-            request.trace.update(self._trace())
+            try:
+                request.trace.update(self._trace())
+            except BaseException as error:  # of the user's function; even SystemExit must not end the loop
+                raise InvalidError(f"trace raised {type(error).__name__}, want a mapping of headers") from error
         return await self._link.call(kind, request, self._timeout if timeout is None else timeout)
 
     # Timers
@@ -233,7 +237,8 @@ class Client:
         Up to ``credits`` calls (1 to 10,000) run at a time. When a call returns, the timer
         is done. When it raises Retry, the timer is delivered again after its delay; with
         Reject it is dead-lettered; with any other exception it is delivered again after
-        the backoff of the node.
+        the backoff of the node. That holds for SystemExit and KeyboardInterrupt too: a
+        handler ends neither the client nor the program.
 
         A handler that is a coroutine function is cancelled when its lease is lost, for
         example because the timer was cancelled; ``lease.lost`` has the reason. Another

@@ -6,6 +6,7 @@ messages/gateway.proto without ``CODE_``, or "" for errors of this package.
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, ClassVar
 
 if TYPE_CHECKING:
@@ -176,6 +177,10 @@ class ClosedError(WakebellError):
     """The client is closed."""
 
 
+class ForkedError(WakebellError):
+    """The client, or gRPC, was used before this process was forked, and does not work in it."""
+
+
 class LeaseLostError(WakebellError):
     """The lease of a handler ended: another subscriber may have the timer."""
 
@@ -199,13 +204,20 @@ class Retry(Exception):
     """
 
     def __init__(self, delay: float, reason: str = "") -> None:
-        """``delay`` is in seconds, at least 0."""
+        """``delay`` is in seconds; a negative one is 0. Errors: InvalidError if it is not finite."""
         super().__init__(reason)
-        self.delay = max(delay, 0.0)
+        self.delay = check_delay(delay)
 
 
 class Reject(Exception):
     """A handler raises it if a retry cannot help: the timer is dead-lettered."""
+
+
+def check_delay(delay: float) -> float:
+    """Return the delay of a Retry, at least 0. Errors: InvalidError."""
+    if not isinstance(delay, (int, float)) or not delay < math.inf:
+        raise InvalidError(f"delay {delay!r}, want a finite number of seconds")
+    return max(float(delay), 0.0)
 
 
 def _by_code(of: type[WakebellError]) -> dict[str, type[WakebellError]]:

@@ -23,8 +23,9 @@ type App struct {
 	RedisURL string // of --redis; empty: of the environment
 	Prefix   string // of the names of topics
 	Keys     wakebelltype.Keys
-	Celery   bool          // runs of Python's schedules are Celery messages
-	TurnTTL  time.Duration // of gate hold at a node; 0: the default
+	Celery   bool           // runs of Python's schedules are Celery messages
+	Zone     *time.Location // of crontabs without one; nil: UTC
+	TurnTTL  time.Duration  // of gate hold at a node; 0: the default
 
 	payloadKeys string         // of --payload-keys; empty: of the environment
 	payloads    *payload.Chain // that decodes what is shown; nil before a connection

@@ -11,6 +11,7 @@ import (
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/cmd/wakebell/internal/output"
 	"github.com/wakebell/wakebell/payload"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // bodyLimit bounds a decoded body, in bytes. Programs may have a larger limit.
@@ -66,11 +67,19 @@ func (a *App) Reading() (*payload.Chain, error) {
 // decoded if it can be, and how it is encoded; empty: not at all. If the body cannot be
 // decoded, the encoding says why.
 func (a *App) Plain(ctx context.Context, topic, id string, c wakebell.Content) (_ wakebell.Content, encoding string, decoded bool) {
+	if !payload.Marked(c.Headers, nil) {
+		return c, "", false
+	}
+	return a.opened(ctx, payload.Encoded{Kind: wakebelltype.OutgoingTimer, Topic: topic, ID: id}, c)
+}
+
+// opened decodes a body that may be encoded, and is stored as e says.
+func (a *App) opened(ctx context.Context, e payload.Encoded, c wakebell.Content) (_ wakebell.Content, encoding string, decoded bool) {
 	encoding = payload.Description(c.Headers, c.Body)
 	if encoding == "" {
 		return c, "", false
 	}
-	plain, err := a.payloads.Decode(ctx, payload.Encoded{Topic: topic, ID: id, Headers: c.Headers, Body: c.Body, ContentType: c.ContentType})
+	plain, err := a.payloads.Decode(ctx, payload.Encoded{Kind: e.Kind, Topic: e.Topic, ID: e.ID, Headers: c.Headers, Body: c.Body, ContentType: c.ContentType})
 	switch {
 	case errors.Is(err, payload.ErrUnknownCodec): // the encoding names it
 		return c, encoding, false
@@ -89,6 +98,6 @@ func (a *App) Content(ctx context.Context, topic, id string, c wakebell.Content)
 
 // MessageContent returns the printed content of a message of a queue, decoded.
 func (a *App) MessageContent(ctx context.Context, queue string, body []byte) output.Content {
-	plain, encoding, decoded := a.Plain(ctx, queue, "", wakebell.Content{Body: body})
+	plain, encoding, decoded := a.opened(ctx, payload.Encoded{Kind: wakebelltype.OutgoingMessage, Topic: queue}, wakebell.Content{Body: body})
 	return output.MessageContent(plain.Body).Encoded(encoding, decoded)
 }

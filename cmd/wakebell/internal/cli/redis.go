@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -30,6 +31,7 @@ type Connection struct {
 	Prefix   string
 	Keys     wakebelltype.Keys
 	celery   bool
+	zone     *time.Location
 	payloads *payload.Chain // of what is stored; nil: as it is
 	Calls    *meter.Calls   // nil before CountCalls
 	watching *waiting       // nil: waits are not reported
@@ -51,7 +53,7 @@ func (a *App) Connect() (*Connection, error) {
 	if err := a.loadPayloads(); err != nil {
 		return nil, err
 	}
-	c := &Connection{Prefix: a.Prefix, Keys: a.Keys, celery: a.Celery, payloads: a.Payloads()}
+	c := &Connection{Prefix: a.Prefix, Keys: a.Keys, celery: a.Celery, zone: a.Zone, payloads: a.Payloads()}
 	if where == EmbeddedRedis {
 		if err := a.tls.check("rediss:// URLs", false); err != nil {
 			return nil, err
@@ -76,7 +78,7 @@ func (c *Connection) Client() (*wakebell.Client, error) {
 // ClientWith returns a Client as Client does, whose configuration change has changed.
 func (c *Connection) ClientWith(change func(*wakebell.ClientConfig)) (*wakebell.Client, error) {
 	cfg := wakebell.ClientConfig{
-		Keys: c.Keys, Prefix: c.Prefix, Celery: c.celery, Logger: slog.New(slog.DiscardHandler),
+		Keys: c.Keys, Prefix: c.Prefix, Celery: c.celery, Zone: c.zone, Logger: slog.New(slog.DiscardHandler),
 		RetryFor: retryFor, Payloads: c.payloads, ReadFrom: c.Replicas,
 	}
 	change(&cfg)
@@ -126,7 +128,7 @@ func (a *App) WithTarget(where string, fn func(*wakebell.Client) error) (err err
 	if err != nil {
 		return Usagef("%s", strings.Replace(err.Error(), "--redis:", "--to:", 1))
 	}
-	conn := &Connection{Prefix: a.Prefix, Keys: a.Keys, celery: a.Celery, payloads: a.Payloads(), Redis: found.redis, Replicas: found.replicas}
+	conn := &Connection{Prefix: a.Prefix, Keys: a.Keys, celery: a.Celery, zone: a.Zone, payloads: a.Payloads(), Redis: found.redis, Replicas: found.replicas}
 	defer func() { err = errors.Join(err, conn.Close()) }()
 	conn.Watch(a, retryFor)
 	client, err := conn.Client()

@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -111,7 +112,24 @@ func readURL(where string, t tlsFlags) (u *url.URL, kind string, err error) {
 	if u, err = parseServers(base, kind, rest); err != nil {
 		return nil, "", unreadable(where, u, err)
 	}
+	if err := checkPorts(u); err != nil {
+		return nil, "", err
+	}
 	return u, kind, checkParameters(u.Query())
+}
+
+// checkPorts rejects ports that no server can have.
+func checkPorts(u *url.URL) error {
+	for _, addr := range append([]string{u.Host}, u.Query()["addr"]...) {
+		_, port, err := net.SplitHostPort(addr)
+		if err != nil || port == "" {
+			continue // the default port, or an error of go-redis
+		}
+		if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
+			return Usagef("--redis: port %q of %s, want 1 to 65535", port, addr)
+		}
+	}
+	return nil
 }
 
 // parseServers parses a URL whose host may be a list, h1:p1,h2:p2. All hosts but the

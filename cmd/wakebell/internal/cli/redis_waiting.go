@@ -26,6 +26,7 @@ const (
 type waiting struct {
 	say    func(what string)
 	budget time.Duration // for retries of calls; 0: unknown
+	tls    bool          // the connection is encrypted
 
 	mu    sync.Mutex
 	began time.Time // of the first command since the last answer
@@ -38,12 +39,23 @@ type waiting struct {
 // Watch reports on stderr what a command waits for. budget is the time for retries
 // of calls; 0 if unknown.
 func (c *Connection) Watch(a *App, budget time.Duration) {
-	w := &waiting{say: a.warn, budget: budget}
+	w := &waiting{say: a.warn, budget: budget, tls: encrypted(c.Redis)}
 	c.watching = w
 	c.Redis.AddHook(w)
 	if cluster, ok := c.Redis.(*redis.ClusterClient); ok {
 		cluster.OnNewNode(func(node *redis.Client) { node.AddHook(dialWatch{w}) })
 	}
+}
+
+// encrypted reports whether a client connects with TLS.
+func encrypted(rdb redis.UniversalClient) bool {
+	switch client := rdb.(type) {
+	case *redis.Client:
+		return client.Options().TLSConfig != nil
+	case *redis.ClusterClient:
+		return client.Options().TLSConfig != nil
+	}
+	return false
 }
 
 func (w *waiting) DialHook(next redis.DialHook) redis.DialHook {
@@ -172,13 +184,17 @@ func (w *waiting) what() string {
 	if addr != "" {
 		server += " at " + addr
 	}
+	silent := server + " does not answer"
+	if w.tls { // a server without TLS waits for the rest of a command
+		silent += ", or has no TLS at this port (use redis:// there)"
+	}
 	switch {
-	case w.err == nil:
-		return server + " does not answer"
+	case w.err == nil, errors.Is(w.err, context.DeadlineExceeded):
+		return silent
 	case errors.Is(w.err, syscall.ECONNREFUSED):
 		return server + " refuses connections"
 	case ok && op.Timeout():
-		return server + " does not answer"
+		return silent
 	default:
 		return server + " is unavailable: " + w.err.Error()
 	}

@@ -91,3 +91,20 @@ func TestAFailedDialIsRetried(t *testing.T) {
 		require.Equal(t, []string{"1s: redis is unavailable: " + none.Error() + "; trying for another 4s"}, said())
 	})
 }
+
+// A server without TLS reads the first message of TLS as an unfinished command.
+func TestAWaitForTLSSaysThatTheServerMayHaveNone(t *testing.T) {
+	t.Parallel()
+	for url, want := range map[string]string{
+		"rediss://10.0.0.5": "redis does not answer, or has no TLS at this port (use redis:// there)",
+		"redis://10.0.0.5":  "redis does not answer",
+	} {
+		found, err := dial(url, tlsFlags{})
+		require.NoError(t, err)
+		w := &waiting{tls: encrypted(found.redis)}
+		require.Equal(t, want, w.what())
+		w.err = context.DeadlineExceeded
+		require.Equal(t, want, w.what())
+		require.NoError(t, found.redis.Close())
+	}
+}

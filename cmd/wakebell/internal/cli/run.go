@@ -31,7 +31,7 @@ const childrenLimit = 2 * time.Second
 
 // Run runs the command of args and returns the exit code. newRoot returns the
 // command of the whole program. Run shuts the command down when ctx ends or on
-// SIGINT or SIGTERM; a second signal ends it immediately.
+// SIGINT or SIGTERM; a second signal, signalGrace later or more, ends it immediately.
 func Run(ctx context.Context, newRoot func(*App) *cobra.Command, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	ctx, forced, stop := onSignals(ctx)
 	defer stop()
@@ -69,6 +69,11 @@ func Run(ctx context.Context, newRoot func(*App) *cobra.Command, args []string, 
 	}
 }
 
+// signalGrace is for how long after the first signal others count as the same one. A
+// supervisor may signal both a program and its process group, as timeout, npm and foreman
+// do, and then two signals arrive within a millisecond.
+const signalGrace = time.Second
+
 // onSignals derives a context that ends with the first SIGINT or SIGTERM, and
 // one that ends with the second.
 func onSignals(parent context.Context) (ctx, forced context.Context, stop func()) {
@@ -76,22 +81,32 @@ func onSignals(parent context.Context) (ctx, forced context.Context, stop func()
 	forced, force := context.WithCancel(context.WithoutCancel(parent))
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
-	ended := make(chan struct{})
-	go func() {
-		for _, end := range []func(){cancel, force} {
-			select {
-			case <-signals:
-				end()
-			case <-ended:
-				return
-			}
-		}
-	}()
+	go awaitSignals(forced, signals, cancel, force)
 	return ctx, forced, func() {
 		signal.Stop(signals)
-		close(ended)
 		cancel()
 		force()
+	}
+}
+
+// awaitSignals calls first at the first signal, and second at the first one that arrives
+// signalGrace later or more, until ctx ends.
+func awaitSignals(ctx context.Context, signals <-chan os.Signal, first, second func()) {
+	var began time.Time // zero before the first signal
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-signals:
+		}
+		switch now := time.Now(); {
+		case began.IsZero():
+			began = now
+			first()
+		case now.Sub(began) >= signalGrace:
+			second()
+			return
+		}
 	}
 }
 

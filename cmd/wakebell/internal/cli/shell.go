@@ -7,8 +7,11 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"regexp"
+	"runtime"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/wakebell/wakebell"
@@ -26,8 +29,35 @@ const (
 	reasonBytes = 500
 )
 
+// ErrCannotRun is the error of a command that this process cannot run: its program does
+// not exist or is not executable, or no process can be started.
+var ErrCannotRun = errors.New("command cannot be run")
+
+// The exit codes of a shell for a program that is not executable or does not exist.
+const (
+	exitNotExecutable = 126
+	exitNotFound      = 127
+)
+
+// plainWord matches the first word of a script if the shell takes it as it is.
+var plainWord = regexp.MustCompile(`^\s*([A-Za-z0-9_./+-]+)(?:\s|;|$)`)
+
+// CheckShell returns an error if the first program of a shell command does not exist or
+// is not executable. It cannot judge a command whose first word is not plain.
+func CheckShell(ctx context.Context, script string) error {
+	word := plainWord.FindStringSubmatch(script)
+	if word == nil {
+		return nil
+	}
+	if err := exec.CommandContext(ctx, "sh", "-c", `command -v -- "$1"`, "sh", word[1]).Run(); err != nil {
+		return fmt.Errorf("%w: %q is neither an executable file nor a command of the shell", ErrCannotRun, word[1])
+	}
+	return nil
+}
+
 // RunShell runs a shell command until it exits or ctx or a.forced ends, which kills
-// its process group.
+// its process group. On Linux the shell is killed too when the process ends without
+// doing so, as by SIGKILL. Errors: ErrCannotRun, wakebell.Reject.
 func (a *App) RunShell(ctx context.Context, script string, stdin io.Reader, env []string) error {
 	if err := a.forced.Err(); err != nil {
 		return err
@@ -46,6 +76,9 @@ func (a *App) RunShell(ctx context.Context, script string, stdin io.Reader, env 
 	cmd.Env = append(ownEnvironment(), env...)
 	cmd.WaitDelay = outputDelay
 	killAsGroup(cmd)
+	// The command must end with the thread that started it, so the thread stays.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
 	err := cmd.Run()
 	return commandVerdict(ctx, cmd.ProcessState, err, said.String())
 }
@@ -61,10 +94,22 @@ func commandVerdict(ctx context.Context, state *os.ProcessState, err error, said
 	if said != "" {
 		err = fmt.Errorf("%w: %s", err, said)
 	}
+	if cannotRun(state, err) {
+		return fmt.Errorf("%w: %w", ErrCannotRun, err)
+	}
 	if state != nil && state.ExitCode() == exitReject {
 		return wakebell.Reject(err)
 	}
 	return fmt.Errorf("command: %w", err)
+}
+
+// cannotRun reports whether a command failed because of this machine and not because of
+// its input.
+func cannotRun(state *os.ProcessState, err error) bool {
+	if state == nil {
+		return !errors.Is(err, syscall.E2BIG) // the environment has the headers of a timer
+	}
+	return state.ExitCode() == exitNotExecutable || state.ExitCode() == exitNotFound
 }
 
 // ownEnvironment returns the node's environment, without the variables that an

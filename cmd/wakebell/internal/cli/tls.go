@@ -4,7 +4,6 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
-	"os"
 
 	"github.com/spf13/cobra"
 )
@@ -49,7 +48,7 @@ func (f tlsFlags) apply(config *tls.Config) (*tls.Config, error) {
 		config.ServerName = f.serverName
 	}
 	if f.ca != "" {
-		pem, err := os.ReadFile(f.ca)
+		pem, err := ReadFile(f.ca, CertificatesLimit)
 		if err != nil {
 			return nil, fmt.Errorf("--tls-ca: %w", err)
 		}

@@ -25,13 +25,10 @@ func ReadTokens(file string, warn func(string)) (tokens, certificates map[string
 	if err != nil {
 		return nil, nil, fmt.Errorf("--token-file: %w", err)
 	}
-	if info.Size() > tokensLimit {
-		return nil, nil, fmt.Errorf("--token-file: %s has %d bytes, want at most %d", file, info.Size(), tokensLimit)
-	}
 	if info.Mode().Perm()&0o077 != 0 && runtime.GOOS != "windows" {
 		warn(fmt.Sprintf("--token-file: other users than the owner have access to %s (%v)", file, info.Mode().Perm()))
 	}
-	text, err := os.ReadFile(file)
+	text, err := ReadFile(file, tokensLimit)
 	if err != nil {
 		return nil, nil, fmt.Errorf("--token-file: %w", err)
 	}

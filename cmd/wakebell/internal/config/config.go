@@ -8,12 +8,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"regexp"
 	"slices"
 	"strconv"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/wakebell/wakebell/cmd/wakebell/internal/cli"
 )
 
 // sizeLimit bounds the size of a file, in bytes.
@@ -78,12 +79,7 @@ func lineOf(err error) int {
 
 // Read reads a file. Its errors are joined Errors, or those of the file system.
 func Read(name string) (*File, error) {
-	file, err := os.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = file.Close() }() // it is only read
-	text, err := io.ReadAll(io.LimitReader(file, sizeLimit+1))
+	text, err := cli.ReadFile(name, sizeLimit)
 	if err != nil {
 		return nil, err
 	}

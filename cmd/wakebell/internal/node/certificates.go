@@ -9,6 +9,8 @@ import (
 	"os"
 	"sync"
 	"time"
+
+	"github.com/wakebell/wakebell/cmd/wakebell/internal/cli"
 )
 
 // followEvery is the interval at which follow checks a file.
@@ -67,13 +69,13 @@ func (c *certificates) stamps() [3]fileStamp {
 // load reads the files.
 func (c *certificates) load() error {
 	at := c.stamps() // before reading: a later write is a change
-	pair, err := tls.LoadX509KeyPair(c.cert, c.key)
+	pair, err := readPair(c.cert, c.key)
 	if err != nil {
 		return fmt.Errorf("--tls-cert: %w", err)
 	}
 	var pool *x509.CertPool
 	if c.ca != "" {
-		pem, err := os.ReadFile(c.ca)
+		pem, err := cli.ReadFile(c.ca, cli.CertificatesLimit)
 		if err != nil {
 			return fmt.Errorf("--tls-client-ca: %w", err)
 		}
@@ -84,6 +86,19 @@ func (c *certificates) load() error {
 	}
 	c.read, c.shown, c.taking = at, &pair, pool
 	return nil
+}
+
+// readPair reads a certificate and its private key.
+func readPair(cert, key string) (pair tls.Certificate, err error) {
+	certificate, err := cli.ReadFile(cert, cli.CertificatesLimit)
+	if err != nil {
+		return pair, err
+	}
+	private, err := cli.ReadFile(key, cli.CertificatesLimit)
+	if err != nil {
+		return pair, err
+	}
+	return tls.X509KeyPair(certificate, private)
 }
 
 // current returns the certificates of the files. While they do not match, as

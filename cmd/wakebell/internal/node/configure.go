@@ -166,7 +166,7 @@ func blame(file *config.File, err error, fields []config.Field, of *handled, alo
 func try(a *cli.App, cfg wakebell.Config, all ...*handled) error {
 	cfg.Prefix, cfg.Keys, cfg.Logger = a.Prefix, a.Keys, slog.New(slog.DiscardHandler)
 	for _, h := range all {
-		cfg.Handlers = append(cfg.Handlers, h.handler(a, nil))
+		cfg.Handlers = append(cfg.Handlers, h.handler(a, nil, nil))
 	}
 	rdb := redis.NewClient(&redis.Options{}) // it does not connect
 	defer func() { _ = rdb.Close() }()       // it has no connection

@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"sync/atomic"
 
@@ -171,7 +172,7 @@ func (h *handled) own() *pflag.FlagSet {
 type rawHandler = func(context.Context, wakebell.Timer[[]byte]) error
 
 // handler returns the handler, which calls report and then the script.
-func (h *handled) handler(a *cli.App, report rawHandler) wakebell.Handler {
+func (h *handled) handler(a *cli.App, report rawHandler, unable func(topic string, err error)) wakebell.Handler {
 	h.script.Store(&h.exec)
 	script := h.script
 	handle := func(ctx context.Context, t wakebell.Timer[[]byte]) error {
@@ -179,7 +180,7 @@ func (h *handled) handler(a *cli.App, report rawHandler) wakebell.Handler {
 			return err
 		}
 		if script := *script.Load(); script != "" {
-			return shellHandler(a, script)(ctx, t)
+			return shellHandler(a, script, unable)(ctx, t)
 		}
 		return nil
 	}
@@ -187,6 +188,17 @@ func (h *handled) handler(a *cli.App, report rawHandler) wakebell.Handler {
 		return h.queueHandler(handle)
 	}
 	return wakebell.Handle(wakebell.NewTopic[[]byte](h.name), handle, h.topicOptions()...)
+}
+
+// checkExec returns an error if the command cannot be run.
+func (h *handled) checkExec(ctx context.Context) error {
+	if h.exec == "" {
+		return nil
+	}
+	if err := cli.CheckShell(ctx, h.exec); err != nil {
+		return fmt.Errorf("--exec of %q: %w", h.name, err)
+	}
+	return nil
 }
 
 // live reports whether a flag can change without a new handler.

@@ -60,8 +60,8 @@ func newCommand(a *cli.App) (*cobra.Command, *nodeFlags) {
 		Long: `Handles the timers of topics and the messages of queues until SIGTERM or SIGINT.
 Then it drains: it claims no more, waits up to --drain-timeout for running
 handlers, returns the rest, and exits with 0. That takes at most 7 s more than
---drain-timeout, also while Redis is down. A second signal ends it immediately,
-with 1.
+--drain-timeout, also while Redis is down. A second signal, 1 s after the first or
+later, ends it immediately, with 1.
 
 Each delivery is one JSON line on stdout, written before the timer is settled:
   topic, id, attempt, activation, delivered_at, lateness_ms, content_type,
@@ -80,9 +80,11 @@ With --exec, sh -c COMMAND runs for each delivery, after its line:
                and all characters except letters and digits as _. NUL becomes
                U+FFFD.
   output       stdout and stderr go to the node's stderr
-  exit status  0: done; 65: rejected, a dead letter immediately; other: retried
+  exit status  0: done; 65: rejected, a dead letter immediately; 126 and 127, by
+               which a shell says that a program cannot be run: left to other
+               nodes, and the topic pauses on this one for 30 s; other: retried
 If a timer is cancelled, its lease is lost or the drain times out, the process
-group of its command is killed.
+group of its command is killed. On Linux the shell is killed too if the node is.
 
 With --listen it also serves other processes: wakebell --remote, remote.Dial,
 actors, and gRPC. Beyond loopback it requires --tls-cert and --tls-key and, to
@@ -166,9 +168,13 @@ func run(ctx context.Context, a *cli.App, f *nodeFlags) (err error) {
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
 	report := reporting(output.NewLockedWriter(a.Stdout), fail)
-	build := func(h *handled) wakebell.Handler { return h.handler(a, report) }
+	commands := &execGuard{log: log, paused: map[string]*time.Timer{}}
+	build := func(h *handled) wakebell.Handler { return h.handler(a, report, commands.unable) }
 	var handlers []wakebell.Handler
 	for _, h := range f.handled {
+		if err := h.checkExec(ctx); err != nil {
+			return err
+		}
 		handlers = append(handlers, build(h))
 	}
 	cfg := f.systemConfig()
@@ -179,6 +185,8 @@ func run(ctx context.Context, a *cli.App, f *nodeFlags) (err error) {
 	if err != nil {
 		return err
 	}
+	commands.guard(sys)
+	defer commands.stop()
 	if serving != nil {
 		serving.HandlerOptions, serving.QueueHandlerOptions = f.topicOptions(), f.subscriberOptions()
 	}

@@ -57,6 +57,11 @@ func (r *reloading) reload(ctx context.Context) {
 		r.log.Warn("changed configuration cannot be used; keeping the previous one", "file", r.node.config, "err", err)
 		return
 	}
+	if len(next.handled) == 0 && len(r.node.handled) > 0 {
+		// An editor or a copy may have truncated it a moment ago.
+		r.log.Warn("changed configuration has no topics and queues; keeping the previous one", "file", r.node.config)
+		return
+	}
 	r.log.Info("configuration was read again", "file", r.node.config)
 	r.compareTop(next)
 	running := map[string]*handled{}
@@ -109,6 +114,9 @@ func (r *reloading) isHandling(flag string) bool {
 // apply changes a topic or queue from its running form, nil for none, to the next.
 // When it fails, the topic keeps its form or, if it is not handled any more, has none.
 func (r *reloading) apply(ctx context.Context, from, to *handled) error {
+	if err := to.checkExec(ctx); err != nil {
+		return err
+	}
 	if from == nil {
 		r.log.Info("topic added", "topic", to.name)
 		return r.add(ctx, to)

@@ -3,8 +3,8 @@ package node
 import (
 	"fmt"
 	"log/slog"
-	"os"
 
+	"github.com/wakebell/wakebell/cmd/wakebell/internal/cli"
 	"github.com/wakebell/wakebell/remote"
 	"github.com/wakebell/wakebell/remote/rights"
 )
@@ -28,6 +28,9 @@ func (f *rightsFlag) take(cfg *remote.Config) (err error) {
 // reload reads the rights from their changed file.
 func (f *rightsFlag) reload(server *remote.Server, log *slog.Logger) {
 	rights, err := readRights("--rights", f.file)
+	if err == nil && rights.Len() == 0 { // it is being written, or was emptied by mistake
+		err = fmt.Errorf("--rights: %s has no pattern, which would withdraw all rights; want at least one", f.file)
+	}
 	if err == nil {
 		err = server.SetRights(rights)
 	}
@@ -43,14 +46,7 @@ const rightsLimit = 4 << 20
 
 // readRights reads a rights file.
 func readRights(flag, file string) (*rights.Grants, error) {
-	info, err := os.Stat(file)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", flag, err)
-	}
-	if info.Size() > rightsLimit {
-		return nil, fmt.Errorf("%s: %s has %d bytes, want at most %d", flag, file, info.Size(), rightsLimit)
-	}
-	text, err := os.ReadFile(file)
+	text, err := cli.ReadFile(file, rightsLimit)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", flag, err)
 	}

@@ -3,6 +3,7 @@ package output
 import (
 	"encoding/base64"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"mime"
 	"slices"
@@ -10,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/internal/bodytext"
 )
 
 // Content is the printed content of a timer. One of Body and BodyBase64 is set:
@@ -63,15 +65,21 @@ func (c Content) Encoded(encoding string, decoded bool) Content {
 	return c
 }
 
-// Shown returns the body as one line for the table output.
+// Shown returns the body as one line for the table output: of a large one the beginning,
+// because lines for people are made visible and measured. JSON output has all of it.
 func (c Content) Shown() string {
 	if c.sealed {
 		return c.Encoding
 	}
+	all, kind := strings.TrimSpace(string(c.Body)), ""
 	if c.BodyBase64 != nil {
-		return "base64 " + *c.BodyBase64
+		all, kind = *c.BodyBase64, "base64 "
 	}
-	return strings.TrimSpace(string(c.Body))
+	shown, cut := bodytext.Clip(all, bodytext.MaxShown)
+	if cut {
+		shown += fmt.Sprintf(" … (the first %d of %d bytes; JSON output has all)", len(shown), len(all))
+	}
+	return kind + shown
 }
 
 // Rows returns all fields for the table output, each a name and a value.

@@ -3,11 +3,13 @@ package output
 import (
 	"bytes"
 	"encoding/json"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/internal/bodytext"
 )
 
 // Any timer is printed as valid JSON, with its body in one form.
@@ -47,5 +49,23 @@ func TestContentIsShownByItsType(t *testing.T) {
 		require.NoError(t, err)
 		require.Contains(t, string(line), c.want)
 		require.Equal(t, 1, bytes.Count(line, []byte("\n")))
+	}
+}
+
+// A large or deeply nested body has a bounded line for people, and is whole as JSON.
+func TestBodiesForPeopleAreBounded(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]wakebell.Content{
+		"deep JSON":      {ContentType: "application/json", Body: []byte(strings.Repeat("[", 9990) + strings.Repeat("]", 9990))},
+		"large JSON":     {ContentType: "application/json", Body: []byte(`"` + strings.Repeat("x", 4<<20) + `"`)},
+		"invisible text": {ContentType: "text/plain", Body: []byte(strings.Repeat("\u202e", 1<<20))},
+		"bytes":          {Body: bytes.Repeat([]byte{0xff}, 1<<20)},
+	} {
+		content := NewContent(c)
+		require.LessOrEqual(t, len(Escape(content.Shown())), 4*bodytext.MaxShown, name)
+		line, err := JSONLine(content)
+		require.NoError(t, err)
+		require.Less(t, len(line), 3*len(c.Body)+1<<10, name)
+		require.GreaterOrEqual(t, len(line), len(c.Body), name)
 	}
 }

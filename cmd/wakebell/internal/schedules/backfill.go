@@ -33,7 +33,8 @@ func backfillCommand(a *cli.App) *cobra.Command {
 		Long: `Fires all runs of a recurring schedule that are due within a range, whether they
 were fired before or not; at most 10,000. The range excludes its end. The exit
 code is 3 if there is no such schedule. --dry-run lists the runs, as preview does,
-and fires none.
+and fires none. Crontabs of Python have no time zone: --zone must be that of the
+beats, or the runs have other instants and ids than theirs.
 
 With -o json it prints one line with name and fired, a number. After an error it
 prints nothing; the error says how many runs were fired before it.`,
@@ -46,6 +47,7 @@ prints nothing; the error says how many runs were fired before it.`,
 	_ = cmd.MarkFlagRequired("from") // the flags exist, so this cannot fail
 	_ = cmd.MarkFlagRequired("to")
 	celeryFlag(a, cmd)
+	zoneFlag(cmd)
 	a.OutputFlag(cmd)
 	return onSchedules(a, cmd, func(ctx context.Context, s recurring.Operator, args []string) (err error) {
 		b := backfill{name: args[0]}
@@ -55,6 +57,7 @@ prints nothing; the error says how many runs were fired before it.`,
 		if b.to, err = cli.InstantFlag("to", to); err != nil {
 			return err
 		}
+		warnOfZone(ctx, a, s, b.name)
 		if dryRun {
 			return b.list(ctx, a, s)
 		}

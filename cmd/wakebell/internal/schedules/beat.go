@@ -85,9 +85,9 @@ func newFireLine(r recurring.Run) fireLine {
 }
 
 func runBeat(ctx context.Context, a *cli.App, f *beatFlags) (err error) {
-	zone, err := time.LoadLocation(f.zone)
-	if err != nil || f.zone == "" || f.zone == "Local" {
-		return cli.Usagef("--zone: %q is not an IANA time zone such as Europe/Berlin", f.zone)
+	zone, err := zoneNamed(f.zone)
+	if err != nil {
+		return err
 	}
 	log := f.log.Logger(a.Stderr)
 	exported, err := telemetry.Start(ctx, f.metrics, log)

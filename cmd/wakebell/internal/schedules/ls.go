@@ -40,7 +40,8 @@ func lsCommand(a *cli.App) *cobra.Command {
 		Use:   "ls",
 		Short: "List recurring schedules",
 		Long: `Lists all recurring schedules by name, Python's included. A schedule that cannot
-be decoded has a fault, and beats ignore it.
+be decoded has a fault, and beats ignore it. Crontabs of Python have no time zone:
+--zone is that of the Celery app.
 
 With -o json each is a line with name, topic (or the task), rule, zone, next,
 last_run, runs, paused, celery and fault.`,
@@ -49,14 +50,23 @@ last_run, runs, paused, celery and fault.`,
 	}
 	page.Register(cmd, 0)
 	a.OutputFlag(cmd)
+	zoneFlag(cmd)
 	return onSchedules(a, cmd, func(ctx context.Context, s recurring.Operator, _ []string) error {
 		screen := a.Screen()
 		list := a.NewListing(page.Limit, output.Text("NAME"), output.Text("TOPIC"), output.Text("RULE"), output.Short("NEXT"), output.Numeric("RUNS").AsMinor(),
 			output.Short("PAUSED").StyledBy(output.WarnIfYes), output.Text("FAULT").AsRare().Styled(output.Bad))
-		return cli.PrintAll(list, s.List(ctx, page.Page()), scheduleCursor, func(state recurring.State) (any, []string) {
+		doubtful := recurring.State{}
+		err := cli.PrintAll(list, s.List(ctx, page.Page()), scheduleCursor, func(state recurring.State) (any, []string) {
+			if doubtful.ZoneWarning == "" {
+				doubtful = state
+			}
 			l := newRecurringLine(a.Prefix, state)
 			return l, []string{l.Name, l.Topic, l.Rule, screen.Time(state.Next), screen.Count(l.Runs), output.YesNo(l.Paused), l.Fault}
 		})
+		if doubtful.ZoneWarning != "" {
+			a.Notef("wakebell: warning: %s, and perhaps others: %s\n", output.Escape(doubtful.Name), doubtful.ZoneWarning)
+		}
+		return err
 	})
 }
 

@@ -20,14 +20,16 @@ first absent schedule, with exit code 3.`,
 }
 
 func resumeCommand(a *cli.App) *cobra.Command {
-	return onEach(a, &cobra.Command{
+	cmd := &cobra.Command{
 		Use:   "resume NAME...",
 		Short: "Resume paused recurring schedules",
 		Long: `Resumes paused schedules: each continues with its next instant, and runs skipped
 by the pause do not count as missed. It stops at the first absent schedule, with
 exit code 3.`,
 		Example: `  wakebell schedules resume nightly`,
-	}, func(ctx context.Context, s recurring.Operator, name string) error {
+	}
+	zoneFlag(cmd)
+	return onEach(a, cmd, func(ctx context.Context, s recurring.Operator, name string) error {
 		return s.Resume(ctx, name)
 	})
 }

@@ -17,15 +17,18 @@ func previewCommand(a *cli.App) *cobra.Command {
 		Use:   "preview NAME",
 		Short: "Show the next runs of a recurring schedule",
 		Long: `Prints the due times of the next runs of a recurring schedule: fewer if it ends,
-none while it is paused. The exit code is 3 if there is no such schedule.
+none while it is paused. The exit code is 3 if there is no such schedule. Crontabs
+of Python have no time zone: --zone is that of the Celery app.
 
 With -o json each is a line with name and due.`,
 		Example: `  wakebell schedules preview nightly -n 5`,
 		Args:    cobra.ExactArgs(1),
 	}
+	zoneFlag(cmd)
 	cmd.Flags().IntVarP(&n, "n", "n", 10, "`number` of runs, up to 10,000")
 	a.OutputFlag(cmd)
 	return onSchedules(a, cmd, func(ctx context.Context, s recurring.Operator, args []string) error {
+		warnOfZone(ctx, a, s, args[0])
 		next, err := s.Preview(ctx, args[0], n)
 		if err != nil {
 			return err

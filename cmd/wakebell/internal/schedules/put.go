@@ -29,7 +29,7 @@ starts again.
 
 --cron takes 5 fields, or 6 with seconds first. A local time that is skipped for
 daylight saving fires at the first instant after the gap; a time that occurs twice
-fires once. --rrule takes a rule of RFC 5545, as in
+fires once, unless the minute or the hour begins with a star. --rrule takes a rule of RFC 5545, as in
 'FREQ=WEEKLY;BYDAY=MO;BYHOUR=9'.`,
 		Example: `  wakebell schedules put tick --topic t --every 30s --json '{"n":1}'
   wakebell schedules put nightly -t reports --cron '30 2 * * 1-5' --tz Europe/Berlin --misfire skip
@@ -52,7 +52,7 @@ func (f *putFlags) register(cmd *cobra.Command) {
 	cli.DurationVar(flags, &f.when.Every, "every", 0, "`duration` between two runs")
 	flags.BoolVar(&f.when.Relative, "relative", false, "runs fall on whole days (if --every is at least a day), hours or minutes")
 	flags.StringVar(&f.when.Cron, "cron", "", "cron `expression`")
-	flags.StringVar(&f.when.Zone, "tz", "", "time `zone` of --cron, as Europe/Berlin (default UTC)")
+	flags.StringVar(&f.when.Zone, "tz", "", "time `zone` of --cron or --rrule, as Europe/Berlin (default UTC)")
 	flags.StringVar(&f.when.RRule, "rrule", "", "recurrence `rule` of RFC 5545")
 	cli.DurationVar(flags, &f.when.Jitter, "jitter", 0, "delay each run by a random time up to this `duration`")
 	flags.StringVar(&f.until, "until", "", "latest `instant` of a run, in RFC 3339")
@@ -64,7 +64,6 @@ func (f *putFlags) register(cmd *cobra.Command) {
 	cli.CompleteChoice(cmd, "overlap", f.overlap)
 	cmd.MarkFlagsMutuallyExclusive("every", "cron", "rrule")
 	cmd.MarkFlagsOneRequired("every", "cron", "rrule")
-	cmd.MarkFlagsMutuallyExclusive("tz", "rrule")
 	cmd.MarkFlagsMutuallyExclusive("relative", "cron")
 	cmd.MarkFlagsMutuallyExclusive("relative", "rrule")
 }

@@ -36,11 +36,16 @@ that Python processes saved.`,
 // node of --remote.
 func onSchedules(a *cli.App, cmd *cobra.Command, fn func(ctx context.Context, s recurring.Operator, args []string) error) *cobra.Command {
 	keyPrefixFlag(a, cmd)
-	cmd.RunE = a.Does(func(ctx context.Context, args []string) error {
+	cmd.RunE = a.Does(func(ctx context.Context, args []string) (err error) {
+		if flag := cmd.Flags().Lookup("zone"); flag != nil && flag.Changed {
+			if a.Zone, err = zoneNamed(flag.Value.String()); err != nil {
+				return err
+			}
+		}
 		if a.RemoteAddress() == "" {
 			return a.WithClient(func(c *wakebell.Client) error { return fn(ctx, c.Schedules(), args) })
 		}
-		if err := cli.RejectNodeFlags(cmd, "key-prefix", "celery"); err != nil {
+		if err := cli.RejectNodeFlags(cmd, "key-prefix", "celery", "zone"); err != nil {
 			return err
 		}
 		return a.WithNode(ctx, func(c *remote.Client) error { return fn(ctx, c.Schedules(), args) })

@@ -23,10 +23,14 @@ max_runs, misfire and overlap.`,
 		Args:    cobra.ExactArgs(1),
 	}
 	a.OutputFlag(cmd)
+	zoneFlag(cmd)
 	return onSchedules(a, cmd, func(ctx context.Context, s recurring.Operator, args []string) error {
 		state, err := s.Get(ctx, args[0])
 		if err != nil {
 			return err
+		}
+		if state.ZoneWarning != "" {
+			a.Notef("wakebell: warning: %s\n", state.ZoneWarning)
 		}
 		return showRecurring(a, state)
 	})

@@ -12,12 +12,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-const (
-	// healthHeaders bounds the time in which a client must send its request headers.
-	healthHeaders = 5 * time.Second
-	// healthShutdown bounds the shutdown of the server.
-	healthShutdown = time.Second
-)
+// healthShutdown bounds the shutdown of the server.
+const healthShutdown = time.Second
 
 // HealthFlag adds --health, the address for ServeHealth.
 func HealthFlag(flags *pflag.FlagSet, address *string) {
@@ -35,10 +31,7 @@ func ServeHealth(addr string, health http.Handler, log *slog.Logger) (stop func(
 	if err != nil {
 		return nil, fmt.Errorf("--health: %w", err)
 	}
-	server := &http.Server{
-		Handler: health, ReadHeaderTimeout: healthHeaders,
-		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn),
-	}
+	server := newServer(health, log)
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)

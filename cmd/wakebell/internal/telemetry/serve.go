@@ -16,9 +16,24 @@ import (
 	sdk "go.opentelemetry.io/otel/sdk/metric"
 )
 
+// Bounds of the servers of metrics and of health, whose ports may be open to a network:
+// connections must not pile up.
 const (
-	// scrapeHeaders bounds the time in which a client must send its request headers.
-	scrapeHeaders = 5 * time.Second
+	headerLimit = 5 * time.Second  // in which a client must send its request headers
+	readLimit   = 10 * time.Second // in which it must send the request
+	writeLimit  = time.Minute      // for the answer, from its computation until it is read
+	// idleLimit is longer than the usual intervals of scrapes and probes.
+	idleLimit = 3 * time.Minute
+)
+
+func newServer(handler http.Handler, log *slog.Logger) *http.Server {
+	return &http.Server{
+		Handler: handler, ReadHeaderTimeout: headerLimit, ReadTimeout: readLimit, WriteTimeout: writeLimit, IdleTimeout: idleLimit,
+		MaxHeaderBytes: 16 << 10, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn),
+	}
+}
+
+const (
 	// scrapesAtOnce bounds the scrapes that are answered at once.
 	scrapesAtOnce = 4
 )
@@ -50,7 +65,7 @@ func serve(address string, log *slog.Logger) (sdk.Reader, *server, error) {
 	}))
 	s := &server{
 		address: listener.Addr().String(), ended: make(chan struct{}),
-		http: &http.Server{Handler: mux, ReadHeaderTimeout: scrapeHeaders, ErrorLog: errorLog},
+		http: newServer(mux, log),
 	}
 	go func() {
 		defer close(s.ended)

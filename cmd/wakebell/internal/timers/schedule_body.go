@@ -22,8 +22,8 @@ func (f *scheduleFlags) drafter(stdin io.Reader) (func(i int) wakebell.Draft, er
 	if f.count < 1 {
 		return nil, cli.Usagef("--count: %d, want at least 1", f.count)
 	}
-	if latest := f.in.Seconds() + float64(f.count-1)*f.spacing.Seconds(); math.Abs(latest) > (1<<62)/1e9 {
-		return nil, cli.Usagef("--spacing: the last timer would be due in over 146 years")
+	if latest := f.in.Seconds() + float64(f.count-1)*f.spacing.Seconds(); f.spacing != 0 && math.Abs(latest) > (1<<62)/1e9 {
+		return nil, cli.Usagef("--spacing: %v between %d timers: the last would be due in over 146 years", f.spacing, f.count)
 	}
 	options, err := f.options()
 	if err != nil {

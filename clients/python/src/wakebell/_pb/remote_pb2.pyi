@@ -92,16 +92,18 @@ class Leases(_message.Message):
     def __init__(self, topic: _Optional[str] = ..., subscriber: _Optional[str] = ..., generation: _Optional[int] = ..., leases: _Optional[_Iterable[_Union[_wakebell_pb2.Lease, _Mapping]]] = ..., clock: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ...) -> None: ...
 
 class LeasesEnded(_message.Message):
-    __slots__ = ["ended", "generation", "subscriber", "topic"]
+    __slots__ = ["ended", "generation", "subscriber", "subscription", "topic"]
     ENDED_FIELD_NUMBER: _ClassVar[int]
     GENERATION_FIELD_NUMBER: _ClassVar[int]
     SUBSCRIBER_FIELD_NUMBER: _ClassVar[int]
+    SUBSCRIPTION_FIELD_NUMBER: _ClassVar[int]
     TOPIC_FIELD_NUMBER: _ClassVar[int]
     ended: _containers.RepeatedCompositeFieldContainer[_wakebell_pb2.LeaseEnded]
     generation: int
     subscriber: str
+    subscription: _gateway_pb2.Error
     topic: str
-    def __init__(self, topic: _Optional[str] = ..., subscriber: _Optional[str] = ..., generation: _Optional[int] = ..., ended: _Optional[_Iterable[_Union[_wakebell_pb2.LeaseEnded, _Mapping]]] = ...) -> None: ...
+    def __init__(self, topic: _Optional[str] = ..., subscriber: _Optional[str] = ..., generation: _Optional[int] = ..., ended: _Optional[_Iterable[_Union[_wakebell_pb2.LeaseEnded, _Mapping]]] = ..., subscription: _Optional[_Union[_gateway_pb2.Error, _Mapping]] = ...) -> None: ...
 
 class LeasesExtended(_message.Message):
     __slots__ = ["clock", "extended", "generation", "subscriber", "topic"]

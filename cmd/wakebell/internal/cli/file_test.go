@@ -1,0 +1,33 @@
+//go:build unix
+
+package cli
+
+import (
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestReadFile(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	file := filepath.Join(dir, "file")
+	require.NoError(t, os.WriteFile(file, []byte("12345"), 0o600))
+	text, err := ReadFile(file, 5)
+	require.NoError(t, err)
+	require.Equal(t, "12345", string(text))
+	_, err = ReadFile(file, 4)
+	require.ErrorContains(t, err, "larger than 4 bytes")
+
+	pipe := filepath.Join(dir, "pipe")
+	require.NoError(t, syscall.Mkfifo(pipe, 0o600))
+	_, err = ReadFile(pipe, 4)
+	require.ErrorContains(t, err, "no regular file")
+	_, err = ReadFile(dir, 4)
+	require.ErrorContains(t, err, "no regular file")
+	_, err = ReadFile(filepath.Join(dir, "none"), 4)
+	require.ErrorIs(t, err, os.ErrNotExist)
+}

@@ -1,0 +1,127 @@
+package outbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/wakebell/wakebell/actors/relay"
+)
+
+// parked is the store of the rows that were refused: those of parked lanes, and those
+// that were refused alone.
+type parked struct {
+	*store
+	adopted *bool // the first claim adopts lanes
+}
+
+// claimedLane is a parked lane that is tried.
+type claimedLane struct {
+	lane     int64
+	attempts int // refusals in a row; 0: its rows are being relayed
+}
+
+const (
+	// maxClaimedLanes is how many lanes are tried at once.
+	maxClaimedLanes = 16
+
+	// probeRows is how many rows of a lane are tried after a refusal. More than one,
+	// because timers of a topic may be on several servers.
+	probeRows = 8
+)
+
+// Claim implements relay.Store. It returns the oldest rows of the lanes that are due, and
+// rows that were refused alone and are due.
+func (s parked) Claim(ctx context.Context) (relay.Batch, error) {
+	if !*s.adopted {
+		if err := s.adoptLanes(ctx); err != nil {
+			return nil, fmt.Errorf("adopt lanes of %s: %w", s.table, err)
+		}
+		*s.adopted = true
+	}
+	lanes, err := s.claimLanes(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("claim lanes of %s: %w", s.table, err)
+	}
+	b, err := s.claimWith(ctx, func(b *batch, db DB) error { return b.readParked(ctx, db, lanes) })
+	if err != nil {
+		return nil, fmt.Errorf("claim from %s: %w", s.table, err)
+	}
+	return b, nil
+}
+
+// claimLanes returns lanes that are due. Other relays do not try them until the lease
+// ends. The lease does not lock the lane: rows are added to it meanwhile.
+func (s parked) claimLanes(ctx context.Context) (claimed []claimedLane, err error) {
+	now := s.now()
+	rows, err := s.db.QueryContext(ctx, s.sql("SELECT lane, attempts, retry_at FROM {parked} WHERE retry_at <= ? ORDER BY retry_at LIMIT ?"), micros(now), maxClaimedLanes)
+	if err != nil {
+		return nil, err
+	}
+	var due []claimedLane
+	var retryAt []int64
+	for rows.Next() {
+		var l claimedLane
+		var at int64
+		if err := rows.Scan(&l.lane, &l.attempts, &at); err != nil {
+			return nil, errors.Join(err, rows.Close())
+		}
+		due, retryAt = append(due, l), append(retryAt, at)
+	}
+	if err := errors.Join(rows.Err(), rows.Close()); err != nil {
+		return nil, err
+	}
+	for i, l := range due {
+		result, err := s.db.ExecContext(ctx, s.sql("UPDATE {parked} SET retry_at = ? WHERE lane = ? AND retry_at = ?"), micros(now.Add(s.lease)), l.lane, retryAt[i])
+		if err != nil {
+			return nil, err
+		}
+		if n, err := result.RowsAffected(); err != nil {
+			return nil, err
+		} else if n == 1 {
+			claimed = append(claimed, l)
+		}
+	}
+	return claimed, nil
+}
+
+// readParked reads rows of the lanes, and rows that were refused alone.
+func (b *batch) readParked(ctx context.Context, db DB, lanes []claimedLane) error {
+	b.lanes = lanes
+	half := max(b.store.batch/2, 1)
+	share := max(half/max(len(lanes), 1), 1)
+	for _, l := range lanes {
+		limit, before := share, len(b.rows)
+		if l.attempts > 0 {
+			limit = min(limit, probeRows)
+		}
+		if err := b.read(ctx, db, l.lane, l.lane, limit); err != nil {
+			return err
+		}
+		b.more = b.more || l.attempts == 0 && len(b.rows)-before == limit
+	}
+	before := len(b.rows)
+	if err := b.read(ctx, db, 1, micros(b.store.now()), half); err != nil {
+		return err
+	}
+	b.more = b.more || len(b.rows)-before == half
+	_, err := b.removeParked(ctx, db, lanes)
+	return err
+}
+
+// adoptLanes parks the lanes that rows name although they are not parked, as after a
+// backup of the one table alone was restored. Those that are parked are tried at once.
+func (s parked) adoptLanes(ctx context.Context) error {
+	for below := int64(0); ; {
+		var l parkedLane
+		err := s.scan(ctx, s.db, "SELECT retry_at, kind, target FROM {table} {by ready} WHERE failed_at IS NULL AND retry_at < ? ORDER BY retry_at DESC LIMIT 1",
+			[]any{below}, &l.lane, &l.kind, &l.target)
+		if err != nil || l.lane == 0 {
+			return err
+		}
+		if err := s.run(ctx, s.db, s.park(l)); err != nil {
+			return err
+		}
+		below = l.lane
+	}
+}

@@ -186,7 +186,7 @@ func (w *world) waits(s *site, n *node) {
 			if !w.blocked(s, src, t, all) {
 				w.fail("%s is due since %v and parked, and nothing of its key runs or waits", id, now.Sub(t.due))
 			}
-		case !score(id).After(now):
+		case !score(id).After(now.Add(3 * grain)):
 			if !src.held.After(now) {
 				w.fail("%s is due since %v and not claimed", id, now.Sub(t.due))
 			}

@@ -1,0 +1,144 @@
+package shards
+
+import (
+	"flag"
+	"math/rand/v2"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/wakebell/wakebell/internal/redistest"
+)
+
+var (
+	modelsFor     = flag.Duration("models.for", 0, "for how long the model draws runs; 0: a number of runs")
+	modelsSeed    = flag.Uint64("models.seed", 1, "the seed of the first run of the model; the next ones have the seeds after it")
+	modelsRuns    = flag.Int("models.runs", 0, "how many runs the model draws, if not for a time")
+	modelsAll     = flag.Bool("models.all", false, "continue after a run that is wrong, and report each kind of fault once")
+	modelsWithout = flag.String("models.without", "", "operations that the model leaves out, separated by commas")
+)
+
+// step is an operation with all that is drawn for it, so that a run can be repeated and
+// shortened.
+type step struct {
+	operation           *operation
+	target, b, c, place int
+	flag                bool
+}
+
+// plan is a run of the model.
+type plan struct {
+	skips bool
+	steps []step
+}
+
+// drawPlan draws a run. Each has about half of the operations, so that these meet often.
+func drawPlan(seed uint64) plan {
+	r := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // a run is to be repeated
+	var enabled []*operation
+	for i := range operations {
+		o := &operations[i]
+		if r.IntN(2) == 0 && !slices.Contains(strings.Split(*modelsWithout, ","), o.name) {
+			enabled = append(enabled, slices.Repeat([]*operation{o}, o.weight)...)
+		}
+	}
+	p := plan{skips: r.IntN(4) == 0}
+	elsewhere := r.IntN(4) // how often of 10 something is done with the other Redis
+	for range 80 {
+		if len(enabled) > 0 {
+			st := step{
+				operation: enabled[r.IntN(len(enabled))], target: r.IntN(len(modelTimers)), b: r.IntN(10), c: r.IntN(2), flag: r.IntN(2) == 0,
+			}
+			if r.IntN(10) < elsewhere {
+				st.place = 1
+			}
+			p.steps = append(p.steps, st)
+		}
+	}
+	return p
+}
+
+// play runs a plan, and returns what is wrong with it and what has happened before.
+func play(t *testing.T, server *redistest.Server, p plan) (wrong string, log []string) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		var w *world
+		defer func() {
+			switch v := recover().(type) {
+			case nil:
+			case violation:
+				wrong, log = v.text, w.log
+			default:
+				panic(v)
+			}
+		}()
+		w = newWorld(t, [2]*redis.Client{bubbleClient(t, server, 0), bubbleClient(t, server, 1)}, p.skips)
+		for _, st := range p.steps {
+			w.pass(time.Millisecond)
+			w.note("%s (Redis %d)", st.operation.name, st.place)
+			st.operation.run(w, st)
+			w.check()
+		}
+		w.note("finish")
+		w.finish()
+	})
+	return wrong, log
+}
+
+// shorten leaves steps out of a plan as long as the same is wrong with it.
+func shorten(t *testing.T, server *redistest.Server, p plan, wrong string) plan {
+	t.Helper()
+	kind := kindOf(wrong)
+	for size := len(p.steps) / 2; size > 0; {
+		left := false
+		for at := 0; at < len(p.steps); {
+			shorter := plan{p.skips, slices.Delete(slices.Clone(p.steps), at, min(at+size, len(p.steps)))}
+			if other, _ := play(t, server, shorter); other != "" && kindOf(other) == kind {
+				p, left = shorter, true
+			} else {
+				at += size
+			}
+		}
+		if !left || size > 1 {
+			size /= 2
+		}
+	}
+	return p
+}
+
+var details = regexp.MustCompile(`"[^"]*"|[tubv]\d+|[-\d.]+(h|m|s|ms|µs|ns)?|~`)
+
+// kindOf returns what is wrong without ids and numbers.
+func kindOf(wrong string) string { return details.ReplaceAllString(wrong, "") }
+
+// TestEveryPairOfOperations checks that timers are delivered, or wait for a named reason
+// that ends, and that no limit is exceeded, for every pair of operations.
+func TestEveryPairOfOperations(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	pairs := pairCounts{}
+	began, runs := time.Now(), 0
+	known := map[string]bool{}
+	for ; runs < *modelsRuns && *modelsFor == 0 || time.Since(began) < *modelsFor; runs++ {
+		seed := *modelsSeed + uint64(runs)
+		p := drawPlan(seed)
+		pairs.count(p)
+		wrong, _ := play(t, server, p)
+		if wrong == "" || known[kindOf(wrong)] {
+			continue
+		}
+		known[kindOf(wrong)] = true
+		p = shorten(t, server, p, wrong)
+		wrong, log := play(t, server, p)
+		t.Errorf("run %d of the model, -models.seed %d, SkipFailed %v:\n%s\n%s", runs+1, seed, p.skips, strings.Join(log, "\n"), wrong)
+		if !*modelsAll {
+			break
+		}
+	}
+	t.Logf("%d runs, rarest pairs: %s", runs, pairs.rarest(10))
+}

@@ -47,10 +47,13 @@ func run(ctx context.Context, rdb *redis.Client, out *log.Logger) error {
 		return err
 	}
 	handle := func(ctx context.Context, t wakebell.Timer[Order]) error {
-		out.Printf("%s: order %d is %s", t.ID, t.Body.ID, t.Body.Status)
 		_, err := Receipts.Schedule(ctx, client, "hello",
 			wakebell.ID(fmt.Sprintf("rc-%d", t.Body.ID)), wakebell.In(time.Hour))
-		return err
+		if err != nil {
+			return err
+		}
+		out.Printf("%s: order %d is %s", t.ID, t.Body.ID, t.Body.Status)
+		return nil
 	}
 	sys, err := wakebell.New(actor.NewActorSystem(), rdb, wakebell.Config{Handlers: []wakebell.Handler{
 		// Python sends no hint when it schedules. On an idle topic its timers are

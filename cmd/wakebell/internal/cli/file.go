@@ -4,19 +4,22 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 )
 
 // CertificatesLimit bounds the size of a file of certificates or a key, in bytes.
 const CertificatesLimit = 16 << 20
 
-// ReadFile reads a regular file of at most limit bytes. A pipe or a device is an error:
-// a file that is read again while the program runs would make it wait for a writer.
+// ReadFile reads a regular file of at most limit bytes. A named pipe or a device is an
+// error: a file that is read again while the program runs would make it wait for a
+// writer. A pipe that the program has got from its shell, as /dev/stdin, has one.
 func ReadFile(name string, limit int64) ([]byte, error) {
 	info, err := os.Stat(name)
 	if err != nil {
 		return nil, err
 	}
-	if !info.Mode().IsRegular() {
+	inherited := name == "/dev/stdin" || strings.HasPrefix(name, "/dev/fd/")
+	if !info.Mode().IsRegular() && !inherited {
 		return nil, fmt.Errorf("%s is no regular file (%s)", name, info.Mode())
 	}
 	file, err := os.Open(name)

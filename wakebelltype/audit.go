@@ -11,7 +11,8 @@ import (
 type AuditConfig struct {
 	// Key is the stream with the entries; default "timers_audit". It is one key for
 	// all topics, queues, gates and recurring schedules. Redis keeps about the last
-	// 10,000 entries.
+	// 10,000 entries; a caller with more than 1,000 of them in quick succession pushes
+	// out its own, and not those of others.
 	Key string
 
 	// Caller is the name that entries of this process have as By, at most 256 bytes;
@@ -106,8 +107,8 @@ const (
 // it failed is not recorded.
 type AuditEntry struct {
 	// At is when the operation ended, by Redis's clock. The redrives and deletions of
-	// dead letters of one topic or queue that a caller makes within a minute in a row
-	// are one entry, which began at Since. So are puts, deletions and runs of recurring
+	// dead letters of one topic or queue that a caller makes within a minute are one
+	// entry, which began at Since, unless 100 others were written meanwhile. So are puts, deletions and runs of recurring
 	// schedules; Name is that of the last.
 	At    time.Time `json:"at"`
 	Since time.Time `json:"since,omitzero"` // zero: one call

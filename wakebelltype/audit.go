@@ -108,14 +108,16 @@ const (
 type AuditEntry struct {
 	// At is when the operation ended, by Redis's clock. The redrives and deletions of
 	// dead letters of one topic or queue that a caller makes within a minute are one
-	// entry, which began at Since, unless 100 others were written meanwhile. So are puts, deletions and runs of recurring
-	// schedules; Name is that of the last.
+	// entry, which began at Since, unless 100 others were written meanwhile. So are puts,
+	// deletions and runs of recurring schedules; Name is that of the last. So are calls
+	// that change nothing: those with a Count of 0, and those that repeat the last
+	// operation on their name.
 	At    time.Time `json:"at"`
 	Since time.Time `json:"since,omitzero"` // zero: one call
 
 	Operation AuditOperation `json:"operation"`
 	Name      string         `json:"name"`  // of the topic (with its prefix), queue, gate or recurring schedule
-	Count     int64          `json:"count"` // timers, messages, dead letters or schedules that changed; 1 for a whole
+	Count     int64          `json:"count"` // timers, messages, dead letters or schedules that changed; 1 for each call on a whole
 
 	By   string   `json:"by"`   // the caller
 	Via  AuditVia `json:"via"`  // how the caller is known

@@ -35,7 +35,7 @@ func numbered(from, to int) (all []string) {
 }
 
 // A caller that alternates real changes fills the stream, and then evicts what it wrote
-// itself, whatever others write meanwhile.
+// itself, also while others write.
 func TestAFloodEvictsTheFlood(t *testing.T) {
 	t.Parallel()
 	embedded, _ := redistest.Embedded(t)
@@ -114,5 +114,39 @@ func TestAlternatingCallsAreMerged(t *testing.T) {
 		for _, e := range all {
 			require.EqualValues(t, 30, e.Count)
 		}
+	})
+}
+
+// Calls that change nothing are one entry: those that repeat the last operation on a
+// name, and those with a count of 0. Two in a row that change something are two.
+func TestCallsThatChangeNothingAreMerged(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		rdb, _ := redistest.Embedded(t)
+		l := open(t, rdb, wakebelltype.AuditConfig{})
+		record := func(operation wakebelltype.AuditOperation, name string, count int64) {
+			l.Record(t.Context(), operation, name, Result{Count: count})
+		}
+		for range 5 {
+			record(wakebelltype.AuditTopicPause, "t", 1)
+			record(wakebelltype.AuditTopicResume, "other", 1)
+			record(wakebelltype.AuditTopicCancelAll, "none", 0)
+			record(wakebelltype.AuditQueuePurge, "none", 0)
+		}
+		record(wakebelltype.AuditTopicResume, "t", 1)
+		record(wakebelltype.AuditTopicPause, "t", 1)
+		record(wakebelltype.AuditTopicCancelAll, "t", 2)
+		record(wakebelltype.AuditTopicCancelAll, "t", 3)
+		<-time.After(time.Minute)
+		record(wakebelltype.AuditTopicResume, "other", 1)
+
+		var got []string
+		for _, e := range l.all(t, wakebelltype.AuditFilter{}) {
+			got = append(got, fmt.Sprint(e.Operation, " ", e.Name, " ", e.Count))
+		}
+		require.Equal(t, []string{
+			"topic.pause t 5", "topic.resume other 5", "topic.cancel_all none 0", "queue.purge none 0",
+			"topic.resume t 1", "topic.pause t 1", "topic.cancel_all t 2", "topic.cancel_all t 3", "topic.resume other 1",
+		}, got)
 	})
 }

@@ -155,19 +155,16 @@ func (l *Log) write(ctx context.Context, operation wakebelltype.AuditOperation, 
 	if row == nil {
 		return fmt.Errorf("%w: operation %q is not in the table", redisops.ErrInvalid, operation)
 	}
-	window, others := time.Duration(0), ""
-	if row.merged != apart {
-		window = mergeWindow
-	}
-	if row.merged == anyName {
-		others = "1"
+	merged := row.merged
+	if merged == apart && r.Count == 0 {
+		merged = sameName // an operation that changed nothing
 	}
 	failure := ""
 	if r.Err != nil {
 		failure = text.Cut(r.Err.Error(), maxError)
 	}
 	by := l.caller(ctx)
-	_, err := scripts.Runner{RDB: l.RDB}.RunText(ctx, recordScript, []string{l.cfg.Key}, l.most, l.share, window.Milliseconds(), others,
+	_, err := scripts.Runner{RDB: l.RDB}.RunText(ctx, recordScript, []string{l.cfg.Key}, l.most, l.share, mergeWindow.Milliseconds(), string(merged),
 		string(operation), name, text.Cut(by.name, maxCaller), string(by.via), by.from,
 		text.Cut(r.Detail, maxDetail), failure, strconv.FormatInt(r.Count, 10), callOf(ctx, operation, name))
 	return err

@@ -2,12 +2,13 @@
 -- full, a caller with more than its share of it evicts its own oldest entries.
 --
 -- KEYS: audit
--- ARGV: cap share window any operation name by via from detail error count call
+-- ARGV: cap share window merge operation name by via from detail error count call
 --   cap, at least 200, is of the stream. share is how many entries of a run of a caller
 --   (see below) may push out those of others. window is for how many ms after its
---   beginning an entry takes more of the same caller and operation; 0 never merges.
---   any, unless '', merges entries of different names. call identifies the call: an
---   equal one among the newest 100 entries is not written again.
+--   beginning an entry takes more of the same caller, operation and arguments. merge
+--   is of which names: any; name, of the same; repeats, of the same if no other entry
+--   of this name is between; or '', of none. call identifies the call: an equal one
+--   among the newest 100 entries is not written again.
 -- Returns: the id of the entry.
 
 local bad = mistyped('stream')
@@ -24,20 +25,22 @@ end
 local function own(entry) return entry.by == ARGV.by and entry.via == ARGV.via end
 
 local function alike(entry)
-  return own(entry) and entry.operation == ARGV.operation and (entry.name == ARGV.name or ARGV.any ~= '')
+  return own(entry) and entry.operation == ARGV.operation and (entry.name == ARGV.name or ARGV.merge == 'any')
     and entry.from == ARGV.from and entry.detail == ARGV.detail and entry.error == ARGV.error
 end
 
 local window, now = tonumber(ARGV.window), clock() * 1000
 local newest, merged, began -- the caller's newest entry, and the one to merge with
+local merge = ARGV.merge ~= ''
 for _, e in ipairs(redis.call('XREVRANGE', KEYS.audit, '+', '-', 'COUNT', NEWEST)) do
   local entry = read(e)
   if entry.call == ARGV.call then return entry.id end
   if not newest and own(entry) then newest = entry end
-  if window > 0 and not merged and alike(entry) then
+  if merge and alike(entry) then
     local since = entry.since ~= '' and entry.since or string.match(entry.id, '^%d+')
-    if now - (tonumber(since) or 0) < window then merged, began = entry, since end
+    if now - (tonumber(since) or 0) < window then merged, began, merge = entry, since, false end
   end
+  if ARGV.merge == 'repeats' and entry.name == ARGV.name then merge = false end
 end
 
 -- The run of a caller is its entries between which there are never 100 of others. Its

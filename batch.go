@@ -15,6 +15,7 @@ import (
 	"github.com/wakebell/wakebell/internal/codec"
 	"github.com/wakebell/wakebell/internal/together"
 	"github.com/wakebell/wakebell/internal/tracing"
+	"github.com/wakebell/wakebell/internal/usercode"
 	"github.com/wakebell/wakebell/messages"
 )
 
@@ -134,6 +135,7 @@ func typedBatch[T any](c codec.Codec[T], fn func(context.Context, []Timer[T]) er
 // verdictsOf returns the verdict by id that the error of a batch handler has for the
 // timers with these ids.
 func verdictsOf(err error, ids func(yield func(string) bool)) func(id string) error {
+	err = usercode.Checked(err)
 	each, ok := errors.AsType[BatchError](err)
 	if !ok {
 		return func(string) error { return err }

@@ -34,7 +34,7 @@ func TestFieldsOfAConfigurationReachAllThatHaveThem(t *testing.T) {
 	carries(t, full, full.queues())
 	carries(t, full, full.recurring())
 
-	node := Config{Scheduler: &recurring.SchedulerConfig{Celery: true}}
+	node := Config{Scheduler: &recurring.SchedulerConfig{Celery: true, Zone: time.UTC}}
 	for i := range reflect.TypeFor[ClientConfig]().NumField() {
 		f := reflect.TypeFor[ClientConfig]().Field(i)
 		if to := reflect.ValueOf(&node).Elem().FieldByName(f.Name); to.IsValid() {

@@ -119,6 +119,10 @@ func (s *System) Add(ctx context.Context, h Handler) error {
 	if err != nil {
 		return fmt.Errorf("add %q: %w", topic, err)
 	}
+	parts, err := s.partsOf(ctx, h)
+	if err != nil {
+		return fmt.Errorf("add %q: %w", topic, err)
+	}
 	return s.change(func(rt *actors.Runtime) error {
 		if _, taken := s.settings[h.topic]; taken {
 			return fmt.Errorf("%w: %q", ErrTopicTaken, topic)
@@ -126,6 +130,7 @@ func (s *System) Add(ctx context.Context, h Handler) error {
 		if err := s.handles(h); err != nil {
 			return err
 		}
+		s.parts[h.topic] = parts
 		if err := s.addPollers(rt, h, names); err != nil {
 			return err
 		}
@@ -220,9 +225,9 @@ func (s *System) RetuneLocal(topic string, opts ...TopicTuningOption) error {
 			return err
 		}
 		err := s.tuneAll(rt, topic, func(now *poller.Settings) {
-			shards := now.Shards
+			shards, part := now.Shards, now.Part
 			*now = s.tunable(set)
-			now.Shards = shards
+			now.Shards, now.Part = shards, part
 		})
 		if err == nil {
 			s.settings[topic] = set

@@ -10,6 +10,7 @@ import (
 
 	"github.com/wakebell/wakebell/actors"
 	"github.com/wakebell/wakebell/actors/poller"
+	"github.com/wakebell/wakebell/internal/usercode"
 	"github.com/wakebell/wakebell/messages/exchange"
 	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/wakebelltype"
@@ -149,10 +150,15 @@ func (r *retryIn) Error() string { return "retry in " + r.delay.String() }
 func Release(err error) error { return fmt.Errorf("%w: %w", errReleased, err) }
 
 // verdict converts the error of a handler into an outcome.
-func verdict(err error) poller.Outcome {
+func verdict(err error) (o poller.Outcome) {
 	if err == nil {
 		return poller.Succeeded()
 	}
+	defer func() { // of a method of err
+		if reason := recover(); reason != nil {
+			o = poller.Failed(usercode.Panicked("Unwrap(), Is() or As()", reason))
+		}
+	}()
 	if c, ok := errors.AsType[*crash](err); ok {
 		return poller.Crashed(c)
 	}

@@ -149,8 +149,8 @@ func (c *Client) Overview(ctx context.Context, topics ...string) ([]wakebelltype
 
 // Topics returns an iterator over the full names of the topics that Wakebell
 // scheduled on or handled, sorted, each once. Page.After is a name. With discover,
-// it also scans the whole keyspace for topics that only Python peers use; the
-// duration grows with the number of keys in Redis. It reads all names before it
+// it also scans the whole keyspace for topics that only Python peers use, and adds them to
+// the list; the duration grows with the number of keys in Redis. It reads all names before it
 // yields the first. An error comes last, with an empty name. If servers of a Cluster do
 // not answer, the names of the others come before it: if the server with the list of
 // topics is among them, they are looked for as with discover.
@@ -166,7 +166,13 @@ func (c *Client) Topics(ctx context.Context, discover bool, p wakebelltype.Page)
 			if !discovers {
 				return nil, 0, nil
 			}
-			return scan(cursor)
+			names, next, err := scan(cursor)
+			if discover && err == nil && len(names) > 0 {
+				if err := c.store.Enlist(ctx, names); err != nil {
+					c.store.Timers().Logger.WarnContext(ctx, "discovered topics are not listed without a scan", "err", err)
+				}
+			}
+			return names, next, err
 		}
 		for name, err := range paging.Limited(p, paging.Names(p.After, registered, others)) {
 			if !yield(name, err) {

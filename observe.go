@@ -16,6 +16,7 @@ import (
 	"github.com/wakebell/wakebell/internal/metrics"
 	"github.com/wakebell/wakebell/internal/outgoing"
 	"github.com/wakebell/wakebell/internal/tracing"
+	"github.com/wakebell/wakebell/internal/usercode"
 	queuestore "github.com/wakebell/wakebell/redisops/queue"
 	"github.com/wakebell/wakebell/redisops/timers"
 	"github.com/wakebell/wakebell/wakebelltype"
@@ -56,6 +57,7 @@ func (h Handler) traced(ctx context.Context, tracer *tracing.Consumer, t Timer[[
 		if s := own.settled.Load(); s != nil {
 			verdict = s.err
 		}
+		verdict = usercode.Checked(verdict)
 		span.End(h.outcome(ctx, d, verdict), verdict)
 	}()
 	err = fn(inner, t)
@@ -134,6 +136,7 @@ func (h Handler) outcomeOfBatch(timers []Timer[[]byte], errs []error) (all traci
 		if s := b.span.settled.Load(); s != nil {
 			err = s.err
 		}
+		err = usercode.Checked(err)
 		if failed == nil {
 			failed = err
 		}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"github.com/wakebell/wakebell/actors/poller"
 	"github.com/wakebell/wakebell/internal/sharding"
 	"github.com/wakebell/wakebell/messages"
+	queuestore "github.com/wakebell/wakebell/redisops/queue"
 	"github.com/wakebell/wakebell/redisops/shards"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
@@ -43,6 +45,15 @@ func (s *System) physical(ctx context.Context, h Handler) ([]string, error) {
 	return s.shards.Polled(ctx, full)
 }
 
+// partsOf returns the parts of the limits of a handler that its physical topics have; nil: it
+// has one.
+func (s *System) partsOf(ctx context.Context, h Handler) (map[string]sharding.Part, error) {
+	if h.set.queue != nil {
+		return nil, nil
+	}
+	return s.shards.Parts(ctx, s.cfg.Prefix+h.topic)
+}
+
 // groupOfShards precedes the name of a topic in that of the group in which its shards share
 // MaxConcurrent. No group of a user has it.
 const groupOfShards = "\x00shards of "
@@ -62,6 +73,9 @@ func (s *System) learnPolled(ctx context.Context) error {
 	defer s.changing.Unlock()
 	for _, h := range s.cfg.Handlers {
 		names, err := s.physical(ctx, h)
+		if err == nil {
+			s.parts[h.topic], err = s.partsOf(ctx, h)
+		}
 		if err != nil {
 			return err
 		}
@@ -76,8 +90,13 @@ func (s *System) watchShards(ctx context.Context) {
 	idle := cmp.Or(s.hooks.Idle, shards.Fresh)
 	tick := time.NewTimer(idle)
 	defer tick.Stop()
+	enlist := time.NewTicker(enlistEvery)
+	defer enlist.Stop()
 	for {
 		select {
+		case <-enlist.C:
+			s.enlist(ctx)
+			continue
 		case <-ctx.Done():
 			return
 		case <-tick.C:
@@ -88,6 +107,32 @@ func (s *System) watchShards(ctx context.Context) {
 		} else {
 			tick.Reset(idle)
 		}
+	}
+}
+
+// enlistEvery is the interval at which a node registers its topics and queues again.
+// Schedules and publishes register them too, but a topic may have none for long.
+const enlistEvery = 45 * time.Second
+
+// enlist registers the topics and queues of the node, in case the registry was lost.
+func (s *System) enlist(ctx context.Context) {
+	s.changing.Lock()
+	var topics []string
+	var queues []*queuestore.Queue
+	for topic, h := range s.handlers {
+		if s.removing[topic] != nil {
+			continue
+		}
+		if h.set.queue == nil {
+			topics = append(topics, s.polled[topic]...)
+		} else if q := s.queueNamed(s.cfg.Prefix + topic); q != nil {
+			queues = append(queues, q)
+		}
+	}
+	s.changing.Unlock()
+	err := errors.Join(s.store.Enlist(ctx, topics), queuestore.Enlist(ctx, s.store, queues))
+	if err != nil && ctx.Err() == nil && !errors.Is(err, ErrDenied) { // a user may lack the right to the lists
+		s.cfg.Logger.WarnContext(ctx, "topics of the node are not registered", "err", err)
 	}
 }
 
@@ -125,8 +170,12 @@ func (s *System) followShards(ctx context.Context) (moving bool) {
 			s.cfg.Logger.WarnContext(ctx, "timers that move to other shards could not be delivered there", "topic", full, "err", err)
 		}
 		names, err := s.physical(ctx, h)
+		var parts map[string]sharding.Part
 		if err == nil {
-			err = s.repoll(h, names)
+			parts, err = s.partsOf(ctx, h)
+		}
+		if err == nil {
+			err = s.repoll(h, names, parts)
 		}
 		if failed(err) && !errors.Is(err, ErrNotRunning) {
 			s.cfg.Logger.WarnContext(ctx, "pollers do not follow the layout of the topic", "topic", full, "err", err)
@@ -135,14 +184,16 @@ func (s *System) followShards(ctx context.Context) (moving bool) {
 	return moving
 }
 
-// repoll gives a handler a poller for each of the physical topics, and no others.
-func (s *System) repoll(h Handler, names []string) error {
+// repoll gives a handler a poller for each of the physical topics, with its part of the
+// limits, and no others.
+func (s *System) repoll(h Handler, names []string, parts map[string]sharding.Part) error {
 	var ended []string
 	err := s.change(func(rt *actors.Runtime) error {
 		polled := s.polled[h.topic]
-		if slices.Equal(names, polled) || len(polled) == 0 || s.removing[h.topic] != nil {
+		if slices.Equal(names, polled) && maps.Equal(parts, s.parts[h.topic]) || len(polled) == 0 || s.removing[h.topic] != nil {
 			return nil
 		}
+		s.parts[h.topic] = parts
 		h.set = s.settings[h.topic] // RetuneLocal may have changed it
 		_, paused, err := rt.State(polled[0])
 		if err != nil {
@@ -166,7 +217,12 @@ func (s *System) repoll(h Handler, names []string) error {
 		}
 		s.polled[h.topic] = slices.Clone(names)
 		s.warnOfLimit(h, names)
-		return s.tuneAll(rt, h.topic, func(to *poller.Settings) { to.Shards = len(names) })
+		for _, name := range s.polled[h.topic] {
+			if err := rt.Tune(name, func(to *poller.Settings) { to.Shards, to.Part = len(names), parts[name] }); err != nil {
+				return err
+			}
+		}
+		return nil
 	})
 	if err != nil || len(ended) == 0 {
 		return err

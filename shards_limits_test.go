@@ -71,3 +71,59 @@ func TestAHandlerHasALeaseForEachShard(t *testing.T) {
 	require.ErrorIs(t, err, wakebell.ErrInvalid)
 	require.ErrorContains(t, err, "MaxInFlight: 3, want at least the number of shards, 4")
 }
+
+// TestARateIsNotDividedByShardsThatTimersHaveLeft divides a topic while a node handles it:
+// nodes handle the shards before for ten minutes more.
+func TestARateIsNotDividedByShardsThatTimersHaveLeft(t *testing.T) {
+	t.Parallel()
+	topic := wakebell.NewTopic[string]("orders")
+	handle := func(context.Context, wakebell.Timer[string]) error { return nil }
+	wakebelltest.Run(t, wakebell.Config{Handlers: []wakebell.Handler{
+		wakebell.Handle(topic, handle, wakebell.Shards(4), wakebell.RateLimit(40, time.Second, 1)),
+	}}, func(t *testing.T, w *wakebelltest.World) {
+		w.Advance(time.Minute)
+		_, err := w.Client().Divide(t.Context(), topic.Name(), 1)
+		require.NoError(t, err)
+		w.Advance(time.Minute)
+		drafts := make([]wakebell.Draft, 400)
+		for i := range drafts {
+			drafts[i] = topic.Draft("x")
+		}
+		_, err = w.Client().Schedule(t.Context(), drafts...)
+		require.NoError(t, err)
+		w.Advance(20 * time.Second)
+		require.Len(t, w.Delivered(topic.Name()), 400)
+	})
+}
+
+// TestMaxInFlightHoldsWhileTimersMove reshards a topic whose handlers take longer than the
+// waits of a change.
+func TestMaxInFlightHoldsWhileTimersMove(t *testing.T) {
+	t.Parallel()
+	const most = 8
+	var running, highest atomic.Int64
+	topic := wakebell.NewTopic[string]("orders")
+	handle := func(context.Context, wakebell.Timer[string]) error {
+		highest.Store(max(highest.Load(), running.Add(1)))
+		<-time.After(20 * time.Second)
+		running.Add(-1)
+		return nil
+	}
+	wakebelltest.Run(t, wakebell.Config{Handlers: []wakebell.Handler{
+		wakebell.Handle(topic, handle, wakebell.Shards(4), wakebell.MaxInFlight(most), wakebell.MaxConcurrent(100)),
+	}}, func(t *testing.T, w *wakebelltest.World) {
+		w.Advance(15 * time.Minute)
+		drafts := make([]wakebell.Draft, 60)
+		for i := range drafts {
+			drafts[i] = topic.Draft("x")
+		}
+		_, err := w.Client().Schedule(t.Context(), drafts...)
+		require.NoError(t, err)
+		for _, err := range w.Client().Reshard(t.Context(), topic.Name(), 8) {
+			require.NoError(t, err)
+		}
+		w.Advance(10 * time.Minute)
+		require.Len(t, w.Delivered(topic.Name()), 60)
+		require.LessOrEqual(t, highest.Load(), int64(most))
+	})
+}

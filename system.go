@@ -18,6 +18,7 @@ import (
 	"github.com/wakebell/wakebell/gate"
 	"github.com/wakebell/wakebell/internal/argument"
 	"github.com/wakebell/wakebell/internal/moduleonly"
+	"github.com/wakebell/wakebell/internal/sharding"
 	"github.com/wakebell/wakebell/internal/testhook"
 	"github.com/wakebell/wakebell/internal/tracing"
 	"github.com/wakebell/wakebell/messages"
@@ -47,12 +48,13 @@ type System struct {
 	reminders *reminder.Reminders
 	reminding moduleonly.ReminderParts
 
-	changing sync.Mutex               // serializes changes of the running System
-	settings map[string]settings      // of the handlers, by topic without prefix
-	handlers map[string]Handler       // as they were added, by topic without prefix
-	polled   map[string][]string      // the sources of their pollers
-	removing map[string]chan struct{} // topics in removal; the channel is closed at the end
-	queues   sync.Map                 // the *queuestore.Queue of the handlers, by full name
+	changing sync.Mutex                          // serializes changes of the running System
+	settings map[string]settings                 // of the handlers, by topic without prefix
+	handlers map[string]Handler                  // as they were added, by topic without prefix
+	polled   map[string][]string                 // the sources of their pollers
+	parts    map[string]map[string]sharding.Part // of limits, by topic and source
+	removing map[string]chan struct{}            // topics in removal; the channel is closed at the end
+	queues   sync.Map                            // the *queuestore.Queue of the handlers, by full name
 
 	stopping  chan struct{} // closed when Stop begins
 	stopped   chan struct{} // closed when Stop is done
@@ -81,7 +83,7 @@ func New(actorSystem *actor.ActorSystem, rdb redis.UniversalClient, cfg Config) 
 		return nil, argument.Invalid("actorSystem", "nil")
 	}
 	s := &System{
-		actors: actorSystem, settings: map[string]settings{}, handlers: map[string]Handler{}, polled: map[string][]string{},
+		actors: actorSystem, settings: map[string]settings{}, handlers: map[string]Handler{}, polled: map[string][]string{}, parts: map[string]map[string]sharding.Part{},
 		removing: map[string]chan struct{}{}, divided: make(chan struct{}, 1),
 		stopping: make(chan struct{}), stopped: make(chan struct{}),
 	}

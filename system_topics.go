@@ -48,6 +48,7 @@ func (s *System) actorTopic(h Handler, physical string, shards int) poller.Topic
 	if s.hooks.NoWindow && topic.Window == poller.AutomaticWindow {
 		topic.Window = 0
 	}
+	topic.Part = s.parts[h.topic][physical]
 	if topic.Shards = shards; h.set.queue == nil {
 		topic.ShardGroup = s.groups.named(groupOfShards + h.topic)
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/internal/usercode"
 	"github.com/wakebell/wakebell/messages"
 )
 
@@ -70,7 +71,7 @@ func (t *subscriber) Serve(ctx context.Context, l *messages.Lease) {
 	}()
 	err := t.open(ctx, l)
 	if err == nil {
-		err = t.run(ctx, l)
+		err = usercode.Checked(t.run(ctx, l))
 	}
 	if t.forget(l.GetDelivery()) {
 		t.addVerdict(verdictOf(l, err))

@@ -7,6 +7,7 @@ import (
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/internal/gatewayconv"
 	"github.com/wakebell/wakebell/internal/tracing"
+	"github.com/wakebell/wakebell/internal/usercode"
 	"github.com/wakebell/wakebell/messages"
 )
 
@@ -26,6 +27,7 @@ func (t *subscriber) run(ctx context.Context, l *messages.Lease) (err error) {
 			span.Crash()
 			return
 		}
+		err = usercode.Checked(err)
 		span.End(outcomeOf(context.Cause(ctx), err), err)
 	}()
 	err = t.handle(inner, l)

@@ -240,7 +240,7 @@ func (w *worker) crashBatch(b *batch, reason any) {
 	w.queue.restarting.Add(1)
 	outcomes := make([]Outcome, len(b.leases))
 	for i := range outcomes {
-		outcomes[i] = Outcome{kind: crashed, err: fmt.Errorf("handler crashed: %v", reason)}
+		outcomes[i] = Outcome{kind: crashed, reason: fmt.Sprintf("handler crashed: %v", reason)}
 	}
 	w.queue.completeBatch(b, outcomes)
 	w.queue.freeSlot(b)

@@ -87,7 +87,7 @@ func (p *poller) countOutcome(l *lease, o Outcome) {
 	}
 	change, changed := p.breaker.Record(l.generation, time.Now(), o.kind != succeeded)
 	if changed {
-		p.breakerChanged(change, o.err)
+		p.breakerChanged(change, o.reason)
 	}
 }
 
@@ -95,13 +95,13 @@ func (p *poller) countOutcome(l *lease, o Outcome) {
 // causes.
 func (p *poller) watchBreaker(now time.Time) {
 	if p.breaker != nil && p.breakerState == guard.Open && p.breaker.State(now) == guard.HalfOpen {
-		p.breakerChanged(guard.Change{To: guard.HalfOpen}, nil)
+		p.breakerChanged(guard.Change{To: guard.HalfOpen}, "")
 	}
 }
 
-// breakerChanged reports a change of the breaker and applies it. err is that of the
-// failure that opened it.
-func (p *poller) breakerChanged(change guard.Change, err error) {
+// breakerChanged reports a change of the breaker and applies it. failure is the reason of
+// the failure that opened it.
+func (p *poller) breakerChanged(change guard.Change, failure string) {
 	p.breakerState = change.To
 	about, reason := change.To.String(), ""
 	switch change.To {
@@ -109,8 +109,8 @@ func (p *poller) breakerChanged(change guard.Change, err error) {
 		p.Counters.BreakerOpen.Store(1)
 		p.Counters.BreakerOpened.Add(1)
 		p.Logger.Warn("circuit breaker opened; the topic is paused on this node",
-			"failures", change.Failed, "deliveries", change.Delivered, "duration", p.Breaker.OpenFor, "err", err)
-		reason = fmt.Sprintf("%d of %d deliveries failed: %v", change.Failed, change.Delivered, err)
+			"failures", change.Failed, "deliveries", change.Delivered, "duration", p.Breaker.OpenFor, "err", failure)
+		reason = fmt.Sprintf("%d of %d deliveries failed: %s", change.Failed, change.Delivered, failure)
 		about = fmt.Sprintf("open for %v: %s", p.Breaker.OpenFor, reason)
 		p.returnUnstarted(math.MaxInt32)
 	case guard.HalfOpen:

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/wakebell/wakebell/internal/metrics"
+	"github.com/wakebell/wakebell/internal/usercode"
 	"github.com/wakebell/wakebell/messages/exchange"
 )
 
@@ -59,9 +60,9 @@ type Handle func(ctx context.Context, d *Delivery) Outcome
 
 // Outcome is the result of a delivery. The zero value is success.
 type Outcome struct {
-	kind  outcomeKind
-	delay time.Duration
-	err   error
+	kind   outcomeKind
+	delay  time.Duration
+	reason string // the text of the error: the poller calls no method of it
 
 	// Of the call of user code, if it is measured; see concurrency.go.
 	took           time.Duration
@@ -85,25 +86,27 @@ const (
 func Succeeded() Outcome { return Outcome{} }
 
 // Failed counts a failure; the timer is due again after the topic's backoff.
-func Failed(err error) Outcome { return Outcome{kind: failed, err: err} }
+func Failed(err error) Outcome { return Outcome{kind: failed, reason: usercode.Text(err)} }
 
 // FailedFor counts a failure; the timer is due again after delay.
 func FailedFor(delay time.Duration, err error) Outcome {
-	return Outcome{kind: failedFor, delay: max(delay, 0), err: err}
+	return Outcome{kind: failedFor, delay: max(delay, 0), reason: usercode.Text(err)}
 }
 
 // Rejected ends the timer without a retry, as the topic's reject policy says.
-func Rejected(err error) Outcome { return Outcome{kind: rejected, err: err} }
+func Rejected(err error) Outcome { return Outcome{kind: rejected, reason: usercode.Text(err)} }
 
 // Undeliverable dead-letters a timer that no handler can decode, also where rejected
 // timers are discarded.
-func Undeliverable(err error) Outcome { return Outcome{kind: undeliverable, err: err} }
+func Undeliverable(err error) Outcome {
+	return Outcome{kind: undeliverable, reason: usercode.Text(err)}
+}
 
 // Released returns the timer as if it had never been claimed: it is due at once.
 func Released() Outcome { return Outcome{kind: released} }
 
 // Crashed settles nothing: the timer is due again when its lease expires.
-func Crashed(err error) Outcome { return Outcome{kind: crashed, err: err} }
+func Crashed(err error) Outcome { return Outcome{kind: crashed, reason: usercode.Text(err)} }
 
 // Result is how the handler ended, for the metrics.
 func (o Outcome) Result() metrics.Result {
@@ -125,10 +128,3 @@ func (o Outcome) Result() metrics.Result {
 
 // retries reports whether the outcome leads to a retry.
 func (o Outcome) retries() bool { return o.kind == failed || o.kind == failedFor }
-
-func (o Outcome) reason() string {
-	if o.err == nil {
-		return ""
-	}
-	return o.err.Error()
-}

@@ -61,7 +61,7 @@ func (p *poller) emitSettled(v verdict) {
 }
 
 func (p *poller) emitCrashed(l *lease, o Outcome) {
-	e := wakebelltype.Event{Kind: wakebelltype.EventCrashed, Took: p.took(l, false), Text: o.reason()}
+	e := wakebelltype.Event{Kind: wakebelltype.EventCrashed, Took: p.took(l, false), Text: o.reason}
 	if p.Feed.Watched.Load() {
 		p.emit(l, e)
 	}
@@ -73,7 +73,7 @@ func (p *poller) emitCrashed(l *lease, o Outcome) {
 // emitLeftToLease emits the event of a failure whose lease is left to expire.
 func (p *poller) emitLeftToLease(l *lease, o Outcome) {
 	e := wakebelltype.Event{
-		Kind: wakebelltype.EventRetried, Took: p.took(l, false), RetryIn: max(time.Until(l.deadline), 0), Text: o.reason(),
+		Kind: wakebelltype.EventRetried, Took: p.took(l, false), RetryIn: max(time.Until(l.deadline), 0), Text: o.reason,
 	}
 	if p.Feed.Watched.Load() {
 		p.emit(l, e)

@@ -187,6 +187,6 @@ func (w *worker) crash(l *lease, reason any) {
 	w.log.Error("handler crashed; its timer is due again when the lease expires",
 		"topic", l.Topic, "id", l.ID, "attempt", l.Claims, "panic", fmt.Sprint(reason), "stack", string(debug.Stack()))
 	w.queue.restarting.Add(1)
-	w.queue.complete(l, Outcome{kind: crashed, err: fmt.Errorf("handler crashed: %v", reason)})
+	w.queue.complete(l, Outcome{kind: crashed, reason: fmt.Sprintf("handler crashed: %v", reason)})
 	w.toHandler(crash{w, reason})
 }

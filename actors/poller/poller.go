@@ -34,6 +34,7 @@ type poller struct {
 	// the Settings inside Shared.
 	Settings
 	paused      bool   // claims nothing
+	withheld    bool   // it is paused because its part of a limit is nothing
 	incarnation uint64 // messages of earlier incarnations are dropped
 
 	self, parent *actor.PID
@@ -253,8 +254,8 @@ func (p *poller) applySettings() {
 	if p.override.Apply != nil {
 		p.override.Apply(&p.Settings)
 	}
-	p.Settings = p.ofShard(state.Settings.Shards)
-	p.paused = state.Paused || p.override.Paused || (p.ReadOverride != nil && !p.overrideKnown)
+	p.Settings, p.withheld = p.ofPart(state.Settings.Part)
+	p.paused = p.withheld || state.Paused || p.override.Paused || (p.ReadOverride != nil && !p.overrideKnown)
 	if wasPaused && !p.paused {
 		p.pace.pollWithin(time.Now(), 0)
 	}

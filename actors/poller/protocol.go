@@ -67,7 +67,7 @@ type Health struct {
 type CheckHealth struct{ Answer chan<- Health }
 
 func (p *poller) checkHealth(m CheckHealth) {
-	v := Health{Topic: p.Source.Name(), Paused: p.paused, Draining: p.drain != nil}
+	v := Health{Topic: p.Source.Name(), Paused: p.paused && !p.withheld, Draining: p.drain != nil}
 	if p.breaker != nil {
 		p.watchBreaker(time.Now())
 	}

@@ -145,7 +145,7 @@ func (p *poller) settle(l *lease, o Outcome) bool {
 		p.emitLeftToLease(l, o)
 		return false
 	}
-	v := verdict{lease: l, kind: exchange.Ack, reason: o.reason(), took: p.took(l, o.kind == succeeded)}
+	v := verdict{lease: l, kind: exchange.Ack, reason: o.reason, took: p.took(l, o.kind == succeeded)}
 	switch o.kind {
 	case crashed: // where leases do not expire
 		v.kind = exchange.Fail

@@ -18,6 +18,7 @@ import (
 	"github.com/wakebell/wakebell/actors/internal/host"
 	"github.com/wakebell/wakebell/actors/records"
 	"github.com/wakebell/wakebell/internal/loglimit"
+	"github.com/wakebell/wakebell/internal/sharding"
 	"github.com/wakebell/wakebell/messages/exchange"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
@@ -113,6 +114,8 @@ type Settings struct {
 	// Shards is the number of sources that share the settings; an override does not
 	// change it. 0: 1.
 	Shards int
+	// Part is the part of the limits over all nodes that the source has.
+	Part sharding.Part
 }
 
 // Public returns the settings as users set them.
@@ -205,22 +208,25 @@ func (t *Topic) logger(log *slog.Logger) *slog.Logger {
 	return log
 }
 
-// ofShard returns the settings of one of several shards of a topic: it has an equal part
-// of the limits over all nodes, at least 1. MaxConcurrent is shared by Topic.Group.
-func (s Settings) ofShard(shards int) Settings {
-	if shards <= 1 {
-		return s
+// ofPart returns the settings of a source that has a part of the limits over all nodes, and
+// whether it must not claim timers. MaxConcurrent is shared by Topic.Group.
+func (s Settings) ofPart(part sharding.Part) (of Settings, withheld bool) {
+	if part == (sharding.Part{}) {
+		return s, false
 	}
-	part := func(n int) int {
-		if n == 0 { // no limit
-			return 0
-		}
-		return max(n/shards, 1)
+	inFlight := part.Share(s.Flow.MaxInFlight)
+	if part.Role == sharding.Resting {
+		return s, inFlight < 0 || s.Flow.RateLimit > 0
 	}
-	s.Flow.MaxInFlight = part(s.Flow.MaxInFlight)
-	s.Flow.RateBurst = part(cmp.Or(s.Flow.RateBurst, s.Flow.RateLimit))
-	s.Flow.RatePer *= time.Duration(shards)
-	return s
+	if slower := part.Slower(); s.Flow.RateLimit > 0 {
+		s.Flow.RateBurst = max(cmp.Or(s.Flow.RateBurst, s.Flow.RateLimit)/slower, 1)
+		s.Flow.RatePer *= time.Duration(slower)
+	}
+	if inFlight < 0 {
+		return s, true
+	}
+	s.Flow.MaxInFlight = inFlight
+	return s, false
 }
 
 // Change changes the settings in force; only the supervisor calls it.

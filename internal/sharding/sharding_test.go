@@ -143,3 +143,47 @@ func TestOldShardsAreHandledForAWhile(t *testing.T) {
 	require.Equal(t, []string{"t~2~0", "t~2~1", "t"}, moving.Polled("t", ended.Add(time.Hour)))
 	require.Equal(t, []string{"t"}, sharding.Layout{}.Polled("t", ended))
 }
+
+// TestPartsOfALimitNeverExceedIt checks the parts of a limit during a change of the number of
+// shards: their sum is at most the limit, and when nothing moves the limit is used.
+func TestPartsOfALimitNeverExceedIt(t *testing.T) {
+	t.Parallel()
+	now := time.UnixMilli(1_700_000_000_000)
+	rapid.Check(t, func(t *rapid.T) {
+		from, to := rapid.IntRange(1, 16).Draw(t, "from"), rapid.IntRange(1, 16).Draw(t, "to")
+		limit := rapid.IntRange(max(from, to), 300).Draw(t, "limit")
+		busy := rapid.IntRange(0, limit).Draw(t, "busy")
+		sum := func(l sharding.Layout, role sharding.Role) (total int) {
+			for _, p := range l.Parts("t", now) {
+				if p.Busy = busy; p.Role == role {
+					total += max(p.Share(limit), 0)
+				}
+			}
+			return total
+		}
+		before := sharding.Layout{Shards: from}.Announced(to, now)
+		moving := before.Resharded(to, now)
+		for _, l := range []sharding.Layout{before, moving} {
+			leaving, arriving := sum(l, sharding.Leaving), sum(l, sharding.Arriving)
+			if from == to {
+				continue
+			}
+			require.LessOrEqual(t, max(leaving, busy)+arriving, limit)
+			require.Positive(t, leaving)
+		}
+		if from == to {
+			return
+		}
+		settled := moving.Settled(now)
+		require.Zero(t, sum(settled, sharding.Resting))
+		if to > 1 {
+			require.Equal(t, limit/to*to, sum(settled, sharding.Settled))
+		}
+		for name, p := range settled.Parts("t", now) {
+			require.Equal(t, p.Role == sharding.Resting, p.Share(limit) < 0, name)
+			if p.Role == sharding.Settled {
+				require.Equal(t, to, p.Slower(), "the rate of a topic is not divided by shards without timers")
+			}
+		}
+	})
+}

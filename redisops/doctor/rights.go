@@ -89,7 +89,7 @@ func (p *topicExam) needed() []right {
 	add(toKey, k.TimerKeys, []string{"TYPE"}, []string{"EXISTS"}, badHSet, []string{"HDEL", none}, []string{"HGET", none},
 		[]string{"HMGET", none}, []string{"HLEN"})
 	add(toKey, k.KeyOrder, []string{"TYPE"}, []string{"ZADD", "no score", none}, []string{"ZREM", none},
-		[]string{"ZRANGEBYLEX", "-", "-"}, []string{"UNLINK"})
+		[]string{"ZRANGEBYLEX", "-", "-"}, []string{"ZLEXCOUNT", "-", "-"}, []string{"ZSCORE", none}, []string{"ZMSCORE", none}, []string{"UNLINK"})
 	add(toKey, k.KeyStates, []string{"TYPE"}, []string{"EXISTS"}, badHSet, []string{"HDEL", none}, []string{"HMGET", none},
 		[]string{"HINCRBY", none, "odd"}, []string{"HSCAN", "no cursor"}, []string{"HLEN"}, []string{"HEXISTS", none})
 	add(toLimitKeys, k.KeyRates, []string{"TYPE"}, []string{"ZADD", "no score", none}, []string{"ZREM", none}, []string{"ZMSCORE", none},

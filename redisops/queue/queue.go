@@ -46,7 +46,7 @@ func keysOf(k timers.Keyspace, n wakebelltype.QueueKeys) queueKeys {
 		counter: processing + ":lease_token_counter", counts: processing + ":delivery_counts",
 		refs: processing + ":claim_result_refs", ids: processing + ":claim_result_ids",
 		backrefs: processing + ":claim_result_backrefs",
-		places:   ours + "places", records: ours + "records", gone: ours + "gone", hint: ours + "hint", exchange: ours + "exchange",
+		places:   ours + "places", records: ours + "records", gone: ours + "gone", hint: k.Channel(ours + "hint"), exchange: ours + "exchange",
 		flow:       ours + "flow",
 		throughput: ours + "counts", history: ours + "history",
 		published: ours + "published:", owners: ours + "key:", freed: ours + "freed",

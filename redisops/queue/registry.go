@@ -10,6 +10,7 @@ import (
 
 	"github.com/wakebell/wakebell/internal/queuekeys"
 	"github.com/wakebell/wakebell/redisops/internal/scripts"
+	"github.com/wakebell/wakebell/redisops/timers"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
@@ -37,6 +38,15 @@ func Registered(member string) (wakebelltype.QueueKeys, bool) {
 
 // remember registers the queue after it was used.
 func (q *Queue) remember(ctx context.Context) { q.timers.RememberQueue(ctx, q.member) }
+
+// Enlist adds queues to the registry; see [timers.Timers.Enlist].
+func Enlist(ctx context.Context, s *timers.Timers, queues []*Queue) error {
+	members := make([]string, len(queues))
+	for i, q := range queues {
+		members[i] = q.member
+	}
+	return s.EnlistQueues(ctx, members)
+}
 
 // Unregister removes the queue from the registry, unless it has messages, dead letters or
 // nodes, and frees all deduplication keys, for which it scans all keys of Redis. The

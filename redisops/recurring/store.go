@@ -55,7 +55,7 @@ func New(s *shards.Store) *Store {
 
 func (b *Store) schedule() string         { return b.prefix + ":schedule" }
 func (b *Store) lock() string             { return b.prefix + ":lock" }
-func (b *Store) hint() string             { return b.prefix + ":hint" }
+func (b *Store) hint() string             { return b.timers.Keys().Channel(b.prefix + ":hint") }
 func (b *Store) entry(name string) string { return b.prefix + name }
 func (b *Store) done(k *timers.Key) string {
 	return b.prefix + ":wakebell-done:" + k.Suffix()

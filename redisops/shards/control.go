@@ -3,6 +3,7 @@ package shards
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/wakebell/wakebell/internal/sharding"
 	"github.com/wakebell/wakebell/redisops"
@@ -44,15 +45,25 @@ func checkInFlight(set wakebelltype.Settings, shards int) error {
 }
 
 // control changes the settings of all shards, those of the first one before the others:
-// it has what applies to the topic. After an error, a repeated call completes the change.
-func (s *Store) control(ctx context.Context, topic string, change func(ctx context.Context, name string) (wakebelltype.Control, error)) (wakebelltype.Control, error) {
+// it has what applies to the topic. It does so again if the topic has got other shards
+// meanwhile, to which settings may have been copied before. After an error, a repeated call
+// completes the change.
+func (s *Store) control(ctx context.Context, topic string, change func(ctx context.Context, name string) (wakebelltype.Control, error)) (first wakebelltype.Control, err error) {
 	names, err := s.all(ctx, topic)
-	if err != nil {
-		return wakebelltype.Control{}, err
-	}
-	first, err := change(ctx, names[0])
-	if err == nil && len(names) > 1 {
-		_, err = each(ctx, names[1:], change)
+	for err == nil {
+		changed := names
+		if first, err = change(ctx, names[0]); err == nil && len(names) > 1 {
+			_, err = each(ctx, names[1:], change)
+		}
+		if err == nil {
+			err = s.layouts.Renew(ctx)
+		}
+		if err == nil {
+			names, err = s.all(ctx, topic)
+		}
+		if err == nil && slices.Equal(names, changed) {
+			return first, nil
+		}
 	}
 	return first, err
 }

@@ -104,6 +104,29 @@ var writes = map[string]func(t *testing.T, s *Store, topic string){
 		require.NoError(t, err)
 		require.Equal(t, wakebelltype.RedriveResult{Redriven: 1}, done)
 	},
+	"put dead letters": func(t *testing.T, s *Store, topic string) {
+		t.Helper()
+		var letters []timers.DeadLetter
+		for i := range 20 {
+			letters = append(letters, timers.DeadLetter{ID: fmt.Sprint(i), Payload: []byte("x"), At: hour, Activation: hour})
+		}
+		require.NoError(t, s.PutDead(t.Context(), topic, letters))
+		dead, err := s.LastDead(t.Context(), topic, 100)
+		require.NoError(t, err)
+		require.Len(t, dead, 21)
+	},
+	"pause": func(t *testing.T, s *Store, topic string) {
+		t.Helper()
+		_, err := s.Pause(t.Context(), topic, "ada", "why")
+		require.NoError(t, err)
+		names, err := s.all(t.Context(), topic)
+		require.NoError(t, err)
+		for _, name := range names {
+			c, err := s.timers.Control(t.Context(), name)
+			require.NoError(t, err)
+			require.True(t, c.Paused, name)
+		}
+	},
 	"put": func(t *testing.T, s *Store, topic string) {
 		t.Helper()
 		existed, err := s.Put(t.Context(), topic, timers.PutKeep, []timers.Stored{{ID: "t004", At: hour, Due: hour}, {ID: "new", At: hour, Due: hour}})
@@ -137,6 +160,25 @@ func TestACallThatWasStoppedIsRoutedAgain(t *testing.T) {
 			})
 		}
 	}
+}
+
+// TestABatchIsDividedAgainByTheNextLayout stops a client while timers move, before it pins.
+func TestABatchIsDividedAgainByTheNextLayout(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, redistest.Shared(t), wakebelltype.Keys{}, 4)
+	f.schedule(t, numbered(10)...)
+	l := f.startMoving(t, 2)
+	stopped := f.stopped(t)
+	f.moveAll(t, l)
+	_, err := f.layouts.change(t.Context(), f.topic, func(l sharding.Layout) (sharding.Layout, error) { return l.Settled(time.Now()), nil })
+	require.NoError(t, err)
+	s, b := stopped(), timers.NewBatch("", 1)
+	require.NoError(t, b.Add(f.topic, &timers.Entry{ID: "t004", At: hour}))
+	divided, err := s.Divided(t.Context(), b)
+	require.NoError(t, err)
+	_, err = s.timers.Write(t.Context(), nil, divided)
+	require.NoError(t, err)
+	require.Len(t, f.in(t, l.Names(f.topic)), 10)
 }
 
 // TestACallThatOutlivesItsPinsIsRoutedAgain stops a process between pinning a timer and

@@ -175,17 +175,27 @@ func (s *Store) PutDead(ctx context.Context, topic string, letters []timers.Dead
 			bytes += len(letters[0].Payload)
 		}
 		token := "put " + rand.Text() // so that a call whose answer was lost can be repeated
-		_, err := routed(ctx, s, topic, func(l sharding.Layout) ([]string, error) {
-			parts, _ := s.spread(topic, l, ofDead, items)
-			return each(ctx, slices.Sorted(maps.Keys(parts)), func(ctx context.Context, name string) (string, error) {
-				return s.toShards(topic, l).arrive(ctx, ofDead, name, token, parts[name])
-			})
+		_, err := routed(ctx, s, topic, func(l sharding.Layout) (bool, error) {
+			for len(items) > 0 { // those of one shard after the other: what is stored is not stored again elsewhere
+				name := deadPlace(topic, l, items[0])
+				parts, _ := s.spread(topic, l, ofDead, items)
+				if _, err := s.toShards(topic, l).arrive(ctx, ofDead, name, token, parts[name]); err != nil {
+					return false, err
+				}
+				items = slices.DeleteFunc(items, func(item []string) bool { return deadPlace(topic, l, item) == name })
+			}
+			return true, nil
 		})
 		if err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// deadPlace returns the physical topic in which a dead letter belongs.
+func deadPlace(topic string, l sharding.Layout, item []string) string {
+	return l.Shard(topic, fieldOf(item, "id"), fieldOf(item, "key"))
 }
 
 // Unused reports whether a topic has no timers and no dead letters.

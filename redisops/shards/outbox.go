@@ -283,7 +283,7 @@ const abandonedAfter = 300 * time.Millisecond
 func (s *Store) DeliverAbandoned(ctx context.Context, topic string) (moves bool, err error) {
 	return routed(ctx, s, topic, func(l sharding.Layout) (bool, error) {
 		if !l.Moves() {
-			return false, nil
+			return l.Moving, nil // of a topic that was divided without timers: it settles soon
 		}
 		return true, s.deliverAbandoned(ctx, topic, l)
 	})

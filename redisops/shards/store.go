@@ -21,8 +21,8 @@ var (
 	layoutScript        = lua.Load("layout")
 	pinScript           = lua.Fenced("pin")
 	unpinScript         = lua.Load("unpin")
-	takeScript          = lua.Fenced("take", "keys", "keys_order")
-	arriveScript        = lua.Fenced("arrive", "keys", "keys_order", "keys_written")
+	takeScript          = lua.Fenced("take", "keys", "keys_states", "keys_order")
+	arriveScript        = lua.Fenced("arrive", "keys", "keys_states", "keys_order", "keys_written")
 	dropScript          = lua.Load("drop")
 	takeEntriesScript   = lua.Fenced("take_entries")
 	arriveEntriesScript = lua.Fenced("arrive_entries")
@@ -38,7 +38,7 @@ var (
 type Store struct {
 	timers  *timers.Timers
 	layouts *Map
-	checked sync.Map // the number of the layout of each topic that Polled has compared with its record
+	checked sync.Map // the identity of the layout of each topic that Polled has compared with its record
 }
 
 // New returns the store of topics with and without shards on the Redis of t. It starts no

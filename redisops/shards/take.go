@@ -67,7 +67,7 @@ func (t *transport) take(ctx context.Context, from string) (taken int64, token, 
 // moveEntries moves entries of a stream of a physical topic.
 func (t *transport) moveEntries(ctx context.Context, from, stream, kind string) (int64, error) {
 	batches, index := t.outbox(t.from.timers.Keys().Of(from))
-	taken, texts, err := t.runTake(ctx, from, 3, takeEntriesScript, []string{stream, batches, index}, kind, movePage)
+	taken, texts, err := t.runTake(ctx, from, 3, takeEntriesScript, []string{stream, batches, index}, kind, movePage, moveBytes)
 	if err != nil {
 		return 0, fmt.Errorf("move entries of %q: %w", stream, err)
 	}

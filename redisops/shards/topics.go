@@ -148,6 +148,19 @@ func (s *Store) DiscoverTopics(ctx context.Context, cursor uint64) ([]string, ui
 	return logical(s.timers.DiscoverTopics(ctx, cursor))
 }
 
+// Enlist adds the shards of topics to the registry; see [timers.Timers.Enlist].
+func (s *Store) Enlist(ctx context.Context, topics []string) error {
+	var physical []string
+	for _, topic := range topics {
+		names, err := s.all(ctx, topic)
+		if err != nil {
+			return err
+		}
+		physical = append(physical, names...)
+	}
+	return s.timers.Enlist(ctx, physical)
+}
+
 func logical(names []string, next uint64, err error) ([]string, uint64, error) {
 	for i, name := range names {
 		names[i] = sharding.Topic(name)

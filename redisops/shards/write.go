@@ -37,10 +37,8 @@ func (s *Store) Refused(ctx context.Context, b timers.Batch, done []wakebelltype
 	if !errors.Is(err, scripts.ErrStaleLayout) {
 		return done, err
 	}
-	for topic := range b.Topics {
-		if err := s.layouts.agree(ctx, topic); err != nil {
-			return nil, err
-		}
+	if err := s.agreeAll(ctx, b); err != nil {
+		return nil, err
 	}
 	return s.writeAgain(ctx, nil, b, done)
 }
@@ -58,10 +56,8 @@ func (s *Store) writeAgain(ctx context.Context, key *timers.Key, b timers.Batch,
 		if !errors.Is(err, scripts.ErrStaleLayout) {
 			return done, err
 		}
-		for topic := range b.Topics {
-			if err := s.layouts.agree(ctx, topic); err != nil {
-				return nil, err
-			}
+		if err := s.agreeAll(ctx, b); err != nil {
+			return nil, err
 		}
 	}
 	return nil, err
@@ -125,8 +121,26 @@ func recalls(l sharding.Layout) bool {
 
 // Divided returns a batch with the physical topics of its timers, for
 // [timers.Timers.Write].
-func (s *Store) Divided(ctx context.Context, b timers.Batch) (timers.Batch, error) {
-	return s.divided(ctx, b, nil)
+func (s *Store) Divided(ctx context.Context, b timers.Batch) (divided timers.Batch, err error) {
+	for range maxRefusals {
+		if divided, err = s.divided(ctx, b, nil); !errors.Is(err, scripts.ErrStaleLayout) {
+			return divided, err
+		}
+		if err := s.agreeAll(ctx, b); err != nil {
+			return divided, err
+		}
+	}
+	return divided, err
+}
+
+// agreeAll reads the layouts of the topics of a batch again.
+func (s *Store) agreeAll(ctx context.Context, b timers.Batch) error {
+	for topic := range b.Topics {
+		if err := s.layouts.agree(ctx, topic); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // divided returns a batch with the physical topics of its timers, for

@@ -58,8 +58,9 @@ func (s *Timers) mayGoApart(topic string, entries []Entry) bool {
 // and nothing was written; the caller then runs the script alone, which succeeds or
 // returns the reason.
 func (s *Timers) callApart(ctx context.Context, topic string, fence *Fence, entries []Entry) ([]wakebelltype.Scheduled, error) {
-	keys, args := scheduleCall(s.keys, topic, entries, true, s.counting())
-	payloadsKey, apartKey := keys[1], keys[len(keys)-1]
+	keys, args := scheduleCall(s.keys, topic, entries, true, s.counting(), false)
+	s.replaceKeyless(topic, keys)
+	payloadsKey, apartKey := keys[1], keys[len(keys)-2]
 	keys, args = scripts.WithGuards(fence.Guards(s.keys, topic), keys, args)
 	payloads := make([]any, 2*len(entries))
 	for i := range entries {
@@ -72,6 +73,8 @@ func (s *Timers) callApart(ctx context.Context, topic string, fence *Fence, entr
 	_, err := pipe.Exec(ctx)
 	var refused redis.Error
 	switch {
+	case errors.As(err, &refused) && strings.Contains(refused.Error(), codeHasKey):
+		return nil, errNotApart
 	case redis.HasErrorPrefix(err, "STALELAYOUT"):
 		return nil, scripts.Wrap(ctx, keys, err)
 	case errors.As(err, &refused):

@@ -72,12 +72,12 @@ type batchCall struct {
 // other callers. Timers with a key and those that wait for replicas are sent alone.
 func (s *Timers) coalesce(ctx context.Context, topic string, fence *Fence, key *Key, entries []Entry) ([]wakebelltype.Scheduled, error) {
 	if s.NoCoalescing || key != nil || confirmationOf(entries).replicas > 0 {
-		return s.call(ctx, topic, fence, key, entries)
+		return s.call(ctx, topic, fence, key, entries, hasKeys(entries))
 	}
 	t := s.enter(ctx, topic, fence, entries)
 	if t == nil {
 		defer s.finish(topic)
-		return s.call(ctx, topic, fence, nil, entries)
+		return s.call(ctx, topic, fence, nil, entries, hasKeys(entries))
 	}
 	select {
 	case <-t.done:
@@ -240,7 +240,7 @@ func (s *Timers) send(ctx context.Context, topic string, f *batchCall) {
 	for _, t := range f.waiters {
 		entries = append(entries, t.entries...)
 	}
-	answers, err := s.call(ctx, topic, f.waiters[0].fence, nil, entries)
+	answers, err := s.call(ctx, topic, f.waiters[0].fence, nil, entries, hasKeys(entries))
 	for _, t := range f.waiters {
 		if t.err = err; err == nil {
 			t.answer, answers = answers[:len(t.entries):len(t.entries)], answers[len(t.entries):]

@@ -58,7 +58,7 @@ func (s *Timers) needed(f *Fence) *Fence {
 
 // callUnfenced repeats a schedule that was denied, without the fence.
 func (s *Timers) callUnfenced(ctx context.Context, topic string, key *Key, entries []Entry) ([]wakebelltype.Scheduled, error) {
-	out, err := s.call(ctx, topic, nil, key, entries)
+	out, err := s.call(ctx, topic, nil, key, entries, hasKeys(entries))
 	if !scripts.IsDenied(err) {
 		s.unfenced.Store(true)
 		s.uncounted.Store(false) // the next call finds out whether that right is missing, too

@@ -11,7 +11,8 @@ import (
 // Keyspace derives the keys of topics from the base names.
 type Keyspace struct {
 	wakebelltype.Keys
-	clustered bool // names without a hash tag are put in braces
+	clustered bool   // names without a hash tag are put in braces
+	database  string // "@" and the number of the database, "" for 0
 }
 
 // NewKeyspace returns the keyspace of k, whose empty names take their defaults. The
@@ -26,6 +27,27 @@ func NewKeyspace(k wakebelltype.Keys) (Keyspace, error) {
 func (k Keyspace) OnCluster() Keyspace {
 	k.clustered = !layout.HasTag(k.Timeline)
 	return k
+}
+
+// InDatabase returns the keyspace for a database of a server. All of them share the
+// channels, so the names of channels have the number, unless it is 0.
+func (k Keyspace) InDatabase(n int) Keyspace {
+	if k.database = ""; n != 0 {
+		k.database = "@" + strconv.Itoa(n)
+	}
+	return k
+}
+
+// Channel returns the name of a channel that is no topic's.
+func (k Keyspace) Channel(name string) string { return name + k.database }
+
+// channel is key for names that are channels too: the number of the database is before
+// the topic, where the rights of channels by their beginning allow it.
+func (k Keyspace) channel(base, topic string) string {
+	if k.database == "" {
+		return k.key(base, topic)
+	}
+	return k.key(base+":"+k.database, topic)
 }
 
 // Tagged returns the name of a topic or queue as its keys have it: in braces with
@@ -94,7 +116,7 @@ func (k Keyspace) Of(topic string) TopicKeys {
 		Leases:    k.key(k.Leases, topic),
 		Dead:      k.key(k.Dead, topic),
 		exchange:  k.key(k.Exchange, topic),
-		Hint:      k.key(k.Hint, topic),
+		Hint:      k.channel(k.Hint, topic),
 		Flow:      k.key(k.Flow, topic),
 		TimerKeys: k.key(k.TimerKeys, topic),
 		KeyOrder:  k.key(k.KeyOrder, topic),
@@ -103,7 +125,7 @@ func (k Keyspace) Of(topic string) TopicKeys {
 		Control:   k.key(k.Control, topic),
 		once:      k.key(k.Once, topic),
 		Keyed:     k.key(k.Keyed, topic),
-		events:    k.key(k.Events, topic),
+		events:    k.channel(k.Events, topic),
 		Runs:      k.key(k.Runs, topic),
 		Counts:    k.key(k.Counts, topic),
 		History:   k.key(k.History, topic),
@@ -117,6 +139,9 @@ func (k Keyspace) Of(topic string) TopicKeys {
 func (t TopicKeys) Stream(incarnation string, stream int) string {
 	return t.exchange + ":" + incarnation + ":" + strconv.Itoa(stream)
 }
+
+// swept is the key that says that a node has looked at many parked timers of late.
+func (t TopicKeys) swept() string { return t.exchange + ":swept" }
 
 // counted is the key with the last counts that an incarnation of a node has written.
 func (t TopicKeys) counted(incarnation string) string {

@@ -99,25 +99,22 @@ func (t *TimerSource) ByKey() bool { return t.byKey.Load() }
 // SweepKeys notes whether timers of the topic have keys. If they have, it frees the keys
 // whose holders are gone without a settlement, as after a peer has removed them, and
 // wakes the timers that wait for them, and those that wait for a token for longer than the
-// flow control in force lets them. Call it when the source is started, after a change of
-// flow, and about every minute.
+// flow control in force lets them. It finds every timer that is parked and may run, also
+// if what is stored of its key was lost. Call it when the source is started, after a change
+// of flow, and about every minute.
 func (t *TimerSource) SweepKeys(ctx context.Context, flow exchange.Flow) error {
 	if err := layout.CheckTopic(t.topic); err != nil {
 		return err
 	}
-	var found int64
-	err := t.timers.Again(ctx, func() (err error) {
-		found, err = t.timers.RDB.Exists(ctx, t.keys.TimerKeys, t.keys.KeyStates).Result()
-		return scripts.Wrap(ctx, []string{t.keys.TimerKeys}, err)
-	})
+	found, err := t.findKeys(ctx)
 	if scripts.IsDenied(err) && !flow.ByKey() { // the timers of such a user have no keys
 		return nil
 	}
 	if err != nil {
 		return fmt.Errorf("keys of %q: %w", t.topic, err)
 	}
-	t.byKey.Store(found > 0)
-	if found == 0 {
+	t.byKey.Store(found)
+	if !found {
 		return nil
 	}
 	limit, longest := flow.PerKey, time.Duration(0)
@@ -125,6 +122,7 @@ func (t *TimerSource) SweepKeys(ctx context.Context, flow exchange.Flow) error {
 		limit, longest = cmp.Or(limit, 1), flow.KeyRatePer/time.Duration(flow.KeyRateLimit)+tokenLateness
 	}
 	keys := append([]string{t.keys.Timeline, t.keys.Leases, t.keys.Hint}, t.keys.order()...)
+	keys = append(keys, t.keys.swept())
 	for cursor := "0"; ; {
 		list, err := t.timers.RunList(ctx, 2, sweepKeysScript, keys, cursor, sweepPage, limit, longest.Microseconds())
 		if err != nil {
@@ -138,4 +136,17 @@ func (t *TimerSource) SweepKeys(ctx context.Context, flow exchange.Flow) error {
 			return nil
 		}
 	}
+}
+
+// findKeys reports whether something is stored of the keys of timers, or a timer is parked.
+func (t *TimerSource) findKeys(ctx context.Context) (found bool, err error) {
+	parked := strconv.Itoa(parkedScore)
+	err = t.timers.Again(ctx, func() error {
+		pipe := t.timers.RDB.Pipeline()
+		exist, waiting := pipe.Exists(ctx, t.keys.TimerKeys, t.keys.KeyStates), pipe.ZCount(ctx, t.keys.Timeline, parked, parked)
+		_, err := pipe.Exec(ctx)
+		found = exist.Val() > 0 || waiting.Val() > 0
+		return scripts.Wrap(ctx, []string{t.keys.TimerKeys}, err)
+	})
+	return found, err
 }

@@ -74,7 +74,7 @@ func (s *Timers) counting() bool { return !s.NoCounts && !s.uncounted.Load() }
 // operators, and no schedule fails for a right that they lack.
 func (s *Timers) callUncounted(ctx context.Context, topic string, fence *Fence, key *Key, entries []Entry) ([]wakebelltype.Scheduled, error) {
 	s.uncounted.Store(true)
-	out, err := s.call(ctx, topic, fence, key, entries)
+	out, err := s.call(ctx, topic, fence, key, entries, hasKeys(entries))
 	if err != nil {
 		s.uncounted.Store(false) // another right is missing
 		return out, err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -153,23 +154,43 @@ func sendAll(ctx context.Context, trips []roundTrip, most int, send func(context
 	return failed
 }
 
+// codeHasKey is the code in lua/schedule.lua of the error that a batch without keys has
+// the id of a timer that has one.
+const codeHasKey = "WAKEBELLORDER"
+
+// replaceKeyless puts the leases in place of the keys of timers, which are the last of
+// keys, if the user has no right to those.
+func (s *Timers) replaceKeyless(topic string, keys []string) {
+	if s.keyless.Load() {
+		keys[len(keys)-1] = s.keys.key(s.keys.Leases, topic)
+	}
+}
+
+// lacksKeys reports whether the user has no right to the keys of timers.
+func (s *Timers) lacksKeys(ctx context.Context, topic string) bool {
+	return scripts.IsDenied(s.RDB.Exists(ctx, s.keys.key(s.keys.TimerKeys, topic)).Err())
+}
+
 // call runs lua/schedule.lua for timers of one topic: it stores all of them in one
-// atomic step, or none.
-func (s *Timers) call(ctx context.Context, topic string, fence *Fence, key *Key, entries []Entry) ([]wakebelltype.Scheduled, error) {
+// atomic step, or none. Keyed says that they have keys. If they have none, but the id of
+// a stored one has, it calls itself again with keys.
+func (s *Timers) call(ctx context.Context, topic string, fence *Fence, key *Key, entries []Entry, keyed bool) ([]wakebelltype.Scheduled, error) {
 	fence = s.needed(fence)
-	if key == nil && s.mayGoApart(topic, entries) {
+	if key == nil && !keyed && s.mayGoApart(topic, entries) {
 		done, err := s.callApart(ctx, topic, fence, entries)
 		if !errors.Is(err, errNotApart) {
 			return done, err
 		}
 	}
 	counting := s.counting()
-	keys, args := scheduleCall(s.keys, topic, entries, false, counting)
-	keys, args = scripts.WithGuards(fence.Guards(s.keys, topic), keys, args)
+	keys, args := scheduleCall(s.keys, topic, entries, false, counting, keyed)
 	script := scheduleScript
-	if hasKeys(entries) {
+	if keyed {
 		script = scheduleKeysScript
+	} else {
+		s.replaceKeyless(topic, keys)
 	}
+	keys, args = scripts.WithGuards(fence.Guards(s.keys, topic), keys, args)
 	asked, confirmed := confirmationOf(entries), 0
 	var reply string
 	var err error
@@ -185,7 +206,12 @@ func (s *Timers) call(ctx context.Context, topic string, fence *Fence, key *Key,
 		reply, err = scripts.AsText(s.TryBatched(ctx, s.ShardOf(keys[0]), script, keys, args...))
 	}
 	switch {
+	case err != nil && strings.Contains(err.Error(), codeHasKey):
+		return s.call(ctx, topic, fence, key, entries, true)
 	case !scripts.IsDenied(err):
+	case !keyed && !s.keyless.Load() && s.lacksKeys(ctx, topic):
+		s.keyless.Store(true)
+		return s.call(ctx, topic, fence, key, entries, false)
 	case counting:
 		return s.callUncounted(ctx, topic, fence, key, entries)
 	case fence != nil && fence.Layout == "":

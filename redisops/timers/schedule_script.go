@@ -8,11 +8,10 @@ import (
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
-// scheduleCall returns the keys and arguments of lua/schedule.lua, with the
-// payloads or without.
-func scheduleCall(k Keyspace, topic string, entries []Entry, apart, counting bool) (keys []string, args []any) {
+// scheduleCall returns the keys and arguments of lua/schedule.lua, with the payloads or
+// without, and with all keys in which the order of timers is stored or with the first.
+func scheduleCall(k Keyspace, topic string, entries []Entry, apart, counting, keyed bool) (keys []string, args []any) {
 	const fixed = 6
-	keyed := hasKeys(entries)
 	n, words := len(entries), 2
 	if apart {
 		words = 1
@@ -23,7 +22,7 @@ func scheduleCall(k Keyspace, topic string, entries []Entry, apart, counting boo
 	}
 	// Keys.Of would make all keys of the topic, an allocation for each.
 	keys = append(make([]string, 0, 6), // with room for a fence
-		k.key(k.Timeline, topic), k.key(k.Payloads, topic), k.key(k.Leases, topic), k.key(k.Hint, topic), "")
+		k.key(k.Timeline, topic), k.key(k.Payloads, topic), k.key(k.Leases, topic), k.channel(k.Hint, topic), "")
 	if keys[4] = keys[0]; counting { // a key that is not used needs no right of its own
 		keys[4] = k.key(k.Counts, topic)
 	}
@@ -57,9 +56,10 @@ func scheduleCall(k Keyspace, topic string, entries []Entry, apart, counting boo
 		}
 	}
 	args = append(args, windows...)
+	keys = append(keys, k.key(k.TimerKeys, topic))
 	if keyed {
 		args[5] = "1"
-		keys = append(keys, k.key(k.TimerKeys, topic), k.key(k.KeyOrder, topic), k.key(k.KeyStates, topic))
+		keys = append(keys, k.key(k.KeyOrder, topic), k.key(k.KeyStates, topic))
 		for i := range entries {
 			args = append(args, entries[i].Key)
 		}

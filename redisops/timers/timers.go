@@ -89,6 +89,9 @@ func New(rdb redis.UniversalClient, keys wakebelltype.Keys) (*Timers, error) {
 	if s.OnCluster() {
 		s.keys = keyspace.OnCluster()
 	}
+	if client, ok := rdb.(interface{ Options() *redis.Options }); ok {
+		s.keys = s.keys.InDatabase(client.Options().DB)
+	}
 	return s, nil
 }
 
@@ -120,25 +123,25 @@ func Parts() embed.FS { return luaFiles }
 var lua = scripts.NewSet(luaFiles)
 
 // keyedExchange is the parts of an exchange whose timers have keys, but no limits.
-var keyedExchange = []string{"keys", "hand_over", "limits_off", "flow", "keys_order", "flow_key_rate_off", "flow_keys", "due_keys", "packed", "replay", "acks"}
+var keyedExchange = []string{"keys", "hand_over", "limits_off", "flow", "keys_states", "keys_order", "flow_key_rate_off", "flow_keys", "due_keys", "packed", "replay", "acks"}
 
 var (
 	exchangeScript      = lua.Load("exchange", "flow_off", "packed", "replay", "acks")
 	exchangeFlowScript  = lua.Variant("exchange", "limits", "flow_limits", "flow", "packed", "replay", "acks")
 	exchangeKeysScript  = lua.Variant("exchange", keyedExchange...)
 	scheduleScript      = lua.Fenced("schedule", "tally", "keys_off")
-	scheduleKeysScript  = lua.FencedVariant("schedule", "tally", "keys", "keys_order", "keys_written")
-	cancelScript        = lua.Fenced("cancel", "keys", "keys_order", "keys_written")
+	scheduleKeysScript  = lua.FencedVariant("schedule", "tally", "keys", "keys_states", "keys_order", "keys_written")
+	cancelScript        = lua.Fenced("cancel", "keys", "keys_states", "keys_order", "keys_written")
 	cancelAllScript     = lua.Fenced("cancel_all")
 	getScript           = lua.Load("get")
-	rescheduleScript    = lua.Fenced("reschedule", "keys", "keys_order", "keys_written")
-	runNowScript        = lua.Fenced("run_now", "keys", "keys_order", "keys_written")
-	sweepKeysScript     = lua.Load("sweep_keys", "keys", "keys_order")
+	rescheduleScript    = lua.Fenced("reschedule", "keys", "keys_states", "keys_order", "keys_written")
+	runNowScript        = lua.Fenced("run_now", "keys", "keys_states", "keys_order", "keys_written")
+	sweepKeysScript     = lua.Load("sweep_keys", "keys", "keys_states", "keys_order")
 	listScript          = lua.Load("list")
 	peekScript          = lua.Load("peek")
 	deadScript          = lua.Load("dead", "letters")
 	deleteDeadScript    = lua.Load("delete_dead", "letters")
-	redriveScript       = lua.Fenced("redrive", "letters", "tally", "keys", "keys_order", "keys_written")
+	redriveScript       = lua.Fenced("redrive", "letters", "tally", "keys", "keys_states", "keys_order", "keys_written")
 	healScript          = lua.Load("heal")
 	controlScript       = lua.Load("control")
 	announceScript      = lua.Load("announce")
@@ -147,14 +150,14 @@ var (
 	lastDeadScript      = lua.Load("last_dead")
 	apartScript         = lua.Bare("apart")
 	dumpScript          = lua.Load("dump")
-	putScript           = lua.Fenced("put", "keys", "keys_order", "keys_written")
+	putScript           = lua.Fenced("put", "keys", "keys_states", "keys_order", "keys_written")
 	removeTopicScript   = lua.Load("remove_topic")
 	keyedScheduleScript = lua.FencedWithin("keyed", "schedule", "tally", "keys_off")
-	keyedCancelScript   = lua.FencedWithin("keyed", "cancel", "keys", "keys_order", "keys_written")
+	keyedCancelScript   = lua.FencedWithin("keyed", "cancel", "keys", "keys_states", "keys_order", "keys_written")
 
-	exchangeBothScript      = lua.Variant("exchange", "limits", "flow_limits", "flow", "keys", "keys_order", "flow_key_rate_off", "flow_keys", "due_keys", "packed", "replay", "acks")
-	exchangeRatesScript     = lua.Variant("exchange", "limits", "flow_limits", "flow", "keys", "keys_order", "flow_key_rate", "flow_keys", "due_keys", "packed", "replay", "acks")
-	keyedScheduleKeysScript = lua.FencedWithin("keyed", "schedule", "tally", "keys", "keys_order", "keys_written")
+	exchangeBothScript      = lua.Variant("exchange", "limits", "flow_limits", "flow", "keys", "keys_states", "keys_order", "flow_key_rate_off", "flow_keys", "due_keys", "packed", "replay", "acks")
+	exchangeRatesScript     = lua.Variant("exchange", "limits", "flow_limits", "flow", "keys", "keys_states", "keys_order", "flow_key_rate", "flow_keys", "due_keys", "packed", "replay", "acks")
+	keyedScheduleKeysScript = lua.FencedWithin("keyed", "schedule", "tally", "keys", "keys_states", "keys_order", "keys_written")
 )
 
 // keyedScripts are the scripts for calls with an idempotency key.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -35,6 +36,30 @@ func (s *Timers) Register(ctx context.Context, topic string) error {
 func (s *Timers) register(ctx context.Context, registry, name string) error {
 	if err := s.RDB.SAdd(ctx, registry, name).Err(); err != nil {
 		return fmt.Errorf("register %q in %q: %w", name, registry, scripts.Wrap(ctx, nil, err))
+	}
+	return nil
+}
+
+// Enlist adds topics to the registry, 1,000 with one command, and makes each call once. It
+// is for what lists topics whose registry may have been lost.
+func (s *Timers) Enlist(ctx context.Context, topics []string) error {
+	return s.enlist(ctx, s.keys.Topics, topics)
+}
+
+// EnlistQueues does for members of the registry of queues what Enlist does for topics.
+func (s *Timers) EnlistQueues(ctx context.Context, members []string) error {
+	return s.enlist(ctx, s.keys.Queues, members)
+}
+
+func (s *Timers) enlist(ctx context.Context, registry string, all []string) error {
+	for page := range slices.Chunk(all, layout.MaxPage) {
+		names := make([]any, len(page))
+		for i, name := range page {
+			names[i] = name
+		}
+		if err := s.RDB.SAdd(ctx, registry, names...).Err(); err != nil {
+			return fmt.Errorf("register %d names in %q: %w", len(page), registry, scripts.Wrap(ctx, nil, err))
+		}
 	}
 	return nil
 }

@@ -44,7 +44,7 @@ func (s *Set) FencedVariant(name string, parts ...string) *redis.Script {
 }
 
 // FencedWithin is Within for a script that writes to topics. What around does comes first:
-// a call that was carried out before is answered, whatever has changed since.
+// a call that was carried out before is answered, with any layout.
 func (s *Set) FencedWithin(around, name string, parts ...string) *redis.Script {
 	s.Parts[around] = true
 	return redis.NewScript(s.joined(parts, "local function work()\n"+s.Source("fence")+s.Source(name)+"end\n"+s.Source(around)))

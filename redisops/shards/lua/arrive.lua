@@ -31,7 +31,8 @@ for i = ARGV_NAMED + 1, #ARGV, FIELDS do
 end
 read_states(of_keys)
 
--- unpark makes a timer due that joins others of its key, which decide anew which is next.
+-- unpark makes a timer due: one that joins others of its key, which decide anew which is
+-- next, or the first of a key that no other holds.
 local function unpark(t)
   if not keyed.parked(t.score) then return end
   local score = instant_of(t.place)
@@ -56,6 +57,17 @@ for i, t in ipairs(all) do
       end
       table.insert(units[t.key], t)
     end
+  end
+end
+-- The holder may not have come, because it was removed or its id is here.
+for _, key in ipairs(order) do
+  local unit, goes_on = units[key], false
+  table.sort(unit, function(a, b) return a.place < b.place end)
+  for _, t in ipairs(unit) do goes_on = goes_on or t.held and not keyed.parked(t.score) end
+  if not goes_on or #unit == 1 then unpark(unit[1]) end
+end
+for i, t in ipairs(all) do
+  if not existing[i] then
     scored[#scored + 1], scored[#scored + 2] = t.score, t.id
     if not t.bare then bodies[#bodies + 1], bodies[#bodies + 2] = t.id, t.payload end
     if t.record ~= '' then recorded[#recorded + 1], recorded[#recorded + 2] = t.id, t.record end
@@ -68,25 +80,26 @@ if #recorded > 2 then variadic('HSET', KEYS.leases, recorded, 1, #recorded) end
 
 -- place_unit stores the entries of the timers of a key that has none here.
 local function place_unit(key, unit)
-  table.sort(unit, function(a, b) return a.place < b.place end)
   local number_of = redis.call('HINCRBY', KEYS.busy, '', #unit) - #unit
   local written, held = {}, {}
   for i, t in ipairs(unit) do
     local place = string.sub(t.place, 1, 18) .. string.format('%015.0f', number_of + i)
     written[2 * i - 1], written[2 * i] = t.id, place .. (#unit == 1 and 's' or 'm') .. key
-    if #unit > 1 and t.held then
+    if #unit > 1 and t.held and not keyed.parked(t.score) then
       held[#held + 1] = t.id
     elseif #unit > 1 then
       link(key, place, t.id)
     end
   end
   variadic('HSET', KEYS.keys, written, 1, #written)
-  set_state(key, {sole = #unit == 1 and unit[1].id or nil, held = held})
+  local state = {sole = #unit == 1 and unit[1].id or nil, held = held}
+  set_state(key, state)
+  if #held > MANY then spread(key, state) end
 end
 
 for _, key in ipairs(order) do place_unit(key, units[key]) end
 keyed.write(text(now))
-if #joined > 0 and keyed.schedule(joined, text(now)) > 0 then lowest = math.min(lowest, now) end
+if #joined > 0 and keyed.schedule(joined, text(now)) then lowest = math.min(lowest, now) end
 
 for _, t in ipairs(all) do
   local at = t.rate ~= '' and redis.call('ZSCORE', KEYS.rates, t.key)

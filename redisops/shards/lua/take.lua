@@ -6,10 +6,10 @@
 -- KEYS: timeline payloads leases keys order busy rates moving taken pins
 -- ARGV: move limit offset margin grace longest bytes
 --   move: the name of a move to another Redis, which another process may have ended, and
---   '' otherwise; limit: how many timers to look at; offset: how many at the end to leave; margin: the
---   µs within which a timer becomes due soon; grace: the µs for which one that is due
---   stays; longest: the most timers of a key; bytes:
---   about how many payloads may have in all.
+--   '' otherwise; limit: how many timers to look at, and after how many no further key is
+--   taken; offset: how many at the end to leave; margin: the µs within which a timer
+--   becomes due soon; grace: the µs for which one that is due stays; longest: the most
+--   timers of a key; bytes: after how many bytes of payloads no further key is taken.
 -- Returns: how many timers were taken, '-' if the move has ended, how many of those that
 --   were looked at stay, and the token and the content of the batch, '' if none was taken;
 --   as texts.
@@ -80,12 +80,15 @@ local function timers_of(key, id)
       list[#list + 1] = each
     end
   end
-  for _, each in ipairs(state.held) do
+  for _, each in ipairs(holders(key, state, longest + 1)) do
     held[each] = true
     add(each)
+    if state.many then order[#order + 1] = holder(key, each) end
   end
   if state.sole then add(state.sole) end
-  for _, m in ipairs(order) do add(string.sub(m, #prefix + PLACE + 1)) end
+  for _, m in ipairs(order) do
+    if string.sub(m, 1, 1) ~= 'h' then add(string.sub(m, #prefix + PLACE + 1)) end
+  end
   add(id)
   if #list > longest then return nil end
   return list, held, order
@@ -125,7 +128,8 @@ local stay, taken = 0, {}
 for i, id in ipairs(page) do
   local before = #ids
   local _, key = place_of(entry[i])
-  if room <= 0 then
+  local full = room <= 0 or #ids >= tonumber(ARGV.limit)
+  if full then
     if not taken[id] then stay = stay + 1 end
   elseif taken[id] then
     before = -1
@@ -140,7 +144,7 @@ for i, id in ipairs(page) do
     if t then pack(t) end
   end
   for j = math.max(before, 0) + 1, #ids do taken[ids[j]] = true end
-  if room > 0 and before == #ids then stay = stay + 1 end
+  if not full and before == #ids then stay = stay + 1 end
 end
 if #ids == 0 then return {'0', string.format('%.0f', stay), '', ''} end
 

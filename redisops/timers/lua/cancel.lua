@@ -32,6 +32,6 @@ variadic('ZREM', timeline, ARGV, 1, count)
 variadic('HDEL', payloads, ARGV, 1, count)
 variadic('HDEL', leases, ARGV, 1, count)
 keyed.open(KEYS.keys, KEYS.order, KEYS.busy, timeline, leases)
-if keyed.ended(ARGV, scores, text(now)) > 0 then announce(KEYS.hint, now, now) end
+if keyed.ended(ARGV, scores, text(now)) then announce(KEYS.hint, now, now) end
 recheck_all(KEYS.hint, held, now)
 return table.concat(out)

@@ -1,106 +1,149 @@
 -- The claim of timers with keys: put after flow_keys.lua. It selects the due timers that
 -- may be claimed, and parks the others.
 
--- verified reports whether a blocked key is free after all.
+-- verified reports whether a blocked key is free after all. Of a key with many holders
+-- only a sweep finds out.
 local checked = {}
 local function verified(key, state, now)
-  if not checked[key] then
+  if not checked[key] and room > 0 then
     checked[key] = true
-    keyed.verify(key, state, now)
+    local ids = holders(key, state, MANY)
+    room = room - #ids
+    keyed.verify(key, state, ids, now)
     if key_rate and not bounded then key_rate.release_running(key, state, waits) end
   end
   return free_of(state) > 0
 end
 
--- next_of returns which due timer of a key may be claimed when it is the turn of one of
--- them, and its score: the first in the order. It returns nil if that is none of the first
--- that may run. Those before it that a peer has moved into the future get their new places.
-local function next_of(id, score, key, state, now)
-  for _ = 1, 20 do
-    local ids, places, scores = first_of(key, free_of(state))
-    local moved = false
-    for i, first in ipairs(ids) do
-      if first == id then return id, score, places[i] end
-      if unwritten[first] then scores[i] = text(now) end
-      local at = number(scores[i])
-      if keyed.parked(scores[i]) then
-        if make_due(key, places[i], first) then woken = woken + 1 end
-      elseif at > now then
-        move(key, places[i], first, at)
-        moved = true
-      else
-        entries[first] = places[i] .. 'm' .. key
-        return first, scores[i], places[i]
-      end
+local lines = {}     -- by key: its timers that an exchange looks at, in their order
+local ahead_of = {}  -- by key: how many of them were woken here, and are not claimed yet
+
+-- next_of returns the first timer of a key that may be claimed, when it is the turn of one
+-- of them: its id, score and place. It wakes those before it that are parked, which take
+-- their places later. It returns nil if there is none; a second result of true says that
+-- there was no room to look at all.
+local function next_of(key, state, now)
+  local line = lines[key]
+  if not line then
+    line = line_of(key, 1)
+    lines[key], ahead_of[key] = line, 0
+  end
+  while ahead_of[key] < free_of(state) do
+    local id, place, score = advance(line, now)
+    if not id then return nil, not finished(line) end
+    if unwritten[id] then score = text(now) end
+    if not keyed.parked(score) then
+      entries[id] = place .. 'm' .. key
+      return id, score, place
     end
-    if not moved then return nil end
+    if make_due(key, place, id) then woken = woken + 1 end
+    ahead_of[key] = ahead_of[key] + 1
+  end
+  return nil
+end
+
+-- in_turn reports whether a due timer is claimed in the order of its key. If not, it is
+-- the first of its key, or its key has no bound, or it has failed: then it is its turn.
+local function in_turn(id, r)
+  return not (limit == math.huge or firsts[id] and limit == 1 or r and r.failures > 0)
+end
+
+-- put_in_line puts due timers of keys with several into the orders of their keys, at the
+-- places of their instants. Stored has the lease records.
+local function put_in_line(ids, scores, stored)
+  for i, id in ipairs(ids) do
+    local e = entries[id]
+    local key, place = key_in(e), place_in(e)
+    local state = state_of(key)
+    if not state then
+      state = {held = {}}
+      set_state(key, state)
+    end
+    keyed.several(key, state)
+    local r = current(stored[id], scores[i])
+    if not holds(key, state, id) and in_turn(id, r) then
+      local instant = not firsts[id] and number(r and r.activation or scores[i])
+      if instant and instant > -math.huge and micros(instant) ~= string.sub(place, 1, 18) then
+        move(key, place, id, instant)
+      else
+        link(key, place, id)
+      end
+      lines[key] = nil
+    end
   end
 end
 
 -- admits returns which timer may be claimed when it is the turn of a due timer of a key
 -- with several, and its score: the one that is due if it holds the key, else the first one
 -- of the key, if there may be another. That one holds the key then. It returns nil if
--- there is none; the timer is in the order of its key then.
+-- there is none; the timer is in the order of its key then. A third result of true says
+-- that the next exchange finds out.
 local function admits(id, score, r, now)
   local e = entries[id]
   local key, place = key_in(e), place_in(e)
   local state = state_of(key)
-  if not state then
-    state = {held = {}}
-    set_state(key, state)
-  end
-  keyed.several(key, state)
-  if holds(state, id) then return id, score end
+  if holds(key, state, id) then return id, score end
   if free_of(state) > 0 or verified(key, state, now) then
-    local first, at = id, score
-    -- Of the timers that were woken here the order is known: they are in it, and a single
-    -- one is the first.
-    if not (limit == math.huge or firsts[id] and limit == 1 or r and r.failures > 0) then
-      local instant = not firsts[id] and number(r and r.activation or score)
-      if instant and instant > -math.huge and micros(instant) ~= string.sub(place, 1, 18) then
-        place = move(key, place, id, instant)
-      elseif instant then
-        link(key, place, id)
-      end
-      first, at, place = next_of(id, score, key, state, now)
+    local first, at, later = id, score, nil
+    if in_turn(id, r) then
+      first, at, place = next_of(key, state, now)
+      if not first then at, later = nil, at end
     end
     if first then
-      keyed.hold(key, state, place, first, bounded)
+      unlink(key, place, first)
+      if bounded then hold(key, state, first) end
       return first, at
     end
+    if later then return nil, nil, true end
   end
   link(key, place_in(entries[id]), id)
   return nil
 end
 
--- waiters returns the timers of a key that wait for a token: by id, the place and until
--- when.
+-- READ bounds how many holders of a key an exchange reads to find those that wait.
+local READ = 200
+
+-- waiters returns the timers of a key that wait for a token, in their order: of each the
+-- rank, and until when it waits. Of a key with more than READ holders it may lack some.
 local waiting = {}
 local function waiters(key, state)
   local found = waiting[key]
   if found then return found end
   found = {}
   waiting[key] = found
-  local ids = {unpack(state.held)}
+  local ids = holders(key, state, READ)
   local places = collect('HMGET', KEYS[8], ids, 1, #ids)
   local scores = collect('ZMSCORE', KEYS[1], ids, 1, #ids)
   local records = collect('HMGET', KEYS[3], ids, 1, #ids)
   for i, id in ipairs(ids) do
     if scores[i] and place_of(places[i]) and waits_for_token(current(records[i], scores[i])) then
-      found[id] = {place = place_in(places[i]), at = number(scores[i])}
+      found[#found + 1] = {id = id, rank = place_in(places[i]) .. id, at = number(scores[i])}
     end
   end
+  table.sort(found, function(a, b) return a.rank < b.rank end)
   return found
+end
+
+-- note_waiter adds a timer to those of its key that wait.
+local function note_waiter(id, key, state)
+  local list, rank = waiters(key, state), place_in(entries[id]) .. id
+  local i = #list
+  while i > 0 and list[i].rank > rank do i = i - 1 end
+  if i > 0 and list[i].id == id then
+    list[i].at = waits[id]
+  else
+    table.insert(list, i + 1, {id = id, rank = rank, at = waits[id]})
+  end
 end
 
 -- ahead returns how many timers of a key wait for a token before one, and until when. They
 -- are due together or one after the other; a token that is there before is theirs too.
 local function ahead(id, key, state)
-  local n, last, own = 0, 0, place_in(entries[id]) .. id
-  for other, w in pairs(waiters(key, state)) do
-    if other ~= id and not started[other] and w.place .. other < own then
-      n, last = n + 1, math.max(last, w.at)
-    end
+  local n, last, own, list = 0, 0, place_in(entries[id]) .. id, waiters(key, state)
+  while list[1] and started[list[1].id] do table.remove(list, 1) end
+  for _, w in ipairs(list) do
+    if w.rank >= own then break end
+    if not started[w.id] then n, last = n + 1, math.max(last, w.at) end
   end
   return n, last
 end
@@ -111,7 +154,7 @@ local function waits_turn(id, key, state, score)
   if state then n, last = ahead(id, key, state) end
   if n == 0 and key_rate.tokens(key) >= 1 then return false end
   waits[id] = key_rate.wait(id, key, score, n, last)
-  if state then waiters(key, state)[id] = {place = place_in(entries[id]), at = waits[id]} end
+  if state then note_waiter(id, key, state) end
   return true
 end
 
@@ -121,16 +164,16 @@ local function starts(id, score)
   local key, sole = key_in(entries[id]), is_sole(entries[id])
   local state = not sole and state_of(key)
   if waits_turn(id, key, state, score) then
-    if state and not holds(state, id) then
-      state.held[#state.held + 1] = id
-      set_state(key, state)
-    end
+    if state then hold(key, state, id) end
     passed = true
     return false
   end
   key_rate.take(key)
   started[id] = true
-  if state and not bounded and release(key, state, id) then passes[key] = true end
+  if state then -- the next one may run beside it, if there is a place
+    if not bounded then release(key, state, id) end
+    passes[key] = math.max(1, math.min(key_rate.tokens(key), BEYOND))
+  end
   return true
 end
 
@@ -173,16 +216,23 @@ end
 
 -- take adds up to want of the due timers with these ids, whose scores are in found, to
 -- out, or those that come before them in the order of their keys. It parks those of shared
--- before them that may not be claimed.
+-- before them that may not be claimed. It returns how many stay due that were not claimed.
 local chosen = {}
 local function take(out, want, ids, found, shared, now)
-  local stored, others = read_records(shared), {}
-  for _, id in ipairs(shared) do others[id] = true end
-  local parked, scores = {}, {}
+  local stored, others, due_at = read_records(shared), {}, {} -- due_at: scores by id
+  for i, id in ipairs(ids) do due_at[id] = found[2 * i] end
+  local at = {}
+  for i, id in ipairs(shared) do others[id], at[i] = true, due_at[id] end
+  put_in_line(shared, at, stored)
+  local parked, scores, left = {}, {}, 0
   for i, id in ipairs(ids) do
     while #out < 2 * want and not chosen[id] do
-      local first, score = id, found[2 * i]
-      if others[id] then first, score = admits(id, score, current(stored[id], score), now) end
+      local first, score, later = id, found[2 * i], nil
+      if others[id] then first, score, later = admits(id, score, current(stored[id], score), now) end
+      if later then
+        left, unfinished = left + 1, true
+        break
+      end
       if not first then
         parked[#parked + 1], scores[#scores + 1] = id, found[2 * i]
         break
@@ -197,15 +247,16 @@ local function take(out, want, ids, found, shared, now)
   end
   park(parked, scores, stored)
   if key_rate then key_rate.write_waits(waits) end
+  return left
 end
 
 -- due returns the ids and scores of up to want due timers that may be claimed, and
 -- parks those before them that may not.
 function by_key.due(want, now, now_text)
-  local out, looked, ask = {}, 0, want
+  local out, looked, ask, left = {}, 0, want, 0
   wanted = want
   repeat
-    local found = redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', now_text, 'WITHSCORES', 'LIMIT', #out / 2, ask)
+    local found = redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', now_text, 'WITHSCORES', 'LIMIT', #out / 2 + left, ask)
     local ids = {}
     for i = 1, #found / 2 do ids[i] = found[2 * i - 1] end
     local read, last = read_entries(ids), #ids < ask
@@ -222,7 +273,7 @@ function by_key.due(want, now, now_text)
     end
     local shared = note_shared(ids, read)
     if key_rate then key_rate.load(ids) end
-    take(out, want, ids, found, shared, now)
+    left = left + take(out, want, ids, found, shared, now)
     looked = looked + #ids
     ask = math.max(want - #out / 2, 200)
   until last or #out == 2 * want or looked >= LOOKED
@@ -239,7 +290,7 @@ end
 
 -- unclaimed notes the due timers that were not claimed: those that the claim has
 -- dead-lettered, that have no payload, or that did not fit into the answer.
-local function unclaimed(claimed)
+local function unclaimed(claimed, now)
   local has, left, gone, kept, freed = {}, {}, {}, {}, {}
   for i = 2, #claimed, 2 do has[claimed[i]] = true end
   for _, id in ipairs(taken) do
@@ -254,13 +305,13 @@ local function unclaimed(claimed)
   if key_rate then key_rate.refund(left) end
   remove(gone, freed)
   released(kept, {})
-  wake(freed)
+  wake(freed, now)
 end
 
 -- hold_back wakes the next timers of the keys that those who waited for a token held, and
 -- makes woken timers wait whose keys have no token: otherwise the next exchange does so.
 local function hold_back(now_text)
-  wake(passes)
+  wake(passes, number(now_text))
   keyed.write_due(now_text)
   local ids, last = {}, nil
   for id in pairs(firsts) do
@@ -272,7 +323,8 @@ local function hold_back(now_text)
     local key = key_in(entries[id])
     local state = state_of(key)
     if waits_turn(id, key, state, now_text) then
-      keyed.hold(key, state, place_in(entries[id]), id, true)
+      unlink(key, place_in(entries[id]), id)
+      hold(key, state, id)
       woken = woken - 1
       last = math.max(last or 0, waits[id])
     end
@@ -288,17 +340,21 @@ function by_key.after(claimed, leased, now_text)
   if #awake > 0 then
     for i = 2, #claimed, 2 do keyed.sleep(claimed[i]) end
   end
-  if leased < #taken then unclaimed(claimed) end
+  if leased < #taken then unclaimed(claimed, number(now_text)) end
   local last = key_rate and hold_back(now_text)
   keyed.write(now_text)
   if last and leased >= wanted then return last end -- this node may be busy then
   return woken > 0 and number(now_text) or nil
 end
 
--- head returns the head of the timeline. If timers were parked and others are due, it is
+-- unfinished reports whether the next exchange has to look at keys that this one left.
+by_key.unfinished = keyed.unfinished
+
+-- head is the head of the timeline. If timers were parked and others are due, it is
 -- a little later: the poller then does not take the topic for one that cannot be claimed.
+-- If keys are left to look at, it is as soon.
 function by_key.head(h, now)
-  if passed and h and h <= now then return now + 1e-6 end
+  if passed and h and h <= now or unfinished then return now + 1e-6 end
   return h
 end
 

@@ -285,8 +285,9 @@ local woken = by_key and by_key.after(claimed, leased, now_text)
 local h = head(timeline)
 local held = flow and flow.after(now, h, finish, claimed) or '0'
 local orphans = '0'
+local unfinished = by_key and by_key.unfinished()
 -- The hinted timers have been claimed: the next schedule must send a hint again.
-if (h or math.huge) > now then redis.call('DEL', KEYS.hint) end
+if (h or math.huge) > now and not unfinished then redis.call('DEL', KEYS.hint) end
 if found == 0 and (h or math.huge) > now then
   local live = redis.call('ZCARD', timeline)
   if redis.call('HLEN', payloads) > live or
@@ -299,6 +300,10 @@ end
 local why = join(refusals)
 redis.call('SET', KEYS.exchange, ARGV.sequence .. '\n' .. finish .. ' ' .. healed .. ' ' .. refused .. ' ' ..
   #why .. ' ' .. dead_count .. '\n' .. why .. join(kept) .. join(claimed), 'PX', '120000')
-if h and (known and h < known or woken and h <= woken) then announce(KEYS.hint, h, now) end
+if unfinished then
+  announce(KEYS.hint, now, now) -- hand_over.lua leaves the next exchange alone
+elseif h and (known and h < known or woken and h <= woken) then
+  announce(KEYS.hint, h, now)
+end
 if by_key then h = by_key.head(h, now) end
 return answer(now, h, finish, healed, refused, why, orphans, held)

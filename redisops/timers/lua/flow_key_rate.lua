@@ -19,11 +19,16 @@ do
   -- As in flow_limits.lua, a token returns every step seconds, and a key waits for several
   -- tokens at once. It also waits for the end of a span, so that keys share exchanges.
   local TOGETHER, SPAN = 0.02, 0.02
+
+  -- MOST bounds how many timers of a key wait for tokens at once, and RUNNING how many
+  -- holders of a key an exchange reads.
+  local MOST, RUNNING = 100, 200
+
   local step = per / count / 1e6
   local full = burst * step
   local slack = math.min(1e-6, step / 10)
   local span = math.min(SPAN, step / 10)
-  local worthwhile = math.max(1, math.min(math.floor(TOGETHER / step), math.floor(burst / 2), math.floor(count / 2)))
+  local worthwhile = math.max(1, math.min(math.floor(TOGETHER / step), math.floor(burst / 2), math.floor(count / 2), MOST))
   key_rate.together = worthwhile -- how many timers of a key wait for tokens at once
 
   -- ENDED bounds how many entries that say nothing any more one exchange removes. It is
@@ -108,7 +113,7 @@ do
   -- release_running drops from a key those that hold it but do not wait for a token.
   -- Waiting has those that have begun to wait in this exchange.
   function key_rate.release_running(key, state, waiting)
-    local ids = {unpack(state.held)}
+    local ids = holders(key, state, RUNNING)
     local at = collect('ZMSCORE', key_timeline, ids, 1, #ids)
     local found = collect('HMGET', key_leases, ids, 1, #ids)
     for i, id in ipairs(ids) do

@@ -29,9 +29,17 @@ local awake = {}  -- those of them that are parked in Redis; the claim takes the
 local unwritten = {} -- the set of awake
 local woken, passed = 0, false
 local started, waits = {}, {} -- timers that took a token, and until when others wait for one
-local passes, wanted = {}, 0  -- keys that such timers held, and how many were to be claimed
+local passes, wanted = {}, 0  -- keys whose turn such timers had, and how many were to be claimed
 
-local function free_of(state) return limit - #state.held end
+-- POSTPONED bounds how many keys an exchange looks at that the scripts before it have
+-- left, and AT_ONCE how many timers of such a key it wakes.
+local POSTPONED, AT_ONCE = 16, 500
+
+-- BEYOND is how many timers of a key more than it was freed of an exchange wakes, if there
+-- is room for them.
+local BEYOND = 16
+
+local function free_of(state) return limit - count_of(state) end
 
 local function read_entries(ids)
   if #ids == 1 and entries[ids[1]] then return {entries[ids[1]]} end -- the next of a key
@@ -53,18 +61,24 @@ local function note_shared(ids, found)
   return shared
 end
 
-local function wake(keys)
-  for key in pairs(keys) do
+-- wake wakes the next timers of keys, which have how many places became free.
+local function wake(keys, now)
+  local list = {}
+  for key, freed in pairs(keys) do
     local state = state_of(key)
-    if state then
-      for _, id in ipairs(keyed.wake(key, math.min(free_of(state), CHUNK), 0)) do
-        firsts[id], woken = true, woken + 1
-        -- A timer that is claimed in this exchange need not be written as due before.
-        if not key_rate then awake[#awake + 1], unwritten[id] = id, true end
-      end
-    end
+    local most = state and math.min(free_of(state), freed + BEYOND) or 0
+    if most > 0 then list[#list + 1] = {key = key, most = most, looks = most, ask = freed} end
+  end
+  if #list == 0 then return end
+  for _, id in ipairs(keyed.wake(list, now)) do
+    firsts[id], woken = true, woken + 1
+    -- A timer that is claimed in this exchange need not be written as due before.
+    if not key_rate then awake[#awake + 1], unwritten[id] = id, true end
   end
 end
+
+-- free notes that a place of a key became free.
+local function free(freed, key) freed[key] = (freed[key] or 0) + 1 end
 
 -- remove removes timers that are gone. It notes the keys that it frees.
 local function remove(ids, freed)
@@ -77,7 +91,7 @@ local function remove(ids, freed)
       sole[#sole + 1] = key_in(e)
     elseif e then
       keyed.remove(key_in(e), place_in(e), ids[i])
-      freed[key_in(e)] = true
+      free(freed, key_in(e))
     end
   end
   variadic('HDEL', KEYS[8], ids, 1, #ids)
@@ -104,7 +118,7 @@ local function released(ids, freed)
     local state, r = state_of(key), current(stored[i], scores[i])
     if state and not (r and r.failures > 0) and release(key, state, id) then
       link(key, place_in(e), id)
-      freed[key] = true
+      free(freed, key)
     end
   end
 end
@@ -119,7 +133,7 @@ local function failed(ids, freed)
       keyed.share(key, place_in(e), id)
     elseif e then
       local state = state_of(key)
-      if state and release(key, state, id) then freed[key] = true end
+      if state and release(key, state, id) then free(freed, key) end
     end
   end
 end
@@ -144,6 +158,9 @@ function by_key.settled(valid, all, base, acks, nacks, rejects, releases, now_te
     released(ids, freed)
     if key_rate then key_rate.refund(ids) end
   end
-  wake(freed)
+  local left = keyed.postponed(POSTPONED)
+  read_states(left)
+  for _, key in ipairs(left) do freed[key] = AT_ONCE end
+  wake(freed, number(now_text))
   if key_rate then keyed.write_due(now_text) end
 end

@@ -1,14 +1,22 @@
 -- Keys: put before the scripts that write, claim or end timers with keys. This part reads
--- and writes which timers have a key and which hold it; keys_order.lua follows it, and
--- docs/decisions/0023-keys.md has the reasons.
+-- which timers have a key; keys_states.lua has which hold it, keys_order.lua the order of
+-- the others, and docs/decisions/0023-keys.md the reasons.
 --
 -- The hash of keys has an entry for each timer with a key: its place among the timers of
 -- the key, which is its instant in µs (18 digits) and the number of its schedule (15
 -- digits); 's' if it is the sole timer of its key, else 'm'; the key.
 --
--- The hash of states has a field for each key that has timers: 's' and the id of the sole
--- one; else 'm' and the ids that hold the key, each after its length. The field '' counts
--- schedules.
+-- A timer with a key is one of these, and all scripts keep it so:
+--   sole     the only timer of its key. It is never parked.
+--   holder   it may run: it is leased, waits for its retry or for a token, or is due again
+--            after that. It is never parked, and its score says when it goes on.
+--   in line  it is in the order of its key. It is parked only if it is due, and a timer of
+--            the key goes on by itself: a holder, or a due timer before it.
+-- A timer that waits for its retry without its key (SkipFailed) is in none of these states.
+-- So everything that a parked timer waits for has an instant of its own in the timeline. What a
+-- peer, a node without limits per key or a lost write has changed is mended by the next
+-- script that looks at the key, and for all keys by sweep_keys.lua: it walks through the
+-- states, the holders and the parked timers.
 --
 -- An entry may have an 'm' although its timer is the only one left, but never an 's' while
 -- the key has another: a claim does not read the state of a sole timer's key.
@@ -19,13 +27,11 @@ local PARKED = '253402300800'
 
 local PLACE = 33      -- bytes of a place
 local KEY = PLACE + 2 -- where the key of an entry begins
-local SOLE = string.byte('s')
+local SOLE, DIGIT = string.byte('s'), string.byte('9')
 
 local keyed = {}
 local key_of, key_order, key_states, key_timeline, key_leases
 local entries = {} -- by id, of those that were read; false: none
-local states = {}  -- by key, of those that were read; false: none; a text until it is used
-local changed = {} -- the keys whose states are not written yet
 
 -- open names the keys in Redis; it comes before all other functions.
 function keyed.open(of, order, busy, timeline, leases)
@@ -47,9 +53,10 @@ local function noted(id) return #id .. ' ' .. id end
 local function place_in(entry) return string.sub(entry, 1, PLACE) end
 local function key_in(entry) return string.sub(entry, KEY) end
 
--- place_of returns the place of a timer and its key, or nil if it has none.
+-- place_of returns the place of a timer and its key, or nil if it has none. A user without
+-- a right to the keys of timers has lease records in their place, which begin with no digit.
 local function place_of(entry)
-  if not entry or #entry < KEY then return nil end
+  if not entry or #entry < KEY or string.byte(entry) > DIGIT then return nil end
   return place_in(entry), key_in(entry)
 end
 keyed.place_of = place_of
@@ -86,82 +93,6 @@ local function write_entry(id, place, key)
   redis.call('HSET', key_of, id, entries[id])
 end
 
-local function read_state(value)
-  if string.byte(value) == SOLE then return {sole = string.sub(value, 2), held = {}} end
-  local held, pos = {}, 2
-  while pos <= #value do
-    local _, stop, n = string.find(value, '^(%d+) ', pos)
-    if not stop then break end
-    held[#held + 1] = string.sub(value, stop + 1, stop + n)
-    pos = stop + n + 1
-  end
-  return {held = held}
-end
-
--- read_states reads the states of keys that were not read yet.
-local function read_states(keys)
-  local missing = {}
-  for _, key in ipairs(keys) do
-    if states[key] == nil then
-      missing[#missing + 1] = key
-      states[key] = false
-    end
-  end
-  local found = collect('HMGET', key_states, missing, 1, #missing)
-  for i, key in ipairs(missing) do states[key] = found[i] end
-end
-
--- state returns the state of a key that was read: its sole timer, and those that hold it;
--- or false.
-local function state_of(key)
-  local state = states[key]
-  if type(state) == 'string' then
-    state = read_state(state)
-    states[key] = state
-  end
-  return state
-end
-
-local function set_state(key, state) states[key], changed[key] = state, true end
-
-local function write_states()
-  local set, dropped = {}, {}
-  for key in pairs(changed) do
-    local state = states[key]
-    if not state then
-      dropped[#dropped + 1] = key
-    elseif state.sole then
-      set[#set + 1], set[#set + 2] = key, 's' .. state.sole
-    else
-      local held = {'m'}
-      for _, id in ipairs(state.held) do held[#held + 1] = noted(id) end
-      set[#set + 1], set[#set + 2] = key, table.concat(held)
-    end
-  end
-  changed = {}
-  variadic('HDEL', key_states, dropped, 1, #dropped)
-  variadic('HSET', key_states, set, 1, #set)
-end
-
 -- waits_for_token reports whether a timer with that record waits for a token of its key:
 -- flow_key_rate.lua notes since when, in place of the instant at which it was due.
 local function waits_for_token(r) return r and r.state == 'w' and r.before ~= r.activation end
-
--- release makes a timer no longer hold its key, and reports whether it held it.
-local function release(key, state, id)
-  for i, held in ipairs(state.held) do
-    if held == id then
-      table.remove(state.held, i)
-      changed[key] = true
-      return true
-    end
-  end
-  return false
-end
-
-local function holds(state, id)
-  for _, held in ipairs(state.held) do
-    if held == id then return true end
-  end
-  return false
-end

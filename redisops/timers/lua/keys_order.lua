@@ -1,27 +1,43 @@
--- The order of the timers of a key: put after keys.lua. The sorted set of the order has
--- the timers of keys with several, without those that hold the key. Its members sort by
+-- The order of the timers of a key: put after keys_states.lua. The sorted set of the order
+-- has the timers of keys with several, without those that hold the key. Its members sort by
 -- key, place and id.
+--
+-- A member of '000' and a key is a key at which the next exchange has to look, because the
+-- script before it would have looked at too many timers.
 
-local linked, unlinked = {}, {} -- changes of the order that are not written yet
-local to_wake, waking = {}, {}  -- ids of parked timers that become due, and the set of those that still do
+-- room is how many timers of orders this script may still look at, and WAKES how many one
+-- page of a line has.
+local room, PAGE = 1500, 500
+
+local UNFINISHED = '000'
+local unfinished = false
+
+local to_wake, waking = {}, {} -- ids of parked timers that become due, and the set of those that still do
+local woken_here = 0           -- how many timers were made due
 
 local function member(key, place, id) return prefix_of(key) .. place .. id end
 
-local function link(key, place, id) linked[#linked + 1], linked[#linked + 2] = '0', member(key, place, id) end
-local function unlink(key, place, id) unlinked[#unlinked + 1] = member(key, place, id) end
+local function link(key, place, id) set_member(member(key, place, id), true) end
+local function unlink(key, place, id) set_member(member(key, place, id), false) end
 
--- write_order writes the changes of the order. Nothing is linked and unlinked in one
--- go: the callers write it between.
-local function write_order()
-  if #unlinked > 0 then
-    variadic('ZREM', key_order, unlinked, 1, #unlinked)
-    unlinked = {}
-  end
-  if #linked > 0 then
-    variadic('ZADD', key_order, linked, 1, #linked)
-    linked = {}
-  end
+-- postpone has the next exchange look at a key.
+local function postpone(key)
+  unfinished = true
+  set_member(UNFINISHED .. key, true)
 end
+
+-- postponed returns keys at which an exchange has to look. They are no longer noted.
+function keyed.postponed(most)
+  local keys = {}
+  for i, m in ipairs(redis.call('ZRANGEBYLEX', key_order, '[' .. UNFINISHED, '(001', 'LIMIT', '0', most)) do
+    keys[i] = string.sub(m, #UNFINISHED + 1)
+    set_member(m, false)
+  end
+  return keys
+end
+
+-- unfinished reports whether this script has left something to the next exchange.
+function keyed.unfinished() return unfinished end
 
 -- woken_record is the lease record of a parked timer that becomes due. Stored is the one
 -- in Redis, or false.
@@ -53,8 +69,8 @@ end
 -- write writes all changes.
 function keyed.write(now_text)
   keyed.write_due(now_text)
-  write_order()
   write_states()
+  write_order()
 end
 
 -- make_due makes a parked timer due, unless that is done, which it reports.
@@ -62,18 +78,18 @@ local function make_due(key, place, id)
   if waking[id] then return false end
   entries[id], waking[id] = place .. 'm' .. key, true
   to_wake[#to_wake + 1] = id
+  woken_here = woken_here + 1
   return true
 end
 
 -- sleep makes a timer that was woken, and is not written as due yet, stay as it is.
 function keyed.sleep(id) waking[id] = nil end
 
--- hold takes a timer out of the order, and makes it hold its key if notes is true.
-function keyed.hold(key, state, place, id, notes)
-  unlink(key, place, id)
-  if notes then
-    state.held[#state.held + 1], changed[key] = id, true
-  end
+-- goes_on reports whether a timer with that record and score goes on by itself, so that it
+-- may hold its key. A timer in the future without a record was moved there by a peer.
+local function goes_on(r, score, now)
+  if keyed.parked(score) then return false end
+  return number(score) <= now or r and (r.state == 'l' or r.failures > 0 or waits_for_token(r))
 end
 
 -- several notes that a key has, or had, another timer beside its sole one. That one
@@ -88,10 +104,11 @@ function keyed.several(key, state)
   local score = redis.call('ZSCORE', key_timeline, id)
   if not score then return end
   local r = current(redis.call('HGET', key_leases, id), score)
-  if r and (r.state == 'l' or r.failures > 0 or waits_for_token(r)) then
-    state.held[1] = id
+  if r and goes_on(r, score, -math.huge) then
+    hold(key, state, id)
   else
     link(key, place, id)
+    if keyed.parked(score) then make_due(key, place, id) end
   end
 end
 
@@ -112,73 +129,144 @@ function keyed.remove(key, place, id)
   end
 end
 
--- first_of returns up to count timers of a key in their order: a list of ids, of places
--- and of scores. It removes entries of timers that no longer exist.
-local function first_of(key, count)
-  write_order()
-  local prefix = prefix_of(key)
-  local ids, places, scores = {}, {}, {}
-  for _ = 1, 100 do
-    if #ids >= count then break end
-    local want = math.min(count - #ids, CHUNK)
-    local found = redis.call('ZRANGEBYLEX', key_order, '[' .. prefix, '(' .. prefix .. '\255', 'LIMIT', #ids, want)
-    local candidates, gone = {}, {}
-    for i, m in ipairs(found) do candidates[i] = string.sub(m, #prefix + PLACE + 1) end
-    local at = collect('ZMSCORE', key_timeline, candidates, 1, #candidates)
-    for i, id in ipairs(candidates) do
-      if at[i] then
-        local n = #ids + 1
-        ids[n], places[n], scores[n] = id, string.sub(found[i], #prefix + 1, #prefix + PLACE), at[i]
-      else
-        gone[#gone + 1] = found[i]
-      end
-    end
-    variadic('ZREM', key_order, gone, 1, #gone)
-    if #found < want then break end
-  end
-  return ids, places, scores
-end
-
--- wake makes the first timers of a key due that are parked, up to count. It looks at count
--- timers of the key, and at beyond further ones if some of those are due already. It
--- returns those it woke; write_due writes it.
-function keyed.wake(key, count, beyond)
-  local state, woken = state_of(key), {}
-  if not state or state.sole or count < 1 then return woken end
-  local ids, places, scores = first_of(key, count + beyond)
-  for i, id in ipairs(ids) do
-    if #woken == count then break end
-    if keyed.parked(scores[i]) and make_due(key, places[i], id) then woken[#woken + 1] = id end
-  end
-  if #ids == 0 and #state.held == 0 then set_state(key, false) end
-  return woken
-end
-
 -- move gives a timer of the order the place of another instant, and returns it.
 local function move(key, place, id, instant)
-  write_order()
   unlink(key, place, id)
-  write_order()
   place = micros(instant) .. string.sub(place, 19)
   write_entry(id, place, key)
   link(key, place, id)
   return place
 end
 
--- verify drops from a key those that hold it and no longer exist, as after a peer has
--- removed them, or that a peer has moved into the future. Those that were woken in this
--- exchange hold it although they are parked in Redis.
-function keyed.verify(key, state, now)
-  local ids = {unpack(state.held)}
-  local scores = collect('ZMSCORE', key_timeline, ids, 1, #ids)
-  local records = collect('HMGET', key_leases, ids, 1, #ids)
-  for i, id in ipairs(ids) do
-    if not scores[i] then
-      release(key, state, id)
-    elseif not waking[id] and number(scores[i]) > now and not current(records[i], scores[i]) then
-      release(key, state, id)
-      local place = place_of(redis.call('HGET', key_of, id))
-      if place then move(key, place, id, number(scores[i])) end
+-- A line is the timers of a key in their order, as far as they are read: ask is how many
+-- are read next.
+local function line_of(key, ask)
+  return {key = key, prefix = prefix_of(key), ask = ask, found = {}, scores = {}, at = 0}
+end
+
+-- finished reports whether a line has no more timers that are due or parked.
+local function finished(line) return line.ended and line.at == #line.found end
+
+-- read reads the next timers of lines of which all that were read are passed.
+local function read(lines)
+  write_order()
+  local ids = {}
+  for _, line in ipairs(lines) do
+    local n = math.min(line.ask, PAGE, room)
+    line.found, line.scores, line.at = {}, {}, 0
+    if n > 0 then
+      local from = line.last and '(' .. line.last or '[' .. line.prefix
+      line.found = redis.call('ZRANGEBYLEX', key_order, from, '(' .. line.prefix .. '\255', 'LIMIT', '0', n)
+      line.ended = #line.found < n
+      line.ask, room = 2 * line.ask, room - math.max(#line.found, 1)
+    end
+    for _, m in ipairs(line.found) do ids[#ids + 1] = string.sub(m, #line.prefix + PLACE + 1) end
+  end
+  local scores, n = collect('ZMSCORE', key_timeline, ids, 1, #ids), 0
+  for _, line in ipairs(lines) do
+    for i = 1, #line.found do line.scores[i] = scores[n + i] end
+    n = n + #line.found
+  end
+end
+
+-- step returns the next timer of a line that is due or parked, of those that were read:
+-- its id, place and score. It removes members whose timers no longer exist, and gives
+-- those their new places that a peer has moved into the future.
+local function step(line, now)
+  while line.at < #line.found do
+    line.at = line.at + 1
+    local m, score = line.found[line.at], line.scores[line.at]
+    local place = string.sub(m, #line.prefix + 1, #line.prefix + PLACE)
+    local id = string.sub(m, #line.prefix + PLACE + 1)
+    line.last = m
+    line.alive = line.alive or score
+    if not score then
+      set_member(m, false)
+    elseif keyed.parked(score) or number(score) <= now then
+      return id, place, score
+    elseif string.sub(place, 1, 18) > micros(now) then -- and so are all after it
+      line.ended, line.at = true, #line.found
+    else
+      move(line.key, place, id, number(score))
     end
   end
+end
+
+-- advance returns the same, and reads on. It returns nil also if there is no room to.
+local function advance(line, now)
+  repeat
+    local id, place, score = step(line, now)
+    if id then return id, place, score end
+    if line.ended or room <= 0 then return nil end
+    read({line})
+  until false
+end
+
+-- wake_next wakes timers of a line among those that were read, and reports whether it is
+-- done.
+local function wake_next(line, now, woken)
+  while line.left > 0 and line.looks > 0 do
+    local id, place, score = step(line, now)
+    if not id then break end
+    line.looks = line.looks - 1
+    if not keyed.parked(score) or waking[id] then
+      line.runs = true
+    elseif make_due(line.key, place, id) then
+      line.left, line.runs = line.left - 1, true
+      woken[#woken + 1] = id
+    end
+  end
+  if line.left == 0 or line.looks == 0 then return true end
+  if not finished(line) then return false end
+  local state = state_of(line.key)
+  if not line.alive and state and not state.sole and count_of(state) == 0 then set_state(line.key, false) end
+  return true
+end
+
+-- wake makes the first parked timers of keys due. List has for each key how many it may
+-- wake, at how many of its timers it may look, and how many it reads first. It returns
+-- those it woke; write_due writes it. A key of which it could not look at enough timers is
+-- postponed.
+function keyed.wake(list, now)
+  local woken, open = {}, {}
+  for _, w in ipairs(list) do
+    local state = state_of(w.key)
+    if state and not state.sole and w.most > 0 then
+      local line = line_of(w.key, w.ask)
+      line.left, line.looks = w.most, w.looks
+      open[#open + 1] = line
+    end
+  end
+  while #open > 0 and room > 0 do
+    read(open)
+    local rest = {}
+    for _, line in ipairs(open) do
+      if not wake_next(line, now, woken) then rest[#rest + 1] = line end
+    end
+    open = rest
+  end
+  for _, line in ipairs(open) do
+    if not line.runs then postpone(line.key) end
+  end
+  return woken
+end
+
+-- verify drops from a key those of its holders that do not go on by themselves, as after
+-- a peer has removed or moved them, and returns how many. Those that were woken in this
+-- exchange hold it although they are parked in Redis.
+function keyed.verify(key, state, ids, now)
+  local scores = collect('ZMSCORE', key_timeline, ids, 1, #ids)
+  local records = collect('HMGET', key_leases, ids, 1, #ids)
+  local dropped = 0
+  for i, id in ipairs(ids) do
+    if not waking[id] and not (scores[i] and goes_on(current(records[i], scores[i]), scores[i], now)) then
+      release(key, state, id)
+      dropped = dropped + 1
+      local place, of = place_of(scores[i] and redis.call('HGET', key_of, id))
+      if of == key then
+        if keyed.parked(scores[i]) then link(key, place, id) else move(key, place, id, number(scores[i])) end
+      end
+    end
+  end
+  return dropped
 end

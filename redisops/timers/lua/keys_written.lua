@@ -5,12 +5,14 @@
 -- may have been free to run before, as a running timer that was scheduled again.
 local BEYOND = 16
 
--- wake_freed wakes as many timers of each key as it was freed of, and returns how many.
+-- wake_freed wakes as many timers of each key as it was freed of, and reports whether a
+-- poller should look.
 local function wake_freed(freed, now_text)
-  local woken = 0
-  for key, count in pairs(freed) do woken = woken + #keyed.wake(key, count, BEYOND) end
+  local list = {}
+  for key, count in pairs(freed) do list[#list + 1] = {key = key, most = count, looks = count + BEYOND, ask = count} end
+  keyed.wake(list, number(now_text))
   keyed.write(now_text)
-  return woken
+  return woken_here > 0 or keyed.unfinished()
 end
 
 -- take_out removes the timers of a list from those of the keys that they had, and returns
@@ -23,7 +25,6 @@ local function take_out(list)
       if not keyed.parked(t.score) then freed[t.old] = (freed[t.old] or 0) + 1 end
     end
   end
-  write_order()
   return freed
 end
 
@@ -41,10 +42,10 @@ local function write_entries(list)
 end
 
 -- schedule notes timers that were written: for each id, key, instant, and the entry and
--- the score that the id had, or false; a key of nil is that of the entry. It returns
--- how many timers it woke.
+-- the score that the id had, or false; a key of nil is that of the entry. It reports
+-- whether a poller should look, because timers were woken.
 function keyed.schedule(list, now_text)
-  if #list == 0 then return 0 end
+  if #list == 0 then return false end
   local keys = {}
   for _, t in ipairs(list) do
     t.place, t.old = place_of(t.entry)
@@ -68,9 +69,9 @@ function keyed.schedule(list, now_text)
 end
 
 -- ended notes timers that are gone from the timeline, where they had these scores, and
--- returns how many it woke.
+-- reports whether a poller should look, because timers were woken.
 function keyed.ended(ids, scores, now_text)
-  if redis.call('EXISTS', key_of) == 0 then return 0 end
+  if redis.call('EXISTS', key_of) == 0 then return false end
   local found, list, keys, gone = collect('HMGET', key_of, ids, 1, #ids), {}, {}, {}
   for i, id in ipairs(ids) do
     local place, key = place_of(found[i])

@@ -63,7 +63,7 @@ for i, t in ipairs(list) do
 end
 -- The first write is one that a full Redis refuses.
 variadic('HSET', payloads, bodies, 1, #bodies)
-if #old > 0 and keyed.ended(old, found, now_text) > 0 then lowest = math.min(lowest, now) end
+if #old > 0 and keyed.ended(old, found, now_text) then lowest = math.min(lowest, now) end
 variadic('ZADD', timeline, scored, 1, #scored)
 variadic('HDEL', leases, dropped, 1, #dropped)
 if #recorded > 2 then variadic('HSET', leases, recorded, 1, #recorded) end
@@ -86,9 +86,8 @@ if #of_keys > 0 then
       set_state(t.key, {sole = t.id, held = {}})
     elseif state then
       keyed.several(t.key, state)
-      if t.held and #state.held == 0 then
-        state.held[#state.held + 1] = t.id
-        set_state(t.key, state)
+      if t.held and count_of(state) == 0 then
+        hold(t.key, state, t.id)
       else
         link(t.key, t.place, t.id)
       end

@@ -53,7 +53,7 @@ out[1] = walk(dead, ARGV.from, upto, tonumber(ARGV.limit), tonumber(ARGV.max_byt
 end)
 if #keys_made > 0 then
   keyed.open(KEYS.keys, KEYS.order, KEYS.busy, timeline, leases)
-  if keyed.schedule(keys_made, text(now)) > 0 then lowest = math.min(lowest, now) end
+  if keyed.schedule(keys_made, text(now)) then lowest = math.min(lowest, now) end
 end
 if made > 0 then
   remember(KEYS.exchange, ARGV.call, out)

@@ -35,7 +35,7 @@ local entry, found = redis.call('HGET', KEYS.keys, id), score
 local place = keyed.place_of(entry)
 if place then
   keyed.open(KEYS.keys, KEYS.order, KEYS.busy, timeline, leases)
-  if keyed.schedule({{id = id, instant = due, entry = entry, score = score}}, text(now)) > 0 then due = math.min(due, now) end
+  if keyed.schedule({{id = id, instant = due, entry = entry, score = score}}, text(now)) then due = math.min(due, now) end
   if keyed.parked(score) or waits_for_token(r) then found = keyed.instant_of(place) end
 end
 -- What was not yet delivered stays to be delivered once.

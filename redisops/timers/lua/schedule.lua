@@ -6,8 +6,8 @@
 --
 -- KEYS: timeline payloads leases hint counts ...
 --   counts is used only if counting is 1; then come the once keys of the timers that
---   have one, in order; or the key apart. If keys is 1, the last are the keys of
---   timers, their order and their states.
+--   have one, in order; or the key apart. The last are the keys of timers and, if keys
+--   is 1, their order and their states.
 -- ARGV: policies onces instants words counting keys ...
 --   policies has one code for each timer: r replace, k keep, e earliest, d
 --   debounce; onces a code for each: o or -; instants is how many there are:
@@ -23,6 +23,8 @@
 --   s superseded, p kept pending, k kept running, e kept earlier, m moved,
 --   o already done; due in seconds, found the score that was found, or - for
 --   none.
+--   Or the error WAKEBELLORDER, if keys is 0 and the id of a timer has a key: nothing is
+--   done then, and the call is to be made with keys.
 
 local policies, onces, instants = ARGV.policies, ARGV.onces, tonumber(ARGV.instants)
 local words, base, count = tonumber(ARGV.words), ARGV_NAMED, #ARGV.policies
@@ -35,11 +37,19 @@ local kinds = {'zset', 'hash', 'hash', 'string', false}
 for i = 1, marked do kinds[5 + i] = 'string' end
 if apart then kinds[6] = 'hash' end
 local with_keys = ARGV.keys == '1'
-if with_keys then
-  for _, kind in ipairs({'hash', 'zset', 'hash'}) do kinds[#kinds + 1] = kind end
-end
+for _, kind in ipairs(with_keys and {'hash', 'zset', 'hash'} or {'hash'}) do kinds[#kinds + 1] = kind end
 local bad = mistyped(unpack(kinds))
 if bad then return bad end
+
+-- Timers that have a key keep it, and others of the key may wait for them. A user without
+-- a right to the keys of timers has lease records in their place.
+if not with_keys and redis.call('EXISTS', KEYS[#KEYS]) == 1 then
+  local ids = {}
+  for i = 1, count do ids[i] = ARGV[base + words * (i - 1) + 1] end
+  for _, entry in ipairs(collect('HMGET', KEYS[#KEYS], ids, 1, count)) do
+    if entry and string.find(entry, '^%d') then return redis.error_reply('WAKEBELLORDER the id of a timer has a key') end
+  end
+end
 
 local timeline, payloads, leases = KEYS.timeline, KEYS.payloads, KEYS.leases
 local now = clock()
@@ -65,7 +75,7 @@ local function note_keys(dues, olds, found)
         instant = dues[i], entry = olds[i], score = found[i]}
     end
   end
-  if keyed.schedule(list, text(now)) > 0 then lowest = math.min(lowest, now) end
+  if keyed.schedule(list, text(now)) then lowest = math.min(lowest, now) end
 end
 
 if with_keys then keyed.open(KEYS[#KEYS - 2], KEYS[#KEYS - 1], KEYS[#KEYS], timeline, leases) end

@@ -15,7 +15,7 @@ func TestSignalsSoonAfterTheFirstCountAsTheFirst(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		after  []time.Duration // the instants of the signals
-		first  int             // how often the command gets the request to end
+		first  int             // how often the first signal was acted on
 		forced bool
 	}{
 		"none":                         {nil, 0, false},

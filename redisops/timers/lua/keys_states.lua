@@ -1,0 +1,186 @@
+-- The states of keys: put after keys.lua. Which timers hold a key, that is, may run.
+--
+-- The hash of states has a field for each key that has timers: 's' and the id of the sole
+-- one; 'm' and the ids of its holders, each after its length; or 'x' if it has more than
+-- MANY, which are members of the order then: 'h', the key, and the id. So each costs the
+-- same, however many there are. The field '' counts schedules.
+
+local MANY = 8
+
+local states = {}  -- by key, of those that were read; false: none; a text until it is used
+local changed = {} -- the keys whose states are not written yet
+
+local touched, present = {}, {} -- members of the order that change, and whether they are in it then
+
+-- set_member adds a member to the order or removes it, when write_order is called.
+local function set_member(member, is)
+  if present[member] == nil then touched[#touched + 1] = member end
+  present[member] = is
+end
+
+local function write_order()
+  if #touched == 0 then return end
+  local added, gone = {}, {}
+  for _, member in ipairs(touched) do
+    if present[member] then
+      added[#added + 1], added[#added + 2] = '0', member
+    else
+      gone[#gone + 1] = member
+    end
+  end
+  touched, present = {}, {}
+  variadic('ZREM', key_order, gone, 1, #gone)
+  variadic('ZADD', key_order, added, 1, #added)
+end
+
+-- holder is the member of a timer that holds its key among many.
+local function holder(key, id) return 'h' .. prefix_of(key) .. id end
+
+local function read_state(key, value)
+  if string.byte(value) == SOLE then return {sole = string.sub(value, 2), held = {}} end
+  if value == 'x' then
+    write_order()
+    local from = holder(key, '')
+    return {many = redis.call('ZLEXCOUNT', key_order, '[' .. from, '(' .. from .. '\255'), known = {}, held = {}, spread = true}
+  end
+  local held, pos = {}, 2
+  while pos <= #value do
+    local _, stop, n = string.find(value, '^(%d+) ', pos)
+    if not stop then break end
+    held[#held + 1] = string.sub(value, stop + 1, stop + n)
+    pos = stop + n + 1
+  end
+  return {held = held}
+end
+
+-- read_states reads the states of keys that were not read yet.
+local function read_states(keys)
+  local missing = {}
+  for _, key in ipairs(keys) do
+    if states[key] == nil then
+      missing[#missing + 1] = key
+      states[key] = false
+    end
+  end
+  local found = collect('HMGET', key_states, missing, 1, #missing)
+  for i, key in ipairs(missing) do states[key] = found[i] end
+end
+
+-- state_of returns the state of a key that was read: its sole timer, or those that hold
+-- it, for the functions below; or false.
+local function state_of(key)
+  local state = states[key]
+  if type(state) == 'string' then
+    state = read_state(key, state)
+    states[key] = state
+  end
+  return state
+end
+
+local function set_state(key, state) states[key], changed[key] = state, true end
+
+-- count_of returns how many timers hold a key.
+local function count_of(state) return state.many or #state.held end
+
+local function holds(key, state, id)
+  if state.many then
+    local known = state.known[id]
+    if known == nil then
+      known = redis.call('ZSCORE', key_order, holder(key, id)) and true or false
+      state.known[id] = known
+    end
+    return known
+  end
+  for _, held in ipairs(state.held) do
+    if held == id then return true end
+  end
+  return false
+end
+
+-- spread makes the holders of a key members of the order.
+local function spread(key, state)
+  state.many, state.known = #state.held, {}
+  for _, id in ipairs(state.held) do
+    state.known[id] = true
+    set_member(holder(key, id), true)
+  end
+  state.held = {}
+end
+
+-- hold makes a timer hold its key.
+local function hold(key, state, id)
+  if holds(key, state, id) then return end
+  changed[key] = true
+  if state.many then
+    state.many, state.known[id] = state.many + 1, true
+    set_member(holder(key, id), true)
+  else
+    state.held[#state.held + 1] = id
+    if #state.held > MANY then spread(key, state) end
+  end
+end
+
+-- release makes a timer no longer hold its key, and reports whether it held it.
+local function release(key, state, id)
+  if state.many then
+    if not holds(key, state, id) then return false end
+    changed[key] = true
+    state.many, state.known[id] = state.many - 1, false
+    set_member(holder(key, id), false)
+    return true
+  end
+  for i, held in ipairs(state.held) do
+    if held == id then
+      table.remove(state.held, i)
+      changed[key] = true
+      return true
+    end
+  end
+  return false
+end
+
+-- holders returns up to most of the timers that hold a key.
+local function holders(key, state, most)
+  local ids = {}
+  if not state.many then
+    for i = 1, math.min(#state.held, most) do ids[i] = state.held[i] end
+    return ids
+  end
+  write_order()
+  local from = holder(key, '')
+  local found = redis.call('ZRANGEBYLEX', key_order, '[' .. from, '(' .. from .. '\255', 'LIMIT', '0', most)
+  for i, member in ipairs(found) do ids[i] = string.sub(member, #from + 1) end
+  return ids
+end
+
+-- gather makes the state of a key have its holders again, if they have become few.
+local function gather(key, state)
+  if not state.many or state.many > MANY / 2 then return end
+  local ids = holders(key, state, MANY + 1)
+  if #ids > MANY then return end
+  for _, id in ipairs(ids) do set_member(holder(key, id), false) end
+  state.held, state.many, state.known = ids, nil, nil
+end
+
+local function write_states()
+  local set, dropped = {}, {}
+  for key in pairs(changed) do
+    local state = states[key]
+    if state and not state.sole then gather(key, state) end
+    if not state then
+      dropped[#dropped + 1] = key
+    elseif state.sole then
+      set[#set + 1], set[#set + 2] = key, 's' .. state.sole
+    elseif not state.many then
+      local held = {'m'}
+      for _, id in ipairs(state.held) do held[#held + 1] = noted(id) end
+      set[#set + 1], set[#set + 2] = key, table.concat(held)
+    elseif not state.spread then
+      set[#set + 1], set[#set + 2] = key, 'x'
+    end
+    if state then state.spread = state.many ~= nil end
+  end
+  changed = {}
+  variadic('HDEL', key_states, dropped, 1, #dropped)
+  variadic('HSET', key_states, set, 1, #set)
+end

@@ -12,7 +12,6 @@ import (
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/internal/argument"
 	"github.com/wakebell/wakebell/internal/tracing"
-	"github.com/wakebell/wakebell/internal/usercode"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/payload"
 	"github.com/wakebell/wakebell/remote/internal/wire"
@@ -241,109 +240,6 @@ func (t *subscriber) pending(delivery uint64) bool {
 	return false
 }
 
-// leases starts the handling of leases that arrived.
-func (t *subscriber) leases(m *messages.Leases) {
-	now := time.Now()
-	sent := t.sentAt(m.GetClock(), now)
-	for _, l := range m.GetLeases() {
-		ctx, cancel := context.WithCancelCause(t.ctx)
-		if !t.hold(l, sent.Add(l.GetTtl().AsDuration()), now, cancel) {
-			cancel(nil)
-			t.late(l)
-			continue
-		}
-		t.begin(leaseJob{ctx, cancel, l})
-	}
-}
-
-// late logs a lease that is not handled because it expired on the way. The node
-// delivers the timer again.
-func (t *subscriber) late(l *messages.Lease) {
-	t.link.cfg.Logger.Debug("a lease arrived after its end", "topic", t.of.Topic, "id", l.GetId(),
-		"attempt", l.GetAttempt(), "activation", l.GetActivation().AsTime(), "delivered", l.GetDelivered().AsTime())
-}
-
-// leaseJob is a lease for one of a subscriber's goroutines.
-type leaseJob struct {
-	ctx    context.Context //nolint:containedctx // of this lease
-	cancel context.CancelCauseFunc
-	lease  *messages.Lease
-}
-
-// begin gives a lease to an idle goroutine, or to a new one.
-func (t *subscriber) begin(next leaseJob) {
-	select {
-	case t.feed <- next:
-		return
-	default:
-	}
-	go func() {
-		for {
-			t.Serve(next.ctx, next.lease)
-			next.cancel(nil)
-			t.work.Done()
-			select {
-			case next = <-t.feed:
-			case <-t.ctx.Done():
-				return
-			}
-		}
-	}()
-}
-
-// Serve handles one lease. A panic settles nothing: the timer is delivered again
-// when its lease expires.
-func (t *subscriber) Serve(ctx context.Context, l *messages.Lease) {
-	defer func() {
-		if reason := recover(); reason != nil {
-			t.crash(l.GetDelivery())
-			t.link.cfg.Logger.Error("a subscriber's handler panicked", "topic", t.of.Topic, "id", l.GetId(), "panic", fmt.Sprint(reason))
-		}
-	}()
-	err := t.open(ctx, l)
-	if err == nil {
-		err = usercode.Checked(t.run(ctx, l))
-	}
-	if t.forget(l.GetDelivery()) {
-		t.addVerdict(verdictOf(l, err))
-	}
-}
-
-func (t *subscriber) crash(delivery uint64) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if r := t.running[delivery]; r != nil {
-		t.crashed[delivery] = r.until
-		delete(t.running, delivery)
-	}
-}
-
-func (t *subscriber) forget(delivery uint64) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	_, ours := t.running[delivery]
-	delete(t.running, delivery)
-	return ours
-}
-
-func verdictOf(l *messages.Lease, err error) *messages.Verdict {
-	v := &messages.Verdict{Id: l.GetId()}
-	delay, retry := wakebell.RetryDelay(err)
-	switch {
-	case err == nil:
-		v.Kind = &messages.Verdict_Ack{Ack: l.Ack()}
-	case wakebell.IsReleased(err):
-		v.Kind = &messages.Verdict_Release{Release: l.Release()}
-	case wakebell.IsRejected(err):
-		v.Kind = &messages.Verdict_Reject{Reject: l.Reject(err)}
-	case retry:
-		v.Kind = &messages.Verdict_Nack{Nack: l.NackIn(delay, err)}
-	default:
-		v.Kind = &messages.Verdict_Nack{Nack: l.Nack(err)}
-	}
-	return v
-}
-
 // ended cancels the contexts of handlers whose leases the subscriber no longer has. If the
 // subscription itself has ended, it subscribes again.
 func (t *subscriber) ended(m *messages.LeasesEnded) {
@@ -364,16 +260,6 @@ func (t *subscriber) ended(m *messages.LeasesEnded) {
 			t.suspend(fault.GetMessage())
 		}
 		t.subscribe()
-	}
-}
-
-func (t *subscriber) lose(delivery uint64, cause error) {
-	t.mu.Lock()
-	r := t.running[delivery]
-	delete(t.running, delivery)
-	t.mu.Unlock()
-	if r != nil {
-		r.cancel(cause)
 	}
 }
 

@@ -11,7 +11,8 @@ import (
 type AuditConfig struct {
 	// Key is the stream with the entries; default "timers_audit". It is one key for
 	// all topics, queues, gates and recurring schedules. Redis keeps about the last
-	// 10,000 entries.
+	// 10,000 entries; a caller with more than 1,000 of them in quick succession pushes
+	// out its own, and not those of others.
 	Key string
 
 	// Caller is the name that entries of this process have as By, at most 256 bytes;
@@ -106,15 +107,17 @@ const (
 // it failed is not recorded.
 type AuditEntry struct {
 	// At is when the operation ended, by Redis's clock. The redrives and deletions of
-	// dead letters of one topic or queue that a caller makes within a minute in a row
-	// are one entry, which began at Since. So are puts, deletions and runs of recurring
-	// schedules; Name is that of the last.
+	// dead letters of one topic or queue that a caller makes within a minute are one
+	// entry, which began at Since, unless 100 others were written meanwhile. So are puts,
+	// deletions and runs of recurring schedules; Name is that of the last. So are calls
+	// that change nothing: those with a Count of 0, and those that repeat the last
+	// operation on their name.
 	At    time.Time `json:"at"`
 	Since time.Time `json:"since,omitzero"` // zero: one call
 
 	Operation AuditOperation `json:"operation"`
 	Name      string         `json:"name"`  // of the topic (with its prefix), queue, gate or recurring schedule
-	Count     int64          `json:"count"` // timers, messages, dead letters or schedules that changed; 1 for a whole
+	Count     int64          `json:"count"` // timers, messages, dead letters or schedules that changed; 1 for each call on a whole
 
 	By   string   `json:"by"`   // the caller
 	Via  AuditVia `json:"via"`  // how the caller is known

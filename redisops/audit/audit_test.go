@@ -76,9 +76,9 @@ func TestAnEntrySaysWhoDidWhat(t *testing.T) {
 func TestFiltersAndCursors(t *testing.T) {
 	t.Parallel()
 	l := open(t, redistest.Shared(t), wakebelltype.AuditConfig{Caller: "ada"})
-	for range 3 {
-		l.Record(t.Context(), wakebelltype.AuditTopicPause, "a", One("", nil))
-		l.Record(WithCaller(t.Context(), "bob"), wakebelltype.AuditTopicResume, "b", One("", nil))
+	for _, detail := range []string{"x", "y", "z"} { // else they would be merged
+		l.Record(t.Context(), wakebelltype.AuditTopicPause, "a", One(detail, nil))
+		l.Record(WithCaller(t.Context(), "bob"), wakebelltype.AuditTopicResume, "b", One(detail, nil))
 		l.Record(t.Context(), wakebelltype.AuditQueuePurge, "q", One("", nil))
 	}
 	for _, c := range []struct {
@@ -139,8 +139,8 @@ func TestCallsOfACommandAreMerged(t *testing.T) {
 		record(wakebelltype.AuditQueueRedrive, "other")
 		record(wakebelltype.AuditSchedulePut, "a")
 		record(wakebelltype.AuditSchedulePut, "b")
-		record(wakebelltype.AuditTopicPause, "t")
-		record(wakebelltype.AuditTopicPause, "t")
+		record(wakebelltype.AuditTopicCancelAll, "t")
+		record(wakebelltype.AuditTopicCancelAll, "t")
 		var counts []int64
 		all := l.all(t, wakebelltype.AuditFilter{})
 		for _, e := range all {

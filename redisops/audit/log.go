@@ -29,6 +29,7 @@ const DefaultKey = "timers_audit"
 
 const (
 	maxEntries  = 10_000 // of the stream; Redis drops the oldest in batches
+	callerShare = 1000   // of them, after which a caller evicts its own oldest first
 	mergeWindow = time.Minute
 	writeLimit  = time.Second // of one write, which an operation waits for
 
@@ -44,6 +45,8 @@ type Log struct {
 	cfg    wakebelltype.AuditConfig
 	origin string // of this process
 	log    *slog.Logger
+
+	most, share int // maxEntries and callerShare, but in tests
 
 	failed atomic.Int64
 	lines  loglimit.Limiter
@@ -67,7 +70,10 @@ func Open(rdb redis.UniversalClient, cfg wakebelltype.AuditConfig, log *slog.Log
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	return &Log{Runner: scripts.Runner{RDB: rdb}, cfg: cfg, origin: thisProcess(), log: log, lines: loglimit.Limiter{Every: time.Minute}}, nil
+	return &Log{
+		Runner: scripts.Runner{RDB: rdb}, cfg: cfg, origin: thisProcess(), log: log, most: maxEntries, share: callerShare,
+		lines: loglimit.Limiter{Every: time.Minute},
+	}, nil
 }
 
 // Key returns the key of the stream.
@@ -149,19 +155,16 @@ func (l *Log) write(ctx context.Context, operation wakebelltype.AuditOperation, 
 	if row == nil {
 		return fmt.Errorf("%w: operation %q is not in the table", redisops.ErrInvalid, operation)
 	}
-	window, others := time.Duration(0), ""
-	if row.merged != apart {
-		window = mergeWindow
-	}
-	if row.merged == anyName {
-		others = "1"
+	merged := row.merged
+	if merged == apart && r.Count == 0 {
+		merged = sameName // an operation that changed nothing
 	}
 	failure := ""
 	if r.Err != nil {
 		failure = text.Cut(r.Err.Error(), maxError)
 	}
 	by := l.caller(ctx)
-	_, err := scripts.Runner{RDB: l.RDB}.RunText(ctx, recordScript, []string{l.cfg.Key}, maxEntries, window.Milliseconds(), others,
+	_, err := scripts.Runner{RDB: l.RDB}.RunText(ctx, recordScript, []string{l.cfg.Key}, l.most, l.share, mergeWindow.Milliseconds(), string(merged),
 		string(operation), name, text.Cut(by.name, maxCaller), string(by.via), by.from,
 		text.Cut(r.Detail, maxDetail), failure, strconv.FormatInt(r.Count, 10), callOf(ctx, operation, name))
 	return err

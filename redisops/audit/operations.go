@@ -12,7 +12,8 @@ type Operation struct {
 	Request string // the message by which a peer requests it; empty: it needs Redis itself
 
 	// merged sums up the entries of a caller within a minute. It is set where one
-	// command of an operator, or a program, makes many calls.
+	// command of an operator, or a program, makes many calls, and where a repeated call
+	// changes nothing.
 	merged merging
 
 	// reported operations are those of a Change: the caller, and not the operation,
@@ -21,22 +22,23 @@ type Operation struct {
 }
 
 // merging says which entries are merged.
-type merging int
+type merging string
 
 const (
-	apart    merging = iota
-	sameName         // of one topic or queue
-	anyName          // of any
+	apart    merging = ""
+	repeats  merging = "repeats" // of one name, unless another entry of it is between
+	sameName merging = "name"    // of one topic or queue
+	anyName  merging = "any"
 )
 
 // Operations has all operations that are recorded. It is the only place that decides
 // this; a test compares it with the rights that requests need.
 var Operations = []Operation{
-	{Name: wakebelltype.AuditTopicPause, Request: "PauseTopicRequest"},
-	{Name: wakebelltype.AuditTopicResume, Request: "ResumeTopicRequest"},
-	{Name: wakebelltype.AuditTopicRetune, Request: "RetuneTopicRequest"},
+	{Name: wakebelltype.AuditTopicPause, Request: "PauseTopicRequest", merged: repeats},
+	{Name: wakebelltype.AuditTopicResume, Request: "ResumeTopicRequest", merged: repeats},
+	{Name: wakebelltype.AuditTopicRetune, Request: "RetuneTopicRequest", merged: repeats},
 	{Name: wakebelltype.AuditTopicCancelAll, Request: "CancelAllRequest"},
-	{Name: wakebelltype.AuditTopicForget, Request: "ForgetTopicRequest"},
+	{Name: wakebelltype.AuditTopicForget, Request: "ForgetTopicRequest", merged: repeats},
 	{Name: wakebelltype.AuditTopicRemove, Request: "RemoveTopicRequest"},
 	{Name: wakebelltype.AuditTopicDivide, Request: "DivideTopicRequest"},
 	{Name: wakebelltype.AuditTopicReshard, Request: "ReshardTopicRequest"},
@@ -54,14 +56,14 @@ var Operations = []Operation{
 	{Name: wakebelltype.AuditQueueRedrive, Request: "RedriveQueueDeadLetterRequest", merged: sameName},
 	{Name: wakebelltype.AuditQueueDeleteDead, Request: "DeleteQueueDeadLettersRequest", merged: sameName},
 	{Name: wakebelltype.AuditGateRelease, Request: "ReleaseGateRequest"},
-	{Name: wakebelltype.AuditGateRepair, Request: "RepairGateRequest"},
+	{Name: wakebelltype.AuditGateRepair, Request: "RepairGateRequest", merged: repeats},
 	{Name: wakebelltype.AuditGateRemove, Request: "RemoveGateRequest"},
 	{Name: wakebelltype.AuditSchedulePut, Request: "PutRecurringRequest", merged: anyName},
 	{Name: wakebelltype.AuditScheduleDelete, Request: "DeleteRecurringRequest", merged: anyName},
-	{Name: wakebelltype.AuditSchedulePause, Request: "EnableRecurringRequest"},
-	{Name: wakebelltype.AuditScheduleResume, Request: "EnableRecurringRequest"},
+	{Name: wakebelltype.AuditSchedulePause, Request: "EnableRecurringRequest", merged: repeats},
+	{Name: wakebelltype.AuditScheduleResume, Request: "EnableRecurringRequest", merged: repeats},
 	{Name: wakebelltype.AuditScheduleRun, Request: "RunRecurringRequest", merged: anyName},
-	{Name: wakebelltype.AuditScheduleImport, Request: "ImportRecurringRequest"},
+	{Name: wakebelltype.AuditScheduleImport, Request: "ImportRecurringRequest", merged: repeats},
 	{Name: wakebelltype.AuditScheduleBackfill, Request: "BackfillRecurringRequest"},
 }
 

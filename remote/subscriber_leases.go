@@ -12,6 +12,7 @@ import (
 	"github.com/wakebell/wakebell/internal/gatewayconv"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/payload"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 const (
@@ -123,8 +124,12 @@ func (t *subscriber) open(ctx context.Context, l *messages.Lease) error {
 	if t.chain == nil {
 		return nil
 	}
+	kind := wakebelltype.OutgoingTimer
+	if t.of.Queue.Name != "" {
+		kind = wakebelltype.OutgoingMessage
+	}
 	plain, err := t.chain.Decode(ctx, payload.Encoded{
-		Topic: t.of.Topic, ID: l.GetId(), Headers: gatewayconv.HeaderList(l.GetHeaders()), Body: l.GetBody(), ContentType: l.GetContentType(),
+		Kind: kind, Topic: t.of.Topic, ID: l.GetId(), Headers: gatewayconv.HeaderList(l.GetHeaders()), Body: l.GetBody(), ContentType: l.GetContentType(),
 	})
 	switch {
 	case errors.Is(err, payload.ErrCorrupt):

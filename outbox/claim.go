@@ -90,7 +90,7 @@ func (s *store) claimWith(ctx context.Context, read func(b *batch, db DB) error)
 	b := &batch{store: s, blocked: map[int64][]int64{}, parking: map[int64][]int64{}}
 	var from DB = s.db
 	if s.dialect.locks {
-		tx, err := s.begin(ctx)
+		tx, err := s.begin(ctx, s.db)
 		if err != nil {
 			return nil, err
 		}

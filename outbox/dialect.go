@@ -33,22 +33,35 @@ type dialect struct {
 	version  string // query
 	quote    string // around an identifier
 	hints    bool   // statements name their index
+	before   string // condition and order of the rows e before a row o in its stream; not with hints
+	planning string // statement that makes the queries of a transaction use indexes in their order
 	folds    bool   // names without quotes are in lower case
 	replace  string // makes the insertion of a parked lane replace it
 }
 
 const onConflict = " ON CONFLICT (lane) DO UPDATE SET retry_at = excluded.retry_at, attempts = excluded.attempts, outage = excluded.outage, error = excluded.error"
 
+// useIndexes is for PostgreSQL, which has no hints. It estimates the rows with a retry_at
+// from statistics, which are missing or older than the last change of many rows. If it
+// expects few, it reads all of them through a bitmap, and sorts them, for each claim.
+const useIndexes = "SELECT set_config('enable_bitmapscan', 'off', true), set_config('enable_seqscan', 'off', true)"
+
 var dialects = [...]dialect{
 	PostgreSQL: {
 		name: "postgresql", numbered: true, schemas: true, locks: true, maxName: 48, version: "SHOW server_version",
-		quote: `"`, folds: true, replace: onConflict,
+		quote: `"`, folds: true, replace: onConflict, planning: useIndexes,
+		// The order is one that the primary key does not have. PostgreSQL otherwise reads
+		// back through it if it expects the stream to have many of the rows.
+		before: "(e.stream, e.seq) < (o.stream, o.seq) AND e.stream >= o.stream ORDER BY e.stream DESC, e.seq DESC",
 	},
 	MySQL: {
 		name: "mysql", schemas: true, locks: true, maxName: 48, version: "SELECT VERSION()", quote: "`", hints: true,
 		replace: " ON DUPLICATE KEY UPDATE retry_at = VALUES(retry_at), attempts = VALUES(attempts), outage = VALUES(outage), error = VALUES(error)",
 	},
-	SQLite: {name: "sqlite", maxName: 48, version: "SELECT sqlite_version()", quote: `"`, replace: onConflict},
+	SQLite: {
+		name: "sqlite", maxName: 48, version: "SELECT sqlite_version()", quote: `"`, replace: onConflict,
+		before: "e.stream = o.stream AND e.seq < o.seq ORDER BY e.seq DESC",
+	},
 }
 
 // String returns the name of the dialect.

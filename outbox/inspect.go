@@ -29,6 +29,14 @@ const maxCount = 10_000
 
 // Stats counts the rows.
 func (o *Outbox) Stats(ctx context.Context, db DB) (s Stats, err error) {
+	err = o.reading(ctx, db, func(db DB) error {
+		s, err = o.count(ctx, db)
+		return err
+	})
+	return s, err
+}
+
+func (o *Outbox) count(ctx context.Context, db DB) (s Stats, err error) {
 	now := o.now()
 	var oldest int64
 	// Each part is read in the order of an index, so that a long backlog costs no more

@@ -6,6 +6,7 @@ import (
 	"database/sql"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -99,11 +100,13 @@ func (o *Outbox) park(l parkedLane) change {
 }
 
 // mark returns the statement that gives rows to a parked lane. It changes nothing if the
-// lane is not parked any more.
+// lane is not parked any more. It does not exclude rows that were set aside, for which
+// retry_at has no meaning: a condition on failed_at makes PostgreSQL read a whole partial
+// index for each statement.
 func mark(lane int64, seqs []int64) change {
 	condition, args := among("seq", seqs)
 	return change{
-		"UPDATE {table} SET retry_at = ? WHERE failed_at IS NULL AND EXISTS (SELECT 1 FROM {parked} p WHERE p.lane = ?) AND " + condition,
+		"UPDATE {table} SET retry_at = ? WHERE EXISTS (SELECT 1 FROM {parked} p WHERE p.lane = ?) AND " + condition,
 		append([]any{lane, lane}, args...),
 	}
 }
@@ -133,7 +136,7 @@ func (s *store) sweepPart(ctx context.Context, after int64) (last int64, read, m
 	if !s.dialect.locks {
 		return s.sweepIn(ctx, s.db, after)
 	}
-	tx, err := s.begin(ctx)
+	tx, err := s.begin(ctx, s.db)
 	if err != nil {
 		return 0, 0, 0, err
 	}
@@ -190,8 +193,29 @@ func (o *Outbox) run(ctx context.Context, db Execer, c change) error {
 	return err
 }
 
-// begin starts a transaction. In READ COMMITTED each statement sees what was committed
-// before it.
-func (s *store) begin(ctx context.Context) (*sql.Tx, error) {
-	return s.db.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelReadCommitted})
+// begin starts a transaction in which queries read the table in the order of its indexes.
+// In READ COMMITTED each statement sees what was committed before it.
+func (o *Outbox) begin(ctx context.Context, db *sql.DB) (*sql.Tx, error) {
+	tx, err := db.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelReadCommitted})
+	if err != nil || o.dialect.planning == "" {
+		return tx, err
+	}
+	if _, err := tx.ExecContext(ctx, o.dialect.planning); err != nil {
+		return nil, errors.Join(err, ignoreDone(tx.Rollback()))
+	}
+	return tx, nil
+}
+
+// reading calls fn with the database, or in a transaction of it where that decides how
+// queries are planned. A transaction of the caller stays as it is.
+func (o *Outbox) reading(ctx context.Context, db DB, fn func(db DB) error) error {
+	pool, ok := db.(*sql.DB)
+	if !ok || o.dialect.planning == "" {
+		return fn(db)
+	}
+	tx, err := o.begin(ctx, pool)
+	if err != nil {
+		return fmt.Errorf("read %s: %w", o.table, err)
+	}
+	return errors.Join(fn(tx), ignoreDone(tx.Rollback()))
 }

@@ -35,7 +35,7 @@ func (b *batch) predecessors(ctx context.Context, db DB) (map[int64]predecessor,
 	condition, args := among("o.seq", seqs)
 	before := map[int64]predecessor{}
 	err := b.store.each(ctx, db, "SELECT o.seq, p.seq, p.retry_at FROM {table} o JOIN {table} p ON p.seq = "+
-		"(SELECT e.seq FROM {table} e WHERE e.stream = o.stream AND e.failed_at IS NULL AND e.seq < o.seq ORDER BY e.seq DESC LIMIT 1) WHERE "+condition,
+		"(SELECT e.seq FROM {table} e WHERE e.failed_at IS NULL AND "+b.store.dialect.before+" LIMIT 1) WHERE "+condition,
 		args, func(scan func(...any) error) error {
 			var seq int64
 			var p predecessor

@@ -114,8 +114,10 @@ func (b *batch) readParked(ctx context.Context, db DB, lanes []claimedLane) erro
 func (s parked) adoptLanes(ctx context.Context) error {
 	for below := int64(0); ; {
 		var l parkedLane
-		err := s.scan(ctx, s.db, "SELECT retry_at, kind, target FROM {table} {by ready} WHERE failed_at IS NULL AND retry_at < ? ORDER BY retry_at DESC LIMIT 1",
-			[]any{below}, &l.lane, &l.kind, &l.target)
+		err := s.reading(ctx, s.db, func(db DB) error {
+			return s.scan(ctx, db, "SELECT retry_at, kind, target FROM {table} {by ready} WHERE failed_at IS NULL AND retry_at < ? ORDER BY retry_at DESC LIMIT 1",
+				[]any{below}, &l.lane, &l.kind, &l.target)
+		})
 		if err != nil || l.lane == 0 {
 			return err
 		}

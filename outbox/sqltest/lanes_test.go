@@ -21,6 +21,13 @@ import (
 func (w *world) fill(t testing.TB, messages int) queue.Queue[string] {
 	t.Helper()
 	q := queue.New[string](redistest.Name(t), queue.PendingCap(1, queue.FullFails))
+	w.publish(t, q, messages)
+	return q
+}
+
+// publish commits messages.
+func (w *world) publish(t testing.TB, q queue.Queue[string], messages int) {
+	t.Helper()
 	for n := 0; n < messages; n += 1000 {
 		drafts := make([]queue.Draft, min(messages-n, 1000))
 		for i := range drafts {
@@ -28,7 +35,6 @@ func (w *world) fill(t testing.TB, messages int) queue.Queue[string] {
 		}
 		w.commit(t, func(tx *sql.Tx) { require.NoError(t, w.box.Publish(t.Context(), tx, drafts...)) })
 	}
-	return q
 }
 
 // rows returns the result of a query for a number.

@@ -50,13 +50,13 @@ func sqlite(t testing.TB) server {
 
 // postgresql starts a server that listens on a Unix socket, and stops it at the end of
 // the test.
-func postgresql(t testing.TB) server {
+func postgresql(t testing.TB, args ...string) server {
 	t.Helper()
 	own := newOwner(t, "postgres")
 	data := filepath.Join(own.dir, "data")
 	own.run(t, "initdb", "-D", data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync")
-	own.start(t, syscall.SIGQUIT, "postgres", "-D", data, "-k", own.dir, "-c", "listen_addresses=", "-c", "fsync=off",
-		"-c", "synchronous_commit=off", "-c", "full_page_writes=off", "-c", "max_connections=200")
+	own.start(t, syscall.SIGQUIT, "postgres", append([]string{"-D", data, "-k", own.dir, "-c", "listen_addresses=", "-c", "fsync=off",
+		"-c", "synchronous_commit=off", "-c", "full_page_writes=off", "-c", "max_connections=200"}, args...)...)
 	s := server{outbox.PostgreSQL, "pgx", fmt.Sprintf("host=%s user=postgres dbname=postgres", own.dir)}
 	s.awaitAnswer(t)
 	return s

@@ -122,15 +122,18 @@ func ignoreDone(err error) error {
 }
 
 // read reads, and locks, up to limit waiting rows with a retry_at from and to, in its
-// order. It is a range also where it has one value: PostgreSQL might otherwise read the
-// table in the order of its primary key, with all rows that do not match.
+// order.
 func (b *batch) read(ctx context.Context, db DB, from, to int64, limit int) error {
+	condition, args := "retry_at BETWEEN ? AND ?", []any{from, to}
+	if from == to {
+		condition, args = b.store.dialect.at("?", from)
+	}
 	query := "SELECT seq, request_key, stream, kind, target, body, attempts FROM {table} {by ready} " +
-		"WHERE failed_at IS NULL AND retry_at BETWEEN ? AND ? ORDER BY retry_at, seq LIMIT ?"
+		"WHERE failed_at IS NULL AND " + condition + " ORDER BY retry_at, seq LIMIT ?"
 	if b.store.dialect.locks {
 		query += " FOR UPDATE SKIP LOCKED"
 	}
-	rows, err := db.QueryContext(ctx, b.store.sql(query), from, to, limit)
+	rows, err := db.QueryContext(ctx, b.store.sql(query), append(args, limit)...)
 	if err != nil {
 		return err
 	}

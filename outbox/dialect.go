@@ -64,6 +64,17 @@ var dialects = [...]dialect{
 	},
 }
 
+// at returns the condition that retry_at has one value, and its arguments. It is a range,
+// because PostgreSQL might otherwise read the table in the order of its primary key, with
+// all rows that do not match; not with hints, because MySQL reads the whole of a range to
+// sort it.
+func (d dialect) at(value string, args ...any) (string, []any) {
+	if d.hints {
+		return "retry_at = " + value, args
+	}
+	return "retry_at BETWEEN " + value + " AND " + value, append(args, args...)
+}
+
 // String returns the name of the dialect.
 func (d Dialect) String() string {
 	if d == 0 || int(d) >= len(dialects) {

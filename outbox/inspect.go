@@ -40,14 +40,20 @@ func (o *Outbox) count(ctx context.Context, db DB) (s Stats, err error) {
 	now := o.now()
 	var oldest int64
 	// Each part is read in the order of an index, so that a long backlog costs no more
-	// than a short one.
+	// than a short one. With a hint that is so without ORDER BY, for which MySQL reads and
+	// sorts the whole range.
+	order := " ORDER BY retry_at, seq"
+	if o.dialect.hints {
+		order = ""
+	}
+	ready, _ := o.dialect.at("0")
 	for _, part := range []struct {
 		condition string
 		deferred  bool
-	}{{"retry_at < 0", true}, {"retry_at BETWEEN 0 AND 0", false}, {"retry_at > 0", true}} {
+	}{{"retry_at < 0", true}, {ready, false}, {"retry_at > 0", true}} {
 		var rows, first int64
 		query := "SELECT COUNT(*), COALESCE(MIN(created_at), 0) FROM (SELECT created_at FROM {table} {by ready} WHERE failed_at IS NULL AND " +
-			part.condition + " ORDER BY retry_at, seq LIMIT ?) w"
+			part.condition + order + " LIMIT ?) w"
 		if err := o.scan(ctx, db, query, []any{maxCount}, &rows, &first); err != nil {
 			return Stats{}, err
 		}

@@ -148,7 +148,8 @@ func (s *store) sweepPart(ctx context.Context, after int64) (last int64, read, m
 }
 
 func (s *store) sweepIn(ctx context.Context, db DB, after int64) (last int64, read, marked int, err error) {
-	query := "SELECT seq, kind, target FROM {table} {by ready} WHERE failed_at IS NULL AND retry_at BETWEEN 0 AND 0 AND seq > ? ORDER BY retry_at, seq LIMIT ?"
+	condition, _ := s.dialect.at("0")
+	query := "SELECT seq, kind, target FROM {table} {by ready} WHERE failed_at IS NULL AND " + condition + " AND seq > ? ORDER BY retry_at, seq LIMIT ?"
 	if s.dialect.locks {
 		query += " FOR UPDATE SKIP LOCKED"
 	}

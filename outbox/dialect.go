@@ -19,7 +19,7 @@ const (
 	PostgreSQL Dialect = iota + 1
 	// MySQL is for MySQL 8.0.1, MariaDB 10.6, or newer.
 	MySQL
-	// SQLite is for SQLite 3.8 or newer.
+	// SQLite is for SQLite 3.24 or newer.
 	SQLite
 )
 

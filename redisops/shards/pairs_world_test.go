@@ -107,6 +107,7 @@ func (w *world) must(err error, what string) bool {
 const modelTopic = "t"
 
 func newWorld(t testing.TB, dbs [2]*redis.Client, skips bool) *world {
+	t.Helper()
 	w := &world{t: t, ctx: t.Context(), skips: skips, transit: map[string]*timer{}}
 	for i, rdb := range dbs {
 		s := &site{

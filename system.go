@@ -285,10 +285,6 @@ func (s *System) checkOnce(ctx context.Context, handlers ...Handler) error {
 	return queuestore.Check(ctx, s.store, queues)
 }
 
-// sweepKeysEvery is about how often the poller of a topic with limits per key looks for keys
-// that were not freed, because a peer has removed a timer that held one.
-const sweepKeysEvery = time.Minute
-
 // Stop drains and stops the System. The gateway refuses new requests and answers
 // the accepted ones. The pollers stop claiming timers and wait up to DrainTimeout
 // for running handlers; then the handlers' contexts are cancelled with the cause

@@ -1,7 +1,6 @@
 package wakebell
 
 import (
-	"cmp"
 	"slices"
 
 	"github.com/wakebell/wakebell/actors/poller"
@@ -67,9 +66,6 @@ func (s *System) actorTopic(h Handler, physical string, shards int) poller.Topic
 			topic.Announcer = keys
 		}
 		topic.ReadOverride = s.readOverride(physical, keys, pollerSettings(h.set.tuned))
-		if topic.Flow.ByKey() { // which also looks after keys that were not freed
-			topic.OverrideInterval = cmp.Or(topic.OverrideInterval, sweepKeysEvery)
-		}
 	}
 	return topic
 }

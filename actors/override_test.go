@@ -98,3 +98,41 @@ func TestNothingIsClaimedWhileAChangedOverrideIsRead(t *testing.T) {
 		require.NoError(t, rt.Stop())
 	})
 }
+
+// Limits by key that an override turns on are looked after as often as those of the
+// handler: the read of the override also sweeps keys.
+func TestALimitByKeyOfAnOverrideShortensTheIntervalOfReads(t *testing.T) {
+	t.Parallel()
+	actortest.InVirtualTime(t, func(t *testing.T) {
+		var reads []time.Time
+		keyed := false
+		topic := topicOn(actortest.NewMemorySource(0), 1, acks)
+		topic.ReadOverride = func(context.Context) (poller.ClusterOverride, error) {
+			reads = append(reads, time.Now())
+			limits := keyed
+			return poller.ClusterOverride{Apply: func(s *poller.Settings) {
+				if limits {
+					s.Flow.PerKey = 1
+				}
+			}}, nil
+		}
+		rt := start(t, actortest.QuietSystem(), "a", topic)
+		within := func(d time.Duration) int {
+			before := len(reads)
+			<-time.After(d)
+			return len(reads) - before
+		}
+		require.LessOrEqual(t, within(time.Hour), 60/2, "5 min with a jitter of a half")
+
+		keyed = true
+		rt.system.Root.Send(rt.PID(), exchange.Hint{Source: "shelf", Kind: exchange.HintControl})
+		<-time.After(time.Second)
+		require.GreaterOrEqual(t, within(91*time.Second), 1, "1 min with a jitter of a half")
+		require.GreaterOrEqual(t, within(time.Hour), 60*2/3)
+
+		keyed = false
+		<-time.After(10 * time.Minute)
+		require.LessOrEqual(t, within(time.Hour), 60/2)
+		require.NoError(t, rt.Stop())
+	})
+}

@@ -23,8 +23,22 @@ type overrideRead struct {
 	err         error
 }
 
-// defaultOverrideInterval is the default of Topic.OverrideInterval.
-const defaultOverrideInterval = 5 * time.Minute
+const (
+	// defaultOverrideInterval is the default of Topic.OverrideInterval.
+	defaultOverrideInterval = 5 * time.Minute
+	// keyedOverrideInterval is its default while limits by key are in force. The read also
+	// looks for keys that were not freed, because a peer has removed a timer that held one.
+	keyedOverrideInterval = time.Minute
+)
+
+// overrideInterval returns about how long after a read of the override the next one is.
+func (p *poller) overrideInterval() time.Duration {
+	interval := defaultOverrideInterval
+	if p.Flow.ByKey() {
+		interval = keyedOverrideInterval
+	}
+	return cmp.Or(p.OverrideInterval, interval)
+}
 
 // readOverride reads the override in the background. Nothing is claimed until it
 // has been read once, because the topic may be paused.
@@ -36,7 +50,7 @@ func (p *poller) readOverride() {
 		p.overrideAt = time.Now()
 		return
 	}
-	p.overrideAt = time.Now().Add(host.Jitter(cmp.Or(p.OverrideInterval, defaultOverrideInterval), 0.5, p.random()))
+	p.overrideAt = time.Now().Add(host.Jitter(p.overrideInterval(), 0.5, p.random()))
 	if p.overrideReading {
 		p.overrideStale = true // the read in progress may be too old
 		return

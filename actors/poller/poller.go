@@ -262,6 +262,9 @@ func (p *poller) applySettings() {
 	if p.Flow != flow { // what held timers back may be over
 		p.pace.heldUntil = time.Time{}
 		p.pace.pollWithin(time.Now(), 0)
+		if next := time.Now().Add(p.overrideInterval()); p.overrideAt.After(next) {
+			p.overrideAt = next // keys have to be looked after from now on
+		}
 	}
 	p.pace.base, p.pace.limit = p.PollingInterval, p.MaxPollingInterval
 	p.leasesAt = time.Now()

@@ -41,7 +41,8 @@ type Topic struct {
 	// there is none. It is called at the start, after hints, and every
 	// OverrideInterval.
 	ReadOverride func(context.Context) (ClusterOverride, error)
-	// OverrideInterval is the interval without hints; 0: 5 min.
+	// OverrideInterval is about the interval without hints; 0: 5 min, and 1 min while
+	// limits by key are in force.
 	OverrideInterval time.Duration
 
 	// Settings can be changed while the topic runs. All but MaxLeaseAge and Flow must

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -104,12 +105,12 @@ func TestNothingIsClaimedWhileAChangedOverrideIsRead(t *testing.T) {
 func TestALimitByKeyOfAnOverrideShortensTheIntervalOfReads(t *testing.T) {
 	t.Parallel()
 	actortest.InVirtualTime(t, func(t *testing.T) {
-		var reads []time.Time
-		keyed := false
+		var reads atomic.Int64
+		var keyed atomic.Bool
 		topic := topicOn(actortest.NewMemorySource(0), 1, acks)
 		topic.ReadOverride = func(context.Context) (poller.ClusterOverride, error) {
-			reads = append(reads, time.Now())
-			limits := keyed
+			reads.Add(1)
+			limits := keyed.Load()
 			return poller.ClusterOverride{Apply: func(s *poller.Settings) {
 				if limits {
 					s.Flow.PerKey = 1
@@ -117,22 +118,22 @@ func TestALimitByKeyOfAnOverrideShortensTheIntervalOfReads(t *testing.T) {
 			}}, nil
 		}
 		rt := start(t, actortest.QuietSystem(), "a", topic)
-		within := func(d time.Duration) int {
-			before := len(reads)
+		within := func(d time.Duration) int64 {
+			before := reads.Load()
 			<-time.After(d)
-			return len(reads) - before
+			return reads.Load() - before
 		}
-		require.LessOrEqual(t, within(time.Hour), 60/2, "5 min with a jitter of a half")
+		require.LessOrEqual(t, within(time.Hour), int64(60/2), "5 min with a jitter of a half")
 
-		keyed = true
+		keyed.Store(true)
 		rt.system.Root.Send(rt.PID(), exchange.Hint{Source: "shelf", Kind: exchange.HintControl})
 		<-time.After(time.Second)
-		require.GreaterOrEqual(t, within(91*time.Second), 1, "1 min with a jitter of a half")
-		require.GreaterOrEqual(t, within(time.Hour), 60*2/3)
+		require.GreaterOrEqual(t, within(91*time.Second), int64(1), "1 min with a jitter of a half")
+		require.GreaterOrEqual(t, within(time.Hour), int64(60*2/3))
 
-		keyed = false
+		keyed.Store(false)
 		<-time.After(10 * time.Minute)
-		require.LessOrEqual(t, within(time.Hour), 60/2)
+		require.LessOrEqual(t, within(time.Hour), int64(60/2))
 		require.NoError(t, rt.Stop())
 	})
 }

@@ -42,25 +42,31 @@ type execGuard struct {
 	paused map[string]*time.Timer // by topic
 }
 
-// unable pauses a topic for execPause. Then deliveries try the command again.
+// unable pauses a topic for execPause. Then deliveries try the command again. It pauses
+// one that is paused as well: a reload may have replaced its handler.
 func (g *execGuard) unable(topic string, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.sys == nil || g.paused[topic] != nil {
-		return
+	if g.sys == nil {
+		return // it stops
 	}
-	g.log.Error("command cannot be run; its timers are left to other nodes", "topic", topic, "pause", execPause, "err", err)
 	if err := g.sys.PauseLocal(topic); err != nil {
 		g.log.Warn("topic cannot be paused on this node", "topic", topic, "err", err)
 		return
 	}
-	g.paused[topic] = time.AfterFunc(execPause, func() { g.resume(topic) })
+	if g.paused[topic] == nil {
+		g.log.Error("command cannot be run; its timers are left to other nodes", "topic", topic, "pause", execPause, "err", err)
+		g.paused[topic] = time.AfterFunc(execPause, func() { g.resume(topic) })
+	}
 }
 
 func (g *execGuard) resume(topic string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	delete(g.paused, topic)
+	if g.sys == nil {
+		return // it stops
+	}
 	if err := g.sys.ResumeLocal(topic); err != nil && !errors.Is(err, wakebell.ErrNoTopic) && !errors.Is(err, wakebell.ErrNotRunning) {
 		g.log.Warn("topic cannot be resumed on this node", "topic", topic, "err", err)
 	}

@@ -103,6 +103,7 @@ type Peer struct {
 
 // Timeline is the key of the timeline.
 func (p Peer) Timeline() string { return "timers_timeline:" + p.Topic }
+
 // Payloads is the key of the payloads.
 func (p Peer) Payloads() string { return "timers_payloads:" + p.Topic }
 

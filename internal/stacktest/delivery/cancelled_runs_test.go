@@ -1,4 +1,4 @@
-package wakebell_test
+package delivery_test
 
 import (
 	"context"
@@ -13,6 +13,7 @@ import (
 
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/internal/redistest"
+	"github.com/wakebell/wakebell/internal/stacktest"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
@@ -61,20 +62,20 @@ func (c *cancelling) run(t *testing.T, sys *wakebell.System, cancel func(t *test
 		require.NoError(t, err)
 	}
 	for range cancelRuns {
-		receive(t, c.began)
+		stacktest.Receive(t, c.began)
 	}
 	for i := range cancelRuns {
 		cancel(t, strconv.Itoa(i))
 	}
 	for range cancelRuns {
-		require.ErrorIs(t, receive(t, c.causes), wakebell.ErrCancelled)
+		require.ErrorIs(t, stacktest.Receive(t, c.causes), wakebell.ErrCancelled)
 	}
-	eventually(t, func() bool { return c.second.Load() == cancelRuns })
+	stacktest.Eventually(t, func() bool { return c.second.Load() == cancelRuns })
 	stats, err := sys.Client().Stats(t.Context(), c.topic.Name())
 	require.NoError(t, err)
 	require.EqualValues(t, cancelRuns, stats.Total, "no cancelled run has settled the next one")
 	close(c.ended)
-	eventually(t, func() bool { return sys.Counters()[c.topic.Name()].Acked == cancelRuns })
+	stacktest.Eventually(t, func() bool { return sys.Counters()[c.topic.Name()].Acked == cancelRuns })
 	counters := sys.Counters()[c.topic.Name()]
 	require.EqualValues(t, cancelRuns, counters.Cancelled)
 	require.EqualValues(t, 2*cancelRuns, counters.Delivered)
@@ -100,7 +101,7 @@ func TestHandlersOfCancelledRunsAreToldWhenTheirIDsAreScheduledAtOnce(t *testing
 					wakebell.MaxConcurrent(2 * cancelRuns), wakebell.LeaseTTL(6 * time.Second),
 					wakebell.PollingInterval(10 * time.Millisecond), wakebell.MaxPollingInterval(20 * time.Millisecond),
 				}, opts...)
-				sys := serve(t, rdb, wakebell.Handle(c.topic, c.handle, opts...))
+				sys := stacktest.Serve(t, rdb, wakebell.Handle(c.topic, c.handle, opts...))
 				c.run(t, sys, func(t *testing.T, id string) {
 					t.Helper()
 					found, err := c.topic.Cancel(t.Context(), sys.Client(), id)
@@ -118,7 +119,7 @@ func TestHandlersOfCancelledRunsAreToldWhenTheirIDsAreScheduledAtOnce(t *testing
 func TestHandlersAreToldOfACancelOfTheTopicWhenItsIDsAreScheduledAtOnce(t *testing.T) {
 	t.Parallel()
 	c := newCancelling(t)
-	sys := serve(t, redistest.Shared(t), wakebell.Handle(c.topic, c.handle, wakebell.MaxConcurrent(2*cancelRuns)))
+	sys := stacktest.Serve(t, redistest.Shared(t), wakebell.Handle(c.topic, c.handle, wakebell.MaxConcurrent(2*cancelRuns)))
 	c.run(t, sys, func(t *testing.T, id string) {
 		t.Helper()
 		if id == "0" {
@@ -135,7 +136,7 @@ func TestHandlersAreToldOfACancelOfTheTopicWhenItsIDsAreScheduledAtOnce(t *testi
 func TestAnActorIsToldThatARunWasCancelledWhenItsIDIsScheduledAtOnce(t *testing.T) {
 	t.Parallel()
 	leases, ended := make(chan *messages.Lease, 2), make(chan *messages.LeaseEnded, 2)
-	sys, topic := forwarding(t, redistest.Shared(t), func(s *actor.ActorSystem) wakebell.Target {
+	sys, topic := stacktest.Forwarding(t, redistest.Shared(t), func(s *actor.ActorSystem) wakebell.Target {
 		return wakebell.ToActor(s.Root.Spawn(actor.PropsFromFunc(func(c actor.Context) {
 			switch m := c.Message().(type) {
 			case *messages.Lease:
@@ -147,15 +148,15 @@ func TestAnActorIsToldThatARunWasCancelledWhenItsIDIsScheduledAtOnce(t *testing.
 			}
 		}))).NotifyEnd()
 	})
-	_, err := topic.Schedule(t.Context(), sys.Client(), invoice{}, wakebell.ID("a"))
+	_, err := topic.Schedule(t.Context(), sys.Client(), stacktest.Invoice{}, wakebell.ID("a"))
 	require.NoError(t, err)
-	first := receive(t, leases)
+	first := stacktest.Receive(t, leases)
 	_, err = topic.Cancel(t.Context(), sys.Client(), "a")
 	require.NoError(t, err)
-	_, err = topic.Schedule(t.Context(), sys.Client(), invoice{}, wakebell.ID("a"), wakebell.Header("again", "yes"))
+	_, err = topic.Schedule(t.Context(), sys.Client(), stacktest.Invoice{}, wakebell.ID("a"), wakebell.Header("again", "yes"))
 	require.NoError(t, err)
-	told := receive(t, ended)
+	told := stacktest.Receive(t, ended)
 	require.Equal(t, first.GetDelivery(), told.GetDelivery())
 	require.Equal(t, messages.LeaseEnd_LEASE_END_CANCELLED, told.GetReason())
-	require.Equal(t, "a", receive(t, leases).GetId())
+	require.Equal(t, "a", stacktest.Receive(t, leases).GetId())
 }

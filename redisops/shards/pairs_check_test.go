@@ -86,6 +86,9 @@ func (w *world) checkLimits(s *site, src *modelSource) {
 	running, ofKey := 0, 0
 	var starts, keyStarts []time.Time
 	for _, r := range s.runs {
+		if r.live() && last.key != "" && r.key == last.key && (r.period == w.period || r.counts) {
+			ofKey++
+		}
 		if r.period != w.period || r.released {
 			continue
 		}
@@ -97,9 +100,6 @@ func (w *world) checkLimits(s *site, src *modelSource) {
 		}
 		if r.live() && r.place == place {
 			running++
-		}
-		if r.live() && last.key != "" && r.key == last.key {
-			ofKey++
 		}
 	}
 	switch {

@@ -153,7 +153,7 @@ func (w *world) audit(s *site) {
 	for got := 1; got > 0; {
 		got = 0
 		for _, src := range n.sources {
-			got += w.claim(n, src, 500, 2*time.Minute)
+			got += w.claim(n, src, 500, time.Minute)
 		}
 	}
 	w.waits(s, n)
@@ -278,7 +278,7 @@ func (w *world) endReshard(s *site) {
 		if p.Done {
 			return
 		}
-		w.pass(max(wait, 10*time.Millisecond))
+		w.pass(max(wait, time.Second/2)) // leases of nodes that died expire meanwhile
 	}
 	l, _, _ = s.clients[0].layouts.Stored(w.ctx, modelTopic)
 	for _, name := range sharding.Names(modelTopic, l.From) {

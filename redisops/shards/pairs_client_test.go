@@ -139,7 +139,7 @@ func (w *world) reschedule(st step) {
 	if old == nil {
 		w.fail("%s is rescheduled, and there is no such timer", id)
 	}
-	if mark := s.marks[id]; mark.Equal(old.due) && !mark.IsZero() {
+	if mark := s.marks[id]; mark.Equal(old.due) && !mark.IsZero() && !old.delivered {
 		s.marks[id] = done.Due
 	}
 	s.put(id, old.key, old.payload, done.Due)

@@ -255,7 +255,7 @@ func (w *world) settled(at *site, reply *exchange.Reply, runs []*run, verdict ex
 		case exchange.Nack:
 			t.failed, t.due = true, time.Now().Add(delay)
 		case exchange.Release:
-			r.released = true
+			r.released, t.delivered = true, r.lease.Claims > 1
 		}
 	}
 }

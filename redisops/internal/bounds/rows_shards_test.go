@@ -79,7 +79,7 @@ func (b *bench) records(topic string) {
 	}
 	b.must(b.other.HSet(ctx, s.Keys().Of(topic).Counts, counts).Err())
 	runs := map[string]any{}
-	for _, name := range ids("schedule", 0, b.tens/10) {
+	for _, name := range ids("schedule", 0, 10_000) {
 		runs[name] = "incarnation 12345"
 	}
 	b.must(b.other.HSet(ctx, s.Keys().Of(topic).Runs, runs).Err())

@@ -84,6 +84,9 @@ func (t *TimerSource) Exchange(ctx context.Context, r *exchange.Request) (*excha
 	if len(reply.Refused)+len(reply.DeadLettered) > 0 {
 		restoreOrder(r.Settle, reply)
 	}
+	if err := t.findCancelled(ctx, r, reply); err != nil {
+		return nil, fmt.Errorf("exchange on %q: %w", t.topic, err)
+	}
 	return reply, nil
 }
 
@@ -125,7 +128,7 @@ func (t *TimerSource) call(ctx context.Context, r *exchange.Request, fetchFrom i
 				script = exchangeKeysScript
 			}
 		}
-		args = append(args, r.Flow.Words())
+		args = append(args, scripts.FlowWords(r))
 	}
 	alone := t.timers.NoCoalescing || len(r.Settle)+len(r.Extend) >= aloneFrom
 	answer, sent, err := t.timers.RunBatched(ctx, t.shard, &t.caller, alone, script, keys, args...)
@@ -133,7 +136,7 @@ func (t *TimerSource) call(ctx context.Context, r *exchange.Request, fetchFrom i
 	if err != nil {
 		return nil, false, err
 	}
-	if reply, apart, err = parseReply(packed); err == nil {
+	if reply, apart, err = parseReply(packed, &r.Flow); err == nil {
 		reply.Sent = sent
 	}
 	return reply, apart, err

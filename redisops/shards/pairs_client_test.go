@@ -31,8 +31,12 @@ func (st step) site(w *world) *site   { return w.sites[st.place%2] }
 func (st step) client(s *site) *Store { return s.clients[st.c%2] }
 
 // unnamed reports whether a timer is scheduled without its key, which it keeps. In a topic
-// with shards it would be another timer.
-func (w *world) unnamed(s *site, st step) bool {
+// with shards it would be another timer, and so would one that has no key yet and moves to
+// such a topic.
+func (w *world) unnamed(s *site, st step, id string) bool {
+	if old := s.timers[id]; old == nil || old.key == "" {
+		return false
+	}
 	l, _, err := s.clients[0].layouts.Stored(w.ctx, modelTopic)
 	w.must(err, "layout")
 	return st.flag && l.Plain() && l.From == 0 && !w.moved
@@ -41,7 +45,7 @@ func (w *world) unnamed(s *site, st step) bool {
 func (w *world) entry(s *site, st step, id string) timers.Entry {
 	w.version++
 	e := timers.Entry{ID: id, Key: modelKey(id), Payload: []byte(strconv.Itoa(w.version)), At: time.Now().Add(st.in())}
-	if w.unnamed(s, st) {
+	if w.unnamed(s, st, id) {
 		e.Key = ""
 	}
 	return e

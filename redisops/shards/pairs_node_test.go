@@ -95,7 +95,7 @@ func (w *world) follow(n *node) {
 			w.fail("control: %v", err)
 		}
 		s.whole, s.part, s.paused = flowOf(c.Settings), parts[s.src.Name()], c.Paused
-		s.flow, s.withheld = ofPart(s.whole, s.part)
+		s.flow, s.withheld = shareOf(s.whole, s.part)
 		if err := s.src.SweepKeys(w.ctx, s.flow); err != nil {
 			w.fail("sweep: %v", err)
 		}
@@ -113,9 +113,9 @@ func flowOf(s wakebelltype.Settings) exchange.Flow {
 	}
 }
 
-// ofPart returns what a physical topic has of the limits of a topic, and whether it must not
+// shareOf returns what a physical topic has of the limits of a topic, and whether it must not
 // claim timers, as the poller computes it.
-func ofPart(flow exchange.Flow, part sharding.Part) (of exchange.Flow, withheld bool) {
+func shareOf(flow exchange.Flow, part sharding.Part) (of exchange.Flow, withheld bool) {
 	if part == (sharding.Part{}) {
 		return flow, false
 	}

@@ -143,7 +143,7 @@ func (b *bench) divide() {
 // abort aborts moves.
 func (b *bench) abort() {
 	ctx := b.Context()
-	b.fill("aborted", contents[0])
+	b.fill("aborted", contents[2]) // a key of which a part has left
 	for _, err := range b.shards(b.store).Move(ctx, "aborted", b.shards(b.timers(b.db1)), "aborted", wakebelltype.MoveOptions{}) {
 		b.must(err)
 		break

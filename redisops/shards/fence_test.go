@@ -190,7 +190,7 @@ func TestACallThatOutlivesItsPinsIsRoutedAgain(t *testing.T) {
 	l := f.startMoving(t, 4)
 	b := timers.NewBatch("", 1)
 	require.NoError(t, b.Add(f.topic, &timers.Entry{ID: "t004", Payload: []byte("new"), At: hour}))
-	divided, err := f.divided(t.Context(), b, nil)
+	divided, _, err := f.divided(t.Context(), nil, b, nil)
 	require.NoError(t, err)
 	f.dropPins(t)
 	f.moveAll(t, l)

@@ -340,11 +340,11 @@ func TestATimerStaysWhileItIsWritten(t *testing.T) {
 	for _, e := range []timers.Entry{{ID: "t003", At: hour}, {ID: "new", At: hour}, {ID: "c", Key: "x", At: hour}} {
 		require.NoError(t, batch.Add(f.topic, &e))
 	}
-	divided, err := f.divided(t.Context(), batch, nil)
+	divided, _, err := f.divided(t.Context(), nil, batch, nil)
 	require.NoError(t, err)
 	f.moveAll(t, l)
 	require.Equal(t, []string{"a", "b", "t003"}, f.in(t, []string{f.topic}))
-	_, err = f.divided(t.Context(), batch, nil) // a call of another process, which ends here
+	_, _, err = f.divided(t.Context(), nil, batch, nil) // a call of another process, which ends here
 	require.NoError(t, err)
 	_, err = f.timers.Write(t.Context(), nil, divided)
 	require.NoError(t, err)

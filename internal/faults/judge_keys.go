@@ -21,6 +21,13 @@ type Limits struct {
 	KeyPer      time.Duration
 	KeyBurst    int
 	MaxInFlight int
+
+	// Places has where nodes handle the topic, if not all do in one place: the limits of
+	// the topic hold in each, and those of keys in all together.
+	Places map[string]string `json:"-"`
+	// Renewed is how many times the bursts may have been full anew, because the topic got
+	// other shards.
+	Renewed int `json:"-"`
 }
 
 func (l Limits) options() (options []wakebell.HandlerOption) {
@@ -45,7 +52,10 @@ func KeyOf(id string) string {
 func (l *DeliveryLog) JudgeLimits(limits Limits) *Judgement {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	j := &limitJudge{Judgement: &Judgement{}, evidence: newEvidence(l.faults, l.TTL), started: map[string][]time.Time{}, ofKey: map[string][]change{}}
+	j := &limitJudge{
+		Judgement: &Judgement{}, evidence: newEvidence(l.faults, l.TTL), started: map[string][]time.Time{}, ofKey: map[string][]change{},
+		places: limits.Places, startedIn: map[string][]time.Time{}, leasesIn: map[string][]change{},
+	}
 	byKey := map[string][]*keyedTimer{}
 	for _, id := range slices.Sorted(maps.Keys(l.timers)) {
 		if t := j.keyed(l.timers[id]); t != nil {
@@ -60,11 +70,13 @@ func (l *DeliveryLog) JudgeLimits(limits Limits) *Judgement {
 		default:
 			j.inOrder(byKey[key], limits)
 		}
-		j.rate("key "+key, j.started[key], limits.KeyRate, limits.KeyBurst, limits.KeyPer)
+		j.rate("key "+key, j.started[key], limits.KeyRate, limits.KeyBurst*(1+limits.Renewed), limits.KeyPer)
 	}
-	j.rate("topic", slices.Concat(slices.Collect(maps.Values(j.started))...), limits.RateLimit, limits.RateBurst, limits.RatePer)
-	if limits.MaxInFlight > 0 {
-		j.atOnce("leases", slices.Concat(slices.Collect(maps.Values(j.ofKey))...), limits.MaxInFlight)
+	for place, started := range j.startedIn {
+		j.rate("topic", started, limits.RateLimit, limits.RateBurst*(1+limits.Renewed), limits.RatePer)
+		if limits.MaxInFlight > 0 {
+			j.atOnce("leases", j.leasesIn[place], limits.MaxInFlight)
+		}
 	}
 	return j.Judgement
 }
@@ -74,6 +86,10 @@ type limitJudge struct {
 	*evidence
 	started map[string][]time.Time // the instants of claims, by key
 	ofKey   map[string][]change    // of the number of leases, by key
+
+	places    map[string]string // of nodes
+	startedIn map[string][]time.Time
+	leasesIn  map[string][]change
 }
 
 // change is a change of the number of leases.
@@ -99,8 +115,9 @@ func (j *limitJudge) keyed(t *Timer) *keyedTimer {
 		if j.delayed(r) {
 			continue
 		}
-		key := KeyOf(t.ID)
+		key, place := KeyOf(t.ID), j.places[r.Node]
 		j.started[key] = append(j.started[key], r.Delivered)
+		j.startedIn[place] = append(j.startedIn[place], r.Delivered)
 		end := r.Delivered.Add(j.ttl)
 		if !r.Ended.IsZero() && r.Ended.Before(end) {
 			end = r.Ended.Truncate(time.Microsecond)
@@ -112,7 +129,9 @@ func (j *limitJudge) keyed(t *Timer) *keyedTimer {
 			end = taken
 		}
 		if end.After(r.Delivered) {
-			j.ofKey[key] = append(j.ofKey[key], change{r.Delivered, 1}, change{end, -1})
+			lease := []change{{r.Delivered, 1}, {end, -1}}
+			j.ofKey[key] = append(j.ofKey[key], lease...)
+			j.leasesIn[place] = append(j.leasesIn[place], lease...)
 		}
 	}
 	return &keyedTimer{Timer: t, due: t.Calls[0].Due, called: t.Calls[0].Called, scheduled: t.Calls[0].Returned, first: t.Runs[0], last: t.Runs[len(t.Runs)-1]}

@@ -53,7 +53,13 @@ func joint(w *world) {
 	w.watch(source)
 	w.watch(j.target)
 	limits := jointLimits(w.round)
-	defer func() { w.found = w.deliveries.JudgeLimits(limits) }()
+	defer func() {
+		limits.Places, limits.Renewed = map[string]string{}, 1
+		for _, node := range w.fleet.nodes {
+			limits.Places[node.Name] = node.Config.Redis
+		}
+		w.found = w.deliveries.JudgeLimits(limits)
+	}()
 	j.nodesOf(limits)
 
 	ends := j.clients(source, "a", limits)

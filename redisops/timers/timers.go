@@ -164,7 +164,7 @@ var (
 
 	eachScheduleScript     = lua.FencedWithin("keyed_each", "schedule", "tally", "keys_off")
 	eachScheduleKeysScript = lua.FencedWithin("keyed_each", "schedule", "tally", "keys", "keys_states", "keys_order", "keys_written")
-	eachCancelScript       = lua.FencedWithin("keyed_each", "cancel", "keys", "keys_states", "keys_order", "keys_written")
+	eachCancelScript       = lua.FencedWithin("keyed_each", "cancel", "cancelled", "keys", "keys_states", "keys_order", "keys_written")
 )
 
 // keyedScripts are the scripts for calls with an idempotency key, which store one answer,

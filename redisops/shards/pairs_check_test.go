@@ -287,7 +287,7 @@ func (w *world) endReshard(s *site) {
 		return
 	}
 	var p Progress
-	for range 500 {
+	for began := time.Now(); time.Since(began) < 3*time.Minute; {
 		n := w.awake(s)
 		w.follow(n)
 		w.ackAll(s, n)
@@ -311,7 +311,7 @@ func (w *world) endReshard(s *site) {
 // endMove continues a move until it has ended.
 func (w *world) endMove() {
 	var p MoveProgress
-	for range 500 {
+	for began := time.Now(); time.Since(began) < 3*time.Minute; {
 		if w.move == nil && !w.beginMove() {
 			w.abortMove(step{})
 			w.check()

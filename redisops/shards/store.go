@@ -30,7 +30,7 @@ var (
 	arriveCountsScript  = lua.Fenced("arrive_counts")
 	arriveRunsScript    = lua.Load("arrive_runs")
 	raiseScript         = lua.Load("raise")
-	leaveScript         = lua.Load("leave")
+	leaveScript         = lua.Fenced("leave")
 	leftScript          = lua.Load("left")
 	openScript          = lua.Load("open", "keys", "keys_states", "keys_order")
 )

@@ -198,11 +198,7 @@ func (m *mover) copyMarks(ctx context.Context) error {
 // copyRuns copies the notes of runs of recurring schedules to all shards of the target.
 func (m *mover) copyRuns(ctx context.Context) error {
 	for _, name := range m.names {
-		noted, err := m.from.notedRuns(ctx, name)
-		if err == nil && len(noted) > 0 {
-			err = m.to.noteRuns(ctx, m.layout.Names(m.topic), noted)
-		}
-		if err != nil {
+		if _, err := m.from.copyRuns(ctx, name, m.to, m.layout.Names(m.topic)); err != nil {
 			return fmt.Errorf("move the runs of recurring schedules of %q: %w", name, err)
 		}
 	}

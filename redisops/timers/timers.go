@@ -67,6 +67,7 @@ type Timers struct {
 	unfenced        atomic.Bool // nor to the layouts of physical topics
 
 	topics, queues known
+	hearing        scripts.Hearing // of hints
 
 	mu     sync.Mutex
 	shards []redis.ClusterSlot // as Check last found them; none: one server

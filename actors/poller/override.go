@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/wakebell/wakebell/actors/internal/host"
+	"github.com/wakebell/wakebell/internal/backoff"
 	"github.com/wakebell/wakebell/messages/exchange"
 )
 
@@ -67,7 +68,7 @@ func (p *poller) suspendClaims() {
 func (p *poller) planAsk() {
 	p.askAt = time.Time{}
 	if p.drain == nil && p.ReadOverride != nil && (p.override.Paused || p.withheld) {
-		p.askAt = time.Now().Add(host.Jitter(p.MaxPollingInterval, 0.5, p.random()))
+		p.askAt = time.Now().Add(backoff.Jitter(p.MaxPollingInterval, 0.5, p.random()))
 	}
 }
 
@@ -86,7 +87,7 @@ func (p *poller) readOverride() {
 		p.overrideAt = time.Now()
 		return
 	}
-	p.overrideAt = time.Now().Add(host.Jitter(p.overrideInterval(), 0.5, p.random()))
+	p.overrideAt = time.Now().Add(backoff.Jitter(p.overrideInterval(), 0.5, p.random()))
 	if p.overrideReading {
 		p.overrideStale = true // the read in progress may be too old
 		return
@@ -109,7 +110,7 @@ func (p *poller) applyOverride(m overrideRead) {
 		p.control = cmp.Or(p.noticed, m.override.Mark)
 	case errors.Is(m.err, exchange.ErrUnavailable):
 		p.overrideFailures++
-		p.overrideAt = time.Now().Add(host.Jitter(host.ExponentialDelay(time.Second, p.overrideFailures, maxErrorDelay), 0.5, p.random()))
+		p.overrideAt = time.Now().Add(backoff.Jitter(backoff.Exponential(time.Second, p.overrideFailures, maxErrorDelay), 0.5, p.random()))
 		p.redisDown(m.err)
 	default:
 		p.overrideKnown = true

@@ -193,11 +193,12 @@ func (p *poller) takeSettlements(s *stream, f *flight) {
 		}
 		f.settling = append(f.settling, v)
 		f.request.Settle = append(f.request.Settle, exchange.Settlement{
-			Held:    exchange.Held{ID: v.lease.ID, Token: v.lease.Token},
+			Held:    v.lease.held(),
 			Verdict: v.kind,
 			Delay:   v.delay,
 			Reason:  v.reason,
 			Failed:  v.failed,
+			Charge:  v.lease.Charge,
 		})
 	}
 	s.toSettle = slices.Delete(s.toSettle, 0, taken) // the array holds no lease that it has passed on

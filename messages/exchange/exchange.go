@@ -62,15 +62,27 @@ type Lease struct {
 	// Failures counts nacks.
 	Failures int
 
+	// Charge is what the claim took of rate limits.
+	Charge Charge
+
 	// Fault is why no handler can receive the lease, for example an id that is not
 	// UTF-8; empty if one can. The poller rejects the timer with this reason.
 	Fault string
 }
 
+// Charge is when the tokens are back that a claim took of rate limits, of the topic and of
+// the key of the timer, by the clock of the source in seconds; 0: it took none. A release
+// gives back what is not back by then.
+type Charge struct{ Topic, Key float64 }
+
 // Held names a lease that the caller holds.
 type Held struct {
 	ID    string
 	Token Token
+
+	// Granted is when Token was given out, by the source's clock; zero: unknown. It only
+	// tells a Cancelled lease from a Superseded one.
+	Granted time.Time
 }
 
 // Verdict is what a settlement does with a timer.
@@ -97,6 +109,7 @@ type Settlement struct {
 	Delay   time.Duration // Nack: from the source's now; at least 0
 	Reason  string        // DeadLetter: the reason; Nack: the last error, for operators
 	Failed  bool          // DeadLetter: whether the last delivery counts as a failure
+	Charge  Charge        // Release: that of the lease; without it no token is given back
 }
 
 // RefusalReason is the reason why a source refused a settlement or an extension.
@@ -105,7 +118,8 @@ type RefusalReason uint8
 const (
 	// Superseded means that the id was scheduled again before the lease expired.
 	Superseded RefusalReason = iota + 1
-	// Cancelled means that the timer was cancelled before the lease expired.
+	// Cancelled means that the timer was cancelled before the lease expired, also if its
+	// id was scheduled again since.
 	Cancelled
 	// Lost means that the lease had expired; another handler may have the timer.
 	Lost

@@ -37,9 +37,9 @@ func (l *logged) String() string {
 	return l.text.String()
 }
 
-// replaced moves an address to a new server. The one before becomes its replica, which keeps
+// moveAddress moves an address to a new server. The one before becomes its replica, which keeps
 // its connections.
-func replaced(t *testing.T, proxy *faultproxy.Proxy, before, now *redistest.Server) {
+func moveAddress(t *testing.T, proxy *faultproxy.Proxy, before, now *redistest.Server) {
 	t.Helper()
 	proxy.Redirect(now.Addr)
 	host, port, err := net.SplitHostPort(now.Addr)
@@ -69,7 +69,7 @@ func TestASubscriptionFollowsItsAddress(t *testing.T) {
 	require.Eventually(t, func() bool { return f.heard(t) }, 30*time.Second, time.Millisecond)
 	require.Empty(t, f.Deaf())
 
-	replaced(t, proxy, before, now)
+	moveAddress(t, proxy, before, now)
 	require.Equal(t, exchange.HintSubscribed, next(t, hints).Kind)
 	require.Eventually(t, func() bool { return f.Deaf() == "" }, 30*time.Second, time.Millisecond)
 	require.NoError(t, now.Client(t).Publish(t.Context(), f.key.Hint, "check 1 x").Err())

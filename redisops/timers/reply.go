@@ -12,9 +12,9 @@ import (
 // replyReader reads the parts of an exchange's reply.
 type replyReader struct{ scripts.Reader }
 
-// parseReply reads the reply of lua/exchange.lua. Apart reports that the leases have
-// no payloads.
-func parseReply(text string) (out *exchange.Reply, apart bool, err error) {
+// parseReply reads the reply of lua/exchange.lua under flow control. Apart reports that the
+// leases have no payloads.
+func parseReply(text string, flow *exchange.Flow) (out *exchange.Reply, apart bool, err error) {
 	r := replyReader{scripts.Reader{Text: text}}
 	out = new(exchange.Reply)
 	now := r.Score()
@@ -30,6 +30,7 @@ func parseReply(text string) (out *exchange.Reply, apart bool, err error) {
 	apart = r.Integer() != 0
 	out.Held = scripts.Micros(int64(r.Integer()))
 	out.KeyHeld = r.Integer()
+	charges := r.Word()
 	out.Control = strings.Clone(r.Word())
 	if out.Control == unknownMark {
 		out.Control = ""
@@ -52,6 +53,7 @@ func parseReply(text string) (out *exchange.Reply, apart bool, err error) {
 	if r.Err == nil && leases > 0 {
 		r.leases(out, leases, copier{small: 2*len(text) <= idChunk+payloadChunk})
 	}
+	r.Charges(charges, out.Leases, flow)
 	if r.Err == nil && r.Text != "" {
 		r.Fail("more than announced")
 	}

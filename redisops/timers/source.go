@@ -86,6 +86,9 @@ func (t *TimerSource) Exchange(ctx context.Context, r *exchange.Request) (*excha
 	if len(reply.Refused)+len(reply.DeadLettered) > 0 {
 		restoreOrder(r.Settle, reply)
 	}
+	if err := t.findCancelled(ctx, r, reply); err != nil {
+		return nil, fmt.Errorf("exchange on %q: %w", t.topic, err)
+	}
 	return reply, nil
 }
 
@@ -139,7 +142,7 @@ func (t *TimerSource) run(ctx context.Context, r *exchange.Request, fetchFrom in
 				script = exchangeKeysScript
 			}
 		}
-		args = append(args, r.Flow.Words())
+		args = append(args, scripts.FlowWords(r))
 	}
 	keys = append(keys, t.controlKey(asks))
 	alone := t.timers.NoCoalescing || len(r.Settle)+len(r.Extend) >= aloneFrom
@@ -148,7 +151,7 @@ func (t *TimerSource) run(ctx context.Context, r *exchange.Request, fetchFrom in
 	if err != nil {
 		return nil, false, err
 	}
-	if reply, apart, err = parseReply(packed); err == nil {
+	if reply, apart, err = parseReply(packed, &r.Flow); err == nil {
 		reply.Sent = sent
 	}
 	return reply, apart, err

@@ -23,6 +23,9 @@ func (p *poller) exchangeAnswered(m exchanged) {
 	s.unsettled = s.unsettled && !f.complete
 	p.reserved -= f.request.Want
 	p.refundShare(f.request.Want - len(m.reply.Leases))
+	if p.controlAnswered(m.reply) && len(m.reply.Leases) == 0 {
+		f.request.Want = 0 // it was no claim
+	}
 	p.Counters.Exchanges.Add(1)
 	p.Counters.LastExchange.Store(now.UnixNano())
 	p.redisReachable(f.sent)
@@ -155,7 +158,7 @@ func (p *poller) extensionsAnswered(f *flight, r *exchange.Reply) {
 			continue
 		}
 		if r.Extended != "" {
-			l.Token = r.Extended
+			l.Token, l.granted = r.Extended, f.granted(r)
 		}
 		p.confirm(l, f.sent, r.Remaining)
 		if !l.verify { // otherwise it was requested after f was sent

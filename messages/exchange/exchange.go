@@ -79,6 +79,10 @@ type Charge struct{ Topic, Key float64 }
 type Held struct {
 	ID    string
 	Token Token
+
+	// Granted is when Token was given out, by the source's clock; zero: unknown. It only
+	// tells a Cancelled lease from a Superseded one.
+	Granted time.Time
 }
 
 // Verdict is what a settlement does with a timer.
@@ -114,7 +118,8 @@ type RefusalReason uint8
 const (
 	// Superseded means that the id was scheduled again before the lease expired.
 	Superseded RefusalReason = iota + 1
-	// Cancelled means that the timer was cancelled before the lease expired.
+	// Cancelled means that the timer was cancelled before the lease expired, also if its
+	// id was scheduled again since.
 	Cancelled
 	// Lost means that the lease had expired; another handler may have the timer.
 	Lost
@@ -181,6 +186,10 @@ type Request struct {
 
 	// Flow is the flow control that bounds the claim. Sources that have none ignore it.
 	Flow Flow
+
+	// Control is the mark of the cluster-wide settings that the caller applies; empty: it
+	// does not know it. If the source has other settings, nothing is claimed.
+	Control string
 }
 
 // Reply answers a Request.
@@ -217,6 +226,11 @@ type Reply struct {
 	// KeyHeld is the number of timers that the exchange made wait for a token of their key;
 	// 0 if the answer is a repeated one.
 	KeyHeld int
+
+	// Control is the mark of the cluster-wide settings as they are now, also if the answer
+	// is a repeated one; empty: the source does not know it, or has none. It changes
+	// whenever they do.
+	Control string
 
 	// Healed counts entries without a payload that the claim removed.
 	OrphansRemoved int

@@ -61,10 +61,16 @@ func (w *world) follow(n *node) {
 		w.fail("polled: %v", err)
 	}
 	for _, name := range names {
-		if n.source(name) == nil {
-			o := timers.SourceOptions{MaxClaims: mostClaims, SkipFailed: w.skips}
-			n.sources = append(n.sources, &modelSource{src: n.store.timers.Source(name, o), incarnation: rand.Text()})
+		has := func(s *modelSource) bool { return s.src.Name() == name }
+		if slices.ContainsFunc(n.sources, has) {
+			continue
 		}
+		if i := slices.IndexFunc(n.ended, has); i >= 0 { // a failover has brought it back
+			n.sources, n.ended = append(n.sources, n.ended[i]), slices.Delete(n.ended, i, i+1)
+			continue
+		}
+		o := timers.SourceOptions{MaxClaims: mostClaims, SkipFailed: w.skips}
+		n.sources = append(n.sources, &modelSource{src: n.store.timers.Source(name, o), incarnation: rand.Text()})
 	}
 	n.sources = slices.DeleteFunc(n.sources, func(s *modelSource) bool {
 		gone := !slices.Contains(names, s.src.Name())
@@ -189,8 +195,9 @@ func (w *world) leased(n *node, s *modelSource, l exchange.Lease, ttl time.Durat
 		w.fail("%s is delivered while it runs", l.ID)
 	}
 	t.delivered, t.failed = true, false
+	counts := s.src.ByKey() && (s.flow.PerKey > 0 || s.flow.KeyRateLimit == 0)
 	at.runs = append(at.runs, &run{
-		id: l.ID, key: t.key, place: s.src.Name(), from: now, until: now.Add(ttl), period: w.period, flow: s.flow,
+		id: l.ID, key: t.key, place: s.src.Name(), from: now, until: now.Add(ttl), period: w.period, flow: s.flow, counts: counts,
 		version: t.payload, node: n, lease: l,
 	})
 	w.checkLimits(at, s)
@@ -248,7 +255,7 @@ func (w *world) settled(at *site, reply *exchange.Reply, runs []*run, verdict ex
 		case exchange.Nack:
 			t.failed, t.due = true, time.Now().Add(delay)
 		case exchange.Release:
-			r.released = true
+			r.released, t.delivered = true, r.lease.Claims > 1
 		}
 	}
 }

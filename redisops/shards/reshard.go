@@ -1,10 +1,12 @@
 package shards
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 	"time"
 
 	"github.com/wakebell/wakebell/internal/sharding"
@@ -12,9 +14,9 @@ import (
 )
 
 const (
-	movePage  = 200     // timers that a step looks at
-	moveBytes = 1 << 20 // of payloads in a step
-	moveKey   = 2000    // timers of a key that can be moved together
+	movePage  = 200       // timers that one script takes, and timers of the timeline that it looks at
+	moveBytes = 512 << 10 // of payloads that one script takes, unless one timer has more
+	movePages = 10        // scripts of a step that find nothing to take
 
 	// moveMargin is how soon before its instant a timer without a key is not moved any
 	// more. It is longer than an outbox of a process that died waits for a node.
@@ -22,6 +24,10 @@ const (
 
 	// reportEvery is the time between two reports of the progress.
 	reportEvery = 200 * time.Millisecond
+
+	// pageWait is how long it waits between two steps that found nothing to take, because
+	// they did not look at all timers.
+	pageWait = 10 * time.Millisecond
 
 	// stayWait is how long a resharding waits for timers that could not be moved.
 	stayWait = 200 * time.Millisecond
@@ -82,7 +88,7 @@ func (s *Store) reshardStep(ctx context.Context, topic string, n int, p *Progres
 		p.Done = !p.Layout.Moving && p.Layout.To == 0
 		return stayWait, err
 	}
-	moved, err := s.move(ctx, topic, l)
+	moved, ended, err := s.move(ctx, topic, l)
 	p.Moved += moved
 	if errors.Is(err, scripts.ErrStaleLayout) { // another process has changed it
 		return 0, s.layouts.agree(ctx, topic)
@@ -92,6 +98,9 @@ func (s *Store) reshardStep(ctx context.Context, topic string, n int, p *Progres
 	}
 	if p.Left, err = s.leftIn(ctx, topic, l); err != nil || moved > 0 {
 		return 0, err
+	}
+	if !ended {
+		return pageWait, nil
 	}
 	if l, err = s.Settle(ctx, topic); err != nil {
 		return 0, err
@@ -107,17 +116,28 @@ func (s *Store) advance(ctx context.Context, topic string, n int) (sharding.Layo
 	if err := CheckCount(topic, n); err != nil {
 		return sharding.Layout{}, err
 	}
-	return s.layouts.change(ctx, topic, func(l sharding.Layout) (sharding.Layout, error) {
+	var moving error
+	l, err := s.layouts.change(ctx, topic, func(l sharding.Layout) (next sharding.Layout, err error) {
+		moving = nil
 		switch {
 		case l.To > 0 && l.To != n, l.Moving && l.Count() != n:
 			return l, errShards("%d for topic %q: it is being changed to %d; finish that first", n, topic, max(l.To, l.Count()))
-		case l.Moving, l.To == 0 && l.Count() == n:
+		case l.To == 0 && !l.Moving && l.Count() == n:
 			return l, nil
 		}
 		now, err := s.now(ctx)
+		if err == nil {
+			moving, err = s.movesAway(ctx, topic, l, now)
+		}
 		switch {
 		case err != nil:
 			return l, err
+		case moving != nil && l.To == 0: // if timers move, by an earlier version, which did not refuse it
+			return l, moving
+		case l.Moving:
+			return l, nil
+		case moving != nil: // it began before the announcement; none begins after it
+			return l.Announced(0, now), nil
 		case l.To == 0:
 			l.Shards = l.Count()
 			return l.Announced(n, now), s.checkInFlightOf(ctx, topic, l, n)
@@ -127,8 +147,23 @@ func (s *Store) advance(ctx context.Context, topic string, n int) (sharding.Layo
 		if err := s.copyControl(ctx, l.Names(topic)[0], sharding.Names(topic, n)); err != nil {
 			return l, err
 		}
-		return s.resharded(ctx, topic, l, n, now)
+		if next, err = s.resharded(ctx, topic, l, n, now); err != nil {
+			return l, err
+		}
+		return next, s.toShards(topic, next).copyAllRates(ctx, l.Names(topic))
 	})
+	return l, cmp.Or(err, moving)
+}
+
+// movesAway returns why the number of shards of a topic cannot change: a move to another
+// Redis has begun, whose batches may be in the outboxes of its shards. Moving is nil if none
+// has.
+func (s *Store) movesAway(ctx context.Context, topic string, l sharding.Layout, now time.Time) (moving, err error) {
+	ids, err := each(ctx, l.Polled(topic, now), s.moveOf)
+	if err == nil && slices.ContainsFunc(ids, func(id string) bool { return id != "" }) {
+		moving = errShards("topic %q is being moved to another Redis; finish that with `wakebell topics move`, or end it with --abort, and repeat the call", topic)
+	}
+	return moving, err
 }
 
 // resharded returns the layout of a topic whose timers are to move. A topic without shards
@@ -158,8 +193,8 @@ func (s *Store) checkInFlightOf(ctx context.Context, topic string, l sharding.La
 }
 
 // move makes one step in each of the shards before, and returns how many timers and
-// entries it has moved.
-func (s *Store) move(ctx context.Context, topic string, l sharding.Layout) (moved int64, err error) {
+// entries it has moved, and whether it has looked at the last ones.
+func (s *Store) move(ctx context.Context, topic string, l sharding.Layout) (moved int64, ended bool, err error) {
 	return s.toShards(topic, l).step(ctx, sharding.Names(topic, l.From))
 }
 

@@ -66,7 +66,7 @@ func (s Fenced) cancel(ctx context.Context, topic string, key *Key, final bool, 
 // cancelPart cancels the timers of one round trip, of two if some have an answer already.
 func (s Fenced) cancelPart(ctx context.Context, topic string, key *Key, final bool, ids []string, found []wakebelltype.Presence) error {
 	var reply string
-	err := s.orKeyless(func() (err error) {
+	err := s.orUnmarked(func() (err error) {
 		reply, err = s.cancelOnce(ctx, topic, key, final, ids)
 		return err
 	})
@@ -126,7 +126,7 @@ func (s Fenced) cancelOnce(ctx context.Context, topic string, key *Key, final bo
 		args[i] = &ids[i]
 	}
 	k := s.keys.Of(topic)
-	keys := append([]string{k.Timeline, k.Payloads, k.Leases, k.Hint}, s.orderKeys(k)...)
+	keys := append([]string{k.Timeline, k.Payloads, k.Leases, k.Hint, s.marks(k)}, s.orderKeys(k)...)
 	err = s.orUnfenced(s.fence, func(f *Fence) error {
 		script := cancelScript
 		keys, args := scripts.WithGuards(f.Guards(s.keys, topic), keys, args)
@@ -152,8 +152,8 @@ func (s Fenced) CancelAll(ctx context.Context, topic string) (int64, error) {
 	}
 	k := s.keys.Of(topic)
 	var reply string
-	err := s.orKeyless(func() (err error) {
-		reply, err = s.runText(ctx, cancelAllScript, topic, append([]string{k.Timeline, k.Payloads, k.Leases, k.Hint}, s.orderKeys(k)...))
+	err := s.orUnmarked(func() (err error) {
+		reply, err = s.runText(ctx, cancelAllScript, topic, append([]string{k.Timeline, k.Payloads, k.Leases, k.Hint, s.marks(k)}, s.orderKeys(k)...))
 		return err
 	})
 	if err != nil {

@@ -65,6 +65,7 @@ type Timers struct {
 	queuesUncounted atomic.Bool // nor to those of queues
 	keyless         atomic.Bool // the user has no right to the keys of timers
 	unfenced        atomic.Bool // nor to the layouts of physical topics
+	unmarked        atomic.Bool // nor to the marks of cancelled runs
 
 	topics, queues known
 
@@ -123,16 +124,17 @@ func Parts() embed.FS { return luaFiles }
 var lua = scripts.NewSet("timers", luaFiles)
 
 // keyedExchange is the parts of an exchange whose timers have keys, but no limits.
-var keyedExchange = []string{"keys", "hand_over", "limits_off", "flow", "keys_states", "keys_order", "flow_key_rate_off", "flow_keys", "due_keys", "packed", "replay", "acks"}
+var keyedExchange = []string{"mark", "keys", "hand_over", "limits_off", "flow", "keys_states", "keys_order", "flow_key_rate_off", "flow_keys", "due_keys", "packed", "replay", "acks"}
 
 var (
-	exchangeScript      = lua.Load("exchange", "flow_off", "packed", "replay", "acks")
-	exchangeFlowScript  = lua.Variant("exchange", "limits", "flow_limits", "flow", "packed", "replay", "acks")
+	exchangeScript      = lua.Load("exchange", "mark", "flow_off", "packed", "replay", "acks")
+	exchangeFlowScript  = lua.Variant("exchange", "mark", "limits", "flow_limits", "flow", "packed", "replay", "acks")
 	exchangeKeysScript  = lua.Variant("exchange", keyedExchange...)
 	scheduleScript      = lua.Fenced("schedule", "tally", "keys_off")
 	scheduleKeysScript  = lua.FencedVariant("schedule", "tally", "keys", "keys_states", "keys_order", "keys_written")
-	cancelScript        = lua.Fenced("cancel", "keys", "keys_states", "keys_order", "keys_written")
-	cancelAllScript     = lua.Fenced("cancel_all")
+	cancelScript        = lua.Fenced("cancel", "cancelled", "keys", "keys_states", "keys_order", "keys_written")
+	cancelAllScript     = lua.Fenced("cancel_all", "cancelled")
+	cancelledRunsScript = lua.Load("cancelled_runs")
 	getScript           = lua.Load("get")
 	rescheduleScript    = lua.Fenced("reschedule", "keys", "keys_states", "keys_order", "keys_written")
 	runNowScript        = lua.Fenced("run_now", "keys", "keys_states", "keys_order", "keys_written")
@@ -153,16 +155,16 @@ var (
 	putScript           = lua.Fenced("put", "keys", "keys_states", "keys_order", "keys_written")
 	removeTopicScript   = lua.Load("remove_topic")
 	keyedScheduleScript = lua.FencedWithin("keyed", "schedule", "tally", "keys_off")
-	keyedCancelScript   = lua.FencedWithin("keyed", "cancel", "keys", "keys_states", "keys_order", "keys_written")
+	keyedCancelScript   = lua.FencedWithin("keyed", "cancel", "cancelled", "keys", "keys_states", "keys_order", "keys_written")
 	recallScript        = lua.Fenced("recall")
 
-	exchangeBothScript      = lua.Variant("exchange", "limits", "flow_limits", "flow", "keys", "keys_states", "keys_order", "flow_key_rate_off", "flow_keys", "due_keys", "packed", "replay", "acks")
-	exchangeRatesScript     = lua.Variant("exchange", "limits", "flow_limits", "flow", "keys", "keys_states", "keys_order", "flow_key_rate", "flow_keys", "due_keys", "packed", "replay", "acks")
+	exchangeBothScript      = lua.Variant("exchange", "mark", "limits", "flow_limits", "flow", "keys", "keys_states", "keys_order", "flow_key_rate_off", "flow_keys", "due_keys", "packed", "replay", "acks")
+	exchangeRatesScript     = lua.Variant("exchange", "mark", "limits", "flow_limits", "flow", "keys", "keys_states", "keys_order", "flow_key_rate", "flow_keys", "due_keys", "packed", "replay", "acks")
 	keyedScheduleKeysScript = lua.FencedWithin("keyed", "schedule", "tally", "keys", "keys_states", "keys_order", "keys_written")
 
 	eachScheduleScript     = lua.FencedWithin("keyed_each", "schedule", "tally", "keys_off")
 	eachScheduleKeysScript = lua.FencedWithin("keyed_each", "schedule", "tally", "keys", "keys_states", "keys_order", "keys_written")
-	eachCancelScript       = lua.FencedWithin("keyed_each", "cancel", "keys", "keys_states", "keys_order", "keys_written")
+	eachCancelScript       = lua.FencedWithin("keyed_each", "cancel", "cancelled", "keys", "keys_states", "keys_order", "keys_written")
 )
 
 // keyedScripts are the scripts for calls with an idempotency key, which store one answer,

@@ -170,17 +170,17 @@ if added > 0 then
   end
 end
 
--- decide says what becomes of a timer of which score was found (nil: none), by
--- a holder or not, and mark, what a once key has of it.
-local function decide(policy, due, score, held, mark)
+-- decide says what becomes of a timer that was due at the instant found (nil: there is
+-- none) and has that record, by a holder or not, and mark, what a once key has of it.
+local function decide(policy, due, found, r, held, mark)
   local kept = held and 'k' or 'p'
-  if mark and not score then return 'o' end
+  if mark and not found then return 'o' end
   -- It was delivered, or moved, since the mark was made.
-  if mark and not same(score, mark) then return kept end
-  if not score then return 'c' end
+  if mark and not undelivered(mark, found, r) then return kept end
+  if not found then return 'c' end
   if policy == 'k' then return kept end
   if held then return 's' end
-  if policy == 'e' and (number(score) <= due or keyed.parked(score)) then return 'e' end
+  if policy == 'e' and number(found) <= due then return 'e' end
   return policy == 'd' and 'm' or 'r'
 end
 
@@ -245,15 +245,12 @@ for i = 1, count do
     if most > 0 then due = math.min(due, number(first) + most / 1e6) end
   end
 
-  local outcome, due_text = decide(policy, due, score, held, mark), nil
+  local found = score and keyed.due_of(score, r, olds[i], now)
+  local outcome, due_text = decide(policy, due, found, r, held, mark), nil
   if outcome == 'o' then
     due_text = mark
   elseif outcome == 'p' or outcome == 'k' or outcome == 'e' then
-    due_text = r and r.activation or score
-    if keyed.parked(due_text) then
-      local place = keyed.place_of(olds[i])
-      due_text = place and keyed.instant_of(place) or text(now)
-    end
+    due_text = r and r.activation or found
   else
     due_text = put(i, due, r, first)
     if compares and score and (mark or not key) and seems_alike(i, due_text, score, size) then

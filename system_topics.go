@@ -65,7 +65,7 @@ func (s *System) actorTopic(h Handler, physical string, shards int) poller.Topic
 		if topic.Node, topic.Reporter = s.node, keys; !s.cfg.NoDivision {
 			topic.Announcer = keys
 		}
-		topic.ReadOverride = s.readOverride(physical, keys, pollerSettings(h.set.tuned))
+		topic.ReadOverride = s.readOverride(keys, pollerSettings(h.set.tuned))
 	}
 	return topic
 }

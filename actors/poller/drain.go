@@ -43,6 +43,7 @@ func (p *poller) startDrain(m *messages.Drain, requester *actor.PID) {
 		return
 	}
 	p.drain = &drain{requester: requester}
+	p.planAsk()
 	p.nextPhase(phaseRun, m.GetTimeout().AsDuration())
 	p.returnUnstarted(math.MaxInt) // leases that no handler has begun are released at once
 }

@@ -13,6 +13,9 @@ import (
 // ClusterOverride is what an operator has set for a topic on all nodes.
 type ClusterOverride struct {
 	Paused bool // claim no timers
+	// Mark is that of the settings that were read, as in exchange.Reply.Control; empty: the
+	// source has none.
+	Mark string
 	// Apply changes the settings of the node; nil: none are overridden.
 	Apply func(*Settings)
 }
@@ -39,6 +42,39 @@ func (p *poller) overrideInterval() time.Duration {
 		interval = keyedOverrideInterval
 	}
 	return cmp.Or(p.OverrideInterval, interval)
+}
+
+// controlAnswered compares the settings that an answer is about with those that are known,
+// and reports whether they have changed. Then the override is read as after a hint, which
+// may not have arrived.
+func (p *poller) controlAnswered(r *exchange.Reply) bool {
+	p.planAsk()
+	if r.Control == "" || r.Control == p.control || p.ReadOverride == nil {
+		return false
+	}
+	p.noticed = r.Control
+	p.suspendClaims()
+	return true
+}
+
+// suspendClaims claims nothing until the override has been read again.
+func (p *poller) suspendClaims() {
+	p.readOverride()
+	p.claimsSuspended = p.overrideReading
+}
+
+// planAsk decides when to send an exchange that only asks whether the settings have
+// changed: while they let the poller claim nothing, no other exchange may follow.
+func (p *poller) planAsk() {
+	p.askAt = time.Time{}
+	if p.drain == nil && p.ReadOverride != nil && (p.override.Paused || p.withheld) {
+		p.askAt = time.Now().Add(backoff.Jitter(p.MaxPollingInterval, 0.5, p.random()))
+	}
+}
+
+// mayAsk reports whether it is time for such an exchange on a stream.
+func (p *poller) mayAsk(s *stream, now time.Time) bool {
+	return s.number == 0 && !p.askAt.IsZero() && !now.Before(p.askAt)
 }
 
 // readOverride reads the override in the background. Nothing is claimed until it
@@ -71,14 +107,17 @@ func (p *poller) applyOverride(m overrideRead) {
 	switch {
 	case m.err == nil:
 		p.override, p.overrideKnown, p.overrideFailures = m.override, true, 0
+		p.control = cmp.Or(p.noticed, m.override.Mark)
 	case errors.Is(m.err, exchange.ErrUnavailable):
 		p.overrideFailures++
 		p.overrideAt = time.Now().Add(backoff.Jitter(backoff.Exponential(time.Second, p.overrideFailures, maxErrorDelay), 0.5, p.random()))
 		p.redisDown(m.err)
 	default:
 		p.overrideKnown = true
+		p.control = cmp.Or(p.noticed, p.control)
 		p.Logger.Warn("override not readable; settings stay as they are", "err", m.err)
 	}
+	p.noticed = ""
 	p.applySettings()
 	if p.overrideStale {
 		p.readOverride()

@@ -76,6 +76,8 @@ type poller struct {
 	overrideReading, overrideStale bool      // it is being read; it changed after that read began
 	claimsSuspended                bool      // until the override that a hint announced has been read
 	overrideAt                     time.Time // next: when override is read again; zero: never
+	control, noticed               string    // mark of override; of the settings for which it is being read, if an answer said that they had changed
+	askAt                          time.Time // next: when to ask whether the settings have changed; zero: claims do
 
 	reports reports
 
@@ -268,6 +270,7 @@ func (p *poller) applySettings() {
 	}
 	p.pace.base, p.pace.limit = p.PollingInterval, p.MaxPollingInterval
 	p.leasesAt = time.Now()
+	p.planAsk()
 	p.enterGroup()
 	p.applyConcurrency()
 	p.openStreams()
@@ -333,8 +336,7 @@ func (p *poller) handleHint(h exchange.Hint) {
 			p.verifyLeases("")
 		}
 	case exchange.HintControl:
-		p.readOverride()
-		p.claimsSuspended = p.overrideReading
+		p.suspendClaims()
 	case exchange.HintCheck:
 		p.verifyLeases(h.ID)
 	case exchange.HintJoined, exchange.HintLeft, exchange.HintHelp:

@@ -111,6 +111,9 @@ func (p *poller) compose(s *stream, now time.Time) *flight {
 		p.reserved += want
 		p.pace.pollSent(now)
 	}
+	if p.mayAsk(s, now) {
+		return f
+	}
 	return s.unlessEmpty(f)
 }
 
@@ -211,7 +214,7 @@ func (p *poller) send(s *stream, f *flight) {
 		s.sequence++
 	}
 	f.request.Incarnation, f.request.Stream, f.request.Sequence = s.incarnation, s.number, s.sequence
-	f.request.LeaseTTL, f.request.Flow = p.LeaseTTL, p.Flow
+	f.request.LeaseTTL, f.request.Flow, f.request.Control = p.LeaseTTL, p.Flow, p.control
 	f.hintsSeen = p.pace.hints
 	s.flight = f
 	p.transmit(s)
@@ -284,6 +287,9 @@ func (p *poller) nextWork() time.Time {
 	}
 	at = earlier(earlier(at, p.divideAt), earlier(p.helpAt, p.reports.at))
 	at = earlier(at, p.overrideAt)
+	if !p.streams[0].busy() && p.batchAt.IsZero() && p.windowAt.IsZero() {
+		at = earlier(at, p.askAt)
+	}
 	if p.breaker != nil {
 		at = earlier(at, p.breaker.Until())
 	}

@@ -23,6 +23,9 @@ func (p *poller) exchangeAnswered(m exchanged) {
 	s.unsettled = s.unsettled && !f.complete
 	p.reserved -= f.request.Want
 	p.refundShare(f.request.Want - len(m.reply.Leases))
+	if p.controlAnswered(m.reply) && len(m.reply.Leases) == 0 {
+		f.request.Want = 0 // it was no claim
+	}
 	p.Counters.Exchanges.Add(1)
 	p.Counters.LastExchange.Store(now.UnixNano())
 	p.redisReachable(f.sent)

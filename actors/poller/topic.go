@@ -39,8 +39,8 @@ type Topic struct {
 	Target      *Target // for Delivery.Forward; nil: leases cannot be forwarded
 
 	// ReadOverride reads the cluster-wide override of the topic's settings; nil:
-	// there is none. It is called at the start, after hints, and every
-	// OverrideInterval.
+	// there is none. It is called at the start, after hints, when an answer of the source
+	// has another mark than the override, and every OverrideInterval.
 	ReadOverride func(context.Context) (ClusterOverride, error)
 	// OverrideInterval is about the interval without hints; 0: 5 min, and 1 min while
 	// limits by key are in force.

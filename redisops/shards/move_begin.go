@@ -46,6 +46,9 @@ func (s *Store) mover(ctx context.Context, topic string, to *Store, arriveIn str
 	if err == nil {
 		err = m.copyMarks(ctx) // before the timers, for clients that already use the target
 	}
+	if err == nil {
+		err = m.copyAllRates(ctx, m.names)
+	}
 	return m, err
 }
 

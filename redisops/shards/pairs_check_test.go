@@ -90,6 +90,9 @@ func (w *world) checkLimits(s *site, src *modelSource) {
 	running, ofKey, everywhere := 0, 0, 0
 	var starts, keyStarts []time.Time
 	for _, r := range s.runs {
+		if r.live() && last.key != "" && r.key == last.key && (r.period == w.period || r.counts) {
+			ofKey++
+		}
 		if r.period != w.period || r.released {
 			continue
 		}
@@ -104,9 +107,6 @@ func (w *world) checkLimits(s *site, src *modelSource) {
 		}
 		if r.live() && r.place == place {
 			running++
-		}
-		if r.live() && last.key != "" && r.key == last.key {
-			ofKey++
 		}
 	}
 	switch {
@@ -160,7 +160,7 @@ func (w *world) audit(s *site) {
 	for got := 1; got > 0; {
 		got = 0
 		for _, src := range n.sources {
-			got += w.claim(n, src, 500, 2*time.Minute)
+			got += w.claim(n, src, 500, time.Minute)
 		}
 	}
 	w.waits(s, n)
@@ -298,7 +298,7 @@ func (w *world) endReshard(s *site) {
 		if p.Done {
 			return
 		}
-		w.pass(max(wait, 10*time.Millisecond))
+		w.pass(max(wait, time.Second/2)) // leases of nodes that died expire meanwhile
 	}
 	l, _, _ = s.clients[0].layouts.Stored(w.ctx, modelTopic)
 	for _, name := range sharding.Names(modelTopic, l.From) {

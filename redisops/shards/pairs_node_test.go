@@ -244,8 +244,9 @@ func (w *world) leased(n *node, s *modelSource, l exchange.Lease, ttl time.Durat
 		w.fail("%s is delivered while it runs", l.ID)
 	}
 	t.delivered, t.failed = true, false
+	counts := s.src.ByKey() && (s.flow.PerKey > 0 || s.flow.KeyRateLimit == 0)
 	at.runs = append(at.runs, &run{
-		id: l.ID, key: t.key, place: s.src.Name(), from: now, until: now.Add(ttl), period: w.period, flow: s.flow,
+		id: l.ID, key: t.key, place: s.src.Name(), from: now, until: now.Add(ttl), period: w.period, flow: s.flow, counts: counts,
 		version: t.payload, node: n, lease: l,
 	})
 	w.checkLimits(at, s)
@@ -303,7 +304,7 @@ func (w *world) settled(at *site, reply *exchange.Reply, runs []*run, verdict ex
 		case exchange.Nack:
 			t.failed, t.due = true, time.Now().Add(delay)
 		case exchange.Release:
-			r.released = true
+			r.released, t.delivered = true, r.lease.Claims > 1
 		}
 	}
 }

@@ -71,6 +71,7 @@ type run struct {
 	flow           exchange.Flow
 	ended          bool // settled, cancelled or replaced
 	released       bool
+	counts         bool // it holds its key for a PerKey that is set later
 	version        string
 	node           *node
 	lease          exchange.Lease

@@ -147,7 +147,10 @@ func (s *Store) advance(ctx context.Context, topic string, n int) (sharding.Layo
 		if err := s.copyControl(ctx, l.Names(topic)[0], sharding.Names(topic, n)); err != nil {
 			return l, err
 		}
-		return s.resharded(ctx, topic, l, n, now)
+		if next, err = s.resharded(ctx, topic, l, n, now); err != nil {
+			return l, err
+		}
+		return next, s.toShards(topic, next).copyAllRates(ctx, l.Names(topic))
 	})
 	return l, cmp.Or(err, moving)
 }

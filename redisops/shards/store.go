@@ -29,6 +29,7 @@ var (
 	takeCountsScript    = lua.Fenced("take_counts")
 	arriveCountsScript  = lua.Fenced("arrive_counts")
 	arriveRunsScript    = lua.Load("arrive_runs")
+	arriveRatesScript   = lua.Load("arrive_rates")
 	raiseScript         = lua.Load("raise")
 	leaveScript         = lua.Fenced("leave")
 	leftScript          = lua.Load("left")

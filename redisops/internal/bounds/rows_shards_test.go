@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/wakebell/wakebell/redisops/shards"
 	"github.com/wakebell/wakebell/redisops/timers"
 	"github.com/wakebell/wakebell/wakebelltype"
@@ -115,6 +117,10 @@ func (b *bench) records(topic string) {
 		runs[name] = "incarnation 12345"
 	}
 	b.must(b.other.HSet(ctx, s.Keys().Of(topic).Runs, runs).Err())
+	for _, key := range ids("key", 0, 1000) {
+		at := float64(time.Now().Add(24 * time.Hour).Unix())
+		b.must(b.other.ZAdd(ctx, s.Keys().Of(topic).KeyRates, redis.Z{Score: at, Member: key}).Err())
+	}
 	for i := range 3 {
 		_, err := s.Schedule(ctx, topic, timers.Entry{ID: fmt.Sprint("once ", i), At: time.Now().Add(24 * time.Hour), Once: time.Hour, Payload: text(10)})
 		b.must(err)

@@ -31,8 +31,12 @@ func (st step) site(w *world) *site   { return w.sites[st.place%2] }
 func (st step) client(s *site) *Store { return s.clients[st.c%2] }
 
 // unnamed reports whether a timer is scheduled without its key, which it keeps. In a topic
-// with shards it would be another timer.
-func (w *world) unnamed(s *site, st step) bool { return st.flag && w.plain(s) }
+// with shards it would be another timer, and so would one that has no key yet and moves to
+// such a topic.
+func (w *world) unnamed(s *site, st step, id string) bool {
+	old := s.timers[id]
+	return old != nil && old.key != "" && st.flag && w.plain(s)
+}
 
 // keyFor returns the key with which an id is scheduled. In a topic with shards it is that of
 // its timer: with another one it would be another timer.
@@ -46,7 +50,7 @@ func (w *world) keyFor(s *site, id string) string {
 func (w *world) entry(s *site, st step, id string) timers.Entry {
 	w.version++
 	e := timers.Entry{ID: id, Key: w.keyFor(s, id), Payload: []byte(strconv.Itoa(w.version)), At: time.Now().Add(st.in())}
-	if w.unnamed(s, st) {
+	if w.unnamed(s, st, id) {
 		e.Key = ""
 	}
 	return e

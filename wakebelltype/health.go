@@ -38,6 +38,7 @@ type Counters struct {
 
 	Repeated         int64 `json:"repeated"`          // of Delivered, those that are not the first attempt
 	Rejected         int64 `json:"rejected"`          // of DeadLettered, those that the handler rejected
+	PayloadsMissing  int64 `json:"payloads_missing"`  // of DeadLettered, those that were due without a payload in Redis
 	RejectedAcks     int64 `json:"rejected_acks"`     // of Acked, those that the handler rejected under DiscardRejected
 	HeartbeatsFailed int64 `json:"heartbeats_failed"` // extensions of leases that failed, were too late, or were not sent in time
 	PrefetchReturned int64 `json:"prefetch_returned"` // prefetched leases that were returned, because no handler was free

@@ -17,7 +17,7 @@ type Topic struct {
 	Superseded, Cancelled, Lost, Hung, OrphansRemoved, Exchanges, Empty, Peeks, Errors,
 	HookCalls, HookSkipped, HookPanics, Incarnations, ClockSteps, LastExchange,
 	Repeated, Rejected, RejectedAcks, FinalErrors, HeartbeatsFailed, PrefetchReturned, HandlerRestarts, Held, Throttled, KeyThrottled, BreakerOpen, BreakerOpened, Concurrency,
-	FallbackDelivered, HelpRequests, Started, Lateness, MaxLateness atomic.Int64
+	PayloadsMissing, FallbackDelivered, HelpRequests, Started, Lateness, MaxLateness atomic.Int64
 
 	Role atomic.Pointer[string] // in the division of the topic; nil: none
 }
@@ -30,6 +30,8 @@ func (c *Topic) Snapshot() wakebelltype.Counters {
 		Repeated:     c.Repeated.Load(),
 		Rejected:     c.Rejected.Load(),
 		RejectedAcks: c.RejectedAcks.Load(),
+
+		PayloadsMissing: c.PayloadsMissing.Load(),
 
 		Delivered:      c.Delivered.Load(),
 		Acked:          c.Acked.Load(),

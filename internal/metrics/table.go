@@ -161,6 +161,7 @@ var (
 	operationDuration = histogram(clients, "messaging.client.operation.duration", "s", "Duration of calls that schedule or publish, retries included.", seconds, system, operation, destination).or(errorType)
 
 	deadAdded    = counter(dead, "wakebell.dead_letters.added", "{timer}", "Timers that the node dead-lettered.", destination)
+	deadMissing  = counter(dead, "wakebell.dead_letters.payload_missing", "{timer}", "Of the timers that the node dead-lettered, those that were due and had no payload in Redis.", destination)
 	deadRedriven = counter(dead, "wakebell.dead_letters.redriven", "{timer}", "Dead letters that this process made timers again.", destination)
 	deadDeleted  = counter(dead, "wakebell.dead_letters.deleted", "{timer}", "Dead letters that this process deleted.", destination)
 

@@ -132,6 +132,10 @@ type Refusal struct {
 	Reason RefusalReason
 }
 
+// PayloadMissing is the reason of the dead letter of a timer that was due and had no
+// payload in the source: a claim makes it.
+const PayloadMissing = "payload missing"
+
 // DeadLettered identifies a timer that the exchange dead-lettered.
 type DeadLettered struct {
 	Index int       // in Request.Settle; -1 if the claim dead-lettered the timer
@@ -209,8 +213,8 @@ type Reply struct {
 	// 0 if the answer is a repeated one.
 	KeyHeld int
 
-	// Healed counts entries without a payload that the claim removed.
-	OrphansRemoved int
+	// Healed counts timers with an instant of minus infinity, which the claim corrected.
+	Healed int
 
 	// Orphans reports that there are payloads or lease records without a timer;
 	// RemoveOrphans removes them. Only an exchange that found nothing due checks this.

@@ -2,6 +2,7 @@ package wakebell_test
 
 import (
 	"context"
+	"strconv"
 	"testing"
 	"time"
 
@@ -53,6 +54,47 @@ func TestDeletedPayloadsAreReported(t *testing.T) {
 		require.EqualValues(t, 2, counters.PayloadsMissing)
 		require.Positive(t, counters.Peeks)
 		require.Zero(t, counters.Delivered)
+		require.NoError(t, sys.Stop())
+	})
+}
+
+// TestADeletedTimelineIsReported checks that a node that finds payloads without a timer keeps
+// them, logs an error again and again, and reports them until they have their timers again.
+func TestADeletedTimelineIsReported(t *testing.T) {
+	t.Parallel()
+	virtually(t, func(t *testing.T) {
+		rdb, _ := redistest.Embedded(t)
+		topic := wakebell.NewTopic[string]("t")
+		var logs logged
+		sys := launch(t, build(t, rdb, wakebell.Config{
+			Logger:   logs.logger(),
+			Handlers: []wakebell.Handler{wakebell.Handle(topic, func(context.Context, wakebell.Timer[string]) error { return nil })},
+		}))
+		for i := range 150 {
+			_, err := topic.Schedule(t.Context(), sys.Client(), "body", wakebell.ID(strconv.Itoa(i)), wakebell.In(time.Hour))
+			require.NoError(t, err)
+		}
+		saved := rdb.ZRangeWithScores(t.Context(), "timers_timeline:t", 0, -1).Val()
+		require.NoError(t, rdb.Del(t.Context(), "timers_timeline:t").Err())
+		<-time.After(30 * time.Minute)
+		require.EqualValues(t, 150, rdb.HLen(t.Context(), "timers_payloads:t").Val())
+		require.EqualValues(t, 150, sys.Counters()["t"].OrphansHeld)
+		const line = "timers were lost"
+		require.Positive(t, logs.count("key=timers_payloads:t count=150 payloads=150"))
+		repeats := logs.count(line)
+		require.Greater(t, repeats, 5)
+		require.LessOrEqual(t, repeats, 31, "at most one a minute")
+		all, err := sys.Client().Overview(t.Context(), "t")
+		require.NoError(t, err)
+		require.Contains(t, all[0].Damage, "150 of 150 payloads have no timer")
+
+		require.NoError(t, rdb.ZAdd(t.Context(), "timers_timeline:t", saved...).Err())
+		<-time.After(5 * time.Minute)
+		require.Zero(t, sys.Counters()["t"].OrphansHeld)
+		repeats = logs.count(line)
+		<-time.After(time.Hour)
+		require.EqualValues(t, 150, sys.Counters()["t"].Acked)
+		require.Equal(t, repeats, logs.count(line))
 		require.NoError(t, sys.Stop())
 	})
 }

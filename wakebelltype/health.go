@@ -26,6 +26,7 @@ type Counters struct {
 	Lost           int64 `json:"lost"`            // leases that expired before they were settled or extended
 	Hung           int64 `json:"hung"`            // handlers ended by the maximum lease age
 	OrphansRemoved int64 `json:"orphans_removed"` // entries without a timer that were removed
+	OrphansHeld    int64 `json:"orphans_held"`    // payloads without a timer that stay, because timers were lost; 0: none
 	Exchanges      int64 `json:"exchanges"`       // replies
 	Empty          int64 `json:"empty"`           // polls that found nothing and settled and extended nothing
 	Peeks          int64 `json:"peeks"`           // polls that found nothing new without an exchange

@@ -222,7 +222,7 @@ func (p *poller) plan(s *stream, f *flight, r *exchange.Reply) {
 	}
 	p.head.claimAnswered(r)
 	p.pace.plan(sent, f.hintsSeen, r.Now, next, p.earlyLead(s, len(r.Leases), next))
-	if r.Orphans {
+	if r.Orphans || p.Counters.OrphansHeld.Load() > 0 {
 		p.collectOrphans()
 	}
 }

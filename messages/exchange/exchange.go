@@ -178,6 +178,16 @@ type Request struct {
 	Flow Flow
 }
 
+// Swept is the result of a sweep of a source.
+type Swept struct {
+	// Removed is the number of remains of timers that were removed.
+	Removed int
+	// Held is about how many payloads without a timer stay, because they are so many that
+	// their timers must have been lost; 0: none. Of is the number of payloads.
+	Held, Of int64
+	Key      string // that has the payloads that stay
+}
+
 // Reply answers a Request.
 type Reply struct {
 	// Now is the source's clock when it answered, also if it repeats an answer.
@@ -217,6 +227,6 @@ type Reply struct {
 	Healed int
 
 	// Orphans reports that there are payloads or lease records without a timer;
-	// RemoveOrphans removes them. Only an exchange that found nothing due checks this.
+	// RemoveOrphans removes them, unless they are too many. Only an exchange that found nothing due checks this.
 	Orphans bool
 }

@@ -341,26 +341,26 @@ func publishedAt(id string, now time.Time) time.Time {
 const healSteps = 100
 
 // RemoveOrphans synchronizes the records of dead letters with their list, from
-// which Python programs remove and to which they add. It returns how many records
-// of absent dead letters it has removed. It ends after 100 steps; the next call
-// continues.
-func (s *Source) RemoveOrphans(ctx context.Context) (removed int, err error) {
+// which Python programs remove and to which they add. It removes records of absent dead
+// letters, however many: the list alone has the payloads. It ends after 100 steps; the next
+// call continues.
+func (s *Source) RemoveOrphans(ctx context.Context) (swept exchange.Swept, err error) {
 	for range healSteps {
 		list, err := s.timers.RunList(ctx, 2, healScript, []string{s.keys.dlq, s.keys.places, s.keys.records})
 		if err != nil {
-			return removed, fmt.Errorf("heal queue %q: %w", s.Name(), err)
+			return swept, fmt.Errorf("heal queue %q: %w", s.Name(), err)
 		}
 		values, err := scripts.Texts(list)
 		if err != nil {
-			return removed, err
+			return swept, err
 		}
 		n, err := strconv.Atoi(values[0])
 		if err != nil {
-			return removed, fmt.Errorf("%w: %w", scripts.ErrReply, err)
+			return swept, fmt.Errorf("%w: %w", scripts.ErrReply, err)
 		}
-		if removed += n; values[1] == "0" {
+		if swept.Removed += n; values[1] == "0" {
 			break
 		}
 	}
-	return removed, nil
+	return swept, nil
 }

@@ -22,7 +22,7 @@ var allFlows = map[string]exchange.Flow{
 }
 
 // TestATimerWithoutAPayloadIsDeadLettered checks that a due timer whose payload was deleted
-// by hand becomes a dead letter, with what is known of it, whatever bounds the claim.
+// by hand becomes a dead letter, with what is known of it, under every flow control.
 func TestATimerWithoutAPayloadIsDeadLettered(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {

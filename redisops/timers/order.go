@@ -122,7 +122,7 @@ func (t *TimerSource) SweepKeys(ctx context.Context, flow exchange.Flow) error {
 		limit, longest = cmp.Or(limit, 1), flow.KeyRatePer/time.Duration(flow.KeyRateLimit)+tokenLateness
 	}
 	keys := append([]string{t.keys.Timeline, t.keys.Leases, t.keys.Hint}, t.keys.order()...)
-	keys = append(keys, t.keys.swept())
+	keys = append(keys, t.keys.swept(), t.keys.Payloads)
 	for cursor := "0"; ; {
 		list, err := t.timers.RunList(ctx, 2, sweepKeysScript, keys, cursor, sweepPage, limit, longest.Microseconds())
 		if err != nil {

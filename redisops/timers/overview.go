@@ -78,7 +78,7 @@ func (s *Timers) overviewPage(ctx context.Context, topics []string) []wakebellty
 			o.Control = wakebelltype.Control{}
 		}
 		var err error
-		if o.Stats, err = s.readStatsReply(ctx, topic, stats[i]); err != nil && o.Err == nil {
+		if o.Stats, o.Damage, err = s.readStatsReply(ctx, topic, stats[i]); err != nil && o.Err == nil {
 			o.Err = fmt.Errorf("stats of %q: %w", topic, err)
 		}
 		o.Division = divisionOf(topic, announced[i].Val()) // without the right to read it, it is unknown
@@ -158,7 +158,7 @@ func (s *Timers) hintChannels(topics []string) []string {
 }
 
 // readStatsReply retries if the server did not know the script.
-func (s *Timers) readStatsReply(ctx context.Context, topic string, reply *redis.Cmd) (wakebelltype.Stats, error) {
+func (s *Timers) readStatsReply(ctx context.Context, topic string, reply *redis.Cmd) (st wakebelltype.Stats, damage string, err error) {
 	keys := statsKeys(s.keys.Of(topic))
 	list, err := reply.Slice()
 	if redis.HasErrorPrefix(err, "NOSCRIPT") {
@@ -167,9 +167,10 @@ func (s *Timers) readStatsReply(ctx context.Context, topic string, reply *redis.
 		err = scripts.Wrap(ctx, keys, err)
 	}
 	if err != nil {
-		return wakebelltype.Stats{}, err
+		return st, "", err
 	}
-	return readStats(list)
+	st, err = readStats(list)
+	return st, damageOf(list, s.keys.Of(topic)), err
 }
 
 // behindPage is how many topics one round trip of Behind reads.

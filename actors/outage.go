@@ -7,6 +7,7 @@ import (
 
 	"github.com/wakebell/wakebell/actors/internal/host"
 	"github.com/wakebell/wakebell/actors/poller"
+	"github.com/wakebell/wakebell/internal/backoff"
 	"github.com/wakebell/wakebell/internal/metrics"
 )
 
@@ -57,7 +58,7 @@ func (s *supervisor) redisDown(m poller.Unavailable) {
 	case o.probing:
 		o.probing = false
 		o.failures++
-		s.probeAfter(m.Shard, o, host.Jitter(host.ExponentialDelay(firstProbeDelay, o.failures, host.MaxProbeDelay), 0.5, s.rt.env.Random()))
+		s.probeAfter(m.Shard, o, backoff.Jitter(backoff.Exponential(firstProbeDelay, o.failures, host.MaxProbeDelay), 0.5, s.rt.env.Random()))
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/wakebell/wakebell/actors/internal/host"
+	"github.com/wakebell/wakebell/internal/backoff"
 	"github.com/wakebell/wakebell/messages/gate"
 )
 
@@ -122,8 +123,8 @@ func (k *gatekeeper) heartbeatInterval() time.Duration {
 // startHeartbeat starts the heartbeat of a part if it does not run.
 func (k *gatekeeper) startHeartbeat(p *part) {
 	if h := &p.heartbeat; h.timer == nil && !h.inFlight {
-		h.checkAt = time.Now().Add(host.Jitter(checkInterval, 0.3, k.cfg.random()))
-		k.heartbeatIn(p, host.Jitter(k.heartbeatInterval(), 0.1, k.cfg.random()))
+		h.checkAt = time.Now().Add(backoff.Jitter(checkInterval, 0.3, k.cfg.random()))
+		k.heartbeatIn(p, backoff.Jitter(k.heartbeatInterval(), 0.1, k.cfg.random()))
 	}
 }
 
@@ -179,7 +180,7 @@ func (k *gatekeeper) heartbeatAnswered(m heartbeatAnswered) {
 		if skipped, ok := k.cfg.logLimit.Allow("heartbeat"); ok { // of all parts
 			k.cfg.Logger.Warn("gates: heartbeat failed", "err", m.err, "attempt", h.failures, "skipped", skipped)
 		}
-		k.heartbeatIn(p, min(host.Jitter(host.ExponentialDelay(firstHeartbeatRetry, h.failures-1, maxHeartbeatRetry), 0.2, k.cfg.random()), k.heartbeatInterval()))
+		k.heartbeatIn(p, min(backoff.Jitter(backoff.Exponential(firstHeartbeatRetry, h.failures-1, maxHeartbeatRetry), 0.2, k.cfg.random()), k.heartbeatInterval()))
 		return
 	}
 	h.failures = 0
@@ -206,7 +207,7 @@ func (k *gatekeeper) heartbeatAnswered(m heartbeatAnswered) {
 		k.sendHeartbeat(p)
 		return
 	}
-	k.heartbeatIn(p, host.Jitter(k.heartbeatInterval(), 0.1, k.cfg.random()))
+	k.heartbeatIn(p, backoff.Jitter(k.heartbeatInterval(), 0.1, k.cfg.random()))
 }
 
 // watchClock polls all gates of a part when its clock has stepped back: the instants
@@ -237,7 +238,7 @@ func (k *gatekeeper) storeUnavailable(p *part, err error) {
 // checkTickets asks the store for the state of the waiting tickets of a part.
 func (k *gatekeeper) checkTickets(p *part) {
 	h := &p.heartbeat
-	h.checkAt = time.Now().Add(host.Jitter(checkInterval, 0.3, k.cfg.random()))
+	h.checkAt = time.Now().Add(backoff.Jitter(checkInterval, 0.3, k.cfg.random()))
 	if h.checking {
 		h.recheck = true
 		return

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/wakebell/wakebell/actors/internal/host"
+	"github.com/wakebell/wakebell/internal/backoff"
 	"github.com/wakebell/wakebell/messages/exchange"
 )
 
@@ -50,7 +51,7 @@ func (p *poller) readOverride() {
 		p.overrideAt = time.Now()
 		return
 	}
-	p.overrideAt = time.Now().Add(host.Jitter(p.overrideInterval(), 0.5, p.random()))
+	p.overrideAt = time.Now().Add(backoff.Jitter(p.overrideInterval(), 0.5, p.random()))
 	if p.overrideReading {
 		p.overrideStale = true // the read in progress may be too old
 		return
@@ -72,7 +73,7 @@ func (p *poller) applyOverride(m overrideRead) {
 		p.override, p.overrideKnown, p.overrideFailures = m.override, true, 0
 	case errors.Is(m.err, exchange.ErrUnavailable):
 		p.overrideFailures++
-		p.overrideAt = time.Now().Add(host.Jitter(host.ExponentialDelay(time.Second, p.overrideFailures, maxErrorDelay), 0.5, p.random()))
+		p.overrideAt = time.Now().Add(backoff.Jitter(backoff.Exponential(time.Second, p.overrideFailures, maxErrorDelay), 0.5, p.random()))
 		p.redisDown(m.err)
 	default:
 		p.overrideKnown = true

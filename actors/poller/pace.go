@@ -3,7 +3,7 @@ package poller
 import (
 	"time"
 
-	"github.com/wakebell/wakebell/actors/internal/host"
+	"github.com/wakebell/wakebell/internal/backoff"
 )
 
 // pace decides when a poller polls. All instants are local; what the source
@@ -151,7 +151,7 @@ func (p *pace) adjustForContention(by int) {
 	p.lostRaces = min(max(p.lostRaces+by, 0), maxLostRaces)
 	p.contentionDelay = 0
 	if p.lostRaces > 0 {
-		p.contentionDelay = time.Duration(float64(host.ExponentialDelay(time.Millisecond, p.lostRaces, maxContentionDelay)) * p.random())
+		p.contentionDelay = time.Duration(float64(backoff.Exponential(time.Millisecond, p.lostRaces, maxContentionDelay)) * p.random())
 	}
 	if p.lostRaces == maxLostRaces { // others win all the time: stay well back
 		p.contentionDelay = (maxContentionDelay + p.contentionDelay) / 2
@@ -179,7 +179,7 @@ func (p *pace) plan(sent time.Time, hints int, sourceNow time.Time, next, lead t
 // idleBackoff is base · 2^(n−1), capped, then ±50 %, as in the Python peers. The
 // jitter is applied after the cap, so that many topics do not poll in step.
 func (p *pace) idleBackoff() time.Duration {
-	return host.Jitter(host.ExponentialDelay(p.base, max(p.emptyPolls-1, 0), p.limit), 0.5, p.random())
+	return backoff.Jitter(backoff.Exponential(p.base, max(p.emptyPolls-1, 0), p.limit), 0.5, p.random())
 }
 
 // later is the later of two instants; a zero a stays zero.

@@ -195,6 +195,7 @@ func (p *poller) takeSettlements(s *stream, f *flight) {
 			Delay:   v.delay,
 			Reason:  v.reason,
 			Failed:  v.failed,
+			Charge:  v.lease.Charge,
 		})
 	}
 	s.toSettle = slices.Delete(s.toSettle, 0, taken) // the array holds no lease that it has passed on

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/wakebell/wakebell/actors/deadhook"
-	"github.com/wakebell/wakebell/actors/internal/host"
+	"github.com/wakebell/wakebell/internal/backoff"
 	"github.com/wakebell/wakebell/messages/exchange"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
@@ -217,7 +217,7 @@ func (p *poller) plan(s *stream, f *flight, r *exchange.Reply) {
 		}
 		// Due by a rounding error, or not claimable: poll again soon, but not in
 		// a hot loop.
-		next = host.ExponentialDelay(time.Millisecond, p.emptyClaims, p.MaxPollingInterval)
+		next = backoff.Exponential(time.Millisecond, p.emptyClaims, p.MaxPollingInterval)
 		p.emptyClaims++
 	}
 	p.head.claimAnswered(r)
@@ -305,5 +305,5 @@ func (p *poller) resume(m Resume) {
 const maxErrorDelay = 5 * time.Second
 
 func (p *poller) errorDelay(failures int) time.Duration {
-	return host.Jitter(host.ExponentialDelay(p.PollingInterval, failures-1, maxErrorDelay), 0.5, p.random())
+	return backoff.Jitter(backoff.Exponential(p.PollingInterval, failures-1, maxErrorDelay), 0.5, p.random())
 }

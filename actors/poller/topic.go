@@ -17,6 +17,7 @@ import (
 	"github.com/wakebell/wakebell/actors/guard"
 	"github.com/wakebell/wakebell/actors/internal/host"
 	"github.com/wakebell/wakebell/actors/records"
+	"github.com/wakebell/wakebell/internal/backoff"
 	"github.com/wakebell/wakebell/internal/loglimit"
 	"github.com/wakebell/wakebell/internal/sharding"
 	"github.com/wakebell/wakebell/messages/exchange"
@@ -252,5 +253,5 @@ type Retry struct {
 // delay is the delay before the retry that follows the given number of earlier
 // failures. random is in [0, 1).
 func (r Retry) delay(failures int, random float64) time.Duration {
-	return host.Jitter(host.ExponentialDelay(r.Initial, failures, r.Max), 0.2, random)
+	return backoff.Jitter(backoff.Exponential(r.Initial, failures, r.Max), 0.2, random)
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/wakebell/wakebell/actors/internal/host"
+	"github.com/wakebell/wakebell/internal/backoff"
 	"github.com/wakebell/wakebell/messages"
 )
 
@@ -141,7 +142,7 @@ func (r *relay) listen() {
 			if failures == 0 {
 				log.Warn("the database does not notify; new rows are found by polling", "err", err, "duration", r.cfg.PollInterval)
 			}
-			pause(ctx, host.ExponentialDelay(time.Second, failures, host.ResubscribeDelay))
+			pause(ctx, backoff.Exponential(time.Second, failures, host.ResubscribeDelay))
 		}
 	})
 }
@@ -300,7 +301,7 @@ func (r *relay) end(more bool, err error) {
 		r.schedule(0)
 	default:
 		r.recovered()
-		r.schedule(host.Jitter(r.cfg.PollInterval, 0.1, r.env.Random()))
+		r.schedule(backoff.Jitter(r.cfg.PollInterval, 0.1, r.env.Random()))
 	}
 }
 
@@ -343,7 +344,7 @@ func (r *relay) failed(err error) time.Duration {
 	if r.failures == 0 {
 		r.log.Error("the outbox cannot be relayed; retrying", "err", err)
 	}
-	delay := host.Jitter(host.ExponentialDelay(firstRetry, r.failures, maxRetry), 0.2, r.env.Random())
+	delay := backoff.Jitter(backoff.Exponential(firstRetry, r.failures, maxRetry), 0.2, r.env.Random())
 	r.failures++
 	return delay
 }

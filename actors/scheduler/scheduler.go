@@ -12,6 +12,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/wakebell/wakebell/actors/internal/host"
+	"github.com/wakebell/wakebell/internal/backoff"
 	"github.com/wakebell/wakebell/messages/exchange"
 )
 
@@ -201,7 +202,7 @@ func (b *scheduler) failed(err error) time.Duration {
 	if !errors.Is(err, exchange.ErrUnavailable) {
 		b.schedule, limit = b.config.Schedule(), maxRetry
 	}
-	delay := host.Jitter(host.ExponentialDelay(firstRetry, b.failures, limit), 0.2, b.env.Random())
+	delay := backoff.Jitter(backoff.Exponential(firstRetry, b.failures, limit), 0.2, b.env.Random())
 	b.failures++
 	return delay
 }

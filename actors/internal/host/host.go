@@ -1,12 +1,11 @@
 // Package host holds what the actors of a runtime share: their environment, the
-// restart strategy, backoff, panic handling, and limits for log lines.
+// restart strategy, panic handling, and limits for log lines.
 package host
 
 import (
 	"context"
 	"fmt"
 	"log/slog"
-	"math"
 	"math/rand/v2"
 	"runtime/debug"
 	"slices"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"github.com/wakebell/wakebell/internal/backoff"
 	"github.com/wakebell/wakebell/internal/loglimit"
 	"github.com/wakebell/wakebell/internal/metrics"
 )
@@ -57,17 +57,6 @@ func (p UserPanic) String() string { return fmt.Sprint(p.Reason) }
 
 // MaxProbeDelay is the longest delay between attempts while Redis is unavailable.
 const MaxProbeDelay = time.Second
-
-// ExponentialDelay returns initial · 2^n, at most limit.
-func ExponentialDelay(initial time.Duration, n int, limit time.Duration) time.Duration {
-	d := float64(initial) * math.Pow(2, float64(min(n, 62)))
-	return time.Duration(min(d, float64(limit)))
-}
-
-// Jitter varies d by up to ±fraction.
-func Jitter(d time.Duration, fraction, random float64) time.Duration {
-	return time.Duration(float64(d) * (1 + fraction*(2*random-1)))
-}
 
 // IOTimeout is how long calls of the source may take to return after a stop.
 const IOTimeout = time.Second
@@ -118,7 +107,7 @@ func (s *Restart) HandleFailure(_ *actor.ActorSystem, supervisor actor.Superviso
 	if stats.NumberOfFailures(s.ResetAfter) == 0 {
 		stats.Reset()
 	}
-	delay := Jitter(ExponentialDelay(s.Initial, stats.FailureCount(), s.Max), 0.2, random())
+	delay := backoff.Jitter(backoff.Exponential(s.Initial, stats.FailureCount(), s.Max), 0.2, random())
 	if stats.FailureCount() >= maxFailures { // stats stores the instant of each failure
 		stats.Reset()
 		for range maxFailures / 2 {

@@ -57,7 +57,7 @@ func (t *TimerSource) RemoveOrphans(ctx context.Context) (swept exchange.Swept, 
 func (t *TimerSource) sweepHash(ctx context.Context, hash string, at *Sweep) (done Swept, err error) {
 	if hash == t.keys.Payloads {
 		look := *at
-		counted, err := t.timers.Sweep(ctx, t.keys, hash, &look, healEntries, false)
+		counted, err := t.timers.sweep(ctx, t.keys, hash, &look, healEntries, "l")
 		if err != nil || counted.Orphans == 0 {
 			*at = look
 			return counted, err
@@ -83,15 +83,16 @@ type Swept struct {
 // true and they are not too many. It ends after limit entries or at the end of the hash,
 // where it sets at to zero.
 func (s *Timers) Sweep(ctx context.Context, keys TopicKeys, hash string, at *Sweep, limit int, remove bool) (done Swept, err error) {
+	return s.sweep(ctx, keys, hash, at, limit, flag(remove))
+}
+
+// sweep is Sweep; remove is as in lua/heal.lua.
+func (s *Timers) sweep(ctx context.Context, keys TopicKeys, hash string, at *Sweep, limit int, remove string) (done Swept, err error) {
 	if at.Cursor == "" {
 		*at = Sweep{Cursor: "0", page: healFirst}
 	}
-	removes := "0"
-	if remove {
-		removes = "1"
-	}
 	for done.Examined < limit {
-		list, err := s.RunList(ctx, 6, healScript, []string{keys.Timeline, keys.Payloads, hash}, at.Cursor, at.page, removes)
+		list, err := s.RunList(ctx, 6, healScript, []string{keys.Timeline, keys.Payloads, hash}, at.Cursor, at.page, remove)
 		if err != nil {
 			return done, err
 		}

@@ -5,7 +5,7 @@
 -- KEYS: timeline payloads hash
 --   hash: the payloads, or other entries of timers.
 -- ARGV: cursor count remove
---   remove: 1, or 0 to leave them.
+--   remove: 1; 0 to count them only; l to count them, unless they are too many.
 -- Returns: the next cursor ('0' at the end), how many were examined, how many
 --   have no timer, the bytes read, how many payloads there are more than timers if that
 --   is why nothing was examined, else 0, and how many payloads there are; as texts.
@@ -21,7 +21,7 @@ local function whole(n) return string.format('%.0f', n) end
 
 local of_payloads = KEYS.hash == KEYS.payloads
 local stored = redis.call('HLEN', KEYS.payloads)
-if of_payloads and ARGV.remove == '1' then
+if of_payloads and ARGV.remove ~= '0' then
   local more = stored - redis.call('ZCARD', KEYS.timeline)
   if excessive(more, stored) then return {ARGV.cursor, '0', '0', '0', whole(more), whole(stored)} end
 end

@@ -59,7 +59,7 @@ func (s *Timers) overviewPage(ctx context.Context, topics []string) []wakebellty
 	reports := make([]*redis.MapStringStringCmd, len(topics))
 	for i, topic := range topics {
 		k := s.keys.Of(topic)
-		stats[i] = statsScript.EvalSha(ctx, pipe, statsKeys(k), statsSample)
+		stats[i] = statsScript.EvalSha(ctx, pipe, damageKeys(k), statsSample)
 		controls[i] = pipe.HGetAll(ctx, k.Control)
 		announced[i] = pipe.ZRange(ctx, k.Nodes, 0, mostAnnounced-1)
 		reports[i] = pipe.HGetAll(ctx, k.Reports)
@@ -157,20 +157,24 @@ func (s *Timers) hintChannels(topics []string) []string {
 	return channels
 }
 
-// readStatsReply retries if the server did not know the script.
+// readStatsReply retries if the server did not know the script, and without the payloads if
+// the user has no right to them: then no damage is known.
 func (s *Timers) readStatsReply(ctx context.Context, topic string, reply *redis.Cmd) (st wakebelltype.Stats, damage string, err error) {
-	keys := statsKeys(s.keys.Of(topic))
+	k := s.keys.Of(topic)
 	list, err := reply.Slice()
 	if redis.HasErrorPrefix(err, "NOSCRIPT") {
-		list, err = s.RunList(ctx, statsValues, statsScript, keys, statsSample)
+		list, err = s.RunList(ctx, statsValues, statsScript, damageKeys(k), statsSample)
 	} else {
-		err = scripts.Wrap(ctx, keys, err)
+		err = scripts.Wrap(ctx, damageKeys(k), err)
+	}
+	if scripts.IsDenied(err) {
+		list, err = s.RunList(ctx, statsValues, statsScript, statsKeys(k), statsSample)
 	}
 	if err != nil {
 		return st, "", err
 	}
 	st, err = readStats(list)
-	return st, damageOf(list, s.keys.Of(topic)), err
+	return st, damageOf(list, k), err
 }
 
 // behindPage is how many topics one round trip of Behind reads.

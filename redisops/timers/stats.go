@@ -37,7 +37,14 @@ func (s *Timers) Stats(ctx context.Context, topic string) (wakebelltype.Stats, e
 	return readStats(list)
 }
 
+// statsKeys are the keys of the script without that of the payloads, which needs a right of
+// its own.
 func statsKeys(k TopicKeys) []string {
+	return []string{k.Timeline, k.Leases, k.Dead, k.Control, k.Timeline}
+}
+
+// damageKeys are the keys with which the script also counts the payloads.
+func damageKeys(k TopicKeys) []string {
 	return []string{k.Timeline, k.Leases, k.Dead, k.Control, k.Payloads}
 }
 

@@ -163,8 +163,8 @@ func (c contract) check(args []any) {
 	for i, word := range h.keys {
 		key, _ := args[3+i].(string)
 		// The first key takes the place of one that is not used: without counting, and that
-		// of a registry in another slot.
-		unused := (word == "counts" || word == "throughput" || word == "topics") && key == args[3]
+		// of a registry in another slot. Statistics need no payloads.
+		unused := (word == "counts" || word == "throughput" || word == "topics" || word == "payloads" && name == "stats") && key == args[3]
 		// A user without the right to the keys of timers gets keys of the same type.
 		keyless := word == "order" && key == args[3] || (word == "keys" || word == "busy") && c.named(key, "leases")
 		if word != "hash" && word != "key" && !unused && !keyless && !c.named(key, word) {

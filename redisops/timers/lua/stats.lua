@@ -7,7 +7,7 @@
 --   records there are and those read, of these the leased and those that wait
 --   for their next attempt, the lowest score that is due, since when the topic is
 --   paused ('' for none), the timers that wait for their key, and the payloads there are
---   ('' if the key has another type).
+--   ('' if the key has another type, or is that of the timeline).
 
 local bad = mistyped('zset', 'hash', 'stream', 'hash')
 if bad then return bad end
@@ -40,7 +40,7 @@ end
 
 local function count(n) return string.format('%.0f', n) end
 
-local payloads = redis.pcall('HLEN', KEYS.payloads)
+local payloads = KEYS.payloads ~= timeline and redis.pcall('HLEN', KEYS.payloads)
 local oldest = redis.call('ZRANGEBYSCORE', timeline, '(-inf', now_text, 'WITHSCORES', 'LIMIT', '0', '1')[2]
 return {
   now_text, count(redis.call('ZCARD', timeline)), count(redis.call('ZCOUNT', timeline, '-inf', now_text)),

@@ -117,6 +117,9 @@ func (p *poller) orphansCollected(m orphansCollected) {
 	if m.swept.Removed > 0 {
 		p.Logger.Info("orphans removed", "count", m.swept.Removed)
 	}
+	if m.swept.Mended > 0 {
+		p.Logger.Warn("deadlines of messages were lost; these messages are delivered again", "count", m.swept.Mended)
+	}
 	if m.swept.Held > 0 { // repeated about every minute
 		p.Logger.Error("timers were lost; their payloads stay; wakebell repair shows what can be restored",
 			"key", m.swept.Key, "count", m.swept.Held, "payloads", m.swept.Of)

@@ -195,6 +195,9 @@ type Swept struct {
 	// their timers must have been lost; 0: none. Of is the number of payloads.
 	Held, Of int64
 	Key      string // that has the payloads that stay
+	// Mended is the number of messages of a queue whose deadlines were lost, and which have
+	// new ones.
+	Mended int
 }
 
 // Reply answers a Request.

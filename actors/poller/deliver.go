@@ -29,7 +29,11 @@ func (p *poller) deliver(s *stream, f *flight, r *exchange.Reply, received time.
 		if p.MaxLeaseAge > 0 {
 			p.leasesAt = earlier(p.leasesAt, now.Add(p.MaxLeaseAge))
 		}
+		l.granted = f.granted(r)
 		s.hold(l)
+		if f.checked(l.ID) {
+			l.verify, s.extendDue = true, true
+		}
 		if in := f.early(l, r.Now); in > 0 {
 			kept++
 			p.keep(l, received, in)

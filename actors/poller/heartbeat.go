@@ -2,9 +2,8 @@ package poller
 
 import (
 	"context"
+	"slices"
 	"time"
-
-	"github.com/wakebell/wakebell/messages/exchange"
 )
 
 // watchLeases examines the held leases when one of them needs it: it ends the
@@ -83,8 +82,31 @@ func (p *poller) takeExtensions(s *stream, f *flight, now time.Time) {
 		}
 		l.verify, l.extending = false, true
 		f.extended = append(f.extended, l)
-		f.request.Extend = append(f.request.Extend, exchange.Held{ID: l.ID, Token: l.Token})
+		f.request.Extend = append(f.request.Extend, l.held())
 	}
+}
+
+// maxChecks bounds the ids that a flight notes; more stand for all.
+const maxChecks = 100
+
+// verifyLeases has the leases of a timer verified by an immediate extension; an
+// empty id means all leases. A lease that an exchange in flight brings is verified then.
+func (p *poller) verifyLeases(id string) {
+	for _, s := range p.streams {
+		for _, l := range s.held {
+			if id == "" || id == l.ID {
+				l.verify, s.extendDue = true, true
+			}
+		}
+		if f := s.flight; f != nil && len(f.checks) <= maxChecks {
+			f.checks = append(f.checks, id)
+		}
+	}
+}
+
+// checked reports whether a lease that the exchange brings must be verified.
+func (f *flight) checked(id string) bool {
+	return len(f.checks) > 0 && (len(f.checks) > maxChecks || slices.Contains(f.checks, "") || slices.Contains(f.checks, id))
 }
 
 // endHung ends a handler at the maximum lease age and frees its slot: the timer

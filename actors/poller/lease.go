@@ -23,6 +23,7 @@ type lease struct {
 	// deadline is when the lease expires by the local clock, counted from there.
 	// Invariant: confirmed < deadline.
 	confirmed, deadline time.Time
+	granted             time.Time // when its token was given out, by the source's clock
 	queued              time.Time // when it was pushed to the run queue
 	deliveredAt         time.Time // its age counts from here
 	early               bool      // it waits for its instant, see early.go
@@ -57,6 +58,11 @@ type lease struct {
 
 // baseInstant is the instant that shared deadlines count from.
 var baseInstant = time.Now()
+
+// held names the lease to the source.
+func (l *lease) held() exchange.Held {
+	return exchange.Held{ID: l.ID, Token: l.Token, Granted: l.granted}
+}
 
 // localDeadline returns the deadline; any goroutine may call it.
 func (l *lease) localDeadline() time.Time {

@@ -342,18 +342,6 @@ func (p *poller) handleHint(h exchange.Hint) {
 	}
 }
 
-// verifyLeases has the leases of a timer verified by an immediate extension; an
-// empty id means all leases.
-func (p *poller) verifyLeases(id string) {
-	for _, s := range p.streams {
-		for _, l := range s.held {
-			if id == "" || id == l.ID {
-				l.verify, s.extendDue = true, true
-			}
-		}
-	}
-}
-
 // subscribedJitter keeps thousands of topics from polling at the same time when
 // their common subscription is restored.
 const subscribedJitter = 100 * time.Millisecond

@@ -190,7 +190,7 @@ func (p *poller) takeSettlements(s *stream, f *flight) {
 		}
 		f.settling = append(f.settling, v)
 		f.request.Settle = append(f.request.Settle, exchange.Settlement{
-			Held:    exchange.Held{ID: v.lease.ID, Token: v.lease.Token},
+			Held:    v.lease.held(),
 			Verdict: v.kind,
 			Delay:   v.delay,
 			Reason:  v.reason,

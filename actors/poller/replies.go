@@ -158,7 +158,7 @@ func (p *poller) extensionsAnswered(f *flight, r *exchange.Reply) {
 			continue
 		}
 		if r.Extended != "" {
-			l.Token = r.Extended
+			l.Token, l.granted = r.Extended, f.granted(r)
 		}
 		p.confirm(l, f.sent, r.Remaining)
 		if !l.verify { // otherwise it was requested after f was sent

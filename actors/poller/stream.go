@@ -65,6 +65,7 @@ type flight struct {
 	peek       bool      // it is a peek instead of an exchange
 	look       bool      // it is the peek of a fallback
 	overdue    bool      // it claims what a fallback saw overdue
+	checks     []string  // ids that a hint named since it was sent; empty: all
 	sent       time.Time // just before the source was called
 }
 
@@ -77,6 +78,11 @@ type exchanged struct {
 	err         error
 
 	received time.Time // just after the source answered
+}
+
+// granted is when the tokens of a reply to f were given out, by the source's clock.
+func (f *flight) granted(r *exchange.Reply) time.Time {
+	return r.Now.Add(r.Remaining - f.request.LeaseTTL)
 }
 
 func (s *stream) busy() bool { return s.flight != nil }

@@ -34,8 +34,8 @@ if ARGV.apply == '1' and #ids > 0 then
   local records = collect('HMGET', leases, ids, 1, #ids)
   local entry = collect('HMGET', KEYS.keys, ids, 1, #ids)
   for i, id in ipairs(ids) do
-    local place, key = keyed.place_of(entry[i])
-    local instant = keyed.parked(scores[i]) and place and keyed.instant_of(place) or scores[i]
+    local place, key = place_of(entry[i])
+    local instant = keyed.parked(scores[i]) and place and instant_of(place) or scores[i]
     local r = current(records[i], scores[i]) or {claims = 0, failures = 0, activation = instant}
     local letter = {KEYS.dead, '*', 'id', id, 'claims', string.format('%.0f', r.claims),
       'failures', string.format('%.0f', r.failures), 'reason', 'payload missing', 'activation', r.activation, 'at', now_text}

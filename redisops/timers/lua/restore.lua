@@ -36,7 +36,7 @@ local entry = collect('HMGET', KEYS.keys, ids, 1, #ids)
 local scored, recorded, dropped, of_keys = {}, {'', SENTINEL}, {}, {}
 local known, lowest = 0, math.huge
 for i, id in ipairs(ids) do
-  local place, key = keyed.place_of(entry[i])
+  local place, key = place_of(entry[i])
   local wrote = stored[i] and string.match(stored[i], '^[lw]:%d+:%d+:[^:]*:([^:]*)')
   local r, score = wrote and current(stored[i], wrote), nil
   if r then
@@ -46,7 +46,7 @@ for i, id in ipairs(ids) do
       recorded[#recorded + 1], recorded[#recorded + 2] = id, record('w', r, score)
     end
   else
-    score = place and keyed.instant_of(place)
+    score = place and instant_of(place)
     if stored[i] then dropped[#dropped + 1] = id end
   end
   if score then known = known + 1 end
@@ -55,7 +55,7 @@ for i, id in ipairs(ids) do
   lowest = math.min(lowest, number(score))
   if place then
     -- That it was parked: its key has no more free places than before.
-    of_keys[#of_keys + 1] = {id = id, key = key, instant = number(keyed.instant_of(place)), entry = entry[i], score = PARKED}
+    of_keys[#of_keys + 1] = {id = id, key = key, instant = number(instant_of(place)), entry = entry[i], score = PARKED}
   end
 end
 

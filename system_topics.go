@@ -19,6 +19,7 @@ func (s *System) actorTopics() []poller.Topic {
 
 // actorTopic returns the poller of one of the physical topics of a handler.
 func (s *System) actorTopic(h Handler, physical string, shards int) poller.Topic {
+	h.log = s.cfg.Logger
 	full := s.cfg.Prefix + h.topic
 	source, keys := s.source(h, physical)
 	if s.hooks.Source != nil {

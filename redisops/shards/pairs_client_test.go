@@ -35,7 +35,7 @@ func (st step) client(s *site) *Store { return s.clients[st.c%2] }
 // such a topic.
 func (w *world) unnamed(s *site, st step, id string) bool {
 	old := s.timers[id]
-	return old != nil && old.key != "" && st.flag && w.plain(s)
+	return st.flag && old != nil && old.key != "" && w.plain(s)
 }
 
 // keyFor returns the key with which an id is scheduled. In a topic with shards it is that of

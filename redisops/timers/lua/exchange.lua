@@ -94,12 +94,14 @@ local settled = {} -- ids settled here: only the first of two verdicts counts
 
 local function holds(i)
   local id, score, token = ARGV[base + i], scores[i], ARGV[base + total + i]
-  if score and not settled[id] and (score == token or same(score, token)) then
+  local mine = score and (score == token or same(score, token))
+  if mine and not settled[id] then
     settled[id] = true
     return true
   end
+  -- A node may still hold an earlier lease on the id beside the present one.
   local why = 'l'
-  if not settled[id] and (number(token) or 0) > now then why = score and 's' or 'c' end
+  if not mine and (number(token) or 0) > now then why = score and 's' or 'c' end
   refused = refused + 1
   refusals[refused] = (i - 1) .. ' ' .. why .. '\n'
   return false

@@ -1,7 +1,6 @@
-package poller
+package leasing
 
 import (
-	"slices"
 	"time"
 
 	"github.com/wakebell/wakebell/messages/exchange"
@@ -112,25 +111,35 @@ func widthFor(rate float64) time.Duration {
 
 // openWindow opens the window of a stream when an exchange brought timers. Settlements
 // alone open none, so timers that come further apart than the window never wait.
-func (p *poller) openWindow(s *stream, f *flight, timers int, now time.Time) {
-	last := s.windowFrom.Add(p.window.span(p.LeaseTTL))
-	p.window.answered(now, timers)
+func (c *Core) openWindow(s *Stream, f *Flight, timers int, now time.Time) {
+	last := s.windowFrom.Add(c.window.span(c.LeaseTTL))
+	c.window.answered(now, timers)
 	s.windowFrom = time.Time{}
 	if timers == 0 {
 		return
 	}
-	s.windowFrom = f.sent
-	if late := f.sent.Sub(last); late > 0 && late < timerStep+timerMargin {
+	s.windowFrom = f.Sent
+	if late := f.Sent.Sub(last); late > 0 && late < timerStep+timerMargin {
 		s.windowFrom = last // windows that follow one another do not add up their delays
 	}
 }
 
 // endsWindow reports whether an open window ends at this instant. Long windows end
 // rarely, and need no steps.
-func (p *poller) endsWindow(at time.Time) bool {
-	span := p.window.span(p.LeaseTTL)
-	return span > 0 && span <= maxStepped && (at.Equal(p.dueEarly()) ||
-		slices.ContainsFunc(p.streams, func(s *stream) bool { return s.windowFrom.Add(span).Equal(at) }))
+func (c *Core) endsWindow(at time.Time) bool {
+	span := c.window.span(c.LeaseTTL)
+	if span <= 0 || span > maxStepped {
+		return false
+	}
+	if at.Equal(c.dueEarly()) {
+		return true
+	}
+	for _, s := range c.streams {
+		if s.windowFrom.Add(span).Equal(at) {
+			return true
+		}
+	}
+	return false
 }
 
 // inSteps moves the end of a window to a whole number of steps from now, at most one later.
@@ -139,49 +148,45 @@ func inSteps(now, end time.Time) time.Time {
 	return now.Add(max(steps, 0)*timerStep + timerMargin)
 }
 
-// delayForWindow delays the next exchange of a stream until its window has ended,
-// unless something must not wait: a lease, an operator, a handler that waits for the
-// source, or timers that are already late.
-func (p *poller) delayForWindow(s *stream, now time.Time) bool {
-	until := p.windowEnd(s)
-	if !s.settleBy.IsZero() && s.settleBy.Before(until) {
+// windowUntil is until when the next exchange of a stream waits for its window; in the past:
+// it does not, because none is open or because something must not wait: a lease, an operator,
+// a handler that waits for the source, or timers that are already late.
+func (c *Core) windowUntil(s *Stream) (until time.Time) {
+	if s.urgent || s.extendDue || c.pace.backlog || c.paused || c.drain != nil {
+		return until
+	}
+	if until = c.windowEnd(s); !s.settleBy.IsZero() && s.settleBy.Before(until) {
 		until = s.settleBy
 	}
-	if !now.Before(until) || s.urgent || s.extendDue || p.pace.backlog || p.paused || p.drain != nil {
-		return false
-	}
-	if len(s.toSettle) > 0 {
-		p.windowAt = earlier(p.windowAt, until)
-	}
-	return true
+	return until
 }
 
 // nextClaim is when the next timer is due whose claim the acks of a stream can share; in
 // the past: they need not wait, because none is known to be due within maxShare.
-func (p *poller) nextClaim(s *stream) (at time.Time) {
-	if p.pace.fallback > 0 || p.window.fixed != AutomaticWindow || p.window.streak < minStreak || s.number > 0 || len(s.toSettle) == 0 {
+func (c *Core) nextClaim(s *Stream) (at time.Time) {
+	if c.pace.fallback > 0 || c.window.fixed != AutomaticWindow || c.window.streak < minStreak || s.number > 0 || len(s.toSettle) == 0 {
 		return at
 	}
 	for i := range s.toSettle {
-		if s.toSettle[i].kind != exchange.Ack {
+		if s.toSettle[i].Kind != exchange.Ack {
 			return at
 		}
 	}
-	due := earlier(p.pace.dueAt, p.pace.hintAt)
-	limit := s.deliveredAt.Add(min(maxShare, p.LeaseTTL/windowLease))
+	due := c.pace.nextDue()
+	limit := s.deliveredAt.Add(min(maxShare, c.LeaseTTL/windowLease))
 	if due.IsZero() || due.After(limit) {
-		if span := p.earlySpan(s); span > 0 && !due.IsZero() && !due.After(limit.Add(span)) || len(p.early.leases) > 0 {
+		if span := c.earlySpan(s); span > 0 && !due.IsZero() && !due.After(limit.Add(span)) || len(c.early.leases) > 0 {
 			return limit // the acks go with an early claim, or with the acks of kept timers
 		}
 		return at
 	}
-	return earlier(due.Add(p.pace.contentionDelay), p.pace.requestedAt)
+	return earlier(due.Add(c.pace.contentionDelay), c.pace.requestedAt)
 }
 
 // windowEnd is when the window of a stream ends; in the past: none is open.
-func (p *poller) windowEnd(s *stream) time.Time {
-	until := s.windowFrom.Add(p.window.span(p.LeaseTTL))
-	if at := p.nextClaim(s); at.After(until) {
+func (c *Core) windowEnd(s *Stream) time.Time {
+	until := s.windowFrom.Add(c.window.span(c.LeaseTTL))
+	if at := c.nextClaim(s); at.After(until) {
 		return at
 	}
 	return until

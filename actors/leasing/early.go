@@ -1,4 +1,4 @@
-package poller
+package leasing
 
 import (
 	"cmp"
@@ -16,7 +16,7 @@ import (
 // A timer that is kept counts as running: a cancel says so, and tells this node, which
 // then does not begin it. If the node dies, the timer comes back when its lease expires.
 type early struct {
-	leases []*lease  // kept, the one that is due first in front
+	leases []*Lease  // kept, the one that is due first in front
 	handed time.Time // when timers were last handed out
 }
 
@@ -35,90 +35,89 @@ const (
 )
 
 // earlySpan is how long before their instants an exchange of the stream claims timers.
-func (p *poller) earlySpan(s *stream) time.Duration {
+func (c *Core) earlySpan(s *Stream) time.Duration {
 	switch {
-	case p.window.fixed != AutomaticWindow, p.window.streak < minStreak:
+	case c.window.fixed != AutomaticWindow, c.window.streak < minStreak:
 		return 0
-	case s.number > 0, p.pace.fallback > 0, p.Flow.On(), p.share != nil, p.breaker != nil:
+	case s.number > 0, c.pace.fallback > 0, c.Flow.On(), c.share.in(), c.breaker.Breaker != nil:
 		return 0 // others have a claim to these timers
-	case len(p.early.leases) >= p.slots():
+	case len(c.early.leases) >= c.slots():
 		return 0
 	}
-	return min(maxEarly, p.LeaseTTL/earlyLease)
+	return min(maxEarly, c.LeaseTTL/earlyLease)
 }
 
 // earlyLead is how long before its instant the next timer is claimed, so that it is not
 // late while Redis is busy with the exchanges of other topics. It varies, so that topics
 // which began at once do not stay in step. After a reply without timers there is none: the
 // next one may be one that cannot be claimed early, and the claim would be empty.
-func (p *poller) earlyLead(s *stream, claimed int, next time.Duration) time.Duration {
+func (c *Core) earlyLead(s *Stream, claimed int, next time.Duration) time.Duration {
 	if claimed == 0 {
 		return 0
 	}
-	return min(time.Duration(p.random()*float64(p.earlySpan(s)/earlyLeadPart)), next/2)
+	return min(time.Duration(c.Random()*float64(c.earlySpan(s)/earlyLeadPart)), next/2)
 }
 
 // early is how long it takes until the timer of a lease is due; 0: it is. Only a first
 // attempt can be early: later ones keep the instant of the first.
-func (f *flight) early(l *lease, now time.Time) time.Duration {
+func (f *Flight) early(l *Lease, now time.Time) time.Duration {
 	if l.Claims > 1 || l.Failures > 0 {
 		return 0
 	}
-	return min(max(l.Activation.Sub(now), 0), f.request.Ahead)
+	return min(max(l.Activation.Sub(now), 0), f.Request.Ahead)
 }
 
 // keep keeps a lease whose timer is due in after now. The source's clock may run slower
 // than the local one.
-func (p *poller) keep(l *lease, now time.Time, in time.Duration) {
-	l.early, l.queued = true, now.Add(in+time.Duration(clockwatch.MaxDrift*float64(in)))
-	at, _ := slices.BinarySearchFunc(p.early.leases, l, func(a, b *lease) int { return cmp.Compare(a.queued.Sub(b.queued), 0) })
-	for at < len(p.early.leases) && !p.early.leases[at].queued.After(l.queued) {
+func (c *Core) keep(l *Lease, now time.Time, in time.Duration) {
+	l.early, l.Queued = true, now.Add(in+time.Duration(clockwatch.MaxDrift*float64(in)))
+	at, _ := slices.BinarySearchFunc(c.early.leases, l, func(a, b *Lease) int { return cmp.Compare(a.Queued.Sub(b.Queued), 0) })
+	for at < len(c.early.leases) && !c.early.leases[at].Queued.After(l.Queued) {
 		at++ // timers of one instant stay in the order of the source
 	}
-	p.early.leases = slices.Insert(p.early.leases, at, l)
+	c.early.leases = slices.Insert(c.early.leases, at, l)
 }
 
 // dueEarly is when kept timers are handed out next; zero: none is kept. Like exchanges,
 // they share wake-ups of the poller while a window is open.
-func (p *poller) dueEarly() time.Time {
-	if len(p.early.leases) == 0 {
+func (c *Core) dueEarly() time.Time {
+	if len(c.early.leases) == 0 {
 		return time.Time{}
 	}
-	return later(p.early.leases[0].queued, p.early.handed.Add(min(p.window.span(p.LeaseTTL), maxShareEarly)))
+	return later(c.early.leases[0].Queued, c.early.handed.Add(min(c.window.span(c.LeaseTTL), maxShareEarly)))
 }
 
 // handOut hands out the kept timers that are due, or returns all of them when this node
 // must not begin them.
-func (p *poller) handOut(now time.Time) {
-	if len(p.early.leases) == 0 {
+func (c *Core) handOut(now time.Time) {
+	if len(c.early.leases) == 0 {
 		return
 	}
-	if p.drain != nil || p.paused {
-		p.returnEarly()
+	if c.drain != nil || c.paused {
+		c.returnEarly()
 		return
 	}
-	if p.claimsSuspended || now.Before(p.dueEarly()) {
+	if c.override.suspends || now.Before(c.dueEarly()) {
 		return
 	}
 	due := 0
-	for due < len(p.early.leases) && !now.Before(p.early.leases[due].queued) {
+	for due < len(c.early.leases) && !now.Before(c.early.leases[due].Queued) {
 		due++
 	}
-	p.early.handed = now
-	out := newHandOver(p, now)
-	for _, l := range p.takeEarly(due) {
-		late := now.Sub(l.queued)
-		l.Claimed, l.queued = l.Activation.Add(late), now
+	c.early.handed = now
+	out := c.newHandOver(now)
+	for _, l := range c.takeEarly(due) {
+		l.Late, l.Queued = now.Sub(l.Queued), now
 		out.give(l)
 	}
 	out.end()
 }
 
 // takeEarly removes the first n kept leases, and returns those that still hold.
-func (p *poller) takeEarly(n int) []*lease {
-	taken := slices.Clone(p.early.leases[:n])
-	p.early.leases = slices.Delete(p.early.leases, 0, n)
-	return slices.DeleteFunc(taken, func(l *lease) bool {
+func (c *Core) takeEarly(n int) []*Lease {
+	taken := slices.Clone(c.early.leases[:n])
+	c.early.leases = slices.Delete(c.early.leases, 0, n)
+	return slices.DeleteFunc(taken, func(l *Lease) bool {
 		l.early = false
 		if l.refused == 0 && !l.ended {
 			return false
@@ -129,9 +128,9 @@ func (p *poller) takeEarly(n int) []*lease {
 }
 
 // returnEarly releases all kept leases.
-func (p *poller) returnEarly() {
-	for _, l := range p.takeEarly(len(p.early.leases)) {
+func (c *Core) returnEarly() {
+	for _, l := range c.takeEarly(len(c.early.leases)) {
 		l.stream.drop(l)
-		p.releaseLease(l)
+		c.release(l)
 	}
 }

@@ -1,4 +1,4 @@
-package poller
+package leasing
 
 import (
 	"time"
@@ -75,7 +75,7 @@ func (p *pace) prompt() bool { return p.fallback == 0 || p.helping }
 // wakeAt is when to poll next; zero: not without another event.
 func (p *pace) wakeAt() time.Time {
 	at := earlier(p.pollAt, p.requestedAt)
-	if due := earlier(p.dueAt, p.hintAt); !due.IsZero() {
+	if due := p.nextDue(); !due.IsZero() {
 		at = earlier(at, due.Add(p.contentionDelay+p.fallback))
 	}
 	return later(at, p.heldUntil)
@@ -182,18 +182,5 @@ func (p *pace) idleBackoff() time.Duration {
 	return backoff.Jitter(backoff.Exponential(p.base, max(p.emptyPolls-1, 0), p.limit), 0.5, p.random())
 }
 
-// later is the later of two instants; a zero a stays zero.
-func later(a, b time.Time) time.Time {
-	if !a.IsZero() && a.Before(b) {
-		return b
-	}
-	return a
-}
-
-// earlier is the earlier of two instants; zero counts as never.
-func earlier(a, b time.Time) time.Time {
-	if a.IsZero() || (!b.IsZero() && b.Before(a)) {
-		return b
-	}
-	return a
-}
+// nextDue is when the next timer is due by replies and hints; zero: none is known.
+func (p *pace) nextDue() time.Time { return earlier(p.dueAt, p.hintAt) }

@@ -1,4 +1,4 @@
-package poller
+package leasing
 
 import "time"
 
@@ -14,7 +14,6 @@ type prefetch struct {
 
 	since    time.Time // when the current measurement began
 	finished int       // leases finished since then, each within MaxPrefetchWait
-	checkAt  time.Time // when to look for leases that wait too long; zero: none waits
 }
 
 const (
@@ -30,8 +29,8 @@ const (
 // countFinished counts a finished lease. Handlers that take longer than
 // MaxPrefetchWait do not count: many of them that finish together would look like
 // quick ones.
-func (a *prefetch) countFinished(l *lease, now time.Time) {
-	if now.Sub(l.queued) < MaxPrefetchWait {
+func (a *prefetch) countFinished(l *Lease, now time.Time) {
+	if now.Sub(l.Queued) < MaxPrefetchWait {
 		a.finished++
 	}
 }
@@ -46,33 +45,44 @@ func (a *prefetch) measure(now time.Time) {
 	a.since, a.finished = now, 0
 }
 
+// setPrefetch sets how many leases are claimed beyond the free handlers.
+func (c *Core) setPrefetch(now time.Time) {
+	switch {
+	case c.NoPrefetch:
+	case c.Flow.MaxInFlight > 0 || c.share.in(): // a lease that waits would keep another from being handled
+		c.prefetch.limit = 0
+	default:
+		c.prefetch.measure(now)
+	}
+}
+
 // returnExcess releases the leases that have waited longer than MaxPrefetchWait
 // for a handler, as far as there are more leases than handlers.
-func (p *poller) returnExcess(now time.Time) {
-	if p.prefetch.checkAt.IsZero() || now.Before(p.prefetch.checkAt) {
+func (c *Core) returnExcess(now time.Time) {
+	if !c.agenda.due(excess, now) {
 		return
 	}
-	p.prefetch.checkAt = time.Time{}
-	oldest := p.queue.oldestQueued()
+	c.agenda[excess] = time.Time{}
+	oldest := c.Effects.Oldest()
 	if oldest.IsZero() {
 		return
 	}
 	if at := oldest.Add(MaxPrefetchWait); now.Before(at) {
-		p.prefetch.checkAt = at
+		c.agenda[excess] = at
 		return
 	}
-	p.prefetch = prefetch{since: now}
-	p.Counters.PrefetchReturned.Add(int64(p.returnUnstarted(max(0, -p.free()))))
+	c.prefetch = prefetch{since: now}
+	c.Counters.PrefetchReturned.Add(int64(c.returnUnstarted(max(0, -c.free()))))
 }
 
 // returnUnstarted releases the last n leases that no handler has begun, and returns
 // how many there were.
-func (p *poller) returnUnstarted(n int) int {
-	unstarted := p.queue.takeLast(n)
+func (c *Core) returnUnstarted(n int) int {
+	unstarted := c.Effects.TakeBack(n)
 	for _, l := range unstarted {
 		l.stream.drop(l)
 		if l.refused == 0 {
-			p.releaseLease(l)
+			c.release(l)
 		}
 	}
 	return len(unstarted)

@@ -1,4 +1,4 @@
-package poller
+package leasing
 
 import (
 	"math/rand/v2"
@@ -163,14 +163,14 @@ func TestAWindowEndsInWholeSteps(t *testing.T) {
 // of a busy topic rarer than the window says.
 func TestWindowsFollowOneAnother(t *testing.T) {
 	t.Parallel()
-	p := &poller{Shared: &Shared{}, Settings: Settings{LeaseTTL: 30 * time.Second}}
+	c := &Core{Settings: Settings{LeaseTTL: 30 * time.Second}}
 	start := time.Unix(0, 0)
 	now := start
-	p.window = window{fixed: AutomaticWindow, width: maxWindow, since: start}
-	s := &stream{}
+	c.window = window{fixed: AutomaticWindow, width: maxWindow, since: start}
+	s := &Stream{}
 	for range 1000 {
-		p.openWindow(s, &flight{sent: now}, 10, now.Add(roundTrip))
-		now = inSteps(now.Add(roundTrip), p.windowEnd(s))
+		c.openWindow(s, &Flight{Sent: now}, 10, now.Add(roundTrip))
+		now = inSteps(now.Add(roundTrip), c.windowEnd(s))
 	}
 	require.InDelta(t, 1000*maxWindow, now.Sub(start), float64(10*maxWindow))
 }

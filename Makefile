@@ -27,7 +27,7 @@ SCALE ?= 1
 FUZZTIME ?= 60s
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-fast gate-histories cluster-failovers takeover faults faults-mutants models stock hostile lint fmt fmt-check vet bench bench-peers bench-test browser-test screenshots outbox-test outbox-bench baseline mixed-versions generate generate-check check fuzz build release-check deploy-test site setup clean
+.PHONY: help demo test test-fast gate-histories cluster-failovers takeover faults faults-mutants models script-bounds stock hostile lint fmt fmt-check vet bench bench-peers bench-test browser-test screenshots outbox-test outbox-bench baseline mixed-versions generate generate-check check fuzz build release-check deploy-test site setup clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -46,7 +46,7 @@ gate-histories: setup ## make many histories of gates and check them (SEED=1 ROU
 	$(GO) test ./internal/faults -run 'TestGateHistories' -v -count 1 -timeout 12h -gate-seed $(SEED) -gate-rounds $(ROUNDS)
 
 cluster-failovers: setup ## show how soon deliveries resume after a failover of a Cluster (ROUNDS=1)
-	@$(GO) test . -run '^TestDeliveriesResumeAfterAClusterFailover$$' -v -count $(ROUNDS) -timeout 0 | grep -e 'new master' -e '^[- ]*FAIL'
+	@$(GO) test ./internal/stacktest/layout -run '^TestDeliveriesResumeAfterAClusterFailover$$' -v -count $(ROUNDS) -timeout 0 | grep -e 'new master' -e '^[- ]*FAIL'
 
 takeover: setup ## show how soon the shards of a killed node are taken over (NODES=20 SHARDS=16 RATE=2000 KILLS=5)
 	@$(GO) test ./internal/faults -run '^TestTakeover$$' -v -count 1 -timeout 0 \
@@ -60,6 +60,9 @@ faults: setup ## inject faults into real nodes and a real Redis, and account for
 models: FOR = 10m
 models: setup ## draw runs of all operations on timers and check what is delivered and what is limited (FOR=10m SEED=1)
 	$(GO) test ./redisops/shards -run '^TestEveryPairOfOperations$$' -v -count 1 -timeout 0 -models.for $(FOR) -models.seed $(SEED) -models.all
+
+script-bounds: setup ## measure for how long each script blocks Redis at its largest settings, and write the table of docs/scale.md
+	$(GO) test ./redisops/internal/bounds -run '^TestEveryScriptIsBounded$$' -v -count 1 -timeout 0 -bounds.measure
 
 stock: setup ## run programs on an unmodified protoactor-go against nodes: bursts, silence, restarts (FOR=10m SEED=1)
 	$(GO) test ./internal/stockpeer -run '^TestStockPeers$$' -v -count 1 -timeout 24h -stock.for $(FOR) -stock.seed $(SEED)

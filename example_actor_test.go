@@ -8,9 +8,12 @@ import (
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
+	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/gate"
 	"github.com/wakebell/wakebell/messages"
+	"github.com/wakebell/wakebell/reminder"
 )
 
 // order is a message to the actor of the shop.
@@ -98,4 +101,110 @@ func ExampleAnswered() {
 	// Output:
 	// [PRESENCE_ABSENT] <nil>
 	// true
+}
+
+// customs is an actor that acquires a gate.
+type customs struct {
+	gates *actor.PID
+	done  chan struct{}
+}
+
+func (a *customs) Receive(c actor.Context) {
+	switch m := c.Message().(type) {
+	case *actor.Started:
+		c.Request(a.gates, &messages.AcquireTurnRequest{Gate: "border"})
+	case *messages.Turn: // the turn is released when the actor stops
+		fmt.Println("through", m.GetGate())
+		c.Request(a.gates, &messages.ReleaseTurnRequest{Gate: "border", Fence: m.GetFence()})
+	case *messages.ReleaseTurnResponse:
+		close(a.done)
+	case *messages.TurnLost, *messages.TurnRefused:
+		fmt.Println("not now:", m)
+	}
+}
+
+func ExampleSystem_Gates() {
+	system := actorSystem()
+	runIn(system, wakebell.Config{Gates: gate.Config{LeaseTTL: time.Minute}}, func(sys *wakebell.System) {
+		a := &customs{gates: sys.Gates().PID(), done: make(chan struct{})}
+		root := system.Root
+		pid := root.Spawn(actor.PropsFromProducer(func() actor.Actor { return a }))
+		<-a.done
+		check(root.StopFuture(pid).Wait())
+	})
+	// Output: through border
+}
+
+func ExampleSystem_Reminders() {
+	run(wakebell.Config{Reminders: &reminder.Config{Node: "shop-1"}}, func(sys *wakebell.System) {
+		cart := reminder.Actor(sys.ActorSystem().NewLocalPID("cart-17"))
+		_, err := sys.Reminders().Set(context.Background(), cart, "close", reminder.In(time.Hour), wrapperspb.String("x"))
+		check(err)
+		state, err := sys.Reminders().Get(context.Background(), cart, "close")
+		check(err)
+		fmt.Println(state.Name, state.Status)
+	})
+	// Output: close pending
+}
+
+func ExampleTimerClient() {
+	// The interface accepts a Client and a remote.Client.
+	remind := func(ctx context.Context, timers wakebell.TimerClient, number string) error {
+		_, err := Invoices.Schedule(ctx, timers, Invoice{number, 995}, wakebell.ID("inv-"+number), wakebell.In(72*time.Hour))
+		return err
+	}
+	run(wakebell.Config{}, func(sys *wakebell.System) {
+		if err := remind(context.Background(), sys.Client(), "42"); err != nil {
+			log.Fatal(err)
+		}
+		info, _, err := sys.Client().Get(context.Background(), Invoices.Name(), "inv-42")
+		fmt.Println(info.State, err)
+	})
+	// Output: pending <nil>
+}
+
+func ExampleSystem_Reserves() {
+	run(wakebell.Config{}, func(sys *wakebell.System) {
+		// The key of its pending messages, timers_timeline:mail::pending, is also the
+		// timeline of the topic "mail::pending".
+		fmt.Println(sys.Reserves("mail"), sys.Reserves("timers_timeline:mail"))
+	})
+	// Output: false true
+}
+
+func ExampleRetryDelay() {
+	verdict := fmt.Errorf("the bank is closed: %w", wakebell.RetryIn(time.Hour))
+	delay, retry := wakebell.RetryDelay(verdict)
+	fmt.Println(delay, retry, wakebell.IsRejected(verdict))
+	fmt.Println(wakebell.IsRejected(wakebell.Reject(errors.New("no such invoice"))))
+	// Output:
+	// 1h0m0s true false
+	// true
+}
+
+func ExampleTarget_NotifyEnd() {
+	ended := make(chan string, 1)
+	has := make(chan struct{})
+	clerk := actor.PropsFromFunc(func(c actor.Context) {
+		switch m := c.Message().(type) {
+		case *messages.Lease: // it is handled asynchronously
+			close(has)
+		case *messages.LeaseEnded:
+			ended <- m.GetId() + ": " + m.GetReason().String()
+		}
+	})
+	run(wakebell.Config{
+		Handlers: []wakebell.Handler{wakebell.Forward(Invoices, wakebell.ToEachActor(clerk).NotifyEnd())},
+	}, func(sys *wakebell.System) {
+		ctx := context.Background()
+		if _, err := Invoices.Schedule(ctx, sys.Client(), Invoice{"42", 995}, wakebell.ID("inv-42")); err != nil {
+			log.Fatal(err)
+		}
+		<-has
+		if _, err := Invoices.Cancel(ctx, sys.Client(), "inv-42"); err != nil {
+			log.Fatal(err)
+		}
+		fmt.Println(<-ended)
+	})
+	// Output: inv-42: LEASE_END_CANCELLED
 }

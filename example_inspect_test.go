@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log"
 	"time"
 
 	"github.com/wakebell/wakebell"
@@ -188,4 +189,121 @@ func ExampleClient_Forget() {
 		}
 	})
 	// Output:
+}
+
+func ExampleClient_DeadLetters() {
+	withDeadLetters(func(ctx context.Context, sys *wakebell.System) {
+		filter := wakebelltype.DeadFilter{Reason: "account"} // zero: all
+		for letter, err := range sys.Client().DeadLetters(ctx, "invoices", filter, wakebelltype.Page{}) {
+			check(err)
+			fmt.Println(letter.ID, "died of:", letter.Reason)
+		}
+	}, "42", "43")
+	// Output:
+	// inv-42 died of: no such account
+	// inv-43 died of: no such account
+}
+
+func ExampleClient_DeadLetter() {
+	withDeadLetters(func(ctx context.Context, sys *wakebell.System) {
+		c := sys.Client()
+		for listed, err := range c.DeadLetters(ctx, "invoices", wakebelltype.DeadFilter{}, wakebelltype.Page{}) {
+			check(err)
+			letter, err := c.DeadLetter(ctx, "invoices", listed.Entry)
+			check(err)
+			fmt.Println(letter.ID, letter.Attempts, string(letter.Content.Body))
+		}
+	}, "42")
+	// Output: inv-42 1 {"Number":"42","Cents":995}
+}
+
+func ExampleClient_LastDead() {
+	withDeadLetters(func(ctx context.Context, sys *wakebell.System) {
+		letters, err := sys.Client().LastDead(ctx, "invoices", 2)
+		check(err)
+		for _, letter := range letters {
+			fmt.Println(letter.ID)
+		}
+	}, "42", "43", "44")
+	// Output:
+	// inv-43
+	// inv-44
+}
+
+func ExampleClient_Redrive() {
+	withDeadLetters(func(ctx context.Context, sys *wakebell.System) {
+		c := sys.Client()
+		bill(c, "inv-43") // the id is pending again
+		became := map[string]wakebelltype.RedriveOutcome{}
+		done, err := c.Redrive(ctx, "invoices", wakebelltype.RedriveOptions{
+			Filter: wakebelltype.DeadFilter{Reason: "no such account"},
+			Rate:   1000, // a second
+			Each:   func(l wakebelltype.RedrivenLetter) { became[l.ID] = l.Outcome },
+		})
+		check(err)
+		fmt.Println(became)
+		fmt.Println("redriven:", done.Redriven, "skipped:", done.SkippedLive)
+	}, "42", "43")
+	// Output:
+	// map[inv-42:redriven inv-43:skipped live]
+	// redriven: 1 skipped: 1
+}
+
+func ExampleClient_DeleteDead() {
+	withDeadLetters(func(ctx context.Context, sys *wakebell.System) {
+		fmt.Println(sys.Client().DeleteDead(ctx, "invoices", wakebelltype.DeadFilter{ReasonPrefix: "no such"}))
+	}, "42", "43")
+	// Output: 2 <nil>
+}
+
+func ExampleConfig_onDead() {
+	heard := make(chan struct{})
+	var received wakebell.DeadLetter
+	run(wakebell.Config{
+		Handlers: []wakebell.Handler{
+			wakebell.Handle(Invoices, func(context.Context, wakebell.Timer[Invoice]) error {
+				return wakebell.Reject(errors.New("card declined"))
+			}),
+		},
+		OnDead: func(_ context.Context, d wakebell.DeadLetter) {
+			fmt.Println(d.ID, "of", d.Topic, "died:", d.Reason)
+			received = d
+			close(heard)
+		},
+	}, func(sys *wakebell.System) {
+		_, err := Invoices.Schedule(context.Background(), sys.Client(), Invoice{"42", 995}, wakebell.ID("inv-42"))
+		if err != nil {
+			log.Fatal(err)
+		}
+		<-heard
+		letter, err := sys.Client().DeadLetter(context.Background(), received.Topic, received.Entry)
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Printf("%s\n", letter.Content.Body)
+	})
+	// Output:
+	// inv-42 of invoices died: card declined
+	// {"Number":"42","Cents":995}
+}
+
+func ExampleClient_Tail() {
+	charge := func(context.Context, wakebell.Timer[Invoice]) error { return nil }
+	run(wakebell.Config{Handlers: []wakebell.Handler{wakebell.Handle(Invoices, charge)}}, func(sys *wakebell.System) {
+		ctx := context.Background()
+		for e, err := range sys.Client().Tail(ctx, Invoices.Name()) {
+			switch {
+			case err != nil:
+				log.Fatal(err)
+			case e.Kind == wakebelltype.EventNode: // the node has joined: its events follow
+				if _, err := Invoices.Schedule(ctx, sys.Client(), Invoice{"42", 995}, wakebell.ID("inv-42")); err != nil {
+					log.Fatal(err)
+				}
+			case e.Kind == wakebelltype.EventAcked:
+				fmt.Println(e.ID, "was handled at attempt", e.Attempt)
+				return
+			}
+		}
+	})
+	// Output: inv-42 was handled at attempt 1
 }

@@ -2,8 +2,13 @@ package wakebell_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
+	"os"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/wakebelltype"
@@ -105,4 +110,113 @@ func ExampleClient_Throughput() {
 		fmt.Println(t.Step, len(t.Points), now.Scheduled, now.Handled)
 	})
 	// Output: 1m0s 360 1 0
+}
+
+// The topic is spread over 16 shards, which a Redis Cluster distributes over its servers.
+// Clients need no option: they read the number of shards from Redis.
+func ExampleShards() {
+	type click struct{ URL string }
+	clicks := wakebell.NewTopic[click]("clicks")
+
+	h := wakebell.Handle(clicks, func(ctx context.Context, t wakebell.Timer[click]) error {
+		fmt.Println(t.Body.URL)
+		return nil
+	}, wakebell.Shards(16), wakebell.MaxConcurrent(160))
+
+	show := func(ctx context.Context, client *wakebell.Client) error {
+		layout, err := client.Shards(ctx, clicks.Name())
+		fmt.Println(layout.Shards, "shards")
+		return err
+	}
+	_, _ = h, show
+}
+
+// A topic with timers gets more shards while it is used.
+func ExampleClient_Reshard() {
+	reshard := func(ctx context.Context, client *wakebell.Client) error {
+		for progress, err := range client.Reshard(ctx, "clicks", 16) {
+			if err != nil {
+				return err
+			}
+			fmt.Println(progress.Moved, "moved,", progress.Left, "left")
+		}
+		return nil
+	}
+	_ = reshard
+}
+
+// A client divides a topic that has no timers yet.
+func ExampleClient_Divide() {
+	divide := func(ctx context.Context, client *wakebell.Client) error {
+		layout, err := client.Divide(ctx, "clicks", 16)
+		if errors.Is(err, wakebell.ErrInvalid) {
+			fmt.Println("it keeps its", layout.Shards, "shards:", err)
+		}
+		return err
+	}
+	_ = divide
+}
+
+// A topic moves to a Cluster while nodes of both handle it.
+func ExampleClient_MoveTopic() {
+	move := func(ctx context.Context, from *wakebell.Client) error {
+		cluster := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{"a:7000", "b:7000"}})
+		defer func() { _ = cluster.Close() }()
+		to, err := wakebell.NewClient(cluster, wakebell.ClientConfig{})
+		if err != nil {
+			return err
+		}
+		for progress, err := range from.MoveTopic(ctx, "invoices", to, wakebelltype.MoveOptions{}) {
+			if err != nil {
+				return err // another call continues
+			}
+			fmt.Println(progress.Moved, "moved,", progress.Left, "left")
+		}
+		return nil
+	}
+	_ = move
+}
+
+// The target of a move is lost, so what was on its way is put back.
+func ExampleClient_AbortMove() {
+	abort := func(ctx context.Context, client *wakebell.Client) error {
+		back, err := client.AbortMove(ctx, "invoices")
+		fmt.Println(back, "put back")
+		return err
+	}
+	_ = abort
+}
+
+// A topic is written to a file, as a backup.
+func ExampleClient_ExportTopic() {
+	backup := func(ctx context.Context, client *wakebell.Client, file io.Writer) error {
+		for progress, err := range client.ExportTopic(ctx, "invoices", file) {
+			if err != nil {
+				return err // the file is not complete
+			}
+			fmt.Println(progress.Timers, "of", progress.Total)
+		}
+		return nil
+	}
+	_ = backup
+}
+
+// What was exported is stored again; timers that exist stay as they are.
+func ExampleClient_ImportTopic() {
+	restore := func(ctx context.Context, client *wakebell.Client) error {
+		file, err := os.Open("invoices.jsonl")
+		if err != nil {
+			return err
+		}
+		defer func() { _ = file.Close() }() // it was only read
+		var last wakebelltype.Imported
+		for progress, err := range client.ImportTopic(ctx, file, wakebelltype.ImportOptions{}) {
+			if last = progress; err != nil {
+				return fmt.Errorf("stored up to line %d: %w", last.Line, err)
+			}
+		}
+		fmt.Println(last.Stored, "stored,", last.Existed, "existed")
+		return nil
+	}
+	_ = restore
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log"
+	"log/slog"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -12,6 +13,7 @@ import (
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/internal/embedded"
 	"github.com/wakebell/wakebell/messages"
+	"github.com/wakebell/wakebell/recurring"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
@@ -193,4 +195,90 @@ func ExampleDebounce() {
 	// moved
 	// moved
 	// {"Number":"42","Cents":3}
+}
+
+// connect calls use with a Client of a new Redis.
+func connect(use func(context.Context, *wakebell.Client)) {
+	server := embedded.Start()
+	defer server.Close()
+	rdb := server.Client()
+	defer func() { check(rdb.Close()) }()
+	c, err := wakebell.NewClient(rdb, wakebell.ClientConfig{Logger: quiet})
+	check(err)
+	use(context.Background(), c)
+}
+
+// withDeadLetters calls use after invoices of these numbers were dead-lettered, in
+// this order.
+func withDeadLetters(use func(context.Context, *wakebell.System), numbers ...string) {
+	died := make(chan struct{})
+	reject := func(_ context.Context, t wakebell.Timer[Invoice]) error {
+		died <- struct{}{}
+		return wakebell.Reject(errors.New("no such account"))
+	}
+	run(wakebell.Config{Handlers: []wakebell.Handler{
+		wakebell.Handle(Invoices, reject, wakebell.MaxConcurrent(1)),
+	}}, func(sys *wakebell.System) {
+		ctx := context.Background()
+		for _, number := range numbers {
+			bill(sys.Client(), "inv-"+number)
+			<-died
+		}
+		check(sys.Remove(Invoices.Name())) // waits for the settlements
+		use(ctx, sys)
+	})
+}
+
+// bill schedules an invoice of 995 cents, due at once unless opts change that.
+func bill(c *wakebell.Client, id string, opts ...wakebell.ScheduleOption) {
+	_, err := Invoices.Schedule(context.Background(), c, Invoice{"42", 995}, append(opts, wakebell.ID(id))...)
+	check(err)
+}
+
+func check(err error) {
+	if err != nil {
+		log.Fatal(err)
+	}
+}
+
+func ExampleForwardQueue() {
+	read := make(chan string, 1)
+	clerk := actor.PropsFromFunc(func(c actor.Context) {
+		if lease, ok := c.Message().(*messages.Lease); ok {
+			welcome, err := Welcomes.Read(lease)
+			check(err)
+			c.Respond(lease.Ack())
+			read <- welcome.User
+		}
+	})
+	run(wakebell.Config{
+		Handlers: []wakebell.Handler{wakebell.ForwardQueue(Welcomes, wakebell.ToEachActor(clerk))},
+	}, func(sys *wakebell.System) {
+		_, err := Welcomes.Publish(context.Background(), sys.Client().Queues(), Welcome{"ann"})
+		check(err)
+		fmt.Println(<-read)
+	})
+	// Output: ann
+}
+
+func ExampleClient_Schedules() {
+	// The interface accepts the Schedules of a Client and of a remote.Client.
+	nightly := func(ctx context.Context, schedules recurring.Operator) error {
+		return schedules.Put(ctx, Invoices.Recurring("nightly", recurring.Rule{Cron: "0 3 * * *"}, Invoice{}))
+	}
+	connect(func(ctx context.Context, c *wakebell.Client) {
+		check(nightly(ctx, c.Schedules()))
+		state, err := c.Schedules().Get(ctx, "nightly")
+		check(err)
+		fmt.Println(state.RuleText)
+	})
+	// Output: cron 0 3 * * *
+}
+
+// quiet discards the log of systems that an example makes fail on purpose.
+var quiet = slog.New(slog.DiscardHandler)
+
+// actorSystem returns an ActorSystem that logs nothing; a program logs with its own.
+func actorSystem() *actor.ActorSystem {
+	return actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return quiet }))
 }

@@ -83,3 +83,12 @@ func anchors(t *testing.T, name string) (all []string) {
 	}
 	return all
 }
+
+// The README is read before anything is known: it says what Wakebell is and where to
+// read on. Tables of features, limits and folders belong to the pages.
+func TestTheReadmeIsShort(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../README.md")
+	require.NoError(t, err)
+	require.LessOrEqual(t, len(strings.Fields(string(text))), 1600, "words")
+}

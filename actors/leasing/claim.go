@@ -218,6 +218,7 @@ func (c *Core) takeSettlements(s *Stream, f *Flight) {
 			Delay:   v.Delay,
 			Reason:  v.Reason,
 			Failed:  v.failed,
+			Charge:  v.Lease.Charge,
 		})
 	}
 	s.toSettle = slices.Delete(s.toSettle, 0, taken) // the array holds no lease that it has passed on

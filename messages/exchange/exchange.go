@@ -62,10 +62,18 @@ type Lease struct {
 	// Failures counts nacks.
 	Failures int
 
+	// Charge is what the claim took of rate limits.
+	Charge Charge
+
 	// Fault is why no handler can receive the lease, for example an id that is not
 	// UTF-8; empty if one can. The poller rejects the timer with this reason.
 	Fault string
 }
+
+// Charge is when the tokens are back that a claim took of rate limits, of the topic and of
+// the key of the timer, by the clock of the source in seconds; 0: it took none. A release
+// gives back what is not back by then.
+type Charge struct{ Topic, Key float64 }
 
 // Held names a lease that the caller holds.
 type Held struct {
@@ -97,6 +105,7 @@ type Settlement struct {
 	Delay   time.Duration // Nack: from the source's now; at least 0
 	Reason  string        // DeadLetter: the reason; Nack: the last error, for operators
 	Failed  bool          // DeadLetter: whether the last delivery counts as a failure
+	Charge  Charge        // Release: that of the lease; without it no token is given back
 }
 
 // RefusalReason is the reason why a source refused a settlement or an extension.

@@ -10,6 +10,6 @@ import (
 var luaFiles embed.FS
 
 // lua is the scripts of this package.
-var lua = scripts.NewSet(luaFiles)
+var lua = scripts.NewSet("audit", luaFiles)
 
 var recordScript = lua.Load("record")

@@ -10,7 +10,7 @@ import (
 var luaFiles embed.FS
 
 // lua is the scripts of this package.
-var lua = scripts.NewSet(luaFiles)
+var lua = scripts.NewSet("gates", luaFiles)
 
 var (
 	exchangeScript  = lua.Load("exchange", "turns")

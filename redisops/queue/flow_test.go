@@ -73,6 +73,24 @@ func TestQueueRateLimit(t *testing.T) {
 	})
 }
 
+// TestALateReleaseInAQueueGivesNoTokenBack checks leases that are released when their tokens
+// have returned by themselves.
+func TestALateReleaseInAQueueGivesNoTokenBack(t *testing.T) {
+	inVirtualTime(t, 100, func(t *testing.T, f *fixture) {
+		limit := exchange.Flow{RateLimit: 1, RatePer: time.Second, RateBurst: 10}
+		r := f.Request(10, time.Hour)
+		r.Flow = limit
+		first := f.Run(t, r).Leases
+		require.Equal(t, first, f.Run(t, r).Leases, "a repeated answer has the same charges")
+		<-time.After(9 * time.Second)
+		require.Len(t, f.limited(t, 100, limit).Leases, 9)
+		require.Len(t, f.limited(t, 100, limit, verdictsOf(exchange.Release, first)...).Leases, 1, "only one token has not returned")
+		refused := f.limited(t, 100, limit, verdictsOf(exchange.Release, first)...)
+		require.Len(t, refused.Refused, 10)
+		require.Empty(t, refused.Leases)
+	})
+}
+
 // TestQueueRateIsNeverExceeded checks the limit over two nodes that ask at every
 // opportunity, each twice, for a long time.
 func TestQueueRateIsNeverExceeded(t *testing.T) {

@@ -15,6 +15,8 @@ import (
 func TestALeaseDoesNotKeepItsReply(t *testing.T) { // not parallel: it measures the heap
 	const replies, leases = 100, 500
 	message := "token 1 560 \x1eRMQ1:{\"id\":\"" + strings.Repeat("a", 32) + "\",\"payload\":\"" + strings.Repeat("x", 500) + "\"}"
-	text := "1795246719.5 1795246749.5 250000 1 0 0 500 0\n" + strings.Repeat(message, leases)
-	storetest.HoldsLittle(t, replies, leases, func() (*exchange.Reply, error) { return (&Source{}).parse(strings.Clone(text), time.Second) })
+	text := "1795246719.5 1795246749.5 250000 1 0 0 500 0 -\n" + strings.Repeat(message, leases)
+	storetest.HoldsLittle(t, replies, leases, func() (*exchange.Reply, error) {
+		return (&Source{}).parse(strings.Clone(text), time.Second, &exchange.Flow{})
+	})
 }

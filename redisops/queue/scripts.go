@@ -10,7 +10,7 @@ import (
 var luaFiles embed.FS
 
 // lua is the scripts of this package.
-var lua = scripts.NewSet(luaFiles)
+var lua = scripts.NewSet("queue", luaFiles)
 
 var (
 	exchangeScript = lua.Load("exchange", "flow_off", "shared", "dead")

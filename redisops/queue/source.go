@@ -144,13 +144,13 @@ func (s *Source) exchange(ctx context.Context, r *exchange.Request, stream strin
 	}
 	script := exchangeScript
 	if limits := r.Flow.Limits(); limits.On() {
-		script, keys, args = exchangeFlowScript, append(keys, k.flow), append(args, limits.Words())
+		script, keys, args = exchangeFlowScript, append(keys, k.flow), append(args, scripts.FlowWords(r))
 	}
 	text, err := s.timers.RunText(ctx, script, keys, args...)
 	if err != nil {
 		return nil, fmt.Errorf("exchange on queue %q: %w", s.Name(), err)
 	}
-	reply, err := s.parse(text, r.LeaseTTL)
+	reply, err := s.parse(text, r.LeaseTTL, &r.Flow)
 	if err != nil {
 		return nil, fmt.Errorf("exchange on queue %q: %w", s.Name(), err)
 	}
@@ -251,7 +251,7 @@ func slowPayload(message string) ([]byte, bool) {
 // parse reads the reply of lua/exchange.lua. The result does not retain the memory
 // of the text. A message that is delivered at most once is valid for ttl, because
 // no other consumer can claim it.
-func (s *Source) parse(text string, ttl time.Duration) (*exchange.Reply, error) {
+func (s *Source) parse(text string, ttl time.Duration, flow *exchange.Flow) (*exchange.Reply, error) {
 	r := answerReader{scripts.Reader{Text: text}}
 	out := new(exchange.Reply)
 	now, end := r.Score(), r.Score()
@@ -262,7 +262,7 @@ func (s *Source) parse(text string, ttl time.Duration) (*exchange.Reply, error) 
 	out.Next = time.Duration(min(r.Integer(), int(scripts.MaxMicros))) * time.Microsecond
 	out.Orphans = r.Integer() != 0
 	refused, dead, leases := r.Count(), r.Count(), r.Count()
-	held := r.Integer()
+	held, charge := r.Integer(), r.Word()
 	out.Held = time.Duration(min(held, int(scripts.MaxMicros))) * time.Microsecond
 	if held < 0 {
 		r.Fail("a bad first line")
@@ -279,6 +279,7 @@ func (s *Source) parse(text string, ttl time.Duration) (*exchange.Reply, error) 
 	for i := range out.Leases {
 		out.Leases[i] = r.message(out.Now)
 	}
+	r.Charges(charge, out.Leases, flow)
 	if r.Err == nil && r.Text != "" {
 		r.Fail("more than announced")
 	}

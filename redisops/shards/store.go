@@ -17,7 +17,7 @@ import (
 var luaFiles embed.FS
 
 var (
-	lua                 = scripts.NewSet(luaFiles, timers.Parts())
+	lua                 = scripts.NewSet("shards", luaFiles, timers.Parts())
 	layoutScript        = lua.Load("layout")
 	pinScript           = lua.Fenced("pin")
 	unpinScript         = lua.Load("unpin")

@@ -12,9 +12,9 @@ import (
 // replyReader reads the parts of an exchange's reply.
 type replyReader struct{ scripts.Reader }
 
-// parseReply reads the reply of lua/exchange.lua. Apart reports that the leases have
-// no payloads.
-func parseReply(text string) (out *exchange.Reply, apart bool, err error) {
+// parseReply reads the reply of lua/exchange.lua under flow control. Apart reports that the
+// leases have no payloads.
+func parseReply(text string, flow *exchange.Flow) (out *exchange.Reply, apart bool, err error) {
 	r := replyReader{scripts.Reader{Text: text}}
 	out = new(exchange.Reply)
 	now := r.Score()
@@ -30,6 +30,7 @@ func parseReply(text string) (out *exchange.Reply, apart bool, err error) {
 	apart = r.Integer() != 0
 	out.Held = scripts.Micros(int64(r.Integer()))
 	out.KeyHeld = r.Integer()
+	charges := r.Word()
 	if r2.Err != nil || min(refused, dead, leases, out.KeyHeld) < 0 || out.Held < 0 || max(refused, dead, leases) > len(r.Text) {
 		r.Fail("a bad first line")
 	}
@@ -48,6 +49,7 @@ func parseReply(text string) (out *exchange.Reply, apart bool, err error) {
 	if r.Err == nil && leases > 0 {
 		r.leases(out, leases, copier{small: 2*len(text) <= idChunk+payloadChunk})
 	}
+	r.Charges(charges, out.Leases, flow)
 	if r.Err == nil && r.Text != "" {
 		r.Fail("more than announced")
 	}

@@ -12,13 +12,16 @@ import (
 	"github.com/wakebell/wakebell/redisops/internal/storetest"
 )
 
-const sampleReply = "1795246719.5 1795246749.5 250000 1 1 2 2 2 0 1500 7\n0 s\n3 c\n" +
+const sampleReply = "1795246719.5 1795246749.5 250000 1 1 2 2 2 0 1500 7 1795246720.5,0,1795246721\n0 s\n3 c\n" +
 	"1 7-0 1795246719.5 3 2 5.5 2 0 3\nidk\x00y-1 7-1 1795246719.5 9 0 5 2 3 0\nida\nb" +
 	"2 4 1 0 1795246000.25\nida\n\x00b2 0 3 1 5\n\xff\xfe"
 
+// limited is the flow control of sampleReply.
+var limited = exchange.Flow{RateLimit: 2, RatePer: time.Second}
+
 func TestParseReply(t *testing.T) {
 	t.Parallel()
-	r, apart, err := parseReply(sampleReply)
+	r, apart, err := parseReply(sampleReply, &limited)
 	require.False(t, apart)
 	require.NoError(t, err)
 	require.Equal(t, 30*time.Second, r.Remaining)
@@ -42,15 +45,17 @@ func TestParseReply(t *testing.T) {
 	require.Empty(t, r.Leases[0].Fault)
 	require.Equal(t, 3, r.Leases[1].Claims)
 	require.NotEmpty(t, r.Leases[1].Fault)
+	require.Equal(t, exchange.Charge{Topic: 1795246720.5}, r.Leases[0].Charge)
+	require.Equal(t, exchange.Charge{Topic: 1795246721, Key: 1795246721}, r.Leases[1].Charge)
 }
 
 func TestEveryCutReplyIsAnError(t *testing.T) {
 	t.Parallel()
 	for i := range sampleReply {
-		_, _, err := parseReply(sampleReply[:i])
+		_, _, err := parseReply(sampleReply[:i], &limited)
 		require.ErrorIs(t, err, scripts.ErrReply, "%q", sampleReply[:i])
 	}
-	_, _, err := parseReply(sampleReply + "x")
+	_, _, err := parseReply(sampleReply+"x", &limited)
 	require.ErrorIs(t, err, scripts.ErrReply)
 }
 
@@ -59,19 +64,19 @@ func TestEveryCutReplyIsAnError(t *testing.T) {
 // node retain all of them.
 func TestALeaseDoesNotKeepItsReply(t *testing.T) { // not parallel: it measures the heap
 	const replies, leases = 100, 500
-	text := "1795246719.5 1795246749.5 250000 1 1 0 0 500 0 0 0\n" + strings.Repeat("2 500 1 0 1795246000.25\nid"+strings.Repeat("x", 500), leases)
+	text := "1795246719.5 1795246749.5 250000 1 1 0 0 500 0 0 0 -\n" + strings.Repeat("2 500 1 0 1795246000.25\nid"+strings.Repeat("x", 500), leases)
 	storetest.HoldsLittle(t, replies, leases, func() (*exchange.Reply, error) {
-		r, _, err := parseReply(strings.Clone(text))
+		r, _, err := parseReply(strings.Clone(text), &limited)
 		return r, err
 	})
 }
 
 func FuzzParseReply(f *testing.F) {
 	f.Add(sampleReply)
-	f.Add("1 2 -1 0 0 0 0 0 1 0 0\n")
-	f.Add("1 2 3 0 0 0 0 999999999 0 0 0\n1 1 1 1 1\nab")
+	f.Add("1 2 -1 0 0 0 0 0 1 0 0 -\n")
+	f.Add("1 2 3 0 0 0 0 999999999 0 0 0 5,6\n1 1 1 1 1\nab")
 	f.Fuzz(func(t *testing.T, text string) {
-		r, _, err := parseReply(text)
+		r, _, err := parseReply(text, &limited)
 		if err == nil && len(r.Leases)+len(r.Refused)+len(r.DeadLettered) > len(text) {
 			t.Fatalf("%d leases, %d dead letters in %d bytes", len(r.Leases), len(r.DeadLettered), len(text))
 		}

@@ -125,7 +125,7 @@ func (t *TimerSource) call(ctx context.Context, r *exchange.Request, fetchFrom i
 				script = exchangeKeysScript
 			}
 		}
-		args = append(args, r.Flow.Words())
+		args = append(args, scripts.FlowWords(r))
 	}
 	alone := t.timers.NoCoalescing || len(r.Settle)+len(r.Extend) >= aloneFrom
 	answer, sent, err := t.timers.RunBatched(ctx, t.shard, &t.caller, alone, script, keys, args...)
@@ -133,7 +133,7 @@ func (t *TimerSource) call(ctx context.Context, r *exchange.Request, fetchFrom i
 	if err != nil {
 		return nil, false, err
 	}
-	if reply, apart, err = parseReply(packed); err == nil {
+	if reply, apart, err = parseReply(packed, &r.Flow); err == nil {
 		reply.Sent = sent
 	}
 	return reply, apart, err

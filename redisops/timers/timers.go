@@ -120,7 +120,7 @@ var luaFiles embed.FS
 func Parts() embed.FS { return luaFiles }
 
 // lua is the scripts of this package.
-var lua = scripts.NewSet(luaFiles)
+var lua = scripts.NewSet("timers", luaFiles)
 
 // keyedExchange is the parts of an exchange whose timers have keys, but no limits.
 var keyedExchange = []string{"keys", "hand_over", "limits_off", "flow", "keys_states", "keys_order", "flow_key_rate_off", "flow_keys", "due_keys", "packed", "replay", "acks"}

@@ -19,7 +19,7 @@ type Store struct {
 var luaFiles embed.FS
 
 // lua is the scripts of this package.
-var lua = scripts.NewSet(luaFiles)
+var lua = scripts.NewSet("records", luaFiles)
 
 var (
 	countsScript  = lua.Load("counts", "tally")

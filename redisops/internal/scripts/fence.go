@@ -40,12 +40,12 @@ func (s *Set) Fenced(name string, parts ...string) *redis.Script {
 
 // FencedVariant is Variant for a script that writes to topics.
 func (s *Set) FencedVariant(name string, parts ...string) *redis.Script {
-	return redis.NewScript(s.joined(parts, s.Source("fence")+s.Source(name)))
+	return s.build(name, parts, s.Source("fence")+s.Source(name))
 }
 
 // FencedWithin is Within for a script that writes to topics. What around does comes first:
 // a call that was carried out before is answered, with any layout.
 func (s *Set) FencedWithin(around, name string, parts ...string) *redis.Script {
 	s.Parts[around] = true
-	return redis.NewScript(s.joined(parts, "local function work()\n"+s.Source("fence")+s.Source(name)+"end\n"+s.Source(around)))
+	return s.build(around+" "+name, parts, "local function work()\n"+s.Source("fence")+s.Source(name)+"end\n"+s.Source(around))
 }

@@ -12,6 +12,7 @@ import (
 
 // Set are the scripts of one package, files of its folder lua.
 type Set struct {
+	name   string                   // of the package
 	Files  embed.FS                 // the folder lua
 	others []embed.FS               // of packages whose parts it uses
 	Loaded map[string]*redis.Script // scripts by the names of their files
@@ -19,16 +20,16 @@ type Set struct {
 	Guards map[string]bool          // scripts of Fenced, by their names
 }
 
-// NewSet returns the scripts of a package that has embedded its folder lua. It may use
-// parts of other packages.
-func NewSet(files embed.FS, others ...embed.FS) *Set {
-	return &Set{Files: files, others: others, Loaded: map[string]*redis.Script{}, Parts: map[string]bool{}, Guards: map[string]bool{}}
+// NewSet returns the scripts of a package, by its name, that has embedded its folder lua.
+// It may use parts of other packages.
+func NewSet(name string, files embed.FS, others ...embed.FS) *Set {
+	return &Set{name: name, Files: files, others: others, Loaded: map[string]*redis.Script{}, Parts: map[string]bool{}, Guards: map[string]bool{}}
 }
 
 // Load reads a script, which begins with the prelude and with parts. It panics if a
 // file is missing, which is an error of the build.
 func (s *Set) Load(name string, parts ...string) *redis.Script {
-	script := redis.NewScript(s.joined(parts, s.Source(name)))
+	script := s.Variant(name, parts...)
 	s.Loaded[name] = script
 	return script
 }
@@ -36,14 +37,14 @@ func (s *Set) Load(name string, parts ...string) *redis.Script {
 // Variant returns the script name with other parts than Load. A call of it may have more
 // keys and arguments than the header of the script says: those that its parts use.
 func (s *Set) Variant(name string, parts ...string) *redis.Script {
-	return redis.NewScript(s.joined(parts, s.Source(name)))
+	return s.build(name, parts, s.Source(name))
 }
 
 // Within returns a script in which around calls the script name as its function
 // work: keyed.lua and once.lua store its answer and do not run it twice.
 func (s *Set) Within(around, name string, parts ...string) *redis.Script {
 	s.Parts[around] = true
-	return redis.NewScript(s.joined(parts, "local function work()\n"+s.Source(name)+"end\n"+s.Source(around)))
+	return s.build(around+" "+name, parts, "local function work()\n"+s.Source(name)+"end\n"+s.Source(around))
 }
 
 // Bare returns a script without the prelude and its own comments. Its text is sent
@@ -56,7 +57,7 @@ func (s *Set) Bare(name string) string {
 		}
 	}
 	text := strings.TrimSpace(code.String())
-	s.Loaded[name] = redis.NewScript(text)
+	s.Loaded[name] = s.list(name, nil, redis.NewScript(text))
 	return text
 }
 

@@ -36,7 +36,7 @@ func Held(l exchange.Lease) exchange.Held { return exchange.Held{ID: l.ID, Token
 
 // Verdict returns the settlement of a lease.
 func Verdict(v exchange.Verdict, l exchange.Lease) exchange.Settlement {
-	return exchange.Settlement{Held: Held(l), Verdict: v}
+	return exchange.Settlement{Held: Held(l), Verdict: v, Charge: l.Charge}
 }
 
 // IDs returns the ids of leases.

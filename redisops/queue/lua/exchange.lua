@@ -10,9 +10,10 @@
 --   the rejects; raws counts pairs at the end: the index of a settlement and the
 --   payload of its message, if this script would take long to decode it.
 -- Returns: one string,
---   "now end next orphans refused dead leases held\n"
+--   "now end next orphans refused dead leases held charge\n"
 --     (instants in seconds; next in µs, -1 for none; orphans 0 or 1; held in µs, for how
---     long flow control claims nothing, else 0)
+--     long flow control claims nothing, else 0; charge: when the token of the first lease
+--     is back by a rate limit, - without one)
 --   refused times "index why\n" (why: lost l)
 --   dead times "index entry at claims id_bytes payload_bytes\n" id payload
 --     (messages with too many deliveries have index -1; the others no payload)
@@ -45,7 +46,7 @@ local function answer(due, held, finish, refused, why, dead_count, deaths, lease
   local wait = '-1'
   if due then wait = due == 0 and '0' or whole(math.max(1, due * 1000 - math.floor(now * 1e6))) end
   return text(now) .. ' ' .. finish .. ' ' .. wait .. ' ' .. orphans .. ' ' .. refused .. ' ' .. dead_count .. ' ' ..
-    leased .. ' ' .. held .. '\n' .. why .. deaths .. leases
+    leased .. ' ' .. held .. ' ' .. (flow and flow.charge or '-') .. '\n' .. why .. deaths .. leases
 end
 
 -- unfenced reports whether a token belongs to a message that is delivered at most
@@ -58,8 +59,8 @@ end
 -- leases that are no longer held. It returns nil if the stored answer is unreadable.
 local function replay()
   local saved = redis.call('GET', KEYS.exchange)
-  local _, at, finish, refused, dead_count, why_size, dead_size =
-    string.find(saved, '^%d+ (%S+) (%d+) (%d+) (%d+) (%d+)\n')
+  local _, at, finish, refused, dead_count, why_size, dead_size, charge =
+    string.find(saved, '^%d+ (%S+) (%d+) (%d+) (%d+) (%d+) (%S+)\n')
   if not at then return nil end
   local why = string.sub(saved, at + 1, at + why_size)
   at = at + why_size
@@ -76,6 +77,7 @@ local function replay()
   for i, token in ipairs(mine) do
     if unfenced(token) or held[i] == token then kept[#kept + 1] = lines[i] end
   end
+  if flow and charge ~= '-' then flow.charge = charge end
   local due = next_due()
   return answer(due, flow and flow.held(now, seconds(due)) or '0', finish, refused, why, dead_count, deaths, #kept, join(kept), '0')
 end
@@ -210,11 +212,12 @@ end
 -- Released messages return to pending in the order of their claims, which is that
 -- of their tokens. Among messages that an earlier exchange released they are ordered
 -- by id, if ids are in the order of publishing.
-local back = {}
-for _ = 1, releases do
+local back, released = {}, {}
+for n = 1, releases do
   i = i + 1
   local stored, token = holds(i, true)
   if stored then
+    released[#released + 1] = n
     back[#back + 1] = {stored, tonumber((string.gsub(token, '-', ''))) or 0}
     leaves(stored, token)
   end
@@ -256,7 +259,7 @@ variadic('RPUSH', pending, returned, 1, #returned)
 variadic('HDEL', counts, done, 1, #done)
 variadic('HSET', counts, recounted, 1, #recounted)
 
-if flow then want = flow.before(want, now, mine, extended, text(finish_ms / 1000), #back) end
+if flow then want = flow.before(want, now, mine, extended, text(finish_ms / 1000), released) end
 
 -- The claim: first the messages whose lease has expired, the oldest deadline first,
 -- then the pending messages in their order.
@@ -391,6 +394,6 @@ local why, died, body = join(refusals), join(deaths), join(leases)
 local finish = text(finish_ms / 1000)
 local withheld = flow and flow.after(now, seconds(due), finish, leased) or '0'
 redis.call('SET', KEYS.exchange, ARGV.sequence .. ' ' .. finish .. ' ' .. refused .. ' ' .. dead_count .. ' ' .. #why .. ' ' ..
-  #died .. '\n' .. why .. died .. body, 'PX', '120000')
+  #died .. ' ' .. (flow and flow.charge or '-') .. '\n' .. why .. died .. body, 'PX', '120000')
 if known and due and due < known then announce(KEYS.hint, seconds(due), now) end
 return answer(due, withheld, finish, refused, why, dead_count, died, #claimed, body, orphans)

@@ -19,9 +19,10 @@ local function members(tokens)
   return list
 end
 
--- before notes the leases that have ended or are extended, by their tokens, and how many
--- of them were released. It returns how many messages may be claimed.
-function flow.before(want, now, ended, extended, finish, releases)
+-- before notes the leases that have ended or are extended, by their tokens. Released has
+-- those of the releases that were valid, by their places among all. It returns how many
+-- messages may be claimed.
+function flow.before(want, now, ended, extended, finish, released)
   limits.forget(now)
   if limits.bounded() then
     limits.ended(members(ended))
@@ -29,13 +30,18 @@ function flow.before(want, now, ended, extended, finish, releases)
     for _, token in ipairs(extended) do moved[#moved + 1], moved[#moved + 2] = finish, 'l' .. token end
     limits.moved(moved)
   end
-  return limits.room(want, now, releases)
+  local charges, given = #released > 0 and limits.charges() or {}, {}
+  for _, place in ipairs(released) do given[#given + 1] = charges[place] end
+  return limits.room(want, now, given)
 end
 
 -- after notes the leases that were given. Due is when the next message can be claimed, in
--- seconds, or nil. It returns for how many µs nothing can be claimed, as a text.
+-- seconds, or nil. It returns for how many µs nothing can be claimed, as a text. Then
+-- flow.charge has when the token of the first lease is back, nil for none.
 function flow.after(now, due, finish, given)
-  return until_due(limits.claimed(now, due, finish, given, 1), now)
+  local at = limits.claimed(now, due, finish, given, 1)
+  flow.charge = limits.charge
+  return until_due(at, now)
 end
 
 -- held returns the same as after, for an answer that is repeated.

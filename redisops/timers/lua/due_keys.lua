@@ -341,6 +341,7 @@ function by_key.after(claimed, leased, now_text)
     for i = 2, #claimed, 2 do keyed.sleep(claimed[i]) end
   end
   if leased < #taken then unclaimed(claimed, number(now_text)) end
+  if key_rate then flow.key_charges = key_rate.charges(claimed) end
   local last = key_rate and hold_back(now_text)
   keyed.write(now_text)
   if last and leased >= wanted then return last end -- this node may be busy then

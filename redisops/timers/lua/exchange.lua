@@ -11,11 +11,11 @@
 --   errors of the nacks, the reasons of the rejects, each after a 1 if the handler
 --   failed, else a 0.
 -- Returns: one string,
---   "now end next healed orphans refused dead leases apart held waited\n"
+--   "now end next healed orphans refused dead leases apart held waited charges\n"
 --     (instants in seconds; next in µs, -1 for none; orphans 0 or 1; apart 1 if the
 --     payloads of the leases are left out, else 0; held in µs, for how long flow
 --     control claims nothing, else 0; waited: how many timers were made to wait for a
---     token of their key, 0 in a repeated answer)
+--     token of their key, 0 in a repeated answer; charges: those of flow.lua, - for none)
 --   refused times "index why\n" (why: superseded s, cancelled c, lost l)
 --   dead times "index entry at claims failures activation id_bytes payload_bytes key_bytes\n"
 --     id payload key (timers with too many claims have index -1; timers whose payload is
@@ -299,7 +299,7 @@ end
 
 local why = join(refusals)
 redis.call('SET', KEYS.exchange, ARGV.sequence .. '\n' .. finish .. ' ' .. healed .. ' ' .. refused .. ' ' ..
-  #why .. ' ' .. dead_count .. '\n' .. why .. join(kept) .. join(claimed), 'PX', '120000')
+  #why .. ' ' .. dead_count .. ' ' .. (flow and flow.charges or '-') .. '\n' .. why .. join(kept) .. join(claimed), 'PX', '120000')
 if unfinished then
   announce(KEYS.hint, now, now) -- hand_over.lua leaves the next exchange alone
 elseif h and (known and h < known or woken and h <= woken) then

@@ -22,9 +22,13 @@ end
 
 -- after is called once all is written, with the head h of the timeline or nil, and
 -- with what was claimed: each id after its length. It returns for how many µs nothing
--- can be claimed, as a text; '0': no bound.
+-- can be claimed, as a text; '0': no bound. Then flow.charges has when the tokens of the
+-- leases are back: of the first one by the limit of the topic, and after a ',' of each by
+-- that of its key; 0: it took none. It is nil if no limit has tokens.
 function flow.after(now, h, finish, claimed)
-  return until_due(limits.after(now, h, finish, claimed), now)
+  local at = limits.after(now, h, finish, claimed)
+  if limits.charge or flow.key_charges then flow.charges = (limits.charge or '0') .. (flow.key_charges or '') end
+  return until_due(at, now)
 end
 
 -- held returns the same as after, for an answer that is repeated. It writes nothing.

@@ -74,7 +74,41 @@ do
     tats[key], changed[key] = math.max(tats[key], now) + step, true
   end
 
-  -- refund gives the tokens of timers back.
+  -- charges returns when the tokens of claimed timers are back: a text with the charges of
+  -- flow.lua, each after a ','.
+  function key_rate.charges(claimed)
+    local at, texts, list = {}, {}, {}
+    for i = #claimed, 2, -2 do
+      local entry = entries[claimed[i]]
+      local key = entry and key_in(entry)
+      local charge = key and (at[key] or tats[key])
+      if charge then
+        at[key] = charge - step
+        texts[charge] = texts[charge] or text(charge)
+      end
+      list[i / 2] = charge and texts[charge] or '0'
+    end
+    return #list > 0 and ',' .. table.concat(list, ',') or nil
+  end
+
+  -- give_back gives back what is not back yet of the tokens of released timers, which have
+  -- these charges: that of the last timer of a key that has started, then that of the one
+  -- before it, and so on. The tokens of others return by themselves: one that was started
+  -- after them may have used what they would give back.
+  function key_rate.give_back(ids, charges)
+    key_rate.load(ids)
+    local order = {}
+    for i = 1, #ids do order[i] = i end
+    table.sort(order, function(a, b) return charges[a] > charges[b] end)
+    for _, i in ipairs(order) do
+      local key = entries[ids[i]] and key_in(entries[ids[i]])
+      if key and charges[i] > now and math.abs(charges[i] - tats[key]) < step / 2 then
+        tats[key], changed[key] = math.max(tats[key] - step, now), true
+      end
+    end
+  end
+
+  -- refund gives back the tokens that timers took in this exchange.
   function key_rate.refund(ids)
     key_rate.load(ids)
     for _, id in ipairs(ids) do

@@ -144,19 +144,24 @@ function by_key.settled(valid, all, base, acks, nacks, rejects, releases, now_te
   if key_rate then key_rate.open(now_text) end
   local freed = {}
   local function valid_ids(from, count)
-    local ids = {}
-    for i = base + from + 1, base + from + count do
-      if all or valid[ARGV[i]] then ids[#ids + 1] = ARGV[i] end
+    local ids, places = {}, {}
+    for i = 1, count do
+      local id = ARGV[base + from + i]
+      if all or valid[id] then ids[#ids + 1], places[#places + 1] = id, i end
     end
-    return ids
+    return ids, places
   end
   if acks > 0 then remove(valid_ids(0, acks), freed) end
   if nacks > 0 and skips then failed(valid_ids(acks, nacks), freed) end
   if rejects > 0 then remove(valid_ids(acks + nacks, rejects), freed) end
   if releases > 0 then
-    local ids = valid_ids(acks + nacks + rejects, releases)
+    local ids, places = valid_ids(acks + nacks + rejects, releases)
     released(ids, freed)
-    if key_rate then key_rate.refund(ids) end
+    if key_rate then
+      local _, charges = limits.charges()
+      for i, place in ipairs(places) do places[i] = charges[place] or 0 end
+      key_rate.give_back(ids, places)
+    end
   end
   local left = keyed.postponed(POSTPONED)
   read_states(left)

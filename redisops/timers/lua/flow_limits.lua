@@ -47,20 +47,22 @@ do
     limits.moved(moved)
   end
 
-  -- refunds is how many released leases give their tokens back.
-  local function refunds(x)
-    local last, n = x.total - x.extends, 0
-    for i = last - x.releases + 1, last do
-      if x.all or x.settled[ARGV[x.base + i]] then n = n + 1 end
+  -- released returns the charges of the leases that were released.
+  local function released(x)
+    local list = {}
+    if x.releases == 0 then return list end
+    local charges, first = limits.charges(), x.base + x.total - x.extends - x.releases
+    for i, charge in ipairs(charges) do
+      if x.all or x.settled[ARGV[first + i]] then list[#list + 1] = charge end
     end
-    return n
+    return list
   end
 
   -- before is that of flow.lua.
   function limits.before(x)
     limits.forget(x.now)
     if limits.bounded() and x.total > 0 then settle(x) end
-    return limits.room(x.want, x.now, refunds(x), sift)
+    return limits.room(x.want, x.now, released(x), sift)
   end
 
   -- after is that of flow.lua.

@@ -57,8 +57,8 @@ local function write_hand_over(x)
   call('HSET', KEYS.states, x.key, 'm' .. noted(next_id))
   call('ZADD', KEYS.timeline, finish, next_id)
   call('HSET', KEYS.leases, '', SENTINEL, next_id, rec)
-  call('SET', KEYS.exchange, ARGV.sequence .. '\n' .. finish .. ' 0 0 0 0\n' .. noted(next_id), 'PX', '120000')
-  return now .. ' ' .. finish .. ' ' .. until_due(math.min(x.others, finish_at), x.now) .. ' 0 0 0 0 1 0 0 0\n' ..
+  call('SET', KEYS.exchange, ARGV.sequence .. '\n' .. finish .. ' 0 0 0 0 -\n' .. noted(next_id), 'PX', '120000')
+  return now .. ' ' .. finish .. ' ' .. until_due(math.min(x.others, finish_at), x.now) .. ' 0 0 0 0 1 0 0 0 -\n' ..
     #next_id .. ' ' .. x.size .. ' 1 0 ' .. x.activation .. '\n' .. next_id .. x.payload
 end
 

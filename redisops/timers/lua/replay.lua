@@ -21,12 +21,21 @@ local function unreadable()
   return nil
 end
 
+-- charges_of returns the charges of a stored answer for the leases of it that are held.
+local function charges_of(stored, held)
+  local all, list = {}, {}
+  for charge in string.gmatch(stored, '[^,]+') do all[#all + 1] = charge end
+  list[1] = all[1]
+  for _, r in ipairs(held) do list[#list + 1] = all[1 + r.at] end
+  return table.concat(list, ',')
+end
+
 -- replay returns the stored answer of the last exchange of the stream again. It reads
 -- the claimed leases that are still held anew, and returns nil if the stored answer is
 -- unreadable.
 local function replay(saved, now, timeline, payloads, leases, dead, max_payload, apart_from)
-  local _, at, finish, healed, refused, size, dying =
-    string.find(saved, '^%d+\n(%S+) (%d+) (%d+) (%d+) (%d+)\n')
+  local _, at, finish, healed, refused, size, dying, charges =
+    string.find(saved, '^%d+\n(%S+) (%d+) (%d+) (%d+) (%d+) (%S+)\n')
   if not at then return nil end
   local refusals = string.sub(saved, at + 1, at + size)
   local ids, pos = {}, at + size + 1
@@ -50,7 +59,7 @@ local function replay(saved, now, timeline, payloads, leases, dead, max_payload,
     local r = scores[i] and same(scores[i], finish) and current(records[i], scores[i])
     local size = r and redis.call('HSTRLEN', payloads, id)
     if r and size <= max_payload then
-      r.id, bytes, empty = id, bytes + size, empty or size == 0
+      r.id, r.at, bytes, empty = id, i, bytes + size, empty or size == 0
       held[#held + 1] = r
     end
   end
@@ -64,6 +73,7 @@ local function replay(saved, now, timeline, payloads, leases, dead, max_payload,
       leased = leased + 1
     end
   end
+  if flow and charges ~= '-' then flow.charges = charges_of(charges, held) end
   local h = head(timeline)
   return answer(now, h, finish, healed, refused, refusals, '0', flow and flow.held(now, h) or '0')
 end

@@ -1,0 +1,9 @@
+package gateway_test
+
+import (
+	"testing"
+
+	"github.com/wakebell/wakebell/internal/stacktest"
+)
+
+func TestMain(m *testing.M) { stacktest.Main(m, nil) }

@@ -1,0 +1,45 @@
+package layout_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/queue"
+	"github.com/wakebell/wakebell/wakebelltest"
+	"github.com/wakebell/wakebell/wakebelltype"
+)
+
+// TestALostRegistryIsWrittenAgain deletes the lists of topics and queues while nodes run
+// and nothing is scheduled.
+func TestALostRegistryIsWrittenAgain(t *testing.T) {
+	t.Parallel()
+	topic, mail := wakebell.NewTopic[string]("topic"), queue.New[string]("mail")
+	handle := func(context.Context, wakebell.Timer[string]) error { return nil }
+	wakebelltest.Run(t, wakebell.Config{
+		Handlers: []wakebell.Handler{wakebell.Handle(topic, handle), wakebell.HandleQueue(mail, handle)},
+	}, func(t *testing.T, w *wakebelltest.World) {
+		ctx, c := t.Context(), w.Client()
+		_, err := topic.Schedule(ctx, c, "body", wakebell.In(time.Hour))
+		require.NoError(t, err)
+		_, err = wakebell.NewTopic[string]("other").Schedule(ctx, c, "body", wakebell.In(time.Hour))
+		require.NoError(t, err)
+		listed := func(discover bool) (names []string) {
+			for name, err := range c.Topics(ctx, discover, wakebelltype.Page{}) {
+				require.NoError(t, err)
+				names = append(names, name)
+			}
+			return names
+		}
+		require.Equal(t, []string{"other", "topic"}, listed(false))
+		require.NoError(t, w.Redis().Del(ctx, "timers_topics", "timers_queues").Err())
+		w.Advance(time.Minute)
+		require.Equal(t, []string{"topic"}, listed(false))
+		require.Equal(t, []string{"mail"}, w.Redis().SMembers(ctx, "timers_queues").Val())
+		require.Equal(t, []string{"other", "topic"}, listed(true))
+		require.Equal(t, []string{"other", "topic"}, listed(false), "what was discovered is registered")
+	})
+}

@@ -7,8 +7,6 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-var start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-
 // paceWith returns a pace with intervals from 1 s to 5 s whose random number is
 // fixed.
 func paceWith(random float64) *pace {

@@ -178,7 +178,8 @@ func (c *Client) fullName(topic string) (string, error) {
 
 // Cancel removes timers of a topic and returns the states in which it found
 // them, in the order of ids. The context of a handler that runs on one of them is
-// cancelled with the cause ErrCancelled.
+// cancelled with the cause ErrCancelled, also if the id is scheduled again at once: on the
+// hint that Redis publishes, or else at the next extension of its lease.
 func (c *Client) Cancel(ctx context.Context, topic string, ids ...string) ([]wakebelltype.Presence, error) {
 	full, err := c.fullName(topic)
 	if err != nil {

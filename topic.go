@@ -109,7 +109,7 @@ func (t Topic[T]) draft(d *Draft, body T, opts []ScheduleOption) Draft {
 }
 
 // Cancel removes a timer and returns the state in which it found it. The context
-// of a running handler is cancelled with the cause ErrCancelled.
+// of a running handler is cancelled with the cause ErrCancelled; see [Client.Cancel].
 func (t Topic[T]) Cancel(ctx context.Context, c TimerClient, id string) (wakebelltype.Presence, error) {
 	if c == nil {
 		return wakebelltype.PresenceAbsent, argument.Invalid("client", "nil")

@@ -167,6 +167,51 @@ func TestACancelledTimerEndsTheContextOfItsSubscriber(t *testing.T) {
 	require.ErrorIs(t, receive(t, ended), wakebell.ErrCancelled)
 }
 
+// TestSubscribersAreToldThatARunWasCancelledWhenItsIDIsScheduledAtOnce checks that none of
+// the cancelled runs goes on beside the next run of its id, or settles it.
+func TestSubscribersAreToldThatARunWasCancelledWhenItsIDIsScheduledAtOnce(t *testing.T) {
+	t.Parallel()
+	cfg := withToken()
+	cfg.HandlerOptions = []wakebell.HandlerOption{wakebell.LeaseTTL(6 * time.Second)}
+	n := serve(t, cfg)
+	c := dial(t, n)
+	const runs = 20
+	began, causes, second, ended := make(chan struct{}, runs), make(chan error, runs), make(chan struct{}, runs), make(chan struct{})
+	subscribe(t, c, remote.Subscription{Topic: n.topic.Name(), Name: "s", Credits: 2 * runs}, func(ctx context.Context, lease *messages.Lease) error {
+		if lease.GetHeaders()["again"] != "" {
+			second <- struct{}{}
+			<-ended
+			return nil
+		}
+		began <- struct{}{}
+		<-ctx.Done()
+		causes <- context.Cause(ctx)
+		return nil
+	})
+	for i := range runs {
+		_, err := n.topic.Schedule(t.Context(), c, "x", wakebell.ID(fmt.Sprint(i)))
+		require.NoError(t, err)
+	}
+	for range runs {
+		receive(t, began)
+	}
+	for i := range runs {
+		_, err := n.topic.Cancel(t.Context(), c, fmt.Sprint(i))
+		require.NoError(t, err)
+		_, err = n.topic.Schedule(t.Context(), c, "x", wakebell.ID(fmt.Sprint(i)), wakebell.Header("again", "yes"))
+		require.NoError(t, err)
+	}
+	for range runs {
+		require.ErrorIs(t, receive(t, causes), wakebell.ErrCancelled)
+		receive(t, second)
+	}
+	stats, err := n.Client().Stats(t.Context(), n.topic.Name())
+	require.NoError(t, err)
+	require.EqualValues(t, runs, stats.Total, "no cancelled run has settled the next one")
+	close(ended)
+	n.settled(t)
+}
+
 func TestALongHandlerKeepsItsLease(t *testing.T) {
 	t.Parallel()
 	cfg := withToken()

@@ -92,7 +92,7 @@ func (c *Core) extensionsAnswered(now time.Time, f *Flight, r *exchange.Reply) {
 			continue
 		}
 		if r.Extended != "" {
-			l.Token = r.Extended
+			l.grant(r.Extended, f, r)
 		}
 		c.confirm(l, f.Sent, r.Remaining)
 		if !l.verify { // otherwise it was requested after f was sent

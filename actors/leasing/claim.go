@@ -213,7 +213,7 @@ func (c *Core) takeSettlements(s *Stream, f *Flight) {
 		}
 		f.Settling = append(f.Settling, v)
 		f.Request.Settle = append(f.Request.Settle, exchange.Settlement{
-			Held:    exchange.Held{ID: v.Lease.ID, Token: v.Lease.Token},
+			Held:    v.Lease.held(),
 			Verdict: v.Kind,
 			Delay:   v.Delay,
 			Reason:  v.Reason,

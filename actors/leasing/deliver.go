@@ -28,7 +28,11 @@ func (c *Core) deliver(now, received time.Time, f *Flight, r *exchange.Reply) {
 		if c.MaxLeaseAge > 0 {
 			c.agenda.by(examine, now.Add(c.MaxLeaseAge))
 		}
+		l.grant(l.Token, f, r)
 		s.hold(l)
+		if f.checked(l.ID) {
+			l.verify, s.extendDue = true, true
+		}
 		if in := f.early(l, r.Now); in > 0 {
 			kept++
 			c.keep(l, received, in)

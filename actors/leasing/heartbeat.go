@@ -1,9 +1,8 @@
 package leasing
 
 import (
+	"slices"
 	"time"
-
-	"github.com/wakebell/wakebell/messages/exchange"
 )
 
 // confirm notes that a lease is good for remaining, counted from sent, which is
@@ -105,7 +104,7 @@ func (c *Core) takeExtensions(s *Stream, f *Flight, now time.Time) {
 		}
 		l.verify, l.extending = false, true
 		f.extended = append(f.extended, l)
-		f.Request.Extend = append(f.Request.Extend, exchange.Held{ID: l.ID, Token: l.Token})
+		f.Request.Extend = append(f.Request.Extend, l.held())
 	}
 }
 
@@ -136,8 +135,11 @@ func (c *Core) Extend(l *Lease) error {
 	return nil
 }
 
+// maxChecks bounds the ids that a flight notes; more stand for all.
+const maxChecks = 100
+
 // verifyLeases has the leases of a timer verified by an immediate extension; an
-// empty id means all leases.
+// empty id means all leases. A lease that an exchange in flight brings is verified then.
 func (c *Core) verifyLeases(id string) {
 	for _, s := range c.streams {
 		for _, l := range s.held {
@@ -145,5 +147,13 @@ func (c *Core) verifyLeases(id string) {
 				l.verify, s.extendDue = true, true
 			}
 		}
+		if f := s.flight; f != nil && len(f.checks) <= maxChecks {
+			f.checks = append(f.checks, id)
+		}
 	}
+}
+
+// checked reports whether a lease that the exchange brings must be verified.
+func (f *Flight) checked(id string) bool {
+	return len(f.checks) > 0 && (len(f.checks) > maxChecks || slices.Contains(f.checks, "") || slices.Contains(f.checks, id))
 }

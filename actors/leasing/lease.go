@@ -46,6 +46,7 @@ type Lease struct {
 	// last confirmed extension was sent. Invariant: remaining > 0.
 	deadline    time.Time
 	remaining   time.Duration
+	granted     int64     // when its token was given out, by the source's clock, in ns since 1970
 	deliveredAt time.Time // its age counts from here
 	generation  uint64    // of the breaker when it was claimed
 
@@ -64,6 +65,16 @@ type Lease struct {
 
 // Refused reports whether the source no longer accepts the lease.
 func (l *Lease) Refused() bool { return l.refused != 0 }
+
+// held names the lease to the source.
+func (l *Lease) held() exchange.Held {
+	return exchange.Held{ID: l.ID, Token: l.Token, Granted: time.Unix(0, l.granted)}
+}
+
+// grant gives the lease a token of the reply to a flight.
+func (l *Lease) grant(token exchange.Token, f *Flight, r *exchange.Reply) {
+	l.Token, l.granted = token, r.Now.Add(r.Remaining-f.Request.LeaseTTL).UnixNano()
+}
 
 // confirmed is when the claim or the last confirmed extension was sent.
 func (l *Lease) confirmed() time.Time { return l.deadline.Add(-l.remaining) }

@@ -19,7 +19,7 @@ import (
 // are no clock.
 var (
 	pureImports = []string{"cmp", "errors", "fmt", "math", "slices", "time"}
-	pureTime    = []string{"Duration", "Time", "Nanosecond", "Microsecond", "Millisecond", "Second", "Minute", "Hour"}
+	pureTime    = []string{"Duration", "Time", "Nanosecond", "Microsecond", "Millisecond", "Second", "Minute", "Hour", "Unix"}
 )
 
 // TestCoreIsPure looks for what would make the core depend on more than its arguments:

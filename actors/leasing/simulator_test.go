@@ -103,7 +103,7 @@ func simulate(t testing.TB, seed uint64) uint64 {
 		s.source.schedule(fmt.Sprint("timer-", n), start.Add(s.between(0, 4*time.Minute)))
 	}
 	settings := Settings{
-		MaxConcurrent: 1 + s.random.IntN(80), LeaseTTL: s.between(2*time.Second, 10*time.Second),
+		MaxConcurrent: 2 + s.random.IntN(80), LeaseTTL: s.between(2*time.Second, 10*time.Second),
 		PollingInterval: time.Second, MaxPollingInterval: 5 * time.Second, Retry: Retry{Initial: time.Second, Max: time.Minute, MaxFailures: 50},
 	}
 	if s.chance(0.5) {
@@ -120,7 +120,7 @@ func simulate(t testing.TB, seed uint64) uint64 {
 	}
 	s.run(start.Add(time.Minute))
 	s.faulty = false
-	s.run(start.Add(10 * time.Minute))
+	s.run(start.Add(30 * time.Minute))
 	require.Empty(t, s.source.timers, "timers that nobody has handled")
 	require.Len(t, s.source.acked, timers-len(s.source.dead))
 	for id := range s.source.acked {

@@ -49,6 +49,7 @@ type Flight struct {
 	complete   bool     // it took all queued settlements, and has not failed
 	look       bool     // it is the peek of a fallback
 	overdue    bool     // it claims what a fallback saw overdue
+	checks     []string // ids that a hint named since it was sent; empty: all
 }
 
 // Stream is the number of the stream on which the flight is sent.

@@ -79,6 +79,10 @@ type Charge struct{ Topic, Key float64 }
 type Held struct {
 	ID    string
 	Token Token
+
+	// Granted is when Token was given out, by the source's clock; zero: unknown. It only
+	// tells a Cancelled lease from a Superseded one.
+	Granted time.Time
 }
 
 // Verdict is what a settlement does with a timer.
@@ -114,7 +118,8 @@ type RefusalReason uint8
 const (
 	// Superseded means that the id was scheduled again before the lease expired.
 	Superseded RefusalReason = iota + 1
-	// Cancelled means that the timer was cancelled before the lease expired.
+	// Cancelled means that the timer was cancelled before the lease expired, also if its
+	// id was scheduled again since.
 	Cancelled
 	// Lost means that the lease had expired; another handler may have the timer.
 	Lost

@@ -34,6 +34,7 @@ var (
 	toOrder     = purpose{wakebelltype.GradeWarn, "pause, resume and retune fail"}
 	toMark      = purpose{wakebelltype.GradeWarn, "schedules with Once fail"}
 	toKeep      = purpose{wakebelltype.GradeWarn, "requests with an idempotency key fail"}
+	toTell      = purpose{wakebelltype.GradeWarn, "the handler of a cancelled timer may not be notified if the id is scheduled again"}
 	toKey       = purpose{wakebelltype.GradeWarn, "schedules with Key and handlers with PerKey fail"}
 	toShard     = purpose{wakebelltype.GradeWarn, "topics with shards are not found"}
 	toMove      = purpose{wakebelltype.GradeWarn, "topics cannot get another number of shards"}
@@ -86,6 +87,8 @@ func (p *topicExam) needed() []right {
 	add(toOrder, k.Control, []string{"TYPE"}, badHSet, []string{"HDEL", none}, []string{"HKEYS"})
 	add(toMark, k.Mark("doctor"), []string{"TYPE"}, []string{"GET"}, badSet)
 	add(toKeep, k.Keyed, []string{"TYPE"}, []string{"GET"}, badSet)
+	add(toTell, k.Cancelled(), []string{"TYPE"}, []string{"ZADD", "no score", none}, []string{"ZREM", none}, []string{"ZSCORE", none}, []string{"ZMSCORE", none},
+		[]string{"ZRANGEBYSCORE", "1", "0"}, []string{"PTTL"}, []string{"PEXPIRE", "odd"})
 	add(toKey, k.TimerKeys, []string{"TYPE"}, []string{"EXISTS"}, badHSet, []string{"HDEL", none}, []string{"HGET", none},
 		[]string{"HMGET", none}, []string{"HLEN"})
 	add(toKey, k.KeyOrder, []string{"TYPE"}, []string{"ZADD", "no score", none}, []string{"ZREM", none},

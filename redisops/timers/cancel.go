@@ -39,7 +39,7 @@ func (s Fenced) CancelKeyed(ctx context.Context, topic string, key *Key, ids ...
 	found := make([]wakebelltype.Presence, 0, len(ids))
 	for part := range slices.Chunk(ids, layout.BatchEntries) {
 		var reply string
-		err := s.orKeyless(func() (err error) {
+		err := s.orUnmarked(func() (err error) {
 			reply, err = s.cancelPart(ctx, topic, key.after(len(found)), part)
 			return err
 		})
@@ -63,7 +63,7 @@ func (s Fenced) cancelPart(ctx context.Context, topic string, key *Key, ids []st
 		args[i] = &ids[i]
 	}
 	k := s.keys.Of(topic)
-	keys := append([]string{k.Timeline, k.Payloads, k.Leases, k.Hint}, s.orderKeys(k)...)
+	keys := append([]string{k.Timeline, k.Payloads, k.Leases, k.Hint, s.marks(k)}, s.orderKeys(k)...)
 	return s.runText(ctx, cancelScript, topic, key, keys, args...)
 }
 
@@ -80,8 +80,8 @@ func (s Fenced) CancelAll(ctx context.Context, topic string) (int64, error) {
 	}
 	k := s.keys.Of(topic)
 	var reply string
-	err := s.orKeyless(func() (err error) {
-		reply, err = s.runText(ctx, cancelAllScript, topic, nil, append([]string{k.Timeline, k.Payloads, k.Leases, k.Hint}, s.orderKeys(k)...))
+	err := s.orUnmarked(func() (err error) {
+		reply, err = s.runText(ctx, cancelAllScript, topic, nil, append([]string{k.Timeline, k.Payloads, k.Leases, k.Hint, s.marks(k)}, s.orderKeys(k)...))
 		return err
 	})
 	if err != nil {

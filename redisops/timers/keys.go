@@ -143,6 +143,9 @@ func (t TopicKeys) Stream(incarnation string, stream int) string {
 // swept is the key that says that a node has looked at many parked timers of late.
 func (t TopicKeys) swept() string { return t.exchange + ":swept" }
 
+// Cancelled is the key of the marks of the runs that were cancelled.
+func (t TopicKeys) Cancelled() string { return t.exchange + ":cancelled" }
+
 // counted is the key with the last counts that an incarnation of a node has written.
 func (t TopicKeys) counted(incarnation string) string {
 	return t.exchange + ":" + incarnation + ":counts"

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/wakebell/wakebell/messages/exchange"
@@ -56,15 +57,19 @@ func (s *Timers) orderKeys(k TopicKeys) []string {
 
 // orKeyless calls a function, and again if the user has no right to the keys of
 // orderKeys. The timers of such a user have no keys.
-func (s *Timers) orKeyless(call func() error) error {
+func (s *Timers) orKeyless(call func() error) error { return orWithout(&s.keyless, call) }
+
+// orWithout calls a function, and if a right is missing again with a flag that says so.
+// The flag stays if that helps.
+func orWithout(missing *atomic.Bool, call func() error) error {
 	err := call()
-	if !scripts.IsDenied(err) || !s.keyless.CompareAndSwap(false, true) {
+	if !scripts.IsDenied(err) || !missing.CompareAndSwap(false, true) {
 		return err
 	}
 	if again := call(); !scripts.IsDenied(again) {
 		return again
 	}
-	s.keyless.Store(false)
+	missing.Store(false)
 	return err
 }
 

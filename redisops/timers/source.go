@@ -84,6 +84,9 @@ func (t *TimerSource) Exchange(ctx context.Context, r *exchange.Request) (*excha
 	if len(reply.Refused)+len(reply.DeadLettered) > 0 {
 		restoreOrder(r.Settle, reply)
 	}
+	if err := t.findCancelled(ctx, r, reply); err != nil {
+		return nil, fmt.Errorf("exchange on %q: %w", t.topic, err)
+	}
 	return reply, nil
 }
 

@@ -65,6 +65,7 @@ type Timers struct {
 	queuesUncounted atomic.Bool // nor to those of queues
 	keyless         atomic.Bool // the user has no right to the keys of timers
 	unfenced        atomic.Bool // nor to the layouts of physical topics
+	unmarked        atomic.Bool // nor to the marks of cancelled runs
 
 	topics, queues known
 
@@ -131,8 +132,9 @@ var (
 	exchangeKeysScript  = lua.Variant("exchange", keyedExchange...)
 	scheduleScript      = lua.Fenced("schedule", "tally", "keys_off")
 	scheduleKeysScript  = lua.FencedVariant("schedule", "tally", "keys", "keys_states", "keys_order", "keys_written")
-	cancelScript        = lua.Fenced("cancel", "keys", "keys_states", "keys_order", "keys_written")
-	cancelAllScript     = lua.Fenced("cancel_all")
+	cancelScript        = lua.Fenced("cancel", "cancelled", "keys", "keys_states", "keys_order", "keys_written")
+	cancelAllScript     = lua.Fenced("cancel_all", "cancelled")
+	cancelledRunsScript = lua.Load("cancelled_runs")
 	getScript           = lua.Load("get")
 	rescheduleScript    = lua.Fenced("reschedule", "keys", "keys_states", "keys_order", "keys_written")
 	runNowScript        = lua.Fenced("run_now", "keys", "keys_states", "keys_order", "keys_written")
@@ -153,7 +155,7 @@ var (
 	putScript           = lua.Fenced("put", "keys", "keys_states", "keys_order", "keys_written")
 	removeTopicScript   = lua.Load("remove_topic")
 	keyedScheduleScript = lua.FencedWithin("keyed", "schedule", "tally", "keys_off")
-	keyedCancelScript   = lua.FencedWithin("keyed", "cancel", "keys", "keys_states", "keys_order", "keys_written")
+	keyedCancelScript   = lua.FencedWithin("keyed", "cancel", "cancelled", "keys", "keys_states", "keys_order", "keys_written")
 
 	exchangeBothScript      = lua.Variant("exchange", "limits", "flow_limits", "flow", "keys", "keys_states", "keys_order", "flow_key_rate_off", "flow_keys", "due_keys", "packed", "replay", "acks")
 	exchangeRatesScript     = lua.Variant("exchange", "limits", "flow_limits", "flow", "keys", "keys_states", "keys_order", "flow_key_rate", "flow_keys", "due_keys", "packed", "replay", "acks")

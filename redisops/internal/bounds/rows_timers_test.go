@@ -73,6 +73,7 @@ func timersRows(b *bench) {
 	b.schedules()
 	b.looks()
 	b.exchanges()
+	b.cancelledRuns()
 	b.largest()
 	b.removals()
 }
@@ -278,4 +279,27 @@ func (b *bench) removals() {
 		_, err = b.store.RemoveTopic(ctx, "r")
 		b.must(err)
 	})
+}
+
+// cancelledRuns cancels timers that run, with ids as long as they may be, schedules them
+// again, and extends the leases that they had.
+func (b *bench) cancelledRuns() {
+	ctx, s := b.Context(), b.store
+	stream := storetest.NewStream(s.Source("t", timers.SourceOptions{MaxBytes: 1 << 20}))
+	var all []timers.Entry
+	for i := range claims {
+		all = append(all, timers.Entry{ID: fmt.Sprintf("%0512d", i), At: time.Unix(1000, 0)})
+	}
+	for range b.rounds() {
+		_, err := s.Schedule(ctx, "t", all...)
+		b.must(err)
+		leases := stream.Run(b, stream.Request(claims, time.Minute)).Leases
+		b.once("cancel 500 that run", func() { _, err = s.Cancel(ctx, "t", idsOf(all)...) })
+		b.must(err)
+		_, err = s.Schedule(ctx, "t", all...)
+		b.must(err)
+		b.once("extend 500 leases of cancelled runs", func() { stream.Extend(b, time.Minute, leases...) })
+		_, err = s.Cancel(ctx, "t", idsOf(all)...)
+		b.must(err)
+	}
 }

@@ -23,7 +23,8 @@ local now = clock()
 local known = head(timeline) or math.huge
 local lowest = math.huge
 local made = 0
-local keys_made = {} -- of timers with keys
+local keys_made = {}  -- of timers with keys
+local superseded = {} -- ids of timers that were replaced while they were leased
 local out = {'', upto}
 
 local function redrive(entry, id, payload, key)
@@ -33,6 +34,9 @@ local function redrive(entry, id, payload, key)
   local due = now + tonumber(ARGV.delay) / 1e6
   -- The score of a lease is its token: the new one must be another.
   if score and due == number(score) then due = due + 1e-6 end
+  if live and running(current(redis.call('HGET', leases, id), score), score, now) then
+    superseded[#superseded + 1] = id
+  end
   redis.call('HSET', payloads, id, payload)
   redis.call('ZADD', timeline, text(due), id)
   redis.call('HDEL', leases, id)
@@ -60,4 +64,6 @@ if made > 0 then
   if KEYS.counts ~= timeline then tally(KEYS.counts, now, 's', made) end
 end
 if lowest < known then announce(KEYS.hint, lowest, now) end
+-- A holder that has claimed one early does not begin it any more.
+recheck_all(KEYS.hint, superseded, now)
 return out

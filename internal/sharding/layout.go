@@ -28,6 +28,9 @@ type Layout struct {
 	// Keyed says that a timer with a key was scheduled, so an id may be in a shard that
 	// is not its own.
 	Keyed bool `json:"keyed,omitempty"`
+	// Past has the numbers of shards before From, as Before returns them: of each the
+	// number, "@" and the instant until which it applied, in ms since 1970.
+	Past string `json:"past,omitempty"`
 }
 
 // Linger is how long the shards of From are handled after they were found empty: a client
@@ -86,7 +89,9 @@ func (l Layout) Polled(topic string, now time.Time) []string {
 
 // Next returns the layout with another number of shards, whose timers are yet to move.
 func (l Layout) Next(n int, now time.Time) Layout {
-	return Layout{ID: l.ID, Number: l.Number, Shards: n, From: l.Count(), Moving: true, Since: now.UnixMilli(), Keyed: l.Keyed}
+	return Layout{
+		ID: l.ID, Number: l.Number, Shards: n, From: l.Count(), Moving: true, Since: now.UnixMilli(), Keyed: l.Keyed, Past: l.past(now),
+	}
 }
 
 // Resharded returns the layout Next of a topic with timers.

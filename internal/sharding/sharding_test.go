@@ -187,3 +187,34 @@ func TestPartsOfALimitNeverExceedIt(t *testing.T) {
 		}
 	})
 }
+
+// TestALayoutHasTheNumbersOfShardsOfADay checks with which numbers of shards the answers to
+// calls are looked for.
+func TestALayoutHasTheNumbersOfShardsOfADay(t *testing.T) {
+	t.Parallel()
+	at := func(hours int) time.Time { return time.UnixMilli(1700000000000).Add(time.Duration(hours) * time.Hour) }
+	require.Empty(t, sharding.Layout{}.Answered(at(0)))
+	l := sharding.Layout{}.Announced(4, at(0))
+	require.Equal(t, []int{1, 4}, l.Answered(at(0)))
+	l = l.Resharded(4, at(1))
+	require.Equal(t, []int{4, 1}, l.Answered(at(100)), "while timers move")
+	l = l.Settled(at(2))
+	require.Equal(t, []int{4, 1}, l.Answered(at(25)))
+	require.Empty(t, l.Answered(at(26)), "all answers of one shard have expired")
+
+	l = l.Announced(8, at(10)).Resharded(8, at(10)).Settled(at(11))
+	require.Equal(t, []int{8, 4, 1}, l.Answered(at(12)))
+	l = l.Announced(4, at(12)).Resharded(4, at(12)).Settled(at(13))
+	require.Equal(t, []int{4, 8, 1}, l.Answered(at(14)), "each number once")
+	read, err := sharding.Read(l.Text())
+	require.NoError(t, err)
+	require.Equal(t, l, read)
+	require.Equal(t, []int{4, 8, 1}, l.Answered(at(33)))
+	require.Equal(t, []int{4, 8}, l.Answered(at(36)))
+	require.Empty(t, l.Answered(at(37)))
+	l = l.Resharded(2, at(40))
+	require.Empty(t, l.Past, "numbers are forgotten with their answers")
+
+	l.Past = "x 3 @ 5@x 999@1700000000000 7@" + strconv.FormatInt(at(40).UnixMilli(), 10)
+	require.Equal(t, []int{2, 4, 7}, l.Answered(at(41)), "what cannot be read is left out")
+}

@@ -86,7 +86,7 @@ func (p *topicExam) needed() []right {
 	add(toHint, k.Hint, []string{"PUBLISH", "doctor"})
 	add(toOrder, k.Control, []string{"TYPE"}, badHSet, []string{"HDEL", none}, []string{"HKEYS"})
 	add(toMark, k.Mark("doctor"), []string{"TYPE"}, []string{"GET"}, badSet)
-	add(toKeep, k.Keyed, []string{"TYPE"}, []string{"GET"}, badSet)
+	add(toKeep, k.Keyed, []string{"TYPE"}, []string{"GET"}, badSet, []string{"HGET", none}, []string{"HMGET", none}, badHSet, []string{"PEXPIRE", "odd"})
 	add(toTell, k.Cancelled(), []string{"TYPE"}, []string{"ZADD", "no score", none}, []string{"ZREM", none}, []string{"ZSCORE", none}, []string{"ZMSCORE", none},
 		[]string{"ZRANGEBYSCORE", "1", "0"}, []string{"PTTL"}, []string{"PEXPIRE", "odd"})
 	add(toKey, k.TimerKeys, []string{"TYPE"}, []string{"EXISTS"}, badHSet, []string{"HDEL", none}, []string{"HGET", none},
@@ -101,7 +101,8 @@ func (p *topicExam) needed() []right {
 	add(toShard, k.Layout(), []string{"TYPE"}, []string{"GET"}, badSet)
 	add(toMove, k.Moving(), []string{"TYPE"}, []string{"EXISTS"}, badHSet, []string{"HDEL", none}, []string{"HGETALL"})
 	add(toMove, k.Leaving(), []string{"EXISTS"})
-	add(toMove, k.Taken(), []string{"TYPE"}, badHSet, []string{"HDEL", none}, []string{"HMGET", none}, []string{"HEXISTS", none}, []string{"HINCRBY", none, "odd"})
+	add(toMove, k.Taken(), []string{"TYPE"}, badHSet, []string{"HDEL", none}, []string{"HGET", none}, []string{"HMGET", none}, []string{"HEXISTS", none}, []string{"HINCRBY", none, "odd"})
+	add(toMove, k.Counts, []string{"HSCAN", "no cursor"})
 	add(toMove, k.Pins(), []string{"TYPE"}, badHSet, []string{"HDEL", none}, []string{"HGET", none}, []string{"PEXPIRE", "odd"})
 	add(toMove, k.Arrived(), []string{"TYPE"}, badHSet, []string{"HEXISTS", none}, []string{"PEXPIRE", "odd"})
 	add(toRegister, p.Timers.Keys().Topics, []string{"SREM", none}, []string{"SSCAN", "no cursor"})

@@ -263,6 +263,9 @@ func TestRunsCountAsScheduled(t *testing.T) {
 			return n
 		}
 		require.EqualValues(t, 2, scheduled())
+		f.put("c", recur.Raw{}, raw("1"))
+		require.Equal(t, []Fate{Fired}, f.fire("", Lock{}, f.firing("c", "1", "r")).Fates)
+		require.EqualValues(t, 2, scheduled(), "a run whose timer is there, as when it is backfilled again")
 		f.timers.NoCounts = true
 		send.Run = 2
 		require.NoError(t, f.Send(t.Context(), "a", "life", send))

@@ -139,6 +139,11 @@ func (s *Store) used(ctx context.Context, name string) (used bool, err error) {
 	if used = n > 0; err == nil && !used {
 		used, err = s.hasDead(ctx, name)
 	}
+	if err == nil && !used {
+		var leaving string
+		leaving, err = s.partlyLeft(ctx, k.Taken())
+		used = leaving != ""
+	}
 	if err != nil {
 		return false, fmt.Errorf("look for timers of %q: %w", name, err)
 	}

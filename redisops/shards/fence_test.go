@@ -190,7 +190,7 @@ func TestACallThatOutlivesItsPinsIsRoutedAgain(t *testing.T) {
 	l := f.startMoving(t, 4)
 	b := timers.NewBatch("", 1)
 	require.NoError(t, b.Add(f.topic, &timers.Entry{ID: "t004", Payload: []byte("new"), At: hour}))
-	divided, err := f.divided(t.Context(), b, nil)
+	divided, _, err := f.divided(t.Context(), nil, b, nil)
 	require.NoError(t, err)
 	f.dropPins(t)
 	f.moveAll(t, l)
@@ -211,7 +211,7 @@ func TestAReshardingThatWasStoppedTakesNothing(t *testing.T) {
 	f.schedule(t, numbered(20)...)
 	stopped := f.startMoving(t, 4)
 	process := f.toShards(f.topic, stopped)
-	_, token, text, err := process.take(t.Context(), f.topic)
+	took, err := process.take(t.Context(), f.topic)
 	require.NoError(t, err)
 	f.moveAll(t, stopped)
 	settle := func(l sharding.Layout) (sharding.Layout, error) { return l.Settled(time.Now()), nil }
@@ -224,10 +224,10 @@ func TestAReshardingThatWasStoppedTakesNothing(t *testing.T) {
 		require.NoError(t, f.timers.RDB.Del(t.Context(), f.timers.Keys().Of(name).Arrived()).Err())
 	}
 
-	_, _, _, err = process.take(t.Context(), f.topic)
+	_, err = process.take(t.Context(), f.topic)
 	require.ErrorIs(t, err, scripts.ErrStaleLayout)
-	require.ErrorIs(t, process.deliver(t.Context(), f.topic, token, text), scripts.ErrStaleLayout)
-	_, err = process.step(t.Context(), []string{f.topic})
+	require.ErrorIs(t, process.deliver(t.Context(), f.topic, took.token, took.batch), scripts.ErrStaleLayout)
+	_, _, err = process.step(t.Context(), []string{f.topic})
 	require.ErrorIs(t, err, scripts.ErrStaleLayout)
 	require.Len(t, f.in(t, l.Names(f.topic)), 21)
 	require.Empty(t, f.in(t, sharding.Names(f.topic, 4)))

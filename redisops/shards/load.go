@@ -178,8 +178,9 @@ func (s *Store) PutDead(ctx context.Context, topic string, letters []timers.Dead
 		_, err := routed(ctx, s, topic, func(l sharding.Layout) (bool, error) {
 			for len(items) > 0 { // those of one shard after the other: what is stored is not stored again elsewhere
 				name := deadPlace(topic, l, items[0])
-				parts, _ := s.spread(topic, l, ofDead, items)
-				if _, err := s.toShards(topic, l).arrive(ctx, ofDead, name, token, parts[name]); err != nil {
+				dead := content{kind: ofDead, items: items}
+				parts, _ := s.spread(topic, l, dead)
+				if _, err := s.toShards(topic, l).arrive(ctx, dead, name, token, parts[name]); err != nil {
 					return false, err
 				}
 				items = slices.DeleteFunc(items, func(item []string) bool { return deadPlace(topic, l, item) == name })

@@ -96,16 +96,16 @@ func (m *mover) forget(ctx context.Context) (bool, error) {
 // next makes the next step, and returns how long to wait then. A step is not interrupted,
 // so that no batch stays in the outbox.
 func (m *mover) next(ctx context.Context, p *MoveProgress) (wait time.Duration, err error) {
-	ended := ctx.Err()
+	stop := ctx.Err()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), finishLimit)
 	defer cancel()
-	if ended == nil {
-		ended = m.unchanged(ctx)
+	if stop == nil {
+		stop = m.unchanged(ctx)
 	}
-	if ended != nil {
-		return 0, errors.Join(ended, m.deliverRest(ctx))
+	if stop != nil {
+		return 0, errors.Join(stop, m.deliverRest(ctx))
 	}
-	moved, err := m.step(ctx, m.names)
+	moved, ended, err := m.step(ctx, m.names)
 	p.Moved += moved
 	if errors.Is(err, scripts.ErrStaleLayout) { // unchanged decides on it
 		return 0, errors.Join(m.from.layouts.agree(ctx, m.source), m.to.layouts.agree(ctx, m.topic))
@@ -115,6 +115,9 @@ func (m *mover) next(ctx context.Context, p *MoveProgress) (wait time.Duration, 
 	}
 	if p.Left, err = m.from.count(ctx, m.names); err != nil || moved > 0 {
 		return 0, err
+	}
+	if !ended {
+		return pageWait, nil
 	}
 	if p.Left > 0 {
 		return stayWait, nil
@@ -218,15 +221,21 @@ func (s *Store) AbortMove(ctx context.Context, topic string) (back int64, err er
 	if m.move, err = m.begun(ctx); err != nil {
 		return 0, err
 	}
-	m.to, m.topic, m.layout, m.keep, m.before = s, topic, l, arrivedLife, func(_ context.Context, kind string, items [][]string) error {
-		if kind != ofCounts {
-			back += int64(len(items))
+	m.to, m.topic, m.layout, m.keep, m.before = s, topic, l, arrivedLife, func(_ context.Context, c content) error {
+		if c.kind != ofCounts {
+			back += int64(len(c.items))
 		}
 		return nil
 	}
 	for _, name := range m.names {
 		if err := m.deliverAll(ctx, name); err != nil {
 			return back, err
+		}
+		k := s.timers.Keys().Of(name)
+		_, index := m.outbox(k)
+		keys := []string{k.Timeline, k.Leases, k.Hint, k.TimerKeys, k.KeyOrder, k.KeyStates, index}
+		if _, err := s.timers.RunText(ctx, openScript, keys, m.move); err != nil {
+			return back, fmt.Errorf("end the move of %q: %w", name, err)
 		}
 	}
 	_, err = m.forget(ctx)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -52,7 +53,7 @@ func (s *Store) mover(ctx context.Context, topic string, to *Store, arriveIn str
 func (s *Store) moverOf(topic string, l sharding.Layout, names []string) *mover {
 	m := &mover{source: topic, names: names, was: l}
 	m.transport = &transport{
-		from: s, fence: fenceOf(l), keep: arrivingLife, margin: awayMargin, grace: awayMargin, before: m.noteKeys,
+		from: s, fence: fenceOf(l), keep: arrivingLife, margin: awayMargin, grace: awayMargin, before: m.noteKeys, bounds: s.bounds, offsets: &sync.Map{},
 		outbox:  func(k timers.TopicKeys) (string, string) { return k.Leaving(), k.Left() },
 		arrived: func(k timers.TopicKeys) string { return k.Arriving(m.move) },
 	}
@@ -60,9 +61,9 @@ func (s *Store) moverOf(topic string, l sharding.Layout, names []string) *mover 
 }
 
 // noteKeys makes the target know that timers have keys, before the first of them arrives.
-func (m *mover) noteKeys(ctx context.Context, kind string, items [][]string) error {
-	if kind != ofTimers || m.layout.Shards == 0 || m.layout.Keyed || m.keyed.Load() ||
-		!slices.ContainsFunc(items, func(item []string) bool { return item[keyField] != "" }) {
+func (m *mover) noteKeys(ctx context.Context, c content) error {
+	if !c.hasTimers() || m.layout.Shards == 0 || m.layout.Keyed || m.keyed.Load() ||
+		!slices.ContainsFunc(c.items, func(item []string) bool { return item[keyField] != "" }) {
 		return nil
 	}
 	err := m.to.markKeyed(ctx, m.topic)

@@ -169,15 +169,15 @@ func TestAMoveIsContinuedWithItsTarget(t *testing.T) {
 				from.schedule(t, numbered(50)...)
 				m, err := from.mover(t.Context(), from.topic, to.Store, to.topic, wakebelltype.MoveOptions{})
 				require.NoError(t, err)
-				taken, token, batch, err := m.take(t.Context(), m.names[0])
+				took, err := m.take(t.Context(), m.names[0])
 				require.NoError(t, err)
-				require.Positive(t, taken)
+				require.Positive(t, took.timers)
 				if arrives { // and is not dropped
-					kind, items, err := readBatch(batch)
+					batch, err := readBatch(took.batch)
 					require.NoError(t, err)
-					parts, _ := to.spread(to.topic, m.layout, kind, items)
+					parts, _ := to.spread(to.topic, m.layout, batch)
 					for name, part := range parts {
-						_, err := m.arrive(t.Context(), kind, name, token+" "+m.names[0], part)
+						_, err := m.arrive(t.Context(), batch, name, took.token+" "+m.names[0], part)
 						require.NoError(t, err)
 					}
 				}
@@ -189,7 +189,7 @@ func TestAMoveIsContinuedWithItsTarget(t *testing.T) {
 				if lost {
 					back, err := from.AbortMove(t.Context(), from.topic)
 					require.NoError(t, err)
-					require.Equal(t, taken, back)
+					require.Equal(t, took.timers, back)
 					require.Len(t, from.in(t, from.names(t)), 50)
 					from.moved(t, other, wakebelltype.MoveOptions{})
 					require.Len(t, other.in(t, other.names(t)), 50)
@@ -199,7 +199,7 @@ func TestAMoveIsContinuedWithItsTarget(t *testing.T) {
 				if arrives { // those that arrived are handled before the move goes on
 					n, err = to.CancelAll(t.Context(), to.topic)
 					require.NoError(t, err)
-					require.Equal(t, taken, n)
+					require.Equal(t, took.timers, n)
 				}
 				from.moved(t, to, wakebelltype.MoveOptions{})
 				require.Len(t, to.in(t, to.names(t)), 50-int(n), "a batch arrives once")

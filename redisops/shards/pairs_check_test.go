@@ -2,6 +2,8 @@ package shards
 
 import (
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/wakebell/wakebell/internal/sharding"
@@ -183,7 +185,7 @@ func (w *world) waits(s *site, n *node) {
 		case src == nil:
 			w.fail("%s is due in %s, which no node polls", id, at.place)
 		case at.score == parkedAt:
-			if !w.blocked(s, src, t, all) {
+			if !w.blocked(s, src, t, all) && !w.closed(s, at.place, t) {
 				w.fail("%s is due since %v and parked, and nothing of its key runs or waits", id, now.Sub(t.due))
 			}
 		case !score(id).After(now.Add(3 * grain)):
@@ -224,6 +226,17 @@ func (w *world) blocked(s *site, src *modelSource, t *timer, all stored) bool {
 	return blockers > 0
 }
 
+// closed reports whether timers of the key of a timer move in several steps, of which the
+// next one comes soon.
+func (w *world) closed(s *site, place string, t *timer) bool {
+	state, _ := s.rdb.HGet(w.ctx, s.keys.Of(place).KeyStates, modelKey(t.id)).Result()
+	at, _, _ := strings.Cut(state, " ")
+	at, is := strings.CutPrefix(at, "c")
+	until, _ := strconv.ParseFloat(at, 64)
+	_, moves := w.moves(s)
+	return is && (moves || time.Now().Before(time.UnixMicro(int64(until*1e6))))
+}
+
 // finish ends what was begun, and checks that everything is delivered then.
 func (w *world) finish() {
 	for _, s := range w.sites {
@@ -254,7 +267,7 @@ func (w *world) endReshard(s *site) {
 		return
 	}
 	var p Progress
-	for range 200 {
+	for range 500 {
 		n := w.awake(s)
 		w.follow(n)
 		w.ackAll(s, n)
@@ -278,8 +291,10 @@ func (w *world) endReshard(s *site) {
 // endMove continues a move until it has ended.
 func (w *world) endMove() {
 	var p MoveProgress
-	for range 200 {
+	for range 500 {
 		if w.move == nil && !w.beginMove() {
+			w.abortMove(step{})
+			w.check()
 			return
 		}
 		for _, s := range w.sites {

@@ -113,7 +113,7 @@ func (w *world) takeOnly(st step) {
 		return
 	}
 	names := sharding.Names(modelTopic, l.From)
-	_, _, _, err := st.client(s).toShards(modelTopic, l).take(w.ctx, names[st.b%len(names)])
+	_, err := st.client(s).toShards(modelTopic, l).take(w.ctx, names[st.b%len(names)])
 	w.must(err, "take")
 }
 
@@ -136,12 +136,12 @@ func (w *world) arriveOnly(st step) {
 		batches, err := c.outbox(w.ctx, from)
 		w.must(err, "outbox")
 		for token, text := range batches {
-			kind, items, err := readBatch(text)
+			batch, err := readBatch(text)
 			w.must(err, "batch")
-			parts, _ := c.spread(modelTopic, l, kind, items)
+			parts, _ := c.spread(modelTopic, l, batch)
 			for name, part := range parts {
 				if len(name)%2 == st.b%2 {
-					_, err := c.toShards(modelTopic, l).arrive(w.ctx, kind, name, token+" "+from, part)
+					_, err := c.toShards(modelTopic, l).arrive(w.ctx, batch, name, token+" "+from, part)
 					w.must(err, "arrive")
 				}
 			}
@@ -156,6 +156,9 @@ func (w *world) moveStep(st step) {
 	}
 	var p MoveProgress
 	_, err := w.move.next(w.ctx, &p)
+	if p.Done {
+		w.copyMarks()
+	}
 	if !w.must(err, "move") || p.Done || st.flag {
 		w.move = nil // its process ends
 	}
@@ -163,15 +166,32 @@ func (w *world) moveStep(st step) {
 }
 
 func (w *world) beginMove() bool {
+	if l, _, _ := w.sites[1].clients[0].layouts.Stored(w.ctx, modelTopic); l.Count() > 1 {
+		for id, t := range w.sites[0].timers {
+			if t.key != modelKey(id) { // it would be another timer than the one with its key there
+				return false
+			}
+		}
+	}
 	m, err := w.sites[0].clients[0].mover(w.ctx, modelTopic, w.sites[1].clients[0], modelTopic, wakebelltype.MoveOptions{All: true})
 	if !w.must(err, "begin to move") {
 		return false
 	}
 	w.move, w.moved = m, true
+	w.copyMarks()
 	if control, err := w.sites[1].clients[0].Control(w.ctx, modelTopic); err == nil {
 		w.sites[1].control = control
 	}
 	return true
+}
+
+// copyMarks notes that the marks of Once are in the target of a move too.
+func (w *world) copyMarks() {
+	for id, at := range w.sites[0].marks {
+		if w.sites[1].marks[id].IsZero() {
+			w.sites[1].marks[id] = at
+		}
+	}
 }
 
 // moveTakeOnly takes timers out of the first Redis, by a process that ends then.
@@ -179,8 +199,12 @@ func (w *world) moveTakeOnly(st step) {
 	if w.move == nil && !w.beginMove() {
 		return
 	}
-	_, _, _, err := w.move.take(w.ctx, w.move.names[st.b%len(w.move.names)])
-	w.must(err, "take")
+	name := w.move.names[st.b%len(w.move.names)]
+	if w.must(w.move.deliverAll(w.ctx, name), "deliver what was taken") {
+		w.check()
+		_, err := w.move.take(w.ctx, name)
+		w.must(err, "take")
+	}
 	w.move = nil
 }
 

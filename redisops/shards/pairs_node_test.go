@@ -61,10 +61,16 @@ func (w *world) follow(n *node) {
 		w.fail("polled: %v", err)
 	}
 	for _, name := range names {
-		if n.source(name) == nil {
-			o := timers.SourceOptions{MaxClaims: mostClaims, SkipFailed: w.skips}
-			n.sources = append(n.sources, &modelSource{src: n.store.timers.Source(name, o), incarnation: rand.Text()})
+		has := func(s *modelSource) bool { return s.src.Name() == name }
+		if slices.ContainsFunc(n.sources, has) {
+			continue
 		}
+		if i := slices.IndexFunc(n.ended, has); i >= 0 { // a failover has brought it back
+			n.sources, n.ended = append(n.sources, n.ended[i]), slices.Delete(n.ended, i, i+1)
+			continue
+		}
+		o := timers.SourceOptions{MaxClaims: mostClaims, SkipFailed: w.skips}
+		n.sources = append(n.sources, &modelSource{src: n.store.timers.Source(name, o), incarnation: rand.Text()})
 	}
 	n.sources = slices.DeleteFunc(n.sources, func(s *modelSource) bool {
 		gone := !slices.Contains(names, s.src.Name())

@@ -135,7 +135,9 @@ func (w *world) store(rdb *redis.Client) *Store {
 		w.fail("store: %v", err)
 	}
 	of.NoCoalescing, of.NoPayloadsApart, of.NoCounts = true, true, true
-	return New(of)
+	s := New(of)
+	s.bounds = stepBounds{timers: 2, bytes: moveBytes} // so that a key moves in several steps
+	return s
 }
 
 // physicals are the names of all physical topics that the model may use.
@@ -187,12 +189,12 @@ func (w *world) scan(s *site) stored {
 	}
 	for _, box := range boxes {
 		for _, text := range box.Val() {
-			kind, items, err := readBatch(text)
+			batch, err := readBatch(text)
 			if err != nil {
 				w.fail("outbox: %v", err)
 			}
-			for _, item := range items {
-				if kind == ofTimers {
+			for _, item := range batch.items {
+				if batch.hasTimers() {
 					all.moving[item[0]] = true
 				}
 			}

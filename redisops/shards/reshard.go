@@ -12,9 +12,9 @@ import (
 )
 
 const (
-	movePage  = 200     // timers that a step looks at
-	moveBytes = 1 << 20 // of payloads in a step
-	moveKey   = 2000    // timers of a key that can be moved together
+	movePage  = 200       // timers that one script takes, and timers of the timeline that it looks at
+	moveBytes = 512 << 10 // of payloads that one script takes, unless one timer has more
+	movePages = 10        // scripts of a step that find nothing to take
 
 	// moveMargin is how soon before its instant a timer without a key is not moved any
 	// more. It is longer than an outbox of a process that died waits for a node.
@@ -22,6 +22,10 @@ const (
 
 	// reportEvery is the time between two reports of the progress.
 	reportEvery = 200 * time.Millisecond
+
+	// pageWait is how long it waits between two steps that found nothing to take, because
+	// they did not look at all timers.
+	pageWait = 10 * time.Millisecond
 
 	// stayWait is how long a resharding waits for timers that could not be moved.
 	stayWait = 200 * time.Millisecond
@@ -82,7 +86,7 @@ func (s *Store) reshardStep(ctx context.Context, topic string, n int, p *Progres
 		p.Done = !p.Layout.Moving && p.Layout.To == 0
 		return stayWait, err
 	}
-	moved, err := s.move(ctx, topic, l)
+	moved, ended, err := s.move(ctx, topic, l)
 	p.Moved += moved
 	if errors.Is(err, scripts.ErrStaleLayout) { // another process has changed it
 		return 0, s.layouts.agree(ctx, topic)
@@ -92,6 +96,9 @@ func (s *Store) reshardStep(ctx context.Context, topic string, n int, p *Progres
 	}
 	if p.Left, err = s.leftIn(ctx, topic, l); err != nil || moved > 0 {
 		return 0, err
+	}
+	if !ended {
+		return pageWait, nil
 	}
 	if l, err = s.Settle(ctx, topic); err != nil {
 		return 0, err
@@ -158,8 +165,8 @@ func (s *Store) checkInFlightOf(ctx context.Context, topic string, l sharding.La
 }
 
 // move makes one step in each of the shards before, and returns how many timers and
-// entries it has moved.
-func (s *Store) move(ctx context.Context, topic string, l sharding.Layout) (moved int64, err error) {
+// entries it has moved, and whether it has looked at the last ones.
+func (s *Store) move(ctx context.Context, topic string, l sharding.Layout) (moved int64, ended bool, err error) {
 	return s.toShards(topic, l).step(ctx, sharding.Names(topic, l.From))
 }
 

@@ -133,7 +133,9 @@ func TestAReshardingSurvivesKills(t *testing.T) {
 		kill.left.Store(rand.Int64N(40))
 		rdb := server.Client(t)
 		rdb.AddHook(kill)
-		for _, err := range newStore(t, rdb, f.timers.Keys().Keys).Reshard(ctx, f.topic, 5) {
+		process := newStore(t, rdb, f.timers.Keys().Keys)
+		process.bounds.timers = 1 + rand.IntN(20) // keys move in several steps
+		for _, err := range process.Reshard(ctx, f.topic, 5) {
 			if err != nil {
 				break
 			}

@@ -31,6 +31,7 @@ func TestMovingTimersAreNeitherLostNorDoubled(t *testing.T) {
 			to++
 		}
 		m := &movingModel{t: t, fixture: newFixture(t, rdb, wakebelltype.Keys{}, from), to: to, live: map[string]string{}, leases: map[string]heldLease{}}
+		m.bounds.timers = rapid.SampledFrom([]int{1, 3, movePage}).Draw(r, "timers of a step")
 		defer func() { require.NoError(t, m.Forget(context.WithoutCancel(t.Context()), m.topic)) }()
 		r.Repeat(map[string]func(*rapid.T){
 			"schedule":   m.schedule,
@@ -41,7 +42,7 @@ func TestMovingTimersAreNeitherLostNorDoubled(t *testing.T) {
 			"settle":     m.settle,
 			"begin":      m.begin,
 			"move": func(*rapid.T) {
-				m.step(func(l sharding.Layout) { _, err := m.move(t.Context(), m.topic, l); require.NoError(t, err) })
+				m.step(func(l sharding.Layout) { _, _, err := m.move(t.Context(), m.topic, l); require.NoError(t, err) })
 			},
 			"take":      m.crashAfterTake,
 			"arrive":    m.crashAfterArrival,
@@ -117,7 +118,7 @@ func (m *movingModel) schedule(r *rapid.T) {
 			first, err := m.Write(m.t.Context(), key, b)
 			require.NoError(m.t, err)
 			if rapid.Bool().Draw(r, "move between") && m.layout.Moves() {
-				_, err = m.move(m.t.Context(), m.topic, m.layout)
+				_, _, err = m.move(m.t.Context(), m.topic, m.layout)
 				require.NoError(m.t, err)
 			}
 			done, err = m.Write(m.t.Context(), key, b)
@@ -212,7 +213,7 @@ func (m *movingModel) step(do func(l sharding.Layout)) {
 func (m *movingModel) crashAfterTake(r *rapid.T) {
 	m.step(func(l sharding.Layout) {
 		k := rapid.IntRange(0, l.From-1).Draw(r, "from")
-		_, _, _, err := m.toShards(m.topic, l).take(m.t.Context(), sharding.Name(m.topic, l.From, k))
+		_, err := m.toShards(m.topic, l).take(m.t.Context(), sharding.Name(m.topic, l.From, k))
 		require.NoError(m.t, err)
 	})
 }
@@ -221,17 +222,17 @@ func (m *movingModel) crashAfterTake(r *rapid.T) {
 func (m *movingModel) crashAfterArrival(r *rapid.T) {
 	m.step(func(l sharding.Layout) {
 		from := sharding.Name(m.topic, l.From, rapid.IntRange(0, l.From-1).Draw(r, "from"))
-		_, _, _, err := m.toShards(m.topic, l).take(m.t.Context(), from)
+		_, err := m.toShards(m.topic, l).take(m.t.Context(), from)
 		require.NoError(m.t, err)
 		batches, err := m.outbox(m.t.Context(), from)
 		require.NoError(m.t, err)
 		for token, text := range batches {
-			kind, items, err := readBatch(text)
+			batch, err := readBatch(text)
 			require.NoError(m.t, err)
-			parts, _ := m.spread(m.topic, l, kind, items)
+			parts, _ := m.spread(m.topic, l, batch)
 			for name, part := range parts {
 				if rapid.Bool().Draw(r, "arrives") {
-					_, err := m.toShards(m.topic, l).arrive(m.t.Context(), kind, name, token+" "+from, part)
+					_, err := m.toShards(m.topic, l).arrive(m.t.Context(), batch, name, token+" "+from, part)
 					require.NoError(m.t, err)
 					if rapid.Bool().Draw(r, "are handled") {
 						m.handleAll(name)

@@ -36,9 +36,9 @@ func (f *fixture) startMoving(t testing.TB, n int) sharding.Layout {
 func (f *fixture) moveAll(t testing.TB, l sharding.Layout) {
 	t.Helper()
 	for {
-		moved, err := f.move(t.Context(), f.topic, l)
+		moved, ended, err := f.move(t.Context(), f.topic, l)
 		require.NoError(t, err)
-		if moved == 0 {
+		if moved == 0 && ended {
 			return
 		}
 	}
@@ -222,23 +222,23 @@ func TestAnOutboxIsDeliveredOnce(t *testing.T) {
 	f := newFixture(t, redistest.Shared(t), wakebelltype.Keys{}, 1)
 	f.schedule(t, numbered(10)...)
 	l := f.startMoving(t, 2)
-	taken, token, batch, err := f.toShards(f.topic, l).take(t.Context(), f.topic)
+	took, err := f.toShards(f.topic, l).take(t.Context(), f.topic)
 	require.NoError(t, err)
-	require.EqualValues(t, 10, taken)
+	require.EqualValues(t, 10, took.timers)
 	for range 2 {
-		require.NoError(t, f.deliver(t.Context(), f.topic, l, f.topic, token, batch))
+		require.NoError(t, f.deliver(t.Context(), f.topic, l, f.topic, took.token, took.batch))
 		require.Len(t, f.in(t, l.Names(f.topic)), 10)
 	}
 	_, err = f.CancelAll(t.Context(), f.topic)
 	require.NoError(t, err)
-	require.NoError(t, f.deliver(t.Context(), f.topic, l, f.topic, token, batch))
+	require.NoError(t, f.deliver(t.Context(), f.topic, l, f.topic, took.token, took.batch))
 	require.Empty(t, f.in(t, f.names(t)))
 	index, err := f.timers.RDB.HKeys(t.Context(), f.timers.Keys().Of(f.topic).Taken()).Result()
 	require.NoError(t, err)
 	require.Equal(t, []string{"n"}, index)
 	require.Positive(t, f.timers.RDB.TTL(t.Context(), f.timers.Keys().Of(f.topic).Taken()).Val(), "it expires")
-	for _, broken := range []string{"", "t1 2 3", "t1 2\nabc", "t9\nabc", "t-1\n", "d1 x\nab"} {
-		require.Error(t, f.deliver(t.Context(), f.topic, l, f.topic, token, broken), "%q", broken)
+	for _, broken := range []string{"", "t1 2 3", "t1 2\nabc", "t9\nabc", "t-1\n", "d1 x\nab", "p", "p1\na", "p0 1\n1", "p1 1\nk01 2\nabc"} {
+		require.Error(t, f.deliver(t.Context(), f.topic, l, f.topic, took.token, broken), "%q", broken)
 	}
 }
 
@@ -266,9 +266,9 @@ func TestABatchThatIsTakenAfterTheEndIsDelivered(t *testing.T) {
 		require.NoError(t, err)
 		process := f.toShards(f.topic, sharding.Layout{})
 		process.fence = nil // it is of an earlier version
-		taken, _, _, err := process.take(t.Context(), from)
+		took, err := process.take(t.Context(), from)
 		require.NoError(t, err)
-		require.EqualValues(t, 1, taken)
+		require.EqualValues(t, 1, took.timers)
 		l := settle()
 		require.True(t, l.Moving)
 		moves, err := f.DeliverAbandoned(t.Context(), f.topic)
@@ -310,9 +310,9 @@ func TestATimerInAnOutboxIsFound(t *testing.T) {
 			f := newFixture(t, redistest.Shared(t), wakebelltype.Keys{}, 1)
 			f.schedule(t, numbered(10)...)
 			l := f.startMoving(t, 4)
-			taken, _, _, err := f.toShards(f.topic, l).take(t.Context(), f.topic)
+			took, err := f.toShards(f.topic, l).take(t.Context(), f.topic)
 			require.NoError(t, err)
-			require.EqualValues(t, 10, taken)
+			require.EqualValues(t, 10, took.timers)
 			require.NoError(t, call(f))
 			want := map[string]int{"cancel": 9, "cancel all": 0}
 			n, special := want[name]
@@ -340,11 +340,11 @@ func TestATimerStaysWhileItIsWritten(t *testing.T) {
 	for _, e := range []timers.Entry{{ID: "t003", At: hour}, {ID: "new", At: hour}, {ID: "c", Key: "x", At: hour}} {
 		require.NoError(t, batch.Add(f.topic, &e))
 	}
-	divided, err := f.divided(t.Context(), batch, nil)
+	divided, _, err := f.divided(t.Context(), nil, batch, nil)
 	require.NoError(t, err)
 	f.moveAll(t, l)
 	require.Equal(t, []string{"a", "b", "t003"}, f.in(t, []string{f.topic}))
-	_, err = f.divided(t.Context(), batch, nil) // a call of another process, which ends here
+	_, _, err = f.divided(t.Context(), nil, batch, nil) // a call of another process, which ends here
 	require.NoError(t, err)
 	_, err = f.timers.Write(t.Context(), nil, divided)
 	require.NoError(t, err)

@@ -32,6 +32,7 @@ var (
 	raiseScript         = lua.Load("raise")
 	leaveScript         = lua.Load("leave")
 	leftScript          = lua.Load("left")
+	openScript          = lua.Load("open", "keys", "keys_states", "keys_order")
 )
 
 // Store is the store of topics that may have shards.
@@ -39,11 +40,15 @@ type Store struct {
 	timers  *timers.Timers
 	layouts *Map
 	checked sync.Map // the identity of the layout of each topic that Polled has compared with its record
+	offsets sync.Map // of reshardings; see transport
+	bounds  stepBounds
 }
 
 // New returns the store of topics with and without shards on the Redis of t. It starts no
 // goroutine.
-func New(t *timers.Timers) *Store { return &Store{timers: t, layouts: newMap(t)} }
+func New(t *timers.Timers) *Store {
+	return &Store{timers: t, layouts: newMap(t), bounds: stepBounds{timers: movePage, bytes: moveBytes}}
+}
 
 // Timers returns the store of physical topics.
 func (s *Store) Timers() *timers.Timers { return s.timers }

@@ -1,6 +1,7 @@
 package shards
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strconv"
@@ -12,62 +13,89 @@ import (
 )
 
 // step makes one step in each of some physical topics, and returns how many timers and
-// entries it has moved.
-func (t *transport) step(ctx context.Context, names []string) (moved int64, err error) {
-	counts, err := each(ctx, names, func(ctx context.Context, from string) (int64, error) {
+// entries it has moved, and whether it has looked at the last timers of all of them.
+func (t *transport) step(ctx context.Context, names []string) (moved int64, ended bool, err error) {
+	type result struct {
+		moved int64
+		ended bool
+	}
+	results, err := each(ctx, names, func(ctx context.Context, from string) (r result, err error) {
 		if err := t.deliverAll(ctx, from); err != nil {
-			return 0, err
+			return r, err
 		}
-		n, err := t.moveTimers(ctx, from)
-		if n > 0 || err != nil {
-			return n, err
+		if r.moved, r.ended, err = t.moveTimers(ctx, from); r.moved > 0 || err != nil {
+			return r, err
 		}
 		k := t.from.timers.Keys().Of(from)
-		if n, err = t.moveEntries(ctx, from, k.Dead, ofDead); n > 0 || err != nil {
-			return n, err
+		if r.moved, err = t.moveEntries(ctx, from, k.Dead, ofDead); r.moved > 0 || err != nil {
+			return r, err
 		}
-		if n, err = t.moveEntries(ctx, from, k.History, ofHistory); n > 0 || err != nil {
-			return n, err
+		if r.moved, err = t.moveEntries(ctx, from, k.History, ofHistory); r.moved > 0 || err != nil {
+			return r, err
 		}
-		return 0, t.moveCounts(ctx, from)
+		return r, t.moveCounts(ctx, from)
 	})
-	for _, n := range counts {
-		moved += n
+	ended = true
+	for _, r := range results {
+		moved += r.moved
+		ended = ended && r.ended
 	}
-	return moved, err
+	return moved, ended, err
 }
 
-// moveTimers moves timers of a physical topic, at most about a page of them.
-func (t *transport) moveTimers(ctx context.Context, from string) (int64, error) {
-	taken, token, batch, err := t.take(ctx, from)
-	if taken == 0 || err != nil {
-		return 0, err
+// moveTimers moves timers of a physical topic, and reports whether it has looked at the
+// last of them.
+func (t *transport) moveTimers(ctx context.Context, from string) (moved int64, ended bool, err error) {
+	took, err := t.take(ctx, from)
+	if took.token == "" || err != nil {
+		return 0, took.ended, err
 	}
-	return taken, t.deliver(ctx, from, token, batch)
+	return took.timers, false, t.deliver(ctx, from, took.token, took.batch)
 }
 
-// take takes a batch of timers out of a physical topic.
-func (t *transport) take(ctx context.Context, from string) (taken int64, token, batch string, err error) {
+// taking is what a step has taken out of a physical topic.
+type taking struct {
+	timers       int64
+	token, batch string // empty: nothing
+	ended        bool   // there are no timers that it has not looked at
+}
+
+// take takes a batch of timers out of a physical topic. It continues where the last call has
+// ended, so that each looks at few of those that have to stay.
+func (t *transport) take(ctx context.Context, from string) (took taking, err error) {
+	box, _ := t.outbox(t.from.timers.Keys().Of(from))
+	for range movePages {
+		offset, _ := t.offsets.Load(box)
+		at, _ := offset.(string)
+		var next string
+		if took, next, err = t.takePage(ctx, from, t.bounds.timers, cmp.Or(at, "0")); err != nil {
+			return took, err
+		}
+		t.offsets.Store(box, next)
+		if took.ended = next == ""; took.ended || took.token != "" {
+			break
+		}
+	}
+	return took, nil
+}
+
+// takePage looks at some timers of a physical topic, or only continues with a key that
+// moves in several steps, and returns where to continue; empty: those were the last ones.
+func (t *transport) takePage(ctx context.Context, from string, look int, offset string) (took taking, next string, err error) {
 	k := t.from.timers.Keys().Of(from)
 	batches, index := t.outbox(k)
 	keys := []string{k.Timeline, k.Payloads, k.Leases, k.TimerKeys, k.KeyOrder, k.KeyStates, k.KeyRates, batches, index, k.Pins()}
-	for offset := 0; ; {
-		taken, texts, err := t.runTake(ctx, from, 4, takeScript, keys, movePage, offset, t.margin.Microseconds(), t.grace.Microseconds(), moveKey, moveBytes)
-		if err != nil {
-			return 0, "", "", fmt.Errorf("move timers of %q: %w", from, err)
-		}
-		stay, _ := strconv.Atoi(texts[1])
-		if taken > 0 || stay < movePage {
-			return taken, texts[2], texts[3], nil
-		}
-		offset += stay
+	n, texts, err := t.runTake(ctx, from, 4, takeScript, keys, look, offset, t.margin.Microseconds(), t.grace.Microseconds(), t.bounds.timers, t.bounds.bytes)
+	if err != nil {
+		return took, "", fmt.Errorf("move timers of %q: %w", from, err)
 	}
+	return taking{timers: n, token: texts[2], batch: texts[3]}, texts[1], nil
 }
 
 // moveEntries moves entries of a stream of a physical topic.
 func (t *transport) moveEntries(ctx context.Context, from, stream, kind string) (int64, error) {
 	batches, index := t.outbox(t.from.timers.Keys().Of(from))
-	taken, texts, err := t.runTake(ctx, from, 3, takeEntriesScript, []string{stream, batches, index}, kind, movePage, moveBytes)
+	taken, texts, err := t.runTake(ctx, from, 3, takeEntriesScript, []string{stream, batches, index}, kind, t.bounds.timers, t.bounds.bytes)
 	if err != nil {
 		return 0, fmt.Errorf("move entries of %q: %w", stream, err)
 	}
@@ -82,14 +110,17 @@ func (t *transport) moveEntries(ctx context.Context, from, stream, kind string) 
 func (t *transport) moveCounts(ctx context.Context, from string) error {
 	k := t.from.timers.Keys().Of(from)
 	batches, index := t.outbox(k)
-	taken, texts, err := t.runTake(ctx, from, 3, takeCountsScript, []string{k.Counts, batches, index}, ofCounts)
-	if err != nil {
-		return fmt.Errorf("move the counts of %q: %w", from, err)
+	for cursor, more := "0", true; more; more = cursor != "0" {
+		taken, texts, err := t.runTake(ctx, from, 4, takeCountsScript, []string{k.Counts, batches, index}, ofCounts, cursor, t.bounds.timers)
+		if err == nil && taken > 0 {
+			err = t.deliver(ctx, from, texts[2], texts[3])
+		}
+		if err != nil {
+			return fmt.Errorf("move the counts of %q: %w", from, err)
+		}
+		cursor = texts[1]
 	}
-	if taken == 0 {
-		return nil
-	}
-	return t.deliver(ctx, from, texts[1], texts[2])
+	return nil
 }
 
 // errMoveEnded says that another process has ended the move, so that nothing may leave the

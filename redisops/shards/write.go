@@ -3,7 +3,6 @@ package shards
 import (
 	"context"
 	"errors"
-	"time"
 
 	"github.com/wakebell/wakebell/internal/sharding"
 	"github.com/wakebell/wakebell/redisops/internal/scripts"
@@ -24,11 +23,8 @@ func (s *Store) Schedule(ctx context.Context, topic string, entries ...timers.En
 
 // Write stores the timers of a batch; see [timers.Timers.Write]. The shards of a topic
 // are written at once, so after an error each of them may have its part or not.
-func (s *Store) Write(ctx context.Context, key *timers.Key, b timers.Batch) (done []wakebelltype.Scheduled, err error) {
-	if done, err = s.recall(ctx, key, b); err != nil {
-		return nil, err
-	}
-	return s.writeAgain(ctx, key, b, done)
+func (s *Store) Write(ctx context.Context, key *timers.Key, b timers.Batch) ([]wakebelltype.Scheduled, error) {
+	return s.writeAgain(ctx, key, b, nil)
 }
 
 // Refused returns the results of a batch, which Divided has divided, after done and err of
@@ -47,11 +43,6 @@ func (s *Store) Refused(ctx context.Context, b timers.Batch, done []wakebelltype
 // their topics, until none is refused.
 func (s *Store) writeAgain(ctx context.Context, key *timers.Key, b timers.Batch, done []wakebelltype.Scheduled) (all []wakebelltype.Scheduled, err error) {
 	for range maxRefusals {
-		if key != nil && !key.Brief() {
-			if apart, err := s.movesAny(ctx, b); apart || err != nil {
-				return s.writeApart(ctx, key, b, done)
-			}
-		}
 		done, err = s.writeRouted(ctx, key, b, done)
 		if !errors.Is(err, scripts.ErrStaleLayout) {
 			return done, err
@@ -66,7 +57,7 @@ func (s *Store) writeAgain(ctx context.Context, key *timers.Key, b timers.Batch,
 // writeRouted stores those timers of a batch that have no result yet. After an error that
 // wraps [scripts.ErrStaleLayout] those that were refused still have none.
 func (s *Store) writeRouted(ctx context.Context, key *timers.Key, b timers.Batch, done []wakebelltype.Scheduled) ([]wakebelltype.Scheduled, error) {
-	divided, err := s.divided(ctx, b, done)
+	divided, done, err := s.divided(ctx, key, b, done)
 	if err != nil {
 		return done, err
 	}
@@ -82,48 +73,11 @@ func (s *Store) writeRouted(ctx context.Context, key *timers.Key, b timers.Batch
 	return done, err
 }
 
-// recall returns what a call with the key has stored before the layouts of its topics
-// changed; nil if nothing can be.
-func (s *Store) recall(ctx context.Context, key *timers.Key, b timers.Batch) ([]wakebelltype.Scheduled, error) {
-	if key == nil || key.Brief() {
-		return nil, nil
-	}
-	changed := false
-	layouts := map[string]sharding.Layout{}
-	for topic := range b.Topics {
-		l, err := s.layout(ctx, topic)
-		if err != nil {
-			return nil, err
-		}
-		layouts[topic], changed = l, changed || recalls(l)
-	}
-	if !changed {
-		return nil, nil
-	}
-	done, err := s.timers.Recall(ctx, key, b.Divided(func(_ int, topic string, e *timers.Entry) string {
-		l := layouts[topic]
-		if recalls(l) {
-			l.Shards = l.From
-		}
-		return l.Shard(topic, e.ID, e.Key)
-	}))
-	if err != nil {
-		return nil, err
-	}
-	return done, s.recallApart(ctx, key, b, layouts, done)
-}
-
-// recalls reports whether the shards before may have answers to calls with idempotency
-// keys. The clock of this machine is good enough, because clients repeat calls soon.
-func recalls(l sharding.Layout) bool {
-	return l.From > 0 && time.Since(time.UnixMilli(l.Since)) < timers.KeyLife
-}
-
 // Divided returns a batch with the physical topics of its timers, for
 // [timers.Timers.Write].
 func (s *Store) Divided(ctx context.Context, b timers.Batch) (divided timers.Batch, err error) {
 	for range maxRefusals {
-		if divided, err = s.divided(ctx, b, nil); !errors.Is(err, scripts.ErrStaleLayout) {
+		if divided, _, err = s.divided(ctx, nil, b, nil); !errors.Is(err, scripts.ErrStaleLayout) {
 			return divided, err
 		}
 		if err := s.agreeAll(ctx, b); err != nil {
@@ -143,48 +97,74 @@ func (s *Store) agreeAll(ctx context.Context, b timers.Batch) error {
 	return nil
 }
 
-// divided returns a batch with the physical topics of its timers, for
-// [timers.Timers.Write], without the timers that have a result.
-func (s *Store) divided(ctx context.Context, b timers.Batch, done []wakebelltype.Scheduled) (timers.Batch, error) {
-	placed := map[string]sharding.Layout(nil) // the topics that are not plain
-	fences := map[string]sharding.Layout(nil) // those that were divided once
-	moves := false
+// routing are the layouts with which the timers of a batch are routed, by topic.
+type routing struct {
+	placed map[string]sharding.Layout // of the topics that are not plain
+	fences map[string]sharding.Layout // of those that were divided once
+	moves  bool                       // timers of one of them move
+}
+
+// routing reads the layouts of the topics of a batch.
+func (s *Store) routing(ctx context.Context, b timers.Batch) (r routing, err error) {
 	for topic := range b.Topics {
 		l, err := s.layout(ctx, topic)
 		if err != nil {
-			return timers.Batch{}, err
+			return r, err
 		}
 		if l.ID != "" {
-			if fences == nil {
-				fences = map[string]sharding.Layout{}
+			if r.fences == nil {
+				r.fences = map[string]sharding.Layout{}
 			}
-			fences[topic] = l
+			r.fences[topic] = l
 		}
 		if !l.Plain() {
-			if placed == nil {
-				placed = map[string]sharding.Layout{}
+			if r.placed == nil {
+				r.placed = map[string]sharding.Layout{}
 			}
-			placed[topic] = l
-			moves = moves || l.Moves()
+			r.placed[topic] = l
+			r.moves = r.moves || l.Moves()
 		}
 	}
-	if placed == nil && done == nil {
-		b.Fence(func(topic string) *timers.Fence { return fenceOf(fences[topic]) })
-		return b, nil
+	return r, nil
+}
+
+// divided returns a batch with the physical topics of its timers, for
+// [timers.Timers.Write], without the timers that have a result, and the results. With an
+// idempotency key it first looks for those of the call that were stored elsewhere.
+func (s *Store) divided(ctx context.Context, key *timers.Key, b timers.Batch, done []wakebelltype.Scheduled) (timers.Batch, []wakebelltype.Scheduled, error) {
+	r, err := s.routing(ctx, b)
+	if err != nil {
+		return timers.Batch{}, done, err
 	}
 	var routes pinnedRoutes
-	if moves {
-		var err error
-		if routes, err = s.routes(ctx, b, placed); err != nil {
-			return timers.Batch{}, err
+	if r.moves {
+		if routes, err = s.routes(ctx, b, r.placed); err != nil {
+			return timers.Batch{}, done, err
 		}
 	}
+	if key != nil && r.fences != nil { // after the pins: what has left a place by now is answered there by now
+		if done, err = s.recall(ctx, key, b, r.fences, done); err != nil {
+			s.unpin(ctx, routes)
+			return timers.Batch{}, done, err
+		}
+	}
+	if r.placed == nil && done == nil {
+		b.Fence(func(topic string) *timers.Fence { return fenceOf(r.fences[topic]) })
+		return b, nil, nil
+	}
+	divided, err := s.placed(ctx, b, done, r, routes)
+	return divided, done, err
+}
+
+// placed returns a batch with the physical topics of those of its timers that have no
+// result yet.
+func (s *Store) placed(ctx context.Context, b timers.Batch, done []wakebelltype.Scheduled, r routing, routes pinnedRoutes) (timers.Batch, error) {
 	keyed := map[string]bool{} // topics of which the map does not say yet that timers have keys
 	divided := b.Divided(func(i int, topic string, e *timers.Entry) string {
 		if done != nil && done[i].ID != "" {
 			return ""
 		}
-		l, ok := placed[topic]
+		l, ok := r.placed[topic]
 		if !ok {
 			return topic
 		}
@@ -197,7 +177,7 @@ func (s *Store) divided(ctx context.Context, b timers.Batch, done []wakebelltype
 		return l.Shard(topic, e.ID, e.Key)
 	})
 	divided.Fence(func(name string) *timers.Fence {
-		f := fenceOf(fences[sharding.Topic(name)])
+		f := fenceOf(r.fences[sharding.Topic(name)])
 		if _, pinned := routes.fields[name]; pinned {
 			f = &timers.Fence{Layout: f.Layout, Pins: routes.call}
 		}

@@ -31,40 +31,112 @@ func (s *Timers) CancelKeyed(ctx context.Context, topic string, key *Key, ids ..
 	return s.WithFence(nil).CancelKeyed(ctx, topic, key, ids...)
 }
 
-// CancelKeyed is [Timers.CancelKeyed] behind the fence.
+// CancelKeyed is [Timers.CancelKeyed] behind the fence. After an error it returns the results
+// of the earlier round trips.
 func (s Fenced) CancelKeyed(ctx context.Context, topic string, key *Key, ids ...string) ([]wakebelltype.Presence, error) {
+	found, err := s.cancel(ctx, topic, key, true, ids)
+	if at := slices.Index(found, 0); at >= 0 {
+		found = found[:at]
+	}
+	return found, err
+}
+
+// CancelFound is CancelKeyed for ids whose timers may be in another topic: it stores no
+// answer for those that it does not find, and returns 0 for them.
+func (s Fenced) CancelFound(ctx context.Context, topic string, key *Key, ids ...string) ([]wakebelltype.Presence, error) {
+	return s.cancel(ctx, topic, key, false, ids)
+}
+
+// cancel cancels timers, and returns what it found for each of ids; 0 for those that it did
+// not ask for, and for those that are absent unless it is final that they are.
+func (s Fenced) cancel(ctx context.Context, topic string, key *Key, final bool, ids []string) ([]wakebelltype.Presence, error) {
 	if err := layout.CheckTopic(topic); err != nil {
 		return nil, err
 	}
-	found := make([]wakebelltype.Presence, 0, len(ids))
-	for part := range slices.Chunk(ids, layout.BatchEntries) {
-		var reply string
-		err := s.orUnmarked(func() (err error) {
-			reply, err = s.cancelPart(ctx, topic, key.after(len(found)), part)
-			return err
-		})
-		if err == nil && len(reply) != len(part) {
-			err = fmt.Errorf("%w: %d answers for %d ids", scripts.ErrReply, len(reply), len(part))
-		}
-		if err != nil {
+	found := make([]wakebelltype.Presence, len(ids))
+	for first := 0; first < len(ids); first += layout.BatchEntries {
+		end := min(first+layout.BatchEntries, len(ids))
+		if err := s.cancelPart(ctx, topic, key.after(first), final, ids[first:end], found[first:end]); err != nil {
 			return found, fmt.Errorf("cancel on %q: %w", topic, err)
-		}
-		for i := range part {
-			found = append(found, wakebelltype.Presence(strings.IndexByte(presenceCodes, reply[i])+1))
 		}
 	}
 	return found, nil
 }
 
-// cancelPart runs lua/cancel.lua for ids of one round trip.
-func (s Fenced) cancelPart(ctx context.Context, topic string, key *Key, ids []string) (string, error) {
+// cancelPart cancels the timers of one round trip, of two if some have an answer already.
+func (s Fenced) cancelPart(ctx context.Context, topic string, key *Key, final bool, ids []string, found []wakebelltype.Presence) error {
+	var reply string
+	err := s.orUnmarked(func() (err error) {
+		reply, err = s.cancelOnce(ctx, topic, key, final, ids)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	answers, some, err := cutKnown(reply, len(ids))
+	switch {
+	case some && err == nil:
+		return s.cancelRest(ctx, topic, key, final, ids, answers, found)
+	case err == nil && len(reply) != len(ids):
+		err = fmt.Errorf("%w: %d answers for %d ids", scripts.ErrReply, len(reply), len(ids))
+	}
+	if err != nil {
+		return err
+	}
+	for i := range ids {
+		if p := presenceOf(reply[i : i+1]); final || p != wakebelltype.PresenceAbsent {
+			found[i] = p
+		}
+	}
+	return nil
+}
+
+// cancelRest cancels those of ids that have no answer, after Redis has returned those of the
+// others.
+func (s Fenced) cancelRest(ctx context.Context, topic string, key *Key, final bool, ids, answers []string, found []wakebelltype.Presence) error {
+	var rest []string
+	var places []int
+	for i, answer := range answers {
+		if answer != "" {
+			found[i] = presenceOf(answer)
+		} else {
+			rest, places = append(rest, ids[i]), append(places, i)
+		}
+	}
+	if len(rest) == 0 {
+		return nil
+	}
+	part := make([]wakebelltype.Presence, len(rest))
+	err := s.cancelPart(ctx, topic, key, final, rest, part)
+	for i, at := range places {
+		found[at] = part[i]
+	}
+	return err
+}
+
+// presenceOf reads a code of presenceCodes.
+func presenceOf(code string) wakebelltype.Presence {
+	return wakebelltype.Presence(strings.Index(presenceCodes, code) + 1)
+}
+
+// cancelOnce runs lua/cancel.lua.
+func (s Fenced) cancelOnce(ctx context.Context, topic string, key *Key, final bool, ids []string) (reply string, err error) {
 	args := make([]any, len(ids))
 	for i := range ids {
 		args[i] = &ids[i]
 	}
 	k := s.keys.Of(topic)
 	keys := append([]string{k.Timeline, k.Payloads, k.Leases, k.Hint, s.marks(k)}, s.orderKeys(k)...)
-	return s.runText(ctx, cancelScript, topic, key, keys, args...)
+	err = s.orUnfenced(s.fence, func(f *Fence) error {
+		script := cancelScript
+		keys, args := scripts.WithGuards(f.Guards(s.keys, topic), keys, args)
+		if key != nil {
+			script, keys, args = key.around(script, f, k, keys, args, len(ids), func(i int) *string { return &ids[i] }, final)
+		}
+		reply, err = s.RunText(ctx, script, keys, args...)
+		return err
+	})
+	return reply, err
 }
 
 // CancelAll removes every timer of the topic and returns their number. Dead letters
@@ -81,7 +153,7 @@ func (s Fenced) CancelAll(ctx context.Context, topic string) (int64, error) {
 	k := s.keys.Of(topic)
 	var reply string
 	err := s.orUnmarked(func() (err error) {
-		reply, err = s.runText(ctx, cancelAllScript, topic, nil, append([]string{k.Timeline, k.Payloads, k.Leases, k.Hint, s.marks(k)}, s.orderKeys(k)...))
+		reply, err = s.runText(ctx, cancelAllScript, topic, append([]string{k.Timeline, k.Payloads, k.Leases, k.Hint, s.marks(k)}, s.orderKeys(k)...))
 		return err
 	})
 	if err != nil {
@@ -114,7 +186,7 @@ func (s Fenced) Reschedule(ctx context.Context, topic, id string, at time.Time, 
 	var reply string
 	err := s.orKeyless(func() (err error) {
 		keys := append([]string{k.Timeline, k.Payloads, k.Leases, k.Hint, k.Mark(id)}, s.orderKeys(k)...)
-		reply, err = s.runText(ctx, rescheduleScript, topic, nil, keys, id, instantArg(at, in))
+		reply, err = s.runText(ctx, rescheduleScript, topic, keys, id, instantArg(at, in))
 		return err
 	})
 	switch {
@@ -149,7 +221,7 @@ func (s Fenced) RunNow(ctx context.Context, topic, id string) (wakebelltype.Pres
 	k := s.keys.Of(topic)
 	var reply string
 	err := s.orKeyless(func() (err error) {
-		reply, err = s.runText(ctx, runNowScript, topic, nil, append([]string{k.Timeline, k.Payloads, k.Leases, k.Hint}, s.orderKeys(k)...), id)
+		reply, err = s.runText(ctx, runNowScript, topic, append([]string{k.Timeline, k.Payloads, k.Leases, k.Hint}, s.orderKeys(k)...), id)
 		return err
 	})
 	if err != nil {

@@ -33,15 +33,10 @@ type Fenced struct {
 // WithFence returns the store for calls that f may refuse; nil refuses none.
 func (s *Timers) WithFence(f *Fence) Fenced { return Fenced{s, f} }
 
-// runText runs a fenced script that returns one string, with an idempotency key or nil.
-func (s Fenced) runText(ctx context.Context, script *redis.Script, topic string, key *Key, keys []string, args ...any) (reply string, err error) {
+// runText runs a fenced script that returns one string.
+func (s Fenced) runText(ctx context.Context, script *redis.Script, topic string, keys []string, args ...any) (reply string, err error) {
 	err = s.orUnfenced(s.fence, func(f *Fence) error {
 		keys, args := scripts.WithGuards(f.Guards(s.keys, topic), keys, args)
-		script := script
-		if key != nil {
-			script = keyedScripts[script]
-			keys, args = key.args(s.keys.Of(topic), keys, args)
-		}
 		reply, err = s.RunText(ctx, script, keys, args...)
 		return err
 	})

@@ -3,12 +3,17 @@ package timers
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
+	"github.com/wakebell/wakebell/internal/sharding"
 	"github.com/wakebell/wakebell/messages/exchange"
 	"github.com/wakebell/wakebell/redisops/internal/layout"
 	"github.com/wakebell/wakebell/redisops/internal/scripts"
@@ -128,8 +133,16 @@ func (t *TimerSource) SweepKeys(ctx context.Context, flow exchange.Flow) error {
 	}
 	keys := append([]string{t.keys.Timeline, t.keys.Leases, t.keys.Hint}, t.keys.order()...)
 	keys = append(keys, t.keys.swept())
+	moves, err := t.moves(ctx)
+	if err != nil {
+		return fmt.Errorf("keys of %q: %w", t.topic, err)
+	}
+	opens := 1
+	if moves {
+		opens = 0
+	}
 	for cursor := "0"; ; {
-		list, err := t.timers.RunList(ctx, 2, sweepKeysScript, keys, cursor, sweepPage, limit, longest.Microseconds())
+		list, err := t.timers.RunList(ctx, 2, sweepKeysScript, keys, cursor, sweepPage, limit, longest.Microseconds(), opens)
 		if err != nil {
 			return fmt.Errorf("keys of %q: %w", t.topic, err)
 		}
@@ -141,6 +154,26 @@ func (t *TimerSource) SweepKeys(ctx context.Context, flow exchange.Flow) error {
 			return nil
 		}
 	}
+}
+
+// moves reports whether timers of the topic move to other shards: then the nodes finish
+// what a process has left behind, and no sweep opens a key. A user without a right to
+// layouts has no shards.
+func (t *TimerSource) moves(ctx context.Context) (moves bool, err error) {
+	err = t.timers.Again(ctx, func() error {
+		text, err := t.timers.RDB.Get(ctx, t.keys.Layout()).Result()
+		if errors.Is(err, redis.Nil) {
+			return nil
+		}
+		if err = scripts.Wrap(ctx, []string{t.keys.Layout()}, err); scripts.IsDenied(err) {
+			return nil
+		}
+		_, of, _ := strings.Cut(text, " ")
+		l, _ := sharding.Read(of) // of an earlier version, if it cannot be read
+		moves = l.Moves()
+		return err
+	})
+	return moves, err
 }
 
 // findKeys reports whether something is stored of the keys of timers, or a timer is parked.

@@ -102,7 +102,6 @@ func (s *Timers) Write(ctx context.Context, key *Key, b Batch) ([]wakebelltype.S
 	var err error
 	switch len(trips) {
 	case 0:
-		return nil, nil
 	case 1:
 		err = send(ctx, &trips[0])
 	default:
@@ -113,6 +112,9 @@ func (s *Timers) Write(ctx context.Context, key *Key, b Batch) ([]wakebelltype.S
 	}
 	if b.after != nil {
 		b.after(ctx)
+	}
+	if len(trips) == 0 {
+		return nil, nil
 	}
 	return b.inOrder(trips)
 }
@@ -196,8 +198,8 @@ func (s *Timers) call(ctx context.Context, topic string, fence *Fence, key *Key,
 	var err error
 	switch {
 	case key != nil:
-		keys, args = key.args(s.keys.Of(topic), keys, args)
-		reply, err = scripts.AsText(s.Try(ctx, keyedScripts[script], keys, args...))
+		script, keys, args = key.around(script, fence, s.keys.Of(topic), keys, args, len(entries), func(i int) *string { return &entries[i].ID }, true)
+		reply, err = scripts.AsText(s.Try(ctx, script, keys, args...))
 	case asked.replicas > 0:
 		reply, confirmed, err = s.runConfirmed(ctx, asked, script, keys, args...)
 	case s.NoCoalescing:
@@ -221,9 +223,43 @@ func (s *Timers) call(ctx context.Context, topic string, fence *Fence, key *Key,
 		return nil, err
 	}
 	s.topics.found(topic, true)
+	switch answers, some, err := cutKnown(reply, len(entries)); {
+	case err != nil:
+		return nil, err
+	case some:
+		return s.callRest(ctx, topic, fence, key, entries, answers)
+	}
 	out, err := readScheduled(entries, reply, confirmed)
 	if err == nil && confirmed < asked.replicas {
 		err = &wakebelltype.ReplicasError{Want: asked.replicas, Got: confirmed, Waited: asked.timeout}
 	}
 	return out, err
+}
+
+// callRest calls the script for those of entries that have no answer, after Redis has
+// returned those of the others.
+func (s *Timers) callRest(ctx context.Context, topic string, fence *Fence, key *Key, entries []Entry, answers []string) ([]wakebelltype.Scheduled, error) {
+	out := make([]wakebelltype.Scheduled, len(entries))
+	if err := readKnown(entries, answers, out); err != nil {
+		return nil, err
+	}
+	var rest []Entry
+	for i := range entries {
+		if answers[i] == "" {
+			rest = append(rest, entries[i])
+		}
+	}
+	if len(rest) == 0 {
+		return out, nil
+	}
+	done, err := s.call(ctx, topic, fence, key, rest, hasKeys(rest))
+	if err != nil {
+		return nil, err
+	}
+	for i := range out {
+		if answers[i] == "" {
+			out[i], done = done[0], done[1:]
+		}
+	}
+	return out, nil
 }

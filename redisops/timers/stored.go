@@ -269,7 +269,7 @@ func (s Fenced) Put(ctx context.Context, topic string, mode PutMode, list []Stor
 		if keyed {
 			order = k.order()
 		}
-		codes, err = s.runText(ctx, putScript, topic, nil, append([]string{k.Timeline, k.Payloads, k.Leases, k.Hint}, order...), args...)
+		codes, err = s.runText(ctx, putScript, topic, append([]string{k.Timeline, k.Payloads, k.Leases, k.Hint}, order...), args...)
 		return err
 	})
 	if err == nil && (len(codes) != len(list) || strings.Trim(codes, "se") != "") {

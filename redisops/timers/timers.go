@@ -156,13 +156,24 @@ var (
 	removeTopicScript   = lua.Load("remove_topic")
 	keyedScheduleScript = lua.FencedWithin("keyed", "schedule", "tally", "keys_off")
 	keyedCancelScript   = lua.FencedWithin("keyed", "cancel", "cancelled", "keys", "keys_states", "keys_order", "keys_written")
+	recallScript        = lua.Fenced("recall")
 
 	exchangeBothScript      = lua.Variant("exchange", "limits", "flow_limits", "flow", "keys", "keys_states", "keys_order", "flow_key_rate_off", "flow_keys", "due_keys", "packed", "replay", "acks")
 	exchangeRatesScript     = lua.Variant("exchange", "limits", "flow_limits", "flow", "keys", "keys_states", "keys_order", "flow_key_rate", "flow_keys", "due_keys", "packed", "replay", "acks")
 	keyedScheduleKeysScript = lua.FencedWithin("keyed", "schedule", "tally", "keys", "keys_states", "keys_order", "keys_written")
+
+	eachScheduleScript     = lua.FencedWithin("keyed_each", "schedule", "tally", "keys_off")
+	eachScheduleKeysScript = lua.FencedWithin("keyed_each", "schedule", "tally", "keys", "keys_states", "keys_order", "keys_written")
+	eachCancelScript       = lua.FencedWithin("keyed_each", "cancel", "cancelled", "keys", "keys_states", "keys_order", "keys_written")
 )
 
-// keyedScripts are the scripts for calls with an idempotency key.
-var keyedScripts = map[*redis.Script]*redis.Script{
-	scheduleScript: keyedScheduleScript, scheduleKeysScript: keyedScheduleKeysScript, cancelScript: keyedCancelScript,
-}
+// keyedScripts are the scripts for calls with an idempotency key, which store one answer,
+// and eachScripts those that store an answer for each item.
+var (
+	keyedScripts = map[*redis.Script]*redis.Script{
+		scheduleScript: keyedScheduleScript, scheduleKeysScript: keyedScheduleKeysScript, cancelScript: keyedCancelScript,
+	}
+	eachScripts = map[*redis.Script]*redis.Script{
+		scheduleScript: eachScheduleScript, scheduleKeysScript: eachScheduleKeysScript, cancelScript: eachCancelScript,
+	}
+)

@@ -60,8 +60,40 @@ func shardsRows(b *bench) {
 		}
 		b.moveAway(topic, c.name)
 	}
+	b.answers()
 	b.divide()
 	b.abort()
+}
+
+// answers makes calls with idempotency keys in a topic that has a layout, and repeats them.
+func (b *bench) answers() {
+	ctx, fence := b.Context(), &timers.Fence{Layout: "x"}
+	b.must(b.other.Set(ctx, b.store.Keys().Of("answers").Layout(), "x {}", 0).Err())
+	s := b.timers(b.rdb)
+	for _, of := range []string{"", "k"} {
+		b.measured("calls with an idempotency key in a shard, key "+of, func(round int) {
+			key := timers.NewKey("owner", fmt.Sprint("write", of, round), nil)
+			all := entries("answers"+of, round, batch, fullSize, timers.Entry{In: time.Hour, Key: of})
+			for _, part := range [][]timers.Entry{all[:batch/2], all, all} { // as one that died in between
+				list := timers.NewBatch("", batch)
+				for i := range part {
+					b.must(list.Add("answers", &part[i]))
+				}
+				list.Fence(func(string) *timers.Fence { return fence })
+				_, err := s.Write(ctx, key, list)
+				b.must(err)
+			}
+			_, err := s.WithFence(fence).RecallWrite(ctx, "answers", key, all)
+			b.must(err)
+			key = timers.NewKey("owner", fmt.Sprint("cancel", of, round), nil)
+			for range 2 {
+				_, err = s.WithFence(fence).CancelKeyed(ctx, "answers", key, idsOf(all)...)
+				b.must(err)
+			}
+			_, err = s.WithFence(fence).RecallCancel(ctx, "answers", key, idsOf(all)...)
+			b.must(err)
+		})
+	}
 }
 
 // records gives a topic dead letters, a history, counts, runs and marks.
@@ -143,7 +175,7 @@ func (b *bench) divide() {
 // abort aborts moves.
 func (b *bench) abort() {
 	ctx := b.Context()
-	b.fill("aborted", crowds[0])
+	b.fill("aborted", crowds[2]) // a key of which a part has left
 	for _, err := range b.shards(b.store).Move(ctx, "aborted", b.shards(b.timers(b.db1)), "aborted", wakebelltype.MoveOptions{}) {
 		b.must(err)
 		break

@@ -72,7 +72,7 @@ end
 local lowest, known, stored = {}, {}, {}
 
 -- put writes a timer. Its id has the instant in it, so that it is new, or the
--- same run.
+-- same run, which is not counted again.
 local function put(target, id, payload, instant)
   if string.sub(targets, target, target) == 'c' then
     redis.call('LPUSH', key(target, 1), payload)
@@ -81,10 +81,10 @@ local function put(target, id, payload, instant)
   end
   if not known[target] then known[target] = head(key(target, 1)) or math.huge end
   redis.call('HSET', key(target, 2), id, payload)
-  redis.call('ZADD', key(target, 1), instant, id)
+  local new = redis.call('ZADD', key(target, 1), instant, id)
   redis.call('HDEL', key(target, 3), id)
   lowest[target] = math.min(lowest[target] or math.huge, tonumber(instant))
-  stored[target] = (stored[target] or 0) + 1
+  stored[target] = (stored[target] or 0) + new
 end
 
 for _, r in ipairs(ready) do
@@ -103,7 +103,7 @@ for _, r in ipairs(ready) do
 end
 if token ~= '' then take(KEYS[2], token) end
 for target, n in pairs(stored) do
-  if key(target, 5) ~= key(target, 1) then tally(key(target, 5), now, 's', n) end
+  if n > 0 and key(target, 5) ~= key(target, 1) then tally(key(target, 5), now, 's', n) end
 end
 for target, instant in pairs(lowest) do
   if instant < known[target] then announce(key(target, 4), instant, now) end

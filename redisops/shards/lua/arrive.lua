@@ -2,9 +2,10 @@
 -- An id that is here already stays as it is. The timers of a key keep their order.
 --
 -- KEYS: timeline payloads leases hint keys order busy rates arrived
--- ARGV: token keep ...
---   token: of the batch; keep: the ms for which it is remembered; then for each timer its
---   id, score, payload, lease record, key and place ('' for none), 1 if it holds its key
+-- ARGV: token keep part more ...
+--   token: of the batch; keep: the ms for which it is remembered; part: the key if the batch
+--   has some of its timers, which move in several steps, '' otherwise; more: 1 if others of
+--   the key follow, so that it is closed until then, else 0; then for each timer its id, score, payload, lease record, key and place ('' for none), 1 if it holds its key
 --   else 0, or B and b if it has no payload, and when all tokens of its key are back (''
 --   for none).
 -- Returns: how many timers were stored, as a text.
@@ -17,6 +18,8 @@ local FIELDS = 8
 local timeline = KEYS.timeline
 local now = clock()
 local known, lowest = head(timeline) or math.huge, math.huge
+-- CLOSED_FOR is for how many seconds a key stays closed that no further batch opens.
+local CLOSED_FOR = 60
 keyed.open(KEYS.keys, KEYS.order, KEYS.busy, timeline, KEYS.leases)
 
 local all, ids, of_keys = {}, {}, {}
@@ -29,6 +32,7 @@ for i = ARGV_NAMED + 1, #ARGV, FIELDS do
   all[#all + 1], ids[#ids + 1] = t, t.id
   if t.key ~= '' then of_keys[#of_keys + 1] = t.key end
 end
+if ARGV.part ~= '' then of_keys[#of_keys + 1] = ARGV.part end
 read_states(of_keys)
 
 -- unpark makes a timer due: one that joins others of its key, which decide anew which is
@@ -43,11 +47,13 @@ end
 
 local existing = collect('ZMSCORE', timeline, ids, 1, #ids)
 local scored, bodies, recorded = {}, {}, {'', SENTINEL}
-local joined, units, order, stored = {}, {}, {}, 0
+local joined, units, order, some, stored = {}, {}, {}, {}, 0
 for i, t in ipairs(all) do
   if not existing[i] then
     stored = stored + 1
-    if t.key ~= '' and state_of(t.key) then
+    if ARGV.part ~= '' then
+      some[#some + 1] = t
+    elseif t.key ~= '' and state_of(t.key) then
       unpark(t)
       joined[#joined + 1] = {id = t.id, key = t.key, instant = number(instant_of(t.place)), entry = false, score = false}
     elseif t.key ~= '' then
@@ -97,7 +103,30 @@ local function place_unit(key, unit)
   if #held > MANY then spread(key, state) end
 end
 
+-- place_part adds some timers of a key that move in several steps: they come in their order.
+local function place_part(key, list)
+  local state = state_of(key)
+  if not state then
+    state = {held = {}}
+    set_state(key, state)
+  end
+  keyed.several(key, state)
+  local number_of = redis.call('HINCRBY', KEYS.busy, '', #list) - #list
+  for i, t in ipairs(list) do
+    local place = string.sub(t.place, 1, 18) .. string.format('%015.0f', number_of + i)
+    write_entry(t.id, place, key)
+    if t.held and not keyed.parked(t.score) then hold(key, state, t.id) else link(key, place, t.id) end
+  end
+  if ARGV.more == '1' then
+    close(key, state, text(now + CLOSED_FOR))
+  else
+    keyed.reopen(key, state, now)
+    lowest = math.min(lowest, now)
+  end
+end
+
 for _, key in ipairs(order) do place_unit(key, units[key]) end
+if ARGV.part ~= '' then place_part(ARGV.part, some) end
 keyed.write(text(now))
 if #joined > 0 and keyed.schedule(joined, text(now)) then lowest = math.min(lowest, now) end
 

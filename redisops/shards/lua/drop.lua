@@ -17,8 +17,9 @@ end
 variadic('HDEL', KEYS.taken, gone, 1, #gone)
 local found = redis.call('HDEL', KEYS.moving, ARGV.token)
 -- What counts batches stays behind the last of them. The index of a move has a name and
--- an expiry of its own.
-if redis.call('EXISTS', KEYS.moving) == 0 and redis.call('HEXISTS', KEYS.taken, 'm') == 0 then
+-- an expiry of its own; a key that moves in several steps is in the index until the last.
+if redis.call('EXISTS', KEYS.moving) == 0 and redis.call('HEXISTS', KEYS.taken, 'm') == 0 and
+  redis.call('HEXISTS', KEYS.taken, 'p') == 0 then
   redis.call('PEXPIRE', KEYS.taken, '86400000')
 end
 return string.format('%.0f', found)

@@ -7,7 +7,8 @@
 --   call: a token of the call, without spaces; then for each timer its id and its key, ''
 --   for none.
 -- Returns: one string, a code for each timer: e it is here, or a timer with its key, or
---   one of them was a moment ago; m it is in the outbox, or its key; a neither.
+--   one of them was a moment ago; m it is in the outbox, or its key or a part of it has
+--   left, so that its other timers follow; a neither.
 
 local bad = mistyped('zset', 'hash', 'hash', 'hash')
 if bad then return bad end
@@ -15,6 +16,7 @@ if bad then return bad end
 local now = clock()
 local own = text(now + tonumber(ARGV.life) / 1e6) .. ' ' .. ARGV.call .. ' '
 local out = {}
+local leaving = string.match(redis.call('HGET', KEYS.taken, 'p') or '', '^%d+ (.*)$') -- see take.lua
 
 -- pins_of returns the pins of a timer or key that have not expired: for each the instant at
 -- which it expires and its call.
@@ -32,10 +34,11 @@ local function kept(name) return pins_of(name) ~= '' end
 for i = ARGV_NAMED + 1, #ARGV, 2 do
   local id, key = ARGV[i], ARGV[i + 1]
   local code = 'a'
-  if redis.call('HEXISTS', KEYS.taken, 'i' .. id) == 1 or
-    key ~= '' and redis.call('HEXISTS', KEYS.taken, 'k' .. key) == 1 then
+  local left = key ~= '' and (key == leaving or redis.call('HEXISTS', KEYS.taken, 'k' .. key) == 1)
+  local stays = key == leaving and (redis.call('ZSCORE', KEYS.timeline, id) or kept('i' .. id))
+  if redis.call('HEXISTS', KEYS.taken, 'i' .. id) == 1 or left and not stays then
     code = 'm'
-  elseif redis.call('ZSCORE', KEYS.timeline, id) or kept('i' .. id) or
+  elseif left or redis.call('ZSCORE', KEYS.timeline, id) or kept('i' .. id) or
     key ~= '' and (redis.call('HEXISTS', KEYS.busy, key) == 1 or kept('k' .. key)) then
     code = 'e'
     pin('i' .. id)

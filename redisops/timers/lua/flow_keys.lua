@@ -39,7 +39,7 @@ local POSTPONED, AT_ONCE = 16, 500
 -- is room for them.
 local BEYOND = 16
 
-local function free_of(state) return limit - count_of(state) end
+local function free_of(state) return places_of(state, limit) end
 
 local function read_entries(ids)
   if #ids == 1 and entries[ids[1]] then return {entries[ids[1]]} end -- the next of a key

@@ -65,7 +65,6 @@ keyed.place_of = place_of
 local function instant_of(place)
   return text(tonumber(string.match(string.sub(place, 1, 18), '^%d+$') or 0) / 1e6)
 end
-keyed.instant_of = instant_of
 
 -- is_sole reports whether a timer with that entry is the sole one of its key.
 local byte = string.byte
@@ -96,3 +95,13 @@ end
 -- waits_for_token reports whether a timer with that record waits for a token of its key:
 -- flow_key_rate.lua notes since when, in place of the instant at which it was due.
 local function waits_for_token(r) return r and r.state == 'w' and r.before ~= r.activation end
+
+-- due_of returns the instant at which a timer with that score, lease record and entry is due,
+-- as a text. If it is due already, and waits for its key or for a token, its score is
+-- another instant. It was woken since, if it has a record and was never claimed.
+function keyed.due_of(score, r, entry, now)
+  local place = place_of(entry)
+  local waits = keyed.parked(score) or waits_for_token(r) or r and r.state == 'w' and r.claims + r.failures == 0
+  if place and waits then return instant_of(place) end
+  return keyed.parked(score) and text(now) or score
+end

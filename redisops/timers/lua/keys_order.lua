@@ -219,7 +219,7 @@ local function wake_next(line, now, woken)
   if line.left == 0 or line.looks == 0 then return true end
   if not finished(line) then return false end
   local state = state_of(line.key)
-  if not line.alive and state and not state.sole and count_of(state) == 0 then set_state(line.key, false) end
+  if not line.alive and state and not state.sole and not state.closed and count_of(state) == 0 then set_state(line.key, false) end
   return true
 end
 
@@ -231,7 +231,7 @@ function keyed.wake(list, now)
   local woken, open = {}, {}
   for _, w in ipairs(list) do
     local state = state_of(w.key)
-    if state and not state.sole and w.most > 0 then
+    if state and not state.sole and not state.closed and w.most > 0 then
       local line = line_of(w.key, w.ask)
       line.left, line.looks = w.most, w.looks
       open[#open + 1] = line
@@ -249,6 +249,14 @@ function keyed.wake(list, now)
     if not line.runs then postpone(line.key) end
   end
   return woken
+end
+
+-- reopen opens a closed key. How many of its timers may start is known to the exchange,
+-- so this wakes one, and the next exchange looks at the key.
+function keyed.reopen(key, state, now)
+  close(key, state, nil)
+  if count_of(state) == 0 then keyed.wake({{key = key, most = 1, looks = 1, ask = 1}}, now) end
+  if state_of(key) then postpone(key) end
 end
 
 -- verify drops from a key those of its holders that do not go on by themselves, as after

@@ -4,8 +4,14 @@
 -- one; 'm' and the ids of its holders, each after its length; or 'x' if it has more than
 -- MANY, which are members of the order then: 'h', the key, and the id. So each costs the
 -- same, however many there are. The field '' counts schedules.
+--
+-- A key is closed while its timers move to another topic in several steps: 'c', until when,
+-- a space, and 'm' or 'x' as above. No further timer of it starts, neither here nor there;
+-- those that hold it go on. The last step opens it. If that never comes, a sweep does,
+-- when the instant is over.
 
 local MANY = 8
+local CLOSED = string.byte('c')
 
 local states = {}  -- by key, of those that were read; false: none; a text until it is used
 local changed = {} -- the keys whose states are not written yet
@@ -38,6 +44,12 @@ local function holder(key, id) return 'h' .. prefix_of(key) .. id end
 
 local function read_state(key, value)
   if string.byte(value) == SOLE then return {sole = string.sub(value, 2), held = {}} end
+  if string.byte(value) == CLOSED then
+    local at, rest = string.match(value, '^c(%S+) (.*)$')
+    local state = read_state(key, rest or 'm')
+    state.closed, state.spread = at, nil
+    return state
+  end
   if value == 'x' then
     write_order()
     local from = holder(key, '')
@@ -81,6 +93,17 @@ local function set_state(key, state) states[key], changed[key] = state, true end
 
 -- count_of returns how many timers hold a key.
 local function count_of(state) return state.many or #state.held end
+
+-- places_of returns how many more timers may hold a key, of at most limit.
+local function places_of(state, limit)
+  if state.closed then return 0 end
+  return limit - count_of(state)
+end
+
+-- close closes a key until an instant; nil opens it.
+local function close(key, state, at)
+  state.closed, state.spread, changed[key] = at, nil, true
+end
 
 local function holds(key, state, id)
   if state.many then
@@ -167,16 +190,17 @@ local function write_states()
   for key in pairs(changed) do
     local state = states[key]
     if state and not state.sole then gather(key, state) end
+    local closed = state and state.closed and 'c' .. state.closed .. ' ' or ''
     if not state then
       dropped[#dropped + 1] = key
     elseif state.sole then
       set[#set + 1], set[#set + 2] = key, 's' .. state.sole
     elseif not state.many then
-      local held = {'m'}
+      local held = {closed, 'm'}
       for _, id in ipairs(state.held) do held[#held + 1] = noted(id) end
       set[#set + 1], set[#set + 2] = key, table.concat(held)
     elseif not state.spread then
-      set[#set + 1], set[#set + 2] = key, 'x'
+      set[#set + 1], set[#set + 2] = key, closed .. 'x'
     end
     if state then state.spread = state.many ~= nil end
   end

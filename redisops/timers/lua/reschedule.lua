@@ -31,15 +31,14 @@ local mark, window = string.match(redis.call('GET', KEYS.once) or '', '^(%S+) (%
 
 redis.call('ZADD', timeline, due_text, id)
 redis.call('HDEL', leases, id)
-local entry, found = redis.call('HGET', KEYS.keys, id), score
-local place = keyed.place_of(entry)
-if place then
+local entry = redis.call('HGET', KEYS.keys, id)
+local found = keyed.due_of(score, r, entry, now)
+if keyed.place_of(entry) then
   keyed.open(KEYS.keys, KEYS.order, KEYS.busy, timeline, leases)
   if keyed.schedule({{id = id, instant = due, entry = entry, score = score}}, text(now)) then due = math.min(due, now) end
-  if keyed.parked(score) or waits_for_token(r) then found = keyed.instant_of(place) end
 end
 -- What was not yet delivered stays to be delivered once.
-if mark and same(mark, found) then mark_once(KEYS.once, due_text, window, now) end
+if mark and undelivered(mark, found, r) then mark_once(KEYS.once, due_text, window, now) end
 if due < known then announce(KEYS.hint, due, now) end
 if not running(r, score, now) then return 'm ' .. due_text .. ' ' .. found end
 recheck(KEYS.hint, id, now)

@@ -12,8 +12,9 @@
 --   policies has one code for each timer: r replace, k keep, e earliest, d
 --   debounce; onces a code for each: o or -; instants is how many there are:
 --   one for each timer, or 1 for all; words is 2, or 1 where payloads are apart;
---   counting is 1 if the timers are counted, else 0; keys is 1 if timers have a key,
---   else 0.
+--   counting is 1 if the timers are counted, else 0: all that are written, but not those
+--   that are the same as before, whose payloads do not travel apart; keys is 1 if timers
+--   have a key, else 0.
 --   Then come the ids, each with its payload if it has two words, and the
 --   instants: seconds since 1970, or a delay in µs from now after a '+'; then for
 --   each d the most µs since it was first scheduled, 0 for no bound; then for
@@ -169,17 +170,17 @@ if added > 0 then
   end
 end
 
--- decide says what becomes of a timer of which score was found (nil: none), by
--- a holder or not, and mark, what a once key has of it.
-local function decide(policy, due, score, held, mark)
+-- decide says what becomes of a timer that was due at the instant found (nil: there is
+-- none) and has that record, by a holder or not, and mark, what a once key has of it.
+local function decide(policy, due, found, r, held, mark)
   local kept = held and 'k' or 'p'
-  if mark and not score then return 'o' end
+  if mark and not found then return 'o' end
   -- It was delivered, or moved, since the mark was made.
-  if mark and not same(score, mark) then return kept end
-  if not score then return 'c' end
+  if mark and not undelivered(mark, found, r) then return kept end
+  if not found then return 'c' end
   if policy == 'k' then return kept end
   if held then return 's' end
-  if policy == 'e' and (number(score) <= due or keyed.parked(score)) then return 'e' end
+  if policy == 'e' and number(found) <= due then return 'e' end
   return policy == 'd' and 'm' or 'r'
 end
 
@@ -203,13 +204,29 @@ local function put(i, due, r, first)
   return due_text
 end
 
+-- The timers that are scheduled as they are, unless their payloads differ: their ids, and
+-- their numbers. A call that is repeated because its reply was lost has them.
+local alike, alike_at = {}, {}
+local compares = ARGV.counting == '1' and not apart
+
+-- seems_alike reports whether a timer that was found with a score and a payload of that size,
+-- and without a lease record, is scheduled with the same instant, size and key.
+local function seems_alike(i, due_text, score, size)
+  if records[i] or size ~= #ARGV[base + 2 * i] then return false end
+  local place, key = keyed.place_of(olds[i])
+  if keyed.parked(score) then score = place and keyed.instant_of(place) or score end
+  local wanted = with_keys and ARGV[extra + debounced + marked + i] or ''
+  return same(score, due_text) and (wanted == '' or wanted == key)
+end
+
 local d, o = 0, 0
 for i = 1, count do
   local policy = string.sub(policies, i, i)
   local due, score = instant(i), scores[i]
   local r = score and current(records[i], score)
   -- A timeline entry without a payload counts as absent.
-  if score and redis.call('HEXISTS', payloads, ids[i]) == 0 then score = nil end
+  local size = score and redis.call('HSTRLEN', payloads, ids[i])
+  if size == 0 and redis.call('HEXISTS', payloads, ids[i]) == 0 then score = nil end
   local held = score and running(r, score, now)
 
   local key, mark, window
@@ -228,17 +245,17 @@ for i = 1, count do
     if most > 0 then due = math.min(due, number(first) + most / 1e6) end
   end
 
-  local outcome, due_text = decide(policy, due, score, held, mark), nil
+  local found = score and keyed.due_of(score, r, olds[i], now)
+  local outcome, due_text = decide(policy, due, found, r, held, mark), nil
   if outcome == 'o' then
     due_text = mark
   elseif outcome == 'p' or outcome == 'k' or outcome == 'e' then
-    due_text = r and r.activation or score
-    if keyed.parked(due_text) then
-      local place = keyed.place_of(olds[i])
-      due_text = place and keyed.instant_of(place) or text(now)
-    end
+    due_text = r and r.activation or found
   else
     due_text = put(i, due, r, first)
+    if compares and score and (mark or not key) and seems_alike(i, due_text, score, size) then
+      alike[#alike + 1], alike_at[#alike_at + 1] = ids[i], i
+    end
     dues[i] = number(due_text)
     if outcome == 's' and policy == 'r' then superseded[#superseded + 1] = ids[i] end
     if key then marks[#marks + 1] = {key, due_text, window} end
@@ -249,6 +266,10 @@ end
 if #recorded > 0 then
   recorded[#recorded + 1], recorded[#recorded + 2] = '', SENTINEL
 end
+local changed = #scored / 2 -- the timers that are counted
+for j, payload in ipairs(collect('HMGET', payloads, alike, 1, #alike)) do -- as many bytes as the batch has
+  if payload == ARGV[base + 2 * alike_at[j]] then changed = changed - 1 end
+end
 -- The first write is one that a full Redis refuses.
 variadic('HSET', payloads, bodies, 1, #bodies)
 variadic('ZADD', timeline, scored, 1, #scored)
@@ -256,7 +277,7 @@ variadic('HDEL', leases, dropped, 1, #dropped)
 variadic('HSET', leases, recorded, 1, #recorded)
 if with_keys then note_keys(dues, olds, scores) end
 for _, m in ipairs(marks) do mark_once(m[1], m[2], m[3], now) end
-if ARGV.counting == '1' and #scored > 0 then tally(KEYS.counts, now, 's', #scored / 2) end
+if ARGV.counting == '1' and changed > 0 then tally(KEYS.counts, now, 's', changed) end
 if lowest < known then announce(KEYS.hint, lowest, now) end
 -- A holder that has claimed one early does not begin it any more.
 recheck_all(KEYS.hint, superseded, now)

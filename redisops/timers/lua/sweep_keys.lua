@@ -3,9 +3,10 @@
 -- many, and the parked timers, and wakes those that may run.
 --
 -- KEYS: timeline leases hint keys order busy exchange
--- ARGV: cursor count limit longest
+-- ARGV: cursor count limit longest opens
 --   cursor: '0' at the beginning; limit: the most timers of a key at once, 0 for no
---   bound; longest: the µs for which a timer may wait for a token.
+--   bound; longest: the µs for which a timer may wait for a token; opens: 1 to open
+--   keys that were closed until now, 0 if another process is about to.
 -- Returns: the next cursor ('0' at the end), and how many timers it woke; as texts.
 
 local bad = mistyped('zset', 'hash', 'string', 'hash', 'zset', 'hash', 'string')
@@ -66,7 +67,7 @@ local function sweep_line(key, state, left, last)
     if keyed.parked(score) then make_due(key, place, id) end
     left = left - 1
   end
-  if finished(line) and not line.alive and not last and count_of(state) == 0 then set_state(key, false) end
+  if finished(line) and not line.alive and not last and not state.closed and count_of(state) == 0 then set_state(key, false) end
 end
 
 -- sweep_sole mends the state of a key with a sole timer.
@@ -107,13 +108,14 @@ local function sweep_states(at, left, from, last)
       room = room - 1
       sweep_sole(key, state.sole, waiting)
     elseif state then
+      if state.closed and (number(state.closed) or 0) <= now and ARGV.opens == '1' then close(key, state, nil) end
       if not resumed then
         local ids = holders(key, state, MANY)
         room = room - #ids
         keyed.verify(key, state, ids, now)
         for _, id in ipairs(ids) do waiting[#waiting + 1] = id end
       end
-      local places, after = sweep_line(key, state, resumed and tonumber(left) or limit - count_of(state), resumed and last or nil)
+      local places, after = sweep_line(key, state, resumed and tonumber(left) or places_of(state, limit), resumed and last or nil)
       if places then
         next_at = 'k' .. at .. ' ' .. (places == math.huge and 'inf' or string.format('%.0f', places)) ..
           ' ' .. #key .. ' ' .. key .. after
@@ -131,7 +133,7 @@ local function wake_keys(keys)
   local list = {}
   for key in pairs(keys) do
     local state = state_of(key)
-    local most = state and math.min(limit - count_of(state), WOKEN) or 0
+    local most = state and math.min(places_of(state, limit), WOKEN) or 0
     if most > 0 then list[#list + 1] = {key = key, most = most, looks = most, ask = 1} end
   end
   keyed.wake(list, now)

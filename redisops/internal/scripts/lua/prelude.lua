@@ -192,6 +192,15 @@ local function mark_once(key, due, window, now)
   redis.call('SET', key, due .. ' ' .. window, 'PX', string.format('%.0f', life))
 end
 
+-- undelivered reports whether a timer that is, or was, due at that instant, and has that
+-- record or nil, was not delivered since its mark was made. Places of timers with keys have
+-- whole µs.
+local function undelivered(mark, due, r)
+  if r and r.claims > 0 then return false end
+  local a, b = number(mark), number(due)
+  return mark == due or a and b and string.format('%.0f', a * 1e6) == string.format('%.0f', b * 1e6) or false
+end
+
 -- recheck asks holders to verify their lease on id; '' stands for all.
 local function recheck(key, id, now)
   redis.pcall('PUBLISH', key, 'check ' .. text(now) .. ' ' .. id)

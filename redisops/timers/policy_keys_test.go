@@ -1,0 +1,104 @@
+package timers
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/wakebell/wakebell/messages/exchange"
+	"github.com/wakebell/wakebell/wakebelltype"
+)
+
+// overdue puts a timer "b" that is due in each state in which its score is not its instant.
+// Before it, a timer of its key runs.
+var overdue = map[string]struct {
+	limit exchange.Flow
+	then  func(t *testing.T, f *fixture, limit exchange.Flow, first exchange.Lease)
+}{
+	"waits for its token": {exchange.Flow{KeyRateLimit: 1, KeyRatePer: time.Hour}, nil},
+	"waits for its token, and is the holder": {
+		exchange.Flow{KeyRateLimit: 1, KeyRatePer: time.Hour, PerKey: 1},
+		func(t *testing.T, f *fixture, limit exchange.Flow, first exchange.Lease) {
+			f.keyRated(t, 10, limit, ack(first))
+		},
+	},
+	"parked": {exchange.Flow{PerKey: 1}, nil},
+	"woken": {exchange.Flow{PerKey: 1}, func(t *testing.T, f *fixture, limit exchange.Flow, first exchange.Lease) {
+		f.keyRated(t, 0, limit, ack(first))
+	}},
+}
+
+// inEachOverdueState runs a test for each of them. The timer is due since a time that
+// scores have with other digits than places.
+func inEachOverdueState(t *testing.T, test func(t *testing.T, f *fixture, due time.Time)) {
+	for name, state := range overdue {
+		t.Run(name, func(t *testing.T) {
+			inVirtualTime(t, func(t *testing.T, f *fixture) {
+				<-time.After(123457 * time.Microsecond)
+				f.schedule(t, Entry{ID: "a", Key: "k", At: time.Now().Add(-time.Hour)})
+				due := f.schedule(t, Entry{ID: "b", Key: "k", In: time.Microsecond, Once: 24 * time.Hour})[0].Due
+				<-time.After(10*time.Minute + 654321*time.Microsecond)
+				first := f.keyRated(t, 10, state.limit)
+				require.Len(t, first.Leases, 1)
+				if state.then != nil {
+					state.then(t, f, state.limit, first.Leases[0])
+				}
+				test(t, f, due)
+			})
+		})
+	}
+}
+
+// TestEarliestDoesNotMakeAnOverdueTimerLater checks that a due timer, which waits for its key
+// or for a token, is compared by its instant.
+func TestEarliestDoesNotMakeAnOverdueTimerLater(t *testing.T) {
+	inEachOverdueState(t, func(t *testing.T, f *fixture, due time.Time) {
+		for _, in := range []time.Duration{0, time.Minute, 2 * time.Hour, -time.Minute} {
+			out := f.schedule(t, Entry{ID: "b", Key: "k", At: time.Now().Add(in), Policy: wakebelltype.PolicyEarliest})[0]
+			require.Equal(t, wakebelltype.OutcomeKeptEarlier, out.Outcome, "%v from now", in)
+			require.WithinDuration(t, due, out.Due, time.Microsecond)
+		}
+		at := due.Add(-time.Second)
+		out := f.schedule(t, Entry{ID: "b", Key: "k", At: at, Policy: wakebelltype.PolicyEarliest, Payload: []byte("new")})[0]
+		require.Equal(t, wakebelltype.OutcomeReplaced, out.Outcome)
+		require.WithinDuration(t, at, f.get(t, "b").Activation, time.Microsecond)
+	})
+}
+
+// TestOnceKnowsThatAnOverdueTimerWasNotDelivered checks that a due timer, which waits for its
+// key or for a token, does not count as delivered.
+func TestOnceKnowsThatAnOverdueTimerWasNotDelivered(t *testing.T) {
+	inEachOverdueState(t, func(t *testing.T, f *fixture, _ time.Time) {
+		out := f.schedule(t, Entry{ID: "b", Key: "k", In: time.Hour, Once: 24 * time.Hour})[0]
+		require.Equal(t, wakebelltype.OutcomeReplaced, out.Outcome)
+	})
+}
+
+// TestRescheduleMovesTheMarkOfAnOverdueTimer checks the same of Reschedule.
+func TestRescheduleMovesTheMarkOfAnOverdueTimer(t *testing.T) {
+	inEachOverdueState(t, func(t *testing.T, f *fixture, _ time.Time) {
+		moved, err := f.Reschedule(t.Context(), f.topic, "b", time.Now().Add(time.Hour), 0)
+		require.NoError(t, err)
+		out := f.schedule(t, Entry{ID: "b", Key: "k", In: time.Minute, Once: 24 * time.Hour})[0]
+		require.Equal(t, wakebelltype.OutcomeReplaced, out.Outcome)
+		require.WithinDuration(t, moved.Due, out.Found, time.Microsecond)
+	})
+}
+
+// TestADeliveredTimerThatIsParkedCountsAsDelivered checks a timer of Once whose lease has
+// expired, and that then waits for its key.
+func TestADeliveredTimerThatIsParkedCountsAsDelivered(t *testing.T) {
+	inVirtualTime(t, func(t *testing.T, f *fixture) {
+		limit := exchange.Flow{PerKey: 1}
+		f.schedule(t, Entry{ID: "b", Key: "k", Once: 24 * time.Hour})
+		require.Len(t, f.claimFor(t, time.Minute, 1, limit).Leases, 1)
+		<-time.After(2 * time.Minute) // its node has died
+		f.dueOf(t, "k", "a")
+		require.Len(t, f.keyRated(t, 10, limit).Leases, 1)
+		_, err := f.Reschedule(t.Context(), f.topic, "b", time.Now().Add(time.Hour), 0)
+		require.NoError(t, err)
+		out := f.schedule(t, Entry{ID: "b", Key: "k", In: time.Minute, Once: 24 * time.Hour})[0]
+		require.Equal(t, wakebelltype.OutcomeKeptPending, out.Outcome)
+	})
+}

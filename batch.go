@@ -23,8 +23,8 @@ import (
 // at once, in up to MaxConcurrent goroutines. The error of fn is the verdict of Handle
 // for all timers of the call; a BatchError has a verdict for each.
 //
-// A timer whose body cannot be decoded into a T is dead-lettered and left out. A panic
-// settles no timer of the call: they are delivered again when their leases expire. All
+// A timer whose body cannot be decoded into a T is dead-lettered and left out. A panic of
+// fn settles no timer of the call: they are delivered again when their leases expire. All
 // leases are extended while fn runs. If one is lost or its timer is cancelled, the
 // context of that timer ends (Timer.Context) and its verdict is dropped; the others are
 // not affected. The context of the call ends when fn holds none of the timers any more,
@@ -36,7 +36,7 @@ import (
 // Middleware runs for each timer, in a goroutine of its own: next returns when fn has
 // returned, with the verdict of the timer. A timer whose middleware does not call next
 // is left out; one whose middleware calls it 50 ms later than the first is part of a
-// later call of fn.
+// later call of fn. A timer whose middleware panics fails alone, with the text of the panic.
 func HandleBatch[T any](topic Topic[T], fn func(context.Context, []Timer[T]) error, opts ...HandlerOption) Handler {
 	h := newHandler(topic.name, nil, opts).inBatches(typedBatch(topic.codec, fn))
 	if fn == nil {
@@ -195,7 +195,7 @@ func chainBatch(h Handler, mw []Middleware, tracer *tracing.Consumer) poller.Han
 		}
 		if len(raw.timers) > 0 {
 			for i, err := range call(ctx, raw.timers) {
-				outcomes[raw.at[i]] = verdict(err)
+				outcomes[raw.at[i]] = h.verdict(raw.timers[i].ID, err)
 			}
 		}
 		raw.recycle() // not after a panic
@@ -233,10 +233,16 @@ func wrappedBatch(fn batchFunc, mw []Middleware) batchFunc {
 		return own.next(t)
 	}, mw)
 	return func(ctx context.Context, timers []Timer[[]byte]) []error {
-		return together.Run(len(timers), func(i int, next func(Timer[[]byte]) error) error {
+		errs := together.Run(len(timers), func(i int, next func(Timer[[]byte]) error) error {
 			timers[i].delivery.(*inBatch).next = next
 			return each(timers[i].Context(), timers[i])
 		}, func(joined []Timer[[]byte]) []error { return fn(ctx, joined) })
+		for i, err := range errs {
+			if p, ok := err.(*together.Panic); ok { //nolint:errorlint // that of this function, and not one that it returns
+				errs[i] = usercode.NewPanic("middleware", p.Value, p.Stack)
+			}
+		}
+		return errs
 	}
 }
 

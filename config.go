@@ -20,6 +20,7 @@ import (
 	"github.com/wakebell/wakebell/internal/argument"
 	"github.com/wakebell/wakebell/internal/queuekeys"
 	"github.com/wakebell/wakebell/internal/tracing"
+	"github.com/wakebell/wakebell/internal/usercode"
 	"github.com/wakebell/wakebell/payload"
 	"github.com/wakebell/wakebell/recurring"
 	"github.com/wakebell/wakebell/redisops"
@@ -145,9 +146,7 @@ func (c Config) withDefaults() Config {
 		c.DrainTimeout = 20 * time.Second
 	}
 	c.DrainTimeout = max(c.DrainTimeout, 0)
-	if c.Logger == nil {
-		c.Logger = slog.Default()
-	}
+	c.Logger = usercode.Logger(c.Logger)
 	if c.Gates.Logger == nil {
 		c.Gates.Logger = c.Logger
 	}

@@ -19,8 +19,8 @@ import (
 // and reason, which have at most 1,024 bytes each. Pause returns the resulting
 // Control.
 //
-// Nodes receive the change by Pub/Sub; a node that missed it applies it when it
-// reconnects. System.PauseLocal pauses a topic on one node.
+// No timer is claimed after Pause has returned: nodes receive the change by Pub/Sub, and a
+// node that missed it, with its next exchange, which claims nothing. System.PauseLocal pauses a topic on one node.
 func (c *Client) Pause(ctx context.Context, topic, by, reason string) (wakebelltype.Control, error) {
 	full, err := c.fullName(topic)
 	if err != nil {
@@ -72,13 +72,13 @@ func (c *Client) Control(ctx context.Context, topic string) (wakebelltype.Contro
 // readOverride returns the function by which a poller reads the cluster-wide
 // settings of its topic. It also frees keys that were not freed, and wakes timers for
 // which a higher PerKey has room or a higher RateLimitByKey has tokens.
-func (s *System) readOverride(topic string, keys *timers.TimerSource, node poller.Settings) func(context.Context) (poller.ClusterOverride, error) {
+func (s *System) readOverride(keys *timers.TimerSource, node poller.Settings) func(context.Context) (poller.ClusterOverride, error) {
 	return func(ctx context.Context) (poller.ClusterOverride, error) {
 		select { // a change of the layout is announced as one of the settings
 		case s.divided <- struct{}{}:
 		default:
 		}
-		c, err := s.store.Control(ctx, topic)
+		c, mark, err := keys.Control(ctx)
 		if err != nil {
 			return poller.ClusterOverride{}, err
 		}
@@ -86,7 +86,7 @@ func (s *System) readOverride(topic string, keys *timers.TimerSource, node polle
 		if err = keys.SweepKeys(ctx, flow); err != nil {
 			return poller.ClusterOverride{}, err
 		}
-		return poller.ClusterOverride{Paused: c.Paused, Apply: func(to *poller.Settings) {
+		return poller.ClusterOverride{Paused: c.Paused, Mark: mark, Apply: func(to *poller.Settings) {
 			*to = pollerSettings(tuning.Override(to.Public(), c.Settings))
 		}}, nil
 	}

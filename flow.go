@@ -162,12 +162,13 @@ func (c *Client) Divide(ctx context.Context, topic string, n int) (wakebelltype.
 // all clients learn of the change, and ends when all timers are moved. A timer that a
 // handler has is not moved before it is settled, and one without a key that is due within
 // 3 s is handled where it is. Timers with the same key are moved together, when a handler
-// has none of them; if there are more than 2,000, when there are fewer.
+// has none of them; if there are many, in several steps, between which no further one starts.
 //
 // If the loop over the iterator ends before, the topic stays usable: timers are handled
 // and found where they are. Another call with the same n, of any process, continues. After
 // an error, which it yields with the progress, the iterator ends. It is ErrInvalid if the
-// topic is being changed to another number, or if the MaxInFlight of its overrides is less
+// topic is being changed to another number, if a move to another Redis has begun (finish it
+// with MoveTopic or end it with AbortMove), or if the MaxInFlight of its overrides is less
 // than n.
 func (c *Client) Reshard(ctx context.Context, topic string, n int) iter.Seq2[wakebelltype.Resharding, error] {
 	return func(yield func(wakebelltype.Resharding, error) bool) {

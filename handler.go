@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"time"
 
@@ -116,6 +117,7 @@ type Handler struct {
 	batch batchFunc // instead of fn; nil: timers are handled one by one
 	set   settings
 	err   error
+	log   *slog.Logger // of its System
 
 	// read decodes the payload of a delivery; nil stands for envelope.Decode.
 	read func(d *poller.Delivery) (envelope.Envelope, error)

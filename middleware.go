@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"slices"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/wakebell/wakebell/internal/codec"
 	"github.com/wakebell/wakebell/internal/envelope"
 	"github.com/wakebell/wakebell/internal/tracing"
+	"github.com/wakebell/wakebell/internal/usercode"
 	"github.com/wakebell/wakebell/payload"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
@@ -28,6 +30,9 @@ type HandlerFunc func(ctx context.Context, t Timer[[]byte]) error
 // to decrypt or decompress it. The next middleware and the handler receive the
 // result; with Forward, the lease does. t.Raw is not affected, nor are retries and
 // dead letters: the next delivery starts with the original body.
+//
+// A codec or an UnmarshalJSON of yours that panics fails the delivery, with the text of the
+// panic.
 //
 // Around a batch it runs for each timer, in a goroutine of its own; see HandleBatch.
 type Middleware func(next HandlerFunc) HandlerFunc
@@ -70,6 +75,11 @@ func decode[T any](c codec.Codec[T], raw Timer[[]byte]) (body T, err error) {
 	if payload.Marked(raw.Headers, framed) { // retried: the keys may be deployed later than the first body
 		return body, notOpened(raw.Headers, raw.Body)
 	}
+	defer func() {
+		if reason := recover(); reason != nil {
+			err = usercode.NewPanic("decoding the body", reason, debug.Stack())
+		}
+	}()
 	body, err = c.Decode(raw.Body, raw.ContentType)
 	if err != nil {
 		return body, fmt.Errorf("%w: %w", ErrUnreadable, err)
@@ -97,8 +107,12 @@ func (s *System) decoding(h Handler) []Middleware {
 	}
 	return []Middleware{func(next HandlerFunc) HandlerFunc {
 		return func(ctx context.Context, t Timer[[]byte]) error {
-			plain, err := chain.Decode(ctx, payload.Encoded{
-				Kind: h.stored(), Topic: h.topic, ID: t.ID, Headers: t.Headers, Body: t.Body, ContentType: t.ContentType,
+			var plain payload.Decoded
+			err := usercode.Called("decoding the payload", func() (err error) {
+				plain, err = chain.Decode(ctx, payload.Encoded{
+					Kind: h.stored(), Topic: h.topic, ID: t.ID, Headers: t.Headers, Body: t.Body, ContentType: t.ContentType,
+				})
+				return err
 			})
 			switch {
 			case errors.Is(err, payload.ErrCorrupt):
@@ -126,7 +140,7 @@ func (s *System) discard(ctx context.Context, t Timer[[]byte], plain payload.Dec
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), discardTimeout)
 	defer cancel()
-	if err := plain.Discard(ctx); err != nil {
+	if err := usercode.Called("deleting the body", func() error { return plain.Discard(ctx) }); err != nil {
 		s.cfg.Logger.WarnContext(ctx, "a handled body was not deleted from its store", "topic", t.Topic, "id", t.ID, "err", err)
 	}
 }
@@ -147,10 +161,22 @@ func chain(h Handler, mw []Middleware, tracer *tracing.Consumer) poller.Handle {
 		t := Timer[[]byte]{Body: body, Meta: meta(d, env)}
 		t.delivery, t.frame = delivered{Delivery: d}, h.set.queue != nil
 		if tracer.On() {
-			return verdict(h.traced(ctx, tracer, t, d, fn))
+			return h.verdict(d.ID, h.traced(ctx, tracer, t, d, fn))
 		}
-		return verdict(fn(ctx, t))
+		return h.verdict(d.ID, fn(ctx, t))
 	}
+}
+
+// verdict returns the outcome for the error of a handler, and logs the stack of a panic that
+// became one.
+func (h Handler) verdict(id string, err error) poller.Outcome {
+	if err == nil {
+		return poller.Succeeded()
+	}
+	if p, ok := errors.AsType[*usercode.Panic](usercode.Checked(err)); ok {
+		h.log.Error("user code panicked; its timer fails", "topic", h.topic, "id", id, "panic", p.Error(), "stack", string(p.Stack))
+	}
+	return verdict(err)
 }
 
 // wrapped returns fn in middleware.

@@ -20,6 +20,7 @@ func (s *System) actorTopics() []poller.Topic {
 
 // actorTopic returns the poller of one of the physical topics of a handler.
 func (s *System) actorTopic(h Handler, physical string, shards int) poller.Topic {
+	h.log = s.cfg.Logger
 	full := s.cfg.Prefix + h.topic
 	source, keys := s.source(h, physical)
 	if s.hooks.Source != nil {
@@ -69,7 +70,7 @@ func (s *System) actorTopic(h Handler, physical string, shards int) poller.Topic
 		if topic.Node, topic.Reporter = s.node, keys; !s.cfg.NoDivision {
 			topic.Announcer = keys
 		}
-		topic.ReadOverride = s.readOverride(physical, keys, pollerSettings(h.set.tuned))
+		topic.ReadOverride = s.readOverride(keys, pollerSettings(h.set.tuned))
 	}
 	return topic
 }

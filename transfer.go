@@ -97,13 +97,13 @@ func movable(raw []byte) error {
 // Done: the source has neither timers nor dead letters. A timer that a handler has is not
 // moved before it is settled. One without a key that is due within 10 s, or has been due
 // for less, is left to the nodes of the source, unless o.All. Timers with the same key are
-// moved together, when a handler has none of them; if there are more than 2,000, when
-// there are fewer. A timer whose id the target has is dropped. Dead letters get new
+// moved together, when a handler has none of them; if there are many, in several steps,
+// between which no further one starts. A timer whose id the target has is dropped. Dead letters get new
 // entries.
 //
 // If the loop over the iterator ends before, what was moved is in the target, and another
 // call with the same target, of any process, continues. If the process is killed, up to
-// 200 timers or 1 MiB of each shard are on their way: they are in the source, no node
+// 200 timers or 512 KiB of each shard are on their way: they are in the source, no node
 // delivers them, and they arrive when another call continues. AbortMove puts them back.
 // After an error, which it yields with the progress, the iterator ends. It wraps
 // ErrInvalid if the clocks of the two Redis differ by more than 500 ms, if one of the two
@@ -139,7 +139,7 @@ func (c *Client) MoveTopic(ctx context.Context, topic string, to *Client, o wake
 // AbortMove ends a MoveTopic whose target is lost, so that the topic can be moved to
 // another Redis: it puts the timers and dead letters back that were on their way when a
 // process was killed, and returns how many there were. Those that had arrived in the
-// target are then in both Redis. While the target answers, continue the move with
+// target are then in both Redis. It may be called in any state of the topic. While the target answers, continue the move with
 // MoveTopic instead.
 func (c *Client) AbortMove(ctx context.Context, topic string) (int64, error) {
 	full, err := c.fullName(topic)

@@ -100,6 +100,56 @@ func TestNothingIsClaimedWhileAChangedOverrideIsRead(t *testing.T) {
 	})
 }
 
+// A node that receives no hints sees in the answer to an exchange that the settings have
+// changed. That exchange claims nothing, and the override is read once for each change.
+func TestAChangedMarkIsAsGoodAsAHint(t *testing.T) {
+	t.Parallel()
+	actortest.InVirtualTime(t, func(t *testing.T) {
+		s := actortest.NewMemorySource(0)
+		var override atomic.Pointer[poller.ClusterOverride]
+		var reads atomic.Int64
+		set := func(paused bool, mark string) {
+			override.Store(&poller.ClusterOverride{Paused: paused, Mark: mark})
+			s.SetControl(mark)
+		}
+		set(false, "none")
+		topic := topicOn(s, 1, acks)
+		topic.OverrideInterval = 1000 * time.Hour
+		topic.ReadOverride = func(context.Context) (poller.ClusterOverride, error) {
+			reads.Add(1)
+			return *override.Load(), nil
+		}
+		rt := start(t, actortest.QuietSystem(), "a", topic)
+		claimed := func() int {
+			_, _, settled, _ := s.Count()
+			return settled
+		}
+		s.Put("before the pause")
+		<-time.After(time.Minute)
+		require.Equal(t, 1, claimed())
+		require.EqualValues(t, 1, reads.Load(), "the settings have not changed")
+
+		set(true, "paused")
+		s.Put("after the pause")
+		<-time.After(time.Hour)
+		require.Equal(t, 1, claimed())
+		require.EqualValues(t, 2, reads.Load())
+
+		set(false, "none")
+		<-time.After(time.Minute)
+		require.Equal(t, 2, claimed(), "a paused poller asks, too")
+		require.EqualValues(t, 3, reads.Load())
+
+		set(false, "tuned")
+		override.Store(&poller.ClusterOverride{Mark: "of a reading that is not up to date"})
+		s.Put("after the change")
+		<-time.After(time.Minute)
+		require.Equal(t, 3, claimed(), "a mark that is never read does not stop the topic")
+		require.EqualValues(t, 4, reads.Load())
+		require.NoError(t, rt.Stop())
+	})
+}
+
 // Limits by key that an override turns on are looked after as often as those of the
 // handler: the read of the override also sweeps keys.
 func TestALimitByKeyOfAnOverrideShortensTheIntervalOfReads(t *testing.T) {

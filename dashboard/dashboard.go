@@ -30,6 +30,7 @@ import (
 	"github.com/wakebell/wakebell/dashboard/internal/live"
 	"github.com/wakebell/wakebell/dashboard/internal/memo"
 	"github.com/wakebell/wakebell/dashboard/internal/pulse"
+	"github.com/wakebell/wakebell/internal/usercode"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
@@ -99,9 +100,7 @@ func New(operators Operators, cfg Config) (*Dashboard, error) {
 	if p, ok := operators.Timers.(interface{ Prefix() string }); ok {
 		d.prefix = p.Prefix()
 	}
-	if d.log == nil {
-		d.log = slog.Default()
-	}
+	d.log = usercode.Logger(d.log)
 	d.feeds.tail = operators.Timers.Tail
 	d.pulse = pulse.New(d.answers)
 	if d.assets, err = loadAssets(); err != nil {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/wakebell/wakebell/internal/tuning"
+	"github.com/wakebell/wakebell/internal/usercode"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
@@ -116,18 +117,27 @@ func (f *feeds) leave(one *feed, viewer string) {
 
 func (f *feeds) read(ctx context.Context, topic string, to *feed) {
 	for ctx.Err() == nil {
-		for e, err := range f.tail(ctx, topic) {
-			f.mu.Lock()
-			to.err = err
-			if err != nil || to.add(e) {
-				to.version++
+		if err := usercode.Called("reading events", func() error {
+			for e, err := range f.tail(ctx, topic) {
+				f.note(to, e, err)
 			}
-			f.mu.Unlock()
+			return nil
+		}); err != nil {
+			f.note(to, wakebelltype.Event{}, err)
 		}
 		select {
 		case <-ctx.Done():
 		case <-time.After(retryTail):
 		}
+	}
+}
+
+// note adds an event, or notes why there is none.
+func (f *feeds) note(to *feed, e wakebelltype.Event, err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if to.err = err; err != nil || to.add(e) {
+		to.version++
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	actorgates "github.com/wakebell/wakebell/actors/gates"
 	"github.com/wakebell/wakebell/internal/argument"
 	"github.com/wakebell/wakebell/internal/metrics"
+	"github.com/wakebell/wakebell/internal/usercode"
 	terms "github.com/wakebell/wakebell/messages/gate"
 	"github.com/wakebell/wakebell/redisops/gates"
 	"github.com/wakebell/wakebell/wakebelltype"
@@ -75,9 +76,7 @@ func (c Config) withDefaults() Config {
 	if c.PresenceTTL == 0 {
 		c.PresenceTTL = 2 * time.Second
 	}
-	if c.Logger == nil {
-		c.Logger = slog.Default()
-	}
+	c.Logger = usercode.Logger(c.Logger)
 	return c
 }
 

@@ -1,6 +1,7 @@
 package messages
 
 import (
+	"fmt"
 	"time"
 
 	"google.golang.org/protobuf/types/known/durationpb"
@@ -52,9 +53,16 @@ func (b *LeaseBatch) Extend() *Extend { return b.all().Extend() }
 // all stands for all leases in an answer.
 func (b *LeaseBatch) all() *Lease { return &Lease{Delivery: b.GetDelivery()} }
 
-func text(err error) string {
+// text returns the text of an error, or one that says with what Error panicked: it is called
+// by the actor that answers, which may have other leases.
+func text(err error) (text string) {
 	if err == nil {
 		return ""
 	}
+	defer func() {
+		if reason := recover(); reason != nil {
+			text = fmt.Sprintf("panic in Error(): %v", reason)
+		}
+	}()
 	return err.Error()
 }

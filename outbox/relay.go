@@ -15,6 +15,7 @@ import (
 	"github.com/wakebell/wakebell/actors/relay"
 	"github.com/wakebell/wakebell/internal/argument"
 	"github.com/wakebell/wakebell/internal/metrics"
+	"github.com/wakebell/wakebell/internal/usercode"
 )
 
 // RelayConfig configures a Relay; the zero value works.
@@ -56,9 +57,7 @@ func (c RelayConfig) withDefaults() (RelayConfig, error) {
 	c.PollInterval = cmp.Or(c.PollInterval, time.Second)
 	c.Timeout = cmp.Or(c.Timeout, 10*time.Second)
 	c.MeasureInterval = cmp.Or(c.MeasureInterval, 5*time.Second)
-	if c.Logger == nil {
-		c.Logger = slog.Default()
-	}
+	c.Logger = usercode.Logger(c.Logger)
 	if err := argument.Within("BatchSize", c.BatchSize, 1, maxBatch); err != nil {
 		return c, err
 	}

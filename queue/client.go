@@ -18,6 +18,7 @@ import (
 	"github.com/wakebell/wakebell/internal/metrics"
 	"github.com/wakebell/wakebell/internal/outgoing"
 	"github.com/wakebell/wakebell/internal/paging"
+	"github.com/wakebell/wakebell/internal/usercode"
 	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/audit"
 	queuestore "github.com/wakebell/wakebell/redisops/queue"
@@ -164,7 +165,7 @@ func open(rdb redis.UniversalClient, cfg Config) (*timers.Timers, error) {
 	if err != nil {
 		return nil, err
 	}
-	store.Retry, store.NoCounts, store.Logger = redisops.RetryFor(cfg.RetryFor), cfg.NoCounts, cmp.Or(cfg.Logger, slog.Default())
+	store.Retry, store.NoCounts, store.Logger = redisops.RetryFor(cfg.RetryFor), cfg.NoCounts, usercode.Logger(cfg.Logger)
 	if store.Audit, err = clientstore.OpenAudit(rdb, cfg.Audit, store.Logger, store.Retry); err != nil {
 		return nil, err
 	}

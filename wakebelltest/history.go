@@ -34,7 +34,8 @@ type record struct {
 type hold struct {
 	node  *Node
 	topic string
-	held  exchange.Held
+	id    string
+	token exchange.Token
 }
 
 func newHistory() *history { return &history{held: map[hold]*record{}} }
@@ -84,7 +85,7 @@ func (h *history) exchanged(s *wire, r *exchange.Request, reply *exchange.Reply)
 		refused[refusal.Index] = refusal.Reason
 	}
 	for i, settlement := range r.Settle {
-		key := hold{s.node, s.topic, settlement.Held}
+		key := hold{s.node, s.topic, settlement.ID, settlement.Token}
 		if rec := h.held[key]; rec != nil {
 			h.steps++
 			delete(h.held, key)
@@ -92,7 +93,7 @@ func (h *history) exchanged(s *wire, r *exchange.Request, reply *exchange.Reply)
 		}
 	}
 	for i, held := range r.Extend {
-		key := hold{s.node, s.topic, held}
+		key := hold{s.node, s.topic, held.ID, held.Token}
 		rec := h.held[key]
 		if rec == nil {
 			continue
@@ -103,7 +104,7 @@ func (h *history) exchanged(s *wire, r *exchange.Request, reply *exchange.Reply)
 			continue
 		}
 		if reply.Extended != "" {
-			key.held.Token = reply.Extended
+			key.token = reply.Extended
 		}
 		h.held[key] = rec
 	}
@@ -120,7 +121,7 @@ func (h *history) claim(s *wire, l exchange.Lease, now time.Time) {
 		Content: wakebell.Content{CorrelationID: l.ID, Body: l.Payload}, // until it is read
 	}}
 	h.all = append(h.all, rec)
-	h.held[hold{s.node, s.topic, exchange.Held{ID: l.ID, Token: l.Token}}] = rec
+	h.held[hold{s.node, s.topic, l.ID, l.Token}] = rec
 }
 
 // settled sets the outcome of a delivery from its settlement or the refusal.

@@ -16,6 +16,7 @@ const (
 	poll         // the next poll
 	resend       // a failed exchange is sent again
 	readOverride // the override is read
+	ask          // whether the settings have changed, while they let the core claim nothing
 	announce     // the division of the topic
 	help         // other nodes are asked for help
 	reportState  // the state of this node is stored for operators

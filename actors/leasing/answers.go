@@ -16,6 +16,9 @@ func (c *Core) Answered(now, received time.Time, f *Flight, r *exchange.Reply) {
 	s.unsettled = s.unsettled && !f.complete
 	c.reserved -= f.Request.Want
 	c.share.refund(f.Request.Want - len(r.Leases))
+	if c.controlAnswered(now, r) && len(r.Leases) == 0 {
+		f.Request.Want = 0 // it was no claim
+	}
 	c.Counters.Exchanges.Add(1)
 	c.redisAnswered(f)
 	c.countSettled(now, f, r)

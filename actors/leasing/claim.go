@@ -131,7 +131,7 @@ func (s *Stream) batchUntil(draining bool) (until time.Time) {
 
 // sendAll sends what idle streams can send, and what failed streams send again.
 func (c *Core) sendAll(now time.Time) {
-	c.agenda[settle], c.agenda[poll] = time.Time{}, time.Time{}
+	c.agenda[settle], c.agenda[poll], c.agenda[ask] = time.Time{}, time.Time{}, time.Time{}
 	for _, s := range c.streams {
 		switch {
 		case s.flight == nil:
@@ -173,8 +173,14 @@ func (c *Core) compose(s *Stream, now time.Time) *Flight {
 		c.reserved += d.want
 		c.pace.pollSent(now)
 	}
+	if c.mayAsk(s, now) {
+		return f
+	}
 	if f = s.unlessEmpty(f); f == nil {
 		c.agenda.by(poll, d.notBefore)
+		if s.number == 0 {
+			c.agenda[ask] = c.override.askAt
+		}
 	}
 	return f
 }

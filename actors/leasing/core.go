@@ -163,6 +163,7 @@ func (c *Core) applySettings(now time.Time) {
 	}
 	c.pace.base, c.pace.limit = c.PollingInterval, c.MaxPollingInterval
 	c.agenda[examine] = now
+	c.planAsk(now)
 	c.enterGroup(max(own.Shards, 1))
 	c.applyConcurrency()
 	c.openStreams()

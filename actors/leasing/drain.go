@@ -43,6 +43,7 @@ func (c *Core) Drain(now time.Time, timeout time.Duration) {
 		return
 	}
 	c.drain = &drain{}
+	c.planAsk(now)
 	c.agenda[phase] = now.Add(timeout)
 	c.returnUnstarted(math.MaxInt) // leases that no handler has begun are released at once
 }

@@ -26,8 +26,7 @@ func (c *Core) Hint(now time.Time, h exchange.Hint) {
 			c.verifyLeases("")
 		}
 	case exchange.HintControl:
-		c.readOverride(now)
-		c.override.suspends = c.override.reading
+		c.suspendClaims(now)
 	case exchange.HintCheck:
 		c.verifyLeases(h.ID)
 	case exchange.HintJoined, exchange.HintLeft, exchange.HintHelp:

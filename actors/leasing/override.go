@@ -12,6 +12,9 @@ import (
 // Override is what an operator has set for a topic on all nodes.
 type Override struct {
 	Paused bool // claim no timers
+	// Mark is that of the settings that were read, as in exchange.Reply.Control; empty: the
+	// source has none.
+	Mark string
 	// Apply changes the settings of the node; nil: none are overridden.
 	Apply func(*Settings)
 }
@@ -26,6 +29,9 @@ type override struct {
 	reading  bool // it is being read
 	stale    bool // it changed after that read began
 	suspends bool // claims, until the override that a hint announced has been read
+
+	control, noticed string    // mark of the override; of the settings for which it is being read, if an answer said that they had changed
+	askAt            time.Time // when to ask whether the settings have changed; zero: claims do
 
 	own       Settings // of the node, which the override changes
 	ownPaused bool
@@ -46,6 +52,39 @@ func (c *Core) overrideInterval() time.Duration {
 		interval = keyedOverrideInterval
 	}
 	return cmp.Or(c.OverrideInterval, interval)
+}
+
+// controlAnswered compares the settings that an answer is about with those that are known,
+// and reports whether they have changed. Then the override is read as after a hint, which
+// may not have arrived.
+func (c *Core) controlAnswered(now time.Time, r *exchange.Reply) bool {
+	c.planAsk(now)
+	if r.Control == "" || r.Control == c.override.control || !c.Overrides {
+		return false
+	}
+	c.override.noticed = r.Control
+	c.suspendClaims(now)
+	return true
+}
+
+// suspendClaims claims nothing until the override has been read again.
+func (c *Core) suspendClaims(now time.Time) {
+	c.readOverride(now)
+	c.override.suspends = c.override.reading
+}
+
+// planAsk decides when to send an exchange that only asks whether the settings have
+// changed: while they let the core claim nothing, no other exchange may follow.
+func (c *Core) planAsk(now time.Time) {
+	c.override.askAt = time.Time{}
+	if c.drain == nil && c.Overrides && (c.override.Paused || c.withheld) {
+		c.override.askAt = now.Add(backoff.Jitter(c.MaxPollingInterval, 0.5, c.Random()))
+	}
+}
+
+// mayAsk reports whether it is time for such an exchange on a stream.
+func (c *Core) mayAsk(s *Stream, now time.Time) bool {
+	return s.number == 0 && !c.override.askAt.IsZero() && !now.Before(c.override.askAt)
 }
 
 // readOverride has the override read. Nothing is claimed until it has been read once, because
@@ -74,13 +113,16 @@ func (c *Core) OverrideRead(now time.Time, o Override, err error) {
 	switch {
 	case err == nil:
 		c.override.Override, c.override.known, c.override.failures = o, true, 0
+		c.override.control = cmp.Or(c.override.noticed, o.Mark)
 	case errors.Is(err, exchange.ErrUnavailable):
 		c.override.failures++
 		c.agenda[readOverride] = now.Add(backoff.Jitter(backoff.Exponential(time.Second, c.override.failures, maxErrorDelay), 0.5, c.Random()))
 		c.redisDown(now, err)
 	default:
 		c.override.known = true
+		c.override.control = cmp.Or(c.override.noticed, c.override.control)
 	}
+	c.override.noticed = ""
 	c.applySettings(now)
 	if c.override.stale {
 		c.readOverride(now)

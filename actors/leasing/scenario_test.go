@@ -84,7 +84,7 @@ func (w *world) commands() map[string]func(words []string) {
 	return map[string]func([]string){
 		"core":     w.create,    // core [key=value…], see settings
 		"advance":  w.pass,      // advance DURATION
-		"answer":   w.answer,    // answer [STREAM] [claims=a,b] [early=c:200ms] [failures=n] [next=DURATION] [refused=INDEX:WHY] [dead=INDEX] [held=DURATION] [orphans]
+		"answer":   w.answer,    // answer [STREAM] [claims=a,b] [early=c:200ms] [failures=n] [next=DURATION] [refused=INDEX:WHY] [dead=INDEX] [held=DURATION] [control=MARK] [orphans]
 		"peeked":   w.peeked,    // peeked [next=DURATION]
 		"fail":     w.fail,      // fail [STREAM] unavailable | stale | TEXT
 		"begin":    w.begin,     // begin ID: a handler takes the lease
@@ -92,7 +92,7 @@ func (w *world) commands() map[string]func(words []string) {
 		"settle":   w.settleNow, // settle ID ack | …: the handler settles it and continues
 		"extend":   w.extendNow, // extend ID: the handler extends it
 		"hint":     w.hint,      // hint due DURATION | free | subscribed | control | check ID
-		"override": w.read,      // override [paused] [concurrent=N] | unavailable
+		"override": w.read,      // override [paused] [mark=MARK] [concurrent=N] | unavailable
 		"hold":     func([]string) { w.core.Hold(w.now) },
 		"probe":    func([]string) { w.core.Probe() },
 		"resume":   func(words []string) { w.core.Resume(w.now, w.duration(words[0])) },
@@ -175,7 +175,7 @@ var refusals = map[string]exchange.RefusalReason{"superseded": exchange.Supersed
 func (w *world) answer(words []string) {
 	f, words := w.flight(words)
 	set, flags := options(words)
-	r := &exchange.Reply{Now: w.now, Remaining: f.Request.LeaseTTL, Next: -1, Orphans: len(flags) > 0}
+	r := &exchange.Reply{Now: w.now, Remaining: f.Request.LeaseTTL, Next: -1, Orphans: len(flags) > 0, Control: set["control"]}
 	failures := 0
 	if set["failures"] != "" {
 		failures = w.number(set["failures"])
@@ -279,7 +279,7 @@ func (w *world) hint(words []string) {
 
 func (w *world) read(words []string) {
 	set, flags := options(words)
-	var o Override
+	o := Override{Mark: set["mark"]}
 	var err error
 	switch fmt.Sprint(flags) {
 	case "[paused]":

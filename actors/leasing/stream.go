@@ -136,7 +136,7 @@ func (c *Core) send(s *Stream, f *Flight) {
 		s.sequence++
 	}
 	f.Request.Incarnation, f.Request.Stream, f.Request.Sequence = s.incarnation, s.number, s.sequence
-	f.Request.LeaseTTL, f.Request.Flow = c.LeaseTTL, c.Flow
+	f.Request.LeaseTTL, f.Request.Flow, f.Request.Control = c.LeaseTTL, c.Flow, c.override.control
 	f.hintsSeen = c.pace.hints
 	s.flight = f
 	c.transmit(s)

@@ -9,6 +9,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/wakebell/wakebell/actors/internal/host"
+	"github.com/wakebell/wakebell/internal/usercode"
 	"github.com/wakebell/wakebell/messages"
 )
 
@@ -85,13 +86,26 @@ func (h *handler) findTarget(c actor.Context) error {
 		h.target = h.topic.Target.PID
 		c.Watch(h.target)
 	default:
-		pid, err := c.SpawnNamed(h.topic.Target.Props, "target")
-		if err != nil {
-			return err
-		}
-		h.target = pid
+		return h.spawnTarget(c)
 	}
 	return nil
+}
+
+// spawnTarget spawns the target of the handler. If its producer panics, that lease fails;
+// the next one tries again.
+func (h *handler) spawnTarget(c actor.Context) error {
+	const name = "target"
+	err := usercode.Called("the producer of the target", func() (err error) {
+		h.target, err = c.SpawnNamed(h.topic.Target.Props, name)
+		return err
+	})
+	if _, panicked := errors.AsType[*usercode.Panic](err); panicked { // its name is still taken
+		c.ActorSystem().ProcessRegistry.Remove(actor.NewPID(c.Self().GetAddress(), c.Self().GetId()+"/"+name))
+	}
+	if err != nil {
+		h.target = nil
+	}
+	return err
 }
 
 // answer passes on the first answer to the awaited lease, and drops answers to

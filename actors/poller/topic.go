@@ -36,8 +36,8 @@ type Topic struct {
 	Target      *Target // for Delivery.Forward; nil: leases cannot be forwarded
 
 	// ReadOverride reads the cluster-wide override of the topic's settings; nil:
-	// there is none. It is called at the start, after hints, and every
-	// Policy.OverrideInterval.
+	// there is none. It is called at the start, after hints, when an answer of the source
+	// has another mark than the override, and every Policy.OverrideInterval.
 	ReadOverride func(context.Context) (ClusterOverride, error)
 
 	leasing.Policy

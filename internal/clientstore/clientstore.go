@@ -11,6 +11,7 @@ import (
 
 	"github.com/wakebell/wakebell/internal/argument"
 	"github.com/wakebell/wakebell/internal/metrics"
+	"github.com/wakebell/wakebell/internal/usercode"
 	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/audit"
 	"github.com/wakebell/wakebell/redisops/replicas"
@@ -49,9 +50,7 @@ func (c Config) WithDefaults() Config {
 	if c.PayloadLimit == 0 {
 		c.PayloadLimit = DefaultPayloadLimit
 	}
-	if c.Logger == nil {
-		c.Logger = slog.Default()
-	}
+	c.Logger = usercode.Logger(c.Logger)
 	return c
 }
 

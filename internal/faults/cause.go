@@ -27,6 +27,7 @@ const (
 	CauseLinkCut     Cause = "link cut"
 	CauseReturned    Cause = "returned after a link cut"
 	CauseServingKill Cause = "serving node killed"
+	CauseRedrive     Cause = "redrive of its dead letter"
 
 	// CauseCallUnanswered is used for calls: the time until their next answer.
 	CauseCallUnanswered Cause = "a client's node killed"
@@ -61,6 +62,8 @@ func newEvidence(faults []Fault, ttl time.Duration) *evidence {
 // that delayed it; zero if no fault did.
 func (e *evidence) cause(id string, g *generation, last, r *Run) (Cause, time.Time) {
 	switch {
+	case last.End == EndReject && g.redriven(last.Delivered, r.Delivered):
+		return CauseRedrive, time.Time{}
 	case last.End == EndNack && (r.Failures == last.Failures+1 || r.Message != "" && r.Failures > last.Failures): // a queue counts deliveries as failures
 		return CauseNack, time.Time{}
 	case last.End == EndDraining, last.End == EndNack: // a failure after the drain deadline may be due to it

@@ -58,6 +58,7 @@ const (
 	CallSchedule   CallKind = "schedule"
 	CallReschedule CallKind = "reschedule"
 	CallCancel     CallKind = "cancel"
+	CallRedrive    CallKind = "redrive" // of the dead letter of a timer, of the same generation
 )
 
 // Call is one call of a client about one timer.

@@ -96,6 +96,9 @@
 //     no longer processed, which undoes the claim. It may come sooner than a lease
 //     later.
 //
+//   - redrive of its dead letter: a handler rejected it, and its dead letter was redriven
+//     between the two deliveries. A timer that was redriven and not delivered is lost.
+//
 //   - serving node killed: the node that a subscriber has its leases from was
 //     killed; a lease later.
 //
@@ -136,6 +139,17 @@
 // may have waited for a token already. With PerKey(2), a timer may come after a later one
 // if a fault may have delayed a claim of it for so long that its lease went back, and it
 // had a place beside the later one; with PerKey(1) it may not.
+//
+// # All at once
+//
+// The scenario joint has a topic with keys and all limits. While an operator pauses it and
+// changes its limits, clients schedule in the order of keys, schedule again, reschedule,
+// cancel and redrive, and nodes are killed and suspended, the number of its shards changes,
+// the master fails over, and the topic moves to another Redis; the commands that move timers
+// are killed as well. No client calls during the failover, so that every answer is known,
+// and the replica has all writes then: nothing may be lost. The order is judged of keys whose
+// timers are scheduled once each; of the others, how many run at once. A lease ends when a
+// call finds its timer running, and its handler may go on.
 //
 // # Stalls
 //

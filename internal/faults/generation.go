@@ -9,6 +9,7 @@ import (
 type generation struct {
 	schedules []Call // the attempts to schedule it, in the order of their answers
 	cancels   []Call // of this timer
+	redrives  []Call // of its dead letter
 	runs      []*Run
 
 	acknowledged bool // one of schedules was acknowledged
@@ -29,6 +30,10 @@ func (t *Timer) generations() []*generation {
 	}
 	for _, c := range t.Calls {
 		g := get(c.Generation)
+		if c.Kind == CallRedrive {
+			g.redrives = append(g.redrives, c)
+			continue
+		}
 		if c.Kind == CallCancel {
 			g.cancels = append(g.cancels, c)
 			g.ended = g.ended || c.unsure || c.Found != FoundNothing
@@ -63,6 +68,11 @@ func (t *Timer) generationOf(r *Run) int {
 // replaces reports whether g replaced the previous generation, or may have.
 func (g *generation) replaces() bool {
 	return slices.ContainsFunc(g.schedules, func(c Call) bool { return c.unsure || c.Found != FoundNothing })
+}
+
+// redriven reports whether its dead letter was redriven between two deliveries.
+func (g *generation) redriven(after, before time.Time) bool {
+	return slices.ContainsFunc(g.redrives, func(c Call) bool { return c.Returned.After(after) && c.Called.Before(before) })
 }
 
 func (g *generation) cancelledBefore(c Call) bool {

@@ -198,13 +198,14 @@ func (j *judge) lost(t *Timer, g *generation) {
 		return
 	}
 	failed := false
+	done := 0
 	for _, r := range g.runs {
 		if r.End == EndAck || r.End == EndReject {
-			return
+			done++
 		}
 		failed = failed || r.End == EndNack || r.End == EndPanic
 	}
-	if t.Dead != "" && failed {
+	if done > len(g.redrives) || t.Dead != "" && failed { // each redrive makes one timer more
 		return
 	}
 	for _, c := range g.schedules {

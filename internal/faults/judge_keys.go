@@ -21,6 +21,13 @@ type Limits struct {
 	KeyPer      time.Duration
 	KeyBurst    int
 	MaxInFlight int
+
+	// Places has where nodes handle the topic, if not all do in one place: the limits of
+	// the topic hold in each, and those of keys in all together.
+	Places map[string]string `json:"-"`
+	// Renewed is how many times the bursts may have been full anew, because the topic got
+	// other shards.
+	Renewed int `json:"-"`
 }
 
 func (l Limits) options() (options []wakebell.HandlerOption) {
@@ -40,12 +47,15 @@ func KeyOf(id string) string {
 }
 
 // JudgeLimits applies the rules for limits; the package's documentation has them. Each
-// timer has the key KeyOf its id, was scheduled by one acknowledged call, and was settled
-// in the end; the calls of a key were made one after another.
+// timer has the key KeyOf its id, and was settled in the end. The order is judged of keys
+// whose timers were scheduled by one acknowledged call each, one after another.
 func (l *DeliveryLog) JudgeLimits(limits Limits) *Judgement {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	j := &limitJudge{Judgement: &Judgement{}, evidence: newEvidence(l.faults, l.TTL), started: map[string][]time.Time{}}
+	j := &limitJudge{
+		Judgement: &Judgement{}, evidence: newEvidence(l.faults, l.TTL), started: map[string][]time.Time{}, ofKey: map[string][]change{},
+		places: limits.Places, startedIn: map[string][]time.Time{}, leasesIn: map[string][]change{},
+	}
 	byKey := map[string][]*keyedTimer{}
 	for _, id := range slices.Sorted(maps.Keys(l.timers)) {
 		if t := j.keyed(l.timers[id]); t != nil {
@@ -53,11 +63,21 @@ func (l *DeliveryLog) JudgeLimits(limits Limits) *Judgement {
 		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(byKey)) {
-		j.inOrder(byKey[key], limits)
-		j.rate("key "+key, j.started[key], limits.KeyRate, limits.KeyBurst, limits.KeyPer)
+		switch {
+		case limits.PerKey == 0:
+		case slices.ContainsFunc(byKey[key], func(t *keyedTimer) bool { return len(t.Calls) > 1 }):
+			j.atOnce("timers of the key "+key, j.ofKey[key], limits.PerKey)
+		default:
+			j.inOrder(byKey[key], limits)
+		}
+		j.rate("key "+key, j.started[key], limits.KeyRate, limits.KeyBurst*(1+limits.Renewed), limits.KeyPer)
 	}
-	j.rate("topic", slices.Concat(slices.Collect(maps.Values(j.started))...), limits.RateLimit, limits.RateBurst, limits.RatePer)
-	j.inFlight(limits.MaxInFlight)
+	for place, started := range j.startedIn {
+		j.rate("topic", started, limits.RateLimit, limits.RateBurst*(1+limits.Renewed), limits.RatePer)
+		if limits.MaxInFlight > 0 {
+			j.atOnce("leases", j.leasesIn[place], limits.MaxInFlight)
+		}
+	}
 	return j.Judgement
 }
 
@@ -65,7 +85,11 @@ type limitJudge struct {
 	*Judgement
 	*evidence
 	started map[string][]time.Time // the instants of claims, by key
-	leases  []change               // of their number
+	ofKey   map[string][]change    // of the number of leases, by key
+
+	places    map[string]string // of nodes
+	startedIn map[string][]time.Time
+	leasesIn  map[string][]change
 }
 
 // change is a change of the number of leases.
@@ -91,8 +115,9 @@ func (j *limitJudge) keyed(t *Timer) *keyedTimer {
 		if j.delayed(r) {
 			continue
 		}
-		key := KeyOf(t.ID)
+		key, place := KeyOf(t.ID), j.places[r.Node]
 		j.started[key] = append(j.started[key], r.Delivered)
+		j.startedIn[place] = append(j.startedIn[place], r.Delivered)
 		end := r.Delivered.Add(j.ttl)
 		if !r.Ended.IsZero() && r.Ended.Before(end) {
 			end = r.Ended.Truncate(time.Microsecond)
@@ -100,9 +125,29 @@ func (j *limitJudge) keyed(t *Timer) *keyedTimer {
 		if i+1 < len(t.Runs) && t.Runs[i+1].Delivered.Before(end) {
 			end = t.Runs[i+1].Delivered
 		}
-		j.leases = append(j.leases, change{r.Delivered, 1}, change{end, -1})
+		if taken, ok := t.taken(r); ok && taken.Before(end) {
+			end = taken
+		}
+		if end.After(r.Delivered) {
+			lease := []change{{r.Delivered, 1}, {end, -1}}
+			j.ofKey[key] = append(j.ofKey[key], lease...)
+			j.leasesIn[place] = append(j.leasesIn[place], lease...)
+		}
 	}
 	return &keyedTimer{Timer: t, due: t.Calls[0].Due, called: t.Calls[0].Called, scheduled: t.Calls[0].Returned, first: t.Runs[0], last: t.Runs[len(t.Runs)-1]}
+}
+
+// taken returns the start of the call that has ended the lease of a run, because it found
+// the timer running: its handler may go on for a while.
+func (t *Timer) taken(r *Run) (at time.Time, ok bool) {
+	generation := t.generationOf(r)
+	for _, c := range t.Calls {
+		ends := c.Generation > generation || c.Generation == generation && c.Kind == CallCancel
+		if ends && c.Found == FoundRunning && (!ok || c.Called.Before(at)) {
+			at, ok = c.Called, true
+		}
+	}
+	return at, ok
 }
 
 // delayed reports whether the claim of a run may be older than the instant that the run
@@ -128,9 +173,6 @@ func (t *keyedTimer) holds(at time.Time) bool {
 // may come later. So may those whose leases went back before a handler began, as long as
 // each of them had a place of its own.
 func (j *limitJudge) inOrder(timers []*keyedTimer, limits Limits) {
-	if limits.PerKey == 0 {
-		return
-	}
 	slices.SortStableFunc(timers, func(a, b *keyedTimer) int { return cmp.Or(a.due.Compare(b.due), a.called.Compare(b.called)) })
 	for i, t := range timers {
 		at, with := t.first.Delivered, 1
@@ -203,21 +245,18 @@ func (j *limitJudge) rate(of string, started []time.Time, n, burst int, per time
 	}
 }
 
-// inFlight judges how many leases there were at once. A lease is held until its handler
+// atOnce judges how many leases there were at once. A lease is held until its handler
 // ends, but not counted for longer than it lasts without an extension.
-func (j *limitJudge) inFlight(limit int) {
-	if limit == 0 {
-		return
-	}
-	slices.SortFunc(j.leases, func(a, b change) int { return cmp.Or(a.at.Compare(b.at), cmp.Compare(a.by, b.by)) })
+func (j *limitJudge) atOnce(of string, leases []change, limit int) {
+	slices.SortFunc(leases, func(a, b change) int { return cmp.Or(a.at.Compare(b.at), cmp.Compare(a.by, b.by)) })
 	now, most, when := 0, 0, time.Time{}
-	for _, c := range j.leases {
+	for _, c := range leases {
 		if now += c.by; now > most {
 			most, when = now, c.at
 		}
 	}
 	if most > limit {
 		j.Exceeded++
-		j.Violations = append(j.Violations, fmt.Sprintf("%d leases at %s; the limit is %d", most, clock(when), limit))
+		j.Violations = append(j.Violations, fmt.Sprintf("%d %s at %s; the limit is %d", most, of, clock(when), limit))
 	}
 }

@@ -3,6 +3,7 @@ package faults
 import (
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -23,19 +24,44 @@ func TestMutantsApply(t *testing.T) {
 	for _, name := range patches {
 		patch, err := os.ReadFile(name)
 		require.NoError(t, err)
-		for _, scenario := range strings.Fields(field(t, string(patch), "Scenarios: ")) {
-			require.Contains(t, names, scenario, name)
-		}
-		require.NotEmpty(t, field(t, string(patch), "What: "))
+		requireCheck(t, name, string(patch), names)
+		require.NotEmpty(t, field(string(patch), "What: "), name)
 		requireFits(t, name, string(patch))
 	}
 }
 
-// field returns the value of a field in the header of a patch.
-func field(t *testing.T, patch, name string) string {
+// requireCheck checks that a patch names what must detect it, and that this exists: scenarios,
+// runs of the model, or tests of a package.
+func requireCheck(t *testing.T, name, patch string, scenarios map[string]bool) {
 	t.Helper()
-	_, rest, found := strings.Cut("\n"+patch, "\n"+name)
-	require.True(t, found, name)
+	chosen, runs, tests := field(patch, "Scenarios: "), field(patch, "Model: "), field(patch, "Tests: ")
+	require.NotEmpty(t, chosen+runs+tests, "%s: want Scenarios, Model or Tests", name)
+	for _, scenario := range strings.Fields(chosen) {
+		require.Contains(t, scenarios, scenario, name)
+	}
+	if runs != "" {
+		n, err := strconv.Atoi(runs)
+		require.NoError(t, err, name)
+		require.Positive(t, n, name)
+	}
+	if tests == "" {
+		return
+	}
+	folder, pattern, _ := strings.Cut(tests, " ")
+	files, err := filepath.Glob(filepath.Join("..", "..", folder, "*_test.go"))
+	require.NoError(t, err)
+	found := false
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		found = found || strings.Contains(string(text), "func "+pattern)
+	}
+	require.True(t, found, "%s: no test of %s begins with %s", name, folder, pattern)
+}
+
+// field returns the value of a field in the header of a patch; empty: it has none.
+func field(patch, name string) string {
+	_, rest, _ := strings.Cut("\n"+patch, "\n"+name)
 	value, _, _ := strings.Cut(rest, "\n")
 	return value
 }

@@ -49,6 +49,7 @@ type racer struct {
 	name       string
 	rng        *rand.Rand
 
+	keyed       bool // its timers have its name as their key
 	ids, trials int
 	generation  int
 }
@@ -95,7 +96,11 @@ func (r *racer) plan(ctx context.Context, id string, work Work, in time.Duration
 	r.generation = max(r.generation, 1)
 	work.Generation = r.generation
 	c := r.call(CallSchedule, in)
-	answers, err := r.client.Schedule(ctx, plan{id: id, work: work, in: in}.draft())
+	var options []wakebell.ScheduleOption
+	if r.keyed {
+		options = append(options, wakebell.Key(KeyOf(id)))
+	}
+	answers, err := r.client.Schedule(ctx, plan{id: id, work: work, in: in}.draft(options...))
 	c.Returned = time.Now()
 	require.NoError(r.t, err)
 	c.Due, c.Found = answers[0].Due, found(answers[0].Outcome)

@@ -4,6 +4,7 @@ package together
 
 import (
 	"errors"
+	"fmt"
 	"runtime"
 	"runtime/debug"
 	"slices"
@@ -19,11 +20,14 @@ const GatherTime = 50 * time.Millisecond
 // ErrEnded is the error of a next that is called after its function has returned.
 var ErrEnded = errors.New("the call that this function wraps has ended")
 
-// Panic is the value with which Run panics, if a function or the call did.
+// Panic is the value with which Run panics, if the call did, and the error of a function
+// that did.
 type Panic struct {
 	Value any
 	Stack []byte // of the goroutine that panicked
 }
+
+func (p *Panic) Error() string { return fmt.Sprintf("panic: %v", p.Value) }
 
 // exited is the Value for a goroutine that was ended by runtime.Goexit.
 type exited struct{}
@@ -37,14 +41,14 @@ func (exited) String() string { return "handler ended its goroutine" }
 // there within GatherTime, is part of another call. The arguments of a call are in the
 // order of the indexes.
 //
-// If call panics, each next of it panics with the same value. If a function panics, Run
-// panics with a *Panic after all others have returned. If call ends its goroutine, so
-// do the functions.
+// If call panics, each next of it panics with the same value, and Run panics with a *Panic
+// after all functions have returned. If call ends its goroutine, so do the functions. If a
+// function panics by itself, its error is a *Panic; the others do not notice.
 func Run[T any](n int, each func(i int, next func(T) error) error, call func([]T) []error) []error {
 	r := &run[T]{left: n, round: newRound[T](), wake: make(chan struct{}, 1)}
 	errs := make([]error, n)
 	for i := range n {
-		go r.wrap(&member{index: i}, func(next func(T) error) { errs[i] = each(i, next) })
+		go r.wrap(&member{index: i}, &errs[i], func(next func(T) error) error { return each(i, next) })
 	}
 	for done := n == 0; !done; {
 		<-r.wake
@@ -64,7 +68,7 @@ type run[T any] struct {
 	mu    sync.Mutex
 	left  int       // functions that have not returned
 	round *round[T] // that gathers arguments
-	crash *Panic    // the first of a function
+	crash *Panic    // the first of a call
 	wake  chan struct{}
 }
 
@@ -92,27 +96,25 @@ type request[T any] struct {
 
 func newRound[T any]() *round[T] { return &round[T]{done: make(chan struct{})} }
 
-// wrap runs a function in its goroutine.
-func (r *run[T]) wrap(m *member, do func(next func(T) error)) {
+// wrap runs a function in its goroutine, and stores its error.
+func (r *run[T]) wrap(m *member, err *error, do func(next func(T) error) error) {
 	returned := false
 	defer func() {
-		var crash *Panic
 		if !returned {
-			crash = m.passed
-			if value := recover(); crash == nil {
-				crash = crashOf(value)
+			if value := recover(); m.passed == nil {
+				*err = crashOf(value)
 			}
 		}
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		m.returned = true
 		r.left--
-		if r.crash == nil {
-			r.crash = crash
+		if !returned && r.crash == nil {
+			r.crash = m.passed
 		}
 		r.look()
 	}()
-	do(func(arg T) error { return r.next(m, arg) })
+	*err = do(func(arg T) error { return r.next(m, arg) })
 	returned = true
 }
 

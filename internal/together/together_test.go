@@ -106,21 +106,27 @@ func TestAPanicOfTheCallReachesEveryFunction(t *testing.T) {
 	together.Run(2, func(i int, next func(int) error) error { return next(i) }, panics)
 }
 
-func TestAPanicOfAFunctionWaitsForTheOthers(t *testing.T) {
+func TestAPanicOfAFunctionIsItsOwnError(t *testing.T) {
 	t.Parallel()
-	var c calls
-	returned := make(chan error, 1)
-	require.Panics(t, func() {
-		together.Run(2, func(i int, next func(int) error) error {
-			if i == 0 {
+	for _, after := range []bool{false, true} {
+		var c calls
+		errs := together.Run(3, func(i int, next func(int) error) error {
+			if i == 0 && !after {
 				panic("broken")
 			}
-			err := next(i)
-			returned <- err
-			return err
+			if err := next(i); i > 0 {
+				return err
+			}
+			panic("broken")
 		}, c.call)
-	})
-	require.EqualError(t, <-returned, "verdict of 1")
+		crash, ok := errs[0].(*together.Panic)
+		require.True(t, ok)
+		require.Equal(t, "broken", crash.Value)
+		require.EqualError(t, crash, "panic: broken")
+		require.Contains(t, string(crash.Stack), "TestAPanicOfAFunctionIsItsOwnError")
+		require.EqualError(t, errs[1], "verdict of 1")
+		require.EqualError(t, errs[2], "verdict of 2")
+	}
 }
 
 func TestGoroutinesThatEnd(t *testing.T) {
@@ -136,9 +142,8 @@ func TestGoroutinesThatEnd(t *testing.T) {
 	for range 3 {
 		<-ended
 	}
-	require.Panics(t, func() { // of a function
-		together.Run(1, func(int, func(int) error) error { runtime.Goexit(); return nil }, nil)
-	})
+	errs := together.Run(1, func(int, func(int) error) error { runtime.Goexit(); return nil }, nil)
+	require.EqualError(t, errs[0], "panic: handler ended its goroutine")
 }
 
 func TestANextAfterTheEnd(t *testing.T) {

@@ -59,7 +59,9 @@ func (c *Consumer) startOf(topic string) *start {
 }
 
 // Deliver starts the span of a delivery, and returns the context of its handler.
-func (c *Consumer) Deliver(ctx context.Context, d *Delivered) (context.Context, *Delivery) {
+func (c *Consumer) Deliver(ctx context.Context, d *Delivered) (in context.Context, delivery *Delivery) {
+	in = ctx
+	defer safe("starting a span")
 	tracer := c.tracer()
 	if tracer == nil {
 		return ctx, nil
@@ -94,7 +96,11 @@ func (c *Consumer) Deliver(ctx context.Context, d *Delivered) (context.Context, 
 
 // DeliverBatch starts the span of a batch of deliveries of one topic, which links to the
 // spans that scheduled them, and returns the context of the call.
-func (c *Consumer) DeliverBatch(ctx context.Context, topic string, size int, headers func(i int) []wakebelltype.Header) (context.Context, *Delivery) {
+func (c *Consumer) DeliverBatch(
+	ctx context.Context, topic string, size int, headers func(i int) []wakebelltype.Header,
+) (in context.Context, delivery *Delivery) {
+	in = ctx
+	defer safe("starting a span")
 	tracer := c.tracer()
 	if tracer == nil {
 		return ctx, nil
@@ -124,6 +130,7 @@ func (d *Delivery) End(what Outcome, err error) {
 	if d == nil {
 		return
 	}
+	defer safe("a span processor")
 	if d.span.IsRecording() {
 		d.span.SetAttributes(outcome.String(string(what)))
 	}
@@ -135,6 +142,7 @@ func (d *Delivery) Crash() {
 	if d == nil {
 		return
 	}
+	defer safe("a span processor")
 	if d.span.IsRecording() {
 		d.span.SetAttributes(outcome.String(string(Crashed)), errorType.String("panic"))
 		d.span.SetStatus(codes.Error, "handler crashed")
@@ -147,7 +155,11 @@ type Firing struct{ span trace.Span }
 
 // Fire starts the span of a run, which links to the call that stored the schedule, and
 // returns the headers of the run.
-func (t *Tracer) Fire(ctx context.Context, name, topic string, at time.Time, number int64, stored map[string]string) (map[string]string, Firing) {
+func (t *Tracer) Fire(
+	ctx context.Context, name, topic string, at time.Time, number int64, stored map[string]string,
+) (headers map[string]string, firing Firing) {
+	headers = stored
+	defer safe("starting a span")
 	tracer := t.tracer()
 	if tracer == nil {
 		if headers := t.Inject(ctx); headers != nil {
@@ -170,6 +182,6 @@ func (t *Tracer) Fire(ctx context.Context, name, topic string, at time.Time, num
 // End ends the span of a run that was fired. A span that is not ended is not exported.
 func (f Firing) End() {
 	if f.span != nil {
-		f.span.End()
+		end(f.span, nil)
 	}
 }

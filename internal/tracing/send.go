@@ -23,7 +23,9 @@ func (s Sending) End(err error) {
 }
 
 // Send starts the span of a call that stores out, and returns its context.
-func (t *Tracer) Send(ctx context.Context, operation string, out []*wakebelltype.Outgoing) (context.Context, Sending) {
+func (t *Tracer) Send(ctx context.Context, operation string, out []*wakebelltype.Outgoing) (in context.Context, sending Sending) {
+	in = ctx
+	defer safe("starting a span")
 	tracer := t.tracer()
 	if tracer == nil || len(out) == 0 {
 		return ctx, Sending{}
@@ -66,6 +68,7 @@ func (t *Tracer) own(out []*wakebelltype.Outgoing) (links []trace.Link) {
 // Stamp writes the span of ctx into the headers of those that have room for it and no
 // span yet.
 func (t *Tracer) Stamp(ctx context.Context, out []*wakebelltype.Outgoing, room func(*wakebelltype.Outgoing) bool) {
+	defer safe("a propagator")
 	span := t.Inject(ctx)
 	keys := slices.Sorted(maps.Keys(span))
 	for _, o := range out {

@@ -60,10 +60,11 @@ var unset = func() trace.TracerProvider {
 }()
 
 // tracer returns the tracer in force; nil if nothing is recorded.
-func (t *Tracer) tracer() trace.Tracer {
+func (t *Tracer) tracer() (of trace.Tracer) {
 	if t == nil {
 		return nil
 	}
+	defer safe("a tracer provider")
 	provider := t.cfg.Provider
 	if provider == nil {
 		provider = otel.GetTracerProvider()
@@ -71,14 +72,14 @@ func (t *Tracer) tracer() trace.Tracer {
 	if known := t.current.Load(); known != nil && known.provider == provider {
 		return known.tracer
 	}
-	of := &tracerOf{provider: provider}
+	found := &tracerOf{provider: provider}
 	if _, off := provider.(noop.TracerProvider); !off && provider != unset {
-		of.tracer = provider.Tracer(scope)
+		found.tracer = provider.Tracer(scope)
 	}
 	if reflect.TypeOf(provider).Comparable() {
-		t.current.Store(of)
+		t.current.Store(found)
 	}
-	return of.tracer
+	return found.tracer
 }
 
 // On reports whether spans are recorded, or may be if they are sampled.
@@ -91,25 +92,28 @@ func (t *Tracer) Carries(ctx context.Context) bool {
 
 // Inject returns the headers that carry the span of ctx to another process; nil if
 // there is none.
-func (t *Tracer) Inject(ctx context.Context) map[string]string {
+func (t *Tracer) Inject(ctx context.Context) (headers map[string]string) {
 	if t == nil || !trace.SpanContextFromContext(ctx).IsValid() {
 		return nil
 	}
+	defer safe("a propagator")
 	carrier := propagation.MapCarrier{}
 	t.cfg.Propagator.Inject(ctx, carrier)
 	return carrier
 }
 
 // Extract returns ctx with the span of another process as the parent of the next.
-func (t *Tracer) Extract(ctx context.Context, headers map[string]string) context.Context {
-	if t == nil || len(headers) == 0 {
+func (t *Tracer) Extract(ctx context.Context, headers map[string]string) (with context.Context) {
+	if with = ctx; t == nil || len(headers) == 0 {
 		return ctx
 	}
+	defer safe("a propagator")
 	return t.cfg.Propagator.Extract(ctx, propagation.MapCarrier(headers))
 }
 
 // end ends a span with the error of what it covers.
 func end(span trace.Span, err error) {
+	defer safe("a span processor")
 	if err != nil && span.IsRecording() {
 		span.SetStatus(codes.Error, clip(err.Error()))
 		span.SetAttributes(errorType.String(typeOf(err)))

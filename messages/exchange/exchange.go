@@ -186,6 +186,10 @@ type Request struct {
 
 	// Flow is the flow control that bounds the claim. Sources that have none ignore it.
 	Flow Flow
+
+	// Control is the mark of the cluster-wide settings that the caller applies; empty: it
+	// does not know it. If the source has other settings, nothing is claimed.
+	Control string
 }
 
 // Reply answers a Request.
@@ -222,6 +226,11 @@ type Reply struct {
 	// KeyHeld is the number of timers that the exchange made wait for a token of their key;
 	// 0 if the answer is a repeated one.
 	KeyHeld int
+
+	// Control is the mark of the cluster-wide settings as they are now, also if the answer
+	// is a repeated one; empty: the source does not know it, or has none. It changes
+	// whenever they do.
+	Control string
 
 	// Healed counts entries without a payload that the claim removed.
 	OrphansRemoved int

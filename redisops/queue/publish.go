@@ -84,9 +84,10 @@ func (m *Message) Tail() string {
 	return m.tail
 }
 
-// Publish publishes messages, up to 500 or 1 MiB in one atomic step. It is safe to
-// repeat with the same messages: those already published are reported as Fresh
-// again, for a minute, or within the window if they all have a Key. Errors wrap
+// Publish publishes messages, up to 500 or 1 MiB in one atomic step. These are bytes as they
+// are stored: a control character takes six there, and a payload that is not UTF-8 twice
+// its size. It is safe to repeat with the same messages: those already published are
+// reported as Fresh again, for a minute, or within the window if they all have a Key. Errors wrap
 // [redisops.ErrInvalid], [ErrQueueFull] or [redisops.ErrMemoryFull], if the failed
 // step wrote nothing, or [exchange.ErrUnavailable]. Earlier steps took effect.
 func (q *Queue) Publish(ctx context.Context, o PublishOptions, messages ...Message) (out []wakebelltype.QueuePublished, dropped int, err error) {
@@ -103,12 +104,17 @@ func (q *Queue) Publish(ctx context.Context, o PublishOptions, messages ...Messa
 	m := q.timers.Metrics
 	for from := 0; from < len(messages); {
 		to, bytes := from, 0
-		for to < len(messages) && to-from < limit && (to == from || bytes+len(messages[to].Payload) <= layout.BatchBytes) {
-			bytes += len(messages[to].Payload)
+		var rests []string
+		for to < len(messages) && to-from < limit {
+			rest := stored.Rest(messages[to].Payload, messages[to].Headers)
+			if bytes += len(rest); to > from && bytes > layout.BatchBytes {
+				break
+			}
+			rests = append(rests, rest)
 			to++
 		}
 		began := m.Begin(ctx)
-		part, n, err := q.publish(ctx, o, messages[from:to])
+		part, n, err := q.publish(ctx, o, messages[from:to], rests)
 		m.Sent(ctx, metrics.Publish, q.Name(), to-from-duplicates(part), began, err)
 		m.Duplicates(ctx, q.Name(), duplicates(part))
 		if err != nil {
@@ -148,7 +154,8 @@ func (o PublishOptions) check() (PublishOptions, error) {
 	return o, nil
 }
 
-func (q *Queue) publish(ctx context.Context, o PublishOptions, messages []Message) ([]wakebelltype.QueuePublished, int, error) {
+// publish runs the script once. Rests has what is stored of each message behind its id.
+func (q *Queue) publish(ctx context.Context, o PublishOptions, messages []Message, rests []string) ([]wakebelltype.QueuePublished, int, error) {
 	k := q.keys
 	const fixed = 6
 	keys := make([]string, fixed, fixed+len(messages))
@@ -163,7 +170,7 @@ func (q *Queue) publish(ctx context.Context, o PublishOptions, messages []Messag
 			codes[i], keys[5] = 'k', k.freed
 			keys = append(keys, k.deduplication+m.Key)
 		}
-		args[6+i], args[6+len(messages)+i] = &m.tail, stored.Rest(m.Payload, m.Headers)
+		args[6+i], args[6+len(messages)+i] = &m.tail, &rests[i]
 	}
 	// A key within its window is proof enough that the message was published,
 	// unless keys can be released.

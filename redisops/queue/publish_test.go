@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"bytes"
 	"fmt"
 	"strings"
 	"testing"
@@ -119,6 +120,25 @@ func TestAKeyIsFreedByItsOwnMessageOnly(t *testing.T) {
 		plain.Settle(t, storetest.Verdict(exchange.Fail, plain.Claim(t, 1).Leases[0]))
 		require.Equal(t, fresh.ID, f.rdb.Get(t.Context(), key).Val(), "only with FreeKeys")
 	})
+}
+
+// TestPublishBoundsWhatIsStored checks that a step carries a bounded number of bytes, also of
+// payloads that are longer as they are stored.
+func TestPublishBoundsWhatIsStored(t *testing.T) {
+	t.Parallel()
+	for name, payload := range map[string][]byte{"control characters": make([]byte, 10<<10), "not UTF-8": bytes.Repeat([]byte{0xff, 0}, 15<<10)} {
+		f := queueOn(t, redistest.Shared(t), redistest.Name(t)+name)
+		messages := make([]Message, 100) // about 6 MiB
+		for i := range messages {
+			messages[i] = NewMessage(payload, "")
+		}
+		require.Len(t, f.publish(t, PublishOptions{}, messages...), 100)
+		steps := 0 // each stores its answer
+		for i := range messages {
+			steps += int(f.rdb.Exists(t.Context(), f.keys.published+messages[i].tail).Val())
+		}
+		require.GreaterOrEqual(t, steps, 6, name)
+	}
 }
 
 func TestPublishWakesOnce(t *testing.T) {

@@ -32,7 +32,8 @@ func (s *Store) Layout(ctx context.Context, topic string) (sharding.Layout, erro
 }
 
 // Divide gives a topic that has no data a number of shards, and returns the layout that
-// applies: the stored one if it differs, or that of one shard if the topic has data. The
+// applies: the stored one if it differs, or that of one shard if the topic has data or is
+// being moved to another Redis. The
 // place where timers were before is handled until it was empty for a while, so a timer
 // that a client stores there meanwhile is delivered.
 func (s *Store) Divide(ctx context.Context, topic string, n int) (sharding.Layout, error) {
@@ -49,13 +50,13 @@ func (s *Store) Divide(ctx context.Context, topic string, n int) (sharding.Layou
 			}
 		}
 		now, err := s.now(ctx)
-		if err == nil {
-			err = s.copyControl(ctx, l.Names(topic)[0], sharding.Names(topic, n))
-		}
 		if err != nil {
 			return l, err
 		}
-		return l.Next(n, now), err
+		if moving, err := s.movesAway(ctx, topic, l, now); moving != nil || err != nil {
+			return l, err
+		}
+		return l.Next(n, now), s.copyControl(ctx, l.Names(topic)[0], sharding.Names(topic, n))
 	})
 }
 

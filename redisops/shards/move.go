@@ -198,11 +198,7 @@ func (m *mover) copyMarks(ctx context.Context) error {
 // copyRuns copies the notes of runs of recurring schedules to all shards of the target.
 func (m *mover) copyRuns(ctx context.Context) error {
 	for _, name := range m.names {
-		noted, err := m.from.notedRuns(ctx, name)
-		if err == nil && len(noted) > 0 {
-			err = m.to.noteRuns(ctx, m.layout.Names(m.topic), noted)
-		}
-		if err != nil {
+		if _, err := m.from.copyRuns(ctx, name, m.to, m.layout.Names(m.topic)); err != nil {
 			return fmt.Errorf("move the runs of recurring schedules of %q: %w", name, err)
 		}
 	}
@@ -211,9 +207,19 @@ func (m *mover) copyRuns(ctx context.Context) error {
 
 // AbortMove puts the timers back that have left a topic for another Redis and whose arrival
 // was not noted, and forgets the move. It returns how many there were. Some of them may
-// have arrived, so it is for a target that is lost.
+// have arrived, so it is for a target that is lost. If the timers of the topic move to
+// other shards, these are put there.
 func (s *Store) AbortMove(ctx context.Context, topic string) (back int64, err error) {
-	l, now, err := s.resting(ctx, topic)
+	_, err = routed(ctx, s, topic, func(l sharding.Layout) (int64, error) {
+		n, err := s.abortMove(ctx, topic, l)
+		back += n
+		return n, err
+	})
+	return back, err
+}
+
+func (s *Store) abortMove(ctx context.Context, topic string, l sharding.Layout) (back int64, err error) {
+	now, err := s.now(ctx)
 	if err != nil {
 		return 0, err
 	}

@@ -46,6 +46,9 @@ func (s *Store) mover(ctx context.Context, topic string, to *Store, arriveIn str
 	if err == nil {
 		err = m.copyMarks(ctx) // before the timers, for clients that already use the target
 	}
+	if err == nil {
+		err = m.copyAllRates(ctx, m.names)
+	}
 	return m, err
 }
 
@@ -163,7 +166,13 @@ func (m *mover) resume(ctx context.Context) (err error) {
 func (m *mover) note(ctx context.Context) error {
 	for _, name := range m.names {
 		_, index := m.outbox(m.from.timers.Keys().Of(name))
-		noted, err := m.from.timers.RunText(ctx, leaveScript, []string{index}, m.move, arrivingLife.Milliseconds())
+		keys, args := scripts.WithGuards(m.fence.Guards(m.from.timers.Keys(), name), []string{index}, []any{m.move, arrivingLife.Milliseconds()})
+		noted, err := m.from.timers.RunText(ctx, leaveScript, keys, args...)
+		if errors.Is(err, scripts.ErrStaleLayout) {
+			_, failed := m.forget(ctx)
+			err = errShards("topic %q: its number changes; finish that first, and repeat the call", m.source)
+			return fmt.Errorf("source: %w", errors.Join(err, failed, m.from.layouts.agree(ctx, m.source)))
+		}
 		if err != nil {
 			return fmt.Errorf("begin the move of %q: %w", name, err)
 		}
@@ -243,23 +252,64 @@ func (m *mover) remember(ctx context.Context, life time.Duration) error {
 	return nil
 }
 
-// known checks that the target is that with which the move has begun, with the same
-// shards: only it knows which batches have arrived.
+// known checks that the target is that with which the move has begun: only it knows which
+// batches have arrived. If its number of shards has changed since, none of those in the
+// outboxes may have arrived.
 func (m *mover) known(ctx context.Context) error {
-	found, err := each(ctx, m.layout.Names(m.topic), func(ctx context.Context, name string) (n int64, err error) {
-		key := m.arrived(m.to.timers.Keys().Of(name))
-		err = m.to.timers.Again(ctx, func() error {
-			n, err = m.to.timers.RDB.Exists(ctx, key).Result()
-			return scripts.Wrap(ctx, []string{key}, err)
-		})
-		return n, err
-	})
+	known, err := m.knows(ctx, m.layout.Names(m.topic))
+	if err == nil && !known && m.layout.From > 0 {
+		before := sharding.Names(m.topic, m.layout.From)
+		if known, err = m.knows(ctx, before); err == nil && known {
+			var some bool
+			some, err = m.arrivedIn(ctx, before)
+			known = !some
+		}
+	}
 	if err != nil {
 		return fmt.Errorf("target: %w", err)
 	}
-	if slices.Contains(found, 0) {
+	if !known {
 		return fmt.Errorf("%w: the target does not know the move of topic %q that has begun: it is another Redis, or its number of shards "+
-			"has changed, or the last batch arrived more than 30 days ago", redisops.ErrInvalid, m.source)
+			"has changed while a batch arrived, or the last batch arrived more than 30 days ago; repeat the call with the target with which it began, "+
+			"or end it with --abort", redisops.ErrInvalid, m.source)
 	}
 	return nil
+}
+
+// knows reports whether all of some physical topics of the target know the move.
+func (m *mover) knows(ctx context.Context, names []string) (bool, error) {
+	found, err := each(ctx, names, func(ctx context.Context, name string) (int64, error) {
+		return m.to.exist(ctx, m.arrived(m.to.timers.Keys().Of(name)))
+	})
+	return err == nil && !slices.Contains(found, 0), err
+}
+
+// arrivedIn reports whether a batch in an outbox of the source has arrived in one of some
+// physical topics of the target.
+func (m *mover) arrivedIn(ctx context.Context, names []string) (bool, error) {
+	for _, from := range m.names {
+		batches, err := m.pending(ctx, from)
+		if err != nil {
+			return false, err
+		}
+		if len(batches) == 0 {
+			continue
+		}
+		var tokens []string
+		for token := range batches {
+			tokens = append(tokens, token+" "+from)
+		}
+		found, err := each(ctx, names, func(ctx context.Context, name string) (found []any, err error) {
+			key := m.arrived(m.to.timers.Keys().Of(name))
+			err = m.to.timers.Again(ctx, func() error {
+				found, err = m.to.timers.RDB.HMGet(ctx, key, tokens...).Result()
+				return scripts.Wrap(ctx, []string{key}, err)
+			})
+			return found, err
+		})
+		if err != nil || slices.ContainsFunc(slices.Concat(found...), func(token any) bool { return token != nil }) {
+			return true, err
+		}
+	}
+	return false, nil
 }

@@ -67,7 +67,9 @@ func (w *world) travel(from, to stored) {
 		_, arrived := to.timers[id]
 		switch {
 		case from.moving[id]:
-			w.transit[id] = t
+			if w.transit[id] == nil { // else the one that was taken first arrives first
+				w.transit[id] = t
+			}
 			delete(source, id)
 		case arrived: // within one step
 			if target[id] == nil {
@@ -80,14 +82,17 @@ func (w *world) travel(from, to stored) {
 
 // checkLimits checks that a claim has not exceeded a limit that all nodes use.
 func (w *world) checkLimits(s *site, src *modelSource) {
-	if len(s.limits) != 1 {
+	if len(s.flows()) != 1 || len(s.known) != 1 {
 		return
 	}
 	flow, place := src.flow, src.src.Name()
 	last := s.runs[len(s.runs)-1]
-	running, ofKey := 0, 0
+	running, ofKey, everywhere := 0, 0, 0
 	var starts, keyStarts []time.Time
 	for _, r := range s.runs {
+		if r.live() && last.key != "" && r.key == last.key && (r.period == w.period || r.counts) {
+			ofKey++
+		}
 		if r.period != w.period || r.released {
 			continue
 		}
@@ -97,16 +102,18 @@ func (w *world) checkLimits(s *site, src *modelSource) {
 		if last.key != "" && r.key == last.key {
 			keyStarts = append(keyStarts, r.from)
 		}
+		if r.live() {
+			everywhere++
+		}
 		if r.live() && r.place == place {
 			running++
-		}
-		if r.live() && last.key != "" && r.key == last.key {
-			ofKey++
 		}
 	}
 	switch {
 	case flow.MaxInFlight > 0 && running > flow.MaxInFlight:
 		w.fail("%d leases at once in %s, with MaxInFlight(%d)", running, place, flow.MaxInFlight)
+	case src.whole.MaxInFlight > 0 && everywhere > src.whole.MaxInFlight:
+		w.fail("%d leases at once in all shards, with MaxInFlight(%d)", everywhere, src.whole.MaxInFlight)
 	case flow.PerKey > 0 && ofKey > flow.PerKey:
 		w.fail("%d timers of %q run at once, with PerKey(%d)", ofKey, last.key, flow.PerKey)
 	}
@@ -153,7 +160,7 @@ func (w *world) audit(s *site) {
 	for got := 1; got > 0; {
 		got = 0
 		for _, src := range n.sources {
-			got += w.claim(n, src, 500, 2*time.Minute)
+			got += w.claim(n, src, 500, time.Minute)
 		}
 	}
 	w.waits(s, n)
@@ -184,6 +191,7 @@ func (w *world) waits(s *site, n *node) {
 		switch {
 		case src == nil:
 			w.fail("%s is due in %s, which no node polls", id, at.place)
+		case src.withheld: // until its timers have moved, or leases elsewhere have ended
 		case at.score == parkedAt:
 			if !w.blocked(s, src, t, all) && !w.closed(s, at.place, t) {
 				w.fail("%s is due since %v and parked, and nothing of its key runs or waits", id, now.Sub(t.due))
@@ -192,15 +200,27 @@ func (w *world) waits(s *site, n *node) {
 			if !src.held.After(now) {
 				w.fail("%s is due since %v and not claimed", id, now.Sub(t.due))
 			}
-		case src.flow.KeyRateLimit == 0 || score(id).Sub(now) > longestWait(src.flow):
+		case score(id).Sub(now) > w.longestWait(src.flow):
 			w.fail("%s is due since %v, and %v away", id, now.Sub(t.due), score(id).Sub(now))
 		}
 	}
 }
 
-// longestWait is how long a timer may wait for a token of its key.
-func longestWait(f exchange.Flow) time.Duration {
-	return f.KeyRatePer/time.Duration(f.KeyRateLimit) + 100*time.Millisecond
+// longestWait is how long a timer may wait for a token of its key: after a move also for one
+// of the limit that the first Redis had.
+func (w *world) longestWait(f exchange.Flow) (longest time.Duration) {
+	flows := []exchange.Flow{f}
+	for i := range tunings {
+		if w.moved {
+			flows = append(flows, flowOf(tunings[i]))
+		}
+	}
+	for _, f := range flows {
+		if f.KeyRateLimit > 0 {
+			longest = max(longest, f.KeyRatePer/time.Duration(f.KeyRateLimit)+100*time.Millisecond)
+		}
+	}
+	return longest
 }
 
 // blocked reports whether a parked timer waits for others of its key.
@@ -214,9 +234,9 @@ func (w *world) blocked(s *site, src *modelSource, t *timer, all stored) bool {
 		until := time.UnixMicro(int64(at.score * 1e6)).Sub(now)
 		switch {
 		case s.running(id) != nil, // it holds the key
-			other.failed && other.due.After(now) && !w.skips,                                    // it waits for its retry
-			until <= 0 && src.held.After(now),                                                   // it is due, and a limit of the topic holds it back
-			src.flow.KeyRateLimit > 0 && at.score != parkedAt && until <= longestWait(src.flow): // it waits for a token
+			other.failed && other.due.After(now) && !w.skips,                                      // it waits for its retry
+			until <= 0 && src.held.After(now),                                                     // it is due, and a limit of the topic holds it back
+			src.flow.KeyRateLimit > 0 && at.score != parkedAt && until <= w.longestWait(src.flow): // it waits for a token
 			blockers++
 		}
 	}
@@ -267,7 +287,7 @@ func (w *world) endReshard(s *site) {
 		return
 	}
 	var p Progress
-	for range 500 {
+	for began := time.Now(); time.Since(began) < 3*time.Minute; {
 		n := w.awake(s)
 		w.follow(n)
 		w.ackAll(s, n)
@@ -278,7 +298,7 @@ func (w *world) endReshard(s *site) {
 		if p.Done {
 			return
 		}
-		w.pass(max(wait, 10*time.Millisecond))
+		w.pass(max(wait, time.Second/2)) // leases of nodes that died expire meanwhile
 	}
 	l, _, _ = s.clients[0].layouts.Stored(w.ctx, modelTopic)
 	for _, name := range sharding.Names(modelTopic, l.From) {
@@ -291,7 +311,7 @@ func (w *world) endReshard(s *site) {
 // endMove continues a move until it has ended.
 func (w *world) endMove() {
 	var p MoveProgress
-	for range 500 {
+	for began := time.Now(); time.Since(began) < 3*time.Minute; {
 		if w.move == nil && !w.beginMove() {
 			w.abortMove(step{})
 			w.check()

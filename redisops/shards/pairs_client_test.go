@@ -31,17 +31,26 @@ func (st step) site(w *world) *site   { return w.sites[st.place%2] }
 func (st step) client(s *site) *Store { return s.clients[st.c%2] }
 
 // unnamed reports whether a timer is scheduled without its key, which it keeps. In a topic
-// with shards it would be another timer.
-func (w *world) unnamed(s *site, st step) bool {
-	l, _, err := s.clients[0].layouts.Stored(w.ctx, modelTopic)
-	w.must(err, "layout")
-	return st.flag && l.Plain() && l.From == 0 && !w.moved
+// with shards it would be another timer, and so would one that has no key yet and moves to
+// such a topic.
+func (w *world) unnamed(s *site, st step, id string) bool {
+	old := s.timers[id]
+	return st.flag && old != nil && old.key != "" && w.plain(s)
+}
+
+// keyFor returns the key with which an id is scheduled. In a topic with shards it is that of
+// its timer: with another one it would be another timer.
+func (w *world) keyFor(s *site, id string) string {
+	if old := s.timers[id]; old != nil && old.key == "" && !w.plain(s) {
+		return ""
+	}
+	return modelKey(id)
 }
 
 func (w *world) entry(s *site, st step, id string) timers.Entry {
 	w.version++
-	e := timers.Entry{ID: id, Key: modelKey(id), Payload: []byte(strconv.Itoa(w.version)), At: time.Now().Add(st.in())}
-	if w.unnamed(s, st) {
+	e := timers.Entry{ID: id, Key: w.keyFor(s, id), Payload: []byte(strconv.Itoa(w.version)), At: time.Now().Add(st.in())}
+	if w.unnamed(s, st, id) {
 		e.Key = ""
 	}
 	return e
@@ -134,7 +143,7 @@ func (w *world) reschedule(st step) {
 	if old == nil {
 		w.fail("%s is rescheduled, and there is no such timer", id)
 	}
-	if mark := s.marks[id]; mark.Equal(old.due) && !mark.IsZero() {
+	if mark := s.marks[id]; mark.Equal(old.due) && !mark.IsZero() && !old.delivered {
 		s.marks[id] = done.Due
 	}
 	s.put(id, old.key, old.payload, done.Due)

@@ -3,9 +3,12 @@ package shards
 import (
 	"cmp"
 	"crypto/rand"
+	"fmt"
 	"slices"
+	"strings"
 	"time"
 
+	"github.com/wakebell/wakebell/internal/sharding"
 	"github.com/wakebell/wakebell/messages/exchange"
 	"github.com/wakebell/wakebell/redisops/internal/storetest"
 	"github.com/wakebell/wakebell/redisops/timers"
@@ -25,7 +28,10 @@ type node struct {
 // modelSource is the poller of a physical topic.
 type modelSource struct {
 	src         *timers.TimerSource
-	flow        exchange.Flow
+	whole       exchange.Flow // limits of the topic
+	part        sharding.Part // of them, by the layout that the node knows
+	flow        exchange.Flow // what the part has of them
+	withheld    bool          // its part is nothing: it must not claim
 	paused      bool
 	incarnation string
 	sequence    uint64
@@ -79,12 +85,17 @@ func (w *world) follow(n *node) {
 		}
 		return gone
 	})
+	parts, err := n.store.Parts(w.ctx, modelTopic)
+	if err != nil {
+		w.fail("parts of the limits: %v", err)
+	}
 	for _, s := range n.sources {
 		c, err := n.store.timers.Control(w.ctx, s.src.Name())
 		if err != nil {
 			w.fail("control: %v", err)
 		}
-		s.flow, s.paused = flowOf(c.Settings), c.Paused
+		s.whole, s.part, s.paused = flowOf(c.Settings), parts[s.src.Name()], c.Paused
+		s.flow, s.withheld = shareOf(s.whole, s.part)
 		if err := s.src.SweepKeys(w.ctx, s.flow); err != nil {
 			w.fail("sweep: %v", err)
 		}
@@ -102,6 +113,27 @@ func flowOf(s wakebelltype.Settings) exchange.Flow {
 	}
 }
 
+// shareOf returns what a physical topic has of the limits of a topic, and whether it must not
+// claim timers, as the poller computes it.
+func shareOf(flow exchange.Flow, part sharding.Part) (of exchange.Flow, withheld bool) {
+	if part == (sharding.Part{}) {
+		return flow, false
+	}
+	inFlight := part.Share(flow.MaxInFlight)
+	if part.Role == sharding.Resting {
+		return flow, inFlight < 0 || flow.RateLimit > 0
+	}
+	if slower := part.Slower(); flow.RateLimit > 0 {
+		flow.RateBurst = max(cmp.Or(flow.RateBurst, flow.RateLimit)/slower, 1)
+		flow.RatePer *= time.Duration(slower)
+	}
+	if inFlight < 0 {
+		return flow, true
+	}
+	flow.MaxInFlight = inFlight
+	return flow, false
+}
+
 // source returns the poller of a physical topic; nil: the node has none.
 func (n *node) source(name string) *modelSource {
 	for _, s := range slices.Concat(n.sources, n.ended) {
@@ -116,9 +148,26 @@ func (n *node) source(name string) *modelSource {
 func (s *site) flows() (all []exchange.Flow) {
 	for _, n := range s.nodes {
 		for _, src := range n.sources {
-			if !slices.Contains(all, src.flow) {
-				all = append(all, src.flow)
+			if !slices.Contains(all, src.whole) {
+				all = append(all, src.whole)
 			}
+		}
+	}
+	return all
+}
+
+// limits describes all that nodes of a site know of limits: those of the topic, and the
+// parts of its physical topics.
+func (s *site) limits() (all []string) {
+	for _, n := range s.nodes {
+		var known []string
+		for _, src := range n.sources {
+			p := src.part
+			p.Busy = 0 // read anew each time
+			known = append(known, fmt.Sprint(src.src.Name(), p, src.whole))
+		}
+		if text := strings.Join(known, ", "); text != "" && !slices.Contains(all, text) {
+			all = append(all, text)
 		}
 	}
 	return all
@@ -131,8 +180,8 @@ func (w *world) noteFlows() {
 		if s == nil {
 			continue
 		}
-		if now := s.flows(); !slices.Equal(now, s.limits) {
-			s.limits = now
+		if now := s.limits(); !slices.Equal(now, s.known) {
+			s.known = now
 			w.period++
 		}
 	}
@@ -155,7 +204,7 @@ func (w *world) send(s *modelSource, r *exchange.Request) *exchange.Reply {
 
 // claim makes a node claim timers of a physical topic, and returns how many it got.
 func (w *world) claim(n *node, s *modelSource, want int, ttl time.Duration, settle ...*run) int {
-	if s.paused {
+	if s.paused || s.withheld {
 		want = 0
 	}
 	if want == 0 && len(settle) == 0 {
@@ -195,8 +244,9 @@ func (w *world) leased(n *node, s *modelSource, l exchange.Lease, ttl time.Durat
 		w.fail("%s is delivered while it runs", l.ID)
 	}
 	t.delivered, t.failed = true, false
+	counts := s.src.ByKey() && (s.flow.PerKey > 0 || s.flow.KeyRateLimit == 0)
 	at.runs = append(at.runs, &run{
-		id: l.ID, key: t.key, place: s.src.Name(), from: now, until: now.Add(ttl), period: w.period, flow: s.flow,
+		id: l.ID, key: t.key, place: s.src.Name(), from: now, until: now.Add(ttl), period: w.period, flow: s.flow, counts: counts,
 		version: t.payload, node: n, lease: l,
 	})
 	w.checkLimits(at, s)
@@ -254,7 +304,7 @@ func (w *world) settled(at *site, reply *exchange.Reply, runs []*run, verdict ex
 		case exchange.Nack:
 			t.failed, t.due = true, time.Now().Add(delay)
 		case exchange.Release:
-			r.released = true
+			r.released, t.delivered = true, r.lease.Claims > 1
 		}
 	}
 }

@@ -73,7 +73,7 @@ func (w *world) extend(st step) {
 func (w *world) replay(st step) {
 	n := w.node(st)
 	for _, s := range n.sources {
-		if !s.paused {
+		if !s.paused && !s.withheld {
 			s.sequence++
 			r := &exchange.Request{Incarnation: s.incarnation, Sequence: s.sequence, Want: 2, LeaseTTL: time.Minute, Flow: s.flow}
 			w.send(s, r)

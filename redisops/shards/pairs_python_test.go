@@ -8,7 +8,7 @@ import (
 // publish, take and commit are the commands of a Python worker.
 func (w *world) publish(st step) {
 	s, id := st.site(w), st.id()
-	if !w.plain(s) {
+	if old := s.timers[id]; !w.plain(s) || modelKey(id) != "" && (old == nil || old.key == "") { // see unnamed
 		return
 	}
 	w.version++

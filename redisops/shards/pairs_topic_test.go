@@ -32,6 +32,7 @@ func (w *world) forget(st step) {
 	if w.must(st.client(s).Forget(w.ctx, modelTopic), "forget") {
 		w.emptied(s)
 		s.control = wakebelltype.Control{}
+		w.period++         // the state of limits is gone: they start with a burst
 		if s.number == 0 { // what is on its way is the topic's too
 			clear(w.transit)
 		}
@@ -93,7 +94,7 @@ func (w *world) put(st step) {
 	w.version++
 	at := time.Now().Add(st.in())
 	mode := map[bool]timers.PutMode{false: timers.PutKeep, true: timers.PutReplace}[st.flag]
-	t := timers.Stored{ID: id, Key: modelKey(id), At: at, Due: at, Payload: []byte(strconv.Itoa(w.version)), Number: int64(w.version)}
+	t := timers.Stored{ID: id, Key: w.keyFor(s, id), At: at, Due: at, Payload: []byte(strconv.Itoa(w.version)), Number: int64(w.version)}
 	existed, err := st.client(s).Put(w.ctx, modelTopic, mode, []timers.Stored{t})
 	if !w.must(err, "import") {
 		return
@@ -102,6 +103,6 @@ func (w *world) put(st step) {
 		w.fail("the import says %v of whether %s existed", existed[0], id)
 	}
 	if !existed[0] || st.flag {
-		s.put(id, modelKey(id), string(t.Payload), at)
+		s.put(id, t.Key, string(t.Payload), at)
 	}
 }

@@ -48,9 +48,9 @@ type site struct {
 	dead     map[string]bool      // ids that may have dead letters
 	runs     []*run
 	control  wakebelltype.Control
-	python   bool            // has written, so the order of keys is as it left it
-	limits   []exchange.Flow // that its nodes use
-	to       int             // shards that a resharding is to give; 0: none
+	python   bool     // has written, so the order of keys is as it left it
+	known    []string // what its nodes know of limits
+	to       int      // shards that a resharding is to give; 0: none
 	snapshot *snapshot
 }
 
@@ -71,6 +71,7 @@ type run struct {
 	flow           exchange.Flow
 	ended          bool // settled, cancelled or replaced
 	released       bool
+	counts         bool // it holds its key for a PerKey that is set later
 	version        string
 	node           *node
 	lease          exchange.Lease

@@ -1,10 +1,12 @@
 package shards
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 	"time"
 
 	"github.com/wakebell/wakebell/internal/sharding"
@@ -114,17 +116,28 @@ func (s *Store) advance(ctx context.Context, topic string, n int) (sharding.Layo
 	if err := CheckCount(topic, n); err != nil {
 		return sharding.Layout{}, err
 	}
-	return s.layouts.change(ctx, topic, func(l sharding.Layout) (sharding.Layout, error) {
+	var moving error
+	l, err := s.layouts.change(ctx, topic, func(l sharding.Layout) (next sharding.Layout, err error) {
+		moving = nil
 		switch {
 		case l.To > 0 && l.To != n, l.Moving && l.Count() != n:
 			return l, errShards("%d for topic %q: it is being changed to %d; finish that first", n, topic, max(l.To, l.Count()))
-		case l.Moving, l.To == 0 && l.Count() == n:
+		case l.To == 0 && !l.Moving && l.Count() == n:
 			return l, nil
 		}
 		now, err := s.now(ctx)
+		if err == nil {
+			moving, err = s.movesAway(ctx, topic, l, now)
+		}
 		switch {
 		case err != nil:
 			return l, err
+		case moving != nil && l.To == 0: // if timers move, by an earlier version, which did not refuse it
+			return l, moving
+		case l.Moving:
+			return l, nil
+		case moving != nil: // it began before the announcement; none begins after it
+			return l.Announced(0, now), nil
 		case l.To == 0:
 			l.Shards = l.Count()
 			return l.Announced(n, now), s.checkInFlightOf(ctx, topic, l, n)
@@ -134,8 +147,23 @@ func (s *Store) advance(ctx context.Context, topic string, n int) (sharding.Layo
 		if err := s.copyControl(ctx, l.Names(topic)[0], sharding.Names(topic, n)); err != nil {
 			return l, err
 		}
-		return s.resharded(ctx, topic, l, n, now)
+		if next, err = s.resharded(ctx, topic, l, n, now); err != nil {
+			return l, err
+		}
+		return next, s.toShards(topic, next).copyAllRates(ctx, l.Names(topic))
 	})
+	return l, cmp.Or(err, moving)
+}
+
+// movesAway returns why the number of shards of a topic cannot change: a move to another
+// Redis has begun, whose batches may be in the outboxes of its shards. Moving is nil if none
+// has.
+func (s *Store) movesAway(ctx context.Context, topic string, l sharding.Layout, now time.Time) (moving, err error) {
+	ids, err := each(ctx, l.Polled(topic, now), s.moveOf)
+	if err == nil && slices.ContainsFunc(ids, func(id string) bool { return id != "" }) {
+		moving = errShards("topic %q is being moved to another Redis; finish that with `wakebell topics move`, or end it with --abort, and repeat the call", topic)
+	}
+	return moving, err
 }
 
 // resharded returns the layout of a topic whose timers are to move. A topic without shards

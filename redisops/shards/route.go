@@ -115,9 +115,28 @@ func old(l sharding.Layout, topic, id string) []string {
 	return []string{l.Old(topic, id, "")}
 }
 
-// findMoving makes a call for a timer of a topic whose timers move: in the shards before,
-// and then, since timers only move away from there, in those in which they belong.
+// findMoving makes a call for a timer of a topic whose timers move. If it is not found, and
+// another client has scheduled the first timer with a key since the map was read, it is
+// looked for in all shards.
 func findMoving[T any](ctx context.Context, s *Store, l sharding.Layout, topic, id string, call placedCall[T]) (T, error) {
+	found, err := findWhileMoving(ctx, s, l, topic, id, call)
+	if !errors.Is(err, redisops.ErrNotFound) {
+		return found, err
+	}
+	later, failed := s.again(ctx, topic, l)
+	switch {
+	case failed != nil:
+		return found, failed
+	case later.Keyed == l.Keyed || later.ID != l.ID:
+		return found, err
+	default:
+		return findWhileMoving(ctx, s, later, topic, id, call)
+	}
+}
+
+// findWhileMoving makes the call in the shards before, and then, since timers only move away
+// from there, in those in which they belong.
+func findWhileMoving[T any](ctx context.Context, s *Store, l sharding.Layout, topic, id string, call placedCall[T]) (T, error) {
 	olds := old(l, topic, id)
 	found, err := firstOf(ctx, s.at(l), olds, call)
 	if !errors.Is(err, redisops.ErrNotFound) {

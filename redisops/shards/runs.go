@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -40,14 +41,12 @@ func (s *Store) RunWasPut(ctx context.Context, topic, name, id, incarnation stri
 // because the shard of a run depends on the id of its timer. It may be repeated.
 func (s *Store) moveRuns(ctx context.Context, topic string, l sharding.Layout) error {
 	for _, from := range sharding.Names(topic, l.From) {
-		noted, err := s.notedRuns(ctx, from)
-		if err == nil && len(noted) > 0 {
-			if err = s.noteRuns(ctx, l.Names(topic), noted); err == nil {
-				key := s.timers.Keys().Of(from).Runs
-				err = s.timers.Again(ctx, func() error {
-					return scripts.Wrap(ctx, []string{key}, s.timers.RDB.Unlink(ctx, key).Err())
-				})
-			}
+		found, err := s.copyRuns(ctx, from, s, l.Names(topic))
+		if err == nil && found {
+			key := s.timers.Keys().Of(from).Runs
+			err = s.timers.Again(ctx, func() error {
+				return scripts.Wrap(ctx, []string{key}, s.timers.RDB.Unlink(ctx, key).Err())
+			})
 		}
 		if err != nil {
 			return fmt.Errorf("move the runs of recurring schedules of %q: %w", from, err)
@@ -56,24 +55,44 @@ func (s *Store) moveRuns(ctx context.Context, topic string, l sharding.Layout) e
 	return nil
 }
 
-// notedRuns returns the notes of a physical topic, as arguments of lua/arrive_runs.lua.
-func (s *Store) notedRuns(ctx context.Context, name string) (args []any, err error) {
+// runsPage is about how many notes of runs a call reads and writes.
+const runsPage = 500
+
+// copyRuns adds the notes of a physical topic to those of others, and reports whether it has
+// any.
+func (s *Store) copyRuns(ctx context.Context, from string, to *Store, names []string) (found bool, err error) {
+	for cursor := uint64(0); ; {
+		var noted []any
+		if noted, cursor, err = s.notedRuns(ctx, from, cursor); err != nil {
+			return found, err
+		}
+		for part := range slices.Chunk(noted, 2*runsPage) { // a small hash comes whole
+			found = true
+			_, err := each(ctx, names, func(ctx context.Context, name string) (string, error) {
+				return to.timers.RunText(ctx, arriveRunsScript, []string{to.timers.Keys().Of(name).Runs}, part...)
+			})
+			if err != nil {
+				return found, err
+			}
+		}
+		if cursor == 0 {
+			return found, nil
+		}
+	}
+}
+
+// notedRuns returns a page of the notes of a physical topic, as arguments of
+// lua/arrive_runs.lua, and the cursor of the next one.
+func (s *Store) notedRuns(ctx context.Context, name string, cursor uint64) (args []any, next uint64, err error) {
 	key := s.timers.Keys().Of(name).Runs
 	err = s.timers.Again(ctx, func() error {
-		noted, err := s.timers.RDB.HGetAll(ctx, key).Result()
-		args = nil
-		for name, run := range noted {
-			args = append(args, name, run)
+		var noted []string
+		noted, next, err = s.timers.RDB.HScan(ctx, key, cursor, "", runsPage).Result()
+		args = make([]any, len(noted))
+		for i, word := range noted {
+			args[i] = word
 		}
 		return scripts.Wrap(ctx, []string{key}, err)
 	})
-	return args, err
-}
-
-// noteRuns adds notes to physical topics.
-func (s *Store) noteRuns(ctx context.Context, names []string, noted []any) error {
-	_, err := each(ctx, names, func(ctx context.Context, name string) (string, error) {
-		return s.timers.RunText(ctx, arriveRunsScript, []string{s.timers.Keys().Of(name).Runs}, noted...)
-	})
-	return err
+	return args, next, err
 }

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/wakebell/wakebell/internal/sharding"
+	"github.com/wakebell/wakebell/internal/usercode"
 	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/internal/layout"
 	"github.com/wakebell/wakebell/redisops/internal/scripts"
@@ -29,8 +30,9 @@ var (
 	takeCountsScript    = lua.Fenced("take_counts")
 	arriveCountsScript  = lua.Fenced("arrive_counts")
 	arriveRunsScript    = lua.Load("arrive_runs")
+	arriveRatesScript   = lua.Load("arrive_rates")
 	raiseScript         = lua.Load("raise")
-	leaveScript         = lua.Load("leave")
+	leaveScript         = lua.Fenced("leave")
 	leftScript          = lua.Load("left")
 	openScript          = lua.Load("open", "keys", "keys_states", "keys_order")
 )
@@ -142,7 +144,10 @@ func each[T any](ctx context.Context, names []string, call func(ctx context.Cont
 		free <- struct{}{}
 		calls.Go(func() {
 			defer func() { <-free }()
-			answers[i], errs[i] = call(ctx, name)
+			errs[i] = usercode.Called("a call for a shard", func() (err error) {
+				answers[i], err = call(ctx, name)
+				return err
+			})
 		})
 	}
 	calls.Wait()

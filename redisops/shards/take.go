@@ -23,6 +23,9 @@ func (t *transport) step(ctx context.Context, names []string) (moved int64, ende
 		if err := t.deliverAll(ctx, from); err != nil {
 			return r, err
 		}
+		if _, err = t.copyRates(ctx, from); err != nil {
+			return r, err
+		}
 		if r.moved, r.ended, err = t.moveTimers(ctx, from); r.moved > 0 || err != nil {
 			return r, err
 		}

@@ -80,6 +80,29 @@ func TestACancelledRunIsToldSoAfterItsIDIsScheduledAgain(t *testing.T) {
 	}
 }
 
+// TestACancelledRunIsToldSoBesideTheNextOne checks an exchange with both leases on the id, as
+// a node sends it that has the next run too.
+func TestACancelledRunIsToldSoBesideTheNextOne(t *testing.T) {
+	t.Parallel()
+	for name, cancel := range cancelled {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			onEach(t, func(t *testing.T, f *fixture) {
+				f.due(t, "a")
+				first := f.Claim(t, 1)
+				cancel(t, f)
+				f.due(t, "a")
+				second := storetest.Held(f.Claim(t, 1).Leases[0])
+				old := storetest.Held(first.Leases[0])
+				old.Granted = granted(first)
+				r := f.Request(0, time.Minute)
+				r.Extend = []exchange.Held{second, old, second}
+				require.Equal(t, []exchange.Refusal{{Index: 1, Reason: exchange.Cancelled}, {Index: 2, Reason: exchange.Lost}}, f.Run(t, r).Refused)
+			})
+		})
+	}
+}
+
 // TestEachCancelledRunOfAnIDIsTold checks runs of an id that are cancelled one after the
 // other, each with a lease that was extended.
 func TestEachCancelledRunOfAnIDIsTold(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/wakebell/wakebell/internal/usercode"
 	"github.com/wakebell/wakebell/redisops/internal/layout"
 	"github.com/wakebell/wakebell/redisops/internal/schedulewindow"
 	"github.com/wakebell/wakebell/wakebelltype"
@@ -240,7 +241,11 @@ func (s *Timers) send(ctx context.Context, topic string, f *batchCall) {
 	for _, t := range f.waiters {
 		entries = append(entries, t.entries...)
 	}
-	answers, err := s.call(ctx, topic, f.waiters[0].fence, nil, entries, hasKeys(entries))
+	var answers []wakebelltype.Scheduled
+	err := usercode.Called("a schedule", func() (err error) { // of a hook of the client, for instance
+		answers, err = s.call(ctx, topic, f.waiters[0].fence, nil, entries, hasKeys(entries))
+		return err
+	})
 	for _, t := range f.waiters {
 		if t.err = err; err == nil {
 			t.answer, answers = answers[:len(t.entries):len(t.entries)], answers[len(t.entries):]

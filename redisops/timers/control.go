@@ -18,8 +18,8 @@ import (
 // Pause makes all nodes stop claiming timers of the topic until Resume. Running
 // handlers continue, and schedules are accepted. By and reason, at most 1,024 bytes
 // each, are stored for display. Pausing a paused topic keeps the time of the first
-// pause. Nodes are notified by a hint, [exchange.HintControl]. A node that misses
-// the hint reads the pause when it subscribes again or next reads the controls.
+// pause. Nodes are notified by a hint, [exchange.HintControl]. A node that misses the
+// hint sees the change in the answer to its next exchange, which claims nothing.
 func (s *Timers) Pause(ctx context.Context, topic, by, reason string) (wakebelltype.Control, error) {
 	return s.control(ctx, topic, "pause", text.Cut(by, scripts.MaxReason), text.Cut(reason, scripts.MaxReason))
 }
@@ -35,23 +35,23 @@ func (s *Timers) Retune(ctx context.Context, topic string, set wakebelltype.Sett
 	if err := tuning.Check(set); err != nil {
 		return wakebelltype.Control{}, err
 	}
-	args := []any{"tune"}
+	var args []any
 	for _, t := range tuning.All {
 		if v := t.Get(&set); v != 0 {
 			args = append(args, t.Name, t.Text(v))
 		}
 	}
-	return s.control(ctx, topic, args...)
+	return s.control(ctx, topic, "tune", args...)
 }
 
-func (s *Timers) control(ctx context.Context, topic string, args ...any) (wakebelltype.Control, error) {
+func (s *Timers) control(ctx context.Context, topic, action string, args ...any) (wakebelltype.Control, error) {
 	if err := layout.CheckTopic(topic); err != nil {
 		return wakebelltype.Control{}, err
 	}
 	k := s.keys.Of(topic)
-	list, err := s.RunList(ctx, 0, controlScript, []string{k.Control, k.Hint}, args...)
+	list, err := s.RunList(ctx, 0, controlScript, []string{k.Control, k.Hint}, append([]any{action, newMark()}, args...)...)
 	if err != nil {
-		return wakebelltype.Control{}, fmt.Errorf("%s %q: %w", args[0], topic, err)
+		return wakebelltype.Control{}, fmt.Errorf("%s %q: %w", action, topic, err)
 	}
 	values, err := scripts.Texts(list)
 	if err != nil {
@@ -70,13 +70,11 @@ func (s *Timers) Control(ctx context.Context, topic string) (wakebelltype.Contro
 	if err := layout.CheckTopic(topic); err != nil {
 		return wakebelltype.Control{}, err
 	}
-	key := s.keys.Of(topic).Control
-	var c wakebelltype.Control
-	err := s.Again(ctx, func() (err error) {
-		c, err = readControlReply(ctx, key, s.RDB.HGetAll(ctx, key))
-		return err
-	})
-	return c, err
+	fields, err := s.controlFields(ctx, topic)
+	if err != nil {
+		return wakebelltype.Control{}, err
+	}
+	return readControl(s.keys.Of(topic).Control, fields)
 }
 
 func readControlReply(ctx context.Context, key string, reply *redis.MapStringStringCmd) (wakebelltype.Control, error) {

@@ -69,8 +69,8 @@ func TestATopicWithoutFlowControlPaysNothing(t *testing.T) {
 
 	r := f.Request(10, time.Minute)
 	r.Flow = exchange.Flow{RatePer: time.Second} // the default of a topic without a limit
-	require.Len(t, f.src.args(r, claimMost, 0), 14)
-	f.rdb.AddHook(keyCount{t, 6})
+	require.Len(t, f.src.args(r, claimMost, 0, anyMark), 15)
+	f.rdb.AddHook(keyCount{t, 7})
 	require.NoError(t, f.rdb.Del(t.Context(), f.key.Flow).Err())
 	f.Run(t, r)
 	require.Zero(t, f.rdb.Exists(t.Context(), f.key.Flow).Val())

@@ -103,8 +103,17 @@ func TestAHandOverIsAnExchange(t *testing.T) {
 		"a timeline of another type":   func(t *testing.T, f *fixture, _ *exchange.Request) { f.mistype(t, f.key.Timeline) },
 		"a hint":                       func(t *testing.T, f *fixture, _ *exchange.Request) { f.do(t, "set", f.key.Hint, "1") },
 		"a hint of another type":       func(t *testing.T, f *fixture, _ *exchange.Request) { f.mistype(t, f.key.Hint) },
-		"an answered sequence":         func(_ *testing.T, _ *fixture, r *exchange.Request) { r.Sequence-- },
-		"a past sequence":              func(_ *testing.T, _ *fixture, r *exchange.Request) { r.Sequence = 1 },
+		"other settings": func(t *testing.T, f *fixture, r *exchange.Request) {
+			r.Control = noMark
+			f.do(t, "hset", f.key.Control, "paused", "1")
+		},
+		"the same settings": func(_ *testing.T, _ *fixture, r *exchange.Request) { r.Control = noMark },
+		"settings of another type": func(t *testing.T, f *fixture, r *exchange.Request) {
+			r.Control = noMark
+			f.mistype(t, f.key.Control)
+		},
+		"an answered sequence": func(_ *testing.T, _ *fixture, r *exchange.Request) { r.Sequence-- },
+		"a past sequence":      func(_ *testing.T, _ *fixture, r *exchange.Request) { r.Sequence = 1 },
 		"an unreadable answer": func(t *testing.T, f *fixture, r *exchange.Request) {
 			f.do(t, "set", f.key.Stream(r.Incarnation, r.Stream), "x")
 		},

@@ -9,6 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/wakebell/wakebell/internal/usercode"
 	"github.com/wakebell/wakebell/messages/exchange"
 	"github.com/wakebell/wakebell/redisops/internal/layout"
 	"github.com/wakebell/wakebell/redisops/internal/scripts"
@@ -96,8 +97,14 @@ func (s *Timers) look(all []*peek) {
 	for _, group := range s.groupPeeks(all) {
 		for part := range slices.Chunk(group, peeksPerCommand) {
 			go func() {
-				s.lookAt(part)
+				err := usercode.Called("a peek", func() error { // of a hook of the client, for instance
+					s.lookAt(part)
+					return nil
+				})
 				for _, p := range part {
+					if err != nil {
+						p.err = err
+					}
 					close(p.done)
 				}
 			}()

@@ -31,6 +31,10 @@ func parseReply(text string, flow *exchange.Flow) (out *exchange.Reply, apart bo
 	out.Held = scripts.Micros(int64(r.Integer()))
 	out.KeyHeld = r.Integer()
 	charges := r.Word()
+	out.Control = strings.Clone(r.Word())
+	if out.Control == unknownMark {
+		out.Control = ""
+	}
 	if r2.Err != nil || min(refused, dead, leases, out.KeyHeld) < 0 || out.Held < 0 || max(refused, dead, leases) > len(r.Text) {
 		r.Fail("a bad first line")
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/wakebell/wakebell/redisops/internal/storetest"
 )
 
-const sampleReply = "1795246719.5 1795246749.5 250000 1 1 2 2 2 0 1500 7 1795246720.5,0,1795246721\n0 s\n3 c\n" +
+const sampleReply = "1795246719.5 1795246749.5 250000 1 1 2 2 2 0 1500 7 1795246720.5,0,1795246721 6f\n0 s\n3 c\n" +
 	"1 7-0 1795246719.5 3 2 5.5 2 0 3\nidk\x00y-1 7-1 1795246719.5 9 0 5 2 3 0\nida\nb" +
 	"2 4 1 0 1795246000.25\nida\n\x00b2 0 3 1 5\n\xff\xfe"
 
@@ -29,6 +29,7 @@ func TestParseReply(t *testing.T) {
 	require.Equal(t, 250*time.Millisecond, r.Next)
 	require.Equal(t, 1500*time.Microsecond, r.Held)
 	require.Equal(t, 7, r.KeyHeld)
+	require.Equal(t, "6f", r.Control)
 	require.Equal(t, exchange.Token("1795246749.5"), r.Extended)
 	require.True(t, r.Orphans)
 	require.Equal(t, 1, r.OrphansRemoved)
@@ -64,7 +65,7 @@ func TestEveryCutReplyIsAnError(t *testing.T) {
 // node retain all of them.
 func TestALeaseDoesNotKeepItsReply(t *testing.T) { // not parallel: it measures the heap
 	const replies, leases = 100, 500
-	text := "1795246719.5 1795246749.5 250000 1 1 0 0 500 0 0 0 -\n" + strings.Repeat("2 500 1 0 1795246000.25\nid"+strings.Repeat("x", 500), leases)
+	text := "1795246719.5 1795246749.5 250000 1 1 0 0 500 0 0 0 - -\n" + strings.Repeat("2 500 1 0 1795246000.25\nid"+strings.Repeat("x", 500), leases)
 	storetest.HoldsLittle(t, replies, leases, func() (*exchange.Reply, error) {
 		r, _, err := parseReply(strings.Clone(text), &limited)
 		return r, err
@@ -73,8 +74,8 @@ func TestALeaseDoesNotKeepItsReply(t *testing.T) { // not parallel: it measures 
 
 func FuzzParseReply(f *testing.F) {
 	f.Add(sampleReply)
-	f.Add("1 2 -1 0 0 0 0 0 1 0 0 -\n")
-	f.Add("1 2 3 0 0 0 0 999999999 0 0 0 5,6\n1 1 1 1 1\nab")
+	f.Add("1 2 -1 0 0 0 0 0 1 0 0 - ?\n")
+	f.Add("1 2 3 0 0 0 0 999999999 0 0 0 5,6 -\n1 1 1 1 1\nab")
 	f.Fuzz(func(t *testing.T, text string) {
 		r, _, err := parseReply(text, &limited)
 		if err == nil && len(r.Leases)+len(r.Refused)+len(r.DeadLettered) > len(text) {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/wakebell/wakebell/internal/metrics"
+	"github.com/wakebell/wakebell/internal/usercode"
 	"github.com/wakebell/wakebell/redisops/internal/scripts"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
@@ -144,7 +145,7 @@ func sendAll(ctx context.Context, trips []roundTrip, most int, send func(context
 		}
 		inFlight.Go(func() {
 			defer func() { <-free }()
-			if err := send(ctx, &trips[i]); err != nil {
+			if err := usercode.Called("a schedule", func() error { return send(ctx, &trips[i]) }); err != nil {
 				once.Do(func() { failed = err; cancel() })
 			}
 		})

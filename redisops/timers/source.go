@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/wakebell/wakebell/internal/text"
 	"github.com/wakebell/wakebell/messages/exchange"
@@ -45,8 +46,9 @@ type TimerSource struct {
 	opts   SourceOptions
 
 	caller scripts.Caller
-	byKey  atomic.Bool // timers of the topic had keys at the last SweepKeys
-	empty  atomic.Bool // the topic had no timers at the last Peek
+	denied atomic.Int64 // when the user had no right to give the settings to a script, in ns since 1970; 0: never
+	byKey  atomic.Bool  // timers of the topic had keys at the last SweepKeys
+	empty  atomic.Bool  // the topic had no timers at the last Peek
 
 	mu    sync.Mutex // held by RemoveOrphans
 	sweep [3]Sweep   // of the payloads, of the lease records, of the keys of timers
@@ -105,6 +107,18 @@ func (t *TimerSource) claim(ctx context.Context, r *exchange.Request) (*exchange
 // call runs the script once. Apart reports that its answer has no payloads, because
 // they have at least fetchFrom bytes; 0 means never.
 func (t *TimerSource) call(ctx context.Context, r *exchange.Request, fetchFrom int) (reply *exchange.Reply, apart bool, err error) {
+	asks := t.asksControl()
+	reply, apart, err = t.run(ctx, r, fetchFrom, asks)
+	if asks && scripts.IsDenied(err) {
+		if reply, apart, err = t.run(ctx, r, fetchFrom, false); !scripts.IsDenied(err) {
+			t.denied.Store(time.Now().UnixNano())
+		}
+	}
+	return reply, apart, err
+}
+
+// run sends the script, with the key of the settings for all nodes if asks is true.
+func (t *TimerSource) run(ctx context.Context, r *exchange.Request, fetchFrom int, asks bool) (reply *exchange.Reply, apart bool, err error) {
 	keys := []string{
 		t.keys.Timeline, t.keys.Payloads, t.keys.Leases, t.keys.Dead,
 		t.keys.Stream(r.Incarnation, r.Stream), t.keys.Hint,
@@ -113,7 +127,7 @@ func (t *TimerSource) call(ctx context.Context, r *exchange.Request, fetchFrom i
 	if byKey {
 		most = keyedMost
 	}
-	script, args := exchangeScript, t.args(r, most, fetchFrom)
+	script, args := exchangeScript, t.args(r, most, fetchFrom, t.known(r, asks))
 	if byKey || r.Flow.On() {
 		script, keys = exchangeFlowScript, append(keys, t.keys.Flow)
 		if byKey {
@@ -130,6 +144,7 @@ func (t *TimerSource) call(ctx context.Context, r *exchange.Request, fetchFrom i
 		}
 		args = append(args, scripts.FlowWords(r))
 	}
+	keys = append(keys, t.controlKey(asks))
 	alone := t.timers.NoCoalescing || len(r.Settle)+len(r.Extend) >= aloneFrom
 	answer, sent, err := t.timers.RunBatched(ctx, t.shard, &t.caller, alone, script, keys, args...)
 	packed, err := scripts.AsText(answer, err)
@@ -151,18 +166,18 @@ func (t *TimerSource) check(r *exchange.Request) error {
 
 // args lays out the request as lua/exchange.lua expects, with at most so many leases.
 // Pointers are passed to save allocations.
-func (t *TimerSource) args(r *exchange.Request, most, fetchFrom int) []any {
+func (t *TimerSource) args(r *exchange.Request, most, fetchFrom int, known any) []any {
 	var count [exchange.Release + 1]int
 	for i := range r.Settle {
 		count[r.Settle[i].Verdict]++
 	}
 	nacks, dead := count[exchange.Nack], count[exchange.DeadLetter]
 	total := len(r.Settle) + len(r.Extend)
-	const fixed = 14
+	const fixed = 15
 	args := make([]any, fixed+2*total, fixed+2*total+2*nacks+dead)
 	for i, v := range [fixed]any{
 		r.Sequence, scripts.DelayText(r.LeaseTTL), min(r.Want, most), t.opts.MaxBytes, t.opts.MaxClaims, t.opts.DeadCap,
-		count[exchange.Ack], nacks, dead, count[exchange.Release], len(r.Extend), t.timers.maxPayload(), fetchFrom, scripts.DelayText(r.Ahead),
+		count[exchange.Ack], nacks, dead, count[exchange.Release], len(r.Extend), t.timers.maxPayload(), fetchFrom, scripts.DelayText(r.Ahead), known,
 	} {
 		args[i] = v
 	}

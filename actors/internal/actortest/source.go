@@ -29,6 +29,7 @@ type MemorySource struct {
 	MaxLeased int // leased at once
 	Released  int
 	names     map[string]bool // the incarnations seen
+	control   string          // mark of the settings; empty: it has none
 	settled   map[string]exchange.Verdict
 }
 
@@ -84,11 +85,13 @@ func (s *MemorySource) run(r *exchange.Request) (*exchange.Reply, error) {
 	s.names[r.Incarnation] = true
 	stream := fmt.Sprint(r.Incarnation, r.Stream)
 	if last := s.answers[stream]; last.sequence == r.Sequence {
-		return last.reply, nil
+		again := *last.reply
+		again.Control = s.control
+		return &again, nil
 	} else if last.sequence > r.Sequence {
 		return nil, exchange.ErrStale
 	}
-	reply := &exchange.Reply{Now: time.Now(), Remaining: r.LeaseTTL, Next: -1}
+	reply := &exchange.Reply{Now: time.Now(), Remaining: r.LeaseTTL, Next: -1, Control: s.control}
 	for i, v := range r.Settle {
 		if s.leased[v.ID] != v.Token {
 			reply.Refused = append(reply.Refused, exchange.Refusal{Index: i, Reason: exchange.Lost})
@@ -116,6 +119,9 @@ func (s *MemorySource) run(r *exchange.Request) (*exchange.Reply, error) {
 	}
 	s.expire(reply.Now)
 	n := min(r.Want, len(s.due))
+	if r.Control != "" && r.Control != s.control {
+		n = 0
+	}
 	for _, id := range s.due[:n] {
 		s.leased[id], s.ends[id] = reply.Extended, reply.Now.Add(r.LeaseTTL)
 		reply.Leases = append(reply.Leases, exchange.Lease{ID: id, Token: reply.Extended, Claims: 1})
@@ -138,6 +144,13 @@ func (s *MemorySource) expire(now time.Time) {
 		}
 	}
 	s.due = slices.DeleteFunc(s.due, func(id string) bool { return s.settled[id] != 0 })
+}
+
+// SetControl changes the mark of the settings.
+func (s *MemorySource) SetControl(mark string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.control = mark
 }
 
 // Put makes more timers due.

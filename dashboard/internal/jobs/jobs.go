@@ -9,6 +9,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/wakebell/wakebell/internal/usercode"
 )
 
 const (
@@ -118,7 +120,11 @@ func (js *Jobs) Start(ctx context.Context, title, by string, expect int64, do fu
 	}
 	js.running.Go(func() {
 		defer cancel()
-		summary, err := do(ctx, j)
+		var summary string
+		err := usercode.Called("the job", func() (err error) {
+			summary, err = do(ctx, j)
+			return err
+		})
 		j.mu.Lock()
 		j.summary, j.err, j.end = summary, err, time.Now()
 		j.mu.Unlock()

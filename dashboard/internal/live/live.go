@@ -6,6 +6,8 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"github.com/wakebell/wakebell/internal/usercode"
 )
 
 // Probe returns a text that differs when the page would. An error keeps the last one.
@@ -101,7 +103,11 @@ func (h *Hub) run(ctx context.Context, w *watcher, probe Probe) {
 	defer tick.Stop()
 	last, known := "", false
 	for {
-		now, err := probe(ctx)
+		var now string
+		err := usercode.Called("a probe", func() (err error) {
+			now, err = probe(ctx)
+			return err
+		})
 		if err == nil {
 			if known && now != last {
 				h.notify(w)

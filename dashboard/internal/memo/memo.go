@@ -6,6 +6,8 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"github.com/wakebell/wakebell/internal/usercode"
 )
 
 // maxKeys bounds the values that a Cache holds.
@@ -75,7 +77,10 @@ func (c *Cache[T]) entry(ctx context.Context, key string, read func(context.Cont
 func (c *Cache[T]) fill(ctx context.Context, e *entry[T], read func(context.Context) (T, error)) {
 	ctx, cancel := context.WithTimeout(ctx, c.limit)
 	defer cancel()
-	e.value, e.err = read(ctx)
+	e.err = usercode.Called("reading for the dashboard", func() (err error) {
+		e.value, err = read(ctx)
+		return err
+	})
 	c.mu.Lock()
 	end := time.Now()
 	e.until = end.Add(max(c.ttl, 50*end.Sub(e.begun)))

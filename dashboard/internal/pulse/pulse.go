@@ -5,6 +5,8 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"github.com/wakebell/wakebell/internal/usercode"
 )
 
 // Limit bounds a check: what takes longer does not answer.
@@ -60,7 +62,11 @@ func (p *Pulse) run(ctx context.Context, done chan struct{}) {
 	ctx, cancel := context.WithTimeout(ctx, Limit)
 	defer cancel()
 	begun := time.Now()
-	answers := p.check(ctx)
+	answers := false // also if the check panics
+	_ = usercode.Called("a check", func() error {
+		answers = p.check(ctx)
+		return nil
+	})
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.ended, p.running = time.Now(), nil

@@ -28,7 +28,7 @@ import (
 // request reads the counts of an exchange from a command; ok is false for other
 // commands.
 func request(command []string) (extends int, ok bool) {
-	const keys, acks = 6, 6 // as in the header of lua/exchange.lua
+	const keys, acks = 7, 6 // as in the header of lua/exchange.lua
 	if !strings.EqualFold(command[0], "evalsha") || len(command) < 3+keys+acks+5 || command[2] != strconv.Itoa(keys) {
 		return 0, false
 	}
@@ -184,6 +184,51 @@ func TestWithoutChannelRightsAllWorksByPolling(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, wakebelltype.OutcomeCreated, scheduled[0].Outcome)
 		require.Equal(t, i, stacktest.Receive(t, handled))
+	}
+}
+
+// A user without rights on channels receives no hints of a pause either. After Pause has
+// returned, no timer is claimed all the same, and Resume takes effect as soon.
+func TestWithoutChannelRightsPauseAndResumeAreHonoured(t *testing.T) {
+	t.Parallel()
+	for name, rights := range map[string][]any{
+		"documented rights": {"resetchannels", "+@all", "~*"},
+		"no right to write the settings": {
+			"resetchannels", "+@all", "~timers_timeline:*", "~timers_payloads:*", "~timers_leases:*", "~timers_hint:*", "~timers_dead:*",
+			"~timers_exchange:*", "~timers_topics", "~timers_shards", "%R~timers_control:*",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			server := redistest.Start(t)
+			require.NoError(t, server.Client(t).Do(t.Context(), append([]any{"ACL", "SETUSER", "plain", "on", ">secret"}, rights...)...).Err())
+			rdb := server.Client(t, func(o *redis.Options) { o.Username, o.Password = "plain", "secret" })
+			operator := client(t, server.Client(t), wakebell.ClientConfig{})
+
+			topic := wakebell.NewTopic[int]("t")
+			handled := make(chan int, 10)
+			sys := serve(t, rdb, wakebell.Handle(topic, func(_ context.Context, timer wakebell.Timer[int]) error {
+				handled <- timer.Body
+				return nil
+			}, wakebell.PollingInterval(10*time.Millisecond), wakebell.MaxPollingInterval(50*time.Millisecond)))
+			schedule := func(body int) {
+				_, err := topic.Schedule(t.Context(), operator, body)
+				require.NoError(t, err)
+			}
+			schedule(1)
+			require.Equal(t, 1, receive(t, handled))
+			if name != "documented rights" { // its timers are delivered
+				return
+			}
+			_, err := operator.Pause(t.Context(), topic.Name(), "ops", "")
+			require.NoError(t, err)
+			schedule(2)
+			eventually(t, func() bool { return sys.Health(t.Context()).Topics[0].Paused })
+			require.Empty(t, handled, "it was claimed after the pause")
+			_, err = operator.Resume(t.Context(), topic.Name())
+			require.NoError(t, err)
+			require.Equal(t, 2, receive(t, handled))
+		})
 	}
 }
 

@@ -119,6 +119,9 @@ func (p *probe) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	}
 }
 
+// plain begins the names, in place of hashes, of calls without a script.
+const plain = "command "
+
 // around measures commands, one call after the other. What a pipeline takes counts for each
 // of its scripts.
 func (p *probe) around(ctx context.Context, cmds []redis.Cmder, call func() error) error {
@@ -133,8 +136,11 @@ func (p *probe) around(ctx context.Context, cmds []redis.Cmder, call func() erro
 			hashes = append(hashes, redis.NewScript(text).Hash())
 		}
 	}
-	if p.what == "" || len(hashes) == 0 {
+	if p.what == "" {
 		return call()
+	}
+	if len(hashes) == 0 {
+		hashes = []string{plain + cmds[0].Name()}
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -191,6 +197,11 @@ func (s *samples) report(t *testing.T) {
 		what, median, most, runs := s.of[script.Script.Hash()].worst()
 		if found, ok := worst[script.Name]; !ok || median > found.median {
 			worst[script.Name] = line{script.Name, what, median, most, runs}
+		}
+	}
+	for name, sample := range s.of {
+		if what, median, _, _ := sample.worst(); strings.HasPrefix(name, plain) && median > bound {
+			t.Errorf("the %s blocks Redis for %v: %s", name, median, what)
 		}
 	}
 	var lines []line

@@ -5,20 +5,22 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/wakebell/wakebell/redisops/shards"
 	"github.com/wakebell/wakebell/redisops/timers"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
-// crowd is timers that are moved.
-type crowd struct {
+// content is timers that are moved.
+type content struct {
 	name             string
 	timers, keys     int // keys 0: none
 	size             int // of a payload
 	measuredSizeOnly bool
 }
 
-var crowds = []crowd{
+var contents = []content{
 	{"2,000 timers", 2000, 0, 1000, false},
 	{"timers of 1 MiB", 10, 0, 1 << 20, false},
 	{"a key of 2,000 timers", 2000, 1, 500, false},
@@ -27,8 +29,8 @@ var crowds = []crowd{
 	{"20 keys of 500 timers", 10_000, 20, 100, false},
 }
 
-// fill schedules a crowd.
-func (b *bench) fill(topic string, c crowd) {
+// fill schedules a content.
+func (b *bench) fill(topic string, c content) {
 	b.Helper()
 	all := make([]timers.Entry, c.timers)
 	at := time.Now().Add(24 * time.Hour)
@@ -48,14 +50,14 @@ func (b *bench) shards(rdb *timers.Timers) *shards.Store { return shards.New(rdb
 
 // shardsRows moves timers to other shards and to another Redis, with all that a topic has.
 func shardsRows(b *bench) {
-	for _, c := range crowds {
+	for _, c := range contents {
 		if c.measuredSizeOnly && !*measure {
 			continue
 		}
 		topic := fmt.Sprintf("%s %x", c.name, rand.Uint32())
 		b.fill(topic, c)
 		b.records(topic)
-		if c.name == crowds[0].name || *measure { // which waits for the clients to know the layout
+		if c.name == contents[0].name || *measure { // which waits for the clients to know the layout
 			b.reshard(topic, c)
 		}
 		b.moveAway(topic, c.name)
@@ -111,17 +113,21 @@ func (b *bench) records(topic string) {
 	}
 	b.must(b.other.HSet(ctx, s.Keys().Of(topic).Counts, counts).Err())
 	runs := map[string]any{}
-	for _, name := range ids("schedule", 0, b.tens/10) {
+	for _, name := range ids("schedule", 0, 10_000) {
 		runs[name] = "incarnation 12345"
 	}
 	b.must(b.other.HSet(ctx, s.Keys().Of(topic).Runs, runs).Err())
+	for _, key := range ids("key", 0, 1000) {
+		at := float64(time.Now().Add(24 * time.Hour).Unix())
+		b.must(b.other.ZAdd(ctx, s.Keys().Of(topic).KeyRates, redis.Z{Score: at, Member: key}).Err())
+	}
 	for i := range 3 {
 		_, err := s.Schedule(ctx, topic, timers.Entry{ID: fmt.Sprint("once ", i), At: time.Now().Add(24 * time.Hour), Once: time.Hour, Payload: text(10)})
 		b.must(err)
 	}
 }
 
-func (b *bench) reshard(topic string, c crowd) {
+func (b *bench) reshard(topic string, c content) {
 	ctx := b.Context()
 	store, client := b.shards(b.store), b.shards(b.timers(b.rdb))
 	calls := 0
@@ -175,7 +181,7 @@ func (b *bench) divide() {
 // abort aborts moves.
 func (b *bench) abort() {
 	ctx := b.Context()
-	b.fill("aborted", crowds[2]) // a key of which a part has left
+	b.fill("aborted", contents[2]) // a key of which a part has left
 	for _, err := range b.shards(b.store).Move(ctx, "aborted", b.shards(b.timers(b.db1)), "aborted", wakebelltype.MoveOptions{}) {
 		b.must(err)
 		break

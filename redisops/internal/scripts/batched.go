@@ -9,6 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/wakebell/wakebell/internal/usercode"
 	"github.com/wakebell/wakebell/messages/exchange"
 )
 
@@ -90,6 +91,18 @@ func (s Runner) send(ctx context.Context, all []*batched) {
 			close(b.done)
 		}
 	}()
+	if err := usercode.Called("a pipeline", func() error { // of a hook of the client, for instance
+		s.sendPipeline(ctx, all)
+		return nil
+	}); err != nil {
+		for _, b := range all {
+			b.reply, b.err = nil, err
+		}
+	}
+}
+
+// sendPipeline sends scripts in one pipeline, and stores their replies.
+func (s Runner) sendPipeline(ctx context.Context, all []*batched) {
 	var answers []*redis.Cmd
 	var err error
 	if cluster, clustered := s.RDB.(*redis.ClusterClient); clustered {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/wakebell/wakebell/internal/usercode"
 	"github.com/wakebell/wakebell/messages/exchange"
 )
 
@@ -34,8 +35,12 @@ func askSuccessors[T any](ctx context.Context, cluster *redis.ClusterClient, key
 	defer end()
 	answered := make(chan answer, 1)
 	go func() {
-		reply, err := call(ctx, cluster)
-		answered <- answer{reply, err}
+		var a answer
+		a.err = usercode.Called("a call of Redis", func() (err error) {
+			a.reply, err = call(ctx, cluster)
+			return err
+		})
+		answered <- a
 	}()
 	succeeded := make(chan answer, 1)
 	asking := false
@@ -57,10 +62,15 @@ func askSuccessors[T any](ctx context.Context, cluster *redis.ClusterClient, key
 			}
 			asking = true
 			go func() { // also to find the successor may take long
-				a := answer{err: errNotSent}
-				if successor := successorOf(ctx, cluster, key, master); successor != nil {
-					a.reply, a.err = call(ctx, successor)
-				}
+				var a answer
+				a.err = usercode.Called("a call of Redis", func() (err error) {
+					successor := successorOf(ctx, cluster, key, master)
+					if successor == nil {
+						return errNotSent
+					}
+					a.reply, err = call(ctx, successor)
+					return err
+				})
 				succeeded <- a
 			}()
 		}

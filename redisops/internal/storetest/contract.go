@@ -66,7 +66,7 @@ func CheckHeaders(t *testing.T, set *scripts.Set) {
 			h, body := readHeader(t, set, name)
 			require.True(t, len(h.keys) > 0 || h.moreKeys)
 			require.True(t, h.returns, "the header must say what is returned")
-			require.Equal(t, len(h.keys), used(t, keyUse, body), "KEYS")
+			require.Equal(t, len(h.keys), used(t, keyUse, body)+byParts(set, name), "KEYS")
 			require.Equal(t, len(h.args), used(t, argUse, body), "ARGV")
 			loops := strings.Contains(body, "ARGV[base") || strings.Contains(body, "ARGV, ") || strings.Contains(body, "ARGV[i]") || strings.Contains(body, "ARGV[at")
 			require.Equal(t, h.more, loops, "further ARGV")
@@ -85,6 +85,14 @@ func requireAllUsed(t *testing.T, set *scripts.Set) {
 		name := strings.TrimSuffix(strings.TrimPrefix(f, "lua/"), ".lua")
 		require.True(t, set.Loaded[name] != nil || set.Parts[name] || name == "prelude", "%s is not used", f)
 	}
+}
+
+// byParts returns how many of the last keys of a script its parts read, and it does not.
+func byParts(set *scripts.Set, name string) int {
+	if name == "exchange" && set.Parts["mark"] {
+		return 1
+	}
+	return 0
 }
 
 // used returns how many of KEYS or ARGV a script uses, and requires that it uses
@@ -163,8 +171,9 @@ func (c contract) check(args []any) {
 	for i, word := range h.keys {
 		key, _ := args[3+i].(string)
 		// The first key takes the place of one that is not used: without counting, and that
-		// of a registry in another slot.
-		unused := (word == "counts" || word == "throughput" || word == "topics") && key == args[3]
+		// of a registry in another slot; and of the settings for a user without the right to
+		// them.
+		unused := (word == "counts" || word == "throughput" || word == "topics" || word == "control") && key == args[3]
 		// A user without the right to the keys of timers gets keys of the same type.
 		keyless := word == "order" && key == args[3] || (word == "keys" || word == "busy") && c.named(key, "leases")
 		unused = unused || word == "cancelled" && key == args[3] // nor one to the marks of runs

@@ -49,8 +49,10 @@ local function in_turn(id, r)
 end
 
 -- put_in_line puts due timers of keys with several into the orders of their keys, at the
--- places of their instants. Stored has the lease records.
+-- places of their instants. Stored has the lease records. Those that hold a key of which
+-- more timers run than may, since the limit was lowered, no longer hold it.
 local function put_in_line(ids, scores, stored)
+  local over = {}
   for i, id in ipairs(ids) do
     local e = entries[id]
     local key, place = key_in(e), place_in(e)
@@ -61,6 +63,8 @@ local function put_in_line(ids, scores, stored)
     end
     keyed.several(key, state)
     local r = current(stored[id], scores[i])
+    if over[key] == nil then over[key] = count_of(state) > limit end
+    if over[key] then release(key, state, id) end
     if not holds(key, state, id) and in_turn(id, r) then
       local instant = not firsts[id] and number(r and r.activation or scores[i])
       if instant and instant > -math.huge and micros(instant) ~= string.sub(place, 1, 18) then
@@ -91,7 +95,7 @@ local function admits(id, score, r, now)
     end
     if first then
       unlink(key, place, first)
-      if bounded then hold(key, state, first) end
+      if running_hold then hold(key, state, first) end
       return first, at
     end
     if later then return nil, nil, true end

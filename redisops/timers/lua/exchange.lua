@@ -1,21 +1,24 @@
 -- Settles and extends leases, then claims what is due: one exchange.
 --
--- KEYS: timeline payloads leases dead exchange hint
--- ARGV: sequence ttl want max_bytes max_claims dead_cap acks nacks rejects releases extends max_payload apart_from ahead ...
+-- KEYS: timeline payloads leases dead exchange hint control
+--   control is the last key, after those of the parts; mark.lua reads it.
+-- ARGV: sequence ttl want max_bytes max_claims dead_cap acks nacks rejects releases extends max_payload apart_from ahead known ...
 --   ttl in seconds; max_claims and dead_cap 0 for none; max_payload is the maximum
 --   number of bytes of a payload; apart_from the number of bytes from which the
 --   payloads of a claim are left out, 0 for never; ahead in seconds: timers that become
 --   due within it are claimed too, unless flow control bounds the claim or they have
---   records; acks to extends count the arguments that follow:
---   the ids in that order, their tokens, the delays of the nacks in seconds, the
+--   records; known as in mark.lua; acks to extends count the arguments that follow: the
+--   ids in that order, their tokens, the delays of the nacks in seconds, the
 --   errors of the nacks, the reasons of the rejects, each after a 1 if the handler
 --   failed, else a 0.
 -- Returns: one string,
---   "now end next healed orphans refused dead leases apart held waited charges\n"
+--   "now end next healed orphans refused dead leases apart held waited charges mark\n"
 --     (instants in seconds; next in µs, -1 for none; orphans 0 or 1; apart 1 if the
 --     payloads of the leases are left out, else 0; held in µs, for how long flow
 --     control claims nothing, else 0; waited: how many timers were made to wait for a
---     token of their key, 0 in a repeated answer; charges: those of flow.lua, - for none)
+--     token of their key, 0 in a repeated answer; charges: those of flow.lua, - for none;
+--     mark: of the settings now, as in mark.lua. If it is not the known one, nothing is
+--     claimed)
 --   refused times "index why\n" (why: superseded s, cancelled c, lost l)
 --   dead times "index entry at claims failures activation id_bytes payload_bytes key_bytes\n"
 --     id payload key (timers with too many claims have index -1; timers whose payload is
@@ -36,7 +39,7 @@ local apart_from = tonumber(ARGV.apart_from)
 
 local last = integer(string.match(redis.call('GETRANGE', KEYS.exchange, 0, 20), '^%d+'))
 local again = last == sequence and
-  replay(redis.call('GET', KEYS.exchange), now, timeline, payloads, leases, dead, max_payload, apart_from)
+  replay(redis.call('GET', KEYS.exchange), now, timeline, payloads, leases, dead, max_payload, apart_from, ARGV.known)
 if again then return again end
 if last and last > sequence then
   return redis.error_reply('STALE ' .. string.format('%.0f', last))
@@ -91,12 +94,14 @@ local settled = {} -- ids settled here: only the first of two verdicts counts
 
 local function holds(i)
   local id, score, token = ARGV[base + i], scores[i], ARGV[base + total + i]
-  if score and not settled[id] and (score == token or same(score, token)) then
+  local mine = score and (score == token or same(score, token))
+  if mine and not settled[id] then
     settled[id] = true
     return true
   end
+  -- A node may still hold an earlier lease on the id beside the present one.
   local why = 'l'
-  if not settled[id] and (number(token) or 0) > now then why = score and 's' or 'c' end
+  if not mine and (number(token) or 0) > now then why = score and 's' or 'c' end
   refused = refused + 1
   refusals[refused] = (i - 1) .. ' ' .. why .. '\n'
   return false
@@ -306,4 +311,4 @@ elseif h and (known and h < known or woken and h <= woken) then
   announce(KEYS.hint, h, now)
 end
 if by_key then h = by_key.head(h, now) end
-return answer(now, h, finish, healed, refused, why, orphans, held)
+return answer(now, h, finish, healed, refused, why, orphans, held, ARGV.known)

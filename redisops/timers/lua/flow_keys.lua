@@ -18,8 +18,11 @@ local LOOKED = 1000
 
 local limit, skips = string.match(ARGV[#ARGV - 1], '^(%d+) ([01])')
 limit, skips = tonumber(limit), skips == '1'
--- Without a bound on the timers that run, only those that wait for a token hold a key.
+-- With a rate limit and without a bound on the timers that run, only those that wait for a
+-- token hold a key. Without either, those that run hold it for a node that has a bound, and
+-- for a move, which takes all timers of a key.
 local bounded = limit > 0
+local running_hold = bounded or not key_rate
 if not bounded then limit = key_rate and key_rate.together or math.huge end
 keyed.open(KEYS[8], KEYS[9], KEYS[10], KEYS[1], KEYS[3])
 
@@ -108,7 +111,7 @@ end
 -- Those that have failed hold their keys on.
 local function released(ids, freed)
   local shared, scores, stored = note_shared(ids, read_entries(ids)), {}, {}
-  if bounded and not skips then
+  if running_hold and not skips then
     scores = collect('ZMSCORE', KEYS[1], shared, 1, #shared)
     stored = collect('HMGET', KEYS[3], shared, 1, #shared)
   end
@@ -116,9 +119,14 @@ local function released(ids, freed)
     local e = entries[id]
     local key = key_in(e)
     local state, r = state_of(key), current(stored[i], scores[i])
-    if state and not (r and r.failures > 0) and release(key, state, id) then
+    if not state then
+      state = {held = {}}
+      set_state(key, state)
+    end
+    keyed.several(key, state)
+    if not (r and r.failures > 0) then
+      if release(key, state, id) then free(freed, key) end
       link(key, place_in(e), id)
-      free(freed, key)
     end
   end
 end

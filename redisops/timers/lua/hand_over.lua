@@ -6,7 +6,7 @@
 -- looked at twice. Otherwise it writes nothing, and exchange.lua runs.
 --
 -- KEYS: timeline payloads leases dead exchange hint flow entries order states
--- ARGV: sequence ttl want max_bytes max_claims dead_cap acks nacks rejects releases extends max_payload apart_from ahead ...
+-- ARGV: sequence ttl want max_bytes max_claims dead_cap acks nacks rejects releases extends max_payload apart_from ahead known ...
 
 -- next_in_line returns what write_hand_over needs to pass the key of a timer on; nil if
 -- exchange.lua must run. It only reads, and what it reads may have a wrong type.
@@ -58,7 +58,7 @@ local function write_hand_over(x)
   call('ZADD', KEYS.timeline, finish, next_id)
   call('HSET', KEYS.leases, '', SENTINEL, next_id, rec)
   call('SET', KEYS.exchange, ARGV.sequence .. '\n' .. finish .. ' 0 0 0 0 -\n' .. noted(next_id), 'PX', '120000')
-  return now .. ' ' .. finish .. ' ' .. until_due(math.min(x.others, finish_at), x.now) .. ' 0 0 0 0 1 0 0 0 -\n' ..
+  return now .. ' ' .. finish .. ' ' .. until_due(math.min(x.others, finish_at), x.now) .. ' 0 0 0 0 1 0 0 0 - ' .. ARGV.known .. '\n' ..
     #next_id .. ' ' .. x.size .. ' 1 0 ' .. x.activation .. '\n' .. next_id .. x.payload
 end
 

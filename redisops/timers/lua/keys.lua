@@ -65,6 +65,7 @@ keyed.place_of = place_of
 local function instant_of(place)
   return text(tonumber(string.match(string.sub(place, 1, 18), '^%d+$') or 0) / 1e6)
 end
+keyed.instant_of = instant_of
 
 -- is_sole reports whether a timer with that entry is the sole one of its key.
 local byte = string.byte

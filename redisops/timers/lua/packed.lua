@@ -40,16 +40,16 @@ local function death(facts, id, payload, key)
   deaths[dead_count] = facts .. ' ' .. #id .. ' ' .. #payload .. ' ' .. #key .. '\n' .. id .. payload .. key
 end
 
--- answer returns the first line, with the head h of the timeline, and the collected
--- parts.
-local function answer(now, h, finish, healed, refused, refusals, orphans, held)
+-- answer returns the first line, with the head h of the timeline and the mark of the
+-- settings, and the collected parts.
+local function answer(now, h, finish, healed, refused, refusals, orphans, held, control)
   local next_due = '-1'
   if h and h < math.huge then
     next_due = until_due(h, now)
   end
   parts[1] = text(now) .. ' ' .. finish .. ' ' .. next_due .. ' ' .. healed .. ' ' ..
     orphans .. ' ' .. refused .. ' ' .. dead_count .. ' ' .. leased .. (apart and ' 1 ' or ' 0 ') .. held .. ' ' ..
-    (flow and flow.waited or 0) .. ' ' .. (flow and flow.charges or '-') .. '\n' .. refusals
+    (flow and flow.waited or 0) .. ' ' .. (flow and flow.charges or '-') .. ' ' .. control .. '\n' .. refusals
   if dead_count > 0 then parts[1] = parts[1] .. join(deaths) end
   return join(parts)
 end

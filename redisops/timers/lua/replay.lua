@@ -32,8 +32,8 @@ end
 
 -- replay returns the stored answer of the last exchange of the stream again. It reads
 -- the claimed leases that are still held anew, and returns nil if the stored answer is
--- unreadable.
-local function replay(saved, now, timeline, payloads, leases, dead, max_payload, apart_from)
+-- unreadable. Control is the mark of the settings.
+local function replay(saved, now, timeline, payloads, leases, dead, max_payload, apart_from, control)
   local _, at, finish, healed, refused, size, dying, charges =
     string.find(saved, '^%d+\n(%S+) (%d+) (%d+) (%d+) (%d+) (%S+)\n')
   if not at then return nil end
@@ -75,5 +75,5 @@ local function replay(saved, now, timeline, payloads, leases, dead, max_payload,
   end
   if flow and charges ~= '-' then flow.charges = charges_of(charges, held) end
   local h = head(timeline)
-  return answer(now, h, finish, healed, refused, refusals, '0', flow and flow.held(now, h) or '0')
+  return answer(now, h, finish, healed, refused, refusals, '0', flow and flow.held(now, h) or '0', control)
 end

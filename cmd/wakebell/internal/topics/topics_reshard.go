@@ -22,9 +22,10 @@ left.
 
 It begins with 10 s in which all clients learn of the change. A timer that a handler has
 is not moved before it is settled, and neither are those with the same key. So it does
-not end while a handler runs, or while a key always has a timer that runs or more than
-2,000 timers; it may be interrupted then. The topic stays usable, and the same command
-continues, on any machine.
+not end while a handler runs, or while a key always has a timer that runs; it may be
+interrupted then. The topic stays usable, and the same command continues, on any machine.
+A topic of which a move to another Redis has begun is refused: finish the move with
+topics move, or end it with topics move --abort.
 
 With -o json a line every second: topic, shards, next, before, moving, since (as shards),
 moved (timers and dead letters, by this command), left (timers where they were before),

@@ -1,0 +1,18 @@
+package memo_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/wakebell/wakebell/dashboard/internal/memo"
+)
+
+func TestAReadThatPanicsIsAnError(t *testing.T) {
+	t.Parallel()
+	c := memo.New[string](time.Minute, time.Minute)
+	_, err := c.Get(t.Context(), "k", func(context.Context) (string, error) { panic("broken") })
+	require.EqualError(t, err, "panic in reading for the dashboard: broken")
+}

@@ -1,0 +1,64 @@
+package shards
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/wakebell/wakebell/internal/redistest"
+	"github.com/wakebell/wakebell/messages/exchange"
+	"github.com/wakebell/wakebell/redisops/internal/storetest"
+	"github.com/wakebell/wakebell/redisops/timers"
+	"github.com/wakebell/wakebell/wakebelltype"
+)
+
+// TestAKeyWithoutTimersKeepsItsRate changes the place of a topic while a key has used its
+// token and has no timers. Its next timer waits for the next token there.
+func TestAKeyWithoutTimersKeepsItsRate(t *testing.T) {
+	t.Parallel()
+	for _, change := range []string{"reshard", "move"} {
+		t.Run(change, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				rdb, _ := redistest.Embedded(t)
+				other, _ := redistest.Embedded(t)
+				f, to := pair(t, rdb, other, 1, 1)
+				claim := func(f *fixture, name string) []exchange.Lease {
+					stream := storetest.NewStream(f.timers.Source(name, timers.SourceOptions{}))
+					r := stream.Request(10, time.Minute)
+					r.Flow.KeyRateLimit, r.Flow.KeyRatePer = 1, time.Minute
+					leases := stream.Run(t, r).Leases
+					for _, l := range leases {
+						stream.Settle(t, storetest.Verdict(exchange.Ack, l))
+					}
+					return leases
+				}
+				f.schedule(t, timers.Entry{ID: "first", Key: "k"})
+				require.Len(t, claim(f, f.topic), 1)
+
+				place := f
+				if change == "move" {
+					place = to
+					f.moved(t, to, wakebelltype.MoveOptions{})
+				} else {
+					for p, err := range f.Reshard(t.Context(), f.topic, 2) {
+						require.NoError(t, err)
+						if p.Layout.Moves() {
+							break
+						}
+					}
+				}
+				l, err := place.Layout(t.Context(), place.topic)
+				require.NoError(t, err)
+				place.schedule(t, timers.Entry{ID: "second", Key: "k"})
+				name := l.Shard(place.topic, "second", "k")
+				require.Equal(t, []string{"second"}, place.in(t, []string{name}))
+				require.Empty(t, claim(place, name))
+				<-time.After(time.Minute)
+				require.Len(t, claim(place, name), 1)
+			})
+		})
+	}
+}

@@ -19,7 +19,7 @@ type simNode struct {
 	window   time.Duration
 
 	core    *Core
-	life    int // rises with each crash: what was sent before concerns nobody
+	life    int // rises with each crash: answers to what was sent before are dropped
 	names   int
 	wakes   int // the number of the last tick that was asked for
 	sent    map[int]*Flight

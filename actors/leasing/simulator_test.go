@@ -121,7 +121,7 @@ func simulate(t testing.TB, seed uint64) uint64 {
 	s.run(start.Add(time.Minute))
 	s.faulty = false
 	s.run(start.Add(30 * time.Minute))
-	require.Empty(t, s.source.timers, "timers that nobody has handled")
+	require.Empty(t, s.source.timers, "timers that were not handled")
 	require.Len(t, s.source.acked, timers-len(s.source.dead))
 	for id := range s.source.acked {
 		require.True(t, s.succeeded[id], "%s was acked, and no handler has succeeded", id)

@@ -30,8 +30,8 @@ type Health struct {
 	// restart does not help there.
 	Live bool
 	// Ready reports whether the System claims timers: it is started and not
-	// draining, Redis answers, and every poller answers and reaches Redis. A
-	// paused topic, or a topic whose own keys fail, does not make it false.
+	// draining, Redis answers, its hints arrive over the subscription that there
+	// is for them, and every poller answers and reaches Redis. A paused topic, or a topic whose own keys fail, does not make it false.
 	Ready bool
 	// Problems describes what is wrong, for people. A ready System may have some.
 	Problems []string
@@ -105,6 +105,10 @@ func (s *System) Health(ctx context.Context) Health {
 	}
 	if len(reachable) > 0 || len(snapshot.Pollers) == 0 {
 		h.behind(s.probeRedis(ctx, reachable))
+	}
+	if deaf := s.store.Deaf(); deaf != "" {
+		h.Ready = false
+		h.problem("%s", deaf)
 	}
 	h.Topics = s.joinShards(h.Topics)
 	if h.ClockSteps.Count > 0 {

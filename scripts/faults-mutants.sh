@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Breaks one guard after another in a copy of the tree and runs what must detect it. The
-# header of a patch says what that is: scenarios of the fault harness, for up to $rounds
+# header of a patch says what that is, and the first that does ends it: scenarios of the fault harness, for up to $rounds
 # rounds each, because some faults need an overlap that not every round has (Scenarios:);
 # a number of runs of the model of all operations on timers (Model:); or the tests of a
 # package that a pattern matches (Tests:). Prints a row of Markdown for each mutant, and
@@ -54,7 +54,10 @@ tests() {
   local package pattern
   read -r package pattern <<<"$(field Tests "$1")"
   [ -n "$package" ] || return 0
-  go vet "$package" # a mutant that does not compile proves nothing
+  if ! go vet "$package"; then # a mutant that does not compile proves nothing
+    echo "faults-mutants: $package does not compile with $2" >&2
+    exit 1
+  fi
   if ! go test "$package" -run "$pattern" -count 1 >"$work/out" 2>&1; then
     detected=$(sed -n 's/^ *--- FAIL: \([^ ]*\).*/\1/p' "$work/out" | head -n 1)
     detected=${detected:-$pattern}

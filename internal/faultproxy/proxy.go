@@ -59,17 +59,17 @@ type Proxy struct {
 	// Addr is the host:port that clients connect to.
 	Addr string
 
-	upstream string
 	raw      bool // passes bytes without parsing them
 	listener net.Listener
 	done     context.Context // ends with the proxy
 	serving  sync.WaitGroup
 
-	mu     sync.Mutex
-	rule   Rule
-	cut    bool
-	silent chan struct{} // closed by Speak; nil: not silent
-	conns  map[net.Conn]struct{}
+	mu       sync.Mutex
+	upstream string
+	rule     Rule
+	cut      bool
+	silent   chan struct{} // closed by Speak; nil: not silent
+	conns    map[net.Conn]struct{}
 }
 
 // Start runs a proxy to the server at upstream until the end of the test.
@@ -103,6 +103,20 @@ func start(t testing.TB, upstream string, raw bool) *Proxy {
 		p.serving.Wait()
 	})
 	return p
+}
+
+// Redirect makes later connections reach another server. Those that are open stay at theirs,
+// as when a name or an address moves.
+func (p *Proxy) Redirect(upstream string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.upstream = upstream
+}
+
+func (p *Proxy) server() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.upstream
 }
 
 // SetRule sets the rule for later commands; nil passes all of them on.
@@ -205,7 +219,7 @@ func (p *Proxy) accept() {
 			if !p.admit(client) {
 				return
 			}
-			server, err := net.Dial("tcp", p.upstream)
+			server, err := net.Dial("tcp", p.server())
 			if err != nil {
 				return
 			}

@@ -44,7 +44,7 @@ func (s *Timers) ListenChannels(ctx context.Context, channels map[string]string,
 		<-ctx.Done()
 		return ctx.Err()
 	}
-	return s.Receive(ctx, slices.Sorted(maps.Keys(channels)), func(channel string) error {
+	return s.receive(ctx, &s.hearing, slices.Sorted(maps.Keys(channels)), func(channel string) error {
 		deliver(exchange.Hint{Source: channels[channel], Kind: exchange.HintSubscribed})
 		return nil
 	}, func(channel, text string) error {
@@ -60,11 +60,21 @@ func (s *Timers) ListenChannels(ctx context.Context, channels map[string]string,
 func (s *Timers) Receive(
 	ctx context.Context, channels []string, confirmed func(channel string) error, received func(channel, text string) error,
 ) error {
+	return s.receive(ctx, nil, channels, confirmed, received)
+}
+
+func (s *Timers) receive(
+	ctx context.Context, health *scripts.Hearing, channels []string, confirmed func(channel string) error, received func(channel, text string) error,
+) error {
 	l := scripts.Listener{
-		RDB: s.RDB, Log: s.logger(), PingEvery: s.PingEvery, Channels: channels, Confirmed: confirmed, Received: received,
+		RDB: s.RDB, Log: s.logger(), PingEvery: s.PingEvery, Channels: channels, Health: health, Confirmed: confirmed, Received: received,
 	}
 	return l.Run(ctx)
 }
+
+// Deaf says why hints that are published do not arrive, although there is a subscription;
+// empty: they do, as far as is known.
+func (s *Timers) Deaf() string { return s.hearing.Problem() }
 
 // readHint reads a hint that prelude.lua publishes; it ignores other messages.
 func readHint(topic, text string) (exchange.Hint, bool) {

@@ -68,6 +68,7 @@ type Timers struct {
 	unmarked        atomic.Bool // nor to the marks of cancelled runs
 
 	topics, queues known
+	hearing        scripts.Hearing // of hints
 
 	mu     sync.Mutex
 	shards []redis.ClusterSlot // as Check last found them; none: one server

@@ -203,11 +203,11 @@ func TestWithoutChannelRightsPauseAndResumeAreHonoured(t *testing.T) {
 			server := redistest.Start(t)
 			require.NoError(t, server.Client(t).Do(t.Context(), append([]any{"ACL", "SETUSER", "plain", "on", ">secret"}, rights...)...).Err())
 			rdb := server.Client(t, func(o *redis.Options) { o.Username, o.Password = "plain", "secret" })
-			operator := client(t, server.Client(t), wakebell.ClientConfig{})
+			operator := stacktest.Client(t, server.Client(t), wakebell.ClientConfig{})
 
 			topic := wakebell.NewTopic[int]("t")
 			handled := make(chan int, 10)
-			sys := serve(t, rdb, wakebell.Handle(topic, func(_ context.Context, timer wakebell.Timer[int]) error {
+			sys := stacktest.Serve(t, rdb, wakebell.Handle(topic, func(_ context.Context, timer wakebell.Timer[int]) error {
 				handled <- timer.Body
 				return nil
 			}, wakebell.PollingInterval(10*time.Millisecond), wakebell.MaxPollingInterval(50*time.Millisecond)))
@@ -216,18 +216,18 @@ func TestWithoutChannelRightsPauseAndResumeAreHonoured(t *testing.T) {
 				require.NoError(t, err)
 			}
 			schedule(1)
-			require.Equal(t, 1, receive(t, handled))
+			require.Equal(t, 1, stacktest.Receive(t, handled))
 			if name != "documented rights" { // its timers are delivered
 				return
 			}
 			_, err := operator.Pause(t.Context(), topic.Name(), "ops", "")
 			require.NoError(t, err)
 			schedule(2)
-			eventually(t, func() bool { return sys.Health(t.Context()).Topics[0].Paused })
+			stacktest.Eventually(t, func() bool { return sys.Health(t.Context()).Topics[0].Paused })
 			require.Empty(t, handled, "it was claimed after the pause")
 			_, err = operator.Resume(t.Context(), topic.Name())
 			require.NoError(t, err)
-			require.Equal(t, 2, receive(t, handled))
+			require.Equal(t, 2, stacktest.Receive(t, handled))
 		})
 	}
 }

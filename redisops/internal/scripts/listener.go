@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -34,6 +35,7 @@ type Listener struct {
 	Log       *slog.Logger
 	PingEvery time.Duration // interval of pings on a silent connection; 0: 15 s
 	Channels  []string
+	Health    *Hearing // nil: problems are only logged
 
 	// Confirmed is called for each (re)subscribed channel, Received for each
 	// message, both from the goroutine of Run. An error ends the connection;
@@ -45,10 +47,15 @@ type Listener struct {
 // Run listens until ctx ends, the client is closed, or the user may not subscribe;
 // then the error wraps ErrChannelDenied.
 func (l Listener) Run(ctx context.Context) error {
-	pause := listenBackoff
+	if l.Health == nil {
+		l.Health = &Hearing{}
+	}
+	defer l.Health.set("") // what begins later checks anew
+	pause, pings := listenBackoff, echoPings
 	for {
 		began := time.Now()
-		err := l.once(ctx)
+		e := &echoCheck{l: l, every: time.Duration(pings) * cmp.Or(l.PingEvery, pingEvery)}
+		err := l.once(ctx, e)
 		switch {
 		case errors.Is(err, ErrEnough):
 			return nil
@@ -64,8 +71,12 @@ func (l Listener) Run(ctx context.Context) error {
 		if time.Since(began) > settledSession {
 			pause = listenBackoff
 		}
+		if pings = echoPings; errors.Is(err, errDeaf) && !e.heard { // it was deaf from the start
+
+			pings = min(2*int(e.every/cmp.Or(l.PingEvery, pingEvery)), maxEchoPings)
+		}
 		level := slog.LevelWarn
-		if pause > listenBackoff { // the first loss was logged as a warning
+		if pause > listenBackoff || errors.Is(err, errDeaf) { // the first loss was logged as a warning
 			level = slog.LevelDebug
 		}
 		l.Log.Log(ctx, level, "subscription lost", "err", err, "pause", pause)
@@ -80,12 +91,26 @@ func (l Listener) Run(ctx context.Context) error {
 }
 
 // once is one session: a connection from its subscription to its end.
-func (l Listener) once(ctx context.Context) error {
+func (l Listener) once(parent context.Context, e *echoCheck) error {
+	ctx, end := context.WithCancelCause(parent)
 	sub := l.RDB.Subscribe(ctx)
 	defer func() { _ = sub.Close() }() // the session is over, so the error is of no use
 	// Closing the connection interrupts a blocked read.
 	stop := context.AfterFunc(ctx, func() { _ = sub.Close() })
 	defer stop()
+	var checks sync.WaitGroup
+	checks.Go(func() { e.run(ctx, func() { end(errDeaf) }) })
+	defer checks.Wait()
+	defer end(nil)
+	err := l.receive(ctx, sub, e)
+	if cause := context.Cause(ctx); errors.Is(cause, errDeaf) {
+		return cause
+	}
+	return err
+}
+
+// receive subscribes, and gives out what arrives until the connection ends.
+func (l Listener) receive(ctx context.Context, sub *redis.PubSub, e *echoCheck) error {
 
 	for part := range slices.Chunk(l.Channels, channelsAtOnce) {
 		if err := sub.Subscribe(ctx, part...); err != nil {
@@ -107,19 +132,22 @@ func (l Listener) once(ctx context.Context) error {
 		default:
 			return err
 		}
-		if err := l.take(message); err != nil {
+		if err := l.take(message, e); err != nil {
 			return err
 		}
 	}
 }
 
-func (l Listener) take(message any) error {
+func (l Listener) take(message any, e *echoCheck) error {
 	switch m := message.(type) {
 	case *redis.Subscription:
 		if m.Kind == "subscribe" {
 			return l.Confirmed(m.Channel)
 		}
 	case *redis.Message:
+		if e.take(m.Payload) {
+			return nil
+		}
 		return l.Received(m.Channel, m.Payload)
 	}
 	return nil

@@ -23,6 +23,7 @@
 local bad = mistyped('list', 'list', 'zset', 'hash', 'string', 'hash', 'hash', 'hash', 'hash',
   'list', 'list', 'list', 'zset', 'hash', 'set', 'string', 'string')
 if bad then return bad end
+test_owners(ARGV.owners)
 
 local pending, processing, deadlines, tokens, counts = KEYS.pending, KEYS.processing, KEYS.deadlines, KEYS.tokens, KEYS.counts
 local now, now_ms = instants()

@@ -23,6 +23,7 @@ local kinds = {'list', 'hash', 'string', 'string', false, #KEYS > 6 and 'set'}
 for i = 7, #KEYS do kinds[i] = 'string' end
 local bad = mistyped(unpack(kinds))
 if bad then return bad end
+test_owners(owners)
 
 local answered = redis.call('GET', KEYS.published)
 if answered then return answered end

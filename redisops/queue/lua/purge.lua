@@ -8,6 +8,7 @@
 
 local bad = mistyped('list', 'list', 'zset', 'hash', 'hash', 'hash', 'hash', 'hash', 'set', 'string', 'set')
 if bad then return bad end
+test_owners(ARGV.owners)
 local list = ARGV.what == 'pending' and KEYS.pending or KEYS.processing
 local n, bytes, deleted = 0, 0, {} -- deleted: ids of messages whose keys are not known
 while n < 500 and bytes < 1048576 do

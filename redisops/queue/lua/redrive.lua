@@ -15,6 +15,7 @@ local kinds = {'list', 'list', 'zset', 'hash', 'string', 'string', false, 'set'}
 if #KEYS > 8 then kinds[9] = 'string' end
 local bad = mistyped(unpack(kinds))
 if bad then return bad end
+test_owners(ARGV.owners)
 local answered = redis.call('GET', KEYS.published)
 if answered then return {'r', answered} end -- an earlier try of this call
 local now, now_ms = instants()

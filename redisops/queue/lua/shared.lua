@@ -93,9 +93,18 @@ local function free(owners, stored)
   local owner = owners .. id
   local key = redis.call('GET', owner)
   if not key then return false end
-  if redis.call('GET', key) == id then redis.call('DEL', key) end
+  local holder = redis.pcall('GET', key) -- to which the user may have no right
+  if type(holder) == 'table' then return false end
+  if holder == id then redis.pcall('DEL', key) end
   redis.call('DEL', owner)
   return true
+end
+
+-- test_owners fails if the user has no right to the keys that owners begins. They are made of
+-- ids, so Redis does not test it before the script, which must not find out after its first
+-- write.
+local function test_owners(owners)
+  if owners ~= '' then redis.call('DEL', owners) end
 end
 
 -- FREED is for how long in ms the ids of deleted messages are kept.

@@ -27,10 +27,18 @@ local keys_made = {}  -- of timers with keys
 local superseded = {} -- ids of timers that were replaced while they were leased
 local out = {'', upto}
 
-local function redrive(entry, id, payload, key)
+-- state returns the score of a timer, whether there is one, and whether it is left as it is.
+local function state(id)
   local score = redis.call('ZSCORE', timeline, id)
   local live = score and redis.call('HEXISTS', payloads, id) == 1
-  if live and ARGV.overwrite ~= '1' then return 'l' end
+  return score, live, live and ARGV.overwrite ~= '1'
+end
+
+local function has_key(key) return key and #key > 0 and #key <= 512 end
+
+local function redrive(entry, id, payload, key)
+  local score, live, stays = state(id)
+  if stays then return 'l' end
   local due = now + tonumber(ARGV.delay) / 1e6
   -- The score of a lease is its token: the new one must be another.
   if score and due == number(score) then due = due + 1e-6 end
@@ -41,20 +49,32 @@ local function redrive(entry, id, payload, key)
   redis.call('ZADD', timeline, text(due), id)
   redis.call('HDEL', leases, id)
   redis.call('XDEL', dead, entry)
-  if key and #key > 0 and #key <= 512 then
+  if has_key(key) then
     keys_made[#keys_made + 1] = {id = id, key = key, instant = due, entry = redis.call('HGET', KEYS.keys, id), score = score}
   end
   lowest, made = math.min(lowest, due), made + 1
   return live and 'o' or 'd'
 end
 
+local found = {} -- dead letters
 local match = {text = ARGV.text, prefix = ARGV.prefix, older = tonumber(ARGV.older), newer = tonumber(ARGV.newer)}
 out[1] = walk(dead, ARGV.from, upto, tonumber(ARGV.limit), tonumber(ARGV.max_bytes), match, function(entry, values)
-  local id, payload = field(values, 'id'), field(values, 'payload')
-  local outcome = 'b'
-  if payload and id and #id > 0 and #id <= 512 then outcome = redrive(entry, id, payload, field(values, 'key')) end
-  out[#out + 1], out[#out + 2], out[#out + 3] = entry, id or '', outcome
+  local id = field(values, 'id')
+  found[#found + 1] = {
+    entry = entry, id = id or '', payload = id and #id > 0 and #id <= 512 and field(values, 'payload'), key = field(values, 'key'),
+  }
 end)
+-- A user without a right to the keys of timers has the leases in their place.
+for _, letter in ipairs(KEYS.keys == leases and found or {}) do
+  if letter.payload and has_key(letter.key) then
+    local _, _, stays = state(letter.id)
+    if not stays then return redis.error_reply('NOPERM a dead letter has a key, and the user has no right to the keys of timers') end
+  end
+end
+for _, letter in ipairs(found) do
+  local outcome = letter.payload and redrive(letter.entry, letter.id, letter.payload, letter.key) or 'b'
+  out[#out + 1], out[#out + 2], out[#out + 3] = letter.entry, letter.id, outcome
+end
 if #keys_made > 0 then
   keyed.open(KEYS.keys, KEYS.order, KEYS.busy, timeline, leases)
   if keyed.schedule(keys_made, text(now)) then lowest = math.min(lowest, now) end

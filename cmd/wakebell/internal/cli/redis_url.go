@@ -37,6 +37,20 @@ var replicaParameters = []string{
 // dials take half a second.
 const dialOnce = 1
 
+// connMaxLifetime is the default of conn_max_lifetime: a connection to a server that a name
+// or an address has left is used for that long at most. A fifth of it is random, so that
+// the connections of a process are not renewed together.
+const connMaxLifetime = 5 * time.Minute
+
+// renew sets the defaults of conn_max_lifetime and conn_max_lifetime_jitter. A negative
+// lifetime, which is how go-redis reads a 0 in a URL, renews nothing.
+func renew(lifetime, jitter *time.Duration) {
+	*lifetime = cmp.Or(*lifetime, connMaxLifetime)
+	if *lifetime > 0 {
+		*jitter = cmp.Or(*jitter, *lifetime/5)
+	}
+}
+
 // replicaDial is for how long a replica is dialled; then the master is asked.
 const replicaDial = time.Second
 
@@ -71,6 +85,7 @@ func dial(where string, t tlsFlags) (servers, error) {
 		return servers{}, err
 	}
 	o.DialerRetries = cmp.Or(o.DialerRetries, dialOnce)
+	renew(&o.ConnMaxLifetime, &o.ConnMaxLifetimeJitter)
 	return servers{redis: redis.NewClient(o)}, nil
 }
 
@@ -214,6 +229,7 @@ func dialSentinel(where string, u *url.URL, t tlsFlags, fromReplicas bool) (serv
 		return servers{}, err
 	}
 	o.DialerRetries = cmp.Or(o.DialerRetries, dialOnce)
+	renew(&o.ConnMaxLifetime, &o.ConnMaxLifetimeJitter)
 	s := servers{redis: redis.NewFailoverClient(o)}
 	if fromReplicas {
 		r := *o
@@ -238,6 +254,7 @@ func dialCluster(where string, u *url.URL, t tlsFlags, fromReplicas bool) (serve
 		return servers{}, err
 	}
 	o.DialerRetries = cmp.Or(o.DialerRetries, dialOnce)
+	renew(&o.ConnMaxLifetime, &o.ConnMaxLifetimeJitter)
 	s := servers{redis: redis.NewClusterClient(o)}
 	if fromReplicas {
 		r := *o

@@ -3,7 +3,9 @@ package cli
 import (
 	"net/url"
 	"testing"
+	"time"
 
+	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 )
 
@@ -41,4 +43,30 @@ func TestServersOfAList(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "h:6379", u.Host)
 	require.Equal(t, url.UserPassword("u", "p"), u.User)
+}
+
+func TestConnectionsAreRenewed(t *testing.T) {
+	t.Parallel()
+	lifetimes := func(where string) (all [][2]time.Duration) {
+		s, err := dial(where, tlsFlags{})
+		require.NoError(t, err)
+		for _, rdb := range []redis.UniversalClient{s.redis, s.replicas} {
+			switch c := rdb.(type) {
+			case *redis.Client:
+				all = append(all, [2]time.Duration{c.Options().ConnMaxLifetime, c.Options().ConnMaxLifetimeJitter})
+			case *redis.ClusterClient:
+				all = append(all, [2]time.Duration{c.Options().ConnMaxLifetime, c.Options().ConnMaxLifetimeJitter})
+			}
+			if rdb != nil {
+				require.NoError(t, rdb.Close())
+			}
+		}
+		return all
+	}
+	renewed := [2]time.Duration{5 * time.Minute, time.Minute}
+	require.Equal(t, [][2]time.Duration{renewed}, lifetimes("redis://h:1/0"))
+	require.Equal(t, [][2]time.Duration{renewed, renewed}, lifetimes("redis+sentinel://h:1/m?read_from=replicas"))
+	require.Equal(t, [][2]time.Duration{renewed, renewed}, lifetimes("redis+cluster://h:1?read_from=replicas"))
+	require.Equal(t, [][2]time.Duration{{10 * time.Second, 2 * time.Second}}, lifetimes("redis://h:1/0?conn_max_lifetime=10s"))
+	require.Equal(t, [][2]time.Duration{{-1, -1}}, lifetimes("redis://h:1/0?conn_max_lifetime=0"))
 }

@@ -1,0 +1,158 @@
+package timers
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"github.com/wakebell/wakebell/internal/faultproxy"
+	"github.com/wakebell/wakebell/internal/redistest"
+	"github.com/wakebell/wakebell/messages/exchange"
+	"github.com/wakebell/wakebell/redisops/internal/scripts"
+)
+
+// logged collects lines of a log.
+type logged struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *logged) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *logged) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+// moveAddress moves an address to a new server. The one before becomes its replica, which keeps
+// its connections.
+func moveAddress(t *testing.T, proxy *faultproxy.Proxy, before, now *redistest.Server) {
+	t.Helper()
+	proxy.Redirect(now.Addr)
+	host, port, err := net.SplitHostPort(now.Addr)
+	require.NoError(t, err)
+	require.NoError(t, before.Client(t).Do(t.Context(), "REPLICAOF", host, port).Err())
+}
+
+func runID(t *testing.T, s *redistest.Server) string {
+	t.Helper()
+	_, rest, ok := strings.Cut(s.Client(t).Info(t.Context(), "server").Val(), "run_id:")
+	require.True(t, ok)
+	return rest[:40]
+}
+
+// TestASubscriptionFollowsItsAddress checks that a subscription does not stay at a server
+// that lives on as a replica, where only pings are answered, after its address has moved.
+func TestASubscriptionFollowsItsAddress(t *testing.T) {
+	t.Parallel()
+	before, now := redistest.Start(t), redistest.Start(t)
+	proxy := faultproxy.StartRaw(t, before.Addr)
+	f := newFixture(t, before.Client(t, func(o *redis.Options) { o.Addr = proxy.Addr }))
+	log := &logged{}
+	f.Logger, f.PingEvery = slog.New(slog.NewTextHandler(log, nil)), 20*time.Millisecond
+	hints := f.listen(t)
+	f.due(t, "at the first server")
+	require.Equal(t, exchange.HintDue, next(t, hints).Kind)
+	require.Eventually(t, func() bool { return f.heard(t) }, 30*time.Second, time.Millisecond)
+	require.Empty(t, f.Deaf())
+
+	moveAddress(t, proxy, before, now)
+	require.Equal(t, exchange.HintSubscribed, next(t, hints).Kind)
+	require.Eventually(t, func() bool { return f.Deaf() == "" }, 30*time.Second, time.Millisecond)
+	require.NoError(t, now.Client(t).Publish(t.Context(), f.key.Hint, "check 1 x").Err())
+	require.Equal(t, "x", next(t, hints).ID)
+	text := log.String()
+	require.Equal(t, 1, strings.Count(text, `msg="published messages do not arrive`), text)
+	require.Contains(t, text, runID(t, before))
+	require.Contains(t, text, runID(t, now))
+}
+
+// heard reports whether an echo has been published on the channel of hints.
+func (f *fixture) heard(t *testing.T) bool {
+	t.Helper()
+	return f.calls(t)["publish"] > 2 // that of the hint, and two echoes
+}
+
+// A user that may not publish on its channel keeps its subscription.
+func TestASubscriptionIsNotCheckedWithoutTheRight(t *testing.T) {
+	t.Parallel()
+	for name, rights := range map[string][]any{"publish": {"-publish", "~*"}, "the key": {"~timers_timeline:*"}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			server := redistest.Start(t)
+			admin := server.Client(t)
+			require.NoError(t, admin.Do(t.Context(), append([]any{"ACL", "SETUSER", "plain", "on", ">secret", "&*", "+@all"}, rights...)...).Err())
+			f := newFixture(t, server.Client(t, func(o *redis.Options) { o.Username, o.Password = "plain", "secret" }))
+			log := &logged{}
+			f.Logger = slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+			f.PingEvery = 10 * time.Millisecond
+			hints := f.listen(t)
+			require.Eventually(t, func() bool { return strings.Contains(log.String(), "subscription is not checked") }, 30*time.Second, time.Millisecond)
+			require.NoError(t, admin.Publish(t.Context(), f.key.Hint, "check 1 x").Err())
+			require.Equal(t, "x", next(t, hints).ID, "nothing else came")
+			require.Empty(t, f.Deaf())
+		})
+	}
+}
+
+// A subscription that stays deaf is a problem all the time, and is logged once.
+func TestADeafSubscriptionIsAProblemWhileItLasts(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	log, health := &logged{}, &scripts.Hearing{}
+	rdb := server.Client(t)
+	rdb.AddHook(elsewhere{})
+	l := scripts.Listener{
+		RDB: rdb, Log: slog.New(slog.NewTextHandler(log, nil)), PingEvery: 5 * time.Millisecond, Channels: []string{"c"}, Health: health,
+		Received: func(string, string) error { return nil },
+	}
+	var sessions int
+	enough := make(chan struct{})
+	l.Confirmed = func(string) error {
+		if sessions++; sessions == 4 {
+			close(enough)
+		}
+		return nil
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- l.Run(ctx) }()
+	<-enough
+	require.Contains(t, health.Problem(), runID(t, server))
+	require.Equal(t, 1, strings.Count(log.String(), `msg="published messages do not arrive`))
+	cancel()
+	require.ErrorIs(t, <-done, context.Canceled)
+	require.Empty(t, health.Problem())
+}
+
+// elsewhere publishes on another channel than it should, so that nothing arrives, as at
+// another server.
+type elsewhere struct{}
+
+func (elsewhere) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (elsewhere) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
+func (elsewhere) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		if args := cmd.Args(); strings.HasPrefix(cmd.Name(), "eval") {
+			args[len(args)-2] = "elsewhere"
+		}
+		return next(ctx, cmd)
+	}
+}

@@ -3,6 +3,7 @@ package wakebell
 import (
 	"slices"
 
+	"github.com/wakebell/wakebell/actors/leasing"
 	"github.com/wakebell/wakebell/actors/poller"
 	"github.com/wakebell/wakebell/redisops/timers"
 )
@@ -31,19 +32,22 @@ func (s *System) actorTopic(h Handler, physical string, shards int) poller.Topic
 		measures = s.client.metrics.Queue(physical)
 	}
 	topic := poller.Topic{
-		Source:             s.client.metrics.Source(measures, source),
-		Handle:             measured(measures, chain(h, mw, s.tracer.Consumer())),
-		Target:             h.set.target,
-		OverrideInterval:   s.hooks.Idle,
-		Settings:           s.tunable(h.set),
-		DiscardRejects:     h.set.discardRejected,
-		RetryOnLeaseExpiry: h.set.retryOnExpiry,
-		Window:             h.set.window,
-		History:            h.set.history,
-		Breaker:            h.set.breaker,
-		Adaptive:           h.set.adaptive,
-		Group:              s.groups.named(h.set.group), GroupName: h.set.group, Weight: h.set.weight,
-		NoCounts: s.cfg.NoCounts,
+		Source:   s.client.metrics.Source(measures, source),
+		Handle:   measured(measures, chain(h, mw, s.tracer.Consumer())),
+		Target:   h.set.target,
+		Settings: s.tunable(h.set),
+		Policy: leasing.Policy{
+			DiscardRejects:     h.set.discardRejected,
+			RetryOnLeaseExpiry: h.set.retryOnExpiry,
+			Window:             h.set.window,
+			OverrideInterval:   s.hooks.Idle,
+			Group:              s.groups.named(h.set.group), Weight: h.set.weight,
+		},
+		History:   h.set.history,
+		Breaker:   h.set.breaker,
+		Adaptive:  h.set.adaptive,
+		GroupName: h.set.group,
+		NoCounts:  s.cfg.NoCounts,
 	}
 	if s.hooks.NoWindow && topic.Window == poller.AutomaticWindow {
 		topic.Window = 0

@@ -19,6 +19,7 @@ import (
 	"github.com/wakebell/wakebell/actors"
 	"github.com/wakebell/wakebell/actors/deadhook"
 	"github.com/wakebell/wakebell/actors/internal/actortest"
+	"github.com/wakebell/wakebell/actors/leasing"
 	"github.com/wakebell/wakebell/actors/poller"
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/redisops/timers"
@@ -225,9 +226,11 @@ func (w *world) node(words []string) {
 					MaxFailures: w.number(set["failures"]),
 				},
 			},
-			DiscardRejects: set["rejects"] == "discard",
-			NoPeek:         set["peek"] == "off",
-			Window:         w.duration(set["window"]),
+			Policy: leasing.Policy{
+				DiscardRejects: set["rejects"] == "discard",
+				NoPeek:         set["peek"] == "off",
+				Window:         w.duration(set["window"]),
+			},
 		})
 	}
 	w.mu.Lock()

@@ -8,21 +8,9 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/wakebell/wakebell/actors/leasing"
 	"github.com/wakebell/wakebell/internal/together"
 )
-
-// Batch configures the calls of Topic.HandleBatch.
-type Batch struct {
-	// Size is the largest number of deliveries of a call; 0: the topic has no
-	// batches, and Topic.Handle is called for each delivery.
-	Size int
-	// Wait is how long a delivery waits for others until it is handled in a smaller
-	// batch, at most a third of LeaseTTL. 0: it does not wait.
-	Wait time.Duration
-}
-
-// maxBatched bounds the leases that the batches of a topic may have at once.
-const maxBatched = 10_000
 
 // HandleBatch runs user code on deliveries and returns the outcome of each, in their
 // order. Its context ends when none of them is the handler's any more.
@@ -92,7 +80,7 @@ func (r *runQueue) formed() (now bool, until time.Time) {
 	case n >= f.size || f.wait == 0:
 		return true, until
 	}
-	until = r.ready[r.next].queued.Add(f.wait)
+	until = r.ready[r.next].core.Queued.Add(f.wait)
 	return !time.Now().Before(until), until
 }
 
@@ -184,7 +172,7 @@ func (w *worker) begin(b *batch) bool {
 		// The poller ends a lease before it looks for its batch.
 		if cause := l.ctx.endedBy(); cause != nil {
 			b.lost(l, cause)
-			w.queue.complete(l, Outcome{kind: skipped})
+			w.queue.complete(l, Outcome{Kind: leasing.Skipped})
 			continue
 		}
 		kept = append(kept, l)
@@ -240,7 +228,7 @@ func (w *worker) crashBatch(b *batch, reason any) {
 	w.queue.restarting.Add(1)
 	outcomes := make([]Outcome, len(b.leases))
 	for i := range outcomes {
-		outcomes[i] = Outcome{kind: crashed, reason: fmt.Sprintf("handler crashed: %v", reason)}
+		outcomes[i] = Outcome{Kind: leasing.Crashed, Reason: fmt.Sprintf("handler crashed: %v", reason)}
 	}
 	w.queue.completeBatch(b, outcomes)
 	w.queue.freeSlot(b)
@@ -261,14 +249,14 @@ func (r *runQueue) completeBatch(b *batch, outcomes []Outcome) {
 	}
 }
 
-// perSlot is the number of leases that a handler has at once.
-func (p *poller) perSlot() int { return max(p.Batch.Size, 1) }
-
-// endBatch notes that a lease of a batch reached the maximum age, which ends all of
-// them: the age bounds the call. It reports whether it is the first.
-func (p *poller) endBatch(b *batch) (first bool) {
-	first, b.hung = !b.hung, true
-	p.leasesAt = time.Now() // for the leases that this round has passed
-	p.queue.freeSlot(b)
-	return first
+// measureBatch notes how long a call took. A small batch says nothing about the latency,
+// because calls take longer the more timers they have.
+func (w *worker) measureBatch(began time.Time, b *batch, outcomes []Outcome) {
+	if !w.measures {
+		return
+	}
+	for i := range outcomes {
+		o := &outcomes[i]
+		o.Took, o.Further, o.Small = w.since(began), i > 0, len(outcomes) <= b.vacant
+	}
 }

@@ -153,7 +153,7 @@ func (h *handler) extend(delivery uint64) {
 }
 
 // extend requests more time for a forwarded lease.
-func (l *lease) extend() { l.stream.toPoller(extendNow{lease: l, answer: make(chan error, 1)}) }
+func (l *lease) extend() { l.queue.toPoller(extendNow{lease: l, answer: make(chan error, 1)}) }
 
 func (h *handler) terminated(c actor.Context, who *actor.PID) {
 	if !who.Equal(h.target) {
@@ -202,7 +202,7 @@ type ForwardedLease struct {
 
 // Until is when the lease expires by the local clock, unless it is extended. No
 // other handler has it before.
-func (h *ForwardedLease) Until() time.Time { return h.lease.localDeadline() }
+func (h *ForwardedLease) Until() time.Time { return h.lease.deadline() }
 
 // Answer settles the lease: with a *messages.Ack, Nack, Reject or Release. Only
 // the first answer counts.
@@ -214,7 +214,7 @@ func (h *ForwardedLease) Answer(answer any) {
 }
 
 // Extend requests more time. LeaseSink.Extended reports the confirmation.
-func (h *ForwardedLease) Extend() { h.lease.stream.toPoller(extendNow{lease: h.lease, forwarded: h}) }
+func (h *ForwardedLease) Extend() { h.lease.queue.toPoller(extendNow{lease: h.lease, forwarded: h}) }
 
 // forwardToSink passes the delivery to a LeaseSink and waits for its answer.
 func (d *Delivery) forwardToSink(ctx context.Context, to LeaseSink, m *messages.Lease) (answer any, err error) {

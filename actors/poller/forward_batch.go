@@ -112,7 +112,7 @@ func (f *batchForwarding) set(i int, answer any) {
 	}
 	l := f.leases[i]
 	l.answered.Store(true)
-	if time.Until(l.localDeadline()) < l.LeaseTTL/2 { // the next look at the leases may be too late
+	if time.Until(l.deadline()) < l.LeaseTTL/2 { // the next look at the leases may be too late
 		l.extend()
 	}
 }

@@ -6,10 +6,12 @@ import (
 	"log/slog"
 	"runtime/debug"
 	"sync/atomic"
+	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/wakebell/wakebell/actors/internal/host"
+	"github.com/wakebell/wakebell/actors/leasing"
 	"github.com/wakebell/wakebell/messages"
 )
 
@@ -98,7 +100,7 @@ func (h *handler) Receive(c actor.Context) {
 
 func (h *handler) start(c actor.Context) {
 	root, self := c.ActorSystem().Root, c.Self()
-	w := &worker{queue: h.queue, handle: h.topic.Handle, log: h.topic.Logger, self: self, measures: h.topic.limiter != nil}
+	w := &worker{queue: h.queue, handle: h.topic.Handle, log: h.topic.Logger, self: self, measures: h.topic.guards.Limiter != nil}
 	w.fresh = h.worker == nil && !h.restarted
 	if h.topic.Target != nil {
 		w.sink = h.topic.Target.Sink
@@ -170,11 +172,11 @@ func (w *worker) serve(l *lease) (returned bool) {
 		w.crash(l, recover())
 	}()
 	if l.ctx.endedBy() != nil {
-		outcome.kind = skipped
+		outcome.Kind = leasing.Skipped
 	} else {
 		began := w.begins()
 		outcome = w.handle(&l.ctx, &l.Delivery)
-		outcome.took = w.since(began)
+		outcome.Took = w.since(began)
 	}
 	return true
 }
@@ -187,6 +189,22 @@ func (w *worker) crash(l *lease, reason any) {
 	w.log.Error("handler crashed; its timer is due again when the lease expires",
 		"topic", l.Topic, "id", l.ID, "attempt", l.Claims, "panic", fmt.Sprint(reason), "stack", string(debug.Stack()))
 	w.queue.restarting.Add(1)
-	w.queue.complete(l, Outcome{kind: crashed, reason: fmt.Sprintf("handler crashed: %v", reason)})
+	w.queue.complete(l, Outcome{Kind: leasing.Crashed, Reason: fmt.Sprintf("handler crashed: %v", reason)})
 	w.toHandler(crash{w, reason})
+}
+
+// begins returns the present, if the duration of user code is measured.
+func (w *worker) begins() (began time.Time) {
+	if w.measures {
+		began = time.Now()
+	}
+	return began
+}
+
+// since returns how long user code took, if that is measured.
+func (w *worker) since(began time.Time) time.Duration {
+	if !w.measures {
+		return 0
+	}
+	return max(time.Since(began), 1)
 }

@@ -7,45 +7,23 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/wakebell/wakebell/messages/exchange"
+	"github.com/wakebell/wakebell/actors/leasing"
 )
 
-// lease is a claimed timer from its claim to its settlement. Only the poller
-// accesses it, except for ctx and the atomic fields.
+// lease is a claimed timer from its claim to its settlement: the delivery that its handler
+// sees, the state that the core has of it, and what the two share. Only the poller accesses
+// it, except for the delivery, ctx and the atomic fields.
 type lease struct {
 	Delivery
-	ctx leaseContext
+	core  leasing.Lease
+	ctx   leaseContext
+	queue *runQueue // of its incarnation
 
-	stream *stream
-	slot   int // index in stream.held; -1 once the handler is done
+	waiting *waiting // who waits for the source; nil: nothing has waited yet
 
-	// confirmed is when the claim or the last confirmed extension was sent;
-	// deadline is when the lease expires by the local clock, counted from there.
-	// Invariant: confirmed < deadline.
-	confirmed, deadline time.Time
-	granted             time.Time // when its token was given out, by the source's clock
-	queued              time.Time // when it was pushed to the run queue
-	deliveredAt         time.Time // its age counts from here
-	early               bool      // it waits for its instant, see early.go
-
-	generation uint64 // of the breaker when it was claimed
-
-	settled   bool // by its handler, which continues
-	extending bool // an extension is in flight
-	verify    bool // extend it at once: a hint says that it may have ended
-
-	// refused is why the source no longer accepts this lease; 0: it does.
-	refused exchange.RefusalReason
-
-	// ended reports that ctx has ended, for any cause.
-	ended bool
-
-	extendWaiters []chan<- error  // receive the result of the next extension
-	forwarded     *ForwardedLease // notified of it as well; nil: not requested
-
-	// sharedDeadline is deadline for other goroutines, as the duration since
+	// expires is when the lease expires by the local clock, as the duration since
 	// baseInstant.
-	sharedDeadline atomic.Int64
+	expires atomic.Int64
 
 	// worker runs the handler; nil until the handler has begun.
 	worker atomic.Pointer[worker]
@@ -56,30 +34,151 @@ type lease struct {
 	answered  atomic.Bool // by the target of a batch that waits for other answers
 }
 
+// waiting is who waits for what the source says about a lease.
+type waiting struct {
+	extended  []chan<- error  // receive the result of the next extension
+	forwarded *ForwardedLease // notified of it as well; nil: not requested
+	settled   chan<- error    // receives the result of the settlement; nil: no caller waits
+}
+
+var _ leasing.Run = (*lease)(nil)
+
 // baseInstant is the instant that shared deadlines count from.
 var baseInstant = time.Now()
 
-// held names the lease to the source.
-func (l *lease) held() exchange.Held {
-	return exchange.Held{ID: l.ID, Token: l.Token, Granted: l.granted}
+// deadline is when the lease expires by the local clock; any goroutine may call it.
+func (l *lease) deadline() time.Time {
+	return baseInstant.Add(time.Duration(l.expires.Load()))
 }
 
-// localDeadline returns the deadline; any goroutine may call it.
-func (l *lease) localDeadline() time.Time {
-	return baseInstant.Add(time.Duration(l.sharedDeadline.Load()))
-}
+// Expires implements leasing.Run.
+func (l *lease) Expires(deadline time.Time) { l.expires.Store(int64(deadline.Sub(baseInstant))) }
 
-// end ends the handler's context with cause. Only the first cause counts.
-func (l *lease) end(cause error) {
-	if l.ended {
-		return
-	}
-	l.ended = true
+// Begun implements leasing.Run.
+func (l *lease) Begun() bool { return l.worker.Load() != nil }
+
+// Awaits implements leasing.Run.
+func (l *lease) Awaits() bool { return l.queue.forwards && !l.answered.Load() }
+
+// End implements leasing.Run.
+func (l *lease) End(cause error) {
 	l.ctx.end(cause)
 	if b := l.batch.Load(); b != nil {
 		b.lost(l, cause)
 	}
-	l.confirmExtension(cause)
+}
+
+// Cause implements leasing.Run.
+func (l *lease) Cause() error { return l.ctx.endedBy() }
+
+// Hung implements leasing.Run.
+func (l *lease) Hung() bool {
+	b := l.batch.Load()
+	return b != nil && b.hung
+}
+
+// Abandon implements leasing.Run: its handler actor leaves the worker and starts another.
+func (l *lease) Abandon() (first bool) {
+	first = true
+	if b := l.batch.Load(); b != nil {
+		first, b.hung = !b.hung, true
+		l.queue.freeSlot(b)
+	}
+	if w := l.worker.Load(); w != nil {
+		w.toHandler(abandon{l})
+	}
+	return first
+}
+
+// Extended implements leasing.Run.
+func (l *lease) Extended(err error) {
+	w := l.waiting
+	for _, answer := range w.extended {
+		answer <- err
+	}
+	if w.forwarded != nil && err == nil {
+		w.forwarded.sink.Extended(w.forwarded)
+	}
+	w.extended, w.forwarded = nil, nil
+}
+
+// Settled implements leasing.Run.
+func (l *lease) Settled(err error) {
+	l.waiting.settled <- err
+	l.waiting.settled = nil
+}
+
+// Messages of a handler's goroutine to its poller. Answers never block: they
+// have room for the one error that is sent.
+type (
+	settleNow struct {
+		lease   *lease
+		outcome Outcome
+		answer  chan<- error
+	}
+	extendNow struct {
+		lease     *lease
+		answer    chan<- error // nil: forwarded receives the answer
+		forwarded *ForwardedLease
+	}
+)
+
+// Settle settles a delivery while its handler continues, and returns once the
+// source has confirmed it. The outcome that the handler returns later is ignored.
+// Errors: ErrSettled, ErrSuperseded, or the reason why the handler no longer has
+// the lease. ctx bounds the wait, not the settlement.
+func (d *Delivery) Settle(ctx context.Context, o Outcome) error {
+	return d.ask(ctx, func(answer chan<- error) any { return settleNow{d.lease, o, answer} })
+}
+
+// Extend extends the lease at once, and returns when the source has confirmed it.
+// Errors are those of Settle. Leases are extended automatically; Extend is for
+// handlers that must be sure of the lease before a step that must not run twice.
+func (d *Delivery) Extend(ctx context.Context) error {
+	return d.ask(ctx, func(answer chan<- error) any { return extendNow{lease: d.lease, answer: answer} })
+}
+
+func (d *Delivery) ask(ctx context.Context, message func(chan<- error) any) error {
+	answer := make(chan error, 1)
+	d.lease.queue.toPoller(message(answer))
+	select {
+	case err := <-answer:
+		return err
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-d.lease.queue.ctx.Done():
+		return ErrStopped
+	}
+}
+
+func (p *poller) settleNow(m settleNow, now time.Time) {
+	w := m.lease.waits()
+	earlier := w.settled
+	w.settled = m.answer
+	if err := p.core.Settle(now, &m.lease.core, leasing.Outcome(m.outcome)); err != nil {
+		w.settled = earlier // may still wait
+		m.answer <- err
+	}
+}
+
+func (p *poller) extendNow(m extendNow) {
+	w, err := m.lease.waits(), p.core.Extend(&m.lease.core)
+	switch {
+	case err != nil && m.answer != nil:
+		m.answer <- err
+	case err != nil:
+	case m.forwarded != nil:
+		w.forwarded = m.forwarded
+	default:
+		w.extended = append(w.extended, m.answer)
+	}
+}
+
+func (l *lease) waits() *waiting {
+	if l.waiting == nil {
+		l.waiting = &waiting{}
+	}
+	return l.waiting
 }
 
 // leaseContext is a handler's context. Most handlers never use Done or a value,
@@ -148,13 +247,4 @@ func (c *leaseContext) endedBy() error {
 		return nil
 	}
 	return c.cause
-}
-
-// countHeld notes how many leases this incarnation holds.
-func (p *poller) countHeld() {
-	held := 0
-	for _, s := range p.streams {
-		held += len(s.held)
-	}
-	p.Counters.Held.Store(int64(held))
 }

@@ -29,29 +29,6 @@ func TestLeaseContext(t *testing.T) {
 	}
 }
 
-// The arrays of a poller are used again. What they have passed on would stay in
-// memory as long as the topic is open.
-func TestSettledLeasesAreNotRetained(t *testing.T) {
-	t.Parallel()
-	p := &poller{Shared: &Shared{}, queue: &runQueue{toPoller: func(any) {}}}
-	s := &stream{}
-	for range 3 {
-		l := &lease{stream: s, slot: -1}
-		s.hold(l)
-		p.queue.complete(l, Released())
-	}
-	done := p.queue.done
-	p.collect()
-	require.Equal(t, make([]completion, 3), done)
-	require.Len(t, s.toSettle, 3)
-	require.Equal(t, make([]*lease, 3), s.held[:3])
-	settling := s.toSettle
-	f := &flight{}
-	p.takeSettlements(s, f)
-	require.Len(t, f.settling, 3)
-	require.Equal(t, make([]verdict, 3), settling)
-}
-
 func TestLeaseContextIsLazy(t *testing.T) {
 	t.Parallel()
 	c := &leaseContext{parent: t.Context()}

@@ -2,23 +2,24 @@
 // owns the leases, and the handler actors that run user code. It declares the
 // [Source] that it consumes. It makes no compatibility promise.
 //
-// Files by concept: poller, pump, replies (the exchange loop), stream (one sequence
-// of exchanges), lease, heartbeat, settle, runqueue, handler, delivery, batch (a lease
-// and its handler), forward, forward_batch (delivery to actors), pace, peek, prefetch,
-// window, early, divide (when and how much to claim), deliver, orphans, deadhook, events, counters, report (what others
-// learn), topic, override (settings), protocol (what the poller consumes, and its
-// messages with the supervisor), drain, clock.
+// What a poller decides is decided by package leasing, which has no clock, no goroutine and
+// no actor. This package acts: it receives messages and makes events of them (poller.go),
+// does what the core wants done (effects.go), calls the source (wire.go), runs handlers
+// (runqueue.go, handler.go, lease.go, batch.go), delivers to actors (forward.go,
+// forward_batch.go), and tells operators (observer.go, breaker.go). What users give and get
+// is in topic.go and delivery.go, and what the poller consumes in protocol.go.
 package poller
 
 import (
+	"context"
 	"crypto/rand"
+	"errors"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 
-	"github.com/wakebell/wakebell/actors/division"
-	"github.com/wakebell/wakebell/actors/guard"
 	"github.com/wakebell/wakebell/actors/internal/host"
+	"github.com/wakebell/wakebell/actors/leasing"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/messages/exchange"
 )
@@ -28,69 +29,18 @@ import (
 // All of its state is accessed in Receive only.
 type poller struct {
 	*Shared
-
-	// Settings are in force: those of the topic with the cluster-wide override.
-	// Because they are embedded here, p.LeaseTTL is this field's, and never that of
-	// the Settings inside Shared.
-	Settings
-	paused      bool   // claims nothing
-	withheld    bool   // it is paused because its part of a limit is nothing
-	incarnation uint64 // messages of earlier incarnations are dropped
+	core        *leasing.Core // decides; nil before the start
+	incarnation uint64        // messages of earlier incarnations are dropped
 
 	self, parent *actor.PID
 	root         *actor.RootContext
 
-	queue    *runQueue
+	queue    *runQueue // nil: the poller has stopped
 	handlers []*actor.PID
-	streams  []*stream
-	reserved int // slots of claims in flight
-
-	pace        pace
-	head        headState
-	prefetch    prefetch
-	early       early
-	window      window
-	division    *division.Member // nil: the topic is not divided
-	overdueSeen bool             // the next claim is for timers that this fallback saw overdue
-	announcing  bool             // an announcement is in flight
-	divideAt    time.Time        // next: when to announce; zero: after the next event
-	helpAt      time.Time        // next: when to ask for help; zero: after the next event
-	emptyClaims int              // polls in a row that found a due timer and could not claim it
-	leasesAt    time.Time        // next: when a lease must be examined; zero: none must
-	batchAt     time.Time        // next: when delayed settlements are sent; zero: none are delayed
-	windowAt    time.Time        // next: when settlements that a window delays are sent; zero: none are
-	clock       clock            // the source's clock at its last reply
-	timer       *time.Timer
-	timerAt     time.Time // next: when timer sends its tick; zero: it is stopped
-
-	// While unavailable is set, Redis is down and the poller sends only what the
-	// supervisor requests. probing is set while such a request is in flight.
-	unavailable, probing bool
-	// heldAt is when unavailable was set last. Answers to requests that were sent before
-	// do not say that Redis is back.
-	heldAt time.Time
-
-	override                       ClusterOverride // as last read
-	overrideKnown                  bool
-	overrideFailures               int
-	overrideReading, overrideStale bool      // it is being read; it changed after that read began
-	claimsSuspended                bool      // until the override that a hint announced has been read
-	overrideAt                     time.Time // next: when override is read again; zero: never
-	control, noticed               string    // mark of override; of the settings for which it is being read, if an answer said that they had changed
-	askAt                          time.Time // next: when to ask whether the settings have changed; zero: claims do
-
-	reports reports
-
-	breakerState guard.State // as last reported
-	grouped      bool        // it is in a group
-	groupedFor   int         // the number of shards for which it was put there; 0: not yet
-	awaitsShare  bool        // it waits for a place of its group
-	triedShare   bool        // in this pump
-	concurrency  int         // handlers that may run at once: MaxConcurrent, or less
-
-	collectingOrphans bool
-	orphansAt         time.Time // last: when orphans were collected
-	drain             *drain    // nil: not draining
+	wires    []*wire // of the streams of the core
+	timer    *time.Timer
+	clock    clock      // the source's clock at its last reply
+	drainer  *actor.PID // requested the drain; nil: not draining
 }
 
 // A message that a poller sends to itself carries its incarnation, because
@@ -101,7 +51,26 @@ type (
 	shareFree        struct{ incarnation uint64 } // a place of the group is free
 	handlerRestarted struct{ incarnation uint64 } // a crashed handler was restarted
 	workerNeeded     struct{ incarnation uint64 } // there is a lease that no worker takes
-	orphansCollected struct {
+	// overrideRead brings the override that was read.
+	overrideRead struct {
+		incarnation uint64
+		override    ClusterOverride
+		err         error
+	}
+	// announced is the answer to an announcement.
+	announced struct {
+		incarnation uint64
+		action      exchange.AnnounceAction
+		sent        time.Time
+		answer      exchange.Announced
+		err         error
+	}
+	// reported is the end of a report.
+	reported struct {
+		incarnation uint64
+		err         error
+	}
+	orphansRemoved struct {
 		incarnation uint64
 		swept       exchange.Swept
 		err         error
@@ -119,7 +88,7 @@ func Props(t *Shared) *actor.Props {
 	}, options...)
 }
 
-// Receive handles a message and then sends the exchanges that have become possible.
+// Receive passes a message to the core as an event and then lets it advance.
 // If it panics, it ends what this incarnation owns: until the restart, which is
 // delayed, nothing would extend its leases.
 func (p *poller) Receive(c actor.Context) {
@@ -131,171 +100,165 @@ func (p *poller) Receive(c actor.Context) {
 	}()
 	switch c.Message().(type) {
 	case *actor.Started:
-		p.start(c)
-		p.pump(c, time.Now())
+		p.start(c, time.Now())
+		p.advance(c, time.Now())
 	case *actor.Stopping, *actor.Restarting:
 		p.stop()
 	default:
 		// Messages still arrive while the handlers stop.
-		if p.queue != nil && p.receive(c.Message(), c.Sender()) {
-			p.pump(c, time.Now())
+		if p.queue != nil && p.receive(c.Message(), c.Sender(), time.Now()) {
+			p.advance(c, time.Now())
 		}
 	}
 	sound = true
 }
 
-// receive reports whether the message was for this incarnation.
-func (p *poller) receive(message any, sender *actor.PID) bool {
+// receive makes an event of a message. It reports whether there was one.
+func (p *poller) receive(message any, sender *actor.PID, now time.Time) bool {
+	if !p.concerns(message) {
+		return false
+	}
 	switch m := message.(type) {
 	case tick:
-		if m.incarnation != p.incarnation {
-			return false
-		}
-		p.timerAt = time.Time{}
+		p.core.Tick()
 	case exchanged:
-		if m.incarnation != p.incarnation {
-			return false
-		}
-		p.exchangeAnswered(m)
+		p.exchangeAnswered(m, now)
 	case peeked:
-		if m.incarnation != p.incarnation {
-			return false
-		}
-		p.peekAnswered(m)
+		p.peekAnswered(m, now)
 	case completed:
-		if m.incarnation != p.incarnation {
-			return false
-		}
-		p.collect()
-	case shareFree:
-		return m.incarnation == p.incarnation
-	case handlerRestarted:
-		return m.incarnation == p.incarnation
-	case workerNeeded: // pump spawns it
-		return m.incarnation == p.incarnation
-	case orphansCollected:
-		if m.incarnation != p.incarnation {
-			return false
-		}
-		p.orphansCollected(m)
+		p.collect(now)
+	case shareFree, handlerRestarted, workerNeeded: // the core looks again
 	case settleNow:
-		if m.lease.stream.ctx != p.queue.ctx {
-			return false // the lease of an earlier incarnation; its context has ended
-		}
-		p.settleNow(m)
+		p.settleNow(m, now)
 	case extendNow:
-		if m.lease.stream.ctx != p.queue.ctx {
-			return false
-		}
 		p.extendNow(m)
-	case exchange.Hint:
-		p.handleHint(m)
 	case overrideRead:
-		if m.incarnation != p.incarnation {
-			return false
-		}
-		p.applyOverride(m)
+		p.overrideRead(m, now)
 	case announced:
-		if m.incarnation != p.incarnation {
-			return false
-		}
-		p.announcementAnswered(m)
+		p.announcementAnswered(m, now)
 	case reported:
-		if m.incarnation != p.incarnation {
-			return false
-		}
 		p.reportEnded(m)
+	case orphansRemoved:
+		p.orphansRemoved(m)
+	case exchange.Hint:
+		p.core.Hint(now, m)
 	case CheckHealth:
-		p.checkHealth(m)
+		p.checkHealth(m, now)
 		return false // nothing has changed
 	case SettingsChanged:
-		p.applySettings()
+		state := p.State.Load()
+		p.core.Apply(now, state.Settings, state.Paused)
 	case Hold:
-		p.hold()
+		p.core.Hold(now)
 	case Probe:
-		p.probe()
+		p.core.Probe()
 	case Resume:
-		p.resume(m)
+		p.core.Resume(now, m.Within)
 	case *messages.Drain:
-		p.startDrain(m, sender)
-	case endDrain:
-		if m.incarnation != p.incarnation {
-			return false
+		if p.drainer == nil {
+			p.drainer = sender
 		}
-		p.endDrain(m)
+		p.core.Drain(now, m.GetTimeout().AsDuration())
 	default:
 		return false
 	}
 	return true
 }
 
-func (p *poller) start(c actor.Context) {
+// concerns reports whether a message is for this incarnation.
+func (p *poller) concerns(message any) bool {
+	switch m := message.(type) {
+	case tick:
+		return m.incarnation == p.incarnation
+	case exchanged:
+		return m.incarnation == p.incarnation
+	case peeked:
+		return m.incarnation == p.incarnation
+	case completed:
+		return m.incarnation == p.incarnation
+	case shareFree:
+		return m.incarnation == p.incarnation
+	case handlerRestarted:
+		return m.incarnation == p.incarnation
+	case workerNeeded:
+		return m.incarnation == p.incarnation
+	case overrideRead:
+		return m.incarnation == p.incarnation
+	case announced:
+		return m.incarnation == p.incarnation
+	case reported:
+		return m.incarnation == p.incarnation
+	case orphansRemoved:
+		return m.incarnation == p.incarnation
+	case settleNow: // the context of a lease of an earlier incarnation has ended
+		return m.lease.queue == p.queue
+	case extendNow:
+		return m.lease.queue == p.queue
+	default:
+		return true
+	}
+}
+
+func (p *poller) start(c actor.Context, now time.Time) {
 	p.self, p.parent, p.root = c.Self(), c.Parent(), c.ActorSystem().Root
 	p.queue = newRunQueue(p.root, p.self, p.incarnation)
-	if p.Batch.Size > 0 {
+	if p.queue.forwards = p.Target != nil; p.Batch.Size > 0 {
 		p.queue.formBatches(p.Batch.Size)
 	}
-	p.pace, p.window = pace{random: p.random}, window{fixed: p.Window}
-	p.pace.pollWithin(time.Now(), 0)
-	if p.breaker != nil {
-		p.breakerState = p.breaker.State(time.Now())
+	toPoller, free := p.queue.toPoller, shareFree{p.incarnation}
+	_, peeks := p.Source.(Peeker)
+	cfg := leasing.Config{
+		Policy: p.Policy, Effects: effects{p}, Counters: &p.Counters, Guards: &p.guards,
+		Random: p.random, NewName: newStreamName, Wake: func() { toPoller(free) },
+		Forwards: p.Target != nil, Peeks: peeks, Overrides: p.ReadOverride != nil,
+		Reports: p.Reporter != nil && p.Node != "", Topic: p.Source.Name(),
 	}
-	p.startDivision()
-	p.applySettings()
-	p.readOverride()
+	if p.Announcer != nil {
+		cfg.Node = p.Node
+	}
+	state := p.State.Load()
+	p.core = leasing.New(cfg)
+	p.core.Start(now, state.Settings, state.Paused)
 	p.root.Send(p.parent, Started{p.self})
 }
 
-// applySettings puts the topic's settings and the cluster-wide override in force,
-// at the start and after each change. A change applies to running handlers too:
-// LeaseTTL from the next extension, MaxLeaseAge at once, retry settings when the
-// handler returns. A lower MaxConcurrent ends none.
-func (p *poller) applySettings() {
-	state, wasPaused, flow := p.State.Load(), p.paused, p.Flow
-	p.Settings = state.Settings
-	if p.override.Apply != nil {
-		p.override.Apply(&p.Settings)
+// newStreamName returns a name that is unique among all pollers of all nodes.
+func newStreamName() string { return rand.Text() }
+
+// advance lets the core do what has become possible, and sets the timer for its next tick.
+func (p *poller) advance(c actor.Context, now time.Time) {
+	wake := p.core.Advance(now)
+	p.spawnHandlers(c)
+	switch {
+	case wake.IsZero():
+	case p.timer == nil:
+		root, self, incarnation := p.root, p.self, p.incarnation
+		p.timer = time.AfterFunc(wake.Sub(now), func() { root.Send(self, tick{incarnation}) })
+	default:
+		p.timer.Reset(wake.Sub(now))
 	}
-	p.Settings, p.withheld = p.ofPart(state.Settings.Part)
-	p.paused = p.withheld || state.Paused || p.override.Paused || (p.ReadOverride != nil && !p.overrideKnown)
-	if wasPaused && !p.paused {
-		p.pace.pollWithin(time.Now(), 0)
-	}
-	if p.Flow != flow { // what held timers back may be over
-		p.pace.heldUntil = time.Time{}
-		p.pace.pollWithin(time.Now(), 0)
-		if next := time.Now().Add(p.overrideInterval()); p.overrideAt.After(next) {
-			p.overrideAt = next // keys have to be looked after from now on
+}
+
+// spawnHandlers spawns handlers while there are leases that no handler takes soon.
+func (p *poller) spawnHandlers(c actor.Context) {
+	for len(p.handlers) < p.core.Concurrency() && p.lacksHandler() {
+		pid, err := c.SpawnNamed(handlerProps(p.queue, p.Shared, p.self), handlerName(len(p.handlers)))
+		if err != nil { // the name is taken; the next incarnation starts without children
+			panic(err)
 		}
-	}
-	p.pace.base, p.pace.limit = p.PollingInterval, p.MaxPollingInterval
-	p.leasesAt = time.Now()
-	p.planAsk()
-	p.enterGroup()
-	p.applyConcurrency()
-	p.openStreams()
-}
-
-// openStreams opens as many streams as the number of slots justifies.
-func (p *poller) openStreams() {
-	for len(p.streams) < streamsFor(p.slots()+p.prefetch.limit) {
-		p.openStream()
+		p.handlers = append(p.handlers, pid)
+		p.queue.workerStarts()
 	}
 }
 
-func (p *poller) openStream() {
-	s := &stream{
-		number: len(p.streams), incarnation: newStreamIncarnation(), requests: make(chan *flight, 1),
-		toPoller: p.queue.toPoller, ctx: p.queue.ctx,
+// lacksHandler reports whether another handler could begin a lease. Of batches there may be
+// as many as leases, as far as it is known here.
+func (p *poller) lacksHandler() bool {
+	if p.HandleBatch == nil {
+		return p.queue.lacksWorker()
 	}
-	p.streams = append(p.streams, s)
-	ctx, source, incarnation := p.queue.ctx, p.Source, p.incarnation
-	p.io.Go(func() { s.serve(ctx, source, incarnation) })
+	return len(p.handlers) < int(p.queue.restarting.Load())+p.core.Leases()-p.core.Kept()
 }
-
-// newStreamIncarnation returns a name that is unique among all pollers of all
-// nodes.
-func newStreamIncarnation() string { return rand.Text() }
 
 // stop ends everything that this incarnation owns. Its leases expire.
 func (p *poller) stop() {
@@ -303,47 +266,79 @@ func (p *poller) stop() {
 		return
 	}
 	p.queue.stop()
-	for _, s := range p.streams {
-		close(s.requests)
+	for _, w := range p.wires {
+		close(w.requests)
 	}
 	if p.timer != nil {
 		p.timer.Stop()
 	}
-	if p.drain != nil {
-		p.drain.timer.Stop()
-	}
-	if p.grouped {
-		p.share.Leave()
-		p.grouped, p.groupedFor = false, 0
+	if p.core != nil {
+		p.core.Stop()
 	}
 	p.Counters.Held.Store(0)
 	p.queue = nil
 }
 
-// handleHint looks again: at the first timer, the leases or the override. What it
-// then does depends on what it reads, so a lost or false hint costs only time.
-func (p *poller) handleHint(h exchange.Hint) {
-	switch h.Kind {
-	case exchange.HintDue:
-		p.pace.handleHint(time.Now(), max(h.In, 0), h.Sent)
-	case exchange.HintFree:
-		p.pace.handleFree(time.Now(), h.Sent)
-	case exchange.HintSubscribed:
-		p.pace.heldUntil = time.Time{} // a hint that ended it may have been missed
-		p.pace.pollWithin(time.Now(), time.Duration(float64(subscribedJitter)*p.random()))
-		p.readOverride()
-		if p.Target != nil { // a hint of a cancel may have been missed, and forwarded leases have no heartbeat
-			p.verifyLeases("")
+// collect takes the outcomes that have arrived.
+func (p *poller) collect(now time.Time) {
+	done := p.queue.takeDone()
+	for _, c := range done {
+		p.core.Finished(now, &c.lease.core, leasing.Outcome(c.outcome))
+	}
+	clear(done) // the array is used again, and would hold the payloads until then
+}
+
+// overrideRead passes the override on. One that cannot be read changes nothing.
+func (p *poller) overrideRead(m overrideRead, now time.Time) {
+	if m.err != nil && !errors.Is(m.err, exchange.ErrUnavailable) {
+		p.Logger.Warn("override not readable; settings stay as they are", "err", m.err)
+	}
+	p.core.OverrideRead(now, m.override, m.err)
+}
+
+// announcementAnswered passes the answer to an announcement on.
+func (p *poller) announcementAnswered(m announced, now time.Time) {
+	if m.err != nil && !errors.Is(m.err, context.Canceled) { // the poller does not end
+		p.Counters.Errors.Add(1)
+		if skipped, ok := p.logLimit.Allow("announce " + p.Source.Name()); ok {
+			p.Logger.Warn("announcement failed; this node polls without regard to others", "err", m.err, "skipped", skipped)
 		}
-	case exchange.HintControl:
-		p.suspendClaims()
-	case exchange.HintCheck:
-		p.verifyLeases(h.ID)
-	case exchange.HintJoined, exchange.HintLeft, exchange.HintHelp:
-		p.divisionHint(h)
+	}
+	p.core.Announced(now, m.sent, m.action, m.answer, m.err)
+}
+
+// reportEnded notes that a report has been stored, or failed: the next one will be.
+func (p *poller) reportEnded(m reported) {
+	p.core.Reported()
+	if m.err == nil || errors.Is(m.err, context.Canceled) { // the poller ends
+		return
+	}
+	if skipped, ok := p.logLimit.Allow("report " + p.Source.Name()); ok {
+		p.Logger.Warn("report of this node not stored; operators do not see its state", "err", m.err, "skipped", skipped)
 	}
 }
 
-// subscribedJitter keeps thousands of topics from polling at the same time when
-// their common subscription is restored.
-const subscribedJitter = 100 * time.Millisecond
+func (p *poller) orphansRemoved(m orphansRemoved) {
+	p.core.OrphansRemoved(m.removed)
+	switch {
+	case m.err != nil:
+		p.Logger.Warn("orphans not removed; retried later", "err", m.err)
+	case m.removed > 0:
+		p.Logger.Info("orphans removed", "count", m.removed)
+	}
+}
+
+func (p *poller) checkHealth(m CheckHealth, now time.Time) {
+	h := p.core.Health(now)
+	v := Health{
+		Topic: p.Source.Name(), Paused: h.Paused, Draining: h.Draining, Leases: h.Leases, Failures: h.Failures, Err: h.Err,
+		Role: h.Role, State: p.Describe(),
+	}
+	if p.guards.Limiter != nil {
+		v.Concurrency = p.core.Concurrency()
+	}
+	select {
+	case m.Answer <- v:
+	default: // the caller no longer waits
+	}
+}

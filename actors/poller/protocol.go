@@ -66,30 +66,6 @@ type Health struct {
 // CheckHealth requests a health snapshot. Answer has room for it.
 type CheckHealth struct{ Answer chan<- Health }
 
-func (p *poller) checkHealth(m CheckHealth) {
-	v := Health{Topic: p.Source.Name(), Paused: p.paused && !p.withheld, Draining: p.drain != nil}
-	if p.breaker != nil {
-		p.watchBreaker(time.Now())
-	}
-	v.State = p.Describe()
-	if p.limiter != nil {
-		v.Concurrency = p.concurrency
-	}
-	if p.division != nil {
-		v.Role = p.division.Role(time.Now())
-	}
-	for _, s := range p.streams {
-		v.Leases += len(s.held)
-		if s.failures > v.Failures && !s.waiting {
-			v.Failures, v.Err = s.failures, s.err
-		}
-	}
-	select {
-	case m.Answer <- v:
-	default: // the caller no longer waits
-	}
-}
-
 // Source provides a poller with leases. Package exchange has the contract of its
 // exchange.
 type Source interface {
@@ -118,4 +94,32 @@ type Hints interface {
 	// is refused. It reconnects by itself and delivers exchange.HintSubscribed
 	// whenever the subscription is (re)established.
 	Listen(ctx context.Context, sources []string, deliver func(exchange.Hint)) error
+}
+
+// Peeker is a Source that can report when its first timer is due at a fraction of
+// the cost of an exchange, because it batches the peeks of many topics.
+//
+// Peeking is a performance feature for nodes with many idle topics: the cost of
+// an idle poll drops by an order of magnitude (docs/decisions/0012-peeks.md). A
+// poller whose topic is idle peeks instead of claiming, and claims when the first
+// timer has changed. Topic.NoPeek switches it off; a Source that is no Peeker has
+// none.
+type Peeker interface {
+	// Peek changes nothing. Errors are those of Exchange.
+	Peek(ctx context.Context) (exchange.PeekReply, error)
+}
+
+// Announcer lets the nodes of a topic agree which of them polls it first, see package
+// division. It needs a Source that is a Peeker.
+type Announcer interface {
+	// Announce writes an announcement and returns the nodes that are announced.
+	Announce(ctx context.Context, a exchange.Announcement) (exchange.Announced, error)
+	// AskForHelp asks the announced nodes up to a rank to claim as well.
+	AskForHelp(ctx context.Context, rank int) error
+}
+
+// Reporter stores the state of a node for a topic, where operators read it without asking
+// the node. A life of 0 removes it.
+type Reporter interface {
+	Report(ctx context.Context, node string, state wakebelltype.NodeState, life time.Duration) error
 }

@@ -18,6 +18,7 @@ type runQueue struct {
 	ctx         context.Context
 	cancel      context.CancelCauseFunc
 	incarnation uint64
+	forwards    bool // leases are forwarded to a target
 
 	// restarting counts handlers that crashed and are not restarted yet.
 	restarting atomic.Int64
@@ -183,7 +184,7 @@ func (r *runQueue) oldestQueued() time.Time {
 	if r.next == len(r.ready) {
 		return time.Time{}
 	}
-	return r.ready[r.next].queued
+	return r.ready[r.next].core.Queued
 }
 
 // send sends a message while the incarnation lasts. Afterwards the message would

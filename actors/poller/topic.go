@@ -16,11 +16,9 @@ import (
 	"github.com/wakebell/wakebell/actors/eventfeed"
 	"github.com/wakebell/wakebell/actors/guard"
 	"github.com/wakebell/wakebell/actors/internal/host"
+	"github.com/wakebell/wakebell/actors/leasing"
 	"github.com/wakebell/wakebell/actors/records"
-	"github.com/wakebell/wakebell/internal/backoff"
 	"github.com/wakebell/wakebell/internal/loglimit"
-	"github.com/wakebell/wakebell/internal/sharding"
-	"github.com/wakebell/wakebell/messages/exchange"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
@@ -35,37 +33,18 @@ type Topic struct {
 
 	// HandleBatch is called instead of Handle if Batch.Size is above 0.
 	HandleBatch HandleBatch
-	Batch       Batch
 	Target      *Target // for Delivery.Forward; nil: leases cannot be forwarded
 
 	// ReadOverride reads the cluster-wide override of the topic's settings; nil:
 	// there is none. It is called at the start, after hints, when an answer of the source
-	// has another mark than the override, and every OverrideInterval.
+	// has another mark than the override, and every Policy.OverrideInterval.
 	ReadOverride func(context.Context) (ClusterOverride, error)
-	// OverrideInterval is about the interval without hints; 0: 5 min, and 1 min while
-	// limits by key are in force.
-	OverrideInterval time.Duration
 
+	leasing.Policy
 	// Settings can be changed while the topic runs. All but MaxLeaseAge and Flow must
 	// be above zero.
 	Settings // in force until they are changed
 	Paused   bool
-
-	DiscardRejects bool // rejected timers are removed instead of dead-lettered
-
-	// RetryOnLeaseExpiry lets the lease of a failed timer expire instead of
-	// settling it with a backoff.
-	RetryOnLeaseExpiry bool
-
-	// FinalErrors settles failures with exchange.Fail: they are not retried. Only
-	// the source of a queue supports that.
-	FinalErrors bool
-	// FinalCrashes does the same for panics, where leases do not expire.
-	FinalCrashes bool
-
-	// Window is for how long after an exchange with timers the next one waits, so
-	// that timers share it; see window.go. 0: it does not wait.
-	Window time.Duration
 
 	History  wakebelltype.HistoryPolicy // which attempts are recorded
 	NoCounts bool                       // nothing is counted in the source
@@ -76,7 +55,7 @@ type Topic struct {
 	// divided. Node is the name of this one.
 	Announcer Announcer
 	Node      string
-	// Reporter stores the state of this node for operators, see report.go; nil: nothing is
+	// Reporter stores the state of this node for operators, see leasing/reports.go; nil: nothing is
 	// stored.
 	Reporter Reporter
 
@@ -84,52 +63,30 @@ type Topic struct {
 
 	Adaptive *wakebelltype.Adaptive // lowers MaxConcurrent as the handler's latency requires; nil: fixed
 
-	// Group shares its bound of concurrency with the topic by Weight; nil: none. Then
-	// ShardGroup does with the shards of the topic, while Settings.Shards is above 1.
-	// GroupName is how operators know Group.
-	Group      *guard.Group
-	GroupName  string
-	Weight     int
-	ShardGroup *guard.Group
-
-	NoPeek     bool // switches the peeks off, see Peeker
-	NoPrefetch bool // switches the prefetch off, see prefetch.go
+	GroupName string // how operators know Policy.Group
 }
 
-// Settings are what of a topic can be changed while it runs. All but
-// MaxLeaseAge and Flow must be above zero.
-type Settings struct {
-	MaxConcurrent int           // handlers running at once
-	LeaseTTL      time.Duration // extended at a third of it while a handler runs
-	MaxLeaseAge   time.Duration // ends a handler that runs longer; 0: off
+// AutomaticWindow is the Policy.Window that follows the load.
+const AutomaticWindow = leasing.AutomaticWindow
 
-	// The idle backoff: from PollingInterval, doubled per empty poll, up to
-	// MaxPollingInterval.
-	PollingInterval, MaxPollingInterval time.Duration
+// What a topic is configured with and does not know itself is the core's.
+type (
+	// Settings can be changed while the topic runs.
+	Settings = leasing.Settings
+	// Retry says how failures of a handler are retried.
+	Retry = leasing.Retry
+	// Batch configures the calls of Topic.HandleBatch.
+	Batch = leasing.Batch
+	// ClusterOverride is what an operator has set for a topic on all nodes.
+	ClusterOverride = leasing.Override
+)
 
-	// Retry configures how failures of a handler are retried.
-	Retry Retry
-
-	// Flow bounds what all nodes claim together; the zero value does not.
-	Flow exchange.Flow
-
-	// Shards is the number of sources that share the settings; an override does not
-	// change it. 0: 1.
-	Shards int
-	// Part is the part of the limits over all nodes that the source has.
-	Part sharding.Part
-}
-
-// Public returns the settings as users set them.
-func (s Settings) Public() wakebelltype.Settings {
-	return wakebelltype.Settings{
-		MaxConcurrent: s.MaxConcurrent, LeaseTTL: s.LeaseTTL, MaxLeaseAge: s.MaxLeaseAge,
-		PollingInterval: s.PollingInterval, MaxPollingInterval: s.MaxPollingInterval,
-		RetryInitial: s.Retry.Initial, RetryLimit: s.Retry.Max, MaxAttempts: s.Retry.MaxFailures,
-		RateLimit: s.Flow.RateLimit, RatePer: s.Flow.RatePer, RateBurst: s.Flow.RateBurst, MaxInFlight: s.Flow.MaxInFlight, PerKey: s.Flow.PerKey,
-		KeyRateLimit: s.Flow.KeyRateLimit, KeyRatePer: s.Flow.KeyRatePer, KeyRateBurst: s.Flow.KeyRateBurst,
-	}
-}
+// What others wait for as long as the core does.
+const (
+	MaxPrefetchWait = leasing.MaxPrefetchWait
+	DrainGrace      = leasing.DrainGrace
+	DrainFlush      = leasing.DrainFlush
+)
 
 // Shared is what all incarnations of a poller share.
 type Shared struct {
@@ -139,9 +96,7 @@ type Shared struct {
 	State      atomic.Pointer[State]
 	Counters   counters.Topic
 	breakerNow atomic.Pointer[breakerStatus] // as last changed; nil: closed
-	breaker    *guard.Breaker                // outlives a poller's crash; only the poller uses it; nil: none
-	limiter    *guard.Limiter                // outlives a poller's crash; only the poller uses it; nil: none
-	share      *guard.Member                 // of Group or ShardGroup; only the poller uses it; nil: none
+	guards     leasing.Guards                // outlive a poller's crash; only the poller uses them
 	clockWatch *clockwatch.Watch             // shared by the topics of a shard
 	Feed       eventfeed.Feed                // collects events for watchers
 	Records    *records.Topic                // records attempts and counts; nil: nothing
@@ -168,10 +123,10 @@ func NewShared(t Topic, env *host.Env, dead *deadhook.Hook, watch *clockwatch.Wa
 	}
 	c.Feed.Topic = t.Source.Name()
 	if t.Breaker != nil {
-		c.breaker = guard.New(*t.Breaker, time.Now())
+		c.guards.Breaker = guard.New(*t.Breaker, time.Now())
 	}
 	if t.Adaptive != nil {
-		c.limiter = guard.NewLimiter(*t.Adaptive, time.Now())
+		c.guards.Limiter = guard.NewLimiter(*t.Adaptive, time.Now())
 	}
 	if watchable {
 		c.Feed.KeepEarly()
@@ -190,7 +145,7 @@ func (c *Shared) Describe() wakebelltype.NodeState {
 	if c.Group != nil {
 		n.Group, n.Weight = c.GroupName, c.Weight
 	}
-	if c.breaker != nil {
+	if c.guards.Breaker != nil {
 		n.Breaker = guard.Closed.String()
 	}
 	if b := c.breakerNow.Load(); b != nil {
@@ -210,48 +165,9 @@ func (t *Topic) logger(log *slog.Logger) *slog.Logger {
 	return log
 }
 
-// ofPart returns the settings of a source that has a part of the limits over all nodes, and
-// whether it must not claim timers. MaxConcurrent is shared by Topic.Group.
-func (s Settings) ofPart(part sharding.Part) (of Settings, withheld bool) {
-	if part == (sharding.Part{}) {
-		return s, false
-	}
-	inFlight := part.Share(s.Flow.MaxInFlight)
-	if part.Role == sharding.Resting {
-		return s, inFlight < 0 || s.Flow.RateLimit > 0
-	}
-	if slower := part.Slower(); s.Flow.RateLimit > 0 {
-		s.Flow.RateBurst = max(cmp.Or(s.Flow.RateBurst, s.Flow.RateLimit)/slower, 1)
-		s.Flow.RatePer *= time.Duration(slower)
-	}
-	if inFlight < 0 {
-		return s, true
-	}
-	s.Flow.MaxInFlight = inFlight
-	return s, false
-}
-
 // Change changes the settings in force; only the supervisor calls it.
 func (c *Shared) Change(do func(*State)) {
 	state := *c.State.Load()
 	do(&state)
 	c.State.Store(&state)
-}
-
-// Retry says how failures of a handler are retried.
-type Retry struct {
-	// Initial is the delay after the first failure; it doubles with each further
-	// failure, up to Max. Each delay has a jitter of ±20 %, so that timers that
-	// failed together are not retried together.
-	Initial, Max time.Duration
-
-	// MaxFailures is the failure after which a timer is dead-lettered; at least
-	// 1.
-	MaxFailures int
-}
-
-// delay is the delay before the retry that follows the given number of earlier
-// failures. random is in [0, 1).
-func (r Retry) delay(failures int, random float64) time.Duration {
-	return backoff.Jitter(backoff.Exponential(r.Initial, failures, r.Max), 0.2, random)
 }

@@ -1,0 +1,138 @@
+package leasing
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/wakebell/wakebell/actors/counters"
+	"github.com/wakebell/wakebell/messages/exchange"
+)
+
+// The arrays of a core are used again. What they have passed on would stay in
+// memory as long as the topic is open.
+func TestSettledLeasesAreNotRetained(t *testing.T) {
+	t.Parallel()
+	c, s := &Core{Config: Config{Counters: &counters.Topic{}}}, &Stream{}
+	var leases []*Lease
+	for range 3 {
+		leases = append(leases, &Lease{Lease: &exchange.Lease{}, Run: &run{}})
+		s.hold(leases[len(leases)-1])
+	}
+	for _, l := range leases {
+		c.Finished(start, l, Outcome{Kind: Released})
+	}
+	require.Len(t, s.toSettle, 3)
+	require.Equal(t, make([]*Lease, 3), s.held[:3])
+	settling := s.toSettle
+	f := &Flight{}
+	c.takeSettlements(s, f)
+	require.Len(t, f.Settling, 3)
+	require.Equal(t, make([]Verdict, 3), settling)
+}
+
+// mute does what a core wants and writes nothing down.
+type mute struct {
+	*world
+	flight *Flight
+	leases []Lease
+	runs   []run
+	n      int
+}
+
+func (m *mute) Open(int) {}
+
+func (m *mute) Send(f *Flight) { f.Sent, m.flight = m.now, f }
+
+func (m *mute) NewLease(claimed *exchange.Lease, _ time.Time) *Lease {
+	l := &m.leases[m.n]
+	l.Lease, l.Run = claimed, &m.runs[m.n]
+	m.n++
+	return l
+}
+
+func (m *mute) Push(*Lease)              {}
+func (m *mute) Tune(int, time.Duration)  {}
+func (m *mute) Tell(Availability, error) {}
+
+// idle returns a core whose first exchange has found nothing.
+func idle(t testing.TB) (*mute, *exchange.Reply) {
+	t.Helper()
+	m := &mute{world: &world{now: start}}
+	m.core = New(Config{
+		Effects: m, Counters: &counters.Topic{}, Guards: &Guards{}, Peeks: true,
+		Random: func() float64 { return 0.5 }, NewName: func() string { return "name" }, Topic: "t",
+	})
+	m.core.Start(m.now, Settings{MaxConcurrent: 100, LeaseTTL: time.Minute, PollingInterval: time.Second, MaxPollingInterval: time.Second}, false)
+	m.core.Advance(m.now)
+	require.NotNil(t, m.flight)
+	none := &exchange.Reply{Remaining: time.Minute, Next: -1}
+	m.answer(none)
+	return m, none
+}
+
+// answer answers the flight, if there is one.
+func (m *mute) answer(r *exchange.Reply) {
+	f := m.flight
+	if m.flight = nil; f == nil {
+		return
+	}
+	if r.Now = m.now; f.Peek {
+		m.core.Peeked(m.now, f, exchange.PeekReply{Now: m.now, Next: r.Next}, nil)
+	} else {
+		m.core.Answered(m.now, m.now, f, r)
+	}
+	m.core.Advance(m.now)
+}
+
+// TestStepsDoNotAllocate checks that a core allocates flights, and nothing for what it does
+// again and again: ticks, hints and the leases of a large exchange.
+func TestStepsDoNotAllocate(t *testing.T) { //nolint:paralleltest // allocations of other tests would count
+	m, none := idle(t)
+	require.Zero(t, testing.AllocsPerRun(1000, func() {
+		m.now = m.now.Add(time.Millisecond)
+		m.core.Tick()
+		m.core.Hint(m.now, exchange.Hint{Kind: exchange.HintDue, In: time.Hour, Sent: m.now})
+		m.core.Advance(m.now)
+	}), "ticks and hints")
+	m.now = m.now.Add(time.Second)
+	m.core.Advance(m.now)
+	require.NotNil(t, m.flight, "the poll is due")
+	m.answer(none)
+	require.LessOrEqual(t, testing.AllocsPerRun(1000, func() {
+		m.now = m.now.Add(2 * time.Second)
+		m.core.Tick()
+		m.core.Advance(m.now)
+		m.answer(none)
+	}), 1.0, "an idle poll allocates its flight")
+}
+
+// BenchmarkCore handles timers, of which exchanges bring some at a time.
+func BenchmarkCore(b *testing.B) {
+	for _, size := range []int{1, 100} {
+		b.Run(fmt.Sprintf("leases=%d", size), func(b *testing.B) {
+			m, _ := idle(b)
+			m.leases, m.runs = make([]Lease, size), make([]run, size)
+			reply := &exchange.Reply{Remaining: time.Minute, Next: 0, Leases: make([]exchange.Lease, size)}
+			for i := range reply.Leases {
+				reply.Leases[i] = exchange.Lease{ID: fmt.Sprint(i), Claims: 1}
+			}
+			m.core.Hint(m.now, exchange.Hint{Kind: exchange.HintDue, Sent: m.now})
+			b.ReportAllocs()
+			for b.Loop() {
+				m.now = m.now.Add(time.Millisecond)
+				m.core.Tick()
+				m.core.Advance(m.now)
+				m.n = 0
+				clear(m.leases)
+				m.answer(reply)
+				for i := range m.leases {
+					m.core.Finished(m.now, &m.leases[i], Outcome{})
+				}
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*size), "ns/timer")
+		})
+	}
+}

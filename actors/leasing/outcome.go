@@ -1,0 +1,32 @@
+package leasing
+
+import "time"
+
+// Outcome is the result of a delivery. The zero value is success.
+type Outcome struct {
+	Kind   OutcomeKind
+	Delay  time.Duration // FailedFor
+	Reason string        // the text of the error
+
+	// Of the call of user code, if it is measured for adaptive concurrency.
+	Took           time.Duration
+	Further, Small bool // as in guard.Sample
+}
+
+// OutcomeKind is what became of a delivery.
+type OutcomeKind uint8
+
+// Outcomes.
+const (
+	Succeeded     OutcomeKind = iota
+	Failed                    // retried after the topic's backoff
+	FailedFor                 // retried after Delay
+	Rejected                  // never retried
+	Undeliverable             // no handler can decode it
+	Crashed                   // panicked: not settled, due again when the lease expires
+	Released                  // returned as if never claimed
+	Skipped                   // its context ended before a handler began
+)
+
+// retries reports whether the outcome leads to a retry.
+func (o Outcome) retries() bool { return o.Kind == Failed || o.Kind == FailedFor }

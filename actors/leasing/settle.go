@@ -1,0 +1,134 @@
+package leasing
+
+import (
+	"errors"
+	"time"
+
+	"github.com/wakebell/wakebell/messages/exchange"
+	"github.com/wakebell/wakebell/wakebelltype"
+)
+
+// Finished takes the outcome of a lease's handler.
+func (c *Core) Finished(now time.Time, l *Lease, o Outcome) {
+	c.prefetch.countFinished(l, now)
+	if l.slot >= 0 { // otherwise it was ended as hung
+		l.stream.drop(l)
+		c.conclude(l, o, now)
+	}
+}
+
+// conclude turns a handler's outcome into a settlement, if it still applies.
+func (c *Core) conclude(l *Lease, o Outcome, now time.Time) {
+	switch cause := l.Run.Cause(); {
+	case o.Kind == Crashed:
+		c.Counters.Crashed.Add(1)
+		c.endedBy(l, now, wakebelltype.EventCrashed, o.Reason)
+		if cause == nil {
+			c.countOutcome(now, l, o)
+		}
+		if c.FinalCrashes && l.accepted() {
+			c.settle(l, o, now)
+		}
+	case l.settled:
+		// Settled by the handler itself, with Settle.
+	case l.refused != 0:
+		// Counted when the source refused it; the lease has another owner.
+	case errors.Is(cause, ErrDraining) && (o.Kind == Skipped || o.retries()):
+		c.release(l)
+	case o.Kind == Skipped:
+		// Its context ended before a handler began.
+	case o.Kind == Released && !errors.Is(cause, ErrLeaseLost):
+		c.release(l)
+	case errors.Is(cause, ErrLeaseLost) && (o.retries() || o.Kind == Released):
+		// Interrupted by the loss, which is not a failure. The timer is due
+		// again.
+	default:
+		c.settle(l, o, now)
+	}
+}
+
+// Settle settles a delivery while its handler continues, whose outcome is ignored then. The
+// result comes to Run.Settled, unless an error says that the lease is not held any more.
+func (c *Core) Settle(now time.Time, l *Lease, o Outcome) error {
+	if err := l.checkHeld(); err != nil {
+		return err
+	}
+	l.settled = true
+	l.confirmExtension(ErrSettled)
+	if !c.settle(l, o, now) { // left to its lease
+		l.Run.Settled(nil)
+		return nil
+	}
+	last := &l.stream.toSettle[len(l.stream.toSettle)-1]
+	last.awaited, l.stream.urgent = true, true
+	return nil
+}
+
+// settle queues the settlement of an outcome; false: it needs none.
+func (c *Core) settle(l *Lease, o Outcome, now time.Time) bool {
+	if o.Kind != Crashed { // conclude has recorded it
+		c.countOutcome(now, l, o)
+	}
+	took := now.Sub(l.deliveredAt)
+	if o.Kind == Failed && c.RetryOnLeaseExpiry {
+		c.Counters.Retried.Add(1)
+		c.Effects.Ended(l, End{Kind: wakebelltype.EventRetried, Why: o.Reason, Took: took, RetryIn: max(l.deadline.Sub(now), 0)})
+		return false
+	}
+	v := Verdict{Lease: l, Kind: exchange.Ack, Reason: o.Reason, Took: took}
+	switch o.Kind {
+	case Crashed: // where leases do not expire
+		v.Kind = exchange.Fail
+	case Failed, FailedFor:
+		c.retry(&v, o)
+	case Undeliverable:
+		v.Kind = exchange.DeadLetter
+	case Rejected:
+		v.Kind, v.rejected = exchange.DeadLetter, true
+		if c.DiscardRejects {
+			v.Kind = exchange.Ack
+			c.Counters.Discarded.Add(1)
+		}
+	}
+	if v.Kind == exchange.Fail {
+		c.Counters.Discarded.Add(1)
+	}
+	s := l.stream
+	s.toSettle = append(s.toSettle, v)
+	s.urgent = s.urgent || len(s.toSettle) >= maxClaim
+	s.settleBy = earlier(s.settleBy, l.deadline.Add(-c.LeaseTTL/3))
+	return true
+}
+
+// retry makes v the settlement of a failure.
+func (c *Core) retry(v *Verdict, o Outcome) {
+	if c.FinalErrors {
+		v.Kind = exchange.Fail
+		c.Counters.FinalErrors.Add(1)
+		return
+	}
+	v.Kind, v.Delay = exchange.Nack, o.Delay
+	if o.Kind == Failed {
+		v.Delay = c.Retry.delay(v.Lease.Failures, c.Random())
+	}
+	if v.Lease.Failures+1 >= c.Retry.MaxFailures {
+		v.Kind, v.failed = exchange.DeadLetter, true
+	}
+}
+
+// release returns a lease as if it had never been claimed.
+func (c *Core) release(l *Lease) {
+	l.stream.toSettle = append(l.stream.toSettle, Verdict{Lease: l, Kind: exchange.Release})
+	l.stream.urgent = true // another node may run it
+}
+
+// answer answers the handler that waits for the settlement.
+func (v *Verdict) answer() {
+	switch {
+	case !v.awaited:
+	case v.Lease.refused != 0:
+		v.Lease.Run.Settled(causeOf(v.Lease.refused))
+	default:
+		v.Lease.Run.Settled(nil)
+	}
+}

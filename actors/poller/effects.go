@@ -1,0 +1,165 @@
+package poller
+
+import (
+	"context"
+	"time"
+
+	"github.com/wakebell/wakebell/actors/division"
+	"github.com/wakebell/wakebell/actors/internal/host"
+	"github.com/wakebell/wakebell/actors/leasing"
+	"github.com/wakebell/wakebell/messages"
+	"github.com/wakebell/wakebell/messages/exchange"
+)
+
+// effects does what the core of a poller wants done. What it observes is in observer.go.
+type effects struct{ *poller }
+
+var _ leasing.Effects = effects{}
+
+// Open starts the goroutine that calls the source for a stream.
+func (p effects) Open(int) {
+	w := &wire{requests: make(chan *leasing.Flight, 1), toPoller: p.queue.toPoller}
+	p.wires = append(p.wires, w)
+	ctx, source, incarnation := p.queue.ctx, p.Source, p.incarnation
+	p.io.Go(func() { w.serve(ctx, source, incarnation) })
+}
+
+// Send passes a flight to its wire. The channel has room: a stream has one flight at most.
+func (p effects) Send(f *leasing.Flight) { p.wires[f.Stream()].requests <- f }
+
+// ReadOverride reads the override in the background.
+func (p effects) ReadOverride() {
+	ctx, read, tell, incarnation := p.queue.ctx, p.Topic.ReadOverride, p.queue.toPoller, p.incarnation
+	p.io.Go(func() {
+		override, err := host.Recovered("reading the override", func() (ClusterOverride, error) { return read(ctx) })
+		tell(overrideRead{incarnation: incarnation, override: override, err: err})
+	})
+}
+
+// announceTimeout bounds an announcement, because a drain waits for the last one.
+const announceTimeout = time.Second
+
+// Announce sends an announcement in the background.
+func (p effects) Announce(action exchange.AnnounceAction) {
+	ctx, tell, announcer, incarnation, sent := p.queue.ctx, p.queue.toPoller, p.Announcer, p.incarnation, time.Now()
+	a := exchange.Announcement{Action: action, Node: p.Node, Lease: division.Lease}
+	p.io.Go(func() {
+		ctx, cancel := context.WithTimeout(ctx, announceTimeout)
+		defer cancel()
+		answer, err := host.Recovered("announcing", func() (exchange.Announced, error) { return announcer.Announce(ctx, a) })
+		tell(announced{incarnation: incarnation, action: action, sent: sent, answer: answer, err: err})
+	})
+}
+
+// AskForHelp asks other nodes in the background. Without help they claim when their delay
+// has passed.
+func (p effects) AskForHelp(rank int) {
+	ctx, announcer, log := p.queue.ctx, p.Announcer, p.Logger
+	p.io.Go(func() {
+		ctx, cancel := context.WithTimeout(ctx, announceTimeout)
+		defer cancel()
+		if err := announcer.AskForHelp(ctx, rank); err != nil {
+			log.Debug("asking for help failed", "err", err)
+		}
+	})
+}
+
+const (
+	// reportLife is how long a report is valid.
+	reportLife = 3 * leasing.ReportEvery
+	// reportTimeout bounds a report, because a drain waits for the last one.
+	reportTimeout = time.Second
+)
+
+// Report stores the state of this node in the background, or removes it.
+func (p effects) Report(withdraw bool) {
+	life, state := reportLife, p.Feed.State()
+	if withdraw {
+		life = 0
+	}
+	ctx, tell, reporter, node, incarnation := p.queue.ctx, p.queue.toPoller, p.Reporter, p.Node, p.incarnation
+	p.io.Go(func() {
+		ctx, cancel := context.WithTimeout(ctx, reportTimeout)
+		defer cancel()
+		_, err := host.Recovered("reporting", func() (struct{}, error) { return struct{}{}, reporter.Report(ctx, node, state, life) })
+		tell(reported{incarnation, err})
+	})
+}
+
+// RemoveOrphans removes orphans in the background.
+func (p effects) RemoveOrphans() {
+	ctx, source, tell, incarnation := p.queue.ctx, p.Source, p.queue.toPoller, p.incarnation
+	p.io.Go(func() {
+		removed, err := host.Recovered("removing orphans", func() (int, error) { return source.RemoveOrphans(ctx) })
+		tell(orphansRemoved{incarnation: incarnation, removed: removed, err: err})
+	})
+}
+
+// Tell reports to the supervisor.
+func (p effects) Tell(a leasing.Availability, err error) {
+	shard := p.Source.Shard()
+	switch a {
+	case leasing.Available:
+		p.root.Send(p.parent, Available{shard})
+	case leasing.Unavailable:
+		p.root.Send(p.parent, Unavailable{shard, err})
+	case leasing.Unprobed:
+		p.root.Send(p.parent, Unprobed{shard})
+	}
+}
+
+// Drained answers the drain.
+func (p effects) Drained(unfinished []string, unsettled int) {
+	p.root.Send(p.drainer, &messages.TopicDrained{Topic: p.Source.Name(), Unfinished: unfinished, Unsettled: uint32(unsettled)})
+}
+
+// NewLease makes a lease with the context of its handler.
+func (p effects) NewLease(claimed *exchange.Lease, at time.Time) *leasing.Lease {
+	l := &lease{Delivery: Delivery{
+		Lease: *claimed, Topic: p.Name(), Claimed: at, LeaseTTL: p.core.LeaseTTL, MaxFailures: p.core.Retry.MaxFailures,
+	}, queue: p.queue}
+	l.lease, l.ctx.parent = l, p.queue.ctx
+	l.core.Lease, l.core.Run = &l.Lease, l
+	return &l.core
+}
+
+// Push gives a lease to the next free worker.
+func (p effects) Push(claimed *leasing.Lease) {
+	l := claimed.Run.(*lease)
+	l.Claimed = l.Activation.Add(claimed.Late)
+	if p.Feed.Collects() {
+		p.emitDelivered(l)
+	}
+	p.queue.push(l)
+}
+
+// Pushed ends a series of leases.
+func (p effects) Pushed(leases int) {
+	p.queue.pushed()
+	if !p.Feed.Collects() {
+		p.Feed.Miss(leases)
+	}
+}
+
+// TakeBack takes leases back that no worker has begun.
+func (p effects) TakeBack(n int) []*leasing.Lease {
+	unstarted := p.queue.takeLast(n)
+	leases := make([]*leasing.Lease, len(unstarted))
+	for i, l := range unstarted {
+		leases[i] = &l.core
+	}
+	return leases
+}
+
+// Oldest is when the first lease that no worker has begun was pushed.
+func (p effects) Oldest() time.Time { return p.queue.oldestQueued() }
+
+// Occupied is the number of slots that no worker can use now.
+func (p effects) Occupied() int {
+	return p.queue.vacant() + max(p.Batch.Size, 1)*int(p.queue.restarting.Load())
+}
+
+// Tune sets how many workers may run at once.
+func (p effects) Tune(concurrency int, batchWait time.Duration) {
+	p.queue.tune(concurrency, batchWait)
+}

@@ -1,0 +1,84 @@
+package poller
+
+import (
+	"context"
+	"time"
+
+	"github.com/wakebell/wakebell/actors/internal/host"
+	"github.com/wakebell/wakebell/actors/leasing"
+	"github.com/wakebell/wakebell/messages/exchange"
+)
+
+// wire calls the source for one stream of the core, in a goroutine of its own.
+type wire struct {
+	requests chan *leasing.Flight // capacity 1: a stream has one flight at most
+	toPoller func(message any)    // until the incarnation has ended
+}
+
+// exchanged is the reply to an exchange, or its failure.
+type exchanged struct {
+	incarnation uint64
+	flight      *leasing.Flight
+	reply       *exchange.Reply
+	err         error
+	received    time.Time // just after the source answered
+}
+
+// peeked is the answer to a peek.
+type peeked struct {
+	incarnation uint64
+	flight      *leasing.Flight
+	answer      exchange.PeekReply
+	err         error
+	received    time.Time
+}
+
+// serve calls the source until requests is closed. It owns no state: results go
+// to the poller as messages.
+func (w *wire) serve(ctx context.Context, source Source, incarnation uint64) {
+	for f := range w.requests {
+		f.Sent = time.Now()
+		if f.Peek {
+			answer, err := host.Recovered("peek", func() (exchange.PeekReply, error) { return source.(Peeker).Peek(ctx) })
+			w.toPoller(peeked{incarnation: incarnation, flight: f, answer: answer, err: err, received: time.Now()})
+			continue
+		}
+		reply, err := host.Recovered("exchange", func() (*exchange.Reply, error) {
+			return source.Exchange(ctx, &f.Request)
+		})
+		w.toPoller(exchanged{incarnation: incarnation, flight: f, reply: reply, err: err, received: time.Now()})
+	}
+}
+
+// exchangeAnswered passes the reply to an exchange on, or its failure.
+func (p *poller) exchangeAnswered(m exchanged, now time.Time) {
+	if m.err != nil {
+		p.core.Failed(now, m.flight, m.err)
+		return
+	}
+	p.sourceAnswered(m.flight.Sent, m.received, m.reply.Now, now)
+	p.core.Answered(now, m.received, m.flight, m.reply)
+}
+
+// peekAnswered passes the answer to a peek on.
+func (p *poller) peekAnswered(m peeked, now time.Time) {
+	if m.err == nil {
+		p.sourceAnswered(m.flight.Sent, m.received, m.answer.Now, now)
+	}
+	p.core.Peeked(now, m.flight, m.answer, m.err)
+}
+
+// sourceAnswered notes what an answer says about the source's clock, and logs a step of it.
+// No decision depends on that clock: leases expire by the local monotonic clock, and the
+// source decides what is due.
+func (p *poller) sourceAnswered(sent, received, source, now time.Time) {
+	p.Counters.LastExchange.Store(now.UnixNano())
+	if source.IsZero() {
+		return
+	}
+	p.clock = clock{source: source, local: now}
+	if step := p.clockWatch.Observe(sent, received, source); step != 0 {
+		p.Counters.ClockSteps.Add(1)
+		p.Logger.Warn("redis clock stepped; timers are early or late by as much", "by", step.Round(time.Millisecond))
+	}
+}

@@ -151,8 +151,12 @@ func (c *Core) removeOrphans(now time.Time) {
 	c.Effects.RemoveOrphans()
 }
 
-// OrphansRemoved notes that orphans have been removed, or could not be.
-func (c *Core) OrphansRemoved(removed int) {
+// OrphansRemoved notes what a sweep of orphans did, or the error for which it did nothing.
+func (c *Core) OrphansRemoved(swept exchange.Swept, err error) {
 	c.orphans.removing = false
-	c.Counters.OrphansRemoved.Add(int64(removed))
+	if err != nil {
+		return
+	}
+	c.Counters.OrphansRemoved.Add(int64(swept.Removed))
+	c.Counters.OrphansHeld.Store(swept.Held)
 }

@@ -140,18 +140,27 @@ func (p *poller) collectOrphans() {
 	p.collectingOrphans, p.orphansAt = true, time.Now()
 	ctx, source, tell, incarnation := p.queue.ctx, p.Source, p.queue.toPoller, p.incarnation
 	p.io.Go(func() {
-		removed, err := host.Recovered("heal", func() (int, error) { return source.RemoveOrphans(ctx) })
-		tell(orphansCollected{incarnation: incarnation, removed: removed, err: err})
+		swept, err := host.Recovered("heal", func() (exchange.Swept, error) { return source.RemoveOrphans(ctx) })
+		tell(orphansCollected{incarnation: incarnation, swept: swept, err: err})
 	})
 }
 
 func (p *poller) orphansCollected(m orphansCollected) {
 	p.collectingOrphans = false
-	p.Counters.OrphansRemoved.Add(int64(m.removed))
-	switch {
-	case m.err != nil:
+	p.Counters.OrphansRemoved.Add(int64(m.swept.Removed))
+	if m.err != nil {
 		p.Logger.Warn("orphans not removed; retried later", "err", m.err)
-	case m.removed > 0:
-		p.Logger.Info("orphans removed", "count", m.removed)
+		return
+	}
+	p.Counters.OrphansHeld.Store(m.swept.Held)
+	if m.swept.Removed > 0 {
+		p.Logger.Info("orphans removed", "count", m.swept.Removed)
+	}
+	if m.swept.Mended > 0 {
+		p.Logger.Warn("deadlines of messages were lost; these messages are delivered again", "count", m.swept.Mended)
+	}
+	if m.swept.Held > 0 { // repeated about every minute
+		p.Logger.Error("timers were lost; their payloads stay; wakebell repair shows what can be restored",
+			"key", m.swept.Key, "count", m.swept.Held, "payloads", m.swept.Of)
 	}
 }

@@ -103,7 +103,7 @@ type (
 	workerNeeded     struct{ incarnation uint64 } // there is a lease that no worker takes
 	orphansCollected struct {
 		incarnation uint64
-		removed     int
+		swept       exchange.Swept
 		err         error
 	}
 )

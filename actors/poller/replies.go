@@ -126,6 +126,9 @@ func (p *poller) reportDeadLetters(f *flight, r *exchange.Reply) {
 			b.Reason, b.Payload, took = v.reason, v.lease.Payload, v.took
 		}
 		p.Counters.DeadLettered.Add(1)
+		if b.Index < 0 && b.Reason == exchange.PayloadMissing {
+			p.Counters.PayloadsMissing.Add(1)
+		}
 		if skipped, ok := p.logLimit.Allow("dead " + p.Source.Name()); ok {
 			p.Logger.Warn("timer dead-lettered", "id", b.ID, "reason", b.Reason, "attempt", b.Claims, "entry", b.Entry, "skipped", skipped)
 		}
@@ -211,7 +214,7 @@ func (p *poller) plan(s *stream, f *flight, r *exchange.Reply) {
 		if p.pace.emptyPoll(r.Now) && p.division != nil {
 			p.division.Lost(time.Now(), f.overdue)
 		}
-		if next != 0 || r.OrphansRemoved > 0 || len(r.DeadLettered) > 0 {
+		if next != 0 || r.Healed > 0 || len(r.DeadLettered) > 0 {
 			p.emptyClaims = 0
 			break
 		}
@@ -220,10 +223,9 @@ func (p *poller) plan(s *stream, f *flight, r *exchange.Reply) {
 		next = backoff.Exponential(time.Millisecond, p.emptyClaims, p.MaxPollingInterval)
 		p.emptyClaims++
 	}
-	p.Counters.OrphansRemoved.Add(int64(r.OrphansRemoved))
 	p.head.claimAnswered(r)
 	p.pace.plan(sent, f.hintsSeen, r.Now, next, p.earlyLead(s, len(r.Leases), next))
-	if r.Orphans {
+	if r.Orphans || p.Counters.OrphansHeld.Load() > 0 {
 		p.collectOrphans()
 	}
 }

@@ -109,11 +109,12 @@ func (j *jointRound) repeatedly(failover bool, args ...string) (kills int) {
 			}
 		}
 	})
-	failAt := 2 + j.rng.IntN(3)
+	failAt := 1 + j.rng.IntN(3)
 	for try := 0; ; try++ {
 		require.Less(j, try, 100, "%v does not end", args)
 		if failover && try == failAt {
 			j.failOver()
+			failover = false
 		}
 		done, killed, log := j.command(between(j.rng, 100*time.Millisecond, 3*time.Second), args...)
 		switch {
@@ -121,6 +122,9 @@ func (j *jointRound) repeatedly(failover bool, args ...string) (kills int) {
 			kills++
 			j.tried()
 		case done:
+			if failover { // it was done before
+				j.failOver()
+			}
 			return kills
 		default:
 			require.Failf(j, "a command failed", "%v: %s", args, log)

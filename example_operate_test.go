@@ -187,6 +187,20 @@ func ExampleClient_AbortMove() {
 	_ = abort
 }
 
+// A key of a topic was deleted by hand: timers get back what is left of them.
+func ExampleClient_Repair() {
+	connect(func(ctx context.Context, c *wakebell.Client) {
+		_, err := Invoices.Schedule(ctx, c, Invoice{}, wakebell.In(time.Hour))
+		check(err)
+		would, err := c.Repair(ctx, Invoices.Name(), wakebelltype.RepairOptions{})
+		check(err)
+		fmt.Println(would.Restored, "to restore,", would.Missing, "without a payload")
+		_, err = c.Repair(ctx, Invoices.Name(), wakebelltype.RepairOptions{Apply: true, At: time.Now().Add(time.Hour)})
+		check(err)
+	})
+	// Output: 0 to restore, 0 without a payload
+}
+
 // A topic is written to a file, as a backup.
 func ExampleClient_ExportTopic() {
 	backup := func(ctx context.Context, client *wakebell.Client, file io.Writer) error {

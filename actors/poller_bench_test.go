@@ -56,9 +56,11 @@ type endlessSource struct {
 	done          chan struct{}
 }
 
-func (*endlessSource) Name() string                               { return "endless" }
-func (*endlessSource) Shard() string                              { return "" }
-func (*endlessSource) RemoveOrphans(context.Context) (int, error) { return 0, nil }
+func (*endlessSource) Name() string  { return "endless" }
+func (*endlessSource) Shard() string { return "" }
+func (*endlessSource) RemoveOrphans(context.Context) (exchange.Swept, error) {
+	return exchange.Swept{}, nil
+}
 
 func (s *endlessSource) Exchange(_ context.Context, r *exchange.Request) (*exchange.Reply, error) {
 	s.mu.Lock()

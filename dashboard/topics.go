@@ -81,7 +81,7 @@ type totals struct {
 	Behind []wakebelltype.Overview // with due timers, the latest first
 	Paused []wakebelltype.Overview
 	Dead   []wakebelltype.Overview // with dead letters, the most first
-	Faults []wakebelltype.Overview // that cannot be read
+	Faults []wakebelltype.Overview // that cannot be read, or have lost data
 	Lost   error                   // why topics are missing; nil: none are
 }
 
@@ -139,7 +139,7 @@ func (t *totals) add(o wakebelltype.Overview) {
 	if s.Dead > 0 {
 		t.Dead = append(t.Dead, o)
 	}
-	if o.Err != nil {
+	if o.Err != nil || o.Damage != "" {
 		t.Faults = append(t.Faults, o)
 	}
 }

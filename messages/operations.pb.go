@@ -358,7 +358,9 @@ type TopicOverview struct {
 	Division []string `protobuf:"bytes,7,rep,name=division,proto3" json:"division,omitempty"`
 	// What nodes have reported, sorted by node; see NodeState. Only nodes with a circuit
 	// breaker, adaptive concurrency, a group or limits over all nodes report.
-	Reports       []*NodeReport `protobuf:"bytes,8,rep,name=reports,proto3" json:"reports,omitempty"`
+	Reports []*NodeReport `protobuf:"bytes,8,rep,name=reports,proto3" json:"reports,omitempty"`
+	// What of the data of the topic was lost, in words; empty: nothing is known to be.
+	Damage        string `protobuf:"bytes,9,opt,name=damage,proto3" json:"damage,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -447,6 +449,13 @@ func (x *TopicOverview) GetReports() []*NodeReport {
 		return x.Reports
 	}
 	return nil
+}
+
+func (x *TopicOverview) GetDamage() string {
+	if x != nil {
+		return x.Damage
+	}
+	return ""
 }
 
 // NodeReport is what a node has last reported of its state for a topic.
@@ -6870,7 +6879,7 @@ const file_messages_operations_proto_rawDesc = "" +
 	"\x13GetOverviewsRequest\x12\x16\n" +
 	"\x06topics\x18\x01 \x03(\tR\x06topics\"J\n" +
 	"\x14GetOverviewsResponse\x122\n" +
-	"\x06topics\x18\x01 \x03(\v2\x1a.wakebell.v1.TopicOverviewR\x06topics\"\xb0\x02\n" +
+	"\x06topics\x18\x01 \x03(\v2\x1a.wakebell.v1.TopicOverviewR\x06topics\"\xc8\x02\n" +
 	"\rTopicOverview\x12\x14\n" +
 	"\x05topic\x18\x01 \x01(\tR\x05topic\x12-\n" +
 	"\x05stats\x18\x02 \x01(\v2\x17.wakebell.v1.TopicStatsR\x05stats\x123\n" +
@@ -6879,7 +6888,8 @@ const file_messages_operations_proto_rawDesc = "" +
 	"\x05nodes\x18\x05 \x01(\x11R\x05nodes\x12\x16\n" +
 	"\x06shards\x18\x06 \x01(\rR\x06shards\x12\x1a\n" +
 	"\bdivision\x18\a \x03(\tR\bdivision\x121\n" +
-	"\areports\x18\b \x03(\v2\x17.wakebell.v1.NodeReportR\areports\"N\n" +
+	"\areports\x18\b \x03(\v2\x17.wakebell.v1.NodeReportR\areports\x12\x16\n" +
+	"\x06damage\x18\t \x01(\tR\x06damage\"N\n" +
 	"\n" +
 	"NodeReport\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\tR\x04node\x12,\n" +

@@ -37,7 +37,7 @@ func (c *Client) Overview(ctx context.Context, topics ...string) ([]wakebelltype
 			of := wakebelltype.Overview{
 				Topic: t.GetTopic(), Stats: wire.StatsOf(t.GetStats()), Control: wire.ControlOf(t.GetControl()),
 				Nodes: int(t.GetNodes()), Shards: int(max(t.GetShards(), 1)), Division: t.GetDivision(),
-				Reports: wire.ReportsOf(t.GetReports()),
+				Reports: wire.ReportsOf(t.GetReports()), Damage: t.GetDamage(),
 			}
 			if t.GetFault() != nil {
 				of.Err = wakebell.AnswerError(t.GetFault())

@@ -38,6 +38,7 @@ const (
 	AuditTopicReshard    AuditOperation = "topic.reshard"
 	AuditTopicImport     AuditOperation = "topic.import"
 	AuditTopicMove       AuditOperation = "topic.move"
+	AuditTopicRepair     AuditOperation = "topic.repair"
 	AuditTopicRedrive    AuditOperation = "topic.redrive"
 	AuditTopicDeleteDead AuditOperation = "topic.delete_dead"
 

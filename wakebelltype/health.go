@@ -26,6 +26,7 @@ type Counters struct {
 	Lost           int64 `json:"lost"`            // leases that expired before they were settled or extended
 	Hung           int64 `json:"hung"`            // handlers ended by the maximum lease age
 	OrphansRemoved int64 `json:"orphans_removed"` // entries without a timer that were removed
+	OrphansHeld    int64 `json:"orphans_held"`    // payloads without a timer that stay, because timers were lost; 0: none
 	Exchanges      int64 `json:"exchanges"`       // replies
 	Empty          int64 `json:"empty"`           // polls that found nothing and settled and extended nothing
 	Peeks          int64 `json:"peeks"`           // polls that found nothing new without an exchange
@@ -38,6 +39,7 @@ type Counters struct {
 
 	Repeated         int64 `json:"repeated"`          // of Delivered, those that are not the first attempt
 	Rejected         int64 `json:"rejected"`          // of DeadLettered, those that the handler rejected
+	PayloadsMissing  int64 `json:"payloads_missing"`  // of DeadLettered, those that were due without a payload in Redis
 	RejectedAcks     int64 `json:"rejected_acks"`     // of Acked, those that the handler rejected under DiscardRejected
 	HeartbeatsFailed int64 `json:"heartbeats_failed"` // extensions of leases that failed, were too late, or were not sent in time
 	PrefetchReturned int64 `json:"prefetch_returned"` // prefetched leases that were returned, because no handler was free

@@ -96,6 +96,10 @@ type Overview struct {
 	// of the breaker about a second. Other nodes report nothing.
 	Reports []NodeReport `json:"reports"`
 
+	// Damage says what of the data of the topic was lost, as after a key was deleted by hand;
+	// empty: nothing is known to be. Client.Repair shows what can be restored.
+	Damage string `json:"damage"`
+
 	// Err reports what could not be read; that part is zero. Causes are a key of
 	// another type, or settings that were written by hand.
 	Err error `json:"-"`

@@ -17,7 +17,7 @@ type Topic struct {
 	Superseded, Cancelled, Lost, Hung, OrphansRemoved, Exchanges, Empty, Peeks, Errors,
 	HookCalls, HookSkipped, HookPanics, Incarnations, ClockSteps, LastExchange,
 	Repeated, Rejected, RejectedAcks, FinalErrors, HeartbeatsFailed, PrefetchReturned, HandlerRestarts, Held, Throttled, KeyThrottled, BreakerOpen, BreakerOpened, Concurrency,
-	FallbackDelivered, HelpRequests, Started, Lateness, MaxLateness atomic.Int64
+	OrphansHeld, PayloadsMissing, FallbackDelivered, HelpRequests, Started, Lateness, MaxLateness atomic.Int64
 
 	Role atomic.Pointer[string] // in the division of the topic; nil: none
 }
@@ -31,6 +31,8 @@ func (c *Topic) Snapshot() wakebelltype.Counters {
 		Rejected:     c.Rejected.Load(),
 		RejectedAcks: c.RejectedAcks.Load(),
 
+		PayloadsMissing: c.PayloadsMissing.Load(),
+
 		Delivered:      c.Delivered.Load(),
 		Acked:          c.Acked.Load(),
 		Retried:        c.Retried.Load(),
@@ -43,6 +45,7 @@ func (c *Topic) Snapshot() wakebelltype.Counters {
 		Lost:           c.Lost.Load(),
 		Hung:           c.Hung.Load(),
 		OrphansRemoved: c.OrphansRemoved.Load(),
+		OrphansHeld:    c.OrphansHeld.Load(),
 		Exchanges:      c.Exchanges.Load(),
 		Empty:          c.Empty.Load(),
 		Peeks:          c.Peeks.Load(),

@@ -75,6 +75,9 @@ func (c *Core) reportDeadLetters(f *Flight, r *exchange.Reply) {
 			d.Reason, d.Payload, took = v.Reason, v.Lease.Payload, v.Took
 		}
 		c.Counters.DeadLettered.Add(1)
+		if d.Index < 0 && d.Reason == exchange.PayloadMissing {
+			c.Counters.PayloadsMissing.Add(1)
+		}
 		c.Effects.DeadLettered(d, took)
 	}
 }
@@ -125,10 +128,9 @@ func (c *Core) plan(now time.Time, f *Flight, r *exchange.Reply) {
 	case f.Request.Want > 0:
 		next = c.planAfterNone(now, f, r, next)
 	}
-	c.Counters.OrphansRemoved.Add(int64(r.OrphansRemoved))
 	c.head.claimAnswered(r)
 	c.pace.plan(sent, f.hintsSeen, r.Now, next, c.earlyLead(f.stream, len(r.Leases), next))
-	if r.Orphans {
+	if r.Orphans || c.orphans.held {
 		c.removeOrphans(now)
 	}
 }
@@ -142,7 +144,7 @@ func (c *Core) planAfterNone(now time.Time, f *Flight, r *exchange.Reply, next t
 	if c.pace.emptyPoll(r.Now) && c.divider.Member != nil {
 		c.divider.Lost(now, f.overdue)
 	}
-	if next != 0 || r.OrphansRemoved > 0 || len(r.DeadLettered) > 0 {
+	if next != 0 || r.Healed > 0 || len(r.DeadLettered) > 0 {
 		c.emptyClaims = 0
 		return next
 	}

@@ -90,8 +90,8 @@ func (p effects) Report(withdraw bool) {
 func (p effects) RemoveOrphans() {
 	ctx, source, tell, incarnation := p.queue.ctx, p.Source, p.queue.toPoller, p.incarnation
 	p.io.Go(func() {
-		removed, err := host.Recovered("removing orphans", func() (int, error) { return source.RemoveOrphans(ctx) })
-		tell(orphansRemoved{incarnation: incarnation, removed: removed, err: err})
+		swept, err := host.Recovered("removing orphans", func() (exchange.Swept, error) { return source.RemoveOrphans(ctx) })
+		tell(orphansRemoved{incarnation: incarnation, swept: swept, err: err})
 	})
 }
 

@@ -72,7 +72,7 @@ type (
 	}
 	orphansRemoved struct {
 		incarnation uint64
-		removed     int
+		swept       exchange.Swept
 		err         error
 	}
 )
@@ -319,12 +319,20 @@ func (p *poller) reportEnded(m reported) {
 }
 
 func (p *poller) orphansRemoved(m orphansRemoved) {
-	p.core.OrphansRemoved(m.removed)
-	switch {
-	case m.err != nil:
+	p.core.OrphansRemoved(m.swept, m.err)
+	if m.err != nil {
 		p.Logger.Warn("orphans not removed; retried later", "err", m.err)
-	case m.removed > 0:
-		p.Logger.Info("orphans removed", "count", m.removed)
+		return
+	}
+	if m.swept.Removed > 0 {
+		p.Logger.Info("orphans removed", "count", m.swept.Removed)
+	}
+	if m.swept.Mended > 0 {
+		p.Logger.Warn("deadlines of messages were lost; these messages are delivered again", "count", m.swept.Mended)
+	}
+	if m.swept.Held > 0 { // repeated about every minute
+		p.Logger.Error("timers were lost; their payloads stay; wakebell repair shows what can be restored",
+			"key", m.swept.Key, "count", m.swept.Held, "payloads", m.swept.Of)
 	}
 }
 

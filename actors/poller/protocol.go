@@ -82,9 +82,10 @@ type Source interface {
 	// unknown, and the poller sends the same request again.
 	Exchange(ctx context.Context, req *exchange.Request) (*exchange.Reply, error)
 
-	// RemoveOrphans removes the remains of timers that no longer exist. It is called after
-	// a reply with Orphans set, and bounds its own work.
-	RemoveOrphans(ctx context.Context) (removed int, err error)
+	// RemoveOrphans removes the remains of timers that no longer exist, unless there are so
+	// many that timers must have been lost. It is called after a reply with Orphans set, and
+	// about every minute after it has left some. It bounds its own work.
+	RemoveOrphans(ctx context.Context) (exchange.Swept, error)
 }
 
 // Hints make pollers poll sooner than planned.

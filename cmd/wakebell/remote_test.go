@@ -162,7 +162,7 @@ func TestTokensAreChangedWhileTheNodeRuns(t *testing.T) {
 func TestCommandsThatNeedRedisRefuseRemote(t *testing.T) {
 	t.Parallel()
 	b := &bundle{t: t, topic: "x"}
-	for _, command := range []string{"node -t x", "beat", "bench", "demo", "topics export x", "topics import", "topics move x --abort"} {
+	for _, command := range []string{"node -t x", "beat", "bench", "demo", "topics export x", "topics import", "topics move x --abort", "repair x"} {
 		code, _, stderr := b.plainly(append([]string{"--remote", "127.0.0.1:1"}, strings.Fields(command)...)...)
 		require.Equal(t, cli.ExitUsage, code, command)
 		require.Contains(t, stderr, "needs Redis itself: give --redis instead of --remote", command)

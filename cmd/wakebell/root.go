@@ -43,8 +43,8 @@ statistics and the dashboard read from replicas.
   embedded    a server inside this process, to try Wakebell out
 Prefer the variable for a password: other users can read a command line.
 
-All commands except demo, node, beat, bench and topics export, import and move also
-work without access to Redis: --remote or WAKEBELL_REMOTE names a listening node as host:port. The
+All commands except demo, node, beat, bench, repair and topics export, import and move
+also work without access to Redis: --remote or WAKEBELL_REMOTE names a listening node as host:port. The
 connection uses TLS, on loopback only if a TLS flag is given; tls://host:port
 and plain://host:port choose explicitly. --token-file names the file with the
 token to present.

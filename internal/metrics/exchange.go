@@ -104,7 +104,7 @@ type Source interface {
 	Name() string
 	Shard() string
 	Exchange(ctx context.Context, req *exchange.Request) (*exchange.Reply, error)
-	RemoveOrphans(ctx context.Context) (removed int, err error)
+	RemoveOrphans(ctx context.Context) (exchange.Swept, error)
 }
 
 // peeker is a Source that can be peeked at.

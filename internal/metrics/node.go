@@ -40,8 +40,8 @@ type Outage struct {
 // observers are the instruments that a Node reports.
 type observers struct {
 	consumed, settled, lost, heartbeats, prefetched, throttled, keyThrottled, fallback, help,
-	opened, handlers, pollers, dead, reconnects, steps, records metric.Int64ObservableCounter
-	breaker, concurrency, role, held, outage, due, pending, deadStored, nodes,
+	opened, handlers, pollers, dead, missing, orphans, reconnects, steps, records metric.Int64ObservableCounter
+	breaker, concurrency, role, held, kept, outage, due, pending, deadStored, nodes,
 	depth, inFlight, queueDead metric.Int64ObservableGauge
 	oldest, age, gateHeld metric.Float64ObservableGauge
 }
@@ -53,7 +53,8 @@ func newObservers(m metric.Meter) *observers {
 		prefetched: prefetched.observableCounter(m), throttled: throttled.observableCounter(m), keyThrottled: keyThrottled.observableCounter(m),
 		fallback: byFallbacks.observableCounter(m), help: helpRequests.observableCounter(m),
 		handlers: handlerRestarts.observableCounter(m),
-		pollers:  pollerRestarts.observableCounter(m), dead: deadAdded.observableCounter(m),
+		pollers:  pollerRestarts.observableCounter(m), dead: deadAdded.observableCounter(m), missing: deadMissing.observableCounter(m),
+		orphans: orphansRemoved.observableCounter(m), kept: orphansHeld.observableGauge(m),
 		reconnects: reconnects.observableCounter(m), steps: clockSteps.observableCounter(m),
 		records: recordsFailed.observableCounter(m),
 		breaker: breakerOpen.observableGauge(m), opened: breakerOpened.observableCounter(m),
@@ -69,7 +70,7 @@ func newObservers(m metric.Meter) *observers {
 func (o *observers) all() []metric.Observable {
 	return []metric.Observable{
 		o.breaker, o.opened, o.concurrency, o.role,
-		o.consumed, o.settled, o.lost, o.heartbeats, o.prefetched, o.throttled, o.keyThrottled, o.fallback, o.help, o.handlers, o.pollers, o.dead, o.reconnects, o.steps, o.records,
+		o.consumed, o.settled, o.lost, o.heartbeats, o.prefetched, o.throttled, o.keyThrottled, o.fallback, o.help, o.handlers, o.pollers, o.dead, o.missing, o.orphans, o.kept, o.reconnects, o.steps, o.records,
 		o.held, o.outage, o.due, o.pending, o.deadStored, o.nodes, o.depth, o.inFlight, o.queueDead,
 		o.oldest, o.age, o.gateHeld,
 	}
@@ -174,7 +175,7 @@ func (m *Metrics) observePollers(to metric.Observer, o *observers, n *Node) {
 		all.with(o.consumed, t, attempt.String("first"), c.Delivered-c.Repeated)
 		all.with(o.consumed, t, attempt.String("repeated"), c.Repeated)
 		for how, n := range map[string]int64{
-			"ack": c.Acked - c.RejectedAcks, "retry": c.Retried, "dead": c.DeadLettered - c.Rejected, "rejected": c.Rejected,
+			"ack": c.Acked - c.RejectedAcks, "retry": c.Retried, "dead": c.DeadLettered - c.Rejected - c.PayloadsMissing, "rejected": c.Rejected,
 			"discarded": c.Discarded, "released": c.Released, "crashed": c.Crashed, "superseded": c.Superseded,
 			"cancelled": c.Cancelled, "lease_lost": c.Lost, "hung": c.Hung,
 		} {
@@ -183,7 +184,7 @@ func (m *Metrics) observePollers(to metric.Observer, o *observers, n *Node) {
 		for i, n := range map[metric.Int64Observable]int64{
 			o.lost: c.Lost, o.heartbeats: c.HeartbeatsFailed, o.prefetched: c.PrefetchReturned, o.throttled: c.Throttled,
 			o.keyThrottled: c.KeyThrottled, o.fallback: c.FallbackDelivered, o.help: c.HelpRequests,
-			o.handlers: c.HandlerRestarts, o.pollers: c.Restarts, o.dead: c.DeadLettered, o.held: c.Held,
+			o.handlers: c.HandlerRestarts, o.pollers: c.Restarts, o.dead: c.DeadLettered, o.missing: c.PayloadsMissing, o.orphans: c.OrphansRemoved, o.kept: c.OrphansHeld, o.held: c.Held,
 			o.breaker: c.BreakerOpen, o.opened: c.BreakerOpened, o.concurrency: c.Concurrency,
 		} {
 			all.add(i, t, n)

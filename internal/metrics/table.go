@@ -160,9 +160,12 @@ var (
 	sent              = counter(clients, "messaging.client.sent.messages", "{message}", "Timers that were scheduled, and messages that were published.", system, operation, destination).or(errorType)
 	operationDuration = histogram(clients, "messaging.client.operation.duration", "s", "Duration of calls that schedule or publish, retries included.", seconds, system, operation, destination).or(errorType)
 
-	deadAdded    = counter(dead, "wakebell.dead_letters.added", "{timer}", "Timers that the node dead-lettered.", destination)
-	deadRedriven = counter(dead, "wakebell.dead_letters.redriven", "{timer}", "Dead letters that this process made timers again.", destination)
-	deadDeleted  = counter(dead, "wakebell.dead_letters.deleted", "{timer}", "Dead letters that this process deleted.", destination)
+	deadAdded      = counter(dead, "wakebell.dead_letters.added", "{timer}", "Timers that the node dead-lettered.", destination)
+	deadMissing    = counter(dead, "wakebell.dead_letters.payload_missing", "{timer}", "Of the timers that the node dead-lettered, those that were due and had no payload in Redis.", destination)
+	orphansRemoved = counter(dead, "wakebell.orphans.removed", "{entry}", "Payloads, lease records and keys without a timer that the node removed.", destination)
+	orphansHeld    = gauge(dead, "wakebell.orphans.held", "{payload}", "Payloads without a timer that the node leaves, because so many have none that timers were lost; 0: none.", destination)
+	deadRedriven   = counter(dead, "wakebell.dead_letters.redriven", "{timer}", "Dead letters that this process made timers again.", destination)
+	deadDeleted    = counter(dead, "wakebell.dead_letters.deleted", "{timer}", "Dead letters that this process deleted.", destination)
 
 	queueDepth      = gauge(queues, "wakebell.queue.depth", "{message}", "Messages that wait in a queue of the node.", destination)
 	queueInFlight   = gauge(queues, "wakebell.queue.in_flight", "{message}", "Messages that are being handled.", destination)

@@ -146,6 +146,10 @@ type Refusal struct {
 	Reason RefusalReason
 }
 
+// PayloadMissing is the reason of the dead letter of a timer that was due and had no
+// payload in the source: a claim makes it.
+const PayloadMissing = "payload missing"
+
 // DeadLettered identifies a timer that the exchange dead-lettered.
 type DeadLettered struct {
 	Index int       // in Request.Settle; -1 if the claim dead-lettered the timer
@@ -192,6 +196,19 @@ type Request struct {
 	Control string
 }
 
+// Swept is the result of a sweep of a source.
+type Swept struct {
+	// Removed is the number of remains of timers that were removed.
+	Removed int
+	// Held is about how many payloads without a timer stay, because they are so many that
+	// their timers must have been lost; 0: none. Of is the number of payloads.
+	Held, Of int64
+	Key      string // that has the payloads that stay
+	// Mended is the number of messages of a queue whose deadlines were lost, and which have
+	// new ones.
+	Mended int
+}
+
 // Reply answers a Request.
 type Reply struct {
 	// Now is the source's clock when it answered, also if it repeats an answer.
@@ -232,10 +249,11 @@ type Reply struct {
 	// whenever they do.
 	Control string
 
-	// Healed counts entries without a payload that the claim removed.
-	OrphansRemoved int
+	// Healed counts timers with an instant of minus infinity, which the claim corrected.
+	Healed int
 
 	// Orphans reports that there are payloads or lease records without a timer;
-	// RemoveOrphans removes them. Only an exchange that found nothing due checks this.
+	// RemoveOrphans removes them, unless they are too many. Only an exchange that found
+	// nothing due checks this.
 	Orphans bool
 }

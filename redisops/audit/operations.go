@@ -44,6 +44,7 @@ var Operations = []Operation{
 	{Name: wakebelltype.AuditTopicReshard, Request: "ReshardTopicRequest"},
 	{Name: wakebelltype.AuditTopicImport},
 	{Name: wakebelltype.AuditTopicMove},
+	{Name: wakebelltype.AuditTopicRepair, merged: sameName},
 	{Name: wakebelltype.AuditTopicRedrive, Request: "RedriveDeadLettersRequest", merged: sameName},
 	{Name: wakebelltype.AuditTopicDeleteDead, Request: "DeleteDeadLettersRequest", merged: sameName},
 	{Name: wakebelltype.AuditTopicSchedule, Request: "RecordChangeRequest", reported: true},

@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -147,6 +148,8 @@ func TestDiagnoseFindsFaults(t *testing.T) {
 		{"orphans", do("HSET", f.key.Payloads, "gone", "x"), "orphans", wakebelltype.GradeWarn, "1 payloads without a timer", do("HDEL", f.key.Payloads, "gone")},
 		{"records", do("HSET", f.key.Leases, "gone", "x"), "orphans", wakebelltype.GradeWarn, "1 lease records without", do("HDEL", f.key.Leases, "gone")},
 		{"bare", do("ZADD", f.key.Timeline, "9e9", "bare"), "orphans", wakebelltype.GradeWarn, "1 timers without a payload", do("ZREM", f.key.Timeline, "bare")},
+		{"lost timers", f.many(t, "HSET", f.key.Payloads), "orphans", wakebelltype.GradeBad, "101 payloads without a timer", f.many(t, "HDEL", f.key.Payloads)},
+		{"lost payloads", f.many(t, "ZADD", f.key.Timeline), "orphans", wakebelltype.GradeBad, "101 timers without a payload", f.many(t, "ZREM", f.key.Timeline)},
 		{"type", do("SET", f.key.Dead, "x"), "types", wakebelltype.GradeBad, "holds a string, want stream", func() {}},
 		{"no sweep", func() {}, "orphans", wakebelltype.GradeGood, "none", do("DEL", f.key.Dead)},
 		{"wrong payloads", func() { do("RENAME", f.key.Payloads, "kept")(); do("SET", f.key.Payloads, "x")() }, "orphans", wakebelltype.GradeUnknown, "wrong type", func() { do("DEL", f.key.Payloads)(); do("RENAME", "kept", f.key.Payloads)() }},
@@ -161,6 +164,24 @@ func TestDiagnoseFindsFaults(t *testing.T) {
 		require.Contains(t, found.Found, c.says, c.name)
 		require.Equal(t, keys, f.everything(t), "%s: the fault is found, not removed", c.name)
 		c.repair()
+	}
+}
+
+// many returns a function that adds 101 entries to a key, or removes them.
+func (f *fixture) many(t *testing.T, command, key string) func() {
+	return func() {
+		args := []any{command, key}
+		for i := range 101 {
+			switch id := fmt.Sprint("id", i); command {
+			case "HSET":
+				args = append(args, id, "x")
+			case "ZADD":
+				args = append(args, "9e9", id)
+			default:
+				args = append(args, id)
+			}
+		}
+		require.NoError(t, f.rdb.Do(t.Context(), args...).Err())
 	}
 }
 

@@ -43,6 +43,7 @@ var (
 	toDivide    = purpose{wakebelltype.GradeWarn, "nodes that handle the same topic compete for its timers"}
 	toReport    = purpose{wakebelltype.GradeWarn, "topics and stats do not show what nodes report, such as open circuit breakers"}
 	toAudit     = purpose{wakebelltype.GradeWarn, "operations are missing in the audit"}
+	toRepair    = purpose{wakebelltype.GradeWarn, "the check of orphans and wakebell repair fail"}
 	toRemove    = purpose{wakebelltype.GradeWarn, "cancelling or forgetting all of a topic fails"}
 )
 
@@ -117,6 +118,7 @@ func (p *topicExam) needed() []right {
 		add(toAudit, p.Audit.Key(), []string{"TYPE"}, []string{"XADD", "no id", "x", "x"}, []string{"XRANGE", "1-1", "0-1"},
 			[]string{"XREVRANGE", "0-1", "1-1"}, []string{"XDEL", "0-0"})
 	}
+	add(toRepair, k.Timeline, []string{"ZSCAN", "no cursor"})
 	add(toRemove, unused, []string{"UNLINK"})
 	return append(all,
 		right{purpose: toHint, command: "SUBSCRIBE", key: k.Hint, untried: true},

@@ -135,14 +135,25 @@ func (p *topicExam) orders(ctx context.Context) {
 	}
 }
 
+// What to do about orphans.
+const (
+	orphansFew  = "nothing if few: nodes remove them, and dead-letter timers without a payload. If they return, find the program that writes or deletes keys directly"
+	orphansMany = "a key was deleted or evicted: nodes leave payloads without a timer. Run wakebell repair, which shows first what it restores"
+)
+
 // orphans looks for payloads and records without a timer, and for timers without a
 // payload.
 func (p *topicExam) orphans(ctx context.Context) {
 	var found []string
-	all := true
+	all, grade, do := true, wakebelltype.GradeWarn, orphansFew
+	lost := func(n, of int) {
+		if layout.Excessive(int64(n), int64(of)) {
+			grade, do = wakebelltype.GradeBad, orphansMany
+		}
+	}
 	for _, hash := range []struct{ key, what string }{{p.keys.Payloads, "payloads"}, {p.keys.Leases, "lease records"}, {p.keys.TimerKeys, "keys of timers"}} {
 		at := timers.Sweep{}
-		done, err := p.Sweep(ctx, p.keys.Timeline, hash.key, &at, orphanLimit, false)
+		done, err := p.Sweep(ctx, p.keys, hash.key, &at, orphanLimit, false)
 		if err != nil {
 			p.unknown("orphans", fmt.Errorf("%q: %w", hash.key, err))
 			return
@@ -150,15 +161,19 @@ func (p *topicExam) orphans(ctx context.Context) {
 		all = all && at.Cursor == ""
 		if done.Orphans > 0 {
 			found = append(found, fmt.Sprintf("%d %s without a timer", done.Orphans, hash.what))
+			if hash.key == p.keys.Payloads {
+				lost(done.Orphans, done.Examined)
+			}
 		}
 	}
-	missing, ended, err := p.withoutPayload(ctx)
+	missing, examined, ended, err := p.withoutPayload(ctx)
 	if err != nil {
 		p.unknown("orphans", err)
 		return
 	}
 	if missing > 0 {
 		found = append(found, fmt.Sprintf("%d timers without a payload", missing))
+		lost(missing, examined)
 	}
 	text := strings.Join(found, ", ")
 	if len(found) == 0 {
@@ -168,35 +183,35 @@ func (p *topicExam) orphans(ctx context.Context) {
 		text += fmt.Sprintf(", among about %d entries of a larger topic", orphanLimit)
 	}
 	if len(found) > 0 {
-		p.add("orphans", wakebelltype.GradeWarn, text, "nothing if few: nodes remove them. If they return, find the program that writes or deletes keys directly")
+		p.add("orphans", grade, text, do)
 		return
 	}
 	p.add("orphans", wakebelltype.GradeGood, text, "")
 }
 
-// withoutPayload counts timers without a payload; ended reports that it examined
-// all.
-func (p *topicExam) withoutPayload(ctx context.Context) (missing int, ended bool, err error) {
+// withoutPayload counts timers without a payload among those that it examined; ended
+// reports that these are all.
+func (p *topicExam) withoutPayload(ctx context.Context) (missing, examined int, ended bool, err error) {
 	cursor := "0"
-	for examined := 0; examined < orphanLimit; {
+	for examined < orphanLimit {
 		list, err := p.RunList(ctx, 3, bareScript, []string{p.keys.Timeline, p.keys.Payloads}, cursor, barePage)
 		if err != nil {
-			return 0, false, err
+			return 0, 0, false, err
 		}
 		values, err := scripts.Texts(list)
 		if err != nil {
-			return 0, false, err
+			return 0, 0, false, err
 		}
 		seen, err1 := strconv.Atoi(values[1])
 		bare, err2 := strconv.Atoi(values[2])
 		if err1 != nil || err2 != nil {
-			return 0, false, scripts.ErrReply
+			return 0, 0, false, scripts.ErrReply
 		}
 		examined += max(seen, 1)
 		missing += bare
 		if cursor = values[0]; cursor == "0" {
-			return missing, true, nil
+			return missing, examined, true, nil
 		}
 	}
-	return missing, false, nil
+	return missing, examined, false, nil
 }

@@ -62,9 +62,9 @@ func TestDeadLettersAreSharedWithPython(t *testing.T) {
 		f.makeDead(t, 4, "b")
 		want("z", "b4")
 		require.NoError(t, f.rdb.Del(ctx, f.keys.dlq).Err())
-		removed, err := f.src.RemoveOrphans(ctx)
+		swept, err := f.src.RemoveOrphans(ctx)
 		require.NoError(t, err)
-		require.Zero(t, removed, "all at once")
+		require.Zero(t, swept.Removed, "all at once")
 		require.Zero(t, f.rdb.Exists(ctx, f.keys.places, f.keys.records).Val())
 	})
 }
@@ -115,9 +115,9 @@ func TestHealRemovesRecordsOfDeadLettersThatPythonRemoved(t *testing.T) {
 		}
 		require.NoError(t, f.rdb.RPop(t.Context(), f.keys.dlq).Err())
 		require.True(t, f.Claim(t, 1).Orphans)
-		n, err := f.src.RemoveOrphans(t.Context())
+		swept, err := f.src.RemoveOrphans(t.Context())
 		require.NoError(t, err)
-		require.Equal(t, 1, n)
+		require.Equal(t, 1, swept.Removed)
 		require.False(t, f.Claim(t, 1).Orphans)
 		dead, _, err := f.DeadLetters(t.Context(), "", "", 0)
 		require.NoError(t, err)

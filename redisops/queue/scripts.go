@@ -20,6 +20,7 @@ var (
 	discardScript  = lua.Load("discard", "shared", "dead")
 	healScript     = lua.Load("heal", "shared", "dead")
 	purgeScript    = lua.Load("purge", "shared")
+	lostScript     = lua.Load("lost_leases", "shared")
 	statsScript    = lua.Load("stats", "shared")
 
 	exchangeFlowScript = lua.Variant("exchange", "limits", "flow", "shared", "dead")

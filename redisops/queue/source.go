@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/wakebell/wakebell/internal/stored"
@@ -44,6 +45,9 @@ type Source struct {
 	*Queue
 	shard string
 	opts  SourceOptions
+
+	mu     sync.Mutex
+	cursor string // where mendLeases continues; empty: at the beginning
 }
 
 // Shard is like [timers.TimerSource.Shard].
@@ -336,32 +340,4 @@ func publishedAt(id string, now time.Time) time.Time {
 		return at
 	}
 	return now
-}
-
-// healSteps bounds the script calls of one RemoveOrphans.
-const healSteps = 100
-
-// RemoveOrphans synchronizes the records of dead letters with their list, from
-// which Python programs remove and to which they add. It returns how many records
-// of absent dead letters it has removed. It ends after 100 steps; the next call
-// continues.
-func (s *Source) RemoveOrphans(ctx context.Context) (removed int, err error) {
-	for range healSteps {
-		list, err := s.timers.RunList(ctx, 2, healScript, []string{s.keys.dlq, s.keys.places, s.keys.records})
-		if err != nil {
-			return removed, fmt.Errorf("heal queue %q: %w", s.Name(), err)
-		}
-		values, err := scripts.Texts(list)
-		if err != nil {
-			return removed, err
-		}
-		n, err := strconv.Atoi(values[0])
-		if err != nil {
-			return removed, fmt.Errorf("%w: %w", scripts.ErrReply, err)
-		}
-		if removed += n; values[1] == "0" {
-			break
-		}
-	}
-	return removed, nil
 }

@@ -34,6 +34,7 @@ var operations = []operation{
 	{"remove topic", 1, (*world).removeTopic, []string{"RemoveTopic"}, true},
 	{"redrive", 3, (*world).redrive, []string{"Redrive"}, true},
 	{"delete dead", 1, (*world).deleteDead, []string{"DeleteDead"}, true},
+	{"repair", 1, (*world).repair, []string{"Repair"}, true},
 	{"import", 2, (*world).put, []string{"ImportTopic"}, false},
 	{"retune", 5, (*world).retune, []string{"Retune"}, true},
 	{"pause", 1, (*world).pause, []string{"Pause"}, true},

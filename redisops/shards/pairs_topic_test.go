@@ -1,9 +1,11 @@
 package shards
 
 import (
+	"errors"
 	"strconv"
 	"time"
 
+	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/timers"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
@@ -86,6 +88,17 @@ func (w *world) read(s *site, id string) {
 func (w *world) deleteDead(st step) {
 	_, err := st.client(st.site(w)).DeleteDead(w.ctx, modelTopic, wakebelltype.DeadFilter{})
 	w.must(err, "delete dead letters")
+}
+
+// repair finds nothing to restore or to drop, because nothing was lost.
+func (w *world) repair(st step) {
+	done, err := st.client(st.site(w)).Repair(w.ctx, modelTopic, wakebelltype.RepairOptions{Apply: true, DropMissing: true})
+	if errors.Is(err, redisops.ErrInvalid) { // it is being resharded
+		return
+	}
+	if w.must(err, "repair") && done.Restored+done.Missing > 0 {
+		w.fail("a repair restores %d timers, and %d have no payload", done.Restored, done.Missing)
+	}
 }
 
 // put stores a timer as an import does.

@@ -1,6 +1,7 @@
 package shards
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -108,6 +109,7 @@ func (s *Store) Overview(ctx context.Context, topics ...string) ([]wakebelltype.
 			addStats(&o.Stats, of.Stats)
 			o.Nodes = max(o.Nodes, of.Nodes)
 			o.Reports = joinReports(o.Reports, of.Reports)
+			o.Damage = cmp.Or(o.Damage, of.Damage)
 			if o.Err == nil {
 				o.Err = of.Err
 			}

@@ -24,9 +24,8 @@
 // # Sharing keys
 //
 // The timeline and the payloads are shared with faststream-redis-timers, which
-// writes them with plain commands. Payloads are opaque to this package. It repairs
-// the incomplete writes of a peer: an entry without a payload, or a payload without
-// an entry.
+// writes them with plain commands. Payloads are opaque to this package. A due timer without
+// a payload becomes a dead letter, and a payload without a timer is removed.
 //
 // # Concurrency
 //

@@ -51,9 +51,9 @@ func (m *model) heal(rt *rapid.T) {
 		return n
 	}
 	want := orphans()
-	removed, err := m.holder(rt).src.RemoveOrphans(ctx)
+	swept, err := m.holder(rt).src.RemoveOrphans(ctx)
 	require.NoError(rt, err)
-	require.Equal(rt, want, removed)
+	require.Equal(rt, want, swept.Removed)
 	require.Zero(rt, orphans())
 }
 

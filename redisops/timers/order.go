@@ -132,7 +132,7 @@ func (t *TimerSource) SweepKeys(ctx context.Context, flow exchange.Flow) error {
 		limit, longest = cmp.Or(limit, 1), flow.KeyRatePer/time.Duration(flow.KeyRateLimit)+tokenLateness
 	}
 	keys := append([]string{t.keys.Timeline, t.keys.Leases, t.keys.Hint}, t.keys.order()...)
-	keys = append(keys, t.keys.swept())
+	keys = append(keys, t.keys.swept(), t.keys.Payloads)
 	moves, err := t.moves(ctx)
 	if err != nil {
 		return fmt.Errorf("keys of %q: %w", t.topic, err)

@@ -59,7 +59,7 @@ func (s *Timers) overviewPage(ctx context.Context, topics []string) []wakebellty
 	reports := make([]*redis.MapStringStringCmd, len(topics))
 	for i, topic := range topics {
 		k := s.keys.Of(topic)
-		stats[i] = statsScript.EvalSha(ctx, pipe, statsKeys(k), statsSample)
+		stats[i] = statsScript.EvalSha(ctx, pipe, damageKeys(k), statsSample)
 		controls[i] = pipe.HGetAll(ctx, k.Control)
 		announced[i] = pipe.ZRange(ctx, k.Nodes, 0, mostAnnounced-1)
 		reports[i] = pipe.HGetAll(ctx, k.Reports)
@@ -78,7 +78,7 @@ func (s *Timers) overviewPage(ctx context.Context, topics []string) []wakebellty
 			o.Control = wakebelltype.Control{}
 		}
 		var err error
-		if o.Stats, err = s.readStatsReply(ctx, topic, stats[i]); err != nil && o.Err == nil {
+		if o.Stats, o.Damage, err = s.readStatsReply(ctx, topic, stats[i]); err != nil && o.Err == nil {
 			o.Err = fmt.Errorf("stats of %q: %w", topic, err)
 		}
 		o.Division = divisionOf(topic, announced[i].Val()) // without the right to read it, it is unknown
@@ -157,19 +157,24 @@ func (s *Timers) hintChannels(topics []string) []string {
 	return channels
 }
 
-// readStatsReply retries if the server did not know the script.
-func (s *Timers) readStatsReply(ctx context.Context, topic string, reply *redis.Cmd) (wakebelltype.Stats, error) {
-	keys := statsKeys(s.keys.Of(topic))
+// readStatsReply retries if the server did not know the script, and without the payloads if
+// the user has no right to them: then no damage is known.
+func (s *Timers) readStatsReply(ctx context.Context, topic string, reply *redis.Cmd) (st wakebelltype.Stats, damage string, err error) {
+	k := s.keys.Of(topic)
 	list, err := reply.Slice()
 	if redis.HasErrorPrefix(err, "NOSCRIPT") {
-		list, err = s.RunList(ctx, statsValues, statsScript, keys, statsSample)
+		list, err = s.RunList(ctx, statsValues, statsScript, damageKeys(k), statsSample)
 	} else {
-		err = scripts.Wrap(ctx, keys, err)
+		err = scripts.Wrap(ctx, damageKeys(k), err)
+	}
+	if scripts.IsDenied(err) {
+		list, err = s.RunList(ctx, statsValues, statsScript, statsKeys(k), statsSample)
 	}
 	if err != nil {
-		return wakebelltype.Stats{}, err
+		return st, "", err
 	}
-	return readStats(list)
+	st, err = readStats(list)
+	return st, damageOf(list, k), err
 }
 
 // behindPage is how many topics one round trip of Behind reads.

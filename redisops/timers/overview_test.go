@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
@@ -49,6 +50,33 @@ func TestOverview(t *testing.T) {
 		require.Empty(t, none)
 		_, err = f.Overview(ctx, f.topic, "")
 		require.ErrorIs(t, err, redisops.ErrInvalid)
+	})
+}
+
+// TestOverviewReportsDamage checks that an overview says what was lost of a topic, and is
+// silent about the remains of ended timers.
+func TestOverviewReportsDamage(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, f *fixture) {
+		damage := func() string {
+			all, err := f.Overview(t.Context(), f.topic)
+			require.NoError(t, err)
+			require.NoError(t, all[0].Err)
+			return all[0].Damage
+		}
+		f.lostTimeline(t, 100)
+		require.Empty(t, damage())
+		f.lostTimeline(t, 101)
+		require.Contains(t, damage(), fmt.Sprintf("101 of 101 payloads have no timer in %q", f.key.Timeline))
+		f.schedule(t, Entry{ID: "later", In: time.Hour})
+		for i := range 101 {
+			f.do(t, "ZADD", f.key.Timeline, "9e9", fmt.Sprint("lost", i))
+		}
+		require.Empty(t, damage())
+		f.do(t, "DEL", f.key.Payloads)
+		require.Contains(t, damage(), fmt.Sprintf("102 of 102 timers have no payload in %q", f.key.Payloads))
+		f.do(t, "SET", f.key.Payloads, "of another type")
+		require.Empty(t, damage(), "unknown")
 	})
 }
 

@@ -59,9 +59,9 @@ func TestPeerReschedulesWhatWeHold(t *testing.T) {
 		f.peerCommit(t, "a")
 		require.Equal(t, exchange.Cancelled, f.Extend(t, time.Minute, again).Refused[0].Reason)
 		require.True(t, f.Claim(t, 1).Orphans, "the lease record remains")
-		removed, err := f.src.RemoveOrphans(t.Context())
+		swept, err := f.src.RemoveOrphans(t.Context())
 		require.NoError(t, err)
-		require.Equal(t, 1, removed)
+		require.Equal(t, 1, swept.Removed)
 		require.False(t, f.Claim(t, 1).Orphans)
 	})
 }
@@ -78,7 +78,8 @@ func TestBrokenEntriesHeal(t *testing.T) {
 		require.ErrorIs(t, err, redisops.ErrNotFound)
 		reply := f.Claim(t, 10)
 		require.Equal(t, []string{"minus", "empty payload", "good"}, storetest.IDs(reply.Leases))
-		require.Equal(t, 2, reply.OrphansRemoved)
+		require.Equal(t, 1, reply.Healed)
+		require.Equal(t, "no payload", reply.DeadLettered[0].ID)
 		require.WithinDuration(t, reply.Now, reply.Leases[0].Activation, time.Microsecond)
 		require.Empty(t, f.Settle(t, storetest.Verdict(exchange.Release, reply.Leases[0])).Refused)
 		require.Equal(t, "minus", f.Claim(t, 1).Leases[0].ID)
@@ -92,13 +93,15 @@ func TestHealSweepsOrphans(t *testing.T) {
 		f.Claim(t, 1)
 		f.schedule(t, Entry{ID: "pending", Payload: make([]byte, 1<<20), In: time.Hour})
 		for i := range 700 {
-			require.NoError(t, f.rdb.HSet(t.Context(), f.key.Payloads, fmt.Sprint("orphan", i), "x").Err())
+			if i < 100 { // more would be lost timers
+				require.NoError(t, f.rdb.HSet(t.Context(), f.key.Payloads, fmt.Sprint("orphan", i), "x").Err())
+			}
 			require.NoError(t, f.rdb.HSet(t.Context(), f.key.Leases, fmt.Sprint("orphan", i), "l:1:0:1:2").Err())
 		}
 		require.True(t, f.Claim(t, 1).Orphans)
-		removed, err := f.src.RemoveOrphans(t.Context())
+		swept, err := f.src.RemoveOrphans(t.Context())
 		require.NoError(t, err)
-		require.Equal(t, 1400, removed)
+		require.Equal(t, 800, swept.Removed)
 		require.False(t, f.Claim(t, 1).Orphans)
 		require.EqualValues(t, 2, f.rdb.HLen(t.Context(), f.key.Payloads).Val())
 		require.EqualValues(t, 2, f.rdb.HLen(t.Context(), f.key.Leases).Val(), "a lease and the sentinel")

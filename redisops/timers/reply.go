@@ -24,7 +24,7 @@ func parseReply(text string, flow *exchange.Flow) (out *exchange.Reply, apart bo
 	out.Extended = exchange.Token(strings.Clone(token))
 	next := r.Integer()
 	out.Next = time.Duration(min(next, int(scripts.MaxMicros))) * time.Microsecond
-	out.OrphansRemoved = r.Integer()
+	out.Healed = r.Integer()
 	out.Orphans = r.Integer() != 0
 	refused, dead, leases := r.Integer(), r.Integer(), r.Integer()
 	apart = r.Integer() != 0
@@ -72,6 +72,8 @@ func (r *replyReader) deadLetter() exchange.DeadLettered {
 	switch rest := r.Take(payloadBytes); {
 	case b.Index == tooLarge:
 		b.Index, b.Reason = -1, strings.Clone(rest)
+	case b.Index == noPayload:
+		b.Index, b.Reason = -1, exchange.PayloadMissing
 	case b.Index < 0:
 		b.Index, b.Payload, b.Reason = -1, []byte(rest), neverSettled
 	}
@@ -79,8 +81,10 @@ func (r *replyReader) deadLetter() exchange.DeadLettered {
 	return b
 }
 
-// tooLarge is the index of a timer whose payload is over the limit.
-const tooLarge = -2
+const (
+	tooLarge  = -2 // the index of a timer whose payload is over the limit
+	noPayload = -3 // the index of a timer whose payload is not in Redis
+)
 
 // neverSettled is the reason that lua/exchange.lua gives for a timer that was
 // claimed too often without a verdict.

@@ -32,7 +32,7 @@ func TestParseReply(t *testing.T) {
 	require.Equal(t, "6f", r.Control)
 	require.Equal(t, exchange.Token("1795246749.5"), r.Extended)
 	require.True(t, r.Orphans)
-	require.Equal(t, 1, r.OrphansRemoved)
+	require.Equal(t, 1, r.Healed)
 	require.Equal(t, []exchange.Refusal{{Index: 0, Reason: exchange.Superseded}, {Index: 3, Reason: exchange.Cancelled}}, r.Refused)
 	require.Equal(t, []exchange.DeadLettered{
 		{Index: 1, Entry: "7-0", At: r.Now, ID: "id", Claims: 3, Failures: 2, Activation: time.UnixMilli(5500).UTC(), Key: "k\x00y"},

@@ -21,7 +21,7 @@ import (
 
 const (
 	statsSample = 1000 // lease records that Stats reads
-	statsValues = 11   // values in the reply of its script
+	statsValues = 12   // values in the reply of its script
 )
 
 // Stats returns the statistics of a topic. It runs one script, whose cost does not
@@ -37,7 +37,16 @@ func (s *Timers) Stats(ctx context.Context, topic string) (wakebelltype.Stats, e
 	return readStats(list)
 }
 
-func statsKeys(k TopicKeys) []string { return []string{k.Timeline, k.Leases, k.Dead, k.Control} }
+// statsKeys are the keys of the script without that of the payloads, which needs a right of
+// its own.
+func statsKeys(k TopicKeys) []string {
+	return []string{k.Timeline, k.Leases, k.Dead, k.Control, k.Timeline}
+}
+
+// damageKeys are the keys with which the script also counts the payloads.
+func damageKeys(k TopicKeys) []string {
+	return []string{k.Timeline, k.Leases, k.Dead, k.Control, k.Payloads}
+}
 
 func readStats(list []any) (wakebelltype.Stats, error) {
 	var st wakebelltype.Stats
@@ -88,6 +97,27 @@ func readStats(list []any) (wakebelltype.Stats, error) {
 		st.Paused, st.PausedAt = true, scripts.ReadInstant(values[9])
 	}
 	return st, nil
+}
+
+// damageOf says what is missing of a topic, by the reply of the script; empty: nothing is
+// known to be. Where payloads and timers were lost in about equal numbers, it sees nothing.
+func damageOf(list []any, k TopicKeys) string {
+	values, err := scripts.Texts(list)
+	if err != nil || len(values) < statsValues {
+		return ""
+	}
+	total, err1 := strconv.ParseInt(values[1], 10, 64)
+	payloads, err2 := strconv.ParseInt(values[11], 10, 64)
+	switch {
+	case err1 != nil || err2 != nil:
+		return ""
+	case layout.Excessive(payloads-total, payloads):
+		return fmt.Sprintf("%d of %d payloads have no timer in %q and stay; wakebell repair shows what can be restored", payloads-total, payloads, k.Timeline)
+	case layout.Excessive(total-payloads, total):
+		return fmt.Sprintf("%d of %d timers have no payload in %q; each becomes a dead letter when it is due", total-payloads, total, k.Payloads)
+	default:
+		return ""
+	}
 }
 
 // backlogPage is how many topics one round trip of Backlog reads.
@@ -165,7 +195,7 @@ func (s *Timers) backlogPage(ctx context.Context, topics []string) ([]metrics.Ba
 	nodes := listening()
 	all := make([]metrics.Backlog, 0, len(topics))
 	for i, topic := range topics {
-		st, err := s.readStatsReply(ctx, topic, replies[i])
+		st, _, err := s.readStatsReply(ctx, topic, replies[i])
 		if err != nil {
 			continue
 		}

@@ -154,6 +154,8 @@ var (
 	apartScript         = lua.Bare("apart")
 	dumpScript          = lua.Load("dump")
 	putScript           = lua.Fenced("put", "keys", "keys_states", "keys_order", "keys_written")
+	restoreScript       = lua.Fenced("restore", "keys", "keys_states", "keys_order", "keys_written")
+	dropMissingScript   = lua.Fenced("drop_missing", "keys", "keys_states", "keys_order", "keys_written")
 	removeTopicScript   = lua.Load("remove_topic")
 	keyedScheduleScript = lua.FencedWithin("keyed", "schedule", "tally", "keys_off")
 	keyedCancelScript   = lua.FencedWithin("keyed", "cancel", "cancelled", "keys", "keys_states", "keys_order", "keys_written")

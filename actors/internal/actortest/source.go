@@ -57,7 +57,9 @@ func (s *MemorySource) Name() string { return "shelf" }
 func (s *MemorySource) Shard() string { return "" }
 
 // RemoveOrphans implements poller.Source.
-func (s *MemorySource) RemoveOrphans(context.Context) (int, error) { return 0, nil }
+func (s *MemorySource) RemoveOrphans(context.Context) (exchange.Swept, error) {
+	return exchange.Swept{}, nil
+}
 
 // Exchange implements poller.Source.
 func (s *MemorySource) Exchange(ctx context.Context, r *exchange.Request) (*exchange.Reply, error) {

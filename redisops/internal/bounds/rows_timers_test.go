@@ -183,6 +183,10 @@ func (b *bench) looks() {
 			}
 		}
 	})
+	b.measured("repair, which changes nothing", func(int) {
+		_, err := s.Repair(ctx, "t", wakebelltype.RepairOptions{})
+		b.must(err)
+	})
 	b.measured("diagnose", func(int) {
 		_, err := doctor.Diagnose(ctx, s, "t")
 		b.must(err)

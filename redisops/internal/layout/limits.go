@@ -12,3 +12,7 @@ const (
 
 	DefaultReplyBytes = 256 << 10
 )
+
+// Excessive reports whether so many of entries lack their counterparts that data was lost.
+// Up to 100, or 1 %, are remains of ended timers. It is the rule of lua/heal.lua, too.
+func Excessive(n, of int64) bool { return n > 100 && n*100 > of }

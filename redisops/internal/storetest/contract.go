@@ -171,9 +171,9 @@ func (c contract) check(args []any) {
 	for i, word := range h.keys {
 		key, _ := args[3+i].(string)
 		// The first key takes the place of one that is not used: without counting, and that
-		// of a registry in another slot; and of the settings for a user without the right to
-		// them.
-		unused := (word == "counts" || word == "throughput" || word == "topics" || word == "control") && key == args[3]
+		// of a registry in another slot; of the settings for a user without the right to
+		// them. Statistics need no payloads.
+		unused := (word == "counts" || word == "throughput" || word == "topics" || word == "control" || word == "payloads" && name == "stats") && key == args[3]
 		// A user without the right to the keys of timers gets keys of the same type.
 		keyless := word == "order" && key == args[3] || (word == "keys" || word == "busy") && c.named(key, "leases")
 		unused = unused || word == "cancelled" && key == args[3] // nor one to the marks of runs

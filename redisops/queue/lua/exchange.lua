@@ -389,7 +389,7 @@ local due = next_due()
 local orphans = '0'
 if due ~= 0 then
   redis.call('DEL', KEYS.hint) -- the next publish must hint again
-  if #claimed == 0 and changed() then orphans = '1' end
+  if #claimed == 0 and (changed() or redis.call('HLEN', tokens) > redis.call('ZCARD', deadlines)) then orphans = '1' end
 end
 local why, died, body = join(refusals), join(deaths), join(leases)
 local finish = text(finish_ms / 1000)

@@ -22,8 +22,9 @@
 --   refused times "index why\n" (why: superseded s, cancelled c, lost l)
 --   dead times "index entry at claims failures activation id_bytes payload_bytes key_bytes\n"
 --     id payload key (timers with too many claims have index -1; timers whose payload is
---     too large have index -2 and the reason in place of the payload; the others no
---     payload; key is '' in topics without keys)
+--     too large have index -2 and the reason in place of the payload; timers that have no
+--     payload in Redis have index -3; the others no payload; key is '' in topics without
+--     keys)
 --   leases times "id_bytes payload_bytes claims failures activation\n" id payload
 --   or the error STALE when a later sequence has been run.
 
@@ -60,7 +61,7 @@ local scored = {}         -- score, id, …
 local recorded = {}       -- id, record, …
 local refused, refusals = 0, {}
 
--- dead_letter dead-letters the timer of the settlement with that index; -1 and -2 are
+-- dead_letter dead-letters the timer of the settlement with that index; those below 0 are
 -- dead letters of the claim. If payload is nil the dead letter has none.
 local function dead_letter(index, id, payload, r, reason)
   local entry = {dead}
@@ -249,8 +250,9 @@ if #due > 0 then
       dead_letter(-2, id, nil, r or {claims = 0, failures = 0, activation = score},
         string.format('the payload has %.0f bytes, more than %.0f', sizes[k], max_payload))
     elseif not payload then
-      healed = healed + 1
-      gone[#gone + 1] = id
+      if number(score) <= now then -- else a handler may still have it
+        dead_letter(-3, id, nil, r or {claims = 0, failures = 0, activation = score}, 'payload missing')
+      end
     elseif r and max_claims > 0 and r.claims - r.failures >= max_claims then
       dead_letter(-1, id, apart and body(payloads, id, max_payload) or payload, r, 'never settled')
     elseif flow and flow.admits(id, score, r) or not flow and not (r and number(score) > now) then

@@ -1,12 +1,13 @@
 -- Describes a topic in numbers, at a cost that does not grow with it.
 --
--- KEYS: timeline leases dead control
+-- KEYS: timeline leases dead control payloads
 -- ARGV: sample
 --   sample: the most lease records to read; of more, that many at random.
 -- Returns: as texts: now, the timers, those due, the dead letters, the lease
 --   records there are and those read, of these the leased and those that wait
 --   for their next attempt, the lowest score that is due, since when the topic is
---   paused ('' for none), and the timers that wait for their key.
+--   paused ('' for none), the timers that wait for their key, and the payloads there are
+--   ('' if the key has another type, or is that of the timeline).
 
 local bad = mistyped('zset', 'hash', 'stream', 'hash')
 if bad then return bad end
@@ -39,10 +40,11 @@ end
 
 local function count(n) return string.format('%.0f', n) end
 
+local payloads = KEYS.payloads ~= timeline and redis.pcall('HLEN', KEYS.payloads)
 local oldest = redis.call('ZRANGEBYSCORE', timeline, '(-inf', now_text, 'WITHSCORES', 'LIMIT', '0', '1')[2]
 return {
   now_text, count(redis.call('ZCARD', timeline)), count(redis.call('ZCOUNT', timeline, '-inf', now_text)),
   count(redis.call('XLEN', KEYS.dead)), count(records), count(read), count(leased), count(retrying),
   oldest or '', redis.call('HGET', KEYS.control, 'paused') or '',
-  count(redis.call('ZCOUNT', timeline, PARKED, PARKED)),
+  count(redis.call('ZCOUNT', timeline, PARKED, PARKED)), type(payloads) == 'number' and count(payloads) or '',
 }

@@ -2,14 +2,14 @@
 -- key that is free: it walks through the states of keys, the holders of keys that have
 -- many, and the parked timers, and wakes those that may run.
 --
--- KEYS: timeline leases hint keys order busy exchange
+-- KEYS: timeline leases hint keys order busy exchange payloads
 -- ARGV: cursor count limit longest opens
 --   cursor: '0' at the beginning; limit: the most timers of a key at once, 0 for no
 --   bound; longest: the µs for which a timer may wait for a token; opens: 1 to open
 --   keys that were closed until now, 0 if another process is about to.
 -- Returns: the next cursor ('0' at the end), and how many timers it woke; as texts.
 
-local bad = mistyped('zset', 'hash', 'string', 'hash', 'zset', 'hash', 'string')
+local bad = mistyped('zset', 'hash', 'string', 'hash', 'zset', 'hash', 'string', 'hash')
 if bad then return bad end
 
 -- HELD and WAITING are how many holders and parked timers a call looks at, and WOKEN about
@@ -70,11 +70,12 @@ local function sweep_line(key, state, left, last)
   if finished(line) and not line.alive and not last and not state.closed and count_of(state) == 0 then set_state(key, false) end
 end
 
--- sweep_sole mends the state of a key with a sole timer.
+-- sweep_sole mends the state of a key with a sole timer. The entry of a timer that was lost
+-- stays with its payload, as heal.lua says.
 local function sweep_sole(key, id, waiting)
   local score = redis.call('ZSCORE', timeline, id)
   if not score then
-    redis.call('HDEL', KEYS.keys, id)
+    if redis.call('HEXISTS', KEYS.payloads, id) == 0 then redis.call('HDEL', KEYS.keys, id) end
     set_state(key, false)
   elseif keyed.parked(score) then
     entries[id] = redis.call('HGET', KEYS.keys, id)

@@ -86,7 +86,7 @@ func (o *operations) GetOverviews(ctx context.Context, m *messages.GetOverviewsR
 	}
 	answer := &messages.GetOverviewsResponse{}
 	for i, of := range all {
-		t := &messages.TopicOverview{Topic: m.GetTopics()[i], Stats: gatewayconv.StatsMessage(of.Stats), Control: wire.ControlMessage(of.Control), Nodes: int32(of.Nodes), Shards: fields.Count(of.Shards), Reports: wire.ReportMessages(of.Reports)}
+		t := &messages.TopicOverview{Topic: m.GetTopics()[i], Stats: gatewayconv.StatsMessage(of.Stats), Control: wire.ControlMessage(of.Control), Nodes: int32(of.Nodes), Shards: fields.Count(of.Shards), Reports: wire.ReportMessages(of.Reports), Damage: text.Valid(of.Damage)}
 		for _, node := range of.Division {
 			t.Division = append(t.Division, text.Valid(node))
 		}

@@ -11,6 +11,6 @@ import (
 // Commands returns the commands for whole topics.
 func Commands(a *cli.App) []*cobra.Command {
 	return []*cobra.Command{
-		topicsCommand(a), statsCommand(a), tailCommand(a), doctorCommand(a), pauseCommand(a), resumeCommand(a), retuneCommand(a),
+		topicsCommand(a), statsCommand(a), tailCommand(a), doctorCommand(a), pauseCommand(a), resumeCommand(a), retuneCommand(a), repairCommand(a),
 	}
 }

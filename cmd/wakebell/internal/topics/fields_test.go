@@ -17,6 +17,7 @@ func TestTheReferenceNamesTheFields(t *testing.T) {
 		"topics reshard": reshardLine{},
 		"topics import":  importedLine{},
 		"topics move":    moveLine{},
+		"repair":         repairLine{},
 		"stats":          statsLine{},
 		"doctor":         findingLine{},
 		"pause":          pauseLine{},

@@ -94,6 +94,9 @@ func queueFinding(q queueLine) findingLine {
 	case q.Ended > 0:
 		f.Grade, f.Found = string(wakebelltype.GradeWarn), output.Number(q.Ended)+" leases have expired and were not claimed again"
 		f.Do = "start consumers, or let more messages be handled at once"
+	case q.stats.Unleased > 0:
+		f.Grade, f.Found = string(wakebelltype.GradeWarn), output.Number(q.stats.Unleased)+" messages are held without a lease"
+		f.Do = "nothing if consumers that deliver at most once handle them now, or if nodes give them new leases within minutes, because a deadline was lost. Otherwise their consumers are dead: they are not delivered again"
 	}
 	return f
 }

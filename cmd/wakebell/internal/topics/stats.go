@@ -222,7 +222,7 @@ func (w *statsWatch) line(o wakebelltype.Overview, now time.Time) statsLine {
 	l := statsLine{
 		At: output.Stamp(now), Topic: o.Topic, Timers: s.Total, Pending: s.Pending, Due: s.Due, Leased: s.Leased,
 		Retrying: s.Retrying, Parked: s.Parked, Dead: s.Dead, Estimated: s.Estimated, OldestDue: output.Stamp(s.OldestDue),
-		OldestDueS: output.Rounded(s.Lag.Seconds()), Paused: s.Paused, Fault: output.Fault(o.Err), oldestDue: s.OldestDue,
+		OldestDueS: output.Rounded(s.Lag.Seconds()), Paused: s.Paused, Fault: faultOf(o), oldestDue: s.OldestDue,
 		BreakerOpen: len(openBreakers(o.Reports)), breaker: breakerText(w.app.Screen(), o.Reports),
 	}
 	if before, ok := w.before[o.Topic]; ok && o.Err == nil {

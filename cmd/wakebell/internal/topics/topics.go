@@ -30,7 +30,7 @@ Primary is the node that polls a topic first, if the topic is divided among node
 compete for it. On nodes has open circuit breakers with their reason, the present
 adaptive concurrency, groups with their weights, and limits per key that nodes have of
 their own. Fault is the error if
-a topic cannot be read; the others are listed. A second table has the queues that
+a topic cannot be read, or what of its data was lost; the others are listed. A second table has the queues that
 Wakebell published to or handled, if there are any.
 
 --discover also finds topics that only Python peers use. It scans all keys of
@@ -209,12 +209,20 @@ func listTopics(ctx context.Context, a *cli.App, c wakebell.Operator, names topi
 	return errors.Join(list.End(), lost)
 }
 
+// faultOf says what of a topic could not be read, or what of its data was lost.
+func faultOf(o wakebelltype.Overview) string {
+	if o.Err != nil {
+		return output.Fault(o.Err)
+	}
+	return o.Damage
+}
+
 // topicRow returns the JSON value and the cells of a topic.
 func topicRow(screen output.Screen, o wakebelltype.Overview) (topicLine, []string) {
 	settings, shown := overrides(o.Control.Settings)
 	t := topicLine{
 		Topic: o.Topic, Timers: o.Stats.Total, Due: o.Stats.Due, Dead: o.Stats.Dead, Shards: o.Shards,
-		Division: append([]string{}, o.Division...), Reports: reportLines(o.Reports), pauseLine: newPauseLine(o.Control), Settings: settings, Fault: output.Fault(o.Err),
+		Division: append([]string{}, o.Division...), Reports: reportLines(o.Reports), pauseLine: newPauseLine(o.Control), Settings: settings, Fault: faultOf(o),
 	}
 	t.Paused = t.Paused || o.Stats.Paused // set even if the other settings could not be read
 	nodes := ""

@@ -130,7 +130,7 @@ func (c *Core) plan(now time.Time, f *Flight, r *exchange.Reply) {
 	}
 	c.head.claimAnswered(r)
 	c.pace.plan(sent, f.hintsSeen, r.Now, next, c.earlyLead(f.stream, len(r.Leases), next))
-	if r.Orphans || c.Counters.OrphansHeld.Load() > 0 {
+	if r.Orphans || c.orphans.held {
 		c.removeOrphans(now)
 	}
 }

@@ -126,6 +126,7 @@ func (c *Core) Start(now time.Time, s Settings, paused bool) {
 	if c.Node != "" && c.Peeks && !c.NoPeek {
 		c.divider.Member = division.New(c.Topic, c.Node, c.Random)
 	}
+	c.orphans.held = c.Counters.OrphansHeld.Load() > 0
 	c.Apply(now, s, paused)
 	c.readOverride(now)
 }

@@ -25,8 +25,8 @@ type Effects interface {
 	AskForHelp(rank int)
 	// Report stores the state of this node for operators, or removes it; then comes Reported.
 	Report(withdraw bool)
-	// RemoveOrphans removes the remains of timers that no longer exist; then comes
-	// OrphansRemoved.
+	// RemoveOrphans removes the remains of timers that no longer exist, unless they are too
+	// many; then comes OrphansRemoved.
 	RemoveOrphans()
 
 	// Tell reports to the supervisor whether Redis is available. err is set if it is not.

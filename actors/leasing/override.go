@@ -137,6 +137,7 @@ func (c *Core) OverrideRead(now time.Time, o Override, err error) {
 type orphans struct {
 	removing  bool
 	removedAt time.Time // last
+	held      bool      // some were left then, because timers must have been lost
 }
 
 // orphansEvery is the minimum interval between two collections in a topic.
@@ -147,16 +148,16 @@ func (c *Core) removeOrphans(now time.Time) {
 	if c.orphans.removing || now.Sub(c.orphans.removedAt) < orphansEvery {
 		return
 	}
-	c.orphans = orphans{removing: true, removedAt: now}
+	c.orphans.removing, c.orphans.removedAt = true, now
 	c.Effects.RemoveOrphans()
 }
 
-// OrphansRemoved notes what a sweep of orphans did, or the error for which it did nothing.
+// OrphansRemoved notes that orphans have been removed, or could not be.
 func (c *Core) OrphansRemoved(swept exchange.Swept, err error) {
 	c.orphans.removing = false
-	if err != nil {
-		return
-	}
 	c.Counters.OrphansRemoved.Add(int64(swept.Removed))
-	c.Counters.OrphansHeld.Store(swept.Held)
+	if err == nil {
+		c.orphans.held = swept.Held > 0
+		c.Counters.OrphansHeld.Store(swept.Held)
+	}
 }

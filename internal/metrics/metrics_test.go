@@ -215,6 +215,7 @@ func (s *countingSource) Shard() string { return "" }
 func (s *countingSource) Exchange(context.Context, *exchange.Request) (*exchange.Reply, error) {
 	return s.reply, s.err
 }
+
 func (s *countingSource) RemoveOrphans(context.Context) (exchange.Swept, error) {
 	return exchange.Swept{}, nil
 }

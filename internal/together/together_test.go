@@ -119,8 +119,8 @@ func TestAPanicOfAFunctionIsItsOwnError(t *testing.T) {
 			}
 			panic("broken")
 		}, c.call)
-		crash, ok := errs[0].(*together.Panic)
-		require.True(t, ok)
+		var crash *together.Panic
+		require.ErrorAs(t, errs[0], &crash)
 		require.Equal(t, "broken", crash.Value)
 		require.EqualError(t, crash, "panic: broken")
 		require.Contains(t, string(crash.Stack), "TestAPanicOfAFunctionIsItsOwnError")

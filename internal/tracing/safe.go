@@ -19,6 +19,6 @@ func safe(what string) {
 
 // report passes an error to the handler of errors, which is user code as well.
 func report(err error) {
-	defer func() { _ = recover() }() //nolint:errcheck // nothing is left that could say it
+	defer func() { _ = recover() }() // nothing is left that could say it
 	otel.Handle(err)
 }

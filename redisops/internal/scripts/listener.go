@@ -111,7 +111,6 @@ func (l Listener) once(parent context.Context, e *echoCheck) error {
 
 // receive subscribes, and gives out what arrives until the connection ends.
 func (l Listener) receive(ctx context.Context, sub *redis.PubSub, e *echoCheck) error {
-
 	for part := range slices.Chunk(l.Channels, channelsAtOnce) {
 		if err := sub.Subscribe(ctx, part...); err != nil {
 			return err

@@ -66,6 +66,26 @@ func TestEarliestDoesNotMakeAnOverdueTimerLater(t *testing.T) {
 	})
 }
 
+// TestEarliestComparesTheInstantOfATimerWhoseLeaseHasExpired checks that the end of a lease is
+// not taken for the instant of its timer, with and without a key.
+func TestEarliestComparesTheInstantOfATimerWhoseLeaseHasExpired(t *testing.T) {
+	for _, key := range []string{"", "k"} {
+		t.Run("key "+key, func(t *testing.T) {
+			inVirtualTime(t, func(t *testing.T, f *fixture) {
+				due := f.schedule(t, Entry{ID: "b", Key: key, In: time.Microsecond})[0].Due
+				<-time.After(time.Second)
+				require.Len(t, f.claimFor(t, time.Minute, 1, exchange.Flow{}).Leases, 1)
+				<-time.After(2 * time.Minute) // its node has died
+				earliest := func(at time.Time) wakebelltype.Outcome {
+					return f.schedule(t, Entry{ID: "b", Key: key, At: at, Policy: wakebelltype.PolicyEarliest})[0].Outcome
+				}
+				require.Equal(t, wakebelltype.OutcomeKeptEarlier, earliest(due.Add(time.Second)))
+				require.Equal(t, wakebelltype.OutcomeReplaced, earliest(due.Add(-time.Second)))
+			})
+		})
+	}
+}
+
 // TestOnceKnowsThatAnOverdueTimerWasNotDelivered checks that a due timer, which waits for its
 // key or for a token, does not count as delivered.
 func TestOnceKnowsThatAnOverdueTimerWasNotDelivered(t *testing.T) {

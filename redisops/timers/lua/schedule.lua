@@ -170,6 +170,13 @@ if added > 0 then
   end
 end
 
+-- overdue_since is since when a timer is due whose next delivery is at the instant found,
+-- for PolicyEarliest. The score of a lease that has expired is the end of that lease.
+local function overdue_since(found, r)
+  if not r or r.state ~= 'l' then return number(found) end
+  return number(r.failures > 0 and r.before or r.activation)
+end
+
 -- decide says what becomes of a timer that was due at the instant found (nil: there is
 -- none) and has that record, by a holder or not, and mark, what a once key has of it.
 local function decide(policy, due, found, r, held, mark)
@@ -180,7 +187,7 @@ local function decide(policy, due, found, r, held, mark)
   if not found then return 'c' end
   if policy == 'k' then return kept end
   if held then return 's' end
-  if policy == 'e' and number(found) <= due then return 'e' end
+  if policy == 'e' and overdue_since(found, r) <= due then return 'e' end
   return policy == 'd' and 'm' or 'r'
 end
 

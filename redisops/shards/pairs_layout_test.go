@@ -200,7 +200,7 @@ func (w *world) moveTakeOnly(st step) {
 		return
 	}
 	name := w.move.names[st.b%len(w.move.names)]
-	if w.must(w.move.deliverAll(w.ctx, name), "deliver what was taken") {
+	if w.must(w.move.unchanged(w.ctx), "go on with the layouts") && w.must(w.move.deliverAll(w.ctx, name), "deliver what was taken") {
 		w.check()
 		_, err := w.move.take(w.ctx, name)
 		w.must(err, "take")

@@ -22,16 +22,18 @@ func (m *model) score(id string) float64 {
 	return m.f.rdb.ZScore(m.t.Context(), m.f.key.Timeline, id).Val()
 }
 
-// overdueSince is the instant with which PolicyEarliest compares: of a timer whose lease has
-// expired, that since which it was due when it was claimed.
+// overdueSince is the instant with which PolicyEarliest compares: of a timer that was claimed
+// and whose lease has expired, that since which it was due.
 func (timer *modelTimer) overdueSince() float64 {
 	switch {
-	case timer.rec == nil || !timer.rec.leased:
+	case timer.rec == nil:
 		return timer.score
-	case timer.rec.failures > 0:
+	case timer.rec.failures == 0:
+		return min(timer.score, timer.rec.activation)
+	case timer.rec.leased:
 		return timer.rec.before
 	default:
-		return timer.rec.activation
+		return timer.score
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell/messages/exchange"
+	"github.com/wakebell/wakebell/redisops/internal/storetest"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
@@ -84,6 +85,26 @@ func TestEarliestComparesTheInstantOfATimerWhoseLeaseHasExpired(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestEarliestComparesTheInstantOfATimerThatWasWokenAfterItsLease checks the same of one that
+// was parked when its lease had expired, and then woken.
+func TestEarliestComparesTheInstantOfATimerThatWasWokenAfterItsLease(t *testing.T) {
+	inVirtualTime(t, func(t *testing.T, f *fixture) {
+		limit := exchange.Flow{PerKey: 1}
+		f.schedule(t, Entry{ID: "b", Key: "k", In: time.Microsecond})
+		<-time.After(time.Second)
+		require.Len(t, f.claimFor(t, time.Minute, 1, limit).Leases, 1)
+		<-time.After(2 * time.Minute) // its node has died
+		f.dueOf(t, "k", "a")
+		leases := f.keyRated(t, 10, limit).Leases
+		require.Len(t, leases, 1)
+		if leases[0].ID == "a" { // b was parked; the end of a wakes it
+			f.Settle(t, storetest.Verdict(exchange.Ack, leases[0]))
+		}
+		out := f.schedule(t, Entry{ID: "b", Key: "k", At: time.Now().Add(-time.Second), Policy: wakebelltype.PolicyEarliest})[0]
+		require.NotEqual(t, wakebelltype.OutcomeReplaced, out.Outcome)
+	})
 }
 
 // TestOnceKnowsThatAnOverdueTimerWasNotDelivered checks that a due timer, which waits for its

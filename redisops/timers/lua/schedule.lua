@@ -171,10 +171,11 @@ if added > 0 then
 end
 
 -- overdue_since is since when a timer is due whose next delivery is at the instant found,
--- for PolicyEarliest. The score of a lease that has expired is the end of that lease.
+-- for PolicyEarliest. That is later for one that was claimed: the end of its lease, which
+-- has expired, or when it was woken after that.
 local function overdue_since(found, r)
-  if not r or r.state ~= 'l' then return number(found) end
-  return number(r.failures > 0 and r.before or r.activation)
+  if r and r.failures == 0 then return math.min(number(found), number(r.activation)) end
+  return number(r and r.state == 'l' and r.before or found)
 end
 
 -- decide says what becomes of a timer that was due at the instant found (nil: there is

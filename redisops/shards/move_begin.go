@@ -39,6 +39,7 @@ func (s *Store) mover(ctx context.Context, topic string, to *Store, arriveIn str
 		return nil, err
 	}
 	if m.move == "" {
+		m.names = from.Polled(topic, now)
 		err = m.begin(ctx)
 	} else {
 		err = m.resume(ctx)

@@ -17,8 +17,8 @@ const (
 	PolicyKeep
 	// PolicyEarliest replaces a pending timer if the new instant is before that of
 	// its next delivery, and otherwise keeps it. For a timer that is due, and waits for
-	// its key or for a token, that is the instant since which it is due. A running
-	// handler is superseded.
+	// its key or for a token, or whose lease has expired, that is the instant since which
+	// it is due. A running handler is superseded.
 	PolicyEarliest
 	// PolicyDebounce moves the timer, with the new body. The option
 	// wakebell.Debounce sets it; IfExists does not accept it.

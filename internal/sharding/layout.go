@@ -87,6 +87,22 @@ func (l Layout) Polled(topic string, now time.Time) []string {
 	return l.All(topic)
 }
 
+// Left returns the physical topics that nodes handle at an instant, and those of From at any
+// instant: a move to another Redis that began while nodes handled these has its notes and
+// batches there, also when it goes on after that.
+func (l Layout) Left(topic string, now time.Time) []string {
+	names := l.Polled(topic, now)
+	if l.From == 0 {
+		return names
+	}
+	for _, name := range Names(topic, l.From) {
+		if !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
 // Next returns the layout with another number of shards, whose timers are yet to move.
 func (l Layout) Next(n int, now time.Time) Layout {
 	return Layout{

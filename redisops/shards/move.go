@@ -223,7 +223,7 @@ func (s *Store) abortMove(ctx context.Context, topic string, l sharding.Layout) 
 	if err != nil {
 		return 0, err
 	}
-	m := s.moverOf(topic, l, l.Polled(topic, now))
+	m := s.moverOf(topic, l, l.Left(topic, now))
 	if m.move, err = m.begun(ctx); err != nil {
 		return 0, err
 	}

@@ -30,7 +30,7 @@ func (s *Store) mover(ctx context.Context, topic string, to *Store, arriveIn str
 	if err := checkClocks(ctx, s, to); err != nil {
 		return nil, err
 	}
-	m := s.moverOf(topic, from, from.Polled(topic, now))
+	m := s.moverOf(topic, from, from.Left(topic, now))
 	m.to, m.topic = to, arriveIn
 	if o.All {
 		m.margin, m.grace = 0, 0
@@ -39,6 +39,7 @@ func (s *Store) mover(ctx context.Context, topic string, to *Store, arriveIn str
 		return nil, err
 	}
 	if m.move == "" {
+		m.names = from.Polled(topic, now)
 		err = m.begin(ctx)
 	} else {
 		err = m.resume(ctx)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -266,6 +267,31 @@ func TestAMoveStopsForAResharding(t *testing.T) {
 	}
 	require.ErrorContains(t, failed, "target: ")
 	require.ErrorContains(t, failed, "its number changes")
+}
+
+// TestAMoveLeavesNoNoteInFormerShards checks a move that begins while nodes still handle the
+// shards before a resharding, and that ends when they no longer do.
+func TestAMoveLeavesNoNoteInFormerShards(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, [2]*redis.Client{bubbleClient(t, server, 0), bubbleClient(t, server, 1)}, false)
+		from, to := w.sites[0].clients[0], w.sites[1].clients[0]
+		reshard := func(n int) {
+			for _, err := range from.Reshard(t.Context(), modelTopic, n) {
+				require.NoError(t, err)
+			}
+		}
+		_, err := from.Schedule(t.Context(), modelTopic, timers.Entry{ID: "a", In: 24 * time.Hour})
+		require.NoError(t, err)
+		reshard(2)
+		require.True(t, w.beginMove())
+		<-time.After(sharding.Linger + time.Minute)
+		for _, err := range from.Move(t.Context(), modelTopic, to, modelTopic, wakebelltype.MoveOptions{All: true}) {
+			require.NoError(t, err)
+		}
+		reshard(1)
+	})
 }
 
 // TestWhatClientsScheduleMeanwhile moves a topic whose clients use the target, and then the

@@ -45,7 +45,7 @@ func (w *world) check() {
 func (w *world) travel(from, to stored) {
 	source, target := w.sites[0].timers, w.sites[1].timers
 	for id, t := range w.transit {
-		if from.moving[id] {
+		if from.leaving[id] {
 			continue
 		}
 		_, back := from.timers[id]
@@ -61,12 +61,12 @@ func (w *world) travel(from, to stored) {
 		delete(w.transit, id)
 	}
 	for id, t := range source {
-		if _, here := from.timers[id]; here {
+		if _, here := from.timers[id]; here || from.moving[id] && !from.leaving[id] { // to other shards
 			continue
 		}
 		_, arrived := to.timers[id]
 		switch {
-		case from.moving[id]:
+		case from.leaving[id]:
 			if w.transit[id] == nil { // else the one that was taken first arrives first
 				w.transit[id] = t
 			}

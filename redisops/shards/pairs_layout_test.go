@@ -1,11 +1,13 @@
 package shards
 
 import (
+	"errors"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/wakebell/wakebell/internal/sharding"
+	"github.com/wakebell/wakebell/redisops/internal/scripts"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
@@ -200,10 +202,11 @@ func (w *world) moveTakeOnly(st step) {
 		return
 	}
 	name := w.move.names[st.b%len(w.move.names)]
-	if w.must(w.move.deliverAll(w.ctx, name), "deliver what was taken") {
+	if w.must(w.move.unchanged(w.ctx), "go on with the layouts") && w.must(w.move.deliverAll(w.ctx, name), "deliver what was taken") {
 		w.check()
-		_, err := w.move.take(w.ctx, name)
-		w.must(err, "take")
+		if _, err := w.move.take(w.ctx, name); !errors.Is(err, scripts.ErrStaleLayout) { // a move reads it again then
+			w.must(err, "take")
+		}
 	}
 	w.move = nil
 }

@@ -215,6 +215,11 @@ func (w *world) claim(n *node, s *modelSource, want int, ttl time.Duration, sett
 		verdicts = append(verdicts, storetest.Verdict(exchange.Ack, r.lease))
 	}
 	reply := w.run(s, want, ttl, verdicts...)
+	if s.flow.KeyRateLimit > 0 && s.flow.PerKey == 0 { // only those that wait for a token hold a key then
+		for _, r := range n.site.runs {
+			r.counts = r.counts && r.place != s.src.Name()
+		}
+	}
 	w.settled(n.site, reply, settle, exchange.Ack, 0)
 	for _, d := range reply.DeadLettered {
 		n.site.remove(d.ID)

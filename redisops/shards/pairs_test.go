@@ -18,7 +18,7 @@ import (
 var (
 	modelsFor     = flag.Duration("models.for", 0, "for how long the model draws runs; 0: a number of runs")
 	modelsSeed    = flag.Uint64("models.seed", 1, "the seed of the first run of the model; the next ones have the seeds after it")
-	modelsRuns    = flag.Int("models.runs", 0, "how many runs the model draws, if not for a time")
+	modelsRuns    = flag.Int("models.runs", 150, "how many runs the model draws, if not for a time")
 	modelsAll     = flag.Bool("models.all", false, "continue after a run that is wrong, and report each kind of fault once")
 	modelsWithout = flag.String("models.without", "", "operations that the model leaves out, separated by commas")
 )

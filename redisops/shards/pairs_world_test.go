@@ -159,9 +159,10 @@ type found struct {
 
 // stored is what a site has.
 type stored struct {
-	timers map[string]found
-	twice  []string        // ids in two physical topics
-	moving map[string]bool // ids in an outbox
+	timers  map[string]found
+	twice   []string        // ids in two physical topics
+	moving  map[string]bool // ids in an outbox
+	leaving map[string]bool // those of them that move to the other Redis
 }
 
 // scan reads what a site has.
@@ -178,7 +179,7 @@ func (w *world) scan(s *site) stored {
 	if _, err := pipe.Exec(w.ctx); err != nil {
 		w.fail("scan: %v", err)
 	}
-	all := stored{timers: map[string]found{}, moving: map[string]bool{}}
+	all := stored{timers: map[string]found{}, moving: map[string]bool{}, leaving: map[string]bool{}}
 	for i, name := range names {
 		for _, z := range lists[i].Val() {
 			id, _ := z.Member.(string)
@@ -188,7 +189,7 @@ func (w *world) scan(s *site) stored {
 			all.timers[id] = found{name, z.Score}
 		}
 	}
-	for _, box := range boxes {
+	for i, box := range boxes {
 		for _, text := range box.Val() {
 			batch, err := readBatch(text)
 			if err != nil {
@@ -197,6 +198,7 @@ func (w *world) scan(s *site) stored {
 			for _, item := range batch.items {
 				if batch.hasTimers() {
 					all.moving[item[0]] = true
+					all.leaving[item[0]] = all.leaving[item[0]] || i%2 == 1
 				}
 			}
 		}

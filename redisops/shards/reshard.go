@@ -159,7 +159,7 @@ func (s *Store) advance(ctx context.Context, topic string, n int) (sharding.Layo
 // Redis has begun, whose batches may be in the outboxes of its shards. Moving is nil if none
 // has.
 func (s *Store) movesAway(ctx context.Context, topic string, l sharding.Layout, now time.Time) (moving, err error) {
-	ids, err := each(ctx, l.Polled(topic, now), s.moveOf)
+	ids, err := each(ctx, l.Left(topic, now), s.moveOf)
 	if err == nil && slices.ContainsFunc(ids, func(id string) bool { return id != "" }) {
 		moving = errShards("topic %q is being moved to another Redis; finish that with `wakebell topics move`, or end it with --abort, and repeat the call", topic)
 	}

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/wakebell/wakebell/internal/sharding"
 	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/internal/scripts"
@@ -45,10 +47,17 @@ func (s *Store) routes(ctx context.Context, b timers.Batch, layouts map[string]s
 		if err != nil {
 			return r, err
 		}
+		ahead, err := s.ahead(ctx, at.topic, layouts[at.topic], list, codes)
+		if err != nil {
+			s.unpin(ctx, r)
+			return r, err
+		}
 		taken := false
 		for i, w := range list {
-			if codes[i] == 'e' {
-				r.names[w.index] = at.name
+			if codes[i] == 'e' || codes[i] == 'k' {
+				if !ahead[w.id] {
+					r.names[w.index] = at.name
+				}
 				r.fields[at.name] = append(r.fields[at.name], "i"+w.id)
 				if w.key != "" {
 					r.fields[at.name] = append(r.fields[at.name], "k"+w.key)
@@ -69,6 +78,43 @@ func (s *Store) routes(ctx context.Context, b timers.Batch, layouts map[string]s
 		}
 	}
 	return r, nil
+}
+
+// ahead returns which timers are where they belong although a timer of their key is in the
+// shards before. So it is if a handler had that one, which did not hold its key, as under
+// RateLimitByKey without PerKey, when the others moved.
+func (s *Store) ahead(ctx context.Context, topic string, l sharding.Layout, list []written, codes string) (map[string]bool, error) {
+	asked, found := map[string][]string{}, map[string]bool{}
+	for i, w := range list {
+		if codes[i] == 'k' {
+			name := l.Shard(topic, w.id, w.key)
+			asked[name] = append(asked[name], w.id)
+		}
+	}
+	for name, ids := range asked {
+		key := s.timers.Keys().Of(name).Timeline
+		err := s.timers.Again(ctx, func() error {
+			answers, _ := s.timers.RDB.Pipelined(ctx, func(pipe redis.Pipeliner) error {
+				for _, id := range ids {
+					pipe.ZScore(ctx, key, id)
+				}
+				return nil
+			})
+			for i, answer := range answers {
+				switch err := answer.Err(); {
+				case err == nil:
+					found[ids[i]] = true
+				case !errors.Is(err, redis.Nil):
+					return scripts.Wrap(ctx, []string{key}, err)
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, fmt.Errorf("look for timers in %q: %w", name, err)
+		}
+	}
+	return found, nil
 }
 
 // pinnedRoutes are the timers of a call that stay in the shards before.

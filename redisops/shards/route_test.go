@@ -6,7 +6,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/redisops/timers"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // TestACallFindsTheFirstTimerWithAKeyWhileTimersMove checks clients that read the map before
@@ -36,4 +38,26 @@ func TestACallFindsTheFirstTimerWithAKeyWhileTimersMove(t *testing.T) {
 			require.NoError(t, call(early[i]))
 		}
 	})
+}
+
+// TestATimerThatHasMovedAheadOfItsKeyIsWrittenWhereItIs checks that no second timer of an id is
+// made in the shards before, where a timer of its key is still, or again.
+func TestATimerThatHasMovedAheadOfItsKeyIsWrittenWhereItIs(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, redistest.Shared(t), wakebelltype.Keys{}, 1)
+	f.schedule(t, timers.Entry{ID: "a", Key: "x", At: hour})
+	l := f.startMoving(t, 2)
+	name := l.Shard(f.topic, "b", "x")
+	batch := timers.NewBatch("", 1)
+	require.NoError(t, batch.Add(name, &timers.Entry{ID: "b", Key: "x", At: hour}))
+	batch.Fence(func(string) *timers.Fence { return fenceOf(l) })
+	_, err := f.timers.Write(t.Context(), nil, batch)
+	require.NoError(t, err)
+
+	again := f.schedule(t, timers.Entry{ID: "b", Key: "x", At: hour.Add(time.Second)}, timers.Entry{ID: "c", Key: "x", At: hour})
+	require.Equal(t, wakebelltype.OutcomeReplaced, again[0].Outcome)
+	require.Equal(t, []string{"a", "c"}, f.in(t, []string{f.topic}))
+	require.Equal(t, []string{"b"}, f.in(t, []string{name}))
+	f.moveAll(t, l)
+	require.Equal(t, []string{"a", "b", "c"}, f.in(t, l.Names(f.topic)))
 }

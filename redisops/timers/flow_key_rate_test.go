@@ -204,6 +204,20 @@ func TestALostKeyRateStartsWithABurst(t *testing.T) {
 	})
 }
 
+// TestARaisedKeyRateIsWaitedForOnce checks a key that has used its token by a limit that is a
+// little slower: the next timer waits for a token of the new limit.
+func TestARaisedKeyRateIsWaitedForOnce(t *testing.T) {
+	inVirtualTime(t, func(t *testing.T, f *fixture) {
+		f.dueOf(t, "k", "a", "b")
+		require.Len(t, f.keyRated(t, 10, exchange.Flow{KeyRateLimit: 1, KeyRatePer: 19 * time.Second}).Leases, 1)
+		raised := exchange.Flow{KeyRateLimit: 1, KeyRatePer: 10 * time.Second}
+		require.NoError(t, f.src.SweepKeys(t.Context(), raised))
+		f.keyRated(t, 10, raised)
+		<-time.After(10*time.Second + tokenLate)
+		require.Equal(t, []string{"b"}, storetest.IDs(f.keyRated(t, 10, raised).Leases))
+	})
+}
+
 // keyRateStep is a step of the model.
 type keyRateStep struct {
 	wait   float64 // in tokens

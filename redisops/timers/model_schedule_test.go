@@ -22,6 +22,21 @@ func (m *model) score(id string) float64 {
 	return m.f.rdb.ZScore(m.t.Context(), m.f.key.Timeline, id).Val()
 }
 
+// overdueSince is the instant with which PolicyEarliest compares: of a timer that was claimed
+// and whose lease has expired, that since which it was due.
+func (timer *modelTimer) overdueSince() float64 {
+	switch {
+	case timer.rec == nil:
+		return timer.score
+	case timer.rec.failures == 0:
+		return min(timer.score, timer.rec.activation)
+	case timer.rec.leased:
+		return timer.rec.before
+	default:
+		return timer.score
+	}
+}
+
 // schedule schedules two timers in one batch, each with its own policy.
 func (m *model) schedule(rt *rapid.T) {
 	ids := rapid.SliceOfNDistinct(modelIDs, 1, 2, rapid.ID[string]).Draw(rt, "ids")
@@ -80,7 +95,7 @@ func (m *model) outcome(e *Entry) wakebelltype.Outcome {
 		return map[bool]wakebelltype.Outcome{false: wakebelltype.OutcomeKeptPending, true: wakebelltype.OutcomeKeptRunning}[held]
 	case held:
 		return wakebelltype.OutcomeSuperseded
-	case e.Policy == wakebelltype.PolicyEarliest && timer.score <= float64(e.At.UnixMicro())/1e6:
+	case e.Policy == wakebelltype.PolicyEarliest && timer.overdueSince() <= float64(e.At.UnixMicro())/1e6:
 		return wakebelltype.OutcomeKeptEarlier
 	case e.Policy == wakebelltype.PolicyDebounce:
 		return wakebelltype.OutcomeMoved

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell/messages/exchange"
+	"github.com/wakebell/wakebell/redisops/internal/storetest"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
@@ -63,6 +64,46 @@ func TestEarliestDoesNotMakeAnOverdueTimerLater(t *testing.T) {
 		out := f.schedule(t, Entry{ID: "b", Key: "k", At: at, Policy: wakebelltype.PolicyEarliest, Payload: []byte("new")})[0]
 		require.Equal(t, wakebelltype.OutcomeReplaced, out.Outcome)
 		require.WithinDuration(t, at, f.get(t, "b").Activation, time.Microsecond)
+	})
+}
+
+// TestEarliestComparesTheInstantOfATimerWhoseLeaseHasExpired checks that the end of a lease is
+// not taken for the instant of its timer, with and without a key.
+func TestEarliestComparesTheInstantOfATimerWhoseLeaseHasExpired(t *testing.T) {
+	for _, key := range []string{"", "k"} {
+		t.Run("key "+key, func(t *testing.T) {
+			inVirtualTime(t, func(t *testing.T, f *fixture) {
+				due := f.schedule(t, Entry{ID: "b", Key: key, In: time.Microsecond})[0].Due
+				<-time.After(time.Second)
+				require.Len(t, f.claimFor(t, time.Minute, 1, exchange.Flow{}).Leases, 1)
+				<-time.After(2 * time.Minute) // its node has died
+				earliest := func(at time.Time) wakebelltype.Outcome {
+					return f.schedule(t, Entry{ID: "b", Key: key, At: at, Policy: wakebelltype.PolicyEarliest})[0].Outcome
+				}
+				require.Equal(t, wakebelltype.OutcomeKeptEarlier, earliest(due.Add(time.Second)))
+				require.Equal(t, wakebelltype.OutcomeReplaced, earliest(due.Add(-time.Second)))
+			})
+		})
+	}
+}
+
+// TestEarliestComparesTheInstantOfATimerThatWasWokenAfterItsLease checks the same of one that
+// was parked when its lease had expired, and then woken.
+func TestEarliestComparesTheInstantOfATimerThatWasWokenAfterItsLease(t *testing.T) {
+	inVirtualTime(t, func(t *testing.T, f *fixture) {
+		limit := exchange.Flow{PerKey: 1}
+		f.schedule(t, Entry{ID: "b", Key: "k", In: time.Microsecond})
+		<-time.After(time.Second)
+		require.Len(t, f.claimFor(t, time.Minute, 1, limit).Leases, 1)
+		<-time.After(2 * time.Minute) // its node has died
+		f.dueOf(t, "k", "a")
+		leases := f.keyRated(t, 10, limit).Leases
+		require.Len(t, leases, 1)
+		if leases[0].ID == "a" { // b was parked; the end of a wakes it
+			f.Settle(t, storetest.Verdict(exchange.Ack, leases[0]))
+		}
+		out := f.schedule(t, Entry{ID: "b", Key: "k", At: time.Now().Add(-time.Second), Policy: wakebelltype.PolicyEarliest})[0]
+		require.NotEqual(t, wakebelltype.OutcomeReplaced, out.Outcome)
 	})
 }
 

@@ -6,8 +6,8 @@
 --   life: for how many µs the timers are kept here, unless unpin.lua is called before;
 --   call: a token of the call, without spaces; then for each timer its id and its key, ''
 --   for none.
--- Returns: one string, a code for each timer: e it is here, or a timer with its key, or
---   one of them was a moment ago; m it is in the outbox, or its key or a part of it has
+-- Returns: one string, a code for each timer: e it is here, or was a moment ago, or others
+--   of its key leave; k it is not, and a timer with its key is here, or was; m it is in the outbox, or its key or a part of it has
 --   left, so that its other timers follow; a neither.
 
 local bad = mistyped('zset', 'hash', 'hash', 'hash')
@@ -38,16 +38,19 @@ for i = ARGV_NAMED + 1, #ARGV, 2 do
   local stays = key == leaving and (redis.call('ZSCORE', KEYS.timeline, id) or kept('i' .. id))
   if redis.call('HEXISTS', KEYS.taken, 'i' .. id) == 1 or left and not stays then
     code = 'm'
-  elseif left or redis.call('ZSCORE', KEYS.timeline, id) or kept('i' .. id) or
-    key ~= '' and (redis.call('HEXISTS', KEYS.busy, key) == 1 or kept('k' .. key)) then
+  elseif left or redis.call('ZSCORE', KEYS.timeline, id) or kept('i' .. id) then
     code = 'e'
+  elseif key ~= '' and (redis.call('HEXISTS', KEYS.busy, key) == 1 or kept('k' .. key)) then
+    code = 'k'
+  end
+  if code == 'e' or code == 'k' then
     pin('i' .. id)
     if key ~= '' then pin('k' .. key) end
   end
   out[#out + 1] = code
 end
 local codes = table.concat(out)
-if string.find(codes, 'e') then
+if string.find(codes, '[ek]') then
   -- lua/fence.lua looks at it: a call that comes later than its pins is refused.
   redis.call('HSET', KEYS.pins, 'c' .. ARGV.call, text(now + tonumber(ARGV.life) / 1e6))
   redis.call('PEXPIRE', KEYS.pins, '86400000')

@@ -58,7 +58,8 @@ do
     local found = collect('ZMSCORE', rates, missing, 1, #missing)
     for i, key in ipairs(missing) do
       local tat = found[i] and number(found[i])
-      if tat and tat > now + full + step then -- the clock stepped back: the next token is near
+      -- The limit was raised, or the clock stepped back: the next token is a step away.
+      if tat and tat > now + full + slack then
         tats[key], changed[key] = now + full, true
       elseif tat then
         tats[key] = math.max(tat, now)

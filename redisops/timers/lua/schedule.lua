@@ -170,6 +170,14 @@ if added > 0 then
   end
 end
 
+-- overdue_since is since when a timer is due whose next delivery is at the instant found,
+-- for PolicyEarliest. That is later for one that was claimed: the end of its lease, which
+-- has expired, or when it was woken after that.
+local function overdue_since(found, r)
+  if r and r.failures == 0 then return math.min(number(found), number(r.activation)) end
+  return number(r and r.state == 'l' and r.before or found)
+end
+
 -- decide says what becomes of a timer that was due at the instant found (nil: there is
 -- none) and has that record, by a holder or not, and mark, what a once key has of it.
 local function decide(policy, due, found, r, held, mark)
@@ -180,7 +188,7 @@ local function decide(policy, due, found, r, held, mark)
   if not found then return 'c' end
   if policy == 'k' then return kept end
   if held then return 's' end
-  if policy == 'e' and number(found) <= due then return 'e' end
+  if policy == 'e' and overdue_since(found, r) <= due then return 'e' end
   return policy == 'd' and 'm' or 'r'
 end
 

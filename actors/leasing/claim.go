@@ -60,7 +60,7 @@ func (c *Core) decide(s *Stream, now time.Time) decision {
 		}
 		return decision{notBefore: until}
 	}
-	settles, extends := s.settles(), c.extends(s, now)
+	settles, extends := s.settles(c.maxSettled()), c.extends(s, now)
 	want := c.want(s, settles, now)
 	switch {
 	case want == 0:
@@ -203,13 +203,21 @@ func (c *Core) markSettled() {
 	}
 }
 
+// maxSettled is how many settlements one exchange takes at most.
+func (c *Core) maxSettled() int {
+	if c.Flow.ByKey() {
+		return maxSettleByKey
+	}
+	return maxSettle
+}
+
 // takeSettlements adds the queued settlements of a stream to f.
 func (c *Core) takeSettlements(s *Stream, f *Flight) {
-	taken := 0
-	f.Settling = slices.Grow(f.Settling, min(len(s.toSettle), maxSettle))
-	f.Request.Settle = slices.Grow(f.Request.Settle, min(len(s.toSettle), maxSettle))
+	taken, most := 0, c.maxSettled()
+	f.Settling = slices.Grow(f.Settling, min(len(s.toSettle), most))
+	f.Request.Settle = slices.Grow(f.Request.Settle, min(len(s.toSettle), most))
 	for _, v := range s.toSettle {
-		if len(f.Settling) == maxSettle {
+		if len(f.Settling) == most {
 			break
 		}
 		taken++

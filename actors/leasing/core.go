@@ -54,6 +54,9 @@ const (
 	maxClaim = 100
 	// maxSettle bounds the settlements of one exchange, and its extensions.
 	maxSettle = 500
+	// maxSettleByKey bounds the settlements of one exchange of a topic with limits by key:
+	// each wakes the next timer of its key. A stream settles no faster than it claims.
+	maxSettleByKey = 2 * maxClaim
 	// secondStreamAt is the number of slots from which a second concurrent
 	// exchange pays off: below it, both are only smaller.
 	secondStreamAt = 50

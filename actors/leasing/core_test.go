@@ -33,6 +33,33 @@ func TestSettledLeasesAreNotRetained(t *testing.T) {
 	require.Equal(t, make([]Verdict, 3), settling)
 }
 
+func TestExchangesWithLimitsByKeySettleFewer(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		flow   exchange.Flow
+		counts []int
+	}{
+		{exchange.Flow{}, []int{450}},
+		{exchange.Flow{RateLimit: 1, RatePer: time.Second}, []int{450}},
+		{exchange.Flow{PerKey: 1}, []int{200, 200, 50}},
+		{exchange.Flow{KeyRateLimit: 1, KeyRatePer: time.Second}, []int{200, 200, 50}},
+	} {
+		c, s := &Core{Config: Config{Counters: &counters.Topic{}}}, &Stream{}
+		c.Flow = test.flow
+		for range 450 {
+			l := &Lease{Lease: &exchange.Lease{}, Run: &run{}}
+			s.hold(l)
+			c.Finished(start, l, Outcome{Kind: Released})
+		}
+		for i, n := range test.counts {
+			f := &Flight{}
+			c.takeSettlements(s, f)
+			require.Len(t, f.Settling, n)
+			require.Equal(t, i == len(test.counts)-1, f.complete)
+		}
+	}
+}
+
 // mute does what a core wants and writes nothing down.
 type mute struct {
 	*world

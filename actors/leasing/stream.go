@@ -87,10 +87,10 @@ func (c *Core) openStreams() {
 
 func (s *Stream) busy() bool { return s.flight != nil }
 
-// settles reports whether one of the settlements that the next exchange takes still applies.
+// settles reports whether one of the most settlements that the next exchange takes still applies.
 // The leases of others were refused when they were to be extended.
-func (s *Stream) settles() bool {
-	for i := range s.toSettle[:min(len(s.toSettle), maxSettle)] {
+func (s *Stream) settles(most int) bool {
+	for i := range s.toSettle[:min(len(s.toSettle), most)] {
 		if s.toSettle[i].Lease.refused == 0 {
 			return true
 		}

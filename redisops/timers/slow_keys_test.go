@@ -71,6 +71,29 @@ func (f *fixture) quickBacklog(t *testing.T, name string, flow exchange.Flow) {
 	f.requireQuick(t, name+": sweep without a limit", func(int) error { return f.src.SweepKeys(t.Context(), exchange.Flow{}) })
 }
 
+// TestExchangesShareTheWorkOfKeysWithManyHolders checks that an exchange claims fewer timers
+// of keys whose many holders it has to read, and that the next ones go on at once.
+func TestExchangesShareTheWorkOfKeysWithManyHolders(t *testing.T) {
+	t.Parallel()
+	const keys, each = 100, 40
+	f := newFixture(t, redistest.Start(t).Client(t))
+	f.scheduleMany(t, "timer", keys*each, func(i int) string { return fmt.Sprint("key ", i%keys) })
+	flow := exchange.Flow{PerKey: 10_000, KeyRateLimit: 1_000_000, KeyRatePer: time.Second, KeyRateBurst: 1_000_000}
+	claimed, fewest := 0, keyedMost
+	for claimed < keys*each {
+		r := f.Request(500, time.Minute)
+		r.Flow = flow
+		reply := f.Run(t, r)
+		require.NotEmpty(t, reply.Leases, "each exchange makes progress")
+		claimed += len(reply.Leases)
+		fewest = min(fewest, len(reply.Leases))
+		if claimed < keys*each {
+			require.LessOrEqual(t, reply.Next, time.Millisecond, "the poller is to go on at once")
+		}
+	}
+	require.Less(t, fewest, keyedMost/2, "the work of a claim counts, not only its timers")
+}
+
 // quickKeys handles many keys with many timers each.
 func (f *fixture) quickKeys(t *testing.T) {
 	t.Helper()

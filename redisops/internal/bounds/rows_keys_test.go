@@ -9,6 +9,10 @@ import (
 	"github.com/wakebell/wakebell/redisops/timers"
 )
 
+// settledByKey is how many settlements package leasing puts into an exchange of a topic with
+// limits by key.
+const settledByKey = 200
+
 // keyFlows are the largest limits of keys.
 var keyFlows = []struct {
 	name string
@@ -67,9 +71,9 @@ func (b *bench) backlog(topic, name string, flow exchange.Flow, n, keys int) {
 		b.once("claim 500, "+name, func() { held = append(held, exchangeOf(stream.Request(claims, time.Hour))...) })
 	}
 	for _, v := range []exchange.Verdict{exchange.Ack, exchange.Nack, exchange.Release, exchange.DeadLetter, exchange.Ack} {
-		some := held[:min(claims, len(held))]
+		some := held[:min(settledByKey, len(held))]
 		held = held[len(some):]
-		b.once(fmt.Sprintf("settle 500 (%s) and claim 500, %s", verdicts[v], name), func() { held = append(held, exchangeOf(settling(stream, v, some))...) })
+		b.once(fmt.Sprintf("settle %d (%s) and claim 500, %s", settledByKey, verdicts[v], name), func() { held = append(held, exchangeOf(settling(stream, v, some))...) })
 	}
 	b.measured("sweep, "+name, func(int) { b.must(src.SweepKeys(ctx, flow)) })
 	b.measured("cancel 500 that run, "+name, func(int) {

@@ -48,6 +48,32 @@ local function in_turn(id, r)
   return not (limit == math.huge or firsts[id] and limit == 1 or r and r.failures > 0)
 end
 
+-- WORK bounds how much an exchange does for the keys that its timers share, in timers that it
+-- claims. One that it does not claim counts for PARKS, a key with many holders for one more,
+-- and each CHECKED holders that are read too. What the settlements have done counts, but
+-- leaves LEAST.
+local WORK, PARKS, CHECKED, LEAST = 350, 0.35, 4, 60
+local work = 0
+
+-- exhausted reports whether the next exchange is to go on.
+local function exhausted() return work + many_read >= WORK or room <= 0 end
+
+-- read_lines reads the first timers of the keys of due timers, whose turn it may be, at once.
+local function read_lines(shared, stored, scores, most)
+  local list = {}
+  for i, id in ipairs(shared) do
+    if #list == most then break end
+    local key = key_in(entries[id])
+    local state = state_of(key)
+    if not lines[key] and free_of(state) > 0 and not holds(key, state, id) and in_turn(id, current(stored[id], scores[i])) then
+      local line = line_of(key, 1)
+      lines[key], ahead_of[key] = line, 0
+      list[#list + 1] = line
+    end
+  end
+  if #list > 0 then read(list) end
+end
+
 -- put_in_line puts due timers of keys with several into the orders of their keys, at the
 -- places of their instants. Stored has the lease records. Those that hold a key of which
 -- more timers run than may, since the limit was lowered, no longer hold it.
@@ -109,16 +135,20 @@ local READ = 200
 
 -- waiters returns the timers of a key that wait for a token, in their order: of each the
 -- rank, and until when it waits. Of a key with more than READ holders it may lack some.
-local waiting = {}
+local waiting, WAITS = {}, byte('w')
 local function waiters(key, state)
   local found = waiting[key]
   if found then return found end
   found = {}
   waiting[key] = found
-  local ids = holders(key, state, READ)
+  local all = holders(key, state, READ)
+  work = work + #all / CHECKED
+  local ids, records = {}, {}
+  for i, stored in ipairs(collect('HMGET', KEYS[3], all, 1, #all)) do
+    if stored and byte(stored) == WAITS then ids[#ids + 1], records[#ids + 1] = all[i], stored end
+  end
   local places = collect('HMGET', KEYS[8], ids, 1, #ids)
   local scores = collect('ZMSCORE', KEYS[1], ids, 1, #ids)
-  local records = collect('HMGET', KEYS[3], ids, 1, #ids)
   for i, id in ipairs(ids) do
     if scores[i] and place_of(places[i]) and waits_for_token(current(records[i], scores[i])) then
       found[#found + 1] = {id = id, rank = place_in(places[i]) .. id, at = number(scores[i])}
@@ -201,6 +231,7 @@ local function park(ids, scores, stored)
     end
   end
   variadic('ZADD', KEYS[1], parked, 1, #parked)
+  parked_any = parked_any or #parked > 0
   variadic('HDEL', KEYS[3], lost, 1, #lost)
   variadic('HSET', KEYS[3], kept, 1, #kept)
   passed = true
@@ -221,18 +252,25 @@ end
 -- take adds up to want of the due timers with these ids, whose scores are in found, to
 -- out, or those that come before them in the order of their keys. It parks those of shared
 -- before them that may not be claimed. It returns how many stay due that were not claimed.
-local chosen = {}
+-- It stops when the work is exhausted.
+local chosen, stopped = {}, false
 local function take(out, want, ids, found, shared, now)
   local stored, others, due_at = read_records(shared), {}, {} -- due_at: scores by id
   for i, id in ipairs(ids) do due_at[id] = found[2 * i] end
   local at = {}
   for i, id in ipairs(shared) do others[id], at[i] = true, due_at[id] end
   put_in_line(shared, at, stored)
+  read_lines(shared, stored, at, want - #out / 2)
   local parked, scores, left = {}, {}, 0
   for i, id in ipairs(ids) do
     while #out < 2 * want and not chosen[id] do
       local first, score, later = id, found[2 * i], nil
-      if others[id] then first, score, later = admits(id, score, current(stored[id], score), now) end
+      if others[id] then
+        stopped = exhausted()
+        if stopped then break end
+        first, score, later = admits(id, score, current(stored[id], score), now)
+        work = work + (first and 1 or PARKS)
+      end
       if later then
         left, unfinished = left + 1, true
         break
@@ -247,8 +285,9 @@ local function take(out, want, ids, found, shared, now)
         out[#out + 1], out[#out + 2] = first, score
       end
     end
-    if #out == 2 * want then break end
+    if #out == 2 * want or stopped then break end
   end
+  unfinished = unfinished or stopped
   park(parked, scores, stored)
   if key_rate then key_rate.write_waits(waits) end
   return left
@@ -258,7 +297,8 @@ end
 -- parks those before them that may not.
 function by_key.due(want, now, now_text)
   local out, looked, ask, left = {}, 0, want, 0
-  wanted = want
+  wanted, room = want, ROOM -- what the settlements have not left would stop the claim
+  work = math.min(0, WORK - LEAST - many_read)
   repeat
     local found = redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', now_text, 'WITHSCORES', 'LIMIT', #out / 2 + left, ask)
     local ids = {}
@@ -280,7 +320,7 @@ function by_key.due(want, now, now_text)
     left = left + take(out, want, ids, found, shared, now)
     looked = looked + #ids
     ask = math.max(want - #out / 2, 200)
-  until last or #out == 2 * want or looked >= LOOKED
+  until last or stopped or #out == 2 * want or looked >= LOOKED
   for i = 1, #out / 2 do taken[i] = out[2 * i - 1] end
   return out
 end

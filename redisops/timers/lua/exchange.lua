@@ -149,6 +149,11 @@ if total > acks then
       rescore(ARGV[base + i], score, record('w', r, score))
     end
   end
+  if by_key and rejects > 1 then
+    local rejected = {}
+    for n = 1, rejects do rejected[n] = ARGV[base + acks + nacks + n] end
+    by_key.read_keys(rejected)
+  end
   for n = 1, rejects do
     i = i + 1
     if holds(i) then

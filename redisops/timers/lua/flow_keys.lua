@@ -61,6 +61,7 @@ local function note_shared(ids, found)
     end
   end
   read_states(keys)
+  know(shared, keys)
   return shared
 end
 
@@ -101,9 +102,17 @@ local function remove(ids, freed)
   variadic('HDEL', KEYS[10], sole, 1, #sole)
 end
 
+-- read_keys reads at once the keys of timers that are settled, for of.
+local read_of = {}
+function by_key.read_keys(ids)
+  for i, entry in ipairs(collect('HMGET', KEYS[8], ids, 1, #ids)) do read_of[ids[i]] = entry end
+end
+
 -- of returns the key of a timer, or nil.
 function by_key.of(id)
-  local _, key = place_of(redis.call('HGET', KEYS[8], id))
+  local entry = read_of[id]
+  if entry == nil then entry = redis.call('HGET', KEYS[8], id) end
+  local _, key = place_of(entry)
   return key
 end
 
@@ -172,6 +181,7 @@ function by_key.settled(valid, all, base, acks, nacks, rejects, releases, now_te
     end
   end
   local left = keyed.postponed(POSTPONED)
+  unfinished = unfinished or #left == POSTPONED -- there may be more
   read_states(left)
   for _, key in ipairs(left) do freed[key] = AT_ONCE end
   wake(freed, number(now_text))

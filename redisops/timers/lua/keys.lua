@@ -45,7 +45,15 @@ local function micros(instant)
 end
 
 -- prefix_of is what the members of the order begin with that are timers of a key.
-local function prefix_of(key) return string.format('%03d', #key) .. key end
+local prefixes = {}
+local function prefix_of(key)
+  local prefix = prefixes[key]
+  if not prefix then
+    prefix = string.format('%03d', #key) .. key
+    prefixes[key] = prefix
+  end
+  return prefix
+end
 
 -- noted is the id of a timer in the state of the key that it holds.
 local function noted(id) return #id .. ' ' .. id end

@@ -5,9 +5,11 @@
 -- A member of '000' and a key is a key at which the next exchange has to look, because the
 -- script before it would have looked at too many timers.
 
--- room is how many timers of orders this script may still look at, and WAKES how many one
--- page of a line has.
-local room, PAGE = 1500, 500
+-- room is how many timers of orders this script may still look at: enough for the keys of
+-- 500 timers that end together, and few enough that the script blocks Redis shortly. PAGE is
+-- how many one page of a line has.
+local ROOM, PAGE = 600, 500
+local room = ROOM
 
 local UNFINISHED = '000'
 local unfinished = false
@@ -223,6 +225,14 @@ local function wake_next(line, now, woken)
   return true
 end
 
+-- none_parked reports whether no timer of the topic waits for a key: then there is none to
+-- wake. Who parks timers notes it.
+local parked_any
+local function none_parked()
+  if parked_any == nil then parked_any = redis.call('ZCOUNT', key_timeline, PARKED, PARKED) > 0 end
+  return not parked_any
+end
+
 -- wake makes the first parked timers of keys due. List has for each key how many it may
 -- wake, at how many of its timers it may look, and how many it reads first. It returns
 -- those it woke; write_due writes it. A key of which it could not look at enough timers is
@@ -231,7 +241,8 @@ function keyed.wake(list, now)
   local woken, open = {}, {}
   for _, w in ipairs(list) do
     local state = state_of(w.key)
-    if state and not state.sole and not state.closed and w.most > 0 then
+    local idle = state and count_of(state) > 0 and none_parked() -- and it has timers, so its state stays
+    if state and not state.sole and not state.closed and w.most > 0 and not idle then
       local line = line_of(w.key, w.ask)
       line.left, line.looks = w.most, w.looks
       open[#open + 1] = line

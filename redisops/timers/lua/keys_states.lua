@@ -16,6 +16,8 @@ local CLOSED = string.byte('c')
 local states = {}  -- by key, of those that were read; false: none; a text until it is used
 local changed = {} -- the keys whose states are not written yet
 
+local many_read = 0 -- how many states were read of keys with more than MANY holders
+
 local touched, present = {}, {} -- members of the order that change, and whether they are in it then
 
 -- set_member adds a member to the order or removes it, when write_order is called.
@@ -51,7 +53,8 @@ local function read_state(key, value)
     return state
   end
   if value == 'x' then
-    write_order()
+    many_read = many_read + 1
+    -- No member of its holders was touched before its state is known.
     local from = holder(key, '')
     return {many = redis.call('ZLEXCOUNT', key_order, '[' .. from, '(' .. from .. '\255'), known = {}, held = {}, spread = true}
   end
@@ -118,6 +121,22 @@ local function holds(key, state, id)
     if held == id then return true end
   end
   return false
+end
+
+-- know reads at once which of these timers hold their keys among many; keys has the key of
+-- each, or nil. It saves a command for each of them.
+local function know(ids, keys)
+  local asked, members = {}, {}
+  for i, id in ipairs(ids) do
+    local state = keys[i] and state_of(keys[i])
+    if state and state.many and state.known[id] == nil then
+      asked[#asked + 1], members[#members + 1] = {state.known, id}, holder(keys[i], id)
+    end
+  end
+  for i, score in ipairs(collect('ZMSCORE', key_order, members, 1, #members)) do
+    local known, id = asked[i][1], asked[i][2]
+    known[id] = score and true or false
+  end
 end
 
 -- spread makes the holders of a key members of the order.

@@ -18,7 +18,9 @@ end
 -- take_out removes the timers of a list from those of the keys that they had, and returns
 -- how many that frees of each key.
 local function take_out(list)
-  local freed = {}
+  local freed, ids, keys = {}, {}, {}
+  for i, t in ipairs(list) do ids[i], keys[i] = t.id, t.old end
+  know(ids, keys)
   for _, t in ipairs(list) do
     if t.old then
       keyed.remove(t.old, t.place, t.id)

@@ -18,6 +18,7 @@ if bad then return bad end
 -- takes care, in SHARE ms.
 local HELD, WAITING, WOKEN, OVERLAP = 200, 300, 500, 100
 local SHARED, SHARE = 20000, '30000'
+room = 1500 -- it looks at nothing else
 
 local timeline, states_key = KEYS.timeline, KEYS.busy
 local now = clock()

@@ -108,7 +108,7 @@ func (m *model) refusal(rt *rapid.T, l exchange.Lease) exchange.RefusalReason {
 		return 0
 	case token <= m.now():
 		return exchange.Lost
-	case timer != nil:
+	case timer != nil && !m.cancelled[cancelledRun{l.ID, token}]:
 		return exchange.Superseded
 	default:
 		return exchange.Cancelled

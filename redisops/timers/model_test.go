@@ -17,12 +17,19 @@ import (
 // model is the store in plain Go: what two holders and a Python-like peer on one
 // topic must observe. Instants are long past or far in the future, so that the
 // result does not depend on the clock; a lease of a millisecond is waited out.
+// cancelledRun is a run that a cancel has ended.
+type cancelledRun struct {
+	id    string
+	token float64
+}
+
 type model struct {
 	t            testing.TB
 	f            *fixture
 	holders      [2]*modelHolder
 	timers       map[string]*modelTimer
 	marks        map[string]float64 // of ids with Once: the instant
+	cancelled    map[cancelledRun]bool
 	dead         []modelDead
 	topicControl wakebelltype.Control
 }
@@ -58,7 +65,7 @@ func TestModel(t *testing.T) {
 	base.apartFrom = 1 // payloads are sent apart wherever they may be
 	rapid.Check(t, func(rt *rapid.T) {
 		f := base.on(fmt.Sprintf("model-%x", rand.Uint64()))
-		m := &model{t: t, f: f, timers: map[string]*modelTimer{}, marks: map[string]float64{}}
+		m := &model{t: t, f: f, timers: map[string]*modelTimer{}, marks: map[string]float64{}, cancelled: map[cancelledRun]bool{}}
 		for i := range m.holders {
 			m.holders[i] = &modelHolder{fixture: f.holder(SourceOptions{MaxClaims: modelMaxClaims})}
 		}
@@ -116,6 +123,7 @@ func (m *model) cancel(rt *rapid.T) {
 		want = wakebelltype.PresencePending
 		if m.held(id) {
 			want = wakebelltype.PresenceRunning
+			m.cancelled[cancelledRun{id, m.timers[id].score}] = true
 		}
 	}
 	found, err := m.f.Cancel(m.t.Context(), m.f.topic, id)

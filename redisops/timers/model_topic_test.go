@@ -34,6 +34,7 @@ func (m *model) forget(rt *rapid.T) {
 	require.Zero(rt, m.f.rdb.Exists(ctx, k.Timeline, k.Payloads, k.Leases, k.Dead, k.Control, k.Hint).Val())
 	require.False(rt, m.f.rdb.SIsMember(ctx, m.f.keys.Topics, m.f.topic).Val())
 	clear(m.timers)
+	clear(m.cancelled)
 	m.dead, m.topicControl = nil, wakebelltype.Control{}
 }
 

@@ -75,7 +75,7 @@ func (s *Timers) Forget(ctx context.Context, topic string) error {
 	k := s.keys.Of(topic)
 	for _, remove := range []func() *redis.IntCmd{
 		func() *redis.IntCmd {
-			return s.RDB.Unlink(ctx, k.Timeline, k.Payloads, k.Leases, k.Dead, k.Hint, k.Flow, k.TimerKeys, k.KeyOrder, k.KeyStates, k.KeyRates, k.Control, k.Runs, k.Counts, k.History, k.Nodes, k.Reports, k.Moving(), k.Taken(), k.Leaving(), k.Left(), k.Pins(), k.Arrived())
+			return s.RDB.Unlink(ctx, k.Timeline, k.Payloads, k.Leases, k.Dead, k.Hint, k.Flow, k.TimerKeys, k.KeyOrder, k.KeyStates, k.KeyRates, k.Control, k.Runs, k.Counts, k.History, k.Nodes, k.Reports, k.Moving(), k.Taken(), k.Leaving(), k.Left(), k.Pins(), k.Arrived(), s.marks(k))
 		},
 		func() *redis.IntCmd { return s.RDB.SRem(ctx, s.keys.Topics, topic) },
 	} {

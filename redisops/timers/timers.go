@@ -125,7 +125,7 @@ func Parts() embed.FS { return luaFiles }
 var lua = scripts.NewSet("timers", luaFiles)
 
 // keyedExchange is the parts of an exchange whose timers have keys, but no limits.
-var keyedExchange = []string{"mark", "keys", "hand_over", "limits_off", "flow", "keys_states", "keys_order", "flow_key_rate_off", "flow_keys", "due_keys", "packed", "replay", "acks"}
+var keyedExchange = []string{"mark", "keys", "hand_over", "limits_off", "flow", "keys_states", "keys_order", "flow_key_rate_off", "flow_keys", "due_keys", "due_keys_after", "packed", "replay", "acks"}
 
 var (
 	exchangeScript      = lua.Load("exchange", "mark", "flow_off", "packed", "replay", "acks")
@@ -161,8 +161,8 @@ var (
 	keyedCancelScript   = lua.FencedWithin("keyed", "cancel", "cancelled", "keys", "keys_states", "keys_order", "keys_written")
 	recallScript        = lua.Fenced("recall")
 
-	exchangeBothScript      = lua.Variant("exchange", "mark", "limits", "flow_limits", "flow", "keys", "keys_states", "keys_order", "flow_key_rate_off", "flow_keys", "due_keys", "packed", "replay", "acks")
-	exchangeRatesScript     = lua.Variant("exchange", "mark", "limits", "flow_limits", "flow", "keys", "keys_states", "keys_order", "flow_key_rate", "flow_keys", "due_keys", "packed", "replay", "acks")
+	exchangeBothScript      = lua.Variant("exchange", "mark", "limits", "flow_limits", "flow", "keys", "keys_states", "keys_order", "flow_key_rate_off", "flow_keys", "due_keys", "due_keys_after", "packed", "replay", "acks")
+	exchangeRatesScript     = lua.Variant("exchange", "mark", "limits", "flow_limits", "flow", "keys", "keys_states", "keys_order", "flow_key_rate", "flow_keys", "due_keys", "due_keys_after", "packed", "replay", "acks")
 	keyedScheduleKeysScript = lua.FencedWithin("keyed", "schedule", "tally", "keys", "keys_states", "keys_order", "keys_written")
 
 	eachScheduleScript     = lua.FencedWithin("keyed_each", "schedule", "tally", "keys_off")

@@ -244,7 +244,10 @@ func TestIdleSubscribersReturnWithTheirRight(t *testing.T) {
 		id := fmt.Sprint(round)
 		_, err := bells.Schedule(t.Context(), n.Client(), "x", wakebell.ID(id))
 		require.NoError(t, err)
-		require.Equal(t, id, receive(t, handled))
+		// The right may go before the outcome of the last round arrives: its timer comes again.
+		for got := receive(t, handled); got != id; {
+			got = receive(t, handled)
+		}
 		k := talk(t, n, malloryToken)
 		idle := subscription(topic, 10)
 		idle.Subscriber = "raw" + id

@@ -11,6 +11,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/connection"
 	"github.com/wakebell/wakebell/internal/embedded"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/recurring"
@@ -172,7 +173,11 @@ func ExampleForward() {
 func ExampleDebounce() {
 	server := embedded.Start()
 	defer server.Close()
-	c, err := wakebell.NewClient(server.Client(), wakebell.ClientConfig{Logger: quiet})
+	conn, err := connection.New(server.Client(), connection.Config{Logger: quiet})
+	if err != nil {
+		log.Fatal(err)
+	}
+	c, err := wakebell.NewClient(conn)
 	if err != nil {
 		log.Fatal(err)
 	}

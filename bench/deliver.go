@@ -14,6 +14,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/connection"
 	"github.com/wakebell/wakebell/messages/exchange"
 	"github.com/wakebell/wakebell/redisops/timers"
 	"github.com/wakebell/wakebell/wakebelltype"
@@ -29,7 +30,11 @@ const (
 // loadTimers schedules n timers that are due at once, with bodies of a given size. All
 // contenders have ids of the same length.
 func loadTimers(ctx context.Context, w *world, topic string, n, bodyBytes int, options ...wakebell.ScheduleOption) error {
-	client, err := wakebell.NewClient(w.rdb, wakebell.ClientConfig{Logger: quiet()})
+	conn, err := connection.New(w.rdb, connection.Config{Logger: quiet()})
+	if err != nil {
+		return err
+	}
+	client, err := wakebell.NewClient(conn)
 	if err != nil {
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/connection"
 	"github.com/wakebell/wakebell/internal/meter"
 )
 
@@ -41,7 +42,11 @@ func idleNode(n int) func(context.Context, *world) (sample, error) {
 			topic := wakebell.NewTopic[string](fmt.Sprintf("idle-%06d", i))
 			handlers[i] = wakebell.Handle(topic, func(context.Context, wakebell.Timer[string]) error { return nil })
 		}
-		sys, err := wakebell.New(quietSystem(), rdb, wakebell.Config{Handlers: handlers, Logger: quiet()})
+		conn, err := connection.New(rdb, connection.Config{Logger: quiet()})
+		if err != nil {
+			return nil, err
+		}
+		sys, err := wakebell.New(quietSystem(), conn, wakebell.Config{Handlers: handlers})
 		if err != nil {
 			return nil, err
 		}

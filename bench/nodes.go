@@ -11,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/connection"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
@@ -55,7 +56,11 @@ func (l competing) run(ctx context.Context, w *world) (_ sample, err error) {
 	for range l.nodes {
 		rdb := w.client(4)
 		clients = append(clients, rdb)
-		sys, err := wakebell.New(quietSystem(), rdb, wakebell.Config{Handlers: handlers, Logger: quiet(), NoDivision: l.undivided})
+		conn, err := connection.New(rdb, connection.Config{Logger: quiet()})
+		if err != nil {
+			return nil, err
+		}
+		sys, err := wakebell.New(quietSystem(), conn, wakebell.Config{Handlers: handlers, NoDivision: l.undivided})
 		if err != nil {
 			return nil, err
 		}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/connection"
 )
 
 // simulate prints the load that fleets of topics put on one Redis; with --check it
@@ -106,7 +107,11 @@ func (f fleet) measure(ctx context.Context, w *world) (_ sample, err error) {
 			return nil
 		}, wakebell.MaxConcurrent(100), wakebell.DeliveryWindow(0)) // the model has no window
 	}
-	sys, err := wakebell.New(quietSystem(), rdb, wakebell.Config{Handlers: handlers, Logger: quiet()})
+	conn, err := connection.New(rdb, connection.Config{Logger: quiet()})
+	if err != nil {
+		return nil, err
+	}
+	sys, err := wakebell.New(quietSystem(), conn, wakebell.Config{Handlers: handlers})
 	if err != nil {
 		return nil, err
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/connection"
 )
 
 const (
@@ -162,8 +163,13 @@ func life(perSecond int, window time.Duration) func(context.Context, *world) (sa
 			late <- time.Since(t.Activation).Seconds() * 1e3
 			return nil
 		}, wakebell.MaxConcurrent(100))
-		sys, err := wakebell.New(quietSystem(), rdb, wakebell.Config{
-			Handlers: []wakebell.Handler{handle}, Logger: quiet(), ScheduleWindow: window,
+		conn, err := connection.New(rdb, connection.Config{Logger: quiet()})
+		if err != nil {
+			return nil, err
+		}
+		sys, err := wakebell.New(quietSystem(), conn, wakebell.Config{
+			Handlers:       []wakebell.Handler{handle},
+			ScheduleWindow: window,
 		})
 		if err != nil {
 			return nil, err

@@ -20,9 +20,9 @@ func ExampleNew() {
 	check(err)
 	gates, err := gate.New(rdb, gate.Config{})
 	check(err)
-	d, err := dashboard.New(dashboard.Operators{
+	d, err := dashboard.New(nil, dashboard.Operators{
 		Timers: client, Queues: client.Queues(), Schedules: client.Schedules(), Gates: gates,
-	}, dashboard.Config{Prefix: "/admin/wakebell", Writable: true, Authorize: authorize})
+	}, dashboard.Config{Path: "/admin/wakebell", Writable: true, Authorize: authorize})
 	check(err)
 	defer d.Close()
 
@@ -77,7 +77,7 @@ func ExampleReadCredentials() {
 func ExampleOperators() {
 	var timers dashboard.Timers = &wakebell.Client{}
 	var queues dashboard.Queues = (&wakebell.Client{}).Queues()
-	_, err := dashboard.New(dashboard.Operators{Timers: timers, Queues: queues}, dashboard.Config{
+	_, err := dashboard.New(nil, dashboard.Operators{Timers: timers, Queues: queues}, dashboard.Config{
 		Credentials: []dashboard.Credential{{Name: "vera", Role: dashboard.RoleViewer, Secret: "short"}},
 	})
 	fmt.Println(err)

@@ -20,8 +20,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/connection"
 	"github.com/wakebell/wakebell/dashboard"
 	"github.com/wakebell/wakebell/gate"
+	"github.com/wakebell/wakebell/internal/conntest"
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
@@ -49,12 +51,14 @@ func open(t *testing.T, change ...func(*dashboard.Config)) *site {
 	}
 	rdb, name := redistest.Shared(t), redistest.Name(t)
 	keys := wakebelltype.Keys{Beat: name + ":beat:", Topics: name + ":topics"}
-	client, err := wakebell.NewClient(rdb, wakebell.ClientConfig{Prefix: name + ":", Keys: keys})
+	client, err := wakebell.NewClient(conntest.New(t, rdb, connection.Config{Prefix: name + ":", Keys: keys}))
 	require.NoError(t, err)
-	gates, err := gate.New(rdb, gate.Config{Keys: wakebelltype.GateKeys{
-		Stream: "{" + name + "}:s", Group: "g", Signal: "{" + name + "}:sig", State: "{" + name + "}:state", Guard: "{" + name + "}:guard",
-		Exchange: "{" + name + "}:x", Presence: "{" + name + "}:p", Deadlines: "{" + name + "}:d", Mark: "{" + name + "}:m",
-	}})
+	gates, err := gate.New(conntest.New(t, rdb, connection.Config{
+		GateKeys: wakebelltype.GateKeys{
+			Stream: "{" + name + "}:s", Group: "g", Signal: "{" + name + "}:sig", State: "{" + name + "}:state", Guard: "{" + name + "}:guard",
+			Exchange: "{" + name + "}:x", Presence: "{" + name + "}:p", Deadlines: "{" + name + "}:d", Mark: "{" + name + "}:m",
+		},
+	}), gate.Config{})
 	require.NoError(t, err)
 	d, err := dashboard.New(dashboard.Operators{
 		Timers: client, Queues: client.Queues(), Schedules: client.Schedules(), Gates: gates,

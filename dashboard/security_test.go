@@ -370,7 +370,7 @@ func TestConfigurationIsValidated(t *testing.T) {
 		require.ErrorIs(t, err, wakebell.ErrInvalid, name)
 		require.NotContains(t, err.Error(), "short\"", name)
 	}
-	_, err := dashboard.New(dashboard.Operators{}, dashboard.Config{})
+	_, err := dashboard.New(nil, dashboard.Operators{}, dashboard.Config{})
 	require.ErrorIs(t, err, wakebell.ErrInvalid)
 }
 

@@ -11,6 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/connection"
+	"github.com/wakebell/wakebell/internal/conntest"
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/recurring"
 	"github.com/wakebell/wakebell/wakebelltest"
@@ -193,7 +195,7 @@ func TestInvalidSchedules(t *testing.T) {
 			require.NoError(t, err)
 			require.Empty(t, state.Name, "nothing was stored")
 		}
-		_, err := wakebell.New(actorSystem(), w.Redis(), wakebell.Config{Scheduler: &recurring.SchedulerConfig{
+		_, err := wakebell.New(actorSystem(), conntest.New(t, w.Redis(), connection.Config{}), wakebell.Config{Scheduler: &recurring.SchedulerConfig{
 			MaxInterval: -1, Schedules: []recurring.Schedule{reports.Recurring("r", hourly, ""), reports.Recurring("r", hourly, "")},
 		}})
 		require.ErrorIs(t, err, wakebell.ErrInvalid)
@@ -295,7 +297,7 @@ func TestNewValidatesItsConfiguration(t *testing.T) {
 		_, err := recurring.New(rdb, cfg)
 		require.ErrorIs(t, err, wakebell.ErrInvalid, name)
 	}
-	_, err := recurring.New(nil, recurring.Config{})
+	_, err := recurring.New(conntest.New(t, nil, connection.Config{}))
 	require.ErrorIs(t, err, wakebell.ErrInvalid)
 }
 

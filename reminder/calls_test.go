@@ -12,6 +12,8 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/connection"
+	"github.com/wakebell/wakebell/internal/conntest"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/recurring"
 	"github.com/wakebell/wakebell/reminder"
@@ -125,7 +127,7 @@ func TestRemindersNeedASystemThatEnablesThem(t *testing.T) {
 		w.Advance(0)
 		_, err = sys.Reminders().Get(t.Context(), reminder.Actor(pid), "x")
 		require.NoError(t, err)
-		twin, err := wakebell.New(sys.ActorSystem(), w.Redis(), minding(func(c *wakebell.Config) {
+		twin, err := wakebell.New(sys.ActorSystem(), conntest.New(t, w.Redis(), connection.Config{}), minding(func(c *wakebell.Config) {
 			c.Name, c.Reminders.Node, c.DrainTimeout = "twin", "b", -1
 		}))
 		require.NoError(t, err)

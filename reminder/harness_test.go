@@ -15,6 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/connection"
+	"github.com/wakebell/wakebell/internal/conntest"
 	"github.com/wakebell/wakebell/internal/embedded"
 	"github.com/wakebell/wakebell/internal/redistest"
 )
@@ -36,7 +38,7 @@ func launch(t testing.TB, rdb redis.UniversalClient, cfg wakebell.Config) *wakeb
 	if cfg.DrainTimeout == 0 {
 		cfg.DrainTimeout = -1
 	}
-	sys, err := wakebell.New(actorSystem(), rdb, cfg)
+	sys, err := wakebell.New(actorSystem(), conntest.New(t, rdb, connection.Config{}), cfg)
 	require.NoError(t, err)
 	require.NoError(t, sys.Start(t.Context()))
 	t.Cleanup(func() { _ = sys.Stop() })

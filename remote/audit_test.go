@@ -8,6 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/connection"
+	"github.com/wakebell/wakebell/internal/conntest"
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/recurring"
 	"github.com/wakebell/wakebell/remote"
@@ -42,7 +44,7 @@ func TestTheAuditNamesPeers(t *testing.T) {
 	}
 	change.Operation = wakebelltype.AuditTopicPause
 	require.ErrorIs(t, c.RecordChange(ctx, change), wakebell.ErrInvalid)
-	elsewhere, err := wakebell.NewClient(redistest.Shared(t), wakebell.ClientConfig{Audit: audit})
+	elsewhere, err := wakebell.NewClient(conntest.New(t, redistest.Shared(t), connection.Config{Audit: audit}))
 	require.NoError(t, err)
 	_, err = elsewhere.Resume(ctx, "of another prefix")
 	require.NoError(t, err)

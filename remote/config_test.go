@@ -9,13 +9,15 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/connection"
+	"github.com/wakebell/wakebell/internal/conntest"
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/remote"
 )
 
 func unserved(t testing.TB) *wakebell.System {
 	t.Helper()
-	sys, err := wakebell.New(actorSystem(), redistest.Shared(t), wakebell.Config{Logger: quiet})
+	sys, err := wakebell.New(actorSystem(), conntest.New(t, redistest.Shared(t), connection.Config{Logger: quiet}), wakebell.Config{})
 	require.NoError(t, err)
 	return sys
 }

@@ -18,6 +18,8 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/connection"
+	"github.com/wakebell/wakebell/internal/conntest"
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/remote"
 )
@@ -103,7 +105,7 @@ func serve(t testing.TB, cfg remote.Config, handlers ...wakebell.Handler) *node 
 func (n *node) start(t testing.TB, cfg remote.Config, of wakebell.Config) *node {
 	t.Helper()
 	of.Logger, of.DrainTimeout = quiet, -1
-	sys, err := wakebell.New(actorSystem(), redistest.Shared(t), of)
+	sys, err := wakebell.New(actorSystem(), conntest.New(t, redistest.Shared(t), connection.Config{}), of)
 	require.NoError(t, err)
 	n.System = sys
 	n.server, err = remote.Serve(sys, cfg)

@@ -9,6 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/connection"
+	"github.com/wakebell/wakebell/internal/conntest"
 	"github.com/wakebell/wakebell/remote"
 )
 
@@ -71,7 +73,7 @@ func TestErrorsOfALinkNameTheNode(t *testing.T) {
 		})
 	}
 	address := deadAddress(t)
-	_, err := remote.Dial(t.Context(), address, remote.DialConfig{Config: remote.Config{Logger: quiet}, DeadLink: 2 * time.Second})
+	_, err := remote.Dial(t.Context(), address, conntest.WithoutRedis(t, connection.Config{Logger: quiet}), remote.DialConfig{DeadLink: 2 * time.Second})
 	require.ErrorIs(t, err, wakebell.ErrUnavailable)
 	require.EqualError(t, err, "node "+address+": dial: connect: connection refused")
 	eventually(t, func() bool { return len(encryptedNode.log.with("the TLS handshake failed")) == 1 })

@@ -11,6 +11,8 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/connection"
+	"github.com/wakebell/wakebell/internal/conntest"
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/remote"
@@ -23,7 +25,7 @@ func TestPeersDoNotFloodTheLog(t *testing.T) {
 	t.Parallel()
 	const each = 200
 	peers, own := &lines{}, &lines{}
-	sys, err := wakebell.New(actorSystem(), redistest.Shared(t), wakebell.Config{Logger: slog.New(slog.NewTextHandler(own, nil)), DrainTimeout: -1})
+	sys, err := wakebell.New(actorSystem(), conntest.New(t, redistest.Shared(t), connection.Config{Logger: slog.New(slog.NewTextHandler(own, nil))}), wakebell.Config{DrainTimeout: -1})
 	require.NoError(t, err)
 	cfg := withMallory()
 	cfg.Logger = slog.New(slog.NewTextHandler(peers, nil))

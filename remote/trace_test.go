@@ -15,6 +15,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/connection"
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/queue"
@@ -97,8 +98,7 @@ func TestATraceFromARequestToASubscriberDaysLater(t *testing.T) {
 	var payload string
 	var failed error // of the request
 	var w *wakebelltest.World
-	wakebelltest.Run(t, wakebell.Config{
-		TracerProvider: provider,
+	wakebelltest.RunWith(t, connection.Config{TracerProvider: provider}, wakebell.Config{
 		Handlers: []wakebell.Handler{wakebell.Handle(first, func(ctx context.Context, timer wakebell.Timer[string]) error {
 			_, err := second.Schedule(ctx, w.Client(), timer.Body, wakebell.ID("a"))
 			return err

@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/connection"
 	"github.com/wakebell/wakebell/internal/faultproxy"
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/internal/stockpeer/peer"
@@ -68,7 +69,11 @@ func TestMain(m *testing.M) {
 // serve runs a node.
 func serve(redisAddr, address string) error {
 	actors := actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return quiet }))
-	sys, err := wakebell.New(actors, redis.NewClient(&redis.Options{Addr: redisAddr}), wakebell.Config{Logger: quiet})
+	conn, err := connection.New(redis.NewClient(&redis.Options{Addr: redisAddr}), connection.Config{Logger: quiet})
+	if err != nil {
+		return err
+	}
+	sys, err := wakebell.New(actors, conn, wakebell.Config{})
 	if err != nil {
 		return err
 	}

@@ -100,7 +100,7 @@ func testSchema(t *testing.T, s server) {
 	w := newWorld(t, s)
 	_, err := w.db.ExecContext(t.Context(), "CREATE SCHEMA app")
 	require.NoError(t, err)
-	w.box, err = outbox.New(s.dialect, outbox.Config{Table: "app.outbox", NoNotify: true})
+	w.box, err = outbox.New(nil, s.dialect, outbox.Config{Table: "app.outbox", NoNotify: true})
 	require.NoError(t, err)
 	require.NoError(t, w.box.Migrate(t.Context(), w.db))
 	w.schedule(t, "x", wakebell.ID("x"), wakebell.In(time.Hour))

@@ -21,6 +21,8 @@ import (
 	_ "modernc.org/sqlite"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/connection"
+	"github.com/wakebell/wakebell/internal/conntest"
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/outbox"
 	"github.com/wakebell/wakebell/wakebelltype"
@@ -44,7 +46,7 @@ type world struct {
 // newWorld makes a table in the database.
 func newWorld(t testing.TB, s server) *world {
 	t.Helper()
-	box, err := outbox.New(s.dialect, outbox.Config{Table: fmt.Sprintf("outbox_%d", tables.Add(1))})
+	box, err := outbox.New(nil, s.dialect, outbox.Config{Table: fmt.Sprintf("outbox_%d", tables.Add(1))})
 	require.NoError(t, err)
 	w := &world{server: s, db: s.open(t), box: box, rdb: redistest.Shared(t), topic: wakebell.NewTopic[string](redistest.Name(t))}
 	require.NoError(t, box.Migrate(t.Context(), w.db))
@@ -60,7 +62,7 @@ func (w *world) system(t testing.TB, handlers ...wakebell.Handler) *wakebell.Sys
 func startSystem(t testing.TB, rdb redis.UniversalClient, handlers ...wakebell.Handler) *wakebell.System {
 	t.Helper()
 	actors := actor.NewActorSystem(actor.WithLoggerFactory(noLogs))
-	sys, err := wakebell.New(actors, rdb, wakebell.Config{Logger: quiet, Handlers: handlers, DrainTimeout: -1})
+	sys, err := wakebell.New(actors, conntest.New(t, rdb, connection.Config{Logger: quiet}), wakebell.Config{Handlers: handlers, DrainTimeout: -1})
 	require.NoError(t, err)
 	require.NoError(t, sys.Start(t.Context()))
 	t.Cleanup(func() { _ = sys.Stop() })
@@ -118,7 +120,7 @@ func (w *world) awaitRelayed(t testing.TB) {
 // timers returns the bodies of the stored timers of the world's topic by id.
 func (w *world) timers(t testing.TB) map[string]string {
 	t.Helper()
-	c, err := wakebell.NewClient(w.rdb, wakebell.ClientConfig{Logger: quiet})
+	c, err := wakebell.NewClient(conntest.New(t, w.rdb, connection.Config{Logger: quiet}))
 	require.NoError(t, err)
 	found := map[string]string{}
 	for info, err := range c.List(t.Context(), w.topic.Name(), wakebell.Filter{}, wakebelltype.Page{}) {

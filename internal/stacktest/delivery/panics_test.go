@@ -19,6 +19,8 @@ import (
 	oteltrace "go.opentelemetry.io/otel/trace"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/connection"
+	"github.com/wakebell/wakebell/internal/conntest"
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/internal/stacktest"
 	"github.com/wakebell/wakebell/messages"
@@ -251,8 +253,8 @@ func (u userCode) run(t *testing.T, batch bool) {
 	if u.cfg != nil {
 		u.cfg(&cfg)
 	}
-	sys := must(wakebell.New(system, rdb, cfg))
-	client := stacktest.Client(t, rdb, wakebell.ClientConfig{Payloads: cfg.Payloads, TracerProvider: cfg.TracerProvider, Propagator: cfg.Propagator})
+	sys := must(wakebell.New(system, conntest.New(t, rdb, connection.Config{}), cfg))
+	client := stacktest.Client(t, rdb, connection.Config{Payloads: cfg.Payloads, TracerProvider: cfg.TracerProvider, Propagator: cfg.Propagator})
 	var drafts []wakebell.Draft
 	for i := range 10 {
 		id := fmt.Sprint(i)

@@ -10,7 +10,9 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/connection"
 	"github.com/wakebell/wakebell/gate"
+	"github.com/wakebell/wakebell/internal/conntest"
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/internal/stacktest"
 	"github.com/wakebell/wakebell/internal/testhook"
@@ -37,7 +39,7 @@ func (a *asker) Receive(c actor.Context) {
 func gatesOf(t *testing.T, askers int) (*gate.Gates, *actor.ActorSystem, []*actor.PID, []chan any) {
 	t.Helper()
 	system := stacktest.ActorSystem()
-	sys, err := wakebell.New(system, redistest.Shared(t), wakebell.Config{Logger: stacktest.Quiet, Gates: unhurried})
+	sys, err := wakebell.New(system, conntest.New(t, redistest.Shared(t), connection.Config{Logger: stacktest.Quiet}), wakebell.Config{Gates: unhurried})
 	require.NoError(t, err)
 	_, err = sys.Gates().Acquire(t.Context(), "x")
 	require.ErrorIs(t, err, gate.ErrClosed)
@@ -204,10 +206,10 @@ func TestGatesAreValidated(t *testing.T) {
 		"PresenceTTL": {PresenceTTL: time.Millisecond},
 		"both":        {Keys: wakebelltype.GateKeys{Stream: "a", State: "a"}},
 	} {
-		_, err := gate.New(rdb, cfg)
+		_, err := gate.New(conntest.New(t, rdb, connection.Config{}), cfg)
 		require.ErrorIs(t, err, wakebell.ErrInvalid)
 		require.ErrorContains(t, err, want)
-		_, err = wakebell.New(stacktest.ActorSystem(), rdb, wakebell.Config{Gates: cfg})
+		_, err = wakebell.New(stacktest.ActorSystem(), conntest.New(t, rdb, connection.Config{}), wakebell.Config{Gates: cfg})
 		require.ErrorContains(t, err, want)
 	}
 	_, err := gate.New(nil, gate.Config{})

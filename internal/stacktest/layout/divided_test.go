@@ -17,6 +17,7 @@ import (
 
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/actors/division"
+	"github.com/wakebell/wakebell/connection"
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/internal/stacktest"
 	"github.com/wakebell/wakebell/wakebelltype"
@@ -98,7 +99,7 @@ func (g *group) join(cfg wakebell.Config) (*wakebell.System, *severable) {
 
 // schedule lets a timer of each topic come due at every interval of a span.
 func (g *group) schedule(every, span time.Duration) {
-	c := stacktest.Client(g.t, g.rdb, wakebell.ClientConfig{})
+	c := stacktest.Client(g.t, g.rdb, connection.Config{})
 	var drafts []wakebell.Draft
 	for i, topic := range g.topics {
 		for in := every; in <= span; in += every {
@@ -123,7 +124,7 @@ func (g *group) late() (worst time.Duration, handled int) {
 // same name in events.
 func (g *group) requireDivision(nodes int) {
 	g.t.Helper()
-	c := stacktest.Client(g.t, g.rdb, wakebell.ClientConfig{})
+	c := stacktest.Client(g.t, g.rdb, connection.Config{})
 	for _, topic := range g.topics {
 		found, err := c.Overview(g.t.Context(), topic.Name())
 		require.NoError(g.t, err)
@@ -276,7 +277,7 @@ func TestFallbacksHelpABusyPrimary(t *testing.T) {
 			drafts[i] = g.topics[0].Draft(1, wakebell.ID(strconv.Itoa(i)))
 		}
 		start := time.Now()
-		_, err := stacktest.Client(t, g.rdb, wakebell.ClientConfig{}).Schedule(t.Context(), drafts...)
+		_, err := stacktest.Client(t, g.rdb, connection.Config{}).Schedule(t.Context(), drafts...)
 		require.NoError(t, err)
 		for i := range drafts {
 			round := time.Duration(i/(nodes*slots)) * time.Second

@@ -10,6 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/connection"
+	"github.com/wakebell/wakebell/internal/conntest"
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/internal/stacktest"
 	"github.com/wakebell/wakebell/queue"
@@ -210,7 +212,7 @@ func TestDeliveriesDoNotDependOnRecords(t *testing.T) {
 	for _, err := range c.History(t.Context(), "", wakebelltype.HistoryFilter{}, wakebelltype.Page{}) {
 		require.ErrorIs(t, err, wakebell.ErrInvalid)
 	}
-	_, err := wakebell.New(stacktest.ActorSystem(), rdb, wakebell.Config{Handlers: []wakebell.Handler{
+	_, err := wakebell.New(stacktest.ActorSystem(), conntest.New(t, rdb, connection.Config{}), wakebell.Config{Handlers: []wakebell.Handler{
 		wakebell.Handle(topic, func(context.Context, wakebell.Timer[string]) error { return nil }, wakebell.History(9)),
 	}})
 	require.ErrorIs(t, err, wakebell.ErrInvalid)

@@ -10,6 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/connection"
+	"github.com/wakebell/wakebell/internal/conntest"
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/internal/stacktest"
 	"github.com/wakebell/wakebell/wakebelltype"
@@ -19,7 +21,7 @@ import (
 func TestInvalidTimersAreRefusedAndNothingIsWritten(t *testing.T) {
 	t.Parallel()
 	rdb := redistest.Start(t).Client(t)
-	c := stacktest.Client(t, rdb, wakebell.ClientConfig{PayloadLimit: 1000})
+	c := stacktest.Client(t, rdb, connection.Config{PayloadLimit: 1000})
 	topic := wakebell.NewTopic[any]("t")
 	long := strings.Repeat("x", 65_536)
 	good := topic.Draft("good", wakebell.ID("good"))
@@ -106,20 +108,20 @@ func TestInvalidConfigurationsAreRefused(t *testing.T) {
 		"equal keys":        {wakebell.Config{Keys: wakebelltype.Keys{Timeline: "k", Payloads: "k"}}, []string{"Timeline", "Payloads", `"k"`}},
 		"several at once":   {wakebell.Config{Name: "$", DeadLetterCap: -1, Keys: wakebelltype.Keys{Dead: "k", Hint: "k"}}, []string{"Name", "DeadLetterCap", "Dead", "Hint"}},
 	} {
-		_, err := wakebell.New(stacktest.ActorSystem(), rdb, wrong.cfg)
+		_, err := wakebell.New(stacktest.ActorSystem(), conntest.New(t, rdb, connection.Config{}), wrong.cfg)
 		require.ErrorIs(t, err, wakebell.ErrInvalid, name)
 		for _, word := range wrong.says {
 			require.ErrorContains(t, err, word, name)
 		}
 	}
-	_, err := wakebell.New(nil, rdb, wakebell.Config{})
+	_, err := wakebell.New(nil, conntest.New(t, rdb, connection.Config{}), wakebell.Config{})
 	require.ErrorIs(t, err, wakebell.ErrInvalid)
 	require.ErrorContains(t, err, "actorSystem: nil")
 	_, err = wakebell.New(stacktest.ActorSystem(), nil, wakebell.Config{Name: "a/b"})
 	require.ErrorIs(t, err, wakebell.ErrInvalid)
 	require.ErrorContains(t, err, "rdb: nil")
 	require.ErrorContains(t, err, "Name")
-	_, err = wakebell.NewClient(nil, wakebell.ClientConfig{})
+	_, err = wakebell.NewClient(conntest.New(t, nil, connection.Config{}))
 	require.ErrorIs(t, err, wakebell.ErrInvalid)
 }
 
@@ -133,7 +135,7 @@ func TestMisusedClients(t *testing.T) {
 		require.ErrorContains(t, err, "client")
 	}
 	for _, prefix := range []string{"", "prefix:"} {
-		c := stacktest.Client(t, redistest.Shared(t), wakebell.ClientConfig{Prefix: prefix})
+		c := stacktest.Client(t, redistest.Shared(t), connection.Config{Prefix: prefix})
 		for what, call := range map[string]func() error{
 			"Cancel":    func() error { _, err := c.Cancel(t.Context(), "", "x"); return err },
 			"CancelAll": func() error { _, err := c.CancelAll(t.Context(), ""); return err },

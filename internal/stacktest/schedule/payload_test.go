@@ -14,6 +14,8 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/connection"
+	"github.com/wakebell/wakebell/internal/conntest"
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/internal/stacktest"
 	"github.com/wakebell/wakebell/messages"
@@ -88,11 +90,12 @@ func TestPayloadsAreEncodedInRedisAndPlainInHandlers(t *testing.T) {
 		got[name]++
 	}
 	store := &bucket{}
-	wakebelltest.Run(t, wakebell.Config{
+	wakebelltest.RunWith(t, connection.Config{
 		Prefix: "shop:",
 		Payloads: &payload.Chain{RequireEncryption: true, Codecs: []payload.Codec{
 			payload.Compress(100), payload.Encrypt(payloadKey(t, "k1")), payload.ClaimCheck(store, 80),
 		}},
+	}, wakebell.Config{
 		Middleware: []wakebell.Middleware{func(next wakebell.HandlerFunc) wakebell.HandlerFunc {
 			return func(ctx context.Context, t wakebell.Timer[[]byte]) error {
 				_, marked := t.Headers.Get(payload.Header)
@@ -184,7 +187,7 @@ func TestABodyWhoseKeyComesLaterIsRetried(t *testing.T) {
 			wakebell.HandleQueue(q, handle, wakebell.ErrorsAreFinal(), wakebell.LeaseTTL(10*time.Second)),
 		}}
 	}
-	wakebelltest.Run(t, wakebell.Config{Payloads: &payload.Chain{Codecs: []payload.Codec{payload.Encrypt(payloadKey(t, "k2"))}}}, func(t *testing.T, w *wakebelltest.World) {
+	wakebelltest.RunWith(t, connection.Config{Payloads: &payload.Chain{Codecs: []payload.Codec{payload.Encrypt(payloadKey(t, "k2"))}}}, wakebell.Config{}, func(t *testing.T, w *wakebelltest.World) {
 		for name, chain := range map[string]*payload.Chain{"plain": nil, "old": {Codecs: []payload.Codec{payload.Encrypt(payloadKey(t, "k1"))}}} {
 			_, err := topic.Schedule(t.Context(), w.Client(), name, wakebell.ID(name))
 			require.NoError(t, err)
@@ -197,7 +200,7 @@ func TestABodyWhoseKeyComesLaterIsRetried(t *testing.T) {
 			require.Contains(t, info.LastError, map[string]string{"plain": "set Payloads", "old": `unknown key "k2"`}[name])
 			require.NoError(t, node.Stop())
 		}
-		_, err := topic.Get(t.Context(), stacktest.Client(t, w.Redis(), wakebell.ClientConfig{}), "plain")
+		_, err := topic.Get(t.Context(), stacktest.Client(t, w.Redis(), connection.Config{}), "plain")
 		require.ErrorIs(t, err, wakebell.ErrUnreadable)
 		w.Start(config(&payload.Chain{Codecs: []payload.Codec{payload.Encrypt(payloadKey(t, "k1"), payloadKey(t, "k2"))}}))
 		w.Advance(5 * time.Minute)
@@ -219,8 +222,9 @@ func TestAnEncodedDeadLetterCanBeRedriven(t *testing.T) {
 		got[t.Body]++
 		return nil
 	}
-	wakebelltest.Run(t, wakebell.Config{
+	wakebelltest.RunWith(t, connection.Config{
 		Payloads: &payload.Chain{Codecs: []payload.Codec{payload.Encrypt(payloadKey(t, "k1")), payload.ClaimCheck(store, 0)}},
+	}, wakebell.Config{
 		Handlers: []wakebell.Handler{wakebell.Handle(topic, handle), wakebell.HandleQueue(q, handle)},
 	}, func(t *testing.T, w *wakebelltest.World) {
 		_, err := topic.Schedule(t.Context(), w.Client(), "timer")
@@ -265,7 +269,7 @@ func TestABatchReceivesPlainBodies(t *testing.T) {
 	store := &bucket{}
 	chain := &payload.Chain{Codecs: []payload.Codec{payload.Encrypt(payloadKey(t, "k1")), payload.ClaimCheck(store, 0)}}
 	config := wakebell.Config{Logger: stacktest.Quiet, Handlers: []wakebell.Handler{wakebell.HandleBatch(topic, handle, wakebell.RetryBackoff(time.Hour, time.Hour))}}
-	wakebelltest.Run(t, wakebell.Config{Payloads: chain}, func(t *testing.T, w *wakebelltest.World) {
+	wakebelltest.RunWith(t, connection.Config{Payloads: chain}, wakebell.Config{}, func(t *testing.T, w *wakebelltest.World) {
 		for _, body := range []string{"a", "b"} {
 			_, err := topic.Schedule(t.Context(), w.Client(), body, wakebell.ID(body))
 			require.NoError(t, err)
@@ -285,8 +289,8 @@ func TestABatchReceivesPlainBodies(t *testing.T) {
 func TestInvalidPayloadsAreRefused(t *testing.T) {
 	t.Parallel()
 	chain := &payload.Chain{Codecs: []payload.Codec{payload.Encrypt()}}
-	_, err := wakebell.NewClient(redistest.Shared(t), wakebell.ClientConfig{Payloads: chain})
+	_, err := wakebell.NewClient(conntest.New(t, redistest.Shared(t), connection.Config{Payloads: chain}))
 	require.ErrorIs(t, err, wakebell.ErrInvalid)
-	_, err = wakebell.New(stacktest.ActorSystem(), redistest.Shared(t), wakebell.Config{Payloads: chain})
+	_, err = wakebell.New(stacktest.ActorSystem(), conntest.New(t, redistest.Shared(t), connection.Config{Payloads: chain}), wakebell.Config{})
 	require.ErrorIs(t, err, wakebell.ErrInvalid)
 }

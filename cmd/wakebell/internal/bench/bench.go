@@ -14,6 +14,7 @@ import (
 
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/cmd/wakebell/internal/cli"
+	"github.com/wakebell/wakebell/connection"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
@@ -179,12 +180,12 @@ func (b *benchRun) load(ctx context.Context) error {
 // run handles the timers and measures.
 func (b *benchRun) run(ctx context.Context) (resultLine, error) {
 	log := slog.New(slog.DiscardHandler)
-	sys, err := wakebell.New(cli.NewActorSystem(log), b.conn.Redis, wakebell.Config{
+	conn, err := connection.New(b.conn.Redis, connection.Config{Keys: b.conn.Keys, NoCounts: b.noCounts, Prefix: b.conn.Prefix, Logger: log})
+	if err != nil {
+		return resultLine{}, err
+	}
+	sys, err := wakebell.New(cli.NewActorSystem(log), conn, wakebell.Config{
 		Handlers: []wakebell.Handler{wakebell.Handle(wakebell.NewTopic[[]byte](b.topic), b.counts.handle, b.options()...)},
-		Keys:     b.conn.Keys,
-		NoCounts: b.noCounts,
-		Prefix:   b.conn.Prefix,
-		Logger:   log,
 	})
 	if err != nil {
 		return resultLine{}, err

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/wakebell/wakebell/cmd/wakebell/internal/cli"
+	"github.com/wakebell/wakebell/connection"
 	"github.com/wakebell/wakebell/dashboard"
 	"github.com/wakebell/wakebell/gate"
 	"github.com/wakebell/wakebell/remote"
@@ -169,7 +170,11 @@ func serve(ctx context.Context, a *cli.App, f *flags) (err error) {
 	if err != nil {
 		return err
 	}
-	gates, err := gate.New(conn.Redis, gate.Config{Logger: log, ReadFrom: conn.Replicas})
+	settings, err := connection.New(conn.Redis, connection.Config{Logger: log, ReadFrom: conn.Replicas})
+	if err != nil {
+		return err
+	}
+	gates, err := gate.New(settings, gate.Config{})
 	if err != nil {
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/wakebell/wakebell/cmd/wakebell/internal/cli"
 	"github.com/wakebell/wakebell/cmd/wakebell/internal/output"
 	"github.com/wakebell/wakebell/cmd/wakebell/internal/telemetry"
+	"github.com/wakebell/wakebell/connection"
 	"github.com/wakebell/wakebell/recurring"
 )
 
@@ -105,9 +106,21 @@ func runBeat(ctx context.Context, a *cli.App, f *beatFlags) (err error) {
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
 	out := output.NewLockedWriter(a.Stdout)
-	sys, err := wakebell.New(cli.NewActorSystem(log), conn.Redis, wakebell.Config{
-		Keys: conn.Keys, Prefix: conn.Prefix, WaitForRedis: f.wait, DrainTimeout: -1, Logger: log,
-		TracerProvider: exported.TracerProvider, MeterProvider: exported.MeterProvider, MetricTopics: f.metrics.Topics, MetricShards: f.metrics.Shards,
+	settings, err := connection.New(conn.Redis, connection.Config{
+		Keys:           conn.Keys,
+		Prefix:         conn.Prefix,
+		Logger:         log,
+		TracerProvider: exported.TracerProvider,
+		MeterProvider:  exported.MeterProvider,
+		MetricTopics:   f.metrics.Topics,
+	})
+	if err != nil {
+		return err
+	}
+	sys, err := wakebell.New(cli.NewActorSystem(log), settings, wakebell.Config{
+		WaitForRedis: f.wait,
+		DrainTimeout: -1,
+		MetricShards: f.metrics.Shards,
 		Scheduler: &recurring.SchedulerConfig{
 			Celery: f.celery, Zone: zone, TakeLock: f.takeLock, MaxInterval: f.maxInterval,
 			OnFire: func(r recurring.Run) {

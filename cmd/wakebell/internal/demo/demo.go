@@ -75,7 +75,7 @@ func run(ctx context.Context, a *cli.App, verbose bool, pace int) (err error) {
 		began:    make(chan string, len(scenario)),
 		pace:     pace,
 	}
-	settings, err := connection.New(conn.Redis, connection.Config{Keys: conn.Keys, Prefix: conn.Prefix, Logger: log})
+	settings, err := connection.New(conn.Redis, conn.Config(log))
 	if err != nil {
 		return err
 	}

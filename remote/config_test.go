@@ -71,7 +71,7 @@ func TestServeReturnsAnErrorIfItCannotListen(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	defer func() { require.NoError(t, l.Close()) }()
-	_, err = remote.Serve(unserved(t), remote.Config{Address: l.Addr().String(), Logger: quiet})
+	_, err = remote.Serve(unserved(t), remote.Config{Address: l.Addr().String()})
 	require.ErrorContains(t, err, "address already in use")
 }
 
@@ -79,7 +79,7 @@ func TestServeComesBeforeStart(t *testing.T) {
 	t.Parallel()
 	sys := unserved(t)
 	require.NoError(t, sys.Start(t.Context()))
-	_, err := remote.Serve(sys, remote.Config{Logger: quiet})
+	_, err := remote.Serve(sys, remote.Config{})
 	require.ErrorIs(t, err, remote.ErrStarted)
 	require.NoError(t, sys.Stop())
 }

@@ -30,7 +30,7 @@ func Example() {
 		log.Fatal(err)
 	}
 	tokens := map[string]string{"a-token-of-sixteen-bytes": "billing"}
-	server, err := remote.Serve(sys, remote.Config{Tokens: tokens, Logger: quiet})
+	server, err := remote.Serve(sys, remote.Config{Tokens: tokens})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -157,7 +157,7 @@ func served(fn func(ctx context.Context, c *remote.Client)) {
 	if err != nil {
 		log.Fatal(err)
 	}
-	server, err := remote.Serve(sys, remote.Config{Logger: quiet})
+	server, err := remote.Serve(sys, remote.Config{})
 	if err != nil {
 		log.Fatal(err)
 	}

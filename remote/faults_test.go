@@ -24,7 +24,7 @@ func TestErrorsContainNoAddressOfRedis(t *testing.T) {
 	sys, err := wakebell.New(actorSystem(), conntest.New(t, s.Client(t), connection.Config{Logger: quiet}), wakebell.Config{DrainTimeout: -1})
 	require.NoError(t, err)
 	log := &lines{}
-	server, err := remote.Serve(sys, remote.Config{Logger: slog.New(slog.NewTextHandler(log, nil))})
+	server, err := remote.Serve(sys, remote.Config{})
 	require.NoError(t, err)
 	require.NoError(t, sys.Start(t.Context()))
 	t.Cleanup(func() { _ = sys.Stop(); server.Stop() })

@@ -29,7 +29,7 @@ func TestTheHealthServiceFollowsTheSystem(t *testing.T) {
 		})},
 	})
 	require.NoError(t, err)
-	server, err := remote.Serve(sys, remote.Config{Logger: quiet})
+	server, err := remote.Serve(sys, remote.Config{})
 	require.NoError(t, err)
 	n := &node{System: sys, server: server, address: server.Address(), topic: topic}
 	t.Cleanup(server.Stop)
@@ -115,7 +115,7 @@ func TestTheHealthServiceFollowsRedis(t *testing.T) {
 	redis := redistest.Start(t)
 	sys, err := wakebell.New(actorSystem(), conntest.New(t, redis.Client(t), connection.Config{Logger: quiet}), wakebell.Config{})
 	require.NoError(t, err)
-	server, err := remote.Serve(sys, remote.Config{Logger: quiet})
+	server, err := remote.Serve(sys, remote.Config{})
 	require.NoError(t, err)
 	require.NoError(t, sys.Start(t.Context()))
 	t.Cleanup(func() {

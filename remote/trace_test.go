@@ -61,7 +61,7 @@ func TestATraceCrossesTheNetwork(t *testing.T) {
 	atNode, nodeSpan := memory(t)
 	atClient, clientSpan := memory(t)
 	n := &node{log: &lines{}, topic: wakebell.NewTopic[string](redistest.Name(t))}
-	n.start(t, remote.Config{Logger: quiet}, wakebell.Config{TracerProvider: atNode})
+	n.start(t, remote.Config{}, wakebell.Config{TracerProvider: atNode})
 	c := dialWith(t, n, remote.DialConfig{TracerProvider: atClient})
 
 	ctx, request := atClient.Tracer("test").Start(t.Context(), "POST /orders")
@@ -115,7 +115,7 @@ func TestATraceFromARequestToASubscriberDaysLater(t *testing.T) {
 		payload = w.Redis().HGet(t.Context(), "timers_payloads:second", "a").Val()
 	})
 
-	n := serve(t, remote.Config{Logger: quiet})
+	n := serve(t, remote.Config{})
 	c, rdb := dialWith(t, n, remote.DialConfig{TracerProvider: provider}), redistest.Shared(t)
 	require.NoError(t, rdb.HSet(t.Context(), "timers_payloads:"+n.topic.Name(), "a", payload).Err())
 	require.NoError(t, rdb.ZAdd(t.Context(), "timers_timeline:"+n.topic.Name(), redis.Z{Score: 1, Member: "a"}).Err())
@@ -134,7 +134,7 @@ func TestATraceFromARequestToASubscriberDaysLater(t *testing.T) {
 func TestASubscriberLinksToTheScheduleIfTheNodeMakesNoSpan(t *testing.T) {
 	t.Parallel()
 	provider, span := memory(t)
-	n := serve(t, remote.Config{Logger: quiet})
+	n := serve(t, remote.Config{})
 	c := dialWith(t, n, remote.DialConfig{TracerProvider: provider})
 	q := queue.New[string](redistest.Name(t) + ".queue")
 	_, err := q.Publish(t.Context(), c.Queues(), "hello")
@@ -165,7 +165,7 @@ func TestScheduleMiddlewareRunsInTheProcessOfTheClient(t *testing.T) {
 	t.Parallel()
 	var here, there byte
 	n := &node{log: &lines{}, topic: wakebell.NewTopic[string](redistest.Name(t))}
-	n.start(t, remote.Config{Logger: quiet}, wakebell.Config{ScheduleMiddleware: []wakebelltype.ScheduleMiddleware{sealed(&there)}})
+	n.start(t, remote.Config{}, wakebell.Config{ScheduleMiddleware: []wakebelltype.ScheduleMiddleware{sealed(&there)}})
 	c := dialWith(t, n, remote.DialConfig{ScheduleMiddleware: []wakebelltype.ScheduleMiddleware{sealed(&here)}})
 	stored := func(id string) (string, map[string]string) {
 		_, content, err := n.Client().Get(t.Context(), n.topic.Name(), id)

@@ -45,9 +45,7 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
-	gatefaults.Main(func(cfg *gate.Config, took func(uint64, time.Time, time.Time)) {
-		testhook.Observe(cfg, func(t actorgates.TicketTaken) { took(uint64(t.Ticket), t.Asked, t.Answered) })
-	})
+	gatefaults.Main()
 	logging.Disable()
 	if err := flag.Set("test.parallel", atOnce); err != nil {
 		fmt.Fprintln(os.Stderr, err)

@@ -79,8 +79,7 @@ func serve(redisAddr, address string) error {
 	}
 	fmt.Println("ready")
 	return remote.Run(context.Background(), sys, remote.Config{
-		Address: address, Tokens: map[string]string{token: "orders"}, Logger: quiet,
-		HandlerOptions: []wakebell.HandlerOption{wakebell.LeaseTTL(3 * time.Second)},
+		Address: address, Tokens: map[string]string{token: "orders"}, HandlerOptions: []wakebell.HandlerOption{wakebell.LeaseTTL(3 * time.Second)},
 	})
 }
 

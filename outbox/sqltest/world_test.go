@@ -71,7 +71,7 @@ func startSystem(t testing.TB, rdb redis.UniversalClient, handlers ...wakebell.H
 
 // quick is a relay without long waits.
 func quick() outbox.RelayConfig {
-	return outbox.RelayConfig{PollInterval: 20 * time.Millisecond, MeasureInterval: 100 * time.Millisecond, Logger: quiet}
+	return outbox.RelayConfig{PollInterval: 20 * time.Millisecond, MeasureInterval: 100 * time.Millisecond}
 }
 
 // relay starts a relay, until the end of the test.

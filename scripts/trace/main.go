@@ -62,7 +62,11 @@ func run(ctx context.Context, way, dir string) error {
 
 // schedule is one call of Topic.Schedule, from the caller until its result.
 func schedule(ctx context.Context, rdb redis.UniversalClient, count counted) error {
-	c, err := wakebell.NewClient(rdb, wakebell.ClientConfig{})
+	conn, err := connection.New(rdb, connection.Config{})
+	if err != nil {
+		return err
+	}
+	c, err := wakebell.NewClient(conn)
 	for i := range warm {
 		if err == nil {
 			_, err = topic.Schedule(ctx, c, "x", wakebell.ID(fmt.Sprint(i)), wakebell.In(time.Hour))
@@ -82,8 +86,8 @@ func schedule(ctx context.Context, rdb redis.UniversalClient, count counted) err
 func deliver(ctx context.Context, rdb redis.UniversalClient, count counted) error {
 	handled := make(chan struct{}, warm)
 	conn, err := connection.New(rdb, connection.Config{Logger: slog.New(slog.DiscardHandler)})
-	if err == nil {
-		err = sys.Start(ctx)
+	if err != nil {
+		return err
 	}
 	sys, err := wakebell.New(quietActors(), conn, wakebell.Config{Handlers: []wakebell.Handler{
 		wakebell.Handle(topic, func(context.Context, wakebell.Timer[string]) error {

@@ -81,7 +81,7 @@ func startNode(t *testing.T) *node {
 		},
 	})
 	require.NoError(t, err)
-	server, err := remote.Serve(n.sys, remote.Config{Address: "127.0.0.1:0", Tokens: map[string]string{secret: "ops"}, Logger: quiet})
+	server, err := remote.Serve(n.sys, remote.Config{Address: "127.0.0.1:0", Tokens: map[string]string{secret: "ops"}})
 	require.NoError(t, err)
 	require.NoError(t, n.sys.Start(t.Context()))
 	t.Cleanup(func() {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/recurring"
+	"github.com/wakebell/wakebell/connection"
 )
 
 // An entry with arguments that JSON cannot represent can be exported as JSON and
@@ -16,7 +17,7 @@ import (
 func TestArgumentsThatJSONDoesNotHaveAreExportedAndImported(t *testing.T) {
 	t.Parallel()
 	rdb, _ := redistest.Embedded(t)
-	s := open(t, rdb, recurring.Config{})
+	s := open(t, rdb, connection.Config{})
 	const definition = `{"name": "n", "task": "t", "args": [NaN, 1], "kwargs": {"a": -Infinity}, "options": {}, "schedule": 30.0, "enabled": true}`
 	require.NoError(t, rdb.HSet(t.Context(), "redbeat:n", "definition", definition).Err())
 	state, err := s.Get(t.Context(), "n")

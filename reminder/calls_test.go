@@ -138,8 +138,8 @@ func TestRemindersNeedASystemThatEnablesThem(t *testing.T) {
 }
 
 func TestRemindersAreListed(t *testing.T) {
-	cfg := minding(func(c *wakebell.Config) { c.Reminders.Cluster, c.Prefix = cluster{}, "shop:" })
-	withReminders(t, cfg, func(t *testing.T, _ *wakebelltest.World, sys *wakebell.System) {
+	cfg := minding(func(c *wakebell.Config) { c.Reminders.Cluster = cluster{} })
+	withRemindersOn(t, connection.Config{Prefix: "shop:"}, cfg, func(t *testing.T, _ *wakebelltest.World, sys *wakebell.System) {
 		r, ctx := sys.Reminders(), t.Context()
 		cart, grain := reminder.Recipient{ID: "cart-17"}, reminder.Identity("cart", "17")
 		set := func(to reminder.Recipient, name string) {

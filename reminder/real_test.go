@@ -18,6 +18,8 @@ import (
 	"github.com/wakebell/wakebell/recurring"
 	"github.com/wakebell/wakebell/reminder"
 	"github.com/wakebell/wakebell/wakebelltest"
+	"github.com/wakebell/wakebell/connection"
+	"github.com/wakebell/wakebell/internal/conntest"
 )
 
 // Reminders that were set before a node ended are delivered by the next node of the
@@ -69,9 +71,7 @@ func TestAnActorReceivesAReminderFailed(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	log := &logged{}
-	sys := launch(t, server.Client(t), minding(func(c *wakebell.Config) {
-		c.Logger, c.RetryFor = log.logger(), 300*time.Millisecond
-	}))
+	sys := launchOn(t, conntest.New(t, server.Client(t), connection.Config{Logger: log.logger(), RetryFor: 300 * time.Millisecond}), minding())
 	m := &minder{}
 	pid := m.spawn(t, sys, "cart-17")
 	server.Kill()

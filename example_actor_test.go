@@ -11,10 +11,10 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/connection"
 	"github.com/wakebell/wakebell/gate"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/reminder"
-	"github.com/wakebell/wakebell/connection"
 )
 
 // order is a message to the actor of the shop.

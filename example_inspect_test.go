@@ -18,7 +18,7 @@ func ExampleNewClient() {
 	defer server.Close()
 	rdb := server.Client()
 	conn, err := connection.New(rdb, connection.Config{
-		Prefix:       "billing:",                             // as the prefix of a Python router
+		Prefix:       "billing:",                              // as the prefix of a Python router
 		Keys:         wakebelltype.Keys{Timeline: "invoices"}, // omitted keys have their defaults
 		PayloadLimit: 1 << 16,
 	})

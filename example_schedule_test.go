@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/connection"
 	"github.com/wakebell/wakebell/payload"
 	"github.com/wakebell/wakebell/wakebelltype"
-	"github.com/wakebell/wakebell/connection"
 )
 
 func ExampleTopic_Schedule() {

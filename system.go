@@ -85,7 +85,7 @@ func New(actorSystem *actor.ActorSystem, conn *connection.Connection, cfg Config
 	}
 	client, err := NewClient(conn)
 	if err != nil {
-		return nil, err
+		return nil, errors.Join(err, cfg.withDefaults().validate(""))
 	}
 	store, err := client.on.Untried()
 	if err != nil {

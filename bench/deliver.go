@@ -15,6 +15,7 @@ import (
 
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/connection"
+	"github.com/wakebell/wakebell/internal/opened"
 	"github.com/wakebell/wakebell/messages/exchange"
 	"github.com/wakebell/wakebell/redisops/timers"
 	"github.com/wakebell/wakebell/wakebelltype"
@@ -189,16 +190,16 @@ func loops(count, n int, loop func(int) func() (int, error)) error {
 
 // node handles timers with Wakebell.
 func node(maxConcurrent, bodyBytes int) func(context.Context, *world) (sample, error) {
-	return nodeWith(maxConcurrent, bodyBytes, wakebell.Config{})
+	return nodeWith(maxConcurrent, bodyBytes, used{})
 }
 
 // nodeInline is node with all payloads in the answers of exchanges.
 func nodeInline(maxConcurrent, bodyBytes int) func(context.Context, *world) (sample, error) {
-	return nodeWith(maxConcurrent, bodyBytes, wakebell.Config{NoPayloadsApart: true})
+	return nodeWith(maxConcurrent, bodyBytes, used{switches: opened.Switches{NoPayloadsApart: true}})
 }
 
-func nodeWith(maxConcurrent, bodyBytes int, cfg wakebell.Config) func(context.Context, *world) (sample, error) {
-	return nodeHandling(bodyBytes, cfg, single(maxConcurrent, nil))
+func nodeWith(maxConcurrent, bodyBytes int, use used) func(context.Context, *world) (sample, error) {
+	return nodeHandling(bodyBytes, use, single(maxConcurrent, nil))
 }
 
 // work is what a handler does with the bodies of a call; nil: nothing.
@@ -248,13 +249,13 @@ func inBatches(size, calls int, do work) makeHandler {
 	}
 }
 
-func nodeHandling(bodyBytes int, cfg wakebell.Config, handler makeHandler) func(context.Context, *world) (sample, error) {
+func nodeHandling(bodyBytes int, use used, handler makeHandler) func(context.Context, *world) (sample, error) {
 	return func(ctx context.Context, w *world) (sample, error) {
-		return nodeHandlingMany(ctx, w, w.many(deliverTimers), bodyBytes, cfg, handler)
+		return nodeHandlingMany(ctx, w, w.many(deliverTimers), bodyBytes, use, handler)
 	}
 }
 
-func nodeHandlingMany(ctx context.Context, w *world, n, bodyBytes int, cfg wakebell.Config, handler makeHandler, options ...wakebell.ScheduleOption) (sample, error) {
+func nodeHandlingMany(ctx context.Context, w *world, n, bodyBytes int, use used, handler makeHandler, options ...wakebell.ScheduleOption) (sample, error) {
 	if err := loadTimers(ctx, w, "node", n, bodyBytes, options...); err != nil {
 		return nil, err
 	}
@@ -263,8 +264,7 @@ func nodeHandlingMany(ctx context.Context, w *world, n, bodyBytes int, cfg wakeb
 	var left atomic.Int64
 	left.Store(int64(n))
 	handle := handler(rdb, func(n int) { left.Add(-int64(n)) })
-	cfg.Handlers, cfg.Logger = []wakebell.Handler{handle}, quiet()
-	sys, err := wakebell.New(quietSystem(), rdb, cfg)
+	sys, err := use.system(rdb, handle)
 	if err != nil {
 		return nil, err
 	}

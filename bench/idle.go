@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/wakebell/wakebell"
-	"github.com/wakebell/wakebell/connection"
 	"github.com/wakebell/wakebell/internal/meter"
 )
 
@@ -42,11 +41,7 @@ func idleNode(n int) func(context.Context, *world) (sample, error) {
 			topic := wakebell.NewTopic[string](fmt.Sprintf("idle-%06d", i))
 			handlers[i] = wakebell.Handle(topic, func(context.Context, wakebell.Timer[string]) error { return nil })
 		}
-		conn, err := connection.New(rdb, connection.Config{Logger: quiet()})
-		if err != nil {
-			return nil, err
-		}
-		sys, err := wakebell.New(quietSystem(), conn, wakebell.Config{Handlers: handlers})
+		sys, err := used{}.system(rdb, handlers...)
 		if err != nil {
 			return nil, err
 		}

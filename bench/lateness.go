@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/wakebell/wakebell"
-	"github.com/wakebell/wakebell/connection"
 )
 
 // The figures of lateness in ms, from the instant of a timer to its handler. Redis and
@@ -36,11 +35,7 @@ func lateness(in time.Duration) func(context.Context, *world) (sample, error) {
 			began <- time.Since(t.Activation)
 			return nil
 		})
-		conn, err := connection.New(rdb, connection.Config{Logger: quiet()})
-		if err != nil {
-			return nil, err
-		}
-		sys, err := wakebell.New(quietSystem(), conn, wakebell.Config{Handlers: []wakebell.Handler{handle}})
+		sys, err := used{}.system(rdb, handle)
 		if err != nil {
 			return nil, err
 		}

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/wakebell/wakebell"
-	"github.com/wakebell/wakebell/connection"
 )
 
 // simulate prints the load that fleets of topics put on one Redis; with --check it
@@ -107,11 +106,7 @@ func (f fleet) measure(ctx context.Context, w *world) (_ sample, err error) {
 			return nil
 		}, wakebell.MaxConcurrent(100), wakebell.DeliveryWindow(0)) // the model has no window
 	}
-	conn, err := connection.New(rdb, connection.Config{Logger: quiet()})
-	if err != nil {
-		return nil, err
-	}
-	sys, err := wakebell.New(quietSystem(), conn, wakebell.Config{Handlers: handlers})
+	sys, err := used{}.system(rdb, handlers...)
 	if err != nil {
 		return nil, err
 	}

@@ -26,8 +26,8 @@ func TestAnEncryptedScheduleIsEdited(t *testing.T) {
 	key, err := payload.NewKey("k", make([]byte, 32))
 	require.NoError(t, err)
 	encrypted, err := wakebell.NewClient(conntest.New(t, redistest.Shared(t), connection.Config{
-		Prefix:   strings.TrimSuffix(s.keys.Topics, "topics"),
-		Keys:     s.keys,
+		Prefix:   strings.TrimSuffix(s.keys().Topics, "topics"),
+		Keys:     s.keys(),
 		Payloads: &payload.Chain{Codecs: []payload.Codec{payload.Encrypt(key)}},
 	}))
 	require.NoError(t, err)

@@ -10,17 +10,20 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/connection"
 	"github.com/wakebell/wakebell/dashboard"
 	"github.com/wakebell/wakebell/gate"
 )
 
 func ExampleNew() {
 	rdb := redis.NewClient(&redis.Options{Addr: "localhost:6379"})
-	client, err := wakebell.NewClient(rdb, wakebell.ClientConfig{})
+	conn, err := connection.New(rdb, connection.Config{})
 	check(err)
-	gates, err := gate.New(rdb, gate.Config{})
+	client, err := wakebell.NewClient(conn)
 	check(err)
-	d, err := dashboard.New(nil, dashboard.Operators{
+	gates, err := gate.New(conn, gate.Config{})
+	check(err)
+	d, err := dashboard.New(conn, dashboard.Operators{
 		Timers: client, Queues: client.Queues(), Schedules: client.Schedules(), Gates: gates,
 	}, dashboard.Config{Path: "/admin/wakebell", Writable: true, Authorize: authorize})
 	check(err)

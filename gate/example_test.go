@@ -9,10 +9,10 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/wakebell/wakebell/connection"
 	"github.com/wakebell/wakebell/gate"
 	"github.com/wakebell/wakebell/internal/embedded"
 	"github.com/wakebell/wakebell/wakebelltype"
-	"github.com/wakebell/wakebell/connection"
 )
 
 // withGates runs fn with Gates, and closes them.

@@ -10,6 +10,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/connection"
 	"github.com/wakebell/wakebell/internal/embedded"
 	"github.com/wakebell/wakebell/outbox"
 	"github.com/wakebell/wakebell/queue"
@@ -80,12 +81,12 @@ func (printing) Exec(_ context.Context, query string, args ...any) (string, erro
 
 // A pgx.Tx needs an adapter.
 func ExamplePgx() {
-	box, err := outbox.New(nil, outbox.PostgreSQL, outbox.Config{NoNotify: true})
+	box, err := outbox.New(nil, outbox.PostgreSQL, outbox.Config{})
 	check(err)
 	var tx printing // yours: a pgx.Tx, in pgx.BeginFunc
 	check(box.Cancel(context.Background(), outbox.Pgx(tx), Unpaid.Name(), "42"))
 	// Output:
-	// INSERT INTO "wakebell_outbox" (request_key, stream, kind, target, timer, body, created_at) VALUES ($1, $2, $3, $4, $5, $6, $7)
+	// WITH added AS (INSERT INTO "wakebell_outbox" (request_key, stream, kind, target, timer, body, created_at) VALUES ($1, $2, $3, $4, $5, $6, $7)) SELECT pg_notify('wakebell_outbox', '')
 	// cancel unpaid
 }
 
@@ -206,7 +207,9 @@ func ExampleNew() {
 
 	redis := embedded.Start()
 	defer redis.Close()
-	sys, err := wakebell.New(actor.NewActorSystem(), redis.Client(), wakebell.Config{})
+	conn, err := connection.New(redis.Client(), connection.Config{})
+	check(err)
+	sys, err := wakebell.New(actor.NewActorSystem(), conn, wakebell.Config{})
 	check(err)
 	box, err := outbox.New(nil, outbox.SQLite, outbox.Config{})
 	check(err)

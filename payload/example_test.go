@@ -9,10 +9,10 @@ import (
 	"strings"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/connection"
 	"github.com/wakebell/wakebell/internal/embedded"
 	"github.com/wakebell/wakebell/payload"
 	"github.com/wakebell/wakebell/wakebelltype"
-	"github.com/wakebell/wakebell/connection"
 )
 
 func check(err error) {

@@ -11,11 +11,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/connection"
+	"github.com/wakebell/wakebell/internal/conntest"
 	"github.com/wakebell/wakebell/internal/embedded"
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/recurring"
-	"github.com/wakebell/wakebell/connection"
-	"github.com/wakebell/wakebell/internal/conntest"
 )
 
 func TestMain(m *testing.M) { redistest.Main(m) }

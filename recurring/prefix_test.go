@@ -11,12 +11,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/connection"
 	"github.com/wakebell/wakebell/internal/faultproxy"
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/recurring"
 	"github.com/wakebell/wakebell/wakebelltest"
 	"github.com/wakebell/wakebell/wakebelltype"
-	"github.com/wakebell/wakebell/connection"
 )
 
 // startTenant starts a node of a tenant that fires its schedules and has no handlers, so

@@ -7,9 +7,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/wakebell/wakebell/connection"
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/recurring"
-	"github.com/wakebell/wakebell/connection"
 )
 
 // An entry with arguments that JSON cannot represent can be exported as JSON and

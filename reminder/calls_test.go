@@ -14,6 +14,7 @@ import (
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/connection"
 	"github.com/wakebell/wakebell/internal/conntest"
+	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/recurring"
 	"github.com/wakebell/wakebell/reminder"
@@ -196,7 +197,7 @@ func TestReminderConfigs(t *testing.T) {
 		"Reminders.AckTimeout":   {Node: "a", AckTimeout: -1},
 		"MaxAttempts":            {Node: "a", MaxAttempts: -1},
 	} {
-		_, err := wakebell.New(actorSystem(), nil, wakebell.Config{Reminders: &wrong})
+		_, err := wakebell.New(actorSystem(), conntest.New(t, redistest.Shared(t), connection.Config{}), wakebell.Config{Reminders: &wrong})
 		require.ErrorIs(t, err, wakebell.ErrInvalid)
 		if what != "Reminders.Node: \"\xff" {
 			require.ErrorContains(t, err, what)

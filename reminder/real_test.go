@@ -13,13 +13,13 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/connection"
+	"github.com/wakebell/wakebell/internal/conntest"
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/recurring"
 	"github.com/wakebell/wakebell/reminder"
 	"github.com/wakebell/wakebell/wakebelltest"
-	"github.com/wakebell/wakebell/connection"
-	"github.com/wakebell/wakebell/internal/conntest"
 )
 
 // Reminders that were set before a node ended are delivered by the next node of the

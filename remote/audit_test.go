@@ -24,7 +24,9 @@ func TestTheAuditNamesPeers(t *testing.T) {
 	ctx := t.Context()
 	name := redistest.Name(t)
 	prefix, audit := name+":", wakebelltype.AuditConfig{Key: "audit:" + name, Caller: "node"}
-	n := (&node{log: &lines{}, topic: wakebell.NewTopic[string](name)}).start(t, withToken(), wakebell.Config{Prefix: prefix, Audit: audit})
+	n := (&node{
+		log: &lines{}, topic: wakebell.NewTopic[string](name), conn: connection.Config{Prefix: prefix, Audit: audit},
+	}).start(t, withToken(), wakebell.Config{})
 	c := dial(t, n)
 
 	_, err := c.Pause(wakebell.WithCaller(ctx, "forged"), "t", "", "maintenance")
@@ -94,9 +96,9 @@ func TestTheAuditNamesPeers(t *testing.T) {
 func TestTheAuditOfANodeWithoutTokens(t *testing.T) {
 	t.Parallel()
 	name := redistest.Name(t)
-	n := (&node{log: &lines{}, topic: wakebell.NewTopic[string](name)}).start(t, remote.Config{}, wakebell.Config{
-		Audit: wakebelltype.AuditConfig{Key: "audit:" + name},
-	})
+	n := (&node{
+		log: &lines{}, topic: wakebell.NewTopic[string](name), conn: connection.Config{Audit: wakebelltype.AuditConfig{Key: "audit:" + name}},
+	}).start(t, remote.Config{}, wakebell.Config{})
 	c := dial(t, n)
 	_, err := c.Resume(t.Context(), name)
 	require.NoError(t, err)

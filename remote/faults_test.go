@@ -21,9 +21,10 @@ import (
 func TestErrorsContainNoAddressOfRedis(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	sys, err := wakebell.New(actorSystem(), conntest.New(t, s.Client(t), connection.Config{Logger: quiet}), wakebell.Config{DrainTimeout: -1})
-	require.NoError(t, err)
 	log := &lines{}
+	logger := slog.New(slog.NewTextHandler(log, nil))
+	sys, err := wakebell.New(actorSystem(), conntest.New(t, s.Client(t), connection.Config{Logger: logger}), wakebell.Config{DrainTimeout: -1})
+	require.NoError(t, err)
 	server, err := remote.Serve(sys, remote.Config{})
 	require.NoError(t, err)
 	require.NoError(t, sys.Start(t.Context()))

@@ -62,9 +62,8 @@ func TestErrorsOfALinkNameTheNode(t *testing.T) {
 		"an unknown token":  {plainNode, remote.DialConfig{Config: remote.Config{Token: "an-unknown-token"}, DeadLink: minute}, remote.ErrDenied, "the token is not known"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c.cfg.Logger = quiet
 			began := time.Now()
-			_, err := remote.Dial(t.Context(), c.node.server.Address(), c.cfg)
+			_, err := remote.Dial(t.Context(), c.node.server.Address(), conntest.WithoutRedis(t, connection.Config{}), c.cfg)
 			require.ErrorIs(t, err, c.is)
 			require.ErrorContains(t, err, "node "+c.node.server.Address()+": ")
 			require.ErrorContains(t, err, c.says)

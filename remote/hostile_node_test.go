@@ -61,9 +61,7 @@ func beAttacked(redisAddr string) error {
 	if err != nil {
 		return err
 	}
-	cfg := withMallory()
-	cfg.Logger = log
-	server, err := remote.Serve(sys, cfg)
+	server, err := remote.Serve(sys, withMallory())
 	if err != nil {
 		return err
 	}

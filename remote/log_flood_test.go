@@ -27,9 +27,7 @@ func TestPeersDoNotFloodTheLog(t *testing.T) {
 	peers, own := &lines{}, &lines{}
 	sys, err := wakebell.New(actorSystem(), conntest.New(t, redistest.Shared(t), connection.Config{Logger: slog.New(slog.NewTextHandler(own, nil))}), wakebell.Config{DrainTimeout: -1})
 	require.NoError(t, err)
-	cfg := withMallory()
-	cfg.Logger = slog.New(slog.NewTextHandler(peers, nil))
-	server, err := remote.Serve(sys, cfg)
+	server, err := remote.Serve(sys, withMallory())
 	require.NoError(t, err)
 	require.NoError(t, sys.Start(t.Context()))
 	t.Cleanup(func() { _ = sys.Stop(); server.Stop() })

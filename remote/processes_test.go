@@ -74,13 +74,13 @@ func beNode(redisAddr, address string) error {
 		return err
 	}
 	sys, err := wakebell.New(actorSystem(), conn, wakebell.Config{
-		Gates: gate.Config{LeaseTTL: nodeTurnLease, Logger: quiet},
+		Gates: gate.Config{LeaseTTL: nodeTurnLease},
 	})
 	if err != nil {
 		return err
 	}
 	cfg := withToken()
-	cfg.Address, cfg.Logger = address, quiet
+	cfg.Address = address
 	cfg.HandlerOptions = []wakebell.HandlerOption{wakebell.LeaseTTL(2 * time.Second)}
 	fmt.Println("ready")
 	return remote.Run(context.Background(), sys, cfg)

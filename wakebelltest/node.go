@@ -11,8 +11,8 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/wakebell/wakebell"
-	"github.com/wakebell/wakebell/connection"
 	"github.com/wakebell/wakebell/actors/poller"
+	"github.com/wakebell/wakebell/connection"
 	"github.com/wakebell/wakebell/internal/sharding"
 	"github.com/wakebell/wakebell/internal/testhook"
 )

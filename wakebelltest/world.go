@@ -23,7 +23,7 @@ type World struct {
 	server  *embedded.Server
 	rdb     *redis.Client
 	client  *wakebell.Client
-	prefix  string // of the client
+	prefix  string            // of the client
 	conn    connection.Config // of its nodes, unless they have another
 	history *history
 	nodes   []*Node

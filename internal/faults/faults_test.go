@@ -14,11 +14,8 @@ import (
 
 	"github.com/redis/go-redis/v9/logging"
 
-	actorgates "github.com/wakebell/wakebell/actors/gates"
-	"github.com/wakebell/wakebell/gate"
 	"github.com/wakebell/wakebell/internal/faults/gatefaults"
 	"github.com/wakebell/wakebell/internal/redistest"
-	"github.com/wakebell/wakebell/internal/testhook"
 )
 
 var (

@@ -20,6 +20,7 @@ import (
 
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/connection"
+	"github.com/wakebell/wakebell/internal/conntest"
 	"github.com/wakebell/wakebell/internal/faultproxy"
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/internal/stockpeer/peer"
@@ -209,7 +210,7 @@ func TestAStockPeerReadsLargeAnswers(t *testing.T) {
 
 func (f *fleet) client() *wakebell.Client {
 	f.t.Helper()
-	c, err := wakebell.NewClient(redistest.Shared(f.t), wakebell.ClientConfig{})
+	c, err := wakebell.NewClient(conntest.New(f.t, redistest.Shared(f.t), connection.Config{}))
 	require.NoError(f.t, err)
 	return c
 }

@@ -23,6 +23,7 @@ import (
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/connection"
 	"github.com/wakebell/wakebell/internal/conntest"
+	"github.com/wakebell/wakebell/internal/opened"
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/outbox"
 	"github.com/wakebell/wakebell/wakebelltype"
@@ -59,19 +60,26 @@ func (w *world) system(t testing.TB, handlers ...wakebell.Handler) *wakebell.Sys
 	return startSystem(t, w.rdb, handlers...)
 }
 
-func startSystem(t testing.TB, rdb redis.UniversalClient, handlers ...wakebell.Handler) *wakebell.System {
+// measuring starts a System whose relays read the statistics at this interval.
+func measuring(t testing.TB, rdb redis.UniversalClient, every time.Duration, handlers ...wakebell.Handler) *wakebell.System {
 	t.Helper()
 	actors := actor.NewActorSystem(actor.WithLoggerFactory(noLogs))
-	sys, err := wakebell.New(actors, conntest.New(t, rdb, connection.Config{Logger: quiet}), wakebell.Config{Handlers: handlers, DrainTimeout: -1})
+	conn := conntest.Switched(t, rdb, connection.Config{}, opened.Switches{Outbox: opened.OutboxSwitches{MeasureInterval: every}})
+	sys, err := wakebell.New(actors, conn, wakebell.Config{Handlers: handlers, DrainTimeout: -1})
 	require.NoError(t, err)
 	require.NoError(t, sys.Start(t.Context()))
 	t.Cleanup(func() { _ = sys.Stop() })
 	return sys
 }
 
+func startSystem(t testing.TB, rdb redis.UniversalClient, handlers ...wakebell.Handler) *wakebell.System {
+	t.Helper()
+	return measuring(t, rdb, 100*time.Millisecond, handlers...)
+}
+
 // quick is a relay without long waits.
 func quick() outbox.RelayConfig {
-	return outbox.RelayConfig{PollInterval: 20 * time.Millisecond, MeasureInterval: 100 * time.Millisecond}
+	return outbox.RelayConfig{PollInterval: 20 * time.Millisecond}
 }
 
 // relay starts a relay, until the end of the test.

@@ -107,7 +107,7 @@ func TestLimitsOfAQueueHoldOverAllNodes(t *testing.T) {
 	var mu sync.Mutex
 	var starts []time.Time
 	running, most := 0, 0
-	cfg := wakebell.Config{Logger: stacktest.Quiet, Handlers: []wakebell.Handler{
+	cfg := wakebell.Config{Handlers: []wakebell.Handler{
 		wakebell.HandleQueue(q, func(context.Context, wakebell.Timer[string]) error {
 			mu.Lock()
 			starts = append(starts, time.Now())
@@ -121,7 +121,7 @@ func TestLimitsOfAQueueHoldOverAllNodes(t *testing.T) {
 			return nil
 		}, wakebell.RateLimit(10, time.Second, 5), wakebell.MaxInFlight(4), wakebell.MaxConcurrent(10)),
 	}}
-	wakebelltest.Run(t, cfg, func(t *testing.T, w *wakebelltest.World) {
+	wakebelltest.RunWith(t, connection.Config{Logger: stacktest.Quiet}, cfg, func(t *testing.T, w *wakebelltest.World) {
 		w.Start(cfg)
 		for i := range 40 {
 			_, err := q.Publish(t.Context(), w.Client().Queues(), strconv.Itoa(i))

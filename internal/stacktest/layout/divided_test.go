@@ -18,6 +18,8 @@ import (
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/actors/division"
 	"github.com/wakebell/wakebell/connection"
+	"github.com/wakebell/wakebell/internal/conntest"
+	"github.com/wakebell/wakebell/internal/opened"
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/internal/stacktest"
 	"github.com/wakebell/wakebell/wakebelltype"
@@ -88,13 +90,13 @@ func newGroup(t *testing.T, topics int, handle func(context.Context, wakebell.Ti
 }
 
 // join starts a node with a client of its own.
-func (g *group) join(cfg wakebell.Config) (*wakebell.System, *severable) {
+func (g *group) join(s opened.Switches) (*wakebell.System, *severable) {
 	options := *g.rdb.Options()
 	rdb, link := redis.NewClient(&options), &severable{}
 	rdb.AddHook(link)
 	g.t.Cleanup(func() { _ = rdb.Close() })
-	cfg.Handlers = g.handlers
-	return stacktest.Launch(g.t, stacktest.Build(g.t, rdb, cfg)), link
+	conn := conntest.Switched(g.t, rdb, connection.Config{}, s)
+	return stacktest.Launch(g.t, stacktest.BuildOn(g.t, conn, wakebell.Config{Handlers: g.handlers})), link
 }
 
 // schedule lets a timer of each topic come due at every interval of a span.
@@ -198,7 +200,7 @@ func TestNodesDivideTheirTopics(t *testing.T) {
 		var nodes []*wakebell.System
 		var links []*severable
 		add := func() {
-			node, link := g.join(wakebell.Config{})
+			node, link := g.join(opened.Switches{})
 			nodes, links = append(nodes, node), append(links, link)
 		}
 		for range 4 {
@@ -265,7 +267,7 @@ func TestFallbacksHelpABusyPrimary(t *testing.T) {
 		}, wakebell.MaxConcurrent(slots), wakebell.DeliveryWindow(0))
 		var all []*wakebell.System
 		for range nodes {
-			node, _ := g.join(wakebell.Config{})
+			node, _ := g.join(opened.Switches{})
 			all = append(all, node)
 		}
 		g.schedule(20*time.Millisecond, 5*time.Second)
@@ -303,7 +305,7 @@ func TestUndividedTopicsHaveNoAnnouncements(t *testing.T) {
 		stacktest.Virtually(t, func(t *testing.T) {
 			g := newGroup(t, 2, atOnce)
 			for range nodes {
-				node, _ := g.join(wakebell.Config{NoDivision: nodes > 1})
+				node, _ := g.join(opened.Switches{NoDivision: nodes > 1})
 				defer func() {
 					for _, health := range node.Health(t.Context()).Topics {
 						require.Empty(t, health.Role)
@@ -326,7 +328,7 @@ func TestNodesPollWithoutAnnouncements(t *testing.T) {
 		g := newGroup(t, 1, atOnce)
 		require.NoError(t, g.rdb.Set(t.Context(), "timers_nodes:topic-0", "of another type", 0).Err())
 		for range 3 {
-			node, _ := g.join(wakebell.Config{})
+			node, _ := g.join(opened.Switches{})
 			defer func() { require.Empty(t, node.Health(t.Context()).Topics[0].Role) }()
 		}
 		g.schedule(20*time.Millisecond, 5*time.Second)

@@ -178,8 +178,8 @@ func newestAudit(t *testing.T, c *wakebell.Client) (newest wakebelltype.AuditEnt
 func TestReconcilingIsAuditedWhenItDeletes(t *testing.T) {
 	t.Parallel()
 	name, ctx := redistest.Name(t), t.Context()
-	cfg := wakebell.ClientConfig{Prefix: name + ":", Audit: wakebelltype.AuditConfig{Key: "audit:" + name}}
-	c, err := wakebell.NewClient(redistest.Shared(t), cfg)
+	cfg := connection.Config{Prefix: name + ":", Audit: wakebelltype.AuditConfig{Key: "audit:" + name}}
+	c, err := wakebell.NewClient(conntest.New(t, redistest.Shared(t), cfg))
 	require.NoError(t, err)
 	s := recurring.Schedule{Name: "s", Topic: "t", Rule: recurring.Rule{Every: time.Hour}}
 	_, err = c.Schedules().Reconcile(ctx, "billing", s)

@@ -43,10 +43,10 @@ func TestHistoryOfTimers(t *testing.T) {
 				}
 				return nil
 			}
-			cfg := wakebell.Config{Logger: stacktest.Quiet, Handlers: []wakebell.Handler{
+			cfg := wakebell.Config{Handlers: []wakebell.Handler{
 				wakebell.Handle(topic, handle, wakebell.History(policy), wakebell.RetryBackoff(time.Second, time.Second), wakebell.LeaseTTL(10*time.Second)),
 			}}
-			wakebelltest.Run(t, cfg, func(t *testing.T, w *wakebelltest.World) {
+			wakebelltest.RunWith(t, connection.Config{Logger: stacktest.Quiet}, cfg, func(t *testing.T, w *wakebelltest.World) {
 				for _, id := range []string{"good", "flaky", "bad", "crash"} {
 					_, err := topic.Schedule(t.Context(), w.Client(), "", wakebell.ID(id), wakebell.In(time.Second))
 					require.NoError(t, err)
@@ -110,10 +110,10 @@ func TestHistoryOfQueues(t *testing.T) {
 				}
 				return nil
 			}
-			cfg := wakebell.Config{Logger: stacktest.Quiet, Handlers: []wakebell.Handler{
+			cfg := wakebell.Config{Handlers: []wakebell.Handler{
 				wakebell.HandleQueue(mail, handle, wakebell.MaxConcurrent(1), wakebell.RetryBackoff(time.Second, time.Second), c.option),
 			}}
-			wakebelltest.Run(t, cfg, func(t *testing.T, w *wakebelltest.World) {
+			wakebelltest.RunWith(t, connection.Config{Logger: stacktest.Quiet}, cfg, func(t *testing.T, w *wakebelltest.World) {
 				queues := w.Client().Queues()
 				_, err := mail.PublishAll(t.Context(), queues, "good", "flaky", "bad")
 				require.NoError(t, err)

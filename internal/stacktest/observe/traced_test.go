@@ -13,6 +13,7 @@ import (
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/connection"
 	"github.com/wakebell/wakebell/internal/conntest"
+	"github.com/wakebell/wakebell/internal/opened"
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/internal/stacktest"
 	"github.com/wakebell/wakebell/wakebelltest"
@@ -93,9 +94,8 @@ func TestATraceCrossesFromFastStream(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			traces, topic, rdb := stacktest.NewSpans(), wakebell.NewTopic[string](redistest.Name(t)), redistest.Shared(t)
-			stacktest.Launch(t, stacktest.BuildOn(t, conntest.New(t, rdb, connection.Config{TracerProvider: traces}), wakebell.Config{
-				TraceAsChild: child,
-				Handlers:     []wakebell.Handler{wakebell.Handle(topic, func(context.Context, wakebell.Timer[string]) error { return nil })},
+			stacktest.Launch(t, stacktest.BuildOn(t, conntest.Switched(t, rdb, connection.Config{TracerProvider: traces}, opened.Switches{TraceAsChild: child}), wakebell.Config{
+				Handlers: []wakebell.Handler{wakebell.Handle(topic, func(context.Context, wakebell.Timer[string]) error { return nil })},
 			}))
 			stacktest.Peer{Rdb: rdb, Topic: topic.Name()}.Publish(t, "a", fastStreamEnvelope(parent, "vendor=1"), 1)
 			span := traces.Await(t, "process "+topic.Name(), 1)[0]

@@ -181,11 +181,11 @@ func TestABodyWhoseKeyComesLaterIsRetried(t *testing.T) {
 		got[t.Body]++
 		return nil
 	}
-	config := func(chain *payload.Chain) wakebell.Config {
-		return wakebell.Config{Payloads: chain, Logger: stacktest.Quiet, Handlers: []wakebell.Handler{
+	start := func(w *wakebelltest.World, chain *payload.Chain) *wakebelltest.Node {
+		return w.StartWith(connection.Config{Payloads: chain, Logger: stacktest.Quiet}, wakebell.Config{Handlers: []wakebell.Handler{
 			wakebell.Handle(topic, handle, wakebell.RetryBackoff(time.Second, time.Minute)),
 			wakebell.HandleQueue(q, handle, wakebell.ErrorsAreFinal(), wakebell.LeaseTTL(10*time.Second)),
-		}}
+		}})
 	}
 	wakebelltest.RunWith(t, connection.Config{Payloads: &payload.Chain{Codecs: []payload.Codec{payload.Encrypt(payloadKey(t, "k2"))}}}, wakebell.Config{}, func(t *testing.T, w *wakebelltest.World) {
 		for name, chain := range map[string]*payload.Chain{"plain": nil, "old": {Codecs: []payload.Codec{payload.Encrypt(payloadKey(t, "k1"))}}} {
@@ -193,7 +193,7 @@ func TestABodyWhoseKeyComesLaterIsRetried(t *testing.T) {
 			require.NoError(t, err)
 			_, err = q.Publish(t.Context(), w.Client().Queues(), name+" message")
 			require.NoError(t, err)
-			node := w.Start(config(chain))
+			node := start(w, chain)
 			w.Advance(20 * time.Second)
 			info, _, err := w.Client().Get(t.Context(), "topic", name)
 			require.NoError(t, err)
@@ -202,7 +202,7 @@ func TestABodyWhoseKeyComesLaterIsRetried(t *testing.T) {
 		}
 		_, err := topic.Get(t.Context(), stacktest.Client(t, w.Redis(), connection.Config{}), "plain")
 		require.ErrorIs(t, err, wakebell.ErrUnreadable)
-		w.Start(config(&payload.Chain{Codecs: []payload.Codec{payload.Encrypt(payloadKey(t, "k1"), payloadKey(t, "k2"))}}))
+		start(w, &payload.Chain{Codecs: []payload.Codec{payload.Encrypt(payloadKey(t, "k1"), payloadKey(t, "k2"))}})
 		w.Advance(5 * time.Minute)
 	})
 	require.Equal(t, map[string]int{"plain": 1, "old": 1, "plain message": 1, "old message": 1}, got)
@@ -268,17 +268,16 @@ func TestABatchReceivesPlainBodies(t *testing.T) {
 	}
 	store := &bucket{}
 	chain := &payload.Chain{Codecs: []payload.Codec{payload.Encrypt(payloadKey(t, "k1")), payload.ClaimCheck(store, 0)}}
-	config := wakebell.Config{Logger: stacktest.Quiet, Handlers: []wakebell.Handler{wakebell.HandleBatch(topic, handle, wakebell.RetryBackoff(time.Hour, time.Hour))}}
+	config := wakebell.Config{Handlers: []wakebell.Handler{wakebell.HandleBatch(topic, handle, wakebell.RetryBackoff(time.Hour, time.Hour))}}
 	wakebelltest.RunWith(t, connection.Config{Payloads: chain}, wakebell.Config{}, func(t *testing.T, w *wakebelltest.World) {
 		for _, body := range []string{"a", "b"} {
 			_, err := topic.Schedule(t.Context(), w.Client(), body, wakebell.ID(body))
 			require.NoError(t, err)
 		}
-		node := w.Start(config)
+		node := w.StartWith(connection.Config{Logger: stacktest.Quiet}, config)
 		w.Advance(time.Minute)
 		require.Empty(t, got, "without keys")
 		require.NoError(t, node.Stop())
-		config.Payloads = chain
 		w.Start(config)
 		w.Advance(3 * time.Hour)
 	})

@@ -22,6 +22,7 @@ import (
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/connection"
 	"github.com/wakebell/wakebell/internal/conntest"
+	"github.com/wakebell/wakebell/internal/opened"
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/internal/stacktest"
 )
@@ -34,9 +35,10 @@ func TestNoCoalescingAndNoPayloadsApart(t *testing.T) {
 	rdb := redistest.Start(t).Client(t)
 	topic, large := wakebell.NewTopic[string]("t"), wakebell.NewTopic[string]("large")
 	var handled atomic.Int32
-	sys, err := wakebell.New(stacktest.ActorSystem(), conntest.New(t, rdb, connection.Config{}), wakebell.Config{
-		NoCoalescing:    true,
-		NoPayloadsApart: true,
+	conn := conntest.Switched(t, rdb, connection.Config{}, opened.Switches{NoCoalescing: true, NoPayloadsApart: true})
+	client, err := wakebell.NewClient(conn)
+	require.NoError(t, err)
+	sys, err := wakebell.New(stacktest.ActorSystem(), conn, wakebell.Config{
 		Handlers: []wakebell.Handler{wakebell.Handle(large, func(context.Context, wakebell.Timer[string]) error {
 			handled.Add(1)
 			return nil
@@ -44,7 +46,7 @@ func TestNoCoalescingAndNoPayloadsApart(t *testing.T) {
 	})
 	require.NoError(t, err)
 	for _, c := range []*wakebell.Client{
-		stacktest.Client(t, rdb, connection.Config{NoCoalescing: true, NoPayloadsApart: true}), sys.Client(),
+		client, sys.Client(),
 	} {
 		drafts := make([]wakebell.Draft, 200)
 		for range 2 { // the first finds the keys sound

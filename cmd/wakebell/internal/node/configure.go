@@ -11,9 +11,9 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/wakebell/wakebell"
-	"github.com/wakebell/wakebell/connection"
 	"github.com/wakebell/wakebell/cmd/wakebell/internal/cli"
 	"github.com/wakebell/wakebell/cmd/wakebell/internal/config"
+	"github.com/wakebell/wakebell/connection"
 )
 
 // configure sets the flags that are not given to the fields of the file of --config,

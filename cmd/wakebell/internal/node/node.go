@@ -15,12 +15,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/wakebell/wakebell"
-	"github.com/wakebell/wakebell/connection"
-	"github.com/wakebell/wakebell/internal/opened"
 	"github.com/wakebell/wakebell/cmd/wakebell/internal/cli"
 	"github.com/wakebell/wakebell/cmd/wakebell/internal/output"
 	"github.com/wakebell/wakebell/cmd/wakebell/internal/telemetry"
+	"github.com/wakebell/wakebell/connection"
 	"github.com/wakebell/wakebell/internal/memorylimit"
+	"github.com/wakebell/wakebell/internal/opened"
 )
 
 // nodeFlags are the flags of node.

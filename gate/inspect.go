@@ -18,7 +18,7 @@ import (
 // ErrFenceRegressed, ErrFenceUnknown, wakebell.ErrInvalid.
 //
 // The guard remembers a token for an hour after its last use (7 days with
-// Config.GuardsElsewhere), and up to 100,000 resources of a gate. An older
+// gate guard --elsewhere), and up to 100,000 resources of a gate. An older
 // token that it has forgotten passes only while it has the turn, so forgetting
 // never lets a stale token pass.
 func (g *Gates) Guard(ctx context.Context, name, resource string, fence uint64) error {

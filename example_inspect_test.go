@@ -25,6 +25,7 @@ func ExampleNewClient() {
 	check(err)
 	c, err := wakebell.NewClient(conn)
 	check(err)
+	fmt.Println(c.Connection() == conn)
 	ctx := context.Background()
 	bill(c, "inv-42")
 	fmt.Println(rdb.Exists(ctx, "invoices:billing:invoices").Val())
@@ -33,6 +34,7 @@ func ExampleNewClient() {
 	fmt.Println(errors.Is(err, wakebell.ErrInvalid))
 	check(rdb.Close())
 	// Output:
+	// true
 	// 1
 	// true
 }

@@ -57,10 +57,12 @@ func ExampleSystem_Start() {
 	sys, err := wakebell.New(actorSystem(), quietly(server.Client()), wakebell.Config{})
 	check(err)
 	ctx := context.Background()
+	fmt.Println(sys.Connection().Redis() != nil)
 	fmt.Println(sys.Start(ctx))
 	fmt.Println(sys.Start(ctx))
 	fmt.Println(sys.Stop(), sys.Stop()) // a second Stop returns the same
 	// Output:
+	// true
 	// <nil>
 	// system was started before
 	// <nil> <nil>

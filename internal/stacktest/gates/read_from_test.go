@@ -219,9 +219,7 @@ func TestReadFromIsOfTheSameKind(t *testing.T) {
 	cluster := redis.NewClusterClient(&redis.ClusterOptions{})
 	t.Cleanup(func() { require.NoError(t, single.Close()); require.NoError(t, cluster.Close()) })
 	for rdb, from := range map[redis.UniversalClient]redis.UniversalClient{single: cluster, cluster: single} {
-		_, err := wakebell.NewClient(conntest.New(t, rdb, connection.Config{ReadFrom: from}))
-		require.ErrorIs(t, err, wakebell.ErrInvalid)
-		_, err = gate.New(conntest.New(t, rdb, connection.Config{ReadFrom: from}), gate.Config{})
+		_, err := connection.New(rdb, connection.Config{ReadFrom: from})
 		require.ErrorIs(t, err, wakebell.ErrInvalid)
 		require.ErrorContains(t, err, "ReadFrom")
 	}

@@ -213,7 +213,7 @@ func TestAnOperationDoesNotDependOnItsEntry(t *testing.T) {
 	require.ErrorIs(t, err, wakebell.ErrWrongType)
 	require.Zero(t, newestAudit(t, c))
 
-	_, err = wakebell.NewClient(conntest.New(t, rdb, connection.Config{Audit: wakebelltype.AuditConfig{Key: "timers_dead"}}))
+	_, err = connection.New(rdb, connection.Config{Audit: wakebelltype.AuditConfig{Key: "timers_dead"}})
 	require.ErrorIs(t, err, wakebell.ErrInvalid)
 	for _, err := range (*wakebell.Client)(nil).Audit(context.WithoutCancel(ctx), wakebelltype.AuditFilter{}, wakebelltype.Page{}) {
 		require.ErrorIs(t, err, wakebell.ErrInvalid)

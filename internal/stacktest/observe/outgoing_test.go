@@ -170,7 +170,7 @@ func TestErrorsOfScheduleMiddleware(t *testing.T) {
 			require.Zero(t, st.Total)
 		})
 	}
-	_, err := wakebell.NewClient(conntest.New(t, redistest.Shared(t), connection.Config{ScheduleMiddleware: []wakebelltype.ScheduleMiddleware{nil}}))
+	_, err := connection.New(redistest.Shared(t), connection.Config{ScheduleMiddleware: []wakebelltype.ScheduleMiddleware{nil}})
 	require.ErrorIs(t, err, wakebell.ErrInvalid)
 }
 

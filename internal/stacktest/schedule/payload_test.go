@@ -15,7 +15,6 @@ import (
 
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/connection"
-	"github.com/wakebell/wakebell/internal/conntest"
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/internal/stacktest"
 	"github.com/wakebell/wakebell/messages"
@@ -288,8 +287,8 @@ func TestABatchReceivesPlainBodies(t *testing.T) {
 func TestInvalidPayloadsAreRefused(t *testing.T) {
 	t.Parallel()
 	chain := &payload.Chain{Codecs: []payload.Codec{payload.Encrypt()}}
-	_, err := wakebell.NewClient(conntest.New(t, redistest.Shared(t), connection.Config{Payloads: chain}))
+	_, err := connection.New(redistest.Shared(t), connection.Config{Payloads: chain})
 	require.ErrorIs(t, err, wakebell.ErrInvalid)
-	_, err = wakebell.New(stacktest.ActorSystem(), conntest.New(t, redistest.Shared(t), connection.Config{Payloads: chain}), wakebell.Config{})
+	_, err = connection.WithoutRedis(connection.Config{Payloads: chain})
 	require.ErrorIs(t, err, wakebell.ErrInvalid)
 }

@@ -81,10 +81,10 @@ func New(rdb redis.UniversalClient, cfg Config) (*Schedules, error) {
 		return nil, err
 	}
 	store := schedulestore.New(shards.New(timers))
-	hand := firing.Hand{Store: store, Zone: cfg.Zone, Maker: firing.Maker{
+	manual := firing.Manual{Store: store, Zone: cfg.Zone, Maker: firing.Maker{
 		Prefix: cfg.Prefix, Limit: common.PayloadLimit, Celery: cfg.Celery, Shares: store.Shares, Tracer: edge.Tracer,
 	}}
-	reads := hand
+	reads := manual
 	if cfg.ReadFrom != nil {
 		from, err := clientstore.OpenReader(cfg.ReadFrom, rdb, common)
 		if err != nil {
@@ -92,5 +92,5 @@ func New(rdb redis.UniversalClient, cfg Config) (*Schedules, error) {
 		}
 		reads.Store = schedulestore.New(shards.New(from))
 	}
-	return &Schedules{store, edge, hand, reads, timers.Audit}, nil
+	return &Schedules{store, edge, manual, reads, timers.Audit}, nil
 }

@@ -91,8 +91,8 @@ const partsOfFunction = 3
 
 // joined returns the text of a script: the prelude, the parts, and the rest, in functions
 // within each other. Where a function refers to a local variable of the one around it, Lua
-// searches a list of all variables of that function to which others refer: with all in
-// one function that took Redis half of the time of a small exchange.
+// searches a list of all variables of that function to which others refer; docs/scripts.md
+// has what shorter lists save.
 func (s *Set) joined(parts []string, rest string) string {
 	text, open, declaring := Prelude(), 0, 0
 	for _, name := range parts {

@@ -15,6 +15,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/wakebell/wakebell/internal/backoff"
 	"github.com/wakebell/wakebell/internal/metrics"
 	"github.com/wakebell/wakebell/internal/recur"
 	"github.com/wakebell/wakebell/internal/tracing"
@@ -276,7 +277,7 @@ func (e *Engine) plan(it *item) {
 // retryLater delays an item after an error that affects only this item.
 func (e *Engine) retryLater(it *item, err error) {
 	it.tries++
-	delay := min(retryFirst<<min(it.tries-1, 10), retryLimit)
+	delay := backoff.Exponential(retryFirst, it.tries-1, retryLimit)
 	e.cfg.Log.Error("recurring schedule was not fired; it is retried and no run is lost", "name", it.name, "again_in", delay, "err", err)
 	e.queue.put(it, e.clock().Add(delay))
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/wakebell/wakebell/internal/backoff"
 	"github.com/wakebell/wakebell/internal/recur"
 	"github.com/wakebell/wakebell/redisops/recurring"
 )
@@ -168,7 +169,7 @@ func (e *Engine) overlap(ctx context.Context, it *item, now time.Time) {
 		if it.tries++; it.tries == 1 {
 			e.cfg.Metrics.Overlapped(ctx, it.entry.Topic(), "queue")
 		}
-		e.queue.put(it, now.Add(min(overlapFirst<<min(it.tries-1, 10), overlapLimit)))
+		e.queue.put(it, now.Add(backoff.Exponential(overlapFirst, it.tries-1, overlapLimit)))
 		return
 	}
 	it.passing = true

@@ -25,12 +25,12 @@ func New(conn *connection.Connection) (*Schedules, error) {
 	}
 	edge := on.Apart() // the runs have spans of their own
 	store := schedulestore.New(shards.New(timers))
-	hand := firing.Hand{Store: store, Zone: on.Zone, Maker: firing.Maker{
+	manual := firing.Manual{Store: store, Zone: on.Zone, Maker: firing.Maker{
 		Prefix: on.Prefix, Limit: on.PayloadLimit, Celery: on.Celery, Shares: store.Shares, Tracer: edge.Tracer,
 	}}
-	reads := hand
+	reads := manual
 	if from != timers {
 		reads.Store = schedulestore.New(shards.New(from))
 	}
-	return &Schedules{store, edge, hand, reads, timers.Audit}, nil
+	return &Schedules{store, edge, manual, reads, timers.Audit}, nil
 }

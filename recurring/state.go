@@ -38,7 +38,7 @@ type State struct {
 }
 
 func (s *Schedules) state(e *recur.Entry) State {
-	o, prefix := e.Ours, s.hand.Maker.Prefix
+	o, prefix := e.Ours, s.manual.Maker.Prefix
 	state := State{
 		Name: strings.TrimPrefix(e.Definition.Name, prefix), Topic: e.Topic(), RuleText: e.Rule(), Next: e.Due(), LastRun: e.LastRun(),
 		Runs: max(o.Run, e.Meta.Runs), Paused: !e.Enabled(), Celery: o.Celery, ZoneWarning: e.ZoneWarning(),

@@ -3,7 +3,6 @@ package dashboard_test
 import (
 	"net/http"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -26,7 +25,7 @@ func TestAnEncryptedScheduleIsEdited(t *testing.T) {
 	key, err := payload.NewKey("k", make([]byte, 32))
 	require.NoError(t, err)
 	encrypted, err := wakebell.NewClient(conntest.New(t, redistest.Shared(t), connection.Config{
-		Prefix:   strings.TrimSuffix(s.keys().Topics, "topics"),
+		Prefix:   s.client.Prefix(),
 		Keys:     s.keys(),
 		Payloads: &payload.Chain{Codecs: []payload.Codec{payload.Encrypt(key)}},
 	}))

@@ -24,7 +24,9 @@ import (
 	"github.com/wakebell/wakebell/gate"
 	"github.com/wakebell/wakebell/internal/conntest"
 	"github.com/wakebell/wakebell/internal/redistest"
+	"github.com/wakebell/wakebell/redisops/timers"
 	"github.com/wakebell/wakebell/wakebelltype"
+	"github.com/wakebell/wakebell/internal/opened"
 )
 
 func TestMain(m *testing.M) { redistest.Main(m) }
@@ -54,8 +56,9 @@ func openOn(t *testing.T, shown connection.Config, change ...func(*dashboard.Con
 		c(&cfg)
 	}
 	rdb, name := redistest.Shared(t), redistest.Name(t)
-	keys := wakebelltype.Keys{Beat: name + ":beat:", Topics: name + ":topics"}
-	client, err := wakebell.NewClient(conntest.New(t, rdb, connection.Config{Prefix: name + ":", Keys: keys}))
+	client, err := wakebell.NewClient(conntest.Switched(t, rdb,
+		connection.Config{Prefix: name + ":", Keys: wakebelltype.Keys{Beat: name + ":beat:"}},
+		opened.Switches{Names: timers.Names{Topics: name + ":topics"}}))
 	require.NoError(t, err)
 	gates, err := gate.New(conntest.New(t, rdb, connection.Config{
 		GateKeys: wakebelltype.GateKeys{

@@ -83,6 +83,9 @@ type Switches struct {
 	// timer, in place of the beginning of a trace.
 	TraceAsChild bool
 
+	// Names are the base names of keys that users cannot change.
+	Names timers.Names
+
 	Gates  GateSwitches
 	Outbox OutboxSwitches
 }
@@ -204,7 +207,7 @@ func local(o Options, s Switches) (*Conn, error) {
 
 // open makes what needs Redis.
 func (c *Conn) open() error {
-	store, err := timers.New(c.Redis, c.Keys)
+	store, err := timers.New(c.Redis, c.Keys, c.Names)
 	if err != nil {
 		return err
 	}
@@ -258,7 +261,7 @@ func (c *Conn) Reader(store *timers.Timers) (*timers.Timers, error) {
 }
 
 func (c *Conn) timers(rdb redis.UniversalClient, audits *audit.Log) (*timers.Timers, error) {
-	store, err := timers.New(rdb, c.Keys)
+	store, err := timers.New(rdb, c.Keys, c.Names)
 	if err != nil {
 		return nil, err
 	}

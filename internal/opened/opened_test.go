@@ -32,7 +32,7 @@ func TestEveryOptionReachesEveryStore(t *testing.T) {
 		MeterProvider: metrics.NewMeterProvider(), MetricTopics: 4, NoCounts: true, Audit: wakebelltype.AuditConfig{Key: "a"},
 		Logger: slog.New(slog.DiscardHandler),
 	}
-	switches := Switches{NoCoalescing: true, NoPayloadsApart: true, ScheduleWindow: time.Millisecond}
+	switches := Switches{NoCoalescing: true, NoPayloadsApart: true, ScheduleWindow: time.Millisecond, Names: timers.Names{Dead: "d"}}
 	for f, v := range reflect.ValueOf(options).Fields() {
 		require.False(t, v.IsZero(), "the test sets no %s", f.Name)
 	}
@@ -57,6 +57,7 @@ func TestEveryOptionReachesEveryStore(t *testing.T) {
 		require.Equal(t, s.retry, s.Retry, name)
 		require.Equal(t, "b:", s.Keys().Beat, name)
 		require.True(t, s.Keys().HashTag, name)
+		require.Equal(t, "d", s.Keys().Dead, name)
 		require.Equal(t, options.PayloadLimit, s.MaxPayload, name)
 		require.True(t, s.NoCounts && s.NoCoalescing && s.NoPayloadsApart, name)
 		require.Equal(t, switches.ScheduleWindow, s.ScheduleWindow, name)

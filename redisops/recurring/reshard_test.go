@@ -20,7 +20,7 @@ import (
 func TestARunIsSentOnceWhenItsTopicGetsShards(t *testing.T) {
 	t.Parallel()
 	name := redistest.Name(t)
-	s, err := timers.New(redistest.Cluster(t).Client(t), wakebelltype.Keys{Beat: "{" + name + "}:", Shards: name + ":shards", HashTag: true})
+	s, err := timers.New(redistest.Cluster(t).Client(t), wakebelltype.Keys{Beat: "{" + name + "}:", HashTag: true}, timers.Names{Shards: name + ":shards"})
 	require.NoError(t, err)
 	divided := shards.New(s)
 	b := New(divided)

@@ -48,8 +48,8 @@ func onEach(t *testing.T, test func(t *testing.T, f *fixture)) {
 // newFixture uses a map and a backlog of its own, because tests that run together share the server.
 func newFixture(t testing.TB, rdb redis.UniversalClient, keys wakebelltype.Keys, shards int) *fixture {
 	t.Helper()
-	keys.Shards, keys.Backlog = redistest.Name(t)+":shards", redistest.Name(t)+":backlog"
-	f := &fixture{Store: newStore(t, rdb, keys), topic: fmt.Sprintf("%s-%x", t.Name(), rand.Uint64()), shards: shards}
+	names := timers.Names{Shards: redistest.Name(t) + ":shards", Backlog: redistest.Name(t) + ":backlog"}
+	f := &fixture{Store: newStore(t, rdb, keys, names), topic: fmt.Sprintf("%s-%x", t.Name(), rand.Uint64()), shards: shards}
 	if shards > 1 {
 		l, err := f.Divide(t.Context(), f.topic, shards)
 		require.NoError(t, err)
@@ -61,9 +61,9 @@ func newFixture(t testing.TB, rdb redis.UniversalClient, keys wakebelltype.Keys,
 	return f
 }
 
-func newStore(t testing.TB, rdb redis.UniversalClient, keys wakebelltype.Keys) *Store {
+func newStore(t testing.TB, rdb redis.UniversalClient, keys wakebelltype.Keys, names ...timers.Names) *Store {
 	t.Helper()
-	of, err := timers.New(rdb, keys)
+	of, err := timers.New(rdb, keys, names...)
 	require.NoError(t, err)
 	return New(of)
 }
@@ -71,7 +71,7 @@ func newStore(t testing.TB, rdb redis.UniversalClient, keys wakebelltype.Keys) *
 // other returns a store on the same Redis that has not read the map yet.
 func (f *fixture) other(t testing.TB) *Store {
 	t.Helper()
-	return newStore(t, f.timers.RDB, f.timers.Keys().Keys)
+	return newStore(t, f.timers.RDB, f.timers.Keys().Keys, f.timers.Keys().Names)
 }
 
 // schedule stores timers, which are due at once unless they have an instant.

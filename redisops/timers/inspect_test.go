@@ -153,8 +153,8 @@ func TestTopics(t *testing.T) {
 	t.Parallel()
 	for _, tagged := range []bool{false, true} {
 		onEach(t, func(t *testing.T, f *fixture) {
-			keys := wakebelltype.Keys{Timeline: "tl[a-z]*?" + redistest.Name(t), Topics: "topics-" + redistest.Name(t), HashTag: tagged}
-			s, err := New(f.rdb, keys)
+			keys := wakebelltype.Keys{Timeline: "tl[a-z]*?" + redistest.Name(t), HashTag: tagged}
+			s, err := New(f.rdb, keys, Names{Topics: "topics-" + redistest.Name(t)})
 			require.NoError(t, err)
 			topics := []string{"one", "two:three", "a{b}c", "nul\x00\n"}
 			for _, topic := range topics {

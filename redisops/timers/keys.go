@@ -11,14 +11,45 @@ import (
 // Keyspace derives the keys of topics from the base names.
 type Keyspace struct {
 	wakebelltype.Keys
+	Names
 	clustered bool   // names without a hash tag are put in braces
 	database  string // "@" and the number of the database, "" for 0
 }
 
+// Names are the base names that only Wakebell uses. Users cannot change them; tests that
+// share a Redis do. An empty name stands for its default.
+type Names struct {
+	Leases    string // hash: id → lease record; default "timers_leases"
+	Dead      string // stream: dead letters; default "timers_dead"
+	Exchange  string // string: last exchange of a stream of a poller; default "timers_exchange"
+	Hint      string // string: outstanding hint; also the channel of hints; default "timers_hint"
+	Flow      string // zset: state of the flow control of the topic, if it has any; default "timers_flow"
+	TimerKeys string // hash: id → place and key of a timer with a key; default "timers_keys"
+	KeyOrder  string // zset: timers of keys that have several, in their order; default "timers_order"
+	KeyStates string // hash: key → the timers that hold it; default "timers_busy"
+	KeyRates  string // zset: key → when all its tokens are back, with RateLimitByKey; default "timers_rates"
+	Control   string // hash: pause and overrides of the topic; default "timers_control"
+	Once      string // string: mark of a timer with Once; default "timers_once"
+	Keyed     string // string: answer to a call with an idempotency key; default "timers_keyed"
+	Events    string // channel: events; default "timers_events"
+	Runs      string // hash: recurring schedule → last run scheduled, in a Cluster; default "timers_runs"
+	Counts    string // hash: counts per minute and day; default "timers_counts"
+	History   string // stream: attempts; default "timers_history"
+	Nodes     string // zset: nodes that divide the topic → when their announcements expire; default "timers_nodes"
+	Reports   string // hash: node → its state for the topic, see Overview.Reports; default "timers_reports"
+	Topics    string // set: all topics, a single key; default "timers_topics"
+	Queues    string // set: all queues, a single key; default "timers_queues"
+	Shards    string // hash: topic with shards → its layout, a single key; default "timers_shards"
+	Backlog   string // string: backlog of all topics as metrics last read it, a single key; default "timers_backlog"
+}
+
 // NewKeyspace returns the keyspace of k, whose empty names take their defaults. The
 // error wraps [redisops.ErrInvalid] and reports names that are used twice.
-func NewKeyspace(k wakebelltype.Keys) (Keyspace, error) {
+func NewKeyspace(k wakebelltype.Keys, others ...Names) (Keyspace, error) {
 	s := Keyspace{Keys: k}
+	for _, n := range others {
+		s.Names = n
+	}
 	return s, layout.Complete("keys", s.names())
 }
 

@@ -20,7 +20,7 @@ func TestKeys(t *testing.T) {
 	require.Equal(t, "timers_exchange:invoices:abc:1", k.Of("invoices").Stream("abc", 1))
 	k.HashTag = true
 	require.Equal(t, "timers_dead:{invoices}", k.Of("invoices").Dead)
-	_, err = NewKeyspace(wakebelltype.Keys{Dead: "x", Leases: "x"})
+	_, err = NewKeyspace(wakebelltype.Keys{}, Names{Dead: "x", Leases: "x"})
 	require.ErrorIs(t, err, redisops.ErrInvalid)
 	require.ErrorContains(t, err, `Leases and Dead are both "x"`)
 	_, err = New(nil, wakebelltype.Keys{})

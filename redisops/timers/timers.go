@@ -74,10 +74,10 @@ type Timers struct {
 	shards []redis.ClusterSlot // as Check last found them; none: one server
 }
 
-// New returns the store that keeps its timers under keys; empty names take their
-// defaults. The caller owns rdb and closes it.
-func New(rdb redis.UniversalClient, keys wakebelltype.Keys) (*Timers, error) {
-	keyspace, err := NewKeyspace(keys)
+// New returns the store that keeps its timers under keys, and under other names if there
+// are some; empty names take their defaults. The caller owns rdb and closes it.
+func New(rdb redis.UniversalClient, keys wakebelltype.Keys, others ...Names) (*Timers, error) {
+	keyspace, err := NewKeyspace(keys, others...)
 	if err != nil {
 		return nil, err
 	}

@@ -34,7 +34,7 @@ type fixture struct {
 
 func newFixture(t testing.TB, rdb redis.UniversalClient) *fixture {
 	t.Helper()
-	of, err := timers.New(rdb, wakebelltype.Keys{Shards: redistest.Name(t) + ":shards"})
+	of, err := timers.New(rdb, wakebelltype.Keys{}, timers.Names{Shards: redistest.Name(t) + ":shards"})
 	require.NoError(t, err)
 	return &fixture{shards.New(of), of, redistest.Name(t)}
 }

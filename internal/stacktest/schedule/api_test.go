@@ -16,7 +16,9 @@ import (
 	"github.com/wakebell/wakebell/internal/conntest"
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/internal/stacktest"
+	"github.com/wakebell/wakebell/redisops/timers"
 	"github.com/wakebell/wakebell/wakebelltype"
+	"github.com/wakebell/wakebell/internal/opened"
 )
 
 func TestATimerInThePastFiresAtOnce(t *testing.T) {
@@ -155,10 +157,12 @@ func TestListsComeInPages(t *testing.T) {
 func TestKeysAndHashTags(t *testing.T) {
 	t.Parallel()
 	rdb := redistest.Start(t).Client(t)
-	keys := wakebelltype.Keys{Timeline: "tl", Payloads: "pl", Leases: "le", Dead: "de", Exchange: "ex", Hint: "hi", Topics: "to", Counts: "co", History: "at", HashTag: true}
+	conn := conntest.Switched(t, rdb, connection.Config{
+		Keys: wakebelltype.Keys{Timeline: "tl", Payloads: "pl", HashTag: true}, Prefix: "p:",
+	}, opened.Switches{Names: timers.Names{Leases: "le", Dead: "de", Exchange: "ex", Hint: "hi", Topics: "to", Counts: "co", History: "at"}})
 	topic := wakebell.NewTopic[string]("t")
 	tried := make(chan struct{}, 1)
-	sys := stacktest.Launch(t, stacktest.BuildOn(t, conntest.New(t, rdb, connection.Config{Keys: keys, Prefix: "p:"}), wakebell.Config{Handlers: []wakebell.Handler{
+	sys := stacktest.Launch(t, stacktest.BuildOn(t, conn, wakebell.Config{Handlers: []wakebell.Handler{
 		wakebell.Handle(topic, func(_ context.Context, timer wakebell.Timer[string]) error {
 			if timer.Body == "dead" {
 				return wakebell.Reject(nil)

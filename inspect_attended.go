@@ -37,7 +37,7 @@ func (c *Client) attended(ctx context.Context, names []string, reachable bool) [
 		if err == nil {
 			one = overviews[i]
 		}
-		one.Topic = c.prefix + name
+		one.Topic = c.Prefix() + name
 		all = append(all, nodesFinding(one))
 	}
 	return all

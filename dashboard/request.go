@@ -171,7 +171,7 @@ func (d *Dashboard) link(path string, params ...string) string {
 			query.Set(params[i], params[i+1])
 		}
 	}
-	address := d.cfg.Prefix + "/" + path
+	address := d.cfg.Path + "/" + path
 	if len(query) > 0 {
 		address += "?" + query.Encode()
 	}

@@ -28,7 +28,7 @@ type State struct {
 	Fault string
 
 	// ZoneWarning says why the instants may be those of a wrong zone: the last run was
-	// written with an offset that Config.Zone does not have at that instant. Empty:
+	// written with an offset that connection.Config.Zone does not have at that instant. Empty:
 	// it was not, or the rule does not depend on the zone. A State from a node does
 	// not have it.
 	ZoneWarning string

@@ -7,11 +7,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/wakebell/wakebell/cmd/wakebell/internal/cli"
-	"github.com/wakebell/wakebell/gate"
 )
 
 func guardCommand(a *cli.App) *cobra.Command {
-	var cfg gate.Config
+	var s settings
 	cmd := &cobra.Command{
 		Use:   "guard NAME RESOURCE FENCE",
 		Short: "Check a fencing token for a resource",
@@ -25,14 +24,14 @@ day ahead of the clock.`,
 		Example: `  wakebell gate hold deploy --exec 'wakebell gate guard deploy bucket $WAKEBELL_FENCE && ./upload.sh'`,
 		Args:    cobra.ExactArgs(3),
 	}
-	cmd.Flags().BoolVar(&cfg.GuardsElsewhere, "elsewhere", false, "the gate is on another Redis than this guard")
-	keysFlag(cmd, &cfg.Keys)
+	cmd.Flags().BoolVar(&s.switches.Elsewhere, "elsewhere", false, "the gate is on another Redis than this guard")
+	keysFlag(cmd, &s.keys)
 	cmd.RunE = a.Does(func(ctx context.Context, args []string) error {
 		fence, err := strconv.ParseUint(args[2], 10, 64)
 		if err != nil {
 			return cli.Usagef("FENCE: %q is not a fencing token", args[2])
 		}
-		return withGates(ctx, a, cmd, cfg, func(g client) error {
+		return withGates(ctx, a, cmd, s, func(g client) error {
 			return g.Guard(ctx, args[0], args[1], fence)
 		})
 	})

@@ -11,7 +11,7 @@ import (
 )
 
 func releaseCommand(a *cli.App) *cobra.Command {
-	var cfg gate.Config
+	var s settings
 	var force bool
 	cmd := &cobra.Command{
 		Use:   "release NAME --force",
@@ -24,12 +24,12 @@ not held.`,
 		Args:    cobra.ExactArgs(1),
 	}
 	cmd.Flags().BoolVar(&force, "force", false, "required, to prevent an accidental release")
-	keysFlag(cmd, &cfg.Keys)
+	keysFlag(cmd, &s.keys)
 	cmd.RunE = a.Does(func(ctx context.Context, args []string) error {
 		if !force {
 			return cli.Usagef("--force is required")
 		}
-		return withGates(ctx, a, cmd, cfg, func(g client) error { return releaseGate(ctx, a, g, args[0]) })
+		return withGates(ctx, a, cmd, s, func(g client) error { return releaseGate(ctx, a, g, args[0]) })
 	})
 	return cmd
 }

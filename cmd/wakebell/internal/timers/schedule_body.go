@@ -25,6 +25,11 @@ func (f *scheduleFlags) drafter(stdin io.Reader) (func(i int) wakebell.Draft, er
 	if latest := f.in.Seconds() + float64(f.count-1)*f.spacing.Seconds(); f.spacing != 0 && math.Abs(latest) > (1<<62)/1e9 {
 		return nil, cli.Usagef("--spacing: %v between %d timers: the last would be due in over 146 years", f.spacing, f.count)
 	}
+	for _, flag := range []string{"debounce", "once"} {
+		if f.given(flag) && !f.given("id") {
+			return nil, cli.Usagef("--%s without --id: calls are compared by the id, and without one each schedules a new timer", flag)
+		}
+	}
 	options, err := f.options()
 	if err != nil {
 		return nil, err

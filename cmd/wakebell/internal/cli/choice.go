@@ -34,6 +34,14 @@ func (c *Choice) Set(value string) error {
 	return fmt.Errorf("want one of %s", strings.Join(c.allowed, ", "))
 }
 
+// JSONFlag adds --output to a command that always prints JSON: scripts give it to every
+// command.
+func (a *App) JSONFlag(cmd *cobra.Command) {
+	a.output = OneOf("json")
+	cmd.Flags().VarP(&a.output, "output", "o", "one JSON object per line")
+	CompleteChoice(cmd, "output", a.output)
+}
+
 // OutputFlag adds --output.
 func (a *App) OutputFlag(cmd *cobra.Command) {
 	a.output = OneOf("table", "json")

@@ -12,7 +12,9 @@ import (
 
 func TestTailShowsTheLastDeadLetters(t *testing.T) {
 	b := setup(t)
-	require.Empty(t, b.fine("tail", "-t", "TOPIC"))
+	code, stdout, _ := b.call("tail", "-t", "TOPIC")
+	require.Equal(t, cli.ExitNotFound, code)
+	require.Empty(t, stdout)
 	entries := b.dies(3)
 	lines := objects(t, b.fine("tail", "-t", "TOPIC", "-n", "2", "-o", "json"))
 	require.Len(t, lines, 2)

@@ -36,10 +36,10 @@ func (c *Choice) Set(value string) error {
 
 // JSONFlag adds --output to a command that always prints JSON: scripts give it to every
 // command.
-func (a *App) JSONFlag(cmd *cobra.Command) {
-	a.output = OneOf("json")
-	cmd.Flags().VarP(&a.output, "output", "o", "one JSON object per line")
-	CompleteChoice(cmd, "output", a.output)
+func JSONFlag(cmd *cobra.Command) {
+	only := OneOf("json") // the choice of other commands stays theirs
+	cmd.Flags().VarP(&only, "output", "o", "one JSON object per line")
+	CompleteChoice(cmd, "output", only)
 }
 
 // OutputFlag adds --output.

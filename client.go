@@ -2,16 +2,11 @@ package wakebell
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"slices"
 
-	"github.com/redis/go-redis/v9"
-
+	"github.com/wakebell/wakebell/connection"
 	"github.com/wakebell/wakebell/internal/argument"
-	"github.com/wakebell/wakebell/internal/clientstore"
-	"github.com/wakebell/wakebell/internal/metrics"
-	"github.com/wakebell/wakebell/internal/outgoing"
+	"github.com/wakebell/wakebell/internal/opened"
 	"github.com/wakebell/wakebell/payload"
 	"github.com/wakebell/wakebell/queue"
 	"github.com/wakebell/wakebell/recurring"
@@ -22,78 +17,65 @@ import (
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
-// maxMetricTopics bounds ClientConfig.MetricTopics.
-const maxMetricTopics = 100_000
+// DefaultPayloadLimit is the default of connection.Config.PayloadLimit, in bytes.
+const DefaultPayloadLimit = connection.DefaultPayloadLimit
 
 // Client schedules, cancels and inspects timers. It starts no goroutines and
 // needs no Close; it is safe for concurrent use.
 //
 // Every call is idempotent. A Client retries a call whose outcome is unknown
-// for ClientConfig.RetryFor, and callers may retry it too. A retry may see the
+// for connection.Config.RetryFor, and callers may retry it too. A retry may see the
 // effect of the first try: Cancel then returns PresenceAbsent, Schedule finds the
 // timer that the first try stored, and RunNow and Reschedule return ErrNotFound if
 // the timer was due at once and has been handled meanwhile. Redrive and DeleteDead
 // return the same counts as the first try.
 type Client struct {
-	store  *shards.Store
-	reads  *shards.Store // of listings and statistics: store, or that of ReadFrom
-	prefix string
-	limit  int
-	edge   *outgoing.Edge
-
-	payloads *payload.Chain // nil: bodies are stored as they are
+	conn  *connection.Connection
+	on    *opened.Conn // its inside
+	store *shards.Store
+	reads *shards.Store // of listings and statistics: store, or that of ReadFrom
 
 	schedules *recurring.Schedules
 	queues    *queue.Client
-
-	metrics *metrics.Metrics // nil: nothing is measured
 }
 
-// NewClient returns a Client that uses rdb, which the caller owns and closes. It
-// does not connect to Redis. The error wraps ErrInvalid.
-func NewClient(rdb redis.UniversalClient, cfg ClientConfig) (*Client, error) {
-	if err := within("MetricTopics", cfg.MetricTopics, 0, maxMetricTopics); err != nil {
-		return nil, err
-	}
-	measured := metrics.New(metrics.Options{Provider: cfg.MeterProvider, Topics: cfg.MetricTopics, Shards: cfg.MetricShards})
-	common := clientstore.Config{
-		Metrics: measured, Audit: cfg.Audit,
-		Keys: cfg.Keys, PayloadLimit: cfg.PayloadLimit, RetryFor: cfg.RetryFor, Logger: cfg.Logger,
-		NoCoalescing: cfg.NoCoalescing, NoPayloadsApart: cfg.NoPayloadsApart, NoCounts: cfg.NoCounts,
-		ScheduleWindow: cfg.ScheduleWindow,
-	}.WithDefaults()
-	store, err := clientstore.Open(rdb, common)
-	if err := errors.Join(err, cfg.Payloads.Validate()); err != nil {
-		return nil, err
-	}
-	chain := cfg.Payloads.WithLimit(common.PayloadLimit)
-	if chain != nil {
-		cfg.ScheduleMiddleware = append(slices.Clip(cfg.ScheduleMiddleware), chain.Encode)
-	}
-	edge, err := outgoing.New(cfg.ScheduleMiddleware, cfg.TracerProvider, cfg.Propagator, common.PayloadLimit)
+// NewClient returns a Client on the Redis of conn. It does not connect to Redis. The error
+// wraps ErrInvalid.
+func NewClient(conn *connection.Connection) (*Client, error) {
+	on, err := opened.Of((*opened.Handle)(conn))
 	if err != nil {
 		return nil, err
 	}
-	schedules, err := recurring.New(rdb, cfg.recurring())
+	store, err := on.Timers()
 	if err != nil {
 		return nil, err
 	}
-	queues, err := queue.NewClient(rdb, cfg.queues())
+	from, err := on.Reader(store)
+	if err != nil {
+		return nil, err
+	}
+	schedules, err := recurring.New(conn)
+	if err != nil {
+		return nil, err
+	}
+	queues, err := queue.NewClient(conn)
 	if err != nil {
 		return nil, err
 	}
 	topics := shards.New(store)
 	reads := topics
-	if cfg.ReadFrom != nil {
-		from, err := clientstore.OpenReader(cfg.ReadFrom, rdb, common)
-		if err != nil {
-			return nil, err
-		}
+	if from != store {
 		reads = shards.New(from)
 	}
-	return &Client{
-		store: topics, reads: reads, prefix: cfg.Prefix, limit: common.PayloadLimit, edge: edge, payloads: chain, schedules: schedules, queues: queues, metrics: measured,
-	}, nil
+	return &Client{conn: conn, on: on, store: topics, reads: reads, schedules: schedules, queues: queues}, nil
+}
+
+// Connection returns the Connection that was passed to NewClient.
+func (c *Client) Connection() *connection.Connection {
+	if c == nil {
+		return nil
+	}
+	return c.conn
 }
 
 // Schedule stores drafts of one or several topics, and returns the results in
@@ -105,7 +87,7 @@ func NewClient(rdb redis.UniversalClient, cfg ClientConfig) (*Client, error) {
 // stored; repeat the same call to store the rest. With ErrTooFewReplicas all
 // drafts are stored, and the results are valid.
 func (c *Client) Schedule(ctx context.Context, drafts ...Draft) ([]wakebelltype.Scheduled, error) {
-	if c != nil && !c.edge.Plain(ctx) {
+	if c != nil && c.store != nil && !c.on.Edge.Plain(ctx) {
 		return c.send(ctx, nil, drafts)
 	}
 	b, err := c.batch(drafts)
@@ -125,9 +107,9 @@ func (c *Client) batch(drafts []Draft) (b timers.Batch, err error) {
 	if c == nil || c.store == nil {
 		return b, errNoClient
 	}
-	b = timers.NewBatch(c.prefix, len(drafts))
+	b = timers.NewBatch(c.on.Prefix, len(drafts))
 	for i := range drafts {
-		entry, err := drafts[i].entry(c.limit)
+		entry, err := drafts[i].entry(c.on.PayloadLimit)
 		if err == nil {
 			err = b.Add(drafts[i].topic, &entry)
 		}
@@ -149,16 +131,21 @@ func (c *Client) Queues() *queue.Client {
 	return c.queues
 }
 
-// Payloads returns ClientConfig.Payloads with its limit; nil: none.
+// Payloads returns connection.Config.Payloads with its limit; nil: none.
 func (c *Client) Payloads() *payload.Chain {
-	if c == nil {
+	if c == nil || c.on == nil {
 		return nil
 	}
-	return c.payloads
+	return c.on.Payloads
 }
 
-// Prefix returns ClientConfig.Prefix.
-func (c *Client) Prefix() string { return c.prefix }
+// Prefix returns connection.Config.Prefix.
+func (c *Client) Prefix() string {
+	if c == nil || c.on == nil {
+		return ""
+	}
+	return c.on.Prefix
+}
 
 // fullName puts the prefix before the name of a topic, which must not be
 // empty.
@@ -166,7 +153,7 @@ func (c *Client) fullName(topic string) (string, error) {
 	if c == nil || c.store == nil {
 		return "", errNoClient
 	}
-	full := c.prefix + topic
+	full := c.on.Prefix + topic
 	switch {
 	case topic == "":
 		return "", argument.Invalid("topic", "empty")

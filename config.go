@@ -4,28 +4,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/redis/go-redis/v9"
-	"go.opentelemetry.io/otel/metric"
-	"go.opentelemetry.io/otel/propagation"
-	"go.opentelemetry.io/otel/trace"
 
 	"github.com/wakebell/wakebell/actors"
 	"github.com/wakebell/wakebell/actors/poller"
 	"github.com/wakebell/wakebell/gate"
 	"github.com/wakebell/wakebell/internal/argument"
 	"github.com/wakebell/wakebell/internal/queuekeys"
-	"github.com/wakebell/wakebell/internal/tracing"
-	"github.com/wakebell/wakebell/internal/usercode"
-	"github.com/wakebell/wakebell/payload"
 	"github.com/wakebell/wakebell/recurring"
 	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/reminder"
-	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // DefaultName is the name of a System in its ActorSystem.
@@ -52,52 +42,6 @@ type Config struct {
 	// Name is the name of the root supervisor in the ActorSystem, without / and
 	// $; default DefaultName. Each System of an ActorSystem needs its own name.
 	Name string
-
-	// Keys, Prefix, PayloadLimit, RetryFor, NoCoalescing, NoPayloadsApart and
-	// ScheduleWindow are the fields of ClientConfig.
-	// RetryFor applies to the calls of System.Client; the System's own requests
-	// to Redis are retried with a backoff of their own.
-	Keys         wakebelltype.Keys
-	Prefix       string
-	PayloadLimit int
-	RetryFor     time.Duration
-
-	NoCoalescing    bool
-	NoPayloadsApart bool
-	ScheduleWindow  time.Duration
-	NoCounts        bool // neither what is scheduled, fired or published nor what this node handles is counted
-
-	// NoDivision makes this node poll its topics without regard to the other nodes that
-	// handle them. By default nodes that compete for the timers of a topic agree on a
-	// primary, and the others help when it is busy or dead; see docs/scale.md.
-	NoDivision bool
-
-	// ReadFrom is the field of ClientConfig, for System.Client and the Gates: peers that
-	// list and the dashboard read from replicas. Deliveries never do.
-	ReadFrom redis.UniversalClient
-
-	// MeterProvider, MetricTopics and MetricShards are the fields of ClientConfig, for
-	// the Client and for all that this node runs.
-	MeterProvider metric.MeterProvider
-	MetricTopics  int
-	MetricShards  bool
-
-	// ScheduleMiddleware, TracerProvider and Propagator are the fields of
-	// ClientConfig. They also apply to requests that actors of this process send to
-	// the gateway. The TracerProvider makes a span of each delivery, too: it links
-	// to the span that scheduled the timer.
-	ScheduleMiddleware []wakebelltype.ScheduleMiddleware
-	TracerProvider     trace.TracerProvider
-	Propagator         propagation.TextMapPropagator
-
-	// Payloads is the field of ClientConfig. It also decodes the bodies before they reach
-	// Middleware and the handlers.
-	Payloads *payload.Chain
-
-	// TraceAsChild makes the span of a delivery a child of the span that scheduled
-	// the timer. By default it begins a trace of its own, because days may lie
-	// between the two.
-	TraceAsChild bool
 
 	// DrainTimeout is how long Stop waits for running handlers before it cancels
 	// their contexts, and for OnDead: up to 1 h, default 20 s; a negative value
@@ -127,15 +71,8 @@ type Config struct {
 	// is logged. The context is cancelled when Stop's DrainTimeout is over.
 	OnDead func(context.Context, DeadLetter)
 
-	// Gates configures System.Gates. Its Logger and Audit default to the System's.
+	// Gates configures System.Gates.
 	Gates gate.Config
-
-	// Audit configures the record of operations of the System's Client, Gates and
-	// Schedules.
-	Audit wakebelltype.AuditConfig
-
-	// Logger receives the System's log; nil means slog.Default().
-	Logger *slog.Logger
 }
 
 func (c Config) withDefaults() Config {
@@ -146,44 +83,12 @@ func (c Config) withDefaults() Config {
 		c.DrainTimeout = 20 * time.Second
 	}
 	c.DrainTimeout = max(c.DrainTimeout, 0)
-	c.Logger = usercode.Logger(c.Logger)
-	if c.Gates.Logger == nil {
-		c.Gates.Logger = c.Logger
-	}
-	if c.Gates.ReadFrom == nil {
-		c.Gates.ReadFrom = c.ReadFrom
-	}
-	if c.Gates.Audit == (wakebelltype.AuditConfig{}) {
-		c.Gates.Audit = c.Audit
-	}
 	return c
 }
 
-// tracer returns the tracer of deliveries and runs.
-func (c Config) tracer() *tracing.Tracer {
-	return tracing.New(tracing.Config{Provider: c.TracerProvider, Propagator: c.Propagator, Child: c.TraceAsChild})
-}
-
-// client returns the configuration of the System's Client.
-func (c Config) client() ClientConfig {
-	return ClientConfig{
-		Keys: c.Keys, Prefix: c.Prefix, PayloadLimit: c.PayloadLimit, RetryFor: c.RetryFor, Logger: c.Logger, Audit: c.Audit,
-		Celery: c.Scheduler != nil && c.Scheduler.Celery, Zone: c.zone(), NoCoalescing: c.NoCoalescing, NoPayloadsApart: c.NoPayloadsApart, NoCounts: c.NoCounts,
-		ScheduleWindow: c.ScheduleWindow, ReadFrom: c.ReadFrom,
-		MeterProvider: c.MeterProvider, MetricTopics: c.MetricTopics, MetricShards: c.MetricShards,
-		ScheduleMiddleware: c.ScheduleMiddleware, Payloads: c.Payloads, TracerProvider: c.TracerProvider, Propagator: c.Propagator,
-	}
-}
-
-// zone returns the time zone of crontabs without one.
-func (c Config) zone() *time.Location {
-	if c.Scheduler == nil {
-		return nil
-	}
-	return c.Scheduler.Zone
-}
-
-func (c Config) validate() error {
+// validate reports all that is wrong with the configuration of a System whose topics have
+// a prefix.
+func (c Config) validate(prefix string) error {
 	var errs []error
 	if strings.ContainsAny(c.Name, "/$") {
 		errs = append(errs, argument.Invalid("Name", "%q contains / or $, which are reserved in actor names", c.Name))
@@ -201,7 +106,7 @@ func (c Config) validate() error {
 	seen := map[string]bool{}
 	for i, h := range c.Handlers {
 		field := fmt.Sprintf("Handlers[%d]", i)
-		if err := c.validateHandler(field, h); err != nil {
+		if err := validateHandler(field, prefix, h); err != nil {
 			errs = append(errs, err)
 		} else if seen[h.topic] {
 			errs = append(errs, argument.Invalid(field, "topic %s has a handler already", quoted(h.topic)))
@@ -211,7 +116,7 @@ func (c Config) validate() error {
 	return errors.Join(errs...)
 }
 
-func (c Config) validateHandler(field string, h Handler) error {
+func validateHandler(field, prefix string, h Handler) error {
 	err := h.err
 	switch {
 	case h.fn == nil && h.batch == nil:
@@ -220,12 +125,12 @@ func (c Config) validateHandler(field string, h Handler) error {
 		err = errors.Join(err, argument.Invalid("BatchSize", "the handler takes single timers; use HandleBatch or HandleQueueBatch, or Forward or ForwardQueue with BatchSize"))
 	case h.topic == "":
 		err = errors.Join(err, argument.Invalid("topic", "empty"))
-	case len(c.Prefix+h.topic) > redisops.MaxName:
-		err = errors.Join(err, argument.Invalid("topic", "%d bytes, at most %d", len(c.Prefix+h.topic), redisops.MaxName))
+	case len(prefix+h.topic) > redisops.MaxName:
+		err = errors.Join(err, argument.Invalid("topic", "%d bytes, at most %d", len(prefix+h.topic), redisops.MaxName))
 	}
 	if h.set.queue != nil {
 		name := h.set.queue.name
-		name.Name = c.Prefix + name.Name
+		name.Name = prefix + name.Name
 		err = errors.Join(err, queuekeys.Check(name))
 	}
 	if err = errors.Join(err, h.set.validate()); err != nil {

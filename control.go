@@ -105,10 +105,10 @@ var (
 // Add adds a handler to the running System. Errors are ErrInvalid, ErrTopicTaken,
 // ErrNotRunning, and those of Start.
 func (s *System) Add(ctx context.Context, h Handler) error {
-	if err := s.cfg.validateHandler("handler", h); err != nil {
+	if err := validateHandler("handler", s.on.Prefix, h); err != nil {
 		return err
 	}
-	topic := s.cfg.Prefix + h.topic
+	topic := s.on.Prefix + h.topic
 	if err := s.checkOnce(ctx, h); err != nil {
 		return fmt.Errorf("add %q: %w", topic, err)
 	}
@@ -184,7 +184,7 @@ func (s *System) endRemoval(topic string, removed chan struct{}, done bool) {
 		delete(s.settings, topic)
 		delete(s.handlers, topic)
 		delete(s.polled, topic)
-		s.queues.Delete(s.cfg.Prefix + topic) // the next handler of this name may be that of a topic
+		s.queues.Delete(s.on.Prefix + topic) // the next handler of this name may be that of a topic
 	}
 	delete(s.removing, topic)
 	close(removed)

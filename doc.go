@@ -6,16 +6,18 @@
 // # Usage
 //
 // A [Topic] names a kind of timer and the type of its bodies. A [Client]
-// schedules, cancels and inspects timers; a [System] calls the handlers:
+// schedules, cancels and inspects timers; a [System] calls the handlers. Both are made
+// from a connection, which package connection configures:
 //
 //	var Invoices = wakebell.NewTopic[Invoice]("invoices")
 //
-//	sys, err := wakebell.New(actorSystem, rdb, wakebell.Config{Handlers: []wakebell.Handler{
+//	conn, err := connection.New(rdb, connection.Config{})
+//	sys, err := wakebell.New(actorSystem, conn, wakebell.Config{Handlers: []wakebell.Handler{
 //		wakebell.Handle(Invoices, charge, wakebell.MaxConcurrent(20)),
 //	}})
 //	err = sys.Run(ctx) // until ctx ends, then drains
 //
-//	c, err := wakebell.NewClient(rdb, wakebell.ClientConfig{})
+//	c, err := wakebell.NewClient(conn)
 //	id, err := Invoices.Schedule(ctx, c, inv, wakebell.In(72*time.Hour), wakebell.ID("inv-42"))
 //
 // [Client.Schedules] stores recurring schedules. A System fires them if its
@@ -54,7 +56,7 @@
 // whether the same call may succeed later.
 //
 //	ErrUnavailable     retryable; the outcome is unknown, and the call was
-//	                   already retried for ClientConfig.RetryFor
+//	                   already retried for connection.Config.RetryFor
 //	ErrMemoryFull      retryable; nothing was written
 //	ErrTooFewReplicas  retryable; the timer is stored
 //	context.DeadlineExceeded

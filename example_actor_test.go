@@ -11,6 +11,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/connection"
 	"github.com/wakebell/wakebell/gate"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/reminder"
@@ -42,7 +43,7 @@ func ExampleSystem_Gateway() {
 	})
 	// A System without handlers delivers no timers, and its gateway schedules.
 	system := actorSystem()
-	runIn(system, wakebell.Config{}, func(sys *wakebell.System) {
+	runIn(system, connection.Config{}, wakebell.Config{}, func(sys *wakebell.System) {
 		root := sys.ActorSystem().Root
 		root.Send(root.Spawn(shop), order{"42"})
 		<-done
@@ -64,7 +65,7 @@ func ExampleSystemOf() {
 		}
 	})
 	system := actorSystem()
-	runIn(system, wakebell.Config{}, func(*wakebell.System) {
+	runIn(system, connection.Config{}, wakebell.Config{}, func(*wakebell.System) {
 		system.Root.Send(system.Root.Spawn(shop), order{"42"})
 		<-done
 	})
@@ -73,7 +74,7 @@ func ExampleSystemOf() {
 
 func ExampleSystemNamed() {
 	system := actorSystem()
-	runIn(system, wakebell.Config{Name: "billing"}, func(sys *wakebell.System) {
+	runIn(system, connection.Config{}, wakebell.Config{Name: "billing"}, func(sys *wakebell.System) {
 		found, ok := wakebell.SystemNamed(system, "billing")
 		fmt.Println(found == sys, ok)
 		_, ok = wakebell.SystemOf(system) // the one with the default name
@@ -86,7 +87,7 @@ func ExampleSystemNamed() {
 
 func ExampleAnswered() {
 	system := actorSystem()
-	runIn(system, wakebell.Config{}, func(sys *wakebell.System) {
+	runIn(system, connection.Config{}, wakebell.Config{}, func(sys *wakebell.System) {
 		// Outside of actors, wait for the answer with a future.
 		ask := func(request messages.Request) *actor.Future {
 			return system.Root.RequestFuture(sys.Gateway(), request, 15*time.Second)
@@ -125,7 +126,7 @@ func (a *customs) Receive(c actor.Context) {
 
 func ExampleSystem_Gates() {
 	system := actorSystem()
-	runIn(system, wakebell.Config{Gates: gate.Config{LeaseTTL: time.Minute}}, func(sys *wakebell.System) {
+	runIn(system, connection.Config{}, wakebell.Config{Gates: gate.Config{LeaseTTL: time.Minute}}, func(sys *wakebell.System) {
 		a := &customs{gates: sys.Gates().PID(), done: make(chan struct{})}
 		root := system.Root
 		pid := root.Spawn(actor.PropsFromProducer(func() actor.Actor { return a }))

@@ -303,8 +303,7 @@ func ExampleToActor() {
 			close(done)
 		}
 	}))
-	sys, err := wakebell.New(system, server.Client(), wakebell.Config{
-		Logger:   quiet,
+	sys, err := wakebell.New(system, quietly(server.Client()), wakebell.Config{
 		Handlers: []wakebell.Handler{wakebell.Forward(Invoices, wakebell.ToActor(account))},
 	})
 	check(err)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/connection"
 	"github.com/wakebell/wakebell/internal/embedded"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
@@ -16,20 +17,24 @@ func ExampleNewClient() {
 	server := embedded.Start() // in a program: redis.NewClient(&redis.Options{Addr: "localhost:6379"})
 	defer server.Close()
 	rdb := server.Client()
-	c, err := wakebell.NewClient(rdb, wakebell.ClientConfig{
-		Prefix:       "billing:",                        // as the prefix of a Python router
-		Keys:         wakebelltype.Keys{Dead: "graves"}, // omitted keys have their defaults
+	conn, err := connection.New(rdb, connection.Config{
+		Prefix:       "billing:",                              // as the prefix of a Python router
+		Keys:         wakebelltype.Keys{Timeline: "invoices"}, // omitted keys have their defaults
 		PayloadLimit: 1 << 16,
 	})
 	check(err)
+	c, err := wakebell.NewClient(conn)
+	check(err)
+	fmt.Println(c.Connection() == conn)
 	ctx := context.Background()
 	bill(c, "inv-42")
-	fmt.Println(rdb.Exists(ctx, "timers_timeline:billing:invoices").Val())
+	fmt.Println(rdb.Exists(ctx, "invoices:billing:invoices").Val())
 
 	_, err = Invoices.Schedule(ctx, c, Invoice{Number: string(make([]byte, 1<<16))})
 	fmt.Println(errors.Is(err, wakebell.ErrInvalid))
 	check(rdb.Close())
 	// Output:
+	// true
 	// 1
 	// true
 }

@@ -18,6 +18,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/connection"
 	"github.com/wakebell/wakebell/internal/embedded"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
@@ -25,7 +26,7 @@ import (
 func ExampleNew() {
 	server := embedded.Start() // in a program: redis.NewClient(&redis.Options{Addr: "localhost:6379"})
 	defer server.Close()
-	_, err := wakebell.New(actorSystem(), server.Client(), wakebell.Config{
+	_, err := wakebell.New(actorSystem(), quietly(server.Client()), wakebell.Config{
 		DrainTimeout: -time.Second, // no drain
 		Handlers:     []wakebell.Handler{wakebell.Handle(Invoices, pay, wakebell.MaxConcurrent(0))},
 	})
@@ -41,7 +42,7 @@ func pay(context.Context, wakebell.Timer[Invoice]) error { return nil }
 func ExampleSystem_Run() {
 	server := embedded.Start() // in a program: redis.NewClient(&redis.Options{Addr: "localhost:6379"})
 	defer server.Close()
-	sys, err := wakebell.New(actorSystem(), server.Client(), wakebell.Config{Logger: quiet})
+	sys, err := wakebell.New(actorSystem(), quietly(server.Client()), wakebell.Config{})
 	check(err)
 	// In a program: signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	ctx, stop := context.WithTimeout(context.Background(), 10*time.Millisecond)
@@ -53,13 +54,15 @@ func ExampleSystem_Run() {
 func ExampleSystem_Start() {
 	server := embedded.Start() // in a program: redis.NewClient(&redis.Options{Addr: "localhost:6379"})
 	defer server.Close()
-	sys, err := wakebell.New(actorSystem(), server.Client(), wakebell.Config{Logger: quiet})
+	sys, err := wakebell.New(actorSystem(), quietly(server.Client()), wakebell.Config{})
 	check(err)
 	ctx := context.Background()
+	fmt.Println(sys.Connection().Redis() != nil)
 	fmt.Println(sys.Start(ctx))
 	fmt.Println(sys.Start(ctx))
 	fmt.Println(sys.Stop(), sys.Stop()) // a second Stop returns the same
 	// Output:
+	// true
 	// <nil>
 	// system was started before
 	// <nil> <nil>
@@ -206,7 +209,7 @@ func ExampleRetryable() {
 func ExampleSystem_MeterProvider() {
 	reader := metrics.NewManualReader()
 	provider := metrics.NewMeterProvider(metrics.WithReader(reader))
-	run(wakebell.Config{MeterProvider: provider}, func(sys *wakebell.System) {
+	runWith(connection.Config{MeterProvider: provider}, wakebell.Config{}, func(sys *wakebell.System) {
 		bill(sys.Client(), "inv-1")
 		var collected metricdata.ResourceMetrics
 		check(reader.Collect(context.Background(), &collected))
@@ -244,8 +247,7 @@ func ExampleConfig_tracing() {
 		sdk.WithSampler(sdk.ParentBased(followLinks{sdk.TraceIDRatioBased(0.01)})))
 
 	invoices, done := wakebell.NewTopic[string]("invoices"), make(chan bool)
-	run(wakebell.Config{
-		TracerProvider: provider,
+	runWith(connection.Config{TracerProvider: provider}, wakebell.Config{
 		Handlers: []wakebell.Handler{wakebell.Handle(invoices, func(context.Context, wakebell.Timer[string]) error {
 			close(done)
 			return nil
@@ -301,11 +303,11 @@ func decompress(next wakebell.HandlerFunc) wakebell.HandlerFunc {
 	}
 }
 
-func ExampleClientConfig_scheduleMiddleware() {
+func ExampleMiddleware_scheduleMiddleware() {
 	reports, done := wakebell.NewTopic[string]("reports"), make(chan int)
-	run(wakebell.Config{
-		ScheduleMiddleware: []wakebelltype.ScheduleMiddleware{compress}, // as in ClientConfig
-		Middleware:         []wakebell.Middleware{decompress},
+	on := connection.Config{ScheduleMiddleware: []wakebelltype.ScheduleMiddleware{compress}}
+	runWith(on, wakebell.Config{
+		Middleware: []wakebell.Middleware{decompress},
 		Handlers: []wakebell.Handler{wakebell.Handle(reports, func(_ context.Context, t wakebell.Timer[string]) error {
 			fmt.Println("stored:", len(t.Raw) < 100)
 			done <- len(t.Body)

@@ -11,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/connection"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
@@ -162,7 +163,11 @@ func ExampleClient_MoveTopic() {
 	move := func(ctx context.Context, from *wakebell.Client) error {
 		cluster := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{"a:7000", "b:7000"}})
 		defer func() { _ = cluster.Close() }()
-		to, err := wakebell.NewClient(cluster, wakebell.ClientConfig{})
+		conn, err := connection.New(cluster, connection.Config{})
+		if err != nil {
+			return err
+		}
+		to, err := wakebell.NewClient(conn)
 		if err != nil {
 			return err
 		}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/connection"
 	"github.com/wakebell/wakebell/payload"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
@@ -225,8 +226,10 @@ func ExampleConfig_payloads() {
 	earlier, err := payload.NewKey("2026-05", []byte("the one that was replaced by it."))
 	check(err)
 	received := make(chan string)
-	run(wakebell.Config{
+	on := connection.Config{
 		Payloads: &payload.Chain{Codecs: []payload.Codec{payload.Compress(1 << 10), payload.Encrypt(today, earlier)}},
+	}
+	runWith(on, wakebell.Config{
 		Handlers: []wakebell.Handler{wakebell.Handle(Invoices, func(_ context.Context, t wakebell.Timer[Invoice]) error {
 			received <- fmt.Sprint(t.Body.Number, " ", payload.Marked(nil, t.Raw), " ", len(t.Raw))
 			return nil

@@ -9,8 +9,10 @@ import (
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
+	"github.com/redis/go-redis/v9"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/connection"
 	"github.com/wakebell/wakebell/internal/embedded"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/recurring"
@@ -25,14 +27,25 @@ type Invoice struct {
 var Invoices = wakebell.NewTopic[Invoice]("invoices")
 
 // run starts a System with a new Redis, calls use and stops the System.
-func run(cfg wakebell.Config, use func(*wakebell.System)) { runIn(actorSystem(), cfg, use) }
+func run(cfg wakebell.Config, use func(*wakebell.System)) {
+	runIn(actorSystem(), connection.Config{}, cfg, use)
+}
 
-// runIn is run in the caller's ActorSystem.
-func runIn(system *actor.ActorSystem, cfg wakebell.Config, use func(*wakebell.System)) {
+// runWith is run with a configuration of the Connection.
+func runWith(conn connection.Config, cfg wakebell.Config, use func(*wakebell.System)) {
+	runIn(actorSystem(), conn, cfg, use)
+}
+
+// runIn is runWith in the caller's ActorSystem.
+func runIn(system *actor.ActorSystem, on connection.Config, cfg wakebell.Config, use func(*wakebell.System)) {
 	server := embedded.Start()
 	defer server.Close()
-	cfg.Logger = quiet
-	sys, err := wakebell.New(system, server.Client(), cfg)
+	on.Logger = quiet
+	conn, err := connection.New(server.Client(), on)
+	if err != nil {
+		log.Fatal(err)
+	}
+	sys, err := wakebell.New(system, conn, cfg)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -172,7 +185,11 @@ func ExampleForward() {
 func ExampleDebounce() {
 	server := embedded.Start()
 	defer server.Close()
-	c, err := wakebell.NewClient(server.Client(), wakebell.ClientConfig{Logger: quiet})
+	conn, err := connection.New(server.Client(), connection.Config{Logger: quiet})
+	if err != nil {
+		log.Fatal(err)
+	}
+	c, err := wakebell.NewClient(conn)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -197,13 +214,20 @@ func ExampleDebounce() {
 	// {"Number":"42","Cents":3}
 }
 
+// quietly returns a Connection that logs nothing.
+func quietly(rdb redis.UniversalClient) *connection.Connection {
+	conn, err := connection.New(rdb, connection.Config{Logger: quiet})
+	check(err)
+	return conn
+}
+
 // connect calls use with a Client of a new Redis.
 func connect(use func(context.Context, *wakebell.Client)) {
 	server := embedded.Start()
 	defer server.Close()
 	rdb := server.Client()
 	defer func() { check(rdb.Close()) }()
-	c, err := wakebell.NewClient(rdb, wakebell.ClientConfig{Logger: quiet})
+	c, err := wakebell.NewClient(quietly(rdb))
 	check(err)
 	use(context.Background(), c)
 }

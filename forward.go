@@ -12,7 +12,7 @@ import (
 
 	"github.com/wakebell/wakebell/actors/poller"
 	"github.com/wakebell/wakebell/internal/argument"
-	"github.com/wakebell/wakebell/internal/moduleonly"
+	"github.com/wakebell/wakebell/internal/hosted"
 	"github.com/wakebell/wakebell/messages"
 )
 
@@ -30,10 +30,9 @@ func ToActor(pid *actor.PID) Target { return Target{&poller.Target{PID: pid}} }
 // its timer is delivered again when its lease expires.
 func ToEachActor(props *actor.Props) Target { return Target{&poller.Target{Props: props}} }
 
-// Package remote passes leases on by function calls, which cost less than an actor.
-func init() {
-	moduleonly.LeaseTarget = func(sink poller.LeaseSink) any { return Target{&poller.Target{Sink: sink}} }
-}
+// ToSink returns a Target that passes leases and their ends to s by function calls, for
+// package remote. Only this module can call it.
+func ToSink(s hosted.Sink) Target { return Target{&poller.Target{Sink: s.LeaseSink}} }
 
 // NotifyEnd returns a copy of the Target that also receives a *messages.LeaseEnded
 // when a lease ends before it was answered, for instance because the timer was

@@ -191,7 +191,7 @@ func (s *System) handles(h Handler) error {
 		return nil
 	}
 	name := h.set.queue.name
-	name.Name = s.cfg.Prefix + name.Name
+	name.Name = s.on.Prefix + name.Name
 	q, err := queuestore.New(s.store, name)
 	if err != nil {
 		return err
@@ -204,7 +204,7 @@ func (s *System) handles(h Handler) error {
 // System's prefix, would lie among the keys of topics, recurring schedules or
 // gates. A client with the permission to use any queue could then change those.
 func (s *System) Reserves(queue string) bool {
-	full := s.cfg.Prefix + queue
+	full := s.on.Prefix + queue
 	if s.store.Keys().Tagged(full) != full {
 		full = "{" + full // keys of queues begin so
 	}
@@ -213,6 +213,6 @@ func (s *System) Reserves(queue string) bool {
 			return true
 		}
 	}
-	gates, _ := gates.NewKeyspace(s.cfg.Gates.Keys) // checked when the System was made
+	gates, _ := gates.NewKeyspace(s.on.GateKeys) // checked when the System was made
 	return gates.Reserves(full) || schedulestore.Reserves(s.store.Keys().Beat, full)
 }

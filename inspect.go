@@ -249,7 +249,7 @@ func (t Topic[T]) Get(ctx context.Context, c TimerClient, id string) (Stored[T],
 		return Stored[T]{}, err
 	}
 	stored := Stored[T]{Info: info, Content: content}
-	plain, err := opened(ctx, c, payload.Encoded{
+	plain, err := decodedContent(ctx, c, payload.Encoded{
 		Topic: t.name, ID: id, Headers: content.Headers, Body: content.Body, ContentType: content.ContentType,
 	})
 	if err == nil {
@@ -261,8 +261,8 @@ func (t Topic[T]) Get(ctx context.Context, c TimerClient, id string) (Stored[T],
 	return stored, nil
 }
 
-// opened decodes a body with the Payloads of a client.
-func opened(ctx context.Context, c TimerClient, e payload.Encoded) (payload.Decoded, error) {
+// decodedContent decodes a body with the Payloads of a client.
+func decodedContent(ctx context.Context, c TimerClient, e payload.Encoded) (payload.Decoded, error) {
 	var chain *payload.Chain
 	if with, ok := c.(interface{ Payloads() *payload.Chain }); ok {
 		chain = with.Payloads()

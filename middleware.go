@@ -101,7 +101,7 @@ func (h Handler) stored() wakebelltype.OutgoingKind {
 // decoding returns the middleware that decodes bodies for a handler, outside of all
 // others; nil: none.
 func (s *System) decoding(h Handler) []Middleware {
-	chain := s.client.payloads
+	chain := s.on.Payloads
 	if chain == nil {
 		return nil
 	}
@@ -141,7 +141,7 @@ func (s *System) discard(ctx context.Context, t Timer[[]byte], plain payload.Dec
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), discardTimeout)
 	defer cancel()
 	if err := usercode.Called("deleting the body", func() error { return plain.Discard(ctx) }); err != nil {
-		s.cfg.Logger.WarnContext(ctx, "a handled body was not deleted from its store", "topic", t.Topic, "id", t.ID, "err", err)
+		s.on.Logger.WarnContext(ctx, "a handled body was not deleted from its store", "topic", t.Topic, "id", t.ID, "err", err)
 	}
 }
 

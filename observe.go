@@ -157,7 +157,7 @@ func (c *Client) send(ctx context.Context, key *timers.Key, drafts []Draft) (sto
 			return nil, fmt.Errorf("timer %d: %w", i, err)
 		}
 	}
-	err = outgoing.Each(ctx, c.edge, "schedule", drafts, (*Draft).outgoing, (*Draft).apply, func(ctx context.Context, drafts []Draft) error {
+	err = outgoing.Each(ctx, c.on.Edge, "schedule", drafts, (*Draft).outgoing, (*Draft).apply, func(ctx context.Context, drafts []Draft) error {
 		b, err := c.batch(drafts)
 		if err == nil {
 			stored, err = c.store.Write(ctx, key, b)
@@ -180,13 +180,13 @@ func (d *Draft) apply(o *wakebelltype.Outgoing) {
 	d.env.Body, d.env.ContentType, d.env.Headers = o.Body, o.ContentType, o.Headers
 }
 
-// MeterProvider returns Config.MeterProvider, or the global provider, for what
+// MeterProvider returns connection.Config.MeterProvider, or the global provider, for what
 // measures beside the System.
 func (s *System) MeterProvider() metric.MeterProvider {
-	if s.cfg.MeterProvider == nil {
+	if s.on.MeterProvider == nil {
 		return otel.GetMeterProvider()
 	}
-	return s.cfg.MeterProvider
+	return s.on.MeterProvider
 }
 
 // measured returns a Handle that records how late and for how long a handler runs.
@@ -245,12 +245,12 @@ func (s *System) observe(runtime *actors.Runtime) (end func()) {
 	node.IsQueue = func(name string) bool { return s.queueNamed(name) != nil }
 	node.RecordsFailed = func() (int64, int64) { return s.client.store.Timers().Audit.Failed(), runtime.RecordsFailed() }
 	node.Backlog = func(ctx context.Context) ([]metrics.Backlog, error) {
-		if s.cfg.MetricShards {
-			return s.store.Backlog(ctx, s.cfg.Prefix)
+		if s.on.MetricShards {
+			return s.store.Backlog(ctx, s.on.Prefix)
 		}
-		return s.shards.Backlog(ctx, s.cfg.Prefix)
+		return s.shards.Backlog(ctx, s.on.Prefix)
 	}
-	return s.client.metrics.Observe(node)
+	return s.on.Metrics.Observe(node)
 }
 
 // queueLengths reads the length of the queues that this node handles.

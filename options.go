@@ -251,7 +251,7 @@ func RetryOnLeaseExpiry() HandlerOption {
 //
 // By default the window follows the load: it is closed while fewer than 500 timers a
 // second are due, opens up to 5 ms at 1,000 a second, and narrows again above 12,800,
-// where exchanges are full without it. Exchanges are dear: at 2,000 timers a second
+// where exchanges are full without it. Exchanges are expensive: at 2,000 timers a second
 // the default divides the CPU time of a timer by about three. DeliveryWindow(0)
 // switches it off; a fixed window of more than 5 ms is for topics on which only
 // throughput counts. A window is at most a tenth of LeaseTTL.

@@ -103,7 +103,7 @@ func (r requests) scheduleBatch(ctx context.Context, m *messages.ScheduleBatchRe
 // write is Client.Schedule with the sender's span and an idempotency key; nil means
 // none.
 func (r requests) write(ctx context.Context, trace map[string]string, key *timers.Key, drafts ...Draft) ([]wakebelltype.Scheduled, error) {
-	return r.client.send(r.client.edge.Trace(ctx, trace), key, drafts)
+	return r.client.send(r.client.on.Edge.Trace(ctx, trace), key, drafts)
 }
 
 func (r requests) cancel(ctx context.Context, m *messages.CancelRequest) (messages.Answer, error) {
@@ -290,7 +290,7 @@ func timerMessage(i Info) *messages.Timer {
 // publish carries out a publish request. If the queue is full, the answer has the
 // messages that were published.
 func (r requests) publish(ctx context.Context, m *messages.PublishRequest) (messages.Answer, error) {
-	out, err := r.client.queues.Publish(r.client.edge.Trace(ctx, m.GetTrace()), gatewayconv.PublishDrafts(m)...)
+	out, err := r.client.queues.Publish(r.client.on.Edge.Trace(ctx, m.GetTrace()), gatewayconv.PublishDrafts(m)...)
 	if err != nil && !errors.Is(err, queue.ErrFull) {
 		return nil, err
 	}

@@ -30,7 +30,7 @@ func (r requests) recurring(ctx context.Context, request messages.Request) (mess
 			}
 			all[i] = gatewayconv.Recurring(s)
 		}
-		ctx = r.client.edge.Trace(ctx, m.GetTrace())
+		ctx = r.client.on.Edge.Trace(ctx, m.GetTrace())
 		return &messages.PutRecurringResponse{Request: m.GetRequest()}, schedules.Put(ctx, all...)
 	case *messages.DeleteRecurringRequest:
 		return &messages.DeleteRecurringResponse{Request: m.GetRequest()}, schedules.Delete(ctx, m.GetName())
@@ -44,7 +44,7 @@ func (r requests) recurring(ctx context.Context, request messages.Request) (mess
 		if len(m.GetKey()) > maxKey {
 			return nil, argument.Invalid("key", "%d bytes, at most %d", len(m.GetKey()), maxKey)
 		}
-		ctx = r.client.edge.Trace(ctx, m.GetTrace())
+		ctx = r.client.on.Edge.Trace(ctx, m.GetTrace())
 		run, err := schedules.RunNow(messages.WithOnce(ctx, m.GetKey()), m.GetName())
 		return &messages.RunRecurringResponse{
 			Request: m.GetRequest(), Name: text.Valid(run.Name), Due: wire.Timestamp(run.Due), Fired: wire.Timestamp(run.Fired), Run: run.Number,

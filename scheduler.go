@@ -5,13 +5,14 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
 	"github.com/wakebell/wakebell/actors/scheduler"
 	"github.com/wakebell/wakebell/internal/firing"
 	"github.com/wakebell/wakebell/internal/gatewayconv"
-	"github.com/wakebell/wakebell/internal/moduleonly"
+	"github.com/wakebell/wakebell/internal/hosted"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/recurring"
 	schedulestore "github.com/wakebell/wakebell/redisops/recurring"
@@ -52,10 +53,10 @@ func (s *System) schedulers() []scheduler.Config {
 // firing returns the configuration of the engine of a part.
 func (s *System) firing(part *schedulestore.Store, shares func(context.Context, string) bool) firing.Config {
 	b := s.cfg.Scheduler
-	maker := firing.Maker{Prefix: s.cfg.Prefix, Limit: s.client.limit, Celery: b.Celery, Shares: shares, Tracer: s.tracer}
+	maker := firing.Maker{Prefix: s.on.Prefix, Limit: s.on.PayloadLimit, Celery: s.on.Celery, Shares: shares, Tracer: s.tracer}
 	cfg := firing.Config{
-		Store: part, Maker: maker, Log: s.cfg.Logger, Zone: b.Zone,
-		MaxInterval: b.MaxInterval, LookEvery: s.hooks.Idle, Metrics: s.client.metrics,
+		Store: part, Maker: maker, Log: s.on.Logger, Zone: s.on.Zone,
+		MaxInterval: b.MaxInterval, LookEvery: s.hooks.Idle, Metrics: s.on.Metrics,
 	}
 	if cfg.MaxInterval == 0 {
 		cfg.MaxInterval = defaultMaxInterval
@@ -73,7 +74,7 @@ func (s *System) firing(part *schedulestore.Store, shares func(context.Context, 
 func (s *System) onFire(run recurring.Run) {
 	defer func() {
 		if r := recover(); r != nil {
-			s.cfg.Logger.Error("OnFire panicked", "schedule", run.Name, "panic", fmt.Sprint(r))
+			s.on.Logger.Error("OnFire panicked", "schedule", run.Name, "panic", fmt.Sprint(r))
 		}
 	}()
 	s.cfg.Scheduler.OnFire(run)
@@ -94,7 +95,7 @@ func (s *System) reconcile(ctx context.Context) error {
 	}
 	deleted, err := s.client.schedules.Reconcile(ctx, b.Owner, b.Schedules...)
 	for _, name := range deleted {
-		s.cfg.Logger.InfoContext(ctx, "recurring schedule deleted: it is no longer configured", "schedule", name, "owner", b.Owner)
+		s.on.Logger.InfoContext(ctx, "recurring schedule deleted: it is no longer configured", "schedule", name, "owner", b.Owner)
 	}
 	return err
 }
@@ -103,22 +104,19 @@ func (s *System) reconcile(ctx context.Context) error {
 // return reminder.ErrDisabled.
 func (s *System) Reminders() *reminder.Reminders { return s.reminders }
 
-// remind adds the handlers of reminders to the configuration. New sets the store,
-// the schedules and the limit of the node later.
-func (s *System) remind(cfg *Config) *moduleonly.ReminderNode {
-	node := &moduleonly.ReminderNode{
-		Actors: s.actors, Name: cfg.Name, Prefix: cfg.Prefix,
+// remind makes the System's Reminders, and returns the configuration with their handlers.
+func (s *System) remind(cfg Config) Config {
+	s.reminders, s.reminding = reminder.Hosted(cfg.Reminders, hosted.Node{
+		Conn: s.on, Actors: s.actors, Name: cfg.Name, Store: s.client.store, Schedules: s.client.schedules,
 		Code: gatewayconv.CodeOf, Nack: nack, Reject: Reject, Unreadable: ErrUnreadable,
-	}
-	reminders, parts := moduleonly.Reminders(cfg.Reminders, node)
-	s.reminders, s.reminding = reminders.(*reminder.Reminders), parts
-	handlers := cfg.Handlers[:len(cfg.Handlers):len(cfg.Handlers)]
+	})
+	parts := s.reminding
+	cfg.Handlers = slices.Clip(cfg.Handlers)
 	for _, topic := range parts.Topics {
-		handlers = append(handlers, Handle(NewTopic[*messages.KeptReminder](topic), s.deliverReminder,
+		cfg.Handlers = append(cfg.Handlers, Handle(NewTopic[*messages.KeptReminder](topic), s.deliverReminder,
 			MaxConcurrent(parts.MaxConcurrent), MaxAttempts(parts.MaxAttempts), RetryBackoff(parts.RetryInitial, parts.RetryLimit)))
 	}
-	cfg.Handlers = handlers
-	return node
+	return cfg
 }
 
 func (s *System) deliverReminder(ctx context.Context, t Timer[*messages.KeptReminder]) error {
@@ -129,7 +127,7 @@ func (s *System) deliverReminder(ctx context.Context, t Timer[*messages.KeptRemi
 	if d, ok := t.delivery.(delivered); ok {
 		trace = d.span.trace(ctx)
 	}
-	return s.reminding.Deliver(ctx, moduleonly.ReminderTimer{
+	return s.reminding.Deliver(ctx, hosted.Reminder{
 		Body: t.Body, Raw: t.Raw, Activation: t.Activation, Attempt: t.Attempt, Schedule: schedule, Run: run, Trace: trace,
 	})
 }

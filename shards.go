@@ -24,13 +24,13 @@ func (s *System) divide(ctx context.Context, h Handler) error {
 	if h.set.shards == 0 || h.set.queue != nil {
 		return nil
 	}
-	topic := s.cfg.Prefix + h.topic
+	topic := s.on.Prefix + h.topic
 	l, err := s.shards.Divide(ctx, topic, h.set.shards)
 	if err != nil {
 		return err
 	}
 	if l.Count() != h.set.shards {
-		s.cfg.Logger.WarnContext(ctx, "the topic has another number of shards than the handler; it keeps its own",
+		s.on.Logger.WarnContext(ctx, "the topic has another number of shards than the handler; it keeps its own",
 			"topic", topic, "shards", l.Count(), "wanted", h.set.shards)
 	}
 	return nil
@@ -38,7 +38,7 @@ func (s *System) divide(ctx context.Context, h Handler) error {
 
 // physical returns the physical topics that a handler polls; of a queue, the queue.
 func (s *System) physical(ctx context.Context, h Handler) ([]string, error) {
-	full := s.cfg.Prefix + h.topic
+	full := s.on.Prefix + h.topic
 	if h.set.queue != nil {
 		return []string{full}, nil
 	}
@@ -51,7 +51,7 @@ func (s *System) partsOf(ctx context.Context, h Handler) (map[string]sharding.Pa
 	if h.set.queue != nil {
 		return nil, nil
 	}
-	return s.shards.Parts(ctx, s.cfg.Prefix+h.topic)
+	return s.shards.Parts(ctx, s.on.Prefix+h.topic)
 }
 
 // groupOfShards precedes the name of a topic in that of the group in which its shards share
@@ -62,8 +62,8 @@ const groupOfShards = "\x00shards of "
 func (s *System) warnOfLimit(h Handler, names []string) {
 	_, shards, _ := sharding.Split(names[0]) // the shards in which timers are stored come first
 	if most := h.set.tuned.MaxInFlight; most > 0 && most < shards {
-		s.cfg.Logger.Warn("MaxInFlight is less than the number of shards; each shard has 1",
-			"topic", s.cfg.Prefix+h.topic, "max_in_flight", most, "shards", shards)
+		s.on.Logger.Warn("MaxInFlight is less than the number of shards; each shard has 1",
+			"topic", s.on.Prefix+h.topic, "max_in_flight", most, "shards", shards)
 	}
 }
 
@@ -125,14 +125,14 @@ func (s *System) enlist(ctx context.Context) {
 		}
 		if h.set.queue == nil {
 			topics = append(topics, s.polled[topic]...)
-		} else if q := s.queueNamed(s.cfg.Prefix + topic); q != nil {
+		} else if q := s.queueNamed(s.on.Prefix + topic); q != nil {
 			queues = append(queues, q)
 		}
 	}
 	s.changing.Unlock()
 	err := errors.Join(s.store.Enlist(ctx, topics), queuestore.Enlist(ctx, s.store, queues))
 	if err != nil && ctx.Err() == nil && !errors.Is(err, ErrDenied) { // a user may lack the right to the lists
-		s.cfg.Logger.WarnContext(ctx, "topics of the node are not registered", "err", err)
+		s.on.Logger.WarnContext(ctx, "topics of the node are not registered", "err", err)
 	}
 }
 
@@ -145,7 +145,7 @@ const whileMoving = 200 * time.Millisecond
 func (s *System) followShards(ctx context.Context) (moving bool) {
 	failed := func(err error) bool { return err != nil && ctx.Err() == nil } // the end of the System is no fault
 	if err := s.shards.Map().Renew(ctx); failed(err) {
-		s.cfg.Logger.WarnContext(ctx, "layouts of topics could not be read", "err", err)
+		s.on.Logger.WarnContext(ctx, "layouts of topics could not be read", "err", err)
 	}
 	none, err := s.shards.Map().None(ctx)
 	if err != nil { // as before
@@ -161,13 +161,13 @@ func (s *System) followShards(ctx context.Context) (moving bool) {
 	}
 	s.changing.Unlock()
 	for _, h := range handlers {
-		full := s.cfg.Prefix + h.topic
+		full := s.on.Prefix + h.topic
 		if _, err := s.shards.Settle(ctx, full); failed(err) {
-			s.cfg.Logger.WarnContext(ctx, "the layout of a topic could not be settled", "topic", full, "err", err)
+			s.on.Logger.WarnContext(ctx, "the layout of a topic could not be settled", "topic", full, "err", err)
 		}
 		moves, err := s.shards.DeliverAbandoned(ctx, full)
 		if moving = moving || moves; failed(err) {
-			s.cfg.Logger.WarnContext(ctx, "timers that move to other shards could not be delivered there", "topic", full, "err", err)
+			s.on.Logger.WarnContext(ctx, "timers that move to other shards could not be delivered there", "topic", full, "err", err)
 		}
 		names, err := s.physical(ctx, h)
 		var parts map[string]sharding.Part
@@ -178,7 +178,7 @@ func (s *System) followShards(ctx context.Context) (moving bool) {
 			err = s.repoll(h, names, parts)
 		}
 		if failed(err) && !errors.Is(err, ErrNotRunning) {
-			s.cfg.Logger.WarnContext(ctx, "pollers do not follow the layout of the topic", "topic", full, "err", err)
+			s.on.Logger.WarnContext(ctx, "pollers do not follow the layout of the topic", "topic", full, "err", err)
 		}
 	}
 	return moving

@@ -11,13 +11,14 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/google/uuid"
-	"github.com/redis/go-redis/v9"
 
 	"github.com/wakebell/wakebell/actors"
 	actorgates "github.com/wakebell/wakebell/actors/gates"
+	"github.com/wakebell/wakebell/connection"
 	"github.com/wakebell/wakebell/gate"
 	"github.com/wakebell/wakebell/internal/argument"
-	"github.com/wakebell/wakebell/internal/moduleonly"
+	"github.com/wakebell/wakebell/internal/hosted"
+	"github.com/wakebell/wakebell/internal/opened"
 	"github.com/wakebell/wakebell/internal/sharding"
 	"github.com/wakebell/wakebell/internal/testhook"
 	"github.com/wakebell/wakebell/internal/tracing"
@@ -35,6 +36,7 @@ import (
 type System struct {
 	groups     groups
 	cfg        Config
+	on         *opened.Conn
 	actors     *actor.ActorSystem
 	client     *Client
 	gates      *gate.Gates
@@ -46,7 +48,7 @@ type System struct {
 	hooks      testhook.Hooks // of tests
 
 	reminders *reminder.Reminders
-	reminding moduleonly.ReminderParts
+	reminding hosted.Parts
 
 	changing sync.Mutex                          // serializes changes of the running System
 	settings map[string]settings                 // of the handlers, by topic without prefix
@@ -69,45 +71,41 @@ type System struct {
 	probing   *probe // of Redis, for Health; nil if none is in flight
 }
 
-// New returns a System in actorSystem that uses rdb. The caller owns both, and
-// closes them after Stop. New does not connect to Redis and starts no actor. Its
-// error wraps ErrInvalid and lists all mistakes in the configuration.
+// New returns a System in actorSystem on the Redis of conn. The caller owns actorSystem,
+// and stops it after Stop. New does not connect to Redis and starts no actor. Its error
+// wraps ErrInvalid and lists all mistakes in the configuration.
 //
 // protoactor-go logs the start of every ActorSystem to stderr. This line creates one
 // that logs with a logger of yours, such as slog.New(slog.DiscardHandler):
 //
 //	actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return logger }))
-func New(actorSystem *actor.ActorSystem, rdb redis.UniversalClient, cfg Config) (*System, error) {
-	cfg = cfg.withDefaults()
+func New(actorSystem *actor.ActorSystem, conn *connection.Connection, cfg Config) (*System, error) {
 	if actorSystem == nil {
 		return nil, argument.Invalid("actorSystem", "nil")
 	}
+	client, err := NewClient(conn)
+	if err != nil {
+		return nil, errors.Join(err, cfg.withDefaults().validate(""))
+	}
+	store, err := client.on.Untried()
+	if err != nil {
+		return nil, err
+	}
+	store.Batcher = client.store.Timers().Batcher
 	s := &System{
 		actors: actorSystem, settings: map[string]settings{}, handlers: map[string]Handler{}, polled: map[string][]string{}, parts: map[string]map[string]sharding.Part{},
 		removing: map[string]chan struct{}{}, divided: make(chan struct{}, 1),
 		stopping: make(chan struct{}), stopped: make(chan struct{}),
+		on: client.on, client: client, store: store, shards: shards.New(store),
 	}
-	node := s.remind(&cfg)
-	client, err := NewClient(rdb, cfg.client())
-	gates, actorGates, gatesErr := moduleonly.SystemGates(rdb, cfg.Gates, s.runningGates)
-	if err := errors.Join(cfg.validate(), err, gatesErr); err != nil {
+	s.cfg = s.remind(cfg.withDefaults())
+	s.gates, s.actorGates, err = gate.Hosted(conn, s.cfg.Gates, hosted.Gates{Running: s.runningGates})
+	if err := errors.Join(s.cfg.validate(s.on.Prefix), err); err != nil {
 		return nil, err
 	}
-	store, err := timers.New(rdb, cfg.Keys)
-	if err != nil {
-		return nil, err
-	}
-	store.Logger, store.MaxPayload, store.Metrics = cfg.Logger, client.store.Timers().MaxPayload, client.metrics
-	store.NoCoalescing, store.NoPayloadsApart, store.NoCounts = cfg.NoCoalescing, cfg.NoPayloadsApart, cfg.NoCounts
-	s.shards = shards.New(store)
-	store.Batcher = client.store.Timers().Batcher
-	s.cfg, s.client, s.store, s.tracer = cfg, client, store, cfg.tracer()
-	s.node = nodeName(cfg.Name) + "/" + rand.Text()[:8] // containers may share host names and process ids
-	s.gates, s.actorGates = gates.(*gate.Gates), actorGates
-	s.actorGates.Metrics = client.metrics
-	node.Store, node.Schedules, node.Limit, node.Edge = client.store, client.schedules, client.limit, client.edge
-	node.Payloads = client.payloads
-	for _, h := range cfg.Handlers {
+	s.tracer = tracing.New(tracing.Config{Provider: s.on.TracerProvider, Propagator: s.on.Propagator, Child: s.on.TraceAsChild})
+	s.node = nodeName(s.cfg.Name) + "/" + rand.Text()[:8] // containers may share host names and process ids
+	for _, h := range s.cfg.Handlers {
 		if err := s.handles(h); err != nil {
 			return nil, err
 		}
@@ -116,8 +114,11 @@ func New(actorSystem *actor.ActorSystem, rdb redis.UniversalClient, cfg Config) 
 	return s, nil
 }
 
-// Client returns a Client with the System's keys, prefix and payload limit. It can
-// be used before Start and after Stop.
+// Connection returns the Connection that was passed to New.
+func (s *System) Connection() *connection.Connection { return s.client.conn }
+
+// Client returns a Client on the System's Connection. It can be used before Start and
+// after Stop.
 func (s *System) Client() *Client { return s.client }
 
 // ActorSystem returns the ActorSystem that was passed to New.
@@ -207,9 +208,9 @@ func (s *System) spawn(checked error) error {
 		Timers:  s.reminding.Guard(requests{s.client, s.gates}),
 		Beats:   s.schedulers(),
 		Owner:   s,
-		Logger:  s.cfg.Logger,
+		Logger:  s.on.Logger,
 		Random:  s.hooks.Random,
-		Metrics: s.client.metrics,
+		Metrics: s.on.Metrics,
 
 		Records: s.store, Incarnation: uuid.NewString(),
 
@@ -246,7 +247,7 @@ func (s *System) check(ctx context.Context) error {
 		}
 		if !logged {
 			logged = true
-			s.cfg.Logger.WarnContext(ctx, "redis is unavailable; waiting for it", "err", err, "duration", s.cfg.WaitForRedis)
+			s.on.Logger.WarnContext(ctx, "redis is unavailable; waiting for it", "err", err, "duration", s.cfg.WaitForRedis)
 		}
 		select {
 		case <-ctx.Done():
@@ -267,7 +268,7 @@ func (s *System) checkOnce(ctx context.Context, handlers ...Handler) error {
 			}
 		} else {
 			name := h.set.queue.name
-			name.Name = s.cfg.Prefix + name.Name
+			name.Name = s.on.Prefix + name.Name
 			queues = append(queues, name)
 		}
 		if h.set.queue != nil {

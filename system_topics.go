@@ -20,19 +20,19 @@ func (s *System) actorTopics() []poller.Topic {
 
 // actorTopic returns the poller of one of the physical topics of a handler.
 func (s *System) actorTopic(h Handler, physical string, shards int) poller.Topic {
-	h.log = s.cfg.Logger
-	full := s.cfg.Prefix + h.topic
+	h.log = s.on.Logger
+	full := s.on.Prefix + h.topic
 	source, keys := s.source(h, physical)
 	if s.hooks.Source != nil {
 		source = s.hooks.Source(source)
 	}
 	mw := slices.Concat(s.decoding(h), s.cfg.Middleware, h.set.middleware)
-	measures := s.client.metrics.Topic(physical)
+	measures := s.on.Metrics.Topic(physical)
 	if h.set.queue != nil {
-		measures = s.client.metrics.Queue(physical)
+		measures = s.on.Metrics.Queue(physical)
 	}
 	topic := poller.Topic{
-		Source:   s.client.metrics.Source(measures, source),
+		Source:   s.on.Metrics.Source(measures, source),
 		Handle:   measured(measures, chain(h, mw, s.tracer.Consumer())),
 		Target:   h.set.target,
 		Settings: s.tunable(h.set),
@@ -47,7 +47,7 @@ func (s *System) actorTopic(h Handler, physical string, shards int) poller.Topic
 		Breaker:   h.set.breaker,
 		Adaptive:  h.set.adaptive,
 		GroupName: h.set.group,
-		NoCounts:  s.cfg.NoCounts,
+		NoCounts:  s.on.NoCounts,
 	}
 	if s.hooks.NoWindow && topic.Window == poller.AutomaticWindow {
 		topic.Window = 0
@@ -67,7 +67,7 @@ func (s *System) actorTopic(h Handler, physical string, shards int) poller.Topic
 		topic.FinalErrors, topic.FinalCrashes = q.finalErrors, q.atMostOnce
 		topic.RecordStore = queueRecords{s.queueNamed(source.Name())}
 	} else {
-		if topic.Node, topic.Reporter = s.node, keys; !s.cfg.NoDivision {
+		if topic.Node, topic.Reporter = s.node, keys; !s.on.NoDivision {
 			topic.Announcer = keys
 		}
 		topic.ReadOverride = s.readOverride(keys, pollerSettings(h.set.tuned))
@@ -86,7 +86,7 @@ func (s *System) source(h Handler, physical string) (poller.Source, *timers.Time
 		})
 		return source, source
 	}
-	return s.queueNamed(s.cfg.Prefix + h.topic).Source(h.set.queue.options(h.set, s.cfg)), nil
+	return s.queueNamed(s.on.Prefix + h.topic).Source(h.set.queue.options(h.set, s.cfg)), nil
 }
 
 func (s *System) tunable(set settings) poller.Settings {

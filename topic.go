@@ -178,7 +178,7 @@ func In(d time.Duration) ScheduleOption {
 func At(t time.Time) ScheduleOption {
 	return func(draft *Draft) error {
 		if t.IsZero() {
-			return argument.Invalid("At", "the zero time is no instant")
+			return argument.Invalid("At", "zero time")
 		}
 		draft.at = t
 		return draft.plan()

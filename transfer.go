@@ -62,7 +62,7 @@ func (c *Client) ImportTopic(ctx context.Context, r io.Reader, o wakebelltype.Im
 		}
 		var last wakebelltype.Imported
 		var err error
-		for last, err = range transfer.Import(ctx, c.store, r, o, c.limit, c.fullName, movable) {
+		for last, err = range transfer.Import(ctx, c.store, r, o, c.on.PayloadLimit, c.fullName, movable) {
 			if !yield(last, err) {
 				break
 			}

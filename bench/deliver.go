@@ -14,6 +14,8 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/connection"
+	"github.com/wakebell/wakebell/internal/opened"
 	"github.com/wakebell/wakebell/messages/exchange"
 	"github.com/wakebell/wakebell/redisops/timers"
 	"github.com/wakebell/wakebell/wakebelltype"
@@ -29,7 +31,11 @@ const (
 // loadTimers schedules n timers that are due at once, with bodies of a given size. All
 // contenders have ids of the same length.
 func loadTimers(ctx context.Context, w *world, topic string, n, bodyBytes int, options ...wakebell.ScheduleOption) error {
-	client, err := wakebell.NewClient(w.rdb, wakebell.ClientConfig{Logger: quiet()})
+	conn, err := connection.New(w.rdb, connection.Config{Logger: quiet()})
+	if err != nil {
+		return err
+	}
+	client, err := wakebell.NewClient(conn)
 	if err != nil {
 		return err
 	}
@@ -184,16 +190,16 @@ func loops(count, n int, loop func(int) func() (int, error)) error {
 
 // node handles timers with Wakebell.
 func node(maxConcurrent, bodyBytes int) func(context.Context, *world) (sample, error) {
-	return nodeWith(maxConcurrent, bodyBytes, wakebell.Config{})
+	return nodeWith(maxConcurrent, bodyBytes, used{})
 }
 
 // nodeInline is node with all payloads in the answers of exchanges.
 func nodeInline(maxConcurrent, bodyBytes int) func(context.Context, *world) (sample, error) {
-	return nodeWith(maxConcurrent, bodyBytes, wakebell.Config{NoPayloadsApart: true})
+	return nodeWith(maxConcurrent, bodyBytes, used{switches: opened.Switches{NoPayloadsApart: true}})
 }
 
-func nodeWith(maxConcurrent, bodyBytes int, cfg wakebell.Config) func(context.Context, *world) (sample, error) {
-	return nodeHandling(bodyBytes, cfg, single(maxConcurrent, nil))
+func nodeWith(maxConcurrent, bodyBytes int, use used) func(context.Context, *world) (sample, error) {
+	return nodeHandling(bodyBytes, use, single(maxConcurrent, nil))
 }
 
 // work is what a handler does with the bodies of a call; nil: nothing.
@@ -243,13 +249,13 @@ func inBatches(size, calls int, do work) makeHandler {
 	}
 }
 
-func nodeHandling(bodyBytes int, cfg wakebell.Config, handler makeHandler) func(context.Context, *world) (sample, error) {
+func nodeHandling(bodyBytes int, use used, handler makeHandler) func(context.Context, *world) (sample, error) {
 	return func(ctx context.Context, w *world) (sample, error) {
-		return nodeHandlingMany(ctx, w, w.many(deliverTimers), bodyBytes, cfg, handler)
+		return nodeHandlingMany(ctx, w, w.many(deliverTimers), bodyBytes, use, handler)
 	}
 }
 
-func nodeHandlingMany(ctx context.Context, w *world, n, bodyBytes int, cfg wakebell.Config, handler makeHandler, options ...wakebell.ScheduleOption) (sample, error) {
+func nodeHandlingMany(ctx context.Context, w *world, n, bodyBytes int, use used, handler makeHandler, options ...wakebell.ScheduleOption) (sample, error) {
 	if err := loadTimers(ctx, w, "node", n, bodyBytes, options...); err != nil {
 		return nil, err
 	}
@@ -258,8 +264,7 @@ func nodeHandlingMany(ctx context.Context, w *world, n, bodyBytes int, cfg wakeb
 	var left atomic.Int64
 	left.Store(int64(n))
 	handle := handler(rdb, func(n int) { left.Add(-int64(n)) })
-	cfg.Handlers, cfg.Logger = []wakebell.Handler{handle}, quiet()
-	sys, err := wakebell.New(quietSystem(), rdb, cfg)
+	sys, err := use.system(rdb, handle)
 	if err != nil {
 		return nil, err
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/connection"
 	"github.com/wakebell/wakebell/redisops/timers"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
@@ -45,7 +46,11 @@ func usedByRedis(ctx context.Context, w *world) (float64, error) {
 
 // loadPending schedules n timers for later, with texts of 100 bytes.
 func loadPending(ctx context.Context, w *world, topic string, n int) error {
-	client, err := wakebell.NewClient(w.rdb, wakebell.ClientConfig{Logger: quiet()})
+	conn, err := connection.New(w.rdb, connection.Config{Logger: quiet()})
+	if err != nil {
+		return err
+	}
+	client, err := wakebell.NewClient(conn)
 	if err != nil {
 		return err
 	}

@@ -19,7 +19,7 @@ const (
 // without any show by how much two equal ones differ.
 func flowControl() []contender {
 	with := func(options ...wakebell.HandlerOption) func(context.Context, *world) (sample, error) {
-		return nodeHandling(100, wakebell.Config{}, single(200, nil, options...))
+		return nodeHandling(100, used{}, single(200, nil, options...))
 	}
 	return []contender{
 		{"off", with()},
@@ -37,7 +37,7 @@ func flowControl() []contender {
 func limited(ctx context.Context, w *world) (sample, error) {
 	n := w.many(limitedTimers)
 	handle := single(200, nil, wakebell.RateLimit(limitedPerSecond, time.Second, limitedPerSecond/10))
-	return nodeHandlingMany(ctx, w, n, 100, wakebell.Config{}, handle)
+	return nodeHandlingMany(ctx, w, n, 100, used{}, handle)
 }
 
 // limitedBullMQ has BullMQ do the same with its limiter.
@@ -50,5 +50,5 @@ func limitedBullMQ(ctx context.Context, w *world) (sample, error) {
 
 // oneKey has a node handle timers of one key, one after the other.
 func oneKey(ctx context.Context, w *world) (sample, error) {
-	return nodeHandlingMany(ctx, w, w.many(oneKeyTimers), 100, wakebell.Config{}, single(200, nil, wakebell.PerKey(1)), wakebell.Key("k"))
+	return nodeHandlingMany(ctx, w, w.many(oneKeyTimers), 100, used{}, single(200, nil, wakebell.PerKey(1)), wakebell.Key("k"))
 }

@@ -41,7 +41,7 @@ func idleNode(n int) func(context.Context, *world) (sample, error) {
 			topic := wakebell.NewTopic[string](fmt.Sprintf("idle-%06d", i))
 			handlers[i] = wakebell.Handle(topic, func(context.Context, wakebell.Timer[string]) error { return nil })
 		}
-		sys, err := wakebell.New(quietSystem(), rdb, wakebell.Config{Handlers: handlers, Logger: quiet()})
+		sys, err := used{}.system(rdb, handlers...)
 		if err != nil {
 			return nil, err
 		}

@@ -35,7 +35,7 @@ func lateness(in time.Duration) func(context.Context, *world) (sample, error) {
 			began <- time.Since(t.Activation)
 			return nil
 		})
-		sys, err := wakebell.New(quietSystem(), rdb, wakebell.Config{Handlers: []wakebell.Handler{handle}, Logger: quiet()})
+		sys, err := used{}.system(rdb, handle)
 		if err != nil {
 			return nil, err
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/internal/opened"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
@@ -55,7 +56,7 @@ func (l competing) run(ctx context.Context, w *world) (_ sample, err error) {
 	for range l.nodes {
 		rdb := w.client(4)
 		clients = append(clients, rdb)
-		sys, err := wakebell.New(quietSystem(), rdb, wakebell.Config{Handlers: handlers, Logger: quiet(), NoDivision: l.undivided})
+		sys, err := used{switches: opened.Switches{NoDivision: l.undivided}}.system(rdb, handlers...)
 		if err != nil {
 			return nil, err
 		}

@@ -7,8 +7,6 @@ import (
 
 	"go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
-
-	"github.com/wakebell/wakebell"
 )
 
 // scrapeEvery is the interval at which metrics are collected, as by Prometheus.
@@ -23,7 +21,7 @@ func measured(maxConcurrent, bodyBytes int) func(context.Context, *world) (sampl
 		ctx, cancel := context.WithCancel(ctx)
 		ended := make(chan error, 1)
 		go func() { ended <- scrape(ctx, reader) }()
-		s, err := nodeWith(maxConcurrent, bodyBytes, wakebell.Config{MeterProvider: provider})(ctx, w)
+		s, err := nodeWith(maxConcurrent, bodyBytes, used{meters: provider})(ctx, w)
 		cancel()
 		return s, errors.Join(err, <-ended)
 	}

@@ -106,7 +106,7 @@ func (f fleet) measure(ctx context.Context, w *world) (_ sample, err error) {
 			return nil
 		}, wakebell.MaxConcurrent(100), wakebell.DeliveryWindow(0)) // the model has no window
 	}
-	sys, err := wakebell.New(quietSystem(), rdb, wakebell.Config{Handlers: handlers, Logger: quiet()})
+	sys, err := used{}.system(rdb, handlers...)
 	if err != nil {
 		return nil, err
 	}

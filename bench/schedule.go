@@ -11,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/connection"
 	"github.com/wakebell/wakebell/internal/envelope"
 	"github.com/wakebell/wakebell/internal/meter"
 )
@@ -34,7 +35,11 @@ type scheduler struct {
 
 func newScheduler(w *world) (*scheduler, error) {
 	rdb := w.client(0)
-	client, err := wakebell.NewClient(rdb, wakebell.ClientConfig{Logger: quiet()})
+	conn, err := connection.New(rdb, connection.Config{Logger: quiet()})
+	if err != nil {
+		return nil, err
+	}
+	client, err := wakebell.NewClient(conn)
 	return &scheduler{rdb, client, wakebell.NewTopic[[]byte]("schedule"), bytes.Repeat([]byte("x"), 100)}, err
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/connection"
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/internal/sharding"
 )
@@ -49,7 +50,11 @@ func (l sharded) run(ctx context.Context, w *world) (_ sample, err error) {
 	topic := wakebell.NewTopic[[]byte](name)
 	var handled atomic.Int64
 	late := make(chan float64, 1<<20)
-	sys, err := wakebell.New(quietSystem(), rdb, wakebell.Config{Logger: quiet(), Handlers: []wakebell.Handler{
+	conn, err := connection.New(rdb, connection.Config{Logger: quiet()})
+	if err != nil {
+		return nil, err
+	}
+	sys, err := wakebell.New(quietSystem(), conn, wakebell.Config{Handlers: []wakebell.Handler{
 		wakebell.Handle(topic, func(_ context.Context, t wakebell.Timer[[]byte]) error {
 			handled.Add(1)
 			late <- time.Since(t.Activation).Seconds() * 1e3

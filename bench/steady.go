@@ -14,6 +14,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/internal/opened"
 )
 
 const (
@@ -37,7 +38,7 @@ type steady struct {
 	random bool    // at random instants; otherwise evenly spread
 	bytes  int     // of a body
 	window time.Duration
-	cfg    wakebell.Config
+	use    used
 
 	// warm is for how long timers come due before the measured ones. Of 1,000 topics that
 	// begin at once, each has a first exchange within a few milliseconds.
@@ -74,9 +75,7 @@ func (l steady) run(ctx context.Context, w *world) (_ sample, err error) {
 			return nil
 		}, options...)
 	}
-	cfg := l.cfg
-	cfg.Handlers, cfg.Logger = handlers, quiet()
-	sys, err := wakebell.New(quietSystem(), rdb, cfg)
+	sys, err := l.use.system(rdb, handlers...)
 	if err != nil {
 		return nil, err
 	}
@@ -162,9 +161,7 @@ func life(perSecond int, window time.Duration) func(context.Context, *world) (sa
 			late <- time.Since(t.Activation).Seconds() * 1e3
 			return nil
 		}, wakebell.MaxConcurrent(100))
-		sys, err := wakebell.New(quietSystem(), rdb, wakebell.Config{
-			Handlers: []wakebell.Handler{handle}, Logger: quiet(), ScheduleWindow: window,
-		})
+		sys, err := used{switches: opened.Switches{ScheduleWindow: window}}.system(rdb, handle)
 		if err != nil {
 			return nil, err
 		}

@@ -7,7 +7,7 @@ import (
 
 	"go.opentelemetry.io/otel/metric/noop"
 
-	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/internal/opened"
 )
 
 // allTrials are the trials in the order in which they run.
@@ -18,9 +18,9 @@ func allTrials() []trial {
 		{"bare-classes", bare(classesText)},
 		{"wakebell-200", node(200, 100)},
 		{"wakebell-5", node(5, 100)},
-		{"batch-100", nodeHandling(100, wakebell.Config{}, inBatches(100, 5, nil))},
+		{"batch-100", nodeHandling(100, used{}, inBatches(100, 5, nil))},
 		{"wakebell-100", node(100, 100)},
-		{"batch-100-alone", nodeHandling(100, wakebell.Config{}, inBatches(100, 1, nil))},
+		{"batch-100-alone", nodeHandling(100, used{}, inBatches(100, 1, nil))},
 		{"inline", nodeInline(200, 100)},
 	}}
 	for _, c := range []int{10, 50, 200, 500} {
@@ -48,14 +48,14 @@ func allTrials() []trial {
 			{"floor", floor(1024)}, {"wakebell-200", node(200, 1024)}, {"inline", nodeInline(200, 1024)},
 		}},
 		{name: "deliver-write", about: "the same with a handler that makes one round trip to Redis", contenders: []contender{
-			{"wakebell-200", nodeHandling(100, wakebell.Config{}, single(200, increment))},
-			{"wakebell-5", nodeHandling(100, wakebell.Config{}, single(5, increment))},
-			{"batch-10", nodeHandling(100, wakebell.Config{}, inBatches(10, 5, increment))},
-			{"batch-100", nodeHandling(100, wakebell.Config{}, inBatches(100, 5, increment))},
+			{"wakebell-200", nodeHandling(100, used{}, single(200, increment))},
+			{"wakebell-5", nodeHandling(100, used{}, single(5, increment))},
+			{"batch-10", nodeHandling(100, used{}, inBatches(10, 5, increment))},
+			{"batch-100", nodeHandling(100, used{}, inBatches(100, 5, increment))},
 		}},
 		{name: "deliver-compute", about: "the same with a handler that takes 5 µs of CPU for each call", contenders: []contender{
-			{"wakebell-200", nodeHandling(100, wakebell.Config{}, single(200, compute))},
-			{"batch-100", nodeHandling(100, wakebell.Config{}, inBatches(100, 5, compute))},
+			{"wakebell-200", nodeHandling(100, used{}, single(200, compute))},
+			{"batch-100", nodeHandling(100, used{}, inBatches(100, 5, compute))},
 		}},
 		{name: "flow", about: "the same with flow control that never holds a timer back", contenders: flowControl()},
 		{name: "one-key", about: "timers that are due, all of one key", contenders: []contender{{"wakebell", oneKey}}},
@@ -63,7 +63,7 @@ func allTrials() []trial {
 			{"wakebell", limited}, {"bullmq", limitedBullMQ},
 		}},
 		{name: "observe", about: "the same with what observes deliveries", contenders: []contender{
-			{"off", nodeWith(200, 100, wakebell.Config{MeterProvider: noop.NewMeterProvider()})}, {"metrics", measured(200, 100)},
+			{"off", nodeWith(200, 100, used{meters: noop.NewMeterProvider()})}, {"metrics", measured(200, 100)},
 		}},
 		{name: "schedule", about: "one timer a call, one caller", contenders: []contender{
 			{"wakebell", scheduleCalls(singleCalls, 1)}, {"evalsha", bareEvalsha},
@@ -102,12 +102,12 @@ func allTrials() []trial {
 		{name: "topics", about: "1,000 topics with 20 timers/s each, at random instants", contenders: []contender{
 			{"wakebell", steady{topics: 1000, rate: 20, bytes: 100, random: true, warm: warmUp, window: automatic}.run},
 			{"window-0", steady{topics: 1000, rate: 20, bytes: 100, random: true, warm: warmUp}.run},
-			{"alone", steady{topics: 1000, rate: 20, bytes: 100, random: true, warm: warmUp, window: automatic, cfg: wakebell.Config{NoCoalescing: true}}.run},
+			{"alone", steady{topics: 1000, rate: 20, bytes: 100, random: true, warm: warmUp, window: automatic, use: used{switches: opened.Switches{NoCoalescing: true}}}.run},
 		}},
 		{name: "topics-100", about: "100 topics with 20 timers/s each, at random instants", contenders: []contender{
 			{"wakebell", steady{topics: 100, rate: 20, bytes: 100, random: true, warm: warmUp, window: automatic}.run},
 			{"window-0", steady{topics: 100, rate: 20, bytes: 100, random: true, warm: warmUp}.run},
-			{"alone", steady{topics: 100, rate: 20, bytes: 100, random: true, warm: warmUp, window: automatic, cfg: wakebell.Config{NoCoalescing: true}}.run},
+			{"alone", steady{topics: 100, rate: 20, bytes: 100, random: true, warm: warmUp, window: automatic, use: used{switches: opened.Switches{NoCoalescing: true}}}.run},
 		}},
 		{name: "life", about: "2,000 timers/s, each scheduled by one of 50 callers for 300 ms later, and handled", contenders: []contender{
 			{"wakebell", life(lifePerSecond, 0)},

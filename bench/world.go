@@ -11,7 +11,11 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/redis/go-redis/v9"
+	"go.opentelemetry.io/otel/metric"
 
+	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/connection"
+	"github.com/wakebell/wakebell/internal/opened"
 	"github.com/wakebell/wakebell/internal/redistest"
 )
 
@@ -73,6 +77,21 @@ func (w *world) long(d time.Duration) time.Duration {
 }
 
 // quietSystem returns an actor system that logs nothing.
+// used is how a System of a benchmark uses Redis.
+type used struct {
+	meters   metric.MeterProvider // nil: the global provider
+	switches opened.Switches
+}
+
+// system makes a System that logs nothing.
+func (u used) system(rdb redis.UniversalClient, handlers ...wakebell.Handler) (*wakebell.System, error) {
+	conn, err := connection.Switched(rdb, connection.Config{Logger: quiet(), MeterProvider: u.meters}, u.switches)
+	if err != nil {
+		return nil, err
+	}
+	return wakebell.New(quietSystem(), conn, wakebell.Config{Handlers: handlers})
+}
+
 func quietSystem() *actor.ActorSystem {
 	return actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger {
 		return slog.New(slog.DiscardHandler)

@@ -106,7 +106,7 @@ func (d *Dashboard) ask(r *request) {
 
 // renderQuestion shows the page of an action.
 func (d *Dashboard) renderQuestion(r *request, a action, q question, status int) {
-	q.Action = d.cfg.Prefix + r.URL.Path
+	q.Action = d.cfg.Path + r.URL.Path
 	if r.URL.RawQuery != "" {
 		q.Action += "?" + r.URL.Query().Encode()
 	}

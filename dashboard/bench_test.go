@@ -16,8 +16,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/connection"
 	"github.com/wakebell/wakebell/dashboard"
 	"github.com/wakebell/wakebell/gate"
+	"github.com/wakebell/wakebell/internal/conntest"
 	"github.com/wakebell/wakebell/internal/meter"
 	"github.com/wakebell/wakebell/internal/redistest"
 )
@@ -34,7 +36,7 @@ const (
 func large(b *testing.B) (*redis.Client, *wakebell.Client) {
 	b.Helper()
 	rdb := redistest.Start(b).Client(b)
-	client, err := wakebell.NewClient(rdb, wakebell.ClientConfig{NoCounts: true})
+	client, err := wakebell.NewClient(conntest.New(b, rdb, connection.Config{NoCounts: true}))
 	require.NoError(b, err)
 	ctx := b.Context()
 	topic := wakebell.NewTopic[string]("large")
@@ -68,11 +70,11 @@ func large(b *testing.B) (*redis.Client, *wakebell.Client) {
 // serveLarge serves a dashboard with empty caches.
 func serveLarge(b *testing.B, rdb *redis.Client, client *wakebell.Client) *httptest.Server {
 	b.Helper()
-	gates, err := gate.New(rdb, gate.Config{})
+	gates, err := gate.New(conntest.New(b, rdb, connection.Config{}), gate.Config{})
 	require.NoError(b, err)
-	d, err := dashboard.New(dashboard.Operators{
+	d, err := dashboard.New(conntest.WithoutRedis(b, connection.Config{Logger: slog.New(slog.DiscardHandler)}), dashboard.Operators{
 		Timers: client, Queues: client.Queues(), Schedules: client.Schedules(), Gates: gates,
-	}, dashboard.Config{Writable: true, Logger: slog.New(slog.DiscardHandler)})
+	}, dashboard.Config{Writable: true})
 	require.NoError(b, err)
 	server := httptest.NewServer(d)
 	b.Cleanup(func() { server.Close(); d.Close(); _ = gates.Close() })

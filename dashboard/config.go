@@ -3,7 +3,6 @@ package dashboard
 import (
 	"errors"
 	"fmt"
-	"log/slog"
 	"net/http"
 	"net/url"
 	"strings"
@@ -11,7 +10,6 @@ import (
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/dashboard/internal/guard"
 	"github.com/wakebell/wakebell/gate"
-	payloads "github.com/wakebell/wakebell/payload"
 	"github.com/wakebell/wakebell/queue"
 	"github.com/wakebell/wakebell/recurring"
 	"github.com/wakebell/wakebell/wakebelltype"
@@ -82,10 +80,10 @@ type Payload struct {
 // Config configures a dashboard. The zero value serves programs on the same machine
 // and permits no changes.
 type Config struct {
-	// Prefix is the path under which browsers reach the dashboard, such as
-	// "/admin/wakebell". Default: the root. A reverse proxy may forward the path with
-	// the prefix or without it.
-	Prefix string
+	// Path is the path under which browsers reach the dashboard, such as
+	// "/admin/wakebell". Default: the root. A reverse proxy may forward requests with
+	// Path or without it.
+	Path string
 
 	// Authorize decides who sent a request and what the principal may do, for example
 	// from the headers of a single sign-on proxy. It is called for every request
@@ -108,10 +106,6 @@ type Config struct {
 	// HidePayloads shows neither bodies nor the values of headers.
 	HidePayloads bool
 
-	// Payloads decodes encoded bodies before Redact sees them. Without it, pages say how
-	// a body is encoded.
-	Payloads *payloads.Chain
-
 	// Redact, if not nil, returns what is shown instead of a payload. It is called
 	// from several goroutines, and must not change the slices that it receives. With
 	// Redact or HidePayloads, a payload cannot be edited.
@@ -124,9 +118,6 @@ type Config struct {
 	// TraceURL is the address of a trace in your tracing system, with {trace} in place
 	// of the trace id. Timers with a traceparent header link to it.
 	TraceURL string
-
-	// Logger logs changes and failures; nil means slog.Default().
-	Logger *slog.Logger
 }
 
 // Validate reports all that is wrong with the configuration. Errors wrap
@@ -136,8 +127,8 @@ func (c *Config) Validate() error {
 	invalid := func(format string, args ...any) {
 		errs = append(errs, fmt.Errorf("%w: "+format, append([]any{wakebell.ErrInvalid}, args...)...))
 	}
-	if p := c.Prefix; p != "" && (!strings.HasPrefix(p, "/") || strings.HasPrefix(p, "//") || strings.ContainsAny(p, "?#%\"'<> \\")) {
-		invalid("Prefix: %q, want a path such as /wakebell", p)
+	if p := c.Path; p != "" && (!strings.HasPrefix(p, "/") || strings.HasPrefix(p, "//") || strings.ContainsAny(p, "?#%\"'<> \\")) {
+		invalid("Path: %q, want a path such as /wakebell", p)
 	}
 	if c.Authorize != nil && c.Credentials != nil {
 		invalid("Authorize and Credentials: set at most one")
@@ -154,9 +145,6 @@ func (c *Config) Validate() error {
 		if err := guard.CheckOrigin(origin); err != nil {
 			invalid("TrustedOrigins: %v", err)
 		}
-	}
-	if err := c.Payloads.Validate(); err != nil {
-		invalid("Payloads: %v", err)
 	}
 	if c.TraceURL != "" {
 		u, err := url.Parse(strings.ReplaceAll(c.TraceURL, "{trace}", "0"))

@@ -4,10 +4,10 @@
 // A dashboard is an http.Handler on the interfaces that operators have, so it works
 // with Redis directly and through a node:
 //
-//	client, err := wakebell.NewClient(rdb, wakebell.ClientConfig{})
-//	d, err := dashboard.New(dashboard.Operators{
+//	client, err := wakebell.NewClient(conn)
+//	d, err := dashboard.New(conn, dashboard.Operators{
 //		Timers: client, Queues: client.Queues(), Schedules: client.Schedules(), Gates: gates,
-//	}, dashboard.Config{Prefix: "/wakebell"})
+//	}, dashboard.Config{Path: "/wakebell"})
 //	http.Handle("/wakebell/", d)
 //
 // Pages are rendered by the server and can be read without JavaScript. With it, they
@@ -25,12 +25,14 @@ import (
 	"time"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/connection"
 	"github.com/wakebell/wakebell/dashboard/internal/guard"
 	"github.com/wakebell/wakebell/dashboard/internal/jobs"
 	"github.com/wakebell/wakebell/dashboard/internal/live"
 	"github.com/wakebell/wakebell/dashboard/internal/memo"
 	"github.com/wakebell/wakebell/dashboard/internal/pulse"
-	"github.com/wakebell/wakebell/internal/usercode"
+	"github.com/wakebell/wakebell/internal/opened"
+	payloads "github.com/wakebell/wakebell/payload"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
@@ -54,6 +56,7 @@ type Dashboard struct {
 	cfg    Config
 	prefix string // of topics in Redis, which Topics returns and the calls do not take
 	log    *slog.Logger
+	chain  *payloads.Chain // nil: bodies are shown as they are stored
 
 	mux       *http.ServeMux
 	templates map[string]*template.Template
@@ -75,21 +78,28 @@ type Dashboard struct {
 	past   *memo.Cache[wakebelltype.Throughput]
 }
 
-// New returns a dashboard. It calls nothing yet. Errors wrap wakebell.ErrInvalid.
-func New(operators Operators, cfg Config) (*Dashboard, error) {
+// New returns a dashboard that logs to the Logger of conn, and shows bodies decoded by its
+// Payloads; without them, pages say how a body is encoded. conn may be nil for the defaults,
+// and needs no Redis: all reads and changes are calls of operators. New calls nothing yet.
+// Errors wrap wakebell.ErrInvalid.
+func New(conn *connection.Connection, operators Operators, cfg Config) (*Dashboard, error) {
+	on, err := opened.Default((*opened.Handle)(conn))
+	if err != nil {
+		return nil, err
+	}
 	if operators.Timers == nil {
 		return nil, fmt.Errorf("%w: Operators.Timers: nil", wakebell.ErrInvalid)
 	}
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	cfg.Prefix = strings.TrimRight(cfg.Prefix, "/")
-	forgery, err := guard.NewForgery(cfg.Prefix, cfg.TrustedOrigins)
+	cfg.Path = strings.TrimRight(cfg.Path, "/")
+	forgery, err := guard.NewForgery(cfg.Path, cfg.TrustedOrigins)
 	if err != nil {
 		return nil, err // Validate has checked the origins
 	}
 	d := &Dashboard{
-		op: operators, cfg: cfg, log: cfg.Logger, forgery: forgery, hub: live.New(probeEvery, maxStreams, viewerStreams),
+		op: operators, cfg: cfg, log: on.Logger, chain: on.Payloads, forgery: forgery, hub: live.New(probeEvery, maxStreams, viewerStreams),
 		names:  memo.New[knownTopics](2*time.Second, readLimit),
 		totals: memo.New[*totals](2*time.Second, time.Minute),
 		topics: memo.New[[]wakebelltype.Overview](500*time.Millisecond, readLimit),
@@ -100,7 +110,6 @@ func New(operators Operators, cfg Config) (*Dashboard, error) {
 	if p, ok := operators.Timers.(interface{ Prefix() string }); ok {
 		d.prefix = p.Prefix()
 	}
-	d.log = usercode.Logger(d.log)
 	d.feeds.tail = operators.Timers.Tail
 	d.pulse = pulse.New(d.answers)
 	if d.assets, err = loadAssets(); err != nil {
@@ -156,15 +165,15 @@ func (d *Dashboard) routes() {
 	d.mux.HandleFunc("GET /assets/{file}", d.assets.serve)
 }
 
-// ServeHTTP serves the pages, with or without Config.Prefix before the path.
+// ServeHTTP serves the pages, with or without Config.Path before the path.
 func (d *Dashboard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	guard.SetHeaders(w.Header())
 	path := r.URL.Path
-	if rest, ok := strings.CutPrefix(path, d.cfg.Prefix); ok && (rest == "" || rest[0] == '/') {
+	if rest, ok := strings.CutPrefix(path, d.cfg.Path); ok && (rest == "" || rest[0] == '/') {
 		path = rest
 	}
 	if path == "" {
-		http.Redirect(w, r, d.cfg.Prefix+"/", http.StatusSeeOther)
+		http.Redirect(w, r, d.cfg.Path+"/", http.StatusSeeOther)
 		return
 	}
 	if path != r.URL.Path {

@@ -262,7 +262,7 @@ func (d *Dashboard) beginExport(r *request) {
 }
 
 func (d *Dashboard) letterLine(ctx context.Context, topic string, l wakebell.DeadLetter) letterLine {
-	if d.cfg.Payloads != nil && !d.cfg.HidePayloads {
+	if d.chain != nil && !d.cfg.HidePayloads {
 		l.Content, _ = d.decoded(ctx, Payload{Topic: topic, ID: l.ID, Content: l.Content})
 	}
 	switch {

@@ -10,6 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/connection"
+	"github.com/wakebell/wakebell/internal/conntest"
 	"github.com/wakebell/wakebell/internal/recur"
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/payload"
@@ -23,10 +25,11 @@ func TestAnEncryptedScheduleIsEdited(t *testing.T) {
 	s := open(t)
 	key, err := payload.NewKey("k", make([]byte, 32))
 	require.NoError(t, err)
-	encrypted, err := wakebell.NewClient(redistest.Shared(t), wakebell.ClientConfig{
-		Prefix: strings.TrimSuffix(s.keys.Topics, "topics"), Keys: s.keys,
+	encrypted, err := wakebell.NewClient(conntest.New(t, redistest.Shared(t), connection.Config{
+		Prefix:   strings.TrimSuffix(s.keys().Topics, "topics"),
+		Keys:     s.keys(),
 		Payloads: &payload.Chain{Codecs: []payload.Codec{payload.Encrypt(key)}},
-	})
+	}))
 	require.NoError(t, err)
 	require.NoError(t, encrypted.Schedules().Put(t.Context(), wakebell.NewTopic[string]("reports").Recurring("nightly", recurring.Rule{Every: time.Hour}, "secret")))
 	stored := func() recur.Ours {

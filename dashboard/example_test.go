@@ -10,19 +10,22 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/connection"
 	"github.com/wakebell/wakebell/dashboard"
 	"github.com/wakebell/wakebell/gate"
 )
 
 func ExampleNew() {
 	rdb := redis.NewClient(&redis.Options{Addr: "localhost:6379"})
-	client, err := wakebell.NewClient(rdb, wakebell.ClientConfig{})
+	conn, err := connection.New(rdb, connection.Config{})
 	check(err)
-	gates, err := gate.New(rdb, gate.Config{})
+	client, err := wakebell.NewClient(conn)
 	check(err)
-	d, err := dashboard.New(dashboard.Operators{
+	gates, err := gate.New(conn, gate.Config{})
+	check(err)
+	d, err := dashboard.New(conn, dashboard.Operators{
 		Timers: client, Queues: client.Queues(), Schedules: client.Schedules(), Gates: gates,
-	}, dashboard.Config{Prefix: "/admin/wakebell", Writable: true, Authorize: authorize})
+	}, dashboard.Config{Path: "/admin/wakebell", Writable: true, Authorize: authorize})
 	check(err)
 	defer d.Close()
 
@@ -77,7 +80,7 @@ func ExampleReadCredentials() {
 func ExampleOperators() {
 	var timers dashboard.Timers = &wakebell.Client{}
 	var queues dashboard.Queues = (&wakebell.Client{}).Queues()
-	_, err := dashboard.New(dashboard.Operators{Timers: timers, Queues: queues}, dashboard.Config{
+	_, err := dashboard.New(nil, dashboard.Operators{Timers: timers, Queues: queues}, dashboard.Config{
 		Credentials: []dashboard.Credential{{Name: "vera", Role: dashboard.RoleViewer, Secret: "short"}},
 	})
 	fmt.Println(err)

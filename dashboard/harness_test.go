@@ -5,7 +5,6 @@ import (
 	"errors"
 	"html"
 	"io"
-	"log/slog"
 	"net/http"
 	"net/http/cookiejar"
 	"net/http/httptest"
@@ -20,8 +19,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/connection"
 	"github.com/wakebell/wakebell/dashboard"
 	"github.com/wakebell/wakebell/gate"
+	"github.com/wakebell/wakebell/internal/conntest"
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
@@ -36,31 +37,38 @@ type site struct {
 	server  *httptest.Server
 	browser *http.Client
 	prefix  string
-	keys    wakebelltype.Keys
 	edit    func(*http.Request)
 }
 
 // open serves a dashboard that permits changes.
 func open(t *testing.T, change ...func(*dashboard.Config)) *site {
 	t.Helper()
-	cfg := dashboard.Config{Writable: true, Prefix: "/ops/wakebell", Logger: slog.New(slog.DiscardHandler)}
+	return openOn(t, connection.Config{}, change...)
+}
+
+// openOn is open with the configuration of the dashboard's Connection.
+func openOn(t *testing.T, shown connection.Config, change ...func(*dashboard.Config)) *site {
+	t.Helper()
+	cfg := dashboard.Config{Writable: true, Path: "/ops/wakebell"}
 	for _, c := range change {
 		c(&cfg)
 	}
 	rdb, name := redistest.Shared(t), redistest.Name(t)
 	keys := wakebelltype.Keys{Beat: name + ":beat:", Topics: name + ":topics"}
-	client, err := wakebell.NewClient(rdb, wakebell.ClientConfig{Prefix: name + ":", Keys: keys})
+	client, err := wakebell.NewClient(conntest.New(t, rdb, connection.Config{Prefix: name + ":", Keys: keys}))
 	require.NoError(t, err)
-	gates, err := gate.New(rdb, gate.Config{Keys: wakebelltype.GateKeys{
-		Stream: "{" + name + "}:s", Group: "g", Signal: "{" + name + "}:sig", State: "{" + name + "}:state", Guard: "{" + name + "}:guard",
-		Exchange: "{" + name + "}:x", Presence: "{" + name + "}:p", Deadlines: "{" + name + "}:d", Mark: "{" + name + "}:m",
-	}})
+	gates, err := gate.New(conntest.New(t, rdb, connection.Config{
+		GateKeys: wakebelltype.GateKeys{
+			Stream: "{" + name + "}:s", Group: "g", Signal: "{" + name + "}:sig", State: "{" + name + "}:state", Guard: "{" + name + "}:guard",
+			Exchange: "{" + name + "}:x", Presence: "{" + name + "}:p", Deadlines: "{" + name + "}:d", Mark: "{" + name + "}:m",
+		},
+	}), gate.Config{})
 	require.NoError(t, err)
-	d, err := dashboard.New(dashboard.Operators{
+	d, err := dashboard.New(conntest.WithoutRedis(t, shown), dashboard.Operators{
 		Timers: client, Queues: client.Queues(), Schedules: client.Schedules(), Gates: gates,
 	}, cfg)
 	require.NoError(t, err)
-	s := &site{t: t, client: client, gates: gates, keys: keys, server: httptest.NewServer(d), prefix: cfg.Prefix}
+	s := &site{t: t, client: client, gates: gates, server: httptest.NewServer(d), prefix: cfg.Path}
 	t.Cleanup(func() { require.NoError(t, gates.Close()) })
 	t.Cleanup(s.server.Close)
 	t.Cleanup(d.Close)
@@ -68,10 +76,12 @@ func open(t *testing.T, change ...func(*dashboard.Config)) *site {
 	return s
 }
 
+func (s *site) keys() wakebelltype.Keys { return s.client.Connection().Config().Keys }
+
 // serve serves a dashboard with other operators, in place of that of open.
 func (s *site) serve(operators dashboard.Operators) {
 	s.t.Helper()
-	d, err := dashboard.New(operators, dashboard.Config{Prefix: s.prefix, Logger: slog.New(slog.DiscardHandler)})
+	d, err := dashboard.New(conntest.WithoutRedis(s.t, connection.Config{}), operators, dashboard.Config{Path: s.prefix})
 	require.NoError(s.t, err)
 	s.server = httptest.NewServer(d)
 	s.t.Cleanup(s.server.Close)
@@ -190,8 +200,8 @@ func (s *site) kill(topic string, reasons map[string]string) {
 // run runs a node that handles a topic until the condition holds.
 func (s *site) run(topic string, handle func(context.Context, wakebell.Timer[[]byte]) error, until func() bool) {
 	s.t.Helper()
-	sys, err := wakebell.New(actor.NewActorSystem(), redistest.Shared(s.t), wakebell.Config{
-		Prefix: s.client.Prefix(), Keys: s.keys, Handlers: []wakebell.Handler{wakebell.Handle(wakebell.NewTopic[[]byte](topic), handle)},
+	sys, err := wakebell.New(actor.NewActorSystem(), s.client.Connection(), wakebell.Config{
+		Handlers: []wakebell.Handler{wakebell.Handle(wakebell.NewTopic[[]byte](topic), handle)},
 	})
 	require.NoError(s.t, err)
 	require.NoError(s.t, sys.Start(s.t.Context()))

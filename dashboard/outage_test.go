@@ -4,7 +4,6 @@ import (
 	"context"
 	"io"
 	"iter"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -17,6 +16,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/connection"
+	"github.com/wakebell/wakebell/internal/conntest"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
@@ -64,7 +65,7 @@ func openHanging(t *testing.T) (*Dashboard, *hanging) {
 	t.Helper()
 	h := &hanging{}
 	t.Cleanup(func() { <-time.After(2 * time.Minute) }) // reads of an outage end by themselves
-	d, err := New(Operators{Timers: h}, Config{Logger: slog.New(slog.DiscardHandler)})
+	d, err := New(conntest.WithoutRedis(t, connection.Config{}), Operators{Timers: h}, Config{})
 	require.NoError(t, err)
 	return d, h
 }

@@ -148,7 +148,7 @@ func TestAnOpenBreakerIsShown(t *testing.T) {
 		Breaker: "open", BreakerSince: time.Now(), BreakerUntil: time.Now().Add(time.Minute), BreakerReason: "smtp <b>refused</b>",
 	})
 	require.NoError(t, err)
-	key := "timers_reports:" + strings.TrimSuffix(s.keys.Topics, "topics") + "invoices"
+	key := "timers_reports:" + strings.TrimSuffix(s.keys().Topics, "topics") + "invoices"
 	require.NoError(t, redistest.Shared(t).HSet(t.Context(), key, "web/1/x", "9e9 "+string(report)).Err())
 	require.Eventually(t, func() bool { return strings.Contains(s.get("topics"), "breaker open on 1 node<") }, 20*time.Second, 100*time.Millisecond)
 	page := s.get("topic", "name", "invoices")

@@ -8,7 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell"
-	"github.com/wakebell/wakebell/dashboard"
+	"github.com/wakebell/wakebell/connection"
+	"github.com/wakebell/wakebell/internal/conntest"
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/payload"
 )
@@ -21,8 +22,8 @@ func TestEncodedPayloadsAreShownWithTheirKeys(t *testing.T) {
 	require.NoError(t, err)
 	chain := &payload.Chain{Codecs: []payload.Codec{payload.Encrypt(key)}}
 	for name, keys := range map[string]*payload.Chain{"keys": chain, "none": nil} {
-		s := open(t, func(c *dashboard.Config) { c.Payloads = keys })
-		c, err := wakebell.NewClient(redistest.Shared(t), wakebell.ClientConfig{Prefix: s.client.Prefix(), Keys: s.keys, Payloads: chain})
+		s := openOn(t, connection.Config{Payloads: keys})
+		c, err := wakebell.NewClient(conntest.New(t, redistest.Shared(t), connection.Config{Prefix: s.client.Prefix(), Keys: s.keys(), Payloads: chain}))
 		require.NoError(t, err)
 		_, err = wakebell.NewTopic[string]("cards").Schedule(t.Context(), c, "pin=1234", wakebell.ID("c"), wakebell.In(time.Hour))
 		require.NoError(t, err)

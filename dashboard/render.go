@@ -137,7 +137,7 @@ func (d *Dashboard) render(r *request, p page) {
 		if p.live == "" {
 			p.live = watching("redis")
 		}
-		f.Live = d.cfg.Prefix + "/live?" + p.live
+		f.Live = d.cfg.Path + "/live?" + p.live
 	}
 	if f.Writes {
 		f.Token = d.forgery.Token(r.w, r.Request)
@@ -183,7 +183,7 @@ func (d *Dashboard) takeFlash(r *request) string {
 
 func (d *Dashboard) flash(r *request, value string, age int) *http.Cookie {
 	return &http.Cookie{
-		Name: flashCookie, Value: value, Path: d.cfg.Prefix + "/", MaxAge: age,
+		Name: flashCookie, Value: value, Path: d.cfg.Path + "/", MaxAge: age,
 		HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: guard.Encrypted(r.Request),
 	}
 }

@@ -122,7 +122,7 @@ func (d *Dashboard) page(pattern string, read func(context.Context, *request) (p
 }
 
 func (d *Dashboard) unknown(r *request) {
-	d.fail(r, http.StatusNotFound, errors.New("there is no such page"))
+	d.fail(r, http.StatusNotFound, errors.New("page not found"))
 }
 
 // failure is the data of the page of an error.
@@ -171,7 +171,7 @@ func (d *Dashboard) link(path string, params ...string) string {
 			query.Set(params[i], params[i+1])
 		}
 	}
-	address := d.cfg.Prefix + "/" + path
+	address := d.cfg.Path + "/" + path
 	if len(query) > 0 {
 		address += "?" + query.Encode()
 	}

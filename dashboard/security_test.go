@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/connection"
 	"github.com/wakebell/wakebell/dashboard"
 	"github.com/wakebell/wakebell/recurring"
 )
@@ -145,7 +146,7 @@ func TestForgedRequestsAreRefused(t *testing.T) {
 func TestFailedSignInsAreLimited(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
-	s := open(t, withCredentials, func(c *dashboard.Config) { c.Logger = slog.New(slog.NewTextHandler(&log, nil)) })
+	s := openOn(t, connection.Config{Logger: slog.New(slog.NewTextHandler(&log, nil))}, withCredentials)
 	s.edit = basic("otto", "guess-guess-guess-guess")
 	var last answer
 	for range 40 {
@@ -361,16 +362,16 @@ func TestPayloadsAreHiddenOrRedacted(t *testing.T) {
 func TestConfigurationIsValidated(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]dashboard.Config{
-		"prefix": {Prefix: "wakebell"}, "prefix of another host": {Prefix: "//evil.example"}, "no credentials": {Credentials: []dashboard.Credential{}},
+		"path": {Path: "wakebell"}, "path of another host": {Path: "//evil.example"}, "no credentials": {Credentials: []dashboard.Credential{}},
 		"short secret": {Credentials: []dashboard.Credential{{Name: "a", Role: dashboard.RoleViewer, Secret: "short"}}},
 		"no role":      {Credentials: []dashboard.Credential{{Name: "a", Secret: viewerSecret}}},
 		"origin":       {TrustedOrigins: []string{"evil"}}, "trace": {TraceURL: "javascript:{trace}"},
 	} {
-		_, err := dashboard.New(dashboard.Operators{Timers: &wakebell.Client{}}, c)
+		_, err := dashboard.New(nil, dashboard.Operators{Timers: &wakebell.Client{}}, c)
 		require.ErrorIs(t, err, wakebell.ErrInvalid, name)
 		require.NotContains(t, err.Error(), "short\"", name)
 	}
-	_, err := dashboard.New(dashboard.Operators{}, dashboard.Config{})
+	_, err := dashboard.New(nil, dashboard.Operators{}, dashboard.Config{})
 	require.ErrorIs(t, err, wakebell.ErrInvalid)
 }
 

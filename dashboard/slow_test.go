@@ -12,7 +12,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/connection"
 	"github.com/wakebell/wakebell/dashboard"
+	"github.com/wakebell/wakebell/internal/conntest"
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
@@ -81,7 +83,7 @@ func TestPagesSayThatTopicsAreMissing(t *testing.T) {
 func TestAPageReportsThatRedisIsGone(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	client, err := wakebell.NewClient(server.Client(t), wakebell.ClientConfig{})
+	client, err := wakebell.NewClient(conntest.New(t, server.Client(t), connection.Config{}))
 	require.NoError(t, err)
 	s := open(t)
 	s.serve(dashboard.Operators{Timers: client})

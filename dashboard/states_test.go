@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"maps"
 	"reflect"
 	"regexp"
@@ -15,7 +14,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/connection"
 	"github.com/wakebell/wakebell/dashboard/internal/jobs"
+	"github.com/wakebell/wakebell/internal/conntest"
 )
 
 // pageData has the data of each template.
@@ -32,7 +33,7 @@ var pageData = map[string]any{
 // the type of a field fails only where the field is shown.
 func TestTemplatesRenderEveryState(t *testing.T) {
 	t.Parallel()
-	d, err := New(Operators{Timers: &wakebell.Client{}}, Config{Logger: slog.New(slog.DiscardHandler)})
+	d, err := New(conntest.WithoutRedis(t, connection.Config{}), Operators{Timers: &wakebell.Client{}}, Config{})
 	require.NoError(t, err)
 	require.ElementsMatch(t, slices.Collect(maps.Keys(d.templates)), slices.Collect(maps.Keys(pageData)), "each template has its data")
 	for name, zero := range pageData {

@@ -200,10 +200,10 @@ func (d *Dashboard) decoded(ctx context.Context, p Payload) (c wakebell.Content,
 		}
 	}
 	encoding = payloads.Description(c.Headers, c.Body)
-	if encoding == "" || d.cfg.Payloads == nil {
+	if encoding == "" || d.chain == nil {
 		return c, encoding
 	}
-	plain, err := d.cfg.Payloads.Decode(ctx, payloads.Encoded{
+	plain, err := d.chain.Decode(ctx, payloads.Encoded{
 		Kind: kind, Topic: p.Topic + p.Queue, ID: p.ID, Headers: c.Headers, Body: c.Body, ContentType: c.ContentType, // one of Topic and Queue is empty
 	})
 	if errors.Is(err, payloads.ErrUnknownCodec) { // the encoding names it

@@ -9,6 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/wakebell/wakebell/connection"
 	"github.com/wakebell/wakebell/gate"
 	"github.com/wakebell/wakebell/internal/embedded"
 	"github.com/wakebell/wakebell/wakebelltype"
@@ -18,7 +19,9 @@ import (
 func withGates(cfg gate.Config, fn func(ctx context.Context, gates *gate.Gates)) {
 	server := embedded.Start() // yours: redis.NewClient(&redis.Options{Addr: "localhost:6379"})
 	defer server.Close()
-	gates, err := gate.New(server.Client(), cfg)
+	conn, err := connection.New(server.Client(), connection.Config{})
+	check(err)
+	gates, err := gate.New(conn, cfg)
 	check(err)
 	defer func() { check(gates.Close()) }()
 	fn(context.Background(), gates)
@@ -27,7 +30,9 @@ func withGates(cfg gate.Config, fn func(ctx context.Context, gates *gate.Gates))
 func ExampleNew() {
 	server := embedded.Start() // yours: redis.NewClient(&redis.Options{Addr: "localhost:6379"})
 	defer server.Close()
-	gates, err := gate.New(server.Client(), gate.Config{LeaseTTL: 5 * time.Second})
+	conn, err := connection.New(server.Client(), connection.Config{})
+	check(err)
+	gates, err := gate.New(conn, gate.Config{LeaseTTL: 5 * time.Second})
 	check(err)
 	turn, err := gates.Acquire(context.Background(), "deploy")
 	check(err)
@@ -175,7 +180,7 @@ func ExampleGates_Remove() {
 
 func ExampleKeys() {
 	keys := wakebelltype.GateKeys{Stream: "{shop}:tickets", State: "{shop}:tickets"}
-	_, err := gate.New(redis.NewClient(&redis.Options{}), gate.Config{Keys: keys})
+	_, err := connection.New(redis.NewClient(&redis.Options{}), connection.Config{GateKeys: keys})
 	fmt.Println(err)
 	// Output:
 	// invalid argument: gate keys: Stream and State are both "{shop}:tickets"

@@ -4,7 +4,7 @@
 // Gates are standalone (New) or belong to a System (wakebell.System.Gates). A
 // process acquires the turn at a gate, proceeds, and releases it:
 //
-//	gates, err := gate.New(rdb, gate.Config{})
+//	gates, err := gate.New(conn, gate.Config{}) // package connection makes conn
 //	err = gates.With(ctx, "deploy", func(ctx context.Context, fence uint64) error {
 //		…
 //	})

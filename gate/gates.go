@@ -7,14 +7,14 @@ import (
 	"log/slog"
 
 	"github.com/asynkron/protoactor-go/actor"
-	"github.com/redis/go-redis/v9"
 
 	actorgates "github.com/wakebell/wakebell/actors/gates"
-	"github.com/wakebell/wakebell/internal/moduleonly"
-	"github.com/wakebell/wakebell/internal/testhook"
+	"github.com/wakebell/wakebell/connection"
+	"github.com/wakebell/wakebell/internal/hosted"
+	"github.com/wakebell/wakebell/internal/opened"
+	terms "github.com/wakebell/wakebell/messages/gate"
 	"github.com/wakebell/wakebell/redisops/audit"
 	"github.com/wakebell/wakebell/redisops/gates"
-	"github.com/wakebell/wakebell/redisops/replicas"
 )
 
 // Gates are FIFO locks with fencing tokens, shared by all processes that use
@@ -24,20 +24,22 @@ import (
 // A lock in Redis is lost if Redis loses its data. What protects a resource is
 // the fencing token: see Turn.Fence, Guard and docs/gates.md.
 type Gates struct {
-	store    *gates.Store
-	reads    *gates.Store // of Show and List: store, or that of ReadFrom
-	audit    *audit.Log
-	cfg      Config
-	running  func() *actorgates.Gates // returns nil while they do not run
-	closeOwn func() error             // nil: they belong to a System
+	store *gates.Store
+	reads *gates.Store // of Show and List: store, or that of ReadFrom
+	audit *audit.Log
+	terms terms.Terms
+	// elsewhere says that turns are taken on another Redis, and that this one serves Guard
+	// only.
+	elsewhere bool
+	running   func() *actorgates.Gates // returns nil while they do not run
+	closeOwn  func() error             // nil: they belong to a System
 }
 
-// New returns Gates on rdb, which the caller owns and closes after Close. They
-// need no System: their actor runs in an ActorSystem of its own until Close.
-// New does not call Redis. Errors: ErrInvalid.
-func New(rdb redis.UniversalClient, cfg Config) (*Gates, error) {
+// New returns Gates on the Redis of conn. They need no System: their actor runs in an
+// ActorSystem of its own until Close. New does not call Redis. Errors: ErrInvalid.
+func New(conn *connection.Connection, cfg Config) (*Gates, error) {
 	var running *actorgates.Gates
-	g, actorConfig, err := newGates(rdb, cfg, func() *actorgates.Gates { return running })
+	g, actorConfig, err := Hosted(conn, cfg, hosted.Gates{Running: func() *actorgates.Gates { return running }})
 	if err != nil {
 		return nil, err
 	}
@@ -51,33 +53,24 @@ func New(rdb redis.UniversalClient, cfg Config) (*Gates, error) {
 	return g, nil
 }
 
-func newGates(rdb redis.UniversalClient, cfg Config, running func() *actorgates.Gates) (*Gates, actorgates.Config, error) {
-	cfg = cfg.withDefaults()
-	store, err := gates.New(rdb, cfg.Keys, cfg.Logger)
-	log, auditErr := audit.Open(rdb, cfg.Audit, cfg.Logger)
-	if err := errors.Join(cfg.validate(), err, auditErr); err != nil {
+// Hosted returns the Gates of a System, and the configuration of the actor behind them.
+// Only this module can call it.
+func Hosted(conn *connection.Connection, cfg Config, by hosted.Gates) (*Gates, actorgates.Config, error) {
+	on, err := opened.Of((*opened.Handle)(conn))
+	if err != nil {
 		return nil, actorgates.Config{}, err
 	}
-	reads := store
-	if cfg.ReadFrom != nil {
-		reader, err := replicas.Reader(cfg.ReadFrom, rdb)
-		if err != nil {
-			return nil, actorgates.Config{}, err
-		}
-		if reads, err = gates.New(reader, cfg.Keys, cfg.Logger); err != nil {
-			return nil, actorgates.Config{}, err
-		}
+	cfg = cfg.withDefaults()
+	switches := on.Switches.Gates
+	turn, invalid := cfg.terms(switches)
+	store, reads, err := on.Gates()
+	if err := errors.Join(invalid, err); err != nil {
+		return nil, actorgates.Config{}, err
 	}
-	return &Gates{store: store, reads: reads, audit: log, cfg: cfg, running: running}, cfg.actor(store), nil
-}
-
-func init() {
-	moduleonly.SystemGates = func(rdb redis.UniversalClient, config any, running func() *actorgates.Gates) (any, actorgates.Config, error) {
-		return newGates(rdb, config.(Config), running)
-	}
-	testhook.Observe = func(config any, taken func(actorgates.TicketTaken)) {
-		config.(*Config).observe = taken
-	}
+	g := &Gates{store: store, reads: reads, audit: on.Audit, terms: turn, elsewhere: switches.Elsewhere, running: by.Running}
+	return g, actorgates.Config{
+		Store: store, Holds: store, Terms: turn, Logger: on.Logger, Process: processName, Observe: switches.Observe, Metrics: on.Metrics,
+	}, nil
 }
 
 // Acquire waits for the turn at a gate until ctx ends. A ctx that ends after

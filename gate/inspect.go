@@ -18,11 +18,11 @@ import (
 // ErrFenceRegressed, ErrFenceUnknown, wakebell.ErrInvalid.
 //
 // The guard remembers a token for an hour after its last use (7 days with
-// Config.GuardsElsewhere), and up to 100,000 resources of a gate. An older
+// gate guard --elsewhere), and up to 100,000 resources of a gate. An older
 // token that it has forgotten passes only while it has the turn, so forgetting
 // never lets a stale token pass.
 func (g *Gates) Guard(ctx context.Context, name, resource string, fence uint64) error {
-	if running := g.running(); running != nil && !g.cfg.GuardsElsewhere {
+	if running := g.running(); running != nil && !g.elsewhere {
 		waits, err := running.Waits(ctx, name, fence)
 		if err != nil {
 			return fmt.Errorf("guard %q of gate %q: %w", resource, name, err)
@@ -31,7 +31,7 @@ func (g *Gates) Guard(ctx context.Context, name, resource string, fence uint64) 
 			return fmt.Errorf("%w (%q of gate %q: %d waits for the turn)", ErrFenceUnknown, resource, name, fence)
 		}
 	}
-	return g.store.Guard(ctx, name, resource, fence, g.cfg.GuardsElsewhere)
+	return g.store.Guard(ctx, name, resource, fence, g.elsewhere)
 }
 
 // Show reads a gate with its first 100 waiters in order. A gate that was never
@@ -53,7 +53,7 @@ func (g *Gates) List(ctx context.Context, p wakebelltype.Page) iter.Seq2[wakebel
 // whether the token had the turn. The holder may not know of the loss yet: make
 // sure that it has stopped, or that its writes are guarded.
 func (g *Gates) ForceRelease(ctx context.Context, name string, fence uint64) (bool, error) {
-	released, err := g.store.Release(ctx, name, fence, g.cfg.terms())
+	released, err := g.store.Release(ctx, name, fence, g.terms)
 	if released {
 		g.audit.Record(ctx, wakebelltype.AuditGateRelease, name, audit.One(audit.Details("fence", strconv.FormatUint(fence, 10)), err))
 	}
@@ -68,7 +68,7 @@ func (g *Gates) ForceRelease(ctx context.Context, name string, fence uint64) (bo
 // more than a day ahead of the clocks of Redis and of this machine) raise
 // nothing and are cleared. Remove undoes a floor that was too high.
 func (g *Gates) Repair(ctx context.Context, name string, floor uint64) (wakebelltype.GateRepaired, error) {
-	repaired, err := g.store.Repair(ctx, name, floor, g.cfg.terms())
+	repaired, err := g.store.Repair(ctx, name, floor, g.terms)
 	g.audit.Record(ctx, wakebelltype.AuditGateRepair, name, audit.One(fmt.Sprintf("tokens from %d to %d", repaired.Before, repaired.After), err))
 	return repaired, err
 }
@@ -84,7 +84,7 @@ func (g *Gates) Repair(ctx context.Context, name string, floor uint64) (wakebell
 // clock are forgotten: the next tokens are below them, and what another resource
 // has seen of them must be lowered too.
 func (g *Gates) Remove(ctx context.Context, name string, force bool) (bool, error) {
-	r, err := g.store.Remove(ctx, name, force, g.cfg.terms())
+	r, err := g.store.Remove(ctx, name, force, g.terms)
 	switch {
 	case err != nil:
 		return false, err

@@ -10,6 +10,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/connection"
 	"github.com/wakebell/wakebell/internal/embedded"
 	"github.com/wakebell/wakebell/outbox"
 	"github.com/wakebell/wakebell/queue"
@@ -34,7 +35,7 @@ func check(err error) {
 
 // A program writes its own rows and the timers in one transaction.
 func Example() {
-	box, err := outbox.New(outbox.PostgreSQL, outbox.Config{})
+	box, err := outbox.New(nil, outbox.PostgreSQL, outbox.Config{})
 	check(err)
 	place := func(ctx context.Context, db *sql.DB, order Order) error {
 		tx, err := db.BeginTx(ctx, nil)
@@ -58,7 +59,7 @@ func Example() {
 
 // The order is paid: the timer is cancelled if, and only if, the payment is committed.
 func ExampleOutbox_Cancel() {
-	box, err := outbox.New(outbox.MySQL, outbox.Config{Table: "shop.outbox"})
+	box, err := outbox.New(nil, outbox.MySQL, outbox.Config{Table: "shop.outbox"})
 	check(err)
 	pay := func(ctx context.Context, tx *sql.Tx, order Order) error {
 		if _, err := tx.ExecContext(ctx, "UPDATE orders SET paid = 1 WHERE id = ?", order.ID); err != nil {
@@ -80,12 +81,12 @@ func (printing) Exec(_ context.Context, query string, args ...any) (string, erro
 
 // A pgx.Tx needs an adapter.
 func ExamplePgx() {
-	box, err := outbox.New(outbox.PostgreSQL, outbox.Config{NoNotify: true})
+	box, err := outbox.New(nil, outbox.PostgreSQL, outbox.Config{})
 	check(err)
 	var tx printing // yours: a pgx.Tx, in pgx.BeginFunc
 	check(box.Cancel(context.Background(), outbox.Pgx(tx), Unpaid.Name(), "42"))
 	// Output:
-	// INSERT INTO "wakebell_outbox" (request_key, stream, kind, target, timer, body, created_at) VALUES ($1, $2, $3, $4, $5, $6, $7)
+	// WITH added AS (INSERT INTO "wakebell_outbox" (request_key, stream, kind, target, timer, body, created_at) VALUES ($1, $2, $3, $4, $5, $6, $7)) SELECT pg_notify('wakebell_outbox', '')
 	// cancel unpaid
 }
 
@@ -100,7 +101,7 @@ func (conn) Close(context.Context) error                      { return nil }
 // A node relays the rows.
 func ExampleOutbox_StartRelay() {
 	run := func(ctx context.Context, sys *wakebell.System, db *sql.DB) error {
-		box, err := outbox.New(outbox.PostgreSQL, outbox.Config{})
+		box, err := outbox.New(nil, outbox.PostgreSQL, outbox.Config{})
 		if err != nil {
 			return err
 		}
@@ -187,7 +188,7 @@ func ExampleOutbox_Failed() {
 
 // A program with a migration tool of its own takes the statements.
 func ExampleOutbox_Migrations() {
-	box, err := outbox.New(outbox.SQLite, outbox.Config{Table: "requests"})
+	box, err := outbox.New(nil, outbox.SQLite, outbox.Config{Table: "requests"})
 	check(err)
 	steps, err := box.Migrations()
 	check(err)
@@ -201,14 +202,16 @@ func ExampleOutbox_Migrations() {
 
 // A System without a database has no relay.
 func ExampleNew() {
-	_, err := outbox.New(outbox.SQLite, outbox.Config{Table: "select *"})
+	_, err := outbox.New(nil, outbox.SQLite, outbox.Config{Table: "select *"})
 	fmt.Println(err)
 
 	redis := embedded.Start()
 	defer redis.Close()
-	sys, err := wakebell.New(actor.NewActorSystem(), redis.Client(), wakebell.Config{})
+	conn, err := connection.New(redis.Client(), connection.Config{})
 	check(err)
-	box, err := outbox.New(outbox.SQLite, outbox.Config{})
+	sys, err := wakebell.New(actor.NewActorSystem(), conn, wakebell.Config{})
+	check(err)
+	box, err := outbox.New(nil, outbox.SQLite, outbox.Config{})
 	check(err)
 	_, err = box.StartRelay(sys, nil, outbox.RelayConfig{})
 	fmt.Println(err)

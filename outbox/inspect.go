@@ -116,7 +116,7 @@ func (o *Outbox) Failed(ctx context.Context, db DB, p wakebelltype.Page) iter.Se
 		if after != "" {
 			var err error
 			if from, err = strconv.ParseInt(after, 10, 64); err != nil {
-				return nil, "", argument.Invalid("after", "%s is no cursor", argument.Quote(after))
+				return nil, "", argument.Invalid("after", "%s is not a cursor", argument.Quote(after))
 			}
 		}
 		if limit <= 0 || limit > failedPage {

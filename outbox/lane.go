@@ -10,6 +10,8 @@ import (
 	"maps"
 	"slices"
 	"time"
+
+	"github.com/wakebell/wakebell/internal/backoff"
 )
 
 // A lane has the rows that Redis refuses together: those of a topic, or of a queue. While
@@ -46,7 +48,7 @@ func deferral(attempts int, outage bool) time.Duration {
 	if outage {
 		most = maxOutage
 	}
-	return min(firstDeferral<<min(max(attempts, 0), 10), most)
+	return backoff.Exponential(firstDeferral, max(attempts, 0), most)
 }
 
 // parkedAmong returns those of the lanes that are parked. Where the dialect has locks,

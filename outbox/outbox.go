@@ -4,10 +4,9 @@ import (
 	"cmp"
 	"time"
 
-	"go.opentelemetry.io/otel/propagation"
-
-	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/connection"
 	"github.com/wakebell/wakebell/internal/argument"
+	"github.com/wakebell/wakebell/internal/opened"
 	"github.com/wakebell/wakebell/internal/tracing"
 )
 
@@ -17,20 +16,6 @@ type Config struct {
 	// with PostgreSQL and MySQL it may have a schema: "app.outbox". Default:
 	// "wakebell_outbox".
 	Table string
-
-	// PayloadLimit bounds a request with its body and headers, in bytes, 1 to 16 MiB;
-	// 0 means wakebell.DefaultPayloadLimit. The System of the relay needs at least
-	// this limit.
-	PayloadLimit int
-
-	// NoNotify leaves out the NOTIFY that wakes relays on PostgreSQL when a
-	// transaction commits. Commits that notify wait for each other, which thousands
-	// of them per second would notice. The relays then find rows by polling.
-	NoNotify bool
-
-	// Propagator carries the span of a caller's context to the relay; nil means the
-	// W3C Trace Context.
-	Propagator propagation.TextMapPropagator
 }
 
 const (
@@ -50,20 +35,26 @@ type Outbox struct {
 	now     func() time.Time
 }
 
-// New returns an Outbox. It does not use the database: Migrate creates the table. The
-// error wraps wakebell.ErrInvalid.
-func New(d Dialect, cfg Config) (*Outbox, error) {
+// New returns an Outbox, whose requests have the PayloadLimit and the Propagator of conn,
+// which may be nil for the defaults, and needs no Redis. The System of the relay needs at
+// least this limit, and no more than 16 MiB are permitted. New does not use the database:
+// Migrate creates the table. The error wraps wakebell.ErrInvalid.
+func New(conn *connection.Connection, d Dialect, cfg Config) (*Outbox, error) {
 	if d == 0 || int(d) >= len(dialects) {
 		return nil, argument.Invalid("dialect", "unknown %d", d)
 	}
-	if err := argument.Within("PayloadLimit", cfg.PayloadLimit, 0, maxPayloadLimit); err != nil {
+	on, err := opened.Default((*opened.Handle)(conn))
+	if err != nil {
+		return nil, err
+	}
+	if err := argument.Within("PayloadLimit", on.PayloadLimit, 0, maxPayloadLimit); err != nil {
 		return nil, err
 	}
 	o := &Outbox{
 		kind: d, dialect: dialects[d], table: cmp.Or(cfg.Table, defaultTable),
-		limit:  cmp.Or(cfg.PayloadLimit, wakebell.DefaultPayloadLimit),
-		notify: d == PostgreSQL && !cfg.NoNotify,
-		tracer: tracing.New(tracing.Config{Propagator: cfg.Propagator}),
+		limit:  on.PayloadLimit,
+		notify: d == PostgreSQL && !on.Outbox.NoNotify,
+		tracer: tracing.New(tracing.Config{Propagator: on.Propagator}),
 		now:    time.Now,
 	}
 	return o, o.dialect.checkTable(o.table)

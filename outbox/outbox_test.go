@@ -13,6 +13,8 @@ import (
 
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/actors/relay"
+	"github.com/wakebell/wakebell/connection"
+	"github.com/wakebell/wakebell/internal/conntest"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/queue"
 )
@@ -49,7 +51,7 @@ func TestTheStatementsOfTheDialects(t *testing.T) {
 		if dialect == SQLite {
 			table = "box"
 		}
-		o, err := New(dialect, Config{Table: table})
+		o, err := New(nil, dialect, Config{Table: table})
 		require.NoError(t, err)
 		var tx recorder
 		require.NoError(t, o.Cancel(t.Context(), &tx, "t", "a", "b"))
@@ -67,7 +69,7 @@ func TestTheStatementsOfTheDialects(t *testing.T) {
 
 func TestLargeBatchesAreDivided(t *testing.T) {
 	t.Parallel()
-	o, err := New(SQLite, Config{})
+	o, err := New(nil, SQLite, Config{})
 	require.NoError(t, err)
 	var many, large recorder
 	require.NoError(t, o.Cancel(t.Context(), &many, "t", strings.Split(strings.Repeat("x ", 250)+"x", " ")...))
@@ -80,7 +82,7 @@ func TestLargeBatchesAreDivided(t *testing.T) {
 
 func TestADelayBecomesAnInstant(t *testing.T) {
 	t.Parallel()
-	o, err := New(SQLite, Config{})
+	o, err := New(nil, SQLite, Config{})
 	require.NoError(t, err)
 	now := time.Unix(1_700_000_000, 0)
 	o.now = func() time.Time { return now }
@@ -98,7 +100,7 @@ func TestADelayBecomesAnInstant(t *testing.T) {
 // A message without a deduplication key must not be published twice by a late retry.
 func TestMessagesGetADeduplicationKey(t *testing.T) {
 	t.Parallel()
-	o, err := New(SQLite, Config{})
+	o, err := New(nil, SQLite, Config{})
 	require.NoError(t, err)
 	own := queue.New[string]("own", queue.DeduplicationWindow(time.Minute), queue.DeduplicateBy(func(s string) string { return s }))
 	var tx recorder
@@ -116,7 +118,7 @@ func TestMessagesGetADeduplicationKey(t *testing.T) {
 
 func TestRowsOfATimerShareAStream(t *testing.T) {
 	t.Parallel()
-	o, err := New(SQLite, Config{})
+	o, err := New(nil, SQLite, Config{})
 	require.NoError(t, err)
 	var tx recorder
 	require.NoError(t, o.Schedule(t.Context(), &tx, topic.Draft("x", wakebell.ID("a")), topic.Draft("x", wakebell.ID("b"))))
@@ -129,7 +131,7 @@ func TestRowsOfATimerShareAStream(t *testing.T) {
 
 func TestInvalidRequestsWriteNothing(t *testing.T) {
 	t.Parallel()
-	o, err := New(SQLite, Config{PayloadLimit: 1000})
+	o, err := New(conntest.WithoutRedis(t, connection.Config{PayloadLimit: 1000}), SQLite, Config{})
 	require.NoError(t, err)
 	var tx recorder
 	ctx := t.Context()
@@ -156,16 +158,16 @@ func TestInvalidRequestsWriteNothing(t *testing.T) {
 func TestConfigurationsAreChecked(t *testing.T) {
 	t.Parallel()
 	for _, table := range []string{"1a", "a b", "a;b", `a"b`, "a.b.c", ".a", "a.", strings.Repeat("x", 49)} {
-		_, err := New(PostgreSQL, Config{Table: table})
+		_, err := New(nil, PostgreSQL, Config{Table: table})
 		require.ErrorIs(t, err, wakebell.ErrInvalid, table)
 	}
-	_, err := New(SQLite, Config{Table: "a.b"})
+	_, err := New(nil, SQLite, Config{Table: "a.b"})
 	require.ErrorIs(t, err, wakebell.ErrInvalid)
-	_, err = New(0, Config{})
+	_, err = New(nil, 0, Config{})
 	require.ErrorIs(t, err, wakebell.ErrInvalid)
-	_, err = New(SQLite, Config{PayloadLimit: 17 << 20})
+	_, err = New(conntest.WithoutRedis(t, connection.Config{PayloadLimit: 17 << 20}), SQLite, Config{})
 	require.ErrorIs(t, err, wakebell.ErrInvalid)
-	for _, cfg := range []RelayConfig{{BatchSize: 501}, {BatchSize: -1}, {PollInterval: 1}, {Timeout: 1}, {MeasureInterval: 1}} {
+	for _, cfg := range []RelayConfig{{BatchSize: 501}, {BatchSize: -1}, {PollInterval: 1}, {Timeout: 1}} {
 		_, err := cfg.withDefaults()
 		require.ErrorIs(t, err, wakebell.ErrInvalid, "%+v", cfg)
 	}
@@ -194,7 +196,7 @@ func TestRowsDoNotOvertake(t *testing.T) {
 
 func TestTheChangesOfABatch(t *testing.T) {
 	t.Parallel()
-	o, err := New(SQLite, Config{})
+	o, err := New(nil, SQLite, Config{})
 	require.NoError(t, err)
 	o.now = func() time.Time { return time.UnixMicro(0) }
 	b := &batch{store: &store{Outbox: o}, parking: map[int64][]int64{}, blocked: map[int64][]int64{}, rows: []claimedRow{
@@ -235,7 +237,7 @@ func TestVersions(t *testing.T) {
 		{SQLite, "3.46.1", false},
 		{SQLite, "unknown", false},
 	} {
-		o, err := New(c.dialect, Config{})
+		o, err := New(nil, c.dialect, Config{})
 		require.NoError(t, err)
 		_, old := o.tooOld(c.version)
 		require.Equal(t, c.old, old, c.version)

@@ -5,17 +5,14 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"log/slog"
 	"sync"
 	"time"
-
-	"go.opentelemetry.io/otel/metric"
 
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/actors/relay"
 	"github.com/wakebell/wakebell/internal/argument"
 	"github.com/wakebell/wakebell/internal/metrics"
-	"github.com/wakebell/wakebell/internal/usercode"
+	"github.com/wakebell/wakebell/internal/opened"
 )
 
 // RelayConfig configures a Relay; the zero value works.
@@ -36,38 +33,25 @@ type RelayConfig struct {
 	// Timeout bounds the sending of a batch to Redis, 100 ms to 10 min; 0 means 10 s.
 	// A transaction is open for at most three times as long.
 	Timeout time.Duration
-
-	// MeasureInterval is the time between two readings of Stats, 100 ms to 1 h; 0
-	// means 5 s.
-	MeasureInterval time.Duration
-
-	// MeterProvider exports the lag and the counters (docs/metrics.md); nil means the
-	// global provider of OpenTelemetry.
-	MeterProvider metric.MeterProvider
-
-	// Logger is for what no call returns; nil means slog.Default().
-	Logger *slog.Logger
 }
 
 // maxBatch is the maximum of RelayConfig.BatchSize.
 const maxBatch = 500
 
+// measureInterval is the time between two readings of Stats.
+const measureInterval = 5 * time.Second
+
 func (c RelayConfig) withDefaults() (RelayConfig, error) {
 	c.BatchSize = cmp.Or(c.BatchSize, 100)
 	c.PollInterval = cmp.Or(c.PollInterval, time.Second)
 	c.Timeout = cmp.Or(c.Timeout, 10*time.Second)
-	c.MeasureInterval = cmp.Or(c.MeasureInterval, 5*time.Second)
-	c.Logger = usercode.Logger(c.Logger)
 	if err := argument.Within("BatchSize", c.BatchSize, 1, maxBatch); err != nil {
 		return c, err
 	}
 	if err := argument.Within("PollInterval", c.PollInterval, 10*time.Millisecond, time.Minute); err != nil {
 		return c, err
 	}
-	if err := argument.Within("Timeout", c.Timeout, 100*time.Millisecond, 10*time.Minute); err != nil {
-		return c, err
-	}
-	return c, argument.Within("MeasureInterval", c.MeasureInterval, 100*time.Millisecond, time.Hour)
+	return c, argument.Within("Timeout", c.Timeout, 100*time.Millisecond, 10*time.Minute)
 }
 
 // Relay is an actor that sends the rows of an outbox to the gateway of a System, and
@@ -108,7 +92,7 @@ func (s *store) measure(ctx context.Context) error {
 }
 
 // StartRelay starts an actor in the ActorSystem of sys that relays the rows of the
-// outbox to sys, which should be started. The caller owns db, and stops the Relay
+// outbox to sys, which should be started, and logs and measures as its Connection says. The caller owns db, and stops the Relay
 // before sys and db. An ActorSystem has one relay for each table. The relay uses up to
 // three connections of db. A program on pgx makes a *sql.DB with its package stdlib.
 func (o *Outbox) StartRelay(sys *wakebell.System, db *sql.DB, cfg RelayConfig) (*Relay, error) {
@@ -122,19 +106,23 @@ func (o *Outbox) StartRelay(sys *wakebell.System, db *sql.DB, cfg RelayConfig) (
 	if err != nil {
 		return nil, err
 	}
+	on, err := opened.Any((*opened.Handle)(sys.Connection()))
+	if err != nil {
+		return nil, err
+	}
 	stats := &latest{}
 	table := &store{Outbox: o, db: db, batch: cfg.BatchSize, lease: 3 * cfg.Timeout, stats: stats}
 	started, err := relay.Start(sys.ActorSystem(), relay.Config{
 		Name: "wakebell-outbox-" + o.table, Gateway: sys.Gateway(),
 		Ready: ready{table}, Parked: parked{table, new(bool)}, Measure: table.measure,
-		Listen: cfg.Listen, Logger: cfg.Logger,
-		PollInterval: cfg.PollInterval, MeasureInterval: cfg.MeasureInterval, Timeout: cfg.Timeout,
+		Listen: cfg.Listen, Logger: on.Logger,
+		PollInterval: cfg.PollInterval, MeasureInterval: cmp.Or(on.Outbox.MeasureInterval, measureInterval), Timeout: cfg.Timeout,
 	})
 	if err != nil {
 		return nil, err
 	}
 	r := &Relay{relay: started, stats: stats}
-	r.end = metrics.New(metrics.Options{Provider: cfg.MeterProvider}).ObserveOutbox(o.table, r.reading)
+	r.end = on.Metrics.ObserveOutbox(o.table, r.reading)
 	return r, nil
 }
 
@@ -162,7 +150,7 @@ func (r *Relay) reading() metrics.Outbox {
 // Status is what a Relay does.
 type Status struct {
 	// Stats are those of the instant Measured, which is zero before the first reading.
-	// If it is older than three times the MeasureInterval, the database does not
+	// They are read every 5 s; if they are older than 15 s, the database does not
 	// answer.
 	Stats    Stats     `json:"stats"`
 	Measured time.Time `json:"measured"`

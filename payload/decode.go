@@ -124,7 +124,7 @@ func (m *mark) item(e Encoded) (Item, error) {
 			}
 		}
 		if e.Kind != wakebelltype.OutgoingRecurring && !runOf(e.ID, of.ID) {
-			return of, fmt.Errorf("%w: it is the body of the recurring schedule %s, and the timer is no run of it", ErrCorrupt, argument.Quote(of.ID))
+			return of, fmt.Errorf("%w: it is the body of the recurring schedule %s, and the timer is not one of its runs", ErrCorrupt, argument.Quote(of.ID))
 		}
 	case wakebelltype.OutgoingMessage:
 	}

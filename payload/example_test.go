@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/connection"
 	"github.com/wakebell/wakebell/internal/embedded"
 	"github.com/wakebell/wakebell/payload"
 	"github.com/wakebell/wakebell/wakebelltype"
@@ -32,11 +33,13 @@ func Example() {
 	keys, err := payload.ReadKeys(strings.NewReader("2026-11 " + secret + "\n"))
 	check(err)
 	compress := payload.Compress(1 << 10)
-	client, err := wakebell.NewClient(rdb, wakebell.ClientConfig{Payloads: &payload.Chain{
+	conn, err := connection.New(rdb, connection.Config{Payloads: &payload.Chain{
 		Codecs: []payload.Codec{compress, payload.Encrypt(keys...), payload.ClaimCheck(memory{}, 256<<10)},
 		Topics: map[string][]payload.Codec{"metrics": {compress}},
 		Limit:  8 << 20,
 	}})
+	check(err)
+	client, err := wakebell.NewClient(conn)
 	check(err)
 
 	invoices, ctx := wakebell.NewTopic[string]("invoices"), context.Background()

@@ -4,25 +4,17 @@ import (
 	"cmp"
 	"context"
 	"iter"
-	"log/slog"
 	"strings"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-	"go.opentelemetry.io/otel/metric"
-	"go.opentelemetry.io/otel/propagation"
-	"go.opentelemetry.io/otel/trace"
-
+	"github.com/wakebell/wakebell/connection"
 	"github.com/wakebell/wakebell/internal/argument"
-	"github.com/wakebell/wakebell/internal/clientstore"
-	"github.com/wakebell/wakebell/internal/metrics"
+	"github.com/wakebell/wakebell/internal/opened"
 	"github.com/wakebell/wakebell/internal/outgoing"
 	"github.com/wakebell/wakebell/internal/paging"
-	"github.com/wakebell/wakebell/internal/usercode"
 	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/audit"
 	queuestore "github.com/wakebell/wakebell/redisops/queue"
-	"github.com/wakebell/wakebell/redisops/replicas"
 	"github.com/wakebell/wakebell/redisops/timers"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
@@ -34,60 +26,6 @@ var ErrFull = redisops.ErrQueueFull
 const (
 	roomFirst = 5 * time.Millisecond // until a full queue is tried again, doubled
 	roomLast  = 250 * time.Millisecond
-)
-
-// Config configures a client of queues; the zero value works.
-type Config struct {
-	// Prefix is put before the name of every queue.
-	Prefix string
-
-	// HashTag puts the names of queues in braces in the keys, so that all keys of a
-	// queue are in one slot of a Redis Cluster. With a redis.ClusterClient, names without
-	// a hash tag are put in braces in any case.
-	HashTag bool
-
-	// PayloadLimit bounds a body, in bytes, 0 to 512 MiB; 0 means 1 MiB.
-	PayloadLimit int
-
-	// RetryFor is for how long a call is made again, with growing, jittered delays
-	// from 25 ms to 1 s, while Redis is unavailable. 0 means until the deadline of
-	// the context, or for 2 s without one. A positive value bounds both. With a
-	// negative value each call is made once.
-	RetryFor time.Duration
-
-	// NoCounts switches the counts of published messages in Redis off; see
-	// Client.Throughput.
-	NoCounts bool
-
-	// Audit configures the record of the operations Purge, PurgeKept, Remove,
-	// RedriveDeadLetter and DeleteDeadLetters; see wakebell.Client.Audit.
-	Audit wakebelltype.AuditConfig
-
-	// ReadFrom is a client that reads from replicas, for listings and statistics; see
-	// wakebell.ClientConfig.
-	ReadFrom redis.UniversalClient
-
-	// Logger receives warnings that no call returns; nil means slog.Default().
-	Logger *slog.Logger
-
-	// MeterProvider makes the instruments of docs/metrics.md; nil means the global
-	// provider of OpenTelemetry. MetricTopics is how many queues have a label of their
-	// own; 0 means 1,000.
-	MeterProvider metric.MeterProvider
-	MetricTopics  int
-
-	// ScheduleMiddleware, TracerProvider and Propagator are the fields of
-	// wakebell.ClientConfig. Their headers are stored with a message and reach the
-	// handlers of Wakebell; consumers in Python ignore them, and dead letters have
-	// none.
-	ScheduleMiddleware []wakebelltype.ScheduleMiddleware
-	TracerProvider     trace.TracerProvider
-	Propagator         propagation.TextMapPropagator
-}
-
-const (
-	defaultPayloadLimit = 1 << 20
-	maxPayloadLimit     = 512 << 20 // a Redis string holds no more
 )
 
 // Client publishes to queues, inspects them and redrives their dead letters. It
@@ -129,48 +67,22 @@ var (
 	_ Operator  = (*Client)(nil)
 )
 
-// NewClient makes a client of queues on rdb, which the caller owns and closes. It
-// does not call Redis yet. Errors wrap wakebell.ErrInvalid.
-func NewClient(rdb redis.UniversalClient, cfg Config) (*Client, error) {
-	if rdb == nil {
-		return nil, argument.Invalid("rdb", "nil")
-	}
-	if err := argument.Within("PayloadLimit", cfg.PayloadLimit, 0, maxPayloadLimit); err != nil {
-		return nil, err
-	}
-	edge, err := outgoing.New(cfg.ScheduleMiddleware, cfg.TracerProvider, cfg.Propagator, cmp.Or(cfg.PayloadLimit, defaultPayloadLimit))
+// NewClient makes a client of queues on the Redis of conn. It does not call Redis yet.
+// Errors wrap wakebell.ErrInvalid.
+func NewClient(conn *connection.Connection) (*Client, error) {
+	on, err := opened.Of((*opened.Handle)(conn))
 	if err != nil {
 		return nil, err
 	}
-	store, err := open(rdb, cfg)
+	store, err := on.Timers()
 	if err != nil {
 		return nil, err
 	}
-	reads := store
-	if cfg.ReadFrom != nil {
-		reader, err := replicas.Reader(cfg.ReadFrom, rdb)
-		if err != nil {
-			return nil, err
-		}
-		if reads, err = open(reader, cfg); err != nil {
-			return nil, err
-		}
-	}
-	return &Client{store: store, reads: reads, prefix: cfg.Prefix, limit: cmp.Or(cfg.PayloadLimit, defaultPayloadLimit), edge: edge}, nil
-}
-
-// open returns the store of queues on rdb.
-func open(rdb redis.UniversalClient, cfg Config) (*timers.Timers, error) {
-	store, err := timers.New(rdb, wakebelltype.Keys{HashTag: cfg.HashTag})
+	reads, err := on.Reader(store)
 	if err != nil {
 		return nil, err
 	}
-	store.Retry, store.NoCounts, store.Logger = redisops.RetryFor(cfg.RetryFor), cfg.NoCounts, usercode.Logger(cfg.Logger)
-	if store.Audit, err = clientstore.OpenAudit(rdb, cfg.Audit, store.Logger, store.Retry); err != nil {
-		return nil, err
-	}
-	store.Metrics = metrics.New(metrics.Options{Provider: cfg.MeterProvider, Topics: max(cfg.MetricTopics, 0)})
-	return store, nil
+	return &Client{store: store, reads: reads, prefix: on.Prefix, limit: on.PayloadLimit, edge: on.Edge}, nil
 }
 
 // queue is the store of a queue under its full name.

@@ -11,6 +11,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/connection"
 	"github.com/wakebell/wakebell/internal/embedded"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/queue"
@@ -33,7 +34,9 @@ func connect(use func(context.Context, *queue.Client)) {
 	defer server.Close()
 	rdb := server.Client()
 	defer func() { check(rdb.Close()) }()
-	c, err := queue.NewClient(rdb, queue.Config{})
+	conn, err := connection.New(rdb, connection.Config{})
+	check(err)
+	c, err := queue.NewClient(conn)
 	check(err)
 	use(context.Background(), c)
 }
@@ -49,9 +52,10 @@ func rejected(use func(context.Context, *queue.Client), users ...string) {
 		return wakebell.Reject(errors.New("no such user"))
 	}
 	actors := actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return quiet }))
-	sys, err := wakebell.New(actors, server.Client(), wakebell.Config{
+	conn, err := connection.New(server.Client(), connection.Config{Logger: quiet})
+	check(err)
+	sys, err := wakebell.New(actors, conn, wakebell.Config{
 		Handlers: []wakebell.Handler{wakebell.HandleQueue(Welcomes, reject, wakebell.MaxConcurrent(1))},
-		Logger:   quiet,
 	})
 	check(err)
 	ctx := context.Background()

@@ -5,6 +5,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/wakebell/wakebell/connection"
+	"github.com/wakebell/wakebell/internal/conntest"
 	"github.com/wakebell/wakebell/internal/embedded"
 	"github.com/wakebell/wakebell/queue"
 	"github.com/wakebell/wakebell/wakebelltype"
@@ -17,9 +19,9 @@ func TestQueuesAreListed(t *testing.T) {
 	t.Cleanup(server.Close)
 	rdb := server.Client()
 	t.Cleanup(func() { require.NoError(t, rdb.Close()) })
-	c, err := queue.NewClient(rdb, queue.Config{Prefix: "shop."})
+	c, err := queue.NewClient(conntest.New(t, rdb, connection.Config{Prefix: "shop."}))
 	require.NoError(t, err)
-	other, err := queue.NewClient(rdb, queue.Config{})
+	other, err := queue.NewClient(conntest.New(t, rdb, connection.Config{}))
 	require.NoError(t, err)
 	for _, q := range []queue.Queue[string]{
 		queue.New[string]("mail"), queue.New[string]("audit", queue.KeySeparator("//"), queue.DeadLetterKey("failed")), queue.New[string]("zoo"),

@@ -7,6 +7,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/wakebell/wakebell/connection"
+	"github.com/wakebell/wakebell/internal/conntest"
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/queue"
 	"github.com/wakebell/wakebell/redisops"
@@ -17,7 +19,7 @@ func TestMain(m *testing.M) { redistest.Main(m) }
 // A wrong draft fails the whole publish before anything is written.
 func TestWrongDraftsAreRejectedBeforeAnythingIsWritten(t *testing.T) {
 	t.Parallel()
-	c, err := queue.NewClient(redistest.Shared(t), queue.Config{PayloadLimit: 10})
+	c, err := queue.NewClient(conntest.New(t, redistest.Shared(t), connection.Config{PayloadLimit: 10}))
 	require.NoError(t, err)
 	good := queue.New[string](redistest.Name(t))
 	keys := good.Keys()
@@ -60,8 +62,6 @@ func TestMisusedClientsAreErrors(t *testing.T) {
 	}
 	_, err := q.Publish(t.Context(), nil, "x")
 	require.ErrorIs(t, err, redisops.ErrInvalid)
-	_, err = queue.NewClient(nil, queue.Config{})
-	require.ErrorIs(t, err, redisops.ErrInvalid)
-	_, err = queue.NewClient(redistest.Shared(t), queue.Config{PayloadLimit: -1})
+	_, err = queue.NewClient(nil)
 	require.ErrorIs(t, err, redisops.ErrInvalid)
 }

@@ -11,6 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/connection"
+	"github.com/wakebell/wakebell/internal/conntest"
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/recurring"
 	"github.com/wakebell/wakebell/wakebelltype"
@@ -29,8 +31,7 @@ func TestSchedulesOfACluster(t *testing.T) {
 		names = append(names, fmt.Sprintf("report-%02d", i))
 		schedules = append(schedules, topic.Recurring(names[i], recurring.Rule{Every: time.Second}, names[i]))
 	}
-	sys, err := wakebell.New(actorSystem(), rdb, wakebell.Config{
-		Logger: quiet,
+	sys, err := wakebell.New(actorSystem(), conntest.New(t, rdb, connection.Config{Logger: quiet}), wakebell.Config{
 		Handlers: []wakebell.Handler{wakebell.Handle(topic, func(_ context.Context, timer wakebell.Timer[string]) error {
 			fired <- timer.Body
 			return nil

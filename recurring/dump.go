@@ -27,7 +27,7 @@ type Dump struct {
 // Export returns a recurring schedule as it is stored. Errors: ErrNotFound, or that
 // of an entry that cannot be read.
 func (s *Schedules) Export(ctx context.Context, name string) (Dump, error) {
-	raw, _, err := s.hand.Read(ctx, name)
+	raw, _, err := s.manual.Read(ctx, name)
 	if err != nil {
 		return Dump{}, err
 	}
@@ -43,13 +43,13 @@ func (s *Schedules) Export(ctx context.Context, name string) (Dump, error) {
 // wrap wakebell.ErrInvalid for a dump that cannot be read or has another prefix.
 func (s *Schedules) Import(ctx context.Context, d Dump) error {
 	raw := recur.Raw{Definition: recur.Native(d.Definition), Meta: d.Meta, Ours: d.Wakebell}
-	full := s.hand.Full(d.Name)
-	e, err := recur.Read(raw, full, s.hand.Zone)
+	full := s.manual.Full(d.Name)
+	e, err := recur.Read(raw, full, s.manual.Zone)
 	if err == nil {
-		err = s.hand.Maker.Check(ctx, &e)
+		err = s.manual.Maker.Check(ctx, &e)
 	}
-	if err == nil && !s.hand.Maker.Owns(full, raw) {
-		err = fmt.Errorf("its prefix is %.100q, want %.100q", e.Ours.Prefix, s.hand.Maker.Prefix)
+	if err == nil && !s.manual.Maker.Owns(full, raw) {
+		err = fmt.Errorf("its prefix is %.100q, want %.100q", e.Ours.Prefix, s.manual.Maker.Prefix)
 	}
 	if err != nil {
 		return fmt.Errorf("%w: recurring schedule %s: %w", redisops.ErrInvalid, argument.Quote(d.Name), err)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/connection"
 	"github.com/wakebell/wakebell/internal/embedded"
 	"github.com/wakebell/wakebell/recurring"
 	"github.com/wakebell/wakebell/wakebelltype"
@@ -190,7 +191,9 @@ func ExampleSchedules_Reconcile() {
 func ExampleNew() {
 	server := embedded.Start() // yours: redis.NewClient(&redis.Options{Addr: "localhost:6379"})
 	defer server.Close()
-	schedules, err := recurring.New(server.Client(), recurring.Config{Prefix: "billing-"})
+	conn, err := connection.New(server.Client(), connection.Config{Prefix: "billing-"})
+	check(err)
+	schedules, err := recurring.New(conn)
 	check(err)
 	ctx := context.Background()
 	check(schedules.Put(ctx, nightly.Recurring("sales", recurring.Rule{Every: time.Hour}, Report{"sales"})))

@@ -11,6 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/connection"
+	"github.com/wakebell/wakebell/internal/conntest"
 	"github.com/wakebell/wakebell/internal/embedded"
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/recurring"
@@ -25,10 +27,9 @@ func actorSystem() *actor.ActorSystem {
 }
 
 // open opens the schedules on rdb.
-func open(t testing.TB, rdb redis.UniversalClient, cfg recurring.Config) *recurring.Schedules {
+func open(t testing.TB, rdb redis.UniversalClient, cfg connection.Config) *recurring.Schedules {
 	t.Helper()
-	cfg.Logger = quiet
-	s, err := recurring.New(rdb, cfg)
+	s, err := recurring.New(conntest.New(t, rdb, cfg))
 	require.NoError(t, err)
 	return s
 }
@@ -39,7 +40,9 @@ func connect(use func(context.Context, *recurring.Schedules)) {
 	defer server.Close()
 	rdb := server.Client()
 	defer func() { check(rdb.Close()) }()
-	s, err := recurring.New(rdb, recurring.Config{})
+	conn, err := connection.New(rdb, connection.Config{})
+	check(err)
+	s, err := recurring.New(conn)
 	check(err)
 	use(context.Background(), s)
 }
@@ -48,8 +51,9 @@ func connect(use func(context.Context, *recurring.Schedules)) {
 func run(cfg wakebell.Config, use func()) {
 	server := embedded.Start()
 	defer server.Close()
-	cfg.Logger = quiet
-	sys, err := wakebell.New(actorSystem(), server.Client(), cfg)
+	conn, err := connection.New(server.Client(), connection.Config{Logger: quiet})
+	check(err)
+	sys, err := wakebell.New(actorSystem(), conn, cfg)
 	check(err)
 	check(sys.Start(context.Background()))
 	use()

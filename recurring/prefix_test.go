@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/connection"
 	"github.com/wakebell/wakebell/internal/faultproxy"
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/recurring"
@@ -18,10 +19,10 @@ import (
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
-// prefixed returns a configuration of a tenant that fires its schedules and has no
-// handlers, so that the timers stay in their topics.
-func prefixed(prefix string, b recurring.SchedulerConfig) wakebell.Config {
-	return wakebell.Config{Prefix: prefix, Scheduler: &b}
+// startTenant starts a node of a tenant that fires its schedules and has no handlers, so
+// that the timers stay in their topics.
+func startTenant(w *wakebelltest.World, prefix string, b recurring.SchedulerConfig) {
+	w.StartWith(connection.Config{Prefix: prefix}, wakebell.Config{Scheduler: &b})
 }
 
 // timersOf returns the ids in a topic with this full name.
@@ -38,14 +39,14 @@ func TestBeatsOfTwoPrefixes(t *testing.T) {
 		var mu sync.Mutex
 		fired := map[string]int{}
 		for _, prefix := range []string{"billing-", "mail-", ""} {
-			w.Start(prefixed(prefix, recurring.SchedulerConfig{OnFire: func(run recurring.Run) {
+			startTenant(w, prefix, recurring.SchedulerConfig{OnFire: func(run recurring.Run) {
 				mu.Lock()
 				defer mu.Unlock()
 				fired[prefix+" "+run.Name]++
-			}}))
+			}})
 		}
 		of := func(prefix string) *recurring.Schedules {
-			return open(t, w.Redis(), recurring.Config{Prefix: prefix})
+			return open(t, w.Redis(), connection.Config{Prefix: prefix})
 		}
 		every := func(d time.Duration) recurring.Schedule {
 			return reports.Recurring("r", recurring.Rule{Every: d}, "x")
@@ -67,7 +68,7 @@ func TestSchedulesOfAnotherPrefix(t *testing.T) {
 	t.Parallel()
 	wakebelltest.Run(t, wakebell.Config{}, func(t *testing.T, w *wakebelltest.World) {
 		of := func(prefix string) *recurring.Schedules {
-			return open(t, w.Redis(), recurring.Config{Prefix: prefix})
+			return open(t, w.Redis(), connection.Config{Prefix: prefix})
 		}
 		ctx, billing, mail, plain := t.Context(), of("billing-"), of("mail-"), of("")
 		hourly := recurring.Rule{Every: time.Hour}
@@ -128,8 +129,8 @@ func TestPythonEntriesAmongPrefixes(t *testing.T) {
 	t.Parallel()
 	wakebelltest.Run(t, wakebell.Config{}, func(t *testing.T, w *wakebelltest.World) {
 		python(t, w.Redis(), "entry", "mail-reports")
-		w.Start(prefixed("billing-", recurring.SchedulerConfig{}))
-		w.Start(prefixed("mail-", recurring.SchedulerConfig{}))
+		startTenant(w, "billing-", recurring.SchedulerConfig{})
+		startTenant(w, "mail-", recurring.SchedulerConfig{})
 		w.Advance(20*time.Minute + 30*time.Second)
 		require.Len(t, timersOf(t, w.Redis(), "mail-reports"), 21)
 		require.Empty(t, timersOf(t, w.Redis(), "billing-reports"))
@@ -145,9 +146,8 @@ func TestStaticSchedulesOfTwoServices(t *testing.T) {
 			return reports.Recurring(name, recurring.Rule{Every: time.Hour}, "x")
 		}
 		start := func(prefix, owner string, schedules ...recurring.Schedule) *recurring.Schedules {
-			cfg := prefixed(prefix, recurring.SchedulerConfig{Owner: owner, Schedules: append([]recurring.Schedule{}, schedules...)})
-			w.Start(cfg)
-			return open(t, w.Redis(), recurring.Config{Prefix: prefix})
+			startTenant(w, prefix, recurring.SchedulerConfig{Owner: owner, Schedules: append([]recurring.Schedule{}, schedules...)})
+			return open(t, w.Redis(), connection.Config{Prefix: prefix})
 		}
 		count := func(s *recurring.Schedules) (n int) {
 			for _, err := range s.List(t.Context(), wakebelltype.Page{}) {
@@ -180,7 +180,7 @@ func TestRunsByHandAreFiredOnce(t *testing.T) {
 	proxy := faultproxy.Start(t, redistest.Shared(t).Options().Addr)
 	rdb := redis.NewClient(&redis.Options{Addr: proxy.Addr, MaxRetries: 3, ReadTimeout: 300 * time.Millisecond})
 	t.Cleanup(func() { _ = rdb.Close() })
-	s := open(t, rdb, recurring.Config{Prefix: prefix, Keys: wakebelltype.Keys{Beat: prefix + ":"}})
+	s := open(t, rdb, connection.Config{Prefix: prefix, Keys: wakebelltype.Keys{Beat: prefix + ":"}})
 	require.NoError(t, s.Put(t.Context(), reports.Recurring("r", recurring.Rule{Every: time.Hour, Start: time.Unix(0, 0)}, "x")))
 	run, err := s.RunNow(t.Context(), "r") // loads the script
 	require.NoError(t, err)

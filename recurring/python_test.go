@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/wakebell/wakebell/connection"
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/recurring"
 )
@@ -16,7 +17,7 @@ import (
 func TestArgumentsThatJSONDoesNotHaveAreExportedAndImported(t *testing.T) {
 	t.Parallel()
 	rdb, _ := redistest.Embedded(t)
-	s := open(t, rdb, recurring.Config{})
+	s := open(t, rdb, connection.Config{})
 	const definition = `{"name": "n", "task": "t", "args": [NaN, 1], "kwargs": {"a": -Infinity}, "options": {}, "schedule": 30.0, "enabled": true}`
 	require.NoError(t, rdb.HSet(t.Context(), "redbeat:n", "definition", definition).Err())
 	state, err := s.Get(t.Context(), "n")

@@ -28,7 +28,7 @@ func (s *Schedules) Reconcile(ctx context.Context, owner string, schedules ...Sc
 	for i, s := range schedules {
 		owned[i].owner, names[i] = owner, s.Name
 	}
-	prefix := s.hand.Maker.Prefix
+	prefix := s.manual.Maker.Prefix
 	before, err := s.store.Statics(ctx, prefix, owner)
 	if err != nil {
 		return nil, err

@@ -34,7 +34,7 @@ type Rule struct {
 
 	// Zone is the IANA time zone of Cron, Crontab, RRule and Relative; a TZID in
 	// RRule must be the same. The default is UTC for Cron and RRule, and
-	// SchedulerConfig.Zone for Crontab and Relative. A Python beat skips a Crontab
+	// connection.Config.Zone for Crontab and Relative. A Python beat skips a Crontab
 	// or a relative interval with a Zone.
 	//
 	// A local time that occurs twice fires both times if the minute or the hour of

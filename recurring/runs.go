@@ -17,7 +17,7 @@ import (
 // while it is paused, and returns the run. It fires once, also when go-redis
 // sends the command again after a lost reply. Errors: ErrNotFound.
 func (s *Schedules) RunNow(ctx context.Context, name string) (Run, error) {
-	fire, err := s.hand.RunNow(ctx, name)
+	fire, err := s.manual.RunNow(ctx, name)
 	s.record(ctx, wakebelltype.AuditScheduleRun, name, audit.One("", err))
 	return Run{Name: fire.Name, Due: fire.Due, Fired: fire.Fired, Number: fire.Run}, err
 }
@@ -37,7 +37,7 @@ func (s *Schedules) Preview(ctx context.Context, name string, n int) ([]time.Tim
 	if n < 0 || n > mostAtOnce {
 		return nil, argument.Invalid("n", "%d, want 0 to %d", n, mostAtOnce)
 	}
-	_, e, err := s.hand.Read(ctx, name)
+	_, e, err := s.manual.Read(ctx, name)
 	if err != nil {
 		return nil, err
 	}
@@ -69,7 +69,7 @@ func (s *Schedules) Instants(ctx context.Context, name string, from, to time.Tim
 	if !from.Before(to) {
 		return nil, argument.Invalid("from", "it is not before to")
 	}
-	_, e, err := s.hand.Read(ctx, name)
+	_, e, err := s.manual.Read(ctx, name)
 	if err != nil {
 		return nil, err
 	}
@@ -90,7 +90,7 @@ func (s *Schedules) Backfill(ctx context.Context, name string, from, to time.Tim
 	if _, err := s.Instants(ctx, name, from, to); err != nil {
 		return 0, err
 	}
-	n, _, err := s.hand.Backfill(ctx, name, from, to, MaxBackfill)
+	n, _, err := s.manual.Backfill(ctx, name, from, to, MaxBackfill)
 	s.record(ctx, wakebelltype.AuditScheduleBackfill, name, audit.Result{Count: int64(n), Err: err, Detail: audit.Details(
 		"from", from.UTC().Format(time.RFC3339), "to", to.UTC().Format(time.RFC3339),
 	)})

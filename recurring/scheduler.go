@@ -24,16 +24,6 @@ type SchedulerConfig struct {
 	// schedules.
 	Owner string
 
-	// Celery makes the runs of entries that Python processes stored Celery
-	// messages on this Redis. By default they are timers on the topic with the
-	// name of the task and with the body {"args": …, "kwargs": …}. All schedulers
-	// on one Redis need the same value.
-	Celery bool
-
-	// Zone is the time zone of crontabs and relative intervals that name none:
-	// that of the Celery app. Default UTC.
-	Zone *time.Location
-
 	// TakeLock holds RedBeat's lock for all Wakebell nodes together, so that
 	// Python beats wait. While a Python beat holds the lock, it alone fires,
 	// whether TakeLock is set or not.

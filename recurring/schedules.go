@@ -37,16 +37,16 @@ var ErrNotFound = schedulestore.ErrNoSchedule
 // errors, calls return those of Redis that package wakebell documents, such as
 // wakebell.ErrUnavailable.
 type Schedules struct {
-	store *schedulestore.Store
-	edge  *outgoing.Edge
-	hand  firing.Hand
-	reads firing.Hand // of Get, List and Names: hand, or with the store of ReadFrom
-	audit *audit.Log
+	store  *schedulestore.Store
+	edge   *outgoing.Edge
+	manual firing.Manual
+	reads  firing.Manual // of Get, List and Names: manual, or with the store of ReadFrom
+	audit  *audit.Log
 }
 
 // record writes the entry of an operation on a schedule.
 func (s *Schedules) record(ctx context.Context, operation wakebelltype.AuditOperation, name string, r audit.Result) {
-	s.audit.Record(ctx, operation, s.hand.Full(name), r)
+	s.audit.Record(ctx, operation, s.manual.Full(name), r)
 }
 
 // Put stores recurring schedules. Each replaces the one with its name. With the
@@ -142,26 +142,26 @@ func (s *Schedules) put(ctx context.Context, r Schedule) error {
 		return err
 	}
 	var old *recur.Entry
-	if e, err := recur.Read(found, s.hand.Full(r.Name), s.hand.Zone); err == nil {
+	if e, err := recur.Read(found, s.manual.Full(r.Name), s.manual.Zone); err == nil {
 		old = &e
 	}
-	if err := r.checkBound(old, s.hand.Maker.Prefix); err != nil {
+	if err := r.checkBound(old, s.manual.Maker.Prefix); err != nil {
 		return err
 	}
-	e, err := r.entry(s.hand.Maker.Prefix, now, old, s.hand.Zone)
+	e, err := r.entry(s.manual.Maker.Prefix, now, old, s.manual.Zone)
 	if err != nil {
 		return err
 	}
 	e.Ours.Trace = s.edge.Tracer.Inject(ctx)
-	if err := s.hand.Maker.Check(ctx, &e); err != nil {
+	if err := s.manual.Maker.Check(ctx, &e); err != nil {
 		return fmt.Errorf("%w: %w", redisops.ErrInvalid, err)
 	}
-	return s.store.Put(ctx, s.hand.Full(r.Name), found, e.Raw(), firing.ScoreAt(e, now))
+	return s.store.Put(ctx, s.manual.Full(r.Name), found, e.Raw(), firing.ScoreAt(e, now))
 }
 
 // found returns the stored bytes that a write of the schedule replaces.
 func (s *Schedules) found(ctx context.Context, name string) (recur.Raw, error) {
-	raw, err := s.hand.Load(ctx, name)
+	raw, err := s.manual.Load(ctx, name)
 	if errors.Is(err, ErrNotFound) {
 		err = argument.Invalid("name", "%s is the name of a schedule with another prefix", argument.Quote(name))
 	}
@@ -213,7 +213,7 @@ func (s *Schedules) Names(ctx context.Context, p wakebelltype.Page) iter.Seq2[st
 			members, next, err := part.Names(ctx, cursor)
 			var names []string
 			for _, m := range members {
-				if name, ok := strings.CutPrefix(m.Name, s.hand.Maker.Prefix); ok {
+				if name, ok := strings.CutPrefix(m.Name, s.manual.Maker.Prefix); ok {
 					names = append(names, name)
 				}
 			}
@@ -238,7 +238,7 @@ func (s *Schedules) Delete(ctx context.Context, name string) error {
 // nil, holds. It reports whether it deleted one.
 func (s *Schedules) remove(ctx context.Context, name string, condition func(recur.Ours) bool) (found bool, err error) {
 	err = firing.Again(ctx, func() error {
-		raw, err := s.hand.Load(ctx, name)
+		raw, err := s.manual.Load(ctx, name)
 		if errors.Is(err, ErrNotFound) {
 			return nil
 		}
@@ -248,7 +248,7 @@ func (s *Schedules) remove(ctx context.Context, name string, condition func(recu
 		if ours, err := recur.ReadOurs(raw.Ours); condition != nil && (err != nil || !condition(ours)) {
 			return nil
 		}
-		found, err = s.store.Delete(ctx, s.hand.Full(name), raw.Ours)
+		found, err = s.store.Delete(ctx, s.manual.Full(name), raw.Ours)
 		return err
 	})
 	return found, err
@@ -268,7 +268,7 @@ func (s *Schedules) Resume(ctx context.Context, name string) error {
 
 func (s *Schedules) enable(ctx context.Context, name string, on bool) error {
 	err := firing.Again(ctx, func() error {
-		raw, e, err := s.hand.Read(ctx, name)
+		raw, e, err := s.manual.Read(ctx, name)
 		if err != nil || e.Enabled() == on {
 			return err
 		}
@@ -280,7 +280,7 @@ func (s *Schedules) enable(ctx context.Context, name string, on bool) error {
 		if on {
 			e.Skip(now)
 		}
-		return s.store.Put(ctx, s.hand.Full(name), raw, e.Raw(), firing.ScoreAt(e, now))
+		return s.store.Put(ctx, s.manual.Full(name), raw, e.Raw(), firing.ScoreAt(e, now))
 	})
 	operation := wakebelltype.AuditSchedulePause
 	if on {

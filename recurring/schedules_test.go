@@ -11,6 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/connection"
+	"github.com/wakebell/wakebell/internal/conntest"
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/recurring"
 	"github.com/wakebell/wakebell/wakebelltest"
@@ -193,7 +195,7 @@ func TestInvalidSchedules(t *testing.T) {
 			require.NoError(t, err)
 			require.Empty(t, state.Name, "nothing was stored")
 		}
-		_, err := wakebell.New(actorSystem(), w.Redis(), wakebell.Config{Scheduler: &recurring.SchedulerConfig{
+		_, err := wakebell.New(actorSystem(), conntest.New(t, w.Redis(), connection.Config{}), wakebell.Config{Scheduler: &recurring.SchedulerConfig{
 			MaxInterval: -1, Schedules: []recurring.Schedule{reports.Recurring("r", hourly, ""), reports.Recurring("r", hourly, "")},
 		}})
 		require.ErrorIs(t, err, wakebell.ErrInvalid)
@@ -207,7 +209,7 @@ func TestBrokenSchedulesAreListed(t *testing.T) {
 	t.Parallel()
 	rdb := redistest.Shared(t)
 	prefix := redistest.Name(t)
-	s := open(t, rdb, recurring.Config{Keys: wakebelltype.Keys{Beat: prefix + ":"}})
+	s := open(t, rdb, connection.Config{Keys: wakebelltype.Keys{Beat: prefix + ":"}})
 	require.NoError(t, rdb.HSet(t.Context(), prefix+":bad", "definition", "{").Err())
 	require.NoError(t, rdb.Do(t.Context(), "ZADD", prefix+"::schedule", 5, prefix+":bad").Err())
 	require.NoError(t, s.Put(t.Context(), reports.Recurring("good", recurring.Rule{Every: time.Hour}, "x")))
@@ -246,8 +248,7 @@ func TestExportAndImport(t *testing.T) {
 func TestOnFirePanics(t *testing.T) {
 	t.Parallel()
 	cfg := withBeat(recurring.SchedulerConfig{OnFire: func(recurring.Run) { panic(errors.New("user code")) }})
-	cfg.Logger = quiet
-	wakebelltest.Run(t, cfg, func(t *testing.T, w *wakebelltest.World) {
+	wakebelltest.RunWith(t, connection.Config{Logger: quiet}, cfg, func(t *testing.T, w *wakebelltest.World) {
 		require.NoError(t, w.Client().Schedules().Put(t.Context(), reports.Recurring("r", recurring.Rule{Every: time.Hour}, "x")))
 		w.Advance(5*time.Hour + time.Minute)
 		require.Len(t, w.Delivered("reports"), 5)
@@ -287,15 +288,15 @@ func ids(delivered []wakebelltest.Delivery) (all []string) {
 func TestNewValidatesItsConfiguration(t *testing.T) {
 	t.Parallel()
 	rdb := redistest.Shared(t)
-	for name, cfg := range map[string]recurring.Config{
+	for name, cfg := range map[string]connection.Config{
 		"negative limit": {PayloadLimit: -1},
 		"large limit":    {PayloadLimit: 512<<20 + 1},
 		"same keys":      {Keys: wakebelltype.Keys{Timeline: "x", Payloads: "x"}},
 	} {
-		_, err := recurring.New(rdb, cfg)
+		_, err := connection.New(rdb, cfg)
 		require.ErrorIs(t, err, wakebell.ErrInvalid, name)
 	}
-	_, err := recurring.New(nil, recurring.Config{})
+	_, err := recurring.New(nil)
 	require.ErrorIs(t, err, wakebell.ErrInvalid)
 }
 
@@ -303,7 +304,7 @@ func TestNewValidatesItsConfiguration(t *testing.T) {
 func TestPutRefusesLargeBodies(t *testing.T) {
 	t.Parallel()
 	name := redistest.Name(t)
-	s := open(t, redistest.Shared(t), recurring.Config{Keys: wakebelltype.Keys{Beat: name + ":"}, PayloadLimit: 1000})
+	s := open(t, redistest.Shared(t), connection.Config{Keys: wakebelltype.Keys{Beat: name + ":"}, PayloadLimit: 1000})
 	put := func(size int) error {
 		return s.Put(t.Context(), recurring.Schedule{
 			Name: "r", Topic: name, Rule: recurring.Rule{Every: time.Hour}, Body: make([]byte, size),
@@ -316,7 +317,7 @@ func TestPutRefusesLargeBodies(t *testing.T) {
 func TestReconcileChangesNothingIfAScheduleIsInvalid(t *testing.T) {
 	t.Parallel()
 	name := redistest.Name(t)
-	s := open(t, redistest.Shared(t), recurring.Config{Keys: wakebelltype.Keys{Beat: name + ":"}})
+	s := open(t, redistest.Shared(t), connection.Config{Keys: wakebelltype.Keys{Beat: name + ":"}})
 	valid := recurring.Schedule{Name: "r", Topic: name, Rule: recurring.Rule{Every: time.Hour}}
 	for what, err := range map[string]error{
 		"no owner":    second(s.Reconcile(t.Context(), "", valid)),

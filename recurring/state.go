@@ -28,7 +28,7 @@ type State struct {
 	Fault string
 
 	// ZoneWarning says why the instants may be those of a wrong zone: the last run was
-	// written with an offset that Config.Zone does not have at that instant. Empty:
+	// written with an offset that connection.Config.Zone does not have at that instant. Empty:
 	// it was not, or the rule does not depend on the zone. A State from a node does
 	// not have it.
 	ZoneWarning string
@@ -38,7 +38,7 @@ type State struct {
 }
 
 func (s *Schedules) state(e *recur.Entry) State {
-	o, prefix := e.Ours, s.hand.Maker.Prefix
+	o, prefix := e.Ours, s.manual.Maker.Prefix
 	state := State{
 		Name: strings.TrimPrefix(e.Definition.Name, prefix), Topic: e.Topic(), RuleText: e.Rule(), Next: e.Due(), LastRun: e.LastRun(),
 		Runs: max(o.Run, e.Meta.Runs), Paused: !e.Enabled(), Celery: o.Celery, ZoneWarning: e.ZoneWarning(),

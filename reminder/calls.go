@@ -79,7 +79,7 @@ func (s *stored) call(request uint64, do func(context.Context) (messages.Answer,
 // reminders only.
 func (r *Reminders) read(m reminders.Request, from *actor.PID) (reminders.Call, error) {
 	if from == nil {
-		return reminders.Call{}, argument.Invalid("sender", "none, so there is no recipient")
+		return reminders.Call{}, argument.Invalid("sender", "none, so the recipient is unknown")
 	}
 	s, err := r.named(Actor(from), m.GetName())
 	if err != nil {

@@ -12,6 +12,9 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/connection"
+	"github.com/wakebell/wakebell/internal/conntest"
+	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/recurring"
 	"github.com/wakebell/wakebell/reminder"
@@ -125,7 +128,7 @@ func TestRemindersNeedASystemThatEnablesThem(t *testing.T) {
 		w.Advance(0)
 		_, err = sys.Reminders().Get(t.Context(), reminder.Actor(pid), "x")
 		require.NoError(t, err)
-		twin, err := wakebell.New(sys.ActorSystem(), w.Redis(), minding(func(c *wakebell.Config) {
+		twin, err := wakebell.New(sys.ActorSystem(), conntest.New(t, w.Redis(), connection.Config{}), minding(func(c *wakebell.Config) {
 			c.Name, c.Reminders.Node, c.DrainTimeout = "twin", "b", -1
 		}))
 		require.NoError(t, err)
@@ -136,8 +139,8 @@ func TestRemindersNeedASystemThatEnablesThem(t *testing.T) {
 }
 
 func TestRemindersAreListed(t *testing.T) {
-	cfg := minding(func(c *wakebell.Config) { c.Reminders.Cluster, c.Prefix = cluster{}, "shop:" })
-	withReminders(t, cfg, func(t *testing.T, _ *wakebelltest.World, sys *wakebell.System) {
+	cfg := minding(func(c *wakebell.Config) { c.Reminders.Cluster = cluster{} })
+	withRemindersOn(t, connection.Config{Prefix: "shop:"}, cfg, func(t *testing.T, _ *wakebelltest.World, sys *wakebell.System) {
 		r, ctx := sys.Reminders(), t.Context()
 		cart, grain := reminder.Recipient{ID: "cart-17"}, reminder.Identity("cart", "17")
 		set := func(to reminder.Recipient, name string) {
@@ -194,7 +197,7 @@ func TestReminderConfigs(t *testing.T) {
 		"Reminders.AckTimeout":   {Node: "a", AckTimeout: -1},
 		"MaxAttempts":            {Node: "a", MaxAttempts: -1},
 	} {
-		_, err := wakebell.New(actorSystem(), nil, wakebell.Config{Reminders: &wrong})
+		_, err := wakebell.New(actorSystem(), conntest.New(t, redistest.Shared(t), connection.Config{}), wakebell.Config{Reminders: &wrong})
 		require.ErrorIs(t, err, wakebell.ErrInvalid)
 		if what != "Reminders.Node: \"\xff" {
 			require.ErrorContains(t, err, what)

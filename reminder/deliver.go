@@ -12,7 +12,7 @@ import (
 
 	"github.com/wakebell/wakebell/actors/reminders"
 	"github.com/wakebell/wakebell/internal/argument"
-	"github.com/wakebell/wakebell/internal/moduleonly"
+	"github.com/wakebell/wakebell/internal/hosted"
 	"github.com/wakebell/wakebell/internal/recur"
 	"github.com/wakebell/wakebell/internal/wire"
 	"github.com/wakebell/wakebell/messages"
@@ -27,7 +27,7 @@ var errUnanswered = errors.New("the reminder was not answered in time")
 
 // deliver sends a due reminder to its recipient and waits for the answer, which is
 // the verdict on the timer.
-func (r *Reminders) deliver(ctx context.Context, t moduleonly.ReminderTimer) error {
+func (r *Reminders) deliver(ctx context.Context, t hosted.Reminder) error {
 	to, err := recipientOf(t.Body)
 	if err == nil && to.Kind == "" && to.Address == "" {
 		// An actor of another process may know a type that this process does not.
@@ -55,7 +55,7 @@ func (r *Reminders) deliver(ctx context.Context, t moduleonly.ReminderTimer) err
 // isCurrent reports whether the reminder is still the one that was set last. A run
 // of a recurring reminder that waits for its next attempt is not removed with the
 // schedule.
-func (r *Reminders) isCurrent(ctx context.Context, t moduleonly.ReminderTimer) (bool, error) {
+func (r *Reminders) isCurrent(ctx context.Context, t hosted.Reminder) (bool, error) {
 	if t.Schedule == "" {
 		return true, nil
 	}

@@ -161,6 +161,6 @@ func ExampleRecipient() {
 	fmt.Println(errors.Is(cfg.Validate(), wakebell.ErrInvalid))
 	// Output:
 	// cart 17 <nil>
-	// the recipient has no id
+	// the recipient's id is missing
 	// true
 }

@@ -15,6 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/connection"
+	"github.com/wakebell/wakebell/internal/conntest"
 	"github.com/wakebell/wakebell/internal/embedded"
 	"github.com/wakebell/wakebell/internal/redistest"
 )
@@ -33,10 +35,16 @@ func actorSystem() *actor.ActorSystem {
 // launch starts a System in a new ActorSystem until the end of the test.
 func launch(t testing.TB, rdb redis.UniversalClient, cfg wakebell.Config) *wakebell.System {
 	t.Helper()
+	return launchOn(t, conntest.New(t, rdb, connection.Config{}), cfg)
+}
+
+// launchOn is launch with a Connection.
+func launchOn(t testing.TB, conn *connection.Connection, cfg wakebell.Config) *wakebell.System {
+	t.Helper()
 	if cfg.DrainTimeout == 0 {
 		cfg.DrainTimeout = -1
 	}
-	sys, err := wakebell.New(actorSystem(), rdb, cfg)
+	sys, err := wakebell.New(actorSystem(), conn, cfg)
 	require.NoError(t, err)
 	require.NoError(t, sys.Start(t.Context()))
 	t.Cleanup(func() { _ = sys.Stop() })
@@ -47,8 +55,11 @@ func launch(t testing.TB, rdb redis.UniversalClient, cfg wakebell.Config) *wakeb
 func run(cfg wakebell.Config, use func(*wakebell.System)) {
 	server := embedded.Start()
 	defer server.Close()
-	cfg.Logger = quiet
-	sys, err := wakebell.New(actorSystem(), server.Client(), cfg)
+	conn, err := connection.New(server.Client(), connection.Config{Logger: quiet})
+	if err != nil {
+		log.Fatal(err)
+	}
+	sys, err := wakebell.New(actorSystem(), conn, cfg)
 	if err == nil {
 		err = sys.Start(context.Background())
 	}

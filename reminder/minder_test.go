@@ -11,6 +11,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/connection"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/reminder"
 	"github.com/wakebell/wakebell/wakebelltest"
@@ -113,7 +114,7 @@ func text(s string) proto.Message { return wrapperspb.String(s) }
 
 // minding returns a configuration of a node that stores reminders.
 func minding(change ...func(*wakebell.Config)) wakebell.Config {
-	cfg := wakebell.Config{Logger: quiet, Reminders: &reminder.Config{Node: "a"}}
+	cfg := wakebell.Config{Reminders: &reminder.Config{Node: "a"}}
 	for _, c := range change {
 		c(&cfg)
 	}
@@ -123,8 +124,14 @@ func minding(change ...func(*wakebell.Config)) wakebell.Config {
 const remindersOfA = reminder.DefaultTopic + ":a"
 
 func withReminders(t *testing.T, cfg wakebell.Config, test func(*testing.T, *wakebelltest.World, *wakebell.System)) {
+	t.Helper()
+	withRemindersOn(t, connection.Config{}, cfg, test)
+}
+
+func withRemindersOn(t *testing.T, on connection.Config, cfg wakebell.Config, test func(*testing.T, *wakebelltest.World, *wakebell.System)) {
 	t.Parallel()
-	wakebelltest.Run(t, cfg, func(t *testing.T, w *wakebelltest.World) {
+	on.Logger = quiet
+	wakebelltest.RunWith(t, on, cfg, func(t *testing.T, w *wakebelltest.World) {
 		test(t, w, w.Nodes()[0].System())
 	})
 }

@@ -13,6 +13,8 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/connection"
+	"github.com/wakebell/wakebell/internal/conntest"
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/recurring"
@@ -69,9 +71,7 @@ func TestAnActorReceivesAReminderFailed(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	log := &logged{}
-	sys := launch(t, server.Client(t), minding(func(c *wakebell.Config) {
-		c.Logger, c.RetryFor = log.logger(), 300*time.Millisecond
-	}))
+	sys := launchOn(t, conntest.New(t, server.Client(t), connection.Config{Logger: log.logger(), RetryFor: 300 * time.Millisecond}), minding())
 	m := &minder{}
 	pid := m.spawn(t, sys, "cart-17")
 	server.Kill()

@@ -54,9 +54,9 @@ var ErrAutomaticName = errors.New("a generated name, which another actor has aft
 func (r Recipient) Validate() error {
 	switch {
 	case r.ID == "":
-		return errors.New("the recipient has no id")
+		return errors.New("the recipient's id is missing")
 	case r.Kind != "" && r.Address != "":
-		return errors.New("an identity has no address")
+		return errors.New("an identity's address is missing")
 	case !utf8.ValidString(r.ID), !utf8.ValidString(r.Address), !utf8.ValidString(r.Kind):
 		return errors.New("the recipient is not UTF-8")
 	case r.Kind == "" && strings.Contains(r.ID, "$"):
@@ -127,9 +127,9 @@ func recipientOf(m *messages.KeptReminder) (Recipient, error) {
 	to := Recipient{ID: m.GetTo().GetId(), Address: m.GetTo().GetAddress(), Kind: m.GetTo().GetKind()}
 	switch {
 	case m.GetName() == "":
-		return to, errors.New("the reminder has no name")
+		return to, errors.New("the reminder's name is missing")
 	case m.GetMessage().MessageName() == "":
-		return to, errors.New("the reminder has no message")
+		return to, errors.New("the reminder's message is missing")
 	}
 	return to, to.Validate()
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/wakebell/wakebell/internal/argument"
 	"github.com/wakebell/wakebell/internal/codec"
 	"github.com/wakebell/wakebell/internal/envelope"
-	"github.com/wakebell/wakebell/internal/moduleonly"
+	"github.com/wakebell/wakebell/internal/hosted"
 	"github.com/wakebell/wakebell/internal/outgoing"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/recurring"
@@ -34,24 +34,24 @@ import (
 // Set, SetEvery and Forget instead. Without a Config.Reminders every call fails
 // with ErrDisabled. wakebell.System.Reminders returns it.
 type Reminders struct {
-	node *moduleonly.ReminderNode
+	node hosted.Node
 	cfg  *Config // nil: none
 }
 
-func init() {
-	moduleonly.Reminders = func(config any, n *moduleonly.ReminderNode) (any, moduleonly.ReminderParts) {
-		r := &Reminders{node: n, cfg: config.(*Config).withDefaults()}
-		return r, r.parts()
-	}
+// Hosted makes the Reminders of a System, which has none if cfg is nil, and what the System
+// runs for them. Only this module can call it.
+func Hosted(cfg *Config, n hosted.Node) (*Reminders, hosted.Parts) {
+	r := &Reminders{node: n, cfg: cfg.withDefaults()}
+	return r, r.parts()
 }
 
 // parts returns what the System runs.
-func (r *Reminders) parts() moduleonly.ReminderParts {
+func (r *Reminders) parts() hosted.Parts {
 	topic := DefaultTopic
 	if r.cfg != nil {
 		topic = r.cfg.Topic
 	}
-	parts := moduleonly.ReminderParts{
+	parts := hosted.Parts{
 		Deliver: r.deliver,
 		Guard:   func(t gateway.Timers) gateway.Timers { return guarded{t, topic} },
 	}
@@ -213,7 +213,7 @@ func (d *draft) entry() (timers.Entry, error) {
 	if err != nil {
 		return timers.Entry{}, fmt.Errorf("%w: %w", redisops.ErrInvalid, err)
 	}
-	if limit := d.stored.node.Limit; len(payload) > limit {
+	if limit := d.stored.node.PayloadLimit; len(payload) > limit {
 		return timers.Entry{}, argument.Invalid("message", "%d bytes with its envelope, the limit is %d", len(payload), limit)
 	}
 	return timers.Entry{ID: d.stored.id, Payload: payload, At: d.when.at, In: d.when.in}, nil

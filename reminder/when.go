@@ -27,7 +27,7 @@ func In(d time.Duration) When { return When{in: max(d, 0), set: true} }
 // once; the zero Time is invalid.
 func At(t time.Time) When {
 	if t.IsZero() {
-		return When{err: argument.Invalid("At", "the zero time is no instant")}
+		return When{err: argument.Invalid("At", "zero time")}
 	}
 	return When{at: t, set: true}
 }

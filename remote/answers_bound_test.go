@@ -13,6 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/connection"
+	"github.com/wakebell/wakebell/internal/conntest"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/messages/rpc"
 	"github.com/wakebell/wakebell/remote"
@@ -78,7 +80,7 @@ func TestAFrameOfManyLargeAnswersIsBounded(t *testing.T) { //nolint:paralleltest
 	stream, err := n.dial(t).NewStream(bearing(t.Context(), secret), &premote.Remoting_ServiceDesc.Streams[0], rpc.Timers_Session_FullMethodName)
 	require.NoError(t, err)
 	require.NoError(t, stream.SendMsg(commands))
-	honest, err := remote.Dial(t.Context(), n.server.Address(), remote.DialConfig{Config: remote.Config{Token: otherSecret, Logger: quiet}})
+	honest, err := remote.Dial(t.Context(), n.server.Address(), conntest.WithoutRedis(t, connection.Config{Logger: quiet}), remote.DialConfig{Config: remote.Config{Token: otherSecret}})
 	require.NoError(t, err)
 	t.Cleanup(honest.Close)
 	for range 20 {

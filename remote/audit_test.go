@@ -8,6 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/connection"
+	"github.com/wakebell/wakebell/internal/conntest"
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/recurring"
 	"github.com/wakebell/wakebell/remote"
@@ -22,7 +24,9 @@ func TestTheAuditNamesPeers(t *testing.T) {
 	ctx := t.Context()
 	name := redistest.Name(t)
 	prefix, audit := name+":", wakebelltype.AuditConfig{Key: "audit:" + name, Caller: "node"}
-	n := (&node{log: &lines{}, topic: wakebell.NewTopic[string](name)}).start(t, withToken(), wakebell.Config{Prefix: prefix, Audit: audit})
+	n := (&node{
+		log: &lines{}, topic: wakebell.NewTopic[string](name), conn: connection.Config{Prefix: prefix, Audit: audit},
+	}).start(t, withToken(), wakebell.Config{})
 	c := dial(t, n)
 
 	_, err := c.Pause(wakebell.WithCaller(ctx, "forged"), "t", "", "maintenance")
@@ -42,7 +46,7 @@ func TestTheAuditNamesPeers(t *testing.T) {
 	}
 	change.Operation = wakebelltype.AuditTopicPause
 	require.ErrorIs(t, c.RecordChange(ctx, change), wakebell.ErrInvalid)
-	elsewhere, err := wakebell.NewClient(redistest.Shared(t), wakebell.ClientConfig{Audit: audit})
+	elsewhere, err := wakebell.NewClient(conntest.New(t, redistest.Shared(t), connection.Config{Audit: audit}))
 	require.NoError(t, err)
 	_, err = elsewhere.Resume(ctx, "of another prefix")
 	require.NoError(t, err)
@@ -92,9 +96,9 @@ func TestTheAuditNamesPeers(t *testing.T) {
 func TestTheAuditOfANodeWithoutTokens(t *testing.T) {
 	t.Parallel()
 	name := redistest.Name(t)
-	n := (&node{log: &lines{}, topic: wakebell.NewTopic[string](name)}).start(t, remote.Config{}, wakebell.Config{
-		Audit: wakebelltype.AuditConfig{Key: "audit:" + name},
-	})
+	n := (&node{
+		log: &lines{}, topic: wakebell.NewTopic[string](name), conn: connection.Config{Audit: wakebelltype.AuditConfig{Key: "audit:" + name}},
+	}).start(t, remote.Config{}, wakebell.Config{})
 	c := dial(t, n)
 	_, err := c.Resume(t.Context(), name)
 	require.NoError(t, err)

@@ -4,17 +4,16 @@ import (
 	"context"
 	"fmt"
 	"iter"
-	"slices"
 	"time"
 
-	"go.opentelemetry.io/otel/propagation"
-	"go.opentelemetry.io/otel/trace"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/connection"
 	"github.com/wakebell/wakebell/internal/argument"
+	"github.com/wakebell/wakebell/internal/opened"
 	"github.com/wakebell/wakebell/internal/outgoing"
 	"github.com/wakebell/wakebell/internal/paging"
 	fields "github.com/wakebell/wakebell/internal/wire"
@@ -54,7 +53,7 @@ const DefaultTurnTTL = 10 * time.Second
 // DialConfig configures a Client. The zero value connects to a Server on loopback
 // that requires no credentials.
 type DialConfig struct {
-	// Config supplies Token, TLS, MaxMessage and Logger. Its other fields apply
+	// Config supplies Token, TLS and MaxMessage. Its other fields apply
 	// only to a Server.
 	Config
 
@@ -67,24 +66,10 @@ type DialConfig struct {
 	// Client and the node, 1 s to 24 h. Default: DefaultTurnTTL.
 	TurnTTL time.Duration
 
-	// ScheduleMiddleware, TracerProvider and Propagator are the fields of
-	// wakebell.ClientConfig. The middleware sees timers, messages and recurring
-	// schedules before they leave this process; that of the node does not see them.
-	// The TracerProvider makes a span of each delivery to a subscriber, too: a child
-	// of the node's span of the delivery, or linked to the span that scheduled the
-	// timer if the node makes none.
-	ScheduleMiddleware []wakebelltype.ScheduleMiddleware
-	TracerProvider     trace.TracerProvider
-	Propagator         propagation.TextMapPropagator
-
-	// Payloads is the field of wakebell.ClientConfig. It encodes before anything leaves
-	// this process, and decodes what subscribers receive: the node needs no keys. Its
-	// Limit defaults to wakebell.DefaultPayloadLimit.
-	Payloads *payload.Chain
-
 	address string      // of the node
 	errs    *dialErrors // of its connections
 	edge    *outgoing.Edge
+	chain   *payload.Chain // nil: bodies are sent as they are
 }
 
 // credentials returns a context whose calls carry the token and the span of ctx.
@@ -99,13 +84,16 @@ func (c DialConfig) credentials(ctx context.Context) context.Context {
 }
 
 // Dial connects to the Server at address (host:port) and waits until it answers or
-// ctx ends. Errors name the address and the cause:
+// ctx ends. The Client encodes, traces and logs as conn says, which may be nil for the
+// defaults and needs no Redis. Its TracerProvider makes a span of each delivery to a
+// subscriber: a child of the node's span of the delivery, or linked to the span that
+// scheduled the timer if the node makes none. Errors name the address and the cause:
 //   - wakebell.ErrInvalid: the address or a field of cfg is invalid.
 //   - ErrDenied: the node rejects the token or the certificate.
 //   - wakebell.ErrUnavailable: no connection within DeadLink. Dial returns at once
 //     if a retry cannot help: the node's certificate is not trusted, or only one
 //     end uses TLS.
-func Dial(ctx context.Context, address string, cfg DialConfig) (*Client, error) {
+func Dial(ctx context.Context, address string, conn *connection.Connection, cfg DialConfig) (*Client, error) {
 	cfg.Config = cfg.withDefaults()
 	if cfg.DeadLink <= 0 {
 		cfg.DeadLink = DefaultDeadLink
@@ -116,18 +104,12 @@ func Dial(ctx context.Context, address string, cfg DialConfig) (*Client, error) 
 	if cfg.TurnTTL < time.Second || cfg.TurnTTL > 24*time.Hour {
 		return nil, argument.Invalid("TurnTTL", "%v, want 1s to 24h", cfg.TurnTTL)
 	}
-	if err := cfg.Payloads.Validate(); err != nil {
-		return nil, err
-	}
-	if cfg.Payloads = cfg.Payloads.WithLimit(wakebell.DefaultPayloadLimit); cfg.Payloads != nil {
-		cfg.ScheduleMiddleware = append(slices.Clip(cfg.ScheduleMiddleware), cfg.Payloads.Encode)
-	}
-	edge, err := outgoing.New(cfg.ScheduleMiddleware, cfg.TracerProvider, cfg.Propagator, 0)
+	on, err := opened.Default((*opened.Handle)(conn))
 	if err != nil {
 		return nil, err
 	}
-	edge.Apart = true // each request has a field for it
-	cfg.edge = edge
+	cfg.logger, cfg.chain = on.Logger, on.Payloads
+	cfg.edge = on.Apart() // each request has a field for the span
 	if _, port, err := wire.HostPort(address); err != nil || port == 0 {
 		return nil, argument.Invalid("address", "%q, want host:port", address)
 	}
@@ -137,11 +119,11 @@ func Dial(ctx context.Context, address string, cfg DialConfig) (*Client, error) 
 		}
 	}
 	cfg.address, cfg.errs = address, &dialErrors{}
-	conn, err := grpc.NewClient("passthrough:///"+address, append(cfg.errs.options(cfg.Config), grpc.WithKeepaliveParams(wire.Pings))...)
+	link, err := grpc.NewClient("passthrough:///"+address, append(cfg.errs.options(cfg.Config), grpc.WithKeepaliveParams(wire.Pings))...)
 	if err != nil {
 		return nil, fmt.Errorf("dial %s: %w", address, err)
 	}
-	c := &Client{conn: conn, operations: rpc.NewOperationsClient(conn), cfg: cfg, link: newClientLink(rpc.NewTimersClient(conn), cfg)}
+	c := &Client{conn: link, operations: rpc.NewOperationsClient(link), cfg: cfg, link: newClientLink(rpc.NewTimersClient(link), cfg)}
 	if err := c.link.wait(ctx); err != nil {
 		c.Close()
 		return nil, err // it names the node
@@ -156,8 +138,8 @@ func (c *Client) Close() {
 	_ = c.conn.Close() // it is over either way
 }
 
-// Payloads returns DialConfig.Payloads with its limit; nil: none.
-func (c *Client) Payloads() *payload.Chain { return c.cfg.Payloads }
+// Payloads returns connection.Config.Payloads with its limit; nil: none.
+func (c *Client) Payloads() *payload.Chain { return c.cfg.chain }
 
 type keyed struct{}
 

@@ -23,7 +23,7 @@ func (c *Client) Schedule(ctx context.Context, drafts ...wakebell.Draft) ([]wake
 		if requests[i].ScheduleRequest, err = wakebell.ScheduleMessage(d); err != nil {
 			return nil, fmt.Errorf("timer %d: %w", i, err)
 		}
-		requests[i].Encoded = len(c.cfg.ScheduleMiddleware) > 0
+		requests[i].Encoded = len(c.cfg.edge.Middleware) > 0
 	}
 	var stored []wakebelltype.Scheduled
 	err := outgoing.Each(ctx, c.cfg.edge, "schedule", requests, (*timerRequest).outgoing, (*timerRequest).apply,

@@ -12,6 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/connection"
+	"github.com/wakebell/wakebell/internal/conntest"
 	"github.com/wakebell/wakebell/remote"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
@@ -23,8 +25,9 @@ func dial(t testing.TB, n *node) *remote.Client {
 
 func dialAt(t testing.TB, address string) *remote.Client {
 	t.Helper()
-	c, err := remote.Dial(t.Context(), address, remote.DialConfig{
-		Config: remote.Config{Token: secret, Logger: quiet}, DeadLink: time.Minute, // so that a stall does not end the link
+	c, err := remote.Dial(t.Context(), address, conntest.WithoutRedis(t, connection.Config{Logger: quiet}), remote.DialConfig{
+		Config:   remote.Config{Token: secret},
+		DeadLink: time.Minute, // so that a stall does not end the link
 	})
 	require.NoError(t, err)
 	t.Cleanup(c.Close)
@@ -131,20 +134,21 @@ func TestErrorsOfDial(t *testing.T) {
 	t.Parallel()
 	n := serve(t, withToken())
 	for _, token := range []string{"", "a-wrong-one-of-sixteen-bytes"} {
-		_, err := remote.Dial(t.Context(), n.server.Address(), remote.DialConfig{
-			Config: remote.Config{Token: token, Logger: quiet}, DeadLink: time.Minute,
+		_, err := remote.Dial(t.Context(), n.server.Address(), conntest.WithoutRedis(t, connection.Config{Logger: quiet}), remote.DialConfig{
+			Config:   remote.Config{Token: token},
+			DeadLink: time.Minute,
 		})
 		require.ErrorIs(t, err, remote.ErrDenied)
 	}
-	_, err := remote.Dial(t.Context(), "nowhere", remote.DialConfig{})
+	_, err := remote.Dial(t.Context(), "nowhere", nil, remote.DialConfig{})
 	require.ErrorIs(t, err, wakebell.ErrInvalid)
 	began := time.Now()
-	_, err = remote.Dial(t.Context(), deadAddress(t), remote.DialConfig{DeadLink: 500 * time.Millisecond})
+	_, err = remote.Dial(t.Context(), deadAddress(t), nil, remote.DialConfig{DeadLink: 500 * time.Millisecond})
 	require.ErrorIs(t, err, wakebell.ErrUnavailable)
 	require.Less(t, time.Since(began), patience)
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
-	_, err = remote.Dial(ctx, deadAddress(t), remote.DialConfig{DeadLink: time.Minute})
+	_, err = remote.Dial(ctx, deadAddress(t), nil, remote.DialConfig{DeadLink: time.Minute})
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 }
 
@@ -237,7 +241,7 @@ func TestCallsSurviveALinkThatIsCutAgainAndAgain(t *testing.T) {
 	require.NoError(t, err)
 	require.EqualValues(t, 200, st.Pending)
 
-	impatient, err := remote.Dial(ctx, link.Addr().String(), remote.DialConfig{Config: remote.Config{Token: secret, Logger: quiet}})
+	impatient, err := remote.Dial(ctx, link.Addr().String(), conntest.WithoutRedis(t, connection.Config{Logger: quiet}), remote.DialConfig{Config: remote.Config{Token: secret}})
 	require.NoError(t, err)
 	t.Cleanup(impatient.Close)
 	link.dead.Store(true)

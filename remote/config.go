@@ -11,7 +11,6 @@ import (
 
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/internal/argument"
-	"github.com/wakebell/wakebell/internal/usercode"
 	"github.com/wakebell/wakebell/remote/internal/access"
 	"github.com/wakebell/wakebell/remote/internal/peer"
 	"github.com/wakebell/wakebell/remote/internal/wire"
@@ -120,8 +119,7 @@ type Config struct {
 	// peer has to connect first.
 	Peers []string
 
-	// Logger logs the Server's or Client's events. Nil: slog.Default().
-	Logger *slog.Logger
+	logger *slog.Logger // of the Connection
 }
 
 // Allow permits peers to send messages of certain types to an actor.
@@ -141,7 +139,6 @@ func (c Config) withDefaults() Config {
 	if c.MaxConnections == 0 {
 		c.MaxConnections = DefaultMaxConnections
 	}
-	c.Logger = usercode.Logger(c.Logger)
 	if c.Token == "" && len(c.Tokens) == 1 {
 		for token := range c.Tokens {
 			c.Token = token
@@ -211,7 +208,7 @@ func (c Config) settings() peer.Settings {
 		Tokens: c.Tokens, TokenCertificates: c.TokenCertificates, Token: c.Token,
 		MaxMessage: c.MaxMessage, MaxConnections: c.MaxConnections,
 		HandlerOptions: c.HandlerOptions, QueueHandlerOptions: c.QueueHandlerOptions, Operators: c.Operators, Rights: c.Rights,
-		CeleryQueues: c.CeleryQueues, Queues: c.Queues, Peers: c.Peers, Logger: c.Logger,
+		CeleryQueues: c.CeleryQueues, Queues: c.Queues, Peers: c.Peers, Logger: c.logger,
 	}
 	for _, a := range c.Allow {
 		s.Allow = append(s.Allow, peer.AllowedActor(a))

@@ -9,13 +9,15 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/connection"
+	"github.com/wakebell/wakebell/internal/conntest"
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/remote"
 )
 
 func unserved(t testing.TB) *wakebell.System {
 	t.Helper()
-	sys, err := wakebell.New(actorSystem(), redistest.Shared(t), wakebell.Config{Logger: quiet})
+	sys, err := wakebell.New(actorSystem(), conntest.New(t, redistest.Shared(t), connection.Config{Logger: quiet}), wakebell.Config{})
 	require.NoError(t, err)
 	return sys
 }
@@ -69,7 +71,7 @@ func TestServeReturnsAnErrorIfItCannotListen(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	defer func() { require.NoError(t, l.Close()) }()
-	_, err = remote.Serve(unserved(t), remote.Config{Address: l.Addr().String(), Logger: quiet})
+	_, err = remote.Serve(unserved(t), remote.Config{Address: l.Addr().String()})
 	require.ErrorContains(t, err, "address already in use")
 }
 
@@ -77,7 +79,7 @@ func TestServeComesBeforeStart(t *testing.T) {
 	t.Parallel()
 	sys := unserved(t)
 	require.NoError(t, sys.Start(t.Context()))
-	_, err := remote.Serve(sys, remote.Config{Logger: quiet})
+	_, err := remote.Serve(sys, remote.Config{})
 	require.ErrorIs(t, err, remote.ErrStarted)
 	require.NoError(t, sys.Stop())
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/connection"
 	"github.com/wakebell/wakebell/internal/embedded"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/queue"
@@ -20,12 +21,16 @@ func Example() {
 	rdb := redis.Client()
 	defer func() { _ = rdb.Close() }()
 	// The node calls Serve before it starts.
-	sys, err := wakebell.New(actorSystem(), rdb, wakebell.Config{Logger: quiet})
+	conn, err := connection.New(rdb, connection.Config{Logger: quiet})
+	if err != nil {
+		log.Fatal(err)
+	}
+	sys, err := wakebell.New(actorSystem(), conn, wakebell.Config{})
 	if err != nil {
 		log.Fatal(err)
 	}
 	tokens := map[string]string{"a-token-of-sixteen-bytes": "billing"}
-	server, err := remote.Serve(sys, remote.Config{Tokens: tokens, Logger: quiet})
+	server, err := remote.Serve(sys, remote.Config{Tokens: tokens})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -38,7 +43,7 @@ func Example() {
 	defer func() { _ = sys.Stop() }()
 
 	// This is another process.
-	c, err := remote.Dial(ctx, server.Address(), remote.DialConfig{Config: remote.Config{Token: "a-token-of-sixteen-bytes"}})
+	c, err := remote.Dial(ctx, server.Address(), nil, remote.DialConfig{Config: remote.Config{Token: "a-token-of-sixteen-bytes"}})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -144,11 +149,15 @@ func served(fn func(ctx context.Context, c *remote.Client)) {
 	defer redis.Close()
 	rdb := redis.Client()
 	defer func() { _ = rdb.Close() }()
-	sys, err := wakebell.New(actorSystem(), rdb, wakebell.Config{Logger: quiet})
+	conn, err := connection.New(rdb, connection.Config{Logger: quiet})
 	if err != nil {
 		log.Fatal(err)
 	}
-	server, err := remote.Serve(sys, remote.Config{Logger: quiet})
+	sys, err := wakebell.New(actorSystem(), conn, wakebell.Config{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	server, err := remote.Serve(sys, remote.Config{})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -159,7 +168,7 @@ func served(fn func(ctx context.Context, c *remote.Client)) {
 		log.Fatal(err)
 	}
 	defer func() { _ = sys.Stop() }()
-	c, err := remote.Dial(ctx, server.Address(), remote.DialConfig{})
+	c, err := remote.Dial(ctx, server.Address(), nil, remote.DialConfig{})
 	if err != nil {
 		log.Fatal(err)
 	}

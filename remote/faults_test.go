@@ -8,6 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/connection"
+	"github.com/wakebell/wakebell/internal/conntest"
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/messages/rpc"
@@ -19,14 +21,15 @@ import (
 func TestErrorsContainNoAddressOfRedis(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	sys, err := wakebell.New(actorSystem(), s.Client(t), wakebell.Config{Logger: quiet, DrainTimeout: -1})
-	require.NoError(t, err)
 	log := &lines{}
-	server, err := remote.Serve(sys, remote.Config{Logger: slog.New(slog.NewTextHandler(log, nil))})
+	logger := slog.New(slog.NewTextHandler(log, nil))
+	sys, err := wakebell.New(actorSystem(), conntest.New(t, s.Client(t), connection.Config{Logger: logger}), wakebell.Config{DrainTimeout: -1})
+	require.NoError(t, err)
+	server, err := remote.Serve(sys, remote.Config{})
 	require.NoError(t, err)
 	require.NoError(t, sys.Start(t.Context()))
 	t.Cleanup(func() { _ = sys.Stop(); server.Stop() })
-	c, err := remote.Dial(t.Context(), server.Address(), remote.DialConfig{Config: remote.Config{Logger: quiet}})
+	c, err := remote.Dial(t.Context(), server.Address(), conntest.WithoutRedis(t, connection.Config{Logger: quiet}), remote.DialConfig{})
 	require.NoError(t, err)
 	t.Cleanup(c.Close)
 	n := &node{System: sys, server: server, address: server.Address(), gateway: sys.Gateway().GetId()}

@@ -10,7 +10,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/connection"
 	"github.com/wakebell/wakebell/gate"
+	"github.com/wakebell/wakebell/internal/conntest"
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/remote"
 )
@@ -22,7 +24,11 @@ const nodeTurnLease = 8 * time.Second
 func beWaiter(address, name string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	c, err := remote.Dial(ctx, address, remote.DialConfig{Config: remote.Config{Token: secret, Logger: quiet}})
+	conn, err := connection.WithoutRedis(connection.Config{Logger: quiet})
+	if err != nil {
+		return err
+	}
+	c, err := remote.Dial(ctx, address, conn, remote.DialConfig{Config: remote.Config{Token: secret}})
 	if err != nil {
 		return err
 	}
@@ -58,8 +64,10 @@ func TestTheNodeOfATurnIsKilled(t *testing.T) {
 		nodes[i] = spawn(t, "node", redisAddr, address)
 		eventually(t, func() bool { return nodes[i].said("ready") == 1 })
 	}
-	c, err := remote.Dial(t.Context(), addresses[0], remote.DialConfig{
-		Config: remote.Config{Token: secret, Logger: quiet}, DeadLink: time.Minute, TurnTTL: time.Hour, // so the lease in Redis decides
+	c, err := remote.Dial(t.Context(), addresses[0], conntest.WithoutRedis(t, connection.Config{Logger: quiet}), remote.DialConfig{
+		Config:   remote.Config{Token: secret},
+		DeadLink: time.Minute,
+		TurnTTL:  time.Hour, // so the lease in Redis decides
 	})
 	require.NoError(t, err)
 	t.Cleanup(c.Close)

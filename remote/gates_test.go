@@ -11,7 +11,9 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/connection"
 	"github.com/wakebell/wakebell/gate"
+	"github.com/wakebell/wakebell/internal/conntest"
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/remote"
@@ -20,8 +22,9 @@ import (
 // dialWithTurns returns a client whose turns outlive their link by ttl.
 func dialWithTurns(t testing.TB, address string, ttl time.Duration) *remote.Client {
 	t.Helper()
-	c, err := remote.Dial(t.Context(), address, remote.DialConfig{
-		Config: remote.Config{Token: secret, Logger: quiet}, TurnTTL: ttl,
+	c, err := remote.Dial(t.Context(), address, conntest.WithoutRedis(t, connection.Config{Logger: quiet}), remote.DialConfig{
+		Config:  remote.Config{Token: secret},
+		TurnTTL: ttl,
 	})
 	require.NoError(t, err)
 	t.Cleanup(c.Close)

@@ -18,6 +18,8 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/connection"
+	"github.com/wakebell/wakebell/internal/conntest"
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/remote"
 )
@@ -84,6 +86,7 @@ type node struct {
 	*wakebell.System
 	server  *remote.Server
 	log     *lines
+	conn    connection.Config // of its Connection, which logs nothing unless it has a Logger
 	address string
 	gateway string // the id of its gateway
 	topic   wakebell.Topic[string]
@@ -93,17 +96,15 @@ type node struct {
 func serve(t testing.TB, cfg remote.Config, handlers ...wakebell.Handler) *node {
 	t.Helper()
 	n := &node{log: &lines{}, topic: wakebell.NewTopic[string](redistest.Name(t))}
-	if cfg.Logger == nil {
-		cfg.Logger = slog.New(slog.NewTextHandler(n.log, nil))
-	}
+	n.conn.Logger = slog.New(slog.NewTextHandler(n.log, nil))
 	return n.start(t, cfg, wakebell.Config{Handlers: handlers})
 }
 
 // start runs the System of a node, and serves it.
 func (n *node) start(t testing.TB, cfg remote.Config, of wakebell.Config) *node {
 	t.Helper()
-	of.Logger, of.DrainTimeout = quiet, -1
-	sys, err := wakebell.New(actorSystem(), redistest.Shared(t), of)
+	of.DrainTimeout = -1
+	sys, err := wakebell.New(actorSystem(), conntest.New(t, redistest.Shared(t), n.conn), of)
 	require.NoError(t, err)
 	n.System = sys
 	n.server, err = remote.Serve(sys, cfg)

@@ -9,6 +9,8 @@ import (
 	"google.golang.org/grpc/health/grpc_health_v1"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/connection"
+	"github.com/wakebell/wakebell/internal/conntest"
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/remote"
 )
@@ -19,8 +21,7 @@ func TestTheHealthServiceFollowsTheSystem(t *testing.T) {
 	const serving, not = grpc_health_v1.HealthCheckResponse_SERVING, grpc_health_v1.HealthCheckResponse_NOT_SERVING
 	topic := wakebell.NewTopic[string](redistest.Name(t))
 	working, finish := make(chan struct{}), make(chan struct{})
-	sys, err := wakebell.New(actorSystem(), redistest.Shared(t), wakebell.Config{
-		Logger: quiet,
+	sys, err := wakebell.New(actorSystem(), conntest.New(t, redistest.Shared(t), connection.Config{Logger: quiet}), wakebell.Config{
 		Handlers: []wakebell.Handler{wakebell.Handle(topic, func(context.Context, wakebell.Timer[string]) error {
 			close(working)
 			<-finish
@@ -28,7 +29,7 @@ func TestTheHealthServiceFollowsTheSystem(t *testing.T) {
 		})},
 	})
 	require.NoError(t, err)
-	server, err := remote.Serve(sys, remote.Config{Logger: quiet})
+	server, err := remote.Serve(sys, remote.Config{})
 	require.NoError(t, err)
 	n := &node{System: sys, server: server, address: server.Address(), topic: topic}
 	t.Cleanup(server.Stop)
@@ -112,9 +113,9 @@ func (c *changes) become(t *testing.T, want grpc_health_v1.HealthCheckResponse_S
 func TestTheHealthServiceFollowsRedis(t *testing.T) {
 	t.Parallel()
 	redis := redistest.Start(t)
-	sys, err := wakebell.New(actorSystem(), redis.Client(t), wakebell.Config{Logger: quiet})
+	sys, err := wakebell.New(actorSystem(), conntest.New(t, redis.Client(t), connection.Config{Logger: quiet}), wakebell.Config{})
 	require.NoError(t, err)
-	server, err := remote.Serve(sys, remote.Config{Logger: quiet})
+	server, err := remote.Serve(sys, remote.Config{})
 	require.NoError(t, err)
 	require.NoError(t, sys.Start(t.Context()))
 	t.Cleanup(func() {

@@ -11,6 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/connection"
+	"github.com/wakebell/wakebell/internal/conntest"
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/remote"
@@ -55,7 +57,7 @@ func TestHoardedLeasesAreBoundedForAPrincipal(t *testing.T) { //nolint:parallelt
 		})
 	}
 	eventually(t, func() bool { return held.Load() > int64(limits.Leases.Principal)*3/4 })
-	honest, err := remote.Dial(t.Context(), n.server.Address(), remote.DialConfig{Config: remote.Config{Token: otherSecret, Logger: quiet}, DeadLink: time.Minute})
+	honest, err := remote.Dial(t.Context(), n.server.Address(), conntest.WithoutRedis(t, connection.Config{Logger: quiet}), remote.DialConfig{Config: remote.Config{Token: otherSecret}, DeadLink: time.Minute})
 	require.NoError(t, err)
 	t.Cleanup(honest.Close)
 	handled := make(chan string, 10)

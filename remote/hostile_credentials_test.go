@@ -9,6 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/connection"
+	"github.com/wakebell/wakebell/internal/conntest"
 	"github.com/wakebell/wakebell/remote"
 )
 
@@ -60,9 +62,8 @@ func TestErrorsOfALinkNameTheNode(t *testing.T) {
 		"an unknown token":  {plainNode, remote.DialConfig{Config: remote.Config{Token: "an-unknown-token"}, DeadLink: minute}, remote.ErrDenied, "the token is not known"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c.cfg.Logger = quiet
 			began := time.Now()
-			_, err := remote.Dial(t.Context(), c.node.server.Address(), c.cfg)
+			_, err := remote.Dial(t.Context(), c.node.server.Address(), conntest.WithoutRedis(t, connection.Config{}), c.cfg)
 			require.ErrorIs(t, err, c.is)
 			require.ErrorContains(t, err, "node "+c.node.server.Address()+": ")
 			require.ErrorContains(t, err, c.says)
@@ -71,7 +72,7 @@ func TestErrorsOfALinkNameTheNode(t *testing.T) {
 		})
 	}
 	address := deadAddress(t)
-	_, err := remote.Dial(t.Context(), address, remote.DialConfig{Config: remote.Config{Logger: quiet}, DeadLink: 2 * time.Second})
+	_, err := remote.Dial(t.Context(), address, conntest.WithoutRedis(t, connection.Config{Logger: quiet}), remote.DialConfig{DeadLink: 2 * time.Second})
 	require.ErrorIs(t, err, wakebell.ErrUnavailable)
 	require.EqualError(t, err, "node "+address+": dial: connect: connection refused")
 	eventually(t, func() bool { return len(encryptedNode.log.with("the TLS handshake failed")) == 1 })

@@ -63,7 +63,7 @@ func (b *besieged) honest() {
 	b.t.Helper()
 	ctx, cancel := context.WithTimeout(b.t.Context(), promptly)
 	defer cancel()
-	c, err := remote.Dial(ctx, b.server.Address(), remote.DialConfig{Config: remote.Config{Token: secret, Logger: quiet}, DeadLink: promptly})
+	c, err := remote.Dial(ctx, b.server.Address(), nil, remote.DialConfig{Config: remote.Config{Token: secret}, DeadLink: promptly})
 	require.NoError(b.t, err)
 	defer c.Close()
 	for range 20 {

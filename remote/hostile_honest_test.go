@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/connection"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/remote"
 )
@@ -42,7 +43,11 @@ func beHonest(address, name string) error {
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		cancel()
 	}()
-	c, err := remote.Dial(ctx, address, remote.DialConfig{Config: remote.Config{Token: secret, Logger: quiet}, DeadLink: time.Minute})
+	conn, err := connection.WithoutRedis(connection.Config{Logger: quiet})
+	if err != nil {
+		return err
+	}
+	c, err := remote.Dial(ctx, address, conn, remote.DialConfig{Config: remote.Config{Token: secret}, DeadLink: time.Minute})
 	if err != nil {
 		return err
 	}

@@ -22,6 +22,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/connection"
+	"github.com/wakebell/wakebell/internal/conntest"
 	"github.com/wakebell/wakebell/internal/memorylimit"
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/remote"
@@ -51,13 +53,15 @@ func beAttacked(redisAddr string) error {
 	actors := actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger {
 		return slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	}))
-	sys, err := wakebell.New(actors, redis.NewClient(&redis.Options{Addr: redisAddr}), wakebell.Config{Logger: log, DrainTimeout: -1})
+	conn, err := connection.New(redis.NewClient(&redis.Options{Addr: redisAddr}), connection.Config{Logger: log})
 	if err != nil {
 		return err
 	}
-	cfg := withMallory()
-	cfg.Logger = log
-	server, err := remote.Serve(sys, cfg)
+	sys, err := wakebell.New(actors, conn, wakebell.Config{DrainTimeout: -1})
+	if err != nil {
+		return err
+	}
+	server, err := remote.Serve(sys, withMallory())
 	if err != nil {
 		return err
 	}
@@ -107,7 +111,7 @@ type attackedNode struct {
 // serveElsewhere starts a node in a separate process until the end of the test.
 func serveElsewhere(t *testing.T) *attackedNode {
 	t.Helper()
-	sys, err := wakebell.New(actorSystem(), redistest.Shared(t), wakebell.Config{Logger: quiet})
+	sys, err := wakebell.New(actorSystem(), conntest.New(t, redistest.Shared(t), connection.Config{Logger: quiet}), wakebell.Config{})
 	require.NoError(t, err)
 	n := &attackedNode{&node{System: sys, topic: wakebell.NewTopic[string](redistest.Name(t))}, assist(t, "attacked", redistest.SharedAddr(t))}
 	var who introduction

@@ -8,13 +8,16 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/connection"
+	"github.com/wakebell/wakebell/internal/conntest"
 	"github.com/wakebell/wakebell/remote"
 )
 
 func dialAs(t testing.TB, n *node, token string) *remote.Client {
 	t.Helper()
-	c, err := remote.Dial(t.Context(), n.address, remote.DialConfig{
-		Config: remote.Config{Token: token, Logger: quiet}, DeadLink: time.Minute, // so that no stall makes it dead
+	c, err := remote.Dial(t.Context(), n.address, conntest.WithoutRedis(t, connection.Config{Logger: quiet}), remote.DialConfig{
+		Config:   remote.Config{Token: token},
+		DeadLink: time.Minute, // so that no stall makes it dead
 	})
 	require.NoError(t, err)
 	t.Cleanup(c.Close)

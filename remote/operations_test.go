@@ -17,6 +17,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/connection"
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/remote"
@@ -79,10 +80,8 @@ func collect[T any](t testing.TB, all func(func(T, error) bool)) (items []T) {
 // prefixed returns a node with a prefix.
 func prefixed(t testing.TB, handlers ...wakebell.Handler) *node {
 	t.Helper()
-	n := &node{log: &lines{}, topic: wakebell.NewTopic[string]("orders")}
-	cfg := withToken()
-	cfg.Logger = quiet
-	return n.start(t, cfg, wakebell.Config{Prefix: redistest.Name(t) + ":", Handlers: handlers})
+	n := &node{log: &lines{}, topic: wakebell.NewTopic[string]("orders"), conn: connection.Config{Prefix: redistest.Name(t) + ":"}}
+	return n.start(t, withToken(), wakebell.Config{Handlers: handlers})
 }
 
 // The same operations on a local Client and over the network have the same results.

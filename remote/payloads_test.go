@@ -9,6 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/connection"
+	"github.com/wakebell/wakebell/internal/conntest"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/payload"
 	"github.com/wakebell/wakebell/queue"
@@ -25,8 +27,9 @@ func TestPayloadsAreEncryptedFromClientToSubscriber(t *testing.T) {
 		return &payload.Chain{RequireEncryption: true, Codecs: []payload.Codec{payload.Compress(50), payload.Encrypt(key)}}
 	}
 	connect := func(p *payload.Chain) *remote.Client {
-		c, err := remote.Dial(t.Context(), n.server.Address(), remote.DialConfig{
-			Config: remote.Config{Token: secret, Logger: quiet}, DeadLink: time.Minute, Payloads: p,
+		c, err := remote.Dial(t.Context(), n.server.Address(), conntest.WithoutRedis(t, connection.Config{Logger: quiet, Payloads: p}), remote.DialConfig{
+			Config:   remote.Config{Token: secret},
+			DeadLink: time.Minute,
 		})
 		require.NoError(t, err)
 		t.Cleanup(c.Close)

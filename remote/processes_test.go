@@ -22,7 +22,9 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/connection"
 	"github.com/wakebell/wakebell/gate"
+	"github.com/wakebell/wakebell/internal/conntest"
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/remote"
@@ -67,14 +69,18 @@ func init() {
 // beNode serves a System until it is killed.
 func beNode(redisAddr, address string) error {
 	rdb := redis.NewClient(&redis.Options{Addr: redisAddr})
-	sys, err := wakebell.New(actorSystem(), rdb, wakebell.Config{
-		Logger: quiet, Gates: gate.Config{LeaseTTL: nodeTurnLease, Logger: quiet},
+	conn, err := connection.New(rdb, connection.Config{Logger: quiet})
+	if err != nil {
+		return err
+	}
+	sys, err := wakebell.New(actorSystem(), conn, wakebell.Config{
+		Gates: gate.Config{LeaseTTL: nodeTurnLease},
 	})
 	if err != nil {
 		return err
 	}
 	cfg := withToken()
-	cfg.Address, cfg.Logger = address, quiet
+	cfg.Address = address
 	cfg.HandlerOptions = []wakebell.HandlerOption{wakebell.LeaseTTL(2 * time.Second)}
 	fmt.Println("ready")
 	return remote.Run(context.Background(), sys, cfg)
@@ -256,8 +262,9 @@ func TestTheServingNodeIsKilled(t *testing.T) {
 	address := deadAddress(t)
 	first := spawn(t, "node", redisAddr, address)
 	eventually(t, func() bool { return first.said("ready") == 1 })
-	c, err := remote.Dial(t.Context(), address, remote.DialConfig{
-		Config: remote.Config{Token: secret, Logger: quiet}, DeadLink: time.Minute,
+	c, err := remote.Dial(t.Context(), address, conntest.WithoutRedis(t, connection.Config{Logger: quiet}), remote.DialConfig{
+		Config:   remote.Config{Token: secret},
+		DeadLink: time.Minute,
 	})
 	require.NoError(t, err)
 	t.Cleanup(c.Close)

@@ -35,7 +35,6 @@ func keeping(t testing.TB, as string) wakebell.Config {
 func keeper(t testing.TB, cfg remote.Config, of wakebell.Config) *node {
 	t.Helper()
 	n := &node{log: &lines{}, topic: wakebell.NewTopic[string](redistest.Name(t))}
-	cfg.Logger = quiet
 	return n.start(t, cfg, of)
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/connection"
 	"github.com/wakebell/wakebell/internal/gatewayconv"
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/messages"
@@ -79,8 +80,8 @@ func TestPeersOfAPrefix(t *testing.T) {
 	t.Parallel()
 	name := redistest.Name(t)
 	start := func(prefix string) *node {
-		n := &node{log: &lines{}, topic: wakebell.NewTopic[string](name)}
-		return n.start(t, withToken(), wakebell.Config{Prefix: prefix, Keys: wakebelltype.Keys{Beat: name + ":"}})
+		n := &node{log: &lines{}, topic: wakebell.NewTopic[string](name), conn: connection.Config{Prefix: prefix, Keys: wakebelltype.Keys{Beat: name + ":"}}}
+		return n.start(t, withToken(), wakebell.Config{})
 	}
 	billing, mail := start("billing-"), start("mail-")
 	r := billing.topic.Recurring("r", recurring.Rule{Every: time.Hour}, "x")

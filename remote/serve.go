@@ -41,6 +41,7 @@ func Serve(sys *wakebell.System, cfg Config) (*Server, error) {
 		return nil, ErrStarted
 	}
 	cfg = cfg.withDefaults()
+	cfg.logger = sys.Connection().Config().Logger
 	if err := cfg.validate(); err != nil {
 		return nil, fmt.Errorf("serve: %w", err)
 	}

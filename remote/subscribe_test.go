@@ -12,6 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/connection"
+	"github.com/wakebell/wakebell/internal/conntest"
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/remote"
@@ -317,7 +319,7 @@ func TestSubscribersLeaveASystemThatHasStopped(t *testing.T) {
 // A node listens before it starts: a subscriber tries again until it has.
 func TestSubscribersWaitForTheStartOfANode(t *testing.T) {
 	t.Parallel()
-	sys, err := wakebell.New(actorSystem(), redistest.Shared(t), wakebell.Config{Logger: quiet, DrainTimeout: -1})
+	sys, err := wakebell.New(actorSystem(), conntest.New(t, redistest.Shared(t), connection.Config{Logger: quiet}), wakebell.Config{DrainTimeout: -1})
 	require.NoError(t, err)
 	server, err := remote.Serve(sys, withToken())
 	require.NoError(t, err)

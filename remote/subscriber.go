@@ -68,7 +68,7 @@ func (c *Client) Subscribe(ctx context.Context, s Subscription, handle func(cont
 		s.Topic = s.Queue.Name
 	}
 	t := &subscriber{
-		link: c.link, tracer: c.cfg.edge.Tracer.Consumer(), of: s, handle: handle, chain: c.cfg.Payloads, running: map[uint64]*runningLease{}, crashed: map[uint64]time.Time{},
+		link: c.link, tracer: c.cfg.edge.Tracer.Consumer(), of: s, handle: handle, chain: c.cfg.chain, running: map[uint64]*runningLease{}, crashed: map[uint64]time.Time{},
 		wake: make(chan struct{}, 1), failed: make(chan error, 1),
 		feed: make(chan leaseJob), began: time.Now(),
 	}
@@ -200,7 +200,7 @@ func (t *subscriber) suspend(why string) {
 	t.suspended = true
 	t.mu.Unlock()
 	if !known {
-		t.link.cfg.Logger.Warn("a subscription has lost its right; asking for it again", "topic", t.of.Topic, "subscriber", t.of.Name, "err", why)
+		t.link.cfg.logger.Warn("a subscription has lost its right; asking for it again", "topic", t.of.Topic, "subscriber", t.of.Name, "err", why)
 	}
 }
 
@@ -211,7 +211,7 @@ func (t *subscriber) resumed() {
 	t.subscribed, t.suspended = true, false
 	t.mu.Unlock()
 	if was {
-		t.link.cfg.Logger.Info("a subscription has its right again", "topic", t.of.Topic, "subscriber", t.of.Name)
+		t.link.cfg.logger.Info("a subscription has its right again", "topic", t.of.Topic, "subscriber", t.of.Name)
 	}
 }
 

@@ -28,7 +28,7 @@ func (t *subscriber) leases(m *messages.Leases) {
 // late logs a lease that is not handled because it expired on the way. The node
 // delivers the timer again.
 func (t *subscriber) late(l *messages.Lease) {
-	t.link.cfg.Logger.Debug("a lease arrived after its end", "topic", t.of.Topic, "id", l.GetId(),
+	t.link.cfg.logger.Debug("a lease arrived after its end", "topic", t.of.Topic, "id", l.GetId(),
 		"attempt", l.GetAttempt(), "activation", l.GetActivation().AsTime(), "delivered", l.GetDelivered().AsTime())
 }
 
@@ -66,7 +66,7 @@ func (t *subscriber) Serve(ctx context.Context, l *messages.Lease) {
 	defer func() {
 		if reason := recover(); reason != nil {
 			t.crash(l.GetDelivery())
-			t.link.cfg.Logger.Error("a subscriber's handler panicked", "topic", t.of.Topic, "id", l.GetId(), "panic", fmt.Sprint(reason))
+			t.link.cfg.logger.Error("a subscriber's handler panicked", "topic", t.of.Topic, "id", l.GetId(), "panic", fmt.Sprint(reason))
 		}
 	}()
 	err := t.open(ctx, l)

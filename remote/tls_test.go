@@ -16,6 +16,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/connection"
+	"github.com/wakebell/wakebell/internal/conntest"
 	"github.com/wakebell/wakebell/remote"
 )
 
@@ -73,8 +75,9 @@ func encrypted(pool *x509.CertPool, shown ...tls.Certificate) *tls.Config {
 // dialTLS makes one attempt to connect, with a short deadline.
 func dialTLS(t testing.TB, n *node, token string, cfg *tls.Config) (*remote.Client, error) {
 	t.Helper()
-	c, err := remote.Dial(t.Context(), n.server.Address(), remote.DialConfig{
-		Config: remote.Config{Token: token, TLS: cfg, Logger: quiet}, DeadLink: 500 * time.Millisecond,
+	c, err := remote.Dial(t.Context(), n.server.Address(), conntest.WithoutRedis(t, connection.Config{Logger: quiet}), remote.DialConfig{
+		Config:   remote.Config{Token: token, TLS: cfg},
+		DeadLink: 500 * time.Millisecond,
 	})
 	if err == nil {
 		t.Cleanup(c.Close)

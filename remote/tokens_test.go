@@ -7,6 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/connection"
+	"github.com/wakebell/wakebell/internal/conntest"
 	"github.com/wakebell/wakebell/remote"
 )
 
@@ -15,8 +17,9 @@ func TestTokensAreReplacedWhileItServes(t *testing.T) {
 	n := serve(t, withToken())
 	const next = "another-secret-of-bytes"
 	with := func(token string) error {
-		c, err := remote.Dial(t.Context(), n.server.Address(), remote.DialConfig{
-			Config: remote.Config{Token: token, Logger: quiet}, DeadLink: time.Minute,
+		c, err := remote.Dial(t.Context(), n.server.Address(), conntest.WithoutRedis(t, connection.Config{Logger: quiet}), remote.DialConfig{
+			Config:   remote.Config{Token: token},
+			DeadLink: time.Minute,
 		})
 		if err == nil {
 			t.Cleanup(c.Close)

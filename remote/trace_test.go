@@ -15,6 +15,8 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/connection"
+	"github.com/wakebell/wakebell/internal/conntest"
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/queue"
@@ -44,10 +46,10 @@ func memory(t *testing.T) (*sdk.TracerProvider, func(name string) tracetest.Span
 	}
 }
 
-func dialWith(t *testing.T, n *node, cfg remote.DialConfig) *remote.Client {
+func dialWith(t *testing.T, n *node, cfg connection.Config) *remote.Client {
 	t.Helper()
-	cfg.Logger, cfg.DeadLink = quiet, time.Minute // so that a stall does not end the link
-	c, err := remote.Dial(t.Context(), n.address, cfg)
+	// A stall must not end the link.
+	c, err := remote.Dial(t.Context(), n.address, conntest.WithoutRedis(t, cfg), remote.DialConfig{DeadLink: time.Minute})
 	require.NoError(t, err)
 	t.Cleanup(c.Close)
 	return c
@@ -59,9 +61,9 @@ func TestATraceCrossesTheNetwork(t *testing.T) {
 	t.Parallel()
 	atNode, nodeSpan := memory(t)
 	atClient, clientSpan := memory(t)
-	n := &node{log: &lines{}, topic: wakebell.NewTopic[string](redistest.Name(t))}
-	n.start(t, remote.Config{Logger: quiet}, wakebell.Config{TracerProvider: atNode})
-	c := dialWith(t, n, remote.DialConfig{TracerProvider: atClient})
+	n := &node{log: &lines{}, topic: wakebell.NewTopic[string](redistest.Name(t)), conn: connection.Config{TracerProvider: atNode}}
+	n.start(t, remote.Config{}, wakebell.Config{})
+	c := dialWith(t, n, connection.Config{TracerProvider: atClient})
 
 	ctx, request := atClient.Tracer("test").Start(t.Context(), "POST /orders")
 	_, err := n.topic.Schedule(ctx, c, "hello", wakebell.ID("a"))
@@ -97,8 +99,7 @@ func TestATraceFromARequestToASubscriberDaysLater(t *testing.T) {
 	var payload string
 	var failed error // of the request
 	var w *wakebelltest.World
-	wakebelltest.Run(t, wakebell.Config{
-		TracerProvider: provider,
+	wakebelltest.RunWith(t, connection.Config{TracerProvider: provider}, wakebell.Config{
 		Handlers: []wakebell.Handler{wakebell.Handle(first, func(ctx context.Context, timer wakebell.Timer[string]) error {
 			_, err := second.Schedule(ctx, w.Client(), timer.Body, wakebell.ID("a"))
 			return err
@@ -115,8 +116,8 @@ func TestATraceFromARequestToASubscriberDaysLater(t *testing.T) {
 		payload = w.Redis().HGet(t.Context(), "timers_payloads:second", "a").Val()
 	})
 
-	n := serve(t, remote.Config{Logger: quiet})
-	c, rdb := dialWith(t, n, remote.DialConfig{TracerProvider: provider}), redistest.Shared(t)
+	n := serve(t, remote.Config{})
+	c, rdb := dialWith(t, n, connection.Config{TracerProvider: provider}), redistest.Shared(t)
 	require.NoError(t, rdb.HSet(t.Context(), "timers_payloads:"+n.topic.Name(), "a", payload).Err())
 	require.NoError(t, rdb.ZAdd(t.Context(), "timers_timeline:"+n.topic.Name(), redis.Z{Score: 1, Member: "a"}).Err())
 	subscribe(t, c, remote.Subscription{Topic: n.topic.Name(), Name: "s"}, func(context.Context, *messages.Lease) error { return nil })
@@ -134,8 +135,8 @@ func TestATraceFromARequestToASubscriberDaysLater(t *testing.T) {
 func TestASubscriberLinksToTheScheduleIfTheNodeMakesNoSpan(t *testing.T) {
 	t.Parallel()
 	provider, span := memory(t)
-	n := serve(t, remote.Config{Logger: quiet})
-	c := dialWith(t, n, remote.DialConfig{TracerProvider: provider})
+	n := serve(t, remote.Config{})
+	c := dialWith(t, n, connection.Config{TracerProvider: provider})
 	q := queue.New[string](redistest.Name(t) + ".queue")
 	_, err := q.Publish(t.Context(), c.Queues(), "hello")
 	require.NoError(t, err)
@@ -164,9 +165,12 @@ func sealed(calls *byte) wakebelltype.ScheduleMiddleware {
 func TestScheduleMiddlewareRunsInTheProcessOfTheClient(t *testing.T) {
 	t.Parallel()
 	var here, there byte
-	n := &node{log: &lines{}, topic: wakebell.NewTopic[string](redistest.Name(t))}
-	n.start(t, remote.Config{Logger: quiet}, wakebell.Config{ScheduleMiddleware: []wakebelltype.ScheduleMiddleware{sealed(&there)}})
-	c := dialWith(t, n, remote.DialConfig{ScheduleMiddleware: []wakebelltype.ScheduleMiddleware{sealed(&here)}})
+	n := &node{
+		log: &lines{}, topic: wakebell.NewTopic[string](redistest.Name(t)),
+		conn: connection.Config{ScheduleMiddleware: []wakebelltype.ScheduleMiddleware{sealed(&there)}},
+	}
+	n.start(t, remote.Config{}, wakebell.Config{})
+	c := dialWith(t, n, connection.Config{ScheduleMiddleware: []wakebelltype.ScheduleMiddleware{sealed(&here)}})
 	stored := func(id string) (string, map[string]string) {
 		_, content, err := n.Client().Get(t.Context(), n.topic.Name(), id)
 		require.NoError(t, err)

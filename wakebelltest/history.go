@@ -189,7 +189,7 @@ func (h *history) begin(n *Node, m wakebell.Meta) *record {
 	defer h.mu.Unlock()
 	for _, rec := range slices.Backward(h.all) {
 		if rec.node == n && rec.ID == m.ID && rec.Attempt == m.Attempt && rec.claimed.Equal(m.Delivered) && !rec.begun &&
-			n.cfg.Prefix+rec.Topic == m.Topic {
+			n.conn.Prefix+rec.Topic == m.Topic {
 			rec.begun = true
 			rec.Content = wakebell.Content{
 				CorrelationID: m.CorrelationID, ContentType: m.ContentType, ReplyTo: m.ReplyTo, Headers: m.Headers, Body: m.Raw,

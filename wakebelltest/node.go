@@ -12,15 +12,17 @@ import (
 
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/actors/poller"
+	"github.com/wakebell/wakebell/connection"
 	"github.com/wakebell/wakebell/internal/sharding"
 	"github.com/wakebell/wakebell/internal/testhook"
 )
 
 // Node is a System in a World, with its own ActorSystem. Starting it again after
-// Stop or Crash makes a new System with the same Config.
+// Stop or Crash makes a new System with the same configuration.
 type Node struct {
 	world   *World
 	number  int // from 1
+	conn    connection.Config
 	cfg     wakebell.Config
 	running bool
 
@@ -32,10 +34,17 @@ type Node struct {
 // Start adds a node to the World and starts it.
 func (w *World) Start(cfg wakebell.Config) *Node {
 	w.t.Helper()
-	if cfg.Logger == nil {
-		cfg.Logger = w.logger
+	return w.StartWith(w.conn, cfg)
+}
+
+// StartWith is Start for a node whose Connection has this configuration, in place of that
+// of RunWith or NewWith.
+func (w *World) StartWith(conn connection.Config, cfg wakebell.Config) *Node {
+	w.t.Helper()
+	if conn.Logger == nil {
+		conn.Logger = w.conn.Logger
 	}
-	n := &Node{world: w, number: len(w.nodes) + 1, cfg: cfg}
+	n := &Node{world: w, number: len(w.nodes) + 1, conn: conn, cfg: cfg}
 	w.nodes = append(w.nodes, n)
 	n.Start()
 	return n
@@ -75,7 +84,11 @@ func (n *Node) Start() {
 	}
 	cfg := n.cfg
 	cfg.Middleware = append([]wakebell.Middleware{w.history.middleware(n)}, cfg.Middleware...)
-	system, err := wakebell.New(newActorSystem(cfg.Logger), w.rdb, cfg)
+	conn, err := connection.New(w.rdb, n.conn)
+	if err != nil {
+		w.t.Fatalf("wakebelltest: node %d: %v", n.number, err)
+	}
+	system, err := wakebell.New(newActorSystem(n.conn.Logger), conn, cfg)
 	if err != nil {
 		w.t.Fatalf("wakebelltest: node %d: %v", n.number, err)
 	}
@@ -142,7 +155,7 @@ func (n *Node) wire(source poller.Source) poller.Source {
 	if !slices.Contains(n.topics, full) {
 		n.topics = append(n.topics, full)
 	}
-	return &wire{Source: source, node: n, topic: strings.TrimPrefix(full, n.cfg.Prefix)}
+	return &wire{Source: source, node: n, topic: strings.TrimPrefix(full, n.conn.Prefix)}
 }
 
 // behind reports whether a timer is due that the node may claim.
@@ -151,7 +164,7 @@ func (n *Node) behind() bool {
 	topics, system := slices.Clone(n.topics), n.system
 	n.mu.Unlock()
 	for _, full := range topics {
-		topic := strings.TrimPrefix(full, n.cfg.Prefix)
+		topic := strings.TrimPrefix(full, n.conn.Prefix)
 		stats, err := system.Client().Stats(n.world.background(), topic)
 		if err == nil && stats.Due > 0 && !stats.Paused {
 			return true

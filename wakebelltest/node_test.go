@@ -10,6 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/connection"
+	"github.com/wakebell/wakebell/internal/conntest"
 	"github.com/wakebell/wakebell/wakebelltest"
 )
 
@@ -115,7 +117,7 @@ func TestSeveralNodesShareTheTimers(t *testing.T) {
 func TestTopicsAddedLaterAreRecorded(t *testing.T) {
 	t.Parallel()
 	wakebelltest.Run(t, wakebell.Config{}, func(t *testing.T, w *wakebelltest.World) {
-		n := w.Start(wakebell.Config{Prefix: "eu:"})
+		n := w.StartWith(connection.Config{Prefix: "eu:"}, wakebell.Config{})
 		require.NoError(t, n.System().Add(t.Context(), wakebell.Handle(notes, acks)))
 		_, err := notes.Schedule(t.Context(), n.System().Client(), "x", wakebell.ID("a"), wakebell.In(time.Hour))
 		require.NoError(t, err)
@@ -147,7 +149,7 @@ func TestASystemOfTheCodeUnderTest(t *testing.T) {
 	wakebelltest.Run(t, wakebell.Config{}, func(t *testing.T, w *wakebelltest.World) {
 		var at time.Time
 		cfg := handling(func(context.Context, wakebell.Timer[string]) error { at = time.Now(); return nil })
-		sys, err := wakebell.New(actor.NewActorSystem(), w.Redis(), cfg)
+		sys, err := wakebell.New(actor.NewActorSystem(), conntest.New(t, w.Redis(), connection.Config{}), cfg)
 		require.NoError(t, err)
 		require.NoError(t, sys.Start(t.Context()))
 		t.Cleanup(func() { require.NoError(t, sys.Stop()) })
@@ -212,7 +214,7 @@ func TestMistakesFailTheTest(t *testing.T) {
 			cfg.DrainTimeout = 1000 * time.Hour
 			wakebelltest.New(t, cfg)
 		},
-		"PayloadLimit": func(t *spy) { wakebelltest.New(t, wakebell.Config{PayloadLimit: -1}) },
+		"PayloadLimit": func(t *spy) { wakebelltest.NewWith(t, connection.Config{PayloadLimit: -1}, wakebell.Config{}) },
 		"time goes forward only": func(t *spy) {
 			wakebelltest.New(t, wakebell.Config{}).Advance(-time.Second)
 		},

@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/connection"
 	"github.com/wakebell/wakebell/internal/embedded"
 )
 
@@ -22,8 +23,8 @@ type World struct {
 	server  *embedded.Server
 	rdb     *redis.Client
 	client  *wakebell.Client
-	prefix  string // of the client
-	logger  *slog.Logger
+	prefix  string            // of the client
+	conn    connection.Config // of its nodes, unless they have another
 	history *history
 	nodes   []*Node
 }
@@ -38,9 +39,16 @@ type World struct {
 // timers and dead letters.
 func Run(t *testing.T, cfg wakebell.Config, test func(t *testing.T, w *World)) {
 	t.Helper()
+	RunWith(t, connection.Config{}, cfg, test)
+}
+
+// RunWith is Run for a World whose Connections to its Redis have this configuration: its
+// Client, and the nodes of Start. The default of its Logger is the log of the test.
+func RunWith(t *testing.T, conn connection.Config, cfg wakebell.Config, test func(t *testing.T, w *World)) {
+	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		t.Helper()
-		test(t, New(t, cfg))
+		test(t, NewWith(t, conn, cfg))
 	})
 }
 
@@ -48,31 +56,41 @@ func Run(t *testing.T, cfg wakebell.Config, test func(t *testing.T, w *World)) {
 // World ends with t, whose cleanups run in the bubble.
 func New(t testing.TB, cfg wakebell.Config) *World {
 	t.Helper()
+	return NewWith(t, connection.Config{}, cfg)
+}
+
+// NewWith returns a World as RunWith makes it, in the synctest bubble of the caller.
+func NewWith(t testing.TB, conn connection.Config, cfg wakebell.Config) *World {
+	t.Helper()
 	inBubble(t)
-	logger := cfg.Logger
-	if logger == nil {
-		logger = slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))
+	if conn.Logger == nil {
+		conn.Logger = slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))
 	}
 	server := embedded.Start()
 	rdb := server.Client()
-	client, err := wakebell.NewClient(rdb, wakebell.ClientConfig{
-		Keys: cfg.Keys, Prefix: cfg.Prefix, PayloadLimit: cfg.PayloadLimit, NoCounts: cfg.NoCounts, Audit: cfg.Audit, Logger: logger,
-		ScheduleMiddleware: cfg.ScheduleMiddleware, Payloads: cfg.Payloads, TracerProvider: cfg.TracerProvider, Propagator: cfg.Propagator,
-	})
+	client, err := newClient(rdb, conn)
 	if err != nil {
 		_ = rdb.Close() // it was never used
 		server.Close()
 		t.Fatalf("wakebelltest: %v", err)
 	}
 	w := &World{
-		t: t, began: time.Now(), logger: logger, history: newHistory(),
-		server: server, rdb: rdb, client: client, prefix: cfg.Prefix,
+		t: t, began: time.Now(), conn: conn, history: newHistory(),
+		server: server, rdb: rdb, client: client, prefix: conn.Prefix,
 	}
 	t.Cleanup(w.end)
 	if len(cfg.Handlers) > 0 || cfg.Reminders != nil {
 		w.Start(cfg)
 	}
 	return w
+}
+
+func newClient(rdb *redis.Client, cfg connection.Config) (*wakebell.Client, error) {
+	conn, err := connection.New(rdb, cfg)
+	if err != nil {
+		return nil, err
+	}
+	return wakebell.NewClient(conn)
 }
 
 // inBubble fails a test outside of a bubble, because it would wait in real time.
@@ -86,8 +104,8 @@ func inBubble(t testing.TB) {
 	synctest.Wait()
 }
 
-// Client returns a client of the World's Redis, with the keys, prefix and payload
-// limit of the Config of Run or New.
+// Client returns a client of the World's Redis. Its Connection has the configuration of
+// RunWith or NewWith.
 func (w *World) Client() *wakebell.Client { return w.client }
 
 // Redis returns the World's connection to its Redis, for code that makes its own

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/connection"
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/wakebelltest"
 )
@@ -212,7 +213,7 @@ func TestATimerThatIsDueAgainAtOnce(t *testing.T) {
 
 func TestClientOnly(t *testing.T) {
 	t.Parallel()
-	wakebelltest.Run(t, wakebell.Config{Prefix: "eu:"}, func(t *testing.T, w *wakebelltest.World) {
+	wakebelltest.RunWith(t, connection.Config{Prefix: "eu:"}, wakebell.Config{}, func(t *testing.T, w *wakebelltest.World) {
 		require.Empty(t, w.Nodes())
 		scheduled, err := w.Client().Schedule(t.Context(), invoices.Draft(invoice{Number: "42"},
 			wakebell.ID("inv-42"), wakebell.In(72*time.Hour)))

@@ -12,6 +12,7 @@ package division
 import (
 	"time"
 
+	"github.com/wakebell/wakebell/internal/backoff"
 	"github.com/wakebell/wakebell/internal/rendezvous"
 	"github.com/wakebell/wakebell/messages/exchange"
 )
@@ -134,7 +135,7 @@ func (m *Member) Delay(now time.Time, busy bool) (delay time.Duration, helping b
 		if now.Sub(m.missedAt) > Lease {
 			m.missed = 0
 		}
-		return min(firstDelay<<min(m.rank-1+m.missed, 10), maxDelay), false
+		return backoff.Exponential(firstDelay, m.rank-1+m.missed, maxDelay), false
 	}
 }
 

@@ -58,7 +58,7 @@ type Batch struct {
 // maxBatched bounds the leases that the batches of a topic may have at once.
 const maxBatched = 10_000
 
-// Settings are what of a topic can be changed while it runs. All but
+// Settings are the options that can change while a topic runs. All but
 // MaxLeaseAge and Flow must be above zero.
 type Settings struct {
 	MaxConcurrent int           // handlers running at once

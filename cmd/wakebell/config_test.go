@@ -83,7 +83,7 @@ queues:
 		require.NoError(t, os.Remove(file))
 		require.NoError(t, syscall.Mkfifo(file, 0o600))
 		require.NoError(t, cmd.Process.Signal(syscall.SIGHUP))
-		node.says("is no regular file")
+		node.says("is not a regular file")
 		b.fine("schedule", "-t", b.topic+"-a", "--id", "four")
 		node.says("second four")
 		require.NoError(t, cmd.Process.Signal(syscall.SIGTERM))

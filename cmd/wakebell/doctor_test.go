@@ -8,6 +8,8 @@ import (
 
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/cmd/wakebell/internal/cli"
+	"github.com/wakebell/wakebell/connection"
+	"github.com/wakebell/wakebell/internal/conntest"
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
@@ -89,7 +91,7 @@ func TestDoctorOfACluster(t *testing.T) {
 
 func TestAProgramCanUseTheDoctor(t *testing.T) {
 	b := setup(t)
-	c, err := wakebell.NewClient(b.rdb, wakebell.ClientConfig{Prefix: "p."})
+	c, err := wakebell.NewClient(conntest.New(t, b.rdb, connection.Config{Prefix: "p."}))
 	require.NoError(t, err)
 	findings, err := c.Diagnose(t.Context(), b.topic)
 	require.NoError(t, err)

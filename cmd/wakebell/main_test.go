@@ -20,6 +20,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/connection"
+	"github.com/wakebell/wakebell/internal/conntest"
 	"github.com/wakebell/wakebell/internal/redistest"
 )
 
@@ -58,7 +60,7 @@ func setup(t *testing.T) *bundle {
 
 func (b *bundle) Client() *wakebell.Client {
 	b.t.Helper()
-	c, err := wakebell.NewClient(b.rdb, wakebell.ClientConfig{})
+	c, err := wakebell.NewClient(conntest.New(b.t, b.rdb, connection.Config{}))
 	require.NoError(b.t, err)
 	return c
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/cmd/wakebell/internal/cli"
 	"github.com/wakebell/wakebell/cmd/wakebell/internal/clitest"
+	"github.com/wakebell/wakebell/connection"
 )
 
 // closedPort returns the address of a port at which nothing listens.
@@ -125,7 +126,9 @@ func TestMistakesAreExplained(t *testing.T) {
 // The error of get names the dead letter that the timer has become.
 func TestGetNamesADeadLetter(t *testing.T) {
 	b := setup(t)
-	sys, err := wakebell.New(cli.NewActorSystem(quiet()), b.rdb, wakebell.Config{Logger: quiet(), Handlers: []wakebell.Handler{
+	conn, err := connection.New(b.rdb, connection.Config{Logger: quiet()})
+	require.NoError(t, err)
+	sys, err := wakebell.New(cli.NewActorSystem(quiet()), conn, wakebell.Config{Handlers: []wakebell.Handler{
 		wakebell.Handle(wakebell.NewTopic[[]byte](b.topic), rejects)}})
 	require.NoError(t, err)
 	require.NoError(t, sys.Start(t.Context()))

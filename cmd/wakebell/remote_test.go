@@ -206,7 +206,7 @@ func TestFlagsThatDoNotGoTogether(t *testing.T) {
 func TestANodeServesSubscribers(t *testing.T) {
 	b := setup(t)
 	node := b.start("node", "--listen", "127.0.0.1:0", "--max-attempts", "2", "--retry-initial", "10ms")
-	c, err := remote.Dial(t.Context(), node.listener(), remote.DialConfig{})
+	c, err := remote.Dial(t.Context(), node.listener(), nil, remote.DialConfig{})
 	require.NoError(t, err)
 	t.Cleanup(c.Close)
 	ctx, stop := context.WithCancel(t.Context())

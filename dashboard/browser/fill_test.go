@@ -99,7 +99,7 @@ func (s *site) stayingNode(topics ...string) {
 		cfg.Handlers = append(cfg.Handlers, wakebell.Handle(wakebell.NewTopic[body](topic),
 			func(context.Context, wakebell.Timer[body]) error { return nil }, wakebell.RateLimit(50, time.Second, 50), wakebell.MaxConcurrent(10)))
 	}
-	sys, err := wakebell.New(actor.NewActorSystem(), s.rdb, cfg)
+	sys, err := wakebell.New(actor.NewActorSystem(), s.client.Connection(), cfg)
 	require.NoError(s.t, err)
 	require.NoError(s.t, sys.Start(s.t.Context()))
 	s.t.Cleanup(func() { require.NoError(s.t, sys.Stop()) })
@@ -125,7 +125,7 @@ func (s *site) kill(topic string) {
 
 // node runs a node until the condition holds.
 func (s *site) node(topic string, handle func(context.Context, wakebell.Timer[body]) error, until func() bool) {
-	sys, err := wakebell.New(actor.NewActorSystem(), s.rdb, wakebell.Config{
+	sys, err := wakebell.New(actor.NewActorSystem(), s.client.Connection(), wakebell.Config{
 		Handlers: []wakebell.Handler{wakebell.Handle(wakebell.NewTopic[body](topic), handle)},
 	})
 	require.NoError(s.t, err)

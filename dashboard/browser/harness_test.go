@@ -20,8 +20,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/connection"
 	"github.com/wakebell/wakebell/dashboard"
 	"github.com/wakebell/wakebell/gate"
+	"github.com/wakebell/wakebell/internal/conntest"
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
@@ -47,16 +49,18 @@ func serve(t *testing.T) *site {
 	t.Cleanup(server.Stop)
 	rdb := redis.NewClient(&redis.Options{Addr: server.Addr})
 	t.Cleanup(func() { require.NoError(t, rdb.Close()) })
-	client, err := wakebell.NewClient(rdb, wakebell.ClientConfig{})
+	client, err := wakebell.NewClient(conntest.New(t, rdb, connection.Config{}))
 	require.NoError(t, err)
-	gates, err := gate.New(rdb, gate.Config{})
+	gates, err := gate.New(conntest.New(t, rdb, connection.Config{}), gate.Config{})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, gates.Close()) })
-	d, err := dashboard.New(dashboard.Operators{
+	d, err := dashboard.New(conntest.WithoutRedis(t, connection.Config{Logger: slog.New(slog.DiscardHandler)}), dashboard.Operators{
 		Timers: client, Queues: client.Queues(), Schedules: client.Schedules(), Gates: gates,
 	}, dashboard.Config{
-		Prefix: prefix, Writable: true, QueueNames: []wakebelltype.QueueKeys{{Name: "exports"}},
-		TraceURL: "https://traces.example.com/{trace}", Logger: slog.New(slog.DiscardHandler),
+		Path:       prefix,
+		Writable:   true,
+		QueueNames: []wakebelltype.QueueKeys{{Name: "exports"}},
+		TraceURL:   "https://traces.example.com/{trace}",
 	})
 	require.NoError(t, err)
 	web := httptest.NewServer(d)

@@ -14,6 +14,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/connection"
 	"github.com/wakebell/wakebell/examples/internal/tryout"
 	"github.com/wakebell/wakebell/messages"
 )
@@ -42,7 +43,11 @@ func run(ctx context.Context, rdb *redis.Client, out *log.Logger) error {
 	defer system.Root.Poison(book)
 	printers := actor.PropsFromProducer(func() actor.Actor { return &printer{out: out, printed: done} })
 
-	sys, err := wakebell.New(system, rdb, wakebell.Config{Handlers: []wakebell.Handler{
+	conn, err := connection.New(rdb, connection.Config{})
+	if err != nil {
+		return err
+	}
+	sys, err := wakebell.New(system, conn, wakebell.Config{Handlers: []wakebell.Handler{
 		wakebell.Forward(Entries, wakebell.ToActor(book)),
 		wakebell.Forward(Receipts, wakebell.ToEachActor(printers), wakebell.MaxConcurrent(3)),
 	}})

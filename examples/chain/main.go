@@ -18,6 +18,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/connection"
 	"github.com/wakebell/wakebell/examples/internal/tryout"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
@@ -47,12 +48,16 @@ func main() {
 func run(ctx context.Context, rdb *redis.Client, out *log.Logger) error {
 	ctx, done := context.WithCancel(ctx)
 	defer done()
-	client, err := wakebell.NewClient(rdb, wakebell.ClientConfig{})
+	conn, err := connection.New(rdb, connection.Config{})
+	if err != nil {
+		return err
+	}
+	client, err := wakebell.NewClient(conn)
 	if err != nil {
 		return err
 	}
 	shop := shop{client, out, done}
-	sys, err := wakebell.New(actor.NewActorSystem(), rdb, wakebell.Config{Handlers: []wakebell.Handler{
+	sys, err := wakebell.New(actor.NewActorSystem(), conn, wakebell.Config{Handlers: []wakebell.Handler{
 		wakebell.Handle(Pack, shop.pack),
 		wakebell.Handle(Ship, shop.ship),
 		wakebell.Handle(Thank, shop.thank),

@@ -20,6 +20,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/connection"
 	"github.com/wakebell/wakebell/dashboard"
 	"github.com/wakebell/wakebell/examples/internal/tryout"
 )
@@ -42,16 +43,20 @@ func run(ctx context.Context, rdb *redis.Client, out *log.Logger) error {
 		out.Printf("mail to %s", t.Body)
 		return nil
 	}
-	sys, err := wakebell.New(actor.NewActorSystem(), rdb, wakebell.Config{
+	conn, err := connection.New(rdb, connection.Config{})
+	if err != nil {
+		return err
+	}
+	sys, err := wakebell.New(actor.NewActorSystem(), conn, wakebell.Config{
 		Handlers: []wakebell.Handler{wakebell.Handle(Mails, send)},
 	})
 	if err != nil {
 		return err
 	}
 	client := sys.Client()
-	board, err := dashboard.New(dashboard.Operators{
+	board, err := dashboard.New(nil, dashboard.Operators{
 		Timers: client, Queues: client.Queues(), Schedules: client.Schedules(), Gates: sys.Gates(),
-	}, dashboard.Config{Prefix: "/admin/wakebell", Writable: true, Authorize: authorize})
+	}, dashboard.Config{Path: "/admin/wakebell", Writable: true, Authorize: authorize})
 	if err != nil {
 		return err
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/wakebell/wakebell/connection"
 	"github.com/wakebell/wakebell/examples/internal/tryout"
 	"github.com/wakebell/wakebell/gate"
 )
@@ -52,14 +53,22 @@ func main() {
 	}
 }
 
+// gates are those of a process.
+func gates(rdb *redis.Client) (*gate.Gates, error) {
+	conn, err := connection.New(rdb, connection.Config{Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		return nil, err
+	}
+	return gate.New(conn, gate.Config{LeaseTTL: 500 * time.Millisecond})
+}
+
 func run(ctx context.Context, second *redis.Client, out *log.Logger) error {
 	first := redis.NewClient(second.Options()) // as another process has it
-	cfg := gate.Config{LeaseTTL: 500 * time.Millisecond, Logger: slog.New(slog.DiscardHandler)}
-	here, err := gate.New(first, cfg)
+	here, err := gates(first)
 	if err != nil {
 		return err
 	}
-	there, err := gate.New(second, cfg)
+	there, err := gates(second)
 	if err != nil {
 		return err
 	}

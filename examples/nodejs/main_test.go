@@ -14,6 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/connection"
+	"github.com/wakebell/wakebell/internal/conntest"
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/remote"
 )
@@ -63,7 +65,7 @@ func TestNodeJSWhereItCanBeInstalled(t *testing.T) {
 		return
 	}
 	redis := redistest.Start(t)
-	sys, err := wakebell.New(actor.NewActorSystem(), redis.Client(t), wakebell.Config{})
+	sys, err := wakebell.New(actor.NewActorSystem(), conntest.New(t, redis.Client(t), connection.Config{}), wakebell.Config{})
 	require.NoError(t, err)
 	server, err := remote.Serve(sys, remote.Config{
 		Tokens:         map[string]string{token: "scripts"},

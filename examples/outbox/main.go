@@ -21,6 +21,7 @@ import (
 	_ "modernc.org/sqlite" // yours: any driver for PostgreSQL, MySQL or SQLite
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/connection"
 	"github.com/wakebell/wakebell/examples/internal/tryout"
 	"github.com/wakebell/wakebell/outbox"
 	"github.com/wakebell/wakebell/queue"
@@ -60,7 +61,7 @@ func run(ctx context.Context) error {
 		return err
 	}
 	defer func() { _ = db.Close() }()
-	box, err := outbox.New(outbox.SQLite, outbox.Config{})
+	box, err := outbox.New(nil, outbox.SQLite, outbox.Config{})
 	if err != nil {
 		return err
 	}
@@ -74,7 +75,11 @@ func run(ctx context.Context) error {
 	rdb, done := tryout.Redis() // yours: redis.NewClient(&redis.Options{Addr: "localhost:6379"})
 	defer done()
 	s := &service{db: db, box: box, payWithin: payWithin()}
-	sys, err := wakebell.New(actor.NewActorSystem(), rdb, wakebell.Config{Handlers: []wakebell.Handler{
+	conn, err := connection.New(rdb, connection.Config{})
+	if err != nil {
+		return err
+	}
+	sys, err := wakebell.New(actor.NewActorSystem(), conn, wakebell.Config{Handlers: []wakebell.Handler{
 		wakebell.Handle(Unpaid, s.cancelUnpaid),
 		wakebell.HandleQueue(Mails, func(_ context.Context, m wakebell.Timer[string]) error {
 			fmt.Println("mail:", m.Body)

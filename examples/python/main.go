@@ -16,6 +16,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/connection"
 	"github.com/wakebell/wakebell/examples/internal/tryout"
 )
 
@@ -42,7 +43,11 @@ func main() {
 }
 
 func run(ctx context.Context, rdb *redis.Client, out *log.Logger) error {
-	client, err := wakebell.NewClient(rdb, wakebell.ClientConfig{})
+	conn, err := connection.New(rdb, connection.Config{})
+	if err != nil {
+		return err
+	}
+	client, err := wakebell.NewClient(conn)
 	if err != nil {
 		return err
 	}
@@ -55,7 +60,7 @@ func run(ctx context.Context, rdb *redis.Client, out *log.Logger) error {
 		out.Printf("%s: order %d is %s", t.ID, t.Body.ID, t.Body.Status)
 		return nil
 	}
-	sys, err := wakebell.New(actor.NewActorSystem(), rdb, wakebell.Config{Handlers: []wakebell.Handler{
+	sys, err := wakebell.New(actor.NewActorSystem(), conn, wakebell.Config{Handlers: []wakebell.Handler{
 		// Python sends no hint when it schedules. On an idle topic its timers are
 		// found at most 1.5 times this interval late.
 		wakebell.Handle(Orders, handle, wakebell.MaxPollingInterval(500*time.Millisecond)),

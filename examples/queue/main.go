@@ -14,6 +14,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/connection"
 	"github.com/wakebell/wakebell/examples/internal/tryout"
 	"github.com/wakebell/wakebell/queue"
 )
@@ -51,7 +52,11 @@ func run(ctx context.Context, rdb *redis.Client, out *log.Logger) error {
 		_, err := Welcomes.Publish(ctx, client(rdb).Queues(), "eve")
 		return err
 	}
-	sys, err := wakebell.New(actor.NewActorSystem(), rdb, wakebell.Config{
+	conn, err := connection.New(rdb, connection.Config{})
+	if err != nil {
+		return err
+	}
+	sys, err := wakebell.New(actor.NewActorSystem(), conn, wakebell.Config{
 		Handlers: []wakebell.Handler{wakebell.HandleQueue(Welcomes, greet, wakebell.MaxConcurrent(1))},
 	})
 	if err != nil {
@@ -74,7 +79,11 @@ func run(ctx context.Context, rdb *redis.Client, out *log.Logger) error {
 }
 
 func client(rdb *redis.Client) *wakebell.Client {
-	c, err := wakebell.NewClient(rdb, wakebell.ClientConfig{})
+	conn, err := connection.New(rdb, connection.Config{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	c, err := wakebell.NewClient(conn)
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/connection"
 	"github.com/wakebell/wakebell/examples/internal/tryout"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
@@ -34,7 +35,11 @@ func main() {
 }
 
 func run(ctx context.Context, rdb *redis.Client, out *log.Logger) error {
-	client, err := wakebell.NewClient(rdb, wakebell.ClientConfig{})
+	conn, err := connection.New(rdb, connection.Config{})
+	if err != nil {
+		return err
+	}
+	client, err := wakebell.NewClient(conn)
 	if err != nil {
 		return err
 	}
@@ -85,7 +90,11 @@ func deploy(ctx context.Context, rdb *redis.Client, out *log.Logger, read parse,
 		out.Printf("%s: %.2f, attempt %d", t.ID, price, t.Attempt)
 		return nil
 	}
-	sys, err := wakebell.New(actor.NewActorSystem(), rdb, wakebell.Config{
+	conn, err := connection.New(rdb, connection.Config{})
+	if err != nil {
+		return err
+	}
+	sys, err := wakebell.New(actor.NewActorSystem(), conn, wakebell.Config{
 		Handlers: []wakebell.Handler{wakebell.Handle(Prices, label)},
 	})
 	if err != nil {

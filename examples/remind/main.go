@@ -16,6 +16,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/connection"
 	"github.com/wakebell/wakebell/examples/internal/tryout"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/reminder"
@@ -50,8 +51,11 @@ func run(ctx context.Context, rdb *redis.Client, out *log.Logger) error {
 // live runs a System and the cart in it until do returns.
 func live(ctx context.Context, rdb *redis.Client, c *cart, do func(*actor.RootContext, *actor.PID)) error {
 	system := actor.NewActorSystem()
-	sys, err := wakebell.New(system, rdb, wakebell.Config{
-		// The name of this node stays the same after a restart.
+	conn, err := connection.New(rdb, connection.Config{})
+	if err != nil {
+		return err
+	}
+	sys, err := wakebell.New(system, conn, wakebell.Config{
 		Reminders: &reminder.Config{Node: "shop-1", RetryInitial: 100 * time.Millisecond, RetryLimit: time.Minute},
 	})
 	if err != nil {

@@ -17,6 +17,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/connection"
 	"github.com/wakebell/wakebell/examples/internal/tryout"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
@@ -45,7 +46,11 @@ func main() {
 
 func run(ctx context.Context, rdb *redis.Client, out *log.Logger) error {
 	p := post{out: out, answered: make(chan string)}
-	sys, err := wakebell.New(actor.NewActorSystem(), rdb, wakebell.Config{Handlers: []wakebell.Handler{
+	conn, err := connection.New(rdb, connection.Config{})
+	if err != nil {
+		return err
+	}
+	sys, err := wakebell.New(actor.NewActorSystem(), conn, wakebell.Config{Handlers: []wakebell.Handler{
 		wakebell.Handle(Reminders, p.remind, wakebell.MaxConcurrent(1), wakebell.MaxAttempts(5)),
 	}})
 	if err != nil {

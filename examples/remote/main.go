@@ -18,6 +18,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/connection"
 	"github.com/wakebell/wakebell/examples/internal/tryout"
 	"github.com/wakebell/wakebell/remote"
 )
@@ -59,7 +60,11 @@ func node(ctx context.Context, rdb *redis.Client, out *log.Logger) error {
 		out.Printf("charge %s: %d cents", t.Body.Number, t.Body.Cents)
 		return nil
 	}
-	sys, err := wakebell.New(actor.NewActorSystem(), rdb, wakebell.Config{
+	conn, err := connection.New(rdb, connection.Config{})
+	if err != nil {
+		return err
+	}
+	sys, err := wakebell.New(actor.NewActorSystem(), conn, wakebell.Config{
 		Handlers: []wakebell.Handler{wakebell.Handle(Invoices, charge)},
 	})
 	if err != nil {
@@ -77,7 +82,7 @@ func node(ctx context.Context, rdb *redis.Client, out *log.Logger) error {
 }
 
 func shop(ctx context.Context, address string, out *log.Logger) error {
-	timers, err := remote.Dial(ctx, address, remote.DialConfig{Config: remote.Config{Token: token}})
+	timers, err := remote.Dial(ctx, address, nil, remote.DialConfig{Config: remote.Config{Token: token}})
 	if err != nil {
 		return err
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/connection"
 	"github.com/wakebell/wakebell/examples/internal/tryout"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
@@ -45,7 +46,11 @@ func run(ctx context.Context, rdb *redis.Client, out *log.Logger) error {
 			return ctx.Err()
 		}
 	}
-	sys, err := wakebell.New(actor.NewActorSystem(), rdb, wakebell.Config{
+	conn, err := connection.New(rdb, connection.Config{})
+	if err != nil {
+		return err
+	}
+	sys, err := wakebell.New(actor.NewActorSystem(), conn, wakebell.Config{
 		Handlers:     []wakebell.Handler{wakebell.Handle(Work, work, wakebell.MaxConcurrent(2))},
 		DrainTimeout: 3 * time.Second, // the service manager's timeout must be more than 7 s longer
 	})

@@ -34,9 +34,7 @@ func main() {
 }
 
 func run(ctx context.Context, address string, out *log.Logger) error {
-	node, err := remote.Dial(ctx, address, remote.DialConfig{Config: remote.Config{
-		Token: os.Getenv("WAKEBELL_TOKEN"), // your program also needs TLS if the node is on another machine
-	}})
+	node, err := remote.Dial(ctx, address, nil, remote.DialConfig{Config: remote.Config{Token: os.Getenv("WAKEBELL_TOKEN")}})
 	if err != nil {
 		return err
 	}

@@ -8,7 +8,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/connection"
 	"github.com/wakebell/wakebell/examples/internal/program"
+	"github.com/wakebell/wakebell/internal/conntest"
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/remote"
 )
@@ -18,7 +20,7 @@ func TestMain(m *testing.M) { program.Main(m, main) }
 func TestSubscriber(t *testing.T) {
 	t.Parallel()
 	const token = "known-to-both-of-them"
-	sys, err := wakebell.New(actor.NewActorSystem(), redistest.Start(t).Client(t), wakebell.Config{})
+	sys, err := wakebell.New(actor.NewActorSystem(), conntest.New(t, redistest.Start(t).Client(t), connection.Config{}), wakebell.Config{})
 	require.NoError(t, err)
 	server, err := remote.Serve(sys, remote.Config{
 		Tokens: map[string]string{token: "ringers"},

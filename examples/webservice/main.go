@@ -22,6 +22,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/connection"
 	"github.com/wakebell/wakebell/examples/internal/tryout"
 )
 
@@ -43,7 +44,11 @@ func run(ctx context.Context, rdb *redis.Client, out *log.Logger) error {
 		out.Printf("remember: %s", t.Body)
 		return nil
 	}
-	sys, err := wakebell.New(actor.NewActorSystem(), rdb, wakebell.Config{
+	conn, err := connection.New(rdb, connection.Config{})
+	if err != nil {
+		return err
+	}
+	sys, err := wakebell.New(actor.NewActorSystem(), conn, wakebell.Config{
 		Handlers: []wakebell.Handler{wakebell.Handle(Reminders, remind)},
 	})
 	if err != nil {

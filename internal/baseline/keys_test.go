@@ -17,6 +17,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/connection"
+	"github.com/wakebell/wakebell/internal/conntest"
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/queue"
 	"github.com/wakebell/wakebell/recurring"
@@ -54,8 +56,7 @@ func useAll(t *testing.T, rdb *redis.Client) {
 		}
 		return nil
 	}
-	sys, err := wakebell.New(actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return quiet })), rdb, wakebell.Config{
-		Logger: quiet,
+	sys, err := wakebell.New(actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return quiet })), conntest.New(t, rdb, connection.Config{Logger: quiet}), wakebell.Config{
 		Handlers: []wakebell.Handler{
 			wakebell.Handle(orders, handle, wakebell.RetryBackoff(time.Hour, time.Hour), wakebell.RateLimit(100, time.Hour, 100)),
 			wakebell.HandleQueue(mail, handle, wakebell.KeepCompleted(10), wakebell.RetryBackoff(time.Hour, time.Hour)),

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/connection"
 )
 
 // schedule is a client in a process of its own, which can be suspended. It schedules the
@@ -12,7 +13,11 @@ import (
 func (c NodeConfig) schedule(ctx context.Context, n *node) error {
 	rdb := c.client()
 	defer func() { _ = rdb.Close() }()
-	client, err := wakebell.NewClient(rdb, wakebell.ClientConfig{Logger: quiet})
+	conn, err := connection.New(rdb, connection.Config{Logger: quiet})
+	if err != nil {
+		return err
+	}
+	client, err := wakebell.NewClient(conn)
 	if err != nil {
 		return err
 	}

@@ -14,11 +14,8 @@ import (
 
 	"github.com/redis/go-redis/v9/logging"
 
-	actorgates "github.com/wakebell/wakebell/actors/gates"
-	"github.com/wakebell/wakebell/gate"
 	"github.com/wakebell/wakebell/internal/faults/gatefaults"
 	"github.com/wakebell/wakebell/internal/redistest"
-	"github.com/wakebell/wakebell/internal/testhook"
 )
 
 var (
@@ -45,9 +42,7 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
-	gatefaults.Main(func(cfg *gate.Config, took func(uint64, time.Time, time.Time)) {
-		testhook.Observe(cfg, func(t actorgates.TicketTaken) { took(uint64(t.Ticket), t.Asked, t.Answered) })
-	})
+	gatefaults.Main()
 	logging.Disable()
 	if err := flag.Set("test.parallel", atOnce); err != nil {
 		fmt.Fprintln(os.Stderr, err)

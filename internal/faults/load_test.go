@@ -11,6 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/connection"
+	"github.com/wakebell/wakebell/internal/conntest"
 )
 
 // load configures the schedulers of a round.
@@ -58,7 +60,7 @@ func (w *world) begin(l load) (end func()) {
 
 func newClient(t testing.TB, rdb redis.UniversalClient) *wakebell.Client {
 	t.Helper()
-	c, err := wakebell.NewClient(rdb, wakebell.ClientConfig{Logger: quiet})
+	c, err := wakebell.NewClient(conntest.New(t, rdb, connection.Config{Logger: quiet}))
 	require.NoError(t, err)
 	return c
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/connection"
 	"github.com/wakebell/wakebell/queue"
 	"github.com/wakebell/wakebell/remote"
 	"github.com/wakebell/wakebell/wakebelltype"
@@ -140,7 +141,7 @@ func NodeMain(config string, stdin io.Reader, stdout io.Writer) error {
 		return err
 	}
 	if cfg.Listen != "" {
-		server, err := remote.Serve(sys, remote.Config{Address: cfg.Listen, HandlerOptions: asTopic(cfg.options()), QueueHandlerOptions: asQueue(cfg.options()), Logger: log})
+		server, err := remote.Serve(sys, remote.Config{Address: cfg.Listen, HandlerOptions: asTopic(cfg.options()), QueueHandlerOptions: asQueue(cfg.options())})
 		if err != nil {
 			return err
 		}
@@ -192,11 +193,14 @@ func (c NodeConfig) System(rdb redis.UniversalClient, w reporter, log *slog.Logg
 	if c.Listen == "" {
 		handlers = c.handlers(worker{w})
 	}
-	return wakebell.New(actors, rdb, wakebell.Config{
+	conn, err := connection.New(rdb, connection.Config{Logger: log})
+	if err != nil {
+		return nil, err
+	}
+	return wakebell.New(actors, conn, wakebell.Config{
 		Handlers:     handlers,
 		DrainTimeout: c.DrainTimeout,
 		WaitForRedis: 10 * time.Second,
-		Logger:       log,
 	})
 }
 

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/connection"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/reminder"
 )
@@ -27,12 +28,17 @@ func (c NodeConfig) remind(ctx context.Context, n *node) error {
 	rdb := c.client()
 	defer func() { _ = rdb.Close() }()
 	actors := actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return quiet }))
-	sys, err := wakebell.New(actors, rdb, wakebell.Config{
+	conn, err := connection.New(rdb, connection.Config{Logger: quiet})
+	if err != nil {
+		return err
+	}
+	sys, err := wakebell.New(actors, conn, wakebell.Config{
 		Reminders: &reminder.Config{
 			Node: c.Reminders, AckTimeout: c.LeaseTTL / 2, RetryInitial: c.RetryFirst, RetryLimit: max(c.RetryFirst, time.Second),
 			MaxAttempts: c.MaxAttempts,
 		},
-		DrainTimeout: c.DrainTimeout, WaitForRedis: settleLimit, Logger: quiet,
+		DrainTimeout: c.DrainTimeout,
+		WaitForRedis: settleLimit,
 	})
 	if err != nil {
 		return err

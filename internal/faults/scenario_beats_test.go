@@ -8,6 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/connection"
+	"github.com/wakebell/wakebell/internal/conntest"
 	"github.com/wakebell/wakebell/recurring"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
@@ -89,7 +91,7 @@ func (w *world) recur(load beatLoad, prefix string) *runAccount {
 // tenant returns a client with a prefix.
 func (w *world) tenant(prefix string) *wakebell.Client {
 	w.Helper()
-	client, err := wakebell.NewClient(w.rdb, wakebell.ClientConfig{Prefix: prefix})
+	client, err := wakebell.NewClient(conntest.New(w, w.rdb, connection.Config{Prefix: prefix}))
 	require.NoError(w, err)
 	return client
 }

@@ -128,7 +128,7 @@ func (r *remotes) client(name string) wakebell.TimerClient {
 	p := r.peer(name, len(r.clients))
 	p.keyed = len(r.clients)/servingNodes%2 == 1
 	r.clients = append(r.clients, p)
-	c, err := remote.Dial(r.Context(), p.link.Addr, remote.DialConfig{Config: remote.Config{Logger: quiet}, DeadLink: time.Minute})
+	c, err := remote.Dial(r.Context(), p.link.Addr, nil, remote.DialConfig{DeadLink: time.Minute})
 	require.NoError(r, err)
 	r.Cleanup(c.Close)
 	return &remoteClient{Client: c, t: r.T, keyed: p.keyed}

@@ -7,14 +7,19 @@ import (
 	"time"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/connection"
 	wire "github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/remote"
 )
 
 // subscribe handles the timers of a node in another process until ctx ends.
 func (c NodeConfig) subscribe(ctx context.Context, n *node) error {
-	client, err := remote.Dial(ctx, c.Remote, remote.DialConfig{
-		Config: remote.Config{Logger: slog.New(lateLeases{n})}, DeadLink: time.Minute,
+	conn, err := connection.WithoutRedis(connection.Config{Logger: slog.New(lateLeases{n})})
+	if err != nil {
+		return err
+	}
+	client, err := remote.Dial(ctx, c.Remote, conn, remote.DialConfig{
+		DeadLink: time.Minute,
 	})
 	if err != nil {
 		return err

@@ -15,6 +15,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/wakebell/wakebell/internal/backoff"
 	"github.com/wakebell/wakebell/internal/metrics"
 	"github.com/wakebell/wakebell/internal/recur"
 	"github.com/wakebell/wakebell/internal/tracing"
@@ -59,8 +60,8 @@ const (
 	mostAtOnce   = 500
 	overlapFirst = 100 * time.Millisecond
 	overlapLimit = time.Second
-	troubleFirst = time.Second
-	troubleLimit = time.Minute
+	retryFirst   = time.Second
+	retryLimit   = time.Minute
 )
 
 // Engine fires the entries of a schedule. It belongs to one goroutine.
@@ -123,7 +124,7 @@ func (e *Engine) Turn(ctx context.Context) (wait time.Duration, err error) {
 // the last answer.
 func (e *Engine) clock() time.Time { return e.now.Add(time.Since(e.nowAt)) }
 
-func (e *Engine) heard(now time.Time, lock recurring.Lock) {
+func (e *Engine) observe(now time.Time, lock recurring.Lock) {
 	e.now, e.nowAt = now, time.Now()
 	e.judge(lock)
 }
@@ -170,7 +171,7 @@ func (e *Engine) look(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		e.heard(looked.Now, looked.Lock)
+		e.observe(looked.Now, looked.Lock)
 		if err := e.load(ctx, append(looked.Due, looked.Page...)); err != nil {
 			return err
 		}
@@ -234,7 +235,7 @@ func (e *Engine) take(it *item, raw recur.Raw) {
 		err = e.cfg.Maker.check(&entry)
 	}
 	if err != nil {
-		e.aside(it, err)
+		e.suspend(it, err)
 		return
 	}
 	if warning := entry.ZoneWarning(); warning != "" && !e.warned {
@@ -245,8 +246,8 @@ func (e *Engine) take(it *item, raw recur.Raw) {
 	e.plan(it)
 }
 
-// aside ignores an entry until it is changed.
-func (e *Engine) aside(it *item, err error) {
+// suspend ignores an entry until it is changed.
+func (e *Engine) suspend(it *item, err error) {
 	e.cfg.Log.Error("recurring schedule is not fired until it is changed", "name", it.name, "err", err)
 	it.entry = recur.Entry{}
 	e.queue.put(it, time.Time{})
@@ -267,16 +268,16 @@ func (e *Engine) plan(it *item) {
 		}
 	}
 	if err := it.entry.Err(); err != nil && p.Last.IsZero() {
-		e.aside(it, err)
+		e.suspend(it, err)
 		return
 	}
 	e.queue.put(it, at)
 }
 
-// trouble delays an item after an error that affects only this item.
-func (e *Engine) trouble(it *item, err error) {
+// retryLater delays an item after an error that affects only this item.
+func (e *Engine) retryLater(it *item, err error) {
 	it.tries++
-	delay := min(troubleFirst<<min(it.tries-1, 10), troubleLimit)
+	delay := backoff.Exponential(retryFirst, it.tries-1, retryLimit)
 	e.cfg.Log.Error("recurring schedule was not fired; it is retried and no run is lost", "name", it.name, "again_in", delay, "err", err)
 	e.queue.put(it, e.clock().Add(delay))
 }

@@ -4,12 +4,13 @@ import (
 	"context"
 	"time"
 
+	"github.com/wakebell/wakebell/internal/backoff"
 	"github.com/wakebell/wakebell/internal/recur"
 	"github.com/wakebell/wakebell/redisops/recurring"
 )
 
-// shot is an item that is being fired, with its new state.
-type shot struct {
+// attempt is an item that is being fired, with its new state.
+type attempt struct {
 	item   *item
 	firing recurring.Firing
 	after  recur.Entry // the entry after the firing
@@ -24,8 +25,8 @@ func (e *Engine) fire(ctx context.Context) error {
 		return nil
 	}
 	now := e.clock()
-	var shots []*shot
-	for len(shots) < mostAtOnce {
+	var attempts []*attempt
+	for len(attempts) < mostAtOnce {
 		it := e.queue.first()
 		if it == nil || it.at.After(now) {
 			break
@@ -37,34 +38,34 @@ func (e *Engine) fire(ctx context.Context) error {
 			continue
 		}
 		e.queue.put(it, time.Time{})
-		if s := e.shot(ctx, it, now); s != nil {
-			shots = append(shots, s)
+		if s := e.attempt(ctx, it, now); s != nil {
+			attempts = append(attempts, s)
 		}
 	}
-	for len(shots) > 0 {
-		firings := make([]recurring.Firing, len(shots))
-		for i, s := range shots {
+	for len(attempts) > 0 {
+		firings := make([]recurring.Firing, len(attempts))
+		for i, s := range attempts {
 			firings[i] = s.firing
 		}
 		n := recurring.FireBatch(firings)
-		if err := e.send(ctx, shots[:n]); err != nil {
-			for _, s := range shots {
+		if err := e.send(ctx, attempts[:n]); err != nil {
+			for _, s := range attempts {
 				if s.item.at.IsZero() {
 					e.queue.put(s.item, now)
 				}
 			}
 			return err
 		}
-		shots = shots[n:]
+		attempts = attempts[n:]
 	}
 	return nil
 }
 
-// shot computes the new state of a due item. It returns nil if there is nothing to
+// attempt computes the new state of a due item. It returns nil if there is nothing to
 // fire; the item is then queued again if necessary.
-func (e *Engine) shot(ctx context.Context, it *item, now time.Time) *shot {
+func (e *Engine) attempt(ctx context.Context, it *item, now time.Time) *attempt {
 	if it.gone { // the store removes it from the schedule
-		return &shot{item: it, firing: recurring.Firing{Name: it.name, Raw: it.raw}}
+		return &attempt{item: it, firing: recurring.Firing{Name: it.name, Raw: it.raw}}
 	}
 	p := it.entry.Plan(now)
 	if err := it.entry.Err(); err != nil { // what is due fires; the next instant is unknown
@@ -74,54 +75,54 @@ func (e *Engine) shot(ctx context.Context, it *item, now time.Time) *shot {
 		e.queue.put(it, p.Next)
 		return nil
 	}
-	s, err := e.cfg.Maker.shot(ctx, it, p)
+	s, err := e.cfg.Maker.attempt(ctx, it, p)
 	if err != nil {
-		e.aside(it, err)
+		e.suspend(it, err)
 		return nil
 	}
 	return s
 }
 
-// send makes the store carry out shots. If one of them fails, the others are sent
+// send makes the store carry out attempts. If one of them fails, the others are sent
 // separately.
-func (e *Engine) send(ctx context.Context, shots []*shot) error {
-	firings := make([]recurring.Firing, len(shots))
-	for i, s := range shots {
+func (e *Engine) send(ctx context.Context, attempts []*attempt) error {
+	firings := make([]recurring.Firing, len(attempts))
+	for i, s := range attempts {
 		firings[i] = s.firing
 	}
 	reply, err := e.cfg.Store.Fire(ctx, e.cfg.Token, e.dead, firings)
 	switch {
 	case err != nil && whole(ctx, err):
 		return err
-	case err != nil && len(shots) == 1:
-		e.trouble(shots[0].item, err)
+	case err != nil && len(attempts) == 1:
+		e.retryLater(attempts[0].item, err)
 		return nil
 	case err != nil:
-		for i := range shots {
-			if err := e.send(ctx, shots[i:i+1]); err != nil {
+		for i := range attempts {
+			if err := e.send(ctx, attempts[i:i+1]); err != nil {
 				return err
 			}
 		}
 		return nil
 	}
-	e.heard(reply.Now, reply.Lock)
+	e.observe(reply.Now, reply.Lock)
 	if reply.Barred {
 		e.barred = true
-		for _, s := range shots {
+		for _, s := range attempts {
 			e.queue.put(s.item, s.firing.Due)
 		}
 		return nil
 	}
-	for i, s := range shots {
-		e.settle(ctx, s, reply.Fates[i], reply.Found[i], reply.Now)
+	for i, s := range attempts {
+		e.settle(ctx, s, reply.Outcomes[i], reply.Found[i], reply.Now)
 	}
 	return nil
 }
 
-// settle processes the result of a shot.
-func (e *Engine) settle(ctx context.Context, s *shot, fate recurring.Fate, found recur.Raw, now time.Time) {
+// settle processes the result of an attempt.
+func (e *Engine) settle(ctx context.Context, s *attempt, outcome recurring.Outcome, found recur.Raw, now time.Time) {
 	it := s.item
-	switch fate {
+	switch outcome {
 	case recurring.Fired:
 		it.raw.Meta, it.raw.Ours = s.firing.Meta, s.firing.Ours
 		it.entry, it.tries = s.after, 0
@@ -148,7 +149,7 @@ func (e *Engine) settle(ctx context.Context, s *shot, fate recurring.Fate, found
 	case recurring.Overlapping:
 		e.overlap(ctx, it, now)
 	case recurring.Unreadable:
-		e.aside(it, errNoHash)
+		e.suspend(it, errNoHash)
 	}
 }
 
@@ -168,7 +169,7 @@ func (e *Engine) overlap(ctx context.Context, it *item, now time.Time) {
 		if it.tries++; it.tries == 1 {
 			e.cfg.Metrics.Overlapped(ctx, it.entry.Topic(), "queue")
 		}
-		e.queue.put(it, now.Add(min(overlapFirst<<min(it.tries-1, 10), overlapLimit)))
+		e.queue.put(it, now.Add(backoff.Exponential(overlapFirst, it.tries-1, overlapLimit)))
 		return
 	}
 	it.passing = true
@@ -176,10 +177,10 @@ func (e *Engine) overlap(ctx context.Context, it *item, now time.Time) {
 	e.queue.put(it, now)
 }
 
-// measure records the runs of a shot, and the instants that were missed. A shot
+// measure records the runs of an attempt, and the instants that were missed. An attempt
 // without a run either skips an instant because of its misfire rule or because the
 // previous run continues, or it clears an outbox.
-func (e *Engine) measure(ctx context.Context, s *shot, now time.Time) {
+func (e *Engine) measure(ctx context.Context, s *attempt, now time.Time) {
 	topic, missed := s.after.Topic(), 0
 	for _, f := range s.fires {
 		e.cfg.Metrics.Fired(ctx, topic, now.Sub(f.Due))
@@ -201,21 +202,21 @@ func (e *Engine) flush(ctx context.Context, it *item) error {
 			return err
 		}
 		if err != nil {
-			e.trouble(it, err)
+			e.retryLater(it, err)
 			return nil
 		}
 	}
 	after := it.entry
 	after.Ours.Outbox = nil
 	e.queue.put(it, time.Time{})
-	s := &shot{item: it, after: after, next: after.Plan(e.now).Next, firing: recurring.Firing{
+	s := &attempt{item: it, after: after, next: after.Plan(e.now).Next, firing: recurring.Firing{
 		Name: it.name, Raw: it.raw, Meta: it.raw.Meta, Ours: after.Ours.Bytes(),
 	}}
 	if p := after.Plan(e.now); !p.Last.IsZero() {
 		s.next = p.Last
 	}
 	s.firing.Score = recur.Score(s.next)
-	if err := e.send(ctx, []*shot{s}); err != nil {
+	if err := e.send(ctx, []*attempt{s}); err != nil {
 		e.queue.put(it, e.now)
 		return err
 	}

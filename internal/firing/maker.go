@@ -212,9 +212,9 @@ func (m Maker) destination(e *recur.Entry) string {
 	return queue
 }
 
-// shot returns the shot of a plan.
-func (m Maker) shot(ctx context.Context, it *item, p recur.Plan) (*shot, error) {
-	s := &shot{item: it, after: it.entry, next: p.Next, skips: len(p.Due) == 0}
+// attempt returns the attempt of a plan.
+func (m Maker) attempt(ctx context.Context, it *item, p recur.Plan) (*attempt, error) {
+	s := &attempt{item: it, after: it.entry, next: p.Next, skips: len(p.Due) == 0}
 	due := p.Due
 	overlap := it.entry.Ours.Overlap != recur.OverlapAllow
 	switch {

@@ -12,8 +12,8 @@ import (
 	"github.com/wakebell/wakebell/redisops/timers"
 )
 
-// Hand fires entries on request of an operator. It does not need the beat's lock.
-type Hand struct {
+// Manual fires entries on request of an operator. It does not need the beat's lock.
+type Manual struct {
 	Store *recurring.Store
 	Maker Maker
 	Zone  *time.Location
@@ -25,11 +25,11 @@ const (
 )
 
 // Full returns the name of an entry with the prefix.
-func (h Hand) Full(name string) string { return h.Maker.Prefix + name }
+func (h Manual) Full(name string) string { return h.Maker.Prefix + name }
 
 // Load reads the bytes of an entry of this prefix; none if it is absent. Error:
 // [recurring.ErrNoSchedule] for one of another prefix.
-func (h Hand) Load(ctx context.Context, name string) (recur.Raw, error) {
+func (h Manual) Load(ctx context.Context, name string) (recur.Raw, error) {
 	raws, err := h.Store.Load(ctx, h.Full(name))
 	if err != nil {
 		return recur.Raw{}, err
@@ -42,7 +42,7 @@ func (h Hand) Load(ctx context.Context, name string) (recur.Raw, error) {
 
 // Read reads an entry. Errors: [recurring.ErrNoSchedule], or one that wraps
 // [recur.ErrSyntax].
-func (h Hand) Read(ctx context.Context, name string) (recur.Raw, recur.Entry, error) {
+func (h Manual) Read(ctx context.Context, name string) (recur.Raw, recur.Entry, error) {
 	raw, err := h.Load(ctx, name)
 	if err != nil {
 		return recur.Raw{}, recur.Entry{}, err
@@ -72,7 +72,7 @@ func Again(ctx context.Context, step func() error) error {
 
 // key returns the idempotency key of a call: that of ctx, if the caller has set one,
 // or a new one, which covers retries by go-redis.
-func (h Hand) key(ctx context.Context, call string) *timers.Key {
+func (h Manual) key(ctx context.Context, call string) *timers.Key {
 	key := messages.Once(ctx)
 	if key == "" {
 		return timers.NewCallKey()
@@ -81,7 +81,7 @@ func (h Hand) key(ctx context.Context, call string) *timers.Key {
 }
 
 // RunNow fires an entry now, in addition to its instants.
-func (h Hand) RunNow(ctx context.Context, name string) (Fire, error) {
+func (h Manual) RunNow(ctx context.Context, name string) (Fire, error) {
 	now, err := h.Store.Now(ctx)
 	if err != nil {
 		return Fire{}, err
@@ -97,7 +97,7 @@ func (h Hand) RunNow(ctx context.Context, name string) (Fire, error) {
 
 // Backfill fires the instants of an entry in [from, to), at most limit of them. They do
 // not count for MaxRuns.
-func (h Hand) Backfill(ctx context.Context, name string, from, to time.Time, limit int) (n int, more bool, err error) {
+func (h Manual) Backfill(ctx context.Context, name string, from, to time.Time, limit int) (n int, more bool, err error) {
 	_, e, err := h.Read(ctx, name)
 	if err != nil {
 		return 0, false, err
@@ -121,7 +121,7 @@ func (h Hand) Backfill(ctx context.Context, name string, from, to time.Time, lim
 
 // run fires runs of an entry under a key, without a change of its instants, and returns
 // the last run.
-func (h Hand) run(ctx context.Context, name string, due []time.Time, counts bool, key *timers.Key) (Fire, error) {
+func (h Manual) run(ctx context.Context, name string, due []time.Time, counts bool, key *timers.Key) (Fire, error) {
 	raw, e, err := h.Read(ctx, name)
 	if err != nil {
 		return Fire{}, err
@@ -148,13 +148,13 @@ func (h Hand) run(ctx context.Context, name string, due []time.Time, counts bool
 	if err != nil {
 		return Fire{}, err
 	}
-	if reply.Fates[0] == recurring.Fired {
+	if reply.Outcomes[0] == recurring.Fired {
 		for _, f := range fires {
 			f.span.End()
 		}
 	}
 	last.Fired = reply.Now
-	if reply.Fates[0] == recurring.Done {
+	if reply.Outcomes[0] == recurring.Done {
 		var us int64
 		if _, err := fmt.Sscan(reply.Kept, &last.Run, &us); err != nil {
 			return Fire{}, fmt.Errorf("decode the stored result of %q: %w", name, err)
@@ -176,7 +176,7 @@ func ignore(err, known error) error {
 }
 
 // score returns the score of the next instant of an entry.
-func (h Hand) score(ctx context.Context, e recur.Entry) (int64, error) {
+func (h Manual) score(ctx context.Context, e recur.Entry) (int64, error) {
 	now, err := h.Store.Now(ctx)
 	if err != nil {
 		return 0, err
@@ -198,7 +198,7 @@ func ScoreAt(e recur.Entry, now time.Time) int64 {
 }
 
 // fire carries out a firing, despite the lock of another beat.
-func (h Hand) fire(ctx context.Context, f recurring.Firing) (recurring.FireReply, error) {
+func (h Manual) fire(ctx context.Context, f recurring.Firing) (recurring.FireReply, error) {
 	reply, err := h.Store.Fire(ctx, "", recurring.Lock{}, []recurring.Firing{f})
 	if err == nil && reply.Barred {
 		reply, err = h.Store.Fire(ctx, "", reply.Lock, []recurring.Firing{f})
@@ -206,16 +206,16 @@ func (h Hand) fire(ctx context.Context, f recurring.Firing) (recurring.FireReply
 	switch {
 	case err != nil:
 		return reply, err
-	case reply.Barred, reply.Fates[0] == recurring.Changed:
+	case reply.Barred, reply.Outcomes[0] == recurring.Changed:
 		return reply, recurring.ErrChanged
-	case reply.Fates[0] != recurring.Fired && reply.Fates[0] != recurring.Done:
+	case reply.Outcomes[0] != recurring.Fired && reply.Outcomes[0] != recurring.Done:
 		return reply, fmt.Errorf("%w: %q", recurring.ErrNoSchedule, f.Name)
 	}
 	return reply, nil
 }
 
 // flush sends the outbox of a firing. If it fails, a beat sends the rest.
-func (h Hand) flush(ctx context.Context, f recurring.Firing, e recur.Entry) error {
+func (h Manual) flush(ctx context.Context, f recurring.Firing, e recur.Entry) error {
 	if len(e.Ours.Outbox) == 0 {
 		return nil
 	}

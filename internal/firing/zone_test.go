@@ -31,8 +31,8 @@ func TestLastRunIsWrittenInTheZoneOfTheBeat(t *testing.T) {
 		require.Contains(t, w.meta("p"), `"timezone":19800.0`)
 		require.Contains(t, w.meta("p"), w.began.Add(time.Minute).In(kolkata).Format(`"hour":3,"minute":4,`))
 		stop()
-		hand := Hand{Store: w.store, Maker: Maker{Store: w.store, Limit: 1 << 20}}
-		_, err = hand.RunNow(t.Context(), "p")
+		manual := Manual{Store: w.store, Maker: Maker{Store: w.store, Limit: 1 << 20}}
+		_, err = manual.RunNow(t.Context(), "p")
 		require.NoError(t, err)
 		require.Contains(t, w.meta("p"), `"timezone":19800.0`)
 	})

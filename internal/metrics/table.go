@@ -51,7 +51,7 @@ var Labels = []struct {
 	Text string
 }{
 	{destination, "topic with its prefix, or queue; `_other` beyond the limit"},
-	{partition, "number of the shard, with `MetricShards`, in all series of a topic with shards"},
+	{partition, "number of the shard, with `--metric-shards`, in all series of a topic with shards"},
 	{system, "`wakebell`"},
 	{operation, "`process`, `schedule` or `publish`"},
 	{errorType, "class of the failure; absent without one"},

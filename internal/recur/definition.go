@@ -45,9 +45,9 @@ func ReadDefinition(raw []byte) (Definition, error) {
 	}
 	switch {
 	case d.Name == "":
-		return d, fmt.Errorf("definition: %w: it has no name", ErrSyntax)
+		return d, fmt.Errorf("definition: %w: the name is missing", ErrSyntax)
 	case len(d.Schedule) == 0:
-		return d, fmt.Errorf("definition: %w: it has no schedule", ErrSyntax)
+		return d, fmt.Errorf("definition: %w: the schedule is missing", ErrSyntax)
 	case !opens(d.Args, '['):
 		return d, fmt.Errorf("definition: %w: args is not a list", ErrSyntax)
 	case !opens(d.Kwargs, '{'), !opens(d.Options, '{'):

@@ -118,7 +118,7 @@ func readRRule(raw []byte, last time.Time) (When, error) {
 		return nil, fmt.Errorf("rrule: %w: %w", ErrSyntax, err)
 	}
 	if w.Freq == nil {
-		return nil, fmt.Errorf("rrule: %w: it has no freq", ErrSyntax)
+		return nil, fmt.Errorf("rrule: %w: FREQ is missing", ErrSyntax)
 	}
 	if w.Interval < 1 || (w.Count != nil && *w.Count < 1) {
 		return nil, fmt.Errorf("rrule: %w: interval or count is not above 0", ErrSyntax)

@@ -131,7 +131,7 @@ func (l Layout) Announced(n int, now time.Time) Layout {
 	return l
 }
 
-// Settled returns the layout of which no timer has to move any more.
+// Settled returns the layout after all timers have moved.
 func (l Layout) Settled(now time.Time) Layout {
 	l.Moving, l.Since = false, now.UnixMilli()
 	return l

@@ -13,6 +13,8 @@ import (
 
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/actors/poller"
+	"github.com/wakebell/wakebell/connection"
+	"github.com/wakebell/wakebell/internal/conntest"
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/messages/exchange"
 	"github.com/wakebell/wakebell/wakebelltype"
@@ -47,7 +49,7 @@ func Forwarding(t *testing.T, rdb redis.UniversalClient, target func(*actor.Acto
 	t.Helper()
 	topic := wakebell.NewTopic[Invoice](redistest.Name(t))
 	system := ActorSystem()
-	sys, err := wakebell.New(system, rdb, wakebell.Config{Logger: Quiet, Handlers: []wakebell.Handler{
+	sys, err := wakebell.New(system, conntest.New(t, rdb, connection.Config{}), wakebell.Config{Handlers: []wakebell.Handler{
 		wakebell.Forward(topic, target(system), opts...),
 	}})
 	require.NoError(t, err)
@@ -77,8 +79,7 @@ func Blocking(topic wakebell.Topic[string], opts ...wakebell.HandlerOption) (_ w
 // Start starts a System on the shared Redis until the end of the test.
 func Start(t *testing.T, cfg wakebell.Config) *wakebell.System {
 	t.Helper()
-	cfg.Logger = Quiet
-	sys, err := wakebell.New(ActorSystem(), redistest.Shared(t), cfg)
+	sys, err := wakebell.New(ActorSystem(), conntest.New(t, redistest.Shared(t), connection.Config{}), cfg)
 	require.NoError(t, err)
 	require.NoError(t, sys.Start(t.Context()))
 	t.Cleanup(func() { require.NoError(t, sys.Stop()) })

@@ -10,7 +10,9 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
+	"github.com/wakebell/wakebell/connection"
 	"github.com/wakebell/wakebell/gate"
+	"github.com/wakebell/wakebell/internal/conntest"
 	protocol "github.com/wakebell/wakebell/messages/gate"
 	"github.com/wakebell/wakebell/redisops/gates"
 	"github.com/wakebell/wakebell/wakebelltype"
@@ -19,10 +21,13 @@ import (
 // GatesOn returns Gates as those of a process, until the end of the test.
 func GatesOn(t testing.TB, rdb redis.UniversalClient, cfg gate.Config) *gate.Gates {
 	t.Helper()
-	if cfg.Logger == nil {
-		cfg.Logger = Quiet
-	}
-	g, err := gate.New(rdb, cfg)
+	return GatesWith(t, conntest.New(t, rdb, connection.Config{}), cfg)
+}
+
+// GatesWith is GatesOn with a Connection.
+func GatesWith(t testing.TB, conn *connection.Connection, cfg gate.Config) *gate.Gates {
+	t.Helper()
+	g, err := gate.New(conn, cfg)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, g.Close()) })
 	return g

@@ -9,6 +9,8 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/connection"
+	"github.com/wakebell/wakebell/internal/conntest"
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/messages"
 )
@@ -35,12 +37,17 @@ type Post struct {
 // Posted starts a System without handlers, unless cfg has some.
 func Posted(t testing.TB, rdb redis.UniversalClient, cfg wakebell.Config) Post {
 	t.Helper()
-	cfg.Logger = Quiet
+	return PostedOn(t, conntest.New(t, rdb, connection.Config{}), cfg)
+}
+
+// PostedOn is Posted with a Connection.
+func PostedOn(t testing.TB, conn *connection.Connection, cfg wakebell.Config) Post {
+	t.Helper()
 	if cfg.DrainTimeout == 0 {
 		cfg.DrainTimeout = -1
 	}
 	system := ActorSystem()
-	sys, err := wakebell.New(system, rdb, cfg)
+	sys, err := wakebell.New(system, conn, cfg)
 	require.NoError(t, err)
 	return Post{Launch(t, sys), system, wakebell.NewTopic[string](redistest.Name(t))}
 }

@@ -20,6 +20,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/connection"
+	"github.com/wakebell/wakebell/internal/conntest"
 	"github.com/wakebell/wakebell/internal/redistest"
 )
 
@@ -35,13 +37,16 @@ var Quiet = slog.New(slog.DiscardHandler)
 // Build makes a System without a log in a new ActorSystem.
 func Build(t testing.TB, rdb redis.UniversalClient, cfg wakebell.Config) *wakebell.System {
 	t.Helper()
-	if cfg.Logger == nil {
-		cfg.Logger = Quiet
-	}
+	return BuildOn(t, conntest.New(t, rdb, connection.Config{}), cfg)
+}
+
+// BuildOn is Build with a Connection.
+func BuildOn(t testing.TB, conn *connection.Connection, cfg wakebell.Config) *wakebell.System {
+	t.Helper()
 	if cfg.DrainTimeout == 0 {
 		cfg.DrainTimeout = -1
 	}
-	sys, err := wakebell.New(ActorSystem(), rdb, cfg)
+	sys, err := wakebell.New(ActorSystem(), conn, cfg)
 	require.NoError(t, err)
 	return sys
 }
@@ -67,12 +72,9 @@ func Launch(t testing.TB, sys *wakebell.System) *wakebell.System {
 }
 
 // Client returns a Client that logs nothing unless cfg has a Logger.
-func Client(t testing.TB, rdb redis.UniversalClient, cfg wakebell.ClientConfig) *wakebell.Client {
+func Client(t testing.TB, rdb redis.UniversalClient, cfg connection.Config) *wakebell.Client {
 	t.Helper()
-	if cfg.Logger == nil {
-		cfg.Logger = Quiet
-	}
-	c, err := wakebell.NewClient(rdb, cfg)
+	c, err := wakebell.NewClient(conntest.New(t, rdb, cfg))
 	require.NoError(t, err)
 	return c
 }

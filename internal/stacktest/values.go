@@ -10,6 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/connection"
+	"github.com/wakebell/wakebell/internal/conntest"
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
@@ -37,7 +39,7 @@ func Numbered(n int) (ids []string) {
 func NewClient(t *testing.T) (*wakebell.Client, *redis.Client, string) {
 	t.Helper()
 	rdb := redistest.Shared(t)
-	c, err := wakebell.NewClient(rdb, wakebell.ClientConfig{})
+	c, err := wakebell.NewClient(conntest.New(t, rdb, connection.Config{}))
 	require.NoError(t, err)
 	return c, rdb, redistest.Name(t)
 }

@@ -19,6 +19,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/connection"
+	"github.com/wakebell/wakebell/internal/conntest"
 	"github.com/wakebell/wakebell/internal/faultproxy"
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/internal/stockpeer/peer"
@@ -68,14 +70,17 @@ func TestMain(m *testing.M) {
 // serve runs a node.
 func serve(redisAddr, address string) error {
 	actors := actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return quiet }))
-	sys, err := wakebell.New(actors, redis.NewClient(&redis.Options{Addr: redisAddr}), wakebell.Config{Logger: quiet})
+	conn, err := connection.New(redis.NewClient(&redis.Options{Addr: redisAddr}), connection.Config{Logger: quiet})
+	if err != nil {
+		return err
+	}
+	sys, err := wakebell.New(actors, conn, wakebell.Config{})
 	if err != nil {
 		return err
 	}
 	fmt.Println("ready")
 	return remote.Run(context.Background(), sys, remote.Config{
-		Address: address, Tokens: map[string]string{token: "orders"}, Logger: quiet,
-		HandlerOptions: []wakebell.HandlerOption{wakebell.LeaseTTL(3 * time.Second)},
+		Address: address, Tokens: map[string]string{token: "orders"}, HandlerOptions: []wakebell.HandlerOption{wakebell.LeaseTTL(3 * time.Second)},
 	})
 }
 
@@ -205,7 +210,7 @@ func TestAStockPeerReadsLargeAnswers(t *testing.T) {
 
 func (f *fleet) client() *wakebell.Client {
 	f.t.Helper()
-	c, err := wakebell.NewClient(redistest.Shared(f.t), wakebell.ClientConfig{})
+	c, err := wakebell.NewClient(conntest.New(f.t, redistest.Shared(f.t), connection.Config{}))
 	require.NoError(f.t, err)
 	return c
 }

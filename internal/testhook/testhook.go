@@ -8,7 +8,6 @@ import (
 	"context"
 	"time"
 
-	"github.com/wakebell/wakebell/actors/gates"
 	"github.com/wakebell/wakebell/actors/poller"
 )
 
@@ -49,8 +48,4 @@ var (
 
 	// HolderOf returns the Holder of a wakebell.Meta that Meta made, else nil.
 	HolderOf func(meta any) Holder
-
-	// Observe sets a function that is called with every ticket that the Gates of
-	// a *gate.Config take.
-	Observe func(gatesConfig any, observe func(gates.TicketTaken))
 )

@@ -15,6 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/connection"
+	"github.com/wakebell/wakebell/internal/conntest"
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/outbox"
 	"github.com/wakebell/wakebell/queue"
@@ -164,7 +166,7 @@ func testFailed(t *testing.T, w *world) {
 	require.NoError(t, err)
 	w.schedule(t, "valid", wakebell.ID("broken"), wakebell.In(time.Hour)) // the same timer
 	// The limit of the System is lower than that of this outbox.
-	tooLong, err := outbox.New(w.server.dialect, outbox.Config{Table: w.box.Table(), PayloadLimit: 2 << 20})
+	tooLong, err := outbox.New(conntest.WithoutRedis(t, connection.Config{PayloadLimit: 2 << 20}), w.server.dialect, outbox.Config{Table: w.box.Table()})
 	require.NoError(t, err)
 	w.commit(t, func(tx *sql.Tx) {
 		large := w.topic.Draft(string(make([]byte, 3<<19)), wakebell.ID("large"))
@@ -222,7 +224,7 @@ func testFullQueue(t *testing.T, w *world) {
 
 // Several processes may migrate at once, and again.
 func testMigrations(t *testing.T, w *world) {
-	box, err := outbox.New(w.server.dialect, outbox.Config{Table: "migrated"})
+	box, err := outbox.New(nil, w.server.dialect, outbox.Config{Table: "migrated"})
 	require.NoError(t, err)
 	grades := func() (all []wakebelltype.Grade) {
 		for _, f := range box.Check(t.Context(), w.db) {

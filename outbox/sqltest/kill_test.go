@@ -24,6 +24,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/connection"
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/outbox"
 	"github.com/wakebell/wakebell/queue"
@@ -57,7 +58,7 @@ func relayProcess(text string) error {
 	if err := json.Unmarshal([]byte(text), &o); err != nil {
 		return err
 	}
-	box, err := outbox.New(o.Dialect, outbox.Config{Table: o.Table})
+	box, err := outbox.New(nil, o.Dialect, outbox.Config{Table: o.Table})
 	if err != nil {
 		return err
 	}
@@ -66,7 +67,11 @@ func relayProcess(text string) error {
 		return err
 	}
 	db := sql.OpenDB(deadly{inner.Driver(), o, new(atomic.Int64)})
-	sys, err := wakebell.New(actor.NewActorSystem(actor.WithLoggerFactory(noLogs)), redis.NewClient(&redis.Options{Addr: o.Redis}), wakebell.Config{Logger: quiet})
+	conn, err := connection.New(redis.NewClient(&redis.Options{Addr: o.Redis}), connection.Config{Logger: quiet})
+	if err != nil {
+		return err
+	}
+	sys, err := wakebell.New(actor.NewActorSystem(actor.WithLoggerFactory(noLogs)), conn, wakebell.Config{})
 	if err != nil {
 		return err
 	}
@@ -213,7 +218,7 @@ func testRestoredRows(t *testing.T, w *world) {
 		_, err := w.db.ExecContext(t.Context(), "INSERT INTO "+to+" ("+columns+") SELECT "+columns+" FROM "+from+" ORDER BY seq")
 		require.NoError(t, err)
 	}
-	backup, err := outbox.New(w.server.dialect, outbox.Config{Table: w.box.Table() + "_backup"})
+	backup, err := outbox.New(nil, w.server.dialect, outbox.Config{Table: w.box.Table() + "_backup"})
 	require.NoError(t, err)
 	require.NoError(t, backup.Migrate(t.Context(), w.db))
 	copyRows(w.box.Table(), backup.Table())

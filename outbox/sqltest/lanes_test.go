@@ -118,7 +118,7 @@ func testAdoptedLanes(t *testing.T, w *world) {
 
 // A table of the first version is brought up to date, with its rows, and again.
 func testUpgrade(t *testing.T, w *world) {
-	box, err := outbox.New(w.server.dialect, outbox.Config{Table: "upgraded"})
+	box, err := outbox.New(nil, w.server.dialect, outbox.Config{Table: "upgraded"})
 	require.NoError(t, err)
 	steps, err := box.Migrations()
 	require.NoError(t, err)
@@ -157,7 +157,7 @@ func withoutLag(s outbox.Stats) outbox.Stats {
 
 // A reserved word is a name like others.
 func testReservedWord(t *testing.T, w *world) {
-	box, err := outbox.New(w.server.dialect, outbox.Config{Table: "select"})
+	box, err := outbox.New(nil, w.server.dialect, outbox.Config{Table: "select"})
 	require.NoError(t, err)
 	require.NoError(t, box.Migrate(t.Context(), w.db))
 	w.box = box

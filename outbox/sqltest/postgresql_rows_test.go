@@ -32,9 +32,7 @@ func TestPostgreSQLReadsFewRows(t *testing.T) {
 			"(SELECT SUM(idx_tup_read) FROM pg_stat_user_indexes WHERE relname = ?)"
 		observer := w.db
 		w.db = server{s.dialect, s.driver, s.dsn + " application_name=" + w.box.Table()}.open(t)
-		cfg := quick()
-		cfg.MeasureInterval = time.Hour
-		relay := w.relay(t, w.system(t), cfg)
+		relay := w.relay(t, measuring(t, w.rdb, time.Hour), quick())
 		require.Eventually(t, func() bool { return relay.Status().Relayed == rows+1 }, patience, 10*time.Millisecond)
 		within, cancel := context.WithTimeout(t.Context(), patience)
 		require.NoError(t, relay.Stop(within))

@@ -15,6 +15,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/connection"
+	"github.com/wakebell/wakebell/internal/conntest"
+	"github.com/wakebell/wakebell/internal/opened"
 	"github.com/wakebell/wakebell/outbox"
 )
 
@@ -100,7 +103,7 @@ func testSchema(t *testing.T, s server) {
 	w := newWorld(t, s)
 	_, err := w.db.ExecContext(t.Context(), "CREATE SCHEMA app")
 	require.NoError(t, err)
-	w.box, err = outbox.New(s.dialect, outbox.Config{Table: "app.outbox", NoNotify: true})
+	w.box, err = outbox.New(conntest.Switched(t, w.rdb, connection.Config{}, opened.Switches{Outbox: opened.OutboxSwitches{NoNotify: true}}), s.dialect, outbox.Config{Table: "app.outbox"})
 	require.NoError(t, err)
 	require.NoError(t, w.box.Migrate(t.Context(), w.db))
 	w.schedule(t, "x", wakebell.ID("x"), wakebell.In(time.Hour))

@@ -52,9 +52,7 @@ func benchmarkBlocked(b *testing.B, w *world) {
 	for _, f := range w.box.Check(b.Context(), w.db)[:1] {
 		b.Log(f.Found)
 	}
-	sys := w.system(b)
-	cfg := quick()
-	cfg.MeasureInterval = time.Second
+	sys, cfg := measuring(b, w.rdb, time.Second), quick()
 	b.StartTimer()
 	began := time.Now()
 	relay := w.relay(b, sys, cfg)
@@ -81,9 +79,7 @@ func TestMariaDBReadsFewRows(t *testing.T) {
 		return n
 	}
 	before := read()
-	cfg := quick()
-	cfg.MeasureInterval = time.Hour
-	relay := w.relay(t, w.system(t), cfg)
+	relay := w.relay(t, measuring(t, w.rdb, time.Hour), quick())
 	require.Eventually(t, func() bool { return relay.Status().Relayed == rows+1 }, patience, 10*time.Millisecond)
 	require.Less(t, read()-before, 60*rows)
 }

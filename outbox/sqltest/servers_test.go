@@ -55,8 +55,10 @@ func postgresql(t testing.TB, args ...string) server {
 	own := newOwner(t, "postgres")
 	data := filepath.Join(own.dir, "data")
 	own.run(t, "initdb", "-D", data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync")
-	own.start(t, syscall.SIGQUIT, "postgres", append([]string{"-D", data, "-k", own.dir, "-c", "listen_addresses=", "-c", "fsync=off",
-		"-c", "synchronous_commit=off", "-c", "full_page_writes=off", "-c", "max_connections=200"}, args...)...)
+	own.start(t, syscall.SIGQUIT, "postgres", append([]string{
+		"-D", data, "-k", own.dir, "-c", "listen_addresses=", "-c", "fsync=off",
+		"-c", "synchronous_commit=off", "-c", "full_page_writes=off", "-c", "max_connections=200",
+	}, args...)...)
 	s := server{outbox.PostgreSQL, "pgx", fmt.Sprintf("host=%s user=postgres dbname=postgres", own.dir)}
 	s.awaitAnswer(t)
 	return s

@@ -21,6 +21,9 @@ import (
 	_ "modernc.org/sqlite"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/connection"
+	"github.com/wakebell/wakebell/internal/conntest"
+	"github.com/wakebell/wakebell/internal/opened"
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/outbox"
 	"github.com/wakebell/wakebell/wakebelltype"
@@ -44,7 +47,7 @@ type world struct {
 // newWorld makes a table in the database.
 func newWorld(t testing.TB, s server) *world {
 	t.Helper()
-	box, err := outbox.New(s.dialect, outbox.Config{Table: fmt.Sprintf("outbox_%d", tables.Add(1))})
+	box, err := outbox.New(nil, s.dialect, outbox.Config{Table: fmt.Sprintf("outbox_%d", tables.Add(1))})
 	require.NoError(t, err)
 	w := &world{server: s, db: s.open(t), box: box, rdb: redistest.Shared(t), topic: wakebell.NewTopic[string](redistest.Name(t))}
 	require.NoError(t, box.Migrate(t.Context(), w.db))
@@ -57,19 +60,26 @@ func (w *world) system(t testing.TB, handlers ...wakebell.Handler) *wakebell.Sys
 	return startSystem(t, w.rdb, handlers...)
 }
 
-func startSystem(t testing.TB, rdb redis.UniversalClient, handlers ...wakebell.Handler) *wakebell.System {
+// measuring starts a System whose relays read the statistics at this interval.
+func measuring(t testing.TB, rdb redis.UniversalClient, every time.Duration, handlers ...wakebell.Handler) *wakebell.System {
 	t.Helper()
 	actors := actor.NewActorSystem(actor.WithLoggerFactory(noLogs))
-	sys, err := wakebell.New(actors, rdb, wakebell.Config{Logger: quiet, Handlers: handlers, DrainTimeout: -1})
+	conn := conntest.Switched(t, rdb, connection.Config{}, opened.Switches{Outbox: opened.OutboxSwitches{MeasureInterval: every}})
+	sys, err := wakebell.New(actors, conn, wakebell.Config{Handlers: handlers, DrainTimeout: -1})
 	require.NoError(t, err)
 	require.NoError(t, sys.Start(t.Context()))
 	t.Cleanup(func() { _ = sys.Stop() })
 	return sys
 }
 
+func startSystem(t testing.TB, rdb redis.UniversalClient, handlers ...wakebell.Handler) *wakebell.System {
+	t.Helper()
+	return measuring(t, rdb, 100*time.Millisecond, handlers...)
+}
+
 // quick is a relay without long waits.
 func quick() outbox.RelayConfig {
-	return outbox.RelayConfig{PollInterval: 20 * time.Millisecond, MeasureInterval: 100 * time.Millisecond, Logger: quiet}
+	return outbox.RelayConfig{PollInterval: 20 * time.Millisecond}
 }
 
 // relay starts a relay, until the end of the test.
@@ -118,7 +128,7 @@ func (w *world) awaitRelayed(t testing.TB) {
 // timers returns the bodies of the stored timers of the world's topic by id.
 func (w *world) timers(t testing.TB) map[string]string {
 	t.Helper()
-	c, err := wakebell.NewClient(w.rdb, wakebell.ClientConfig{Logger: quiet})
+	c, err := wakebell.NewClient(conntest.New(t, w.rdb, connection.Config{Logger: quiet}))
 	require.NoError(t, err)
 	found := map[string]string{}
 	for info, err := range c.List(t.Context(), w.topic.Name(), wakebell.Filter{}, wakebelltype.Page{}) {

@@ -33,7 +33,7 @@ func (l *Log) List(ctx context.Context, f wakebelltype.AuditFilter, after string
 	}
 	if after != "" {
 		if !streamID.MatchString(after) {
-			return nil, "", fmt.Errorf("%w: after: %q is not where a page ended", redisops.ErrInvalid, after)
+			return nil, "", fmt.Errorf("%w: after: %q is not a valid page cursor", redisops.ErrInvalid, after)
 		}
 		from = "(" + after
 	}

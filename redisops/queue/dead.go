@@ -30,7 +30,7 @@ func (q *Queue) DeadLetters(ctx context.Context, entry, after string, limit int)
 		after = "0"
 	}
 	if _, err := strconv.ParseUint(after, 10, 53); err != nil {
-		return nil, "", fmt.Errorf("%w: after: %q is not where a page ended", redisops.ErrInvalid, after)
+		return nil, "", fmt.Errorf("%w: after: %q is not a valid page cursor", redisops.ErrInvalid, after)
 	}
 	values, err := q.deadPage(ctx, entry, after, limit)
 	if err != nil {

@@ -196,7 +196,7 @@ func (s *Source) args(r *exchange.Request) (args []any, order []int, err error) 
 	put := func(h exchange.Held) {
 		token, message, ok := strings.Cut(string(h.Token), " ")
 		if !ok {
-			err = fmt.Errorf("%w: token of %q is no lease of a queue", redisops.ErrInvalid, h.ID)
+			err = fmt.Errorf("%w: token of %q is not a lease of a queue", redisops.ErrInvalid, h.ID)
 		}
 		args, tokens = append(args, message), append(tokens, token)
 	}

@@ -51,28 +51,28 @@ type Run struct {
 	place shards.Placed // of Topic
 }
 
-// Fate is the outcome of a firing.
-type Fate byte
+// Outcome is the outcome of a firing.
+type Outcome byte
 
 // Outcomes of a firing.
 const (
-	Fired       Fate = 'f'
-	Changed     Fate = 'c' // its bytes have changed; nothing was done
-	Gone        Fate = 'g' // the entry was deleted
-	Early       Fate = 'e' // the entry is not due by Redis's clock
-	Overlapping Fate = 'o' // the timer of the last run still exists
-	Unreadable  Fate = 'x' // its key holds another type
-	Done        Fate = 'd' // the entry was fired with the same key before, at FireReply.Now
+	Fired       Outcome = 'f'
+	Changed     Outcome = 'c' // its bytes have changed; nothing was done
+	Gone        Outcome = 'g' // the entry was deleted
+	Early       Outcome = 'e' // the entry is not due by Redis's clock
+	Overlapping Outcome = 'o' // the timer of the last run still exists
+	Unreadable  Outcome = 'x' // its key holds another type
+	Done        Outcome = 'd' // the entry was fired with the same key before, at FireReply.Now
 )
 
 // FireReply is the reply to a call of Fire.
 type FireReply struct {
-	Now    time.Time
-	Lock   Lock
-	Barred bool              // another process holds the lock; nothing was done
-	Fates  []Fate            // one per firing
-	Found  map[int]recur.Raw // current bytes of firings with the fate Changed, by index
-	Kept   string            // Keep of the first call, for the fate Done
+	Now      time.Time
+	Lock     Lock
+	Barred   bool              // another process holds the lock; nothing was done
+	Outcomes []Outcome         // one per firing
+	Found    map[int]recur.Raw // current bytes of firings with the outcome Changed, by index
+	Kept     string            // Keep of the first call, for the outcome Done
 }
 
 // target is the destination of runs: keys of a script.
@@ -242,9 +242,9 @@ func (b *Store) target(r Run) target {
 }
 
 func (b *Store) register(ctx context.Context, firings []Firing, reply FireReply) {
-	for i, fate := range reply.Fates {
+	for i, outcome := range reply.Outcomes {
 		for _, r := range firings[i].Runs {
-			if fate == Fired && r.Queue == "" {
+			if outcome == Fired && r.Queue == "" {
 				b.timers.Remember(ctx, r.place.Name)
 			}
 		}
@@ -265,14 +265,14 @@ func readFired(list []any, n int) (FireReply, error) {
 		return reply, fmt.Errorf("%w: %d letters for %d entries", scripts.ErrReply, len(values[3]), n)
 	}
 	rest := values[4:]
-	if n == 1 && Fate(values[3][0]) == Done && len(rest) == 1 {
-		reply.Fates, reply.Kept = []Fate{Done}, rest[0]
+	if n == 1 && Outcome(values[3][0]) == Done && len(rest) == 1 {
+		reply.Outcomes, reply.Kept = []Outcome{Done}, rest[0]
 		return reply, nil
 	}
 	for i := range n {
-		fate := Fate(values[3][i])
-		reply.Fates = append(reply.Fates, fate)
-		if fate != Changed {
+		outcome := Outcome(values[3][i])
+		reply.Outcomes = append(reply.Outcomes, outcome)
+		if outcome != Changed {
 			continue
 		}
 		if len(rest) < 3 {

@@ -110,12 +110,12 @@ func (m *model) fire(rt *rapid.T, f *fixture, firings []Firing) {
 		entry, there := m.entries[g.Name]
 		switch {
 		case !there:
-			require.Equal(rt, Gone, reply.Fates[i])
+			require.Equal(rt, Gone, reply.Outcomes[i])
 		case !equalRaw(entry, g.Raw):
-			require.Equal(rt, Changed, reply.Fates[i])
+			require.Equal(rt, Changed, reply.Outcomes[i])
 			require.True(rt, equalRaw(entry, reply.Found[i]))
 		default:
-			require.Equal(rt, Fired, reply.Fates[i])
+			require.Equal(rt, Fired, reply.Outcomes[i])
 			m.entries[g.Name] = recur.Raw{Definition: g.Raw.Definition, Meta: g.Meta, Ours: g.Ours}
 			m.scores[g.Name] = g.Score
 			m.timers[g.Runs[0].ID] = true

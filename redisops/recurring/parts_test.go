@@ -87,7 +87,7 @@ func TestSchedulesOnACluster(t *testing.T) {
 	require.True(t, found)
 	reply, err := b.Fire(t.Context(), "", Lock{}, []Firing{{Name: names[1], Raw: raw("1"), Meta: []byte("m"), Ours: []byte("o"), Score: 6}})
 	require.NoError(t, err)
-	require.Equal(t, []Fate{Fired}, reply.Fates)
+	require.Equal(t, []Outcome{Fired}, reply.Outcomes)
 
 	var looked []string
 	for _, part := range b.Parts() {

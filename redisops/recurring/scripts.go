@@ -13,10 +13,10 @@ var luaFiles embed.FS
 var lua = scripts.NewSet("recurring", luaFiles)
 
 var (
-	lookScript   = lua.Load("look", "lock")
-	fireScript   = lua.Fenced("fire", "lock", "tally")
-	onceScript   = lua.FencedWithin("once", "fire", "lock", "tally")
+	lookScript   = lua.Load("look")
+	fireScript   = lua.Load("fire")
+	onceScript   = lua.Within("once", "fire", "")
 	putScript    = lua.Load("put")
 	deleteScript = lua.Load("delete")
-	sendScript   = lua.Fenced("send", "tally")
+	sendScript   = lua.Load("send")
 )

@@ -107,7 +107,7 @@ func TestBeatFire(t *testing.T) {
 		early.Due = time.Now().Add(time.Hour)
 		reply := f.fire("", Lock{}, f.firing("a", "1", "a@1"), f.firing("changed", "1", "changed@1"), early,
 			f.firing("gone", "1", "gone@1"), f.firing("odd", "1", "odd@1"))
-		require.Equal(t, []Fate{Fired, Changed, Early, Gone, Unreadable}, reply.Fates)
+		require.Equal(t, []Outcome{Fired, Changed, Early, Gone, Unreadable}, reply.Outcomes)
 		require.Equal(t, map[int]recur.Raw{1: raw("2")}, reply.Found)
 		require.Equal(t, []string{"a@1"}, f.ids())
 		require.Equal(t, recur.Raw{Definition: []byte("d1"), Meta: []byte("meta"), Ours: []byte("ours")}, f.load("a"))
@@ -117,7 +117,7 @@ func TestBeatFire(t *testing.T) {
 		require.Zero(t, f.rdb.Exists(t.Context(), f.entry("gone")).Val())
 
 		again := f.fire("", Lock{}, f.firing("a", "1", "a@1"))
-		require.Equal(t, []Fate{Changed}, again.Fates, "one fires")
+		require.Equal(t, []Outcome{Changed}, again.Outcomes, "one fires")
 	})
 }
 
@@ -125,16 +125,16 @@ func TestBeatOverlap(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
 		f.put("a", recur.Raw{}, raw("1"))
-		require.Equal(t, []Fate{Fired}, f.fire("", Lock{}, f.firing("a", "1", "a@1")).Fates)
+		require.Equal(t, []Outcome{Fired}, f.fire("", Lock{}, f.firing("a", "1", "a@1")).Outcomes)
 		second := f.firing("a", "1", "a@2")
 		second.Raw, second.Last = f.load("a"), "a@1"
-		require.Equal(t, []Fate{Overlapping}, f.fire("", Lock{}, second).Fates)
+		require.Equal(t, []Outcome{Overlapping}, f.fire("", Lock{}, second).Outcomes)
 		waits, err := f.Waiting(t.Context(), f.topic, "a@1")
 		require.NoError(t, err)
 		require.True(t, waits)
 		_, err = f.timers.Cancel(t.Context(), f.topic, "a@1")
 		require.NoError(t, err)
-		require.Equal(t, []Fate{Fired}, f.fire("", Lock{}, second).Fates)
+		require.Equal(t, []Outcome{Fired}, f.fire("", Lock{}, second).Outcomes)
 	})
 }
 
@@ -264,13 +264,13 @@ func TestRunsCountAsScheduled(t *testing.T) {
 		}
 		require.EqualValues(t, 2, scheduled())
 		f.put("c", recur.Raw{}, raw("1"))
-		require.Equal(t, []Fate{Fired}, f.fire("", Lock{}, f.firing("c", "1", "r")).Fates)
+		require.Equal(t, []Outcome{Fired}, f.fire("", Lock{}, f.firing("c", "1", "r")).Outcomes)
 		require.EqualValues(t, 2, scheduled(), "a run whose timer is there, as when it is backfilled again")
 		f.timers.NoCounts = true
 		send.Run = 2
 		require.NoError(t, f.Send(t.Context(), "a", "life", send))
 		f.put("b", recur.Raw{}, raw("1"))
-		require.Equal(t, []Fate{Fired}, f.fire("", Lock{}, f.firing("b", "1", "other")).Fates)
+		require.Equal(t, []Outcome{Fired}, f.fire("", Lock{}, f.firing("b", "1", "other")).Outcomes)
 		require.EqualValues(t, 2, scheduled())
 	})
 }
@@ -281,7 +281,7 @@ func TestBeatFiresCelery(t *testing.T) {
 		f.put("a", recur.Raw{}, raw("1"))
 		firing := f.firing("a", "1", "")
 		firing.Runs = []Run{{Queue: f.topic + "q", Binding: f.topic + "b", Member: "m", Payload: []byte("message")}}
-		require.Equal(t, []Fate{Fired}, f.fire("", Lock{}, firing).Fates)
+		require.Equal(t, []Outcome{Fired}, f.fire("", Lock{}, firing).Outcomes)
 		require.Equal(t, []string{"message"}, f.rdb.LRange(t.Context(), f.topic+"q", 0, -1).Val())
 		require.Equal(t, []string{"m"}, f.rdb.SMembers(t.Context(), f.topic+"b").Val())
 	})
@@ -312,7 +312,7 @@ func TestBeatInACluster(t *testing.T) {
 	require.NoError(t, b.Put(t.Context(), "a", recur.Raw{}, raw("1"), 5))
 	reply, err := b.Fire(t.Context(), "", Lock{}, []Firing{{Name: "a", Raw: raw("1"), Meta: []byte("m"), Ours: []byte("outbox"), Score: 6}})
 	require.NoError(t, err)
-	require.Equal(t, []Fate{Fired}, reply.Fates)
+	require.Equal(t, []Outcome{Fired}, reply.Outcomes)
 	require.NoError(t, b.Send(t.Context(), "a", "x", recur.Put{Topic: "elsewhere", ID: "a@1", Run: 1, At: time.Unix(1, 0)}))
 	waits, err := b.Waiting(t.Context(), "elsewhere", "a@1")
 	require.NoError(t, err)

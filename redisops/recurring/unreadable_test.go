@@ -46,7 +46,7 @@ func TestOddLocksAndScoresOfABeat(t *testing.T) {
 			looked, err := f.Look(t.Context(), "", time.Hour, 0, 0, 100)
 			require.NoError(t, err)
 			reply := f.fire("ours", looked.Lock, f.firing(name, "1", name))
-			require.Equal(t, []Fate{Fired}, reply.Fates, "%q", text)
+			require.Equal(t, []Outcome{Fired}, reply.Outcomes, "%q", text)
 		}
 	})
 }

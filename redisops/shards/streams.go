@@ -40,7 +40,7 @@ func readSpot(place, topic string) (spot, error) {
 		s.index, errs[2] = strconv.Atoi(index)
 	}
 	if cmp.Or(errs[0], errs[1], errs[2]) != nil {
-		return s, fmt.Errorf("%w: after: %q is not where a page ended", redisops.ErrInvalid, place)
+		return s, fmt.Errorf("%w: after: %q is not a valid page cursor", redisops.ErrInvalid, place)
 	}
 	return s, nil
 }

@@ -71,7 +71,7 @@ func (s *Timers) DeadLetters(ctx context.Context, topic string, f wakebelltype.D
 	from := "-"
 	if after != "" {
 		if !streamID.MatchString(after) || f.Entry != "" {
-			return nil, "", fmt.Errorf("%w: after: %q is not where a page ended", redisops.ErrInvalid, after)
+			return nil, "", fmt.Errorf("%w: after: %q is not a valid page cursor", redisops.ErrInvalid, after)
 		}
 		from = "(" + after
 	}

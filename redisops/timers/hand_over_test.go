@@ -192,9 +192,9 @@ func handOver(t *testing.T, whole bool, change func(*testing.T, *fixture, *excha
 }
 
 // wholeExchange is the exchange of timers with keys without lua/hand_over.lua.
-var wholeExchange = lua.Variant("exchange", slices.DeleteFunc(slices.Clone(keyedExchange), func(part string) bool {
+var wholeExchange = lua.Composed("exchange", slices.DeleteFunc(lua.PartsOf("exchange", "keys"), func(part string) bool {
 	return part == "hand_over"
-})...)
+}))
 
 // inPlace is a client hook that runs a script in place of the exchange of timers with keys.
 type inPlace struct{ script *redis.Script }

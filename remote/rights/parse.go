@@ -106,7 +106,7 @@ func fieldsOf(line string) (fields []string, err error) {
 		}
 		field, err := strconv.Unquote(quoted)
 		if err != nil {
-			return nil, fmt.Errorf("%w: %s is no quoted text", wakebell.ErrInvalid, quoted)
+			return nil, fmt.Errorf("%w: %s is not quoted text", wakebell.ErrInvalid, quoted)
 		}
 		fields, rest = append(fields, field), rest[len(quoted):]
 		if rest != "" && !strings.ContainsAny(rest[:1], " \t") {

@@ -18,6 +18,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/connection"
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/remote"
@@ -61,7 +62,11 @@ func run(ctx context.Context, way, dir string) error {
 
 // schedule is one call of Topic.Schedule, from the caller until its result.
 func schedule(ctx context.Context, rdb redis.UniversalClient, count counted) error {
-	c, err := wakebell.NewClient(rdb, wakebell.ClientConfig{})
+	conn, err := connection.New(rdb, connection.Config{})
+	if err != nil {
+		return err
+	}
+	c, err := wakebell.NewClient(conn)
 	for i := range warm {
 		if err == nil {
 			_, err = topic.Schedule(ctx, c, "x", wakebell.ID(fmt.Sprint(i)), wakebell.In(time.Hour))
@@ -80,7 +85,11 @@ func schedule(ctx context.Context, rdb redis.UniversalClient, count counted) err
 // timers of the topic before.
 func deliver(ctx context.Context, rdb redis.UniversalClient, count counted) error {
 	handled := make(chan struct{}, warm)
-	sys, err := wakebell.New(quietActors(), rdb, wakebell.Config{Logger: slog.New(slog.DiscardHandler), Handlers: []wakebell.Handler{
+	conn, err := connection.New(rdb, connection.Config{Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		return err
+	}
+	sys, err := wakebell.New(quietActors(), conn, wakebell.Config{Handlers: []wakebell.Handler{
 		wakebell.Handle(topic, func(context.Context, wakebell.Timer[string]) error {
 			handled <- struct{}{}
 			return nil
@@ -101,7 +110,11 @@ func deliver(ctx context.Context, rdb redis.UniversalClient, count counted) erro
 // subscribe is a timer that a node leases to a subscriber in another ActorSystem, from
 // shortly before its instant until Redis has the subscriber's ack.
 func subscribe(ctx context.Context, rdb redis.UniversalClient, count counted) error {
-	sys, err := wakebell.New(quietActors(), rdb, wakebell.Config{Logger: slog.New(slog.DiscardHandler)})
+	conn, err := connection.New(rdb, connection.Config{Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		return err
+	}
+	sys, err := wakebell.New(quietActors(), conn, wakebell.Config{})
 	if err != nil {
 		return err
 	}
@@ -113,7 +126,7 @@ func subscribe(ctx context.Context, rdb redis.UniversalClient, count counted) er
 	if err := sys.Start(ctx); err != nil {
 		return err
 	}
-	peer, err := remote.Dial(ctx, node.Address(), remote.DialConfig{})
+	peer, err := remote.Dial(ctx, node.Address(), nil, remote.DialConfig{})
 	if err != nil {
 		return errors.Join(err, sys.Stop())
 	}

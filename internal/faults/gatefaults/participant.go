@@ -16,7 +16,10 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/logging"
 
+	actorgates "github.com/wakebell/wakebell/actors/gates"
+	"github.com/wakebell/wakebell/connection"
 	"github.com/wakebell/wakebell/gate"
+	"github.com/wakebell/wakebell/internal/opened"
 	"github.com/wakebell/wakebell/internal/redistest"
 )
 
@@ -80,24 +83,29 @@ func dial(addr string) redis.UniversalClient {
 	return redis.NewClient(&redis.Options{Addr: addr})
 }
 
-// Observer makes the gates of a config report the tickets that they were given.
-type Observer func(cfg *gate.Config, took func(fence uint64, asked, answered time.Time))
-
 // Main takes turns as the value of Variable says, if it is set, and then ends the
 // process.
-func Main(observe Observer) {
+func Main() {
 	spec := os.Getenv(Variable)
 	if spec == "" {
 		return
 	}
-	if err := participate(spec, observe); err != nil {
+	if err := participate(spec); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 	os.Exit(0)
 }
 
-func participate(spec string, observe Observer) error {
+func gatesOn(rdb redis.UniversalClient, s opened.GateSwitches) (*gate.Gates, error) {
+	conn, err := connection.Switched(rdb, connection.Config{Logger: slog.New(slog.DiscardHandler)}, opened.Switches{Gates: s})
+	if err != nil {
+		return nil, err
+	}
+	return gate.New(conn, gate.Config{LeaseTTL: Lease})
+}
+
+func participate(spec string) error {
 	var addr, guardAddr string
 	var seed uint64
 	c := &participant{out: os.Stdout}
@@ -107,16 +115,15 @@ func participate(spec string, observe Observer) error {
 	}
 	rdb, guardRDB := dial(addr), dial(guardAddr)
 	defer func() { _, _ = rdb.Close(), guardRDB.Close() }() // the process ends
-	cfg := gate.Config{LeaseTTL: Lease, SignalTTL: participantSignal, PresenceTTL: 800 * time.Millisecond, Logger: slog.New(slog.DiscardHandler)}
+	terms := opened.GateSwitches{SignalTTL: participantSignal, PresenceTTL: 800 * time.Millisecond}
+	observed, elsewhere := terms, terms
+	observed.Observe = func(t actorgates.TicketTaken) { c.print("ticket", uint64(t.Ticket), t.Asked, t.Answered) }
+	elsewhere.Elsewhere = addr != guardAddr
 	var err error
-	observed := cfg
-	observe(&observed, func(fence uint64, asked, answered time.Time) { c.print("ticket", fence, asked, answered) })
-	c.gates, err = gate.New(rdb, observed)
-	if err != nil {
+	if c.gates, err = gatesOn(rdb, observed); err != nil {
 		return err
 	}
-	cfg.GuardsElsewhere = addr != guardAddr
-	if c.guard, err = gate.New(guardRDB, cfg); err != nil {
+	if c.guard, err = gatesOn(guardRDB, elsewhere); err != nil {
 		return err
 	}
 	//nolint:forbidigo // the root context of a process

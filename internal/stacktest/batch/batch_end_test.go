@@ -11,6 +11,8 @@ import (
 
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/actors/poller"
+	"github.com/wakebell/wakebell/connection"
+	"github.com/wakebell/wakebell/internal/conntest"
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/internal/stacktest"
 	"github.com/wakebell/wakebell/internal/testhook"
@@ -29,10 +31,10 @@ func TestAPanicCrashesTheWholeBatch(t *testing.T) {
 				stacktest.Virtually(t, func(t *testing.T) {
 					rdb, _ := redistest.Embedded(t)
 					topic := wakebell.NewTopic[string]("t")
-					stacktest.ScheduleAll(t, stacktest.Client(t, rdb, wakebell.ClientConfig{}), topic, stacktest.Numbered(3))
+					stacktest.ScheduleAll(t, stacktest.Client(t, rdb, connection.Config{}), topic, stacktest.Numbered(3))
 					var got batches
 					var log stacktest.Logged
-					sys := stacktest.Launch(t, stacktest.Build(t, rdb, wakebell.Config{Logger: log.Logger(), Handlers: []wakebell.Handler{
+					sys := stacktest.Launch(t, stacktest.BuildOn(t, conntest.New(t, rdb, connection.Config{Logger: log.Logger()}), wakebell.Config{Handlers: []wakebell.Handler{
 						wakebell.HandleBatch(topic, func(_ context.Context, timers []wakebell.Timer[string]) error {
 							got.add(timers)
 							if timers[0].Attempt == 1 {
@@ -58,7 +60,7 @@ func TestTheEndOfOneLeaseLeavesTheBatch(t *testing.T) {
 	stacktest.Virtually(t, func(t *testing.T) {
 		rdb, _ := redistest.Embedded(t)
 		topic := wakebell.NewTopic[string]("t")
-		c := stacktest.Client(t, rdb, wakebell.ClientConfig{})
+		c := stacktest.Client(t, rdb, connection.Config{})
 		stacktest.ScheduleAll(t, c, topic, stacktest.Numbered(4))
 		causes, done := make(chan error, 4), make(chan error)
 		sys := stacktest.Build(t, rdb, wakebell.Config{Handlers: []wakebell.Handler{
@@ -103,7 +105,7 @@ func TestTheContextOfABatchEndsWithItsLastTimer(t *testing.T) {
 	stacktest.Virtually(t, func(t *testing.T) {
 		rdb, _ := redistest.Embedded(t)
 		topic := wakebell.NewTopic[string]("t")
-		c := stacktest.Client(t, rdb, wakebell.ClientConfig{})
+		c := stacktest.Client(t, rdb, connection.Config{})
 		stacktest.ScheduleAll(t, c, topic, stacktest.Numbered(2))
 		ended := make(chan error, 1)
 		sys := stacktest.Serve(t, rdb, wakebell.HandleBatch(topic, func(ctx context.Context, _ []wakebell.Timer[string]) error {
@@ -123,7 +125,7 @@ func TestADrainInTheMiddleOfABatch(t *testing.T) {
 	stacktest.Virtually(t, func(t *testing.T) {
 		rdb, _ := redistest.Embedded(t)
 		topic := wakebell.NewTopic[string]("t")
-		c := stacktest.Client(t, rdb, wakebell.ClientConfig{})
+		c := stacktest.Client(t, rdb, connection.Config{})
 		stacktest.ScheduleAll(t, c, topic, stacktest.Numbered(5))
 		sys := stacktest.Launch(t, stacktest.Build(t, rdb, wakebell.Config{DrainTimeout: time.Second, Handlers: []wakebell.Handler{
 			wakebell.HandleBatch(topic, func(ctx context.Context, timers []wakebell.Timer[string]) error {
@@ -149,12 +151,12 @@ func TestMaxLeaseAgeEndsABatch(t *testing.T) {
 	stacktest.Virtually(t, func(t *testing.T) {
 		rdb, _ := redistest.Embedded(t)
 		topic := wakebell.NewTopic[string]("t")
-		stacktest.ScheduleAll(t, stacktest.Client(t, rdb, wakebell.ClientConfig{}), topic, stacktest.Numbered(3))
+		stacktest.ScheduleAll(t, stacktest.Client(t, rdb, connection.Config{}), topic, stacktest.Numbered(3))
 		hang := make(chan struct{})
 		t.Cleanup(func() { close(hang) })
 		var log stacktest.Logged
 		var got batches
-		sys := stacktest.Launch(t, stacktest.Build(t, rdb, wakebell.Config{Logger: log.Logger(), Handlers: []wakebell.Handler{
+		sys := stacktest.Launch(t, stacktest.BuildOn(t, conntest.New(t, rdb, connection.Config{Logger: log.Logger()}), wakebell.Config{Handlers: []wakebell.Handler{
 			wakebell.HandleBatch(topic, func(_ context.Context, timers []wakebell.Timer[string]) error {
 				if got.add(timers); timers[0].Attempt == 1 {
 					<-hang

@@ -12,6 +12,8 @@ import (
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/connection"
+	"github.com/wakebell/wakebell/internal/conntest"
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/internal/stacktest"
 	"github.com/wakebell/wakebell/wakebelltype"
@@ -137,7 +139,7 @@ func TestTheSizesOfBatchesAreMeasured(t *testing.T) {
 		reader := sdk.NewManualReader()
 		handler := wakebell.HandleBatch(topic, func(context.Context, []wakebell.Timer[string]) error { return nil },
 			wakebell.BatchSize(3), wakebell.BatchWait(time.Second))
-		sys := stacktest.Launch(t, stacktest.Build(t, rdb, wakebell.Config{Handlers: []wakebell.Handler{handler}, MeterProvider: sdk.NewMeterProvider(sdk.WithReader(reader))}))
+		sys := stacktest.Launch(t, stacktest.BuildOn(t, conntest.New(t, rdb, connection.Config{MeterProvider: sdk.NewMeterProvider(sdk.WithReader(reader))}), wakebell.Config{Handlers: []wakebell.Handler{handler}}))
 		stacktest.ScheduleAll(t, sys.Client(), topic, []string{"a", "b", "c"})
 		<-time.After(2 * time.Second)
 		stacktest.ScheduleAll(t, sys.Client(), topic, []string{"d"})

@@ -10,6 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/connection"
+	"github.com/wakebell/wakebell/internal/conntest"
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/internal/stacktest"
 	"github.com/wakebell/wakebell/messages"
@@ -184,12 +186,12 @@ func TestTheSpanOfABatchLinksToThoseThatScheduledIt(t *testing.T) {
 			traces := stacktest.NewSpans()
 			topic := wakebell.NewTopic[string](redistest.Name(t))
 			rdb := redistest.Shared(t)
-			c := stacktest.Client(t, rdb, wakebell.ClientConfig{TracerProvider: traces})
+			c := stacktest.Client(t, rdb, connection.Config{TracerProvider: traces})
 			for _, id := range stacktest.Numbered(3) {
 				_, err := topic.Schedule(t.Context(), c, "x", wakebell.ID(id))
 				require.NoError(t, err)
 			}
-			stacktest.Launch(t, stacktest.Build(t, rdb, wakebell.Config{TracerProvider: traces, Handlers: []wakebell.Handler{
+			stacktest.Launch(t, stacktest.BuildOn(t, conntest.New(t, rdb, connection.Config{TracerProvider: traces}), wakebell.Config{Handlers: []wakebell.Handler{
 				wakebell.HandleBatch(topic, func(_ context.Context, timers []wakebell.Timer[string]) error {
 					_, inner := traces.Tracer("test").Start(timers[1].Context(), "inner")
 					inner.End()

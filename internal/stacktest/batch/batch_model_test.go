@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/connection"
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/internal/stacktest"
 	"github.com/wakebell/wakebell/wakebelltype"
@@ -124,7 +125,7 @@ func TestEachLeaseOfABatchIsSettledByItsVerdict(t *testing.T) {
 		var got wakebelltype.Counters
 		stacktest.Virtually(t, func(t *testing.T) {
 			rdb, _ := redistest.Embedded(t)
-			m.client = stacktest.Client(t, rdb, wakebell.ClientConfig{})
+			m.client = stacktest.Client(t, rdb, connection.Config{})
 			stacktest.ScheduleAll(t, m.client, m.topic, ids)
 			sys := stacktest.Build(t, rdb, wakebell.Config{Handlers: []wakebell.Handler{wakebell.HandleBatch(m.topic, m.handle, options...)}})
 			require.NoError(t, sys.Start(t.Context()))

@@ -14,6 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/connection"
+	"github.com/wakebell/wakebell/internal/conntest"
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/internal/stacktest"
 	"github.com/wakebell/wakebell/queue"
@@ -57,7 +59,7 @@ func TestABatchHasWhatIsDue(t *testing.T) {
 			topic := wakebell.NewTopic[string](redistest.Name(t))
 			var got batches
 			rdb := redistest.Shared(t)
-			stacktest.ScheduleAll(t, stacktest.Client(t, rdb, wakebell.ClientConfig{}), topic, stacktest.Numbered(250))
+			stacktest.ScheduleAll(t, stacktest.Client(t, rdb, connection.Config{}), topic, stacktest.Numbered(250))
 			sys := stacktest.Serve(t, rdb, wakebell.HandleBatch(topic, func(_ context.Context, timers []wakebell.Timer[string]) error {
 				for _, timer := range timers {
 					if timer.Body != "body of "+timer.ID || timer.Attempt != 1 || timer.Topic != topic.Name() {
@@ -83,7 +85,7 @@ func TestVerdictsOfABatch(t *testing.T) {
 	t.Parallel()
 	topic := wakebell.NewTopic[string](redistest.Name(t))
 	rdb := redistest.Shared(t)
-	c := stacktest.Client(t, rdb, wakebell.ClientConfig{})
+	c := stacktest.Client(t, rdb, connection.Config{})
 	stacktest.ScheduleAll(t, c, topic, []string{"acked", "nil", "rejected", "retried", "settled"})
 	_, err := wakebell.NewTopic[int](topic.Name()).Schedule(t.Context(), c, 7, wakebell.ID("unreadable"))
 	require.NoError(t, err)
@@ -256,7 +258,7 @@ func TestOptionsOfBatches(t *testing.T) {
 		"no function, queue":  {wakebell.HandleQueueBatch[string](queue.New[string]("q"), nil), "handler"},
 		"size on HandleQueue": {wakebell.HandleQueue(queue.New[string]("q"), one, wakebell.BatchSize(10)), "use HandleBatch"},
 	} {
-		_, err := wakebell.New(stacktest.ActorSystem(), rdb, wakebell.Config{Handlers: []wakebell.Handler{c.handler}})
+		_, err := wakebell.New(stacktest.ActorSystem(), conntest.New(t, rdb, connection.Config{}), wakebell.Config{Handlers: []wakebell.Handler{c.handler}})
 		require.ErrorIs(t, err, wakebell.ErrInvalid, name)
 		require.ErrorContains(t, err, c.err, name)
 	}

@@ -14,6 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/connection"
+	"github.com/wakebell/wakebell/internal/conntest"
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/internal/stacktest"
 	"github.com/wakebell/wakebell/messages"
@@ -50,7 +52,7 @@ func benchmarkDelivery(b *testing.B, handler func(topic wakebell.Topic[[]byte], 
 	rdb := redistest.Shared(b)
 	var handled atomic.Int64
 	done := make(chan struct{})
-	sys, err := wakebell.New(actor.NewActorSystem(), rdb, wakebell.Config{Handlers: []wakebell.Handler{
+	sys, err := wakebell.New(actor.NewActorSystem(), conntest.New(b, rdb, connection.Config{}), wakebell.Config{Handlers: []wakebell.Handler{
 		handler(topic, func(n int) {
 			if handled.Add(int64(n)) == int64(b.N) {
 				close(done)
@@ -89,7 +91,7 @@ func BenchmarkLateness(b *testing.B) {
 func benchmarkLateness(b *testing.B, in time.Duration) {
 	topic := wakebell.NewTopic[string](redistest.Name(b))
 	fired := make(chan time.Duration, 1)
-	sys, err := wakebell.New(actor.NewActorSystem(), redistest.Shared(b), wakebell.Config{Handlers: []wakebell.Handler{
+	sys, err := wakebell.New(actor.NewActorSystem(), conntest.New(b, redistest.Shared(b), connection.Config{}), wakebell.Config{Handlers: []wakebell.Handler{
 		wakebell.Handle(topic, func(_ context.Context, t wakebell.Timer[string]) error {
 			fired <- t.Lateness()
 			return nil
@@ -145,7 +147,7 @@ func BenchmarkQueue(b *testing.B) {
 		b.StopTimer()
 		rdb := redistest.Start(b).Client(b)
 		q := queue.New[string]("bench")
-		c := stacktest.Client(b, rdb, wakebell.ClientConfig{})
+		c := stacktest.Client(b, rdb, connection.Config{})
 		drafts := make([]queue.Draft, batch)
 		for i := range drafts {
 			drafts[i] = q.Draft(fmt.Sprintf("%0100d", i))

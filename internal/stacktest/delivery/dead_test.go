@@ -11,6 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/connection"
+	"github.com/wakebell/wakebell/internal/conntest"
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
@@ -23,7 +25,7 @@ func TestADeadLetterIsFoundAndRedriven(t *testing.T) {
 	topic := wakebell.NewTopic[string](redistest.Name(t))
 	mended := make(chan struct{})
 	handled := make(chan wakebell.Timer[string], 8)
-	sys, err := wakebell.New(actor.NewActorSystem(), rdb, wakebell.Config{Handlers: []wakebell.Handler{
+	sys, err := wakebell.New(actor.NewActorSystem(), conntest.New(t, rdb, connection.Config{}), wakebell.Config{Handlers: []wakebell.Handler{
 		wakebell.Handle(topic, func(_ context.Context, timer wakebell.Timer[string]) error {
 			select {
 			case <-mended:

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/connection"
 	"github.com/wakebell/wakebell/internal/faultproxy"
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/internal/stacktest"
@@ -103,7 +104,7 @@ func TestLostRepliesLoseNoTimerAndRepeatNone(t *testing.T) {
 				return faultproxy.Fate{}
 			})
 			topic := wakebell.NewTopic[int](redistest.Name(t))
-			c := stacktest.Client(t, redistest.Shared(t), wakebell.ClientConfig{})
+			c := stacktest.Client(t, redistest.Shared(t), connection.Config{})
 			drafts := make([]wakebell.Draft, timers)
 			for i := range drafts {
 				drafts[i] = topic.Draft(i)
@@ -203,7 +204,7 @@ func TestWithoutChannelRightsPauseAndResumeAreHonoured(t *testing.T) {
 			server := redistest.Start(t)
 			require.NoError(t, server.Client(t).Do(t.Context(), append([]any{"ACL", "SETUSER", "plain", "on", ">secret"}, rights...)...).Err())
 			rdb := server.Client(t, func(o *redis.Options) { o.Username, o.Password = "plain", "secret" })
-			operator := stacktest.Client(t, server.Client(t), wakebell.ClientConfig{})
+			operator := stacktest.Client(t, server.Client(t), connection.Config{})
 
 			topic := wakebell.NewTopic[int]("t")
 			handled := make(chan int, 10)
@@ -239,7 +240,7 @@ func TestAFullRedisCanBeDrained(t *testing.T) {
 	const timers = 60
 	rdb := redistest.Start(t, "--maxmemory-policy", "noeviction").Client(t)
 	topic := wakebell.NewTopic[int]("t")
-	c := stacktest.Client(t, rdb, wakebell.ClientConfig{})
+	c := stacktest.Client(t, rdb, connection.Config{})
 	for i := range timers {
 		_, err := topic.Schedule(t.Context(), c, i)
 		require.NoError(t, err)

@@ -10,6 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/connection"
+	"github.com/wakebell/wakebell/internal/conntest"
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/internal/stacktest"
 	"github.com/wakebell/wakebell/messages"
@@ -173,7 +175,7 @@ func TestAFailedActorIsRestartedAndItsTimerRetried(t *testing.T) {
 func TestForwardingNeedsAnActor(t *testing.T) {
 	t.Parallel()
 	for _, target := range []wakebell.Target{{}, wakebell.ToActor(nil), wakebell.ToEachActor(nil)} {
-		_, err := wakebell.New(actor.NewActorSystem(), redistest.Shared(t), wakebell.Config{Handlers: []wakebell.Handler{
+		_, err := wakebell.New(actor.NewActorSystem(), conntest.New(t, redistest.Shared(t), connection.Config{}), wakebell.Config{Handlers: []wakebell.Handler{
 			wakebell.Forward(wakebell.NewTopic[string]("x"), target),
 		}})
 		require.ErrorIs(t, err, wakebell.ErrInvalid)

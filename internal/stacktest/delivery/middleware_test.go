@@ -11,6 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/connection"
+	"github.com/wakebell/wakebell/internal/conntest"
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/internal/stacktest"
 )
@@ -110,7 +112,7 @@ func TestRetryOnLeaseExpiryRetriesAfterTheLease(t *testing.T) {
 			}
 			return nil
 		}, wakebell.RetryOnLeaseExpiry(), wakebell.LeaseTTL(ttl), wakebell.RetryBackoff(time.Hour, time.Hour)))
-		c, err := wakebell.NewClient(rdb, wakebell.ClientConfig{})
+		c, err := wakebell.NewClient(conntest.New(t, rdb, connection.Config{}))
 		require.NoError(t, err)
 		_, err = topic.Schedule(t.Context(), c, "x")
 		require.NoError(t, err)
@@ -127,8 +129,9 @@ func TestRetryOnLeaseExpiryRetriesAfterTheLease(t *testing.T) {
 func TestNilMiddlewareIsRefused(t *testing.T) {
 	t.Parallel()
 	h := wakebell.Handle(wakebell.NewTopic[string]("x"), func(context.Context, wakebell.Timer[string]) error { return nil }, wakebell.With(nil))
-	_, err := wakebell.New(actor.NewActorSystem(), redistest.Shared(t), wakebell.Config{
-		Handlers: []wakebell.Handler{h}, Middleware: []wakebell.Middleware{nil},
+	_, err := wakebell.New(actor.NewActorSystem(), conntest.New(t, redistest.Shared(t), connection.Config{}), wakebell.Config{
+		Handlers:   []wakebell.Handler{h},
+		Middleware: []wakebell.Middleware{nil},
 	})
 	require.ErrorIs(t, err, wakebell.ErrInvalid)
 	require.ErrorContains(t, err, "With")

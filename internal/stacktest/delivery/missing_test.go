@@ -9,6 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/connection"
+	"github.com/wakebell/wakebell/internal/conntest"
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/internal/stacktest"
 	"github.com/wakebell/wakebell/wakebelltype"
@@ -67,8 +69,7 @@ func TestADeletedTimelineIsReported(t *testing.T) {
 		rdb, _ := redistest.Embedded(t)
 		topic := wakebell.NewTopic[string]("t")
 		var logs stacktest.Logged
-		sys := stacktest.Launch(t, stacktest.Build(t, rdb, wakebell.Config{
-			Logger:   logs.Logger(),
+		sys := stacktest.Launch(t, stacktest.BuildOn(t, conntest.New(t, rdb, connection.Config{Logger: logs.Logger()}), wakebell.Config{
 			Handlers: []wakebell.Handler{wakebell.Handle(topic, func(context.Context, wakebell.Timer[string]) error { return nil })},
 		}))
 		for i := range 150 {

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/connection"
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/internal/stacktest"
 )
@@ -114,7 +115,7 @@ func TestAnOutageIsProbedByFewTopics(t *testing.T) {
 			}
 			sys := stacktest.Serve(t, rdb, handlers...)
 			stacktest.Eventually(t, func() bool { return sys.Counters()["topic 999"].Exchanges > 0 })
-			scheduled, err := stacktest.Client(t, server.Client(t), wakebell.ClientConfig{}).Schedule(t.Context(), drafts...)
+			scheduled, err := stacktest.Client(t, server.Client(t), connection.Config{}).Schedule(t.Context(), drafts...)
 			require.NoError(t, err)
 			require.Len(t, scheduled, topics)
 			require.Greater(t, m.busiest(0), most, "more than the limit is sent without an outage")

@@ -19,6 +19,8 @@ import (
 	oteltrace "go.opentelemetry.io/otel/trace"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/connection"
+	"github.com/wakebell/wakebell/internal/conntest"
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/internal/stacktest"
 	"github.com/wakebell/wakebell/messages"
@@ -113,6 +115,7 @@ type userCode struct {
 	fails  bool   // the handler fails that timer
 	alone  bool   // not in batches
 	cfg    func(*wakebell.Config)
+	conn   func(*connection.Config)
 	opts   []wakebell.HandlerOption
 	target func(*actor.ActorSystem) wakebell.Target
 	joined bool // only in batches
@@ -165,28 +168,28 @@ func brokenMiddleware(before bool) wakebell.Middleware {
 	}
 }
 
-func spansThat(b brokenSpans) func(*wakebell.Config) {
-	return func(c *wakebell.Config) { c.TracerProvider, c.Propagator = b.provider(), b }
+func spansThat(b brokenSpans) func(*connection.Config) {
+	return func(c *connection.Config) { c.TracerProvider, c.Propagator = b.provider(), b }
 }
 
 func panickingUserCode() map[string]userCode {
 	var null *poison
 	const inError = "panic in Error(): runtime error: invalid memory address or nil pointer dereference"
 	return map[string]userCode{
-		"log":      {says: "declined", fails: true, cfg: func(c *wakebell.Config) { c.Logger = slog.New(brokenLog{}) }},
+		"log":      {says: "declined", fails: true, conn: func(c *connection.Config) { c.Logger = slog.New(brokenLog{}) }},
 		"on dead":  {says: "declined", fails: true, alone: true, cfg: func(c *wakebell.Config) { c.OnDead = func(context.Context, wakebell.DeadLetter) { panic("on dead") } }},
 		"nack":     {says: inError, target: answering(func(_ actor.Context, l *messages.Lease) any { return l.Nack(null) })},
 		"nack in":  {says: inError + ": retry in 0s", target: answering(func(_ actor.Context, l *messages.Lease) any { return l.NackIn(0, null) })},
 		"reject":   {says: inError, target: answering(func(_ actor.Context, l *messages.Lease) any { return l.Reject(null) })},
 		"producer": {target: brokenProducer},
 		"body":     {says: "panic in decoding the body: unmarshal of " + bad, body: "broken " + bad},
-		"payload":  {says: "panic in decoding the payload: decode of " + bad, cfg: func(c *wakebell.Config) { c.Payloads = &payload.Chain{Codecs: []payload.Codec{brokenCodec{}}} }},
+		"payload":  {says: "panic in decoding the payload: decode of " + bad, conn: func(c *connection.Config) { c.Payloads = &payload.Chain{Codecs: []payload.Codec{brokenCodec{}}} }},
 		"before":   {says: "panic in middleware: middleware before " + bad, joined: true, opts: []wakebell.HandlerOption{wakebell.With(brokenMiddleware(true))}},
 		"after":    {says: "panic in middleware: middleware after " + bad, joined: true, opts: []wakebell.HandlerOption{wakebell.With(brokenMiddleware(false))}},
-		"sampler":  {cfg: spansThat(brokenSpans{samples: true})},
-		"starts":   {cfg: spansThat(brokenSpans{starts: true})},
-		"ends":     {cfg: spansThat(brokenSpans{ends: true})},
-		"carriers": {cfg: spansThat(brokenSpans{carries: true})},
+		"sampler":  {conn: spansThat(brokenSpans{samples: true})},
+		"starts":   {conn: spansThat(brokenSpans{starts: true})},
+		"ends":     {conn: spansThat(brokenSpans{ends: true})},
+		"carriers": {conn: spansThat(brokenSpans{carries: true})},
 	}
 }
 
@@ -247,12 +250,17 @@ func (u userCode) run(t *testing.T, batch bool) {
 			return e
 		}, opts...)
 	}
-	cfg := wakebell.Config{Logger: stacktest.Quiet, DrainTimeout: -1, Handlers: []wakebell.Handler{h}}
+	cfg := wakebell.Config{DrainTimeout: -1, Handlers: []wakebell.Handler{h}}
 	if u.cfg != nil {
 		u.cfg(&cfg)
 	}
-	sys := must(wakebell.New(system, rdb, cfg))
-	client := stacktest.Client(t, rdb, wakebell.ClientConfig{Payloads: cfg.Payloads, TracerProvider: cfg.TracerProvider, Propagator: cfg.Propagator})
+	var on connection.Config
+	if u.conn != nil {
+		u.conn(&on)
+	}
+	sys := must(wakebell.New(system, conntest.New(t, rdb, on), cfg))
+	on.Logger = nil
+	client := stacktest.Client(t, rdb, on)
 	var drafts []wakebell.Draft
 	for i := range 10 {
 		id := fmt.Sprint(i)

@@ -9,6 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/connection"
+	"github.com/wakebell/wakebell/internal/conntest"
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/internal/stacktest"
 )
@@ -18,7 +20,7 @@ func handling(t *testing.T, fn func(context.Context, *wakebell.Client, wakebell.
 	t.Helper()
 	topic := wakebell.NewTopic[string](redistest.Name(t))
 	done := make(chan error, 10)
-	c, err := wakebell.NewClient(redistest.Shared(t), wakebell.ClientConfig{})
+	c, err := wakebell.NewClient(conntest.New(t, redistest.Shared(t), connection.Config{}))
 	require.NoError(t, err)
 	sys := stacktest.Start(t, wakebell.Config{Handlers: []wakebell.Handler{
 		wakebell.Handle(topic, func(ctx context.Context, timer wakebell.Timer[string]) error {

@@ -14,6 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/connection"
+	"github.com/wakebell/wakebell/internal/conntest"
 	"github.com/wakebell/wakebell/internal/faultproxy"
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/internal/stacktest"
@@ -213,7 +215,7 @@ func runFault(t *testing.T, x fault) {
 	sys := stacktest.Serve(t, node(2*time.Second), wakebell.Handle(hit, handle), wakebell.Handle(other, handle))
 	// The timeout is long enough that errors are caused by the fault and not by a
 	// slow machine.
-	hasty := stacktest.Client(t, node(4*time.Second), wakebell.ClientConfig{RetryFor: -1})
+	hasty := stacktest.Client(t, node(4*time.Second), connection.Config{RetryFor: -1})
 	_, err := hit.Schedule(t.Context(), hasty, "long")
 	require.NoError(t, err)
 	stacktest.Receive(t, running)
@@ -272,13 +274,13 @@ func TestAnEvictionPolicyCausesAWarning(t *testing.T) {
 	for policy, warnings := range map[string]int{"noeviction": 0, "allkeys-lru": 1, "volatile-ttl": 1} {
 		log := &stacktest.Logged{}
 		rdb := redistest.Start(t, "--maxmemory-policy", policy).Client(t)
-		stacktest.Launch(t, stacktest.Build(t, rdb, wakebell.Config{Logger: log.Logger()}))
+		stacktest.Launch(t, stacktest.BuildOn(t, conntest.New(t, rdb, connection.Config{Logger: log.Logger()}), wakebell.Config{}))
 		require.Equal(t, warnings, log.Count("maxmemory_policy="+policy), policy)
 	}
 	server := redistest.Start(t, "--maxmemory-policy", "allkeys-lru")
 	require.NoError(t, server.Client(t).Do(t.Context(), "ACL", "SETUSER", "plain", "on", ">secret", "+@all", "-info", "~*", "&*").Err())
 	rdb := server.Client(t, func(o *redis.Options) { o.Username, o.Password = "plain", "secret" })
 	log := &stacktest.Logged{}
-	stacktest.Launch(t, stacktest.Build(t, rdb, wakebell.Config{Logger: log.Logger()}))
+	stacktest.Launch(t, stacktest.BuildOn(t, conntest.New(t, rdb, connection.Config{Logger: log.Logger()}), wakebell.Config{}))
 	require.Zero(t, log.Count("maxmemory_policy"), "without the right to INFO there is no warning")
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/connection"
 	"github.com/wakebell/wakebell/internal/faultproxy"
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/internal/stacktest"
@@ -69,7 +70,7 @@ func TestAHandlerThatReschedulesItselfTicksOn(t *testing.T) {
 	topic := wakebell.NewTopic[int](redistest.Name(t))
 	ticks := make(chan int, 100)
 	rdb := redistest.Shared(t)
-	c := stacktest.Client(t, rdb, wakebell.ClientConfig{})
+	c := stacktest.Client(t, rdb, connection.Config{})
 	stacktest.Serve(t, rdb, wakebell.Handle(topic, func(ctx context.Context, timer wakebell.Timer[int]) error {
 		ticks <- timer.Body
 		if timer.Body == 20 {
@@ -100,7 +101,7 @@ func TestAStaleVerdictLeavesTheNextHoldersLeaseAlone(t *testing.T) {
 			<-staleFinish
 			return nil
 		}, wakebell.LeaseTTL(4*time.Second)))
-	c := stacktest.Client(t, direct, wakebell.ClientConfig{})
+	c := stacktest.Client(t, direct, connection.Config{})
 	_, err := topic.Schedule(t.Context(), c, "x", wakebell.ID("x"))
 	require.NoError(t, err)
 	stacktest.Receive(t, staleStarted)
@@ -220,7 +221,7 @@ func TestABacklogCostsAFractionOfARoundTripATimer(t *testing.T) {
 			t.Parallel()
 			rdb := redistest.Start(t).Client(t)
 			topic := wakebell.NewTopic[int](redistest.Name(t))
-			c := stacktest.Client(t, rdb, wakebell.ClientConfig{})
+			c := stacktest.Client(t, rdb, connection.Config{})
 			drafts := make([]wakebell.Draft, timers)
 			for i := range drafts {
 				drafts[i] = topic.Draft(i)
@@ -270,7 +271,7 @@ func TestPayloadsWithoutATimerAreCollected(t *testing.T) {
 	for i := range 50 {
 		require.NoError(t, rdb.HSet(t.Context(), p.Payloads(), strconv.Itoa(i), "orphan").Err())
 	}
-	c := stacktest.Client(t, rdb, wakebell.ClientConfig{})
+	c := stacktest.Client(t, rdb, connection.Config{})
 	_, err := topic.Schedule(t.Context(), c, "kept", wakebell.ID("kept"), wakebell.In(time.Hour))
 	require.NoError(t, err)
 	sys := stacktest.Serve(t, rdb, wakebell.Handle(topic, func(context.Context, wakebell.Timer[string]) error { return nil }))

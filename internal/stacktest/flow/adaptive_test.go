@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/connection"
 	"github.com/wakebell/wakebell/internal/stacktest"
 	"github.com/wakebell/wakebell/wakebelltest"
 	"github.com/wakebell/wakebell/wakebelltype"
@@ -61,7 +62,7 @@ func concurrency(t *testing.T, w *wakebelltest.World) int {
 func TestConcurrencyFollowsTheService(t *testing.T) {
 	t.Parallel()
 	topic, service := wakebell.NewTopic[string]("topic"), &slowing{capacity: 10}
-	wakebelltest.Run(t, wakebell.Config{Logger: stacktest.Quiet, Handlers: []wakebell.Handler{
+	wakebelltest.RunWith(t, connection.Config{Logger: stacktest.Quiet}, wakebell.Config{Handlers: []wakebell.Handler{
 		wakebell.Handle(topic, func(context.Context, wakebell.Timer[string]) error { return service.call() },
 			wakebell.MaxConcurrent(50), wakebell.RetryBackoff(time.Second, time.Second), wakebell.MaxAttempts(1_000_000),
 			wakebell.AdaptiveConcurrency(wakebelltype.Adaptive{Min: 2})),
@@ -90,7 +91,7 @@ func TestConcurrencyFollowsTheService(t *testing.T) {
 func TestConcurrencyOfBatchesFollowsTheService(t *testing.T) {
 	t.Parallel()
 	topic, service := wakebell.NewTopic[string]("topic"), &slowing{capacity: 4}
-	wakebelltest.Run(t, wakebell.Config{Logger: stacktest.Quiet, Handlers: []wakebell.Handler{
+	wakebelltest.RunWith(t, connection.Config{Logger: stacktest.Quiet}, wakebell.Config{Handlers: []wakebell.Handler{
 		wakebell.HandleBatch(topic, func(context.Context, []wakebell.Timer[string]) error { return service.call() },
 			wakebell.BatchSize(4), wakebell.MaxConcurrent(40), wakebell.AdaptiveConcurrency(wakebelltype.Adaptive{})),
 	}}, func(t *testing.T, w *wakebelltest.World) {
@@ -111,7 +112,7 @@ func TestALowerMaxConcurrentHoldsForPrefetchedTimers(t *testing.T) {
 	var mu sync.Mutex
 	running, most, calls := 0, 0, 0
 	var lowered chan bool
-	wakebelltest.Run(t, wakebell.Config{Logger: stacktest.Quiet, Handlers: []wakebell.Handler{
+	wakebelltest.RunWith(t, connection.Config{Logger: stacktest.Quiet}, wakebell.Config{Handlers: []wakebell.Handler{
 		wakebell.Handle(topic, func(context.Context, wakebell.Timer[string]) error {
 			mu.Lock()
 			running, calls = running+1, calls+1

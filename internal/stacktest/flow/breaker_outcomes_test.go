@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/connection"
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/internal/stacktest"
 	"github.com/wakebell/wakebell/wakebelltest"
@@ -53,7 +54,7 @@ func TestTailReportsTheBreaker(t *testing.T) {
 func TestPanicsOpenABreaker(t *testing.T) {
 	t.Parallel()
 	topic, delivered := wakebell.NewTopic[string]("topic"), 0
-	wakebelltest.Run(t, wakebell.Config{Logger: stacktest.Quiet, Handlers: []wakebell.Handler{
+	wakebelltest.RunWith(t, connection.Config{Logger: stacktest.Quiet}, wakebell.Config{Handlers: []wakebell.Handler{
 		wakebell.Handle(topic, func(context.Context, wakebell.Timer[string]) error { delivered++; panic("no") },
 			wakebell.MaxConcurrent(1), wakebell.LeaseTTL(time.Hour),
 			wakebell.Breaker(wakebelltype.Breaker{FailureRatio: 1, Deliveries: 3, OpenFor: 10 * time.Minute})),
@@ -72,7 +73,7 @@ func TestPanicsOpenABreaker(t *testing.T) {
 func TestTimersThatEndBeforeTheirHandlerDoNotOpenABreaker(t *testing.T) {
 	t.Parallel()
 	topic := wakebell.NewTopic[string]("topic")
-	wakebelltest.Run(t, wakebell.Config{Logger: stacktest.Quiet, Handlers: []wakebell.Handler{
+	wakebelltest.RunWith(t, connection.Config{Logger: stacktest.Quiet}, wakebell.Config{Handlers: []wakebell.Handler{
 		wakebell.Handle(topic, func(ctx context.Context, _ wakebell.Timer[string]) error {
 			<-ctx.Done()
 			return ctx.Err()
@@ -96,7 +97,7 @@ func TestABreakerCountsTheTimersOfABatch(t *testing.T) {
 	t.Parallel()
 	topic := wakebell.NewTopic[string]("topic")
 	sizes, failing := []int(nil), true
-	wakebelltest.Run(t, wakebell.Config{Logger: stacktest.Quiet, Handlers: []wakebell.Handler{
+	wakebelltest.RunWith(t, connection.Config{Logger: stacktest.Quiet}, wakebell.Config{Handlers: []wakebell.Handler{
 		wakebell.HandleBatch(topic, func(_ context.Context, timers []wakebell.Timer[string]) error {
 			sizes = append(sizes, len(timers))
 			<-time.After(100 * time.Millisecond) // too long for a prefetch

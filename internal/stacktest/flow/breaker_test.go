@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/connection"
 	"github.com/wakebell/wakebell/internal/stacktest"
 	"github.com/wakebell/wakebell/wakebelltest"
 	"github.com/wakebell/wakebell/wakebelltype"
@@ -29,7 +30,7 @@ func TestABreakerPausesATopicWhileItsHandlerFails(t *testing.T) {
 		}
 		return nil
 	}
-	wakebelltest.Run(t, wakebell.Config{Logger: stacktest.Quiet, Handlers: []wakebell.Handler{
+	wakebelltest.RunWith(t, connection.Config{Logger: stacktest.Quiet}, wakebell.Config{Handlers: []wakebell.Handler{
 		wakebell.Handle(topic, handle, wakebell.MaxConcurrent(1), wakebell.RetryBackoff(time.Hour, time.Hour),
 			wakebell.Breaker(wakebelltype.Breaker{FailureRatio: 0.5, Deliveries: 4, OpenFor: 10 * time.Second})),
 		wakebell.Handle(other, func(context.Context, wakebell.Timer[int]) error { others++; return nil }),
@@ -72,7 +73,7 @@ func TestABreakerPausesATopicWhileItsHandlerFails(t *testing.T) {
 // TestWhatSaysNothingAboutTheHandlerDoesNotOpenABreaker has bodies that cannot be decoded.
 func TestWhatSaysNothingAboutTheHandlerDoesNotOpenABreaker(t *testing.T) {
 	t.Parallel()
-	wakebelltest.Run(t, wakebell.Config{Logger: stacktest.Quiet, Handlers: []wakebell.Handler{
+	wakebelltest.RunWith(t, connection.Config{Logger: stacktest.Quiet}, wakebell.Config{Handlers: []wakebell.Handler{
 		wakebell.Handle(wakebell.NewTopic[int]("topic"), func(context.Context, wakebell.Timer[int]) error { return nil },
 			wakebell.Breaker(wakebelltype.Breaker{FailureRatio: 0.01, Deliveries: 1})),
 	}}, func(t *testing.T, w *wakebelltest.World) {

@@ -12,6 +12,8 @@ import (
 
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/actors/poller"
+	"github.com/wakebell/wakebell/connection"
+	"github.com/wakebell/wakebell/internal/conntest"
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/internal/stacktest"
 	"github.com/wakebell/wakebell/internal/testhook"
@@ -26,7 +28,7 @@ func TestALostLeaseDoesNotOpenABreaker(t *testing.T) {
 	stacktest.Virtually(t, func(t *testing.T) {
 		rdb, _ := redistest.Embedded(t)
 		topic := wakebell.NewTopic[string]("t")
-		stacktest.ScheduleAll(t, stacktest.Client(t, rdb, wakebell.ClientConfig{}), topic, []string{"a"})
+		stacktest.ScheduleAll(t, stacktest.Client(t, rdb, connection.Config{}), topic, []string{"a"})
 		sys := stacktest.Build(t, rdb, wakebell.Config{Handlers: []wakebell.Handler{
 			wakebell.Handle(topic, func(ctx context.Context, timer wakebell.Timer[string]) error {
 				if timer.Attempt > 1 {
@@ -72,7 +74,7 @@ func TestAGroupOfATopicAndAQueue(t *testing.T) {
 		}
 		return nil
 	}
-	wakebelltest.Run(t, wakebell.Config{Logger: stacktest.Quiet, Handlers: []wakebell.Handler{
+	wakebelltest.RunWith(t, connection.Config{Logger: stacktest.Quiet}, wakebell.Config{Handlers: []wakebell.Handler{
 		wakebell.Handle(topic, handle, wakebell.MaxConcurrent(4), wakebell.Weight("all", 1), wakebell.LeaseTTL(time.Second)),
 		wakebell.HandleQueue(messages, handle, wakebell.MaxConcurrent(4), wakebell.Weight("all", 1), wakebell.LeaseTTL(time.Second)),
 	}}, func(t *testing.T, w *wakebelltest.World) {
@@ -105,7 +107,7 @@ func TestLimitsOfAQueueHoldOverAllNodes(t *testing.T) {
 	var mu sync.Mutex
 	var starts []time.Time
 	running, most := 0, 0
-	cfg := wakebell.Config{Logger: stacktest.Quiet, Handlers: []wakebell.Handler{
+	cfg := wakebell.Config{Handlers: []wakebell.Handler{
 		wakebell.HandleQueue(q, func(context.Context, wakebell.Timer[string]) error {
 			mu.Lock()
 			starts = append(starts, time.Now())
@@ -119,7 +121,7 @@ func TestLimitsOfAQueueHoldOverAllNodes(t *testing.T) {
 			return nil
 		}, wakebell.RateLimit(10, time.Second, 5), wakebell.MaxInFlight(4), wakebell.MaxConcurrent(10)),
 	}}
-	wakebelltest.Run(t, cfg, func(t *testing.T, w *wakebelltest.World) {
+	wakebelltest.RunWith(t, connection.Config{Logger: stacktest.Quiet}, cfg, func(t *testing.T, w *wakebelltest.World) {
 		w.Start(cfg)
 		for i := range 40 {
 			_, err := q.Publish(t.Context(), w.Client().Queues(), strconv.Itoa(i))
@@ -136,7 +138,7 @@ func TestLimitsOfAQueueHoldOverAllNodes(t *testing.T) {
 
 func TestMaxInFlightNeedsLeasesThatExpire(t *testing.T) {
 	t.Parallel()
-	_, err := wakebell.New(stacktest.ActorSystem(), redistest.Shared(t), wakebell.Config{Handlers: []wakebell.Handler{
+	_, err := wakebell.New(stacktest.ActorSystem(), conntest.New(t, redistest.Shared(t), connection.Config{}), wakebell.Config{Handlers: []wakebell.Handler{
 		wakebell.HandleQueue(queue.New[string]("q"), func(context.Context, wakebell.Timer[string]) error { return nil },
 			wakebell.AtMostOnce(), wakebell.MaxInFlight(1)),
 	}})

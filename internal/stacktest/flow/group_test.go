@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/connection"
 	"github.com/wakebell/wakebell/internal/stacktest"
 	"github.com/wakebell/wakebell/wakebelltest"
 )
@@ -34,7 +35,7 @@ func TestTopicsShareHandlersByWeight(t *testing.T) {
 		running--
 		return nil
 	}
-	wakebelltest.Run(t, wakebell.Config{Logger: stacktest.Quiet, Handlers: []wakebell.Handler{
+	wakebelltest.RunWith(t, connection.Config{Logger: stacktest.Quiet}, wakebell.Config{Handlers: []wakebell.Handler{
 		wakebell.Handle(urgent, handle, wakebell.MaxConcurrent(10), wakebell.Weight("mail", 9)),
 		wakebell.Handle(bulk, handle, wakebell.MaxConcurrent(10), wakebell.Weight("mail", 1)),
 	}}, func(t *testing.T, w *wakebelltest.World) {

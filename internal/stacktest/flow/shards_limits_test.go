@@ -11,6 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/connection"
+	"github.com/wakebell/wakebell/internal/conntest"
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/internal/stacktest"
 	"github.com/wakebell/wakebell/wakebelltest"
@@ -32,11 +34,10 @@ func TestShardsOfARunningTopicShareMaxConcurrent(t *testing.T) {
 		return nil
 	}
 	var log bytes.Buffer
-	wakebelltest.Run(t, wakebell.Config{
-		Logger:   slog.New(slog.NewTextHandler(&log, nil)),
+	wakebelltest.RunWith(t, connection.Config{Logger: slog.New(slog.NewTextHandler(&log, nil))}, wakebell.Config{
 		Handlers: []wakebell.Handler{wakebell.Handle(topic, handle, wakebell.MaxConcurrent(most), wakebell.MaxInFlight(3))},
 	}, func(t *testing.T, w *wakebelltest.World) {
-		stale, err := wakebell.NewClient(w.Redis(), wakebell.ClientConfig{})
+		stale, err := wakebell.NewClient(conntest.New(t, w.Redis(), connection.Config{}))
 		require.NoError(t, err)
 		_, err = stale.Stats(t.Context(), topic.Name())
 		require.NoError(t, err)
@@ -66,7 +67,7 @@ func TestAHandlerHasALeaseForEachShard(t *testing.T) {
 	t.Parallel()
 	topic := wakebell.NewTopic[string]("orders")
 	handle := func(context.Context, wakebell.Timer[string]) error { return nil }
-	_, err := wakebell.New(stacktest.ActorSystem(), redistest.Shared(t), wakebell.Config{Handlers: []wakebell.Handler{
+	_, err := wakebell.New(stacktest.ActorSystem(), conntest.New(t, redistest.Shared(t), connection.Config{}), wakebell.Config{Handlers: []wakebell.Handler{
 		wakebell.Handle(topic, handle, wakebell.Shards(4), wakebell.MaxInFlight(3)),
 	}})
 	require.ErrorIs(t, err, wakebell.ErrInvalid)

@@ -10,7 +10,10 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/connection"
 	"github.com/wakebell/wakebell/gate"
+	"github.com/wakebell/wakebell/internal/conntest"
+	"github.com/wakebell/wakebell/internal/opened"
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/internal/stacktest"
 	"github.com/wakebell/wakebell/internal/testhook"
@@ -37,7 +40,7 @@ func (a *asker) Receive(c actor.Context) {
 func gatesOf(t *testing.T, askers int) (*gate.Gates, *actor.ActorSystem, []*actor.PID, []chan any) {
 	t.Helper()
 	system := stacktest.ActorSystem()
-	sys, err := wakebell.New(system, redistest.Shared(t), wakebell.Config{Logger: stacktest.Quiet, Gates: unhurried})
+	sys, err := wakebell.New(system, unhurriedConnection(t, redistest.Shared(t)), wakebell.Config{Gates: gate.Config{LeaseTTL: 30 * time.Second}})
 	require.NoError(t, err)
 	_, err = sys.Gates().Acquire(t.Context(), "x")
 	require.ErrorIs(t, err, gate.ErrClosed)
@@ -179,7 +182,7 @@ func TestTheTurnOfAKilledSystemEndsWithItsLease(t *testing.T) {
 
 func TestWith(t *testing.T) {
 	t.Parallel()
-	g, name := stacktest.GatesOn(t, redistest.Shared(t), unhurried), redistest.Name(t)
+	g, name := unhurried(t, redistest.Shared(t)), redistest.Name(t)
 	require.ErrorIs(t, g.With(t.Context(), name, func(context.Context, uint64) error { return context.Canceled }), context.Canceled)
 	require.PanicsWithValue(t, "as the test wants it", func() {
 		_ = g.With(t.Context(), name, func(context.Context, uint64) error { panic("as the test wants it") })
@@ -198,19 +201,22 @@ func TestWith(t *testing.T) {
 func TestGatesAreValidated(t *testing.T) {
 	t.Parallel()
 	rdb := redistest.Shared(t)
-	for want, cfg := range map[string]gate.Config{
-		"LeaseTTL":    {LeaseTTL: time.Millisecond},
+	for want, s := range map[string]opened.GateSwitches{
+		"LeaseTTL":    {},
 		"SignalTTL":   {SignalTTL: time.Hour},
 		"PresenceTTL": {PresenceTTL: time.Millisecond},
-		"both":        {Keys: wakebelltype.GateKeys{Stream: "a", State: "a"}},
 	} {
-		_, err := gate.New(rdb, cfg)
+		conn, cfg := conntest.Switched(t, rdb, connection.Config{}, opened.Switches{Gates: s}), gate.Config{LeaseTTL: time.Millisecond}
+		_, err := gate.New(conn, cfg)
 		require.ErrorIs(t, err, wakebell.ErrInvalid)
 		require.ErrorContains(t, err, want)
-		_, err = wakebell.New(stacktest.ActorSystem(), rdb, wakebell.Config{Gates: cfg})
+		_, err = wakebell.New(stacktest.ActorSystem(), conn, wakebell.Config{Gates: cfg})
 		require.ErrorContains(t, err, want)
 	}
-	_, err := gate.New(nil, gate.Config{})
+	_, err := connection.New(rdb, connection.Config{GateKeys: wakebelltype.GateKeys{Stream: "a", State: "a"}})
+	require.ErrorIs(t, err, wakebell.ErrInvalid)
+	require.ErrorContains(t, err, "both")
+	_, err = gate.New(nil, gate.Config{})
 	require.ErrorIs(t, err, wakebell.ErrInvalid)
 	g := stacktest.GatesOn(t, rdb, gate.Config{})
 	_, err = g.Acquire(t.Context(), "")

@@ -16,6 +16,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
+	"github.com/wakebell/wakebell/connection"
 	"github.com/wakebell/wakebell/gate"
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/internal/stacktest"
@@ -72,7 +73,11 @@ func runContender(spec string) error {
 	}
 	rdb := redis.NewClient(&redis.Options{Addr: addr})
 	defer func() { _ = rdb.Close() }() // the process ends
-	g, err := gate.New(rdb, gate.Config{Logger: stacktest.Quiet})
+	conn, err := connection.New(rdb, connection.Config{Logger: stacktest.Quiet})
+	if err != nil {
+		return err
+	}
+	g, err := gate.New(conn, gate.Config{})
 	if err != nil {
 		return err
 	}

@@ -46,7 +46,7 @@ func inLine(t *testing.T, name string, use func(g *gate.Gates, fence uint64) err
 func TestPassingOnKeepsTheOrder(t *testing.T) {
 	t.Parallel()
 	rdb, name := redistest.Shared(t), redistest.Name(t)
-	a, b := stacktest.GatesOn(t, rdb, unhurried), stacktest.GatesOn(t, rdb, unhurried)
+	a, b := unhurried(t, rdb), unhurried(t, rdb)
 	first := acquire(t, a, name)
 	guarded := func(g *gate.Gates, fence uint64) error { return g.Guard(t.Context(), name, "resource", fence) }
 	order, fences := inLine(t, name, guarded, a, a, a, b, a, b, b, a, a)
@@ -64,7 +64,7 @@ func TestPassingOnKeepsTheOrder(t *testing.T) {
 func TestTurnsArePassedOnWithoutRedis(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	g := stacktest.GatesOn(t, server.Client(t), unhurried)
+	g := unhurried(t, server.Client(t))
 	first := acquire(t, g, "gate")
 	order, _ := inLine(t, "gate", func(*gate.Gates, uint64) error { return nil }, slices.Repeat([]*gate.Gates{g}, 50)...)
 	_, err := g.TryAcquire(t.Context(), "gate") // its answer follows those to the fifty

@@ -8,15 +8,26 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
+	"github.com/wakebell/wakebell/connection"
 	"github.com/wakebell/wakebell/gate"
+	"github.com/wakebell/wakebell/internal/conntest"
+	"github.com/wakebell/wakebell/internal/opened"
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/internal/stacktest"
 )
 
-// unhurried is for Gates on a real Redis in tests that need turns in order and
+// unhurried returns Gates on a real Redis in tests that need turns in order and
 // without losses: a machine that stalls for a few seconds must not end a lease or a
 // presence. Its presence is short enough to share a Redis with Gates of the defaults.
-var unhurried = gate.Config{LeaseTTL: 30 * time.Second, SignalTTL: 20 * time.Second, PresenceTTL: 20 * time.Second}
+func unhurried(t testing.TB, rdb redis.UniversalClient) *gate.Gates {
+	t.Helper()
+	return stacktest.GatesWith(t, unhurriedConnection(t, rdb), gate.Config{LeaseTTL: 30 * time.Second})
+}
+
+func unhurriedConnection(t testing.TB, rdb redis.UniversalClient) *connection.Connection {
+	t.Helper()
+	return conntest.Switched(t, rdb, connection.Config{}, opened.Switches{Gates: opened.GateSwitches{SignalTTL: 20 * time.Second, PresenceTTL: 20 * time.Second}})
+}
 
 func acquire(t testing.TB, g *gate.Gates, name string) gate.Turn {
 	t.Helper()
@@ -56,7 +67,7 @@ func waiting(t testing.TB, g *gate.Gates, name string) int {
 func TestTurnsAtAGate(t *testing.T) {
 	t.Parallel()
 	rdb, name := redistest.Shared(t), redistest.Name(t)
-	one, two := stacktest.GatesOn(t, rdb, unhurried), stacktest.GatesOn(t, rdb, unhurried)
+	one, two := unhurried(t, rdb), unhurried(t, rdb)
 	first := acquire(t, one, name)
 	_, err := two.TryAcquire(t.Context(), name)
 	require.ErrorIs(t, err, gate.ErrHeld)
@@ -84,7 +95,7 @@ func TestTurnsAtAGate(t *testing.T) {
 
 func TestATurnOutlivesTheContextOfItsAcquire(t *testing.T) {
 	t.Parallel()
-	g, name := stacktest.GatesOn(t, redistest.Shared(t), unhurried), redistest.Name(t)
+	g, name := unhurried(t, redistest.Shared(t)), redistest.Name(t)
 	type key struct{}
 	ctx, cancel := context.WithTimeout(context.WithValue(t.Context(), key{}, "kept"), time.Minute)
 	turn, err := g.Acquire(ctx, name)

@@ -187,7 +187,7 @@ func TestAStaleHolderIsRefused(t *testing.T) {
 func TestTheStreamOfAGateIsTrimmed(t *testing.T) {
 	t.Parallel()
 	rdb, name := redistest.Shared(t), redistest.Name(t)
-	g := stacktest.GatesOn(t, rdb, unhurried)
+	g := unhurried(t, rdb)
 	for range 50 {
 		release(t, acquire(t, g, name))
 	}

@@ -12,7 +12,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/connection"
 	"github.com/wakebell/wakebell/gate"
+	"github.com/wakebell/wakebell/internal/conntest"
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/internal/stacktest"
 	"github.com/wakebell/wakebell/queue"
@@ -168,9 +170,9 @@ func TestListingsReadFromReplicas(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := start(t)
-			c, err := wakebell.NewClient(r.rdb, wakebell.ClientConfig{Logger: stacktest.Quiet, ReadFrom: r.from})
+			c, err := wakebell.NewClient(conntest.New(t, r.rdb, connection.Config{Logger: stacktest.Quiet, ReadFrom: r.from}))
 			require.NoError(t, err)
-			g := stacktest.GatesOn(t, r.rdb, gate.Config{ReadFrom: r.from})
+			g := stacktest.GatesWith(t, conntest.New(t, r.rdb, connection.Config{ReadFrom: r.from}), gate.Config{})
 			storeAll(t, r.rdb, c)
 			r.synchronize(t)
 			readAll(t, c, g) // loads the scripts, and the client's view of the servers
@@ -204,11 +206,11 @@ func TestReadsWithoutTheReadOnlyCommands(t *testing.T) {
 	t.Parallel()
 	w := redistest.Sentinel(t, "--rename-command", "EVALSHA_RO", "", "--rename-command", "EVAL_RO", "")
 	r := reading{redistest.Masters{w.Master}, redistest.Masters{w.Replica}, w.Client(t), w.Client(t, func(o *redis.FailoverOptions) { o.ReplicaOnly = true })}
-	c, err := wakebell.NewClient(r.rdb, wakebell.ClientConfig{Logger: stacktest.Quiet, ReadFrom: r.from})
+	c, err := wakebell.NewClient(conntest.New(t, r.rdb, connection.Config{Logger: stacktest.Quiet, ReadFrom: r.from}))
 	require.NoError(t, err)
 	storeAll(t, r.rdb, c)
 	r.synchronize(t)
-	readAll(t, c, stacktest.GatesOn(t, r.rdb, gate.Config{ReadFrom: r.from}))
+	readAll(t, c, stacktest.GatesWith(t, conntest.New(t, r.rdb, connection.Config{ReadFrom: r.from}), gate.Config{}))
 }
 
 func TestReadFromIsOfTheSameKind(t *testing.T) {
@@ -217,9 +219,7 @@ func TestReadFromIsOfTheSameKind(t *testing.T) {
 	cluster := redis.NewClusterClient(&redis.ClusterOptions{})
 	t.Cleanup(func() { require.NoError(t, single.Close()); require.NoError(t, cluster.Close()) })
 	for rdb, from := range map[redis.UniversalClient]redis.UniversalClient{single: cluster, cluster: single} {
-		_, err := wakebell.NewClient(rdb, wakebell.ClientConfig{ReadFrom: from})
-		require.ErrorIs(t, err, wakebell.ErrInvalid)
-		_, err = gate.New(rdb, gate.Config{ReadFrom: from})
+		_, err := connection.New(rdb, connection.Config{ReadFrom: from})
 		require.ErrorIs(t, err, wakebell.ErrInvalid)
 		require.ErrorContains(t, err, "ReadFrom")
 	}
@@ -232,7 +232,7 @@ func TestReadFromIsSharedByClients(t *testing.T) {
 	from := down.Client(t, func(o *redis.Options) { o.MaxRetries = -1 })
 	rdb := server.Client(t)
 	for range 3 {
-		_, err := wakebell.NewClient(rdb, wakebell.ClientConfig{Logger: stacktest.Quiet, ReadFrom: from})
+		_, err := wakebell.NewClient(conntest.New(t, rdb, connection.Config{Logger: stacktest.Quiet, ReadFrom: from}))
 		require.NoError(t, err)
 	}
 	require.NoError(t, rdb.Ping(t.Context()).Err()) // it is connected

@@ -16,7 +16,9 @@ import (
 
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/actors/gateway"
+	"github.com/wakebell/wakebell/connection"
 	"github.com/wakebell/wakebell/gate"
+	"github.com/wakebell/wakebell/internal/conntest"
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/internal/stacktest"
 	"github.com/wakebell/wakebell/messages"
@@ -26,7 +28,7 @@ import (
 func TestAnInvalidMessageNamesItsField(t *testing.T) {
 	t.Parallel()
 	rdb := redistest.Shared(t)
-	p := stacktest.Posted(t, rdb, wakebell.Config{PayloadLimit: 1000})
+	p := stacktest.PostedOn(t, conntest.New(t, rdb, connection.Config{PayloadLimit: 1000}), wakebell.Config{})
 	topic, long := p.Topic.Name(), strings.Repeat("x", 70_000)
 	forever, never := &durationpb.Duration{Seconds: 300_000_000_000}, &timestamppb.Timestamp{Seconds: 1 << 60}
 	in := func(d *durationpb.Duration) *messages.ScheduleRequest {
@@ -134,7 +136,7 @@ func TestTheGatewayReportsTheErrorOfRedis(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t, "--maxmemory-policy", "noeviction")
 	rdb := server.Client(t)
-	p := stacktest.Posted(t, rdb, wakebell.Config{RetryFor: -1}) // otherwise it retries until the timeout
+	p := stacktest.PostedOn(t, conntest.New(t, rdb, connection.Config{RetryFor: -1}), wakebell.Config{}) // otherwise it retries until the timeout
 	schedule := &messages.ScheduleRequest{Topic: p.Topic.Name(), Id: "a", Timeout: durationpb.New(stacktest.Patience)}
 	asked[*messages.ScheduleResponse](t, p, schedule)
 
@@ -306,7 +308,7 @@ func FuzzGatewayRequest(f *testing.F) {
 		f.Add(uint8(kind), wire)
 	}
 	rdb, _ := redistest.Embedded(f)
-	p := stacktest.Posted(f, rdb, wakebell.Config{PayloadLimit: 10_000})
+	p := stacktest.PostedOn(f, conntest.New(f, rdb, connection.Config{PayloadLimit: 10_000}), wakebell.Config{})
 	f.Fuzz(func(t *testing.T, kind uint8, wire []byte) {
 		request := kinds[int(kind)%len(kinds)]()
 		if proto.Unmarshal(wire, request) != nil {

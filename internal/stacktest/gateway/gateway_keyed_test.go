@@ -13,6 +13,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/connection"
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/internal/stacktest"
 	"github.com/wakebell/wakebell/messages"
@@ -84,10 +85,10 @@ func TestARequestWithAKeyIsCarriedOutOnce(t *testing.T) {
 func TestARequestWithAKeyIsCarriedOutOnceAroundReshards(t *testing.T) {
 	t.Parallel()
 	topic := wakebell.NewTopic[string]("orders")
-	cfg := wakebell.Config{Logger: stacktest.Quiet, Handlers: []wakebell.Handler{
+	cfg := wakebell.Config{Handlers: []wakebell.Handler{
 		wakebell.Handle(topic, func(context.Context, wakebell.Timer[string]) error { return nil }),
 	}}
-	wakebelltest.Run(t, cfg, func(t *testing.T, w *wakebelltest.World) {
+	wakebelltest.RunWith(t, connection.Config{Logger: stacktest.Quiet}, cfg, func(t *testing.T, w *wakebelltest.World) {
 		sys := w.Start(cfg).System()
 		day := &messages.ScheduleRequest_In{In: durationpb.New(24 * time.Hour)}
 		batch := &messages.ScheduleBatchRequest{Key: "b"}

@@ -14,6 +14,8 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/connection"
+	"github.com/wakebell/wakebell/internal/conntest"
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/internal/stacktest"
 	"github.com/wakebell/wakebell/messages"
@@ -38,7 +40,7 @@ func TestSystemOfFindsTheSystem(t *testing.T) {
 	rdb, system := redistest.Shared(t), stacktest.ActorSystem()
 	found := make(chan *wakebell.System, 1)
 	topic := wakebell.NewTopic[string](redistest.Name(t))
-	sys, err := wakebell.New(system, rdb, wakebell.Config{Logger: stacktest.Quiet, Handlers: []wakebell.Handler{
+	sys, err := wakebell.New(system, conntest.New(t, rdb, connection.Config{Logger: stacktest.Quiet}), wakebell.Config{Handlers: []wakebell.Handler{
 		wakebell.Forward(topic, wakebell.ToEachActor(actor.PropsFromFunc(func(c actor.Context) {
 			if lease, ok := c.Message().(*messages.Lease); ok {
 				s, _ := wakebell.SystemOf(c.ActorSystem())
@@ -48,7 +50,7 @@ func TestSystemOfFindsTheSystem(t *testing.T) {
 		}))),
 	}})
 	require.NoError(t, err)
-	other, err := wakebell.New(system, rdb, wakebell.Config{Name: "other", Logger: stacktest.Quiet})
+	other, err := wakebell.New(system, conntest.New(t, rdb, connection.Config{Logger: stacktest.Quiet}), wakebell.Config{Name: "other"})
 	require.NoError(t, err)
 
 	_, ok := wakebell.SystemOf(system)
@@ -76,7 +78,7 @@ func TestSystemOfFindsTheSystem(t *testing.T) {
 
 func TestMessagesHaveTheEffectOfCalls(t *testing.T) {
 	t.Parallel()
-	p := stacktest.Posted(t, redistest.Shared(t), wakebell.Config{Prefix: redistest.Name(t) + "-"})
+	p := stacktest.PostedOn(t, conntest.New(t, redistest.Shared(t), connection.Config{Prefix: redistest.Name(t) + "-"}), wakebell.Config{})
 	ctx, c, topic := t.Context(), p.Client(), p.Topic.Name()
 	due := time.Now().Add(time.Hour).Truncate(time.Microsecond)
 
@@ -204,7 +206,7 @@ func TestAnActorReschedulesItsLeaseByMessage(t *testing.T) {
 		}
 	}
 	system := stacktest.ActorSystem()
-	sys, err := wakebell.New(system, redistest.Shared(t), wakebell.Config{Logger: stacktest.Quiet, Handlers: []wakebell.Handler{
+	sys, err := wakebell.New(system, conntest.New(t, redistest.Shared(t), connection.Config{Logger: stacktest.Quiet}), wakebell.Config{Handlers: []wakebell.Handler{
 		wakebell.Forward(topic, wakebell.ToEachActor(actor.PropsFromFunc(clerk))),
 	}})
 	require.NoError(t, err)

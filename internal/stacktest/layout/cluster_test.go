@@ -11,6 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/connection"
+	"github.com/wakebell/wakebell/internal/conntest"
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/internal/stacktest"
 	"github.com/wakebell/wakebell/wakebelltype"
@@ -86,7 +88,7 @@ func resumeAfterFailover(t *testing.T, strike func(*redistest.Server)) {
 			drafts = append(drafts, topic.Draft([]byte("x"), wakebell.In(in)))
 		}
 	}
-	_, err := stacktest.Client(t, rdb, wakebell.ClientConfig{Keys: wakebelltype.Keys{HashTag: true}}).Schedule(t.Context(), drafts...)
+	_, err := stacktest.Client(t, rdb, connection.Config{Keys: wakebelltype.Keys{HashTag: true}}).Schedule(t.Context(), drafts...)
 	require.NoError(t, err)
 	promoted := replicas[0].Client(t)
 	stacktest.Eventually(t, func() bool {
@@ -98,7 +100,7 @@ func resumeAfterFailover(t *testing.T, strike func(*redistest.Server)) {
 		}
 		return count >= 2*topics
 	})
-	stacktest.Launch(t, stacktest.Build(t, rdb, wakebell.Config{Handlers: handlers, Keys: wakebelltype.Keys{HashTag: true}}))
+	stacktest.Launch(t, stacktest.BuildOn(t, conntest.New(t, rdb, connection.Config{Keys: wakebelltype.Keys{HashTag: true}}), wakebell.Config{Handlers: handlers}))
 	stacktest.Eventually(t, func() bool { return seen.oldest().Year() > 1 })
 
 	strike(masters[0])

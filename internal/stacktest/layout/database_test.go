@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/connection"
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/internal/stacktest"
 	"github.com/wakebell/wakebell/queue"
@@ -34,7 +35,7 @@ func TestDatabasesOfOneServerAreIsolated(t *testing.T) {
 		},
 	}))
 	nodes := func(rdb *redis.Client) int {
-		all, err := stacktest.Client(t, rdb, wakebell.ClientConfig{}).Overview(t.Context(), "orders")
+		all, err := stacktest.Client(t, rdb, connection.Config{}).Overview(t.Context(), "orders")
 		require.NoError(t, err)
 		return all[0].Nodes
 	}
@@ -48,13 +49,13 @@ func TestDatabasesOfOneServerAreIsolated(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	watched := stacktest.Client(t, databases[1], wakebell.ClientConfig{}).Tail(ctx, "orders")
+	watched := stacktest.Client(t, databases[1], connection.Config{}).Tail(ctx, "orders")
 	published := databases[0].PSubscribe(ctx, "*")
 	defer func() { _ = published.Close() }()
 	_, err := published.Receive(ctx)
 	require.NoError(t, err)
 	for _, rdb := range databases {
-		c := stacktest.Client(t, rdb, wakebell.ClientConfig{})
+		c := stacktest.Client(t, rdb, connection.Config{})
 		_, err := topic.Schedule(ctx, c, "timer", wakebell.ID("a"))
 		require.NoError(t, err)
 		_, err = mail.Publish(ctx, c.Queues(), "message")

@@ -5,7 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/connection"
 	"github.com/wakebell/wakebell/internal/progress"
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/internal/stacktest"
@@ -16,7 +16,7 @@ import (
 func TestADiscoveryReportsItsProgress(t *testing.T) {
 	t.Parallel()
 	rdb := redistest.Start(t).Client(t)
-	c := stacktest.Client(t, rdb, wakebell.ClientConfig{})
+	c := stacktest.Client(t, rdb, connection.Config{})
 	const keys = 1500
 	for i := range keys {
 		require.NoError(t, rdb.Set(t.Context(), redistest.Name(t), i, 0).Err())

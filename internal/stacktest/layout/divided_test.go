@@ -17,6 +17,9 @@ import (
 
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/actors/division"
+	"github.com/wakebell/wakebell/connection"
+	"github.com/wakebell/wakebell/internal/conntest"
+	"github.com/wakebell/wakebell/internal/opened"
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/internal/stacktest"
 	"github.com/wakebell/wakebell/wakebelltype"
@@ -87,18 +90,18 @@ func newGroup(t *testing.T, topics int, handle func(context.Context, wakebell.Ti
 }
 
 // join starts a node with a client of its own.
-func (g *group) join(cfg wakebell.Config) (*wakebell.System, *severable) {
+func (g *group) join(s opened.Switches) (*wakebell.System, *severable) {
 	options := *g.rdb.Options()
 	rdb, link := redis.NewClient(&options), &severable{}
 	rdb.AddHook(link)
 	g.t.Cleanup(func() { _ = rdb.Close() })
-	cfg.Handlers = g.handlers
-	return stacktest.Launch(g.t, stacktest.Build(g.t, rdb, cfg)), link
+	conn := conntest.Switched(g.t, rdb, connection.Config{}, s)
+	return stacktest.Launch(g.t, stacktest.BuildOn(g.t, conn, wakebell.Config{Handlers: g.handlers})), link
 }
 
 // schedule lets a timer of each topic come due at every interval of a span.
 func (g *group) schedule(every, span time.Duration) {
-	c := stacktest.Client(g.t, g.rdb, wakebell.ClientConfig{})
+	c := stacktest.Client(g.t, g.rdb, connection.Config{})
 	var drafts []wakebell.Draft
 	for i, topic := range g.topics {
 		for in := every; in <= span; in += every {
@@ -123,7 +126,7 @@ func (g *group) late() (worst time.Duration, handled int) {
 // same name in events.
 func (g *group) requireDivision(nodes int) {
 	g.t.Helper()
-	c := stacktest.Client(g.t, g.rdb, wakebell.ClientConfig{})
+	c := stacktest.Client(g.t, g.rdb, connection.Config{})
 	for _, topic := range g.topics {
 		found, err := c.Overview(g.t.Context(), topic.Name())
 		require.NoError(g.t, err)
@@ -197,7 +200,7 @@ func TestNodesDivideTheirTopics(t *testing.T) {
 		var nodes []*wakebell.System
 		var links []*severable
 		add := func() {
-			node, link := g.join(wakebell.Config{})
+			node, link := g.join(opened.Switches{})
 			nodes, links = append(nodes, node), append(links, link)
 		}
 		for range 4 {
@@ -264,7 +267,7 @@ func TestFallbacksHelpABusyPrimary(t *testing.T) {
 		}, wakebell.MaxConcurrent(slots), wakebell.DeliveryWindow(0))
 		var all []*wakebell.System
 		for range nodes {
-			node, _ := g.join(wakebell.Config{})
+			node, _ := g.join(opened.Switches{})
 			all = append(all, node)
 		}
 		g.schedule(20*time.Millisecond, 5*time.Second)
@@ -276,7 +279,7 @@ func TestFallbacksHelpABusyPrimary(t *testing.T) {
 			drafts[i] = g.topics[0].Draft(1, wakebell.ID(strconv.Itoa(i)))
 		}
 		start := time.Now()
-		_, err := stacktest.Client(t, g.rdb, wakebell.ClientConfig{}).Schedule(t.Context(), drafts...)
+		_, err := stacktest.Client(t, g.rdb, connection.Config{}).Schedule(t.Context(), drafts...)
 		require.NoError(t, err)
 		for i := range drafts {
 			round := time.Duration(i/(nodes*slots)) * time.Second
@@ -302,7 +305,7 @@ func TestUndividedTopicsHaveNoAnnouncements(t *testing.T) {
 		stacktest.Virtually(t, func(t *testing.T) {
 			g := newGroup(t, 2, atOnce)
 			for range nodes {
-				node, _ := g.join(wakebell.Config{NoDivision: nodes > 1})
+				node, _ := g.join(opened.Switches{NoDivision: nodes > 1})
 				defer func() {
 					for _, health := range node.Health(t.Context()).Topics {
 						require.Empty(t, health.Role)
@@ -325,7 +328,7 @@ func TestNodesPollWithoutAnnouncements(t *testing.T) {
 		g := newGroup(t, 1, atOnce)
 		require.NoError(t, g.rdb.Set(t.Context(), "timers_nodes:topic-0", "of another type", 0).Err())
 		for range 3 {
-			node, _ := g.join(wakebell.Config{})
+			node, _ := g.join(opened.Switches{})
 			defer func() { require.Empty(t, node.Health(t.Context()).Topics[0].Role) }()
 		}
 		g.schedule(20*time.Millisecond, 5*time.Second)

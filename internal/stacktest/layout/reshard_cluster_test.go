@@ -10,6 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/connection"
+	"github.com/wakebell/wakebell/internal/conntest"
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/internal/stacktest"
 	"github.com/wakebell/wakebell/wakebelltype"
@@ -31,11 +33,11 @@ func TestATopicIsReshardedOnACluster(t *testing.T) {
 		return nil
 	}
 	for range 2 {
-		stacktest.Launch(t, stacktest.Build(t, masters.Client(t), wakebell.Config{
-			Keys: keys, Handlers: []wakebell.Handler{wakebell.Handle(topic, handle, wakebell.PerKey(1))},
+		stacktest.Launch(t, stacktest.BuildOn(t, conntest.New(t, masters.Client(t), connection.Config{Keys: keys}), wakebell.Config{
+			Handlers: []wakebell.Handler{wakebell.Handle(topic, handle, wakebell.PerKey(1))},
 		}))
 	}
-	c := stacktest.Client(t, masters.Client(t), wakebell.ClientConfig{Keys: keys})
+	c := stacktest.Client(t, masters.Client(t), connection.Config{Keys: keys})
 	n := 0
 	schedule := func(in time.Duration) {
 		n++

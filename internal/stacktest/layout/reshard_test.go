@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/connection"
 	"github.com/wakebell/wakebell/internal/stacktest"
 	"github.com/wakebell/wakebell/wakebelltest"
 	"github.com/wakebell/wakebell/wakebelltype"
@@ -20,8 +21,8 @@ func TestATopicIsReshardedWhileItIsUsed(t *testing.T) {
 	t.Parallel()
 	topic := wakebell.NewTopic[string]("orders")
 	handle := func(context.Context, wakebell.Timer[string]) error { return nil }
-	cfg := wakebell.Config{Logger: stacktest.Quiet, Handlers: []wakebell.Handler{wakebell.Handle(topic, handle, wakebell.PerKey(1))}}
-	wakebelltest.Run(t, cfg, func(t *testing.T, w *wakebelltest.World) {
+	cfg := wakebell.Config{Handlers: []wakebell.Handler{wakebell.Handle(topic, handle, wakebell.PerKey(1))}}
+	wakebelltest.RunWith(t, connection.Config{Logger: stacktest.Quiet}, cfg, func(t *testing.T, w *wakebelltest.World) {
 		w.Start(cfg)
 		c := w.Client()
 		n := 0

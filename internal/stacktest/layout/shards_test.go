@@ -12,6 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/connection"
+	"github.com/wakebell/wakebell/internal/conntest"
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/internal/stacktest"
 	"github.com/wakebell/wakebell/wakebelltype"
@@ -166,7 +168,7 @@ func TestATopicWithTimersIsNotDivided(t *testing.T) {
 	t.Parallel()
 	rdb := redistest.Shared(t)
 	topic := wakebell.NewTopic[string](redistest.Name(t))
-	c, err := wakebell.NewClient(rdb, wakebell.ClientConfig{})
+	c, err := wakebell.NewClient(conntest.New(t, rdb, connection.Config{}))
 	require.NoError(t, err)
 	_, err = topic.Schedule(t.Context(), c, "later", wakebell.ID("later"), wakebell.In(time.Hour))
 	require.NoError(t, err)
@@ -196,7 +198,7 @@ func TestANodeFollowsTheLayout(t *testing.T) {
 		return nil
 	}
 	running := stacktest.Serve(t, rdb, wakebell.Handle(topic, handle))
-	stale, err := wakebell.NewClient(rdb, wakebell.ClientConfig{})
+	stale, err := wakebell.NewClient(conntest.New(t, rdb, connection.Config{}))
 	require.NoError(t, err)
 	_, err = topic.Schedule(t.Context(), stale, "plain")
 	require.NoError(t, err)
@@ -236,7 +238,7 @@ func TestATopicWithShardsOnACluster(t *testing.T) {
 		handled <- timer.ID
 		return nil
 	}, wakebell.Shards(4))}
-	s := stacktest.Launch(t, stacktest.Build(t, masters.Client(t), wakebell.Config{Handlers: handlers, Keys: wakebelltype.Keys{HashTag: true}}))
+	s := stacktest.Launch(t, stacktest.BuildOn(t, conntest.New(t, masters.Client(t), connection.Config{Keys: wakebelltype.Keys{HashTag: true}}), wakebell.Config{Handlers: handlers}))
 	drafts := make([]wakebell.Draft, n)
 	for i := range drafts {
 		drafts[i] = topic.Draft("x", wakebell.ID(fmt.Sprint(i)))

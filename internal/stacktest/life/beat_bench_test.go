@@ -14,6 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/connection"
+	"github.com/wakebell/wakebell/internal/conntest"
 	"github.com/wakebell/wakebell/internal/recur"
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/recurring"
@@ -31,7 +33,7 @@ func BenchmarkBeatIdle(b *testing.B) {
 	)
 	rdb := redistest.Start(b).Client(b)
 	putLater(b, rdb, schedules)
-	sys, err := wakebell.New(actor.NewActorSystem(), rdb, wakebell.Config{Scheduler: &recurring.SchedulerConfig{}})
+	sys, err := wakebell.New(actor.NewActorSystem(), conntest.New(b, rdb, connection.Config{}), wakebell.Config{Scheduler: &recurring.SchedulerConfig{}})
 	require.NoError(b, err)
 	before := readCost(b, rdb)
 	<-time.After(quiet)

@@ -14,6 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/connection"
+	"github.com/wakebell/wakebell/internal/conntest"
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/internal/stacktest"
 )
@@ -167,7 +169,7 @@ func TestAStepOfTheClockOfRedisIsReported(t *testing.T) {
 		one, two := wakebell.NewTopic[string]("one"), wakebell.NewTopic[string]("two")
 		fired := make(chan time.Time, 1)
 		log := &stacktest.Logged{}
-		sys := stacktest.Launch(t, stacktest.Build(t, rdb, wakebell.Config{Logger: log.Logger(), Handlers: []wakebell.Handler{
+		sys := stacktest.Launch(t, stacktest.BuildOn(t, conntest.New(t, rdb, connection.Config{Logger: log.Logger()}), wakebell.Config{Handlers: []wakebell.Handler{
 			wakebell.Handle(one, func(context.Context, wakebell.Timer[string]) error {
 				fired <- time.Now()
 				return nil

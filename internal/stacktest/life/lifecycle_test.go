@@ -15,6 +15,8 @@ import (
 
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/actors"
+	"github.com/wakebell/wakebell/connection"
+	"github.com/wakebell/wakebell/internal/conntest"
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/internal/stacktest"
 )
@@ -126,7 +128,7 @@ func TestSystemsShareAnActorSystem(t *testing.T) {
 	handled := make(chan string, 2)
 	node := func(name, topic string) (*wakebell.System, wakebell.Topic[string]) {
 		of := wakebell.NewTopic[string](topic)
-		sys, err := wakebell.New(shared, rdb, wakebell.Config{Name: name, DrainTimeout: stacktest.Patience, Logger: stacktest.Quiet, Handlers: []wakebell.Handler{
+		sys, err := wakebell.New(shared, conntest.New(t, rdb, connection.Config{Logger: stacktest.Quiet}), wakebell.Config{Name: name, DrainTimeout: stacktest.Patience, Handlers: []wakebell.Handler{
 			wakebell.Handle(of, func(_ context.Context, timer wakebell.Timer[string]) error {
 				handled <- timer.Body
 				return nil
@@ -289,7 +291,7 @@ func TestStopAndRunDoNotWaitForARedisThatIsDown(t *testing.T) {
 	})
 	cfg := wakebell.Config{WaitForRedis: time.Hour}
 
-	waiting, err := wakebell.New(stacktest.ActorSystem(), rdb, cfg)
+	waiting, err := wakebell.New(stacktest.ActorSystem(), conntest.New(t, rdb, connection.Config{}), cfg)
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	started := make(chan error, 1)
@@ -301,7 +303,7 @@ func TestStopAndRunDoNotWaitForARedisThatIsDown(t *testing.T) {
 	cancel()
 	require.Error(t, <-started)
 
-	running, err := wakebell.New(stacktest.ActorSystem(), rdb, cfg)
+	running, err := wakebell.New(stacktest.ActorSystem(), conntest.New(t, rdb, connection.Config{}), cfg)
 	require.NoError(t, err)
 	ctx, cancel = context.WithCancel(t.Context())
 	ran := make(chan error, 1)

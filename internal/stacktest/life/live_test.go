@@ -10,6 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/connection"
+	"github.com/wakebell/wakebell/internal/conntest"
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/internal/stacktest"
 	"github.com/wakebell/wakebell/wakebelltype"
@@ -159,7 +161,7 @@ func TestRetuneRefusesInvalidSettings(t *testing.T) {
 func TestAChangeNeedsARunningSystem(t *testing.T) {
 	t.Parallel()
 	handler, _ := collecting(wakebell.NewTopic[string](redistest.Name(t)))
-	sys, err := wakebell.New(actor.NewActorSystem(), redistest.Shared(t), wakebell.Config{})
+	sys, err := wakebell.New(actor.NewActorSystem(), conntest.New(t, redistest.Shared(t), connection.Config{}), wakebell.Config{})
 	require.NoError(t, err)
 	require.ErrorIs(t, sys.Add(t.Context(), handler), wakebell.ErrNotRunning)
 	require.NoError(t, sys.Start(t.Context()))

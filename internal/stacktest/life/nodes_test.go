@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/connection"
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/internal/stacktest"
 )
@@ -97,7 +98,7 @@ func TestTwoNodesHandleEachTimerOnce(t *testing.T) {
 			DrainTimeout: stacktest.Patience, Handlers: []wakebell.Handler{numberHandler(r.note)},
 		})))
 	}
-	c := stacktest.Client(t, server.Client(t), wakebell.ClientConfig{})
+	c := stacktest.Client(t, server.Client(t), connection.Config{})
 	scheduleNumbers(t, c)
 	r.complete(t, c)
 	for _, node := range nodes {
@@ -116,7 +117,7 @@ const nodeVariable = "WAKEBELL_TEST_NODE"
 func TestTwoProcessesHandleEachTimerOnce(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	c := stacktest.Client(t, server.Client(t), wakebell.ClientConfig{})
+	c := stacktest.Client(t, server.Client(t), connection.Config{})
 	r := &roll{handled: map[int]int{}}
 	shares := make([]int, 2)
 	var reading sync.WaitGroup
@@ -178,8 +179,11 @@ func runNode(redisAddr string) error {
 	rdb := redis.NewClient(&redis.Options{Addr: redisAddr, ReadTimeout: stacktest.Patience})
 	defer func() { _ = rdb.Close() }() // the process ends
 	var mu sync.Mutex
-	sys, err := wakebell.New(stacktest.ActorSystem(), rdb, wakebell.Config{
-		Logger: stacktest.Quiet,
+	conn, err := connection.New(rdb, connection.Config{Logger: stacktest.Quiet})
+	if err != nil {
+		return err
+	}
+	sys, err := wakebell.New(stacktest.ActorSystem(), conn, wakebell.Config{
 		Handlers: []wakebell.Handler{numberHandler(func(body, attempt int) {
 			mu.Lock()
 			defer mu.Unlock()

@@ -10,6 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/connection"
+	"github.com/wakebell/wakebell/internal/conntest"
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/internal/stacktest"
 )
@@ -18,7 +20,7 @@ func TestATimerReachesItsHandler(t *testing.T) {
 	rdb := redistest.Shared(t)
 	topic := wakebell.NewTopic[stacktest.Invoice](redistest.Name(t))
 	got := make(chan wakebell.Timer[stacktest.Invoice], 1)
-	sys, err := wakebell.New(actor.NewActorSystem(), rdb, wakebell.Config{Handlers: []wakebell.Handler{
+	sys, err := wakebell.New(actor.NewActorSystem(), conntest.New(t, rdb, connection.Config{}), wakebell.Config{Handlers: []wakebell.Handler{
 		wakebell.Handle(topic, func(_ context.Context, t wakebell.Timer[stacktest.Invoice]) error {
 			if t.Attempt == 1 {
 				return errors.New("not yet")

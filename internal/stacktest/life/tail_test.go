@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/connection"
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/internal/stacktest"
 	"github.com/wakebell/wakebell/wakebelltype"
@@ -84,7 +85,7 @@ func TestTailReceivesTheEventsOfAllNodes(t *testing.T) {
 	for _, node := range nodes {
 		go func() { _, _ = io.Copy(io.Discard, node.out) }()
 	}
-	c := stacktest.Client(t, server.Client(t), wakebell.ClientConfig{})
+	c := stacktest.Client(t, server.Client(t), connection.Config{})
 	stacktest.Eventually(t, func() bool { // both have subscribed
 		n, err := server.Client(t).PubSubNumSub(t.Context(), "timers_hint:numbers").Result()
 		return err == nil && n["timers_hint:numbers"] == 2
@@ -121,7 +122,7 @@ func TestTailWithoutChannelRights(t *testing.T) {
 	require.NoError(t, server.Client(t).Do(t.Context(), "ACL", "SETUSER", "plain", "on", ">secret",
 		"resetchannels", "&timers_hint:*", "+@all", "~*").Err())
 	plain := server.Client(t, func(o *redis.Options) { o.Username, o.Password = "plain", "secret" })
-	for _, err := range stacktest.Client(t, plain, wakebell.ClientConfig{}).Tail(t.Context(), "t") {
+	for _, err := range stacktest.Client(t, plain, connection.Config{}).Tail(t.Context(), "t") {
 		require.ErrorIs(t, err, wakebell.ErrChannelDenied)
 		require.ErrorContains(t, err, "timers_events:t")
 	}
@@ -132,7 +133,7 @@ func TestTailWithoutChannelRights(t *testing.T) {
 		handled <- timer.ID
 		return nil
 	}))
-	all := stacktest.Client(t, server.Client(t), wakebell.ClientConfig{})
+	all := stacktest.Client(t, server.Client(t), connection.Config{})
 	events := stacktest.Tail(t, all, "t", 0)
 	for _, id := range []string{"a", "b", "c"} {
 		_, err := topic.Schedule(t.Context(), all, "x", wakebell.ID(id))
@@ -144,7 +145,7 @@ func TestTailWithoutChannelRights(t *testing.T) {
 
 func TestTailIsRefused(t *testing.T) {
 	t.Parallel()
-	c := stacktest.Client(t, redistest.Shared(t), wakebell.ClientConfig{})
+	c := stacktest.Client(t, redistest.Shared(t), connection.Config{})
 	var received []error
 	for _, err := range c.Tail(t.Context(), "") {
 		received = append(received, err)
@@ -161,7 +162,7 @@ func TestTailIsRefused(t *testing.T) {
 // ranged over again.
 func TestALoopOverTailMayEndEarly(t *testing.T) {
 	t.Parallel()
-	c := stacktest.Client(t, redistest.Shared(t), wakebell.ClientConfig{})
+	c := stacktest.Client(t, redistest.Shared(t), connection.Config{})
 	watch := c.Tail(t.Context(), redistest.Name(t))
 	var both sync.WaitGroup
 	for range 2 {
@@ -182,7 +183,7 @@ func TestTailReceivesTheFirstEventsOfANode(t *testing.T) {
 	t.Parallel()
 	rdb := redistest.Shared(t)
 	topic := wakebell.NewTopic[string](redistest.Name(t))
-	c := stacktest.Client(t, rdb, wakebell.ClientConfig{})
+	c := stacktest.Client(t, rdb, connection.Config{})
 	_, err := topic.Schedule(t.Context(), c, "x", wakebell.ID("first"))
 	require.NoError(t, err)
 	events := stacktest.Tail(t, c, topic.Name(), 0)

@@ -9,7 +9,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/connection"
 	"github.com/wakebell/wakebell/gate"
+	"github.com/wakebell/wakebell/internal/conntest"
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/queue"
 	"github.com/wakebell/wakebell/recurring"
@@ -22,9 +24,9 @@ func TestOperationsAreAudited(t *testing.T) {
 	rdb := redistest.Shared(t)
 	name, ctx := redistest.Name(t), t.Context()
 	cfg := wakebelltype.AuditConfig{Key: "audit:" + name, Caller: "billing"}
-	c, err := wakebell.NewClient(rdb, wakebell.ClientConfig{Prefix: "p:", Audit: cfg})
+	c, err := wakebell.NewClient(conntest.New(t, rdb, connection.Config{Prefix: "p:", Audit: cfg}))
 	require.NoError(t, err)
-	gates, err := gate.New(rdb, gate.Config{Audit: cfg})
+	gates, err := gate.New(conntest.New(t, rdb, connection.Config{Audit: cfg}), gate.Config{})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, gates.Close()) }()
 
@@ -145,7 +147,7 @@ func TestOperationsAreAudited(t *testing.T) {
 func TestOnlyChangesOfManyCallsAreReported(t *testing.T) {
 	t.Parallel()
 	name, ctx := redistest.Name(t), t.Context()
-	c, err := wakebell.NewClient(redistest.Shared(t), wakebell.ClientConfig{Audit: wakebelltype.AuditConfig{Key: "audit:" + name}})
+	c, err := wakebell.NewClient(conntest.New(t, redistest.Shared(t), connection.Config{Audit: wakebelltype.AuditConfig{Key: "audit:" + name}}))
 	require.NoError(t, err)
 	for _, wrong := range []wakebelltype.Change{
 		{Operation: wakebelltype.AuditTopicPause, Name: name, Count: 1},
@@ -176,8 +178,8 @@ func newestAudit(t *testing.T, c *wakebell.Client) (newest wakebelltype.AuditEnt
 func TestReconcilingIsAuditedWhenItDeletes(t *testing.T) {
 	t.Parallel()
 	name, ctx := redistest.Name(t), t.Context()
-	cfg := wakebell.ClientConfig{Prefix: name + ":", Audit: wakebelltype.AuditConfig{Key: "audit:" + name}}
-	c, err := wakebell.NewClient(redistest.Shared(t), cfg)
+	cfg := connection.Config{Prefix: name + ":", Audit: wakebelltype.AuditConfig{Key: "audit:" + name}}
+	c, err := wakebell.NewClient(conntest.New(t, redistest.Shared(t), cfg))
 	require.NoError(t, err)
 	s := recurring.Schedule{Name: "s", Topic: "t", Rule: recurring.Rule{Every: time.Hour}}
 	_, err = c.Schedules().Reconcile(ctx, "billing", s)
@@ -197,7 +199,7 @@ func TestAnOperationDoesNotDependOnItsEntry(t *testing.T) {
 	rdb := redistest.Shared(t)
 	name, ctx := redistest.Name(t), t.Context()
 	log := slog.New(slog.DiscardHandler)
-	c, err := wakebell.NewClient(rdb, wakebell.ClientConfig{Audit: wakebelltype.AuditConfig{Key: "audit:" + name}, Logger: log})
+	c, err := wakebell.NewClient(conntest.New(t, rdb, connection.Config{Audit: wakebelltype.AuditConfig{Key: "audit:" + name}, Logger: log}))
 	require.NoError(t, err)
 	require.NoError(t, rdb.Set(ctx, "audit:"+name, "x", 0).Err())
 	_, err = c.Pause(ctx, name, "", "")
@@ -211,7 +213,7 @@ func TestAnOperationDoesNotDependOnItsEntry(t *testing.T) {
 	require.ErrorIs(t, err, wakebell.ErrWrongType)
 	require.Zero(t, newestAudit(t, c))
 
-	_, err = wakebell.NewClient(rdb, wakebell.ClientConfig{Audit: wakebelltype.AuditConfig{Key: "timers_dead"}})
+	_, err = connection.New(rdb, connection.Config{Audit: wakebelltype.AuditConfig{Key: "timers_dead"}})
 	require.ErrorIs(t, err, wakebell.ErrInvalid)
 	for _, err := range (*wakebell.Client)(nil).Audit(context.WithoutCancel(ctx), wakebelltype.AuditFilter{}, wakebelltype.Page{}) {
 		require.ErrorIs(t, err, wakebell.ErrInvalid)

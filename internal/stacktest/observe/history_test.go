@@ -10,6 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/connection"
+	"github.com/wakebell/wakebell/internal/conntest"
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/internal/stacktest"
 	"github.com/wakebell/wakebell/queue"
@@ -41,10 +43,10 @@ func TestHistoryOfTimers(t *testing.T) {
 				}
 				return nil
 			}
-			cfg := wakebell.Config{Logger: stacktest.Quiet, Handlers: []wakebell.Handler{
+			cfg := wakebell.Config{Handlers: []wakebell.Handler{
 				wakebell.Handle(topic, handle, wakebell.History(policy), wakebell.RetryBackoff(time.Second, time.Second), wakebell.LeaseTTL(10*time.Second)),
 			}}
-			wakebelltest.Run(t, cfg, func(t *testing.T, w *wakebelltest.World) {
+			wakebelltest.RunWith(t, connection.Config{Logger: stacktest.Quiet}, cfg, func(t *testing.T, w *wakebelltest.World) {
 				for _, id := range []string{"good", "flaky", "bad", "crash"} {
 					_, err := topic.Schedule(t.Context(), w.Client(), "", wakebell.ID(id), wakebell.In(time.Second))
 					require.NoError(t, err)
@@ -108,10 +110,10 @@ func TestHistoryOfQueues(t *testing.T) {
 				}
 				return nil
 			}
-			cfg := wakebell.Config{Logger: stacktest.Quiet, Handlers: []wakebell.Handler{
+			cfg := wakebell.Config{Handlers: []wakebell.Handler{
 				wakebell.HandleQueue(mail, handle, wakebell.MaxConcurrent(1), wakebell.RetryBackoff(time.Second, time.Second), c.option),
 			}}
-			wakebelltest.Run(t, cfg, func(t *testing.T, w *wakebelltest.World) {
+			wakebelltest.RunWith(t, connection.Config{Logger: stacktest.Quiet}, cfg, func(t *testing.T, w *wakebelltest.World) {
 				queues := w.Client().Queues()
 				_, err := mail.PublishAll(t.Context(), queues, "good", "flaky", "bad")
 				require.NoError(t, err)
@@ -210,7 +212,7 @@ func TestDeliveriesDoNotDependOnRecords(t *testing.T) {
 	for _, err := range c.History(t.Context(), "", wakebelltype.HistoryFilter{}, wakebelltype.Page{}) {
 		require.ErrorIs(t, err, wakebell.ErrInvalid)
 	}
-	_, err := wakebell.New(stacktest.ActorSystem(), rdb, wakebell.Config{Handlers: []wakebell.Handler{
+	_, err := wakebell.New(stacktest.ActorSystem(), conntest.New(t, rdb, connection.Config{}), wakebell.Config{Handlers: []wakebell.Handler{
 		wakebell.Handle(topic, func(context.Context, wakebell.Timer[string]) error { return nil }, wakebell.History(9)),
 	}})
 	require.ErrorIs(t, err, wakebell.ErrInvalid)

@@ -11,6 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/connection"
+	"github.com/wakebell/wakebell/internal/conntest"
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/internal/stacktest"
 	"github.com/wakebell/wakebell/messages"
@@ -56,9 +58,8 @@ func TestScheduleMiddlewareIsHonouredOnBothSides(t *testing.T) {
 	t.Parallel()
 	topic, runs, q := wakebell.NewTopic[[]byte]("topic"), wakebell.NewTopic[stacktest.Invoice]("runs"), queue.New[string]("queue")
 	got := map[string]int{}
-	wakebelltest.Run(t, wakebell.Config{
-		ScheduleMiddleware: []wakebelltype.ScheduleMiddleware{seal},
-		Middleware:         []wakebell.Middleware{unseal},
+	wakebelltest.RunWith(t, connection.Config{ScheduleMiddleware: []wakebelltype.ScheduleMiddleware{seal}}, wakebell.Config{
+		Middleware: []wakebell.Middleware{unseal},
 		Scheduler: &recurring.SchedulerConfig{
 			Owner: "test", Schedules: []recurring.Schedule{runs.Recurring("daily", recurring.Rule{Every: 24 * time.Hour}, stacktest.Invoice{Number: "7", Cents: 100})},
 		},
@@ -102,9 +103,7 @@ func TestScheduleMiddlewareIsHonouredOnBothSides(t *testing.T) {
 func TestRequestsOfThisProcessPassTheMiddleware(t *testing.T) {
 	t.Parallel()
 	topic, traces := wakebell.NewTopic[string](redistest.Name(t)), stacktest.NewSpans()
-	sys := stacktest.Launch(t, stacktest.Build(t, redistest.Shared(t), wakebell.Config{
-		TracerProvider: traces, ScheduleMiddleware: []wakebelltype.ScheduleMiddleware{seal},
-	}))
+	sys := stacktest.Launch(t, stacktest.BuildOn(t, conntest.New(t, redistest.Shared(t), connection.Config{TracerProvider: traces, ScheduleMiddleware: []wakebelltype.ScheduleMiddleware{seal}}), wakebell.Config{}))
 	m, err := wakebell.ScheduleMessage(topic.Draft("hello", wakebell.ID("a"), wakebell.In(time.Hour)))
 	require.NoError(t, err)
 	m.Key = "key"
@@ -158,7 +157,7 @@ func TestErrorsOfScheduleMiddleware(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c2 := stacktest.Client(t, redistest.Shared(t), wakebell.ClientConfig{ScheduleMiddleware: []wakebelltype.ScheduleMiddleware{
+			c2 := stacktest.Client(t, redistest.Shared(t), connection.Config{ScheduleMiddleware: []wakebelltype.ScheduleMiddleware{
 				func(next wakebelltype.ScheduleFunc) wakebelltype.ScheduleFunc {
 					return func(ctx context.Context, out []*wakebelltype.Outgoing) error { return c.mw(next, ctx, out) }
 				},
@@ -171,7 +170,7 @@ func TestErrorsOfScheduleMiddleware(t *testing.T) {
 			require.Zero(t, st.Total)
 		})
 	}
-	_, err := wakebell.NewClient(redistest.Shared(t), wakebell.ClientConfig{ScheduleMiddleware: []wakebelltype.ScheduleMiddleware{nil}})
+	_, err := connection.New(redistest.Shared(t), connection.Config{ScheduleMiddleware: []wakebelltype.ScheduleMiddleware{nil}})
 	require.ErrorIs(t, err, wakebell.ErrInvalid)
 }
 
@@ -180,7 +179,7 @@ func TestErrorsOfScheduleMiddleware(t *testing.T) {
 func TestASpanDoesNotMakeAPayloadTooLarge(t *testing.T) {
 	t.Parallel()
 	topic := wakebell.NewTopic[string](redistest.Name(t))
-	c := stacktest.Client(t, redistest.Shared(t), wakebell.ClientConfig{TracerProvider: stacktest.NewSpans(), PayloadLimit: 4096})
+	c := stacktest.Client(t, redistest.Shared(t), connection.Config{TracerProvider: stacktest.NewSpans(), PayloadLimit: 4096})
 	for size, carries := range map[int]bool{1000: true, 3990: false} {
 		_, err := topic.Schedule(t.Context(), c, strings.Repeat("x", size), wakebell.ID("a"), wakebell.In(time.Hour))
 		require.NoError(t, err)

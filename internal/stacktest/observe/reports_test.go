@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/connection"
 	"github.com/wakebell/wakebell/internal/stacktest"
 	"github.com/wakebell/wakebell/wakebelltest"
 	"github.com/wakebell/wakebell/wakebelltype"
@@ -31,7 +32,7 @@ func TestNodesReportForOperators(t *testing.T) {
 			return nil
 		}, options...)
 	}
-	wakebelltest.Run(t, wakebell.Config{Logger: stacktest.Quiet, Handlers: []wakebell.Handler{
+	wakebelltest.RunWith(t, connection.Config{Logger: stacktest.Quiet}, wakebell.Config{Handlers: []wakebell.Handler{
 		handler("breaker", wakebell.Breaker(wakebelltype.Breaker{FailureRatio: 0.5, Deliveries: 1, OpenFor: time.Minute}), wakebell.RetryBackoff(time.Hour, time.Hour)),
 		handler("adaptive", wakebell.AdaptiveConcurrency(wakebelltype.Adaptive{Min: 3}), wakebell.MaxConcurrent(20)),
 		handler("group", wakebell.Weight("mail", 9)),

@@ -15,6 +15,8 @@ import (
 	"go.opentelemetry.io/otel/trace/noop"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/connection"
+	"github.com/wakebell/wakebell/internal/conntest"
 	cpu "github.com/wakebell/wakebell/internal/meter"
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/internal/stacktest"
@@ -68,8 +70,7 @@ func deliveredPerSecond(b *testing.B, provider oteltrace.TracerProvider) (rate, 
 	topic, body := wakebell.NewTopic[[]byte](redistest.Name(b)), bytes.Repeat([]byte("x"), 100)
 	var handled atomic.Int64
 	done := make(chan struct{})
-	sys := stacktest.Build(b, redistest.Shared(b), wakebell.Config{
-		TracerProvider: provider,
+	sys := stacktest.BuildOn(b, conntest.New(b, redistest.Shared(b), connection.Config{TracerProvider: provider}), wakebell.Config{
 		Handlers: []wakebell.Handler{wakebell.Handle(topic, func(context.Context, wakebell.Timer[[]byte]) error {
 			if handled.Add(1) == timers {
 				close(done)

@@ -16,6 +16,8 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/connection"
+	"github.com/wakebell/wakebell/internal/conntest"
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/internal/stacktest"
 	"github.com/wakebell/wakebell/messages"
@@ -29,9 +31,8 @@ func TestQueueMessagesCarryTheSpan(t *testing.T) {
 	t.Parallel()
 	traces, rdb := stacktest.NewSpans(), redistest.Shared(t)
 	q := queue.New[string](redistest.Name(t))
-	sys := stacktest.Build(t, rdb, wakebell.Config{
-		TracerProvider: traces,
-		Handlers:       []wakebell.Handler{wakebell.HandleQueue(q, func(context.Context, wakebell.Timer[string]) error { return nil })},
+	sys := stacktest.BuildOn(t, conntest.New(t, rdb, connection.Config{TracerProvider: traces}), wakebell.Config{
+		Handlers: []wakebell.Handler{wakebell.HandleQueue(q, func(context.Context, wakebell.Timer[string]) error { return nil })},
 	})
 	_, err := q.Publish(t.Context(), sys.Client().Queues(), "hello")
 	require.NoError(t, err)
@@ -50,9 +51,9 @@ func TestQueueMessagesCarryTheSpan(t *testing.T) {
 func TestRunsHaveSpansThatLinkToTheSchedule(t *testing.T) {
 	t.Parallel()
 	traces, topic := stacktest.NewSpans(), wakebell.NewTopic[string]("reports")
-	wakebelltest.Run(t, wakebell.Config{
-		TracerProvider: traces, Scheduler: &recurring.SchedulerConfig{},
-		Handlers: []wakebell.Handler{wakebell.Handle(topic, func(context.Context, wakebell.Timer[string]) error { return nil })},
+	wakebelltest.RunWith(t, connection.Config{TracerProvider: traces}, wakebell.Config{
+		Scheduler: &recurring.SchedulerConfig{},
+		Handlers:  []wakebell.Handler{wakebell.Handle(topic, func(context.Context, wakebell.Timer[string]) error { return nil })},
 	}, func(t *testing.T, w *wakebelltest.World) {
 		require.NoError(t, w.Client().Schedules().Put(t.Context(), topic.Recurring("daily", recurring.Rule{Every: 24 * time.Hour}, "x")))
 		w.Advance(48 * time.Hour)
@@ -91,10 +92,10 @@ func TestActorsReceiveTheSpan(t *testing.T) {
 		}
 	}), "cart")
 	require.NoError(t, err)
-	sys, err := wakebell.New(system, redistest.Shared(t), wakebell.Config{
-		Logger: stacktest.Quiet, DrainTimeout: -1, TracerProvider: traces,
-		Handlers:  []wakebell.Handler{wakebell.Forward(topic, wakebell.ToActor(pid))},
-		Reminders: &reminder.Config{Node: "n", Topic: topic.Name() + ".reminders"},
+	sys, err := wakebell.New(system, conntest.New(t, redistest.Shared(t), connection.Config{Logger: stacktest.Quiet, TracerProvider: traces}), wakebell.Config{
+		DrainTimeout: -1,
+		Handlers:     []wakebell.Handler{wakebell.Forward(topic, wakebell.ToActor(pid))},
+		Reminders:    &reminder.Config{Node: "n", Topic: topic.Name() + ".reminders"},
 	})
 	require.NoError(t, err)
 	stacktest.Launch(t, sys)
@@ -136,8 +137,7 @@ func TestAHangingExporterDelaysNoDelivery(t *testing.T) {
 		require.NoError(t, provider.Shutdown(context.WithoutCancel(t.Context())))
 	})
 	topic, done := wakebell.NewTopic[string](redistest.Name(t)), make(chan struct{}, 200)
-	sys := stacktest.Launch(t, stacktest.Build(t, redistest.Shared(t), wakebell.Config{
-		TracerProvider: provider,
+	sys := stacktest.Launch(t, stacktest.BuildOn(t, conntest.New(t, redistest.Shared(t), connection.Config{TracerProvider: provider}), wakebell.Config{
 		Handlers: []wakebell.Handler{wakebell.Handle(topic, func(context.Context, wakebell.Timer[string]) error {
 			done <- struct{}{}
 			return nil
@@ -160,8 +160,7 @@ func TestNoProviderTouchesNothing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			topic, got := wakebell.NewTopic[string](redistest.Name(t)), make(chan wakebell.Headers, 1)
-			sys := stacktest.Launch(t, stacktest.Build(t, redistest.Shared(t), wakebell.Config{
-				TracerProvider: provider,
+			sys := stacktest.Launch(t, stacktest.BuildOn(t, conntest.New(t, redistest.Shared(t), connection.Config{TracerProvider: provider}), wakebell.Config{
 				Handlers: []wakebell.Handler{wakebell.Handle(topic, func(ctx context.Context, timer wakebell.Timer[string]) error {
 					if !oteltrace.SpanContextFromContext(ctx).IsValid() {
 						got <- timer.Headers

@@ -11,6 +11,9 @@ import (
 	oteltrace "go.opentelemetry.io/otel/trace"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/connection"
+	"github.com/wakebell/wakebell/internal/conntest"
+	"github.com/wakebell/wakebell/internal/opened"
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/internal/stacktest"
 	"github.com/wakebell/wakebell/wakebelltest"
@@ -23,8 +26,7 @@ func TestATraceCrossesDays(t *testing.T) {
 	traces := stacktest.NewSpans()
 	first, second := wakebell.NewTopic[string]("first"), wakebell.NewTopic[string]("second")
 	var w *wakebelltest.World
-	wakebelltest.Run(t, wakebell.Config{
-		TracerProvider: traces,
+	wakebelltest.RunWith(t, connection.Config{TracerProvider: traces}, wakebell.Config{
 		Handlers: []wakebell.Handler{
 			wakebell.Handle(first, func(ctx context.Context, timer wakebell.Timer[string]) error {
 				require.Len(t, timer.Headers.Map()["traceparent"], 55)
@@ -92,8 +94,7 @@ func TestATraceCrossesFromFastStream(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			traces, topic, rdb := stacktest.NewSpans(), wakebell.NewTopic[string](redistest.Name(t)), redistest.Shared(t)
-			stacktest.Launch(t, stacktest.Build(t, rdb, wakebell.Config{
-				TracerProvider: traces, TraceAsChild: child,
+			stacktest.Launch(t, stacktest.BuildOn(t, conntest.Switched(t, rdb, connection.Config{TracerProvider: traces}, opened.Switches{TraceAsChild: child}), wakebell.Config{
 				Handlers: []wakebell.Handler{wakebell.Handle(topic, func(context.Context, wakebell.Timer[string]) error { return nil })},
 			}))
 			stacktest.Peer{Rdb: rdb, Topic: topic.Name()}.Publish(t, "a", fastStreamEnvelope(parent, "vendor=1"), 1)
@@ -117,7 +118,7 @@ func TestAHeaderOfTheUserIsKept(t *testing.T) {
 	t.Parallel()
 	const own = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 	traces, topic := stacktest.NewSpans(), wakebell.NewTopic[string](redistest.Name(t))
-	c := stacktest.Client(t, redistest.Shared(t), wakebell.ClientConfig{TracerProvider: traces})
+	c := stacktest.Client(t, redistest.Shared(t), connection.Config{TracerProvider: traces})
 	_, err := c.Schedule(t.Context(),
 		topic.Draft("x", wakebell.ID("own"), wakebell.In(time.Hour), wakebell.Header("traceparent", own)),
 		topic.Draft("x", wakebell.ID("other"), wakebell.In(time.Hour)))
@@ -139,7 +140,7 @@ func TestAHeaderOfTheUserIsKept(t *testing.T) {
 func TestASpanOfTheCallerIsCarriedWithoutAProvider(t *testing.T) {
 	t.Parallel()
 	topic := wakebell.NewTopic[string](redistest.Name(t))
-	c := stacktest.Client(t, redistest.Shared(t), wakebell.ClientConfig{})
+	c := stacktest.Client(t, redistest.Shared(t), connection.Config{})
 	ctx, span := stacktest.NewSpans().Tracer("test").Start(t.Context(), "a span")
 	defer span.End()
 	id, err := topic.Schedule(ctx, c, "x", wakebell.In(time.Hour))
@@ -155,8 +156,7 @@ func TestTheOutcomeOfADelivery(t *testing.T) {
 	t.Parallel()
 	traces, topic := stacktest.NewSpans(), wakebell.NewTopic[string](redistest.Name(t))
 	running := make(chan struct{})
-	sys := stacktest.Launch(t, stacktest.Build(t, redistest.Shared(t), wakebell.Config{
-		TracerProvider: traces,
+	sys := stacktest.Launch(t, stacktest.BuildOn(t, conntest.New(t, redistest.Shared(t), connection.Config{TracerProvider: traces}), wakebell.Config{
 		Handlers: []wakebell.Handler{wakebell.Handle(topic, func(ctx context.Context, timer wakebell.Timer[string]) error {
 			switch timer.Body {
 			case "retried", "dead":

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/connection"
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/internal/stacktest"
 	"github.com/wakebell/wakebell/queue"
@@ -25,7 +26,7 @@ func TestAQueueDeliversPublishedMessages(t *testing.T) {
 	t.Parallel()
 	rdb := redistest.Shared(t)
 	orders := queue.New[purchase](redistest.Name(t), queue.DeduplicateBy(func(o purchase) string { return o.ID }))
-	c := stacktest.Client(t, rdb, wakebell.ClientConfig{})
+	c := stacktest.Client(t, rdb, connection.Config{})
 	got := make(chan wakebell.Timer[purchase], 10)
 	sys := stacktest.Serve(t, rdb, wakebell.HandleQueue(orders, func(_ context.Context, m wakebell.Timer[purchase]) error {
 		got <- m
@@ -125,7 +126,7 @@ func TestAQueueRedrivesUnderDeduplicationKeys(t *testing.T) {
 		}
 		return wakebell.Reject(errors.New("no good"))
 	}))
-	c := stacktest.Client(t, rdb, wakebell.ClientConfig{})
+	c := stacktest.Client(t, rdb, connection.Config{})
 	_, err := q.PublishAll(t.Context(), c.Queues(), "a", "b")
 	require.NoError(t, err)
 	stacktest.Eventually(t, func() bool { return sys.Counters()[q.Name()].DeadLettered == 2 })

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/connection"
 	"github.com/wakebell/wakebell/internal/faultproxy"
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/internal/stacktest"
@@ -91,7 +92,7 @@ func TestQueueInFlightIsSmallAndCounted(t *testing.T) {
 	const n = 2000
 	rdb := redistest.Start(t).Client(t)
 	q := queue.New[string]("q")
-	c := stacktest.Client(t, rdb, wakebell.ClientConfig{})
+	c := stacktest.Client(t, rdb, connection.Config{})
 	memory := func() (bytes int) {
 		info := rdb.Info(t.Context(), "memory").Val()
 		_, rest, _ := strings.Cut(info, "\nused_memory_dataset:")
@@ -215,7 +216,7 @@ func TestQueueUnderFaults(t *testing.T) {
 	doomed := stacktest.Build(t, rdb, wakebell.Config{Handlers: []wakebell.Handler{handler}})
 	require.NoError(t, doomed.Start(t.Context()))
 	stacktest.Serve(t, rdb, handler)
-	c := stacktest.Client(t, rdb, wakebell.ClientConfig{})
+	c := stacktest.Client(t, rdb, connection.Config{})
 	for i := range messages {
 		var opts []queue.PublishOption
 		if i%2 == 0 {
@@ -228,7 +229,7 @@ func TestQueueUnderFaults(t *testing.T) {
 			require.NoError(t, testhook.Kill(doomed))
 		}
 	}
-	plain := stacktest.Client(t, redistest.Shared(t), wakebell.ClientConfig{})
+	plain := stacktest.Client(t, redistest.Shared(t), connection.Config{})
 	require.Eventually(t, func() bool {
 		st, err := plain.Queues().Stats(t.Context(), q.Keys())
 		return err == nil && st.Pending+st.Processing == 0

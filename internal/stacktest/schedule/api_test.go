@@ -12,6 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/connection"
+	"github.com/wakebell/wakebell/internal/conntest"
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/internal/stacktest"
 	"github.com/wakebell/wakebell/wakebelltype"
@@ -66,7 +68,7 @@ func TestAHandlerReceivesTheScheduledTimer(t *testing.T) {
 func TestAClientWorksWithoutActors(t *testing.T) {
 	t.Parallel()
 	rdb := redistest.Start(t).Client(t)
-	c := stacktest.Client(t, rdb, wakebell.ClientConfig{Prefix: "shop:"})
+	c := stacktest.Client(t, rdb, connection.Config{Prefix: "shop:"})
 	topic := wakebell.NewTopic[string]("t")
 	id, err := topic.Schedule(t.Context(), c, "b", wakebell.In(2*time.Hour))
 	require.NoError(t, err)
@@ -132,7 +134,7 @@ func topics(t *testing.T, c *wakebell.Client, discover bool) (names []string) {
 func TestListsComeInPages(t *testing.T) {
 	t.Parallel()
 	const timers = 1234
-	c := stacktest.Client(t, redistest.Shared(t), wakebell.ClientConfig{})
+	c := stacktest.Client(t, redistest.Shared(t), connection.Config{})
 	topic := wakebell.NewTopic[int](redistest.Name(t))
 	due, want := time.Now().Add(time.Hour), make([]string, timers)
 	drafts := make([]wakebell.Draft, timers)
@@ -156,7 +158,7 @@ func TestKeysAndHashTags(t *testing.T) {
 	keys := wakebelltype.Keys{Timeline: "tl", Payloads: "pl", Leases: "le", Dead: "de", Exchange: "ex", Hint: "hi", Topics: "to", Counts: "co", History: "at", HashTag: true}
 	topic := wakebell.NewTopic[string]("t")
 	tried := make(chan struct{}, 1)
-	sys := stacktest.Launch(t, stacktest.Build(t, rdb, wakebell.Config{Keys: keys, Prefix: "p:", Handlers: []wakebell.Handler{
+	sys := stacktest.Launch(t, stacktest.BuildOn(t, conntest.New(t, rdb, connection.Config{Keys: keys, Prefix: "p:"}), wakebell.Config{Handlers: []wakebell.Handler{
 		wakebell.Handle(topic, func(_ context.Context, timer wakebell.Timer[string]) error {
 			if timer.Body == "dead" {
 				return wakebell.Reject(nil)

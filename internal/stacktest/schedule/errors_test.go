@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/connection"
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/internal/stacktest"
 	"github.com/wakebell/wakebell/wakebelltype"
@@ -61,7 +62,7 @@ func TestWhichErrorsMayBeRetried(t *testing.T) {
 func TestCallsYieldTheErrorsOfTheTable(t *testing.T) {
 	t.Parallel()
 	rdb, server := redistest.Embedded(t, func(o *redis.Options) { o.MaxRetries = -1 })
-	c := stacktest.Client(t, rdb, wakebell.ClientConfig{RetryFor: -1})
+	c := stacktest.Client(t, rdb, connection.Config{RetryFor: -1})
 	topic := wakebell.NewTopic[string]("t")
 	calls := map[string]func() error{
 		"schedule":   func() error { _, err := topic.Schedule(t.Context(), c, "x"); return err },

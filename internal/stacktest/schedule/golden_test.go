@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/connection"
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/internal/stacktest"
 )
@@ -210,7 +211,7 @@ func TestGoldenTimersAreScheduled(t *testing.T) {
 			if c.Name == "correlation_id" {
 				options = append(options, wakebell.CorrelationID(c.CorrelationID))
 			}
-			_, err := stacktest.Client(t, rdb, wakebell.ClientConfig{Prefix: prefix}).
+			_, err := stacktest.Client(t, rdb, connection.Config{Prefix: prefix}).
 				Schedule(t.Context(), values[c.Name].draft(topic, options...))
 			require.NoError(t, err)
 

@@ -10,6 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/connection"
+	"github.com/wakebell/wakebell/internal/conntest"
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/internal/stacktest"
 	"github.com/wakebell/wakebell/wakebelltype"
@@ -19,7 +21,7 @@ import (
 func TestInvalidTimersAreRefusedAndNothingIsWritten(t *testing.T) {
 	t.Parallel()
 	rdb := redistest.Start(t).Client(t)
-	c := stacktest.Client(t, rdb, wakebell.ClientConfig{PayloadLimit: 1000})
+	c := stacktest.Client(t, rdb, connection.Config{PayloadLimit: 1000})
 	topic := wakebell.NewTopic[any]("t")
 	long := strings.Repeat("x", 65_536)
 	good := topic.Draft("good", wakebell.ID("good"))
@@ -84,7 +86,6 @@ func TestInvalidConfigurationsAreRefused(t *testing.T) {
 		"two handlers":      {handlers(wakebell.Handle(topic, nothing), wakebell.Handle(topic, nothing)), []string{"Handlers[1]", `"t"`, "already"}},
 		"empty topic":       {handlers(wakebell.Handle(wakebell.NewTopic[string](""), nothing)), []string{"Handlers[0]", "topic: empty"}},
 		"long topic":        {handlers(wakebell.Handle(wakebell.NewTopic[string](strings.Repeat("x", 513)), nothing)), []string{"513", "512"}},
-		"long with prefix":  {wakebell.Config{Prefix: strings.Repeat("p", 512), Handlers: with().Handlers}, []string{"513", "512"}},
 		"nil function":      {handlers(wakebell.Handle[string](topic, nil)), []string{"Handlers[0]", "handler", "nil"}},
 		"zero handler":      {handlers(wakebell.Handler{}), []string{"Handlers[0]", "Handle"}},
 		"nil option":        {with(nil), []string{"option", "nil"}},
@@ -101,25 +102,25 @@ func TestInvalidConfigurationsAreRefused(t *testing.T) {
 		"DrainTimeout":      {wakebell.Config{DrainTimeout: 2 * time.Hour}, []string{"DrainTimeout", "1h"}},
 		"WaitForRedis":      {wakebell.Config{WaitForRedis: -1}, []string{"WaitForRedis"}},
 		"DeadLetterCap":     {wakebell.Config{DeadLetterCap: -1}, []string{"DeadLetterCap"}},
-		"PayloadLimit":      {wakebell.Config{PayloadLimit: -1}, []string{"PayloadLimit", "536870912"}},
-		"ScheduleWindow":    {wakebell.Config{ScheduleWindow: 2 * time.Second}, []string{"ScheduleWindow", "1s"}},
-		"equal keys":        {wakebell.Config{Keys: wakebelltype.Keys{Timeline: "k", Payloads: "k"}}, []string{"Timeline", "Payloads", `"k"`}},
-		"several at once":   {wakebell.Config{Name: "$", DeadLetterCap: -1, Keys: wakebelltype.Keys{Dead: "k", Hint: "k"}}, []string{"Name", "DeadLetterCap", "Dead", "Hint"}},
+		"several at once":   {wakebell.Config{Name: "$", DeadLetterCap: -1}, []string{"Name", "DeadLetterCap"}},
 	} {
-		_, err := wakebell.New(stacktest.ActorSystem(), rdb, wrong.cfg)
+		_, err := wakebell.New(stacktest.ActorSystem(), conntest.New(t, rdb, connection.Config{}), wrong.cfg)
 		require.ErrorIs(t, err, wakebell.ErrInvalid, name)
 		for _, word := range wrong.says {
 			require.ErrorContains(t, err, word, name)
 		}
 	}
-	_, err := wakebell.New(nil, rdb, wakebell.Config{})
+	long := conntest.New(t, rdb, connection.Config{Prefix: strings.Repeat("p", 512)})
+	_, err := wakebell.New(stacktest.ActorSystem(), long, with())
+	require.ErrorContains(t, err, "513 bytes, at most 512")
+	_, err = wakebell.New(nil, conntest.New(t, rdb, connection.Config{}), wakebell.Config{})
 	require.ErrorIs(t, err, wakebell.ErrInvalid)
 	require.ErrorContains(t, err, "actorSystem: nil")
 	_, err = wakebell.New(stacktest.ActorSystem(), nil, wakebell.Config{Name: "a/b"})
 	require.ErrorIs(t, err, wakebell.ErrInvalid)
-	require.ErrorContains(t, err, "rdb: nil")
+	require.ErrorContains(t, err, "conn: nil")
 	require.ErrorContains(t, err, "Name")
-	_, err = wakebell.NewClient(nil, wakebell.ClientConfig{})
+	_, err = wakebell.NewClient(nil)
 	require.ErrorIs(t, err, wakebell.ErrInvalid)
 }
 
@@ -133,7 +134,7 @@ func TestMisusedClients(t *testing.T) {
 		require.ErrorContains(t, err, "client")
 	}
 	for _, prefix := range []string{"", "prefix:"} {
-		c := stacktest.Client(t, redistest.Shared(t), wakebell.ClientConfig{Prefix: prefix})
+		c := stacktest.Client(t, redistest.Shared(t), connection.Config{Prefix: prefix})
 		for what, call := range map[string]func() error{
 			"Cancel":    func() error { _, err := c.Cancel(t.Context(), "", "x"); return err },
 			"CancelAll": func() error { _, err := c.CancelAll(t.Context(), ""); return err },

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/connection"
 	"github.com/wakebell/wakebell/internal/recur"
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/internal/stacktest"
@@ -25,7 +26,7 @@ func encrypting(t *testing.T) *payload.Chain {
 func TestImportRefusesEncryptedBodiesForAnotherTopic(t *testing.T) {
 	t.Parallel()
 	from, to := wakebell.NewTopic[string](redistest.Name(t)), redistest.Name(t)+"-2"
-	c := stacktest.Client(t, redistest.Shared(t), wakebell.ClientConfig{Payloads: encrypting(t)})
+	c := stacktest.Client(t, redistest.Shared(t), connection.Config{Payloads: encrypting(t)})
 	_, err := c.Schedule(t.Context(), from.Draft("secret", wakebell.ID("a"), wakebell.In(time.Hour)))
 	require.NoError(t, err)
 	var file bytes.Buffer
@@ -54,8 +55,8 @@ func TestAChangedScheduleIsEncryptedAgain(t *testing.T) {
 	rdb, name := redistest.Shared(t), redistest.Name(t)
 	keys := wakebelltype.Keys{Beat: name + ":"}
 	topic := wakebell.NewTopic[string](name)
-	encrypted := stacktest.Client(t, rdb, wakebell.ClientConfig{Keys: keys, Payloads: encrypting(t)}).Schedules()
-	plain := stacktest.Client(t, rdb, wakebell.ClientConfig{Keys: keys}).Schedules() // as the dashboard without keys
+	encrypted := stacktest.Client(t, rdb, connection.Config{Keys: keys, Payloads: encrypting(t)}).Schedules()
+	plain := stacktest.Client(t, rdb, connection.Config{Keys: keys}).Schedules() // as the dashboard without keys
 	require.NoError(t, encrypted.Put(t.Context(), topic.Recurring("s", recurring.Rule{Every: time.Hour}, "secret 1")))
 	stored := func() recur.Ours {
 		dump, err := plain.Export(t.Context(), "s")

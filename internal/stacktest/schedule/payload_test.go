@@ -14,6 +14,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/connection"
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/internal/stacktest"
 	"github.com/wakebell/wakebell/messages"
@@ -88,11 +89,12 @@ func TestPayloadsAreEncodedInRedisAndPlainInHandlers(t *testing.T) {
 		got[name]++
 	}
 	store := &bucket{}
-	wakebelltest.Run(t, wakebell.Config{
+	wakebelltest.RunWith(t, connection.Config{
 		Prefix: "shop:",
 		Payloads: &payload.Chain{RequireEncryption: true, Codecs: []payload.Codec{
 			payload.Compress(100), payload.Encrypt(payloadKey(t, "k1")), payload.ClaimCheck(store, 80),
 		}},
+	}, wakebell.Config{
 		Middleware: []wakebell.Middleware{func(next wakebell.HandlerFunc) wakebell.HandlerFunc {
 			return func(ctx context.Context, t wakebell.Timer[[]byte]) error {
 				_, marked := t.Headers.Get(payload.Header)
@@ -178,28 +180,28 @@ func TestABodyWhoseKeyComesLaterIsRetried(t *testing.T) {
 		got[t.Body]++
 		return nil
 	}
-	config := func(chain *payload.Chain) wakebell.Config {
-		return wakebell.Config{Payloads: chain, Logger: stacktest.Quiet, Handlers: []wakebell.Handler{
+	start := func(w *wakebelltest.World, chain *payload.Chain) *wakebelltest.Node {
+		return w.StartWith(connection.Config{Payloads: chain, Logger: stacktest.Quiet}, wakebell.Config{Handlers: []wakebell.Handler{
 			wakebell.Handle(topic, handle, wakebell.RetryBackoff(time.Second, time.Minute)),
 			wakebell.HandleQueue(q, handle, wakebell.ErrorsAreFinal(), wakebell.LeaseTTL(10*time.Second)),
-		}}
+		}})
 	}
-	wakebelltest.Run(t, wakebell.Config{Payloads: &payload.Chain{Codecs: []payload.Codec{payload.Encrypt(payloadKey(t, "k2"))}}}, func(t *testing.T, w *wakebelltest.World) {
+	wakebelltest.RunWith(t, connection.Config{Payloads: &payload.Chain{Codecs: []payload.Codec{payload.Encrypt(payloadKey(t, "k2"))}}}, wakebell.Config{}, func(t *testing.T, w *wakebelltest.World) {
 		for name, chain := range map[string]*payload.Chain{"plain": nil, "old": {Codecs: []payload.Codec{payload.Encrypt(payloadKey(t, "k1"))}}} {
 			_, err := topic.Schedule(t.Context(), w.Client(), name, wakebell.ID(name))
 			require.NoError(t, err)
 			_, err = q.Publish(t.Context(), w.Client().Queues(), name+" message")
 			require.NoError(t, err)
-			node := w.Start(config(chain))
+			node := start(w, chain)
 			w.Advance(20 * time.Second)
 			info, _, err := w.Client().Get(t.Context(), "topic", name)
 			require.NoError(t, err)
 			require.Contains(t, info.LastError, map[string]string{"plain": "set Payloads", "old": `unknown key "k2"`}[name])
 			require.NoError(t, node.Stop())
 		}
-		_, err := topic.Get(t.Context(), stacktest.Client(t, w.Redis(), wakebell.ClientConfig{}), "plain")
+		_, err := topic.Get(t.Context(), stacktest.Client(t, w.Redis(), connection.Config{}), "plain")
 		require.ErrorIs(t, err, wakebell.ErrUnreadable)
-		w.Start(config(&payload.Chain{Codecs: []payload.Codec{payload.Encrypt(payloadKey(t, "k1"), payloadKey(t, "k2"))}}))
+		start(w, &payload.Chain{Codecs: []payload.Codec{payload.Encrypt(payloadKey(t, "k1"), payloadKey(t, "k2"))}})
 		w.Advance(5 * time.Minute)
 	})
 	require.Equal(t, map[string]int{"plain": 1, "old": 1, "plain message": 1, "old message": 1}, got)
@@ -219,8 +221,9 @@ func TestAnEncodedDeadLetterCanBeRedriven(t *testing.T) {
 		got[t.Body]++
 		return nil
 	}
-	wakebelltest.Run(t, wakebell.Config{
+	wakebelltest.RunWith(t, connection.Config{
 		Payloads: &payload.Chain{Codecs: []payload.Codec{payload.Encrypt(payloadKey(t, "k1")), payload.ClaimCheck(store, 0)}},
+	}, wakebell.Config{
 		Handlers: []wakebell.Handler{wakebell.Handle(topic, handle), wakebell.HandleQueue(q, handle)},
 	}, func(t *testing.T, w *wakebelltest.World) {
 		_, err := topic.Schedule(t.Context(), w.Client(), "timer")
@@ -264,17 +267,16 @@ func TestABatchReceivesPlainBodies(t *testing.T) {
 	}
 	store := &bucket{}
 	chain := &payload.Chain{Codecs: []payload.Codec{payload.Encrypt(payloadKey(t, "k1")), payload.ClaimCheck(store, 0)}}
-	config := wakebell.Config{Logger: stacktest.Quiet, Handlers: []wakebell.Handler{wakebell.HandleBatch(topic, handle, wakebell.RetryBackoff(time.Hour, time.Hour))}}
-	wakebelltest.Run(t, wakebell.Config{Payloads: chain}, func(t *testing.T, w *wakebelltest.World) {
+	config := wakebell.Config{Handlers: []wakebell.Handler{wakebell.HandleBatch(topic, handle, wakebell.RetryBackoff(time.Hour, time.Hour))}}
+	wakebelltest.RunWith(t, connection.Config{Payloads: chain}, wakebell.Config{}, func(t *testing.T, w *wakebelltest.World) {
 		for _, body := range []string{"a", "b"} {
 			_, err := topic.Schedule(t.Context(), w.Client(), body, wakebell.ID(body))
 			require.NoError(t, err)
 		}
-		node := w.Start(config)
+		node := w.StartWith(connection.Config{Logger: stacktest.Quiet}, config)
 		w.Advance(time.Minute)
 		require.Empty(t, got, "without keys")
 		require.NoError(t, node.Stop())
-		config.Payloads = chain
 		w.Start(config)
 		w.Advance(3 * time.Hour)
 	})
@@ -285,8 +287,8 @@ func TestABatchReceivesPlainBodies(t *testing.T) {
 func TestInvalidPayloadsAreRefused(t *testing.T) {
 	t.Parallel()
 	chain := &payload.Chain{Codecs: []payload.Codec{payload.Encrypt()}}
-	_, err := wakebell.NewClient(redistest.Shared(t), wakebell.ClientConfig{Payloads: chain})
+	_, err := connection.New(redistest.Shared(t), connection.Config{Payloads: chain})
 	require.ErrorIs(t, err, wakebell.ErrInvalid)
-	_, err = wakebell.New(stacktest.ActorSystem(), redistest.Shared(t), wakebell.Config{Payloads: chain})
+	_, err = connection.WithoutRedis(connection.Config{Payloads: chain})
 	require.ErrorIs(t, err, wakebell.ErrInvalid)
 }

@@ -10,6 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/connection"
+	"github.com/wakebell/wakebell/internal/conntest"
 	"github.com/wakebell/wakebell/internal/redistest"
 )
 
@@ -18,7 +20,7 @@ func TestATopicOfBytesAcceptsEveryContentType(t *testing.T) {
 	rdb := redistest.Shared(t)
 	raw := wakebell.NewTopic[[]byte](redistest.Name(t))
 	got := make(chan wakebell.Timer[[]byte], 4)
-	sys, err := wakebell.New(actor.NewActorSystem(), rdb, wakebell.Config{Handlers: []wakebell.Handler{
+	sys, err := wakebell.New(actor.NewActorSystem(), conntest.New(t, rdb, connection.Config{}), wakebell.Config{Handlers: []wakebell.Handler{
 		wakebell.Handle(raw, func(_ context.Context, t wakebell.Timer[[]byte]) error { got <- t; return nil }),
 	}})
 	require.NoError(t, err)
@@ -48,7 +50,7 @@ func TestATopicOfBytesAcceptsEveryContentType(t *testing.T) {
 
 func TestAContentTypeIsForBytesAlone(t *testing.T) {
 	t.Parallel()
-	c, err := wakebell.NewClient(redistest.Shared(t), wakebell.ClientConfig{})
+	c, err := wakebell.NewClient(conntest.New(t, redistest.Shared(t), connection.Config{}))
 	require.NoError(t, err)
 	_, err = wakebell.NewTopic[string]("x").Schedule(t.Context(), c, "hi", wakebell.ContentType("text/html"))
 	require.ErrorIs(t, err, wakebell.ErrInvalid)
@@ -60,7 +62,7 @@ func TestForgetLeavesNothingOfATopic(t *testing.T) {
 	t.Parallel()
 	rdb := redistest.Shared(t)
 	topic := wakebell.NewTopic[string](redistest.Name(t))
-	c, err := wakebell.NewClient(rdb, wakebell.ClientConfig{})
+	c, err := wakebell.NewClient(conntest.New(t, rdb, connection.Config{}))
 	require.NoError(t, err)
 	for range 2 { // a topic may be used again
 		_, err = topic.Schedule(t.Context(), c, "x")

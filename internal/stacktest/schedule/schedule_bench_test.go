@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/connection"
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/internal/stacktest"
 )
@@ -18,7 +19,7 @@ import (
 func BenchmarkScheduleBatch(b *testing.B) {
 	const batch = 500
 	topic := wakebell.NewTopic[[]byte](redistest.Name(b))
-	c := stacktest.Client(b, redistest.Shared(b), wakebell.ClientConfig{})
+	c := stacktest.Client(b, redistest.Shared(b), connection.Config{})
 	body := bytes.Repeat([]byte("x"), 100)
 	b.ReportAllocs()
 	n := 0

@@ -20,6 +20,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/connection"
+	"github.com/wakebell/wakebell/internal/conntest"
+	"github.com/wakebell/wakebell/internal/opened"
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/internal/stacktest"
 )
@@ -32,8 +35,10 @@ func TestNoCoalescingAndNoPayloadsApart(t *testing.T) {
 	rdb := redistest.Start(t).Client(t)
 	topic, large := wakebell.NewTopic[string]("t"), wakebell.NewTopic[string]("large")
 	var handled atomic.Int32
-	sys, err := wakebell.New(stacktest.ActorSystem(), rdb, wakebell.Config{
-		NoCoalescing: true, NoPayloadsApart: true,
+	conn := conntest.Switched(t, rdb, connection.Config{}, opened.Switches{NoCoalescing: true, NoPayloadsApart: true})
+	client, err := wakebell.NewClient(conn)
+	require.NoError(t, err)
+	sys, err := wakebell.New(stacktest.ActorSystem(), conn, wakebell.Config{
 		Handlers: []wakebell.Handler{wakebell.Handle(large, func(context.Context, wakebell.Timer[string]) error {
 			handled.Add(1)
 			return nil
@@ -41,7 +46,7 @@ func TestNoCoalescingAndNoPayloadsApart(t *testing.T) {
 	})
 	require.NoError(t, err)
 	for _, c := range []*wakebell.Client{
-		stacktest.Client(t, rdb, wakebell.ClientConfig{NoCoalescing: true, NoPayloadsApart: true}), sys.Client(),
+		client, sys.Client(),
 	} {
 		drafts := make([]wakebell.Draft, 200)
 		for range 2 { // the first finds the keys sound
@@ -93,7 +98,7 @@ func TestTheWayOfAScheduleIsDocumented(t *testing.T) {
 	stack := &stackOfScript{}
 	rdb := redistest.Shared(t)
 	rdb.AddHook(stack)
-	_, err = wakebell.NewTopic[string](redistest.Name(t)).Schedule(t.Context(), stacktest.Client(t, rdb, wakebell.ClientConfig{}), "x")
+	_, err = wakebell.NewTopic[string](redistest.Name(t)).Schedule(t.Context(), stacktest.Client(t, rdb, connection.Config{}), "x")
 	require.NoError(t, err)
 	require.Contains(t, stack.functions, "Topic.Schedule")
 	for _, name := range stack.functions {

@@ -7,13 +7,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/connection"
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/internal/stacktest"
 )
 
 func TestTopicGetDecodesTheBody(t *testing.T) {
 	t.Parallel()
-	c := stacktest.Client(t, redistest.Shared(t), wakebell.ClientConfig{Prefix: redistest.Name(t) + ":"})
+	c := stacktest.Client(t, redistest.Shared(t), connection.Config{Prefix: redistest.Name(t) + ":"})
 	topic := wakebell.NewTopic[stacktest.Invoice]("invoices")
 	at := time.Now().Add(time.Hour).Truncate(time.Second)
 	_, err := topic.Schedule(t.Context(), c, stacktest.Invoice{Number: "7", Cents: 100}, wakebell.ID("a"), wakebell.At(at), wakebell.Header("x-a", "1"))
@@ -35,7 +36,7 @@ func TestTopicGetDecodesTheBody(t *testing.T) {
 
 func TestTopicGetReturnsATimerWithAnUnreadableBody(t *testing.T) {
 	t.Parallel()
-	c := stacktest.Client(t, redistest.Shared(t), wakebell.ClientConfig{})
+	c := stacktest.Client(t, redistest.Shared(t), connection.Config{})
 	name := redistest.Name(t)
 	_, err := wakebell.NewTopic[string](name).Schedule(t.Context(), c, "no invoice", wakebell.ID("a"), wakebell.In(time.Hour))
 	require.NoError(t, err)

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/connection"
 	"github.com/wakebell/wakebell/internal/stacktest"
 	"github.com/wakebell/wakebell/queue"
 	"github.com/wakebell/wakebell/recurring"
@@ -24,8 +25,7 @@ func TestNoCountsCountsNothing(t *testing.T) {
 		handled[t.Topic]++
 		return nil
 	}
-	wakebelltest.Run(t, wakebell.Config{
-		NoCounts: true,
+	wakebelltest.RunWith(t, connection.Config{NoCounts: true}, wakebell.Config{
 		Scheduler: &recurring.SchedulerConfig{
 			Owner: "test", Schedules: []recurring.Schedule{runs.Recurring("hourly", recurring.Rule{Every: time.Hour}, "run")},
 		},
@@ -33,7 +33,7 @@ func TestNoCountsCountsNothing(t *testing.T) {
 			wakebell.Handle(topic, handle), wakebell.Handle(runs, handle), wakebell.HandleQueue(mail, handle),
 		},
 	}, func(t *testing.T, w *wakebelltest.World) {
-		ctx, c := t.Context(), stacktest.Client(t, w.Redis(), wakebell.ClientConfig{NoCounts: true})
+		ctx, c := t.Context(), stacktest.Client(t, w.Redis(), connection.Config{NoCounts: true})
 		for _, c := range []*wakebell.Client{c, w.Client()} {
 			_, err := topic.Schedule(ctx, c, "body")
 			require.NoError(t, err)

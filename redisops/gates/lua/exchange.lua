@@ -1,6 +1,7 @@
 -- One step of a process at a gate: gives tickets back, joins, and does what is
 -- due. A grant to the process is confirmed by it.
 --
+-- Parts: turns
 -- KEYS: state stream exchange deadlines presence mark
 -- ARGV: gate group process channels sequence floor lease signal life ops ...
 --   channels is the start of a process's channel; floor is a ticket, lease,

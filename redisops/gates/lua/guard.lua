@@ -1,6 +1,7 @@
 -- Accepts a fencing token for a resource unless a newer one was seen, or no turn
 -- ever had it.
 --
+-- Parts: turns
 -- KEYS: state stream guard mark
 -- ARGV: resource ticket life elsewhere
 --   life is how long, in µs, the guard remembers; elsewhere is 1 where the gate

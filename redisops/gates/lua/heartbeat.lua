@@ -1,5 +1,6 @@
 -- Says that a process lives and extends its turns.
 --
+-- Parts: turns
 -- KEYS: presence deadlines ...
 --   the state and the stream of each gate whose turn it has.
 -- ARGV: process life lease ...

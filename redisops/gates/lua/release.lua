@@ -1,5 +1,6 @@
 -- Revokes a turn for any caller, and passes it on.
 --
+-- Parts: turns
 -- KEYS: state stream deadlines presence mark
 -- ARGV: gate group channels ticket lease signal life
 --   channels is the start of a process's channel; lease, signal and life (of the

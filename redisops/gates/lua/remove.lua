@@ -1,5 +1,6 @@
 -- Removes a gate: its queue, its turn and what its guard remembers.
 --
+-- Parts: turns
 -- KEYS: state stream guard deadlines presence mark holds
 -- ARGV: gate group channels force lease signal life remembered
 --   channels is the start of a process's channel; force is 1 to remove a gate

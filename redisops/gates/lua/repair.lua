@@ -2,6 +2,7 @@
 -- removes the tickets below: their owners join again. To be called again with the
 -- next cursor until that is empty.
 --
+-- Parts: turns
 -- KEYS: state stream guard deadlines presence mark
 -- ARGV: gate group channels floor lease signal life clock cursor
 --   channels is the start of a process's channel; floor is a token seen elsewhere,

@@ -12,6 +12,9 @@
 -- made anew goes on above the mark, so its tickets only grow. A ticket over a day
 -- ahead of the clock does not move the mark, because one repaired gate must not
 -- lift all others: the state of such a gate lives until the clock has passed it.
+--
+-- Gives: LOOK IN_USE SHARED AHEAD REMOVED micros whole entry mark_of top read lift_mark
+--   save signal vacate hold advance
 
 -- The consumer whose pending entry is the turn.
 local HOLDER = 'holder'

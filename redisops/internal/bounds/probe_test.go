@@ -233,7 +233,7 @@ func writeTable(page, table string) error {
 	before, rest, begins := strings.Cut(string(text), tableBegins)
 	_, after, ends := strings.Cut(rest, tableEnds)
 	if !begins || !ends {
-		return errors.New(page + " has no place for the table")
+		return errors.New(page + " does not say where the table goes")
 	}
 	return os.WriteFile(page, []byte(before+tableBegins+"\n"+table+"\n"+tableEnds+after), 0o644) //nolint:gosec // a page of the documentation
 }

@@ -102,7 +102,7 @@ func (s Store) ReadHistory(ctx context.Context, f wakebelltype.HistoryFilter, af
 	if after != "" {
 		entry, index, _ := strings.Cut(after, "/")
 		if skip, err = strconv.Atoi(index); err != nil || !streamID.MatchString(entry) {
-			return nil, "", fmt.Errorf("%w: after: %q is not where a page ended", redisops.ErrInvalid, after)
+			return nil, "", fmt.Errorf("%w: after: %q is not a valid page cursor", redisops.ErrInvalid, after)
 		}
 		from = entry
 	}

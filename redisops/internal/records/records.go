@@ -22,6 +22,6 @@ var luaFiles embed.FS
 var lua = scripts.NewSet("records", luaFiles)
 
 var (
-	countsScript  = lua.Load("counts", "tally")
+	countsScript  = lua.Load("counts")
 	historyScript = lua.Load("history")
 )

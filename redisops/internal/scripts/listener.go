@@ -14,6 +14,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/wakebell/wakebell/internal/backoff"
 	"github.com/wakebell/wakebell/redisops"
 )
 
@@ -51,7 +52,7 @@ func (l Listener) Run(ctx context.Context) error {
 		l.Health = &Hearing{}
 	}
 	defer l.Health.set("") // what begins later checks anew
-	pause, pings := listenBackoff, echoPings
+	failures, pings := 0, echoPings
 	for {
 		began := time.Now()
 		e := &echoCheck{l: l, every: time.Duration(pings) * cmp.Or(l.PingEvery, pingEvery)}
@@ -69,24 +70,25 @@ func (l Listener) Run(ctx context.Context) error {
 			return Wrap(ctx, nil, err)
 		}
 		if time.Since(began) > settledSession {
-			pause = listenBackoff
+			failures = 0
 		}
 		if pings = echoPings; errors.Is(err, errDeaf) && !e.heard { // it was deaf from the start
 
 			pings = min(2*int(e.every/cmp.Or(l.PingEvery, pingEvery)), maxEchoPings)
 		}
 		level := slog.LevelWarn
-		if pause > listenBackoff || errors.Is(err, errDeaf) { // the first loss was logged as a warning
+		if failures > 0 || errors.Is(err, errDeaf) { // the first loss was logged as a warning
 			level = slog.LevelDebug
 		}
+		pause := backoff.Jitter(backoff.Exponential(listenBackoff, failures, maxListenPause), 0.5, rand.Float64())
+		failures++
 		l.Log.Log(ctx, level, "subscription lost", "err", err, "pause", pause)
 		Runner{RDB: l.RDB}.findMasters(ctx)
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-time.After(pause/2 + rand.N(pause)):
+		case <-time.After(pause):
 		}
-		pause = min(2*pause, maxListenPause)
 	}
 }
 

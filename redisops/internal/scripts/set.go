@@ -18,7 +18,7 @@ type Set struct {
 	others []embed.FS               // of packages whose parts it uses
 	Loaded map[string]*redis.Script // scripts by the names of their files
 	Parts  map[string]bool          // files that are parts of scripts
-	Guards map[string]bool          // scripts of Fenced, by their names
+	Guards map[string]bool          // scripts with the part fence, by their names
 }
 
 // NewSet returns the scripts of a package, by its name, that has embedded its folder lua.
@@ -27,25 +27,49 @@ func NewSet(name string, files embed.FS, others ...embed.FS) *Set {
 	return &Set{name: name, Files: files, others: others, Loaded: map[string]*redis.Script{}, Parts: map[string]bool{}, Guards: map[string]bool{}}
 }
 
-// Load reads a script, which begins with the prelude and with parts. It panics if a
-// file is missing, which is an error of the build.
-func (s *Set) Load(name string, parts ...string) *redis.Script {
-	script := s.Variant(name, parts...)
+// Load reads a script, which begins with the prelude and with the parts that its header
+// lists. It panics if a file is missing, which is an error of the build.
+func (s *Set) Load(name string) *redis.Script {
+	script := s.Variant(name, "")
 	s.Loaded[name] = script
 	return script
 }
 
-// Variant returns the script name with other parts than Load. A call of it may have more
-// keys and arguments than the header of the script says: those that its parts use.
-func (s *Set) Variant(name string, parts ...string) *redis.Script {
-	return s.build(name, parts, s.Source(name))
+// Variant returns the script name with the parts of a variant in its header. A call of it
+// may have more keys and arguments than the header says: those that its parts use.
+func (s *Set) Variant(name, variant string) *redis.Script {
+	return s.Composed(name, s.PartsOf(name, variant))
 }
 
-// Within returns a script in which around calls the script name as its function
-// work: keyed.lua and once.lua store its answer and do not run it twice.
-func (s *Set) Within(around, name string, parts ...string) *redis.Script {
+// Composed returns the script name with other parts than its header lists, for tests.
+func (s *Set) Composed(name string, parts []string) *redis.Script {
+	parts, body := s.fenced(name, parts)
+	return s.build(name, parts, body)
+}
+
+// Within returns a variant of a script in which around calls it as its function work:
+// keyed.lua and once.lua store its answer and do not run it twice. What around does comes
+// before the fence: a call that was carried out before is answered, with any layout.
+func (s *Set) Within(around, name, variant string) *redis.Script {
 	s.Parts[around] = true
-	return s.build(around+" "+name, parts, "local function work()\n"+s.Source(name)+"end\n"+s.Source(around))
+	parts, body := s.fenced(name, s.PartsOf(name, variant))
+	return s.build(around+" "+name, parts, "local function work()\n"+body+"end\n"+s.Source(around))
+}
+
+// PartsOf returns the parts of a variant of a script; the variant "" is the script itself.
+func (s *Set) PartsOf(name, variant string) []string {
+	return partsOf(name, sourceOf(s.Files, name), variant)
+}
+
+// fenced returns the parts of a script without the fence, and its text with it. Fence is
+// the last part of scripts that write to topics, which it may refuse.
+func (s *Set) fenced(name string, parts []string) (others []string, body string) {
+	n := len(parts) - 1
+	if n < 0 || parts[n] != "fence" {
+		return parts, s.Source(name)
+	}
+	s.Guards[name] = true
+	return parts[:n], s.Source("fence") + s.Source(name)
 }
 
 // Bare returns a script without the prelude and its own comments. Its text is sent
@@ -67,8 +91,8 @@ const partsOfFunction = 3
 
 // joined returns the text of a script: the prelude, the parts, and the rest, in functions
 // within each other. Where a function refers to a local variable of the one around it, Lua
-// searches a list of all variables of that function to which others refer: with all in
-// one function that took Redis half of the time of a small exchange.
+// searches a list of all variables of that function to which others refer; docs/scripts.md
+// has what shorter lists save.
 func (s *Set) joined(parts []string, rest string) string {
 	text, open, declaring := Prelude(), 0, 0
 	for _, name := range parts {

@@ -8,6 +8,8 @@
 -- from the tail, which moves no index from the head. It adds at the head: how many
 -- are new there is found by the field '' of records, with the length of the list
 -- and the fingerprint of its head after our last write.
+--
+-- Gives: FAR fingerprint unplaced open close place_at letter_id index_of nearer MARK remove
 
 -- FAR bounds how many dead letters one removal walks over, at 25 ns each.
 local FAR = 50000

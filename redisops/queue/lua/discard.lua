@@ -1,5 +1,6 @@
 -- Deletes dead letters of a queue, as many of the first ones as are a bounded work.
 --
+-- Parts: shared dead
 -- KEYS: dlq places records freed
 -- ARGV: ...
 --   of each an entry, a payload, and how many are before it: '' where that is not

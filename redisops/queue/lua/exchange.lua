@@ -1,5 +1,7 @@
 -- Settles and extends what is held of a queue, then claims: one exchange.
 --
+-- Parts: flow_off shared dead
+--   flow: limits flow shared dead
 -- KEYS: pending processing deadlines tokens counter counts refs ids backrefs completed failed dlq places records gone exchange hint
 -- ARGV: sequence ttl want max_bytes max_deliveries dead_cap completed failed owners acks nacks rejects fails releases extends raws ...
 --   ttl in ms, 0 for at most once; max_deliveries and dead_cap 0 for none;

@@ -1,6 +1,8 @@
 -- Flow control of a queue: put before exchange.lua for queues that have it, in place of
 -- flow_off.lua, after limits.lua. A lease is named by its token. The key of the state is
 -- the last one, and the last argument has the words of limits.lua.
+--
+-- Gives: flow
 
 local flow = {}
 

@@ -2,6 +2,7 @@
 -- which the peer changes: those that it added get a place, records of those that
 -- it took are removed.
 --
+-- Parts: shared dead
 -- KEYS: dlq places records
 -- ARGV: none
 -- Returns: how many records were removed, and 1 when there is more to do, else 0;

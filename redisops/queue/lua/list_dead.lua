@@ -1,5 +1,6 @@
 -- Reads a page of the dead letters of a queue, the oldest first.
 --
+-- Parts: shared dead
 -- KEYS: dlq places records
 -- ARGV: after limit max_bytes entry
 --   after: how many to pass over; entry: only this one, '' for all.

@@ -2,6 +2,7 @@
 -- delivered again when it ends, unless their consumer extends it before. A message that is
 -- delivered at most once has no token, so it is never among them.
 --
+-- Parts: shared
 -- KEYS: tokens deadlines processing gone
 -- ARGV: cursor count life
 --   life: of a deadline, in ms.

@@ -1,6 +1,7 @@
 -- Publishes a batch of messages; all of it or, when memory or the queue is full,
 -- nothing.
 --
+-- Parts: shared tally
 -- KEYS: pending counts hint published throughput freed ...
 --   throughput is pending where nothing is counted, freed where no message has a
 --   deduplication key; the deduplication keys of the messages that have one, in order.

@@ -1,6 +1,7 @@
 -- Deletes up to 500 messages of a queue: of those that wait, or of those that
 -- are held. Their deduplication keys are freed.
 --
+-- Parts: shared
 -- KEYS: pending processing deadlines tokens counts refs ids backrefs gone hint freed
 -- ARGV: what owners
 --   what: pending or processing; owners as of free in queue.lua.

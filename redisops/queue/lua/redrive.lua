@@ -1,5 +1,6 @@
 -- Publishes a dead letter of a queue again, and deletes it.
 --
+-- Parts: shared dead tally
 -- KEYS: pending dlq places records hint published throughput freed ...
 --   throughput is pending where nothing is counted; its deduplication key, if it
 --   has one.

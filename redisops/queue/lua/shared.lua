@@ -1,5 +1,8 @@
 -- Queue: put before the scripts of queues, after the prelude. It knows stored
 -- messages, and takes them out of the processing list without walking it.
+--
+-- Gives: PREFIX instants whole deliveries tokens_after hex_of raw id_of ordered_id free
+--   test_owners free_ids is_free forget_claims noted unnote take_out
 
 -- NEAR is how many entries of the processing list are looked at from either
 -- end: what is settled is nearly always there, and a walk of the whole list

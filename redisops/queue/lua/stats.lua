@@ -1,5 +1,6 @@
 -- Describes a queue in numbers.
 --
+-- Parts: shared
 -- KEYS: pending processing deadlines completed failed dlq gone
 -- ARGV: none
 -- Returns: the clock, then how many messages are pending, in processing, have a

@@ -2,6 +2,7 @@
 -- decided on gets a new meta and score and puts its timers, all at once; the
 -- others are left as they are.
 --
+-- Parts: lock tally fence
 -- KEYS: key key ...
 --   the schedule and the lock; five of each target: timeline, payloads, leases,
 --   hint and counts of a topic, the timeline again where nothing is counted, or

@@ -1,4 +1,6 @@
 -- Part of the beat's scripts: the lock of a Python beat, or of Wakebell.
+--
+-- Gives: take lock barred
 
 -- OURS bounds, in milliseconds, how long Wakebell's lock outlives its nodes.
 local OURS = '30000'

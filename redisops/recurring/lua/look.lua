@@ -1,5 +1,6 @@
 -- Looks at the schedule: what is due within a horizon, and a page by rank.
 --
+-- Parts: lock
 -- KEYS: key key
 --   the schedule and the lock.
 -- ARGV: token horizon offset first last

@@ -1,6 +1,7 @@
 -- Puts the timer of a run that its entry has in its outbox: once, even
 -- if several nodes send it.
 --
+-- Parts: tally fence
 -- KEYS: timeline payloads leases hint runs counts
 -- ARGV: name incarnation run id payload instant
 --   of the entry, and the number of the run; instant in seconds. Counts is the

@@ -1,6 +1,7 @@
 -- Stores timers that were taken out of another topic, once: put after keys_written.lua.
 -- An id that is here already stays as it is. The timers of a key keep their order.
 --
+-- Parts: keys keys_states keys_order keys_written fence
 -- KEYS: timeline payloads leases hint keys order busy rates arrived
 -- ARGV: token keep part more ...
 --   token: of the batch; keep: the ms for which it is remembered; part: the key if the batch

@@ -1,5 +1,6 @@
 -- Adds counts that were taken out of another topic, once.
 --
+-- Parts: fence
 -- KEYS: counts arrived
 -- ARGV: token keep ...
 --   token: of the batch; keep: the ms for which it is remembered; then for each count its

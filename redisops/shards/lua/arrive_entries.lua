@@ -1,5 +1,6 @@
 -- Adds entries of a stream that were taken out of another topic, once.
 --
+-- Parts: fence
 -- KEYS: stream arrived
 -- ARGV: token keep life ...
 --   token: of the batch; keep: the ms for which it is remembered; life: those after which

@@ -1,5 +1,6 @@
 -- Begins the move of a topic to another Redis, or continues it.
 --
+-- Parts: fence
 -- KEYS: index
 -- ARGV: move life
 --   move: the name of a new move; life: the ms for which the move can be continued.

@@ -1,6 +1,7 @@
 -- Opens the key that was closed because its timers were moved in several steps, when they
 -- are not moved on: put after keys_order.lua.
 --
+-- Parts: keys keys_states keys_order
 -- KEYS: timeline leases hint keys order busy index
 -- ARGV: move
 --   move: the name of the move, which another process may have ended.

@@ -1,6 +1,7 @@
 -- Says of timers that are to be written where they are, while timers move to other
 -- shards, and keeps those that are here from being moved until they are written.
 --
+-- Parts: fence
 -- KEYS: timeline busy taken pins
 -- ARGV: life call ...
 --   life: for how many µs the timers are kept here, unless unpin.lua is called before;

@@ -4,6 +4,7 @@
 -- are pinned stay, and so do those of their keys. Timers without a key that become due soon,
 -- or became due a moment ago, stay as well: they are handled here.
 --
+-- Parts: keys keys_states keys_order fence
 -- KEYS: timeline payloads leases keys order busy rates moving taken pins
 -- ARGV: move look offset margin grace most bytes
 --   move: the name of a move to another Redis, which another process may have ended, and

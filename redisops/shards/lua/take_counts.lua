@@ -1,5 +1,6 @@
 -- Takes a page of the counts of a topic out of it into its outbox.
 --
+-- Parts: fence
 -- KEYS: counts moving taken
 -- ARGV: move kind cursor limit
 --   move: as for take.lua; kind: one character that the batch begins with; cursor: '0' at

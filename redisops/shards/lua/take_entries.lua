@@ -1,5 +1,6 @@
 -- Takes entries of a stream out of a topic into its outbox, the first ones.
 --
+-- Parts: fence
 -- KEYS: stream moving taken
 -- ARGV: move kind limit bytes
 --   move: as for take.lua; kind: one character that the batch begins with; limit and bytes:

@@ -1,4 +1,6 @@
 -- Acks: put before exchange.lua.
+--
+-- Gives: all_acked
 
 -- all_acked reports whether the tokens of all acks are valid. The arguments after base
 -- are total ids and as many tokens. It reads the timers of each token and no scores: to

@@ -1,5 +1,6 @@
 -- Cancels timers.
 --
+-- Parts: cancelled keys keys_states keys_order keys_written fence
 -- KEYS: timeline payloads leases hint cancelled keys order busy
 --   cancelled is timeline where runs are not marked.
 -- ARGV: ...

@@ -1,5 +1,6 @@
 -- Cancels every timer of a topic, leased ones included.
 --
+-- Parts: cancelled fence
 -- KEYS: timeline payloads leases hint cancelled keys order busy
 --   cancelled is timeline where runs are not marked.
 -- ARGV: none

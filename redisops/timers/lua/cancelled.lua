@@ -4,6 +4,8 @@
 --
 -- A mark is "token id", and its score is the token: when the lease expires. The member
 -- 'all' has as its score when all timers of the topic were cancelled last.
+--
+-- Gives: mark_runs mark_all
 
 -- KEEP is for how many seconds after the expiry of its lease a mark stays: an answer to the
 -- lease's holder is checked after it was given.

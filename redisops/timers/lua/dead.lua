@@ -1,5 +1,6 @@
 -- Reads a page of dead letters, oldest first.
 --
+-- Parts: letters
 -- KEYS: dead
 -- ARGV: from upto limit max_bytes text prefix older newer
 --   as of walk in letters.lua; from '-' is the start, upto '+' the end.

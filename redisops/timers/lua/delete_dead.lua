@@ -1,5 +1,6 @@
 -- Deletes dead letters, oldest first, a page a call.
 --
+-- Parts: letters
 -- KEYS: dead exchange
 -- ARGV: from upto limit max_bytes text prefix older newer call
 --   as of walk in letters.lua; upto '' is the newest one there is now; call the

@@ -1,6 +1,7 @@
 -- Makes dead letters of timers that have no payload, a page a call: put after
 -- keys_written.lua. A timer that a handler has stays.
 --
+-- Parts: keys keys_states keys_order keys_written fence
 -- KEYS: timeline payloads leases dead hint keys order busy
 -- ARGV: cursor count apply
 --   apply: 1, or 0 to count them only.

@@ -1,5 +1,13 @@
 -- Settles and extends leases, then claims what is due: one exchange.
 --
+-- Parts: mark flow_off packed replay acks
+--   flow: mark limits flow_limits flow packed replay acks
+--   keys: mark keys hand_over limits_off flow keys_states keys_order flow_key_rate_off
+--     flow_keys due_keys due_keys_after packed replay acks
+--   both: mark limits flow_limits flow keys keys_states keys_order flow_key_rate_off
+--     flow_keys due_keys due_keys_after packed replay acks
+--   rates: mark limits flow_limits flow keys keys_states keys_order flow_key_rate flow_keys
+--     due_keys due_keys_after packed replay acks
 -- KEYS: timeline payloads leases dead exchange hint control
 --   control is the last key, after those of the parts; mark.lua reads it.
 -- ARGV: sequence ttl want max_bytes max_claims dead_cap acks nacks rejects releases extends max_payload apart_from ahead known ...

@@ -1,6 +1,8 @@
 -- Flow control: put before exchange.lua for topics that have it, in place of flow_off.lua,
 -- after the kinds of flow control. exchange.lua calls it at three places, and nowhere else;
 -- replay.lua calls held.
+--
+-- Gives: flow
 
 local flow = {}
 

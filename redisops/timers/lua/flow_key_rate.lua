@@ -5,6 +5,8 @@
 --
 -- A due timer whose key has no token gets the instant of the next one as its score, and
 -- holds its key until then, so that no other timer of the key is looked at.
+--
+-- Gives: key_rate
 
 local bad = mistyped(false, false, false, false, false, false, false, false, false, false, 'zset')
 if bad then return bad end

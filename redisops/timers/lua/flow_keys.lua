@@ -6,6 +6,10 @@
 --
 -- A timer that is the sole one of its key costs only its entry here: it needs no state,
 -- and nothing but a rate limit holds it back.
+--
+-- Gives: by_key LOOKED limit bounded running_hold taken firsts awake unwritten passed woken
+--   started waits passes wanted BEYOND free_of read_entries note_shared wake remove
+--   released
 
 local bad = mistyped(false, false, false, false, false, false, false, 'hash', 'zset', 'hash')
 if bad then return bad end

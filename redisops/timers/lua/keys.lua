@@ -20,6 +20,10 @@
 --
 -- An entry may have an 'm' although its timer is the only one left, but never an 's' while
 -- the key has another: a claim does not read the state of a sole timer's key.
+--
+-- Gives: PARKED PLACE SOLE keyed key_leases key_of key_order key_states key_timeline
+--   entries micros prefix_of noted place_in key_in place_of instant_of byte is_sole
+--   all_sole note_entries write_entry waits_for_token
 
 -- PARKED is the score of a due timer that waits for its key: the year 10000, in which
 -- no timer can be scheduled.

@@ -1,5 +1,7 @@
 -- Keys off: put before schedule.lua in place of keys.lua for timers without keys. Their
 -- schedules have no further commands.
+--
+-- Gives: keyed
 
 local keyed = {}
 

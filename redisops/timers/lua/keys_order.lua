@@ -4,6 +4,9 @@
 --
 -- A member of '000' and a key is a key at which the next exchange has to look, because the
 -- script before it would have looked at too many timers.
+--
+-- Gives: ROOM room unfinished woken_here member link unlink make_due move line_of finished
+--   read advance parked_any
 
 -- room is how many timers of orders this script may still look at: enough for the keys of
 -- 500 timers that end together, and few enough that the script blocks Redis shortly. PAGE is

@@ -9,6 +9,9 @@
 -- a space, and 'm' or 'x' as above. No further timer of it starts, neither here nor there;
 -- those that hold it go on. The last step opens it. If that never comes, a sweep does,
 -- when the instant is over.
+--
+-- Gives: MANY states changed many_read set_member write_order holder read_states state_of
+--   set_state count_of places_of close holds know spread hold release holders write_states
 
 local MANY = 8
 local CLOSED = string.byte('c')

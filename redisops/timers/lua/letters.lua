@@ -1,4 +1,6 @@
 -- Letters: put after the prelude of the scripts that walk the dead letters.
+--
+-- Gives: field walk newest answered remember
 
 -- field is a value of an entry, nil when it has none of that name.
 local function field(values, name)

@@ -1,5 +1,7 @@
 -- Limits off: put before flow.lua in place of flow_limits.lua for topics whose timers
 -- have keys, but no limits. Their exchanges have no further commands.
+--
+-- Gives: limits
 
 local limits = {}
 

@@ -1,5 +1,8 @@
 -- Packed: put before exchange.lua. It collects the answer of an exchange, whose header
 -- describes it.
+--
+-- Gives: p parts apart leased lengths length leaves_out firsts first_claim dead_count
+--   deaths kept death answer
 
 local parts, p = {''}, 1
 local leased, apart = 0, false

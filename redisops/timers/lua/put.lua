@@ -1,6 +1,7 @@
 -- Stores timers that were exported: put after keys_written.lua. The timers of a key have
 -- the places that they had.
 --
+-- Parts: keys keys_states keys_order keys_written fence
 -- KEYS: timeline payloads leases hint keys order busy
 -- ARGV: mode ...
 --   mode: k leaves a timer that exists as it is, r replaces it, d writes nothing; then for

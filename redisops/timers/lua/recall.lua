@@ -2,6 +2,7 @@
 -- topic has: none that was routed with an earlier one can store any after that. It writes
 -- nothing.
 --
+-- Parts: fence
 -- KEYS: answers whole
 --   those of keyed_each.lua, and that of keyed.lua.
 -- ARGV: call ...

@@ -1,6 +1,7 @@
 -- Makes timers of dead letters again, oldest first, a page a call. Each dead letter
 -- is deleted after its timer is written; its attempts start at zero.
 --
+-- Parts: letters tally keys keys_states keys_order keys_written fence
 -- KEYS: timeline payloads leases dead hint exchange counts keys order busy
 -- ARGV: from upto limit max_bytes text prefix older newer overwrite delay call
 --   as of walk in letters.lua; upto '' is the newest one there is now;

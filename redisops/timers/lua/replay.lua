@@ -1,4 +1,6 @@
 -- Replay: put before exchange.lua, after packed.lua.
+--
+-- Gives: body replay
 
 -- letter reads a field of a dead letter; '' if it has been deleted.
 local function letter(dead, entry, name)

@@ -1,6 +1,7 @@
 -- Gives a timer a new instant. It is a new timer with the payload of the old
 -- one: a handler that runs is superseded, and attempts are counted anew.
 --
+-- Parts: keys keys_states keys_order keys_written fence
 -- KEYS: timeline payloads leases hint once keys order busy
 -- ARGV: id instant
 --   instant: seconds since 1970, or a delay in µs from now after a '+'.

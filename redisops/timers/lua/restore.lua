@@ -2,6 +2,7 @@
 -- keys_written.lua. The instant of a timer is the score in its lease record, which is valid
 -- again then, or else that of its key.
 --
+-- Parts: keys keys_states keys_order keys_written fence
 -- KEYS: timeline payloads leases hint keys order busy
 -- ARGV: cursor count at apply
 --   at: when timers are due whose instants were lost, in seconds, '' for now; apply: 1, or 0

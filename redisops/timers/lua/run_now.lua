@@ -1,5 +1,6 @@
 -- Makes a timer due now. One that runs is left alone.
 --
+-- Parts: keys keys_states keys_order keys_written fence
 -- KEYS: timeline payloads leases hint keys order busy
 -- ARGV: id
 -- Returns: one letter: a absent, p pending, r running.

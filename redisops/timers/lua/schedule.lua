@@ -4,6 +4,8 @@
 -- them back, in one transaction. So nothing is written where this script did not
 -- run. Such a batch replaces existing timers.
 --
+-- Parts: tally keys_off fence
+--   keys: tally keys keys_states keys_order keys_written fence
 -- KEYS: timeline payloads leases hint counts ...
 --   counts is used only if counting is 1; then come the once keys of the timers that
 --   have one, in order; or the key apart. The last are the keys of timers and, if keys

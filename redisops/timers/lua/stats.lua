@@ -1,5 +1,6 @@
 -- Describes a topic in numbers, at a cost that does not grow with it.
 --
+-- Parts: keys
 -- KEYS: timeline leases dead control payloads
 -- ARGV: sample
 --   sample: the most lease records to read; of more, that many at random.

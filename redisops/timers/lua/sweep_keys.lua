@@ -2,6 +2,7 @@
 -- key that is free: it walks through the states of keys, the holders of keys that have
 -- many, and the parked timers, and wakes those that may run.
 --
+-- Parts: keys keys_states keys_order
 -- KEYS: timeline leases hint keys order busy exchange payloads
 -- ARGV: cursor count limit longest opens
 --   cursor: '0' at the beginning; limit: the most timers of a key at once, 0 for no

@@ -8,7 +8,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/wakebell/wakebell"
-	"github.com/wakebell/wakebell/internal/moduleonly"
+	"github.com/wakebell/wakebell/internal/hosted"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/queue"
 )
@@ -82,7 +82,7 @@ func (h *hub) apply(ctx context.Context, queue *messages.Queue, have, want int) 
 
 // handler forwards up to this many leases of the topic or queue to the hub.
 func (h *hub) handler(keys *messages.Queue, leases int) wakebell.Handler {
-	to := moduleonly.LeaseTarget(h.arrivals).(wakebell.Target)
+	to := wakebell.ToSink(hosted.Sink{LeaseSink: h.arrivals})
 	if keys == nil {
 		handling := append(slices.Clone(h.guard.Cfg.HandlerOptions), wakebell.MaxConcurrent(leases))
 		return wakebell.Forward(wakebell.NewTopic[[]byte](h.topic), to, handling...)

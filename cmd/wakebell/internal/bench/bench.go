@@ -118,7 +118,9 @@ func measure(ctx context.Context, a *cli.App, f *benchFlags) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, conn.Close()) }()
-	client, err := conn.ClientWith(func(cfg *wakebell.ClientConfig) { cfg.NoCounts = f.noCounts })
+	cfg := conn.Config(slog.New(slog.DiscardHandler))
+	cfg.NoCounts = f.noCounts
+	client, err := conn.ClientWith(cfg)
 	if err != nil {
 		return err
 	}
@@ -178,13 +180,8 @@ func (b *benchRun) load(ctx context.Context) error {
 
 // run handles the timers and measures.
 func (b *benchRun) run(ctx context.Context) (resultLine, error) {
-	log := slog.New(slog.DiscardHandler)
-	sys, err := wakebell.New(cli.NewActorSystem(log), b.conn.Redis, wakebell.Config{
+	sys, err := wakebell.New(cli.NewActorSystem(slog.New(slog.DiscardHandler)), b.client.Connection(), wakebell.Config{
 		Handlers: []wakebell.Handler{wakebell.Handle(wakebell.NewTopic[[]byte](b.topic), b.counts.handle, b.options()...)},
-		Keys:     b.conn.Keys,
-		NoCounts: b.noCounts,
-		Prefix:   b.conn.Prefix,
-		Logger:   log,
 	})
 	if err != nil {
 		return resultLine{}, err

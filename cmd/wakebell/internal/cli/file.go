@@ -20,7 +20,7 @@ func ReadFile(name string, limit int64) ([]byte, error) {
 	}
 	inherited := name == "/dev/stdin" || strings.HasPrefix(name, "/dev/fd/")
 	if !info.Mode().IsRegular() && !inherited {
-		return nil, fmt.Errorf("%s is no regular file (%s)", name, info.Mode())
+		return nil, fmt.Errorf("%s is not a regular file (%s)", name, info.Mode())
 	}
 	file, err := os.Open(name)
 	if err != nil {

@@ -25,9 +25,9 @@ func TestReadFile(t *testing.T) {
 	pipe := filepath.Join(dir, "pipe")
 	require.NoError(t, syscall.Mkfifo(pipe, 0o600))
 	_, err = ReadFile(pipe, 4)
-	require.ErrorContains(t, err, "no regular file")
+	require.ErrorContains(t, err, "not a regular file")
 	_, err = ReadFile(dir, 4)
-	require.ErrorContains(t, err, "no regular file")
+	require.ErrorContains(t, err, "not a regular file")
 	_, err = ReadFile(filepath.Join(dir, "none"), 4)
 	require.ErrorIs(t, err, os.ErrNotExist)
 }

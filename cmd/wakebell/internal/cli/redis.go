@@ -11,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/connection"
 	"github.com/wakebell/wakebell/internal/embedded"
 	"github.com/wakebell/wakebell/internal/meter"
 	"github.com/wakebell/wakebell/payload"
@@ -72,17 +73,25 @@ func (a *App) Connect() (*Connection, error) {
 
 // Client returns a Client. It drops its log: a command prints its errors.
 func (c *Connection) Client() (*wakebell.Client, error) {
-	return c.ClientWith(func(*wakebell.ClientConfig) {})
+	cfg := c.Config(slog.New(slog.DiscardHandler))
+	cfg.RetryFor = retryFor
+	return c.ClientWith(cfg)
 }
 
-// ClientWith returns a Client as Client does, whose configuration change has changed.
-func (c *Connection) ClientWith(change func(*wakebell.ClientConfig)) (*wakebell.Client, error) {
-	cfg := wakebell.ClientConfig{
-		Keys: c.Keys, Prefix: c.Prefix, Celery: c.celery, Zone: c.zone, Logger: slog.New(slog.DiscardHandler),
-		RetryFor: retryFor, Payloads: c.payloads, ReadFrom: c.Replicas,
+// Config returns what flags and the environment say about the use of Redis.
+func (c *Connection) Config(log *slog.Logger) connection.Config {
+	return connection.Config{
+		Keys: c.Keys, Prefix: c.Prefix, Celery: c.celery, Zone: c.zone, Payloads: c.payloads, ReadFrom: c.Replicas, Logger: log,
 	}
-	change(&cfg)
-	return wakebell.NewClient(c.Redis, cfg)
+}
+
+// ClientWith returns a Client with another configuration.
+func (c *Connection) ClientWith(cfg connection.Config) (*wakebell.Client, error) {
+	conn, err := connection.New(c.Redis, cfg)
+	if err != nil {
+		return nil, err
+	}
+	return wakebell.NewClient(conn)
 }
 
 // CountCalls starts counting commands.

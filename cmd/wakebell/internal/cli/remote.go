@@ -14,6 +14,7 @@ import (
 
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/cmd/wakebell/internal/output"
+	"github.com/wakebell/wakebell/connection"
 	"github.com/wakebell/wakebell/queue"
 	"github.com/wakebell/wakebell/remote"
 	"github.com/wakebell/wakebell/wakebelltype"
@@ -99,12 +100,12 @@ func Keyed(c *remote.Client) Client { return keyed{c} }
 
 // WithNode runs fn with a client of the node of --remote.
 func (a *App) WithNode(ctx context.Context, fn func(*remote.Client) error) error {
-	address, cfg, err := a.dialConfig()
+	address, conn, cfg, err := a.dialConfig()
 	if err != nil {
 		return err
 	}
 	said := a.sayAfter(fmt.Sprintf("node at %s does not answer; trying for another %v", address, remote.DefaultDeadLink-waitUnsaid))
-	c, err := remote.Dial(ctx, address, cfg) // gives up after DefaultDeadLink
+	c, err := remote.Dial(ctx, address, conn, cfg) // gives up after DefaultDeadLink
 	said()
 	if err != nil {
 		return err
@@ -113,30 +114,35 @@ func (a *App) WithNode(ctx context.Context, fn func(*remote.Client) error) error
 	return fn(c)
 }
 
-func (a *App) dialConfig() (address string, cfg remote.DialConfig, err error) {
+func (a *App) dialConfig() (address string, conn *connection.Connection, cfg remote.DialConfig, err error) {
 	if a.Prefix != "" || a.Keys.Timeline != "" || a.Keys.Payloads != "" || a.Keys.HashTag {
-		return "", cfg, Usagef("--prefix and the flags for names of keys are the node's: they go with --redis, not with --remote")
+		return "", nil, cfg, Usagef("--prefix and the flags for names of keys are the node's: they go with --redis, not with --remote")
 	}
 	if err := a.loadPayloads(); err != nil {
-		return "", cfg, err
+		return "", nil, cfg, err
 	}
-	cfg.TurnTTL, cfg.Payloads = a.TurnTTL, a.Payloads()
-	cfg.Logger = slog.New(slog.DiscardHandler) // it returns its errors as well
+	cfg.TurnTTL = a.TurnTTL
+	conn, err = connection.WithoutRedis(connection.Config{
+		Payloads: a.Payloads(), Logger: slog.New(slog.DiscardHandler), // the client returns its errors as well
+	})
+	if err != nil {
+		return "", nil, cfg, err
+	}
 	address, encrypted := splitRemote(a.RemoteAddress(), a.tls)
 	if err := a.tls.check("addresses that begin with tls://", encrypted); err != nil {
-		return "", cfg, err
+		return "", nil, cfg, err
 	}
 	if encrypted {
 		if cfg.TLS, err = a.tls.apply(&tls.Config{}); err != nil { // apply sets the least version
-			return "", cfg, err
+			return "", nil, cfg, err
 		}
 	}
 	if file := a.remote.tokens(); file != "" {
 		if cfg.Token, err = readToken(file, a.warn); err != nil {
-			return "", cfg, err
+			return "", nil, cfg, err
 		}
 	}
-	return address, cfg, nil
+	return address, conn, cfg, nil
 }
 
 // RejectNodeFlags rejects flags that only the node itself can have.

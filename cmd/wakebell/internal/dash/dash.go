@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/wakebell/wakebell/cmd/wakebell/internal/cli"
+	"github.com/wakebell/wakebell/connection"
 	"github.com/wakebell/wakebell/dashboard"
 	"github.com/wakebell/wakebell/gate"
 	"github.com/wakebell/wakebell/remote"
@@ -95,9 +96,9 @@ func (f *flags) register(cmd *cobra.Command) {
 }
 
 // config returns the configuration of the dashboard.
-func (f *flags) config(log *slog.Logger) (dashboard.Config, error) {
+func (f *flags) config() (dashboard.Config, error) {
 	cfg := dashboard.Config{
-		Prefix: f.prefix, Writable: f.writable, HidePayloads: f.hide, TraceURL: f.traceURL, TrustedOrigins: f.origins, Logger: log,
+		Path: f.prefix, Writable: f.writable, HidePayloads: f.hide, TraceURL: f.traceURL, TrustedOrigins: f.origins,
 	}
 	for _, name := range f.queues {
 		keys := f.keys
@@ -145,11 +146,16 @@ func (f *flags) check() error {
 // serve serves the dashboard of the node of --remote or, without it, of Redis.
 func serve(ctx context.Context, a *cli.App, f *flags) (err error) {
 	log := f.log.Logger(a.Stderr)
-	cfg, err := f.config(log)
+	cfg, err := f.config()
 	if err != nil {
 		return err
 	}
-	if cfg.Payloads, err = a.Reading(); err != nil {
+	chain, err := a.Reading()
+	if err != nil {
+		return err
+	}
+	shown, err := connection.WithoutRedis(connection.Config{Payloads: chain, Logger: log})
+	if err != nil {
 		return err
 	}
 	if a.RemoteAddress() != "" {
@@ -157,7 +163,7 @@ func serve(ctx context.Context, a *cli.App, f *flags) (err error) {
 			cfg.QueueNames[i].Separator = "" // the node has the keys
 		}
 		return a.WithNode(ctx, func(c *remote.Client) error {
-			return run(ctx, f, cfg, log, dashboard.Operators{Timers: cli.Keyed(c), Queues: c.Queues(), Schedules: c.Schedules(), Gates: c.Gates()})
+			return run(ctx, f, cfg, log, shown, dashboard.Operators{Timers: cli.Keyed(c), Queues: c.Queues(), Schedules: c.Schedules(), Gates: c.Gates()})
 		})
 	}
 	conn, err := a.Connect()
@@ -169,16 +175,20 @@ func serve(ctx context.Context, a *cli.App, f *flags) (err error) {
 	if err != nil {
 		return err
 	}
-	gates, err := gate.New(conn.Redis, gate.Config{Logger: log, ReadFrom: conn.Replicas})
+	settings, err := connection.New(conn.Redis, conn.Config(log))
 	if err != nil {
 		return err
 	}
-	err = run(ctx, f, cfg, log, dashboard.Operators{Timers: client, Queues: client.Queues(), Schedules: client.Schedules(), Gates: gates})
+	gates, err := gate.New(settings, gate.Config{})
+	if err != nil {
+		return err
+	}
+	err = run(ctx, f, cfg, log, shown, dashboard.Operators{Timers: client, Queues: client.Queues(), Schedules: client.Schedules(), Gates: gates})
 	return errors.Join(err, gates.Close())
 }
 
-func run(ctx context.Context, f *flags, cfg dashboard.Config, log *slog.Logger, operators dashboard.Operators) error {
-	d, err := dashboard.New(operators, cfg)
+func run(ctx context.Context, f *flags, cfg dashboard.Config, log *slog.Logger, conn *connection.Connection, operators dashboard.Operators) error {
+	d, err := dashboard.New(conn, operators, cfg)
 	if err != nil {
 		return err
 	}

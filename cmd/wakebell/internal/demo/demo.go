@@ -15,6 +15,7 @@ import (
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/cmd/wakebell/internal/cli"
 	"github.com/wakebell/wakebell/cmd/wakebell/internal/output"
+	"github.com/wakebell/wakebell/connection"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
@@ -74,10 +75,13 @@ func run(ctx context.Context, a *cli.App, verbose bool, pace int) (err error) {
 		began:    make(chan string, len(scenario)),
 		pace:     pace,
 	}
-	d.sys, err = wakebell.New(cli.NewActorSystem(log), conn.Redis, wakebell.Config{
+	settings, err := connection.New(conn.Redis, conn.Config(log))
+	if err != nil {
+		return err
+	}
+	d.sys, err = wakebell.New(cli.NewActorSystem(log), settings, wakebell.Config{
 		Handlers: []wakebell.Handler{wakebell.Handle(d.topic, d.handle,
 			wakebell.LeaseTTL(d.paced(leaseTTL)), wakebell.MaxAttempts(maxAttempts), wakebell.RetryBackoff(d.paced(retryDelay), time.Minute))},
-		Keys: conn.Keys, Prefix: conn.Prefix, Logger: log,
 	})
 	if err != nil {
 		return err

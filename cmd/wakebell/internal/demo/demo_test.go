@@ -10,13 +10,15 @@ import (
 
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/cmd/wakebell/internal/cli"
+	"github.com/wakebell/wakebell/connection"
+	"github.com/wakebell/wakebell/internal/conntest"
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 func newClient(t *testing.T) *wakebell.Client {
 	t.Helper()
-	client, err := wakebell.NewClient(redistest.Shared(t), wakebell.ClientConfig{})
+	client, err := wakebell.NewClient(conntest.New(t, redistest.Shared(t), connection.Config{}))
 	require.NoError(t, err)
 	return client
 }

@@ -5,12 +5,16 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/wakebell/wakebell/cmd/wakebell/internal/cli"
+	"github.com/wakebell/wakebell/connection"
 	"github.com/wakebell/wakebell/gate"
+	"github.com/wakebell/wakebell/internal/opened"
 	"github.com/wakebell/wakebell/remote"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // Command returns the command gate.
@@ -34,20 +38,33 @@ from a holder that has lost its turn without noticing yet.`,
 // listings are the commands that may read from replicas. The others act on what they read.
 var listings = map[string]bool{"ls": true, "show": true}
 
-func withRedisGates(a *cli.App, cfg gate.Config, listing bool, fn func(client) error) (err error) {
+// settings are the flags for gates on Redis.
+type settings struct {
+	keys     wakebelltype.GateKeys
+	lease    time.Duration // 0: the default
+	switches opened.GateSwitches
+	log      *slog.Logger // nil: nothing is logged
+}
+
+func withRedisGates(a *cli.App, s settings, listing bool, fn func(client) error) (err error) {
 	conn, err := a.Connect()
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, conn.Close()) }()
-	if cfg.Logger == nil {
+	conn.Watch(a, 0)
+	cfg := conn.Config(s.log)
+	if cfg.GateKeys = s.keys; cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	conn.Watch(a, 0)
-	if listing {
-		cfg.ReadFrom = conn.Replicas
+	if !listing {
+		cfg.ReadFrom = nil
 	}
-	g, err := gate.New(conn.Redis, cfg)
+	on, err := connection.Switched(conn.Redis, cfg, opened.Switches{Gates: s.switches})
+	if err != nil {
+		return err
+	}
+	g, err := gate.New(on, gate.Config{LeaseTTL: s.lease})
 	if err != nil {
 		return err
 	}
@@ -63,13 +80,13 @@ type client interface {
 
 // withGates runs fn with the gates of the node of --remote or, without it, of
 // --redis.
-func withGates(ctx context.Context, a *cli.App, cmd *cobra.Command, cfg gate.Config, fn func(client) error) error {
+func withGates(ctx context.Context, a *cli.App, cmd *cobra.Command, s settings, fn func(client) error) error {
 	if a.RemoteAddress() == "" {
-		return withRedisGates(a, cfg, listings[cmd.Name()], fn)
+		return withRedisGates(a, s, listings[cmd.Name()], fn)
 	}
 	if err := cli.RejectNodeFlags(cmd, "keys", "signal-ttl", "elsewhere"); err != nil {
 		return err
 	}
-	a.TurnTTL = cfg.LeaseTTL
+	a.TurnTTL = s.lease
 	return a.WithNode(ctx, func(c *remote.Client) error { return fn(c.Gates()) })
 }

@@ -7,7 +7,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/wakebell/wakebell/cmd/wakebell/internal/cli"
-	"github.com/wakebell/wakebell/gate"
 )
 
 // guardedLine is the JSON line of gate guard.
@@ -18,7 +17,7 @@ type guardedLine struct {
 }
 
 func guardCommand(a *cli.App) *cobra.Command {
-	var cfg gate.Config
+	var s settings
 	cmd := &cobra.Command{
 		Use:   "guard NAME RESOURCE FENCE",
 		Short: "Check a fencing token for a resource",
@@ -34,15 +33,15 @@ With -o json it prints one line with gate, resource and fence.`,
 		Example: `  wakebell gate hold deploy --exec 'wakebell gate guard deploy bucket $WAKEBELL_FENCE && ./upload.sh'`,
 		Args:    cobra.ExactArgs(3),
 	}
-	cmd.Flags().BoolVar(&cfg.GuardsElsewhere, "elsewhere", false, "the gate is on another Redis than this guard")
+	cmd.Flags().BoolVar(&s.switches.Elsewhere, "elsewhere", false, "the gate is on another Redis than this guard")
 	a.OutputFlag(cmd)
-	keysFlag(cmd, &cfg.Keys)
+	keysFlag(cmd, &s.keys)
 	cmd.RunE = a.Does(func(ctx context.Context, args []string) error {
 		fence, err := strconv.ParseUint(args[2], 10, 64)
 		if err != nil {
 			return cli.Usagef("FENCE: %q is not a fencing token", args[2])
 		}
-		return withGates(ctx, a, cmd, cfg, func(g client) error {
+		return withGates(ctx, a, cmd, s, func(g client) error {
 			if err := g.Guard(ctx, args[0], args[1], fence); err != nil || !a.WantsJSON() {
 				return err
 			}

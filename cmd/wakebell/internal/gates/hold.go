@@ -12,6 +12,7 @@ import (
 	"github.com/wakebell/wakebell/cmd/wakebell/internal/cli"
 	"github.com/wakebell/wakebell/cmd/wakebell/internal/output"
 	"github.com/wakebell/wakebell/gate"
+	"github.com/wakebell/wakebell/internal/opened"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
@@ -65,14 +66,14 @@ lost or not granted within --timeout, or if the command failed.`,
 			return cli.Usagef("--times: %d is not above 0", f.times)
 		case f.timeout < 0:
 			return cli.Usagef("--timeout: %v is negative", f.timeout)
-		case f.lease == 0 || f.signal == 0: // gate.Config takes 0 for the default
+		case f.lease == 0 || f.signal == 0: // which would be the default
 			return cli.Usagef("--lease, --signal-ttl: 0, want above 0")
 		}
 		defer cli.KeepBrokenPipes()()
-		cfg := gate.Config{
-			Keys: f.keys, LeaseTTL: f.lease, SignalTTL: f.signal, Logger: cli.NewLogger(a.Stderr, "text", "warn"),
+		s := settings{
+			keys: f.keys, lease: f.lease, switches: opened.GateSwitches{SignalTTL: f.signal}, log: cli.NewLogger(a.Stderr, "text", "warn"),
 		}
-		return withGates(ctx, a, cmd, cfg, func(g client) error { return holdGate(ctx, a, g, args[0], f) })
+		return withGates(ctx, a, cmd, s, func(g client) error { return holdGate(ctx, a, g, args[0], f) })
 	})
 	return cmd
 }

@@ -39,7 +39,7 @@ func fenceText(n uint64) string {
 }
 
 func lsCommand(a *cli.App) *cobra.Command {
-	var cfg gate.Config
+	var s settings
 	var page cli.PageFlags
 	cmd := &cobra.Command{
 		Use:   "ls",
@@ -54,9 +54,9 @@ holder (host:pid:random), confirmed, until, waiting, last_fence and fault.`,
 	}
 	page.Register(cmd, cli.ListLimit)
 	a.OutputFlag(cmd)
-	keysFlag(cmd, &cfg.Keys)
+	keysFlag(cmd, &s.keys)
 	cmd.RunE = a.Does(func(ctx context.Context, _ []string) error {
-		return withGates(ctx, a, cmd, cfg, func(g client) error { return listGates(ctx, a, g, page) })
+		return withGates(ctx, a, cmd, s, func(g client) error { return listGates(ctx, a, g, page) })
 	})
 	return cmd
 }

@@ -18,7 +18,7 @@ type releasedLine struct {
 }
 
 func releaseCommand(a *cli.App) *cobra.Command {
-	var cfg gate.Config
+	var s settings
 	var force bool
 	cmd := &cobra.Command{
 		Use:   "release NAME --force",
@@ -34,12 +34,12 @@ With -o json it prints one line with gate, fence and process of the holder.`,
 	}
 	cmd.Flags().BoolVar(&force, "force", false, "required, to prevent an accidental release")
 	a.OutputFlag(cmd)
-	keysFlag(cmd, &cfg.Keys)
+	keysFlag(cmd, &s.keys)
 	cmd.RunE = a.Does(func(ctx context.Context, args []string) error {
 		if !force {
 			return cli.Usagef("--force is required")
 		}
-		return withGates(ctx, a, cmd, cfg, func(g client) error { return releaseGate(ctx, a, g, args[0]) })
+		return withGates(ctx, a, cmd, s, func(g client) error { return releaseGate(ctx, a, g, args[0]) })
 	})
 	return cmd
 }

@@ -6,7 +6,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/wakebell/wakebell/cmd/wakebell/internal/cli"
-	"github.com/wakebell/wakebell/gate"
 )
 
 // repairLine is the JSON line of gate repair.
@@ -19,7 +18,7 @@ type repairLine struct {
 }
 
 func repairCommand(a *cli.App) *cobra.Command {
-	var cfg gate.Config
+	var s settings
 	var floor uint64
 	cmd := &cobra.Command{
 		Use:   "repair NAME",
@@ -42,9 +41,9 @@ Prints one line of JSON: gate, before and after (the last token issued), removed
 	}
 	cmd.Flags().Uint64Var(&floor, "floor", 0, "a `token` that a resource without a guard has seen")
 	cli.JSONFlag(cmd)
-	keysFlag(cmd, &cfg.Keys)
+	keysFlag(cmd, &s.keys)
 	cmd.RunE = a.Does(func(ctx context.Context, args []string) error {
-		return withGates(ctx, a, cmd, cfg, func(g client) error {
+		return withGates(ctx, a, cmd, s, func(g client) error {
 			r, err := g.Repair(ctx, args[0], floor)
 			if err != nil {
 				return err

@@ -44,7 +44,7 @@ With -o json it prints one line with gate and removed.`,
 	a.OutputFlag(cmd)
 	keysFlag(cmd, &f.keys)
 	cmd.RunE = a.Does(func(ctx context.Context, args []string) error {
-		return withGates(ctx, a, cmd, gate.Config{Keys: f.keys}, func(g client) error { return removeGate(ctx, a, g, args[0], f) })
+		return withGates(ctx, a, cmd, settings{keys: f.keys}, func(g client) error { return removeGate(ctx, a, g, args[0], f) })
 	})
 	return cmd
 }

@@ -52,7 +52,7 @@ func newGateLine(g wakebelltype.GateInfo) gateLine {
 }
 
 func showCommand(a *cli.App) *cobra.Command {
-	var cfg gate.Config
+	var s settings
 	cmd := &cobra.Command{
 		Use:   "show NAME",
 		Short: "Show the holder and the waiters of a gate",
@@ -67,9 +67,9 @@ guard, since and holds (up_to_s, null for longer, and turns).`,
 		Args: cobra.ExactArgs(1),
 	}
 	a.OutputFlag(cmd)
-	keysFlag(cmd, &cfg.Keys)
+	keysFlag(cmd, &s.keys)
 	cmd.RunE = a.Does(func(ctx context.Context, args []string) error {
-		return withGates(ctx, a, cmd, cfg, func(g client) error { return showGate(ctx, a, g, args[0]) })
+		return withGates(ctx, a, cmd, s, func(g client) error { return showGate(ctx, a, g, args[0]) })
 	})
 	return cmd
 }

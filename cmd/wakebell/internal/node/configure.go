@@ -13,6 +13,7 @@ import (
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/cmd/wakebell/internal/cli"
 	"github.com/wakebell/wakebell/cmd/wakebell/internal/config"
+	"github.com/wakebell/wakebell/connection"
 )
 
 // configure sets the flags that are not given to the fields of the file of --config,
@@ -106,11 +107,11 @@ func (f *nodeFlags) addHandled(file *config.File, given map[string][]string) (er
 // validate checks the bounds of all values, and what New checks. An error names the
 // field that is wrong also with defaults for all others, or else the section.
 func (f *nodeFlags) validate(a *cli.App, file *config.File) (errs []error) {
-	if err := try(a, f.systemConfig()); err != nil {
+	if err := try(a, f.connection(connection.Config{}), f.systemConfig(nil)); err != nil {
 		errs = append(errs, blame(file, err, file.Fields, nil, func(one config.Field) error {
 			cmd, alone := newCommand(&cli.App{})
 			file.Set(cmd.Flags(), []config.Field{one}, nil)
-			return try(&cli.App{}, alone.systemConfig())
+			return try(&cli.App{}, alone.connection(connection.Config{}), alone.systemConfig(nil))
 		})...)
 	}
 	names := map[string]bool{}
@@ -123,11 +124,11 @@ func (f *nodeFlags) validate(a *cli.App, file *config.File) (errs []error) {
 			errs = append(errs, &config.Error{File: file.Name, Line: line, Field: strings.Join(h.path(), "."), Text: "twice, or a topic and a queue; want one of them"})
 		}
 		names[h.name] = true
-		if err := try(a, wakebell.Config{}, h); err != nil {
+		if err := try(a, connection.Config{}, wakebell.Config{}, h); err != nil {
 			errs = append(errs, blame(file, err, file.Fields, h, func(one config.Field) error {
 				alone := newHandled("x", h.queue)
 				file.Set(alone.flags, []config.Field{one}, nil)
-				return try(&cli.App{}, wakebell.Config{}, alone)
+				return try(&cli.App{}, connection.Config{}, wakebell.Config{}, alone)
 			})...)
 		}
 	}
@@ -163,14 +164,17 @@ func blame(file *config.File, err error, fields []config.Field, of *handled, alo
 }
 
 // try returns the error of a System with these topics and queues.
-func try(a *cli.App, cfg wakebell.Config, all ...*handled) error {
-	cfg.Prefix, cfg.Keys, cfg.Logger = a.Prefix, a.Keys, slog.New(slog.DiscardHandler)
+func try(a *cli.App, on connection.Config, cfg wakebell.Config, all ...*handled) error {
+	on.Prefix, on.Keys, on.Logger = a.Prefix, a.Keys, slog.New(slog.DiscardHandler)
 	for _, h := range all {
 		cfg.Handlers = append(cfg.Handlers, h.handler(a, nil, nil))
 	}
 	rdb := redis.NewClient(&redis.Options{}) // it does not connect
 	defer func() { _ = rdb.Close() }()       // it has no connection
-	_, err := wakebell.New(cli.NewActorSystem(cfg.Logger), rdb, cfg)
+	conn, err := connection.New(rdb, on)
+	if err == nil {
+		_, err = wakebell.New(cli.NewActorSystem(on.Logger), conn, cfg)
+	}
 	if err == nil {
 		return nil
 	}

@@ -67,7 +67,7 @@ func (f *listenFlags) take(a *cli.App, log *slog.Logger) (*remote.Config, error)
 	if f.address == "" {
 		return nil, f.combined("", "")
 	}
-	cfg := &remote.Config{Address: f.address, Advertise: f.advertise, Insecure: f.insecure, Logger: log}
+	cfg := &remote.Config{Address: f.address, Advertise: f.advertise, Insecure: f.insecure}
 	if f.operators != "" {
 		cfg.Operators = strings.Split(f.operators, ",")
 	}
@@ -95,7 +95,7 @@ func (f *listenFlags) take(a *cli.App, log *slog.Logger) (*remote.Config, error)
 
 // serve starts the listener of sys, which is not started yet. It returns nil for a
 // nil configuration.
-func (f *listenFlags) serve(ctx context.Context, sys *wakebell.System, cfg *remote.Config) (*remote.Server, error) {
+func (f *listenFlags) serve(ctx context.Context, sys *wakebell.System, cfg *remote.Config, log *slog.Logger) (*remote.Server, error) {
 	if cfg == nil {
 		return nil, nil
 	}
@@ -106,12 +106,12 @@ func (f *listenFlags) serve(ctx context.Context, sys *wakebell.System, cfg *remo
 	case err != nil:
 		return nil, fmt.Errorf("--listen: %w", err)
 	}
-	cfg.Logger.InfoContext(ctx, "node listens", "address", server.Address(), "tls", cfg.TLS != nil, "tokens", len(cfg.Tokens), "client_certificates", f.clientCA != "")
+	log.InfoContext(ctx, "node listens", "address", server.Address(), "tls", cfg.TLS != nil, "tokens", len(cfg.Tokens), "client_certificates", f.clientCA != "")
 	if f.rights.file != "" {
-		go follow(ctx, f.rights.file, f.rights.read, func() { f.rights.reload(server, cfg.Logger) })
+		go follow(ctx, f.rights.file, f.rights.read, func() { f.rights.reload(server, log) })
 	}
 	if f.tokens != "" {
-		go follow(ctx, f.tokens, f.read, func() { f.reload(server, cfg.Logger) })
+		go follow(ctx, f.tokens, f.read, func() { f.reload(server, log) })
 	}
 	return server, nil
 }

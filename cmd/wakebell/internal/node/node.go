@@ -18,7 +18,9 @@ import (
 	"github.com/wakebell/wakebell/cmd/wakebell/internal/cli"
 	"github.com/wakebell/wakebell/cmd/wakebell/internal/output"
 	"github.com/wakebell/wakebell/cmd/wakebell/internal/telemetry"
+	"github.com/wakebell/wakebell/connection"
 	"github.com/wakebell/wakebell/internal/memorylimit"
+	"github.com/wakebell/wakebell/internal/opened"
 )
 
 // nodeFlags are the flags of node.
@@ -177,11 +179,13 @@ func run(ctx context.Context, a *cli.App, f *nodeFlags) (err error) {
 		}
 		handlers = append(handlers, build(h))
 	}
-	cfg := f.systemConfig()
-	cfg.Handlers, cfg.Keys, cfg.Prefix, cfg.Logger = handlers, conn.Keys, conn.Prefix, log
-	cfg.MeterProvider, cfg.TracerProvider, cfg.Payloads = exported.MeterProvider, exported.TracerProvider, a.Payloads()
-	cfg.ReadFrom = conn.Replicas
-	sys, err := wakebell.New(cli.NewActorSystem(log), conn.Redis, cfg)
+	on := f.connection(conn.Config(log))
+	on.MeterProvider, on.TracerProvider = exported.MeterProvider, exported.TracerProvider
+	settings, err := connection.Switched(conn.Redis, on, opened.Switches{NoDivision: f.noDivision, MetricShards: f.metrics.Shards})
+	if err != nil {
+		return err
+	}
+	sys, err := wakebell.New(cli.NewActorSystem(log), settings, f.systemConfig(handlers))
 	if err != nil {
 		return err
 	}
@@ -190,7 +194,7 @@ func run(ctx context.Context, a *cli.App, f *nodeFlags) (err error) {
 	if serving != nil {
 		serving.HandlerOptions, serving.QueueHandlerOptions = f.topicOptions(), f.subscriberOptions()
 	}
-	server, err := f.serve(ctx, sys, serving)
+	server, err := f.serve(ctx, sys, serving, log)
 	if err != nil {
 		return err
 	}
@@ -209,20 +213,23 @@ func run(ctx context.Context, a *cli.App, f *nodeFlags) (err error) {
 	return cli.RunSystem(ctx, sys, log, attrs...)
 }
 
+// connection returns on with what the flags of a node say about its Connection.
+func (f *nodeFlags) connection(on connection.Config) connection.Config {
+	on.MetricTopics, on.NoCounts = f.metrics.Topics, f.noCounts
+	return on
+}
+
 // systemConfig returns what the flags say about the System.
-func (f *nodeFlags) systemConfig() wakebell.Config {
+func (f *nodeFlags) systemConfig(handlers []wakebell.Handler) wakebell.Config {
 	drain := f.drain
 	if drain == 0 {
 		drain = -1 // Config takes 0 for the default
 	}
 	return wakebell.Config{
-		NoCounts:      f.noCounts,
-		NoDivision:    f.noDivision,
+		Handlers:      handlers,
 		DrainTimeout:  drain,
 		WaitForRedis:  f.wait,
 		DeadLetterCap: f.deadCap,
-		MetricTopics:  f.metrics.Topics,
-		MetricShards:  f.metrics.Shards,
 	}
 }
 

@@ -12,6 +12,8 @@ import (
 	"github.com/wakebell/wakebell/cmd/wakebell/internal/cli"
 	"github.com/wakebell/wakebell/cmd/wakebell/internal/output"
 	"github.com/wakebell/wakebell/cmd/wakebell/internal/telemetry"
+	"github.com/wakebell/wakebell/connection"
+	"github.com/wakebell/wakebell/internal/opened"
 	"github.com/wakebell/wakebell/recurring"
 )
 
@@ -105,11 +107,18 @@ func runBeat(ctx context.Context, a *cli.App, f *beatFlags) (err error) {
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
 	out := output.NewLockedWriter(a.Stdout)
-	sys, err := wakebell.New(cli.NewActorSystem(log), conn.Redis, wakebell.Config{
-		Keys: conn.Keys, Prefix: conn.Prefix, WaitForRedis: f.wait, DrainTimeout: -1, Logger: log,
-		TracerProvider: exported.TracerProvider, MeterProvider: exported.MeterProvider, MetricTopics: f.metrics.Topics, MetricShards: f.metrics.Shards,
+	cfg := conn.Config(log)
+	cfg.Celery, cfg.Zone = f.celery, zone
+	cfg.TracerProvider, cfg.MeterProvider, cfg.MetricTopics = exported.TracerProvider, exported.MeterProvider, f.metrics.Topics
+	settings, err := connection.Switched(conn.Redis, cfg, opened.Switches{MetricShards: f.metrics.Shards})
+	if err != nil {
+		return err
+	}
+	sys, err := wakebell.New(cli.NewActorSystem(log), settings, wakebell.Config{
+		WaitForRedis: f.wait,
+		DrainTimeout: -1,
 		Scheduler: &recurring.SchedulerConfig{
-			Celery: f.celery, Zone: zone, TakeLock: f.takeLock, MaxInterval: f.maxInterval,
+			TakeLock: f.takeLock, MaxInterval: f.maxInterval,
 			OnFire: func(r recurring.Run) {
 				line, err := output.JSONLine(newFireLine(r))
 				if err == nil {

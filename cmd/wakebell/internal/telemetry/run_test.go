@@ -16,6 +16,8 @@ import (
 
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/cmd/wakebell/internal/telemetry"
+	"github.com/wakebell/wakebell/connection"
+	"github.com/wakebell/wakebell/internal/conntest"
 	"github.com/wakebell/wakebell/internal/recur"
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/messages"
@@ -61,9 +63,10 @@ func startNode(t *testing.T) *node {
 	t.Cleanup(exported.Stop)
 	n.metrics = exported.Metrics
 	actors := actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return quiet }))
-	n.sys, err = wakebell.New(actors, n.rdb, wakebell.Config{
-		MeterProvider: exported.MeterProvider, Logger: quiet, DrainTimeout: -1,
-		Scheduler: &recurring.SchedulerConfig{}, Reminders: &reminder.Config{Node: "n", AckTimeout: time.Second},
+	n.sys, err = wakebell.New(actors, conntest.New(t, n.rdb, connection.Config{MeterProvider: exported.MeterProvider, Logger: quiet}), wakebell.Config{
+		DrainTimeout: -1,
+		Scheduler:    &recurring.SchedulerConfig{},
+		Reminders:    &reminder.Config{Node: "n", AckTimeout: time.Second},
 		Handlers: []wakebell.Handler{
 			wakebell.Handle(jobs, n.work, wakebell.LeaseTTL(time.Second), wakebell.MaxAttempts(2), wakebell.RetryBackoff(10*time.Millisecond, 10*time.Millisecond)),
 			wakebell.Handle(runs, n.work, wakebell.RateLimit(1, 10*time.Millisecond, 1)),
@@ -78,7 +81,7 @@ func startNode(t *testing.T) *node {
 		},
 	})
 	require.NoError(t, err)
-	server, err := remote.Serve(n.sys, remote.Config{Address: "127.0.0.1:0", Tokens: map[string]string{secret: "ops"}, Logger: quiet})
+	server, err := remote.Serve(n.sys, remote.Config{Address: "127.0.0.1:0", Tokens: map[string]string{secret: "ops"}})
 	require.NoError(t, err)
 	require.NoError(t, n.sys.Start(t.Context()))
 	t.Cleanup(func() {
@@ -86,7 +89,7 @@ func startNode(t *testing.T) *node {
 		server.Stop()
 	})
 	n.serving = server.Address()
-	n.peer, err = remote.Dial(t.Context(), n.serving, remote.DialConfig{Config: remote.Config{Token: secret, Logger: quiet}})
+	n.peer, err = remote.Dial(t.Context(), n.serving, conntest.WithoutRedis(t, connection.Config{Logger: quiet}), remote.DialConfig{Config: remote.Config{Token: secret}})
 	require.NoError(t, err)
 	t.Cleanup(n.peer.Close)
 	return n
@@ -215,7 +218,7 @@ func (n *node) schedules(t *testing.T) {
 // peers connects one peer with a wrong token, and has the other exceed a bound.
 func (n *node) peers(t *testing.T) {
 	t.Helper()
-	_, err := remote.Dial(t.Context(), n.serving, remote.DialConfig{Config: remote.Config{Token: "another-secret-of-24-byt", Logger: quiet}})
+	_, err := remote.Dial(t.Context(), n.serving, conntest.WithoutRedis(t, connection.Config{Logger: quiet}), remote.DialConfig{Config: remote.Config{Token: "another-secret-of-24-byt"}})
 	require.ErrorIs(t, err, remote.ErrDenied)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()

@@ -1,5 +1,6 @@
 -- Counts what a node has done since its last call.
 --
+-- Parts: tally
 -- KEYS: counts exchange
 -- ARGV: call handled failed dead started lateness most
 --   call identifies the call: an equal one is not counted again. started are first

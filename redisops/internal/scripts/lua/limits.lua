@@ -5,6 +5,8 @@
 --   r              when they would be back if releases had given none back, if that is later
 --   w              until when a poller waits for the end of a lease
 --   l and a name   when that lease expires
+--
+-- Gives: limits
 
 local limits = {}
 

@@ -1,4 +1,6 @@
 -- Counts per minute, which become counts per day when they are a day old.
+--
+-- Gives: raise tally
 
 -- raise sets a field to n, unless it is higher.
 local function raise(key, field, n)

@@ -1,4 +1,4 @@
-package moduleonly
+package hosted
 
 import (
 	"context"
@@ -8,22 +8,18 @@ import (
 
 	"github.com/wakebell/wakebell/actors/gateway"
 	"github.com/wakebell/wakebell/actors/reminders"
-	"github.com/wakebell/wakebell/internal/outgoing"
+	"github.com/wakebell/wakebell/internal/opened"
 	"github.com/wakebell/wakebell/messages"
-	"github.com/wakebell/wakebell/payload"
 	"github.com/wakebell/wakebell/recurring"
 	"github.com/wakebell/wakebell/redisops/shards"
 )
 
-// ReminderNode is the System that stores and delivers reminders.
-type ReminderNode struct {
+// Node is the System that stores and delivers reminders.
+type Node struct {
+	*opened.Conn
+
 	Actors *actor.ActorSystem
 	Name   string // of the System
-	Prefix string // of topics and schedules
-	Limit  int    // of a payload, in bytes
-	Edge   *outgoing.Edge
-
-	Payloads *payload.Chain // nil: bodies are stored as they are
 
 	Store     *shards.Store
 	Schedules *recurring.Schedules
@@ -34,11 +30,11 @@ type ReminderNode struct {
 	Unreadable error
 }
 
-// ReminderParts is what the System runs for its reminders.
-type ReminderParts struct {
+// Parts is what the System runs for its reminders.
+type Parts struct {
 	// Topics, without the prefix, are delivered by Deliver, with these settings.
 	Topics        []string
-	Deliver       func(context.Context, ReminderTimer) error
+	Deliver       func(context.Context, Reminder) error
 	MaxConcurrent int
 	MaxAttempts   int
 	RetryInitial  time.Duration
@@ -51,8 +47,8 @@ type ReminderParts struct {
 	Guard func(gateway.Timers) gateway.Timers
 }
 
-// ReminderTimer is a timer of a reminder that is due.
-type ReminderTimer struct {
+// Reminder is a timer of a reminder that is due.
+type Reminder struct {
 	Body       *messages.KeptReminder
 	Raw        []byte // the encoded body
 	Activation time.Time
@@ -61,8 +57,3 @@ type ReminderTimer struct {
 	Run        uint64 // of a recurring one, from 1
 	Trace      map[string]string
 }
-
-// Reminders makes the *reminder.Reminders of a *reminder.Config, which is nil for
-// a System without reminders. It uses the node's store and schedules only when it
-// is called later.
-var Reminders func(config any, n *ReminderNode) (reminders any, parts ReminderParts)

@@ -74,9 +74,18 @@ func TestCommandsThatReadRequireWhatTheyName(t *testing.T) {
 	b.fine("schedule", "-t", "TOPIC", "--id", "x", "--in", "1h")
 	typed := b.topic + "z"
 	for _, args := range [][]string{
-		{"ls", "-t", typed}, {"ls", "-t", typed, "-o", "json"}, {"ls", "-t", typed, "--search", "y"},
-		{"stats", "-t", typed}, {"tail", "-t", typed}, {"history", "-t", typed}, {"dead", "ls", "-t", typed}, {"get", "-t", typed, "x"},
-		{"queue", "stats", "--queue", typed}, {"queue", "ls", "--queue", typed}, {"queue", "dead", "ls", "--queue", typed}, {"queue", "history", "--queue", typed},
+		{"ls", "-t", typed},
+		{"ls", "-t", typed, "-o", "json"},
+		{"ls", "-t", typed, "--search", "y"},
+		{"stats", "-t", typed},
+		{"tail", "-t", typed},
+		{"history", "-t", typed},
+		{"dead", "ls", "-t", typed},
+		{"get", "-t", typed, "x"},
+		{"queue", "stats", "--queue", typed},
+		{"queue", "ls", "--queue", typed},
+		{"queue", "dead", "ls", "--queue", typed},
+		{"queue", "history", "--queue", typed},
 		{"gate", "show", typed},
 	} {
 		code, _, stderr := b.call(args...)
@@ -129,7 +138,8 @@ func TestGetNamesADeadLetter(t *testing.T) {
 	conn, err := connection.New(b.rdb, connection.Config{Logger: quiet()})
 	require.NoError(t, err)
 	sys, err := wakebell.New(cli.NewActorSystem(quiet()), conn, wakebell.Config{Handlers: []wakebell.Handler{
-		wakebell.Handle(wakebell.NewTopic[[]byte](b.topic), rejects)}})
+		wakebell.Handle(wakebell.NewTopic[[]byte](b.topic), rejects),
+	}})
 	require.NoError(t, err)
 	require.NoError(t, sys.Start(t.Context()))
 	b.fine("schedule", "-t", "TOPIC", "--id", "x")

@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// helpWidth is the width of the help: that of a terminal nobody has made larger.
+// helpWidth is the width of the help: the default of a terminal.
 const helpWidth = 80
 
 // flagsTopic is the argument with which help shows the global flags.

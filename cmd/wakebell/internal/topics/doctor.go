@@ -33,7 +33,7 @@ With -o json each is a line with grade, check, server (of a Cluster), topic,
 queue (of the check of a queue), found and do.`,
 		Example: `  wakebell doctor
   wakebell doctor --topic invoices -o json | jq -r 'select(.grade == "bad") | .do'`,
-		Args: cobra.NoArgs,
+		Args: cli.NoArgs,
 	}
 	a.TopicsFlag(cmd, &topics, "`topic` to check (default all)")
 	a.OutputFlag(cmd)

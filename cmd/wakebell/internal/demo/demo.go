@@ -124,7 +124,7 @@ func (d *demo) play(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, d.sys.Stop()) }()
-	d.tell(plain, "", "Actors handle the timers. After a crash a timer returns in %v, with its lease.", d.paced(leaseTTL))
+	d.tell(plain, "", "Actors handle the timers. After a crash a timer returns in %v.", d.paced(leaseTTL))
 
 	ctx, cancel := context.WithCancel(ctx)
 	interfered := make(chan error, 1)

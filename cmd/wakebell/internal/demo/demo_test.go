@@ -40,6 +40,9 @@ func TestDemo(t *testing.T) {
 				require.Regexp(t, `(?m)^`+s.id+` +`+s.ending+` +`, out.String())
 			}
 			require.Contains(t, out.String(), "Everything happened as expected")
+			for line := range strings.Lines(out.String()) {
+				require.LessOrEqual(t, len(strings.TrimSuffix(line, "\n")), 80, line)
+			}
 			require.Greater(t, time.Since(began), 30*time.Second)
 			for topic, err := range newClient(t).Topics(t.Context(), true, wakebelltype.Page{}) {
 				require.NoError(t, err)

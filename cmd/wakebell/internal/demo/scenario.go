@@ -116,7 +116,7 @@ func fires(_ context.Context, d *demo, t wakebell.Timer[string]) error {
 
 func failsOnce(_ context.Context, d *demo, t wakebell.Timer[string]) error {
 	if t.Attempt == 1 {
-		d.tell(warn, t.ID, "fires; its handler returns an error, so it is retried in about %v", d.paced(retryDelay))
+		d.tell(warn, t.ID, "fires; its handler fails, so it is retried in about %v", d.paced(retryDelay))
 		return errors.New("the post office is closed")
 	}
 	d.tell(good, t.ID, "fires again, attempt %d, and succeeds", t.Attempt)
@@ -150,7 +150,7 @@ func runsOn(ctx context.Context, d *demo, t wakebell.Timer[string]) error {
 	<-ctx.Done()
 	cause := context.Cause(ctx)
 	if errors.Is(cause, wakebell.ErrCancelled) {
-		d.tell(good, t.ID, "its handler's context ended: %v", cause)
+		d.tell(good, t.ID, "its context ended: %v", cause)
 		d.end(t.ID, endStopped)
 	}
 	return cause

@@ -281,7 +281,8 @@ func notOpened(headers Headers, body []byte) error {
 // Diagnose checks whether Redis is suitable for these topics. It checks latency,
 // version, eviction policy, memory, persistence, replicas and clock of the
 // server, and for each topic its slots, the types of its keys, scripts, the
-// permissions of the user, cluster-wide settings, and data without a timer. It
+// permissions of the user, cluster-wide settings, and data without a timer, and
+// whether nodes handle it. For recurring schedules it checks that a beat runs. It
 // writes nothing. A check that cannot run is Unknown and does not affect the
 // others, so every check has a Finding; docs/cli.md lists them. The error
 // concerns the arguments.
@@ -300,7 +301,11 @@ func (c *Client) Diagnose(ctx context.Context, topics ...string) ([]wakebelltype
 	if err != nil {
 		return nil, err
 	}
-	return doctor.Diagnose(ctx, c.store.Timers(), names...)
+	found, err := doctor.Diagnose(ctx, c.store.Timers(), names...)
+	if err != nil {
+		return nil, err
+	}
+	return append(found, c.attended(ctx, topics, reachable(found))...), nil
 }
 
 // Tail returns an iterator over the events of a topic on all nodes, as they

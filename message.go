@@ -87,6 +87,9 @@ func draftOf(m *messages.ScheduleRequest, key *timers.Key) Draft {
 	if m.GetOnce() != nil {
 		opts = append(opts, spanning("once", m.GetOnce(), Once))
 	}
+	if m.GetId() == "" { // the id of the idempotency key is none of the caller's
+		opts = append(opts, (*Draft).needsID)
+	}
 	return NewTopic[[]byte](m.GetTopic()).Draft(m.GetBody(), opts...)
 }
 

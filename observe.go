@@ -18,6 +18,7 @@ import (
 	"github.com/wakebell/wakebell/internal/tracing"
 	"github.com/wakebell/wakebell/internal/usercode"
 	queuestore "github.com/wakebell/wakebell/redisops/queue"
+	schedulestore "github.com/wakebell/wakebell/redisops/recurring"
 	"github.com/wakebell/wakebell/redisops/timers"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
@@ -249,6 +250,11 @@ func (s *System) observe(runtime *actors.Runtime) (end func()) {
 			return s.store.Backlog(ctx, s.on.Prefix)
 		}
 		return s.shards.Backlog(ctx, s.on.Prefix)
+	}
+	schedules := schedulestore.New(s.shards)
+	node.Schedules = func(ctx context.Context) (metrics.Schedules, error) {
+		a, err := schedules.Attendance(ctx)
+		return metrics.Schedules{Count: a.Schedules, Beats: a.Beats, Overdue: a.Overdue}, err
 	}
 	return s.on.Metrics.Observe(node)
 }

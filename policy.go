@@ -26,7 +26,8 @@ func IfExists(p wakebelltype.Policy) ScheduleOption {
 
 // Debounce merges repeated calls for an id into one timer. The timer fires d after
 // the last call, with that call's body, and at the latest limit after the first. A
-// limit of 0 means no bound. d must be above 0, and limit 0 or at least d.
+// limit of 0 means no bound. d must be above 0, and limit 0 or at least d. It requires
+// the option ID: without an id, each call would be a timer of its own.
 //
 // A failed delivery resets the limit: the next call counts as the first. So does a
 // call while a handler runs, which is superseded. Each call applies its own limit,
@@ -49,7 +50,8 @@ func Debounce(d, limit time.Duration) ScheduleOption {
 // Once makes the id fire once, even if it is scheduled with Once repeatedly, from
 // now until window after the instant at which it is due; window is 1 ms – 100
 // years. Use it if a schedule may be retried after the timer has fired, because
-// the reply was lost. During that time
+// the reply was lost. It requires the option ID: without it each call has a new id.
+// During that time
 //
 //   - a timer that was not delivered yet is treated by its policy;
 //   - a timer that was delivered, and runs or waits for its next attempt, is kept;

@@ -93,6 +93,9 @@ func (t Topic[T]) draft(d *Draft, body T, opts []ScheduleOption) Draft {
 		}
 	}
 	if d.id == "" {
+		if d.err = d.needsID(); d.err != nil {
+			return *d
+		}
 		d.id = uuid.NewString()
 	}
 	raw, contentType, err := t.codec.Encode(body)
@@ -106,6 +109,18 @@ func (t Topic[T]) draft(d *Draft, body T, opts []ScheduleOption) Draft {
 	}
 	d.env.Body, d.env.ContentType = raw, contentType
 	return *d
+}
+
+// needsID returns the error of an option that compares calls by their id, which would
+// do nothing for a timer whose id is new in each call.
+func (d *Draft) needsID() error {
+	switch {
+	case d.policy == wakebelltype.PolicyDebounce:
+		return argument.Invalid("Debounce", "without an id: calls are merged by their id, and without one each is a new timer")
+	case d.once != 0:
+		return argument.Invalid("Once", "without an id: it is the id that fires once, and without one each call has a new id")
+	}
+	return nil
 }
 
 // Cancel removes a timer and returns the state in which it found it. The context

@@ -87,7 +87,7 @@ func TestADelayBecomesAnInstant(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)
 	o.now = func() time.Time { return now }
 	var tx recorder
-	require.NoError(t, o.Schedule(t.Context(), &tx, topic.Draft("x", wakebell.In(time.Hour)), topic.Draft("x"), topic.Draft("x", wakebell.Debounce(time.Minute, 0))))
+	require.NoError(t, o.Schedule(t.Context(), &tx, topic.Draft("x", wakebell.In(time.Hour)), topic.Draft("x"), topic.Draft("x", wakebell.ID("d"), wakebell.Debounce(time.Minute, 0))))
 	var in, atOnce, debounced messages.ScheduleRequest
 	tx.body(t, 0, &in)
 	require.Equal(t, now.Add(time.Hour), in.GetAt().AsTime().In(now.Location()))

@@ -21,7 +21,7 @@ func (s *Schedules) Reconcile(ctx context.Context, owner string, schedules ...Sc
 	if err := validateOwner(owner); err != nil {
 		return nil, err
 	}
-	if err := validateAll(schedules); err != nil {
+	if err := validateAll(schedules, s.manual.Zone); err != nil {
 		return nil, err
 	}
 	names, owned := make([]string, len(schedules)), slices.Clone(schedules)

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"strings"
+	"time"
 
 	"github.com/wakebell/wakebell/internal/argument"
 	schedulestore "github.com/wakebell/wakebell/redisops/recurring"
@@ -65,6 +66,14 @@ func Celery(name, task string, rule Rule, args []any, kwargs, options map[string
 		Options: encode("options", options, options == nil),
 	}
 	return s
+}
+
+// compile reports what is wrong with the rule of a valid schedule: a text that cannot be
+// read, an unknown zone, no instant. It stands for a schedule that is stored at an instant
+// of no importance, so that one whose Until is over stays valid.
+func (s Schedule) compile(in *time.Location) error {
+	_, err := s.entry("", time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC), nil, in)
+	return err
 }
 
 // Validate reports all that is wrong with the schedule and can be found without

@@ -49,7 +49,7 @@ func (c *SchedulerConfig) Validate() error {
 	if c.Schedules != nil {
 		errs = append(errs, validateOwner(c.Owner))
 	}
-	if err := errors.Join(append(errs, validateAll(c.Schedules))...); err != nil {
+	if err := errors.Join(append(errs, validateAll(c.Schedules, nil))...); err != nil {
 		return fmt.Errorf("scheduler: %w", err)
 	}
 	return nil
@@ -64,12 +64,16 @@ func validateOwner(owner string) error {
 	return nil
 }
 
-// validateAll checks the schedules of one owner, whose names must differ.
-func validateAll(schedules []Schedule) error {
+// validateAll checks the schedules of one owner, whose names must differ, with the texts
+// of their rules. Crontabs without a zone are in the zone in; nil is UTC.
+func validateAll(schedules []Schedule, in *time.Location) error {
 	var errs []error
 	seen := map[string]bool{}
 	for i, s := range schedules {
 		err := s.Validate()
+		if err == nil {
+			err = s.compile(in)
+		}
 		if seen[s.Name] {
 			err = errors.Join(err, argument.Invalid("name", "it is given twice"))
 		}

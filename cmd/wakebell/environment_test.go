@@ -40,6 +40,7 @@ func TestVariablesSetFlags(t *testing.T) {
 
 func TestAVariableSatisfiesARequiredFlag(t *testing.T) {
 	b := fromEnvironment(t, "WAKEBELL_LS_TOPIC=somewhere")
+	b.fine("schedule", "-t", "somewhere", "--in", "1h")
 	b.fine("ls")
 }
 

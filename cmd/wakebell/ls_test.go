@@ -33,6 +33,8 @@ func TestLs(t *testing.T) {
 	require.Empty(t, stderr)
 	code, _, _ := b.call("ls", "-t", "TOPIC", "--due-before", "soon")
 	require.Equal(t, cli.ExitUsage, code)
+	b.fine("schedule", "-t", "empty-"+b.topic, "--id", "x", "--in", "1h")
+	b.fine("cancel", "-t", "empty-"+b.topic, "x")
 	require.Equal(t, "ID  STATE  DUE  ACTIVATION  ATTEMPTS  FAILURES\n", b.fine("ls", "-t", "empty-"+b.topic))
 }
 

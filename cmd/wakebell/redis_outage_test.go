@@ -19,6 +19,6 @@ func TestCommandsPrintTheCauseOfAWait(t *testing.T) {
 		require.Equal(t, cli.ExitError, code)
 		require.Empty(t, stdout)
 		require.Contains(t, stderr, "wakebell: redis at "+server.Addr+" refuses connections; trying for another ")
-		require.Contains(t, stderr, "unavailable")
+		require.Contains(t, stderr, `wakebell: list "x": redis at `+server.Addr+" refuses connections\n")
 	}
 }

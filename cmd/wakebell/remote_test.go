@@ -144,6 +144,7 @@ func TestTokensAreChangedWhileTheNodeRuns(t *testing.T) {
 	b := setup(t)
 	tokens := tokenFile(t, "a:"+secret)
 	node := b.start("node", "--listen", "127.0.0.1:0", "--token-file", tokens)
+	b.fine("schedule", "-t", "TOPIC", "--in", "1h")
 	with := func(token string) int {
 		code, _, _ := b.plainly("--remote", node.listener(), "--token-file", tokenFile(t, token), "ls", "-t", "TOPIC")
 		return code

@@ -46,6 +46,7 @@ func TestRightsAreChangedWhileTheNodeRuns(t *testing.T) {
 	write := func(text string) { require.NoError(t, os.WriteFile(file, []byte(text), 0o600)) }
 	write("a * topic:*\n")
 	node := b.start("node", "--listen", "127.0.0.1:0", "--token-file", tokens, "--rights", file)
+	b.fine("schedule", "-t", "TOPIC", "--in", "1h")
 	list := func() (int, string) {
 		code, _, stderr := b.plainly("--remote", node.listener(), "--token-file", tokenFile(t, secret), "ls", "-t", "TOPIC")
 		return code, stderr

@@ -36,7 +36,7 @@ least once, also after crashes.
   unix://[user:password@]/path/to/redis.sock?db=0
   redis+sentinel://[user:password@]host:port,host:port/master/db
       parameters sentinel_username and sentinel_password are for Sentinel itself
-  redis+cluster://[user:password@]host:port,host:port    topics are put in braces
+  redis+cluster://[user:password@]host:port,host:port    braces around topics
   rediss://, rediss+sentinel://, rediss+cluster://       the same over TLS
 The parameter read_from=replicas of Sentinel and Cluster URLs has listings,
 statistics and the dashboard read from replicas.
@@ -55,7 +55,10 @@ before it: WAKEBELL_NODE_MAX_CONCURRENT, WAKEBELL_DEAD_LS_LIMIT. A flag that can
 repeated takes values with commas between them, or one on each line. An empty
 variable counts as none.
 
-Exit codes: 0 success, 1 error, 2 wrong usage, 3 not found.`,
+Exit codes: 0 success, 1 error, 2 wrong usage, 3 not found: the timer, topic, queue,
+gate or schedule that you name is not there. A topic or a queue is there while it has
+content or settings, a node handles it, or it is listed by topics; a command that
+stores into it or changes its settings only warns if it is not.`,
 		Example: `  wakebell demo
   wakebell node --topic invoices --exec './charge.sh'
   wakebell schedule --topic invoices --id inv-42 --in 72h --json '{"n":42}'
@@ -69,6 +72,8 @@ Exit codes: 0 success, 1 error, 2 wrong usage, 3 not found.`,
 	}
 	// Arguments are ids, of which there may be millions. Only flags take files.
 	root.CompletionOptions.SetDefaultShellCompDirective(cobra.ShellCompDirectiveNoFileComp)
+	root.SetFlagErrorFunc(cli.FlagError)
+	cli.SetHelp(root)
 	a.GlobalFlags(root)
 	for _, group := range []struct {
 		title    string

@@ -61,7 +61,9 @@ func TestScheduleRefuses(t *testing.T) {
 		{"--header", "k=" + strings.Repeat("v", 1<<16)},
 		{"--id", ""},
 		{"--if-exists", "latest"},
-		{"--debounce", "1m"}, // the instant is missing
+		{"--debounce", "1m"},               // the instant is missing
+		{"--in", "1m", "--debounce", "1h"}, // the id is missing
+		{"--in", "1m", "--once", "1h"},
 		{"--in", "1m", "--debounce", "1s"},
 		{"--in", "1m", "--debounce", "1h", "--if-exists", "replace"},
 		{"--once", "0s"},

@@ -111,7 +111,7 @@ func goldenScreen(t *testing.T, name string, lines []string) {
 
 // measured matches a finding of doctor whose text depends on the machine, with the lines
 // that continue it.
-var measured = regexp.MustCompile(`(?m)^(good|warn) +(reachable|version|memory|clock) .*\n( .*\n)*`)
+var measured = regexp.MustCompile(`(?m)^(good|warn|bad) +(reachable|version|memory|clock|nodes +invoices:) .*\n( .*\n)*`)
 
 // A terminal gets colours, unless NO_COLOR or --color says otherwise.
 func TestColours(t *testing.T) { // not parallel: it sets a variable
@@ -142,7 +142,8 @@ func TestScreens(t *testing.T) {
 			var screens []string
 			for _, args := range [][]string{{"topics"}, {"stats"}, {"ls", "-t", "invoices"}, {"dead", "ls", "-t", "mail"}, {"doctor"}} {
 				code, written := b.onScreen(columns, args...)
-				require.Zero(t, code, written)
+				require.LessOrEqual(t, code, 1, written) // no node handles the due timers, which doctor finds bad
+				require.Equal(t, args[0] == "doctor", code == 1, written)
 				lines := shown(columns, written)
 				if args[0] == "doctor" {
 					lines = strings.Split(measured.ReplaceAllString(strings.Join(lines, "\n"), ""), "\n")

@@ -7,12 +7,15 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/wakebell/wakebell/cmd/wakebell/internal/cli"
 	"github.com/wakebell/wakebell/internal/redistest"
 )
 
 func TestTailShowsTheLastDeadLetters(t *testing.T) {
 	b := setup(t)
-	require.Empty(t, b.fine("tail", "-t", "TOPIC"))
+	code, stdout, _ := b.call("tail", "-t", "TOPIC")
+	require.Equal(t, cli.ExitNotFound, code)
+	require.Empty(t, stdout)
 	entries := b.dies(3)
 	lines := objects(t, b.fine("tail", "-t", "TOPIC", "-n", "2", "-o", "json"))
 	require.Len(t, lines, 2)

@@ -27,7 +27,7 @@ func TestExitCodes(t *testing.T) {
 		{"unknown flag", []string{"ls", "--frobnicate"}, cli.ExitUsage, "unknown flag"},
 		{"missing flag", []string{"ls"}, cli.ExitUsage, `"topic" not set`},
 		{"missing argument", []string{"get", "-t", "TOPIC"}, cli.ExitUsage, "accepts 1 arg"},
-		{"surplus argument", []string{"ls", "-t", "TOPIC", "x"}, cli.ExitUsage, "unknown command"},
+		{"surplus argument", []string{"ls", "-t", "TOPIC", "x"}, cli.ExitUsage, "takes no argument"},
 		{"empty topic", []string{"ls", "-t", ""}, cli.ExitUsage, "topic"},
 		{"bad choice", []string{"ls", "-t", "TOPIC", "-o", "xml"}, cli.ExitUsage, "want one of table, json"},
 		{"bad url", []string{"ls", "-t", "TOPIC", "--redis", "http://x"}, cli.ExitUsage, "--redis"},

@@ -94,8 +94,10 @@ type limitJudge struct {
 
 // change is a change of the number of leases.
 type change struct {
-	at time.Time
-	by int
+	at  time.Time
+	by  int
+	run *Run
+	of  *Timer
 }
 
 // keyedTimer is a timer with the time for which it holds its key.
@@ -129,7 +131,7 @@ func (j *limitJudge) keyed(t *Timer) *keyedTimer {
 			end = taken
 		}
 		if end.After(r.Delivered) {
-			lease := []change{{r.Delivered, 1}, {end, -1}}
+			lease := []change{{r.Delivered, 1, r, t}, {end, -1, r, t}}
 			j.ofKey[key] = append(j.ofKey[key], lease...)
 			j.leasesIn[place] = append(j.leasesIn[place], lease...)
 		}
@@ -249,14 +251,26 @@ func (j *limitJudge) rate(of string, started []time.Time, n, burst int, per time
 // ends, but not counted for longer than it lasts without an extension.
 func (j *limitJudge) atOnce(of string, leases []change, limit int) {
 	slices.SortFunc(leases, func(a, b change) int { return cmp.Or(a.at.Compare(b.at), cmp.Compare(a.by, b.by)) })
-	now, most, when := 0, 0, time.Time{}
-	for _, c := range leases {
+	now, most, when, last := 0, 0, time.Time{}, 0
+	for i, c := range leases {
 		if now += c.by; now > most {
-			most, when = now, c.at
+			most, when, last = now, c.at, i
 		}
 	}
 	if most > limit {
 		j.Exceeded++
-		j.Violations = append(j.Violations, fmt.Sprintf("%d %s at %s; the limit is %d", most, of, clock(when), limit))
+		j.Violations = append(j.Violations, fmt.Sprintf("%d %s at %s; the limit is %d\n%s", most, of, clock(when), limit, j.held(leases[:last+1])))
 	}
+}
+
+// held describes the timers whose leases have begun and not ended.
+func (j *limitJudge) held(leases []change) string {
+	var timers strings.Builder
+	for i, c := range leases {
+		ended := func(e change) bool { return e.run == c.run && e.by < 0 }
+		if c.by > 0 && !slices.ContainsFunc(leases[i:], ended) {
+			timers.WriteString(c.of.History(j.faults))
+		}
+	}
+	return timers.String()
 }

@@ -200,7 +200,7 @@ func (c NodeConfig) System(rdb redis.UniversalClient, w reporter, log *slog.Logg
 	return wakebell.New(actors, conn, wakebell.Config{
 		Handlers:     handlers,
 		DrainTimeout: c.DrainTimeout,
-		WaitForRedis: 10 * time.Second,
+		WaitForRedis: settleLimit, // a failover may take long on a busy machine
 	})
 }
 

@@ -22,7 +22,16 @@ type Queue struct {
 	Depth, InFlight, Dead int64
 }
 
+// Schedules is how the recurring schedules of all prefixes are attended.
+type Schedules struct {
+	Count, Beats int64         // Beats below 0: unknown
+	Overdue      time.Duration // of the run that waits longest for a beat
+}
+
 const (
+	// freshSchedules is how long a reading of schedules is reported without another. Every
+	// process reads them for itself.
+	freshSchedules = 10 * time.Second
 	// fresh is how long a reading is reported without another.
 	fresh = 5 * time.Second
 	// perTopic bounds the load of many topics: 200 topics are read in a second.
@@ -143,4 +152,30 @@ func (m *Metrics) observeQueues(ctx context.Context, to metric.Observer, o *obse
 		all.add(o.queueDead, t, q.Dead)
 	}
 	all.report(to)
+}
+
+// one makes a reading of a single value that of a list.
+func one[T any](read func(context.Context) (T, error)) func(context.Context) ([]T, error) {
+	if read == nil {
+		return nil
+	}
+	return func(ctx context.Context) ([]T, error) {
+		value, err := read(ctx)
+		return []T{value}, err
+	}
+}
+
+func observeSchedules(ctx context.Context, to metric.Observer, o *observers, schedules *reading[Schedules]) {
+	found, at := schedules.get(ctx)
+	// What was read before an outage says nothing about beats now.
+	if at.IsZero() || time.Since(at) > 3*freshSchedules {
+		return
+	}
+	for _, s := range found {
+		to.ObserveInt64(o.schedules, s.Count)
+		to.ObserveFloat64(o.overdue, s.Overdue.Seconds())
+		if s.Beats >= 0 {
+			to.ObserveInt64(o.beats, s.Beats)
+		}
+	}
 }

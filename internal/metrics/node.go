@@ -28,6 +28,9 @@ type Node struct {
 	// queues. They should end soon after ctx.
 	Backlog func(ctx context.Context) ([]Backlog, error)
 	Queues  func(ctx context.Context) ([]Queue, error)
+
+	// Schedules reads how the recurring schedules are attended; nil: not at all.
+	Schedules func(ctx context.Context) (Schedules, error)
 }
 
 // Outage is the state of a server of Redis.
@@ -42,8 +45,8 @@ type observers struct {
 	consumed, settled, lost, heartbeats, prefetched, throttled, keyThrottled, fallback, help,
 	opened, handlers, pollers, dead, missing, orphans, reconnects, steps, records metric.Int64ObservableCounter
 	breaker, concurrency, role, held, kept, outage, due, pending, deadStored, nodes,
-	depth, inFlight, queueDead metric.Int64ObservableGauge
-	oldest, age, gateHeld metric.Float64ObservableGauge
+	depth, inFlight, queueDead, schedules, beats metric.Int64ObservableGauge
+	oldest, age, gateHeld, overdue metric.Float64ObservableGauge
 }
 
 func newObservers(m metric.Meter) *observers {
@@ -64,6 +67,7 @@ func newObservers(m metric.Meter) *observers {
 		depth: queueDepth.observableGauge(m), inFlight: queueInFlight.observableGauge(m),
 		queueDead: queueDead.observableGauge(m), oldest: backlogOldest.observableSeconds(m),
 		age: backlogAge.observableSeconds(m), gateHeld: gateHeldAge.observableSeconds(m),
+		schedules: scheduleCount.observableGauge(m), beats: scheduleBeats.observableGauge(m), overdue: scheduleOverdue.observableSeconds(m),
 	}
 }
 
@@ -72,7 +76,7 @@ func (o *observers) all() []metric.Observable {
 		o.breaker, o.opened, o.concurrency, o.role,
 		o.consumed, o.settled, o.lost, o.heartbeats, o.prefetched, o.throttled, o.keyThrottled, o.fallback, o.help, o.handlers, o.pollers, o.dead, o.missing, o.orphans, o.kept, o.reconnects, o.steps, o.records,
 		o.held, o.outage, o.due, o.pending, o.deadStored, o.nodes, o.depth, o.inFlight, o.queueDead,
-		o.oldest, o.age, o.gateHeld,
+		o.oldest, o.age, o.gateHeld, o.schedules, o.beats, o.overdue,
 	}
 }
 
@@ -88,6 +92,7 @@ func (m *Metrics) Observe(n Node) (end func()) {
 	//nolint:forbidigo // the readings continue after the collection that began them, until end
 	ctx, cancel := context.WithCancel(context.Background())
 	topics, queues := newReading(ctx, n.Backlog, lifetimeOf), newReading(ctx, n.Queues, func([]Queue) time.Duration { return fresh })
+	schedules := newReading(ctx, one(n.Schedules), func([]Schedules) time.Duration { return freshSchedules })
 	var last atomic.Pointer[Node]
 	registered, err := m.meter.RegisterCallback(func(ctx context.Context, to metric.Observer) error {
 		if ended := last.Load(); ended != nil {
@@ -98,13 +103,15 @@ func (m *Metrics) Observe(n Node) (end func()) {
 		}
 		ctx, cancel := context.WithTimeout(ctx, waitForReading)
 		defer cancel()
-		topics.begin() // both at the same time
+		topics.begin() // all at the same time
 		queues.begin()
+		schedules.begin()
 		m.observePollers(to, o, &n)
 		m.observeOutages(to, o, n.Outages())
 		m.observeRecords(to, o, n.RecordsFailed)
 		m.observeBacklog(ctx, to, o, topics)
 		m.observeQueues(ctx, to, o, queues)
+		observeSchedules(ctx, to, o, schedules)
 		m.observeHeld(to, o.gateHeld)
 		return nil
 	}, o.all()...)
@@ -119,6 +126,7 @@ func (m *Metrics) Observe(n Node) (end func()) {
 		cancel()
 		topics.wait()
 		queues.wait()
+		schedules.wait()
 	})
 }
 

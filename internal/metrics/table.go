@@ -175,6 +175,9 @@ var (
 	scheduleFires    = counter(recurring, "wakebell.schedule.fires", "{run}", "Runs that this process fired.", destination)
 	scheduleMisfires = counter(recurring, "wakebell.schedule.misfires", "{run}", "Runs that no beat fired at their instant: they are fired late or skipped, as the rule says. Instants that are skipped together count once.", destination)
 	scheduleDelay    = histogram(recurring, "wakebell.schedule.delay", "s", "Time from the instant of a run to its firing.", delays, destination)
+	scheduleCount    = gauge(recurring, "wakebell.schedules", "{schedule}", "Recurring schedules of all prefixes, those of Python included.")
+	scheduleBeats    = gauge(recurring, "wakebell.beats", "{beat}", "Beats that are connected: those of Wakebell that listen for changes of schedules, and a beat of Python that holds RedBeat's lock.")
+	scheduleOverdue  = gauge(recurring, "wakebell.schedule.overdue.age", "s", "Time since the instant of the run that waits longest for a beat; 0 if none is due.")
 	scheduleOverlaps = counter(recurring, "wakebell.schedule.overlaps", "{run}", "Runs that were skipped or delayed because the timer of the previous run existed.", destination, overlap)
 
 	gateWait     = histogram(gates, "wakebell.gate.wait", "s", "Time from a request to its turn.", delays, gateName)

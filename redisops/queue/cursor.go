@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -51,17 +52,20 @@ func readCursor(cursor string) (position int64, mark string, err error) {
 // If messages before it were claimed, it is found at its new position. If it was
 // claimed itself, so were all before it, and the page begins with the first pending
 // message. The order of running messages changes with each heartbeat: if that of
-// the cursor has gone, the page begins at its former position.
+// the cursor has gone, the page begins at its former position, among the leases or among
+// the messages without one.
 func (q *Queue) MessagesAfter(ctx context.Context, running bool, after string, limit int) (page []wakebelltype.QueueMessage, next string, err error) {
 	from, err := q.positionAfter(ctx, running, after)
 	if err != nil {
 		return nil, "", err
 	}
-	if page, err = q.Messages(ctx, running, from, limit); err != nil {
+	found, err := q.read(ctx, running, from, limit)
+	if err != nil {
 		return nil, "", err
 	}
-	for i := range page {
-		page[i].Cursor = newCursor(from+int64(i), markOf(page[i]))
+	for _, f := range found {
+		f.message.Cursor = newCursor(f.position, markOf(f.message))
+		page = append(page, f.message)
 	}
 	if len(page) == limit {
 		next = page[limit-1].Cursor
@@ -78,15 +82,19 @@ func (q *Queue) positionAfter(ctx context.Context, running bool, after string) (
 	if err != nil || mark == "" {
 		return position, err
 	}
-	for upto, step := position+1, int64(1); upto > 0; step = searchStep {
-		from := max(0, upto-step)
-		page, err := q.Messages(ctx, running, from, int(upto-from))
+	least := int64(0)
+	if running && position >= unleasedAt {
+		least = unleasedAt
+	}
+	for upto, step := position+1, int64(1); upto > least; step = searchStep {
+		from := max(least, upto-step)
+		page, err := q.read(ctx, running, from, int(upto-from))
 		if err != nil {
 			return 0, err
 		}
-		for i := len(page) - 1; i >= 0; i-- {
-			if markOf(page[i]) == mark {
-				return from + int64(i) + 1, nil
+		for _, f := range slices.Backward(page) {
+			if f.position < upto && markOf(f.message) == mark {
+				return f.position + 1, nil
 			}
 		}
 		upto = from

@@ -5,11 +5,7 @@ import (
 	"fmt"
 	"strconv"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/wakebell/wakebell/internal/stored"
-	"github.com/wakebell/wakebell/redisops"
-	"github.com/wakebell/wakebell/redisops/internal/layout"
 	"github.com/wakebell/wakebell/redisops/internal/scripts"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
@@ -46,48 +42,17 @@ func (q *Queue) Stats(ctx context.Context) (wakebelltype.QueueStats, error) {
 }
 
 // Messages reads a page of a queue: the waiting messages in the order in which they
-// are claimed or, with running, the leased ones by lease expiry. From is the number
-// of messages to skip; limit is 1 to 1000. A message that changes meanwhile may be
-// returned twice or not at all.
+// are claimed or, with running, the leased ones by lease expiry and then those without a
+// lease, longest held first. From is the number of messages to skip; limit is 1 to 1000. A
+// message that changes meanwhile may be returned twice or not at all.
 func (q *Queue) Messages(ctx context.Context, running bool, from int64, limit int) ([]wakebelltype.QueueMessage, error) {
-	if from < 0 || limit < 1 || limit > layout.MaxPage {
-		return nil, fmt.Errorf("%w: page: %d from %d, want 1 to %d from 0", redisops.ErrInvalid, limit, from, layout.MaxPage)
+	found, err := q.read(ctx, running, from, limit)
+	if err != nil || len(found) == 0 {
+		return nil, err
 	}
-	var values []string
-	var deadlines []redis.Z
-	var err error
-	if running {
-		deadlines, err = q.timers.RDB.ZRangeWithScores(ctx, q.keys.deadlines, from, from+int64(limit)-1).Result()
-		for _, z := range deadlines {
-			text, _ := z.Member.(string)
-			values = append(values, text)
-		}
-	} else {
-		values, err = q.timers.RDB.LRange(ctx, q.keys.pending, -from-int64(limit), -from-1).Result()
-	}
-	if err != nil || len(values) == 0 {
-		return nil, scripts.Wrap(ctx, nil, err)
-	}
-	counts, err := q.timers.RDB.HMGet(ctx, q.keys.counts, values...).Result()
-	if err != nil {
-		return nil, scripts.Wrap(ctx, nil, err)
-	}
-	out := make([]wakebelltype.QueueMessage, len(values))
-	for i, value := range values {
-		m := wakebelltype.QueueMessage{Running: running}
-		decoded, err := stored.Decode(value)
-		if m.ID, m.Payload = decoded.ID, decoded.Payload; err != nil {
-			m.Fault, m.Payload = err.Error(), []byte(value)
-		}
-		if text, ok := counts[i].(string); ok {
-			m.Deliveries, _ = strconv.Atoi(text)
-		}
-		if running {
-			m.Deadline = scripts.Instant(deadlines[i].Score / 1e3)
-			out[i] = m
-		} else {
-			out[len(out)-1-i] = m // the list is claimed from its end
-		}
+	out := make([]wakebelltype.QueueMessage, len(found))
+	for i, f := range found {
+		out[i] = f.message
 	}
 	return out, nil
 }

@@ -141,6 +141,21 @@ func TestALostRateLimitStartsWithABurst(t *testing.T) {
 	})
 }
 
+// TestARaisedRateIsWaitedForOnce checks a topic that has used its token by a limit that is a
+// little slower: the next timer waits for a token of the new limit, and no longer.
+func TestARaisedRateIsWaitedForOnce(t *testing.T) {
+	inVirtualTime(t, func(t *testing.T, f *fixture) {
+		f.many(t, 10)
+		require.Len(t, f.claimWithin(t, 10, exchange.Flow{RateLimit: 1, RatePer: 19 * time.Second}).Leases, 1)
+		raised := exchange.Flow{RateLimit: 1, RatePer: 10 * time.Second}
+		reply := f.claimWithin(t, 10, raised)
+		require.Empty(t, reply.Leases)
+		require.LessOrEqual(t, reply.Held, 10*time.Second+time.Microsecond)
+		<-time.After(reply.Held)
+		require.Len(t, f.claimWithin(t, 10, raised).Leases, 1)
+	})
+}
+
 // rateStep is a claim of the model.
 type rateStep struct {
 	wait  float64 // before it, as a fraction of the time in which a whole burst comes back

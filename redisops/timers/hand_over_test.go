@@ -144,11 +144,21 @@ func TestAHandOverTakesFewCommands(t *testing.T) {
 		leases = f.perKey(t, 1, 10, ack(leases[0])).Leases
 		require.Equal(t, []string{id}, storetest.IDs(leases))
 		total := 0
-		for _, n := range f.calls(t) {
-			total += n
+		for name, n := range f.calls(t) {
+			if !ofConnections(name) {
+				total += n
+			}
 		}
-		require.LessOrEqual(t, total, 24, "21 commands, the script, and those that read the statistics")
+		require.LessOrEqual(t, total, 23, "22 commands and the script")
 	}
+}
+
+// ofConnections reports whether a command is none of a call, but sets up a connection, or
+// counts commands. Which of them a server counts depends on its version, and how often they
+// come on the connections that the client opens meanwhile.
+func ofConnections(command string) bool {
+	family, _, _ := strings.Cut(command, "|")
+	return slices.Contains([]string{"auth", "client", "command", "config", "hello", "info", "ping", "select"}, family)
 }
 
 // handOver claims the first of four timers of a key, which parks the others, acks it and

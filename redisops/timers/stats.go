@@ -208,6 +208,15 @@ func (s *Timers) backlogPage(ctx context.Context, topics []string) ([]metrics.Ba
 	return all, nil
 }
 
+// Listeners returns how many connections listen on channels. What cannot be asked is
+// missing.
+func (s *Timers) Listeners(ctx context.Context, channels []string) map[string]int64 {
+	pipe := s.RDB.Pipeline()
+	listening := s.listeners(ctx, pipe, channels)
+	_, _ = pipe.Exec(ctx) // without a reply, nothing is known
+	return listening()
+}
+
 // listeners adds the question how many connections listen on channels to a pipeline,
 // and returns what reads the answer. In a Cluster every master is asked separately,
 // because each knows its own connections; what cannot be asked is unknown.

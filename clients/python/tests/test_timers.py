@@ -26,10 +26,10 @@ class Timers(Case):
 
     async def test_a_timer_has_a_key(self) -> None:
         topic = name()
-        await self.client.schedule(topic, id="a", delay=3600, timer_key="ä")
-        await self.client.schedule_batch([Draft(topic=topic, id="b", delay=3600, timer_key=b"\xff")])
-        self.assertEqual((await self.client.get(topic, "a")).timer_key, "ä".encode())
-        listed = {t.id: t.timer_key async for t in self.client.list_timers(topic)}
+        await self.client.schedule(topic, id="a", delay=3600, key="ä")
+        await self.client.schedule_batch([Draft(topic=topic, id="b", delay=3600, key=b"\xff")])
+        self.assertEqual((await self.client.get(topic, "a")).key, "ä".encode())
+        listed = {t.id: t.key async for t in self.client.list_timers(topic)}
         self.assertEqual(listed, {"a": "ä".encode(), "b": b"\xff"})
         self.assertEqual((await self.client.stats(topic)).parked, 0)
 
@@ -87,16 +87,16 @@ class Timers(Case):
 
     async def test_a_repeated_request_with_a_key_is_not_carried_out_again(self) -> None:
         topic = name()
-        first = await self.client.schedule(topic, "x", delay=3600, key="order-42")
-        again = await self.client.schedule(topic, "x", delay=3600, key="order-42")
+        first = await self.client.schedule(topic, "x", delay=3600, idempotency_key="order-42")
+        again = await self.client.schedule(topic, "x", delay=3600, idempotency_key="order-42")
         self.assertEqual(again, first)
         with self.assertRaises(errors.ConflictError):
-            await self.client.schedule(topic, "y", delay=3600, key="order-42")
+            await self.client.schedule(topic, "y", delay=3600, idempotency_key="order-42")
         drafts = [Draft(topic=topic, delay=3600), Draft(topic=topic, id="x", delay=3600)]
-        batch = await self.client.schedule_batch(drafts, key="batch")
-        self.assertEqual(await self.client.schedule_batch(drafts, key="batch"), batch)
-        self.assertEqual(await self.client.cancel(topic, "x", key="cancel"), [Presence.PENDING])
-        self.assertEqual(await self.client.cancel(topic, "x", key="cancel"), [Presence.PENDING])
+        batch = await self.client.schedule_batch(drafts, idempotency_key="batch")
+        self.assertEqual(await self.client.schedule_batch(drafts, idempotency_key="batch"), batch)
+        self.assertEqual(await self.client.cancel(topic, "x", idempotency_key="cancel"), [Presence.PENDING])
+        self.assertEqual(await self.client.cancel(topic, "x", idempotency_key="cancel"), [Presence.PENDING])
 
     async def test_invalid_arguments_name_what_is_invalid(self) -> None:
         topic = name()
@@ -104,6 +104,10 @@ class Timers(Case):
             await self.client.schedule(topic, at=datetime(2030, 1, 1))
         with self.assertRaisesRegex(errors.InvalidError, "exclude"):
             await self.client.schedule(topic, at=datetime.now(timezone.utc), delay=1)
+        with self.assertRaisesRegex(errors.InvalidError, "debounce without an id"):
+            await self.client.schedule(topic, debounce=Debounce(1), idempotency_key="k")
+        with self.assertRaisesRegex(errors.InvalidError, "once without an id"):
+            await self.client.schedule_batch([Draft(topic=topic, once=1)])
         with self.assertRaisesRegex(errors.InvalidError, "JSON"):
             await self.client.schedule(topic, object())
         with self.assertRaisesRegex(errors.InvalidError, "topic"):

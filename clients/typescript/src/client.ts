@@ -102,10 +102,10 @@ export class Client {
 
   /**
    * Schedules a timer. A request that is sent again replaces its own timer; a timer that
-   * was due at once may be delivered twice, unless it has a `key`.
+   * was due at once may be delivered twice, unless it has an `idempotencyKey`. `key` is the timer's.
    */
   async schedule(topic: string, body: t.Body, options: t.ScheduleOptions & t.KeyOptions = {}): Promise<t.Scheduled> {
-    const request = values.scheduleRequest({ ...options, topic, body }, options.key);
+    const request = values.scheduleRequest({ ...options, topic, body }, options.idempotencyKey);
     return values.scheduled(await this.#call("schedule", request, options));
   }
 
@@ -114,10 +114,10 @@ export class Client {
    * scheduled. Repeating the call is safe.
    */
   async scheduleBatch(drafts: Iterable<t.Draft>, options: t.KeyOptions = {}): Promise<t.Scheduled[]> {
-    const requests = Array.from(drafts, (draft) => values.scheduleRequest(draft, options.key));
+    const requests = Array.from(drafts, (draft) => values.scheduleRequest(draft, options.idempotencyKey));
     const done: t.Scheduled[] = [];
     for (const timers of chunks(gateway.ScheduleRequestSchema, requests, MAX_BATCH, MAX_BATCH_BYTES)) {
-      const key = options.key ? `${options.key}#${done.length}` : "";
+      const key = options.idempotencyKey ? `${options.idempotencyKey}#${done.length}` : "";
       const request = create(gateway.ScheduleBatchRequestSchema, { timers, key });
       done.push(...(await this.#call("scheduleBatch", request, options)).timers.map(values.scheduled));
     }
@@ -126,7 +126,7 @@ export class Client {
 
   /** Removes up to 1,000 timers, and returns the state of each before. Aborts running handlers. */
   async cancel(topic: string, ids: string | string[], options: t.KeyOptions = {}): Promise<t.Presence[]> {
-    const request = create(gateway.CancelRequestSchema, { topic, ids: [ids].flat(), key: options.key ?? "" });
+    const request = create(gateway.CancelRequestSchema, { topic, ids: [ids].flat(), key: options.idempotencyKey ?? "" });
     return (await this.#call("cancel", request, options)).found.map(values.presence);
   }
 
@@ -217,7 +217,7 @@ export class Client {
   // Queues
 
   /** Publishes a message to a queue. `key` is its deduplication key. Errors: QueueFullError. */
-  async publish(queue: string | t.Queue, body: t.Body, options: t.KeyOptions = {}): Promise<t.Published> {
+  async publish(queue: string | t.Queue, body: t.Body, options: t.CallOptions & { key?: string } = {}): Promise<t.Published> {
     const message = options.key === undefined ? { body } : { body, key: options.key };
     return (await this.publishBatch(queue, [message], options))[0] as t.Published;
   }
@@ -303,9 +303,9 @@ export class Client {
     await this.#call("enableRecurring", create(recurring.EnableRecurringRequestSchema, { name, enabled }), options);
   }
 
-  /** Fires a recurring schedule now, once, even if it is paused. By default each call has its own key. */
+  /** Fires a recurring schedule now, once, even if it is paused. By default each call has an `idempotencyKey` of its own. */
   async runRecurring(name: string, options: t.KeyOptions = {}): Promise<t.Run> {
-    const request = create(recurring.RunRecurringRequestSchema, { name, key: options.key ?? randomUUID() });
+    const request = create(recurring.RunRecurringRequestSchema, { name, key: options.idempotencyKey ?? randomUUID() });
     return values.run(await this.#call("runRecurring", request, options));
   }
 

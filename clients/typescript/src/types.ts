@@ -57,12 +57,12 @@ export interface ScheduleOptions extends When {
   id?: string;
   /**
    * Makes the timer due when its id was not scheduled again for `delayMs`, at the latest
-   * `limitMs` after the first time. It excludes `at` and `delayMs`.
+   * `limitMs` after the first time. It requires `id`, and excludes `at` and `delayMs`.
    */
   debounce?: { delayMs: number; limitMs?: number };
   /** What to do when the id exists. Default: replace. */
   ifExists?: Policy;
-  /** The id fires once until this long after it is due. Default: no such limit. */
+  /** The id fires once until this long after it is due; requires `id`. Default: no such limit. */
   onceMs?: number;
   headers?: Record<string, string>;
   /** Correlates the timer with its cause. Default: the id. */
@@ -73,7 +73,7 @@ export interface ScheduleOptions extends When {
    * Up to 512 bytes, by which handlers with a limit per key order timers. Default: none, or
    * that of the existing timer.
    */
-  timerKey?: string | Uint8Array;
+  key?: string | Uint8Array;
 }
 
 /** A timer to schedule. */
@@ -96,7 +96,7 @@ export interface KeyOptions extends CallOptions {
    * Idempotency key of up to 256 bytes: for 24 hours a repeated request does nothing and
    * returns the first answer. The same key with another request is a ConflictError.
    */
-  key?: string;
+  idempotencyKey?: string;
 }
 
 /** What scheduling did. */
@@ -126,7 +126,7 @@ export interface TimerInfo {
   /** In listings: as `after` it continues behind this timer. */
   cursor: string;
   /** The key by which handlers order timers; empty: none. */
-  timerKey: Uint8Array;
+  key: Uint8Array;
 }
 
 /** A body with its content type. */

@@ -111,9 +111,9 @@ export function when(at: t.When): ScheduleRequest["when"] & { case: "at" | "in" 
 
 /**
  * Returns the request that schedules a draft. It has an id, so that it can be sent
- * again; with a key the node makes the id, so that repeated calls are equal.
+ * again; with an idempotency key the node makes the id, so that repeated calls are equal.
  */
-export function scheduleRequest(d: t.Draft, key = ""): ScheduleRequest {
+export function scheduleRequest(d: t.Draft, idempotencyKey = ""): ScheduleRequest {
   let planned: ScheduleRequest["when"] = when(d);
   if (d.debounce !== undefined) {
     if (planned.case !== undefined) {
@@ -125,11 +125,15 @@ export function scheduleRequest(d: t.Draft, key = ""): ScheduleRequest {
   if (d.id === "") {
     throw new InvalidError('id "", want 1 to 512 bytes');
   }
+  if (d.id === undefined && (d.debounce !== undefined || d.onceMs !== undefined)) {
+    const option = d.debounce === undefined ? "onceMs" : "debounce";
+    throw new InvalidError(`${option} without an id: calls are compared by the id, and without one each is a new timer`);
+  }
   return create(ScheduleRequestSchema, {
-    topic: d.topic, id: d.id ?? (key === "" ? randomUUID() : ""), ...encode(d.body, d.contentType),
-    correlationId: d.correlationId ?? "", headers: d.headers ?? {}, when: planned, key,
+    topic: d.topic, id: d.id ?? (idempotencyKey === "" ? randomUUID() : ""), ...encode(d.body, d.contentType),
+    correlationId: d.correlationId ?? "", headers: d.headers ?? {}, when: planned, key: idempotencyKey,
     ifExists: d.ifExists === undefined ? 0 : policies[d.ifExists],
-    timerKey: typeof d.timerKey === "string" ? new TextEncoder().encode(d.timerKey) : (d.timerKey ?? new Uint8Array()),
+    timerKey: typeof d.key === "string" ? new TextEncoder().encode(d.key) : (d.key ?? new Uint8Array()),
     ...(d.onceMs === undefined ? {} : { once: duration(d.onceMs, "onceMs") }),
   });
 }
@@ -152,7 +156,7 @@ export function presence(p: number): t.Presence {
 export function timerInfo(topic: string, m: PbTimer): t.TimerInfo {
   return {
     topic, id: m.id, state: states[m.state] as t.State, ...date("due", m.due), ...date("activation", m.activation),
-    attempts: m.attempts, failures: m.failures, lastError: m.lastError, cursor: m.cursor, timerKey: m.key,
+    attempts: m.attempts, failures: m.failures, lastError: m.lastError, cursor: m.cursor, key: m.key,
   };
 }
 

@@ -110,8 +110,8 @@ describe("queues, gates and recurring schedules", () => {
     assert.deepEqual([state.topic, state.runs, state.paused, state.fault], [topic, 0, false, ""]);
     const [first, second] = await client.previewRecurring(`${prefix}c`, 2) as [Date, Date];
     assert.equal(second.getTime() - first.getTime(), 300_000);
-    const run = await client.runRecurring(`${prefix}a`, { key: prefix });
-    assert.deepEqual(await client.runRecurring(`${prefix}a`, { key: prefix }), run);
+    const run = await client.runRecurring(`${prefix}a`, { idempotencyKey: prefix });
+    assert.deepEqual(await client.runRecurring(`${prefix}a`, { idempotencyKey: prefix }), run);
     assert.equal((await client.stats(topic)).total, 1);
     await client.enableRecurring(`${prefix}a`, false);
     assert.equal((await client.getRecurring(`${prefix}a`)).paused, true);

@@ -49,10 +49,10 @@ describe("timers", () => {
 
   test("a timer has a key", async () => {
     const topic = name(), bytes = new Uint8Array([0xff]);
-    await client.schedule(topic, "1", { id: "a", delayMs: hour, timerKey: "ä" });
-    await client.scheduleBatch([{ topic, id: "b", delayMs: hour, timerKey: bytes }]);
-    assert.deepEqual((await client.get(topic, "a")).timerKey, new Uint8Array([0xc3, 0xa4]));
-    assert.deepEqual((await client.get(topic, "b")).timerKey, bytes);
+    await client.schedule(topic, "1", { id: "a", delayMs: hour, key: "ä" });
+    await client.scheduleBatch([{ topic, id: "b", delayMs: hour, key: bytes }]);
+    assert.deepEqual((await client.get(topic, "a")).key, new Uint8Array([0xc3, 0xa4]));
+    assert.deepEqual((await client.get(topic, "b")).key, bytes);
     assert.equal((await client.stats(topic)).parked, 0);
   });
 
@@ -81,19 +81,21 @@ describe("timers", () => {
   });
 
   test("a repeated request with a key is not carried out again", async () => {
-    const topic = name(), options = { delayMs: hour, key: "order-42" };
+    const topic = name(), options = { delayMs: hour, idempotencyKey: "order-42" };
     const first = await client.schedule(topic, "x", options);
     assert.deepEqual(await client.schedule(topic, "x", options), first);
     await assert.rejects(client.schedule(topic, "y", options), wakebell.ConflictError);
     await client.schedule(topic, "x", { id: "x", delayMs: hour });
-    assert.deepEqual(await client.cancel(topic, "x", { key: "cancel" }), ["pending"]);
-    assert.deepEqual(await client.cancel(topic, "x", { key: "cancel" }), ["pending"]);
+    assert.deepEqual(await client.cancel(topic, "x", { idempotencyKey: "cancel" }), ["pending"]);
+    assert.deepEqual(await client.cancel(topic, "x", { idempotencyKey: "cancel" }), ["pending"]);
   });
 
   test("invalid arguments are named", async () => {
     const topic = name(), invalid = wakebell.InvalidError;
     await assert.rejects(client.schedule(topic, "x", { at: new Date(NaN) }), invalid);
     await assert.rejects(client.schedule(topic, "x", { at: new Date(), delayMs: 1 }), { name: "InvalidError", message: /exclude/ });
+    await assert.rejects(client.schedule(topic, "x", { debounce: { delayMs: 1 }, idempotencyKey: "k" }), { name: "InvalidError", message: /debounce without an id/ });
+    await assert.rejects(client.scheduleBatch([{ topic, onceMs: 1 }]), { name: "InvalidError", message: /onceMs without an id/ });
     await assert.rejects(client.schedule(topic, () => {}), { name: "InvalidError", message: /JSON/ });
     await assert.rejects(client.schedule(topic, 1n), { name: "InvalidError", message: /JSON/ });
     await assert.rejects(client.schedule("", "x"), { name: "InvalidError", code: "INVALID", message: /topic/ });

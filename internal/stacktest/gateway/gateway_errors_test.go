@@ -69,6 +69,8 @@ func TestAnInvalidMessageNamesItsField(t *testing.T) {
 		{debounce(durationpb.New(time.Hour), durationpb.New(time.Second)), "Debounce"},
 		{debounce(durationpb.New(-1), nil), "Debounce"},
 		{&messages.ScheduleRequest{Topic: topic, When: &messages.ScheduleRequest_Debounce{}}, "debounce.delay"},
+		{&messages.ScheduleRequest{Topic: topic, Key: "k", Once: durationpb.New(time.Hour)}, "Once: without an id"},
+		{debounce(durationpb.New(time.Second), nil), "Debounce: without an id"},
 		{withPolicy, "Debounce"},
 		{&messages.ScheduleBatchRequest{Timers: []*messages.ScheduleRequest{nil}}, "timers"},
 		{&messages.ScheduleBatchRequest{Timers: []*messages.ScheduleRequest{{Topic: topic, Id: "a"}, {Topic: topic, Id: "a"}}}, "ID"},

@@ -70,6 +70,8 @@ func TestScheduleOptionsThatContradict(t *testing.T) {
 		"Debounce is the policy":   {debounce, wakebell.IfExists(wakebelltype.PolicyKeep)},
 		"IfExists: unknown policy": {wakebell.IfExists(3)},
 		"Once: 0s":                 {wakebell.Once(0)},
+		"Debounce: without an id":  {debounce},
+		"Once: without an id":      {wakebell.Once(hour), wakebell.In(hour)},
 	} {
 		_, err := topic.Schedule(t.Context(), c, "x", opts...)
 		require.ErrorIs(t, err, wakebell.ErrInvalid)

@@ -100,12 +100,13 @@ local known = nil -- the head before this exchange, if the exchange may lower it
 local acked = total == acks and all_acked(timeline, base, total)
 local scores = acked and {} or collect('ZMSCORE', timeline, ARGV, base + 1, base + total)
 local settled = {} -- ids settled here: only the first of two verdicts counts
+local valid = {}   -- the numbers of the settlements that count: others of their ids do not
 
 local function holds(i)
   local id, score, token = ARGV[base + i], scores[i], ARGV[base + total + i]
   local mine = score and (score == token or same(score, token))
   if mine and not settled[id] then
-    settled[id] = true
+    settled[id], valid[i] = true, true
     return true
   end
   -- A node may still hold an earlier lease on the id beside the present one.
@@ -204,10 +205,10 @@ local ids, found, healed = {}, 0, 0
 local due = {}
 if flow then
   want = flow.before({want = want, now = now, finish = finish, base = base, total = total,
-    releases = releases, extends = extends, all = good == total, settled = settled})
+    releases = releases, extends = extends, all = good == total, valid = valid})
 end
 if by_key then
-  by_key.settled(settled, good == total, base, acks, nacks, rejects, releases, now_text)
+  by_key.settled(valid, good == total, base, acks, nacks, rejects, releases, now_text)
 end
 if want > 0 and by_key then
   due = by_key.due(want, now, now_text)

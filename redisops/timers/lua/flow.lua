@@ -9,8 +9,9 @@ local flow = {}
 -- before is called between the settlements and the claim. x has: want, how many timers
 -- the exchange may claim; now; finish, the expiry of its leases as a text; base, after
 -- which ARGV has total ids and as many tokens, of which the last releases + extends are
--- releases, then extensions; all, that all of them were valid; otherwise settled has
--- the ids of those that were. It returns how many timers may be claimed.
+-- releases, then extensions; all, that all of them were valid; otherwise valid has the
+-- numbers of those that were: a timer may have a verdict that counts beside one that does
+-- not. It returns how many timers may be claimed.
 function flow.before(x)
   return limits.before(x)
 end

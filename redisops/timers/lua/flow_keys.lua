@@ -160,15 +160,14 @@ local function failed(ids, freed)
 end
 
 -- settled notes the settlements: all reports that all were valid; otherwise valid has the
--- ids of those that were.
+-- numbers of those that were.
 function by_key.settled(valid, all, base, acks, nacks, rejects, releases, now_text)
   if key_rate then key_rate.open(now_text) end
   local freed = {}
   local function valid_ids(from, count)
     local ids, places = {}, {}
     for i = 1, count do
-      local id = ARGV[base + from + i]
-      if all or valid[id] then ids[#ids + 1], places[#places + 1] = id, i end
+      if all or valid[from + i] then ids[#ids + 1], places[#places + 1] = ARGV[base + from + i], i end
     end
     return ids, places
   end

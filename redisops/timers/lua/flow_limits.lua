@@ -38,9 +38,8 @@ do
       if scores[i] and same(scores[i], ARGV[x.base + x.total + i]) then ended[#ended + 1] = members[i] end
     end
     for i = n + 1, x.total do
-      local id = ARGV[x.base + i]
-      if x.all or x.settled[id] then
-        moved[#moved + 1], moved[#moved + 2] = x.finish, 'l' .. id
+      if x.all or x.valid[i] then
+        moved[#moved + 1], moved[#moved + 2] = x.finish, 'l' .. ARGV[x.base + i]
       end
     end
     limits.ended(ended)
@@ -51,9 +50,9 @@ do
   local function released(x)
     local list = {}
     if x.releases == 0 then return list end
-    local charges, first = limits.charges(), x.base + x.total - x.extends - x.releases
+    local charges, first = limits.charges(), x.total - x.extends - x.releases
     for i, charge in ipairs(charges) do
-      if x.all or x.settled[ARGV[first + i]] then list[#list + 1] = charge end
+      if x.all or x.valid[first + i] then list[#list + 1] = charge end
     end
     return list
   end

@@ -198,25 +198,28 @@ class Client:
         headers: Mapping[str, str] | None = None,
         correlation_id: str = "",
         content_type: str | None = None,
-        timer_key: str | bytes = b"",
-        key: str = "",
+        key: str | bytes = b"",
+        idempotency_key: str = "",
         timeout: float | None = None,
     ) -> t.Scheduled:
         """Schedule a timer."""
         return self._loop.run(self._inner.schedule(
             topic, body, id=id, at=at, delay=delay, debounce=debounce, if_exists=if_exists, once=once, headers=headers,
-            correlation_id=correlation_id, content_type=content_type, timer_key=timer_key, key=key, timeout=timeout,
+            correlation_id=correlation_id, content_type=content_type, key=key, idempotency_key=idempotency_key,
+            timeout=timeout,
         ))  # fmt: skip
 
     def schedule_batch(
-        self, drafts: Iterable[t.Draft], *, key: str = "", timeout: float | None = None
+        self, drafts: Iterable[t.Draft], *, idempotency_key: str = "", timeout: float | None = None
     ) -> list[t.Scheduled]:
         """Schedule many timers."""
-        return self._loop.run(self._inner.schedule_batch(drafts, key=key, timeout=timeout))
+        return self._loop.run(self._inner.schedule_batch(drafts, idempotency_key=idempotency_key, timeout=timeout))
 
-    def cancel(self, topic: str, *ids: str, key: str = "", timeout: float | None = None) -> list[t.Presence]:
+    def cancel(
+        self, topic: str, *ids: str, idempotency_key: str = "", timeout: float | None = None
+    ) -> list[t.Presence]:
         """Remove timers, and return the state of each before."""
-        return self._loop.run(self._inner.cancel(topic, *ids, key=key, timeout=timeout))
+        return self._loop.run(self._inner.cancel(topic, *ids, idempotency_key=idempotency_key, timeout=timeout))
 
     def get(self, topic: str, id: str, *, timeout: float | None = None) -> t.Timer:
         """Return a timer with its body."""
@@ -309,9 +312,9 @@ class Client:
         """Pause or resume a recurring schedule."""
         self._loop.run(self._inner.enable_recurring(name, enabled, timeout=timeout))
 
-    def run_recurring(self, name: str, *, key: str = "", timeout: float | None = None) -> r.Run:
+    def run_recurring(self, name: str, *, idempotency_key: str = "", timeout: float | None = None) -> r.Run:
         """Fire a recurring schedule now, once."""
-        return self._loop.run(self._inner.run_recurring(name, key=key, timeout=timeout))
+        return self._loop.run(self._inner.run_recurring(name, idempotency_key=idempotency_key, timeout=timeout))
 
     def get_recurring(self, name: str, *, timeout: float | None = None) -> r.RecurringState:
         """Return a recurring schedule."""

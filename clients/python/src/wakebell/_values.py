@@ -91,12 +91,15 @@ def schedule_request(d: t.Draft) -> pb.ScheduleRequest:
         raise InvalidError("at, delay and debounce exclude each other")
     if d.id == "":
         raise InvalidError('id "", want 1 to 512 bytes or None')
+    for option, given in (("debounce", d.debounce), ("once", d.once)):
+        if given is not None and d.id is None:
+            raise InvalidError(f"{option} without an id: calls are compared by the id, and without one each is a new timer")
     body, content_type = encode(d.body, d.content_type)
     request = pb.ScheduleRequest(
         topic=d.topic, id=d.id or str(uuid.uuid4()), body=body, content_type=content_type,
         correlation_id=d.correlation_id, headers=d.headers, once=duration(d.once, "once"),
         if_exists=d.if_exists.value if d.if_exists else 0,  # type: ignore[arg-type]
-        timer_key=d.timer_key.encode() if isinstance(d.timer_key, str) else d.timer_key,
+        timer_key=d.key.encode() if isinstance(d.key, str) else d.key,
     )  # fmt: skip
     plan(request, d.at, d.delay)
     if d.debounce is not None:
@@ -124,7 +127,7 @@ def timer(topic: str, m: pb.Timer) -> t.Timer:
         activation=to_instant(m, "activation"), attempts=m.attempts, failures=m.failures,
         last_error=m.last_error, body=m.content.body, content_type=m.content.content_type,
         correlation_id=m.content.correlation_id, headers=dict(m.content.headers), cursor=m.cursor,
-        timer_key=m.key,
+        key=m.key,
     )  # fmt: skip
 
 

@@ -122,26 +122,26 @@ class Client:
         headers: Mapping[str, str] | None = None,
         correlation_id: str = "",
         content_type: str | None = None,
-        timer_key: str | bytes = b"",
-        key: str = "",
+        key: str | bytes = b"",
+        idempotency_key: str = "",
         timeout: float | None = None,
     ) -> t.Scheduled:
         """Schedule a timer. The arguments are those of ``Draft``.
 
         A request that is sent again replaces its own timer; a timer that was due at once
-        may be delivered twice. With ``key``, an idempotency key of up to 256 bytes, a
-        repeated request within 24 hours does nothing and returns the first answer; the
-        same key with another request is a ConflictError.
+        may be delivered twice. With ``idempotency_key``, up to 256 bytes, a repeated
+        request within 24 hours does nothing and returns the first answer; the same
+        idempotency key with another request is a ConflictError. ``key`` is the timer's.
         """
         request = values.schedule_request(t.Draft(
             topic=topic, body=body, id=id, at=at, delay=delay, debounce=debounce, if_exists=if_exists, once=once,
-            headers=headers or {}, correlation_id=correlation_id, content_type=content_type, timer_key=timer_key,
+            headers=headers or {}, correlation_id=correlation_id, content_type=content_type, key=key,
         ))  # fmt: skip
-        set_key(request, id, key)
+        set_key(request, id, idempotency_key)
         return values.scheduled(await self._call("schedule", request, timeout))
 
     async def schedule_batch(
-        self, drafts: Iterable[t.Draft], *, key: str = "", timeout: float | None = None
+        self, drafts: Iterable[t.Draft], *, idempotency_key: str = "", timeout: float | None = None
     ) -> list[t.Scheduled]:
         """Schedule many timers, in requests of up to 1,000.
 
@@ -150,20 +150,23 @@ class Client:
         requests = []
         for d in drafts:
             requests.append(values.schedule_request(d))
-            set_key(requests[-1], d.id, key)
+            set_key(requests[-1], d.id, idempotency_key)
         done: list[t.Scheduled] = []
         for chunk in chunks(requests, _MAX_BATCH, _MAX_BATCH_BYTES):
-            batch = pb.ScheduleBatchRequest(timers=chunk, key=f"{key}#{len(done)}" if key else "")
+            part = f"{idempotency_key}#{len(done)}" if idempotency_key else ""
+            batch = pb.ScheduleBatchRequest(timers=chunk, key=part)
             answer = await self._call("schedule_batch", batch, timeout)
             done.extend(map(values.scheduled, answer.timers))
         return done
 
-    async def cancel(self, topic: str, *ids: str, key: str = "", timeout: float | None = None) -> list[t.Presence]:
+    async def cancel(
+        self, topic: str, *ids: str, idempotency_key: str = "", timeout: float | None = None
+    ) -> list[t.Presence]:
         """Remove up to 1,000 timers, and return the state of each before.
 
-        Running handlers are cancelled. ``key`` is an idempotency key as in ``schedule``.
+        Running handlers are cancelled. ``idempotency_key`` is as in ``schedule``.
         """
-        answer = await self._call("cancel", pb.CancelRequest(topic=topic, ids=ids, key=key), timeout)
+        answer = await self._call("cancel", pb.CancelRequest(topic=topic, ids=ids, key=idempotency_key), timeout)
         return [t.Presence(p) for p in answer.found]
 
     async def get(self, topic: str, id: str, *, timeout: float | None = None) -> t.Timer:
@@ -342,12 +345,12 @@ class Client:
         request = recurring_pb2.EnableRecurringRequest(name=name, enabled=enabled)
         await self._call("enable_recurring", request, timeout)
 
-    async def run_recurring(self, name: str, *, key: str = "", timeout: float | None = None) -> r.Run:
+    async def run_recurring(self, name: str, *, idempotency_key: str = "", timeout: float | None = None) -> r.Run:
         """Fire a recurring schedule now, once, even if it is paused.
 
-        ``key`` is an idempotency key; by default each call has its own.
+        By default each call has an ``idempotency_key`` of its own.
         """
-        request = recurring_pb2.RunRecurringRequest(name=name, key=key or secrets.token_hex(16))
+        request = recurring_pb2.RunRecurringRequest(name=name, key=idempotency_key or secrets.token_hex(16))
         return values.run(await self._call("run_recurring", request, timeout))
 
     async def get_recurring(self, name: str, *, timeout: float | None = None) -> r.RecurringState:

@@ -121,16 +121,17 @@ class Draft:
     delay: Duration | None = None
     """The delay from when Redis stores the timer."""
     debounce: Debounce | None = None
+    """Merges the calls for an ``id``, which it requires."""
     if_exists: Policy | None = None
     """What to do when the id exists. Default: ``Policy.REPLACE``."""
     once: Duration | None = None
-    """The id fires once until this long after it is due. Default: no such limit."""
+    """The id fires once until this long after it is due; requires ``id``. Default: no such limit."""
     headers: Mapping[str, str] = field(default_factory=dict)
     correlation_id: str = ""
     """Correlates the timer with its cause. Default: the id."""
     content_type: str | None = None
     """Content type of a body of ``bytes``. Default: none."""
-    timer_key: str | bytes = b""
+    key: str | bytes = b""
     """Up to 512 bytes, by which handlers with a limit per key order timers. Default: none,
     or that of the existing timer."""
 
@@ -191,7 +192,7 @@ class Timer(Content):
     headers: Mapping[str, str]
     cursor: str
     """In listings: as ``after`` it continues behind this timer."""
-    timer_key: bytes = b""
+    key: bytes = b""
     """The key by which handlers order timers; empty: none."""
 
 

@@ -52,7 +52,7 @@ network (a node without credentials).`,
 		Example: `  wakebell audit
   wakebell audit -f --lines 0
   wakebell audit --operation topic.pause --name invoices --since 24h -o json`,
-		Args: cobra.NoArgs,
+		Args: cli.NoArgs,
 	}
 	set := cmd.Flags()
 	set.BoolVarP(&f.follow, "follow", "f", false, "continue with operations as they happen")

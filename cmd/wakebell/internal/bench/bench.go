@@ -70,7 +70,7 @@ the wait for the run. With --spread their due times are spread evenly over that
 time, starting after the load: lateness is then that of a node that keeps up.`,
 		Example: `  wakebell bench --n 100000 --payload 100 --max-concurrent 200
   wakebell bench --n 20000 --spread 10s`,
-		Args: cobra.NoArgs,
+		Args: cli.NoArgs,
 	}
 	flags := cmd.Flags()
 	flags.IntVarP(&f.n, "n", "n", 100_000, "number of timers")

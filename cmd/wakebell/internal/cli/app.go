@@ -39,6 +39,7 @@ type App struct {
 
 	notes    io.Writer        // stderr as it was given, to see whether it is a terminal
 	progress *output.Progress // of the command; nil: none
+	waiting  *waiting         // of the connection to Redis; nil before it
 
 	// began is set when a command's own code runs. Errors before that are usage
 	// errors: an unknown command or flag, a missing argument.

@@ -34,6 +34,14 @@ func (c *Choice) Set(value string) error {
 	return fmt.Errorf("want one of %s", strings.Join(c.allowed, ", "))
 }
 
+// JSONFlag adds --output to a command that always prints JSON: scripts give it to every
+// command.
+func JSONFlag(cmd *cobra.Command) {
+	only := OneOf("json") // the choice of other commands stays theirs
+	cmd.Flags().VarP(&only, "output", "o", "one JSON object per line")
+	CompleteChoice(cmd, "output", only)
+}
+
 // OutputFlag adds --output.
 func (a *App) OutputFlag(cmd *cobra.Command) {
 	a.output = OneOf("table", "json")

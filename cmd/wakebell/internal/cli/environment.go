@@ -39,6 +39,7 @@ func Variable(cmd *cobra.Command, f *pflag.Flag) string {
 // ReadEnvironment sets the flags of a command that are not given and whose variable is
 // not empty. A variable yields to a given flag that excludes its own.
 func ReadEnvironment(cmd *cobra.Command, _ []string) error {
+	warnOfUnknown(cmd)
 	given := map[string]bool{}
 	cmd.Flags().VisitAll(func(f *pflag.Flag) { given[f.Name] = f.Changed })
 	var errs []error
@@ -136,18 +137,14 @@ func SetFlag(flags *pflag.FlagSet, f *pflag.Flag, values []string) error {
 
 // invalid returns the error of a value without pflag's words about the command line.
 func invalid(f *pflag.Flag, value string, err error) error {
-	switch f.Value.Type() {
-	case "bool":
-		return fmt.Errorf("%q, want true or false", value)
-	case "int", "int64":
-		return fmt.Errorf("%q, want a whole number", value)
-	}
 	if wrong, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
 		err = wrong.Unwrap()
 	}
 	switch text := err.Error(); {
 	case strings.HasPrefix(text, "want "):
 		return fmt.Errorf("%q, %w", value, err)
+	case wants(f, value) != "":
+		return fmt.Errorf("%q, want %s", value, wants(f, value))
 	case strings.Contains(text, strconv.Quote(value)):
 		return err
 	}

@@ -73,11 +73,12 @@ type AttemptLine struct {
 }
 
 // PrintHistory prints attempts. Line adds the name of their topic or queue to the JSON
-// fields.
-func (a *App) PrintHistory(attempts iter.Seq2[wakebelltype.Attempt, error], line func(AttemptLine) any) error {
+// fields; missing returns an error if it is not there, and is called if there are no
+// attempts.
+func (a *App) PrintHistory(attempts iter.Seq2[wakebelltype.Attempt, error], line func(AttemptLine) any, missing func() error) error {
 	list := a.NewListing(0, output.Text("ID"), output.Numeric("ATTEMPT"), output.Short("STARTED"), output.Numeric("TOOK"),
 		output.Short("OUTCOME"), output.Text("NODE").AsMinor(), output.Text("ERROR"))
-	return PrintAll(list, attempts, func(t wakebelltype.Attempt) string { return t.Cursor }, func(t wakebelltype.Attempt) (any, []string) {
+	err := PrintAll(list, attempts, func(t wakebelltype.Attempt) string { return t.Cursor }, func(t wakebelltype.Attempt) (any, []string) {
 		fields := AttemptLine{
 			t.ID, t.Attempt, t.Node, output.Stamp(t.Started), output.Millis(t.Took), string(t.Outcome), t.Error, t.Final(), t.Cursor,
 		}
@@ -85,4 +86,8 @@ func (a *App) PrintHistory(attempts iter.Seq2[wakebelltype.Attempt, error], line
 			t.ID, strconv.Itoa(t.Attempt), a.Screen().Time(t.Started), t.Took.Round(100 * time.Microsecond).String(), string(t.Outcome), t.Node, t.Error,
 		}
 	})
+	if err != nil {
+		return err
+	}
+	return list.RequireShown(missing)
 }

@@ -60,6 +60,15 @@ func (l *Listing) Add(value any, cells ...string) error {
 	return l.table.Err()
 }
 
+// RequireShown returns the error of check if nothing is listed: what is named may not be
+// there.
+func (l *Listing) RequireShown(check func() error) error {
+	if l.shown > 0 {
+		return nil
+	}
+	return check()
+}
+
 // End prints the rest, and a note on stderr if there are more items than the limit.
 func (l *Listing) End() error {
 	if l.more {
@@ -81,7 +90,7 @@ func (l *Listing) stopped(err error) error {
 			return errors.Join(err, flushed)
 		}
 	}
-	return fmt.Errorf("%d listed; --after '%s' continues: %w", l.shown, l.last, err)
+	return After(fmt.Sprintf("%d listed; --after '%s' continues", l.shown, l.last), err)
 }
 
 // PrintAll prints the items of a listing up to its limit; cursor returns that of an

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -31,7 +32,7 @@ type waiting struct {
 	mu    sync.Mutex
 	began time.Time // of the first command since the last answer
 	timer *time.Timer
-	addr  string // last dialed
+	addr  string // last dialed, or to be dialed
 	err   error  // of the last failure since began
 	said  bool
 }
@@ -39,12 +40,21 @@ type waiting struct {
 // Watch reports on stderr what a command waits for. budget is the time for retries
 // of calls; 0 if unknown.
 func (c *Connection) Watch(a *App, budget time.Duration) {
-	w := &waiting{say: a.warn, budget: budget, tls: encrypted(c.Redis)}
-	c.watching = w
+	w := &waiting{say: a.warn, budget: budget, tls: encrypted(c.Redis), addr: addressOf(c.Redis)}
+	c.watching, a.waiting = w, w
 	c.Redis.AddHook(w)
 	if cluster, ok := c.Redis.(*redis.ClusterClient); ok {
 		cluster.OnNewNode(func(node *redis.Client) { node.AddHook(dialWatch{w}) })
 	}
+}
+
+// addressOf returns the address of a single server; empty: it is known after a dial.
+func addressOf(rdb redis.UniversalClient) string {
+	client, ok := rdb.(*redis.Client)
+	if !ok || !strings.ContainsAny(client.Options().Addr, ":/") { // that of Sentinel has a name of go-redis
+		return ""
+	}
+	return client.Options().Addr
 }
 
 // encrypted reports whether a client connects with TLS.
@@ -173,17 +183,42 @@ func (w *waiting) speak() {
 	w.say(text)
 }
 
-// what describes why there is no answer.
-func (w *waiting) what() string {
+// server names the server that was dialed last.
+func (w *waiting) server() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.named()
+}
+
+// reason describes why there is no answer: by the last failure of the connection or, if
+// it did not fail, by the error of the command.
+func (w *waiting) reason(err error) string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.err == nil {
+		if _, network := errors.AsType[net.Error](err); !network {
+			return w.named() + " is unavailable: " + rootOf(err).Error()
+		}
+		w.err = err
+	}
+	return w.what()
+}
+
+func (w *waiting) named() string {
 	addr := w.addr
-	op, ok := errors.AsType[*net.OpError](w.err)
-	if ok && op.Addr != nil {
+	if op, ok := errors.AsType[*net.OpError](w.err); ok && op.Addr != nil {
 		addr = op.Addr.String()
 	}
-	server := "redis"
-	if addr != "" {
-		server += " at " + addr
+	if addr == "" {
+		return "redis"
 	}
+	return "redis at " + addr
+}
+
+// what describes why there is no answer.
+func (w *waiting) what() string {
+	op, ok := errors.AsType[*net.OpError](w.err)
+	server := w.named()
 	silent := server + " does not answer"
 	if w.tls { // a server without TLS waits for the rest of a command
 		silent += ", or has no TLS at this port (use redis:// there)"

@@ -115,7 +115,7 @@ func (a *App) exitCode(cmd *cobra.Command, err error) int {
 	if err == nil {
 		return ExitOK
 	}
-	for line := range strings.SplitSeq(err.Error(), "\n") { // errors may be joined
+	for line := range strings.SplitSeq(a.explain(cmd, err), "\n") { // errors may be joined
 		// Suggestions for a mistyped command follow an empty line and are indented.
 		if a.interrupted != nil && a.interrupted.Err() != nil {
 			line = strings.ReplaceAll(line, context.Canceled.Error(), ErrInterrupted.Error())
@@ -147,5 +147,5 @@ func SoFar(err error, done int64, what string) error {
 	if done == 0 && !errors.Is(err, context.Canceled) {
 		return err
 	}
-	return fmt.Errorf("%d %s: %w", done, what, err)
+	return After(fmt.Sprintf("%d %s", done, what), err)
 }

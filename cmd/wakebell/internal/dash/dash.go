@@ -60,7 +60,7 @@ unless --insecure-listen is given, for example behind a proxy with TLS.`,
   wakebell dash --writable --queue mails --queue exports
   wakebell dash --listen :8686 --users users.txt --http-cert cert.pem --http-key key.pem
   wakebell dash --remote node.internal:7070 --token-file token --path /wakebell`,
-		Args: cobra.NoArgs,
+		Args: cli.NoArgs,
 	}
 	f.register(cmd)
 	flags := cmd.Flags()

@@ -45,7 +45,7 @@ WAKEBELL_REDIS) it uses that server, with a topic that it removes afterwards.
 Output is coloured on a terminal; NO_COLOR turns colours off.`,
 		Example: `  wakebell demo
   wakebell demo --redis redis://127.0.0.1:6379`,
-		Args: cobra.NoArgs,
+		Args: cli.NoArgs,
 	}
 	cmd.Flags().BoolVar(&verbose, "verbose", false, "log the actors' work on stderr")
 	cmd.RunE = a.Does(func(ctx context.Context, _ []string) error {
@@ -124,7 +124,7 @@ func (d *demo) play(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, d.sys.Stop()) }()
-	d.tell(plain, "", "Actors handle the timers. A lease lasts %v: a timer is redelivered that long after a crash.", d.paced(leaseTTL))
+	d.tell(plain, "", "Actors handle the timers. After a crash a timer returns in %v, with its lease.", d.paced(leaseTTL))
 
 	ctx, cancel := context.WithCancel(ctx)
 	interfered := make(chan error, 1)
@@ -239,6 +239,6 @@ func (d *demo) conclude(ctx context.Context, a *cli.App) error {
 	if len(wrong) > 0 {
 		return errors.Join(wrong...)
 	}
-	d.tell(good, "", "Everything happened as expected. Lateness is that of the first attempt, by the clock of Redis.")
+	d.tell(good, "", "Everything happened as expected. Lateness is that of the first attempt.")
 	return nil
 }

@@ -28,7 +28,7 @@ type scenarioTimer struct {
 const (
 	endFired     = "fired"
 	endRetried   = "failed, was retried, fired"
-	endCrashed   = "crashed its actor, was redelivered after its lease, fired"
+	endCrashed   = "crashed its actor, returned after its lease, fired"
 	endGivenUp   = "failed 3 times, is a dead letter"
 	endCancelled = "was cancelled before it was due"
 	endStopped   = "was cancelled while it ran"
@@ -130,7 +130,7 @@ func panicsOnce(_ context.Context, d *demo, t wakebell.Timer[string]) error {
 		d.tell(bad, t.ID, "The timer is redelivered when its lease expires, in %v", d.paced(leaseTTL))
 		panic("a panic of the demo")
 	}
-	d.tell(good, t.ID, "is redelivered, attempt %d, %.1f s after its due time, and succeeds", t.Attempt, t.Lateness().Seconds())
+	d.tell(good, t.ID, "is redelivered, attempt %d, %.1f s late, and succeeds", t.Attempt, t.Lateness().Seconds())
 	if t.Lateness() < d.paced(leaseTTL) {
 		d.end(t.ID, fmt.Sprintf("was redelivered after %v, before its lease expired", t.Lateness()))
 		return nil
@@ -150,7 +150,7 @@ func runsOn(ctx context.Context, d *demo, t wakebell.Timer[string]) error {
 	<-ctx.Done()
 	cause := context.Cause(ctx)
 	if errors.Is(cause, wakebell.ErrCancelled) {
-		d.tell(good, t.ID, "the context of its handler ended: %v", cause)
+		d.tell(good, t.ID, "its handler's context ended: %v", cause)
 		d.end(t.ID, endStopped)
 	}
 	return cause

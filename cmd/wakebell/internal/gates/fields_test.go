@@ -13,8 +13,10 @@ func TestTheReferenceNamesTheFields(t *testing.T) {
 	t.Parallel()
 	a := &cli.App{}
 	clitest.RequireFields(t, []*cobra.Command{Command(a)}, map[string]any{
-		"gate hold":   eventLine{},
-		"gate ls":     listLine{},
-		"gate repair": repairLine{},
+		"gate hold":    eventLine{},
+		"gate ls":      listLine{},
+		"gate repair":  repairLine{},
+		"gate release": releasedLine{},
+		"gate guard":   guardedLine{},
 	})
 }

@@ -55,6 +55,7 @@ lost or not granted within --timeout, or if the command failed.`,
 	cli.DurationVar(flags, &f.timeout, "timeout", 0, "how long to wait for a turn; 0: no limit")
 	flags.StringVar(&f.exec, "exec", "", "shell `command` to run in the turn")
 	flags.Lookup("for").DefValue = ""
+	cli.JSONFlag(cmd)
 	keysFlag(cmd, &f.keys)
 	cmd.MarkFlagsMutuallyExclusive("for", "exec")
 	cmd.RunE = a.Does(func(ctx context.Context, args []string) error {

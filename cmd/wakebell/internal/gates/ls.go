@@ -50,7 +50,7 @@ read; the others are listed. With -o json each is a line with gate, fence,
 holder (host:pid:random), confirmed, until, waiting, last_fence and fault.`,
 		Example: `  wakebell gate ls
   wakebell gate ls --limit 0 -o json`,
-		Args: cobra.NoArgs,
+		Args: cli.NoArgs,
 	}
 	page.Register(cmd, cli.ListLimit)
 	a.OutputFlag(cmd)

@@ -10,6 +10,13 @@ import (
 	"github.com/wakebell/wakebell/gate"
 )
 
+// releasedLine is the JSON line of gate release.
+type releasedLine struct {
+	Gate    string `json:"gate"`
+	Fence   uint64 `json:"fence"`
+	Process string `json:"process"`
+}
+
 func releaseCommand(a *cli.App) *cobra.Command {
 	var s settings
 	var force bool
@@ -19,11 +26,14 @@ func releaseCommand(a *cli.App) *cobra.Command {
 		Long: `Takes the turn away from its holder and grants it to the next waiter. The holder
 is notified, but may not have noticed yet: make sure that it has stopped, or that
 the resources it writes to reject its token. The exit code is 3 if the gate is
-not held.`,
+not held.
+
+With -o json it prints one line with gate, fence and process of the holder.`,
 		Example: `  wakebell gate release deploy --force`,
 		Args:    cobra.ExactArgs(1),
 	}
 	cmd.Flags().BoolVar(&force, "force", false, "required, to prevent an accidental release")
+	a.OutputFlag(cmd)
 	keysFlag(cmd, &s.keys)
 	cmd.RunE = a.Does(func(ctx context.Context, args []string) error {
 		if !force {
@@ -47,6 +57,9 @@ func releaseGate(ctx context.Context, a *cli.App, of gate.Operator, name string)
 	}
 	if !released {
 		return cli.NotFoundf("not held: gate %q", name)
+	}
+	if a.WantsJSON() {
+		return a.PrintJSON(releasedLine{name, g.Holder.Fence, g.Holder.Process})
 	}
 	return a.Printf("released %d of %s\n", g.Holder.Fence, output.Escape(g.Holder.Process))
 }

@@ -40,6 +40,7 @@ Prints one line of JSON: gate, before and after (the last token issued), removed
 		Args: cobra.ExactArgs(1),
 	}
 	cmd.Flags().Uint64Var(&floor, "floor", 0, "a `token` that a resource without a guard has seen")
+	cli.JSONFlag(cmd)
 	keysFlag(cmd, &s.keys)
 	cmd.RunE = a.Does(func(ctx context.Context, args []string) error {
 		return withGates(ctx, a, cmd, s, func(g client) error {

@@ -59,7 +59,7 @@ func showCommand(a *cli.App) *cobra.Command {
 		Long: `Shows a gate: its holder with the fencing token and since when it has the turn, the
 first 100 waiters in order, how long the turns of the last 7 days were held,
 and the newest token that each guarded resource has seen, for up to 1,000
-resources. A gate that was never used, or was idle for 5 minutes, has no holder.
+resources. The exit code is 3 for a gate that was never used, or was idle for 5 minutes.
 With -o json it is one line with the fields of gate ls, waiters (fence, process),
 guard, since and holds (up_to_s, null for longer, and turns).`,
 		Example: `  wakebell gate show deploy
@@ -78,6 +78,9 @@ func showGate(ctx context.Context, a *cli.App, of gate.Operator, name string) er
 	g, err := of.Show(ctx, name)
 	if err != nil {
 		return err
+	}
+	if g.Holder.Fence == 0 && g.LastFence == 0 && g.Waiting == 0 && len(g.Guard) == 0 && len(g.Holds) == 0 {
+		return cli.NotFoundf("no such gate: %q was never used, or was idle for 5 minutes", name)
 	}
 	line := newGateLine(g)
 	if a.WantsJSON() {

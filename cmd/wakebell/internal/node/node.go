@@ -119,7 +119,7 @@ once; the log names what needs a restart.
   wakebell node -t a -t b --lease-ttl 1m --log-format json 2>node.log | jq .id
   wakebell node --listen 10.0.0.5:7070 --token-file tokens --tls-cert node.pem --tls-key node.key
   wakebell node --config wakebell.yaml`,
-		Args: cobra.NoArgs,
+		Args: cli.NoArgs,
 	}
 	a.TopicsFlag(cmd, &f.topics, "`topic` to handle")
 	cmd.Flags().StringArrayVar(&f.queues, "queue", nil, "`queue` to handle; can be repeated")

@@ -6,6 +6,7 @@ import (
 	"math"
 	"regexp"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/dustin/go-humanize"
@@ -35,4 +36,23 @@ func ParseDuration(text string) (time.Duration, error) {
 		return 0, invalid
 	}
 	return d, nil
+}
+
+// Age formats how old something is in at most two units that ParseDuration takes:
+// "1.5s", "3m20s", "2d5h".
+func Age(d time.Duration) string {
+	switch {
+	case d < time.Minute:
+		return d.Round(time.Millisecond).String()
+	case d < time.Hour:
+		return d.Round(time.Second).String()
+	case d < humanize.Day:
+		return strings.TrimSuffix(d.Round(time.Minute).String(), "0s")
+	}
+	d = d.Round(time.Hour)
+	text := fmt.Sprintf("%dd", d/humanize.Day)
+	if hours := d % humanize.Day / time.Hour; hours > 0 {
+		text += fmt.Sprintf("%dh", hours)
+	}
+	return text
 }

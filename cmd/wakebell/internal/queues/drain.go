@@ -23,7 +23,7 @@ func drainCommand(a *cli.App) *cobra.Command {
 publishers first, and keep the consumers running. The exit code is 1 if --timeout
 expires. It prints what is left; with -o json as queue stats does.`,
 		Example: `  wakebell queue drain --queue mail --timeout 10m`,
-		Args:    cobra.NoArgs,
+		Args:    cli.NoArgs,
 	}
 	nameFlag(cmd, &q)
 	cli.DurationVar(cmd.Flags(), &timeout, "timeout", 0, "how long to wait; 0: no limit")

@@ -47,7 +47,9 @@ outcome, error, final (it was the last of its message) and cursor.`,
 			return err
 		}
 		return ask(ctx, a, func(c client) error {
-			return a.PrintHistory(c.History(ctx, q, filter, page), func(l cli.AttemptLine) any { return historyLine{a.Prefix + q.Name, l} })
+			return a.PrintHistory(c.History(ctx, q, filter, page), func(l cli.AttemptLine) any { return historyLine{a.Prefix + q.Name, l} }, func() error {
+				return requireQueue(ctx, a, c, q)
+			})
 		})
 	})
 	return cmd

@@ -39,7 +39,7 @@ cannot be decoded, or empty) and, as a node prints them, content_type,
 headers, correlation_id, reply_to, encoding, and body or body_base64.`,
 		Example: `  wakebell queue ls --queue mail
   wakebell queue ls --queue mail --running --limit 0 -o json | jq .deadline`,
-		Args: cobra.NoArgs,
+		Args: cli.NoArgs,
 	}
 	nameFlag(cmd, &q)
 	cmd.Flags().BoolVar(&running, "running", false, "list running messages instead of pending ones")
@@ -54,13 +54,17 @@ headers, correlation_id, reply_to, encoding, and body or body_base64.`,
 func listMessages(ctx context.Context, a *cli.App, c queue.Operator, q wakebelltype.QueueKeys, running bool, page cli.PageFlags) error {
 	screen := a.Screen()
 	list := a.NewListing(page.Limit, output.Text("ID"), output.Short("STATE"), output.Numeric("DELIVERIES").AsMinor(), output.Short("DEADLINE").AsRare(), output.Text("BODY"))
-	return cli.PrintAll(list, c.Messages(ctx, q, running, page.Page()), messageCursor, func(m wakebelltype.QueueMessage) (any, []string) {
+	err := cli.PrintAll(list, c.Messages(ctx, q, running, page.Page()), messageCursor, func(m wakebelltype.QueueMessage) (any, []string) {
 		line := messageLine{a.Prefix + q.Name, m.ID, "pending", m.Deliveries, output.Stamp(m.Deadline), m.Fault, a.MessageContent(ctx, q.Name, m.Payload)}
 		if running {
 			line.State = "running"
 		}
 		return line, []string{m.ID, line.State, strconv.Itoa(m.Deliveries), screen.Time(m.Deadline), line.Shown()}
 	})
+	if err != nil {
+		return err
+	}
+	return list.RequireShown(func() error { return requireQueue(ctx, a, c, q) })
 }
 
 func messageCursor(m wakebelltype.QueueMessage) string { return m.Cursor }

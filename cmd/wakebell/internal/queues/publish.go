@@ -3,7 +3,6 @@ package queues
 import (
 	"context"
 	"encoding/hex"
-	"encoding/json"
 	"time"
 	"unicode/utf8"
 
@@ -36,7 +35,7 @@ With -o json it prints one line with queue, id (for a duplicate: of the existing
 message, if known) and fresh, true or false.`,
 		Example: `  wakebell queue publish --queue mail --text hello
   wakebell queue publish --queue mail --json '{"to": 42}' --dedup-key welcome-42 --window 24h`,
-		Args: cobra.NoArgs,
+		Args: cli.NoArgs,
 	}
 	nameFlag(cmd, &f.queue)
 	flags := cmd.Flags()
@@ -58,8 +57,8 @@ message, if known) and fresh, true or false.`,
 func (f *publishFlags) body() ([]byte, error) {
 	switch {
 	case f.given("json"):
-		if !json.Valid([]byte(f.json)) || !utf8.ValidString(f.json) {
-			return nil, cli.Usagef("--json: not valid JSON")
+		if err := cli.CheckJSON(f.json); err != nil {
+			return nil, err
 		}
 		return []byte(f.json), nil
 	case f.given("hex"):

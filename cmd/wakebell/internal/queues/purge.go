@@ -25,7 +25,7 @@ elsewhere.
 With -o json it prints one line with queue and deleted, a number.`,
 		Example: `  wakebell queue purge --queue mail
   wakebell queue purge --queue mail --running --kept --yes`,
-		Args: cobra.NoArgs,
+		Args: cli.NoArgs,
 	}
 	nameFlag(cmd, &q)
 	cmd.Flags().BoolVar(&running, "running", false, "also delete messages that consumers hold")

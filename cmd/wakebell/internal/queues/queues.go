@@ -3,6 +3,7 @@ package queues
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/spf13/cobra"
 
@@ -51,4 +52,28 @@ func nameFlag(cmd *cobra.Command, q *wakebelltype.QueueKeys) {
 	cmd.Flags().StringVar(&q.Name, "queue", "", "the `queue`")
 	_ = cmd.MarkFlagRequired("queue") // the flag is there, so this cannot fail
 	cli.SeparatorFlag(cmd, q)
+}
+
+// requireQueue returns an error with exit code 3 if a queue is not there: it is empty and
+// not listed. It returns nil if it cannot know, as without the right to list queues.
+func requireQueue(ctx context.Context, a *cli.App, c queue.Operator, q wakebelltype.QueueKeys) error {
+	st, err := c.Stats(ctx, q)
+	if err != nil || st.Pending+st.Processing+st.Completed+st.Failed+st.Dead > 0 {
+		return nil
+	}
+	full, names := q.Name, []string(nil)
+	if a.RemoteAddress() == "" {
+		full = a.Prefix + q.Name
+	}
+	for known, err := range c.List(ctx, wakebelltype.Page{}) {
+		if err != nil || known.Keys.Name == full {
+			return nil
+		}
+		names = append(names, known.Keys.Name)
+	}
+	text := fmt.Sprintf("queue %q has no messages, and no node handles it", full)
+	if near := cli.NearestName(full, names); near != "" {
+		text += fmt.Sprintf("; did you mean %q?", near)
+	}
+	return cli.NotFoundf("%s", text)
 }

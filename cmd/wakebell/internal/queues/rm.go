@@ -29,7 +29,7 @@ published to again is listed again within a minute.
 
 With -o json it prints one line with queue, removed and use (what uses the queue).`,
 		Example: `  wakebell queue rm --queue mial`,
-		Args:    cobra.NoArgs,
+		Args:    cli.NoArgs,
 	}
 	nameFlag(cmd, &q)
 	a.OutputFlag(cmd)

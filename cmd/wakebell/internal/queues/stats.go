@@ -47,7 +47,7 @@ their counts every 5 s.`,
 		Example: `  wakebell queue stats --queue mail
   wakebell queue stats --queue mail --since 6h
   wakebell queue stats --queue mail -o json | jq .pending`,
-		Args: cobra.NoArgs,
+		Args: cli.NoArgs,
 	}
 	nameFlag(cmd, &q)
 	cli.ThroughputFlag(cmd.Flags(), &since)
@@ -63,6 +63,9 @@ their counts every 5 s.`,
 				var t wakebelltype.Throughput
 				t, err = c.Throughput(ctx, q, since)
 				line = cli.NewQueueThroughputLine(t)
+			}
+			if err == nil {
+				err = requireQueue(ctx, a, c, q)
 			}
 			if err != nil {
 				return err

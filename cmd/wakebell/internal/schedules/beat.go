@@ -53,7 +53,7 @@ and run (its number). The exit code is 1 when stdout cannot be written.
 		Example: `  wakebell beat
   wakebell beat --celery --zone Europe/Berlin
   wakebell beat --key-prefix '{redbeat}:' --redis redis+cluster://a:6379`,
-		Args: cobra.NoArgs,
+		Args: cli.NoArgs,
 	}
 	keyPrefixFlag(a, cmd)
 	flags := cmd.Flags()

@@ -15,6 +15,10 @@ func TestTheReferenceNamesTheFields(t *testing.T) {
 	clitest.RequireFields(t, []*cobra.Command{Command(a), BeatCommand(a)}, map[string]any{
 		"beat":               fireLine{},
 		"schedules ls":       recurringLine{},
+		"schedules pause":    changedLine{},
+		"schedules resume":   changedLine{},
+		"schedules rm":       changedLine{},
+		"schedules import":   changedLine{},
 		"schedules backfill": backfilledLine{},
 	})
 }

@@ -17,10 +17,13 @@ func importCommand(a *cli.App) *cobra.Command {
 		Short: "Store what export printed",
 		Long: `Reads lines of export from stdin and stores each recurring schedule, replacing the
 one with the same name. A schedule continues where it was at the export: overdue
-runs count as missed. It stops at the first line that cannot be decoded.`,
+runs count as missed. It stops at the first line that cannot be decoded.
+
+It prints the names; with -o json each is a line with name and change (imported).`,
 		Example: `  wakebell schedules import < schedules.jsonl`,
-		Args:    cobra.NoArgs,
+		Args:    cli.NoArgs,
 	}
+	a.OutputFlag(cmd)
 	return onSchedules(a, cmd, func(ctx context.Context, s recurring.Operator, _ []string) error {
 		lines := json.NewDecoder(a.Stdin)
 		for lines.More() {
@@ -31,10 +34,17 @@ runs count as missed. It stops at the first line that cannot be decoded.`,
 			if err := s.Import(ctx, dump); err != nil {
 				return err
 			}
-			if err := a.Printf("%s\n", output.Escape(dump.Name)); err != nil {
+			if err := printImported(a, dump.Name); err != nil {
 				return err
 			}
 		}
 		return nil
 	})
+}
+
+func printImported(a *cli.App, name string) error {
+	if a.WantsJSON() {
+		return printChanged(a, name, "imported")
+	}
+	return a.Printf("%s\n", output.Escape(name))
 }

@@ -46,7 +46,7 @@ be decoded has a fault, and beats ignore it. Crontabs of Python have no time zon
 With -o json each is a line with name, topic (or the task), rule, zone, next,
 last_run, runs, paused, celery and fault.`,
 		Example: `  wakebell schedules ls -o json | jq 'select(.fault != "")'`,
-		Args:    cobra.NoArgs,
+		Args:    cli.NoArgs,
 	}
 	page.Register(cmd, 0)
 	a.OutputFlag(cmd)

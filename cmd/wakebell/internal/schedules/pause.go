@@ -10,13 +10,22 @@ import (
 )
 
 func pauseCommand(a *cli.App) *cobra.Command {
-	return onEach(a, &cobra.Command{
+	cmd := &cobra.Command{
 		Use:   "pause NAME...",
 		Short: "Pause recurring schedules",
 		Long: `Pauses recurring schedules until resume, also for Python beats. It stops at the
-first absent schedule, with exit code 3.`,
+first absent schedule, with exit code 3.
+
+With -o json each is a line with name and change (paused).`,
 		Example: `  wakebell schedules pause nightly`,
-	}, func(ctx context.Context, s recurring.Operator, name string) error { return s.Pause(ctx, name) })
+	}
+	a.OutputFlag(cmd)
+	return onEach(a, cmd, func(ctx context.Context, s recurring.Operator, name string) error {
+		if err := s.Pause(ctx, name); err != nil {
+			return err
+		}
+		return printChanged(a, name, "paused")
+	})
 }
 
 func resumeCommand(a *cli.App) *cobra.Command {
@@ -25,11 +34,17 @@ func resumeCommand(a *cli.App) *cobra.Command {
 		Short: "Resume paused recurring schedules",
 		Long: `Resumes paused schedules: each continues with its next instant, and runs skipped
 by the pause do not count as missed. It stops at the first absent schedule, with
-exit code 3.`,
+exit code 3.
+
+With -o json each is a line with name and change (resumed).`,
 		Example: `  wakebell schedules resume nightly`,
 	}
+	a.OutputFlag(cmd)
 	zoneFlag(cmd)
 	return onEach(a, cmd, func(ctx context.Context, s recurring.Operator, name string) error {
-		return s.Resume(ctx, name)
+		if err := s.Resume(ctx, name); err != nil {
+			return err
+		}
+		return printChanged(a, name, "resumed")
 	})
 }

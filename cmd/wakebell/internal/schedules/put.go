@@ -8,6 +8,7 @@ import (
 
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/cmd/wakebell/internal/cli"
+	"github.com/wakebell/wakebell/cmd/wakebell/internal/output"
 	"github.com/wakebell/wakebell/recurring"
 )
 
@@ -30,7 +31,10 @@ starts again.
 --cron takes 5 fields, or 6 with seconds first. A local time that is skipped for
 daylight saving fires at the first instant after the gap; a time that occurs twice
 fires once, unless the minute or the hour begins with a star. --rrule takes a rule of RFC 5545, as in
-'FREQ=WEEKLY;BYDAY=MO;BYHOUR=9'.`,
+'FREQ=WEEKLY;BYDAY=MO;BYHOUR=9'.
+
+It prints when the schedule runs next; with -o json a line with the fields of
+schedules ls.`,
 		Example: `  wakebell schedules put tick --topic t --every 30s --json '{"n":1}'
   wakebell schedules put nightly -t reports --cron '30 2 * * 1-5' --tz Europe/Berlin --misfire skip
   wakebell schedules put payday -t pay --rrule 'FREQ=MONTHLY;BYMONTHDAY=-1;BYHOUR=8;BYMINUTE=0;BYSECOND=0'`,
@@ -38,13 +42,34 @@ fires once, unless the minute or the hour begins with a star. --rrule takes a ru
 	}
 	a.TopicFlag(cmd, &f.topic, "`topic` of the runs")
 	f.register(cmd)
+	a.OutputFlag(cmd)
 	return onSchedules(a, cmd, func(ctx context.Context, s recurring.Operator, args []string) error {
 		r, err := f.recurring(args[0], cmd.Flags().Changed("json"))
 		if err != nil {
 			return err
 		}
-		return s.Put(ctx, r)
+		if err := s.Put(ctx, r); err != nil {
+			return err
+		}
+		return printStored(ctx, a, s, r.Name)
 	})
+}
+
+// printStored prints a schedule that was stored. One that has ended already may be gone.
+func printStored(ctx context.Context, a *cli.App, s recurring.Operator, name string) error {
+	state, err := s.Get(ctx, name)
+	switch {
+	case err != nil:
+		return err
+	case a.WantsJSON():
+		return a.PrintJSON(newRecurringLine(a.Prefix, state))
+	case state.Paused:
+		return a.Printf("%s is paused\n", output.Escape(name))
+	case state.Next.IsZero():
+		return a.Printf("%s has no next run\n", output.Escape(name))
+	default:
+		return a.Printf("%s runs next at %s\n", output.Escape(name), output.Stamp(state.Next))
+	}
 }
 
 func (f *putFlags) register(cmd *cobra.Command) {
@@ -84,8 +109,8 @@ func (f *putFlags) recurring(name string, hasBody bool) (r recurring.Schedule, e
 	if !hasBody {
 		return wakebell.NewTopic[[]byte](f.topic).Recurring(name, when, nil), nil
 	}
-	if !json.Valid([]byte(f.json)) {
-		return r, cli.Usagef("--json: not valid JSON")
+	if err := cli.CheckJSON(f.json); err != nil {
+		return r, err
 	}
 	return wakebell.NewTopic[json.RawMessage](f.topic).Recurring(name, when, json.RawMessage(f.json)), nil
 }

@@ -19,6 +19,7 @@ due, fired_at and run. It stops at the first absent schedule, with exit code 3.`
 		Example: `  wakebell schedules run-now nightly`,
 	}
 	celeryFlag(a, cmd)
+	cli.JSONFlag(cmd)
 	return onEach(a, cmd, func(ctx context.Context, s recurring.Operator, name string) error {
 		run, err := s.RunNow(ctx, name)
 		if err != nil {

@@ -53,6 +53,20 @@ func onSchedules(a *cli.App, cmd *cobra.Command, fn func(ctx context.Context, s 
 	return cmd
 }
 
+// changedLine is the JSON line of a command that changed a schedule.
+type changedLine struct {
+	Name   string `json:"name"`
+	Change string `json:"change"` // paused, resumed, removed or imported
+}
+
+// printChanged prints a change with -o json.
+func printChanged(a *cli.App, name, change string) error {
+	if !a.WantsJSON() {
+		return nil
+	}
+	return a.PrintJSON(changedLine{name, change})
+}
+
 // onEach makes a command call do for each named schedule.
 func onEach(a *cli.App, cmd *cobra.Command, do func(context.Context, recurring.Operator, string) error) *cobra.Command {
 	cmd.Args = cobra.MinimumNArgs(1)

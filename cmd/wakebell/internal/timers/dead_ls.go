@@ -30,7 +30,7 @@ correlation_id, reply_to, encoding, and body or body_base64.`,
 		Example: `  wakebell dead ls --topic invoices
   wakebell dead ls -t invoices --reason 'card declined' --newer-than 24h
   wakebell dead ls -t invoices --limit 0 -o json | jq -r .reason | sort | uniq -c`,
-		Args: cobra.NoArgs,
+		Args: cli.NoArgs,
 	}
 	f.register(a, cmd)
 	f.page.Register(cmd, cli.ListLimit)
@@ -49,10 +49,14 @@ func deadLs(ctx context.Context, a *cli.App, c wakebell.Operator, f *deadLsFlags
 	screen := a.Screen()
 	list := a.NewListing(f.page.Limit, output.Short("ENTRY"), output.Text("ID"), output.Short("DIED"), output.Numeric("ATTEMPTS").AsMinor(),
 		output.Numeric("FAILURES").AsMinor(), output.Text("REASON"))
-	return cli.PrintAll(list, c.DeadLetters(ctx, f.topic, filter, f.page.Page()), deadCursor, func(d wakebell.DeadLetter) (any, []string) {
+	err = cli.PrintAll(list, c.DeadLetters(ctx, f.topic, filter, f.page.Page()), deadCursor, func(d wakebell.DeadLetter) (any, []string) {
 		line := newDeadLine(ctx, a, f.topic, d)
 		return line, []string{d.Entry, d.ID, screen.Time(d.Died), strconv.Itoa(d.Attempts), strconv.Itoa(d.Failures), d.Reason}
 	})
+	if err != nil {
+		return err
+	}
+	return list.RequireShown(func() error { return a.RequireTopic(ctx, c, f.topic) })
 }
 
 func deadCursor(d wakebell.DeadLetter) string { return d.Cursor }

@@ -2,6 +2,8 @@ package timers
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"strconv"
 
 	"github.com/spf13/cobra"
@@ -16,7 +18,8 @@ func getCommand(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "get --topic TOPIC ID",
 		Short: "Show a timer with its body",
-		Long: `Shows a timer. The exit code is 3 if there is none. With -o json it is one line
+		Long: `Shows a timer. The exit code is 3 if there is none; if the id is that of one of the
+last 1,000 dead letters, the error names its entry. With -o json it is one line
 with the fields of ls and, as a node prints them, content_type,
 headers, correlation_id, reply_to, encoding, and body or body_base64.`,
 		Example: `  wakebell get --topic invoices inv-42
@@ -37,9 +40,12 @@ type wholeTimer struct {
 	output.Content
 }
 
-func showTimer(ctx context.Context, a *cli.App, c wakebell.TimerClient, topic, id string) error {
+func showTimer(ctx context.Context, a *cli.App, c cli.Client, topic, id string) error {
 	info, inside, err := c.Get(ctx, topic, id)
-	if err != nil {
+	switch {
+	case errors.Is(err, wakebell.ErrNotFound):
+		return elsewhere(ctx, a, c, topic, id, err)
+	case err != nil:
 		return err
 	}
 	t := wholeTimer{newTimerLine(info), a.Content(ctx, topic, info.ID, inside)}
@@ -60,4 +66,32 @@ func showTimer(ctx context.Context, a *cli.App, c wakebell.TimerClient, topic, i
 		rows = append(rows, [2]string{"key", t.Key})
 	}
 	return a.PrintRows(append(rows, t.Rows()...))
+}
+
+// deadSought is the number of dead letters among which an absent timer is sought.
+const deadSought = 1000
+
+// elsewhere adds to the error of an absent timer its dead letter, if it has one, or that
+// its topic is not there.
+func elsewhere(ctx context.Context, a *cli.App, c cli.Client, topic, id string, err error) error {
+	letters, failed := c.LastDead(ctx, topic, deadSought)
+	if failed != nil {
+		return err // it is about the timer; the dead letters may be forbidden
+	}
+	var last *wakebell.DeadLetter
+	for i := range letters {
+		if letters[i].ID == id {
+			last = &letters[i] // the newest is the last
+		}
+	}
+	if last != nil {
+		return fmt.Errorf("%w; it is a dead letter since %s: wakebell dead show --topic %s %s",
+			err, output.Stamp(last.Died), cli.Word(topic), last.Entry)
+	}
+	if len(letters) == 0 {
+		if missing := a.RequireTopic(ctx, c, topic); missing != nil {
+			return fmt.Errorf("%w: %w", err, missing)
+		}
+	}
+	return err
 }

@@ -45,7 +45,9 @@ outcome, error, final (it was the last of its timer) and cursor.`,
 			return err
 		}
 		return a.Ask(ctx, func(c cli.Client) error {
-			return a.PrintHistory(c.History(ctx, topic, filter, page), func(l cli.AttemptLine) any { return historyLine{a.Prefix + topic, l} })
+			return a.PrintHistory(c.History(ctx, topic, filter, page), func(l cli.AttemptLine) any { return historyLine{a.Prefix + topic, l} }, func() error {
+				return a.RequireTopic(ctx, c, topic)
+			})
 		})
 	})
 	return cmd

@@ -42,7 +42,7 @@ attempts, failures, last_error, key and due_now (shown as due).`,
   wakebell ls -t invoices --running
   wakebell ls -t invoices --search inv-2031-
   wakebell ls -t invoices --search card-4711 --content --scan 100000`,
-		Args: cobra.NoArgs,
+		Args: cli.NoArgs,
 	}
 	flags := cmd.Flags()
 	a.TopicFlag(cmd, &f.topic, "`topic` to list")
@@ -89,7 +89,7 @@ func (t timerLine) shownState() string {
 // stateDue is shown for a timer whose instant has come and that waits for a handler.
 const stateDue = "due"
 
-func listTimers(ctx context.Context, a *cli.App, c wakebell.TimerClient, f *lsFlags) error {
+func listTimers(ctx context.Context, a *cli.App, c cli.Client, f *lsFlags) error {
 	filter, err := f.filter(time.Now())
 	if err != nil {
 		return err
@@ -103,7 +103,10 @@ func listTimers(ctx context.Context, a *cli.App, c wakebell.TimerClient, f *lsFl
 		found = search(ctx, a, c, f.topic, filter, f.page.Page().After, &f.searchFlags)
 	}
 	list := newTimerList(a, f.page.Limit)
-	return cli.PrintAll(list.Listing, found, timerCursor, list.row)
+	if err := cli.PrintAll(list.Listing, found, timerCursor, list.row); err != nil {
+		return err
+	}
+	return list.RequireShown(func() error { return a.RequireTopic(ctx, c, f.topic) })
 }
 
 // timerList is a listing of timers.

@@ -42,7 +42,7 @@ With -o json each is a line with topic, id, due and outcome.`,
 	f.bulkFlags.register(cmd, "do not ask for confirmation of --search")
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
 		if cmd.Flags().Changed("search") {
-			return cobra.NoArgs(cmd, args)
+			return cli.NoArgs(cmd, args)
 		}
 		return cobra.ExactArgs(1)(cmd, args)
 	}

@@ -35,7 +35,7 @@ With -o json each is a line with topic, id and presence.`,
 	f.register(cmd, "do not ask for confirmation of --search")
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
 		if cmd.Flags().Changed("search") {
-			return cobra.NoArgs(cmd, args)
+			return cli.NoArgs(cmd, args)
 		}
 		return cobra.MinimumNArgs(1)(cmd, args)
 	}

@@ -55,10 +55,10 @@ timers are scheduled: those whose ids were printed. After an error, others of th
 last batch may be scheduled as well.`,
 		Example: `  wakebell schedule --topic invoices --in 72h --json '{"n": 42}'
   wakebell schedule -t invoices --id inv-42 --at 2031-01-02T15:04:05Z --text hello
-  wakebell schedule -t mail --file letter.pdf --content-type application/pdf --header x-tenant=acme
+  wakebell schedule -t mail --file letter.pdf --content-type application/pdf
   wakebell schedule -t reindex --id shop-7 --in 5s --debounce 1m
   wakebell schedule -t load --count 10000 --spacing 1ms --hex cafe`,
-		Args: cobra.NoArgs,
+		Args: cli.NoArgs,
 	}
 	a.TopicFlag(cmd, &f.topic, "`topic` of the timers")
 	f.register(cmd)
@@ -160,7 +160,7 @@ func (f *scheduleFlags) unfinished(stored, unknown int, err error) error {
 	if unknown > 0 && !errors.Is(err, wakebell.ErrInvalid) {
 		done += fmt.Sprintf("; %d more may be", unknown) + ids(stored, unknown)
 	}
-	return fmt.Errorf("%s: %w", done, err)
+	return cli.After(done, err)
 }
 
 func printScheduled(a *cli.App, topic string, scheduled []wakebelltype.Scheduled) error {

@@ -25,6 +25,11 @@ func (f *scheduleFlags) drafter(stdin io.Reader) (func(i int) wakebell.Draft, er
 	if latest := f.in.Seconds() + float64(f.count-1)*f.spacing.Seconds(); f.spacing != 0 && math.Abs(latest) > (1<<62)/1e9 {
 		return nil, cli.Usagef("--spacing: %v between %d timers: the last would be due in over 146 years", f.spacing, f.count)
 	}
+	for _, flag := range []string{"debounce", "once"} {
+		if f.given(flag) && !f.given("id") {
+			return nil, cli.Usagef("--%s without --id: calls are compared by the id, and without one each schedules a new timer", flag)
+		}
+	}
 	options, err := f.options()
 	if err != nil {
 		return nil, err
@@ -33,7 +38,11 @@ func (f *scheduleFlags) drafter(stdin io.Reader) (func(i int) wakebell.Draft, er
 	if err != nil {
 		return nil, err
 	}
-	if f.given("debounce") {
+	switch {
+	case !f.given("debounce"):
+	case f.in <= 0:
+		return nil, cli.Usagef("--debounce needs --in above 0: for how long each call postpones the timer")
+	default:
 		when = func(time.Duration) wakebell.ScheduleOption { return wakebell.Debounce(f.in, f.debounce) }
 	}
 	body, err := f.body(stdin)
@@ -86,8 +95,11 @@ func (f *scheduleFlags) body(stdin io.Reader) (func([]wakebell.ScheduleOption) w
 	switch {
 	case f.given("json"):
 		var compact bytes.Buffer
-		if err := json.Compact(&compact, []byte(f.json)); err != nil || !utf8.ValidString(f.json) {
-			return nil, cli.Usagef("--json: not valid JSON")
+		if err := cli.CheckJSON(f.json); err != nil {
+			return nil, err
+		}
+		if err := json.Compact(&compact, []byte(f.json)); err != nil {
+			return nil, cli.Usagef("--json: %v", err)
 		}
 		return drafts(f.topic, json.RawMessage(compact.Bytes())), nil
 	case f.given("text"):

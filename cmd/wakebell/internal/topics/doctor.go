@@ -16,10 +16,10 @@ func doctorCommand(a *cli.App) *cobra.Command {
 		Use:   "doctor [--topic TOPIC]...",
 		Short: "Check whether Redis is configured for timers",
 		Long: `Checks the server, or every master of a Cluster: reachable (and latency),
-version, eviction, memory, persistence, replicas, clock. Then it checks each
-topic, by default all that topics lists: slots (of a Cluster), types (of the
-keys), scripts, rights (of the user), orders (settings for all nodes), orphans
-(data without a timer).
+version, eviction, memory, persistence, replicas, clock, and beats (that fire
+recurring schedules). Then it checks each topic, by default all that topics lists:
+slots (of a Cluster), types (of the keys), scripts, rights (of the user), orders
+(settings for all nodes), orphans (data without a timer), nodes (that handle it).
 
 Without --topic it checks each known queue as well: whether its keys can be read,
 and whether expired leases are claimed again.
@@ -33,7 +33,7 @@ With -o json each is a line with grade, check, server (of a Cluster), topic,
 queue (of the check of a queue), found and do.`,
 		Example: `  wakebell doctor
   wakebell doctor --topic invoices -o json | jq -r 'select(.grade == "bad") | .do'`,
-		Args: cobra.NoArgs,
+		Args: cli.NoArgs,
 	}
 	a.TopicsFlag(cmd, &topics, "`topic` to check (default all)")
 	a.OutputFlag(cmd)

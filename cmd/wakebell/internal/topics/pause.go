@@ -24,7 +24,7 @@ timers wait. Redis stores the pause, with its author and reason.
 With -o json it is one line with topic, paused, paused_at, paused_by,
 paused_reason and settings.`,
 		Example: `  wakebell pause --topic invoices --reason 'the bank is down'`,
-		Args:    cobra.NoArgs,
+		Args:    cli.NoArgs,
 	}
 	cmd.Flags().StringVar(&reason, "reason", "", "reason to show to operators, a `text` of up to 1,024 bytes")
 	cmd.Flags().StringVar(&by, "by", "", "`name` of the operator (default user@host)")

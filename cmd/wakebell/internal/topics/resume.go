@@ -18,7 +18,7 @@ func resumeCommand(a *cli.App) *cobra.Command {
 		Long: `Ends a pause of a topic on all nodes, and prints its cluster-wide settings, as
 pause does. Settings of retune stay.`,
 		Example: `  wakebell resume --topic invoices`,
-		Args:    cobra.NoArgs,
+		Args:    cli.NoArgs,
 	}
 	controls(a, cmd, &topic, func(ctx context.Context, c wakebell.Operator) (wakebelltype.Control, error) {
 		return c.Resume(ctx, topic)

@@ -30,7 +30,7 @@ A change applies to running handlers too: --lease-ttl from the next extension,
 Without flags it changes nothing and prints the cluster-wide settings.`,
 		Example: `  wakebell retune --topic invoices --max-concurrent 2 --max-attempts 50
   wakebell retune -t invoices --clear`,
-		Args: cobra.NoArgs,
+		Args: cli.NoArgs,
 	}
 	flags := cmd.Flags()
 	flags.BoolVar(&clearAll, "clear", false, "remove all overrides")

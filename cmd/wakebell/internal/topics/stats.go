@@ -56,7 +56,7 @@ is in place of scheduled.`,
   wakebell stats --since 6h
   wakebell stats --topic invoices --watch
   wakebell stats -t invoices --watch --interval 10s -o json`,
-		Args: cobra.NoArgs,
+		Args: cli.NoArgs,
 	}
 	a.TopicsFlag(cmd, &f.topics, "`topic` to show (default all)")
 	cmd.Flags().BoolVar(&f.queues, "queues", false, "show queues, not topics")
@@ -74,7 +74,7 @@ is in place of scheduled.`,
 		}
 		prefix := a.Prefix
 		return withTopics(ctx, a, f.topics, false, wakebelltype.Page{}, func(c cli.Client, names topicNames) error {
-			w := &statsWatch{app: a, topics: c, names: names, watches: f.watch, since: f.since}
+			w := &statsWatch{app: a, topics: c, names: names, watches: f.watch, since: f.since, named: len(f.topics) > 0}
 			if len(f.topics) == 0 {
 				w.queues, w.prefix, w.alone = c.QueueOperator(), prefix, f.queues
 			}
@@ -124,6 +124,7 @@ type statsWatch struct {
 	alone  bool           // without topics
 
 	watches bool
+	named   bool // topics are named, and must be there
 	since   time.Duration
 	looked  time.Time // time of the previous reading
 	before  map[string]wakebelltype.Stats
@@ -202,7 +203,27 @@ func (w *statsWatch) look(ctx context.Context) error {
 	}
 	first := w.before == nil
 	w.before, w.looked = seen, now
-	return errors.Join(w.print(lines, queues, first), lost)
+	err = errors.Join(w.print(lines, queues, first), lost)
+	if first && w.named {
+		err = errors.Join(err, w.missing(ctx, all))
+	}
+	return err
+}
+
+// missing returns an error for the named topics that are not there. A watch only warns:
+// it waits for them.
+func (w *statsWatch) missing(ctx context.Context, all []wakebelltype.Overview) error {
+	var missing []error
+	for _, o := range all {
+		switch {
+		case o.Err != nil || o.Stats.Total+o.Stats.Dead > 0:
+		case w.watches:
+			w.app.WarnUnused(ctx, w.topics, o.Topic)
+		default:
+			missing = append(missing, w.app.RequireTopic(ctx, w.topics, o.Topic))
+		}
+	}
+	return errors.Join(missing...)
 }
 
 // readQueues returns the queues to show. Beside topics their error only hides them.

@@ -81,7 +81,7 @@ func (w *statsWatch) print(lines []statsLine, queues []queueLine, first bool) er
 		}
 		oldest := screen.Time(l.oldestDue)
 		if l.OldestDue != "" && !screen.Relative { // scripts read an age
-			oldest = time.Duration(l.OldestDueS * float64(time.Second)).Round(time.Millisecond).String()
+			oldest = output.Age(time.Duration(l.OldestDueS * float64(time.Second)))
 		}
 		parked := ""
 		if l.Parked > 0 {

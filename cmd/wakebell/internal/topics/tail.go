@@ -55,7 +55,7 @@ or the state of a breaker), entry (of the dead letter) and missed.`,
 		Example: `  wakebell tail --topic invoices
   wakebell tail -t invoices -f -n 0
   wakebell tail -t invoices -f -o json | jq -c 'select(.event == "retried")'`,
-		Args: cobra.NoArgs,
+		Args: cli.NoArgs,
 	}
 	flags := cmd.Flags()
 	flags.StringVarP(&f.topic, "topic", "t", "", "`topic` to watch")
@@ -74,9 +74,13 @@ func printTail(ctx context.Context, a *cli.App, c wakebell.Operator, f *tailFlag
 		return cli.Usagef("--lines: %d is not within 0 and 1000", f.lines)
 	}
 	if !f.follow {
-		_, err := tailDead(ctx, a, c, f)
-		return err
+		shown, err := tailDead(ctx, a, c, f)
+		if err != nil || len(shown) > 0 {
+			return err
+		}
+		return a.RequireTopic(ctx, c, f.topic)
 	}
+	a.WarnUnused(ctx, c, f.topic)
 	var shown map[string]bool // nil until subscribed, so that no event is missed in between
 	for e, err := range c.Tail(ctx, f.topic) {
 		switch {

@@ -46,7 +46,7 @@ separator, dead_letter_key and fault.`,
 		Example: `  wakebell topics
   wakebell topics --queues -o json
   wakebell topics --discover -o json`,
-		Args: cobra.NoArgs,
+		Args: cli.NoArgs,
 	}
 	cmd.Flags().BoolVar(&discover, "discover", false, "scan all keys to find topics of Python peers")
 	cmd.Flags().BoolVar(&queues, "queues", false, "list queues, not topics")

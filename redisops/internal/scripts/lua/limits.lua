@@ -65,8 +65,8 @@ do
     tat = stored[1] and number(stored[1]) or 0
     tat_stored, gross_stored = tat, stored[3] and number(stored[3]) or 0
     gross = math.max(tat, gross_stored)
-    -- After a step of the clock backwards: nothing blocks for longer than a token takes.
-    if tat > now + full + step then
+    -- The limit was raised, or the clock stepped back: the next token is a step away.
+    if tat > now + full + slack then
       tat = now + full
       gross = tat
     end

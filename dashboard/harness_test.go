@@ -23,10 +23,10 @@ import (
 	"github.com/wakebell/wakebell/dashboard"
 	"github.com/wakebell/wakebell/gate"
 	"github.com/wakebell/wakebell/internal/conntest"
+	"github.com/wakebell/wakebell/internal/opened"
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/redisops/timers"
 	"github.com/wakebell/wakebell/wakebelltype"
-	"github.com/wakebell/wakebell/internal/opened"
 )
 
 func TestMain(m *testing.M) { redistest.Main(m) }

@@ -14,11 +14,11 @@ import (
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/connection"
 	"github.com/wakebell/wakebell/internal/conntest"
+	"github.com/wakebell/wakebell/internal/opened"
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/internal/stacktest"
 	"github.com/wakebell/wakebell/redisops/timers"
 	"github.com/wakebell/wakebell/wakebelltype"
-	"github.com/wakebell/wakebell/internal/opened"
 )
 
 func TestATimerInThePastFiresAtOnce(t *testing.T) {

@@ -212,7 +212,7 @@ func (w *World) check(s *State) error {
 	if s.Stage == Divided {
 		for id, t := range s.Places[Old] {
 			if t.Version > 0 {
-				return broken("polled", "timer %d is where nobody looks", id)
+				return broken("polled", "timer %d is in a place that no node polls", id)
 			}
 		}
 	}

@@ -73,7 +73,7 @@ func (q *Queue) appendUnleased(ctx context.Context, page []messageAt, from int64
 	if _, err := pipe.Exec(ctx); err != nil {
 		return nil, err
 	}
-	if all.Val()-gone.Val() <= leases.Val() { // the list may be long: it is not searched in vain
+	if all.Val()-gone.Val() <= leases.Val() { // the list may be long: it is only searched if there is something to find
 		return page, nil
 	}
 	skip := int64(0)
@@ -98,7 +98,7 @@ func (q *Queue) unleased(ctx context.Context, from, skip int64, limit int) (foun
 			notes[i] = noted(value)
 		}
 		pipe := q.timers.RDB.Pipeline()
-		// An absent score is told from 0 by none: leases end after 1970.
+		// An absent score differs from every lease, because leases end after 1970: it reads as 0.
 		leases, gone := pipe.ZMScore(ctx, q.keys.deadlines, values...), pipe.SMIsMember(ctx, q.keys.gone, notes...)
 		if _, err := pipe.Exec(ctx); err != nil {
 			return nil, err

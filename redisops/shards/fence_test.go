@@ -232,7 +232,7 @@ func TestAReshardingThatWasStoppedTakesNothing(t *testing.T) {
 	require.Len(t, f.in(t, l.Names(f.topic)), 21)
 	require.Empty(t, f.in(t, sharding.Names(f.topic, 4)))
 	var p Progress
-	_, err = f.reshardStep(t.Context(), f.topic, 1, &p)
+	_, err = f.ReshardStep(t.Context(), f.topic, 1, &p)
 	require.NoError(t, err)
 }
 

@@ -291,7 +291,7 @@ func (w *world) endReshard(s *site) {
 		n := w.awake(s)
 		w.follow(n)
 		w.ackAll(s, n)
-		wait, err := s.clients[0].reshardStep(w.ctx, modelTopic, to, &p)
+		wait, err := s.clients[0].ReshardStep(w.ctx, modelTopic, to, &p)
 		if !w.must(err, "reshard") {
 			break
 		}

@@ -86,7 +86,7 @@ func (w *world) reshard(st step) {
 		s.to = 1 + st.b%mostShards
 	}
 	var p Progress
-	wait, err := c.reshardStep(w.ctx, modelTopic, s.to, &p)
+	wait, err := c.ReshardStep(w.ctx, modelTopic, s.to, &p)
 	if !w.must(err, "reshard") {
 		s.to = 0
 		return

@@ -50,7 +50,7 @@ func (s *Store) Reshard(ctx context.Context, topic string, n int) iter.Seq2[Prog
 		var p, reported Progress
 		var at time.Time
 		for {
-			wait, err := s.reshardStep(ctx, topic, n, &p)
+			wait, err := s.ReshardStep(ctx, topic, n, &p)
 			if err != nil {
 				yield(p, err)
 				return
@@ -71,8 +71,9 @@ func (s *Store) Reshard(ctx context.Context, topic string, n int) iter.Seq2[Prog
 	}
 }
 
-// reshardStep makes the next step of a resharding, and returns how long to wait then.
-func (s *Store) reshardStep(ctx context.Context, topic string, n int, p *Progress) (wait time.Duration, err error) {
+// ReshardStep makes the next step of a resharding, and returns how long to wait then. Reshard
+// calls it until p says that all is done.
+func (s *Store) ReshardStep(ctx context.Context, topic string, n int, p *Progress) (wait time.Duration, err error) {
 	l, err := s.advance(ctx, topic, n)
 	if p.Layout = l; err != nil {
 		return 0, err

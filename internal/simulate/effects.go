@@ -1,0 +1,202 @@
+package simulate
+
+import (
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/wakebell/wakebell/actors/guard"
+	"github.com/wakebell/wakebell/actors/leasing"
+	"github.com/wakebell/wakebell/internal/tuning"
+	"github.com/wakebell/wakebell/messages/exchange"
+	"github.com/wakebell/wakebell/wakebelltype"
+)
+
+var errCut = errors.New("the network has lost it")
+
+// transit is how long the network takes.
+func (s *sim) transit() time.Duration { return s.between(100*time.Microsecond, 3*time.Millisecond) }
+
+// cut reports whether the network loses something.
+func (s *sim) cut() bool { return s.faulty && s.chance(s.plan.Loss) }
+
+// Send carries a flight to Redis and its reply back, unless the network loses one of them. It
+// may also deliver the request once more, later.
+func (p *poller) Send(f *leasing.Flight) {
+	s := p.sim
+	f.Sent = time.Now()
+	answer := func(after time.Duration, do func(c *leasing.Core)) {
+		p.later(after, func() { p.event(do) })
+	}
+	s.after(s.transit(), func() {
+		if s.cut() {
+			s.note("%s loses a request of %s", p.name, p.node.name)
+			answer(s.transit()+s.plan.Timeout, func(c *leasing.Core) { c.Failed(time.Now(), f, exchange.ErrUnavailable) })
+			return
+		}
+		if f.Peek {
+			next, err := p.source.Peek(s.ctx)
+			answer(s.transit(), func(c *leasing.Core) { c.Peeked(time.Now(), f, next, err) })
+			return
+		}
+		request := f.Request
+		reply, err := p.exchange(&request)
+		if s.faulty && s.chance(s.plan.Repeat) {
+			copied := request
+			s.after(s.between(0, 20*time.Second), func() {
+				s.note("%s gets a request of %s once more", p.name, p.node.name)
+				if _, err := p.source.Exchange(s.ctx, &copied); err != nil && !errors.Is(err, exchange.ErrStale) {
+					s.broken("errors", "an exchange that was delivered once more: %v", err)
+				}
+			})
+		}
+		switch {
+		case s.cut():
+			s.note("%s loses an answer to %s", p.name, p.node.name)
+			answer(s.transit()+s.plan.Timeout, func(c *leasing.Core) { c.Failed(time.Now(), f, exchange.ErrUnavailable) })
+		case err != nil:
+			answer(s.transit(), func(c *leasing.Core) { c.Failed(time.Now(), f, err) })
+		default:
+			answer(s.transit(), func(c *leasing.Core) { c.Answered(time.Now(), time.Now(), f, reply) })
+		}
+	})
+}
+
+// exchange runs an exchange in Redis, and tells the judge.
+func (p *poller) exchange(r *exchange.Request) (*exchange.Reply, error) {
+	s := p.sim
+	s.result.Exchanges++
+	reply, err := p.source.Exchange(s.ctx, r)
+	switch {
+	case errors.Is(err, exchange.ErrStale):
+		s.broken("streams", "%s: a request of %s is stale, and it is the last one of its stream", p.name, p.node.name)
+	case err != nil:
+		s.broken("errors", "an exchange of %s on %s: %v", p.node.name, p.name, err)
+	}
+	s.note("%s exchanges %d/%d on %s: want %d settle %d extend %d, got %d refused %d next %v held %v", p.node.name, r.Stream, r.Sequence,
+		p.name, r.Want, len(r.Settle), len(r.Extend), len(reply.Leases), len(reply.Refused), reply.Next, reply.Held)
+	s.judge.exchanged(p, r, reply)
+	return reply, nil
+}
+
+// ReadOverride reads what operators have set, as a System does.
+func (p *poller) ReadOverride() {
+	s := p.sim
+	s.after(s.transit(), func() {
+		if s.cut() {
+			p.later(s.plan.Timeout, func() {
+				p.event(func(c *leasing.Core) { c.OverrideRead(time.Now(), leasing.Override{}, errCut) })
+			})
+			return
+		}
+		set, mark, err := p.source.Control(s.ctx)
+		if err == nil {
+			err = p.source.SweepKeys(s.ctx, flowOf(tuning.Override(p.settings().Public(), set.Settings)))
+		}
+		o := leasing.Override{Paused: set.Paused, Mark: mark, Apply: func(to *leasing.Settings) {
+			to.Flow = flowOf(tuning.Override(to.Public(), set.Settings))
+		}}
+		p.later(s.transit(), func() { p.event(func(c *leasing.Core) { c.OverrideRead(time.Now(), o, err) }) })
+	})
+}
+
+// RemoveOrphans sweeps, as a System does.
+func (p *poller) RemoveOrphans() {
+	s := p.sim
+	s.after(s.transit(), func() {
+		swept, err := p.source.RemoveOrphans(s.ctx)
+		p.later(s.transit(), func() { p.event(func(c *leasing.Core) { c.OrphansRemoved(swept, err) }) })
+	})
+}
+
+// Tell is the supervisor, which has the poller probe after a while.
+func (p *poller) Tell(a leasing.Availability, _ error) {
+	if a != leasing.Available {
+		p.later(p.sim.between(10*time.Millisecond, time.Second), func() { p.event((*leasing.Core).Probe) })
+	}
+}
+
+// The topic is not divided, and its state is not reported.
+
+func (p *poller) Open(int)                         {}
+func (p *poller) Announce(exchange.AnnounceAction) {}
+func (p *poller) AskForHelp(int)                   {}
+func (p *poller) Report(bool)                      { p.later(0, func() { p.event((*leasing.Core).Reported) }) }
+func (p *poller) Drained([]string, int)            {}
+
+// NewLease returns a lease with its handler.
+func (p *poller) NewLease(claimed *exchange.Lease, _ time.Time) *leasing.Lease {
+	return &leasing.Lease{Lease: claimed, Run: &run{poller: p}}
+}
+
+// Push queues a lease for the next free handler.
+func (p *poller) Push(l *leasing.Lease) { p.queue = append(p.queue, l) }
+
+// Pushed does nothing: handlers begin after each event.
+func (p *poller) Pushed(int) {}
+
+// TakeBack returns the last leases of the queue.
+func (p *poller) TakeBack(most int) []*leasing.Lease {
+	from := max(len(p.queue)-most, 0)
+	taken := slices.Clone(p.queue[from:])
+	p.queue = p.queue[:from]
+	return taken
+}
+
+// Oldest is when the first lease of the queue was pushed.
+func (p *poller) Oldest() (at time.Time) {
+	if len(p.queue) > 0 {
+		at = p.queue[0].Queued
+	}
+	return at
+}
+
+// Occupied is 0: handlers are not restarted, and have no batches.
+func (p *poller) Occupied() int { return 0 }
+
+// Tune sets how many handlers run at once.
+func (p *poller) Tune(concurrency int, _ time.Duration) { p.concurrency = concurrency }
+
+// What operators see does not matter here.
+
+func (p *poller) Settled(*leasing.Flight)                           {}
+func (p *poller) DeadLettered(exchange.DeadLettered, time.Duration) {}
+func (p *poller) Ended(*leasing.Lease, leasing.End)                 {}
+func (p *poller) Hung(*leasing.Lease)                               {}
+func (p *poller) Abandoned(*leasing.Lease)                          {}
+func (p *poller) BreakerChanged(guard.Change, time.Time, string)    {}
+func (p *poller) RoleChanged(string, int)                           {}
+func (p *poller) ExchangeFailed(error, int)                         {}
+
+// run is the handler of a lease.
+type run struct {
+	poller           *poller
+	begun, abandoned bool
+	cause            error
+	expires          time.Time
+}
+
+func (r *run) Begun() bool         { return r.begun }
+func (r *run) Awaits() bool        { return false }
+func (r *run) Hung() bool          { return false }
+func (r *run) Cause() error        { return r.cause }
+func (r *run) End(cause error)     { r.cause = cause }
+func (r *run) Expires(t time.Time) { r.expires = t }
+func (r *run) Extended(error)      {}
+func (r *run) Settled(error)       {}
+
+// Abandon frees the place of a handler that runs for too long.
+func (r *run) Abandon() bool {
+	if r.begun && !r.abandoned {
+		r.abandoned = true
+		r.poller.running--
+	}
+	return true
+}
+
+func flowOf(s wakebelltype.Settings) exchange.Flow {
+	return exchange.Flow{
+		RateLimit: s.RateLimit, RatePer: s.RatePer, RateBurst: s.RateBurst, MaxInFlight: s.MaxInFlight,
+		PerKey: s.PerKey, KeyRateLimit: s.KeyRateLimit, KeyRatePer: s.KeyRatePer, KeyRateBurst: s.KeyRateBurst,
+	}
+}

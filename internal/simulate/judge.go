@@ -1,0 +1,324 @@
+package simulate
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/wakebell/wakebell/actors/leasing"
+	"github.com/wakebell/wakebell/messages/exchange"
+	"github.com/wakebell/wakebell/redisops/timers"
+	"github.com/wakebell/wakebell/wakebelltype"
+)
+
+// grain is what instants may differ by: Redis has them in µs.
+const grain = 2 * time.Microsecond
+
+// version is what a call has written under an id.
+type version struct {
+	id, key, payload string
+	due              time.Time
+	handled          bool // by a handler that has succeeded
+
+	token exchange.Token // of its lease
+	until time.Time      // when the lease expires
+}
+
+func (v *version) leased() bool { return v.token != "" && v.until.After(time.Now()) }
+
+// judge knows what the topic has to have and to do, and checks it with every step.
+type judge struct {
+	sim      *sim
+	payloads int
+	current  map[string]*version
+	dead     map[string]*version // the newest dead letter of each id
+	leases   map[string]*version // by id and token
+	answered map[string]uint64   // the last sequence of each stream
+	claims   []time.Time
+
+	fixed   bool // neither limits nor shards have changed
+	stalled bool // a process has stood still
+}
+
+func newJudge(s *sim) *judge {
+	return &judge{
+		sim: s, current: map[string]*version{}, dead: map[string]*version{}, leases: map[string]*version{}, answered: map[string]uint64{}, fixed: true,
+	}
+}
+
+func (j *judge) payload() []byte {
+	j.payloads++
+	return []byte("v" + strconv.Itoa(j.payloads))
+}
+
+func (j *judge) pending() int { return len(j.current) }
+func (j *judge) retuned()     { j.fixed = false }
+func (j *judge) resharded()   { j.fixed = false }
+func (j *judge) stalls(*node) { j.stalled = true }
+
+// scheduled notes the outcome of a schedule.
+func (j *judge) scheduled(e *timers.Entry, done wakebelltype.Scheduled) {
+	old := j.current[e.ID]
+	found := wakebelltype.OutcomeCreated
+	switch {
+	case old != nil && old.leased():
+		found = wakebelltype.OutcomeSuperseded
+	case old != nil:
+		found = wakebelltype.OutcomeReplaced
+	}
+	switch done.Outcome {
+	case wakebelltype.OutcomeCreated, wakebelltype.OutcomeReplaced, wakebelltype.OutcomeSuperseded:
+		if done.Outcome != found {
+			j.sim.broken("answers", "schedule of %s: %v, expected %v", e.ID, done.Outcome, found)
+		}
+		v := &version{id: e.ID, key: e.Key, payload: string(e.Payload), due: done.Due}
+		if old != nil && e.Key == "" {
+			v.key = old.key
+		}
+		j.current[e.ID] = v
+	default:
+		if old == nil {
+			j.sim.broken("answers", "schedule of %s: %v, and there is no timer", e.ID, done.Outcome)
+		}
+	}
+}
+
+func (j *judge) cancelled(id string, found wakebelltype.Presence) {
+	v, want := j.current[id], wakebelltype.PresenceAbsent
+	switch {
+	case v != nil && v.leased():
+		want = wakebelltype.PresenceRunning
+	case v != nil:
+		want = wakebelltype.PresencePending
+	}
+	if found != want {
+		j.sim.broken("answers", "cancel of %s: %v, expected %v", id, found, want)
+	}
+	delete(j.current, id)
+}
+
+func (j *judge) cancelledAll(n int) {
+	if n != len(j.current) {
+		j.sim.broken("answers", "cancel all: %d, expected %d", n, len(j.current))
+	}
+	clear(j.current)
+}
+
+func (j *judge) absent(id string) {
+	if j.current[id] != nil {
+		j.sim.broken("nothing lost", "%s is not found", id)
+	}
+}
+
+func (j *judge) rescheduled(id string, due time.Time) {
+	v := j.current[id]
+	if v == nil {
+		j.sim.broken("answers", "%s is rescheduled, and there is no timer", id)
+	}
+	j.current[id] = &version{id: id, key: v.key, payload: v.payload, due: due}
+}
+
+func (j *judge) runNow(id string) {
+	v := j.current[id]
+	if v == nil {
+		j.sim.broken("answers", "%s is run now, and there is no timer", id)
+	}
+	if !v.leased() && v.due.After(time.Now()) {
+		v.due = time.Now()
+	}
+}
+
+func (j *judge) redriven(id string) {
+	v := j.dead[id]
+	if v == nil || j.current[id] != nil {
+		j.sim.broken("answers", "%s is redriven, and that cannot be", id)
+	}
+	j.current[id] = &version{id: id, key: v.key, payload: v.payload, due: time.Now()}
+}
+
+// exchanged checks an exchange that Redis has carried out, or answered again.
+func (j *judge) exchanged(p *poller, r *exchange.Request, reply *exchange.Reply) {
+	stream := r.Incarnation + "/" + strconv.Itoa(r.Stream)
+	if j.answered[stream] == r.Sequence {
+		return // nothing was done
+	}
+	j.answered[stream] = r.Sequence
+	refused := map[int]bool{}
+	for _, f := range reply.Refused {
+		refused[f.Index] = true
+	}
+	for i, settled := range r.Settle {
+		j.settled(settled, refused[i])
+	}
+	for i, held := range r.Extend {
+		j.extended(held, refused[len(r.Settle)+i], reply.Extended, r.LeaseTTL)
+	}
+	for _, d := range reply.DeadLettered {
+		if d.Index < 0 {
+			j.died(d.ID)
+		}
+	}
+	for i := range reply.Leases {
+		j.claimed(p, r, &reply.Leases[i])
+	}
+}
+
+// of returns the version that has a lease; nil: none has.
+func (j *judge) of(id string, token exchange.Token) *version {
+	v := j.leases[id+" "+string(token)]
+	if v == nil || v != j.current[id] || v.token != token {
+		return nil
+	}
+	return v
+}
+
+func (j *judge) settled(s exchange.Settlement, refused bool) {
+	v := j.of(s.ID, s.Token)
+	switch {
+	case v == nil && !refused:
+		j.sim.broken("fence", "a verdict of %s counts, and its lease is void", s.ID)
+	case v == nil:
+		return
+	case refused && v.leased():
+		j.sim.broken("acks count", "a verdict of %s is refused, and its lease is valid", s.ID)
+	case refused:
+		return
+	}
+	v.token = ""
+	switch s.Verdict {
+	case exchange.Ack:
+		if !v.handled {
+			j.sim.broken("acks", "%s is acked, and no handler has succeeded", s.ID)
+		}
+		delete(j.current, s.ID)
+	case exchange.Nack:
+		v.due = time.Now().Add(s.Delay)
+	case exchange.DeadLetter, exchange.Fail:
+		j.died(s.ID)
+	}
+}
+
+func (j *judge) died(id string) {
+	j.dead[id] = j.current[id]
+	delete(j.current, id)
+}
+
+func (j *judge) extended(h exchange.Held, refused bool, token exchange.Token, ttl time.Duration) {
+	v := j.of(h.ID, h.Token)
+	switch {
+	case v == nil && !refused:
+		j.sim.broken("fence", "the lease of %s is extended, and it is void", h.ID)
+	case v != nil && refused && v.leased():
+		j.sim.broken("acks count", "the lease of %s is not extended, and it is valid", h.ID)
+	case v != nil && !refused:
+		v.token, v.until = token, time.Now().Add(ttl)
+		j.leases[h.ID+" "+string(token)] = v
+	}
+}
+
+func (j *judge) claimed(p *poller, r *exchange.Request, l *exchange.Lease) {
+	v, now := j.current[l.ID], time.Now()
+	switch {
+	case v == nil:
+		j.sim.broken("fence", "%s is delivered, and there is no timer", l.ID)
+	case string(l.Payload) != v.payload:
+		j.sim.broken("payloads", "%s is delivered with %s, expected %s", l.ID, l.Payload, v.payload)
+	case v.due.After(now.Add(r.Ahead + grain)):
+		j.sim.broken("never early", "%s is claimed %v early", l.ID, v.due.Sub(now))
+	case v.leased():
+		j.sim.broken("exclusion", "%s is claimed, and its lease has not expired", l.ID)
+	}
+	j.limits(p, v, now)
+	v.token, v.until = l.Token, now.Add(r.LeaseTTL)
+	j.leases[l.ID+" "+string(l.Token)] = v
+}
+
+// limits checks a claim against the limits with which the run has begun, while they hold.
+func (j *judge) limits(p *poller, v *version, now time.Time) {
+	flow := j.sim.plan.Settings.Flow
+	if !j.fixed {
+		return
+	}
+	running, ofKey := 1, 1
+	for _, other := range j.current {
+		if other != v && other.leased() {
+			running++
+			if other.key == v.key && v.key != "" {
+				ofKey++
+			}
+		}
+	}
+	if flow.MaxInFlight > 0 && running > flow.MaxInFlight {
+		j.sim.broken("limit", "%s is the %d. lease at once", v.id, running)
+	}
+	if flow.PerKey > 0 && ofKey > flow.PerKey {
+		j.sim.broken("key", "%s is the %d. lease of %s at once", v.id, ofKey, v.key)
+	}
+}
+
+// begins checks that a handler may begin.
+func (j *judge) begins(p *poller, l *leasing.Lease, r *run) {
+	j.sim.result.Delivered++
+	v := j.leases[l.ID+" "+string(l.Token)]
+	if v == nil {
+		j.sim.broken("fence", "%s begins without a lease", l.ID)
+	}
+	if v.due.After(time.Now().Add(grain)) && v == j.current[l.ID] && v.token == l.Token {
+		j.sim.broken("never early", "%s begins %v early", l.ID, time.Until(v.due))
+	}
+	if j.stalled || r.cause != nil {
+		return
+	}
+	for _, n := range j.sim.nodes {
+		for _, other := range n.pollers {
+			for _, running := range other.handling {
+				o := running.Run.(*run)
+				if running != l && running.ID == l.ID && o.cause == nil && o.expires.After(time.Now()) && j.leases[running.ID+" "+string(running.Token)] == v {
+					j.sim.broken("exclusion", "%s begins on %s and runs on %s", l.ID, p.node.name, n.name)
+				}
+			}
+		}
+	}
+}
+
+func (j *judge) succeeded(l *leasing.Lease) {
+	if v := j.leases[l.ID+" "+string(l.Token)]; v != nil {
+		v.handled = true
+	}
+}
+
+// atRest checks that everything was delivered, and that nothing is left in Redis but what has
+// an end or an owner.
+func (j *judge) atRest() {
+	for id, v := range j.current {
+		j.sim.broken("delivered", "%s waits for ever, due %v ago", id, time.Since(v.due))
+	}
+	found, err := j.sim.rdb.Keys(j.sim.ctx, "*").Result()
+	if err != nil {
+		j.sim.broken("errors", "keys: %v", err)
+	}
+	for _, key := range found {
+		if !j.mayStay(key) {
+			j.sim.broken("nothing left", "the key %q is left", key)
+		}
+	}
+}
+
+// mayStay reports whether a key may be there when there are no timers: it expires, or it
+// belongs to the topic itself.
+func (j *judge) mayStay(key string) bool {
+	for _, prefix := range []string{"timers_topics", "timers_shards", "timers_control:", "timers_dead:", "timers_counts:"} {
+		if strings.HasPrefix(key, prefix) {
+			return true
+		}
+	}
+	if strings.HasPrefix(key, "timers_exchange:") && strings.HasSuffix(key, ":layout") {
+		return true
+	}
+	if strings.HasPrefix(key, "timers_leases:") { // its field '' is no lease
+		fields, err := j.sim.rdb.HKeys(j.sim.ctx, key).Result()
+		return err == nil && len(fields) == 1 && fields[0] == ""
+	}
+	ttl, err := j.sim.rdb.PTTL(j.sim.ctx, key).Result()
+	return err == nil && ttl > 0
+}

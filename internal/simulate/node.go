@@ -1,0 +1,264 @@
+package simulate
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/wakebell/wakebell/actors/counters"
+	"github.com/wakebell/wakebell/actors/leasing"
+	"github.com/wakebell/wakebell/internal/sharding"
+	"github.com/wakebell/wakebell/messages/exchange"
+	"github.com/wakebell/wakebell/redisops/shards"
+	"github.com/wakebell/wakebell/redisops/timers"
+)
+
+// follows is how often a node looks for changes of the layout, as a System does.
+const follows = 2 * time.Second
+
+// node is a process with a poller for each physical topic.
+type node struct {
+	sim    *sim
+	number int
+	name   string
+	store  *shards.Store
+
+	life    int // rises with each crash: what was sent before is not answered
+	down    bool
+	stalled time.Time // until when its process stands still
+	pollers []*poller
+	names   int
+}
+
+func newNode(s *sim, number int) *node {
+	n := &node{sim: s, number: number, name: fmt.Sprint("n", number)}
+	n.start()
+	return n
+}
+
+// start starts the process.
+func (n *node) start() {
+	n.down, n.stalled = false, time.Time{}
+	n.store = n.sim.store()
+	n.follow()
+}
+
+// restart starts the process, if it is down or stalled.
+func (n *node) restart() {
+	if n.down {
+		n.start()
+	}
+}
+
+// crash ends the process: its handlers too. It starts again after a while.
+func (n *node) crash(again time.Duration) {
+	if n.down {
+		return
+	}
+	n.sim.note("%s crashes", n.name)
+	for _, p := range n.pollers {
+		p.end()
+	}
+	n.life++
+	n.down, n.pollers = true, nil
+	life := n.life
+	n.sim.after(again, func() {
+		if n.down && n.life == life {
+			n.start()
+		}
+	})
+}
+
+// after has something happen in this process: not if it has ended by then, and later if it
+// stands still.
+func (n *node) after(d time.Duration, do func()) {
+	life := n.life
+	n.sim.after(d, func() {
+		switch wait := time.Until(n.stalled); {
+		case n.life != life || n.down:
+		case wait > 0:
+			n.after(wait, do)
+		default:
+			do()
+		}
+	})
+}
+
+// follow starts and ends pollers as the layout says, and looks again later.
+func (n *node) follow() {
+	n.after(follows, n.follow)
+	ctx, s := n.sim.ctx, n.sim
+	if s.cut() {
+		return
+	}
+	if _, err := n.store.Settle(ctx, topic); err != nil {
+		s.note("%s settle: %v", n.name, err)
+		return
+	}
+	if _, err := n.store.DeliverAbandoned(ctx, topic); err != nil {
+		s.note("%s deliver: %v", n.name, err)
+		return
+	}
+	names, err := n.store.Polled(ctx, topic)
+	if err != nil {
+		s.note("%s polled: %v", n.name, err)
+		return
+	}
+	parts, err := n.store.Parts(ctx, topic)
+	if err != nil {
+		s.note("%s parts: %v", n.name, err)
+		return
+	}
+	for _, name := range names {
+		if at := slices.IndexFunc(n.pollers, func(p *poller) bool { return p.name == name }); at >= 0 {
+			n.pollers[at].share(len(names), parts[name])
+		} else {
+			n.pollers = append(n.pollers, newPoller(n, name, len(names), parts[name]))
+		}
+	}
+	n.pollers = slices.DeleteFunc(n.pollers, func(p *poller) bool {
+		gone := !slices.Contains(names, p.name) && p.core.Leases() == 0
+		if gone {
+			p.end()
+		}
+		return gone
+	})
+}
+
+// hint passes a hint to all pollers, as the channels of Redis do.
+func (n *node) hint(h exchange.Hint) {
+	for _, p := range n.pollers {
+		p.event(func(c *leasing.Core) { c.Hint(time.Now(), h) })
+	}
+}
+
+// poller is a poller with its handlers.
+type poller struct {
+	*node
+	name   string
+	life   int // rises when it ends
+	source *timers.TimerSource
+	core   *leasing.Core
+	shards int
+	part   sharding.Part
+
+	wakes       int // the number of the last tick that was asked for
+	concurrency int
+	running     int
+	queue       []*leasing.Lease
+	handling    []*leasing.Lease
+}
+
+func newPoller(n *node, name string, shards int, part sharding.Part) *poller {
+	p := &poller{node: n, name: name, source: n.store.Timers().Source(name, timers.SourceOptions{}), shards: shards, part: part}
+	p.core = leasing.New(leasing.Config{
+		Policy: leasing.Policy{Window: leasing.AutomaticWindow}, Effects: p, Counters: &counters.Topic{}, Guards: &leasing.Guards{},
+		Topic: name, Random: n.sim.random.Float64, Wake: func() {}, Overrides: true, Peeks: true,
+		NewName: func() string {
+			n.names++
+			return fmt.Sprint(n.name, ".", n.life, ".", name, ".", n.names)
+		},
+	})
+	p.core.Start(time.Now(), p.settings(), false)
+	p.advance()
+	return p
+}
+
+func (p *poller) settings() leasing.Settings {
+	s := p.sim.plan.Settings
+	s.Shards, s.Part = p.shards, p.part
+	return s
+}
+
+// share applies the part of the limits that the poller has.
+func (p *poller) share(shards int, part sharding.Part) {
+	if p.shards == shards && p.part == part {
+		return
+	}
+	p.shards, p.part = shards, part
+	p.event(func(c *leasing.Core) { c.Apply(time.Now(), p.settings(), false) })
+}
+
+// end ends the poller without a drain.
+func (p *poller) end() {
+	p.core.Stop()
+	p.life++
+	p.handling, p.queue = nil, nil
+}
+
+// later has something happen in this poller, unless it has ended by then.
+func (p *poller) later(d time.Duration, do func()) {
+	life := p.life
+	p.after(d, func() {
+		if p.life == life {
+			do()
+		}
+	})
+}
+
+// event passes an event to the core.
+func (p *poller) event(do func(*leasing.Core)) {
+	do(p.core)
+	p.advance()
+}
+
+// advance lets the core act, and its handlers.
+func (p *poller) advance() {
+	wake := p.core.Advance(time.Now())
+	p.handle()
+	if wake.IsZero() {
+		return
+	}
+	p.wakes++
+	this := p.wakes
+	p.later(max(time.Until(wake), 0), func() {
+		if p.wakes == this { // otherwise the timer was set again
+			p.event((*leasing.Core).Tick)
+		}
+	})
+}
+
+// handle runs the handlers that are free.
+func (p *poller) handle() {
+	for p.running < p.concurrency && len(p.queue) > 0 {
+		l := p.queue[0]
+		p.queue = p.queue[1:]
+		p.running++
+		r := l.Run.(*run)
+		r.begun = true
+		p.handling = append(p.handling, l)
+		p.sim.note("%s begins %s %s, claim %d", p.node.name, l.ID, l.Payload, l.Claims)
+		p.sim.judge.begins(p, l, r)
+		takes := p.sim.between(0, 50*time.Millisecond)
+		if p.sim.faulty && p.sim.chance(0.05) {
+			takes = p.sim.between(0, 4*p.sim.plan.Settings.LeaseTTL)
+		}
+		p.later(takes, func() { p.finish(l, r) })
+	}
+}
+
+// finish ends a handler.
+func (p *poller) finish(l *leasing.Lease, r *run) {
+	s := p.sim
+	p.handling = slices.DeleteFunc(p.handling, func(other *leasing.Lease) bool { return other == l })
+	if !r.abandoned {
+		p.running--
+	}
+	outcome := leasing.Outcome{}
+	switch chance := s.random.Float64(); {
+	case r.cause != nil && chance < 0.5:
+		outcome = leasing.Outcome{Kind: leasing.Failed, Reason: "interrupted"}
+	case s.faulty && chance < 0.08:
+		outcome = leasing.Outcome{Kind: leasing.Failed, Reason: "no"}
+	case s.faulty && chance < 0.10:
+		outcome = leasing.Outcome{Kind: leasing.Crashed}
+	case s.faulty && chance < 0.12:
+		outcome = leasing.Outcome{Kind: leasing.Released}
+	case s.faulty && chance < 0.13:
+		outcome = leasing.Outcome{Kind: leasing.Rejected, Reason: "never"}
+	default:
+		s.judge.succeeded(l)
+	}
+	s.note("%s ends %s: %d", p.node.name, l.ID, outcome.Kind)
+	p.event(func(c *leasing.Core) { c.Finished(time.Now(), l, outcome) })
+}

@@ -1,0 +1,105 @@
+package simulate
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/wakebell/wakebell/actors/leasing"
+	"github.com/wakebell/wakebell/messages/exchange"
+)
+
+// Plan is everything that a run depends on. What it does not have is drawn from Seed.
+type Plan struct {
+	Seed     uint64
+	Nodes    int
+	Settings leasing.Settings
+	Loss     float64       // the share of requests, and of answers, that the network loses
+	Repeat   float64       // the share of exchanges that it delivers once more
+	Timeout  time.Duration // after which a lost answer is noticed
+	Ops      []Op
+}
+
+// Op is an operation of a plan.
+type Op struct {
+	At     time.Duration
+	kind   *kind
+	Client int
+	ID     int
+	A, B   int // what the operation makes of them
+}
+
+func (o Op) String() string {
+	return fmt.Sprintf("%s c%d id%d %d %d", o.kind.name, o.Client, o.ID, o.A, o.B)
+}
+
+// ids are the ids of a plan; those with the same number modulo keys have the same key.
+const ids, keys = 12, 4
+
+// settings are limits with which a run begins.
+var settings = []leasing.Settings{
+	{},
+	{},
+	{Flow: exchange.Flow{PerKey: 1}},
+	{Flow: exchange.Flow{PerKey: 2}},
+	{Flow: exchange.Flow{MaxInFlight: 3}},
+	{Flow: exchange.Flow{RateLimit: 5, RatePer: time.Second, RateBurst: 5}},
+	{Flow: exchange.Flow{KeyRateLimit: 1, KeyRatePer: time.Second, KeyRateBurst: 2}},
+	{Flow: exchange.Flow{PerKey: 1, MaxInFlight: 4, RateLimit: 20, RatePer: time.Second, RateBurst: 4}},
+}
+
+// Draw draws a plan with a number of operations. Each plan has about half of the kinds, so
+// that these meet often.
+func Draw(seed uint64, ops int) *Plan {
+	r := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // a plan is to be repeated
+	p := &Plan{
+		Seed: seed, Nodes: 1 + r.IntN(3), Settings: settings[r.IntN(len(settings))],
+		Loss: []float64{0, 0.02, 0.1}[r.IntN(3)], Repeat: []float64{0, 0.02}[r.IntN(2)], Timeout: 3 * time.Second,
+	}
+	s := &p.Settings
+	s.MaxConcurrent, s.LeaseTTL = 1+r.IntN(60), 2*time.Second+time.Duration(r.Int64N(int64(10*time.Second)))
+	s.PollingInterval, s.MaxPollingInterval = time.Second, 5*time.Second
+	s.Retry = leasing.Retry{Initial: time.Second, Max: 30 * time.Second, MaxFailures: 20}
+	if r.IntN(2) == 0 {
+		s.MaxLeaseAge = 3 * s.LeaseTTL
+	}
+	var enabled []*kind
+	for i := range kinds {
+		if k := &kinds[i]; k.always || r.IntN(2) == 0 {
+			enabled = append(enabled, slices.Repeat([]*kind{k}, k.weight)...)
+		}
+	}
+	at := time.Duration(0)
+	pause := []int64{int64(20 * time.Millisecond), int64(time.Second), int64(20 * time.Second)}[r.IntN(3)]
+	for range ops {
+		at += time.Duration(r.Int64N(pause))
+		p.Ops = append(p.Ops, Op{at, enabled[r.IntN(len(enabled))], r.IntN(2), r.IntN(ids), r.IntN(100), r.IntN(100)})
+	}
+	return p
+}
+
+// Shrink returns the plan with as few operations, and as little loss, as break the same
+// invariant. fails reports whether a plan does.
+func Shrink(p *Plan, fails func(*Plan) bool) *Plan {
+	for _, change := range []func(*Plan){
+		func(p *Plan) { p.Loss = 0 }, func(p *Plan) { p.Repeat = 0 }, func(p *Plan) { p.Nodes = 1 },
+	} {
+		smaller := *p
+		if change(&smaller); fails(&smaller) {
+			p = &smaller
+		}
+	}
+	for size := len(p.Ops) / 2; size > 0; size /= 2 {
+		for from := 0; from < len(p.Ops); {
+			smaller := *p
+			smaller.Ops = slices.Delete(slices.Clone(p.Ops), from, min(from+size, len(p.Ops)))
+			if fails(&smaller) {
+				p = &smaller
+			} else {
+				from += size
+			}
+		}
+	}
+	return p
+}

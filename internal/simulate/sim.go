@@ -1,0 +1,205 @@
+// Package simulate runs fleets of nodes and clients in virtual time: the core of the poller
+// and the Lua scripts as they are in production, on an embedded Redis, with a network that
+// loses, delays and repeats what is sent, and with processes that crash and stall. A seed
+// replays a run, byte for byte. docs/simulation.md explains it.
+package simulate
+
+import (
+	"container/heap"
+	"context"
+	"fmt"
+	"hash"
+	"hash/fnv"
+	"log/slog"
+	"math/rand/v2"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/wakebell/wakebell/internal/embedded"
+	"github.com/wakebell/wakebell/redisops/shards"
+	"github.com/wakebell/wakebell/redisops/timers"
+	"github.com/wakebell/wakebell/wakebelltype"
+)
+
+// topic is the topic of a simulation.
+const topic = "t"
+
+// Result is what a run has shown.
+type Result struct {
+	Hash      uint64 // of everything that happened
+	Virtual   time.Duration
+	Done      int // operations
+	Exchanges int
+	Delivered int
+	Scheduled int
+	Broken    *Broken // nil: every invariant has held
+	Trace     []string
+}
+
+// Broken is an invariant that did not hold.
+type Broken struct{ Invariant, Text string }
+
+func (b *Broken) Error() string { return b.Invariant + ": " + b.Text }
+
+// sim is a run. One goroutine decides everything, so there is nothing to lock.
+type sim struct {
+	ctx    context.Context //nolint:containedctx // of the run
+	plan   *Plan
+	random *rand.Rand
+	begin  time.Time
+	events events
+	order  int
+
+	rdb     *redis.Client
+	clients [2]*client
+	nodes   []*node
+	judge   *judge
+
+	faulty bool // the network misbehaves
+	hash   hash.Hash64
+	trace  []string
+	keep   bool // the trace
+	result Result
+}
+
+// event is something that happens at an instant.
+type event struct {
+	at    time.Time
+	order int
+	do    func()
+}
+
+type events []event
+
+func (e events) Len() int { return len(e) }
+func (e events) Less(i, j int) bool {
+	return e[i].at.Before(e[j].at) || e[i].at.Equal(e[j].at) && e[i].order < e[j].order
+}
+func (e events) Swap(i, j int) { e[i], e[j] = e[j], e[i] }
+func (e *events) Push(x any)   { *e = append(*e, x.(event)) }
+func (e *events) Pop() any {
+	old := *e
+	last := old[len(old)-1]
+	*e = old[:len(old)-1]
+	return last
+}
+
+// after has something happen after a time.
+func (s *sim) after(d time.Duration, do func()) {
+	s.order++
+	heap.Push(&s.events, event{time.Now().Add(d), s.order, do})
+}
+
+// until lets events happen until an instant.
+func (s *sim) until(end time.Time) {
+	for len(s.events) > 0 && !s.events[0].at.After(end) {
+		e := heap.Pop(&s.events).(event)
+		sleepUntil(e.at)
+		e.do()
+	}
+	sleepUntil(end)
+}
+
+// sleepUntil lets virtual time pass. An instant of its own for each event keeps goroutines of
+// the Redis client from running at the same time as the decisions.
+func sleepUntil(at time.Time) {
+	if d := time.Until(at); d > 0 {
+		<-time.After(d)
+	}
+}
+
+// note adds a line to what happened.
+func (s *sim) note(format string, args ...any) {
+	line := fmt.Sprintf("%-10v ", time.Since(s.begin)) + fmt.Sprintf(format, args...)
+	fmt.Fprintln(s.hash, line) //nolint:errcheck // a hash does not fail
+	if s.keep {
+		s.trace = append(s.trace, line)
+	}
+}
+
+// broken ends the run.
+func (s *sim) broken(invariant, format string, args ...any) {
+	panic(&Broken{invariant, fmt.Sprintf(format, args...)})
+}
+
+// between returns a random duration.
+func (s *sim) between(least, most time.Duration) time.Duration {
+	return least + time.Duration(s.random.Int64N(int64(most-least)))
+}
+
+func (s *sim) chance(p float64) bool { return s.random.Float64() < p }
+
+// Run runs a plan. Call it in a synctest bubble: it waits in virtual time.
+func Run(ctx context.Context, plan *Plan, trace bool) (result Result) {
+	server := embedded.Start()
+	defer server.Close()
+	options := server.Options()
+	options.PoolSize, options.MaxRetries = 100, -1
+	s := &sim{
+		ctx: ctx, plan: plan, random: rand.New(rand.NewPCG(plan.Seed, 1)), //nolint:gosec // a run is to be repeated
+		begin: time.Now(), rdb: redis.NewClient(options), faulty: true, hash: fnv.New64a(), keep: trace,
+	}
+	defer s.rdb.Close() //nolint:errcheck // the server ends too
+	defer func() {
+		if p := recover(); p != nil {
+			broken, ok := p.(*Broken)
+			if !ok {
+				panic(p)
+			}
+			s.note("BROKEN %v", broken)
+			s.result.Broken = broken
+		}
+		<-time.After(time.Minute) // the goroutines of the stores end when they have nothing to do
+		result = s.result
+		result.Hash, result.Trace, result.Virtual = s.hash.Sum64(), s.trace, time.Since(s.begin)
+	}()
+	s.judge = newJudge(s)
+	for i := range s.clients {
+		s.clients[i] = &client{sim: s, number: i, store: s.store()}
+	}
+	for i := range plan.Nodes {
+		s.nodes = append(s.nodes, newNode(s, i))
+	}
+	s.play()
+	s.rest()
+	return s.result
+}
+
+// play does what the plan says.
+func (s *sim) play() {
+	for _, op := range s.plan.Ops {
+		s.until(s.begin.Add(op.At))
+		s.note("op %v", op)
+		s.result.Done++
+		op.kind.do(s, op)
+	}
+}
+
+// rest ends the faults and waits until nothing is left to do.
+func (s *sim) rest() {
+	s.faulty = false
+	s.note("rest")
+	for _, n := range s.nodes {
+		n.restart()
+	}
+	s.clients[0].calm()
+	for range 40 {
+		s.until(time.Now().Add(10 * time.Minute))
+		if s.judge.pending() == 0 && !s.clients[0].resharding() {
+			break
+		}
+	}
+	s.judge.atRest()
+}
+
+// store returns a store of one process.
+func (s *sim) store() *shards.Store {
+	of, err := timers.New(s.rdb, wakebelltype.Keys{})
+	if err != nil {
+		panic(err)
+	}
+	of.NoCoalescing, of.NoPayloadsApart = true, true
+	of.Logger = slog.New(slog.DiscardHandler)
+	return shards.New(of)
+}

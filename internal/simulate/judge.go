@@ -34,7 +34,6 @@ type judge struct {
 	dead     map[string]*version // the newest dead letter of each id
 	leases   map[string]*version // by id and token
 	answered map[string]uint64   // the last sequence of each stream
-	claims   []time.Time
 
 	fixed   bool // neither limits nor shards have changed
 	stalled bool // a process has stood still

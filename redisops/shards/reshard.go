@@ -86,7 +86,9 @@ func (s *Store) ReshardStep(ctx context.Context, topic string, n int, p *Progres
 	}
 	if !l.Moves() { // it was divided while it had no timers, or is done
 		p.Layout, err = s.Settle(ctx, topic)
-		p.Done = !p.Layout.Moving && p.Layout.To == 0
+		if p.Done = !p.Layout.Moving && p.Layout.To == 0; p.Done {
+			p.Left = 0 // a node may have ended it since they were counted
+		}
 		return stayWait, err
 	}
 	moved, ended, err := s.move(ctx, topic, l)

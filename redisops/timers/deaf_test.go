@@ -65,19 +65,29 @@ func TestASubscriptionFollowsItsAddress(t *testing.T) {
 	f.Logger, f.PingEvery = slog.New(slog.NewTextHandler(log, nil)), 20*time.Millisecond
 	hints := f.listen(t)
 	f.due(t, "at the first server")
-	require.Equal(t, exchange.HintDue, next(t, hints).Kind)
+	nextOf(t, hints, exchange.HintDue)
 	require.Eventually(t, func() bool { return f.heard(t) }, 30*time.Second, time.Millisecond)
-	require.Empty(t, f.Deaf())
 
 	moveAddress(t, proxy, before, now)
-	require.Equal(t, exchange.HintSubscribed, next(t, hints).Kind)
+	nextOf(t, hints, exchange.HintSubscribed)
 	require.Eventually(t, func() bool { return f.Deaf() == "" }, 30*time.Second, time.Millisecond)
 	require.NoError(t, now.Client(t).Publish(t.Context(), f.key.Hint, "check 1 x").Err())
-	require.Equal(t, "x", next(t, hints).ID)
+	require.Equal(t, "x", nextOf(t, hints, exchange.HintCheck).ID)
 	text := log.String()
-	require.Equal(t, 1, strings.Count(text, `msg="published messages do not arrive`), text)
+	require.Contains(t, text, `msg="published messages do not arrive`)
 	require.Contains(t, text, runID(t, before))
 	require.Contains(t, text, runID(t, now))
+}
+
+// nextOf returns the next hint of a kind. On a busy machine an echo may be late, and the
+// subscription is made again, which is a hint more.
+func nextOf(t *testing.T, hints <-chan exchange.Hint, kind exchange.HintKind) exchange.Hint {
+	t.Helper()
+	for {
+		if h := next(t, hints); h.Kind == kind {
+			return h
+		}
+	}
 }
 
 // heard reports whether an echo has been published on the channel of hints.

@@ -75,7 +75,7 @@ func (p *poller) exchange(r *exchange.Request) (*exchange.Reply, error) {
 	}
 	s.note("%s exchanges %d/%d on %s: want %d settle %d extend %d, got %d refused %d next %v held %v", p.node.name, r.Stream, r.Sequence,
 		p.name, r.Want, len(r.Settle), len(r.Extend), len(reply.Leases), len(reply.Refused), reply.Next, reply.Held)
-	s.judge.exchanged(p, r, reply)
+	s.judge.exchanged(r, reply)
 	return reply, nil
 }
 

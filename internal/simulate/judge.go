@@ -136,7 +136,7 @@ func (j *judge) redriven(id string) {
 }
 
 // exchanged checks an exchange that Redis has carried out, or answered again.
-func (j *judge) exchanged(p *poller, r *exchange.Request, reply *exchange.Reply) {
+func (j *judge) exchanged(r *exchange.Request, reply *exchange.Reply) {
 	stream := r.Incarnation + "/" + strconv.Itoa(r.Stream)
 	if j.answered[stream] == r.Sequence {
 		return // nothing was done
@@ -158,7 +158,7 @@ func (j *judge) exchanged(p *poller, r *exchange.Request, reply *exchange.Reply)
 		}
 	}
 	for i := range reply.Leases {
-		j.claimed(p, r, &reply.Leases[i])
+		j.claimed(r, &reply.Leases[i])
 	}
 }
 
@@ -215,7 +215,7 @@ func (j *judge) extended(h exchange.Held, refused bool, token exchange.Token, tt
 	}
 }
 
-func (j *judge) claimed(p *poller, r *exchange.Request, l *exchange.Lease) {
+func (j *judge) claimed(r *exchange.Request, l *exchange.Lease) {
 	v, now := j.current[l.ID], time.Now()
 	switch {
 	case v == nil:
@@ -227,13 +227,13 @@ func (j *judge) claimed(p *poller, r *exchange.Request, l *exchange.Lease) {
 	case v.leased():
 		j.sim.broken("exclusion", "%s is claimed, and its lease has not expired", l.ID)
 	}
-	j.limits(p, v, now)
+	j.limits(v)
 	v.token, v.until = l.Token, now.Add(r.LeaseTTL)
 	j.leases[l.ID+" "+string(l.Token)] = v
 }
 
 // limits checks a claim against the limits with which the run has begun, while they hold.
-func (j *judge) limits(p *poller, v *version, now time.Time) {
+func (j *judge) limits(v *version) {
 	flow := j.sim.plan.Settings.Flow
 	if !j.fixed {
 		return

@@ -1,17 +1,17 @@
 package simulate
 
 import (
+	"context"
 	"flag"
 	"strings"
 	"testing"
 	"testing/synctest"
-	"time"
 )
 
 var (
 	simulateSeed = flag.Uint64("simulate.seed", 1, "the seed of the first plan")
-	simulateRuns = flag.Int("simulate.runs", 5, "how many plans, if not for a time")
-	simulateFor  = flag.Duration("simulate.for", 0, "for how long plans are drawn")
+	simulateRuns = flag.Int("simulate.runs", 5, "how many plans at least")
+	simulateFor  = flag.Duration("simulate.for", 0, "for how long more plans are drawn")
 	simulateOps  = flag.Int("simulate.ops", 150, "operations of a plan")
 	simulateAll  = flag.Bool("simulate.v", false, "print what happened")
 )
@@ -19,18 +19,25 @@ var (
 // TestSimulate runs plans. One that breaks an invariant is shrunk, and printed with its seed.
 func TestSimulate(t *testing.T) {
 	t.Parallel()
-	began, ops, exchanges, scheduled, delivered := time.Now(), 0, 0, 0, 0
-	virtual := time.Duration(0)
-	for n := 0; n < *simulateRuns || time.Since(began) < *simulateFor; n++ {
+	longer, cancel := context.WithTimeout(t.Context(), *simulateFor) // over at once in the suite
+	defer cancel()
+	var all Result
+	for n := 0; n < *simulateRuns || longer.Err() == nil; n++ {
 		plan := Draw(*simulateSeed+uint64(n), *simulateOps)
 		r := runOne(t, plan)
 		if r.Broken != nil {
 			report(t, plan, r)
 			return
 		}
-		ops, exchanges, scheduled, delivered, virtual = ops+r.Done, exchanges+r.Exchanges, scheduled+r.Scheduled, delivered+r.Delivered, virtual+r.Virtual
+		all.add(r)
 	}
-	t.Logf("%d operations, %d exchanges, %d timers, %d deliveries, %v of virtual time, in %v", ops, exchanges, scheduled, delivered, virtual, time.Since(began))
+	t.Logf("%d operations, %d exchanges, %d timers, %d deliveries, %v of virtual time", all.Done, all.Exchanges, all.Scheduled, all.Delivered, all.Virtual)
+}
+
+// add adds the counts of another run.
+func (r *Result) add(other Result) {
+	r.Done, r.Exchanges = r.Done+other.Done, r.Exchanges+other.Exchanges
+	r.Scheduled, r.Delivered, r.Virtual = r.Scheduled+other.Scheduled, r.Delivered+other.Delivered, r.Virtual+other.Virtual
 }
 
 func runOne(t *testing.T, plan *Plan) (r Result) {

@@ -90,7 +90,7 @@ func (s *System) watchShards(ctx context.Context) {
 	idle := cmp.Or(s.hooks.Idle, shards.Fresh)
 	tick := time.NewTimer(idle)
 	defer tick.Stop()
-	enlist := time.NewTicker(enlistEvery)
+	enlist := time.NewTicker(max(enlistEvery, s.hooks.Idle))
 	defer enlist.Stop()
 	for {
 		select {

@@ -42,6 +42,7 @@ func (s *System) actorTopic(h Handler, physical string, shards int) poller.Topic
 			PanicBackoff:       h.set.panicBackoff,
 			Window:             h.set.window,
 			OverrideInterval:   s.hooks.Idle,
+			ReportInterval:     s.hooks.Idle,
 			Group:              s.groups.named(h.set.group), Weight: h.set.weight,
 		},
 		History:   h.set.history,

@@ -1,14 +1,15 @@
 package leasing
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/wakebell/wakebell/messages/exchange"
 )
 
 const (
-	// ReportEvery is how often a node repeats its report.
-	ReportEvery = 30 * time.Second
+	// reportEvery is how often a node repeats its report, if Policy.ReportInterval does not say.
+	reportEvery = 30 * time.Second
 	// reportPause is how long a change of what changes often waits for others.
 	reportPause = 5 * time.Second
 )
@@ -43,7 +44,7 @@ func (c *Core) report(now time.Time) {
 	if c.outage.down || r.sending || is.withdrawn && (r.last.IsZero() || r.sent.withdrawn) {
 		return
 	}
-	at := r.last.Add(ReportEvery)
+	at := r.last.Add(c.ReportEvery())
 	switch {
 	case r.last.IsZero(), is.breaker != r.sent.breaker, is.withdrawn != r.sent.withdrawn:
 		at = now
@@ -57,6 +58,9 @@ func (c *Core) report(now time.Time) {
 	r.sending, r.last, r.sent = true, now, is
 	c.Effects.Report(is.withdrawn)
 }
+
+// ReportEvery is how often a node repeats its report.
+func (p *Policy) ReportEvery() time.Duration { return cmp.Or(p.ReportInterval, reportEvery) }
 
 // Reported notes that a report has been stored, or failed: the next one will be.
 func (c *Core) Reported() { c.reports.sending = false }

@@ -37,6 +37,9 @@ type Policy struct {
 	// OverrideInterval is about the interval at which the override is read without hints;
 	// 0: 5 min, and 1 min while limits by key are in force.
 	OverrideInterval time.Duration
+	// ReportInterval is the interval at which the state of the node is stored for operators;
+	// 0: 30 s.
+	ReportInterval time.Duration
 
 	// Group shares its bound of concurrency with the topic by Weight; nil: none. Then
 	// ShardGroup does with the shards of the topic, while Settings.Shards is above 1.

@@ -64,16 +64,12 @@ func (p effects) AskForHelp(rank int) {
 	})
 }
 
-const (
-	// reportLife is how long a report is valid.
-	reportLife = 3 * leasing.ReportEvery
-	// reportTimeout bounds a report, because a drain waits for the last one.
-	reportTimeout = time.Second
-)
+// reportTimeout bounds a report, because a drain waits for the last one.
+const reportTimeout = time.Second
 
-// Report stores the state of this node in the background, or removes it.
+// Report stores the state of this node in the background, for three intervals, or removes it.
 func (p effects) Report(withdraw bool) {
-	life, state := reportLife, p.Feed.State()
+	life, state := 3*p.ReportEvery(), p.Feed.State()
 	if withdraw {
 		life = 0
 	}

@@ -20,8 +20,8 @@ type Hooks struct {
 	Random func() float64
 
 	// Idle, if not 0, is a lower bound of MaxPollingInterval, and the interval at
-	// which cluster-wide overrides are read and the subscription to hints is
-	// probed. In virtual time every poll costs real time, however long the wait.
+	// which cluster-wide overrides are read, the subscription to hints is probed,
+	// the node registers its topics again and its state is stored. In virtual time every poll costs real time, however long the wait.
 	Idle time.Duration
 
 	// NoWindow makes the default of wakebell.DeliveryWindow 0.

@@ -16,7 +16,6 @@ import (
 	actorgates "github.com/wakebell/wakebell/actors/gates"
 	"github.com/wakebell/wakebell/connection"
 	"github.com/wakebell/wakebell/gate"
-	"github.com/wakebell/wakebell/internal/argument"
 	"github.com/wakebell/wakebell/internal/hosted"
 	"github.com/wakebell/wakebell/internal/opened"
 	"github.com/wakebell/wakebell/internal/sharding"
@@ -72,7 +71,8 @@ type System struct {
 }
 
 // New returns a System in actorSystem on the Redis of conn. The caller owns actorSystem,
-// and stops it after Stop. New does not connect to Redis and starts no actor. Its error
+// and stops it after Stop; nil stands for one of the System's own, which logs warnings and
+// errors to the Logger of conn. New does not connect to Redis and starts no actor. Its error
 // wraps ErrInvalid and lists all mistakes in the configuration.
 //
 // protoactor-go logs the start of every ActorSystem to stderr. This line creates one
@@ -80,9 +80,6 @@ type System struct {
 //
 //	actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return logger }))
 func New(actorSystem *actor.ActorSystem, conn *connection.Connection, cfg Config) (*System, error) {
-	if actorSystem == nil {
-		return nil, argument.Invalid("actorSystem", "nil")
-	}
 	client, err := NewClient(conn)
 	if err != nil {
 		return nil, errors.Join(err, cfg.withDefaults().validate(""))
@@ -92,6 +89,9 @@ func New(actorSystem *actor.ActorSystem, conn *connection.Connection, cfg Config
 		return nil, err
 	}
 	store.Batcher = client.store.Timers().Batcher
+	if actorSystem == nil {
+		actorSystem = actors.NewActorSystem(client.on.Logger)
+	}
 	s := &System{
 		actors: actorSystem, settings: map[string]settings{}, handlers: map[string]Handler{}, polled: map[string][]string{}, parts: map[string]map[string]sharding.Part{},
 		removing: map[string]chan struct{}{}, divided: make(chan struct{}, 1),
@@ -121,7 +121,7 @@ func (s *System) Connection() *connection.Connection { return s.client.conn }
 // after Stop.
 func (s *System) Client() *Client { return s.client }
 
-// ActorSystem returns the ActorSystem that was passed to New.
+// ActorSystem returns the ActorSystem that was passed to New, or the System's own.
 func (s *System) ActorSystem() *actor.ActorSystem { return s.actors }
 
 // Gates returns the System's Gates. Before Start and after Stop, Acquire returns

@@ -7,8 +7,6 @@ import (
 	"log"
 	"time"
 
-	"github.com/asynkron/protoactor-go/actor"
-
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/connection"
 	"github.com/wakebell/wakebell/internal/embedded"
@@ -209,7 +207,7 @@ func ExampleNew() {
 	defer redis.Close()
 	conn, err := connection.New(redis.Client(), connection.Config{})
 	check(err)
-	sys, err := wakebell.New(actor.NewActorSystem(), conn, wakebell.Config{})
+	sys, err := wakebell.New(nil, conn, wakebell.Config{})
 	check(err)
 	box, err := outbox.New(nil, outbox.SQLite, outbox.Config{})
 	check(err)

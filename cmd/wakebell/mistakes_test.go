@@ -137,7 +137,7 @@ func TestGetNamesADeadLetter(t *testing.T) {
 	b := setup(t)
 	conn, err := connection.New(b.rdb, connection.Config{Logger: quiet()})
 	require.NoError(t, err)
-	sys, err := wakebell.New(cli.NewActorSystem(quiet()), conn, wakebell.Config{Handlers: []wakebell.Handler{
+	sys, err := wakebell.New(nil, conn, wakebell.Config{Handlers: []wakebell.Handler{
 		wakebell.Handle(wakebell.NewTopic[[]byte](b.topic), rejects),
 	}})
 	require.NoError(t, err)

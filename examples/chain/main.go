@@ -14,7 +14,6 @@ import (
 	"os/signal"
 	"time"
 
-	"github.com/asynkron/protoactor-go/actor"
 	"github.com/redis/go-redis/v9"
 
 	"github.com/wakebell/wakebell"
@@ -57,7 +56,7 @@ func run(ctx context.Context, rdb *redis.Client, out *log.Logger) error {
 		return err
 	}
 	shop := shop{client, out, done}
-	sys, err := wakebell.New(actor.NewActorSystem(), conn, wakebell.Config{Handlers: []wakebell.Handler{
+	sys, err := wakebell.New(nil, conn, wakebell.Config{Handlers: []wakebell.Handler{
 		wakebell.Handle(Pack, shop.pack),
 		wakebell.Handle(Ship, shop.ship),
 		wakebell.Handle(Thank, shop.thank),

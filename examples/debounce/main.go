@@ -9,7 +9,6 @@ import (
 	"os/signal"
 	"time"
 
-	"github.com/asynkron/protoactor-go/actor"
 	"github.com/redis/go-redis/v9"
 
 	"github.com/wakebell/wakebell"
@@ -47,7 +46,7 @@ func run(ctx context.Context, rdb *redis.Client, out *log.Logger) error {
 	if err != nil {
 		return err
 	}
-	sys, err := wakebell.New(actor.NewActorSystem(), conn, wakebell.Config{
+	sys, err := wakebell.New(nil, conn, wakebell.Config{
 		Handlers: []wakebell.Handler{wakebell.Handle(Changes, index)},
 	})
 	if err != nil {

@@ -17,7 +17,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/asynkron/protoactor-go/actor"
 	_ "modernc.org/sqlite" // yours: any driver for PostgreSQL, MySQL or SQLite
 
 	"github.com/wakebell/wakebell"
@@ -79,7 +78,7 @@ func run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	sys, err := wakebell.New(actor.NewActorSystem(), conn, wakebell.Config{Handlers: []wakebell.Handler{
+	sys, err := wakebell.New(nil, conn, wakebell.Config{Handlers: []wakebell.Handler{
 		wakebell.Handle(Unpaid, s.cancelUnpaid),
 		wakebell.HandleQueue(Mails, func(_ context.Context, m wakebell.Timer[string]) error {
 			fmt.Println("mail:", m.Body)

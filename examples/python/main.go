@@ -12,7 +12,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/asynkron/protoactor-go/actor"
 	"github.com/redis/go-redis/v9"
 
 	"github.com/wakebell/wakebell"
@@ -60,7 +59,7 @@ func run(ctx context.Context, rdb *redis.Client, out *log.Logger) error {
 		out.Printf("%s: order %d is %s", t.ID, t.Body.ID, t.Body.Status)
 		return nil
 	}
-	sys, err := wakebell.New(actor.NewActorSystem(), conn, wakebell.Config{Handlers: []wakebell.Handler{
+	sys, err := wakebell.New(nil, conn, wakebell.Config{Handlers: []wakebell.Handler{
 		// Python sends no hint when it schedules. On an idle topic its timers are
 		// found at most 1.5 times this interval late.
 		wakebell.Handle(Orders, handle, wakebell.MaxPollingInterval(500*time.Millisecond)),

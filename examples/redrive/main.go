@@ -12,7 +12,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/asynkron/protoactor-go/actor"
 	"github.com/redis/go-redis/v9"
 
 	"github.com/wakebell/wakebell"
@@ -94,7 +93,7 @@ func deploy(ctx context.Context, rdb *redis.Client, out *log.Logger, read parse,
 	if err != nil {
 		return err
 	}
-	sys, err := wakebell.New(actor.NewActorSystem(), conn, wakebell.Config{
+	sys, err := wakebell.New(nil, conn, wakebell.Config{
 		Handlers: []wakebell.Handler{wakebell.Handle(Prices, label)},
 	})
 	if err != nil {

@@ -13,7 +13,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/asynkron/protoactor-go/actor"
 	"github.com/redis/go-redis/v9"
 
 	"github.com/wakebell/wakebell"
@@ -50,7 +49,7 @@ func run(ctx context.Context, rdb *redis.Client, out *log.Logger) error {
 	if err != nil {
 		return err
 	}
-	sys, err := wakebell.New(actor.NewActorSystem(), conn, wakebell.Config{Handlers: []wakebell.Handler{
+	sys, err := wakebell.New(nil, conn, wakebell.Config{Handlers: []wakebell.Handler{
 		wakebell.Handle(Reminders, p.remind, wakebell.MaxConcurrent(1), wakebell.MaxAttempts(5)),
 	}})
 	if err != nil {

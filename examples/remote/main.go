@@ -14,7 +14,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/asynkron/protoactor-go/actor"
 	"github.com/redis/go-redis/v9"
 
 	"github.com/wakebell/wakebell"
@@ -64,7 +63,7 @@ func node(ctx context.Context, rdb *redis.Client, out *log.Logger) error {
 	if err != nil {
 		return err
 	}
-	sys, err := wakebell.New(actor.NewActorSystem(), conn, wakebell.Config{
+	sys, err := wakebell.New(nil, conn, wakebell.Config{
 		Handlers: []wakebell.Handler{wakebell.Handle(Invoices, charge)},
 	})
 	if err != nil {

@@ -12,7 +12,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/asynkron/protoactor-go/actor"
 	"github.com/redis/go-redis/v9"
 
 	"github.com/wakebell/wakebell"
@@ -50,7 +49,7 @@ func run(ctx context.Context, rdb *redis.Client, out *log.Logger) error {
 	if err != nil {
 		return err
 	}
-	sys, err := wakebell.New(actor.NewActorSystem(), conn, wakebell.Config{
+	sys, err := wakebell.New(nil, conn, wakebell.Config{
 		Handlers:     []wakebell.Handler{wakebell.Handle(Work, work, wakebell.MaxConcurrent(2))},
 		DrainTimeout: 3 * time.Second, // the service manager's timeout must be more than 7 s longer
 	})

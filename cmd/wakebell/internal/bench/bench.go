@@ -180,7 +180,7 @@ func (b *benchRun) load(ctx context.Context) error {
 
 // run handles the timers and measures.
 func (b *benchRun) run(ctx context.Context) (resultLine, error) {
-	sys, err := wakebell.New(cli.NewActorSystem(slog.New(slog.DiscardHandler)), b.client.Connection(), wakebell.Config{
+	sys, err := wakebell.New(nil, b.client.Connection(), wakebell.Config{
 		Handlers: []wakebell.Handler{wakebell.Handle(wakebell.NewTopic[[]byte](b.topic), b.counts.handle, b.options()...)},
 	})
 	if err != nil {

@@ -79,7 +79,7 @@ func run(ctx context.Context, a *cli.App, verbose bool, pace int) (err error) {
 	if err != nil {
 		return err
 	}
-	d.sys, err = wakebell.New(cli.NewActorSystem(log), settings, wakebell.Config{
+	d.sys, err = wakebell.New(nil, settings, wakebell.Config{
 		Handlers: []wakebell.Handler{wakebell.Handle(d.topic, d.handle,
 			wakebell.LeaseTTL(d.paced(leaseTTL)), wakebell.MaxAttempts(maxAttempts), wakebell.RetryBackoff(d.paced(retryDelay), time.Minute))},
 	})

@@ -173,7 +173,7 @@ func try(a *cli.App, on connection.Config, cfg wakebell.Config, all ...*handled)
 	defer func() { _ = rdb.Close() }()       // it has no connection
 	conn, err := connection.New(rdb, on)
 	if err == nil {
-		_, err = wakebell.New(cli.NewActorSystem(on.Logger), conn, cfg)
+		_, err = wakebell.New(nil, conn, cfg)
 	}
 	if err == nil {
 		return nil

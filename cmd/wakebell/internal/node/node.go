@@ -185,7 +185,7 @@ func run(ctx context.Context, a *cli.App, f *nodeFlags) (err error) {
 	if err != nil {
 		return err
 	}
-	sys, err := wakebell.New(cli.NewActorSystem(log), settings, f.systemConfig(handlers))
+	sys, err := wakebell.New(nil, settings, f.systemConfig(handlers))
 	if err != nil {
 		return err
 	}

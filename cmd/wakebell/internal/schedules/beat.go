@@ -114,7 +114,7 @@ func runBeat(ctx context.Context, a *cli.App, f *beatFlags) (err error) {
 	if err != nil {
 		return err
 	}
-	sys, err := wakebell.New(cli.NewActorSystem(log), settings, wakebell.Config{
+	sys, err := wakebell.New(nil, settings, wakebell.Config{
 		WaitForRedis: f.wait,
 		DrainTimeout: -1,
 		Scheduler: &recurring.SchedulerConfig{

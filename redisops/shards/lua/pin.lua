@@ -2,7 +2,7 @@
 -- shards, and keeps those that are here from being moved until they are written.
 --
 -- Parts: fence
--- KEYS: timeline busy taken pins
+-- KEYS: timeline busy taken pins order
 -- ARGV: life call ...
 --   life: for how many µs the timers are kept here, unless unpin.lua is called before;
 --   call: a token of the call, without spaces; then for each timer its id and its key, ''
@@ -11,7 +11,7 @@
 --   of its key leave; k it is not, and a timer with its key is here, or was; m it is in the outbox, or its key or a part of it has
 --   left, so that its other timers follow; a neither.
 
-local bad = mistyped('zset', 'hash', 'hash', 'hash')
+local bad = mistyped('zset', 'hash', 'hash', 'hash', 'zset')
 if bad then return bad end
 
 local now = clock()
@@ -32,6 +32,13 @@ end
 local function pin(name) redis.call('HSET', KEYS.pins, name, pins_of(name) .. own) end
 local function kept(name) return pins_of(name) ~= '' end
 
+-- runs reports whether a timer of a key runs that does not hold it: see runner in
+-- keys_states.lua of the timers.
+local function runs(key)
+  local from = 'r' .. string.format('%03d', #key) .. key
+  return redis.call('ZRANGEBYLEX', KEYS.order, '[' .. from, '(' .. from .. '\255', 'LIMIT', '0', '1')[1] ~= nil
+end
+
 for i = ARGV_NAMED + 1, #ARGV, 2 do
   local id, key = ARGV[i], ARGV[i + 1]
   local code = 'a'
@@ -41,7 +48,7 @@ for i = ARGV_NAMED + 1, #ARGV, 2 do
     code = 'm'
   elseif left or redis.call('ZSCORE', KEYS.timeline, id) or kept('i' .. id) then
     code = 'e'
-  elseif key ~= '' and (redis.call('HEXISTS', KEYS.busy, key) == 1 or kept('k' .. key)) then
+  elseif key ~= '' and (redis.call('HEXISTS', KEYS.busy, key) == 1 or kept('k' .. key) or runs(key)) then
     code = 'k'
   end
   if code == 'e' or code == 'k' then

@@ -71,6 +71,27 @@ func TestATopicWhoseDeadLettersAreGoneIsResharded(t *testing.T) {
 	}
 }
 
+// TestAReshardingLeavesNoStatesOfKeys ends when no sweep has come since the last timer with a
+// key was handled.
+func TestAReshardingLeavesNoStatesOfKeys(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		rdb, _ := redistest.Embedded(t)
+		f := newFixture(t, rdb, wakebelltype.Keys{}, 1)
+		f.schedule(t, timers.Entry{ID: "a", Key: "k"})
+		f.deadLetterAll(t)
+		_, err := f.DeleteDead(t.Context(), f.topic, wakebelltype.DeadFilter{})
+		require.NoError(t, err)
+		for _, err := range f.Reshard(t.Context(), f.topic, 2) {
+			require.NoError(t, err)
+		}
+		k := f.timers.Keys().Of(f.topic)
+		left, err := rdb.Exists(t.Context(), k.TimerKeys, k.KeyOrder, k.KeyStates).Result()
+		require.NoError(t, err)
+		require.Zero(t, left)
+	})
+}
+
 // TestAnEntryWithoutAPayloadIsMoved has entries of the timeline whose payloads were removed
 // by hand, one of them of a timer with a key.
 func TestAnEntryWithoutAPayloadIsMoved(t *testing.T) {

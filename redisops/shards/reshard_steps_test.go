@@ -2,6 +2,7 @@ package shards
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -90,6 +91,26 @@ func TestAReshardingLeavesNoStatesOfKeys(t *testing.T) {
 		require.NoError(t, err)
 		require.Zero(t, left)
 	})
+}
+
+// TestACallPinsAKeyOnce has many timers of one key, each of which pins it.
+func TestACallPinsAKeyOnce(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, redistest.Shared(t), wakebelltype.Keys{}, 1)
+	f.schedule(t, timers.Entry{ID: "a", Key: "k", At: hour})
+	l := f.startMoving(t, 2)
+	list := []written{{id: "a", key: "k"}, {id: "b", key: "k"}, {id: "c", key: "k"}}
+	k := f.timers.Keys().Of(f.topic)
+	for calls := 1; calls <= 3; calls++ {
+		for range 2 { // its answer was lost
+			codes, err := f.pin(t.Context(), l, f.topic, fmt.Sprint("call-", calls), list)
+			require.NoError(t, err)
+			require.Equal(t, "ekk", codes[:1]+strings.ReplaceAll(codes[1:], "e", "k"))
+		}
+		pins, err := f.timers.RDB.HGet(t.Context(), k.Pins(), "kk").Result()
+		require.NoError(t, err)
+		require.Len(t, strings.Fields(pins), 2*calls)
+	}
 }
 
 // TestAnEntryWithoutAPayloadIsMoved has entries of the timeline whose payloads were removed

@@ -19,18 +19,31 @@ local own = text(now + tonumber(ARGV.life) / 1e6) .. ' ' .. ARGV.call .. ' '
 local out = {}
 local leaving = string.match(redis.call('HGET', KEYS.taken, 'p') or '', '^%d+ (.*)$') -- see take.lua
 
--- pins_of returns the pins of a timer or key that have not expired: for each the instant at
--- which it expires and its call.
+-- pins_of returns the pins of a timer or key by other calls that have not expired: for each
+-- the instant at which it expires and its call. It reads each once: many timers of a call may
+-- have the same key. Mine has those that this call has pinned before.
+local pins, pinned, mine = {}, {}, {}
 local function pins_of(name)
-  local live = ''
-  for at, call in string.gmatch(redis.call('HGET', KEYS.pins, name) or '', '(%S+) (%S+) ') do
-    if number(at) > now then live = live .. at .. ' ' .. call .. ' ' end
+  if not pins[name] then
+    local live = {}
+    for at, call in string.gmatch(redis.call('HGET', KEYS.pins, name) or '', '(%S+) (%S+) ') do
+      if number(at) > now and call == ARGV.call then
+        mine[name] = true
+      elseif number(at) > now then
+        live[#live + 1] = at .. ' ' .. call .. ' '
+      end
+    end
+    pins[name] = table.concat(live)
   end
-  return live
+  return pins[name]
 end
 
-local function pin(name) redis.call('HSET', KEYS.pins, name, pins_of(name) .. own) end
-local function kept(name) return pins_of(name) ~= '' end
+local function pin(name)
+  if pinned[name] then return end
+  pinned[name] = true
+  redis.call('HSET', KEYS.pins, name, pins_of(name) .. own)
+end
+local function kept(name) return pinned[name] or pins_of(name) ~= '' or mine[name] end
 
 -- runs reports whether a timer of a key runs that does not hold it: see runner in
 -- keys_states.lua of the timers.

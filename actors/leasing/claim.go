@@ -213,17 +213,20 @@ func (c *Core) maxSettled() int {
 
 // takeSettlements adds the queued settlements of a stream to f.
 func (c *Core) takeSettlements(s *Stream, f *Flight) {
-	taken, most := 0, c.maxSettled()
+	taken, rejects, most := 0, 0, c.maxSettled()
 	f.Settling = slices.Grow(f.Settling, min(len(s.toSettle), most))
 	f.Request.Settle = slices.Grow(f.Request.Settle, min(len(s.toSettle), most))
 	for _, v := range s.toSettle {
-		if len(f.Settling) == most {
+		if len(f.Settling) == most || v.Kind == exchange.DeadLetter && rejects == maxReject {
 			break
 		}
 		taken++
 		if v.Lease.refused != 0 { // an extension was refused meanwhile
 			v.answer()
 			continue
+		}
+		if v.Kind == exchange.DeadLetter {
+			rejects++
 		}
 		f.Settling = append(f.Settling, v)
 		f.Request.Settle = append(f.Request.Settle, exchange.Settlement{

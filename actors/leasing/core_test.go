@@ -33,6 +33,26 @@ func TestSettledLeasesAreNotRetained(t *testing.T) {
 	require.Equal(t, make([]Verdict, 3), settling)
 }
 
+func TestExchangesRejectFewer(t *testing.T) {
+	t.Parallel()
+	c, s := &Core{Config: Config{Counters: &counters.Topic{}}}, &Stream{}
+	for i := range 900 {
+		l := &Lease{Lease: &exchange.Lease{}, Run: &run{}}
+		s.hold(l)
+		v := Verdict{Lease: l, Kind: exchange.DeadLetter}
+		if i%3 == 0 {
+			v.Kind = exchange.Ack
+		}
+		s.toSettle = append(s.toSettle, v)
+	}
+	for _, n := range []int{301, 300, 299} { // 200 rejects, and the acks before the next one
+		f := &Flight{}
+		c.takeSettlements(s, f)
+		require.Len(t, f.Settling, n)
+		require.Equal(t, n == 299, f.complete)
+	}
+}
+
 func TestExchangesWithLimitsByKeySettleFewer(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {

@@ -70,7 +70,7 @@ func (l *DeliveryLog) JudgeLimits(limits Limits) *Judgement {
 		default:
 			j.inOrder(byKey[key], limits)
 		}
-		j.rate("key "+key, j.started[key], limits.KeyRate, limits.KeyBurst*(1+limits.Renewed), limits.KeyPer)
+		j.rate("key "+key, j.started[key], limits.KeyRate, limits.KeyBurst, limits.KeyPer)
 	}
 	for place, started := range j.startedIn {
 		j.rate("topic", started, limits.RateLimit, limits.RateBurst*(1+limits.Renewed), limits.RatePer)

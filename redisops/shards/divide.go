@@ -6,8 +6,10 @@ import (
 	"time"
 
 	"github.com/wakebell/wakebell/internal/sharding"
+	"github.com/wakebell/wakebell/messages/exchange"
 	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/internal/scripts"
+	"github.com/wakebell/wakebell/redisops/timers"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
@@ -117,6 +119,9 @@ func (s *Store) Settle(ctx context.Context, topic string) (sharding.Layout, erro
 			if err = s.moveRuns(ctx, topic, l); err != nil {
 				return l, err
 			}
+			if err = s.sweepLeft(ctx, topic, l); err != nil {
+				return l, err
+			}
 			if l.Live {
 				err = s.moveMarks(ctx, topic, l)
 			}
@@ -130,6 +135,15 @@ func (s *Store) Settle(ctx context.Context, topic string) (sharding.Layout, erro
 			return l.Settled(now), nil
 		}
 	})
+}
+
+// sweepLeft removes what is stored of keys where the timers of a topic were before: no node
+// sweeps there when it no longer polls.
+func (s *Store) sweepLeft(ctx context.Context, topic string, l sharding.Layout) error {
+	_, err := each(ctx, sharding.Names(topic, l.From), func(ctx context.Context, name string) (bool, error) {
+		return true, s.timers.Source(name, timers.SourceOptions{}).SweepKeys(ctx, exchange.Flow{})
+	})
+	return err
 }
 
 // used reports whether a physical topic has timers or dead letters, or some that have left

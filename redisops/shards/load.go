@@ -73,7 +73,7 @@ func putRounds(topic string, l sharding.Layout, list []timers.Stored) (rounds []
 			ids[name] = map[string]bool{}
 		}
 		bytes[name] += len(t.Payload)
-		if n := len(ids[name]); n > 0 && (n == layout.BatchEntries || bytes[name] > layout.BatchBytes || ids[name][t.ID]) {
+		if n := len(ids[name]); n > 0 && (n == layout.KeyedEntries || bytes[name] > layout.BatchBytes || ids[name][t.ID]) {
 			at[name]++
 			bytes[name], ids[name] = len(t.Payload), map[string]bool{}
 		}

@@ -163,17 +163,35 @@ func (m *mover) resume(ctx context.Context) (err error) {
 	return m.note(ctx)
 }
 
-// note notes the move in the physical topics of the source.
+// note notes the move in the physical topics of the source. If these have another layout than
+// the map, as after a process that has died between the two, they agree first.
 func (m *mover) note(ctx context.Context) error {
+	err := m.noteOnce(ctx)
+	for tries := 0; tries < 3 && errors.Is(err, scripts.ErrStaleLayout); tries++ {
+		if _, err := m.forget(ctx); err != nil {
+			return err
+		}
+		if err := m.from.layouts.agree(ctx, m.source); err != nil {
+			return fmt.Errorf("source: %w", err)
+		}
+		l, failed := m.from.layout(ctx, m.source)
+		switch {
+		case failed != nil:
+			return fmt.Errorf("source: %w", failed)
+		case l.To > 0 || l.Moves() || l.Count() != m.was.Count():
+			return fmt.Errorf("source: %w", errShards("topic %q: its number changes; finish that first, and repeat the call", m.source))
+		}
+		m.was, m.fence = l, fenceOf(l)
+		err = m.noteOnce(ctx)
+	}
+	return err
+}
+
+func (m *mover) noteOnce(ctx context.Context) error {
 	for _, name := range m.names {
 		_, index := m.outbox(m.from.timers.Keys().Of(name))
 		keys, args := scripts.WithGuards(m.fence.Guards(m.from.timers.Keys(), name), []string{index}, []any{m.move, arrivingLife.Milliseconds()})
 		noted, err := m.from.timers.RunText(ctx, leaveScript, keys, args...)
-		if errors.Is(err, scripts.ErrStaleLayout) {
-			_, failed := m.forget(ctx)
-			err = errShards("topic %q: its number changes; finish that first, and repeat the call", m.source)
-			return fmt.Errorf("source: %w", errors.Join(err, failed, m.from.layouts.agree(ctx, m.source)))
-		}
 		if err != nil {
 			return fmt.Errorf("begin the move of %q: %w", name, err)
 		}

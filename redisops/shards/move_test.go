@@ -269,6 +269,22 @@ func TestAMoveStopsForAResharding(t *testing.T) {
 	require.ErrorContains(t, failed, "its number changes")
 }
 
+// TestAMoveBeginsAfterAReshardingThatDied has shards that do not know the last layout: the
+// process that has changed it died before it told them.
+func TestAMoveBeginsAfterAReshardingThatDied(t *testing.T) {
+	t.Parallel()
+	from, to := pair(t, redistest.Shared(t), redistest.Start(t).Client(t), 2, 1)
+	from.schedule(t, numbered(3)...)
+	from.reshardAll(t, 3)
+	l, text, err := from.layouts.Stored(t.Context(), from.topic)
+	require.NoError(t, err)
+	l.ID, l.Number = "later", l.Number+1
+	stored, err := from.layouts.store(t.Context(), from.topic, text, l)
+	require.NoError(t, err)
+	require.True(t, stored)
+	require.True(t, from.moved(t, to, wakebelltype.MoveOptions{All: true}).Done)
+}
+
 // TestAMoveLeavesNoNoteInFormerShards checks a move that begins while nodes still handle the
 // shards before a resharding, and that ends when they no longer do.
 func TestAMoveLeavesNoNoteInFormerShards(t *testing.T) {

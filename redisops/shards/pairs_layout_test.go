@@ -168,20 +168,26 @@ func (w *world) moveStep(st step) {
 }
 
 func (w *world) beginMove() bool {
-	if l, _, _ := w.sites[1].clients[0].layouts.Stored(w.ctx, modelTopic); l.Count() > 1 {
+	target := w.sites[1].clients[0]
+	l, _, err := target.layouts.Stored(w.ctx, modelTopic)
+	w.must(err, "layout")
+	if l.Count() > 1 {
 		for id, t := range w.sites[0].timers {
 			if t.key != modelKey(id) { // it would be another timer than the one with its key there
 				return false
 			}
 		}
 	}
-	m, err := w.sites[0].clients[0].mover(w.ctx, modelTopic, w.sites[1].clients[0], modelTopic, wakebelltype.MoveOptions{All: true})
+	m, err := w.sites[0].clients[0].mover(w.ctx, modelTopic, target, modelTopic, wakebelltype.MoveOptions{All: true})
 	if !w.must(err, "begin to move") {
 		return false
 	}
 	w.move, w.moved = m, true
+	if divided, _, _ := target.layouts.Stored(w.ctx, modelTopic); divided.Count() != l.Count() {
+		w.pass(Fresh) // in which clients may look where the topic was
+	}
 	w.copyMarks()
-	if control, err := w.sites[1].clients[0].Control(w.ctx, modelTopic); err == nil {
+	if control, err := target.Control(w.ctx, modelTopic); err == nil {
 		w.sites[1].control = control
 	}
 	return true

@@ -2,6 +2,7 @@ package shards
 
 import (
 	"flag"
+	"fmt"
 	"math/rand/v2"
 	"regexp"
 	"slices"
@@ -29,6 +30,11 @@ type step struct {
 	operation           *operation
 	target, b, c, place int
 	flag                bool
+}
+
+// String returns a step as it is written in Go.
+func (s step) String() string {
+	return fmt.Sprintf("{%q, %d, %d, %d, %d, %v}", s.operation.name, s.target, s.b, s.c, s.place, s.flag)
 }
 
 // plan is a run of the model.
@@ -135,7 +141,7 @@ func TestEveryPairOfOperations(t *testing.T) {
 		known[kindOf(wrong)] = true
 		p = shorten(t, server, p, wrong)
 		wrong, log := play(t, server, p)
-		t.Errorf("run %d of the model, -models.seed %d, SkipFailed %v:\n%s\n%s", runs+1, seed, p.skips, strings.Join(log, "\n"), wrong)
+		t.Errorf("run %d of the model, -models.seed %d, SkipFailed %v, %v:\n%s\n%s", runs+1, seed, p.skips, p.steps, strings.Join(log, "\n"), wrong)
 		if !*modelsAll {
 			break
 		}

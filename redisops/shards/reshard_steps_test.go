@@ -2,6 +2,7 @@ package shards
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -68,6 +69,47 @@ func TestATopicWhoseDeadLettersAreGoneIsResharded(t *testing.T) {
 				require.True(t, f.moved(t, to, wakebelltype.MoveOptions{}).Done)
 			})
 		})
+	}
+}
+
+// TestAReshardingLeavesNoStatesOfKeys ends when no sweep has come since the last timer with a
+// key was handled.
+func TestAReshardingLeavesNoStatesOfKeys(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		rdb, _ := redistest.Embedded(t)
+		f := newFixture(t, rdb, wakebelltype.Keys{}, 1)
+		f.schedule(t, timers.Entry{ID: "a", Key: "k"})
+		f.deadLetterAll(t)
+		_, err := f.DeleteDead(t.Context(), f.topic, wakebelltype.DeadFilter{})
+		require.NoError(t, err)
+		for _, err := range f.Reshard(t.Context(), f.topic, 2) {
+			require.NoError(t, err)
+		}
+		k := f.timers.Keys().Of(f.topic)
+		left, err := rdb.Exists(t.Context(), k.TimerKeys, k.KeyOrder, k.KeyStates).Result()
+		require.NoError(t, err)
+		require.Zero(t, left)
+	})
+}
+
+// TestACallPinsAKeyOnce has many timers of one key, each of which pins it.
+func TestACallPinsAKeyOnce(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, redistest.Shared(t), wakebelltype.Keys{}, 1)
+	f.schedule(t, timers.Entry{ID: "a", Key: "k", At: hour})
+	l := f.startMoving(t, 2)
+	list := []written{{id: "a", key: "k"}, {id: "b", key: "k"}, {id: "c", key: "k"}}
+	k := f.timers.Keys().Of(f.topic)
+	for calls := 1; calls <= 3; calls++ {
+		for range 2 { // its answer was lost
+			codes, err := f.pin(t.Context(), l, f.topic, fmt.Sprint("call-", calls), list)
+			require.NoError(t, err)
+			require.Equal(t, "ekk", codes[:1]+strings.ReplaceAll(codes[1:], "e", "k"))
+		}
+		pins, err := f.timers.RDB.HGet(t.Context(), k.Pins(), "kk").Result()
+		require.NoError(t, err)
+		require.Len(t, strings.Fields(pins), 2*calls)
 	}
 }
 

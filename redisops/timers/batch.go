@@ -278,10 +278,13 @@ func (b *Batch) roundTrips(key *Key) []roundTrip {
 
 // fitting returns how many of the entries one call carries.
 func fitting(entries []Entry) int {
-	size := 0
+	size, keyed := 0, 0
 	for i := range entries {
 		size += len(entries[i].Payload)
-		if i == layout.BatchEntries || (i > 0 && size > layout.BatchBytes) {
+		if entries[i].Key != "" {
+			keyed++
+		}
+		if i == layout.BatchEntries || keyed > layout.KeyedEntries || (i > 0 && size > layout.BatchBytes) {
 			return i
 		}
 	}

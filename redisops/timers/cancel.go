@@ -18,7 +18,7 @@ import (
 // Presence, in their order.
 const presenceCodes = "apr"
 
-// Cancel removes timers, at most 500 in a round trip, and returns what it found for
+// Cancel removes timers, at most 300 in a round trip, and returns what it found for
 // each id, in the order of ids. A timer that a Python peer handles is reported as
 // PresencePending. If a later round trip fails, Cancel returns the results of the
 // earlier ones with the error.
@@ -54,8 +54,8 @@ func (s Fenced) cancel(ctx context.Context, topic string, key *Key, final bool, 
 		return nil, err
 	}
 	found := make([]wakebelltype.Presence, len(ids))
-	for first := 0; first < len(ids); first += layout.BatchEntries {
-		end := min(first+layout.BatchEntries, len(ids))
+	for first := 0; first < len(ids); first += layout.KeyedEntries {
+		end := min(first+layout.KeyedEntries, len(ids))
 		if err := s.cancelPart(ctx, topic, key.after(first), final, ids[first:end], found[first:end]); err != nil {
 			return found, fmt.Errorf("cancel on %q: %w", topic, err)
 		}

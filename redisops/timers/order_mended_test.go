@@ -139,6 +139,17 @@ func TestASweepFindsEveryParkedTimer(t *testing.T) {
 				f.do(t, "zadd", f.key.KeyOrder, "0", fmt.Sprintf("h001kgone%d", i))
 			}
 		},
+		"places in the future, behind a timer that is": func(t *testing.T, f *fixture) {
+			f.schedule(t, Entry{ID: "later", Key: "k", Payload: []byte("later"), At: time.Now().Add(24 * time.Hour)})
+			for _, id := range []string{"b", "c"} {
+				was, err := f.rdb.HGet(t.Context(), f.key.TimerKeys, id).Result()
+				require.NoError(t, err)
+				const place = "009999999999000000000000000000007"
+				f.do(t, "zrem", f.key.KeyOrder, "001k"+was[:len(place)]+id)
+				f.do(t, "zadd", f.key.KeyOrder, "0", "001k"+place+id)
+				f.do(t, "hset", f.key.TimerKeys, id, place+"mk")
+			}
+		},
 		"a holder that moved": func(t *testing.T, f *fixture) { f.do(t, "zadd", f.key.Timeline, "9999999999", "a") },
 		"a holder that was debounced": func(t *testing.T, f *fixture) {
 			f.do(t, "zadd", f.key.Timeline, "9999999999", "a")

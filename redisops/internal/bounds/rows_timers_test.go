@@ -57,7 +57,10 @@ func entries(prefix string, round, n, size int, with timers.Entry) []timers.Entr
 const (
 	batch    = layout.BatchEntries
 	fullSize = layout.BatchBytes / batch
+	keyed    = layout.KeyedEntries
 	claims   = 500
+	// rejects is how many timers package leasing dead-letters in an exchange.
+	rejects = 200
 )
 
 // idsOf returns the ids of entries.
@@ -123,10 +126,10 @@ func (b *bench) schedules() {
 		})
 	}
 	for _, mode := range []timers.PutMode{timers.PutKeep, timers.PutReplace} {
-		b.measured("import "+string(mode)+" of 500 timers of 50 keys", func(round int) {
+		b.measured("import "+string(mode)+" of 300 timers of 50 keys", func(round int) {
 			at := time.Now().Add(time.Hour)
 			var list []timers.Stored
-			for i, id := range ids("put", round%2*batch, batch) {
+			for i, id := range ids("put", round%2*keyed, keyed) {
 				list = append(list, timers.Stored{ID: id, Key: fmt.Sprint("key ", i%50), Number: int64(i), At: at, Due: at, Claims: i % 2, Payload: text(fullSize)})
 			}
 			_, err := s.Put(ctx, "t", mode, list)
@@ -206,12 +209,15 @@ func (b *bench) exchanges() {
 					b.must(err)
 					var reply *exchange.Reply
 					b.once("claim 500"+name, func() { reply = stream.Run(b, stream.Request(claims, time.Minute)) })
+					if v == exchange.DeadLetter {
+						reply.Leases = reply.Leases[:rejects]
+					}
 					again = settling(stream, v, reply.Leases)
 				}
 				_, err := b.store.Schedule(ctx, "t", entries(fmt.Sprint("next", v, name), round, claims, fullSize, timers.Entry{At: time.Unix(1001, 0)})...)
 				b.must(err)
 				again.Want = claims
-				b.once(fmt.Sprintf("settle 500 (%s) and claim 500%s", verdicts[v], name), func() { stream.Run(b, again) })
+				b.once(fmt.Sprintf("settle %d (%s) and claim 500%s", max(len(again.Settle), len(again.Extend)), verdicts[v], name), func() { stream.Run(b, again) })
 				b.once(fmt.Sprintf("answer again%s", name), func() { stream.Run(b, again) })
 				_, err = b.store.CancelAll(ctx, "other")
 				b.must(err)

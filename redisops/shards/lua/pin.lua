@@ -2,7 +2,7 @@
 -- shards, and keeps those that are here from being moved until they are written.
 --
 -- Parts: fence
--- KEYS: timeline busy taken pins
+-- KEYS: timeline busy taken pins order
 -- ARGV: life call ...
 --   life: for how many µs the timers are kept here, unless unpin.lua is called before;
 --   call: a token of the call, without spaces; then for each timer its id and its key, ''
@@ -11,7 +11,7 @@
 --   of its key leave; k it is not, and a timer with its key is here, or was; m it is in the outbox, or its key or a part of it has
 --   left, so that its other timers follow; a neither.
 
-local bad = mistyped('zset', 'hash', 'hash', 'hash')
+local bad = mistyped('zset', 'hash', 'hash', 'hash', 'zset')
 if bad then return bad end
 
 local now = clock()
@@ -19,18 +19,38 @@ local own = text(now + tonumber(ARGV.life) / 1e6) .. ' ' .. ARGV.call .. ' '
 local out = {}
 local leaving = string.match(redis.call('HGET', KEYS.taken, 'p') or '', '^%d+ (.*)$') -- see take.lua
 
--- pins_of returns the pins of a timer or key that have not expired: for each the instant at
--- which it expires and its call.
+-- pins_of returns the pins of a timer or key by other calls that have not expired: for each
+-- the instant at which it expires and its call. It reads each once: many timers of a call may
+-- have the same key. Mine has those that this call has pinned before.
+local pins, pinned, mine = {}, {}, {}
 local function pins_of(name)
-  local live = ''
-  for at, call in string.gmatch(redis.call('HGET', KEYS.pins, name) or '', '(%S+) (%S+) ') do
-    if number(at) > now then live = live .. at .. ' ' .. call .. ' ' end
+  if not pins[name] then
+    local live = {}
+    for at, call in string.gmatch(redis.call('HGET', KEYS.pins, name) or '', '(%S+) (%S+) ') do
+      if number(at) > now and call == ARGV.call then
+        mine[name] = true
+      elseif number(at) > now then
+        live[#live + 1] = at .. ' ' .. call .. ' '
+      end
+    end
+    pins[name] = table.concat(live)
   end
-  return live
+  return pins[name]
 end
 
-local function pin(name) redis.call('HSET', KEYS.pins, name, pins_of(name) .. own) end
-local function kept(name) return pins_of(name) ~= '' end
+local function pin(name)
+  if pinned[name] then return end
+  pinned[name] = true
+  redis.call('HSET', KEYS.pins, name, pins_of(name) .. own)
+end
+local function kept(name) return pinned[name] or pins_of(name) ~= '' or mine[name] end
+
+-- runs reports whether a timer of a key runs that does not hold it: see runner in
+-- keys_states.lua of the timers.
+local function runs(key)
+  local from = 'r' .. string.format('%03d', #key) .. key
+  return redis.call('ZRANGEBYLEX', KEYS.order, '[' .. from, '(' .. from .. '\255', 'LIMIT', '0', '1')[1] ~= nil
+end
 
 for i = ARGV_NAMED + 1, #ARGV, 2 do
   local id, key = ARGV[i], ARGV[i + 1]
@@ -41,7 +61,7 @@ for i = ARGV_NAMED + 1, #ARGV, 2 do
     code = 'm'
   elseif left or redis.call('ZSCORE', KEYS.timeline, id) or kept('i' .. id) then
     code = 'e'
-  elseif key ~= '' and (redis.call('HEXISTS', KEYS.busy, key) == 1 or kept('k' .. key)) then
+  elseif key ~= '' and (redis.call('HEXISTS', KEYS.busy, key) == 1 or kept('k' .. key) or runs(key)) then
     code = 'k'
   end
   if code == 'e' or code == 'k' then

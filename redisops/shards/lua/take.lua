@@ -86,8 +86,8 @@ local function fits(count, bytes)
   return #ids == 0 and count == 1 or #ids + count <= most and bytes <= room_left
 end
 
--- list_of returns the timers of a key that come first, those that hold it before the others,
--- and whether there are more. Id is one of the key that may be in neither, or nil.
+-- list_of returns the timers of a key that come first, those that hold it before the others
+-- and those that run without holding it at the end, and whether there are more. Id is one of the key that may be in neither, or nil.
 local function list_of(key, state, id)
   local list, listed, prefix = {}, {}, prefix_of(key)
   local function add(t)
@@ -101,9 +101,12 @@ local function list_of(key, state, id)
   for _, each in ipairs(held) do add({id = each, held = true, member = state.many and holder(key, each)}) end
   if state and state.sole then add({id = state.sole}) end
   for _, m in ipairs(order) do add({id = string.sub(m, #prefix + PLACE + 1), member = m}) end
+  local from = runner(key, '')
+  local run = redis.call('ZRANGEBYLEX', KEYS.order, '[' .. from, '(' .. from .. '\255', 'LIMIT', '0', most + 1)
+  for _, m in ipairs(run) do add({id = string.sub(m, #from + 1), member = m}) end
   if id then add({id = id}) end
   looks = looks - #list
-  return list, #held > most or #order > most
+  return list, #held > most or #order > most or #run > most
 end
 
 -- load reads the timers of a list, and returns those that are stored and may move, and
@@ -268,5 +271,4 @@ variadic('HDEL', KEYS.leases, ids, 1, #ids)
 variadic('HDEL', KEYS.keys, ids, 1, #ids)
 variadic('ZREM', KEYS.order, members, 1, #members)
 variadic('HDEL', KEYS.busy, free_keys, 1, #free_keys)
-variadic('ZREM', KEYS.rates, free_keys, 1, #free_keys)
 return {string.format('%.0f', #ids), offset, token, batch}

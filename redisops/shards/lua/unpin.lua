@@ -8,8 +8,8 @@
 local bad = mistyped('hash')
 if bad then return bad end
 
-local shared = 0
-for i = ARGV_NAMED + 1, #ARGV do
+local shared, seen = 0, {}
+local function unpin(i)
   local others = ''
   for at, call in string.gmatch(redis.call('HGET', KEYS.pins, ARGV[i]) or '', '(%S+) (%S+) ') do
     if call ~= ARGV.call then others = others .. at .. ' ' .. call .. ' ' end
@@ -20,6 +20,10 @@ for i = ARGV_NAMED + 1, #ARGV do
     shared = shared + 1
     redis.call('HSET', KEYS.pins, ARGV[i], others)
   end
+end
+for i = ARGV_NAMED + 1, #ARGV do
+  if not seen[ARGV[i]] then unpin(i) end -- many timers may have one key
+  seen[ARGV[i]] = true
 end
 redis.call('HDEL', KEYS.pins, 'c' .. ARGV.call)
 return string.format('%.0f', shared)

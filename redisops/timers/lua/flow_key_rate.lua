@@ -154,7 +154,11 @@ do
     local at = collect('ZMSCORE', key_timeline, ids, 1, #ids)
     local found = collect('HMGET', key_leases, ids, 1, #ids)
     for i, id in ipairs(ids) do
-      if not waiting[id] and not waits_for_token(current(found[i], at[i])) then release(key, state, id) end
+      local r = current(found[i], at[i])
+      if not waiting[id] and not waits_for_token(r) then
+        release(key, state, id)
+        if r and r.state == 'l' then set_member(runner(key, id), true) end
+      end
     end
   end
 

@@ -17,6 +17,9 @@ local room = ROOM
 local UNFINISHED = '000'
 local unfinished = false
 
+-- runs_apart says that timers may run that do not hold their keys: see runner.
+keyed.runs_apart = true
+
 local to_wake, waking = {}, {} -- ids of parked timers that become due, and the set of those that still do
 local woken_here = 0           -- how many timers were made due
 
@@ -125,6 +128,7 @@ end
 
 -- remove removes a timer from those of its key.
 function keyed.remove(key, place, id)
+  if keyed.runs_apart then set_member(runner(key, id), false) end
   local state = state_of(key)
   if not state then return end
   if state.sole then
@@ -176,7 +180,7 @@ end
 
 -- step returns the next timer of a line that is due or parked, of those that were read:
 -- its id, place and score. It removes members whose timers no longer exist, and gives
--- those their new places that a peer has moved into the future.
+-- those their new places that a peer has moved into the future, which have no record.
 local function step(line, now)
   while line.at < #line.found do
     line.at = line.at + 1
@@ -191,9 +195,9 @@ local function step(line, now)
       return id, place, score
     elseif string.sub(place, 1, 18) > micros(now) then -- and so are all after it
       line.ended, line.at = true, #line.found
-    else
+    elseif not current(redis.call('HGET', key_leases, id), score) then
       move(line.key, place, id, number(score))
-    end
+    end -- else a node without limits per key has it, or it waits for its retry: its place is right
   end
 end
 

@@ -10,8 +10,8 @@
 -- those that hold it go on. The last step opens it. If that never comes, a sweep does,
 -- when the instant is over.
 --
--- Gives: MANY states changed many_read set_member write_order holder read_states state_of
---   set_state count_of places_of close holds know spread hold release holders write_states
+-- Gives: MANY states changed many_read set_member write_order holder runner read_states
+--   state_of set_state count_of places_of close holds know spread hold release holders write_states
 
 local MANY = 8
 local CLOSED = string.byte('c')
@@ -46,6 +46,11 @@ end
 
 -- holder is the member of a timer that holds its key among many.
 local function holder(key, id) return 'h' .. prefix_of(key) .. id end
+
+-- runner is the member of a timer that has run, and is not settled, without holding its key,
+-- because its topic has a rate limit per key and no bound on those that run. It keeps the
+-- others of its key where it is: see take.lua and pin.lua of the shards.
+local function runner(key, id) return 'r' .. prefix_of(key) .. id end
 
 local function read_state(key, value)
   if string.byte(value) == SOLE then return {sole = string.sub(value, 2), held = {}} end

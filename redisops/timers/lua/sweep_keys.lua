@@ -142,17 +142,35 @@ local function wake_keys(keys)
   keyed.wake(list, now)
 end
 
--- sweep_holders walks through the holders of keys that have many, after a member.
+-- sweep_runners removes members of timers that neither run nor wait for a retry.
+local function sweep_runners(list)
+  local ids = {}
+  for i = 2, #list, 2 do ids[i / 2] = list[i] end
+  local scores = collect('ZMSCORE', timeline, ids, 1, #ids)
+  local records = collect('HMGET', KEYS.leases, ids, 1, #ids)
+  for i = 1, #ids do
+    local r = scores[i] and current(records[i], scores[i])
+    if not (r and (r.state == 'l' or r.failures > 0)) then set_member(list[2 * i - 1], false) end
+  end
+end
+
+-- sweep_holders walks through the holders of keys that have many, and those that run without
+-- holding their keys, after a member.
 local function sweep_holders(last)
-  local found = redis.call('ZRANGEBYLEX', KEYS.order, last == '' and '[h' or '(' .. last, '(i', 'LIMIT', '0', HELD)
-  local keys, of, waiting, freed = {}, {}, {}, {}
+  local found = redis.call('ZRANGEBYLEX', KEYS.order, last == '' and '[h' or '(' .. last, '(s', 'LIMIT', '0', HELD)
+  local keys, of, waiting, freed, runners = {}, {}, {}, {}, {}
   for _, m in ipairs(found) do
     local length = tonumber(string.sub(m, 2, 4)) or 0
     local key, id = string.sub(m, 5, 4 + length), string.sub(m, 5 + length)
-    if not of[key] then keys[#keys + 1], of[key] = key, {} end
-    table.insert(of[key], id)
-    waiting[#waiting + 1] = id
+    if string.sub(m, 1, 1) == 'r' then
+      runners[#runners + 1], runners[#runners + 2] = m, id
+    else
+      if not of[key] then keys[#keys + 1], of[key] = key, {} end
+      table.insert(of[key], id)
+      waiting[#waiting + 1] = id
+    end
   end
+  sweep_runners(runners)
   read_states(keys)
   for _, key in ipairs(keys) do
     local state = state_of(key)
@@ -168,12 +186,14 @@ local function sweep_holders(last)
   return #found < HELD and 'p0' or 'h' .. found[#found]
 end
 
--- in_line makes a parked timer be in the order of its key and nowhere else, and reports
--- whether it was not. Ordered says that it is in the order.
-local function in_line(id, entry, ordered)
+-- in_line makes a parked timer be in the order of its key, at the place of an instant that is
+-- over, and nowhere else, and reports whether it was not. Ordered says that it is in the order,
+-- stored is its record, or false.
+local function in_line(id, entry, ordered, stored)
   local place, key = place_of(entry)
   local state = state_of(key)
-  local right = state and not state.sole and ordered and not is_sole(entry)
+  local late = string.sub(place, 1, 18) > micros(now)
+  local right = state and not state.sole and ordered and not is_sole(entry) and not late
   if not state then
     state = {held = {}}
     set_state(key, state)
@@ -181,7 +201,13 @@ local function in_line(id, entry, ordered)
   keyed.several(key, state)
   if release(key, state, id) then right = false end
   if is_sole(entry) then write_entry(id, place, key) end
-  if not ordered then link(key, place, id) end
+  if late then
+    local r = current(stored, PARKED)
+    local instant = r and number(r.activation) or now
+    move(key, place, id, math.min(instant, now))
+  elseif not ordered then
+    link(key, place, id)
+  end
   return not right
 end
 
@@ -212,7 +238,7 @@ local function sweep_parked(offset)
     local state = place and state_of(key)
     if not place or state and state.sole == id then
       due_now(id, stored[i], PARKED)
-    elseif in_line(id, entry[i], ordered[i]) then
+    elseif in_line(id, entry[i], ordered[i], stored[i]) then
       freed[key] = true
     end
   end

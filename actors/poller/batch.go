@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/wakebell/wakebell/actors/leasing"
-	"github.com/wakebell/wakebell/internal/together"
 )
 
 // HandleBatch runs user code on deliveries and returns the outcome of each, in their
@@ -219,9 +218,6 @@ func (w *worker) crashBatch(b *batch, reason any) {
 		reason = "handler ended its goroutine"
 	}
 	stack := debug.Stack()
-	if p, ok := reason.(*together.Panic); ok {
-		reason, stack = p.Value, p.Stack
-	}
 	first := b.leases[0]
 	w.log.Error("batch handler crashed; its timers are due again when their leases expire",
 		"topic", first.Topic, "id", first.ID, "timers", len(b.leases), "panic", fmt.Sprint(reason), "stack", string(stack))

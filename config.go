@@ -14,8 +14,8 @@ import (
 	"github.com/wakebell/wakebell/internal/argument"
 	"github.com/wakebell/wakebell/internal/queuekeys"
 	"github.com/wakebell/wakebell/recurring"
-	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/reminder"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // DefaultName is the name of a System in its ActorSystem.
@@ -140,8 +140,8 @@ func validateHandler(field, prefix string, h Handler) error {
 		err = errors.Join(err, argument.Invalid("WithBatch", "the handler takes single timers; use With"))
 	case h.topic == "":
 		err = errors.Join(err, argument.Invalid("topic", "empty"))
-	case len(prefix+h.topic) > redisops.MaxName:
-		err = errors.Join(err, argument.Invalid("topic", "%d bytes, at most %d", len(prefix+h.topic), redisops.MaxName))
+	case len(prefix+h.topic) > wakebelltype.MaxName:
+		err = errors.Join(err, argument.Invalid("topic", "%d bytes, at most %d", len(prefix+h.topic), wakebelltype.MaxName))
 	}
 	if h.set.queue != nil {
 		name := h.set.queue.name

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -13,7 +14,6 @@ import (
 	"github.com/wakebell/wakebell/actors/poller"
 	"github.com/wakebell/wakebell/internal/argument"
 	"github.com/wakebell/wakebell/internal/codec"
-	"github.com/wakebell/wakebell/internal/together"
 	"github.com/wakebell/wakebell/internal/tracing"
 	"github.com/wakebell/wakebell/internal/usercode"
 	"github.com/wakebell/wakebell/messages"
@@ -33,10 +33,7 @@ import (
 // MaxConcurrent counts calls: a node holds up to MaxConcurrent × BatchSize timers, at
 // most 10,000. MaxLeaseAge bounds a call, and ends all of its timers.
 //
-// Middleware runs for each timer, in a goroutine of its own: next returns when fn has
-// returned, with the verdict of the timer. A timer whose middleware does not call next
-// is left out; one whose middleware calls it 50 ms later than the first is part of a
-// later call of fn. A timer whose middleware panics fails alone, with the text of the panic.
+// Middleware wraps single timers, so it does not run around batches: BatchMiddleware does.
 func HandleBatch[T any](topic Topic[T], fn func(context.Context, []Timer[T]) error, opts ...HandlerOption) Handler {
 	h := newHandler(topic.name, nil, opts).inBatches(typedBatch(topic.codec, fn))
 	if fn == nil {
@@ -118,13 +115,7 @@ func typedBatch[T any](c codec.Codec[T], fn func(context.Context, []Timer[T]) er
 		if err == nil {
 			return errs
 		}
-		verdictOf := verdictsOf(err, func(yield func(string) bool) {
-			for i := range at {
-				if !yield(raw[at[i]].ID) {
-					return
-				}
-			}
-		})
+		verdictOf := verdictsOf(err, idsOf(timers))
 		for _, i := range at {
 			errs[i] = verdictOf(raw[i].ID)
 		}
@@ -132,9 +123,20 @@ func typedBatch[T any](c codec.Codec[T], fn func(context.Context, []Timer[T]) er
 	}
 }
 
+// idsOf returns the ids of timers.
+func idsOf[T any](timers []Timer[T]) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for _, t := range timers {
+			if !yield(t.ID) {
+				return
+			}
+		}
+	}
+}
+
 // verdictsOf returns the verdict by id that the error of a batch handler has for the
 // timers with these ids.
-func verdictsOf(err error, ids func(yield func(string) bool)) func(id string) error {
+func verdictsOf(err error, ids iter.Seq[string]) func(id string) error {
 	err = usercode.Checked(err)
 	each, ok := errors.AsType[BatchError](err)
 	if !ok {
@@ -159,8 +161,7 @@ func verdictsOf(err error, ids func(yield func(string) bool)) func(id string) er
 // inBatch is the holder of a timer in a batch.
 type inBatch struct {
 	delivered
-	ctx  context.Context             // nil: that of the delivery
-	next func(t Timer[[]byte]) error // joins the call; nil without middleware
+	ctx context.Context // nil: that of the delivery
 }
 
 func (b *inBatch) Context() context.Context {
@@ -170,9 +171,13 @@ func (b *inBatch) Context() context.Context {
 	return b.delivered.Context()
 }
 
-// chainBatch is chain for a handler of batches.
-func chainBatch(h Handler, mw []Middleware, tracer *tracing.Consumer) poller.HandleBatch {
-	fn, read := wrappedBatch(h.batch, mw), h.reader()
+// chainBatch is chain for a handler of batches; change returns fn with what may change
+// bodies, and nil changes nothing.
+func chainBatch(h Handler, change func(batchFunc) batchFunc, tracer *tracing.Consumer) poller.HandleBatch {
+	fn, read := h.batch, h.reader()
+	if change != nil {
+		fn = change(fn)
+	}
 	return func(ctx context.Context, batch []*poller.Delivery) []poller.Outcome {
 		outcomes := make([]poller.Outcome, len(batch))
 		own, raw := make([]inBatch, len(batch)), rawTimers.Get().(*rawBatch)
@@ -183,7 +188,7 @@ func chainBatch(h Handler, mw []Middleware, tracer *tracing.Consumer) poller.Han
 				continue
 			}
 			t := Timer[[]byte]{Body: env.Body, Meta: meta(d, env)}
-			if len(mw) > 0 { // middleware may change the body in place
+			if change != nil { // it may be changed in place
 				t.Body = slices.Clone(t.Body)
 			}
 			own[i].Delivery, t.delivery = d, &own[i]
@@ -218,31 +223,46 @@ func (r *rawBatch) recycle() {
 	rawTimers.Put(r)
 }
 
-// wrappedBatch returns fn with middleware around each timer.
-func wrappedBatch(fn batchFunc, mw []Middleware) batchFunc {
+// wrappedBatch returns fn in middleware.
+func wrappedBatch(fn batchFunc, mw []BatchMiddleware) batchFunc {
 	if len(mw) == 0 {
 		return fn
 	}
-	each := wrapped(func(ctx context.Context, t Timer[[]byte]) error {
-		own, ok := t.delivery.(*inBatch)
-		if !ok {
-			return errNoDelivery
-		}
-		joined := *own
-		joined.ctx, t.delivery = ctx, &joined
-		return own.next(t)
-	}, mw)
+	wrapped := inner(fn)
+	for _, wrap := range slices.Backward(mw) {
+		wrapped = wrap(wrapped)
+	}
 	return func(ctx context.Context, timers []Timer[[]byte]) []error {
-		errs := together.Run(len(timers), func(i int, next func(Timer[[]byte]) error) error {
-			timers[i].delivery.(*inBatch).next = next
-			return each(timers[i].Context(), timers[i])
-		}, func(joined []Timer[[]byte]) []error { return fn(ctx, joined) })
-		for i, err := range errs {
-			if p, ok := err.(*together.Panic); ok { //nolint:errorlint // that of this function, and not one that it returns
-				errs[i] = usercode.NewPanic("middleware", p.Value, p.Stack)
-			}
+		errs := make([]error, len(timers))
+		verdictOf := verdictsOf(wrapped(ctx, slices.Clone(timers)), idsOf(timers))
+		for i, t := range timers {
+			errs[i] = verdictOf(t.ID)
 		}
 		return errs
+	}
+}
+
+// inner returns fn for middleware, which may call it with any timers.
+func inner(fn batchFunc) BatchFunc {
+	return func(ctx context.Context, timers []Timer[[]byte]) BatchError {
+		verdicts := BatchError{}
+		known := make([]Timer[[]byte], 0, len(timers))
+		for _, t := range timers {
+			if _, ok := t.delivery.(*inBatch); ok {
+				known = append(known, t)
+			} else {
+				verdicts[t.ID] = errNoDelivery
+			}
+		}
+		if len(known) == 0 {
+			return verdicts
+		}
+		for i, err := range fn(ctx, known) {
+			if err != nil {
+				verdicts[known[i].ID] = err
+			}
+		}
+		return verdicts
 	}
 }
 

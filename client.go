@@ -10,7 +10,6 @@ import (
 	"github.com/wakebell/wakebell/payload"
 	"github.com/wakebell/wakebell/queue"
 	"github.com/wakebell/wakebell/recurring"
-	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/audit"
 	"github.com/wakebell/wakebell/redisops/shards"
 	"github.com/wakebell/wakebell/redisops/timers"
@@ -157,8 +156,8 @@ func (c *Client) fullName(topic string) (string, error) {
 	switch {
 	case topic == "":
 		return "", argument.Invalid("topic", "empty")
-	case len(full) > redisops.MaxName:
-		return "", argument.Invalid("topic", "%d bytes, at most %d", len(full), redisops.MaxName)
+	case len(full) > wakebelltype.MaxName:
+		return "", argument.Invalid("topic", "%d bytes, at most %d", len(full), wakebelltype.MaxName)
 	}
 	return full, nil
 }

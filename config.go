@@ -14,8 +14,8 @@ import (
 	"github.com/wakebell/wakebell/internal/argument"
 	"github.com/wakebell/wakebell/internal/queuekeys"
 	"github.com/wakebell/wakebell/recurring"
-	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/reminder"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // DefaultName is the name of a System in its ActorSystem.
@@ -31,6 +31,11 @@ type Config struct {
 	// Middleware wraps the handlers of all topics and queues; the first is the
 	// outermost.
 	Middleware []Middleware
+
+	// BatchMiddleware wraps the handlers of batches, which Middleware does not; the first
+	// is the outermost. With Middleware and handlers of batches it must not be nil: an
+	// empty list says that the batches have none.
+	BatchMiddleware []BatchMiddleware
 
 	// Scheduler makes this node fire recurring schedules; nil disables it.
 	Scheduler *recurring.SchedulerConfig
@@ -103,6 +108,12 @@ func (c Config) validate(prefix string) error {
 	if slices.ContainsFunc(c.Middleware, func(m Middleware) bool { return m == nil }) {
 		errs = append(errs, argument.Invalid("Middleware", "nil"))
 	}
+	if slices.ContainsFunc(c.BatchMiddleware, func(m BatchMiddleware) bool { return m == nil }) {
+		errs = append(errs, argument.Invalid("BatchMiddleware", "nil middleware"))
+	}
+	if len(c.Middleware) > 0 && c.BatchMiddleware == nil && slices.ContainsFunc(c.Handlers, func(h Handler) bool { return h.batch != nil }) {
+		errs = append(errs, argument.Invalid("BatchMiddleware", "nil; Middleware does not wrap handlers of batches: set an empty list if they need none"))
+	}
 	seen := map[string]bool{}
 	for i, h := range c.Handlers {
 		field := fmt.Sprintf("Handlers[%d]", i)
@@ -123,10 +134,14 @@ func validateHandler(field, prefix string, h Handler) error {
 		return argument.Invalid(field, "zero Handler; use Handle, HandleBatch, Forward, HandleQueue, HandleQueueBatch or ForwardQueue")
 	case h.batch == nil && h.set.batch != (poller.Batch{}):
 		err = errors.Join(err, argument.Invalid("BatchSize", "the handler takes single timers; use HandleBatch or HandleQueueBatch, or Forward or ForwardQueue with BatchSize"))
+	case h.batch != nil && len(h.set.middleware) > 0:
+		err = errors.Join(err, argument.Invalid("With", "the handler takes batches, which middleware of With and Group does not wrap; use WithBatch"))
+	case h.batch == nil && len(h.set.batchMiddleware) > 0:
+		err = errors.Join(err, argument.Invalid("WithBatch", "the handler takes single timers; use With"))
 	case h.topic == "":
 		err = errors.Join(err, argument.Invalid("topic", "empty"))
-	case len(prefix+h.topic) > redisops.MaxName:
-		err = errors.Join(err, argument.Invalid("topic", "%d bytes, at most %d", len(prefix+h.topic), redisops.MaxName))
+	case len(prefix+h.topic) > wakebelltype.MaxName:
+		err = errors.Join(err, argument.Invalid("topic", "%d bytes, at most %d", len(prefix+h.topic), wakebelltype.MaxName))
 	}
 	if h.set.queue != nil {
 		name := h.set.queue.name

@@ -5,7 +5,7 @@ import (
 	"iter"
 	"time"
 
-	"github.com/wakebell/wakebell/actors/deadhook"
+	"github.com/wakebell/wakebell/actors/observe"
 	"github.com/wakebell/wakebell/internal/paging"
 	"github.com/wakebell/wakebell/redisops/audit"
 	"github.com/wakebell/wakebell/redisops/timers"
@@ -89,11 +89,11 @@ func (c *Client) LastDead(ctx context.Context, topic string, n int) ([]DeadLette
 }
 
 // onDead adapts Config.OnDead to the pollers; nil if it is not set.
-func (s *System) onDead() func(context.Context, deadhook.Timer) {
+func (s *System) onDead() func(context.Context, observe.DeadTimer) {
 	if s.cfg.OnDead == nil {
 		return nil
 	}
-	return func(ctx context.Context, d deadhook.Timer) {
+	return func(ctx context.Context, d observe.DeadTimer) {
 		body := content(d.Payload, d.ID)
 		if s.queueNamed(d.Topic) != nil { // messages of queues have no envelope
 			body = Content{Body: d.Payload, CorrelationID: d.ID}

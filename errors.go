@@ -12,7 +12,6 @@ import (
 	"github.com/wakebell/wakebell/actors/poller"
 	"github.com/wakebell/wakebell/internal/usercode"
 	"github.com/wakebell/wakebell/messages/exchange"
-	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
@@ -20,11 +19,11 @@ import (
 var (
 	// ErrInvalid is wrapped by errors about an argument or a configuration
 	// field. Their text names it and its bound. Nothing was written.
-	ErrInvalid = redisops.ErrInvalid
+	ErrInvalid = wakebelltype.ErrInvalid
 
 	// ErrNotFound means that the timer or dead letter does not exist;
 	// recurring.ErrNotFound wraps it.
-	ErrNotFound = redisops.ErrNotFound
+	ErrNotFound = wakebelltype.ErrNotFound
 
 	// ErrUnavailable is wrapped by errors of a Redis that is unreachable,
 	// loading or failing over. The outcome of the call is unknown; repeating it
@@ -32,7 +31,7 @@ var (
 	ErrUnavailable = exchange.ErrUnavailable
 
 	// ErrMemoryFull means that Redis has reached maxmemory; nothing was written.
-	ErrMemoryFull = redisops.ErrMemoryFull
+	ErrMemoryFull = wakebelltype.ErrMemoryFull
 
 	// ErrForbidden means that a node refused a request over the network, because
 	// the client lacks the permission for it. Nothing was done.
@@ -40,7 +39,7 @@ var (
 
 	// ErrDenied means that Redis rejected the credentials, or that the Redis
 	// user lacks the permission for a command or a key.
-	ErrDenied = redisops.ErrDenied
+	ErrDenied = wakebelltype.ErrDenied
 
 	// ErrTooFewReplicas means that the timer is stored, but fewer replicas than
 	// WithReplicas requires confirmed it in time. A *ReplicasError has the
@@ -48,24 +47,24 @@ var (
 	ErrTooFewReplicas = wakebelltype.ErrTooFewReplicas
 
 	// ErrWrongType means that a key of the topic holds a value of another type.
-	ErrWrongType = redisops.ErrWrongType
+	ErrWrongType = wakebelltype.ErrWrongType
 
 	// ErrTooLarge is wrapped by the error of Get for a timer of another program
 	// whose payload exceeds the limit for reading: 16 MiB, or PayloadLimit if it
 	// is larger. The text names both sizes.
-	ErrTooLarge = redisops.ErrTooLarge
+	ErrTooLarge = wakebelltype.ErrTooLarge
 
 	// ErrUnsupported means that the Redis server cannot store timers: it is too
 	// old, or a Cluster in which the keys of a topic have different slots.
-	ErrUnsupported = redisops.ErrUnsupported
+	ErrUnsupported = wakebelltype.ErrUnsupported
 
 	// ErrKeyUsed means that an idempotency key was used for another request
 	// within the last 24 hours; nothing was written.
-	ErrKeyUsed = redisops.ErrKeyUsed
+	ErrKeyUsed = wakebelltype.ErrKeyUsed
 
 	// ErrChannelDenied means that the Redis user lacks the permission for a
 	// channel that Tail needs; see docs/keys.md.
-	ErrChannelDenied = redisops.ErrChannelDenied
+	ErrChannelDenied = wakebelltype.ErrChannelDenied
 
 	// ErrUnfinished is wrapped by the error of System.Stop when handlers did not
 	// return in time. Their timers were released; the text names them.

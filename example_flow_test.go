@@ -168,6 +168,54 @@ func ExampleHandleBatch() {
 	// Output: 3 readings; 1 timers of the batch failed: "b": below absolute zero
 }
 
+// The middleware counts the verdicts of each batch, and refuses timers that are too old.
+func ExampleBatchMiddleware() {
+	mails := wakebell.NewTopic[string]("mails")
+	done := make(chan struct{})
+	count := func(next wakebell.BatchFunc) wakebell.BatchFunc {
+		return func(ctx context.Context, timers []wakebell.Timer[[]byte]) wakebell.BatchError {
+			defer close(done)
+			verdicts := next(ctx, timers)
+			fmt.Println(len(timers), "timers,", len(verdicts), "failed")
+			return verdicts
+		}
+	}
+	fresh := func(next wakebell.BatchFunc) wakebell.BatchFunc {
+		return func(ctx context.Context, timers []wakebell.Timer[[]byte]) wakebell.BatchError {
+			var young, old []wakebell.Timer[[]byte]
+			for _, t := range timers {
+				if time.Since(t.Activation) < time.Hour {
+					young = append(young, t)
+				} else {
+					old = append(old, t)
+				}
+			}
+			verdicts := next(ctx, young)
+			for _, t := range old {
+				verdicts[t.ID] = wakebell.Reject(errors.New("an hour late"))
+			}
+			return verdicts
+		}
+	}
+	send := func(_ context.Context, timers []wakebell.Timer[string]) error {
+		fmt.Println("sending", len(timers))
+		return nil
+	}
+	run(wakebell.Config{
+		BatchMiddleware: []wakebell.BatchMiddleware{count},
+		Handlers:        []wakebell.Handler{wakebell.HandleBatch(mails, send, wakebell.WithBatch(fresh))},
+	}, func(sys *wakebell.System) {
+		_, err := sys.Client().Schedule(context.Background(),
+			mails.Draft("hello", wakebell.ID("a")),
+			mails.Draft("hello", wakebell.ID("b"), wakebell.At(time.Now().Add(-2*time.Hour))))
+		check(err)
+		<-done
+	})
+	// Output:
+	// sending 1
+	// 2 timers, 1 failed
+}
+
 // A timer of a batch has a context of its own, which ends when the timer is cancelled.
 func ExampleMeta_Context() {
 	letters := wakebell.NewTopic[string]("letters")

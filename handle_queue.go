@@ -151,12 +151,12 @@ func (q *queueHandling) options(set settings, cfg Config) queuestore.SourceOptio
 // queueRecords stores the records of a queue.
 type queueRecords struct{ *queuestore.Queue }
 
-// WriteCounts implements records.Store of actors.
+// WriteCounts implements observe.RecordStore.
 func (q queueRecords) WriteCounts(ctx context.Context, _, incarnation string, call uint64, c wakebelltype.ThroughputCounts) error {
 	return q.Queue.WriteCounts(ctx, incarnation, call, c)
 }
 
-// WriteHistory implements records.Store of actors.
+// WriteHistory implements observe.RecordStore.
 func (q queueRecords) WriteHistory(ctx context.Context, _, node string, attempts []wakebelltype.Attempt) error {
 	return q.Queue.WriteHistory(ctx, node, attempts)
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime/debug"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/wakebell/wakebell/actors/poller"
@@ -34,7 +35,7 @@ type HandlerFunc func(ctx context.Context, t Timer[[]byte]) error
 // A codec or an UnmarshalJSON of yours that panics fails the delivery, with the text of the
 // panic.
 //
-// Around a batch it runs for each timer, in a goroutine of its own; see HandleBatch.
+// It does not run around batches; see BatchMiddleware.
 type Middleware func(next HandlerFunc) HandlerFunc
 
 // With wraps the handler of a topic or queue in middleware; the first is the
@@ -45,6 +46,30 @@ func With(mw ...Middleware) CommonOption {
 			return argument.Invalid("With", "nil middleware")
 		}
 		s.middleware = append(s.middleware, mw...)
+		return nil
+	})
+}
+
+// BatchFunc handles a batch of timers with encoded bodies. The result has the verdicts of
+// timers by their ID, as BatchError says; a timer without one is acknowledged.
+type BatchFunc func(ctx context.Context, timers []Timer[[]byte]) BatchError
+
+// BatchMiddleware wraps the handling of batches, as Middleware wraps that of single timers:
+// it may replace or change bodies, and change the context and the verdicts. It calls next
+// once, with some of the timers, or not at all, and gives those that it leaves out a verdict;
+// next never returns nil. It runs in the handler's goroutine, so a panic in it is a crash of
+// the batch. A timer that cannot be delivered at all, for instance because its payload is
+// missing, reaches no middleware.
+type BatchMiddleware func(next BatchFunc) BatchFunc
+
+// WithBatch wraps the handler of batches of a topic or queue in middleware; the first is the
+// outermost. Config.BatchMiddleware is outside of it.
+func WithBatch(mw ...BatchMiddleware) CommonOption {
+	return commonOption(func(s *settings) error {
+		if slices.ContainsFunc(mw, func(m BatchMiddleware) bool { return m == nil }) {
+			return argument.Invalid("WithBatch", "nil middleware")
+		}
+		s.batchMiddleware = append(s.batchMiddleware, mw...)
 		return nil
 	})
 }
@@ -101,28 +126,15 @@ func (h Handler) stored() wakebelltype.OutgoingKind {
 // decoding returns the middleware that decodes bodies for a handler, outside of all
 // others; nil: none.
 func (s *System) decoding(h Handler) []Middleware {
-	chain := s.on.Payloads
-	if chain == nil {
+	if s.on.Payloads == nil {
 		return nil
 	}
 	return []Middleware{func(next HandlerFunc) HandlerFunc {
 		return func(ctx context.Context, t Timer[[]byte]) error {
-			var plain payload.Decoded
-			err := usercode.Called("decoding the payload", func() (err error) {
-				plain, err = chain.Decode(ctx, payload.Encoded{
-					Kind: h.stored(), Topic: h.topic, ID: t.ID, Headers: t.Headers, Body: t.Body, ContentType: t.ContentType,
-				})
-				return err
-			})
-			switch {
-			case errors.Is(err, payload.ErrCorrupt):
-				return fmt.Errorf("%w: %w", ErrUnreadable, err)
-			case err != nil && h.set.queue != nil && h.set.queue.finalErrors:
-				return &crash{err} // the message must not be lost before its key is there
-			case err != nil:
+			plain, err := s.decodePayload(ctx, h, &t)
+			if err != nil {
 				return err
 			}
-			t.Body, t.ContentType, t.Headers, t.frame = plain.Body, plain.ContentType, plain.Headers, false
 			err = next(ctx, t)
 			if err == nil && plain.InStore {
 				s.discard(ctx, t, plain)
@@ -130,6 +142,68 @@ func (s *System) decoding(h Handler) []Middleware {
 			return err
 		}
 	}}
+}
+
+// decodingBatch returns fn for batches whose bodies are to be decoded. A body may come from
+// a store, so the timers do not wait for each other.
+func (s *System) decodingBatch(h Handler, fn batchFunc) batchFunc {
+	if s.on.Payloads == nil {
+		return fn
+	}
+	return func(ctx context.Context, timers []Timer[[]byte]) []error {
+		errs, plain := make([]error, len(timers)), make([]payload.Decoded, len(timers))
+		var tasks sync.WaitGroup
+		for i := range timers {
+			tasks.Go(func() { plain[i], errs[i] = s.decodePayload(timers[i].Context(), h, &timers[i]) })
+		}
+		tasks.Wait()
+		decoded, at := make([]Timer[[]byte], 0, len(timers)), make([]int, 0, len(timers))
+		for i, err := range errs {
+			if err == nil {
+				decoded, at = append(decoded, timers[i]), append(at, i)
+			}
+		}
+		if len(decoded) == 0 {
+			return errs
+		}
+		for k, err := range fn(ctx, decoded) {
+			i := at[k]
+			if errs[i] = err; err == nil && plain[i].InStore {
+				tasks.Go(func() { s.discard(timers[i].Context(), timers[i], plain[i]) })
+			}
+		}
+		tasks.Wait()
+		return errs
+	}
+}
+
+// aroundBatch returns what wraps the function of a handler of batches; nil: nothing.
+func (s *System) aroundBatch(h Handler) func(batchFunc) batchFunc {
+	mw := slices.Concat(s.cfg.BatchMiddleware, h.set.batchMiddleware)
+	if s.on.Payloads == nil && len(mw) == 0 {
+		return nil
+	}
+	return func(fn batchFunc) batchFunc { return s.decodingBatch(h, wrappedBatch(fn, mw)) }
+}
+
+// decodePayload decodes the body of a timer in place.
+func (s *System) decodePayload(ctx context.Context, h Handler, t *Timer[[]byte]) (plain payload.Decoded, err error) {
+	err = usercode.Called("decoding the payload", func() (err error) {
+		plain, err = s.on.Payloads.Decode(ctx, payload.Encoded{
+			Kind: h.stored(), Topic: h.topic, ID: t.ID, Headers: t.Headers, Body: t.Body, ContentType: t.ContentType,
+		})
+		return err
+	})
+	switch {
+	case errors.Is(err, payload.ErrCorrupt):
+		return plain, fmt.Errorf("%w: %w", ErrUnreadable, err)
+	case err != nil && h.set.queue != nil && h.set.queue.finalErrors:
+		return plain, &crash{err} // the message must not be lost before its key is there
+	case err != nil:
+		return plain, err
+	}
+	t.Body, t.ContentType, t.Headers, t.frame = plain.Body, plain.ContentType, plain.Headers, false
+	return plain, nil
 }
 
 // discard settles a handled timer, and then deletes its body from the store. A timer that

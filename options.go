@@ -26,6 +26,7 @@ type settings struct {
 	window          time.Duration
 	history         wakebelltype.HistoryPolicy
 	middleware      []Middleware
+	batchMiddleware []BatchMiddleware
 	target          *poller.Target
 	queue           *queueHandling // nil: a topic
 	batch           poller.Batch

@@ -15,7 +15,6 @@ import (
 	"github.com/wakebell/wakebell/internal/wire"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/queue"
-	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/timers"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
@@ -254,8 +253,8 @@ func namesTimer(id string) error {
 	switch {
 	case id == "":
 		return argument.Invalid("id", "empty")
-	case len(id) > redisops.MaxName:
-		return argument.Invalid("id", "%d bytes, at most %d", len(id), redisops.MaxName)
+	case len(id) > wakebelltype.MaxName:
+		return argument.Invalid("id", "%d bytes, at most %d", len(id), wakebelltype.MaxName)
 	}
 	return nil
 }

@@ -63,7 +63,7 @@ func (s *System) actorTopic(h Handler, physical string, shards int) poller.Topic
 	}
 	if h.batch != nil {
 		topic.Batch = h.set.batch
-		topic.HandleBatch = measuredBatch(measures, chainBatch(h, mw, s.tracer.Consumer()))
+		topic.HandleBatch = measuredBatch(measures, chainBatch(h, s.aroundBatch(h), s.tracer.Consumer()))
 	}
 	if q := h.set.queue; q != nil {
 		topic.FinalErrors, topic.FinalCrashes = q.finalErrors, q.atMostOnce

@@ -7,8 +7,8 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 	"google.golang.org/protobuf/types/known/durationpb"
 
-	"github.com/wakebell/wakebell/actors/deadhook"
 	"github.com/wakebell/wakebell/actors/gateway"
+	"github.com/wakebell/wakebell/actors/observe"
 	"github.com/wakebell/wakebell/actors/poller"
 	"github.com/wakebell/wakebell/messages"
 )
@@ -20,7 +20,7 @@ import (
 // it.
 func (rt *Runtime) Drain(timeout time.Duration) (*messages.Drained, error) {
 	until := time.Now().Add(timeout)
-	bound := timeout + gatewayGrace + poller.DrainGrace + poller.DrainFlush + deadhook.Grace
+	bound := timeout + gatewayGrace + poller.DrainGrace + poller.DrainFlush + observe.DeadHookGrace
 	future := rt.system.Root.RequestFuture(rt.pid, &messages.Drain{Timeout: durationpb.New(timeout)}, bound)
 	answer, err := future.Result()
 	if err != nil {
@@ -30,7 +30,7 @@ func (rt *Runtime) Drain(timeout time.Duration) (*messages.Drained, error) {
 	if !ok {
 		return nil, fmt.Errorf("drain: unexpected answer %T", answer)
 	}
-	if soon := time.Now().Add(deadhook.Grace); until.Before(soon) {
+	if soon := time.Now().Add(observe.DeadHookGrace); until.Before(soon) {
 		until = soon // includes timers that were dead-lettered at the end
 	}
 	rt.deadHook.End(until, poller.ErrDraining)

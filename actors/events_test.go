@@ -13,8 +13,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/wakebell/wakebell/actors/eventfeed"
 	"github.com/wakebell/wakebell/actors/internal/actortest"
+	"github.com/wakebell/wakebell/actors/observe"
 	"github.com/wakebell/wakebell/actors/poller"
 	"github.com/wakebell/wakebell/messages/exchange"
 	"github.com/wakebell/wakebell/wakebelltype"
@@ -149,7 +149,7 @@ func TestEventsArePublishedWhileWatched(t *testing.T) {
 		<-time.After(time.Second)
 		require.Empty(t, g.take(), "the watcher has gone")
 		hints.watch(time.Hour) // longer than a node publishes without another hint
-		<-time.After(2 * eventfeed.MaxWatch)
+		<-time.After(2 * observe.MaxWatch)
 		s.Put("c")
 		<-time.After(time.Second)
 		require.Equal(t, []string{"node"}, g.take())
@@ -166,18 +166,18 @@ func TestSlowPublishingDelaysNoDelivery(t *testing.T) {
 		rt, hints, _ := watched(t, g, s, acks)
 		hints.watch(time.Minute)
 		<-time.After(time.Second) // publishing hangs
-		s.Put(actortest.Numbers(eventfeed.MaxPending)...)
+		s.Put(actortest.Numbers(observe.MaxPendingEvents)...)
 		<-time.After(30 * time.Second)
 		_, _, settled, _ := s.Count()
-		require.Equal(t, eventfeed.MaxPending, settled)
+		require.Equal(t, observe.MaxPendingEvents, settled)
 		close(g.hold)
 		<-time.After(time.Second)
 		g.mu.Lock()
 		last := g.events[len(g.events)-1]
 		g.mu.Unlock()
-		require.Equal(t, wakebelltype.Event{Kind: wakebelltype.EventMissed, Topic: "shelf", Node: "here", Missed: eventfeed.MaxPending}, last)
-		require.Len(t, g.take(), 1+eventfeed.MaxPending+1)
-		require.Equal(t, eventfeed.PublishAtOnce, g.most)
+		require.Equal(t, wakebelltype.Event{Kind: wakebelltype.EventMissed, Topic: "shelf", Node: "here", Missed: observe.MaxPendingEvents}, last)
+		require.Len(t, g.take(), 1+observe.MaxPendingEvents+1)
+		require.Equal(t, observe.PublishAtOnce, g.most)
 		require.NoError(t, rt.Stop())
 	})
 }
@@ -229,7 +229,7 @@ func TestStopSendsTheLastEvents(t *testing.T) {
 		<-time.After(time.Second)
 		began := time.Now()
 		require.NoError(t, rt.Stop())
-		require.LessOrEqual(t, time.Since(began), eventfeed.LastPublish)
+		require.LessOrEqual(t, time.Since(began), observe.LastPublish)
 	})
 }
 
@@ -264,20 +264,20 @@ func TestEarlierWatchersReceiveTheFirstEvents(t *testing.T) {
 func TestFirstEventsAreBounded(t *testing.T) {
 	t.Parallel()
 	actortest.InVirtualTime(t, func(t *testing.T) {
-		g, s := &recordedEvents{}, actortest.NewMemorySource(eventfeed.MaxEarly)
+		g, s := &recordedEvents{}, actortest.NewMemorySource(observe.MaxEarly)
 		rt, hints, _ := watched(t, g, s, acks)
-		<-time.After(eventfeed.EarlyFor - 3*time.Second)
+		<-time.After(observe.EarlyFor - 3*time.Second)
 		hints.watchSince(10*time.Second, time.Hour)
 		<-time.After(time.Second)
 		published := g.take()
-		require.Len(t, published, 1+eventfeed.MaxEarly+1)
+		require.Len(t, published, 1+observe.MaxEarly+1)
 		require.Equal(t, "missed", published[len(published)-1])
 		require.NoError(t, rt.Stop())
 	})
 	actortest.InVirtualTime(t, func(t *testing.T) {
 		g, s := &recordedEvents{}, actortest.NewMemorySource(2)
 		rt, hints, _ := watched(t, g, s, acks)
-		<-time.After(eventfeed.EarlyFor)
+		<-time.After(observe.EarlyFor)
 		topic, _ := rt.topic("shelf")
 		require.False(t, topic.Feed.Watched.Load(), "no events are recorded from now on")
 		hints.watchSince(10*time.Second, time.Hour)

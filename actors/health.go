@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/wakebell/wakebell/actors/clockwatch"
+	"github.com/wakebell/wakebell/actors/observe"
 	"github.com/wakebell/wakebell/actors/poller"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
@@ -86,15 +86,15 @@ func (rt *Runtime) unresponsiveFor(name string, answered bool) time.Duration {
 }
 
 // clock returns the watch over the clock of a shard.
-func (rt *Runtime) clock(shard string) *clockwatch.Watch {
+func (rt *Runtime) clock(shard string) *observe.ClockWatch {
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
 	w := rt.clocks[shard]
 	if w == nil {
 		if rt.clocks == nil {
-			rt.clocks = map[string]*clockwatch.Watch{}
+			rt.clocks = map[string]*observe.ClockWatch{}
 		}
-		w = &clockwatch.Watch{}
+		w = &observe.ClockWatch{}
 		rt.clocks[shard] = w
 	}
 	return w

@@ -7,8 +7,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/wakebell/wakebell/actors/deadhook"
 	"github.com/wakebell/wakebell/actors/internal/actortest"
+	"github.com/wakebell/wakebell/actors/observe"
 	"github.com/wakebell/wakebell/actors/poller"
 )
 
@@ -19,7 +19,7 @@ func TestStopEndsTheHook(t *testing.T) {
 		rt, err := Start(actortest.QuietSystem(), Config{
 			Name: "a", Logger: actortest.DiscardLogger,
 			Topics: []poller.Topic{topicOn(actortest.NewMemorySource(2), 1, func(context.Context, *poller.Delivery) poller.Outcome { return poller.Rejected(poller.ErrStopped) })},
-			OnDead: func(ctx context.Context, _ deadhook.Timer) {
+			OnDead: func(ctx context.Context, _ observe.DeadTimer) {
 				<-ctx.Done()
 				ended <- context.Cause(ctx)
 			},

@@ -35,14 +35,11 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
-	"github.com/wakebell/wakebell/actors/clockwatch"
-	"github.com/wakebell/wakebell/actors/deadhook"
-	"github.com/wakebell/wakebell/actors/eventfeed"
 	"github.com/wakebell/wakebell/actors/gates"
 	"github.com/wakebell/wakebell/actors/gateway"
 	"github.com/wakebell/wakebell/actors/internal/host"
+	"github.com/wakebell/wakebell/actors/observe"
 	"github.com/wakebell/wakebell/actors/poller"
-	"github.com/wakebell/wakebell/actors/records"
 	"github.com/wakebell/wakebell/actors/reminders"
 	"github.com/wakebell/wakebell/actors/scheduler"
 	"github.com/wakebell/wakebell/internal/metrics"
@@ -54,16 +51,16 @@ type Config struct {
 	// Name is the name of the root supervisor, unique in its ActorSystem.
 	Name   string
 	Topics []poller.Topic
-	Hints  poller.Hints     // nil: timers are found by polling only
-	Events eventfeed.Events // nil: topics cannot be watched
-	Node   string           // the name of this node in events and records
+	Hints  poller.Hints   // nil: timers are found by polling only
+	Events observe.Events // nil: topics cannot be watched
+	Node   string         // the name of this node in events and records
 	// Version is that of Wakebell, for watchers.
 	Version string
 
-	Records     records.Store      // nil: counts and attempts are not recorded
-	Incarnation string             // of this node, unique; for Records
-	Timers      gateway.Timers     // nil: there is no gateway
-	Beats       []scheduler.Config // of each part; none: this node fires no recurring schedules
+	Records     observe.RecordStore // nil: counts and attempts are not recorded
+	Incarnation string              // of this node, unique; for Records
+	Timers      gateway.Timers      // nil: there is no gateway
+	Beats       []scheduler.Config  // of each part; none: this node fires no recurring schedules
 
 	// Reminders decodes the requests to the reminders actor; nil: there is no
 	// such actor.
@@ -74,7 +71,7 @@ type Config struct {
 	// OnDead is called for every dead-lettered timer, one after the other, after
 	// the source has confirmed it; nil: not called. Its context ends with the
 	// runtime.
-	OnDead func(context.Context, deadhook.Timer)
+	OnDead func(context.Context, observe.DeadTimer)
 
 	// Owner is returned by the function Owner while the runtime runs.
 	Owner any
@@ -99,9 +96,9 @@ type Runtime struct {
 	beats    []scheduler.Config
 	owner    any
 	env      *host.Env
-	deadHook *deadhook.Hook
-	tail     eventfeed.Publisher
-	records  *records.Recorder
+	deadHook *observe.DeadHook
+	tail     observe.Publisher
+	records  *observe.Recorder
 	started  time.Time
 	version  string
 
@@ -111,11 +108,11 @@ type Runtime struct {
 
 	reminders func(reminders.Request, *actor.PID) (reminders.Call, error) // nil: there are none
 
-	mu           sync.Mutex                   // guards what follows
-	topics       map[string]*poller.Shared    // the supervisor alone changes them
-	clocks       map[string]*clockwatch.Watch // by shard
-	outages      map[string]metrics.Outage    // by shard; the supervisor alone changes them
-	unresponsive map[string]time.Time         // by topic, since when its poller does not answer; "": the supervisor
+	mu           sync.Mutex                     // guards what follows
+	topics       map[string]*poller.Shared      // the supervisor alone changes them
+	clocks       map[string]*observe.ClockWatch // by shard
+	outages      map[string]metrics.Outage      // by shard; the supervisor alone changes them
+	unresponsive map[string]time.Time           // by topic, since when its poller does not answer; "": the supervisor
 }
 
 // ErrNameTaken says that the ActorSystem has a runtime of this name already.
@@ -139,8 +136,8 @@ func Start(system *actor.ActorSystem, cfg Config) (*Runtime, error) {
 	if rt.env.Random == nil {
 		rt.env.Random = rand.Float64
 	}
-	rt.deadHook = deadhook.New(cfg.OnDead, cfg.Logger)
-	rt.records = records.New(cfg.Records, cfg.Node, cfg.Incarnation, cfg.Logger, rt.env.IO)
+	rt.deadHook = observe.NewDeadHook(cfg.OnDead, cfg.Logger)
+	rt.records = observe.NewRecorder(cfg.Records, cfg.Node, cfg.Incarnation, cfg.Logger, rt.env.IO)
 	rt.tail.Events, rt.tail.Node, rt.tail.Log, rt.tail.Io = cfg.Events, cfg.Node, cfg.Logger, rt.env.IO
 	for _, t := range cfg.Topics {
 		rt.addTopic(rt.newTopic(t))

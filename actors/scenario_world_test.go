@@ -17,9 +17,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell/actors"
-	"github.com/wakebell/wakebell/actors/deadhook"
 	"github.com/wakebell/wakebell/actors/internal/actortest"
 	"github.com/wakebell/wakebell/actors/leasing"
+	"github.com/wakebell/wakebell/actors/observe"
 	"github.com/wakebell/wakebell/actors/poller"
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/redisops/timers"
@@ -242,8 +242,8 @@ func (w *world) node(words []string) {
 }
 
 // onDead returns a hook that takes the given time, unless its context ends first.
-func (w *world) onDead(n *node, takes time.Duration) func(context.Context, deadhook.Timer) {
-	return func(ctx context.Context, d deadhook.Timer) {
+func (w *world) onDead(n *node, takes time.Duration) func(context.Context, observe.DeadTimer) {
+	return func(ctx context.Context, d observe.DeadTimer) {
 		w.note("%s%s hook called: %q, %q, claims %d, failures %d",
 			w.of(n), d.ID, d.Reason, d.Payload, d.Claims, d.Failures)
 		select {

@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/wakebell/wakebell/actors/deadhook"
 	"github.com/wakebell/wakebell/actors/gates"
 	"github.com/wakebell/wakebell/actors/internal/host"
+	"github.com/wakebell/wakebell/actors/observe"
 	"github.com/wakebell/wakebell/actors/poller"
 	"github.com/wakebell/wakebell/messages"
 )
@@ -19,7 +19,7 @@ const (
 	gatewayGrace = time.Second
 	// StopGrace is how much longer than its timeout a Shutdown takes at most,
 	// even if the source, the handlers and the hook hang.
-	StopGrace = gatewayGrace + poller.DrainGrace + poller.DrainFlush + 2*deadhook.Grace + gates.CloseLimit + host.IOTimeout
+	StopGrace = gatewayGrace + poller.DrainGrace + poller.DrainFlush + 2*observe.DeadHookGrace + gates.CloseLimit + host.IOTimeout
 
 	// stopActors is how long Stop waits for the actors, which do not block.
 	stopActors = 10 * time.Second

@@ -9,9 +9,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/wakebell/wakebell/actors/deadhook"
 	"github.com/wakebell/wakebell/actors/gates"
 	"github.com/wakebell/wakebell/actors/internal/actortest"
+	"github.com/wakebell/wakebell/actors/observe"
 	"github.com/wakebell/wakebell/actors/poller"
 	"github.com/wakebell/wakebell/messages/exchange"
 	"github.com/wakebell/wakebell/messages/gate"
@@ -109,7 +109,7 @@ func TestAShutdownIsBounded(t *testing.T) {
 						<-release
 						return poller.Succeeded()
 					})},
-					OnDead: func(context.Context, deadhook.Timer) { <-release },
+					OnDead: func(context.Context, observe.DeadTimer) { <-release },
 					Gates: &gates.Config{
 						Store: store, Terms: gate.Terms{Lease: time.Hour, Signal: time.Hour, Presence: time.Hour},
 						Logger: actortest.DiscardLogger, Process: func() string { return "process" },

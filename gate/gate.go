@@ -18,7 +18,6 @@ import (
 	"iter"
 
 	actorgates "github.com/wakebell/wakebell/actors/gates"
-	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/gates"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
@@ -44,7 +43,7 @@ var (
 	ErrFenceUnknown = gates.ErrFenceUnknown
 	// ErrExhausted: the gate has no more fencing tokens, because they were
 	// raised too far. Gates.Remove lets it begin anew.
-	ErrExhausted = redisops.ErrGateExhausted
+	ErrExhausted = wakebelltype.ErrGateExhausted
 )
 
 // Locker acquires turns at gates: Gates in this process, or those of a

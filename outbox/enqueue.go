@@ -18,7 +18,7 @@ import (
 	"github.com/wakebell/wakebell/internal/gatewayconv"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/queue"
-	"github.com/wakebell/wakebell/redisops"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // The kinds of rows.
@@ -120,8 +120,8 @@ func checkNames(target, id string) error {
 		switch {
 		case n.name == "":
 			return argument.Invalid(n.field, "empty")
-		case len(n.name) > redisops.MaxName:
-			return argument.Invalid(n.field, "%d bytes, at most %d", len(n.name), redisops.MaxName)
+		case len(n.name) > wakebelltype.MaxName:
+			return argument.Invalid(n.field, "%d bytes, at most %d", len(n.name), wakebelltype.MaxName)
 		}
 	}
 	return nil

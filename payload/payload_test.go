@@ -14,7 +14,6 @@ import (
 
 	"github.com/wakebell/wakebell/internal/firing"
 	"github.com/wakebell/wakebell/payload"
-	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
@@ -113,7 +112,7 @@ func TestABodyAboveTheLimitIsRefused(t *testing.T) {
 	t.Parallel()
 	c := full(t, memory{}).WithLimit(1000)
 	err := c.Encode(nil)(t.Context(), []*wakebelltype.Outgoing{outgoing(wakebelltype.OutgoingTimer, make([]byte, 1001))})
-	require.ErrorIs(t, err, redisops.ErrInvalid)
+	require.ErrorIs(t, err, wakebelltype.ErrInvalid)
 	require.ErrorContains(t, err, "1001 bytes before it is encoded, the limit is 1000")
 	for name, codec := range map[string]payload.Codec{
 		"bomb": payload.Compress(1), "encrypted": payload.Encrypt(key(t, "new")), "claim": payload.ClaimCheck(memory{}, 0),
@@ -278,7 +277,7 @@ func TestAnInvalidChainNamesItsMistakes(t *testing.T) {
 		Codecs: []payload.Codec{nil, payload.Compress(0), payload.Encrypt(), payload.ClaimCheck(nil, -1)}, Limit: -1,
 		Topics: map[string][]payload.Codec{"t": {payload.Encrypt(k, k), payload.Encrypt(payload.Key{})}},
 	}).Validate()
-	require.ErrorIs(t, err, redisops.ErrInvalid)
+	require.ErrorIs(t, err, wakebelltype.ErrInvalid)
 	for _, part := range []string{
 		"number 0 is nil", "Compress: 0 bytes", "Encrypt: no keys", "nil store", "Limit: -1", "key k is listed twice", "codec aes-256-gcm is listed twice", "key 0 is zero",
 	} {
@@ -295,7 +294,7 @@ func TestKeysAreReadFromAFileAndNeverPrinted(t *testing.T) {
 	require.Equal(t, "key k2 key k2", fmt.Sprintf("%#v %x", keys[0], keys[0]))
 	for _, text := range []string{"", "k1", "k1 a b", "k1 ???", "k1 c2hvcnQ=", "k/1 a2tra2tra2tra2tra2tra2tra2tra2tra2tra2tra2s="} {
 		_, err := payload.ReadKeys(strings.NewReader(text))
-		require.ErrorIs(t, err, redisops.ErrInvalid, text)
+		require.ErrorIs(t, err, wakebelltype.ErrInvalid, text)
 		require.NotContains(t, err.Error(), "a2tr")
 	}
 }

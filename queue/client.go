@@ -12,7 +12,6 @@ import (
 	"github.com/wakebell/wakebell/internal/opened"
 	"github.com/wakebell/wakebell/internal/outgoing"
 	"github.com/wakebell/wakebell/internal/paging"
-	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/audit"
 	queuestore "github.com/wakebell/wakebell/redisops/queue"
 	"github.com/wakebell/wakebell/redisops/timers"
@@ -21,7 +20,7 @@ import (
 
 // ErrFull says that as many messages wait as PendingCap allows; the message was not
 // published.
-var ErrFull = redisops.ErrQueueFull
+var ErrFull = wakebelltype.ErrQueueFull
 
 const (
 	roomFirst = 5 * time.Millisecond // until a full queue is tried again, doubled

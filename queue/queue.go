@@ -12,7 +12,6 @@ import (
 	"github.com/wakebell/wakebell/internal/argument"
 	"github.com/wakebell/wakebell/internal/codec"
 	"github.com/wakebell/wakebell/messages"
-	"github.com/wakebell/wakebell/redisops"
 	queuestore "github.com/wakebell/wakebell/redisops/queue"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
@@ -256,7 +255,7 @@ func (q Queue[T]) Draft(body T, opts ...PublishOption) Draft {
 	}
 	raw, _, err := q.codec.Encode(body)
 	if err != nil {
-		d.Err = errors.Join(d.Err, fmt.Errorf("%w: body: %w", redisops.ErrInvalid, err))
+		d.Err = errors.Join(d.Err, fmt.Errorf("%w: body: %w", wakebelltype.ErrInvalid, err))
 	}
 	d.Payload, d.Key = raw, chosen.key
 	if !chosen.keyed && q.key != nil && d.Err == nil {

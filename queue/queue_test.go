@@ -11,7 +11,7 @@ import (
 	"github.com/wakebell/wakebell/internal/conntest"
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/queue"
-	"github.com/wakebell/wakebell/redisops"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 func TestMain(m *testing.M) { redistest.Main(m) }
@@ -42,7 +42,7 @@ func TestWrongDraftsAreRejectedBeforeAnythingIsWritten(t *testing.T) {
 		"tail of a draft":   {queue.Draft{Queue: queue.Settings{Keys: keys}, Tail: "x"}, "tail"},
 	} {
 		_, err := c.Publish(t.Context(), good.Draft("fine"), wrong.draft)
-		require.ErrorIs(t, err, redisops.ErrInvalid, name)
+		require.ErrorIs(t, err, wakebelltype.ErrInvalid, name)
 		require.ErrorContains(t, err, "message 1", name)
 		require.ErrorContains(t, err, wrong.says, name)
 	}
@@ -56,12 +56,12 @@ func TestMisusedClientsAreErrors(t *testing.T) {
 	q := queue.New[string]("q")
 	for _, c := range []*queue.Client{nil, {}} {
 		_, err := q.Publish(t.Context(), c, "x")
-		require.ErrorIs(t, err, redisops.ErrInvalid)
+		require.ErrorIs(t, err, wakebelltype.ErrInvalid)
 		_, err = c.Stats(t.Context(), q.Keys())
-		require.ErrorIs(t, err, redisops.ErrInvalid)
+		require.ErrorIs(t, err, wakebelltype.ErrInvalid)
 	}
 	_, err := q.Publish(t.Context(), nil, "x")
-	require.ErrorIs(t, err, redisops.ErrInvalid)
+	require.ErrorIs(t, err, wakebelltype.ErrInvalid)
 	_, err = queue.NewClient(nil)
-	require.ErrorIs(t, err, redisops.ErrInvalid)
+	require.ErrorIs(t, err, wakebelltype.ErrInvalid)
 }

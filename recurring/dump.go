@@ -9,7 +9,6 @@ import (
 	"github.com/wakebell/wakebell/internal/firing"
 	"github.com/wakebell/wakebell/internal/recur"
 	"github.com/wakebell/wakebell/messages"
-	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/audit"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
@@ -52,7 +51,7 @@ func (s *Schedules) Import(ctx context.Context, d Dump) error {
 		err = fmt.Errorf("its prefix is %.100q, want %.100q", e.Ours.Prefix, s.manual.Maker.Prefix)
 	}
 	if err != nil {
-		return fmt.Errorf("%w: recurring schedule %s: %w", redisops.ErrInvalid, argument.Quote(d.Name), err)
+		return fmt.Errorf("%w: recurring schedule %s: %w", wakebelltype.ErrInvalid, argument.Quote(d.Name), err)
 	}
 	if messages.Restricted(ctx) {
 		raw = e.Raw() // without fields that only a Python beat reads and that were not checked

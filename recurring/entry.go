@@ -9,7 +9,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/wakebell/wakebell/internal/recur"
-	"github.com/wakebell/wakebell/redisops"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // entry returns the entry to be stored in place of old, which is nil if there is
@@ -31,7 +31,7 @@ func (s Schedule) entry(prefix string, now time.Time, old *recur.Entry, in *time
 		e.Ours.Topic, e.Ours.HasBody, e.Ours.Body, e.Ours.ContentType = prefix+s.Topic, true, s.Body, s.ContentType
 	}
 	if err := s.setRule(&e, now, old); err != nil {
-		return e, fmt.Errorf("%w: %w", redisops.ErrInvalid, err)
+		return e, fmt.Errorf("%w: %w", wakebelltype.ErrInvalid, err)
 	}
 	paused := false
 	if old != nil {
@@ -50,7 +50,7 @@ func (s Schedule) entry(prefix string, now time.Time, old *recur.Entry, in *time
 	}
 	e.SetEnabled(!paused)
 	if err := e.Resolve(in); err != nil {
-		return e, fmt.Errorf("%w: %w", redisops.ErrInvalid, err)
+		return e, fmt.Errorf("%w: %w", wakebelltype.ErrInvalid, err)
 	}
 	return e, nil
 }

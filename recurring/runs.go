@@ -8,7 +8,6 @@ import (
 
 	"github.com/wakebell/wakebell/internal/argument"
 	"github.com/wakebell/wakebell/internal/recur"
-	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/audit"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
@@ -54,7 +53,7 @@ func (s *Schedules) Preview(ctx context.Context, name string, n int) ([]time.Tim
 // rule.
 func unfound(name string, err error) error {
 	if errors.Is(err, recur.ErrTooMuch) {
-		err = fmt.Errorf("%w: recurring schedule %s: %w", redisops.ErrInvalid, argument.Quote(name), err)
+		err = fmt.Errorf("%w: recurring schedule %s: %w", wakebelltype.ErrInvalid, argument.Quote(name), err)
 	}
 	return err
 }

@@ -16,7 +16,6 @@ import (
 	"github.com/wakebell/wakebell/internal/paging"
 	"github.com/wakebell/wakebell/internal/recur"
 	"github.com/wakebell/wakebell/payload"
-	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/audit"
 	schedulestore "github.com/wakebell/wakebell/redisops/recurring"
 	"github.com/wakebell/wakebell/wakebelltype"
@@ -86,7 +85,7 @@ func (s Schedule) checkBound(old *recur.Entry, prefix string) error {
 		return nil
 	}
 	return fmt.Errorf("%w: its stored body is encrypted for the topic %s; give the body again, without the header %s",
-		redisops.ErrInvalid, argument.Quote(strings.TrimPrefix(old.Ours.Topic, prefix)), payload.Header)
+		wakebelltype.ErrInvalid, argument.Quote(strings.TrimPrefix(old.Ours.Topic, prefix)), payload.Header)
 }
 
 // outgoing returns the schedule as the schedule middleware sees it; nil: not at all.
@@ -154,7 +153,7 @@ func (s *Schedules) put(ctx context.Context, r Schedule) error {
 	}
 	e.Ours.Trace = s.edge.Tracer.Inject(ctx)
 	if err := s.manual.Maker.Check(ctx, &e); err != nil {
-		return fmt.Errorf("%w: %w", redisops.ErrInvalid, err)
+		return fmt.Errorf("%w: %w", wakebelltype.ErrInvalid, err)
 	}
 	return s.store.Put(ctx, s.manual.Full(r.Name), found, e.Raw(), firing.ScoreAt(e, now))
 }

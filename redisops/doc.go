@@ -1,6 +1,6 @@
-// Package redisops is the root of Wakebell's stores in Redis. It contains what all
-// stores share: the errors that their calls wrap, and the time for which calls are
-// retried while Redis is unavailable.
+// Package redisops is the root of Wakebell's stores in Redis. It contains the time for
+// which all stores retry calls while Redis is unavailable. The errors that their calls wrap
+// are in package wakebelltype.
 //
 // The stores are the packages timers, queue, gates and recurring. Package doctor
 // examines a Redis. The Lua scripts of each package are in its folder lua. Only

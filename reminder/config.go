@@ -11,7 +11,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/wakebell/wakebell/internal/argument"
-	"github.com/wakebell/wakebell/redisops"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // DefaultTopic is the default of Config.Topic.
@@ -100,8 +100,8 @@ func (c *Config) Validate() error {
 	if c.Node == "" || len(c.Node) > maxNodeName || !utf8.ValidString(c.Node) {
 		errs = append(errs, argument.Invalid("Reminders.Node", "%s, want 1 to %d bytes of UTF-8 that name this node, also after a restart", argument.Quote(c.Node), maxNodeName))
 	}
-	if n := len(c.nodeTopic()); n > redisops.MaxName {
-		errs = append(errs, argument.Invalid("Reminders.Topic", "%d bytes with Node, at most %d", n, redisops.MaxName))
+	if n := len(c.nodeTopic()); n > wakebelltype.MaxName {
+		errs = append(errs, argument.Invalid("Reminders.Topic", "%d bytes with Node, at most %d", n, wakebelltype.MaxName))
 	}
 	return errors.Join(errs...)
 }

@@ -10,7 +10,6 @@ import (
 
 	"github.com/wakebell/wakebell/internal/argument"
 	"github.com/wakebell/wakebell/internal/paging"
-	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/timers"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
@@ -116,7 +115,7 @@ func (r *Reminders) listRecurring(ctx context.Context, to Recipient, after strin
 				continue
 			}
 			state, err := s.recurringState(ctx, false)
-			if errors.Is(err, redisops.ErrNotFound) {
+			if errors.Is(err, wakebelltype.ErrNotFound) {
 				continue // it was deleted meanwhile
 			}
 			state.Cursor = cursor{schedule: name}.text()

@@ -21,7 +21,6 @@ import (
 	"github.com/wakebell/wakebell/internal/outgoing"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/recurring"
-	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/audit"
 	schedulestore "github.com/wakebell/wakebell/redisops/recurring"
 	"github.com/wakebell/wakebell/redisops/timers"
@@ -146,7 +145,7 @@ func (r *Reminders) named(to Recipient, name string) (*stored, error) {
 		return nil, argument.Invalid("reminder", "the name is empty")
 	}
 	if err := to.Validate(); err != nil {
-		return nil, fmt.Errorf("%w: reminder %s: %w", redisops.ErrInvalid, argument.Quote(name), err)
+		return nil, fmt.Errorf("%w: reminder %s: %w", wakebelltype.ErrInvalid, argument.Quote(name), err)
 	}
 	s := &stored{Reminders: r, to: to, name: name, topic: r.cfg.nodeTopic(), id: reminderID(to, name)}
 	if to.Kind != "" {
@@ -200,7 +199,7 @@ func (s *stored) timer(when When) (draft, error) {
 	}
 	body, contentType, err := bodies.Encode(s.body)
 	if err != nil {
-		return draft{}, fmt.Errorf("%w: body: %w", redisops.ErrInvalid, err)
+		return draft{}, fmt.Errorf("%w: body: %w", wakebelltype.ErrInvalid, err)
 	}
 	d := draft{s, when, envelope.Envelope{CorrelationID: s.id, ContentType: contentType, Body: body}}
 	_, err = d.entry()
@@ -211,7 +210,7 @@ func (s *stored) timer(when When) (draft, error) {
 func (d *draft) entry() (timers.Entry, error) {
 	payload, err := envelope.Encode(d.env)
 	if err != nil {
-		return timers.Entry{}, fmt.Errorf("%w: %w", redisops.ErrInvalid, err)
+		return timers.Entry{}, fmt.Errorf("%w: %w", wakebelltype.ErrInvalid, err)
 	}
 	if limit := d.stored.node.PayloadLimit; len(payload) > limit {
 		return timers.Entry{}, argument.Invalid("message", "%d bytes with its envelope, the limit is %d", len(payload), limit)
@@ -235,7 +234,7 @@ func (d *draft) apply(o *wakebelltype.Outgoing) {
 func (s *stored) recurring(rule recurring.Rule) recurring.Schedule {
 	body, contentType, err := bodies.Encode(s.body)
 	if err != nil {
-		err = fmt.Errorf("%w: body: %w", redisops.ErrInvalid, err)
+		err = fmt.Errorf("%w: body: %w", wakebelltype.ErrInvalid, err)
 	}
 	return recurring.Schedule{
 		Name: s.schedule, Topic: s.topic, Rule: rule, Body: body, ContentType: contentType, Err: err,

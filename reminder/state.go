@@ -15,7 +15,6 @@ import (
 	"github.com/wakebell/wakebell/internal/gatewayconv"
 	"github.com/wakebell/wakebell/payload"
 	"github.com/wakebell/wakebell/recurring"
-	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/timers"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
@@ -68,7 +67,7 @@ func (r *Reminders) Get(ctx context.Context, to Recipient, name string) (State, 
 		return State{}, err
 	}
 	timer, err := r.node.Store.Get(ctx, r.node.Prefix+s.topic, s.id)
-	if errors.Is(err, redisops.ErrNotFound) {
+	if errors.Is(err, wakebelltype.ErrNotFound) {
 		return s.recurringState(ctx, true)
 	}
 	if err != nil {
@@ -97,7 +96,7 @@ func (s *stored) state(t timers.Timer) State {
 func (s *stored) recurringState(ctx context.Context, withMessage bool) (State, error) {
 	found, err := s.node.Schedules.Get(ctx, s.schedule)
 	if errors.Is(err, recurring.ErrNotFound) {
-		err = fmt.Errorf("%w: reminder %s of %s", redisops.ErrNotFound, argument.Quote(s.name), argument.Quote(s.to.String()))
+		err = fmt.Errorf("%w: reminder %s of %s", wakebelltype.ErrNotFound, argument.Quote(s.name), argument.Quote(s.to.String()))
 	}
 	if err != nil {
 		return State{}, err

@@ -175,6 +175,29 @@ func (h *history) middleware(n *Node) wakebell.Middleware {
 	}
 }
 
+// batchMiddleware is middleware for handlers of batches.
+func (h *history) batchMiddleware(n *Node) wakebell.BatchMiddleware {
+	return func(next wakebell.BatchFunc) wakebell.BatchFunc {
+		return func(ctx context.Context, timers []wakebell.Timer[[]byte]) (verdicts wakebell.BatchError) {
+			begun, returned := make([]*record, len(timers)), false
+			for i, t := range timers {
+				begun[i] = h.begin(n, t.Meta)
+			}
+			defer func() {
+				for i, t := range timers {
+					err := verdicts[t.ID]
+					if !returned {
+						err = errPanicked
+					}
+					h.finish(t.Context(), begun[i], err)
+				}
+			}()
+			verdicts, returned = next(ctx, slices.Clone(timers)), true
+			return verdicts
+		}
+	}
+}
+
 // errPanicked is the Err of a delivery whose handler did not return.
 var errPanicked = errors.New("the handler panicked, or ended its goroutine")
 

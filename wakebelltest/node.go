@@ -83,6 +83,9 @@ func (n *Node) Start() {
 		return
 	}
 	cfg := n.cfg
+	if len(cfg.Middleware) == 0 || cfg.BatchMiddleware != nil { // otherwise New refuses handlers of batches
+		cfg.BatchMiddleware = append([]wakebell.BatchMiddleware{w.history.batchMiddleware(n)}, cfg.BatchMiddleware...)
+	}
 	cfg.Middleware = append([]wakebell.Middleware{w.history.middleware(n)}, cfg.Middleware...)
 	conn, err := connection.New(w.rdb, n.conn)
 	if err != nil {

@@ -1,5 +1,8 @@
 package wakebelltype
 
+// MaxName is the maximum length of an id or a topic, in bytes.
+const MaxName = 512
+
 // Keys are the base names of the Redis keys that Python processes share; see docs/keys.md,
 // which has the fixed names of all others. An empty name stands for its default: those of
 // Timeline and Payloads are shared with faststream-redis-timers, that of Beat with RedBeat. The key of topic T is the base

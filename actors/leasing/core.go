@@ -43,9 +43,9 @@ package leasing
 import (
 	"time"
 
-	"github.com/wakebell/wakebell/actors/counters"
 	"github.com/wakebell/wakebell/actors/division"
 	"github.com/wakebell/wakebell/actors/guard"
+	"github.com/wakebell/wakebell/actors/observe"
 )
 
 const (
@@ -69,8 +69,8 @@ const (
 type Config struct {
 	Policy
 	Effects  Effects
-	Counters *counters.Topic // what operators see; they outlive the core
-	Guards   *Guards         // outlive the core
+	Counters *observe.Counters // what operators see; they outlive the core
+	Guards   *Guards           // outlive the core
 
 	Random  func() float64 // the next random number, in [0, 1)
 	Wake    func()         // asks the caller for Advance; any goroutine may call it

@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/wakebell/wakebell/actors/counters"
+	"github.com/wakebell/wakebell/actors/observe"
 	"github.com/wakebell/wakebell/messages/exchange"
 )
 
@@ -15,7 +15,7 @@ import (
 // memory as long as the topic is open.
 func TestSettledLeasesAreNotRetained(t *testing.T) {
 	t.Parallel()
-	c, s := &Core{Config: Config{Counters: &counters.Topic{}}}, &Stream{}
+	c, s := &Core{Config: Config{Counters: &observe.Counters{}}}, &Stream{}
 	var leases []*Lease
 	for range 3 {
 		leases = append(leases, &Lease{Lease: &exchange.Lease{}, Run: &run{}})
@@ -64,7 +64,7 @@ func TestExchangesWithLimitsByKeySettleFewer(t *testing.T) {
 		{exchange.Flow{PerKey: 1}, []int{200, 200, 50}},
 		{exchange.Flow{KeyRateLimit: 1, KeyRatePer: time.Second}, []int{200, 200, 50}},
 	} {
-		c, s := &Core{Config: Config{Counters: &counters.Topic{}}}, &Stream{}
+		c, s := &Core{Config: Config{Counters: &observe.Counters{}}}, &Stream{}
 		c.Flow = test.flow
 		for range 450 {
 			l := &Lease{Lease: &exchange.Lease{}, Run: &run{}}
@@ -109,7 +109,7 @@ func idle(t testing.TB) (*mute, *exchange.Reply) {
 	t.Helper()
 	m := &mute{world: &world{now: start}}
 	m.core = New(Config{
-		Effects: m, Counters: &counters.Topic{}, Guards: &Guards{}, Peeks: true,
+		Effects: m, Counters: &observe.Counters{}, Guards: &Guards{}, Peeks: true,
 		Random: func() float64 { return 0.5 }, NewName: func() string { return "name" }, Topic: "t",
 	})
 	m.core.Start(m.now, Settings{MaxConcurrent: 100, LeaseTTL: time.Minute, PollingInterval: time.Second, MaxPollingInterval: time.Second}, false)

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/wakebell/wakebell/actors/clockwatch"
+	"github.com/wakebell/wakebell/actors/observe"
 )
 
 // early is a performance feature: while a topic delivers steadily, an exchange also
@@ -70,7 +70,7 @@ func (f *Flight) early(l *Lease, now time.Time) time.Duration {
 // keep keeps a lease whose timer is due in after now. The source's clock may run slower
 // than the local one.
 func (c *Core) keep(l *Lease, now time.Time, in time.Duration) {
-	l.early, l.Queued = true, now.Add(in+time.Duration(clockwatch.MaxDrift*float64(in)))
+	l.early, l.Queued = true, now.Add(in+time.Duration(observe.MaxClockDrift*float64(in)))
 	at, _ := slices.BinarySearchFunc(c.early.leases, l, func(a, b *Lease) int { return cmp.Compare(a.Queued.Sub(b.Queued), 0) })
 	for at < len(c.early.leases) && !c.early.leases[at].Queued.After(l.Queued) {
 		at++ // timers of one instant stay in the order of the source

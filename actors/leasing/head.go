@@ -3,7 +3,7 @@ package leasing
 import (
 	"time"
 
-	"github.com/wakebell/wakebell/actors/clockwatch"
+	"github.com/wakebell/wakebell/actors/observe"
 	"github.com/wakebell/wakebell/messages/exchange"
 )
 
@@ -71,7 +71,7 @@ func (c *Core) headChanged(answer exchange.PeekReply, sent time.Time) bool {
 		return answer.Next >= 0 || !c.head.due.IsZero()
 	}
 	moved := answer.Now.Add(answer.Next).Sub(c.head.due).Abs()
-	return answer.Next == 0 || moved > headMoved || sent.Add(answer.Next+clockwatch.MinStep).Before(c.pace.dueAt)
+	return answer.Next == 0 || moved > headMoved || sent.Add(answer.Next+observe.MinClockStep).Before(c.pace.dueAt)
 }
 
 // claimAnswered notes what a claim reported about the first timer.

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/wakebell/wakebell/actors/counters"
 	"github.com/wakebell/wakebell/actors/guard"
+	"github.com/wakebell/wakebell/actors/observe"
 	"github.com/wakebell/wakebell/messages/exchange"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
@@ -35,7 +35,7 @@ type simNode struct {
 func (n *simNode) start() {
 	n.handled, n.sent = map[*Lease]bool{}, map[int]*Flight{}
 	n.core = New(Config{
-		Policy: Policy{Window: n.window}, Effects: n, Counters: &counters.Topic{}, Guards: &Guards{}, Topic: "t",
+		Policy: Policy{Window: n.window}, Effects: n, Counters: &observe.Counters{}, Guards: &Guards{}, Topic: "t",
 		Random: n.sim.random.Float64, Wake: func() {},
 		NewName: func() string {
 			n.names++

@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/wakebell/wakebell/actors/counters"
 	"github.com/wakebell/wakebell/actors/guard"
+	"github.com/wakebell/wakebell/actors/observe"
 	"github.com/wakebell/wakebell/messages/exchange"
 )
 
@@ -37,7 +37,7 @@ func newWorld(t *testing.T) *world {
 
 // open creates the core and starts it.
 func (w *world) open(cfg Config, s Settings, breaker *guard.Breaker) {
-	cfg.Effects, cfg.Counters, cfg.Guards = w, &counters.Topic{}, &Guards{Breaker: breaker}
+	cfg.Effects, cfg.Counters, cfg.Guards = w, &observe.Counters{}, &Guards{Breaker: breaker}
 	cfg.Random = func() float64 { return 0.5 } // no jitter
 	cfg.Wake, cfg.Topic = func() {}, "t"
 	cfg.NewName = func() string {

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/wakebell/wakebell/actors/leasing"
-	"github.com/wakebell/wakebell/internal/together"
 	"github.com/wakebell/wakebell/internal/usercode"
 )
 
@@ -221,9 +220,6 @@ func (w *worker) crashBatch(b *batch, reason any) {
 		reason = why
 	}
 	stack := debug.Stack()
-	if p, ok := reason.(*together.Panic); ok {
-		reason, why, stack = p.Value, fmt.Sprintf("panic: %v", p.Value), p.Stack
-	}
 	first := b.leases[0]
 	w.log.Error("batch handler crashed",
 		"topic", first.Topic, "id", first.ID, "timers", len(b.leases), "panic", fmt.Sprint(reason), "stack", string(stack))

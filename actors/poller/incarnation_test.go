@@ -8,17 +8,17 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/wakebell/wakebell/actors/clockwatch"
 	"github.com/wakebell/wakebell/actors/internal/actortest"
 	"github.com/wakebell/wakebell/actors/internal/host"
 	"github.com/wakebell/wakebell/actors/leasing"
+	"github.com/wakebell/wakebell/actors/observe"
 )
 
 func TestMessagesOfAnEarlierIncarnationAreDropped(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	p := &poller{Shared: NewShared(Topic{Source: actortest.NewMemorySource(0)}, &host.Env{Logger: actortest.DiscardLogger, Random: rand.Float64}, nil, &clockwatch.Watch{}, false), incarnation: 2}
+	p := &poller{Shared: NewShared(Topic{Source: actortest.NewMemorySource(0)}, &host.Env{Logger: actortest.DiscardLogger, Random: rand.Float64}, nil, &observe.ClockWatch{}, false), incarnation: 2}
 	p.queue = &runQueue{ctx: ctx}
 	p.core = leasing.New(leasing.Config{})
 	old := &lease{queue: &runQueue{}}

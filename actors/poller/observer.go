@@ -4,9 +4,8 @@ import (
 	"errors"
 	"time"
 
-	"github.com/wakebell/wakebell/actors/deadhook"
 	"github.com/wakebell/wakebell/actors/leasing"
-	"github.com/wakebell/wakebell/actors/records"
+	"github.com/wakebell/wakebell/actors/observe"
 	"github.com/wakebell/wakebell/messages/exchange"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
@@ -90,7 +89,7 @@ func (p effects) DeadLettered(d exchange.DeadLettered, took time.Duration) {
 	if skipped, ok := p.logLimit.Allow("dead " + p.Source.Name()); ok {
 		p.Logger.Warn("timer dead-lettered", "id", d.ID, "reason", d.Reason, "attempt", d.Claims, "entry", d.Entry, "skipped", skipped)
 	}
-	p.deadHook.Add(deadhook.Timer{Topic: p.Name(), DeadLettered: d}, &p.Counters)
+	p.deadHook.Add(observe.DeadTimer{Topic: p.Name(), DeadLettered: d}, &p.Counters)
 	e := wakebelltype.Event{
 		Kind: wakebelltype.EventDead, At: d.At, ID: d.ID, Attempt: d.Claims, Took: took, Text: d.Reason, Entry: d.Entry,
 	}
@@ -161,10 +160,10 @@ func (p effects) ExchangeFailed(err error, n int) {
 }
 
 // RecordWith makes a topic record with r, from its first timer on.
-func (c *Shared) RecordWith(r *records.Recorder) {
-	var counts func() records.Counts
-	if !c.NoCounts {
-		counts = c.Counters.Recorded
+func (c *Shared) RecordWith(r *observe.Recorder) {
+	counters := &c.Counters
+	if c.NoCounts {
+		counters = nil
 	}
-	c.Records = r.Add(c.Source.Name(), c.RecordStore, c.History, counts, c.Counters.Latest)
+	c.Records = r.Add(c.Source.Name(), c.RecordStore, c.History, counters)
 }

@@ -10,14 +10,10 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
-	"github.com/wakebell/wakebell/actors/clockwatch"
-	"github.com/wakebell/wakebell/actors/counters"
-	"github.com/wakebell/wakebell/actors/deadhook"
-	"github.com/wakebell/wakebell/actors/eventfeed"
 	"github.com/wakebell/wakebell/actors/guard"
 	"github.com/wakebell/wakebell/actors/internal/host"
 	"github.com/wakebell/wakebell/actors/leasing"
-	"github.com/wakebell/wakebell/actors/records"
+	"github.com/wakebell/wakebell/actors/observe"
 	"github.com/wakebell/wakebell/internal/loglimit"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
@@ -49,7 +45,7 @@ type Topic struct {
 	History  wakebelltype.HistoryPolicy // which attempts are recorded
 	NoCounts bool                       // nothing is counted in the source
 	// RecordStore stores both; nil: that of the runtime.
-	RecordStore records.Store
+	RecordStore observe.RecordStore
 
 	// Announcer divides the topic among the nodes that compete for it; nil: it is not
 	// divided. Node is the name of this one.
@@ -94,13 +90,13 @@ type Shared struct {
 	Logger *slog.Logger
 	// State is the settings in force; it outlives a poller's crash.
 	State      atomic.Pointer[State]
-	Counters   counters.Topic
+	Counters   observe.Counters
 	breakerNow atomic.Pointer[breakerStatus] // as last changed; nil: closed
 	guards     leasing.Guards                // outlive a poller's crash; only the poller uses them
-	clockWatch *clockwatch.Watch             // shared by the topics of a shard
-	Feed       eventfeed.Feed                // collects events for watchers
-	Records    *records.Topic                // records attempts and counts; nil: nothing
-	deadHook   *deadhook.Hook                // called for each dead letter
+	clockWatch *observe.ClockWatch           // shared by the topics of a shard
+	Feed       observe.Feed                  // collects events for watchers
+	Records    *observe.TopicRecords         // records attempts and counts; nil: nothing
+	deadHook   *observe.DeadHook             // called for each dead letter
 	logLimit   *loglimit.Limiter
 	random     func() float64
 	io         *sync.WaitGroup // the goroutines that call the source
@@ -116,7 +112,7 @@ type State struct {
 
 // NewShared returns the state of a topic that outlives the incarnations of its
 // poller.
-func NewShared(t Topic, env *host.Env, dead *deadhook.Hook, watch *clockwatch.Watch, watchable bool) *Shared {
+func NewShared(t Topic, env *host.Env, dead *observe.DeadHook, watch *observe.ClockWatch, watchable bool) *Shared {
 	c := &Shared{
 		Topic: t, Logger: t.logger(env.Logger), random: env.Random, dispatcher: env.Dispatcher, props: env.Options, io: env.IO,
 		deadHook: dead, logLimit: env.LogLimit, clockWatch: watch,

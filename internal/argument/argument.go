@@ -6,13 +6,13 @@ import (
 	"strconv"
 
 	"github.com/wakebell/wakebell/internal/text"
-	"github.com/wakebell/wakebell/redisops"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
-// Invalid returns an error that wraps redisops.ErrInvalid, names the field and
+// Invalid returns an error that wraps wakebelltype.ErrInvalid, names the field and
 // says why its value is refused.
 func Invalid(field, format string, args ...any) error {
-	return fmt.Errorf("%w: %s: %s", redisops.ErrInvalid, field, fmt.Sprintf(format, args...))
+	return fmt.Errorf("%w: %s: %s", wakebelltype.ErrInvalid, field, fmt.Sprintf(format, args...))
 }
 
 // Within returns an Invalid error unless low ≤ n ≤ high.

@@ -8,12 +8,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell/internal/argument"
-	"github.com/wakebell/wakebell/redisops"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 func TestErrorsNameTheFieldAndTheBound(t *testing.T) {
 	err := argument.Within("LeaseTTL", time.Millisecond, time.Second, time.Minute)
-	require.ErrorIs(t, err, redisops.ErrInvalid)
+	require.ErrorIs(t, err, wakebelltype.ErrInvalid)
 	require.EqualError(t, err, "invalid argument: LeaseTTL: 1ms is not within 1s and 1m0s")
 	require.NoError(t, argument.Within("n", 3, 1, 3))
 }

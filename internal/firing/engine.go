@@ -20,8 +20,8 @@ import (
 	"github.com/wakebell/wakebell/internal/recur"
 	"github.com/wakebell/wakebell/internal/tracing"
 	"github.com/wakebell/wakebell/messages/exchange"
-	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/recurring"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // Config configures an Engine.
@@ -285,5 +285,5 @@ func (e *Engine) retryLater(it *item, err error) {
 // whole reports whether an error concerns the server or the caller, not a single
 // entry.
 func whole(ctx context.Context, err error) bool {
-	return ctx.Err() != nil || errors.Is(err, exchange.ErrUnavailable) || errors.Is(err, redisops.ErrMemoryFull)
+	return ctx.Err() != nil || errors.Is(err, exchange.ErrUnavailable) || errors.Is(err, wakebelltype.ErrMemoryFull)
 }

@@ -20,8 +20,8 @@ import (
 	"github.com/wakebell/wakebell/internal/tracing"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/messages/exchange"
-	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/recurring"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // The headers of every timer that a recurring schedule has fired.
@@ -89,8 +89,8 @@ func (m Maker) check(e *recur.Entry) error {
 		_, err := celeryRun(e, time.Unix(0, 0), "x", nil)
 		return err
 	}
-	if n := len(e.Topic()); n == 0 || n > redisops.MaxName {
-		return fmt.Errorf("%w: %d bytes, want 1 to %d", errTopic, n, redisops.MaxName)
+	if n := len(e.Topic()); n == 0 || n > wakebelltype.MaxName {
+		return fmt.Errorf("%w: %d bytes, want 1 to %d", errTopic, n, wakebelltype.MaxName)
 	}
 	for _, topic := range append(outboxTopics(e), e.Topic()) {
 		if !strings.HasPrefix(topic, e.Ours.Prefix) {

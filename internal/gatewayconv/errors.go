@@ -9,7 +9,7 @@ import (
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/messages/exchange"
 	"github.com/wakebell/wakebell/recurring"
-	"github.com/wakebell/wakebell/redisops"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 var (
@@ -40,18 +40,18 @@ var codes = []struct {
 	code messages.Code
 	err  error
 }{
-	{messages.Code_CODE_INVALID, redisops.ErrInvalid},
+	{messages.Code_CODE_INVALID, wakebelltype.ErrInvalid},
 	{messages.Code_CODE_NO_SCHEDULE, recurring.ErrNotFound}, // before NOT_FOUND, which it wraps
-	{messages.Code_CODE_NOT_FOUND, redisops.ErrNotFound},
+	{messages.Code_CODE_NOT_FOUND, wakebelltype.ErrNotFound},
 	{messages.Code_CODE_UNAVAILABLE, exchange.ErrUnavailable}, // before the deadline: a dial that timed out wraps both
-	{messages.Code_CODE_MEMORY_FULL, redisops.ErrMemoryFull},
-	{messages.Code_CODE_WRONG_TYPE, redisops.ErrWrongType},
-	{messages.Code_CODE_TOO_LARGE, redisops.ErrTooLarge},
+	{messages.Code_CODE_MEMORY_FULL, wakebelltype.ErrMemoryFull},
+	{messages.Code_CODE_WRONG_TYPE, wakebelltype.ErrWrongType},
+	{messages.Code_CODE_TOO_LARGE, wakebelltype.ErrTooLarge},
 	{messages.Code_CODE_DEADLINE, context.DeadlineExceeded},
 	{messages.Code_CODE_OVERLOADED, ErrOverloaded},
 	{messages.Code_CODE_DRAINING, poller.ErrDraining},
 	{messages.Code_CODE_CONFLICT, ErrConflict},
-	{messages.Code_CODE_CONFLICT, redisops.ErrKeyUsed},
+	{messages.Code_CODE_CONFLICT, wakebelltype.ErrKeyUsed},
 	{messages.Code_CODE_GATE_HELD, gate.ErrHeld},
 	{messages.Code_CODE_TURN_LOST, gate.ErrTurnLost},
 	{messages.Code_CODE_GATES_CLOSED, gate.ErrClosed},
@@ -59,9 +59,9 @@ var codes = []struct {
 	{messages.Code_CODE_FENCE_REGRESSED, gate.ErrFenceRegressed},
 	{messages.Code_CODE_FENCE_UNKNOWN, gate.ErrFenceUnknown},
 	{messages.Code_CODE_GATE_EXHAUSTED, gate.ErrExhausted},
-	{messages.Code_CODE_DENIED, redisops.ErrDenied},
-	{messages.Code_CODE_CHANNEL_DENIED, redisops.ErrChannelDenied},
-	{messages.Code_CODE_UNSUPPORTED, redisops.ErrUnsupported},
+	{messages.Code_CODE_DENIED, wakebelltype.ErrDenied},
+	{messages.Code_CODE_CHANNEL_DENIED, wakebelltype.ErrChannelDenied},
+	{messages.Code_CODE_UNSUPPORTED, wakebelltype.ErrUnsupported},
 	{messages.Code_CODE_FORBIDDEN, exchange.ErrForbidden},
 }
 

@@ -10,7 +10,7 @@ import (
 
 	"github.com/wakebell/wakebell/internal/gatewayconv"
 	"github.com/wakebell/wakebell/queue"
-	"github.com/wakebell/wakebell/redisops"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 func TestDraftsTravelWithTheSettingsOfTheirQueue(t *testing.T) {
@@ -53,7 +53,7 @@ func TestAMessageToPublishIsBounded(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, 1, n)
 	_, _, err = gatewayconv.PublishMessage()
-	require.ErrorIs(t, err, redisops.ErrInvalid)
+	require.ErrorIs(t, err, wakebelltype.ErrInvalid)
 	broken := errors.New("broken")
 	_, n, err = gatewayconv.PublishMessage(large, queue.Draft{Queue: large.Queue, Err: broken})
 	require.ErrorIs(t, err, broken)

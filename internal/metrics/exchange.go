@@ -9,7 +9,6 @@ import (
 	"go.opentelemetry.io/otel/metric"
 
 	"github.com/wakebell/wakebell/messages/exchange"
-	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
@@ -57,13 +56,13 @@ var classified = []struct {
 	class class
 }{
 	{exchange.ErrUnavailable, classUnavailable},
-	{redisops.ErrMemoryFull, classMemoryFull},
-	{redisops.ErrDenied, classDenied},
-	{redisops.ErrWrongType, classWrongType},
-	{redisops.ErrUnsupported, classUnsupported},
+	{wakebelltype.ErrMemoryFull, classMemoryFull},
+	{wakebelltype.ErrDenied, classDenied},
+	{wakebelltype.ErrWrongType, classWrongType},
+	{wakebelltype.ErrUnsupported, classUnsupported},
 	{exchange.ErrStale, classStale},
-	{redisops.ErrInvalid, classInvalid},
-	{redisops.ErrQueueFull, classFull},
+	{wakebelltype.ErrInvalid, classInvalid},
+	{wakebelltype.ErrQueueFull, classFull},
 	{wakebelltype.ErrTooFewReplicas, classTooFewReplicas},
 	{context.DeadlineExceeded, classTimeout},
 	{context.Canceled, classCancelled},

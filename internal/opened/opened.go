@@ -120,7 +120,7 @@ type GateSwitches struct {
 type Handle struct{ conn *Conn }
 
 // Of returns the inside of a handle that has a Redis. The error wraps
-// [redisops.ErrInvalid].
+// [wakebelltype.ErrInvalid].
 func Of(h *Handle) (*Conn, error) {
 	c, err := Any(h)
 	if err == nil && c.Redis == nil {
@@ -165,7 +165,7 @@ type Conn struct {
 	reads redis.UniversalClient // of listings and statistics; nil: Redis
 }
 
-// New makes a handle on rdb. It calls no Redis. The error wraps [redisops.ErrInvalid] and
+// New makes a handle on rdb. It calls no Redis. The error wraps [wakebelltype.ErrInvalid] and
 // joins all mistakes.
 func New(rdb redis.UniversalClient, o Options, s Switches) (*Handle, error) {
 	if rdb == nil {

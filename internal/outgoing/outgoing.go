@@ -14,7 +14,6 @@ import (
 	"github.com/wakebell/wakebell/internal/envelope"
 	"github.com/wakebell/wakebell/internal/tracing"
 	"github.com/wakebell/wakebell/messages"
-	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
@@ -36,7 +35,7 @@ type Edge struct {
 // other than its headers.
 const reserve = 2 << 10
 
-// New returns the edge of a client. Errors wrap redisops.ErrInvalid.
+// New returns the edge of a client. Errors wrap wakebelltype.ErrInvalid.
 func New(mw []wakebelltype.ScheduleMiddleware, provider trace.TracerProvider, propagator propagation.TextMapPropagator, limit int) (*Edge, error) {
 	if slices.ContainsFunc(mw, func(m wakebelltype.ScheduleMiddleware) bool { return m == nil }) {
 		return nil, argument.Invalid("ScheduleMiddleware", "nil")
@@ -130,7 +129,7 @@ func check(out []*wakebelltype.Outgoing) error {
 	for i, o := range out {
 		for _, h := range o.Headers {
 			if err := envelope.CheckHeader(h.Key, h.Value); err != nil {
-				return fmt.Errorf("%w: ScheduleMiddleware: %s %d: header %s: %w", redisops.ErrInvalid, o.Kind, i, argument.Quote(h.Key), err)
+				return fmt.Errorf("%w: ScheduleMiddleware: %s %d: header %s: %w", wakebelltype.ErrInvalid, o.Kind, i, argument.Quote(h.Key), err)
 			}
 		}
 	}

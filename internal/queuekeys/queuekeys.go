@@ -6,30 +6,29 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // defaultSeparator separates the name of a queue from the purpose of a key.
 const defaultSeparator = "::"
 
-// Check checks the names of a queue; the error wraps [redisops.ErrInvalid].
+// Check checks the names of a queue; the error wraps [wakebelltype.ErrInvalid].
 func Check(n wakebelltype.QueueKeys) error {
 	n = WithDefaults(n)
 	switch {
-	case len(n.Name) > redisops.MaxName:
-		return fmt.Errorf("%w: queue: %d bytes, want 1 to %d", redisops.ErrInvalid, len(n.Name), redisops.MaxName)
+	case len(n.Name) > wakebelltype.MaxName:
+		return fmt.Errorf("%w: queue: %d bytes, want 1 to %d", wakebelltype.ErrInvalid, len(n.Name), wakebelltype.MaxName)
 	case strings.TrimSpace(n.Name) == "":
-		return fmt.Errorf("%w: queue: the name is blank", redisops.ErrInvalid)
+		return fmt.Errorf("%w: queue: the name is blank", wakebelltype.ErrInvalid)
 	case strings.Contains(n.Name, "\x00"):
-		return fmt.Errorf("%w: queue: the name has a NUL byte", redisops.ErrInvalid)
-	case strings.TrimSpace(n.Separator) == "" || len(n.Separator) > redisops.MaxName:
-		return fmt.Errorf("%w: queue: separator: blank or over %d bytes", redisops.ErrInvalid, redisops.MaxName)
+		return fmt.Errorf("%w: queue: the name has a NUL byte", wakebelltype.ErrInvalid)
+	case strings.TrimSpace(n.Separator) == "" || len(n.Separator) > wakebelltype.MaxName:
+		return fmt.Errorf("%w: queue: separator: blank or over %d bytes", wakebelltype.ErrInvalid, wakebelltype.MaxName)
 	case strings.Contains(n.Name, n.Separator):
 		return fmt.Errorf("%w: queue: the name %q has the separator %q in it, so that its keys could be another queue's",
-			redisops.ErrInvalid, n.Name, n.Separator)
+			wakebelltype.ErrInvalid, n.Name, n.Separator)
 	case n.DeadLetters != "" && strings.TrimSpace(n.DeadLetters) == "":
-		return fmt.Errorf("%w: queue: the key of dead letters is blank", redisops.ErrInvalid)
+		return fmt.Errorf("%w: queue: the key of dead letters is blank", wakebelltype.ErrInvalid)
 	}
 	return nil
 }

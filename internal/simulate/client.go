@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/wakebell/wakebell/messages/exchange"
-	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/shards"
 	"github.com/wakebell/wakebell/redisops/timers"
 	"github.com/wakebell/wakebell/wakebelltype"
@@ -161,7 +160,7 @@ func (c *client) cancelAll() {
 func (c *client) reschedule(o Op) {
 	s := c.sim
 	out, err := c.store.Reschedule(s.ctx, topic, name(o.ID), time.Now().Add(delays[o.A%len(delays)]), 0)
-	if errors.Is(err, redisops.ErrNotFound) {
+	if errors.Is(err, wakebelltype.ErrNotFound) {
 		s.judge.absent(name(o.ID))
 		return
 	}
@@ -176,7 +175,7 @@ func (c *client) reschedule(o Op) {
 func (c *client) runNow(o Op) {
 	s := c.sim
 	found, err := c.store.RunNow(s.ctx, topic, name(o.ID))
-	if errors.Is(err, redisops.ErrNotFound) || found == wakebelltype.PresenceAbsent {
+	if errors.Is(err, wakebelltype.ErrNotFound) || found == wakebelltype.PresenceAbsent {
 		s.judge.absent(name(o.ID))
 		return
 	}

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/wakebell/wakebell/actors/counters"
 	"github.com/wakebell/wakebell/actors/leasing"
+	"github.com/wakebell/wakebell/actors/observe"
 	"github.com/wakebell/wakebell/internal/sharding"
 	"github.com/wakebell/wakebell/messages/exchange"
 	"github.com/wakebell/wakebell/redisops/shards"
@@ -152,7 +152,7 @@ type poller struct {
 func newPoller(n *node, name string, shards int, part sharding.Part) *poller {
 	p := &poller{node: n, name: name, source: n.store.Timers().Source(name, timers.SourceOptions{}), shards: shards, part: part}
 	p.core = leasing.New(leasing.Config{
-		Policy: leasing.Policy{Window: leasing.AutomaticWindow}, Effects: p, Counters: &counters.Topic{}, Guards: &leasing.Guards{},
+		Policy: leasing.Policy{Window: leasing.AutomaticWindow}, Effects: p, Counters: &observe.Counters{}, Guards: &leasing.Guards{},
 		Topic: name, Random: n.sim.random.Float64, Wake: func() {}, Overrides: true, Peeks: true,
 		NewName: func() string {
 			n.names++

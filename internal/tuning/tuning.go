@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
@@ -226,13 +225,13 @@ func (t *Setting) Read(s *wakebelltype.Settings, text string) (err error) {
 // check checks an override.
 func (t *Setting) check(s *wakebelltype.Settings) error {
 	if v := t.Get(s); (v < t.Low || v > t.High) && (v >= 0 || !t.Off) {
-		return fmt.Errorf("%w: %s: %s, want %s to %s", redisops.ErrInvalid, t.Name, t.Text(v), t.Text(t.Low), t.Text(t.High))
+		return fmt.Errorf("%w: %s: %s, want %s to %s", wakebelltype.ErrInvalid, t.Name, t.Text(v), t.Text(t.Low), t.Text(t.High))
 	}
 	return nil
 }
 
 // Check reports all overrides that are out of bounds; the error wraps
-// redisops.ErrInvalid.
+// wakebelltype.ErrInvalid.
 func Check(s wakebelltype.Settings) error {
 	var errs []error
 	for _, t := range All {
@@ -241,7 +240,7 @@ func Check(s wakebelltype.Settings) error {
 		}
 	}
 	if s.RetryInitial > 0 && s.RetryLimit > 0 && s.RetryLimit < s.RetryInitial {
-		errs = append(errs, fmt.Errorf("%w: retry_limit: %v is below retry_initial, %v", redisops.ErrInvalid, s.RetryLimit, s.RetryInitial))
+		errs = append(errs, fmt.Errorf("%w: retry_limit: %v is below retry_initial, %v", wakebelltype.ErrInvalid, s.RetryLimit, s.RetryInitial))
 	}
 	return errors.Join(errs...)
 }

@@ -9,7 +9,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell/messages"
-	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
@@ -52,9 +51,9 @@ func TestStoredTextsAreReadBack(t *testing.T) {
 		}
 		var s wakebelltype.Settings
 		row.Set(&s, row.High+1)
-		require.ErrorIs(t, Check(s), redisops.ErrInvalid)
+		require.ErrorIs(t, Check(s), wakebelltype.ErrInvalid)
 		require.ErrorContains(t, Check(s), row.Name)
-		require.ErrorIs(t, row.Read(&s, row.Text(row.High+1)), redisops.ErrInvalid)
+		require.ErrorIs(t, row.Read(&s, row.Text(row.High+1)), wakebelltype.ErrInvalid)
 		require.Error(t, row.Read(&s, strings.Repeat("x", 3)))
 	}
 }

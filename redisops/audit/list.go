@@ -11,7 +11,6 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/internal/layout"
 	"github.com/wakebell/wakebell/redisops/internal/scripts"
 	"github.com/wakebell/wakebell/wakebelltype"
@@ -33,7 +32,7 @@ func (l *Log) List(ctx context.Context, f wakebelltype.AuditFilter, after string
 	}
 	if after != "" {
 		if !streamID.MatchString(after) {
-			return nil, "", fmt.Errorf("%w: after: %q is not a valid page cursor", redisops.ErrInvalid, after)
+			return nil, "", fmt.Errorf("%w: after: %q is not a valid page cursor", wakebelltype.ErrInvalid, after)
 		}
 		from = "(" + after
 	}
@@ -62,7 +61,7 @@ func (l *Log) List(ctx context.Context, f wakebelltype.AuditFilter, after string
 // oldest of them first.
 func (l *Log) Last(ctx context.Context, f wakebelltype.AuditFilter, n int) (entries []wakebelltype.AuditEntry, err error) {
 	if n < 1 || n > layout.MaxPage {
-		return nil, fmt.Errorf("%w: last: %d, want 1 to %d", redisops.ErrInvalid, n, layout.MaxPage)
+		return nil, fmt.Errorf("%w: last: %d, want 1 to %d", wakebelltype.ErrInvalid, n, layout.MaxPage)
 	}
 	for from := "+"; ; {
 		found, err := l.page(ctx, func() *redis.XMessageSliceCmd {

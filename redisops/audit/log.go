@@ -19,7 +19,6 @@ import (
 	"github.com/wakebell/wakebell/internal/loglimit"
 	"github.com/wakebell/wakebell/internal/text"
 	"github.com/wakebell/wakebell/messages"
-	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/internal/scripts"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
@@ -53,13 +52,13 @@ type Log struct {
 }
 
 // Open returns the audit on rdb, which the caller owns. It does not call Redis. The
-// error wraps [redisops.ErrInvalid]. A nil log discards messages.
+// error wraps [wakebelltype.ErrInvalid]. A nil log discards messages.
 func Open(rdb redis.UniversalClient, cfg wakebelltype.AuditConfig, log *slog.Logger) (*Log, error) {
 	if len(cfg.Caller) > maxCaller {
-		return nil, fmt.Errorf("%w: audit caller: %d bytes, at most %d", redisops.ErrInvalid, len(cfg.Caller), maxCaller)
+		return nil, fmt.Errorf("%w: audit caller: %d bytes, at most %d", wakebelltype.ErrInvalid, len(cfg.Caller), maxCaller)
 	}
-	if len(cfg.Key) > redisops.MaxName {
-		return nil, fmt.Errorf("%w: audit key: %d bytes, at most %d", redisops.ErrInvalid, len(cfg.Key), redisops.MaxName)
+	if len(cfg.Key) > wakebelltype.MaxName {
+		return nil, fmt.Errorf("%w: audit key: %d bytes, at most %d", wakebelltype.ErrInvalid, len(cfg.Key), wakebelltype.MaxName)
 	}
 	if cfg.Key == "" {
 		cfg.Key = DefaultKey
@@ -133,14 +132,14 @@ func (l *Log) Record(ctx context.Context, operation wakebelltype.AuditOperation,
 }
 
 // Report writes the entry of a change on what has this full name. The error wraps
-// [redisops.ErrInvalid]; a failure of the write is treated as in Record.
+// [wakebelltype.ErrInvalid]; a failure of the write is treated as in Record.
 func (l *Log) Report(ctx context.Context, full string, c wakebelltype.Change) error {
 	row := find(c.Operation)
 	switch {
 	case row == nil || !row.reported:
-		return fmt.Errorf("%w: operation: %q, want one that callers record", redisops.ErrInvalid, text.Clip(string(c.Operation), redisops.MaxName))
+		return fmt.Errorf("%w: operation: %q, want one that callers record", wakebelltype.ErrInvalid, text.Clip(string(c.Operation), wakebelltype.MaxName))
 	case c.Count < 0:
-		return fmt.Errorf("%w: count: %d, want at least 0", redisops.ErrInvalid, c.Count)
+		return fmt.Errorf("%w: count: %d, want at least 0", wakebelltype.ErrInvalid, c.Count)
 	}
 	r := Result{Count: c.Count, Detail: c.Detail}
 	if c.Error != "" {
@@ -153,7 +152,7 @@ func (l *Log) Report(ctx context.Context, full string, c wakebelltype.Change) er
 func (l *Log) write(ctx context.Context, operation wakebelltype.AuditOperation, name string, r Result) error {
 	row := find(operation)
 	if row == nil {
-		return fmt.Errorf("%w: operation %q is not in the table", redisops.ErrInvalid, operation)
+		return fmt.Errorf("%w: operation %q is not in the table", wakebelltype.ErrInvalid, operation)
 	}
 	merged := row.merged
 	if merged == apart && r.Count == 0 {

@@ -29,7 +29,7 @@ var (
 // keys. It writes nothing, except a message on a channel that nodes ignore. A check
 // that cannot run is Unknown and does not stop the others, so every check has a
 // Finding: those of the server once, or for each master of a Cluster, and those of
-// a topic for each topic. The error wraps [redisops.ErrInvalid] and is about a topic.
+// a topic for each topic. The error wraps [wakebelltype.ErrInvalid] and is about a topic.
 func Diagnose(ctx context.Context, s *timers.Timers, topics ...string) ([]wakebelltype.Finding, error) {
 	for _, topic := range topics {
 		if err := layout.CheckTopic(topic); err != nil {

@@ -12,7 +12,6 @@ import (
 
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/messages/exchange"
-	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/audit"
 	"github.com/wakebell/wakebell/redisops/internal/storetest"
 	"github.com/wakebell/wakebell/redisops/timers"
@@ -219,7 +218,7 @@ func TestDiagnoseWithoutRedis(t *testing.T) {
 		}
 	}
 	_, err := Diagnose(t.Context(), newFixture(t, server.Client(t)).Timers, "")
-	require.ErrorIs(t, err, redisops.ErrInvalid)
+	require.ErrorIs(t, err, wakebelltype.ErrInvalid)
 }
 
 func TestDiagnoseACluster(t *testing.T) {

@@ -11,7 +11,6 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/internal/scripts"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
@@ -130,7 +129,7 @@ func (v *serverExam) version(ctx context.Context) {
 	}
 	// Without INFO, a command that came with 6.2 shows the version.
 	switch err := v.CheckVersion(ctx, nil); {
-	case errors.Is(err, redisops.ErrUnsupported):
+	case errors.Is(err, wakebelltype.ErrUnsupported):
 		v.add("version", wakebelltype.GradeBad, "older than 6.2", do)
 	case err == nil:
 		v.add("version", wakebelltype.GradeGood, "6.2 or later", "")

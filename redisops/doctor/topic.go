@@ -9,7 +9,6 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/internal/layout"
 	"github.com/wakebell/wakebell/redisops/internal/scripts"
 	"github.com/wakebell/wakebell/redisops/timers"
@@ -39,7 +38,7 @@ func (p *topicExam) unknown(check string, err error) {
 
 func (p *topicExam) examine(ctx context.Context) {
 	if !p.slots(ctx) {
-		p.notChecked(topicChecks[1:], wakebelltype.Finding{Topic: p.topic}, fmt.Errorf("%w: the keys are in several slots", redisops.ErrUnsupported))
+		p.notChecked(topicChecks[1:], wakebelltype.Finding{Topic: p.topic}, fmt.Errorf("%w: the keys are in several slots", wakebelltype.ErrUnsupported))
 		return
 	}
 	p.types(ctx)

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/wakebell/wakebell/messages/gate"
-	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/internal/scripts"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
@@ -57,10 +56,10 @@ func (s *Store) Guard(ctx context.Context, name, resource string, fence uint64, 
 		return err
 	}
 	switch {
-	case resource == "" || len(resource) > redisops.MaxName:
-		return fmt.Errorf("%w: resource: %d bytes, want 1 to %d", redisops.ErrInvalid, len(resource), redisops.MaxName)
+	case resource == "" || len(resource) > wakebelltype.MaxName:
+		return fmt.Errorf("%w: resource: %d bytes, want 1 to %d", wakebelltype.ErrInvalid, len(resource), wakebelltype.MaxName)
 	case fence == 0 || fence >= 1<<53:
-		return fmt.Errorf("%w: fence: %d is not within 1 and 2^53", redisops.ErrInvalid, fence)
+		return fmt.Errorf("%w: fence: %d is not within 1 and 2^53", wakebelltype.ErrInvalid, fence)
 	}
 	life, mode := GuardLife, "0"
 	if elsewhere {
@@ -88,7 +87,7 @@ func (s *Store) Guard(ctx context.Context, name, resource string, fence uint64, 
 	case 'u':
 		return fmt.Errorf("%w (%s, the last that had it is %s)", ErrFenceUnknown, about, text[1:])
 	case 'f':
-		return fmt.Errorf("%w: resource: the guard of gate %q remembers %s already", redisops.ErrInvalid, name, text[1:])
+		return fmt.Errorf("%w: resource: the guard of gate %q remembers %s already", wakebelltype.ErrInvalid, name, text[1:])
 	}
 	return fmt.Errorf("%w: guard: %q", scripts.ErrReply, text)
 }
@@ -103,7 +102,7 @@ func (s *Store) Repair(ctx context.Context, name string, floor uint64, t gate.Te
 		return wakebelltype.GateRepaired{}, err
 	}
 	if floor > MaxFloor {
-		return wakebelltype.GateRepaired{}, fmt.Errorf("%w: floor: %d, want at most %d", redisops.ErrInvalid, floor, uint64(MaxFloor))
+		return wakebelltype.GateRepaired{}, fmt.Errorf("%w: floor: %d, want at most %d", wakebelltype.ErrInvalid, floor, uint64(MaxFloor))
 	}
 	var all wakebelltype.GateRepaired
 	for cursor, first := "0", true; cursor != ""; first = false {

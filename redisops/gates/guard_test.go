@@ -9,7 +9,6 @@ import (
 
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/messages/gate"
-	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
@@ -159,7 +158,7 @@ func TestAGateWithoutTokensIsRemoved(t *testing.T) {
 		held, _ := f.join(t)
 		require.NoError(t, f.rdb.HSet(t.Context(), f.keys(f.gate).state(f.gate), "last", "9007199254740991").Err())
 		_, err := f.Exchange(t.Context(), f.request(gate.Op{Kind: gate.Join}))
-		require.ErrorIs(t, err, redisops.ErrGateExhausted)
+		require.ErrorIs(t, err, wakebelltype.ErrGateExhausted)
 		require.True(t, f.give(t, held))
 		removed, err := f.Remove(t.Context(), f.gate, false, f.terms)
 		require.NoError(t, err)

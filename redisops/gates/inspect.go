@@ -10,7 +10,6 @@ import (
 
 	"github.com/wakebell/wakebell/internal/paging"
 	"github.com/wakebell/wakebell/messages/gate"
-	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/internal/layout"
 	"github.com/wakebell/wakebell/redisops/internal/scripts"
 	"github.com/wakebell/wakebell/wakebelltype"
@@ -123,7 +122,7 @@ func (s *Store) List(ctx context.Context, after string) iter.Seq2[wakebelltype.G
 // listed reads a gate for List.
 func (s *Store) listed(ctx context.Context, name string) (wakebelltype.GateInfo, error) {
 	info, err := s.show(ctx, name, 0)
-	if errors.Is(err, redisops.ErrWrongType) || errors.Is(err, scripts.ErrReply) {
+	if errors.Is(err, wakebelltype.ErrWrongType) || errors.Is(err, scripts.ErrReply) {
 		info, err = wakebelltype.GateInfo{Name: name, Err: err}, nil
 	}
 	if err != nil {

@@ -6,7 +6,6 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/internal/layout"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
@@ -15,7 +14,7 @@ import (
 type Keyspace struct{ wakebelltype.GateKeys }
 
 // NewKeyspace returns the keyspace of k, whose empty names take their defaults. The
-// error wraps [redisops.ErrInvalid] and reports names that are used twice.
+// error wraps [wakebelltype.ErrInvalid] and reports names that are used twice.
 func NewKeyspace(k wakebelltype.GateKeys) (Keyspace, error) {
 	if k.Holds == "" && k.State != "" { // in the slot of keys that were named before there was this one
 		k.Holds = k.State + "-holds"
@@ -95,7 +94,7 @@ func (k Keyspace) checkSlots() error {
 	for _, key := range []string{k.stream("x"), k.state("x"), k.guard("x"), k.holds("x"), k.exchange("x", "y"), k.Presence, k.Mark} {
 		if a, b := layout.SlotOf(k.Deadlines), layout.SlotOf(key); a != b || !layout.HasTag(key) {
 			return fmt.Errorf("%w: %q is in slot %d of the Cluster and %q in %d; begin all names of GateKeys with the same {tag}",
-				redisops.ErrUnsupported, k.Deadlines, a, key, b)
+				wakebelltype.ErrUnsupported, k.Deadlines, a, key, b)
 		}
 	}
 	return nil

@@ -10,7 +10,6 @@ import (
 
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/messages/gate"
-	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
@@ -99,7 +98,7 @@ func TestALiftedGateIsKeptAndLiftsNoOther(t *testing.T) {
 		other.gate += ".other"
 		require.Less(t, uint64(other.use(t)), ahead)
 		_, err = f.Repair(t.Context(), f.gate, MaxFloor+1, f.terms)
-		require.ErrorIs(t, err, redisops.ErrInvalid)
+		require.ErrorIs(t, err, wakebelltype.ErrInvalid)
 	})
 }
 
@@ -184,14 +183,14 @@ func TestABrokenGateEndsNoOtherTurn(t *testing.T) {
 	}
 	require.Len(t, found, 4)
 	require.NoError(t, found[names[0]])
-	require.ErrorIs(t, found[names[1]], redisops.ErrWrongType)
-	require.ErrorIs(t, found[names[2]], redisops.ErrWrongType)
+	require.ErrorIs(t, found[names[1]], wakebelltype.ErrWrongType)
+	require.ErrorIs(t, found[names[2]], wakebelltype.ErrWrongType)
 	require.NoError(t, found[names[3]])
 
 	// The overdue gate is broken, so it must not be reported as overdue forever.
 	f.gate = names[1]
 	_, err = f.Exchange(t.Context(), f.request())
-	require.ErrorIs(t, err, redisops.ErrWrongType)
+	require.ErrorIs(t, err, wakebelltype.ErrWrongType)
 	require.ErrorContains(t, err, strconv.Quote(f.keys(names[1]).state(names[1])))
 	require.EqualValues(t, 3, f.rdb.ZCard(t.Context(), f.keys(f.gate).Deadlines).Val())
 }

@@ -11,7 +11,6 @@ import (
 
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/messages/gate"
-	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/internal/storetest"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
@@ -65,7 +64,7 @@ func TestGatesWithTheDocumentedRights(t *testing.T) {
 		err := f.Listen(ctx, f.process, cancel, func(gate.Signal) {})
 		cancel()
 		if user == "deaf" {
-			require.ErrorIs(t, err, redisops.ErrChannelDenied)
+			require.ErrorIs(t, err, wakebelltype.ErrChannelDenied)
 		} else {
 			require.ErrorIs(t, err, context.Canceled)
 		}
@@ -119,7 +118,7 @@ func TestGatesOnACluster(t *testing.T) {
 	require.ErrorIs(t, <-ended, context.Canceled)
 
 	_, err = New(rdb, wakebelltype.GateKeys{State: "states"}, nil)
-	require.ErrorIs(t, err, redisops.ErrUnsupported)
+	require.ErrorIs(t, err, wakebelltype.ErrUnsupported)
 	require.ErrorContains(t, err, "{tag}")
 }
 

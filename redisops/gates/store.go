@@ -12,7 +12,6 @@ import (
 
 	"github.com/wakebell/wakebell/internal/sharding"
 	"github.com/wakebell/wakebell/messages/gate"
-	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/internal/scripts"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
@@ -26,11 +25,11 @@ type Store struct {
 }
 
 // New returns the store that keeps its gates under keys; empty names take their
-// defaults. The caller owns rdb. Errors wrap [redisops.ErrInvalid] or
-// [redisops.ErrUnsupported]. A nil log discards messages.
+// defaults. The caller owns rdb. Errors wrap [wakebelltype.ErrInvalid] or
+// [wakebelltype.ErrUnsupported]. A nil log discards messages.
 func New(rdb redis.UniversalClient, keys wakebelltype.GateKeys, log *slog.Logger) (*Store, error) {
 	if rdb == nil {
-		return nil, fmt.Errorf("%w: rdb is nil", redisops.ErrInvalid)
+		return nil, fmt.Errorf("%w: rdb is nil", wakebelltype.ErrInvalid)
 	}
 	keyspace, err := NewKeyspace(keys)
 	if err != nil {
@@ -52,10 +51,10 @@ func (s *Store) Part(name string) int { return sharding.ShardOf(name, "", len(s.
 // keys returns the keyspace of a gate.
 func (s *Store) keys(name string) Keyspace { return s.parts[s.Part(name)] }
 
-// CheckName checks the name of a gate; the error wraps [redisops.ErrInvalid].
+// CheckName checks the name of a gate; the error wraps [wakebelltype.ErrInvalid].
 func CheckName(name string) error {
-	if name == "" || len(name) > redisops.MaxName {
-		return fmt.Errorf("%w: gate: %d bytes, want 1 to %d", redisops.ErrInvalid, len(name), redisops.MaxName)
+	if name == "" || len(name) > wakebelltype.MaxName {
+		return fmt.Errorf("%w: gate: %d bytes, want 1 to %d", wakebelltype.ErrInvalid, len(name), wakebelltype.MaxName)
 	}
 	return nil
 }
@@ -170,7 +169,7 @@ func (s *Store) Places(ctx context.Context, tickets []gate.Held) ([]gate.Place, 
 
 // Listen delivers the signals for the process until ctx ends, over one connection.
 // It calls subscribed after each confirmed (re)subscription, because signals may
-// have been missed. The error is ctx's, or wraps [redisops.ErrChannelDenied].
+// have been missed. The error is ctx's, or wraps [wakebelltype.ErrChannelDenied].
 func (s *Store) Listen(ctx context.Context, process string, subscribed func(), deliver func(gate.Signal)) error {
 	l := scripts.Listener{
 		RDB: s.RDB, Log: s.log, Channels: []string{s.parts[0].channels() + process},

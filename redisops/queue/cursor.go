@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
@@ -41,7 +40,7 @@ func readCursor(cursor string) (position int64, mark string, err error) {
 	at, mark, marked := strings.Cut(cursor, "-")
 	n, err := strconv.ParseUint(at, 10, 53)
 	if err != nil || marked != (mark != "") {
-		return 0, "", fmt.Errorf("%w: after: %q is not a cursor of this listing", redisops.ErrInvalid, cursor)
+		return 0, "", fmt.Errorf("%w: after: %q is not a cursor of this listing", wakebelltype.ErrInvalid, cursor)
 	}
 	return int64(n), mark, nil //nolint:gosec // 53 bits
 }

@@ -5,7 +5,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
@@ -71,9 +70,9 @@ func TestACursorOfAnotherListingIsInvalid(t *testing.T) {
 	onEach(t, func(t *testing.T, f *fixture) {
 		for _, cursor := range []string{"x", "-", "1-", "-x", "-1"} {
 			_, _, err := f.MessagesAfter(t.Context(), false, cursor, 1)
-			require.ErrorIs(t, err, redisops.ErrInvalid, cursor)
+			require.ErrorIs(t, err, wakebelltype.ErrInvalid, cursor)
 			_, _, err = f.DeadLettersAfter(t.Context(), cursor, 1)
-			require.ErrorIs(t, err, redisops.ErrInvalid, cursor)
+			require.ErrorIs(t, err, wakebelltype.ErrInvalid, cursor)
 		}
 	})
 }

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/wakebell/wakebell/internal/stored"
-	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/internal/layout"
 	"github.com/wakebell/wakebell/redisops/internal/scripts"
 	"github.com/wakebell/wakebell/wakebelltype"
@@ -24,13 +23,13 @@ func (q *Queue) DeadLetters(ctx context.Context, entry, after string, limit int)
 		limit = layout.DefaultPage
 	}
 	if limit < 1 || limit > layout.MaxPage {
-		return nil, "", fmt.Errorf("%w: limit: %d, want 1 to %d", redisops.ErrInvalid, limit, layout.MaxPage)
+		return nil, "", fmt.Errorf("%w: limit: %d, want 1 to %d", wakebelltype.ErrInvalid, limit, layout.MaxPage)
 	}
 	if after == "" {
 		after = "0"
 	}
 	if _, err := strconv.ParseUint(after, 10, 53); err != nil {
-		return nil, "", fmt.Errorf("%w: after: %q is not a valid page cursor", redisops.ErrInvalid, after)
+		return nil, "", fmt.Errorf("%w: after: %q is not a valid page cursor", wakebelltype.ErrInvalid, after)
 	}
 	values, err := q.deadPage(ctx, entry, after, limit)
 	if err != nil {
@@ -82,11 +81,11 @@ func readDeadLetter(entry, payload, record string) wakebelltype.QueueDeadLetter 
 	return l
 }
 
-// DeadLetter reads one dead letter. The error wraps [redisops.ErrNotFound] if there
+// DeadLetter reads one dead letter. The error wraps [wakebelltype.ErrNotFound] if there
 // is none. For a dead letter that Python wrote it searches the list.
 func (q *Queue) DeadLetter(ctx context.Context, entry string) (wakebelltype.QueueDeadLetter, error) {
 	if entry == "" {
-		return wakebelltype.QueueDeadLetter{}, fmt.Errorf("%w: entry: empty", redisops.ErrInvalid)
+		return wakebelltype.QueueDeadLetter{}, fmt.Errorf("%w: entry: empty", wakebelltype.ErrInvalid)
 	}
 	for after := ""; ; {
 		letters, next, err := q.DeadLetters(ctx, entry, after, 1)
@@ -96,7 +95,7 @@ func (q *Queue) DeadLetter(ctx context.Context, entry string) (wakebelltype.Queu
 		case len(letters) > 0:
 			return letters[0], nil
 		case next == "":
-			return wakebelltype.QueueDeadLetter{}, fmt.Errorf("%w: dead letter %q of queue %q", redisops.ErrNotFound, entry, q.Name())
+			return wakebelltype.QueueDeadLetter{}, fmt.Errorf("%w: dead letter %q of queue %q", wakebelltype.ErrNotFound, entry, q.Name())
 		}
 		after = next
 	}

@@ -9,7 +9,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell/messages/exchange"
-	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/internal/storetest"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
@@ -118,7 +117,7 @@ func TestDeadLettersAreListedRedrivenAndDiscarded(t *testing.T) {
 		require.Equal(t, 2, n)
 		require.Zero(t, f.rdb.Exists(t.Context(), f.keys.dlq, f.keys.records).Val())
 		_, err = f.DeadLetter(t.Context(), dead[2].Entry)
-		require.ErrorIs(t, err, redisops.ErrNotFound)
+		require.ErrorIs(t, err, wakebelltype.ErrNotFound)
 	})
 }
 

@@ -10,7 +10,6 @@ import (
 
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/messages/exchange"
-	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/internal/storetest"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
@@ -85,7 +84,7 @@ func TestDeadLettersDeepInsideALongListAreRemoved(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, 1, count)
 	_, err = f.DeadLetter(t.Context(), dead[0].Entry)
-	require.ErrorIs(t, err, redisops.ErrNotFound)
+	require.ErrorIs(t, err, wakebelltype.ErrNotFound)
 }
 
 // TestADeadLetterIsRedrivenUnderItsOwnKey checks that the deduplication key of a

@@ -11,8 +11,8 @@ import (
 
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/messages/exchange"
-	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/internal/storetest"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // limited settles, and claims up to want messages under flow control.
@@ -164,7 +164,7 @@ func TestAQueueWithoutLimitsPaysNothing(t *testing.T) {
 		r := f.Request(1, time.Minute)
 		r.Flow = exchange.Flow{MaxInFlight: 1}
 		_, err := f.src.Exchange(t.Context(), r)
-		require.ErrorIs(t, err, redisops.ErrWrongType)
+		require.ErrorIs(t, err, wakebelltype.ErrWrongType)
 		require.ErrorContains(t, err, f.keys.flow)
 	})
 }

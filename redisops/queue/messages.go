@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/wakebell/wakebell/internal/stored"
-	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/internal/layout"
 	"github.com/wakebell/wakebell/redisops/internal/scripts"
 	"github.com/wakebell/wakebell/wakebelltype"
@@ -29,7 +28,7 @@ type messageAt struct {
 func (q *Queue) read(ctx context.Context, running bool, from int64, limit int) (found []messageAt, err error) {
 	switch {
 	case from < 0 || limit < 1 || limit > layout.MaxPage:
-		return nil, fmt.Errorf("%w: page: %d from %d, want 1 to %d from 0", redisops.ErrInvalid, limit, from, layout.MaxPage)
+		return nil, fmt.Errorf("%w: page: %d from %d, want 1 to %d from 0", wakebelltype.ErrInvalid, limit, from, layout.MaxPage)
 	case !running:
 		found, err = q.waiting(ctx, from, limit)
 	case from < unleasedAt:

@@ -8,7 +8,6 @@ import (
 
 	"github.com/wakebell/wakebell/internal/metrics"
 	"github.com/wakebell/wakebell/internal/stored"
-	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/internal/layout"
 	"github.com/wakebell/wakebell/redisops/internal/scripts"
 	"github.com/wakebell/wakebell/wakebelltype"
@@ -68,7 +67,7 @@ func MessageOf(payload []byte, key, tail string) (Message, error) {
 		return NewMessage(payload, key), nil
 	}
 	if len(tail) != tailDigits || strings.Trim(tail, "0123456789abcdef") != "" {
-		return Message{}, fmt.Errorf("%w: tail: want %d hexadecimal digits in lower case", redisops.ErrInvalid, tailDigits)
+		return Message{}, fmt.Errorf("%w: tail: want %d hexadecimal digits in lower case", wakebelltype.ErrInvalid, tailDigits)
 	}
 	return Message{Payload: payload, Key: key, tail: tail}, nil
 }
@@ -88,7 +87,7 @@ func (m *Message) Tail() string {
 // are stored: a control character takes six there, and a payload that is not UTF-8 twice
 // its size. It is safe to repeat with the same messages: those already published are
 // reported as Fresh again, for a minute, or within the window if they all have a Key. Errors wrap
-// [redisops.ErrInvalid], [ErrQueueFull] or [redisops.ErrMemoryFull], if the failed
+// [wakebelltype.ErrInvalid], [ErrQueueFull] or [wakebelltype.ErrMemoryFull], if the failed
 // step wrote nothing, or [exchange.ErrUnavailable]. Earlier steps took effect.
 func (q *Queue) Publish(ctx context.Context, o PublishOptions, messages ...Message) (out []wakebelltype.QueuePublished, dropped int, err error) {
 	if o, err = o.check(); err != nil {
@@ -144,11 +143,11 @@ func (o PublishOptions) check() (PublishOptions, error) {
 	}
 	switch {
 	case o.Window < time.Millisecond || o.Window > MaxWindow:
-		return o, fmt.Errorf("%w: window: %v, want 1ms to 100 years", redisops.ErrInvalid, o.Window)
+		return o, fmt.Errorf("%w: window: %v, want 1ms to 100 years", wakebelltype.ErrInvalid, o.Window)
 	case o.Cap < 0:
-		return o, fmt.Errorf("%w: cap: %d, want at least 0", redisops.ErrInvalid, o.Cap)
+		return o, fmt.Errorf("%w: cap: %d, want at least 0", wakebelltype.ErrInvalid, o.Cap)
 	case o.DropOldest && o.Cap == 0:
-		return o, fmt.Errorf("%w: cap: want one where the oldest are dropped", redisops.ErrInvalid)
+		return o, fmt.Errorf("%w: cap: want one where the oldest are dropped", wakebelltype.ErrInvalid)
 	}
 	o.OwnKeys = o.OwnKeys || o.DropOldest
 	return o, nil

@@ -11,7 +11,6 @@ import (
 
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/messages/exchange"
-	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/internal/storetest"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
@@ -67,11 +66,11 @@ func TestPublishAtTheCap(t *testing.T) {
 		o := PublishOptions{Cap: 2}
 		f.publish(t, o, NewMessage([]byte("a"), "a"))
 		_, _, err := f.Publish(t.Context(), o, NewMessage([]byte("b"), "b"), NewMessage([]byte("c"), "c"))
-		require.ErrorIs(t, err, redisops.ErrQueueFull)
+		require.ErrorIs(t, err, wakebelltype.ErrQueueFull)
 		require.Zero(t, f.rdb.Exists(t.Context(), f.keys.deduplication+"b").Val(), "nothing was written")
 		f.publish(t, o, NewMessage([]byte("b"), "b"), NewMessage([]byte("dup"), "a"))
 		_, _, err = f.Publish(t.Context(), o, NewMessage([]byte("c"), ""))
-		require.ErrorIs(t, err, redisops.ErrQueueFull)
+		require.ErrorIs(t, err, wakebelltype.ErrQueueFull)
 		require.False(t, f.publish(t, o, NewMessage([]byte("dup"), "a"))[0].Fresh, "a duplicate is accepted by a full queue")
 	})
 }
@@ -252,7 +251,7 @@ func TestKeysOfDeletedMessagesAreFree(t *testing.T) {
 		require.Zero(t, f.rdb.LLen(t.Context(), f.keys.pending).Val(), "it was deleted since")
 		f.publish(t, o, NewMessage([]byte("a"), ""))
 		_, _, err = f.Publish(t.Context(), PublishOptions{Cap: 1}, NewMessage([]byte("b"), "held"))
-		require.ErrorIs(t, err, redisops.ErrQueueFull)
+		require.ErrorIs(t, err, wakebelltype.ErrQueueFull)
 		outcome, _, err := f.RedriveLetter(t.Context(), dead[1], "waiting", o)
 		require.NoError(t, err)
 		require.Equal(t, wakebelltype.QueueRedriveSucceeded, outcome, "the key of another message, which was deleted")

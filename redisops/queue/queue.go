@@ -11,7 +11,6 @@ import (
 
 	"github.com/wakebell/wakebell/internal/queuekeys"
 	"github.com/wakebell/wakebell/messages/exchange"
-	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/internal/layout"
 	"github.com/wakebell/wakebell/redisops/timers"
 	"github.com/wakebell/wakebell/wakebelltype"
@@ -71,7 +70,7 @@ type Queue struct {
 }
 
 // New returns the queue with that name, on the Redis of s and with its HashTag
-// setting. The error wraps [redisops.ErrInvalid].
+// setting. The error wraps [wakebelltype.ErrInvalid].
 func New(s *timers.Timers, name wakebelltype.QueueKeys) (*Queue, error) {
 	if err := queuekeys.Check(name); err != nil {
 		return nil, err
@@ -84,7 +83,7 @@ func (q *Queue) Name() string { return q.name.Name }
 
 // Check verifies at startup that Redis can store these queues: in a Cluster all
 // keys of a queue must be in one slot. Errors wrap [exchange.ErrUnavailable] or
-// [redisops.ErrUnsupported].
+// [wakebelltype.ErrUnsupported].
 func Check(ctx context.Context, s *timers.Timers, names []wakebelltype.QueueKeys) error {
 	for _, name := range names {
 		if err := queuekeys.Check(name); err != nil {
@@ -117,7 +116,7 @@ func checkSlots(keys timers.Keyspace, name wakebelltype.QueueKeys) error {
 			do = "rename the queue, its braces break the hash tag"
 		}
 		return fmt.Errorf("check: %w: queue %q: %q is in slot %d of the Cluster and %q in %d; %s",
-			redisops.ErrUnsupported, name.Name, k.pending, a, key, b, do)
+			wakebelltype.ErrUnsupported, name.Name, k.pending, a, key, b, do)
 	}
 	return nil
 }

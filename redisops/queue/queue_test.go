@@ -10,7 +10,6 @@ import (
 
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/messages/exchange"
-	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/internal/storetest"
 	"github.com/wakebell/wakebell/redisops/timers"
 	"github.com/wakebell/wakebell/wakebelltype"
@@ -68,7 +67,7 @@ func TestQueueNamesThatAreRefused(t *testing.T) {
 		{Name: "a", DeadLetters: " "},
 	} {
 		_, err := New(s, name)
-		require.ErrorIs(t, err, redisops.ErrInvalid, "%q", name)
+		require.ErrorIs(t, err, wakebelltype.ErrInvalid, "%q", name)
 	}
 	q, err := New(s, wakebelltype.QueueKeys{Name: "a:b", Separator: "/", DeadLetters: "other"})
 	require.NoError(t, err)
@@ -88,7 +87,7 @@ func TestQueueKeysShareASlot(t *testing.T) {
 	require.NoError(t, checkSlots(tagged.Keys(), wakebelltype.QueueKeys{Name: "q"}))
 	require.ErrorContains(t, checkSlots(tagged.Keys(), wakebelltype.QueueKeys{Name: "}q"}), "rename the queue")
 	require.ErrorContains(t, checkSlots(tagged.Keys(), wakebelltype.QueueKeys{Name: "q", DeadLetters: "dlq"}), "key of dead letters")
-	require.ErrorIs(t, checkSlots(plain.Keys(), wakebelltype.QueueKeys{Name: "q"}), redisops.ErrUnsupported)
+	require.ErrorIs(t, checkSlots(plain.Keys(), wakebelltype.QueueKeys{Name: "q"}), wakebelltype.ErrUnsupported)
 }
 
 // TestQueueChecksTypesFirst checks that a script checks all types before it writes,
@@ -106,7 +105,7 @@ func TestQueueChecksTypesFirst(t *testing.T) {
 				require.NoError(t, f.rdb.ZAdd(t.Context(), key, kind).Err())
 			}
 			_, err := f.src.Exchange(t.Context(), f.Request(1, time.Minute))
-			require.ErrorIs(t, err, redisops.ErrWrongType, key)
+			require.ErrorIs(t, err, wakebelltype.ErrWrongType, key)
 			require.ErrorContains(t, err, key)
 			require.Len(t, f.list(t, k.pending), 1)
 			require.NoError(t, f.rdb.Del(t.Context(), key).Err())

@@ -13,9 +13,9 @@ import (
 	"github.com/wakebell/wakebell/internal/stored"
 	"github.com/wakebell/wakebell/internal/text"
 	"github.com/wakebell/wakebell/messages/exchange"
-	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/internal/layout"
 	"github.com/wakebell/wakebell/redisops/internal/scripts"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // SourceOptions bound a source; the zero value takes the defaults.
@@ -196,7 +196,7 @@ func (s *Source) args(r *exchange.Request) (args []any, order []int, err error) 
 	put := func(h exchange.Held) {
 		token, message, ok := strings.Cut(string(h.Token), " ")
 		if !ok {
-			err = fmt.Errorf("%w: token of %q is not a lease of a queue", redisops.ErrInvalid, h.ID)
+			err = fmt.Errorf("%w: token of %q is not a lease of a queue", wakebelltype.ErrInvalid, h.ID)
 		}
 		args, tokens = append(args, message), append(tokens, token)
 	}

@@ -6,9 +6,9 @@ import (
 	"strings"
 
 	"github.com/wakebell/wakebell/internal/sharding"
-	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/internal/layout"
 	"github.com/wakebell/wakebell/redisops/internal/scripts"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // Parts is into how many parts the schedules are divided on a Cluster, unless the prefix of
@@ -64,7 +64,7 @@ func (b *Store) checkUndivided(ctx context.Context) error {
 		return fmt.Errorf("look for %q: %w", b.schedule(), scripts.Wrap(ctx, nil, err))
 	case found > 0:
 		return fmt.Errorf("%w: the Cluster has a schedule under the prefix %q, which Wakebell would divide; share it under a prefix with a hash tag, such as %q, or delete the key %q",
-			redisops.ErrUnsupported, b.prefix, "{redbeat}:", b.schedule())
+			wakebelltype.ErrUnsupported, b.prefix, "{redbeat}:", b.schedule())
 	}
 	return nil
 }

@@ -11,7 +11,6 @@ import (
 
 	"github.com/wakebell/wakebell/internal/recur"
 	"github.com/wakebell/wakebell/internal/redistest"
-	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/internal/layout"
 	"github.com/wakebell/wakebell/redisops/shards"
 	"github.com/wakebell/wakebell/redisops/timers"
@@ -110,6 +109,6 @@ func TestSchedulesOnACluster(t *testing.T) {
 	// A Python process has stored schedules that no beat of Wakebell would see.
 	require.NoError(t, rdb.ZAdd(t.Context(), "redbeat::schedule", redis.Z{Score: 1, Member: "redbeat:a"}).Err())
 	err = b.Check(t.Context())
-	require.ErrorIs(t, err, redisops.ErrUnsupported)
+	require.ErrorIs(t, err, wakebelltype.ErrUnsupported)
 	require.ErrorContains(t, err, "{redbeat}:")
 }

@@ -13,11 +13,11 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/wakebell/wakebell/internal/recur"
-	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/internal/layout"
 	"github.com/wakebell/wakebell/redisops/internal/scripts"
 	"github.com/wakebell/wakebell/redisops/shards"
 	"github.com/wakebell/wakebell/redisops/timers"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // ErrChanged reports that another process changed the recurring schedule meanwhile;
@@ -25,13 +25,13 @@ import (
 var ErrChanged = errors.New("the recurring schedule was changed meanwhile")
 
 // ErrNoSchedule reports that no recurring schedule has this name. It wraps
-// [redisops.ErrNotFound].
+// [wakebelltype.ErrNotFound].
 var ErrNoSchedule error = noSchedule{}
 
 type noSchedule struct{}
 
 func (noSchedule) Error() string { return "recurring schedule not found" }
-func (noSchedule) Unwrap() error { return redisops.ErrNotFound }
+func (noSchedule) Unwrap() error { return wakebelltype.ErrNotFound }
 
 // Store is the store of recurring schedules, under the keys of RedBeat. On a Cluster it
 // may have parts; then calls that concern a schedule are made on the part of its name, and
@@ -75,15 +75,15 @@ const MaxName = 400
 func checkName(name string) error {
 	switch {
 	case name == "" || len(name) > MaxName:
-		return fmt.Errorf("%w: name: %d bytes, want 1 to %d", redisops.ErrInvalid, len(name), MaxName)
+		return fmt.Errorf("%w: name: %d bytes, want 1 to %d", wakebelltype.ErrInvalid, len(name), MaxName)
 	case strings.HasPrefix(name, ":"):
-		return fmt.Errorf("%w: name: it begins with a colon, as the keys of the schedule itself", redisops.ErrInvalid)
+		return fmt.Errorf("%w: name: it begins with a colon, as the keys of the schedule itself", wakebelltype.ErrInvalid)
 	}
 	return nil
 }
 
 // Check verifies that Redis can store the schedules: in a Cluster all keys of a part must
-// be in one slot. The error wraps [redisops.ErrUnsupported].
+// be in one slot. The error wraps [wakebelltype.ErrUnsupported].
 func (b *Store) Check(ctx context.Context) error {
 	if !b.clustered(ctx) {
 		return nil
@@ -92,7 +92,7 @@ func (b *Store) Check(ctx context.Context) error {
 		return b.checkUndivided(ctx)
 	}
 	if layout.SlotOf(b.schedule()) != layout.SlotOf(b.entry("x")) {
-		return fmt.Errorf("%w: a Cluster would spread the recurring schedules; give their keys a prefix with a hash tag, such as %q", redisops.ErrUnsupported, "{redbeat}:")
+		return fmt.Errorf("%w: a Cluster would spread the recurring schedules; give their keys a prefix with a hash tag, such as %q", wakebelltype.ErrUnsupported, "{redbeat}:")
 	}
 	return nil
 }
@@ -231,7 +231,7 @@ func (b *Store) Load(ctx context.Context, names ...string) ([]recur.Raw, error) 
 			return err
 		})
 		// One of several answers may be about a key that holds another type.
-		if err != nil && !errors.Is(err, redisops.ErrWrongType) {
+		if err != nil && !errors.Is(err, wakebelltype.ErrWrongType) {
 			return nil, fmt.Errorf("load recurring schedules: %w", err)
 		}
 		for _, cmd := range cmds {
@@ -268,7 +268,7 @@ func (b *Store) Names(ctx context.Context, cursor uint64) (all []Member, next ui
 }
 
 // Put writes an entry if its bytes are still found, and notifies the beats. Score
-// is that of the next instant. Errors wrap [ErrChanged] or [redisops.ErrInvalid].
+// is that of the next instant. Errors wrap [ErrChanged] or [wakebelltype.ErrInvalid].
 func (b *Store) Put(ctx context.Context, name string, found, raw recur.Raw, score int64) error {
 	if err := checkName(name); err != nil {
 		return err
@@ -317,7 +317,7 @@ func (b *Store) Now(ctx context.Context) (time.Time, error) {
 
 // Listen calls deliver with the number of a part, from 0, when a Wakebell process changes
 // an entry of it, and when the subscription is confirmed, until ctx ends. The error is
-// ctx's or wraps [redisops.ErrChannelDenied].
+// ctx's or wraps [wakebelltype.ErrChannelDenied].
 func (b *Store) Listen(ctx context.Context, deliver func(part int)) error {
 	var channels []string
 	parts := map[string]int{}

@@ -11,7 +11,6 @@ import (
 
 	"github.com/wakebell/wakebell/internal/recur"
 	"github.com/wakebell/wakebell/internal/redistest"
-	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/internal/storetest"
 	"github.com/wakebell/wakebell/redisops/shards"
 	"github.com/wakebell/wakebell/redisops/timers"
@@ -200,7 +199,7 @@ func TestBeatPutAndDelete(t *testing.T) {
 		f.put("a", raw("1"), recur.Raw{Definition: []byte("d"), Meta: []byte("m")})
 		require.Equal(t, recur.Raw{Definition: []byte("d"), Meta: []byte("m")}, f.load("a"))
 		for _, bad := range []string{"", ":schedule", string(make([]byte, 500))} {
-			require.ErrorIs(t, f.Put(t.Context(), bad, recur.Raw{}, raw("1"), 5), redisops.ErrInvalid)
+			require.ErrorIs(t, f.Put(t.Context(), bad, recur.Raw{}, raw("1"), 5), wakebelltype.ErrInvalid)
 		}
 		require.NoError(t, f.AddStatics(t.Context(), "", "svc", "a", "b"))
 		require.NoError(t, f.AddStatics(t.Context(), "", "other", "c"))
@@ -295,7 +294,7 @@ func TestBeatFireIsAllOrNothing(t *testing.T) {
 		f.put("a", recur.Raw{}, raw("1"))
 		require.NoError(t, f.rdb.Set(t.Context(), f.timers.Keys().Of(f.topic).Payloads, "x", 0).Err())
 		_, err := f.Fire(t.Context(), "", Lock{}, []Firing{f.firing("a", "1", "a@1")})
-		require.ErrorIs(t, err, redisops.ErrWrongType)
+		require.ErrorIs(t, err, wakebelltype.ErrWrongType)
 		require.Equal(t, raw("1"), f.load("a"))
 	})
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/wakebell/wakebell/messages/exchange"
-	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/internal/scripts"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // pause is for how long the master is asked after a replica was unavailable.
@@ -25,12 +25,12 @@ const pause = 5 * time.Second
 // Scripts are sent to it with EVALSHA_RO, which no script can write with. What it does not
 // answer is sent to the master: while no replica is available, on servers before Redis
 // 7.0, and if a script would write. The same client may be passed to Reader again with the
-// same master. The error wraps [redisops.ErrInvalid]: a client of a Cluster and another one
+// same master. The error wraps [wakebelltype.ErrInvalid]: a client of a Cluster and another one
 // have different names of keys.
 func Reader(from, master redis.UniversalClient) (redis.UniversalClient, error) {
 	_, clustered := from.(*redis.ClusterClient)
 	if _, want := master.(*redis.ClusterClient); clustered != want {
-		return nil, fmt.Errorf("%w: ReadFrom: a %T beside a %T; both must be clients of the same Cluster, or neither", redisops.ErrInvalid, from, master)
+		return nil, fmt.Errorf("%w: ReadFrom: a %T beside a %T; both must be clients of the same Cluster, or neither", wakebelltype.ErrInvalid, from, master)
 	}
 	from.AddHook(&hook{master: master})
 	return from, nil

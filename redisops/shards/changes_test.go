@@ -11,7 +11,6 @@ import (
 
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/internal/sharding"
-	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/timers"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
@@ -150,7 +149,7 @@ var beginnings = map[string]func(t *testing.T, c *changing){
 		})
 		require.NoError(t, err)
 		_, err = m.next(t.Context(), &MoveProgress{})
-		require.ErrorIs(t, err, redisops.ErrInvalid)
+		require.ErrorIs(t, err, wakebelltype.ErrInvalid)
 	},
 	"a move has taken timers and the topic is resharded": func(t *testing.T, c *changing) { // by an earlier version
 		t.Helper()
@@ -246,10 +245,10 @@ func TestEveryChangeOfAPlaceCanBeEnded(t *testing.T) {
 					c := newChanging(t)
 					begin(t, c)
 					if err := try(t, c); err != nil {
-						require.ErrorIs(t, err, redisops.ErrInvalid)
+						require.ErrorIs(t, err, wakebelltype.ErrInvalid)
 					}
 					if err := c.resume(t); err != nil {
-						require.ErrorIs(t, err, redisops.ErrInvalid)
+						require.ErrorIs(t, err, wakebelltype.ErrInvalid)
 						require.ErrorContains(t, err, "--abort")
 						_, err = c.from.AbortMove(t.Context(), c.from.topic)
 						require.NoError(t, err)

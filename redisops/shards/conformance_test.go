@@ -10,7 +10,6 @@ import (
 
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/internal/sharding"
-	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/timers"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
@@ -89,9 +88,9 @@ func testResults(t *testing.T, f *fixture) {
 	require.Equal(t, f.shards, used, "26 timers use all shards")
 
 	_, err = f.Schedule(t.Context(), f.topic, timers.Entry{ID: "a"}, timers.Entry{ID: "a"})
-	require.ErrorIs(t, err, redisops.ErrInvalid)
+	require.ErrorIs(t, err, wakebelltype.ErrInvalid)
 	_, err = f.Schedule(t.Context(), "orders~4~1", timers.Entry{ID: "a"})
-	require.ErrorIs(t, err, redisops.ErrInvalid)
+	require.ErrorIs(t, err, wakebelltype.ErrInvalid)
 	require.ErrorContains(t, err, `topic: "orders~4~1" has the form of a shard`)
 }
 
@@ -117,14 +116,14 @@ func testIDs(t *testing.T, f *fixture) {
 		second(f.RunNow(t.Context(), f.topic, "absent")),
 		second(f.Reschedule(t.Context(), f.topic, "absent", hour, 0)),
 	} {
-		require.ErrorIs(t, err, redisops.ErrNotFound)
+		require.ErrorIs(t, err, wakebelltype.ErrNotFound)
 	}
 	found, err := f.Cancel(t.Context(), f.topic, "t001", "absent", "t002", "t003", "t004")
 	require.NoError(t, err)
 	pending := wakebelltype.PresencePending
 	require.Equal(t, []wakebelltype.Presence{pending, wakebelltype.PresenceAbsent, pending, pending, pending}, found)
 	_, err = f.Get(t.Context(), f.topic, "t002")
-	require.ErrorIs(t, err, redisops.ErrNotFound)
+	require.ErrorIs(t, err, wakebelltype.ErrNotFound)
 	n, err := f.CancelAll(t.Context(), f.topic)
 	require.NoError(t, err)
 	require.EqualValues(t, 16, n)
@@ -137,7 +136,7 @@ func second[T any](_ T, err error) error { return err }
 func testKeyedIDs(t *testing.T, f *fixture) {
 	reader := f.other(t)
 	_, err := reader.Get(t.Context(), f.topic, "none")
-	require.ErrorIs(t, err, redisops.ErrNotFound)
+	require.ErrorIs(t, err, wakebelltype.ErrNotFound)
 	var ids []string
 	for i := range 12 {
 		ids = append(ids, fmt.Sprintf("t%d", i))
@@ -218,7 +217,7 @@ func testIdempotent(t *testing.T, f *fixture) {
 	require.Equal(t, cancelled, cancel())
 	ids = append(ids, "other")
 	_, err = f.CancelKeyed(t.Context(), f.topic, timers.NewKey("owner", "cancel", []byte("other")), ids...)
-	require.ErrorIs(t, err, redisops.ErrKeyUsed)
+	require.ErrorIs(t, err, wakebelltype.ErrKeyUsed)
 	st, err = f.Stats(t.Context(), f.topic)
 	require.NoError(t, err)
 	require.Zero(t, st.Total)

@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/wakebell/wakebell/internal/sharding"
-	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
@@ -39,7 +38,7 @@ func (s *Store) Retune(ctx context.Context, topic string, set wakebelltype.Setti
 
 func checkInFlight(set wakebelltype.Settings, shards int) error {
 	if set.MaxInFlight > 0 && set.MaxInFlight < shards {
-		return fmt.Errorf("%w: MaxInFlight: %d, want at least the number of shards, %d", redisops.ErrInvalid, set.MaxInFlight, shards)
+		return fmt.Errorf("%w: MaxInFlight: %d, want at least the number of shards, %d", wakebelltype.ErrInvalid, set.MaxInFlight, shards)
 	}
 	return nil
 }

@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"github.com/wakebell/wakebell/internal/sharding"
-	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/internal/layout"
 	"github.com/wakebell/wakebell/redisops/timers"
 	"github.com/wakebell/wakebell/wakebelltype"
@@ -38,7 +37,7 @@ func (s *Store) deadOf(ctx context.Context, topic string, f wakebelltype.DeadFil
 	}
 	var name string
 	if f.Entry, name = sharding.Placed(f.Entry, topic); !slices.Contains(names, name) {
-		return nil, f, fmt.Errorf("%w: dead letter %q of %q", redisops.ErrNotFound, sharding.Place(f.Entry, name), topic)
+		return nil, f, fmt.Errorf("%w: dead letter %q of %q", wakebelltype.ErrNotFound, sharding.Place(f.Entry, name), topic)
 	}
 	return []string{name}, f, nil
 }
@@ -66,7 +65,7 @@ func (s *Store) LastDead(ctx context.Context, topic string, n int) ([]timers.Dea
 // DeadLetter reads one dead letter; see [timers.Timers.DeadLetter].
 func (s *Store) DeadLetter(ctx context.Context, topic, entry string) (timers.DeadLetter, error) {
 	if entry == "" {
-		return timers.DeadLetter{}, fmt.Errorf("%w: entry: empty", redisops.ErrInvalid)
+		return timers.DeadLetter{}, fmt.Errorf("%w: entry: empty", wakebelltype.ErrInvalid)
 	}
 	names, f, err := s.deadOf(ctx, topic, wakebelltype.DeadFilter{Entry: entry})
 	if err != nil {

@@ -7,7 +7,6 @@ import (
 
 	"github.com/wakebell/wakebell/internal/sharding"
 	"github.com/wakebell/wakebell/messages/exchange"
-	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/internal/scripts"
 	"github.com/wakebell/wakebell/redisops/timers"
 	"github.com/wakebell/wakebell/wakebelltype"
@@ -18,8 +17,8 @@ func CheckCount(topic string, n int) error {
 	switch {
 	case n < 1 || n > sharding.MaxShards:
 		return errShards("%d, want 1 to %d", n, sharding.MaxShards)
-	case n > 1 && len(topic)+sharding.MaxSuffix > redisops.MaxName:
-		return fmt.Errorf("%w: topic: %d bytes, at most %d with shards", redisops.ErrInvalid, len(topic), redisops.MaxName-sharding.MaxSuffix)
+	case n > 1 && len(topic)+sharding.MaxSuffix > wakebelltype.MaxName:
+		return fmt.Errorf("%w: topic: %d bytes, at most %d with shards", wakebelltype.ErrInvalid, len(topic), wakebelltype.MaxName-sharding.MaxSuffix)
 	}
 	return check(topic)
 }

@@ -12,7 +12,6 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/wakebell/wakebell/internal/sharding"
-	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/internal/scripts"
 	"github.com/wakebell/wakebell/redisops/timers"
 	"github.com/wakebell/wakebell/wakebelltype"
@@ -33,7 +32,7 @@ type Dump struct {
 	names  []string
 }
 
-// Dump begins to read all of a topic. The error wraps [redisops.ErrInvalid] if its timers
+// Dump begins to read all of a topic. The error wraps [wakebelltype.ErrInvalid] if its timers
 // are being moved.
 func (s *Store) Dump(ctx context.Context, topic string) (*Dump, error) {
 	l, now, err := s.resting(ctx, topic)
@@ -158,12 +157,12 @@ func (s *Store) readMark(ctx context.Context, name, id string) (m Mark, found bo
 }
 
 // End reports as an error that timers were moved meanwhile, which it wraps as
-// [redisops.ErrInvalid].
+// [wakebelltype.ErrInvalid].
 func (d *Dump) End(ctx context.Context) error {
 	l, _, err := d.store.resting(ctx, d.topic)
 	if err == nil && (l.Count() != d.layout.Count() || l.From != d.layout.From) {
 		err = fmt.Errorf("%w: shards: topic %q had %d when the export began and has %d now; begin again",
-			redisops.ErrInvalid, d.topic, d.layout.Count(), l.Count())
+			wakebelltype.ErrInvalid, d.topic, d.layout.Count(), l.Count())
 	}
 	if err == nil {
 		err = d.store.complete(ctx, d.topic, d.names)
@@ -177,7 +176,7 @@ func (s *Store) complete(ctx context.Context, topic string, names []string) erro
 	for _, name := range names {
 		if n, err := s.exist(ctx, s.timers.Keys().Of(name).Leaving()); err != nil || n > 0 {
 			if err == nil {
-				err = fmt.Errorf("%w: topic %q: timers are on their way to another Redis; finish that move first", redisops.ErrInvalid, topic)
+				err = fmt.Errorf("%w: topic %q: timers are on their way to another Redis; finish that move first", wakebelltype.ErrInvalid, topic)
 			}
 			return err
 		}

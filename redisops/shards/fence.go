@@ -11,9 +11,9 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/wakebell/wakebell/internal/sharding"
-	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/internal/scripts"
 	"github.com/wakebell/wakebell/redisops/timers"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // Each physical topic has a record of the layout with which calls may write there, in its
@@ -162,7 +162,7 @@ func (m *Map) agree(ctx context.Context, topic string) error {
 	for {
 		l, text, err := m.Stored(ctx, topic)
 		if scripts.IsDenied(err) {
-			return fmt.Errorf("%w: topic %q has shards, and the Redis user lacks the right to the key %q", redisops.ErrDenied, topic, m.key())
+			return fmt.Errorf("%w: topic %q has shards, and the Redis user lacks the right to the key %q", wakebelltype.ErrDenied, topic, m.key())
 		}
 		if err != nil {
 			return err

@@ -13,7 +13,6 @@ import (
 
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/internal/sharding"
-	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/timers"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
@@ -182,7 +181,7 @@ func TestACallThatWasCarriedOutInPartIsCompleted(t *testing.T) {
 		_, err = f.Get(t.Context(), f.topic, "t000")
 		require.NoError(t, err, "it was scheduled after it was cancelled")
 		_, err = f.Get(t.Context(), f.topic, "new t007")
-		require.ErrorIs(t, err, redisops.ErrNotFound, "it was cancelled after it was scheduled")
+		require.ErrorIs(t, err, wakebelltype.ErrNotFound, "it was cancelled after it was scheduled")
 	}
 }
 
@@ -262,5 +261,5 @@ func TestAnswersOfTimersAreStoredInTheirSlots(t *testing.T) {
 		require.InDelta(t, timers.KeyLife.Hours(), life.Hours(), 1)
 	}
 	_, err = f.Write(t.Context(), timers.NewKey("owner", "k", []byte("other")), b)
-	require.ErrorIs(t, err, redisops.ErrKeyUsed)
+	require.ErrorIs(t, err, wakebelltype.ErrKeyUsed)
 }

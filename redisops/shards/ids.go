@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/wakebell/wakebell/internal/sharding"
-	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/internal/scripts"
 	"github.com/wakebell/wakebell/redisops/timers"
 	"github.com/wakebell/wakebell/wakebelltype"
@@ -87,7 +86,7 @@ type placedCall[T any] = func(ctx context.Context, at timers.Fenced, name string
 func findResting[T any](ctx context.Context, s *Store, l sharding.Layout, topic, id string, call placedCall[T]) (T, error) {
 	first, _ := place(l, topic, id)
 	found, err := call(ctx, s.at(l), first)
-	if !errors.Is(err, redisops.ErrNotFound) {
+	if !errors.Is(err, wakebelltype.ErrNotFound) {
 		return found, err
 	}
 	l, failed := s.again(ctx, topic, l)

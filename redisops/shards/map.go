@@ -14,9 +14,9 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/wakebell/wakebell/internal/sharding"
-	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/internal/scripts"
 	"github.com/wakebell/wakebell/redisops/timers"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 const (
@@ -257,5 +257,5 @@ func (m *Map) log() *slog.Logger {
 
 // errShards reports a number of shards that a topic cannot have.
 func errShards(format string, args ...any) error {
-	return fmt.Errorf("%w: shards: "+format, append([]any{redisops.ErrInvalid}, args...)...)
+	return fmt.Errorf("%w: shards: "+format, append([]any{wakebelltype.ErrInvalid}, args...)...)
 }

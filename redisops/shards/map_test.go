@@ -16,7 +16,6 @@ import (
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/internal/sharding"
 	"github.com/wakebell/wakebell/messages/exchange"
-	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/timers"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
@@ -153,7 +152,7 @@ func TestARefusedReadOfTheMapDoesNotHideShards(t *testing.T) {
 		entry := timers.Entry{ID: "a", Payload: []byte("x")}
 		<-time.After(Fresh)
 		_, err = admin.Schedule(t.Context(), "orders", entry)
-		require.ErrorIs(t, err, redisops.ErrDenied, "the topic was seen with shards")
+		require.ErrorIs(t, err, wakebelltype.ErrDenied, "the topic was seen with shards")
 		_, err = fresh.Stats(t.Context(), "orders")
 		require.NoError(t, err, "a user without the right has no shards")
 
@@ -200,7 +199,7 @@ func TestATopicIsDividedOnce(t *testing.T) {
 	require.Equal(t, "later", c.Reason)
 	require.Equal(t, 3, c.Settings.MaxConcurrent)
 	_, err = f.Retune(t.Context(), f.topic, wakebelltype.Settings{MaxInFlight: 3})
-	require.ErrorIs(t, err, redisops.ErrInvalid, "a shard has at least one")
+	require.ErrorIs(t, err, wakebelltype.ErrInvalid, "a shard has at least one")
 	_, err = f.Retune(t.Context(), f.topic, wakebelltype.Settings{MaxInFlight: 4})
 	require.NoError(t, err)
 
@@ -209,10 +208,10 @@ func TestATopicIsDividedOnce(t *testing.T) {
 	require.Equal(t, l, again, "the stored number wins")
 	for _, n := range []int{0, -1, sharding.MaxShards + 1} {
 		_, err = f.Divide(t.Context(), f.topic, n)
-		require.ErrorIs(t, err, redisops.ErrInvalid)
+		require.ErrorIs(t, err, wakebelltype.ErrInvalid)
 	}
-	_, err = f.Divide(t.Context(), strings.Repeat("x", redisops.MaxName), 4)
-	require.ErrorIs(t, err, redisops.ErrInvalid)
+	_, err = f.Divide(t.Context(), strings.Repeat("x", wakebelltype.MaxName), 4)
+	require.ErrorIs(t, err, wakebelltype.ErrInvalid)
 
 	used := f.topic + "-used"
 	_, err = f.Schedule(t.Context(), used, timers.Entry{ID: "a"})

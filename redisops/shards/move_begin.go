@@ -12,7 +12,6 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/wakebell/wakebell/internal/sharding"
-	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/internal/scripts"
 	"github.com/wakebell/wakebell/redisops/timers"
 	"github.com/wakebell/wakebell/wakebelltype"
@@ -88,7 +87,7 @@ func checkClocks(ctx context.Context, a, b *Store) error {
 	}
 	if skew, took := second.Sub(first), time.Since(began); skew < -maxSkew || skew > maxSkew+took {
 		return fmt.Errorf("%w: the clock of the target differs from that of the source by %v, at most %v; set both clocks",
-			redisops.ErrInvalid, skew.Round(time.Millisecond), maxSkew)
+			wakebelltype.ErrInvalid, skew.Round(time.Millisecond), maxSkew)
 	}
 	return nil
 }
@@ -196,7 +195,7 @@ func (m *mover) noteOnce(ctx context.Context) error {
 			return fmt.Errorf("begin the move of %q: %w", name, err)
 		}
 		if noted != m.move {
-			return fmt.Errorf("%w: topic %q: another process has begun to move it just now; repeat the call", redisops.ErrInvalid, m.source)
+			return fmt.Errorf("%w: topic %q: another process has begun to move it just now; repeat the call", wakebelltype.ErrInvalid, m.source)
 		}
 	}
 	return nil
@@ -211,9 +210,9 @@ func (m *mover) refuse(ctx context.Context, id string) error {
 		return err
 	}
 	if id == m.move {
-		return fmt.Errorf("%w: the target of topic %q is the source itself", redisops.ErrInvalid, m.source)
+		return fmt.Errorf("%w: the target of topic %q is the source itself", wakebelltype.ErrInvalid, m.source)
 	}
-	return fmt.Errorf("%w: the target of topic %q is being moved to another Redis itself", redisops.ErrInvalid, m.source)
+	return fmt.Errorf("%w: the target of topic %q is being moved to another Redis itself", wakebelltype.ErrInvalid, m.source)
 }
 
 // prepare gives a target without timers the number of shards of the source, and one
@@ -290,7 +289,7 @@ func (m *mover) known(ctx context.Context) error {
 	if !known {
 		return fmt.Errorf("%w: the target does not know the move of topic %q that has begun: it is another Redis, or its number of shards "+
 			"has changed while a batch arrived, or the last batch arrived more than 30 days ago; repeat the call with the target with which it began, "+
-			"or end it with --abort", redisops.ErrInvalid, m.source)
+			"or end it with --abort", wakebelltype.ErrInvalid, m.source)
 	}
 	return nil
 }

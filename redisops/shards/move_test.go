@@ -14,7 +14,6 @@ import (
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/internal/sharding"
 	"github.com/wakebell/wakebell/messages/exchange"
-	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/internal/storetest"
 	"github.com/wakebell/wakebell/redisops/timers"
 	"github.com/wakebell/wakebell/wakebelltype"
@@ -219,7 +218,7 @@ func TestMovesThatAreRefused(t *testing.T) {
 		n := 0
 		for p, err := range from.Move(t.Context(), from.topic, to.Store, to.topic, wakebelltype.MoveOptions{}) {
 			n++
-			require.ErrorIs(t, err, redisops.ErrInvalid)
+			require.ErrorIs(t, err, wakebelltype.ErrInvalid)
 			require.ErrorContains(t, err, want)
 			require.Zero(t, p.Moved)
 		}
@@ -362,7 +361,7 @@ func TestTheClocksOfAMoveAgree(t *testing.T) {
 	to := newFixture(t, rdb, wakebelltype.Keys{}, 1)
 	server.SetTime(time.Now().Add(2 * time.Second))
 	err := checkClocks(t.Context(), from.Store, to.Store)
-	require.ErrorIs(t, err, redisops.ErrInvalid)
+	require.ErrorIs(t, err, wakebelltype.ErrInvalid)
 	require.ErrorContains(t, err, "at most 500ms")
 	server.SetTime(time.Now().Add(-2 * time.Second))
 	require.Error(t, checkClocks(t.Context(), from.Store, to.Store))

@@ -5,7 +5,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/timers"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
@@ -93,7 +92,7 @@ func (w *world) deleteDead(st step) {
 // repair finds nothing to restore or to drop, because nothing was lost.
 func (w *world) repair(st step) {
 	done, err := st.client(st.site(w)).Repair(w.ctx, modelTopic, wakebelltype.RepairOptions{Apply: true, DropMissing: true})
-	if errors.Is(err, redisops.ErrInvalid) { // it is being resharded
+	if errors.Is(err, wakebelltype.ErrInvalid) { // it is being resharded
 		return
 	}
 	if w.must(err, "repair") && done.Restored+done.Missing > 0 {

@@ -14,7 +14,6 @@ import (
 
 	"github.com/wakebell/wakebell/internal/sharding"
 	"github.com/wakebell/wakebell/messages/exchange"
-	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/timers"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
@@ -96,7 +95,7 @@ func (w *world) must(err error, what string) bool {
 	switch {
 	case err == nil:
 		return true
-	case errors.Is(err, redisops.ErrInvalid), errors.Is(err, redisops.ErrNotFound):
+	case errors.Is(err, wakebelltype.ErrInvalid), errors.Is(err, wakebelltype.ErrNotFound):
 		w.note("  refused: %v", err)
 		return false
 	default:

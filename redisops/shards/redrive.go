@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/wakebell/wakebell/internal/sharding"
-	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/internal/scripts"
 	"github.com/wakebell/wakebell/redisops/timers"
 	"github.com/wakebell/wakebell/wakebelltype"
@@ -114,7 +113,7 @@ func (m *movingRedrive) run(ctx context.Context) error {
 		}
 	}
 	if m.options.Filter.Entry != "" && seen == 0 {
-		return fmt.Errorf("%w: dead letter %q of %q", redisops.ErrNotFound, m.options.Filter.Entry, m.topic)
+		return fmt.Errorf("%w: dead letter %q of %q", wakebelltype.ErrNotFound, m.options.Filter.Entry, m.topic)
 	}
 	return nil
 }
@@ -141,7 +140,7 @@ func (m *movingRedrive) redrive(ctx context.Context, name string, d *timers.Dead
 	}
 	m.written[this] = true
 	_, err := m.store.timers.DeleteDead(ctx, name, wakebelltype.DeadFilter{Entry: d.Entry})
-	if errors.Is(err, redisops.ErrNotFound) { // it has moved, and comes later
+	if errors.Is(err, wakebelltype.ErrNotFound) { // it has moved, and comes later
 		err = nil
 	}
 	m.store.timers.Metrics.Redriven(ctx, name, 1)

@@ -14,7 +14,6 @@ import (
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/internal/sharding"
 	"github.com/wakebell/wakebell/messages/exchange"
-	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/internal/storetest"
 	"github.com/wakebell/wakebell/redisops/timers"
 	"github.com/wakebell/wakebell/wakebelltype"
@@ -148,7 +147,7 @@ func (m *movingModel) get(r *rapid.T) {
 	timer, err := m.Get(m.t.Context(), m.topic, id)
 	payload, known := m.live[id]
 	if !known {
-		require.ErrorIs(m.t, err, redisops.ErrNotFound)
+		require.ErrorIs(m.t, err, wakebelltype.ErrNotFound)
 		return
 	}
 	require.NoError(m.t, err, id)
@@ -159,7 +158,7 @@ func (m *movingModel) reschedule(r *rapid.T) {
 	id := m.id(r)
 	_, err := m.Reschedule(m.t.Context(), m.topic, id, when(r), 0)
 	if _, known := m.live[id]; !known {
-		require.ErrorIs(m.t, err, redisops.ErrNotFound)
+		require.ErrorIs(m.t, err, wakebelltype.ErrNotFound)
 		return
 	}
 	require.NoError(m.t, err, id)

@@ -13,7 +13,6 @@ import (
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/internal/sharding"
 	"github.com/wakebell/wakebell/messages/exchange"
-	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/internal/storetest"
 	"github.com/wakebell/wakebell/redisops/timers"
 	"github.com/wakebell/wakebell/wakebelltype"
@@ -146,7 +145,7 @@ func testMoving(t *testing.T, f *fixture, n int) {
 	require.NoError(t, err)
 	require.False(t, l.Moving)
 	_, err = f.Get(t.Context(), f.topic, "t000")
-	require.ErrorIs(t, err, redisops.ErrNotFound)
+	require.ErrorIs(t, err, wakebelltype.ErrNotFound)
 }
 
 // TestTimersOfAKeyMoveInTheirOrder has a key whose first timer waits for its retry, and

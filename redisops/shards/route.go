@@ -10,9 +10,9 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/wakebell/wakebell/internal/sharding"
-	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/internal/scripts"
 	"github.com/wakebell/wakebell/redisops/timers"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // While timers move, each timer is written where it is: what is in the shards before stays
@@ -166,7 +166,7 @@ func old(l sharding.Layout, topic, id string) []string {
 // looked for in all shards.
 func findMoving[T any](ctx context.Context, s *Store, l sharding.Layout, topic, id string, call placedCall[T]) (T, error) {
 	found, err := findWhileMoving(ctx, s, l, topic, id, call)
-	if !errors.Is(err, redisops.ErrNotFound) {
+	if !errors.Is(err, wakebelltype.ErrNotFound) {
 		return found, err
 	}
 	later, failed := s.again(ctx, topic, l)
@@ -185,7 +185,7 @@ func findMoving[T any](ctx context.Context, s *Store, l sharding.Layout, topic, 
 func findWhileMoving[T any](ctx context.Context, s *Store, l sharding.Layout, topic, id string, call placedCall[T]) (T, error) {
 	olds := old(l, topic, id)
 	found, err := firstOf(ctx, s.at(l), olds, call)
-	if !errors.Is(err, redisops.ErrNotFound) {
+	if !errors.Is(err, wakebelltype.ErrNotFound) {
 		return found, err
 	}
 	if _, err := each(ctx, olds, func(ctx context.Context, name string) (int, error) {
@@ -215,7 +215,7 @@ func firstOf[T any](ctx context.Context, at timers.Fenced, names []string, call 
 		if a.err == nil {
 			return a.found, nil
 		}
-		if errors.Is(best.err, redisops.ErrNotFound) {
+		if errors.Is(best.err, wakebelltype.ErrNotFound) {
 			best = a
 		}
 	}

@@ -13,7 +13,6 @@ import (
 	"github.com/wakebell/wakebell/internal/sharding"
 	"github.com/wakebell/wakebell/internal/spec"
 	"github.com/wakebell/wakebell/messages/exchange"
-	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/internal/storetest"
 	"github.com/wakebell/wakebell/redisops/timers"
 	"github.com/wakebell/wakebell/wakebelltype"
@@ -61,7 +60,7 @@ func (r *refinement) send(c spec.Call) {
 		found = spec.Found(presence[0])
 	case spec.RunNow:
 		presence, err := store.RunNow(ctx, modelTopic, specID(c.ID))
-		if errors.Is(err, redisops.ErrNotFound) {
+		if errors.Is(err, wakebelltype.ErrNotFound) {
 			presence, err = wakebelltype.PresenceAbsent, nil
 		}
 		r.must(err)

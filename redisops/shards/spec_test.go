@@ -18,7 +18,6 @@ import (
 	"github.com/wakebell/wakebell/internal/sharding"
 	"github.com/wakebell/wakebell/internal/spec"
 	"github.com/wakebell/wakebell/messages/exchange"
-	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/timers"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
@@ -283,7 +282,7 @@ func (r *refinement) compare() {
 		}
 		found, err := r.stores[1].Get(r.t.Context(), modelTopic, specID(id))
 		if want.Version == 0 {
-			require.ErrorIs(r.t, err, redisops.ErrNotFound, "%s\n%s", r.text(), specID(id))
+			require.ErrorIs(r.t, err, wakebelltype.ErrNotFound, "%s\n%s", r.text(), specID(id))
 			continue
 		}
 		r.must(err)

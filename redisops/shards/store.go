@@ -8,10 +8,10 @@ import (
 
 	"github.com/wakebell/wakebell/internal/sharding"
 	"github.com/wakebell/wakebell/internal/usercode"
-	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/internal/layout"
 	"github.com/wakebell/wakebell/redisops/internal/scripts"
 	"github.com/wakebell/wakebell/redisops/timers"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 //go:embed lua/*.lua
@@ -64,7 +64,7 @@ func check(topic string) error {
 		return err
 	}
 	if sharding.Reserved(topic) {
-		return fmt.Errorf("%w: topic: %q has the form of a shard, topic~shards~number; a topic must not end so", redisops.ErrInvalid, topic)
+		return fmt.Errorf("%w: topic: %q has the form of a shard, topic~shards~number; a topic must not end so", wakebelltype.ErrInvalid, topic)
 	}
 	return nil
 }

@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"github.com/wakebell/wakebell/internal/sharding"
-	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/timers"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
@@ -40,7 +39,7 @@ func readSpot(place, topic string) (spot, error) {
 		s.index, errs[2] = strconv.Atoi(index)
 	}
 	if cmp.Or(errs[0], errs[1], errs[2]) != nil {
-		return s, fmt.Errorf("%w: after: %q is not a valid page cursor", redisops.ErrInvalid, place)
+		return s, fmt.Errorf("%w: after: %q is not a valid page cursor", wakebelltype.ErrInvalid, place)
 	}
 	return s, nil
 }

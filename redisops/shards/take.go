@@ -8,8 +8,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/internal/scripts"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // step makes one step in each of some physical topics, and returns how many timers and
@@ -128,7 +128,7 @@ func (t *transport) moveCounts(ctx context.Context, from string) error {
 
 // errMoveEnded says that another process has ended the move, so that nothing may leave the
 // source any more: a later move would not know whether it has arrived.
-var errMoveEnded = fmt.Errorf("%w: another process has ended the move; repeat the call if timers have come since", redisops.ErrInvalid)
+var errMoveEnded = fmt.Errorf("%w: another process has ended the move; repeat the call if timers have come since", wakebelltype.ErrInvalid)
 
 // runTake runs a script that takes a batch, whose answer has n texts, the first of which is
 // how many timers or entries were taken.

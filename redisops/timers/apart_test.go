@@ -13,7 +13,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell/internal/redistest"
-	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
@@ -189,7 +188,7 @@ func TestPayloadsApartOfABrokenTopic(t *testing.T) {
 		n := f.counted()
 		for range 2 {
 			_, err := f.Schedule(t.Context(), f.topic, many(apartFrom, "second ")...)
-			require.ErrorIs(t, err, redisops.ErrWrongType)
+			require.ErrorIs(t, err, wakebelltype.ErrWrongType)
 			require.ErrorContains(t, err, f.key.Timeline)
 		}
 		require.EqualValues(t, 1, n.Load(), "payloads of a broken topic are not sent apart")
@@ -207,7 +206,7 @@ func TestPayloadsApartInAFullRedis(t *testing.T) {
 	f.schedule(t, first...)
 	require.NoError(t, f.rdb.ConfigSet(t.Context(), "maxmemory", "1").Err())
 	_, err := f.Schedule(t.Context(), f.topic, many(2*apartFrom, "second ")...)
-	require.ErrorIs(t, err, redisops.ErrMemoryFull)
+	require.ErrorIs(t, err, wakebelltype.ErrMemoryFull)
 	require.EqualValues(t, apartFrom, f.rdb.HLen(t.Context(), f.key.Payloads).Val())
 	f.has(t, first)
 }

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/wakebell/wakebell/internal/text"
-	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/internal/layout"
 	"github.com/wakebell/wakebell/redisops/internal/scripts"
 	"github.com/wakebell/wakebell/wakebelltype"
@@ -57,7 +56,7 @@ func checkedBatch(topic string, entries []Entry) (Batch, error) {
 }
 
 // Add checks a timer and adds it. Nothing after it checks the timer again. The
-// error wraps [redisops.ErrInvalid]; the batch must not be used after it.
+// error wraps [wakebelltype.ErrInvalid]; the batch must not be used after it.
 func (b *Batch) Add(topic string, e *Entry) error {
 	at, err := b.groupOf(topic)
 	if err != nil {
@@ -185,10 +184,10 @@ func (g *group) check(i int) error {
 		return err
 	}
 	if fault := e.fault(); fault != "" {
-		return fmt.Errorf("%w: %s", redisops.ErrInvalid, fault)
+		return fmt.Errorf("%w: %s", wakebelltype.ErrInvalid, fault)
 	}
 	if g.repeats(i) {
-		return fmt.Errorf("%w: ID: %q is given twice", redisops.ErrInvalid, text.Cut(e.ID, 64))
+		return fmt.Errorf("%w: ID: %q is given twice", wakebelltype.ErrInvalid, text.Cut(e.ID, 64))
 	}
 	return nil
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell/internal/redistest"
-	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/internal/layout"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 func TestABatchRefusesAnIDThatIsGivenTwice(t *testing.T) {
@@ -22,17 +22,17 @@ func TestABatchRefusesAnIDThatIsGivenTwice(t *testing.T) {
 			require.NoError(t, b.Add("other", &Entry{ID: fmt.Sprint(i)}), "of another topic")
 		}
 		err := b.Add("t", &Entry{ID: "3"})
-		require.ErrorIs(t, err, redisops.ErrInvalid)
+		require.ErrorIs(t, err, wakebelltype.ErrInvalid)
 		require.ErrorContains(t, err, `ID: "3" is given twice`)
 	}
 }
 
 func TestABatchRefusesTopics(t *testing.T) {
 	t.Parallel()
-	for topic, says := range map[string]string{"": "topic: empty", strings.Repeat("x", redisops.MaxName): "at most 512"} {
+	for topic, says := range map[string]string{"": "topic: empty", strings.Repeat("x", wakebelltype.MaxName): "at most 512"} {
 		b := NewBatch("p:", 1)
 		err := b.Add(topic, &Entry{ID: "a"})
-		require.ErrorIs(t, err, redisops.ErrInvalid)
+		require.ErrorIs(t, err, wakebelltype.ErrInvalid)
 		require.ErrorContains(t, err, says, "the prefix counts, and does not hide an empty name")
 	}
 }

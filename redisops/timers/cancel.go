@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/internal/layout"
 	"github.com/wakebell/wakebell/redisops/internal/scripts"
 	"github.com/wakebell/wakebell/wakebelltype"
@@ -166,7 +165,7 @@ func (s Fenced) CancelAll(ctx context.Context, topic string) (int64, error) {
 // plus in. The result is a new timer with the payload of the old one: attempts are
 // counted from zero, and a running handler is superseded and its payload delivered
 // again. The outcome is OutcomeMoved or OutcomeSuperseded. The error wraps
-// [redisops.ErrNotFound] if there is no such timer.
+// [wakebelltype.ErrNotFound] if there is no such timer.
 func (s *Timers) Reschedule(ctx context.Context, topic, id string, at time.Time, in time.Duration) (wakebelltype.Scheduled, error) {
 	return s.WithFence(nil).Reschedule(ctx, topic, id, at, in)
 }
@@ -180,7 +179,7 @@ func (s Fenced) Reschedule(ctx context.Context, topic, id string, at time.Time, 
 		return wakebelltype.Scheduled{}, err
 	}
 	if fault := (&Entry{At: at}).fault(); fault != "" {
-		return wakebelltype.Scheduled{}, fmt.Errorf("%w: %s", redisops.ErrInvalid, fault)
+		return wakebelltype.Scheduled{}, fmt.Errorf("%w: %s", wakebelltype.ErrInvalid, fault)
 	}
 	k := s.keys.Of(topic)
 	var reply string
@@ -193,7 +192,7 @@ func (s Fenced) Reschedule(ctx context.Context, topic, id string, at time.Time, 
 	case err != nil:
 		return wakebelltype.Scheduled{}, fmt.Errorf("reschedule %q on %q: %w", id, topic, err)
 	case reply == "":
-		return wakebelltype.Scheduled{}, fmt.Errorf("%w: %q on %q", redisops.ErrNotFound, id, topic)
+		return wakebelltype.Scheduled{}, fmt.Errorf("%w: %q on %q", wakebelltype.ErrNotFound, id, topic)
 	}
 	out, err := readScheduled([]Entry{{ID: id}}, reply+"\n", 0)
 	if err != nil {
@@ -205,7 +204,7 @@ func (s Fenced) Reschedule(ctx context.Context, topic, id string, at time.Time, 
 // RunNow makes a timer due now. A timer that waits for a retry keeps its activation
 // and its attempts; any other timer gets now as its activation. A timer that is
 // already due or running does not change. The result is PresencePending or
-// PresenceRunning. The error wraps [redisops.ErrNotFound] if there is no such timer.
+// PresenceRunning. The error wraps [wakebelltype.ErrNotFound] if there is no such timer.
 func (s *Timers) RunNow(ctx context.Context, topic, id string) (wakebelltype.Presence, error) {
 	return s.WithFence(nil).RunNow(ctx, topic, id)
 }
@@ -229,7 +228,7 @@ func (s Fenced) RunNow(ctx context.Context, topic, id string) (wakebelltype.Pres
 	}
 	found := wakebelltype.Presence(strings.Index(presenceCodes, reply) + 1)
 	if found == wakebelltype.PresenceAbsent {
-		return wakebelltype.PresenceAbsent, fmt.Errorf("%w: %q on %q", redisops.ErrNotFound, id, topic)
+		return wakebelltype.PresenceAbsent, fmt.Errorf("%w: %q on %q", wakebelltype.ErrNotFound, id, topic)
 	}
 	return found, nil
 }

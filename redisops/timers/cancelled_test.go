@@ -10,7 +10,6 @@ import (
 
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/messages/exchange"
-	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/internal/storetest"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
@@ -187,7 +186,7 @@ func TestAUserWithoutTheRightToMarksCanCancel(t *testing.T) {
 	require.NoError(t, err)
 	require.EqualValues(t, 1, n)
 	_, err = f.Get(t.Context(), f.topic, "b")
-	require.ErrorIs(t, err, redisops.ErrNotFound)
+	require.ErrorIs(t, err, wakebelltype.ErrNotFound)
 }
 
 // TestMarksOfCancelledRunsAreBounded checks that the marks of runs whose leases have

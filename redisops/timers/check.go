@@ -7,15 +7,15 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/internal/layout"
 	"github.com/wakebell/wakebell/redisops/internal/scripts"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // Check verifies at startup that Redis can store these topics: it answers, is at
 // least version 6.2, and in a Cluster keeps all keys of a topic in one slot. It
 // logs a warning for an eviction policy that may drop timers. Errors wrap
-// [exchange.ErrUnavailable] or [redisops.ErrUnsupported].
+// [exchange.ErrUnavailable] or [wakebelltype.ErrUnsupported].
 func (s *Timers) Check(ctx context.Context, topics []string) error {
 	for _, topic := range topics {
 		if err := layout.CheckTopic(topic); err != nil {
@@ -102,7 +102,7 @@ func (s *Timers) CheckVersion(ctx context.Context, topics []string) error {
 	case err == nil, len(topics) == 0 && redis.IsPermissionError(err):
 		return nil
 	case strings.Contains(err.Error(), "unknown command"):
-		return fmt.Errorf("%w: it is older than version 6.2", redisops.ErrUnsupported)
+		return fmt.Errorf("%w: it is older than version 6.2", wakebelltype.ErrUnsupported)
 	default:
 		return scripts.Wrap(ctx, nil, err)
 	}
@@ -119,7 +119,7 @@ func (s *Timers) CheckSlots(topic string) error {
 				hint = "rename the topic, its braces break the hash tag"
 			}
 			return fmt.Errorf("check: %w: topic %q: %q is in slot %d of the Cluster and %q in %d; %s",
-				redisops.ErrUnsupported, topic, k.Timeline, a, key, b, hint)
+				wakebelltype.ErrUnsupported, topic, k.Timeline, a, key, b, hint)
 		}
 	}
 	return nil

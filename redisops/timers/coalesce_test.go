@@ -15,7 +15,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell/internal/redistest"
-	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/internal/layout"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
@@ -238,7 +237,7 @@ func TestAScheduleWhoseContextEndsWhileWaiting(t *testing.T) {
 			require.NoError(t, (<-first).err)
 		}
 		_, err := f.Get(t.Context(), f.topic, "waits")
-		require.ErrorIs(t, err, redisops.ErrNotFound, "the waiting schedule was not sent")
+		require.ErrorIs(t, err, wakebelltype.ErrNotFound, "the waiting schedule was not sent")
 	})
 }
 

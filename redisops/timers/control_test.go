@@ -10,7 +10,6 @@ import (
 
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/messages/exchange"
-	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/internal/scripts"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
@@ -100,13 +99,13 @@ func TestControlIsChecked(t *testing.T) {
 			"retry_initial: 1000h0m0s, want 1ms to 7": {RetryInitial: 1000 * time.Hour},
 		} {
 			_, err := f.Retune(t.Context(), f.topic, set)
-			require.ErrorIs(t, err, redisops.ErrInvalid)
+			require.ErrorIs(t, err, wakebelltype.ErrInvalid)
 			require.ErrorContains(t, err, want)
 		}
 		_, err := f.Pause(t.Context(), "", "", "")
-		require.ErrorIs(t, err, redisops.ErrInvalid)
+		require.ErrorIs(t, err, wakebelltype.ErrInvalid)
 		_, err = f.Control(t.Context(), "")
-		require.ErrorIs(t, err, redisops.ErrInvalid)
+		require.ErrorIs(t, err, wakebelltype.ErrInvalid)
 		require.Zero(t, f.rdb.Exists(t.Context(), f.key.Control).Val())
 
 		long, err := f.Pause(t.Context(), f.topic, "", strings.Repeat("é", 1000))
@@ -117,13 +116,13 @@ func TestControlIsChecked(t *testing.T) {
 		require.ErrorContains(t, err, `read "lease_ttl" of`)
 		require.NoError(t, f.rdb.HSet(t.Context(), f.key.Control, "lease_ttl", "1ms").Err())
 		_, err = f.Control(t.Context(), f.topic)
-		require.ErrorIs(t, err, redisops.ErrInvalid, "out of bounds")
+		require.ErrorIs(t, err, wakebelltype.ErrInvalid, "out of bounds")
 
 		require.NoError(t, f.rdb.Set(t.Context(), f.key.Control, "x", 0).Err())
 		_, err = f.Control(t.Context(), f.topic)
-		require.ErrorIs(t, err, redisops.ErrWrongType)
+		require.ErrorIs(t, err, wakebelltype.ErrWrongType)
 		_, err = f.Resume(t.Context(), f.topic)
-		require.ErrorIs(t, err, redisops.ErrWrongType)
+		require.ErrorIs(t, err, wakebelltype.ErrWrongType)
 		require.ErrorContains(t, err, "resume")
 	})
 }

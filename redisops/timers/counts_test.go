@@ -9,7 +9,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell/internal/redistest"
-	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
@@ -60,7 +59,7 @@ func TestCountsOfACallAreWrittenOnce(t *testing.T) {
 		require.Equal(t, want, sum(t, s, topic, time.Hour))
 		for _, since := range []time.Duration{0, time.Second, 91 * day} {
 			_, err = s.Throughput(ctx, topic, since)
-			require.ErrorIs(t, err, redisops.ErrInvalid)
+			require.ErrorIs(t, err, wakebelltype.ErrInvalid)
 		}
 		require.NoError(t, s.Forget(ctx, topic))
 		require.Zero(t, sum(t, s, topic, time.Hour))
@@ -116,7 +115,7 @@ func TestASchedulePassesWhenItCannotBeCounted(t *testing.T) {
 	require.NoError(t, rdb.Set(t.Context(), "timers_counts:"+topic, "x", 0).Err())
 	_, err = s.Schedule(t.Context(), topic, Entry{ID: "a", Payload: []byte("x")})
 	require.NoError(t, err)
-	require.ErrorIs(t, s.WriteCounts(t.Context(), topic, "me", 1, wakebelltype.ThroughputCounts{Handled: 1}), redisops.ErrWrongType)
+	require.ErrorIs(t, s.WriteCounts(t.Context(), topic, "me", 1, wakebelltype.ThroughputCounts{Handled: 1}), wakebelltype.ErrWrongType)
 	_, err = s.Throughput(t.Context(), topic, time.Hour)
-	require.ErrorIs(t, err, redisops.ErrWrongType)
+	require.ErrorIs(t, err, wakebelltype.ErrWrongType)
 }

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/internal/layout"
 	"github.com/wakebell/wakebell/redisops/internal/scripts"
 	"github.com/wakebell/wakebell/wakebelltype"
@@ -36,10 +35,10 @@ var streamID = regexp.MustCompile(`^\d+-\d+$`)
 func walkArgs(f wakebelltype.DeadFilter, from, upto string, limit int) ([]any, error) {
 	switch {
 	case f.OlderThan < 0, f.NewerThan < 0:
-		return nil, fmt.Errorf("%w: age: %v to %v, want at least 0", redisops.ErrInvalid, f.OlderThan, f.NewerThan)
+		return nil, fmt.Errorf("%w: age: %v to %v, want at least 0", wakebelltype.ErrInvalid, f.OlderThan, f.NewerThan)
 	case f.Entry == "":
 	case !streamID.MatchString(f.Entry):
-		return nil, fmt.Errorf("%w: entry: %q is not the Entry of a dead letter", redisops.ErrInvalid, f.Entry)
+		return nil, fmt.Errorf("%w: entry: %q is not the Entry of a dead letter", wakebelltype.ErrInvalid, f.Entry)
 	default:
 		from, upto = f.Entry, f.Entry
 	}
@@ -63,7 +62,7 @@ func (s *Timers) DeadLetters(ctx context.Context, topic string, f wakebelltype.D
 		return nil, "", err
 	}
 	if limit < 0 || limit > layout.MaxPage {
-		return nil, "", fmt.Errorf("%w: limit: %d, want 1 to %d", redisops.ErrInvalid, limit, layout.MaxPage)
+		return nil, "", fmt.Errorf("%w: limit: %d, want 1 to %d", wakebelltype.ErrInvalid, limit, layout.MaxPage)
 	}
 	if limit == 0 {
 		limit = layout.DefaultPage
@@ -71,7 +70,7 @@ func (s *Timers) DeadLetters(ctx context.Context, topic string, f wakebelltype.D
 	from := "-"
 	if after != "" {
 		if !streamID.MatchString(after) || f.Entry != "" {
-			return nil, "", fmt.Errorf("%w: after: %q is not a valid page cursor", redisops.ErrInvalid, after)
+			return nil, "", fmt.Errorf("%w: after: %q is not a valid page cursor", wakebelltype.ErrInvalid, after)
 		}
 		from = "(" + after
 	}
@@ -110,7 +109,7 @@ func (s *Timers) LastDead(ctx context.Context, topic string, n int) ([]DeadLette
 		return nil, err
 	}
 	if n < 1 || n > layout.MaxPage {
-		return nil, fmt.Errorf("%w: n: %d, want 1 to %d", redisops.ErrInvalid, n, layout.MaxPage)
+		return nil, fmt.Errorf("%w: n: %d, want 1 to %d", wakebelltype.ErrInvalid, n, layout.MaxPage)
 	}
 	var all []DeadLetter
 	for from := "+"; from != "" && len(all) < n; {
@@ -128,15 +127,15 @@ func (s *Timers) LastDead(ctx context.Context, topic string, n int) ([]DeadLette
 	return all, nil
 }
 
-// DeadLetter reads one dead letter. The error wraps [redisops.ErrNotFound] if there
+// DeadLetter reads one dead letter. The error wraps [wakebelltype.ErrNotFound] if there
 // is none.
 func (s *Timers) DeadLetter(ctx context.Context, topic, entry string) (DeadLetter, error) {
 	if entry == "" {
-		return DeadLetter{}, fmt.Errorf("%w: entry: empty", redisops.ErrInvalid)
+		return DeadLetter{}, fmt.Errorf("%w: entry: empty", wakebelltype.ErrInvalid)
 	}
 	letters, _, err := s.DeadLetters(ctx, topic, wakebelltype.DeadFilter{Entry: entry}, "", 1)
 	if err == nil && len(letters) == 0 {
-		err = fmt.Errorf("%w: dead letter %q of %q", redisops.ErrNotFound, entry, topic)
+		err = fmt.Errorf("%w: dead letter %q of %q", wakebelltype.ErrNotFound, entry, topic)
 	}
 	if err != nil {
 		return DeadLetter{}, err

@@ -8,7 +8,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell/messages/exchange"
-	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/internal/storetest"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
@@ -23,7 +22,7 @@ func TestADeadLetterHasPayloadAndReason(t *testing.T) {
 		nack := storetest.Verdict(exchange.Nack, leases[1])
 		require.Empty(t, f.Settle(t, reject, nack).Refused)
 		_, err := f.Get(t.Context(), f.topic, "a")
-		require.ErrorIs(t, err, redisops.ErrNotFound)
+		require.ErrorIs(t, err, wakebelltype.ErrNotFound)
 		dead, next, err := f.DeadLetters(t.Context(), f.topic, wakebelltype.DeadFilter{}, "", 0)
 		require.NoError(t, err)
 		require.Empty(t, next)
@@ -66,7 +65,7 @@ func TestDeadLettersByPageAndCap(t *testing.T) {
 		}
 		require.Equal(t, names, got)
 		_, _, err := f.DeadLetters(t.Context(), f.topic, wakebelltype.DeadFilter{}, "nonsense", 7)
-		require.ErrorIs(t, err, redisops.ErrInvalid)
+		require.ErrorIs(t, err, wakebelltype.ErrInvalid)
 	})
 }
 

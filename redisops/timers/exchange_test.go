@@ -10,7 +10,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell/messages/exchange"
-	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/internal/storetest"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
@@ -191,7 +190,7 @@ func TestRequestsAreChecked(t *testing.T) {
 			r := good
 			spoil(&r)
 			_, err := f.src.Exchange(t.Context(), &r)
-			require.ErrorIs(t, err, redisops.ErrInvalid, name)
+			require.ErrorIs(t, err, wakebelltype.ErrInvalid, name)
 			require.ErrorContains(t, err, name)
 		}
 	})

@@ -9,8 +9,8 @@ import (
 
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/messages/exchange"
-	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/internal/storetest"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // listen starts Listen and waits until it has subscribed.
@@ -124,5 +124,5 @@ func TestNothingToListenTo(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	require.ErrorIs(t, f.Listen(ctx, nil, nil), context.Canceled)
-	require.ErrorIs(t, f.Listen(ctx, []string{""}, nil), redisops.ErrInvalid)
+	require.ErrorIs(t, f.Listen(ctx, []string{""}, nil), wakebelltype.ErrInvalid)
 }

@@ -9,9 +9,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/internal/layout"
 	"github.com/wakebell/wakebell/redisops/internal/scripts"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // Timer is a timer as Redis stores it.
@@ -48,8 +48,8 @@ type Timer struct {
 	Cursor  Cursor // List only: its place in the order
 }
 
-// Get reads a timer. The error wraps [redisops.ErrNotFound] if there is none. If
-// the payload is larger than MaxPayload, the error wraps [redisops.ErrTooLarge],
+// Get reads a timer. The error wraps [wakebelltype.ErrNotFound] if there is none. If
+// the payload is larger than MaxPayload, the error wraps [wakebelltype.ErrTooLarge],
 // and Get returns the rest of the timer with it.
 func (s *Timers) Get(ctx context.Context, topic, id string) (Timer, error) {
 	if err := layout.CheckTopic(topic); err != nil {
@@ -65,7 +65,7 @@ func (s *Timers) Get(ctx context.Context, topic, id string) (Timer, error) {
 		return Timer{}, fmt.Errorf("get %q on %q: %w", id, topic, err)
 	}
 	if len(list) == 0 {
-		return Timer{}, fmt.Errorf("%w: %q on %q", redisops.ErrNotFound, id, topic)
+		return Timer{}, fmt.Errorf("%w: %q on %q", wakebelltype.ErrNotFound, id, topic)
 	}
 	values, err := scripts.Texts(list)
 	if err != nil || len(values) != 6 {
@@ -78,7 +78,7 @@ func (s *Timers) Get(ctx context.Context, topic, id string) (Timer, error) {
 	t, err := describe(id, values[1], values[2], values[5], now)
 	t.Payload = []byte(values[4])
 	if err == nil && values[4] == "" && values[3] != "0" {
-		err = fmt.Errorf("get %q on %q: %w: it has %s bytes, at most %d are read", id, topic, redisops.ErrTooLarge, values[3], s.maxPayload())
+		err = fmt.Errorf("get %q on %q: %w: it has %s bytes, at most %d are read", id, topic, wakebelltype.ErrTooLarge, values[3], s.maxPayload())
 	}
 	return t, err
 }
@@ -145,7 +145,7 @@ func (c Cursor) read() (score, id string, err error) {
 		_, err = scripts.ReadScore(score)
 	}
 	if err != nil || !ok {
-		return "", "", fmt.Errorf("%w: cursor %q is not one that List gave", redisops.ErrInvalid, string(c))
+		return "", "", fmt.Errorf("%w: cursor %q is not one that List gave", wakebelltype.ErrInvalid, string(c))
 	}
 	return score, id, nil
 }
@@ -157,7 +157,7 @@ type Position struct {
 	id    string
 }
 
-// Position returns the place that a cursor marks. The error wraps [redisops.ErrInvalid].
+// Position returns the place that a cursor marks. The error wraps [wakebelltype.ErrInvalid].
 func (c Cursor) Position() (Position, error) {
 	text, id, err := c.read()
 	if err != nil || c == "" {
@@ -180,7 +180,7 @@ func (s *Timers) List(ctx context.Context, topic string, f Filter) (timers []Tim
 		return nil, "", err
 	}
 	if f.Limit < 0 || f.Limit > layout.MaxPage {
-		return nil, "", fmt.Errorf("%w: limit: %d, want 1 to %d", redisops.ErrInvalid, f.Limit, layout.MaxPage)
+		return nil, "", fmt.Errorf("%w: limit: %d, want 1 to %d", wakebelltype.ErrInvalid, f.Limit, layout.MaxPage)
 	}
 	if f.Limit == 0 {
 		f.Limit = layout.DefaultPage

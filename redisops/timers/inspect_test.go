@@ -10,7 +10,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell/internal/redistest"
-	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
@@ -114,7 +113,7 @@ func TestListFilters(t *testing.T) {
 		require.Empty(t, f.walk(t, Filter{Leased: true, DueBefore: time.Unix(10, 0)}, nil))
 		for _, bad := range []Filter{{Limit: -1}, {Limit: 1001}, {After: "%"}, {After: "eA"}, {After: "eCB5"}} {
 			_, _, err = f.List(t.Context(), f.topic, bad)
-			require.ErrorIs(t, err, redisops.ErrInvalid)
+			require.ErrorIs(t, err, wakebelltype.ErrInvalid)
 		}
 	})
 }
@@ -177,8 +176,8 @@ func TestTopics(t *testing.T) {
 			require.ElementsMatch(t, topics, collect(func(c uint64) ([]string, uint64, error) { return s.Topics(t.Context(), c) }))
 			require.ElementsMatch(t, topics, collect(func(c uint64) ([]string, uint64, error) { return s.DiscoverTopics(t.Context(), c) }))
 			_, _, err = s.DiscoverTopics(t.Context(), 7<<nodeShift)
-			require.ErrorIs(t, err, redisops.ErrInvalid)
-			require.ErrorIs(t, s.Register(t.Context(), ""), redisops.ErrInvalid)
+			require.ErrorIs(t, err, wakebelltype.ErrInvalid)
+			require.ErrorIs(t, s.Register(t.Context(), ""), wakebelltype.ErrInvalid)
 		})
 	}
 }

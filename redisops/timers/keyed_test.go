@@ -7,7 +7,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell/internal/redistest"
-	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
@@ -24,10 +23,10 @@ func TestAKeyedCallIsDoneOnce(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, first, again)
 		_, err = f.Get(ctx, f.topic, "a")
-		require.ErrorIs(t, err, redisops.ErrNotFound, "it was not scheduled again")
+		require.ErrorIs(t, err, wakebelltype.ErrNotFound, "it was not scheduled again")
 
 		_, err = f.scheduleKeyed(ctx, NewKey("me", "k", []byte("something else")), entries...)
-		require.ErrorIs(t, err, redisops.ErrKeyUsed)
+		require.ErrorIs(t, err, wakebelltype.ErrKeyUsed)
 		other, err := f.scheduleKeyed(ctx, NewKey("you", "k", []byte("schedule a and b")), entries...)
 		require.NoError(t, err)
 		require.Equal(t, wakebelltype.OutcomeCreated, other[0].Outcome, "the key of another owner is a different key")
@@ -64,7 +63,7 @@ func TestAKeyThatHoldsSomethingElse(t *testing.T) {
 	key := NewKey("me", "k", nil)
 	require.NoError(t, f.rdb.HSet(t.Context(), f.key.Keyed+":"+key.name+":0", "x", "y").Err())
 	_, err := f.scheduleKeyed(t.Context(), key, Entry{ID: "a", In: time.Hour})
-	require.ErrorIs(t, err, redisops.ErrWrongType)
+	require.ErrorIs(t, err, wakebelltype.ErrWrongType)
 	_, err = f.Get(t.Context(), f.topic, "a")
-	require.ErrorIs(t, err, redisops.ErrNotFound, "nothing was written")
+	require.ErrorIs(t, err, wakebelltype.ErrNotFound, "nothing was written")
 }

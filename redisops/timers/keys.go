@@ -44,7 +44,7 @@ type Names struct {
 }
 
 // NewKeyspace returns the keyspace of k, whose empty names take their defaults. The
-// error wraps [redisops.ErrInvalid] and reports names that are used twice.
+// error wraps [wakebelltype.ErrInvalid] and reports names that are used twice.
 func NewKeyspace(k wakebelltype.Keys, others ...Names) (Keyspace, error) {
 	s := Keyspace{Keys: k}
 	for _, n := range others {

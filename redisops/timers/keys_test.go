@@ -7,7 +7,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell/internal/redistest"
-	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/internal/layout"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
@@ -21,12 +20,12 @@ func TestKeys(t *testing.T) {
 	k.HashTag = true
 	require.Equal(t, "timers_dead:{invoices}", k.Of("invoices").Dead)
 	_, err = NewKeyspace(wakebelltype.Keys{}, Names{Dead: "x", Leases: "x"})
-	require.ErrorIs(t, err, redisops.ErrInvalid)
+	require.ErrorIs(t, err, wakebelltype.ErrInvalid)
 	require.ErrorContains(t, err, `Leases and Dead are both "x"`)
 	_, err = New(nil, wakebelltype.Keys{})
-	require.ErrorIs(t, err, redisops.ErrInvalid)
+	require.ErrorIs(t, err, wakebelltype.ErrInvalid)
 	_, err = New(redistest.Shared(t), wakebelltype.Keys{Timeline: "x", Payloads: "x"})
-	require.ErrorIs(t, err, redisops.ErrInvalid)
+	require.ErrorIs(t, err, wakebelltype.ErrInvalid)
 }
 
 // On a Cluster names without a hash tag are put in braces, and others stay as they were.
@@ -57,7 +56,7 @@ func TestKeysOnACluster(t *testing.T) {
 	require.NoError(t, err)
 	require.EqualValues(t, 1, rdb.ZCard(t.Context(), "timers_timeline:{invoices}").Val())
 	_, err = s.Schedule(t.Context(), "}x", Entry{ID: "a"})
-	require.ErrorIs(t, err, redisops.ErrUnsupported)
+	require.ErrorIs(t, err, wakebelltype.ErrUnsupported)
 	require.ErrorContains(t, err, "rename the topic, its braces break the hash tag")
 }
 
@@ -78,7 +77,7 @@ func TestCheck(t *testing.T) {
 	s, err := New(rdb, wakebelltype.Keys{})
 	require.NoError(t, err)
 	err = s.Check(t.Context(), []string{"{fine}", "invoices"})
-	require.ErrorIs(t, err, redisops.ErrUnsupported)
+	require.ErrorIs(t, err, wakebelltype.ErrUnsupported)
 	require.ErrorContains(t, err, `topic "invoices"`)
 	require.ErrorContains(t, err, "set HashTag")
 	require.NoError(t, s.Check(t.Context(), []string{"{fine}"}))
@@ -93,6 +92,6 @@ func TestCheck(t *testing.T) {
 
 	onEach(t, func(t *testing.T, f *fixture) {
 		require.NoError(t, f.Check(t.Context(), []string{"invoices"}))
-		require.ErrorIs(t, f.Check(t.Context(), []string{""}), redisops.ErrInvalid)
+		require.ErrorIs(t, f.Check(t.Context(), []string{""}), wakebelltype.ErrInvalid)
 	})
 }

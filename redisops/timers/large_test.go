@@ -9,7 +9,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell/messages/exchange"
-	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/internal/storetest"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
@@ -33,7 +32,7 @@ func TestTooLargePayloads(t *testing.T) {
 		f.due(t, "a")
 
 		got, err := f.Get(t.Context(), f.topic, "large")
-		require.ErrorIs(t, err, redisops.ErrTooLarge)
+		require.ErrorIs(t, err, wakebelltype.ErrTooLarge)
 		require.ErrorContains(t, err, "1001 bytes, at most 1000")
 		require.Equal(t, Timer{ID: "large", Due: time.Unix(5, 0).UTC(), Activation: time.Unix(5, 0).UTC(), Payload: []byte{}}, got)
 		require.Len(t, f.get(t, "limit").Payload, 1000)

@@ -14,7 +14,6 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/wakebell/wakebell/messages/exchange"
-	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/internal/eventwire"
 	"github.com/wakebell/wakebell/redisops/internal/layout"
 	"github.com/wakebell/wakebell/redisops/internal/scripts"
@@ -22,7 +21,7 @@ import (
 )
 
 // Listen delivers the hints of topics until ctx ends, over one connection. It
-// returns ctx's error, or an error that wraps [redisops.ErrChannelDenied]; the
+// returns ctx's error, or an error that wraps [wakebelltype.ErrChannelDenied]; the
 // caller then polls without hints. It reconnects automatically. After each
 // confirmed (re)subscription of a topic it delivers a HintSubscribed, because hints
 // may have been missed. Deliver is called from one goroutine and must not block.
@@ -137,7 +136,7 @@ func readWatching(topic, text string) (exchange.Hint, bool) {
 const watchFor = 10 * time.Second
 
 // PublishEvents publishes events of one node to the watchers of the topic. Errors
-// wrap [redisops.ErrChannelDenied] or [exchange.ErrUnavailable].
+// wrap [wakebelltype.ErrChannelDenied] or [exchange.ErrUnavailable].
 func (s *Timers) PublishEvents(ctx context.Context, topic string, events []wakebelltype.Event) error {
 	if len(events) == 0 {
 		return nil
@@ -152,7 +151,7 @@ func (s *Timers) PublishEvents(ctx context.Context, topic string, events []wakeb
 func (s *Timers) publish(ctx context.Context, channel string, text []byte) error {
 	err := s.RDB.Publish(ctx, channel, text).Err()
 	if redis.IsPermissionError(err) {
-		return fmt.Errorf("publish on %q: %w: %w", channel, redisops.ErrChannelDenied, err)
+		return fmt.Errorf("publish on %q: %w: %w", channel, wakebelltype.ErrChannelDenied, err)
 	}
 	if err != nil {
 		return fmt.Errorf("publish on %q: %w", channel, scripts.Wrap(ctx, nil, err))
@@ -164,7 +163,7 @@ func (s *Timers) publish(ctx context.Context, channel string, text []byte) error
 // ends. It subscribes to the channel of events, and announces itself on the channel
 // of hints every few seconds, because nodes publish events only while the topic is
 // watched. An [exchange.EventAttached] comes first, and again after each
-// reconnection. The error is ctx's, or wraps [redisops.ErrChannelDenied] or, at the
+// reconnection. The error is ctx's, or wraps [wakebelltype.ErrChannelDenied] or, at the
 // start only, [exchange.ErrUnavailable].
 func (s *Timers) Tail(ctx context.Context, topic string, yield func(wakebelltype.Event) bool) error {
 	return s.TailAll(ctx, topic, []string{topic}, yield)

@@ -9,7 +9,6 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/wakebell/wakebell/messages/exchange"
-	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/internal/layout"
 	"github.com/wakebell/wakebell/redisops/internal/scripts"
 	"github.com/wakebell/wakebell/wakebelltype"
@@ -71,7 +70,7 @@ func (m *model) checkDeadAgain(rt *rapid.T, first, again []exchange.DeadLettered
 	var want []exchange.DeadLettered
 	for _, b := range first {
 		_, err := m.f.DeadLetter(m.t.Context(), m.f.topic, b.Entry)
-		if b.Index < 0 && errors.Is(err, redisops.ErrNotFound) {
+		if b.Index < 0 && errors.Is(err, wakebelltype.ErrNotFound) {
 			b.Payload = []byte{}
 		}
 		want = append(want, b)

@@ -6,7 +6,6 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/internal/scripts"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
@@ -134,7 +133,7 @@ func (m *model) reschedule(rt *rapid.T) {
 	old, held := m.timers[id], m.held(id)
 	got, err := m.f.Reschedule(m.t.Context(), m.f.topic, id, at, 0)
 	if old == nil {
-		require.ErrorIs(rt, err, redisops.ErrNotFound)
+		require.ErrorIs(rt, err, wakebelltype.ErrNotFound)
 		return
 	}
 	require.NoError(rt, err)
@@ -153,7 +152,7 @@ func (m *model) runNow(rt *rapid.T) {
 	got, err := m.f.RunNow(m.t.Context(), m.f.topic, id)
 	switch {
 	case timer == nil:
-		require.ErrorIs(rt, err, redisops.ErrNotFound)
+		require.ErrorIs(rt, err, wakebelltype.ErrNotFound)
 		return
 	case held:
 		require.Equal(rt, wakebelltype.PresenceRunning, got)

@@ -8,7 +8,6 @@ import (
 
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/messages/exchange"
-	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/internal/scripts"
 	"github.com/wakebell/wakebell/redisops/internal/storetest"
 	"github.com/wakebell/wakebell/wakebelltype"
@@ -26,7 +25,7 @@ func TestRescheduleInEachState(t *testing.T) {
 				before, _ := f.Get(t.Context(), f.topic, "a")
 				out, err := f.Reschedule(t.Context(), f.topic, "a", time.Time{}, 2*time.Hour)
 				if want == 0 {
-					require.ErrorIs(t, err, redisops.ErrNotFound)
+					require.ErrorIs(t, err, wakebelltype.ErrNotFound)
 					require.Zero(t, f.rdb.Exists(t.Context(), f.key.Timeline, f.key.Payloads).Val())
 					return
 				}
@@ -87,7 +86,7 @@ func TestRunNowInEachState(t *testing.T) {
 				found, err := f.RunNow(t.Context(), f.topic, "a")
 				require.Equal(t, want, found)
 				if want == wakebelltype.PresenceAbsent {
-					require.ErrorIs(t, err, redisops.ErrNotFound)
+					require.ErrorIs(t, err, wakebelltype.ErrNotFound)
 					return
 				}
 				require.NoError(t, err)
@@ -138,11 +137,11 @@ func TestMovesAreChecked(t *testing.T) {
 	_, runTopic := f.RunNow(t.Context(), "", "a")
 	_, runID := f.RunNow(t.Context(), f.topic, "\xff")
 	for _, err := range []error{noTopic, noID, late, runTopic, runID} {
-		require.ErrorIs(t, err, redisops.ErrInvalid)
+		require.ErrorIs(t, err, wakebelltype.ErrInvalid)
 	}
 	require.NoError(t, f.rdb.SAdd(t.Context(), f.key.Timeline, "x").Err())
 	_, a := f.Reschedule(t.Context(), f.topic, "a", time.Time{}, 0)
 	_, b := f.RunNow(t.Context(), f.topic, "a")
-	require.ErrorIs(t, a, redisops.ErrWrongType)
-	require.ErrorIs(t, b, redisops.ErrWrongType)
+	require.ErrorIs(t, a, wakebelltype.ErrWrongType)
+	require.ErrorIs(t, b, wakebelltype.ErrWrongType)
 }

@@ -37,7 +37,7 @@ func (t *TimerSource) Announce(ctx context.Context, a exchange.Announcement) (ex
 }
 
 // AskForHelp asks the announced nodes up to a rank to claim as well, by a hint,
-// exchange.HintHelp. Errors wrap [redisops.ErrChannelDenied] or
+// exchange.HintHelp. Errors wrap [wakebelltype.ErrChannelDenied] or
 // [exchange.ErrUnavailable].
 func (t *TimerSource) AskForHelp(ctx context.Context, rank int) error {
 	return t.timers.publish(ctx, t.keys.Hint, fmt.Appendf(nil, "help %d", rank))

@@ -9,7 +9,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell/internal/redistest"
-	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
@@ -43,7 +42,7 @@ func TestReportsOfNodes(t *testing.T) {
 		require.NoError(t, f.Forget(t.Context(), f.topic))
 		require.Empty(t, f.reports(t))
 		require.NoError(t, f.rdb.Set(t.Context(), f.key.Reports, "x", 0).Err())
-		require.ErrorIs(t, f.src.Report(t.Context(), "a", state, time.Minute), redisops.ErrWrongType)
+		require.ErrorIs(t, f.src.Report(t.Context(), "a", state, time.Minute), wakebelltype.ErrWrongType)
 		require.Empty(t, f.reports(t), "an overview does without")
 	})
 }

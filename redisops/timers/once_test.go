@@ -8,7 +8,6 @@ import (
 
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/messages/exchange"
-	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/internal/scripts"
 	"github.com/wakebell/wakebell/redisops/internal/storetest"
 	"github.com/wakebell/wakebell/wakebelltype"
@@ -138,7 +137,7 @@ func TestPoliciesAreChecked(t *testing.T) {
 	} {
 		e.ID = "a"
 		_, err := f.Schedule(t.Context(), f.topic, Entry{ID: "good"}, e)
-		require.ErrorIs(t, err, redisops.ErrInvalid)
+		require.ErrorIs(t, err, wakebelltype.ErrInvalid)
 		require.ErrorContains(t, err, want)
 		require.ErrorContains(t, err, "entry 1")
 	}
@@ -149,7 +148,7 @@ func TestAMarkOfAWrongType(t *testing.T) {
 	onEach(t, func(t *testing.T, f *fixture) {
 		require.NoError(t, f.rdb.SAdd(t.Context(), f.key.Mark("b"), "x").Err())
 		_, err := f.Schedule(t.Context(), f.topic, Entry{ID: "a", Once: time.Hour}, Entry{ID: "b", Once: time.Hour})
-		require.ErrorIs(t, err, redisops.ErrWrongType)
+		require.ErrorIs(t, err, wakebelltype.ErrWrongType)
 		require.ErrorContains(t, err, f.key.Mark("b"))
 		require.Zero(t, f.rdb.Exists(t.Context(), f.key.Timeline, f.key.Payloads, f.key.Mark("a")).Val())
 	})

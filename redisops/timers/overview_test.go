@@ -12,7 +12,6 @@ import (
 
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/messages/exchange"
-	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/internal/layout"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
@@ -42,14 +41,14 @@ func TestOverview(t *testing.T) {
 		require.ErrorContains(t, all[2].Err, `"lease_ttl"`)
 		require.Equal(t, int64(1), all[2].Stats.Due)
 		require.Zero(t, all[2].Control)
-		require.ErrorIs(t, all[3].Err, redisops.ErrWrongType)
+		require.ErrorIs(t, all[3].Err, wakebelltype.ErrWrongType)
 		require.Equal(t, 7, all[3].Control.Settings.MaxAttempts)
 
 		none, err := f.Overview(ctx)
 		require.NoError(t, err)
 		require.Empty(t, none)
 		_, err = f.Overview(ctx, f.topic, "")
-		require.ErrorIs(t, err, redisops.ErrInvalid)
+		require.ErrorIs(t, err, wakebelltype.ErrInvalid)
 	})
 }
 

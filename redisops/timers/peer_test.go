@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell/messages/exchange"
-	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/internal/storetest"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // peerPublish and peerCommit send the commands of faststream-redis-timers.
@@ -75,7 +75,7 @@ func TestBrokenEntriesHeal(t *testing.T) {
 		require.NoError(t, f.rdb.Do(t.Context(), "ZADD", f.key.Timeline, "-inf", "minus").Err())
 		require.NoError(t, f.rdb.HSet(t.Context(), f.key.Payloads, "minus", "x").Err())
 		_, err := f.Get(t.Context(), f.topic, "no payload")
-		require.ErrorIs(t, err, redisops.ErrNotFound)
+		require.ErrorIs(t, err, wakebelltype.ErrNotFound)
 		reply := f.Claim(t, 10)
 		require.Equal(t, []string{"minus", "empty payload", "good"}, storetest.IDs(reply.Leases))
 		require.Equal(t, 1, reply.Healed)

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/wakebell/wakebell/internal/sharding"
-	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/internal/layout"
 	"github.com/wakebell/wakebell/redisops/internal/scripts"
 	"github.com/wakebell/wakebell/wakebelltype"
@@ -97,7 +96,7 @@ func (s Fenced) recallPart(ctx context.Context, topic string, key *Key, n int, i
 	if whole != "" {
 		answer, same := strings.CutPrefix(whole, key.Content())
 		if !same {
-			return "", nil, fmt.Errorf("call on %q: %w", topic, redisops.ErrKeyUsed)
+			return "", nil, fmt.Errorf("call on %q: %w", topic, wakebelltype.ErrKeyUsed)
 		}
 		whole = answer
 	}

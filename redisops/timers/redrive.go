@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/internal/layout"
 	"github.com/wakebell/wakebell/redisops/internal/scripts"
 	"github.com/wakebell/wakebell/wakebelltype"
@@ -25,7 +24,7 @@ const (
 func CheckRedrive(o *wakebelltype.RedriveOptions) error {
 	switch {
 	case o.Rate < 0 || o.Rate > maxRate:
-		return fmt.Errorf("%w: rate: %d a second, want 1 to %d", redisops.ErrInvalid, o.Rate, maxRate)
+		return fmt.Errorf("%w: rate: %d a second, want 1 to %d", wakebelltype.ErrInvalid, o.Rate, maxRate)
 	case o.Rate == 0:
 		o.Rate = defaultRate
 	}
@@ -48,7 +47,7 @@ func redriven(r wakebelltype.RedriveResult) int64 { return r.Redriven + r.Overwr
 // Redrive runs until all dead letters are done or ctx ends, and returns the result
 // so far with the error. A step whose reply was lost and that is sent again within
 // two minutes returns its first answer. With a filter for one Entry, the error
-// wraps [redisops.ErrNotFound] if there is no such dead letter.
+// wraps [wakebelltype.ErrNotFound] if there is no such dead letter.
 func (s *Timers) Redrive(ctx context.Context, topic string, o wakebelltype.RedriveOptions) (wakebelltype.RedriveResult, error) {
 	return s.WithFence(nil).Redrive(ctx, topic, o)
 }
@@ -89,7 +88,7 @@ func (s Fenced) Redrive(ctx context.Context, topic string, o wakebelltype.Redriv
 	case redriven(done) > 0:
 		s.Remember(ctx, topic)
 	case o.Filter.Entry != "" && done == wakebelltype.RedriveResult{}:
-		return done, fmt.Errorf("%w: dead letter %q of %q", redisops.ErrNotFound, o.Filter.Entry, topic)
+		return done, fmt.Errorf("%w: dead letter %q of %q", wakebelltype.ErrNotFound, o.Filter.Entry, topic)
 	}
 	return done, nil
 }
@@ -136,7 +135,7 @@ func (s Fenced) redrivePage(ctx context.Context, topic string, o *wakebelltype.R
 // DeleteDead deletes dead letters and returns their number. Timers that are
 // dead-lettered during the call stay. After an error or the end of ctx, it returns
 // the number deleted so far with the error. With a filter for one Entry, the error
-// wraps [redisops.ErrNotFound] if there is no such dead letter.
+// wraps [wakebelltype.ErrNotFound] if there is no such dead letter.
 func (s *Timers) DeleteDead(ctx context.Context, topic string, f wakebelltype.DeadFilter) (deleted int64, err error) {
 	if err := layout.CheckTopic(topic); err != nil {
 		return 0, err
@@ -164,7 +163,7 @@ func (s *Timers) DeleteDead(ctx context.Context, topic string, f wakebelltype.De
 		from, upto = values[0], values[1]
 	}
 	if f.Entry != "" && deleted == 0 {
-		return 0, fmt.Errorf("%w: dead letter %q of %q", redisops.ErrNotFound, f.Entry, topic)
+		return 0, fmt.Errorf("%w: dead letter %q of %q", wakebelltype.ErrNotFound, f.Entry, topic)
 	}
 	return deleted, nil
 }

@@ -12,7 +12,6 @@ import (
 
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/messages/exchange"
-	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/internal/storetest"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
@@ -89,7 +88,7 @@ func TestDeadLettersAreFiltered(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, "body of old", string(one.Payload))
 		_, err = f.DeadLetter(t.Context(), f.topic, "1-1")
-		require.ErrorIs(t, err, redisops.ErrNotFound)
+		require.ErrorIs(t, err, wakebelltype.ErrNotFound)
 	})
 }
 
@@ -163,7 +162,7 @@ func (f *fixture) tryRedrive(t *testing.T, state string, overwrite bool) {
 		require.Equal(t, before, f.get(t, "a"))
 		return
 	}
-	require.ErrorIs(t, err, redisops.ErrNotFound)
+	require.ErrorIs(t, err, wakebelltype.ErrNotFound)
 	after := f.get(t, "a")
 	require.Equal(t, Timer{ID: "a", Due: after.Due, Activation: after.Due, Payload: []byte("body of a")}, after)
 	require.WithinDuration(t, f.now(t).Add(time.Minute), after.Due, time.Minute/2)
@@ -261,9 +260,9 @@ func TestDeleteDead(t *testing.T) {
 		require.NoError(t, err)
 		require.EqualValues(t, 1, n)
 		_, err = f.DeleteDead(t.Context(), f.topic, one)
-		require.ErrorIs(t, err, redisops.ErrNotFound)
+		require.ErrorIs(t, err, wakebelltype.ErrNotFound)
 		_, err = f.Redrive(t.Context(), f.topic, wakebelltype.RedriveOptions{Filter: one})
-		require.ErrorIs(t, err, redisops.ErrNotFound)
+		require.ErrorIs(t, err, wakebelltype.ErrNotFound)
 		n, err = f.DeleteDead(t.Context(), f.topic, wakebelltype.DeadFilter{ReasonPrefix: "boom"})
 		require.NoError(t, err)
 		require.EqualValues(t, 2, n)
@@ -284,7 +283,7 @@ func TestRedriveIntoAFullRedis(t *testing.T) {
 	f.makeDead(t, "boom", "a", "b")
 	require.NoError(t, f.rdb.ConfigSet(t.Context(), "maxmemory", "1").Err())
 	_, err := f.Redrive(t.Context(), f.topic, wakebelltype.RedriveOptions{})
-	require.ErrorIs(t, err, redisops.ErrMemoryFull)
+	require.ErrorIs(t, err, wakebelltype.ErrMemoryFull)
 	require.Equal(t, []string{"a", "b"}, f.deadIDs(t, wakebelltype.DeadFilter{}))
 	require.Zero(t, f.rdb.Exists(t.Context(), f.key.Timeline, f.key.Payloads).Val())
 	n, err := f.DeleteDead(t.Context(), f.topic, wakebelltype.DeadFilter{})
@@ -309,13 +308,13 @@ func TestDeadLettersAreChecked(t *testing.T) {
 	_, topic := f.Redrive(ctx, "", wakebelltype.RedriveOptions{})
 	_, topic2 := f.DeleteDead(ctx, "", wakebelltype.DeadFilter{})
 	for _, err := range append(errs, after, empty, rate, topic, topic2) {
-		require.ErrorIs(t, err, redisops.ErrInvalid)
+		require.ErrorIs(t, err, wakebelltype.ErrInvalid)
 	}
 	for _, key := range []string{f.key.Timeline, f.key.Payloads, f.key.Leases, f.key.Dead, f.key.Hint} {
 		require.NoError(t, f.rdb.Set(ctx, key, "{}", 0).Err())
 	}
 	_, redrive := f.Redrive(ctx, f.topic, wakebelltype.RedriveOptions{})
 	_, remove := f.DeleteDead(ctx, f.topic, wakebelltype.DeadFilter{})
-	require.ErrorIs(t, redrive, redisops.ErrWrongType)
-	require.ErrorIs(t, remove, redisops.ErrWrongType)
+	require.ErrorIs(t, redrive, wakebelltype.ErrWrongType)
+	require.ErrorIs(t, remove, wakebelltype.ErrWrongType)
 }

@@ -8,7 +8,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell/messages/exchange"
-	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/internal/storetest"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
@@ -66,7 +65,7 @@ func TestRemoveTopic(t *testing.T) {
 		require.NoError(t, err)
 		require.Contains(t, names, f.topic, "a schedule registers it again")
 		_, err = f.RemoveTopic(ctx, "")
-		require.ErrorIs(t, err, redisops.ErrInvalid)
+		require.ErrorIs(t, err, wakebelltype.ErrInvalid)
 	})
 }
 

@@ -7,8 +7,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/internal/scripts"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 const (
@@ -81,6 +81,6 @@ func (s *Timers) master(ctx context.Context, key string) (*redis.Client, error) 
 	case *redis.Ring:
 		return rdb.GetShardClientForKey(key)
 	default:
-		return nil, fmt.Errorf("%w: replicas cannot be asked through a %T", redisops.ErrUnsupported, s.RDB)
+		return nil, fmt.Errorf("%w: replicas cannot be asked through a %T", wakebelltype.ErrUnsupported, s.RDB)
 	}
 }

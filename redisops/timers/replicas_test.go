@@ -10,7 +10,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell/internal/redistest"
-	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/internal/layout"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
@@ -107,7 +106,7 @@ func TestReplicasWithoutTheScriptOrTheRight(t *testing.T) {
 	require.NoError(t, f.rdb.Do(t.Context(), "ACL", "SETUSER", "plain", "on", ">secret", "+@all", "-wait", "~*", "&*").Err())
 	plain := newFixture(t, server.Client(t, func(o *redis.Options) { o.Username, o.Password = "plain", "secret" }))
 	_, err = plain.Schedule(t.Context(), plain.topic, e)
-	require.ErrorIs(t, err, redisops.ErrDenied)
+	require.ErrorIs(t, err, wakebelltype.ErrDenied)
 	require.ErrorContains(t, err, "stored, but not confirmed")
 	require.Equal(t, "a", plain.get(t, "a").ID)
 }
@@ -121,7 +120,7 @@ func TestReplicasAreBounded(t *testing.T) {
 		{ID: "a", Replicas: 1, ReplicaTimeout: MaxReplicaTimeout + 1},
 	} {
 		b := NewBatch("", 1)
-		require.ErrorIs(t, b.Add("t", &e), redisops.ErrInvalid)
+		require.ErrorIs(t, b.Add("t", &e), wakebelltype.ErrInvalid)
 	}
 	require.ErrorIs(t, &wakebelltype.ReplicasError{}, wakebelltype.ErrTooFewReplicas)
 }

@@ -60,7 +60,7 @@ const outcomeCodes = "crspkemo"
 
 // Schedule writes timers of one topic. It checks all of them before it writes the
 // first: an id that is empty, too long, not UTF-8 or given twice is an error that
-// wraps [redisops.ErrInvalid]. See [Timers.Write].
+// wraps [wakebelltype.ErrInvalid]. See [Timers.Write].
 func (s *Timers) Schedule(ctx context.Context, topic string, entries ...Entry) ([]wakebelltype.Scheduled, error) {
 	b, err := checkedBatch(topic, entries)
 	if err != nil {

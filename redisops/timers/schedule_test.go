@@ -9,7 +9,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell/messages/exchange"
-	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/internal/layout"
 	"github.com/wakebell/wakebell/redisops/internal/storetest"
 	"github.com/wakebell/wakebell/wakebelltype"
@@ -29,7 +28,7 @@ func TestScheduleAndGet(t *testing.T) {
 		require.Equal(t, got.Due, got.Activation)
 		require.False(t, got.Running)
 		_, err := f.Get(t.Context(), f.topic, "c")
-		require.ErrorIs(t, err, redisops.ErrNotFound)
+		require.ErrorIs(t, err, wakebelltype.ErrNotFound)
 	})
 }
 
@@ -110,11 +109,11 @@ func TestScheduleChecksAllBeforeTheFirst(t *testing.T) {
 			"year":     {ID: "x", At: time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC)},
 		} {
 			_, err := f.Schedule(t.Context(), f.topic, good, bad)
-			require.ErrorIs(t, err, redisops.ErrInvalid, name)
+			require.ErrorIs(t, err, wakebelltype.ErrInvalid, name)
 		}
 		for _, topic := range []string{"", strings.Repeat("x", 513)} {
 			_, err := f.Schedule(t.Context(), topic, good)
-			require.ErrorIs(t, err, redisops.ErrInvalid)
+			require.ErrorIs(t, err, wakebelltype.ErrInvalid)
 		}
 		require.Zero(t, f.rdb.Exists(t.Context(), f.key.Timeline, f.key.Payloads).Val())
 		out, err := f.Schedule(t.Context(), f.topic)

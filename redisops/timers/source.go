@@ -72,7 +72,7 @@ func (t *TimerSource) Name() string { return t.topic }
 func (t *TimerSource) Shard() string { return t.shard }
 
 // Exchange runs one exchange; see package exchange for its contract. Errors wrap
-// [redisops.ErrInvalid] (nothing was sent), [exchange.ErrStale] (nothing was done) or
+// [wakebelltype.ErrInvalid] (nothing was sent), [exchange.ErrStale] (nothing was done) or
 // [exchange.ErrUnavailable] (it may have been done; send it again).
 func (t *TimerSource) Exchange(ctx context.Context, r *exchange.Request) (*exchange.Reply, error) {
 	if err := t.check(r); err != nil {

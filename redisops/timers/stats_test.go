@@ -9,7 +9,6 @@ import (
 
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/messages/exchange"
-	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/internal/scripts"
 	"github.com/wakebell/wakebell/redisops/internal/storetest"
 	"github.com/wakebell/wakebell/wakebelltype"
@@ -113,10 +112,10 @@ func TestStatsAreChecked(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, redistest.Shared(t))
 	_, err := f.Stats(t.Context(), "")
-	require.ErrorIs(t, err, redisops.ErrInvalid)
+	require.ErrorIs(t, err, wakebelltype.ErrInvalid)
 	require.NoError(t, f.rdb.Set(t.Context(), f.key.Control, "x", 0).Err())
 	_, err = f.Stats(t.Context(), f.topic)
-	require.ErrorIs(t, err, redisops.ErrWrongType)
+	require.ErrorIs(t, err, wakebelltype.ErrWrongType)
 	require.ErrorContains(t, err, f.key.Control)
 	for _, bad := range [][]any{
 		{"x"},

@@ -12,7 +12,6 @@ import (
 
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/messages/exchange"
-	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/internal/storetest"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
@@ -108,15 +107,15 @@ func TestTailErrors(t *testing.T) {
 		require.NoError(t, admin.Do(t.Context(), args...).Err())
 		f := newFixture(t, server.Client(t, func(o *redis.Options) { o.Username, o.Password = name, "secret" }))
 		err := f.Tail(t.Context(), f.topic, func(wakebelltype.Event) bool { return true })
-		require.ErrorIs(t, err, redisops.ErrChannelDenied, name)
+		require.ErrorIs(t, err, wakebelltype.ErrChannelDenied, name)
 		require.ErrorContains(t, err, "timers_", "it names the channel: "+name)
 		if name == "deaf" {
 			err = f.PublishEvents(t.Context(), f.topic, []wakebelltype.Event{{Kind: wakebelltype.EventNode}})
-			require.ErrorIs(t, err, redisops.ErrChannelDenied)
+			require.ErrorIs(t, err, wakebelltype.ErrChannelDenied)
 		}
 	}
 	f := newFixture(t, server.Client(t))
-	require.ErrorIs(t, f.Tail(t.Context(), "", nil), redisops.ErrInvalid)
+	require.ErrorIs(t, f.Tail(t.Context(), "", nil), wakebelltype.ErrInvalid)
 	server.Stop()
 	require.ErrorIs(t, f.Tail(t.Context(), f.topic, nil), exchange.ErrUnavailable)
 }
@@ -146,9 +145,9 @@ func TestLastDead(t *testing.T) {
 		}
 		for _, n := range []int{0, -1, 1001} {
 			_, err := f.LastDead(t.Context(), f.topic, n)
-			require.ErrorIs(t, err, redisops.ErrInvalid)
+			require.ErrorIs(t, err, wakebelltype.ErrInvalid)
 		}
 		_, err = f.LastDead(t.Context(), "", 1)
-		require.ErrorIs(t, err, redisops.ErrInvalid)
+		require.ErrorIs(t, err, wakebelltype.ErrInvalid)
 	})
 }

@@ -10,7 +10,6 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/audit"
 	"github.com/wakebell/wakebell/redisops/internal/scripts"
 	"github.com/wakebell/wakebell/wakebelltype"
@@ -28,7 +27,7 @@ type Timers struct {
 
 	// MaxPayload is the maximum payload that is read, in bytes. A larger payload is
 	// never copied: a claim dead-letters its timer without the payload, and Get
-	// fails with [redisops.ErrTooLarge]. Set it before use; 0 means
+	// fails with [wakebelltype.ErrTooLarge]. Set it before use; 0 means
 	// DefaultMaxPayload, 16 MiB.
 	MaxPayload int
 
@@ -82,7 +81,7 @@ func New(rdb redis.UniversalClient, keys wakebelltype.Keys, others ...Names) (*T
 		return nil, err
 	}
 	if rdb == nil {
-		return nil, fmt.Errorf("%w: rdb is nil", redisops.ErrInvalid)
+		return nil, fmt.Errorf("%w: rdb is nil", wakebelltype.ErrInvalid)
 	}
 	s := &Timers{
 		Runner: scripts.Runner{RDB: rdb, Batcher: scripts.NewBatcher()}, keys: keyspace, apartFrom: apartFrom,

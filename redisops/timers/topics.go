@@ -13,7 +13,6 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/wakebell/wakebell/messages/exchange"
-	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/internal/layout"
 	"github.com/wakebell/wakebell/redisops/internal/scripts"
 	"github.com/wakebell/wakebell/wakebelltype"
@@ -200,7 +199,7 @@ func (s *Timers) DiscoverTopics(ctx context.Context, cursor uint64) (names []str
 	}
 	at := int(cursor >> nodeShift)
 	if at >= len(node) {
-		return nil, 0, fmt.Errorf("%w: cursor %d is of a node that is gone", redisops.ErrInvalid, cursor)
+		return nil, 0, fmt.Errorf("%w: cursor %d is of a node that is gone", wakebelltype.ErrInvalid, cursor)
 	}
 	cursor &= 1<<nodeShift - 1
 	var found []string

@@ -16,7 +16,6 @@ import (
 
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/messages/exchange"
-	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/internal/scripts"
 	"github.com/wakebell/wakebell/redisops/internal/storetest"
 	"github.com/wakebell/wakebell/wakebelltype"
@@ -31,10 +30,10 @@ func TestFullMemoryCanBeDrained(t *testing.T) {
 	leases := f.Claim(t, 3).Leases
 	require.NoError(t, f.rdb.ConfigSet(t.Context(), "maxmemory", "1").Err())
 	_, err := f.Schedule(t.Context(), f.topic, Entry{ID: "new"}, Entry{ID: "d", Payload: []byte("changed")})
-	require.ErrorIs(t, err, redisops.ErrMemoryFull)
+	require.ErrorIs(t, err, wakebelltype.ErrMemoryFull)
 	require.NotErrorIs(t, err, exchange.ErrUnavailable)
 	_, err = f.Get(t.Context(), f.topic, "new")
-	require.ErrorIs(t, err, redisops.ErrNotFound)
+	require.ErrorIs(t, err, wakebelltype.ErrNotFound)
 	require.Equal(t, "body of d", string(f.get(t, "d").Payload))
 
 	r := f.Request(2, time.Minute)
@@ -70,15 +69,15 @@ func TestWrongTypesLeaveAllUntouched(t *testing.T) {
 			r := f.Request(5, time.Minute)
 			r.Settle = []exchange.Settlement{storetest.Verdict(exchange.DeadLetter, lease)}
 			_, err := f.src.Exchange(ctx, r)
-			require.ErrorIs(t, err, redisops.ErrWrongType)
+			require.ErrorIs(t, err, wakebelltype.ErrWrongType)
 			require.ErrorContains(t, err, fmt.Sprintf("%q holds a set, want", key))
 			if key != f.key.Dead && key != f.key.Stream(f.Incarnation, 0) {
 				_, err = f.Schedule(ctx, f.topic, Entry{ID: "new"})
-				require.ErrorIs(t, err, redisops.ErrWrongType, key)
+				require.ErrorIs(t, err, wakebelltype.ErrWrongType, key)
 				_, err = f.Cancel(ctx, f.topic, "a")
-				require.ErrorIs(t, err, redisops.ErrWrongType, key)
+				require.ErrorIs(t, err, wakebelltype.ErrWrongType, key)
 				_, err = f.CancelAll(ctx, f.topic)
-				require.ErrorIs(t, err, redisops.ErrWrongType, key)
+				require.ErrorIs(t, err, wakebelltype.ErrWrongType, key)
 			}
 			require.Equal(t, before, f.dump(t))
 			require.NoError(t, f.rdb.Del(ctx, key).Err())
@@ -107,7 +106,7 @@ func TestWrongTypesOfFlowControlLeaveAllUntouched(t *testing.T) {
 			r := f.Request(1, time.Minute)
 			r.Flow, r.Settle = flow, []exchange.Settlement{ack(lease)}
 			_, err := f.src.Exchange(t.Context(), r)
-			require.ErrorIs(t, err, redisops.ErrWrongType)
+			require.ErrorIs(t, err, wakebelltype.ErrWrongType)
 			require.ErrorContains(t, err, fmt.Sprintf("%q holds a list, want", key))
 			require.Equal(t, before, f.dump(t))
 			f.do(t, "del", key)
@@ -159,7 +158,7 @@ func TestWithoutChannelRights(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []wakebelltype.Presence{wakebelltype.PresenceRunning}, found)
 	err = f.Listen(t.Context(), []string{f.topic}, func(exchange.Hint) {})
-	require.ErrorIs(t, err, redisops.ErrChannelDenied)
+	require.ErrorIs(t, err, wakebelltype.ErrChannelDenied)
 }
 
 // TestCheckNeedsNoOtherTopic checks that a user with rights on a single topic
@@ -179,7 +178,7 @@ func TestCheckRefusesAnOldRedis(t *testing.T) {
 	f := newFixture(t, redistest.Start(t, "--rename-command", "ZMSCORE", "gone").Client(t))
 	for _, topics := range [][]string{nil, {f.topic}} {
 		err := f.Check(t.Context(), topics)
-		require.ErrorIs(t, err, redisops.ErrUnsupported)
+		require.ErrorIs(t, err, wakebelltype.ErrUnsupported)
 		require.ErrorContains(t, err, "older than version 6.2")
 	}
 }

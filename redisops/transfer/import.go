@@ -13,7 +13,6 @@ import (
 	"github.com/wakebell/wakebell/internal/sharding"
 	"github.com/wakebell/wakebell/internal/topicfile"
 	"github.com/wakebell/wakebell/internal/tuning"
-	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/shards"
 	"github.com/wakebell/wakebell/redisops/timers"
 	"github.com/wakebell/wakebell/wakebelltype"
@@ -71,10 +70,10 @@ type importing struct {
 // open reads the first line.
 func (i *importing) open(r io.Reader, limit int, full func(topic string) (string, error)) (err error) {
 	if i.options.FromLine < 0 {
-		return fmt.Errorf("%w: FromLine: %d, want at least 0", redisops.ErrInvalid, i.options.FromLine)
+		return fmt.Errorf("%w: FromLine: %d, want at least 0", wakebelltype.ErrInvalid, i.options.FromLine)
 	}
 	i.file, err = topicfile.NewReader(r, topicfile.Bounds{
-		ID: redisops.MaxName, Key: timers.MaxKey, Error: timers.MaxError, Payload: limit,
+		ID: wakebelltype.MaxName, Key: timers.MaxKey, Error: timers.MaxError, Payload: limit,
 		Count: timers.MaxCount, Number: timers.MaxNumber, Shards: sharding.MaxShards, LastInstant: timers.LastInstant,
 	})
 	if err != nil {
@@ -88,7 +87,7 @@ func (i *importing) open(r io.Reader, limit int, full func(topic string) (string
 }
 
 // invalid marks errors about the content of a file as those about an argument.
-func invalid(err error) error { return fmt.Errorf("%w: %w", redisops.ErrInvalid, err) }
+func invalid(err error) error { return fmt.Errorf("%w: %w", wakebelltype.ErrInvalid, err) }
 
 // prepare gives a topic without timers the number of shards of the exported one, and a
 // topic without a pause and overrides its pause and its overrides.

@@ -11,7 +11,6 @@ import (
 
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/messages/exchange"
-	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/internal/storetest"
 	"github.com/wakebell/wakebell/redisops/timers"
 	"github.com/wakebell/wakebell/wakebelltype"
@@ -148,7 +147,7 @@ func TestBadLines(t *testing.T) {
 			t.Parallel()
 			f := newFixture(t, redistest.Shared(t))
 			last, err := f.load(t.Context(), text, wakebelltype.ImportOptions{Topic: f.topic})
-			require.ErrorIs(t, err, redisops.ErrInvalid)
+			require.ErrorIs(t, err, wakebelltype.ErrInvalid)
 			require.ErrorContains(t, err, want)
 			require.False(t, last.Done)
 			st, err := f.Stats(t.Context(), f.topic)

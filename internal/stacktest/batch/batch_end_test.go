@@ -22,9 +22,18 @@ import (
 func TestAPanicCrashesTheWholeBatch(t *testing.T) {
 	t.Parallel()
 	for name, crash := range map[string]func(){"panic": func() { panic("broken") }, "goexit": runtime.Goexit} {
-		for with, middleware := range map[string][]wakebell.Middleware{
+		for with, middleware := range map[string][]wakebell.BatchMiddleware{
 			"plain":      nil,
-			"middleware": {func(next wakebell.HandlerFunc) wakebell.HandlerFunc { return next }},
+			"middleware": {func(next wakebell.BatchFunc) wakebell.BatchFunc { return next }},
+			"in middleware": {func(next wakebell.BatchFunc) wakebell.BatchFunc {
+				return func(ctx context.Context, timers []wakebell.Timer[[]byte]) wakebell.BatchError {
+					verdicts := next(ctx, timers)
+					if timers[0].Attempt == 1 {
+						crash()
+					}
+					return verdicts
+				}
+			}},
 		} {
 			t.Run(name+" "+with, func(t *testing.T) {
 				t.Parallel()
@@ -37,11 +46,11 @@ func TestAPanicCrashesTheWholeBatch(t *testing.T) {
 					sys := stacktest.Launch(t, stacktest.BuildOn(t, conntest.New(t, rdb, connection.Config{Logger: log.Logger()}), wakebell.Config{Handlers: []wakebell.Handler{
 						wakebell.HandleBatch(topic, func(_ context.Context, timers []wakebell.Timer[string]) error {
 							got.add(timers)
-							if timers[0].Attempt == 1 {
+							if timers[0].Attempt == 1 && with != "in middleware" {
 								crash()
 							}
 							return nil
-						}, wakebell.LeaseTTL(time.Second), wakebell.MaxConcurrent(1), wakebell.With(middleware...)),
+						}, wakebell.LeaseTTL(time.Second), wakebell.MaxConcurrent(1), wakebell.WithBatch(middleware...)),
 					}}))
 					counters := stacktest.AwaitCounters(t, sys, "t", func(c wakebelltype.Counters) bool { return c.Acked == 3 })
 					require.Equal(t, int64(3), counters.Crashed)

@@ -177,9 +177,9 @@ func TestTheBatchOfAnActorThatEnds(t *testing.T) {
 
 func TestTheSpanOfABatchLinksToThoseThatScheduledIt(t *testing.T) {
 	t.Parallel()
-	for name, middleware := range map[string][]wakebell.Middleware{
+	for name, middleware := range map[string][]wakebell.BatchMiddleware{
 		"plain":      nil,
-		"middleware": {func(next wakebell.HandlerFunc) wakebell.HandlerFunc { return next }},
+		"middleware": {func(next wakebell.BatchFunc) wakebell.BatchFunc { return next }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -196,7 +196,7 @@ func TestTheSpanOfABatchLinksToThoseThatScheduledIt(t *testing.T) {
 					_, inner := traces.Tracer("test").Start(timers[1].Context(), "inner")
 					inner.End()
 					return wakebell.BatchError{"t001": wakebell.Reject(errors.New("no"))}
-				}, wakebell.With(middleware...)),
+				}, wakebell.WithBatch(middleware...)),
 			}}))
 			batch := traces.Await(t, "process "+topic.Name(), 1)[0]
 			require.Len(t, batch.Links, 3)

@@ -120,7 +120,7 @@ func TestEachLeaseOfABatchIsSettledByItsVerdict(t *testing.T) {
 			wakebell.RetryBackoff(time.Millisecond, time.Second),
 		}
 		if rapid.Bool().Draw(rt, "middleware") {
-			options = append(options, wakebell.With(func(next wakebell.HandlerFunc) wakebell.HandlerFunc { return next }))
+			options = append(options, wakebell.WithBatch(func(next wakebell.BatchFunc) wakebell.BatchFunc { return next }))
 		}
 		var got wakebelltype.Counters
 		stacktest.Virtually(t, func(t *testing.T) {

@@ -50,9 +50,9 @@ func (b *batches) ids() []string { return slices.Concat(b.all()...) }
 
 func TestABatchHasWhatIsDue(t *testing.T) {
 	t.Parallel()
-	for name, middleware := range map[string][]wakebell.Middleware{
+	for name, middleware := range map[string][]wakebell.BatchMiddleware{
 		"plain":      nil,
-		"middleware": {func(next wakebell.HandlerFunc) wakebell.HandlerFunc { return next }},
+		"middleware": {func(next wakebell.BatchFunc) wakebell.BatchFunc { return next }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -68,7 +68,7 @@ func TestABatchHasWhatIsDue(t *testing.T) {
 				}
 				got.add(timers)
 				return nil
-			}, wakebell.BatchSize(100), wakebell.MaxConcurrent(1), wakebell.With(middleware...)))
+			}, wakebell.BatchSize(100), wakebell.MaxConcurrent(1), wakebell.WithBatch(middleware...)))
 			stacktest.AwaitCounters(t, sys, topic.Name(), func(c wakebelltype.Counters) bool { return c.Acked == 250 })
 			ids := got.ids()
 			slices.Sort(ids)
@@ -178,32 +178,42 @@ func TestMiddlewareAroundABatch(t *testing.T) {
 	topic := wakebell.NewTopic[string]("t")
 	type tenant struct{}
 	var got batches
-	wakebelltest.Run(t, wakebell.Config{
-		Middleware: []wakebell.Middleware{func(next wakebell.HandlerFunc) wakebell.HandlerFunc {
-			return func(ctx context.Context, timer wakebell.Timer[[]byte]) error {
-				if timer.ID == "refused" {
-					return wakebell.Reject(errors.New("not called"))
-				}
-				timer.Body = []byte(strings.ToUpper(string(timer.Body)))
-				if err := next(context.WithValue(ctx, tenant{}, timer.ID), timer); err != nil {
-					return wakebell.Reject(fmt.Errorf("in middleware: %w", err))
-				}
-				return nil
+	outer := func(next wakebell.BatchFunc) wakebell.BatchFunc {
+		return func(ctx context.Context, timers []wakebell.Timer[[]byte]) wakebell.BatchError {
+			verdicts := next(context.WithValue(ctx, tenant{}, "acme"), timers)
+			for id, err := range verdicts {
+				verdicts[id] = wakebell.Reject(fmt.Errorf("in middleware: %w", err))
 			}
-		}},
+			return verdicts
+		}
+	}
+	inner := func(next wakebell.BatchFunc) wakebell.BatchFunc {
+		return func(ctx context.Context, timers []wakebell.Timer[[]byte]) wakebell.BatchError {
+			rest := slices.DeleteFunc(timers, func(t wakebell.Timer[[]byte]) bool { return t.ID == "refused" })
+			for i := range rest {
+				rest[i].Body = []byte(strings.ToUpper(string(rest[i].Body)))
+			}
+			verdicts := next(ctx, append(rest, wakebell.Timer[[]byte]{Meta: wakebell.Meta{ID: "made up"}}))
+			require.ErrorIs(t, verdicts["made up"], wakebell.ErrInvalid)
+			delete(verdicts, "made up")
+			verdicts["refused"] = errors.New("not called")
+			return verdicts
+		}
+	}
+	wakebelltest.Run(t, wakebell.Config{
+		BatchMiddleware: []wakebell.BatchMiddleware{outer},
 		Handlers: []wakebell.Handler{wakebell.HandleBatch(topic, func(ctx context.Context, timers []wakebell.Timer[string]) error {
 			got.add(timers)
+			require.Equal(t, "acme", ctx.Value(tenant{}))
 			failed := wakebell.BatchError{}
 			for _, timer := range timers {
-				require.Equal(t, timer.ID, timer.Context().Value(tenant{}), "the timer has the context of its middleware")
-				require.Nil(t, ctx.Value(tenant{}))
 				require.Equal(t, strings.ToUpper("body of "+timer.ID), timer.Body)
 				if timer.ID == "bad" {
 					failed[timer.ID] = errors.New("bad")
 				}
 			}
 			return failed
-		})},
+		}, wakebell.WithBatch(inner))},
 	}, func(t *testing.T, w *wakebelltest.World) {
 		stacktest.ScheduleAll(t, w.Client(), topic, []string{"good", "bad", "refused"})
 		w.Advance(0)
@@ -211,8 +221,39 @@ func TestMiddlewareAroundABatch(t *testing.T) {
 		require.ElementsMatch(t, []string{"good", "bad"}, got.ids())
 		require.Equal(t, wakebelltest.Acked, w.RequireDelivered("t", "good").Outcome)
 		require.ErrorContains(t, w.RequireDelivered("t", "bad").Err, "in middleware: bad")
-		require.ErrorContains(t, w.RequireDelivered("t", "refused").Err, "not called")
+		require.ErrorContains(t, w.RequireDelivered("t", "refused").Err, "in middleware: not called")
 	})
+}
+
+// TestMiddlewareOfSingleTimersIsRefusedForBatches checks that no middleware is left out
+// silently.
+func TestMiddlewareOfSingleTimersIsRefusedForBatches(t *testing.T) {
+	t.Parallel()
+	topic := wakebell.NewTopic[string]("t")
+	single := func(next wakebell.HandlerFunc) wakebell.HandlerFunc { return next }
+	many := func(next wakebell.BatchFunc) wakebell.BatchFunc { return next }
+	each := func(context.Context, wakebell.Timer[string]) error { return nil }
+	all := func(context.Context, []wakebell.Timer[string]) error { return nil }
+	rdb := redis.NewClient(&redis.Options{})
+	t.Cleanup(func() { _ = rdb.Close() })
+	on := conntest.New(t, rdb, connection.Config{})
+	for says, cfg := range map[string]wakebell.Config{
+		"":                          {Middleware: []wakebell.Middleware{single}, BatchMiddleware: []wakebell.BatchMiddleware{}, Handlers: []wakebell.Handler{wakebell.HandleBatch(topic, all)}},
+		"empty list":                {Middleware: []wakebell.Middleware{single}, Handlers: []wakebell.Handler{wakebell.HandleBatch(topic, all)}},
+		"use WithBatch":             {Handlers: []wakebell.Handler{wakebell.HandleBatch(topic, all, wakebell.With(single))}},
+		"With and Group":            {Handlers: wakebell.Group("g.", []wakebell.Handler{wakebell.HandleBatch(topic, all)}, single)},
+		"use With":                  {Handlers: []wakebell.Handler{wakebell.Handle(topic, each, wakebell.WithBatch(many))}},
+		"nil middleware":            {BatchMiddleware: []wakebell.BatchMiddleware{nil}},
+		"WithBatch: nil middleware": {Handlers: []wakebell.Handler{wakebell.HandleBatch(topic, all, wakebell.WithBatch(nil))}},
+	} {
+		_, err := wakebell.New(stacktest.ActorSystem(), on, cfg)
+		if says == "" {
+			require.NoError(t, err)
+			continue
+		}
+		require.ErrorIs(t, err, wakebell.ErrInvalid, says)
+		require.ErrorContains(t, err, says)
+	}
 }
 
 func TestAQueueInBatches(t *testing.T) {

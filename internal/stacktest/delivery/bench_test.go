@@ -35,6 +35,14 @@ func BenchmarkDelivery(b *testing.B) {
 			})
 		})
 	}
+	b.Run("batch=100,middleware", func(b *testing.B) {
+		benchmarkDelivery(b, func(topic wakebell.Topic[[]byte], handled func(n int)) wakebell.Handler {
+			return wakebell.HandleBatch(topic, func(_ context.Context, timers []wakebell.Timer[[]byte]) error {
+				handled(len(timers))
+				return nil
+			}, wakebell.BatchSize(100), wakebell.MaxConcurrent(5), wakebell.WithBatch(func(next wakebell.BatchFunc) wakebell.BatchFunc { return next }))
+		})
+	})
 	for _, size := range []int{10, 100} {
 		b.Run(fmt.Sprintf("batch=%d", size), func(b *testing.B) {
 			benchmarkDelivery(b, func(topic wakebell.Topic[[]byte], handled func(n int)) wakebell.Handler {

@@ -118,7 +118,6 @@ type userCode struct {
 	conn   func(*connection.Config)
 	opts   []wakebell.HandlerOption
 	target func(*actor.ActorSystem) wakebell.Target
-	joined bool // only in batches
 }
 
 func answering(answer func(c actor.Context, l *messages.Lease) any) func(*actor.ActorSystem) wakebell.Target {
@@ -157,17 +156,6 @@ func brokenProducer(*actor.ActorSystem) wakebell.Target {
 	}))
 }
 
-func brokenMiddleware(before bool) wakebell.Middleware {
-	return func(next wakebell.HandlerFunc) wakebell.HandlerFunc {
-		return func(ctx context.Context, t wakebell.Timer[[]byte]) error {
-			panicIf(before && t.ID == bad, "middleware before "+bad)
-			err := next(ctx, t)
-			panicIf(t.ID == bad, "middleware after "+bad)
-			return err
-		}
-	}
-}
-
 func spansThat(b brokenSpans) func(*connection.Config) {
 	return func(c *connection.Config) { c.TracerProvider, c.Propagator = b.provider(), b }
 }
@@ -184,8 +172,6 @@ func panickingUserCode() map[string]userCode {
 		"producer": {target: brokenProducer},
 		"body":     {says: "panic in decoding the body: unmarshal of " + bad, body: "broken " + bad},
 		"payload":  {says: "panic in decoding the payload: decode of " + bad, conn: func(c *connection.Config) { c.Payloads = &payload.Chain{Codecs: []payload.Codec{brokenCodec{}}} }},
-		"before":   {says: "panic in middleware: middleware before " + bad, joined: true, opts: []wakebell.HandlerOption{wakebell.With(brokenMiddleware(true))}},
-		"after":    {says: "panic in middleware: middleware after " + bad, joined: true, opts: []wakebell.HandlerOption{wakebell.With(brokenMiddleware(false))}},
 		"sampler":  {conn: spansThat(brokenSpans{samples: true})},
 		"starts":   {conn: spansThat(brokenSpans{starts: true})},
 		"ends":     {conn: spansThat(brokenSpans{ends: true})},
@@ -206,12 +192,10 @@ func must[T any](v T, err error) T {
 func TestAPanicOfUserCodeConcernsItsTimerAlone(t *testing.T) {
 	t.Parallel()
 	for name, code := range panickingUserCode() {
-		if !code.joined {
-			t.Run(name, func(t *testing.T) {
-				t.Parallel()
-				stacktest.Virtually(t, func(t *testing.T) { code.run(t, false) })
-			})
-		}
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			stacktest.Virtually(t, func(t *testing.T) { code.run(t, false) })
+		})
 		if !code.alone {
 			t.Run(name+" in a batch", func(t *testing.T) {
 				t.Parallel()

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell/internal/redistest"
-	"github.com/wakebell/wakebell/redisops"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 func TestMain(m *testing.M) { redistest.Main(m) }
@@ -69,7 +69,7 @@ func testDenials(t *testing.T, admin *redis.Client, c call, name string, users m
 			continue
 		}
 		denied++
-		require.ErrorIs(t, err, redisops.ErrDenied, "without %q", lacked)
+		require.ErrorIs(t, err, wakebelltype.ErrDenied, "without %q", lacked)
 		for key, was := range before {
 			require.Equal(t, was, after[key], "%q without %q: %v", key, lacked, err)
 		}

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/wakebell/wakebell/redisops"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // Slots is the number of slots of a Cluster.
@@ -21,7 +21,7 @@ type KeyName struct {
 }
 
 // Complete sets the empty names to their defaults and checks that no two keys have
-// the same name; the error wraps [redisops.ErrInvalid] and begins with kind.
+// the same name; the error wraps [wakebelltype.ErrInvalid] and begins with kind.
 func Complete(kind string, names []KeyName) error {
 	var errs []error
 	first := map[string]string{}
@@ -34,7 +34,7 @@ func Complete(kind string, names []KeyName) error {
 		}
 		if other, ok := first[*n.Value]; ok {
 			errs = append(errs, fmt.Errorf("%w: %s: %s and %s are both %q",
-				redisops.ErrInvalid, kind, other, n.Field, *n.Value))
+				wakebelltype.ErrInvalid, kind, other, n.Field, *n.Value))
 			continue
 		}
 		first[*n.Value] = n.Field
@@ -119,9 +119,9 @@ func Unnumbered(name string) string {
 func CheckTopic(topic string) error {
 	switch {
 	case topic == "":
-		return fmt.Errorf("%w: topic: empty", redisops.ErrInvalid)
-	case len(topic) > redisops.MaxName:
-		return fmt.Errorf("%w: topic: %d bytes, at most %d", redisops.ErrInvalid, len(topic), redisops.MaxName)
+		return fmt.Errorf("%w: topic: empty", wakebelltype.ErrInvalid)
+	case len(topic) > wakebelltype.MaxName:
+		return fmt.Errorf("%w: topic: %d bytes, at most %d", wakebelltype.ErrInvalid, len(topic), wakebelltype.MaxName)
 	}
 	return nil
 }
@@ -129,8 +129,8 @@ func CheckTopic(topic string) error {
 // FaultOf describes what is wrong with an id; empty means valid.
 func FaultOf(id string) string {
 	switch {
-	case id == "" || len(id) > redisops.MaxName:
-		return fmt.Sprintf("id: %d bytes, want 1 to %d", len(id), redisops.MaxName)
+	case id == "" || len(id) > wakebelltype.MaxName:
+		return fmt.Sprintf("id: %d bytes, want 1 to %d", len(id), wakebelltype.MaxName)
 	case !utf8.ValidString(id):
 		return "id: not valid UTF-8"
 	default:
@@ -141,7 +141,7 @@ func FaultOf(id string) string {
 // CheckID checks the id of a timer.
 func CheckID(id string) error {
 	if fault := FaultOf(id); fault != "" {
-		return fmt.Errorf("%w: %s", redisops.ErrInvalid, fault)
+		return fmt.Errorf("%w: %s", wakebelltype.ErrInvalid, fault)
 	}
 	return nil
 }

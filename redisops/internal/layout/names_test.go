@@ -5,7 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/wakebell/wakebell/redisops"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 func TestComplete(t *testing.T) {
@@ -19,7 +19,7 @@ func TestComplete(t *testing.T) {
 	require.NoError(t, Complete("keys", names))
 	require.Equal(t, "default", empty)
 	err := Complete("keys", append(names, KeyName{Field: "Third", Value: &twice}))
-	require.ErrorIs(t, err, redisops.ErrInvalid)
+	require.ErrorIs(t, err, wakebelltype.ErrInvalid)
 	require.ErrorContains(t, err, `keys: First and Third are both "used"`)
 }
 

@@ -6,7 +6,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/internal/scripts"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
@@ -33,7 +32,7 @@ func (s Store) WriteCounts(ctx context.Context, counted string, call uint64, c w
 // day for up to 90 days. The last step is the present one.
 func (s Store) Throughput(ctx context.Context, since time.Duration) (wakebelltype.Throughput, error) {
 	if since < time.Minute || since > daysKept*day {
-		return wakebelltype.Throughput{}, fmt.Errorf("%w: since: %v, want 1 min to 90 days", redisops.ErrInvalid, since)
+		return wakebelltype.Throughput{}, fmt.Errorf("%w: since: %v, want 1 min to 90 days", wakebelltype.ErrInvalid, since)
 	}
 	var fields map[string]string
 	var now time.Time

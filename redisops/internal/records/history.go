@@ -12,7 +12,6 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/wakebell/wakebell/internal/text"
-	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/internal/layout"
 	"github.com/wakebell/wakebell/redisops/internal/scripts"
 	"github.com/wakebell/wakebell/wakebelltype"
@@ -42,7 +41,7 @@ var outcomeMarks = map[wakebelltype.EventKind]byte{
 // WriteHistory adds attempts of one node to the history, at most MaxHistoryBatch.
 func (s Store) WriteHistory(ctx context.Context, node string, attempts []wakebelltype.Attempt) error {
 	if len(attempts) == 0 || len(attempts) > MaxHistoryBatch {
-		return fmt.Errorf("%w: attempts: %d, want 1 to %d", redisops.ErrInvalid, len(attempts), MaxHistoryBatch)
+		return fmt.Errorf("%w: attempts: %d, want 1 to %d", wakebelltype.ErrInvalid, len(attempts), MaxHistoryBatch)
 	}
 	packed := make([]byte, 0, 64*len(attempts))
 	for i := range attempts {
@@ -102,7 +101,7 @@ func (s Store) ReadHistory(ctx context.Context, f wakebelltype.HistoryFilter, af
 	if after != "" {
 		entry, index, _ := strings.Cut(after, "/")
 		if skip, err = strconv.Atoi(index); err != nil || !streamID.MatchString(entry) {
-			return nil, "", fmt.Errorf("%w: after: %q is not a valid page cursor", redisops.ErrInvalid, after)
+			return nil, "", fmt.Errorf("%w: after: %q is not a valid page cursor", wakebelltype.ErrInvalid, after)
 		}
 		from = entry
 	}
@@ -134,7 +133,7 @@ func (s Store) ReadHistory(ctx context.Context, f wakebelltype.HistoryFilter, af
 // 1,000, the oldest of them first.
 func (s Store) LastHistory(ctx context.Context, f wakebelltype.HistoryFilter, n int) (attempts []wakebelltype.Attempt, err error) {
 	if n < 1 || n > layout.MaxPage {
-		return nil, fmt.Errorf("%w: last: %d, want 1 to %d", redisops.ErrInvalid, n, layout.MaxPage)
+		return nil, fmt.Errorf("%w: last: %d, want 1 to %d", wakebelltype.ErrInvalid, n, layout.MaxPage)
 	}
 	for from := "+"; ; {
 		found, err := s.historyPage(ctx, func() *redis.XMessageSliceCmd { return s.RDB.XRevRangeN(ctx, s.History, from, "-", historyPage) })

@@ -11,7 +11,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell/internal/redistest"
-	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/internal/scripts"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
@@ -102,12 +101,12 @@ func TestHistoryIsCapped(t *testing.T) {
 	require.Less(t, len(all), historyCap+MaxHistoryBatch)
 	require.Len(t, all[0].ID, maxHistoryID)
 	require.Len(t, all[0].Error, maxHistoryError)
-	require.ErrorIs(t, s.WriteHistory(t.Context(), "n", nil), redisops.ErrInvalid)
+	require.ErrorIs(t, s.WriteHistory(t.Context(), "n", nil), wakebelltype.ErrInvalid)
 	_, err := s.LastHistory(t.Context(), wakebelltype.HistoryFilter{}, 1001)
-	require.ErrorIs(t, err, redisops.ErrInvalid)
+	require.ErrorIs(t, err, wakebelltype.ErrInvalid)
 	for _, after := range []string{"x", "1-1", "1-1/x", "/1"} {
 		_, _, err = s.ReadHistory(t.Context(), wakebelltype.HistoryFilter{}, after, 1)
-		require.ErrorIs(t, err, redisops.ErrInvalid, after)
+		require.ErrorIs(t, err, wakebelltype.ErrInvalid, after)
 	}
 }
 

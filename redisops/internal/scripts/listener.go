@@ -15,7 +15,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/wakebell/wakebell/internal/backoff"
-	"github.com/wakebell/wakebell/redisops"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 const (
@@ -62,10 +62,10 @@ func (l Listener) Run(ctx context.Context) error {
 			return nil
 		case ctx.Err() != nil:
 			return ctx.Err()
-		case errors.Is(err, redisops.ErrChannelDenied):
+		case errors.Is(err, wakebelltype.ErrChannelDenied):
 			return err
 		case redis.IsPermissionError(err):
-			return fmt.Errorf("%w: %w", redisops.ErrChannelDenied, err)
+			return fmt.Errorf("%w: %w", wakebelltype.ErrChannelDenied, err)
 		case errors.Is(err, redis.ErrClosed):
 			return Wrap(ctx, nil, err)
 		}

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/wakebell/wakebell/messages/exchange"
-	"github.com/wakebell/wakebell/redisops"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // maxWant is the maximum number of leases that a request may ask for.
@@ -19,21 +19,21 @@ const MaxReason = 1024
 func CheckRequest(r *exchange.Request, last exchange.Verdict) error {
 	switch {
 	case r.Incarnation == "":
-		return fmt.Errorf("%w: incarnation is empty", redisops.ErrInvalid)
+		return fmt.Errorf("%w: incarnation is empty", wakebelltype.ErrInvalid)
 	case r.Stream < 0:
-		return fmt.Errorf("%w: stream: %d, want at least 0", redisops.ErrInvalid, r.Stream)
+		return fmt.Errorf("%w: stream: %d, want at least 0", wakebelltype.ErrInvalid, r.Stream)
 	case r.Sequence < 1 || r.Sequence > 1<<53:
-		return fmt.Errorf("%w: sequence: %d, want 1 to 2^53", redisops.ErrInvalid, r.Sequence)
+		return fmt.Errorf("%w: sequence: %d, want 1 to 2^53", wakebelltype.ErrInvalid, r.Sequence)
 	case r.Want < 0 || r.Want > maxWant:
-		return fmt.Errorf("%w: want: %d, want 0 to %d", redisops.ErrInvalid, r.Want, maxWant)
+		return fmt.Errorf("%w: want: %d, want 0 to %d", wakebelltype.ErrInvalid, r.Want, maxWant)
 	case r.LeaseTTL < time.Millisecond && (r.Want > 0 || len(r.Extend) > 0):
-		return fmt.Errorf("%w: lease ttl: %v, want at least 1ms", redisops.ErrInvalid, r.LeaseTTL)
+		return fmt.Errorf("%w: lease ttl: %v, want at least 1ms", wakebelltype.ErrInvalid, r.LeaseTTL)
 	case r.Ahead < 0 || r.Ahead > max(r.LeaseTTL, 0):
-		return fmt.Errorf("%w: ahead: %v, want 0 to the lease ttl", redisops.ErrInvalid, r.Ahead)
+		return fmt.Errorf("%w: ahead: %v, want 0 to the lease ttl", wakebelltype.ErrInvalid, r.Ahead)
 	}
 	for i := range r.Settle {
 		if v := r.Settle[i].Verdict; v < exchange.Ack || v > last {
-			return fmt.Errorf("%w: settlement %d: verdict %d is unknown", redisops.ErrInvalid, i, v)
+			return fmt.Errorf("%w: settlement %d: verdict %d is unknown", wakebelltype.ErrInvalid, i, v)
 		}
 	}
 	return nil

@@ -14,7 +14,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/wakebell/wakebell/messages/exchange"
-	"github.com/wakebell/wakebell/redisops"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // ErrReply reports that a script returned an unexpected reply.
@@ -33,13 +33,13 @@ var meanings = map[string]error{
 	"NOREPLICAS":  exchange.ErrUnavailable,
 	"MISCONF":     exchange.ErrUnavailable,
 	"UNBLOCKED":   exchange.ErrUnavailable,
-	"OOM":         redisops.ErrMemoryFull,
-	"NOPERM":      redisops.ErrDenied,
-	"NOAUTH":      redisops.ErrDenied,
-	"WRONGPASS":   redisops.ErrDenied,
+	"OOM":         wakebelltype.ErrMemoryFull,
+	"NOPERM":      wakebelltype.ErrDenied,
+	"NOAUTH":      wakebelltype.ErrDenied,
+	"WRONGPASS":   wakebelltype.ErrDenied,
 	// A Cluster that the client does not treat as one.
-	"MOVED": redisops.ErrUnsupported,
-	"ASK":   redisops.ErrUnsupported,
+	"MOVED": wakebelltype.ErrUnsupported,
+	"ASK":   wakebelltype.ErrUnsupported,
 }
 
 // sentences are the beginnings of errors that have no code, of Redis and of
@@ -49,8 +49,8 @@ var sentences = []struct {
 	means  error
 }{
 	{"ERR max number of clients", exchange.ErrUnavailable},
-	{"ERR unknown command", redisops.ErrUnsupported},
-	{"ERR Unknown Redis command", redisops.ErrUnsupported}, // in a script
+	{"ERR unknown command", wakebelltype.ErrUnsupported},
+	{"ERR Unknown Redis command", wakebelltype.ErrUnsupported}, // in a script
 	{"redis: all sentinels specified", exchange.ErrUnavailable},
 	{"redis: cluster has no nodes", exchange.ErrUnavailable},
 	{"redis: all ring shards are down", exchange.ErrUnavailable},
@@ -110,7 +110,7 @@ func IsDenied(err error) bool {
 func WrapReply(keys []string, err error) error {
 	text := err.Error()
 	if deniedInScript(text) {
-		return fmt.Errorf("%w: %w", redisops.ErrDenied, err)
+		return fmt.Errorf("%w: %w", wakebelltype.ErrDenied, err)
 	}
 	if inner := scriptError.FindStringSubmatch(text); inner != nil && strings.HasPrefix(text, "ERR ") {
 		text = inner[1]
@@ -126,15 +126,15 @@ func WrapReply(keys []string, err error) error {
 		if slices.ContainsFunc(keys, func(key string) bool { return strings.Contains(key, "{}") }) {
 			do = "rename the topic, its braces break the hash tag"
 		}
-		return fmt.Errorf("%w: a Cluster would spread the keys of a topic; %s: %w", redisops.ErrUnsupported, do, err)
+		return fmt.Errorf("%w: a Cluster would spread the keys of a topic; %s: %w", wakebelltype.ErrUnsupported, do, err)
 	case "STALELAYOUT":
 		return fmt.Errorf("%w (%s)", ErrStaleLayout, rest)
 	case "WAKEBELLKEY":
-		return redisops.ErrKeyUsed
+		return wakebelltype.ErrKeyUsed
 	case "EXHAUSTED":
-		return fmt.Errorf("%w (the last is %s)", redisops.ErrGateExhausted, rest)
+		return fmt.Errorf("%w (the last is %s)", wakebelltype.ErrGateExhausted, rest)
 	case "FULL":
-		return fmt.Errorf("%w: %s messages wait", redisops.ErrQueueFull, rest)
+		return fmt.Errorf("%w: %s messages wait", wakebelltype.ErrQueueFull, rest)
 	}
 	if means, ok := meanings[code]; ok {
 		return fmt.Errorf("%w: %w", means, err)
@@ -148,8 +148,8 @@ func wrongType(keys []string, rest string, err error) error {
 	fields := strings.Fields(rest)
 	if len(fields) == 3 {
 		if i, e := strconv.Atoi(fields[0]); e == nil && i >= 1 && i <= len(keys) {
-			return fmt.Errorf("%w: %q holds a %s, want %s", redisops.ErrWrongType, keys[i-1], fields[1], fields[2])
+			return fmt.Errorf("%w: %q holds a %s, want %s", wakebelltype.ErrWrongType, keys[i-1], fields[1], fields[2])
 		}
 	}
-	return fmt.Errorf("%w: %w", redisops.ErrWrongType, err)
+	return fmt.Errorf("%w: %w", wakebelltype.ErrWrongType, err)
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell/messages/exchange"
-	"github.com/wakebell/wakebell/redisops"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 // FuzzWrapReply checks that any text of an error can be classified.
@@ -55,29 +55,29 @@ func TestWhatRedisErrorsMean(t *testing.T) {
 		"redis: cluster has no nodes":                                 exchange.ErrUnavailable,
 		"redis: all ring shards are down":                             exchange.ErrUnavailable,
 		"STALE 12":                                                    exchange.ErrStale,
-		"OOM command not allowed when used memory > limit":            redisops.ErrMemoryFull,
-		"WRONGTYPE Operation against a key":                           redisops.ErrWrongType,
-		"WRONGTYPE 1 string hash":                                     redisops.ErrWrongType,
-		"WRONGTYPE 9 string hash":                                     redisops.ErrWrongType,
-		"NOPERM No permissions to access a key":                       redisops.ErrDenied,
-		"NOAUTH Authentication required.":                             redisops.ErrDenied,
-		"WRONGPASS invalid username-password pair":                    redisops.ErrDenied,
-		"CROSSSLOT Keys in request don't hash to the same slot":       redisops.ErrUnsupported,
-		"MOVED 1 127.0.0.1:7000":                                      redisops.ErrUnsupported,
-		"ASK 1 127.0.0.1:7000":                                        redisops.ErrUnsupported,
-		"ERR unknown command 'ZMSCORE', with args beginning with: ":   redisops.ErrUnsupported,
-		"ERR Unknown Redis command called from script script: 012345": redisops.ErrUnsupported,
+		"OOM command not allowed when used memory > limit":            wakebelltype.ErrMemoryFull,
+		"WRONGTYPE Operation against a key":                           wakebelltype.ErrWrongType,
+		"WRONGTYPE 1 string hash":                                     wakebelltype.ErrWrongType,
+		"WRONGTYPE 9 string hash":                                     wakebelltype.ErrWrongType,
+		"NOPERM No permissions to access a key":                       wakebelltype.ErrDenied,
+		"NOAUTH Authentication required.":                             wakebelltype.ErrDenied,
+		"WRONGPASS invalid username-password pair":                    wakebelltype.ErrDenied,
+		"CROSSSLOT Keys in request don't hash to the same slot":       wakebelltype.ErrUnsupported,
+		"MOVED 1 127.0.0.1:7000":                                      wakebelltype.ErrUnsupported,
+		"ASK 1 127.0.0.1:7000":                                        wakebelltype.ErrUnsupported,
+		"ERR unknown command 'ZMSCORE', with args beginning with: ":   wakebelltype.ErrUnsupported,
+		"ERR Unknown Redis command called from script script: 012345": wakebelltype.ErrUnsupported,
 		// A command of a script that the user may not run: Redis 7.0, then 7.2 and
 		// later, and Valkey.
-		"ERR The user executing the script can't run this command or subcommand script: 01ab, on @user_script:4.":                                     redisops.ErrDenied,
-		"ERR The user executing the script can't access at least one of the keys mentioned in the command arguments script: 01ab, on @user_script:4.": redisops.ErrDenied,
-		"ERR ACL failure in script: User app has no permissions to run the 'zscore' command script: 01ab, on @user_script:4.":                         redisops.ErrDenied,
-		"ERR ACL failure in script: No permissions to access a key script: 01ab, on @user_script:4.":                                                  redisops.ErrDenied,
-		"ERR ACL failure in script: No permissions to access a channel script: 01ab, on @user_script:4.":                                              redisops.ErrDenied,
-		"ERR ACL failure in script: No permissions to access database script: 01ab, on @user_script:4.":                                               redisops.ErrDenied,
+		"ERR The user executing the script can't run this command or subcommand script: 01ab, on @user_script:4.":                                     wakebelltype.ErrDenied,
+		"ERR The user executing the script can't access at least one of the keys mentioned in the command arguments script: 01ab, on @user_script:4.": wakebelltype.ErrDenied,
+		"ERR ACL failure in script: User app has no permissions to run the 'zscore' command script: 01ab, on @user_script:4.":                         wakebelltype.ErrDenied,
+		"ERR ACL failure in script: No permissions to access a key script: 01ab, on @user_script:4.":                                                  wakebelltype.ErrDenied,
+		"ERR ACL failure in script: No permissions to access a channel script: 01ab, on @user_script:4.":                                              wakebelltype.ErrDenied,
+		"ERR ACL failure in script: No permissions to access database script: 01ab, on @user_script:4.":                                               wakebelltype.ErrDenied,
 		// The error of a script in Redis 6.2.
-		"ERR Error running script (call to f_0): @user_script:9: @user_script: 9: The user executing the script can't run this command or subcommand": redisops.ErrDenied,
-		"ERR Error running script (call to f_0): @user_script:9: @user_script: 9: -OOM command not allowed when used memory > 'maxmemory'. ":          redisops.ErrMemoryFull,
+		"ERR Error running script (call to f_0): @user_script:9: @user_script: 9: The user executing the script can't run this command or subcommand": wakebelltype.ErrDenied,
+		"ERR Error running script (call to f_0): @user_script:9: @user_script: 9: -OOM command not allowed when used memory > 'maxmemory'. ":          wakebelltype.ErrMemoryFull,
 		"ERR Error running script (call to f_0): @user_script:9: @user_script: 9: -READONLY You can't write against a read only replica. ":            exchange.ErrUnavailable,
 		"ERR Error running script (call to f_0): @user_script:9: @user_script: 9: Unknown Redis command called from Lua script":                       nil,
 		"ERR something else":           nil,

@@ -1,4 +1,4 @@
-package eventfeed
+package observe
 
 import (
 	"time"

@@ -1,4 +1,4 @@
-package clockwatch
+package observe
 
 import (
 	"testing"
@@ -33,7 +33,7 @@ func TestClockStepsAreNoticed(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w, began := &Watch{}, time.Now()
+			w, began := &ClockWatch{}, time.Now()
 			var last time.Duration
 			for _, a := range c.answers {
 				sent, received := began.Add(a.sent*time.Millisecond), began.Add(a.received*time.Millisecond)
@@ -47,5 +47,5 @@ func TestClockStepsAreNoticed(t *testing.T) {
 			require.InDelta(t, c.want.By, last, float64(c.off))
 		})
 	}
-	require.Zero(t, (&Watch{}).Observe(time.Now(), time.Now(), time.Time{}), "a source without a clock")
+	require.Zero(t, (&ClockWatch{}).Observe(time.Now(), time.Now(), time.Time{}), "a source without a clock")
 }

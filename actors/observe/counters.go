@@ -1,18 +1,15 @@
-// Package counters counts what pollers do, for operators and for the counts that are kept
-// in the source. The package carries no compatibility promise; use package wakebell.
-package counters
+package observe
 
 import (
 	"sync/atomic"
 	"time"
 
-	"github.com/wakebell/wakebell/actors/records"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
-// Topic counts what happens to the timers of a topic on this node. It outlives a crash of
+// Counters counts what happens to the timers of a topic on this node. It outlives a crash of
 // the poller.
-type Topic struct {
+type Counters struct {
 	Delivered, Acked, Retried, DeadLettered, Discarded, Released, Crashed,
 	Superseded, Cancelled, Lost, Hung, OrphansRemoved, Exchanges, Empty, Peeks, Errors,
 	HookCalls, HookSkipped, HookPanics, Incarnations, ClockSteps, LastExchange,
@@ -23,7 +20,7 @@ type Topic struct {
 }
 
 // Snapshot returns the counts so far.
-func (c *Topic) Snapshot() wakebelltype.Counters {
+func (c *Counters) Snapshot() wakebelltype.Counters {
 	s := wakebelltype.Counters{
 		// Parts are read before the counters that contain them, so that what remains
 		// never decreases.
@@ -78,9 +75,9 @@ func (c *Topic) Snapshot() wakebelltype.Counters {
 	return s
 }
 
-// Recorded returns what is kept in the source of a topic.
-func (c *Topic) Recorded() records.Counts {
-	return records.Counts{
+// recorded returns what is kept in the source of the topic.
+func (c *Counters) recorded() totals {
+	return totals{
 		Handled: c.Acked.Load() - c.RejectedAcks.Load(),
 		Failed:  c.Retried.Load() + c.Crashed.Load() + c.FinalErrors.Load(),
 		Dead:    c.DeadLettered.Load(),
@@ -88,11 +85,11 @@ func (c *Topic) Recorded() records.Counts {
 	}
 }
 
-// Latest returns the largest lateness since it was called last.
-func (c *Topic) Latest() time.Duration { return time.Duration(c.MaxLateness.Swap(0)) }
+// latest returns the largest lateness since it was called last.
+func (c *Counters) latest() time.Duration { return time.Duration(c.MaxLateness.Swap(0)) }
 
 // CountLateness counts first attempts whose lateness is sum together and at most most.
-func (c *Topic) CountLateness(first int, sum, most time.Duration) {
+func (c *Counters) CountLateness(first int, sum, most time.Duration) {
 	if first == 0 {
 		return
 	}

@@ -1,4 +1,4 @@
-package records
+package observe
 
 import (
 	"bytes"
@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -22,7 +21,7 @@ import (
 type memory struct {
 	mu      sync.Mutex
 	err     error
-	calls   map[uint64]Counts
+	calls   map[uint64]totals
 	latest  map[uint64]time.Duration
 	counted []uint64 // the numbers of the calls
 	history []int    // attempts of each call
@@ -34,7 +33,7 @@ func (m *memory) WriteCounts(_ context.Context, _, _ string, call uint64, c wake
 	defer m.mu.Unlock()
 	m.counted = append(m.counted, call)
 	// Also when it fails: the answer was lost.
-	m.calls[call] = Counts{Handled: c.Handled, Failed: c.Failed, Dead: c.Dead, Started: c.Started, Lateness: c.Lateness}
+	m.calls[call] = totals{Handled: c.Handled, Failed: c.Failed, Dead: c.Dead, Started: c.Started, Lateness: c.Lateness}
 	m.latest[call] = c.MaxLateness
 	return m.err
 }
@@ -52,7 +51,7 @@ func (m *memory) fail(err error) {
 	m.err = err
 }
 
-func (m *memory) total() (c Counts) {
+func (m *memory) total() (c totals) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, each := range m.calls {
@@ -99,25 +98,23 @@ func (l *lockedLog) String() string {
 
 type bench struct {
 	*Recorder
-	store   *memory
-	handled atomic.Int64
-	latest  atomic.Int64
-	topic   *Topic
-	io      sync.WaitGroup
-	log     lockedLog
+	store    *memory
+	counters Counters
+	topic    *TopicRecords
+	io       sync.WaitGroup
+	log      lockedLog
 }
 
 func newBench(policy wakebelltype.HistoryPolicy) *bench {
-	b := &bench{store: &memory{calls: map[uint64]Counts{}, latest: map[uint64]time.Duration{}}}
-	b.Recorder = New(b.store, "host/1/w", "me", slog.New(slog.NewTextHandler(&b.log, nil)), &b.io)
-	b.topic = b.Add("t", nil, policy, func() Counts { return Counts{Handled: b.handled.Load()} },
-		func() time.Duration { return time.Duration(b.latest.Swap(0)) })
+	b := &bench{store: &memory{calls: map[uint64]totals{}, latest: map[uint64]time.Duration{}}}
+	b.Recorder = NewRecorder(b.store, "host/1/w", "me", slog.New(slog.NewTextHandler(&b.log, nil)), &b.io)
+	b.topic = b.Add("t", nil, policy, &b.counters)
 	return b
 }
 
 func (b *bench) handle(n int) {
 	for range n {
-		b.handled.Add(1)
+		b.counters.Acked.Add(1)
 		b.topic.Append(wakebelltype.Attempt{ID: "x", Outcome: wakebelltype.EventAcked})
 	}
 	b.topic.Wake()
@@ -131,7 +128,7 @@ func pass(d time.Duration) {
 
 func TestPoliciesSelectAttempts(t *testing.T) {
 	t.Parallel()
-	var none *Topic
+	var none *TopicRecords
 	none.Wake()
 	none.Remove()
 	require.False(t, none.Wants(false, true))
@@ -143,8 +140,8 @@ func TestPoliciesSelectAttempts(t *testing.T) {
 		topic := newBench(policy).topic
 		require.Equal(t, want, [4]bool{topic.Wants(true, false), topic.Wants(true, true), topic.Wants(false, false), topic.Wants(false, true)}, policy)
 	}
-	require.Nil(t, New(nil, "", "", nil, nil).Add("t", nil, wakebelltype.HistoryAll, nil, nil))
-	require.Nil(t, newBench(0).Add("t", nil, wakebelltype.HistoryOff, nil, nil))
+	require.Nil(t, NewRecorder(nil, "", "", nil, nil).Add("t", nil, wakebelltype.HistoryAll, nil))
+	require.Nil(t, newBench(0).Add("t", nil, wakebelltype.HistoryOff, nil))
 }
 
 func TestRecordsAreWrittenInBatches(t *testing.T) {
@@ -157,17 +154,17 @@ func TestRecordsAreWrittenInBatches(t *testing.T) {
 		require.Equal(t, "host/1/w", b.store.writer())
 		require.Empty(t, b.store.numbers())
 		pass(5 * time.Second)
-		require.Equal(t, Counts{Handled: 1200}, b.store.total())
+		require.Equal(t, totals{Handled: 1200}, b.store.total())
 		pass(time.Hour)
 		require.Len(t, b.store.numbers(), 1, "an idle recorder writes nothing")
 		require.False(t, b.armed.Load())
 		b.handle(1)
 		pass(6 * time.Second)
-		require.Equal(t, Counts{Handled: 1201}, b.store.total())
+		require.Equal(t, totals{Handled: 1201}, b.store.total())
 		b.handle(1)
 		b.Stop()
 		b.io.Wait()
-		require.Equal(t, Counts{Handled: 1202}, b.store.total(), "the last are written at the stop")
+		require.Equal(t, totals{Handled: 1202}, b.store.total(), "the last are written at the stop")
 		b.topic.Wake()
 		require.Zero(t, b.Failed())
 	})
@@ -180,7 +177,7 @@ func TestATopicThatIsRemovedIsForgotten(t *testing.T) {
 		b.handle(1)
 		b.topic.Remove()
 		pass(time.Minute)
-		require.Equal(t, Counts{Handled: 1}, b.store.total())
+		require.Equal(t, totals{Handled: 1}, b.store.total())
 		require.Empty(t, b.topics)
 		require.False(t, b.armed.Load())
 	})
@@ -192,7 +189,7 @@ func TestRecordsThatCannotBeWritten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(wakebelltype.HistoryAll)
 		b.store.fail(errors.New("memory is full"))
-		b.latest.Store(int64(time.Second))
+		b.counters.MaxLateness.Store(int64(time.Second))
 		b.handle(3)
 		pass(6*time.Second + writeEvery/2) // between two writes, from here on
 		b.handle(4)
@@ -200,11 +197,11 @@ func TestRecordsThatCannotBeWritten(t *testing.T) {
 		require.EqualValues(t, 7+3, b.Failed())
 		b.store.fail(nil)
 		pass(11 * time.Second)
-		require.Equal(t, Counts{Handled: 7}, b.store.total())
+		require.Equal(t, totals{Handled: 7}, b.store.total())
 		require.Equal(t, []uint64{1, 1, 1, 1, 2}, b.store.numbers())
 		require.Equal(t, map[uint64]time.Duration{1: time.Second, 2: 0}, b.store.latest)
 		require.Equal(t, 2, strings.Count(b.log.String(), "records not written"), b.log.String())
-		for range maxPending + 5 {
+		for range maxPendingAttempts + 5 {
 			b.topic.Append(wakebelltype.Attempt{})
 		}
 		require.EqualValues(t, 10+5, b.Failed())

@@ -1,8 +1,4 @@
-// Package eventfeed collects the events of topics and publishes them while a client
-// watches. A Feed belongs to the runtime, and a topic's poller appends to it; the
-// Publisher owns the goroutine that sends. The package carries no compatibility
-// promise; use package wakebell.
-package eventfeed
+package observe
 
 import (
 	"context"
@@ -28,18 +24,15 @@ type Events interface {
 const (
 	// publishEvery is how long events are batched before they are sent.
 	publishEvery = 50 * time.Millisecond
-	// MaxPending bounds the events of a topic in a batch: further events are
+	// MaxPendingEvents bounds the events of a topic in a batch: further events are
 	// counted as missed.
-	MaxPending = 1000
+	MaxPendingEvents = 1000
 	// PublishAtOnce bounds the events of one message.
 	PublishAtOnce = 100
 	// MaxWatch bounds how long one hint keeps a topic watched.
 	MaxWatch = time.Minute
 	// LastPublish bounds the sending of the last events when a runtime stops.
 	LastPublish = time.Second
-
-	maxEventID   = 512
-	maxEventText = 256
 )
 
 // Feed collects the events of a topic. Pollers check Watched, which is cheap, and
@@ -68,7 +61,7 @@ func (f *Feed) Add(e wakebelltype.Event) {
 	switch {
 	case !f.told:
 		f.addEarly(e)
-	case len(f.pending) == MaxPending:
+	case len(f.pending) == MaxPendingEvents:
 		f.missed++
 	default:
 		f.pending = append(f.pending, trimmed(e))
@@ -110,7 +103,7 @@ func (f *Feed) updateWatched() {
 // trimmed returns an event that can be kept: ids share the memory of a whole
 // reply.
 func trimmed(e wakebelltype.Event) wakebelltype.Event {
-	e.ID, e.Text = strings.Clone(text.Cut(e.ID, maxEventID)), strings.Clone(text.Cut(e.Text, maxEventText))
+	e.ID, e.Text = strings.Clone(text.Cut(e.ID, maxID)), strings.Clone(text.Cut(e.Text, maxText))
 	return e
 }
 
@@ -223,8 +216,8 @@ func (t *Publisher) run(ctx context.Context) {
 	}
 }
 
-// batch is the events of one feed.
-type batch struct {
+// eventBatch is the events of one feed.
+type eventBatch struct {
 	feed   *Feed
 	events []wakebelltype.Event
 }
@@ -242,12 +235,12 @@ func (t *Publisher) send(ctx context.Context) (left int) {
 }
 
 // collect empties the feeds and removes those that are no longer watched.
-func (t *Publisher) collect(now time.Time) (batches []batch, left int) {
+func (t *Publisher) collect(now time.Time) (batches []eventBatch, left int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.watched = slices.DeleteFunc(t.watched, func(f *Feed) bool {
 		events, over := f.take(now)
-		batches = append(batches, batch{f, events})
+		batches = append(batches, eventBatch{f, events})
 		return over
 	})
 	if len(t.watched) == 0 {

@@ -1,4 +1,4 @@
-package deadhook
+package observe
 
 import (
 	"bytes"
@@ -13,7 +13,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/wakebell/wakebell/actors/counters"
 	"github.com/wakebell/wakebell/actors/internal/actortest"
 	"github.com/wakebell/wakebell/messages/exchange"
 	"github.com/wakebell/wakebell/wakebelltype"
@@ -22,9 +21,9 @@ import (
 var errEnded = errors.New("the runtime ends")
 
 // deaths adds dead letters with these ids to the queue of a hook.
-func deaths(h *Hook, counts *counters.Topic, payload string, ids ...string) {
+func deaths(h *DeadHook, counts *Counters, payload string, ids ...string) {
 	for _, id := range ids {
-		h.Add(Timer{"t", exchange.DeadLettered{ID: id, Payload: []byte(payload)}}, counts)
+		h.Add(DeadTimer{"t", exchange.DeadLettered{ID: id, Payload: []byte(payload)}}, counts)
 	}
 }
 
@@ -33,7 +32,7 @@ func TestHookSurvivesPanicsAndExits(t *testing.T) {
 	actortest.InVirtualTime(t, func(t *testing.T) {
 		var called []string
 		var log bytes.Buffer
-		h := New(func(_ context.Context, d Timer) {
+		h := NewDeadHook(func(_ context.Context, d DeadTimer) {
 			called = append(called, d.ID)
 			switch d.ID {
 			case "panics":
@@ -42,7 +41,7 @@ func TestHookSurvivesPanicsAndExits(t *testing.T) {
 				runtime.Goexit()
 			}
 		}, slog.New(slog.NewTextHandler(&log, nil)))
-		var c counters.Topic
+		var c Counters
 		deaths(h, &c, "", "panics", "a", "exits", "b", "exits")
 		synctest.Wait()
 		require.Equal(t, []string{"panics", "a", "exits", "b", "exits"}, called)
@@ -65,18 +64,18 @@ func TestHookQueueIsBounded(t *testing.T) {
 		name, payload string
 		room          int // dead letters in a full queue
 	}{
-		{"by number", "", maxQueue},
-		{"by bytes", strings.Repeat("x", maxQueueBytes/4-1), 4},
-		{"one above the bound", strings.Repeat("x", maxQueueBytes+1), 1},
+		{"by number", "", maxQueuedCalls},
+		{"by bytes", strings.Repeat("x", maxQueuedBytes/4-1), 4},
+		{"one above the bound", strings.Repeat("x", maxQueuedBytes+1), 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			actortest.InVirtualTime(t, func(t *testing.T) {
 				var log bytes.Buffer
 				release := make(chan struct{})
-				h := New(func(context.Context, Timer) { <-release }, slog.New(slog.NewTextHandler(&log, nil)))
+				h := NewDeadHook(func(context.Context, DeadTimer) { <-release }, slog.New(slog.NewTextHandler(&log, nil)))
 				for spell := range 2 {
-					var counts counters.Topic
+					var counts Counters
 					deaths(h, &counts, "", "first")
 					synctest.Wait() // the hook has taken it from the queue
 					deaths(h, &counts, c.payload, actortest.Numbers(c.room)...)
@@ -103,15 +102,15 @@ func TestHookThatIgnoresItsContextIsLeft(t *testing.T) {
 		var log bytes.Buffer
 		release := make(chan struct{})
 		var cause error
-		h := New(func(ctx context.Context, _ Timer) {
+		h := NewDeadHook(func(ctx context.Context, _ DeadTimer) {
 			<-release
 			cause = context.Cause(ctx)
 		}, slog.New(slog.NewTextHandler(&log, nil)))
-		var c counters.Topic
+		var c Counters
 		deaths(h, &c, "", "a", "b")
 		began := time.Now()
 		h.End(began.Add(time.Second), errEnded)
-		require.Equal(t, time.Second+Grace, time.Since(began))
+		require.Equal(t, time.Second+DeadHookGrace, time.Since(began))
 		require.Contains(t, log.String(), "is abandoned")
 		deaths(h, &c, "", "late")
 		require.EqualValues(t, 2, c.Snapshot().HookSkipped)

@@ -1,8 +1,4 @@
-// Package records writes what nodes record of topics: counts, and the history of
-// attempts. Pollers append and continue; a goroutine writes batches, and runs only
-// while there is something to write. The package carries no compatibility promise; use
-// package wakebell.
-package records
+package observe
 
 import (
 	"context"
@@ -18,8 +14,8 @@ import (
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
-// Store writes records. Its calls may fail or take long; no delivery waits for them.
-type Store interface {
+// RecordStore writes records. Its calls may fail or take long; no delivery waits for them.
+type RecordStore interface {
 	// WriteCounts adds counts; a repeated call with the same incarnation and number
 	// adds nothing.
 	WriteCounts(ctx context.Context, topic, incarnation string, call uint64, c wakebelltype.ThroughputCounts) error
@@ -31,20 +27,21 @@ const (
 	writeEvery = 250 * time.Millisecond
 	// countEvery is after how many of these the counts are written.
 	countEvery = 20
-	// atOnce bounds the attempts of one call of the store.
-	atOnce = 500
-	// maxPending bounds the attempts of a topic that wait; further ones are counted as
+	// attemptsAtOnce bounds the attempts of one call of the store.
+	attemptsAtOnce = 500
+	// maxPendingAttempts bounds the attempts of a topic that wait; further ones are counted as
 	// failures.
-	maxPending = 20_000
+	maxPendingAttempts = 20_000
 	// lastWrite bounds the writes when a runtime stops.
 	lastWrite = time.Second
 
-	maxID, maxError = 512, 256 // bytes
+	// maxID and maxText bound what is kept of ids and texts, in bytes.
+	maxID, maxText = 512, 256
 )
 
 // Recorder writes the records of the topics of a runtime.
 type Recorder struct {
-	store       Store // nil: nothing is recorded
+	store       RecordStore // nil: nothing is recorded
 	node        string
 	incarnation string
 	log         *slog.Logger
@@ -57,14 +54,14 @@ type Recorder struct {
 	armed atomic.Bool // the goroutine runs; changed under mu
 
 	mu      sync.Mutex
-	topics  []*Topic
+	topics  []*TopicRecords
 	cancel  context.CancelFunc
 	stopped bool
 }
 
-// New returns a Recorder for a node, whose name is in the history, with an incarnation
+// NewRecorder returns a Recorder for a node, whose name is in the history, with an incarnation
 // that no other has. A nil store records nothing. IO counts the goroutine.
-func New(store Store, node, incarnation string, log *slog.Logger, io *sync.WaitGroup) *Recorder {
+func NewRecorder(store RecordStore, node, incarnation string, log *slog.Logger, io *sync.WaitGroup) *Recorder {
 	return &Recorder{
 		store: store, node: node, incarnation: incarnation, log: log, io: io, lines: loglimit.Limiter{Every: time.Minute},
 	}
@@ -73,14 +70,13 @@ func New(store Store, node, incarnation string, log *slog.Logger, io *sync.WaitG
 // Failed returns how many attempts and batches of counts could not be written.
 func (r *Recorder) Failed() int64 { return r.failed.Load() }
 
-// Topic is what is recorded of one topic. A nil Topic records nothing.
-type Topic struct {
+// TopicRecords is what is recorded of one topic. A nil TopicRecords records nothing.
+type TopicRecords struct {
 	recorder *Recorder
-	store    Store
+	store    RecordStore
 	name     string
 	policy   wakebelltype.HistoryPolicy
-	counts   func() Counts        // nil: not counted
-	latest   func() time.Duration // the largest lateness since the last call
+	counters *Counters // nil: not recorded
 
 	removed atomic.Bool
 
@@ -88,37 +84,36 @@ type Topic struct {
 	attempts []wakebelltype.Attempt
 
 	// Of the goroutine alone.
-	written, pending Counts // pending is not confirmed
+	written, pending totals // pending is not confirmed
 	pendingLatest    time.Duration
 	call             uint64
 }
 
-// Counts are what a poller has done since it was created. Lateness is a sum over those
+// totals are what a poller has done since it was created. Lateness is a sum over those
 // that were Started.
-type Counts struct {
+type totals struct {
 	Handled, Failed, Dead, Started int64
 	Lateness                       time.Duration
 }
 
-func (c Counts) minus(d Counts) Counts {
-	return Counts{c.Handled - d.Handled, c.Failed - d.Failed, c.Dead - d.Dead, c.Started - d.Started, c.Lateness - d.Lateness}
+func (c totals) minus(d totals) totals {
+	return totals{c.Handled - d.Handled, c.Failed - d.Failed, c.Dead - d.Dead, c.Started - d.Started, c.Lateness - d.Lateness}
 }
 
-func (c Counts) plus(d Counts) Counts {
-	return Counts{c.Handled + d.Handled, c.Failed + d.Failed, c.Dead + d.Dead, c.Started + d.Started, c.Lateness + d.Lateness}
+func (c totals) plus(d totals) totals {
+	return totals{c.Handled + d.Handled, c.Failed + d.Failed, c.Dead + d.Dead, c.Started + d.Started, c.Lateness + d.Lateness}
 }
 
-// Add adds a topic; a nil store is that of the recorder, and nil counts are not
-// written. Latest returns the largest lateness since it was called last. Add returns nil
-// if nothing of the topic is recorded.
-func (r *Recorder) Add(name string, store Store, policy wakebelltype.HistoryPolicy, counts func() Counts, latest func() time.Duration) *Topic {
-	if r.store == nil || (policy == wakebelltype.HistoryOff && counts == nil) {
+// Add adds a topic; a nil store is that of the recorder, and nil counters are not
+// written. It returns nil if nothing of the topic is recorded.
+func (r *Recorder) Add(name string, store RecordStore, policy wakebelltype.HistoryPolicy, counters *Counters) *TopicRecords {
+	if r.store == nil || (policy == wakebelltype.HistoryOff && counters == nil) {
 		return nil
 	}
 	if store == nil {
 		store = r.store
 	}
-	t := &Topic{recorder: r, store: store, name: name, policy: policy, counts: counts, latest: latest}
+	t := &TopicRecords{recorder: r, store: store, name: name, policy: policy, counters: counters}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.topics = append(r.topics, t)
@@ -126,7 +121,7 @@ func (r *Recorder) Add(name string, store Store, policy wakebelltype.HistoryPoli
 }
 
 // Wants reports whether an attempt is recorded. repeated: it is not the timer's first.
-func (t *Topic) Wants(succeeded, repeated bool) bool {
+func (t *TopicRecords) Wants(succeeded, repeated bool) bool {
 	if t == nil {
 		return false
 	}
@@ -141,10 +136,10 @@ func (t *Topic) Wants(succeeded, repeated bool) bool {
 }
 
 // Append records an attempt.
-func (t *Topic) Append(a wakebelltype.Attempt) {
-	a.ID, a.Error = strings.Clone(text.Cut(a.ID, maxID)), strings.Clone(text.Cut(a.Error, maxError)) // they share the memory of a reply
+func (t *TopicRecords) Append(a wakebelltype.Attempt) {
+	a.ID, a.Error = strings.Clone(text.Cut(a.ID, maxID)), strings.Clone(text.Cut(a.Error, maxText)) // they share the memory of a reply
 	t.mu.Lock()
-	full := len(t.attempts) >= maxPending
+	full := len(t.attempts) >= maxPendingAttempts
 	if !full {
 		t.attempts = append(t.attempts, a)
 	}
@@ -155,7 +150,7 @@ func (t *Topic) Append(a wakebelltype.Attempt) {
 }
 
 // Wake makes the recorder write what there is.
-func (t *Topic) Wake() {
+func (t *TopicRecords) Wake() {
 	if t != nil && !t.recorder.armed.Load() {
 		t.recorder.start()
 	}
@@ -227,14 +222,14 @@ func (r *Recorder) disarm() bool {
 }
 
 // waits reports whether there is something to write.
-func (t *Topic) waits() bool {
+func (t *TopicRecords) waits() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return len(t.attempts) > 0 || t.counts != nil && t.counts() != t.written
+	return len(t.attempts) > 0 || t.counters != nil && t.counters.recorded() != t.written
 }
 
 // Remove writes what is left of a topic, and forgets it.
-func (t *Topic) Remove() {
+func (t *TopicRecords) Remove() {
 	if t != nil {
 		t.removed.Store(true)
 		t.Wake()
@@ -250,7 +245,7 @@ func (r *Recorder) write(ctx context.Context, counts bool) (found bool) {
 	for _, t := range topics {
 		removed := t.removed.Load()
 		left := t.writeHistory(ctx)
-		if counts && t.counts != nil {
+		if counts && t.counters != nil {
 			left = t.writeCounts(ctx) || left
 		}
 		found = found || left
@@ -261,19 +256,19 @@ func (r *Recorder) write(ctx context.Context, counts bool) (found bool) {
 	return found
 }
 
-func (r *Recorder) forget(t *Topic) {
+func (r *Recorder) forget(t *TopicRecords) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.topics = slices.DeleteFunc(slices.Clone(r.topics), func(other *Topic) bool { return other == t })
+	r.topics = slices.DeleteFunc(slices.Clone(r.topics), func(other *TopicRecords) bool { return other == t })
 }
 
-func (t *Topic) writeHistory(ctx context.Context) (found bool) {
+func (t *TopicRecords) writeHistory(ctx context.Context) (found bool) {
 	t.mu.Lock()
 	attempts := t.attempts
 	t.attempts = nil
 	t.mu.Unlock()
-	for from := 0; from < len(attempts); from += atOnce {
-		part := attempts[from:min(from+atOnce, len(attempts))]
+	for from := 0; from < len(attempts); from += attemptsAtOnce {
+		part := attempts[from:min(from+attemptsAtOnce, len(attempts))]
 		if err := t.store.WriteHistory(ctx, t.name, t.recorder.node, part); err != nil {
 			t.recorder.fail(int64(len(part)), "history not written", t.name, err)
 		}
@@ -283,13 +278,13 @@ func (t *Topic) writeHistory(ctx context.Context) (found bool) {
 
 // writeCounts writes what was counted since the last confirmed call. A call that
 // failed is repeated as it was, because Redis may have run it.
-func (t *Topic) writeCounts(ctx context.Context) (found bool) {
-	if t.pending == (Counts{}) {
-		if t.pending = t.counts().minus(t.written); t.pending == (Counts{}) {
+func (t *TopicRecords) writeCounts(ctx context.Context) (found bool) {
+	if t.pending == (totals{}) {
+		if t.pending = t.counters.recorded().minus(t.written); t.pending == (totals{}) {
 			return false
 		}
 		t.recorder.calls++
-		t.call, t.pendingLatest = t.recorder.calls, t.latest()
+		t.call, t.pendingLatest = t.recorder.calls, t.counters.latest()
 	}
 	p := t.pending
 	if err := t.store.WriteCounts(ctx, t.name, t.recorder.incarnation, t.call, wakebelltype.ThroughputCounts{
@@ -298,7 +293,7 @@ func (t *Topic) writeCounts(ctx context.Context) (found bool) {
 		t.recorder.fail(1, "counts not written", t.name, err)
 		return true
 	}
-	t.written, t.pending = t.written.plus(p), Counts{}
+	t.written, t.pending = t.written.plus(p), totals{}
 	return true
 }
 

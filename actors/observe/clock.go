@@ -1,6 +1,4 @@
-// Package clockwatch notices steps of a source's clock. The package carries no compatibility
-// promise; use package wakebell.
-package clockwatch
+package observe
 
 import (
 	"sync"
@@ -10,20 +8,20 @@ import (
 )
 
 const (
-	// MinStep is the smallest step of a clock that is reported.
-	MinStep = time.Second
-	// MaxDrift is how far two correct clocks drift apart, as a fraction of
+	// MinClockStep is the smallest step of a clock that is reported.
+	MinClockStep = time.Second
+	// MaxClockDrift is how far two correct clocks drift apart, as a fraction of
 	// the elapsed time: twice the rate at which NTP slews.
-	MaxDrift = 1e-3
+	MaxClockDrift = 1e-3
 )
 
-// Watch compares the advance of a source's clock with that of the local
+// ClockWatch compares the advance of a source's clock with that of the local
 // monotonic clock. The pollers of one shard share it.
 //
 // A reply bounds the offset between the two clocks: the source's clock was read
 // after the request was sent and before the reply arrived. Bounds that do not
 // overlap with earlier ones show a step; others narrow them.
-type Watch struct {
+type ClockWatch struct {
 	mu     sync.Mutex
 	local  time.Time // the instants that the offset counts from
 	source time.Time
@@ -35,7 +33,7 @@ type Watch struct {
 
 // Observe processes a reading of the source's clock, and returns by how much that
 // has stepped; 0: it has not.
-func (w *Watch) Observe(sent, received, source time.Time) (step time.Duration) {
+func (w *ClockWatch) Observe(sent, received, source time.Time) (step time.Duration) {
 	if source.IsZero() {
 		return 0
 	}
@@ -48,7 +46,7 @@ func (w *Watch) Observe(sent, received, source time.Time) (step time.Duration) {
 	}
 	elapsed := source.Sub(w.source)
 	low, high := elapsed-received.Sub(w.local), elapsed-sent.Sub(w.local)
-	drift := time.Duration(MaxDrift * float64(max(received.Sub(w.at), 0)))
+	drift := time.Duration(MaxClockDrift * float64(max(received.Sub(w.at), 0)))
 	switch {
 	case low > w.high+drift:
 		step = low - w.high - drift
@@ -58,7 +56,7 @@ func (w *Watch) Observe(sent, received, source time.Time) (step time.Duration) {
 		low, high = max(low, w.low-drift), min(high, w.high+drift)
 	}
 	w.low, w.high, w.at = low, high, received
-	if step.Abs() <= MinStep {
+	if step.Abs() <= MinClockStep {
 		return 0
 	}
 	w.steps = wakebelltype.ClockSteps{Count: w.steps.Count + 1, Last: received, By: step}
@@ -66,7 +64,7 @@ func (w *Watch) Observe(sent, received, source time.Time) (step time.Duration) {
 }
 
 // Noticed returns the number of steps so far, and the last one.
-func (w *Watch) Noticed() wakebelltype.ClockSteps {
+func (w *ClockWatch) Noticed() wakebelltype.ClockSteps {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.steps

@@ -1,7 +1,9 @@
-package redisops
+package wakebelltype
 
 import "errors"
 
+// Errors of the stores, and of nodes that serve them. Package wakebell and the packages of
+// concepts export them too.
 var (
 	// ErrNotFound reports that what a call names does not exist: a timer, a dead
 	// letter or, wrapped by recurring.ErrNoSchedule, a recurring schedule.
@@ -36,7 +38,7 @@ var (
 	// written.
 	ErrDenied = errors.New("redis denies it to this user")
 
-	// ErrTooLarge reports that a payload has more bytes than MaxPayload. It was not
+	// ErrTooLarge reports that a payload has more bytes than may be read. It was not
 	// read.
 	ErrTooLarge = errors.New("payload too large")
 

@@ -1,6 +1,4 @@
-// Package deadhook calls a user's hook for dead-lettered timers. The package carries no
-// compatibility promise; use package wakebell.
-package deadhook
+package observe
 
 import (
 	"bytes"
@@ -11,64 +9,63 @@ import (
 	"sync"
 	"time"
 
-	"github.com/wakebell/wakebell/actors/counters"
 	"github.com/wakebell/wakebell/messages/exchange"
 )
 
-// Timer is a timer that was dead-lettered. Reason and Payload are set as far as they are
+// DeadTimer is a timer that was dead-lettered. Reason and Payload are set as far as they are
 // known.
-type Timer struct {
+type DeadTimer struct {
 	Topic string
 	exchange.DeadLettered
 }
 
 const (
-	// maxQueue and maxQueueBytes bound the queue of the hook.
-	maxQueue      = 1000
-	maxQueueBytes = 16 << 20
+	// maxQueuedCalls and maxQueuedBytes bound the queue of the hook.
+	maxQueuedCalls = 1000
+	maxQueuedBytes = 16 << 20
 )
 
-// Hook calls user code for every dead-lettered timer, one after the other, in a goroutine
+// DeadHook calls user code for every dead-lettered timer, one after the other, in a goroutine
 // that runs only while the queue is not empty. Pollers add to the queue and continue; what
 // does not fit is counted, and the dead letter in the source remains.
-type Hook struct {
-	call   func(context.Context, Timer) // nil: timers are only counted
+type DeadHook struct {
+	call   func(context.Context, DeadTimer) // nil: timers are only counted
 	log    *slog.Logger
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 
 	mu      sync.Mutex
-	queue   []queued
+	queue   []queuedCall
 	size    int           // bytes in the queue
 	idle    chan struct{} // closed when the goroutine ends; nil: it does not run
 	closed  bool
 	skipped int // since the queue was full; 0: it is not
 }
 
-type queued struct {
-	Timer
-	counters *counters.Topic
+type queuedCall struct {
+	DeadTimer
+	counters *Counters
 }
 
-func (d queued) size() int { return len(d.ID) + len(d.Payload) + len(d.Reason) }
+func (d queuedCall) size() int { return len(d.ID) + len(d.Payload) + len(d.Reason) }
 
-// New returns a hook for call; nil: dead letters are only counted.
-func New(call func(context.Context, Timer), log *slog.Logger) *Hook {
-	h := &Hook{call: call, log: log}
+// NewDeadHook returns a hook for call; nil: dead letters are only counted.
+func NewDeadHook(call func(context.Context, DeadTimer), log *slog.Logger) *DeadHook {
+	h := &DeadHook{call: call, log: log}
 	//nolint:forbidigo // the context lasts as long as the runtime; End ends it
 	h.ctx, h.cancel = context.WithCancelCause(context.Background())
 	return h
 }
 
 // Add queues a call of the hook for a timer of a topic with these counters.
-func (h *Hook) Add(timer Timer, counts *counters.Topic) {
-	d := queued{timer, counts}
+func (h *DeadHook) Add(timer DeadTimer, counts *Counters) {
+	d := queuedCall{timer, counts}
 	if h.call == nil {
 		return
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	full := len(h.queue) == maxQueue || len(h.queue) > 0 && h.size+d.size() > maxQueueBytes
+	full := len(h.queue) == maxQueuedCalls || len(h.queue) > 0 && h.size+d.size() > maxQueuedBytes
 	if full || h.closed {
 		d.counters.HookSkipped.Add(1)
 		if h.skipped++; h.skipped == 1 {
@@ -86,7 +83,7 @@ func (h *Hook) Add(timer Timer, counts *counters.Topic) {
 
 // next removes the first entry of the queue; false: it is empty, and the
 // goroutine has to end.
-func (h *Hook) next() (queued, bool) {
+func (h *DeadHook) next() (queuedCall, bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if len(h.queue) == 0 {
@@ -95,17 +92,17 @@ func (h *Hook) next() (queued, bool) {
 			h.log.Warn("dead-letter hook has caught up", "skipped", h.skipped)
 			h.skipped = 0
 		}
-		return queued{}, false
+		return queuedCall{}, false
 	}
 	d := h.queue[0]
-	h.queue[0] = queued{}
+	h.queue[0] = queuedCall{}
 	h.queue, h.size = h.queue[1:], h.size-d.size()
 	return d, true
 }
 
 // run calls the hook until the queue is empty. If user code ends the goroutine
 // (runtime.Goexit), another one continues.
-func (h *Hook) run(idle chan struct{}) {
+func (h *DeadHook) run(idle chan struct{}) {
 	finished := false
 	defer func() {
 		if finished {
@@ -120,7 +117,7 @@ func (h *Hook) run(idle chan struct{}) {
 	finished = true
 }
 
-func (h *Hook) callFor(d queued) {
+func (h *DeadHook) callFor(d queuedCall) {
 	returned := false
 	defer func() {
 		if returned {
@@ -135,14 +132,14 @@ func (h *Hook) callFor(d queued) {
 		h.log.Error("dead-letter hook panicked", "topic", d.Topic, "id", d.ID, "entry", d.Entry,
 			"panic", fmt.Sprint(reason), "stack", string(debug.Stack()))
 	}()
-	h.call(h.ctx, d.Timer)
+	h.call(h.ctx, d.DeadTimer)
 	returned = true
 }
 
 // End waits until the hook was called for all queued timers, or until the given
 // instant. Then its context ends with cause and the rest is dropped. It returns
 // soon after that, even if the hook does not.
-func (h *Hook) End(until time.Time, cause error) {
+func (h *DeadHook) End(until time.Time, cause error) {
 	if h.ctx.Err() != nil {
 		return // already ended
 	}
@@ -153,13 +150,13 @@ func (h *Hook) End(until time.Time, cause error) {
 	if dropped := h.close(cause); dropped > 0 {
 		h.log.Error("dead-letter hook took too long; calls are skipped", "skipped", dropped)
 	}
-	if !h.wait(Grace) {
+	if !h.wait(DeadHookGrace) {
 		h.log.Error("dead-letter hook ignores its context and is abandoned")
 	}
 }
 
 // close ends the hook's context and returns how many entries it drops.
-func (h *Hook) close(cause error) (dropped int) {
+func (h *DeadHook) close(cause error) (dropped int) {
 	h.cancel(cause)
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -173,7 +170,7 @@ func (h *Hook) close(cause error) (dropped int) {
 
 // wait waits until no call runs or is queued, and reports whether that was in
 // time.
-func (h *Hook) wait(d time.Duration) bool {
+func (h *DeadHook) wait(d time.Duration) bool {
 	h.mu.Lock()
 	idle := h.idle
 	h.mu.Unlock()
@@ -188,6 +185,6 @@ func (h *Hook) wait(d time.Duration) bool {
 	}
 }
 
-// Grace is the time that the dead-letter hook has after a drain for timers
+// DeadHookGrace is the time that the dead-letter hook has after a drain for timers
 // that were dead-lettered in it, and again once its context has ended.
-const Grace = 500 * time.Millisecond
+const DeadHookGrace = 500 * time.Millisecond

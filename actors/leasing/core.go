@@ -59,7 +59,7 @@ const (
 	maxSettleByKey = 2 * maxClaim
 	// maxReject bounds the timers that one exchange dead-letters: each is an entry of a stream
 	// with its payload.
-	maxReject = 2 * maxClaim
+	maxReject = maxClaim
 	// secondStreamAt is the number of slots from which a second concurrent
 	// exchange pays off: below it, both are only smaller.
 	secondStreamAt = 50

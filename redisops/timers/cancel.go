@@ -17,7 +17,7 @@ import (
 // Presence, in their order.
 const presenceCodes = "apr"
 
-// Cancel removes timers, at most 300 in a round trip, and returns what it found for
+// Cancel removes timers, at most 200 in a round trip, and returns what it found for
 // each id, in the order of ids. A timer that a Python peer handles is reported as
 // PresencePending. If a later round trip fails, Cancel returns the results of the
 // earlier ones with the error.

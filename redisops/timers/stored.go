@@ -243,7 +243,7 @@ const (
 	PutTry     PutMode = "d" // nothing is written
 )
 
-// Put stores timers in a physical topic, at most 300 and about 1 MiB, and reports for each
+// Put stores timers in a physical topic, at most 200 and about 1 MiB, and reports for each
 // whether one with its id existed. Their ids must differ. It may be repeated.
 func (s *Timers) Put(ctx context.Context, topic string, mode PutMode, list []Stored) (existed []bool, err error) {
 	return s.WithFence(nil).Put(ctx, topic, mode, list)

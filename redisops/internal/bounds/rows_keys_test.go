@@ -71,9 +71,13 @@ func (b *bench) backlog(topic, name string, flow exchange.Flow, n, keys int) {
 		b.once("claim 500, "+name, func() { held = append(held, exchangeOf(stream.Request(claims, time.Hour))...) })
 	}
 	for _, v := range []exchange.Verdict{exchange.Ack, exchange.Nack, exchange.Release, exchange.DeadLetter, exchange.Ack} {
-		some := held[:min(settledByKey, len(held))]
+		most := settledByKey
+		if v == exchange.DeadLetter {
+			most = rejects
+		}
+		some := held[:min(most, len(held))]
 		held = held[len(some):]
-		b.once(fmt.Sprintf("settle %d (%s) and claim 500, %s", settledByKey, verdicts[v], name), func() { held = append(held, exchangeOf(settling(stream, v, some))...) })
+		b.once(fmt.Sprintf("settle %d (%s) and claim 500, %s", most, verdicts[v], name), func() { held = append(held, exchangeOf(settling(stream, v, some))...) })
 	}
 	b.measured("sweep, "+name, func(int) { b.must(src.SweepKeys(ctx, flow)) })
 	b.measured("cancel 500 that run, "+name, func(int) {

@@ -60,7 +60,7 @@ const (
 	keyed    = layout.KeyedEntries
 	claims   = 500
 	// rejects is how many timers package leasing dead-letters in an exchange.
-	rejects = 200
+	rejects = 100
 )
 
 // idsOf returns the ids of entries.
@@ -126,7 +126,7 @@ func (b *bench) schedules() {
 		})
 	}
 	for _, mode := range []timers.PutMode{timers.PutKeep, timers.PutReplace} {
-		b.measured("import "+string(mode)+" of 300 timers of 50 keys", func(round int) {
+		b.measured("import "+string(mode)+" of 200 timers of 50 keys", func(round int) {
 			at := time.Now().Add(time.Hour)
 			var list []timers.Stored
 			for i, id := range ids("put", round%2*keyed, keyed) {

@@ -4,8 +4,8 @@ package layout
 const (
 	BatchEntries = 500 // entries of one script call
 	// KeyedEntries are the entries of one script call of which each may have a key of its own,
-	// so that it costs more: 300 block Redis for less than 10 ms at the largest limits by key.
-	KeyedEntries = 300
+	// so that it costs more: 200 block Redis for less than 10 ms at the largest limits by key.
+	KeyedEntries = 200
 	BatchBytes   = 1 << 20 // payload of one script call in bytes, unless a single entry has more
 
 	DefaultPage   = 100

@@ -9,7 +9,7 @@ import (
 
 	"github.com/wakebell/wakebell/actors"
 	actorgateway "github.com/wakebell/wakebell/actors/gateway"
-	"github.com/wakebell/wakebell/internal/gatewayconv"
+	"github.com/wakebell/wakebell/internal/convert"
 	"github.com/wakebell/wakebell/messages"
 )
 
@@ -58,12 +58,12 @@ func (s *System) Gateway() *actor.PID { return actorgateway.PID(s.actors, s.cfg.
 
 // ErrOverloaded means that too many requests wait at the gateway; nothing was
 // done.
-var ErrOverloaded = gatewayconv.ErrOverloaded
+var ErrOverloaded = convert.ErrOverloaded
 
 // ErrConflict means that a request conflicts with another owner: its idempotency
 // key was used for another request, or the node handles the topic itself.
 // Nothing was done.
-var ErrConflict = gatewayconv.ErrConflict
+var ErrConflict = convert.ErrConflict
 
 // Answered returns the answer to a request, as in
 //
@@ -97,7 +97,7 @@ func Answered[A messages.Answer](answer any, err error) (A, error) {
 // (ErrInvalid, ErrNotFound and so on), or ErrOverloaded, ErrDraining, ErrConflict
 // or context.DeadlineExceeded. For an unknown code it wraps none of them.
 func AnswerError(e *messages.Error) error {
-	return &answerError{text: e.GetMessage(), sentinel: gatewayconv.ErrorOf(e.GetCode())}
+	return &answerError{text: e.GetMessage(), sentinel: convert.ErrorOf(e.GetCode())}
 }
 
 // answerError has the text of a *messages.Error.

@@ -9,7 +9,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/wakebell/wakebell/internal/argument"
-	"github.com/wakebell/wakebell/internal/wire"
+	"github.com/wakebell/wakebell/internal/convert"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/redisops/timers"
 	"github.com/wakebell/wakebell/wakebelltype"
@@ -97,7 +97,7 @@ func draftOf(m *messages.ScheduleRequest, key *timers.Key) Draft {
 func wrong(err error) ScheduleOption { return func(*Draft) error { return err } }
 
 func at(t *timestamppb.Timestamp) ScheduleOption {
-	when, err := wire.Instant("at", t)
+	when, err := convert.Instant("at", t)
 	if err != nil {
 		return wrong(err)
 	}

@@ -9,10 +9,9 @@ import (
 
 	"github.com/wakebell/wakebell/gate"
 	"github.com/wakebell/wakebell/internal/argument"
+	"github.com/wakebell/wakebell/internal/convert"
 	"github.com/wakebell/wakebell/internal/envelope"
-	"github.com/wakebell/wakebell/internal/gatewayconv"
 	"github.com/wakebell/wakebell/internal/text"
-	"github.com/wakebell/wakebell/internal/wire"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/queue"
 	"github.com/wakebell/wakebell/redisops/timers"
@@ -30,7 +29,7 @@ type requests struct {
 func (r requests) Do(ctx context.Context, request messages.Request) messages.Answer {
 	answer, err := r.answer(ctx, request)
 	if err != nil {
-		failed := gatewayconv.ErrorMessage(err)
+		failed := convert.ErrorMessage(err)
 		failed.Request = request.GetRequest()
 		return failed
 	}
@@ -144,7 +143,7 @@ func (r requests) get(ctx context.Context, m *messages.GetTimerRequest) (message
 }
 
 func contentMessage(c Content) *messages.Content {
-	return gatewayconv.ContentMessage(envelope.Envelope{
+	return convert.ContentMessage(envelope.Envelope{
 		CorrelationID: c.CorrelationID, ContentType: c.ContentType, ReplyTo: c.ReplyTo, Headers: c.Headers, Body: c.Body,
 	})
 }
@@ -156,7 +155,7 @@ func (r requests) list(ctx context.Context, m *messages.ListTimersRequest) (mess
 	}
 	filter := timers.Filter{Leased: m.GetRunning(), After: timers.Cursor(m.GetAfter()), Limit: int(m.GetLimit())}
 	if m.GetDueBefore() != nil {
-		if filter.DueBefore, err = wire.Instant("due_before", m.GetDueBefore()); err != nil {
+		if filter.DueBefore, err = convert.Instant("due_before", m.GetDueBefore()); err != nil {
 			return nil, err
 		}
 	}
@@ -186,8 +185,8 @@ func (r requests) reschedule(ctx context.Context, m *messages.RescheduleRequest)
 		return nil, err
 	}
 	return &messages.RescheduleResponse{
-		Request: m.GetRequest(), Id: moved.ID, Due: wire.Timestamp(moved.Due),
-		Outcome: messages.Outcome(moved.Outcome), Found: wire.Timestamp(moved.Found),
+		Request: m.GetRequest(), Id: moved.ID, Due: convert.Timestamp(moved.Due),
+		Outcome: messages.Outcome(moved.Outcome), Found: convert.Timestamp(moved.Found),
 	}, nil
 }
 
@@ -204,7 +203,7 @@ func (r requests) stats(ctx context.Context, m *messages.GetTopicStatsRequest) (
 	if err != nil {
 		return nil, err
 	}
-	return &messages.GetTopicStatsResponse{Request: m.GetRequest(), Stats: gatewayconv.StatsMessage(st)}, nil
+	return &messages.GetTopicStatsResponse{Request: m.GetRequest(), Stats: convert.StatsMessage(st)}, nil
 }
 
 // maxKey bounds an idempotency key, in bytes.
@@ -264,8 +263,8 @@ func namesTimer(id string) error {
 
 func scheduledMessage(request uint64, s wakebelltype.Scheduled) *messages.ScheduleResponse {
 	return &messages.ScheduleResponse{
-		Request: request, Id: s.ID, Due: wire.Timestamp(s.Due),
-		Outcome: messages.Outcome(s.Outcome), Found: wire.Timestamp(s.Found),
+		Request: request, Id: s.ID, Due: convert.Timestamp(s.Due),
+		Outcome: messages.Outcome(s.Outcome), Found: convert.Timestamp(s.Found),
 	}
 }
 
@@ -280,8 +279,8 @@ var states = map[State]messages.State{
 func timerMessage(i Info) *messages.Timer {
 	return &messages.Timer{
 		Id: text.Valid(i.ID), State: states[i.State],
-		Due: wire.Timestamp(i.Due), Activation: wire.Timestamp(i.Activation),
-		Attempts: wire.Count(i.Attempts), Failures: wire.Count(i.Failures), LastError: text.Valid(i.LastError), Cursor: i.Cursor,
+		Due: convert.Timestamp(i.Due), Activation: convert.Timestamp(i.Activation),
+		Attempts: convert.Count(i.Attempts), Failures: convert.Count(i.Failures), LastError: text.Valid(i.LastError), Cursor: i.Cursor,
 		Key: []byte(i.Key),
 	}
 }
@@ -289,7 +288,7 @@ func timerMessage(i Info) *messages.Timer {
 // publish carries out a publish request. If the queue is full, the answer has the
 // messages that were published.
 func (r requests) publish(ctx context.Context, m *messages.PublishRequest) (messages.Answer, error) {
-	out, err := r.client.queues.Publish(r.client.on.Edge.Trace(ctx, m.GetTrace()), gatewayconv.PublishDrafts(m)...)
+	out, err := r.client.queues.Publish(r.client.on.Edge.Trace(ctx, m.GetTrace()), convert.PublishDrafts(m)...)
 	if err != nil && !errors.Is(err, queue.ErrFull) {
 		return nil, err
 	}

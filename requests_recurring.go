@@ -9,10 +9,9 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/wakebell/wakebell/internal/argument"
-	"github.com/wakebell/wakebell/internal/gatewayconv"
+	"github.com/wakebell/wakebell/internal/convert"
 	"github.com/wakebell/wakebell/internal/paging"
 	"github.com/wakebell/wakebell/internal/text"
-	"github.com/wakebell/wakebell/internal/wire"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/recurring"
 	"github.com/wakebell/wakebell/wakebelltype"
@@ -28,7 +27,7 @@ func (r requests) recurring(ctx context.Context, request messages.Request) (mess
 			if s == nil {
 				return nil, argument.Invalid("schedules", "number %d is nil", i)
 			}
-			all[i] = gatewayconv.Recurring(s)
+			all[i] = convert.Recurring(s)
 		}
 		ctx = r.client.on.Edge.Trace(ctx, m.GetTrace())
 		return &messages.PutRecurringResponse{Request: m.GetRequest()}, schedules.Put(ctx, all...)
@@ -47,11 +46,11 @@ func (r requests) recurring(ctx context.Context, request messages.Request) (mess
 		ctx = r.client.on.Edge.Trace(ctx, m.GetTrace())
 		run, err := schedules.RunNow(messages.WithOnce(ctx, m.GetKey()), m.GetName())
 		return &messages.RunRecurringResponse{
-			Request: m.GetRequest(), Name: text.Valid(run.Name), Due: wire.Timestamp(run.Due), Fired: wire.Timestamp(run.Fired), Run: run.Number,
+			Request: m.GetRequest(), Name: text.Valid(run.Name), Due: convert.Timestamp(run.Due), Fired: convert.Timestamp(run.Fired), Run: run.Number,
 		}, err
 	case *messages.GetRecurringRequest:
 		state, err := schedules.Get(ctx, m.GetName())
-		return &messages.GetRecurringResponse{Request: m.GetRequest(), Schedule: gatewayconv.RecurringStateMessage(state)}, err
+		return &messages.GetRecurringResponse{Request: m.GetRequest(), Schedule: convert.RecurringStateMessage(state)}, err
 	case *messages.ListRecurringRequest:
 		return r.listRecurring(ctx, m)
 	case *messages.PreviewRecurringRequest:
@@ -76,7 +75,7 @@ func (r requests) listRecurring(ctx context.Context, m *messages.ListRecurringRe
 		if err != nil {
 			return nil, err
 		}
-		answer.Schedules = append(answer.Schedules, gatewayconv.RecurringStateMessage(state))
+		answer.Schedules = append(answer.Schedules, convert.RecurringStateMessage(state))
 		// A name that a message cannot have cannot be the cursor of the next page.
 		if len(answer.GetSchedules()) >= limit && utf8.ValidString(state.Cursor) {
 			answer.Next = state.Cursor

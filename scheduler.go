@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/wakebell/wakebell/actors/scheduler"
+	"github.com/wakebell/wakebell/internal/convert"
 	"github.com/wakebell/wakebell/internal/firing"
-	"github.com/wakebell/wakebell/internal/gatewayconv"
 	"github.com/wakebell/wakebell/internal/hosted"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/recurring"
@@ -108,7 +108,7 @@ func (s *System) Reminders() *reminder.Reminders { return s.reminders }
 func (s *System) remind(cfg Config) Config {
 	s.reminders, s.reminding = reminder.Hosted(cfg.Reminders, hosted.Node{
 		Conn: s.on, Actors: s.actors, Name: cfg.Name, Store: s.client.store, Schedules: s.client.schedules,
-		Code: gatewayconv.CodeOf, Nack: nack, Reject: Reject, Unreadable: ErrUnreadable,
+		Code: convert.CodeOf, Nack: nack, Reject: Reject, Unreadable: ErrUnreadable,
 	})
 	parts := s.reminding
 	cfg.Handlers = slices.Clip(cfg.Handlers)

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	actorgates "github.com/wakebell/wakebell/actors/gates"
-	"github.com/wakebell/wakebell/internal/gateturn"
 )
 
 // Turn is the right to proceed at a gate, until it is released or lost. It is
@@ -73,5 +72,5 @@ func (t *localTurn) Guard(ctx context.Context, resource string) error {
 }
 
 func (t *localTurn) Do(ctx context.Context, fn func(ctx context.Context, fence uint64) error) error {
-	return gateturn.Do(ctx, t, fn)
+	return actorgates.InTurn(ctx, t, fn)
 }

@@ -15,7 +15,7 @@ import (
 
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/internal/argument"
-	"github.com/wakebell/wakebell/internal/gatewayconv"
+	"github.com/wakebell/wakebell/internal/convert"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/queue"
 	"github.com/wakebell/wakebell/wakebelltype"
@@ -91,7 +91,7 @@ func (o *Outbox) Cancel(ctx context.Context, tx Execer, topic string, ids ...str
 func (o *Outbox) Publish(ctx context.Context, tx Execer, drafts ...queue.Draft) error {
 	rows := make([]row, len(drafts))
 	for i, d := range drafts {
-		m, _, err := gatewayconv.PublishMessage(d)
+		m, _, err := convert.PublishMessage(d)
 		if err == nil {
 			err = checkNames(m.GetName(), "-")
 		}

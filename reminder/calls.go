@@ -8,7 +8,7 @@ import (
 
 	"github.com/wakebell/wakebell/actors/reminders"
 	"github.com/wakebell/wakebell/internal/argument"
-	"github.com/wakebell/wakebell/internal/wire"
+	"github.com/wakebell/wakebell/internal/convert"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/recurring"
 )
@@ -26,7 +26,7 @@ func (s *stored) setting(when When, request uint64) (reminders.Call, error) {
 	timer, err := s.timer(when)
 	return s.call(request, func(ctx context.Context) (messages.Answer, error) {
 		due, err := s.set(ctx, timer)
-		return &messages.SetReminderResponse{Request: request, Name: s.name, Due: wire.Timestamp(due)}, err
+		return &messages.SetReminderResponse{Request: request, Name: s.name, Due: convert.Timestamp(due)}, err
 	}), err
 }
 

@@ -12,9 +12,9 @@ import (
 
 	"github.com/wakebell/wakebell/actors/reminders"
 	"github.com/wakebell/wakebell/internal/argument"
+	"github.com/wakebell/wakebell/internal/convert"
 	"github.com/wakebell/wakebell/internal/hosted"
 	"github.com/wakebell/wakebell/internal/recur"
-	"github.com/wakebell/wakebell/internal/wire"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/recurring"
 )
@@ -41,7 +41,7 @@ func (r *Reminders) deliver(ctx context.Context, t hosted.Reminder) error {
 		return err
 	}
 	m := &messages.Reminder{
-		Name: t.Body.GetName(), Message: t.Body.GetMessage(), Due: wire.Timestamp(t.Activation), Attempt: wire.Count(t.Attempt), Run: t.Run, Trace: t.Trace,
+		Name: t.Body.GetName(), Message: t.Body.GetMessage(), Due: convert.Timestamp(t.Activation), Attempt: convert.Count(t.Attempt), Run: t.Run, Trace: t.Trace,
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, r.cfg.AckTimeout, errUnanswered)
 	defer cancel()

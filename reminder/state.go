@@ -10,9 +10,9 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 
 	"github.com/wakebell/wakebell/internal/argument"
+	"github.com/wakebell/wakebell/internal/convert"
 	"github.com/wakebell/wakebell/internal/envelope"
 	"github.com/wakebell/wakebell/internal/firing"
-	"github.com/wakebell/wakebell/internal/gatewayconv"
 	"github.com/wakebell/wakebell/payload"
 	"github.com/wakebell/wakebell/recurring"
 	"github.com/wakebell/wakebell/redisops/timers"
@@ -112,7 +112,7 @@ func (s *stored) recurringState(ctx context.Context, withMessage bool) (State, e
 	if err != nil {
 		return State{}, err
 	}
-	headers := append(gatewayconv.HeaderList(ours.Headers), wakebelltype.Header{Key: firing.HeaderSchedule, Value: s.schedule})
+	headers := append(convert.HeaderList(ours.Headers), wakebelltype.Header{Key: firing.HeaderSchedule, Value: s.schedule})
 	state.Message, err = s.message(ctx, payload.Encoded{Kind: wakebelltype.OutgoingRecurring, Headers: headers, Body: ours.Body, ContentType: ours.ContentType})
 	return state, err
 }

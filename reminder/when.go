@@ -7,7 +7,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/wakebell/wakebell/internal/argument"
-	"github.com/wakebell/wakebell/internal/wire"
+	"github.com/wakebell/wakebell/internal/convert"
 )
 
 // When is the instant of a one-time reminder. In and At make one; the zero value
@@ -40,7 +40,7 @@ func (w When) validate() error {
 }
 
 func whenAt(t *timestamppb.Timestamp) When {
-	at, err := wire.Instant("at", t)
+	at, err := convert.Instant("at", t)
 	if err != nil {
 		return When{err: err}
 	}

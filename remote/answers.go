@@ -4,7 +4,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/wakebell/wakebell"
-	fields "github.com/wakebell/wakebell/internal/wire"
+	"github.com/wakebell/wakebell/internal/convert"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/remote/internal/wire"
 	"github.com/wakebell/wakebell/wakebelltype"
@@ -21,8 +21,8 @@ type scheduled interface {
 // scheduledOf converts the answer to a schedule or reschedule request.
 func scheduledOf(m scheduled) wakebelltype.Scheduled {
 	return wakebelltype.Scheduled{
-		ID: m.GetId(), Due: fields.Time(m.GetDue()),
-		Outcome: wakebelltype.Outcome(m.GetOutcome()), Found: fields.Time(m.GetFound()), //nolint:gosec // numbered alike
+		ID: m.GetId(), Due: convert.Time(m.GetDue()),
+		Outcome: wakebelltype.Outcome(m.GetOutcome()), Found: convert.Time(m.GetFound()), //nolint:gosec // numbered alike
 	}
 }
 
@@ -30,7 +30,7 @@ func scheduledOf(m scheduled) wakebelltype.Scheduled {
 func infoOf(topic string, t *messages.Timer) wakebell.Info {
 	return wakebell.Info{
 		ID: t.GetId(), Topic: topic, State: wire.States[t.GetState()],
-		Due: fields.Time(t.GetDue()), Activation: fields.Time(t.GetActivation()),
+		Due: convert.Time(t.GetDue()), Activation: convert.Time(t.GetActivation()),
 		Attempts: int(t.GetAttempts()), Failures: int(t.GetFailures()), LastError: t.GetLastError(), Cursor: t.GetCursor(),
 		Key: string(t.GetKey()),
 	}

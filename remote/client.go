@@ -13,10 +13,10 @@ import (
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/connection"
 	"github.com/wakebell/wakebell/internal/argument"
+	"github.com/wakebell/wakebell/internal/convert"
 	"github.com/wakebell/wakebell/internal/opened"
 	"github.com/wakebell/wakebell/internal/outgoing"
 	"github.com/wakebell/wakebell/internal/paging"
-	fields "github.com/wakebell/wakebell/internal/wire"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/messages/rpc"
 	"github.com/wakebell/wakebell/payload"
@@ -183,7 +183,7 @@ func (c *Client) Get(ctx context.Context, topic, id string) (wakebell.Info, wake
 // List does what wakebell.Client.List does.
 func (c *Client) List(ctx context.Context, topic string, f wakebell.Filter, p wakebelltype.Page) iter.Seq2[wakebell.Info, error] {
 	return paging.All(p, func(after string, limit int) ([]wakebell.Info, string, error) {
-		request := &messages.ListTimersRequest{Topic: topic, Running: f.Running, Limit: fields.Count(limit), After: after}
+		request := &messages.ListTimersRequest{Topic: topic, Running: f.Running, Limit: convert.Count(limit), After: after}
 		if !f.DueBefore.IsZero() {
 			request.DueBefore = timestamppb.New(f.DueBefore)
 		}

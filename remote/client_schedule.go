@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/wakebell/wakebell"
-	"github.com/wakebell/wakebell/internal/gatewayconv"
+	"github.com/wakebell/wakebell/internal/convert"
 	"github.com/wakebell/wakebell/internal/outgoing"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/queue"
@@ -95,12 +95,12 @@ type timerRequest struct{ *messages.ScheduleRequest }
 func (r *timerRequest) outgoing() *wakebelltype.Outgoing {
 	return &wakebelltype.Outgoing{
 		Kind: wakebelltype.OutgoingTimer, Topic: r.GetTopic(), ID: r.GetId(),
-		Body: r.GetBody(), ContentType: r.GetContentType(), Headers: gatewayconv.HeaderList(r.GetHeaders()),
+		Body: r.GetBody(), ContentType: r.GetContentType(), Headers: convert.HeaderList(r.GetHeaders()),
 	}
 }
 
 func (r *timerRequest) apply(o *wakebelltype.Outgoing) {
-	r.Body, r.ContentType, r.Headers = o.Body, o.ContentType, gatewayconv.HeaderMap(o.Headers)
+	r.Body, r.ContentType, r.Headers = o.Body, o.ContentType, convert.HeaderMap(o.Headers)
 }
 
 // recurringRequest is a recurring schedule that a Client puts.
@@ -112,12 +112,12 @@ func (r *recurringRequest) outgoing() *wakebelltype.Outgoing {
 	}
 	return &wakebelltype.Outgoing{
 		Kind: wakebelltype.OutgoingRecurring, Topic: r.GetTopic(), ID: r.GetName(),
-		Body: r.GetBody(), ContentType: r.GetContentType(), Headers: gatewayconv.HeaderList(r.GetWhen().GetHeaders()),
+		Body: r.GetBody(), ContentType: r.GetContentType(), Headers: convert.HeaderList(r.GetWhen().GetHeaders()),
 	}
 }
 
 func (r *recurringRequest) apply(o *wakebelltype.Outgoing) {
-	r.Body, r.ContentType, r.When.Headers = o.Body, o.ContentType, gatewayconv.HeaderMap(o.Headers)
+	r.Body, r.ContentType, r.When.Headers = o.Body, o.ContentType, convert.HeaderMap(o.Headers)
 }
 
 func messageOutgoing(d *queue.Draft) *wakebelltype.Outgoing {

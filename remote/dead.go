@@ -6,9 +6,9 @@ import (
 
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/internal/argument"
+	"github.com/wakebell/wakebell/internal/convert"
 	"github.com/wakebell/wakebell/internal/paging"
 	"github.com/wakebell/wakebell/internal/text"
-	fields "github.com/wakebell/wakebell/internal/wire"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/messages/rpc"
 	"github.com/wakebell/wakebell/queue"
@@ -20,7 +20,7 @@ import (
 // ends with wakebell.ErrUnavailable.
 func (c *Client) DeadLetters(ctx context.Context, topic string, f wakebelltype.DeadFilter, p wakebelltype.Page) iter.Seq2[wakebell.DeadLetter, error] {
 	return paging.Limited(p, c.listDeadLetters(ctx, &messages.ListDeadLettersRequest{
-		Topic: topic, Filter: wire.DeadFilterMessage(f), After: p.After, Limit: fields.Count(p.Limit),
+		Topic: topic, Filter: wire.DeadFilterMessage(f), After: p.After, Limit: convert.Count(p.Limit),
 	}))
 }
 
@@ -30,7 +30,7 @@ func (c *Client) LastDead(ctx context.Context, topic string, n int) ([]wakebell.
 		return nil, argument.Invalid("n", "%d, want 1 to 1000", n)
 	}
 	var all []wakebell.DeadLetter
-	for d, err := range c.listDeadLetters(ctx, &messages.ListDeadLettersRequest{Topic: topic, Last: fields.Count(n)}) {
+	for d, err := range c.listDeadLetters(ctx, &messages.ListDeadLettersRequest{Topic: topic, Last: convert.Count(n)}) {
 		if err != nil {
 			return nil, err
 		}
@@ -63,7 +63,7 @@ func (c *Client) Redrive(ctx context.Context, topic string, o wakebelltype.Redri
 		return done, argument.Invalid("rate", "%d a second, want 1 to 10000", o.Rate)
 	}
 	request := &messages.RedriveDeadLettersRequest{
-		Topic: topic, Filter: wire.DeadFilterMessage(o.Filter), In: wire.Span(o.In), Overwrite: o.Overwrite, Rate: fields.Count(o.Rate),
+		Topic: topic, Filter: wire.DeadFilterMessage(o.Filter), In: wire.Span(o.In), Overwrite: o.Overwrite, Rate: convert.Count(o.Rate),
 	}
 	for m, err := range list(ctx, c, rpc.OperationsClient.RedriveDeadLetters, request) {
 		if err != nil {
@@ -92,7 +92,7 @@ func (c *Client) DeleteDead(ctx context.Context, topic string, f wakebelltype.De
 // with wakebell.ErrUnavailable.
 func (q *Queues) DeadLetters(ctx context.Context, name wakebelltype.QueueKeys, p wakebelltype.Page) iter.Seq2[wakebelltype.QueueDeadLetter, error] {
 	request := &messages.ListQueueDeadLettersRequest{
-		Name: name.Name, Queue: wire.QueueMessage(name), After: p.After, Limit: fields.Count(p.Limit),
+		Name: name.Name, Queue: wire.QueueMessage(name), After: p.After, Limit: convert.Count(p.Limit),
 	}
 	return paging.Limited(p, wire.Each(list(ctx, q.client, rpc.OperationsClient.ListQueueDeadLetters, request), func(m *messages.ListQueueDeadLettersResponse) wakebelltype.QueueDeadLetter {
 		return wire.QueueDeadLetterOf(m.GetDeadLetter())

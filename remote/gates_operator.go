@@ -5,8 +5,8 @@ import (
 	"iter"
 
 	"github.com/wakebell/wakebell/gate"
+	"github.com/wakebell/wakebell/internal/convert"
 	"github.com/wakebell/wakebell/internal/paging"
-	fields "github.com/wakebell/wakebell/internal/wire"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/messages/rpc"
 	"github.com/wakebell/wakebell/remote/internal/wire"
@@ -18,7 +18,7 @@ var _ gate.Operator = (*Gates)(nil)
 // List does what gate.Gates.List does. If the link breaks, it ends with
 // wakebell.ErrUnavailable.
 func (g *Gates) List(ctx context.Context, p wakebelltype.Page) iter.Seq2[wakebelltype.GateInfo, error] {
-	request := &messages.ListGatesRequest{After: p.After, Limit: fields.Count(p.Limit)}
+	request := &messages.ListGatesRequest{After: p.After, Limit: convert.Count(p.Limit)}
 	return paging.Limited(p, wire.Each(list(ctx, g.client, rpc.OperationsClient.ListGates, request), func(m *messages.ListGatesResponse) wakebelltype.GateInfo {
 		info := wire.GateOf(m.GetGate())
 		info.Cursor = info.Name

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/wakebell/wakebell/internal/gatewayconv"
+	"github.com/wakebell/wakebell/internal/convert"
 	"github.com/wakebell/wakebell/internal/outgoing"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/queue"
@@ -39,7 +39,7 @@ func (q *Queues) publish(ctx context.Context, drafts []queue.Draft) ([]wakebellt
 	out := make([]wakebelltype.QueuePublished, 0, len(drafts))
 	pause, full := roomFirst, error(nil)
 	for len(out) < len(drafts) {
-		request, n, err := gatewayconv.PublishMessage(drafts[len(out):]...)
+		request, n, err := convert.PublishMessage(drafts[len(out):]...)
 		if err != nil {
 			return out, fmt.Errorf("message %d: %w", len(out)+n, err)
 		}

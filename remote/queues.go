@@ -8,8 +8,8 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/wakebell/wakebell/internal/argument"
+	"github.com/wakebell/wakebell/internal/convert"
 	"github.com/wakebell/wakebell/internal/paging"
-	fields "github.com/wakebell/wakebell/internal/wire"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/messages/rpc"
 	"github.com/wakebell/wakebell/queue"
@@ -32,7 +32,7 @@ func (c *Client) Queues() *Queues { return &Queues{c} }
 // List does what queue.Client.List does, for the queues that the client may see. If the
 // link breaks, it ends with wakebell.ErrUnavailable.
 func (q *Queues) List(ctx context.Context, p wakebelltype.Page) iter.Seq2[wakebelltype.QueueName, error] {
-	request := &messages.ListQueuesRequest{After: p.After, Limit: fields.Count(p.Limit)}
+	request := &messages.ListQueuesRequest{After: p.After, Limit: convert.Count(p.Limit)}
 	return paging.Limited(p, wire.Each(list(ctx, q.client, rpc.OperationsClient.ListQueues, request), func(m *messages.ListQueuesResponse) wakebelltype.QueueName {
 		return wakebelltype.QueueName{Keys: wire.QueueName(m), Cursor: m.GetCursor()}
 	}))
@@ -48,7 +48,7 @@ func (q *Queues) Stats(ctx context.Context, name wakebelltype.QueueKeys) (wakebe
 	return wakebelltype.QueueStats{
 		Pending: m.GetPending(), Processing: m.GetProcessing(), Ended: m.GetEnded(), Unleased: m.GetUnleased(),
 		Completed: m.GetCompleted(), Failed: m.GetFailed(), Dead: m.GetDead(),
-		Oldest: fields.Time(m.GetOldest()), Now: fields.Time(m.GetNow()),
+		Oldest: convert.Time(m.GetOldest()), Now: convert.Time(m.GetNow()),
 	}, nil
 }
 
@@ -56,13 +56,13 @@ func (q *Queues) Stats(ctx context.Context, name wakebelltype.QueueKeys) (wakebe
 // wakebell.ErrUnavailable.
 func (q *Queues) Messages(ctx context.Context, name wakebelltype.QueueKeys, running bool, p wakebelltype.Page) iter.Seq2[wakebelltype.QueueMessage, error] {
 	request := &messages.ListQueueMessagesRequest{
-		Name: name.Name, Queue: wire.QueueMessage(name), Running: running, After: p.After, Limit: fields.Count(p.Limit),
+		Name: name.Name, Queue: wire.QueueMessage(name), Running: running, After: p.After, Limit: convert.Count(p.Limit),
 	}
 	return paging.Limited(p, wire.Each(list(ctx, q.client, rpc.OperationsClient.ListQueueMessages, request), func(answer *messages.ListQueueMessagesResponse) wakebelltype.QueueMessage {
 		m := answer.GetMessage()
 		return wakebelltype.QueueMessage{
 			ID: m.GetId(), Payload: m.GetBody(), Fault: m.GetFault(), Running: m.GetRunning(),
-			Deliveries: int(m.GetDeliveries()), Deadline: fields.Time(m.GetDeadline()), Cursor: m.GetCursor(),
+			Deliveries: int(m.GetDeliveries()), Deadline: convert.Time(m.GetDeadline()), Cursor: m.GetCursor(),
 		}
 	}))
 }
@@ -88,7 +88,7 @@ func (q *Queues) History(ctx context.Context, name wakebelltype.QueueKeys, f wak
 	}
 	attempts := list(ctx, q.client, rpc.OperationsClient.ListQueueHistory, &messages.ListQueueHistoryRequest{
 		Name: name.Name, Queue: wire.QueueMessage(name), Filter: wire.HistoryFilterMessage(f),
-		Last: fields.Count(f.Last), After: p.After, Limit: fields.Count(p.Limit),
+		Last: convert.Count(f.Last), After: p.After, Limit: convert.Count(p.Limit),
 	})
 	return paging.Limited(p, wire.Each(attempts, func(m *messages.ListQueueHistoryResponse) wakebelltype.Attempt {
 		return wire.AttemptOf(m.GetAttempt())

@@ -8,9 +8,9 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/wakebell/wakebell/internal/argument"
+	"github.com/wakebell/wakebell/internal/convert"
 	"github.com/wakebell/wakebell/internal/paging"
 	"github.com/wakebell/wakebell/internal/text"
-	fields "github.com/wakebell/wakebell/internal/wire"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/messages/rpc"
 	"github.com/wakebell/wakebell/remote/internal/wire"
@@ -26,7 +26,7 @@ func (c *Client) History(ctx context.Context, topic string, f wakebelltype.Histo
 		}
 	}
 	attempts := list(ctx, c, rpc.OperationsClient.ListHistory, &messages.ListHistoryRequest{
-		Topic: topic, Filter: wire.HistoryFilterMessage(f), Last: fields.Count(f.Last), After: p.After, Limit: fields.Count(p.Limit),
+		Topic: topic, Filter: wire.HistoryFilterMessage(f), Last: convert.Count(f.Last), After: p.After, Limit: convert.Count(p.Limit),
 	})
 	return paging.Limited(p, wire.Each(attempts, func(m *messages.ListHistoryResponse) wakebelltype.Attempt {
 		return wire.AttemptOf(m.GetAttempt())
@@ -52,7 +52,7 @@ func (c *Client) Audit(ctx context.Context, f wakebelltype.AuditFilter, p wakebe
 		}
 	}
 	entries := list(ctx, c, rpc.OperationsClient.ListAudit, &messages.ListAuditRequest{
-		Filter: wire.AuditFilterMessage(f), Last: fields.Count(f.Last), After: p.After, Limit: fields.Count(p.Limit),
+		Filter: wire.AuditFilterMessage(f), Last: convert.Count(f.Last), After: p.After, Limit: convert.Count(p.Limit),
 	})
 	return paging.Limited(p, wire.Each(entries, func(m *messages.ListAuditResponse) wakebelltype.AuditEntry {
 		return wire.AuditOf(m.GetEntry())
@@ -76,7 +76,7 @@ func (c *Client) Tail(ctx context.Context, topic string) iter.Seq2[wakebelltype.
 	return wire.Each(list(ctx, c, rpc.OperationsClient.Tail, &messages.TailRequest{Topic: topic, States: true}), func(answer *messages.TailResponse) wakebelltype.Event {
 		m := answer.GetEvent()
 		return wakebelltype.Event{
-			Kind: wakebelltype.EventKind(m.GetKind()), Topic: m.GetTopic(), Node: m.GetNode(), At: fields.Time(m.GetAt()),
+			Kind: wakebelltype.EventKind(m.GetKind()), Topic: m.GetTopic(), Node: m.GetNode(), At: convert.Time(m.GetAt()),
 			ID: m.GetId(), Attempt: int(m.GetAttempt()),
 			Lateness: m.GetLateness().AsDuration(), Took: m.GetTook().AsDuration(), RetryIn: m.GetRetryIn().AsDuration(),
 			Text: m.GetText(), Entry: m.GetEntry(), Missed: int(m.GetMissed()), State: wire.NodeStateOf(m.GetState()),

@@ -10,10 +10,9 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/wakebell/wakebell/internal/argument"
-	"github.com/wakebell/wakebell/internal/gatewayconv"
+	"github.com/wakebell/wakebell/internal/convert"
 	"github.com/wakebell/wakebell/internal/outgoing"
 	"github.com/wakebell/wakebell/internal/paging"
-	fields "github.com/wakebell/wakebell/internal/wire"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/messages/rpc"
 	"github.com/wakebell/wakebell/recurring"
@@ -35,7 +34,7 @@ func (s *Schedules) Put(ctx context.Context, schedules ...recurring.Schedule) er
 	requests := make([]recurringRequest, len(schedules))
 	for i, r := range schedules {
 		var err error
-		if requests[i].Recurring, err = gatewayconv.RecurringMessage(r); err != nil {
+		if requests[i].Recurring, err = convert.RecurringMessage(r); err != nil {
 			return err
 		}
 	}
@@ -80,7 +79,7 @@ func (s *Schedules) RunNow(ctx context.Context, name string) (recurring.Run, err
 		return recurring.Run{}, err
 	}
 	return recurring.Run{
-		Name: run.GetName(), Due: fields.Time(run.GetDue()), Fired: fields.Time(run.GetFired()), Number: run.GetRun(),
+		Name: run.GetName(), Due: convert.Time(run.GetDue()), Fired: convert.Time(run.GetFired()), Number: run.GetRun(),
 	}, nil
 }
 
@@ -90,20 +89,20 @@ func (s *Schedules) Get(ctx context.Context, name string) (recurring.State, erro
 	if err != nil {
 		return recurring.State{}, err
 	}
-	return gatewayconv.RecurringState(answer.GetSchedule()), nil
+	return convert.RecurringState(answer.GetSchedule()), nil
 }
 
 // List does what recurring.Schedules.List does. Each page of a request reads all
 // names.
 func (s *Schedules) List(ctx context.Context, p wakebelltype.Page) iter.Seq2[recurring.State, error] {
 	return paging.All(p, func(after string, limit int) ([]recurring.State, string, error) {
-		answer, err := call[*messages.ListRecurringResponse](ctx, s.client, &messages.ListRecurringRequest{After: after, Limit: fields.Count(limit)})
+		answer, err := call[*messages.ListRecurringResponse](ctx, s.client, &messages.ListRecurringRequest{After: after, Limit: convert.Count(limit)})
 		if err != nil {
 			return nil, "", err
 		}
 		page := make([]recurring.State, len(answer.GetSchedules()))
 		for i, m := range answer.GetSchedules() {
-			page[i] = gatewayconv.RecurringState(m)
+			page[i] = convert.RecurringState(m)
 			page[i].Cursor = page[i].Name
 		}
 		return page, answer.GetNext(), nil
@@ -121,7 +120,7 @@ func (s *Schedules) Preview(ctx context.Context, name string, n int) ([]time.Tim
 	}
 	instants := make([]time.Time, len(answer.GetInstants()))
 	for i, at := range answer.GetInstants() {
-		instants[i] = fields.Time(at)
+		instants[i] = convert.Time(at)
 	}
 	return instants, nil
 }
@@ -157,7 +156,7 @@ func (s *Schedules) Instants(ctx context.Context, name string, from, to time.Tim
 	}
 	instants := make([]time.Time, len(answer.GetInstants()))
 	for i, at := range answer.GetInstants() {
-		instants[i] = fields.Time(at)
+		instants[i] = convert.Time(at)
 	}
 	return instants, nil
 }

@@ -10,7 +10,7 @@ import (
 
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/connection"
-	"github.com/wakebell/wakebell/internal/gatewayconv"
+	"github.com/wakebell/wakebell/internal/convert"
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/messages/rpc"
@@ -47,7 +47,7 @@ func TestCeleryQueuesOfPeers(t *testing.T) {
 		require.ErrorIs(t, dial(t, closed).Schedules().Put(t.Context(), task(options)), wakebell.ErrInvalid, what)
 	}
 	require.ErrorIs(t, dial(t, closed).Schedules().Put(t.Context(), task(open)), wakebell.ErrInvalid, "none is open by default")
-	twice, err := gatewayconv.RecurringMessage(task(open))
+	twice, err := convert.RecurringMessage(task(open))
 	require.NoError(t, err)
 	twice.Celery.Options = []byte(`{"queue":"` + name + `any","queue":"` + name + `open"}`)
 	_, err = unary(t, n, rpc.TimersClient.PutRecurring, &messages.PutRecurringRequest{Schedules: []*messages.Recurring{twice}})

@@ -9,7 +9,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/wakebell/wakebell"
-	"github.com/wakebell/wakebell/internal/gatewayconv"
+	"github.com/wakebell/wakebell/internal/convert"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/payload"
 	"github.com/wakebell/wakebell/wakebelltype"
@@ -129,7 +129,7 @@ func (t *subscriber) open(ctx context.Context, l *messages.Lease) error {
 		kind = wakebelltype.OutgoingMessage
 	}
 	plain, err := t.chain.Decode(ctx, payload.Encoded{
-		Kind: kind, Topic: t.of.Topic, ID: l.GetId(), Headers: gatewayconv.HeaderList(l.GetHeaders()), Body: l.GetBody(), ContentType: l.GetContentType(),
+		Kind: kind, Topic: t.of.Topic, ID: l.GetId(), Headers: convert.HeaderList(l.GetHeaders()), Body: l.GetBody(), ContentType: l.GetContentType(),
 	})
 	switch {
 	case errors.Is(err, payload.ErrCorrupt):
@@ -137,7 +137,7 @@ func (t *subscriber) open(ctx context.Context, l *messages.Lease) error {
 	case err != nil:
 		return err
 	}
-	l.Body, l.ContentType, l.Headers = plain.Body, plain.ContentType, gatewayconv.HeaderMap(plain.Headers)
+	l.Body, l.ContentType, l.Headers = plain.Body, plain.ContentType, convert.HeaderMap(plain.Headers)
 	return nil
 }
 

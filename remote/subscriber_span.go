@@ -5,7 +5,7 @@ import (
 	"errors"
 
 	"github.com/wakebell/wakebell"
-	"github.com/wakebell/wakebell/internal/gatewayconv"
+	"github.com/wakebell/wakebell/internal/convert"
 	"github.com/wakebell/wakebell/internal/tracing"
 	"github.com/wakebell/wakebell/internal/usercode"
 	"github.com/wakebell/wakebell/messages"
@@ -19,7 +19,7 @@ func (t *subscriber) run(ctx context.Context, l *messages.Lease) (err error) {
 	inner, span := t.tracer.Deliver(ctx, &tracing.Delivered{
 		Topic: l.GetTopic(), ID: l.GetId(), CorrelationID: l.GetCorrelationId(), Attempt: int(l.GetAttempt()),
 		Lateness: l.GetDelivered().AsTime().Sub(l.GetActivation().AsTime()), Size: len(l.GetBody()),
-		Headers: gatewayconv.HeaderList(l.GetHeaders()), Hop: l.GetTrace(),
+		Headers: convert.HeaderList(l.GetHeaders()), Hop: l.GetTrace(),
 	})
 	returned := false
 	defer func() {

@@ -6,8 +6,8 @@ import (
 	"slices"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/internal/convert"
 	"github.com/wakebell/wakebell/internal/paging"
-	fields "github.com/wakebell/wakebell/internal/wire"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/messages/rpc"
 	"github.com/wakebell/wakebell/remote/internal/wire"
@@ -20,7 +20,7 @@ var _ wakebell.Operator = (*Client)(nil)
 // with the System's prefix. It yields the names without the prefix. If the link
 // breaks, it ends with wakebell.ErrUnavailable.
 func (c *Client) Topics(ctx context.Context, discover bool, p wakebelltype.Page) iter.Seq2[string, error] {
-	request := &messages.ListTopicsRequest{Discover: discover, After: p.After, Limit: fields.Count(p.Limit)}
+	request := &messages.ListTopicsRequest{Discover: discover, After: p.After, Limit: convert.Count(p.Limit)}
 	return paging.Limited(p, wire.Each(list(ctx, c, rpc.OperationsClient.ListTopics, request), (*messages.ListTopicsResponse).GetTopic))
 }
 
@@ -76,7 +76,7 @@ func (c *Client) Shards(ctx context.Context, topic string) (wakebelltype.ShardLa
 
 // Divide does what wakebell.Client.Divide does.
 func (c *Client) Divide(ctx context.Context, topic string, shards int) (wakebelltype.ShardLayout, error) {
-	request := &messages.DivideTopicRequest{Topic: topic, Shards: fields.Count(shards)}
+	request := &messages.DivideTopicRequest{Topic: topic, Shards: convert.Count(shards)}
 	answer, err := operate(ctx, c, rpc.OperationsClient.DivideTopic, request)
 	return wire.ShardsOf(answer.GetShards()), err
 }
@@ -84,7 +84,7 @@ func (c *Client) Divide(ctx context.Context, topic string, shards int) (wakebell
 // Reshard does what wakebell.Client.Reshard does. If the link breaks, it ends with
 // wakebell.ErrUnavailable; calling it again continues.
 func (c *Client) Reshard(ctx context.Context, topic string, shards int) iter.Seq2[wakebelltype.Resharding, error] {
-	request := &messages.ReshardTopicRequest{Topic: topic, Shards: fields.Count(shards)}
+	request := &messages.ReshardTopicRequest{Topic: topic, Shards: convert.Count(shards)}
 	return wire.Each(list(ctx, c, rpc.OperationsClient.ReshardTopic, request), func(m *messages.ReshardTopicResponse) wakebelltype.Resharding {
 		return wakebelltype.Resharding{Layout: wire.ShardsOf(m.GetShards()), Moved: m.GetMoved(), Left: m.GetLeft(), Done: m.GetDone()}
 	})

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/wakebell/wakebell"
+	actorgates "github.com/wakebell/wakebell/actors/gates"
 	"github.com/wakebell/wakebell/gate"
-	"github.com/wakebell/wakebell/internal/gateturn"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/remote/internal/wire"
 )
@@ -164,7 +164,7 @@ func (t *turn) Release(ctx context.Context) error {
 
 // Do implements gate.Turn.
 func (t *turn) Do(ctx context.Context, fn func(ctx context.Context, fence uint64) error) error {
-	return gateturn.Do(ctx, t, fn)
+	return actorgates.InTurn(ctx, t, fn)
 }
 
 // giveBack releases the turn and waits for the node's answer.

@@ -7,7 +7,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/wakebell/wakebell"
-	"github.com/wakebell/wakebell/internal/gatewayconv"
+	"github.com/wakebell/wakebell/internal/convert"
 	"github.com/wakebell/wakebell/messages"
 )
 
@@ -68,7 +68,7 @@ func Overloaded(full error) *messages.Error {
 
 // ErrorOf converts an error of a call to the Error for its caller.
 func ErrorOf(ctx context.Context, err error) *messages.Error {
-	e := gatewayconv.ErrorMessage(err)
+	e := convert.ErrorMessage(err)
 	if v := callOf(ctx); v != nil {
 		return v.guard.DiscreetError(e)
 	}

@@ -8,7 +8,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/wakebell/wakebell"
-	"github.com/wakebell/wakebell/internal/gatewayconv"
+	"github.com/wakebell/wakebell/internal/convert"
 	"github.com/wakebell/wakebell/internal/text"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/remote/internal/access"
@@ -32,7 +32,7 @@ func (g *Guard) Permit(w Caller, request proto.Message) *messages.Error {
 }
 
 func (g *Guard) refusal(request proto.Message, err error) *messages.Error {
-	fault := gatewayconv.ErrorMessage(err)
+	fault := convert.ErrorMessage(err)
 	if asked, ok := request.(wire.Question); ok {
 		fault.Request = asked.GetRequest()
 	}

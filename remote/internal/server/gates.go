@@ -6,8 +6,8 @@ import (
 
 	"google.golang.org/grpc"
 
+	"github.com/wakebell/wakebell/internal/convert"
 	"github.com/wakebell/wakebell/internal/paging"
-	fields "github.com/wakebell/wakebell/internal/wire"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/remote/internal/wire"
 	"github.com/wakebell/wakebell/remote/rights"
@@ -43,7 +43,7 @@ func (o *operations) ReleaseGate(ctx context.Context, m *messages.ReleaseGateReq
 
 func (o *operations) RepairGate(ctx context.Context, m *messages.RepairGateRequest) (*messages.RepairGateResponse, error) {
 	done, err := o.system.Gates().Repair(ctx, m.GetGate(), m.GetFloor())
-	return &messages.RepairGateResponse{Before: done.Before, After: done.After, Removed: fields.Count(done.Removed), Cleared: fields.Count(done.Cleared)}, err
+	return &messages.RepairGateResponse{Before: done.Before, After: done.After, Removed: convert.Count(done.Removed), Cleared: convert.Count(done.Cleared)}, err
 }
 
 func (o *operations) RemoveGate(ctx context.Context, m *messages.RemoveGateRequest) (*messages.RemoveGateResponse, error) {

@@ -8,7 +8,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/wakebell/wakebell"
-	"github.com/wakebell/wakebell/internal/gatewayconv"
+	"github.com/wakebell/wakebell/internal/convert"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/remote/internal/peer"
 	"github.com/wakebell/wakebell/remote/internal/wire"
@@ -58,7 +58,7 @@ func listing[R, A any, P interface {
 		}
 	}
 	if err := ended(ctx, nil); err != nil {
-		return wire.StatusOf(gatewayconv.ErrorMessage(err))
+		return wire.StatusOf(convert.ErrorMessage(err))
 	}
 	return nil
 }

@@ -6,9 +6,9 @@ import (
 
 	"google.golang.org/grpc"
 
+	"github.com/wakebell/wakebell/internal/convert"
 	"github.com/wakebell/wakebell/internal/paging"
 	"github.com/wakebell/wakebell/internal/text"
-	fields "github.com/wakebell/wakebell/internal/wire"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/remote/internal/wire"
 	"github.com/wakebell/wakebell/remote/rights"
@@ -39,7 +39,7 @@ func (o *operations) GetQueueStats(ctx context.Context, m *messages.GetQueueStat
 	}
 	return &messages.GetQueueStatsResponse{Stats: &messages.QueueStats{
 		Pending: st.Pending, Processing: st.Processing, Ended: st.Ended, Unleased: st.Unleased,
-		Completed: st.Completed, Failed: st.Failed, Dead: st.Dead, Oldest: fields.Timestamp(st.Oldest), Now: fields.Timestamp(st.Now),
+		Completed: st.Completed, Failed: st.Failed, Dead: st.Dead, Oldest: convert.Timestamp(st.Oldest), Now: convert.Timestamp(st.Now),
 	}}, nil
 }
 
@@ -52,7 +52,7 @@ func (o *operations) listQueueMessages(ctx context.Context, m *messages.ListQueu
 	return wire.Each(all, func(q wakebelltype.QueueMessage) *messages.ListQueueMessagesResponse {
 		return &messages.ListQueueMessagesResponse{Message: &messages.QueuedMessage{
 			Id: text.Valid(q.ID), Body: q.Payload, Fault: text.Valid(q.Fault), Running: q.Running,
-			Deliveries: fields.Count(q.Deliveries), Deadline: fields.Timestamp(q.Deadline), Cursor: q.Cursor,
+			Deliveries: convert.Count(q.Deliveries), Deadline: convert.Timestamp(q.Deadline), Cursor: q.Cursor,
 		}}
 	})
 }

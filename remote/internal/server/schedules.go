@@ -6,7 +6,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/wakebell/wakebell/internal/argument"
-	fields "github.com/wakebell/wakebell/internal/wire"
+	"github.com/wakebell/wakebell/internal/convert"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/remote/internal/wire"
 )
@@ -45,7 +45,7 @@ func (o *operations) ListRecurringInstants(ctx context.Context, m *messages.List
 	}
 	answer := &messages.ListRecurringInstantsResponse{}
 	for _, at := range instants {
-		answer.Instants = append(answer.Instants, fields.Timestamp(at))
+		answer.Instants = append(answer.Instants, convert.Timestamp(at))
 	}
 	return answer, nil
 }
@@ -59,5 +59,5 @@ func (o *operations) BackfillRecurring(ctx context.Context, m *messages.Backfill
 	}
 	ctx = messages.WithOnce(ctx, m.GetKey())
 	n, err := o.client().Schedules().Backfill(ctx, m.GetName(), m.GetFrom().AsTime(), m.GetTo().AsTime())
-	return &messages.BackfillRecurringResponse{Count: fields.Count(n)}, err
+	return &messages.BackfillRecurringResponse{Count: convert.Count(n)}, err
 }

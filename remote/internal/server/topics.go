@@ -8,10 +8,9 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/wakebell/wakebell/internal/argument"
-	"github.com/wakebell/wakebell/internal/gatewayconv"
+	"github.com/wakebell/wakebell/internal/convert"
 	"github.com/wakebell/wakebell/internal/paging"
 	"github.com/wakebell/wakebell/internal/text"
-	fields "github.com/wakebell/wakebell/internal/wire"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/remote/internal/peer"
 	"github.com/wakebell/wakebell/remote/internal/wire"
@@ -31,8 +30,8 @@ func (o *operations) tail(ctx context.Context, m *messages.TailRequest) iter.Seq
 	return wire.Each(events, func(e wakebelltype.Event) *messages.TailResponse {
 		topic, _ := o.bare(e.Topic)
 		return &messages.TailResponse{Event: &messages.TopicEvent{
-			Kind: text.Valid(string(e.Kind)), Topic: text.Valid(topic), Node: text.Valid(e.Node), At: fields.Timestamp(e.At), Id: text.Valid(e.ID), Attempt: fields.Count(e.Attempt),
-			Lateness: wire.Span(e.Lateness), Took: wire.Span(e.Took), RetryIn: wire.Span(e.RetryIn), Text: text.Valid(e.Text), Entry: text.Valid(e.Entry), Missed: fields.Count(e.Missed),
+			Kind: text.Valid(string(e.Kind)), Topic: text.Valid(topic), Node: text.Valid(e.Node), At: convert.Timestamp(e.At), Id: text.Valid(e.ID), Attempt: convert.Count(e.Attempt),
+			Lateness: wire.Span(e.Lateness), Took: wire.Span(e.Took), RetryIn: wire.Span(e.RetryIn), Text: text.Valid(e.Text), Entry: text.Valid(e.Entry), Missed: convert.Count(e.Missed),
 			State: wire.NodeStateMessage(e.State),
 		}}
 	})
@@ -86,7 +85,7 @@ func (o *operations) GetOverviews(ctx context.Context, m *messages.GetOverviewsR
 	}
 	answer := &messages.GetOverviewsResponse{}
 	for i, of := range all {
-		t := &messages.TopicOverview{Topic: m.GetTopics()[i], Stats: gatewayconv.StatsMessage(of.Stats), Control: wire.ControlMessage(of.Control), Nodes: int32(of.Nodes), Shards: fields.Count(of.Shards), Reports: wire.ReportMessages(of.Reports), Damage: text.Valid(of.Damage)}
+		t := &messages.TopicOverview{Topic: m.GetTopics()[i], Stats: convert.StatsMessage(of.Stats), Control: wire.ControlMessage(of.Control), Nodes: int32(of.Nodes), Shards: convert.Count(of.Shards), Reports: wire.ReportMessages(of.Reports), Damage: text.Valid(of.Damage)}
 		for _, node := range of.Division {
 			t.Division = append(t.Division, text.Valid(node))
 		}

@@ -1,8 +1,8 @@
 package wire
 
 import (
+	"github.com/wakebell/wakebell/internal/convert"
 	"github.com/wakebell/wakebell/internal/text"
-	fields "github.com/wakebell/wakebell/internal/wire"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
@@ -11,21 +11,21 @@ import (
 // field of the request.
 func AuditFilterMessage(f wakebelltype.AuditFilter) *messages.AuditFilter {
 	return &messages.AuditFilter{
-		Operation: text.Valid(string(f.Operation)), Name: text.Valid(f.Name), By: text.Valid(f.By), Since: fields.Timestamp(f.Since),
+		Operation: text.Valid(string(f.Operation)), Name: text.Valid(f.Name), By: text.Valid(f.By), Since: convert.Timestamp(f.Since),
 	}
 }
 
 // AuditFilterOf is the inverse of AuditFilterMessage.
 func AuditFilterOf(m *messages.AuditFilter) wakebelltype.AuditFilter {
 	return wakebelltype.AuditFilter{
-		Operation: wakebelltype.AuditOperation(m.GetOperation()), Name: m.GetName(), By: m.GetBy(), Since: fields.Time(m.GetSince()),
+		Operation: wakebelltype.AuditOperation(m.GetOperation()), Name: m.GetName(), By: m.GetBy(), Since: convert.Time(m.GetSince()),
 	}
 }
 
 // AuditMessage converts a recorded operation to a message.
 func AuditMessage(e wakebelltype.AuditEntry) *messages.AuditEntry {
 	return &messages.AuditEntry{
-		At: fields.Timestamp(e.At), Since: fields.Timestamp(e.Since), Operation: text.Valid(string(e.Operation)), Name: text.Valid(e.Name), Count: e.Count,
+		At: convert.Timestamp(e.At), Since: convert.Timestamp(e.Since), Operation: text.Valid(string(e.Operation)), Name: text.Valid(e.Name), Count: e.Count,
 		By: text.Valid(e.By), Via: text.Valid(string(e.Via)), From: text.Valid(e.From), Detail: text.Valid(e.Detail), Error: text.Valid(e.Error), Cursor: e.Cursor,
 	}
 }
@@ -33,7 +33,7 @@ func AuditMessage(e wakebelltype.AuditEntry) *messages.AuditEntry {
 // AuditOf is the inverse of AuditMessage.
 func AuditOf(m *messages.AuditEntry) wakebelltype.AuditEntry {
 	return wakebelltype.AuditEntry{
-		At: fields.Time(m.GetAt()), Since: fields.Time(m.GetSince()), Operation: wakebelltype.AuditOperation(m.GetOperation()), Name: m.GetName(), Count: m.GetCount(),
+		At: convert.Time(m.GetAt()), Since: convert.Time(m.GetSince()), Operation: wakebelltype.AuditOperation(m.GetOperation()), Name: m.GetName(), Count: m.GetCount(),
 		By: m.GetBy(), Via: wakebelltype.AuditVia(m.GetVia()), From: m.GetFrom(), Detail: m.GetDetail(), Error: m.GetError(), Cursor: m.GetCursor(),
 	}
 }

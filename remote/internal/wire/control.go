@@ -6,9 +6,9 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/wakebell/wakebell/internal/convert"
 	"github.com/wakebell/wakebell/internal/text"
 	"github.com/wakebell/wakebell/internal/tuning"
-	fields "github.com/wakebell/wakebell/internal/wire"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
@@ -16,7 +16,7 @@ import (
 // ControlMessage converts the cluster-wide settings of a topic to a message.
 func ControlMessage(c wakebelltype.Control) *messages.TopicControl {
 	return &messages.TopicControl{
-		Paused: c.Paused, PausedAt: fields.Timestamp(c.PausedAt), PausedBy: text.Valid(c.PausedBy), Reason: text.Valid(c.Reason),
+		Paused: c.Paused, PausedAt: convert.Timestamp(c.PausedAt), PausedBy: text.Valid(c.PausedBy), Reason: text.Valid(c.Reason),
 		Settings: SettingsMessage(c.Settings),
 	}
 }
@@ -24,19 +24,19 @@ func ControlMessage(c wakebelltype.Control) *messages.TopicControl {
 // ControlOf is the inverse of ControlMessage.
 func ControlOf(m *messages.TopicControl) wakebelltype.Control {
 	return wakebelltype.Control{
-		Paused: m.GetPaused(), PausedAt: fields.Time(m.GetPausedAt()), PausedBy: m.GetPausedBy(), Reason: m.GetReason(),
+		Paused: m.GetPaused(), PausedAt: convert.Time(m.GetPausedAt()), PausedBy: m.GetPausedBy(), Reason: m.GetReason(),
 		Settings: SettingsOf(m.GetSettings()),
 	}
 }
 
 // ShardsMessage converts the layout of a topic to a message.
 func ShardsMessage(l wakebelltype.ShardLayout) *messages.TopicShards {
-	return &messages.TopicShards{Shards: fields.Count(l.Shards), Next: fields.Count(l.Next), Before: fields.Count(l.Before), Moving: l.Moving, Since: fields.Timestamp(l.Since)}
+	return &messages.TopicShards{Shards: convert.Count(l.Shards), Next: convert.Count(l.Next), Before: convert.Count(l.Before), Moving: l.Moving, Since: convert.Timestamp(l.Since)}
 }
 
 // ShardsOf is the inverse of ShardsMessage.
 func ShardsOf(m *messages.TopicShards) wakebelltype.ShardLayout {
-	return wakebelltype.ShardLayout{Shards: int(m.GetShards()), Next: int(m.GetNext()), Before: int(m.GetBefore()), Moving: m.GetMoving(), Since: fields.Time(m.GetSince())}
+	return wakebelltype.ShardLayout{Shards: int(m.GetShards()), Next: int(m.GetNext()), Before: int(m.GetBefore()), Moving: m.GetMoving(), Since: convert.Time(m.GetSince())}
 }
 
 // SettingsMessage converts the settings of a topic to a message, whose fields have
@@ -46,9 +46,9 @@ func SettingsMessage(s wakebelltype.Settings) *messages.TopicSettings {
 	for _, t := range tuning.All {
 		field := m.Descriptor().Fields().ByName(protoreflect.Name(t.Name))
 		if n := t.Number(&s); n != nil && t.Off {
-			m.Set(field, protoreflect.ValueOfInt32(fields.Number(*n)))
+			m.Set(field, protoreflect.ValueOfInt32(convert.Number(*n)))
 		} else if n != nil {
-			m.Set(field, protoreflect.ValueOfUint32(fields.Count(*n)))
+			m.Set(field, protoreflect.ValueOfUint32(convert.Count(*n)))
 		} else if d := *t.Duration(&s); d != 0 {
 			m.Set(field, protoreflect.ValueOfMessage(durationpb.New(d).ProtoReflect()))
 		}
@@ -78,11 +78,11 @@ func NodeStateMessage(n *wakebelltype.NodeState) *messages.NodeState {
 		return nil
 	}
 	return &messages.NodeState{
-		Version: text.Valid(n.Version), Started: fields.Timestamp(n.Started), Role: text.Valid(n.Role), Breaker: text.Valid(n.Breaker),
-		Paused: n.Paused, Running: fields.Count(n.Running), Concurrency: fields.Count(n.Concurrency), Prefetch: n.Prefetch,
+		Version: text.Valid(n.Version), Started: convert.Timestamp(n.Started), Role: text.Valid(n.Role), Breaker: text.Valid(n.Breaker),
+		Paused: n.Paused, Running: convert.Count(n.Running), Concurrency: convert.Count(n.Concurrency), Prefetch: n.Prefetch,
 		Restarts: n.Restarts, Outages: n.Outages, Options: SettingsMessage(n.Options),
-		BreakerSince: fields.Timestamp(n.BreakerSince), BreakerUntil: fields.Timestamp(n.BreakerUntil), BreakerReason: text.Valid(n.BreakerReason),
-		Group: text.Valid(n.Group), Weight: fields.Count(n.Weight),
+		BreakerSince: convert.Timestamp(n.BreakerSince), BreakerUntil: convert.Timestamp(n.BreakerUntil), BreakerReason: text.Valid(n.BreakerReason),
+		Group: text.Valid(n.Group), Weight: convert.Count(n.Weight),
 	}
 }
 
@@ -92,10 +92,10 @@ func NodeStateOf(m *messages.NodeState) *wakebelltype.NodeState {
 		return nil
 	}
 	return &wakebelltype.NodeState{
-		Version: m.GetVersion(), Started: fields.Time(m.GetStarted()), Role: m.GetRole(), Breaker: m.GetBreaker(),
+		Version: m.GetVersion(), Started: convert.Time(m.GetStarted()), Role: m.GetRole(), Breaker: m.GetBreaker(),
 		Paused: m.GetPaused(), Running: int(m.GetRunning()), Concurrency: int(m.GetConcurrency()), Prefetch: m.GetPrefetch(),
 		Restarts: m.GetRestarts(), Outages: m.GetOutages(), Options: SettingsOf(m.GetOptions()),
-		BreakerSince: fields.Time(m.GetBreakerSince()), BreakerUntil: fields.Time(m.GetBreakerUntil()), BreakerReason: m.GetBreakerReason(),
+		BreakerSince: convert.Time(m.GetBreakerSince()), BreakerUntil: convert.Time(m.GetBreakerUntil()), BreakerReason: m.GetBreakerReason(),
 		Group: m.GetGroup(), Weight: int(m.GetWeight()),
 	}
 }

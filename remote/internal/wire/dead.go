@@ -2,10 +2,9 @@ package wire
 
 import (
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/internal/convert"
 	"github.com/wakebell/wakebell/internal/envelope"
-	"github.com/wakebell/wakebell/internal/gatewayconv"
 	"github.com/wakebell/wakebell/internal/text"
-	fields "github.com/wakebell/wakebell/internal/wire"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
@@ -28,13 +27,13 @@ func DeadFilterOf(m *messages.DeadLetterFilter) wakebelltype.DeadFilter {
 // DeadMessage converts a dead letter to a message.
 func DeadMessage(d wakebell.DeadLetter) *messages.DeadLetter {
 	return &messages.DeadLetter{
-		Entry: text.Valid(d.Entry), Id: text.Valid(d.ID), Reason: text.Valid(d.Reason), Attempts: fields.Count(d.Attempts), Failures: fields.Count(d.Failures),
-		Activation: fields.Timestamp(d.Activation), Died: fields.Timestamp(d.Died), Content: contentMessage(d.Content), Key: []byte(d.Key),
+		Entry: text.Valid(d.Entry), Id: text.Valid(d.ID), Reason: text.Valid(d.Reason), Attempts: convert.Count(d.Attempts), Failures: convert.Count(d.Failures),
+		Activation: convert.Timestamp(d.Activation), Died: convert.Timestamp(d.Died), Content: contentMessage(d.Content), Key: []byte(d.Key),
 	}
 }
 
 func contentMessage(c wakebell.Content) *messages.Content {
-	return gatewayconv.ContentMessage(envelope.Envelope{
+	return convert.ContentMessage(envelope.Envelope{
 		CorrelationID: c.CorrelationID, ContentType: c.ContentType, ReplyTo: c.ReplyTo, Headers: c.Headers, Body: c.Body,
 	})
 }
@@ -43,7 +42,7 @@ func contentMessage(c wakebell.Content) *messages.Content {
 func DeadOf(topic string, m *messages.DeadLetter) wakebell.DeadLetter {
 	return wakebell.DeadLetter{
 		Entry: m.GetEntry(), ID: m.GetId(), Topic: topic, Reason: m.GetReason(), Attempts: int(m.GetAttempts()), Failures: int(m.GetFailures()),
-		Activation: fields.Time(m.GetActivation()), Died: fields.Time(m.GetDied()), Content: ContentOf(m.GetContent()), Cursor: m.GetEntry(),
+		Activation: convert.Time(m.GetActivation()), Died: convert.Time(m.GetDied()), Content: ContentOf(m.GetContent()), Cursor: m.GetEntry(),
 		Key: string(m.GetKey()),
 	}
 }

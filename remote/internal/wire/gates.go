@@ -2,9 +2,8 @@ package wire
 
 import (
 	"github.com/wakebell/wakebell"
-	"github.com/wakebell/wakebell/internal/gatewayconv"
+	"github.com/wakebell/wakebell/internal/convert"
 	"github.com/wakebell/wakebell/internal/text"
-	fields "github.com/wakebell/wakebell/internal/wire"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
@@ -12,14 +11,14 @@ import (
 // GateMessage converts the state of a gate to a message.
 func GateMessage(g wakebelltype.GateInfo) *messages.GateState {
 	m := &messages.GateState{
-		Gate: text.Valid(g.Name), Now: fields.Timestamp(g.Now), Confirmed: g.Confirmed, Until: fields.Timestamp(g.Until), Since: fields.Timestamp(g.Since),
-		Waiting: fields.Count(g.Waiting), LastFence: g.LastFence, Guard: make(map[string]uint64, len(g.Guard)),
+		Gate: text.Valid(g.Name), Now: convert.Timestamp(g.Now), Confirmed: g.Confirmed, Until: convert.Timestamp(g.Until), Since: convert.Timestamp(g.Since),
+		Waiting: convert.Count(g.Waiting), LastFence: g.LastFence, Guard: make(map[string]uint64, len(g.Guard)),
 	}
 	if g.Holder.Fence != 0 {
 		m.Holder = ticketMessage(g.Holder)
 	}
 	if g.Err != nil {
-		m.Fault = gatewayconv.ErrorMessage(g.Err)
+		m.Fault = convert.ErrorMessage(g.Err)
 	}
 	for _, w := range g.Waiters {
 		m.Waiters = append(m.Waiters, ticketMessage(w))
@@ -40,8 +39,8 @@ func ticketMessage(t wakebelltype.GateTicket) *messages.GateTicket {
 // GateOf is the inverse of GateMessage.
 func GateOf(m *messages.GateState) wakebelltype.GateInfo {
 	g := wakebelltype.GateInfo{
-		Name: m.GetGate(), Now: fields.Time(m.GetNow()), Holder: ticketOf(m.GetHolder()), Confirmed: m.GetConfirmed(),
-		Until: fields.Time(m.GetUntil()), Since: fields.Time(m.GetSince()), Waiting: int(m.GetWaiting()), LastFence: m.GetLastFence(), Guard: m.GetGuard(),
+		Name: m.GetGate(), Now: convert.Time(m.GetNow()), Holder: ticketOf(m.GetHolder()), Confirmed: m.GetConfirmed(),
+		Until: convert.Time(m.GetUntil()), Since: convert.Time(m.GetSince()), Waiting: int(m.GetWaiting()), LastFence: m.GetLastFence(), Guard: m.GetGuard(),
 	}
 	if m.GetFault() != nil {
 		g.Err = wakebell.AnswerError(m.GetFault())

@@ -3,8 +3,8 @@ package wire
 import (
 	"time"
 
+	"github.com/wakebell/wakebell/internal/convert"
 	"github.com/wakebell/wakebell/internal/text"
-	fields "github.com/wakebell/wakebell/internal/wire"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
@@ -13,21 +13,21 @@ import (
 // the request.
 func HistoryFilterMessage(f wakebelltype.HistoryFilter) *messages.HistoryFilter {
 	return &messages.HistoryFilter{
-		Id: text.Valid(f.ID), Outcome: text.Valid(string(f.Outcome)), Error: text.Valid(f.Error), Since: fields.Timestamp(f.Since),
+		Id: text.Valid(f.ID), Outcome: text.Valid(string(f.Outcome)), Error: text.Valid(f.Error), Since: convert.Timestamp(f.Since),
 	}
 }
 
 // HistoryFilterOf is the inverse of HistoryFilterMessage.
 func HistoryFilterOf(m *messages.HistoryFilter) wakebelltype.HistoryFilter {
 	return wakebelltype.HistoryFilter{
-		ID: m.GetId(), Outcome: wakebelltype.EventKind(m.GetOutcome()), Error: m.GetError(), Since: fields.Time(m.GetSince()),
+		ID: m.GetId(), Outcome: wakebelltype.EventKind(m.GetOutcome()), Error: m.GetError(), Since: convert.Time(m.GetSince()),
 	}
 }
 
 // AttemptMessage converts a recorded attempt to a message.
 func AttemptMessage(a wakebelltype.Attempt) *messages.Attempt {
 	return &messages.Attempt{
-		Id: text.Valid(a.ID), Attempt: fields.Count(a.Attempt), Node: text.Valid(a.Node), Started: fields.Timestamp(a.Started), Took: Span(a.Took),
+		Id: text.Valid(a.ID), Attempt: convert.Count(a.Attempt), Node: text.Valid(a.Node), Started: convert.Timestamp(a.Started), Took: Span(a.Took),
 		Outcome: text.Valid(string(a.Outcome)), Error: text.Valid(a.Error), Cursor: a.Cursor,
 	}
 }
@@ -35,7 +35,7 @@ func AttemptMessage(a wakebelltype.Attempt) *messages.Attempt {
 // AttemptOf is the inverse of AttemptMessage.
 func AttemptOf(m *messages.Attempt) wakebelltype.Attempt {
 	return wakebelltype.Attempt{
-		ID: m.GetId(), Attempt: int(m.GetAttempt()), Node: m.GetNode(), Started: fields.Time(m.GetStarted()), Took: m.GetTook().AsDuration(),
+		ID: m.GetId(), Attempt: int(m.GetAttempt()), Node: m.GetNode(), Started: convert.Time(m.GetStarted()), Took: m.GetTook().AsDuration(),
 		Outcome: wakebelltype.EventKind(m.GetOutcome()), Error: m.GetError(), Cursor: m.GetCursor(),
 	}
 }
@@ -45,7 +45,7 @@ func ThroughputMessage(t wakebelltype.Throughput) *messages.GetThroughputRespons
 	m := &messages.GetThroughputResponse{Step: Span(t.Step), Points: make([]*messages.ThroughputCounts, len(t.Points))}
 	for i, p := range t.Points {
 		if i == 0 {
-			m.From = fields.Timestamp(p.At)
+			m.From = convert.Timestamp(p.At)
 		}
 		m.Points[i] = &messages.ThroughputCounts{
 			Scheduled: p.Scheduled, Handled: p.Handled, Failed: p.Failed, Dead: p.Dead,
@@ -60,7 +60,7 @@ func ThroughputOf(m *messages.GetThroughputResponse) wakebelltype.Throughput {
 	t := wakebelltype.Throughput{Step: m.GetStep().AsDuration(), Points: make([]wakebelltype.ThroughputCounts, len(m.GetPoints()))}
 	for i, p := range m.GetPoints() {
 		t.Points[i] = wakebelltype.ThroughputCounts{
-			At:        fields.Time(m.GetFrom()).Add(time.Duration(i) * t.Step),
+			At:        convert.Time(m.GetFrom()).Add(time.Duration(i) * t.Step),
 			Scheduled: p.GetScheduled(), Handled: p.GetHandled(), Failed: p.GetFailed(), Dead: p.GetDead(),
 			Started: p.GetStarted(), Lateness: p.GetLateness().AsDuration(), MaxLateness: p.GetMaxLateness().AsDuration(),
 		}

@@ -1,8 +1,8 @@
 package wire
 
 import (
+	"github.com/wakebell/wakebell/internal/convert"
 	"github.com/wakebell/wakebell/internal/text"
-	fields "github.com/wakebell/wakebell/internal/wire"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
@@ -11,7 +11,7 @@ import (
 func QueueDeadLetterMessage(l wakebelltype.QueueDeadLetter) *messages.QueueDeadLetter {
 	return &messages.QueueDeadLetter{
 		Entry: text.Valid(l.Entry), Body: l.Payload, Id: text.Valid(l.ID), Reason: text.Valid(l.Reason),
-		Deliveries: fields.Count(l.Deliveries), At: fields.Timestamp(l.At), Cursor: text.Valid(l.Cursor),
+		Deliveries: convert.Count(l.Deliveries), At: convert.Timestamp(l.At), Cursor: text.Valid(l.Cursor),
 	}
 }
 
@@ -19,7 +19,7 @@ func QueueDeadLetterMessage(l wakebelltype.QueueDeadLetter) *messages.QueueDeadL
 func QueueDeadLetterOf(m *messages.QueueDeadLetter) wakebelltype.QueueDeadLetter {
 	return wakebelltype.QueueDeadLetter{
 		Entry: m.GetEntry(), Payload: m.GetBody(), ID: m.GetId(), Reason: m.GetReason(),
-		Deliveries: int(m.GetDeliveries()), At: fields.Time(m.GetAt()), Cursor: m.GetCursor(),
+		Deliveries: int(m.GetDeliveries()), At: convert.Time(m.GetAt()), Cursor: m.GetCursor(),
 	}
 }
 

@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/wakebell/wakebell"
-	fields "github.com/wakebell/wakebell/internal/wire"
+	"github.com/wakebell/wakebell/internal/convert"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
@@ -51,8 +51,8 @@ func Each[A, B any](all iter.Seq2[A, error], made func(A) B) iter.Seq2[B, error]
 func StatsOf(m *messages.TopicStats) wakebelltype.Stats {
 	return wakebelltype.Stats{
 		Total: m.GetTotal(), Pending: m.GetPending(), Due: m.GetDue(), Leased: m.GetLeased(), Retrying: m.GetRetrying(), Parked: m.GetParked(), Dead: m.GetDead(),
-		Estimated: m.GetEstimated(), OldestDue: fields.Time(m.GetOldestDue()), Lag: m.GetLag().AsDuration(),
-		Paused: m.GetPausedAt() != nil, PausedAt: fields.Time(m.GetPausedAt()),
+		Estimated: m.GetEstimated(), OldestDue: convert.Time(m.GetOldestDue()), Lag: m.GetLag().AsDuration(),
+		Paused: m.GetPausedAt() != nil, PausedAt: convert.Time(m.GetPausedAt()),
 	}
 }
 

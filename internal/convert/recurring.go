@@ -1,4 +1,4 @@
-package gatewayconv
+package convert
 
 import (
 	"fmt"
@@ -10,7 +10,6 @@ import (
 
 	"github.com/wakebell/wakebell/internal/argument"
 	"github.com/wakebell/wakebell/internal/text"
-	"github.com/wakebell/wakebell/internal/wire"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/recurring"
 )
@@ -41,8 +40,8 @@ func RecurringMessage(r recurring.Schedule) (*messages.Recurring, error) {
 func ruleMessage(w recurring.Rule) *messages.Recurrence {
 	m := &messages.Recurrence{
 		Relative: w.Relative, Zone: text.Valid(w.Zone), SkipGaps: w.SkipGaps,
-		Start: wire.Timestamp(w.Start), Until: wire.Timestamp(w.Until), MaxRuns: w.MaxRuns,
-		Misfire: text.Valid(string(w.Misfire)), MisfireLimit: wire.Count(w.MisfireLimit), Overlap: text.Valid(string(w.Overlap)),
+		Start: Timestamp(w.Start), Until: Timestamp(w.Until), MaxRuns: w.MaxRuns,
+		Misfire: text.Valid(string(w.Misfire)), MisfireLimit: Count(w.MisfireLimit), Overlap: text.Valid(string(w.Overlap)),
 		Headers: map[string]string{},
 	}
 	if w.Jitter != 0 {
@@ -104,7 +103,7 @@ func ruleOf(m *messages.Recurrence) (recurring.Rule, error) {
 		if bound.from == nil || err != nil {
 			continue
 		}
-		*bound.to, err = wire.Instant(bound.field, bound.from)
+		*bound.to, err = Instant(bound.field, bound.from)
 	}
 	return w, err
 }
@@ -113,7 +112,7 @@ func ruleOf(m *messages.Recurrence) (recurring.Rule, error) {
 func RecurringStateMessage(s recurring.State) *messages.RecurringState {
 	return &messages.RecurringState{
 		Name: text.Valid(s.Name), Topic: text.Valid(s.Topic), Rule: text.Valid(s.RuleText), Recurrence: ruleMessage(s.Rule),
-		Next: wire.Timestamp(s.Next), LastRun: wire.Timestamp(s.LastRun), Runs: s.Runs, Paused: s.Paused, Celery: s.Celery,
+		Next: Timestamp(s.Next), LastRun: Timestamp(s.LastRun), Runs: s.Runs, Paused: s.Paused, Celery: s.Celery,
 		Fault: text.Valid(s.Fault),
 	}
 }
@@ -121,7 +120,7 @@ func RecurringStateMessage(s recurring.State) *messages.RecurringState {
 // RecurringState converts an answer of the gateway.
 func RecurringState(m *messages.RecurringState) recurring.State {
 	s := recurring.State{
-		Name: m.GetName(), Topic: m.GetTopic(), RuleText: m.GetRule(), Next: wire.Time(m.GetNext()), LastRun: wire.Time(m.GetLastRun()),
+		Name: m.GetName(), Topic: m.GetTopic(), RuleText: m.GetRule(), Next: Time(m.GetNext()), LastRun: Time(m.GetLastRun()),
 		Runs: m.GetRuns(), Paused: m.GetPaused(), Celery: m.GetCelery(), Fault: m.GetFault(),
 	}
 	s.Rule, _ = ruleOf(m.GetRecurrence()) // the node has checked the instants

@@ -1,11 +1,10 @@
-package gatewayconv
+package convert
 
 import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/wakebell/wakebell/internal/envelope"
 	"github.com/wakebell/wakebell/internal/text"
-	"github.com/wakebell/wakebell/internal/wire"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
@@ -25,6 +24,6 @@ func ContentMessage(c envelope.Envelope) *messages.Content {
 func StatsMessage(st wakebelltype.Stats) *messages.TopicStats {
 	return &messages.TopicStats{
 		Total: st.Total, Pending: st.Pending, Due: st.Due, Leased: st.Leased, Retrying: st.Retrying, Parked: st.Parked, Dead: st.Dead,
-		Estimated: st.Estimated, OldestDue: wire.Timestamp(st.OldestDue), Lag: durationpb.New(st.Lag), PausedAt: wire.Timestamp(st.PausedAt),
+		Estimated: st.Estimated, OldestDue: Timestamp(st.OldestDue), Lag: durationpb.New(st.Lag), PausedAt: Timestamp(st.PausedAt),
 	}
 }

@@ -1,4 +1,4 @@
-package gatewayconv_test
+package convert_test
 
 import (
 	"bytes"
@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/wakebell/wakebell/internal/gatewayconv"
+	"github.com/wakebell/wakebell/internal/convert"
 	"github.com/wakebell/wakebell/queue"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
@@ -19,21 +19,21 @@ func TestDraftsTravelWithTheSettingsOfTheirQueue(t *testing.T) {
 		queue.DeduplicationWindow(time.Minute), queue.PendingCap(7, queue.FullDropsOldest))
 	drafts := []queue.Draft{q.Draft("a", queue.DeduplicationKey("k")), q.Draft("b")}
 	other := queue.New[string]("other").Draft("c")
-	m, n, err := gatewayconv.PublishMessage(append(drafts, other)...)
+	m, n, err := convert.PublishMessage(append(drafts, other)...)
 	require.NoError(t, err)
 	require.Equal(t, 2, n)
-	require.Equal(t, drafts, gatewayconv.PublishDrafts(m))
-	m, n, err = gatewayconv.PublishMessage(other)
+	require.Equal(t, drafts, convert.PublishDrafts(m))
+	m, n, err = convert.PublishMessage(other)
 	require.NoError(t, err)
 	require.Equal(t, 1, n)
-	require.Equal(t, []queue.Draft{other}, gatewayconv.PublishDrafts(m))
+	require.Equal(t, []queue.Draft{other}, convert.PublishDrafts(m))
 }
 
 func TestAPublishThatWaitsIsSentAsOneThatFails(t *testing.T) {
 	t.Parallel()
-	m, _, err := gatewayconv.PublishMessage(queue.New[string]("mail", queue.PendingCap(7, queue.FullWaits)).Draft("a"))
+	m, _, err := convert.PublishMessage(queue.New[string]("mail", queue.PendingCap(7, queue.FullWaits)).Draft("a"))
 	require.NoError(t, err)
-	settings := gatewayconv.PublishDrafts(m)[0].Queue
+	settings := convert.PublishDrafts(m)[0].Queue
 	require.Equal(t, queue.FullFails, settings.WhenFull)
 	require.Equal(t, 7, settings.PendingCap)
 }
@@ -45,17 +45,17 @@ func TestAMessageToPublishIsBounded(t *testing.T) {
 	for i := range many {
 		many[i] = q.Draft(nil)
 	}
-	_, n, err := gatewayconv.PublishMessage(many...)
+	_, n, err := convert.PublishMessage(many...)
 	require.NoError(t, err)
 	require.Equal(t, 500, n)
 	large := q.Draft(bytes.Repeat([]byte("x"), 600<<10))
-	_, n, err = gatewayconv.PublishMessage(large, large)
+	_, n, err = convert.PublishMessage(large, large)
 	require.NoError(t, err)
 	require.Equal(t, 1, n)
-	_, _, err = gatewayconv.PublishMessage()
+	_, _, err = convert.PublishMessage()
 	require.ErrorIs(t, err, wakebelltype.ErrInvalid)
 	broken := errors.New("broken")
-	_, n, err = gatewayconv.PublishMessage(large, queue.Draft{Queue: large.Queue, Err: broken})
+	_, n, err = convert.PublishMessage(large, queue.Draft{Queue: large.Queue, Err: broken})
 	require.ErrorIs(t, err, broken)
 	require.Equal(t, 1, n)
 }

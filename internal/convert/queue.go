@@ -1,6 +1,4 @@
-// Package gatewayconv converts between the types of the public packages and the
-// messages to and from the gateway of a System.
-package gatewayconv
+package convert
 
 import (
 	"maps"

@@ -1,5 +1,4 @@
-// Package wire converts Go values to protobuf fields and back.
-package wire
+package convert
 
 import (
 	"time"

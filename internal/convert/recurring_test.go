@@ -1,4 +1,4 @@
-package gatewayconv_test
+package convert_test
 
 import (
 	"testing"
@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell"
-	"github.com/wakebell/wakebell/internal/gatewayconv"
+	"github.com/wakebell/wakebell/internal/convert"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/recurring"
 )
@@ -27,21 +27,21 @@ func TestSchedulesSurviveTheirMessage(t *testing.T) {
 		"rrule":   {RRule: "FREQ=DAILY", Headers: headers},
 	} {
 		want := recurring.Schedule{Name: name, Topic: "t", Rule: rule, Body: []byte{0xff}, ContentType: "x/y"}
-		m, err := gatewayconv.RecurringMessage(want)
+		m, err := convert.RecurringMessage(want)
 		require.NoError(t, err)
-		require.Equal(t, want, gatewayconv.Recurring(m))
+		require.Equal(t, want, convert.Recurring(m))
 	}
 	celery := recurring.Celery("c", "app.task", recurring.Rule{Every: time.Hour, Headers: headers}, []any{1}, map[string]any{"a": 2}, nil)
-	m, err := gatewayconv.RecurringMessage(celery)
+	m, err := convert.RecurringMessage(celery)
 	require.NoError(t, err)
-	require.Equal(t, celery, gatewayconv.Recurring(m))
+	require.Equal(t, celery, convert.Recurring(m))
 }
 
 func TestInvalidSchedulesHaveNoMessage(t *testing.T) {
 	t.Parallel()
-	_, err := gatewayconv.RecurringMessage(recurring.Schedule{Name: "r", Topic: "t"})
+	_, err := convert.RecurringMessage(recurring.Schedule{Name: "r", Topic: "t"})
 	require.ErrorIs(t, err, wakebell.ErrInvalid)
-	require.ErrorIs(t, gatewayconv.Recurring(&messages.Recurring{Name: "r"}).Validate(), wakebell.ErrInvalid)
+	require.ErrorIs(t, convert.Recurring(&messages.Recurring{Name: "r"}).Validate(), wakebell.ErrInvalid)
 }
 
 func TestStatesSurviveTheirMessage(t *testing.T) {
@@ -54,7 +54,7 @@ func TestStatesSurviveTheirMessage(t *testing.T) {
 			Next: at, LastRun: at.Add(-time.Hour), Runs: 1, Paused: true, Celery: true,
 		},
 	} {
-		require.Equal(t, want, gatewayconv.RecurringState(gatewayconv.RecurringStateMessage(want)))
+		require.Equal(t, want, convert.RecurringState(convert.RecurringStateMessage(want)))
 	}
-	require.Equal(t, "a\uFFFD", gatewayconv.RecurringStateMessage(recurring.State{Name: "a\xff"}).GetName())
+	require.Equal(t, "a\uFFFD", convert.RecurringStateMessage(recurring.State{Name: "a\xff"}).GetName())
 }

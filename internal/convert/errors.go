@@ -1,4 +1,4 @@
-package gatewayconv
+package convert
 
 import (
 	"context"

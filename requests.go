@@ -2,7 +2,6 @@ package wakebell
 
 import (
 	"context"
-	"errors"
 
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
@@ -14,7 +13,6 @@ import (
 	"github.com/wakebell/wakebell/internal/text"
 	"github.com/wakebell/wakebell/internal/wire"
 	"github.com/wakebell/wakebell/messages"
-	"github.com/wakebell/wakebell/queue"
 	"github.com/wakebell/wakebell/redisops"
 	"github.com/wakebell/wakebell/redisops/timers"
 	"github.com/wakebell/wakebell/wakebelltype"
@@ -285,18 +283,4 @@ func timerMessage(i Info) *messages.Timer {
 		Attempts: wire.Count(i.Attempts), Failures: wire.Count(i.Failures), LastError: text.Valid(i.LastError), Cursor: i.Cursor,
 		Key: []byte(i.Key),
 	}
-}
-
-// publish carries out a publish request. If the queue is full, the answer has the
-// messages that were published.
-func (r requests) publish(ctx context.Context, m *messages.PublishRequest) (messages.Answer, error) {
-	out, err := r.client.queues.Publish(r.client.on.Edge.Trace(ctx, m.GetTrace()), gatewayconv.PublishDrafts(m)...)
-	if err != nil && !errors.Is(err, queue.ErrFull) {
-		return nil, err
-	}
-	answer := &messages.PublishResponse{Request: m.GetRequest()}
-	for _, p := range out {
-		answer.Messages = append(answer.Messages, &messages.PublishedMessage{Id: text.Valid(p.ID), Fresh: p.Fresh})
-	}
-	return answer, nil
 }

@@ -10,11 +10,12 @@ import (
 
 	"github.com/wakebell/wakebell/cmd/wakebell/internal/cli"
 	"github.com/wakebell/wakebell/cmd/wakebell/internal/node"
+	"github.com/wakebell/wakebell/cmd/wakebell/internal/process"
 	"github.com/wakebell/wakebell/remote"
 )
 
 func main() {
-	if code, done := cli.RunAsInit(); done {
+	if code, done := process.RunAsInit(); done {
 		os.Exit(code)
 	}
 	grpclog.SetLoggerV2(remote.GRPCLogger(node.GRPCLogger())) // before anything uses gRPC

@@ -258,19 +258,3 @@ func (c *Client) RunNow(ctx context.Context, topic, id string) (wakebelltype.Pre
 	}
 	return c.store.RunNow(ctx, full, id)
 }
-
-// Reschedule gives a timer of the topic a new instant; see Client.Reschedule.
-func (t Topic[T]) Reschedule(ctx context.Context, c TimerClient, id string, when ScheduleOption) (wakebelltype.Scheduled, error) {
-	if c == nil {
-		return wakebelltype.Scheduled{}, argument.Invalid("client", "nil")
-	}
-	return c.Reschedule(ctx, t.name, id, when)
-}
-
-// RunNow makes a timer of the topic due now; see Client.RunNow.
-func (t Topic[T]) RunNow(ctx context.Context, c TimerClient, id string) (wakebelltype.Presence, error) {
-	if c == nil {
-		return wakebelltype.PresenceAbsent, argument.Invalid("client", "nil")
-	}
-	return c.RunNow(ctx, t.name, id)
-}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/wakebell/wakebell/actors"
+	"github.com/wakebell/wakebell/actors/leasing"
 	"github.com/wakebell/wakebell/actors/poller"
 	"github.com/wakebell/wakebell/internal/tuning"
 	"github.com/wakebell/wakebell/messages"
@@ -82,12 +83,12 @@ func (s *System) readOverride(keys *timers.TimerSource, node poller.Settings) fu
 		if err != nil {
 			return poller.ClusterOverride{}, err
 		}
-		flow := pollerSettings(tuning.Override(node.Public(), c.Settings)).Flow
+		flow := leasing.SettingsOf(tuning.Override(node.Public(), c.Settings)).Flow
 		if err = keys.SweepKeys(ctx, flow); err != nil {
 			return poller.ClusterOverride{}, err
 		}
 		return poller.ClusterOverride{Paused: c.Paused, Mark: mark, Apply: func(to *poller.Settings) {
-			*to = pollerSettings(tuning.Override(to.Public(), c.Settings))
+			*to = leasing.SettingsOf(tuning.Override(to.Public(), c.Settings))
 		}}, nil
 	}
 }

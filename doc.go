@@ -71,13 +71,4 @@
 //	ErrLeaseLost, ErrCancelled, ErrSuperseded, ErrSettled
 //	                   Meta.Settle and Meta.Extend: the handler no longer holds
 //	                   the timer
-//
-// # Files by concept
-//
-// Clients: topic, policy, client, inspect, move, stored, tail, dead, control, doctor,
-// timers (the interfaces that Client and remote.Client share). Handlers: handler,
-// handle_queue, forward, middleware, options, queue_options, reserved (names that no
-// queue may have). Nodes: system, queue_system, config, live, reminders, scheduler,
-// health, healthhttp. Calls as messages: gateway, message, requests, requests_queue,
-// requests_recurring. All: errors, testhook (for internal/testhook).
 package wakebell

@@ -175,3 +175,22 @@ func verdict(err error) (o poller.Outcome) {
 	}
 	return poller.Failed(err)
 }
+
+// IsRejected reports whether err is or wraps an error of Reject.
+func IsRejected(err error) bool {
+	_, ok := errors.AsType[*rejection](err)
+	return ok
+}
+
+// IsReleased reports whether err is or wraps an error of Release.
+func IsReleased(err error) bool { return errors.Is(err, errReleased) }
+
+// RetryDelay returns the delay if err is or wraps an error of RetryIn, and whether
+// it does.
+func RetryDelay(err error) (time.Duration, bool) {
+	r, ok := errors.AsType[*retryIn](err)
+	if !ok {
+		return 0, false
+	}
+	return r.delay, true
+}

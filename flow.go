@@ -11,7 +11,6 @@ import (
 	"github.com/wakebell/wakebell/internal/sharding"
 	"github.com/wakebell/wakebell/internal/tuning"
 	"github.com/wakebell/wakebell/redisops/audit"
-	"github.com/wakebell/wakebell/redisops/timers"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
@@ -67,16 +66,6 @@ func RateLimitByKey(n int, per time.Duration, burst int) TopicTuningOption {
 // from its next heartbeat.
 func MaxInFlight(n int) TuningOption {
 	return tuned(tuning.MaxInFlight, n)
-}
-
-// Key gives the timer a key, 1 – 512 bytes of any value, by which handlers with PerKey
-// order timers and bound how many run at once. Handlers without PerKey ignore it. A
-// timer that is scheduled again without Key keeps the key that it has.
-func Key(key string) ScheduleOption {
-	return func(d *Draft) error {
-		d.key = key
-		return within("Key", len(key), 1, timers.MaxKey)
-	}
 }
 
 // PerKey bounds how many timers of a key (see Key) run at once, over all nodes, 0 –

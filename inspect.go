@@ -1,13 +1,10 @@
 package wakebell
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"iter"
-	"os"
-	"runtime/debug"
 	"slices"
 	"time"
 
@@ -16,7 +13,6 @@ import (
 	"github.com/wakebell/wakebell/internal/paging"
 	"github.com/wakebell/wakebell/internal/progress"
 	"github.com/wakebell/wakebell/payload"
-	"github.com/wakebell/wakebell/redisops/doctor"
 	"github.com/wakebell/wakebell/redisops/timers"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
@@ -278,36 +274,6 @@ func notOpened(headers Headers, body []byte) error {
 	return fmt.Errorf("%w: the body is encoded (%s): set Payloads", payload.ErrUnknownCodec, payload.Description(headers, body))
 }
 
-// Diagnose checks whether Redis is suitable for these topics. It checks latency,
-// version, eviction policy, memory, persistence, replicas and clock of the
-// server, and for each topic its slots, the types of its keys, scripts, the
-// permissions of the user, cluster-wide settings, and data without a timer, and
-// whether nodes handle it. For recurring schedules it checks that a beat runs. It
-// writes nothing. A check that cannot run is Unknown and does not affect the
-// others, so every check has a Finding; docs/cli.md lists them. The error
-// concerns the arguments.
-//
-// Diagnose reads up to about 100,000 entries of each topic, a few hundred at a
-// time.
-func (c *Client) Diagnose(ctx context.Context, topics ...string) ([]wakebelltype.Finding, error) {
-	full := make([]string, len(topics))
-	for i, topic := range topics {
-		var err error
-		if full[i], err = c.fullName(topic); err != nil {
-			return nil, err
-		}
-	}
-	names, err := c.physicalOr(ctx, full)
-	if err != nil {
-		return nil, err
-	}
-	found, err := doctor.Diagnose(ctx, c.store.Timers(), names...)
-	if err != nil {
-		return nil, err
-	}
-	return append(found, c.attended(ctx, topics, reachable(found))...), nil
-}
-
 // Tail returns an iterator over the events of a topic on all nodes, as they
 // happen, until the loop or ctx ends. After an error, which it yields with a zero
 // Event, it ends.
@@ -330,34 +296,4 @@ func (c *Client) Tail(ctx context.Context, topic string) iter.Seq2[wakebelltype.
 			yield(wakebelltype.Event{}, err)
 		}
 	}
-}
-
-// modulePath is the path of this module.
-const modulePath = "github.com/wakebell/wakebell"
-
-// moduleVersion returns the version of Wakebell in this program; "(devel)" for a build
-// from the source tree.
-func moduleVersion() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return ""
-	}
-	if info.Main.Path == modulePath {
-		return info.Main.Version
-	}
-	for _, m := range info.Deps {
-		if m.Path == modulePath {
-			return m.Version
-		}
-	}
-	return ""
-}
-
-// nodeName returns the Node of events: host, process id and name of the System.
-func nodeName(system string) string {
-	host, err := os.Hostname()
-	if err != nil {
-		host = "unknown"
-	}
-	return fmt.Sprintf("%s/%d/%s", cmp.Or(host, "unknown"), os.Getpid(), system)
 }

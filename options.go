@@ -11,7 +11,6 @@ import (
 	"github.com/wakebell/wakebell/actors/poller"
 	"github.com/wakebell/wakebell/internal/argument"
 	"github.com/wakebell/wakebell/internal/tuning"
-	"github.com/wakebell/wakebell/messages/exchange"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
@@ -89,19 +88,6 @@ func (s settings) validate() error {
 		return argument.Invalid("MaxInFlight", "%d, want at least the number of shards, %d", most, s.shards)
 	}
 	return nil
-}
-
-// pollerSettings converts the settings of a topic to those of its poller.
-func pollerSettings(s wakebelltype.Settings) poller.Settings {
-	return poller.Settings{
-		MaxConcurrent: s.MaxConcurrent, LeaseTTL: s.LeaseTTL, MaxLeaseAge: s.MaxLeaseAge,
-		PollingInterval: s.PollingInterval, MaxPollingInterval: s.MaxPollingInterval,
-		Retry: poller.Retry{Initial: s.RetryInitial, Max: s.RetryLimit, MaxFailures: s.MaxAttempts},
-		Flow: exchange.Flow{
-			RateLimit: s.RateLimit, RatePer: s.RatePer, RateBurst: s.RateBurst, MaxInFlight: s.MaxInFlight, PerKey: s.PerKey,
-			KeyRateLimit: s.KeyRateLimit, KeyRatePer: s.KeyRatePer, KeyRateBurst: s.KeyRateBurst,
-		},
-	}
 }
 
 // HandlerOption configures the handler of a topic; see Handle and Forward. New

@@ -2,7 +2,6 @@ package wakebell
 
 import (
 	"context"
-	"errors"
 
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
@@ -13,7 +12,6 @@ import (
 	"github.com/wakebell/wakebell/internal/envelope"
 	"github.com/wakebell/wakebell/internal/text"
 	"github.com/wakebell/wakebell/messages"
-	"github.com/wakebell/wakebell/queue"
 	"github.com/wakebell/wakebell/redisops/timers"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
@@ -283,18 +281,4 @@ func timerMessage(i Info) *messages.Timer {
 		Attempts: convert.Count(i.Attempts), Failures: convert.Count(i.Failures), LastError: text.Valid(i.LastError), Cursor: i.Cursor,
 		Key: []byte(i.Key),
 	}
-}
-
-// publish carries out a publish request. If the queue is full, the answer has the
-// messages that were published.
-func (r requests) publish(ctx context.Context, m *messages.PublishRequest) (messages.Answer, error) {
-	out, err := r.client.queues.Publish(r.client.on.Edge.Trace(ctx, m.GetTrace()), convert.PublishDrafts(m)...)
-	if err != nil && !errors.Is(err, queue.ErrFull) {
-		return nil, err
-	}
-	answer := &messages.PublishResponse{Request: m.GetRequest()}
-	for _, p := range out {
-		answer.Messages = append(answer.Messages, &messages.PublishedMessage{Id: text.Valid(p.ID), Fresh: p.Fresh})
-	}
-	return answer, nil
 }

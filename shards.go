@@ -13,7 +13,6 @@ import (
 	"github.com/wakebell/wakebell/actors"
 	"github.com/wakebell/wakebell/actors/poller"
 	"github.com/wakebell/wakebell/internal/sharding"
-	"github.com/wakebell/wakebell/messages"
 	queuestore "github.com/wakebell/wakebell/redisops/queue"
 	"github.com/wakebell/wakebell/redisops/shards"
 	"github.com/wakebell/wakebell/wakebelltype"
@@ -229,57 +228,6 @@ func (s *System) repoll(h Handler, names []string, parts map[string]sharding.Par
 	}
 	_, err = s.removePollers(s.running(), ended) // without the lock, because a drain takes long
 	return err
-}
-
-// tuneAll changes the settings of all pollers of a topic. The caller holds changing.
-func (s *System) tuneAll(rt *actors.Runtime, topic string, change func(*poller.Settings)) error {
-	for _, name := range s.polled[topic] {
-		if err := rt.Tune(name, change); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// addPollers starts the pollers of a handler, all or none. The caller holds changing.
-func (s *System) addPollers(rt *actors.Runtime, h Handler, names []string) error {
-	for i, name := range names {
-		if err := rt.Add(s.actorTopic(h, name, len(names))); err != nil {
-			_, failed := s.removePollers(rt, names[:i])
-			return errors.Join(err, failed)
-		}
-	}
-	s.polled[h.topic] = slices.Clone(names)
-	s.warnOfLimit(h, names)
-	return nil
-}
-
-// removePollers drains and removes pollers.
-func (s *System) removePollers(rt *actors.Runtime, names []string) (*messages.Drained, error) {
-	if rt == nil {
-		return nil, ErrNotRunning
-	}
-	type answer struct {
-		drained *messages.TopicDrained
-		err     error
-	}
-	answers := make(chan answer, len(names))
-	for _, name := range names {
-		go func() {
-			drained, err := rt.Remove(name, s.cfg.DrainTimeout)
-			answers <- answer{drained, err}
-		}()
-	}
-	all := &messages.Drained{}
-	var errs []error
-	for range names {
-		a := <-answers
-		errs = append(errs, a.err)
-		if a.drained != nil {
-			all.Topics = append(all.Topics, a.drained)
-		}
-	}
-	return all, errors.Join(errs...)
 }
 
 // topicOf returns the topic of a source. The name of a queue may look like that of a shard.

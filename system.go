@@ -1,19 +1,17 @@
 package wakebell
 
 import (
-	"context"
 	"crypto/rand"
 	"errors"
-	"fmt"
-	"strings"
+	"slices"
 	"sync"
-	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
-	"github.com/google/uuid"
 
 	"github.com/wakebell/wakebell/actors"
 	actorgates "github.com/wakebell/wakebell/actors/gates"
+	"github.com/wakebell/wakebell/actors/leasing"
+	"github.com/wakebell/wakebell/actors/poller"
 	"github.com/wakebell/wakebell/connection"
 	"github.com/wakebell/wakebell/gate"
 	"github.com/wakebell/wakebell/internal/hosted"
@@ -22,7 +20,6 @@ import (
 	"github.com/wakebell/wakebell/internal/testhook"
 	"github.com/wakebell/wakebell/internal/tracing"
 	"github.com/wakebell/wakebell/messages"
-	queuestore "github.com/wakebell/wakebell/redisops/queue"
 	"github.com/wakebell/wakebell/redisops/shards"
 	"github.com/wakebell/wakebell/redisops/timers"
 	"github.com/wakebell/wakebell/reminder"
@@ -138,214 +135,6 @@ func (s *System) runningGates() *actorgates.Gates {
 	return gates
 }
 
-// Run starts the System, waits until ctx is done or another goroutine calls Stop, and
-// stops it. It returns the error of Start, unless ctx or a Stop ended it, or else the
-// error of Stop.
-func (s *System) Run(ctx context.Context) error {
-	err := s.Start(ctx)
-	if err != nil && ctx.Err() == nil && !errors.Is(err, ErrNotRunning) {
-		return err
-	}
-	select {
-	case <-ctx.Done():
-	case <-s.stopping:
-	}
-	return s.Stop()
-}
-
-// Start checks that Redis can store the timers, and starts the actors. ctx bounds
-// Start, not the System. A System starts once: a second Start returns ErrStarted,
-// unless the first one failed. A Stop meanwhile ends Start with ErrNotRunning.
-func (s *System) Start(ctx context.Context) error {
-	if !s.claimStart() {
-		return ErrStarted
-	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	go func() {
-		select {
-		case <-s.stopping:
-			cancel()
-		case <-ctx.Done():
-		}
-	}()
-	checked := s.check(ctx) // without the lock, because it may wait for Redis
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	err := s.spawn(checked)
-	s.started = err == nil
-	return err
-}
-
-// claimStart reports whether this Start may proceed; one at a time may.
-func (s *System) claimStart() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.started || s.ending() {
-		return false
-	}
-	s.started = true
-	return true
-}
-
-// spawn starts the actors, unless the check failed or Stop was called.
-func (s *System) spawn(checked error) error {
-	switch {
-	case s.ending():
-		return fmt.Errorf("start: %w", ErrNotRunning)
-	case checked != nil:
-		return fmt.Errorf("start: %w", checked)
-	}
-	runtime, err := actors.Start(s.actors, actors.Config{
-		Gates:   &s.actorGates,
-		Name:    s.cfg.Name,
-		Topics:  s.actorTopics(),
-		Hints:   hints{s},
-		Events:  s.store,
-		Node:    nodeName(s.cfg.Name),
-		Version: moduleVersion(),
-		OnDead:  s.onDead(),
-		Timers:  s.reminding.Guard(requests{s.client, s.gates}),
-		Beats:   s.schedulers(),
-		Owner:   s,
-		Logger:  s.on.Logger,
-		Random:  s.hooks.Random,
-		Metrics: s.on.Metrics,
-
-		Records: s.store, Incarnation: uuid.NewString(),
-
-		Reminders: s.reminding.Read,
-	})
-	if err != nil {
-		return fmt.Errorf("start: %w", err)
-	}
-	if _, err := runtime.Gates(); err != nil {
-		return errors.Join(fmt.Errorf("start: %w", err), runtime.Stop())
-	}
-	s.runtime, s.unobserve = runtime, s.observe(runtime)
-	watching, unwatch := context.WithCancel(context.Background()) //nolint:forbidigo // Stop ends it
-	s.unwatch = unwatch
-	s.watches.Go(func() { s.watchShards(watching) })
-	return nil
-}
-
-// checkAgain is the interval of the checks while Redis is unavailable.
-const checkAgain = 250 * time.Millisecond
-
-func (s *System) check(ctx context.Context) error {
-	deadline := time.Now().Add(s.cfg.WaitForRedis)
-	for logged := false; ; {
-		err := s.checkOnce(ctx, s.cfg.Handlers...)
-		if err == nil {
-			err = s.learnPolled(ctx)
-		}
-		if err == nil {
-			err = s.reconcile(ctx)
-		}
-		if err == nil || !errors.Is(err, ErrUnavailable) || !time.Now().Before(deadline) {
-			return err
-		}
-		if !logged {
-			logged = true
-			s.on.Logger.WarnContext(ctx, "redis is unavailable; waiting for it", "err", err, "duration", s.cfg.WaitForRedis)
-		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(checkAgain):
-		}
-	}
-}
-
-// checkOnce checks the topics and queues of handlers, and divides topics into shards.
-func (s *System) checkOnce(ctx context.Context, handlers ...Handler) error {
-	var topics []string
-	var queues []wakebelltype.QueueKeys
-	for _, h := range handlers {
-		if h.set.queue == nil {
-			if err := s.divide(ctx, h); err != nil {
-				return err
-			}
-		} else {
-			name := h.set.queue.name
-			name.Name = s.on.Prefix + name.Name
-			queues = append(queues, name)
-		}
-		if h.set.queue != nil {
-			continue
-		}
-		names, err := s.physical(ctx, h)
-		if err != nil {
-			return err
-		}
-		topics = append(topics, names...)
-	}
-	if err := s.store.Check(ctx, topics); err != nil {
-		return err
-	}
-	return queuestore.Check(ctx, s.store, queues)
-}
-
-// Stop drains and stops the System. The gateway refuses new requests and answers
-// the accepted ones. The pollers stop claiming timers and wait up to DrainTimeout
-// for running handlers; then the handlers' contexts are cancelled with the cause
-// ErrDraining, and their timers are released for other nodes. If handlers did not
-// return, the error wraps ErrUnfinished and names their timers.
-//
-// Stop may be called before Start, and more than once: later calls wait for the
-// first and return its error.
-func (s *System) Stop() error {
-	return s.end(func(runtime *actors.Runtime) error {
-		drained, err := runtime.Shutdown(s.cfg.DrainTimeout)
-		return errors.Join(err, unfinished(drained))
-	})
-}
-
-// end ends the runtime once; later calls wait for the first.
-func (s *System) end(how func(*actors.Runtime) error) error {
-	s.mu.Lock()
-	if s.ending() {
-		s.mu.Unlock()
-		<-s.stopped
-		return s.stopErr
-	}
-	close(s.stopping)
-	runtime := s.runtime
-	s.mu.Unlock()
-
-	defer close(s.stopped)
-	if runtime != nil {
-		s.unwatch()
-		s.watches.Wait()
-		s.stopErr = how(runtime)
-		s.unobserve()
-	}
-	return s.stopErr
-}
-
-// ending reports whether Stop has begun. Stop begins under the lock.
-func (s *System) ending() bool {
-	select {
-	case <-s.stopping:
-		return true
-	default:
-		return false
-	}
-}
-
-func unfinished(d *messages.Drained) error {
-	var names []string
-	for _, t := range d.GetTopics() {
-		for _, id := range t.GetUnfinished() {
-			names = append(names, fmt.Sprintf("%q of %q", id, t.GetTopic()))
-		}
-	}
-	if len(names) == 0 {
-		return nil
-	}
-	return fmt.Errorf("%w: %s", ErrUnfinished, strings.Join(names, ", "))
-}
-
 // Counters returns the counters of all pollers by full topic name; nil before
 // Start.
 func (s *System) Counters() map[string]wakebelltype.Counters {
@@ -355,4 +144,154 @@ func (s *System) Counters() map[string]wakebelltype.Counters {
 		return nil
 	}
 	return s.byTopic(s.runtime.Counters())
+}
+
+func init() {
+	testhook.Hook = func(system any, h testhook.Hooks) {
+		s := system.(*System)
+		s.hooks, s.store.PingEvery = h, h.Idle
+	}
+	testhook.Kill = func(system any) error { return system.(*System).kill() }
+	testhook.Meta = func(draft any, h testhook.Holder) (any, error) { return draft.(Draft).handedTo(h) }
+	testhook.HolderOf = func(meta any) testhook.Holder { return meta.(Meta).delivery }
+}
+
+func (s *System) actorTopics() []poller.Topic {
+	topics := make([]poller.Topic, 0, len(s.polled))
+	for _, h := range s.cfg.Handlers {
+		for _, name := range s.polled[h.topic] {
+			topics = append(topics, s.actorTopic(h, name, len(s.polled[h.topic])))
+		}
+	}
+	return topics
+}
+
+// actorTopic returns the poller of one of the physical topics of a handler.
+func (s *System) actorTopic(h Handler, physical string, shards int) poller.Topic {
+	h.log = s.on.Logger
+	full := s.on.Prefix + h.topic
+	source, keys := s.source(h, physical)
+	if s.hooks.Source != nil {
+		source = s.hooks.Source(source)
+	}
+	mw := slices.Concat(s.decoding(h), s.cfg.Middleware, h.set.middleware)
+	measures := s.on.Metrics.Topic(physical)
+	if h.set.queue != nil {
+		measures = s.on.Metrics.Queue(physical)
+	}
+	topic := poller.Topic{
+		Source:   s.on.Metrics.Source(measures, source),
+		Handle:   measured(measures, chain(h, mw, s.tracer.Consumer())),
+		Target:   h.set.target,
+		Settings: s.tunable(h.set),
+		Policy: leasing.Policy{
+			DiscardRejects:     h.set.discardRejected,
+			RetryOnLeaseExpiry: h.set.retryOnExpiry,
+			PanicBackoff:       h.set.panicBackoff,
+			Window:             h.set.window,
+			OverrideInterval:   s.hooks.Idle,
+			ReportInterval:     s.hooks.Idle,
+			Group:              s.groups.named(h.set.group), Weight: h.set.weight,
+		},
+		History:   h.set.history,
+		Breaker:   h.set.breaker,
+		Adaptive:  h.set.adaptive,
+		GroupName: h.set.group,
+		NoCounts:  s.on.NoCounts,
+	}
+	if s.hooks.NoWindow && topic.Window == poller.AutomaticWindow {
+		topic.Window = 0
+	}
+	topic.Part = s.parts[h.topic][physical]
+	if topic.Shards = shards; h.set.queue == nil {
+		topic.ShardGroup = s.groups.named(groupOfShards + h.topic)
+	}
+	if physical != full {
+		topic.Logical = full
+	}
+	if h.batch != nil {
+		topic.Batch = h.set.batch
+		topic.HandleBatch = measuredBatch(measures, chainBatch(h, s.aroundBatch(h), s.tracer.Consumer()))
+	}
+	if q := h.set.queue; q != nil {
+		topic.FinalErrors, topic.FinalCrashes = q.finalErrors, q.atMostOnce
+		topic.RecordStore = queueRecords{s.queueNamed(source.Name())}
+	} else {
+		if topic.Node, topic.Reporter = s.node, keys; !s.on.NoDivision {
+			topic.Announcer = keys
+		}
+		topic.ReadOverride = s.readOverride(keys, leasing.SettingsOf(h.set.tuned))
+	}
+	return topic
+}
+
+// source returns the source from which the poller of a handler claims leases; the
+// second is the same, nil for a queue.
+func (s *System) source(h Handler, physical string) (poller.Source, *timers.TimerSource) {
+	if h.set.queue == nil {
+		source := s.store.Source(physical, timers.SourceOptions{
+			MaxClaims:  h.set.maxClaims(),
+			DeadCap:    s.cfg.DeadLetterCap,
+			SkipFailed: h.set.skipFailed,
+		})
+		return source, source
+	}
+	return s.queueNamed(s.on.Prefix + h.topic).Source(h.set.queue.options(h.set, s.cfg)), nil
+}
+
+func (s *System) tunable(set settings) poller.Settings {
+	t := leasing.SettingsOf(set.tuned)
+	t.MaxPollingInterval = max(t.MaxPollingInterval, s.hooks.Idle)
+	return t
+}
+
+// tuneAll changes the settings of all pollers of a topic. The caller holds changing.
+func (s *System) tuneAll(rt *actors.Runtime, topic string, change func(*poller.Settings)) error {
+	for _, name := range s.polled[topic] {
+		if err := rt.Tune(name, change); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// addPollers starts the pollers of a handler, all or none. The caller holds changing.
+func (s *System) addPollers(rt *actors.Runtime, h Handler, names []string) error {
+	for i, name := range names {
+		if err := rt.Add(s.actorTopic(h, name, len(names))); err != nil {
+			_, failed := s.removePollers(rt, names[:i])
+			return errors.Join(err, failed)
+		}
+	}
+	s.polled[h.topic] = slices.Clone(names)
+	s.warnOfLimit(h, names)
+	return nil
+}
+
+// removePollers drains and removes pollers.
+func (s *System) removePollers(rt *actors.Runtime, names []string) (*messages.Drained, error) {
+	if rt == nil {
+		return nil, ErrNotRunning
+	}
+	type answer struct {
+		drained *messages.TopicDrained
+		err     error
+	}
+	answers := make(chan answer, len(names))
+	for _, name := range names {
+		go func() {
+			drained, err := rt.Remove(name, s.cfg.DrainTimeout)
+			answers <- answer{drained, err}
+		}()
+	}
+	all := &messages.Drained{}
+	var errs []error
+	for range names {
+		a := <-answers
+		errs = append(errs, a.err)
+		if a.drained != nil {
+			all.Topics = append(all.Topics, a.drained)
+		}
+	}
+	return all, errors.Join(errs...)
 }

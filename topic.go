@@ -3,7 +3,7 @@ package wakebell
 import (
 	"context"
 	"fmt"
-	"strconv"
+	"iter"
 	"sync"
 	"time"
 
@@ -11,10 +11,7 @@ import (
 
 	"github.com/wakebell/wakebell/internal/argument"
 	"github.com/wakebell/wakebell/internal/codec"
-	"github.com/wakebell/wakebell/internal/envelope"
-	"github.com/wakebell/wakebell/internal/text"
 	"github.com/wakebell/wakebell/recurring"
-	"github.com/wakebell/wakebell/redisops/timers"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
@@ -111,18 +108,6 @@ func (t Topic[T]) draft(d *Draft, body T, opts []ScheduleOption) Draft {
 	return *d
 }
 
-// needsID returns the error of an option that compares calls by their id, which would
-// do nothing for a timer whose id is new in each call.
-func (d *Draft) needsID() error {
-	switch {
-	case d.policy == wakebelltype.PolicyDebounce:
-		return argument.Invalid("Debounce", "without an id: calls are merged by their id, and without one each is a new timer")
-	case d.once != 0:
-		return argument.Invalid("Once", "without an id: it is the id that fires once, and without one each call has a new id")
-	}
-	return nil
-}
-
 // Cancel removes a timer and returns the state in which it found it. The context
 // of a running handler is cancelled with the cause ErrCancelled; see [Client.Cancel].
 func (t Topic[T]) Cancel(ctx context.Context, c TimerClient, id string) (wakebelltype.Presence, error) {
@@ -136,132 +121,6 @@ func (t Topic[T]) Cancel(ctx context.Context, c TimerClient, id string) (wakebel
 	return presences[0], nil
 }
 
-// Draft is a timer that is not stored yet. Topic.Draft returns it.
-type Draft struct {
-	topic, id      string
-	env            envelope.Envelope
-	at             time.Time
-	in             time.Duration
-	planned        bool // whether At, In or Debounce was given
-	policy         wakebelltype.Policy
-	maxDelay       time.Duration // of Debounce
-	key            string
-	once           time.Duration
-	replicas       int // that must confirm it within replicaTimeout
-	replicaTimeout time.Duration
-	err            error
-}
-
-// ID returns the id that the timer will have.
-func (d Draft) ID() string { return d.id }
-
-// entry encodes the draft for the store.
-func (d Draft) entry(limit int) (timers.Entry, error) {
-	if d.err != nil {
-		return timers.Entry{}, d.err
-	}
-	d.env.CorrelationID = d.env.CorrelationOr(d.id)
-	payload, err := envelope.Encode(d.env)
-	if err != nil {
-		return timers.Entry{}, fmt.Errorf("%w: %w", ErrInvalid, err)
-	}
-	if len(payload) > limit {
-		return timers.Entry{}, argument.Invalid("body", "%d bytes with its headers, the limit is %d", len(payload), limit)
-	}
-	return timers.Entry{
-		ID: d.id, Payload: payload, At: d.at, In: d.in,
-		Key: d.key, Policy: d.policy, MaxDelay: d.maxDelay, Once: d.once,
-		Replicas: d.replicas, ReplicaTimeout: d.replicaTimeout,
-	}, nil
-}
-
-// ScheduleOption sets when and how a timer is scheduled. Schedule returns
-// ErrInvalid for an invalid one, and writes nothing.
-type ScheduleOption func(*Draft) error
-
-// In makes the timer due d after it is stored, by Redis's clock; at once if d is
-// negative. In, At and Debounce exclude each other.
-func In(d time.Duration) ScheduleOption {
-	return func(draft *Draft) error {
-		draft.in = max(d, 0)
-		return draft.plan()
-	}
-}
-
-// At makes the timer due at t, rounded up to the microsecond; at once if t is in
-// the past. The zero time is invalid.
-func At(t time.Time) ScheduleOption {
-	return func(draft *Draft) error {
-		if t.IsZero() {
-			return argument.Invalid("At", "zero time")
-		}
-		draft.at = t
-		return draft.plan()
-	}
-}
-
-func (d *Draft) plan() error {
-	if d.planned {
-		return argument.Invalid("In, At, Debounce", "one of them, once")
-	}
-	d.planned = true
-	return nil
-}
-
-// ID sets the id of the timer, 1 – 512 bytes of UTF-8; default a new UUID. Ids are
-// unique in a topic: an existing timer of the same id is replaced, unless IfExists
-// or Debounce sets another policy.
-func ID(id string) ScheduleOption {
-	return func(d *Draft) error {
-		if id == "" {
-			return argument.Invalid("ID", "empty; leave it out for a new one")
-		}
-		d.id = id
-		return nil
-	}
-}
-
-// Header adds a header; key and value have at most 65,535 bytes each. A second
-// header with the same key replaces the value. The keys correlation_id,
-// content-type and reply_to are reserved; use CorrelationID and ContentType.
-func Header(key, value string) ScheduleOption {
-	return func(d *Draft) error {
-		if err := envelope.CheckHeader(key, value); err != nil {
-			return argument.Invalid("Header "+quoted(key), "%v", err)
-		}
-		d.env.Headers = append(d.env.Headers, envelope.Header{Key: key, Value: value})
-		return nil
-	}
-}
-
-// CorrelationID sets the id that relates the timer to its cause, at most 65,535
-// bytes; default the timer's id.
-func CorrelationID(id string) ScheduleOption {
-	return func(d *Draft) error {
-		if len(id) > envelope.MaxHeaderBytes {
-			return argument.Invalid("CorrelationID", "%d bytes, at most %d", len(id), envelope.MaxHeaderBytes)
-		}
-		d.env.CorrelationID = id
-		return nil
-	}
-}
-
-// ContentType sets the media type of the body of a Topic[[]byte], at most 65,535
-// bytes; default none. It is invalid for other topics, whose type determines the
-// content type.
-func ContentType(mediaType string) ScheduleOption {
-	return func(d *Draft) error {
-		if len(mediaType) > envelope.MaxHeaderBytes {
-			return argument.Invalid("ContentType", "%d bytes, at most %d", len(mediaType), envelope.MaxHeaderBytes)
-		}
-		d.env.ContentType = mediaType
-		return nil
-	}
-}
-
-// quoted returns an input for an error text, shortened and in quotes.
-func quoted(s string) string { return strconv.Quote(text.Clip(s, 64)) }
-
 // Recurring returns a recurring schedule whose runs are timers of the topic with
 // this body. Its name has 1 – 400 bytes. If the body cannot be encoded,
 // recurring.Schedules.Put returns the error.
@@ -272,4 +131,72 @@ func (t Topic[T]) Recurring(name string, when recurring.Rule, body T) recurring.
 		r.Err = fmt.Errorf("%w: body: %w", ErrInvalid, err)
 	}
 	return r
+}
+
+// TimerClient schedules, cancels and inspects timers. The methods of a Topic take
+// one. A Client implements it with Redis, and the Client of package remote
+// implements it over the network.
+type TimerClient interface {
+	Schedule(ctx context.Context, drafts ...Draft) ([]wakebelltype.Scheduled, error)
+	Cancel(ctx context.Context, topic string, ids ...string) ([]wakebelltype.Presence, error)
+	Reschedule(ctx context.Context, topic, id string, when ScheduleOption) (wakebelltype.Scheduled, error)
+	RunNow(ctx context.Context, topic, id string) (wakebelltype.Presence, error)
+	Get(ctx context.Context, topic, id string) (Info, Content, error)
+	List(ctx context.Context, topic string, f Filter, p wakebelltype.Page) iter.Seq2[Info, error]
+	Stats(ctx context.Context, topic string) (wakebelltype.Stats, error)
+}
+
+// Operator inspects and administers topics. A Client and the Client of package
+// remote implement it.
+type Operator interface {
+	Topics(ctx context.Context, discover bool, p wakebelltype.Page) iter.Seq2[string, error]
+	Stats(ctx context.Context, topic string) (wakebelltype.Stats, error)
+	Overview(ctx context.Context, topics ...string) ([]wakebelltype.Overview, error)
+	CancelAll(ctx context.Context, topic string) (int64, error)
+	Forget(ctx context.Context, topic string) error
+	RemoveTopic(ctx context.Context, topic string) (wakebelltype.TopicRemoval, error)
+
+	Shards(ctx context.Context, topic string) (wakebelltype.ShardLayout, error)
+	Divide(ctx context.Context, topic string, shards int) (wakebelltype.ShardLayout, error)
+	Reshard(ctx context.Context, topic string, shards int) iter.Seq2[wakebelltype.Resharding, error]
+
+	Control(ctx context.Context, topic string) (wakebelltype.Control, error)
+	Pause(ctx context.Context, topic, by, reason string) (wakebelltype.Control, error)
+	Resume(ctx context.Context, topic string) (wakebelltype.Control, error)
+	Retune(ctx context.Context, topic string, s wakebelltype.Settings) (wakebelltype.Control, error)
+
+	DeadLetters(ctx context.Context, topic string, f wakebelltype.DeadFilter, p wakebelltype.Page) iter.Seq2[DeadLetter, error]
+	DeadLetter(ctx context.Context, topic, entry string) (DeadLetter, error)
+	LastDead(ctx context.Context, topic string, n int) ([]DeadLetter, error)
+	Redrive(ctx context.Context, topic string, o wakebelltype.RedriveOptions) (wakebelltype.RedriveResult, error)
+	DeleteDead(ctx context.Context, topic string, f wakebelltype.DeadFilter) (int64, error)
+
+	Tail(ctx context.Context, topic string) iter.Seq2[wakebelltype.Event, error]
+	Diagnose(ctx context.Context, topics ...string) ([]wakebelltype.Finding, error)
+	History(ctx context.Context, topic string, f wakebelltype.HistoryFilter, p wakebelltype.Page) iter.Seq2[wakebelltype.Attempt, error]
+	Throughput(ctx context.Context, topic string, since time.Duration) (wakebelltype.Throughput, error)
+	Audit(ctx context.Context, f wakebelltype.AuditFilter, p wakebelltype.Page) iter.Seq2[wakebelltype.AuditEntry, error]
+	RecordChange(ctx context.Context, change wakebelltype.Change) error
+}
+
+var (
+	_ TimerClient        = (*Client)(nil)
+	_ recurring.Operator = (*recurring.Schedules)(nil)
+	_ Operator           = (*Client)(nil)
+)
+
+// Reschedule gives a timer of the topic a new instant; see Client.Reschedule.
+func (t Topic[T]) Reschedule(ctx context.Context, c TimerClient, id string, when ScheduleOption) (wakebelltype.Scheduled, error) {
+	if c == nil {
+		return wakebelltype.Scheduled{}, argument.Invalid("client", "nil")
+	}
+	return c.Reschedule(ctx, t.name, id, when)
+}
+
+// RunNow makes a timer of the topic due now; see Client.RunNow.
+func (t Topic[T]) RunNow(ctx context.Context, c TimerClient, id string) (wakebelltype.Presence, error) {
+	if c == nil {
+		return wakebelltype.PresenceAbsent, argument.Invalid("client", "nil")
+	}
+	return c.RunNow(ctx, t.name, id)
 }

@@ -88,6 +88,19 @@ type Settings struct {
 	Part sharding.Part
 }
 
+// SettingsOf returns the settings that a user set; its inverse is Public.
+func SettingsOf(s wakebelltype.Settings) Settings {
+	return Settings{
+		MaxConcurrent: s.MaxConcurrent, LeaseTTL: s.LeaseTTL, MaxLeaseAge: s.MaxLeaseAge,
+		PollingInterval: s.PollingInterval, MaxPollingInterval: s.MaxPollingInterval,
+		Retry: Retry{Initial: s.RetryInitial, Max: s.RetryLimit, MaxFailures: s.MaxAttempts},
+		Flow: exchange.Flow{
+			RateLimit: s.RateLimit, RatePer: s.RatePer, RateBurst: s.RateBurst, MaxInFlight: s.MaxInFlight, PerKey: s.PerKey,
+			KeyRateLimit: s.KeyRateLimit, KeyRatePer: s.KeyRatePer, KeyRateBurst: s.KeyRateBurst,
+		},
+	}
+}
+
 // Public returns the settings as users set them.
 func (s Settings) Public() wakebelltype.Settings {
 	return wakebelltype.Settings{

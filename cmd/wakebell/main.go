@@ -8,13 +8,13 @@ import (
 	"github.com/redis/go-redis/v9/logging"
 	"google.golang.org/grpc/grpclog"
 
-	"github.com/wakebell/wakebell/cmd/wakebell/internal/cli"
 	"github.com/wakebell/wakebell/cmd/wakebell/internal/node"
+	"github.com/wakebell/wakebell/cmd/wakebell/internal/process"
 	"github.com/wakebell/wakebell/remote"
 )
 
 func main() {
-	if code, done := cli.RunAsInit(); done {
+	if code, done := process.RunAsInit(); done {
 		os.Exit(code)
 	}
 	grpclog.SetLoggerV2(remote.GRPCLogger(node.GRPCLogger())) // before anything uses gRPC

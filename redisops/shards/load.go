@@ -24,7 +24,7 @@ type putGroup struct {
 }
 
 // Put stores timers of a topic where they belong, and reports for each whether one with
-// its id existed; see [timers.Timers.Put]. The error wraps [wakebelltype.ErrInvalid] while
+// its id existed; see [timers.Timers.Put]. The error wraps [redisops.ErrInvalid] while
 // timers of the topic are moved.
 func (s *Store) Put(ctx context.Context, topic string, mode timers.PutMode, list []timers.Stored) (existed []bool, err error) {
 	return routed(ctx, s, topic, func(l sharding.Layout) ([]bool, error) { return s.putRouted(ctx, l, topic, mode, list) })
@@ -73,7 +73,7 @@ func putRounds(topic string, l sharding.Layout, list []timers.Stored) (rounds []
 			ids[name] = map[string]bool{}
 		}
 		bytes[name] += len(t.Payload)
-		if n := len(ids[name]); n > 0 && (n == layout.KeyedEntries || bytes[name] > layout.BatchBytes || ids[name][t.ID]) {
+		if n := len(ids[name]); n > 0 && (n == layout.BatchEntries || bytes[name] > layout.BatchBytes || ids[name][t.ID]) {
 			at[name]++
 			bytes[name], ids[name] = len(t.Payload), map[string]bool{}
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/cmd/wakebell/internal/files"
 	"github.com/wakebell/wakebell/cmd/wakebell/internal/output"
 	"github.com/wakebell/wakebell/connection"
 	"github.com/wakebell/wakebell/queue"
@@ -138,7 +139,7 @@ func (a *App) dialConfig() (address string, conn *connection.Connection, cfg rem
 		}
 	}
 	if file := a.remote.tokens(); file != "" {
-		if cfg.Token, err = readToken(file, a.warn); err != nil {
+		if cfg.Token, err = files.Token(file, a.warn); err != nil {
 			return "", nil, cfg, err
 		}
 	}

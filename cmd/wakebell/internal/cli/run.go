@@ -15,6 +15,7 @@ import (
 
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/cmd/wakebell/internal/output"
+	"github.com/wakebell/wakebell/cmd/wakebell/internal/process"
 	"github.com/wakebell/wakebell/recurring"
 )
 
@@ -148,4 +149,18 @@ func SoFar(err error, done int64, what string) error {
 		return err
 	}
 	return After(fmt.Sprintf("%d %s", done, what), err)
+}
+
+// RunShell runs a shell command as process.Shell does, until it exits or ctx or a.forced
+// ends; Run waits for it.
+func (a *App) RunShell(ctx context.Context, script string, stdin io.Reader, env []string) error {
+	if err := a.forced.Err(); err != nil {
+		return err
+	}
+	a.children.Add(1)
+	defer a.children.Done()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(a.forced, func() { cancel(a.forced.Err()) })()
+	return process.Shell(ctx, script, stdin, a.Stderr, env)
 }

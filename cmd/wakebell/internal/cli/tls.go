@@ -6,6 +6,8 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
+
+	"github.com/wakebell/wakebell/cmd/wakebell/internal/files"
 )
 
 // tlsFlags configure TLS for the servers of a rediss URL and the node of --remote.
@@ -48,7 +50,7 @@ func (f tlsFlags) apply(config *tls.Config) (*tls.Config, error) {
 		config.ServerName = f.serverName
 	}
 	if f.ca != "" {
-		pem, err := ReadFile(f.ca, CertificatesLimit)
+		pem, err := files.Read(f.ca, files.CertificatesLimit)
 		if err != nil {
 			return nil, fmt.Errorf("--tls-ca: %w", err)
 		}

@@ -14,7 +14,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/wakebell/wakebell/cmd/wakebell/internal/cli"
+	"github.com/wakebell/wakebell/cmd/wakebell/internal/files"
 )
 
 // sizeLimit bounds the size of a file, in bytes.
@@ -79,7 +79,7 @@ func lineOf(err error) int {
 
 // Read reads a file. Its errors are joined Errors, or those of the file system.
 func Read(name string) (*File, error) {
-	text, err := cli.ReadFile(name, sizeLimit)
+	text, err := files.Read(name, sizeLimit)
 	if err != nil {
 		return nil, err
 	}

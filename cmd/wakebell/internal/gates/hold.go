@@ -11,6 +11,7 @@ import (
 
 	"github.com/wakebell/wakebell/cmd/wakebell/internal/cli"
 	"github.com/wakebell/wakebell/cmd/wakebell/internal/output"
+	"github.com/wakebell/wakebell/cmd/wakebell/internal/process"
 	"github.com/wakebell/wakebell/gate"
 	"github.com/wakebell/wakebell/internal/opened"
 	"github.com/wakebell/wakebell/wakebelltype"
@@ -69,7 +70,7 @@ lost or not granted within --timeout, or if the command failed.`,
 		case f.lease == 0 || f.signal == 0: // which would be the default
 			return cli.Usagef("--lease, --signal-ttl: 0, want above 0")
 		}
-		defer cli.KeepBrokenPipes()()
+		defer process.KeepBrokenPipes()()
 		s := settings{
 			keys: f.keys, lease: f.lease, switches: opened.GateSwitches{SignalTTL: f.signal}, log: cli.NewLogger(a.Stderr, "text", "warn"),
 		}

@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/wakebell/wakebell/cmd/wakebell/internal/cli"
+	"github.com/wakebell/wakebell/cmd/wakebell/internal/files"
 )
 
 // followEvery is the interval at which follow checks a file.
@@ -75,7 +75,7 @@ func (c *certificates) load() error {
 	}
 	var pool *x509.CertPool
 	if c.ca != "" {
-		pem, err := cli.ReadFile(c.ca, cli.CertificatesLimit)
+		pem, err := files.Read(c.ca, files.CertificatesLimit)
 		if err != nil {
 			return fmt.Errorf("--tls-client-ca: %w", err)
 		}
@@ -90,11 +90,11 @@ func (c *certificates) load() error {
 
 // readPair reads a certificate and its private key.
 func readPair(cert, key string) (pair tls.Certificate, err error) {
-	certificate, err := cli.ReadFile(cert, cli.CertificatesLimit)
+	certificate, err := files.Read(cert, files.CertificatesLimit)
 	if err != nil {
 		return pair, err
 	}
-	private, err := cli.ReadFile(key, cli.CertificatesLimit)
+	private, err := files.Read(key, files.CertificatesLimit)
 	if err != nil {
 		return pair, err
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/cmd/wakebell/internal/cli"
 	"github.com/wakebell/wakebell/cmd/wakebell/internal/output"
+	"github.com/wakebell/wakebell/cmd/wakebell/internal/process"
 )
 
 // execPause is for how long a topic is paused on the node whose command cannot be run.
@@ -23,7 +24,7 @@ const execPause = 30 * time.Second
 func shellHandler(a *cli.App, script string, unable func(topic string, err error)) rawHandler {
 	return func(ctx context.Context, t wakebell.Timer[[]byte]) error {
 		err := a.RunShell(ctx, script, bytes.NewReader(t.Body), variables(t))
-		if errors.Is(err, cli.ErrCannotRun) {
+		if errors.Is(err, process.ErrCannotRun) {
 			unable(t.Topic, err)
 			return wakebell.Release(err)
 		}

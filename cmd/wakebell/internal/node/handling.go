@@ -12,6 +12,7 @@ import (
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/cmd/wakebell/internal/cli"
 	"github.com/wakebell/wakebell/cmd/wakebell/internal/config"
+	"github.com/wakebell/wakebell/cmd/wakebell/internal/process"
 	"github.com/wakebell/wakebell/internal/tuning"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
@@ -195,7 +196,7 @@ func (h *handled) checkExec(ctx context.Context) error {
 	if h.exec == "" {
 		return nil
 	}
-	if err := cli.CheckShell(ctx, h.exec); err != nil {
+	if err := process.CheckShell(ctx, h.exec); err != nil {
 		return fmt.Errorf("--exec of %q: %w", h.name, err)
 	}
 	return nil

@@ -11,6 +11,7 @@ import (
 
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/cmd/wakebell/internal/cli"
+	"github.com/wakebell/wakebell/cmd/wakebell/internal/files"
 	"github.com/wakebell/wakebell/remote"
 )
 
@@ -81,7 +82,7 @@ func (f *listenFlags) take(a *cli.App, log *slog.Logger) (*remote.Config, error)
 	if tokens != "" {
 		f.tokens, f.read = tokens, stampOf(tokens) // before reading: a later write is a change
 		var err error
-		if cfg.Tokens, cfg.TokenCertificates, err = cli.ReadTokens(tokens, warner(log)); err != nil {
+		if cfg.Tokens, cfg.TokenCertificates, err = files.Tokens(tokens, warner(log)); err != nil {
 			return nil, err
 		}
 	}
@@ -118,7 +119,7 @@ func (f *listenFlags) serve(ctx context.Context, sys *wakebell.System, cfg *remo
 
 // reload reads the tokens from their changed file.
 func (f *listenFlags) reload(server *remote.Server, log *slog.Logger) {
-	tokens, certificates, err := cli.ReadTokens(f.tokens, warner(log))
+	tokens, certificates, err := files.Tokens(f.tokens, warner(log))
 	if err == nil {
 		err = server.SetTokens(tokens, certificates)
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/cmd/wakebell/internal/cli"
 	"github.com/wakebell/wakebell/cmd/wakebell/internal/output"
+	"github.com/wakebell/wakebell/cmd/wakebell/internal/process"
 	"github.com/wakebell/wakebell/cmd/wakebell/internal/telemetry"
 	"github.com/wakebell/wakebell/connection"
 	"github.com/wakebell/wakebell/internal/memorylimit"
@@ -166,7 +167,7 @@ func run(ctx context.Context, a *cli.App, f *nodeFlags) (err error) {
 	}
 	defer exported.Stop()
 
-	defer cli.KeepBrokenPipes()()
+	defer process.KeepBrokenPipes()()
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
 	report := reporting(output.NewLockedWriter(a.Stdout), fail)

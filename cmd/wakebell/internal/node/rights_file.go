@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"log/slog"
 
-	"github.com/wakebell/wakebell/cmd/wakebell/internal/cli"
+	"github.com/wakebell/wakebell/cmd/wakebell/internal/files"
 	"github.com/wakebell/wakebell/remote"
 	"github.com/wakebell/wakebell/remote/rights"
 )
@@ -46,7 +46,7 @@ const rightsLimit = 4 << 20
 
 // readRights reads a rights file.
 func readRights(flag, file string) (*rights.Grants, error) {
-	text, err := cli.ReadFile(file, rightsLimit)
+	text, err := files.Read(file, rightsLimit)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", flag, err)
 	}

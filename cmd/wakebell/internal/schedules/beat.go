@@ -11,6 +11,7 @@ import (
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/cmd/wakebell/internal/cli"
 	"github.com/wakebell/wakebell/cmd/wakebell/internal/output"
+	"github.com/wakebell/wakebell/cmd/wakebell/internal/process"
 	"github.com/wakebell/wakebell/cmd/wakebell/internal/telemetry"
 	"github.com/wakebell/wakebell/connection"
 	"github.com/wakebell/wakebell/internal/opened"
@@ -103,7 +104,7 @@ func runBeat(ctx context.Context, a *cli.App, f *beatFlags) (err error) {
 	}
 	defer func() { err = errors.Join(err, conn.Close()) }()
 
-	defer cli.KeepBrokenPipes()()
+	defer process.KeepBrokenPipes()()
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
 	out := output.NewLockedWriter(a.Stdout)

@@ -1,4 +1,4 @@
-package cli
+package process
 
 import (
 	"fmt"
@@ -7,6 +7,10 @@ import (
 	"os/signal"
 	"syscall"
 )
+
+// exitFailed is the exit code when the child cannot be started or waited for; that of
+// cli.ExitError.
+const exitFailed = 1
 
 // RunAsInit runs the program again as a child, if this process is the first of a
 // container. It returns its exit code, and whether it did. The first process has to wait
@@ -24,7 +28,7 @@ func RunAsInit() (code int, done bool) {
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	if err := cmd.Start(); err != nil {
 		fmt.Fprintf(os.Stderr, "wakebell: start the program as a child of the first process: %v\n", err)
-		return ExitError, true
+		return exitFailed, true
 	}
 	go func() {
 		for s := range signals {
@@ -44,7 +48,7 @@ func reap(child int) int {
 		switch {
 		case err == syscall.EINTR:
 		case err != nil:
-			return ExitError // there is no child left
+			return exitFailed // there is no child left
 		case pid == child && status.Signaled():
 			return 128 + int(status.Signal())
 		case pid == child:

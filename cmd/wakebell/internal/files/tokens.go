@@ -1,4 +1,4 @@
-package cli
+package files
 
 import (
 	"fmt"
@@ -15,12 +15,12 @@ const anybody = "peers"
 // tokensLimit bounds the size of a token file, in bytes.
 const tokensLimit = 1 << 20
 
-// ReadTokens reads a token file: tokens with their owners and the certificates they
+// Tokens reads a token file: tokens with their owners and the certificates they
 // are bound to. A line is owner:token or a token alone. A space and the certificate
 // that the token is bound to can follow, as cn:NAME or sha256:FINGERPRINT. Empty
 // lines and lines that begin with # are skipped. It warns if other users have
 // access to the file.
-func ReadTokens(file string, warn func(string)) (tokens, certificates map[string]string, err error) {
+func Tokens(file string, warn func(string)) (tokens, certificates map[string]string, err error) {
 	info, err := os.Stat(file)
 	if err != nil {
 		return nil, nil, fmt.Errorf("--token-file: %w", err)
@@ -28,7 +28,7 @@ func ReadTokens(file string, warn func(string)) (tokens, certificates map[string
 	if info.Mode().Perm()&0o077 != 0 && runtime.GOOS != "windows" {
 		warn(fmt.Sprintf("--token-file: other users than the owner have access to %s (%v)", file, info.Mode().Perm()))
 	}
-	text, err := ReadFile(file, tokensLimit)
+	text, err := Read(file, tokensLimit)
 	if err != nil {
 		return nil, nil, fmt.Errorf("--token-file: %w", err)
 	}
@@ -63,9 +63,9 @@ func ReadTokens(file string, warn func(string)) (tokens, certificates map[string
 	return tokens, certificates, nil
 }
 
-// readToken reads the token of a client.
-func readToken(file string, warn func(string)) (string, error) {
-	tokens, _, err := ReadTokens(file, warn)
+// Token reads the token of a client.
+func Token(file string, warn func(string)) (string, error) {
+	tokens, _, err := Tokens(file, warn)
 	if err != nil {
 		return "", err
 	}

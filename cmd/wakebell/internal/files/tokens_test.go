@@ -1,4 +1,4 @@
-package cli
+package files
 
 import (
 	"os"
@@ -21,16 +21,16 @@ func TestTokenFiles(t *testing.T) {
 		":t":                          nil,
 		"a:t\nb:t":                    nil,
 	} {
-		tokens, _, err := ReadTokens(writeTokens(t, text), func(text string) { require.Fail(t, text) })
+		tokens, _, err := Tokens(writeTokens(t, text), func(text string) { require.Fail(t, text) })
 		require.Equal(t, want == nil, err != nil, text)
 		require.Equal(t, want, tokens, text)
 	}
-	_, err := readToken(writeTokens(t, "a:x", "b:y"), nil)
+	_, err := Token(writeTokens(t, "a:x", "b:y"), nil)
 	require.ErrorContains(t, err, "2 tokens")
-	_, _, err = ReadTokens(filepath.Join(t.TempDir(), "none"), nil)
+	_, _, err = Tokens(filepath.Join(t.TempDir(), "none"), nil)
 	require.ErrorIs(t, err, os.ErrNotExist)
 
-	tokens, certificates, err := ReadTokens(writeTokens(t, "a:x cn:billing", "b:y", "z  sha256:00"), nil)
+	tokens, certificates, err := Tokens(writeTokens(t, "a:x cn:billing", "b:y", "z  sha256:00"), nil)
 	require.NoError(t, err)
 	require.Equal(t, map[string]string{"x": "a", "y": "b", "z": "peers"}, tokens)
 	require.Equal(t, map[string]string{"x": "cn:billing", "z": "sha256:00"}, certificates)
@@ -38,7 +38,7 @@ func TestTokenFiles(t *testing.T) {
 	open := writeTokens(t, "x")
 	require.NoError(t, os.Chmod(open, 0o644)) // this causes a warning
 	warned := ""
-	_, _, err = ReadTokens(open, func(text string) { warned = text })
+	_, _, err = Tokens(open, func(text string) { warned = text })
 	require.NoError(t, err)
 	require.Contains(t, warned, "other users than the owner have access")
 }

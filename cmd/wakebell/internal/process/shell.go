@@ -1,4 +1,4 @@
-package cli
+package process
 
 import (
 	"context"
@@ -55,24 +55,15 @@ func CheckShell(ctx context.Context, script string) error {
 	return nil
 }
 
-// RunShell runs a shell command until it exits or ctx or a.forced ends, which kills
-// its process group. On Linux the shell is killed too when the process ends without
+// Shell runs a shell command, whose output goes to out, until it exits or ctx ends, which
+// kills its process group. On Linux the shell is killed too when the process ends without
 // doing so, as by SIGKILL. Errors: ErrCannotRun, wakebell.Reject.
-func (a *App) RunShell(ctx context.Context, script string, stdin io.Reader, env []string) error {
-	if err := a.forced.Err(); err != nil {
-		return err
-	}
-	a.children.Add(1)
-	defer a.children.Done()
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	defer context.AfterFunc(a.forced, func() { cancel(a.forced.Err()) })()
-
+func Shell(ctx context.Context, script string, stdin io.Reader, out io.Writer, env []string) error {
 	said := &tail{limit: reasonBytes}
 	cmd := exec.CommandContext(ctx, "sh", "-c", script)
 	cmd.Stdin = stdin
-	cmd.Stdout = a.Stderr
-	cmd.Stderr = io.MultiWriter(a.Stderr, said)
+	cmd.Stdout = out
+	cmd.Stderr = io.MultiWriter(out, said)
 	cmd.Env = append(ownEnvironment(), env...)
 	cmd.WaitDelay = outputDelay
 	killAsGroup(cmd)

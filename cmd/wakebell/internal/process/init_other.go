@@ -1,6 +1,6 @@
 //go:build !linux
 
-package cli
+package process
 
 // RunAsInit does nothing: only Linux has containers.
 func RunAsInit() (code int, done bool) { return 0, false }

@@ -1,4 +1,4 @@
-package cli
+package files
 
 import (
 	"fmt"
@@ -10,10 +10,10 @@ import (
 // CertificatesLimit bounds the size of a file of certificates or a key, in bytes.
 const CertificatesLimit = 16 << 20
 
-// ReadFile reads a regular file of at most limit bytes. A named pipe or a device is an
+// Read reads a regular file of at most limit bytes. A named pipe or a device is an
 // error: a file that is read again while the program runs would make it wait for a
 // writer. A pipe that the program has got from its shell, as /dev/stdin, has one.
-func ReadFile(name string, limit int64) ([]byte, error) {
+func Read(name string, limit int64) ([]byte, error) {
 	info, err := os.Stat(name)
 	if err != nil {
 		return nil, err

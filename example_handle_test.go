@@ -153,6 +153,25 @@ func ExampleDiscardRejected() {
 	// Output: timers: 0 dead letters: 0
 }
 
+func ExamplePanicBackoff() {
+	done := make(chan struct{})
+	charge := func(_ context.Context, t wakebell.Timer[Invoice]) error {
+		if t.Attempt == 1 {
+			panic("no connection") // counts as a failure; the handler's actor is restarted
+		}
+		defer close(done)
+		fmt.Println("attempt", t.Attempt, "failures", t.Failures)
+		return nil
+	}
+	run(wakebell.Config{Handlers: []wakebell.Handler{
+		wakebell.Handle(Invoices, charge, wakebell.PanicBackoff(), wakebell.RetryBackoff(time.Second, time.Minute)),
+	}}, func(sys *wakebell.System) {
+		bill(sys.Client(), "inv-42")
+		<-done
+	})
+	// Output: attempt 2 failures 1
+}
+
 func ExampleRetryOnLeaseExpiry() {
 	done := make(chan struct{})
 	charge := func(_ context.Context, t wakebell.Timer[Invoice]) error {

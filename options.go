@@ -19,6 +19,7 @@ import (
 type settings struct {
 	tuned           wakebelltype.Settings // what can change while the handler runs; MaxLeaseAge 0 means none
 	discardRejected bool
+	panicBackoff    bool
 	retryOnExpiry   bool
 	skipFailed      bool // for PerKey
 	shards          int  // 0: as stored
@@ -216,9 +217,9 @@ func RetryBackoff(initial, limit time.Duration) TuningOption {
 // 25. For a queue it sets at which delivery a message is dead-lettered if it is not
 // handled, whether that delivery fails or crashes; default 10.
 //
-// A delivery of a timer that ends without a verdict, such as a crash, is not a
-// failure. A timer is also dead-lettered after MaxAttempts + 10 deliveries that ended
-// without a verdict.
+// A panic of the handler is a failure. A delivery of a timer that ends without a verdict,
+// such as the crash of a node, is not. A timer is also dead-lettered after MaxAttempts + 10
+// deliveries that ended without a verdict.
 func MaxAttempts(n int) TuningOption {
 	return tuned(tuning.MaxAttempts, n)
 }
@@ -232,8 +233,21 @@ func DiscardRejected() CommonOption {
 	})
 }
 
+// PanicBackoff retries a timer whose handler panicked after the topic's backoff, as if
+// the handler had returned an error. By default it is due again when its lease would have
+// expired: a handler that panics may have left something behind, and a program that panics
+// again and again is given time. Either way the handler's actor is restarted, the panic
+// counts as a failure towards MaxAttempts, and its text and place are the reason of the
+// failure. AtMostOnce and RetryOnLeaseExpiry take precedence.
+func PanicBackoff() CommonOption {
+	return commonOption(func(s *settings) error {
+		s.panicBackoff = true
+		return nil
+	})
+}
+
 // RetryOnLeaseExpiry retries a timer whose handler failed when its lease expires,
-// as faststream-redis-timers does. Such a delivery ends without a verdict: it is no
+// as faststream-redis-timers does, also after a panic. Such a delivery ends without a verdict: it is no
 // failure, and after MaxAttempts + 10 of them the timer is dead-lettered. RetryIn and
 // Reject are not affected.
 func RetryOnLeaseExpiry() HandlerOption {

@@ -39,6 +39,7 @@ func (s *System) actorTopic(h Handler, physical string, shards int) poller.Topic
 		Policy: leasing.Policy{
 			DiscardRejects:     h.set.discardRejected,
 			RetryOnLeaseExpiry: h.set.retryOnExpiry,
+			PanicBackoff:       h.set.panicBackoff,
 			Window:             h.set.window,
 			OverrideInterval:   s.hooks.Idle,
 			Group:              s.groups.named(h.set.group), Weight: h.set.weight,

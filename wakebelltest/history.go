@@ -129,6 +129,8 @@ func (r *record) settled(s exchange.Settlement, refused exchange.RefusalReason) 
 	switch {
 	case refused != 0:
 		r.Outcome = outcomeOf(refused)
+	case s.Verdict == exchange.Nack && errors.Is(r.Err, errPanicked):
+		r.Outcome = Crashed
 	case s.Verdict == exchange.Nack:
 		r.Outcome = Retried
 	case s.Verdict == exchange.DeadLetter:
@@ -206,7 +208,7 @@ func (h *history) finish(ctx context.Context, r *record, err error) {
 	r.Ended, r.Err = time.Now(), err
 	switch {
 	case r.Outcome != Running:
-	case errors.Is(err, errPanicked), errors.Is(err, poller.ErrTargetGone):
+	case errors.Is(err, poller.ErrTargetGone):
 		r.Outcome = Crashed
 	case err != nil && errors.Is(context.Cause(ctx), wakebell.ErrLeaseLost):
 		r.Outcome = Lost
@@ -242,12 +244,16 @@ func (h *history) unsettled() bool {
 func (r *record) pending() bool { return !r.Ended.IsZero() && r.Outcome == Running }
 
 // leave stops waiting for settlements that are never sent: with RetryOnLeaseExpiry,
-// a failed timer is retried when its lease expires.
+// a timer that failed or panicked is retried when its lease expires.
 func (h *history) leave() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, r := range h.all {
-		if r.pending() && r.Err != nil {
+		switch {
+		case !r.pending() || r.Err == nil:
+		case errors.Is(r.Err, errPanicked):
+			r.Outcome = Crashed
+		default:
 			r.Outcome = Retried
 		}
 	}

@@ -157,7 +157,7 @@ func TestEveryOutcome(t *testing.T) {
 		require.ErrorIs(t, w.RequireDelivered("notes", "long").Err, wakebell.ErrCancelled)
 		require.Equal(t, "[replaced 1 superseded]", last("replaced"))
 		require.Equal(t, "[fail 2 dead]", last("fail"))
-		require.Equal(t, "[panic 2 crashed]", last("panic"), "after its lease has expired")
+		require.Equal(t, "[panic 2 dead]", last("panic"), "after its lease has expired")
 	})
 }
 

@@ -24,8 +24,9 @@ const (
 	// EventReleased means that the timer was returned without a verdict, for
 	// instance by a drain.
 	EventReleased EventKind = "released"
-	// EventCrashed means that the handler panicked; the timer is delivered again
-	// when its lease expires. It has Took, and the panic in Text.
+	// EventCrashed means that the handler panicked, which counts as a failure, or that the
+	// actor with the lease failed or ended, which does not. It has Took, the reason in Text,
+	// and RetryIn after a panic. A panic at the last attempt is an EventDead.
 	EventCrashed EventKind = "crashed"
 	// EventSuperseded means that the timer was scheduled again while its handler
 	// ran.

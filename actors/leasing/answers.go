@@ -50,7 +50,9 @@ func (c *Core) countSettled(now time.Time, f *Flight, r *exchange.Reply) {
 				c.Counters.RejectedAcks.Add(1)
 			}
 		case exchange.Nack:
-			c.Counters.Retried.Add(1)
+			if !v.Panicked { // counted when the handler panicked
+				c.Counters.Retried.Add(1)
+			}
 		case exchange.DeadLetter: // counted from the reply
 			if v.rejected {
 				c.Counters.Rejected.Add(1)

@@ -23,7 +23,8 @@ const (
 	FailedFor                 // retried after Delay
 	Rejected                  // never retried
 	Undeliverable             // no handler can decode it
-	Crashed                   // panicked: not settled, due again when the lease expires
+	Panicked                  // a failure, retried when the lease would have expired
+	Crashed                   // ended without a verdict: due again when the lease expires
 	Released                  // returned as if never claimed
 	Skipped                   // its context ended before a handler began
 )

@@ -88,7 +88,7 @@ func (w *world) commands() map[string]func(words []string) {
 		"peeked":   w.peeked,    // peeked [next=DURATION]
 		"fail":     w.fail,      // fail [STREAM] unavailable | stale | TEXT
 		"begin":    w.begin,     // begin ID: a handler takes the lease
-		"end":      w.finish,    // end ID ack | fail | reject | release | crash | undeliverable
+		"end":      w.finish,    // end ID ack | fail | reject | release | panic | crash | undeliverable
 		"settle":   w.settleNow, // settle ID ack | …: the handler settles it and continues
 		"extend":   w.extendNow, // extend ID: the handler extends it
 		"hint":     w.hint,      // hint due DURATION | free | subscribed | control | check ID
@@ -129,7 +129,7 @@ func options(words []string) (set map[string]string, rest []string) {
 func (w *world) create(words []string) {
 	set := map[string]string{
 		"concurrent": "5", "lease": "10s", "age": "0s", "poll": "1s", "max_poll": "5s", "failures": "3", "window": "0s", "early": "off",
-		"peek": "off", "override": "off", "prefetch": "off", "breaker": "off",
+		"peek": "off", "override": "off", "prefetch": "off", "breaker": "off", "panics": "retry",
 	}
 	given, _ := options(words)
 	for key, value := range given {
@@ -140,6 +140,7 @@ func (w *world) create(words []string) {
 		Policy: Policy{Window: w.duration(set["window"]), NoPrefetch: set["prefetch"] == "off"},
 		Peeks:  set["peek"] == "on", Overrides: set["override"] == "on",
 	}
+	cfg.PanicBackoff, cfg.FinalCrashes, cfg.RetryOnLeaseExpiry = set["panics"] == "backoff", set["panics"] == "final", set["panics"] == "expire"
 	if set["early"] == "on" {
 		cfg.Window = AutomaticWindow
 	}
@@ -240,7 +241,7 @@ func (w *world) lease(id string) *Lease {
 
 var outcomes = map[string]Outcome{
 	"ack": {}, "fail": {Kind: Failed, Reason: "no"}, "reject": {Kind: Rejected, Reason: "never"}, "release": {Kind: Released},
-	"crash": {Kind: Crashed, Reason: "panic"}, "undeliverable": {Kind: Undeliverable, Reason: "garbage"}, "skip": {Kind: Skipped},
+	"panic": {Kind: Panicked, Reason: "panic: oops"}, "crash": {Kind: Crashed, Reason: "its actor failed"}, "undeliverable": {Kind: Undeliverable, Reason: "garbage"}, "skip": {Kind: Skipped},
 }
 
 func (w *world) begin(words []string)  { w.lease(words[0]) }

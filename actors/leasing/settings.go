@@ -26,6 +26,9 @@ type Policy struct {
 	FinalErrors bool
 	// FinalCrashes does the same for panics, where leases do not expire.
 	FinalCrashes bool
+	// PanicBackoff retries after a panic with the backoff of a failure, instead of when the
+	// lease would have expired.
+	PanicBackoff bool
 
 	// Window is for how long after an exchange with timers the next one waits, so
 	// that timers share it; see window.go. 0: it does not wait.

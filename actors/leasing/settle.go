@@ -20,15 +20,8 @@ func (c *Core) Finished(now time.Time, l *Lease, o Outcome) {
 // conclude turns a handler's outcome into a settlement, if it still applies.
 func (c *Core) conclude(l *Lease, o Outcome, now time.Time) {
 	switch cause := l.Run.Cause(); {
-	case o.Kind == Crashed:
-		c.Counters.Crashed.Add(1)
-		c.endedBy(l, now, wakebelltype.EventCrashed, o.Reason)
-		if cause == nil {
-			c.countOutcome(now, l, o)
-		}
-		if c.FinalCrashes && l.accepted() {
-			c.settle(l, o, now)
-		}
+	case o.Kind == Panicked || o.Kind == Crashed:
+		c.crashed(l, o, cause, now)
 	case l.settled:
 		// Settled by the handler itself, with Settle.
 	case l.refused != 0:
@@ -44,6 +37,27 @@ func (c *Core) conclude(l *Lease, o Outcome, now time.Time) {
 		// again.
 	default:
 		c.settle(l, o, now)
+	}
+}
+
+// crashed takes the outcome of a handler that did not return; cause is what ended its context,
+// nil if nothing has. A panic counts as a failure at once, and the timer is due again when its
+// lease would have expired. A panic after the context has ended says nothing about the timer,
+// and the end of the actor with the lease may be that of its node: their leases expire.
+func (c *Core) crashed(l *Lease, o Outcome, cause error, now time.Time) {
+	c.Counters.Crashed.Add(1)
+	if cause == nil {
+		c.countOutcome(now, l, o)
+	}
+	switch {
+	case c.FinalCrashes && l.accepted():
+		c.endedBy(l, now, wakebelltype.EventCrashed, o.Reason)
+		c.settle(l, o, now)
+	case o.Kind == Panicked && cause == nil && l.accepted() && !c.RetryOnLeaseExpiry:
+		c.settle(l, o, now)
+		l.stream.urgent = true // until then only this process knows why
+	default:
+		c.endedBy(l, now, wakebelltype.EventCrashed, o.Reason)
 	}
 }
 
@@ -66,7 +80,7 @@ func (c *Core) Settle(now time.Time, l *Lease, o Outcome) error {
 
 // settle queues the settlement of an outcome; false: it needs none.
 func (c *Core) settle(l *Lease, o Outcome, now time.Time) bool {
-	if o.Kind != Crashed { // conclude has recorded it
+	if o.Kind != Panicked && o.Kind != Crashed { // crashed has counted them
 		c.countOutcome(now, l, o)
 	}
 	took := now.Sub(l.deliveredAt)
@@ -75,12 +89,12 @@ func (c *Core) settle(l *Lease, o Outcome, now time.Time) bool {
 		c.Effects.Ended(l, End{Kind: wakebelltype.EventRetried, Why: o.Reason, Took: took, RetryIn: max(l.deadline.Sub(now), 0)})
 		return false
 	}
-	v := Verdict{Lease: l, Kind: exchange.Ack, Reason: o.Reason, Took: took}
+	v := Verdict{Lease: l, Kind: exchange.Ack, Reason: o.Reason, Took: took, Panicked: o.Kind == Panicked}
 	switch o.Kind {
 	case Crashed: // where leases do not expire
 		v.Kind = exchange.Fail
-	case Failed, FailedFor:
-		c.retry(&v, o)
+	case Failed, FailedFor, Panicked:
+		c.retry(&v, o, now)
 	case Undeliverable:
 		v.Kind = exchange.DeadLetter
 	case Rejected:
@@ -101,14 +115,21 @@ func (c *Core) settle(l *Lease, o Outcome, now time.Time) bool {
 }
 
 // retry makes v the settlement of a failure.
-func (c *Core) retry(v *Verdict, o Outcome) {
-	if c.FinalErrors {
+func (c *Core) retry(v *Verdict, o Outcome, now time.Time) {
+	switch {
+	case v.Panicked && c.FinalCrashes:
+		v.Kind = exchange.Fail
+		return
+	case !v.Panicked && c.FinalErrors:
 		v.Kind = exchange.Fail
 		c.Counters.FinalErrors.Add(1)
 		return
 	}
 	v.Kind, v.Delay = exchange.Nack, o.Delay
-	if o.Kind == Failed {
+	switch {
+	case v.Panicked && !c.PanicBackoff:
+		v.Delay = max(v.Lease.deadline.Sub(now), 0)
+	case o.Kind != FailedFor:
 		v.Delay = c.Retry.delay(v.Lease.Failures, c.Random())
 	}
 	if v.Lease.Failures+1 >= c.Retry.MaxFailures {

@@ -63,6 +63,8 @@ type Verdict struct {
 	Reason string
 	Took   time.Duration // of the handler
 
+	Panicked bool // the handler did
+
 	failed   bool // a dead letter whose last delivery counts as a failure
 	rejected bool // by the handler
 	awaited  bool // the handler waits for the result

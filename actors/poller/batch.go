@@ -10,6 +10,7 @@ import (
 
 	"github.com/wakebell/wakebell/actors/leasing"
 	"github.com/wakebell/wakebell/internal/together"
+	"github.com/wakebell/wakebell/internal/usercode"
 )
 
 // HandleBatch runs user code on deliveries and returns the outcome of each, in their
@@ -213,22 +214,23 @@ func (w *worker) serveBatch(b *batch) (returned bool) {
 	return true
 }
 
-// crashBatch is crash for a batch: none of its timers is settled.
+// crashBatch is crash for a batch: each of its timers has failed.
 func (w *worker) crashBatch(b *batch, reason any) {
+	why := usercode.PanicText(reason)
 	if reason == nil {
-		reason = "handler ended its goroutine"
+		reason = why
 	}
 	stack := debug.Stack()
 	if p, ok := reason.(*together.Panic); ok {
-		reason, stack = p.Value, p.Stack
+		reason, why, stack = p.Value, fmt.Sprintf("panic: %v", p.Value), p.Stack
 	}
 	first := b.leases[0]
-	w.log.Error("batch handler crashed; its timers are due again when their leases expire",
+	w.log.Error("batch handler crashed",
 		"topic", first.Topic, "id", first.ID, "timers", len(b.leases), "panic", fmt.Sprint(reason), "stack", string(stack))
 	w.queue.restarting.Add(1)
 	outcomes := make([]Outcome, len(b.leases))
 	for i := range outcomes {
-		outcomes[i] = Outcome{Kind: leasing.Crashed, Reason: fmt.Sprintf("handler crashed: %v", reason)}
+		outcomes[i] = Outcome{Kind: leasing.Panicked, Reason: why}
 	}
 	w.queue.completeBatch(b, outcomes)
 	w.queue.freeSlot(b)

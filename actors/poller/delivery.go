@@ -100,7 +100,7 @@ func (o Outcome) Result() metrics.Result {
 		return metrics.Rejected
 	case leasing.Undeliverable:
 		return metrics.Undeliverable
-	case leasing.Crashed:
+	case leasing.Panicked, leasing.Crashed:
 		return metrics.Crashed
 	case leasing.Released, leasing.Skipped:
 		return metrics.Released

@@ -12,6 +12,7 @@ import (
 
 	"github.com/wakebell/wakebell/actors/internal/host"
 	"github.com/wakebell/wakebell/actors/leasing"
+	"github.com/wakebell/wakebell/internal/usercode"
 	"github.com/wakebell/wakebell/messages"
 )
 
@@ -183,13 +184,14 @@ func (w *worker) serve(l *lease) (returned bool) {
 
 // crash reports to poller and handler that user code did not return.
 func (w *worker) crash(l *lease, reason any) {
+	why := usercode.PanicText(reason)
 	if reason == nil {
-		reason = "handler ended its goroutine"
+		reason = why
 	}
-	w.log.Error("handler crashed; its timer is due again when the lease expires",
+	w.log.Error("handler crashed",
 		"topic", l.Topic, "id", l.ID, "attempt", l.Claims, "panic", fmt.Sprint(reason), "stack", string(debug.Stack()))
 	w.queue.restarting.Add(1)
-	w.queue.complete(l, Outcome{Kind: leasing.Crashed, Reason: fmt.Sprintf("handler crashed: %v", reason)})
+	w.queue.complete(l, Outcome{Kind: leasing.Panicked, Reason: why})
 	w.toHandler(crash{w, reason})
 }
 

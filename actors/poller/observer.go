@@ -75,6 +75,9 @@ func settledEvent(v *leasing.Verdict) wakebelltype.Event {
 		e.Kind, e.Text = wakebelltype.EventDiscarded, v.Reason
 	case exchange.Nack:
 		e.Kind, e.RetryIn, e.Text = wakebelltype.EventRetried, v.Delay, v.Reason
+		if v.Panicked {
+			e.Kind = wakebelltype.EventCrashed
+		}
 	case exchange.Release:
 		e.Kind = wakebelltype.EventReleased
 	case exchange.DeadLetter:

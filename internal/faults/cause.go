@@ -64,8 +64,10 @@ func (e *evidence) cause(id string, g *generation, last, r *Run) (Cause, time.Ti
 	switch {
 	case last.End == EndReject && g.redriven(last.Delivered, r.Delivered):
 		return CauseRedrive, time.Time{}
-	case last.End == EndNack && (r.Failures == last.Failures+1 || r.Message != "" && r.Failures > last.Failures): // a queue counts deliveries as failures
+	case last.End == EndNack && countedAfter(last, r):
 		return CauseNack, time.Time{}
+	case last.End == EndPanic && countedAfter(last, r):
+		return CauseCrash, time.Time{}
 	case last.End == EndDraining, last.End == EndNack: // a failure after the drain deadline may be due to it
 		// A later delivery is due to the expiry of the lease.
 		if f, ok := e.find(last.Node, last.Delivered, last.Ended, Drain); ok && (r.Delivered.Before(f.To.Add(e.ttl/2)) || e.waited(f, last, r)) {
@@ -92,6 +94,11 @@ func (e *evidence) cause(id string, g *generation, last, r *Run) (Cause, time.Ti
 		return CauseCrash, time.Time{}
 	}
 	return e.expired(id, last, r)
+}
+
+// countedAfter reports whether the failure of last counted before r. A queue counts deliveries.
+func countedAfter(last, r *Run) bool {
+	return r.Failures == last.Failures+1 || r.Message != "" && r.Failures > last.Failures
 }
 
 // waited reports whether a released timer could not be claimed because the machine

@@ -57,7 +57,7 @@
 //     handler failed during that drain (the deadline may have been the reason),
 //     and the next delivery came within half a lease of the node's end.
 //
-//   - crash: the handler panicked; a lease later.
+//   - crash: the handler panicked, which counted as a failure; a lease later.
 //
 //   - kill, lease lost by SIGSTOP, Redis away for a lease: the node or Redis was
 //     hit between the claim and a lease after the handler's end, and no settlement

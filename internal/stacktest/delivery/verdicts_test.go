@@ -117,8 +117,9 @@ func TestAPanickedTimerIsRetriedAfterItsLease(t *testing.T) {
 		require.Equal(t, "other", stacktest.Receive(t, done).Body)
 		timer := stacktest.Receive(t, done)
 		require.Equal(t, 2, timer.Attempt)
-		require.Zero(t, timer.Failures)
+		require.Equal(t, 1, timer.Failures)
 		require.EqualValues(t, 1, sys.Counters()[topic.Name()].Crashed)
+		require.Zero(t, sys.Counters()[topic.Name()].Retried)
 	})
 }
 

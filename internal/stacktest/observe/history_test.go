@@ -23,7 +23,7 @@ import (
 // each policy, and checks their attempts and the counts of the topic.
 func TestHistoryOfTimers(t *testing.T) {
 	t.Parallel()
-	failures := []string{"flaky 1 retried the bank is down", "bad 1 dead no such account", "crash 1 crashed handler crashed: oops", "flaky 2 acked ", "crash 2 acked "}
+	failures := []string{"flaky 1 retried the bank is down", "bad 1 dead no such account", "crash 1 crashed panic: oops at observe/history_test.go:42", "flaky 2 acked ", "crash 2 acked "}
 	for policy, want := range map[wakebelltype.HistoryPolicy][]string{
 		wakebelltype.HistoryOff:      nil,
 		wakebelltype.HistoryFailures: failures,

@@ -21,7 +21,7 @@ func TestOptionsFitWhatTheyConfigure(t *testing.T) {
 		tune  = "new(wakebell.System).RetuneLocal(``, "
 	)
 	const (
-		common = "wakebell.DiscardRejected(), wakebell.DeliveryWindow(1), wakebell.With(), wakebell.History(0)"
+		common = "wakebell.DiscardRejected(), wakebell.PanicBackoff(), wakebell.DeliveryWindow(1), wakebell.With(), wakebell.History(0)"
 		tuning = "wakebell.MaxConcurrent(1), wakebell.LeaseTTL(1), wakebell.MaxLeaseAge(1), wakebell.PollingInterval(1), wakebell.MaxPollingInterval(1), wakebell.RetryBackoff(1, 1), wakebell.MaxAttempts(1), " +
 			"wakebell.RateLimit(1, 1, 1), wakebell.MaxInFlight(1)"
 		limits   = "wakebell.PerKey(1), wakebell.RateLimitByKey(1, 1, 1)"

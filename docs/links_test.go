@@ -19,7 +19,7 @@ var link = regexp.MustCompile(`\]\(([^):#"]*)(?:#([^)]*))?\)`)
 func TestLinksHaveTargets(t *testing.T) {
 	t.Parallel()
 	var found int
-	for _, pattern := range []string{"../*.md", "*.md", "decisions/*.md", "guides/*.md", "../clients/*/README.md", "../deploy/*/*.md", "../examples/*.md", "../examples/*/*.md"} {
+	for _, pattern := range []string{"../*.md", "*.md", "decisions/*.md", "guides/*.md", "../clients/*/README.md", "../deploy/*/*.md", "../examples/*.md", "../examples/*/*.md", "../bench/*.md", "../internal/faults/*.md"} {
 		for _, name := range glob(t, pattern) {
 			for _, m := range link.FindAllStringSubmatch(prose(t, name), -1) {
 				found++

@@ -92,3 +92,18 @@ func TestTheReadmeIsShort(t *testing.T) {
 	require.NoError(t, err)
 	require.LessOrEqual(t, len(strings.Fields(string(text))), 1600, "words")
 }
+
+// Each thing is said once, in the page where its reader looks for it; other pages link.
+// Tables of single runs are beside the programs that print them.
+func TestTheDocumentationIsShort(t *testing.T) {
+	t.Parallel()
+	var words int
+	for _, pattern := range []string{"*.md", "decisions/*.md", "guides/*.md"} {
+		for _, name := range glob(t, pattern) {
+			text, err := os.ReadFile(name)
+			require.NoError(t, err)
+			words += len(strings.Fields(string(text)))
+		}
+	}
+	require.LessOrEqual(t, words, 80_000, "words")
+}

@@ -19,7 +19,7 @@ var link = regexp.MustCompile(`\]\(([^):#"]*)(?:#([^)]*))?\)`)
 func TestLinksHaveTargets(t *testing.T) {
 	t.Parallel()
 	var found int
-	for _, pattern := range []string{"../*.md", "*.md", "decisions/*.md", "guides/*.md", "../clients/*/README.md", "../deploy/*/*.md", "../examples/*.md", "../examples/*/*.md"} {
+	for _, pattern := range []string{"../*.md", "*.md", "decisions/*.md", "guides/*.md", "../clients/*/README.md", "../deploy/*/*.md", "../examples/*.md", "../examples/*/*.md", "../bench/*.md", "../internal/faults/*.md"} {
 		for _, name := range glob(t, pattern) {
 			for _, m := range link.FindAllStringSubmatch(prose(t, name), -1) {
 				found++
@@ -91,4 +91,19 @@ func TestTheReadmeIsShort(t *testing.T) {
 	text, err := os.ReadFile("../README.md")
 	require.NoError(t, err)
 	require.LessOrEqual(t, len(strings.Fields(string(text))), 1600, "words")
+}
+
+// Each thing is said once, in the page where its reader looks for it; other pages link.
+// Tables of single runs are beside the programs that print them.
+func TestTheDocumentationIsShort(t *testing.T) {
+	t.Parallel()
+	var words int
+	for _, pattern := range []string{"*.md", "decisions/*.md", "guides/*.md"} {
+		for _, name := range glob(t, pattern) {
+			text, err := os.ReadFile(name)
+			require.NoError(t, err)
+			words += len(strings.Fields(string(text)))
+		}
+	}
+	require.LessOrEqual(t, words, 80_000, "words")
 }

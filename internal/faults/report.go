@@ -199,7 +199,7 @@ func (r *Report) writeNotes(w io.Writer) error {
 	return err
 }
 
-// WriteMarkdown writes the tables of docs/guarantees.md.
+// WriteMarkdown writes the tables from which docs/guarantees.md is made.
 func (r *Report) WriteMarkdown(w io.Writer) error {
 	var b strings.Builder
 	for i, c := range columns {

@@ -10,15 +10,12 @@ import (
 	"slices"
 	"time"
 
+	"github.com/wakebell/wakebell/internal/attended"
 	"github.com/wakebell/wakebell/redisops/audit"
 	"github.com/wakebell/wakebell/redisops/doctor"
 	schedulestore "github.com/wakebell/wakebell/redisops/recurring"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
-
-// unattended is how long a due timer or run waits before its wait counts as the lack of a
-// process: Python workers and beats, which are not counted, poll more often.
-const unattended = time.Minute
 
 // attended returns the findings about the processes that should run: the check "beats" for
 // recurring schedules, and "nodes" for each topic. names are without the prefix. No name of
@@ -70,7 +67,7 @@ func beatsFinding(a schedulestore.Attendance, err error) wakebelltype.Finding {
 		if a.Overdue > 0 {
 			f.Found += fmt.Sprintf("; a run has been due for %s", overdue)
 		}
-	case a.Overdue > unattended:
+	case a.Overdue > attended.Limit:
 		f.Grade, f.Found = wakebelltype.GradeBad, fmt.Sprintf("a run has been due for %s, and no beat fires it", overdue)
 		f.Do = "wakebell schedules ls shows which: it cannot be read, waits for its last run, or has a prefix that no beat has; then look at the logs of the beats"
 	case a.Beats < 0:
@@ -82,23 +79,13 @@ func beatsFinding(a schedulestore.Attendance, err error) wakebelltype.Finding {
 }
 
 func nodesFinding(o wakebelltype.Overview) wakebelltype.Finding {
-	f := wakebelltype.Finding{Check: "nodes", Topic: o.Topic, Grade: wakebelltype.GradeGood}
-	const do = "start a node for the topic, or remove the topic if it is no longer used"
-	switch {
-	case o.Err != nil:
+	f := wakebelltype.Finding{Check: "nodes", Topic: o.Topic}
+	if o.Err != nil {
 		f.Grade, f.Found = wakebelltype.GradeUnknown, "not checked: "+o.Err.Error()
-	case o.Nodes < 0:
-		f.Grade, f.Found = wakebelltype.GradeUnknown, "not checked: the user may not count subscriptions"
-	case o.Nodes > 0:
-		f.Found = fmt.Sprint(o.Nodes)
-	case o.Stats.Total == 0:
-		f.Found = "none, and no timers"
-	case o.Stats.Due > 0 && o.Stats.Lag > unattended && !o.Stats.Paused:
-		f.Grade, f.Do = wakebelltype.GradeBad, do
-		f.Found = fmt.Sprintf("none, and %d timers are due, the first for %s", o.Stats.Due, o.Stats.Lag.Round(time.Second))
-	default:
-		f.Grade, f.Do = wakebelltype.GradeWarn, do
-		f.Found = fmt.Sprintf("none, and the topic has %d timers", o.Stats.Total)
+		return f
+	}
+	if f.Grade, f.Found = attended.Topic(o); f.Grade == wakebelltype.GradeBad || f.Grade == wakebelltype.GradeWarn {
+		f.Do = "start a node for the topic, or remove the topic if it is no longer used"
 	}
 	return f
 }

@@ -58,7 +58,13 @@ type answer struct {
 // silentAfter is for how long a node is shown that repeats its state and has stopped to.
 const silentAfter = 10 * time.Second
 
+// forgottenAfter is for how long the silence of a node is shown.
+const forgottenAfter = 10 * time.Minute
+
 func (a *answer) gone() bool { return a.known && time.Since(a.at) > silentAfter }
+
+// forgotten reports whether the node is shown no longer.
+func (a *answer) forgotten() bool { return a.known && time.Since(a.at) > forgottenAfter }
 
 // follow reads the events of a topic until the returned function is called. It returns
 // false if the events of too many topics are read, in all or for the viewer.
@@ -190,6 +196,9 @@ func (f *feeds) version(topic string) int64 {
 		if a.gone() {
 			gone++
 		}
+		if a.forgotten() {
+			gone++
+		}
 	}
 	return one.version + gone
 }
@@ -235,7 +244,8 @@ type heard struct {
 	Name   string
 	Topics []heardTopic
 
-	Known             bool // it says its state
+	Silent            time.Time // its last answer, if it answers for no topic any more; zero: it answers
+	Known             bool      // it says its state
 	Version           string
 	Started           time.Time
 	Running           int
@@ -244,8 +254,9 @@ type heard struct {
 
 // heardTopic is a topic of a node.
 type heardTopic struct {
-	Name  string
-	State wakebelltype.NodeState
+	Name   string
+	State  wakebelltype.NodeState
+	Silent time.Time // the last answer of a node that answers no more; zero: it answers
 }
 
 // Limits are the options of the node that bound or time its work on the topic.
@@ -263,7 +274,9 @@ func (t heardTopic) Limits() string {
 	return strings.Join(texts, ", ")
 }
 
-// nodes returns the nodes that handle any of the topics, sorted by name.
+// nodes returns the nodes that handle any of the topics, sorted by name, and those that
+// stopped answering a short while ago. While the events of a topic cannot be read, nothing
+// is known of the silence of its nodes.
 func (f *feeds) nodes(topics []string) []heard {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -274,13 +287,17 @@ func (f *feeds) nodes(topics []string) []heard {
 			continue
 		}
 		for node, a := range one.nodes {
-			if a.gone() {
+			if a.forgotten() || a.gone() && one.err != nil {
 				continue
 			}
 			if of[node] == nil {
 				of[node] = &heard{Name: node}
 			}
-			of[node].add(heardTopic{topic, a.state}, a.known)
+			t := heardTopic{Name: topic, State: a.state}
+			if a.gone() {
+				t.Silent = a.at
+			}
+			of[node].add(t, a.known)
 		}
 	}
 	all := make([]heard, 0, len(of))
@@ -294,8 +311,17 @@ func (f *feeds) nodes(topics []string) []heard {
 // many as the topic with the most.
 func (h *heard) add(t heardTopic, known bool) {
 	h.Topics = append(h.Topics, t)
+	h.Silent = t.Silent
+	for _, other := range h.Topics {
+		if other.Silent.IsZero() {
+			h.Silent = time.Time{}
+		}
+	}
 	if !known {
 		return
+	}
+	if !t.Silent.IsZero() { // its timers go to other nodes when their leases expire
+		t.State.Running = 0
 	}
 	h.Known, h.Version, h.Started = true, t.State.Version, t.State.Started
 	h.Running += t.State.Running

@@ -29,7 +29,7 @@ func TestLatenessIsOfTheLastDeliveries(t *testing.T) {
 	require.Equal(t, lateness{maxLate, 250 * time.Millisecond, 495 * time.Millisecond, 500 * time.Millisecond}, f.lateness("t"))
 }
 
-// A page shows the last state of each node, and no node that stopped to answer.
+// A page shows the last state of each node, and for ten minutes that a node stopped answering.
 func TestNodesAreShownWhileTheyAnswer(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -45,16 +45,24 @@ func TestNodesAreShownWhileTheyAnswer(t *testing.T) {
 		state.Role = "fallback"
 		require.True(t, hear(other, "new", &state))
 		require.Equal(t, []heard{
-			{Name: "new", Topics: []heardTopic{{"a", one.nodes["new"].state}, {"b", state}}, Known: true, Version: "v1", Started: time.Now(), Running: 4, Restarts: 2, Outages: 3},
+			{Name: "new", Topics: []heardTopic{{Name: "a", State: one.nodes["new"].state}, {Name: "b", State: state}}, Known: true, Version: "v1", Started: time.Now(), Running: 4, Restarts: 2, Outages: 3},
 			{Name: "old", Topics: []heardTopic{{Name: "a"}}},
 		}, f.nodes([]string{"a", "b", "c"}))
 		before := f.version("b")
 		<-time.After(silentAfter + time.Second)
 		require.Greater(t, f.version("b"), before, "the page changes")
+		silent := f.nodes([]string{"b"})[0]
+		require.Equal(t, silentAfter+time.Second, time.Since(silent.Silent), "it is shown as silent")
+		require.Zero(t, silent.Running)
+		other.err = context.DeadlineExceeded
+		require.Empty(t, f.nodes([]string{"b"}), "nothing is heard of any node")
+		other.err = nil
+		<-time.After(forgottenAfter)
 		require.Empty(t, f.nodes([]string{"b"}))
 		require.Equal(t, "old", f.nodes([]string{"a"})[0].Name, "a node of an earlier version answers once")
 		require.True(t, hear(other, "new", &state), "it is back")
 		require.Len(t, f.nodes([]string{"b"}), 1)
+		require.Zero(t, f.nodes([]string{"b"})[0].Silent)
 		require.Equal(t, "max-concurrent 3, lease-ttl 30s, group mail, weight 9", heardTopic{State: wakebelltype.NodeState{
 			Options: wakebelltype.Settings{MaxConcurrent: 3, LeaseTTL: 30 * time.Second, RatePer: time.Second}, Group: "mail", Weight: 9,
 		}}.Limits())

@@ -58,15 +58,20 @@ var severity = map[wakebelltype.Grade]int{
 	wakebelltype.GradeBad: 0, wakebelltype.GradeUnknown: 1, wakebelltype.GradeWarn: 2, wakebelltype.GradeGood: 3,
 }
 
+// findings examines Redis, and a topic if one is named.
+func (d *Dashboard) findings(ctx context.Context, topic string) ([]wakebelltype.Finding, error) {
+	return d.doctor.Get(ctx, topic, func(ctx context.Context) ([]wakebelltype.Finding, error) {
+		if topic == "" {
+			return d.op.Timers.Diagnose(ctx)
+		}
+		return d.op.Timers.Diagnose(ctx, topic)
+	})
+}
+
 // doctorPage checks Redis, and a topic if the address names one.
 func (d *Dashboard) doctorPage(ctx context.Context, r *request) (page, error) {
 	data := doctorData{Topic: r.get("topic")}
-	findings, err := d.doctor.Get(ctx, data.Topic, func(ctx context.Context) ([]wakebelltype.Finding, error) {
-		if data.Topic == "" {
-			return d.op.Timers.Diagnose(ctx)
-		}
-		return d.op.Timers.Diagnose(ctx, data.Topic)
-	})
+	findings, err := d.findings(ctx, data.Topic)
 	if err != nil {
 		return page{}, err
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/dashboard/internal/guard"
 	"github.com/wakebell/wakebell/dashboard/internal/show"
+	"github.com/wakebell/wakebell/internal/attended"
 	"github.com/wakebell/wakebell/internal/text"
 )
 
@@ -92,7 +93,7 @@ func (d *Dashboard) templateFuncs() template.FuncMap {
 			return ofInteger(n, func(n int64) string { return show.Things(n, one) })
 		},
 		"stamp": func(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) },
-		"when":  when, "local": local, "state": stateOf, "bar": newBar, "node": node, "open": openBreakers, "add": func(a, b int) int { return a + b },
+		"when":  when, "local": local, "state": stateOf, "bar": newBar, "node": node, "unattended": attended.Waits, "overdue": overdue, "open": openBreakers, "add": func(a, b int) int { return a + b },
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/wakebell/wakebell/dashboard/internal/show"
+	"github.com/wakebell/wakebell/internal/attended"
 	"github.com/wakebell/wakebell/recurring"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
@@ -49,6 +50,19 @@ func (d *Dashboard) schedulesPage(ctx context.Context, r *request) (page, error)
 	return page{
 		template: "schedules", title: "Recurring schedules", section: "schedules", live: watching("schedules", "after", after), data: data,
 	}, nil
+}
+
+// overdue says for how long a beat should have fired the next run; empty: none is overdue.
+func overdue(s recurring.State) string {
+	return attended.Unfired(attended.Overdue(s.Next, s.Paused, time.Now()))
+}
+
+// isOverdue returns overdue as a value that changes only with its being so.
+func isOverdue(states ...recurring.State) (late []bool) {
+	for _, s := range states {
+		late = append(late, overdue(s) != "")
+	}
+	return late
 }
 
 // run is an instant of a schedule in its zone.

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/wakebell/wakebell/dashboard/internal/live"
+	"github.com/wakebell/wakebell/internal/attended"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
@@ -140,7 +141,7 @@ func (d *Dashboard) probe(q url.Values) (live.Probe, []string) {
 		return func(ctx context.Context) (string, error) {
 			text, err := mark(d.readTotals(ctx))
 			nodes, _ := mark(d.feeds.nodes(q["feed"]), nil)
-			return text + " " + nodes, err
+			return fmt.Sprint(text, " ", nodes, " ", d.beats(ctx).Grade), err
 		}, q["feed"]
 	case kind == "topics" || kind == "topic" && name != "":
 		return d.topicsProbe(q), q["feed"]
@@ -167,9 +168,17 @@ func (d *Dashboard) probe(q url.Values) (live.Probe, []string) {
 	case kind == "queues" && d.op.Queues != nil:
 		return func(ctx context.Context) (string, error) { return mark(d.queueRows(ctx), nil) }, nil
 	case kind == "schedules" && d.op.Schedules != nil:
-		return func(ctx context.Context) (string, error) { return mark(d.listSchedules(ctx, q.Get("after"))) }, nil
+		return func(ctx context.Context) (string, error) {
+			rows, err := d.listSchedules(ctx, q.Get("after"))
+			text, err := mark(rows, err)
+			return fmt.Sprint(text, isOverdue(rows...)), err
+		}, nil
 	case kind == "schedule" && d.op.Schedules != nil:
-		return func(ctx context.Context) (string, error) { return mark(d.op.Schedules.Get(ctx, name)) }, nil
+		return func(ctx context.Context) (string, error) {
+			state, err := d.op.Schedules.Get(ctx, name)
+			text, err := mark(state, err)
+			return fmt.Sprint(text, isOverdue(state)), err
+		}, nil
 	case kind == "gates" && d.op.Gates != nil:
 		return func(ctx context.Context) (string, error) { return mark(d.listGates(ctx, q.Get("after"))) }, nil
 	case kind == "gate" && d.op.Gates != nil:
@@ -189,10 +198,13 @@ func (d *Dashboard) topicsProbe(q url.Values) live.Probe {
 	names := q["name"]
 	return func(ctx context.Context) (string, error) {
 		all, err := d.readTopics(ctx, names)
+		var unattended []bool
 		for i := range all {
+			unattended = append(unattended, attended.Waits(all[i]) != "")
 			all[i].Stats.Lag = 0 // it grows by itself
 		}
 		text, err := mark(all, err)
+		text += fmt.Sprint(unattended)
 		for _, topic := range q["feed"] {
 			text += fmt.Sprint(" ", d.feeds.version(topic))
 		}

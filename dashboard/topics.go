@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/wakebell/wakebell/internal/attended"
 	"github.com/wakebell/wakebell/internal/tuning"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
@@ -82,6 +84,8 @@ type totals struct {
 	Paused []wakebelltype.Overview
 	Dead   []wakebelltype.Overview // with dead letters, the most first
 	Faults []wakebelltype.Overview // that cannot be read, or have lost data
+	Alone  []wakebelltype.Overview // whose due timers wait for a node, the latest first
+	NoNode int                     // number of these topics
 	Lost   error                   // why topics are missing; nil: none are
 }
 
@@ -133,6 +137,9 @@ func (t *totals) add(o wakebelltype.Overview) {
 	if s.Due > 0 {
 		t.Behind = append(t.Behind, o)
 	}
+	if attended.Waits(o) != "" {
+		t.Alone = append(t.Alone, o)
+	}
 	if s.Paused || o.Control.Paused {
 		t.Paused = append(t.Paused, o)
 	}
@@ -146,8 +153,12 @@ func (t *totals) add(o wakebelltype.Overview) {
 
 // trim keeps the worst topics of each list.
 func (t *totals) trim() {
-	slices.SortStableFunc(t.Behind, func(a, b wakebelltype.Overview) int { return int((b.Stats.Lag - a.Stats.Lag) / time.Millisecond) })
+	late := func(a, b wakebelltype.Overview) int { return cmp.Compare(b.Stats.Lag, a.Stats.Lag) }
+	slices.SortStableFunc(t.Behind, late)
+	slices.SortStableFunc(t.Alone, late)
 	slices.SortStableFunc(t.Dead, func(a, b wakebelltype.Overview) int { return int(b.Stats.Dead - a.Stats.Dead) })
+	t.NoNode = len(t.Alone)
+	t.Alone = t.Alone[:min(worst, len(t.Alone))]
 	t.Behind = t.Behind[:min(worst, len(t.Behind))]
 	t.Dead = t.Dead[:min(topicsPage, len(t.Dead))]
 	t.Paused = t.Paused[:min(worst, len(t.Paused))]
@@ -176,6 +187,7 @@ type overviewData struct {
 	Reading bool // the totals are being read
 	Worst   int
 	Dead    []wakebelltype.Overview
+	Beats   wakebelltype.Finding // of the check "beats"; zero: it is not known yet
 
 	Chart   chartData
 	Late    lateChart
@@ -198,7 +210,7 @@ func (d *Dashboard) overviewPage(ctx context.Context, r *request) (page, error) 
 	if reading {
 		return page{template: "overview", title: "Overview", section: "overview", data: overviewData{Reading: true}}, nil
 	}
-	data := overviewData{Totals: t, Worst: worst, Dead: t.Dead[:min(worst, len(t.Dead))]}
+	data := overviewData{Totals: t, Worst: worst, Dead: t.Dead[:min(worst, len(t.Dead))], Beats: d.beats(ctx)}
 	var watch []string
 	if names, err := d.readNames(ctx); err != nil {
 		data.PastErr = err
@@ -213,6 +225,19 @@ func (d *Dashboard) overviewPage(ctx context.Context, r *request) (page, error) 
 		}
 	}
 	return page{template: "overview", title: "Overview", section: "overview", live: watching("overview", watch...), data: data}, nil
+}
+
+// beats returns the finding of Diagnose about beats, if it can be had soon; otherwise it is
+// being read, and the next probe of the page has it. An error leaves it unknown: who may
+// not examine Redis may see the overview.
+func (d *Dashboard) beats(ctx context.Context) wakebelltype.Finding {
+	soon, cancel := context.WithTimeout(ctx, totalsWait)
+	defer cancel()
+	found, err := d.findings(soon, "")
+	if i := slices.IndexFunc(found, func(f wakebelltype.Finding) bool { return f.Check == "beats" }); err == nil && i >= 0 {
+		return found[i]
+	}
+	return wakebelltype.Finding{}
 }
 
 type topicsData struct {

@@ -60,3 +60,23 @@ func TestTopicsWithoutAMaster(t *testing.T) {
 		require.Equal(t, left, shown, command)
 	}
 }
+
+// TestTopicsShowTheLackOfANode schedules timers that were due long ago.
+func TestTopicsShowTheLackOfANode(t *testing.T) {
+	b := setup(t)
+	unattended := func() any {
+		return objects(t, b.fine("topics", "--prefix", b.topic, "-o", "json"))[0]["unattended"]
+	}
+	b.fine("schedule", "-t", "TOPIC", "--id", "later", "--in", "1h")
+	require.Empty(t, unattended())
+	b.fine("schedule", "-t", "TOPIC", "--id", "late", "--at", "2026-01-01T00:00:00Z")
+	require.Contains(t, unattended(), "no node, and due timers wait for ")
+	require.Contains(t, b.fine("topics", "--prefix", b.topic), "no node, and due timers wait for ")
+	b.fine("pause", "-t", "TOPIC")
+	require.Empty(t, unattended(), "a pause is meant")
+	b.fine("resume", "-t", "TOPIC")
+	node := b.start("node", "-t", "TOPIC")
+	node.says("node runs")
+	require.Equal(t, "late", node.lines(1)[0]["id"])
+	require.Empty(t, unattended())
+}

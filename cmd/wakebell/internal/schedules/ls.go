@@ -1,12 +1,15 @@
 package schedules
 
 import (
+	"cmp"
 	"context"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/wakebell/wakebell/cmd/wakebell/internal/cli"
 	"github.com/wakebell/wakebell/cmd/wakebell/internal/output"
+	"github.com/wakebell/wakebell/internal/attended"
 	"github.com/wakebell/wakebell/recurring"
 )
 
@@ -22,6 +25,8 @@ type recurringLine struct {
 	Paused  bool   `json:"paused"`
 	Celery  bool   `json:"celery"`
 	Fault   string `json:"fault"`
+
+	Unattended string `json:"unattended"` // for how long the next run has been due
 }
 
 func newRecurringLine(prefix string, s recurring.State) recurringLine {
@@ -31,6 +36,7 @@ func newRecurringLine(prefix string, s recurring.State) recurringLine {
 	}
 	return recurringLine{
 		s.Name, topic, s.RuleText, s.Rule.Zone, output.Stamp(s.Next), output.Stamp(s.LastRun), s.Runs, s.Paused, s.Celery, s.Fault,
+		attended.Unfired(attended.Overdue(s.Next, s.Paused, time.Now())),
 	}
 }
 
@@ -40,11 +46,12 @@ func lsCommand(a *cli.App) *cobra.Command {
 		Use:   "ls",
 		Short: "List recurring schedules",
 		Long: `Lists all recurring schedules by name, Python's included. A schedule that cannot
-be decoded has a fault, and beats ignore it. Crontabs of Python have no time zone:
+be decoded has a fault, and beats ignore it; for one whose next run has been due for over
+a minute, the fault says for how long (unattended in JSON). Crontabs of Python have no time zone:
 --zone is that of the Celery app.
 
 With -o json each is a line with name, topic (or the task), rule, zone, next,
-last_run, runs, paused, celery and fault.`,
+last_run, runs, paused, celery, fault and unattended.`,
 		Example: `  wakebell schedules ls -o json | jq 'select(.fault != "")'`,
 		Args:    cli.NoArgs,
 	}
@@ -61,7 +68,7 @@ last_run, runs, paused, celery and fault.`,
 				doubtful = state
 			}
 			l := newRecurringLine(a.Prefix, state)
-			return l, []string{l.Name, l.Topic, l.Rule, screen.Time(state.Next), screen.Count(l.Runs), output.YesNo(l.Paused), l.Fault}
+			return l, []string{l.Name, l.Topic, l.Rule, screen.Time(state.Next), screen.Count(l.Runs), output.YesNo(l.Paused), cmp.Or(l.Fault, l.Unattended)}
 		})
 		if doubtful.ZoneWarning != "" {
 			a.Notef("wakebell: warning: %s, and perhaps others: %s\n", output.Escape(doubtful.Name), doubtful.ZoneWarning)

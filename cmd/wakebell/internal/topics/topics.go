@@ -1,6 +1,7 @@
 package topics
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"path"
@@ -12,6 +13,7 @@ import (
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/cmd/wakebell/internal/cli"
 	"github.com/wakebell/wakebell/cmd/wakebell/internal/output"
+	"github.com/wakebell/wakebell/internal/attended"
 	"github.com/wakebell/wakebell/internal/progress"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
@@ -30,14 +32,15 @@ Primary is the node that polls a topic first, if the topic is divided among node
 compete for it. On nodes has open circuit breakers with their reason, the present
 adaptive concurrency, groups with their weights, and limits per key that nodes have of
 their own. Fault is the error if
-a topic cannot be read, or what of its data was lost; the others are listed. A second table has the queues that
+a topic cannot be read, what of its data was lost, or for how long due timers wait for a
+node (over a minute, unattended in JSON); the others are listed. A second table has the queues that
 Wakebell published to or handled, if there are any.
 
 --discover also finds topics that only Python peers use. It scans all keys of
 Redis, which takes time proportional to their number.
 
 With -o json each topic is a line with topic, timers, due, dead, nodes (null if
-unknown), shards, division (nodes in their order, the primary first), reports (for each
+unknown), unattended, shards, division (nodes in their order, the primary first), reports (for each
 node that has any of it: node, breaker, breaker_since, breaker_until, breaker_reason,
 concurrency, group, weight, and its options), paused, paused_at, paused_by,
 paused_reason, settings and fault. Queues are
@@ -172,6 +175,8 @@ type topicLine struct {
 	Nodes  *int   `json:"nodes"`
 	Shards int    `json:"shards"`
 
+	Unattended string `json:"unattended"` // for how long due timers wait while there is no node
+
 	Division []string     `json:"division"`
 	Reports  []reportLine `json:"reports"`
 	pauseLine
@@ -223,6 +228,7 @@ func topicRow(screen output.Screen, o wakebelltype.Overview) (topicLine, []strin
 	t := topicLine{
 		Topic: o.Topic, Timers: o.Stats.Total, Due: o.Stats.Due, Dead: o.Stats.Dead, Shards: o.Shards,
 		Division: append([]string{}, o.Division...), Reports: reportLines(o.Reports), pauseLine: newPauseLine(o.Control), Settings: settings, Fault: faultOf(o),
+		Unattended: attended.Waits(o),
 	}
 	t.Paused = t.Paused || o.Stats.Paused // set even if the other settings could not be read
 	nodes := ""
@@ -246,7 +252,7 @@ func topicRow(screen output.Screen, o wakebelltype.Overview) (topicLine, []strin
 		texts[i] = override[0] + "=" + override[1]
 	}
 	return t, []string{
-		t.Topic, screen.Count(t.Timers), screen.Count(t.Due), screen.Count(t.Dead), nodes, shards, primary, paused, t.Reason, strings.Join(texts, " "), reportText(screen, o), t.Fault,
+		t.Topic, screen.Count(t.Timers), screen.Count(t.Due), screen.Count(t.Dead), nodes, shards, primary, paused, t.Reason, strings.Join(texts, " "), reportText(screen, o), cmp.Or(t.Fault, t.Unattended),
 	}
 }
 

@@ -1,0 +1,58 @@
+// Package attended says whether a process runs for what waits: a node for a topic, a beat
+// for a recurring schedule. Doctor, the commands and the dashboard show its answers.
+package attended
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/wakebell/wakebell/wakebelltype"
+)
+
+// Limit is how long a due timer or run waits before its wait counts as the lack of a
+// process: Python workers and beats, which are not counted, poll more often.
+const Limit = time.Minute
+
+// Topic grades whether nodes handle a topic that could be read, and says what was found.
+// It is bad if due timers wait for longer than Limit and no node handles the topic.
+func Topic(o wakebelltype.Overview) (wakebelltype.Grade, string) {
+	switch {
+	case o.Nodes < 0:
+		return wakebelltype.GradeUnknown, "not checked: the user may not count subscriptions"
+	case o.Nodes > 0:
+		return wakebelltype.GradeGood, fmt.Sprint(o.Nodes)
+	case o.Stats.Total == 0:
+		return wakebelltype.GradeGood, "none, and no timers"
+	case o.Stats.Due > 0 && o.Stats.Lag > Limit && !o.Stats.Paused:
+		return wakebelltype.GradeBad, fmt.Sprintf("none, and %d timers are due, the first for %s", o.Stats.Due, o.Stats.Lag.Round(time.Second))
+	default:
+		return wakebelltype.GradeWarn, fmt.Sprintf("none, and the topic has %d timers", o.Stats.Total)
+	}
+}
+
+// Waits says for how long the due timers of a topic wait while no node handles it; empty:
+// they do not, or less than Limit, or that is unknown.
+func Waits(o wakebelltype.Overview) string {
+	if grade, _ := Topic(o); o.Err != nil || grade != wakebelltype.GradeBad {
+		return ""
+	}
+	return "no node, and due timers wait for " + o.Stats.Lag.Round(time.Second).String()
+}
+
+// Overdue returns for how long the next run of a recurring schedule has been due at now; 0
+// if that is less than Limit, or the schedule is paused or has no next run.
+func Overdue(next time.Time, paused bool, now time.Time) time.Duration {
+	late := now.Sub(next)
+	if next.IsZero() || paused || late <= Limit {
+		return 0
+	}
+	return late
+}
+
+// Unfired says that no beat has fired a run which is overdue; empty: it is not.
+func Unfired(overdue time.Duration) string {
+	if overdue == 0 {
+		return ""
+	}
+	return "due for " + overdue.Round(time.Second).String() + ", and no beat has fired it"
+}

@@ -35,7 +35,7 @@ func TestSettledLeasesAreNotRetained(t *testing.T) {
 
 func TestExchangesRejectFewer(t *testing.T) {
 	t.Parallel()
-	c, s := &Core{Config: Config{Counters: &counters.Topic{}}}, &Stream{}
+	c, s := &Core{Config: Config{Counters: &observe.Counters{}}}, &Stream{}
 	for i := range 900 {
 		l := &Lease{Lease: &exchange.Lease{}, Run: &run{}}
 		s.hold(l)

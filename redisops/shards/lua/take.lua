@@ -87,7 +87,8 @@ local function fits(count, bytes)
 end
 
 -- list_of returns the timers of a key that come first, those that hold it before the others
--- and those that run without holding it at the end, and whether there are more. Id is one of the key that may be in neither, or nil.
+-- and those that run without holding it at the end, and whether there are more. Id is one of
+-- the key that may be in none of them, or nil.
 local function list_of(key, state, id)
   local list, listed, prefix = {}, {}, prefix_of(key)
   local function add(t)

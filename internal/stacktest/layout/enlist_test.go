@@ -8,8 +8,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/internal/redistest"
+	"github.com/wakebell/wakebell/internal/stacktest"
 	"github.com/wakebell/wakebell/queue"
-	"github.com/wakebell/wakebell/wakebelltest"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
@@ -19,10 +20,9 @@ func TestALostRegistryIsWrittenAgain(t *testing.T) {
 	t.Parallel()
 	topic, mail := wakebell.NewTopic[string]("topic"), queue.New[string]("mail")
 	handle := func(context.Context, wakebell.Timer[string]) error { return nil }
-	wakebelltest.Run(t, wakebell.Config{
-		Handlers: []wakebell.Handler{wakebell.Handle(topic, handle), wakebell.HandleQueue(mail, handle)},
-	}, func(t *testing.T, w *wakebelltest.World) {
-		ctx, c := t.Context(), w.Client()
+	stacktest.Virtually(t, func(t *testing.T) {
+		rdb, _ := redistest.Embedded(t)
+		ctx, c := t.Context(), stacktest.Serve(t, rdb, wakebell.Handle(topic, handle), wakebell.HandleQueue(mail, handle)).Client()
 		_, err := topic.Schedule(ctx, c, "body", wakebell.In(time.Hour))
 		require.NoError(t, err)
 		_, err = wakebell.NewTopic[string]("other").Schedule(ctx, c, "body", wakebell.In(time.Hour))
@@ -35,10 +35,10 @@ func TestALostRegistryIsWrittenAgain(t *testing.T) {
 			return names
 		}
 		require.Equal(t, []string{"other", "topic"}, listed(false))
-		require.NoError(t, w.Redis().Del(ctx, "timers_topics", "timers_queues").Err())
-		w.Advance(time.Minute)
+		require.NoError(t, rdb.Del(ctx, "timers_topics", "timers_queues").Err())
+		<-time.After(time.Minute)
 		require.Equal(t, []string{"topic"}, listed(false))
-		require.Equal(t, []string{"mail"}, w.Redis().SMembers(ctx, "timers_queues").Val())
+		require.Equal(t, []string{"mail"}, rdb.SMembers(ctx, "timers_queues").Val())
 		require.Equal(t, []string{"other", "topic"}, listed(true))
 		require.Equal(t, []string{"other", "topic"}, listed(false), "what was discovered is registered")
 	})

@@ -46,7 +46,7 @@ gate-histories: setup ## make many histories of gates and check them (SEED=1 ROU
 	$(GO) test ./internal/faults -run 'TestGateHistories' -v -count 1 -timeout 12h -gate-seed $(SEED) -gate-rounds $(ROUNDS)
 
 cluster-failovers: setup ## show how soon deliveries resume after a failover of a Cluster (ROUNDS=1)
-	@$(GO) test ./internal/stacktest/layout -run '^TestDeliveriesResumeAfterAClusterFailover$$' -v -count $(ROUNDS) -timeout 0 | grep -e 'new master' -e '^[- ]*FAIL'
+	@$(GO) test ./internal/stacktest/layout -run '^TestDeliveriesResumeAfterClusterFailover$$' -v -count $(ROUNDS) -timeout 0 | grep -e 'new master' -e '^[- ]*FAIL'
 
 takeover: setup ## show how soon the shards of a killed node are taken over (NODES=20 SHARDS=16 RATE=2000 KILLS=5)
 	@$(GO) test ./internal/faults -run '^TestTakeover$$' -v -count 1 -timeout 0 \

@@ -204,9 +204,9 @@ func TestEventsThatCannotBeSentAreMissed(t *testing.T) {
 	})
 }
 
-// TestStopSendsTheLastEvents checks that Stop publishes the events of a drain, and
+// TestStopSendsLastEvents checks that Stop publishes the events of a drain, and
 // that hanging publishing delays Stop by no more than LastPublish.
-func TestStopSendsTheLastEvents(t *testing.T) {
+func TestStopSendsLastEvents(t *testing.T) {
 	t.Parallel()
 	actortest.InVirtualTime(t, func(t *testing.T) {
 		g, s := &recordedEvents{}, actortest.NewMemorySource(0)
@@ -233,11 +233,11 @@ func TestStopSendsTheLastEvents(t *testing.T) {
 	})
 }
 
-// TestEarlierWatchersReceiveTheFirstEvents checks that a watcher that subscribed
+// TestEarlierWatchersReceiveFirstEvents checks that a watcher that subscribed
 // before the node started receives the node's first events, although the node
 // learns of it only by its next announcement. A later watcher does not receive
 // them.
-func TestEarlierWatchersReceiveTheFirstEvents(t *testing.T) {
+func TestEarlierWatchersReceiveFirstEvents(t *testing.T) {
 	t.Parallel()
 	actortest.InVirtualTime(t, func(t *testing.T) {
 		g, s := &recordedEvents{}, actortest.NewMemorySource(2)

@@ -14,7 +14,7 @@ import (
 	"github.com/wakebell/wakebell/messages"
 )
 
-func TestAPanickingRequestAffectsNoOther(t *testing.T) {
+func TestPanickingRequestAffectsNoOther(t *testing.T) {
 	t.Parallel()
 	actortest.InVirtualTime(t, func(t *testing.T) {
 		l := &fakeTimers{}
@@ -34,7 +34,7 @@ func TestAPanickingRequestAffectsNoOther(t *testing.T) {
 	})
 }
 
-func TestACrashOfTheGatewayFailsItsRequests(t *testing.T) {
+func TestCrashOfGatewayFailsItsRequests(t *testing.T) {
 	t.Parallel()
 	actortest.InVirtualTime(t, func(t *testing.T) {
 		release := make(chan struct{})
@@ -56,7 +56,7 @@ func TestACrashOfTheGatewayFailsItsRequests(t *testing.T) {
 	})
 }
 
-func TestAStopOfTheGatewayFailsItsRequests(t *testing.T) {
+func TestStopOfGatewayFailsItsRequests(t *testing.T) {
 	t.Parallel()
 	actortest.InVirtualTime(t, func(t *testing.T) {
 		release := make(chan struct{})

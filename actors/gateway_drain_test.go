@@ -24,7 +24,7 @@ func drained(rt *Runtime, timeout time.Duration) <-chan error {
 	return done
 }
 
-func TestTheGatewayDrainsFirst(t *testing.T) {
+func TestGatewayDrainsFirst(t *testing.T) {
 	t.Parallel()
 	actortest.InVirtualTime(t, func(t *testing.T) {
 		release, s := make(chan struct{}), actortest.NewMemorySource(0)
@@ -54,7 +54,7 @@ func TestTheGatewayDrainsFirst(t *testing.T) {
 	})
 }
 
-func TestAHangingRequestDelaysADrainByItsGracePeriod(t *testing.T) {
+func TestHangingRequestDelaysDrainByItsGracePeriod(t *testing.T) {
 	t.Parallel()
 	actortest.InVirtualTime(t, func(t *testing.T) {
 		release := make(chan struct{})
@@ -75,7 +75,7 @@ func TestAHangingRequestDelaysADrainByItsGracePeriod(t *testing.T) {
 	})
 }
 
-func TestACrashedGatewayStillDrains(t *testing.T) {
+func TestCrashedGatewayStillDrains(t *testing.T) {
 	t.Parallel()
 	actortest.InVirtualTime(t, func(t *testing.T) {
 		release := make(chan struct{})

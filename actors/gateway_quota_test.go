@@ -50,10 +50,10 @@ func by(system *actor.ActorSystem, who, where string, request any) *actor.Future
 	return f
 }
 
-// TestOnePrincipalDoesNotFillTheGateway checks that requests of other principals
+// TestOnePrincipalDoesNotFillGateway checks that requests of other principals
 // and of this process are accepted although one principal has as many requests as
 // it can.
-func TestOnePrincipalDoesNotFillTheGateway(t *testing.T) {
+func TestOnePrincipalDoesNotFillGateway(t *testing.T) {
 	t.Parallel()
 	actortest.InVirtualTime(t, func(t *testing.T) {
 		release := make(chan struct{})
@@ -136,7 +136,7 @@ func TestSlowRequestsLeavePlacesForOthers(t *testing.T) {
 	})
 }
 
-func TestTheBytesOfOnePrincipalDoNotFillTheGateway(t *testing.T) {
+func TestBytesOfOnePrincipalDoNotFillGateway(t *testing.T) {
 	t.Parallel()
 	actortest.InVirtualTime(t, func(t *testing.T) {
 		release := make(chan struct{})

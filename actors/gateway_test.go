@@ -128,7 +128,7 @@ func schedule(n int) *messages.ScheduleRequest {
 	return &messages.ScheduleRequest{Request: uint64(n), Topic: "t", Id: strconv.Itoa(n)}
 }
 
-func TestTheGatewayAnswers(t *testing.T) {
+func TestGatewayAnswers(t *testing.T) {
 	t.Parallel()
 	actortest.InVirtualTime(t, func(t *testing.T) {
 		system, rt := gatewayOn(t, &fakeTimers{})
@@ -145,7 +145,7 @@ func TestTheGatewayAnswers(t *testing.T) {
 	})
 }
 
-func TestRequestsAboutATimerKeepTheirOrder(t *testing.T) {
+func TestRequestsAboutTimerKeepTheirOrder(t *testing.T) {
 	t.Parallel()
 	actortest.InVirtualTime(t, func(t *testing.T) {
 		l := &fakeTimers{}
@@ -175,7 +175,7 @@ func TestRequestsAboutATimerKeepTheirOrder(t *testing.T) {
 	})
 }
 
-func TestEveryRequestHasADeadline(t *testing.T) {
+func TestEveryRequestHasDeadline(t *testing.T) {
 	t.Parallel()
 	actortest.InVirtualTime(t, func(t *testing.T) {
 		release := make(chan struct{})
@@ -198,7 +198,7 @@ func TestEveryRequestHasADeadline(t *testing.T) {
 	})
 }
 
-func TestARequestIsAnsweredOnce(t *testing.T) {
+func TestRequestIsAnsweredOnce(t *testing.T) {
 	t.Parallel()
 	actortest.InVirtualTime(t, func(t *testing.T) {
 		release, answers := make(chan struct{}), make(chan any, 10)
@@ -220,7 +220,7 @@ func TestARequestIsAnsweredOnce(t *testing.T) {
 	})
 }
 
-func TestStartFailsWhenTheGatewaysNameIsTaken(t *testing.T) {
+func TestStartFailsWhenGatewaysNameIsTaken(t *testing.T) {
 	t.Parallel()
 	actortest.InVirtualTime(t, func(t *testing.T) {
 		system := actortest.QuietSystem()

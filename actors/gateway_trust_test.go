@@ -18,7 +18,7 @@ import (
 	"github.com/wakebell/wakebell/messages"
 )
 
-func TestTheGatewayChecksEveryMessage(t *testing.T) {
+func TestGatewayChecksEveryMessage(t *testing.T) {
 	t.Parallel()
 	many := make([]string, gateway.MaxBatch+1)
 	batch := make([]*messages.ScheduleRequest, gateway.MaxBatch+1)
@@ -57,9 +57,9 @@ func TestTheGatewayChecksEveryMessage(t *testing.T) {
 	})
 }
 
-// TestTheGatewaySurvivesABrokenMessage sends a message with a nil pointer that
+// TestGatewaySurvivesBrokenMessage sends a message with a nil pointer that
 // decoding cannot produce.
-func TestTheGatewaySurvivesABrokenMessage(t *testing.T) {
+func TestGatewaySurvivesBrokenMessage(t *testing.T) {
 	t.Parallel()
 	actortest.InVirtualTime(t, func(t *testing.T) {
 		system, rt := gatewayOn(t, &fakeTimers{do: func(_ context.Context, r messages.Request) messages.Answer {

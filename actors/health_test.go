@@ -13,9 +13,9 @@ import (
 	"github.com/wakebell/wakebell/actors/poller"
 )
 
-// TestHealthOfASilentPoller checks that Health reports for how long a poller has not
+// TestHealthOfSilentPoller checks that Health reports for how long a poller has not
 // answered, and does not wait for its answer.
-func TestHealthOfASilentPoller(t *testing.T) {
+func TestHealthOfSilentPoller(t *testing.T) {
 	t.Parallel()
 	actortest.InVirtualTime(t, func(t *testing.T) {
 		free := make(chan struct{})

@@ -12,7 +12,7 @@ import (
 	"github.com/wakebell/wakebell/actors/poller"
 )
 
-func TestStopEndsTheHook(t *testing.T) {
+func TestStopEndsHook(t *testing.T) {
 	t.Parallel()
 	actortest.InVirtualTime(t, func(t *testing.T) {
 		ended := make(chan error, 1)

@@ -29,7 +29,7 @@ func withOverrides(s *actortest.MemorySource, read ...error) poller.Topic {
 	return topic
 }
 
-func TestNothingIsClaimedBeforeTheOverrideIsRead(t *testing.T) {
+func TestNothingIsClaimedBeforeOverrideIsRead(t *testing.T) {
 	t.Parallel()
 	actortest.InVirtualTime(t, func(t *testing.T) {
 		s := actortest.NewMemorySource(3)
@@ -45,7 +45,7 @@ func TestNothingIsClaimedBeforeTheOverrideIsRead(t *testing.T) {
 	})
 }
 
-func TestAnUnreadableOverrideIsIgnored(t *testing.T) {
+func TestUnreadableOverrideIsIgnored(t *testing.T) {
 	t.Parallel()
 	actortest.InVirtualTime(t, func(t *testing.T) {
 		s := actortest.NewMemorySource(3)
@@ -57,10 +57,10 @@ func TestAnUnreadableOverrideIsIgnored(t *testing.T) {
 	})
 }
 
-// TestNothingIsClaimedWhileAChangedOverrideIsRead checks that a timer scheduled
+// TestNothingIsClaimedWhileChangedOverrideIsRead checks that a timer scheduled
 // right after a pause is not claimed before the poller has read the pause. Its hint
 // may arrive together with that of the pause.
-func TestNothingIsClaimedWhileAChangedOverrideIsRead(t *testing.T) {
+func TestNothingIsClaimedWhileChangedOverrideIsRead(t *testing.T) {
 	t.Parallel()
 	actortest.InVirtualTime(t, func(t *testing.T) {
 		s, overrides := actortest.NewMemorySource(0), []poller.ClusterOverride{{}, {Paused: true}, {}}
@@ -102,7 +102,7 @@ func TestNothingIsClaimedWhileAChangedOverrideIsRead(t *testing.T) {
 
 // A node that receives no hints sees in the answer to an exchange that the settings have
 // changed. That exchange claims nothing, and the override is read once for each change.
-func TestAChangedMarkIsAsGoodAsAHint(t *testing.T) {
+func TestChangedMarkIsAsGoodAsHint(t *testing.T) {
 	t.Parallel()
 	actortest.InVirtualTime(t, func(t *testing.T) {
 		s := actortest.NewMemorySource(0)
@@ -152,7 +152,7 @@ func TestAChangedMarkIsAsGoodAsAHint(t *testing.T) {
 
 // Limits by key that an override turns on are looked after as often as those of the
 // handler: the read of the override also sweeps keys.
-func TestALimitByKeyOfAnOverrideShortensTheIntervalOfReads(t *testing.T) {
+func TestLimitByKeyOfOverrideShortensIntervalOfReads(t *testing.T) {
 	t.Parallel()
 	actortest.InVirtualTime(t, func(t *testing.T) {
 		var reads atomic.Int64

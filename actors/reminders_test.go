@@ -87,9 +87,9 @@ func failing() *messages.ReminderFailed {
 	return &messages.ReminderFailed{Name: "next", Error: messages.Failure(messages.Code_CODE_UNAVAILABLE, "Redis is down")}
 }
 
-// TestAnAckWaitsForWhatTheActorHasSet checks that the requests that an actor sends
+// TestAckWaitsForWhatActorHasSet checks that the requests that an actor sends
 // before its Ack are executed before the Ack counts.
-func TestAnAckWaitsForWhatTheActorHasSet(t *testing.T) {
+func TestAckWaitsForWhatActorHasSet(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		calls []reminders.Call
@@ -169,7 +169,7 @@ func TestAnswersToReminders(t *testing.T) {
 	})
 }
 
-func TestCallsAboutAReminderKeepTheirOrder(t *testing.T) {
+func TestCallsAboutReminderKeepTheirOrder(t *testing.T) {
 	t.Parallel()
 	actortest.InVirtualTime(t, func(t *testing.T) {
 		system, rt := remindersOn(t)
@@ -211,9 +211,9 @@ func TestTooManyCallsAreRefused(t *testing.T) {
 	})
 }
 
-// TestOnePrincipalDoesNotFillTheReminders checks that calls of this process are
+// TestOnePrincipalDoesNotFillReminders checks that calls of this process are
 // accepted although one principal has as many calls as it can.
-func TestOnePrincipalDoesNotFillTheReminders(t *testing.T) {
+func TestOnePrincipalDoesNotFillReminders(t *testing.T) {
 	t.Parallel()
 	actortest.InVirtualTime(t, func(t *testing.T) {
 		system, rt := remindersOn(t)

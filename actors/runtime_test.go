@@ -37,7 +37,7 @@ func start(t *testing.T, system *actor.ActorSystem, name string, topics ...polle
 
 func acks(context.Context, *poller.Delivery) poller.Outcome { return poller.Succeeded() }
 
-func TestRuntimesShareAnActorSystem(t *testing.T) {
+func TestRuntimesShareActorSystem(t *testing.T) {
 	t.Parallel()
 	actortest.InVirtualTime(t, func(t *testing.T) {
 		system, one, two := actortest.QuietSystem(), actortest.NewMemorySource(10), actortest.NewMemorySource(10)
@@ -60,7 +60,7 @@ func TestRuntimesShareAnActorSystem(t *testing.T) {
 	})
 }
 
-func TestNameTakenByAnActorOfTheUser(t *testing.T) {
+func TestNameTakenByActorOfUser(t *testing.T) {
 	t.Parallel()
 	actortest.InVirtualTime(t, func(t *testing.T) {
 		system := actortest.QuietSystem()
@@ -144,10 +144,10 @@ func slotsUnderTrouble(t *testing.T, slots int) {
 	require.NoError(t, rt.Stop())
 }
 
-// TestLateSuccessAfterAnOutage lets handlers succeed while Redis is down for longer
+// TestLateSuccessAfterOutage lets handlers succeed while Redis is down for longer
 // than their leases. It checks that no timer is handled twice: settlements are sent
 // before any claim, on every stream.
-func TestLateSuccessAfterAnOutage(t *testing.T) {
+func TestLateSuccessAfterOutage(t *testing.T) {
 	t.Parallel()
 	for _, slots := range []int{5, 120, 300} {
 		t.Run(fmt.Sprint(slots, " slots"), func(t *testing.T) {
@@ -199,7 +199,7 @@ func TestIdleIsIdle(t *testing.T) {
 	})
 }
 
-func TestStaleExchangeGetsANewName(t *testing.T) {
+func TestStaleExchangeGetsNewName(t *testing.T) {
 	t.Parallel()
 	actortest.InVirtualTime(t, func(t *testing.T) {
 		s := actortest.NewMemorySource(3)
@@ -262,7 +262,7 @@ func TestDrainAndRemoveMeet(t *testing.T) {
 	})
 }
 
-func TestWaitingForAnExtensionEnds(t *testing.T) {
+func TestWaitingForExtensionEnds(t *testing.T) {
 	t.Parallel()
 	actortest.InVirtualTime(t, func(t *testing.T) {
 		s := actortest.NewMemorySource(1)

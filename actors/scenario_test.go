@@ -79,9 +79,9 @@ func play(t *testing.T, scenario string) string {
 	return out.String()
 }
 
-// TestPlaceOfADecision checks that a decision is printed before the exchanges of
+// TestPlaceOfDecision checks that a decision is printed before the exchanges of
 // the same instant, which were sent after it.
-func TestPlaceOfADecision(t *testing.T) {
+func TestPlaceOfDecision(t *testing.T) {
 	t.Parallel()
 	decision := "+2s a context ends: " + poller.ErrLeaseTooOld.Error()
 	for want, before := range map[int][]string{

@@ -99,7 +99,7 @@ func TestBeatContinuesAfterErrorsAndPanics(t *testing.T) {
 	})
 }
 
-func TestBeatEndsWithADrain(t *testing.T) {
+func TestBeatEndsWithDrain(t *testing.T) {
 	t.Parallel()
 	actortest.InVirtualTime(t, func(t *testing.T) {
 		r := &fakeSchedule{turn: func(int) (time.Duration, error) { return time.Second, nil }}

@@ -17,9 +17,9 @@ import (
 	"github.com/wakebell/wakebell/messages/gate"
 )
 
-// TestAnIdleRuntimeShutsDownSoonWhileTheSourceIsDown checks that an idle runtime
+// TestIdleRuntimeShutsDownSoonWhileSourceIsDown checks that an idle runtime
 // waits only for a reply that may contain leases, although the source is down.
-func TestAnIdleRuntimeShutsDownSoonWhileTheSourceIsDown(t *testing.T) {
+func TestIdleRuntimeShutsDownSoonWhileSourceIsDown(t *testing.T) {
 	t.Parallel()
 	actortest.InVirtualTime(t, func(t *testing.T) {
 		s, down := actortest.NewMemorySource(0), atomic.Bool{}
@@ -40,9 +40,9 @@ func TestAnIdleRuntimeShutsDownSoonWhileTheSourceIsDown(t *testing.T) {
 	})
 }
 
-// TestAShutdownSettlesWhenTheSourceIsBack checks that a shutdown with an unsettled
+// TestShutdownSettlesWhenSourceIsBack checks that a shutdown with an unsettled
 // outcome waits up to its timeout for the source to come back.
-func TestAShutdownSettlesWhenTheSourceIsBack(t *testing.T) {
+func TestShutdownSettlesWhenSourceIsBack(t *testing.T) {
 	t.Parallel()
 	actortest.InVirtualTime(t, func(t *testing.T) {
 		s, down := actortest.NewMemorySource(1), atomic.Bool{}
@@ -82,9 +82,9 @@ func (s *stuckGate) Exchange(ctx context.Context, r *gate.Request) (*gate.Reply,
 	return s.OpenGate.Exchange(ctx, r)
 }
 
-// TestAShutdownIsBounded checks that a shutdown ends in time although the source,
+// TestShutdownIsBounded checks that a shutdown ends in time although the source,
 // the store of the gates, a request to the gateway, a handler and the hook hang.
-func TestAShutdownIsBounded(t *testing.T) {
+func TestShutdownIsBounded(t *testing.T) {
 	t.Parallel()
 	for _, timeout := range []time.Duration{0, 500 * time.Millisecond, 20 * time.Second} {
 		t.Run(timeout.String(), func(t *testing.T) {

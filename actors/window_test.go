@@ -13,7 +13,7 @@ import (
 
 // A delivery window delays the settlement of a handler that has returned, until one
 // of these events ends it.
-func TestWhatEndsADeliveryWindow(t *testing.T) {
+func TestWhatEndsDeliveryWindow(t *testing.T) {
 	t.Parallel()
 	const window = 5 * time.Second
 	for name, c := range map[string]struct {

@@ -127,7 +127,7 @@ func TestTimersAreFoundByWhatTheyContain(t *testing.T) {
 	require.Equal(t, http.StatusForbidden, hidden.send(http.MethodGet, hidden.path("timers", "topic", "mails", "text", "bank"), nil).status)
 }
 
-func TestBulkChangesConcernTheFilteredTimersAlone(t *testing.T) {
+func TestBulkChangesConcernFilteredTimersAlone(t *testing.T) {
 	t.Parallel()
 	s := open(t)
 	for _, id := range []string{"a-1", "a-2", "b-1"} {
@@ -185,7 +185,7 @@ func TestDeadLettersAreFilteredExportedRedrivenAndDeleted(t *testing.T) {
 	require.Zero(t, stats.Dead)
 }
 
-func TestLongRedriveIsAJobThatCanBeStopped(t *testing.T) {
+func TestLongRedriveIsJobThatCanBeStopped(t *testing.T) {
 	t.Parallel()
 	s := open(t)
 	reasons := map[string]string{}
@@ -291,7 +291,7 @@ func TestGateIsReleasedRepairedAndRemoved(t *testing.T) {
 	require.Contains(t, page, "The gate is removed.")
 }
 
-func TestSearchGoesToWhatHasTheName(t *testing.T) {
+func TestSearchGoesToWhatHasName(t *testing.T) {
 	t.Parallel()
 	s := open(t)
 	s.schedule("mails", "id-7", time.Hour, "x")

@@ -19,7 +19,7 @@ import (
 
 // An edit without the keys of the encryption keeps the encrypted body, does not move it to
 // a topic where it could not be decrypted, and stores another body as what it is.
-func TestAnEncryptedScheduleIsEdited(t *testing.T) {
+func TestEncryptedScheduleIsEdited(t *testing.T) {
 	t.Parallel()
 	s := open(t)
 	key, err := payload.NewKey("k", make([]byte, 32))

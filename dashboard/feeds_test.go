@@ -15,7 +15,7 @@ import (
 )
 
 // The lateness of a topic is that of its last deliveries, and of no other events.
-func TestLatenessIsOfTheLastDeliveries(t *testing.T) {
+func TestLatenessIsOfLastDeliveries(t *testing.T) {
 	t.Parallel()
 	one := &feed{nodes: map[string]*answer{}}
 	f := &feeds{all: map[string]*feed{"t": one}}
@@ -78,7 +78,7 @@ func TestDurationsOfTurnsHaveLabels(t *testing.T) {
 
 // One viewer takes neither all streams nor all connections for events, and topics that do
 // not exist take none.
-func TestStreamsAndFeedsOfAViewerAreBounded(t *testing.T) {
+func TestStreamsAndFeedsOfViewerAreBounded(t *testing.T) {
 	t.Parallel()
 	f := feeds{tail: func(context.Context, string) iter.Seq2[wakebelltype.Event, error] {
 		return func(func(wakebelltype.Event, error) bool) {}

@@ -91,7 +91,7 @@ const (
 
 // In an outage every page has the banner: those that are shown from caches, with their
 // age, those that cannot be read, and those that read nothing.
-func TestEveryPageReportsAnOutage(t *testing.T) {
+func TestEveryPageReportsOutage(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		d, h := openHanging(t)
@@ -141,7 +141,7 @@ func (s *streamed) all() string { s.mu.Lock(); defer s.mu.Unlock(); return s.tex
 
 // A stream says within 3 s that Redis does not answer, also of a page that follows
 // nothing, and says when it answers again.
-func TestStreamsReportAnOutageWithin3Seconds(t *testing.T) {
+func TestStreamsReportOutageWithin3Seconds(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		d, h := openHanging(t)

@@ -93,7 +93,7 @@ func TestPagesShowWhatHappened(t *testing.T) {
 
 // The page of a recurring schedule has the attempts of its runs, and no others of its
 // topic.
-func TestAScheduleShowsWhatItsRunsDid(t *testing.T) {
+func TestScheduleShowsWhatItsRunsDid(t *testing.T) {
 	t.Parallel()
 	s := open(t)
 	topic := wakebell.NewTopic[[]byte]("reports")
@@ -113,7 +113,7 @@ func TestAScheduleShowsWhatItsRunsDid(t *testing.T) {
 	require.Contains(t, s.get("topic", "name", "reports"), "another")
 }
 
-func TestHowLongAGateWasHeldIsShown(t *testing.T) {
+func TestHowLongGateWasHeldIsShown(t *testing.T) {
 	t.Parallel()
 	s := open(t)
 	turn, err := s.gates.Acquire(t.Context(), "deploy")
@@ -127,7 +127,7 @@ func TestHowLongAGateWasHeldIsShown(t *testing.T) {
 	}, time.Minute, 100*time.Millisecond)
 }
 
-func TestAQueueShowsWhatHappened(t *testing.T) {
+func TestQueueShowsWhatHappened(t *testing.T) {
 	t.Parallel()
 	s := open(t)
 	q := queue.New[string]("mails")
@@ -139,7 +139,7 @@ func TestAQueueShowsWhatHappened(t *testing.T) {
 }
 
 // An open circuit breaker is shown without the answer of its node.
-func TestAnOpenBreakerIsShown(t *testing.T) {
+func TestOpenBreakerIsShown(t *testing.T) {
 	t.Parallel()
 	s := open(t)
 	s.schedule("invoices", "inv-1", time.Hour, "x")

@@ -34,7 +34,7 @@ func basic(name, secret string) func(*http.Request) {
 	return func(r *http.Request) { r.SetBasicAuth(name, secret) }
 }
 
-func TestRolesDecideWhatARequestMayDo(t *testing.T) {
+func TestRolesDecideWhatRequestMayDo(t *testing.T) {
 	t.Parallel()
 	s := open(t, withCredentials)
 	s.schedule("mails", "m", time.Hour, "x")
@@ -65,7 +65,7 @@ func TestRolesDecideWhatARequestMayDo(t *testing.T) {
 	require.Contains(t, page, "by otto: r")
 }
 
-func TestReadOnlyIsTheDefault(t *testing.T) {
+func TestReadOnlyIsDefault(t *testing.T) {
 	t.Parallel()
 	s := open(t, func(c *dashboard.Config) { c.Writable = false })
 	s.schedule("mails", "m", time.Hour, "x")
@@ -223,7 +223,7 @@ func TestEveryAnswerHasSecurityHeaders(t *testing.T) {
 	}
 }
 
-func TestTheDashboardWorksBelowAPrefixAndBehindAProxyThatRemovesIt(t *testing.T) {
+func TestDashboardWorksBelowPrefixAndBehindProxyThatRemovesIt(t *testing.T) {
 	t.Parallel()
 	s := open(t)
 	s.schedule("mails", "m", time.Hour, "x")
@@ -375,7 +375,7 @@ func TestConfigurationIsValidated(t *testing.T) {
 	require.ErrorIs(t, err, wakebell.ErrInvalid)
 }
 
-func TestCredentialsAreReadFromAFile(t *testing.T) {
+func TestCredentialsAreReadFromFile(t *testing.T) {
 	t.Parallel()
 	all, err := dashboard.ReadCredentials(strings.NewReader("# team\n\nvera:viewer:" + viewerSecret + "\notto : operator : " + operatorSecret + "\n"))
 	require.NoError(t, err)

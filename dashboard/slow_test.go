@@ -80,7 +80,7 @@ func TestPagesSayThatTopicsAreMissing(t *testing.T) {
 }
 
 // A Redis that is gone is reported on a page that reads nothing, until it is back.
-func TestAPageReportsThatRedisIsGone(t *testing.T) {
+func TestPageReportsThatRedisIsGone(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	client, err := wakebell.NewClient(conntest.New(t, server.Client(t), connection.Config{}))

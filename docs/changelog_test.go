@@ -15,7 +15,7 @@ var release = regexp.MustCompile(`^## \[(\d+\.\d+\.\d+)\] - (not tagged yet|\d{4
 
 // The changelog has a section for what is not released, and then one for each version,
 // only the newest of which may be without a tag.
-func TestTheChangelogHasSectionsByVersion(t *testing.T) {
+func TestChangelogHasSectionsByVersion(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../CHANGELOG.md")
 	require.NoError(t, err)

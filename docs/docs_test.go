@@ -31,7 +31,7 @@ func program(t *testing.T) (dir string) {
 	return dir
 }
 
-func TestDocumentsShowTheRealOutput(t *testing.T) {
+func TestDocumentsShowRealOutput(t *testing.T) {
 	t.Parallel()
 	bin := program(t)
 	checkout, err := filepath.Abs("..")

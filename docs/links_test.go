@@ -39,7 +39,7 @@ func TestLinksHaveTargets(t *testing.T) {
 }
 
 // The site makes its sidebar from the index.
-func TestTheIndexHasAllPages(t *testing.T) {
+func TestIndexHasAllPages(t *testing.T) {
 	t.Parallel()
 	index := prose(t, "README.md")
 	for _, name := range append(glob(t, "*.md"), append(glob(t, "guides/*.md"), glob(t, "decisions/*.md")...)...) {
@@ -86,7 +86,7 @@ func anchors(t *testing.T, name string) (all []string) {
 
 // The README is read before anything is known: it says what Wakebell is and where to
 // read on. Tables of features, limits and folders belong to the pages.
-func TestTheReadmeIsShort(t *testing.T) {
+func TestReadmeIsShort(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../README.md")
 	require.NoError(t, err)
@@ -95,7 +95,7 @@ func TestTheReadmeIsShort(t *testing.T) {
 
 // Each thing is said once, in the page where its reader looks for it; other pages link.
 // Tables of single runs are beside the programs that print them.
-func TestTheDocumentationIsShort(t *testing.T) {
+func TestDocumentationIsShort(t *testing.T) {
 	t.Parallel()
 	var words int
 	for _, pattern := range []string{"*.md", "decisions/*.md", "guides/*.md"} {

@@ -12,9 +12,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestTheReadmesProgramBuilds pastes the program of the README into a module of its own, as a
+// TestReadmesProgramBuilds pastes the program of the README into a module of its own, as a
 // reader does with a clone.
-func TestTheReadmesProgramBuilds(t *testing.T) {
+func TestReadmesProgramBuilds(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../README.md")
 	require.NoError(t, err)

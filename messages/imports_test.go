@@ -10,7 +10,7 @@ import (
 
 // The gRPC stubs are in messages/rpc so that programs that only embed a System do not
 // link gRPC.
-func TestTheRootPackageDoesNotImportGRPC(t *testing.T) {
+func TestRootPackageDoesNotImportGRPC(t *testing.T) {
 	t.Parallel()
 	out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", "github.com/wakebell/wakebell").Output()
 	require.NoError(t, err)
@@ -21,7 +21,7 @@ func TestTheRootPackageDoesNotImportGRPC(t *testing.T) {
 
 // SDK and exporters of metrics and traces are for programs to choose. Protoactor links
 // some of them, but the library uses none.
-func TestTheLibraryImportsNoExporter(t *testing.T) {
+func TestLibraryImportsNoExporter(t *testing.T) {
 	t.Parallel()
 	form := "{{range .Imports}}{{$.ImportPath}} {{.}}\n{{end}}"
 	out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", "-f", form, "github.com/wakebell/wakebell").Output()

@@ -39,7 +39,7 @@ func (r *recorder) body(t *testing.T, n int, into proto.Message) {
 
 var topic = wakebell.NewTopic[string]("t")
 
-func TestTheStatementsOfTheDialects(t *testing.T) {
+func TestStatementsOfDialects(t *testing.T) {
 	t.Parallel()
 	const insert = `INSERT INTO "app"."box" (request_key, stream, kind, target, timer, body, created_at) VALUES `
 	for dialect, want := range map[Dialect]string{
@@ -80,7 +80,7 @@ func TestLargeBatchesAreDivided(t *testing.T) {
 	require.NoError(t, o.Schedule(t.Context(), &recorder{}))
 }
 
-func TestADelayBecomesAnInstant(t *testing.T) {
+func TestDelayBecomesInstant(t *testing.T) {
 	t.Parallel()
 	o, err := New(nil, SQLite, Config{})
 	require.NoError(t, err)
@@ -98,7 +98,7 @@ func TestADelayBecomesAnInstant(t *testing.T) {
 }
 
 // A message without a deduplication key must not be published twice by a late retry.
-func TestMessagesGetADeduplicationKey(t *testing.T) {
+func TestMessagesGetDeduplicationKey(t *testing.T) {
 	t.Parallel()
 	o, err := New(nil, SQLite, Config{})
 	require.NoError(t, err)
@@ -116,7 +116,7 @@ func TestMessagesGetADeduplicationKey(t *testing.T) {
 	require.Equal(t, time.Minute, given.GetWindow().AsDuration())
 }
 
-func TestRowsOfATimerShareAStream(t *testing.T) {
+func TestRowsOfTimerShareStream(t *testing.T) {
 	t.Parallel()
 	o, err := New(nil, SQLite, Config{})
 	require.NoError(t, err)
@@ -194,7 +194,7 @@ func TestRowsDoNotOvertake(t *testing.T) {
 	require.Equal(t, map[int64][]int64{2000: {6, 7}}, b.blocked)
 }
 
-func TestTheChangesOfABatch(t *testing.T) {
+func TestChangesOfBatch(t *testing.T) {
 	t.Parallel()
 	o, err := New(nil, SQLite, Config{})
 	require.NoError(t, err)

@@ -81,7 +81,7 @@ func noise(n int) []byte {
 	return body
 }
 
-func TestABodyOfAnySizeAndKindIsDecodedAsItWas(t *testing.T) {
+func TestBodyOfAnySizeAndKindIsDecodedAsItWas(t *testing.T) {
 	t.Parallel()
 	c := full(t, memory{}).WithLimit(1 << 20)
 	for _, kind := range kinds {
@@ -108,7 +108,7 @@ func TestABodyOfAnySizeAndKindIsDecodedAsItWas(t *testing.T) {
 	}
 }
 
-func TestABodyAboveTheLimitIsRefused(t *testing.T) {
+func TestBodyAboveLimitIsRefused(t *testing.T) {
 	t.Parallel()
 	c := full(t, memory{}).WithLimit(1000)
 	err := c.Encode(nil)(t.Context(), []*wakebelltype.Outgoing{outgoing(wakebelltype.OutgoingTimer, make([]byte, 1001))})
@@ -127,7 +127,7 @@ func TestABodyAboveTheLimitIsRefused(t *testing.T) {
 	}
 }
 
-func TestABombIsNotInflated(t *testing.T) {
+func TestBombIsNotInflated(t *testing.T) {
 	t.Parallel()
 	c := &payload.Chain{Codecs: []payload.Codec{payload.Compress(1)}, Limit: 64 << 20}
 	e := encode(t, c, outgoing(wakebelltype.OutgoingTimer, make([]byte, 64<<20)))
@@ -217,7 +217,7 @@ func TestPlainBodiesAreReadUnlessEncryptionIsRequired(t *testing.T) {
 	require.False(t, payload.Marked(encode(t, c, o).Headers, nil))
 }
 
-func TestAnEncodedBodyIsNotEncodedAgain(t *testing.T) {
+func TestEncodedBodyIsNotEncodedAgain(t *testing.T) {
 	t.Parallel()
 	c := full(t, memory{})
 	o := outgoing(wakebelltype.OutgoingTimer, []byte("{}"))
@@ -226,7 +226,7 @@ func TestAnEncodedBodyIsNotEncodedAgain(t *testing.T) {
 }
 
 // A body that looks like an encoded one is framed, so that it is delivered as it was.
-func TestAMessageThatBeginsLikeAFrameIsFramed(t *testing.T) {
+func TestMessageThatBeginsLikeFrameIsFramed(t *testing.T) {
 	t.Parallel()
 	c := &payload.Chain{Codecs: []payload.Codec{payload.Compress(1 << 10)}}
 	compressed := encode(t, c, outgoing(wakebelltype.OutgoingMessage, make([]byte, 2000)))
@@ -236,7 +236,7 @@ func TestAMessageThatBeginsLikeAFrameIsFramed(t *testing.T) {
 	require.Equal(t, compressed.Body, d.Body)
 }
 
-func TestAClaimedBodyIsDeletedOnce(t *testing.T) {
+func TestClaimedBodyIsDeletedOnce(t *testing.T) {
 	t.Parallel()
 	for _, kind := range kinds {
 		store := memory{}
@@ -268,7 +268,7 @@ func TestAClaimedBodyIsDeletedOnce(t *testing.T) {
 	require.ErrorContains(t, err, "none")
 }
 
-func TestAnInvalidChainNamesItsMistakes(t *testing.T) {
+func TestInvalidChainNamesItsMistakes(t *testing.T) {
 	t.Parallel()
 	require.NoError(t, (*payload.Chain)(nil).Validate())
 	require.NoError(t, full(t, memory{}).Validate())
@@ -285,7 +285,7 @@ func TestAnInvalidChainNamesItsMistakes(t *testing.T) {
 	}
 }
 
-func TestKeysAreReadFromAFileAndNeverPrinted(t *testing.T) {
+func TestKeysAreReadFromFileAndNeverPrinted(t *testing.T) {
 	t.Parallel()
 	keys, err := payload.ReadKeys(strings.NewReader("# ours\nk2 a2tra2tra2tra2tra2tra2tra2tra2tra2tra2tra2s=\n\nk1 b2xkb2xkb2xkb2xkb2xkb2xkb2xkb2xkb2xkb2xkb28=\n"))
 	require.NoError(t, err)

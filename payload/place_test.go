@@ -46,7 +46,7 @@ func TestBodiesAreBoundToTheirKind(t *testing.T) {
 }
 
 // The plain body of a timer may begin like the frame of a message.
-func TestATimerThatBeginsLikeAFrameIsNotChanged(t *testing.T) {
+func TestTimerThatBeginsLikeFrameIsNotChanged(t *testing.T) {
 	t.Parallel()
 	body := encode(t, full(t, memory{}), outgoing(wakebelltype.OutgoingMessage, []byte("x"))).Body
 	d, err := full(t, memory{}).Decode(t.Context(), payload.Encoded{Topic: "invoices", ID: "inv-42", Body: body})
@@ -55,7 +55,7 @@ func TestATimerThatBeginsLikeAFrameIsNotChanged(t *testing.T) {
 }
 
 // The headers of a stored body, used for another one, do not leave that one plain.
-func TestAStaleMarkIsReplaced(t *testing.T) {
+func TestStaleMarkIsReplaced(t *testing.T) {
 	t.Parallel()
 	c := full(t, memory{})
 	for _, kind := range kinds {
@@ -72,7 +72,7 @@ func TestAStaleMarkIsReplaced(t *testing.T) {
 }
 
 // What is before ClaimCheck alone reaches its store encrypted.
-func TestClaimCheckIsTheLastCodec(t *testing.T) {
+func TestClaimCheckIsLastCodec(t *testing.T) {
 	t.Parallel()
 	encrypt, claim := payload.Encrypt(key(t, "k")), payload.ClaimCheck(memory{}, 10)
 	require.ErrorIs(t, (&payload.Chain{Codecs: []payload.Codec{claim, encrypt}, RequireEncryption: true}).Validate(), wakebelltype.ErrInvalid)

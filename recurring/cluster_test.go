@@ -20,7 +20,7 @@ import (
 
 // On a Cluster, schedules under the default prefix are divided. One node fires all of
 // them, and operators see them as one list.
-func TestSchedulesOfACluster(t *testing.T) {
+func TestSchedulesOfCluster(t *testing.T) {
 	t.Parallel()
 	rdb := redistest.Cluster(t).Client(t)
 	topic := wakebell.NewTopic[string]("reports")

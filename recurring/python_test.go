@@ -37,7 +37,7 @@ func TestArgumentsThatJSONDoesNotHaveAreExportedAndImported(t *testing.T) {
 
 // A rule without a start has all of its runs: the first one is not the moment of Put,
 // which would be over.
-func TestRRuleWithoutAStartHasItsCount(t *testing.T) {
+func TestRRuleWithoutStartHasItsCount(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]int{"FREQ=DAILY;COUNT=1": 1, "FREQ=DAILY;COUNT=4": 4, "FREQ=SECONDLY;COUNT=3": 3} {
 		for _, now := range []time.Time{time.Unix(1_800_000_000, 0), time.Unix(1_800_000_000, 123_456_789)} {

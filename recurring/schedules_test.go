@@ -52,7 +52,7 @@ func TestRecurringScheduleIsDelivered(t *testing.T) {
 }
 
 // The headers of a run have the name of its schedule, its instant and its number.
-func TestHeadersOfARun(t *testing.T) {
+func TestHeadersOfRun(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
 	var got []wakebell.Timer[string]
@@ -314,7 +314,7 @@ func TestPutRefusesLargeBodies(t *testing.T) {
 	require.ErrorIs(t, put(1000), wakebell.ErrInvalid)
 }
 
-func TestReconcileChangesNothingIfAScheduleIsInvalid(t *testing.T) {
+func TestReconcileChangesNothingIfScheduleIsInvalid(t *testing.T) {
 	t.Parallel()
 	name := redistest.Name(t)
 	s := open(t, redistest.Shared(t), connection.Config{Keys: wakebelltype.Keys{Beat: name + ":"}})

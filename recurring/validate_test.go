@@ -11,7 +11,7 @@ import (
 )
 
 // A configuration says what is wrong with its rules before the node connects to Redis.
-func TestAConfigurationWithARuleThatCannotFireIsInvalid(t *testing.T) {
+func TestConfigurationWithRuleThatCannotFireIsInvalid(t *testing.T) {
 	t.Parallel()
 	validate := func(rule recurring.Rule) error {
 		return (&recurring.SchedulerConfig{

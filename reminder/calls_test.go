@@ -105,7 +105,7 @@ func TestInvalidReminderCallsAreRefused(t *testing.T) {
 	})
 }
 
-func TestRemindersNeedASystemThatEnablesThem(t *testing.T) {
+func TestRemindersNeedSystemThatEnablesThem(t *testing.T) {
 	t.Parallel()
 	call := func(c actor.Context) error { return reminder.Set(c, "x", reminder.In(time.Hour), text("x")) }
 	wakebelltest.Run(t, wakebell.Config{}, func(t *testing.T, w *wakebelltest.World) {
@@ -206,7 +206,7 @@ func TestReminderConfigs(t *testing.T) {
 }
 
 // The recipient of a reminder that is set by message is the sender.
-func TestAMessageCannotSetAReminderForAnotherActor(t *testing.T) {
+func TestMessageCannotSetReminderForAnotherActor(t *testing.T) {
 	withReminders(t, minding(), func(t *testing.T, w *wakebelltest.World, sys *wakebell.System) {
 		m := &minder{}
 		m.spawn(t, sys, "cart-17")

@@ -24,7 +24,7 @@ import (
 
 // Reminders that were set before a node ended are delivered by the next node of the
 // same name, both single and recurring ones.
-func TestRemindersOutliveTheirNodeOnARealRedis(t *testing.T) {
+func TestRemindersOutliveTheirNodeOnRealRedis(t *testing.T) {
 	t.Parallel()
 	rdb := redistest.Start(t).Client(t)
 	cfg := minding(func(c *wakebell.Config) { c.Scheduler, c.DrainTimeout = &recurring.SchedulerConfig{}, patience })
@@ -67,7 +67,7 @@ func TestRemindersOutliveTheirNodeOnARealRedis(t *testing.T) {
 
 // While Redis is down, Set does not block an actor. The actor receives a
 // ReminderFailed.
-func TestAnActorReceivesAReminderFailed(t *testing.T) {
+func TestActorReceivesReminderFailed(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	log := &logged{}

@@ -19,7 +19,7 @@ import (
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
-func TestAnActorIsReminded(t *testing.T) {
+func TestActorIsReminded(t *testing.T) {
 	withReminders(t, minding(), func(t *testing.T, w *wakebelltest.World, sys *wakebell.System) {
 		m := &minder{}
 		pid := m.spawn(t, sys, "cart-17")
@@ -35,7 +35,7 @@ func TestAnActorIsReminded(t *testing.T) {
 	})
 }
 
-func TestSettingAReminderAgainReplacesIt(t *testing.T) {
+func TestSettingReminderAgainReplacesIt(t *testing.T) {
 	withReminders(t, minding(), func(t *testing.T, w *wakebelltest.World, sys *wakebell.System) {
 		m, other := &minder{}, &minder{}
 		pid := m.spawn(t, sys, "cart-17")
@@ -50,7 +50,7 @@ func TestSettingAReminderAgainReplacesIt(t *testing.T) {
 	})
 }
 
-func TestAForgottenReminderIsNotDelivered(t *testing.T) {
+func TestForgottenReminderIsNotDelivered(t *testing.T) {
 	withReminders(t, minding(), func(t *testing.T, w *wakebelltest.World, sys *wakebell.System) {
 		m := &minder{}
 		pid := m.spawn(t, sys, "cart-17")
@@ -63,7 +63,7 @@ func TestAForgottenReminderIsNotDelivered(t *testing.T) {
 	})
 }
 
-func TestAReminderIsRepeatedUntilItIsAcknowledged(t *testing.T) {
+func TestReminderIsRepeatedUntilItIsAcknowledged(t *testing.T) {
 	cfg := minding(func(c *wakebell.Config) { c.Reminders.AckTimeout = 5 * time.Second })
 	withReminders(t, cfg, func(t *testing.T, w *wakebelltest.World, sys *wakebell.System) {
 		m := &minder{}
@@ -108,7 +108,7 @@ func TestAReminderIsRepeatedUntilItIsAcknowledged(t *testing.T) {
 	})
 }
 
-func TestAnUndeliverableReminderIsDeadLettered(t *testing.T) {
+func TestUndeliverableReminderIsDeadLettered(t *testing.T) {
 	cfg := minding(func(c *wakebell.Config) {
 		c.Reminders.MaxAttempts = 3
 	})
@@ -142,7 +142,7 @@ func TestAnUndeliverableReminderIsDeadLettered(t *testing.T) {
 	})
 }
 
-func TestAReminderOutlivesItsActor(t *testing.T) {
+func TestReminderOutlivesItsActor(t *testing.T) {
 	withReminders(t, minding(), func(t *testing.T, w *wakebelltest.World, sys *wakebell.System) {
 		m := &minder{}
 		pid := m.spawn(t, sys, "cart-17")
@@ -161,7 +161,7 @@ func TestAReminderOutlivesItsActor(t *testing.T) {
 	})
 }
 
-func TestAReminderOutlivesItsNode(t *testing.T) {
+func TestReminderOutlivesItsNode(t *testing.T) {
 	withReminders(t, minding(), func(t *testing.T, w *wakebelltest.World, sys *wakebell.System) {
 		m := &minder{}
 		remind(t, sys, m.spawn(t, sys, "cart-17"), "close", reminder.In(time.Hour))
@@ -176,7 +176,7 @@ func TestAReminderOutlivesItsNode(t *testing.T) {
 }
 
 // An actor of the same name at another node is another actor.
-func TestANodeRemindsItsOwnActors(t *testing.T) {
+func TestNodeRemindsItsOwnActors(t *testing.T) {
 	withReminders(t, minding(), func(t *testing.T, w *wakebelltest.World, a *wakebell.System) {
 		b := w.Start(minding(func(c *wakebell.Config) { c.Reminders.Node = "b" })).System()
 		ma, mb := &minder{}, &minder{}
@@ -188,7 +188,7 @@ func TestANodeRemindsItsOwnActors(t *testing.T) {
 	})
 }
 
-func TestARecurringReminder(t *testing.T) {
+func TestRecurringReminder(t *testing.T) {
 	cfg := minding(func(c *wakebell.Config) { c.Scheduler = &recurring.SchedulerConfig{} })
 	withReminders(t, cfg, func(t *testing.T, w *wakebelltest.World, sys *wakebell.System) {
 		m := &minder{}
@@ -238,7 +238,7 @@ func (c cluster) Request(_ context.Context, kind, identity string, message proto
 	return nil, errors.New("no member can activate it")
 }
 
-func TestAnIdentityIsReminded(t *testing.T) {
+func TestIdentityIsReminded(t *testing.T) {
 	t.Parallel()
 	var names []string
 	refused := errors.New("not yet")

@@ -50,7 +50,7 @@ func beAsker(address, topic, requests string) error {
 
 // A batch may have more requests than there is room for: those that fit are passed on, and
 // its answers make room for the rest.
-func TestABatchOfManyRequestsIsAnswered(t *testing.T) {
+func TestBatchOfManyRequestsIsAnswered(t *testing.T) {
 	t.Parallel()
 	n := serve(t, withToken())
 	_, err := n.topic.Schedule(t.Context(), n.Client(), "x", wakebell.ID("a"), wakebell.In(time.Hour))
@@ -63,7 +63,7 @@ func TestABatchOfManyRequestsIsAnswered(t *testing.T) {
 
 // One frame requests many large timers, and the answers are not read: the node holds
 // no more of them than the bounds allow, and serves others meanwhile.
-func TestAFrameOfManyLargeAnswersIsBounded(t *testing.T) { //nolint:paralleltest // it measures memory
+func TestFrameOfManyLargeAnswersIsBounded(t *testing.T) { //nolint:paralleltest // it measures memory
 	cfg := withToken()
 	cfg.Tokens[otherSecret] = "honest"
 	cfg.Token = otherSecret
@@ -112,7 +112,7 @@ func TestAFrameOfManyLargeAnswersIsBounded(t *testing.T) { //nolint:paralleltest
 }
 
 // A client that waits for a turn requests timers that do not exist.
-func TestRequestsForMissingTimersDuringAWaitForATurn(t *testing.T) {
+func TestRequestsForMissingTimersDuringWaitForTurn(t *testing.T) {
 	t.Parallel()
 	n := serve(t, withToken())
 	c := dial(t, n)

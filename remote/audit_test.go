@@ -16,10 +16,10 @@ import (
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
-// TestTheAuditNamesPeers checks that a node records peers under the owners of their
+// TestAuditNamesPeers checks that a node records peers under the owners of their
 // tokens, for operations and for requests of the gateway, and that a peer sees what
 // the node's prefix has.
-func TestTheAuditNamesPeers(t *testing.T) {
+func TestAuditNamesPeers(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	name := redistest.Name(t)
@@ -93,7 +93,7 @@ func TestTheAuditNamesPeers(t *testing.T) {
 }
 
 // A node without credentials records where a peer comes from.
-func TestTheAuditOfANodeWithoutTokens(t *testing.T) {
+func TestAuditOfNodeWithoutTokens(t *testing.T) {
 	t.Parallel()
 	name := redistest.Name(t)
 	n := (&node{

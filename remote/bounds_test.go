@@ -32,7 +32,7 @@ func boundsTable() string {
 	return table.String()
 }
 
-func TestTheTableOfBoundsIsDocumented(t *testing.T) {
+func TestTableOfBoundsIsDocumented(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../docs/remote.md")
 	require.NoError(t, err)

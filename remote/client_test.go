@@ -35,7 +35,7 @@ func dialAt(t testing.TB, address string) *remote.Client {
 }
 
 // The same calls on a local Client and over the network have the same results.
-func TestARemoteClientEqualsALocalClient(t *testing.T) {
+func TestRemoteClientEqualsLocalClient(t *testing.T) {
 	t.Parallel()
 	n := serve(t, withToken())
 	topic := n.topic
@@ -113,7 +113,7 @@ func TestManyTimersTravelInSeveralRequests(t *testing.T) {
 	require.Equal(t, len(drafts), count)
 }
 
-func TestARepeatedCallWithAKeyHasTheFirstAnswer(t *testing.T) {
+func TestRepeatedCallWithKeyHasFirstAnswer(t *testing.T) {
 	t.Parallel()
 	n := serve(t, withToken())
 	c := dial(t, n)
@@ -212,7 +212,7 @@ func (p *proxy) cut() {
 	p.conns = nil
 }
 
-func TestCallsSurviveALinkThatIsCutAgainAndAgain(t *testing.T) {
+func TestCallsSurviveLinkThatIsCutAgainAndAgain(t *testing.T) {
 	t.Parallel()
 	n := serve(t, withToken())
 	link := through(t, n.server.Address())

@@ -66,7 +66,7 @@ func TestServeRejectsInvalidConfigurations(t *testing.T) {
 	require.ErrorIs(t, err, wakebell.ErrInvalid)
 }
 
-func TestServeReturnsAnErrorIfItCannotListen(t *testing.T) {
+func TestServeReturnsErrorIfItCannotListen(t *testing.T) {
 	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)

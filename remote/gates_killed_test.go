@@ -55,7 +55,7 @@ func acquire(ctx context.Context, c *remote.Client, name string) (gate.Turn, err
 
 // The node that holds a client's turn is killed. The next turn, through another
 // node, begins after the context of the client's turn has ended.
-func TestTheNodeOfATurnIsKilled(t *testing.T) {
+func TestNodeOfTurnIsKilled(t *testing.T) {
 	t.Parallel()
 	redisAddr := redistest.SharedAddr(t)
 	addresses := [2]string{deadAddress(t), deadAddress(t)}

@@ -19,7 +19,7 @@ func gatesOf(t *testing.T, n *node) (here, elsewhere gate.Operator) {
 	return n.Gates(), dial(t, n).Gates()
 }
 
-func TestAGateIsShownTheSameOverTheNetwork(t *testing.T) {
+func TestGateIsShownSameOverNetwork(t *testing.T) {
 	t.Parallel()
 	n := serve(t, withToken())
 	here, elsewhere := gatesOf(t, n)
@@ -74,7 +74,7 @@ func TestAGateIsShownTheSameOverTheNetwork(t *testing.T) {
 	require.ErrorIs(t, receive(t, came), context.Canceled)
 }
 
-func TestGatesAreReleasedAndRepairedOverTheNetwork(t *testing.T) {
+func TestGatesAreReleasedAndRepairedOverNetwork(t *testing.T) {
 	t.Parallel()
 	n := serve(t, withToken())
 	here, elsewhere := gatesOf(t, n)

@@ -70,7 +70,7 @@ func TestRemoteGatesEqualLocalGates(t *testing.T) {
 	}
 }
 
-func TestOneTurnAtATimeGoesThroughAGate(t *testing.T) {
+func TestOneTurnAtATimeGoesThroughGate(t *testing.T) {
 	t.Parallel()
 	n := serve(t, withToken())
 	name := redistest.Name(t)
@@ -97,7 +97,7 @@ func TestOneTurnAtATimeGoesThroughAGate(t *testing.T) {
 	require.IsIncreasing(t, fences)
 }
 
-func TestATurnReleasedAtTheNodeIsLost(t *testing.T) {
+func TestTurnReleasedAtTheNodeIsLost(t *testing.T) {
 	t.Parallel()
 	n := serve(t, withToken())
 	name := redistest.Name(t)
@@ -111,7 +111,7 @@ func TestATurnReleasedAtTheNodeIsLost(t *testing.T) {
 	require.ErrorIs(t, turn.Release(t.Context()), gate.ErrTurnLost)
 }
 
-func TestATurnContinuesOverANewLink(t *testing.T) {
+func TestTurnContinuesOverNewLink(t *testing.T) {
 	t.Parallel()
 	n := serve(t, withToken())
 	link := through(t, n.server.Address())
@@ -132,7 +132,7 @@ func TestATurnContinuesOverANewLink(t *testing.T) {
 }
 
 // The order of the two instants is what makes a turn safe without its token.
-func TestATurnOverABrokenLinkEndsBeforeTheNextBegins(t *testing.T) {
+func TestTurnOverBrokenLinkEndsBeforeNextBegins(t *testing.T) {
 	t.Parallel()
 	n := serve(t, withToken())
 	link := through(t, n.server.Address())
@@ -156,7 +156,7 @@ func TestATurnOverABrokenLinkEndsBeforeTheNextBegins(t *testing.T) {
 	require.NoError(t, next.Release(t.Context()))
 }
 
-func TestAClosedClientReleasesItsTurns(t *testing.T) {
+func TestClosedClientReleasesItsTurns(t *testing.T) {
 	t.Parallel()
 	n := serve(t, withToken())
 	c, name := dialWithTurns(t, n.server.Address(), time.Hour), redistest.Name(t)
@@ -177,7 +177,7 @@ func TestAClosedClientReleasesItsTurns(t *testing.T) {
 // An actor of another process acquires a turn by message. When the actor ends, the
 // turn is released at once. When its link breaks, the turn is released at once
 // without a ttl, and after the ttl otherwise.
-func TestAnActorOfAnotherProcessAcquiresATurn(t *testing.T) {
+func TestActorOfAnotherProcessAcquiresTurn(t *testing.T) {
 	t.Parallel()
 	n := serve(t, withToken())
 	for name, ends := range map[string]func(*stranger, *actor.PID){

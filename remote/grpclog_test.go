@@ -10,7 +10,7 @@ import (
 	"github.com/wakebell/wakebell/remote"
 )
 
-func TestGRPCLogsThroughSlogWithABound(t *testing.T) {
+func TestGRPCLogsThroughSlogWithBound(t *testing.T) {
 	t.Parallel()
 	log := &lines{}
 	logger := remote.GRPCLogger(slog.New(slog.NewTextHandler(log, nil)))

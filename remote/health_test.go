@@ -16,7 +16,7 @@ import (
 )
 
 // Load balancers send no requests to a node that would refuse them.
-func TestTheHealthServiceFollowsTheSystem(t *testing.T) {
+func TestHealthServiceFollowsSystem(t *testing.T) {
 	t.Parallel()
 	const serving, not = grpc_health_v1.HealthCheckResponse_SERVING, grpc_health_v1.HealthCheckResponse_NOT_SERVING
 	topic := wakebell.NewTopic[string](redistest.Name(t))
@@ -110,7 +110,7 @@ func (c *changes) become(t *testing.T, want grpc_health_v1.HealthCheckResponse_S
 }
 
 // A node without Redis is not healthy until Redis is back.
-func TestTheHealthServiceFollowsRedis(t *testing.T) {
+func TestHealthServiceFollowsRedis(t *testing.T) {
 	t.Parallel()
 	redis := redistest.Start(t)
 	sys, err := wakebell.New(actorSystem(), conntest.New(t, redis.Client(t), connection.Config{Logger: quiet}), wakebell.Config{})

@@ -16,9 +16,9 @@ import (
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
-// TestHistoryAndThroughputOverTheNetwork compares both with what the node's own client
+// TestHistoryAndThroughputOverNetwork compares both with what the node's own client
 // reads.
-func TestHistoryAndThroughputOverTheNetwork(t *testing.T) {
+func TestHistoryAndThroughputOverNetwork(t *testing.T) {
 	t.Parallel()
 	topic := wakebell.NewTopic[string](redistest.Name(t))
 	n := serve(t, remote.Config{}, wakebell.Handle(topic, func(_ context.Context, timer wakebell.Timer[string]) error {
@@ -70,8 +70,8 @@ func TestHistoryAndThroughputOverTheNetwork(t *testing.T) {
 	require.ErrorIs(t, err, wakebell.ErrInvalid)
 }
 
-// TestHistoryAndThroughputOfAQueueOverTheNetwork does the same for a queue.
-func TestHistoryAndThroughputOfAQueueOverTheNetwork(t *testing.T) {
+// TestHistoryAndThroughputOfQueueOverNetwork does the same for a queue.
+func TestHistoryAndThroughputOfQueueOverNetwork(t *testing.T) {
 	t.Parallel()
 	mail := queue.New[string](redistest.Name(t))
 	n := serve(t, remote.Config{}, wakebell.HandleQueue(mail, func(_ context.Context, timer wakebell.Timer[string]) error {

@@ -21,7 +21,7 @@ import (
 
 // One principal holds leases of many topics. Their sum is bounded over all topics,
 // and other principals are served meanwhile.
-func TestHoardedLeasesAreBoundedForAPrincipal(t *testing.T) { //nolint:paralleltest // it measures memory
+func TestHoardedLeasesAreBoundedForPrincipal(t *testing.T) { //nolint:paralleltest // it measures memory
 	const topics, timers, body = 8, 100, 900 << 10
 	cfg := withToken()
 	cfg.Tokens[otherSecret] = "honest"

@@ -173,7 +173,7 @@ func TestBodiesThatDoNotEnd(t *testing.T) { //nolint:paralleltest // it measures
 
 // Bodies that are complete, again and again. Each is one field of 7 MiB that the
 // message does not have.
-func TestCompleteBodiesInALoop(t *testing.T) { //nolint:paralleltest // it measures memory
+func TestCompleteBodiesInLoop(t *testing.T) { //nolint:paralleltest // it measures memory
 	whole := zeros(7 << 20)
 	for name, token := range map[string]string{"without a token": "", "with one": mallory} {
 		t.Run(name, func(t *testing.T) {
@@ -191,7 +191,7 @@ func TestCompleteBodiesInALoop(t *testing.T) { //nolint:paralleltest // it measu
 }
 
 // gRPC takes more memory for a frame than for the few bytes in it.
-func TestAMessageInSmallFramesEndsItsConnection(t *testing.T) {
+func TestMessageInSmallFramesEndsItsConnection(t *testing.T) {
 	t.Parallel()
 	b := besiege(t)
 	whole := zeros(1 << 20)
@@ -208,7 +208,7 @@ func TestAMessageInSmallFramesEndsItsConnection(t *testing.T) {
 }
 
 // A body that does not arrive ends its call; a large one ends its connection.
-func TestABodyHasADeadline(t *testing.T) {
+func TestBodyHasDeadline(t *testing.T) {
 	t.Parallel()
 	b := besiege(t)
 	conn := b.dial(t)
@@ -272,7 +272,7 @@ func TestConnectionsWithoutCredentialsDoNotLockClientsOut(t *testing.T) { //noli
 }
 
 // One principal has a share of the connections.
-func TestAPrincipalHasAShareOfTheConnections(t *testing.T) { //nolint:paralleltest // it counts goroutines
+func TestPrincipalHasShareOfConnections(t *testing.T) { //nolint:paralleltest // it counts goroutines
 	b := besiege(t, func(cfg *remote.Config) { cfg.MaxConnections = 8 })
 	var conns []*grpc.ClientConn
 	served := 0
@@ -301,7 +301,7 @@ func TestAPrincipalHasAShareOfTheConnections(t *testing.T) { //nolint:parallelte
 }
 
 // A connection that makes no call with credentials is closed.
-func TestAConnectionHasToMakeACall(t *testing.T) {
+func TestConnectionHasToMakeCall(t *testing.T) {
 	t.Parallel()
 	b := besiege(t)
 	conn, err := net.Dial("tcp", b.server.Address())

@@ -15,7 +15,7 @@ import (
 )
 
 // A stolen token is of no use without the certificate that it is bound to.
-func TestATokenIsBoundToACertificate(t *testing.T) {
+func TestTokenIsBoundToCertificate(t *testing.T) {
 	t.Parallel()
 	ours := newAuthority(t)
 	cfg := encrypted(nil, ours.issue("node", time.Hour))
@@ -44,7 +44,7 @@ func TestATokenIsBoundToACertificate(t *testing.T) {
 
 // Errors name the node and the cause. They are returned at once if a retry cannot
 // help, although DeadLink is a minute.
-func TestErrorsOfALinkNameTheNode(t *testing.T) {
+func TestErrorsOfLinkNameNode(t *testing.T) {
 	t.Parallel()
 	ours, others := newAuthority(t), newAuthority(t)
 	encryptedNode := serve(t, remote.Config{TLS: encrypted(nil, ours.issue("node", time.Hour))})

@@ -40,7 +40,7 @@ func (n *node) call(t testing.TB, token string, request proto.Message) error {
 
 // A peer must not choose the key of a queue's dead letters: with it, it could make
 // the node write, read and delete any list of Redis.
-func TestAPeerNamesNoKeys(t *testing.T) {
+func TestPeerNamesNoKeys(t *testing.T) {
 	t.Parallel()
 	n, rdb := serve(t, withMallory()), redistest.Shared(t)
 	ctx, foreign := t.Context(), redistest.Name(t)
@@ -84,7 +84,7 @@ func TestAPeerNamesNoKeys(t *testing.T) {
 // A queue whose name begins as the keys of topics or gates do would have its own
 // among theirs: "timers_timeline:a" has the list timers_timeline:a::pending, which is
 // the timeline of the topic "a::pending".
-func TestAQueueIsNotNamedLikeOtherKeys(t *testing.T) {
+func TestQueueIsNotNamedLikeOtherKeys(t *testing.T) {
 	t.Parallel()
 	n := serve(t, withMallory())
 	k := talk(t, n, malloryToken)

@@ -25,7 +25,7 @@ func dialAs(t testing.TB, n *node, token string) *remote.Client {
 }
 
 // 64 Tails of one principal must not lock other operators out.
-func TestAPrincipalHasItsShareOfOperations(t *testing.T) {
+func TestPrincipalHasItsShareOfOperations(t *testing.T) {
 	t.Parallel()
 	n := serve(t, withMallory())
 	mallory, operator, topic := dialAs(t, n, malloryToken), dialAs(t, n, secret), n.topic.Name()

@@ -17,7 +17,7 @@ import (
 
 // One principal must not use up the subscriptions of all, and the end of its session
 // must not delay the next Subscribe (it once did for 76 s).
-func TestAPrincipalHasItsShareOfSubscriptionsAndLeavesQuickly(t *testing.T) {
+func TestPrincipalHasItsShareOfSubscriptionsAndLeavesQuickly(t *testing.T) {
 	t.Parallel()
 	n := serve(t, withMallory())
 	mallory := talk(t, n, malloryToken)
@@ -41,7 +41,7 @@ func TestAPrincipalHasItsShareOfSubscriptionsAndLeavesQuickly(t *testing.T) {
 }
 
 // A topic must not stay open for the life of the node once it had a subscriber.
-func TestATopicEndsWithItsLastSubscriber(t *testing.T) {
+func TestTopicEndsWithItsLastSubscriber(t *testing.T) {
 	t.Parallel()
 	n := serve(t, withMallory())
 	k := talk(t, n, malloryToken)
@@ -73,7 +73,7 @@ func TestATopicEndsWithItsLastSubscriber(t *testing.T) {
 }
 
 // A topic stays open for a while after its last subscriber left.
-func TestAnIdleTopicIsOpenedAgain(t *testing.T) {
+func TestIdleTopicIsOpenedAgain(t *testing.T) {
 	t.Parallel()
 	n := serve(t, withToken())
 	k, topic := talk(t, n, secret), redistest.Name(t)
@@ -116,7 +116,7 @@ func TestCreditsOfOnePrincipalLeaveRoomForOthers(t *testing.T) {
 }
 
 // A subscription with keys of its own must not lock the owner of a queue out.
-func TestASubscriberDoesNotChooseTheKeysOfAQueue(t *testing.T) {
+func TestSubscriberDoesNotChooseKeysOfQueue(t *testing.T) {
 	t.Parallel()
 	named, cfg := redistest.Name(t), withMallory()
 	cfg.Queues = []wakebelltype.QueueKeys{{Name: named, Separator: "/"}}

@@ -30,7 +30,7 @@ func (s *stranger) schedule(id string) *messages.ScheduleRequest {
 	}
 }
 
-func TestInvalidFramesEndAStream(t *testing.T) {
+func TestInvalidFramesEndStream(t *testing.T) {
 	t.Parallel()
 	n := serve(t, withToken())
 	spoil := func(change func(*premote.MessageBatch)) func(*stranger) {
@@ -139,7 +139,7 @@ func TestMessagesThatPeersMayNotSendAreDropped(t *testing.T) {
 	}
 }
 
-func TestWithoutTheRightTokenNothingIsRead(t *testing.T) {
+func TestWithoutRightTokenNothingIsRead(t *testing.T) {
 	t.Parallel()
 	n := serve(t, withToken())
 	for _, token := range []string{"", "a-wrong-one-of-sixteen-bytes", secret + "x"} {
@@ -201,7 +201,7 @@ func TestFramesAreBounded(t *testing.T) {
 	})
 }
 
-func TestWatchesOfAPeerAreBounded(t *testing.T) {
+func TestWatchesOfPeerAreBounded(t *testing.T) {
 	t.Parallel()
 	n := serve(t, withToken())
 	s := meet(t, n)
@@ -215,7 +215,7 @@ func TestWatchesOfAPeerAreBounded(t *testing.T) {
 
 // A million requests whose answers are not read: the node reads only as many as it
 // has room to answer.
-func TestAMillionRequestsWithoutReadingAnAnswer(t *testing.T) {
+func TestMillionRequestsWithoutReadingAnswer(t *testing.T) {
 	t.Parallel()
 	n := serve(t, withToken())
 	address := blackHole(t)
@@ -261,7 +261,7 @@ func TestAMillionRequestsWithoutReadingAnAnswer(t *testing.T) {
 
 // Verdicts have no answer, so no room is reserved for them: a flood of them waits for
 // the hub to process the earlier ones.
-func TestAFloodOfVerdictsAboutNothing(t *testing.T) { //nolint:paralleltest // it measures memory
+func TestFloodOfVerdictsAboutNothing(t *testing.T) { //nolint:paralleltest // it measures memory
 	n := serve(t, withToken())
 	subscribe(t, dial(t, n), remote.Subscription{Topic: n.topic.Name(), Name: "s"}, func(context.Context, *messages.Lease) error { return nil })
 	s := meet(t, n)

@@ -55,7 +55,7 @@ func requirePages[T any](t *testing.T, n int, here, elsewhere func(wakebelltype.
 	}
 }
 
-func TestListingsContinueAfterACursor(t *testing.T) {
+func TestListingsContinueAfterCursor(t *testing.T) {
 	t.Parallel()
 	n := prefixed(t)
 	ctx, here, elsewhere := t.Context(), n.Client(), dial(t, n)
@@ -118,7 +118,7 @@ func TestListingsContinueAfterACursor(t *testing.T) {
 	})
 }
 
-func TestListingsOfGatesContinueAfterACursor(t *testing.T) {
+func TestListingsOfGatesContinueAfterCursor(t *testing.T) {
 	t.Parallel()
 	n := prefixed(t)
 	ctx := t.Context()
@@ -149,7 +149,7 @@ func TestListingsOfGatesContinueAfterACursor(t *testing.T) {
 	}
 }
 
-func TestListingsOfQueuesContinueAfterACursor(t *testing.T) {
+func TestListingsOfQueuesContinueAfterCursor(t *testing.T) {
 	t.Parallel()
 	n := serve(t, withToken())
 	ctx, here, elsewhere := t.Context(), n.Client().Queues(), dial(t, n).Queues()

@@ -21,7 +21,7 @@ import (
 // Each lapsed turn, rejected message and claimed address causes a log line. The log
 // about peers and that about gates and topics have at most 60 lines a minute each,
 // for any number of such events.
-func TestPeersDoNotFloodTheLog(t *testing.T) {
+func TestPeersDoNotFloodLog(t *testing.T) {
 	t.Parallel()
 	const each = 200
 	log := &lines{}

@@ -80,7 +80,7 @@ func open(t testing.TB, n *node, ours *authority, dials, listens tls.Certificate
 
 // A node dials the processes of actors to answer them. Both sides authenticate in
 // both directions.
-func TestANodeDialsBackWithMutualTLS(t *testing.T) {
+func TestNodeDialsBackWithMutualTLS(t *testing.T) {
 	t.Parallel()
 	ours, others := newAuthority(t), newAuthority(t)
 	cfg := encrypted(ours.pool, ours.issue("node", time.Hour))

@@ -169,7 +169,7 @@ func TestRemoteTopicsEqualLocalTopics(t *testing.T) {
 }
 
 // A topic that cannot be read does not affect the listing of the others.
-func TestABrokenTopicOverTheNetwork(t *testing.T) {
+func TestBrokenTopicOverNetwork(t *testing.T) {
 	t.Parallel()
 	n := prefixed(t)
 	require.NoError(t, redistest.Shared(t).Set(t.Context(), "timers_timeline:"+n.Client().Prefix()+"broken", "x", 0).Err())
@@ -180,7 +180,7 @@ func TestABrokenTopicOverTheNetwork(t *testing.T) {
 }
 
 // Get of a payload over the limit for reading returns ErrTooLarge over the network.
-func TestATimerThatIsTooLargeOverTheNetwork(t *testing.T) {
+func TestTimerThatIsTooLargeOverNetwork(t *testing.T) {
 	t.Parallel()
 	n := prefixed(t)
 	topic := n.Client().Prefix() + n.topic.Name()

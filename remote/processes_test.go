@@ -215,7 +215,7 @@ func (c *child) kill() {
 
 // An actor behind protoactor's own remote subscribes and is killed. The next actor
 // receives its timers.
-func TestAnActorOfAnotherProcess(t *testing.T) {
+func TestActorOfAnotherProcess(t *testing.T) {
 	t.Parallel()
 	cfg := withToken()
 	cfg.HandlerOptions = []wakebell.HandlerOption{wakebell.LeaseTTL(2 * time.Second)}
@@ -255,7 +255,7 @@ func TestAnActorOfAnotherProcess(t *testing.T) {
 
 // Nothing is lost when the serving node is killed: calls wait for its successor, and
 // the subscriber reconnects.
-func TestTheServingNodeIsKilled(t *testing.T) {
+func TestServingNodeIsKilled(t *testing.T) {
 	t.Parallel()
 	const timers = 200
 	redisAddr := redistest.SharedAddr(t)

@@ -172,7 +172,7 @@ func TestRemoteDeadLettersOfQueuesEqualLocalOnes(t *testing.T) {
 }
 
 // The caller supplies the deduplication keys.
-func TestAQueueIsRedrivenOverTheNetwork(t *testing.T) {
+func TestQueueIsRedrivenOverNetwork(t *testing.T) {
 	t.Parallel()
 	n := serve(t, withToken())
 	c, ctx := dial(t, n), t.Context()
@@ -197,7 +197,7 @@ func TestAQueueIsRedrivenOverTheNetwork(t *testing.T) {
 	require.LessOrEqual(t, ttl, time.Minute)
 }
 
-func TestManyDeadLettersOfAQueueAreDeletedOverTheNetwork(t *testing.T) {
+func TestManyDeadLettersOfQueueAreDeletedOverNetwork(t *testing.T) {
 	t.Parallel()
 	name, cfg := wakebelltype.QueueKeys{Name: redistest.Name(t), DeadLetters: redistest.Name(t) + "::dlq"}, withToken()
 	cfg.Queues = []wakebelltype.QueueKeys{name}

@@ -40,7 +40,7 @@ func keeper(t testing.TB, cfg remote.Config, of wakebell.Config) *node {
 
 // A System delivers a reminder to an actor of another System, which may be down when
 // the reminder is due.
-func TestAnActorAtAnotherNodeIsReminded(t *testing.T) {
+func TestActorAtAnotherNodeIsReminded(t *testing.T) {
 	t.Parallel()
 	there := withToken()
 	there.Address = deadAddress(t)
@@ -108,7 +108,7 @@ func TestAnActorAtAnotherNodeIsReminded(t *testing.T) {
 }
 
 // Serving a node changes nothing for its own actors.
-func TestAnActorOfAServedNodeIsReminded(t *testing.T) {
+func TestActorOfServedNodeIsReminded(t *testing.T) {
 	t.Parallel()
 	n := keeper(t, withToken(), keeping(t, "a"))
 	done := make(chan error, 10)
@@ -176,7 +176,7 @@ func beReminded(node, address string, only bool) error {
 
 // An actor without a System sets reminders at a node, and receives them after its
 // process was killed.
-func TestAnActorOfAnotherProcessIsReminded(t *testing.T) {
+func TestActorOfAnotherProcessIsReminded(t *testing.T) {
 	t.Parallel()
 	n := keeper(t, withToken(), keeping(t, "a"))
 	address := deadAddress(t)

@@ -64,7 +64,7 @@ func about(t testing.TB, m protoreflect.MessageDescriptor, name string) proto.Me
 
 // A request that is missing in the table is refused to a principal with all rights. A
 // request without needs is permitted to a principal without rights.
-func TestEveryRequestIsInTheTableOfRights(t *testing.T) {
+func TestEveryRequestIsInTableOfRights(t *testing.T) {
 	t.Parallel()
 	n := serve(t, withRights(t, "tests * *"))
 	name := redistest.Name(t)
@@ -134,7 +134,7 @@ func TestEveryEntryPointEnforcesRights(t *testing.T) {
 
 // The right to a topic does not include the queue of the same name, nor the reverse,
 // even while one of them has a subscription.
-func TestTheRightToATopicIsNotOneToTheQueueOfItsName(t *testing.T) {
+func TestRightToTopicIsNotOneToQueueOfItsName(t *testing.T) {
 	t.Parallel()
 	name := redistest.Name(t)
 	cfg := withMallory()
@@ -196,7 +196,7 @@ func TestListingsAreFilteredByRights(t *testing.T) {
 }
 
 // Removed rights end the operations and subscriptions that depend on them.
-func TestRightsAreReplacedWhileTheNodeRuns(t *testing.T) {
+func TestRightsAreReplacedWhileNodeRuns(t *testing.T) {
 	t.Parallel()
 	cfg := withMallory()
 	topic := redistest.Name(t)
@@ -263,7 +263,7 @@ func TestIdleSubscribersReturnWithTheirRight(t *testing.T) {
 }
 
 // The same rights apply to an actor behind protoactor's remote.
-func TestRightsOfAnActor(t *testing.T) {
+func TestRightsOfActor(t *testing.T) {
 	t.Parallel()
 	n := serve(t, withRights(t, "mallory * *"))
 	s := meet(t, n) // the peer is "tests", which has no rights

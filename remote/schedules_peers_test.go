@@ -76,7 +76,7 @@ func TestCeleryQueuesOfPeers(t *testing.T) {
 }
 
 // A peer of a System with a prefix sees and changes no schedule of another prefix.
-func TestPeersOfAPrefix(t *testing.T) {
+func TestPeersOfPrefix(t *testing.T) {
 	t.Parallel()
 	name := redistest.Name(t)
 	start := func(prefix string) *node {

@@ -79,7 +79,7 @@ func TestRemoteSchedulesEqualLocalSchedules(t *testing.T) {
 	}
 }
 
-func TestSchedulesAreExportedAndImportedOverTheNetwork(t *testing.T) {
+func TestSchedulesAreExportedAndImportedOverNetwork(t *testing.T) {
 	t.Parallel()
 	n := serve(t, remote.Config{Tokens: map[string]string{secret: "tests"}, CeleryQueues: []string{"celery"}})
 	ctx, name := t.Context(), redistest.Name(t)
@@ -140,7 +140,7 @@ func TestInvalidRequestsForSchedulesAreRefused(t *testing.T) {
 	}
 }
 
-func TestARemoteQueueEqualsALocalQueue(t *testing.T) {
+func TestRemoteQueueEqualsLocalQueue(t *testing.T) {
 	t.Parallel()
 	n := serve(t, withToken())
 	c, ctx := dial(t, n), t.Context()

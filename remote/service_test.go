@@ -38,7 +38,7 @@ func unary[R, A any](
 	return method(rpc.NewTimersClient(n.dial(t)), bearing(t.Context(), secret), request)
 }
 
-func TestEveryCallOfTheServiceNeedsTheToken(t *testing.T) {
+func TestEveryCallOfServiceNeedsToken(t *testing.T) {
 	t.Parallel()
 	n := serve(t, withToken())
 	conn := n.dial(t)
@@ -112,7 +112,7 @@ func TestUnaryCallsAndTheirErrors(t *testing.T) {
 	}
 }
 
-func TestHealthNeedsTheToken(t *testing.T) {
+func TestHealthNeedsToken(t *testing.T) {
 	t.Parallel()
 	n := serve(t, withToken())
 	c := grpc_health_v1.NewHealthClient(n.dial(t))
@@ -127,7 +127,7 @@ func TestHealthNeedsTheToken(t *testing.T) {
 	require.Equal(t, grpc_health_v1.HealthCheckResponse_SERVICE_UNKNOWN, told.GetStatus())
 }
 
-func TestReflectionDescribesTheService(t *testing.T) {
+func TestReflectionDescribesService(t *testing.T) {
 	t.Parallel()
 	n := serve(t, withToken())
 	c := grpc_reflection_v1.NewServerReflectionClient(n.dial(t))
@@ -182,7 +182,7 @@ func (c conversation) hear() *messages.Reply {
 	return m.GetReplies()[0]
 }
 
-func TestInvalidFramesEndASession(t *testing.T) {
+func TestInvalidFramesEndSession(t *testing.T) {
 	t.Parallel()
 	n := serve(t, withToken())
 	for name, commands := range map[string][]*messages.Command{
@@ -206,7 +206,7 @@ func TestInvalidFramesEndASession(t *testing.T) {
 	n.alive(t)
 }
 
-func TestASessionSpeaksForItselfOnly(t *testing.T) {
+func TestSessionSpeaksForItselfOnly(t *testing.T) {
 	t.Parallel()
 	n := serve(t, withToken())
 	mine, theirs := n.converse(t), n.converse(t)
@@ -235,7 +235,7 @@ func TestASessionSpeaksForItselfOnly(t *testing.T) {
 }
 
 // The node stops reading a session that does not read its answers, and serves others.
-func TestASessionThatDoesNotReadItsAnswers(t *testing.T) {
+func TestSessionThatDoesNotReadItsAnswers(t *testing.T) {
 	t.Parallel()
 	n := serve(t, withToken())
 	c := n.converse(t)

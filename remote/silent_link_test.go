@@ -40,7 +40,7 @@ func (s *spans) handler(name string, began chan<- string) func(context.Context, 
 
 // The link of a subscriber falls silent: neither closed nor answered. The context of
 // its handler ends before another subscriber gets the timer or message.
-func TestAHandlerBehindASilentLinkEndsWithItsLease(t *testing.T) {
+func TestHandlerBehindSilentLinkEndsWithItsLease(t *testing.T) {
 	t.Parallel()
 	for _, isQueue := range []bool{false, true} {
 		cfg := withToken()
@@ -83,7 +83,7 @@ func TestAHandlerBehindASilentLinkEndsWithItsLease(t *testing.T) {
 }
 
 // Leases that expired on a silent link reach no handler when the link works again.
-func TestALeaseThatComesTooLateIsNotHandled(t *testing.T) {
+func TestLeaseThatComesTooLateIsNotHandled(t *testing.T) {
 	t.Parallel()
 	cfg := withToken()
 	cfg.HandlerOptions = []wakebell.HandlerOption{wakebell.LeaseTTL(3 * time.Second)}

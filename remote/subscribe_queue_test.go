@@ -17,7 +17,7 @@ import (
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
-func TestASubscriberHandlesAQueue(t *testing.T) {
+func TestSubscriberHandlesQueue(t *testing.T) {
 	t.Parallel()
 	orders, cfg := queue.New[string](redistest.Name(t), queue.KeySeparator("/")), withToken()
 	cfg.Queues = []wakebelltype.QueueKeys{orders.Keys()}
@@ -56,7 +56,7 @@ func TestASubscriberHandlesAQueue(t *testing.T) {
 
 // Messages of a subscriber that leaves are delivered to another one at once, although
 // the lease is an hour long.
-func TestMessagesOfALeavingSubscriberGoToTheNext(t *testing.T) {
+func TestMessagesOfLeavingSubscriberGoToNext(t *testing.T) {
 	t.Parallel()
 	cfg := withToken()
 	cfg.QueueHandlerOptions = []wakebell.QueueHandlerOption{wakebell.LeaseTTL(time.Hour)}

@@ -34,7 +34,7 @@ func subscribe(t testing.TB, c *remote.Client, s remote.Subscription, handle fun
 	return end
 }
 
-func TestASubscriberHandlesTimers(t *testing.T) {
+func TestSubscriberHandlesTimers(t *testing.T) {
 	t.Parallel()
 	n := serve(t, withToken())
 	c := dial(t, n)
@@ -62,7 +62,7 @@ func TestASubscriberHandlesTimers(t *testing.T) {
 	require.Equal(t, 2, second)
 }
 
-func TestASubscriberHasNoMoreThanItsCredits(t *testing.T) {
+func TestSubscriberHasNoMoreThanItsCredits(t *testing.T) {
 	t.Parallel()
 	n := serve(t, withToken())
 	c, topic := dial(t, n), n.topic.Name()
@@ -98,7 +98,7 @@ func TestASubscriberHasNoMoreThanItsCredits(t *testing.T) {
 	n.settled(t)
 }
 
-func TestANewSubscriptionReplacesTheFormer(t *testing.T) {
+func TestNewSubscriptionReplacesFormer(t *testing.T) {
 	t.Parallel()
 	n := serve(t, withToken())
 	topic := n.topic.Name()
@@ -125,7 +125,7 @@ func TestANewSubscriptionReplacesTheFormer(t *testing.T) {
 	n.settled(t)
 }
 
-func TestLeasesOfALeavingSubscriberAreReleasedAtOnce(t *testing.T) {
+func TestLeasesOfLeavingSubscriberAreReleasedAtOnce(t *testing.T) {
 	t.Parallel()
 	cfg := withToken()
 	cfg.HandlerOptions = []wakebell.HandlerOption{wakebell.LeaseTTL(time.Hour)}
@@ -148,7 +148,7 @@ func TestLeasesOfALeavingSubscriberAreReleasedAtOnce(t *testing.T) {
 	})
 }
 
-func TestACancelledTimerEndsTheContextOfItsSubscriber(t *testing.T) {
+func TestCancelledTimerEndsContextOfItsSubscriber(t *testing.T) {
 	t.Parallel()
 	cfg := withToken()
 	cfg.HandlerOptions = []wakebell.HandlerOption{wakebell.LeaseTTL(12 * time.Second)} // a handler that misses the hint notices the cancel within a third of the lease
@@ -169,9 +169,9 @@ func TestACancelledTimerEndsTheContextOfItsSubscriber(t *testing.T) {
 	require.ErrorIs(t, receive(t, ended), wakebell.ErrCancelled)
 }
 
-// TestSubscribersAreToldThatARunWasCancelledWhenItsIDIsScheduledAtOnce checks that none of
+// TestSubscribersAreToldThatRunWasCancelledWhenItsIDIsScheduledAtOnce checks that none of
 // the cancelled runs goes on beside the next run of its id, or settles it.
-func TestSubscribersAreToldThatARunWasCancelledWhenItsIDIsScheduledAtOnce(t *testing.T) {
+func TestSubscribersAreToldThatRunWasCancelledWhenItsIDIsScheduledAtOnce(t *testing.T) {
 	t.Parallel()
 	cfg := withToken()
 	cfg.HandlerOptions = []wakebell.HandlerOption{wakebell.LeaseTTL(6 * time.Second)}
@@ -214,7 +214,7 @@ func TestSubscribersAreToldThatARunWasCancelledWhenItsIDIsScheduledAtOnce(t *tes
 	n.settled(t)
 }
 
-func TestALongHandlerKeepsItsLease(t *testing.T) {
+func TestLongHandlerKeepsItsLease(t *testing.T) {
 	t.Parallel()
 	cfg := withToken()
 	cfg.HandlerOptions = []wakebell.HandlerOption{wakebell.LeaseTTL(7 * time.Second)}
@@ -235,7 +235,7 @@ func TestALongHandlerKeepsItsLease(t *testing.T) {
 	require.EqualValues(t, 1, deliveries.Load())
 }
 
-func TestATopicThatTheNodeHandlesCannotBeSubscribedTo(t *testing.T) {
+func TestTopicThatNodeHandlesCannotBeSubscribedTo(t *testing.T) {
 	t.Parallel()
 	topic := wakebell.NewTopic[string](redistest.Name(t))
 	n := serve(t, withToken(), wakebell.Handle(topic, func(context.Context, wakebell.Timer[string]) error { return nil }))
@@ -246,7 +246,7 @@ func TestATopicThatTheNodeHandlesCannotBeSubscribedTo(t *testing.T) {
 	require.ErrorIs(t, err, wakebell.ErrInvalid)
 }
 
-func TestASubscriberReconnectsAfterItsLinkBroke(t *testing.T) {
+func TestSubscriberReconnectsAfterItsLinkBroke(t *testing.T) {
 	t.Parallel()
 	cfg := withToken()
 	cfg.HandlerOptions = []wakebell.HandlerOption{wakebell.LeaseTTL(3 * time.Second)}
@@ -274,7 +274,7 @@ func TestASubscriberReconnectsAfterItsLinkBroke(t *testing.T) {
 
 // The lease of a crashed handler is not released when the link breaks: the crash
 // counts as an attempt, and the timer is delivered again when its lease expires.
-func TestACrashOfASubscriberIsNotUndoneByItsLink(t *testing.T) {
+func TestCrashOfSubscriberIsNotUndoneByItsLink(t *testing.T) {
 	t.Parallel()
 	cfg := withToken()
 	cfg.HandlerOptions = []wakebell.HandlerOption{wakebell.LeaseTTL(2 * time.Second)}
@@ -297,7 +297,7 @@ func TestACrashOfASubscriberIsNotUndoneByItsLink(t *testing.T) {
 }
 
 // Subscribers log no error when their System stops before the Server.
-func TestSubscribersLeaveASystemThatHasStopped(t *testing.T) {
+func TestSubscribersLeaveSystemThatHasStopped(t *testing.T) {
 	t.Parallel()
 	n := serve(t, withToken())
 	c := dial(t, n)
@@ -317,7 +317,7 @@ func TestSubscribersLeaveASystemThatHasStopped(t *testing.T) {
 }
 
 // A node listens before it starts: a subscriber tries again until it has.
-func TestSubscribersWaitForTheStartOfANode(t *testing.T) {
+func TestSubscribersWaitForStartOfNode(t *testing.T) {
 	t.Parallel()
 	sys, err := wakebell.New(actorSystem(), conntest.New(t, redistest.Shared(t), connection.Config{Logger: quiet}), wakebell.Config{DrainTimeout: -1})
 	require.NoError(t, err)
@@ -338,7 +338,7 @@ func TestSubscribersWaitForTheStartOfANode(t *testing.T) {
 }
 
 // The node's process may remove the topic; the next subscription adds it again.
-func TestATopicThatWasRemovedIsAddedAgain(t *testing.T) {
+func TestTopicThatWasRemovedIsAddedAgain(t *testing.T) {
 	t.Parallel()
 	n := serve(t, withToken())
 	c, topic := dial(t, n), n.topic.Name()

@@ -28,7 +28,7 @@ func watch(ctx context.Context, c wakebell.Operator, topic string) (events <-cha
 	return told, end
 }
 
-func TestTailOverTheNetwork(t *testing.T) {
+func TestTailOverNetwork(t *testing.T) {
 	t.Parallel()
 	topic := wakebell.NewTopic[string]("orders")
 	n := prefixed(t, wakebell.Handle(topic, func(context.Context, wakebell.Timer[string]) error { return wakebell.Reject(nil) }))
@@ -54,7 +54,7 @@ func TestTailOverTheNetwork(t *testing.T) {
 }
 
 // Streams end when their link breaks. A call with one answer is repeated.
-func TestOperationsOverALinkThatBreaks(t *testing.T) {
+func TestOperationsOverLinkThatBreaks(t *testing.T) {
 	t.Parallel()
 	n := serve(t, withToken())
 	link := through(t, n.server.Address())

@@ -145,7 +145,7 @@ func TestCredentialsOfClientsWithTLS(t *testing.T) {
 }
 
 // The common name of the certificate is the principal.
-func TestACertificateNamesTheOwner(t *testing.T) {
+func TestCertificateNamesOwner(t *testing.T) {
 	t.Parallel()
 	ours := newAuthority(t)
 	cfg := encrypted(nil, ours.issue("node", time.Hour))

@@ -52,7 +52,7 @@ func TestTokensAreReplacedWhileItServes(t *testing.T) {
 
 // A misspelt name of an operator is logged when a node starts, not when the operator
 // makes the first call.
-func TestOperatorsWithoutATokenAreLogged(t *testing.T) {
+func TestOperatorsWithoutTokenAreLogged(t *testing.T) {
 	t.Parallel()
 	const about = "an operator has no token"
 	cfg := withToken()

@@ -55,9 +55,9 @@ func dialWith(t *testing.T, n *node, cfg connection.Config) *remote.Client {
 	return c
 }
 
-// TestATraceCrossesTheNetwork has a span around a remote schedule call, the node's spans
+// TestTraceCrossesNetwork has a span around a remote schedule call, the node's spans
 // of the call and of the delivery, and that of the subscriber.
-func TestATraceCrossesTheNetwork(t *testing.T) {
+func TestTraceCrossesNetwork(t *testing.T) {
 	t.Parallel()
 	atNode, nodeSpan := memory(t)
 	atClient, clientSpan := memory(t)
@@ -87,12 +87,12 @@ func TestATraceCrossesTheNetwork(t *testing.T) {
 	require.Equal(t, handled.SpanContext.SpanID().String(), current)
 }
 
-// TestATraceFromARequestToASubscriberDaysLater follows a request: its handler schedules a
+// TestTraceFromRequestToSubscriberDaysLater follows a request: its handler schedules a
 // timer, whose handler schedules another three days later, which a remote subscriber
 // handles. The days pass in virtual time; the second timer is then moved to a real
 // Redis. A goroutine that waits for a socket is not durably blocked, so virtual time
 // would stand still as long as a node and a client have a connection.
-func TestATraceFromARequestToASubscriberDaysLater(t *testing.T) {
+func TestTraceFromRequestToSubscriberDaysLater(t *testing.T) {
 	t.Parallel()
 	provider, span := memory(t)
 	first, second := wakebell.NewTopic[string]("first"), wakebell.NewTopic[string]("second")
@@ -131,8 +131,8 @@ func TestATraceFromARequestToASubscriberDaysLater(t *testing.T) {
 	require.Equal(t, 72*time.Hour, delivered.StartTime.Sub(sent.StartTime).Round(time.Minute))
 }
 
-// TestASubscriberLinksToTheScheduleIfTheNodeMakesNoSpan has a node without a provider.
-func TestASubscriberLinksToTheScheduleIfTheNodeMakesNoSpan(t *testing.T) {
+// TestSubscriberLinksToScheduleIfNodeMakesNoSpan has a node without a provider.
+func TestSubscriberLinksToScheduleIfNodeMakesNoSpan(t *testing.T) {
 	t.Parallel()
 	provider, span := memory(t)
 	n := serve(t, remote.Config{})
@@ -159,10 +159,10 @@ func sealed(calls *byte) wakebelltype.ScheduleMiddleware {
 	}
 }
 
-// TestScheduleMiddlewareRunsInTheProcessOfTheClient checks that a node stores what the
+// TestScheduleMiddlewareRunsInProcessOfClient checks that a node stores what the
 // middleware of its peer made, without its own, and that an idempotency key does not
 // cover it.
-func TestScheduleMiddlewareRunsInTheProcessOfTheClient(t *testing.T) {
+func TestScheduleMiddlewareRunsInProcessOfClient(t *testing.T) {
 	t.Parallel()
 	var here, there byte
 	n := &node{

@@ -43,7 +43,7 @@ func answering(t *testing.T, answer func(asked proto.Message) messages.Answer) *
 	return &Client{link: link, cfg: DialConfig{TurnTTL: DefaultTurnTTL}}
 }
 
-func TestACallWithoutADeadlineDoesNotWaitForEver(t *testing.T) {
+func TestCallWithoutDeadlineDoesNotWaitForEver(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c := answering(t, func(proto.Message) messages.Answer { return nil })
@@ -63,7 +63,7 @@ func TestACallWithoutADeadlineDoesNotWaitForEver(t *testing.T) {
 }
 
 // The node has granted a turn, and the first answers about it are lost.
-func TestATurnWhoseAnswersAreLost(t *testing.T) {
+func TestTurnWhoseAnswersAreLost(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var places []uint64

@@ -16,10 +16,10 @@ import (
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
-// TestAnIdleTopicTakesFewCommands counts what nodes ask Redis while nothing is due. Real time
+// TestIdleTopicTakesFewCommands counts what nodes ask Redis while nothing is due. Real time
 // passes with it and with nothing else: a month takes a second, with
 // each option and with all of them.
-func TestAnIdleTopicTakesFewCommands(t *testing.T) {
+func TestIdleTopicTakesFewCommands(t *testing.T) {
 	t.Parallel()
 	options := map[string]wakebell.HandlerOption{
 		"Adaptive":       wakebell.AdaptiveConcurrency(wakebelltype.Adaptive{}),

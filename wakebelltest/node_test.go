@@ -27,7 +27,7 @@ func takes(d time.Duration, opts ...wakebell.HandlerOption) wakebell.Config {
 	}, opts...)
 }
 
-func TestTheWorldSurvivesACrash(t *testing.T) {
+func TestWorldSurvivesCrash(t *testing.T) {
 	t.Parallel()
 	wakebelltest.Run(t, takes(10*time.Second), func(t *testing.T, w *wakebelltest.World) {
 		schedule(t, w, "a", "x")
@@ -47,7 +47,7 @@ func TestTheWorldSurvivesACrash(t *testing.T) {
 	})
 }
 
-func TestACrashLeavesTheLease(t *testing.T) {
+func TestCrashLeavesLease(t *testing.T) {
 	t.Parallel()
 	wakebelltest.Run(t, takes(10*time.Second, wakebell.LeaseTTL(time.Minute)), func(t *testing.T, w *wakebelltest.World) {
 		schedule(t, w, "a", "x")
@@ -93,7 +93,7 @@ func TestStopReleasesTimersOfHandlersThatHang(t *testing.T) {
 	})
 }
 
-func TestSeveralNodesShareTheTimers(t *testing.T) {
+func TestSeveralNodesShareTimers(t *testing.T) {
 	t.Parallel()
 	wakebelltest.Run(t, takes(time.Second, wakebell.MaxConcurrent(1)), func(t *testing.T, w *wakebelltest.World) {
 		second := w.Start(takes(time.Second, wakebell.MaxConcurrent(1)))
@@ -126,7 +126,7 @@ func TestTopicsAddedLaterAreRecorded(t *testing.T) {
 	})
 }
 
-func TestAPausedTopicDoesNotBlockAdvance(t *testing.T) {
+func TestPausedTopicDoesNotBlockAdvance(t *testing.T) {
 	t.Parallel()
 	wakebelltest.Run(t, handling(acks), func(t *testing.T, w *wakebelltest.World) {
 		_, err := w.Client().Pause(t.Context(), "notes", "me", "")
@@ -144,7 +144,7 @@ func TestAPausedTopicDoesNotBlockAdvance(t *testing.T) {
 
 // A System that the code under test creates delivers timers, but the world does not
 // record them.
-func TestASystemOfTheCodeUnderTest(t *testing.T) {
+func TestSystemOfCodeUnderTest(t *testing.T) {
 	t.Parallel()
 	wakebelltest.Run(t, wakebell.Config{}, func(t *testing.T, w *wakebelltest.World) {
 		var at time.Time
@@ -162,7 +162,7 @@ func TestASystemOfTheCodeUnderTest(t *testing.T) {
 	})
 }
 
-func TestFailuresListTheDeliveries(t *testing.T) {
+func TestFailuresListDeliveries(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		said := failing(t, func(t *spy) {
@@ -187,7 +187,7 @@ func TestFailuresListTheDeliveries(t *testing.T) {
 	})
 }
 
-func TestAFailedWorldLogsItsHistory(t *testing.T) {
+func TestFailedWorldLogsItsHistory(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		said := failing(t, func(t *spy) {
@@ -205,7 +205,7 @@ func TestAFailedWorldLogsItsHistory(t *testing.T) {
 	})
 }
 
-func TestMistakesFailTheTest(t *testing.T) {
+func TestMistakesFailTest(t *testing.T) {
 	t.Parallel()
 	require.Contains(t, failing(t, func(t *spy) { wakebelltest.New(t, wakebell.Config{}) }), "synctest bubble")
 	for want, wrong := range map[string]func(*spy){
@@ -227,7 +227,7 @@ func TestMistakesFailTheTest(t *testing.T) {
 }
 
 // The failure names a handler that ignores its context.
-func TestAHandlerThatDoesNotReturnIsNamed(t *testing.T) {
+func TestHandlerThatDoesNotReturnIsNamed(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		free := make(chan struct{})

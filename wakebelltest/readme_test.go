@@ -38,7 +38,7 @@ func TestChargedAfterThreeDays(t *testing.T) {
 }
 
 // The README shows the test above.
-func TestTheReadmeShowsThisTest(t *testing.T) {
+func TestReadmeShowsThisTest(t *testing.T) {
 	t.Parallel()
 	shown := func(file string) string {
 		text, err := os.ReadFile(file)

@@ -18,7 +18,7 @@ type invoice struct {
 
 var invoices = wakebell.NewTopic[invoice]("invoices")
 
-func TestTimerIsTheTimerThatAHandlerReceives(t *testing.T) {
+func TestTimerIsTimerThatHandlerReceives(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
 	timer := wakebelltest.Timer(t, invoices, invoice{"42", "pin"}, wakebell.ID("inv-42"), wakebell.At(at),
@@ -36,7 +36,7 @@ func TestTimerIsTheTimerThatAHandlerReceives(t *testing.T) {
 	require.Zero(t, timer.Failures)
 }
 
-func TestALeaseRecordsAndEnds(t *testing.T) {
+func TestLeaseRecordsAndEnds(t *testing.T) {
 	t.Parallel()
 	timer := wakebelltest.Timer(t, invoices, invoice{})
 	lease := wakebelltest.LeaseOf(timer.Meta)
@@ -59,7 +59,7 @@ func TestALeaseRecordsAndEnds(t *testing.T) {
 	require.Nil(t, wakebelltest.LeaseOf(wakebell.Meta{}))
 }
 
-func TestTimerFailsTheTestIfScheduleWouldRefuse(t *testing.T) {
+func TestTimerFailsTestIfScheduleWouldRefuse(t *testing.T) {
 	t.Parallel()
 	said := failing(t, func(t *spy) {
 		wakebelltest.Timer(t, invoices, invoice{}, wakebell.In(1), wakebell.In(2))

@@ -193,7 +193,7 @@ func TestRetryOnLeaseExpiryIsRetried(t *testing.T) {
 }
 
 // A handler schedules its own id for the same instant.
-func TestATimerThatIsDueAgainAtOnce(t *testing.T) {
+func TestTimerThatIsDueAgainAtOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var w *wakebelltest.World
@@ -230,7 +230,7 @@ func TestClientOnly(t *testing.T) {
 	})
 }
 
-func TestATopicWithShardsIsOneTopic(t *testing.T) {
+func TestTopicWithShardsIsOneTopic(t *testing.T) {
 	t.Parallel()
 	wakebelltest.Run(t, handling(acks, wakebell.Shards(4)), func(t *testing.T, w *wakebelltest.World) {
 		for i := range 20 {
@@ -243,9 +243,9 @@ func TestATopicWithShardsIsOneTopic(t *testing.T) {
 	})
 }
 
-// TestATopicThatDeliversSteadily checks that every timer is pending until it is due: in
+// TestTopicThatDeliversSteadily checks that every timer is pending until it is due: in
 // production a node claims some of them before.
-func TestATopicThatDeliversSteadily(t *testing.T) {
+func TestTopicThatDeliversSteadily(t *testing.T) {
 	t.Parallel()
 	wakebelltest.Run(t, handling(acks), func(t *testing.T, w *wakebelltest.World) {
 		const n, apart = 50, 100 * time.Millisecond

@@ -46,7 +46,7 @@ func lone(t *testing.T) *Member {
 	return m
 }
 
-func TestANodeThatIsAloneAnnouncesNothing(t *testing.T) {
+func TestNodeThatIsAloneAnnouncesNothing(t *testing.T) {
 	t.Parallel()
 	m := lone(t)
 	for i := range 1000 {
@@ -58,7 +58,7 @@ func TestANodeThatIsAloneAnnouncesNothing(t *testing.T) {
 	require.Empty(t, m.Role(start))
 }
 
-func TestANodeThatFindsOthersJoins(t *testing.T) {
+func TestNodeThatFindsOthersJoins(t *testing.T) {
 	t.Parallel()
 	m := New("topic", "a", func() float64 { return 0.5 })
 	action, _ := m.Next(start, false)
@@ -83,7 +83,7 @@ func TestANodeThatFindsOthersJoins(t *testing.T) {
 	require.Equal(t, exchange.AnnounceJoin, action)
 }
 
-func TestANodeThatLosesRacesJoins(t *testing.T) {
+func TestNodeThatLosesRacesJoins(t *testing.T) {
 	t.Parallel()
 	m := lone(t)
 	for i := range joinAfter {
@@ -117,7 +117,7 @@ func TestDelays(t *testing.T) {
 	require.Equal(t, []time.Duration{0, 250, 500, 1000, 2000, 4000, 4000}, got)
 }
 
-func TestAViewThatWasNotRenewedCountsForNothing(t *testing.T) {
+func TestViewThatWasNotRenewedCountsForNothing(t *testing.T) {
 	t.Parallel()
 	for _, m := range ranked(t, 3) {
 		delay, _ := m.Delay(start.Add(Lease), false)
@@ -126,7 +126,7 @@ func TestAViewThatWasNotRenewedCountsForNothing(t *testing.T) {
 	}
 }
 
-func TestAnErrorEndsTheDivisionForALease(t *testing.T) {
+func TestErrorEndsDivisionForLease(t *testing.T) {
 	t.Parallel()
 	m := ranked(t, 3)[1]
 	require.True(t, m.Answered(start, start, exchange.AnnounceStay, exchange.Announced{}, errors.New("OOM")))
@@ -143,7 +143,7 @@ func TestAnErrorEndsTheDivisionForALease(t *testing.T) {
 	require.Equal(t, exchange.AnnounceJoin, action)
 }
 
-func TestANodeThatCannotClaimLeaves(t *testing.T) {
+func TestNodeThatCannotClaimLeaves(t *testing.T) {
 	t.Parallel()
 	m := ranked(t, 2)[0]
 	action, _ := m.Next(start, false)
@@ -155,7 +155,7 @@ func TestANodeThatCannotClaimLeaves(t *testing.T) {
 	require.Zero(t, at)
 }
 
-func TestAnIdleDivisionIsDissolved(t *testing.T) {
+func TestIdleDivisionIsDissolved(t *testing.T) {
 	t.Parallel()
 	for _, claims := range []int{0, stayFor - 1, stayFor} {
 		primary := ranked(t, 3)[0]
@@ -172,7 +172,7 @@ func TestAnIdleDivisionIsDissolved(t *testing.T) {
 	require.Equal(t, exchange.AnnounceDissolve, action, "no other node is left")
 }
 
-func TestAChangeDuringAnAnnouncementIsNotForgotten(t *testing.T) {
+func TestChangeDuringAnnouncementIsNotForgotten(t *testing.T) {
 	t.Parallel()
 	m := ranked(t, 3)[1]
 	action, _ := m.Next(start.Add(Lease/2), true)
@@ -201,7 +201,7 @@ func TestFallbacksThatComeTooLateWaitLonger(t *testing.T) {
 	require.Equal(t, firstDelay, delay, "it was needed")
 }
 
-func TestAPrimaryThatLosesRacesInvitesOthers(t *testing.T) {
+func TestPrimaryThatLosesRacesInvitesOthers(t *testing.T) {
 	t.Parallel()
 	m := ranked(t, 3)[0]
 	for range joinAfter {

@@ -15,9 +15,9 @@ import (
 	"github.com/wakebell/wakebell/messages/gate"
 )
 
-// TestTheGatesActorCrashes checks that a crash of the gates actor ends its turns,
+// TestGatesActorCrashes checks that a crash of the gates actor ends its turns,
 // and that the restarted actor identifies itself to the store as another process.
-func TestTheGatesActorCrashes(t *testing.T) {
+func TestGatesActorCrashes(t *testing.T) {
 	t.Parallel()
 	store := &actortest.OpenGate{Processes: map[string]bool{}}
 	var processes atomic.Int64

@@ -10,10 +10,10 @@ import (
 	"github.com/wakebell/wakebell/messages/gate"
 )
 
-// TestALateReleaseOfATurnThatWasPassedOnIsRefused releases a turn that the store does
+// TestLateReleaseOfTurnThatWasPassedOnIsRefused releases a turn that the store does
 // not know of yet. After the lease has expired the release is refused, even if the
 // timer that ends the turn has not fired yet.
-func TestALateReleaseOfATurnThatWasPassedOnIsRefused(t *testing.T) {
+func TestLateReleaseOfTurnThatWasPassedOnIsRefused(t *testing.T) {
 	t.Parallel()
 	for name, until := range map[string]time.Duration{"late": -time.Millisecond, "in time": time.Minute} {
 		incarnation := &incarnation{}

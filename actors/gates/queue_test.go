@@ -16,10 +16,10 @@ func newGatekeeper() *gatekeeper {
 	}
 }
 
-// TestWaitingIsAnsweredAfterTheRequestInFlight checks that the question whether a
+// TestWaitingIsAnsweredAfterRequestInFlight checks that the question whether a
 // ticket waits is answered after the reply to the request in flight. The store may
 // have issued the ticket before that reply arrives.
-func TestWaitingIsAnsweredAfterTheRequestInFlight(t *testing.T) {
+func TestWaitingIsAnsweredAfterRequestInFlight(t *testing.T) {
 	t.Parallel()
 	k := newGatekeeper()
 	ask := func() chan bool {

@@ -8,9 +8,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestAGroupSharesByWeight has topics that always want places, and frees the places in
+// TestGroupSharesByWeight has topics that always want places, and frees the places in
 // any order. Each takes its part, also the lightest.
-func TestAGroupSharesByWeight(t *testing.T) {
+func TestGroupSharesByWeight(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		g := &Group{}
@@ -59,8 +59,8 @@ func TestAGroupSharesByWeight(t *testing.T) {
 	})
 }
 
-// TestATopicAloneTakesAllPlaces has a topic that wants nothing, ends or comes late.
-func TestATopicAloneTakesAllPlaces(t *testing.T) {
+// TestTopicAloneTakesAllPlaces has a topic that wants nothing, ends or comes late.
+func TestTopicAloneTakesAllPlaces(t *testing.T) {
 	t.Parallel()
 	g, woken := &Group{}, 0
 	a, b := g.Member(1), g.Member(100)

@@ -80,8 +80,8 @@ func newNode(set wakebelltype.Adaptive, bound int) *node {
 
 var adaptive = wakebelltype.Adaptive{Min: 2, Slowdown: 1.5, FailureRatio: 0.1}
 
-// TestALimiterConvergesToTheCapacity has services of different capacities and speeds.
-func TestALimiterConvergesToTheCapacity(t *testing.T) {
+// TestLimiterConvergesToCapacity has services of different capacities and speeds.
+func TestLimiterConvergesToCapacity(t *testing.T) {
 	t.Parallel()
 	for _, capacity := range []int{5, 20, 100, 400} {
 		for _, latency := range []time.Duration{time.Millisecond, time.Second} {
@@ -95,9 +95,9 @@ func TestALimiterConvergesToTheCapacity(t *testing.T) {
 	}
 }
 
-// TestALimiterFollowsItsService has a service that loses capacity, becomes slower, fails
+// TestLimiterFollowsItsService has a service that loses capacity, becomes slower, fails
 // and recovers.
-func TestALimiterFollowsItsService(t *testing.T) {
+func TestLimiterFollowsItsService(t *testing.T) {
 	t.Parallel()
 	n := newNode(adaptive, 1000)
 	phase := func(s service, least, most int) {
@@ -114,8 +114,8 @@ func TestALimiterFollowsItsService(t *testing.T) {
 	phase(service{capacity: 100, latency: time.Millisecond}, 90, 200)
 }
 
-// TestALimiterDoesNotGrowUnused has fewer calls than the limit permits.
-func TestALimiterDoesNotGrowUnused(t *testing.T) {
+// TestLimiterDoesNotGrowUnused has fewer calls than the limit permits.
+func TestLimiterDoesNotGrowUnused(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(0, 0)
 	l := NewLimiter(adaptive, now)
@@ -126,8 +126,8 @@ func TestALimiterDoesNotGrowUnused(t *testing.T) {
 	require.Equal(t, 2, l.Limit(1000))
 }
 
-// TestALimiterStaysWithinItsBounds has latencies, failures and upper bounds of all kinds.
-func TestALimiterStaysWithinItsBounds(t *testing.T) {
+// TestLimiterStaysWithinItsBounds has latencies, failures and upper bounds of all kinds.
+func TestLimiterStaysWithinItsBounds(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		set := wakebelltype.Adaptive{

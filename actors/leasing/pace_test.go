@@ -49,7 +49,7 @@ func TestPaceWakesForWhatIsDue(t *testing.T) {
 	require.True(t, p.ready(start), "more is due")
 }
 
-func TestPaceWakesEarlierByTheLead(t *testing.T) {
+func TestPaceWakesEarlierByLead(t *testing.T) {
 	t.Parallel()
 	p := paceWith(0.5)
 	p.plan(start, p.hints, start, 300*time.Millisecond, 100*time.Millisecond)

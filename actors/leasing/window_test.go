@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-func TestWidthForARate(t *testing.T) {
+func TestWidthForRate(t *testing.T) {
 	t.Parallel()
 	for rate, want := range map[float64]time.Duration{
 		0: 0, 300: 0, 500: 0,
@@ -22,7 +22,7 @@ func TestWidthForARate(t *testing.T) {
 	}
 }
 
-func TestAWindowIsATenthOfALease(t *testing.T) {
+func TestWindowIsTenthOfLease(t *testing.T) {
 	t.Parallel()
 	w := window{fixed: time.Second}
 	require.Equal(t, time.Second, w.span(30*time.Second))
@@ -104,9 +104,9 @@ func TestWindowAtEveryLoad(t *testing.T) {
 	}
 }
 
-// TestAWindowOfSingleTimersCloses: each timer is scheduled when the one before was
+// TestWindowOfSingleTimersCloses: each timer is scheduled when the one before was
 // handled, so waiting only delays them.
-func TestAWindowOfSingleTimersCloses(t *testing.T) {
+func TestWindowOfSingleTimersCloses(t *testing.T) {
 	t.Parallel()
 	l := load{window: window{fixed: AutomaticWindow, since: time.Unix(0, 0)}}
 	now, waited, timers := time.Unix(0, 0), time.Duration(0), 0
@@ -135,7 +135,7 @@ func TestWindowStaysWithinItsBounds(t *testing.T) {
 	})
 }
 
-func TestAFixedWindowDoesNotFollowTheLoad(t *testing.T) {
+func TestFixedWindowDoesNotFollowLoad(t *testing.T) {
 	t.Parallel()
 	for _, fixed := range []time.Duration{0, 20 * time.Millisecond} {
 		w, now := window{fixed: fixed}, time.Unix(0, 0)
@@ -147,7 +147,7 @@ func TestAFixedWindowDoesNotFollowTheLoad(t *testing.T) {
 	}
 }
 
-func TestAWindowEndsInWholeSteps(t *testing.T) {
+func TestWindowEndsInWholeSteps(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(0, 0)
 	rapid.Check(t, func(t *rapid.T) {

@@ -14,7 +14,7 @@ import (
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
-func TestWatchWithoutAPublisherIsIgnored(t *testing.T) {
+func TestWatchWithoutPublisherIsIgnored(t *testing.T) {
 	t.Parallel()
 	actortest.InVirtualTime(t, func(t *testing.T) {
 		var none Publisher
@@ -45,7 +45,7 @@ func TestFirstEventsAreCollectedUntilTheirRoomIsFull(t *testing.T) {
 	})
 }
 
-func TestFirstEventsSurviveALateAnnouncement(t *testing.T) {
+func TestFirstEventsSurviveLateAnnouncement(t *testing.T) {
 	t.Parallel()
 	actortest.InVirtualTime(t, func(t *testing.T) {
 		publisher := newPublisher(t)
@@ -60,7 +60,7 @@ func TestFirstEventsSurviveALateAnnouncement(t *testing.T) {
 	})
 }
 
-func TestEventsFromLongBeforeTheWatchAreNotRecalled(t *testing.T) {
+func TestEventsFromLongBeforeWatchAreNotRecalled(t *testing.T) {
 	t.Parallel()
 	actortest.InVirtualTime(t, func(t *testing.T) {
 		publisher := newPublisher(t)

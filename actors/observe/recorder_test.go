@@ -170,7 +170,7 @@ func TestRecordsAreWrittenInBatches(t *testing.T) {
 	})
 }
 
-func TestATopicThatIsRemovedIsForgotten(t *testing.T) {
+func TestTopicThatIsRemovedIsForgotten(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(wakebelltype.HistoryAll)

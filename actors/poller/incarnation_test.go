@@ -14,7 +14,7 @@ import (
 	"github.com/wakebell/wakebell/actors/observe"
 )
 
-func TestMessagesOfAnEarlierIncarnationAreDropped(t *testing.T) {
+func TestMessagesOfEarlierIncarnationAreDropped(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()

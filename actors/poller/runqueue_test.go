@@ -7,9 +7,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestWorkersComeOneAfterTheOther checks that a batch of leases gets a worker, and then
+// TestWorkersComeOneAfterOther checks that a batch of leases gets a worker, and then
 // another when that one leaves leases which no worker takes.
-func TestWorkersComeOneAfterTheOther(t *testing.T) {
+func TestWorkersComeOneAfterOther(t *testing.T) {
 	t.Parallel()
 	asked := 0
 	r := &runQueue{limit: 3, toPoller: func(message any) {

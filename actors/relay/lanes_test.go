@@ -15,7 +15,7 @@ import (
 
 // A topic that Redis does not answer for, as when its master of a Cluster is away, does
 // not hold up others, also when the oldest rows are of that topic alone.
-func TestAnOutageOfATopicParksIt(t *testing.T) {
+func TestOutageOfTopicParksIt(t *testing.T) {
 	var rows []string
 	for stream := range 10 {
 		rows = append(rows, fmt.Sprintf("%c0", 'a'+stream), fmt.Sprintf("%c1", 'a'+stream))
@@ -39,7 +39,7 @@ func TestAnOutageOfATopicParksIt(t *testing.T) {
 }
 
 // A queue is refused as a whole, although it took rows before.
-func TestAFullQueueIsParked(t *testing.T) {
+func TestFullQueueIsParked(t *testing.T) {
 	relaying(t, func(row string) messages.Answer {
 		if row == "Q1" {
 			return refuse(messages.Code_CODE_WRONG_TYPE)
@@ -56,7 +56,7 @@ func TestAFullQueueIsParked(t *testing.T) {
 
 // Requests without an answer hold up a batch for a second if others of it were relayed,
 // not for the whole timeout.
-func TestABatchDoesNotWaitForASlowTopic(t *testing.T) {
+func TestBatchDoesNotWaitForSlowTopic(t *testing.T) {
 	relaying(t, func(row string) messages.Answer {
 		if laneOf(row[0]) == 1 {
 			return nil

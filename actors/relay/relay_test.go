@@ -165,7 +165,7 @@ func relaying(t *testing.T, answer func(string) messages.Answer, rows []string, 
 	})
 }
 
-func TestRowsOfAStreamAreSentInOrder(t *testing.T) {
+func TestRowsOfStreamAreSentInOrder(t *testing.T) {
 	var rows []string
 	for n := range 9 {
 		for stream := range 5 {
@@ -183,7 +183,7 @@ func TestRowsOfAStreamAreSentInOrder(t *testing.T) {
 	})
 }
 
-func TestADeferredRowHoldsUpItsStreamAlone(t *testing.T) {
+func TestDeferredRowHoldsUpItsStreamAlone(t *testing.T) {
 	relaying(t, func(row string) messages.Answer {
 		if row == "a1" {
 			return refuse(messages.Code_CODE_WRONG_TYPE)
@@ -197,7 +197,7 @@ func TestADeferredRowHoldsUpItsStreamAlone(t *testing.T) {
 	})
 }
 
-func TestARejectedRowLetsItsStreamPass(t *testing.T) {
+func TestRejectedRowLetsItsStreamPass(t *testing.T) {
 	relaying(t, func(row string) messages.Answer {
 		if row == "a0" {
 			return refuse(messages.Code_CODE_INVALID)
@@ -214,7 +214,7 @@ func TestARejectedRowLetsItsStreamPass(t *testing.T) {
 
 // While the gateway takes no requests nothing is deferred, and claims have a growing
 // delay.
-func TestAnOutageIsRetriedWithABackoff(t *testing.T) {
+func TestOutageIsRetriedWithBackoff(t *testing.T) {
 	relaying(t, func(string) messages.Answer { return refuse(messages.Code_CODE_OVERLOADED) }, []string{"a0", "b0"},
 		func(t *testing.T, m *memory, g *gateway, r *Relay) {
 			require.ErrorContains(t, r.Err(), "OVERLOADED")
@@ -235,7 +235,7 @@ func TestAnOutageIsRetriedWithABackoff(t *testing.T) {
 }
 
 // A row that alone is answered like an outage does not hold up the others.
-func TestARowThatTimesOutIsDeferred(t *testing.T) {
+func TestRowThatTimesOutIsDeferred(t *testing.T) {
 	relaying(t, func(row string) messages.Answer {
 		if row == "a0" {
 			return nil
@@ -250,7 +250,7 @@ func TestARowThatTimesOutIsDeferred(t *testing.T) {
 	})
 }
 
-func TestAFailingDatabaseIsRetried(t *testing.T) {
+func TestFailingDatabaseIsRetried(t *testing.T) {
 	relaying(t, done, nil, func(t *testing.T, m *memory, g *gateway, r *Relay) {
 		m.mu.Lock()
 		m.err, m.rows = errors.New("connection refused"), []string{"a0"}
@@ -268,7 +268,7 @@ func TestAFailingDatabaseIsRetried(t *testing.T) {
 }
 
 // Without a System nothing is lost, and nothing waits for the timeout.
-func TestWithoutAGatewayRowsWait(t *testing.T) {
+func TestWithoutGatewayRowsWait(t *testing.T) {
 	t.Parallel()
 	actortest.InVirtualTime(t, func(t *testing.T) {
 		system := actortest.QuietSystem()
@@ -287,7 +287,7 @@ func TestWithoutAGatewayRowsWait(t *testing.T) {
 }
 
 // Stop waits for the batch in flight until its context ends.
-func TestStopWaitsForABatch(t *testing.T) {
+func TestStopWaitsForBatch(t *testing.T) {
 	t.Parallel()
 	actortest.InVirtualTime(t, func(t *testing.T) {
 		system := actortest.QuietSystem()
@@ -317,7 +317,7 @@ func TestStopWaitsForABatch(t *testing.T) {
 }
 
 // A crash of the actor loses no row.
-func TestARestartedRelayContinues(t *testing.T) {
+func TestRestartedRelayContinues(t *testing.T) {
 	relaying(t, done, nil, func(t *testing.T, m *memory, g *gateway, r *Relay) {
 		m.mu.Lock()
 		m.rows = []string{"a0"}

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestHintsReachTheSchedulerOfTheirPart(t *testing.T) {
+func TestHintsReachSchedulerOfTheirPart(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var hint func(part int)
@@ -46,7 +46,7 @@ func TestHintsReachTheSchedulerOfTheirPart(t *testing.T) {
 	})
 }
 
-func TestARefusedSubscriptionIsReportedOnce(t *testing.T) {
+func TestRefusedSubscriptionIsReportedOnce(t *testing.T) {
 	t.Parallel()
 	refused := errors.New("refused")
 	h := NewHints(func(context.Context, func(int)) error { return refused })
@@ -56,7 +56,7 @@ func TestARefusedSubscriptionIsReportedOnce(t *testing.T) {
 	require.ErrorIs(t, h.Of(1)(ctx, func() {}), context.Canceled)
 }
 
-func TestEachPartHasAName(t *testing.T) {
+func TestEachPartHasName(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, []string{"beat", "beat-1", "beat-15"}, []string{NameOf(0), NameOf(1), NameOf(15)})
 }

@@ -23,7 +23,7 @@ func (b *bundle) write(path, text string) {
 	require.NoError(b.t, os.WriteFile(path, []byte(text), 0o600))
 }
 
-func TestANodeWithAConfigurationFile(t *testing.T) {
+func TestNodeWithConfigurationFile(t *testing.T) {
 	t.Parallel()
 	path := binary(t)
 

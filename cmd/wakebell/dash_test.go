@@ -36,7 +36,7 @@ func (r *running) fetch(page, bearer string) (status int, body string) {
 	return resp.StatusCode, string(text)
 }
 
-func TestDashServesTheDashboard(t *testing.T) {
+func TestDashServesDashboard(t *testing.T) {
 	b := setup(t)
 	b.fine("schedule", "-t", "invoices", "--id", "inv-1", "--in", "1h")
 	users := filepath.Join(t.TempDir(), "users")
@@ -60,7 +60,7 @@ func TestDashServesTheDashboard(t *testing.T) {
 }
 
 // A dashboard on a node has all pages, and its changes reach Redis.
-func TestDashOnANode(t *testing.T) {
+func TestDashOnNode(t *testing.T) {
 	b := setup(t)
 	b.fine("schedule", "-t", "invoices", "--id", "inv-1", "--in", "1h")
 	node := b.start("node", "-t", "mails", "--listen", "127.0.0.1:0")

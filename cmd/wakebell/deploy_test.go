@@ -18,7 +18,7 @@ import (
 
 const deployed = "../../deploy"
 
-func TestTheDeployedConfigurationFilesAreValid(t *testing.T) {
+func TestDeployedConfigurationFilesAreValid(t *testing.T) {
 	b := setup(t)
 	for _, file := range []string{"package/wakebell.yaml", "compose/wakebell.yaml", "kubernetes/base/wakebell.yaml"} {
 		b.fine("config", "check", filepath.Join(deployed, file))
@@ -27,7 +27,7 @@ func TestTheDeployedConfigurationFilesAreValid(t *testing.T) {
 
 // A server with the deployed settings, a node as each of the deployed users, and
 // doctor: no complaint but that there is no replica.
-func TestDoctorApprovesTheDeployedRedis(t *testing.T) {
+func TestDoctorApprovesDeployedRedis(t *testing.T) {
 	t.Parallel()
 	conf, err := filepath.Abs(filepath.Join(deployed, "redis", "redis.conf"))
 	require.NoError(t, err)
@@ -61,7 +61,7 @@ var stopBound = regexp.MustCompile(`(?m)^\s*(?:TimeoutStopSec=|stop_grace_period
 
 // A node ends at most 7 s after its drain timeout; docs/operations.md. What starts it
 // must not kill it before.
-func TestTheDeployedStopTimeoutsExceedTheStopBound(t *testing.T) {
+func TestDeployedStopTimeoutsExceedStopBound(t *testing.T) {
 	t.Parallel()
 	const bound = 27 * time.Second
 	for _, file := range []string{"systemd/wakebell.service", "compose/compose.yaml", "kubernetes/base/node.yaml", "kubernetes/base/beat.yaml"} {
@@ -76,7 +76,7 @@ func TestTheDeployedStopTimeoutsExceedTheStopBound(t *testing.T) {
 }
 
 // The unit is checked where systemd is installed.
-func TestSystemdAcceptsTheUnit(t *testing.T) {
+func TestSystemdAcceptsUnit(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("systemd-analyze"); err != nil {
 		t.Log("systemd-analyze is not installed")

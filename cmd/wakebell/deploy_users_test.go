@@ -50,7 +50,7 @@ func approved(t *testing.T, findings string) {
 }
 
 // Every command that a user of the program gives works with the deployed rights.
-func TestTheDeployedUsersMayDoWhatTheProgramDoes(t *testing.T) {
+func TestDeployedUsersMayDoWhatProgramDoes(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	deployUsers(t, server)
@@ -109,7 +109,7 @@ doctor -t TOPIC`), "\n") {
 }
 
 // What would concern others than the keys of Wakebell is denied.
-func TestTheDeployedUsersMayDoNothingElse(t *testing.T) {
+func TestDeployedUsersMayDoNothingElse(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	admin := deployUsers(t, server)

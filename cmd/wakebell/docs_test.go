@@ -15,7 +15,7 @@ import (
 var mentioned = regexp.MustCompile("`--([a-z-]+)")
 
 // The reference has exactly the commands and flags of the program.
-func TestTheReferenceIsComplete(t *testing.T) {
+func TestReferenceIsComplete(t *testing.T) {
 	t.Parallel()
 	sections := clitest.Reference(t)
 	root := newRoot(&cli.App{})

@@ -102,7 +102,7 @@ func TestDoctorWithoutRedis(t *testing.T) {
 }
 
 // On a Cluster each master is checked.
-func TestDoctorOfACluster(t *testing.T) {
+func TestDoctorOfCluster(t *testing.T) {
 	t.Parallel()
 	masters := redistest.Cluster(t, "--appendonly", "yes")
 	b := &bundle{t: t, topic: "t", redis: "redis+cluster://" + masters[0].Addr}
@@ -122,7 +122,7 @@ func TestDoctorOfACluster(t *testing.T) {
 	require.Contains(t, stdout, "rename the topic")
 }
 
-func TestAProgramCanUseTheDoctor(t *testing.T) {
+func TestProgramCanUseDoctor(t *testing.T) {
 	b := setup(t)
 	c, err := wakebell.NewClient(conntest.New(t, b.rdb, connection.Config{Prefix: "p."}))
 	require.NoError(t, err)

@@ -38,13 +38,13 @@ func TestVariablesSetFlags(t *testing.T) {
 	b.fine("schedule", "-t", "TOPIC", "--id", "y", "--at", "2031-01-02T15:04:05Z") // excludes --in
 }
 
-func TestAVariableSatisfiesARequiredFlag(t *testing.T) {
+func TestVariableSatisfiesRequiredFlag(t *testing.T) {
 	b := fromEnvironment(t, "WAKEBELL_LS_TOPIC=somewhere")
 	b.fine("schedule", "-t", "somewhere", "--in", "1h")
 	b.fine("ls")
 }
 
-func TestAWrongVariableIsNamed(t *testing.T) {
+func TestWrongVariableIsNamed(t *testing.T) {
 	b := fromEnvironment(t, "WAKEBELL_LS_LIMIT=many", "WAKEBELL_LS_DUE_BEFORE=later")
 	code, _, stderr := b.call("ls", "-t", "TOPIC")
 	require.Equal(t, cli.ExitUsage, code)

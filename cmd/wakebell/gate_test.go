@@ -36,7 +36,7 @@ func TestGateHold(t *testing.T) {
 	}
 }
 
-func TestGateExecReceivesTheFence(t *testing.T) {
+func TestGateExecReceivesFence(t *testing.T) {
 	b := setup(t)
 	file := filepath.Join(t.TempDir(), "fence")
 	lines := objects(t, b.fine("gate", "hold", "TOPIC", "--exec", "printf '%s %s' $WAKEBELL_FENCE $WAKEBELL_GATE >"+file))
@@ -51,7 +51,7 @@ func TestGateExecReceivesTheFence(t *testing.T) {
 }
 
 // A signal ends the wait or the turn. Both ways the next waiter gets the turn.
-func TestGateHoldEndsWithASignal(t *testing.T) {
+func TestGateHoldEndsWithSignal(t *testing.T) {
 	b := setup(t)
 	holder := b.start("gate", "hold", "TOPIC")
 	fence := holder.lines(1)[0]["fence"].(float64)

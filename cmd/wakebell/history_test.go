@@ -55,7 +55,7 @@ func TestHistoryAndThroughput(t *testing.T) {
 	require.Equal(t, cli.ExitUsage, code, stderr)
 }
 
-func TestHistoryAndThroughputOfAQueue(t *testing.T) {
+func TestHistoryAndThroughputOfQueue(t *testing.T) {
 	b := setup(t)
 	node := b.start("node", "--queue", "TOPIC", "--listen", "127.0.0.1:0", "--history", "all")
 	b.fine("queue", "publish", "--queue", "TOPIC", "--json", "1")

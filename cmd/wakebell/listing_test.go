@@ -10,9 +10,9 @@ import (
 	"github.com/wakebell/wakebell/cmd/wakebell/internal/cli"
 )
 
-// TestListingsContinueAfterACursor lists in pages, each with the --after that the page
+// TestListingsContinueAfterCursor lists in pages, each with the --after that the page
 // before has printed.
-func TestListingsContinueAfterACursor(t *testing.T) {
+func TestListingsContinueAfterCursor(t *testing.T) {
 	b := setup(t)
 	for i := range 5 {
 		b.fine("schedule", "-t", "TOPIC", "--id", fmt.Sprint(i), "--in", "1h")

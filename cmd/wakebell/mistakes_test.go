@@ -33,7 +33,7 @@ func closedPort(t *testing.T) string {
 
 // An error of an unreachable Redis is about the command and the server, not about the key
 // that was read.
-func TestARedisThatIsDownIsNamed(t *testing.T) {
+func TestRedisThatIsDownIsNamed(t *testing.T) {
 	b := setup(t)
 	down := closedPort(t)
 	for _, c := range []struct {
@@ -57,7 +57,7 @@ func TestARedisThatIsDownIsNamed(t *testing.T) {
 }
 
 // A URL of another kind of server than the one that answers is named as the mistake.
-func TestAWrongKindOfURLIsNamed(t *testing.T) {
+func TestWrongKindOfURLIsNamed(t *testing.T) {
 	b := setup(t)
 	addr := strings.TrimPrefix(b.redis, "redis://")
 	code, _, stderr := b.call("ls", "-t", "TOPIC", "--redis", "redis+cluster://"+addr)
@@ -133,7 +133,7 @@ func TestMistakesAreExplained(t *testing.T) {
 }
 
 // The error of get names the dead letter that the timer has become.
-func TestGetNamesADeadLetter(t *testing.T) {
+func TestGetNamesDeadLetter(t *testing.T) {
 	b := setup(t)
 	conn, err := connection.New(b.rdb, connection.Config{Logger: quiet()})
 	require.NoError(t, err)
@@ -162,7 +162,7 @@ func TestUnknownVariablesAreNamed(t *testing.T) {
 
 // The help of every command fits a terminal that is 80 columns wide, and leaves the global
 // flags to "help flags".
-func TestHelpFitsATerminal(t *testing.T) {
+func TestHelpFitsTerminal(t *testing.T) {
 	t.Parallel()
 	root := newRoot(&cli.App{})
 	var global []string

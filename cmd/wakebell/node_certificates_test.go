@@ -15,7 +15,7 @@ import (
 
 // A node, its Redis and its peers use certificates, which are renewed while the node
 // runs.
-func TestANodeWithCertificates(t *testing.T) {
+func TestNodeWithCertificates(t *testing.T) {
 	t.Parallel()
 	s := redistest.StartTLS(t)
 	own := filepath.Join(t.TempDir(), "node")

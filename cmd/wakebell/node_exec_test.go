@@ -16,7 +16,7 @@ import (
 	"github.com/wakebell/wakebell/cmd/wakebell/internal/cli"
 )
 
-func TestExecReceivesTheDelivery(t *testing.T) {
+func TestExecReceivesDelivery(t *testing.T) {
 	b := setup(t)
 	dir := t.TempDir()
 	_, err := wakebell.NewTopic[[]byte](b.topic).Schedule(t.Context(), b.Client(), []byte("body\x00\xff"),
@@ -99,7 +99,7 @@ func groupIsGone(group int) bool { return syscall.Kill(-group, 0) == syscall.ESR
 // sleeper starts a child process that keeps the output of the command open.
 const sleeper = `echo "group $$" >&2; sleep 1000 & wait`
 
-func TestACancelledCommandIsKilledWithItsChildren(t *testing.T) {
+func TestCancelledCommandIsKilledWithItsChildren(t *testing.T) {
 	b := setup(t)
 	b.fine("schedule", "-t", "TOPIC", "--id", "x")
 	node := b.start("node", "-t", "TOPIC", "--exec", sleeper)
@@ -111,7 +111,7 @@ func TestACancelledCommandIsKilledWithItsChildren(t *testing.T) {
 	require.Zero(t, b.rdb.ZCard(t.Context(), "timers_timeline:"+b.topic).Val())
 }
 
-func TestADrainKillsSlowCommandsAndReleasesTheirTimers(t *testing.T) {
+func TestDrainKillsSlowCommandsAndReleasesTheirTimers(t *testing.T) {
 	b := setup(t)
 	b.fine("schedule", "-t", "TOPIC", "--id", "x", "--at", "2021-01-02T00:00:00Z")
 	for tries := 1; ; tries++ {
@@ -148,14 +148,14 @@ func TestTimersWhoseCommandCannotBeRunAreLeftToOtherNodes(t *testing.T) {
 	}
 }
 
-func TestANodeDoesNotStartWithACommandThatDoesNotExist(t *testing.T) {
+func TestNodeDoesNotStartWithCommandThatDoesNotExist(t *testing.T) {
 	b := setup(t)
 	code, _, stderr := b.call("node", "-t", "TOPIC", "--exec", "./nonexistent.sh --all")
 	require.Equal(t, cli.ExitError, code)
 	require.Contains(t, stderr, `"./nonexistent.sh" is neither an executable file nor a command of the shell`)
 }
 
-func TestTheNodeDoesNotWaitForBackgroundProcesses(t *testing.T) {
+func TestNodeDoesNotWaitForBackgroundProcesses(t *testing.T) {
 	b := setup(t)
 	b.fine("schedule", "-t", "TOPIC", "--id", "x")
 	node := b.start("node", "-t", "TOPIC", "--exec", `echo "group $$" >&2; sleep 1000 & exit 0`)

@@ -8,9 +8,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestSkipFailedFreesTheKey has a timer that waits for its retry while the next one of its
+// TestSkipFailedFreesKey has a timer that waits for its retry while the next one of its
 // key is due.
-func TestSkipFailedFreesTheKey(t *testing.T) {
+func TestSkipFailedFreesKey(t *testing.T) {
 	b := setup(t)
 	for _, id := range []string{"fails", "next"} {
 		b.fine("schedule", "-t", "TOPIC", "--id", id, "--key", "k", "--text", "x")

@@ -51,7 +51,7 @@ func TestNodeDoesNotMixOutputLines(t *testing.T) {
 	require.Len(t, ids, n)
 }
 
-func TestNodeHandlesSeveralTopicsUnderAPrefix(t *testing.T) {
+func TestNodeHandlesSeveralTopicsUnderPrefix(t *testing.T) {
 	b := setup(t)
 	prefix := b.topic + "/"
 	b.fine("schedule", "--prefix", prefix, "-t", "a")
@@ -119,7 +119,7 @@ func TestNodeWaitsForRedis(t *testing.T) {
 	require.Zero(t, waiting.stop(), "a signal while the node waits for Redis is not an error")
 }
 
-func TestNodeRetriesWithTheGivenFlags(t *testing.T) {
+func TestNodeRetriesWithGivenFlags(t *testing.T) {
 	b := setup(t)
 	b.fine("schedule", "-t", "TOPIC", "--id", "x")
 	node := b.start("node", "-t", "TOPIC", "--exec", "exit 1", "--max-attempts", "3",
@@ -160,14 +160,14 @@ func TestNodeEndsOldLeases(t *testing.T) {
 	require.Zero(t, node.stop())
 }
 
-func TestAnEmbeddedNodeStartsAndStops(t *testing.T) {
+func TestEmbeddedNodeStartsAndStops(t *testing.T) {
 	b := setup(t)
 	node := b.start("node", "-t", "TOPIC", "--redis", "embedded")
 	node.says("node runs")
 	require.Zero(t, node.stop())
 }
 
-func TestASilentRedisDoesNotHoldUpASignal(t *testing.T) {
+func TestSilentRedisDoesNotHoldUpSignal(t *testing.T) {
 	t.Parallel()
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)

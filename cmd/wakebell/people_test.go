@@ -31,7 +31,7 @@ func TestDurationsTakeDaysAndWeeks(t *testing.T) {
 }
 
 // Every command is in a group of --help.
-func TestHelpGroupsTheCommands(t *testing.T) {
+func TestHelpGroupsCommands(t *testing.T) {
 	t.Parallel()
 	for _, cmd := range newRoot(&cli.App{}).Commands() {
 		require.NotEmpty(t, cmd.GroupID, cmd.Name())
@@ -55,7 +55,7 @@ func TestColoursAndInstantsOfTables(t *testing.T) {
 }
 
 // A listing that is interrupted says where to continue, and what it listed is printed.
-func TestAnInterruptedListingSaysWhereToContinue(t *testing.T) {
+func TestInterruptedListingSaysWhereToContinue(t *testing.T) {
 	b := setup(t)
 	b.fine("schedule", "-t", "TOPIC", "--id", "x", "--count", "1500", "--in", "1h")
 	read, write, err := os.Pipe() // without a reader the program waits in the middle of the listing

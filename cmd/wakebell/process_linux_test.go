@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestCommandsEndWithANodeThatIsKilled(t *testing.T) {
+func TestCommandsEndWithNodeThatIsKilled(t *testing.T) {
 	b := setup(t)
 	b.fine("schedule", "-t", "TOPIC", "--id", "x")
 	cmd, node := b.process(binary(t), nil, "node", "-t", "TOPIC", "--exec", `echo "group $$" >&2; exec sleep 1000`)
@@ -25,7 +25,7 @@ func TestCommandsEndWithANodeThatIsKilled(t *testing.T) {
 }
 
 // The node is the first process of a PID namespace, as in a container.
-func TestTheFirstProcessOfAContainerLeavesNoZombies(t *testing.T) {
+func TestFirstProcessOfContainerLeavesNoZombies(t *testing.T) {
 	b := setup(t)
 	b.fine("schedule", "-t", "TOPIC", "--id", "x")
 	cmd := exec.CommandContext(t.Context(), binary(t), b.args([]string{"node", "-t", "TOPIC", "--exec", "sleep 0.01 & exit 0"})...)

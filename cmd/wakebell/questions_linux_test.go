@@ -89,7 +89,7 @@ func TestQuestions(t *testing.T) {
 }
 
 // A command reports an invalid argument before it asks for confirmation.
-func TestArgumentsAreCheckedBeforeTheQuestion(t *testing.T) {
+func TestArgumentsAreCheckedBeforeQuestion(t *testing.T) {
 	b := setup(t)
 	_, program := openTerminal(t) // no answer is written to it
 	for _, c := range []struct {

@@ -9,7 +9,7 @@ import (
 	"github.com/wakebell/wakebell/internal/redistest"
 )
 
-func TestCommandsPrintTheCauseOfAWait(t *testing.T) {
+func TestCommandsPrintCauseOfWait(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	server.Stop()

@@ -59,7 +59,7 @@ func (b *bundle) linesOf(listing string) string {
 }
 
 // Commands of operators on topics work over a node.
-func TestOverridesOverANode(t *testing.T) {
+func TestOverridesOverNode(t *testing.T) {
 	b := setup(t)
 	o := b.over(b.start("node", "--listen", "127.0.0.1:0"))
 	require.Contains(t, o.Does("pause", "-t", "TOPIC", "--by", "ann", "--reason", "the bank is down"), "ann")
@@ -86,7 +86,7 @@ func TestOverridesOverANode(t *testing.T) {
 	require.Contains(t, o.Does("cancel", "-t", "TOPIC", "--all", "--yes"), "cancelled 20")
 }
 
-func TestDeadLettersOverANode(t *testing.T) {
+func TestDeadLettersOverNode(t *testing.T) {
 	b := setup(t)
 	entries := b.dies(5)
 	o := b.over(b.start("node", "--listen", "127.0.0.1:0"))
@@ -105,7 +105,7 @@ func TestDeadLettersOverANode(t *testing.T) {
 }
 
 // Tail prints the events of a topic over a node until it is stopped.
-func TestTailOverANode(t *testing.T) {
+func TestTailOverNode(t *testing.T) {
 	b := setup(t)
 	node := b.start("node", "-t", "TOPIC", "--exec", "true", "--listen", "127.0.0.1:0")
 	at := b.over(node)
@@ -125,7 +125,7 @@ func TestTailOverANode(t *testing.T) {
 }
 
 // A client that is not an operator may only schedule.
-func TestOperatorsOfANode(t *testing.T) {
+func TestOperatorsOfNode(t *testing.T) {
 	b := setup(t)
 	tokens := tokenFile(t, "ops: "+secret, "billing:another-of-sixteen-bytes")
 	node := b.start("node", "--listen", "127.0.0.1:0", "--token-file", tokens, "--operators", "ops")

@@ -21,7 +21,7 @@ func serve(t *testing.T) *over {
 
 // Commands on queues, gates and schedules have the same output over a node and on
 // Redis.
-func TestQueueGateAndScheduleCommandsOverANode(t *testing.T) {
+func TestQueueGateAndScheduleCommandsOverNode(t *testing.T) {
 	t.Parallel()
 	s := serve(t)
 	for name, commands := range map[string]func(*testing.T){"queue": s.queues, "gate": s.gates, "schedules": s.schedules} {

@@ -45,7 +45,7 @@ func (b *bundle) plainly(args ...string) (code int, stdout, stderr string) {
 }
 
 // Commands on topics have the same output over a node and on Redis.
-func TestCommandsOverANode(t *testing.T) {
+func TestCommandsOverNode(t *testing.T) {
 	b := setup(t)
 	tokens := tokenFile(t, "# ours", "", "ops: "+secret, "billing:another-of-sixteen-bytes")
 	node := b.start("node", "--listen", "127.0.0.1:0", "--token-file", tokens)
@@ -91,7 +91,7 @@ func TestCommandsOverANode(t *testing.T) {
 
 // Commands on schedules, queues and gates have the same output over a node and on
 // Redis.
-func TestMoreCommandsOverANode(t *testing.T) {
+func TestMoreCommandsOverNode(t *testing.T) {
 	b := setup(t)
 	node := b.start("node", "--listen", "127.0.0.1:0")
 	at := []string{"--remote", node.listener()}
@@ -129,7 +129,7 @@ func TestMoreCommandsOverANode(t *testing.T) {
 	}
 }
 
-func TestAWrongTokenIsRefused(t *testing.T) {
+func TestWrongTokenIsRefused(t *testing.T) {
 	b := setup(t)
 	node := b.start("node", "--listen", "127.0.0.1:0", "--token-file", tokenFile(t, secret))
 	for _, with := range [][]string{{}, {"--token-file", tokenFile(t, "not-"+secret)}} {
@@ -140,7 +140,7 @@ func TestAWrongTokenIsRefused(t *testing.T) {
 	}
 }
 
-func TestTokensAreChangedWhileTheNodeRuns(t *testing.T) {
+func TestTokensAreChangedWhileNodeRuns(t *testing.T) {
 	b := setup(t)
 	tokens := tokenFile(t, "a:"+secret)
 	node := b.start("node", "--listen", "127.0.0.1:0", "--token-file", tokens)
@@ -203,7 +203,7 @@ func TestFlagsThatDoNotGoTogether(t *testing.T) {
 }
 
 // A node without topics lets subscribers handle them.
-func TestANodeServesSubscribers(t *testing.T) {
+func TestNodeServesSubscribers(t *testing.T) {
 	b := setup(t)
 	node := b.start("node", "--listen", "127.0.0.1:0", "--max-attempts", "2", "--retry-initial", "10ms")
 	c, err := remote.Dial(t.Context(), node.listener(), nil, remote.DialConfig{})
@@ -227,7 +227,7 @@ func TestANodeServesSubscribers(t *testing.T) {
 	require.NotContains(t, node.err.String(), "WARN")
 }
 
-func TestANodeFromTheEnvironment(t *testing.T) { // not parallel: it changes the environment
+func TestNodeFromEnvironment(t *testing.T) { // not parallel: it changes the environment
 	b := &bundle{t, redistest.Name(t), "redis://" + redistest.SharedAddr(t), redistest.Shared(t)}
 	tokens := tokenFile(t, secret)
 	t.Setenv("WAKEBELL_TOKEN_FILE", tokens)

@@ -11,7 +11,7 @@ import (
 )
 
 // repair says first what it restores of a deleted key, and restores it with --yes.
-func TestATopicIsRepaired(t *testing.T) {
+func TestTopicIsRepaired(t *testing.T) {
 	b := setup(t)
 	const n = 120
 	for i := range n {

@@ -40,7 +40,7 @@ func TestRightsCheck(t *testing.T) {
 	require.Contains(t, stderr, "line 3: ")
 }
 
-func TestRightsAreChangedWhileTheNodeRuns(t *testing.T) {
+func TestRightsAreChangedWhileNodeRuns(t *testing.T) {
 	b := setup(t)
 	tokens, file := tokenFile(t, "a:"+secret), filepath.Join(t.TempDir(), "rights")
 	write := func(text string) { require.NoError(t, os.WriteFile(file, []byte(text), 0o600)) }

@@ -83,7 +83,7 @@ func TestScheduleRefuses(t *testing.T) {
 	require.Zero(t, b.rdb.Exists(t.Context(), "timers_timeline:"+b.topic).Val(), "nothing was written")
 }
 
-func TestSchedulePrintsTheInstantAndTheOutcome(t *testing.T) {
+func TestSchedulePrintsInstantAndOutcome(t *testing.T) {
 	b := setup(t)
 	at := "2031-01-02T15:04:05.678901Z"
 	call := func(more ...string) string {

@@ -93,7 +93,7 @@ func TestSchedulesRefuse(t *testing.T) {
 
 // Crontabs of Python are computed in --zone, as by a beat with the same flag, so that a
 // backfill has the ids of the beat. A zone that contradicts the last run is reported.
-func TestSchedulesInTheZoneOfTheApp(t *testing.T) {
+func TestSchedulesInZoneOfApp(t *testing.T) {
 	b := setup(t)
 	b.rdb.HSet(t.Context(), b.topic+":py", "definition", `{"name":"py","task":"`+b.topic+`","args":null,"kwargs":{},"options":{},`+
 		`"schedule":{"__type__":"crontab","minute":"0","hour":"9"},"enabled":true}`, "meta", `{"last_run_at":{"__type__":"datetime",`+

@@ -157,7 +157,7 @@ func TestScreens(t *testing.T) {
 
 // A redrive shows its progress on one line, between the lines that it prints, and then
 // what it did.
-func TestProgressOnAScreen(t *testing.T) {
+func TestProgressOnScreen(t *testing.T) {
 	t.Parallel()
 	for _, columns := range []int{40, 60, 80, 200} {
 		t.Run(strconv.Itoa(columns), func(t *testing.T) {

@@ -43,7 +43,7 @@ func TestTimersAreSearched(t *testing.T) {
 }
 
 // A bulk change of a search changes what it lists with --dry-run, and nothing else.
-func TestTimersOfASearchAreChanged(t *testing.T) {
+func TestTimersOfSearchAreChanged(t *testing.T) {
 	b := setup(t)
 	b.fine("schedule", "-t", "TOPIC", "--count", "250", "--id", "inv", "--in", "1h")
 	b.fine("schedule", "-t", "TOPIC", "--id", "other", "--in", "1h", "--text", "inv-7")

@@ -71,7 +71,7 @@ func TestStatsAreWatched(t *testing.T) {
 }
 
 // A watch continues while Redis is down for a while, and prints the error.
-func TestStatsAreWatchedThroughAnOutage(t *testing.T) {
+func TestStatsAreWatchedThroughOutage(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	b := &bundle{t: t, topic: "t", redis: "redis://" + server.Addr + "?max_retries=-1&read_timeout=20s"} // a stall is no outage
@@ -92,7 +92,7 @@ func TestStatsAreWatchedThroughAnOutage(t *testing.T) {
 }
 
 // On a terminal, each refresh replaces the one before.
-func TestStatsRedrawATerminal(t *testing.T) {
+func TestStatsRedrawTerminal(t *testing.T) {
 	b := setup(t)
 	terminal, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
 	require.NoError(t, err)

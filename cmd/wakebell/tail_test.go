@@ -11,7 +11,7 @@ import (
 	"github.com/wakebell/wakebell/internal/redistest"
 )
 
-func TestTailShowsTheLastDeadLetters(t *testing.T) {
+func TestTailShowsLastDeadLetters(t *testing.T) {
 	b := setup(t)
 	code, stdout, _ := b.call("tail", "-t", "TOPIC")
 	require.Equal(t, cli.ExitNotFound, code)
@@ -65,7 +65,7 @@ func TestTailFollows(t *testing.T) {
 }
 
 // Tail reconnects after a lost connection and prints that it missed events.
-func TestTailSurvivesARestartOfRedis(t *testing.T) {
+func TestTailSurvivesRestartOfRedis(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	b := &bundle{t, "t", "redis://" + server.Addr, server.Client(t)}

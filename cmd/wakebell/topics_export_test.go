@@ -15,7 +15,7 @@ import (
 var exportedAt = regexp.MustCompile(`"at":"20[23][^"]*","shards"`)
 
 // topics export writes a file, and topics import stores it under another name.
-func TestATopicIsExportedAndImported(t *testing.T) {
+func TestTopicIsExportedAndImported(t *testing.T) {
 	b := setup(t)
 	const at = "2040-01-02T03:04:05Z"
 	b.fine("schedule", "-t", "TOPIC", "--id", "inv-42", "--at", at, "--json", `{"cents":4200}`, "--header", "tenant=acme")
@@ -55,7 +55,7 @@ func TestATopicIsExportedAndImported(t *testing.T) {
 }
 
 // A file that is cut off or has a wrong line is stored up to there.
-func TestABrokenFileIsNotImported(t *testing.T) {
+func TestBrokenFileIsNotImported(t *testing.T) {
 	b := setup(t)
 	b.fine("schedule", "-t", "TOPIC", "--id", "x", "--in", "1h")
 	whole := b.fine("topics", "export", "TOPIC")
@@ -87,7 +87,7 @@ func TestABrokenFileIsNotImported(t *testing.T) {
 }
 
 // An export that fails leaves no file.
-func TestAnExportThatFailsLeavesNoFile(t *testing.T) {
+func TestExportThatFailsLeavesNoFile(t *testing.T) {
 	b := setup(t)
 	dir := t.TempDir()
 	const moving = `{"shards":4,"from":1,"moving":true,"live":true,"since":1}`

@@ -11,7 +11,7 @@ import (
 )
 
 // topics move moves a topic to another Redis, and back.
-func TestATopicIsMoved(t *testing.T) {
+func TestTopicIsMoved(t *testing.T) {
 	b := setup(t)
 	second := redistest.Start(t)
 	there := *b

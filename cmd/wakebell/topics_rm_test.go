@@ -62,7 +62,7 @@ func TestUnusedQueuesAreRemoved(t *testing.T) {
 }
 
 // topics shards divides a topic without timers, and shows the number.
-func TestATopicIsDivided(t *testing.T) {
+func TestTopicIsDivided(t *testing.T) {
 	b := setup(t)
 	require.Regexp(t, `shards +1\n`, b.fine("topics", "shards", "TOPIC"))
 	b.fine("topics", "shards", "TOPIC", "4")
@@ -84,7 +84,7 @@ func TestATopicIsDivided(t *testing.T) {
 }
 
 // topics reshard continues a resharding that another process has begun.
-func TestATopicIsResharded(t *testing.T) {
+func TestTopicIsResharded(t *testing.T) {
 	b := setup(t)
 	for i := range 20 {
 		b.fine("schedule", "-t", "TOPIC", "--id", fmt.Sprint(i), "--in", "1d")
@@ -111,7 +111,7 @@ func TestATopicIsResharded(t *testing.T) {
 
 // A command on a topic without keys and nodes suggests the known topic with the nearest
 // name.
-func TestAMistypedTopicIsSuggested(t *testing.T) {
+func TestMistypedTopicIsSuggested(t *testing.T) {
 	b := setup(t)
 	_, _, stderr := b.call("schedule", "-t", b.topic+"-invoices", "--in", "1h")
 	require.Equal(t, `wakebell: warning: topic "`+b.topic+`-invoices" has no timers, and no node handles it`+"\n", stderr)

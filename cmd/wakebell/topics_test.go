@@ -21,8 +21,8 @@ func TestTopics(t *testing.T) {
 	require.Contains(t, b.fine("topics"), b.topic)
 }
 
-// TestTopicsWithoutAMaster kills the master of a Cluster that has the list of topics.
-func TestTopicsWithoutAMaster(t *testing.T) {
+// TestTopicsWithoutMaster kills the master of a Cluster that has the list of topics.
+func TestTopicsWithoutMaster(t *testing.T) {
 	t.Parallel()
 	masters := redistest.Cluster(t, "--cluster-require-full-coverage", "no")
 	rdb := masters.Client(t)
@@ -61,8 +61,8 @@ func TestTopicsWithoutAMaster(t *testing.T) {
 	}
 }
 
-// TestTopicsShowTheLackOfANode schedules timers that were due long ago.
-func TestTopicsShowTheLackOfANode(t *testing.T) {
+// TestTopicsShowLackOfNode schedules timers that were due long ago.
+func TestTopicsShowLackOfNode(t *testing.T) {
 	b := setup(t)
 	unattended := func() any {
 		return objects(t, b.fine("topics", "--prefix", b.topic, "-o", "json"))[0]["unattended"]

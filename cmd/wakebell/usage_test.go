@@ -83,7 +83,7 @@ func TestEveryCommandHasExamples(t *testing.T) {
 	}
 }
 
-func TestAPasswordIsNotShown(t *testing.T) {
+func TestPasswordIsNotShown(t *testing.T) {
 	b := setup(t)
 	code, _, stderr := b.call("topics", "--redis", "redis://:secret@host:port")
 	require.Equal(t, cli.ExitUsage, code)
@@ -97,13 +97,13 @@ func TestErrorsAreEscaped(t *testing.T) {
 	require.NotContains(t, stderr, "\x1b")
 }
 
-func TestEmbeddedRedisServesACommand(t *testing.T) {
+func TestEmbeddedRedisServesCommand(t *testing.T) {
 	b := setup(t)
 	require.Equal(t, "x\n", b.fine("--redis", "embedded", "schedule", "-t", "TOPIC", "--id", "x"))
 	require.NotContains(t, b.fine("topics", "--redis", "embedded"), b.topic, "each command has a Redis of its own")
 }
 
-func TestGlobalFlagsNameTheKeys(t *testing.T) {
+func TestGlobalFlagsNameKeys(t *testing.T) {
 	b := setup(t)
 	keys := []string{"--prefix", b.topic + ".", "--timeline-key", "tl", "--payloads-key", "pl"}
 	args := func(list ...string) []string { return append(list, keys...) }
@@ -123,7 +123,7 @@ func TestGlobalFlagsNameTheKeys(t *testing.T) {
 	require.Equal(t, map[string]any{"topic": full, "id": "a", "presence": "pending"}, cancelled[0])
 }
 
-func TestASuggestionIsReadable(t *testing.T) {
+func TestSuggestionIsReadable(t *testing.T) {
 	b := setup(t)
 	code, _, stderr := b.call("lss")
 	require.Equal(t, cli.ExitUsage, code)

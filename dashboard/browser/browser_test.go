@@ -91,7 +91,7 @@ func TestKeyboardAlone(t *testing.T) {
 }
 
 // On a phone no page is wider than the screen.
-func TestPagesFitAPhone(t *testing.T) {
+func TestPagesFitPhone(t *testing.T) {
 	s := serve(t)
 	s.fill()
 	b := open(t, 390, 844)

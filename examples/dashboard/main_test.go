@@ -15,7 +15,7 @@ import (
 
 func TestMain(m *testing.M) { program.Main(m, main) }
 
-func TestDashboardIsBehindTheSignInOfTheServer(t *testing.T) {
+func TestDashboardIsBehindSignInOfServer(t *testing.T) {
 	program.Both(t, func(t *testing.T, p *program.Program) {
 		base := strings.TrimPrefix(p.Line(), "listening on ")
 		status, _ := read(t, &http.Client{}, base+"/admin/wakebell/")

@@ -46,7 +46,7 @@ func TestWebservice(t *testing.T) {
 	}, "LISTEN=127.0.0.1:0")
 }
 
-func TestARequestThatIsSentAgainChangesNothing(t *testing.T) {
+func TestRequestThatIsSentAgainChangesNothing(t *testing.T) {
 	t.Parallel()
 	p := program.Start(t, "LISTEN=127.0.0.1:0")
 	base := strings.TrimPrefix(p.Line(), "listening on ")

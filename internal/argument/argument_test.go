@@ -11,7 +11,7 @@ import (
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
-func TestErrorsNameTheFieldAndTheBound(t *testing.T) {
+func TestErrorsNameFieldAndBound(t *testing.T) {
 	err := argument.Within("LeaseTTL", time.Millisecond, time.Second, time.Minute)
 	require.ErrorIs(t, err, wakebelltype.ErrInvalid)
 	require.EqualError(t, err, "invalid argument: LeaseTTL: 1ms is not within 1s and 1m0s")

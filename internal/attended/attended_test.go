@@ -11,7 +11,7 @@ import (
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
-func TestTopicWaitsForANode(t *testing.T) {
+func TestTopicWaitsForNode(t *testing.T) {
 	t.Parallel()
 	late := wakebelltype.Overview{Stats: wakebelltype.Stats{Total: 3, Due: 2, Lag: 2 * time.Minute}}
 	require.Equal(t, "no node, and due timers wait for 2m0s", attended.Waits(late))

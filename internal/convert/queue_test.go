@@ -13,7 +13,7 @@ import (
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
-func TestDraftsTravelWithTheSettingsOfTheirQueue(t *testing.T) {
+func TestDraftsTravelWithSettingsOfTheirQueue(t *testing.T) {
 	t.Parallel()
 	q := queue.New[string]("mail", queue.KeySeparator("/"), queue.DeadLetterKey("dead"), queue.FreeKeyOnFailure(),
 		queue.DeduplicationWindow(time.Minute), queue.PendingCap(7, queue.FullDropsOldest))
@@ -29,7 +29,7 @@ func TestDraftsTravelWithTheSettingsOfTheirQueue(t *testing.T) {
 	require.Equal(t, []queue.Draft{other}, convert.PublishDrafts(m))
 }
 
-func TestAPublishThatWaitsIsSentAsOneThatFails(t *testing.T) {
+func TestPublishThatWaitsIsSentAsOneThatFails(t *testing.T) {
 	t.Parallel()
 	m, _, err := convert.PublishMessage(queue.New[string]("mail", queue.PendingCap(7, queue.FullWaits)).Draft("a"))
 	require.NoError(t, err)
@@ -38,7 +38,7 @@ func TestAPublishThatWaitsIsSentAsOneThatFails(t *testing.T) {
 	require.Equal(t, 7, settings.PendingCap)
 }
 
-func TestAMessageToPublishIsBounded(t *testing.T) {
+func TestMessageToPublishIsBounded(t *testing.T) {
 	t.Parallel()
 	q := queue.New[[]byte]("mail")
 	many := make([]queue.Draft, 501)

@@ -15,7 +15,7 @@ import (
 
 func TestMain(m *testing.M) { redistest.Main(m) }
 
-func TestKeysExpireByTheClock(t *testing.T) {
+func TestKeysExpireByClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := embedded.Start()
 		defer s.Close()
@@ -44,7 +44,7 @@ func TestServersShareNothing(t *testing.T) {
 	require.Zero(t, second.Exists(t.Context(), "k").Val())
 }
 
-func TestCloseWithoutAConnection(*testing.T) {
+func TestCloseWithoutConnection(*testing.T) {
 	embedded.Start().Close()
 }
 

@@ -58,7 +58,7 @@ func TestPassesSubscriptions(t *testing.T) {
 	require.Equal(t, "hello", m.Payload)
 }
 
-func TestACommandWithALostReplyRuns(t *testing.T) {
+func TestCommandWithLostReplyRuns(t *testing.T) {
 	t.Parallel()
 	p, rdb := connect(t, func(o *redis.Options) { o.MaxRetries = -1 })
 	key := redistest.Name(t)
@@ -67,7 +67,7 @@ func TestACommandWithALostReplyRuns(t *testing.T) {
 	require.Equal(t, "1", rdb.Get(t.Context(), key).Val())
 }
 
-func TestADroppedCommandDoesNotRun(t *testing.T) {
+func TestDroppedCommandDoesNotRun(t *testing.T) {
 	t.Parallel()
 	p, rdb := connect(t, func(o *redis.Options) { o.MaxRetries = -1 })
 	key := redistest.Name(t)
@@ -76,7 +76,7 @@ func TestADroppedCommandDoesNotRun(t *testing.T) {
 	require.ErrorIs(t, rdb.Get(t.Context(), key).Err(), redis.Nil)
 }
 
-func TestACommandWithAResetConnectionRuns(t *testing.T) {
+func TestCommandWithResetConnectionRuns(t *testing.T) {
 	t.Parallel()
 	p, rdb := connect(t, func(o *redis.Options) { o.MaxRetries = -1 })
 	key := redistest.Name(t)
@@ -85,7 +85,7 @@ func TestACommandWithAResetConnectionRuns(t *testing.T) {
 	require.Equal(t, "1", rdb.Get(t.Context(), key).Val())
 }
 
-func TestARepeatedCommandRunsTwice(t *testing.T) {
+func TestRepeatedCommandRunsTwice(t *testing.T) {
 	t.Parallel()
 	p, rdb := connect(t)
 	key := redistest.Name(t)
@@ -166,7 +166,7 @@ func TestTransactions(t *testing.T) {
 	require.Equal(t, "4", direct.Get(t.Context(), key+"2").Val())
 }
 
-func TestASilentLinkIsNeitherClosedNorAnswered(t *testing.T) {
+func TestSilentLinkIsNeitherClosedNorAnswered(t *testing.T) {
 	t.Parallel()
 	for name, start := range map[string]func(testing.TB, string) *faultproxy.Proxy{"parsed": faultproxy.Start, "raw": faultproxy.StartRaw} {
 		t.Run(name, func(t *testing.T) {

@@ -31,7 +31,7 @@ func TestGateHistories(t *testing.T) {
 }
 
 // The same on a Cluster whose masters crash and restart with all their data.
-func TestGateHistoriesOnACluster(t *testing.T) {
+func TestGateHistoriesOnCluster(t *testing.T) {
 	t.Parallel()
 	playHistories(t, func() (redistest.Masters, string) {
 		masters := redistest.Cluster(t, "--appendonly", "yes", "--appendfsync", "always")

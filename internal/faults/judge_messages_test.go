@@ -122,7 +122,7 @@ func TestJudgeFailuresOfMessages(t *testing.T) {
 }
 
 // A publish whose reply was lost may be answered after one that began later.
-func TestJudgeClaimsFromTheFirstPublish(t *testing.T) {
+func TestJudgeClaimsFromFirstPublish(t *testing.T) {
 	t.Parallel()
 	b := newTestLog()
 	b.published(400, "m", FoundPending)

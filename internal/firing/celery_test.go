@@ -20,7 +20,7 @@ import (
 
 // The message for the golden entry equals Celery's, except for values that differ in
 // each message.
-func TestCeleryMessageIsTheGoldenOne(t *testing.T) {
+func TestCeleryMessageIsGoldenOne(t *testing.T) {
 	t.Parallel()
 	file, err := os.ReadFile("../recur/testdata/golden-beat.json")
 	require.NoError(t, err)

@@ -13,14 +13,14 @@ import (
 
 // RedBeat has eight weaknesses that wire tests have shown. Each has a test that shows
 // its absence: 1 here; 2 TestForeignLock, TestOwnLock and
-// TestACrashedBeatIsReplaced; 3 TestBrokenEntries and TestOutage; 4
+// TestCrashedBeatIsReplaced; 3 TestBrokenEntries and TestOutage; 4
 // TestFailedSends; 5 TestSavingOftenDoesNotStarve; 6 TestFiringCostsLittle,
 // BenchmarkFire and, in package recur, TestRRuleIsCheap; 7
 // TestDeletedEntriesStayDeleted; 8 TestMisfires, TestOverlaps and, in package
-// recur, TestZonesAgainstAnOracle, TestGaps, TestPlan, TestJitter.
+// recur, TestZonesAgainstOracle, TestGaps, TestPlan, TestJitter.
 
 // A beat that was stalled over an instant does not fire it again.
-func TestAStalledBeatFiresNothingAgain(t *testing.T) {
+func TestStalledBeatFiresNothingAgain(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		for _, name := range []string{"a", "b", "c"} {
 			w.put(name, 10*time.Second, nil)
@@ -43,7 +43,7 @@ func TestAStalledBeatFiresNothingAgain(t *testing.T) {
 }
 
 // When the only beat crashes, the next one fires all entries as soon as it runs.
-func TestACrashedBeatIsReplaced(t *testing.T) {
+func TestCrashedBeatIsReplaced(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		own := func(c *Config) { c.Token = "fleet" }
 		stop := w.engine(own)

@@ -21,7 +21,7 @@ func (w *world) meta(name string) string {
 
 // A beat writes the last run in its zone, as RedBeat does, because a Python beat that
 // takes over computes in it. An operator without a zone keeps the one that is stored.
-func TestLastRunIsWrittenInTheZoneOfTheBeat(t *testing.T) {
+func TestLastRunIsWrittenInZoneOfBeat(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		kolkata, err := recur.LoadZone("Asia/Kolkata")
 		require.NoError(t, err)

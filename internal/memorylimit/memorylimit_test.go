@@ -10,14 +10,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestGarbageIsAThirdOfTheLiveMemoryAboveTheFloor(t *testing.T) {
+func TestGarbageIsThirdOfLiveMemoryAboveFloor(t *testing.T) {
 	t.Parallel()
 	require.EqualValues(t, Floor, limit(0))
 	require.EqualValues(t, Floor, limit(Floor/2))
 	require.EqualValues(t, 400<<20, limit(300<<20))
 }
 
-func TestTheLimitAppliesUntilTheEnd(t *testing.T) { //nolint:paralleltest // it sets the limit of the process
+func TestLimitAppliesUntilEnd(t *testing.T) { //nolint:paralleltest // it sets the limit of the process
 	t.Setenv("GOGC", "")
 	t.Setenv("GOMEMLIMIT", "")
 	ctx, cancel := context.WithCancel(t.Context())
@@ -33,7 +33,7 @@ func TestTheLimitAppliesUntilTheEnd(t *testing.T) { //nolint:paralleltest // it 
 	require.EqualValues(t, math.MaxInt64, current())
 }
 
-func TestTheEnvironmentTakesPrecedence(t *testing.T) { //nolint:paralleltest // it sets variables of the process
+func TestEnvironmentTakesPrecedence(t *testing.T) { //nolint:paralleltest // it sets variables of the process
 	for _, variable := range []string{"GOGC", "GOMEMLIMIT"} {
 		t.Run(variable, func(t *testing.T) {
 			t.Setenv(variable, "1GiB")

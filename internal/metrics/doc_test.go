@@ -20,7 +20,7 @@ const (
 )
 
 // docs/metrics.md has the table of all metrics.
-func TestThePageListsAllMetrics(t *testing.T) {
+func TestPageListsAllMetrics(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile(page)
 	require.NoError(t, err)
@@ -97,7 +97,7 @@ func prometheusName(i Instrument) string {
 
 // Every metric has a unit and a description, and its labels are described; an id is
 // never a label.
-func TestTheTableIsComplete(t *testing.T) {
+func TestTableIsComplete(t *testing.T) {
 	t.Parallel()
 	described := map[attribute.Key]bool{}
 	for _, l := range Labels {

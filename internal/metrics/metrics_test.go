@@ -77,7 +77,7 @@ func still() Node {
 
 // Topics beyond the limit share a label: their counters are added up, and their ages
 // are those of the worst.
-func TestTopicsBeyondTheLimitAreFolded(t *testing.T) {
+func TestTopicsBeyondLimitAreFolded(t *testing.T) {
 	t.Parallel()
 	c := newCollector(2)
 	counters, backlog := map[string]wakebelltype.Counters{}, []Backlog{}
@@ -101,7 +101,7 @@ func TestTopicsBeyondTheLimitAreFolded(t *testing.T) {
 
 // While Redis hangs, a collection takes a second at most, and reports the last
 // backlog with its age.
-func TestACollectionDoesNotWaitForRedis(t *testing.T) {
+func TestCollectionDoesNotWaitForRedis(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c := newCollector(0)
@@ -154,7 +154,7 @@ func TestReadingsAreCached(t *testing.T) {
 }
 
 // The counters of a node that has ended are exported once more.
-func TestTheLastCountersAreReported(t *testing.T) {
+func TestLastCountersAreReported(t *testing.T) {
 	t.Parallel()
 	c, n := newCollector(0), still()
 	n.Counters = func() map[string]wakebelltype.Counters { return map[string]wakebelltype.Counters{"a": {Acked: 5}} }
@@ -187,7 +187,7 @@ func TestWithoutAnSDKNothingIsMeasured(t *testing.T) {
 }
 
 // A measured source can be peeked at if the source can.
-func TestAMeasuredSourceKeepsItsMethods(t *testing.T) {
+func TestMeasuredSourceKeepsItsMethods(t *testing.T) {
 	t.Parallel()
 	c := newCollector(0)
 	source := &countingSource{err: fmt.Errorf("wrapped: %w", exchange.ErrUnavailable)}

@@ -36,7 +36,7 @@ func numbers(limits *[]int) func(string, int) ([]int, string, error) {
 	}
 }
 
-func TestAllReadsPagesUntilTheNextIsEmpty(t *testing.T) {
+func TestAllReadsPagesUntilNextIsEmpty(t *testing.T) {
 	var limits []int
 	all := paging.All(wakebelltype.Page{}, numbers(&limits))
 	require.Equal(t, []int{0, 1, 2, 3, 4}, collect(t, all))
@@ -57,7 +57,7 @@ func TestAllReadsNoMoreThanItsLimit(t *testing.T) {
 	require.Equal(t, []int{1000, 1000, 1000}, limits, "a page has a limit of its own")
 }
 
-func TestAllYieldsAnErrorLast(t *testing.T) {
+func TestAllYieldsErrorLast(t *testing.T) {
 	broken := errors.New("broken")
 	var items []int
 	var errs []error
@@ -73,7 +73,7 @@ func TestAllYieldsAnErrorLast(t *testing.T) {
 	require.Equal(t, []error{nil, broken}, errs)
 }
 
-func TestANegativeLimitIsInvalid(t *testing.T) {
+func TestNegativeLimitIsInvalid(t *testing.T) {
 	for _, err := range paging.All(wakebelltype.Page{Limit: -1}, func(string, int) ([]int, string, error) {
 		t.Error("it reads nothing")
 		return nil, "", nil
@@ -93,7 +93,7 @@ func TestNamesAreSortedAndEachIsYieldedOnce(t *testing.T) {
 	require.Equal(t, []string{"c", "d"}, collect(t, paging.Names("bb", one, two)))
 }
 
-func TestNamesThatCouldBeReadComeBeforeTheErrors(t *testing.T) {
+func TestNamesThatCouldBeReadComeBeforeErrors(t *testing.T) {
 	first, second := errors.New("first"), errors.New("second")
 	var names []string
 	var last error

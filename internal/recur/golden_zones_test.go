@@ -56,7 +56,7 @@ func TestEntriesOfOtherZonesAreReadAndWrittenBack(t *testing.T) {
 }
 
 // Meta is written with the fields and the offset that a beat of the zone writes.
-func TestMetaIsWrittenInTheZoneOfTheBeat(t *testing.T) {
+func TestMetaIsWrittenInZoneOfBeat(t *testing.T) {
 	t.Parallel()
 	file := goldenZones(t)
 	for zone, meta := range file.Metas {
@@ -70,7 +70,7 @@ func TestMetaIsWrittenInTheZoneOfTheBeat(t *testing.T) {
 // The instants are those of the peer, except at a change of the clock. There the peer
 // computes with the offset of the last run, and so fires fixed times and whole days off
 // by the change, and in autumn again: docs/schedules.md.
-func TestInstantsOfOtherZonesAreThoseOfThePeer(t *testing.T) {
+func TestInstantsOfOtherZonesAreThoseOfPeer(t *testing.T) {
 	t.Parallel()
 	differ := 0
 	for _, c := range goldenZones(t).Cases {

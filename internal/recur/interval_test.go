@@ -38,7 +38,7 @@ func TestRelativeIntervalsWhenClocksChange(t *testing.T) {
 
 // Rules with a wildcard minute or hour run in both passes of a repeated hour; fixed
 // times run in the first.
-func TestWildcardsRunInBothPassesOfARepeatedHour(t *testing.T) {
+func TestWildcardsRunInBothPassesOfRepeatedHour(t *testing.T) {
 	t.Parallel()
 	berlin := zoneNamed(t, "Europe/Berlin")
 	for expr, want := range map[string][]string{

@@ -9,7 +9,7 @@ import (
 
 // A jitter longer than the distance of two instants loses no run while a beat runs, and
 // keeps the order of a preview and of a backfill.
-func TestJitterIsShorterThanTheGapToTheNextInstant(t *testing.T) {
+func TestJitterIsShorterThanGapToNextInstant(t *testing.T) {
 	t.Parallel()
 	for expr, jitter := range map[string]time.Duration{"* * * * * *": 10 * time.Second, "*/5 * * * *": 10 * time.Minute} {
 		for _, misfire := range []Misfire{MisfireOnce, MisfireSkip, MisfireAll} {

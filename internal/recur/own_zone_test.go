@@ -37,7 +37,7 @@ func TestSchedulesWithTheirOwnZoneAreDisabledForPython(t *testing.T) {
 	}
 }
 
-func TestRRulesInAZone(t *testing.T) {
+func TestRRulesInZone(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{
 		"FREQ=DAILY;BYHOUR=9;BYMINUTE=0;BYSECOND=0", "DTSTART:20260701T090000\nRRULE:FREQ=DAILY",

@@ -104,7 +104,7 @@ func TestJitter(t *testing.T) {
 }
 
 // Latest returns the last instant that repeated calls of Next find.
-func TestLatestIsTheLastOfAWalk(t *testing.T) {
+func TestLatestIsLastOfWalk(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		expr := rapid.SampledFrom([]string{"* * * * *", "*/7 3 * * *", "0 0 1 * *", "30 2 * * 1", "*/20 * * * * *"}).Draw(t, "expr")
@@ -180,7 +180,7 @@ func setRRule(e *Entry, text string) error {
 
 // If a Python process changes the schedule of an entry that Wakebell wrote, the new
 // schedule applies.
-func TestPythonMayChangeAWrittenEntry(t *testing.T) {
+func TestPythonMayChangeWrittenEntry(t *testing.T) {
 	t.Parallel()
 	e := Entry{Definition: Definition{Name: "n", Task: "t"}, Meta: Meta{LastRunAt: noon}}
 	require.NoError(t, e.SetCron("0 0 1 1 *"))

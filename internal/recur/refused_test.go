@@ -28,7 +28,7 @@ func TestRRulesThatTheRFCDoesNotAllow(t *testing.T) {
 	}
 }
 
-func TestRulesWithoutAnInstantAreRefused(t *testing.T) {
+func TestRulesWithoutInstantAreRefused(t *testing.T) {
 	t.Parallel()
 	for _, expr := range []string{"0 0 30 2 *", "0 0 31 4,6 *", ", * * * *", "1,,2 * * * *", "* * * * mon,"} {
 		_, err := Cron(expr, time.UTC, false)

@@ -78,7 +78,7 @@ func listed(t *testing.T, text, layout string, n int) string {
 }
 
 // The fast evaluators agree with the library, which iterates from the start.
-func TestRRuleAgainstTheLibrary(t *testing.T) {
+func TestRRuleAgainstLibrary(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		some := func(name string, low, high int) []int {

@@ -13,7 +13,7 @@ import (
 )
 
 // A rule over a bound is refused. The error names the field and the bound.
-func TestRulesOverABoundAreRefused(t *testing.T) {
+func TestRulesOverBoundAreRefused(t *testing.T) {
 	t.Parallel()
 	list := func(n, of int) string {
 		all := make([]string, n)
@@ -50,7 +50,7 @@ func fullDay(list func(n, of int) string) string {
 
 // A rule over a bound that an earlier version stored is read with an error,
 // for each field that has a bound.
-func TestStoredRulesOverABoundAreReadWithAnError(t *testing.T) {
+func TestStoredRulesOverBoundAreReadWithError(t *testing.T) {
 	t.Parallel()
 	raw := Raw{
 		Definition: []byte(`{"name":"n","task":"t","schedule":{"__type__":"rrule","freq":3,"count":10000000,"dtstart":0}}`),
@@ -167,7 +167,7 @@ func drawRule(t *rapid.T) rrule.ROption {
 
 // The evaluator agrees with the library over ten years for daily, weekly, monthly and
 // yearly rules.
-func TestRareRulesAgainstTheLibrary(t *testing.T) {
+func TestRareRulesAgainstLibrary(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		o := drawRule(t)

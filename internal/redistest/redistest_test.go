@@ -53,7 +53,7 @@ func TestRestartWithoutPersistenceIsEmpty(t *testing.T) {
 	require.ErrorIs(t, s.Client(t).Get(t.Context(), "lost").Err(), redis.Nil)
 }
 
-func TestPauseHoldsTheAnswer(t *testing.T) {
+func TestPauseHoldsAnswer(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	rdb := s.Client(t, func(o *redis.Options) {
@@ -72,7 +72,7 @@ func TestPauseHoldsTheAnswer(t *testing.T) {
 }
 
 // The port of a server stays reserved while the server is down.
-func TestAPortIsReservedWhileItsServerIsDown(t *testing.T) {
+func TestPortIsReservedWhileItsServerIsDown(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	s.Kill()
@@ -101,7 +101,7 @@ func TestStartWithPassword(t *testing.T) {
 	require.NoError(t, rdb.Ping(t.Context()).Err())
 }
 
-func TestEmbeddedFollowsTheBubble(t *testing.T) {
+func TestEmbeddedFollowsBubble(t *testing.T) {
 	t.Parallel()
 	// Twice, because a timer that outlives its bubble breaks the next one.
 	for range 2 {

@@ -18,7 +18,7 @@ func members(n int) []string {
 	return all
 }
 
-func TestRanksAreAPermutation(t *testing.T) {
+func TestRanksArePermutation(t *testing.T) {
 	t.Parallel()
 	all := members(20)
 	for k := range 100 {
@@ -45,7 +45,7 @@ func TestKeysAreSpreadEvenly(t *testing.T) {
 	}
 }
 
-func TestOnlyTheKeysOfALeavingMemberMove(t *testing.T) {
+func TestOnlyKeysOfLeavingMemberMove(t *testing.T) {
 	t.Parallel()
 	all := members(10)
 	without := slices.Delete(slices.Clone(all), 3, 4)

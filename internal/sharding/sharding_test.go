@@ -14,7 +14,7 @@ import (
 )
 
 // The test vectors of docs/keys.md: clients in other languages compute the same.
-func TestHashHasTheDocumentedValues(t *testing.T) {
+func TestHashHasDocumentedValues(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]uint64{
 		"":         0xefd01f60ba992926,
@@ -47,7 +47,7 @@ func TestIDsSpreadEvenlyOverShards(t *testing.T) {
 	}
 }
 
-func TestTimersOfAKeyShareAShard(t *testing.T) {
+func TestTimersOfKeyShareShard(t *testing.T) {
 	t.Parallel()
 	first := sharding.ShardOf("a", "customer-7", 16)
 	for i := range 100 {
@@ -129,7 +129,7 @@ func TestLayoutNamesPhysicalTopics(t *testing.T) {
 	require.Equal(t, sharding.Layout{Shards: 2, From: 1, Moving: true, Since: 7}, announced.Next(2, time.UnixMilli(7)))
 }
 
-func TestOldShardsAreHandledForAWhile(t *testing.T) {
+func TestOldShardsAreHandledForWhile(t *testing.T) {
 	t.Parallel()
 	ended := time.UnixMilli(1700000000000)
 	moving := sharding.Layout{Shards: 2, From: 1, Moving: true}
@@ -144,9 +144,9 @@ func TestOldShardsAreHandledForAWhile(t *testing.T) {
 	require.Equal(t, []string{"t"}, sharding.Layout{}.Polled("t", ended))
 }
 
-// TestPartsOfALimitNeverExceedIt checks the parts of a limit during a change of the number of
+// TestPartsOfLimitNeverExceedIt checks the parts of a limit during a change of the number of
 // shards: their sum is at most the limit, and when nothing moves the limit is used.
-func TestPartsOfALimitNeverExceedIt(t *testing.T) {
+func TestPartsOfLimitNeverExceedIt(t *testing.T) {
 	t.Parallel()
 	now := time.UnixMilli(1_700_000_000_000)
 	rapid.Check(t, func(t *rapid.T) {
@@ -188,9 +188,9 @@ func TestPartsOfALimitNeverExceedIt(t *testing.T) {
 	})
 }
 
-// TestALayoutHasTheNumbersOfShardsOfADay checks with which numbers of shards the answers to
+// TestLayoutHasNumbersOfShardsOfDay checks with which numbers of shards the answers to
 // calls are looked for.
-func TestALayoutHasTheNumbersOfShardsOfADay(t *testing.T) {
+func TestLayoutHasNumbersOfShardsOfDay(t *testing.T) {
 	t.Parallel()
 	at := func(hours int) time.Time { return time.UnixMilli(1700000000000).Add(time.Duration(hours) * time.Hour) }
 	require.Empty(t, sharding.Layout{}.Answered(at(0)))

@@ -195,7 +195,7 @@ func TestStockPeers(t *testing.T) {
 
 // The answers to these requests together exceed the frame size of a gRPC server with
 // default settings.
-func TestAStockPeerReadsLargeAnswers(t *testing.T) {
+func TestStockPeerReadsLargeAnswers(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, "remote")
 	sys := f.client()
@@ -249,7 +249,7 @@ func (f *fleet) randomActions(rng *rand.Rand) {
 }
 
 // The code blocks of docs/remote.md are part of the program.
-func TestTheDocumentedLinesAreInTheProgram(t *testing.T) {
+func TestDocumentedLinesAreInProgram(t *testing.T) {
 	t.Parallel()
 	read := func(name string) string {
 		text, err := os.ReadFile(name)

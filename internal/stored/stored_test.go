@@ -48,7 +48,7 @@ func TestDecodeOtherWriters(t *testing.T) {
 	}
 }
 
-func TestHeadersAreBehindThePayload(t *testing.T) {
+func TestHeadersAreBehindPayload(t *testing.T) {
 	t.Parallel()
 	for _, payload := range []string{"", "plain", "\xff"} {
 		headers := []wakebelltype.Header{{Key: "a", Value: "ü\"\x00"}, {Key: "traceparent", Value: "00-1-2-01"}}

@@ -77,8 +77,8 @@ func TestLinesAreReadAsTheyWereWritten(t *testing.T) {
 	})
 }
 
-// TestAFileThatWasCutOffIsRecognised cuts a file at each byte.
-func TestAFileThatWasCutOffIsRecognised(t *testing.T) {
+// TestFileThatWasCutOffIsRecognised cuts a file at each byte.
+func TestFileThatWasCutOffIsRecognised(t *testing.T) {
 	t.Parallel()
 	var b bytes.Buffer
 	w, err := topicfile.NewWriter(&b, topicfile.Topic{Topic: "x", Shards: 1})

@@ -12,9 +12,9 @@ import (
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
-// TestTheTableIsComplete checks that the table has a row for each field of Settings
+// TestTableIsComplete checks that the table has a row for each field of Settings
 // and of its message, in the order of the fields.
-func TestTheTableIsComplete(t *testing.T) {
+func TestTableIsComplete(t *testing.T) {
 	t.Parallel()
 	require.Len(t, All, reflect.TypeFor[wakebelltype.Settings]().NumField())
 	fields := (&messages.TopicSettings{}).ProtoReflect().Descriptor().Fields()

@@ -41,8 +41,8 @@ func (b broken) WithGroup(name string) slog.Handler {
 	return broken{b.Handler.WithGroup(name), b.in}
 }
 
-// TestLoggerSurvivesAHandlerThatPanics checks each method of a handler.
-func TestLoggerSurvivesAHandlerThatPanics(t *testing.T) {
+// TestLoggerSurvivesHandlerThatPanics checks each method of a handler.
+func TestLoggerSurvivesHandlerThatPanics(t *testing.T) {
 	t.Parallel()
 	for method, want := range map[string]string{
 		"":          "level=WARN msg=line g.a=1 g.b=2\n",
@@ -77,7 +77,7 @@ func TestLoggerSurvivesAHandlerThatPanics(t *testing.T) {
 	}
 }
 
-func TestLoggerOfNilIsTheDefault(t *testing.T) {
+func TestLoggerOfNilIsDefault(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, slog.Default().Handler(), Logger(nil).Handler().(logHandler).user)
 	discard := slog.New(slog.DiscardHandler)

@@ -168,7 +168,7 @@ func testReservedWord(t *testing.T, w *world) {
 }
 
 // Rows of topics whose master of a Redis Cluster is away wait, and those of others pass.
-func TestOutboxPassesADeadMaster(t *testing.T) {
+func TestOutboxPassesDeadMaster(t *testing.T) {
 	t.Parallel()
 	masters := redistest.Cluster(t, "--cluster-require-full-coverage", "no")
 	rdb := masters.Client(t)

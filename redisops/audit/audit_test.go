@@ -41,7 +41,7 @@ func (l *Log) all(t *testing.T, f wakebelltype.AuditFilter) (all []wakebelltype.
 	}
 }
 
-func TestAnEntrySaysWhoDidWhat(t *testing.T) {
+func TestEntrySaysWhoDidWhat(t *testing.T) {
 	t.Parallel()
 	server, _ := redistest.Embedded(t)
 	for _, rdb := range []*redis.Client{redistest.Shared(t), server} {
@@ -122,7 +122,7 @@ func TestFiltersAndCursors(t *testing.T) {
 }
 
 // A command of an operator that is many calls is one entry for each minute.
-func TestCallsOfACommandAreMerged(t *testing.T) {
+func TestCallsOfCommandAreMerged(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		rdb, _ := redistest.Embedded(t)
@@ -155,7 +155,7 @@ func TestCallsOfACommandAreMerged(t *testing.T) {
 }
 
 // A call that is repeated after a lost reply has one entry, and the next call another.
-func TestARepeatedCallHasOneEntry(t *testing.T) {
+func TestRepeatedCallHasOneEntry(t *testing.T) {
 	t.Parallel()
 	embedded, _ := redistest.Embedded(t)
 	for _, rdb := range []*redis.Client{redistest.Shared(t), embedded} {
@@ -185,7 +185,7 @@ func TestEntriesOfEarlierVersions(t *testing.T) {
 	require.EqualValues(t, 3, all[0].Count)
 }
 
-func TestTheStreamIsCapped(t *testing.T) {
+func TestStreamIsCapped(t *testing.T) {
 	t.Parallel()
 	rdb := redistest.Shared(t)
 	l := open(t, rdb, wakebelltype.AuditConfig{})
@@ -200,9 +200,9 @@ func TestTheStreamIsCapped(t *testing.T) {
 	require.NoError(t, rdb.Del(t.Context(), l.Key()).Err())
 }
 
-// TestAFailureIsCountedAndLoggedOnceAMinute checks it with a key of another type, for a
+// TestFailureIsCountedAndLoggedOnceMinute checks it with a key of another type, for a
 // user without rights, with full memory, and while Redis is down.
-func TestAFailureIsCountedAndLoggedOnceAMinute(t *testing.T) {
+func TestFailureIsCountedAndLoggedOnceMinute(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	rdb := server.Client(t)

@@ -36,7 +36,7 @@ func numbered(from, to int) (all []string) {
 
 // A caller that alternates real changes fills the stream, and then evicts what it wrote
 // itself, also while others write.
-func TestAFloodEvictsTheFlood(t *testing.T) {
+func TestFloodEvictsFlood(t *testing.T) {
 	t.Parallel()
 	embedded, _ := redistest.Embedded(t)
 	for _, rdb := range []*redis.Client{redistest.Shared(t), embedded} {
@@ -71,7 +71,7 @@ func TestAFloodEvictsTheFlood(t *testing.T) {
 }
 
 // One caller alone has the stream, but the room for others.
-func TestACallerAloneHasTheStream(t *testing.T) {
+func TestCallerAloneHasStream(t *testing.T) {
 	t.Parallel()
 	l := open(t, redistest.Shared(t), wakebelltype.AuditConfig{})
 	l.most, l.share = 300, 20
@@ -82,7 +82,7 @@ func TestACallerAloneHasTheStream(t *testing.T) {
 }
 
 // A caller within its share pushes out the oldest, whose ever they are.
-func TestAFullStreamTakesEntriesOfOthers(t *testing.T) {
+func TestFullStreamTakesEntriesOfOthers(t *testing.T) {
 	t.Parallel()
 	l := open(t, redistest.Shared(t), wakebelltype.AuditConfig{})
 	l.most, l.share = 300, 20

@@ -92,9 +92,9 @@ func (f *fixture) everything(t testing.TB) map[string]string {
 	return all
 }
 
-// TestDiagnoseAHealthyRedis checks that all findings of a healthy server are good,
+// TestDiagnoseHealthyRedis checks that all findings of a healthy server are good,
 // and that the server is unchanged.
-func TestDiagnoseAHealthyRedis(t *testing.T) {
+func TestDiagnoseHealthyRedis(t *testing.T) {
 	t.Parallel()
 	w := redistest.Sentinel(t, "--appendonly", "yes", "--min-replicas-to-write", "1")
 	f := newFixture(t, w.Client(t))
@@ -184,7 +184,7 @@ func (f *fixture) many(t *testing.T, command, key string) func() {
 	}
 }
 
-func TestDiagnoseAReplica(t *testing.T) {
+func TestDiagnoseReplica(t *testing.T) {
 	t.Parallel()
 	w := redistest.Sentinel(t)
 	f := newFixture(t, w.Replica.Client(t))
@@ -221,7 +221,7 @@ func TestDiagnoseWithoutRedis(t *testing.T) {
 	require.ErrorIs(t, err, wakebelltype.ErrInvalid)
 }
 
-func TestDiagnoseACluster(t *testing.T) {
+func TestDiagnoseCluster(t *testing.T) {
 	t.Parallel()
 	masters := redistest.Cluster(t)
 	rdb := masters.Client(t)

@@ -21,8 +21,8 @@ import (
 
 var commandUse = regexp.MustCompile(`(?:p?call|variadic|collect)\('([A-Z]+)'`)
 
-// TestRightsCoverTheScripts checks that the rights are those that the scripts use.
-func TestRightsCoverTheScripts(t *testing.T) {
+// TestRightsCoverScripts checks that the rights are those that the scripts use.
+func TestRightsCoverScripts(t *testing.T) {
 	t.Parallel()
 	s, err := timers.New(redistest.Shared(t), wakebelltype.Keys{})
 	require.NoError(t, err)

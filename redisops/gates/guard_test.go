@@ -17,9 +17,9 @@ func (f *fixture) guards(t testing.TB, resource string, fence gate.Ticket) error
 	return f.Guard(t.Context(), f.gate, resource, uint64(fence), false)
 }
 
-// TestAMadeUpFenceIsRefused checks that a token without a turn does not change the
+// TestMadeUpFenceIsRefused checks that a token without a turn does not change the
 // guard; otherwise one call could lock out the holder.
-func TestAMadeUpFenceIsRefused(t *testing.T) {
+func TestMadeUpFenceIsRefused(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
 		const most = 1<<53 - 1
@@ -40,9 +40,9 @@ func TestAMadeUpFenceIsRefused(t *testing.T) {
 	})
 }
 
-// TestTurnsPassedOnLocallyPassTheGuard checks that the guard accepts the token of a
+// TestTurnsPassedOnLocallyPassGuard checks that the guard accepts the token of a
 // turn that a process passes on to itself, before and after the store is notified.
-func TestTurnsPassedOnLocallyPassTheGuard(t *testing.T) {
+func TestTurnsPassedOnLocallyPassGuard(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
 		first, _ := f.join(t)
@@ -56,7 +56,7 @@ func TestTurnsPassedOnLocallyPassTheGuard(t *testing.T) {
 }
 
 // On another Redis the guard knows only the clock, not the turns.
-func TestAGuardElsewhereGoesByTheClock(t *testing.T) {
+func TestGuardElsewhereGoesByClock(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
 		at := func(d time.Duration) uint64 { return uint64(time.Now().Add(d).UnixMicro()) } //nolint:gosec // positive
@@ -69,7 +69,7 @@ func TestAGuardElsewhereGoesByTheClock(t *testing.T) {
 }
 
 // A stale token is refused even if the guard has forgotten the newer one.
-func TestAGuardThatHasForgotten(t *testing.T) {
+func TestGuardThatHasForgotten(t *testing.T) {
 	t.Parallel()
 	rdb, m := redistest.Embedded(t)
 	f := newFixture(t, rdb)
@@ -88,9 +88,9 @@ func TestAGuardThatHasForgotten(t *testing.T) {
 	require.NoError(t, f.guards(t, "db", held), "it has the turn, however long ago it was issued")
 }
 
-// TestAGuardForgetsResourcesOneByOne checks that an unused resource expires
+// TestGuardForgetsResourcesOneByOne checks that an unused resource expires
 // although others are used.
-func TestAGuardForgetsResourcesOneByOne(t *testing.T) {
+func TestGuardForgetsResourcesOneByOne(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, redistest.Shared(t))
 	first := f.use(t)
@@ -104,9 +104,9 @@ func TestAGuardForgetsResourcesOneByOne(t *testing.T) {
 	require.Less(t, f.rdb.HLen(t.Context(), f.keys(f.gate).guard(f.gate)).Val(), int64(500))
 }
 
-// TestRepairClearsAPoisonedGuard checks that repair clears tokens that were never
+// TestRepairClearsPoisonedGuard checks that repair clears tokens that were never
 // issued, and does not raise the gate.
-func TestRepairClearsAPoisonedGuard(t *testing.T) {
+func TestRepairClearsPoisonedGuard(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
 		stale := f.use(t)
@@ -131,9 +131,9 @@ func TestRepairClearsAPoisonedGuard(t *testing.T) {
 	})
 }
 
-// TestRepairLiftsAfterALossOfData checks that repair raises the gate after a loss
+// TestRepairLiftsAfterLossOfData checks that repair raises the gate after a loss
 // of data, with more resources than one step reads.
-func TestRepairLiftsAfterALossOfData(t *testing.T) {
+func TestRepairLiftsAfterLossOfData(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
 		held, _ := f.join(t)
@@ -150,9 +150,9 @@ func TestRepairLiftsAfterALossOfData(t *testing.T) {
 	})
 }
 
-// TestAGateWithoutTokensIsRemoved checks that removing a gate whose tokens are
+// TestGateWithoutTokensIsRemoved checks that removing a gate whose tokens are
 // exhausted makes it usable again.
-func TestAGateWithoutTokensIsRemoved(t *testing.T) {
+func TestGateWithoutTokensIsRemoved(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
 		held, _ := f.join(t)

@@ -53,7 +53,7 @@ func turnsOf(info wakebelltype.GateInfo) (turns []int64) {
 }
 
 // A Cluster of those that named all keys before there were durations starts as before.
-func TestTheKeyOfHoldsFollowsThatOfTheState(t *testing.T) {
+func TestKeyOfHoldsFollowsThatOfState(t *testing.T) {
 	t.Parallel()
 	k, err := NewKeyspace(wakebelltype.GateKeys{State: "{shop}:state"})
 	require.NoError(t, err)

@@ -41,7 +41,7 @@ func TestGatesAreSpreadOverSlots(t *testing.T) {
 
 // The part of a gate must stay the same for all versions: two processes that disagree
 // could both have the turn.
-func TestThePartOfAGateNeverChanges(t *testing.T) {
+func TestPartOfGateNeverChanges(t *testing.T) {
 	t.Parallel()
 	s := onNoCluster(t)
 	require.Equal(t, 64, Parts)
@@ -52,7 +52,7 @@ func TestThePartOfAGateNeverChanges(t *testing.T) {
 	}
 }
 
-func TestAllKeysOfAGateAreInOneSlot(t *testing.T) {
+func TestAllKeysOfGateAreInOneSlot(t *testing.T) {
 	t.Parallel()
 	s := onNoCluster(t)
 	for _, name := range []string{"deploy", "{tagged}", "a:b", "}{"} {

@@ -29,8 +29,8 @@ func (f *fixture) expire(t testing.TB) {
 	require.NoError(t, f.rdb.Del(t.Context(), k.state(f.gate), k.stream(f.gate), k.guard(f.gate)).Err())
 }
 
-// TestAnIdleGateExpires checks that every key of a gate has a time to live.
-func TestAnIdleGateExpires(t *testing.T) {
+// TestIdleGateExpires checks that every key of a gate has a time to live.
+func TestIdleGateExpires(t *testing.T) {
 	t.Parallel()
 	rdb, _ := redistest.Embedded(t)
 	server := redistest.Start(t).Client(t)
@@ -65,9 +65,9 @@ func TestAnIdleGateExpires(t *testing.T) {
 	}
 }
 
-// TestTokensGrowWhenAGateHasExpired checks that tokens keep growing when the gate
+// TestTokensGrowWhenGateHasExpired checks that tokens keep growing when the gate
 // has expired and the clock steps back.
-func TestTokensGrowWhenAGateHasExpired(t *testing.T) {
+func TestTokensGrowWhenGateHasExpired(t *testing.T) {
 	t.Parallel()
 	rdb, m := redistest.Embedded(t)
 	f := newFixture(t, rdb)
@@ -83,10 +83,10 @@ func TestTokensGrowWhenAGateHasExpired(t *testing.T) {
 	}
 }
 
-// TestALiftedGateIsKeptAndLiftsNoOther checks that a gate whose tokens are far
+// TestLiftedGateIsKeptAndLiftsNoOther checks that a gate whose tokens are far
 // ahead of the clock is stored until the clock has passed them, and does not raise
 // other gates.
-func TestALiftedGateIsKeptAndLiftsNoOther(t *testing.T) {
+func TestLiftedGateIsKeptAndLiftsNoOther(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
 		ahead := uint64(time.Now().Add(240 * time.Hour).UnixMicro()) //nolint:gosec // positive
@@ -102,9 +102,9 @@ func TestALiftedGateIsKeptAndLiftsNoOther(t *testing.T) {
 	})
 }
 
-// TestADeadlineOfAnExpiredGateIsRemoved checks that the deadline of an expired gate
+// TestDeadlineOfExpiredGateIsRemoved checks that the deadline of an expired gate
 // does not notify processes forever.
-func TestADeadlineOfAnExpiredGateIsRemoved(t *testing.T) {
+func TestDeadlineOfExpiredGateIsRemoved(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, redistest.Start(t).Client(t))
 	f.join(t)
@@ -156,7 +156,7 @@ func TestAGateIsRemoved(t *testing.T) {
 }
 
 // A key of another type affects only its own gate.
-func TestABrokenGateEndsNoOtherTurn(t *testing.T) {
+func TestBrokenGateEndsNoOtherTurn(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, redistest.Start(t).Client(t))
 	names := []string{f.gate + ".a", f.gate + ".b", f.gate + ".c", f.gate + ".d"}
@@ -195,9 +195,9 @@ func TestABrokenGateEndsNoOtherTurn(t *testing.T) {
 	require.EqualValues(t, 3, f.rdb.ZCard(t.Context(), f.keys(f.gate).Deadlines).Val())
 }
 
-// TestALateLookConfirmsNothing checks that a late copy of a request confirms no
+// TestLateLookConfirmsNothing checks that a late copy of a request confirms no
 // grant that its process has not received.
-func TestALateLookConfirmsNothing(t *testing.T) {
+func TestLateLookConfirmsNothing(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
 		a, b := f, f.other()

@@ -49,7 +49,7 @@ func TestGateModel(t *testing.T) {
 }
 
 // The gates of the model are in slots of all masters of the Cluster.
-func TestGateModelOnACluster(t *testing.T) {
+func TestGateModelOnCluster(t *testing.T) {
 	t.Parallel()
 	s, err := New(redistest.Cluster(t).Client(t), wakebelltype.GateKeys{}, nil)
 	require.NoError(t, err)

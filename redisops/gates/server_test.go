@@ -48,8 +48,8 @@ func (f *fixture) everyStep(t *testing.T) {
 	require.True(t, removed.Existed)
 }
 
-// TestGatesWithTheDocumentedRights checks that the rights in docs/keys.md suffice.
-func TestGatesWithTheDocumentedRights(t *testing.T) {
+// TestGatesWithDocumentedRights checks that the rights in docs/keys.md suffice.
+func TestGatesWithDocumentedRights(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	common := []any{"+@read", "+@write", "+@scripting", "+@pubsub", "+@connection", "+time", "~{gates}:*"}
@@ -74,7 +74,7 @@ func TestGatesWithTheDocumentedRights(t *testing.T) {
 
 // On a Cluster gates are in many slots, on all masters, and a listing has all of them in
 // the order of their names.
-func TestGatesOnACluster(t *testing.T) {
+func TestGatesOnCluster(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.Cluster(t)
 	rdb := cluster.Client(t)
@@ -122,9 +122,9 @@ func TestGatesOnACluster(t *testing.T) {
 	require.ErrorContains(t, err, "{tag}")
 }
 
-// TestAGateWhoseClockIsSetBack checks that a clock that is set back delays a gate
+// TestGateWhoseClockIsSetBack checks that a clock that is set back delays a gate
 // by a lease at most.
-func TestAGateWhoseClockIsSetBack(t *testing.T) {
+func TestGateWhoseClockIsSetBack(t *testing.T) {
 	t.Parallel()
 	rdb, m := redistest.Embedded(t)
 	f := newFixture(t, rdb)
@@ -144,9 +144,9 @@ func TestAGateWhoseClockIsSetBack(t *testing.T) {
 	require.Equal(t, ticket, b.held(t))
 }
 
-// TestAGateWhoseStateIsDeleted checks that waiters keep their place when the state
+// TestGateWhoseStateIsDeleted checks that waiters keep their place when the state
 // is deleted by hand: the process whose ticket is pending has the turn.
-func TestAGateWhoseStateIsDeleted(t *testing.T) {
+func TestGateWhoseStateIsDeleted(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
 		a, b := f, f.other()

@@ -119,7 +119,7 @@ func (f *fixture) show(t testing.TB) wakebelltype.GateInfo {
 	return info
 }
 
-func TestAGateIsFIFO(t *testing.T) {
+func TestGateIsFIFO(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
 		a, b := f, f.other()
@@ -151,9 +151,9 @@ func TestAGateIsFIFO(t *testing.T) {
 	})
 }
 
-// TestTheStreamShowsHolderAndWaiters checks that the stream shows what users of the
+// TestStreamShowsHolderAndWaiters checks that the stream shows what users of the
 // Python lock read.
-func TestTheStreamShowsHolderAndWaiters(t *testing.T) {
+func TestStreamShowsHolderAndWaiters(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
 		first, _ := f.join(t)
@@ -178,7 +178,7 @@ func TestTheStreamShowsHolderAndWaiters(t *testing.T) {
 	})
 }
 
-func TestAnExchangeOfAGateIsReplaySafe(t *testing.T) {
+func TestExchangeOfGateIsReplaySafe(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
 		join := f.request(gate.Op{Kind: gate.Join}, gate.Op{Kind: gate.Join})
@@ -202,9 +202,9 @@ func TestAnExchangeOfAGateIsReplaySafe(t *testing.T) {
 	})
 }
 
-// TestALeaseEnds checks that a turn lasts as long as it is extended, and then for
+// TestLeaseEnds checks that a turn lasts as long as it is extended, and then for
 // one lease.
-func TestALeaseEnds(t *testing.T) {
+func TestLeaseEnds(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
 		a, b := f, f.other()
@@ -241,9 +241,9 @@ func TestOverdueGatesAreNamed(t *testing.T) {
 	require.Empty(t, b.beat(t).Overdue)
 }
 
-// TestAnUnconfirmedGrantPassesOn checks that a grant waits for its process no
+// TestUnconfirmedGrantPassesOn checks that a grant waits for its process no
 // longer than Signal.
-func TestAnUnconfirmedGrantPassesOn(t *testing.T) {
+func TestUnconfirmedGrantPassesOn(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
 		a, b, c := f, f.other(), f.other()
@@ -283,10 +283,10 @@ func TestTicketsOfDeadProcessesAreSkipped(t *testing.T) {
 	require.Zero(t, f.show(t).Waiting)
 }
 
-// TestAfterAnOutageNoProcessCountsAsDead checks that absence proves nothing after a
+// TestAfterOutageNoProcessCountsAsDead checks that absence proves nothing after a
 // time without heartbeats: neither before the first heartbeat, nor for a while
 // after it.
-func TestAfterAnOutageNoProcessCountsAsDead(t *testing.T) {
+func TestAfterOutageNoProcessCountsAsDead(t *testing.T) {
 	t.Parallel()
 	for _, beaten := range []bool{false, true} {
 		f := newFixture(t, redistest.Start(t).Client(t))

@@ -79,9 +79,9 @@ func TestUnreadableSharedNumbersOfGates(t *testing.T) {
 	}
 }
 
-// TestUnreadableTokensOfAGuard checks that an unreadable token of a resource, or of
+// TestUnreadableTokensOfGuard checks that an unreadable token of a resource, or of
 // a removed gate, refuses no turn, and that a repair clears it.
-func TestUnreadableTokensOfAGuard(t *testing.T) {
+func TestUnreadableTokensOfGuard(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
 		for i, text := range storetest.NoIntegers {
@@ -101,9 +101,9 @@ func TestUnreadableTokensOfAGuard(t *testing.T) {
 	})
 }
 
-// TestForeignEntriesOfAGate checks that foreign entries of a gate's stream are
+// TestForeignEntriesOfGate checks that foreign entries of a gate's stream are
 // ignored.
-func TestForeignEntriesOfAGate(t *testing.T) {
+func TestForeignEntriesOfGate(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
 		for i, id := range []string{"5-3", "0-1", "17-1"} {

@@ -19,7 +19,7 @@ func (f *fixture) after(t testing.TB, cursor string, limit int) (payloads, curso
 	return payloads, cursors
 }
 
-func TestACursorOfMessagesOutlivesClaimsAndPublishing(t *testing.T) {
+func TestCursorOfMessagesOutlivesClaimsAndPublishing(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
 		f.put(t, "a", "b", "c", "d", "e")
@@ -37,7 +37,7 @@ func TestACursorOfMessagesOutlivesClaimsAndPublishing(t *testing.T) {
 	})
 }
 
-func TestACursorOfDeadLettersOutlivesTheirDeletion(t *testing.T) {
+func TestCursorOfDeadLettersOutlivesTheirDeletion(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
 		f.makeDead(t, 0, "a", "b", "c", "d", "e")
@@ -65,7 +65,7 @@ func TestACursorOfDeadLettersOutlivesTheirDeletion(t *testing.T) {
 	})
 }
 
-func TestACursorOfAnotherListingIsInvalid(t *testing.T) {
+func TestCursorOfAnotherListingIsInvalid(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
 		for _, cursor := range []string{"x", "-", "1-", "-x", "-1"} {

@@ -121,7 +121,7 @@ func TestDeadLettersAreListedRedrivenAndDiscarded(t *testing.T) {
 	})
 }
 
-func TestDeadLettersAreReadToTheEndWithAnyPageSize(t *testing.T) {
+func TestDeadLettersAreReadToEndWithAnyPageSize(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
 		const all = 40

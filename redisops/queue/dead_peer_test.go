@@ -69,9 +69,9 @@ func TestDeadLettersAreSharedWithPython(t *testing.T) {
 	})
 }
 
-// TestABurstOfPythonsDeadLettersIsCaughtUpWith checks that a burst of dead letters
+// TestBurstOfPythonsDeadLettersIsCaughtUpWith checks that a burst of dead letters
 // from Python gets its places over several calls.
-func TestABurstOfPythonsDeadLettersIsCaughtUpWith(t *testing.T) {
+func TestBurstOfPythonsDeadLettersIsCaughtUpWith(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, redistest.Shared(t))
 	f.makeDead(t, 1, "a")
@@ -93,9 +93,9 @@ func TestABurstOfPythonsDeadLettersIsCaughtUpWith(t *testing.T) {
 	require.Equal(t, []string{"a1", "c3"}, []string{got[0], got[2502]})
 }
 
-// TestRecordsOfAnOlderVersionAreLeftAlone checks that records of an older version
+// TestRecordsOfOlderVersionAreLeftAlone checks that records of an older version
 // have no effect.
-func TestRecordsOfAnOlderVersionAreLeftAlone(t *testing.T) {
+func TestRecordsOfOlderVersionAreLeftAlone(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
 		require.NoError(t, f.rdb.HSet(t.Context(), f.Name()+"::wakebell:letters", redisHash("{}"), "x 1 1 1 1\nab").Err())

@@ -28,9 +28,9 @@ func (f *fixture) makeDead(t testing.TB, from int, payloads ...string) {
 	require.Empty(t, f.Settle(t, settle...).Refused)
 }
 
-// TestTheCapOfDeadLettersIsReachedInSteps checks that the cap removes the oldest
+// TestCapOfDeadLettersIsReachedInSteps checks that the cap removes the oldest
 // dead letters with their records, a bounded number in each step.
-func TestTheCapOfDeadLettersIsReachedInSteps(t *testing.T) {
+func TestCapOfDeadLettersIsReachedInSteps(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
 		for i := range 4 {
@@ -51,9 +51,9 @@ func TestTheCapOfDeadLettersIsReachedInSteps(t *testing.T) {
 	})
 }
 
-// TestDeadLettersDeepInsideALongListAreRemoved checks that dead letters in the
+// TestDeadLettersDeepInsideLongListAreRemoved checks that dead letters in the
 // middle of a long list are found through the place of another.
-func TestDeadLettersDeepInsideALongListAreRemoved(t *testing.T) {
+func TestDeadLettersDeepInsideLongListAreRemoved(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, redistest.Shared(t))
 	const n = 110_000
@@ -87,9 +87,9 @@ func TestDeadLettersDeepInsideALongListAreRemoved(t *testing.T) {
 	require.ErrorIs(t, err, wakebelltype.ErrNotFound)
 }
 
-// TestADeadLetterIsRedrivenUnderItsOwnKey checks that the deduplication key of a
+// TestDeadLetterIsRedrivenUnderItsOwnKey checks that the deduplication key of a
 // dead-lettered message does not prevent its redrive.
-func TestADeadLetterIsRedrivenUnderItsOwnKey(t *testing.T) {
+func TestDeadLetterIsRedrivenUnderItsOwnKey(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
 		redrive := func(l wakebelltype.QueueDeadLetter) wakebelltype.QueueRedriveOutcome {
@@ -124,10 +124,10 @@ func TestADeadLetterIsRedrivenUnderItsOwnKey(t *testing.T) {
 	})
 }
 
-// TestAMessageThatWasReleasedLeavesProcessing checks that both entries of a message
+// TestMessageThatWasReleasedLeavesProcessing checks that both entries of a message
 // are removed from a long list if it was released in its middle, claimed again and
 // settled there.
-func TestAMessageThatWasReleasedLeavesProcessing(t *testing.T) {
+func TestMessageThatWasReleasedLeavesProcessing(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
 		const n = 600
@@ -163,9 +163,9 @@ func TestAMessageThatWasReleasedLeavesProcessing(t *testing.T) {
 	})
 }
 
-// TestALargeExchangeIsAnsweredAgain checks that many settlements are made in steps,
+// TestLargeExchangeIsAnsweredAgain checks that many settlements are made in steps,
 // and that a retry returns the answer of the first try.
-func TestALargeExchangeIsAnsweredAgain(t *testing.T) {
+func TestLargeExchangeIsAnsweredAgain(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
 		const n = 400

@@ -39,7 +39,7 @@ func TestQueueIsFirstInFirstOut(t *testing.T) {
 	})
 }
 
-func TestQueueRefusesALostLease(t *testing.T) {
+func TestQueueRefusesLostLease(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
 		f.put(t, "a")
@@ -58,7 +58,7 @@ func TestQueueRefusesALostLease(t *testing.T) {
 	})
 }
 
-func TestQueueNackKeepsInProcessingUnderANewToken(t *testing.T) {
+func TestQueueNackKeepsInProcessingUnderNewToken(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
 		f.put(t, "a", "b")
@@ -75,7 +75,7 @@ func TestQueueNackKeepsInProcessingUnderANewToken(t *testing.T) {
 	})
 }
 
-func TestQueueReleaseRestoresTheOrder(t *testing.T) {
+func TestQueueReleaseRestoresOrder(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
 		f.put(t, "a", "b", "c", "d")
@@ -119,9 +119,9 @@ func TestQueueGivesUpAfterTooManyDeliveries(t *testing.T) {
 	})
 }
 
-// TestQueuePoisonAndExpiryHaveNoLimitOfAHundred covers a limit of the peer, which
+// TestQueuePoisonAndExpiryHaveNoLimitOfHundred covers a limit of the peer, which
 // dead-letters and reclaims at most 100 messages in a poll.
-func TestQueuePoisonAndExpiryHaveNoLimitOfAHundred(t *testing.T) {
+func TestQueuePoisonAndExpiryHaveNoLimitOfHundred(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
 		h := f.holder(SourceOptions{MaxDeliveries: 1})
@@ -242,10 +242,10 @@ func TestQueueWithoutVisibilityTimeout(t *testing.T) {
 	})
 }
 
-// TestQueueLeavesNothingBehindInALongProcessingList checks that messages settled in
+// TestQueueLeavesNothingBehindInLongProcessingList checks that messages settled in
 // the middle of a long list are removed later, at a bounded cost, and are not
 // delivered again.
-func TestQueueLeavesNothingBehindInALongProcessingList(t *testing.T) {
+func TestQueueLeavesNothingBehindInLongProcessingList(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
 		const n = 3 * 512

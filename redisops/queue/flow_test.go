@@ -73,9 +73,9 @@ func TestQueueRateLimit(t *testing.T) {
 	})
 }
 
-// TestALateReleaseInAQueueGivesNoTokenBack checks leases that are released when their tokens
+// TestLateReleaseInQueueGivesNoTokenBack checks leases that are released when their tokens
 // have returned by themselves.
-func TestALateReleaseInAQueueGivesNoTokenBack(t *testing.T) {
+func TestLateReleaseInQueueGivesNoTokenBack(t *testing.T) {
 	inVirtualTime(t, 100, func(t *testing.T, f *fixture) {
 		limit := exchange.Flow{RateLimit: 1, RatePer: time.Second, RateBurst: 10}
 		r := f.Request(10, time.Hour)
@@ -152,7 +152,7 @@ func TestQueueLimitsWithManySettlements(t *testing.T) {
 	})
 }
 
-func TestAQueueWithoutLimitsPaysNothing(t *testing.T) {
+func TestQueueWithoutLimitsPaysNothing(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
 		f.put(t, "a", "b", "c")

@@ -29,9 +29,9 @@ func (f *fixture) running(t *testing.T, limit int) (leased, unleased []string) {
 	return leased, unleased
 }
 
-// TestMessagesWithoutALeaseAreListed checks that what a dead consumer with AtMostOnce held
+// TestMessagesWithoutLeaseAreListed checks that what a dead consumer with AtMostOnce held
 // is listed behind the leases, in pages of any size.
-func TestMessagesWithoutALeaseAreListed(t *testing.T) {
+func TestMessagesWithoutLeaseAreListed(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
 		once := f.holder(SourceOptions{AtMostOnce: true})
@@ -50,10 +50,10 @@ func TestMessagesWithoutALeaseAreListed(t *testing.T) {
 	})
 }
 
-// TestASettledMessageIsNotListedWithoutALease checks that a message that was settled in the
+// TestSettledMessageIsNotListedWithoutLease checks that a message that was settled in the
 // middle of a long list, which keeps it for a while, is not listed, and that a message
 // without a lease is found behind many leases.
-func TestASettledMessageIsNotListedWithoutALease(t *testing.T) {
+func TestSettledMessageIsNotListedWithoutLease(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
 		const n = 3 * 512
@@ -78,9 +78,9 @@ func TestASettledMessageIsNotListedWithoutALease(t *testing.T) {
 	})
 }
 
-// TestACursorOfMessagesWithoutALeaseOutlivesSettlements checks that a listing goes on behind
+// TestCursorOfMessagesWithoutLeaseOutlivesSettlements checks that a listing goes on behind
 // its last message when those before it were settled and others were claimed.
-func TestACursorOfMessagesWithoutALeaseOutlivesSettlements(t *testing.T) {
+func TestCursorOfMessagesWithoutLeaseOutlivesSettlements(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
 		once := f.holder(SourceOptions{AtMostOnce: true})

@@ -75,7 +75,7 @@ func TestPublishAtTheCap(t *testing.T) {
 	})
 }
 
-func TestPublishDropsTheOldestAndFreesItsKey(t *testing.T) {
+func TestPublishDropsOldestAndFreesItsKey(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
 		o := PublishOptions{Cap: 2, DropOldest: true}
@@ -90,9 +90,9 @@ func TestPublishDropsTheOldestAndFreesItsKey(t *testing.T) {
 	})
 }
 
-// TestAKeyIsFreedByItsOwnMessageOnly checks that a permanently failed message
+// TestKeyIsFreedByItsOwnMessageOnly checks that a permanently failed message
 // releases its key, but not the key of a newer publish.
-func TestAKeyIsFreedByItsOwnMessageOnly(t *testing.T) {
+func TestKeyIsFreedByItsOwnMessageOnly(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
 		o := PublishOptions{OwnKeys: true}
@@ -182,9 +182,9 @@ func TestLargeBatchesArePublishedInParts(t *testing.T) {
 	require.Len(t, f.publish(t, PublishOptions{}, big, big), 2)
 }
 
-// TestDroppingTheOldestIsBounded checks that a queue without an earlier cap shrinks
+// TestDroppingOldestIsBounded checks that a queue without an earlier cap shrinks
 // by a bounded number of messages with each publish.
-func TestDroppingTheOldestIsBounded(t *testing.T) {
+func TestDroppingOldestIsBounded(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, redistest.Shared(t))
 	f.seed(t, "pending", 10_000)

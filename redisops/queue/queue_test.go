@@ -75,7 +75,7 @@ func TestQueueNamesThatAreRefused(t *testing.T) {
 	require.Equal(t, "other", q.keys.dlq)
 }
 
-func TestQueueKeysShareASlot(t *testing.T) {
+func TestQueueKeysShareSlot(t *testing.T) {
 	t.Parallel()
 	rdb := redistest.Shared(t)
 	plain, err := timers.New(rdb, wakebelltype.Keys{})

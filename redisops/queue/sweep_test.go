@@ -52,10 +52,10 @@ func TestMessagesWhoseDeadlinesWereLostAreDeliveredAgain(t *testing.T) {
 	})
 }
 
-// TestASweepOfLeasesIgnoresWhatIsNotHeld checks that a token whose message is not held, as
+// TestSweepOfLeasesIgnoresWhatIsNotHeld checks that a token whose message is not held, as
 // after a restore of that key alone, makes no message, that settled messages which are still
 // in a long list stay settled, and that the sweep continues over many pages.
-func TestASweepOfLeasesIgnoresWhatIsNotHeld(t *testing.T) {
+func TestSweepOfLeasesIgnoresWhatIsNotHeld(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
 		const n = 700

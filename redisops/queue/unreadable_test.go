@@ -103,7 +103,7 @@ func TestUnreadableAnswersOfQueueExchanges(t *testing.T) {
 	}
 }
 
-func TestAMessageThatCannotBeReadIsAtFault(t *testing.T) {
+func TestMessageThatCannotBeReadIsAtFault(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
 		for i, body := range []string{

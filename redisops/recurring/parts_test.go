@@ -61,7 +61,7 @@ func TestReservedNames(t *testing.T) {
 }
 
 // Each call finds a schedule in its part, and a beat finds all schedules by the parts.
-func TestSchedulesOnACluster(t *testing.T) {
+func TestSchedulesOnCluster(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.Cluster(t)
 	rdb := cluster.Client(t)

@@ -15,9 +15,9 @@ import (
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
-// TestARunIsSentOnceWhenItsTopicGetsShards sends a run again that a beat sent, but did not
+// TestRunIsSentOnceWhenItsTopicGetsShards sends a run again that a beat sent, but did not
 // note, before its topic was divided.
-func TestARunIsSentOnceWhenItsTopicGetsShards(t *testing.T) {
+func TestRunIsSentOnceWhenItsTopicGetsShards(t *testing.T) {
 	t.Parallel()
 	name := redistest.Name(t)
 	s, err := timers.New(redistest.Cluster(t).Client(t), wakebelltype.Keys{Beat: "{" + name + "}:", HashTag: true}, timers.Names{Shards: name + ":shards"})

@@ -299,7 +299,7 @@ func TestBeatFireIsAllOrNothing(t *testing.T) {
 	})
 }
 
-func TestBeatInACluster(t *testing.T) {
+func TestBeatInCluster(t *testing.T) {
 	t.Parallel()
 	rdb := redistest.Cluster(t).Client(t)
 	tagged, err := timers.New(rdb, wakebelltype.Keys{HashTag: true, Beat: "{beat}:"})

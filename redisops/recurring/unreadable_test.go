@@ -29,9 +29,9 @@ func TestUnreadableLastRun(t *testing.T) {
 	})
 }
 
-// TestOddLocksAndScoresOfABeat checks that a lock with any holder, and members of
+// TestOddLocksAndScoresOfBeat checks that a lock with any holder, and members of
 // the schedule with any score, stop neither the look nor the firing.
-func TestOddLocksAndScoresOfABeat(t *testing.T) {
+func TestOddLocksAndScoresOfBeat(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
 		for i, score := range []float64{math.Inf(1), math.Inf(-1), 1e300, -5, 1.5} {

@@ -33,7 +33,7 @@ var (
 	writeScript = redis.NewScript(`redis.call('SET', KEYS[1], ARGV[1]) return redis.call('GET', KEYS[1])`)
 )
 
-func TestScriptsReadFromTheReplicaAndWriteToTheMaster(t *testing.T) {
+func TestScriptsReadFromReplicaAndWriteToMaster(t *testing.T) {
 	t.Parallel()
 	reader, replica, master := pair(t)
 	for range 2 { // by its text, and by its hash
@@ -50,7 +50,7 @@ func TestScriptsReadFromTheReplicaAndWriteToTheMaster(t *testing.T) {
 	require.ErrorContains(t, reader.HGet(t.Context(), "at", "x").Err(), "WRONGTYPE", "an error of the command is its answer")
 }
 
-func TestPipelinesReadFromTheReplica(t *testing.T) {
+func TestPipelinesReadFromReplica(t *testing.T) {
 	t.Parallel()
 	reader, _, _ := pair(t)
 	require.NoError(t, whereScript.Run(t.Context(), reader, []string{"at"}).Err()) // loads it
@@ -80,7 +80,7 @@ func (d *dials) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Proces
 }
 
 // A replica that is down is asked once in 5 s.
-func TestAReplicaThatIsDownIsLeftAlone(t *testing.T) {
+func TestReplicaThatIsDownIsLeftAlone(t *testing.T) {
 	t.Parallel()
 	reader, replica, _ := pair(t)
 	replica.Kill()
@@ -99,7 +99,7 @@ func TestAReplicaThatIsDownIsLeftAlone(t *testing.T) {
 	require.EqualValues(t, 1, count.Load())
 }
 
-func TestACancelledReadIsNotRepeated(t *testing.T) {
+func TestCancelledReadIsNotRepeated(t *testing.T) {
 	t.Parallel()
 	reader, _, _ := pair(t)
 	ctx, cancel := context.WithCancel(t.Context())

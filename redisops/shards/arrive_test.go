@@ -14,9 +14,9 @@ import (
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
-// TestAParkedTimerThatArrivesAloneIsDue moves timers that wait for one of their key, which
+// TestParkedTimerThatArrivesAloneIsDue moves timers that wait for one of their key, which
 // does not arrive because its id is in the target.
-func TestAParkedTimerThatArrivesAloneIsDue(t *testing.T) {
+func TestParkedTimerThatArrivesAloneIsDue(t *testing.T) {
 	t.Parallel()
 	for _, waiting := range []int{1, 2} {
 		t.Run(fmt.Sprint(waiting), func(t *testing.T) {

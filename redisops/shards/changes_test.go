@@ -232,10 +232,10 @@ func (c *changing) resume(t *testing.T) error {
 	return c.move(t)
 }
 
-// TestEveryChangeOfAPlaceCanBeEnded begins a change of the place of a topic, ends its process,
+// TestEveryChangeOfPlaceCanBeEnded begins a change of the place of a topic, ends its process,
 // and tries another change. Whether that is refused or not, one documented command ends
 // what has begun: that which the error names, and then everything is there once.
-func TestEveryChangeOfAPlaceCanBeEnded(t *testing.T) {
+func TestEveryChangeOfPlaceCanBeEnded(t *testing.T) {
 	t.Parallel()
 	for begun, begin := range beginnings {
 		for tried, try := range attempts {

@@ -42,7 +42,7 @@ func TestTopicsWithAnyNumberOfShards(t *testing.T) {
 	}
 }
 
-func TestTopicsWithShardsOnACluster(t *testing.T) {
+func TestTopicsWithShardsOnCluster(t *testing.T) {
 	t.Parallel()
 	masters := redistest.Cluster(t)
 	for _, shards := range []int{1, 4} {

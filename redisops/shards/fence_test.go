@@ -135,9 +135,9 @@ var writes = map[string]func(t *testing.T, s *Store, topic string){
 	},
 }
 
-// TestACallThatWasStoppedIsRoutedAgain stops a process between reading the map and writing,
+// TestCallThatWasStoppedIsRoutedAgain stops a process between reading the map and writing,
 // while the topic gets other shards.
-func TestACallThatWasStoppedIsRoutedAgain(t *testing.T) {
+func TestCallThatWasStoppedIsRoutedAgain(t *testing.T) {
 	t.Parallel()
 	for _, counts := range [][2]int{{1, 4}, {4, 1}, {4, 3}} {
 		for name, write := range writes {
@@ -162,8 +162,8 @@ func TestACallThatWasStoppedIsRoutedAgain(t *testing.T) {
 	}
 }
 
-// TestABatchIsDividedAgainByTheNextLayout stops a client while timers move, before it pins.
-func TestABatchIsDividedAgainByTheNextLayout(t *testing.T) {
+// TestBatchIsDividedAgainByNextLayout stops a client while timers move, before it pins.
+func TestBatchIsDividedAgainByNextLayout(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, redistest.Shared(t), wakebelltype.Keys{}, 4)
 	f.schedule(t, numbered(10)...)
@@ -181,9 +181,9 @@ func TestABatchIsDividedAgainByTheNextLayout(t *testing.T) {
 	require.Len(t, f.in(t, l.Names(f.topic)), 10)
 }
 
-// TestACallThatOutlivesItsPinsIsRoutedAgain stops a process between pinning a timer and
+// TestCallThatOutlivesItsPinsIsRoutedAgain stops a process between pinning a timer and
 // writing it, until the timer has moved.
-func TestACallThatOutlivesItsPinsIsRoutedAgain(t *testing.T) {
+func TestCallThatOutlivesItsPinsIsRoutedAgain(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, redistest.Shared(t), wakebelltype.Keys{}, 1)
 	f.schedule(t, numbered(10)...)
@@ -203,9 +203,9 @@ func TestACallThatOutlivesItsPinsIsRoutedAgain(t *testing.T) {
 	require.Equal(t, wakebelltype.OutcomeReplaced, done[0].Outcome)
 }
 
-// TestAReshardingThatWasStoppedTakesNothing goes on with the steps of a resharding after the
+// TestReshardingThatWasStoppedTakesNothing goes on with the steps of a resharding after the
 // topic has got other shards.
-func TestAReshardingThatWasStoppedTakesNothing(t *testing.T) {
+func TestReshardingThatWasStoppedTakesNothing(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, redistest.Shared(t), wakebelltype.Keys{}, 1)
 	f.schedule(t, numbered(20)...)
@@ -236,8 +236,8 @@ func TestAReshardingThatWasStoppedTakesNothing(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// TestALayoutThatAFailoverHasLostIsRestored gives the map the values of before a resharding.
-func TestALayoutThatAFailoverHasLostIsRestored(t *testing.T) {
+// TestLayoutThatFailoverHasLostIsRestored gives the map the values of before a resharding.
+func TestLayoutThatFailoverHasLostIsRestored(t *testing.T) {
 	t.Parallel()
 	for _, lost := range []string{"settled", "moving", "announced", "all"} {
 		for _, finder := range []string{"a client", "a node", "a resharding"} {
@@ -287,9 +287,9 @@ func TestALayoutThatAFailoverHasLostIsRestored(t *testing.T) {
 	}
 }
 
-// TestALostVersionOfTheMapDoesNotComeBack has a client that has read a layout which is lost,
+// TestLostVersionOfMapDoesNotComeBack has a client that has read a layout which is lost,
 // with its records, in a failover, and another change after that.
-func TestALostVersionOfTheMapDoesNotComeBack(t *testing.T) {
+func TestLostVersionOfMapDoesNotComeBack(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		rdb, _ := redistest.Embedded(t)
@@ -320,9 +320,9 @@ func TestALostVersionOfTheMapDoesNotComeBack(t *testing.T) {
 	})
 }
 
-// TestARedriveWhileTimersMoveMakesOneTimer redrives dead letters whose ids live in another
+// TestRedriveWhileTimersMoveMakesOneTimer redrives dead letters whose ids live in another
 // shard, in both directions.
-func TestARedriveWhileTimersMoveMakesOneTimer(t *testing.T) {
+func TestRedriveWhileTimersMoveMakesOneTimer(t *testing.T) {
 	t.Parallel()
 	for _, overwrite := range []bool{false, true} {
 		t.Run(fmt.Sprintf("overwrite %v", overwrite), func(t *testing.T) {
@@ -361,8 +361,8 @@ func TestARedriveWhileTimersMoveMakesOneTimer(t *testing.T) {
 	}
 }
 
-// TestAPlainTopicCostsACommandMore counts the commands of a schedule that a fence may refuse.
-func TestAPlainTopicCostsACommandMore(t *testing.T) {
+// TestPlainTopicCostsCommandMore counts the commands of a schedule that a fence may refuse.
+func TestPlainTopicCostsCommandMore(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	rdb := server.Client(t)

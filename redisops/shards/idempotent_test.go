@@ -134,9 +134,9 @@ func (f *fixture) repeatAll(t *testing.T, entries []timers.Entry, ids []string, 
 	require.NoError(t, err)
 }
 
-// TestACallThatWasCarriedOutInPartIsCompleted repeats calls of which each shard may have
+// TestCallThatWasCarriedOutInPartIsCompleted repeats calls of which each shard may have
 // carried out its part, when the process died.
-func TestACallThatWasCarriedOutInPartIsCompleted(t *testing.T) {
+func TestCallThatWasCarriedOutInPartIsCompleted(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, redistest.Shared(t), wakebelltype.Keys{}, 3)
 	entries, ids := withKeys(20, true)

@@ -59,7 +59,7 @@ func (c *counter) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	}
 }
 
-func TestTheMapIsReadAtMostOnceInTwoSeconds(t *testing.T) {
+func TestMapIsReadAtMostOnceInTwoSeconds(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		rdb, _ := redistest.Embedded(t)
@@ -89,7 +89,7 @@ func TestTheMapIsReadAtMostOnceInTwoSeconds(t *testing.T) {
 	})
 }
 
-func TestTheMapStaysWhileRedisDoesNotAnswer(t *testing.T) {
+func TestMapStaysWhileRedisDoesNotAnswer(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		rdb, _ := redistest.Embedded(t)
@@ -115,7 +115,7 @@ func TestTheMapStaysWhileRedisDoesNotAnswer(t *testing.T) {
 	})
 }
 
-func TestAUserWithoutRightToTheMapHasNoShards(t *testing.T) {
+func TestUserWithoutRightToMapHasNoShards(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	admin := server.Client(t)
@@ -136,9 +136,9 @@ func TestAUserWithoutRightToTheMapHasNoShards(t *testing.T) {
 	require.EqualValues(t, 1, n)
 }
 
-// TestARefusedReadOfTheMapDoesNotHideShards takes the right to the map away for a while, as
+// TestRefusedReadOfMapDoesNotHideShards takes the right to the map away for a while, as
 // a change of the rights does, and the failover to a server that has not loaded them.
-func TestARefusedReadOfTheMapDoesNotHideShards(t *testing.T) {
+func TestRefusedReadOfMapDoesNotHideShards(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		rdb, _ := redistest.Embedded(t)
@@ -169,7 +169,7 @@ func TestARefusedReadOfTheMapDoesNotHideShards(t *testing.T) {
 	})
 }
 
-func TestABrokenLayoutConcernsItsTopic(t *testing.T) {
+func TestBrokenLayoutConcernsItsTopic(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, redistest.Shared(t), wakebelltype.Keys{}, 1)
 	require.NoError(t, f.timers.RDB.HSet(t.Context(), f.layouts.key(), "", "7", "broken", "{", "fine", `{"shards":2}`).Err())
@@ -183,7 +183,7 @@ func TestABrokenLayoutConcernsItsTopic(t *testing.T) {
 	require.Equal(t, []string{"fine~2~0", "fine~2~1", "other"}, names)
 }
 
-func TestATopicIsDividedOnce(t *testing.T) {
+func TestTopicIsDividedOnce(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, redistest.Shared(t), wakebelltype.Keys{}, 1)
 	_, err := f.Pause(t.Context(), f.topic, "operator", "later")
@@ -221,8 +221,8 @@ func TestATopicIsDividedOnce(t *testing.T) {
 	require.Equal(t, 1, l.Count(), "a topic with timers stays as it is")
 }
 
-// TestTimersOfAStaleClientAreFound writes where a client that has not read the map would.
-func TestTimersOfAStaleClientAreFound(t *testing.T) {
+// TestTimersOfStaleClientAreFound writes where a client that has not read the map would.
+func TestTimersOfStaleClientAreFound(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		rdb, _ := redistest.Embedded(t)

@@ -15,9 +15,9 @@ import (
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
-// TestAMoveSurvivesKills kills the process that moves a topic to another Redis 100 times,
+// TestMoveSurvivesKills kills the process that moves a topic to another Redis 100 times,
 // at random commands, while nodes handle the timers of both and clients schedule others.
-func TestAMoveSurvivesKills(t *testing.T) {
+func TestMoveSurvivesKills(t *testing.T) {
 	t.Parallel()
 	first, second := redistest.Start(t), redistest.Start(t)
 	from, to := pair(t, first.Client(t), second.Client(t), 2, 3)

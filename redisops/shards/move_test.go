@@ -44,7 +44,7 @@ func pair(t testing.TB, from, to redis.UniversalClient, shards, there int) (sour
 	return source, target
 }
 
-func TestATopicMovesWithEverything(t *testing.T) {
+func TestTopicMovesWithEverything(t *testing.T) {
 	t.Parallel()
 	second := redistest.Start(t)
 	masters := redistest.Cluster(t)
@@ -155,8 +155,8 @@ func testMoveAway(t *testing.T, from, to *fixture, shards int) {
 	}
 }
 
-// TestAMoveIsContinuedWithItsTarget ends a process after each step of a batch.
-func TestAMoveIsContinuedWithItsTarget(t *testing.T) {
+// TestMoveIsContinuedWithItsTarget ends a process after each step of a batch.
+func TestMoveIsContinuedWithItsTarget(t *testing.T) {
 	t.Parallel()
 	second, third := redistest.Start(t), redistest.Start(t)
 	for _, arrives := range []bool{false, true} {
@@ -243,8 +243,8 @@ func TestMovesThatAreRefused(t *testing.T) {
 	refused(to, from, "target: invalid argument: shards: ")
 }
 
-// TestAMoveStopsForAResharding announces another number of shards while timers move.
-func TestAMoveStopsForAResharding(t *testing.T) {
+// TestMoveStopsForResharding announces another number of shards while timers move.
+func TestMoveStopsForResharding(t *testing.T) {
 	t.Parallel()
 	second := redistest.Start(t)
 	from, to := pair(t, redistest.Shared(t), second.Client(t), 1, 0)
@@ -268,9 +268,9 @@ func TestAMoveStopsForAResharding(t *testing.T) {
 	require.ErrorContains(t, failed, "its number changes")
 }
 
-// TestAMoveBeginsAfterAReshardingThatDied has shards that do not know the last layout: the
+// TestMoveBeginsAfterReshardingThatDied has shards that do not know the last layout: the
 // process that has changed it died before it told them.
-func TestAMoveBeginsAfterAReshardingThatDied(t *testing.T) {
+func TestMoveBeginsAfterReshardingThatDied(t *testing.T) {
 	t.Parallel()
 	from, to := pair(t, redistest.Shared(t), redistest.Start(t).Client(t), 2, 1)
 	from.schedule(t, numbered(3)...)
@@ -284,9 +284,9 @@ func TestAMoveBeginsAfterAReshardingThatDied(t *testing.T) {
 	require.True(t, from.moved(t, to, wakebelltype.MoveOptions{All: true}).Done)
 }
 
-// TestAMoveLeavesNoNoteInFormerShards checks a move that begins while nodes still handle the
+// TestMoveLeavesNoNoteInFormerShards checks a move that begins while nodes still handle the
 // shards before a resharding, and that ends when they no longer do.
-func TestAMoveLeavesNoNoteInFormerShards(t *testing.T) {
+func TestMoveLeavesNoNoteInFormerShards(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -327,9 +327,9 @@ func TestWhatClientsScheduleMeanwhile(t *testing.T) {
 	require.Len(t, to.in(t, to.names(t)), 21)
 }
 
-// TestOneProcessEndsAMoveWhileAnotherGoesOn checks that the other one takes nothing more:
+// TestOneProcessEndsMoveWhileAnotherGoesOn checks that the other one takes nothing more:
 // a later move could not know whether its batch has arrived.
-func TestOneProcessEndsAMoveWhileAnotherGoesOn(t *testing.T) {
+func TestOneProcessEndsMoveWhileAnotherGoesOn(t *testing.T) {
 	t.Parallel()
 	second := redistest.Start(t)
 	from, to := pair(t, redistest.Shared(t), second.Client(t), 2, 2)
@@ -353,8 +353,8 @@ func TestOneProcessEndsAMoveWhileAnotherGoesOn(t *testing.T) {
 	require.EqualValues(t, 2, last.Moved)
 }
 
-// TestTheClocksOfAMoveAgree compares the clock of a Redis with one that is ahead.
-func TestTheClocksOfAMoveAgree(t *testing.T) {
+// TestClocksOfMoveAgree compares the clock of a Redis with one that is ahead.
+func TestClocksOfMoveAgree(t *testing.T) {
 	t.Parallel()
 	from, _ := pair(t, redistest.Shared(t), redistest.Shared(t), 1, 0)
 	rdb, server := redistest.Embedded(t)

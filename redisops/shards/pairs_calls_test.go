@@ -18,9 +18,9 @@ var callsThatRead = []string{
 	"Payloads", "Prefix", "Queues", "RecordChange", "Schedules", "Shards", "Stats", "Tail", "Throughput", "Topics",
 }
 
-// TestTheModelHasEveryCallThatChangesTimers checks that a new method of the public Client
+// TestModelHasEveryCallThatChangesTimers checks that a new method of the public Client
 // is in the table of the model, or is one that only reads.
-func TestTheModelHasEveryCallThatChangesTimers(t *testing.T) {
+func TestModelHasEveryCallThatChangesTimers(t *testing.T) {
 	t.Parallel()
 	modelled := slices.Clone(callsThatRead)
 	for _, o := range operations {

@@ -91,9 +91,9 @@ func (t *transport) stepOf(tb testing.TB, from string) (took taking, c content) 
 // few lets a step take few timers, so that few have to be made.
 func (f *fixture) few() { f.bounds.timers = 3 }
 
-// TestAKeyMovesInSeveralSteps has a key with more timers, or more bytes, than a step takes.
+// TestKeyMovesInSeveralSteps has a key with more timers, or more bytes, than a step takes.
 // Between two steps neither side starts a timer of it, and then they are in their order.
-func TestAKeyMovesInSeveralSteps(t *testing.T) {
+func TestKeyMovesInSeveralSteps(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ timers, bytes, steps int }{
 		"many timers": {2*movePage + 50, 10, 3}, "many bytes": {35, 100 << 10, 7},
@@ -132,9 +132,9 @@ func TestAKeyMovesInSeveralSteps(t *testing.T) {
 	}
 }
 
-// TestATimerOfAKeyThatMovesIsWrittenWhereItIs schedules timers of a key of which a part has
+// TestTimerOfKeyThatMovesIsWrittenWhereItIs schedules timers of a key of which a part has
 // left: those that are there stay until they are written, and new ones follow the part.
-func TestATimerOfAKeyThatMovesIsWrittenWhereItIs(t *testing.T) {
+func TestTimerOfKeyThatMovesIsWrittenWhereItIs(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, redistest.Shared(t), wakebelltype.Keys{}, 1)
 	f.few()
@@ -154,8 +154,8 @@ func TestATimerOfAKeyThatMovesIsWrittenWhereItIs(t *testing.T) {
 	require.Equal(t, []string{"k0005", "k0000", "k0002", "new", "k0003", "k0004", "k0006", "k0007", "k0001"}, f.serial().all(t, to))
 }
 
-// TestAKeyOpensWhenTheRestOfItIsGone removes the timers of a key of which a part has left.
-func TestAKeyOpensWhenTheRestOfItIsGone(t *testing.T) {
+// TestKeyOpensWhenRestOfItIsGone removes the timers of a key of which a part has left.
+func TestKeyOpensWhenRestOfItIsGone(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, redistest.Shared(t), wakebelltype.Keys{}, 1)
 	f.few()
@@ -178,9 +178,9 @@ func TestAKeyOpensWhenTheRestOfItIsGone(t *testing.T) {
 	require.False(t, used)
 }
 
-// TestNodesFinishAKeyThatMoves ends the process that moves a key between two steps, and has
+// TestNodesFinishKeyThatMoves ends the process that moves a key between two steps, and has
 // a timer of it that waits for its retry: it goes on.
-func TestNodesFinishAKeyThatMoves(t *testing.T) {
+func TestNodesFinishKeyThatMoves(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		rdb, _ := redistest.Embedded(t)
@@ -215,9 +215,9 @@ func TestNodesFinishAKeyThatMoves(t *testing.T) {
 	})
 }
 
-// TestAKeyOfAMoveThatStoppedOpens ends the process of a move to another Redis between two
+// TestKeyOfMoveThatStoppedOpens ends the process of a move to another Redis between two
 // steps of a key. Both sides open the key a minute later, or when the move is aborted.
-func TestAKeyOfAMoveThatStoppedOpens(t *testing.T) {
+func TestKeyOfMoveThatStoppedOpens(t *testing.T) {
 	t.Parallel()
 	for _, end := range []string{"continued", "aborted", "forgotten"} {
 		t.Run(end, func(t *testing.T) {
@@ -253,8 +253,8 @@ func TestAKeyOfAMoveThatStoppedOpens(t *testing.T) {
 	}
 }
 
-// TestAStepPassesOverFewTimersThatStay has timers that handlers have, after one that moves.
-func TestAStepPassesOverFewTimersThatStay(t *testing.T) {
+// TestStepPassesOverFewTimersThatStay has timers that handlers have, after one that moves.
+func TestStepPassesOverFewTimersThatStay(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, redistest.Shared(t), wakebelltype.Keys{}, 1)
 	f.bounds.timers = 5

@@ -14,9 +14,9 @@ import (
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
-// TestAKeyWithoutTimersKeepsItsRate changes the place of a topic while a key has used its
+// TestKeyWithoutTimersKeepsItsRate changes the place of a topic while a key has used its
 // token and has no timers. Its next timer waits for the next token there.
-func TestAKeyWithoutTimersKeepsItsRate(t *testing.T) {
+func TestKeyWithoutTimersKeepsItsRate(t *testing.T) {
 	t.Parallel()
 	for _, change := range []string{"reshard", "move"} {
 		t.Run(change, func(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
-func TestTimersMoveWithEverythingOnACluster(t *testing.T) {
+func TestTimersMoveWithEverythingOnCluster(t *testing.T) {
 	t.Parallel()
 	masters := redistest.Cluster(t)
 	for _, counts := range [][2]int{{1, 4}, {4, 2}} {

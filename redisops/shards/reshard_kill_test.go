@@ -85,9 +85,9 @@ func (d *deliveries) count() int {
 	return len(d.times)
 }
 
-// TestAReshardingSurvivesKills kills the process that moves timers 100 times, at random
+// TestReshardingSurvivesKills kills the process that moves timers 100 times, at random
 // commands, while nodes handle the timers and clients schedule others.
-func TestAReshardingSurvivesKills(t *testing.T) {
+func TestReshardingSurvivesKills(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	f := newFixture(t, server.Client(t), wakebelltype.Keys{}, 2)

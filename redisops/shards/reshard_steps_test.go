@@ -14,9 +14,9 @@ import (
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
-// TestATopicWhoseDeadLettersAreGoneIsResharded has streams of dead letters without entries,
+// TestTopicWhoseDeadLettersAreGoneIsResharded has streams of dead letters without entries,
 // as a redrive and a deletion leave them.
-func TestATopicWhoseDeadLettersAreGoneIsResharded(t *testing.T) {
+func TestTopicWhoseDeadLettersAreGoneIsResharded(t *testing.T) {
 	t.Parallel()
 	end := map[string]func(t *testing.T, f *fixture) error{
 		"redriven": func(t *testing.T, f *fixture) error {
@@ -72,9 +72,9 @@ func TestATopicWhoseDeadLettersAreGoneIsResharded(t *testing.T) {
 	}
 }
 
-// TestAReshardingLeavesNoStatesOfKeys ends when no sweep has come since the last timer with a
+// TestReshardingLeavesNoStatesOfKeys ends when no sweep has come since the last timer with a
 // key was handled.
-func TestAReshardingLeavesNoStatesOfKeys(t *testing.T) {
+func TestReshardingLeavesNoStatesOfKeys(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		rdb, _ := redistest.Embedded(t)
@@ -93,8 +93,8 @@ func TestAReshardingLeavesNoStatesOfKeys(t *testing.T) {
 	})
 }
 
-// TestACallPinsAKeyOnce has many timers of one key, each of which pins it.
-func TestACallPinsAKeyOnce(t *testing.T) {
+// TestCallPinsKeyOnce has many timers of one key, each of which pins it.
+func TestCallPinsKeyOnce(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, redistest.Shared(t), wakebelltype.Keys{}, 1)
 	f.schedule(t, timers.Entry{ID: "a", Key: "k", At: hour})
@@ -113,9 +113,9 @@ func TestACallPinsAKeyOnce(t *testing.T) {
 	}
 }
 
-// TestAnEntryWithoutAPayloadIsMoved has entries of the timeline whose payloads were removed
+// TestEntryWithoutPayloadIsMoved has entries of the timeline whose payloads were removed
 // by hand, one of them of a timer with a key.
-func TestAnEntryWithoutAPayloadIsMoved(t *testing.T) {
+func TestEntryWithoutPayloadIsMoved(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, redistest.Shared(t), wakebelltype.Keys{}, 1)
 	f.schedule(t, numbered(3)...)
@@ -136,9 +136,9 @@ func TestAnEntryWithoutAPayloadIsMoved(t *testing.T) {
 	require.False(t, used)
 }
 
-// TestAStepTakesFewTimers has keys with so many timers that a page of keys has far more
+// TestStepTakesFewTimers has keys with so many timers that a page of keys has far more
 // than a page of timers.
-func TestAStepTakesFewTimers(t *testing.T) {
+func TestStepTakesFewTimers(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, redistest.Shared(t), wakebelltype.Keys{}, 1)
 	const keys, each = movePage, 30
@@ -159,8 +159,8 @@ func TestAStepTakesFewTimers(t *testing.T) {
 	require.Len(t, f.in(t, l.Names(f.topic)), keys*each)
 }
 
-// TestAStepTakesFewBytesOfDeadLetters has dead letters with large payloads.
-func TestAStepTakesFewBytesOfDeadLetters(t *testing.T) {
+// TestStepTakesFewBytesOfDeadLetters has dead letters with large payloads.
+func TestStepTakesFewBytesOfDeadLetters(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, redistest.Shared(t), wakebelltype.Keys{}, 1)
 	const letters, size = 30, 100 << 10

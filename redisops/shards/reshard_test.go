@@ -148,9 +148,9 @@ func testMoving(t *testing.T, f *fixture, n int) {
 	require.ErrorIs(t, err, wakebelltype.ErrNotFound)
 }
 
-// TestTimersOfAKeyMoveInTheirOrder has a key whose first timer waits for its retry, and
+// TestTimersOfKeyMoveInTheirOrder has a key whose first timer waits for its retry, and
 // another whose timers are parked.
-func TestTimersOfAKeyMoveInTheirOrder(t *testing.T) {
+func TestTimersOfKeyMoveInTheirOrder(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, redistest.Shared(t), wakebelltype.Keys{}, 1)
 	past := time.Now().Add(-time.Minute)
@@ -214,9 +214,9 @@ func (f *fixture) names(t testing.TB) []string {
 	return names
 }
 
-// TestAnOutboxIsDeliveredOnce repeats the last steps of a move, also after its timers were
+// TestOutboxIsDeliveredOnce repeats the last steps of a move, also after its timers were
 // handled.
-func TestAnOutboxIsDeliveredOnce(t *testing.T) {
+func TestOutboxIsDeliveredOnce(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, redistest.Shared(t), wakebelltype.Keys{}, 1)
 	f.schedule(t, numbered(10)...)
@@ -241,10 +241,10 @@ func TestAnOutboxIsDeliveredOnce(t *testing.T) {
 	}
 }
 
-// TestABatchThatIsTakenAfterTheEndIsDelivered takes a batch when the timers have moved, as
+// TestBatchThatIsTakenAfterEndIsDelivered takes a batch when the timers have moved, as
 // the last command of a killed process may. Nodes find it by the time in which a client may
 // have written there, too.
-func TestABatchThatIsTakenAfterTheEndIsDelivered(t *testing.T) {
+func TestBatchThatIsTakenAfterEndIsDelivered(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		rdb, _ := redistest.Embedded(t)
@@ -279,8 +279,8 @@ func TestABatchThatIsTakenAfterTheEndIsDelivered(t *testing.T) {
 	})
 }
 
-// TestATimerInAnOutboxIsFound calls for timers that a process took and did not store.
-func TestATimerInAnOutboxIsFound(t *testing.T) {
+// TestTimerInOutboxIsFound calls for timers that a process took and did not store.
+func TestTimerInOutboxIsFound(t *testing.T) {
 	t.Parallel()
 	calls := map[string]func(f *fixture) error{
 		"get":        func(f *fixture) error { _, err := f.Get(t.Context(), f.topic, "t004"); return err },
@@ -327,9 +327,9 @@ func TestATimerInAnOutboxIsFound(t *testing.T) {
 	}
 }
 
-// TestATimerStaysWhileItIsWritten takes timers between the two commands of a call that
+// TestTimerStaysWhileItIsWritten takes timers between the two commands of a call that
 // writes one of them.
-func TestATimerStaysWhileItIsWritten(t *testing.T) {
+func TestTimerStaysWhileItIsWritten(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, redistest.Shared(t), wakebelltype.Keys{}, 1)
 	f.schedule(t, numbered(10)...)

@@ -11,9 +11,9 @@ import (
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
-// TestACallFindsTheFirstTimerWithAKeyWhileTimersMove checks clients that read the map before
+// TestCallFindsFirstTimerWithKeyWhileTimersMove checks clients that read the map before
 // another one scheduled the first timer of the topic that has a key.
-func TestACallFindsTheFirstTimerWithAKeyWhileTimersMove(t *testing.T) {
+func TestCallFindsFirstTimerWithKeyWhileTimersMove(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
 		const id, key = "keyed-0", "of keyed-0"
@@ -40,9 +40,9 @@ func TestACallFindsTheFirstTimerWithAKeyWhileTimersMove(t *testing.T) {
 	})
 }
 
-// TestATimerThatHasMovedAheadOfItsKeyIsWrittenWhereItIs checks that no second timer of an id is
+// TestTimerThatHasMovedAheadOfItsKeyIsWrittenWhereItIs checks that no second timer of an id is
 // made in the shards before, where a timer of its key is still, or again.
-func TestATimerThatHasMovedAheadOfItsKeyIsWrittenWhereItIs(t *testing.T) {
+func TestTimerThatHasMovedAheadOfItsKeyIsWrittenWhereItIs(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, redistest.Shared(t), wakebelltype.Keys{}, 1)
 	f.schedule(t, timers.Entry{ID: "a", Key: "x", At: hour})

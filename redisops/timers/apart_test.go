@@ -104,7 +104,7 @@ func TestNoPayloadsApart(t *testing.T) {
 }
 
 // A script that Redis no longer has leaves no partial change.
-func TestPayloadsApartWithoutTheScript(t *testing.T) {
+func TestPayloadsApartWithoutScript(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, redistest.Start(t).Client(t))
 	f.schedule(t, many(apartFrom, "first ")...)
@@ -142,10 +142,10 @@ func (c *crash) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Proces
 	}
 }
 
-// TestPayloadsApartOfAClientThatCrashes checks that a batch whose script did not
+// TestPayloadsApartOfClientThatCrashes checks that a batch whose script did not
 // run changes nothing, even if its client ends before it can retry: an existing
 // timer must not have the new body at its old instant.
-func TestPayloadsApartOfAClientThatCrashes(t *testing.T) {
+func TestPayloadsApartOfClientThatCrashes(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	for name, trouble := range map[string]func(*fixture) error{
@@ -177,9 +177,9 @@ func TestPayloadsApartOfAClientThatCrashes(t *testing.T) {
 	}
 }
 
-// TestPayloadsApartOfABrokenTopic checks that a key that has changed its type is an
+// TestPayloadsApartOfBrokenTopic checks that a key that has changed its type is an
 // error.
-func TestPayloadsApartOfABrokenTopic(t *testing.T) {
+func TestPayloadsApartOfBrokenTopic(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
 		f.schedule(t, many(apartFrom, "first ")...)
@@ -199,7 +199,7 @@ func TestPayloadsApartOfABrokenTopic(t *testing.T) {
 	})
 }
 
-func TestPayloadsApartInAFullRedis(t *testing.T) {
+func TestPayloadsApartInFullRedis(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, redistest.Start(t, "--maxmemory-policy", "noeviction").Client(t))
 	first := many(apartFrom, "first ")
@@ -227,7 +227,7 @@ func TestPayloadsApartWithoutTransactions(t *testing.T) {
 	require.EqualValues(t, 1, n.Load())
 }
 
-func TestPayloadsApartInACluster(t *testing.T) {
+func TestPayloadsApartInCluster(t *testing.T) {
 	t.Parallel()
 	rdb := redistest.Cluster(t).Client(t)
 	s, err := New(rdb, wakebelltype.Keys{HashTag: true})

@@ -106,8 +106,8 @@ func TestBacklogWithoutRights(t *testing.T) {
 	require.ErrorIs(t, err, exchange.ErrUnavailable)
 }
 
-// TestBacklogInACluster reads topics on several masters, and adds up who listens.
-func TestBacklogInACluster(t *testing.T) {
+// TestBacklogInCluster reads topics on several masters, and adds up who listens.
+func TestBacklogInCluster(t *testing.T) {
 	t.Parallel()
 	rdb := redistest.Cluster(t).Client(t)
 	s, err := New(rdb, wakebelltype.Keys{HashTag: true})

@@ -13,7 +13,7 @@ import (
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
-func TestABatchRefusesAnIDThatIsGivenTwice(t *testing.T) {
+func TestBatchRefusesAnIDThatIsGivenTwice(t *testing.T) {
 	t.Parallel()
 	for _, room := range []int{0, 1, 1000} {
 		b := NewBatch("", room)
@@ -27,7 +27,7 @@ func TestABatchRefusesAnIDThatIsGivenTwice(t *testing.T) {
 	}
 }
 
-func TestABatchRefusesTopics(t *testing.T) {
+func TestBatchRefusesTopics(t *testing.T) {
 	t.Parallel()
 	for topic, says := range map[string]string{"": "topic: empty", strings.Repeat("x", wakebelltype.MaxName): "at most 512"} {
 		b := NewBatch("p:", 1)
@@ -37,9 +37,9 @@ func TestABatchRefusesTopics(t *testing.T) {
 	}
 }
 
-// TestABatchOfSeveralTopics checks that the results have the order of the timers,
+// TestBatchOfSeveralTopics checks that the results have the order of the timers,
 // across topics and round trips.
-func TestABatchOfSeveralTopics(t *testing.T) {
+func TestBatchOfSeveralTopics(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, redistest.Shared(t))
 	const topics, each = 3, layout.BatchEntries + 1

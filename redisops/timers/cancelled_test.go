@@ -56,9 +56,9 @@ var (
 	}
 )
 
-// TestACancelledRunIsToldSoAfterItsIDIsScheduledAgain checks that the lease of a run that
+// TestCancelledRunIsToldSoAfterItsIDIsScheduledAgain checks that the lease of a run that
 // was cancelled is refused as cancelled even if its id has been used since.
-func TestACancelledRunIsToldSoAfterItsIDIsScheduledAgain(t *testing.T) {
+func TestCancelledRunIsToldSoAfterItsIDIsScheduledAgain(t *testing.T) {
 	t.Parallel()
 	for name, cancel := range cancelled {
 		t.Run(name, func(t *testing.T) {
@@ -79,9 +79,9 @@ func TestACancelledRunIsToldSoAfterItsIDIsScheduledAgain(t *testing.T) {
 	}
 }
 
-// TestACancelledRunIsToldSoBesideTheNextOne checks an exchange with both leases on the id, as
+// TestCancelledRunIsToldSoBesideNextOne checks an exchange with both leases on the id, as
 // a node sends it that has the next run too.
-func TestACancelledRunIsToldSoBesideTheNextOne(t *testing.T) {
+func TestCancelledRunIsToldSoBesideNextOne(t *testing.T) {
 	t.Parallel()
 	for name, cancel := range cancelled {
 		t.Run(name, func(t *testing.T) {
@@ -135,9 +135,9 @@ func TestEachCancelledRunOfAnIDIsTold(t *testing.T) {
 	}
 }
 
-// TestAReplacedRunIsNotToldThatItWasCancelled checks that other runs of the id, and other
+// TestReplacedRunIsNotToldThatItWasCancelled checks that other runs of the id, and other
 // ways to replace a run, are refused as before.
-func TestAReplacedRunIsNotToldThatItWasCancelled(t *testing.T) {
+func TestReplacedRunIsNotToldThatItWasCancelled(t *testing.T) {
 	t.Parallel()
 	ways := map[string]func(t *testing.T, f *fixture){
 		"scheduled again": func(t *testing.T, f *fixture) { f.due(t, "a") },
@@ -168,9 +168,9 @@ func TestAReplacedRunIsNotToldThatItWasCancelled(t *testing.T) {
 	}
 }
 
-// TestAUserWithoutTheRightToMarksCanCancel checks that a client with the rights that an
+// TestUserWithoutRightToMarksCanCancel checks that a client with the rights that an
 // earlier version needed can cancel running timers.
-func TestAUserWithoutTheRightToMarksCanCancel(t *testing.T) {
+func TestUserWithoutRightToMarksCanCancel(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	f := newFixture(t, server.Client(t))

@@ -133,7 +133,7 @@ func TestConcurrentSchedulesAreBatched(t *testing.T) {
 	})
 }
 
-func TestAScheduleWindowGathersCalls(t *testing.T) {
+func TestScheduleWindowGathersCalls(t *testing.T) {
 	withSlowRedis(t, func(t *testing.T, f *fixture, s *slowly) {
 		const window = 50 * time.Millisecond
 		f.ScheduleWindow = window
@@ -151,7 +151,7 @@ func TestAScheduleWindowGathersCalls(t *testing.T) {
 	})
 }
 
-func TestALargeScheduleOpensNoWindow(t *testing.T) {
+func TestLargeScheduleOpensNoWindow(t *testing.T) {
 	withSlowRedis(t, func(t *testing.T, f *fixture, _ *slowly) {
 		f.ScheduleWindow = time.Second
 		entries := make([]Entry, windowEntries)
@@ -165,7 +165,7 @@ func TestALargeScheduleOpensNoWindow(t *testing.T) {
 	})
 }
 
-func TestAnEndedCallerLeavesTheWindow(t *testing.T) {
+func TestEndedCallerLeavesWindow(t *testing.T) {
 	withSlowRedis(t, func(t *testing.T, f *fixture, s *slowly) {
 		f.ScheduleWindow = time.Second
 		ctx, cancel := context.WithCancel(t.Context())
@@ -198,7 +198,7 @@ func TestSchedulesOfOneIDAreNotBatchedTogether(t *testing.T) {
 	})
 }
 
-func TestALargeScheduleDoesNotDelayOthers(t *testing.T) {
+func TestLargeScheduleDoesNotDelayOthers(t *testing.T) {
 	withSlowRedis(t, func(t *testing.T, f *fixture, s *slowly) {
 		first := f.schedules(t.Context(), idsUpTo(maxInFlight)...)
 		synctest.Wait()
@@ -223,7 +223,7 @@ func TestALargeScheduleDoesNotDelayOthers(t *testing.T) {
 	})
 }
 
-func TestAScheduleWhoseContextEndsWhileWaiting(t *testing.T) {
+func TestScheduleWhoseContextEndsWhileWaiting(t *testing.T) {
 	withSlowRedis(t, func(t *testing.T, f *fixture, s *slowly) {
 		first := f.schedules(t.Context(), idsUpTo(maxInFlight)...)
 		synctest.Wait()
@@ -241,9 +241,9 @@ func TestAScheduleWhoseContextEndsWhileWaiting(t *testing.T) {
 	})
 }
 
-// TestACallWithoutWaitersIsCancelled checks that a call is cancelled when all of
+// TestCallWithoutWaitersIsCancelled checks that a call is cancelled when all of
 // its callers have given up, not when one has.
-func TestACallWithoutWaitersIsCancelled(t *testing.T) {
+func TestCallWithoutWaitersIsCancelled(t *testing.T) {
 	withSlowRedis(t, func(t *testing.T, f *fixture, s *slowly) {
 		first := f.schedules(t.Context(), idsUpTo(maxInFlight)...)
 		synctest.Wait()
@@ -264,7 +264,7 @@ func TestACallWithoutWaitersIsCancelled(t *testing.T) {
 	})
 }
 
-func TestACallThatFailsFailsForAll(t *testing.T) {
+func TestCallThatFailsFailsForAll(t *testing.T) {
 	withSlowRedis(t, func(t *testing.T, f *fixture, s *slowly) {
 		s.fail = errors.New("as the test wants it")
 		answers := f.schedules(t.Context(), idsUpTo(20)...)

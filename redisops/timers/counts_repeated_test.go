@@ -15,7 +15,7 @@ import (
 
 // A schedule that is repeated because its reply was lost is counted once; one that changes
 // something is counted.
-func TestARepeatedScheduleIsCountedOnce(t *testing.T) {
+func TestRepeatedScheduleIsCountedOnce(t *testing.T) {
 	t.Parallel()
 	embedded, _ := redistest.Embedded(t)
 	for _, rdb := range []*redis.Client{redistest.Shared(t), embedded} {
@@ -65,7 +65,7 @@ func TestARepeatedScheduleIsCountedOnce(t *testing.T) {
 }
 
 // A keyed timer that is parked is the same timer if it is scheduled again.
-func TestARepeatedScheduleOfAParkedTimerIsCountedOnce(t *testing.T) {
+func TestRepeatedScheduleOfParkedTimerIsCountedOnce(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, redistest.Shared(t))
 	at := time.Now().Add(-time.Second).Truncate(time.Microsecond)

@@ -26,7 +26,7 @@ func sum(t *testing.T, s *Timers, topic string, since time.Duration) (all wakebe
 	return all
 }
 
-func TestCountsOfACallAreWrittenOnce(t *testing.T) {
+func TestCountsOfCallAreWrittenOnce(t *testing.T) {
 	t.Parallel()
 	embedded, _ := redistest.Embedded(t)
 	for _, rdb := range []*redis.Client{redistest.Shared(t), embedded} {
@@ -106,7 +106,7 @@ func TestCountsAgeInVirtualTime(t *testing.T) {
 }
 
 // A schedule does not depend on its count.
-func TestASchedulePassesWhenItCannotBeCounted(t *testing.T) {
+func TestSchedulePassesWhenItCannotBeCounted(t *testing.T) {
 	t.Parallel()
 	rdb := redistest.Shared(t)
 	s, err := New(rdb, wakebelltype.Keys{})

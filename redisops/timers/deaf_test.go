@@ -54,9 +54,9 @@ func runID(t *testing.T, s *redistest.Server) string {
 	return rest[:40]
 }
 
-// TestASubscriptionFollowsItsAddress checks that a subscription does not stay at a server
+// TestSubscriptionFollowsItsAddress checks that a subscription does not stay at a server
 // that lives on as a replica, where only pings are answered, after its address has moved.
-func TestASubscriptionFollowsItsAddress(t *testing.T) {
+func TestSubscriptionFollowsItsAddress(t *testing.T) {
 	t.Parallel()
 	before, now := redistest.Start(t), redistest.Start(t)
 	proxy := faultproxy.StartRaw(t, before.Addr)
@@ -97,7 +97,7 @@ func (f *fixture) heard(t *testing.T) bool {
 }
 
 // A user that may not publish on its channel keeps its subscription.
-func TestASubscriptionIsNotCheckedWithoutTheRight(t *testing.T) {
+func TestSubscriptionIsNotCheckedWithoutRight(t *testing.T) {
 	t.Parallel()
 	for name, rights := range map[string][]any{"publish": {"-publish", "~*"}, "the key": {"~timers_timeline:*"}} {
 		t.Run(name, func(t *testing.T) {
@@ -119,7 +119,7 @@ func TestASubscriptionIsNotCheckedWithoutTheRight(t *testing.T) {
 }
 
 // A subscription that stays deaf is a problem all the time, and is logged once.
-func TestADeafSubscriptionIsAProblemWhileItLasts(t *testing.T) {
+func TestDeafSubscriptionIsProblemWhileItLasts(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	log, health := &logged{}, &scripts.Hearing{}

@@ -19,7 +19,7 @@ func (f *fixture) early(t *testing.T, d time.Duration, settle ...exchange.Settle
 	return f.Run(t, r)
 }
 
-func TestAnExchangeClaimsEarly(t *testing.T) {
+func TestExchangeClaimsEarly(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
 		f.due(t, "due")

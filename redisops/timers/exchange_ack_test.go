@@ -68,7 +68,7 @@ func TestManyAcks(t *testing.T) {
 	}
 }
 
-func TestATimerThatIsAckedTwiceTakesNoOtherWithIt(t *testing.T) {
+func TestTimerThatIsAckedTwiceTakesNoOtherWithIt(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
 		ids := []string{"a", "b", "c", "d", "e", "f", "g", "h", "i", "j"}

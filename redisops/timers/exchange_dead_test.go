@@ -12,7 +12,7 @@ import (
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
-func TestADeadLetterHasPayloadAndReason(t *testing.T) {
+func TestDeadLetterHasPayloadAndReason(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
 		f.due(t, "a", "b")
@@ -69,9 +69,9 @@ func TestDeadLettersByPageAndCap(t *testing.T) {
 	})
 }
 
-// TestTheOldestDeadLettersLeaveAboveTheCap uses many dead letters, because Redis
+// TestOldestDeadLettersLeaveAboveCap uses many dead letters, because Redis
 // trims a stream by whole nodes of 100 entries.
-func TestTheOldestDeadLettersLeaveAboveTheCap(t *testing.T) {
+func TestOldestDeadLettersLeaveAboveCap(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
 		f.due(t, numbered(450)...)

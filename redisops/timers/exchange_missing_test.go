@@ -21,9 +21,9 @@ var allFlows = map[string]exchange.Flow{
 	"key rate limit": {KeyRateLimit: 1000, KeyRatePer: time.Second, KeyRateBurst: 1000},
 }
 
-// TestATimerWithoutAPayloadIsDeadLettered checks that a due timer whose payload was deleted
+// TestTimerWithoutPayloadIsDeadLettered checks that a due timer whose payload was deleted
 // by hand becomes a dead letter, with what is known of it, under every flow control.
-func TestATimerWithoutAPayloadIsDeadLettered(t *testing.T) {
+func TestTimerWithoutPayloadIsDeadLettered(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
 		for name, flow := range allFlows {
@@ -57,9 +57,9 @@ func TestATimerWithoutAPayloadIsDeadLettered(t *testing.T) {
 	})
 }
 
-// TestAWaitingTimerOfAKeyWithoutAPayloadIsDeadLettered checks one that is parked, and woken
+// TestWaitingTimerOfKeyWithoutPayloadIsDeadLettered checks one that is parked, and woken
 // by the settlement of another: the hand-over of a key, too.
-func TestAWaitingTimerOfAKeyWithoutAPayloadIsDeadLettered(t *testing.T) {
+func TestWaitingTimerOfKeyWithoutPayloadIsDeadLettered(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
 		f.dueOf(t, "k", "a", "b", "c")
@@ -82,9 +82,9 @@ func TestAWaitingTimerOfAKeyWithoutAPayloadIsDeadLettered(t *testing.T) {
 	})
 }
 
-// TestATimerWithoutAPayloadBesidesLargeOnes checks a claim whose payloads are read beside
+// TestTimerWithoutPayloadBesidesLargeOnes checks a claim whose payloads are read beside
 // its answer, and one that finds no other timer.
-func TestATimerWithoutAPayloadBesidesLargeOnes(t *testing.T) {
+func TestTimerWithoutPayloadBesidesLargeOnes(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
 		f.schedule(t, large(20)...)
@@ -104,9 +104,9 @@ func TestATimerWithoutAPayloadBesidesLargeOnes(t *testing.T) {
 	})
 }
 
-// TestALeasedTimerWithoutAPayloadIsDeadLetteredWhenItIsDue checks that a handler may settle a
+// TestLeasedTimerWithoutPayloadIsDeadLetteredWhenItIsDue checks that a handler may settle a
 // timer whose payload was deleted meanwhile, and what the attempts of one are that fails.
-func TestALeasedTimerWithoutAPayloadIsDeadLetteredWhenItIsDue(t *testing.T) {
+func TestLeasedTimerWithoutPayloadIsDeadLetteredWhenItIsDue(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
 		f.due(t, "a", "b")

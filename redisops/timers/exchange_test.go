@@ -95,7 +95,7 @@ func TestNackAtOnceIsClaimedAgain(t *testing.T) {
 	})
 }
 
-func TestRefusalsKeepTheOrderOfTheRequest(t *testing.T) {
+func TestRefusalsKeepOrderOfRequest(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
 		f.due(t, "a", "b")

@@ -197,7 +197,7 @@ func TestNoFetch(t *testing.T) {
 	}
 }
 
-func TestFetchInACluster(t *testing.T) {
+func TestFetchInCluster(t *testing.T) {
 	t.Parallel()
 	rdb := redistest.Cluster(t).Client(t)
 	s, err := New(rdb, wakebelltype.Keys{HashTag: true})

@@ -41,9 +41,9 @@ func TestTokensAreTakenInOrder(t *testing.T) {
 	}
 }
 
-// TestATimerThatWaitsForATokenIsNotOvertaken checks that a token which is there before the
+// TestTimerThatWaitsForTokenIsNotOvertaken checks that a token which is there before the
 // instant for which a timer waits is not taken by a later one.
-func TestATimerThatWaitsForATokenIsNotOvertaken(t *testing.T) {
+func TestTimerThatWaitsForTokenIsNotOvertaken(t *testing.T) {
 	inVirtualTime(t, func(t *testing.T, f *fixture) {
 		limit := exchange.Flow{PerKey: 2, KeyRateLimit: 1, KeyRatePer: time.Second, KeyRateBurst: 1}
 		f.dueOf(t, "k", "a", "b", "c")
@@ -56,9 +56,9 @@ func TestATimerThatWaitsForATokenIsNotOvertaken(t *testing.T) {
 	})
 }
 
-// TestAWokenTimerIsNotOvertaken checks that a timer which was parked, and is behind others
+// TestWokenTimerIsNotOvertaken checks that a timer which was parked, and is behind others
 // of its key when it is woken, is claimed before them.
-func TestAWokenTimerIsNotOvertaken(t *testing.T) {
+func TestWokenTimerIsNotOvertaken(t *testing.T) {
 	for name, flow := range map[string]exchange.Flow{
 		"one at once": {PerKey: 1}, "two at once": {PerKey: 2}, "with tokens": {PerKey: 2, KeyRateLimit: 1000, KeyRatePer: time.Second},
 	} {

@@ -12,7 +12,7 @@ import (
 
 // An exchange counts the timers that it made wait for a token: the next one of each key. The
 // others are parked, and a repeated answer counts nothing again.
-func TestTimersThatWaitForATokenAreCounted(t *testing.T) {
+func TestTimersThatWaitForTokenAreCounted(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
 		f.dueOf(t, "k", "a", "b", "c")

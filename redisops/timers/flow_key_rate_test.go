@@ -26,7 +26,7 @@ func (f *fixture) keyRated(t testing.TB, want int, flow exchange.Flow, settle ..
 // tokenLate is by how much later than its token a timer may start.
 const tokenLate = 21 * time.Millisecond
 
-func TestAKeyWithoutATokenWaitsForIt(t *testing.T) {
+func TestKeyWithoutTokenWaitsForIt(t *testing.T) {
 	inVirtualTime(t, func(t *testing.T, f *fixture) {
 		limit := exchange.Flow{KeyRateLimit: 1, KeyRatePer: time.Second, KeyRateBurst: 2}
 		f.dueOf(t, "k", "a", "b", "c", "d", "e")
@@ -59,9 +59,9 @@ func TestAKeyWithoutATokenWaitsForIt(t *testing.T) {
 	})
 }
 
-// TestASoleTimerOfAKeyWaits checks timers that are alone in their key whenever an
+// TestSoleTimerOfKeyWaits checks timers that are alone in their key whenever an
 // exchange looks at them.
-func TestASoleTimerOfAKeyWaits(t *testing.T) {
+func TestSoleTimerOfKeyWaits(t *testing.T) {
 	inVirtualTime(t, func(t *testing.T, f *fixture) {
 		limit := exchange.Flow{KeyRateLimit: 1, KeyRatePer: time.Minute}
 		for i := range 3 {
@@ -83,9 +83,9 @@ func TestASoleTimerOfAKeyWaits(t *testing.T) {
 	})
 }
 
-// TestTheWaitingTimerOfAKeyIsCancelled checks that the next timer of the key then waits
+// TestWaitingTimerOfKeyIsCancelled checks that the next timer of the key then waits
 // for the token.
-func TestTheWaitingTimerOfAKeyIsCancelled(t *testing.T) {
+func TestWaitingTimerOfKeyIsCancelled(t *testing.T) {
 	inVirtualTime(t, func(t *testing.T, f *fixture) {
 		limit := exchange.Flow{KeyRateLimit: 1, KeyRatePer: time.Minute}
 		f.dueOf(t, "k", "a", "b", "c")
@@ -124,9 +124,9 @@ func TestRetriesAndReleasesCountByKey(t *testing.T) {
 	})
 }
 
-// TestARepeatedAnswerTakesNoTokenOfAKeyAgain checks that an exchange whose answer was lost
+// TestRepeatedAnswerTakesNoTokenOfKeyAgain checks that an exchange whose answer was lost
 // takes its tokens once.
-func TestARepeatedAnswerTakesNoTokenOfAKeyAgain(t *testing.T) {
+func TestRepeatedAnswerTakesNoTokenOfKeyAgain(t *testing.T) {
 	inVirtualTime(t, func(t *testing.T, f *fixture) {
 		f.dueOf(t, "k", "a", "b", "c", "d", "e")
 		r := f.Request(1, time.Minute)
@@ -139,7 +139,7 @@ func TestARepeatedAnswerTakesNoTokenOfAKeyAgain(t *testing.T) {
 	})
 }
 
-func TestOrderAndRateOfAKey(t *testing.T) {
+func TestOrderAndRateOfKey(t *testing.T) {
 	inVirtualTime(t, func(t *testing.T, f *fixture) {
 		limit := exchange.Flow{PerKey: 1, KeyRateLimit: 1, KeyRatePer: time.Second}
 		f.dueOf(t, "k", "c", "a", "b")
@@ -161,10 +161,10 @@ func TestOrderAndRateOfAKey(t *testing.T) {
 	})
 }
 
-// TestALostKeyRateStartsWithABurst checks that a key waits for no longer than a token
+// TestLostKeyRateStartsWithBurst checks that a key waits for no longer than a token
 // takes when the state is lost, when the clock has been set back, and when the limit
 // is raised or removed.
-func TestALostKeyRateStartsWithABurst(t *testing.T) {
+func TestLostKeyRateStartsWithBurst(t *testing.T) {
 	inVirtualTime(t, func(t *testing.T, f *fixture) {
 		limit := exchange.Flow{KeyRateLimit: 1, KeyRatePer: time.Hour}
 		ids := make([]string, 30)
@@ -204,9 +204,9 @@ func TestALostKeyRateStartsWithABurst(t *testing.T) {
 	})
 }
 
-// TestARaisedKeyRateIsWaitedForOnce checks a key that has used its token by a limit that is a
+// TestRaisedKeyRateIsWaitedForOnce checks a key that has used its token by a limit that is a
 // little slower: the next timer waits for a token of the new limit.
-func TestARaisedKeyRateIsWaitedForOnce(t *testing.T) {
+func TestRaisedKeyRateIsWaitedForOnce(t *testing.T) {
 	inVirtualTime(t, func(t *testing.T, f *fixture) {
 		f.dueOf(t, "k", "a", "b")
 		require.Len(t, f.keyRated(t, 10, exchange.Flow{KeyRateLimit: 1, KeyRatePer: 19 * time.Second}).Leases, 1)

@@ -14,11 +14,11 @@ import (
 	"github.com/wakebell/wakebell/redisops/internal/storetest"
 )
 
-// TestTheLongRunRateIsNeverExceeded checks both rate limits for many nodes that ask at
+// TestLongRunRateIsNeverExceeded checks both rate limits for many nodes that ask at
 // every opportunity, send exchanges again whose answers were lost, release leases and
 // fail: at no instant were more timers started since the beginning than burst +
 // rate · time; and the rate is reached.
-func TestTheLongRunRateIsNeverExceeded(t *testing.T) {
+func TestLongRunRateIsNeverExceeded(t *testing.T) {
 	t.Parallel()
 	for name, limit := range map[string]exchange.Flow{
 		"topic": {RateLimit: 50, RatePer: time.Second, RateBurst: 7},

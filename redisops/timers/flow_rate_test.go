@@ -67,7 +67,7 @@ func TestRateLimitGivesTokensOverAllNodes(t *testing.T) {
 	})
 }
 
-func TestAReleaseGivesItsTokenBack(t *testing.T) {
+func TestReleaseGivesItsTokenBack(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
 		f.due(t, "a", "b")
@@ -100,7 +100,7 @@ func TestAReleaseGivesItsTokenBack(t *testing.T) {
 	})
 }
 
-func TestARepeatedAnswerTakesNoTokenAgain(t *testing.T) {
+func TestRepeatedAnswerTakesNoTokenAgain(t *testing.T) {
 	inVirtualTime(t, func(t *testing.T, f *fixture) {
 		f.many(t, 10)
 		r := f.Request(10, time.Minute)
@@ -115,9 +115,9 @@ func TestARepeatedAnswerTakesNoTokenAgain(t *testing.T) {
 	})
 }
 
-// TestALostRateLimitStartsWithABurst checks that a limit whose state is lost, or whose
+// TestLostRateLimitStartsWithBurst checks that a limit whose state is lost, or whose
 // clock has been set back, blocks for no longer than a period.
-func TestALostRateLimitStartsWithABurst(t *testing.T) {
+func TestLostRateLimitStartsWithBurst(t *testing.T) {
 	inVirtualTime(t, func(t *testing.T, f *fixture) {
 		f.many(t, 100)
 		limit := exchange.Flow{RateLimit: 2, RatePer: time.Minute, RateBurst: 4}
@@ -141,9 +141,9 @@ func TestALostRateLimitStartsWithABurst(t *testing.T) {
 	})
 }
 
-// TestARaisedRateIsWaitedForOnce checks a topic that has used its token by a limit that is a
+// TestRaisedRateIsWaitedForOnce checks a topic that has used its token by a limit that is a
 // little slower: the next timer waits for a token of the new limit, and no longer.
-func TestARaisedRateIsWaitedForOnce(t *testing.T) {
+func TestRaisedRateIsWaitedForOnce(t *testing.T) {
 	inVirtualTime(t, func(t *testing.T, f *fixture) {
 		f.many(t, 10)
 		require.Len(t, f.claimWithin(t, 10, exchange.Flow{RateLimit: 1, RatePer: 19 * time.Second}).Leases, 1)

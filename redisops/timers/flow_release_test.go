@@ -32,9 +32,9 @@ var ofKeyOrTopic = map[string]exchange.Flow{
 	"key":   {KeyRateLimit: 1, KeyRatePer: time.Second, KeyRateBurst: 10},
 }
 
-// TestAReleaseGivesBackOnlyWhatHasNotReturned checks leases that are released when some of
+// TestReleaseGivesBackOnlyWhatHasNotReturned checks leases that are released when some of
 // their tokens have returned by themselves.
-func TestAReleaseGivesBackOnlyWhatHasNotReturned(t *testing.T) {
+func TestReleaseGivesBackOnlyWhatHasNotReturned(t *testing.T) {
 	for name, limit := range ofKeyOrTopic {
 		for _, c := range []struct {
 			name           string
@@ -92,9 +92,9 @@ func (f *fixture) claimAll(t testing.TB, flow exchange.Flow) (n int) {
 	}
 }
 
-// TestARepeatedAnswerHasItsCharges checks that a release gives tokens back also if the
+// TestRepeatedAnswerHasItsCharges checks that a release gives tokens back also if the
 // answer of the claim was lost.
-func TestARepeatedAnswerHasItsCharges(t *testing.T) {
+func TestRepeatedAnswerHasItsCharges(t *testing.T) {
 	for name, limit := range ofKeyOrTopic {
 		t.Run(name, func(t *testing.T) {
 			inVirtualTime(t, func(t *testing.T, f *fixture) {

@@ -46,9 +46,9 @@ func TestFlowControlThatHoldsNothingBack(t *testing.T) {
 	})
 }
 
-// TestATopicWithoutFlowControlPaysNothing checks that its exchanges have the keys, the
+// TestTopicWithoutFlowControlPaysNothing checks that its exchanges have the keys, the
 // arguments and the commands that they had before there was flow control.
-func TestATopicWithoutFlowControlPaysNothing(t *testing.T) {
+func TestTopicWithoutFlowControlPaysNothing(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	f := newFixture(t, server.Client(t))

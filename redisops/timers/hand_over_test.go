@@ -17,9 +17,9 @@ import (
 	"github.com/wakebell/wakebell/redisops/internal/storetest"
 )
 
-// TestAHandOverIsAnExchange checks that lua/hand_over.lua answers and writes what the
+// TestHandOverIsExchange checks that lua/hand_over.lua answers and writes what the
 // whole exchange does in its place, or leaves the exchange to it.
-func TestAHandOverIsAnExchange(t *testing.T) {
+func TestHandOverIsExchange(t *testing.T) {
 	t.Parallel()
 	// The timers a, b, c and d have the key "k", and a is running. A case changes what is
 	// stored, or the request that acks a and claims one.
@@ -132,9 +132,9 @@ func TestAHandOverIsAnExchange(t *testing.T) {
 	}
 }
 
-// TestAHandOverTakesFewCommands checks that it does not need the whole exchange, where it
+// TestHandOverTakesFewCommands checks that it does not need the whole exchange, where it
 // must not.
-func TestAHandOverTakesFewCommands(t *testing.T) {
+func TestHandOverTakesFewCommands(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, redistest.Start(t).Client(t))
 	f.dueOf(t, "k", "a", "b", "c", "d")

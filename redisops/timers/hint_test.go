@@ -35,7 +35,7 @@ func (f *fixture) quiet(t *testing.T, hints <-chan exchange.Hint, why string) {
 	require.Equal(t, "marker", next(t, hints).ID, why)
 }
 
-func TestHintsWhenTheHeadIsLowered(t *testing.T) {
+func TestHintsWhenHeadIsLowered(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
 		hints := f.listen(t)
@@ -98,7 +98,7 @@ func TestHintsOfCancel(t *testing.T) {
 	})
 }
 
-func TestListenSurvivesARestart(t *testing.T) {
+func TestListenSurvivesRestart(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	f := newFixture(t, server.Client(t))

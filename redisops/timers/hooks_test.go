@@ -36,10 +36,10 @@ func (b *brokenHook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.P
 	return func(ctx context.Context, all []redis.Cmder) error { b.check(); return next(ctx, all) }
 }
 
-// TestAHookThatPanicsFailsItsCalls checks calls that are sent by goroutines of the store,
+// TestHookThatPanicsFailsItsCalls checks calls that are sent by goroutines of the store,
 // where a panic would end the process: each returns the panic as its error, and the next
 // call succeeds.
-func TestAHookThatPanicsFailsItsCalls(t *testing.T) {
+func TestHookThatPanicsFailsItsCalls(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, redistest.Shared(t))
 	f.due(t, "a")

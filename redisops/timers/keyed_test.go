@@ -10,7 +10,7 @@ import (
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
-func TestAKeyedCallIsDoneOnce(t *testing.T) {
+func TestKeyedCallIsDoneOnce(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
 		ctx, key := t.Context(), NewKey("me", "k", []byte("schedule a and b"))
@@ -40,7 +40,7 @@ func TestAKeyedCallIsDoneOnce(t *testing.T) {
 	})
 }
 
-func TestAKeyIsKeptForADayInTheSlotOfItsTopic(t *testing.T) {
+func TestKeyIsKeptForDayInSlotOfItsTopic(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, redistest.Shared(t))
 	_, err := f.scheduleKeyed(t.Context(), NewKey("me", "k", nil), Entry{ID: "a", In: time.Hour})
@@ -57,7 +57,7 @@ func TestAKeyIsKeptForADayInTheSlotOfItsTopic(t *testing.T) {
 	require.Contains(t, tagged.Of("x").Keyed, "{x}")
 }
 
-func TestAKeyThatHoldsSomethingElse(t *testing.T) {
+func TestKeyThatHoldsSomethingElse(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, redistest.Shared(t))
 	key := NewKey("me", "k", nil)

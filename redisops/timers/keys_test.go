@@ -29,7 +29,7 @@ func TestKeys(t *testing.T) {
 }
 
 // On a Cluster names without a hash tag are put in braces, and others stay as they were.
-func TestKeysOnACluster(t *testing.T) {
+func TestKeysOnCluster(t *testing.T) {
 	t.Parallel()
 	for topic, want := range map[string]string{
 		"invoices": "timers_timeline:{invoices}", "{invoices}": "timers_timeline:{invoices}", "a{b}c": "timers_timeline:a{b}c",

@@ -15,9 +15,9 @@ func (k *known) size() int {
 	return len(k.young) + len(k.older)
 }
 
-// TestTopicsThatAStoreRemembersAreBounded checks that a client that schedules on
+// TestTopicsThatStoreRemembersAreBounded checks that a client that schedules on
 // ever new topics stores a bounded number of them.
-func TestTopicsThatAStoreRemembersAreBounded(t *testing.T) {
+func TestTopicsThatStoreRemembersAreBounded(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
 		for i := range 3 * maxKnown {

@@ -11,7 +11,7 @@ import (
 	"github.com/wakebell/wakebell/redisops/internal/storetest"
 )
 
-func TestReleaseRestoresTheOrder(t *testing.T) {
+func TestReleaseRestoresOrder(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
 		f.due(t, "a", "b", "c", "d")
@@ -26,7 +26,7 @@ func TestReleaseRestoresTheOrder(t *testing.T) {
 	})
 }
 
-func TestReleaseOfARetryGoesBackToItsPlace(t *testing.T) {
+func TestReleaseOfRetryGoesBackToItsPlace(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
 		f.due(t, "a")
@@ -61,7 +61,7 @@ func TestReleaseRevivesNoOldToken(t *testing.T) {
 	})
 }
 
-func TestExtendMovesTheToken(t *testing.T) {
+func TestExtendMovesToken(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
 		f.due(t, "a", "b")

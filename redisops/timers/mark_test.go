@@ -29,7 +29,7 @@ func (f *fixture) knowing(t *testing.T, mark string, settle ...exchange.Settleme
 	return f.Run(t, r)
 }
 
-func TestAnExchangeClaimsNothingUnderOtherSettings(t *testing.T) {
+func TestExchangeClaimsNothingUnderOtherSettings(t *testing.T) {
 	t.Parallel()
 	changes := map[string]func(t *testing.T, f *fixture){
 		"a pause": func(t *testing.T, f *fixture) {
@@ -74,8 +74,8 @@ func TestAnExchangeClaimsNothingUnderOtherSettings(t *testing.T) {
 	}
 }
 
-// TestTheMarkChangesWithTheSettings checks that no mark comes back.
-func TestTheMarkChangesWithTheSettings(t *testing.T) {
+// TestMarkChangesWithSettings checks that no mark comes back.
+func TestMarkChangesWithSettings(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
 		seen := map[string]bool{}
@@ -96,7 +96,7 @@ func TestTheMarkChangesWithTheSettings(t *testing.T) {
 	})
 }
 
-func TestARepeatedAnswerHasTheMarkOfNow(t *testing.T) {
+func TestRepeatedAnswerHasMarkOfNow(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
 		f.due(t, "a")
@@ -112,7 +112,7 @@ func TestARepeatedAnswerHasTheMarkOfNow(t *testing.T) {
 }
 
 // Redis refuses a script that names a key to which the user has no right.
-func TestAnExchangeRunsWithoutTheRightToTheSettings(t *testing.T) {
+func TestExchangeRunsWithoutRightToSettings(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	require.NoError(t, server.Client(t).Do(t.Context(), "ACL", "SETUSER", "plain", "on", ">secret", "&*", "+@all",

@@ -46,7 +46,7 @@ func TestRescheduleInEachState(t *testing.T) {
 	}
 }
 
-func TestRescheduleSupersedesTheHolder(t *testing.T) {
+func TestRescheduleSupersedesHolder(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
 		hints := f.listen(t)
@@ -61,7 +61,7 @@ func TestRescheduleSupersedesTheHolder(t *testing.T) {
 	})
 }
 
-func TestRescheduleTakesTheMarkOfOnceAlong(t *testing.T) {
+func TestRescheduleTakesMarkOfOnceAlong(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
 		e := Entry{ID: "a", In: time.Minute, Once: time.Minute}
@@ -113,7 +113,7 @@ func TestRunNowInEachState(t *testing.T) {
 	}
 }
 
-func TestRunNowSendsAHint(t *testing.T) {
+func TestRunNowSendsHint(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
 		f.schedule(t, Entry{ID: "a", In: time.Hour, Policy: wakebelltype.PolicyDebounce, MaxDelay: 2 * time.Hour})

@@ -71,9 +71,9 @@ func TestOnceFiresOnce(t *testing.T) {
 	}
 }
 
-// TestThePolicyOfOnceAppliesUntilDelivery checks that the policy applies until the
+// TestPolicyOfOnceAppliesUntilDelivery checks that the policy applies until the
 // timer is delivered, and that a schedule without Once ignores the mark.
-func TestThePolicyOfOnceAppliesUntilDelivery(t *testing.T) {
+func TestPolicyOfOnceAppliesUntilDelivery(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
 		e := Entry{ID: "a", In: time.Hour, Once: time.Minute}
@@ -97,7 +97,7 @@ func TestThePolicyOfOnceAppliesUntilDelivery(t *testing.T) {
 	})
 }
 
-func TestTheWindowOfOnceEnds(t *testing.T) {
+func TestWindowOfOnceEnds(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, redistest.Shared(t))
 	e := Entry{ID: "a", Once: 50 * time.Millisecond}
@@ -143,7 +143,7 @@ func TestPoliciesAreChecked(t *testing.T) {
 	}
 }
 
-func TestAMarkOfAWrongType(t *testing.T) {
+func TestMarkOfWrongType(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
 		require.NoError(t, f.rdb.SAdd(t.Context(), f.key.Mark("b"), "x").Err())

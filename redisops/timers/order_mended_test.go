@@ -28,7 +28,7 @@ func (f *fixture) drained(t *testing.T, limit int, settle ...exchange.Settlement
 
 // A timer of the order that is no longer due does not hold up those after it, however it was
 // moved.
-func TestATimerThatMovedIntoTheFutureHoldsUpNone(t *testing.T) {
+func TestTimerThatMovedIntoFutureHoldsUpNone(t *testing.T) {
 	t.Parallel()
 	later := time.Now().Add(time.Hour)
 	for name, move := range map[string]func(t *testing.T, f *fixture, id string){
@@ -68,7 +68,7 @@ func TestATimerThatMovedIntoTheFutureHoldsUpNone(t *testing.T) {
 }
 
 // A Python client knows no keys: it writes the score alone.
-func TestATimerThatAPeerMovesHoldsUpNone(t *testing.T) {
+func TestTimerThatPeerMovesHoldsUpNone(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
 		f.dueOf(t, "k", "a", "b", "c")
@@ -79,9 +79,9 @@ func TestATimerThatAPeerMovesHoldsUpNone(t *testing.T) {
 	})
 }
 
-// TestStaleTimersOfAKeyHoldUpNone has a node without PerKey handle timers with a key: they
+// TestStaleTimersOfKeyHoldUpNone has a node without PerKey handle timers with a key: they
 // stay in the order of the key.
-func TestStaleTimersOfAKeyHoldUpNone(t *testing.T) {
+func TestStaleTimersOfKeyHoldUpNone(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, redistest.Shared(t))
 	const stale = 5000
@@ -109,8 +109,8 @@ func TestStaleTimersOfAKeyHoldUpNone(t *testing.T) {
 	require.Equal(t, want, got)
 }
 
-// TestASweepFindsEveryParkedTimer loses or falsifies what is stored of keys.
-func TestASweepFindsEveryParkedTimer(t *testing.T) {
+// TestSweepFindsEveryParkedTimer loses or falsifies what is stored of keys.
+func TestSweepFindsEveryParkedTimer(t *testing.T) {
 	t.Parallel()
 	entry := func(flag string) string { return fmt.Sprintf("%033d%s%s", 7, flag, "k") }
 	for name, spoil := range map[string]func(t *testing.T, f *fixture){

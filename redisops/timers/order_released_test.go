@@ -16,9 +16,9 @@ func (f *fixture) of(t *testing.T, id string, second int64) {
 	f.schedule(t, Entry{ID: id, Key: "k", At: time.Unix(second, 0)})
 }
 
-// TestAReleasedTimerIsInItsOrderAgain checks that an earlier timer comes before one that
+// TestReleasedTimerIsInItsOrderAgain checks that an earlier timer comes before one that
 // was released, also after a crash.
-func TestAReleasedTimerIsInItsOrderAgain(t *testing.T) {
+func TestReleasedTimerIsInItsOrderAgain(t *testing.T) {
 	inVirtualTime(t, func(t *testing.T, f *fixture) {
 		for _, crashed := range []bool{false, true} {
 			f.of(t, "second", 2)
@@ -40,8 +40,8 @@ func TestAReleasedTimerIsInItsOrderAgain(t *testing.T) {
 	})
 }
 
-// TestAFailedTimerThatIsReleasedKeepsItsKey checks that it still waits for its retry.
-func TestAFailedTimerThatIsReleasedKeepsItsKey(t *testing.T) {
+// TestFailedTimerThatIsReleasedKeepsItsKey checks that it still waits for its retry.
+func TestFailedTimerThatIsReleasedKeepsItsKey(t *testing.T) {
 	inVirtualTime(t, func(t *testing.T, f *fixture) {
 		f.of(t, "failed", 2)
 		f.perKey(t, 1, 0, storetest.Verdict(exchange.Nack, f.perKey(t, 1, 1).Leases[0]))
@@ -57,9 +57,9 @@ func TestAFailedTimerThatIsReleasedKeepsItsKey(t *testing.T) {
 	})
 }
 
-// TestACancelWakesBehindATimerThatIsDue checks that all timers run that may, where the
+// TestCancelWakesBehindTimerThatIsDue checks that all timers run that may, where the
 // first one of the key is due already.
-func TestACancelWakesBehindATimerThatIsDue(t *testing.T) {
+func TestCancelWakesBehindTimerThatIsDue(t *testing.T) {
 	inVirtualTime(t, func(t *testing.T, f *fixture) {
 		for second, id := range []string{"a", "b", "c"} {
 			f.of(t, id, int64(second))

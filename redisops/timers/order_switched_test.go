@@ -19,9 +19,9 @@ func (f *fixture) runWithout(t testing.TB, n int) []exchange.Lease {
 	return f.perKey(t, 0, n).Leases
 }
 
-// TestALimitThatIsSwitchedOnCountsWhatRuns checks that no timer starts beside those that a
+// TestLimitThatIsSwitchedOnCountsWhatRuns checks that no timer starts beside those that a
 // node without the limit has started, until few enough run.
-func TestALimitThatIsSwitchedOnCountsWhatRuns(t *testing.T) {
+func TestLimitThatIsSwitchedOnCountsWhatRuns(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
 		f.dueOf(t, "k", "e", "d", "c", "b", "a")
@@ -33,9 +33,9 @@ func TestALimitThatIsSwitchedOnCountsWhatRuns(t *testing.T) {
 	})
 }
 
-// TestTimersAboveALoweredLimitRunInTheirOrder checks timers that run when the limit is
+// TestTimersAboveLoweredLimitRunInTheirOrder checks timers that run when the limit is
 // lowered, and whose leases then expire: as many run again as may, the first ones.
-func TestTimersAboveALoweredLimitRunInTheirOrder(t *testing.T) {
+func TestTimersAboveLoweredLimitRunInTheirOrder(t *testing.T) {
 	for limit := range 4 {
 		t.Run("PerKey", func(t *testing.T) {
 			inVirtualTime(t, func(t *testing.T, f *fixture) {
@@ -60,9 +60,9 @@ func TestTimersAboveALoweredLimitRunInTheirOrder(t *testing.T) {
 	}
 }
 
-// TestATimerThatANodeWithoutLimitsGivesBackIsInLine checks that the key of such a timer is
+// TestTimerThatNodeWithoutLimitsGivesBackIsInLine checks that the key of such a timer is
 // known to have it, as a move requires, which takes all timers of a key.
-func TestATimerThatANodeWithoutLimitsGivesBackIsInLine(t *testing.T) {
+func TestTimerThatNodeWithoutLimitsGivesBackIsInLine(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
 		f.dueOf(t, "k", "c", "b", "a")

@@ -41,7 +41,7 @@ func (f *fixture) noKeysLeft(t testing.TB) {
 	require.Zero(t, f.rdb.Exists(t.Context(), f.key.order()...).Val(), "keys are left")
 }
 
-func TestTimersOfAKeyRunOneAtATime(t *testing.T) {
+func TestTimersOfKeyRunOneAtATime(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
 		f.dueOf(t, "k", "c", "a", "b")
@@ -77,7 +77,7 @@ func TestTimersOfAKeyRunOneAtATime(t *testing.T) {
 
 // A timer that is woken and claimed in one exchange is parked in Redis until the end of
 // the exchange, and holds its key nevertheless.
-func TestATimerThatIsWokenHoldsItsKeyAtOnce(t *testing.T) {
+func TestTimerThatIsWokenHoldsItsKeyAtOnce(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
 		f.dueOf(t, "k", "a", "b")
@@ -96,7 +96,7 @@ func TestATimerThatIsWokenHoldsItsKeyAtOnce(t *testing.T) {
 
 // A retried timer that is woken behind others of a full exchange, or refused, keeps its
 // attempts.
-func TestATimerThatIsWokenAndNotClaimedKeepsItsRecord(t *testing.T) {
+func TestTimerThatIsWokenAndNotClaimedKeepsItsRecord(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
 		f = f.holder(SourceOptions{SkipFailed: true})
@@ -119,7 +119,7 @@ func TestATimerThatIsWokenAndNotClaimedKeepsItsRecord(t *testing.T) {
 	})
 }
 
-func TestTimersOfAKeyAtOneInstantRunInTheOrderOfScheduling(t *testing.T) {
+func TestTimersOfKeyAtOneInstantRunInOrderOfScheduling(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
 		at := time.Now().Add(-time.Hour)
@@ -149,7 +149,7 @@ func TestTimersOfAKeyAtOneInstantRunInTheOrderOfScheduling(t *testing.T) {
 	})
 }
 
-func TestARetryOfAKeyBlocksOrIsSkipped(t *testing.T) {
+func TestRetryOfKeyBlocksOrIsSkipped(t *testing.T) {
 	t.Parallel()
 	for _, skips := range []bool{false, true} {
 		t.Run(fmt.Sprint(skips), func(t *testing.T) {
@@ -197,7 +197,7 @@ func TestARetryOfAKeyBlocksOrIsSkipped(t *testing.T) {
 	}
 }
 
-func TestAnExpiredLeaseKeepsItsKey(t *testing.T) {
+func TestExpiredLeaseKeepsItsKey(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
 		f.dueOf(t, "k", "a", "b")
@@ -215,7 +215,7 @@ func TestAnExpiredLeaseKeepsItsKey(t *testing.T) {
 	})
 }
 
-func TestAnEarlierTimerOfAKeyComesFirst(t *testing.T) {
+func TestEarlierTimerOfKeyComesFirst(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
 		f.dueOf(t, "k", "a", "b", "c")
@@ -242,7 +242,7 @@ func TestAnEarlierTimerOfAKeyComesFirst(t *testing.T) {
 	})
 }
 
-func TestCancelOfAHolderFreesItsKey(t *testing.T) {
+func TestCancelOfHolderFreesItsKey(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
 		f.dueOf(t, "k", "a", "b", "c", "d")
@@ -258,7 +258,7 @@ func TestCancelOfAHolderFreesItsKey(t *testing.T) {
 	})
 }
 
-func TestADeadLetterKeepsItsKey(t *testing.T) {
+func TestDeadLetterKeepsItsKey(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
 		f.dueOf(t, "k", "a", "b")
@@ -280,7 +280,7 @@ func TestADeadLetterKeepsItsKey(t *testing.T) {
 	})
 }
 
-func TestSeveralOfAKeyAtOnce(t *testing.T) {
+func TestSeveralOfKeyAtOnce(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
 		f.dueOf(t, "k", "a", "b", "c", "d", "e", "f")
@@ -298,7 +298,7 @@ func TestSeveralOfAKeyAtOnce(t *testing.T) {
 
 // A lease that goes back before its handler began is the next of its key. Others started
 // beside it meanwhile.
-func TestALeaseThatGoesBackIsTheNextOfItsKey(t *testing.T) {
+func TestLeaseThatGoesBackIsNextOfItsKey(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
 		f.dueOf(t, "k", "a", "b", "c", "d", "e", "f")
@@ -318,7 +318,7 @@ func TestALeaseThatGoesBackIsTheNextOfItsKey(t *testing.T) {
 	})
 }
 
-func TestAPeerThatEndsAHolder(t *testing.T) {
+func TestPeerThatEndsHolder(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
 		f.dueOf(t, "k", "a", "b", "c", "d")
@@ -337,7 +337,7 @@ func TestAPeerThatEndsAHolder(t *testing.T) {
 	})
 }
 
-func TestARepeatedExchangeParksAndWakesOnce(t *testing.T) {
+func TestRepeatedExchangeParksAndWakesOnce(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
 		f.dueOf(t, "k", "a", "b", "c")

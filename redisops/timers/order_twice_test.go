@@ -24,9 +24,9 @@ func (f *fixture) twoLeases(t *testing.T, flow exchange.Flow) (superseded, prese
 	return superseded, present
 }
 
-// TestAnAckOfASupersededLeaseFreesNoKey checks that a timer keeps its key until its retry if
+// TestAckOfSupersededLeaseFreesNoKey checks that a timer keeps its key until its retry if
 // an ack of an earlier lease is refused in the exchange that nacks the present one.
-func TestAnAckOfASupersededLeaseFreesNoKey(t *testing.T) {
+func TestAckOfSupersededLeaseFreesNoKey(t *testing.T) {
 	for name, flow := range map[string]exchange.Flow{
 		"one at once": {PerKey: 1}, "with tokens": {PerKey: 1, KeyRateLimit: 100, KeyRatePer: time.Second, KeyRateBurst: 100},
 	} {
@@ -48,9 +48,9 @@ func TestAnAckOfASupersededLeaseFreesNoKey(t *testing.T) {
 	}
 }
 
-// TestAnExtensionOfASupersededLeaseHoldsNoPlace checks that a lease which has ended counts for
+// TestExtensionOfSupersededLeaseHoldsNoPlace checks that a lease which has ended counts for
 // MaxInFlight no more if an extension of an earlier lease of its timer is refused meanwhile.
-func TestAnExtensionOfASupersededLeaseHoldsNoPlace(t *testing.T) {
+func TestExtensionOfSupersededLeaseHoldsNoPlace(t *testing.T) {
 	inVirtualTime(t, func(t *testing.T, f *fixture) {
 		flow := exchange.Flow{MaxInFlight: 2}
 		superseded, present := f.twoLeases(t, flow)
@@ -63,9 +63,9 @@ func TestAnExtensionOfASupersededLeaseHoldsNoPlace(t *testing.T) {
 	})
 }
 
-// TestAReleaseOfASupersededLeaseGivesNoTokenBack checks that a refused release gives back no
+// TestReleaseOfSupersededLeaseGivesNoTokenBack checks that a refused release gives back no
 // token of the topic because the present lease of its timer was settled.
-func TestAReleaseOfASupersededLeaseGivesNoTokenBack(t *testing.T) {
+func TestReleaseOfSupersededLeaseGivesNoTokenBack(t *testing.T) {
 	inVirtualTime(t, func(t *testing.T, f *fixture) {
 		flow := exchange.Flow{RateLimit: 2, RatePer: time.Hour, RateBurst: 2}
 		superseded, present := f.twoLeases(t, flow)

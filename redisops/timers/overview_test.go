@@ -114,9 +114,9 @@ func TestOverviewOfManyTopicsTakesFewRoundTrips(t *testing.T) {
 	require.ErrorIs(t, err, exchange.ErrUnavailable)
 }
 
-// TestOverviewOfACluster checks topics on all masters of a Cluster, one of which is
+// TestOverviewOfCluster checks topics on all masters of a Cluster, one of which is
 // down.
-func TestOverviewOfACluster(t *testing.T) {
+func TestOverviewOfCluster(t *testing.T) {
 	t.Parallel()
 	masters := redistest.Cluster(t, "--cluster-require-full-coverage", "no")
 	s, err := New(masters.Client(t), wakebelltype.Keys{HashTag: true})

@@ -87,9 +87,9 @@ func TestPeeksAreBatched(t *testing.T) {
 	}
 }
 
-// TestAPeekEndsWithItsContext checks that a peek whose context has ended delays
+// TestPeekEndsWithItsContext checks that a peek whose context has ended delays
 // neither its caller nor the other peeks.
-func TestAPeekEndsWithItsContext(t *testing.T) {
+func TestPeekEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	s, err := New(server.Client(t), wakebelltype.Keys{})

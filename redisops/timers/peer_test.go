@@ -109,9 +109,9 @@ func TestHealSweepsOrphans(t *testing.T) {
 	})
 }
 
-// TestWithoutItsRecordALeaseIsStillGood checks that deleting the lease records by
+// TestWithoutItsRecordLeaseIsStillGood checks that deleting the lease records by
 // hand loses attempts, not timers.
-func TestWithoutItsRecordALeaseIsStillGood(t *testing.T) {
+func TestWithoutItsRecordLeaseIsStillGood(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
 		f.due(t, "a", "b", "c", "d")
@@ -127,10 +127,10 @@ func TestWithoutItsRecordALeaseIsStillGood(t *testing.T) {
 	})
 }
 
-// TestARecordWithoutAnActivationIsVoid checks that a record with an unreadable
+// TestRecordWithoutActivationIsVoid checks that a record with an unreadable
 // activation is void; otherwise every claim of the timer would return an unreadable
 // reply.
-func TestARecordWithoutAnActivationIsVoid(t *testing.T) {
+func TestRecordWithoutActivationIsVoid(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
 		f.due(t, "a")

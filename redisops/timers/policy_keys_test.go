@@ -51,9 +51,9 @@ func inEachOverdueState(t *testing.T, test func(t *testing.T, f *fixture, due ti
 	}
 }
 
-// TestEarliestDoesNotMakeAnOverdueTimerLater checks that a due timer, which waits for its key
+// TestEarliestDoesNotMakeOverdueTimerLater checks that a due timer, which waits for its key
 // or for a token, is compared by its instant.
-func TestEarliestDoesNotMakeAnOverdueTimerLater(t *testing.T) {
+func TestEarliestDoesNotMakeOverdueTimerLater(t *testing.T) {
 	inEachOverdueState(t, func(t *testing.T, f *fixture, due time.Time) {
 		for _, in := range []time.Duration{0, time.Minute, 2 * time.Hour, -time.Minute} {
 			out := f.schedule(t, Entry{ID: "b", Key: "k", At: time.Now().Add(in), Policy: wakebelltype.PolicyEarliest})[0]
@@ -67,9 +67,9 @@ func TestEarliestDoesNotMakeAnOverdueTimerLater(t *testing.T) {
 	})
 }
 
-// TestEarliestComparesTheInstantOfATimerWhoseLeaseHasExpired checks that the end of a lease is
+// TestEarliestComparesInstantOfTimerWhoseLeaseHasExpired checks that the end of a lease is
 // not taken for the instant of its timer, with and without a key.
-func TestEarliestComparesTheInstantOfATimerWhoseLeaseHasExpired(t *testing.T) {
+func TestEarliestComparesInstantOfTimerWhoseLeaseHasExpired(t *testing.T) {
 	for _, key := range []string{"", "k"} {
 		t.Run("key "+key, func(t *testing.T) {
 			inVirtualTime(t, func(t *testing.T, f *fixture) {
@@ -87,9 +87,9 @@ func TestEarliestComparesTheInstantOfATimerWhoseLeaseHasExpired(t *testing.T) {
 	}
 }
 
-// TestEarliestComparesTheInstantOfATimerThatWasWokenAfterItsLease checks the same of one that
+// TestEarliestComparesInstantOfTimerThatWasWokenAfterItsLease checks the same of one that
 // was parked when its lease had expired, and then woken.
-func TestEarliestComparesTheInstantOfATimerThatWasWokenAfterItsLease(t *testing.T) {
+func TestEarliestComparesInstantOfTimerThatWasWokenAfterItsLease(t *testing.T) {
 	inVirtualTime(t, func(t *testing.T, f *fixture) {
 		limit := exchange.Flow{PerKey: 1}
 		f.schedule(t, Entry{ID: "b", Key: "k", In: time.Microsecond})
@@ -107,17 +107,17 @@ func TestEarliestComparesTheInstantOfATimerThatWasWokenAfterItsLease(t *testing.
 	})
 }
 
-// TestOnceKnowsThatAnOverdueTimerWasNotDelivered checks that a due timer, which waits for its
+// TestOnceKnowsThatOverdueTimerWasNotDelivered checks that a due timer, which waits for its
 // key or for a token, does not count as delivered.
-func TestOnceKnowsThatAnOverdueTimerWasNotDelivered(t *testing.T) {
+func TestOnceKnowsThatOverdueTimerWasNotDelivered(t *testing.T) {
 	inEachOverdueState(t, func(t *testing.T, f *fixture, _ time.Time) {
 		out := f.schedule(t, Entry{ID: "b", Key: "k", In: time.Hour, Once: 24 * time.Hour})[0]
 		require.Equal(t, wakebelltype.OutcomeReplaced, out.Outcome)
 	})
 }
 
-// TestRescheduleMovesTheMarkOfAnOverdueTimer checks the same of Reschedule.
-func TestRescheduleMovesTheMarkOfAnOverdueTimer(t *testing.T) {
+// TestRescheduleMovesMarkOfOverdueTimer checks the same of Reschedule.
+func TestRescheduleMovesMarkOfOverdueTimer(t *testing.T) {
 	inEachOverdueState(t, func(t *testing.T, f *fixture, _ time.Time) {
 		moved, err := f.Reschedule(t.Context(), f.topic, "b", time.Now().Add(time.Hour), 0)
 		require.NoError(t, err)
@@ -127,9 +127,9 @@ func TestRescheduleMovesTheMarkOfAnOverdueTimer(t *testing.T) {
 	})
 }
 
-// TestADeliveredTimerThatIsParkedCountsAsDelivered checks a timer of Once whose lease has
+// TestDeliveredTimerThatIsParkedCountsAsDelivered checks a timer of Once whose lease has
 // expired, and that then waits for its key.
-func TestADeliveredTimerThatIsParkedCountsAsDelivered(t *testing.T) {
+func TestDeliveredTimerThatIsParkedCountsAsDelivered(t *testing.T) {
 	inVirtualTime(t, func(t *testing.T, f *fixture) {
 		limit := exchange.Flow{PerKey: 1}
 		f.schedule(t, Entry{ID: "b", Key: "k", Once: 24 * time.Hour})

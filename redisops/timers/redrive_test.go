@@ -275,9 +275,9 @@ func TestDeleteDead(t *testing.T) {
 	})
 }
 
-// TestRedriveIntoAFullRedis checks that a full Redis refuses to redrive, and that
+// TestRedriveIntoFullRedis checks that a full Redis refuses to redrive, and that
 // no dead letter is lost.
-func TestRedriveIntoAFullRedis(t *testing.T) {
+func TestRedriveIntoFullRedis(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, redistest.Start(t, "--maxmemory-policy", "noeviction").Client(t))
 	f.makeDead(t, "boom", "a", "b")

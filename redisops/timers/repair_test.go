@@ -31,9 +31,9 @@ func (f *fixture) repaired(t *testing.T, o wakebelltype.RepairOptions) wakebellt
 	return done
 }
 
-// TestRepairRestoresADeletedTimeline checks that timers are due again when they were, with
+// TestRepairRestoresDeletedTimeline checks that timers are due again when they were, with
 // their attempts and keys, where that is known, and otherwise when the operator says.
-func TestRepairRestoresADeletedTimeline(t *testing.T) {
+func TestRepairRestoresDeletedTimeline(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
 		at := time.Now().Add(time.Hour).Truncate(time.Microsecond).UTC()
@@ -86,9 +86,9 @@ func TestRepairOfManyTimers(t *testing.T) {
 	})
 }
 
-// TestRepairDropsTimersWithoutAPayload checks that they become dead letters when the operator
+// TestRepairDropsTimersWithoutPayload checks that they become dead letters when the operator
 // says so, except those that a handler has.
-func TestRepairDropsTimersWithoutAPayload(t *testing.T) {
+func TestRepairDropsTimersWithoutPayload(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
 		f.due(t, "leased")

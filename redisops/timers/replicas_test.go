@@ -69,9 +69,9 @@ func TestReplicasConfirm(t *testing.T) {
 	}, 30*time.Second, time.Millisecond)
 }
 
-// TestReplicasMayTakeLongerThanARead checks that a wait longer than the client's
+// TestReplicasMayTakeLongerThanRead checks that a wait longer than the client's
 // read timeout does not time out.
-func TestReplicasMayTakeLongerThanARead(t *testing.T) {
+func TestReplicasMayTakeLongerThanRead(t *testing.T) {
 	t.Parallel()
 	rdb := redistest.Start(t).Client(t, func(o *redis.Options) { o.ReadTimeout, o.MaxRetries = 4*time.Second, -1 })
 	f := newFixture(t, rdb)
@@ -79,9 +79,9 @@ func TestReplicasMayTakeLongerThanARead(t *testing.T) {
 	require.ErrorIs(t, err, wakebelltype.ErrTooFewReplicas)
 }
 
-// TestReplicasOfALargeBatch checks that a batch of several round trips is stored as
+// TestReplicasOfLargeBatch checks that a batch of several round trips is stored as
 // a whole even if too few replicas confirm.
-func TestReplicasOfALargeBatch(t *testing.T) {
+func TestReplicasOfLargeBatch(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, redistest.Start(t).Client(t))
 	entries := make([]Entry, layout.BatchEntries+1)
@@ -94,7 +94,7 @@ func TestReplicasOfALargeBatch(t *testing.T) {
 	require.EqualValues(t, len(entries), f.rdb.ZCard(t.Context(), f.key.Timeline).Val())
 }
 
-func TestReplicasWithoutTheScriptOrTheRight(t *testing.T) {
+func TestReplicasWithoutScriptOrRight(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	f := newFixture(t, server.Client(t))

@@ -50,7 +50,7 @@ func TestParseReply(t *testing.T) {
 	require.Equal(t, exchange.Charge{Topic: 1795246721, Key: 1795246721}, r.Leases[1].Charge)
 }
 
-func TestEveryCutReplyIsAnError(t *testing.T) {
+func TestEveryCutReplyIsError(t *testing.T) {
 	t.Parallel()
 	for i := range sampleReply {
 		_, _, err := parseReply(sampleReply[:i], &limited)
@@ -60,10 +60,10 @@ func TestEveryCutReplyIsAnError(t *testing.T) {
 	require.ErrorIs(t, err, scripts.ErrReply)
 }
 
-// TestALeaseDoesNotKeepItsReply checks that a held lease does not retain the memory
+// TestLeaseDoesNotKeepItsReply checks that a held lease does not retain the memory
 // of its reply. Otherwise a peer that holds one lease of each reply would make the
 // node retain all of them.
-func TestALeaseDoesNotKeepItsReply(t *testing.T) { // not parallel: it measures the heap
+func TestLeaseDoesNotKeepItsReply(t *testing.T) { // not parallel: it measures the heap
 	const replies, leases = 100, 500
 	text := "1795246719.5 1795246749.5 250000 1 1 0 0 500 0 0 0 - -\n" + strings.Repeat("2 500 1 0 1795246000.25\nid"+strings.Repeat("x", 500), leases)
 	storetest.HoldsLittle(t, replies, leases, func() (*exchange.Reply, error) {

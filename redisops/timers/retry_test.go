@@ -166,9 +166,9 @@ func (f *fixture) dead(t testing.TB, n int) {
 	}
 }
 
-// TestARedriveThatTheClientRepeatsCountsOnce checks that the retries inside the
+// TestRedriveThatClientRepeatsCountsOnce checks that the retries inside the
 // Redis client, which the store does not see, do not count twice.
-func TestARedriveThatTheClientRepeatsCountsOnce(t *testing.T) {
+func TestRedriveThatClientRepeatsCountsOnce(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
 		f.dead(t, 3)
@@ -201,7 +201,7 @@ func refusing(n *atomic.Int32) func(*redis.Options) {
 	}
 }
 
-func TestTheBudgetOfACall(t *testing.T) {
+func TestBudgetOfCall(t *testing.T) {
 	t.Parallel()
 	cases := map[string]struct {
 		retry    redisops.Retry
@@ -249,7 +249,7 @@ func TestTheBudgetOfACall(t *testing.T) {
 	}
 }
 
-func TestACancelledCallSaysWhyItWaited(t *testing.T) {
+func TestCancelledCallSaysWhyItWaited(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var tries atomic.Int32

@@ -86,8 +86,8 @@ func TestScheduleBatchSupersedes(t *testing.T) {
 	})
 }
 
-// TestANewTimerHasNoRecordOfAnEarlierOne checks it while others run, whose records stay.
-func TestANewTimerHasNoRecordOfAnEarlierOne(t *testing.T) {
+// TestNewTimerHasNoRecordOfEarlierOne checks it while others run, whose records stay.
+func TestNewTimerHasNoRecordOfEarlierOne(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
 		f.due(t, "runs", "removed")

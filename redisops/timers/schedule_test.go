@@ -32,7 +32,7 @@ func TestScheduleAndGet(t *testing.T) {
 	})
 }
 
-func TestThePastIsDueAtOnce(t *testing.T) {
+func TestPastIsDueAtOnce(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
 		f.schedule(t, Entry{ID: "long ago", At: time.Unix(-5, 0)}, Entry{ID: "negative", In: -time.Hour})
@@ -74,9 +74,9 @@ func TestPolicies(t *testing.T) {
 	})
 }
 
-// TestRescheduleOntoTheTokenMoves checks that a new instant that equals the end of
+// TestRescheduleOntoTokenMoves checks that a new instant that equals the end of
 // the lease does not make the old token valid.
-func TestRescheduleOntoTheTokenMoves(t *testing.T) {
+func TestRescheduleOntoTokenMoves(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
 		f.due(t, "a")
@@ -96,7 +96,7 @@ func TestRescheduleOntoTheTokenMoves(t *testing.T) {
 	})
 }
 
-func TestScheduleChecksAllBeforeTheFirst(t *testing.T) {
+func TestScheduleChecksAllBeforeFirst(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
 		good := Entry{ID: "good"}

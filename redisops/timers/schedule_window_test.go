@@ -70,7 +70,7 @@ func arrivals(t *testing.T, f *fixture, every, length time.Duration) {
 	}
 }
 
-func TestManyCallsOpenAWindow(t *testing.T) {
+func TestManyCallsOpenWindow(t *testing.T) {
 	for _, c := range []struct {
 		name        string
 		every       time.Duration
@@ -97,7 +97,7 @@ func TestManyCallsOpenAWindow(t *testing.T) {
 	}
 }
 
-func TestAWindowDoesNotSlowCallersThatWait(t *testing.T) {
+func TestWindowDoesNotSlowCallersThatWait(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		callers int
@@ -124,7 +124,7 @@ func TestAWindowDoesNotSlowCallersThatWait(t *testing.T) {
 	}
 }
 
-func TestTheTopicsWhoseCallsAreCountedAreBounded(t *testing.T) {
+func TestTopicsWhoseCallsAreCountedAreBounded(t *testing.T) {
 	t.Parallel()
 	g := &coalescer{topics: map[string]*pendingSchedules{}}
 	for i := range 3 * maxCounted {

@@ -71,9 +71,9 @@ func (f *fixture) quickBacklog(t *testing.T, name string, flow exchange.Flow) {
 	f.requireQuick(t, name+": sweep without a limit", func(int) error { return f.src.SweepKeys(t.Context(), exchange.Flow{}) })
 }
 
-// TestExchangesShareTheWorkOfKeysWithManyHolders checks that an exchange claims fewer timers
+// TestExchangesShareWorkOfKeysWithManyHolders checks that an exchange claims fewer timers
 // of keys whose many holders it has to read, and that the next ones go on at once.
-func TestExchangesShareTheWorkOfKeysWithManyHolders(t *testing.T) {
+func TestExchangesShareWorkOfKeysWithManyHolders(t *testing.T) {
 	t.Parallel()
 	const keys, each = 100, 40
 	f := newFixture(t, redistest.Start(t).Client(t))

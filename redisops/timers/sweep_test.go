@@ -37,10 +37,10 @@ func (f *fixture) sizes(t *testing.T) (n [4]int64) {
 	return n
 }
 
-// TestASweepKeepsThePayloadsOfLostTimers checks that nothing is removed from which timers can
+// TestSweepKeepsPayloadsOfLostTimers checks that nothing is removed from which timers can
 // be restored, after the timeline was deleted by hand: neither by one node nor by several, and
 // also not while clients schedule.
-func TestASweepKeepsThePayloadsOfLostTimers(t *testing.T) {
+func TestSweepKeepsPayloadsOfLostTimers(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
 		const n = 400
@@ -66,9 +66,9 @@ func TestASweepKeepsThePayloadsOfLostTimers(t *testing.T) {
 	})
 }
 
-// TestASweepKeepsPayloadsThoughOthersAreMissing checks that the sizes of keys do not hide that
+// TestSweepKeepsPayloadsThoughOthersAreMissing checks that the sizes of keys do not hide that
 // timers were lost, if others lost their payloads.
-func TestASweepKeepsPayloadsThoughOthersAreMissing(t *testing.T) {
+func TestSweepKeepsPayloadsThoughOthersAreMissing(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
 		f.lostTimeline(t, 1500)
@@ -82,9 +82,9 @@ func TestASweepKeepsPayloadsThoughOthersAreMissing(t *testing.T) {
 	})
 }
 
-// TestASweepRemovesTheRemainsOfEndedTimers checks the bounds: up to 100 payloads, or 1 % of
+// TestSweepRemovesRemainsOfEndedTimers checks the bounds: up to 100 payloads, or 1 % of
 // them, and any number of records whose payloads are gone, as Python peers leave them.
-func TestASweepRemovesTheRemainsOfEndedTimers(t *testing.T) {
+func TestSweepRemovesRemainsOfEndedTimers(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
 		f.lostTimeline(t, 101)

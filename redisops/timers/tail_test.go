@@ -79,7 +79,7 @@ func TestTailAnnouncesItself(t *testing.T) {
 	})
 }
 
-func TestTailSurvivesARestart(t *testing.T) {
+func TestTailSurvivesRestart(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	f := newFixture(t, server.Client(t))

@@ -173,7 +173,7 @@ func TestCheckNeedsNoOtherTopic(t *testing.T) {
 	require.ErrorContains(t, f.Check(t.Context(), []string{"other"}), "NOPERM")
 }
 
-func TestCheckRefusesAnOldRedis(t *testing.T) {
+func TestCheckRefusesOldRedis(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, redistest.Start(t, "--rename-command", "ZMSCORE", "gone").Client(t))
 	for _, topics := range [][]string{nil, {f.topic}} {

@@ -16,7 +16,7 @@ import (
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
-func TestAnImportCanBeRepeated(t *testing.T) {
+func TestImportCanBeRepeated(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture, n int) {
 		if n > 1 {
@@ -52,8 +52,8 @@ func TestAnImportCanBeRepeated(t *testing.T) {
 	})
 }
 
-// TestAReplacedTimerLosesItsLease imports over a timer that a handler has.
-func TestAReplacedTimerLosesItsLease(t *testing.T) {
+// TestReplacedTimerLosesItsLease imports over a timer that a handler has.
+func TestReplacedTimerLosesItsLease(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, redistest.Shared(t))
 	f.schedule(t, timers.Entry{ID: "x", Payload: []byte("exported")})
@@ -70,8 +70,8 @@ func TestAReplacedTimerLosesItsLease(t *testing.T) {
 	require.Equal(t, "exported", string(leases[0][0].Payload))
 }
 
-// TestAnInterruptedImportContinues ends an import after some of its lines.
-func TestAnInterruptedImportContinues(t *testing.T) {
+// TestInterruptedImportContinues ends an import after some of its lines.
+func TestInterruptedImportContinues(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, redistest.Shared(t))
 	var entries []timers.Entry

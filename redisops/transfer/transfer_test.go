@@ -52,7 +52,7 @@ func fill(t *testing.T, f *fixture) {
 		timers.Entry{ID: "once", At: hour, Once: time.Hour})
 }
 
-func TestATopicIsExportedAndImported(t *testing.T) {
+func TestTopicIsExportedAndImported(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture, n int) {
 		if n > 1 {
@@ -141,9 +141,9 @@ func (f *fixture) requireDelivered(t *testing.T, topic string) {
 	require.Equal(t, []string{"leased", "parked a", "parked b", "parked c"}, got, "what is behind a retry waits")
 }
 
-// TestTimersOfAKeyKeepTheirOrder imports timers of a key with the same instant, and then
+// TestTimersOfKeyKeepTheirOrder imports timers of a key with the same instant, and then
 // schedules others for it.
-func TestTimersOfAKeyKeepTheirOrder(t *testing.T) {
+func TestTimersOfKeyKeepTheirOrder(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, redistest.Shared(t))
 	at := time.Now().Add(-time.Minute)
@@ -166,9 +166,9 @@ func TestTimersOfAKeyKeepTheirOrder(t *testing.T) {
 	}
 }
 
-// TestAnExportHasEachTimerOnce changes a topic while it is exported: most timers are
+// TestExportHasEachTimerOnce changes a topic while it is exported: most timers are
 // cancelled, so that Redis's tables shrink, and the instants of others change.
-func TestAnExportHasEachTimerOnce(t *testing.T) {
+func TestExportHasEachTimerOnce(t *testing.T) {
 	t.Parallel()
 	for i := range 60 { // a scan of a table that has shrunk repeats an id now and then
 		testChanges(t, newFixture(t, redistest.Shared(t)), i)
@@ -214,8 +214,8 @@ func testChanges(t *testing.T, f *fixture, round int) {
 	}
 }
 
-// TestAnExportEndsWithTheServer loses the position of a scan, as in a failover.
-func TestAnExportEndsWithTheServer(t *testing.T) {
+// TestExportEndsWithServer loses the position of a scan, as in a failover.
+func TestExportEndsWithServer(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t, "--appendonly", "yes")
 	f := newFixture(t, server.Client(t))

@@ -74,7 +74,7 @@ func TestRightsByPattern(t *testing.T) {
 }
 
 // Matching takes at most the length of the pattern times the length of the name.
-func TestAPatternIsMatchedInBoundedTime(t *testing.T) {
+func TestPatternIsMatchedInBoundedTime(t *testing.T) {
 	t.Parallel()
 	granted := rightsOf(t, "x read topic:"+strings.Repeat("*a", 200)+"b")
 	_, ok := granted.Allow("x", rights.ActionRead, rights.KindTopic, strings.Repeat("a", 5000))

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestADispatcherKeepsItsGoroutines(t *testing.T) {
+func TestDispatcherKeepsItsGoroutines(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		d := &Dispatcher{}

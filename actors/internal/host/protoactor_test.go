@@ -58,7 +58,7 @@ func TestUpstreamStopsForGoodByDefault(t *testing.T) {
 	})
 }
 
-func TestUpstreamKeepsMessagesOverARestart(t *testing.T) {
+func TestUpstreamKeepsMessagesOverRestart(t *testing.T) {
 	t.Parallel()
 	actortest.InVirtualTime(t, func(t *testing.T) {
 		system := actortest.QuietSystem()
@@ -84,7 +84,7 @@ func TestUpstreamKeepsMessagesOverARestart(t *testing.T) {
 	})
 }
 
-func TestUpstreamHangsOnAPanicInStopping(t *testing.T) {
+func TestUpstreamHangsOnPanicInStopping(t *testing.T) {
 	t.Parallel()
 	actortest.InVirtualTime(t, func(t *testing.T) {
 		system := actortest.QuietSystem()

@@ -56,7 +56,7 @@ func TestRestartSpread(t *testing.T) {
 }
 
 // TestPanicsWhileStopping checks that LogCrashes stops a panic in Stopping. The
-// parent would wait forever otherwise, see TestUpstreamHangsOnAPanicInStopping.
+// parent would wait forever otherwise, see TestUpstreamHangsOnPanicInStopping.
 func TestPanicsWhileStopping(t *testing.T) {
 	t.Parallel()
 	actortest.InVirtualTime(t, func(t *testing.T) {

@@ -10,7 +10,7 @@ import (
 	"github.com/wakebell/wakebell/dashboard/internal/jobs"
 )
 
-func TestAJobThatPanicsFails(t *testing.T) {
+func TestJobThatPanicsFails(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var js jobs.Jobs

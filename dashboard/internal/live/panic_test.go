@@ -12,7 +12,7 @@ import (
 	"github.com/wakebell/wakebell/dashboard/internal/live"
 )
 
-func TestAProbeThatPanicsIsRepeated(t *testing.T) {
+func TestProbeThatPanicsIsRepeated(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		calls := 0

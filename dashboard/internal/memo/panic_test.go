@@ -10,7 +10,7 @@ import (
 	"github.com/wakebell/wakebell/dashboard/internal/memo"
 )
 
-func TestAReadThatPanicsIsAnError(t *testing.T) {
+func TestReadThatPanicsIsError(t *testing.T) {
 	t.Parallel()
 	c := memo.New[string](time.Minute, time.Minute)
 	_, err := c.Get(t.Context(), "k", func(context.Context) (string, error) { panic("broken") })

@@ -9,7 +9,7 @@ import (
 	"github.com/wakebell/wakebell/dashboard/internal/pulse"
 )
 
-func TestACheckThatPanicsHasNoAnswer(t *testing.T) {
+func TestCheckThatPanicsHasNoAnswer(t *testing.T) {
 	t.Parallel()
 	p := pulse.New(func(context.Context) bool { panic("broken") })
 	require.True(t, p.State(t.Context(), 0).Down)

@@ -13,7 +13,7 @@ import (
 )
 
 // Nothing waits longer than a check, and nothing waits once an outage is known.
-func TestAnOutageIsKnownAfterOneCheck(t *testing.T) {
+func TestOutageIsKnownAfterOneCheck(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var hangs atomic.Bool
@@ -51,7 +51,7 @@ func TestAnOutageIsKnownAfterOneCheck(t *testing.T) {
 	})
 }
 
-func TestWithoutAnyAnswerTheOutageBeginsWithTheFirstCheck(t *testing.T) {
+func TestWithoutAnyAnswerOutageBeginsWithFirstCheck(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		p := pulse.New(func(context.Context) bool { return false })

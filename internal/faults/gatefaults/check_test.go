@@ -7,7 +7,7 @@ import (
 )
 
 // The checks find planted faults.
-func TestTheHistoryChecksFindFaults(t *testing.T) {
+func TestHistoryChecksFindFaults(t *testing.T) {
 	t.Parallel()
 	turn := func(fence uint64, asked, got, live, freed int64) held {
 		return held{fence: fence, got: span{asked, got}, live: live, freed: span{live, freed}, known: true}

@@ -19,7 +19,7 @@ import (
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
-func TestAPanicCrashesTheWholeBatch(t *testing.T) {
+func TestPanicCrashesWholeBatch(t *testing.T) {
 	t.Parallel()
 	for name, crash := range map[string]func(){"panic": func() { panic("broken") }, "goexit": runtime.Goexit} {
 		for with, middleware := range map[string][]wakebell.BatchMiddleware{
@@ -64,7 +64,7 @@ func TestAPanicCrashesTheWholeBatch(t *testing.T) {
 	}
 }
 
-func TestTheEndOfOneLeaseLeavesTheBatch(t *testing.T) {
+func TestEndOfOneLeaseLeavesBatch(t *testing.T) {
 	t.Parallel()
 	stacktest.Virtually(t, func(t *testing.T) {
 		rdb, _ := redistest.Embedded(t)
@@ -109,7 +109,7 @@ func TestTheEndOfOneLeaseLeavesTheBatch(t *testing.T) {
 	})
 }
 
-func TestTheContextOfABatchEndsWithItsLastTimer(t *testing.T) {
+func TestContextOfBatchEndsWithItsLastTimer(t *testing.T) {
 	t.Parallel()
 	stacktest.Virtually(t, func(t *testing.T) {
 		rdb, _ := redistest.Embedded(t)
@@ -129,7 +129,7 @@ func TestTheContextOfABatchEndsWithItsLastTimer(t *testing.T) {
 	})
 }
 
-func TestADrainInTheMiddleOfABatch(t *testing.T) {
+func TestDrainInMiddleOfBatch(t *testing.T) {
 	t.Parallel()
 	stacktest.Virtually(t, func(t *testing.T) {
 		rdb, _ := redistest.Embedded(t)
@@ -155,7 +155,7 @@ func TestADrainInTheMiddleOfABatch(t *testing.T) {
 	})
 }
 
-func TestMaxLeaseAgeEndsABatch(t *testing.T) {
+func TestMaxLeaseAgeEndsBatch(t *testing.T) {
 	t.Parallel()
 	stacktest.Virtually(t, func(t *testing.T) {
 		rdb, _ := redistest.Embedded(t)

@@ -19,7 +19,7 @@ import (
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
-func TestALonelyTimerWaitsForBatchWait(t *testing.T) {
+func TestLonelyTimerWaitsForBatchWait(t *testing.T) {
 	t.Parallel()
 	stacktest.Virtually(t, func(t *testing.T) {
 		rdb, _ := redistest.Embedded(t)
@@ -48,7 +48,7 @@ func TestALonelyTimerWaitsForBatchWait(t *testing.T) {
 	})
 }
 
-func TestBatchWaitIsBelowTheLease(t *testing.T) {
+func TestBatchWaitIsBelowLease(t *testing.T) {
 	t.Parallel()
 	stacktest.Virtually(t, func(t *testing.T) {
 		rdb, _ := redistest.Embedded(t)
@@ -64,7 +64,7 @@ func TestBatchWaitIsBelowTheLease(t *testing.T) {
 	})
 }
 
-func TestRetuneBoundsTheBatchesAtOnce(t *testing.T) {
+func TestRetuneBoundsBatchesAtOnce(t *testing.T) {
 	t.Parallel()
 	stacktest.Virtually(t, func(t *testing.T) {
 		rdb, _ := redistest.Embedded(t)
@@ -110,7 +110,7 @@ func TestRetuneBoundsTheBatchesAtOnce(t *testing.T) {
 
 // A running batch occupies a whole slot, however few timers it has: what a node cannot
 // handle is left to others.
-func TestASmallBatchOccupiesAWholeSlot(t *testing.T) {
+func TestSmallBatchOccupiesWholeSlot(t *testing.T) {
 	t.Parallel()
 	stacktest.Virtually(t, func(t *testing.T) {
 		rdb, _ := redistest.Embedded(t)
@@ -130,8 +130,8 @@ func TestASmallBatchOccupiesAWholeSlot(t *testing.T) {
 	})
 }
 
-// TestTheSizesOfBatchesAreMeasured has a full batch and one of a single timer.
-func TestTheSizesOfBatchesAreMeasured(t *testing.T) {
+// TestSizesOfBatchesAreMeasured has a full batch and one of a single timer.
+func TestSizesOfBatchesAreMeasured(t *testing.T) {
 	t.Parallel()
 	stacktest.Virtually(t, func(t *testing.T) {
 		rdb, _ := redistest.Embedded(t)

@@ -39,7 +39,7 @@ func toEach(props *actor.Props) func(*actor.ActorSystem) wakebell.Target {
 	return func(*actor.ActorSystem) wakebell.Target { return wakebell.ToEachActor(props) }
 }
 
-func TestAnActorAnswersTheLeasesOfABatch(t *testing.T) {
+func TestActorAnswersLeasesOfBatch(t *testing.T) {
 	t.Parallel()
 	got := make(chan *messages.LeaseBatch, 10)
 	sys, topic := stacktest.Forwarding(t, redistest.Shared(t), toEach(receiving(got, func(c actor.Context, b *messages.LeaseBatch) {
@@ -69,7 +69,7 @@ func TestAnActorAnswersTheLeasesOfABatch(t *testing.T) {
 	require.Equal(t, "no such account", stacktest.AwaitDead(t, sys, topic.Name()).Reason)
 }
 
-func TestAnswersToAWholeBatch(t *testing.T) {
+func TestAnswersToWholeBatch(t *testing.T) {
 	t.Parallel()
 	got := make(chan *messages.LeaseBatch, 10)
 	answers := []func(*messages.LeaseBatch) any{
@@ -98,7 +98,7 @@ func TestAnswersToAWholeBatch(t *testing.T) {
 	require.Equal(t, int64(4), counters.Retried)
 }
 
-func TestAnActorExtendsABatchAndLearnsOfItsEnds(t *testing.T) {
+func TestActorExtendsBatchAndLearnsOfItsEnds(t *testing.T) {
 	t.Parallel()
 	stacktest.Virtually(t, func(t *testing.T) {
 		rdb, _ := redistest.Embedded(t)
@@ -149,7 +149,7 @@ func TestAnActorExtendsABatchAndLearnsOfItsEnds(t *testing.T) {
 	})
 }
 
-func TestTheBatchOfAnActorThatEnds(t *testing.T) {
+func TestBatchOfActorThatEnds(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(actor.Context){
 		"stop":  func(c actor.Context) { c.Stop(c.Self()) },
@@ -175,7 +175,7 @@ func TestTheBatchOfAnActorThatEnds(t *testing.T) {
 	}
 }
 
-func TestTheSpanOfABatchLinksToThoseThatScheduledIt(t *testing.T) {
+func TestSpanOfBatchLinksToThoseThatScheduledIt(t *testing.T) {
 	t.Parallel()
 	for name, middleware := range map[string][]wakebell.BatchMiddleware{
 		"plain":      nil,

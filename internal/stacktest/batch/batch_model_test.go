@@ -100,9 +100,9 @@ func (m *batchModel) want() (c wakebelltype.Counters) {
 	return c
 }
 
-// TestEachLeaseOfABatchIsSettledByItsVerdict compares batches of random timers with a
+// TestEachLeaseOfBatchIsSettledByItsVerdict compares batches of random timers with a
 // model: each delivery has exactly the end that the handler gave it.
-func TestEachLeaseOfABatchIsSettledByItsVerdict(t *testing.T) {
+func TestEachLeaseOfBatchIsSettledByItsVerdict(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
 		m := &batchModel{topic: wakebell.NewTopic[string]("t"), plan: map[string][]fate{}, delivered: map[string]int{}}

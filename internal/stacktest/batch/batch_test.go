@@ -48,7 +48,7 @@ func (b *batches) all() [][]string {
 // ids returns the ids that were delivered, in the order of the calls.
 func (b *batches) ids() []string { return slices.Concat(b.all()...) }
 
-func TestABatchHasWhatIsDue(t *testing.T) {
+func TestBatchHasWhatIsDue(t *testing.T) {
 	t.Parallel()
 	for name, middleware := range map[string][]wakebell.BatchMiddleware{
 		"plain":      nil,
@@ -81,7 +81,7 @@ func TestABatchHasWhatIsDue(t *testing.T) {
 	}
 }
 
-func TestVerdictsOfABatch(t *testing.T) {
+func TestVerdictsOfBatch(t *testing.T) {
 	t.Parallel()
 	topic := wakebell.NewTopic[string](redistest.Name(t))
 	rdb := redistest.Shared(t)
@@ -124,7 +124,7 @@ func TestVerdictsOfABatch(t *testing.T) {
 	require.Contains(t, reasons["unreadable"], "cannot")
 }
 
-func TestABatchErrorWithAnUnknownID(t *testing.T) {
+func TestBatchErrorWithUnknownID(t *testing.T) {
 	t.Parallel()
 	topic := wakebell.NewTopic[string]("t")
 	wakebelltest.Run(t, wakebell.Config{Handlers: []wakebell.Handler{
@@ -141,7 +141,7 @@ func TestABatchErrorWithAnUnknownID(t *testing.T) {
 	})
 }
 
-func TestOneErrorFailsTheBatch(t *testing.T) {
+func TestOneErrorFailsBatch(t *testing.T) {
 	t.Parallel()
 	topic := wakebell.NewTopic[string]("t")
 	failed := errors.New("database is down")
@@ -165,7 +165,7 @@ func TestOneErrorFailsTheBatch(t *testing.T) {
 	})
 }
 
-func TestTheTextOfABatchError(t *testing.T) {
+func TestTextOfBatchError(t *testing.T) {
 	t.Parallel()
 	require.EqualError(t, wakebell.BatchError{"b": errors.New("two"), "a": errors.New("one")},
 		`2 timers of the batch failed: "a": one, "b": two`)
@@ -173,7 +173,7 @@ func TestTheTextOfABatchError(t *testing.T) {
 		`4 timers of the batch failed: "a": <nil>, "b": <nil>, "c": <nil>, …`)
 }
 
-func TestMiddlewareAroundABatch(t *testing.T) {
+func TestMiddlewareAroundBatch(t *testing.T) {
 	t.Parallel()
 	topic := wakebell.NewTopic[string]("t")
 	type tenant struct{}
@@ -256,7 +256,7 @@ func TestMiddlewareOfSingleTimersIsRefusedForBatches(t *testing.T) {
 	}
 }
 
-func TestAQueueInBatches(t *testing.T) {
+func TestQueueInBatches(t *testing.T) {
 	t.Parallel()
 	q := queue.New[string](redistest.Name(t))
 	rdb := redistest.Shared(t)

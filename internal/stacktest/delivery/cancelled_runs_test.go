@@ -115,8 +115,8 @@ func TestHandlersOfCancelledRunsAreToldWhenTheirIDsAreScheduledAtOnce(t *testing
 	}
 }
 
-// TestHandlersAreToldOfACancelOfTheTopicWhenItsIDsAreScheduledAtOnce checks CancelAll.
-func TestHandlersAreToldOfACancelOfTheTopicWhenItsIDsAreScheduledAtOnce(t *testing.T) {
+// TestHandlersAreToldOfCancelOfTopicWhenItsIDsAreScheduledAtOnce checks CancelAll.
+func TestHandlersAreToldOfCancelOfTopicWhenItsIDsAreScheduledAtOnce(t *testing.T) {
 	t.Parallel()
 	c := newCancelling(t)
 	sys := stacktest.Serve(t, redistest.Shared(t), wakebell.Handle(c.topic, c.handle, wakebell.MaxConcurrent(2*cancelRuns)))
@@ -132,8 +132,8 @@ func TestHandlersAreToldOfACancelOfTheTopicWhenItsIDsAreScheduledAtOnce(t *testi
 	})
 }
 
-// TestAnActorIsToldThatARunWasCancelledWhenItsIDIsScheduledAtOnce checks forwarded leases.
-func TestAnActorIsToldThatARunWasCancelledWhenItsIDIsScheduledAtOnce(t *testing.T) {
+// TestActorIsToldThatRunWasCancelledWhenItsIDIsScheduledAtOnce checks forwarded leases.
+func TestActorIsToldThatRunWasCancelledWhenItsIDIsScheduledAtOnce(t *testing.T) {
 	t.Parallel()
 	leases, ended := make(chan *messages.Lease, 2), make(chan *messages.LeaseEnded, 2)
 	sys, topic := stacktest.Forwarding(t, redistest.Shared(t), func(s *actor.ActorSystem) wakebell.Target {

@@ -168,7 +168,7 @@ func TestConformanceVerdicts(t *testing.T) {
 	})
 }
 
-func TestConformanceHeartbeatsExtendALease(t *testing.T) {
+func TestConformanceHeartbeatsExtendLease(t *testing.T) {
 	conform(t, func(t *testing.T, k kind, w *wakebelltest.World) {
 		handled := 0
 		slow := k.serve(func(ctx context.Context, m wakebell.Timer[string]) error {
@@ -188,7 +188,7 @@ func TestConformanceHeartbeatsExtendALease(t *testing.T) {
 	})
 }
 
-func TestConformanceAHungHandlerIsEnded(t *testing.T) {
+func TestConformanceHungHandlerIsEnded(t *testing.T) {
 	conform(t, func(t *testing.T, k kind, w *wakebelltest.World) {
 		var causes []error
 		on(w, k.serve(func(ctx context.Context, m wakebell.Timer[string]) error {
@@ -206,7 +206,7 @@ func TestConformanceAHungHandlerIsEnded(t *testing.T) {
 	})
 }
 
-func TestConformanceACrashedHandlerIsRetriedAfterItsLease(t *testing.T) {
+func TestConformanceCrashedHandlerIsRetriedAfterItsLease(t *testing.T) {
 	conform(t, func(t *testing.T, k kind, w *wakebelltest.World) {
 		var attempts []int
 		var took []time.Duration
@@ -234,7 +234,7 @@ func TestConformanceACrashedHandlerIsRetriedAfterItsLease(t *testing.T) {
 	})
 }
 
-func TestConformanceADrainReleasesInOrder(t *testing.T) {
+func TestConformanceDrainReleasesInOrder(t *testing.T) {
 	conform(t, func(t *testing.T, k kind, w *wakebelltest.World) {
 		first := on(w, k.serve(func(ctx context.Context, _ wakebell.Timer[string]) error {
 			<-ctx.Done()
@@ -256,7 +256,7 @@ func TestConformanceADrainReleasesInOrder(t *testing.T) {
 	})
 }
 
-func TestConformanceAnUnreadableBodyIsDead(t *testing.T) {
+func TestConformanceUnreadableBodyIsDead(t *testing.T) {
 	conform(t, func(t *testing.T, k kind, w *wakebelltest.World) {
 		on(w, k.numbers(func(context.Context, wakebell.Timer[int]) error { return nil }))
 		k.put(t, w.Client(), "no number")
@@ -268,7 +268,7 @@ func TestConformanceAnUnreadableBodyIsDead(t *testing.T) {
 }
 
 // A new message wakes an idle poller at every polling interval.
-func TestConformanceANewMessageWakesThePoller(t *testing.T) {
+func TestConformanceNewMessageWakesPoller(t *testing.T) {
 	conform(t, func(t *testing.T, k kind, w *wakebelltest.World) {
 		var got []time.Duration
 		on(w, k.serve(func(_ context.Context, m wakebell.Timer[string]) error {

@@ -19,7 +19,7 @@ import (
 
 // A timer is dead-lettered, found by its reason, and redriven after the cause is
 // repaired.
-func TestADeadLetterIsFoundAndRedriven(t *testing.T) {
+func TestDeadLetterIsFoundAndRedriven(t *testing.T) {
 	t.Parallel()
 	rdb := redistest.Shared(t)
 	topic := wakebell.NewTopic[string](redistest.Name(t))

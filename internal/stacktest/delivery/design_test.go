@@ -39,7 +39,7 @@ func request(command []string) (extends int, ok bool) {
 
 // An extension gives the lease a new token. Redis would refuse an ack with the old
 // token that was sent at the same time.
-func TestAnExtensionCannotOvertakeAnAck(t *testing.T) {
+func TestExtensionCannotOvertakeAck(t *testing.T) {
 	t.Parallel()
 	proxy := faultproxy.Start(t, redistest.SharedAddr(t))
 	extending, answer := make(chan struct{}), make(chan struct{})
@@ -135,7 +135,7 @@ func TestLostRepliesLoseNoTimerAndRepeatNone(t *testing.T) {
 
 // Redis does not roll a script back, so the script must write the dead letter before
 // it removes the timer.
-func TestADeadLetterIsWrittenBeforeItsTimerIsRemoved(t *testing.T) {
+func TestDeadLetterIsWrittenBeforeItsTimerIsRemoved(t *testing.T) {
 	t.Parallel()
 	rdb := redistest.Shared(t)
 	topic := wakebell.NewTopic[string](redistest.Name(t))
@@ -235,7 +235,7 @@ func TestWithoutChannelRightsPauseAndResumeAreHonoured(t *testing.T) {
 
 // A full Redis rejects new timers. Timers that it has can still be handled, retried
 // and dead-lettered.
-func TestAFullRedisCanBeDrained(t *testing.T) {
+func TestFullRedisCanBeDrained(t *testing.T) {
 	t.Parallel()
 	const timers = 60
 	rdb := redistest.Start(t, "--maxmemory-policy", "noeviction").Client(t)

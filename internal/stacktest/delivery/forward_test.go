@@ -17,7 +17,7 @@ import (
 	"github.com/wakebell/wakebell/messages"
 )
 
-func TestAUsersActorReceivesAndSettlesLeases(t *testing.T) {
+func TestUsersActorReceivesAndSettlesLeases(t *testing.T) {
 	t.Parallel()
 	got := make(chan *messages.Lease, 10)
 	sys, topic := stacktest.Forwarding(t, redistest.Shared(t), stacktest.To(func(c actor.Context) {
@@ -55,7 +55,7 @@ func TestAUsersActorReceivesAndSettlesLeases(t *testing.T) {
 	require.Equal(t, int64(1), sys.Counters()[topic.Name()].Acked)
 }
 
-func TestALeaseWithoutAnAnswerExpires(t *testing.T) {
+func TestLeaseWithoutAnswerExpires(t *testing.T) {
 	t.Parallel()
 	stacktest.Virtually(t, func(t *testing.T) {
 		rdb, _ := redistest.Embedded(t)
@@ -77,7 +77,7 @@ func TestALeaseWithoutAnAnswerExpires(t *testing.T) {
 	})
 }
 
-func TestAnActorThatExtendsKeepsItsLease(t *testing.T) {
+func TestActorThatExtendsKeepsItsLease(t *testing.T) {
 	t.Parallel()
 	stacktest.Virtually(t, func(t *testing.T) {
 		rdb, _ := redistest.Embedded(t)
@@ -106,7 +106,7 @@ func TestAnActorThatExtendsKeepsItsLease(t *testing.T) {
 	})
 }
 
-func TestTheLeaseOfAStoppedActorExpires(t *testing.T) {
+func TestLeaseOfStoppedActorExpires(t *testing.T) {
 	t.Parallel()
 	sys, topic := stacktest.Forwarding(t, redistest.Shared(t), stacktest.To(func(c actor.Context) {
 		if _, ok := c.Message().(*messages.Lease); ok {
@@ -119,7 +119,7 @@ func TestTheLeaseOfAStoppedActorExpires(t *testing.T) {
 		"the slot is free long before the lease ends")
 }
 
-func TestEachHandlerHasAnActorOfItsOwn(t *testing.T) {
+func TestEachHandlerHasActorOfItsOwn(t *testing.T) {
 	t.Parallel()
 	var spawned atomic.Int64
 	both := make(chan string, 2)
@@ -147,7 +147,7 @@ func TestEachHandlerHasAnActorOfItsOwn(t *testing.T) {
 	require.Equal(t, int64(2), spawned.Load())
 }
 
-func TestAFailedActorIsRestartedAndItsTimerRetried(t *testing.T) {
+func TestFailedActorIsRestartedAndItsTimerRetried(t *testing.T) {
 	t.Parallel()
 	stacktest.Virtually(t, func(t *testing.T) {
 		rdb, _ := redistest.Embedded(t)
@@ -172,7 +172,7 @@ func TestAFailedActorIsRestartedAndItsTimerRetried(t *testing.T) {
 	})
 }
 
-func TestForwardingNeedsAnActor(t *testing.T) {
+func TestForwardingNeedsActor(t *testing.T) {
 	t.Parallel()
 	for _, target := range []wakebell.Target{{}, wakebell.ToActor(nil), wakebell.ToEachActor(nil)} {
 		_, err := wakebell.New(actor.NewActorSystem(), conntest.New(t, redistest.Shared(t), connection.Config{}), wakebell.Config{Handlers: []wakebell.Handler{

@@ -28,7 +28,7 @@ func shouted(next wakebell.HandlerFunc) wakebell.HandlerFunc {
 
 // The handler receives the Body that the middleware leaves. Every attempt begins with
 // the original body, which is also the body of the dead letter.
-func TestMiddlewareChangesTheBody(t *testing.T) {
+func TestMiddlewareChangesBody(t *testing.T) {
 	t.Parallel()
 	name := redistest.Name(t)
 	topic, queue := wakebell.NewTopic[string](name), queue.New[string](name+".queue")
@@ -66,7 +66,7 @@ func TestMiddlewareChangesTheBody(t *testing.T) {
 	})
 }
 
-func TestMiddlewareChangesTheBodyOfALease(t *testing.T) {
+func TestMiddlewareChangesBodyOfLease(t *testing.T) {
 	t.Parallel()
 	got := make(chan *messages.Lease, 1)
 	sys, topic := stacktest.Forwarding(t, redistest.Shared(t), stacktest.To(func(c actor.Context) {

@@ -35,7 +35,7 @@ func trace(mu *sync.Mutex, log *[]string, name string) wakebell.Middleware {
 	}
 }
 
-func TestMiddlewareWrapsFromTheOutsideIn(t *testing.T) {
+func TestMiddlewareWrapsFromOutsideIn(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
 	var log []string
@@ -61,7 +61,7 @@ func TestMiddlewareWrapsFromTheOutsideIn(t *testing.T) {
 	}, log)
 }
 
-func TestMiddlewareMayChangeTheVerdict(t *testing.T) {
+func TestMiddlewareMayChangeVerdict(t *testing.T) {
 	t.Parallel()
 	topic := wakebell.NewTopic[string](redistest.Name(t))
 	var called bool
@@ -77,7 +77,7 @@ func TestMiddlewareMayChangeTheVerdict(t *testing.T) {
 	require.False(t, called)
 }
 
-func TestMiddlewareReceivesAnUnreadableBody(t *testing.T) {
+func TestMiddlewareReceivesUnreadableBody(t *testing.T) {
 	t.Parallel()
 	name := redistest.Name(t)
 	seen := make(chan error, 1)
@@ -98,7 +98,7 @@ func TestMiddlewareReceivesAnUnreadableBody(t *testing.T) {
 	stacktest.AwaitDead(t, sys, name) // stored although rejected timers are discarded
 }
 
-func TestRetryOnLeaseExpiryRetriesAfterTheLease(t *testing.T) {
+func TestRetryOnLeaseExpiryRetriesAfterLease(t *testing.T) {
 	t.Parallel()
 	stacktest.Virtually(t, func(t *testing.T) {
 		rdb, _ := redistest.Embedded(t)

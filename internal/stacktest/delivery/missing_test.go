@@ -61,9 +61,9 @@ func TestDeletedPayloadsAreReported(t *testing.T) {
 	})
 }
 
-// TestADeletedTimelineIsReported checks that a node that finds payloads without a timer keeps
+// TestDeletedTimelineIsReported checks that a node that finds payloads without a timer keeps
 // them, logs an error again and again, and reports them until they have their timers again.
-func TestADeletedTimelineIsReported(t *testing.T) {
+func TestDeletedTimelineIsReported(t *testing.T) {
 	t.Parallel()
 	stacktest.Virtually(t, func(t *testing.T) {
 		rdb, _ := redistest.Embedded(t)

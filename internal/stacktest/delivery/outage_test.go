@@ -68,7 +68,7 @@ func (c meteredConn) Write(p []byte) (int, error) {
 // While Redis is down, a node sends at most 50 commands a second, for any number of
 // topics and with the client's own retries. When Redis is back, all topics continue
 // within seconds.
-func TestAnOutageIsProbedByFewTopics(t *testing.T) {
+func TestOutageIsProbedByFewTopics(t *testing.T) {
 	t.Parallel()
 	const topics, most, lasts = 1000, 50, 8 * time.Second
 	type outage struct {

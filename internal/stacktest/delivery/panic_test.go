@@ -55,8 +55,8 @@ func TestPanicsCountTowardsMaxAttempts(t *testing.T) {
 	})
 }
 
-// TestPanicBackoffRetriesLikeAnError does not wait for the lease.
-func TestPanicBackoffRetriesLikeAnError(t *testing.T) {
+// TestPanicBackoffRetriesLikeError does not wait for the lease.
+func TestPanicBackoffRetriesLikeError(t *testing.T) {
 	t.Parallel()
 	topic := wakebell.NewTopic[string]("t")
 	cfg := wakebell.Config{Handlers: []wakebell.Handler{

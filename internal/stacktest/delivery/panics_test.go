@@ -186,10 +186,10 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-// TestAPanicOfUserCodeConcernsItsTimerAlone has each kind of user code panic for one of ten
+// TestPanicOfUserCodeConcernsItsTimerAlone has each kind of user code panic for one of ten
 // timers: the others are acked, each once, and that one is handled too or fails with the
 // text of the panic. No poller is restarted.
-func TestAPanicOfUserCodeConcernsItsTimerAlone(t *testing.T) {
+func TestPanicOfUserCodeConcernsItsTimerAlone(t *testing.T) {
 	t.Parallel()
 	for name, code := range panickingUserCode() {
 		t.Run(name, func(t *testing.T) {

@@ -25,7 +25,7 @@ type knotted struct{}
 func (knotted) Error() string { return "knotted" }
 func (knotted) Unwrap() error { panic("no end") }
 
-func TestAnErrorWhoseMethodsPanicFailsItsDeliveryAlone(t *testing.T) {
+func TestErrorWhoseMethodsPanicFailsItsDeliveryAlone(t *testing.T) {
 	t.Parallel()
 	var null *poison
 	for name, test := range map[string]struct {

@@ -36,7 +36,7 @@ func handling(t *testing.T, fn func(context.Context, *wakebell.Client, wakebell.
 	return result
 }
 
-func TestSettleAcksWhileTheHandlerRuns(t *testing.T) {
+func TestSettleAcksWhileHandlerRuns(t *testing.T) {
 	t.Parallel()
 	require.NoError(t, handling(t, func(ctx context.Context, c *wakebell.Client, timer wakebell.Timer[string]) error {
 		if err := timer.Settle(ctx, nil); err != nil {
@@ -51,7 +51,7 @@ func TestSettleAcksWhileTheHandlerRuns(t *testing.T) {
 	}))
 }
 
-func TestSettleRetriesWhileTheHandlerRuns(t *testing.T) {
+func TestSettleRetriesWhileHandlerRuns(t *testing.T) {
 	t.Parallel()
 	require.NoError(t, handling(t, func(ctx context.Context, c *wakebell.Client, timer wakebell.Timer[string]) error {
 		if err := timer.Settle(ctx, wakebell.RetryIn(time.Hour)); err != nil {
@@ -65,7 +65,7 @@ func TestSettleRetriesWhileTheHandlerRuns(t *testing.T) {
 	}))
 }
 
-func TestSettleAndExtendReportASupersedingSchedule(t *testing.T) {
+func TestSettleAndExtendReportSupersedingSchedule(t *testing.T) {
 	t.Parallel()
 	require.NoError(t, handling(t, func(ctx context.Context, c *wakebell.Client, timer wakebell.Timer[string]) error {
 		_, err := wakebell.NewTopic[string](timer.Topic).Schedule(ctx, c, "new", wakebell.ID(timer.ID), wakebell.In(time.Hour))
@@ -79,7 +79,7 @@ func TestSettleAndExtendReportASupersedingSchedule(t *testing.T) {
 	}))
 }
 
-func TestSettleReportsACancel(t *testing.T) {
+func TestSettleReportsCancel(t *testing.T) {
 	t.Parallel()
 	require.NoError(t, handling(t, func(ctx context.Context, c *wakebell.Client, timer wakebell.Timer[string]) error {
 		_, err := c.Cancel(ctx, timer.Topic, timer.ID)
@@ -91,7 +91,7 @@ func TestSettleReportsACancel(t *testing.T) {
 	}))
 }
 
-func TestExtendExtendsTheLease(t *testing.T) {
+func TestExtendExtendsLease(t *testing.T) {
 	t.Parallel()
 	require.NoError(t, handling(t, func(ctx context.Context, c *wakebell.Client, timer wakebell.Timer[string]) error {
 		before, _, err := c.Get(ctx, timer.Topic, timer.ID)
@@ -104,7 +104,7 @@ func TestExtendExtendsTheLease(t *testing.T) {
 	}))
 }
 
-func TestATimerThatWasNotDeliveredCannotBeSettled(t *testing.T) {
+func TestTimerThatWasNotDeliveredCannotBeSettled(t *testing.T) {
 	t.Parallel()
 	var timer wakebell.Timer[string]
 	require.ErrorIs(t, timer.Settle(t.Context(), nil), wakebell.ErrInvalid)

@@ -269,7 +269,7 @@ func runFault(t *testing.T, x fault) {
 }
 
 // An eviction policy that deletes timers is logged as a warning.
-func TestAnEvictionPolicyCausesAWarning(t *testing.T) {
+func TestEvictionPolicyCausesWarning(t *testing.T) {
 	t.Parallel()
 	for policy, warnings := range map[string]int{"noeviction": 0, "allkeys-lru": 1, "volatile-ttl": 1} {
 		log := &stacktest.Logged{}

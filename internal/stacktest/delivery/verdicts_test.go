@@ -97,7 +97,7 @@ func TestDiscardRejected(t *testing.T) {
 }
 
 // A panic counts as a crash: the timer is delivered again when its lease expires.
-func TestAPanickedTimerIsRetriedAfterItsLease(t *testing.T) {
+func TestPanickedTimerIsRetriedAfterItsLease(t *testing.T) {
 	t.Parallel()
 	stacktest.Virtually(t, func(t *testing.T) {
 		rdb, _ := redistest.Embedded(t)

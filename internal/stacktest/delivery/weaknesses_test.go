@@ -26,7 +26,7 @@ import (
 
 // Weakness 1: rescheduling an id while its handler runs loses the new timer, because
 // the commit of the old one deletes both.
-func TestReschedulingWhileRunningKeepsTheNewTimer(t *testing.T) {
+func TestReschedulingWhileRunningKeepsNewTimer(t *testing.T) {
 	t.Parallel()
 	rdb := redistest.Shared(t)
 	topic := wakebell.NewTopic[string](redistest.Name(t))
@@ -65,7 +65,7 @@ func TestReschedulingWhileRunningKeepsTheNewTimer(t *testing.T) {
 }
 
 // Weakness 1: a handler that reschedules its own id does not run again.
-func TestAHandlerThatReschedulesItselfTicksOn(t *testing.T) {
+func TestHandlerThatReschedulesItselfTicksOn(t *testing.T) {
 	t.Parallel()
 	topic := wakebell.NewTopic[int](redistest.Name(t))
 	ticks := make(chan int, 100)
@@ -89,7 +89,7 @@ func TestAHandlerThatReschedulesItselfTicksOn(t *testing.T) {
 }
 
 // Weakness 2: a stale worker's commit deletes another worker's lease.
-func TestAStaleVerdictLeavesTheNextHoldersLeaseAlone(t *testing.T) {
+func TestStaleVerdictLeavesNextHoldersLeaseAlone(t *testing.T) {
 	t.Parallel()
 	proxy := faultproxy.Start(t, redistest.SharedAddr(t))
 	topic := wakebell.NewTopic[string](redistest.Name(t))
@@ -134,7 +134,7 @@ func TestAStaleVerdictLeavesTheNextHoldersLeaseAlone(t *testing.T) {
 
 // Weakness 4: a payload that cannot be decoded is retried for ever without reaching
 // the handler.
-func TestAnUndecodablePayloadBecomesADeadLetter(t *testing.T) {
+func TestUndecodablePayloadBecomesDeadLetter(t *testing.T) {
 	t.Parallel()
 	rdb := redistest.Shared(t)
 	topic := wakebell.NewTopic[stacktest.Invoice](redistest.Name(t))
@@ -165,7 +165,7 @@ func TestAnUndecodablePayloadBecomesADeadLetter(t *testing.T) {
 
 // Weakness 7: handlers over the graceful timeout are not cancelled, and some claimed
 // timers are not delivered.
-func TestStopCancelsWhatRunsAndGivesBackTheRest(t *testing.T) {
+func TestStopCancelsWhatRunsAndGivesBackRest(t *testing.T) {
 	t.Parallel()
 	stacktest.Virtually(t, func(t *testing.T) {
 		rdb, _ := redistest.Embedded(t)
@@ -213,7 +213,7 @@ func TestStopCancelsWhatRunsAndGivesBackTheRest(t *testing.T) {
 }
 
 // Weakness 8: each timer needs a round trip to claim and another to commit.
-func TestABacklogCostsAFractionOfARoundTripATimer(t *testing.T) {
+func TestBacklogCostsFractionOfRoundTripTimer(t *testing.T) {
 	t.Parallel()
 	const timers = 1000
 	for slots, most := range map[int]int64{5: 2*timers/5 + 50, 100: 100} {
@@ -263,7 +263,7 @@ func calls(t testing.TB, rdb *redis.Client, command string) int64 {
 }
 
 // Weakness 9: hash entries without a timeline member are never collected.
-func TestPayloadsWithoutATimerAreCollected(t *testing.T) {
+func TestPayloadsWithoutTimerAreCollected(t *testing.T) {
 	t.Parallel()
 	rdb := redistest.Shared(t)
 	topic := wakebell.NewTopic[string](redistest.Name(t))

@@ -19,7 +19,7 @@ import (
 
 // Weakness 3: a nack waits for the whole lease plus the idle backoff; there is no
 // delay, attempt count, maximum or dead letter.
-func TestANackHasADelayACountAndAMaximum(t *testing.T) {
+func TestNackHasDelayCountAndMaximum(t *testing.T) {
 	t.Parallel()
 	topic := wakebell.NewTopic[string]("t")
 	var attempts, failures []int
@@ -56,7 +56,7 @@ func TestANackHasADelayACountAndAMaximum(t *testing.T) {
 
 // Weakness 5: 200 poisoned timers increase the p50 lateness of good ones from 45 ms
 // to 2.7 s.
-func TestPoisonedTimersDoNotDelayTheOthers(t *testing.T) {
+func TestPoisonedTimersDoNotDelayOthers(t *testing.T) {
 	t.Parallel()
 	without, with := medianLateness(t, 0), medianLateness(t, 200)
 	t.Logf("p50 of the good ones: %v without poisoned ones, %v with 200", without, with)
@@ -103,7 +103,7 @@ func medianLateness(t *testing.T, poisoned int) (p50 time.Duration) {
 
 // Weakness 6: a worker whose clock is 30 s fast delivers 19 s early and redelivers
 // leased timers; one that is 10 s slow uses expired leases.
-func TestAWorkersClockDoesNotMatter(t *testing.T) {
+func TestWorkersClockDoesNotMatter(t *testing.T) {
 	t.Parallel()
 	for name, ahead := range map[string]time.Duration{"30 s fast": 30 * time.Second, "10 s slow": -10 * time.Second} {
 		t.Run(name, func(t *testing.T) {
@@ -194,7 +194,7 @@ func leasesAlone(t *testing.T, ahead time.Duration) {
 }
 
 // Weakness 8: on an idle topic the p50 is 2.8 s late, the p99 5 s.
-func TestAnIdleTopicIsPrompt(t *testing.T) {
+func TestIdleTopicIsPrompt(t *testing.T) {
 	t.Parallel()
 	topic := wakebell.NewTopic[string]("t")
 	wakebelltest.Run(t, wakebell.Config{Handlers: []wakebell.Handler{wakebell.Handle(topic, stacktest.Nothing)}}, func(t *testing.T, w *wakebelltest.World) {

@@ -57,9 +57,9 @@ func concurrency(t *testing.T, w *wakebelltest.World) int {
 	return h.Topics[0].Concurrency
 }
 
-// TestConcurrencyFollowsTheService has a service that loses capacity, fails and
+// TestConcurrencyFollowsService has a service that loses capacity, fails and
 // recovers, and a bound that is lowered.
-func TestConcurrencyFollowsTheService(t *testing.T) {
+func TestConcurrencyFollowsService(t *testing.T) {
 	t.Parallel()
 	topic, service := wakebell.NewTopic[string]("topic"), &slowing{capacity: 10}
 	wakebelltest.RunWith(t, connection.Config{Logger: stacktest.Quiet}, wakebell.Config{Handlers: []wakebell.Handler{
@@ -87,8 +87,8 @@ func TestConcurrencyFollowsTheService(t *testing.T) {
 	})
 }
 
-// TestConcurrencyOfBatchesFollowsTheService counts calls, not timers.
-func TestConcurrencyOfBatchesFollowsTheService(t *testing.T) {
+// TestConcurrencyOfBatchesFollowsService counts calls, not timers.
+func TestConcurrencyOfBatchesFollowsService(t *testing.T) {
 	t.Parallel()
 	topic, service := wakebell.NewTopic[string]("topic"), &slowing{capacity: 4}
 	wakebelltest.RunWith(t, connection.Config{Logger: stacktest.Quiet}, wakebell.Config{Handlers: []wakebell.Handler{
@@ -104,9 +104,9 @@ func TestConcurrencyOfBatchesFollowsTheService(t *testing.T) {
 	})
 }
 
-// TestALowerMaxConcurrentHoldsForPrefetchedTimers lowers it while quick handlers have
+// TestLowerMaxConcurrentHoldsForPrefetchedTimers lowers it while quick handlers have
 // prefetched timers.
-func TestALowerMaxConcurrentHoldsForPrefetchedTimers(t *testing.T) {
+func TestLowerMaxConcurrentHoldsForPrefetchedTimers(t *testing.T) {
 	t.Parallel()
 	topic := wakebell.NewTopic[string]("topic")
 	var mu sync.Mutex

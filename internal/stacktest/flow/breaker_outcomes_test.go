@@ -17,8 +17,8 @@ import (
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
-// TestTailReportsTheBreaker follows the events of a breaker that opens and closes.
-func TestTailReportsTheBreaker(t *testing.T) {
+// TestTailReportsBreaker follows the events of a breaker that opens and closes.
+func TestTailReportsBreaker(t *testing.T) {
 	t.Parallel()
 	topic := wakebell.NewTopic[string](redistest.Name(t))
 	sys := stacktest.Serve(t, redistest.Shared(t), wakebell.Handle(topic, func(_ context.Context, timer wakebell.Timer[string]) error {
@@ -50,8 +50,8 @@ func TestTailReportsTheBreaker(t *testing.T) {
 	require.Equal(t, []string{"open for 10ms: 1 of 1 deliveries failed: the bank is closed", "half-open", "closed"}, texts)
 }
 
-// TestPanicsOpenABreaker has a handler that panics for each timer.
-func TestPanicsOpenABreaker(t *testing.T) {
+// TestPanicsOpenBreaker has a handler that panics for each timer.
+func TestPanicsOpenBreaker(t *testing.T) {
 	t.Parallel()
 	topic, delivered := wakebell.NewTopic[string]("topic"), 0
 	wakebelltest.RunWith(t, connection.Config{Logger: stacktest.Quiet}, wakebell.Config{Handlers: []wakebell.Handler{
@@ -68,9 +68,9 @@ func TestPanicsOpenABreaker(t *testing.T) {
 	})
 }
 
-// TestTimersThatEndBeforeTheirHandlerDoNotOpenABreaker cancels timers while their
+// TestTimersThatEndBeforeTheirHandlerDoNotOpenBreaker cancels timers while their
 // handlers run, which then return an error.
-func TestTimersThatEndBeforeTheirHandlerDoNotOpenABreaker(t *testing.T) {
+func TestTimersThatEndBeforeTheirHandlerDoNotOpenBreaker(t *testing.T) {
 	t.Parallel()
 	topic := wakebell.NewTopic[string]("topic")
 	wakebelltest.RunWith(t, connection.Config{Logger: stacktest.Quiet}, wakebell.Config{Handlers: []wakebell.Handler{
@@ -92,8 +92,8 @@ func TestTimersThatEndBeforeTheirHandlerDoNotOpenABreaker(t *testing.T) {
 	})
 }
 
-// TestABreakerCountsTheTimersOfABatch has a batch of which half fail.
-func TestABreakerCountsTheTimersOfABatch(t *testing.T) {
+// TestBreakerCountsTimersOfBatch has a batch of which half fail.
+func TestBreakerCountsTimersOfBatch(t *testing.T) {
 	t.Parallel()
 	topic := wakebell.NewTopic[string]("topic")
 	sizes, failing := []int(nil), true

@@ -16,9 +16,9 @@ import (
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
-// TestABreakerPausesATopicWhileItsHandlerFails follows a breaker through all states: it
+// TestBreakerPausesTopicWhileItsHandlerFails follows a breaker through all states: it
 // opens, one timer fails, one timer succeeds, and the topic goes on.
-func TestABreakerPausesATopicWhileItsHandlerFails(t *testing.T) {
+func TestBreakerPausesTopicWhileItsHandlerFails(t *testing.T) {
 	t.Parallel()
 	topic, other := wakebell.NewTopic[int]("topic"), wakebell.NewTopic[int]("other")
 	delivered, others, healed := 0, 0, false
@@ -70,8 +70,8 @@ func TestABreakerPausesATopicWhileItsHandlerFails(t *testing.T) {
 	})
 }
 
-// TestWhatSaysNothingAboutTheHandlerDoesNotOpenABreaker has bodies that cannot be decoded.
-func TestWhatSaysNothingAboutTheHandlerDoesNotOpenABreaker(t *testing.T) {
+// TestWhatSaysNothingAboutHandlerDoesNotOpenBreaker has bodies that cannot be decoded.
+func TestWhatSaysNothingAboutHandlerDoesNotOpenBreaker(t *testing.T) {
 	t.Parallel()
 	wakebelltest.RunWith(t, connection.Config{Logger: stacktest.Quiet}, wakebell.Config{Handlers: []wakebell.Handler{
 		wakebell.Handle(wakebell.NewTopic[int]("topic"), func(context.Context, wakebell.Timer[int]) error { return nil },
@@ -87,7 +87,7 @@ func TestWhatSaysNothingAboutTheHandlerDoesNotOpenABreaker(t *testing.T) {
 	})
 }
 
-func TestABreakerIsValidated(t *testing.T) {
+func TestBreakerIsValidated(t *testing.T) {
 	t.Parallel()
 	for _, b := range []wakebelltype.Breaker{{}, {FailureRatio: 1.1}, {FailureRatio: 0.5, Deliveries: -1}, {FailureRatio: 0.5, Window: 1}, {FailureRatio: 0.5, OpenFor: -1}} {
 		_, err := wakebell.New(stacktest.ActorSystem(), nil, wakebell.Config{Handlers: []wakebell.Handler{

@@ -22,8 +22,8 @@ import (
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
-// TestALostLeaseDoesNotOpenABreaker has a handler that fails because its lease is lost.
-func TestALostLeaseDoesNotOpenABreaker(t *testing.T) {
+// TestLostLeaseDoesNotOpenBreaker has a handler that fails because its lease is lost.
+func TestLostLeaseDoesNotOpenBreaker(t *testing.T) {
 	t.Parallel()
 	stacktest.Virtually(t, func(t *testing.T) {
 		rdb, _ := redistest.Embedded(t)
@@ -51,9 +51,9 @@ func TestALostLeaseDoesNotOpenABreaker(t *testing.T) {
 	})
 }
 
-// TestAGroupOfATopicAndAQueue has handlers that panic, and a bound that changes while they
+// TestGroupOfTopicAndQueue has handlers that panic, and a bound that changes while they
 // run: no place is lost, and none is used twice.
-func TestAGroupOfATopicAndAQueue(t *testing.T) {
+func TestGroupOfTopicAndQueue(t *testing.T) {
 	t.Parallel()
 	topic, messages := wakebell.NewTopic[string]("topic"), queue.New[string]("queue")
 	var mu sync.Mutex
@@ -100,8 +100,8 @@ func TestAGroupOfATopicAndAQueue(t *testing.T) {
 	})
 }
 
-// TestLimitsOfAQueueHoldOverAllNodes has two nodes on a queue, whose handlers are slow.
-func TestLimitsOfAQueueHoldOverAllNodes(t *testing.T) {
+// TestLimitsOfQueueHoldOverAllNodes has two nodes on a queue, whose handlers are slow.
+func TestLimitsOfQueueHoldOverAllNodes(t *testing.T) {
 	t.Parallel()
 	q := queue.New[string]("q")
 	var mu sync.Mutex
@@ -146,8 +146,8 @@ func TestMaxInFlightNeedsLeasesThatExpire(t *testing.T) {
 	require.ErrorContains(t, err, "AtMostOnce")
 }
 
-// TestOnDeadAndRedriveHaveTheKey checks that a redriven timer is in the order of its key.
-func TestOnDeadAndRedriveHaveTheKey(t *testing.T) {
+// TestOnDeadAndRedriveHaveKey checks that a redriven timer is in the order of its key.
+func TestOnDeadAndRedriveHaveKey(t *testing.T) {
 	t.Parallel()
 	stacktest.Virtually(t, func(t *testing.T) {
 		rdb, _ := redistest.Embedded(t)

@@ -12,9 +12,9 @@ import (
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
-// TestRateLimitByKeyIsReachedAfterAPause sees a key with a backlog reach its rate before
+// TestRateLimitByKeyIsReachedAfterPause sees a key with a backlog reach its rate before
 // and after a pause, during which its tokens return, and a raised rate.
-func TestRateLimitByKeyIsReachedAfterAPause(t *testing.T) {
+func TestRateLimitByKeyIsReachedAfterPause(t *testing.T) {
 	t.Parallel()
 	topic := wakebell.NewTopic[int]("calls")
 	handle := func(context.Context, wakebell.Timer[int]) error { return nil }

@@ -14,9 +14,9 @@ import (
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
-// TestTimersOfAKeyRunInOrderOnTwoNodes runs timers of 5 keys in virtual time on two
+// TestTimersOfKeyRunInOrderOnTwoNodes runs timers of 5 keys in virtual time on two
 // nodes: some handlers fail once, and one node crashes.
-func TestTimersOfAKeyRunInOrderOnTwoNodes(t *testing.T) {
+func TestTimersOfKeyRunInOrderOnTwoNodes(t *testing.T) {
 	t.Parallel()
 	topic := wakebell.NewTopic[int]("bookings")
 	handle := func(ctx context.Context, timer wakebell.Timer[int]) error {

@@ -61,7 +61,7 @@ func started(w *wakebelltest.World, from, to time.Time) (n int) {
 	return n
 }
 
-func TestARateLimitHoldsOverAllNodes(t *testing.T) {
+func TestRateLimitHoldsOverAllNodes(t *testing.T) {
 	limited(t, 1000, 0, []wakebell.HandlerOption{wakebell.RateLimit(10, time.Second, 5)}, func(t *testing.T, w *wakebelltest.World, nodes []*wakebelltest.Node) {
 		began := time.Now()
 		w.Advance(10 * time.Second)
@@ -93,7 +93,7 @@ func TestTokensAreTakenInGroups(t *testing.T) {
 	})
 }
 
-func TestALimitedTopicDoesNotPollInVain(t *testing.T) {
+func TestLimitedTopicDoesNotPollInVain(t *testing.T) {
 	limited(t, 1000, 0, []wakebell.HandlerOption{wakebell.RateLimit(1, time.Hour, 1)}, func(t *testing.T, w *wakebelltest.World, nodes []*wakebelltest.Node) {
 		w.Advance(time.Minute)
 		before := exchanges(nodes)
@@ -110,7 +110,7 @@ func TestALimitedTopicDoesNotPollInVain(t *testing.T) {
 	})
 }
 
-func TestRetryIsBoundByTheRateLimit(t *testing.T) {
+func TestRetryIsBoundByRateLimit(t *testing.T) {
 	limited(t, 0, 0, []wakebell.HandlerOption{
 		wakebell.RateLimit(1, time.Minute, 1), wakebell.RetryBackoff(time.Millisecond, time.Millisecond),
 	}, func(t *testing.T, w *wakebelltest.World, _ []*wakebelltest.Node) {
@@ -168,10 +168,10 @@ func running(w *wakebelltest.World) (n int) {
 	return n
 }
 
-// TestACrashedNodeLeavesItsPlaces checks that the timers of a crashed node count until
+// TestCrashedNodeLeavesItsPlaces checks that the timers of a crashed node count until
 // their leases expire and no longer, and that the other node does not poll until
 // then.
-func TestACrashedNodeLeavesItsPlaces(t *testing.T) {
+func TestCrashedNodeLeavesItsPlaces(t *testing.T) {
 	opts := []wakebell.HandlerOption{wakebell.MaxInFlight(2), wakebell.MaxConcurrent(2), wakebell.LeaseTTL(30 * time.Second)}
 	limited(t, 10, time.Hour, opts, func(t *testing.T, w *wakebelltest.World, nodes []*wakebelltest.Node) {
 		w.Advance(time.Minute)
@@ -190,9 +190,9 @@ func TestACrashedNodeLeavesItsPlaces(t *testing.T) {
 	})
 }
 
-// TestASettlementWakesTheOtherNode checks that a node that waits claims as soon as
+// TestSettlementWakesOtherNode checks that a node that waits claims as soon as
 // another node ends a timer and does not claim itself.
-func TestASettlementWakesTheOtherNode(t *testing.T) {
+func TestSettlementWakesOtherNode(t *testing.T) {
 	opts := []wakebell.HandlerOption{wakebell.MaxInFlight(1), wakebell.MaxConcurrent(1)}
 	limited(t, 2, 10*time.Second, opts, func(t *testing.T, w *wakebelltest.World, nodes []*wakebelltest.Node) {
 		w.Advance(time.Second)

@@ -18,10 +18,10 @@ import (
 	"github.com/wakebell/wakebell/wakebelltest"
 )
 
-// TestShardsOfARunningTopicShareMaxConcurrent divides a topic while a node handles it. A
+// TestShardsOfRunningTopicShareMaxConcurrent divides a topic while a node handles it. A
 // client that has read the map before stores timers where the topic was, so the poller
 // that existed before and the new ones have a backlog at the same time.
-func TestShardsOfARunningTopicShareMaxConcurrent(t *testing.T) {
+func TestShardsOfRunningTopicShareMaxConcurrent(t *testing.T) {
 	t.Parallel()
 	const most = 3
 	var running, highest atomic.Int64
@@ -62,8 +62,8 @@ func TestShardsOfARunningTopicShareMaxConcurrent(t *testing.T) {
 	require.Contains(t, log.String(), `msg="MaxInFlight is less than the number of shards; each shard has 1" topic=orders max_in_flight=3 shards=4`)
 }
 
-// TestAHandlerHasALeaseForEachShard rejects a MaxInFlight that stops some shards.
-func TestAHandlerHasALeaseForEachShard(t *testing.T) {
+// TestHandlerHasLeaseForEachShard rejects a MaxInFlight that stops some shards.
+func TestHandlerHasLeaseForEachShard(t *testing.T) {
 	t.Parallel()
 	topic := wakebell.NewTopic[string]("orders")
 	handle := func(context.Context, wakebell.Timer[string]) error { return nil }
@@ -74,9 +74,9 @@ func TestAHandlerHasALeaseForEachShard(t *testing.T) {
 	require.ErrorContains(t, err, "MaxInFlight: 3, want at least the number of shards, 4")
 }
 
-// TestARateIsNotDividedByShardsThatTimersHaveLeft divides a topic while a node handles it:
+// TestRateIsNotDividedByShardsThatTimersHaveLeft divides a topic while a node handles it:
 // nodes handle the shards before for ten minutes more.
-func TestARateIsNotDividedByShardsThatTimersHaveLeft(t *testing.T) {
+func TestRateIsNotDividedByShardsThatTimersHaveLeft(t *testing.T) {
 	t.Parallel()
 	topic := wakebell.NewTopic[string]("orders")
 	handle := func(context.Context, wakebell.Timer[string]) error { return nil }

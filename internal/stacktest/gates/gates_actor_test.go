@@ -58,7 +58,7 @@ func gatesOf(t *testing.T, askers int) (*gate.Gates, *actor.ActorSystem, []*acto
 
 // A client repeats an AcquireTurnRequest because its answer may be lost between
 // processes.
-func TestARepeatedRequestReceivesTheSameTurn(t *testing.T) {
+func TestRepeatedRequestReceivesSameTurn(t *testing.T) {
 	t.Parallel()
 	gates, system, pids, received := gatesOf(t, 2)
 	name := redistest.Name(t)
@@ -122,7 +122,7 @@ func TestActorsTakeTurns(t *testing.T) {
 }
 
 // A turn or a ticket of an actor is released when the actor stops.
-func TestTheTurnOfAStoppedActorIsReleased(t *testing.T) {
+func TestTurnOfStoppedActorIsReleased(t *testing.T) {
 	t.Parallel()
 	gates, system, pids, received := gatesOf(t, 2)
 	name := redistest.Name(t)
@@ -162,7 +162,7 @@ func TestStopReleasesTurns(t *testing.T) {
 }
 
 // When a System's process is killed, its turn ends when the lease expires.
-func TestTheTurnOfAKilledSystemEndsWithItsLease(t *testing.T) {
+func TestTurnOfKilledSystemEndsWithItsLease(t *testing.T) {
 	t.Parallel()
 	stacktest.Virtually(t, func(t *testing.T) {
 		rdb, _ := redistest.Embedded(t)

@@ -14,7 +14,7 @@ import (
 
 // A waiting ticket is not a valid token, not even if its process has the turn and may
 // pass it on.
-func TestTheGuardRefusesAWaitingTicket(t *testing.T) {
+func TestGuardRefusesWaitingTicket(t *testing.T) {
 	t.Parallel()
 	stacktest.Virtually(t, func(t *testing.T) {
 		rdb, _ := redistest.Embedded(t)
@@ -36,7 +36,7 @@ func TestTheGuardRefusesAWaitingTicket(t *testing.T) {
 
 // If the tokens of a gate are far ahead of the clock, other gates of the process are
 // not affected, and the gate's tokens continue to increase.
-func TestRaisedTokensOfAGateDoNotRaiseOthers(t *testing.T) {
+func TestRaisedTokensOfGateDoNotRaiseOthers(t *testing.T) {
 	t.Parallel()
 	stacktest.Virtually(t, func(t *testing.T) {
 		rdb, _ := redistest.Embedded(t)
@@ -55,7 +55,7 @@ func TestRaisedTokensOfAGateDoNotRaiseOthers(t *testing.T) {
 
 // A turn at a gate with a key of a wrong type ends. The turns at other gates of the
 // process continue.
-func TestABrokenGateEndsOnlyItsTurn(t *testing.T) {
+func TestBrokenGateEndsOnlyItsTurn(t *testing.T) {
 	t.Parallel()
 	stacktest.Virtually(t, func(t *testing.T) {
 		rdb, _ := redistest.Embedded(t)

@@ -43,7 +43,7 @@ func inLine(t *testing.T, name string, use func(g *gate.Gates, fence uint64) err
 
 // A process passes a turn on to its own next waiter only if no waiter of another
 // process is in between.
-func TestPassingOnKeepsTheOrder(t *testing.T) {
+func TestPassingOnKeepsOrder(t *testing.T) {
 	t.Parallel()
 	rdb, name := redistest.Shared(t), redistest.Name(t)
 	a, b := unhurried(t, rdb), unhurried(t, rdb)
@@ -82,7 +82,7 @@ func TestTurnsArePassedOnWithoutRedis(t *testing.T) {
 
 // A turn that was passed on is extended while it is held, and is lost when Redis has
 // no record of it.
-func TestATurnThatWasPassedOn(t *testing.T) {
+func TestTurnThatWasPassedOn(t *testing.T) {
 	t.Parallel()
 	stacktest.Virtually(t, func(t *testing.T) {
 		rdb, server := redistest.Embedded(t)
@@ -108,7 +108,7 @@ func TestATurnThatWasPassedOn(t *testing.T) {
 
 // A waiter that has lost its ticket takes a new one, behind the tickets of its
 // process.
-func TestPassingOnAfterALostTicket(t *testing.T) {
+func TestPassingOnAfterLostTicket(t *testing.T) {
 	t.Parallel()
 	stacktest.Virtually(t, func(t *testing.T) {
 		rdb, _ := redistest.Embedded(t)

@@ -93,7 +93,7 @@ func TestTurnsAtAGate(t *testing.T) {
 	require.Zero(t, waiting(t, one, name))
 }
 
-func TestATurnOutlivesTheContextOfItsAcquire(t *testing.T) {
+func TestTurnOutlivesContextOfItsAcquire(t *testing.T) {
 	t.Parallel()
 	g, name := unhurried(t, redistest.Shared(t)), redistest.Name(t)
 	type key struct{}

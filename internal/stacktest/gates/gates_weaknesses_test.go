@@ -23,7 +23,7 @@ import (
 
 // 1 and 5: a live holder is not evicted, however long it holds the turn and with any
 // number of waiters.
-func TestALiveHolderIsNotEvicted(t *testing.T) {
+func TestLiveHolderIsNotEvicted(t *testing.T) {
 	t.Parallel()
 	stacktest.Virtually(t, func(t *testing.T) {
 		rdb, _ := redistest.Embedded(t)
@@ -43,7 +43,7 @@ func TestALiveHolderIsNotEvicted(t *testing.T) {
 }
 
 // 2: a holder that releases at once does not break the chain.
-func TestAnEmptyTurnIsPassedOnAtOnce(t *testing.T) {
+func TestEmptyTurnIsPassedOnAtOnce(t *testing.T) {
 	t.Parallel()
 	stacktest.Virtually(t, func(t *testing.T) {
 		rdb, _ := redistest.Embedded(t)
@@ -70,7 +70,7 @@ func TestAnEmptyTurnIsPassedOnAtOnce(t *testing.T) {
 }
 
 // 3: a waiter that gives up does not consume the turn.
-func TestAWaiterThatGivesUpCostsNothing(t *testing.T) {
+func TestWaiterThatGivesUpCostsNothing(t *testing.T) {
 	t.Parallel()
 	stacktest.Virtually(t, func(t *testing.T) {
 		rdb, _ := redistest.Embedded(t)
@@ -92,7 +92,7 @@ func TestAWaiterThatGivesUpCostsNothing(t *testing.T) {
 
 // A waiter whose process was killed delays the next one only until its presence
 // expires and by one signal.
-func TestADeadWaiterCostsLittle(t *testing.T) {
+func TestDeadWaiterCostsLittle(t *testing.T) {
 	t.Parallel()
 	stacktest.Virtually(t, func(t *testing.T) {
 		rdb, _ := redistest.Embedded(t)
@@ -116,7 +116,7 @@ func TestADeadWaiterCostsLittle(t *testing.T) {
 }
 
 // The gate is free when the lease of a killed holder expires.
-func TestACrashedHolderFreesTheGate(t *testing.T) {
+func TestCrashedHolderFreesGate(t *testing.T) {
 	t.Parallel()
 	stacktest.Virtually(t, func(t *testing.T) {
 		rdb, _ := redistest.Embedded(t)
@@ -154,7 +154,7 @@ func (c *cable) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 
 // 4 and 5: a holder that has lost its turn is notified, cannot release the next turn,
 // and cannot write past the guard.
-func TestAStaleHolderIsRefused(t *testing.T) {
+func TestStaleHolderIsRefused(t *testing.T) {
 	t.Parallel()
 	stacktest.Virtually(t, func(t *testing.T) {
 		rdb, _ := redistest.Embedded(t)
@@ -184,7 +184,7 @@ func TestAStaleHolderIsRefused(t *testing.T) {
 }
 
 // 5: turns that are over leave nothing in the stream.
-func TestTheStreamOfAGateIsTrimmed(t *testing.T) {
+func TestStreamOfGateIsTrimmed(t *testing.T) {
 	t.Parallel()
 	rdb, name := redistest.Shared(t), redistest.Name(t)
 	g := unhurried(t, rdb)
@@ -195,7 +195,7 @@ func TestTheStreamOfAGateIsTrimmed(t *testing.T) {
 }
 
 // 6: the first waiter at a gate gets the turn at once.
-func TestTheFirstWaiterGetsTheTurnAtOnce(t *testing.T) {
+func TestFirstWaiterGetsTurnAtOnce(t *testing.T) {
 	t.Parallel()
 	stacktest.Virtually(t, func(t *testing.T) {
 		rdb, _ := redistest.Embedded(t)
@@ -253,7 +253,7 @@ func TestFencesDoNotStepBack(t *testing.T) {
 }
 
 // Waiters continue to wait after their stream was deleted by hand.
-func TestWaitersOfADeletedStreamWaitOn(t *testing.T) {
+func TestWaitersOfDeletedStreamWaitOn(t *testing.T) {
 	t.Parallel()
 	stacktest.Virtually(t, func(t *testing.T) {
 		rdb, _ := redistest.Embedded(t)

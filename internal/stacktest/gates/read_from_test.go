@@ -202,7 +202,7 @@ func TestListingsReadFromReplicas(t *testing.T) {
 }
 
 // A client that cannot run EVALSHA_RO, as on Redis 6, reads from the master.
-func TestReadsWithoutTheReadOnlyCommands(t *testing.T) {
+func TestReadsWithoutReadOnlyCommands(t *testing.T) {
 	t.Parallel()
 	w := redistest.Sentinel(t, "--rename-command", "EVALSHA_RO", "", "--rename-command", "EVAL_RO", "")
 	r := reading{redistest.Masters{w.Master}, redistest.Masters{w.Replica}, w.Client(t), w.Client(t, func(o *redis.FailoverOptions) { o.ReplicaOnly = true })}
@@ -213,7 +213,7 @@ func TestReadsWithoutTheReadOnlyCommands(t *testing.T) {
 	readAll(t, c, stacktest.GatesWith(t, conntest.New(t, r.rdb, connection.Config{ReadFrom: r.from}), gate.Config{}))
 }
 
-func TestReadFromIsOfTheSameKind(t *testing.T) {
+func TestReadFromIsOfSameKind(t *testing.T) {
 	t.Parallel()
 	single := redis.NewClient(&redis.Options{})
 	cluster := redis.NewClusterClient(&redis.ClusterOptions{})

@@ -14,7 +14,7 @@ import (
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
-func TestAMessageStoresTheSameBytesAsACall(t *testing.T) {
+func TestMessageStoresSameBytesAsCall(t *testing.T) {
 	t.Parallel()
 	rdb := redistest.Shared(t)
 	p := stacktest.Posted(t, rdb, wakebell.Config{})
@@ -50,7 +50,7 @@ func TestAMessageStoresTheSameBytesAsACall(t *testing.T) {
 	})
 }
 
-func TestAMessageHasThePolicyOfItsDraft(t *testing.T) {
+func TestMessageHasPolicyOfItsDraft(t *testing.T) {
 	t.Parallel()
 	p := stacktest.Posted(t, redistest.Shared(t), wakebell.Config{})
 	hour, soon := wakebell.In(time.Hour), wakebell.At(time.Now().Add(time.Minute))
@@ -93,7 +93,7 @@ func TestAMessageHasThePolicyOfItsDraft(t *testing.T) {
 }
 
 // The values of the gateway's enumerations equal those of the library.
-func TestTheEnumerationsHaveTheSameNumbers(t *testing.T) {
+func TestEnumerationsHaveSameNumbers(t *testing.T) {
 	t.Parallel()
 	for name, number := range map[string]int{
 		"OUTCOME_CREATED":      int(wakebelltype.OutcomeCreated),

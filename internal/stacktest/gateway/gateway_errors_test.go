@@ -25,7 +25,7 @@ import (
 	"github.com/wakebell/wakebell/recurring"
 )
 
-func TestAnInvalidMessageNamesItsField(t *testing.T) {
+func TestInvalidMessageNamesItsField(t *testing.T) {
 	t.Parallel()
 	rdb := redistest.Shared(t)
 	p := stacktest.PostedOn(t, conntest.New(t, rdb, connection.Config{PayloadLimit: 1000}), wakebell.Config{})
@@ -103,7 +103,7 @@ func TestAnInvalidMessageNamesItsField(t *testing.T) {
 	require.Zero(t, stats.Total, "nothing was written")
 }
 
-func TestAMessageAboutAMissingTimerReturnsNotFound(t *testing.T) {
+func TestMessageAboutMissingTimerReturnsNotFound(t *testing.T) {
 	t.Parallel()
 	p := stacktest.Posted(t, redistest.Shared(t), wakebell.Config{})
 	topic := p.Topic.Name()
@@ -118,7 +118,7 @@ func TestAMessageAboutAMissingTimerReturnsNotFound(t *testing.T) {
 
 // If another program wrote a payload over the limit for reading, the client and the
 // gateway both return an error that names the limit.
-func TestGetOfATimerThatIsTooLarge(t *testing.T) {
+func TestGetOfTimerThatIsTooLarge(t *testing.T) {
 	t.Parallel()
 	rdb := redistest.Start(t).Client(t)
 	p := stacktest.Posted(t, rdb, wakebell.Config{})
@@ -134,7 +134,7 @@ func TestGetOfATimerThatIsTooLarge(t *testing.T) {
 	require.ErrorContains(t, err, "16777217 bytes")
 }
 
-func TestTheGatewayReportsTheErrorOfRedis(t *testing.T) {
+func TestGatewayReportsErrorOfRedis(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t, "--maxmemory-policy", "noeviction")
 	rdb := server.Client(t)
@@ -163,7 +163,7 @@ func TestTheGatewayReportsTheErrorOfRedis(t *testing.T) {
 	stacktest.Eventually(t, func() bool { return refused(p, schedule) == nil })
 }
 
-func TestAGatewayDuringAnOutageRefusesExcessRequests(t *testing.T) {
+func TestGatewayDuringOutageRefusesExcessRequests(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	p := stacktest.Posted(t, server.Client(t), wakebell.Config{})
@@ -195,7 +195,7 @@ func TestAGatewayDuringAnOutageRefusesExcessRequests(t *testing.T) {
 	require.Equal(t, int64(taken), stats.Total, "the answers match what is stored")
 }
 
-func TestADrainingGatewayRefusesRequests(t *testing.T) {
+func TestDrainingGatewayRefusesRequests(t *testing.T) {
 	t.Parallel()
 	rdb := redistest.Shared(t)
 	topic := wakebell.NewTopic[string](redistest.Name(t))

@@ -35,7 +35,7 @@ func askAs(sys *wakebell.System, owner string, request messages.Request) (any, e
 
 // A request that is repeated with its key receives the first answer and is not
 // carried out again, even if its timer was changed since.
-func TestARequestWithAKeyIsCarriedOutOnce(t *testing.T) {
+func TestRequestWithKeyIsCarriedOutOnce(t *testing.T) {
 	t.Parallel()
 	sys := stacktest.Serve(t, redistest.Shared(t))
 	ask := func(owner string, request messages.Request) (any, error) { return askAs(sys, owner, request) }
@@ -82,7 +82,7 @@ func TestARequestWithAKeyIsCarriedOutOnce(t *testing.T) {
 
 // Requests with keys have the same answers in every layout of their topic, while timers move
 // and after that.
-func TestARequestWithAKeyIsCarriedOutOnceAroundReshards(t *testing.T) {
+func TestRequestWithKeyIsCarriedOutOnceAroundReshards(t *testing.T) {
 	t.Parallel()
 	topic := wakebell.NewTopic[string]("orders")
 	cfg := wakebell.Config{Handlers: []wakebell.Handler{

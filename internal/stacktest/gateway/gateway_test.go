@@ -35,7 +35,7 @@ func refused(p stacktest.Post, request any) error {
 	return err
 }
 
-func TestSystemOfFindsTheSystem(t *testing.T) {
+func TestSystemOfFindsSystem(t *testing.T) {
 	t.Parallel()
 	rdb, system := redistest.Shared(t), stacktest.ActorSystem()
 	found := make(chan *wakebell.System, 1)
@@ -76,7 +76,7 @@ func TestSystemOfFindsTheSystem(t *testing.T) {
 	require.False(t, ok)
 }
 
-func TestMessagesHaveTheEffectOfCalls(t *testing.T) {
+func TestMessagesHaveEffectOfCalls(t *testing.T) {
 	t.Parallel()
 	p := stacktest.PostedOn(t, conntest.New(t, redistest.Shared(t), connection.Config{Prefix: redistest.Name(t) + "-"}), wakebell.Config{})
 	ctx, c, topic := t.Context(), p.Client(), p.Topic.Name()
@@ -170,7 +170,7 @@ func TestListTimersReturnsPages(t *testing.T) {
 
 // An actor that cannot do its work now schedules its timer again for an instant of
 // its choice and with another body, and abandons the lease.
-func TestAnActorReschedulesItsLeaseByMessage(t *testing.T) {
+func TestActorReschedulesItsLeaseByMessage(t *testing.T) {
 	t.Parallel()
 	topic := wakebell.NewTopic[string](redistest.Name(t))
 	bodies, answers := make(chan string, 4), make(chan any, 4)

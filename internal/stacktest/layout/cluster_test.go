@@ -61,7 +61,7 @@ func (d *deliveries) oldest() (oldest time.Time) {
 // When the master of a shard is killed or does not answer, its topics are delivered
 // again within 3 s after a replica has taken over. The bound leaves room for a machine
 // that stalls; make cluster-failovers shows the figures: 0.1 to 1.7 s.
-func TestDeliveriesResumeAfterAClusterFailover(t *testing.T) {
+func TestDeliveriesResumeAfterClusterFailover(t *testing.T) {
 	t.Parallel()
 	for name, strike := range map[string]func(*redistest.Server){"killed": (*redistest.Server).Kill, "silent": (*redistest.Server).Pause} {
 		t.Run(name, func(t *testing.T) {

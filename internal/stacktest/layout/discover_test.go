@@ -13,7 +13,7 @@ import (
 )
 
 // A scan of all keys reports how far it is to a context that wants to know.
-func TestADiscoveryReportsItsProgress(t *testing.T) {
+func TestDiscoveryReportsItsProgress(t *testing.T) {
 	t.Parallel()
 	rdb := redistest.Start(t).Client(t)
 	c := stacktest.Client(t, rdb, connection.Config{})

@@ -253,7 +253,7 @@ func TestNodesDivideTheirTopics(t *testing.T) {
 
 // While the primary has no free slot, the other nodes handle timers that are due, so that
 // all slots of all nodes are used.
-func TestFallbacksHelpABusyPrimary(t *testing.T) {
+func TestFallbacksHelpBusyPrimary(t *testing.T) {
 	t.Parallel()
 	const nodes, slots, rounds = 5, 3, 4
 	stacktest.Virtually(t, func(t *testing.T) {

@@ -14,9 +14,9 @@ import (
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
-// TestALostRegistryIsWrittenAgain deletes the lists of topics and queues while nodes run
+// TestLostRegistryIsWrittenAgain deletes the lists of topics and queues while nodes run
 // and nothing is scheduled.
-func TestALostRegistryIsWrittenAgain(t *testing.T) {
+func TestLostRegistryIsWrittenAgain(t *testing.T) {
 	t.Parallel()
 	topic, mail := wakebell.NewTopic[string]("topic"), queue.New[string]("mail")
 	handle := func(context.Context, wakebell.Timer[string]) error { return nil }

@@ -13,9 +13,9 @@ import (
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
-// TestTopicsOfAClusterWithoutAMaster lists topics while the master that has their list
+// TestTopicsOfClusterWithoutMaster lists topics while the master that has their list
 // is down.
-func TestTopicsOfAClusterWithoutAMaster(t *testing.T) {
+func TestTopicsOfClusterWithoutMaster(t *testing.T) {
 	t.Parallel()
 	masters := redistest.Cluster(t, "--cluster-require-full-coverage", "no")
 	rdb := masters.Client(t)

@@ -17,9 +17,9 @@ import (
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
-// TestATopicIsReshardedOnACluster changes the number of shards of a topic up and down on a
+// TestTopicIsReshardedOnCluster changes the number of shards of a topic up and down on a
 // Cluster, with two nodes and a client that schedules. Each change is interrupted once.
-func TestATopicIsReshardedOnACluster(t *testing.T) {
+func TestTopicIsReshardedOnCluster(t *testing.T) {
 	t.Parallel()
 	masters := redistest.Cluster(t)
 	keys := wakebelltype.Keys{HashTag: true}

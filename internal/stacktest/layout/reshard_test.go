@@ -15,9 +15,9 @@ import (
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
-// TestATopicIsReshardedWhileItIsUsed changes the number of shards of a topic with timers,
+// TestTopicIsReshardedWhileItIsUsed changes the number of shards of a topic with timers,
 // up and down, while two nodes handle it and timers are scheduled.
-func TestATopicIsReshardedWhileItIsUsed(t *testing.T) {
+func TestTopicIsReshardedWhileItIsUsed(t *testing.T) {
 	t.Parallel()
 	topic := wakebell.NewTopic[string]("orders")
 	handle := func(context.Context, wakebell.Timer[string]) error { return nil }

@@ -19,8 +19,8 @@ import (
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
-// TestATopicWithShardsIsOneTopic handles timers of all shards, and sees one topic.
-func TestATopicWithShardsIsOneTopic(t *testing.T) {
+// TestTopicWithShardsIsOneTopic handles timers of all shards, and sees one topic.
+func TestTopicWithShardsIsOneTopic(t *testing.T) {
 	t.Parallel()
 	rdb := redistest.Shared(t)
 	topic := wakebell.NewTopic[string](redistest.Name(t))
@@ -73,9 +73,9 @@ func TestATopicWithShardsIsOneTopic(t *testing.T) {
 	require.Equal(t, "again", (<-handled).Body)
 }
 
-// TestANodeSaysItsStateOfAllShards has handlers of several shards run, and asks for the
+// TestNodeSaysItsStateOfAllShards has handlers of several shards run, and asks for the
 // state of the node, which any of its pollers may answer.
-func TestANodeSaysItsStateOfAllShards(t *testing.T) {
+func TestNodeSaysItsStateOfAllShards(t *testing.T) {
 	t.Parallel()
 	rdb := redistest.Shared(t)
 	topic := wakebell.NewTopic[string](redistest.Name(t))
@@ -137,9 +137,9 @@ func TestShardsShareMaxConcurrent(t *testing.T) {
 	require.LessOrEqual(t, highest.Load(), int64(most))
 }
 
-// TestTheStoredNumberOfShardsApplies starts a node with another number, which handles the
+// TestStoredNumberOfShardsApplies starts a node with another number, which handles the
 // topic as it is, and one that does not name a number.
-func TestTheStoredNumberOfShardsApplies(t *testing.T) {
+func TestStoredNumberOfShardsApplies(t *testing.T) {
 	t.Parallel()
 	rdb := redistest.Shared(t)
 	topic := wakebell.NewTopic[string](redistest.Name(t))
@@ -162,9 +162,9 @@ func TestTheStoredNumberOfShardsApplies(t *testing.T) {
 	}
 }
 
-// TestATopicWithTimersIsNotDivided keeps the timers of a topic where its nodes and Python
+// TestTopicWithTimersIsNotDivided keeps the timers of a topic where its nodes and Python
 // workers find them.
-func TestATopicWithTimersIsNotDivided(t *testing.T) {
+func TestTopicWithTimersIsNotDivided(t *testing.T) {
 	t.Parallel()
 	rdb := redistest.Shared(t)
 	topic := wakebell.NewTopic[string](redistest.Name(t))
@@ -186,9 +186,9 @@ func TestATopicWithTimersIsNotDivided(t *testing.T) {
 	require.True(t, slices.Equal([]string{"later", "b"}, ids))
 }
 
-// TestANodeFollowsTheLayout divides a topic while a node handles it. Timers where the topic
+// TestNodeFollowsLayout divides a topic while a node handles it. Timers where the topic
 // was before are handled as well.
-func TestANodeFollowsTheLayout(t *testing.T) {
+func TestNodeFollowsLayout(t *testing.T) {
 	t.Parallel()
 	rdb := redistest.Shared(t)
 	topic := wakebell.NewTopic[string](redistest.Name(t))
@@ -227,8 +227,8 @@ func TestANodeFollowsTheLayout(t *testing.T) {
 	require.Len(t, bodies, 20)
 }
 
-// TestATopicWithShardsOnACluster spreads the shards over the masters.
-func TestATopicWithShardsOnACluster(t *testing.T) {
+// TestTopicWithShardsOnCluster spreads the shards over the masters.
+func TestTopicWithShardsOnCluster(t *testing.T) {
 	t.Parallel()
 	masters := redistest.Cluster(t)
 	topic := wakebell.NewTopic[string](redistest.Name(t))

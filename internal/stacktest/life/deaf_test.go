@@ -19,7 +19,7 @@ import (
 )
 
 // A node whose subscription hears nothing is not ready, and says why, until it hears again.
-func TestADeafSubscriptionIsAProblemOfHealth(t *testing.T) {
+func TestDeafSubscriptionIsProblemOfHealth(t *testing.T) {
 	t.Parallel()
 	rdb := redistest.Shared(t)
 	deaf := &elsewhere{}

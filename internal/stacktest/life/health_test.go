@@ -161,7 +161,7 @@ func TestHealthOverHTTP(t *testing.T) {
 
 // A step of Redis's clock is counted once for all topics, logged, and listed as a
 // problem. Timers follow the new time.
-func TestAStepOfTheClockOfRedisIsReported(t *testing.T) {
+func TestStepOfClockOfRedisIsReported(t *testing.T) {
 	t.Parallel()
 	stacktest.Virtually(t, func(t *testing.T) {
 		var ahead atomic.Int64

@@ -122,7 +122,7 @@ func TestStopNamesHandlersThatHang(t *testing.T) {
 	})
 }
 
-func TestSystemsShareAnActorSystem(t *testing.T) {
+func TestSystemsShareActorSystem(t *testing.T) {
 	t.Parallel()
 	rdb, shared := redistest.Shared(t), stacktest.ActorSystem()
 	handled := make(chan string, 2)
@@ -251,7 +251,7 @@ func TestRedisRestartsWhileRunning(t *testing.T) {
 }
 
 // A handler's error after its context has ended is not counted as a failure.
-func TestAnErrorDuringADrainIsNotAFailure(t *testing.T) {
+func TestErrorDuringDrainIsNotFailure(t *testing.T) {
 	t.Parallel()
 	stacktest.Virtually(t, func(t *testing.T) {
 		rdb, _ := redistest.Embedded(t)
@@ -275,7 +275,7 @@ func TestAnErrorDuringADrainIsNotAFailure(t *testing.T) {
 	})
 }
 
-func TestStopAndRunDoNotWaitForARedisThatIsDown(t *testing.T) {
+func TestStopAndRunDoNotWaitForRedisThatIsDown(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	server.Kill()
@@ -313,7 +313,7 @@ func TestStopAndRunDoNotWaitForARedisThatIsDown(t *testing.T) {
 }
 
 // The documented bound of the duration of a Stop matches the bound in the code.
-func TestTheBoundOfAStopIsDocumented(t *testing.T) {
+func TestBoundOfStopIsDocumented(t *testing.T) {
 	t.Parallel()
 	require.Zero(t, actors.StopGrace%time.Second)
 	grace := int(actors.StopGrace / time.Second)

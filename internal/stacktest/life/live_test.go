@@ -32,7 +32,7 @@ func schedule(t *testing.T, sys *wakebell.System, topic wakebell.Topic[string], 
 	require.NoError(t, err)
 }
 
-func TestATopicIsAddedAndRemovedWhileItRuns(t *testing.T) {
+func TestTopicIsAddedAndRemovedWhileItRuns(t *testing.T) {
 	t.Parallel()
 	topic := wakebell.NewTopic[string](redistest.Name(t))
 	sys := stacktest.Start(t, wakebell.Config{})
@@ -54,7 +54,7 @@ func TestATopicIsAddedAndRemovedWhileItRuns(t *testing.T) {
 	}
 }
 
-func TestRemoveNamesAHandlerThatDoesNotReturn(t *testing.T) {
+func TestRemoveNamesHandlerThatDoesNotReturn(t *testing.T) {
 	t.Parallel()
 	stacktest.Virtually(t, func(t *testing.T) {
 		rdb, _ := redistest.Embedded(t)
@@ -110,7 +110,7 @@ func TestOtherTopicsAreChangedWhileOneIsRemoved(t *testing.T) {
 	})
 }
 
-func TestAPausedTopicClaimsNothingUntilItIsResumed(t *testing.T) {
+func TestPausedTopicClaimsNothingUntilItIsResumed(t *testing.T) {
 	t.Parallel()
 	topic := wakebell.NewTopic[string](redistest.Name(t))
 	handler, ids := collecting(topic, wakebell.PollingInterval(time.Millisecond), wakebell.MaxPollingInterval(time.Millisecond))
@@ -158,7 +158,7 @@ func TestRetuneRefusesInvalidSettings(t *testing.T) {
 	require.ErrorIs(t, sys.RetuneLocal("unknown", wakebell.MaxConcurrent(2)), wakebell.ErrNoTopic)
 }
 
-func TestAChangeNeedsARunningSystem(t *testing.T) {
+func TestChangeNeedsRunningSystem(t *testing.T) {
 	t.Parallel()
 	handler, _ := collecting(wakebell.NewTopic[string](redistest.Name(t)))
 	sys, err := wakebell.New(actor.NewActorSystem(), conntest.New(t, redistest.Shared(t), connection.Config{}), wakebell.Config{})
@@ -170,7 +170,7 @@ func TestAChangeNeedsARunningSystem(t *testing.T) {
 	require.ErrorIs(t, sys.Add(t.Context(), wakebell.Handler{}), wakebell.ErrInvalid)
 }
 
-func TestAnOverrideReachesEveryNode(t *testing.T) {
+func TestOverrideReachesEveryNode(t *testing.T) {
 	t.Parallel()
 	topic := wakebell.NewTopic[string](redistest.Name(t))
 	handler, ids := collecting(topic)
@@ -202,7 +202,7 @@ func TestAnOverrideReachesEveryNode(t *testing.T) {
 	require.Equal(t, "probe", <-ids)
 }
 
-func TestAnOverrideRetunesANode(t *testing.T) {
+func TestOverrideRetunesNode(t *testing.T) {
 	t.Parallel()
 	topic := wakebell.NewTopic[string](redistest.Name(t))
 	handler, running, release := stacktest.Blocking(topic, wakebell.MaxConcurrent(1))

@@ -15,9 +15,9 @@ import (
 	"github.com/wakebell/wakebell/internal/stacktest"
 )
 
-// TestASystemMakesItsOwnActorSystem delivers a timer without an ActorSystem of the caller. The
+// TestSystemMakesItsOwnActorSystem delivers a timer without an ActorSystem of the caller. The
 // lines of protoactor-go about its start are shown at debug level only.
-func TestASystemMakesItsOwnActorSystem(t *testing.T) {
+func TestSystemMakesItsOwnActorSystem(t *testing.T) {
 	t.Parallel()
 	for level, lines := range map[slog.Level]bool{slog.LevelInfo: false, slog.LevelDebug: true} {
 		t.Run(level.String(), func(t *testing.T) {

@@ -16,7 +16,7 @@ import (
 
 // A program may stop its System from elsewhere, such as an administrative endpoint, while
 // its main function waits in Run.
-func TestRunReturnsWhenAnotherGoroutineStopsTheSystem(t *testing.T) {
+func TestRunReturnsWhenAnotherGoroutineStopsSystem(t *testing.T) {
 	t.Parallel()
 	stacktest.Virtually(t, func(t *testing.T) {
 		rdb, _ := redistest.Embedded(t)
@@ -43,7 +43,7 @@ func TestRunReturnsWhenAnotherGoroutineStopsTheSystem(t *testing.T) {
 	})
 }
 
-func TestStopEndsAStartThatWaitsForRedis(t *testing.T) {
+func TestStopEndsStartThatWaitsForRedis(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	server.Kill()

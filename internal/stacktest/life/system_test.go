@@ -16,7 +16,7 @@ import (
 	"github.com/wakebell/wakebell/internal/stacktest"
 )
 
-func TestATimerReachesItsHandler(t *testing.T) {
+func TestTimerReachesItsHandler(t *testing.T) {
 	rdb := redistest.Shared(t)
 	topic := wakebell.NewTopic[stacktest.Invoice](redistest.Name(t))
 	got := make(chan wakebell.Timer[stacktest.Invoice], 1)

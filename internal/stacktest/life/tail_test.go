@@ -78,7 +78,7 @@ func TestTailReportsEvents(t *testing.T) {
 }
 
 // A Tail receives the events of two processes and of a System in this process.
-func TestTailReceivesTheEventsOfAllNodes(t *testing.T) {
+func TestTailReceivesEventsOfAllNodes(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	nodes := []*process{startNode(t, server.Addr), startNode(t, server.Addr)}
@@ -160,7 +160,7 @@ func TestTailIsRefused(t *testing.T) {
 
 // The end of the loop ends everything that Tail has started, and the sequence can be
 // ranged over again.
-func TestALoopOverTailMayEndEarly(t *testing.T) {
+func TestLoopOverTailMayEndEarly(t *testing.T) {
 	t.Parallel()
 	c := stacktest.Client(t, redistest.Shared(t), connection.Config{})
 	watch := c.Tail(t.Context(), redistest.Name(t))
@@ -179,7 +179,7 @@ func TestALoopOverTailMayEndEarly(t *testing.T) {
 }
 
 // A Tail that begins before a node receives the node's first events.
-func TestTailReceivesTheFirstEventsOfANode(t *testing.T) {
+func TestTailReceivesFirstEventsOfNode(t *testing.T) {
 	t.Parallel()
 	rdb := redistest.Shared(t)
 	topic := wakebell.NewTopic[string](redistest.Name(t))

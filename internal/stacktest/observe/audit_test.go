@@ -194,7 +194,7 @@ func TestReconcilingIsAuditedWhenItDeletes(t *testing.T) {
 
 // An entry that cannot be written does not fail its operation, and an operation that
 // fails has no entry.
-func TestAnOperationDoesNotDependOnItsEntry(t *testing.T) {
+func TestOperationDoesNotDependOnItsEntry(t *testing.T) {
 	t.Parallel()
 	rdb := redistest.Shared(t)
 	name, ctx := redistest.Name(t), t.Context()

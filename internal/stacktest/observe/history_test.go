@@ -145,9 +145,9 @@ func TestHistoryOfQueues(t *testing.T) {
 	}
 }
 
-// TestRecordsOfARemovedQueue checks that what is written after the removal of a handler
+// TestRecordsOfRemovedQueue checks that what is written after the removal of a handler
 // is still that of its queue.
-func TestRecordsOfARemovedQueue(t *testing.T) {
+func TestRecordsOfRemovedQueue(t *testing.T) {
 	t.Parallel()
 	rdb := redistest.Shared(t)
 	mail := queue.New[string](redistest.Name(t))

@@ -98,9 +98,9 @@ func TestScheduleMiddlewareIsHonouredOnBothSides(t *testing.T) {
 	require.Equal(t, map[string]int{"hello x/y": 1, "one ": 1, "two ": 1, "message": 1, "7": 2}, got)
 }
 
-// TestRequestsOfThisProcessPassTheMiddleware sends requests to the gateway as actors do.
+// TestRequestsOfThisProcessPassMiddleware sends requests to the gateway as actors do.
 // An idempotency key covers the body before the middleware.
-func TestRequestsOfThisProcessPassTheMiddleware(t *testing.T) {
+func TestRequestsOfThisProcessPassMiddleware(t *testing.T) {
 	t.Parallel()
 	topic, traces := wakebell.NewTopic[string](redistest.Name(t)), stacktest.NewSpans()
 	sys := stacktest.Launch(t, stacktest.BuildOn(t, conntest.New(t, redistest.Shared(t), connection.Config{TracerProvider: traces, ScheduleMiddleware: []wakebelltype.ScheduleMiddleware{seal}}), wakebell.Config{}))
@@ -174,9 +174,9 @@ func TestErrorsOfScheduleMiddleware(t *testing.T) {
 	require.ErrorIs(t, err, wakebell.ErrInvalid)
 }
 
-// TestASpanDoesNotMakeAPayloadTooLarge schedules a body that is as large as the limit
+// TestSpanDoesNotMakePayloadTooLarge schedules a body that is as large as the limit
 // allows without a traceparent.
-func TestASpanDoesNotMakeAPayloadTooLarge(t *testing.T) {
+func TestSpanDoesNotMakePayloadTooLarge(t *testing.T) {
 	t.Parallel()
 	topic := wakebell.NewTopic[string](redistest.Name(t))
 	c := stacktest.Client(t, redistest.Shared(t), connection.Config{TracerProvider: stacktest.NewSpans(), PayloadLimit: 4096})

@@ -27,7 +27,7 @@ import (
 	"github.com/wakebell/wakebell/wakebelltest"
 )
 
-func TestQueueMessagesCarryTheSpan(t *testing.T) {
+func TestQueueMessagesCarrySpan(t *testing.T) {
 	t.Parallel()
 	traces, rdb := stacktest.NewSpans(), redistest.Shared(t)
 	q := queue.New[string](redistest.Name(t))
@@ -46,9 +46,9 @@ func TestQueueMessagesCarryTheSpan(t *testing.T) {
 	require.Contains(t, delivered.Attributes, attribute.String("wakebell.outcome", "ack"))
 }
 
-// TestRunsHaveSpansThatLinkToTheSchedule follows a recurring schedule from its Put over
+// TestRunsHaveSpansThatLinkToSchedule follows a recurring schedule from its Put over
 // the scheduler to two deliveries.
-func TestRunsHaveSpansThatLinkToTheSchedule(t *testing.T) {
+func TestRunsHaveSpansThatLinkToSchedule(t *testing.T) {
 	t.Parallel()
 	traces, topic := stacktest.NewSpans(), wakebell.NewTopic[string]("reports")
 	wakebelltest.RunWith(t, connection.Config{TracerProvider: traces}, wakebell.Config{
@@ -75,9 +75,9 @@ func TestRunsHaveSpansThatLinkToTheSchedule(t *testing.T) {
 	require.False(t, fired[1].Parent.IsValid())
 }
 
-// TestActorsReceiveTheSpan forwards a timer and reminds an actor: both messages have the
+// TestActorsReceiveSpan forwards a timer and reminds an actor: both messages have the
 // span of their delivery.
-func TestActorsReceiveTheSpan(t *testing.T) {
+func TestActorsReceiveSpan(t *testing.T) {
 	t.Parallel()
 	traces, topic, system := stacktest.NewSpans(), wakebell.NewTopic[string](redistest.Name(t)), stacktest.ActorSystem()
 	got := make(chan map[string]string, 2)
@@ -126,9 +126,9 @@ func (h hangs) ExportSpans(context.Context, []sdk.ReadOnlySpan) error {
 
 func (hangs) Shutdown(context.Context) error { return nil }
 
-// TestAHangingExporterDelaysNoDelivery delivers more timers than the queue of spans has
+// TestHangingExporterDelaysNoDelivery delivers more timers than the queue of spans has
 // room for.
-func TestAHangingExporterDelaysNoDelivery(t *testing.T) {
+func TestHangingExporterDelaysNoDelivery(t *testing.T) {
 	t.Parallel()
 	exporter := hangs{make(chan struct{})}
 	provider := sdk.NewTracerProvider(sdk.WithBatcher(exporter, sdk.WithMaxQueueSize(10), sdk.WithMaxExportBatchSize(5)))

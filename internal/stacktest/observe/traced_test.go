@@ -19,9 +19,9 @@ import (
 	"github.com/wakebell/wakebell/wakebelltest"
 )
 
-// TestATraceCrossesDays has a span that schedules, a delivery three days later that
+// TestTraceCrossesDays has a span that schedules, a delivery three days later that
 // begins a trace of its own with a link to it, and another that this one schedules.
-func TestATraceCrossesDays(t *testing.T) {
+func TestTraceCrossesDays(t *testing.T) {
 	t.Parallel()
 	traces := stacktest.NewSpans()
 	first, second := wakebell.NewTopic[string]("first"), wakebell.NewTopic[string]("second")
@@ -87,7 +87,7 @@ func fastStreamEnvelope(traceparent, tracestate string) string {
 	return "\x89BIN\r\n\x1a\n\x00\x01\x00\x00\x00\x12\x00\x00\x00" + string([]byte{byte(20 + len(headers))}) + "\x00\x04" + headers + "hello"
 }
 
-func TestATraceCrossesFromFastStream(t *testing.T) {
+func TestTraceCrossesFromFastStream(t *testing.T) {
 	t.Parallel()
 	const parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 	for name, child := range map[string]bool{"link": false, "child": true} {
@@ -112,9 +112,9 @@ func TestATraceCrossesFromFastStream(t *testing.T) {
 	}
 }
 
-// TestAHeaderOfTheUserIsKept schedules with a traceparent of its own. FastStream reads
+// TestHeaderOfUserIsKept schedules with a traceparent of its own. FastStream reads
 // the same header.
-func TestAHeaderOfTheUserIsKept(t *testing.T) {
+func TestHeaderOfUserIsKept(t *testing.T) {
 	t.Parallel()
 	const own = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 	traces, topic := stacktest.NewSpans(), wakebell.NewTopic[string](redistest.Name(t))
@@ -135,9 +135,9 @@ func TestAHeaderOfTheUserIsKept(t *testing.T) {
 	}
 }
 
-// TestASpanOfTheCallerIsCarriedWithoutAProvider has a span in the context, and a client
+// TestSpanOfCallerIsCarriedWithoutProvider has a span in the context, and a client
 // without a provider.
-func TestASpanOfTheCallerIsCarriedWithoutAProvider(t *testing.T) {
+func TestSpanOfCallerIsCarriedWithoutProvider(t *testing.T) {
 	t.Parallel()
 	topic := wakebell.NewTopic[string](redistest.Name(t))
 	c := stacktest.Client(t, redistest.Shared(t), connection.Config{})
@@ -150,9 +150,9 @@ func TestASpanOfTheCallerIsCarriedWithoutAProvider(t *testing.T) {
 	require.Contains(t, content.Headers.Map()["traceparent"], span.SpanContext().SpanID().String())
 }
 
-// TestTheOutcomeOfADelivery compares the attribute of each span with what the handler
+// TestOutcomeOfDelivery compares the attribute of each span with what the handler
 // did.
-func TestTheOutcomeOfADelivery(t *testing.T) {
+func TestOutcomeOfDelivery(t *testing.T) {
 	t.Parallel()
 	traces, topic := stacktest.NewSpans(), wakebell.NewTopic[string](redistest.Name(t))
 	running := make(chan struct{})

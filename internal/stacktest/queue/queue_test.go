@@ -22,7 +22,7 @@ type purchase struct {
 	Cents int    `json:"cents"`
 }
 
-func TestAQueueDeliversPublishedMessages(t *testing.T) {
+func TestQueueDeliversPublishedMessages(t *testing.T) {
 	t.Parallel()
 	rdb := redistest.Shared(t)
 	orders := queue.New[purchase](redistest.Name(t), queue.DeduplicateBy(func(o purchase) string { return o.ID }))
@@ -61,7 +61,7 @@ func TestAQueueDeliversPublishedMessages(t *testing.T) {
 	require.Zero(t, left.Pending+left.Processing)
 }
 
-func TestAQueueRetriesRejectsAndRedrives(t *testing.T) {
+func TestQueueRetriesRejectsAndRedrives(t *testing.T) {
 	t.Parallel()
 	rdb := redistest.Shared(t)
 	q := queue.New[string](redistest.Name(t))
@@ -115,7 +115,7 @@ func TestAQueueRetriesRejectsAndRedrives(t *testing.T) {
 
 // A dead letter is redriven under its deduplication key within the window of the key,
 // and holds it again. If a newer message has the key, the dead letter stays.
-func TestAQueueRedrivesUnderDeduplicationKeys(t *testing.T) {
+func TestQueueRedrivesUnderDeduplicationKeys(t *testing.T) {
 	t.Parallel()
 	rdb := redistest.Shared(t)
 	q := queue.New[string](redistest.Name(t), queue.DeduplicateBy(func(s string) string { return s }))

@@ -30,7 +30,7 @@ import (
 
 // Weakness 1: a handler with deduplication fails; the message is lost and its key
 // suppresses others for an hour.
-func TestQueueAFailureNeitherLosesNorSuppresses(t *testing.T) {
+func TestQueueFailureNeitherLosesNorSuppresses(t *testing.T) {
 	t.Parallel()
 	q := queue.New[string]("q", queue.DeduplicateBy(func(s string) string { return s }), queue.FreeKeyOnFailure())
 	attempts := 0
@@ -57,7 +57,7 @@ func TestQueueAFailureNeitherLosesNorSuppresses(t *testing.T) {
 
 // Weakness 2: a handler that hangs with a heartbeat holds its message for ever, and
 // does not notice the loss of its heartbeat.
-func TestQueueAHungHandlerIsEndedByDefault(t *testing.T) {
+func TestQueueHungHandlerIsEndedByDefault(t *testing.T) {
 	t.Parallel()
 	q := queue.New[string]("q")
 	var causes []error
@@ -120,7 +120,7 @@ func TestQueueInFlightIsSmallAndCounted(t *testing.T) {
 
 // Weakness 5: without a visibility timeout, a crash loses the message in flight.
 // Wakebell does so only with AtMostOnce.
-func TestQueueACrashLosesNothingWithoutAtMostOnce(t *testing.T) {
+func TestQueueCrashLosesNothingWithoutAtMostOnce(t *testing.T) {
 	t.Parallel()
 	for name, opts := range map[string][]wakebell.QueueHandlerOption{"default": nil, "at most once": {wakebell.AtMostOnce()}} {
 		t.Run(name, func(t *testing.T) {
@@ -156,7 +156,7 @@ func TestQueueACrashLosesNothingWithoutAtMostOnce(t *testing.T) {
 }
 
 // Weakness 6: dead letters have no id, no reason and no count.
-func TestQueueDeadLettersHaveAnIDAReasonAndACount(t *testing.T) {
+func TestQueueDeadLettersHaveAnIDAReasonAndCount(t *testing.T) {
 	t.Parallel()
 	q := queue.New[string]("q")
 	wakebelltest.Run(t, wakebell.Config{Handlers: []wakebell.Handler{

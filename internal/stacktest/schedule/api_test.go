@@ -21,7 +21,7 @@ import (
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
-func TestATimerInThePastFiresAtOnce(t *testing.T) {
+func TestTimerInPastFiresAtOnce(t *testing.T) {
 	t.Parallel()
 	topic := wakebell.NewTopic[string](redistest.Name(t))
 	got := make(chan wakebell.Timer[string], 3)
@@ -40,7 +40,7 @@ func TestATimerInThePastFiresAtOnce(t *testing.T) {
 	}
 }
 
-func TestAHandlerReceivesTheScheduledTimer(t *testing.T) {
+func TestHandlerReceivesScheduledTimer(t *testing.T) {
 	t.Parallel()
 	topic := wakebell.NewTopic[stacktest.Invoice](redistest.Name(t))
 	got := make(chan wakebell.Timer[stacktest.Invoice], 1)
@@ -67,7 +67,7 @@ func TestAHandlerReceivesTheScheduledTimer(t *testing.T) {
 	require.Equal(t, 1, timer.Attempt)
 }
 
-func TestAClientWorksWithoutActors(t *testing.T) {
+func TestClientWorksWithoutActors(t *testing.T) {
 	t.Parallel()
 	rdb := redistest.Start(t).Client(t)
 	c := stacktest.Client(t, rdb, connection.Config{Prefix: "shop:"})

@@ -11,7 +11,7 @@ import (
 )
 
 // An error of the store names the operation and the topic once.
-func TestErrorsNameTheTopicOnce(t *testing.T) {
+func TestErrorsNameTopicOnce(t *testing.T) {
 	t.Parallel()
 	c, rdb, name := stacktest.NewClient(t)
 	require.NoError(t, rdb.Set(t.Context(), "timers_timeline:"+name, "x", 0).Err())
@@ -32,7 +32,7 @@ func TestErrorsNameTheTopicOnce(t *testing.T) {
 
 // Each call of a topic takes the interface Timers. A nil client returns an error and
 // does not panic.
-func TestTopicCallsWithoutAClientAreInvalid(t *testing.T) {
+func TestTopicCallsWithoutClientAreInvalid(t *testing.T) {
 	t.Parallel()
 	topic := wakebell.NewTopic[string]("x")
 	for name, call := range map[string]func() error{

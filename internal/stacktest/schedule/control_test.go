@@ -11,7 +11,7 @@ import (
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
-func TestOverridesThroughTheClient(t *testing.T) {
+func TestOverridesThroughClient(t *testing.T) {
 	t.Parallel()
 	c, rdb, name := stacktest.NewClient(t)
 	ctx := t.Context()
@@ -38,7 +38,7 @@ func TestOverridesThroughTheClient(t *testing.T) {
 	require.ErrorIs(t, err, wakebell.ErrInvalid)
 }
 
-func TestStatsThroughTheClient(t *testing.T) {
+func TestStatsThroughClient(t *testing.T) {
 	t.Parallel()
 	c, _, name := stacktest.NewClient(t)
 	topic := wakebell.NewTopic[string](name)

@@ -59,7 +59,7 @@ func TestWhichErrorsMayBeRetried(t *testing.T) {
 }
 
 // Every call maps a Redis error to the same sentinel.
-func TestCallsYieldTheErrorsOfTheTable(t *testing.T) {
+func TestCallsYieldErrorsOfTable(t *testing.T) {
 	t.Parallel()
 	rdb, server := redistest.Embedded(t, func(o *redis.Options) { o.MaxRetries = -1 })
 	c := stacktest.Client(t, rdb, connection.Config{RetryFor: -1})

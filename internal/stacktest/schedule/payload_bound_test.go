@@ -50,7 +50,7 @@ func TestImportRefusesEncryptedBodiesForAnotherTopic(t *testing.T) {
 
 // A schedule that is read, changed and stored again is encrypted, and its stored body is
 // not kept for another topic.
-func TestAChangedScheduleIsEncryptedAgain(t *testing.T) {
+func TestChangedScheduleIsEncryptedAgain(t *testing.T) {
 	t.Parallel()
 	rdb, name := redistest.Shared(t), redistest.Name(t)
 	keys := wakebelltype.Keys{Beat: name + ":"}

@@ -170,9 +170,9 @@ func TestPayloadsAreEncodedInRedisAndPlainInHandlers(t *testing.T) {
 	require.Zero(t, store.size(), "deleted after the ack")
 }
 
-// TestABodyWhoseKeyComesLaterIsRetried also has a node without Payloads: neither node
+// TestBodyWhoseKeyComesLaterIsRetried also has a node without Payloads: neither node
 // loses what it cannot decode, on a topic or on a queue whose errors are final.
-func TestABodyWhoseKeyComesLaterIsRetried(t *testing.T) {
+func TestBodyWhoseKeyComesLaterIsRetried(t *testing.T) {
 	t.Parallel()
 	topic, q := wakebell.NewTopic[string]("topic"), queue.New[string]("queue")
 	got := map[string]int{}
@@ -207,9 +207,9 @@ func TestABodyWhoseKeyComesLaterIsRetried(t *testing.T) {
 	require.Equal(t, map[string]int{"plain": 1, "old": 1, "plain message": 1, "old message": 1}, got)
 }
 
-// TestAnEncodedDeadLetterCanBeRedriven has a corrupt timer, and messages and timers that
+// TestEncodedDeadLetterCanBeRedriven has a corrupt timer, and messages and timers that
 // were rejected; claimed bodies stay until the ack.
-func TestAnEncodedDeadLetterCanBeRedriven(t *testing.T) {
+func TestEncodedDeadLetterCanBeRedriven(t *testing.T) {
 	t.Parallel()
 	topic, q, store := wakebell.NewTopic[string]("topic"), queue.New[string]("queue"), &bucket{}
 	var redriven bool
@@ -254,8 +254,8 @@ func TestAnEncodedDeadLetterCanBeRedriven(t *testing.T) {
 	require.Zero(t, store.size())
 }
 
-// TestABatchReceivesPlainBodies also has a timer of the batch that cannot be decoded yet.
-func TestABatchReceivesPlainBodies(t *testing.T) {
+// TestBatchReceivesPlainBodies also has a timer of the batch that cannot be decoded yet.
+func TestBatchReceivesPlainBodies(t *testing.T) {
 	t.Parallel()
 	topic := wakebell.NewTopic[string]("topic")
 	var got []string

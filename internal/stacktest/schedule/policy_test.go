@@ -11,7 +11,7 @@ import (
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
-func TestPoliciesThroughTheClient(t *testing.T) {
+func TestPoliciesThroughClient(t *testing.T) {
 	t.Parallel()
 	c, rdb, name := stacktest.NewClient(t)
 	topic := wakebell.NewTopic[string](name)
@@ -79,7 +79,7 @@ func TestScheduleOptionsThatContradict(t *testing.T) {
 	}
 }
 
-func TestMoveThroughTheClient(t *testing.T) {
+func TestMoveThroughClient(t *testing.T) {
 	t.Parallel()
 	c, _, name := stacktest.NewClient(t)
 	topic := wakebell.NewTopic[string](name)

@@ -15,7 +15,7 @@ import (
 	"github.com/wakebell/wakebell/internal/redistest"
 )
 
-func TestATopicOfBytesAcceptsEveryContentType(t *testing.T) {
+func TestTopicOfBytesAcceptsEveryContentType(t *testing.T) {
 	t.Parallel()
 	rdb := redistest.Shared(t)
 	raw := wakebell.NewTopic[[]byte](redistest.Name(t))
@@ -48,7 +48,7 @@ func TestATopicOfBytesAcceptsEveryContentType(t *testing.T) {
 	}, seen)
 }
 
-func TestAContentTypeIsForBytesAlone(t *testing.T) {
+func TestContentTypeIsForBytesAlone(t *testing.T) {
 	t.Parallel()
 	c, err := wakebell.NewClient(conntest.New(t, redistest.Shared(t), connection.Config{}))
 	require.NoError(t, err)
@@ -58,7 +58,7 @@ func TestAContentTypeIsForBytesAlone(t *testing.T) {
 	require.ErrorIs(t, err, wakebell.ErrInvalid)
 }
 
-func TestForgetLeavesNothingOfATopic(t *testing.T) {
+func TestForgetLeavesNothingOfTopic(t *testing.T) {
 	t.Parallel()
 	rdb := redistest.Shared(t)
 	topic := wakebell.NewTopic[string](redistest.Name(t))

@@ -80,10 +80,10 @@ func TestNoCoalescingAndNoPayloadsApart(t *testing.T) {
 // pathRow matches a function of the way from Schedule to the script, with its file.
 var pathRow = regexp.MustCompile("(?m)^\\| \\d+ \\| `([^`]+)` \\| `([^`]+)` \\|")
 
-// TestTheWayOfAScheduleIsDocumented checks that docs/architecture.md lists at most
+// TestWayOfScheduleIsDocumented checks that docs/architecture.md lists at most
 // twelve functions, that they exist, and that a schedule passes no others of this
 // module above its EVALSHA.
-func TestTheWayOfAScheduleIsDocumented(t *testing.T) {
+func TestWayOfScheduleIsDocumented(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile(stacktest.Root + "docs/architecture.md")
 	require.NoError(t, err)

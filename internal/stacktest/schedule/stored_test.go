@@ -12,7 +12,7 @@ import (
 	"github.com/wakebell/wakebell/internal/stacktest"
 )
 
-func TestTopicGetDecodesTheBody(t *testing.T) {
+func TestTopicGetDecodesBody(t *testing.T) {
 	t.Parallel()
 	c := stacktest.Client(t, redistest.Shared(t), connection.Config{Prefix: redistest.Name(t) + ":"})
 	topic := wakebell.NewTopic[stacktest.Invoice]("invoices")
@@ -34,7 +34,7 @@ func TestTopicGetDecodesTheBody(t *testing.T) {
 	require.ErrorIs(t, err, wakebell.ErrNotFound)
 }
 
-func TestTopicGetReturnsATimerWithAnUnreadableBody(t *testing.T) {
+func TestTopicGetReturnsTimerWithUnreadableBody(t *testing.T) {
 	t.Parallel()
 	c := stacktest.Client(t, redistest.Shared(t), connection.Config{})
 	name := redistest.Name(t)

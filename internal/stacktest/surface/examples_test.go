@@ -21,9 +21,9 @@ import (
 	"github.com/wakebell/wakebell/internal/stacktest"
 )
 
-// TestEveryExportedNameIsInAnExample fails for functions, methods and types that
+// TestEveryExportedNameIsInExample fails for functions, methods and types that
 // no Example uses, neither by name nor by a value.
-func TestEveryExportedNameIsInAnExample(t *testing.T) {
+func TestEveryExportedNameIsInExample(t *testing.T) {
 	t.Parallel()
 	for _, dir := range []string{".", "connection", "dashboard", "gate", "outbox", "payload", "queue", "recurring", "reminder"} {
 		t.Run(dir, func(t *testing.T) {

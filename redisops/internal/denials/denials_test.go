@@ -33,8 +33,8 @@ var queueKeys = []string{
 	"T::wakebell:flow", "T::wakebell:counts", "T::wakebell:history", "T::wakebell:published:*", "T::wakebell:key:*", "T::wakebell:freed",
 }
 
-// TestACallWithoutARightWritesNothing makes each call as users that lack one key each.
-func TestACallWithoutARightWritesNothing(t *testing.T) {
+// TestCallWithoutRightWritesNothing makes each call as users that lack one key each.
+func TestCallWithoutRightWritesNothing(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	for _, group := range []struct {

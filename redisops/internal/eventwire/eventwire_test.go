@@ -27,7 +27,7 @@ func TestEventsAreReadAsTheyWereWritten(t *testing.T) {
 }
 
 // A node of an earlier version sends no state.
-func TestANodeWithoutState(t *testing.T) {
+func TestNodeWithoutState(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, []wakebelltype.Event{{Kind: wakebelltype.EventNode, Topic: "t", Node: "n"}}, Decode("t", `{"node":"n","events":[{"event":"node"}]}`))
 }

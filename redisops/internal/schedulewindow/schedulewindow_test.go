@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestAWindowThatSlowsIsTriedLessAndLessOften(t *testing.T) {
+func TestWindowThatSlowsIsTriedLessAndLessOften(t *testing.T) {
 	t.Parallel()
 	w, now, tries := Window{}, time.Unix(0, 0), 0
 	for now.Before(time.Unix(600, 0)) {

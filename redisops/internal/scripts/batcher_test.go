@@ -48,9 +48,9 @@ func batchedRunner(rdb *redis.Client) (Runner, *pipelines) {
 	return Runner{RDB: rdb, Batcher: NewBatcher()}, n
 }
 
-// TestScriptsOfManyTopicsShareAPipeline checks when scripts wait: while many topics call,
+// TestScriptsOfManyTopicsSharePipeline checks when scripts wait: while many topics call,
 // at most sendEvery, and never while few do.
-func TestScriptsOfManyTopicsShareAPipeline(t *testing.T) {
+func TestScriptsOfManyTopicsSharePipeline(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		rdb, _ := redistest.Embedded(t)
@@ -95,9 +95,9 @@ func TestScriptsOfManyTopicsShareAPipeline(t *testing.T) {
 	})
 }
 
-// TestEachScriptOfAPipelineIsJudgedAlone checks answers, errors and scripts that Redis
+// TestEachScriptOfPipelineIsJudgedAlone checks answers, errors and scripts that Redis
 // does not know.
-func TestEachScriptOfAPipelineIsJudgedAlone(t *testing.T) {
+func TestEachScriptOfPipelineIsJudgedAlone(t *testing.T) {
 	t.Parallel()
 	r, n := batchedRunner(redistest.Start(t).Client(t))
 	var all []*batched
@@ -121,9 +121,9 @@ func TestEachScriptOfAPipelineIsJudgedAlone(t *testing.T) {
 	require.EqualValues(t, 2, n.sent.Load(), "one has at most maxBatch")
 }
 
-// TestSchedulesShareAPipeline checks that the calls that wait for maxConcurrent others
+// TestSchedulesSharePipeline checks that the calls that wait for maxConcurrent others
 // are sent together when one of those ends, and that a caller may give up.
-func TestSchedulesShareAPipeline(t *testing.T) {
+func TestSchedulesSharePipeline(t *testing.T) {
 	t.Parallel()
 	r, n := batchedRunner(redistest.Shared(t))
 	for range maxConcurrent {
@@ -168,7 +168,7 @@ func TestSchedulesShareAPipeline(t *testing.T) {
 	}, time.Minute, time.Millisecond)
 }
 
-func TestALostConnectionFailsEachScriptOfItsPipeline(t *testing.T) {
+func TestLostConnectionFailsEachScriptOfItsPipeline(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	r, _ := batchedRunner(server.Client(t, func(o *redis.Options) { o.MaxRetries, o.DialerRetries = -1, 1 }))

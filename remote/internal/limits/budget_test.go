@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-func TestABudgetBoundsPrincipalsHostsAndAll(t *testing.T) {
+func TestBudgetBoundsPrincipalsHostsAndAll(t *testing.T) {
 	t.Parallel()
 	b := NewBudget(Bound{Name: "places", Principal: 2, Host: 3, Total: 4})
 	require.NoError(t, b.Take(Party{"a", "h"}, 2))
@@ -28,7 +28,7 @@ func TestABudgetBoundsPrincipalsHostsAndAll(t *testing.T) {
 	require.NoError(t, b.Take(Party{"", "i"}, 1))
 }
 
-func TestAShareIsReservedForEachPrincipal(t *testing.T) {
+func TestShareIsReservedForEachPrincipal(t *testing.T) {
 	t.Parallel()
 	b := NewBudget(Bound{Name: "bytes", Holder: 10, Principal: 15, Host: 20, Total: 30, Share: 2})
 	a1, a2 := b.Holder(Party{"a", "h"}), b.Holder(Party{"a", "h"})
@@ -80,7 +80,7 @@ func TestAwaitWaitsForReturns(t *testing.T) {
 }
 
 // The counts of a budget equal the sums of its holders after any sequence of calls.
-func TestABudgetIsTheSumOfItsHolders(t *testing.T) {
+func TestBudgetIsSumOfItsHolders(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		b := NewBudget(Bound{Holder: 100, Principal: 200, Host: 250, Total: 400, Share: 10})

@@ -12,7 +12,7 @@ import (
 	"github.com/wakebell/wakebell/remote/internal/wire"
 )
 
-func TestRequestsWaitForRoomUntilThePeerIsGivenUp(t *testing.T) {
+func TestRequestsWaitForRoomUntilPeerIsGivenUp(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		get, timer := wire.FullName(&messages.GetTimerRequest{}), wire.FullName(&messages.GetTimerResponse{})
@@ -43,7 +43,7 @@ func TestRequestsWaitForRoomUntilThePeerIsGivenUp(t *testing.T) {
 }
 
 // It is unknown which request an Error answers, but the counts return to zero.
-func TestErrorsLeaveTheWindowEmpty(t *testing.T) {
+func TestErrorsLeaveWindowEmpty(t *testing.T) {
 	t.Parallel()
 	d := &ResponseWindow{Of: limits.NewBudget(limits.Answers).Holder(limits.Party{Principal: "a", Host: "h"})}
 	require.NoError(t, d.Ask(t.Context(), wire.FullName(&messages.AcquireTurnRequest{})))

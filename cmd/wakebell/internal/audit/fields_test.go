@@ -9,7 +9,7 @@ import (
 	"github.com/wakebell/wakebell/cmd/wakebell/internal/clitest"
 )
 
-func TestTheReferenceNamesTheFields(t *testing.T) {
+func TestReferenceNamesFields(t *testing.T) {
 	t.Parallel()
 	clitest.RequireFields(t, []*cobra.Command{Command(&cli.App{})}, map[string]any{"audit": line{}})
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestAnErrorReportsTheProgress(t *testing.T) {
+func TestErrorReportsProgress(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("broken")
 	require.Equal(t, broken, SoFar(broken, 0, "done"))

@@ -27,7 +27,7 @@ func FuzzParseServers(f *testing.F) {
 	})
 }
 
-func TestServersOfAList(t *testing.T) {
+func TestServersOfList(t *testing.T) {
 	t.Parallel()
 	for rest, want := range map[string][]string{
 		"h":                    {"h:26379"},

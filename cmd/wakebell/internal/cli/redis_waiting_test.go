@@ -33,7 +33,7 @@ func saying() (*waiting, func() []string) {
 }
 
 // After a second of retries, the cause is printed once.
-func TestTheCauseOfAWaitIsPrinted(t *testing.T) {
+func TestCauseOfWaitIsPrinted(t *testing.T) {
 	t.Parallel()
 	refused := &net.OpError{Op: "dial", Net: "tcp", Addr: &net.TCPAddr{IP: net.IPv4(10, 0, 0, 5), Port: 6379}, Err: syscall.ECONNREFUSED}
 	for name, c := range map[string]struct {
@@ -73,7 +73,7 @@ func (e redisError) Error() string { return string(e) }
 func (redisError) RedisError()     {}
 
 // Errors while dialling, such as a search for the master, count as well.
-func TestAFailedDialIsRetried(t *testing.T) {
+func TestFailedDialIsRetried(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w, said := saying()
@@ -93,7 +93,7 @@ func TestAFailedDialIsRetried(t *testing.T) {
 }
 
 // A server without TLS reads the first message of TLS as an unfinished command.
-func TestAWaitForTLSSaysThatTheServerMayHaveNone(t *testing.T) {
+func TestWaitForTLSSaysThatServerMayHaveNone(t *testing.T) {
 	t.Parallel()
 	for url, want := range map[string]string{
 		"rediss://10.0.0.5": "redis does not answer, or has no TLS at this port (use redis:// there)",

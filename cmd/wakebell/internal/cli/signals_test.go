@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestSignalsSoonAfterTheFirstCountAsTheFirst(t *testing.T) {
+func TestSignalsSoonAfterFirstCountAsFirst(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		after  []time.Duration // the instants of the signals

@@ -59,7 +59,7 @@ func TestParseErrors(t *testing.T) {
 	}
 }
 
-func TestReadHasTheNameOfTheFile(t *testing.T) {
+func TestReadHasNameOfFile(t *testing.T) {
 	t.Parallel()
 	name := filepath.Join(t.TempDir(), "wakebell.yaml")
 	_, err := Read(name)
@@ -95,7 +95,7 @@ func TestSet(t *testing.T) {
 	require.Equal(t, `f:7: topics.a.topic: unknown field`, set("topic", "1"))
 }
 
-func TestAPasswordIsNotPrinted(t *testing.T) {
+func TestPasswordIsNotPrinted(t *testing.T) {
 	t.Parallel()
 	for in, want := range map[string]string{
 		"redis://ann:secret@host:1/2":                       "redis://ann:xxxxx@host:1/2",

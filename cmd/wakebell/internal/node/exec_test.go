@@ -10,7 +10,7 @@ import (
 )
 
 // A timer of the guard may run, and a command may fail, while the node stops.
-func TestAGuardOfCommandsThatHasStoppedDoesNothing(t *testing.T) {
+func TestGuardOfCommandsThatHasStoppedDoesNothing(t *testing.T) {
 	t.Parallel()
 	g := &execGuard{log: slog.New(slog.DiscardHandler), paused: map[string]*time.Timer{}}
 	g.stop()

@@ -11,7 +11,7 @@ import (
 )
 
 // A file that is being written, or was emptied by mistake, withdraws no rights.
-func TestAnEmptyRightsFileIsRefusedOnReload(t *testing.T) {
+func TestEmptyRightsFileIsRefusedOnReload(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{"", "\n\n", "# all of it is a comment\n"} {
 		file := filepath.Join(t.TempDir(), "rights")

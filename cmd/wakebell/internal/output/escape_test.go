@@ -28,7 +28,7 @@ func TestEscape(t *testing.T) {
 }
 
 // Output contains no control characters from stored data. JSON stays equivalent.
-func TestJSONIsHarmlessForATerminal(t *testing.T) {
+func TestJSONIsHarmlessForTerminal(t *testing.T) {
 	t.Parallel()
 	text := "csi \u009b2J del \x7f esc \x1b[2J bidi \u202e\u2066\u200f nul \x00 tag \U000E0041 fine blåbær 蒼 \u2028"
 	body := json.RawMessage(`{"in": "` + "\u009b \x7f \u202e" + `"}`)

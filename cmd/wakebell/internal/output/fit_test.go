@@ -11,7 +11,7 @@ import (
 
 // A table on a terminal cuts text and leaves out minor columns before others; it says
 // which.
-func TestATableFitsTheTerminal(t *testing.T) {
+func TestTableFitsTerminal(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("0123456789", 4)
 	table := func(columns int) string {

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestProgressAppearsAfterASecondAndGoes(t *testing.T) {
+func TestProgressAppearsAfterSecondAndGoes(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
@@ -41,7 +41,7 @@ func TestProgressAppearsAfterASecondAndGoes(t *testing.T) {
 	})
 }
 
-func TestProgressOfAnUnknownNumber(t *testing.T) {
+func TestProgressOfUnknownNumber(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
@@ -58,7 +58,7 @@ func TestProgressOfAnUnknownNumber(t *testing.T) {
 	require.Nil(t, NewProgress(nil, Screen{}, "x", 1), "not a terminal")
 }
 
-func TestProgressOfATime(t *testing.T) {
+func TestProgressOfTime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer

@@ -24,7 +24,7 @@ func TestTablesAreAlignedEscapedAndFlushed(t *testing.T) {
 }
 
 // Columns stay aligned in a table of any length.
-func TestALongTableIsAligned(t *testing.T) {
+func TestLongTableIsAligned(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
 	table := NewTable(&out, Screen{}, Text("NAME"), Numeric("N"), Text("LAST"))

@@ -9,7 +9,7 @@ import (
 	"github.com/wakebell/wakebell/cmd/wakebell/internal/clitest"
 )
 
-func TestTheReferenceNamesTheFields(t *testing.T) {
+func TestReferenceNamesFields(t *testing.T) {
 	t.Parallel()
 	a := &cli.App{}
 	clitest.RequireFields(t, []*cobra.Command{Command(a)}, map[string]any{

@@ -9,7 +9,7 @@ import (
 	"github.com/wakebell/wakebell/recurring"
 )
 
-func TestAFailedBackfillReportsTheFiredRuns(t *testing.T) {
+func TestFailedBackfillReportsFiredRuns(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, recurring.ErrNotFound, unfinishedBackfill(0, recurring.ErrNotFound))
 	err := unfinishedBackfill(100, wakebell.ErrUnavailable)

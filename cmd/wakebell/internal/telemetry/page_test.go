@@ -18,7 +18,7 @@ const root = "../../../../"
 
 // A real Prometheus scrapes a real node that does everything: every metric of
 // docs/metrics.md appears as documented, and every panel of deploy/grafana has data.
-func TestPrometheusScrapesWhatThePageSays(t *testing.T) {
+func TestPrometheusScrapesWhatPageSays(t *testing.T) {
 	began := time.Now()
 	n := startNode(t)
 	p := startPrometheus(t, n.metrics)

@@ -17,7 +17,7 @@ import (
 	"github.com/wakebell/wakebell/cmd/wakebell/internal/telemetry"
 )
 
-func TestSpansReachTheCollector(t *testing.T) {
+func TestSpansReachCollector(t *testing.T) {
 	got := make(chan *collector.ExportTraceServiceRequest, 1)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
@@ -47,9 +47,9 @@ func TestSpansReachTheCollector(t *testing.T) {
 	require.Equal(t, "test", described["deployment.environment.name"])
 }
 
-// TestAHangingCollectorDoesNotHoldTheExit has a collector that answers when the test
+// TestHangingCollectorDoesNotHoldExit has a collector that answers when the test
 // has ended, and an exporter that would wait an hour for it.
-func TestAHangingCollectorDoesNotHoldTheExit(t *testing.T) {
+func TestHangingCollectorDoesNotHoldExit(t *testing.T) {
 	release := make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-release }))
 	defer server.Close()
@@ -69,7 +69,7 @@ func TestAHangingCollectorDoesNotHoldTheExit(t *testing.T) {
 	}
 }
 
-func TestTheEnvironmentDecides(t *testing.T) {
+func TestEnvironmentDecides(t *testing.T) {
 	for name, c := range map[string]struct {
 		set  map[string]string
 		on   bool
@@ -110,7 +110,7 @@ func TestTheEnvironmentDecides(t *testing.T) {
 }
 
 // Histograms are exported with exponential buckets.
-func TestMetricsReachTheCollector(t *testing.T) {
+func TestMetricsReachCollector(t *testing.T) {
 	got := make(chan *metrics.ExportMetricsServiceRequest, 1)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
@@ -137,7 +137,7 @@ func TestMetricsReachTheCollector(t *testing.T) {
 }
 
 // A node without an exporter measures nothing.
-func TestNothingIsMeasuredWithoutAnExporter(t *testing.T) {
+func TestNothingIsMeasuredWithoutExporter(t *testing.T) {
 	started, err := telemetry.Start(t.Context(), telemetry.Flags{}, slog.New(slog.DiscardHandler))
 	require.NoError(t, err)
 	defer started.Stop()

@@ -45,7 +45,7 @@ func (listed) List(context.Context, string, wakebell.Filter, wakebelltype.Page) 
 }
 
 // A bulk change that is interrupted finishes its step, says what it did and records it.
-func TestAnInterruptedBulkChangeReportsItsProgress(t *testing.T) {
+func TestInterruptedBulkChangeReportsItsProgress(t *testing.T) {
 	t.Parallel()
 	ctx, interrupt := context.WithCancel(t.Context())
 	a := &cli.App{Stdout: &bytes.Buffer{}, Stderr: &bytes.Buffer{}}
@@ -78,7 +78,7 @@ func TestAnInterruptedBulkChangeReportsItsProgress(t *testing.T) {
 }
 
 // Results are shown in the order of the ids, and a timer that is gone is left out.
-func TestEachKeepsTheOrder(t *testing.T) {
+func TestEachKeepsOrder(t *testing.T) {
 	t.Parallel()
 	var ids, shown []string
 	for i := range 100 {

@@ -40,7 +40,7 @@ func countingFlags(given ...string) *scheduleFlags {
 
 // After an interrupt, schedule waits for the batch in flight and reports how many
 // timers were stored.
-func TestAnInterruptedScheduleReportsItsProgress(t *testing.T) {
+func TestInterruptedScheduleReportsItsProgress(t *testing.T) {
 	t.Parallel()
 	for name, says := range map[string]string{
 		"id":  "3000 of 5500 timers are scheduled (load-0 to load-2999), whose ids were printed: interrupted",
@@ -63,7 +63,7 @@ func TestAnInterruptedScheduleReportsItsProgress(t *testing.T) {
 }
 
 // A step that hangs ends soon after an interrupt.
-func TestAStepThatHangsIsInterrupted(t *testing.T) {
+func TestStepThatHangsIsInterrupted(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		ctx, interrupt := context.WithCancel(t.Context())

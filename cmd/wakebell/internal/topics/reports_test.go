@@ -11,7 +11,7 @@ import (
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
-func TestReportsOfNodesInACell(t *testing.T) {
+func TestReportsOfNodesInCell(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	open := func(node string, until time.Time) wakebelltype.NodeReport {

@@ -9,7 +9,7 @@ import (
 )
 
 // A refresh with more topics than rows of the terminal keeps the header visible.
-func TestARefreshFitsTheScreen(t *testing.T) {
+func TestRefreshFitsScreen(t *testing.T) {
 	t.Parallel()
 	lines := []byte("HEAD\n1\n2\n3\n4\n5\n")
 	require.Equal(t, "HEAD\n1\n2\n3 more: name topics with --topic, or make the terminal larger\n", string(fit(slices.Clone(lines), 5, 80)))

@@ -191,7 +191,7 @@ func chainBatch(h Handler, change func(batchFunc) batchFunc, tracer *tracing.Con
 			if change != nil { // it may be changed in place
 				t.Body = slices.Clone(t.Body)
 			}
-			own[i].Delivery, t.delivery = d, &own[i]
+			own[i].Delivery, t.delivery, t.frame = d, &own[i], h.set.queue != nil
 			raw.timers, raw.at = append(raw.timers, t), append(raw.at, i)
 		}
 		call := fn

@@ -39,6 +39,9 @@ func HandleQueue[T any](q queue.Queue[T], fn func(context.Context, Timer[T]) err
 // queue at once, as HandleBatch does with the timers of a topic.
 func HandleQueueBatch[T any](q queue.Queue[T], fn func(context.Context, []Timer[T]) error, opts ...QueueHandlerOption) Handler {
 	h := queueHandler(q, nil, opts).inBatches(typedBatch(codec.For[T](), fn))
+	if h.set.queue.finalErrors {
+		h.batch = keepEncodedBatch(h.batch)
+	}
 	if fn == nil {
 		h.err = errors.Join(h.err, argument.Invalid("handler", "nil"))
 	}
@@ -48,13 +51,25 @@ func HandleQueueBatch[T any](q queue.Queue[T], fn func(context.Context, []Timer[
 // keepEncoded keeps a message that is encoded, where Payloads is not set, until its lease
 // expires: an error would be final.
 func keepEncoded(fn HandlerFunc) HandlerFunc {
-	return func(ctx context.Context, t Timer[[]byte]) error {
-		err := fn(ctx, t)
-		if errors.Is(err, payload.ErrUnknownCodec) {
-			return &crash{err}
+	return func(ctx context.Context, t Timer[[]byte]) error { return kept(fn(ctx, t)) }
+}
+
+// keepEncodedBatch is keepEncoded for batches.
+func keepEncodedBatch(fn batchFunc) batchFunc {
+	return func(ctx context.Context, timers []Timer[[]byte]) []error {
+		errs := fn(ctx, timers)
+		for i := range errs {
+			errs[i] = kept(errs[i])
 		}
-		return err
+		return errs
 	}
+}
+
+func kept(err error) error {
+	if errors.Is(err, payload.ErrUnknownCodec) {
+		return &crash{err}
+	}
+	return err
 }
 
 // ForwardQueue returns a Handler that delivers the messages of a queue to an

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
@@ -171,20 +172,39 @@ func TestPayloadsAreEncodedInRedisAndPlainInHandlers(t *testing.T) {
 }
 
 // TestBodyWhoseKeyComesLaterIsRetried also has a node without Payloads: neither node
-// loses what it cannot decode, on a topic or on a queue whose errors are final.
+// loses what it cannot decode, on a topic or on a queue whose errors are final, alone and in
+// batches.
 func TestBodyWhoseKeyComesLaterIsRetried(t *testing.T) {
 	t.Parallel()
+	for _, batches := range []bool{false, true} {
+		t.Run(fmt.Sprint("batches ", batches), func(t *testing.T) {
+			t.Parallel()
+			bodyWhoseKeyComesLater(t, batches)
+		})
+	}
+}
+
+func bodyWhoseKeyComesLater(t *testing.T, batches bool) {
+	t.Helper()
 	topic, q := wakebell.NewTopic[string]("topic"), queue.New[string]("queue")
 	got := map[string]int{}
 	handle := func(_ context.Context, t wakebell.Timer[string]) error {
 		got[t.Body]++
 		return nil
 	}
+	handleAll := func(ctx context.Context, all []wakebell.Timer[string]) (err error) {
+		for _, t := range all {
+			err = errors.Join(err, handle(ctx, t))
+		}
+		return err
+	}
+	backoff, ttl := wakebell.RetryBackoff(time.Second, time.Minute), wakebell.LeaseTTL(10*time.Second)
+	handlers := []wakebell.Handler{wakebell.Handle(topic, handle, backoff), wakebell.HandleQueue(q, handle, wakebell.ErrorsAreFinal(), ttl)}
+	if batches {
+		handlers = []wakebell.Handler{wakebell.HandleBatch(topic, handleAll, backoff), wakebell.HandleQueueBatch(q, handleAll, wakebell.ErrorsAreFinal(), ttl)}
+	}
 	start := func(w *wakebelltest.World, chain *payload.Chain) *wakebelltest.Node {
-		return w.StartWith(connection.Config{Payloads: chain, Logger: stacktest.Quiet}, wakebell.Config{Handlers: []wakebell.Handler{
-			wakebell.Handle(topic, handle, wakebell.RetryBackoff(time.Second, time.Minute)),
-			wakebell.HandleQueue(q, handle, wakebell.ErrorsAreFinal(), wakebell.LeaseTTL(10*time.Second)),
-		}})
+		return w.StartWith(connection.Config{Payloads: chain, Logger: stacktest.Quiet}, wakebell.Config{Handlers: handlers})
 	}
 	wakebelltest.RunWith(t, connection.Config{Payloads: &payload.Chain{Codecs: []payload.Codec{payload.Encrypt(payloadKey(t, "k2"))}}}, wakebell.Config{}, func(t *testing.T, w *wakebelltest.World) {
 		for name, chain := range map[string]*payload.Chain{"plain": nil, "old": {Codecs: []payload.Codec{payload.Encrypt(payloadKey(t, "k1"))}}} {

@@ -20,7 +20,7 @@ import (
 //	finish D        works for D or until its context ends, and goes on to the next step
 //	schedule ID D
 //	settle          acks at once, and goes on to the next step
-//	ack | fail | retry D | reject | unreadable | panic | goexit
+//	ack | fail | retry D | reject | unreadable | gone | panic | goexit
 //
 // Steps are joined by "then"; a script that ends without a verdict acks.
 type script [][]string
@@ -98,6 +98,8 @@ func (w *world) step(ctx context.Context, n *node, d *poller.Delivery, step []st
 		return ends("rejects", poller.Rejected(errors.New("rejected")))
 	case "unreadable":
 		return ends("cannot read it", poller.Undeliverable(errors.New("unreadable")))
+	case "gone":
+		return ends("gives no verdict", poller.Crashed(errors.New("its actor failed")))
 	case "panic":
 		w.note("%s%s handler panics", w.of(n), d.ID)
 		panic("as the scenario wants it")

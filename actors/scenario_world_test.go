@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -97,6 +98,9 @@ func (w *world) commands() map[string]func(words []string) {
 	}
 }
 
+// lineOfPanic matches the line in the reason of a panic, which no scenario is about.
+var lineOfPanic = regexp.MustCompile(`\.go:\d+`)
+
 // note records an event.
 func (w *world) note(format string, args ...any) { w.begin()(format, args...) }
 
@@ -112,7 +116,7 @@ func (w *world) begin() (end func(format string, args ...any)) {
 	return func(format string, args ...any) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		w.events[place] = fmt.Sprintf("+%-9v %s", at, fmt.Sprintf(format, args...))
+		w.events[place] = fmt.Sprintf("+%-9v %s", at, lineOfPanic.ReplaceAllString(fmt.Sprintf(format, args...), ".go"))
 	}
 }
 

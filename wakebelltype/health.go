@@ -20,7 +20,7 @@ type Counters struct {
 	DeadLettered   int64 `json:"dead_lettered"`   // dead-lettered
 	Discarded      int64 `json:"discarded"`       // rejected under DiscardRejected, and messages failed under ErrorsAreFinal
 	Released       int64 `json:"released"`        // returned unhandled
-	Crashed        int64 `json:"crashed"`         // handlers that panicked
+	Crashed        int64 `json:"crashed"`         // handlers that panicked, or whose actor failed; without those at the last attempt, which are dead-lettered
 	Superseded     int64 `json:"superseded"`      // scheduled again while their handler ran
 	Cancelled      int64 `json:"cancelled"`       // cancelled while their handler ran
 	Lost           int64 `json:"lost"`            // leases that expired before they were settled or extended

@@ -50,7 +50,9 @@ func (c *Core) countSettled(now time.Time, f *Flight, r *exchange.Reply) {
 				c.Counters.RejectedAcks.Add(1)
 			}
 		case exchange.Nack:
-			if !v.Panicked { // counted when the handler panicked
+			if v.Panicked {
+				c.Counters.Crashed.Add(1)
+			} else {
 				c.Counters.Retried.Add(1)
 			}
 		case exchange.DeadLetter: // counted from the reply

@@ -45,19 +45,19 @@ func (c *Core) conclude(l *Lease, o Outcome, now time.Time) {
 // lease would have expired. A panic after the context has ended says nothing about the timer,
 // and the end of the actor with the lease may be that of its node: their leases expire.
 func (c *Core) crashed(l *Lease, o Outcome, cause error, now time.Time) {
-	c.Counters.Crashed.Add(1)
 	if cause == nil {
 		c.countOutcome(now, l, o)
 	}
-	switch {
-	case c.FinalCrashes && l.accepted():
-		c.endedBy(l, now, wakebelltype.EventCrashed, o.Reason)
-		c.settle(l, o, now)
-	case o.Kind == Panicked && cause == nil && l.accepted() && !c.RetryOnLeaseExpiry:
-		c.settle(l, o, now)
+	if !c.FinalCrashes && o.Kind == Panicked && cause == nil && l.accepted() && !c.RetryOnLeaseExpiry {
+		c.settle(l, o, now)    // counted when it is confirmed
 		l.stream.urgent = true // until then only this process knows why
-	default:
-		c.endedBy(l, now, wakebelltype.EventCrashed, o.Reason)
+		return
+	}
+	c.Counters.Crashed.Add(1)
+	c.endedBy(l, now, wakebelltype.EventCrashed, o.Reason)
+	if c.FinalCrashes && l.accepted() {
+		o.Kind = Crashed // a panic is not retried
+		c.settle(l, o, now)
 	}
 }
 
@@ -116,20 +116,18 @@ func (c *Core) settle(l *Lease, o Outcome, now time.Time) bool {
 
 // retry makes v the settlement of a failure.
 func (c *Core) retry(v *Verdict, o Outcome, now time.Time) {
-	switch {
-	case v.Panicked && c.FinalCrashes:
-		v.Kind = exchange.Fail
-		return
-	case !v.Panicked && c.FinalErrors:
+	if c.FinalErrors && !v.Panicked {
 		v.Kind = exchange.Fail
 		c.Counters.FinalErrors.Add(1)
 		return
 	}
-	v.Kind, v.Delay = exchange.Nack, o.Delay
+	v.Kind = exchange.Nack
 	switch {
+	case o.Kind == FailedFor:
+		v.Delay = o.Delay
 	case v.Panicked && !c.PanicBackoff:
 		v.Delay = max(v.Lease.deadline.Sub(now), 0)
-	case o.Kind != FailedFor:
+	default:
 		v.Delay = c.Retry.delay(v.Lease.Failures, c.Random())
 	}
 	if v.Lease.Failures+1 >= c.Retry.MaxFailures {

@@ -8,8 +8,8 @@
 --   call: a token of the call, without spaces; then for each timer its id and its key, ''
 --   for none.
 -- Returns: one string, a code for each timer: e it is here, or was a moment ago, or others
---   of its key leave; k it is not, and a timer with its key is here, or was; m it is in the outbox, or its key or a part of it has
---   left, so that its other timers follow; a neither.
+--   of its key leave; k it is not, and a timer with its key is here, or was; m it is in the
+--   outbox, or its key or a part of it has left, so that its other timers follow; a neither.
 
 local bad = mistyped('zset', 'hash', 'hash', 'hash', 'zset')
 if bad then return bad end

@@ -207,10 +207,7 @@ local function starts(id, score)
   key_rate.take(key)
   started[id] = true
   if state then -- the next one may run beside it, if there is a place
-    if not bounded then
-      release(key, state, id)
-      set_member(runner(key, id), true)
-    end
+    if not bounded then run_apart(key, state, id) end
     passes[key] = math.max(1, math.min(key_rate.tokens(key), BEYOND))
   end
   return true

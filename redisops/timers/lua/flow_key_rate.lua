@@ -156,8 +156,7 @@ do
     for i, id in ipairs(ids) do
       local r = current(found[i], at[i])
       if not waiting[id] and not waits_for_token(r) then
-        release(key, state, id)
-        if r and r.state == 'l' then set_member(runner(key, id), true) end
+        if r and r.state == 'l' then run_apart(key, state, id) else release(key, state, id) end
       end
     end
   end

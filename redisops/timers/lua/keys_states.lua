@@ -11,7 +11,8 @@
 -- when the instant is over.
 --
 -- Gives: MANY states changed many_read set_member write_order holder runner read_states
---   state_of set_state count_of places_of close holds know spread hold release holders write_states
+--   state_of set_state count_of places_of close holds know spread hold release run_apart holders
+--   write_states
 
 local MANY = 8
 local CLOSED = string.byte('c')
@@ -187,6 +188,12 @@ local function release(key, state, id)
     end
   end
   return false
+end
+
+-- run_apart makes a timer that runs no longer hold its key, so that others may run beside it.
+local function run_apart(key, state, id)
+  release(key, state, id)
+  set_member(runner(key, id), true)
 end
 
 -- holders returns up to most of the timers that hold a key.

@@ -3,11 +3,15 @@ package timers
 import (
 	"context"
 	"fmt"
+	"math"
 	"strconv"
+
+	"github.com/redis/go-redis/v9"
 
 	"github.com/wakebell/wakebell/messages/exchange"
 	"github.com/wakebell/wakebell/redisops/internal/layout"
 	"github.com/wakebell/wakebell/redisops/internal/scripts"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 const (
@@ -124,4 +128,139 @@ func (s *Timers) sweep(ctx context.Context, keys TopicKeys, hash string, at *Swe
 		}
 	}
 	return done, nil
+}
+
+const (
+	repairFirst = 16  // entries of the first page of a repair: payloads may be large
+	repairMost  = 128 // entries of a page, when payloads turn out small
+)
+
+// Repair is [Fenced.Repair] without a fence.
+func (s *Timers) Repair(ctx context.Context, topic string, o wakebelltype.RepairOptions) (wakebelltype.Repaired, error) {
+	return s.WithFence(nil).Repair(ctx, topic, o)
+}
+
+// Repair gives payloads without a timer their timers back, counts timers without a payload
+// or dead-letters them, and removes lease records and keys of timers that have neither. It
+// works in steps of at most about 128 entries, while nodes and clients use the topic; a step
+// whose answer was lost is counted by its second one. After an error it returns what it has
+// done, and another call continues. It writes nothing without o.Apply.
+func (s Fenced) Repair(ctx context.Context, topic string, o wakebelltype.RepairOptions) (done wakebelltype.Repaired, err error) {
+	if err := layout.CheckTopic(topic); err != nil {
+		return done, err
+	}
+	for _, part := range []func(context.Context, string, wakebelltype.RepairOptions, *wakebelltype.Repaired) error{s.restore, s.dropMissing, s.clean} {
+		if err = part(ctx, topic, o, &done); err != nil {
+			return done, fmt.Errorf("repair %q: %w", topic, err)
+		}
+	}
+	if o.Apply && done.Restored > 0 {
+		s.Remember(ctx, topic)
+	}
+	return done, nil
+}
+
+// restore gives payloads their timers back.
+func (s Fenced) restore(ctx context.Context, topic string, o wakebelltype.RepairOptions, done *wakebelltype.Repaired) error {
+	k, at := s.keys.Of(topic), ""
+	if !o.At.IsZero() {
+		at = scripts.ScoreText(o.At)
+	}
+	for cursor, page := "0", repairFirst; ; {
+		values, n, err := s.step(ctx, restoreScript, topic, []string{k.Timeline, k.Payloads, k.Leases, k.Hint}, cursor, page, at, flag(o.Apply))
+		if err != nil {
+			return err
+		}
+		done.Examined += n[0]
+		done.Restored += n[2]
+		done.Known += n[3]
+		if page = min(repairMost, page*2); n[1] > healPageSize {
+			page = max(1, page/4)
+		}
+		if cursor = values[0]; cursor == "0" {
+			return nil
+		}
+	}
+}
+
+// dropMissing looks for timers without a payload. A server whose scans go by places passes
+// over some while others are removed, so it looks again until it has removed none.
+func (s Fenced) dropMissing(ctx context.Context, topic string, o wakebelltype.RepairOptions, done *wakebelltype.Repaired) error {
+	k, writes := s.keys.Of(topic), o.Apply && o.DropMissing
+	keys := []string{k.Timeline, k.Payloads, k.Leases, k.Dead, k.Hint}
+	for first, dropped := true, int64(1); dropped > 0 && (first || writes); first = false {
+		dropped = 0
+		for cursor, more := "0", true; more; more = cursor != "0" {
+			values, n, err := s.step(ctx, dropMissingScript, topic, keys, cursor, repairMost, flag(writes))
+			if err != nil {
+				return err
+			}
+			cursor = values[0]
+			dropped += n[2]
+			if !first {
+				n[0], n[1] = 0, n[2] // the others are counted
+			}
+			done.Examined += n[0]
+			done.Missing += n[1]
+			if o.DropMissing {
+				done.Dropped += n[2]
+			}
+		}
+	}
+	return nil
+}
+
+// step runs one step of a repair, and returns the values of its answer: the cursor, and the
+// numbers behind it.
+func (s Fenced) step(ctx context.Context, script *redis.Script, topic string, keys []string, args ...any) (values []string, n []int64, err error) {
+	if err := ctx.Err(); err != nil {
+		return nil, nil, err
+	}
+	var list []any
+	err = s.orKeyless(func() error {
+		return s.orUnfenced(s.fence, func(f *Fence) (err error) {
+			keys, args := scripts.WithGuards(f.Guards(s.keys, topic), append(keys[:len(keys):len(keys)], s.orderKeys(s.keys.Of(topic))...), args[:len(args):len(args)])
+			list, err = s.RunList(ctx, 4, script, keys, args...)
+			return err
+		})
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	if values, err = scripts.Texts(list); err != nil {
+		return nil, nil, err
+	}
+	n = make([]int64, len(values)-1)
+	for i := range n {
+		if n[i], err = strconv.ParseInt(values[i+1], 10, 64); err != nil {
+			return nil, nil, fmt.Errorf("%w: %w", scripts.ErrReply, err)
+		}
+	}
+	return values, n, nil
+}
+
+// clean removes lease records and keys of timers that have neither timer nor payload.
+func (s Fenced) clean(ctx context.Context, topic string, o wakebelltype.RepairOptions, done *wakebelltype.Repaired) error {
+	k := s.keys.Of(topic)
+	hashes := []string{k.Leases}
+	if !s.keyless.Load() {
+		hashes = append(hashes, k.TimerKeys)
+	}
+	for _, hash := range hashes {
+		swept, err := s.Sweep(ctx, k, hash, &Sweep{}, math.MaxInt, o.Apply)
+		done.Examined += int64(swept.Examined)
+		done.Removed += int64(swept.Orphans)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// flag is the argument of a script that is true or false.
+func flag(b bool) string {
+	if b {
+		return "1"
+	}
+	return "0"
 }

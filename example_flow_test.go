@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -63,6 +65,53 @@ func ExampleAdaptiveConcurrency() {
 		fmt.Println(sys.Health(context.Background()).Topics[0].Concurrency)
 	})
 	// Output: 2
+}
+
+func ExampleRateLimit() {
+	done := make(chan struct{})
+	var sent []string
+	send := func(_ context.Context, t wakebell.Timer[Invoice]) error {
+		if sent = append(sent, t.ID); len(sent) == 3 {
+			close(done)
+		}
+		return nil
+	}
+	began := time.Now()
+	run(wakebell.Config{Handlers: []wakebell.Handler{
+		// At most 10 in a second over all nodes, each 100 ms after the last.
+		wakebell.Handle(Invoices, send, wakebell.RateLimit(10, time.Second, 1), wakebell.MaxConcurrent(1)),
+	}}, func(sys *wakebell.System) {
+		bill(sys.Client(), "inv-1")
+		bill(sys.Client(), "inv-2")
+		bill(sys.Client(), "inv-3")
+		<-done
+		fmt.Println(sent, "too soon:", time.Since(began) < 190*time.Millisecond)
+	})
+	// Output: [inv-1 inv-2 inv-3] too soon: false
+}
+
+func ExampleMaxInFlight() {
+	var running, most atomic.Int32
+	var done sync.WaitGroup
+	done.Add(4)
+	send := func(context.Context, wakebell.Timer[Invoice]) error {
+		defer done.Done()
+		most.Store(max(most.Load(), running.Add(1)))
+		defer running.Add(-1)
+		<-time.After(time.Millisecond)
+		return nil
+	}
+	run(wakebell.Config{Handlers: []wakebell.Handler{
+		// At most two over all nodes; MaxConcurrent is for each node.
+		wakebell.Handle(Invoices, send, wakebell.MaxInFlight(2), wakebell.MaxConcurrent(10)),
+	}}, func(sys *wakebell.System) {
+		for _, id := range []string{"inv-1", "inv-2", "inv-3", "inv-4"} {
+			bill(sys.Client(), id)
+		}
+		done.Wait()
+		fmt.Println("more than two:", most.Load() > 2)
+	})
+	// Output: more than two: false
 }
 
 // Events of one account are handled one after the other, in the order in which they
@@ -168,7 +217,7 @@ func ExampleHandleBatch() {
 	// Output: 3 readings; 1 timers of the batch failed: "b": below absolute zero
 }
 
-// The middleware counts the verdicts of each batch, and refuses timers that are too old.
+// The middleware counts the verdicts of each batch, and refuses mails to those who have unsubscribed.
 func ExampleBatchMiddleware() {
 	mails := wakebell.NewTopic[string]("mails")
 	done := make(chan struct{})
@@ -180,19 +229,19 @@ func ExampleBatchMiddleware() {
 			return verdicts
 		}
 	}
-	fresh := func(next wakebell.BatchFunc) wakebell.BatchFunc {
+	subscribed := func(next wakebell.BatchFunc) wakebell.BatchFunc {
 		return func(ctx context.Context, timers []wakebell.Timer[[]byte]) wakebell.BatchError {
-			var young, old []wakebell.Timer[[]byte]
+			var wanted, refused []wakebell.Timer[[]byte]
 			for _, t := range timers {
-				if time.Since(t.Activation) < time.Hour {
-					young = append(young, t)
+				if _, listed := t.Headers.Get("unsubscribed"); listed {
+					refused = append(refused, t)
 				} else {
-					old = append(old, t)
+					wanted = append(wanted, t)
 				}
 			}
-			verdicts := next(ctx, young)
-			for _, t := range old {
-				verdicts[t.ID] = wakebell.Reject(errors.New("an hour late"))
+			verdicts := next(ctx, wanted)
+			for _, t := range refused {
+				verdicts[t.ID] = wakebell.Reject(errors.New("unsubscribed"))
 			}
 			return verdicts
 		}
@@ -203,11 +252,11 @@ func ExampleBatchMiddleware() {
 	}
 	run(wakebell.Config{
 		BatchMiddleware: []wakebell.BatchMiddleware{count},
-		Handlers:        []wakebell.Handler{wakebell.HandleBatch(mails, send, wakebell.WithBatch(fresh))},
+		Handlers:        []wakebell.Handler{wakebell.HandleBatch(mails, send, wakebell.WithBatch(subscribed))},
 	}, func(sys *wakebell.System) {
 		_, err := sys.Client().Schedule(context.Background(),
 			mails.Draft("hello", wakebell.ID("a")),
-			mails.Draft("hello", wakebell.ID("b"), wakebell.At(time.Now().Add(-2*time.Hour))))
+			mails.Draft("hello", wakebell.ID("b"), wakebell.Header("unsubscribed", "yes")))
 		check(err)
 		<-done
 	})

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -205,53 +203,6 @@ func ExampleDeliveryWindow() {
 		<-done
 	})
 	// Output: inv-42 is soon enough: true
-}
-
-func ExampleRateLimit() {
-	done := make(chan struct{})
-	var sent []string
-	send := func(_ context.Context, t wakebell.Timer[Invoice]) error {
-		if sent = append(sent, t.ID); len(sent) == 3 {
-			close(done)
-		}
-		return nil
-	}
-	began := time.Now()
-	run(wakebell.Config{Handlers: []wakebell.Handler{
-		// At most 10 in a second over all nodes, each 100 ms after the last.
-		wakebell.Handle(Invoices, send, wakebell.RateLimit(10, time.Second, 1), wakebell.MaxConcurrent(1)),
-	}}, func(sys *wakebell.System) {
-		bill(sys.Client(), "inv-1")
-		bill(sys.Client(), "inv-2")
-		bill(sys.Client(), "inv-3")
-		<-done
-		fmt.Println(sent, "too soon:", time.Since(began) < 190*time.Millisecond)
-	})
-	// Output: [inv-1 inv-2 inv-3] too soon: false
-}
-
-func ExampleMaxInFlight() {
-	var running, most atomic.Int32
-	var done sync.WaitGroup
-	done.Add(4)
-	send := func(context.Context, wakebell.Timer[Invoice]) error {
-		defer done.Done()
-		most.Store(max(most.Load(), running.Add(1)))
-		defer running.Add(-1)
-		<-time.After(time.Millisecond)
-		return nil
-	}
-	run(wakebell.Config{Handlers: []wakebell.Handler{
-		// At most two over all nodes; MaxConcurrent is for each node.
-		wakebell.Handle(Invoices, send, wakebell.MaxInFlight(2), wakebell.MaxConcurrent(10)),
-	}}, func(sys *wakebell.System) {
-		for _, id := range []string{"inv-1", "inv-2", "inv-3", "inv-4"} {
-			bill(sys.Client(), id)
-		}
-		done.Wait()
-		fmt.Println("more than two:", most.Load() > 2)
-	})
-	// Output: more than two: false
 }
 
 // tagged returns a middleware that prints its name.

@@ -233,8 +233,10 @@ func (n *simNode) finish(l *Lease) {
 		outcome = Outcome{Kind: Failed, Reason: "interrupted"}
 	case s.faulty && p < 0.1:
 		outcome = Outcome{Kind: Failed, Reason: "no"}
-	case s.faulty && p < 0.12:
+	case s.faulty && p < 0.11:
 		outcome = Outcome{Kind: Crashed}
+	case s.faulty && p < 0.12:
+		outcome = Outcome{Kind: Panicked, Reason: "panic"}
 	case s.faulty && p < 0.14:
 		outcome = Outcome{Kind: Released}
 	case s.faulty && p < 0.15:

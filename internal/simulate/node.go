@@ -250,8 +250,10 @@ func (p *poller) finish(l *leasing.Lease, r *run) {
 		outcome = leasing.Outcome{Kind: leasing.Failed, Reason: "interrupted"}
 	case s.faulty && chance < 0.08:
 		outcome = leasing.Outcome{Kind: leasing.Failed, Reason: "no"}
-	case s.faulty && chance < 0.10:
+	case s.faulty && chance < 0.09:
 		outcome = leasing.Outcome{Kind: leasing.Crashed}
+	case s.faulty && chance < 0.10:
+		outcome = leasing.Outcome{Kind: leasing.Panicked, Reason: "panic"}
 	case s.faulty && chance < 0.12:
 		outcome = leasing.Outcome{Kind: leasing.Released}
 	case s.faulty && chance < 0.13:

@@ -114,7 +114,7 @@ func TestDeadlineOfExpiredGateIsRemoved(t *testing.T) {
 	require.Zero(t, f.rdb.ZCard(t.Context(), f.keys(f.gate).Deadlines).Val())
 }
 
-func TestAGateIsRemoved(t *testing.T) {
+func TestGateIsRemoved(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
 		remove := func(force bool) Removal {

@@ -52,7 +52,7 @@ func TestDocumentsShowRealOutput(t *testing.T) {
 					"CHECKOUT="+checkout,
 					// The module cache has all dependencies, so nothing is
 					// downloaded. The other settings are those of a user.
-					"GOPROXY=off", "GOSUMDB=off", "GOFLAGS=", "GOWORK=off", "NPM_CONFIG_LOGLEVEL=error"),
+					"GOPROXY=off", "GOFLAGS=", "GOWORK=off", "NPM_CONFIG_LOGLEVEL=error"),
 				standIns: standIns,
 				names:    map[string]string{"127.0.0.1:6379": server.Addr, "127.0.0.1:7070": redistest.Address(t)},
 			}
@@ -63,6 +63,19 @@ func TestDocumentsShowRealOutput(t *testing.T) {
 		})
 	}
 }
+
+// getModule does in a module what "go get" of this module does, which would download the
+// go.mod files of modules that nothing here is built with. As there, go.sum has the sums of
+// the packages that were asked for, and no others: so a document that forgets to get what its
+// test imports fails.
+const getModule = `
+		sums() {
+			(cd "$CHECKOUT" && go list -deps -f '{{with .Module}}{{.Path}} {{.Version}}{{end}}' "$@") | sort -u >asked &&
+			awk 'NR == FNR { asked[$1, $2]; next } $2 ~ /go.mod$/ || ($1, $2) in asked' asked "$CHECKOUT/go.sum" >go.sum && rm asked
+		}
+		{ grep ^module go.mod; grep -v ^module "$CHECKOUT/go.mod"; } >mod && mv mod go.mod &&
+		go mod edit -require=github.com/wakebell/wakebell@v0.0.0 -replace=github.com/wakebell/wakebell="$CHECKOUT" &&
+		sums .`
 
 // standIns replaces commands that download this module with commands that use the
 // checkout.
@@ -77,7 +90,6 @@ var standIns = map[string]string{
 		for module in "$modules"/* "$modules"/.bin; do ln -s "$module" node_modules/; done &&
 		cp "$CHECKOUT/clients/typescript/package.json" node_modules/wakebell/ &&
 		(cd "$CHECKOUT/clients/typescript" && node node_modules/typescript/bin/tsc -p tsconfig.build.json --outDir "$OLDPWD/node_modules/wakebell/dist")`,
-	"go get github.com/wakebell/wakebell@latest": `
-		go mod edit -require=github.com/wakebell/wakebell@v0.0.0 -replace=github.com/wakebell/wakebell="$CHECKOUT" &&
-		go get github.com/wakebell/wakebell@v0.0.0 2>/dev/null`,
+	"go get github.com/wakebell/wakebell@latest": getModule,
+	"go get -t .": "sums . ./wakebelltest",
 }

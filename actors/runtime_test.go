@@ -27,11 +27,18 @@ func topicOn(s poller.Source, slots int, h poller.Handle) poller.Topic {
 	}}
 }
 
-// start starts a runtime. The test has to stop it.
+// start starts a runtime. The test has to stop it, unless it fails: its bubble must not end
+// in a panic that hides the failure.
 func start(t *testing.T, system *actor.ActorSystem, name string, topics ...poller.Topic) *Runtime {
 	t.Helper()
 	rt, err := Start(system, Config{Name: name, Topics: topics, Logger: actortest.DiscardLogger})
 	require.NoError(t, err)
+	t.Cleanup(func() {
+		if t.Failed() {
+			_ = rt.Stop()
+			<-time.After(time.Minute)
+		}
+	})
 	return rt
 }
 
@@ -106,7 +113,8 @@ func slotsUnderTrouble(t *testing.T, slots int) {
 		}
 	}
 	s.Before, s.After = trouble, trouble
-	var running, panicked atomic.Int64
+	var running atomic.Int64
+	var first atomic.Bool
 	release := make(chan struct{})
 	system := actortest.QuietSystem()
 	rt := start(t, system, "a", topicOn(s, slots, func(ctx context.Context, d *poller.Delivery) poller.Outcome {
@@ -119,8 +127,7 @@ func slotsUnderTrouble(t *testing.T, slots int) {
 			return poller.Succeeded()
 		}
 		<-time.After(rand.N(10 * time.Millisecond))
-		if rand.N(20) == 0 {
-			panicked.Add(1)
+		if first.CompareAndSwap(false, true) || rand.N(20) == 0 {
 			panic("as the test wants it")
 		}
 		return poller.Succeeded()
@@ -128,7 +135,6 @@ func slotsUnderTrouble(t *testing.T, slots int) {
 	<-time.After(10 * time.Minute)
 	due, leased, settled, _ := s.Count()
 	require.Zero(t, due)
-	require.NotZero(t, panicked.Load())
 	require.Zero(t, leased, "the panics are settled too")
 	require.Equal(t, timers, settled)
 

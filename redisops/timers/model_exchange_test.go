@@ -63,6 +63,7 @@ func (m *model) claimed(rt *rapid.T, h *modelHolder, deadLettered ...exchange.De
 		return true
 	})
 	m.checkDead(rt, deadLettered, h.reply)
+	m.grant(h)
 	require.Len(rt, h.reply.Leases, len(all))
 	for i, d := range all {
 		l, timer := h.reply.Leases[i], d.timer
@@ -84,6 +85,18 @@ func (m *model) claimed(rt *rapid.T, h *modelHolder, deadLettered ...exchange.De
 		h.seen = append(h.seen, l)
 	}
 	m.await(end, h.last.LeaseTTL)
+}
+
+// grant notes when the tokens of a reply were given out.
+func (m *model) grant(h *modelHolder) {
+	m.granted[h.reply.Extended] = h.reply.Now.Add(h.reply.Remaining - h.last.LeaseTTL)
+}
+
+// named names a lease to the source as a poller does.
+func (m *model) named(l exchange.Lease) exchange.Held {
+	held := storetest.Held(l)
+	held.Granted = m.granted[l.Token]
+	return held
 }
 
 // await waits until a short lease has expired.
@@ -123,6 +136,7 @@ func (m *model) settle(rt *rapid.T) {
 	l := rapid.SampledFrom(h.seen).Draw(rt, "lease")
 	v := rapid.SampledFrom([]exchange.Verdict{exchange.Ack, exchange.Nack, exchange.DeadLetter, exchange.Release}).Draw(rt, "verdict")
 	s := storetest.Verdict(v, l)
+	s.Held = m.named(l)
 	s.Delay = rapid.SampledFrom([]time.Duration{0, 0, time.Hour}).Draw(rt, "delay")
 	want := m.refusal(rt, l)
 	h.last = h.Request(0, time.Hour)
@@ -171,17 +185,31 @@ func (m *model) extend(rt *rapid.T) {
 	l := h.seen[i]
 	want := m.refusal(rt, l)
 	h.last = h.Request(0, rapid.SampledFrom([]time.Duration{time.Hour, time.Millisecond}).Draw(rt, "ttl"))
-	h.last.Extend = []exchange.Held{storetest.Held(l)}
+	h.last.Extend = []exchange.Held{m.named(l)}
 	h.reply = h.Run(m.t, h.last)
 	if want != 0 {
 		require.Equal(rt, []exchange.Refusal{{Reason: want}}, h.reply.Refused)
 		return
 	}
 	require.Empty(rt, h.reply.Refused)
+	m.grant(h)
 	l.Token = h.reply.Extended
 	h.seen = append(h.seen, l)
 	m.timers[l.ID].score = parse(rt, string(l.Token))
 	m.await(m.timers[l.ID].score, h.last.LeaseTTL)
+}
+
+// refusedAgain returns the refusals of the last reply, as they are given now: a run that was
+// replaced may have been cancelled since, with its whole topic.
+func (m *model) refusedAgain(rt *rapid.T, h *modelHolder) []exchange.Refusal {
+	refused := slices.Clone(h.reply.Refused)
+	for i, r := range refused {
+		held := heldOf(h.last, r.Index)
+		if r.Reason == exchange.Superseded && m.cancelled[cancelledRun{held.ID, parse(rt, string(held.Token))}] {
+			refused[i].Reason = exchange.Cancelled
+		}
+	}
+	return refused
 }
 
 // replay sends the last request again: nothing changes, and the reply has the
@@ -192,7 +220,7 @@ func (m *model) replay(rt *rapid.T) {
 		return
 	}
 	again := h.Run(m.t, h.last)
-	require.Equal(rt, h.reply.Refused, again.Refused)
+	require.Equal(rt, m.refusedAgain(rt, h), again.Refused)
 	require.Equal(rt, h.reply.Extended, again.Extended)
 	m.checkDeadAgain(rt, h.reply.DeadLettered, again.DeadLettered)
 	var want []exchange.Lease

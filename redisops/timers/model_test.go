@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
@@ -14,15 +15,15 @@ import (
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
-// model is the store in plain Go: what two holders and a Python-like peer on one
-// topic must observe. Instants are long past or far in the future, so that the
-// result does not depend on the clock; a lease of a millisecond is waited out.
 // cancelledRun is a run that a cancel has ended.
 type cancelledRun struct {
 	id    string
 	token float64
 }
 
+// model is the store in plain Go: what two holders and a Python-like peer on one
+// topic must observe. Instants are long past or far in the future, so that the
+// result does not depend on the clock; a lease of a millisecond is waited out.
 type model struct {
 	t            testing.TB
 	f            *fixture
@@ -30,6 +31,7 @@ type model struct {
 	timers       map[string]*modelTimer
 	marks        map[string]float64 // of ids with Once: the instant
 	cancelled    map[cancelledRun]bool
+	granted      map[exchange.Token]time.Time
 	dead         []modelDead
 	topicControl wakebelltype.Control
 }
@@ -65,7 +67,10 @@ func TestModel(t *testing.T) {
 	base.apartFrom = 1 // payloads are sent apart wherever they may be
 	rapid.Check(t, func(rt *rapid.T) {
 		f := base.on(fmt.Sprintf("model-%x", rand.Uint64()))
-		m := &model{t: t, f: f, timers: map[string]*modelTimer{}, marks: map[string]float64{}, cancelled: map[cancelledRun]bool{}}
+		m := &model{
+			t: t, f: f, timers: map[string]*modelTimer{}, marks: map[string]float64{},
+			cancelled: map[cancelledRun]bool{}, granted: map[exchange.Token]time.Time{},
+		}
 		for i := range m.holders {
 			m.holders[i] = &modelHolder{fixture: f.holder(SourceOptions{MaxClaims: modelMaxClaims})}
 		}

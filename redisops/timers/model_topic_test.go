@@ -22,6 +22,11 @@ func (m *model) cancelAll(rt *rapid.T) {
 		require.NoError(rt, err)
 		require.EqualValues(rt, len(m.timers), n)
 		require.Zero(rt, m.f.rdb.HLen(ctx, m.f.key.Leases).Val())
+		for _, h := range m.holders {
+			for _, l := range h.seen {
+				m.cancelled[cancelledRun{l.ID, parse(rt, string(l.Token))}] = true
+			}
+		}
 	}
 	clear(m.timers)
 }
@@ -109,10 +114,11 @@ func (m *model) whole(rt *rapid.T) {
 	extends := rapid.Bool().Draw(rt, "extend the last")
 	for i, l := range leases {
 		if extends && i == len(leases)-1 {
-			h.last.Extend = []exchange.Held{storetest.Held(l)}
+			h.last.Extend = []exchange.Held{m.named(l)}
 		} else {
 			v := rapid.SampledFrom([]exchange.Verdict{exchange.Ack, exchange.Nack, exchange.DeadLetter, exchange.Release}).Draw(rt, "verdict")
 			s := storetest.Verdict(v, l)
+			s.Held = m.named(l)
 			s.Delay = time.Hour // not to be claimed in the same exchange
 			h.last.Settle = append(h.last.Settle, s)
 		}
@@ -140,7 +146,7 @@ func (m *model) apply(rt *rapid.T, h *modelHolder, good []exchange.Lease) (deadL
 		}
 	}
 	for _, l := range good {
-		if slices.Contains(h.last.Extend, storetest.Held(l)) {
+		if slices.Contains(h.last.Extend, m.named(l)) {
 			l.Token = h.reply.Extended
 			h.seen = append(h.seen, l)
 			m.timers[l.ID].score = parse(rt, string(l.Token))

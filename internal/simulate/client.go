@@ -25,9 +25,11 @@ var kinds []kind
 
 func init() { // in a function, because operations name their kinds
 	kinds = []kind{
-		{"schedule", 8, true, func(s *sim, o Op) { s.client(o).schedule(o, wakebelltype.PolicyReplace) }},
-		{"schedule with keep", 1, false, func(s *sim, o Op) { s.client(o).schedule(o, wakebelltype.PolicyKeep) }},
-		{"schedule with earliest", 1, false, func(s *sim, o Op) { s.client(o).schedule(o, wakebelltype.PolicyEarliest) }},
+		{"schedule", 8, true, func(s *sim, o Op) { s.client(o).schedule(o, timers.Entry{}) }},
+		{"schedule with keep", 1, false, func(s *sim, o Op) { s.client(o).schedule(o, timers.Entry{Policy: wakebelltype.PolicyKeep}) }},
+		{"schedule with earliest", 1, false, func(s *sim, o Op) { s.client(o).schedule(o, timers.Entry{Policy: wakebelltype.PolicyEarliest}) }},
+		{"debounce", 2, false, func(s *sim, o Op) { s.client(o).debounce(o) }},
+		{"schedule once", 2, false, func(s *sim, o Op) { s.client(o).schedule(o, timers.Entry{Once: windows[o.B%len(windows)]}) }},
 		{"cancel", 2, false, func(s *sim, o Op) { s.client(o).cancel(o) }},
 		{"cancel all", 1, false, func(s *sim, o Op) { s.client(o).cancelAll() }},
 		{"reschedule", 1, false, func(s *sim, o Op) { s.client(o).reschedule(o) }},
@@ -39,12 +41,20 @@ func init() { // in a function, because operations name their kinds
 		{"reshard", 1, false, func(s *sim, o Op) { s.client(o).reshard(o) }},
 		{"crash", 1, false, func(s *sim, o Op) { s.node(o).crash(time.Duration(o.B) * 100 * time.Millisecond) }},
 		{"stall", 1, false, func(s *sim, o Op) { s.node(o).stall(time.Duration(o.B) * 200 * time.Millisecond) }},
+		{"flush scripts", 1, false, func(s *sim, _ Op) { s.flushScripts() }},
 		{"wait", 1, false, func(s *sim, o Op) { s.until(time.Now().Add(time.Duration(o.B) * time.Second)) }},
 	}
 }
 
 func (s *sim) client(o Op) *client { return s.clients[o.Client%len(s.clients)] }
 func (s *sim) node(o Op) *node     { return s.nodes[o.A%len(s.nodes)] }
+
+// flushScripts has Redis forget its scripts, as a restart does.
+func (s *sim) flushScripts() {
+	if err := s.rdb.ScriptFlush(s.ctx).Err(); err != nil {
+		s.broken("errors", "flush scripts: %v", err)
+	}
+}
 
 // stall has the process stand still for a while.
 func (n *node) stall(d time.Duration) {
@@ -99,9 +109,23 @@ func keyOf(id int) string {
 // delays are the delays of timers.
 var delays = []time.Duration{-time.Minute, 0, 0, 0, 10 * time.Millisecond, time.Second, 5 * time.Second, time.Minute}
 
-func (c *client) schedule(o Op, policy wakebelltype.Policy) {
+// windows are for how long an id with Once fires once.
+var windows = []time.Duration{time.Second, 30 * time.Second, time.Hour}
+
+// debounce schedules a timer whose instant moves with each call, up to a bound.
+func (c *client) debounce(o Op) {
+	in := []time.Duration{10 * time.Millisecond, time.Second, 5 * time.Second}[o.A%3]
+	most := []time.Duration{0, in, 3 * in}[o.B%3]
+	c.schedule(o, timers.Entry{Policy: wakebelltype.PolicyDebounce, In: in, MaxDelay: most})
+}
+
+// schedule schedules the timer of an operation as e says.
+func (c *client) schedule(o Op, e timers.Entry) {
 	s := c.sim
-	e := timers.Entry{ID: name(o.ID), Key: keyOf(o.ID), Payload: s.judge.payload(), At: time.Now().Add(delays[o.A%len(delays)]), Policy: policy}
+	e.ID, e.Key, e.Payload = name(o.ID), keyOf(o.ID), s.judge.payload()
+	if e.Policy != wakebelltype.PolicyDebounce {
+		e.At = time.Now().Add(delays[o.A%len(delays)])
+	}
 	done := false
 	c.call(fmt.Sprintf("schedule %s %s", e.ID, e.Payload), func(key *timers.Key) error {
 		b := timers.NewBatch("", 1)

@@ -7,7 +7,6 @@ import (
 
 	"github.com/wakebell/wakebell/actors/leasing"
 	"github.com/wakebell/wakebell/messages/exchange"
-	"github.com/wakebell/wakebell/redisops/timers"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
@@ -18,7 +17,8 @@ const grain = 2 * time.Microsecond
 type version struct {
 	id, key, payload string
 	due              time.Time
-	handled          bool // by a handler that has succeeded
+	handled          bool      // by a handler that has succeeded
+	first            time.Time // of a debounced timer: when it was first scheduled
 
 	token exchange.Token // of its lease
 	until time.Time      // when the lease expires
@@ -34,6 +34,8 @@ type judge struct {
 	dead     map[string]*version // the newest dead letter of each id
 	leases   map[string]*version // by id and token
 	answered map[string]uint64   // the last sequence of each stream
+	marks    map[string]mark     // of ids that were scheduled with Once
+	starts   *starts
 
 	fixed   bool // neither limits nor shards have changed
 	stalled bool // a process has stood still
@@ -41,7 +43,8 @@ type judge struct {
 
 func newJudge(s *sim) *judge {
 	return &judge{
-		sim: s, current: map[string]*version{}, dead: map[string]*version{}, leases: map[string]*version{}, answered: map[string]uint64{}, fixed: true,
+		sim: s, current: map[string]*version{}, dead: map[string]*version{}, leases: map[string]*version{}, answered: map[string]uint64{},
+		marks: map[string]mark{}, starts: newStarts(s), fixed: true,
 	}
 }
 
@@ -54,33 +57,6 @@ func (j *judge) pending() int { return len(j.current) }
 func (j *judge) retuned()     { j.fixed = false }
 func (j *judge) resharded()   { j.fixed = false }
 func (j *judge) stalls(*node) { j.stalled = true }
-
-// scheduled notes the outcome of a schedule.
-func (j *judge) scheduled(e *timers.Entry, done wakebelltype.Scheduled) {
-	old := j.current[e.ID]
-	found := wakebelltype.OutcomeCreated
-	switch {
-	case old != nil && old.leased():
-		found = wakebelltype.OutcomeSuperseded
-	case old != nil:
-		found = wakebelltype.OutcomeReplaced
-	}
-	switch done.Outcome {
-	case wakebelltype.OutcomeCreated, wakebelltype.OutcomeReplaced, wakebelltype.OutcomeSuperseded:
-		if done.Outcome != found {
-			j.sim.broken("answers", "schedule of %s: %v, expected %v", e.ID, done.Outcome, found)
-		}
-		v := &version{id: e.ID, key: e.Key, payload: string(e.Payload), due: done.Due}
-		if old != nil && e.Key == "" {
-			v.key = old.key
-		}
-		j.current[e.ID] = v
-	default:
-		if old == nil {
-			j.sim.broken("answers", "schedule of %s: %v, and there is no timer", e.ID, done.Outcome)
-		}
-	}
-}
 
 func (j *judge) cancelled(id string, found wakebelltype.Presence) {
 	v, want := j.current[id], wakebelltype.PresenceAbsent
@@ -115,6 +91,7 @@ func (j *judge) rescheduled(id string, due time.Time) {
 		j.sim.broken("answers", "%s is rescheduled, and there is no timer", id)
 	}
 	j.current[id] = &version{id: id, key: v.key, payload: v.payload, due: due}
+	j.unsure(id) // the mark follows the timer, unless that was delivered before
 }
 
 func (j *judge) runNow(id string) {
@@ -124,6 +101,7 @@ func (j *judge) runNow(id string) {
 	}
 	if !v.leased() && v.due.After(time.Now()) {
 		v.due = time.Now()
+		j.unsure(id)
 	}
 }
 
@@ -194,6 +172,8 @@ func (j *judge) settled(s exchange.Settlement, refused bool) {
 		v.due = time.Now().Add(s.Delay)
 	case exchange.DeadLetter, exchange.Fail:
 		j.died(s.ID)
+	case exchange.Release:
+		j.starts.released(v)
 	}
 }
 
@@ -228,6 +208,7 @@ func (j *judge) claimed(r *exchange.Request, l *exchange.Lease) {
 		j.sim.broken("exclusion", "%s is claimed, and its lease has not expired", l.ID)
 	}
 	j.limits(v)
+	j.starts.claimed(v)
 	v.token, v.until = l.Token, now.Add(r.LeaseTTL)
 	j.leases[l.ID+" "+string(l.Token)] = v
 }

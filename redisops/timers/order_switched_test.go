@@ -19,6 +19,24 @@ func (f *fixture) runWithout(t testing.TB, n int) []exchange.Lease {
 	return f.perKey(t, 0, n).Leases
 }
 
+// TestSweepLeavesNothingOfKeysOfHandledTimers has a node handle them that has not looked for
+// keys: their entries stay, until a sweep finds that the topic has no timers.
+func TestSweepLeavesNothingOfKeysOfHandledTimers(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, f *fixture) {
+		f.dueOf(t, "k", "a", "b")
+		r := f.Request(2, time.Minute)
+		for _, l := range f.Run(t, r).Leases {
+			f.Settle(t, storetest.Verdict(exchange.Ack, l))
+		}
+		k := f.src.keys
+		left := []string{k.TimerKeys, k.KeyOrder, k.KeyStates}
+		require.NotZero(t, f.rdb.Exists(t.Context(), left...).Val())
+		require.NoError(t, f.src.SweepKeys(t.Context(), exchange.Flow{}))
+		require.Zero(t, f.rdb.Exists(t.Context(), left...).Val())
+	})
+}
+
 // TestLimitThatIsSwitchedOnCountsWhatRuns checks that no timer starts beside those that a
 // node without the limit has started, until few enough run.
 func TestLimitThatIsSwitchedOnCountsWhatRuns(t *testing.T) {

@@ -12,7 +12,7 @@
 --
 -- Gives: MANY states changed many_read set_member write_order holder runner read_states
 --   state_of set_state count_of places_of close holds know spread hold release run_apart holders
---   write_states
+--   write_states forget_states
 
 local MANY = 8
 local CLOSED = string.byte('c')
@@ -241,4 +241,13 @@ local function write_states()
   changed = {}
   variadic('HDEL', key_states, dropped, 1, #dropped)
   variadic('HSET', key_states, set, 1, #set)
+end
+
+-- forget_states removes what is left of the keys when no timer has one: there are no entries,
+-- or only those of timers that are gone.
+local function forget_states(payloads)
+  if redis.call('HLEN', key_states) > redis.call('HEXISTS', key_states, '') then return end
+  if redis.call('EXISTS', key_of) == 0 or redis.call('EXISTS', key_timeline, payloads) == 0 then
+    redis.call('UNLINK', key_of, key_states, key_order)
+  end
 end

@@ -262,9 +262,6 @@ else
   next_cursor = sweep_states(at or '0', left or '-', string.sub(rest, 1, length), string.sub(rest, length + 1))
 end
 woken = woken + woken_here
-if next_cursor == '0' and redis.call('HLEN', states_key) == redis.call('HEXISTS', states_key, '') and
-  redis.call('EXISTS', KEYS.keys) == 0 then
-  redis.call('UNLINK', states_key, KEYS.order)
-end
+if next_cursor == '0' then forget_states(KEYS.payloads) end
 if woken > 0 or keyed.unfinished() then announce(KEYS.hint, now, now) end
 return {next_cursor, string.format('%.0f', woken)}

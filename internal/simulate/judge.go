@@ -1,6 +1,7 @@
 package simulate
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -277,10 +278,15 @@ func (j *judge) atRest() {
 	if err != nil {
 		j.sim.broken("errors", "keys: %v", err)
 	}
+	var left []string
 	for _, key := range found {
 		if !j.mayStay(key) {
-			j.sim.broken("nothing left", "the key %q is left", key)
+			fields, _ := j.sim.rdb.HGetAll(j.sim.ctx, key).Result() // none of another type
+			left = append(left, fmt.Sprintf("%s %q", key, fields))
 		}
+	}
+	if len(left) > 0 {
+		j.sim.broken("nothing left", "keys are left: %s", strings.Join(left, ", "))
 	}
 }
 

@@ -1,0 +1,63 @@
+package simulate
+
+import "time"
+
+// starts checks that claims keep to the rates with which the run has begun: in every span, a
+// bucket never gives more tokens than it has.
+type starts struct {
+	sim *sim
+	of  map[string]*bucket // by key; "" is that of the topic
+}
+
+type bucket struct {
+	level float64
+	at    time.Time
+}
+
+func newStarts(s *sim) *starts { return &starts{sim: s, of: map[string]*bucket{}} }
+
+// claimed takes the tokens of a claim.
+func (s *starts) claimed(v *version) {
+	for _, name := range s.names(v) {
+		b := s.bucket(name)
+		if b.level -= 1; b.level < -1e-3 && s.sim.judge.fixed {
+			s.sim.broken("rate", "%s is claimed, and the bucket %q lacks %.3f tokens", v.id, name, -b.level)
+		}
+	}
+}
+
+// released gives back the tokens of a claim that did not count.
+func (s *starts) released(v *version) {
+	for _, name := range s.names(v) {
+		s.bucket(name).level++
+	}
+}
+
+// names returns the buckets of a timer.
+func (s *starts) names(v *version) (names []string) {
+	flow := s.sim.plan.Settings.Flow
+	if flow.RateLimit > 0 {
+		names = append(names, "")
+	}
+	if flow.KeyRateLimit > 0 && v.key != "" {
+		names = append(names, v.key)
+	}
+	return names
+}
+
+// bucket returns a bucket as it is now.
+func (s *starts) bucket(name string) *bucket {
+	flow, now := s.sim.plan.Settings.Flow, time.Now()
+	limit, per, burst := flow.RateLimit, flow.RatePer, flow.RateBurst
+	if name != "" {
+		limit, per, burst = flow.KeyRateLimit, flow.KeyRatePer, flow.KeyRateBurst
+	}
+	b := s.of[name]
+	if b == nil {
+		b = &bucket{float64(burst), now}
+		s.of[name] = b
+	}
+	b.level = min(b.level+now.Sub(b.at).Seconds()*float64(limit)/per.Seconds(), float64(burst))
+	b.at = now
+	return b
+}

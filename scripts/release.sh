@@ -6,6 +6,11 @@ set -euo pipefail
 
 out=$(mkdir -p "$1" && cd "$1" && pwd)
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
+changes=$(git status --porcelain)
+if [ -n "$changes" ]; then # the version of the programs would end with "+dirty"
+  printf 'release: the tree has changes that are not committed:\n%s\n' "$changes" >&2
+  exit 1
+fi
 goreleaser=$(scripts/tool.sh goreleaser)
 
 # goreleaser wants a place to publish to; it is not asked.

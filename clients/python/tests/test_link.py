@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
 import subprocess
@@ -34,6 +35,26 @@ class Links(Case):
         async with aio.Client("127.0.0.1:9") as client:
             with self.assertRaises(errors.DeadlineError):
                 await client.stats(name(), timeout=0.05)
+
+    async def test_requests_fail_at_once_after_the_dead_link(self) -> None:
+        async with aio.Client("127.0.0.1:9", dead_link=0.3) as client, asyncio.timeout(PATIENCE):
+            for _ in range(3):
+                with self.assertRaises(errors.UnavailableError):
+                    await client.stats(name(), timeout=100 * PATIENCE)
+
+    async def test_the_return_of_the_link_is_logged(self) -> None:
+        node = Node()
+        self.addCleanup(lambda: node.stop())
+        async with aio.Client(node.address, token=TOKEN, timeout=PATIENCE, dead_link=PATIENCE) as client:
+            with self.assertNoLogs("wakebell", "WARNING"):
+                await client.stats(name())
+            with self.assertLogs("wakebell", "WARNING") as logs:
+                node.kill()
+                node.start()
+                await client.stats(name())
+                await client.stats(name())
+        self.assertIn("no link", logs.output[0])
+        self.assertRegex(logs.output[-1], "up again")
 
     async def test_a_closed_client_refuses_requests(self) -> None:
         client = aio.Client(self.node.address, token=TOKEN)
@@ -105,6 +126,11 @@ class Blocking(unittest.TestCase):
 
 
 class Readme(unittest.TestCase):
+    def test_the_node_of_the_readme_leaves_the_shell_and_has_the_token_of_the_programs(self) -> None:
+        text = (Path(__file__).parent.parent / "README.md").read_text()
+        self.assertRegex(text, r"(?m)^    wakebell .* node .* &$")
+        self.assertRegex(text, r"(?m)^    export WAKEBELL_TOKEN=")
+
     def test_the_programs_of_the_readme_run(self) -> None:
         text = (Path(__file__).parent.parent / "README.md").read_text()
         programs = re.findall(r"```python\n(.*?)```\n(?:\nIt prints:\n\n((?:    [^\n]*\n)+))?", text, re.DOTALL)

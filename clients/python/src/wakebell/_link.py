@@ -218,8 +218,11 @@ class Link:
         return errors.UnavailableError(f"node {self._address}: {text or 'the link broke'}")
 
     def _opened(self) -> None:
+        if self._last_error is None:
+            log.debug("connected to %s", self._address)
+        else:  # whoever was told of the break wants to know of its end
+            log.warning("the link to %s is up again", self._address)
         self._up, self._last_error, self._out = True, None, []
-        log.debug("connected to %s", self._address)
         self._notify()
         for subscriber in list(self.subscribers.values()):
             subscriber.opened()

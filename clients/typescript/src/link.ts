@@ -309,6 +309,9 @@ export class Link {
   }
 
   #opened(): void {
+    if (this.#lastError !== undefined) { // whoever was told of the break wants to know of its end
+      this.options.log(`the link to ${this.options.address} is up again`);
+    }
     this.up = true;
     this.#lastError = undefined;
     this.#out = [];

@@ -9,6 +9,12 @@ import { Node, patience, token } from "./node.js";
 const folder = process.env["WAKEBELL_TEST_PACKAGE"] ?? "."; // where the package is installed
 const run = promisify(execFile);
 
+test("the node of the readme leaves the shell and has the token of the programs", () => {
+  const text = readFileSync("README.md", "utf8");
+  assert.match(text, /^ {4}wakebell .* node .* &$/m);
+  assert.match(text, /^ {4}export WAKEBELL_TOKEN=/m);
+});
+
 describe("the programs of the readme", () => {
   const node = new Node();
   before(() => node.start());

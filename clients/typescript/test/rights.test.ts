@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { ForbiddenError } from "../src/index.js";
-import { dial, eventually, logged, name, Node } from "./node.js";
+import { dial, eventually, logged, name, Node, patience } from "./node.js";
 
 test("an idle subscription returns with its right", async (t) => {
   const topic = name(), folder = mkdtempSync(join(tmpdir(), "rights-")), rights = join(folder, "rights");
@@ -29,4 +29,22 @@ test("an idle subscription returns with its right", async (t) => {
   assert.deepEqual(handled, []);
   write("schedule,read,handle");
   await eventually(() => handled.length === 1);
+});
+
+test("the return of the link is logged", async (t) => {
+  const node = await new Node().start();
+  const lines: string[] = [];
+  const client = dial(node, { log: (line) => lines.push(line), deadLinkMs: patience });
+  t.after(async () => {
+    await client.close();
+    await node.end("SIGTERM");
+  });
+  await client.stats(name());
+  assert.equal(lines.length, 0);
+  await node.end("SIGKILL");
+  await node.start();
+  await client.stats(name());
+  await client.stats(name());
+  assert.match(lines[0] as string, /no link/);
+  assert.match(lines.at(-1) as string, /up again/);
 });

@@ -3,6 +3,7 @@ package dashboard
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -54,15 +55,20 @@ func (d *Dashboard) schedulesPage(ctx context.Context, r *request) (page, error)
 
 // overdue says for how long a beat should have fired the next run; empty: none is overdue.
 func overdue(s recurring.State) string {
-	return attended.Unfired(attended.Overdue(s.Next, s.Paused, time.Now()))
+	return attended.Unfired(s.Overdue)
 }
 
-// isOverdue returns overdue as a value that changes only with its being so.
-func isOverdue(states ...recurring.State) (late []bool) {
-	for _, s := range states {
+// markSchedules is mark for schedules: for how long they are overdue grows by itself, so
+// it counts only whether they are.
+func markSchedules(states []recurring.State, err error) (string, error) {
+	states = slices.Clone(states)
+	var late []bool
+	for i, s := range states {
 		late = append(late, overdue(s) != "")
+		states[i].Overdue = 0
 	}
-	return late
+	text, err := mark(states, err)
+	return fmt.Sprint(text, late), err
 }
 
 // run is an instant of a schedule in its zone.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/wakebell/wakebell/dashboard/internal/live"
 	"github.com/wakebell/wakebell/internal/attended"
+	"github.com/wakebell/wakebell/recurring"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
@@ -169,15 +170,12 @@ func (d *Dashboard) probe(q url.Values) (live.Probe, []string) {
 		return func(ctx context.Context) (string, error) { return mark(d.queueRows(ctx), nil) }, nil
 	case kind == "schedules" && d.op.Schedules != nil:
 		return func(ctx context.Context) (string, error) {
-			rows, err := d.listSchedules(ctx, q.Get("after"))
-			text, err := mark(rows, err)
-			return fmt.Sprint(text, isOverdue(rows...)), err
+			return markSchedules(d.listSchedules(ctx, q.Get("after")))
 		}, nil
 	case kind == "schedule" && d.op.Schedules != nil:
 		return func(ctx context.Context) (string, error) {
 			state, err := d.op.Schedules.Get(ctx, name)
-			text, err := mark(state, err)
-			return fmt.Sprint(text, isOverdue(state)), err
+			return markSchedules([]recurring.State{state}, err)
 		}, nil
 	case kind == "gates" && d.op.Gates != nil:
 		return func(ctx context.Context) (string, error) { return mark(d.listGates(ctx, q.Get("after"))) }, nil

@@ -1099,7 +1099,9 @@ type RecurringState struct {
 	Paused  bool                   `protobuf:"varint,8,opt,name=paused,proto3" json:"paused,omitempty"`
 	Celery  bool                   `protobuf:"varint,9,opt,name=celery,proto3" json:"celery,omitempty"`
 	// Why the entry is unreadable. Only the name is known then.
-	Fault         string `protobuf:"bytes,10,opt,name=fault,proto3" json:"fault,omitempty"`
+	Fault string `protobuf:"bytes,10,opt,name=fault,proto3" json:"fault,omitempty"`
+	// For how long the next instant has been due by the clock of Redis; absent: it is not.
+	Overdue       *durationpb.Duration `protobuf:"bytes,11,opt,name=overdue,proto3" json:"overdue,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1202,6 +1204,13 @@ func (x *RecurringState) GetFault() string {
 		return x.Fault
 	}
 	return ""
+}
+
+func (x *RecurringState) GetOverdue() *durationpb.Duration {
+	if x != nil {
+		return x.Overdue
+	}
+	return nil
 }
 
 // ListRecurringRequest reads a page of the recurring schedules, sorted by name.
@@ -1552,7 +1561,7 @@ const file_messages_recurring_proto_rawDesc = "" +
 	"\x04name\x18\x03 \x01(\tR\x04name\"i\n" +
 	"\x14GetRecurringResponse\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\x127\n" +
-	"\bschedule\x18\x02 \x01(\v2\x1b.wakebell.v1.RecurringStateR\bschedule\"\xc8\x02\n" +
+	"\bschedule\x18\x02 \x01(\v2\x1b.wakebell.v1.RecurringStateR\bschedule\"\xfd\x02\n" +
 	"\x0eRecurringState\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05topic\x18\x02 \x01(\tR\x05topic\x12\x12\n" +
@@ -1566,7 +1575,8 @@ const file_messages_recurring_proto_rawDesc = "" +
 	"\x06paused\x18\b \x01(\bR\x06paused\x12\x16\n" +
 	"\x06celery\x18\t \x01(\bR\x06celery\x12\x14\n" +
 	"\x05fault\x18\n" +
-	" \x01(\tR\x05fault\"\x91\x01\n" +
+	" \x01(\tR\x05fault\x123\n" +
+	"\aoverdue\x18\v \x01(\v2\x19.google.protobuf.DurationR\aoverdue\"\x91\x01\n" +
 	"\x14ListRecurringRequest\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\x123\n" +
 	"\atimeout\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\atimeout\x12\x14\n" +
@@ -1647,15 +1657,16 @@ var file_messages_recurring_proto_depIdxs = []int32{
 	4,  // 19: wakebell.v1.RecurringState.recurrence:type_name -> wakebell.v1.Recurrence
 	23, // 20: wakebell.v1.RecurringState.next:type_name -> google.protobuf.Timestamp
 	23, // 21: wakebell.v1.RecurringState.last_run:type_name -> google.protobuf.Timestamp
-	22, // 22: wakebell.v1.ListRecurringRequest.timeout:type_name -> google.protobuf.Duration
-	14, // 23: wakebell.v1.ListRecurringResponse.schedules:type_name -> wakebell.v1.RecurringState
-	22, // 24: wakebell.v1.PreviewRecurringRequest.timeout:type_name -> google.protobuf.Duration
-	23, // 25: wakebell.v1.PreviewRecurringResponse.instants:type_name -> google.protobuf.Timestamp
-	26, // [26:26] is the sub-list for method output_type
-	26, // [26:26] is the sub-list for method input_type
-	26, // [26:26] is the sub-list for extension type_name
-	26, // [26:26] is the sub-list for extension extendee
-	0,  // [0:26] is the sub-list for field type_name
+	22, // 22: wakebell.v1.RecurringState.overdue:type_name -> google.protobuf.Duration
+	22, // 23: wakebell.v1.ListRecurringRequest.timeout:type_name -> google.protobuf.Duration
+	14, // 24: wakebell.v1.ListRecurringResponse.schedules:type_name -> wakebell.v1.RecurringState
+	22, // 25: wakebell.v1.PreviewRecurringRequest.timeout:type_name -> google.protobuf.Duration
+	23, // 26: wakebell.v1.PreviewRecurringResponse.instants:type_name -> google.protobuf.Timestamp
+	27, // [27:27] is the sub-list for method output_type
+	27, // [27:27] is the sub-list for method input_type
+	27, // [27:27] is the sub-list for extension type_name
+	27, // [27:27] is the sub-list for extension extendee
+	0,  // [0:27] is the sub-list for field type_name
 }
 
 func init() { file_messages_recurring_proto_init() }

@@ -9,6 +9,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
+	"time"
 
 	"github.com/wakebell/wakebell/internal/argument"
 	"github.com/wakebell/wakebell/internal/firing"
@@ -169,6 +171,10 @@ func (s *Schedules) found(ctx context.Context, name string) (recur.Raw, error) {
 
 // Get returns a recurring schedule. Errors: ErrNotFound.
 func (s *Schedules) Get(ctx context.Context, name string) (State, error) {
+	return s.get(ctx, name, func() (time.Time, error) { return s.store.Now(ctx) })
+}
+
+func (s *Schedules) get(ctx context.Context, name string, now func() (time.Time, error)) (State, error) {
 	_, e, err := s.reads.Read(ctx, name)
 	if errors.Is(err, recur.ErrSyntax) {
 		return State{Name: name, Fault: err.Error()}, nil
@@ -176,7 +182,8 @@ func (s *Schedules) Get(ctx context.Context, name string) (State, error) {
 	if err != nil {
 		return State{}, err
 	}
-	return s.state(&e), nil
+	state := s.state(&e)
+	return state, state.overdue(now)
 }
 
 // List yields the recurring schedules sorted by name, also those that cannot be
@@ -185,10 +192,11 @@ func (s *Schedules) Get(ctx context.Context, name string) (State, error) {
 // An error ends it.
 func (s *Schedules) List(ctx context.Context, p wakebelltype.Page) iter.Seq2[State, error] {
 	return paging.Limited(p, func(yield func(State, error) bool) {
+		now := sync.OnceValues(func() (time.Time, error) { return s.store.Now(ctx) })
 		for name, err := range s.Names(ctx, wakebelltype.Page{After: p.After}) {
 			var state State
 			if err == nil {
-				state, err = s.Get(ctx, name)
+				state, err = s.get(ctx, name, now)
 			}
 			if errors.Is(err, ErrNotFound) {
 				continue // it was deleted meanwhile

@@ -23,6 +23,10 @@ type State struct {
 	Paused  bool      // by Pause, or disabled by Python
 	Celery  bool      // stored by Celery: the runs are Celery messages
 
+	// Overdue is for how long Next has been due by the clock of Redis; 0: it is not, or the
+	// schedule is paused, or the State is from a node of a version without it.
+	Overdue time.Duration
+
 	// Fault says why the entry cannot be read; empty: it can. With a Fault, only
 	// Name is set beside it, and the entry does not fire until it is changed.
 	Fault string
@@ -35,6 +39,18 @@ type State struct {
 
 	// Cursor continues a listing after this schedule: its name. Only List sets it.
 	Cursor string
+}
+
+// overdue sets Overdue; now asks for the time of Redis if it is needed.
+func (s *State) overdue(now func() (time.Time, error)) error {
+	if s.Paused || s.Next.IsZero() {
+		return nil
+	}
+	at, err := now()
+	if err == nil {
+		s.Overdue = max(0, at.Sub(s.Next))
+	}
+	return err
 }
 
 func (s *Schedules) state(e *recur.Entry) State {

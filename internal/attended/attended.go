@@ -39,19 +39,10 @@ func Waits(o wakebelltype.Overview) string {
 	return "no node, and due timers wait for " + o.Stats.Lag.Round(time.Second).String()
 }
 
-// Overdue returns for how long the next run of a recurring schedule has been due at now; 0
-// if that is less than Limit, or the schedule is paused or has no next run.
-func Overdue(next time.Time, paused bool, now time.Time) time.Duration {
-	late := now.Sub(next)
-	if next.IsZero() || paused || late <= Limit {
-		return 0
-	}
-	return late
-}
-
-// Unfired says that no beat has fired a run which is overdue; empty: it is not.
+// Unfired says that no beat has fired the next run of a recurring schedule, which has been
+// due for overdue; empty: not for longer than Limit.
 func Unfired(overdue time.Duration) string {
-	if overdue == 0 {
+	if overdue <= Limit {
 		return ""
 	}
 	return "due for " + overdue.Round(time.Second).String() + ", and no beat has fired it"

@@ -110,11 +110,15 @@ func ruleOf(m *messages.Recurrence) (recurring.Rule, error) {
 
 // RecurringStateMessage converts a stored schedule.
 func RecurringStateMessage(s recurring.State) *messages.RecurringState {
-	return &messages.RecurringState{
+	m := &messages.RecurringState{
 		Name: text.Valid(s.Name), Topic: text.Valid(s.Topic), Rule: text.Valid(s.RuleText), Recurrence: ruleMessage(s.Rule),
 		Next: Timestamp(s.Next), LastRun: Timestamp(s.LastRun), Runs: s.Runs, Paused: s.Paused, Celery: s.Celery,
 		Fault: text.Valid(s.Fault),
 	}
+	if s.Overdue > 0 {
+		m.Overdue = durationpb.New(s.Overdue)
+	}
+	return m
 }
 
 // RecurringState converts an answer of the gateway.
@@ -122,6 +126,7 @@ func RecurringState(m *messages.RecurringState) recurring.State {
 	s := recurring.State{
 		Name: m.GetName(), Topic: m.GetTopic(), RuleText: m.GetRule(), Next: Time(m.GetNext()), LastRun: Time(m.GetLastRun()),
 		Runs: m.GetRuns(), Paused: m.GetPaused(), Celery: m.GetCelery(), Fault: m.GetFault(),
+		Overdue: m.GetOverdue().AsDuration(),
 	}
 	s.Rule, _ = ruleOf(m.GetRecurrence()) // the node has checked the instants
 	if len(s.Rule.Headers) == 0 {

@@ -51,7 +51,7 @@ func TestStatesSurviveTheirMessage(t *testing.T) {
 		{Name: "broken", Fault: "its key is no hash"},
 		{
 			Name: "r", Topic: "t", RuleText: "cron 0 9 * * *", Rule: recurring.Rule{Cron: "0 9 * * *", Zone: "UTC", MaxRuns: 2},
-			Next: at, LastRun: at.Add(-time.Hour), Runs: 1, Paused: true, Celery: true,
+			Next: at, LastRun: at.Add(-time.Hour), Runs: 1, Paused: true, Celery: true, Overdue: 90 * time.Second,
 		},
 	} {
 		require.Equal(t, want, convert.RecurringState(convert.RecurringStateMessage(want)))

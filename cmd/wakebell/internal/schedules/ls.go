@@ -3,7 +3,6 @@ package schedules
 import (
 	"cmp"
 	"context"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -36,7 +35,7 @@ func newRecurringLine(prefix string, s recurring.State) recurringLine {
 	}
 	return recurringLine{
 		s.Name, topic, s.RuleText, s.Rule.Zone, output.Stamp(s.Next), output.Stamp(s.LastRun), s.Runs, s.Paused, s.Celery, s.Fault,
-		attended.Unfired(attended.Overdue(s.Next, s.Paused, time.Now())),
+		attended.Unfired(s.Overdue),
 	}
 }
 

@@ -208,12 +208,13 @@ class Recurring(_message.Message):
     def __init__(self, name: _Optional[str] = ..., topic: _Optional[str] = ..., when: _Optional[_Union[Recurrence, _Mapping]] = ..., body: _Optional[bytes] = ..., content_type: _Optional[str] = ..., celery: _Optional[_Union[CeleryMessage, _Mapping]] = ...) -> None: ...
 
 class RecurringState(_message.Message):
-    __slots__ = ["celery", "fault", "last_run", "name", "next", "paused", "recurrence", "rule", "runs", "topic"]
+    __slots__ = ["celery", "fault", "last_run", "name", "next", "overdue", "paused", "recurrence", "rule", "runs", "topic"]
     CELERY_FIELD_NUMBER: _ClassVar[int]
     FAULT_FIELD_NUMBER: _ClassVar[int]
     LAST_RUN_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
     NEXT_FIELD_NUMBER: _ClassVar[int]
+    OVERDUE_FIELD_NUMBER: _ClassVar[int]
     PAUSED_FIELD_NUMBER: _ClassVar[int]
     RECURRENCE_FIELD_NUMBER: _ClassVar[int]
     RULE_FIELD_NUMBER: _ClassVar[int]
@@ -224,12 +225,13 @@ class RecurringState(_message.Message):
     last_run: _timestamp_pb2.Timestamp
     name: str
     next: _timestamp_pb2.Timestamp
+    overdue: _duration_pb2.Duration
     paused: bool
     recurrence: Recurrence
     rule: str
     runs: int
     topic: str
-    def __init__(self, name: _Optional[str] = ..., topic: _Optional[str] = ..., rule: _Optional[str] = ..., recurrence: _Optional[_Union[Recurrence, _Mapping]] = ..., next: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., last_run: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., runs: _Optional[int] = ..., paused: bool = ..., celery: bool = ..., fault: _Optional[str] = ...) -> None: ...
+    def __init__(self, name: _Optional[str] = ..., topic: _Optional[str] = ..., rule: _Optional[str] = ..., recurrence: _Optional[_Union[Recurrence, _Mapping]] = ..., next: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., last_run: _Optional[_Union[_timestamp_pb2.Timestamp, _Mapping]] = ..., runs: _Optional[int] = ..., paused: bool = ..., celery: bool = ..., fault: _Optional[str] = ..., overdue: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ...) -> None: ...
 
 class RunRecurringRequest(_message.Message):
     __slots__ = ["key", "name", "request", "timeout", "trace"]

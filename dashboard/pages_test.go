@@ -155,3 +155,20 @@ func TestOpenBreakerIsShown(t *testing.T) {
 	require.Contains(t, page, "Circuit breaker open on web/1 since")
 	require.Contains(t, page, "smtp &lt;b&gt;refused&lt;/b&gt;")
 }
+
+// Due timers without a node are red on the overview and in the list, until the topic is paused.
+func TestTopicWithoutNodeIsShown(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	s.schedule("invoices", "inv-1", time.Hour, "x")
+	past := float64(time.Now().Add(-time.Hour).Unix())
+	timeline := "timers_timeline:" + s.client.Prefix() + "invoices"
+	require.NoError(t, redistest.Shared(t).Do(t.Context(), "ZADD", timeline, "XX", past, "inv-1").Err())
+	require.Contains(t, s.get(""), "1 topic with due timers and no node")
+	require.Contains(t, s.get("topics"), `<span class="tag t-bad">no node</span>`)
+	_, err := s.client.Pause(t.Context(), "invoices", "ops", "planned")
+	require.NoError(t, err)
+	require.Eventually(t, func() bool {
+		return !strings.Contains(s.get("topics"), "no node<") && !strings.Contains(s.get(""), "due timers and no node")
+	}, 20*time.Second, 100*time.Millisecond, "a pause is meant")
+}

@@ -41,7 +41,7 @@ const Linger = 10 * time.Minute
 func (l Layout) Count() int { return max(l.Shards, 1) }
 
 // Plain reports whether the topic has one shard and no others hold its timers.
-func (l Layout) Plain() bool { return l.Count() == 1 && !l.Moving && l.To == 0 }
+func (l Layout) Plain() bool { return l.Shards <= 1 && !l.Moving && l.To == 0 }
 
 // Lingers reports whether the shards of From are to be handled at an instant.
 func (l Layout) Lingers(now time.Time) bool {

@@ -58,6 +58,9 @@ func Topic(name string) string {
 // Reserved reports whether a name has the form of a physical name of a shard. A topic of
 // users must not have it.
 func Reserved(name string) bool {
+	if !strings.Contains(name, separator) {
+		return false
+	}
 	_, n, _ := Split(name)
 	return n > 1
 }

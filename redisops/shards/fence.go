@@ -24,16 +24,6 @@ import (
 // maxRefusals bounds how often a call is routed again.
 const maxRefusals = 50
 
-// fenceOf returns the fence of calls that are routed with a layout.
-func fenceOf(l sharding.Layout) *timers.Fence {
-	if l.ID == "" {
-		return plainFence
-	}
-	return &timers.Fence{Layout: l.ID}
-}
-
-var plainFence = &timers.Fence{}
-
 // at returns the store for calls that are routed with a layout.
 func (s *Store) at(l sharding.Layout) timers.Fenced { return s.timers.WithFence(fenceOf(l)) }
 

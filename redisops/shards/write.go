@@ -128,6 +128,16 @@ func (s *Store) routing(ctx context.Context, b timers.Batch) (r routing, err err
 	return r, nil
 }
 
+// fenceOf returns the fence of calls that are routed with a layout.
+func fenceOf(l sharding.Layout) *timers.Fence {
+	if l.ID == "" {
+		return plainFence
+	}
+	return &timers.Fence{Layout: l.ID}
+}
+
+var plainFence = &timers.Fence{}
+
 // divided returns a batch with the physical topics of its timers, for
 // [timers.Timers.Write], without the timers that have a result, and the results. With an
 // idempotency key it first looks for those of the call that were stored elsewhere.

@@ -268,7 +268,11 @@ func (b *Batch) roundTrips(key *Key) []roundTrip {
 		g := b.group(i)
 		for first := 0; first < len(g.entries); {
 			n := fitting(g.entries[first:])
-			trips = append(trips, roundTrip{topic: g.topic, fence: g.fence, key: key.after(first), entries: g.entries[first : first+n]})
+			trip := roundTrip{topic: g.topic, fence: g.fence, entries: g.entries[first : first+n]}
+			if key != nil {
+				trip.key = key.after(first)
+			}
+			trips = append(trips, trip)
 			first += n
 		}
 	}

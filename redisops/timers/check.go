@@ -75,19 +75,6 @@ func (s *Timers) learnShards(ctx context.Context) {
 	s.shards = shards
 }
 
-// ShardOf returns the address of the server that has a key, as of the last Check.
-func (s *Timers) ShardOf(key string) string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	slot := layout.SlotOf(key)
-	for _, shard := range s.shards {
-		if shard.Start <= slot && slot <= shard.End && len(shard.Nodes) > 0 {
-			return shard.Nodes[0].Addr
-		}
-	}
-	return ""
-}
-
 // CheckVersion sends ZMSCORE, a command that came with Redis 6.2 and needs fewer
 // rights than INFO, for a key that the user may read: a topic's timeline. Without
 // topics the user may have no right to the key; the permission error then shows

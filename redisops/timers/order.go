@@ -39,15 +39,6 @@ const (
 	sweepPage = 100 // keys that one step of SweepKeys examines
 )
 
-func hasKeys(entries []Entry) bool {
-	for i := range entries {
-		if entries[i].Key != "" {
-			return true
-		}
-	}
-	return false
-}
-
 // order returns the keys in which lua/keys.lua stores the order.
 func (t TopicKeys) order() []string { return []string{t.TimerKeys, t.KeyOrder, t.KeyStates} }
 

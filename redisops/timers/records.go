@@ -67,9 +67,6 @@ func (s *Timers) LastHistory(ctx context.Context, topic string, f wakebelltype.H
 	return r.LastHistory(ctx, f, n)
 }
 
-// counting reports whether what is scheduled is counted.
-func (s *Timers) counting() bool { return !s.NoCounts && !s.uncounted.Load() }
-
 // callUncounted repeats a call that was denied, without the counts: they are for
 // operators, and no schedule fails for a right that they lack.
 func (s *Timers) callUncounted(ctx context.Context, topic string, fence *Fence, key *Key, entries []Entry) ([]wakebelltype.Scheduled, error) {

@@ -162,11 +162,9 @@ func sendAll(ctx context.Context, trips []roundTrip, most int, send func(context
 const codeHasKey = "WAKEBELLORDER"
 
 // replaceKeyless puts the leases in place of the keys of timers, which are the last of
-// keys, if the user has no right to those.
+// keys and to which the user has no right.
 func (s *Timers) replaceKeyless(topic string, keys []string) {
-	if s.keyless.Load() {
-		keys[len(keys)-1] = s.keys.key(s.keys.Leases, topic)
-	}
+	keys[len(keys)-1] = s.keys.key(s.keys.Leases, topic)
 }
 
 // lacksKeys reports whether the user has no right to the keys of timers.
@@ -175,11 +173,10 @@ func (s *Timers) lacksKeys(ctx context.Context, topic string) bool {
 }
 
 // call runs lua/schedule.lua for timers of one topic: it stores all of them in one
-// atomic step, or none. Keyed says that they have keys. If they have none, but the id of
-// a stored one has, it calls itself again with keys.
+// atomic step, or none. Keyed says that they have keys.
 func (s *Timers) call(ctx context.Context, topic string, fence *Fence, key *Key, entries []Entry, keyed bool) ([]wakebelltype.Scheduled, error) {
 	fence = s.needed(fence)
-	if key == nil && !keyed && s.mayGoApart(topic, entries) {
+	if key == nil && !keyed && len(entries) >= s.apartFrom && s.mayGoApart(topic, entries) {
 		done, err := s.callApart(ctx, topic, fence, entries)
 		if !errors.Is(err, errNotApart) {
 			return done, err
@@ -190,7 +187,7 @@ func (s *Timers) call(ctx context.Context, topic string, fence *Fence, key *Key,
 	script := scheduleScript
 	if keyed {
 		script = scheduleKeysScript
-	} else {
+	} else if s.keyless.Load() {
 		s.replaceKeyless(topic, keys)
 	}
 	keys, args = scripts.WithGuards(fence.Guards(s.keys, topic), keys, args)
@@ -208,8 +205,26 @@ func (s *Timers) call(ctx context.Context, topic string, fence *Fence, key *Key,
 	default:
 		reply, err = scripts.AsText(s.TryBatched(ctx, s.ShardOf(keys[0]), script, keys, args...))
 	}
+	if err != nil {
+		return s.callOtherwise(ctx, topic, fence, key, entries, keyed, counting, err)
+	}
+	s.topics.found(topic, true)
+	if strings.HasPrefix(reply, codeKnown) {
+		return s.callRest(ctx, topic, fence, key, entries, reply)
+	}
+	out, err := readScheduled(entries, reply, confirmed)
+	if err == nil && confirmed < asked.replicas {
+		err = &wakebelltype.ReplicasError{Want: asked.replicas, Got: confirmed, Waited: asked.timeout}
+	}
+	return out, err
+}
+
+// callOtherwise calls the script again after Redis has refused it: with the keys in which
+// the order is stored if the id of a stored timer has a key, or without what the user has
+// no right to. If that is not the reason, it returns err.
+func (s *Timers) callOtherwise(ctx context.Context, topic string, fence *Fence, key *Key, entries []Entry, keyed, counting bool, err error) ([]wakebelltype.Scheduled, error) {
 	switch {
-	case err != nil && strings.Contains(err.Error(), codeHasKey):
+	case strings.Contains(err.Error(), codeHasKey):
 		return s.call(ctx, topic, fence, key, entries, true)
 	case !scripts.IsDenied(err):
 	case !keyed && !s.keyless.Load() && s.lacksKeys(ctx, topic):
@@ -220,26 +235,16 @@ func (s *Timers) call(ctx context.Context, topic string, fence *Fence, key *Key,
 	case fence != nil && fence.Layout == "":
 		return s.callUnfenced(ctx, topic, key, entries)
 	}
+	return nil, err
+}
+
+// callRest calls the script for those of entries that have no answer in a reply of Redis,
+// which has those of the others.
+func (s *Timers) callRest(ctx context.Context, topic string, fence *Fence, key *Key, entries []Entry, reply string) ([]wakebelltype.Scheduled, error) {
+	answers, _, err := cutKnown(reply, len(entries))
 	if err != nil {
 		return nil, err
 	}
-	s.topics.found(topic, true)
-	switch answers, some, err := cutKnown(reply, len(entries)); {
-	case err != nil:
-		return nil, err
-	case some:
-		return s.callRest(ctx, topic, fence, key, entries, answers)
-	}
-	out, err := readScheduled(entries, reply, confirmed)
-	if err == nil && confirmed < asked.replicas {
-		err = &wakebelltype.ReplicasError{Want: asked.replicas, Got: confirmed, Waited: asked.timeout}
-	}
-	return out, err
-}
-
-// callRest calls the script for those of entries that have no answer, after Redis has
-// returned those of the others.
-func (s *Timers) callRest(ctx context.Context, topic string, fence *Fence, key *Key, entries []Entry, answers []string) ([]wakebelltype.Scheduled, error) {
 	out := make([]wakebelltype.Scheduled, len(entries))
 	if err := readKnown(entries, answers, out); err != nil {
 		return nil, err

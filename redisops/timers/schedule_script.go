@@ -67,6 +67,18 @@ func scheduleCall(k Keyspace, topic string, entries []Entry, apart, counting, ke
 	return keys, args
 }
 
+// counting reports whether what is scheduled is counted.
+func (s *Timers) counting() bool { return !s.NoCounts && !s.uncounted.Load() }
+
+func hasKeys(entries []Entry) bool {
+	for i := range entries {
+		if entries[i].Key != "" {
+			return true
+		}
+	}
+	return false
+}
+
 // sameInstant reports whether all entries have the same instant or delay.
 func sameInstant(entries []Entry) bool {
 	for i := range entries {

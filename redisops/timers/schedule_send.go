@@ -9,6 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/wakebell/wakebell/redisops/internal/layout"
 	"github.com/wakebell/wakebell/redisops/internal/scripts"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
@@ -28,11 +29,11 @@ const apartFrom = 50
 // errNotApart reports that Redis refused a batch whose payloads were sent apart.
 var errNotApart = errors.New("refused with payloads apart")
 
-// mayGoApart reports whether the payloads of a batch may be sent apart: all entries
+// mayGoApart reports whether the payloads of a large batch may be sent apart: all entries
 // replace existing timers, and the topic's keys have the right types, as the script
 // found earlier. The script would write nothing if a key had another type.
 func (s *Timers) mayGoApart(topic string, entries []Entry) bool {
-	if s.NoPayloadsApart || len(entries) < s.apartFrom || s.transactionless.Load() {
+	if s.NoPayloadsApart || s.transactionless.Load() {
 		return false
 	}
 	for i := range entries {
@@ -61,7 +62,9 @@ func (s *Timers) mayGoApart(topic string, entries []Entry) bool {
 // returns the reason.
 func (s *Timers) callApart(ctx context.Context, topic string, fence *Fence, entries []Entry) ([]wakebelltype.Scheduled, error) {
 	keys, args := scheduleCall(s.keys, topic, entries, true, s.counting(), false)
-	s.replaceKeyless(topic, keys)
+	if s.keyless.Load() {
+		s.replaceKeyless(topic, keys)
+	}
 	payloadsKey, apartKey := keys[1], keys[len(keys)-2]
 	keys, args = scripts.WithGuards(fence.Guards(s.keys, topic), keys, args)
 	payloads := make([]any, 2*len(entries))
@@ -167,4 +170,20 @@ func (s *Timers) master(ctx context.Context, key string) (*redis.Client, error) 
 	default:
 		return nil, fmt.Errorf("%w: replicas cannot be asked through a %T", wakebelltype.ErrUnsupported, s.RDB)
 	}
+}
+
+// ShardOf returns the address of the server that has a key, as of the last Check.
+func (s *Timers) ShardOf(key string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.shards) == 0 {
+		return ""
+	}
+	slot := layout.SlotOf(key)
+	for _, shard := range s.shards {
+		if shard.Start <= slot && slot <= shard.End && len(shard.Nodes) > 0 {
+			return shard.Nodes[0].Addr
+		}
+	}
+	return ""
 }

@@ -35,7 +35,7 @@ func (s Runner) Again(ctx context.Context, call func() error) error {
 		return err
 	}
 	err := try()
-	if s.Retry == (redisops.Retry{}) || !passing(err) || time.Until(end) < took {
+	if err == nil || s.Retry == (redisops.Retry{}) || !passing(err) || time.Until(end) < took {
 		return err
 	}
 	delays := backoff.NewExponentialBackOff()

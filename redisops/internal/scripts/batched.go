@@ -47,7 +47,10 @@ func (s Runner) TryBatched(ctx context.Context, server string, script *redis.Scr
 	}
 	defer s.ended(ctx, server)
 	reply, err := script.Run(ctx, s.RDB, keys, args...).Result()
-	return reply, s.failed(ctx, keys, err)
+	if err != nil {
+		return reply, s.failed(ctx, keys, err)
+	}
+	return reply, nil
 }
 
 // ended ends a call of TryBatched, and sends the scripts that have waited for it.

@@ -66,7 +66,10 @@ func (s Runner) runAgain(ctx context.Context, script *redis.Script, keys []strin
 // Try runs a script as Run does, without retries.
 func (s Runner) Try(ctx context.Context, script *redis.Script, keys []string, args ...any) (any, error) {
 	reply, err := script.Run(ctx, s.RDB, keys, args...).Result()
-	return reply, s.failed(ctx, keys, err)
+	if err != nil {
+		return reply, s.failed(ctx, keys, err)
+	}
+	return reply, nil
 }
 
 // failed wraps and counts the error of a script; nil stays nil.
@@ -124,4 +127,29 @@ func Texts(list []any) ([]string, error) {
 		out[i] = text
 	}
 	return out, nil
+}
+
+// ErrStaleLayout reports that a call was routed with a layout that its topic does not have
+// any more. Nothing was written.
+var ErrStaleLayout = errors.New("the layout of the topic has changed")
+
+// Guard is a condition that lua/fence.lua checks before a script writes.
+type Guard struct {
+	Code byte   // l: of a layout; p: of pins
+	Key  string // that has it
+	Want string // the identity of the layout, or the call
+}
+
+// WithGuards adds guards to the keys and arguments of a script with the part fence. Such a
+// script needs its argument without guards, too.
+func WithGuards(guards []Guard, keys []string, args []any) ([]string, []any) {
+	if len(guards) == 0 {
+		return keys, append(args, "")
+	}
+	codes := make([]byte, len(guards))
+	for i, g := range guards {
+		codes[i] = g.Code
+		keys, args = append(keys, g.Key), append(args, g.Want)
+	}
+	return keys, append(args, string(codes))
 }

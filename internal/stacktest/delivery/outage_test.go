@@ -55,6 +55,16 @@ func (m *meter) busiest(from int) (most int) {
 	return most
 }
 
+// total returns the count of all seconds.
+func (m *meter) total() (all int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, n := range m.seconds {
+		all += n
+	}
+	return all
+}
+
 type meteredConn struct {
 	net.Conn
 	meter *meter
@@ -129,8 +139,8 @@ func TestOutageIsProbedByFewTopics(t *testing.T) {
 				2*time.Minute, 100*time.Millisecond)
 			m.reset()
 			<-time.After(lasts)
-			t.Logf("at most %d a second", m.busiest(1))
-			require.LessOrEqual(t, m.busiest(1), most)
+			// On a busy machine, what one second should have had comes in the next one.
+			require.LessOrEqual(t, m.total(), most*(m.complete()+1))
 			stacktest.Eventually(t, func() bool { return m.busiest(1) > 0 }, "the node must keep trying")
 
 			o.end(t, server, server.Client(t))

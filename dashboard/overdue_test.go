@@ -30,7 +30,7 @@ func (o *oneSchedule) List(context.Context, wakebelltype.Page) iter.Seq2[recurri
 	return func(yield func(recurring.State, error) bool) { yield(o.state, nil) }
 }
 
-// The list and the page of a schedule say that no beat fires it, whatever the clock of the
+// The list and the page of a schedule say that no beat fires it, for any clock of the
 // dashboard's host.
 func TestOverdueScheduleIsShownByClockOfRedis(t *testing.T) {
 	t.Parallel()

@@ -83,9 +83,10 @@ type Dead struct {
 type Mark struct {
 	Type     string    `json:"type"`
 	ID       Text      `json:"id"`
-	At       time.Time `json:"at"`        // the instant for which the timer was scheduled
-	WindowUS int64     `json:"window_us"` // the window, in µs
-	Expires  time.Time `json:"expires"`   // when the window is over
+	Keyed    bool      `json:"keyed,omitempty"` // the timer had a key
+	At       time.Time `json:"at"`              // the instant for which the timer was scheduled
+	WindowUS int64     `json:"window_us"`       // the window, in µs
+	Expires  time.Time `json:"expires"`         // when the window is over
 }
 
 // End is the last line: how many lines of each type come before it.

@@ -107,6 +107,7 @@ func (d *Dump) EachDead(ctx context.Context) iter.Seq2[timers.DeadLetter, error]
 // Mark is the mark of a timer with Once.
 type Mark struct {
 	ID      string
+	Keyed   bool      // the timer had a key
 	Due     time.Time // the instant for which the timer was scheduled
 	Window  time.Duration
 	Expires time.Time // when the window is over
@@ -133,27 +134,28 @@ func (d *Dump) EachMark(ctx context.Context) iter.Seq2[Mark, error] {
 // readMark reads the mark of an id in a physical topic. One that cannot be read counts as
 // absent, as lua/schedule.lua has it.
 func (s *Store) readMark(ctx context.Context, name, id string) (m Mark, found bool, err error) {
-	key, text := s.timers.Keys().Of(name).Mark(id), ""
+	at, text := s.timers.Keys().Of(name).Mark(id), ""
 	var life time.Duration
 	var now time.Time
 	err = s.timers.Again(ctx, func() error {
 		pipe := s.timers.RDB.Pipeline()
-		value, left, clock := pipe.Get(ctx, key), pipe.PTTL(ctx, key), pipe.Time(ctx)
+		value, left, clock := pipe.Get(ctx, at), pipe.PTTL(ctx, at), pipe.Time(ctx)
 		_, err := pipe.Exec(ctx)
 		if text, life, now = value.Val(), left.Val(), clock.Val(); errors.Is(err, redis.Nil) {
 			return nil
 		}
-		return scripts.Wrap(ctx, []string{key}, err)
+		return scripts.Wrap(ctx, []string{at}, err)
 	})
 	if err != nil {
 		return m, false, fmt.Errorf("read the mark of %q in %q: %w", id, name, err)
 	}
-	due, window, _ := strings.Cut(text, " ")
+	due, rest, _ := strings.Cut(text, " ")
+	window, key, _ := strings.Cut(rest, " ")
 	micros, bad := strconv.ParseInt(window, 10, 64)
 	if m.Due = scripts.ReadInstant(due); bad != nil || m.Due.IsZero() || life <= 0 {
 		return m, false, nil
 	}
-	return Mark{ID: id, Due: m.Due, Window: scripts.Micros(micros), Expires: now.Add(life)}, true, nil
+	return Mark{ID: id, Keyed: key != "", Due: m.Due, Window: scripts.Micros(micros), Expires: now.Add(life)}, true, nil
 }
 
 // End reports as an error that timers were moved meanwhile, which it wraps as

@@ -100,7 +100,10 @@ func (s *Store) PutMark(ctx context.Context, topic string, m Mark) (stored bool,
 		return false, err
 	}
 	text := scripts.ScoreText(m.Due) + " " + strconv.FormatInt(m.Window.Microseconds(), 10)
-	for _, name := range markedIn(l, topic, m.ID) {
+	if m.Keyed {
+		text += " k"
+	}
+	for _, name := range markedIn(l, topic, m.ID, m.Keyed) {
 		key := s.timers.Keys().Of(name).Mark(m.ID)
 		err := s.timers.Again(ctx, func() error {
 			set, err := s.timers.RDB.SetNX(ctx, key, text, max(m.Expires.Sub(now), time.Millisecond)).Result()

@@ -17,9 +17,9 @@ import (
 // A mark of Once outlives its timer, so it is moved by itself: when its id is scheduled
 // again, and when all timers are moved, by a scan of the keys of Redis.
 
-// moveMark moves the mark of an id, if there is one, to physical topics. A mark that is
-// there stays as it is.
-func (s *Store) moveMark(ctx context.Context, from, id string, to ...string) error {
+// moveMark moves the mark of an id, if there is one, to those physical topics where the mark
+// of a timer, with or without a key, belongs. A mark that is there stays as it is.
+func (s *Store) moveMark(ctx context.Context, from, id string, to func(keyed bool) []string) error {
 	old := s.timers.Keys().Of(from).Mark(id)
 	err := s.timers.Again(ctx, func() error {
 		text, err := s.timers.RDB.Get(ctx, old).Result()
@@ -30,7 +30,7 @@ func (s *Store) moveMark(ctx context.Context, from, id string, to ...string) err
 		if err == nil {
 			life, err = s.timers.RDB.PTTL(ctx, old).Result()
 		}
-		for _, name := range to {
+		for _, name := range to(strings.HasSuffix(text, " k")) {
 			if err == nil && life > 0 {
 				err = s.timers.RDB.SetNX(ctx, s.timers.Keys().Of(name).Mark(id), text, life).Err()
 			}
@@ -47,16 +47,17 @@ func (s *Store) moveMark(ctx context.Context, from, id string, to ...string) err
 }
 
 // moveMarks moves the marks of all ids that the shards before have. The key of a timer that
-// was handled is not known, so its mark goes to all shards if timers have keys.
+// was handled is not known, so its mark goes to all shards if it had one, or timers have.
 func (s *Store) moveMarks(ctx context.Context, topic string, l sharding.Layout) error {
 	return s.eachMark(ctx, sharding.Names(topic, l.From), func(name, id string) error {
-		return s.moveMark(ctx, name, id, markedIn(l, topic, id)...)
+		return s.moveMark(ctx, name, id, func(keyed bool) []string { return markedIn(l, topic, id, keyed) })
 	})
 }
 
-// markedIn returns the physical topics in which the mark of an id belongs.
-func markedIn(l sharding.Layout, topic, id string) []string {
-	if l.Keyed {
+// markedIn returns the physical topics in which the mark of an id belongs, whose timer had a
+// key or none.
+func markedIn(l sharding.Layout, topic, id string, keyed bool) []string {
+	if l.Keyed || keyed {
 		return l.Names(topic)
 	}
 	return []string{l.Shard(topic, id, "")}

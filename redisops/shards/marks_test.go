@@ -14,8 +14,15 @@ import (
 )
 
 // TestOnceHoldsWhileTimersMove schedules ids again that were handled before, during and
-// after the move.
+// after the move, also when a sweep has removed what was stored of keys before.
 func TestOnceHoldsWhileTimersMove(t *testing.T) {
+	t.Parallel()
+	t.Run("not swept", func(t *testing.T) { onceHoldsWhileTimersMove(t, false) })
+	t.Run("swept", func(t *testing.T) { onceHoldsWhileTimersMove(t, true) })
+}
+
+func onceHoldsWhileTimersMove(t *testing.T, swept bool) {
+	t.Helper()
 	t.Parallel()
 	f := newFixture(t, redistest.Shared(t), wakebelltype.Keys{}, 1)
 	ids := []string{"during", "after:*%", "keyed"}
@@ -34,6 +41,9 @@ func TestOnceHoldsWhileTimersMove(t *testing.T) {
 	streams, leases := f.claim(t)
 	for _, l := range leases[0] {
 		streams[0].Settle(t, storetest.Verdict(exchange.Ack, l))
+	}
+	if swept {
+		require.NoError(t, f.timers.Source(f.topic, timers.SourceOptions{}).SweepKeys(t.Context(), exchange.Flow{}))
 	}
 	l := f.startMoving(t, 4)
 	require.Equal(t, wakebelltype.OutcomeAlreadyDone, once("during"))

@@ -66,7 +66,8 @@ func (s *Store) routes(ctx context.Context, b timers.Batch, layouts map[string]s
 			}
 			taken = taken || codes[i] == 'm'
 			if w.once {
-				if err := s.moveMark(ctx, at.name, w.id, layouts[at.topic].Shard(at.topic, w.id, w.key)); err != nil {
+				to := []string{layouts[at.topic].Shard(at.topic, w.id, w.key)}
+				if err := s.moveMark(ctx, at.name, w.id, func(bool) []string { return to }); err != nil {
 					return r, err
 				}
 			}

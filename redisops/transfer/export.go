@@ -79,7 +79,7 @@ func (e *export) run(ctx context.Context) error {
 	}
 	for m, err := range e.dump.EachMark(ctx) {
 		if err == nil {
-			err = e.file.Mark(topicfile.Mark{ID: topicfile.Text(m.ID), At: m.Due, WindowUS: m.Window.Microseconds(), Expires: m.Expires.UTC()})
+			err = e.file.Mark(topicfile.Mark{ID: topicfile.Text(m.ID), Keyed: m.Keyed, At: m.Due, WindowUS: m.Window.Microseconds(), Expires: m.Expires.UTC()})
 		}
 		if err != nil || !e.report() {
 			return err

@@ -193,7 +193,7 @@ func (i *importing) add(line topicfile.Line) {
 		i.bytes += len(d.Payload)
 	case line.Mark != nil:
 		m := line.Mark
-		i.marks = append(i.marks, shards.Mark{ID: string(m.ID), Due: m.At, Window: time.Duration(m.WindowUS) * time.Microsecond, Expires: m.Expires})
+		i.marks = append(i.marks, shards.Mark{ID: string(m.ID), Keyed: m.Keyed, Due: m.At, Window: time.Duration(m.WindowUS) * time.Microsecond, Expires: m.Expires})
 	}
 }
 

@@ -28,7 +28,7 @@ local r = current(redis.call('HGET', leases, id), score)
 if r and r.state == 'l' and due == number(score) then due = due + 1e-6 end
 local due_text = text(due)
 local known = head(timeline)
-local mark, window = string.match(redis.call('GET', KEYS.once) or '', '^(%S+) (%d+)$')
+local mark, window = string.match(redis.call('GET', KEYS.once) or '', '^(%S+) (%d+)')
 
 redis.call('ZADD', timeline, due_text, id)
 redis.call('HDEL', leases, id)
@@ -39,7 +39,7 @@ if keyed.place_of(entry) then
   if keyed.schedule({{id = id, instant = due, entry = entry, score = score}}, text(now)) then due = math.min(due, now) end
 end
 -- What was not yet delivered stays to be delivered once.
-if mark and undelivered(mark, found, r) then mark_once(KEYS.once, due_text, window, now) end
+if mark and undelivered(mark, found, r) then mark_once(KEYS.once, due_text, window, keyed.place_of(entry), now) end
 if due < known then announce(KEYS.hint, due, now) end
 if not running(r, score, now) then return 'm ' .. due_text .. ' ' .. found end
 recheck(KEYS.hint, id, now)

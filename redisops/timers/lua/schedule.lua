@@ -268,7 +268,10 @@ for i = 1, count do
     end
     dues[i] = number(due_text)
     if outcome == 's' and policy == 'r' then superseded[#superseded + 1] = ids[i] end
-    if key then marks[#marks + 1] = {key, due_text, window} end
+    if key then
+      local has_key = with_keys and (olds[i] or ARGV[extra + debounced + marked + i] ~= '')
+      marks[#marks + 1] = {key, due_text, window, has_key}
+    end
   end
   out[i] = outcome .. ' ' .. due_text .. ' ' .. (score and not keyed.parked(score) and score or '-') .. '\n'
 end
@@ -286,7 +289,7 @@ variadic('ZADD', timeline, scored, 1, #scored)
 variadic('HDEL', leases, dropped, 1, #dropped)
 variadic('HSET', leases, recorded, 1, #recorded)
 if with_keys then note_keys(dues, olds, scores) end
-for _, m in ipairs(marks) do mark_once(m[1], m[2], m[3], now) end
+for _, m in ipairs(marks) do mark_once(m[1], m[2], m[3], m[4], now) end
 if ARGV.counting == '1' and changed > 0 then tally(KEYS.counts, now, 's', changed) end
 if lowest < known then announce(KEYS.hint, lowest, now) end
 -- A holder that has claimed one early does not begin it any more.

@@ -185,11 +185,12 @@ local function announce(key, instant, now)
 end
 
 -- mark_once leaves the mark of a timer with Once: the instant at which it is
--- due and the window in µs, until the window after that instant is over.
-local function mark_once(key, due, window, now)
+-- due, the window in µs, and a k if the timer has a key, until the window after that instant
+-- is over.
+local function mark_once(key, due, window, has_key, now)
   local life = math.max(0, number(due) - now) * 1e3 + tonumber(window) / 1e3
   life = math.max(1, math.min(math.ceil(life), ONCE_LIFE))
-  redis.call('SET', key, due .. ' ' .. window, 'PX', string.format('%.0f', life))
+  redis.call('SET', key, due .. ' ' .. window .. (has_key and ' k' or ''), 'PX', string.format('%.0f', life))
 end
 
 -- undelivered reports whether a timer that is, or was, due at that instant, and has that

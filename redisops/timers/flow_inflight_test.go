@@ -75,6 +75,40 @@ func TestMaxInFlightCountsLeasesOfAllNodes(t *testing.T) {
 
 // TestNodesThatWaitAreToldOnce checks that one hint is sent when a lease ends for which
 // some node waits, and none otherwise.
+// TestMaxInFlightCountsExtendedLeases extends a lease for longer than the state would stay
+// after the claim.
+func TestMaxInFlightCountsExtendedLeases(t *testing.T) {
+	inVirtualTime(t, func(t *testing.T, f *fixture) {
+		f.many(t, 1)
+		mine := f.claimWithin(t, 1, atMost(1)).Leases
+		require.Len(t, mine, 1)
+		for range 3 {
+			<-time.After(35 * time.Second)
+			f.extendWithin(t, atMost(1), mine)
+		}
+		<-time.After(20 * time.Second)
+		f.schedule(t, Entry{ID: "late"})
+		require.Empty(t, f.claimWithin(t, 1, atMost(1)).Leases)
+		<-time.After(41 * time.Second)
+		require.Len(t, f.claimWithin(t, 1, atMost(1)).Leases, 1, "it has expired")
+		require.Positive(t, f.rdb.PTTL(t.Context(), f.key.Flow).Val())
+	})
+}
+
+// TestMaxInFlightCountsLongLeases claims with a short lease while a long one runs.
+func TestMaxInFlightCountsLongLeases(t *testing.T) {
+	inVirtualTime(t, func(t *testing.T, f *fixture) {
+		f.many(t, 2)
+		r := f.Request(1, time.Hour)
+		r.Flow = atMost(2)
+		require.Len(t, f.Run(t, r).Leases, 1)
+		require.Len(t, f.claimWithin(t, 2, atMost(2)).Leases, 1)
+		<-time.After(10 * time.Minute)
+		f.schedule(t, Entry{ID: "late"})
+		require.Len(t, f.claimWithin(t, 2, atMost(2)).Leases, 1)
+	})
+}
+
 func TestNodesThatWaitAreToldOnce(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {

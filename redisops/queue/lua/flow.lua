@@ -30,7 +30,7 @@ function flow.before(want, now, ended, extended, finish, released)
     limits.ended(members(ended))
     local moved = {}
     for _, token in ipairs(extended) do moved[#moved + 1], moved[#moved + 2] = finish, 'l' .. token end
-    limits.moved(moved)
+    limits.moved(moved, finish, now)
   end
   local charges, given = #released > 0 and limits.charges() or {}, {}
   for _, place in ipairs(released) do given[#given + 1] = charges[place] end

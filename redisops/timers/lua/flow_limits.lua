@@ -43,7 +43,7 @@ do
       end
     end
     limits.ended(ended)
-    limits.moved(moved)
+    limits.moved(moved, x.finish, x.now)
   end
 
   -- released returns the charges of the leases that were released.

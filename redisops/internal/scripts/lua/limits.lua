@@ -95,9 +95,20 @@ do
     return names, scores
   end
 
-  -- ended removes leases, and moved extends them: each a list of members.
+  -- live makes the state stay for at least so many seconds, and a minute. It is not cut short:
+  -- other nodes may have given longer leases.
+  local function live(seconds)
+    local ms = math.ceil((seconds + 60) * 1e3)
+    if redis.call('PTTL', flow) < ms then redis.call('PEXPIRE', flow, string.format('%.0f', ms)) end
+  end
+
+  -- ended removes leases, and moved extends them until finish: each a list of members.
   function limits.ended(members) variadic('ZREM', flow, members, 1, #members) end
-  function limits.moved(scored) variadic('ZADD', flow, scored, 1, #scored) end
+  function limits.moved(scored, finish, now)
+    if #scored == 0 then return end
+    variadic('ZADD', flow, scored, 1, #scored)
+    live(number(finish) - now)
+  end
 
   local refunded = false
 
@@ -189,8 +200,7 @@ do
     if blocked then changed[#changed + 1], changed[#changed + 2] = text(at), 'w' end
     if #changed > 0 then
       variadic('ZADD', flow, changed, 1, #changed)
-      local life = math.max(full, number(finish) - now, at - now, math.min(gross - now, LONGEST)) + 60
-      redis.call('PEXPIRE', flow, string.format('%.0f', life * 1e3))
+      live(math.max(full, most > 0 and number(finish) - now or 0, at - now, math.min(gross - now, LONGEST)))
     end
     local free = waiting and leased < most
     if free then redis.call('ZREM', flow, 'w') end

@@ -20,7 +20,7 @@ func newStarts(s *sim) *starts { return &starts{sim: s, of: map[string]*bucket{}
 func (s *starts) claimed(v *version) {
 	for _, name := range s.names(v) {
 		b := s.bucket(name)
-		if b.level -= 1; b.level < -1e-3 && s.sim.judge.fixed {
+		if b.level--; b.level < -1e-3 && s.sim.judge.fixed {
 			s.sim.broken("rate", "%s is claimed, and the bucket %q lacks %.3f tokens", v.id, name, -b.level)
 		}
 	}

@@ -141,6 +141,26 @@ func TestQueueMaxInFlight(t *testing.T) {
 	})
 }
 
+// TestQueueMaxInFlightCountsExtendedLeases extends a lease for longer than the state would
+// stay after the claim.
+func TestQueueMaxInFlightCountsExtendedLeases(t *testing.T) {
+	inVirtualTime(t, 1, func(t *testing.T, f *fixture) {
+		limit := exchange.Flow{MaxInFlight: 1}
+		held := storetest.Held(f.limited(t, 1, limit).Leases[0])
+		for range 3 {
+			<-time.After(35 * time.Second)
+			r := f.Request(0, time.Minute)
+			r.Flow, r.Extend = limit, []exchange.Held{held}
+			require.Empty(t, f.Run(t, r).Refused)
+		}
+		<-time.After(20 * time.Second)
+		f.put(t, "late")
+		require.Empty(t, f.limited(t, 1, limit).Leases)
+		<-time.After(41 * time.Second)
+		require.Len(t, f.limited(t, 1, limit).Leases, 1, "it has expired")
+	})
+}
+
 // TestQueueLimitsWithManySettlements checks an exchange whose settlements are sent in
 // several steps.
 func TestQueueLimitsWithManySettlements(t *testing.T) {

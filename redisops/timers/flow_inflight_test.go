@@ -73,8 +73,6 @@ func TestMaxInFlightCountsLeasesOfAllNodes(t *testing.T) {
 	})
 }
 
-// TestNodesThatWaitAreToldOnce checks that one hint is sent when a lease ends for which
-// some node waits, and none otherwise.
 // TestMaxInFlightCountsExtendedLeases extends a lease for longer than the state would stay
 // after the claim.
 func TestMaxInFlightCountsExtendedLeases(t *testing.T) {
@@ -109,6 +107,8 @@ func TestMaxInFlightCountsLongLeases(t *testing.T) {
 	})
 }
 
+// TestNodesThatWaitAreToldOnce checks that one hint is sent when a lease ends for which
+// some node waits, and none otherwise.
 func TestNodesThatWaitAreToldOnce(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {

@@ -1,6 +1,7 @@
 package timers
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -94,6 +95,27 @@ func TestPolicyOfOnceAppliesUntilDelivery(t *testing.T) {
 		_, err = f.Cancel(t.Context(), f.topic, "a")
 		require.NoError(t, err)
 		require.Equal(t, wakebelltype.OutcomeCreated, f.schedule(t, e)[0].Outcome, "after the window")
+	})
+}
+
+// TestMarkOfOnceSaysWhetherTimerHasKey checks it through every way in which a mark is written:
+// the mark of a timer with a key belongs in all shards.
+func TestMarkOfOnceSaysWhetherTimerHasKey(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, f *fixture) {
+		keyed := func(id string) bool { return strings.HasSuffix(f.rdb.Get(t.Context(), f.key.Mark(id)).Val(), " k") }
+		f.schedule(t, Entry{ID: "a", Key: "k", In: time.Hour, Once: time.Minute}, Entry{ID: "b", In: time.Hour, Once: time.Minute})
+		require.True(t, keyed("a"))
+		require.False(t, keyed("b"))
+		f.schedule(t, Entry{ID: "a", In: 2 * time.Hour, Once: time.Minute})
+		require.True(t, keyed("a"), "it keeps its key")
+		for _, id := range []string{"a", "b"} {
+			_, err := f.Reschedule(t.Context(), f.topic, id, time.Now().Add(3*time.Hour), 0)
+			require.NoError(t, err)
+			require.InDelta(t, 3*time.Hour+time.Minute, f.rdb.PTTL(t.Context(), f.key.Mark(id)).Val(), float64(time.Minute/2), "the mark moves along")
+		}
+		require.True(t, keyed("a"))
+		require.False(t, keyed("b"))
 	})
 }
 

@@ -111,6 +111,34 @@ func TestTopicIsExportedAndImported(t *testing.T) {
 	})
 }
 
+// TestMarkOfHandledTimerWithKeyIsImported checks that the mark says that its timer had a key.
+func TestMarkOfHandledTimerWithKeyIsImported(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, f *fixture, n int) {
+		if n > 1 {
+			_, err := f.Divide(t.Context(), f.topic, n)
+			require.NoError(t, err)
+		}
+		once := timers.Entry{ID: "once", Key: "customer", Payload: []byte("x"), Once: time.Hour}
+		f.schedule(t, once)
+		streams, leases := f.claim(t, f.topic)
+		for i := range streams {
+			for _, l := range leases[i] {
+				streams[i].Settle(t, storetest.Verdict(exchange.Ack, l))
+			}
+		}
+		text, _ := f.export(t, f.topic)
+		require.Contains(t, text, `"keyed":true`)
+		copied := f.topic + "-copy"
+		f.loaded(t, text, wakebelltype.ImportOptions{Topic: copied})
+		scheduled, err := f.Schedule(t.Context(), copied, once)
+		require.NoError(t, err)
+		require.Equal(t, wakebelltype.OutcomeAlreadyDone, scheduled[0].Outcome)
+		again, _ := f.export(t, copied)
+		require.Contains(t, again, `"keyed":true`)
+	})
+}
+
 // withoutMarks leaves out the lines of marks, whose expiry is rounded, and the last line,
 // because a mark may be found twice.
 func withoutMarks(lines []string) []string {

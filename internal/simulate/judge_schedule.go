@@ -53,12 +53,15 @@ func (j *judge) written(e *timers.Entry, done wakebelltype.Scheduled, old *versi
 		}
 	}
 	j.current[e.ID] = v
-	switch {
-	case e.Once > 0:
-		j.marks[e.ID] = mark{made: true, until: later(now, done.Due).Add(e.Once - grain)}
-	default:
+	if e.Once == 0 {
 		j.unsure(e.ID)
+		return
 	}
+	from := now
+	if done.Due.After(now) {
+		from = done.Due
+	}
+	j.marks[e.ID] = mark{made: true, until: from.Add(e.Once - grain)}
 }
 
 // unsure forgets until when the mark of an id holds.
@@ -76,11 +79,4 @@ func outcomeOf(e *timers.Entry, old *version) wakebelltype.Outcome {
 	default:
 		return wakebelltype.OutcomeReplaced
 	}
-}
-
-func later(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
 }

@@ -138,6 +138,22 @@ func TestQueueShowsWhatHappened(t *testing.T) {
 	require.Contains(t, page, "No attempt is recorded")
 }
 
+// A message without a lease, which a dead consumer with AtMostOnce leaves, is counted and listed.
+func TestMessagesWithoutLeaseAreShown(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	q := queue.New[string]("mails")
+	_, err := q.Publish(t.Context(), s.client.Queues(), "orphan of a consumer")
+	require.NoError(t, err)
+	require.NotContains(t, s.get("queue", "name", "mails"), "held without a lease")
+	name := s.client.Prefix() + "mails"
+	require.NoError(t, redistest.Shared(t).LMove(t.Context(), name+"::pending", name+"::processing", "right", "left").Err())
+	require.Contains(t, s.get("queue", "name", "mails"), "<b>1</b> <span>held without a lease</span>")
+	page := s.get("queue", "name", "mails", "show", "running")
+	require.Contains(t, page, "0 deliveries, held without a lease")
+	require.Contains(t, page, "orphan of a consumer")
+}
+
 // An open circuit breaker is shown without the answer of its node.
 func TestOpenBreakerIsShown(t *testing.T) {
 	t.Parallel()

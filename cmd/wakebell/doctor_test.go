@@ -88,6 +88,28 @@ func TestDoctorReportsWhatIsAbsent(t *testing.T) {
 	require.Contains(t, stdout, "good     beats        1, for 1 recurring schedules", "a paused schedule is not due")
 }
 
+// Messages that no consumer will give back are findings, and so are leases that nobody claims
+// again.
+func TestDoctorReportsHeldMessages(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t, "--appendonly", "yes")
+	b := &bundle{t: t, topic: "t", redis: "redis://" + server.Addr}
+	rdb := server.Client(t)
+	finding := func() string {
+		_, stdout, _ := b.call("doctor")
+		return stdout
+	}
+	b.fine("queue", "publish", "--queue", "TOPIC", "--text", "a")
+	require.Contains(t, finding(), "good     queue        t: its keys can be read")
+	require.NoError(t, rdb.LMove(t.Context(), "t::pending", "t::processing", "right", "left").Err())
+	require.Contains(t, finding(), "warn     queue        t: 1 messages are held without a lease")
+	member := rdb.LIndex(t.Context(), "t::processing", 0).Val()
+	require.NoError(t, rdb.ZAdd(t.Context(), "t::processing:lease_deadlines", redis.Z{Score: 1, Member: member}).Err())
+	require.Contains(t, finding(), "warn     queue        t: 1 leases have expired and were not claimed again")
+	require.NoError(t, rdb.Set(t.Context(), "t::processing:lease_deadlines", "text", 0).Err())
+	require.Contains(t, finding(), "bad      queue        t: ")
+}
+
 // Without Redis the doctor reports an unreachable server with advice, as a finding.
 func TestDoctorWithoutRedis(t *testing.T) {
 	t.Parallel()

@@ -44,6 +44,8 @@ func (s *over) queues(t *testing.T) {
 	require.Equal(t, "deleted 3\n", s.Does(queue("purge", "--running", "--kept", "--yes")...))
 	s.same(queue("drain")...)
 
+	s.messagesWithoutLease(t)
+
 	require.NoError(t, s.rdb.LPush(t.Context(), s.topic+"::dlq", "a", "\xff", "c", "d").Err())
 	s.same(dead("ls")...)
 	letters := objects(t, s.same(dead("ls", "-o", "json")...))
@@ -55,6 +57,28 @@ func (s *over) queues(t *testing.T) {
 	require.Equal(t, "deleted 1\n", s.Does(dead("rm", entry(1), "--yes")...))
 	require.Equal(t, "redriven 2\n", s.Does(dead("redrive", "--all", "--yes")...))
 	require.Equal(t, "deleted 0\n", s.same(dead("rm", "--all", "--yes")...))
+}
+
+// messagesWithoutLease lists what a dead consumer with AtMostOnce has left behind.
+func (s *over) messagesWithoutLease(t *testing.T) {
+	for _, body := range []string{"--text=first", "--text=second", "--text=third"} {
+		s.Does("queue", "publish", "--queue", "TOPIC", body)
+	}
+	for range 2 {
+		require.NoError(t, s.rdb.LMove(t.Context(), s.topic+"::pending", s.topic+"::processing", "right", "left").Err())
+	}
+	list := []string{"queue", "ls", "--queue", "TOPIC", "--running"}
+	held := objects(t, s.same(append(list, "-o", "json")...))
+	require.Len(t, held, 2)
+	for i, body := range []string{"first", "second"} {
+		require.Equal(t, body, held[i]["body"])
+		require.Equal(t, "running", held[i]["state"])
+		require.Empty(t, held[i]["deadline"])
+	}
+	require.Regexp(t, `running +0 +- +"first"`, s.same(list...))
+	require.EqualValues(t, 2, objects(t, s.same("queue", "stats", "--queue", "TOPIC", "-o", "json"))[0]["unleased"])
+	require.Equal(t, "deleted 3\n", s.Does("queue", "purge", "--queue", "TOPIC", "--running", "--yes"))
+	require.Empty(t, s.same(append(list, "-o", "json")...))
 }
 
 func (s *over) gates(t *testing.T) {

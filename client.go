@@ -187,8 +187,8 @@ func (c *Client) CancelAll(ctx context.Context, topic string) (int64, error) {
 }
 
 // Forget removes all data of a topic from Redis: its timers, its dead letters
-// and its name in the list of topics. Use it for topics that are no longer in
-// use.
+// and its name in the list of topics. What Once remembers of their ids ends with its
+// window. Use it for topics that are no longer in use.
 func (c *Client) Forget(ctx context.Context, topic string) error {
 	full, err := c.fullName(topic)
 	if err != nil {

@@ -45,6 +45,20 @@ func routed[T any](ctx context.Context, s *Store, topic string, call func(shardi
 	return answer, err
 }
 
+// waitsFor returns the error of a routed call that cannot be made while timers move. If the
+// layout with which it was routed is an old one, and they no longer move, it is routed again.
+func (s *Store) waitsFor(ctx context.Context, topic, why string) error {
+	l, _, err := s.layouts.Stored(ctx, topic)
+	switch {
+	case err != nil:
+		return err
+	case !l.Moves():
+		return scripts.ErrStaleLayout
+	default:
+		return errShards("topic %q: %s", topic, why)
+	}
+}
+
 // records returns the physical topics whose records a layout concerns, those before it
 // first: when a call can write to the others, none that was routed before can write there.
 func records(l sharding.Layout, topic string) []string {

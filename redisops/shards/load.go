@@ -32,7 +32,7 @@ func (s *Store) Put(ctx context.Context, topic string, mode timers.PutMode, list
 
 func (s *Store) putRouted(ctx context.Context, l sharding.Layout, topic string, mode timers.PutMode, list []timers.Stored) (existed []bool, err error) {
 	if l.Moves() {
-		return nil, errShards("topic %q: its timers are being moved to %d shards; finish that first", topic, l.Count())
+		return nil, s.waitsFor(ctx, topic, fmt.Sprintf("its timers are being moved to %d shards; finish that first", l.Count()))
 	}
 	if l.Shards > 0 && !l.Keyed && mode != timers.PutTry && slices.ContainsFunc(list, func(t timers.Stored) bool { return t.Key != "" }) {
 		if err := s.markKeyed(ctx, topic); err != nil {

@@ -3,7 +3,6 @@ package shards
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -204,7 +203,7 @@ func (s *Store) Backlog(ctx context.Context, prefix string) ([]metrics.Backlog, 
 func (s *Store) Repair(ctx context.Context, topic string, o wakebelltype.RepairOptions) (done wakebelltype.Repaired, err error) {
 	_, err = routed(ctx, s, topic, func(l sharding.Layout) (bool, error) {
 		if l.Moves() {
-			return false, fmt.Errorf("%w: topic %q is being resharded; repair it when that has ended", wakebelltype.ErrInvalid, topic)
+			return false, s.waitsFor(ctx, topic, "it is being resharded; repair it when that has ended")
 		}
 		if !o.Apply { // what another layout has counted is counted again
 			done = wakebelltype.Repaired{}

@@ -108,3 +108,40 @@ func TestNeverSettledIsDeadLettered(t *testing.T) {
 		require.Equal(t, 2, dead[0].Claims)
 	})
 }
+
+// TestDeadLetterHasKeyThatItsNodeDoesNotKnow has timers with keys end as dead letters at a
+// node that has not noticed that its topic has such timers.
+func TestDeadLetterHasKeyThatItsNodeDoesNotKnow(t *testing.T) {
+	t.Parallel()
+	for name, flow := range map[string]exchange.Flow{"plain": {}, "limited": {MaxInFlight: 10}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			onEach(t, func(t *testing.T, f *fixture) {
+				g := f.holder(SourceOptions{MaxClaims: 2})
+				claim := func(ttl time.Duration, settle ...exchange.Settlement) []exchange.Lease {
+					r := g.Request(10, ttl)
+					r.Flow, r.Settle = flow, settle
+					return g.Run(t, r).Leases
+				}
+				past := time.Unix(1000, 0)
+				_, err := f.Schedule(t.Context(), f.topic, Entry{ID: "rejected", At: past, Key: "k 1"})
+				require.NoError(t, err)
+				l := claim(time.Minute)
+				claim(time.Minute, storetest.Verdict(exchange.DeadLetter, l[0]))
+				_, err = f.Schedule(t.Context(), f.topic, Entry{ID: "lost", At: past, Key: "k2"}, Entry{ID: "keyless", At: past})
+				require.NoError(t, err)
+				var dead []DeadLetter
+				require.Eventually(t, func() bool {
+					claim(time.Millisecond)
+					dead, _, err = f.DeadLetters(t.Context(), f.topic, wakebelltype.DeadFilter{}, "", 10)
+					return err == nil && len(dead) == 3
+				}, 30*time.Second, 2*time.Millisecond)
+				keys := map[string]string{}
+				for _, d := range dead {
+					keys[d.ID] = d.Key
+				}
+				require.Equal(t, map[string]string{"rejected": "k 1", "lost": "k2", "keyless": ""}, keys)
+			})
+		})
+	}
+}

@@ -40,6 +40,11 @@ func (m *model) forget(rt *rapid.T) {
 	require.False(rt, m.f.rdb.SIsMember(ctx, m.f.keys.Topics, m.f.topic).Val())
 	clear(m.timers)
 	clear(m.cancelled)
+	for _, h := range m.holders { // that a run was cancelled is forgotten too
+		if h.reply != nil && slices.ContainsFunc(h.reply.Refused, func(r exchange.Refusal) bool { return r.Reason == exchange.Cancelled }) {
+			h.last = nil
+		}
+	}
 	m.dead, m.topicControl = nil, wakebelltype.Control{}
 }
 

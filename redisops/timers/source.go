@@ -106,13 +106,16 @@ func (t *TimerSource) claim(ctx context.Context, r *exchange.Request) (*exchange
 // call runs the script once. Apart reports that its answer has no payloads, because
 // they have at least fetchFrom bytes; 0 means never.
 func (t *TimerSource) call(ctx context.Context, r *exchange.Request, fetchFrom int) (reply *exchange.Reply, apart bool, err error) {
-	asks := t.asksControl()
-	reply, apart, err = t.run(ctx, r, fetchFrom, asks)
-	if asks && scripts.IsDenied(err) {
-		if reply, apart, err = t.run(ctx, r, fetchFrom, false); !scripts.IsDenied(err) {
-			t.denied.Store(time.Now().UnixNano())
+	err = t.timers.orKeyless(func() error {
+		asks := t.asksControl()
+		reply, apart, err = t.run(ctx, r, fetchFrom, asks)
+		if asks && scripts.IsDenied(err) {
+			if reply, apart, err = t.run(ctx, r, fetchFrom, false); !scripts.IsDenied(err) {
+				t.denied.Store(time.Now().UnixNano())
+			}
 		}
-	}
+		return err
+	})
 	return reply, apart, err
 }
 
@@ -142,6 +145,9 @@ func (t *TimerSource) run(ctx context.Context, r *exchange.Request, fetchFrom in
 			}
 		}
 		args = append(args, scripts.FlowWords(r))
+	}
+	if !byKey { // for the dead letters of timers that have keys nevertheless
+		keys = append(keys, t.timers.orderKeys(t.keys)[0])
 	}
 	keys = append(keys, t.controlKey(asks))
 	alone := t.timers.NoCoalescing || len(r.Settle)+len(r.Extend) >= aloneFrom

@@ -14,7 +14,7 @@ import (
 
 // Publish publishes messages to one or several queues, in order. It checks all
 // drafts before it publishes the first. Consecutive messages of one queue are
-// published in one atomic round trip, up to 500 of them and 1 MiB.
+// published in one atomic round trip, up to 500 of them (250 with FullDropsOldest) and 1 MiB.
 //
 // After an error, the messages that are returned are published, and the others may
 // be. Call Publish again with the same drafts: it publishes no message twice within

@@ -35,7 +35,7 @@ type PublishOptions struct {
 	Window time.Duration
 	// Cap is the maximum number of waiting messages; 0 means no cap.
 	Cap int
-	// DropOldest makes room at the cap by deleting the oldest messages, at most 500
+	// DropOldest makes room at the cap by deleting the oldest messages, at most 250
 	// more in one step than it publishes. Without it a publish beyond the cap fails
 	// with ErrQueueFull.
 	DropOldest bool
@@ -83,7 +83,7 @@ func (m *Message) Tail() string {
 	return m.tail
 }
 
-// Publish publishes messages, up to 500 or 1 MiB in one atomic step. These are bytes as they
+// Publish publishes messages, up to 500, with DropOldest 250, or 1 MiB in one atomic step. These are bytes as they
 // are stored: a control character takes six there, and a payload that is not UTF-8 twice
 // its size. It is safe to repeat with the same messages: those already published are
 // reported as Fresh again, for a minute, or within the window if they all have a Key. Errors wrap
@@ -97,6 +97,9 @@ func (q *Queue) Publish(ctx context.Context, o PublishOptions, messages ...Messa
 		messages[i].Tail()
 	}
 	limit := layout.BatchEntries
+	if o.DropOldest {
+		limit = layout.DroppingEntries
+	}
 	if o.Cap > 0 {
 		limit = min(limit, o.Cap)
 	}

@@ -279,15 +279,19 @@ func (b *Batch) roundTrips(key *Key) []roundTrip {
 	return trips
 }
 
+// costly reports whether an entry costs a script about twice as much as others: it concerns
+// the timers of a key, or the mark of an id.
+func (e *Entry) costly() bool { return e.Key != "" || e.Once > 0 }
+
 // fitting returns how many of the entries one call carries.
 func fitting(entries []Entry) int {
-	size, keyed := 0, 0
+	size, costly := 0, 0
 	for i := range entries {
 		size += len(entries[i].Payload)
-		if entries[i].Key != "" {
-			keyed++
+		if entries[i].costly() {
+			costly++
 		}
-		if i == layout.BatchEntries || keyed > layout.KeyedEntries || (i > 0 && size > layout.BatchBytes) {
+		if i == layout.BatchEntries || costly > layout.CostlyEntries || (i > 0 && size > layout.BatchBytes) {
 			return i
 		}
 	}

@@ -53,8 +53,8 @@ func (s Fenced) cancel(ctx context.Context, topic string, key *Key, final bool, 
 		return nil, err
 	}
 	found := make([]wakebelltype.Presence, len(ids))
-	for first := 0; first < len(ids); first += layout.KeyedEntries {
-		end := min(first+layout.KeyedEntries, len(ids))
+	for first := 0; first < len(ids); first += layout.CostlyEntries {
+		end := min(first+layout.CostlyEntries, len(ids))
 		if err := s.cancelPart(ctx, topic, key.after(first), final, ids[first:end], found[first:end]); err != nil {
 			return found, fmt.Errorf("cancel on %q: %w", topic, err)
 		}

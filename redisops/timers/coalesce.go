@@ -203,9 +203,9 @@ func (g *coalescer) next(topic string) (*batchCall, context.Context) {
 // takeBatch divides the waiting schedules into those that one call can carry, with the
 // same fence and distinct ids, and the rest.
 func takeBatch(waiting []*waiter) (taken, rest []*waiter) {
-	ids, count, keyed, size := map[string]struct{}{}, 0, 0, 0
+	ids, count, costly, size := map[string]struct{}{}, 0, 0, 0
 	for _, t := range waiting {
-		if count > 0 && (!t.fence.equal(taken[0].fence) || !t.fits(ids, count, keyed, size)) {
+		if count > 0 && (!t.fence.equal(taken[0].fence) || !t.fits(ids, count, costly, size)) {
 			rest = append(rest, t)
 			continue
 		}
@@ -213,8 +213,8 @@ func takeBatch(waiting []*waiter) (taken, rest []*waiter) {
 		for i := range t.entries {
 			ids[t.entries[i].ID] = struct{}{}
 			size += len(t.entries[i].Payload)
-			if t.entries[i].Key != "" {
-				keyed++
+			if t.entries[i].costly() {
+				costly++
 			}
 		}
 		count += len(t.entries)
@@ -222,17 +222,17 @@ func takeBatch(waiting []*waiter) (taken, rest []*waiter) {
 	return taken, rest
 }
 
-func (t *waiter) fits(ids map[string]struct{}, count, keyed, size int) bool {
+func (t *waiter) fits(ids map[string]struct{}, count, costly, size int) bool {
 	for i := range t.entries {
 		if _, twice := ids[t.entries[i].ID]; twice {
 			return false
 		}
 		size += len(t.entries[i].Payload)
-		if t.entries[i].Key != "" {
-			keyed++
+		if t.entries[i].costly() {
+			costly++
 		}
 	}
-	return count+len(t.entries) <= layout.BatchEntries && keyed <= layout.KeyedEntries && size <= layout.BatchBytes
+	return count+len(t.entries) <= layout.BatchEntries && costly <= layout.CostlyEntries && size <= layout.BatchBytes
 }
 
 // send makes the call and gives each waiter its part of the answer.

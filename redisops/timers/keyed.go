@@ -185,8 +185,8 @@ func readKnown(entries []Entry, answers []string, done []wakebelltype.Scheduled)
 // belong in the topic with a layout, in their order.
 func (s Fenced) RecallCancel(ctx context.Context, topic string, key *Key, ids ...string) ([]wakebelltype.Presence, error) {
 	found := make([]wakebelltype.Presence, len(ids))
-	for first := 0; first < len(ids); first += layout.KeyedEntries {
-		part := ids[first:min(first+layout.KeyedEntries, len(ids))]
+	for first := 0; first < len(ids); first += layout.CostlyEntries {
+		part := ids[first:min(first+layout.CostlyEntries, len(ids))]
 		whole, each, err := s.recallPart(ctx, topic, key.after(first), len(part), func(i int) *string { return &part[i] })
 		if err != nil {
 			return nil, err

@@ -69,9 +69,9 @@ func (s *Timers) Schedule(ctx context.Context, topic string, entries ...Entry) (
 	return s.Write(ctx, nil, b)
 }
 
-// Write stores the timers of a batch, at most 500 of one topic, of which 200 may have keys,
-// and about 1 MiB of payload in a round trip, and returns the results in the order in which they were
-// added. A round trip is retried while Redis is unavailable; with an idempotency
+// Write stores the timers of a batch, at most 500 of one topic, of which 200 may have keys
+// or Once, and about 1 MiB of payload in a round trip, and returns the results in the order
+// in which they were added. A round trip is retried while Redis is unavailable; with an idempotency
 // key, it takes effect once. After an error a part of several round trips may be
 // stored, but after one that wraps [wakebelltype.ErrTooFewReplicas] all timers are,
 // and the results are valid. After one that wraps [scripts.ErrStaleLayout] those timers

@@ -57,7 +57,7 @@ func entries(prefix string, round, n, size int, with timers.Entry) []timers.Entr
 const (
 	batch    = layout.BatchEntries
 	fullSize = layout.BatchBytes / batch
-	keyed    = layout.KeyedEntries
+	keyed    = layout.CostlyEntries
 	claims   = 500
 	// rejects is how many timers package leasing dead-letters in an exchange.
 	rejects = 100

@@ -3,9 +3,12 @@ package layout
 // Bounds of one script call and of one reply, for all stores.
 const (
 	BatchEntries = 500 // entries of one script call
-	// KeyedEntries are the entries of one script call of which each may have a key of its own,
-	// so that it costs more: 200 block Redis for less than 10 ms at the largest limits by key.
-	KeyedEntries = 200
+	// CostlyEntries are the entries of one script call that cost more, because each may have a
+	// key of its own, or a mark: 200 block Redis for less than 10 ms at the largest limits by key.
+	CostlyEntries = 200
+	// DroppingEntries are the messages of one script call that deletes as many, and as many
+	// again of those beyond the cap.
+	DroppingEntries = 250
 	BatchBytes   = 1 << 20 // payload of one script call in bytes, unless a single entry has more
 
 	DefaultPage   = 100

@@ -15,7 +15,7 @@
 --   is new, d there is one of its deduplication key; its id is - where it is not
 --   known. Or the error FULL.
 
-local DROP = 500 -- messages that go beyond as many as come
+local DROP = 250 -- messages that go beyond as many as come
 
 local cap, drop, owners = tonumber(ARGV.cap), ARGV.drop == '1', ARGV.owners
 local count = #ARGV.keyed

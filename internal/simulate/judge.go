@@ -18,7 +18,9 @@ const grain = 2 * time.Microsecond
 type version struct {
 	id, key, payload string
 	due              time.Time
+	instant          time.Time // for which it was scheduled
 	handled          bool      // by a handler that has succeeded
+	claimed          bool      // at least once
 	first            time.Time // of a debounced timer: when it was first scheduled
 
 	token exchange.Token // of its lease
@@ -32,20 +34,21 @@ type judge struct {
 	sim      *sim
 	payloads int
 	current  map[string]*version
-	dead     map[string]*version // the newest dead letter of each id
-	leases   map[string]*version // by id and token
-	answered map[string]uint64   // the last sequence of each stream
-	marks    map[string]mark     // of ids that were scheduled with Once
+	dead     map[string][]*version // the newest dead letter of each id
+	leases   map[string]*version   // by id and token
+	answered map[string]uint64     // the last sequence of each stream
+	marks    map[string]mark       // of ids that were scheduled with Once
 	starts   *starts
 
 	fixed   bool // neither limits nor shards have changed
+	plain   bool // the topic was never divided
 	stalled bool // a process has stood still
 }
 
 func newJudge(s *sim) *judge {
 	return &judge{
-		sim: s, current: map[string]*version{}, dead: map[string]*version{}, leases: map[string]*version{}, answered: map[string]uint64{},
-		marks: map[string]mark{}, starts: newStarts(s), fixed: true,
+		sim: s, current: map[string]*version{}, dead: map[string][]*version{}, leases: map[string]*version{}, answered: map[string]uint64{},
+		marks: map[string]mark{}, starts: newStarts(s), fixed: true, plain: true,
 	}
 }
 
@@ -56,8 +59,30 @@ func (j *judge) payload() []byte {
 
 func (j *judge) pending() int { return len(j.current) }
 func (j *judge) retuned()     { j.fixed = false }
-func (j *judge) resharded()   { j.fixed = false }
+func (j *judge) resharded()   { j.fixed, j.plain = false, false }
 func (j *judge) stalls(*node) { j.stalled = true }
+
+// put notes a timer that takes the place of the one with its id.
+func (j *judge) put(v *version) {
+	v.instant = v.due
+	j.current[v.id] = v
+}
+
+// replaced notes a timer that is written without a policy.
+func (j *judge) replaced(id, key, payload string, due time.Time) {
+	if old := j.current[id]; old != nil && key == "" {
+		key = old.key
+	}
+	j.put(&version{id: id, key: key, payload: payload, due: due})
+	j.unsure(id)
+}
+
+// forgotten notes that the topic has neither timers nor settings.
+func (j *judge) forgotten() {
+	clear(j.current)
+	clear(j.dead)
+	j.fixed = false
+}
 
 func (j *judge) cancelled(id string, found wakebelltype.Presence) {
 	v, want := j.current[id], wakebelltype.PresenceAbsent
@@ -91,7 +116,7 @@ func (j *judge) rescheduled(id string, due time.Time) {
 	if v == nil {
 		j.sim.broken("answers", "%s is rescheduled, and there is no timer", id)
 	}
-	j.current[id] = &version{id: id, key: v.key, payload: v.payload, due: due}
+	j.put(&version{id: id, key: v.key, payload: v.payload, due: due})
 	j.unsure(id) // the mark follows the timer, unless that was delivered before
 }
 
@@ -101,17 +126,9 @@ func (j *judge) runNow(id string) {
 		j.sim.broken("answers", "%s is run now, and there is no timer", id)
 	}
 	if !v.leased() && v.due.After(time.Now()) {
-		v.due = time.Now()
+		v.due, v.instant = time.Now(), time.Now()
 		j.unsure(id)
 	}
-}
-
-func (j *judge) redriven(id string) {
-	v := j.dead[id]
-	if v == nil || j.current[id] != nil {
-		j.sim.broken("answers", "%s is redriven, and that cannot be", id)
-	}
-	j.current[id] = &version{id: id, key: v.key, payload: v.payload, due: time.Now()}
 }
 
 // exchanged checks an exchange that Redis has carried out, or answered again.
@@ -179,7 +196,7 @@ func (j *judge) settled(s exchange.Settlement, refused bool) {
 }
 
 func (j *judge) died(id string) {
-	j.dead[id] = j.current[id]
+	j.dead[id] = append(j.dead[id], j.current[id])
 	delete(j.current, id)
 }
 
@@ -209,32 +226,11 @@ func (j *judge) claimed(r *exchange.Request, l *exchange.Lease) {
 		j.sim.broken("exclusion", "%s is claimed, and its lease has not expired", l.ID)
 	}
 	j.limits(v)
+	j.inOrder(v)
 	j.starts.claimed(v)
+	v.claimed = true
 	v.token, v.until = l.Token, now.Add(r.LeaseTTL)
 	j.leases[l.ID+" "+string(l.Token)] = v
-}
-
-// limits checks a claim against the limits with which the run has begun, while they hold.
-func (j *judge) limits(v *version) {
-	flow := j.sim.plan.Settings.Flow
-	if !j.fixed {
-		return
-	}
-	running, ofKey := 1, 1
-	for _, other := range j.current {
-		if other != v && other.leased() {
-			running++
-			if other.key == v.key && v.key != "" {
-				ofKey++
-			}
-		}
-	}
-	if flow.MaxInFlight > 0 && running > flow.MaxInFlight {
-		j.sim.broken("limit", "%s is the %d. lease at once", v.id, running)
-	}
-	if flow.PerKey > 0 && ofKey > flow.PerKey {
-		j.sim.broken("key", "%s is the %d. lease of %s at once", v.id, ofKey, v.key)
-	}
 }
 
 // begins checks that a handler may begin.

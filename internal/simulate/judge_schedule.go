@@ -52,7 +52,7 @@ func (j *judge) written(e *timers.Entry, done wakebelltype.Scheduled, old *versi
 			j.sim.broken("debounce", "%s is due %v after its bound", e.ID, done.Due.Sub(most))
 		}
 	}
-	j.current[e.ID] = v
+	j.put(v)
 	if e.Once == 0 {
 		j.unsure(e.ID)
 		return

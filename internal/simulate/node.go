@@ -69,6 +69,13 @@ func (n *node) crash(again time.Duration) {
 	})
 }
 
+// stall has the process stand still for a while.
+func (n *node) stall(d time.Duration) {
+	n.sim.note("%s stalls for %v", n.name, d)
+	n.stalled = time.Now().Add(d)
+	n.sim.judge.stalls(n)
+}
+
 // after has something happen in this process: not if it has ended by then, and later if it
 // stands still.
 func (n *node) after(d time.Duration, do func()) {

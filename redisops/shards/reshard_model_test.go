@@ -49,7 +49,7 @@ func TestMovingTimersAreNeitherLostNorDoubled(t *testing.T) {
 			"drop pins": func(*rapid.T) { m.dropPins(t) },
 			"":          m.check,
 		})
-		m.end()
+		m.end(r)
 	})
 }
 
@@ -254,29 +254,29 @@ func (m *movingModel) handleAll(name string) {
 }
 
 // check requires that no timer is in two places.
-func (m *movingModel) check(*rapid.T) {
+func (m *movingModel) check(r *rapid.T) {
 	ids := m.in(m.t, m.names(m.t))
-	require.Equal(m.t, slices.Compact(slices.Clone(ids)), ids)
+	require.Equal(r, slices.Compact(slices.Clone(ids)), ids)
 	for _, id := range ids {
-		require.Contains(m.t, m.live, id)
+		require.Contains(r, m.live, id)
 	}
 }
 
 // end moves all timers that no node holds, and compares them.
-func (m *movingModel) end() {
+func (m *movingModel) end(r *rapid.T) {
 	if m.layout.Moves() {
 		m.dropPins(m.t)
 		m.moveAll(m.t, m.layout)
-		require.NoError(m.t, m.Deliver(m.t.Context(), m.topic))
+		require.NoError(r, m.Deliver(m.t.Context(), m.topic))
 	}
 	ids := m.in(m.t, m.names(m.t))
-	require.Equal(m.t, slices.Sorted(maps.Keys(m.live)), ids)
+	require.Equal(r, slices.Sorted(maps.Keys(m.live)), ids)
 	for _, id := range ids {
 		timer, err := m.Get(m.t.Context(), m.topic, id)
-		require.NoError(m.t, err)
-		require.Equal(m.t, m.live[id], string(timer.Payload))
+		require.NoError(r, err)
+		require.Equal(r, m.live[id], string(timer.Payload))
 	}
 	if m.layout.Moves() && len(m.leases) == 0 {
-		require.Empty(m.t, m.in(m.t, sharding.Names(m.topic, m.layout.From)))
+		require.Empty(r, m.in(m.t, sharding.Names(m.topic, m.layout.From)))
 	}
 }

@@ -61,3 +61,40 @@ func (s *starts) bucket(name string) *bucket {
 	b.at = now
 	return b
 }
+
+// limits checks a claim against the limits with which the run has begun, while they hold.
+func (j *judge) limits(v *version) {
+	flow := j.sim.plan.Settings.Flow
+	if !j.fixed {
+		return
+	}
+	running, ofKey := 1, 1
+	for _, other := range j.current {
+		if other != v && other.leased() {
+			running++
+			if other.key == v.key && v.key != "" {
+				ofKey++
+			}
+		}
+	}
+	if flow.MaxInFlight > 0 && running > flow.MaxInFlight {
+		j.sim.broken("limit", "%s is the %d. lease at once", v.id, running)
+	}
+	if flow.PerKey > 0 && ofKey > flow.PerKey {
+		j.sim.broken("key", "%s is the %d. lease of %s at once", v.id, ofKey, v.key)
+	}
+}
+
+// inOrder checks that no timer of the key should have been claimed before v. A timer that was
+// claimed already keeps its turn, and one that waits for a token of its key does.
+func (j *judge) inOrder(v *version) {
+	flow := j.sim.plan.Settings.Flow
+	if !j.fixed || flow.PerKey != 1 || flow.KeyRateLimit > 0 || v.key == "" || v.claimed {
+		return
+	}
+	for _, other := range j.current {
+		if other != v && other.key == v.key && !other.leased() && other.instant.Before(v.instant.Add(-grain)) {
+			j.sim.broken("order", "%s of %s, for %v, overtakes %s, for %v", v.id, v.key, v.instant.Sub(j.sim.begin), other.id, other.instant.Sub(j.sim.begin))
+		}
+	}
+}

@@ -1,0 +1,82 @@
+package simulate
+
+import (
+	"time"
+
+	"github.com/wakebell/wakebell/redisops/timers"
+	"github.com/wakebell/wakebell/wakebelltype"
+)
+
+// kind is a kind of operation. Its weight says how often it is drawn.
+type kind struct {
+	name   string
+	weight int
+	always bool // in every plan
+	do     func(s *sim, o Op)
+	calls  []string // methods of the public Client that it stands for
+}
+
+// kinds are all operations: those of users and operators, and what happens to processes.
+var kinds []kind
+
+func init() { // in a function, because operations name their kinds
+	kinds = []kind{
+		{"schedule", 8, true, func(s *sim, o Op) { s.client(o).schedule(o, timers.Entry{}) }, []string{"Schedule"}},
+		{"schedule with keep", 1, false, func(s *sim, o Op) { s.client(o).schedule(o, timers.Entry{Policy: wakebelltype.PolicyKeep}) }, []string{"Schedule"}},
+		{"schedule with earliest", 1, false, func(s *sim, o Op) { s.client(o).schedule(o, timers.Entry{Policy: wakebelltype.PolicyEarliest}) }, []string{"Schedule"}},
+		{"debounce", 2, false, func(s *sim, o Op) { s.client(o).debounce(o) }, []string{"Schedule"}},
+		{"schedule once", 2, false, func(s *sim, o Op) { s.client(o).schedule(o, timers.Entry{Once: windows[o.B%len(windows)]}) }, []string{"Schedule"}},
+		{"schedule many", 1, false, func(s *sim, o Op) { s.client(o).scheduleMany(o) }, []string{"Schedule"}},
+		{"cancel", 2, false, func(s *sim, o Op) { s.client(o).cancel(o) }, []string{"Cancel"}},
+		{"cancel all", 1, false, func(s *sim, o Op) { s.client(o).cancelAll() }, []string{"CancelAll"}},
+		{"reschedule", 1, false, func(s *sim, o Op) { s.client(o).reschedule(o) }, []string{"Reschedule"}},
+		{"run now", 1, false, func(s *sim, o Op) { s.client(o).runNow(o) }, []string{"RunNow"}},
+		{"read", 1, false, func(s *sim, o Op) { s.client(o).read(o) }, []string{"Get", "List", "Stats", "Overview", "DeadLetters", "LastDead", "DeadLetter", "Topics"}},
+		{"redrive", 1, false, func(s *sim, o Op) { s.client(o).redrive(o) }, []string{"Redrive"}},
+		{"delete dead", 1, false, func(s *sim, o Op) { s.client(o).deleteDead() }, []string{"DeleteDead"}},
+		{"import", 1, false, func(s *sim, o Op) { s.client(o).put(o) }, []string{"ImportTopic"}},
+		{"repair", 1, false, func(s *sim, o Op) { s.client(o).repair() }, []string{"Repair"}},
+		{"forget", 1, false, func(s *sim, o Op) { s.client(o).forget() }, []string{"Forget"}},
+		{"remove topic", 1, false, func(s *sim, o Op) { s.client(o).removeTopic() }, []string{"RemoveTopic"}},
+		{"pause", 1, false, func(s *sim, o Op) { s.client(o).pause(o) }, []string{"Pause", "Resume", "Control"}},
+		{"retune", 1, false, func(s *sim, o Op) { s.client(o).retune(o) }, []string{"Retune"}},
+		{"reshard", 1, false, func(s *sim, o Op) { s.client(o).reshard(o) }, []string{"Reshard", "Shards"}},
+		{"schedule in Python", 2, false, func(s *sim, o Op) { s.peer().schedule(o) }, nil},
+		{"cancel in Python", 1, false, func(s *sim, o Op) { s.peer().cancel(o) }, nil},
+		{"handle in Python", 1, false, func(s *sim, o Op) { s.peer().handle() }, nil},
+		{"crash", 1, false, func(s *sim, o Op) { s.node(o).crash(time.Duration(o.B) * 100 * time.Millisecond) }, nil},
+		{"stall", 1, false, func(s *sim, o Op) { s.node(o).stall(time.Duration(o.B) * 200 * time.Millisecond) }, nil},
+		{"flush scripts", 1, false, func(s *sim, _ Op) { s.flushScripts() }, nil},
+		{"wait", 1, false, func(s *sim, o Op) { s.until(time.Now().Add(time.Duration(o.B) * time.Second)) }, nil},
+	}
+}
+
+// elsewhere are the methods of the public Client that no kind stands for, and what tests them.
+var elsewhere = map[string]string{
+	"AbortMove":    "redisops/shards/pairs_test.go",
+	"Audit":        "audit_test.go: reads a log of changes",
+	"Connection":   "no call",
+	"Diagnose":     "diagnose_test.go: reads the configuration of the servers",
+	"Divide":       "redisops/shards/pairs_test.go: allowed before a topic has timers only",
+	"ExportTopic":  "export_test.go: reads what an import writes",
+	"History":      "history_test.go: attempts are recorded by nodes, which are not simulated",
+	"MoveTopic":    "redisops/shards/pairs_test.go",
+	"Payloads":     "no call",
+	"Prefix":       "no call",
+	"Queues":       "internal/faults: a client of its own",
+	"RecordChange": "audit_test.go",
+	"Schedules":    "internal/faults: a client of its own",
+	"Tail":         "tail_test.go: events are published by nodes, which are not simulated",
+	"Throughput":   "counts_test.go: the scripts' counts are compared there",
+}
+
+func (s *sim) client(o Op) *client { return s.clients[o.Client%len(s.clients)] }
+func (s *sim) node(o Op) *node     { return s.nodes[o.A%len(s.nodes)] }
+func (s *sim) peer() *peer         { return &peer{s} }
+
+// flushScripts has Redis forget its scripts, as a restart does.
+func (s *sim) flushScripts() {
+	if err := s.rdb.ScriptFlush(s.ctx).Err(); err != nil {
+		s.broken("errors", "flush scripts: %v", err)
+	}
+}

@@ -227,10 +227,33 @@ func (j *judge) claimed(r *exchange.Request, l *exchange.Lease) {
 	}
 	j.limits(v)
 	j.inOrder(v)
+	j.soon(v)
 	j.starts.claimed(v)
 	v.claimed = true
 	v.token, v.until = l.Token, now.Add(r.LeaseTTL)
 	j.leases[l.ID+" "+string(l.Token)] = v
+}
+
+// soonest is how long a timer that may run waits at most while nothing goes wrong: a sweep and
+// some more, or as long as a resharding takes.
+const soonest = 2 * time.Minute
+
+// soon checks that nothing has held up a timer for longer than that.
+func (j *judge) soon(v *version) {
+	if j.sim.resting.IsZero() {
+		return
+	}
+	ready := j.sim.resting
+	for _, at := range []time.Time{v.due, v.until} {
+		if at.After(ready) {
+			ready = at
+		}
+	}
+	late := time.Since(ready)
+	j.sim.result.Latest = max(j.sim.result.Latest, late)
+	if late > soonest {
+		j.sim.broken("delivered soon", "%s could have been delivered %v ago", v.id, late)
+	}
 }
 
 // begins checks that a handler may begin.

@@ -33,7 +33,8 @@ type Result struct {
 	Exchanges int
 	Delivered int
 	Scheduled int
-	Broken    *Broken // nil: every invariant has held
+	Latest    time.Duration // by which a claim came too late while nothing went wrong
+	Broken    *Broken       // nil: every invariant has held
 	Trace     []string
 }
 
@@ -56,11 +57,12 @@ type sim struct {
 	nodes   []*node
 	judge   *judge
 
-	faulty bool // the network misbehaves
-	hash   hash.Hash64
-	trace  []string
-	keep   bool // the trace
-	result Result
+	faulty  bool      // the network misbehaves
+	resting time.Time // since when nothing goes wrong; zero: it does
+	hash    hash.Hash64
+	trace   []string
+	keep    bool // the trace
+	result  Result
 }
 
 // event is something that happens at an instant.
@@ -178,7 +180,7 @@ func (s *sim) play() {
 
 // rest ends the faults and waits until nothing is left to do.
 func (s *sim) rest() {
-	s.faulty = false
+	s.faulty, s.resting = false, time.Now()
 	s.note("rest")
 	for _, n := range s.nodes {
 		n.restart()

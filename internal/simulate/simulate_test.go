@@ -31,13 +31,14 @@ func TestSimulate(t *testing.T) {
 		}
 		all.add(r)
 	}
-	t.Logf("%d operations, %d exchanges, %d timers, %d deliveries, %v of virtual time", all.Done, all.Exchanges, all.Scheduled, all.Delivered, all.Virtual)
+	t.Logf("%d operations, %d exchanges, %d timers, %d deliveries, %v of virtual time; the latest by %v", all.Done, all.Exchanges, all.Scheduled, all.Delivered, all.Virtual, all.Latest)
 }
 
 // add adds the counts of another run.
 func (r *Result) add(other Result) {
 	r.Done, r.Exchanges = r.Done+other.Done, r.Exchanges+other.Exchanges
 	r.Scheduled, r.Delivered, r.Virtual = r.Scheduled+other.Scheduled, r.Delivered+other.Delivered, r.Virtual+other.Virtual
+	r.Latest = max(r.Latest, other.Latest)
 }
 
 func runOne(t *testing.T, plan *Plan) (r Result) {

@@ -56,7 +56,7 @@ func keyOf(id int) string {
 }
 
 // delays are the delays of timers.
-var delays = []time.Duration{-time.Minute, 0, 0, 0, 10 * time.Millisecond, time.Second, 5 * time.Second, time.Minute}
+var delays = []time.Duration{-time.Minute, 0, 0, 0, 10 * time.Millisecond, time.Second, 5 * time.Second, time.Minute, time.Hour}
 
 // windows are for how long an id with Once fires once.
 var windows = []time.Duration{time.Second, 30 * time.Second, time.Hour}
@@ -80,6 +80,30 @@ func (c *client) scheduleMany(o Op) {
 		each := o
 		each.ID, each.A = (o.ID+i*[]int{1, 5, 7}[o.A%3])%ids, o.A+i
 		all = append(all, c.entry(each, timers.Entry{Policy: policies[(o.B+i)%len(policies)]}))
+	}
+	c.write(all)
+}
+
+// scheduleWithoutKey replaces a timer, which keeps its key. In shards it would be another timer,
+// and so it would if the call were repeated when there is none.
+func (c *client) scheduleWithoutKey(o Op) {
+	j := c.sim.judge
+	if old := j.current[name(o.ID)]; old == nil || old.key == "" || !j.plain || c.sim.faulty && c.sim.plan.Loss > 0 {
+		return
+	}
+	e := c.entry(o, timers.Entry{})
+	e.Key = ""
+	c.write([]timers.Entry{e})
+}
+
+// scheduleHundred schedules many timers of one key, in an order of their own.
+func (c *client) scheduleHundred(o Op) {
+	all := make([]timers.Entry, 110)
+	for i := range all {
+		all[i] = timers.Entry{
+			ID: fmt.Sprintf("of %d %03d", o.A%2, i), Key: keyOf(1), Payload: c.sim.judge.payload(),
+			At: time.Now().Add(-time.Duration(i*(1+o.B)%110) * time.Millisecond),
+		}
 	}
 	c.write(all)
 }

@@ -18,7 +18,7 @@ const grain = 2 * time.Microsecond
 type version struct {
 	id, key, payload string
 	due              time.Time
-	instant          time.Time // for which it was scheduled
+	instant, made    time.Time // for which, and when, it was scheduled
 	handled          bool      // by a handler that has succeeded
 	claimed          bool      // at least once
 	first            time.Time // of a debounced timer: when it was first scheduled
@@ -40,15 +40,18 @@ type judge struct {
 	marks    map[string]mark       // of ids that were scheduled with Once
 	starts   *starts
 
-	fixed   bool // neither limits nor shards have changed
-	plain   bool // the topic was never divided
-	stalled bool // a process has stood still
+	fixed   bool          // neither limits nor shards have changed
+	plain   bool          // the topic was never divided
+	stalled bool          // a process has stood still
+	eased   time.Time     // when what holds up all timers has ended, as a pause
+	flow    exchange.Flow // the limits that operators want
+	peak    int           // the most timers since there were none
 }
 
 func newJudge(s *sim) *judge {
 	return &judge{
 		sim: s, current: map[string]*version{}, dead: map[string][]*version{}, leases: map[string]*version{}, answered: map[string]uint64{},
-		marks: map[string]mark{}, starts: newStarts(s), fixed: true, plain: true,
+		marks: map[string]mark{}, starts: newStarts(s), fixed: true, plain: true, flow: s.plan.Settings.Flow,
 	}
 }
 
@@ -58,14 +61,16 @@ func (j *judge) payload() []byte {
 }
 
 func (j *judge) pending() int { return len(j.current) }
-func (j *judge) retuned()     { j.fixed = false }
-func (j *judge) resharded()   { j.fixed, j.plain = false, false }
 func (j *judge) stalls(*node) { j.stalled = true }
 
 // put notes a timer that takes the place of the one with its id.
 func (j *judge) put(v *version) {
-	v.instant = v.due
+	if len(j.current) == 0 {
+		j.peak = 0
+	}
+	v.instant, v.made = v.due, time.Now()
 	j.current[v.id] = v
+	j.peak = max(j.peak, len(j.current))
 }
 
 // replaced notes a timer that is written without a policy.
@@ -81,7 +86,7 @@ func (j *judge) replaced(id, key, payload string, due time.Time) {
 func (j *judge) forgotten() {
 	clear(j.current)
 	clear(j.dead)
-	j.fixed = false
+	j.retuned(j.sim.plan.Settings.Flow)
 }
 
 func (j *judge) cancelled(id string, found wakebelltype.Presence) {
@@ -126,7 +131,7 @@ func (j *judge) runNow(id string) {
 		j.sim.broken("answers", "%s is run now, and there is no timer", id)
 	}
 	if !v.leased() && v.due.After(time.Now()) {
-		v.due, v.instant = time.Now(), time.Now()
+		v.due, v.instant, v.made = time.Now(), time.Now(), time.Now()
 		j.unsure(id)
 	}
 }
@@ -232,28 +237,6 @@ func (j *judge) claimed(r *exchange.Request, l *exchange.Lease) {
 	v.claimed = true
 	v.token, v.until = l.Token, now.Add(r.LeaseTTL)
 	j.leases[l.ID+" "+string(l.Token)] = v
-}
-
-// soonest is how long a timer that may run waits at most while nothing goes wrong: a sweep and
-// some more, or as long as a resharding takes.
-const soonest = 2 * time.Minute
-
-// soon checks that nothing has held up a timer for longer than that.
-func (j *judge) soon(v *version) {
-	if j.sim.resting.IsZero() {
-		return
-	}
-	ready := j.sim.resting
-	for _, at := range []time.Time{v.due, v.until} {
-		if at.After(ready) {
-			ready = at
-		}
-	}
-	late := time.Since(ready)
-	j.sim.result.Latest = max(j.sim.result.Latest, late)
-	if late > soonest {
-		j.sim.broken("delivered soon", "%s could have been delivered %v ago", v.id, late)
-	}
 }
 
 // begins checks that a handler may begin.

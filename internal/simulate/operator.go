@@ -4,6 +4,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/wakebell/wakebell/internal/tuning"
 	"github.com/wakebell/wakebell/messages/exchange"
 	"github.com/wakebell/wakebell/redisops/shards"
 	"github.com/wakebell/wakebell/redisops/timers"
@@ -104,6 +105,7 @@ func (c *client) resume() {
 	if _, err := c.store.Resume(c.sim.ctx, topic); err != nil {
 		c.sim.broken("errors", "resume: %v", err)
 	}
+	c.sim.judge.ease()
 	c.hint(exchange.Hint{Kind: exchange.HintControl, Sent: time.Now()})
 }
 
@@ -113,7 +115,7 @@ func (c *client) retune(o Op) {
 	if _, err := c.store.Retune(s.ctx, topic, set); err != nil {
 		s.broken("errors", "retune: %v", err)
 	}
-	s.judge.retuned()
+	s.judge.retuned(flowOf(tuning.Override(s.plan.Settings.Public(), set)))
 	c.hint(exchange.Hint{Kind: exchange.HintControl, Sent: time.Now()})
 }
 
@@ -143,6 +145,7 @@ func (c *client) step(to, left int, p *shards.Progress) {
 	s.note("reshard to %d: moved %d, left %d, done %t", to, p.Moved, p.Left, p.Done)
 	if p.Done {
 		s.clients[0].target = 0
+		s.judge.ease()
 		return
 	}
 	s.after(max(wait, time.Millisecond), func() { c.step(to, left-1, p) })

@@ -18,7 +18,7 @@ type Plan struct {
 	Loss     float64       // the share of requests, and of answers, that the network loses
 	Repeat   float64       // the share of exchanges that it delivers once more
 	Timeout  time.Duration // after which a lost answer is noticed
-	Ops      []Op
+	Ops      []Op          // during the first two thirds of them there are faults
 }
 
 // Op is an operation of a plan.
@@ -28,6 +28,7 @@ type Op struct {
 	Client int
 	ID     int
 	A, B   int // what the operation makes of them
+	Calm   bool
 }
 
 func (o Op) String() string {
@@ -64,17 +65,26 @@ func Draw(seed uint64, ops int) *Plan {
 	if r.IntN(2) == 0 {
 		s.MaxLeaseAge = 3 * s.LeaseTTL
 	}
-	var enabled []*kind
+	var enabled, calm []*kind
 	for i := range kinds {
-		if k := &kinds[i]; k.always || r.IntN(2) == 0 {
-			enabled = append(enabled, slices.Repeat([]*kind{k}, k.weight)...)
+		if k := &kinds[i]; k.drawn == always || r.IntN(2) == 0 {
+			some := slices.Repeat([]*kind{k}, k.weight)
+			enabled = append(enabled, some...)
+			if k.drawn != faulty {
+				calm = append(calm, some...)
+			}
 		}
 	}
 	at := time.Duration(0)
 	pause := []int64{int64(20 * time.Millisecond), int64(time.Second), int64(20 * time.Second)}[r.IntN(3)]
-	for range ops {
+	for i := range ops {
+		op := Op{Client: r.IntN(2), ID: r.IntN(ids), A: r.IntN(100), B: r.IntN(100), Calm: i >= ops*2/3}
+		if op.kind = enabled[r.IntN(len(enabled))]; op.Calm {
+			op.kind = calm[r.IntN(len(calm))]
+		}
 		at += time.Duration(r.Int64N(pause))
-		p.Ops = append(p.Ops, Op{at, enabled[r.IntN(len(enabled))], r.IntN(2), r.IntN(ids), r.IntN(100), r.IntN(100)})
+		op.At = at
+		p.Ops = append(p.Ops, op)
 	}
 	return p
 }

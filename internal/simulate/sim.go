@@ -168,23 +168,39 @@ func Run(ctx context.Context, plan *Plan, trace bool) (result Result) {
 	return s.result
 }
 
-// play does what the plan says.
+// play does what the plan says: first with faults, then without.
 func (s *sim) play() {
+	pause := time.Duration(0) // that the plan does not have
 	for _, op := range s.plan.Ops {
-		s.until(s.begin.Add(op.At))
+		if op.Calm && s.faulty {
+			from := time.Now()
+			s.calm()
+			pause = time.Since(from)
+		}
+		s.until(s.begin.Add(op.At + pause))
 		s.note("op %v", op)
 		s.result.Done++
 		op.kind.do(s, op)
 	}
 }
 
-// rest ends the faults and waits until nothing is left to do.
-func (s *sim) rest() {
-	s.faulty, s.resting = false, time.Now()
-	s.note("rest")
+// calm ends the faults, and waits until handlers that have begun before have ended.
+func (s *sim) calm() {
+	s.faulty = false
+	s.note("calm")
 	for _, n := range s.nodes {
 		n.restart()
 	}
+	s.until(time.Now().Add(longestStall + 5*s.plan.Settings.LeaseTTL))
+	s.resting = time.Now()
+}
+
+// rest waits until nothing is left to do.
+func (s *sim) rest() {
+	if s.faulty {
+		s.calm()
+	}
+	s.note("rest")
 	s.clients[0].calm()
 	for range 40 {
 		s.until(time.Now().Add(10 * time.Minute))
@@ -192,6 +208,7 @@ func (s *sim) rest() {
 			break
 		}
 	}
+	s.until(time.Now().Add(10 * time.Minute)) // for sweeps
 	s.judge.atRest()
 }
 

@@ -1,0 +1,40 @@
+package simulate
+
+import (
+	"time"
+
+	"github.com/wakebell/wakebell/messages/exchange"
+)
+
+// soonest is how long a timer that may run waits at most while nothing goes wrong. It is less
+// than the interval of sweeps, so that these do not hide what is wrong.
+const soonest = 20 * time.Second
+
+// soon checks that nothing has held up a timer: each that waits has a reason that ends.
+func (j *judge) soon(v *version) {
+	if j.sim.resting.IsZero() || j.sim.clients[0].resharding() {
+		return
+	}
+	ready := v.due
+	for _, at := range []time.Time{j.sim.resting, j.eased, v.made, v.until} {
+		if at.After(ready) {
+			ready = at
+		}
+	}
+	late := time.Since(ready)
+	j.sim.result.Latest = max(j.sim.result.Latest, late)
+	most := soonest
+	if j.flow.RateLimit > 0 || j.flow.KeyRateLimit > 0 { // the lowest rate is one a second
+		most += time.Duration(j.peak) * time.Second
+	}
+	if late > most {
+		j.sim.broken("delivered soon", "%s could have been delivered %v ago", v.id, late)
+	}
+}
+
+// retuned notes that other limits hold.
+func (j *judge) retuned(flow exchange.Flow) { j.fixed, j.flow, j.eased = false, flow, time.Now() }
+
+// resharded notes that timers move, and ease that something ends which holds them up.
+func (j *judge) resharded() { j.fixed, j.plain = false, false }
+func (j *judge) ease()      { j.eased = time.Now() }

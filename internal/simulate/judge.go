@@ -41,6 +41,7 @@ type judge struct {
 	starts   *starts
 
 	fixed   bool          // neither limits nor shards have changed
+	tuned   bool          // limits have changed
 	plain   bool          // the topic was never divided
 	stalled bool          // a process has stood still
 	eased   time.Time     // when what holds up all timers has ended, as a pause

@@ -62,10 +62,11 @@ func (s *starts) bucket(name string) *bucket {
 	return b
 }
 
-// limits checks a claim against the limits with which the run has begun, while they hold.
+// limits checks a claim against the limits with which the run has begun, while they hold: also
+// while timers move to other shards.
 func (j *judge) limits(v *version) {
 	flow := j.sim.plan.Settings.Flow
-	if !j.fixed {
+	if j.tuned {
 		return
 	}
 	running, ofKey := 1, 1

@@ -39,6 +39,9 @@ func (j *judge) written(e *timers.Entry, done wakebelltype.Scheduled, old *versi
 	if m := j.marks[e.ID]; old == nil && e.Once > 0 && m.until.After(now) {
 		j.sim.broken("once", "%s is scheduled once more, and its mark holds for %v", e.ID, m.until.Sub(now))
 	}
+	if e.Policy == wakebelltype.PolicyEarliest && old != nil && !old.leased() && done.Due.After(old.due.Add(grain)) {
+		j.sim.broken("earliest", "%s is made later, by %v", e.ID, done.Due.Sub(old.due))
+	}
 	v := &version{id: e.ID, key: e.Key, payload: string(e.Payload), due: done.Due}
 	if old != nil && e.Key == "" {
 		v.key = old.key

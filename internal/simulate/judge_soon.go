@@ -33,7 +33,9 @@ func (j *judge) soon(v *version) {
 }
 
 // retuned notes that other limits hold.
-func (j *judge) retuned(flow exchange.Flow) { j.fixed, j.flow, j.eased = false, flow, time.Now() }
+func (j *judge) retuned(flow exchange.Flow) {
+	j.fixed, j.tuned, j.flow, j.eased = false, true, flow, time.Now()
+}
 
 // resharded notes that timers move, and ease that something ends which holds them up.
 func (j *judge) resharded() { j.fixed, j.plain = false, false }

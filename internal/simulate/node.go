@@ -261,10 +261,10 @@ func (p *poller) finish(l *leasing.Lease, r *run) {
 		outcome = leasing.Outcome{Kind: leasing.Crashed}
 	case s.faulty && chance < 0.10:
 		outcome = leasing.Outcome{Kind: leasing.Panicked, Reason: "panic"}
-	case s.faulty && chance < 0.12:
-		outcome = leasing.Outcome{Kind: leasing.Released}
-	case s.faulty && chance < 0.13:
+	case s.faulty && chance < 0.11:
 		outcome = leasing.Outcome{Kind: leasing.Rejected, Reason: "never"}
+	case s.faulty && chance < 0.11+s.plan.Release:
+		outcome = leasing.Outcome{Kind: leasing.Released}
 	default:
 		s.judge.succeeded(l)
 	}

@@ -17,6 +17,7 @@ type Plan struct {
 	Settings leasing.Settings
 	Loss     float64       // the share of requests, and of answers, that the network loses
 	Repeat   float64       // the share of exchanges that it delivers once more
+	Release  float64       // the share of handlers that give their timers back
 	Timeout  time.Duration // after which a lost answer is noticed
 	Ops      []Op          // during the first two thirds of them there are faults
 }
@@ -56,7 +57,8 @@ func Draw(seed uint64, ops int) *Plan {
 	r := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // a plan is to be repeated
 	p := &Plan{
 		Seed: seed, Nodes: 1 + r.IntN(3), Settings: settings[r.IntN(len(settings))],
-		Loss: []float64{0, 0.02, 0.1}[r.IntN(3)], Repeat: []float64{0, 0.02}[r.IntN(2)], Timeout: 3 * time.Second,
+		Loss: []float64{0, 0.02, 0.1}[r.IntN(3)], Repeat: []float64{0, 0.02}[r.IntN(2)],
+		Release: []float64{0.02, 0.3}[r.IntN(2)], Timeout: 3 * time.Second,
 	}
 	s := &p.Settings
 	s.MaxConcurrent, s.LeaseTTL = 1+r.IntN(60), 2*time.Second+time.Duration(r.Int64N(int64(10*time.Second)))

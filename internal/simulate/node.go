@@ -13,8 +13,9 @@ import (
 	"github.com/wakebell/wakebell/redisops/timers"
 )
 
-// follows is how often a node looks for changes of the layout, as a System does.
-const follows = 2 * time.Second
+// follows is how often a node looks for changes of the layout, as a System does, and idle how
+// often when there will be none.
+const follows, idle = 2 * time.Second, time.Minute
 
 // node is a process with a poller for each physical topic.
 type node struct {
@@ -93,8 +94,12 @@ func (n *node) after(d time.Duration, do func()) {
 
 // follow starts and ends pollers as the layout says, and looks again later.
 func (n *node) follow() {
-	n.after(follows, n.follow)
 	ctx, s := n.sim.ctx, n.sim
+	if s.done {
+		n.after(idle, n.follow)
+	} else {
+		n.after(follows, n.follow)
+	}
 	if s.cut() {
 		return
 	}

@@ -58,6 +58,7 @@ type sim struct {
 	judge   *judge
 
 	faulty  bool      // the network misbehaves
+	done    bool      // nobody calls any more
 	resting time.Time // since when nothing goes wrong; zero: it does
 	hash    hash.Hash64
 	trace   []string
@@ -204,7 +205,7 @@ func (s *sim) rest() {
 	s.clients[0].calm()
 	for range 40 {
 		s.until(time.Now().Add(10 * time.Minute))
-		if s.judge.pending() == 0 && !s.clients[0].resharding() {
+		if s.done = !s.clients[0].resharding(); s.done && s.judge.pending() == 0 {
 			break
 		}
 	}

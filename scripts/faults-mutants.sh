@@ -2,15 +2,17 @@
 # Breaks one guard after another in a copy of the tree and runs what must detect it. The
 # header of a patch says what that is, and the first that does ends it: scenarios of the fault harness, for up to $rounds
 # rounds each, because some faults need an overlap that not every round has (Scenarios:);
-# a number of runs of the model of all operations on timers (Model:); or the tests of a
-# package that a pattern matches (Tests:). Prints a row of Markdown for each mutant, and
-# fails if one is not detected. Usage: scripts/faults-mutants.sh [name...]
+# a number of runs of the model of all operations on timers (Model:), or of the simulation
+# (Simulation:); or the tests of a package that a pattern matches (Tests:). Prints a row of
+# Markdown for each mutant, and fails if one is not detected. CHECKS, such as
+# "model simulation", names the checks that count. Usage: scripts/faults-mutants.sh [name...]
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 root=$PWD
 seed=${SEED:-1}
 readonly rounds=8
+readonly checks=${CHECKS:-scenarios model simulation tests}
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -49,6 +51,18 @@ model() {
   fi
 }
 
+# simulation PATCH: runs the simulation from the seed on, for as many plans as a patch says.
+simulation() {
+  local runs
+  runs=$(field Simulation "$1")
+  [ -n "$runs" ] || return 0
+  if ! go test ./internal/simulate -run '^TestSimulate$' -count 1 -timeout 0 \
+    -simulate.runs "$runs" -simulate.seed "$seed" >"$work/out" 2>&1; then
+    detected="simulation, $(grep -o 'seed [0-9]*' "$work/out" | head -n 1)"
+    how=$(sed -n 's/^ *[^ ]* *BROKEN //p' "$work/out" | head -n 1)
+  fi
+}
+
 # tests PATCH: runs the tests that a patch names.
 tests() {
   local package pattern
@@ -81,7 +95,7 @@ for name in "$@"; do
   (cd "$tree" && GIT_CEILING_DIRECTORIES=$work git apply --whitespace=nowarn "$patch")
   cd "$tree"
   detected="" how=""
-  for check in scenarios model tests; do
+  for check in $checks; do
     [ -n "$detected" ] || "$check" "$patch" "$name"
   done
   cd "$root"

@@ -56,10 +56,10 @@ const (
 	maxSettle = 500
 	// maxSettleByKey bounds the settlements of one exchange of a topic with limits by key:
 	// each wakes the next timer of its key. A stream settles no faster than it claims.
-	maxSettleByKey = 2 * maxClaim
+	maxSettleByKey = 3 * maxClaim / 2
 	// maxReject bounds the timers that one exchange dead-letters: each is an entry of a stream
 	// with its payload.
-	maxReject = maxClaim
+	maxReject = maxClaim / 2
 	// secondStreamAt is the number of slots from which a second concurrent
 	// exchange pays off: below it, both are only smaller.
 	secondStreamAt = 50

@@ -45,11 +45,11 @@ func TestExchangesRejectFewer(t *testing.T) {
 		}
 		s.toSettle = append(s.toSettle, v)
 	}
-	for _, n := range []int{151, 150, 150, 150, 150, 149} { // 100 rejects, and the acks before the next one
+	for _, n := range []int{76, 75, 75, 75, 75, 75, 75, 75, 75, 75, 75, 74} { // 50 rejects, and the acks before the next one
 		f := &Flight{}
 		c.takeSettlements(s, f)
 		require.Len(t, f.Settling, n)
-		require.Equal(t, n == 149, f.complete)
+		require.Equal(t, n == 74, f.complete)
 	}
 }
 
@@ -61,8 +61,8 @@ func TestExchangesWithLimitsByKeySettleFewer(t *testing.T) {
 	}{
 		{exchange.Flow{}, []int{450}},
 		{exchange.Flow{RateLimit: 1, RatePer: time.Second}, []int{450}},
-		{exchange.Flow{PerKey: 1}, []int{200, 200, 50}},
-		{exchange.Flow{KeyRateLimit: 1, KeyRatePer: time.Second}, []int{200, 200, 50}},
+		{exchange.Flow{PerKey: 1}, []int{150, 150, 150}},
+		{exchange.Flow{KeyRateLimit: 1, KeyRatePer: time.Second}, []int{150, 150, 150}},
 	} {
 		c, s := &Core{Config: Config{Counters: &observe.Counters{}}}, &Stream{}
 		c.Flow = test.flow

@@ -88,8 +88,8 @@ func TestDoctorReportsWhatIsAbsent(t *testing.T) {
 	require.Contains(t, stdout, "good     beats        1, for 1 recurring schedules", "a paused schedule is not due")
 }
 
-// Messages that no consumer will give back are findings, and so are leases that nobody claims
-// again.
+// Messages that no consumer will give back are findings, and so are leases that no consumer
+// claims again.
 func TestDoctorReportsHeldMessages(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t, "--appendonly", "yes")

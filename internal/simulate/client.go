@@ -17,6 +17,8 @@ type client struct {
 	sim    *sim
 	number int
 	store  *shards.Store
+	mortal *shards.Store // of processes that may die between two commands
+	life   *life         // of that process
 	calls  int
 	target int // of a change of the layout; 0: none
 }
@@ -96,12 +98,15 @@ func (c *client) scheduleWithoutKey(o Op) {
 	c.write([]timers.Entry{e})
 }
 
-// scheduleHundred schedules many timers of one key, in an order of their own.
+// scheduleHundred schedules many timers, of one key or of none, in an order of their own.
 func (c *client) scheduleHundred(o Op) {
-	all := make([]timers.Entry, 110)
+	all, key, kind := make([]timers.Entry, 110), keyOf(1), o.A%4
+	if kind > 1 {
+		key = ""
+	}
 	for i := range all {
 		all[i] = timers.Entry{
-			ID: fmt.Sprintf("of %d %03d", o.A%2, i), Key: keyOf(1), Payload: c.sim.judge.payload(),
+			ID: fmt.Sprintf("of %d %03d", kind, i), Key: key, Payload: c.sim.judge.payload(),
 			At: time.Now().Add(-time.Duration(i*(1+o.B)%110) * time.Millisecond),
 		}
 	}

@@ -23,6 +23,8 @@ type version struct {
 	claimed          bool      // at least once
 	first            time.Time // of a debounced timer: when it was first scheduled
 
+	charges map[string]time.Time // when all tokens are back of the buckets that its claim took one from
+
 	token exchange.Token // of its lease
 	until time.Time      // when the lease expires
 }
@@ -193,7 +195,7 @@ func (j *judge) settled(s exchange.Settlement, refused bool) {
 		}
 		delete(j.current, s.ID)
 	case exchange.Nack:
-		v.due = time.Now().Add(s.Delay)
+		v.due, v.first = time.Now().Add(s.Delay), time.Time{} // it was delivered: a debounce begins anew
 	case exchange.DeadLetter, exchange.Fail:
 		j.died(s.ID)
 	case exchange.Release:

@@ -12,24 +12,29 @@ type starts struct {
 type bucket struct {
 	level float64
 	at    time.Time
+	burst int
+	step  time.Duration // after which a token returns
 }
 
 func newStarts(s *sim) *starts { return &starts{sim: s, of: map[string]*bucket{}} }
 
 // claimed takes the tokens of a claim.
 func (s *starts) claimed(v *version) {
+	v.charges = map[string]time.Time{}
 	for _, name := range s.names(v) {
 		b := s.bucket(name)
 		if b.level--; b.level < -1e-3 && s.sim.judge.fixed {
 			s.sim.broken("rate", "%s is claimed, and the bucket %q lacks %.3f tokens", v.id, name, -b.level)
 		}
+		v.charges[name] = time.Now().Add(time.Duration((float64(b.burst) - b.level) * float64(b.step)))
 	}
 }
 
-// released gives back the tokens of a claim that did not count.
+// released gives back what has not returned of the tokens of a claim that did not count.
 func (s *starts) released(v *version) {
-	for _, name := range s.names(v) {
-		s.bucket(name).level++
+	for name, back := range v.charges {
+		b := s.bucket(name)
+		b.level += min(max(float64(time.Until(back))/float64(b.step), 0), 1)
 	}
 }
 
@@ -54,7 +59,7 @@ func (s *starts) bucket(name string) *bucket {
 	}
 	b := s.of[name]
 	if b == nil {
-		b = &bucket{float64(burst), now}
+		b = &bucket{float64(burst), now, burst, per / time.Duration(limit)}
 		s.of[name] = b
 	}
 	b.level = min(b.level+now.Sub(b.at).Seconds()*float64(limit)/per.Seconds(), float64(burst))

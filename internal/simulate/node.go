@@ -40,7 +40,7 @@ func newNode(s *sim, number int) *node {
 // start starts the process.
 func (n *node) start() {
 	n.down, n.stalled = false, time.Time{}
-	n.store = n.sim.store()
+	n.store = n.sim.store(n.sim.rdb)
 	n.follow()
 }
 

@@ -119,26 +119,32 @@ func (c *client) retune(o Op) {
 	c.hint(exchange.Hint{Kind: exchange.HintControl, Sent: time.Now()})
 }
 
-// reshard changes the number of shards, in steps of a process that may die.
+// reshard changes the number of shards, in steps of a process that may die between any two of
+// its commands.
 func (c *client) reshard(o Op) {
 	s := c.sim
 	if s.clients[0].target == 0 {
 		s.clients[0].target = 1 + o.A%3
 	}
 	s.judge.resharded()
-	steps := o.B
-	if o.B%2 == 0 {
-		steps = 10_000
+	c.life.begin(immortal)
+	if o.B%2 == 1 {
+		c.life.begin(o.B / 3)
 	}
-	c.step(s.clients[0].target, steps, new(shards.Progress))
+	c.step(s.clients[0].target, new(shards.Progress))
 }
 
-func (c *client) step(to, left int, p *shards.Progress) {
+// step makes a step of a resharding.
+func (c *client) step(to int, p *shards.Progress) {
 	s := c.sim
-	if left == 0 || s.clients[0].target != to {
+	if s.clients[0].target != to {
 		return
 	}
-	wait, err := c.store.ReshardStep(s.ctx, topic, to, p)
+	wait, err := c.mortal.ReshardStep(s.ctx, topic, to, p)
+	if errors.Is(err, errDied) {
+		s.note("the resharding to %d dies", to)
+		return
+	}
 	if err != nil {
 		s.broken("errors", "reshard to %d: %v", to, err)
 	}
@@ -148,7 +154,7 @@ func (c *client) step(to, left int, p *shards.Progress) {
 		s.judge.ease()
 		return
 	}
-	s.after(max(wait, time.Millisecond), func() { c.step(to, left-1, p) })
+	s.after(max(wait, time.Millisecond), func() { c.step(to, p) })
 }
 
 func (c *client) resharding() bool { return c.target != 0 }
@@ -157,6 +163,7 @@ func (c *client) resharding() bool { return c.target != 0 }
 func (c *client) calm() {
 	c.resume()
 	if c.target != 0 {
-		c.step(c.target, 100_000, new(shards.Progress))
+		c.life.begin(immortal)
+		c.step(c.target, new(shards.Progress))
 	}
 }

@@ -14,6 +14,7 @@ import (
 type Plan struct {
 	Seed     uint64
 	Nodes    int
+	IDs      int // how many
 	Settings leasing.Settings
 	Loss     float64       // the share of requests, and of answers, that the network loses
 	Repeat   float64       // the share of exchanges that it delivers once more
@@ -36,7 +37,7 @@ func (o Op) String() string {
 	return fmt.Sprintf("%s c%d id%d %d %d", o.kind.name, o.Client, o.ID, o.A, o.B)
 }
 
-// ids are the ids of a plan; those with the same number modulo keys have the same key.
+// ids are the most ids of a plan; those with the same number modulo keys have the same key.
 const ids, keys = 12, 4
 
 // settings are limits with which a run begins.
@@ -51,12 +52,12 @@ var settings = []leasing.Settings{
 	{Flow: exchange.Flow{PerKey: 1, MaxInFlight: 4, RateLimit: 20, RatePer: time.Second, RateBurst: 4}},
 }
 
-// Draw draws a plan with a number of operations. Each plan has about half of the kinds, so
-// that these meet often.
+// Draw draws a plan with a number of operations. Each plan has about half of the kinds, or a
+// quarter, so that these meet often.
 func Draw(seed uint64, ops int) *Plan {
 	r := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // a plan is to be repeated
 	p := &Plan{
-		Seed: seed, Nodes: 1 + r.IntN(3), Settings: settings[r.IntN(len(settings))],
+		Seed: seed, Nodes: 1 + r.IntN(3), IDs: []int{3, ids}[r.IntN(2)], Settings: settings[r.IntN(len(settings))],
 		Loss: []float64{0, 0.02, 0.1}[r.IntN(3)], Repeat: []float64{0, 0.02}[r.IntN(2)],
 		Release: []float64{0.02, 0.3}[r.IntN(2)], Timeout: 3 * time.Second,
 	}
@@ -68,8 +69,9 @@ func Draw(seed uint64, ops int) *Plan {
 		s.MaxLeaseAge = 3 * s.LeaseTTL
 	}
 	var enabled, calm []*kind
+	one := []int{2, 4}[r.IntN(2)] // in so many kinds is drawn
 	for i := range kinds {
-		if k := &kinds[i]; k.drawn == always || r.IntN(2) == 0 {
+		if k := &kinds[i]; k.drawn == always || r.IntN(one) == 0 {
 			some := slices.Repeat([]*kind{k}, k.weight)
 			enabled = append(enabled, some...)
 			if k.drawn != faulty {
@@ -80,7 +82,7 @@ func Draw(seed uint64, ops int) *Plan {
 	at := time.Duration(0)
 	pause := []int64{int64(20 * time.Millisecond), int64(time.Second), int64(20 * time.Second)}[r.IntN(3)]
 	for i := range ops {
-		op := Op{Client: r.IntN(2), ID: r.IntN(ids), A: r.IntN(100), B: r.IntN(100), Calm: i >= ops*2/3}
+		op := Op{Client: r.IntN(2), ID: r.IntN(p.IDs), A: r.IntN(100), B: r.IntN(100), Calm: i >= ops*2/3}
 		if op.kind = enabled[r.IntN(len(enabled))]; op.Calm {
 			op.kind = calm[r.IntN(len(calm))]
 		}

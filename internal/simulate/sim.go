@@ -58,7 +58,7 @@ type sim struct {
 	judge   *judge
 
 	faulty  bool      // the network misbehaves
-	done    bool      // nobody calls any more
+	done    bool      // no client calls any more
 	resting time.Time // since when nothing goes wrong; zero: it does
 	hash    hash.Hash64
 	trace   []string
@@ -159,7 +159,11 @@ func Run(ctx context.Context, plan *Plan, trace bool) (result Result) {
 	}()
 	s.judge = newJudge(s)
 	for i := range s.clients {
-		s.clients[i] = &client{sim: s, number: i, store: s.store()}
+		mortal, its := redis.NewClient(options), new(life)
+		its.begin(immortal)
+		mortal.AddHook(its)
+		defer mortal.Close() //nolint:errcheck // as above
+		s.clients[i] = &client{sim: s, number: i, store: s.store(s.rdb), mortal: s.store(mortal), life: its}
 	}
 	for i := range plan.Nodes {
 		s.nodes = append(s.nodes, newNode(s, i))
@@ -214,8 +218,8 @@ func (s *sim) rest() {
 }
 
 // store returns a store of one process.
-func (s *sim) store() *shards.Store {
-	of, err := timers.New(s.rdb, wakebelltype.Keys{})
+func (s *sim) store(rdb *redis.Client) *shards.Store {
+	of, err := timers.New(rdb, wakebelltype.Keys{})
 	if err != nil {
 		panic(err)
 	}

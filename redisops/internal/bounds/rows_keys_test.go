@@ -11,7 +11,7 @@ import (
 
 // settledByKey is how many settlements package leasing puts into an exchange of a topic with
 // limits by key.
-const settledByKey = 200
+const settledByKey = 150
 
 // keyFlows are the largest limits of keys.
 var keyFlows = []struct {

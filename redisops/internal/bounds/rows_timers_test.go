@@ -60,7 +60,7 @@ const (
 	keyed    = layout.CostlyEntries
 	claims   = 500
 	// rejects is how many timers package leasing dead-letters in an exchange.
-	rejects = 100
+	rejects = 50
 )
 
 // idsOf returns the ids of entries.

@@ -54,7 +54,7 @@ end
 -- claims. One that it does not claim counts for PARKS, a key with many holders for one more,
 -- and each CHECKED holders that are read too. What the settlements have done counts, but
 -- leaves LEAST.
-local WORK, PARKS, CHECKED, LEAST = key_rate and 200 or 350, 0.35, 4, 60
+local WORK, PARKS, CHECKED, LEAST = 200, 0.35, 4, 60
 local work = 0
 
 -- exhausted reports whether the next exchange is to go on.

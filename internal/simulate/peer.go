@@ -42,7 +42,9 @@ func (p *peer) handle() {
 	if !p.finds() {
 		return
 	}
-	due, err := p.rdb.ZRangeByScore(p.ctx, p.keys().Timeline, &redis.ZRangeBy{Min: "-inf", Max: strconv.FormatFloat(seconds(time.Now()), 'f', 6, 64), Count: 1}).Result()
+	due, err := p.rdb.ZRangeArgs(p.ctx, redis.ZRangeArgs{
+		Key: p.keys().Timeline, ByScore: true, Start: "-inf", Stop: strconv.FormatFloat(seconds(time.Now()), 'f', 6, 64), Count: 1,
+	}).Result()
 	if err != nil {
 		p.broken("errors", "a peer reads the timeline: %v", err)
 	}

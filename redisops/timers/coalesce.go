@@ -203,6 +203,9 @@ func (g *coalescer) next(topic string) (*batchCall, context.Context) {
 // takeBatch divides the waiting schedules into those that one call can carry, with the
 // same fence and distinct ids, and the rest.
 func takeBatch(waiting []*waiter) (taken, rest []*waiter) {
+	if len(waiting) == 1 {
+		return waiting, nil
+	}
 	ids, count, costly, size := map[string]struct{}{}, 0, 0, 0
 	for _, t := range waiting {
 		if count > 0 && (!t.fence.equal(taken[0].fence) || !t.fits(ids, count, costly, size)) {

@@ -9,7 +9,7 @@ const (
 	// DroppingEntries are the messages of one script call that deletes as many, and as many
 	// again of those beyond the cap.
 	DroppingEntries = 250
-	BatchBytes   = 1 << 20 // payload of one script call in bytes, unless a single entry has more
+	BatchBytes      = 1 << 20 // payload of one script call in bytes, unless a single entry has more
 
 	DefaultPage   = 100
 	MaxPage       = 1000

@@ -9,8 +9,7 @@
 --   rates: mark limits flow_limits flow keys keys_states keys_order flow_key_rate flow_keys
 --     due_keys due_keys_after packed replay acks
 -- KEYS: timeline payloads leases dead exchange hint keys control
---   control is the last key, after those of the parts; mark.lua reads it. The last but one is
---   keys, leases for a user without a right to it, or that of the last part that has keys.
+--   control comes last; before it keys (leases without a right to it), or those of the parts.
 -- ARGV: sequence ttl want max_bytes max_claims dead_cap acks nacks rejects releases extends max_payload apart_from ahead known ...
 --   ttl in seconds; max_claims and dead_cap 0 for none; max_payload is the maximum
 --   number of bytes of a payload; apart_from the number of bytes from which the
@@ -70,14 +69,6 @@ local scored = {}         -- score, id, …
 local recorded = {}       -- id, record, …
 local refused, refusals = 0, {}
 
--- key_of returns the key of a timer, or nil. Nodes learn some time after the first timer with
--- a key that there are such, and its dead letter is to have it.
-local function key_of(id)
-  if by_key then return by_key.of(id) end
-  local entry = redis.pcall('HGET', KEYS[#KEYS - 1], id)
-  return type(entry) == 'string' and string.match(entry, '^' .. string.rep('%d', 33) .. '[ms](.+)$') or nil
-end
-
 -- dead_letter dead-letters the timer of the settlement with that index; those below 0 are
 -- dead letters of the claim. If payload is nil the dead letter has none.
 local function dead_letter(index, id, payload, r, reason)
@@ -91,7 +82,7 @@ local function dead_letter(index, id, payload, r, reason)
     'failures', string.format('%.0f', r.failures), 'reason', reason, 'activation', r.activation, 'at', now_text}) do
     entry[#entry + 1] = v
   end
-  local key = key_of(id)
+  local key = dead_key(by_key, id)
   if key then entry[#entry + 1], entry[#entry + 2] = 'key', key end
   local facts = index .. ' ' .. redis.call('XADD', unpack(entry)) .. ' ' .. now_text .. ' ' ..
     r.claims .. ' ' .. r.failures .. ' ' .. r.activation

@@ -1,6 +1,6 @@
 -- Replay: put before exchange.lua, after packed.lua.
 --
--- Gives: body replay
+-- Gives: body dead_key replay
 
 -- letter reads a field of a dead letter; '' if it has been deleted.
 local function letter(dead, entry, name)
@@ -16,6 +16,14 @@ end
 local function body(payloads, id, max_payload)
   if redis.call('HSTRLEN', payloads, id) > max_payload then return nil end
   return redis.call('HGET', payloads, id) or nil
+end
+
+-- dead_key returns the key of a timer for its dead letter, or nil. Nodes learn some time after
+-- the first timer with a key that there are such; the last key of Redis but one tells then.
+local function dead_key(by_key, id)
+  if by_key then return by_key.of(id) end
+  local entry = redis.pcall('HGET', KEYS[#KEYS - 1], id)
+  return type(entry) == 'string' and string.match(entry, '^' .. string.rep('%d', 33) .. '[ms](.+)$') or nil
 end
 
 local function unreadable()

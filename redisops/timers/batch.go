@@ -279,16 +279,13 @@ func (b *Batch) roundTrips(key *Key) []roundTrip {
 	return trips
 }
 
-// costly reports whether an entry costs a script about twice as much as others: it concerns
-// the timers of a key, or the mark of an id.
-func (e *Entry) costly() bool { return e.Key != "" || e.Once > 0 }
-
-// fitting returns how many of the entries one call carries.
+// fitting returns how many of the entries one call carries. An entry with a key or a mark costs
+// a script about twice as much as others.
 func fitting(entries []Entry) int {
 	size, costly := 0, 0
 	for i := range entries {
 		size += len(entries[i].Payload)
-		if entries[i].costly() {
+		if entries[i].Key != "" || entries[i].Once > 0 {
 			costly++
 		}
 		if i == layout.BatchEntries || costly > layout.CostlyEntries || (i > 0 && size > layout.BatchBytes) {

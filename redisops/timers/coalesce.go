@@ -206,36 +206,50 @@ func takeBatch(waiting []*waiter) (taken, rest []*waiter) {
 	if len(waiting) == 1 {
 		return waiting, nil
 	}
-	ids, count, costly, size := map[string]struct{}{}, 0, 0, 0
+	l := load{ids: map[string]struct{}{}}
 	for _, t := range waiting {
-		if count > 0 && (!t.fence.equal(taken[0].fence) || !t.fits(ids, count, costly, size)) {
+		if len(taken) > 0 && (!t.fence.equal(taken[0].fence) || !l.fits(t)) {
 			rest = append(rest, t)
 			continue
 		}
+		l.add(t)
 		taken = append(taken, t)
-		for i := range t.entries {
-			ids[t.entries[i].ID] = struct{}{}
-			size += len(t.entries[i].Payload)
-			if t.entries[i].costly() {
-				costly++
-			}
-		}
-		count += len(t.entries)
 	}
 	return taken, rest
 }
 
-func (t *waiter) fits(ids map[string]struct{}, count, costly, size int) bool {
+// load is what a call carries.
+type load struct {
+	ids           map[string]struct{} // nil: they are not noted
+	count, costly int // entries, and those with a key or a mark
+	size          int
+}
+
+func (l *load) add(t *waiter) {
+	l.count += len(t.entries)
 	for i := range t.entries {
-		if _, twice := ids[t.entries[i].ID]; twice {
-			return false
+		e := &t.entries[i]
+		if l.ids != nil {
+			l.ids[e.ID] = struct{}{}
 		}
-		size += len(t.entries[i].Payload)
-		if t.entries[i].costly() {
-			costly++
+		l.size += len(e.Payload)
+		if e.Key != "" || e.Once > 0 {
+			l.costly++
 		}
 	}
-	return count+len(t.entries) <= layout.BatchEntries && costly <= layout.CostlyEntries && size <= layout.BatchBytes
+}
+
+// fits reports whether the call can carry t, too.
+func (l *load) fits(t *waiter) bool {
+	for i := range t.entries {
+		if _, twice := l.ids[t.entries[i].ID]; twice {
+			return false
+		}
+	}
+	both := *l
+	both.ids = nil
+	both.add(t)
+	return both.count <= layout.BatchEntries && both.costly <= layout.CostlyEntries && both.size <= layout.BatchBytes
 }
 
 // send makes the call and gives each waiter its part of the answer.

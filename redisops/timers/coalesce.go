@@ -221,7 +221,7 @@ func takeBatch(waiting []*waiter) (taken, rest []*waiter) {
 // load is what a call carries.
 type load struct {
 	ids           map[string]struct{} // nil: they are not noted
-	count, costly int // entries, and those with a key or a mark
+	count, costly int                 // entries, and those with a key or a mark
 	size          int
 }
 

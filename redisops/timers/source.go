@@ -106,8 +106,16 @@ func (t *TimerSource) claim(ctx context.Context, r *exchange.Request) (*exchange
 // call runs the script once. Apart reports that its answer has no payloads, because
 // they have at least fetchFrom bytes; 0 means never.
 func (t *TimerSource) call(ctx context.Context, r *exchange.Request, fetchFrom int) (reply *exchange.Reply, apart bool, err error) {
+	asks := t.asksControl()
+	if reply, apart, err = t.run(ctx, r, fetchFrom, asks); scripts.IsDenied(err) {
+		return t.runDenied(ctx, r, fetchFrom, asks)
+	}
+	return reply, apart, err
+}
+
+// runDenied runs the script without the keys to which the user may have no right.
+func (t *TimerSource) runDenied(ctx context.Context, r *exchange.Request, fetchFrom int, asks bool) (reply *exchange.Reply, apart bool, err error) {
 	err = t.timers.orKeyless(func() error {
-		asks := t.asksControl()
 		reply, apart, err = t.run(ctx, r, fetchFrom, asks)
 		if asks && scripts.IsDenied(err) {
 			if reply, apart, err = t.run(ctx, r, fetchFrom, false); !scripts.IsDenied(err) {
@@ -146,8 +154,12 @@ func (t *TimerSource) run(ctx context.Context, r *exchange.Request, fetchFrom in
 		}
 		args = append(args, scripts.FlowWords(r))
 	}
-	if !byKey { // for the dead letters of timers that have keys nevertheless
-		keys = append(keys, t.timers.orderKeys(t.keys)[0])
+	switch { // dead letters of timers that have keys nevertheless; see Timers.orderKeys
+	case byKey:
+	case t.timers.keyless.Load():
+		keys = append(keys, t.keys.Leases)
+	default:
+		keys = append(keys, t.keys.TimerKeys)
 	}
 	keys = append(keys, t.controlKey(asks))
 	alone := t.timers.NoCoalescing || len(r.Settle)+len(r.Extend) >= aloneFrom

@@ -65,23 +65,24 @@ func init() { // in a function, because operations name their kinds
 // longestStall is for how long a process stands still.
 const longestStall = 20 * time.Second
 
-// elsewhere are the methods of the public Client that no kind stands for, and what tests them.
+// elsewhere are the methods of the public Client that no kind stands for, and the tests that
+// have them; none: they make no call.
 var elsewhere = map[string]string{
-	"AbortMove":    "redisops/shards/pairs_test.go",
-	"Audit":        "audit_test.go: reads a log of changes",
-	"Connection":   "no call",
-	"Diagnose":     "diagnose_test.go: reads the configuration of the servers",
-	"Divide":       "redisops/shards/pairs_test.go: allowed before a topic has timers only",
-	"ExportTopic":  "export_test.go: reads what an import writes",
-	"History":      "history_test.go: attempts are recorded by nodes, which are not simulated",
-	"MoveTopic":    "redisops/shards/pairs_test.go",
-	"Payloads":     "no call",
-	"Prefix":       "no call",
-	"Queues":       "internal/faults: a client of its own",
-	"RecordChange": "audit_test.go",
-	"Schedules":    "internal/faults: a client of its own",
-	"Tail":         "tail_test.go: events are published by nodes, which are not simulated",
-	"Throughput":   "counts_test.go: the scripts' counts are compared there",
+	"AbortMove":    "redisops/shards/pairs_table_test.go",
+	"Audit":        "internal/stacktest/observe/audit_test.go",
+	"Connection":   "",
+	"Diagnose":     "redisops/doctor",
+	"Divide":       "redisops/shards/pairs_table_test.go",
+	"ExportTopic":  "cmd/wakebell/topics_export_test.go",
+	"History":      "internal/stacktest/observe/history_test.go",
+	"MoveTopic":    "redisops/shards/pairs_table_test.go",
+	"Payloads":     "",
+	"Prefix":       "",
+	"Queues":       "internal/faults",
+	"RecordChange": "internal/stacktest/observe/audit_test.go",
+	"Schedules":    "internal/faults",
+	"Tail":         "internal/stacktest/life/tail_test.go",
+	"Throughput":   "redisops/timers/counts_test.go",
 }
 
 func (s *sim) client(o Op) *client { return s.clients[o.Client%len(s.clients)] }

@@ -2,6 +2,8 @@ package simulate
 
 import (
 	"maps"
+	"os"
+	"path/filepath"
 	"slices"
 	"testing"
 
@@ -22,7 +24,9 @@ func TestEveryCallIsSimulated(t *testing.T) {
 	require.Subset(t, append(slices.Clone(drawn), others...), methods, "a kind of kinds.go, or a reason in elsewhere")
 	require.Subset(t, methods, drawn, "methods that no longer exist")
 	require.Subset(t, methods, others, "methods that no longer exist")
-	for _, name := range others {
+	for name, test := range elsewhere {
 		require.NotContains(t, drawn, name)
+		_, err := os.Stat(filepath.Join("..", "..", test))
+		require.NoError(t, err, name)
 	}
 }

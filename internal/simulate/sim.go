@@ -197,7 +197,7 @@ func (s *sim) calm() {
 		n.restart()
 	}
 	s.until(time.Now().Add(longestStall + 5*s.plan.Settings.LeaseTTL))
-	s.resting = time.Now()
+	s.resting, s.judge.stalled = time.Now(), false
 }
 
 // rest waits until nothing is left to do.

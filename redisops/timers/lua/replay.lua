@@ -19,7 +19,7 @@ local function body(payloads, id, max_payload)
 end
 
 -- dead_key returns the key of a timer for its dead letter, or nil. Nodes learn some time after
--- the first timer with a key that there are such; the last key of Redis but one tells then.
+-- the first timer with a key that there are such; the last but one of KEYS tells then.
 local function dead_key(by_key, id)
   if by_key then return by_key.of(id) end
   local entry = redis.pcall('HGET', KEYS[#KEYS - 1], id)

@@ -29,7 +29,7 @@ import (
 // request reads the counts of an exchange from a command; ok is false for other
 // commands.
 func request(command []string) (extends int, ok bool) {
-	const keys, acks = 7, 6 // as in the header of lua/exchange.lua
+	const keys, acks = 8, 6 // as in the header of lua/exchange.lua
 	if !strings.EqualFold(command[0], "evalsha") || len(command) < 3+keys+acks+5 || command[2] != strconv.Itoa(keys) {
 		return 0, false
 	}

@@ -151,8 +151,8 @@ const (
 	FullFails WhenFull = iota
 	// FullWaits: it waits for room, until its context ends.
 	FullWaits
-	// FullDropsOldest: the oldest messages are deleted, for good, at most 250 more
-	// in one call than it publishes. Their deduplication keys are freed, if they
+	// FullDropsOldest: the oldest messages are deleted, for good, at most 250 more in
+	// a round trip than it publishes, which are at most 250. Their deduplication keys are freed, if they
 	// were published with FullDropsOldest or FreeKeyOnFailure.
 	FullDropsOldest
 )

@@ -37,6 +37,35 @@ func TestBatchRefusesTopics(t *testing.T) {
 	}
 }
 
+// TestCallCarriesFewCostlyEntries checks that entries with a key or a mark fill a call sooner,
+// within one batch and where those of several callers are sent together.
+func TestCallCarriesFewCostlyEntries(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		of   Entry
+		most int
+	}{
+		"plain": {Entry{}, layout.BatchEntries},
+		"key":   {Entry{Key: "k"}, layout.CostlyEntries},
+		"once":  {Entry{Once: time.Hour}, layout.CostlyEntries},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			all := make([]Entry, test.most+1)
+			waiting := make([]*waiter, len(all))
+			for i := range all {
+				all[i] = test.of
+				all[i].ID = fmt.Sprint(i)
+				waiting[i] = &waiter{entries: all[i : i+1]}
+			}
+			require.Equal(t, test.most, fitting(all))
+			taken, rest := takeBatch(waiting)
+			require.Len(t, taken, test.most)
+			require.Len(t, rest, 1)
+		})
+	}
+}
+
 // TestBatchOfSeveralTopics checks that the results have the order of the timers,
 // across topics and round trips.
 func TestBatchOfSeveralTopics(t *testing.T) {

@@ -175,3 +175,16 @@ func TestMarkOfWrongType(t *testing.T) {
 		require.Zero(t, f.rdb.Exists(t.Context(), f.key.Timeline, f.key.Payloads, f.key.Mark("a")).Val())
 	})
 }
+
+// TestForgetKeepsWhatOnceRemembers checks that an id does not fire again within its window
+// because its topic was forgotten.
+func TestForgetKeepsWhatOnceRemembers(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, f *fixture) {
+		e := Entry{ID: "a", Payload: []byte("x"), Once: time.Hour}
+		f.schedule(t, e)
+		f.Settle(t, storetest.Verdict(exchange.Ack, f.Claim(t, 1).Leases[0]))
+		require.NoError(t, f.Forget(t.Context(), f.topic))
+		require.Equal(t, wakebelltype.OutcomeAlreadyDone, f.schedule(t, e)[0].Outcome)
+	})
+}

@@ -71,7 +71,7 @@ variadic('LPUSH', pending, fresh, 1, #fresh)
 -- A queue that is far over its cap shrinks by DROP at each publish.
 local dropped, bytes = 0, 0
 while drop and #fresh > 0 and dropped < over and (dropped < #fresh or dropped < #fresh + DROP and bytes < 1048576) do
-  local part = redis.call('RPOP', pending, math.min(16, over - dropped))
+  local part = redis.call('RPOP', pending, math.min(16, over - dropped, #fresh + DROP - dropped))
   dropped = dropped + #part
   variadic('HDEL', KEYS.counts, part, 1, #part)
   for _, stored in ipairs(part) do

@@ -9,8 +9,8 @@
 --   read advance parked_any
 
 -- room is how many timers of orders this script may still look at: enough for the keys of
--- 500 timers that end together, and few enough that the script blocks Redis shortly. PAGE is
--- how many one page of a line has.
+-- 500 timers that end together, and few enough that the script blocks Redis shortly;
+-- flow_key_rate.lua lowers it. PAGE is how many one page of a line has.
 local ROOM, PAGE = 600, 500
 local room = ROOM
 

@@ -84,7 +84,9 @@ func onSignals(parent context.Context) (ctx, forced context.Context, stop func()
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
 	go awaitSignals(forced, signals, cancel, force)
 	return ctx, forced, func() {
-		signal.Stop(signals)
+		if forced.Err() == nil { // else the process exits, and one more signal must not change its exit code
+			signal.Stop(signals)
+		}
 		cancel()
 		force()
 	}

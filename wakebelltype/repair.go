@@ -17,9 +17,11 @@ type Repaired struct {
 	Examined int64 `json:"examined"` // payloads, timers and records
 	Restored int64 `json:"restored"` // payloads without a timer that have one again
 	Known    int64 `json:"known"`    // of Restored, those whose instants were found
-	Missing  int64 `json:"missing"`  // timers without a payload
-	Dropped  int64 `json:"dropped"`  // of Missing, those that became dead letters
-	Removed  int64 `json:"removed"`  // lease records and keys of timers with neither timer nor payload
+	// Missing has the timers without a payload. One that a handler has can count twice
+	// while others are dropped, because Redis may return it twice.
+	Missing int64 `json:"missing"`
+	Dropped int64 `json:"dropped"` // of Missing, those that became dead letters
+	Removed int64 `json:"removed"` // lease records and keys of timers with neither timer nor payload
 }
 
 // Add adds what another part of a repair has done.

@@ -1,3 +1,5 @@
+//go:generate sh -c "go run . config schema > ../../docs/public/wakebell.schema.json"
+
 // Command wakebell schedules, handles and inspects timers. See "wakebell --help".
 package main
 

@@ -121,10 +121,10 @@ func MarkList(cmd *cobra.Command, flags ...string) {
 // SetFlag sets a flag to values: several only if it can be repeated, or if its value
 // is a list. The error says what would be valid.
 func SetFlag(flags *pflag.FlagSet, f *pflag.Flag, values []string) error {
-	if _, list := f.Annotations[listFlags]; list {
+	if _, joined := f.Annotations[listFlags]; joined {
 		values = []string{strings.Join(values, ",")}
 	}
-	if _, repeated := f.Value.(pflag.SliceValue); !repeated && len(values) != 1 {
+	if !IsList(f) && len(values) != 1 {
 		return errors.New("a list, want one value")
 	}
 	for _, value := range values {
@@ -133,6 +133,13 @@ func SetFlag(flags *pflag.FlagSet, f *pflag.Flag, values []string) error {
 		}
 	}
 	return nil
+}
+
+// IsList reports whether a flag takes several values.
+func IsList(f *pflag.Flag) bool {
+	_, joined := f.Annotations[listFlags]
+	_, repeated := f.Value.(pflag.SliceValue)
+	return joined || repeated
 }
 
 // invalid returns the error of a value without pflag's words about the command line.

@@ -13,14 +13,14 @@ import (
 func ConfigCommand(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "config",
-		Short: "Check and print configuration files of node --config",
+		Short: "Check, print and describe configuration files of node --config",
 		Long:  `A configuration file has the values of the flags of node, and topics and queues.`,
 		Example: `  wakebell config print > wakebell.yaml
   wakebell config check wakebell.yaml`,
 		Args: cobra.ArbitraryArgs,
 		RunE: cli.MissingCommand,
 	}
-	cmd.AddCommand(configCheckCommand(a), configPrintCommand(a))
+	cmd.AddCommand(configCheckCommand(a), configPrintCommand(a), configSchemaCommand(a))
 	return cmd
 }
 
@@ -82,6 +82,31 @@ defaults are comments. Without FILE all have. Of Redis's URL it hides the passwo
 				sections = "  {}\n"
 			}
 			text += title + ":\n" + sections
+		}
+		return a.Printf("%s", text)
+	})
+	return cmd
+}
+
+func configSchemaCommand(a *cli.App) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "schema",
+		Short: "Print the JSON schema of configuration files",
+		Long: `Prints the JSON schema of configuration files, with which editors complete fields and
+mark unknown ones. In the file, name it on the first line:
+
+  # yaml-language-server: $schema=wakebell.schema.json`,
+		Example: "  wakebell config schema > wakebell.schema.json",
+		Args:    cobra.NoArgs,
+	}
+	cmd.RunE = a.Does(func(context.Context, []string) error {
+		_, flags, err := load("", nil)
+		if err != nil {
+			return err
+		}
+		text, err := config.Schema(flags, newHandled("", false).flags, newHandled("", true).flags)
+		if err != nil {
+			return err
 		}
 		return a.Printf("%s", text)
 	})

@@ -1,8 +1,8 @@
 // The site is docs/ as it is. Links out of docs/, such as to examples, go to the
 // repository. WAKEBELL_SITE_VERSION is the folder of a version, as v0.1; without it the
 // site is that of the main branch.
-import { readFileSync } from 'node:fs'
-import { posix } from 'node:path'
+import { copyFileSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join, posix } from 'node:path'
 import { defineConfig } from 'vitepress'
 
 const repository = 'https://github.com/wakebell/wakebell'
@@ -34,15 +34,40 @@ function outside(md) {
   })
 }
 
+// verbatim keeps Vue from reading {{ }} in code as an expression.
+function verbatim(md) {
+  const inline = md.renderer.rules.code_inline
+  md.renderer.rules.code_inline = (tokens, i, ...rest) => {
+    tokens[i].attrSet('v-pre', '')
+    return inline(tokens, i, ...rest)
+  }
+}
+
+const base = version ? `/wakebell/${version}/` : '/wakebell/'
+const description = 'Durable timers on actors, stored in Redis'
+
+// plain writes the Markdown of every page beside it, and llms.txt, which names them: for
+// readers that are programs.
+function plain({ srcDir, outDir, pages }) {
+  for (const page of pages) {
+    mkdirSync(posix.dirname(join(outDir, page)), { recursive: true })
+    copyFileSync(join(srcDir, page), join(outDir, page))
+  }
+  const list = sections().map(({ text, items }) =>
+    `## ${text}\n\n${items.map((item) => `- [${item.text}](${base}${item.link.slice(1)}.md)`).join('\n')}\n`)
+  writeFileSync(join(outDir, 'llms.txt'), `# Wakebell\n\n> ${description}\n\n${list.join('\n')}`)
+}
+
 export default defineConfig({
   title: version ? `Wakebell ${version}` : 'Wakebell',
-  description: 'Durable timers on actors, stored in Redis',
-  base: version ? `/wakebell/${version}/` : '/wakebell/',
+  description,
+  base,
   srcDir: 'content', // a copy of docs/, because packages are resolved from the folder of a page
   rewrites: { 'README.md': 'index.md' },
   cleanUrls: true,
   lastUpdated: false,
-  markdown: { html: false, config: outside },
+  buildEnd: plain,
+  markdown: { html: false, config: (md) => { outside(md); verbatim(md) } },
   themeConfig: {
     search: { provider: 'local' },
     outline: [2, 3],

@@ -53,7 +53,7 @@ const (
 	// and block Redis for longer.
 	maxClaim = 100
 	// maxSettle bounds the settlements of one exchange, and its extensions.
-	maxSettle = 500
+	maxSettle = 4 * maxClaim
 	// maxSettleByKey bounds the settlements of one exchange of a topic with limits by key:
 	// each wakes the next timer of its key. A stream settles no faster than it claims.
 	maxSettleByKey = 3 * maxClaim / 2

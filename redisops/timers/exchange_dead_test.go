@@ -74,10 +74,10 @@ func TestDeadLettersByPageAndCap(t *testing.T) {
 func TestOldestDeadLettersLeaveAboveCap(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
-		f.due(t, numbered(450)...)
+		f.due(t, numbered(400)...)
 		g := f.holder(SourceOptions{DeadCap: 100})
 		var list []exchange.Settlement
-		for _, l := range g.Claim(t, 450).Leases {
+		for _, l := range g.Claim(t, 400).Leases {
 			list = append(list, storetest.Verdict(exchange.DeadLetter, l))
 		}
 		require.Empty(t, g.Settle(t, list...).Refused)
@@ -86,7 +86,7 @@ func TestOldestDeadLettersLeaveAboveCap(t *testing.T) {
 		require.GreaterOrEqual(t, stats.Dead, int64(100))
 		require.LessOrEqual(t, stats.Dead, int64(200))
 		last := f.rdb.XRevRangeN(t.Context(), f.key.Dead, "+", "-", 1).Val()
-		require.Equal(t, "00449", last[0].Values["id"], "the newest stays")
+		require.Equal(t, "00399", last[0].Values["id"], "the newest stays")
 	})
 }
 

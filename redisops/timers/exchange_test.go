@@ -144,7 +144,7 @@ func TestAwkwardIDsArriveWhole(t *testing.T) {
 func TestManyAtOnce(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
-		const n = 2500
+		const n = 6 * claimMost
 		entries := make([]Entry, n)
 		for i := range entries {
 			entries[i] = Entry{ID: fmt.Sprintf("%05d", i), Payload: []byte("x"), At: time.Unix(int64(i), 0)}

@@ -123,14 +123,14 @@ func TestListFilters(t *testing.T) {
 func TestListManyLeases(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
-		f.plant(t, 10, numbered(1500)...)
+		f.plant(t, 10, numbered(3*claimMost)...)
 		for range 3 {
-			require.Len(t, f.Claim(t, 3000).Leases, 500)
+			require.Len(t, f.Claim(t, 3000).Leases, claimMost)
 		}
 		f.plant(t, 5, "due")
 		f.plant(t, 5e9, "later")
 		for _, limit := range []int{7, 500, 1000} {
-			require.Equal(t, numbered(1500), f.walk(t, Filter{Leased: true, Limit: limit}, nil))
+			require.Equal(t, numbered(3*claimMost), f.walk(t, Filter{Leased: true, Limit: limit}, nil))
 		}
 	})
 }

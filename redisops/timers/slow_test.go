@@ -253,7 +253,7 @@ func (f *fixture) quickToExchange(t *testing.T) {
 	}
 	for range 3 {
 		f.schedule(t, batchOf("due", f.rank(), Entry{At: time.Unix(1000, 0)})...)
-		f.Claim(t, 500)
+		f.Claim(t, claimMost)
 	}
 	f.requireQuick(t, "list what runs, many", func(int) error {
 		_, _, err := f.List(ctx, f.topic, Filter{Leased: true, Limit: 1000})

@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	claimMost = 500 // leases of one exchange; more would block Redis for too long
+	claimMost = 400 // leases of one exchange; more would block Redis for too long
 	keyedMost = 200 // the same of timers with keys
 	aloneFrom = 32  // settlements and extensions of an exchange that shares no pipeline
 	maxError  = 256 // bytes of a nack's error that are stored

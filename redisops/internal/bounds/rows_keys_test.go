@@ -68,7 +68,7 @@ func (b *bench) backlog(topic, name string, flow exchange.Flow, n, keys int) {
 	}
 	var held []exchange.Lease
 	for range n/claims + 5 { // until 10,000 run, or the rest is parked
-		b.once("claim 500, "+name, func() { held = append(held, exchangeOf(stream.Request(claims, time.Hour))...) })
+		b.once("claim, "+name, func() { held = append(held, exchangeOf(stream.Request(claims, time.Hour))...) })
 	}
 	for _, v := range []exchange.Verdict{exchange.Ack, exchange.Nack, exchange.Release, exchange.DeadLetter, exchange.Ack} {
 		most := settledByKey
@@ -77,7 +77,7 @@ func (b *bench) backlog(topic, name string, flow exchange.Flow, n, keys int) {
 		}
 		some := held[:min(most, len(held))]
 		held = held[len(some):]
-		b.once(fmt.Sprintf("settle %d (%s) and claim 500, %s", most, verdicts[v], name), func() { held = append(held, exchangeOf(settling(stream, v, some))...) })
+		b.once(fmt.Sprintf("settle %d (%s) and claim, %s", most, verdicts[v], name), func() { held = append(held, exchangeOf(settling(stream, v, some))...) })
 	}
 	b.measured("sweep, "+name, func(int) { b.must(src.SweepKeys(ctx, flow)) })
 	b.measured("cancel 500 that run, "+name, func(int) {

@@ -91,7 +91,10 @@ func useAll(t *testing.T, rdb *redis.Client) {
 			require.FailNow(t, "not handled")
 		}
 	}
-	require.NoError(t, sys.Stop()) // writes settlements, counts and history
+	// A stop writes what is left within a second, which may not do on a busy machine.
+	written := []string{"timers_history:orders", "mail::wakebell:history", "timers_counts:orders", "mail::wakebell:counts"}
+	require.Eventually(t, func() bool { return rdb.Exists(ctx, written...).Val() == int64(len(written)) }, time.Minute, 10*time.Millisecond)
+	require.NoError(t, sys.Stop()) // writes settlements, and what else is left
 }
 
 // varying has what differs from run to run, in the order in which it is replaced.

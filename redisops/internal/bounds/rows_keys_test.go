@@ -2,6 +2,7 @@ package bounds
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/wakebell/wakebell/messages/exchange"
@@ -70,7 +71,8 @@ func (b *bench) backlog(topic, name string, flow exchange.Flow, n, keys int) {
 	for range n/claims + 5 { // until 10,000 run, or the rest is parked
 		b.once("claim, "+name, func() { held = append(held, exchangeOf(stream.Request(claims, time.Hour))...) })
 	}
-	for _, v := range []exchange.Verdict{exchange.Ack, exchange.Nack, exchange.Release, exchange.DeadLetter, exchange.Ack} {
+	all := []exchange.Verdict{exchange.Ack, exchange.Nack, exchange.Release, exchange.DeadLetter}
+	for _, v := range slices.Repeat(all, b.rounds()) { // in turn, for a median of each
 		most := settledByKey
 		if v == exchange.DeadLetter {
 			most = rejects
@@ -140,7 +142,7 @@ func limitsRows(b *bench) {
 		topic := "limits" + name
 		b.load(topic, b.tens)
 		stream := storetest.NewStream(s.Source(topic, timers.SourceOptions{MaxBytes: 1 << 20}))
-		b.measured("claim and settle 500 with RateLimit and MaxInFlight"+name, func(round int) {
+		b.measured("claim and settle with RateLimit and MaxInFlight"+name, func(round int) {
 			_, err := b.unmeasured().Schedule(b.Context(), topic, entries("due", round, claims, fullSize, timers.Entry{At: time.Unix(1000, 0)})...)
 			b.must(err)
 			r := stream.Request(claims, time.Minute)

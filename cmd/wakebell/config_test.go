@@ -179,3 +179,11 @@ func TestConfigPrintIsReadAgain(t *testing.T) {
 		require.Contains(t, printed, row.Flag+": ", "each setting is a field")
 	}
 }
+
+// The schema on the site is that of this program.
+func TestConfigSchema(t *testing.T) {
+	b := setup(t)
+	published, err := os.ReadFile(filepath.Join("..", "..", "docs", "public", "wakebell.schema.json"))
+	require.NoError(t, err)
+	require.Equal(t, string(published), b.fine("config", "schema"), "run `make generate`")
+}

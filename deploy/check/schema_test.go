@@ -3,6 +3,7 @@ package check
 import (
 	"bytes"
 	"os"
+	"strings"
 	"testing"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
@@ -10,8 +11,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// The schema that editors use takes the files that we ship and every form of the
-// documentation, and refuses what a node refuses and a schema can say.
+// The schema that editors use takes the files that we ship, the one of the documentation
+// and every form of a field, and refuses what a node refuses and a schema can say.
 func TestSchemaOfConfigurationFiles(t *testing.T) {
 	t.Parallel()
 	schema, err := jsonschema.NewCompiler().Compile("../../docs/public/wakebell.schema.json")
@@ -28,8 +29,13 @@ func TestSchemaOfConfigurationFiles(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, valid(text), name)
 	}
+	page, err := os.ReadFile("../../docs/cli.md")
+	require.NoError(t, err)
+	_, example, found := strings.Cut(string(page), "```yaml\n")
+	require.True(t, found)
+	example, _, _ = strings.Cut(example, "```")
 	for _, text := range []string{
-		"", "topics: [a, 5]", "topics: {a: null, 'b: c': {}}", "queues: {q: {completed: 5, separator: 0}}",
+		example, "", "topics: [a, 5]", "topics: {a: null, 'b: c': {}}", "queues: {q: {completed: 5, separator: 0}}",
 		"topics: {a: {exec: ./charge.sh, max-attempts: 5, history: all, lease-ttl: 1.5h, retry-max: 0}}",
 		"operators: [a, b]", "operators: a,b", "hash-tag: true", "breaker: 0.5",
 	} {

@@ -24,8 +24,8 @@ type schema struct {
 }
 
 // Schema returns the JSON schema of files: a field for each flag of top, and sections with
-// a field for each flag of a topic and of a queue. It is of draft 7, because editors know
-// no later one of YAML. Bounds are for Parse's callers to check.
+// a field for each flag of a topic and of a queue. It is of draft 7, because editors of
+// YAML know no later one. It says nothing about bounds.
 func Schema(top, topic, queue *pflag.FlagSet) ([]byte, error) {
 	file := object(top)
 	file.Version, file.Title = "http://json-schema.org/draft-07/schema#", "Configuration of a Wakebell node"

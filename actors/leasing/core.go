@@ -52,7 +52,8 @@ const (
 	// maxClaim bounds the claims of one exchange: larger exchanges gain nothing
 	// and block Redis for longer.
 	maxClaim = 100
-	// maxSettle bounds the settlements of one exchange, and its extensions.
+	// maxSettle bounds the settlements of one exchange, and its extensions, because each
+	// blocks Redis too.
 	maxSettle = 4 * maxClaim
 	// maxSettleByKey bounds the settlements of one exchange of a topic with limits by key:
 	// each wakes the next timer of its key. A stream settles no faster than it claims.

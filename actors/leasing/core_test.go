@@ -59,14 +59,14 @@ func TestExchangesWithLimitsByKeySettleFewer(t *testing.T) {
 		flow   exchange.Flow
 		counts []int
 	}{
-		{exchange.Flow{}, []int{400}},
-		{exchange.Flow{RateLimit: 1, RatePer: time.Second}, []int{400}},
-		{exchange.Flow{PerKey: 1}, []int{150, 150, 100}},
-		{exchange.Flow{KeyRateLimit: 1, KeyRatePer: time.Second}, []int{150, 150, 100}},
+		{exchange.Flow{}, []int{400, 50}},
+		{exchange.Flow{RateLimit: 1, RatePer: time.Second}, []int{400, 50}},
+		{exchange.Flow{PerKey: 1}, []int{150, 150, 150}},
+		{exchange.Flow{KeyRateLimit: 1, KeyRatePer: time.Second}, []int{150, 150, 150}},
 	} {
 		c, s := &Core{Config: Config{Counters: &observe.Counters{}}}, &Stream{}
 		c.Flow = test.flow
-		for range 400 {
+		for range 450 {
 			l := &Lease{Lease: &exchange.Lease{}, Run: &run{}}
 			s.hold(l)
 			c.Finished(start, l, Outcome{Kind: Released})

@@ -106,7 +106,7 @@ func (f *fixture) claim(t testing.TB) (streams []*storetest.Stream, leases [][]e
 	for _, name := range names {
 		stream := storetest.NewStream(f.timers.Source(name, timers.SourceOptions{}))
 		streams = append(streams, stream)
-		leases = append(leases, stream.Claim(t, 400).Leases)
+		leases = append(leases, stream.Claim(t, 500).Leases)
 	}
 	return streams, leases
 }

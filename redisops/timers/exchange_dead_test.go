@@ -74,10 +74,10 @@ func TestDeadLettersByPageAndCap(t *testing.T) {
 func TestOldestDeadLettersLeaveAboveCap(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, f *fixture) {
-		f.due(t, numbered(400)...)
+		f.due(t, numbered(claimMost)...)
 		g := f.holder(SourceOptions{DeadCap: 100})
 		var list []exchange.Settlement
-		for _, l := range g.Claim(t, 400).Leases {
+		for _, l := range g.Claim(t, claimMost).Leases {
 			list = append(list, storetest.Verdict(exchange.DeadLetter, l))
 		}
 		require.Empty(t, g.Settle(t, list...).Refused)
@@ -86,7 +86,7 @@ func TestOldestDeadLettersLeaveAboveCap(t *testing.T) {
 		require.GreaterOrEqual(t, stats.Dead, int64(100))
 		require.LessOrEqual(t, stats.Dead, int64(200))
 		last := f.rdb.XRevRangeN(t.Context(), f.key.Dead, "+", "-", 1).Val()
-		require.Equal(t, "00399", last[0].Values["id"], "the newest stays")
+		require.Equal(t, fmt.Sprintf("%05d", claimMost-1), last[0].Values["id"], "the newest stays")
 	})
 }
 

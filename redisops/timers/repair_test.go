@@ -24,10 +24,12 @@ func (f *fixture) repaired(t *testing.T, o wakebelltype.RepairOptions) wakebellt
 	done, err := f.Repair(t.Context(), f.topic, o)
 	require.NoError(t, err)
 	foretold.Examined, done.Examined = 0, 0
-	// Redis shrinks the timeline while timers are dropped, and a scan then returns some of
-	// those that stay a second time.
-	require.GreaterOrEqual(t, done.Missing, foretold.Missing)
-	done.Missing = foretold.Missing
+	if foretold.Dropped > 0 && foretold.Missing > foretold.Dropped {
+		// Redis shrinks the timeline while timers are dropped, and a scan may then return
+		// those that stay a second time.
+		require.GreaterOrEqual(t, done.Missing, foretold.Missing)
+		done.Missing = foretold.Missing
+	}
 	require.Equal(t, foretold, done)
 	again, err := f.Repair(t.Context(), f.topic, o)
 	require.NoError(t, err)

@@ -160,8 +160,8 @@ func (s *stage) play(t *testing.T, meanwhile func(func() bool), after func()) bo
 		s.put(t, c)
 		c.at = s.now(t)
 		c.answer = s.act(t, c)
-		handled := c.state == "running" || c.state == "dead"
-		inTime = inTime && (handled || s.now(t).Sub(c.since) < s.unit)
+		waits := c.state != "running" && c.state != "dead"
+		inTime = inTime && (!waits || s.now(t).Sub(c.since) < s.unit)
 		if c.state == "at a peer that commits" {
 			s.peer().Commit(t, c.id)
 		}

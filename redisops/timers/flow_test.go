@@ -69,7 +69,7 @@ func TestTopicWithoutFlowControlPaysNothing(t *testing.T) {
 
 	r := f.Request(10, time.Minute)
 	r.Flow = exchange.Flow{RatePer: time.Second} // the default of a topic without a limit
-	require.Len(t, f.src.args(r, claimMost, 0, anyMark), 15)
+	require.Len(t, f.src.args(r, 0, anyMark), 15)
 	f.rdb.AddHook(keyCount{t, 8}) // one is for its dead letters, which may have keys
 	require.NoError(t, f.rdb.Del(t.Context(), f.key.Flow).Err())
 	f.Run(t, r)

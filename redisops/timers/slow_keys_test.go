@@ -79,7 +79,7 @@ func TestExchangesShareWorkOfKeysWithManyHolders(t *testing.T) {
 	f := newFixture(t, redistest.Start(t).Client(t))
 	f.scheduleMany(t, "timer", keys*each, func(i int) string { return fmt.Sprint("key ", i%keys) })
 	flow := exchange.Flow{PerKey: 10_000, KeyRateLimit: 1_000_000, KeyRatePer: time.Second, KeyRateBurst: 1_000_000}
-	claimed, fewest := 0, keyedMost
+	claimed, fewest := 0, claimMost
 	for claimed < keys*each {
 		r := f.Request(500, time.Minute)
 		r.Flow = flow
@@ -91,13 +91,13 @@ func TestExchangesShareWorkOfKeysWithManyHolders(t *testing.T) {
 			require.LessOrEqual(t, reply.Next, time.Millisecond, "the poller is to go on at once")
 		}
 	}
-	require.Less(t, fewest, keyedMost/2, "the work of a claim counts, not only its timers")
+	require.Less(t, fewest, claimMost/2, "the work of a claim counts, not only its timers")
 }
 
 // quickKeys handles many keys with many timers each.
 func (f *fixture) quickKeys(t *testing.T) {
 	t.Helper()
-	const keys, each = keyedMost, 200
+	const keys, each = claimMost, 200
 	f.scheduleMany(t, "timer", keys*each, func(i int) string { return fmt.Sprint("key ", i%keys) })
 	limit := exchange.Flow{PerKey: 1}
 	var held []exchange.Lease

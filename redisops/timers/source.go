@@ -15,8 +15,7 @@ import (
 )
 
 const (
-	claimMost = 400 // leases of one exchange; more would block Redis for too long
-	keyedMost = 200 // the same of timers with keys
+	claimMost = 200 // leases of one exchange; more would block Redis for too long
 	aloneFrom = 32  // settlements and extensions of an exchange that shares no pipeline
 	maxError  = 256 // bytes of a nack's error that are stored
 )
@@ -133,11 +132,8 @@ func (t *TimerSource) run(ctx context.Context, r *exchange.Request, fetchFrom in
 		t.keys.Timeline, t.keys.Payloads, t.keys.Leases, t.keys.Dead,
 		t.keys.Stream(r.Incarnation, r.Stream), t.keys.Hint,
 	}
-	byKey, most := r.Flow.ByKey() || t.byKey.Load(), claimMost
-	if byKey {
-		most = keyedMost
-	}
-	script, args := exchangeScript, t.args(r, most, fetchFrom, t.known(r, asks))
+	byKey := r.Flow.ByKey() || t.byKey.Load()
+	script, args := exchangeScript, t.args(r, fetchFrom, t.known(r, asks))
 	if byKey || r.Flow.On() {
 		script, keys = exchangeFlowScript, append(keys, t.keys.Flow)
 		if byKey {
@@ -181,9 +177,9 @@ func (t *TimerSource) check(r *exchange.Request) error {
 	return scripts.CheckRequest(r, exchange.Release)
 }
 
-// args lays out the request as lua/exchange.lua expects, with at most so many leases.
+// args lays out the request as lua/exchange.lua expects.
 // Pointers are passed to save allocations.
-func (t *TimerSource) args(r *exchange.Request, most, fetchFrom int, known any) []any {
+func (t *TimerSource) args(r *exchange.Request, fetchFrom int, known any) []any {
 	var count [exchange.Release + 1]int
 	for i := range r.Settle {
 		count[r.Settle[i].Verdict]++
@@ -193,7 +189,7 @@ func (t *TimerSource) args(r *exchange.Request, most, fetchFrom int, known any) 
 	const fixed = 15
 	args := make([]any, fixed+2*total, fixed+2*total+2*nacks+dead)
 	for i, v := range [fixed]any{
-		r.Sequence, scripts.DelayText(r.LeaseTTL), min(r.Want, most), t.opts.MaxBytes, t.opts.MaxClaims, t.opts.DeadCap,
+		r.Sequence, scripts.DelayText(r.LeaseTTL), min(r.Want, claimMost), t.opts.MaxBytes, t.opts.MaxClaims, t.opts.DeadCap,
 		count[exchange.Ack], nacks, dead, count[exchange.Release], len(r.Extend), t.timers.maxPayload(), fetchFrom, scripts.DelayText(r.Ahead), known,
 	} {
 		args[i] = v

@@ -53,3 +53,28 @@ func TestParkedTimerThatArrivesAloneIsDue(t *testing.T) {
 		})
 	}
 }
+
+// What is left in the target of a timer that a peer has handled there does not bring one forward
+// that arrives with its id.
+func TestArrivingTimerDoesNotTakePlaceOfHandledOne(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, redistest.Shared(t), wakebelltype.Keys{}, 1)
+	l := f.startMoving(t, 2)
+	to := l.Shard(f.topic, "", "k")
+	k, past := f.timers.Keys().Of(to), time.Now().Add(-time.Hour)
+	for i, id := range []string{"a", "b"} {
+		e := timers.Entry{ID: id, Key: "k", Payload: []byte("x"), At: past.Add(time.Duration(i) * time.Minute)}
+		_, err := f.timers.Schedule(t.Context(), to, e)
+		require.NoError(t, err)
+	}
+	require.NoError(t, f.timers.RDB.ZRem(t.Context(), k.Timeline, "a").Err())
+	require.NoError(t, f.timers.RDB.HDel(t.Context(), k.Payloads, "a").Err())
+	_, err := f.timers.Schedule(t.Context(), f.topic, timers.Entry{ID: "a", Key: "k", Payload: []byte("x"), At: time.Now()})
+	require.NoError(t, err)
+	f.moveAll(t, l)
+
+	stream := storetest.NewStream(f.timers.Source(to, timers.SourceOptions{}))
+	r := stream.Request(10, time.Minute)
+	r.Flow.PerKey = 1
+	require.Equal(t, []string{"b"}, storetest.IDs(stream.Run(t, r).Leases))
+}

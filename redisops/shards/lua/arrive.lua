@@ -47,6 +47,12 @@ local function unpark(t)
 end
 
 local existing = collect('ZMSCORE', timeline, ids, 1, #ids)
+local new, before = {}, {}
+for i, id in ipairs(ids) do
+  if not existing[i] then new[#new + 1], before[#before + 1] = id, false end
+end
+-- What is left of timers that a peer has removed here.
+if keyed.ended(new, before, text(now)) then lowest = math.min(lowest, now) end
 local scored, bodies, recorded = {}, {}, {'', SENTINEL}
 local joined, units, order, some, stored = {}, {}, {}, {}, 0
 for i, t in ipairs(all) do

@@ -28,16 +28,15 @@ for i = ARGV_NAMED + 1, #ARGV, FIELDS do
   ids[#ids + 1] = ARGV[i]
 end
 
-local codes, list = {}, {} -- list has the timers that are written
+local codes, list, before = {}, {}, {} -- list has the timers that are written, before the scores that they had
 local scores = collect('ZMSCORE', timeline, ids, 1, #ids)
-local old, found, held_before = {}, {}, {} -- ids and scores of what is overwritten
+local written, held_before = {}, {} -- ids
 for i, t in ipairs(all) do
   local exists = scores[i] and redis.call('HEXISTS', payloads, t.id) == 1
   codes[i] = exists and 'e' or 's'
   if ARGV.mode ~= 'd' and (not exists or ARGV.mode == 'r') then
-    list[#list + 1] = t
+    list[#list + 1], written[#written + 1], before[#before + 1] = t, t.id, scores[i]
     if scores[i] then
-      old[#old + 1], found[#found + 1] = t.id, scores[i]
       local r = current(redis.call('HGET', leases, t.id), scores[i])
       if running(r, scores[i], now) then held_before[#held_before + 1] = t.id end
       -- The score of a lease is its token: the new one must be another.
@@ -64,7 +63,8 @@ for i, t in ipairs(list) do
 end
 -- The first write is one that a full Redis refuses.
 variadic('HSET', payloads, bodies, 1, #bodies)
-if #old > 0 and keyed.ended(old, found, now_text) then lowest = math.min(lowest, now) end
+-- Also what is left of timers that a peer has removed.
+if keyed.ended(written, before, now_text) then lowest = math.min(lowest, now) end
 variadic('ZADD', timeline, scored, 1, #scored)
 variadic('HDEL', leases, dropped, 1, #dropped)
 if #recorded > 2 then variadic('HSET', leases, recorded, 1, #recorded) end

@@ -122,7 +122,6 @@ func (p *poller) Open(int)                         {}
 func (p *poller) Announce(exchange.AnnounceAction) {}
 func (p *poller) AskForHelp(int)                   {}
 func (p *poller) Report(bool)                      { p.later(0, func() { p.event((*leasing.Core).Reported) }) }
-func (p *poller) Drained([]string, int)            {}
 
 // NewLease returns a lease with its handler.
 func (p *poller) NewLease(claimed *exchange.Lease, _ time.Time) *leasing.Lease {

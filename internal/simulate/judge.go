@@ -89,7 +89,8 @@ func (j *judge) replaced(id, key, payload string, due time.Time) {
 func (j *judge) forgotten() {
 	clear(j.current)
 	clear(j.dead)
-	j.retuned(j.sim.plan.Settings.Flow)
+	j.sim.tuned = wakebelltype.Settings{}
+	j.retuned(j.sim.limits())
 }
 
 func (j *judge) cancelled(id string, found wakebelltype.Presence) {

@@ -57,6 +57,7 @@ func init() { // in a function, because operations name their kinds
 		{"handle in Python", 1, sometimes, func(s *sim, o Op) { s.peer().handle() }, nil},
 		{"crash", 1, faulty, func(s *sim, o Op) { s.node(o).crash(time.Duration(o.B) * 100 * time.Millisecond) }, nil},
 		{"stall", 1, faulty, func(s *sim, o Op) { s.node(o).stall(time.Duration(o.B) * longestStall / 100) }, nil},
+		{"deploy", 1, sometimes, func(s *sim, o Op) { s.deploy(o) }, nil},
 		{"flush scripts", 1, sometimes, func(s *sim, _ Op) { s.flushScripts() }, nil},
 		{"wait", 1, sometimes, func(s *sim, o Op) { s.until(time.Now().Add(time.Duration(o.B) * time.Second)) }, nil},
 	}

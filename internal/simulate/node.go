@@ -24,11 +24,13 @@ type node struct {
 	name   string
 	store  *shards.Store
 
-	life    int // rises with each crash: what was sent before is not answered
+	life    int // rises with each end of the process: what was sent before is not answered
 	down    bool
+	leaving bool      // it drains
 	stalled time.Time // until when its process stands still
 	pollers []*poller
 	names   int
+	flow    exchange.Flow // with which it has started
 }
 
 func newNode(s *sim, number int) *node {
@@ -39,7 +41,7 @@ func newNode(s *sim, number int) *node {
 
 // start starts the process.
 func (n *node) start() {
-	n.down, n.stalled = false, time.Time{}
+	n.down, n.leaving, n.stalled, n.flow = false, false, time.Time{}, n.sim.flow
 	n.store = n.sim.store(n.sim.rdb)
 	n.follow()
 }
@@ -100,7 +102,7 @@ func (n *node) follow() {
 	} else {
 		n.after(follows, n.follow)
 	}
-	if s.cut() {
+	if n.leaving || s.cut() {
 		return
 	}
 	if _, err := n.store.Settle(ctx, topic); err != nil {
@@ -147,12 +149,13 @@ func (n *node) hint(h exchange.Hint) {
 // poller is a poller with its handlers.
 type poller struct {
 	*node
-	name   string
-	life   int // rises when it ends
-	source *timers.TimerSource
-	core   *leasing.Core
-	shards int
-	part   sharding.Part
+	name    string
+	life    int // rises when it ends
+	drained bool
+	source  *timers.TimerSource
+	core    *leasing.Core
+	shards  int
+	part    sharding.Part
 
 	wakes       int // the number of the last tick that was asked for
 	concurrency int
@@ -178,7 +181,7 @@ func newPoller(n *node, name string, shards int, part sharding.Part) *poller {
 
 func (p *poller) settings() leasing.Settings {
 	s := p.sim.plan.Settings
-	s.Shards, s.Part = p.shards, p.part
+	s.Flow, s.Shards, s.Part = p.flow, p.shards, p.part
 	return s
 }
 

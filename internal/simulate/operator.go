@@ -4,7 +4,6 @@ import (
 	"errors"
 	"time"
 
-	"github.com/wakebell/wakebell/internal/tuning"
 	"github.com/wakebell/wakebell/messages/exchange"
 	"github.com/wakebell/wakebell/redisops/shards"
 	"github.com/wakebell/wakebell/redisops/timers"
@@ -115,7 +114,8 @@ func (c *client) retune(o Op) {
 	if _, err := c.store.Retune(s.ctx, topic, set); err != nil {
 		s.broken("errors", "retune: %v", err)
 	}
-	s.judge.retuned(flowOf(tuning.Override(s.plan.Settings.Public(), set)))
+	s.tuned = set
+	s.judge.retuned(s.limits())
 	c.hint(exchange.Hint{Kind: exchange.HintControl, Sent: time.Now()})
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/wakebell/wakebell/internal/embedded"
+	"github.com/wakebell/wakebell/messages/exchange"
 	"github.com/wakebell/wakebell/redisops/shards"
 	"github.com/wakebell/wakebell/redisops/timers"
 	"github.com/wakebell/wakebell/wakebelltype"
@@ -56,6 +57,8 @@ type sim struct {
 	clients [2]*client
 	nodes   []*node
 	judge   *judge
+	flow    exchange.Flow         // with which nodes start
+	tuned   wakebelltype.Settings // what operators have set
 
 	faulty  bool      // the network misbehaves
 	done    bool      // no client calls any more
@@ -157,7 +160,7 @@ func Run(ctx context.Context, plan *Plan, trace bool) (result Result) {
 		result = s.result
 		result.Hash, result.Trace, result.Virtual = s.hash.Sum64(), s.trace, time.Since(s.begin)
 	}()
-	s.judge = newJudge(s)
+	s.flow, s.judge = plan.Settings.Flow, newJudge(s)
 	for i := range s.clients {
 		mortal, its := redis.NewClient(options), new(life)
 		its.begin(immortal)

@@ -43,13 +43,18 @@ type plan struct {
 	steps []step
 }
 
-// drawPlan draws a run. Each has about half of the operations, so that these meet often.
+// always is the weight from which an operation is in each run: without it little would happen.
+const always = 8
+
+// drawPlan draws a run. Each has about half of the operations, a quarter or an eighth, so that
+// these meet often.
 func drawPlan(seed uint64) plan {
 	r := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // a run is to be repeated
 	var enabled []*operation
+	one := []int{2, 4, 8}[r.IntN(3)] // in so many operations is drawn
 	for i := range operations {
 		o := &operations[i]
-		if r.IntN(2) == 0 && !slices.Contains(strings.Split(*modelsWithout, ","), o.name) {
+		if (o.weight >= always || r.IntN(one) == 0) && !slices.Contains(strings.Split(*modelsWithout, ","), o.name) {
 			enabled = append(enabled, slices.Repeat([]*operation{o}, o.weight)...)
 		}
 	}

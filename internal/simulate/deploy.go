@@ -1,0 +1,70 @@
+package simulate
+
+import (
+	"time"
+
+	"github.com/wakebell/wakebell/actors/leasing"
+	"github.com/wakebell/wakebell/internal/tuning"
+	"github.com/wakebell/wakebell/messages/exchange"
+)
+
+// drain is for how long handlers may run on when a node is stopped.
+const drain = 5 * time.Second
+
+// deploy stops the nodes one after the other, and starts them again: in half of all cases with
+// other limits.
+func (s *sim) deploy(o Op) {
+	if o.B%2 == 1 {
+		s.flow = settings[o.A%len(settings)].Flow
+		s.judge.retuned(s.limits())
+	}
+	wait := time.Duration(0)
+	for _, n := range s.nodes {
+		s.after(wait, n.stop)
+		wait += time.Duration(o.B) * 50 * time.Millisecond
+	}
+}
+
+// limits are those that hold: nodes have begun with some, and operators set others.
+func (s *sim) limits() exchange.Flow {
+	of := leasing.Settings{Flow: s.flow}
+	return flowOf(tuning.Override(of.Public(), s.tuned))
+}
+
+// stop drains the node, which starts again when nothing is left to do.
+func (n *node) stop() {
+	if n.down || n.leaving {
+		return
+	}
+	n.sim.note("%s stops", n.name)
+	n.leaving = true
+	if len(n.pollers) == 0 {
+		n.stopped()
+		return
+	}
+	for _, p := range n.pollers {
+		p.event(func(c *leasing.Core) { c.Drain(time.Now(), drain) })
+	}
+}
+
+// Drained is the end of a poller's drain.
+func (p *poller) Drained([]string, int) {
+	p.drained = true
+	p.later(0, p.stopped)
+}
+
+// stopped starts the node again as soon as all its pollers are drained.
+func (n *node) stopped() {
+	for _, p := range n.pollers {
+		if !p.drained {
+			return
+		}
+	}
+	n.sim.note("%s has stopped", n.name)
+	for _, p := range n.pollers {
+		p.end()
+	}
+	n.life++
+	n.pollers = nil
+	n.start()
+}

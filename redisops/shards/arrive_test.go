@@ -78,3 +78,51 @@ func TestArrivingTimerDoesNotTakePlaceOfHandledOne(t *testing.T) {
 	r.Flow.PerKey = 1
 	require.Equal(t, []string{"b"}, storetest.IDs(stream.Run(t, r).Leases))
 }
+
+// A timer that waits for its retry without its key moves with the others of the key, so that
+// these do not run beside it elsewhere: here in two steps, between which the key is closed.
+func TestRetryMovesWithTimersOfItsKey(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		skips bool
+		then  exchange.Flow // limits after it has failed
+	}{
+		"SkipFailed":     {true, exchange.Flow{PerKey: 1}},
+		"RateLimitByKey": {false, exchange.Flow{KeyRateLimit: 1, KeyRatePer: time.Minute, KeyRateBurst: 1}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t, redistest.Shared(t), wakebelltype.Keys{}, 1)
+			f.bounds.timers = 1
+			stream := storetest.NewStream(f.timers.Source(f.topic, timers.SourceOptions{SkipFailed: c.skips}))
+			run := func(flow exchange.Flow, want int, settle ...exchange.Settlement) []exchange.Lease {
+				r := stream.Request(want, time.Minute)
+				r.Flow, r.Settle = flow, settle
+				return stream.Run(t, r).Leases
+			}
+			all := ofKey("k", 2)
+			f.schedule(t, all[0])
+			nack := storetest.Verdict(exchange.Nack, run(exchange.Flow{PerKey: 1}, 1)[0])
+			nack.Delay = time.Hour
+			f.schedule(t, all[1])
+			run(exchange.Flow{PerKey: 1}, 0, nack)
+			other := run(c.then, 1)
+			require.Len(t, other, 1)
+			run(c.then, 0, storetest.Verdict(exchange.Release, other[0]))
+			all[1].At = hour.Add(time.Hour) // a move takes the last timers first
+			f.schedule(t, all[1])
+
+			l := f.startMoving(t, 2)
+			to := l.Shard(f.topic, "", "k")
+			for len(f.in(t, []string{to})) == 0 {
+				_, _, err := f.move(t.Context(), f.topic, l)
+				require.NoError(t, err)
+			}
+			require.Len(t, f.in(t, []string{f.topic}), 1)
+			state := f.timers.RDB.HGet(t.Context(), f.timers.Keys().Of(to).KeyStates, "k").Val()
+			require.Regexp(t, "^c", state, "the key is closed, until the other has arrived")
+			f.moveAll(t, l)
+			require.Len(t, f.in(t, []string{to}), 2)
+		})
+	}
+}

@@ -124,6 +124,7 @@ local function admits(id, score, r, now)
     if first then
       unlink(key, place, first)
       if running_hold then hold(key, state, first) end
+      if running_hold and r and r.failures > 0 then set_member(runner(key, id), false) end -- see failed
       return first, at
     end
     if later then return nil, nil, true end

@@ -146,12 +146,14 @@ local function released(ids, freed)
   end
 end
 
--- failed notes timers that wait for their retries without their keys.
+-- failed notes timers that wait for their retries without their keys: a move takes them with the
+-- others of their keys.
 local function failed(ids, freed)
   note_shared(ids, read_entries(ids))
   for _, id in ipairs(ids) do
     local e = entries[id]
     local key = e and key_in(e)
+    if e then set_member(runner(key, id), true) end
     if e and is_sole(e) then
       keyed.share(key, place_in(e), id)
     elseif e then

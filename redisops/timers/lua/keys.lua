@@ -12,7 +12,8 @@
 --            after that. It is never parked, and its score says when it goes on.
 --   in line  it is in the order of its key. It is parked only if it is due, and a timer of
 --            the key goes on by itself: a holder, or a due timer before it.
--- A timer that waits for its retry without its key (SkipFailed) is in none of these states.
+-- A timer that waits for its retry without its key (SkipFailed) is in none of these states, but
+-- noted as a runner, as one that runs without its key is: see keys_states.lua.
 -- So everything that a parked timer waits for has an instant of its own in the timeline. What a
 -- peer, a node without limits per key or a lost write has changed is mended by the next
 -- script that looks at the key, and for all keys by sweep_keys.lua: it walks through the

@@ -49,8 +49,9 @@ end
 local function holder(key, id) return 'h' .. prefix_of(key) .. id end
 
 -- runner is the member of a timer that has run, and is not settled, without holding its key,
--- because its topic has a rate limit per key and no bound on those that run. It keeps the
--- others of its key where it is: see take.lua and pin.lua of the shards.
+-- because its topic has a rate limit per key and no bound on those that run, or because it
+-- waits for its retry without its key. It keeps the others of its key where it is: see take.lua
+-- and pin.lua of the shards.
 local function runner(key, id) return 'r' .. prefix_of(key) .. id end
 
 local function read_state(key, value)

@@ -32,6 +32,15 @@ func (j *judge) soon(v *version) {
 	}
 }
 
+// dueAt reports whether a timer that waits may be due at an instant: its own, or a later one
+// if it waits for a token of its key.
+func (j *judge) dueAt(v *version, at time.Time) bool {
+	if at.Sub(v.due).Abs() <= grain {
+		return true
+	}
+	return at.After(v.due) && v.key != "" && (j.tuned || j.flow.KeyRateLimit > 0)
+}
+
 // retuned notes that other limits hold.
 func (j *judge) retuned(flow exchange.Flow) {
 	j.fixed, j.tuned, j.flow, j.eased = false, true, flow, time.Now()

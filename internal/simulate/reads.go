@@ -34,7 +34,7 @@ func (c *client) readTimer(o Op) {
 		s.broken("answers", "%s is found, and there is no such timer", id)
 	case string(found.Payload) != v.payload || found.Running != v.leased() || found.Key != v.key:
 		s.broken("answers", "%s has payload %s, key %q, running %t; expected %+v", id, found.Payload, found.Key, found.Running, v)
-	case !v.leased() && !found.Parked && found.Due.Sub(v.due).Abs() > grain && v.token == "":
+	case !v.leased() && !found.Parked && v.token == "" && !s.judge.dueAt(v, found.Due):
 		s.broken("answers", "%s is due %v, expected %v", id, found.Due.Sub(s.begin), v.due.Sub(s.begin))
 	}
 }

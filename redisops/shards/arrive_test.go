@@ -126,3 +126,34 @@ func TestRetryMovesWithTimersOfItsKey(t *testing.T) {
 		})
 	}
 }
+
+// A key of which a token is not back keeps its rate while the shards change, also if it has no
+// timers any more: a new one is written where the token was taken, and moves with it.
+func TestTokensOfKeyHoldWhileShardsChange(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, redistest.Shared(t), wakebelltype.Keys{}, 1)
+	flow := exchange.Flow{KeyRateLimit: 1, KeyRatePer: time.Hour, KeyRateBurst: 1}
+	claimed := func(name string, settle ...exchange.Settlement) []exchange.Lease {
+		source := f.timers.Source(name, timers.SourceOptions{})
+		require.NoError(t, source.SweepKeys(t.Context(), flow))
+		stream := storetest.NewStream(source)
+		r := stream.Request(10, time.Minute)
+		r.Flow, r.Settle = flow, settle
+		return stream.Run(t, r).Leases
+	}
+	all := ofKey("k", 2)
+	f.schedule(t, all[0])
+	first := claimed(f.topic)
+	require.Len(t, first, 1)
+	require.Empty(t, claimed(f.topic, storetest.Verdict(exchange.Ack, first[0])))
+	l := f.startMoving(t, 2)
+	f.schedule(t, all[1])
+	require.Equal(t, []string{all[1].ID}, f.in(t, []string{f.topic}))
+	require.Empty(t, claimed(f.topic))
+	f.moveAll(t, l)
+	to := l.Shard(f.topic, "", "k")
+	require.Equal(t, []string{all[1].ID}, f.in(t, []string{to}))
+	require.Empty(t, claimed(to), "the token is not back")
+	f.schedule(t, timers.Entry{ID: "third", Key: "k", At: hour})
+	require.Len(t, f.in(t, []string{to}), 2, "nothing of the key is left")
+}

@@ -38,21 +38,23 @@ func TestKeyWithoutTimersKeepsItsRate(t *testing.T) {
 				f.schedule(t, timers.Entry{ID: "first", Key: "k"})
 				require.Len(t, claim(f, f.topic), 1)
 
-				place := f
+				place, second := f, timers.Entry{ID: "second", Key: "k"}
 				if change == "move" {
 					place = to
 					f.moved(t, to, wakebelltype.MoveOptions{})
+					place.schedule(t, second)
 				} else {
+					written := false
 					for p, err := range f.Reshard(t.Context(), f.topic, 2) {
 						require.NoError(t, err)
-						if p.Layout.Moves() {
-							break
+						if p.Layout.Moves() && !written {
+							f.schedule(t, second)
+							written = true
 						}
 					}
 				}
 				l, err := place.Layout(t.Context(), place.topic)
 				require.NoError(t, err)
-				place.schedule(t, timers.Entry{ID: "second", Key: "k"})
 				name := l.Shard(place.topic, "second", "k")
 				require.Equal(t, []string{"second"}, place.in(t, []string{name}))
 				require.Empty(t, claim(place, name))

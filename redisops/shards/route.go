@@ -143,7 +143,7 @@ func (s *Store) pin(ctx context.Context, l sharding.Layout, name, call string, l
 	for i := range list {
 		args = append(args, list[i].id, list[i].key)
 	}
-	keys, args := scripts.WithGuards(fenceOf(l).Guards(s.timers.Keys(), name), []string{k.Timeline, k.KeyStates, k.Taken(), k.Pins(), k.KeyOrder}, args)
+	keys, args := scripts.WithGuards(fenceOf(l).Guards(s.timers.Keys(), name), []string{k.Timeline, k.KeyStates, k.Taken(), k.Pins(), k.KeyOrder, k.KeyRates}, args)
 	codes, err := s.timers.RunText(ctx, pinScript, keys, args...)
 	if err == nil && len(codes) != len(list) {
 		err = fmt.Errorf("%w: %d answers for %d timers", scripts.ErrReply, len(codes), len(list))

@@ -3,6 +3,7 @@ package timers
 import (
 	"context"
 	"fmt"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -19,15 +20,17 @@ import (
 // makeDead makes dead letters of new timers, each with a reason.
 func (f *fixture) makeDead(t testing.TB, reason string, ids ...string) {
 	t.Helper()
-	f.due(t, ids...)
-	var list []exchange.Settlement
-	for _, l := range f.Claim(t, len(ids)).Leases {
-		s := storetest.Verdict(exchange.DeadLetter, l)
-		s.Reason = reason
-		list = append(list, s)
+	for some := range slices.Chunk(ids, claimMost) {
+		f.due(t, some...)
+		var list []exchange.Settlement
+		for _, l := range f.Claim(t, len(some)).Leases {
+			s := storetest.Verdict(exchange.DeadLetter, l)
+			s.Reason = reason
+			list = append(list, s)
+		}
+		require.Len(t, list, len(some))
+		require.Empty(t, f.Settle(t, list...).Refused)
 	}
-	require.Len(t, list, len(ids))
-	require.Empty(t, f.Settle(t, list...).Refused)
 }
 
 // addDead adds a dead letter that is as old as ago.
@@ -184,7 +187,7 @@ func TestRedriveAll(t *testing.T) {
 		require.Equal(t, wakebelltype.RedriveResult{Redriven: 251, SkippedLive: 1, SkippedBroken: 1}, done)
 		require.Zero(t, next(t, hints).In, "pollers receive a hint")
 		require.Equal(t, []string{"twice", "kept", ""}, f.deadIDs(t, wakebelltype.DeadFilter{}))
-		leases := f.Claim(t, 1000).Leases
+		leases := append(f.Claim(t, 1000).Leases, f.Claim(t, 1000).Leases...)
 		require.Equal(t, append(names, "twice"), storetest.IDs(leases), "in the order in which they were dead-lettered")
 		require.Equal(t, 1, leases[0].Claims, "attempts start anew")
 		require.True(t, f.rdb.SIsMember(t.Context(), f.keys.Topics, f.topic).Val())

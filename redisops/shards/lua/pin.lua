@@ -2,16 +2,17 @@
 -- shards, and keeps those that are here from being moved until they are written.
 --
 -- Parts: fence
--- KEYS: timeline busy taken pins order
+-- KEYS: timeline busy taken pins order rates
 -- ARGV: life call ...
 --   life: for how many µs the timers are kept here, unless unpin.lua is called before;
 --   call: a token of the call, without spaces; then for each timer its id and its key, ''
 --   for none.
 -- Returns: one string, a code for each timer: e it is here, or was a moment ago, or others
---   of its key leave; k it is not, and a timer with its key is here, or was; m it is in the
---   outbox, or its key or a part of it has left, so that its other timers follow; a neither.
+--   of its key leave; k it is not, and a timer with its key is here, or was, or took a token of
+--   it here that is not back; m it is in the outbox, or its key or a part of it has left, so
+--   that its other timers follow; a neither.
 
-local bad = mistyped('zset', 'hash', 'hash', 'hash', 'zset')
+local bad = mistyped('zset', 'hash', 'hash', 'hash', 'zset', 'zset')
 if bad then return bad end
 
 local now = clock()
@@ -52,6 +53,12 @@ local function runs(key)
   return redis.call('ZRANGEBYLEX', KEYS.order, '[' .. from, '(' .. from .. '\255', 'LIMIT', '0', '1')[1] ~= nil
 end
 
+-- limited reports whether a token of a key is not back.
+local function limited(key)
+  local at = redis.call('ZSCORE', KEYS.rates, key)
+  return at and number(at) > now
+end
+
 for i = ARGV_NAMED + 1, #ARGV, 2 do
   local id, key = ARGV[i], ARGV[i + 1]
   local code = 'a'
@@ -61,7 +68,7 @@ for i = ARGV_NAMED + 1, #ARGV, 2 do
     code = 'm'
   elseif left or redis.call('ZSCORE', KEYS.timeline, id) or kept('i' .. id) then
     code = 'e'
-  elseif key ~= '' and (redis.call('HEXISTS', KEYS.busy, key) == 1 or kept('k' .. key) or runs(key)) then
+  elseif key ~= '' and (redis.call('HEXISTS', KEYS.busy, key) == 1 or kept('k' .. key) or runs(key) or limited(key)) then
     code = 'k'
   end
   if code == 'e' or code == 'k' then

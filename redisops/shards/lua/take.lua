@@ -272,4 +272,7 @@ variadic('HDEL', KEYS.leases, ids, 1, #ids)
 variadic('HDEL', KEYS.keys, ids, 1, #ids)
 variadic('ZREM', KEYS.order, members, 1, #members)
 variadic('HDEL', KEYS.busy, free_keys, 1, #free_keys)
+-- Tokens of keys that have left are taken in their shards; those that were taken on this Redis
+-- stay so, because it is used until a move has ended.
+if ARGV.move == '' then variadic('ZREM', KEYS.rates, free_keys, 1, #free_keys) end
 return {string.format('%.0f', #ids), offset, token, batch}

@@ -88,6 +88,9 @@ func (c *client) removeTopic() {
 	if done.Use == "" && c.sim.judge.pending()+c.sim.judge.letters() > 0 {
 		c.sim.broken("nothing lost", "the topic is removed, with %d timers and %d dead letters", c.sim.judge.pending(), c.sim.judge.letters())
 	}
+	if done.Use == "" {
+		c.sim.judge.forgotten()
+	}
 }
 
 // pause pauses the topic, and resumes it after a while.

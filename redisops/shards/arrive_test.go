@@ -157,3 +157,26 @@ func TestTokensOfKeyHoldWhileShardsChange(t *testing.T) {
 	f.schedule(t, timers.Entry{ID: "third", Key: "k", At: hour})
 	require.Len(t, f.in(t, []string{to}), 2, "nothing of the key is left")
 }
+
+// A timer that waits for its retry without its key, and is the only one of the key, does not hold
+// it where it arrives.
+func TestRetryWithoutItsKeyArrivesWithoutIt(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, redistest.Shared(t), wakebelltype.Keys{}, 1)
+	stream := storetest.NewStream(f.timers.Source(f.topic, timers.SourceOptions{SkipFailed: true}))
+	run := func(stream *storetest.Stream, want int, settle ...exchange.Settlement) []exchange.Lease {
+		r := stream.Request(want, time.Minute)
+		r.Flow.PerKey, r.Settle = 1, settle
+		return stream.Run(t, r).Leases
+	}
+	all := ofKey("k", 2)
+	f.schedule(t, all[0])
+	nack := storetest.Verdict(exchange.Nack, run(stream, 1)[0])
+	nack.Delay = time.Hour
+	run(stream, 0, nack)
+	l := f.startMoving(t, 2)
+	f.moveAll(t, l)
+	f.schedule(t, all[1])
+	to := f.timers.Source(l.Shard(f.topic, "", "k"), timers.SourceOptions{SkipFailed: true})
+	require.Equal(t, []string{all[1].ID}, storetest.IDs(run(storetest.NewStream(to), 10)))
+}

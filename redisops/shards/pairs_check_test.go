@@ -234,7 +234,7 @@ func (w *world) blocked(s *site, src *modelSource, t *timer, all stored) bool {
 		until := time.UnixMicro(int64(at.score * 1e6)).Sub(now)
 		switch {
 		case s.running(id) != nil, // it holds the key
-			other.failed && other.due.After(now) && !w.skips,                                      // it waits for its retry
+			other.failed && other.due.After(now) && (!w.skips || other.keeps),                     // it waits for its retry
 			until <= 0 && src.held.After(now),                                                     // it is due, and a limit of the topic holds it back
 			src.flow.KeyRateLimit > 0 && at.score != parkedAt && until <= w.longestWait(src.flow): // it waits for a token
 			blockers++

@@ -308,6 +308,7 @@ func (w *world) settled(at *site, reply *exchange.Reply, runs []*run, verdict ex
 			at.dead[r.id] = true
 		case exchange.Nack:
 			t.failed, t.due = true, time.Now().Add(delay)
+			t.keeps = !r.node.source(r.place).src.ByKey()
 		case exchange.Release:
 			r.released, t.delivered = true, r.lease.Claims > 1
 		}

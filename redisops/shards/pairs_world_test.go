@@ -59,6 +59,7 @@ type timer struct {
 	payload   string
 	due       time.Time // when it is to run, also while it waits
 	failed    bool      // waits for its retry
+	keeps     bool      // its key meanwhile: the node that ran it had not noticed that there are keys
 	delivered bool      // since it was scheduled
 }
 

@@ -6,9 +6,10 @@
 -- ARGV: token keep part more ...
 --   token: of the batch; keep: the ms for which it is remembered; part: the key if the batch
 --   has some of its timers, which move in several steps, '' otherwise; more: 1 if others of
---   the key follow, so that it is closed until then, else 0; then for each timer its id, score, payload, lease record, key and place ('' for none), 1 if it holds its key
---   else 0, or B and b if it has no payload, and when all tokens of its key are back (''
---   for none).
+--   the key follow, so that it is closed until then, else 0; then for each timer its id, score,
+--   payload, lease record, key and place ('' for none), 1 if it holds its key, or waits for its
+--   retry as the sole one of its key, else 0, or B and b if it has no payload, and when all
+--   tokens of its key are back ('' for none).
 -- Returns: how many timers were stored, as a text.
 
 local bad = mistyped('zset', 'hash', 'hash', 'string', 'hash', 'zset', 'hash', 'zset', 'hash')
@@ -91,21 +92,29 @@ variadic('HSET', KEYS.payloads, bodies, 1, #bodies)
 variadic('ZADD', timeline, scored, 1, #scored)
 if #recorded > 2 then variadic('HSET', KEYS.leases, recorded, 1, #recorded) end
 
+-- apart reports whether a timer waits for its retry without its key: see keys.lua.
+local function apart(t)
+  local r = current(t.record, t.score)
+  return not t.held and r and r.failures > 0 and number(t.score) > now
+end
+
 -- place_unit stores the entries of the timers of a key that has none here.
 local function place_unit(key, unit)
   local number_of = redis.call('HINCRBY', KEYS.busy, '', #unit) - #unit
-  local written, held = {}, {}
+  local written, held, sole = {}, {}, #unit == 1 and not apart(unit[1])
   for i, t in ipairs(unit) do
     local place = string.sub(t.place, 1, 18) .. string.format('%015.0f', number_of + i)
-    written[2 * i - 1], written[2 * i] = t.id, place .. (#unit == 1 and 's' or 'm') .. key
-    if #unit > 1 and t.held and not keyed.parked(t.score) then
+    written[2 * i - 1], written[2 * i] = t.id, place .. (sole and 's' or 'm') .. key
+    if apart(t) then
+      set_member(runner(key, t.id), true)
+    elseif not sole and t.held and not keyed.parked(t.score) then
       held[#held + 1] = t.id
-    elseif #unit > 1 then
+    elseif not sole then
       link(key, place, t.id)
     end
   end
   variadic('HSET', KEYS.keys, written, 1, #written)
-  local state = {sole = #unit == 1 and unit[1].id or nil, held = held}
+  local state = {sole = sole and unit[1].id or nil, held = held}
   set_state(key, state)
   if #held > MANY then spread(key, state) end
 end

@@ -58,8 +58,8 @@ local function movable(id, score)
   }
 end
 
--- held_code is what the batch says of a timer: 1 if it holds its key, else 0; B and b if it
--- has no payload.
+-- held_code is what the batch says of a timer: 1 if it holds its key, else 0; B and b if it has
+-- no payload.
 local function held_code(t, payload)
   if not payload then return t.held and 'B' or 'b' end
   return t.held and '1' or '0'
@@ -100,7 +100,7 @@ local function list_of(key, state, id)
   local held = state and holders(key, state, most + 1) or {}
   local order = redis.call('ZRANGEBYLEX', KEYS.order, '[' .. prefix, '(' .. prefix .. '\255', 'LIMIT', '0', most + 1)
   for _, each in ipairs(held) do add({id = each, held = true, member = state.many and holder(key, each)}) end
-  if state and state.sole then add({id = state.sole}) end
+  if state and state.sole then add({id = state.sole, sole = true}) end
   for _, m in ipairs(order) do add({id = string.sub(m, #prefix + PLACE + 1), member = m}) end
   local from = runner(key, '')
   local run = redis.call('ZRANGEBYLEX', KEYS.order, '[' .. from, '(' .. from .. '\255', 'LIMIT', '0', most + 1)
@@ -125,6 +125,8 @@ local function load(key, list)
       stay, each.stays = true, true
     elseif t and of == key then
       t.key, t.place, t.rate, t.held, t.member = key, place, rate, each.held or false, each.member
+      local r = each.sole and current(t.record, t.score)
+      if r and r.failures > 0 then t.held = true end -- it waits for its retry with its key
       found[#found + 1] = t
     end
   end

@@ -95,6 +95,30 @@ var failed = []struct {
 		{"reshard that dies after taking", 6, 4, 1, 0, true},
 		{"schedule once", 2, 5, 0, 0, true},
 	}},
+	{"a retry that waits without its key stays in its shard", false, []drawn{
+		{"schedule", 4, 0, 0, 0, false},
+		{"reshard", 1, 7, 0, 0, false},
+		{"audit", 3, 2, 0, 0, true},
+		{"schedule", 8, 0, 0, 0, false},
+		{"schedule debounce", 0, 6, 1, 0, true},
+		{"wait", 1, 9, 1, 0, true},
+		{"retune", 7, 7, 0, 0, true},
+		{"schedule keep", 6, 9, 1, 0, false},
+		{"settle", 8, 4, 0, 0, false},
+		{"reshard", 6, 6, 0, 0, true},
+		{"schedule debounce", 2, 7, 0, 0, true},
+		{"handle all", 7, 5, 0, 0, false},
+		{"retune", 5, 9, 1, 0, true},
+	}},
+	{"retries that wait without their key never move", true, []drawn{
+		{"reshard", 4, 7, 0, 0, false},
+		{"schedule", 1, 3, 1, 0, false},
+		{"schedule", 3, 1, 0, 0, true},
+		{"schedule", 4, 0, 0, 0, true},
+		{"schedule", 2, 7, 0, 0, false},
+		{"audit", 5, 0, 1, 0, true},
+		{"settle", 1, 4, 0, 0, true},
+	}},
 }
 
 // TestRunsThatFailedOnce plays runs of the model that were wrong once, which draws that meet

@@ -157,6 +157,11 @@ local function take_part(key, id)
   read_states({key})
   local state = state_of(key)
   local list, more = list_of(key, state, id)
+  if state and state.sole and #list > 1 then -- others wait for their retries without the key
+    keyed.several(key, state)
+    write_order()
+    list, more = list_of(key, state, id)
+  end
   local found, stay = load(key, list)
   local bytes, count = 0, 0
   while found[count + 1] and fits(count + 1, bytes + found[count + 1].size) do
@@ -166,7 +171,11 @@ local function take_part(key, id)
   more = more or stay or count < #found
   -- A call is about to write a timer of the key here, so it must not have left.
   if not more and pinned('k' .. key) then count, more = count - 1, true end
-  if more and (not state or state.sole) then return end -- its only timer stays
+  if more and state and state.sole then return end -- its only timer stays
+  if more and not state then
+    state = {held = {}}
+    set_state(key, state)
+  end
   local taken = {}
   for i, t in ipairs(found) do taken[t.id] = i <= count end
   if more then

@@ -114,6 +114,7 @@ var failed = []struct {
 		{"reshard", 4, 7, 0, 0, false},
 		{"schedule", 1, 3, 1, 0, false},
 		{"schedule", 3, 1, 0, 0, true},
+		{"reshard", 5, 7, 1, 1, true},
 		{"schedule", 4, 0, 0, 0, true},
 		{"schedule", 2, 7, 0, 0, false},
 		{"audit", 5, 0, 1, 0, true},

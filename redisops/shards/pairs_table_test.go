@@ -40,7 +40,7 @@ var operations = []operation{
 	{"pause", 1, (*world).pause, []string{"Pause"}, true},
 	{"resume", 2, (*world).resume, []string{"Resume"}, true},
 	{"divide", 1, (*world).divide, []string{"Divide"}, true},
-	{"reshard", 8, (*world).reshard, []string{"Reshard"}, true},
+	{"reshard", 7, (*world).reshard, []string{"Reshard"}, true},
 	{"reshard that dies after taking", 2, (*world).takeOnly, []string{"Reshard"}, true},
 	{"reshard that dies while timers arrive", 2, (*world).arriveOnly, []string{"Reshard"}, true},
 	{"move", 4, (*world).moveStep, []string{"MoveTopic"}, true},

@@ -124,7 +124,6 @@ local function admits(id, score, r, now)
     if first then
       unlink(key, place, first)
       if running_hold then hold(key, state, first) end
-      if running_hold and r and r.failures > 0 then set_member(runner(key, id), false) end -- see failed
       return first, at
     end
     if later then return nil, nil, true end
@@ -252,23 +251,14 @@ local function read_records(ids)
   return stored
 end
 
--- shares reports whether a due timer shares its key. One that was its sole timer may not be
--- any more, since another came back from waiting for its retry without the key.
-local function shares(id, score, stored)
-  if not entries[id] or is_sole(entries[id]) then return false end
-  if stored[id] == nil and not firsts[id] then stored[id] = redis.call('HGET', KEYS[3], id) end
-  return true, current(stored[id], score)
-end
-
 -- take adds up to want of the due timers with these ids, whose scores are in found, to
 -- out, or those that come before them in the order of their keys. It parks those of shared
 -- before them that may not be claimed. It returns how many stay due that were not claimed.
 -- It stops when the work is exhausted.
 local chosen, stopped = {}, false
 local function take(out, want, ids, found, shared, now)
-  local stored, due_at = read_records(shared), {} -- due_at: scores by id
+  local stored, due_at, at = read_records(shared), {}, {} -- due_at: scores by id
   for i, id in ipairs(ids) do due_at[id] = found[2 * i] end
-  local at = {}
   for i, id in ipairs(shared) do at[i] = due_at[id] end
   put_in_line(shared, at, stored)
   read_lines(shared, stored, at, want - #out / 2)
@@ -276,11 +266,10 @@ local function take(out, want, ids, found, shared, now)
   for i, id in ipairs(ids) do
     while #out < 2 * want and not chosen[id] do
       local first, score, later = id, found[2 * i], nil
-      local shared_now, r = shares(id, score, stored)
-      if shared_now then
+      if entries[id] and not is_sole(entries[id]) then -- put_in_line may have made it share its key
         stopped = exhausted()
         if stopped then break end
-        first, score, later = admits(id, score, r, now)
+        first, score, later = admits(id, score, current(stored[id], score), now)
         work = work + (first and 1 or PARKS)
       end
       if later then

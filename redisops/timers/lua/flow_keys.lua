@@ -27,7 +27,7 @@ limit, skips = tonumber(limit), skips == '1'
 -- for a move, which takes all timers of a key.
 local bounded = limit > 0
 local running_hold = bounded or not key_rate
-keyed.runs_apart = not running_hold
+keyed.runs_apart = not running_hold or skips
 if not bounded then limit = key_rate and key_rate.together or math.huge end
 keyed.open(KEYS[8], KEYS[9], KEYS[10], KEYS[1], KEYS[3])
 
@@ -138,7 +138,7 @@ local function released(ids, freed)
       set_state(key, state)
     end
     keyed.several(key, state)
-    if not running_hold then set_member(runner(key, id), false) end
+    if keyed.runs_apart then set_member(runner(key, id), false) end
     if not (r and r.failures > 0) then
       if release(key, state, id) then free(freed, key) end
       link(key, place_in(e), id)

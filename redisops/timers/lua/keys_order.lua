@@ -17,7 +17,8 @@ local room = ROOM
 local UNFINISHED = '000'
 local unfinished = false
 
--- runs_apart says that timers may run that do not hold their keys: see runner.
+-- runs_apart says that timers may run, or wait for their retries, without holding their keys:
+-- see runner.
 keyed.runs_apart = true
 
 local to_wake, waking = {}, {} -- ids of parked timers that become due, and the set of those that still do

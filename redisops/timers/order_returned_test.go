@@ -2,10 +2,12 @@ package timers
 
 import (
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/messages/exchange"
 	"github.com/wakebell/wakebell/redisops/internal/storetest"
 )
@@ -58,5 +60,24 @@ func TestImportedTimerDoesNotTakePlaceOfHandledOne(t *testing.T) {
 		}
 		require.Equal(t, []string{"c", "a", "b"}, f.drained(t, 1))
 		f.noKeysLeft(t)
+	})
+}
+
+// A sweep finds a timer that waits for a token of its key also if it does so from its instant
+// on, to the µs.
+func TestSweepFindsTimerThatWaitsFromItsInstantOn(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		rdb, _ := redistest.Embedded(t)
+		f := newFixture(t, rdb)
+		slow := exchange.Flow{KeyRateLimit: 1, KeyRatePer: time.Minute, KeyRateBurst: 1}
+		for _, id := range []string{"a", "b"} {
+			f.schedule(t, Entry{ID: id, Key: "k", Payload: []byte("x"), At: time.Now()})
+			f.keyRated(t, 10, slow, acks(f.keyRated(t, 10, slow).Leases)...)
+		}
+		require.WithinDuration(t, time.Now().Add(time.Minute), f.get(t, "b").Due, time.Second)
+		faster := exchange.Flow{KeyRateLimit: 60, KeyRatePer: time.Minute, KeyRateBurst: 1}
+		require.NoError(t, f.src.SweepKeys(t.Context(), faster))
+		require.False(t, f.get(t, "b").Due.After(time.Now()))
 	})
 }

@@ -142,7 +142,8 @@ do
     for i, id in ipairs(waits) do
       local score = scores[i] == '-inf' and now_text or scores[i]
       local r = current(found[i], score) or {claims = 0, failures = 0, activation = score, first = '', err = ''}
-      r.before = now_text -- which is not the activation: see waits_for_token of keys.lua
+      -- It is not the activation: see waits_for_token of keys.lua.
+      r.before = r.activation ~= now_text and now_text or text(now + 1e-6)
       local until_text = text(at[id])
       scored[2 * i - 1], scored[2 * i] = until_text, id
       recorded[2 * i + 1], recorded[2 * i + 2] = id, record('w', r, until_text)

@@ -59,7 +59,7 @@ faults: setup ## inject faults into real nodes and a real Redis, and account for
 
 simulate: ROUNDS = 100
 simulate: ## run fleets on the Lua scripts in virtual time (SEED=1 ROUNDS=100 FOR=1h)
-	$(GO) test ./internal/simulate -run '^TestSimulate$$' -v -count 1 -timeout 0 -simulate.seed $(SEED) -simulate.runs $(ROUNDS) -simulate.for $(FOR)
+	$(GO) test ./internal/simulate -run '^TestSimulate$$' -v -count 1 -timeout 0 -simulate.seed $(SEED) -simulate.runs $(ROUNDS) -simulate.for $(FOR) -simulate.rare 8
 
 spec: ROUNDS = 10000
 spec: setup ## explore every state of the small worlds of docs/spec.md, and run histories of it against the scripts (SEED=1 ROUNDS=10000)

@@ -14,7 +14,16 @@ type kind struct {
 	drawn  drawn
 	do     func(s *sim, o Op)
 	calls  []string // methods of the public Client that it stands for
+	of     of
 }
+
+// of is what a kind concerns: the timer that an operation names, or all timers.
+type of bool
+
+const (
+	ofOne of = false
+	ofAll of = true
+)
 
 // drawn says in which plans, and where in them, a kind is drawn.
 type drawn int
@@ -30,36 +39,36 @@ var kinds []kind
 
 func init() { // in a function, because operations name their kinds
 	kinds = []kind{
-		{"schedule", 8, always, func(s *sim, o Op) { s.client(o).schedule(o, timers.Entry{}) }, []string{"Schedule"}},
-		{"schedule with keep", 1, sometimes, func(s *sim, o Op) { s.client(o).schedule(o, timers.Entry{Policy: wakebelltype.PolicyKeep}) }, []string{"Schedule"}},
-		{"schedule with earliest", 1, sometimes, func(s *sim, o Op) { s.client(o).schedule(o, timers.Entry{Policy: wakebelltype.PolicyEarliest}) }, []string{"Schedule"}},
-		{"debounce", 2, sometimes, func(s *sim, o Op) { s.client(o).debounce(o) }, []string{"Schedule"}},
-		{"schedule once", 2, sometimes, func(s *sim, o Op) { s.client(o).schedule(o, timers.Entry{Once: windows[o.B%len(windows)]}) }, []string{"Schedule"}},
-		{"schedule without its key", 1, sometimes, func(s *sim, o Op) { s.client(o).scheduleWithoutKey(o) }, []string{"Schedule"}},
-		{"schedule a hundred", 1, sometimes, func(s *sim, o Op) { s.client(o).scheduleHundred(o) }, []string{"Schedule"}},
-		{"schedule many", 1, sometimes, func(s *sim, o Op) { s.client(o).scheduleMany(o) }, []string{"Schedule"}},
-		{"cancel", 2, sometimes, func(s *sim, o Op) { s.client(o).cancel(o) }, []string{"Cancel"}},
-		{"cancel all", 1, sometimes, func(s *sim, o Op) { s.client(o).cancelAll() }, []string{"CancelAll"}},
-		{"reschedule", 1, sometimes, func(s *sim, o Op) { s.client(o).reschedule(o) }, []string{"Reschedule"}},
-		{"run now", 1, sometimes, func(s *sim, o Op) { s.client(o).runNow(o) }, []string{"RunNow"}},
-		{"read", 1, sometimes, func(s *sim, o Op) { s.client(o).read(o) }, []string{"Get", "List", "Stats", "Overview", "DeadLetters", "LastDead", "DeadLetter", "Topics"}},
-		{"redrive", 1, sometimes, func(s *sim, o Op) { s.client(o).redrive(o) }, []string{"Redrive"}},
-		{"delete dead", 1, sometimes, func(s *sim, o Op) { s.client(o).deleteDead() }, []string{"DeleteDead"}},
-		{"import", 1, sometimes, func(s *sim, o Op) { s.client(o).put(o) }, []string{"ImportTopic"}},
-		{"repair", 1, sometimes, func(s *sim, o Op) { s.client(o).repair() }, []string{"Repair"}},
-		{"forget", 1, sometimes, func(s *sim, o Op) { s.client(o).forget() }, []string{"Forget"}},
-		{"remove topic", 1, sometimes, func(s *sim, o Op) { s.client(o).removeTopic() }, []string{"RemoveTopic"}},
-		{"pause", 1, sometimes, func(s *sim, o Op) { s.client(o).pause(o) }, []string{"Pause", "Resume", "Control"}},
-		{"retune", 1, sometimes, func(s *sim, o Op) { s.client(o).retune(o) }, []string{"Retune"}},
-		{"reshard", 1, sometimes, func(s *sim, o Op) { s.client(o).reshard(o) }, []string{"Reshard", "Shards"}},
-		{"schedule in Python", 2, sometimes, func(s *sim, o Op) { s.peer().schedule(o) }, nil},
-		{"cancel in Python", 1, sometimes, func(s *sim, o Op) { s.peer().cancel(o) }, nil},
-		{"handle in Python", 1, sometimes, func(s *sim, o Op) { s.peer().handle() }, nil},
-		{"crash", 1, faulty, func(s *sim, o Op) { s.node(o).crash(time.Duration(o.B) * 100 * time.Millisecond) }, nil},
-		{"stall", 1, faulty, func(s *sim, o Op) { s.node(o).stall(time.Duration(o.B) * longestStall / 100) }, nil},
-		{"deploy", 1, sometimes, func(s *sim, o Op) { s.deploy(o) }, nil},
-		{"flush scripts", 1, sometimes, func(s *sim, _ Op) { s.flushScripts() }, nil},
-		{"wait", 1, sometimes, func(s *sim, o Op) { s.until(time.Now().Add(time.Duration(o.B) * time.Second)) }, nil},
+		{"schedule", 8, always, func(s *sim, o Op) { s.client(o).schedule(o, timers.Entry{}) }, []string{"Schedule"}, ofOne},
+		{"schedule with keep", 1, sometimes, func(s *sim, o Op) { s.client(o).schedule(o, timers.Entry{Policy: wakebelltype.PolicyKeep}) }, []string{"Schedule"}, ofOne},
+		{"schedule with earliest", 1, sometimes, func(s *sim, o Op) { s.client(o).schedule(o, timers.Entry{Policy: wakebelltype.PolicyEarliest}) }, []string{"Schedule"}, ofOne},
+		{"debounce", 2, sometimes, func(s *sim, o Op) { s.client(o).debounce(o) }, []string{"Schedule"}, ofOne},
+		{"schedule once", 2, sometimes, func(s *sim, o Op) { s.client(o).schedule(o, timers.Entry{Once: windows[o.B%len(windows)]}) }, []string{"Schedule"}, ofOne},
+		{"schedule without its key", 1, sometimes, func(s *sim, o Op) { s.client(o).scheduleWithoutKey(o) }, []string{"Schedule"}, ofOne},
+		{"schedule a hundred", 1, sometimes, func(s *sim, o Op) { s.client(o).scheduleHundred(o) }, []string{"Schedule"}, ofAll},
+		{"schedule many", 1, sometimes, func(s *sim, o Op) { s.client(o).scheduleMany(o) }, []string{"Schedule"}, ofAll},
+		{"cancel", 2, sometimes, func(s *sim, o Op) { s.client(o).cancel(o) }, []string{"Cancel"}, ofOne},
+		{"cancel all", 1, sometimes, func(s *sim, o Op) { s.client(o).cancelAll() }, []string{"CancelAll"}, ofAll},
+		{"reschedule", 1, sometimes, func(s *sim, o Op) { s.client(o).reschedule(o) }, []string{"Reschedule"}, ofOne},
+		{"run now", 1, sometimes, func(s *sim, o Op) { s.client(o).runNow(o) }, []string{"RunNow"}, ofOne},
+		{"read", 1, sometimes, func(s *sim, o Op) { s.client(o).read(o) }, []string{"Get", "List", "Stats", "Overview", "DeadLetters", "LastDead", "DeadLetter", "Topics"}, ofAll},
+		{"redrive", 1, sometimes, func(s *sim, o Op) { s.client(o).redrive(o) }, []string{"Redrive"}, ofAll},
+		{"delete dead", 1, sometimes, func(s *sim, o Op) { s.client(o).deleteDead() }, []string{"DeleteDead"}, ofAll},
+		{"import", 1, sometimes, func(s *sim, o Op) { s.client(o).put(o) }, []string{"ImportTopic"}, ofOne},
+		{"repair", 1, sometimes, func(s *sim, o Op) { s.client(o).repair() }, []string{"Repair"}, ofAll},
+		{"forget", 1, sometimes, func(s *sim, o Op) { s.client(o).forget() }, []string{"Forget"}, ofAll},
+		{"remove topic", 1, sometimes, func(s *sim, o Op) { s.client(o).removeTopic() }, []string{"RemoveTopic"}, ofAll},
+		{"pause", 1, sometimes, func(s *sim, o Op) { s.client(o).pause(o) }, []string{"Pause", "Resume", "Control"}, ofAll},
+		{"retune", 1, sometimes, func(s *sim, o Op) { s.client(o).retune(o) }, []string{"Retune"}, ofAll},
+		{"reshard", 1, sometimes, func(s *sim, o Op) { s.client(o).reshard(o) }, []string{"Reshard", "Shards"}, ofAll},
+		{"schedule in Python", 2, sometimes, func(s *sim, o Op) { s.peer().schedule(o) }, nil, ofOne},
+		{"cancel in Python", 1, sometimes, func(s *sim, o Op) { s.peer().cancel(o) }, nil, ofOne},
+		{"handle in Python", 1, sometimes, func(s *sim, o Op) { s.peer().handle() }, nil, ofAll},
+		{"crash", 1, faulty, func(s *sim, o Op) { s.node(o).crash(time.Duration(o.B) * 100 * time.Millisecond) }, nil, ofAll},
+		{"stall", 1, faulty, func(s *sim, o Op) { s.node(o).stall(time.Duration(o.B) * longestStall / 100) }, nil, ofAll},
+		{"deploy", 1, sometimes, func(s *sim, o Op) { s.deploy(o) }, nil, ofAll},
+		{"flush scripts", 1, sometimes, func(s *sim, _ Op) { s.flushScripts() }, nil, ofAll},
+		{"wait", 1, sometimes, func(s *sim, o Op) { s.until(time.Now().Add(time.Duration(o.B) * time.Second)) }, nil, ofAll},
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/wakebell/wakebell/actors/leasing"
+	"github.com/wakebell/wakebell/internal/pairs"
 	"github.com/wakebell/wakebell/messages/exchange"
 )
 
@@ -91,6 +92,29 @@ func Draw(seed uint64, ops int) *Plan {
 		p.Ops = append(p.Ops, op)
 	}
 	return p
+}
+
+// Pairs returns which operations of the plan meet on a timer or its key.
+func (p *Plan) Pairs() *pairs.Run {
+	r := pairs.NewRun()
+	for _, op := range p.Ops {
+		ids := []int{op.ID}
+		if op.kind.of == ofAll {
+			ids = nil
+			for id := range p.IDs {
+				ids = append(ids, id)
+			}
+		}
+		var subjects []string
+		for _, id := range ids {
+			subjects = append(subjects, name(id))
+			if key := keyOf(id); key != "" {
+				subjects = append(subjects, "of "+key)
+			}
+		}
+		r.Add(op.kind.name, subjects...)
+	}
+	return r
 }
 
 // Shrink returns the plan with as few operations, and as little loss, as break the same

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+
+	"github.com/wakebell/wakebell/internal/pairs"
 )
 
 var (
@@ -13,6 +15,7 @@ var (
 	simulateRuns = flag.Int("simulate.runs", 5, "how many plans at least")
 	simulateFor  = flag.Duration("simulate.for", 0, "for how long more plans are drawn")
 	simulateOps  = flag.Int("simulate.ops", 150, "operations of a plan")
+	simulateRare = flag.Int("simulate.rare", 1, "of so many seeds, the one is run whose plan has the rarest pairs of operations")
 	simulateAll  = flag.Bool("simulate.v", false, "print what happened")
 )
 
@@ -22,8 +25,9 @@ func TestSimulate(t *testing.T) {
 	longer, cancel := context.WithTimeout(t.Context(), *simulateFor) // over at once in the suite
 	defer cancel()
 	var all Result
+	met := pairs.Counts{}
 	for n := 0; n < *simulateRuns || longer.Err() == nil; n++ {
-		plan := Draw(*simulateSeed+uint64(n), *simulateOps)
+		plan := choose(met, *simulateSeed+uint64(n**simulateRare))
 		r := runOne(t, plan)
 		if r.Broken != nil {
 			report(t, plan, r)
@@ -31,7 +35,28 @@ func TestSimulate(t *testing.T) {
 		}
 		all.add(r)
 	}
+	t.Logf("rarest pairs: %s", met.Rarest(names(), 10))
 	t.Logf("%d operations, %d exchanges, %d timers, %d deliveries, %v of virtual time; the latest by %v", all.Done, all.Exchanges, all.Scheduled, all.Delivered, all.Virtual, all.Latest)
+}
+
+// choose draws plans from a seed on, and returns the one whose pairs have met least.
+func choose(met pairs.Counts, seed uint64) (chosen *Plan) {
+	worth := -1.0
+	for i := range uint64(*simulateRare) {
+		plan := Draw(seed+i, *simulateOps)
+		if w := met.Worth(plan.Pairs()); w > worth {
+			chosen, worth = plan, w
+		}
+	}
+	met.Count(chosen.Pairs())
+	return chosen
+}
+
+func names() (all []string) {
+	for i := range kinds {
+		all = append(all, kinds[i].name)
+	}
+	return all
 }
 
 // add adds the counts of another run.

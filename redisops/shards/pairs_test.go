@@ -13,6 +13,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/wakebell/wakebell/internal/pairs"
 	"github.com/wakebell/wakebell/internal/redistest"
 )
 
@@ -132,13 +133,13 @@ func kindOf(wrong string) string { return details.ReplaceAllString(wrong, "") }
 func TestEveryPairOfOperations(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	pairs := pairCounts{}
+	met := pairs.Counts{}
 	began, runs := time.Now(), 0
 	known := map[string]bool{}
 	for ; runs < *modelsRuns && *modelsFor == 0 || time.Since(began) < *modelsFor; runs++ {
 		seed := *modelsSeed + uint64(runs)
 		p := drawPlan(seed)
-		pairs.count(p)
+		met.Count(pairsOf(p))
 		wrong, _ := play(t, server, p)
 		if wrong == "" || known[kindOf(wrong)] {
 			continue
@@ -151,5 +152,5 @@ func TestEveryPairOfOperations(t *testing.T) {
 			break
 		}
 	}
-	t.Logf("%d runs, rarest pairs: %s", runs, pairs.rarest(10))
+	t.Logf("%d runs, rarest pairs: %s", runs, met.Rarest(operationNames(), 10))
 }

@@ -125,7 +125,7 @@ func TestListManyLeases(t *testing.T) {
 	onEach(t, func(t *testing.T, f *fixture) {
 		f.plant(t, 10, numbered(3*claimMost)...)
 		for range 3 {
-			require.Len(t, f.Claim(t, 3000).Leases, claimMost)
+			require.Len(t, f.Run(t, f.Request(3000, time.Hour)).Leases, claimMost)
 		}
 		f.plant(t, 5, "due")
 		f.plant(t, 5e9, "later")

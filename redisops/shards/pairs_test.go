@@ -60,11 +60,12 @@ func drawPlan(seed uint64) plan {
 		}
 	}
 	p := plan{skips: r.IntN(4) == 0}
-	elsewhere := r.IntN(4) // how often of 10 something is done with the other Redis
+	ids := []int{2, len(modelTimers)}[r.IntN(2)] // from how many a step draws its timer
+	elsewhere := r.IntN(4)                       // how often of 10 something is done with the other Redis
 	for range 80 {
 		if len(enabled) > 0 {
 			st := step{
-				operation: enabled[r.IntN(len(enabled))], target: r.IntN(len(modelTimers)), b: r.IntN(10), c: r.IntN(2), flag: r.IntN(2) == 0,
+				operation: enabled[r.IntN(len(enabled))], target: r.IntN(ids), b: r.IntN(10), c: r.IntN(2), flag: r.IntN(2) == 0,
 			}
 			if r.IntN(10) < elsewhere {
 				st.place = 1

@@ -84,11 +84,12 @@ func TestArrivingTimerDoesNotTakePlaceOfHandledOne(t *testing.T) {
 func TestRetryMovesWithTimersOfItsKey(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		skips bool
-		then  exchange.Flow // limits after it has failed
+		skips, swept bool          // swept: before the other is scheduled, which is the only one then that the key knows
+		then         exchange.Flow // limits after it has failed
 	}{
-		"SkipFailed":     {true, exchange.Flow{PerKey: 1}},
-		"RateLimitByKey": {false, exchange.Flow{KeyRateLimit: 1, KeyRatePer: time.Minute, KeyRateBurst: 1}},
+		"SkipFailed":              {true, false, exchange.Flow{PerKey: 1}},
+		"SkipFailed, after sweep": {true, true, exchange.Flow{PerKey: 1}},
+		"RateLimitByKey":          {false, false, exchange.Flow{KeyRateLimit: 1, KeyRatePer: time.Minute, KeyRateBurst: 1}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -104,11 +105,16 @@ func TestRetryMovesWithTimersOfItsKey(t *testing.T) {
 			f.schedule(t, all[0])
 			nack := storetest.Verdict(exchange.Nack, run(exchange.Flow{PerKey: 1}, 1)[0])
 			nack.Delay = time.Hour
-			f.schedule(t, all[1])
-			run(exchange.Flow{PerKey: 1}, 0, nack)
-			other := run(c.then, 1)
-			require.Len(t, other, 1)
-			run(c.then, 0, storetest.Verdict(exchange.Release, other[0]))
+			if c.swept {
+				run(exchange.Flow{PerKey: 1}, 0, nack)
+				f.serial().sweep(t, f.topic)
+			} else {
+				f.schedule(t, all[1])
+				run(exchange.Flow{PerKey: 1}, 0, nack)
+				other := run(c.then, 1)
+				require.Len(t, other, 1)
+				run(c.then, 0, storetest.Verdict(exchange.Release, other[0]))
+			}
 			all[1].At = hour.Add(time.Hour) // a move takes the last timers first
 			f.schedule(t, all[1])
 

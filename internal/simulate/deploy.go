@@ -28,7 +28,7 @@ func (s *sim) deploy(o Op) {
 // limits are those that hold: nodes have begun with some, and operators set others.
 func (s *sim) limits() exchange.Flow {
 	of := leasing.Settings{Flow: s.flow}
-	return flowOf(tuning.Override(of.Public(), s.tuned))
+	return flowOf(tuning.Override(of.Public(), s.retuned))
 }
 
 // stop drains the node, which starts again when nothing is left to do.

@@ -89,7 +89,7 @@ func (j *judge) replaced(id, key, payload string, due time.Time) {
 func (j *judge) forgotten() {
 	clear(j.current)
 	clear(j.dead)
-	j.sim.tuned = wakebelltype.Settings{}
+	j.sim.retuned = wakebelltype.Settings{}
 	j.retuned(j.sim.limits())
 }
 

@@ -14,16 +14,8 @@ type kind struct {
 	drawn  drawn
 	do     func(s *sim, o Op)
 	calls  []string // methods of the public Client that it stands for
-	of     of
+	all    bool     // it concerns all timers, not the one that the operation names
 }
-
-// of is what a kind concerns: the timer that an operation names, or all timers.
-type of bool
-
-const (
-	ofOne of = false
-	ofAll of = true
-)
 
 // drawn says in which plans, and where in them, a kind is drawn.
 type drawn int
@@ -39,36 +31,36 @@ var kinds []kind
 
 func init() { // in a function, because operations name their kinds
 	kinds = []kind{
-		{"schedule", 8, always, func(s *sim, o Op) { s.client(o).schedule(o, timers.Entry{}) }, []string{"Schedule"}, ofOne},
-		{"schedule with keep", 1, sometimes, func(s *sim, o Op) { s.client(o).schedule(o, timers.Entry{Policy: wakebelltype.PolicyKeep}) }, []string{"Schedule"}, ofOne},
-		{"schedule with earliest", 1, sometimes, func(s *sim, o Op) { s.client(o).schedule(o, timers.Entry{Policy: wakebelltype.PolicyEarliest}) }, []string{"Schedule"}, ofOne},
-		{"debounce", 2, sometimes, func(s *sim, o Op) { s.client(o).debounce(o) }, []string{"Schedule"}, ofOne},
-		{"schedule once", 2, sometimes, func(s *sim, o Op) { s.client(o).schedule(o, timers.Entry{Once: windows[o.B%len(windows)]}) }, []string{"Schedule"}, ofOne},
-		{"schedule without its key", 1, sometimes, func(s *sim, o Op) { s.client(o).scheduleWithoutKey(o) }, []string{"Schedule"}, ofOne},
-		{"schedule a hundred", 1, sometimes, func(s *sim, o Op) { s.client(o).scheduleHundred(o) }, []string{"Schedule"}, ofAll},
-		{"schedule many", 1, sometimes, func(s *sim, o Op) { s.client(o).scheduleMany(o) }, []string{"Schedule"}, ofAll},
-		{"cancel", 2, sometimes, func(s *sim, o Op) { s.client(o).cancel(o) }, []string{"Cancel"}, ofOne},
-		{"cancel all", 1, sometimes, func(s *sim, o Op) { s.client(o).cancelAll() }, []string{"CancelAll"}, ofAll},
-		{"reschedule", 1, sometimes, func(s *sim, o Op) { s.client(o).reschedule(o) }, []string{"Reschedule"}, ofOne},
-		{"run now", 1, sometimes, func(s *sim, o Op) { s.client(o).runNow(o) }, []string{"RunNow"}, ofOne},
-		{"read", 1, sometimes, func(s *sim, o Op) { s.client(o).read(o) }, []string{"Get", "List", "Stats", "Overview", "DeadLetters", "LastDead", "DeadLetter", "Topics"}, ofAll},
-		{"redrive", 1, sometimes, func(s *sim, o Op) { s.client(o).redrive(o) }, []string{"Redrive"}, ofAll},
-		{"delete dead", 1, sometimes, func(s *sim, o Op) { s.client(o).deleteDead() }, []string{"DeleteDead"}, ofAll},
-		{"import", 1, sometimes, func(s *sim, o Op) { s.client(o).put(o) }, []string{"ImportTopic"}, ofOne},
-		{"repair", 1, sometimes, func(s *sim, o Op) { s.client(o).repair() }, []string{"Repair"}, ofAll},
-		{"forget", 1, sometimes, func(s *sim, o Op) { s.client(o).forget() }, []string{"Forget"}, ofAll},
-		{"remove topic", 1, sometimes, func(s *sim, o Op) { s.client(o).removeTopic() }, []string{"RemoveTopic"}, ofAll},
-		{"pause", 1, sometimes, func(s *sim, o Op) { s.client(o).pause(o) }, []string{"Pause", "Resume", "Control"}, ofAll},
-		{"retune", 1, sometimes, func(s *sim, o Op) { s.client(o).retune(o) }, []string{"Retune"}, ofAll},
-		{"reshard", 1, sometimes, func(s *sim, o Op) { s.client(o).reshard(o) }, []string{"Reshard", "Shards"}, ofAll},
-		{"schedule in Python", 2, sometimes, func(s *sim, o Op) { s.peer().schedule(o) }, nil, ofOne},
-		{"cancel in Python", 1, sometimes, func(s *sim, o Op) { s.peer().cancel(o) }, nil, ofOne},
-		{"handle in Python", 1, sometimes, func(s *sim, o Op) { s.peer().handle() }, nil, ofAll},
-		{"crash", 1, faulty, func(s *sim, o Op) { s.node(o).crash(time.Duration(o.B) * 100 * time.Millisecond) }, nil, ofAll},
-		{"stall", 1, faulty, func(s *sim, o Op) { s.node(o).stall(time.Duration(o.B) * longestStall / 100) }, nil, ofAll},
-		{"deploy", 1, sometimes, func(s *sim, o Op) { s.deploy(o) }, nil, ofAll},
-		{"flush scripts", 1, sometimes, func(s *sim, _ Op) { s.flushScripts() }, nil, ofAll},
-		{"wait", 1, sometimes, func(s *sim, o Op) { s.until(time.Now().Add(time.Duration(o.B) * time.Second)) }, nil, ofAll},
+		{"schedule", 8, always, func(s *sim, o Op) { s.client(o).schedule(o, timers.Entry{}) }, []string{"Schedule"}, false},
+		{"schedule with keep", 1, sometimes, func(s *sim, o Op) { s.client(o).schedule(o, timers.Entry{Policy: wakebelltype.PolicyKeep}) }, []string{"Schedule"}, false},
+		{"schedule with earliest", 1, sometimes, func(s *sim, o Op) { s.client(o).schedule(o, timers.Entry{Policy: wakebelltype.PolicyEarliest}) }, []string{"Schedule"}, false},
+		{"debounce", 2, sometimes, func(s *sim, o Op) { s.client(o).debounce(o) }, []string{"Schedule"}, false},
+		{"schedule once", 2, sometimes, func(s *sim, o Op) { s.client(o).schedule(o, timers.Entry{Once: windows[o.B%len(windows)]}) }, []string{"Schedule"}, false},
+		{"schedule without its key", 1, sometimes, func(s *sim, o Op) { s.client(o).scheduleWithoutKey(o) }, []string{"Schedule"}, false},
+		{"schedule a hundred", 1, sometimes, func(s *sim, o Op) { s.client(o).scheduleHundred(o) }, []string{"Schedule"}, true},
+		{"schedule many", 1, sometimes, func(s *sim, o Op) { s.client(o).scheduleMany(o) }, []string{"Schedule"}, true},
+		{"cancel", 2, sometimes, func(s *sim, o Op) { s.client(o).cancel(o) }, []string{"Cancel"}, false},
+		{"cancel all", 1, sometimes, func(s *sim, o Op) { s.client(o).cancelAll() }, []string{"CancelAll"}, true},
+		{"reschedule", 1, sometimes, func(s *sim, o Op) { s.client(o).reschedule(o) }, []string{"Reschedule"}, false},
+		{"run now", 1, sometimes, func(s *sim, o Op) { s.client(o).runNow(o) }, []string{"RunNow"}, false},
+		{"read", 1, sometimes, func(s *sim, o Op) { s.client(o).read(o) }, []string{"Get", "List", "Stats", "Overview", "DeadLetters", "LastDead", "DeadLetter", "Topics"}, true},
+		{"redrive", 1, sometimes, func(s *sim, o Op) { s.client(o).redrive(o) }, []string{"Redrive"}, true},
+		{"delete dead", 1, sometimes, func(s *sim, o Op) { s.client(o).deleteDead() }, []string{"DeleteDead"}, true},
+		{"import", 1, sometimes, func(s *sim, o Op) { s.client(o).put(o) }, []string{"ImportTopic"}, false},
+		{"repair", 1, sometimes, func(s *sim, o Op) { s.client(o).repair() }, []string{"Repair"}, true},
+		{"forget", 1, sometimes, func(s *sim, o Op) { s.client(o).forget() }, []string{"Forget"}, true},
+		{"remove topic", 1, sometimes, func(s *sim, o Op) { s.client(o).removeTopic() }, []string{"RemoveTopic"}, true},
+		{"pause", 1, sometimes, func(s *sim, o Op) { s.client(o).pause(o) }, []string{"Pause", "Resume", "Control"}, true},
+		{"retune", 1, sometimes, func(s *sim, o Op) { s.client(o).retune(o) }, []string{"Retune"}, true},
+		{"reshard", 1, sometimes, func(s *sim, o Op) { s.client(o).reshard(o) }, []string{"Reshard", "Shards"}, true},
+		{"schedule in Python", 2, sometimes, func(s *sim, o Op) { s.peer().schedule(o) }, nil, false},
+		{"cancel in Python", 1, sometimes, func(s *sim, o Op) { s.peer().cancel(o) }, nil, false},
+		{"handle in Python", 1, sometimes, func(s *sim, o Op) { s.peer().handle() }, nil, true},
+		{"crash", 1, faulty, func(s *sim, o Op) { s.node(o).crash(time.Duration(o.B) * 100 * time.Millisecond) }, nil, true},
+		{"stall", 1, faulty, func(s *sim, o Op) { s.node(o).stall(time.Duration(o.B) * longestStall / 100) }, nil, true},
+		{"deploy", 1, sometimes, func(s *sim, o Op) { s.deploy(o) }, nil, true},
+		{"flush scripts", 1, sometimes, func(s *sim, _ Op) { s.flushScripts() }, nil, true},
+		{"wait", 1, sometimes, func(s *sim, o Op) { s.until(time.Now().Add(time.Duration(o.B) * time.Second)) }, nil, true},
 	}
 }
 

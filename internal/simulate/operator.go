@@ -117,7 +117,7 @@ func (c *client) retune(o Op) {
 	if _, err := c.store.Retune(s.ctx, topic, set); err != nil {
 		s.broken("errors", "retune: %v", err)
 	}
-	s.tuned = set
+	s.retuned = set
 	s.judge.retuned(s.limits())
 	c.hint(exchange.Hint{Kind: exchange.HintControl, Sent: time.Now()})
 }

@@ -99,7 +99,7 @@ func (p *Plan) Pairs() *pairs.Run {
 	r := pairs.NewRun()
 	for _, op := range p.Ops {
 		ids := []int{op.ID}
-		if op.kind.of == ofAll {
+		if op.kind.all {
 			ids = nil
 			for id := range p.IDs {
 				ids = append(ids, id)

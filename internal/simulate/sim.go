@@ -58,7 +58,7 @@ type sim struct {
 	nodes   []*node
 	judge   *judge
 	flow    exchange.Flow         // with which nodes start
-	tuned   wakebelltype.Settings // what operators have set
+	retuned wakebelltype.Settings // what operators have set
 
 	faulty  bool      // the network misbehaves
 	done    bool      // no client calls any more

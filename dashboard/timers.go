@@ -10,6 +10,7 @@ import (
 
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/dashboard/internal/show"
+	"github.com/wakebell/wakebell/explain"
 	"github.com/wakebell/wakebell/internal/bodytext"
 	payloads "github.com/wakebell/wakebell/payload"
 	"github.com/wakebell/wakebell/wakebelltype"
@@ -233,6 +234,7 @@ type timerData struct {
 	Payload payload
 	Retries bool // it was delivered before
 	Past    attemptsData
+	Why     explain.Explanation
 }
 
 func (d *Dashboard) timerPage(ctx context.Context, r *request) (page, error) {
@@ -250,8 +252,12 @@ func (d *Dashboard) timerPage(ctx context.Context, r *request) (page, error) {
 	}
 	past := attemptsData{Topic: topic, ID: id}
 	past.Attempts, past.Err = d.attempts(ctx, topic, id)
+	why, err := explain.Timer(ctx, d.op.Timers, topic, id)
+	if err != nil {
+		return page{}, err
+	}
 	return page{
 		template: "timer", title: "Timer " + id, section: "topics", live: watching("timer", "topic", topic, "id", id),
-		data: timerData{topic, info, d.newPayload(ctx, Payload{Topic: topic, ID: id, Content: content}, bodytext.MaxShown), info.Attempts > 0, past},
+		data: timerData{topic, info, d.newPayload(ctx, Payload{Topic: topic, ID: id, Content: content}, bodytext.MaxShown), info.Attempts > 0, past, why},
 	}, nil
 }

@@ -177,23 +177,23 @@ func (t *keyedTimer) holds(at time.Time) bool {
 func (j *limitJudge) inOrder(timers []*keyedTimer, limits Limits) {
 	slices.SortStableFunc(timers, func(a, b *keyedTimer) int { return cmp.Or(a.due.Compare(b.due), a.called.Compare(b.called)) })
 	for i, t := range timers {
-		at, with := t.first.Delivered, 1
-		var overtaken []*keyedTimer
+		at := t.first.Delivered
+		var overtaken, holders []*keyedTimer
 		for n, other := range timers {
 			switch {
 			case n != i && other.holds(at):
-				with++
+				holders = append(holders, other)
 			case n < i && j.waited(other, at) && (limits.KeyRate == 0 || !other.scheduled.After(t.due)):
 				overtaken = append(overtaken, other)
 			}
 		}
 		for _, other := range overtaken {
-			if with+len(overtaken) > limits.PerKey || !j.wentBack(other, at) {
-				j.unordered(t, other, "%s overtook %s", t.ID, other.ID)
+			if 1+len(holders)+len(overtaken) > limits.PerKey || !j.wentBack(other, at) {
+				j.unordered(fmt.Sprintf("%s overtook %s", t.ID, other.ID), other, t)
 			}
 		}
-		if with > limits.PerKey {
-			j.unordered(t, t, "%s is one of %d timers that hold the key", t.ID, with)
+		if with := 1 + len(holders); with > limits.PerKey {
+			j.unordered(fmt.Sprintf("%s is one of %d timers that hold the key", t.ID, with), append(holders, t)...)
 		}
 	}
 }
@@ -215,9 +215,13 @@ func (j *limitJudge) wentBack(t *keyedTimer, at time.Time) bool {
 	})
 }
 
-func (j *limitJudge) unordered(t, other *keyedTimer, format string, args ...any) {
+func (j *limitJudge) unordered(what string, timers ...*keyedTimer) {
 	j.Unordered++
-	j.Violations = append(j.Violations, fmt.Sprintf(format, args...)+"\n"+other.History(j.faults)+t.History(j.faults))
+	var histories strings.Builder
+	for _, t := range timers {
+		histories.WriteString(t.History(j.faults))
+	}
+	j.Violations = append(j.Violations, what+"\n"+histories.String())
 }
 
 // rate judges whether in some span of time more was claimed than burst + rate × span; n

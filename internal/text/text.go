@@ -1,9 +1,10 @@
-// Package text shortens and repairs strings that come from outside the process,
+// Package text shortens, repairs and quotes strings that come from outside the process,
 // such as ids, names and error texts.
 package text
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 	"unicode/utf8"
 )
@@ -49,4 +50,14 @@ func Escaped(s string) string {
 		s = s[size:]
 	}
 	return b.String()
+}
+
+var safeWord = regexp.MustCompile(`^[A-Za-z0-9_./:@%+,-]+$`)
+
+// ShellWord returns s as a shell takes it as one word.
+func ShellWord(s string) string {
+	if safeWord.MatchString(s) {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }

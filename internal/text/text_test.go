@@ -34,3 +34,10 @@ func TestEscaped(t *testing.T) {
 	require.Equal(t, "aé\uFFFD", text.Escaped("aé\uFFFD"))
 	require.Equal(t, `a\xffé\xc3`, text.Escaped("a\xffé\xc3"))
 }
+
+func TestShellWord(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, "a/b:c", text.ShellWord("a/b:c"))
+	require.Equal(t, `'it'\''s $x'`, text.ShellWord("it's $x"))
+	require.Equal(t, "''", text.ShellWord(""))
+}

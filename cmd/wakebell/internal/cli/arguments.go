@@ -3,7 +3,6 @@ package cli
 import (
 	"encoding/json"
 	"errors"
-	"regexp"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -11,6 +10,8 @@ import (
 	"github.com/agnivade/levenshtein"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/wakebell/wakebell/internal/text"
 )
 
 // flagsOfNames are the flags that take the name which is mistaken for an argument.
@@ -27,7 +28,7 @@ func NoArgs(cmd *cobra.Command, args []string) error {
 	}
 	for _, name := range flagsOfNames {
 		if f := cmd.Flags().Lookup(name); f != nil && !f.Changed {
-			return Usagef("%s takes no argument; did you mean --%s %s?", pathOf(cmd), name, Word(args[0]))
+			return Usagef("%s takes no argument; did you mean --%s %s?", pathOf(cmd), name, text.ShellWord(args[0]))
 		}
 	}
 	return Usagef("%s takes no argument, got %q", pathOf(cmd), args[0])
@@ -36,16 +37,6 @@ func NoArgs(cmd *cobra.Command, args []string) error {
 // pathOf returns the name of a command without that of the program.
 func pathOf(cmd *cobra.Command) string {
 	return strings.TrimPrefix(cmd.CommandPath(), cmd.Root().Name()+" ")
-}
-
-var safeWord = regexp.MustCompile(`^[A-Za-z0-9_./:@%+,-]+$`)
-
-// Word returns text as a shell takes it as one word.
-func Word(text string) string {
-	if safeWord.MatchString(text) {
-		return text
-	}
-	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
 }
 
 // FlagError returns the error for flags that cannot be parsed: it names the flag, the

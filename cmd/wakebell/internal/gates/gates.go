@@ -30,13 +30,13 @@ from a holder that has lost its turn without noticing yet.`,
   wakebell gate release deploy --force`,
 		RunE: cli.MissingCommand,
 	}
-	cmd.AddCommand(holdCommand(a), lsCommand(a), showCommand(a), releaseCommand(a),
+	cmd.AddCommand(holdCommand(a), lsCommand(a), showCommand(a), explainCommand(a), releaseCommand(a),
 		guardCommand(a), repairCommand(a), rmCommand(a))
 	return cmd
 }
 
 // listings are the commands that may read from replicas. The others act on what they read.
-var listings = map[string]bool{"ls": true, "show": true}
+var listings = map[string]bool{"ls": true, "show": true, "explain": true}
 
 // settings are the flags for gates on Redis.
 type settings struct {

@@ -25,7 +25,7 @@ that Python processes saved.`,
 		RunE: cli.MissingCommand,
 	}
 	cmd.AddCommand(
-		putCommand(a), lsCommand(a), showCommand(a), rmCommand(a),
+		putCommand(a), lsCommand(a), showCommand(a), explainCommand(a), rmCommand(a),
 		pauseCommand(a), resumeCommand(a), runNowCommand(a), previewCommand(a),
 		backfillCommand(a), importCommand(a), exportCommand(a),
 	)

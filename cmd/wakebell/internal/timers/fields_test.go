@@ -5,6 +5,7 @@ import (
 
 	"github.com/wakebell/wakebell/cmd/wakebell/internal/cli"
 	"github.com/wakebell/wakebell/cmd/wakebell/internal/clitest"
+	"github.com/wakebell/wakebell/cmd/wakebell/internal/explained"
 )
 
 func TestReferenceNamesFields(t *testing.T) {
@@ -12,6 +13,7 @@ func TestReferenceNamesFields(t *testing.T) {
 	a := &cli.App{}
 	clitest.RequireFields(t, Commands(a), map[string]any{
 		"schedule":     scheduledLine{},
+		"explain":      explained.Line{},
 		"ls":           timerLine{},
 		"cancel":       presenceLine{},
 		"reschedule":   scheduledLine{},

@@ -11,6 +11,7 @@ import (
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/cmd/wakebell/internal/cli"
 	"github.com/wakebell/wakebell/cmd/wakebell/internal/output"
+	"github.com/wakebell/wakebell/internal/text"
 )
 
 func getCommand(a *cli.App) *cobra.Command {
@@ -86,7 +87,7 @@ func elsewhere(ctx context.Context, a *cli.App, c cli.Client, topic, id string, 
 	}
 	if last != nil {
 		return fmt.Errorf("%w; it is a dead letter since %s: wakebell dead show --topic %s %s",
-			err, output.Stamp(last.Died), cli.Word(topic), last.Entry)
+			err, output.Stamp(last.Died), text.ShellWord(topic), last.Entry)
 	}
 	if len(letters) == 0 {
 		if missing := a.RequireTopic(ctx, c, topic); missing != nil {

@@ -1,0 +1,213 @@
+package explain
+
+import (
+	"cmp"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/internal/text"
+	"github.com/wakebell/wakebell/internal/tuning"
+	"github.com/wakebell/wakebell/wakebelltype"
+)
+
+// facts are what was read of a timer and its topic.
+type facts struct {
+	now       time.Time
+	topic, id string
+
+	timer    wakebell.Info // zero: it is not stored
+	overview wakebelltype.Overview
+	moving   bool
+	attempts []wakebelltype.Attempt
+	changes  []wakebelltype.AuditEntry
+	letter   *wakebell.DeadLetter
+
+	first   []wakebell.Info // of the topic, by Due
+	running []wakebell.Info
+}
+
+// present explains a timer that is stored.
+func (f facts) present() Explanation {
+	e := Explanation{State: string(f.timer.State), Waits: f.waits(), Commands: []string{f.command("history", f.id)}}
+	switch {
+	case f.timer.State == wakebell.StateRunning:
+		e.Summary = fmt.Sprintf("a handler has it: attempt %d%s", f.timer.Attempts, f.on())
+		e.Commands = append(e.Commands, f.command("tail"))
+		return e
+	case len(e.Waits) == 0:
+		e.Summary = "it is due and about to run"
+	default:
+		e.Summary = "it waits: " + e.Waits[0].Text
+	}
+	e.Commands = append(e.Commands, f.command("run-now", f.id))
+	e.Earliest = earliest(f.now, e.Waits)
+	return e
+}
+
+// on names the nodes that may have a timer that runs, if only one handles the topic.
+func (f facts) on() string {
+	if len(f.overview.Reports) == 1 && f.overview.Nodes == 1 {
+		return " on " + path.Dir(f.overview.Reports[0].Node)
+	}
+	return ""
+}
+
+// earliest is when the last of some waits ends, if all end by themselves.
+func earliest(now time.Time, waits []Wait) time.Time {
+	last := now
+	for _, w := range waits {
+		if w.Until.IsZero() {
+			return time.Time{}
+		}
+		if w.Until.After(last) {
+			last = w.Until
+		}
+	}
+	return last
+}
+
+// absent explains a timer that is not stored.
+func (f facts) absent() Explanation {
+	if f.letter != nil {
+		return Explanation{
+			State:    StateDead,
+			Summary:  fmt.Sprintf("it became a dead letter after %d attempts: %s", f.letter.Attempts, f.letter.Reason),
+			Commands: []string{f.command("dead show", f.letter.Entry), f.command("dead redrive", f.letter.Entry)},
+		}
+	}
+	if n := len(f.attempts); n > 0 {
+		last := f.attempts[n-1]
+		e := Explanation{State: StateEnded, Summary: "it is not stored any more; its last attempt " + outcomeText(last.Outcome)}
+		if !last.Final() {
+			e.Summary = "it was removed after an attempt that " + outcomeText(last.Outcome)
+		}
+		return e
+	}
+	e := Explanation{
+		State: StateUnknown,
+		Summary: "nothing is stored of it: it was never scheduled, was cancelled, or was handled at its first attempt, " +
+			"which nodes record with --history all only",
+		Commands: []string{f.command("ls")},
+	}
+	if o := f.overview; o.Err == nil && o.Nodes == 0 && o.Stats.Total == 0 && o.Stats.Dead == 0 {
+		e.Summary = "its topic has no timers, no dead letters and no node: is the name right?"
+		e.Commands = []string{"topics"}
+	}
+	return e
+}
+
+// command is a command about the topic.
+func (f facts) command(name string, args ...string) string {
+	words := []string{name, "--topic", text.ShellWord(f.topic)}
+	for _, arg := range args {
+		words = append(words, text.ShellWord(arg))
+	}
+	return strings.Join(words, " ")
+}
+
+// limits are those in force on the nodes that have reported some.
+func (f facts) limits() wakebelltype.Settings {
+	var node wakebelltype.Settings
+	for _, r := range f.overview.Reports {
+		if o := r.State.Options; o.RateLimit > 0 || o.MaxInFlight > 0 || o.PerKey > 0 || o.KeyRateLimit > 0 {
+			node = o
+		}
+	}
+	return tuning.InForce(tuning.Override(node, f.overview.Control.Settings))
+}
+
+// past is what happened to the timer, and what operators did with its topic since it is
+// known, or in the last day.
+func (f facts) past() []Step {
+	const unknown = 24 * time.Hour
+	since := f.now.Add(-unknown)
+	var steps []Step
+	for _, a := range f.attempts {
+		steps = append(steps, Step{At: a.Started, Text: attemptText(a)})
+		since = earlier(since, a.Started)
+	}
+	if !f.timer.Activation.IsZero() && !f.timer.Activation.After(f.now) {
+		steps = append(steps, Step{At: f.timer.Activation, Text: "the instant for which it was scheduled"})
+		since = earlier(since, f.timer.Activation)
+	}
+	if f.letter != nil {
+		since = earlier(since, f.letter.Activation)
+		steps = append(steps, Step{At: f.letter.Died, Text: "became a dead letter"})
+	}
+	for _, c := range f.changes {
+		if f.concerns(c) && !c.At.Before(since) {
+			steps = append(steps, Step{At: c.At, Text: changeText(c)})
+		}
+	}
+	sortSteps(steps)
+	return steps
+}
+
+func sortSteps(steps []Step) {
+	slices.SortStableFunc(steps, func(a, b Step) int { return a.At.Compare(b.At) })
+}
+
+func earlier(a, b time.Time) time.Time {
+	if !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// concerns reports whether a change concerned the whole topic, or names the timer.
+func (f facts) concerns(c wakebelltype.AuditEntry) bool {
+	switch c.Operation {
+	case wakebelltype.AuditTopicSchedule, wakebelltype.AuditTopicCancel, wakebelltype.AuditTopicReschedule, wakebelltype.AuditTopicRunNow:
+		return strings.Contains(c.Detail, f.id)
+	default:
+		return true
+	}
+}
+
+func attemptText(a wakebelltype.Attempt) string {
+	said := fmt.Sprintf("attempt %d on %s %s", a.Attempt, cmp.Or(a.Node, "an unknown node"), outcomeText(a.Outcome))
+	if a.Took > 0 {
+		said += " after " + a.Took.Round(time.Millisecond).String()
+	}
+	if a.Error != "" {
+		said += ": " + a.Error
+	}
+	return said
+}
+
+// outcomeText says how an attempt ended.
+func outcomeText(o wakebelltype.EventKind) string {
+	switch o {
+	case wakebelltype.EventAcked:
+		return "succeeded"
+	case wakebelltype.EventRetried:
+		return "failed"
+	case wakebelltype.EventDead:
+		return "made it a dead letter"
+	case wakebelltype.EventDiscarded:
+		return "rejected it"
+	case wakebelltype.EventCrashed:
+		return "crashed"
+	case wakebelltype.EventSuperseded:
+		return "was superseded by a new schedule"
+	case wakebelltype.EventCancelled:
+		return "was cancelled"
+	case wakebelltype.EventLost:
+		return "lost its lease"
+	default:
+		return "ended as " + string(o)
+	}
+}
+
+func changeText(c wakebelltype.AuditEntry) string {
+	_, verb, _ := strings.Cut(strings.ReplaceAll(string(c.Operation), "_", " "), ".")
+	said := fmt.Sprintf("%s by %s", verb, cmp.Or(c.By, c.From, "someone"))
+	if detail := strings.TrimPrefix(c.Detail, "by: "+c.By+", "); detail != "" {
+		said += ": " + detail
+	}
+	return said
+}

@@ -1,0 +1,186 @@
+package explain
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/internal/attended"
+	"github.com/wakebell/wakebell/internal/text"
+	"github.com/wakebell/wakebell/wakebelltype"
+)
+
+// waits are the reasons for which a stored timer does not run. Those of its own come first
+// while its instant has not come, and those of its topic when it has.
+func (f facts) waits() []Wait {
+	t := f.timer
+	switch t.State {
+	case wakebell.StateRunning:
+		return nil
+	case wakebell.StateNever:
+		return []Wait{{Cause: CauseNever, Text: "its instant is infinite, which another program has written", Do: f.command("run-now", f.id)}}
+	}
+	own, topic := f.own(), f.ofTopic()
+	if t.State == wakebell.StateParked || t.IsDue(f.now) {
+		return slices.Concat(topic, own)
+	}
+	return slices.Concat(own, topic)
+}
+
+// ofTopic are the reasons that hold for all timers of the topic.
+func (f facts) ofTopic() (waits []Wait) {
+	o := f.overview
+	if o.Damage != "" {
+		waits = append(waits, Wait{Cause: CauseDamage, Text: "data of its topic was lost: " + o.Damage, Do: "repair " + text.ShellWord(f.topic)})
+	}
+	if c := o.Control; c.Paused {
+		said := "its topic is paused"
+		if c.PausedBy != "" {
+			said += " by " + c.PausedBy
+		}
+		if c.Reason != "" {
+			said += ": " + c.Reason
+		}
+		waits = append(waits, Wait{Cause: CausePaused, Text: said, Since: c.PausedAt, Do: f.command("resume")})
+	}
+	if o.Nodes == 0 && o.Err == nil {
+		waits = append(waits, Wait{Cause: CauseNoNode, Text: "no node handles its topic", Do: "node --help"})
+	}
+	if w, open := f.breakers(); open {
+		waits = append(waits, w)
+	}
+	if f.moving {
+		waits = append(waits, Wait{
+			Cause: CauseMoving, Text: "timers of its topic move to other shards: this one may be between two of them for a moment",
+			Until: f.now, Do: "topics shards " + text.ShellWord(f.topic),
+		})
+	}
+	return waits
+}
+
+// breakers reports whether the circuit breakers of all nodes of the topic are open.
+func (f facts) breakers() (w Wait, open bool) {
+	w.Cause, w.Do = CauseBreaker, "topics"
+	for _, r := range f.overview.Reports {
+		s := r.State
+		if s.BreakerSince.IsZero() {
+			continue
+		}
+		w.Text = fmt.Sprintf("the circuit breakers of its %d nodes are not closed: %s", len(f.overview.Reports), s.BreakerReason)
+		w.Since = earlierOr(w.Since, s.BreakerSince)
+		w.Until = earlierOr(w.Until, s.BreakerUntil)
+		open = true
+	}
+	closed := slices.ContainsFunc(f.overview.Reports, func(r wakebelltype.NodeReport) bool { return r.State.BreakerSince.IsZero() })
+	return w, open && !closed && f.overview.Nodes <= len(f.overview.Reports)
+}
+
+// earlierOr returns the earlier of two instants; zero is none.
+func earlierOr(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// own are the reasons of the timer itself.
+func (f facts) own() []Wait {
+	t, limits := f.timer, f.limits()
+	switch {
+	case t.State == wakebell.StateParked:
+		return []Wait{f.behindKey(limits)}
+	case t.IsDue(f.now):
+		return f.due(limits)
+	case t.Attempts == 0 && t.Key != "" && limits.KeyRateLimit > 0 && t.Due.After(t.Activation):
+		return []Wait{{
+			Cause: CauseKeyRate, Since: t.Activation, Until: t.Due, Do: "retune --help",
+			Text: fmt.Sprintf("its key %q is limited to %s over all nodes", t.Key, rateText(limits.KeyRateLimit, limits.KeyRatePer)),
+		}}
+	case t.Failures > 0:
+		return []Wait{{
+			Cause: CauseRetry, Until: t.Due, Do: f.command("history", f.id),
+			Text: fmt.Sprintf("attempt %d failed, and the next comes after the backoff: %s", t.Attempts, t.LastError),
+		}}
+	case t.Attempts > 0:
+		return []Wait{{
+			Cause: CauseRetry, Until: t.Due, Do: f.command("history", f.id),
+			Text: fmt.Sprintf("attempt %d ended without an outcome", t.Attempts),
+		}}
+	default:
+		return []Wait{{Cause: CauseNotDue, Until: t.Due, Text: "its instant has not come", Do: f.command("reschedule", f.id)}}
+	}
+}
+
+// behindKey says which timers of its key a parked timer waits for.
+func (f facts) behindKey(limits wakebelltype.Settings) Wait {
+	t := f.timer
+	w := Wait{Cause: CauseKey, Since: t.Activation, Do: f.command("ls")}
+	w.Text = fmt.Sprintf("others of its key %q come first", t.Key)
+	if limits.PerKey > 0 {
+		w.Text = fmt.Sprintf("%d of its key %q may run at once, and others come first", limits.PerKey, t.Key)
+	}
+	holds := func(of string, list []wakebell.Info, ok func(wakebell.Info) bool) bool {
+		for _, other := range list {
+			if other.Key == t.Key && other.ID != t.ID && ok(other) {
+				w.Text += fmt.Sprintf("; %s %s", text.Clip(other.ID, 100), of)
+				w.Do = "explain " + text.ShellWord(f.topic) + " " + text.ShellWord(other.ID)
+				return true
+			}
+		}
+		return false
+	}
+	_ = holds("runs", f.running, func(wakebell.Info) bool { return true }) ||
+		holds("waits for its next attempt, and holds the key", f.first, func(o wakebell.Info) bool { return o.State == wakebell.StateRetrying }) ||
+		holds("waits for a token of the key", f.first, func(o wakebell.Info) bool {
+			return o.State == wakebell.StatePending && o.Due.After(f.now) && o.Due.After(o.Activation)
+		}) ||
+		holds("is due before it", f.first, func(o wakebell.Info) bool { return o.IsDue(f.now) })
+	return w
+}
+
+// due are the reasons of a timer that is due and waits for a handler.
+func (f facts) due(limits wakebelltype.Settings) (waits []Wait) {
+	t, stats := f.timer, f.overview.Stats
+	ahead := slices.IndexFunc(f.first, func(o wakebell.Info) bool { return o.ID == t.ID })
+	before := fmt.Sprintf("%d due timers come before it", max(ahead, 0))
+	if ahead < 0 {
+		ahead = len(f.first)
+		before = fmt.Sprintf("more than %d timers come before it", ahead)
+	}
+	if limits.RateLimit > 0 {
+		each := limits.RatePer / time.Duration(limits.RateLimit)
+		waits = append(waits, Wait{
+			Cause: CauseRate, Since: t.Due, Until: f.now.Add(time.Duration(ahead) * each), Do: "retune --help",
+			Text: fmt.Sprintf("its topic is limited to %s over all nodes, and %s", rateText(limits.RateLimit, limits.RatePer), before),
+		})
+	}
+	if limits.MaxInFlight > 0 && stats.Leased >= int64(limits.MaxInFlight) {
+		waits = append(waits, Wait{
+			Cause: CauseInFlight, Since: t.Due, Do: "retune --help",
+			Text: fmt.Sprintf("%d of at most %d timers of its topic run, and %s", stats.Leased, limits.MaxInFlight, before),
+		})
+	}
+	if len(waits) == 0 && (ahead > 0 || f.now.Sub(t.Due) > attended.Limit) {
+		waits = append(waits, Wait{
+			Cause: CauseBehind, Since: t.Due, Do: f.command("stats"),
+			Text: fmt.Sprintf("%s; %d run on %s", before, stats.Leased, nodesText(f.overview.Nodes)),
+		})
+	}
+	return waits
+}
+
+func rateText(n int, per time.Duration) string {
+	return fmt.Sprintf("%d in %s", n, per)
+}
+
+func nodesText(n int) string {
+	switch {
+	case n < 0:
+		return "an unknown number of nodes"
+	case n == 1:
+		return "1 node"
+	default:
+		return fmt.Sprintf("%d nodes", n)
+	}
+}

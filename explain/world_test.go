@@ -1,0 +1,183 @@
+package explain_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/explain"
+	"github.com/wakebell/wakebell/recurring"
+	"github.com/wakebell/wakebell/wakebelltest"
+)
+
+var orders = wakebell.NewTopic[string]("orders")
+
+// causes are those of an explanation, in its order.
+func causes(e explain.Explanation) (list []explain.Cause) {
+	for _, w := range e.Waits {
+		list = append(list, w.Cause)
+	}
+	return list
+}
+
+// TestTimerIsExplained follows timers through a world: each wait has its cause, and each end
+// is known.
+func TestTimerIsExplained(t *testing.T) {
+	t.Parallel()
+	var release chan struct{} // of the world
+	handle := func(ctx context.Context, timer wakebell.Timer[string]) error {
+		switch timer.Body {
+		case "fails":
+			return errors.New("the bank does not answer")
+		case "rejected":
+			return wakebell.Reject(errors.New("no such account"))
+		case "blocks":
+			select {
+			case <-release:
+			case <-ctx.Done():
+			}
+		}
+		return nil
+	}
+	wakebelltest.Run(t, wakebell.Config{}, func(t *testing.T, w *wakebelltest.World) {
+		release = make(chan struct{})
+		ctx, c := t.Context(), w.Client()
+		told := func(id string) explain.Explanation {
+			t.Helper()
+			e, err := explain.Timer(ctx, c, "orders", id)
+			require.NoError(t, err)
+			require.Empty(t, e.Unread)
+			return e
+		}
+		schedule := func(body, id string, options ...wakebell.ScheduleOption) {
+			t.Helper()
+			_, err := orders.Schedule(ctx, c, body, append(options, wakebell.ID(id))...)
+			require.NoError(t, err)
+		}
+		require.Contains(t, told("absent").Summary, "is the name right?")
+
+		schedule("", "later", wakebell.In(time.Hour))
+		require.Equal(t, []explain.Cause{explain.CauseNotDue, explain.CauseNoNode}, causes(told("later")))
+		require.Zero(t, told("later").Earliest, "nodes do not come by themselves")
+		require.Equal(t, explain.StateUnknown, told("absent").State)
+
+		w.Start(wakebell.Config{Handlers: []wakebell.Handler{
+			wakebell.Handle(orders, handle, wakebell.PerKey(1), wakebell.MaxAttempts(2), wakebell.RetryBackoff(time.Minute, time.Minute)),
+		}})
+		<-time.After(10 * time.Second)
+		later := told("later")
+		require.Equal(t, []explain.Cause{explain.CauseNotDue}, causes(later))
+		require.Equal(t, later.Waits[0].Until, later.Earliest)
+
+		schedule("blocks", "first", wakebell.Key("k"))
+		schedule("", "second", wakebell.Key("k"))
+		schedule("fails", "unlucky")
+		schedule("rejected", "wrong")
+		<-time.After(10 * time.Second)
+		require.Equal(t, string(wakebell.StateRunning), told("first").State)
+		second := told("second")
+		require.Equal(t, []explain.Cause{explain.CauseKey}, causes(second))
+		require.Contains(t, second.Waits[0].Text, "first runs")
+		require.Equal(t, "explain orders first", second.Waits[0].Do)
+
+		unlucky := told("unlucky")
+		require.Equal(t, []explain.Cause{explain.CauseRetry}, causes(unlucky))
+		require.Contains(t, unlucky.Summary, "the bank does not answer")
+		require.Contains(t, unlucky.Past[len(unlucky.Past)-1].Text, "attempt 1 on ")
+		require.Equal(t, explain.StateDead, told("wrong").State)
+		require.Contains(t, told("wrong").Summary, "no such account")
+
+		_, err := c.Pause(ctx, "orders", "ada", "the bank is down")
+		require.NoError(t, err)
+		schedule("", "paused")
+		<-time.After(10 * time.Second)
+		paused := told("paused")
+		require.Equal(t, []explain.Cause{explain.CausePaused}, causes(paused)[:1])
+		require.Contains(t, paused.Waits[0].Text, "by ada: the bank is down")
+		require.Contains(t, paused.Past[len(paused.Past)-1].Text, "pause by ")
+
+		_, err = c.Resume(ctx, "orders")
+		require.NoError(t, err)
+		close(release)
+		<-time.After(5 * time.Minute)
+		require.Equal(t, explain.StateUnknown, told("second").State, "it succeeded at once, which is not recorded")
+		require.Equal(t, explain.StateDead, told("unlucky").State)
+		past := told("unlucky").Past
+		require.Contains(t, past[len(past)-2].Text, "made it a dead letter")
+		require.Equal(t, "became a dead letter", past[len(past)-1].Text)
+	})
+}
+
+// TestLimitsAreExplained has more timers due than the limits of the topic let start.
+func TestLimitsAreExplained(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		options []wakebell.HandlerOption
+		key     string
+		want    explain.Cause
+	}{
+		"rate":      {[]wakebell.HandlerOption{wakebell.RateLimit(1, time.Hour, 1)}, "", explain.CauseRate},
+		"in flight": {[]wakebell.HandlerOption{wakebell.MaxInFlight(1)}, "", explain.CauseInFlight},
+		"key rate":  {[]wakebell.HandlerOption{wakebell.RateLimitByKey(1, time.Hour, 1)}, "k", explain.CauseKeyRate},
+		"slots":     {[]wakebell.HandlerOption{wakebell.MaxConcurrent(1)}, "", explain.CauseBehind},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			block := func(ctx context.Context, _ wakebell.Timer[string]) error {
+				<-ctx.Done()
+				return ctx.Err()
+			}
+			cfg := wakebell.Config{Handlers: []wakebell.Handler{wakebell.Handle(orders, block, c.options...)}}
+			wakebelltest.Run(t, cfg, func(t *testing.T, w *wakebelltest.World) {
+				for _, id := range []string{"a", "b", "c"} {
+					options := []wakebell.ScheduleOption{wakebell.ID(id)}
+					if c.key != "" {
+						options = append(options, wakebell.Key(c.key))
+					}
+					_, err := orders.Schedule(t.Context(), w.Client(), "", options...)
+					require.NoError(t, err)
+				}
+				<-time.After(2 * time.Minute)
+				found := map[explain.Cause]bool{}
+				for _, id := range []string{"a", "b", "c"} {
+					e, err := explain.Timer(t.Context(), w.Client(), "orders", id)
+					require.NoError(t, err)
+					for _, cause := range causes(e) {
+						found[cause] = true
+					}
+				}
+				require.Contains(t, found, c.want)
+			})
+		})
+	}
+}
+
+// TestScheduleIsExplained has a schedule wait, become overdue without a beat, and be paused.
+func TestScheduleIsExplained(t *testing.T) {
+	t.Parallel()
+	wakebelltest.Run(t, wakebell.Config{}, func(t *testing.T, w *wakebelltest.World) {
+		ctx, s := t.Context(), w.Client().Schedules()
+		told := func() explain.Explanation {
+			e, err := explain.Schedule(ctx, s, w.Client(), "nightly")
+			require.NoError(t, err)
+			require.Empty(t, e.Unread)
+			return e
+		}
+		require.NoError(t, s.Put(ctx, orders.Recurring("nightly", recurring.Rule{Every: time.Hour}, "")))
+		require.Equal(t, []explain.Cause{explain.CauseNotDue, explain.CauseNoNode}, causes(told()))
+		<-time.After(3 * time.Hour)
+		late := told()
+		require.Equal(t, explain.StateOverdue, late.State)
+		require.Equal(t, []explain.Cause{explain.CauseNoBeat, explain.CauseNoNode}, causes(late))
+		require.NoError(t, s.Pause(ctx, "nightly"))
+		paused := told()
+		require.Equal(t, explain.StatePaused, paused.State)
+		require.Contains(t, paused.Past[len(paused.Past)-1].Text, "pause by ")
+		_, err := explain.Schedule(ctx, s, w.Client(), "absent")
+		require.ErrorIs(t, err, recurring.ErrNotFound)
+	})
+}

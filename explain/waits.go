@@ -21,7 +21,8 @@ func (f facts) waits() []Wait {
 	case wakebell.StateNever:
 		return []Wait{{Cause: CauseNever, Text: "its instant is infinite, which another program has written", Do: f.command("run-now", f.id)}}
 	}
-	own, topic := f.own(), f.ofTopic()
+	topic := f.ofTopic()
+	own := f.own(len(topic) > 0)
 	if t.State == wakebell.StateParked || t.IsDue(f.now) {
 		return slices.Concat(topic, own)
 	}
@@ -84,14 +85,15 @@ func earlierOr(a, b time.Time) time.Time {
 	return a
 }
 
-// own are the reasons of the timer itself.
-func (f facts) own() []Wait {
+// own are the reasons of the timer itself. Its place among those that are due is none while
+// the topic does not run.
+func (f facts) own(stopped bool) []Wait {
 	t, limits := f.timer, f.limits()
 	switch {
 	case t.State == wakebell.StateParked:
 		return []Wait{f.behindKey(limits)}
 	case t.IsDue(f.now):
-		return f.due(limits)
+		return f.due(limits, stopped)
 	case t.Attempts == 0 && t.Key != "" && limits.KeyRateLimit > 0 && t.Due.After(t.Activation):
 		return []Wait{{
 			Cause: CauseKeyRate, Since: t.Activation, Until: t.Due, Do: "retune --help",
@@ -140,7 +142,7 @@ func (f facts) behindKey(limits wakebelltype.Settings) Wait {
 }
 
 // due are the reasons of a timer that is due and waits for a handler.
-func (f facts) due(limits wakebelltype.Settings) (waits []Wait) {
+func (f facts) due(limits wakebelltype.Settings, stopped bool) (waits []Wait) {
 	t, stats := f.timer, f.overview.Stats
 	ahead := slices.IndexFunc(f.first, func(o wakebell.Info) bool { return o.ID == t.ID })
 	before := fmt.Sprintf("%d due timers come before it", max(ahead, 0))
@@ -161,7 +163,7 @@ func (f facts) due(limits wakebelltype.Settings) (waits []Wait) {
 			Text: fmt.Sprintf("%d of at most %d timers of its topic run, and %s", stats.Leased, limits.MaxInFlight, before),
 		})
 	}
-	if len(waits) == 0 && (ahead > 0 || f.now.Sub(t.Due) > attended.Limit) {
+	if len(waits) == 0 && !stopped && (ahead > 0 || f.now.Sub(t.Due) > attended.Limit) {
 		waits = append(waits, Wait{
 			Cause: CauseBehind, Since: t.Due, Do: f.command("stats"),
 			Text: fmt.Sprintf("%s; %d run on %s", before, stats.Leased, nodesText(f.overview.Nodes)),

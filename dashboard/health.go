@@ -3,7 +3,6 @@ package dashboard
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -93,16 +92,23 @@ func (d *Dashboard) jobsPage(context.Context, *request) (page, error) {
 	return page{template: "jobs", title: "Jobs", section: "jobs", live: watching("jobs"), data: d.jobs.All()}, nil
 }
 
-var errNoJob = fmt.Errorf("%w: this dashboard has no such job; it forgets jobs when it restarts", wakebell.ErrNotFound)
+// noJob says that there is no such job. It counts as not found, without the words for a timer.
+type noJob struct{}
+
+func (noJob) Error() string {
+	return "this dashboard has no such job; it forgets jobs when it restarts"
+}
+
+func (noJob) Is(target error) bool { return target == wakebell.ErrNotFound }
 
 func (d *Dashboard) findJob(r *request) (*jobs.Job, error) {
 	id, err := strconv.ParseInt(r.get("id"), 10, 64)
 	if err != nil {
-		return nil, errNoJob
+		return nil, noJob{}
 	}
 	j := d.jobs.Get(id)
 	if j == nil {
-		return nil, errNoJob
+		return nil, noJob{}
 	}
 	return j, nil
 }

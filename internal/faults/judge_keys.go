@@ -28,6 +28,9 @@ type Limits struct {
 	// Renewed is how many times the bursts may have been full anew, because the topic got
 	// other shards.
 	Renewed int `json:"-"`
+	// Lowered says that PerKey was lower for a while. A timer that was due for its next
+	// attempt then, while too many held its key, no longer holds it.
+	Lowered bool `json:"-"`
 }
 
 func (l Limits) options() (options []wakebell.HandlerOption) {
@@ -169,6 +172,18 @@ func (t *keyedTimer) holds(at time.Time) bool {
 	return !t.first.Delivered.After(at) && t.last.Ended.Truncate(time.Microsecond).After(at)
 }
 
+// waitsAgain reports whether a timer that was claimed waits for its next attempt at an
+// instant: its last handler has ended, or its lease has expired.
+func (j *limitJudge) waitsAgain(t *keyedTimer, at time.Time) bool {
+	last := t.first
+	for _, r := range t.Runs {
+		if !r.Delivered.After(at) {
+			last = r
+		}
+	}
+	return !last.Ended.IsZero() && last.Ended.Before(at) || last.Delivered.Add(j.ttl).Before(at)
+}
+
 // inOrder judges the timers of a key: when one is claimed for the first time, all before it
 // have been claimed, and at most PerKey hold the key with it. A timer that waits for a
 // token holds the key already, so those before it that were scheduled after it was due
@@ -181,7 +196,7 @@ func (j *limitJudge) inOrder(timers []*keyedTimer, limits Limits) {
 		var overtaken, holders []*keyedTimer
 		for n, other := range timers {
 			switch {
-			case n != i && other.holds(at):
+			case n != i && other.holds(at) && !(limits.Lowered && j.waitsAgain(other, at)):
 				holders = append(holders, other)
 			case n < i && j.waited(other, at) && (limits.KeyRate == 0 || !other.scheduled.After(t.due)):
 				overtaken = append(overtaken, other)

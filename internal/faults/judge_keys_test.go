@@ -40,27 +40,30 @@ func judgedLimits(limits Limits, runs ...keyedRun) *Judgement {
 func TestJudgeOfKeys(t *testing.T) {
 	t.Parallel()
 	one, two := Limits{PerKey: 1}, Limits{PerKey: 2}
+	oneLowered := Limits{PerKey: 1, Lowered: true}
 	failed, again := keyedRun{1, 0, 1, 10, 20, EndNack}, keyedRun{1, 0, 2, 50, 60, EndAck}
 	for name, c := range map[string]struct {
 		limits Limits
 		runs   []keyedRun
 		want   int
 	}{
-		"one after the other":             {one, []keyedRun{{1, 0, 1, 10, 20, EndAck}, {1, 1, 1, 20, 30, EndAck}}, 0},
-		"two keys at once":                {one, []keyedRun{{1, 0, 1, 10, 20, EndAck}, {2, 0, 1, 10, 30, EndAck}}, 0},
-		"two of a key at once":            {one, []keyedRun{{1, 0, 1, 10, 20, EndAck}, {1, 1, 1, 19, 30, EndAck}}, 1},
-		"the same with a limit of two":    {two, []keyedRun{{1, 0, 1, 10, 20, EndAck}, {1, 1, 1, 19, 30, EndAck}}, 0},
-		"three with a limit of two":       {two, []keyedRun{{1, 0, 1, 10, 20, EndAck}, {1, 1, 1, 11, 30, EndAck}, {1, 2, 1, 12, 30, EndAck}}, 1},
-		"a retry before the next":         {one, []keyedRun{failed, again, {1, 1, 1, 60, 70, EndAck}}, 0},
-		"the next before a retry":         {one, []keyedRun{failed, {1, 1, 1, 30, 40, EndAck}, again}, 1},
-		"the next before the first":       {two, []keyedRun{{1, 1, 1, 10, 20, EndAck}, {1, 0, 1, 11, 20, EndAck}}, 1},
-		"the first was scheduled later":   {two, []keyedRun{{1, 1, 1, 0, 20, EndAck}, {1, 0, 1, 11, 20, EndAck}}, 0},
-		"the first had an unseen claim":   {two, []keyedRun{{1, 1, 1, 10, 20, EndAck}, {1, 0, 2, 1100, 1110, EndAck}}, 0},
-		"the first went back":             {two, []keyedRun{{1, 1, 1, 2850, 2860, EndAck}, {1, 0, 1, 2950, 2960, EndAck}}, 0},
-		"the first went back, one place":  {one, []keyedRun{{1, 1, 1, 2850, 2860, EndAck}, {1, 0, 1, 2950, 2960, EndAck}}, 1},
-		"more than there are places":      {two, []keyedRun{{1, 2, 1, 2850, 2860, EndAck}, {1, 0, 1, 2950, 2960, EndAck}, {1, 1, 1, 2951, 2960, EndAck}}, 2},
-		"the other place was taken":       {two, []keyedRun{{1, 2, 1, 2850, 2960, EndAck}, {1, 1, 1, 2840, 2960, EndAck}, {1, 0, 1, 2970, 2980, EndAck}}, 1},
-		"the reply to the first was lost": {two, []keyedRun{{1, 1, 1, 2950, 2960, EndAck}, {1, 0, 1, 3000, 3010, EndAck}}, 0},
+		"one after the other":              {one, []keyedRun{{1, 0, 1, 10, 20, EndAck}, {1, 1, 1, 20, 30, EndAck}}, 0},
+		"two keys at once":                 {one, []keyedRun{{1, 0, 1, 10, 20, EndAck}, {2, 0, 1, 10, 30, EndAck}}, 0},
+		"two of a key at once":             {one, []keyedRun{{1, 0, 1, 10, 20, EndAck}, {1, 1, 1, 19, 30, EndAck}}, 1},
+		"the same with a limit of two":     {two, []keyedRun{{1, 0, 1, 10, 20, EndAck}, {1, 1, 1, 19, 30, EndAck}}, 0},
+		"three with a limit of two":        {two, []keyedRun{{1, 0, 1, 10, 20, EndAck}, {1, 1, 1, 11, 30, EndAck}, {1, 2, 1, 12, 30, EndAck}}, 1},
+		"a retry before the next":          {one, []keyedRun{failed, again, {1, 1, 1, 60, 70, EndAck}}, 0},
+		"the next before a retry":          {one, []keyedRun{failed, {1, 1, 1, 30, 40, EndAck}, again}, 1},
+		"the next before a retry, lowered": {oneLowered, []keyedRun{failed, {1, 1, 1, 30, 40, EndAck}, again}, 0},
+		"the next before an end, lowered":  {oneLowered, []keyedRun{failed, {1, 1, 1, 15, 40, EndAck}, again}, 1},
+		"the next before the first":        {two, []keyedRun{{1, 1, 1, 10, 20, EndAck}, {1, 0, 1, 11, 20, EndAck}}, 1},
+		"the first was scheduled later":    {two, []keyedRun{{1, 1, 1, 0, 20, EndAck}, {1, 0, 1, 11, 20, EndAck}}, 0},
+		"the first had an unseen claim":    {two, []keyedRun{{1, 1, 1, 10, 20, EndAck}, {1, 0, 2, 1100, 1110, EndAck}}, 0},
+		"the first went back":              {two, []keyedRun{{1, 1, 1, 2850, 2860, EndAck}, {1, 0, 1, 2950, 2960, EndAck}}, 0},
+		"the first went back, one place":   {one, []keyedRun{{1, 1, 1, 2850, 2860, EndAck}, {1, 0, 1, 2950, 2960, EndAck}}, 1},
+		"more than there are places":       {two, []keyedRun{{1, 2, 1, 2850, 2860, EndAck}, {1, 0, 1, 2950, 2960, EndAck}, {1, 1, 1, 2951, 2960, EndAck}}, 2},
+		"the other place was taken":        {two, []keyedRun{{1, 2, 1, 2850, 2960, EndAck}, {1, 1, 1, 2840, 2960, EndAck}, {1, 0, 1, 2970, 2980, EndAck}}, 1},
+		"the reply to the first was lost":  {two, []keyedRun{{1, 1, 1, 2950, 2960, EndAck}, {1, 0, 1, 3000, 3010, EndAck}}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -54,7 +54,7 @@ func joint(w *world) {
 	w.watch(j.target)
 	limits := jointLimits(w.round)
 	defer func() {
-		limits.Places, limits.Renewed = map[string]string{}, 1
+		limits.Places, limits.Renewed, limits.Lowered = map[string]string{}, 1, true
 		for _, node := range w.fleet.nodes {
 			limits.Places[node.Name] = node.Config.Redis
 		}

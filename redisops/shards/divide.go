@@ -2,7 +2,9 @@ package shards
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/wakebell/wakebell/internal/sharding"
@@ -131,9 +133,38 @@ func (s *Store) Settle(ctx context.Context, topic string) (sharding.Layout, erro
 			if err != nil {
 				return l, err
 			}
+			if rests, err := s.rest(ctx, topic, l); !rests || err != nil {
+				return l, err
+			}
 			return l.Settled(now), nil
 		}
 	})
+}
+
+// rest copies the tokens of keys where the timers of a topic were before, and reports whether
+// no call writes there any more. A call that is about to has pinned its timers, because
+// others of their keys, or tokens of these, were there a moment ago.
+func (s *Store) rest(ctx context.Context, topic string, l sharding.Layout) (rests bool, err error) {
+	names, mark := sharding.Names(topic, l.From), rand.Text()
+	ask := func(ends int) (bool, error) {
+		answers, err := each(ctx, names, func(ctx context.Context, name string) (string, error) {
+			k := s.timers.Keys().Of(name)
+			keys := []string{k.Timeline, k.Payloads, k.Moving(), k.Leaving(), k.Pins(), k.KeyStates, k.KeyOrder, k.KeyRates}
+			answer, err := s.timers.RunText(ctx, restScript, keys, mark, ends)
+			if scripts.IsDenied(err) { // such a user pins nothing there
+				return "1", nil
+			}
+			return answer, err
+		})
+		return !slices.Contains(answers, "0"), err
+	}
+	if rests, err = ask(0); !rests || err != nil {
+		return false, err
+	}
+	if err = s.toShards(topic, l).copyAllRates(ctx, names); err != nil {
+		return false, err
+	}
+	return ask(1)
 }
 
 // sweepLeft removes what is stored of keys where the timers of a topic were before: no node

@@ -9,6 +9,7 @@ import (
 
 	"github.com/wakebell/wakebell/internal/redistest"
 	"github.com/wakebell/wakebell/messages/exchange"
+	"github.com/wakebell/wakebell/redisops/internal/scripts"
 	"github.com/wakebell/wakebell/redisops/internal/storetest"
 	"github.com/wakebell/wakebell/redisops/timers"
 	"github.com/wakebell/wakebell/wakebelltype"
@@ -63,4 +64,75 @@ func TestKeyWithoutTimersKeepsItsRate(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestReshardEndsWhenNoCallIsAboutToWrite has a call pin a timer of a key that has used its
+// token where the topic was before. The change does not end until the call is done, and then
+// the token is known in the new shard.
+func TestReshardEndsWhenNoCallIsAboutToWrite(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		rdb, _ := redistest.Embedded(t)
+		f := newFixture(t, rdb, wakebelltype.Keys{}, 1)
+		claim := func(name string) []exchange.Lease {
+			stream := storetest.NewStream(f.timers.Source(name, timers.SourceOptions{}))
+			r := stream.Request(10, time.Minute)
+			r.Flow.KeyRateLimit, r.Flow.KeyRatePer = 1, time.Minute
+			leases := stream.Run(t, r).Leases
+			for _, l := range leases {
+				stream.Settle(t, storetest.Verdict(exchange.Ack, l))
+			}
+			return leases
+		}
+		f.schedule(t, timers.Entry{ID: "first", Key: "k"})
+		l := f.startMoving(t, 2)
+		require.Len(t, claim(f.topic), 1)
+		moving := func() bool {
+			l, err := f.Settle(t.Context(), f.topic)
+			require.NoError(t, err)
+			return l.Moving
+		}
+
+		pinned := []written{{id: "second", key: "k"}}
+		codes, err := f.pin(t.Context(), l, f.topic, "call", pinned)
+		require.NoError(t, err)
+		require.Equal(t, "k", codes)
+		require.True(t, moving(), "a call is about to write")
+		f.unpin(t.Context(), pinnedRoutes{call: "call", fields: map[string][]any{f.topic: {"isecond", "kk"}}})
+		require.False(t, moving())
+		_, err = f.pin(t.Context(), l, f.topic, "call", pinned)
+		require.ErrorIs(t, err, scripts.ErrStaleLayout)
+
+		f.schedule(t, timers.Entry{ID: "third", Key: "k"})
+		to := l.Shard(f.topic, "", "k")
+		require.Equal(t, []string{"third"}, f.in(t, []string{to}))
+		require.Empty(t, claim(to), "the token was used in the old shard")
+		<-time.After(time.Minute)
+		require.Len(t, claim(to), 1)
+	})
+}
+
+// TestPinThatIsLeftBehindDoesNotKeepReshardGoing has a call that died.
+func TestPinThatIsLeftBehindDoesNotKeepReshardGoing(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		rdb, _ := redistest.Embedded(t)
+		f := newFixture(t, rdb, wakebelltype.Keys{}, 1)
+		f.schedule(t, timers.Entry{ID: "x"})
+		l := f.startMoving(t, 2)
+		codes, err := f.pin(t.Context(), l, f.topic, "died", []written{{id: "x"}})
+		require.NoError(t, err)
+		require.Equal(t, "e", codes)
+		_, err = f.Cancel(t.Context(), f.topic, "x")
+		require.NoError(t, err)
+		for range 3 {
+			l, err = f.Settle(t.Context(), f.topic)
+			require.NoError(t, err)
+			if !l.Moving {
+				break
+			}
+			<-time.After(time.Minute)
+		}
+		require.False(t, l.Moving)
+	})
 }

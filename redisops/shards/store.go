@@ -35,6 +35,7 @@ var (
 	leaveScript         = lua.Load("leave")
 	leftScript          = lua.Load("left")
 	openScript          = lua.Load("open")
+	restScript          = lua.Load("rest")
 )
 
 // Store is the store of topics that may have shards.

@@ -80,7 +80,12 @@ end
 local codes = table.concat(out)
 if string.find(codes, '[ek]') then
   -- lua/fence.lua looks at it: a call that comes later than its pins is refused.
-  redis.call('HSET', KEYS.pins, 'c' .. ARGV.call, text(now + tonumber(ARGV.life) / 1e6))
+  local ends = text(now + tonumber(ARGV.life) / 1e6)
+  redis.call('HSET', KEYS.pins, 'c' .. ARGV.call, ends)
+  -- rest.lua looks at it: l is when the last of all pins expires.
+  local last = redis.call('HGET', KEYS.pins, 'l')
+  if not last or number(last) < number(ends) then redis.call('HSET', KEYS.pins, 'l', ends) end
+  redis.call('HDEL', KEYS.pins, 'r')
   redis.call('PEXPIRE', KEYS.pins, '86400000')
 end
 return codes

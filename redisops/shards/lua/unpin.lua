@@ -26,4 +26,6 @@ for i = ARGV_NAMED + 1, #ARGV do
   seen[ARGV[i]] = true
 end
 redis.call('HDEL', KEYS.pins, 'c' .. ARGV.call)
+-- Without pins, only when the last of them would have expired is left.
+if redis.call('HLEN', KEYS.pins) == 1 then redis.call('HDEL', KEYS.pins, 'l') end
 return string.format('%.0f', shared)

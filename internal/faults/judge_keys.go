@@ -196,7 +196,7 @@ func (j *limitJudge) inOrder(timers []*keyedTimer, limits Limits) {
 		var overtaken, holders []*keyedTimer
 		for n, other := range timers {
 			switch {
-			case n != i && other.holds(at) && !(limits.Lowered && j.waitsAgain(other, at)):
+			case n != i && other.holds(at) && (!limits.Lowered || !j.waitsAgain(other, at)):
 				holders = append(holders, other)
 			case n < i && j.waited(other, at) && (limits.KeyRate == 0 || !other.scheduled.After(t.due)):
 				overtaken = append(overtaken, other)

@@ -155,8 +155,9 @@ func (m *mover) unchanged(ctx context.Context) error {
 	return nil
 }
 
-// end copies marks and notes of runs, and ends the move if nothing has come to the source
-// since.
+// end copies marks, notes of runs and the tokens of keys, and ends the move if nothing has
+// come to the source since. The tokens come last: handlers have used the last of them when
+// the source is empty.
 func (m *mover) end(ctx context.Context) (done bool, err error) {
 	if err := m.copyMarks(ctx); err != nil {
 		return false, err
@@ -172,6 +173,9 @@ func (m *mover) end(ctx context.Context) (done bool, err error) {
 		if dead, err := m.from.hasDead(ctx, name); dead || err != nil {
 			return false, err
 		}
+	}
+	if err := m.copyAllRates(ctx, m.names); err != nil {
+		return false, err
 	}
 	if ended, err := m.forget(ctx); !ended || err != nil {
 		return false, err

@@ -5,6 +5,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell/internal/redistest"
@@ -135,4 +136,23 @@ func TestPinThatIsLeftBehindDoesNotKeepReshardGoing(t *testing.T) {
 		}
 		require.False(t, l.Moving)
 	})
+}
+
+// TestEndOfMoveCopiesTokens has a key use its tokens after the last step of a move to another
+// Redis has copied some.
+func TestEndOfMoveCopiesTokens(t *testing.T) {
+	t.Parallel()
+	f, to := pair(t, redistest.Shared(t), redistest.Shared(t), 1, 1)
+	m, err := f.mover(t.Context(), f.topic, to.Store, to.topic+"-there", wakebelltype.MoveOptions{})
+	require.NoError(t, err)
+	_, _, err = m.step(t.Context(), m.names)
+	require.NoError(t, err)
+	back := float64(time.Now().Add(time.Hour).Unix())
+	require.NoError(t, f.timers.RDB.ZAdd(t.Context(), f.timers.Keys().Of(f.topic).KeyRates, redis.Z{Score: back, Member: "k"}).Err())
+	done, err := m.end(t.Context())
+	require.NoError(t, err)
+	require.True(t, done)
+	there, err := to.timers.RDB.ZScore(t.Context(), to.timers.Keys().Of(to.topic+"-there").KeyRates, "k").Result()
+	require.NoError(t, err)
+	require.InDelta(t, back, there, 0)
 }

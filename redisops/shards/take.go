@@ -196,6 +196,7 @@ func (t *transport) copyRates(ctx context.Context, from string) (ended bool, err
 // copyAllRates copies all of them, of some physical topics.
 func (t *transport) copyAllRates(ctx context.Context, names []string) error {
 	_, err := each(ctx, names, func(ctx context.Context, from string) (ended bool, err error) {
+		t.offsets.Delete(t.from.timers.Keys().Of(from).KeyRates) // from the first one on
 		for !ended && err == nil {
 			ended, err = t.copyRates(ctx, from)
 		}

@@ -50,6 +50,7 @@ func TestExplain(t *testing.T) {
 	require.Equal(t, "paused", explained("schedules", "explain", "TOPIC")["state"])
 	code, _, _ = b.call("schedules", "explain", "TOPIC-absent")
 	require.Equal(t, cli.ExitNotFound, code)
+	b.fine("schedules", "rm", "TOPIC", "--yes") // other tests of this Redis count schedules
 	require.Equal(t, "unknown", explained("gate", "explain", "TOPIC")["state"])
 }
 

@@ -66,7 +66,7 @@ const arrivedLife = 24 * time.Hour
 // toShards is the transport of timers that move to other shards.
 func (s *Store) toShards(topic string, l sharding.Layout) *transport {
 	return &transport{
-		from: s, to: s, topic: topic, layout: l, fence: fenceOf(l), keep: arrivedLife, margin: moveMargin,
+		from: s, to: s, topic: topic, layout: l, fence: fenceOf(l), keep: arrivedLife, margin: s.margin,
 		bounds: s.bounds, offsets: &s.offsets,
 		outbox:  func(k timers.TopicKeys) (string, string) { return k.Moving(), k.Taken() },
 		arrived: timers.TopicKeys.Arrived,

@@ -5,6 +5,7 @@ import (
 	"embed"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/wakebell/wakebell/internal/sharding"
 	"github.com/wakebell/wakebell/internal/usercode"
@@ -45,12 +46,13 @@ type Store struct {
 	checked sync.Map // the identity of the layout of each topic that Polled has compared with its record
 	offsets sync.Map // of reshardings; see transport
 	bounds  stepBounds
+	margin  time.Duration // see moveMargin
 }
 
 // New returns the store of topics with and without shards on the Redis of t. It starts no
 // goroutine.
 func New(t *timers.Timers) *Store {
-	return &Store{timers: t, layouts: newMap(t), bounds: stepBounds{timers: movePage, bytes: moveBytes}}
+	return &Store{timers: t, layouts: newMap(t), bounds: stepBounds{timers: movePage, bytes: moveBytes}, margin: moveMargin}
 }
 
 // Timers returns the store of physical topics.

@@ -110,8 +110,7 @@ type Step struct {
 	Text string
 }
 
-// looked is how many timers of a topic, and attempts and dead letters of it, an
-// explanation looks at.
+// looked is how many timers of a topic, and of its dead letters, an explanation looks at.
 const looked = 1000
 
 // Timer explains a timer, which need not exist any more. It reads a bounded part of the

@@ -3,6 +3,7 @@ package explain
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/wakebell/wakebell/internal/attended"
@@ -27,7 +28,8 @@ func Schedule(ctx context.Context, s recurring.Operator, c Client, name string) 
 	if !state.LastRun.IsZero() {
 		e.Past = append(e.Past, Step{At: state.LastRun, Text: fmt.Sprintf("run %d", state.Runs)})
 	}
-	for _, change := range r.changesOf("schedule", name) {
+	prefix := strings.TrimSuffix(o.Topic, state.Topic) // the audit has full names
+	for _, change := range r.changesOf("schedule", prefix+name) {
 		e.Past = append(e.Past, Step{At: change.At, Text: changeText(change)})
 	}
 	sortSteps(e.Past)

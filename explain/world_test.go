@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/connection"
 	"github.com/wakebell/wakebell/explain"
 	"github.com/wakebell/wakebell/recurring"
 	"github.com/wakebell/wakebell/wakebelltest"
@@ -159,7 +160,8 @@ func TestLimitsAreExplained(t *testing.T) {
 // TestScheduleIsExplained has a schedule wait, become overdue without a beat, and be paused.
 func TestScheduleIsExplained(t *testing.T) {
 	t.Parallel()
-	wakebelltest.Run(t, wakebell.Config{}, func(t *testing.T, w *wakebelltest.World) {
+	conn := connection.Config{Prefix: "eu."} // the audit has it, and the caller does not
+	wakebelltest.RunWith(t, conn, wakebell.Config{}, func(t *testing.T, w *wakebelltest.World) {
 		ctx, s := t.Context(), w.Client().Schedules()
 		told := func() explain.Explanation {
 			e, err := explain.Schedule(ctx, s, w.Client(), "nightly")

@@ -16,6 +16,20 @@ import (
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
+// handled claims and acks the timers of a physical topic that a rate of one a minute for each
+// key lets start.
+func (f *fixture) handled(t testing.TB, name string) []exchange.Lease {
+	t.Helper()
+	stream := storetest.NewStream(f.timers.Source(name, timers.SourceOptions{}))
+	r := stream.Request(10, time.Minute)
+	r.Flow.KeyRateLimit, r.Flow.KeyRatePer = 1, time.Minute
+	leases := stream.Run(t, r).Leases
+	for _, l := range leases {
+		stream.Settle(t, storetest.Verdict(exchange.Ack, l))
+	}
+	return leases
+}
+
 // TestKeyWithoutTimersKeepsItsRate changes the place of a topic while a key has used its
 // token and has no timers. Its next timer waits for the next token there.
 func TestKeyWithoutTimersKeepsItsRate(t *testing.T) {
@@ -27,18 +41,8 @@ func TestKeyWithoutTimersKeepsItsRate(t *testing.T) {
 				rdb, _ := redistest.Embedded(t)
 				other, _ := redistest.Embedded(t)
 				f, to := pair(t, rdb, other, 1, 1)
-				claim := func(f *fixture, name string) []exchange.Lease {
-					stream := storetest.NewStream(f.timers.Source(name, timers.SourceOptions{}))
-					r := stream.Request(10, time.Minute)
-					r.Flow.KeyRateLimit, r.Flow.KeyRatePer = 1, time.Minute
-					leases := stream.Run(t, r).Leases
-					for _, l := range leases {
-						stream.Settle(t, storetest.Verdict(exchange.Ack, l))
-					}
-					return leases
-				}
 				f.schedule(t, timers.Entry{ID: "first", Key: "k"})
-				require.Len(t, claim(f, f.topic), 1)
+				require.Len(t, f.handled(t, f.topic), 1)
 
 				place, second := f, timers.Entry{ID: "second", Key: "k"}
 				if change == "move" {
@@ -59,9 +63,9 @@ func TestKeyWithoutTimersKeepsItsRate(t *testing.T) {
 				require.NoError(t, err)
 				name := l.Shard(place.topic, "second", "k")
 				require.Equal(t, []string{"second"}, place.in(t, []string{name}))
-				require.Empty(t, claim(place, name))
+				require.Empty(t, place.handled(t, name))
 				<-time.After(time.Minute)
-				require.Len(t, claim(place, name), 1)
+				require.Len(t, place.handled(t, name), 1)
 			})
 		})
 	}
@@ -75,19 +79,9 @@ func TestReshardEndsWhenNoCallIsAboutToWrite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rdb, _ := redistest.Embedded(t)
 		f := newFixture(t, rdb, wakebelltype.Keys{}, 1)
-		claim := func(name string) []exchange.Lease {
-			stream := storetest.NewStream(f.timers.Source(name, timers.SourceOptions{}))
-			r := stream.Request(10, time.Minute)
-			r.Flow.KeyRateLimit, r.Flow.KeyRatePer = 1, time.Minute
-			leases := stream.Run(t, r).Leases
-			for _, l := range leases {
-				stream.Settle(t, storetest.Verdict(exchange.Ack, l))
-			}
-			return leases
-		}
 		f.schedule(t, timers.Entry{ID: "first", Key: "k"})
 		l := f.startMoving(t, 2)
-		require.Len(t, claim(f.topic), 1)
+		require.Len(t, f.handled(t, f.topic), 1)
 		moving := func() bool {
 			l, err := f.Settle(t.Context(), f.topic)
 			require.NoError(t, err)
@@ -107,9 +101,9 @@ func TestReshardEndsWhenNoCallIsAboutToWrite(t *testing.T) {
 		f.schedule(t, timers.Entry{ID: "third", Key: "k"})
 		to := l.Shard(f.topic, "", "k")
 		require.Equal(t, []string{"third"}, f.in(t, []string{to}))
-		require.Empty(t, claim(to), "the token was used in the old shard")
+		require.Empty(t, f.handled(t, to), "the token was used in the old shard")
 		<-time.After(time.Minute)
-		require.Len(t, claim(to), 1)
+		require.Len(t, f.handled(t, to), 1)
 	})
 }
 

@@ -62,7 +62,9 @@ func TestPagesShowWhatHappened(t *testing.T) {
 	s.schedule("invoices", "inv-1", 0, "x")
 	s.schedule("invoices", "inv-2", 0, "x")
 	s.schedule("invoices", "inv-3", time.Hour, "x")
-	require.Contains(t, s.get("timer", "topic", "invoices", "id", "inv-1"), "No attempt is recorded")
+	page := s.get("timer", "topic", "invoices", "id", "inv-1")
+	require.Contains(t, page, "No attempt is recorded")
+	require.Contains(t, page, "<li>no node handles its topic</li>")
 	var failed, handled atomic.Int64
 	s.run("invoices", func(_ context.Context, timer wakebell.Timer[[]byte]) error {
 		if timer.ID == "inv-1" && timer.Attempt == 1 {
@@ -75,7 +77,7 @@ func TestPagesShowWhatHappened(t *testing.T) {
 
 	const chart = "Last 6 hours: 2 handled, 1 failed, 0 dead"
 	require.Eventually(t, func() bool { return strings.Contains(s.get("topic", "name", "invoices"), chart) }, time.Minute, 100*time.Millisecond, "charts are cached")
-	page := s.get("topic", "name", "invoices")
+	page = s.get("topic", "name", "invoices")
 	require.Contains(t, page, "smtp &lt;b&gt;refused&lt;/b&gt;")
 	require.Contains(t, page, `class="c-failed"`)
 	require.Contains(t, page, "Lateness of the last 6 hours")

@@ -1,7 +1,6 @@
 package shards
 
 import (
-	"slices"
 	"strings"
 	"testing"
 
@@ -130,8 +129,7 @@ func TestRunsThatFailedOnce(t *testing.T) {
 	for _, run := range failed {
 		p := plan{skips: run.skips}
 		for _, d := range run.steps {
-			i := slices.IndexFunc(operations, func(o operation) bool { return o.name == d.operation })
-			p.steps = append(p.steps, step{&operations[i], d.target, d.b, d.c, d.place, d.flag})
+			p.steps = append(p.steps, step{named(d.operation), d.target, d.b, d.c, d.place, d.flag})
 		}
 		if wrong, log := play(t, server, p); wrong != "" {
 			t.Errorf("%s:\n%s\n%s", run.name, strings.Join(log, "\n"), wrong)

@@ -202,7 +202,7 @@ func (w *world) send(s *modelSource, r *exchange.Request) *exchange.Reply {
 	return reply
 }
 
-// claim makes a node claim timers of a physical topic, and returns how many it got.
+// claim makes a node claim timers of a physical topic, and returns how many it got or gave up.
 func (w *world) claim(n *node, s *modelSource, want int, ttl time.Duration, settle ...*run) int {
 	if s.paused || s.withheld {
 		want = 0
@@ -215,13 +215,19 @@ func (w *world) claim(n *node, s *modelSource, want int, ttl time.Duration, sett
 		verdicts = append(verdicts, storetest.Verdict(exchange.Ack, r.lease))
 	}
 	reply := w.run(s, want, ttl, verdicts...)
+	w.settled(n.site, reply, settle, exchange.Ack, 0)
+	return w.claimed(n, s, reply, ttl)
+}
+
+// claimed notes what a claim has given, and returns for how many timers a node did something.
+func (w *world) claimed(n *node, s *modelSource, reply *exchange.Reply, ttl time.Duration) int {
 	if s.flow.KeyRateLimit > 0 && s.flow.PerKey == 0 { // only those that wait for a token hold a key then
 		for _, r := range n.site.runs {
 			r.counts = r.counts && r.place != s.src.Name()
 		}
 	}
-	w.settled(n.site, reply, settle, exchange.Ack, 0)
 	for _, d := range reply.DeadLettered {
+		w.note("  %s is dead: %s", d.ID, d.Reason)
 		n.site.remove(d.ID)
 		n.site.dead[d.ID] = true
 	}
@@ -231,7 +237,7 @@ func (w *world) claim(n *node, s *modelSource, want int, ttl time.Duration, sett
 	if len(reply.Leases) > 0 || reply.Held > 0 {
 		w.note("  %s got %q, held for %v", s.src.Name(), storetest.IDs(reply.Leases), reply.Held)
 	}
-	return len(reply.Leases)
+	return len(reply.Leases) + len(reply.DeadLettered)
 }
 
 // leased notes a lease, and checks that its timer was to be run.

@@ -77,13 +77,7 @@ func (w *world) replay(st step) {
 			s.sequence++
 			r := &exchange.Request{Incarnation: s.incarnation, Sequence: s.sequence, Want: 2, LeaseTTL: time.Minute, Flow: s.flow}
 			w.send(s, r)
-			reply := w.send(s, r)
-			for _, l := range reply.Leases {
-				w.leased(n, s, l, time.Minute)
-			}
-			for _, d := range reply.DeadLettered {
-				n.site.remove(d.ID)
-			}
+			w.claimed(n, s, w.send(s, r), time.Minute)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package shards
 
 import (
+	"slices"
 	"time"
 
 	"github.com/wakebell/wakebell/wakebelltype"
@@ -62,4 +63,10 @@ var operations = []operation{
 	{"failover", 1, (*world).failOver, nil, true},
 	{"wait", 6, (*world).wait, nil, true},
 	{"audit", 5, func(w *world, st step) { w.audit(st.site(w)) }, nil, true},
+}
+
+// named returns the operation with a name, which the table has.
+func named(name string) *operation {
+	i := slices.IndexFunc(operations, func(o operation) bool { return o.name == name })
+	return &operations[i]
 }

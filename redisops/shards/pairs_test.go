@@ -47,19 +47,36 @@ type plan struct {
 // always is the weight from which an operation is in each run: without it little would happen.
 const always = 8
 
+// busy is how some runs begin: one timer of a key runs, and others wait for it.
+var busy = []step{
+	{operation: named("retune"), b: 1, flag: true},
+	{operation: named("schedule"), target: 0, b: 1},
+	{operation: named("schedule"), target: 1, b: 1},
+	{operation: named("schedule"), target: 2, b: 1},
+	{operation: named("claim"), b: 2, flag: true},
+}
+
 // drawPlan draws a run. Each has about half of the operations, a quarter or an eighth, so that
-// these meet often.
+// these meet often. One that begins with a busy key has any of them, each as often.
 func drawPlan(seed uint64) plan {
 	r := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // a run is to be repeated
 	var enabled []*operation
 	one := []int{2, 4, 8}[r.IntN(3)] // in so many operations is drawn
+	p := plan{skips: r.IntN(4) == 0}
+	begun := r.IntN(3) == 0
+	if begun {
+		p.steps = slices.Clone(busy)
+	}
 	for i := range operations {
 		o := &operations[i]
-		if (o.weight >= always || r.IntN(one) == 0) && !slices.Contains(strings.Split(*modelsWithout, ","), o.name) {
-			enabled = append(enabled, slices.Repeat([]*operation{o}, o.weight)...)
+		if (o.weight >= always && !begun || r.IntN(one) == 0) && !slices.Contains(strings.Split(*modelsWithout, ","), o.name) {
+			weight := o.weight
+			if begun {
+				weight = 1
+			}
+			enabled = append(enabled, slices.Repeat([]*operation{o}, weight)...)
 		}
 	}
-	p := plan{skips: r.IntN(4) == 0}
 	ids := []int{2, len(modelTimers)}[r.IntN(2)] // from how many a step draws its timer
 	elsewhere := r.IntN(4)                       // how often of 10 something is done with the other Redis
 	for range 80 {

@@ -48,13 +48,18 @@ local function unpark(t)
 end
 
 local existing = collect('ZMSCORE', timeline, ids, 1, #ids)
-local new, before = {}, {}
-for i, id in ipairs(ids) do
-  if not existing[i] then new[#new + 1], before[#before + 1] = id, false end
+local new, before, bodies = {}, {}, {}
+for i, t in ipairs(all) do
+  if not existing[i] then
+    new[#new + 1], before[#before + 1] = t.id, false
+    if not t.bare then bodies[#bodies + 1], bodies[#bodies + 2] = t.id, t.payload end
+  end
 end
+-- The first write is one that a full Redis refuses.
+variadic('HSET', KEYS.payloads, bodies, 1, #bodies)
 -- What is left of timers that a peer has removed here.
 if keyed.ended(new, before, text(now)) then lowest = math.min(lowest, now) end
-local scored, bodies, recorded = {}, {}, {'', SENTINEL}
+local scored, recorded = {}, {'', SENTINEL}
 local joined, units, order, some, stored = {}, {}, {}, {}, 0
 for i, t in ipairs(all) do
   if not existing[i] then
@@ -83,12 +88,10 @@ end
 for i, t in ipairs(all) do
   if not existing[i] then
     scored[#scored + 1], scored[#scored + 2] = t.score, t.id
-    if not t.bare then bodies[#bodies + 1], bodies[#bodies + 2] = t.id, t.payload end
     if t.record ~= '' then recorded[#recorded + 1], recorded[#recorded + 2] = t.id, t.record end
     lowest = math.min(lowest, number(t.score))
   end
 end
-variadic('HSET', KEYS.payloads, bodies, 1, #bodies)
 variadic('ZADD', timeline, scored, 1, #scored)
 if #recorded > 2 then variadic('HSET', KEYS.leases, recorded, 1, #recorded) end
 

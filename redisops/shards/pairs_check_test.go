@@ -157,12 +157,12 @@ func (w *world) audit(s *site) {
 			}
 		}
 	}
-	for got := 1; got > 0; {
-		got = 0
+	w.whileBusy(func() (got int) {
 		for _, src := range n.sources {
 			got += w.claim(n, src, 500, time.Minute)
 		}
-	}
+		return got
+	})
 	w.waits(s, n)
 }
 
@@ -335,18 +335,27 @@ func (w *world) endMove() {
 
 // ackAll lets the nodes of a site finish what they run, and one of them run what is due.
 func (w *world) ackAll(s *site, n *node) (done int) {
-	for {
+	w.whileBusy(func() (got int) {
 		for _, other := range s.nodes {
 			w.settle(other.leases(), exchange.Ack, 0)
 		}
-		got := 0
 		for _, src := range n.sources {
 			got += w.claim(n, src, 500, 2*time.Minute)
 		}
-		if done += got; got == 0 {
-			return done
+		done += got
+		return got
+	})
+	return done
+}
+
+// whileBusy calls claim until it does nothing, and fails if that never comes.
+func (w *world) whileBusy(claim func() int) {
+	for range 1000 {
+		if claim() == 0 {
+			return
 		}
 	}
+	w.fail("timers are due, and a node that asks again and again gets none")
 }
 
 // deliverAll goes on in time until all timers are delivered.

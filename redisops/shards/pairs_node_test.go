@@ -202,7 +202,8 @@ func (w *world) send(s *modelSource, r *exchange.Request) *exchange.Reply {
 	return reply
 }
 
-// claim makes a node claim timers of a physical topic, and returns how many it got or gave up.
+// claim makes a node claim timers of a physical topic, and returns for how many it did
+// something, see claimed.
 func (w *world) claim(n *node, s *modelSource, want int, ttl time.Duration, settle ...*run) int {
 	if s.paused || s.withheld {
 		want = 0
@@ -219,7 +220,8 @@ func (w *world) claim(n *node, s *modelSource, want int, ttl time.Duration, sett
 	return w.claimed(n, s, reply, ttl)
 }
 
-// claimed notes what a claim has given, and returns for how many timers a node did something.
+// claimed notes what a claim has given, and returns for how many timers a node did something,
+// or is to ask again at once.
 func (w *world) claimed(n *node, s *modelSource, reply *exchange.Reply, ttl time.Duration) int {
 	if s.flow.KeyRateLimit > 0 && s.flow.PerKey == 0 { // only those that wait for a token hold a key then
 		for _, r := range n.site.runs {
@@ -237,7 +239,11 @@ func (w *world) claimed(n *node, s *modelSource, reply *exchange.Reply, ttl time
 	if len(reply.Leases) > 0 || reply.Held > 0 {
 		w.note("  %s got %q, held for %v", s.src.Name(), storetest.IDs(reply.Leases), reply.Held)
 	}
-	return len(reply.Leases) + len(reply.DeadLettered)
+	again := 0
+	if reply.Next == 0 && reply.Held == 0 {
+		again = 1
+	}
+	return len(reply.Leases) + len(reply.DeadLettered) + again
 }
 
 // leased notes a lease, and checks that its timer was to be run.

@@ -240,8 +240,9 @@ func (w *world) claimed(n *node, s *modelSource, reply *exchange.Reply, ttl time
 		w.note("  %s got %q, held for %v", s.src.Name(), storetest.IDs(reply.Leases), reply.Held)
 	}
 	again := 0
-	if reply.Next == 0 && reply.Held == 0 {
+	if reply.Next >= 0 && reply.Next <= grain && reply.Held == 0 {
 		again = 1
+		w.pass(grain) // others of a key are due a microsecond later
 	}
 	return len(reply.Leases) + len(reply.DeadLettered) + again
 }

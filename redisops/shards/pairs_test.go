@@ -47,7 +47,7 @@ type plan struct {
 // always is the weight from which an operation is in each run: without it little would happen.
 const always = 8
 
-// busy is how some runs begin: one timer of a key runs, and others wait for it.
+// busy is how half of the runs begin: one timer of a key runs, and others wait for it.
 var busy = []step{
 	{operation: named("retune"), b: 1, flag: true},
 	{operation: named("schedule"), target: 0, b: 1},
@@ -56,41 +56,57 @@ var busy = []step{
 	{operation: named("claim"), b: 2, flag: true},
 }
 
-// drawPlan draws a run. Each has about half of the operations, a quarter or an eighth, so that
-// these meet often. One that begins with a busy key has any of them, each as often.
+// drawPlan draws a run: a long one from an empty topic, or a short one from a busy key.
 func drawPlan(seed uint64) plan {
 	r := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // a run is to be repeated
-	var enabled []*operation
-	one := []int{2, 4, 8}[r.IntN(3)] // in so many operations is drawn
+	left := slices.DeleteFunc(slices.Clone(operations), func(o operation) bool {
+		return slices.Contains(strings.Split(*modelsWithout, ","), o.name)
+	})
 	p := plan{skips: r.IntN(4) == 0}
-	begun := r.IntN(3) == 0
-	if begun {
-		p.steps = slices.Clone(busy)
+	if len(left) == 0 {
+		return p
 	}
-	for i := range operations {
-		o := &operations[i]
-		if (o.weight >= always && !begun || r.IntN(one) == 0) && !slices.Contains(strings.Split(*modelsWithout, ","), o.name) {
-			weight := o.weight
-			if begun {
-				weight = 1
-			}
-			enabled = append(enabled, slices.Repeat([]*operation{o}, weight)...)
-		}
+	if r.IntN(2) == 0 {
+		p.steps = slices.Concat(busy, drawSteps(r, few(r, left), 12, 3))
+		return p
 	}
-	ids := []int{2, len(modelTimers)}[r.IntN(2)] // from how many a step draws its timer
-	elsewhere := r.IntN(4)                       // how often of 10 something is done with the other Redis
-	for range 80 {
-		if len(enabled) > 0 {
-			st := step{
-				operation: enabled[r.IntN(len(enabled))], target: r.IntN(ids), b: r.IntN(10), c: r.IntN(2), flag: r.IntN(2) == 0,
-			}
-			if r.IntN(10) < elsewhere {
-				st.place = 1
-			}
-			p.steps = append(p.steps, st)
-		}
-	}
+	p.steps = drawSteps(r, some(r, left), 80, []int{2, len(modelTimers)}[r.IntN(2)])
 	return p
+}
+
+// few draws two to four operations, each as often, so that every pair meets where it matters.
+func few(r *rand.Rand, from []operation) (drawn []*operation) {
+	for range 2 + r.IntN(3) {
+		drawn = append(drawn, &from[r.IntN(len(from))])
+	}
+	return drawn
+}
+
+// some draws about half of the operations, a quarter or an eighth, as often as their weights
+// say, so that these meet often.
+func some(r *rand.Rand, from []operation) (drawn []*operation) {
+	one := []int{2, 4, 8}[r.IntN(3)] // in so many operations is drawn
+	for i := range from {
+		if o := &from[i]; o.weight >= always || r.IntN(one) == 0 {
+			drawn = append(drawn, slices.Repeat([]*operation{o}, o.weight)...)
+		}
+	}
+	return drawn
+}
+
+// drawSteps draws steps with some of the first ids.
+func drawSteps(r *rand.Rand, from []*operation, n, ids int) (steps []step) {
+	elsewhere := r.IntN(4) // how often of 10 something is done with the other Redis
+	for range n {
+		st := step{
+			operation: from[r.IntN(len(from))], target: r.IntN(ids), b: r.IntN(10), c: r.IntN(2), flag: r.IntN(2) == 0,
+		}
+		if r.IntN(10) < elsewhere {
+			st.place = 1
+		}
+		steps = append(steps, st)
+	}
+	return steps
 }
 
 // play runs a plan, and returns what is wrong with it and what has happened before.

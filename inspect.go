@@ -128,6 +128,18 @@ func (c *Client) Stats(ctx context.Context, topic string) (wakebelltype.Stats, e
 	return c.reads.Stats(ctx, full)
 }
 
+// CountDue counts the timers of a topic whose instants, or next attempts, are in each of n
+// steps from an instant on, 1 to 1,500 steps of at least a millisecond: what is to be done
+// when. A timer that runs counts when its lease expires; one that is due and waits for its
+// key does not count. The cost does not grow with the number of timers.
+func (c *Client) CountDue(ctx context.Context, topic string, from time.Time, step time.Duration, n int) ([]int64, error) {
+	full, err := c.fullName(topic)
+	if err != nil {
+		return nil, err
+	}
+	return c.reads.CountDue(ctx, full, from, step, n)
+}
+
 // Overview returns the overviews of topics in the same order, with one round trip
 // for each 100 topics, or two on a Cluster. An error that concerns one topic is in the Err of its
 // Overview. The call returns an error if ctx ends, or if Redis answers for none

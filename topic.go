@@ -175,6 +175,7 @@ type Operator interface {
 	Diagnose(ctx context.Context, topics ...string) ([]wakebelltype.Finding, error)
 	History(ctx context.Context, topic string, f wakebelltype.HistoryFilter, p wakebelltype.Page) iter.Seq2[wakebelltype.Attempt, error]
 	Throughput(ctx context.Context, topic string, since time.Duration) (wakebelltype.Throughput, error)
+	CountDue(ctx context.Context, topic string, from time.Time, step time.Duration, n int) ([]int64, error)
 	Audit(ctx context.Context, f wakebelltype.AuditFilter, p wakebelltype.Page) iter.Seq2[wakebelltype.AuditEntry, error]
 	RecordChange(ctx context.Context, change wakebelltype.Change) error
 }

@@ -6113,6 +6113,123 @@ func (*RecordChangeResponse) Descriptor() ([]byte, []int) {
 	return file_messages_operations_proto_rawDescGZIP(), []int{94}
 }
 
+// CountDueRequest counts the timers of a topic by their instants.
+type CountDueRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Topic string                 `protobuf:"bytes,1,opt,name=topic,proto3" json:"topic,omitempty"`
+	// When the first step begins.
+	From *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=from,proto3" json:"from,omitempty"`
+	// Of each step, at least 1 ms.
+	Step *durationpb.Duration `protobuf:"bytes,3,opt,name=step,proto3" json:"step,omitempty"`
+	// How many steps, 1 to 1,500.
+	Steps         uint32 `protobuf:"varint,4,opt,name=steps,proto3" json:"steps,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CountDueRequest) Reset() {
+	*x = CountDueRequest{}
+	mi := &file_messages_operations_proto_msgTypes[95]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CountDueRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CountDueRequest) ProtoMessage() {}
+
+func (x *CountDueRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_messages_operations_proto_msgTypes[95]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CountDueRequest.ProtoReflect.Descriptor instead.
+func (*CountDueRequest) Descriptor() ([]byte, []int) {
+	return file_messages_operations_proto_rawDescGZIP(), []int{95}
+}
+
+func (x *CountDueRequest) GetTopic() string {
+	if x != nil {
+		return x.Topic
+	}
+	return ""
+}
+
+func (x *CountDueRequest) GetFrom() *timestamppb.Timestamp {
+	if x != nil {
+		return x.From
+	}
+	return nil
+}
+
+func (x *CountDueRequest) GetStep() *durationpb.Duration {
+	if x != nil {
+		return x.Step
+	}
+	return nil
+}
+
+func (x *CountDueRequest) GetSteps() uint32 {
+	if x != nil {
+		return x.Steps
+	}
+	return 0
+}
+
+// CountDueResponse has how many timers are due in each step.
+type CountDueResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Counts        []int64                `protobuf:"varint,1,rep,packed,name=counts,proto3" json:"counts,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CountDueResponse) Reset() {
+	*x = CountDueResponse{}
+	mi := &file_messages_operations_proto_msgTypes[96]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CountDueResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CountDueResponse) ProtoMessage() {}
+
+func (x *CountDueResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_messages_operations_proto_msgTypes[96]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CountDueResponse.ProtoReflect.Descriptor instead.
+func (*CountDueResponse) Descriptor() ([]byte, []int) {
+	return file_messages_operations_proto_rawDescGZIP(), []int{96}
+}
+
+func (x *CountDueResponse) GetCounts() []int64 {
+	if x != nil {
+		return x.Counts
+	}
+	return nil
+}
+
 // GetThroughputRequest reads the counts of a topic.
 type GetThroughputRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -6125,7 +6242,7 @@ type GetThroughputRequest struct {
 
 func (x *GetThroughputRequest) Reset() {
 	*x = GetThroughputRequest{}
-	mi := &file_messages_operations_proto_msgTypes[95]
+	mi := &file_messages_operations_proto_msgTypes[97]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6137,7 +6254,7 @@ func (x *GetThroughputRequest) String() string {
 func (*GetThroughputRequest) ProtoMessage() {}
 
 func (x *GetThroughputRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[95]
+	mi := &file_messages_operations_proto_msgTypes[97]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6150,7 +6267,7 @@ func (x *GetThroughputRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetThroughputRequest.ProtoReflect.Descriptor instead.
 func (*GetThroughputRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{95}
+	return file_messages_operations_proto_rawDescGZIP(), []int{97}
 }
 
 func (x *GetThroughputRequest) GetTopic() string {
@@ -6180,7 +6297,7 @@ type GetThroughputResponse struct {
 
 func (x *GetThroughputResponse) Reset() {
 	*x = GetThroughputResponse{}
-	mi := &file_messages_operations_proto_msgTypes[96]
+	mi := &file_messages_operations_proto_msgTypes[98]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6192,7 +6309,7 @@ func (x *GetThroughputResponse) String() string {
 func (*GetThroughputResponse) ProtoMessage() {}
 
 func (x *GetThroughputResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[96]
+	mi := &file_messages_operations_proto_msgTypes[98]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6205,7 +6322,7 @@ func (x *GetThroughputResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetThroughputResponse.ProtoReflect.Descriptor instead.
 func (*GetThroughputResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{96}
+	return file_messages_operations_proto_rawDescGZIP(), []int{98}
 }
 
 func (x *GetThroughputResponse) GetStep() *durationpb.Duration {
@@ -6247,7 +6364,7 @@ type ThroughputCounts struct {
 
 func (x *ThroughputCounts) Reset() {
 	*x = ThroughputCounts{}
-	mi := &file_messages_operations_proto_msgTypes[97]
+	mi := &file_messages_operations_proto_msgTypes[99]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6259,7 +6376,7 @@ func (x *ThroughputCounts) String() string {
 func (*ThroughputCounts) ProtoMessage() {}
 
 func (x *ThroughputCounts) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[97]
+	mi := &file_messages_operations_proto_msgTypes[99]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6272,7 +6389,7 @@ func (x *ThroughputCounts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ThroughputCounts.ProtoReflect.Descriptor instead.
 func (*ThroughputCounts) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{97}
+	return file_messages_operations_proto_rawDescGZIP(), []int{99}
 }
 
 func (x *ThroughputCounts) GetScheduled() int64 {
@@ -6342,7 +6459,7 @@ type ListHistoryRequest struct {
 
 func (x *ListHistoryRequest) Reset() {
 	*x = ListHistoryRequest{}
-	mi := &file_messages_operations_proto_msgTypes[98]
+	mi := &file_messages_operations_proto_msgTypes[100]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6354,7 +6471,7 @@ func (x *ListHistoryRequest) String() string {
 func (*ListHistoryRequest) ProtoMessage() {}
 
 func (x *ListHistoryRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[98]
+	mi := &file_messages_operations_proto_msgTypes[100]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6367,7 +6484,7 @@ func (x *ListHistoryRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListHistoryRequest.ProtoReflect.Descriptor instead.
 func (*ListHistoryRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{98}
+	return file_messages_operations_proto_rawDescGZIP(), []int{100}
 }
 
 func (x *ListHistoryRequest) GetTopic() string {
@@ -6422,7 +6539,7 @@ type HistoryFilter struct {
 
 func (x *HistoryFilter) Reset() {
 	*x = HistoryFilter{}
-	mi := &file_messages_operations_proto_msgTypes[99]
+	mi := &file_messages_operations_proto_msgTypes[101]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6434,7 +6551,7 @@ func (x *HistoryFilter) String() string {
 func (*HistoryFilter) ProtoMessage() {}
 
 func (x *HistoryFilter) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[99]
+	mi := &file_messages_operations_proto_msgTypes[101]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6447,7 +6564,7 @@ func (x *HistoryFilter) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HistoryFilter.ProtoReflect.Descriptor instead.
 func (*HistoryFilter) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{99}
+	return file_messages_operations_proto_rawDescGZIP(), []int{101}
 }
 
 func (x *HistoryFilter) GetId() string {
@@ -6488,7 +6605,7 @@ type ListHistoryResponse struct {
 
 func (x *ListHistoryResponse) Reset() {
 	*x = ListHistoryResponse{}
-	mi := &file_messages_operations_proto_msgTypes[100]
+	mi := &file_messages_operations_proto_msgTypes[102]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6500,7 +6617,7 @@ func (x *ListHistoryResponse) String() string {
 func (*ListHistoryResponse) ProtoMessage() {}
 
 func (x *ListHistoryResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[100]
+	mi := &file_messages_operations_proto_msgTypes[102]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6513,7 +6630,7 @@ func (x *ListHistoryResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListHistoryResponse.ProtoReflect.Descriptor instead.
 func (*ListHistoryResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{100}
+	return file_messages_operations_proto_rawDescGZIP(), []int{102}
 }
 
 func (x *ListHistoryResponse) GetAttempt() *Attempt {
@@ -6543,7 +6660,7 @@ type Attempt struct {
 
 func (x *Attempt) Reset() {
 	*x = Attempt{}
-	mi := &file_messages_operations_proto_msgTypes[101]
+	mi := &file_messages_operations_proto_msgTypes[103]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6555,7 +6672,7 @@ func (x *Attempt) String() string {
 func (*Attempt) ProtoMessage() {}
 
 func (x *Attempt) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[101]
+	mi := &file_messages_operations_proto_msgTypes[103]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6568,7 +6685,7 @@ func (x *Attempt) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Attempt.ProtoReflect.Descriptor instead.
 func (*Attempt) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{101}
+	return file_messages_operations_proto_rawDescGZIP(), []int{103}
 }
 
 func (x *Attempt) GetId() string {
@@ -6640,7 +6757,7 @@ type GetQueueThroughputRequest struct {
 
 func (x *GetQueueThroughputRequest) Reset() {
 	*x = GetQueueThroughputRequest{}
-	mi := &file_messages_operations_proto_msgTypes[102]
+	mi := &file_messages_operations_proto_msgTypes[104]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6652,7 +6769,7 @@ func (x *GetQueueThroughputRequest) String() string {
 func (*GetQueueThroughputRequest) ProtoMessage() {}
 
 func (x *GetQueueThroughputRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[102]
+	mi := &file_messages_operations_proto_msgTypes[104]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6665,7 +6782,7 @@ func (x *GetQueueThroughputRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetQueueThroughputRequest.ProtoReflect.Descriptor instead.
 func (*GetQueueThroughputRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{102}
+	return file_messages_operations_proto_rawDescGZIP(), []int{104}
 }
 
 func (x *GetQueueThroughputRequest) GetName() string {
@@ -6699,7 +6816,7 @@ type GetQueueThroughputResponse struct {
 
 func (x *GetQueueThroughputResponse) Reset() {
 	*x = GetQueueThroughputResponse{}
-	mi := &file_messages_operations_proto_msgTypes[103]
+	mi := &file_messages_operations_proto_msgTypes[105]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6711,7 +6828,7 @@ func (x *GetQueueThroughputResponse) String() string {
 func (*GetQueueThroughputResponse) ProtoMessage() {}
 
 func (x *GetQueueThroughputResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[103]
+	mi := &file_messages_operations_proto_msgTypes[105]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6724,7 +6841,7 @@ func (x *GetQueueThroughputResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetQueueThroughputResponse.ProtoReflect.Descriptor instead.
 func (*GetQueueThroughputResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{103}
+	return file_messages_operations_proto_rawDescGZIP(), []int{105}
 }
 
 func (x *GetQueueThroughputResponse) GetThroughput() *GetThroughputResponse {
@@ -6750,7 +6867,7 @@ type ListQueueHistoryRequest struct {
 
 func (x *ListQueueHistoryRequest) Reset() {
 	*x = ListQueueHistoryRequest{}
-	mi := &file_messages_operations_proto_msgTypes[104]
+	mi := &file_messages_operations_proto_msgTypes[106]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6762,7 +6879,7 @@ func (x *ListQueueHistoryRequest) String() string {
 func (*ListQueueHistoryRequest) ProtoMessage() {}
 
 func (x *ListQueueHistoryRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[104]
+	mi := &file_messages_operations_proto_msgTypes[106]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6775,7 +6892,7 @@ func (x *ListQueueHistoryRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListQueueHistoryRequest.ProtoReflect.Descriptor instead.
 func (*ListQueueHistoryRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{104}
+	return file_messages_operations_proto_rawDescGZIP(), []int{106}
 }
 
 func (x *ListQueueHistoryRequest) GetName() string {
@@ -6830,7 +6947,7 @@ type ListQueueHistoryResponse struct {
 
 func (x *ListQueueHistoryResponse) Reset() {
 	*x = ListQueueHistoryResponse{}
-	mi := &file_messages_operations_proto_msgTypes[105]
+	mi := &file_messages_operations_proto_msgTypes[107]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6842,7 +6959,7 @@ func (x *ListQueueHistoryResponse) String() string {
 func (*ListQueueHistoryResponse) ProtoMessage() {}
 
 func (x *ListQueueHistoryResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[105]
+	mi := &file_messages_operations_proto_msgTypes[107]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6855,7 +6972,7 @@ func (x *ListQueueHistoryResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListQueueHistoryResponse.ProtoReflect.Descriptor instead.
 func (*ListQueueHistoryResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{105}
+	return file_messages_operations_proto_rawDescGZIP(), []int{107}
 }
 
 func (x *ListQueueHistoryResponse) GetAttempt() *Attempt {
@@ -7289,7 +7406,14 @@ const file_messages_operations_proto_rawDesc = "" +
 	"\x06detail\x18\x04 \x01(\tR\x06detail\x12\x14\n" +
 	"\x05error\x18\x05 \x01(\tR\x05error\x12\x10\n" +
 	"\x03key\x18\x06 \x01(\tR\x03key\"\x16\n" +
-	"\x14RecordChangeResponse\"]\n" +
+	"\x14RecordChangeResponse\"\x9c\x01\n" +
+	"\x0fCountDueRequest\x12\x14\n" +
+	"\x05topic\x18\x01 \x01(\tR\x05topic\x12.\n" +
+	"\x04from\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x04from\x12-\n" +
+	"\x04step\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\x04step\x12\x14\n" +
+	"\x05steps\x18\x04 \x01(\rR\x05steps\"*\n" +
+	"\x10CountDueResponse\x12\x16\n" +
+	"\x06counts\x18\x01 \x03(\x03R\x06counts\"]\n" +
 	"\x14GetThroughputRequest\x12\x14\n" +
 	"\x05topic\x18\x01 \x01(\tR\x05topic\x12/\n" +
 	"\x05since\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\x05since\"\xad\x01\n" +
@@ -7369,7 +7493,7 @@ func file_messages_operations_proto_rawDescGZIP() []byte {
 }
 
 var file_messages_operations_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_messages_operations_proto_msgTypes = make([]protoimpl.MessageInfo, 107)
+var file_messages_operations_proto_msgTypes = make([]protoimpl.MessageInfo, 109)
 var file_messages_operations_proto_goTypes = []any{
 	(RedriveOutcome)(0),                    // 0: wakebell.v1.RedriveOutcome
 	(QueueRedriveOutcome)(0),               // 1: wakebell.v1.QueueRedriveOutcome
@@ -7468,139 +7592,143 @@ var file_messages_operations_proto_goTypes = []any{
 	(*AuditEntry)(nil),                     // 94: wakebell.v1.AuditEntry
 	(*RecordChangeRequest)(nil),            // 95: wakebell.v1.RecordChangeRequest
 	(*RecordChangeResponse)(nil),           // 96: wakebell.v1.RecordChangeResponse
-	(*GetThroughputRequest)(nil),           // 97: wakebell.v1.GetThroughputRequest
-	(*GetThroughputResponse)(nil),          // 98: wakebell.v1.GetThroughputResponse
-	(*ThroughputCounts)(nil),               // 99: wakebell.v1.ThroughputCounts
-	(*ListHistoryRequest)(nil),             // 100: wakebell.v1.ListHistoryRequest
-	(*HistoryFilter)(nil),                  // 101: wakebell.v1.HistoryFilter
-	(*ListHistoryResponse)(nil),            // 102: wakebell.v1.ListHistoryResponse
-	(*Attempt)(nil),                        // 103: wakebell.v1.Attempt
-	(*GetQueueThroughputRequest)(nil),      // 104: wakebell.v1.GetQueueThroughputRequest
-	(*GetQueueThroughputResponse)(nil),     // 105: wakebell.v1.GetQueueThroughputResponse
-	(*ListQueueHistoryRequest)(nil),        // 106: wakebell.v1.ListQueueHistoryRequest
-	(*ListQueueHistoryResponse)(nil),       // 107: wakebell.v1.ListQueueHistoryResponse
-	nil,                                    // 108: wakebell.v1.GateState.GuardEntry
-	(*TopicStats)(nil),                     // 109: wakebell.v1.TopicStats
-	(*Error)(nil),                          // 110: wakebell.v1.Error
-	(*timestamppb.Timestamp)(nil),          // 111: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),            // 112: google.protobuf.Duration
-	(*Content)(nil),                        // 113: wakebell.v1.Content
-	(*Queue)(nil),                          // 114: wakebell.v1.Queue
+	(*CountDueRequest)(nil),                // 97: wakebell.v1.CountDueRequest
+	(*CountDueResponse)(nil),               // 98: wakebell.v1.CountDueResponse
+	(*GetThroughputRequest)(nil),           // 99: wakebell.v1.GetThroughputRequest
+	(*GetThroughputResponse)(nil),          // 100: wakebell.v1.GetThroughputResponse
+	(*ThroughputCounts)(nil),               // 101: wakebell.v1.ThroughputCounts
+	(*ListHistoryRequest)(nil),             // 102: wakebell.v1.ListHistoryRequest
+	(*HistoryFilter)(nil),                  // 103: wakebell.v1.HistoryFilter
+	(*ListHistoryResponse)(nil),            // 104: wakebell.v1.ListHistoryResponse
+	(*Attempt)(nil),                        // 105: wakebell.v1.Attempt
+	(*GetQueueThroughputRequest)(nil),      // 106: wakebell.v1.GetQueueThroughputRequest
+	(*GetQueueThroughputResponse)(nil),     // 107: wakebell.v1.GetQueueThroughputResponse
+	(*ListQueueHistoryRequest)(nil),        // 108: wakebell.v1.ListQueueHistoryRequest
+	(*ListQueueHistoryResponse)(nil),       // 109: wakebell.v1.ListQueueHistoryResponse
+	nil,                                    // 110: wakebell.v1.GateState.GuardEntry
+	(*TopicStats)(nil),                     // 111: wakebell.v1.TopicStats
+	(*Error)(nil),                          // 112: wakebell.v1.Error
+	(*timestamppb.Timestamp)(nil),          // 113: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),            // 114: google.protobuf.Duration
+	(*Content)(nil),                        // 115: wakebell.v1.Content
+	(*Queue)(nil),                          // 116: wakebell.v1.Queue
 }
 var file_messages_operations_proto_depIdxs = []int32{
 	6,   // 0: wakebell.v1.GetOverviewsResponse.topics:type_name -> wakebell.v1.TopicOverview
-	109, // 1: wakebell.v1.TopicOverview.stats:type_name -> wakebell.v1.TopicStats
+	111, // 1: wakebell.v1.TopicOverview.stats:type_name -> wakebell.v1.TopicStats
 	23,  // 2: wakebell.v1.TopicOverview.control:type_name -> wakebell.v1.TopicControl
-	110, // 3: wakebell.v1.TopicOverview.fault:type_name -> wakebell.v1.Error
+	112, // 3: wakebell.v1.TopicOverview.fault:type_name -> wakebell.v1.Error
 	7,   // 4: wakebell.v1.TopicOverview.reports:type_name -> wakebell.v1.NodeReport
 	37,  // 5: wakebell.v1.NodeReport.state:type_name -> wakebell.v1.NodeState
 	16,  // 6: wakebell.v1.GetTopicShardsResponse.shards:type_name -> wakebell.v1.TopicShards
-	111, // 7: wakebell.v1.TopicShards.since:type_name -> google.protobuf.Timestamp
+	113, // 7: wakebell.v1.TopicShards.since:type_name -> google.protobuf.Timestamp
 	16,  // 8: wakebell.v1.DivideTopicResponse.shards:type_name -> wakebell.v1.TopicShards
 	16,  // 9: wakebell.v1.ReshardTopicResponse.shards:type_name -> wakebell.v1.TopicShards
 	23,  // 10: wakebell.v1.GetTopicControlResponse.control:type_name -> wakebell.v1.TopicControl
-	111, // 11: wakebell.v1.TopicControl.paused_at:type_name -> google.protobuf.Timestamp
+	113, // 11: wakebell.v1.TopicControl.paused_at:type_name -> google.protobuf.Timestamp
 	24,  // 12: wakebell.v1.TopicControl.settings:type_name -> wakebell.v1.TopicSettings
-	112, // 13: wakebell.v1.TopicSettings.lease_ttl:type_name -> google.protobuf.Duration
-	112, // 14: wakebell.v1.TopicSettings.max_lease_age:type_name -> google.protobuf.Duration
-	112, // 15: wakebell.v1.TopicSettings.polling_interval:type_name -> google.protobuf.Duration
-	112, // 16: wakebell.v1.TopicSettings.max_polling_interval:type_name -> google.protobuf.Duration
-	112, // 17: wakebell.v1.TopicSettings.retry_initial:type_name -> google.protobuf.Duration
-	112, // 18: wakebell.v1.TopicSettings.retry_limit:type_name -> google.protobuf.Duration
-	112, // 19: wakebell.v1.TopicSettings.rate_per:type_name -> google.protobuf.Duration
-	112, // 20: wakebell.v1.TopicSettings.key_rate_per:type_name -> google.protobuf.Duration
+	114, // 13: wakebell.v1.TopicSettings.lease_ttl:type_name -> google.protobuf.Duration
+	114, // 14: wakebell.v1.TopicSettings.max_lease_age:type_name -> google.protobuf.Duration
+	114, // 15: wakebell.v1.TopicSettings.polling_interval:type_name -> google.protobuf.Duration
+	114, // 16: wakebell.v1.TopicSettings.max_polling_interval:type_name -> google.protobuf.Duration
+	114, // 17: wakebell.v1.TopicSettings.retry_initial:type_name -> google.protobuf.Duration
+	114, // 18: wakebell.v1.TopicSettings.retry_limit:type_name -> google.protobuf.Duration
+	114, // 19: wakebell.v1.TopicSettings.rate_per:type_name -> google.protobuf.Duration
+	114, // 20: wakebell.v1.TopicSettings.key_rate_per:type_name -> google.protobuf.Duration
 	23,  // 21: wakebell.v1.PauseTopicResponse.control:type_name -> wakebell.v1.TopicControl
 	23,  // 22: wakebell.v1.ResumeTopicResponse.control:type_name -> wakebell.v1.TopicControl
 	24,  // 23: wakebell.v1.RetuneTopicRequest.settings:type_name -> wakebell.v1.TopicSettings
 	23,  // 24: wakebell.v1.RetuneTopicResponse.control:type_name -> wakebell.v1.TopicControl
 	33,  // 25: wakebell.v1.DiagnoseResponse.findings:type_name -> wakebell.v1.Finding
 	36,  // 26: wakebell.v1.TailResponse.event:type_name -> wakebell.v1.TopicEvent
-	111, // 27: wakebell.v1.TopicEvent.at:type_name -> google.protobuf.Timestamp
-	112, // 28: wakebell.v1.TopicEvent.lateness:type_name -> google.protobuf.Duration
-	112, // 29: wakebell.v1.TopicEvent.took:type_name -> google.protobuf.Duration
-	112, // 30: wakebell.v1.TopicEvent.retry_in:type_name -> google.protobuf.Duration
+	113, // 27: wakebell.v1.TopicEvent.at:type_name -> google.protobuf.Timestamp
+	114, // 28: wakebell.v1.TopicEvent.lateness:type_name -> google.protobuf.Duration
+	114, // 29: wakebell.v1.TopicEvent.took:type_name -> google.protobuf.Duration
+	114, // 30: wakebell.v1.TopicEvent.retry_in:type_name -> google.protobuf.Duration
 	37,  // 31: wakebell.v1.TopicEvent.state:type_name -> wakebell.v1.NodeState
-	111, // 32: wakebell.v1.NodeState.started:type_name -> google.protobuf.Timestamp
+	113, // 32: wakebell.v1.NodeState.started:type_name -> google.protobuf.Timestamp
 	24,  // 33: wakebell.v1.NodeState.options:type_name -> wakebell.v1.TopicSettings
-	111, // 34: wakebell.v1.NodeState.breaker_since:type_name -> google.protobuf.Timestamp
-	111, // 35: wakebell.v1.NodeState.breaker_until:type_name -> google.protobuf.Timestamp
-	112, // 36: wakebell.v1.DeadLetterFilter.older_than:type_name -> google.protobuf.Duration
-	112, // 37: wakebell.v1.DeadLetterFilter.newer_than:type_name -> google.protobuf.Duration
+	113, // 34: wakebell.v1.NodeState.breaker_since:type_name -> google.protobuf.Timestamp
+	113, // 35: wakebell.v1.NodeState.breaker_until:type_name -> google.protobuf.Timestamp
+	114, // 36: wakebell.v1.DeadLetterFilter.older_than:type_name -> google.protobuf.Duration
+	114, // 37: wakebell.v1.DeadLetterFilter.newer_than:type_name -> google.protobuf.Duration
 	38,  // 38: wakebell.v1.ListDeadLettersRequest.filter:type_name -> wakebell.v1.DeadLetterFilter
 	43,  // 39: wakebell.v1.ListDeadLettersResponse.dead_letter:type_name -> wakebell.v1.DeadLetter
 	43,  // 40: wakebell.v1.GetDeadLetterResponse.dead_letter:type_name -> wakebell.v1.DeadLetter
-	111, // 41: wakebell.v1.DeadLetter.activation:type_name -> google.protobuf.Timestamp
-	111, // 42: wakebell.v1.DeadLetter.died:type_name -> google.protobuf.Timestamp
-	113, // 43: wakebell.v1.DeadLetter.content:type_name -> wakebell.v1.Content
+	113, // 41: wakebell.v1.DeadLetter.activation:type_name -> google.protobuf.Timestamp
+	113, // 42: wakebell.v1.DeadLetter.died:type_name -> google.protobuf.Timestamp
+	115, // 43: wakebell.v1.DeadLetter.content:type_name -> wakebell.v1.Content
 	38,  // 44: wakebell.v1.RedriveDeadLettersRequest.filter:type_name -> wakebell.v1.DeadLetterFilter
-	112, // 45: wakebell.v1.RedriveDeadLettersRequest.in:type_name -> google.protobuf.Duration
+	114, // 45: wakebell.v1.RedriveDeadLettersRequest.in:type_name -> google.protobuf.Duration
 	0,   // 46: wakebell.v1.RedriveDeadLettersResponse.outcome:type_name -> wakebell.v1.RedriveOutcome
 	38,  // 47: wakebell.v1.DeleteDeadLettersRequest.filter:type_name -> wakebell.v1.DeadLetterFilter
-	114, // 48: wakebell.v1.ListQueuesResponse.queue:type_name -> wakebell.v1.Queue
-	114, // 49: wakebell.v1.GetQueueStatsRequest.queue:type_name -> wakebell.v1.Queue
+	116, // 48: wakebell.v1.ListQueuesResponse.queue:type_name -> wakebell.v1.Queue
+	116, // 49: wakebell.v1.GetQueueStatsRequest.queue:type_name -> wakebell.v1.Queue
 	52,  // 50: wakebell.v1.GetQueueStatsResponse.stats:type_name -> wakebell.v1.QueueStats
-	111, // 51: wakebell.v1.QueueStats.oldest:type_name -> google.protobuf.Timestamp
-	111, // 52: wakebell.v1.QueueStats.now:type_name -> google.protobuf.Timestamp
-	114, // 53: wakebell.v1.ListQueueMessagesRequest.queue:type_name -> wakebell.v1.Queue
+	113, // 51: wakebell.v1.QueueStats.oldest:type_name -> google.protobuf.Timestamp
+	113, // 52: wakebell.v1.QueueStats.now:type_name -> google.protobuf.Timestamp
+	116, // 53: wakebell.v1.ListQueueMessagesRequest.queue:type_name -> wakebell.v1.Queue
 	55,  // 54: wakebell.v1.ListQueueMessagesResponse.message:type_name -> wakebell.v1.QueuedMessage
-	111, // 55: wakebell.v1.QueuedMessage.deadline:type_name -> google.protobuf.Timestamp
-	114, // 56: wakebell.v1.RemoveQueueRequest.queue:type_name -> wakebell.v1.Queue
-	114, // 57: wakebell.v1.PurgeQueueRequest.queue:type_name -> wakebell.v1.Queue
-	114, // 58: wakebell.v1.ListQueueDeadLettersRequest.queue:type_name -> wakebell.v1.Queue
+	113, // 55: wakebell.v1.QueuedMessage.deadline:type_name -> google.protobuf.Timestamp
+	116, // 56: wakebell.v1.RemoveQueueRequest.queue:type_name -> wakebell.v1.Queue
+	116, // 57: wakebell.v1.PurgeQueueRequest.queue:type_name -> wakebell.v1.Queue
+	116, // 58: wakebell.v1.ListQueueDeadLettersRequest.queue:type_name -> wakebell.v1.Queue
 	64,  // 59: wakebell.v1.ListQueueDeadLettersResponse.dead_letter:type_name -> wakebell.v1.QueueDeadLetter
-	114, // 60: wakebell.v1.GetQueueDeadLetterRequest.queue:type_name -> wakebell.v1.Queue
+	116, // 60: wakebell.v1.GetQueueDeadLetterRequest.queue:type_name -> wakebell.v1.Queue
 	64,  // 61: wakebell.v1.GetQueueDeadLetterResponse.dead_letter:type_name -> wakebell.v1.QueueDeadLetter
-	111, // 62: wakebell.v1.QueueDeadLetter.at:type_name -> google.protobuf.Timestamp
-	114, // 63: wakebell.v1.RedriveQueueDeadLetterRequest.queue:type_name -> wakebell.v1.Queue
-	112, // 64: wakebell.v1.RedriveQueueDeadLetterRequest.window:type_name -> google.protobuf.Duration
+	113, // 62: wakebell.v1.QueueDeadLetter.at:type_name -> google.protobuf.Timestamp
+	116, // 63: wakebell.v1.RedriveQueueDeadLetterRequest.queue:type_name -> wakebell.v1.Queue
+	114, // 64: wakebell.v1.RedriveQueueDeadLetterRequest.window:type_name -> google.protobuf.Duration
 	1,   // 65: wakebell.v1.RedriveQueueDeadLetterResponse.outcome:type_name -> wakebell.v1.QueueRedriveOutcome
-	114, // 66: wakebell.v1.DeleteQueueDeadLettersRequest.queue:type_name -> wakebell.v1.Queue
+	116, // 66: wakebell.v1.DeleteQueueDeadLettersRequest.queue:type_name -> wakebell.v1.Queue
 	64,  // 67: wakebell.v1.DeleteQueueDeadLettersRequest.dead_letters:type_name -> wakebell.v1.QueueDeadLetter
 	73,  // 68: wakebell.v1.ListGatesResponse.gate:type_name -> wakebell.v1.GateState
 	73,  // 69: wakebell.v1.GetGateResponse.gate:type_name -> wakebell.v1.GateState
-	111, // 70: wakebell.v1.GateState.now:type_name -> google.protobuf.Timestamp
+	113, // 70: wakebell.v1.GateState.now:type_name -> google.protobuf.Timestamp
 	75,  // 71: wakebell.v1.GateState.holder:type_name -> wakebell.v1.GateTicket
-	111, // 72: wakebell.v1.GateState.until:type_name -> google.protobuf.Timestamp
+	113, // 72: wakebell.v1.GateState.until:type_name -> google.protobuf.Timestamp
 	75,  // 73: wakebell.v1.GateState.waiters:type_name -> wakebell.v1.GateTicket
-	108, // 74: wakebell.v1.GateState.guard:type_name -> wakebell.v1.GateState.GuardEntry
-	110, // 75: wakebell.v1.GateState.fault:type_name -> wakebell.v1.Error
-	111, // 76: wakebell.v1.GateState.since:type_name -> google.protobuf.Timestamp
+	110, // 74: wakebell.v1.GateState.guard:type_name -> wakebell.v1.GateState.GuardEntry
+	112, // 75: wakebell.v1.GateState.fault:type_name -> wakebell.v1.Error
+	113, // 76: wakebell.v1.GateState.since:type_name -> google.protobuf.Timestamp
 	74,  // 77: wakebell.v1.GateState.holds:type_name -> wakebell.v1.GateHolds
-	112, // 78: wakebell.v1.GateHolds.up_to:type_name -> google.protobuf.Duration
+	114, // 78: wakebell.v1.GateHolds.up_to:type_name -> google.protobuf.Duration
 	84,  // 79: wakebell.v1.ExportRecurringResponse.schedule:type_name -> wakebell.v1.RecurringDump
 	84,  // 80: wakebell.v1.ImportRecurringRequest.schedule:type_name -> wakebell.v1.RecurringDump
-	111, // 81: wakebell.v1.ListRecurringInstantsRequest.from:type_name -> google.protobuf.Timestamp
-	111, // 82: wakebell.v1.ListRecurringInstantsRequest.to:type_name -> google.protobuf.Timestamp
-	111, // 83: wakebell.v1.ListRecurringInstantsResponse.instants:type_name -> google.protobuf.Timestamp
-	111, // 84: wakebell.v1.BackfillRecurringRequest.from:type_name -> google.protobuf.Timestamp
-	111, // 85: wakebell.v1.BackfillRecurringRequest.to:type_name -> google.protobuf.Timestamp
+	113, // 81: wakebell.v1.ListRecurringInstantsRequest.from:type_name -> google.protobuf.Timestamp
+	113, // 82: wakebell.v1.ListRecurringInstantsRequest.to:type_name -> google.protobuf.Timestamp
+	113, // 83: wakebell.v1.ListRecurringInstantsResponse.instants:type_name -> google.protobuf.Timestamp
+	113, // 84: wakebell.v1.BackfillRecurringRequest.from:type_name -> google.protobuf.Timestamp
+	113, // 85: wakebell.v1.BackfillRecurringRequest.to:type_name -> google.protobuf.Timestamp
 	92,  // 86: wakebell.v1.ListAuditRequest.filter:type_name -> wakebell.v1.AuditFilter
-	111, // 87: wakebell.v1.AuditFilter.since:type_name -> google.protobuf.Timestamp
+	113, // 87: wakebell.v1.AuditFilter.since:type_name -> google.protobuf.Timestamp
 	94,  // 88: wakebell.v1.ListAuditResponse.entry:type_name -> wakebell.v1.AuditEntry
-	111, // 89: wakebell.v1.AuditEntry.at:type_name -> google.protobuf.Timestamp
-	111, // 90: wakebell.v1.AuditEntry.since:type_name -> google.protobuf.Timestamp
-	112, // 91: wakebell.v1.GetThroughputRequest.since:type_name -> google.protobuf.Duration
-	112, // 92: wakebell.v1.GetThroughputResponse.step:type_name -> google.protobuf.Duration
-	111, // 93: wakebell.v1.GetThroughputResponse.from:type_name -> google.protobuf.Timestamp
-	99,  // 94: wakebell.v1.GetThroughputResponse.points:type_name -> wakebell.v1.ThroughputCounts
-	112, // 95: wakebell.v1.ThroughputCounts.lateness:type_name -> google.protobuf.Duration
-	112, // 96: wakebell.v1.ThroughputCounts.max_lateness:type_name -> google.protobuf.Duration
-	101, // 97: wakebell.v1.ListHistoryRequest.filter:type_name -> wakebell.v1.HistoryFilter
-	111, // 98: wakebell.v1.HistoryFilter.since:type_name -> google.protobuf.Timestamp
-	103, // 99: wakebell.v1.ListHistoryResponse.attempt:type_name -> wakebell.v1.Attempt
-	111, // 100: wakebell.v1.Attempt.started:type_name -> google.protobuf.Timestamp
-	112, // 101: wakebell.v1.Attempt.took:type_name -> google.protobuf.Duration
-	114, // 102: wakebell.v1.GetQueueThroughputRequest.queue:type_name -> wakebell.v1.Queue
-	112, // 103: wakebell.v1.GetQueueThroughputRequest.since:type_name -> google.protobuf.Duration
-	98,  // 104: wakebell.v1.GetQueueThroughputResponse.throughput:type_name -> wakebell.v1.GetThroughputResponse
-	114, // 105: wakebell.v1.ListQueueHistoryRequest.queue:type_name -> wakebell.v1.Queue
-	101, // 106: wakebell.v1.ListQueueHistoryRequest.filter:type_name -> wakebell.v1.HistoryFilter
-	103, // 107: wakebell.v1.ListQueueHistoryResponse.attempt:type_name -> wakebell.v1.Attempt
-	108, // [108:108] is the sub-list for method output_type
-	108, // [108:108] is the sub-list for method input_type
-	108, // [108:108] is the sub-list for extension type_name
-	108, // [108:108] is the sub-list for extension extendee
-	0,   // [0:108] is the sub-list for field type_name
+	113, // 89: wakebell.v1.AuditEntry.at:type_name -> google.protobuf.Timestamp
+	113, // 90: wakebell.v1.AuditEntry.since:type_name -> google.protobuf.Timestamp
+	113, // 91: wakebell.v1.CountDueRequest.from:type_name -> google.protobuf.Timestamp
+	114, // 92: wakebell.v1.CountDueRequest.step:type_name -> google.protobuf.Duration
+	114, // 93: wakebell.v1.GetThroughputRequest.since:type_name -> google.protobuf.Duration
+	114, // 94: wakebell.v1.GetThroughputResponse.step:type_name -> google.protobuf.Duration
+	113, // 95: wakebell.v1.GetThroughputResponse.from:type_name -> google.protobuf.Timestamp
+	101, // 96: wakebell.v1.GetThroughputResponse.points:type_name -> wakebell.v1.ThroughputCounts
+	114, // 97: wakebell.v1.ThroughputCounts.lateness:type_name -> google.protobuf.Duration
+	114, // 98: wakebell.v1.ThroughputCounts.max_lateness:type_name -> google.protobuf.Duration
+	103, // 99: wakebell.v1.ListHistoryRequest.filter:type_name -> wakebell.v1.HistoryFilter
+	113, // 100: wakebell.v1.HistoryFilter.since:type_name -> google.protobuf.Timestamp
+	105, // 101: wakebell.v1.ListHistoryResponse.attempt:type_name -> wakebell.v1.Attempt
+	113, // 102: wakebell.v1.Attempt.started:type_name -> google.protobuf.Timestamp
+	114, // 103: wakebell.v1.Attempt.took:type_name -> google.protobuf.Duration
+	116, // 104: wakebell.v1.GetQueueThroughputRequest.queue:type_name -> wakebell.v1.Queue
+	114, // 105: wakebell.v1.GetQueueThroughputRequest.since:type_name -> google.protobuf.Duration
+	100, // 106: wakebell.v1.GetQueueThroughputResponse.throughput:type_name -> wakebell.v1.GetThroughputResponse
+	116, // 107: wakebell.v1.ListQueueHistoryRequest.queue:type_name -> wakebell.v1.Queue
+	103, // 108: wakebell.v1.ListQueueHistoryRequest.filter:type_name -> wakebell.v1.HistoryFilter
+	105, // 109: wakebell.v1.ListQueueHistoryResponse.attempt:type_name -> wakebell.v1.Attempt
+	110, // [110:110] is the sub-list for method output_type
+	110, // [110:110] is the sub-list for method input_type
+	110, // [110:110] is the sub-list for extension type_name
+	110, // [110:110] is the sub-list for extension extendee
+	0,   // [0:110] is the sub-list for field type_name
 }
 
 func init() { file_messages_operations_proto_init() }
@@ -7616,7 +7744,7 @@ func file_messages_operations_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_messages_operations_proto_rawDesc), len(file_messages_operations_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   107,
+			NumMessages:   109,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -46,7 +46,7 @@ const file_messages_services_proto_rawDesc = "" +
 	"\x10PreviewRecurring\x12$.wakebell.v1.PreviewRecurringRequest\x1a%.wakebell.v1.PreviewRecurringResponse\x12J\n" +
 	"\tGuardTurn\x12\x1d.wakebell.v1.GuardTurnRequest\x1a\x1e.wakebell.v1.GuardTurnResponse\x12D\n" +
 	"\aPublish\x12\x1b.wakebell.v1.PublishRequest\x1a\x1c.wakebell.v1.PublishResponse\x12:\n" +
-	"\aSession\x12\x15.wakebell.v1.Commands\x1a\x14.wakebell.v1.Replies(\x010\x012\x9d\x1d\n" +
+	"\aSession\x12\x15.wakebell.v1.Commands\x1a\x14.wakebell.v1.Replies(\x010\x012\xe6\x1d\n" +
 	"\n" +
 	"Operations\x12O\n" +
 	"\n" +
@@ -92,7 +92,8 @@ const file_messages_services_proto_rawDesc = "" +
 	"\x0fExportRecurring\x12#.wakebell.v1.ExportRecurringRequest\x1a$.wakebell.v1.ExportRecurringResponse\x12\\\n" +
 	"\x0fImportRecurring\x12#.wakebell.v1.ImportRecurringRequest\x1a$.wakebell.v1.ImportRecurringResponse\x12n\n" +
 	"\x15ListRecurringInstants\x12).wakebell.v1.ListRecurringInstantsRequest\x1a*.wakebell.v1.ListRecurringInstantsResponse\x12b\n" +
-	"\x11BackfillRecurring\x12%.wakebell.v1.BackfillRecurringRequest\x1a&.wakebell.v1.BackfillRecurringResponse\x12V\n" +
+	"\x11BackfillRecurring\x12%.wakebell.v1.BackfillRecurringRequest\x1a&.wakebell.v1.BackfillRecurringResponse\x12G\n" +
+	"\bCountDue\x12\x1c.wakebell.v1.CountDueRequest\x1a\x1d.wakebell.v1.CountDueResponse\x12V\n" +
 	"\rGetThroughput\x12!.wakebell.v1.GetThroughputRequest\x1a\".wakebell.v1.GetThroughputResponse\x12R\n" +
 	"\vListHistory\x12\x1f.wakebell.v1.ListHistoryRequest\x1a .wakebell.v1.ListHistoryResponse0\x01\x12L\n" +
 	"\tListAudit\x12\x1d.wakebell.v1.ListAuditRequest\x1a\x1e.wakebell.v1.ListAuditResponse0\x01\x12S\n" +
@@ -155,70 +156,72 @@ var file_messages_services_proto_goTypes = []any{
 	(*ImportRecurringRequest)(nil),         // 53: wakebell.v1.ImportRecurringRequest
 	(*ListRecurringInstantsRequest)(nil),   // 54: wakebell.v1.ListRecurringInstantsRequest
 	(*BackfillRecurringRequest)(nil),       // 55: wakebell.v1.BackfillRecurringRequest
-	(*GetThroughputRequest)(nil),           // 56: wakebell.v1.GetThroughputRequest
-	(*ListHistoryRequest)(nil),             // 57: wakebell.v1.ListHistoryRequest
-	(*ListAuditRequest)(nil),               // 58: wakebell.v1.ListAuditRequest
-	(*RecordChangeRequest)(nil),            // 59: wakebell.v1.RecordChangeRequest
-	(*ScheduleResponse)(nil),               // 60: wakebell.v1.ScheduleResponse
-	(*ScheduleBatchResponse)(nil),          // 61: wakebell.v1.ScheduleBatchResponse
-	(*CancelResponse)(nil),                 // 62: wakebell.v1.CancelResponse
-	(*GetTimerResponse)(nil),               // 63: wakebell.v1.GetTimerResponse
-	(*ListTimersResponse)(nil),             // 64: wakebell.v1.ListTimersResponse
-	(*RescheduleResponse)(nil),             // 65: wakebell.v1.RescheduleResponse
-	(*RunNowResponse)(nil),                 // 66: wakebell.v1.RunNowResponse
-	(*GetTopicStatsResponse)(nil),          // 67: wakebell.v1.GetTopicStatsResponse
-	(*PutRecurringResponse)(nil),           // 68: wakebell.v1.PutRecurringResponse
-	(*DeleteRecurringResponse)(nil),        // 69: wakebell.v1.DeleteRecurringResponse
-	(*EnableRecurringResponse)(nil),        // 70: wakebell.v1.EnableRecurringResponse
-	(*RunRecurringResponse)(nil),           // 71: wakebell.v1.RunRecurringResponse
-	(*GetRecurringResponse)(nil),           // 72: wakebell.v1.GetRecurringResponse
-	(*ListRecurringResponse)(nil),          // 73: wakebell.v1.ListRecurringResponse
-	(*PreviewRecurringResponse)(nil),       // 74: wakebell.v1.PreviewRecurringResponse
-	(*GuardTurnResponse)(nil),              // 75: wakebell.v1.GuardTurnResponse
-	(*PublishResponse)(nil),                // 76: wakebell.v1.PublishResponse
-	(*Replies)(nil),                        // 77: wakebell.v1.Replies
-	(*ListTopicsResponse)(nil),             // 78: wakebell.v1.ListTopicsResponse
-	(*GetOverviewsResponse)(nil),           // 79: wakebell.v1.GetOverviewsResponse
-	(*CancelAllResponse)(nil),              // 80: wakebell.v1.CancelAllResponse
-	(*ForgetTopicResponse)(nil),            // 81: wakebell.v1.ForgetTopicResponse
-	(*RemoveTopicResponse)(nil),            // 82: wakebell.v1.RemoveTopicResponse
-	(*GetTopicShardsResponse)(nil),         // 83: wakebell.v1.GetTopicShardsResponse
-	(*DivideTopicResponse)(nil),            // 84: wakebell.v1.DivideTopicResponse
-	(*ReshardTopicResponse)(nil),           // 85: wakebell.v1.ReshardTopicResponse
-	(*GetTopicControlResponse)(nil),        // 86: wakebell.v1.GetTopicControlResponse
-	(*PauseTopicResponse)(nil),             // 87: wakebell.v1.PauseTopicResponse
-	(*ResumeTopicResponse)(nil),            // 88: wakebell.v1.ResumeTopicResponse
-	(*RetuneTopicResponse)(nil),            // 89: wakebell.v1.RetuneTopicResponse
-	(*DiagnoseResponse)(nil),               // 90: wakebell.v1.DiagnoseResponse
-	(*TailResponse)(nil),                   // 91: wakebell.v1.TailResponse
-	(*ListDeadLettersResponse)(nil),        // 92: wakebell.v1.ListDeadLettersResponse
-	(*GetDeadLetterResponse)(nil),          // 93: wakebell.v1.GetDeadLetterResponse
-	(*RedriveDeadLettersResponse)(nil),     // 94: wakebell.v1.RedriveDeadLettersResponse
-	(*DeleteDeadLettersResponse)(nil),      // 95: wakebell.v1.DeleteDeadLettersResponse
-	(*ListQueuesResponse)(nil),             // 96: wakebell.v1.ListQueuesResponse
-	(*GetQueueStatsResponse)(nil),          // 97: wakebell.v1.GetQueueStatsResponse
-	(*ListQueueMessagesResponse)(nil),      // 98: wakebell.v1.ListQueueMessagesResponse
-	(*RemoveQueueResponse)(nil),            // 99: wakebell.v1.RemoveQueueResponse
-	(*PurgeQueueResponse)(nil),             // 100: wakebell.v1.PurgeQueueResponse
-	(*ListQueueDeadLettersResponse)(nil),   // 101: wakebell.v1.ListQueueDeadLettersResponse
-	(*GetQueueDeadLetterResponse)(nil),     // 102: wakebell.v1.GetQueueDeadLetterResponse
-	(*RedriveQueueDeadLetterResponse)(nil), // 103: wakebell.v1.RedriveQueueDeadLetterResponse
-	(*DeleteQueueDeadLettersResponse)(nil), // 104: wakebell.v1.DeleteQueueDeadLettersResponse
-	(*GetQueueThroughputResponse)(nil),     // 105: wakebell.v1.GetQueueThroughputResponse
-	(*ListQueueHistoryResponse)(nil),       // 106: wakebell.v1.ListQueueHistoryResponse
-	(*ListGatesResponse)(nil),              // 107: wakebell.v1.ListGatesResponse
-	(*GetGateResponse)(nil),                // 108: wakebell.v1.GetGateResponse
-	(*ReleaseGateResponse)(nil),            // 109: wakebell.v1.ReleaseGateResponse
-	(*RepairGateResponse)(nil),             // 110: wakebell.v1.RepairGateResponse
-	(*RemoveGateResponse)(nil),             // 111: wakebell.v1.RemoveGateResponse
-	(*ExportRecurringResponse)(nil),        // 112: wakebell.v1.ExportRecurringResponse
-	(*ImportRecurringResponse)(nil),        // 113: wakebell.v1.ImportRecurringResponse
-	(*ListRecurringInstantsResponse)(nil),  // 114: wakebell.v1.ListRecurringInstantsResponse
-	(*BackfillRecurringResponse)(nil),      // 115: wakebell.v1.BackfillRecurringResponse
-	(*GetThroughputResponse)(nil),          // 116: wakebell.v1.GetThroughputResponse
-	(*ListHistoryResponse)(nil),            // 117: wakebell.v1.ListHistoryResponse
-	(*ListAuditResponse)(nil),              // 118: wakebell.v1.ListAuditResponse
-	(*RecordChangeResponse)(nil),           // 119: wakebell.v1.RecordChangeResponse
+	(*CountDueRequest)(nil),                // 56: wakebell.v1.CountDueRequest
+	(*GetThroughputRequest)(nil),           // 57: wakebell.v1.GetThroughputRequest
+	(*ListHistoryRequest)(nil),             // 58: wakebell.v1.ListHistoryRequest
+	(*ListAuditRequest)(nil),               // 59: wakebell.v1.ListAuditRequest
+	(*RecordChangeRequest)(nil),            // 60: wakebell.v1.RecordChangeRequest
+	(*ScheduleResponse)(nil),               // 61: wakebell.v1.ScheduleResponse
+	(*ScheduleBatchResponse)(nil),          // 62: wakebell.v1.ScheduleBatchResponse
+	(*CancelResponse)(nil),                 // 63: wakebell.v1.CancelResponse
+	(*GetTimerResponse)(nil),               // 64: wakebell.v1.GetTimerResponse
+	(*ListTimersResponse)(nil),             // 65: wakebell.v1.ListTimersResponse
+	(*RescheduleResponse)(nil),             // 66: wakebell.v1.RescheduleResponse
+	(*RunNowResponse)(nil),                 // 67: wakebell.v1.RunNowResponse
+	(*GetTopicStatsResponse)(nil),          // 68: wakebell.v1.GetTopicStatsResponse
+	(*PutRecurringResponse)(nil),           // 69: wakebell.v1.PutRecurringResponse
+	(*DeleteRecurringResponse)(nil),        // 70: wakebell.v1.DeleteRecurringResponse
+	(*EnableRecurringResponse)(nil),        // 71: wakebell.v1.EnableRecurringResponse
+	(*RunRecurringResponse)(nil),           // 72: wakebell.v1.RunRecurringResponse
+	(*GetRecurringResponse)(nil),           // 73: wakebell.v1.GetRecurringResponse
+	(*ListRecurringResponse)(nil),          // 74: wakebell.v1.ListRecurringResponse
+	(*PreviewRecurringResponse)(nil),       // 75: wakebell.v1.PreviewRecurringResponse
+	(*GuardTurnResponse)(nil),              // 76: wakebell.v1.GuardTurnResponse
+	(*PublishResponse)(nil),                // 77: wakebell.v1.PublishResponse
+	(*Replies)(nil),                        // 78: wakebell.v1.Replies
+	(*ListTopicsResponse)(nil),             // 79: wakebell.v1.ListTopicsResponse
+	(*GetOverviewsResponse)(nil),           // 80: wakebell.v1.GetOverviewsResponse
+	(*CancelAllResponse)(nil),              // 81: wakebell.v1.CancelAllResponse
+	(*ForgetTopicResponse)(nil),            // 82: wakebell.v1.ForgetTopicResponse
+	(*RemoveTopicResponse)(nil),            // 83: wakebell.v1.RemoveTopicResponse
+	(*GetTopicShardsResponse)(nil),         // 84: wakebell.v1.GetTopicShardsResponse
+	(*DivideTopicResponse)(nil),            // 85: wakebell.v1.DivideTopicResponse
+	(*ReshardTopicResponse)(nil),           // 86: wakebell.v1.ReshardTopicResponse
+	(*GetTopicControlResponse)(nil),        // 87: wakebell.v1.GetTopicControlResponse
+	(*PauseTopicResponse)(nil),             // 88: wakebell.v1.PauseTopicResponse
+	(*ResumeTopicResponse)(nil),            // 89: wakebell.v1.ResumeTopicResponse
+	(*RetuneTopicResponse)(nil),            // 90: wakebell.v1.RetuneTopicResponse
+	(*DiagnoseResponse)(nil),               // 91: wakebell.v1.DiagnoseResponse
+	(*TailResponse)(nil),                   // 92: wakebell.v1.TailResponse
+	(*ListDeadLettersResponse)(nil),        // 93: wakebell.v1.ListDeadLettersResponse
+	(*GetDeadLetterResponse)(nil),          // 94: wakebell.v1.GetDeadLetterResponse
+	(*RedriveDeadLettersResponse)(nil),     // 95: wakebell.v1.RedriveDeadLettersResponse
+	(*DeleteDeadLettersResponse)(nil),      // 96: wakebell.v1.DeleteDeadLettersResponse
+	(*ListQueuesResponse)(nil),             // 97: wakebell.v1.ListQueuesResponse
+	(*GetQueueStatsResponse)(nil),          // 98: wakebell.v1.GetQueueStatsResponse
+	(*ListQueueMessagesResponse)(nil),      // 99: wakebell.v1.ListQueueMessagesResponse
+	(*RemoveQueueResponse)(nil),            // 100: wakebell.v1.RemoveQueueResponse
+	(*PurgeQueueResponse)(nil),             // 101: wakebell.v1.PurgeQueueResponse
+	(*ListQueueDeadLettersResponse)(nil),   // 102: wakebell.v1.ListQueueDeadLettersResponse
+	(*GetQueueDeadLetterResponse)(nil),     // 103: wakebell.v1.GetQueueDeadLetterResponse
+	(*RedriveQueueDeadLetterResponse)(nil), // 104: wakebell.v1.RedriveQueueDeadLetterResponse
+	(*DeleteQueueDeadLettersResponse)(nil), // 105: wakebell.v1.DeleteQueueDeadLettersResponse
+	(*GetQueueThroughputResponse)(nil),     // 106: wakebell.v1.GetQueueThroughputResponse
+	(*ListQueueHistoryResponse)(nil),       // 107: wakebell.v1.ListQueueHistoryResponse
+	(*ListGatesResponse)(nil),              // 108: wakebell.v1.ListGatesResponse
+	(*GetGateResponse)(nil),                // 109: wakebell.v1.GetGateResponse
+	(*ReleaseGateResponse)(nil),            // 110: wakebell.v1.ReleaseGateResponse
+	(*RepairGateResponse)(nil),             // 111: wakebell.v1.RepairGateResponse
+	(*RemoveGateResponse)(nil),             // 112: wakebell.v1.RemoveGateResponse
+	(*ExportRecurringResponse)(nil),        // 113: wakebell.v1.ExportRecurringResponse
+	(*ImportRecurringResponse)(nil),        // 114: wakebell.v1.ImportRecurringResponse
+	(*ListRecurringInstantsResponse)(nil),  // 115: wakebell.v1.ListRecurringInstantsResponse
+	(*BackfillRecurringResponse)(nil),      // 116: wakebell.v1.BackfillRecurringResponse
+	(*CountDueResponse)(nil),               // 117: wakebell.v1.CountDueResponse
+	(*GetThroughputResponse)(nil),          // 118: wakebell.v1.GetThroughputResponse
+	(*ListHistoryResponse)(nil),            // 119: wakebell.v1.ListHistoryResponse
+	(*ListAuditResponse)(nil),              // 120: wakebell.v1.ListAuditResponse
+	(*RecordChangeResponse)(nil),           // 121: wakebell.v1.RecordChangeResponse
 }
 var file_messages_services_proto_depIdxs = []int32{
 	0,   // 0: wakebell.v1.Timers.Schedule:input_type -> wakebell.v1.ScheduleRequest
@@ -277,72 +280,74 @@ var file_messages_services_proto_depIdxs = []int32{
 	53,  // 53: wakebell.v1.Operations.ImportRecurring:input_type -> wakebell.v1.ImportRecurringRequest
 	54,  // 54: wakebell.v1.Operations.ListRecurringInstants:input_type -> wakebell.v1.ListRecurringInstantsRequest
 	55,  // 55: wakebell.v1.Operations.BackfillRecurring:input_type -> wakebell.v1.BackfillRecurringRequest
-	56,  // 56: wakebell.v1.Operations.GetThroughput:input_type -> wakebell.v1.GetThroughputRequest
-	57,  // 57: wakebell.v1.Operations.ListHistory:input_type -> wakebell.v1.ListHistoryRequest
-	58,  // 58: wakebell.v1.Operations.ListAudit:input_type -> wakebell.v1.ListAuditRequest
-	59,  // 59: wakebell.v1.Operations.RecordChange:input_type -> wakebell.v1.RecordChangeRequest
-	60,  // 60: wakebell.v1.Timers.Schedule:output_type -> wakebell.v1.ScheduleResponse
-	61,  // 61: wakebell.v1.Timers.ScheduleBatch:output_type -> wakebell.v1.ScheduleBatchResponse
-	62,  // 62: wakebell.v1.Timers.Cancel:output_type -> wakebell.v1.CancelResponse
-	63,  // 63: wakebell.v1.Timers.GetTimer:output_type -> wakebell.v1.GetTimerResponse
-	64,  // 64: wakebell.v1.Timers.ListTimers:output_type -> wakebell.v1.ListTimersResponse
-	65,  // 65: wakebell.v1.Timers.Reschedule:output_type -> wakebell.v1.RescheduleResponse
-	66,  // 66: wakebell.v1.Timers.RunNow:output_type -> wakebell.v1.RunNowResponse
-	67,  // 67: wakebell.v1.Timers.GetTopicStats:output_type -> wakebell.v1.GetTopicStatsResponse
-	68,  // 68: wakebell.v1.Timers.PutRecurring:output_type -> wakebell.v1.PutRecurringResponse
-	69,  // 69: wakebell.v1.Timers.DeleteRecurring:output_type -> wakebell.v1.DeleteRecurringResponse
-	70,  // 70: wakebell.v1.Timers.EnableRecurring:output_type -> wakebell.v1.EnableRecurringResponse
-	71,  // 71: wakebell.v1.Timers.RunRecurring:output_type -> wakebell.v1.RunRecurringResponse
-	72,  // 72: wakebell.v1.Timers.GetRecurring:output_type -> wakebell.v1.GetRecurringResponse
-	73,  // 73: wakebell.v1.Timers.ListRecurring:output_type -> wakebell.v1.ListRecurringResponse
-	74,  // 74: wakebell.v1.Timers.PreviewRecurring:output_type -> wakebell.v1.PreviewRecurringResponse
-	75,  // 75: wakebell.v1.Timers.GuardTurn:output_type -> wakebell.v1.GuardTurnResponse
-	76,  // 76: wakebell.v1.Timers.Publish:output_type -> wakebell.v1.PublishResponse
-	77,  // 77: wakebell.v1.Timers.Session:output_type -> wakebell.v1.Replies
-	78,  // 78: wakebell.v1.Operations.ListTopics:output_type -> wakebell.v1.ListTopicsResponse
-	79,  // 79: wakebell.v1.Operations.GetOverviews:output_type -> wakebell.v1.GetOverviewsResponse
-	80,  // 80: wakebell.v1.Operations.CancelAll:output_type -> wakebell.v1.CancelAllResponse
-	81,  // 81: wakebell.v1.Operations.ForgetTopic:output_type -> wakebell.v1.ForgetTopicResponse
-	82,  // 82: wakebell.v1.Operations.RemoveTopic:output_type -> wakebell.v1.RemoveTopicResponse
-	83,  // 83: wakebell.v1.Operations.GetTopicShards:output_type -> wakebell.v1.GetTopicShardsResponse
-	84,  // 84: wakebell.v1.Operations.DivideTopic:output_type -> wakebell.v1.DivideTopicResponse
-	85,  // 85: wakebell.v1.Operations.ReshardTopic:output_type -> wakebell.v1.ReshardTopicResponse
-	86,  // 86: wakebell.v1.Operations.GetTopicControl:output_type -> wakebell.v1.GetTopicControlResponse
-	87,  // 87: wakebell.v1.Operations.PauseTopic:output_type -> wakebell.v1.PauseTopicResponse
-	88,  // 88: wakebell.v1.Operations.ResumeTopic:output_type -> wakebell.v1.ResumeTopicResponse
-	89,  // 89: wakebell.v1.Operations.RetuneTopic:output_type -> wakebell.v1.RetuneTopicResponse
-	90,  // 90: wakebell.v1.Operations.Diagnose:output_type -> wakebell.v1.DiagnoseResponse
-	91,  // 91: wakebell.v1.Operations.Tail:output_type -> wakebell.v1.TailResponse
-	92,  // 92: wakebell.v1.Operations.ListDeadLetters:output_type -> wakebell.v1.ListDeadLettersResponse
-	93,  // 93: wakebell.v1.Operations.GetDeadLetter:output_type -> wakebell.v1.GetDeadLetterResponse
-	94,  // 94: wakebell.v1.Operations.RedriveDeadLetters:output_type -> wakebell.v1.RedriveDeadLettersResponse
-	95,  // 95: wakebell.v1.Operations.DeleteDeadLetters:output_type -> wakebell.v1.DeleteDeadLettersResponse
-	96,  // 96: wakebell.v1.Operations.ListQueues:output_type -> wakebell.v1.ListQueuesResponse
-	97,  // 97: wakebell.v1.Operations.GetQueueStats:output_type -> wakebell.v1.GetQueueStatsResponse
-	98,  // 98: wakebell.v1.Operations.ListQueueMessages:output_type -> wakebell.v1.ListQueueMessagesResponse
-	99,  // 99: wakebell.v1.Operations.RemoveQueue:output_type -> wakebell.v1.RemoveQueueResponse
-	100, // 100: wakebell.v1.Operations.PurgeQueue:output_type -> wakebell.v1.PurgeQueueResponse
-	101, // 101: wakebell.v1.Operations.ListQueueDeadLetters:output_type -> wakebell.v1.ListQueueDeadLettersResponse
-	102, // 102: wakebell.v1.Operations.GetQueueDeadLetter:output_type -> wakebell.v1.GetQueueDeadLetterResponse
-	103, // 103: wakebell.v1.Operations.RedriveQueueDeadLetter:output_type -> wakebell.v1.RedriveQueueDeadLetterResponse
-	104, // 104: wakebell.v1.Operations.DeleteQueueDeadLetters:output_type -> wakebell.v1.DeleteQueueDeadLettersResponse
-	105, // 105: wakebell.v1.Operations.GetQueueThroughput:output_type -> wakebell.v1.GetQueueThroughputResponse
-	106, // 106: wakebell.v1.Operations.ListQueueHistory:output_type -> wakebell.v1.ListQueueHistoryResponse
-	107, // 107: wakebell.v1.Operations.ListGates:output_type -> wakebell.v1.ListGatesResponse
-	108, // 108: wakebell.v1.Operations.GetGate:output_type -> wakebell.v1.GetGateResponse
-	109, // 109: wakebell.v1.Operations.ReleaseGate:output_type -> wakebell.v1.ReleaseGateResponse
-	110, // 110: wakebell.v1.Operations.RepairGate:output_type -> wakebell.v1.RepairGateResponse
-	111, // 111: wakebell.v1.Operations.RemoveGate:output_type -> wakebell.v1.RemoveGateResponse
-	112, // 112: wakebell.v1.Operations.ExportRecurring:output_type -> wakebell.v1.ExportRecurringResponse
-	113, // 113: wakebell.v1.Operations.ImportRecurring:output_type -> wakebell.v1.ImportRecurringResponse
-	114, // 114: wakebell.v1.Operations.ListRecurringInstants:output_type -> wakebell.v1.ListRecurringInstantsResponse
-	115, // 115: wakebell.v1.Operations.BackfillRecurring:output_type -> wakebell.v1.BackfillRecurringResponse
-	116, // 116: wakebell.v1.Operations.GetThroughput:output_type -> wakebell.v1.GetThroughputResponse
-	117, // 117: wakebell.v1.Operations.ListHistory:output_type -> wakebell.v1.ListHistoryResponse
-	118, // 118: wakebell.v1.Operations.ListAudit:output_type -> wakebell.v1.ListAuditResponse
-	119, // 119: wakebell.v1.Operations.RecordChange:output_type -> wakebell.v1.RecordChangeResponse
-	60,  // [60:120] is the sub-list for method output_type
-	0,   // [0:60] is the sub-list for method input_type
+	56,  // 56: wakebell.v1.Operations.CountDue:input_type -> wakebell.v1.CountDueRequest
+	57,  // 57: wakebell.v1.Operations.GetThroughput:input_type -> wakebell.v1.GetThroughputRequest
+	58,  // 58: wakebell.v1.Operations.ListHistory:input_type -> wakebell.v1.ListHistoryRequest
+	59,  // 59: wakebell.v1.Operations.ListAudit:input_type -> wakebell.v1.ListAuditRequest
+	60,  // 60: wakebell.v1.Operations.RecordChange:input_type -> wakebell.v1.RecordChangeRequest
+	61,  // 61: wakebell.v1.Timers.Schedule:output_type -> wakebell.v1.ScheduleResponse
+	62,  // 62: wakebell.v1.Timers.ScheduleBatch:output_type -> wakebell.v1.ScheduleBatchResponse
+	63,  // 63: wakebell.v1.Timers.Cancel:output_type -> wakebell.v1.CancelResponse
+	64,  // 64: wakebell.v1.Timers.GetTimer:output_type -> wakebell.v1.GetTimerResponse
+	65,  // 65: wakebell.v1.Timers.ListTimers:output_type -> wakebell.v1.ListTimersResponse
+	66,  // 66: wakebell.v1.Timers.Reschedule:output_type -> wakebell.v1.RescheduleResponse
+	67,  // 67: wakebell.v1.Timers.RunNow:output_type -> wakebell.v1.RunNowResponse
+	68,  // 68: wakebell.v1.Timers.GetTopicStats:output_type -> wakebell.v1.GetTopicStatsResponse
+	69,  // 69: wakebell.v1.Timers.PutRecurring:output_type -> wakebell.v1.PutRecurringResponse
+	70,  // 70: wakebell.v1.Timers.DeleteRecurring:output_type -> wakebell.v1.DeleteRecurringResponse
+	71,  // 71: wakebell.v1.Timers.EnableRecurring:output_type -> wakebell.v1.EnableRecurringResponse
+	72,  // 72: wakebell.v1.Timers.RunRecurring:output_type -> wakebell.v1.RunRecurringResponse
+	73,  // 73: wakebell.v1.Timers.GetRecurring:output_type -> wakebell.v1.GetRecurringResponse
+	74,  // 74: wakebell.v1.Timers.ListRecurring:output_type -> wakebell.v1.ListRecurringResponse
+	75,  // 75: wakebell.v1.Timers.PreviewRecurring:output_type -> wakebell.v1.PreviewRecurringResponse
+	76,  // 76: wakebell.v1.Timers.GuardTurn:output_type -> wakebell.v1.GuardTurnResponse
+	77,  // 77: wakebell.v1.Timers.Publish:output_type -> wakebell.v1.PublishResponse
+	78,  // 78: wakebell.v1.Timers.Session:output_type -> wakebell.v1.Replies
+	79,  // 79: wakebell.v1.Operations.ListTopics:output_type -> wakebell.v1.ListTopicsResponse
+	80,  // 80: wakebell.v1.Operations.GetOverviews:output_type -> wakebell.v1.GetOverviewsResponse
+	81,  // 81: wakebell.v1.Operations.CancelAll:output_type -> wakebell.v1.CancelAllResponse
+	82,  // 82: wakebell.v1.Operations.ForgetTopic:output_type -> wakebell.v1.ForgetTopicResponse
+	83,  // 83: wakebell.v1.Operations.RemoveTopic:output_type -> wakebell.v1.RemoveTopicResponse
+	84,  // 84: wakebell.v1.Operations.GetTopicShards:output_type -> wakebell.v1.GetTopicShardsResponse
+	85,  // 85: wakebell.v1.Operations.DivideTopic:output_type -> wakebell.v1.DivideTopicResponse
+	86,  // 86: wakebell.v1.Operations.ReshardTopic:output_type -> wakebell.v1.ReshardTopicResponse
+	87,  // 87: wakebell.v1.Operations.GetTopicControl:output_type -> wakebell.v1.GetTopicControlResponse
+	88,  // 88: wakebell.v1.Operations.PauseTopic:output_type -> wakebell.v1.PauseTopicResponse
+	89,  // 89: wakebell.v1.Operations.ResumeTopic:output_type -> wakebell.v1.ResumeTopicResponse
+	90,  // 90: wakebell.v1.Operations.RetuneTopic:output_type -> wakebell.v1.RetuneTopicResponse
+	91,  // 91: wakebell.v1.Operations.Diagnose:output_type -> wakebell.v1.DiagnoseResponse
+	92,  // 92: wakebell.v1.Operations.Tail:output_type -> wakebell.v1.TailResponse
+	93,  // 93: wakebell.v1.Operations.ListDeadLetters:output_type -> wakebell.v1.ListDeadLettersResponse
+	94,  // 94: wakebell.v1.Operations.GetDeadLetter:output_type -> wakebell.v1.GetDeadLetterResponse
+	95,  // 95: wakebell.v1.Operations.RedriveDeadLetters:output_type -> wakebell.v1.RedriveDeadLettersResponse
+	96,  // 96: wakebell.v1.Operations.DeleteDeadLetters:output_type -> wakebell.v1.DeleteDeadLettersResponse
+	97,  // 97: wakebell.v1.Operations.ListQueues:output_type -> wakebell.v1.ListQueuesResponse
+	98,  // 98: wakebell.v1.Operations.GetQueueStats:output_type -> wakebell.v1.GetQueueStatsResponse
+	99,  // 99: wakebell.v1.Operations.ListQueueMessages:output_type -> wakebell.v1.ListQueueMessagesResponse
+	100, // 100: wakebell.v1.Operations.RemoveQueue:output_type -> wakebell.v1.RemoveQueueResponse
+	101, // 101: wakebell.v1.Operations.PurgeQueue:output_type -> wakebell.v1.PurgeQueueResponse
+	102, // 102: wakebell.v1.Operations.ListQueueDeadLetters:output_type -> wakebell.v1.ListQueueDeadLettersResponse
+	103, // 103: wakebell.v1.Operations.GetQueueDeadLetter:output_type -> wakebell.v1.GetQueueDeadLetterResponse
+	104, // 104: wakebell.v1.Operations.RedriveQueueDeadLetter:output_type -> wakebell.v1.RedriveQueueDeadLetterResponse
+	105, // 105: wakebell.v1.Operations.DeleteQueueDeadLetters:output_type -> wakebell.v1.DeleteQueueDeadLettersResponse
+	106, // 106: wakebell.v1.Operations.GetQueueThroughput:output_type -> wakebell.v1.GetQueueThroughputResponse
+	107, // 107: wakebell.v1.Operations.ListQueueHistory:output_type -> wakebell.v1.ListQueueHistoryResponse
+	108, // 108: wakebell.v1.Operations.ListGates:output_type -> wakebell.v1.ListGatesResponse
+	109, // 109: wakebell.v1.Operations.GetGate:output_type -> wakebell.v1.GetGateResponse
+	110, // 110: wakebell.v1.Operations.ReleaseGate:output_type -> wakebell.v1.ReleaseGateResponse
+	111, // 111: wakebell.v1.Operations.RepairGate:output_type -> wakebell.v1.RepairGateResponse
+	112, // 112: wakebell.v1.Operations.RemoveGate:output_type -> wakebell.v1.RemoveGateResponse
+	113, // 113: wakebell.v1.Operations.ExportRecurring:output_type -> wakebell.v1.ExportRecurringResponse
+	114, // 114: wakebell.v1.Operations.ImportRecurring:output_type -> wakebell.v1.ImportRecurringResponse
+	115, // 115: wakebell.v1.Operations.ListRecurringInstants:output_type -> wakebell.v1.ListRecurringInstantsResponse
+	116, // 116: wakebell.v1.Operations.BackfillRecurring:output_type -> wakebell.v1.BackfillRecurringResponse
+	117, // 117: wakebell.v1.Operations.CountDue:output_type -> wakebell.v1.CountDueResponse
+	118, // 118: wakebell.v1.Operations.GetThroughput:output_type -> wakebell.v1.GetThroughputResponse
+	119, // 119: wakebell.v1.Operations.ListHistory:output_type -> wakebell.v1.ListHistoryResponse
+	120, // 120: wakebell.v1.Operations.ListAudit:output_type -> wakebell.v1.ListAuditResponse
+	121, // 121: wakebell.v1.Operations.RecordChange:output_type -> wakebell.v1.RecordChangeResponse
+	61,  // [61:122] is the sub-list for method output_type
+	0,   // [0:61] is the sub-list for method input_type
 	0,   // [0:0] is the sub-list for extension type_name
 	0,   // [0:0] is the sub-list for extension extendee
 	0,   // [0:0] is the sub-list for field type_name

@@ -70,6 +70,28 @@ func TestHistoryAndThroughputOverNetwork(t *testing.T) {
 	require.ErrorIs(t, err, wakebell.ErrInvalid)
 }
 
+// TestCountDueOverNetwork compares it with what the node's own client counts.
+func TestCountDueOverNetwork(t *testing.T) {
+	t.Parallel()
+	topic := wakebell.NewTopic[string](redistest.Name(t))
+	n := serve(t, remote.Config{})
+	c, ctx := dial(t, n), t.Context()
+	from := time.Now().Add(time.Hour)
+	for i := range 6 {
+		_, err := topic.Schedule(ctx, c, "x", wakebell.At(from.Add(time.Duration(i)*time.Minute)))
+		require.NoError(t, err)
+	}
+	for _, of := range []wakebell.Operator{c, n.Client()} {
+		counts, err := of.CountDue(ctx, topic.Name(), from, 2*time.Minute, 4)
+		require.NoError(t, err)
+		require.Equal(t, []int64{2, 2, 2, 0}, counts)
+		for _, n := range []int{-1, 0, 1501} {
+			_, err = of.CountDue(ctx, topic.Name(), from, time.Minute, n)
+			require.ErrorIs(t, err, wakebell.ErrInvalid)
+		}
+	}
+}
+
 // TestHistoryAndThroughputOfQueueOverNetwork does the same for a queue.
 func TestHistoryAndThroughputOfQueueOverNetwork(t *testing.T) {
 	t.Parallel()

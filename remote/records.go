@@ -2,6 +2,7 @@ package remote
 
 import (
 	"context"
+	"fmt"
 	"iter"
 	"time"
 
@@ -31,6 +32,20 @@ func (c *Client) History(ctx context.Context, topic string, f wakebelltype.Histo
 	return paging.Limited(p, wire.Each(attempts, func(m *messages.ListHistoryResponse) wakebelltype.Attempt {
 		return wire.AttemptOf(m.GetAttempt())
 	}))
+}
+
+// CountDue does what wakebell.Client.CountDue does.
+func (c *Client) CountDue(ctx context.Context, topic string, from time.Time, step time.Duration, n int) ([]int64, error) {
+	answer, err := operate(ctx, c, rpc.OperationsClient.CountDue, &messages.CountDueRequest{
+		Topic: topic, From: convert.Timestamp(from), Step: durationpb.New(step), Steps: convert.Count(n),
+	})
+	if err != nil {
+		return nil, err
+	}
+	if got := answer.GetCounts(); len(got) == n {
+		return got, nil
+	}
+	return nil, fmt.Errorf("unexpected answer: %d counts for %d steps", len(answer.GetCounts()), n)
 }
 
 // Throughput does what wakebell.Client.Throughput does.

@@ -14,7 +14,14 @@ type Backlog struct {
 	Due, Pending, Dead int64         // timers
 	OldestDue          time.Duration // since the first unclaimed timer became due; 0: none is due
 	Nodes              int64         // that listen; -1: unknown
+	Ahead              []int64       `json:"ahead,omitempty"` // timers that become due within each of Windows
 }
+
+// Windows are the spans of a forecast, from now on.
+var Windows = [...]struct {
+	Name string
+	Span time.Duration
+}{{"1m", time.Minute}, {"1h", time.Hour}, {"24h", 24 * time.Hour}}
 
 // Queue is the length of a queue.
 type Queue struct {
@@ -121,13 +128,16 @@ func (m *Metrics) observeBacklog(ctx context.Context, to metric.Observer, o *obs
 	if at.IsZero() {
 		return
 	}
-	all, oldest, nodes := sums{}, map[*Topic]time.Duration{}, map[*Topic]int64{}
+	all, oldest, nodes, ahead := sums{}, map[*Topic]time.Duration{}, map[*Topic]int64{}, [len(Windows)]int64{}
 	for _, b := range found {
 		t := m.Topic(b.Topic)
 		all.add(o.due, t, b.Due)
 		all.add(o.pending, t, b.Pending)
 		all.add(o.deadStored, t, b.Dead)
 		oldest[t] = max(oldest[t], b.OldestDue)
+		for i, n := range b.Ahead[:min(len(ahead), len(b.Ahead))] {
+			ahead[i] += n
+		}
 		if least, seen := nodes[t]; b.Nodes >= 0 && (!seen || b.Nodes < least) { // of folded topics and shards the worst
 			nodes[t] = b.Nodes
 		}
@@ -138,6 +148,9 @@ func (m *Metrics) observeBacklog(ctx context.Context, to metric.Observer, o *obs
 	}
 	for t, n := range nodes {
 		to.ObserveInt64(o.nodes, n, t.only().observe...)
+	}
+	for i, w := range Windows {
+		to.ObserveInt64(o.forecast, ahead[i], metric.WithAttributes(window.String(w.Name)))
 	}
 	to.ObserveFloat64(o.age, time.Since(at).Seconds())
 }

@@ -40,6 +40,7 @@ const (
 	direction   = attribute.Key("network.io.direction")
 	bound       = attribute.Key("wakebell.bound")
 	nodeRole    = attribute.Key("wakebell.role")
+	window      = attribute.Key("window")
 	sessionKind = attribute.Key("wakebell.session")
 	outboxTable = attribute.Key("wakebell.outbox")
 	recordKind  = attribute.Key("wakebell.record")
@@ -69,6 +70,7 @@ var Labels = []struct {
 	{outboxTable, "name of the table of an outbox"},
 	{recordKind, "`audit`, or `topic` for counts and history"},
 	{nodeRole, "`primary` or `fallback`"},
+	{window, "`1m`, `1h` or `24h`"},
 	{sessionKind, "`stream` of Timers, or `link` of an actor system"},
 }
 
@@ -155,6 +157,7 @@ var (
 	backlogDead    = gauge(backlogs, "wakebell.backlog.dead", "{timer}", "Dead letters that are stored.", destination)
 	backlogOldest  = gauge(backlogs, "wakebell.backlog.oldest_due.age", "s", "Time since the first unclaimed timer became due; 0 if none is due.", destination)
 	backlogNodes   = gauge(backlogs, "wakebell.topic.nodes", "{node}", "Nodes that listen for hints of the topic.", destination)
+	forecastDue    = gauge(backlogs, "wakebell.forecast.due", "{timer}", "Timers of all topics that become due within the window from now on.", window)
 	backlogAge     = gauge(backlogs, "wakebell.backlog.age", "s", "Age of the backlog that is reported.")
 
 	sent              = counter(clients, "messaging.client.sent.messages", "{message}", "Timers that were scheduled, and messages that were published.", system, operation, destination).or(errorType)

@@ -73,6 +73,7 @@ var elsewhere = map[string]string{
 	"AbortMove":    "redisops/shards/pairs_table_test.go",
 	"Audit":        "internal/stacktest/observe/audit_test.go",
 	"Connection":   "",
+	"CountDue":     "redisops/shards/due_test.go",
 	"Diagnose":     "redisops/doctor",
 	"Divide":       "redisops/shards/pairs_table_test.go",
 	"ExportTopic":  "cmd/wakebell/topics_export_test.go",

@@ -816,6 +816,7 @@ const (
 	Operations_ImportRecurring_FullMethodName        = "/wakebell.v1.Operations/ImportRecurring"
 	Operations_ListRecurringInstants_FullMethodName  = "/wakebell.v1.Operations/ListRecurringInstants"
 	Operations_BackfillRecurring_FullMethodName      = "/wakebell.v1.Operations/BackfillRecurring"
+	Operations_CountDue_FullMethodName               = "/wakebell.v1.Operations/CountDue"
 	Operations_GetThroughput_FullMethodName          = "/wakebell.v1.Operations/GetThroughput"
 	Operations_ListHistory_FullMethodName            = "/wakebell.v1.Operations/ListHistory"
 	Operations_ListAudit_FullMethodName              = "/wakebell.v1.Operations/ListAudit"
@@ -871,6 +872,7 @@ type OperationsClient interface {
 	ImportRecurring(ctx context.Context, in *messages.ImportRecurringRequest, opts ...grpc.CallOption) (*messages.ImportRecurringResponse, error)
 	ListRecurringInstants(ctx context.Context, in *messages.ListRecurringInstantsRequest, opts ...grpc.CallOption) (*messages.ListRecurringInstantsResponse, error)
 	BackfillRecurring(ctx context.Context, in *messages.BackfillRecurringRequest, opts ...grpc.CallOption) (*messages.BackfillRecurringResponse, error)
+	CountDue(ctx context.Context, in *messages.CountDueRequest, opts ...grpc.CallOption) (*messages.CountDueResponse, error)
 	GetThroughput(ctx context.Context, in *messages.GetThroughputRequest, opts ...grpc.CallOption) (*messages.GetThroughputResponse, error)
 	ListHistory(ctx context.Context, in *messages.ListHistoryRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[messages.ListHistoryResponse], error)
 	// ListAudit lists what callers of Operations, and processes with access to the
@@ -1358,6 +1360,16 @@ func (c *operationsClient) BackfillRecurring(ctx context.Context, in *messages.B
 	return out, nil
 }
 
+func (c *operationsClient) CountDue(ctx context.Context, in *messages.CountDueRequest, opts ...grpc.CallOption) (*messages.CountDueResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(messages.CountDueResponse)
+	err := c.cc.Invoke(ctx, Operations_CountDue_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *operationsClient) GetThroughput(ctx context.Context, in *messages.GetThroughputRequest, opts ...grpc.CallOption) (*messages.GetThroughputResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(messages.GetThroughputResponse)
@@ -1465,6 +1477,7 @@ type OperationsServer interface {
 	ImportRecurring(context.Context, *messages.ImportRecurringRequest) (*messages.ImportRecurringResponse, error)
 	ListRecurringInstants(context.Context, *messages.ListRecurringInstantsRequest) (*messages.ListRecurringInstantsResponse, error)
 	BackfillRecurring(context.Context, *messages.BackfillRecurringRequest) (*messages.BackfillRecurringResponse, error)
+	CountDue(context.Context, *messages.CountDueRequest) (*messages.CountDueResponse, error)
 	GetThroughput(context.Context, *messages.GetThroughputRequest) (*messages.GetThroughputResponse, error)
 	ListHistory(*messages.ListHistoryRequest, grpc.ServerStreamingServer[messages.ListHistoryResponse]) error
 	// ListAudit lists what callers of Operations, and processes with access to the
@@ -1595,6 +1608,9 @@ func (UnimplementedOperationsServer) ListRecurringInstants(context.Context, *mes
 }
 func (UnimplementedOperationsServer) BackfillRecurring(context.Context, *messages.BackfillRecurringRequest) (*messages.BackfillRecurringResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method BackfillRecurring not implemented")
+}
+func (UnimplementedOperationsServer) CountDue(context.Context, *messages.CountDueRequest) (*messages.CountDueResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method CountDue not implemented")
 }
 func (UnimplementedOperationsServer) GetThroughput(context.Context, *messages.GetThroughputRequest) (*messages.GetThroughputResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method GetThroughput not implemented")
@@ -2243,6 +2259,24 @@ func _Operations_BackfillRecurring_Handler(srv interface{}, ctx context.Context,
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Operations_CountDue_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(messages.CountDueRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(OperationsServer).CountDue(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Operations_CountDue_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(OperationsServer).CountDue(ctx, req.(*messages.CountDueRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _Operations_GetThroughput_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(messages.GetThroughputRequest)
 	if err := dec(in); err != nil {
@@ -2419,6 +2453,10 @@ var Operations_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "BackfillRecurring",
 			Handler:    _Operations_BackfillRecurring_Handler,
+		},
+		{
+			MethodName: "CountDue",
+			Handler:    _Operations_CountDue_Handler,
 		},
 		{
 			MethodName: "GetThroughput",

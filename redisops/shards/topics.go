@@ -5,6 +5,7 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/wakebell/wakebell/internal/metrics"
 	"github.com/wakebell/wakebell/internal/sharding"
@@ -60,6 +61,27 @@ func (s *Store) Stats(ctx context.Context, topic string) (wakebelltype.Stats, er
 	sum := all[0]
 	for _, st := range all[1:] {
 		addStats(&sum, st)
+	}
+	return sum, nil
+}
+
+// CountDue counts the timers of all shards by their instants; see [timers.Timers.CountDue].
+func (s *Store) CountDue(ctx context.Context, topic string, from time.Time, step time.Duration, n int) ([]int64, error) {
+	names, err := s.all(ctx, topic)
+	if err != nil {
+		return nil, err
+	}
+	all, err := each(ctx, names, func(ctx context.Context, name string) ([]int64, error) {
+		return s.timers.CountDue(ctx, name, from, step, n)
+	})
+	if err != nil {
+		return nil, err
+	}
+	sum := all[0]
+	for _, counts := range all[1:] {
+		for i, count := range counts {
+			sum[i] += count
+		}
 	}
 	return sum, nil
 }

@@ -59,7 +59,7 @@ func TestBacklog(t *testing.T) {
 			b := backlogOf(t, all, "a.due")
 			require.InDelta(t, time.Minute, b.OldestDue, float64(30*time.Second))
 			b.OldestDue = 0
-			require.Equal(t, metrics.Backlog{Topic: "a.due", Due: 1, Pending: 1, Nodes: 1}, b)
+			require.Equal(t, metrics.Backlog{Topic: "a.due", Due: 1, Pending: 1, Nodes: 1, Ahead: []int64{0, 1, 1}}, b)
 			heard()
 			<-ended
 
@@ -123,6 +123,6 @@ func TestBacklogInCluster(t *testing.T) {
 	all, err := s.Backlog(t.Context(), "")
 	require.NoError(t, err)
 	for _, topic := range []string{"a", "b", "c", "d"} {
-		require.Equal(t, metrics.Backlog{Topic: topic, Pending: 1, Nodes: 1}, backlogOf(t, all, topic))
+		require.Equal(t, metrics.Backlog{Topic: topic, Pending: 1, Nodes: 1, Ahead: []int64{0, 1, 1}}, backlogOf(t, all, topic))
 	}
 }

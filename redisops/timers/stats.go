@@ -9,9 +9,11 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/wakebell/wakebell/internal/argument"
 	"github.com/wakebell/wakebell/internal/metrics"
 	"github.com/wakebell/wakebell/messages/exchange"
 	"github.com/wakebell/wakebell/redisops/internal/layout"
@@ -182,10 +184,14 @@ func (s *Timers) readBacklog(ctx context.Context) ([]metrics.Backlog, error) {
 
 func (s *Timers) backlogPage(ctx context.Context, topics []string) ([]metrics.Backlog, error) {
 	pipe := s.RDB.Pipeline()
-	replies, channels := make([]*redis.Cmd, len(topics)), make([]string, len(topics))
+	replies, channels, ahead := make([]*redis.Cmd, len(topics)), make([]string, len(topics)), make([][]*redis.IntCmd, len(topics))
+	now := time.Now()
 	for i, topic := range topics {
 		k := s.keys.Of(topic)
 		replies[i], channels[i] = statsScript.EvalSha(ctx, pipe, statsKeys(k), 0), k.Hint
+		for _, w := range metrics.Windows {
+			ahead[i] = append(ahead[i], pipe.ZCount(ctx, k.Timeline, "("+scripts.ScoreText(now), scripts.ScoreText(now.Add(w.Span))))
+		}
 	}
 	listening := s.listeners(ctx, pipe, channels)
 	_, err := pipe.Exec(ctx) // each reply has its own error
@@ -202,6 +208,9 @@ func (s *Timers) backlogPage(ctx context.Context, topics []string) ([]metrics.Ba
 		b := metrics.Backlog{Topic: topic, Due: st.Due, Pending: st.Total - st.Due, Dead: st.Dead, OldestDue: max(st.Lag, 0), Nodes: -1}
 		if n, known := nodes[channels[i]]; known {
 			b.Nodes = n
+		}
+		for _, count := range ahead[i] {
+			b.Ahead = append(b.Ahead, count.Val())
 		}
 		all = append(all, b)
 	}
@@ -242,4 +251,52 @@ func (s *Timers) listeners(ctx context.Context, pipe redis.Pipeliner, channels [
 		}
 		return sum
 	}
+}
+
+// MostDueSteps is the maximum number of steps of [Timers.CountDue].
+const MostDueSteps = 1500
+
+// duePage is how many counts one round trip asks for.
+const duePage = 500
+
+// CheckDue checks the arguments of CountDue.
+func CheckDue(step time.Duration, n int) error {
+	if step < time.Millisecond {
+		return argument.Invalid("step", "%v, want at least 1ms", step)
+	}
+	if n < 1 || n > MostDueSteps {
+		return argument.Invalid("n", "%d, want 1 to %d", n, MostDueSteps)
+	}
+	return nil
+}
+
+// CountDue counts the timers of a physical topic whose instants, or next attempts, are in each
+// of n steps from an instant on. A timer that runs counts when its lease expires. The cost
+// grows with n, and with the logarithm of the number of timers.
+func (s *Timers) CountDue(ctx context.Context, topic string, from time.Time, step time.Duration, n int) ([]int64, error) {
+	if err := layout.CheckTopic(topic); err != nil {
+		return nil, err
+	}
+	if err := CheckDue(step, n); err != nil {
+		return nil, err
+	}
+	timeline, counts := s.keys.Of(topic).Timeline, make([]int64, 0, n)
+	for len(counts) < n {
+		page := min(duePage, n-len(counts))
+		answers, err := s.RDB.Pipelined(ctx, func(pipe redis.Pipeliner) error {
+			for i := range page {
+				begin := from.Add(time.Duration(len(counts)+i) * step)
+				pipe.ZCount(ctx, timeline, scripts.ScoreText(begin), "("+scripts.ScoreText(begin.Add(step)))
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, fmt.Errorf("count the timers of %q: %w", topic, scripts.Wrap(ctx, nil, err))
+		}
+		for _, answer := range answers {
+			count, _ := answer.(*redis.IntCmd) // what ZCount adds
+			counts = append(counts, count.Val())
+		}
+	}
+	return counts, nil
 }

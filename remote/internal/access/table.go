@@ -140,6 +140,7 @@ var Needs = tableOf(
 	onName[*messages.ListRecurringInstantsRequest](rights.KindSchedule, rights.ActionRead),
 	onName[*messages.BackfillRecurringRequest](rights.KindSchedule, rights.ActionOperate),
 
+	onTopic[*messages.CountDueRequest](rights.ActionRead),
 	onTopic[*messages.GetThroughputRequest](rights.ActionRead),
 	onTopic[*messages.ListHistoryRequest](rights.ActionRead),
 	rule(func(m *messages.RecordChangeRequest) []need {

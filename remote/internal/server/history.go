@@ -7,10 +7,16 @@ import (
 
 	"google.golang.org/grpc"
 
+	"github.com/wakebell/wakebell/internal/convert"
 	"github.com/wakebell/wakebell/messages"
 	"github.com/wakebell/wakebell/remote/internal/wire"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
+
+func (o *operations) CountDue(ctx context.Context, m *messages.CountDueRequest) (*messages.CountDueResponse, error) {
+	counts, err := o.client().CountDue(ctx, m.GetTopic(), convert.Time(m.GetFrom()), m.GetStep().AsDuration(), int(m.GetSteps()))
+	return &messages.CountDueResponse{Counts: counts}, err
+}
 
 func (o *operations) GetThroughput(ctx context.Context, m *messages.GetThroughputRequest) (*messages.GetThroughputResponse, error) {
 	t, err := o.client().Throughput(ctx, m.GetTopic(), m.GetSince().AsDuration())

@@ -109,16 +109,8 @@ func (f facts) command(name string, args ...string) string {
 	return strings.Join(words, " ")
 }
 
-// limits are those in force on the nodes that have reported some.
-func (f facts) limits() wakebelltype.Settings {
-	var node wakebelltype.Settings
-	for _, r := range f.overview.Reports {
-		if o := r.State.Options; o.RateLimit > 0 || o.MaxInFlight > 0 || o.PerKey > 0 || o.KeyRateLimit > 0 {
-			node = o
-		}
-	}
-	return tuning.InForce(tuning.Override(node, f.overview.Control.Settings))
-}
+// limits are those in force.
+func (f facts) limits() wakebelltype.Settings { return tuning.OfTopic(f.overview) }
 
 // past is what happened to the timer, and what operators did with its topic since it is
 // known, or in the last day.

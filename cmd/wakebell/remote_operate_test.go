@@ -65,6 +65,7 @@ func TestOverridesOverNode(t *testing.T) {
 	require.Contains(t, o.Does("pause", "-t", "TOPIC", "--by", "ann", "--reason", "the bank is down"), "ann")
 	o.Does("schedule", "-t", "TOPIC", "--id", "x", "--in", "1h")
 	require.Contains(t, o.same("explain", "TOPIC", "x", "-o", "json"), "its topic is paused by ann: the bank is down")
+	o.same("forecast", "-t", "TOPIC")
 	o.Does("cancel", "-t", "TOPIC", "x")
 	o.same("retune", "-t", "TOPIC", "-o", "json")
 	retuned := o.Does("retune", "-t", "TOPIC", "--max-concurrent", "2", "--max-lease-age", "0s", "--retry-max", "1h", "-o", "json")

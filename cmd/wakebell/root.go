@@ -80,7 +80,7 @@ stores into it or changes its settings only warns if it is not.`,
 		commands []*cobra.Command
 	}{
 		{"Timers", timers.Commands(a)},
-		{"Topics", topics.Commands(a)},
+		{"Topics", append(topics.Commands(a), schedules.ForecastCommand(a))},
 		{"Queues, gates and recurring schedules", []*cobra.Command{queues.Command(a), gates.Command(a), schedules.Command(a)}},
 		{"Processes", []*cobra.Command{
 			node.Command(a), schedules.BeatCommand(a), node.ConfigCommand(a), node.RightsCommand(a), node.HealthCommand(a), dash.Command(a), audit.Command(a),

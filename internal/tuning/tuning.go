@@ -161,6 +161,17 @@ func InForce(s wakebelltype.Settings) wakebelltype.Settings {
 	return s
 }
 
+// OfTopic returns the limits in force on the nodes of a topic that have reported some.
+func OfTopic(o wakebelltype.Overview) wakebelltype.Settings {
+	var node wakebelltype.Settings
+	for _, r := range o.Reports {
+		if s := r.State.Options; s.RateLimit > 0 || s.MaxInFlight > 0 || s.PerKey > 0 || s.KeyRateLimit > 0 {
+			node = s
+		}
+	}
+	return InForce(Override(node, o.Control.Settings))
+}
+
 // Number returns the field of a count, or nil.
 func (t *Setting) Number(s *wakebelltype.Settings) *int {
 	if t.number == nil {

@@ -12,8 +12,9 @@ import (
 func TestReferenceNamesFields(t *testing.T) {
 	t.Parallel()
 	a := &cli.App{}
-	clitest.RequireFields(t, []*cobra.Command{Command(a), BeatCommand(a)}, map[string]any{
+	clitest.RequireFields(t, []*cobra.Command{Command(a), BeatCommand(a), ForecastCommand(a)}, map[string]any{
 		"beat":               fireLine{},
+		"forecast":           forecastLine{},
 		"schedules ls":       recurringLine{},
 		"schedules pause":    changedLine{},
 		"schedules resume":   changedLine{},

@@ -1,0 +1,83 @@
+package forecast_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/connection"
+	"github.com/wakebell/wakebell/forecast"
+	"github.com/wakebell/wakebell/recurring"
+	"github.com/wakebell/wakebell/wakebelltest"
+)
+
+// TestForecastComesTrue forecasts a topic with a prefix, shards, a rate limit and a recurring
+// schedule, and compares with when the timers are handled.
+func TestForecastComesTrue(t *testing.T) {
+	t.Parallel()
+	invoices := wakebell.NewTopic[string]("invoices")
+	var last time.Time
+	handle := func(_ context.Context, timer wakebell.Timer[string]) error {
+		if timer.Body == "one of many" {
+			last = time.Now()
+		}
+		return nil
+	}
+	wakebelltest.RunWith(t, connection.Config{Prefix: "shop:"}, wakebell.Config{}, func(t *testing.T, w *wakebelltest.World) {
+		ctx, c := t.Context(), w.Client()
+		_, err := c.Divide(ctx, "invoices", 3)
+		require.NoError(t, err)
+		<-time.After(time.Minute)
+		midnight := time.Now().Truncate(time.Minute).Add(2 * time.Hour)
+		for i := range 300 {
+			_, err := invoices.Schedule(ctx, c, "one of many", wakebell.ID(fmt.Sprint(i)), wakebell.At(midnight))
+			require.NoError(t, err)
+		}
+		_, err = invoices.Schedule(ctx, c, "late already", wakebell.At(time.Now().Add(-time.Hour)))
+		require.NoError(t, err)
+		schedule := recurring.Schedule{Name: "hourly", Topic: "invoices", Rule: recurring.Rule{Every: time.Hour}}
+		require.NoError(t, c.Schedules().Put(ctx, schedule))
+		forecasts := func(o forecast.Options) forecast.Forecast {
+			t.Helper()
+			f, err := forecast.Of(ctx, c, c.Schedules(), o)
+			require.NoError(t, err)
+			require.Empty(t, f.Unread)
+			return f
+		}
+
+		f := forecasts(forecast.Options{})
+		require.Equal(t, 30*time.Minute, f.Step)
+		require.Len(t, f.Bars, 48)
+		require.EqualValues(t, 1, f.Overdue)
+		require.InDelta(t, 300+24, f.Total, 1)
+		require.Equal(t, midnight.UTC(), f.Peak.At)
+		require.InDelta(t, 300, f.Peak.Count, 1)
+		require.True(t, f.Peak.Exact)
+		require.Len(t, f.Topics, 1)
+		require.Equal(t, "invoices", f.Topics[0].Name)
+		require.Empty(t, f.Topics[0].Warnings, "no node, so no limit, and nothing was ever handled")
+		require.Equal(t, f.Topics, forecasts(forecast.Options{Topics: []string{"invoices"}}).Topics)
+		require.InDelta(t, 1, forecasts(forecast.Options{For: time.Hour}).Total, 1, "a run of the schedule")
+
+		w.Start(wakebell.Config{Handlers: []wakebell.Handler{wakebell.Handle(invoices, handle, wakebell.RateLimit(30, time.Minute, 30))}})
+		<-time.After(2 * time.Minute)
+		f = forecasts(forecast.Options{})
+		require.Zero(t, f.Overdue)
+		of := f.Topics[0]
+		require.InDelta(t, 30, of.Limit, 1e-9)
+		require.EqualValues(t, 1, of.Best)
+		require.Len(t, of.Warnings, 2)
+		limited, slow := of.Warnings[0], of.Warnings[1]
+		require.Equal(t, forecast.CauseRate, limited.Cause)
+		require.Equal(t, midnight.UTC(), limited.From)
+		require.InDelta(t, 9.5, limited.Late.Minutes(), 1)
+		require.Equal(t, forecast.CauseNodes, slow.Cause)
+
+		<-time.After(3 * time.Hour)
+		require.WithinDuration(t, midnight.Add(limited.Late), last, 2*time.Minute)
+	})
+}

@@ -31,6 +31,7 @@ import (
 	"github.com/wakebell/wakebell/dashboard/internal/live"
 	"github.com/wakebell/wakebell/dashboard/internal/memo"
 	"github.com/wakebell/wakebell/dashboard/internal/pulse"
+	"github.com/wakebell/wakebell/forecast"
 	"github.com/wakebell/wakebell/internal/opened"
 	payloads "github.com/wakebell/wakebell/payload"
 	"github.com/wakebell/wakebell/wakebelltype"
@@ -76,6 +77,7 @@ type Dashboard struct {
 	marks  *memo.Cache[string]
 	doctor *memo.Cache[[]wakebelltype.Finding]
 	past   *memo.Cache[wakebelltype.Throughput]
+	future *memo.Cache[forecast.Forecast]
 }
 
 // New returns a dashboard that logs to the Logger of conn, and shows bodies decoded by its
@@ -106,6 +108,7 @@ func New(conn *connection.Connection, operators Operators, cfg Config) (*Dashboa
 		marks:  memo.New[string](500*time.Millisecond, readLimit),
 		doctor: memo.New[[]wakebelltype.Finding](5*time.Second, time.Minute),
 		past:   memo.New[wakebelltype.Throughput](5*time.Second, readLimit),
+		future: memo.New[forecast.Forecast](30*time.Second, time.Minute),
 	}
 	if p, ok := operators.Timers.(interface{ Prefix() string }); ok {
 		d.prefix = p.Prefix()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"sync/atomic"
@@ -91,6 +92,28 @@ func TestPagesShowWhatHappened(t *testing.T) {
 	require.NotContains(t, s.get("timer", "topic", "invoices", "id", "inv-3"), "no longer stored")
 	a := s.send(http.MethodGet, s.path("timer", "topic", "invoices", "id", "inv-2"), nil)
 	require.Equal(t, http.StatusNotFound, a.status, "its success is not recorded")
+}
+
+// The pages of a topic and of all have what is due in the next 24 hours, and what will be late.
+func TestPagesShowWhatIsDue(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	topic := wakebell.NewTopic[[]byte]("invoices")
+	require.Contains(t, s.get("topic", "name", "invoices"), "Nothing is due in the next 24 hours.")
+	inMinute := time.Now().Truncate(time.Minute).Add(2*time.Hour + 30*time.Second)
+	for i := range 4 {
+		s.schedule("orders", fmt.Sprint(i), time.Until(inMinute), "x")
+	}
+	_, err := s.client.Retune(t.Context(), "orders", wakebelltype.Settings{RateLimit: 1, RatePer: time.Minute, RateBurst: 1})
+	require.NoError(t, err)
+	require.NoError(t, s.client.Schedules().Put(t.Context(), topic.Recurring("hourly", recurring.Rule{Every: time.Hour}, []byte("x"))))
+	for _, page := range []string{s.get("topic", "name", "orders"), s.get("")} {
+		require.Contains(t, page, "Next 24 hours")
+		require.Regexp(t, "Most in a minute: [45]", page) // a run may be in the same minute
+		require.Contains(t, page, "orders will be up to 3 min late")
+		require.Contains(t, page, "its rate limit is 1 a minute.")
+	}
+	require.Regexp(t, `of which <span class="c-runs">2[345] of recurring schedules`, s.get(""))
 }
 
 // The page of a recurring schedule has the attempts of its runs, and no others of its

@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/dashboard/internal/show"
+	"github.com/wakebell/wakebell/forecast"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
@@ -110,20 +112,29 @@ func newChart(t wakebelltype.Throughput) chartData {
 	c.Most = show.Count(most) + " in " + show.Span(time.Duration(each)*t.Step)
 	width := 100 / float64(len(bars))
 	for i, bar := range bars {
-		bottom := 100.0
-		for _, part := range []struct {
-			name string
-			n    int64
-		}{{"handled", bar.Handled}, {"failed", bar.Failed}, {"dead", bar.Dead}} {
-			if part.n <= 0 {
-				continue
-			}
-			height := max(2, 100*float64(part.n)/float64(most)) // one of many stays visible
-			bottom = max(0, bottom-height)
-			c.Parts = append(c.Parts, chartPart{part.name, text2(float64(i) * width), text2(bottom), text2(width * 0.8), text2(height)})
-		}
+		c.Parts = append(c.Parts, stack(i, width, most, []part{{"handled", bar.Handled}, {"failed", bar.Failed}, {"dead", bar.Dead}})...)
 	}
 	return c
+}
+
+// part is a number in a bar.
+type part struct {
+	name string
+	n    int64
+}
+
+// stack puts the parts of a bar on each other, the first at the bottom.
+func stack(bar int, width float64, most int64, parts []part) (drawn []chartPart) {
+	bottom := 100.0
+	for _, part := range parts {
+		if part.n <= 0 {
+			continue
+		}
+		height := max(2, 100*float64(part.n)/float64(most)) // one of many stays visible
+		bottom = max(0, bottom-height)
+		drawn = append(drawn, chartPart{part.name, text2(float64(bar) * width), text2(bottom), text2(width * 0.8), text2(height)})
+	}
+	return drawn
 }
 
 // lateChart is a chart of how late timers began.
@@ -168,6 +179,60 @@ func newLateChart(t wakebelltype.Throughput) (c lateChart) {
 		}
 	}
 	return c
+}
+
+// aheadData is a chart of what will be due.
+type aheadData struct {
+	Reading  bool // it is being counted
+	Err      error
+	Forecast forecast.Forecast
+	Label    string
+	Parts    []chartPart
+	Runs     int64 // of recurring schedules
+	Warnings []aheadWarning
+}
+
+// aheadWarning is a warning about a topic.
+type aheadWarning struct {
+	Topic forecast.Topic
+	forecast.Warning
+}
+
+// ahead forecasts the next 24 hours of a topic, or of all. A page does not wait for long: many
+// topics take seconds, and the next look has what was counted meanwhile.
+func (d *Dashboard) ahead(ctx context.Context, topics ...string) aheadData {
+	soon, cancel := context.WithTimeout(ctx, totalsWait)
+	defer cancel()
+	f, err := d.future.Get(soon, strings.Join(topics, ""), func(ctx context.Context) (forecast.Forecast, error) {
+		return forecast.Of(ctx, d.op.Timers, d.op.Schedules, forecast.Options{Topics: topics, Bars: pastBars})
+	})
+	if err != nil {
+		reading := errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil
+		return aheadData{Reading: reading, Err: err}
+	}
+	return newAhead(f)
+}
+
+// newAhead draws a forecast: timers, and the runs of recurring schedules on top of them.
+func newAhead(f forecast.Forecast) aheadData {
+	a := aheadData{Forecast: f, Label: fmt.Sprintf("Next 24 hours: %s due", show.Count(f.Total))}
+	most := int64(0)
+	for _, b := range f.Bars {
+		most = max(most, b.Timers+b.Runs)
+		a.Runs += b.Runs
+	}
+	width := 100 / float64(len(f.Bars))
+	for i, b := range f.Bars {
+		a.Parts = append(a.Parts, stack(i, width, most, []part{{"handled", b.Timers}, {"runs", b.Runs}})...)
+	}
+	for _, t := range f.Topics {
+		for _, w := range t.Warnings {
+			a.Warnings = append(a.Warnings, aheadWarning{t, w})
+		}
+	}
+	slices.SortStableFunc(a.Warnings, func(a, b aheadWarning) int { return cmp.Compare(b.Late, a.Late) })
+	a.Warnings = a.Warnings[:min(worst, len(a.Warnings))]
+	return a
 }
 
 // attempts returns the newest recorded attempts of a topic, or of one timer, the newest

@@ -193,6 +193,7 @@ type overviewData struct {
 	Late    lateChart
 	Charted int   // topics in the chart
 	PastErr error // why there is no chart
+	Ahead   aheadData
 
 	Nodes []heard
 	Asked int // topics whose nodes are asked
@@ -210,7 +211,7 @@ func (d *Dashboard) overviewPage(ctx context.Context, r *request) (page, error) 
 	if reading {
 		return page{template: "overview", title: "Overview", section: "overview", data: overviewData{Reading: true}}, nil
 	}
-	data := overviewData{Totals: t, Worst: worst, Dead: t.Dead[:min(worst, len(t.Dead))], Beats: d.beats(ctx)}
+	data := overviewData{Totals: t, Worst: worst, Dead: t.Dead[:min(worst, len(t.Dead))], Beats: d.beats(ctx), Ahead: d.ahead(ctx)}
 	var watch []string
 	if names, err := d.readNames(ctx); err != nil {
 		data.PastErr = err
@@ -319,6 +320,7 @@ type topicData struct {
 	LateChart lateChart
 	PastErr   error // why there is no chart
 	Past      attemptsData
+	Ahead     aheadData
 }
 
 const rowsOfTopic = 10 // timers of each list on the page of a topic
@@ -343,7 +345,7 @@ func (d *Dashboard) topicPage(ctx context.Context, r *request) (page, error) {
 	}
 	past, err := d.throughput(ctx, name)
 	data.Chart, data.LateChart, data.PastErr = newChart(past), newLateChart(past), err
-	data.Past.Topic = name
+	data.Past.Topic, data.Ahead = name, d.ahead(ctx, name)
 	data.Past.Attempts, data.Past.Err = d.attempts(ctx, name, "")
 	return page{
 		template: "topic", title: "Topic " + name, section: "topics",

@@ -26,42 +26,52 @@ const (
 	maxBulkRead = 2000
 )
 
-// matching returns the ids of the timers that the filter of the address selects, and
-// whether there may be more.
-func (d *Dashboard) matching(ctx context.Context, r *request) (ids []string, more bool, err error) {
+// selection are the timers that the filter of an address selects.
+type selection struct {
+	ids  []string
+	more bool // there may be more
+	all  bool // no timer that was looked at is left out: they are all of the topic, as far as that was read
+}
+
+// matching returns the timers that the filter of the address selects.
+func (d *Dashboard) matching(ctx context.Context, r *request) (s selection, err error) {
 	topic, err := r.required("topic")
 	if err != nil {
-		return nil, false, err
+		return s, err
 	}
 	q, most := timerQuery{topic: topic, prefix: r.get("prefix"), text: r.get("text")}, maxBulkScan
 	if q.text != "" {
 		most = maxBulkRead
 	}
 	if err := d.searchable(q.text); err != nil {
-		return nil, false, err
+		return s, err
 	}
 	filter := wakebell.Filter{Running: r.get("running") != ""}
 	if within := windows[r.get("within")]; within > 0 {
 		filter.DueBefore = time.Now().Add(within)
 	}
 	seen := 0
+	s.all = !filter.Running && filter.DueBefore.IsZero()
 	for info, err := range d.op.Timers.List(ctx, topic, filter, wakebelltype.Page{Limit: most}) {
 		if err != nil {
-			return nil, false, err
+			return s, err
 		}
 		seen++
 		matches, err := d.matches(ctx, q, info.ID)
-		if err != nil {
-			return nil, false, err
-		}
-		if matches {
-			if len(ids) == maxBulk {
-				return ids, true, nil
-			}
-			ids = append(ids, info.ID)
+		switch {
+		case err != nil:
+			return s, err
+		case !matches:
+			s.all = false
+		case len(s.ids) == maxBulk:
+			s.more = true
+			return s, nil
+		default:
+			s.ids = append(s.ids, info.ID)
 		}
 	}
-	return ids, seen == most, nil
+	s.more, s.all = seen == most, s.all && len(s.ids) > 0
+	return s, nil
 }
 
 func (d *Dashboard) bulkBack(r *request) string {
@@ -70,13 +80,13 @@ func (d *Dashboard) bulkBack(r *request) string {
 
 func (d *Dashboard) askBulk(verb, effect string, danger bool) func(context.Context, *request) (question, error) {
 	return func(ctx context.Context, r *request) (question, error) {
-		ids, more, err := d.matching(ctx, r)
-		count := show.Things(int64(len(ids)), "timer")
-		if more {
+		s, err := d.matching(ctx, r)
+		count := show.Things(int64(len(s.ids)), "timer")
+		if s.more {
 			count = "The first " + count + "; repeat it for the rest"
 		}
 		q := question{
-			Title: verb + ": timers of " + show.Short(64, r.get("topic")), Button: verb + " " + show.Things(int64(len(ids)), "timer"),
+			Title: verb + ": timers of " + show.Short(64, r.get("topic")), Button: verb + " " + show.Things(int64(len(s.ids)), "timer"),
 			Danger: danger, Back: d.bulkBack(r), Text: []string{count + ".", effect},
 		}
 		if prefix := r.get("prefix"); prefix != "" {
@@ -88,6 +98,10 @@ func (d *Dashboard) askBulk(verb, effect string, danger bool) func(context.Conte
 		if verb == "Reschedule" {
 			q.Fields = []field{{Name: "when", Label: whenLabel, Hint: whenHint, Required: true}}
 		}
+		if danger && s.all {
+			q.Text = append(q.Text, "The filter leaves out no timer: these are all of the topic.")
+			q.Fields = append(q.Fields, confirmField)
+		}
 		return q, err
 	}
 }
@@ -95,7 +109,7 @@ func (d *Dashboard) askBulk(verb, effect string, danger bool) func(context.Conte
 // manyFunc changes timers and returns how many it changed.
 type manyFunc func(ctx context.Context, topic string, ids []string, when wakebell.ScheduleOption) (int64, error)
 
-func (d *Dashboard) doBulk(change manyFunc, verb string, operation wakebelltype.AuditOperation) func(context.Context, *request, url.Values) (result, error) {
+func (d *Dashboard) doBulk(change manyFunc, verb string, danger bool, operation wakebelltype.AuditOperation) func(context.Context, *request, url.Values) (result, error) {
 	return func(ctx context.Context, r *request, form url.Values) (result, error) {
 		var when wakebell.ScheduleOption
 		if form.Has("when") {
@@ -104,14 +118,17 @@ func (d *Dashboard) doBulk(change manyFunc, verb string, operation wakebelltype.
 				return result{}, err
 			}
 		}
-		ids, _, err := d.matching(ctx, r)
+		s, err := d.matching(ctx, r)
+		topic := r.get("topic")
+		if err == nil && danger && s.all {
+			err = confirmed(form, topic)
+		}
 		if err != nil {
 			return result{}, err
 		}
-		topic := r.get("topic")
 		title := fmt.Sprintf("%s: timers of %s", verb, topic)
-		job, err := d.jobs.Start(ctx, title, string(r.who), int64(len(ids)), func(ctx context.Context, j *jobs.Job) (string, error) {
-			changed, err := inParts(ctx, j, topic, ids, when, change)
+		job, err := d.jobs.Start(ctx, title, string(r.who), int64(len(s.ids)), func(ctx context.Context, j *jobs.Job) (string, error) {
+			changed, err := inParts(ctx, j, topic, s.ids, when, change)
 			d.record(ctx, r, operation, topic, changed, selected(r.get)+dueText(form), err)
 			if err != nil {
 				return verb + " " + show.Things(changed, "timer") + " before the error.", err

@@ -24,9 +24,9 @@ func (d *Dashboard) timerActions() map[string]action {
 		"run-now":         {"topics", d.aboutTimer("Run now", "The timer is due at once. A timer that is due or running is not changed.", false), d.doRunNow},
 		"reschedule":      {"topics", d.askReschedule, d.doReschedule},
 		"schedule":        {"topics", d.askSchedule, d.doSchedule},
-		"bulk-cancel":     {"topics", d.askBulk("Cancel", "This removes them, for good.", true), d.doBulk(d.cancelMany, "Cancelled", wakebelltype.AuditTopicCancel)},
-		"bulk-run":        {"topics", d.askBulk("Run now", "They are due at once.", false), d.doBulk(d.runMany, "Made due", wakebelltype.AuditTopicRunNow)},
-		"bulk-reschedule": {"topics", d.askBulk("Reschedule", "They get a new instant and begin again at attempt 1.", false), d.doBulk(d.rescheduleMany, "Rescheduled", wakebelltype.AuditTopicReschedule)},
+		"bulk-cancel":     {"topics", d.askBulk("Cancel", "This removes them, for good.", true), d.doBulk(d.cancelMany, "Cancelled", true, wakebelltype.AuditTopicCancel)},
+		"bulk-run":        {"topics", d.askBulk("Run now", "They are due at once.", false), d.doBulk(d.runMany, "Made due", false, wakebelltype.AuditTopicRunNow)},
+		"bulk-reschedule": {"topics", d.askBulk("Reschedule", "They get a new instant and begin again at attempt 1.", false), d.doBulk(d.rescheduleMany, "Rescheduled", false, wakebelltype.AuditTopicReschedule)},
 	}
 }
 

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"net/url"
+	"slices"
+	"strings"
 
 	"github.com/wakebell/wakebell/dashboard/internal/jobs"
 	"github.com/wakebell/wakebell/dashboard/internal/show"
@@ -88,14 +90,48 @@ func (d *Dashboard) askRetune(ctx context.Context, r *request) (question, error)
 			"The topic has " + timersOf(o.Stats) + "; changes apply to running handlers too.",
 		},
 	}
+	options := d.optionsOf(name, o)
 	for _, t := range tuning.All {
 		f := field{Name: t.Name, Label: t.Flag, Hint: fmt.Sprintf("%s; %s to %s", t.Usage, t.Text(t.Low), t.Text(t.High))}
 		if v := t.Get(&o.Control.Settings); v != 0 {
 			f.Value = t.Text(v)
 		}
+		if own := ownValues(t, options); own != "" {
+			f.Hint += ". Option of the nodes: " + own
+		}
 		q.Fields = append(q.Fields, f)
 	}
 	return q, err
+}
+
+// optionsOf returns the options of the nodes of a topic that are known, by node.
+func (d *Dashboard) optionsOf(topic string, o wakebelltype.Overview) map[string]wakebelltype.Settings {
+	options := map[string]wakebelltype.Settings{}
+	for _, r := range o.Reports {
+		options[r.Node] = r.State.Options
+	}
+	for _, n := range d.feeds.nodes([]string{topic}) {
+		for _, t := range n.Topics {
+			if n.Known && t.Silent.IsZero() {
+				options[n.Name] = t.State.Options
+			}
+		}
+	}
+	return options
+}
+
+// ownValues writes the values that nodes have of a setting, each once; empty: no node is known.
+func ownValues(t *tuning.Setting, options map[string]wakebelltype.Settings) string {
+	var values []string
+	for _, set := range options {
+		value := "off"
+		if v := t.Get(&set); v != 0 {
+			value = t.Text(v)
+		}
+		values = append(values, value)
+	}
+	slices.Sort(values)
+	return strings.Join(slices.Compact(values), ", ")
 }
 
 func (d *Dashboard) doRetune(ctx context.Context, r *request, form url.Values) (result, error) {
@@ -120,12 +156,13 @@ func (d *Dashboard) askCancelAll(ctx context.Context, r *request) (question, err
 	name, o, err := d.aboutTopic(ctx, r)
 	return question{
 		Title: "Cancel all timers of " + show.Short(64, name), Button: "Cancel all", Danger: true, Back: d.topicLink(r),
-		Text: []string{"This removes " + timersOf(o.Stats) + ", for good. Dead letters stay."},
-		Fields: []field{{
-			Name: "confirm", Label: "Name of the topic", Hint: "Type the name to confirm.", Required: true,
-		}},
+		Text:   []string{"This removes " + timersOf(o.Stats) + ", for good. Dead letters stay."},
+		Fields: []field{confirmField},
 	}, err
 }
+
+// confirmField is the field of what removes all timers of a topic.
+var confirmField = field{Name: "confirm", Label: "Name of the topic", Hint: "Type the name to confirm.", Required: true}
 
 // confirmed checks that the name was typed.
 func confirmed(form url.Values, name string) error {
@@ -160,7 +197,7 @@ func (d *Dashboard) askForget(ctx context.Context, r *request) (question, error)
 				timersOf(o.Stats), show.Things(o.Stats.Dead, "dead letter")),
 			"Use it for topics that are no longer in use. A node that handles the topic lists it again.",
 		},
-		Fields: []field{{Name: "confirm", Label: "Name of the topic", Hint: "Type the name to confirm.", Required: true}},
+		Fields: []field{confirmField},
 	}, err
 }
 

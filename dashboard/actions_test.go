@@ -1,6 +1,7 @@
 package dashboard_test
 
 import (
+	"context"
 	"net/http"
 	"regexp"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	"github.com/wakebell/wakebell/dashboard"
 	"github.com/wakebell/wakebell/queue"
 	"github.com/wakebell/wakebell/recurring"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 func TestTopicIsPausedRetunedResumedAndForgotten(t *testing.T) {
@@ -152,6 +154,46 @@ func TestBulkChangesConcernFilteredTimersAlone(t *testing.T) {
 	require.NoError(t, err)
 	require.EqualValues(t, 1, stats.Due)
 	require.EqualValues(t, 1, stats.Total)
+}
+
+// A filter that leaves out no timer asks for as much as "cancel all".
+func TestFilterOfAllTimersAsksForName(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	for _, id := range []string{"a-1", "a-2"} {
+		s.schedule("mails", id, time.Hour, "x")
+	}
+	for _, filter := range [][]string{{"prefix", "a"}, {}, {"text", "x"}} {
+		path := s.path("do/bulk-cancel", append([]string{"topic", "mails"}, filter...)...)
+		asked, csrf := s.question(path)
+		require.Contains(t, asked, "these are all of the topic")
+		require.Contains(t, asked, "Type the name to confirm.")
+		require.Equal(t, http.StatusBadRequest, s.send(http.MethodPost, path, form(csrf)).status, filter)
+	}
+	asked, _ := s.do("bulk-run", []string{"topic", "mails", "prefix", "a"})
+	require.NotContains(t, asked, "confirm")
+	asked, _ = s.question(s.path("do/bulk-cancel", "topic", "mails", "prefix", "a-1"))
+	require.NotContains(t, asked, "confirm")
+	asked, _ = s.question(s.path("do/bulk-cancel", "topic", "empty"))
+	require.NotContains(t, asked, "confirm")
+	_, page := s.do("bulk-cancel", []string{"topic", "mails", "prefix", "a"}, "confirm", "mails")
+	require.Contains(t, page, "Cancelled 2 timers.")
+}
+
+// The form for the settings of all nodes has what applies now: the settings, and the options of
+// the nodes that they replace.
+func TestRetuneShowsPresentValues(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	_, err := s.client.Retune(t.Context(), "mails", wakebelltype.Settings{MaxConcurrent: 2})
+	require.NoError(t, err)
+	asked := ""
+	s.run("mails", func(context.Context, wakebell.Timer[[]byte]) error { return nil }, func() bool {
+		asked, _ = s.question(s.path("do/retune", "topic", "mails"))
+		return strings.Contains(asked, "Option of the nodes: 7")
+	}, wakebell.MaxConcurrent(7), wakebell.RateLimit(3, time.Minute, 1))
+	require.Contains(t, asked, `name="max_concurrent" value="2"`)
+	require.Contains(t, asked, "Option of the nodes: off")
 }
 
 func TestDeadLettersAreFilteredExportedRedrivenAndDeleted(t *testing.T) {

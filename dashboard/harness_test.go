@@ -201,10 +201,10 @@ func (s *site) kill(topic string, reasons map[string]string) {
 }
 
 // run runs a node that handles a topic until the condition holds.
-func (s *site) run(topic string, handle func(context.Context, wakebell.Timer[[]byte]) error, until func() bool) {
+func (s *site) run(topic string, handle func(context.Context, wakebell.Timer[[]byte]) error, until func() bool, options ...wakebell.HandlerOption) {
 	s.t.Helper()
 	sys, err := wakebell.New(actor.NewActorSystem(), s.client.Connection(), wakebell.Config{
-		Handlers: []wakebell.Handler{wakebell.Handle(wakebell.NewTopic[[]byte](topic), handle)},
+		Handlers: []wakebell.Handler{wakebell.Handle(wakebell.NewTopic[[]byte](topic), handle, options...)},
 	})
 	require.NoError(s.t, err)
 	require.NoError(s.t, sys.Start(s.t.Context()))

@@ -90,6 +90,21 @@ func TestNodeLogs(t *testing.T) {
 	for _, line := range objects(t, node.err.String()) {
 		require.Equal(t, "INFO", line["level"], "%v; protoactor must not log", line)
 	}
+	b.fine("schedule", "-t", "TOPIC", "--id", "x")
+	speaking := b.start("node", "-t", "TOPIC", "--log-format", "json", "--exec", "echo charged; echo odd >&2")
+	speaking.lines(1)
+	speaking.says("odd")
+	speaking.says("charged")
+	require.Zero(t, speaking.stop())
+	said := map[any]any{}
+	for _, line := range objects(t, speaking.err.String()) {
+		if line["msg"] == "output of the command" {
+			require.Equal(t, "x", line["id"])
+			require.Equal(t, b.topic, line["topic"])
+			said[line["stream"]] = line["line"]
+		}
+	}
+	require.Equal(t, map[any]any{"stdout": "charged", "stderr": "odd"}, said)
 	quiet := b.start("node", "-t", "TOPIC", "--log-level", "error", "--exec", "exit 65")
 	b.fine("schedule", "-t", "TOPIC")
 	quiet.lines(1)

@@ -30,6 +30,9 @@ func (f *LogFlags) Logger(w io.Writer) *slog.Logger {
 	return newLogger(w, f.format.value, &f.least)
 }
 
+// JSON reports whether the log is in JSON.
+func (f *LogFlags) JSON() bool { return f.format.value == "json" }
+
 // SetLevel sets the level of the logger: debug, info, warn or error.
 func (f *LogFlags) SetLevel(level string) { f.least.Set(levelOf(level)) }
 
@@ -45,9 +48,18 @@ func levelOf(text string) (level slog.Level) {
 	return level
 }
 
+// durationsAsText writes durations in JSON as in text: "1.5s", in place of nanoseconds.
+func durationsAsText(_ []string, a slog.Attr) slog.Attr {
+	if a.Value.Kind() == slog.KindDuration {
+		a.Value = slog.StringValue(a.Value.Duration().String())
+	}
+	return a
+}
+
 func newLogger(w io.Writer, format string, least slog.Leveler) *slog.Logger {
 	options := &slog.HandlerOptions{Level: least}
 	if format == "json" {
+		options.ReplaceAttr = durationsAsText
 		return slog.New(slog.NewJSONHandler(output.NewJSONEscaper(w), options))
 	}
 	return slog.New(slog.NewTextHandler(w, options))

@@ -155,7 +155,7 @@ func SoFar(err error, done int64, what string) error {
 
 // RunShell runs a shell command as process.Shell does, until it exits or ctx or a.forced
 // ends; Run waits for it.
-func (a *App) RunShell(ctx context.Context, script string, stdin io.Reader, env []string) error {
+func (a *App) RunShell(ctx context.Context, script string, stdin io.Reader, stdout, stderr io.Writer, env []string) error {
 	if err := a.forced.Err(); err != nil {
 		return err
 	}
@@ -164,5 +164,5 @@ func (a *App) RunShell(ctx context.Context, script string, stdin io.Reader, env 
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(a.forced, func() { cancel(a.forced.Err()) })()
-	return process.Shell(ctx, script, stdin, a.Stderr, env)
+	return process.Shell(ctx, script, stdin, stdout, stderr, env)
 }

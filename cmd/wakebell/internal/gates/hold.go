@@ -169,6 +169,6 @@ func execInTurn(ctx context.Context, a *cli.App, turn gate.Turn, script string) 
 	inner, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(turn.Context(), func() { cancel(context.Cause(turn.Context())) })()
-	return a.RunShell(inner, script, nil,
+	return a.RunShell(inner, script, nil, a.Stderr, a.Stderr,
 		[]string{"WAKEBELL_FENCE=" + strconv.FormatUint(turn.Fence(), 10), "WAKEBELL_GATE=" + turn.Gate()})
 }

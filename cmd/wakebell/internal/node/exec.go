@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
 	"log/slog"
 	"strconv"
 	"strings"
@@ -14,6 +15,7 @@ import (
 	"github.com/wakebell/wakebell/cmd/wakebell/internal/cli"
 	"github.com/wakebell/wakebell/cmd/wakebell/internal/output"
 	"github.com/wakebell/wakebell/cmd/wakebell/internal/process"
+	"github.com/wakebell/wakebell/internal/text"
 )
 
 // execPause is for how long a topic is paused on the node whose command cannot be run.
@@ -21,11 +23,13 @@ const execPause = 30 * time.Second
 
 // shellHandler returns a handler that runs a shell command. It returns a timer whose
 // command cannot be run here to the other nodes.
-func shellHandler(a *cli.App, script string, unable func(topic string, err error)) rawHandler {
+func shellHandler(a *cli.App, script string, g *execGuard) rawHandler {
 	return func(ctx context.Context, t wakebell.Timer[[]byte]) error {
-		err := a.RunShell(ctx, script, bytes.NewReader(t.Body), variables(t))
+		stdout, stderr, end := g.output(a.Stderr, t)
+		err := a.RunShell(ctx, script, bytes.NewReader(t.Body), stdout, stderr, variables(t))
+		end()
 		if errors.Is(err, process.ErrCannotRun) {
-			unable(t.Topic, err)
+			g.unable(t.Topic, err)
 			return wakebell.Release(err)
 		}
 		return err
@@ -36,11 +40,25 @@ func shellHandler(a *cli.App, script string, unable func(topic string, err error
 // node whose script is missing would use up the attempts of all timers, although another
 // node can handle them.
 type execGuard struct {
-	sys *wakebell.System
-	log *slog.Logger
+	sys   *wakebell.System
+	log   *slog.Logger
+	lines bool // the output of commands goes to the log, line by line
 
 	mu     sync.Mutex
 	paused map[string]*time.Timer // by topic
+}
+
+// output returns where the output of a command goes, and what to call when it has ended.
+func (g *execGuard) output(out io.Writer, t wakebell.Timer[[]byte]) (stdout, stderr io.Writer, end func()) {
+	if !g.lines {
+		return out, out, func() {}
+	}
+	log := g.log.With("topic", t.Topic, "id", t.ID, "attempt", t.Attempt)
+	first, second := &lineLog{log: log.With("stream", "stdout")}, &lineLog{log: log.With("stream", "stderr")}
+	return first, second, func() {
+		first.end()
+		second.end()
+	}
 }
 
 // unable pauses a topic for execPause. Then deliveries try the command again. It pauses
@@ -87,6 +105,42 @@ func (g *execGuard) stop() {
 	g.sys = nil
 	for _, timer := range g.paused {
 		timer.Stop()
+	}
+}
+
+// longestLine is how many bytes of a line of a command's output an entry of the log has.
+const longestLine = 16 << 10
+
+// lineLog logs each line that is written to it. It is for one writer.
+type lineLog struct {
+	log  *slog.Logger
+	rest []byte // of the last line
+}
+
+func (l *lineLog) Write(p []byte) (int, error) {
+	n := len(p)
+	for len(p) > 0 {
+		line, after, ended := bytes.Cut(p, []byte("\n"))
+		room := min(longestLine-len(l.rest), len(line))
+		l.rest = append(l.rest, line[:room]...)
+		switch {
+		case room < len(line): // the line goes on in another entry
+			l.end()
+			p = p[room:]
+			continue
+		case ended:
+			l.end()
+		}
+		p = after
+	}
+	return n, nil
+}
+
+// end logs what is left of a line without an end.
+func (l *lineLog) end() {
+	if len(l.rest) > 0 {
+		l.log.Info("output of the command", "line", text.Valid(strings.TrimSuffix(string(l.rest), "\r")))
+		l.rest = l.rest[:0]
 	}
 }
 

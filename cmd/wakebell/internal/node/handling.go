@@ -173,7 +173,7 @@ func (h *handled) own() *pflag.FlagSet {
 type rawHandler = func(context.Context, wakebell.Timer[[]byte]) error
 
 // handler returns the handler, which calls report and then the script.
-func (h *handled) handler(a *cli.App, report rawHandler, unable func(topic string, err error)) wakebell.Handler {
+func (h *handled) handler(a *cli.App, report rawHandler, commands *execGuard) wakebell.Handler {
 	h.script.Store(&h.exec)
 	script := h.script
 	handle := func(ctx context.Context, t wakebell.Timer[[]byte]) error {
@@ -181,7 +181,7 @@ func (h *handled) handler(a *cli.App, report rawHandler, unable func(topic strin
 			return err
 		}
 		if script := *script.Load(); script != "" {
-			return shellHandler(a, script, unable)(ctx, t)
+			return shellHandler(a, script, commands)(ctx, t)
 		}
 		return nil
 	}

@@ -171,8 +171,8 @@ func run(ctx context.Context, a *cli.App, f *nodeFlags) (err error) {
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
 	report := reporting(output.NewLockedWriter(a.Stdout), fail)
-	commands := &execGuard{log: log, paused: map[string]*time.Timer{}}
-	build := func(h *handled) wakebell.Handler { return h.handler(a, report, commands.unable) }
+	commands := &execGuard{log: log, lines: f.log.JSON(), paused: map[string]*time.Timer{}}
+	build := func(h *handled) wakebell.Handler { return h.handler(a, report, commands) }
 	var handlers []wakebell.Handler
 	for _, h := range f.handled {
 		if err := h.checkExec(ctx); err != nil {

@@ -55,15 +55,15 @@ func CheckShell(ctx context.Context, script string) error {
 	return nil
 }
 
-// Shell runs a shell command, whose output goes to out, until it exits or ctx ends, which
-// kills its process group. On Linux the shell is killed too when the process ends without
+// Shell runs a shell command until it exits or ctx ends, which kills its process group. Its
+// output goes to stdout and stderr, which are written to at the same time. On Linux the shell is killed too when the process ends without
 // doing so, as by SIGKILL. Errors: ErrCannotRun, wakebell.Reject.
-func Shell(ctx context.Context, script string, stdin io.Reader, out io.Writer, env []string) error {
+func Shell(ctx context.Context, script string, stdin io.Reader, stdout, stderr io.Writer, env []string) error {
 	said := &tail{limit: reasonBytes}
 	cmd := exec.CommandContext(ctx, "sh", "-c", script)
 	cmd.Stdin = stdin
-	cmd.Stdout = out
-	cmd.Stderr = io.MultiWriter(out, said)
+	cmd.Stdout = stdout
+	cmd.Stderr = io.MultiWriter(stderr, said)
 	cmd.Env = append(ownEnvironment(), env...)
 	cmd.WaitDelay = outputDelay
 	killAsGroup(cmd)

@@ -27,8 +27,11 @@ func TestOutputOfCommandsIsLoggedByLine(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("x", longestLine+1)
 	for _, pieces := range [][]string{
-		{"one\ntwo\r\n\nthree"}, {"on", "e\n", "two\n", "three\n"}, {"one", "\ntwo\n\n", "th", "ree"},
-		{"one\n" + long + "\n"}, {long},
+		{"one\ntwo\r\n\nthree"},
+		{"on", "e\n", "two\n", "three\n"},
+		{"one", "\ntwo\n\n", "th", "ree"},
+		{"one\n" + long + "\n"},
+		{long},
 	} {
 		var log bytes.Buffer
 		l := &lineLog{log: slog.New(slog.NewJSONHandler(&log, nil))}

@@ -2,6 +2,7 @@ package dashboard_test
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"regexp"
 	"strings"
@@ -194,6 +195,22 @@ func TestRetuneShowsPresentValues(t *testing.T) {
 	}, wakebell.MaxConcurrent(7), wakebell.RateLimit(3, time.Minute, 1))
 	require.Contains(t, asked, `name="max_concurrent" value="2"`)
 	require.Contains(t, asked, "Option of the nodes: off")
+}
+
+// Dead letters whose reasons differ by ids and numbers are a group, of which a link shows all.
+func TestDeadLettersAreGroupedByWhatReasonsHaveInCommon(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	reasons := map[string]string{"other": "no such user"}
+	for i := range 600 {
+		reasons[fmt.Sprint(i)] = fmt.Sprintf(`user "u-%d" has no card %d`, i, i)
+	}
+	s.kill("mails", reasons)
+	page := s.get("dead", "topic", "mails", "longer", "1") // however slow the machine is
+	require.Contains(t, page, "Of 601 dead letters, 601 are grouped here")
+	require.Regexp(t, `<td class="n">600</td><th scope="row" class="long"><a href="[^"]*reason=has[^"]*">user … has no card …<`, page)
+	require.Contains(t, s.get("dead", "topic", "mails", "reason", "has no card"), "has no card")
+	require.NotContains(t, s.get("dead", "topic", "mails", "reason", "has no card"), "no such user")
 }
 
 func TestDeadLettersAreFilteredExportedRedrivenAndDeleted(t *testing.T) {

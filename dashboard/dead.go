@@ -11,16 +11,18 @@ import (
 	"time"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/dashboard/internal/reasons"
 	"github.com/wakebell/wakebell/dashboard/internal/show"
 	"github.com/wakebell/wakebell/internal/bodytext"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 const (
-	deadPage  = 50
-	deadScan  = 500    // dead letters that are grouped by reason
-	deadFile  = 10_000 // of one export
-	maxReason = 80     // characters that tell one group from another
+	deadPage   = 50
+	deadScan   = 5000    // dead letters that are grouped by reason
+	deadLonger = 100_000 // the same in a longer search
+	deadFile   = 10_000  // of one export
+	maxGroups  = 1000    // kinds of reasons that are told apart
 
 	// deadWait is for how long the first dead letters that match a filter are looked for,
 	// and longWait if the address asks for a longer search. Few may match of many, and a
@@ -35,9 +37,10 @@ type deadTopics struct {
 	Reading bool // the totals are being read
 }
 
+// reasonGroup are dead letters whose reasons differ by ids, numbers and quoted words only.
 type reasonGroup struct {
-	Reason string
-	Prefix string // by which the group is filtered
+	Reason string // what they have in common
+	Part   string // by which the group is filtered
 	Count  int
 	Last   time.Time
 }
@@ -55,6 +58,7 @@ type deadData struct {
 	Cut          bool // not all that match were looked for
 	Next, First  string
 	Longer       string // address of a longer search; empty: all were looked at, or enough found
+	GroupMore    string // address of a page that groups more; empty: all are grouped, or as many as may be
 }
 
 // deadPage shows the topics with dead letters, or the dead letters of one.
@@ -119,15 +123,15 @@ func span(name, text string) (time.Duration, error) {
 
 func (d *Dashboard) readDead(ctx context.Context, r *request, data *deadData, filter wakebelltype.DeadFilter) error {
 	after, last := r.get("after"), ""
-	wait := deadWait
+	wait, most := deadWait, deadScan
 	if r.get("longer") != "" {
-		wait = longWait
+		wait, most = longWait, deadLonger
 	}
 	found, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
 	cut := false
 	groups := map[string]*reasonGroup{}
-	for letter, err := range d.op.Timers.DeadLetters(found, data.Topic, filter, wakebelltype.Page{After: after, Limit: deadScan}) {
+	for letter, err := range d.op.Timers.DeadLetters(found, data.Topic, filter, wakebelltype.Page{After: after, Limit: most}) {
 		if cut = err != nil && found.Err() != nil && ctx.Err() == nil; cut {
 			break
 		}
@@ -157,6 +161,9 @@ func (d *Dashboard) readDead(ctx context.Context, r *request, data *deadData, fi
 	case cut && r.get("longer") == "":
 		data.Longer = address(after, "1")
 	}
+	if (cut || data.Grouped == most) && r.get("longer") == "" && len(data.Rows) == deadPage {
+		data.GroupMore = address(after, "1")
+	}
 	data.Cut = cut
 	if after != "" {
 		data.First = address("", "")
@@ -164,18 +171,17 @@ func (d *Dashboard) readDead(ctx context.Context, r *request, data *deadData, fi
 	return nil
 }
 
-// group counts a dead letter with those of about the same reason: up to the first
-// digit, because reasons often end with an id or an instant.
+// group counts a dead letter with those whose reasons have the same pattern. Beyond
+// maxGroups patterns, others are left out.
 func group(groups map[string]*reasonGroup, l wakebell.DeadLetter) {
-	prefix := l.Reason[:min(len(l.Reason), maxReason)]
-	if i := strings.IndexAny(prefix, "0123456789\n"); i >= 8 {
-		prefix = prefix[:i]
-	}
-	prefix = strings.ToValidUTF8(prefix, "")
-	g := groups[prefix]
+	pattern := reasons.Pattern(l.Reason)
+	g := groups[pattern]
 	if g == nil {
-		g = &reasonGroup{Reason: l.Reason, Prefix: prefix}
-		groups[prefix] = g
+		if len(groups) == maxGroups {
+			return
+		}
+		g = &reasonGroup{Reason: pattern, Part: reasons.Part(pattern)}
+		groups[pattern] = g
 	}
 	g.Count++
 	if l.Died.After(g.Last) {

@@ -1,9 +1,11 @@
 package recur
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -204,7 +206,7 @@ func (e Entry) Rule() string {
 	case e.alone() && e.Ours.Cron != "":
 		return "cron " + e.Ours.Cron
 	case e.alone():
-		return "rrule " + e.Ours.RRule
+		return "rrule " + strings.ReplaceAll(cmp.Or(e.Ours.Source, e.Ours.RRule), "\n", " ")
 	}
 	switch w := e.when.(type) {
 	case Interval:
@@ -215,7 +217,7 @@ func (e Entry) Rule() string {
 	default:
 		var raw rawCrontab
 		if json.Unmarshal(e.Definition.Schedule, &raw) != nil || raw.Type != "crontab" {
-			return "rrule " + string(e.Definition.Schedule)
+			return "rrule " + rruleText(e.Definition.Schedule)
 		}
 		text := "crontab"
 		for _, f := range []json.RawMessage{raw.Minute, raw.Hour, raw.DayOfWeek, raw.DayOfMonth, raw.Month} {

@@ -113,22 +113,47 @@ func fixed(minutes *float64) *time.Location {
 
 // readRRule returns the rule of a definition. Without a start it begins at last.
 func readRRule(raw []byte, last time.Time) (When, error) {
+	o, in, err := readOptions(raw, last)
+	if err != nil {
+		return nil, err
+	}
+	return rruleOf(o, in, false)
+}
+
+// rruleText writes the rule of a definition as RFC 5545 does, with its start if it has one.
+func rruleText(raw []byte) string {
+	o, in, err := readOptions(raw, time.Time{})
+	if err != nil || bound(o) != nil { // it does not fire
+		return string(raw)
+	}
+	if o.Interval == 1 {
+		o.Interval = 0 // the default
+	}
+	text := o.RRuleString()
+	if start := o.Dtstart; start.Year() > 1 {
+		text += " from " + zone{in: in}.instant(start).In(in).Format(time.RFC3339)
+	}
+	return text
+}
+
+// readOptions reads the rule of a definition, whose instants are wall times of a zone.
+func readOptions(raw []byte, last time.Time) (o rrule.ROption, in *time.Location, err error) {
 	w := rruleWire{Interval: 1}
 	if err := json.Unmarshal(raw, &w); err != nil {
-		return nil, fmt.Errorf("rrule: %w: %w", ErrSyntax, err)
+		return o, nil, fmt.Errorf("rrule: %w: %w", ErrSyntax, err)
 	}
 	if w.Freq == nil {
-		return nil, fmt.Errorf("rrule: %w: FREQ is missing", ErrSyntax)
+		return o, nil, fmt.Errorf("rrule: %w: FREQ is missing", ErrSyntax)
 	}
 	if w.Interval < 1 || (w.Count != nil && *w.Count < 1) {
-		return nil, fmt.Errorf("rrule: %w: interval or count is not above 0", ErrSyntax)
+		return o, nil, fmt.Errorf("rrule: %w: interval or count is not above 0", ErrSyntax)
 	}
-	in := fixed(w.DtstartTZ)
+	in = fixed(w.DtstartTZ)
 	start := last
 	if w.Dtstart != nil {
 		start = time.Unix(int64(*w.Dtstart), 0)
 	}
-	o := rrule.ROption{
+	o = rrule.ROption{
 		Freq: rrule.Frequency(*w.Freq), Interval: int(w.Interval), Dtstart: zone{in: in}.wall(start),
 		Bysetpos: w.Bysetpos, Bymonth: w.Bymonth, Bymonthday: w.Bymonthday, Byyearday: w.Byyearday,
 		Byeaster: w.Byeaster, Byweekno: w.Byweekno, Byhour: w.Byhour, Byminute: w.Byminute, Bysecond: w.Bysecond,
@@ -145,7 +170,7 @@ func readRRule(raw []byte, last time.Time) (When, error) {
 	if w.Until != nil {
 		o.Until = zone{in: in}.wall(time.Unix(int64(*w.Until), 0))
 	}
-	return rruleOf(o, in, false)
+	return o, in, nil
 }
 
 // wire returns the rule in the format of a definition. It must not float.

@@ -22,7 +22,7 @@ const (
 	deadScan   = 5000    // dead letters that are grouped by reason
 	deadLonger = 100_000 // the same in a longer search
 	deadFile   = 10_000  // of one export
-	maxGroups  = 1000    // kinds of reasons that are told apart
+	maxGroups  = 1000    // kinds of reasons that are counted apart
 
 	// deadWait is for how long the first dead letters that match a filter are looked for,
 	// and longWait if the address asks for a longer search. Few may match of many, and a

@@ -22,7 +22,7 @@ func TestGuardOfCommandsThatHasStoppedDoesNothing(t *testing.T) {
 	require.Empty(t, g.paused)
 }
 
-// The output of a command is logged line by line, whatever pieces it comes in.
+// The output of a command is logged line by line, in however many pieces it comes.
 func TestOutputOfCommandsIsLoggedByLine(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("x", longestLine+1)

@@ -4,6 +4,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -62,6 +63,34 @@ func TestTailFollows(t *testing.T) {
 	require.Equal(t, []string{"node -", "delivered good", "acked good", "delivered bad", "dead bad"}, shown)
 	require.NotContains(t, people.out.String(), "\x1b")
 	require.Contains(t, people.out.String(), `no \x1b[31m`)
+}
+
+// Without a topic, or with several, tail has the dead letters and events of all of them.
+func TestTailOfSeveralTopics(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	b := &bundle{t, "t", "redis://" + server.Addr, server.Client(t)}
+	require.Empty(t, b.fine("tail"))
+	require.Empty(t, b.fine("tail", "-f"), "there is no topic to follow")
+	node := b.start("node", "-t", "a", "-t", "b", "--exec", `test "$WAKEBELL_ID" != bad || exit 65`)
+	node.says("node runs")
+	for _, topic := range []string{"a", "b"} {
+		b.fine("schedule", "-t", topic, "--id", "bad")
+	}
+	require.Eventually(t, func() bool { return strings.Count(b.fine("tail"), "\n") == 2 }, time.Minute, 50*time.Millisecond)
+	require.Regexp(t, `(?m)^20\S+  dead        a  bad  attempt 1`, b.fine("tail"))
+	require.Len(t, objects(t, b.fine("tail", "-o", "json", "-n", "1")), 1)
+	require.Empty(t, b.fine("tail", "-n", "0"))
+
+	for _, chosen := range [][]string{nil, {"-t", "a", "-t", "b"}} {
+		watch := b.start(append([]string{"tail", "-f"}, chosen...)...)
+		watch.eventually(func() bool { return strings.Count(watch.out.String(), "dead ") == 2 })
+		for _, topic := range []string{"a", "b"} {
+			b.fine("schedule", "-t", topic, "--id", "good")
+			watch.eventually(func() bool { return strings.Contains(watch.out.String(), "acked       "+topic+"  good") })
+		}
+		require.Zero(t, watch.stop(), watch.err)
+	}
 }
 
 // Tail reconnects after a lost connection and prints that it missed events.

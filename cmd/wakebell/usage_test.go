@@ -52,7 +52,6 @@ func TestExitCodes(t *testing.T) {
 		{"node with a wrong bound", []string{"node", "-t", "TOPIC", "--max-concurrent", "0"}, cli.ExitUsage, "MaxConcurrent"},
 		{"node without Redis", []string{"node", "-t", "TOPIC", "--redis", "unix:///nowhere/redis.sock"}, cli.ExitError, "unavailable"},
 		{"bench of nothing", []string{"bench", "--n", "0"}, cli.ExitUsage, "--n"},
-		{"tail of nothing", []string{"tail"}, cli.ExitUsage, `"topic" not set`},
 		{"tail of too much", []string{"tail", "-t", "TOPIC", "-n", "1001"}, cli.ExitUsage, "--lines"},
 		{"tail without Redis", []string{"tail", "-t", "TOPIC", "-f", "--redis", "unix:///nowhere/redis.sock"}, cli.ExitError, "unavailable"},
 		{"listing below nothing", []string{"dead", "ls", "-t", "TOPIC", "--limit", "-1"}, cli.ExitUsage, "--limit"},

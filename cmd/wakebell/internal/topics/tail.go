@@ -16,7 +16,7 @@ import (
 )
 
 type tailFlags struct {
-	topic  string
+	topics []string
 	follow bool
 	lines  int
 }
@@ -24,10 +24,11 @@ type tailFlags struct {
 func tailCommand(a *cli.App) *cobra.Command {
 	f := &tailFlags{}
 	cmd := &cobra.Command{
-		Use:   "tail --topic TOPIC [-f]",
-		Short: "Show the last dead letters and the events of a topic",
-		Long: `Shows the last dead letters of a topic, the newest last. With -f it continues with
-the events of its timers on all nodes, until it is stopped:
+		Use:   "tail [--topic TOPIC]... [-f]",
+		Short: "Show the last dead letters and the events of topics",
+		Long: `Shows the last dead letters of topics, the newest last; without --topic of all that
+topics lists, up to 50. With -f it continues with the events of their timers on all
+nodes, until it is stopped. Topics that come later are not followed.
 
   node         a node handles the topic
   delivered    the handler was called
@@ -52,44 +53,52 @@ printed.
 With -o json each is a line with event, at, topic, node, id, attempt and, if the
 event has them, lateness_ms, took_ms, retry_in_ms, text (the error or reason,
 or the state of a breaker), entry (of the dead letter) and missed.`,
-		Example: `  wakebell tail --topic invoices
+		Example: `  wakebell tail -f
   wakebell tail -t invoices -f -n 0
   wakebell tail -t invoices -f -o json | jq -c 'select(.event == "retried")'`,
 		Args: cli.NoArgs,
 	}
 	flags := cmd.Flags()
-	flags.StringVarP(&f.topic, "topic", "t", "", "`topic` to watch")
+	a.TopicsFlag(cmd, &f.topics, "`topic` to watch (default all)")
 	flags.BoolVarP(&f.follow, "follow", "f", false, "continue with events as they happen")
 	flags.IntVarP(&f.lines, "lines", "n", 10, "dead letters to show first, up to 1,000")
-	_ = cmd.MarkFlagRequired("topic") // the flag is there, so this cannot fail
 	a.OutputFlag(cmd)
 	cmd.RunE = a.Does(func(ctx context.Context, _ []string) error {
-		return a.Ask(ctx, func(c cli.Client) error { return printTail(ctx, a, c, f) })
+		if f.lines < 0 || f.lines > 1000 {
+			return cli.Usagef("--lines: %d is not within 0 and 1000", f.lines)
+		}
+		if len(f.topics) == 1 {
+			return a.Ask(ctx, func(c cli.Client) error { return printTail(ctx, a, c, f.topics[0], f) })
+		}
+		return withTopics(ctx, a, f.topics, false, wakebelltype.Page{}, func(c cli.Client, names topicNames) error {
+			all, err := names(ctx)
+			if err != nil {
+				return err
+			}
+			return printTails(ctx, a, c, all, f)
+		})
 	})
 	return cmd
 }
 
-func printTail(ctx context.Context, a *cli.App, c wakebell.Operator, f *tailFlags) error {
-	if f.lines < 0 || f.lines > 1000 {
-		return cli.Usagef("--lines: %d is not within 0 and 1000", f.lines)
-	}
+func printTail(ctx context.Context, a *cli.App, c wakebell.Operator, topic string, f *tailFlags) error {
 	if !f.follow {
-		shown, err := tailDead(ctx, a, c, f)
+		shown, err := tailDead(ctx, a, c, topic, f.lines)
 		if err != nil || len(shown) > 0 {
 			return err
 		}
-		return a.RequireTopic(ctx, c, f.topic)
+		return a.RequireTopic(ctx, c, topic)
 	}
-	a.WarnUnused(ctx, c, f.topic)
+	a.WarnUnused(ctx, c, topic)
 	var shown map[string]bool // nil until subscribed, so that no event is missed in between
-	for e, err := range c.Tail(ctx, f.topic) {
+	for e, err := range c.Tail(ctx, topic) {
 		switch {
 		case ctx.Err() != nil && errors.Is(err, context.Canceled):
 			return nil // a signal
 		case err != nil:
 			return err
 		case e.Kind == wakebelltype.EventAttached && shown == nil:
-			if shown, err = tailDead(ctx, a, c, f); err != nil {
+			if shown, err = tailDead(ctx, a, c, topic, f.lines); err != nil {
 				return err
 			}
 		case e.Kind == wakebelltype.EventAttached:
@@ -105,22 +114,26 @@ func printTail(ctx context.Context, a *cli.App, c wakebell.Operator, f *tailFlag
 }
 
 // tailDead prints the last dead letters and returns their entries.
-func tailDead(ctx context.Context, a *cli.App, c wakebell.Operator, f *tailFlags) (shown map[string]bool, err error) {
+func tailDead(ctx context.Context, a *cli.App, c wakebell.Operator, topic string, lines int) (shown map[string]bool, err error) {
 	shown = map[string]bool{}
-	if f.lines == 0 {
+	if lines == 0 {
 		return shown, nil
 	}
-	deadLetters, err := c.LastDead(ctx, f.topic, f.lines)
+	deadLetters, err := c.LastDead(ctx, topic, lines)
 	for _, d := range deadLetters {
 		shown[d.Entry] = true
-		err := printEvent(a, wakebelltype.Event{
-			Kind: wakebelltype.EventDead, Topic: d.Topic, At: d.Died, ID: d.ID, Attempt: d.Attempts, Text: d.Reason, Entry: d.Entry,
-		})
-		if err != nil {
+		if err := printEvent(a, deadEvent(d)); err != nil {
 			return nil, err
 		}
 	}
 	return shown, err
+}
+
+// deadEvent is a dead letter as the event of its death.
+func deadEvent(d wakebell.DeadLetter) wakebelltype.Event {
+	return wakebelltype.Event{
+		Kind: wakebelltype.EventDead, Topic: d.Topic, At: d.Died, ID: d.ID, Attempt: d.Attempts, Text: d.Reason, Entry: d.Entry,
+	}
 }
 
 type eventLine struct {
@@ -140,7 +153,7 @@ type eventLine struct {
 
 func printEvent(a *cli.App, e wakebelltype.Event) error {
 	if !a.WantsJSON() {
-		return a.Printf("%s\n", eventText(e))
+		return a.Printf("%s\n", eventText(e, ""))
 	}
 	line := eventLine{
 		Event: string(e.Kind), At: output.Stamp(e.At), Topic: e.Topic, Node: e.Node, ID: e.ID, Attempt: e.Attempt,
@@ -160,8 +173,8 @@ func printEvent(a *cli.App, e wakebelltype.Event) error {
 	return a.PrintJSON(line)
 }
 
-// eventText formats an event for the table output.
-func eventText(e wakebelltype.Event) string {
+// eventText formats an event for the table output, with the topic unless it is empty.
+func eventText(e wakebelltype.Event, topic string) string {
 	at := "-"
 	if !e.At.IsZero() {
 		at = e.At.UTC().Format("2006-01-02T15:04:05.000Z")
@@ -196,6 +209,9 @@ func eventText(e wakebelltype.Event) string {
 	id := e.ID
 	if id == "" {
 		id = "-"
+	}
+	if topic != "" {
+		id = topic + "  " + id
 	}
 	return output.Escape(fmt.Sprintf("%-24s  %-10s  %s  %s", at, e.Kind, id, text))
 }

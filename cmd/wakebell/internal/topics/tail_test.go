@@ -23,6 +23,6 @@ func TestEventsAsText(t *testing.T) {
 		},
 		"2026-11-21T12:20:00.181Z  cancelled   a  attempt 1, on h": {Kind: wakebelltype.EventCancelled, At: at, ID: "a", Attempt: 1, Node: "h"},
 	} {
-		require.Equal(t, want, eventText(e))
+		require.Equal(t, want, eventText(e, ""))
 	}
 }

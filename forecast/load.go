@@ -100,7 +100,7 @@ func (l *load) names() (names []string, err error) {
 // count counts the timers of a topic by bars.
 func (l *load) count(o wakebelltype.Overview) error {
 	t := l.topic(o.Topic)
-	t.overview, t.known = o, true
+	t.overview = o
 	epoch := time.Unix(0, 0)
 	past, err := l.client.CountDue(l.ctx, o.Topic, epoch, l.from.Sub(epoch), 1)
 	if err != nil {

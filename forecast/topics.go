@@ -6,7 +6,7 @@ import (
 	"github.com/wakebell/wakebell/internal/tuning"
 )
 
-// forecast describes what was counted.
+// forecast describes what was counted, and counts single minutes where that finds peaks.
 func (l *load) forecast() (f Forecast, err error) {
 	all := l.sorted()
 	f = Forecast{From: l.from, Step: l.step(), Bars: make([]Bar, l.bars), More: l.more}
@@ -18,6 +18,9 @@ func (l *load) forecast() (f Forecast, err error) {
 			b.Runs += l.runsIn(t, i)
 		}
 		f.Total += b.Timers + b.Runs
+	}
+	if f.Peak, err = l.peak(all); err != nil { // before those of topics, because not all minutes may be counted
+		return Forecast{}, err
 	}
 	for _, t := range all {
 		f.Overdue += t.overdue
@@ -33,9 +36,6 @@ func (l *load) forecast() (f Forecast, err error) {
 			return Forecast{}, err
 		}
 		f.Topics = append(f.Topics, described)
-	}
-	if f.Peak, err = l.peak(all); err != nil {
-		return Forecast{}, err
 	}
 	f.Unread = l.unread
 	return f, nil

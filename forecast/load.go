@@ -29,7 +29,6 @@ type load struct {
 type topicLoad struct {
 	name     string
 	overview wakebelltype.Overview
-	known    bool // it has an overview: a topic of schedules alone need not
 	overdue  int64
 	timers   []int64       // by bar
 	runs     map[int]int64 // of recurring schedules, by minute

@@ -12,6 +12,9 @@ import (
 type Backlog struct {
 	Topic              string        `json:"topic"`
 	Due, Pending, Dead int64         // timers
+	Parked             int64         `json:"parked,omitempty"`     // those that wait for others of their key
+	Paused             bool          `json:"paused,omitempty"`     // on all nodes
+	Unreadable         bool          `json:"unreadable,omitempty"` // its keys cannot be read; the other fields are 0
 	OldestDue          time.Duration // since the first unclaimed timer became due; 0: none is due
 	Nodes              int64         // that listen; -1: unknown
 	Ahead              []int64       `json:"ahead,omitempty"` // timers that become due within each of Windows
@@ -129,9 +132,18 @@ func (m *Metrics) observeBacklog(ctx context.Context, to metric.Observer, o *obs
 		return
 	}
 	all, oldest, nodes, ahead := sums{}, map[*Topic]time.Duration{}, map[*Topic]int64{}, [len(Windows)]int64{}
+	paused, unreadable := map[*Topic]int64{}, int64(0)
 	for _, b := range found {
+		if b.Unreadable {
+			unreadable++
+			continue
+		}
 		t := m.Topic(b.Topic)
 		all.add(o.due, t, b.Due)
+		all.add(o.parked, t, b.Parked)
+		if paused[t] = max(paused[t], 0); b.Paused {
+			paused[t] = 1
+		}
 		all.add(o.pending, t, b.Pending)
 		all.add(o.deadStored, t, b.Dead)
 		oldest[t] = max(oldest[t], b.OldestDue)
@@ -149,6 +161,10 @@ func (m *Metrics) observeBacklog(ctx context.Context, to metric.Observer, o *obs
 	for t, n := range nodes {
 		to.ObserveInt64(o.nodes, n, t.only().observe...)
 	}
+	for t, is := range paused {
+		to.ObserveInt64(o.paused, is, t.only().observe...)
+	}
+	to.ObserveInt64(o.unreadable, unreadable)
 	for i, w := range Windows {
 		to.ObserveInt64(o.forecast, ahead[i], metric.WithAttributes(window.String(w.Name)))
 	}

@@ -85,8 +85,9 @@ func TestTopicsBeyondLimitAreFolded(t *testing.T) {
 		name := fmt.Sprint("topic-", i)
 		c.Topic(name).Ended(Handled, time.Second)
 		counters[name] = wakebelltype.Counters{Acked: 1, Delivered: 3, Repeated: 1}
-		backlog = append(backlog, Backlog{Topic: name, Due: 10, OldestDue: time.Duration(i) * time.Second, Nodes: int64(i), Ahead: []int64{0, 1, int64(i)}})
+		backlog = append(backlog, Backlog{Topic: name, Due: 10, OldestDue: time.Duration(i) * time.Second, Nodes: int64(i), Ahead: []int64{0, 1, int64(i)}, Parked: 2, Paused: i == 4})
 	}
+	backlog = append(backlog, Backlog{Topic: "broken", Unreadable: true})
 	n := still()
 	n.Counters = func() map[string]wakebelltype.Counters { return counters }
 	n.Backlog = func(context.Context) ([]Backlog, error) { return backlog, nil }
@@ -97,6 +98,9 @@ func TestTopicsBeyondLimitAreFolded(t *testing.T) {
 	require.Equal(t, map[string]float64{"topic-0": 10, "topic-1": 10, Other: 30}, c.values(t, "wakebell.backlog.due", destination))
 	require.Equal(t, map[string]float64{"topic-0": 0, "topic-1": 1, Other: 4}, c.values(t, "wakebell.backlog.oldest_due.age", destination))
 	require.Equal(t, map[string]float64{"topic-0": 0, "topic-1": 1, Other: 2}, c.values(t, "wakebell.topic.nodes", destination))
+	require.Equal(t, map[string]float64{"topic-0": 2, "topic-1": 2, Other: 6}, c.values(t, "wakebell.backlog.parked", destination))
+	require.Equal(t, map[string]float64{"topic-0": 0, "topic-1": 0, Other: 1}, c.values(t, "wakebell.topic.paused", destination))
+	require.Equal(t, map[string]float64{"": 1}, c.values(t, "wakebell.topics.unreadable", destination))
 	require.Equal(t, map[string]float64{"1m": 0, "1h": 5, "24h": 10}, c.values(t, "wakebell.forecast.due", window))
 }
 

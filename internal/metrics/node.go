@@ -44,7 +44,7 @@ type Outage struct {
 type observers struct {
 	consumed, settled, lost, heartbeats, prefetched, throttled, keyThrottled, fallback, help,
 	opened, handlers, pollers, dead, missing, orphans, reconnects, steps, records metric.Int64ObservableCounter
-	breaker, concurrency, role, held, kept, outage, due, pending, deadStored, nodes, forecast,
+	breaker, concurrency, role, held, kept, outage, due, pending, deadStored, nodes, parked, paused, unreadable, forecast,
 	depth, inFlight, queueDead, schedules, beats metric.Int64ObservableGauge
 	oldest, age, gateHeld, overdue metric.Float64ObservableGauge
 }
@@ -64,6 +64,7 @@ func newObservers(m metric.Meter) *observers {
 		concurrency: concurrency.observableGauge(m), role: divisionRole.observableGauge(m), held: leasesHeld.observableGauge(m), outage: outage.observableGauge(m),
 		due: backlogDue.observableGauge(m), pending: backlogPending.observableGauge(m),
 		deadStored: backlogDead.observableGauge(m), nodes: backlogNodes.observableGauge(m), forecast: forecastDue.observableGauge(m),
+		parked: backlogParked.observableGauge(m), paused: topicPaused.observableGauge(m), unreadable: topicFaults.observableGauge(m),
 		depth: queueDepth.observableGauge(m), inFlight: queueInFlight.observableGauge(m),
 		queueDead: queueDead.observableGauge(m), oldest: backlogOldest.observableSeconds(m),
 		age: backlogAge.observableSeconds(m), gateHeld: gateHeldAge.observableSeconds(m),
@@ -75,7 +76,7 @@ func (o *observers) all() []metric.Observable {
 	return []metric.Observable{
 		o.breaker, o.opened, o.concurrency, o.role,
 		o.consumed, o.settled, o.lost, o.heartbeats, o.prefetched, o.throttled, o.keyThrottled, o.fallback, o.help, o.handlers, o.pollers, o.dead, o.missing, o.orphans, o.kept, o.reconnects, o.steps, o.records,
-		o.held, o.outage, o.due, o.pending, o.deadStored, o.nodes, o.forecast, o.depth, o.inFlight, o.queueDead,
+		o.held, o.outage, o.due, o.pending, o.deadStored, o.nodes, o.parked, o.paused, o.unreadable, o.forecast, o.depth, o.inFlight, o.queueDead,
 		o.oldest, o.age, o.gateHeld, o.schedules, o.beats, o.overdue,
 	}
 }

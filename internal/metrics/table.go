@@ -153,11 +153,14 @@ var (
 	recordsFailed    = counter(exchanges, "wakebell.records.failed", "{record}", "Entries of the audit, attempts of the history and batches of counts that could not be written.", recordKind)
 
 	backlogDue     = gauge(backlogs, "wakebell.backlog.due", "{timer}", "Timers that are due and not claimed.", destination)
+	backlogParked  = gauge(backlogs, "wakebell.backlog.parked", "{timer}", "Timers that are due and wait for others of their key.", destination)
 	backlogPending = gauge(backlogs, "wakebell.backlog.pending", "{timer}", "Timers that are not due, including those that a handler has.", destination)
 	backlogDead    = gauge(backlogs, "wakebell.backlog.dead", "{timer}", "Dead letters that are stored.", destination)
 	backlogOldest  = gauge(backlogs, "wakebell.backlog.oldest_due.age", "s", "Time since the first unclaimed timer became due; 0 if none is due.", destination)
 	backlogNodes   = gauge(backlogs, "wakebell.topic.nodes", "{node}", "Nodes that listen for hints of the topic.", destination)
-	forecastDue    = gauge(backlogs, "wakebell.forecast.due", "{timer}", "Timers of all topics that become due within the window from now on.", window)
+	topicPaused    = gauge(backlogs, "wakebell.topic.paused", "{topic}", "1 while the topic is paused on all nodes, else 0.", destination)
+	topicFaults    = gauge(backlogs, "wakebell.topics.unreadable", "{topic}", "Topics whose keys cannot be read.")
+	forecastDue    = gauge(backlogs, "wakebell.forecast.due", "{timer}", "Timers of all topics that become due within the window.", window)
 	backlogAge     = gauge(backlogs, "wakebell.backlog.age", "s", "Age of the backlog that is reported.")
 
 	sent              = counter(clients, "messaging.client.sent.messages", "{message}", "Timers that were scheduled, and messages that were published.", system, operation, destination).or(errorType)

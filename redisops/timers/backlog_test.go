@@ -36,6 +36,8 @@ func TestBacklog(t *testing.T) {
 			ctx, s := t.Context(), newFixture(t, rdb)
 			_, err := s.Schedule(ctx, "a.due", Entry{ID: "1", At: time.Now().Add(-time.Minute)}, Entry{ID: "2", In: time.Hour})
 			require.NoError(t, err)
+			_, err = s.Pause(ctx, "b.later", "ann", "")
+			require.NoError(t, err)
 			_, err = s.Schedule(ctx, "b.later", Entry{ID: "1", In: time.Hour})
 			require.NoError(t, err)
 			require.NoError(t, s.Register(ctx, "a.mistyped"))
@@ -55,7 +57,8 @@ func TestBacklog(t *testing.T) {
 
 			all, err := s.Backlog(t.Context(), "a.")
 			require.NoError(t, err)
-			require.Len(t, all, 1, "other prefixes and topics that cannot be read are left out")
+			require.Len(t, all, 2, "other prefixes are left out")
+			require.Equal(t, metrics.Backlog{Topic: "a.mistyped", Unreadable: true}, backlogOf(t, all, "a.mistyped"))
 			b := backlogOf(t, all, "a.due")
 			require.InDelta(t, time.Minute, b.OldestDue, float64(30*time.Second))
 			b.OldestDue = 0
@@ -75,6 +78,7 @@ func TestBacklog(t *testing.T) {
 			require.Equal(t, 1, count.n)
 			require.Equal(t, int64(1), backlogOf(t, all, "b.later").Pending)
 			require.Zero(t, backlogOf(t, all, "b.later").Nodes)
+			require.True(t, backlogOf(t, all, "b.later").Paused)
 			left := rdb.PTTL(t.Context(), s.keys.Backlog).Val()
 			require.Positive(t, left)
 			require.LessOrEqual(t, left, metrics.Lifetime(2))

@@ -128,7 +128,7 @@ const backlogPage = 1000
 // Backlog returns the backlog of all registered topics whose name has the prefix, for
 // metrics. Nodes share the result: one of them reads it in a round trip for 1,000
 // topics, and stores it for as long as [metrics.Lifetime] says. All others read what
-// it stored. A topic whose keys cannot be read is left out.
+// it stored. A topic whose keys cannot be read is Unreadable.
 func (s *Timers) Backlog(ctx context.Context, prefix string) ([]metrics.Backlog, error) {
 	all, err := s.storedBacklog(ctx)
 	if err != nil {
@@ -203,9 +203,13 @@ func (s *Timers) backlogPage(ctx context.Context, topics []string) ([]metrics.Ba
 	for i, topic := range topics {
 		st, _, err := s.readStatsReply(ctx, topic, replies[i])
 		if err != nil {
+			all = append(all, metrics.Backlog{Topic: topic, Unreadable: true})
 			continue
 		}
-		b := metrics.Backlog{Topic: topic, Due: st.Due, Pending: st.Total - st.Due, Dead: st.Dead, OldestDue: max(st.Lag, 0), Nodes: -1}
+		b := metrics.Backlog{
+			Topic: topic, Due: st.Due, Parked: st.Parked, Pending: st.Total - st.Due - st.Parked, Dead: st.Dead, OldestDue: max(st.Lag, 0), Nodes: -1,
+			Paused: st.Paused,
+		}
 		if n, known := nodes[channels[i]]; known {
 			b.Nodes = n
 		}

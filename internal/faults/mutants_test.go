@@ -1,6 +1,7 @@
 package faults
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -35,7 +36,7 @@ func TestMutantsApply(t *testing.T) {
 func requireCheck(t *testing.T, name, patch string, scenarios map[string]bool) {
 	t.Helper()
 	chosen, runs, tests := field(patch, "Scenarios: "), field(patch, "Model: "), field(patch, "Tests: ")
-	require.NotEmpty(t, chosen+runs+tests, "%s: want Scenarios, Model or Tests", name)
+	require.NotEmpty(t, chosen+runs+tests+field(patch, "Simulation: "), "%s: want Scenarios, Model, Simulation or Tests", name)
 	for _, scenario := range strings.Fields(chosen) {
 		require.Contains(t, scenarios, scenario, name)
 	}
@@ -73,15 +74,23 @@ func requireFits(t *testing.T, name, patch string) {
 	require.Greater(t, len(hunks), 1, "%s has no hunk", name)
 	file := fileIn(hunks[0])
 	for _, hunk := range hunks[1:] {
-		replaced := ""
+		replaced, before, after := "", 0, 0
 		for _, line := range strings.Split(hunk, "\n")[1:] {
 			if strings.HasPrefix(line, "diff ") { // of the next file
 				break
 			}
 			if strings.HasPrefix(line, " ") || strings.HasPrefix(line, "-") {
 				replaced += line[1:] + "\n"
+				before++
+			}
+			if strings.HasPrefix(line, " ") || strings.HasPrefix(line, "+") {
+				after++
 			}
 		}
+		var from, lines, to, changed int
+		_, err := fmt.Sscanf(hunk, "-%d,%d +%d,%d @@", &from, &lines, &to, &changed)
+		require.NoError(t, err, name)
+		require.Equal(t, [2]int{lines, changed}, [2]int{before, after}, "%s: lines of the hunk at %d", name, from)
 		content, err := os.ReadFile(filepath.Join("..", "..", file))
 		require.NoError(t, err, name)
 		require.Contains(t, string(content), replaced, "%s does not fit %s", name, file)

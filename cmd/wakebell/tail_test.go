@@ -81,6 +81,10 @@ func TestTailOfSeveralTopics(t *testing.T) {
 	require.Regexp(t, `(?m)^20\S+  dead        a  bad  attempt 1`, b.fine("tail"))
 	require.Len(t, objects(t, b.fine("tail", "-o", "json", "-n", "1")), 1)
 	require.Empty(t, b.fine("tail", "-n", "0"))
+	code, stdout, stderr := b.call("tail", "-t", "a", "-t", "absent")
+	require.Equal(t, cli.ExitNotFound, code)
+	require.Contains(t, stdout, "bad")
+	require.Contains(t, stderr, "absent")
 
 	for _, chosen := range [][]string{nil, {"-t", "a", "-t", "b"}} {
 		watch := b.start(append([]string{"tail", "-f"}, chosen...)...)

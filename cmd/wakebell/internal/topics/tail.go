@@ -75,7 +75,13 @@ or the state of a breaker), entry (of the dead letter) and missed.`,
 			if err != nil {
 				return err
 			}
-			return printTails(ctx, a, c, all, f)
+			err = printTails(ctx, a, c, all, f)
+			for _, topic := range f.topics {
+				if !f.follow {
+					err = errors.Join(err, a.RequireTopic(ctx, c, topic))
+				}
+			}
+			return err
 		})
 	})
 	return cmd

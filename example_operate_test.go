@@ -102,6 +102,17 @@ func ExampleClient_RecordChange() {
 	// Output: topic.cancel invoices 1 invoices of a customer who left
 }
 
+// What is due in each of the next three hours.
+func ExampleClient_CountDue() {
+	connect(func(ctx context.Context, c *wakebell.Client) {
+		bill(c, "inv-42", wakebell.In(90*time.Minute))
+		counts, err := c.CountDue(ctx, "invoices", time.Now(), time.Hour, 3)
+		check(err)
+		fmt.Println(counts)
+	})
+	// Output: [0 1 0]
+}
+
 func ExampleClient_Throughput() {
 	connect(func(ctx context.Context, c *wakebell.Client) {
 		bill(c, "inv-42")

@@ -132,7 +132,8 @@ func TestSignals(t *testing.T) {
 		require.Equal(t, cli.ExitError, node.wait(), node.err)
 		require.NoError(t, w.Close())
 		require.Contains(t, node.err.String(), "broken pipe")
-		require.Contains(t, b.fine("ls", "-t", "TOPIC"), "retrying")
+		listed := objects(t, b.fine("ls", "-t", "TOPIC", "-o", "json")) // it waits for its retry, or that has come
+		require.EqualValues(t, 1, listed[0]["failures"])
 	})
 
 	t.Run("three processes", func(t *testing.T) {

@@ -93,8 +93,11 @@ func TestDashOnNode(t *testing.T) {
 	require.NotNil(t, token, string(body))
 	answer, err := browser.PostForm(address, url.Values{"csrf": {string(token[1])}}) //nolint:noctx // of a test
 	require.NoError(t, err)
+	done, err := io.ReadAll(answer.Body)
+	require.NoError(t, err)
 	require.NoError(t, answer.Body.Close())
 	require.Equal(t, http.StatusOK, answer.StatusCode)
+	require.Contains(t, string(done), "The timer is cancelled. It was pending.")
 	require.NotContains(t, b.fine("ls", "-t", "invoices"), "inv-1")
 	require.Equal(t, cli.ExitOK, dash.stop())
 	require.Equal(t, cli.ExitOK, node.stop())

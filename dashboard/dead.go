@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"iter"
 	"net/http"
 	"slices"
 	"strings"
@@ -19,6 +20,7 @@ import (
 
 const (
 	deadPage   = 50
+	deadRead   = 500     // of one read, which holds Redis up
 	deadScan   = 5000    // dead letters that are grouped by reason
 	deadLonger = 100_000 // the same in a longer search
 	deadFile   = 10_000  // of one export
@@ -131,7 +133,7 @@ func (d *Dashboard) readDead(ctx context.Context, r *request, data *deadData, fi
 	defer cancel()
 	cut := false
 	groups := map[string]*reasonGroup{}
-	for letter, err := range d.op.Timers.DeadLetters(found, data.Topic, filter, wakebelltype.Page{After: after, Limit: most}) {
+	for letter, err := range d.deadLetters(found, data.Topic, filter, wakebelltype.Page{After: after, Limit: most}) {
 		if cut = err != nil && found.Err() != nil && ctx.Err() == nil; cut {
 			break
 		}
@@ -169,6 +171,26 @@ func (d *Dashboard) readDead(ctx context.Context, r *request, data *deadData, fi
 		data.First = address("", "")
 	}
 	return nil
+}
+
+// deadLetters lists dead letters in reads of at most deadRead.
+func (d *Dashboard) deadLetters(ctx context.Context, topic string, filter wakebelltype.DeadFilter, p wakebelltype.Page) iter.Seq2[wakebell.DeadLetter, error] {
+	return func(yield func(wakebell.DeadLetter, error) bool) {
+		for left := p.Limit; left > 0; {
+			read := 0
+			for letter, err := range d.op.Timers.DeadLetters(ctx, topic, filter, wakebelltype.Page{After: p.After, Limit: min(deadRead, left)}) {
+				if !yield(letter, err) || err != nil {
+					return
+				}
+				p.After = letter.Cursor
+				read++
+			}
+			if read < min(deadRead, left) {
+				return
+			}
+			left -= read
+		}
+	}
 }
 
 // group counts a dead letter with those whose reasons have the same pattern. Beyond

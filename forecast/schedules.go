@@ -18,7 +18,7 @@ func (l *load) project(s recurring.Operator, only []string) {
 			l.unread = append(l.unread, "recurring schedules: "+err.Error())
 			return
 		}
-		if state.Paused || state.Celery || state.Fault != "" || len(only) > 0 && !slices.Contains(only, state.Topic) {
+		if state.Paused || state.Celery || state.Fault != "" || state.Next.IsZero() || !state.Next.Before(l.end()) || len(only) > 0 && !slices.Contains(only, state.Topic) {
 			continue
 		}
 		if n++; n > mostSchedules {
@@ -32,7 +32,11 @@ func (l *load) project(s recurring.Operator, only []string) {
 }
 
 func (l *load) projectOne(s recurring.Operator, state recurring.State) error {
-	all, err := s.Instants(l.ctx, state.Name, l.from, l.end())
+	from := l.from
+	if state.Next.After(from) { // what was due in this minute has been fired
+		from = state.Next
+	}
+	all, err := s.Instants(l.ctx, state.Name, from, l.end())
 	switch {
 	case err == nil:
 		for _, at := range all {

@@ -56,8 +56,9 @@ func CheckShell(ctx context.Context, script string) error {
 }
 
 // Shell runs a shell command until it exits or ctx ends, which kills its process group. Its
-// output goes to stdout and stderr, which are written to at the same time. On Linux the shell is killed too when the process ends without
-// doing so, as by SIGKILL. Errors: ErrCannotRun, wakebell.Reject.
+// output goes to stdout and stderr, which are written to at the same time. On Linux the
+// shell is killed too when the process ends without doing so, as by SIGKILL. Errors:
+// ErrCannotRun, wakebell.Reject.
 func Shell(ctx context.Context, script string, stdin io.Reader, stdout, stderr io.Writer, env []string) error {
 	said := &tail{limit: reasonBytes}
 	cmd := exec.CommandContext(ctx, "sh", "-c", script)

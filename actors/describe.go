@@ -39,6 +39,7 @@ func joinStates(n, more wakebelltype.NodeState, outages int64) wakebelltype.Node
 	n.Prefetch = n.Prefetch || more.Prefetch
 	n.Running += more.Running
 	n.Concurrency = max(n.Concurrency, more.Concurrency) // they share them
+	n.Longest = sharding.JoinRuns(n.Longest, more.Longest)
 	n.Restarts += more.Restarts
 	n.Outages = max(n.Outages, outages)
 	return n

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"iter"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -178,7 +179,7 @@ func (f *feed) hear(e wakebelltype.Event) (changed bool) {
 	}
 	changed = changed || a.gone()
 	if a.at = time.Now(); e.State != nil {
-		changed = changed || a.state != *e.State
+		changed = changed || !reflect.DeepEqual(a.state, *e.State)
 		a.state, a.known = *e.State, true
 	}
 	return changed

@@ -35,7 +35,7 @@ func (f facts) present() Explanation {
 	e := Explanation{State: string(f.timer.State), Waits: f.waits(), Commands: []string{f.command("history", f.id)}}
 	switch {
 	case f.timer.State == wakebell.StateRunning:
-		e.Summary = fmt.Sprintf("a handler has it: attempt %d%s", f.timer.Attempts, f.on())
+		e.Summary = fmt.Sprintf("a handler%s has it: attempt %d", f.on(), f.timer.Attempts)
 		e.Commands = append(e.Commands, f.command("tail"))
 		return e
 	case len(e.Waits) == 0:
@@ -48,8 +48,12 @@ func (f facts) present() Explanation {
 	return e
 }
 
-// on names the nodes that may have a timer that runs, if only one handles the topic.
+// on names the node that has a timer that runs: the one that has reported it, or the only
+// one that handles the topic.
 func (f facts) on() string {
+	if run, found := f.overview.Run(f.id); found {
+		return " on " + path.Dir(run.Node)
+	}
 	if len(f.overview.Reports) == 1 && f.overview.Nodes == 1 {
 		return " on " + path.Dir(f.overview.Reports[0].Node)
 	}
@@ -125,6 +129,9 @@ func (f facts) past() []Step {
 	if !f.timer.Activation.IsZero() && !f.timer.Activation.After(f.now) {
 		steps = append(steps, Step{At: f.timer.Activation, Text: "the instant for which it was scheduled"})
 		since = earlier(since, f.timer.Activation)
+	}
+	if run, found := f.overview.Run(f.id); found && f.timer.State == wakebell.StateRunning {
+		steps = append(steps, Step{At: run.Since, Text: fmt.Sprintf("attempt %d began on %s", run.Attempt, path.Dir(run.Node))})
 	}
 	if f.letter != nil {
 		since = earlier(since, f.letter.Activation)

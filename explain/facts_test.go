@@ -38,7 +38,17 @@ func TestWaits(t *testing.T) {
 	}{
 		"about to run": {func(*facts) {}, nil, "about to run", now},
 		"running":      {func(f *facts) { f.timer.State, f.timer.Attempts = wakebell.StateRunning, 3 }, nil, "attempt 3", time.Time{}},
-		"infinite":     {func(f *facts) { f.timer.State = wakebell.StateNever }, []Cause{CauseNever}, "infinite", time.Time{}},
+		"running for long": {
+			func(f *facts) {
+				f.timer.State, f.timer.Attempts = wakebell.StateRunning, 2
+				old := wakebelltype.LongRun{ID: "x", Attempt: 1, Since: now.Add(-2 * time.Hour)}
+				f.overview.Reports = []wakebelltype.NodeReport{
+					{Node: "a/1/x", State: wakebelltype.NodeState{Longest: []wakebelltype.LongRun{old}}},
+					{Node: "b/2/x", State: wakebelltype.NodeState{Longest: []wakebelltype.LongRun{{ID: "x", Attempt: 2, Since: now.Add(-time.Hour)}}}},
+				}
+			}, nil, "a handler on b/2 has it: attempt 2", time.Time{},
+		},
+		"infinite": {func(f *facts) { f.timer.State = wakebell.StateNever }, []Cause{CauseNever}, "infinite", time.Time{}},
 		"not due": {
 			func(f *facts) { f.timer.Due, f.timer.Activation = now.Add(time.Hour), now.Add(time.Hour) },
 			[]Cause{CauseNotDue},

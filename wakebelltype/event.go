@@ -99,12 +99,28 @@ type NodeState struct {
 	Concurrency int  `json:"concurrency"` // handlers that may run at once, if that is adaptive; otherwise 0. Shards share them
 	Prefetch    bool `json:"prefetch"`    // the node claims more than it has free handlers
 
+	// Longest are the handlers that have run for at least 10 s, the longest first, at most 10.
+	Longest []LongRun `json:"longest,omitempty"`
+
 	Restarts int64 `json:"restarts"` // of the topic's poller, after a failure
 	Outages  int64 `json:"outages"`  // of the topic's Redis that ended, since the node started
 
 	// Options are those of the node, which Control may override. A setting that is off
 	// is 0.
 	Options Settings `json:"options"`
+}
+
+// LongRun is a handler that runs for long.
+type LongRun struct {
+	ID      string    `json:"id"`      // of its timer
+	Attempt int       `json:"attempt"` // deliveries, this one included
+	Since   time.Time `json:"since"`   // when the node gave it the timer, by the clock of the node
+}
+
+// NodeRun is a handler that runs for long, and its node.
+type NodeRun struct {
+	LongRun
+	Node string `json:"node"` // as in Overview.Division
 }
 
 // NodeReport is what a node has last stored of its State for a topic.

@@ -1,6 +1,9 @@
 package wakebelltype
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Stats are the statistics of a topic. Every timer is counted once: Total is the
 // sum of Pending, Due, Leased, Retrying and Parked.
@@ -92,8 +95,9 @@ type Overview struct {
 	Division []string `json:"division"`
 
 	// Reports are the states of the nodes that have a circuit breaker, adaptive concurrency,
-	// a group or limits over all nodes for the topic, sorted by node: up to 30 s old, a state
-	// of the breaker about a second. Other nodes report nothing.
+	// a group, limits over all nodes or a handler that runs for long, sorted by node: up to
+	// 30 s old, handlers about 20 s, a state of the breaker about a second. Other nodes report
+	// nothing.
 	Reports []NodeReport `json:"reports"`
 
 	// Damage says what of the data of the topic was lost, as after a key was deleted by hand;
@@ -103,6 +107,28 @@ type Overview struct {
 	// Err reports what could not be read; that part is zero. Causes are a key of
 	// another type, or settings that were written by hand.
 	Err error `json:"-"`
+}
+
+// Longest returns the handlers of all nodes that run for long, the longest first.
+func (o Overview) Longest() (runs []NodeRun) {
+	for _, r := range o.Reports {
+		for _, run := range r.State.Longest {
+			runs = append(runs, NodeRun{LongRun: run, Node: r.Node})
+		}
+	}
+	slices.SortStableFunc(runs, func(a, b NodeRun) int { return a.Since.Compare(b.Since) })
+	return runs
+}
+
+// Run returns the handler of a timer if it runs for long. A handler that lost its lease may
+// still run while another has the timer: the one of the last attempt counts.
+func (o Overview) Run(id string) (run NodeRun, found bool) {
+	for _, r := range o.Longest() {
+		if r.ID == id && (!found || r.Attempt > run.Attempt) {
+			run, found = r, true
+		}
+	}
+	return run, found
 }
 
 // ShardLayout is how the timers of a topic are divided into shards. All nodes and clients

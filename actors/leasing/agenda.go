@@ -8,6 +8,7 @@ type cause int
 const (
 	// What does not need Redis comes first.
 	examine cause = iota // a lease has to be extended, expires, or is too old
+	watch                // handlers may have run for long
 	settle               // settlements that wait for others are sent
 	keptDue              // kept timers are handed out
 	excess               // a lease may have waited too long for a handler

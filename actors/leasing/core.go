@@ -108,6 +108,7 @@ type Core struct {
 	override    override
 	outage      outage
 	reports     reports
+	longRuns    longRuns
 	orphans     orphans
 	drain       *drain // nil: not draining
 
@@ -133,6 +134,7 @@ func (c *Core) Start(now time.Time, s Settings, paused bool) {
 	if c.Node != "" && c.Peeks && !c.NoPeek {
 		c.divider.Member = division.New(c.Topic, c.Node, c.Random)
 	}
+	c.Counters.LongRuns.Store(nil)
 	c.orphans.held = c.Counters.OrphansHeld.Load() > 0
 	c.Apply(now, s, paused)
 	c.readOverride(now)
@@ -182,6 +184,7 @@ func (c *Core) applySettings(now time.Time) {
 func (c *Core) Advance(now time.Time) (wake time.Time) {
 	c.endDrainPhase(now)
 	c.examineLeases(now)
+	c.watchRuns(now)
 	c.handOut(now)
 	c.watchBreaker(now)
 	c.giveBack()

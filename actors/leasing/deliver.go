@@ -59,6 +59,9 @@ func (c *Core) newHandOver(now time.Time) handOver { return handOver{c: c, now: 
 
 func (h *handOver) give(l *Lease) {
 	l.deliveredAt, l.stream.deliveredAt = h.now, h.now
+	if h.given == 0 {
+		h.c.expectLongRun(h.now)
+	}
 	h.given++
 	if l.Claims > 1 {
 		h.c.Counters.Repeated.Add(1)

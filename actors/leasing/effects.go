@@ -90,8 +90,9 @@ type Observer interface {
 	DeadLettered(d exchange.DeadLettered, took time.Duration)
 	// Ended is called when a delivery ends without a settlement.
 	Ended(l *Lease, e End)
-	// Hung is called for a handler, or a batch, that has reached the maximum lease age.
-	Hung(l *Lease)
+	// Hung is called for a handler, or a batch, that has reached the maximum lease age, and had
+	// its timer for age.
+	Hung(l *Lease, age time.Duration)
 	// Abandoned is called for a handler that ignores its context at the end of a drain.
 	Abandoned(l *Lease)
 	// BreakerChanged is called with the reason of the failure that opened the breaker.

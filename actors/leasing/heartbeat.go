@@ -120,7 +120,7 @@ func (c *Core) endHung(l *Lease, now time.Time) {
 	if !l.Run.Abandon() {
 		return
 	}
-	if c.Effects.Hung(l); c.Batch.Size > 0 {
+	if c.Effects.Hung(l, now.Sub(l.deliveredAt)); c.Batch.Size > 0 {
 		c.agenda[examine] = now // for those of its batch that this round has passed
 	}
 }

@@ -26,13 +26,16 @@ type reported struct {
 	breaker     int // its changes
 	concurrency int
 	flow        exchange.Flow
+	runs        int // changes of the handlers that run for long
 	withdrawn   bool
 }
 
 // mayReport reports whether the topic has something that operators want to know: a
-// circuit breaker, adaptive concurrency, a group, or limits over all nodes.
+// circuit breaker, adaptive concurrency, a group, limits over all nodes, or handlers that run
+// for long.
 func (c *Core) mayReport() bool {
-	return c.Reports && (c.breaker.Breaker != nil || c.concurrency.limiter != nil || c.Group != nil || c.Flow.On() || c.Flow.ByKey())
+	return c.Reports && (c.breaker.Breaker != nil || c.concurrency.limiter != nil || c.Group != nil || c.Flow.On() || c.Flow.ByKey() ||
+		len(c.longRuns.known) > 0)
 }
 
 // report sends the report that is due, and none for each delivery: a change of the breaker
@@ -40,7 +43,7 @@ func (c *Core) mayReport() bool {
 func (c *Core) report(now time.Time) {
 	r := &c.reports
 	c.agenda[reportState] = time.Time{}
-	is := reported{breaker: c.breaker.changes, concurrency: c.concurrency.limit, flow: c.Flow, withdrawn: c.drain != nil || !c.mayReport()}
+	is := reported{breaker: c.breaker.changes, concurrency: c.concurrency.limit, flow: c.Flow, runs: c.longRuns.changes, withdrawn: c.drain != nil || !c.mayReport()}
 	if c.outage.down || r.sending || is.withdrawn && (r.last.IsZero() || r.sent.withdrawn) {
 		return
 	}

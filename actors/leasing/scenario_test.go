@@ -93,6 +93,7 @@ func (w *world) commands() map[string]func(words []string) {
 		"extend":   w.extendNow, // extend ID: the handler extends it
 		"hint":     w.hint,      // hint due DURATION | free | subscribed | control | check ID
 		"override": w.read,      // override [paused] [mark=MARK] [concurrent=N] | unavailable
+		"reported": func([]string) { w.core.Reported() },
 		"hold":     func([]string) { w.core.Hold(w.now) },
 		"probe":    func([]string) { w.core.Probe() },
 		"resume":   func(words []string) { w.core.Resume(w.now, w.duration(words[0])) },
@@ -129,7 +130,7 @@ func options(words []string) (set map[string]string, rest []string) {
 func (w *world) create(words []string) {
 	set := map[string]string{
 		"concurrent": "5", "lease": "10s", "age": "0s", "poll": "1s", "max_poll": "5s", "failures": "3", "window": "0s", "early": "off",
-		"peek": "off", "override": "off", "prefetch": "off", "breaker": "off", "panics": "retry",
+		"peek": "off", "override": "off", "prefetch": "off", "breaker": "off", "panics": "retry", "reports": "off",
 	}
 	given, _ := options(words)
 	for key, value := range given {
@@ -138,7 +139,7 @@ func (w *world) create(words []string) {
 	}
 	cfg := Config{
 		Policy: Policy{Window: w.duration(set["window"]), NoPrefetch: set["prefetch"] == "off"},
-		Peeks:  set["peek"] == "on", Overrides: set["override"] == "on",
+		Peeks:  set["peek"] == "on", Overrides: set["override"] == "on", Reports: set["reports"] == "on",
 	}
 	cfg.PanicBackoff, cfg.FinalCrashes, cfg.RetryOnLeaseExpiry = set["panics"] == "backoff", set["panics"] == "final", set["panics"] == "expire"
 	if set["early"] == "on" {

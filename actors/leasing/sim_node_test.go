@@ -129,7 +129,7 @@ func (n *simNode) Tune(concurrency int, _ time.Duration) { n.concurrency = concu
 
 func (n *simNode) Settled(*Flight)                                   {}
 func (n *simNode) DeadLettered(exchange.DeadLettered, time.Duration) {}
-func (n *simNode) Hung(*Lease)                                       {}
+func (n *simNode) Hung(*Lease, time.Duration)                        {}
 func (n *simNode) Abandoned(*Lease)                                  {}
 func (n *simNode) BreakerChanged(guard.Change, time.Time, string)    {}
 func (n *simNode) RoleChanged(string, int)                           {}

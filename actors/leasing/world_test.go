@@ -113,8 +113,17 @@ var verdicts = map[exchange.Verdict]string{
 func (w *world) ReadOverride()                           { w.note("read the override") }
 func (w *world) Announce(action exchange.AnnounceAction) { w.note("announce: %s", action) }
 func (w *world) AskForHelp(rank int)                     { w.note("ask for help up to rank %d", rank) }
-func (w *world) Report(withdraw bool)                    { w.note("report, withdraw %v", withdraw) }
 func (w *world) RemoveOrphans()                          { w.note("remove orphans") }
+
+func (w *world) Report(withdraw bool) {
+	var long []string
+	if runs := w.core.Counters.LongRuns.Load(); runs != nil {
+		for _, r := range *runs {
+			long = append(long, r.ID)
+		}
+	}
+	w.note("report %v, withdraw %v", long, withdraw)
+}
 
 func (w *world) Tell(a Availability, err error) {
 	w.note("redis %s", [...]string{"available", "unavailable", "unprobed"}[a])
@@ -160,9 +169,9 @@ func (w *world) DeadLettered(d exchange.DeadLettered, _ time.Duration) {
 	w.note("%s is dead-lettered: %s", d.ID, d.Reason)
 }
 
-func (w *world) Ended(l *Lease, e End) { w.note("%s ended: %s %s", l.ID, e.Kind, e.Why) }
-func (w *world) Hung(l *Lease)         { w.note("%s hangs", l.ID) }
-func (w *world) Abandoned(l *Lease)    { w.note("%s is abandoned", l.ID) }
+func (w *world) Ended(l *Lease, e End)          { w.note("%s ended: %s %s", l.ID, e.Kind, e.Why) }
+func (w *world) Hung(l *Lease, _ time.Duration) { w.note("%s hangs", l.ID) }
+func (w *world) Abandoned(l *Lease)             { w.note("%s is abandoned", l.ID) }
 
 func (w *world) BreakerChanged(change guard.Change, _ time.Time, failure string) {
 	w.note("breaker %v %s", change.To, failure)

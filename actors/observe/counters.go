@@ -16,7 +16,8 @@ type Counters struct {
 	Repeated, Rejected, RejectedAcks, FinalErrors, HeartbeatsFailed, PrefetchReturned, HandlerRestarts, Held, Throttled, KeyThrottled, BreakerOpen, BreakerOpened, Concurrency,
 	OrphansHeld, PayloadsMissing, FallbackDelivered, HelpRequests, Started, Lateness, MaxLateness atomic.Int64
 
-	Role atomic.Pointer[string] // in the division of the topic; nil: none
+	Role     atomic.Pointer[string]                 // in the division of the topic; nil: none
+	LongRuns atomic.Pointer[[]wakebelltype.LongRun] // the longest first; nil: none
 }
 
 // Snapshot returns the counts so far.

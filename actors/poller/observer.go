@@ -134,8 +134,8 @@ func attemptOf(e wakebelltype.Event) wakebelltype.Attempt {
 }
 
 // Hung logs a handler that has reached the maximum lease age.
-func (p effects) Hung(l *leasing.Lease) {
-	p.Logger.Error("handler ended by the maximum lease age", "id", l.ID, "attempt", l.Claims, "age", p.core.MaxLeaseAge)
+func (p effects) Hung(l *leasing.Lease, age time.Duration) {
+	p.Logger.Error("handler ended by the maximum lease age", "id", l.ID, "attempt", l.Claims, "age", age.Round(time.Millisecond), "maximum", p.core.MaxLeaseAge)
 }
 
 // Abandoned logs a handler that the drain gives up.

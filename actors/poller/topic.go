@@ -138,6 +138,9 @@ func (c *Shared) Describe() wakebelltype.NodeState {
 		Role: counts.Role, Paused: state.Paused, Running: int(counts.Held), Concurrency: int(counts.Concurrency),
 		Prefetch: !c.NoPrefetch, Restarts: counts.Restarts, Options: state.Settings.Public(),
 	}
+	if runs := c.Counters.LongRuns.Load(); runs != nil {
+		n.Longest = *runs
+	}
 	if c.Group != nil {
 		n.Group, n.Weight = c.GroupName, c.Weight
 	}

@@ -111,6 +111,25 @@ func TestCancelledCommandIsKilledWithItsChildren(t *testing.T) {
 	require.Zero(t, b.rdb.ZCard(t.Context(), "timers_timeline:"+b.topic).Val())
 }
 
+func TestRunningTimersAreShownWithTheirNode(t *testing.T) {
+	b := setup(t)
+	b.fine("schedule", "-t", "TOPIC", "--id", "x")
+	node := b.start("node", "-t", "TOPIC", "--exec", sleeper)
+	node.group()
+	line := objects(t, b.fine("ls", "-t", "TOPIC", "--running", "-o", "json"))[0]
+	require.Equal(t, "", line["node"], "it has not run for long")
+	report := `9e9 {"longest":[{"id":"x","attempt":1,"since":"2026-01-02T03:04:05Z"}]}`
+	require.NoError(t, b.rdb.HSet(t.Context(), "timers_reports:"+b.topic, "web-1/4711/k3", report).Err())
+	line = objects(t, b.fine("ls", "-t", "TOPIC", "--running", "-o", "json"))[0]
+	require.Equal(t, "web-1/4711/k3", line["node"])
+	require.Equal(t, "2026-01-02T03:04:05Z", line["since"])
+	require.Regexp(t, `(?m)^x +running .*web-1/4711$`, b.fine("ls", "-t", "TOPIC", "--running"))
+	require.Regexp(t, `(?m)^runs on +web-1/4711$`, b.fine("get", "-t", "TOPIC", "x"))
+	require.Contains(t, b.fine("explain", "TOPIC", "x"), "a handler on web-1/4711 has it")
+	b.fine("cancel", "-t", "TOPIC", "x")
+	require.Zero(t, node.stop())
+}
+
 func TestDrainKillsSlowCommandsAndReleasesTheirTimers(t *testing.T) {
 	b := setup(t)
 	b.fine("schedule", "-t", "TOPIC", "--id", "x", "--at", "2021-01-02T00:00:00Z")

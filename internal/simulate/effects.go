@@ -161,7 +161,7 @@ func (p *poller) Tune(concurrency int, _ time.Duration) { p.concurrency = concur
 func (p *poller) Settled(*leasing.Flight)                           {}
 func (p *poller) DeadLettered(exchange.DeadLettered, time.Duration) {}
 func (p *poller) Ended(*leasing.Lease, leasing.End)                 {}
-func (p *poller) Hung(*leasing.Lease)                               {}
+func (p *poller) Hung(*leasing.Lease, time.Duration)                {}
 func (p *poller) Abandoned(*leasing.Lease)                          {}
 func (p *poller) BreakerChanged(guard.Change, time.Time, string)    {}
 func (p *poller) RoleChanged(string, int)                           {}

@@ -146,16 +146,19 @@ func (s *Store) Overview(ctx context.Context, topics ...string) ([]wakebelltype.
 }
 
 // joinReports joins the reports of nodes about two shards of a topic. Of each node it has
-// the one with the breaker that holds back more.
+// the one with the breaker that holds back more, and the handlers of both that run for long.
 func joinReports(some, more []wakebelltype.NodeReport) []wakebelltype.NodeReport {
 	for _, r := range more {
 		i, found := slices.BinarySearchFunc(some, r.Node, func(a wakebelltype.NodeReport, node string) int { return strings.Compare(a.Node, node) })
-		switch {
-		case !found:
+		if !found {
 			some = slices.Insert(some, i, r)
-		case sharding.BreakerRank(r.State.Breaker) > sharding.BreakerRank(some[i].State.Breaker):
+			continue
+		}
+		runs := sharding.JoinRuns(some[i].State.Longest, r.State.Longest)
+		if sharding.BreakerRank(r.State.Breaker) > sharding.BreakerRank(some[i].State.Breaker) {
 			some[i] = r
 		}
+		some[i].State.Longest = runs
 	}
 	return some
 }

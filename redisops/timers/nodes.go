@@ -50,6 +50,10 @@ const maxReport = 4 << 10
 // are those of Exchange.
 func (t *TimerSource) Report(ctx context.Context, node string, state wakebelltype.NodeState, life time.Duration) error {
 	report, err := json.Marshal(state)
+	for err == nil && len(report) > maxReport && len(state.Longest) > 0 { // ids may be long
+		state.Longest = state.Longest[:len(state.Longest)-1]
+		report, err = json.Marshal(state)
+	}
 	if err == nil && len(report) > maxReport {
 		err = fmt.Errorf("%d bytes, at most %d", len(report), maxReport)
 	}

@@ -63,3 +63,17 @@ func TestReportsAreBounded(t *testing.T) {
 	require.NoError(t, f.src.Report(t.Context(), "node-0000", wakebelltype.NodeState{}, time.Hour))
 	require.EqualValues(t, 51, f.rdb.HLen(t.Context(), f.key.Reports).Val(), "those that have expired are removed")
 }
+
+func TestReportHasAsManyLongRunsAsFit(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, redistest.Shared(t))
+	var state wakebelltype.NodeState
+	for i := range 10 {
+		state.Longest = append(state.Longest, wakebelltype.LongRun{ID: strings.Repeat(fmt.Sprint(i), 1000), Attempt: 1, Since: time.UnixMilli(1.7e12).UTC()})
+	}
+	require.NoError(t, f.src.Report(t.Context(), "a", state, time.Minute))
+	reports := f.reports(t)
+	require.Len(t, reports, 1)
+	require.Equal(t, state.Longest[:3], reports[0].State.Longest, "the longest")
+	require.Len(t, state.Longest, 10)
+}

@@ -82,8 +82,22 @@ func NodeStateMessage(n *wakebelltype.NodeState) *messages.NodeState {
 		Paused: n.Paused, Running: convert.Count(n.Running), Concurrency: convert.Count(n.Concurrency), Prefetch: n.Prefetch,
 		Restarts: n.Restarts, Outages: n.Outages, Options: SettingsMessage(n.Options),
 		BreakerSince: convert.Timestamp(n.BreakerSince), BreakerUntil: convert.Timestamp(n.BreakerUntil), BreakerReason: text.Valid(n.BreakerReason),
-		Group: text.Valid(n.Group), Weight: convert.Count(n.Weight),
+		Group: text.Valid(n.Group), Weight: convert.Count(n.Weight), Longest: longRunMessages(n.Longest),
 	}
+}
+
+func longRunMessages(runs []wakebelltype.LongRun) (all []*messages.LongRun) {
+	for _, r := range runs {
+		all = append(all, &messages.LongRun{Id: text.Valid(r.ID), Attempt: convert.Count(r.Attempt), Since: convert.Timestamp(r.Since)})
+	}
+	return all
+}
+
+func longRunsOf(all []*messages.LongRun) (runs []wakebelltype.LongRun) {
+	for _, m := range all {
+		runs = append(runs, wakebelltype.LongRun{ID: m.GetId(), Attempt: int(m.GetAttempt()), Since: convert.Time(m.GetSince())})
+	}
+	return runs
 }
 
 // NodeStateOf is the inverse of NodeStateMessage.
@@ -96,7 +110,7 @@ func NodeStateOf(m *messages.NodeState) *wakebelltype.NodeState {
 		Paused: m.GetPaused(), Running: int(m.GetRunning()), Concurrency: int(m.GetConcurrency()), Prefetch: m.GetPrefetch(),
 		Restarts: m.GetRestarts(), Outages: m.GetOutages(), Options: SettingsOf(m.GetOptions()),
 		BreakerSince: convert.Time(m.GetBreakerSince()), BreakerUntil: convert.Time(m.GetBreakerUntil()), BreakerReason: m.GetBreakerReason(),
-		Group: m.GetGroup(), Weight: int(m.GetWeight()),
+		Group: m.GetGroup(), Weight: int(m.GetWeight()), Longest: longRunsOf(m.GetLongest()),
 	}
 }
 

@@ -130,7 +130,7 @@ func (b bulk) collect(ctx context.Context, a *cli.App, c wakebell.TimerClient, f
 
 // printDryRun prints the timers that would be changed.
 func (b bulk) printDryRun(a *cli.App, infos []wakebell.Info) error {
-	list := newTimerList(a, 0)
+	list := newTimerList(a, 0, false)
 	for _, info := range infos {
 		if err := list.add(info); err != nil {
 			return err

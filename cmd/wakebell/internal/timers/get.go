@@ -50,6 +50,7 @@ func showTimer(ctx context.Context, a *cli.App, c cli.Client, topic, id string) 
 		return err
 	}
 	t := wholeTimer{newTimerLine(info), a.Content(ctx, topic, info.ID, inside)}
+	since := t.runs(info, overviewOf(ctx, c, topic))
 	if a.WantsJSON() {
 		return a.PrintJSON(t)
 	}
@@ -62,6 +63,9 @@ func showTimer(ctx context.Context, a *cli.App, c cli.Client, topic, id string) 
 		{"attempts", strconv.Itoa(t.Attempts)},
 		{"failures", strconv.Itoa(t.Failures)},
 		{"last error", t.LastError},
+	}
+	if t.Node != "" {
+		rows = append(rows, [2]string{"runs on", t.shownNode()}, [2]string{"since", a.Screen().Time(since)})
 	}
 	if t.Key != "" {
 		rows = append(rows, [2]string{"key", t.Key})

@@ -2,7 +2,9 @@ package timers
 
 import (
 	"context"
+	"path"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -10,6 +12,7 @@ import (
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/cmd/wakebell/internal/cli"
 	"github.com/wakebell/wakebell/cmd/wakebell/internal/output"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 type lsFlags struct {
@@ -36,7 +39,10 @@ with the text in a header or in the body. For that it reads at most --scan timer
 and prints the cursor to continue with.
 
 With -o json each timer is a line with topic, id, state, due, activation,
-attempts, failures, last_error, key and due_now (shown as due).`,
+attempts, failures, last_error, key, due_now (shown as due), node and since.
+
+Since when a timer runs, and on which node, is known of the 10 handlers of each node that
+have run longest, from about 10 s on.`,
 		Example: `  wakebell ls --topic invoices
   wakebell ls -t invoices --due-before 10m --limit 0 -o json
   wakebell ls -t invoices --running
@@ -69,6 +75,8 @@ type timerLine struct {
 	LastError  string `json:"last_error"`
 	Key        string `json:"key"`
 	DueNow     bool   `json:"due_now"`
+	Node       string `json:"node"`  // of a handler that runs for long
+	Since      string `json:"since"` // when the node gave it the timer
 }
 
 func newTimerLine(i wakebell.Info) timerLine {
@@ -76,6 +84,38 @@ func newTimerLine(i wakebell.Info) timerLine {
 		Topic: i.Topic, ID: i.ID, State: string(i.State), Due: output.Stamp(i.Due), Activation: output.Stamp(i.Activation),
 		Attempts: i.Attempts, Failures: i.Failures, LastError: i.LastError, Key: i.Key, DueNow: i.IsDue(time.Now()),
 	}
+}
+
+// overviewOf returns a function that reads the overview of a topic once, when it is needed; nil
+// if that fails: what it adds to a listing is left out.
+func overviewOf(ctx context.Context, c cli.Client, topic string) func() *wakebelltype.Overview {
+	return sync.OnceValue(func() *wakebelltype.Overview {
+		all, err := c.Overview(ctx, topic)
+		if err != nil || len(all) == 0 {
+			return nil
+		}
+		return &all[0]
+	})
+}
+
+// runs adds where a timer runs and since when, and returns the latter.
+func (t *timerLine) runs(info wakebell.Info, overview func() *wakebelltype.Overview) (since time.Time) {
+	if info.State != wakebell.StateRunning || overview == nil {
+		return since
+	}
+	if o := overview(); o != nil {
+		run, _ := o.Run(info.ID)
+		t.Node, t.Since, since = run.Node, output.Stamp(run.Since), run.Since
+	}
+	return since
+}
+
+// shownNode is the node without its random part.
+func (t timerLine) shownNode() string {
+	if t.Node == "" {
+		return ""
+	}
+	return path.Dir(t.Node)
 }
 
 // shownState is the state that a table shows.
@@ -102,7 +142,8 @@ func listTimers(ctx context.Context, a *cli.App, c cli.Client, f *lsFlags) error
 	if searches {
 		found = search(ctx, a, c, f.topic, filter, f.page.Page().After, &f.searchFlags)
 	}
-	list := newTimerList(a, f.page.Limit)
+	list := newTimerList(a, f.page.Limit, f.running)
+	list.runs = overviewOf(ctx, c, f.topic)
 	if err := cli.PrintAll(list.Listing, found, timerCursor, list.row); err != nil {
 		return err
 	}
@@ -112,17 +153,28 @@ func listTimers(ctx context.Context, a *cli.App, c cli.Client, f *lsFlags) error
 // timerList is a listing of timers.
 type timerList struct {
 	*cli.Listing
-	screen output.Screen
+	screen  output.Screen
+	running bool                          // all run: where and since when is part of the table
+	runs    func() *wakebelltype.Overview // nil: not asked for
 }
 
-func newTimerList(a *cli.App, limit int) timerList {
-	return timerList{a.NewListing(limit, output.Text("ID"), output.Short("STATE").StyledBy(stateStyle), output.Short("DUE"),
-		output.Short("ACTIVATION").AsMinor(), output.Numeric("ATTEMPTS").AsMinor(), output.Numeric("FAILURES").AsMinor()), a.Screen()}
+func newTimerList(a *cli.App, limit int, running bool) timerList {
+	columns := []output.Column{output.Text("ID"), output.Short("STATE").StyledBy(stateStyle), output.Short("DUE"),
+		output.Short("ACTIVATION").AsMinor(), output.Numeric("ATTEMPTS").AsMinor(), output.Numeric("FAILURES").AsMinor()}
+	if running {
+		columns = append(columns, output.Short("SINCE"), output.Text("NODE"))
+	}
+	return timerList{Listing: a.NewListing(limit, columns...), screen: a.Screen(), running: running}
 }
 
 func (l timerList) row(info wakebell.Info) (any, []string) {
 	t := newTimerLine(info)
-	return t, []string{t.ID, t.shownState(), l.screen.Time(info.Due), l.screen.Time(info.Activation), strconv.Itoa(t.Attempts), strconv.Itoa(t.Failures)}
+	since := t.runs(info, l.runs)
+	cells := []string{t.ID, t.shownState(), l.screen.Time(info.Due), l.screen.Time(info.Activation), strconv.Itoa(t.Attempts), strconv.Itoa(t.Failures)}
+	if l.running {
+		cells = append(cells, l.screen.Time(since), t.shownNode())
+	}
+	return t, cells
 }
 
 func (l timerList) add(info wakebell.Info) error {

@@ -151,7 +151,7 @@ release-check: ## build two releases, compare builds, install the deb and upgrad
 	@scripts/setup.sh redis-server
 	@TIMERS=$(TIMERS) scripts/release-check.sh
 
-deploy-test: ## test the Kubernetes manifests and the compose file of deploy/
+deploy-test: ## test the Kubernetes manifests, the Helm chart and the compose file of deploy/
 	@cd deploy/check && $(GO) vet ./... && $(GO) test ./...
 
 site: ## build the documentation site into site/.vitepress/dist; fails for dead links (WAKEBELL_SITE_VERSION=v0.1)

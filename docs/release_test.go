@@ -38,12 +38,15 @@ func TestReleaseRefusesTreeWithChanges(t *testing.T) {
 	}
 }
 
-// Packages stop the service before they are removed.
+// Packages have all units, and stop them before they are removed.
 func TestPackagesHaveScripts(t *testing.T) {
 	t.Parallel()
 	var config struct {
 		Packages []struct {
-			Scripts map[string]string `yaml:"scripts"`
+			Scripts  map[string]string `yaml:"scripts"`
+			Contents []struct {
+				Destination string `yaml:"dst"`
+			} `yaml:"contents"`
 		} `yaml:"nfpms"`
 	}
 	readYAML(t, "../.goreleaser.yaml", &config)
@@ -51,7 +54,18 @@ func TestPackagesHaveScripts(t *testing.T) {
 	for _, kind := range []string{"postinstall", "preremove"} {
 		require.FileExists(t, filepath.Join("..", config.Packages[0].Scripts[kind]), kind)
 	}
-	text, err := os.ReadFile("../deploy/package/removed.sh")
+	removed, err := os.ReadFile("../deploy/package/removed.sh")
 	require.NoError(t, err)
-	require.Contains(t, string(text), "systemctl disable --now wakebell.service")
+	units, err := filepath.Glob("../deploy/systemd/*.service")
+	require.NoError(t, err)
+	require.Len(t, units, 3)
+	var installed []string
+	for _, c := range config.Packages[0].Contents {
+		installed = append(installed, c.Destination)
+	}
+	for _, unit := range units {
+		name := filepath.Base(unit)
+		require.Regexp(t, `systemctl disable --now .*\b`+name+`\b`, string(removed))
+		require.Contains(t, installed, "/usr/lib/systemd/system/"+name)
+	}
 }

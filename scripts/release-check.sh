@@ -57,6 +57,11 @@ for platform in linux_amd64.tar.gz linux_arm64.tar.gz darwin_amd64.tar.gz darwin
   [ -s "$work/second-out/wakebell_0.0.2_$platform" ] || fail "no $platform"
 done
 tar -tf "$work/second-out/wakebell_0.0.2_linux_amd64.tar.gz" | grep '/man/wakebell-node.1.gz$' >/dev/null || fail "the archive has no man pages"
+archive=$(sha256sum "$work/second-out/wakebell_0.0.2_darwin_arm64.tar.gz" | cut -d' ' -f1)
+grep -q "$archive" "$work/second-out/wakebell.rb" || fail "the cask has another checksum than the archive"
+tar -tf "$work/second-out/wakebell_0.0.2_darwin_arm64.tar.gz" | grep -x 'wakebell_0.0.2_darwin_arm64/wakebell' >/dev/null || fail "the archive has no directory, as the cask says"
+archive=$(sha256sum "$work/second-out/wakebell_0.0.2_windows_amd64.zip" | cut -d' ' -f1)
+grep -q "$archive" "$work/second-out/wakebell.json" || fail "the scoop manifest has another checksum than the archive"
 grep -q '"pkg:golang/github.com/redis/go-redis/v9@' "$work/second-out/wakebell_0.0.2_linux_amd64.cdx.json" || fail "the bill of materials lacks go-redis"
 
 # The image: its program runs, as a user without rights, with nothing else in its root.
@@ -83,9 +88,12 @@ install() {
 step "install the deb"
 install first
 for file in usr/bin/wakebell etc/wakebell/wakebell.yaml etc/default/wakebell usr/lib/systemd/system/wakebell.service \
+  usr/lib/systemd/system/wakebell-beat.service usr/lib/systemd/system/wakebell-dash.service \
   usr/share/man/man1/wakebell-node.1.gz usr/share/bash-completion/completions/wakebell usr/share/doc/wakebell/copyright; do
   [ -e "$installed/$file" ] || fail "the deb has no $file"
 done
+zcat "$installed"/usr/share/man/man1/wakebell-node.1.gz | grep -q "^.TH .*\"$(TZ=UTC LC_ALL=C git -C "$root" log -1 --date=format-local:'%b %Y' --format=%cd "$commit")\"" ||
+  fail "the man pages have another date than the commit"
 wakebell=$installed/usr/bin/wakebell
 "$wakebell" config check "$installed/etc/wakebell/wakebell.yaml"
 "$wakebell" --version

@@ -15,5 +15,7 @@ for shell in bash zsh fish; do
   "$out/bin/wakebell" completion "$shell" >"$out/completions/wakebell.$shell"
 done
 "$out/bin/wakebell" man "$out/man"
+date=$(TZ=UTC LC_ALL=C git log -1 --date=format-local:'%b %Y' --format=%cd) # of the commit, so that builds are equal
+sed -i "s/^\(\.TH .*\)\"Jan 0001\"/\1\"$date\"/" "$out"/man/*.1
 gzip -n -9 "$out"/man/*.1
 (cd tools/release && GOFLAGS=-mod=readonly go build -trimpath -buildvcs=false -o "$out/bin" ./sbom ./image)

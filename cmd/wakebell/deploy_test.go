@@ -11,8 +11,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/spf13/pflag"
 	"github.com/stretchr/testify/require"
 
+	"github.com/wakebell/wakebell/cmd/wakebell/internal/cli"
+	"github.com/wakebell/wakebell/cmd/wakebell/internal/clitest"
 	"github.com/wakebell/wakebell/internal/redistest"
 )
 
@@ -64,7 +67,10 @@ var stopBound = regexp.MustCompile(`(?m)^\s*(?:TimeoutStopSec=|stop_grace_period
 func TestDeployedStopTimeoutsExceedStopBound(t *testing.T) {
 	t.Parallel()
 	const bound = 27 * time.Second
-	for _, file := range []string{"systemd/wakebell.service", "compose/compose.yaml", "kubernetes/base/node.yaml", "kubernetes/base/beat.yaml"} {
+	for _, file := range []string{
+		"systemd/wakebell.service", "systemd/wakebell-beat.service", "systemd/wakebell-dash.service", "compose/compose.yaml",
+		"kubernetes/base/node.yaml", "kubernetes/base/beat.yaml", "helm/values.yaml", "helm/templates/beat.yaml", "helm/templates/dash.yaml",
+	} {
 		text, err := os.ReadFile(filepath.Join(deployed, file))
 		require.NoError(t, err)
 		found := stopBound.FindSubmatch(text)
@@ -75,22 +81,57 @@ func TestDeployedStopTimeoutsExceedStopBound(t *testing.T) {
 	}
 }
 
-// The unit is checked where systemd is installed.
-func TestSystemdAcceptsUnit(t *testing.T) {
+// The units are checked where systemd is installed.
+func TestSystemdAcceptsUnits(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("systemd-analyze"); err != nil {
 		t.Log("systemd-analyze is not installed")
 		return
 	}
-	text, err := os.ReadFile(filepath.Join(deployed, "systemd", "wakebell.service"))
+	for _, command := range []string{"node", "beat", "dash"} {
+		name := "wakebell.service"
+		if command != "node" {
+			name = "wakebell-" + command + ".service"
+		}
+		text, err := os.ReadFile(filepath.Join(deployed, "systemd", name))
+		require.NoError(t, err)
+		unit := filepath.Join(t.TempDir(), name)
+		// The program and its man pages are not installed here.
+		here := strings.NewReplacer("/usr/bin/wakebell", "/bin/true", "Documentation=man:wakebell-"+command+"(1)\n", "").Replace(string(text))
+		require.NotContains(t, here, "man:", name)
+		require.NoError(t, os.WriteFile(unit, []byte(here), 0o600))
+		out, err := exec.CommandContext(t.Context(), "systemd-analyze", "verify", "--man=no", unit).CombinedOutput()
+		require.NoError(t, err, string(out))
+		require.NotContains(t, string(out), name, "warnings about the unit")
+		out, err = exec.CommandContext(t.Context(), "systemd-analyze", "security", "--offline=true", "--threshold=25", unit).CombinedOutput()
+		require.NoError(t, err, string(out))
+	}
+}
+
+// Variables of the units are those of flags: a wrong one would only be a warning in the log.
+func TestUnitsSetVariablesOfFlags(t *testing.T) {
+	t.Parallel()
+	units, err := filepath.Glob(filepath.Join(deployed, "systemd", "*.service"))
 	require.NoError(t, err)
-	unit := filepath.Join(t.TempDir(), "wakebell.service")
-	// The program and its man pages are not installed here.
-	here := strings.NewReplacer("/usr/bin/wakebell", "/bin/true", "Documentation=man:wakebell-node(1)\n", "").Replace(string(text))
-	require.NoError(t, os.WriteFile(unit, []byte(here), 0o600))
-	out, err := exec.CommandContext(t.Context(), "systemd-analyze", "verify", "--man=no", unit).CombinedOutput()
-	require.NoError(t, err, string(out))
-	require.NotContains(t, string(out), filepath.Base(unit), "warnings about the unit")
-	out, err = exec.CommandContext(t.Context(), "systemd-analyze", "security", "--offline=true", "--threshold=25", unit).CombinedOutput()
-	require.NoError(t, err, string(out))
+	variable := regexp.MustCompile(`\bWAKEBELL_[A-Z_]+`)
+	known := map[string]bool{}
+	root := newRoot(&cli.App{})
+	for name, cmd := range clitest.Leaves(root) {
+		cmd.Flags().VisitAll(func(f *pflag.Flag) {
+			known["WAKEBELL_"+strings.ToUpper(strings.NewReplacer(" ", "_", "-", "_").Replace(name+"_"+f.Name))] = true
+		})
+	}
+	root.PersistentFlags().VisitAll(func(f *pflag.Flag) {
+		known["WAKEBELL_"+strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_"))] = true
+	})
+	var found int
+	for _, unit := range units {
+		text, err := os.ReadFile(unit)
+		require.NoError(t, err)
+		for _, name := range variable.FindAllString(string(text), -1) {
+			require.True(t, known[name], "%s: %s", unit, name)
+			found++
+		}
+	}
+	require.GreaterOrEqual(t, found, 8)
 }

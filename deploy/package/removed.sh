@@ -5,7 +5,7 @@ set -e
 case $1 in
 remove | 0)
   if [ -z "$DPKG_ROOT" ] && [ -d /run/systemd/system ]; then
-    systemctl disable --now wakebell.service
+    systemctl disable --now wakebell.service wakebell-beat.service wakebell-dash.service
   fi
   ;;
 esac

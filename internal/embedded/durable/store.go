@@ -9,11 +9,9 @@ package durable
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net"
 	"os"
-	"path/filepath"
 	"sync"
 	"time"
 
@@ -72,7 +70,7 @@ func Open(dir string, o Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	unlock, err := journal.Lock(dir, fmt.Sprintf("process %d (%s)", os.Getpid(), filepath.Base(os.Args[0])))
+	unlock, err := journal.Lock(dir, holder())
 	if err != nil {
 		return nil, err
 	}
@@ -109,7 +107,7 @@ func open(fs journal.FS, o Options) (*Store, error) {
 	s.server = s.m.Server()
 	log, found, err := journal.Open(fs, o.Sync, s.replayer())
 	if err != nil {
-		s.closeServer()
+		closeServer(s.m)
 		return nil, err
 	}
 	s.log = log
@@ -132,9 +130,9 @@ func newServer() (*miniredis.Miniredis, error) {
 	return m, conn.Close()
 }
 
-func (s *Store) closeServer() {
-	s.m.Close()
-	s.m.CtxCancel()
+func closeServer(m *miniredis.Miniredis) {
+	m.Close()
+	m.CtxCancel()
 }
 
 func (s *Store) report(found journal.Found, took time.Duration) {
@@ -173,7 +171,7 @@ func (s *Store) Close() error {
 	s.running.Wait()
 	err = errors.Join(err, s.log.Close()) // replies that wait for it are sent
 	s.sessions.close()
-	s.closeServer()
+	closeServer(s.m)
 	return errors.Join(err, s.unlock())
 }
 

@@ -88,9 +88,13 @@ func command(t *rapid.T) []string {
 			return []string{"XREADGROUP", "GROUP", "g", some() + "c", "COUNT", "1", "STREAMS", key("x"), ">"}
 		},
 		func() []string { return []string{"XACK", key("x"), "g", fmt.Sprint(started+step*n.Draw(t, "n"), "-0")} },
-		func() []string { return []string{"PEXPIRE", key(m.Filter(func(s string) bool { return s != "" }).Draw(t, "kind")), num()} },
+		func() []string {
+			return []string{"PEXPIRE", key(m.Filter(func(s string) bool { return s != "" }).Draw(t, "kind")), num()}
+		},
 		func() []string { return []string{"PEXPIRE", key("h"), num()} },
-		func() []string { return []string{"DEL", key(rapid.SampledFrom([]string{"h", "z", "x", "s"}).Draw(t, "kind"))} },
+		func() []string {
+			return []string{"DEL", key(rapid.SampledFrom([]string{"h", "z", "x", "s"}).Draw(t, "kind"))}
+		},
 		func() []string { return []string{"RENAME", "h1", "h2"} },
 		func() []string { return []string{"GET", "s1"} },
 		func() []string { return []string{"EVAL", script, "2", key("s"), key("h"), some()} },

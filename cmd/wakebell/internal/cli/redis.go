@@ -44,7 +44,9 @@ type Connection struct {
 
 // Connect returns a client for the Redis of --redis or the environment. It sends no
 // command yet.
-func (a *App) Connect() (*Connection, error) { return a.ConnectLogging(NewLogger(a.Stderr, "text", "warn")) }
+func (a *App) Connect() (*Connection, error) {
+	return a.ConnectLogging(NewLogger(a.Stderr, "text", "warn"))
+}
 
 // ConnectLogging is Connect for a command with a log, to which an embedded store reports.
 func (a *App) ConnectLogging(log *slog.Logger) (*Connection, error) {

@@ -3,6 +3,7 @@ package embedded_test
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"os"
 	"time"
 
@@ -21,7 +22,7 @@ func ExampleOpen() {
 
 	ctx := context.Background()
 	with := func(use func(*wakebell.Client) error) error {
-		store, err := embedded.Open(dir, embedded.Options{Sync: embedded.SyncAlways})
+		store, err := embedded.Open(dir, embedded.Options{Sync: embedded.SyncAlways, Logger: slog.New(slog.DiscardHandler)})
 		if err != nil {
 			return err
 		}
@@ -45,13 +46,13 @@ func ExampleOpen() {
 	})
 	fmt.Println(err)
 	err = with(func(c *wakebell.Client) error {
-		_, found, err := c.Get(ctx, invoices.Name(), "inv-42")
-		fmt.Println(found)
+		_, content, err := c.Get(ctx, invoices.Name(), "inv-42")
+		fmt.Println(string(content.Body))
 		return err
 	})
 	fmt.Println(err)
 	// Output:
 	// <nil>
-	// true
+	// charge
 	// <nil>
 }

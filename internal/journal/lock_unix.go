@@ -35,7 +35,11 @@ func Lock(dir, holder string) (unlock func() error, err error) {
 	if err != nil && !errors.Is(full(err), ErrFull) { // the lock holds without the name
 		return nil, errors.Join(err, f.Close())
 	}
-	return f.Close, nil
+	return func() error {
+		// A process that is being started may have the file until its exec, so closing it
+		// is not enough.
+		return errors.Join(unix.Flock(int(f.Fd()), unix.LOCK_UN), f.Close())
+	}, nil
 }
 
 func syncDir(dir string) error {

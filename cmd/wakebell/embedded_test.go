@@ -33,7 +33,7 @@ func TestEmbeddedStoreKeepsTimersBetweenCommands(t *testing.T) {
 // node runs.
 func TestEmbeddedStoreIsMovedToRedisWhileNodeRuns(t *testing.T) {
 	b := setup(t)
-	dir, err := os.MkdirTemp("", "wb") // the paths of sockets are short
+	dir, err := os.MkdirTemp("", "wb") //nolint:usetesting // the paths of sockets are short
 	require.NoError(t, err)
 	defer func() { require.NoError(t, os.RemoveAll(dir)) }()
 	socket := filepath.Join(dir, "s")

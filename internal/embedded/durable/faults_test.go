@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-
 	"os"
 	"path/filepath"
 	"strings"
@@ -289,7 +288,7 @@ func TestSubscriptionsEndWithTheirConnection(t *testing.T) {
 // Another process uses the store by its socket.
 func TestSocketServesOthers(t *testing.T) {
 	t.Parallel()
-	dir, err := os.MkdirTemp("", "wb") // the paths of sockets are short
+	dir, err := os.MkdirTemp("", "wb") //nolint:usetesting // the paths of sockets are short
 	require.NoError(t, err)
 	defer func() { require.NoError(t, os.RemoveAll(dir)) }()
 	path := filepath.Join(dir, "s")

@@ -15,6 +15,7 @@ import (
 	"github.com/wakebell/wakebell/cmd/wakebell/internal/node"
 	"github.com/wakebell/wakebell/cmd/wakebell/internal/queues"
 	"github.com/wakebell/wakebell/cmd/wakebell/internal/schedules"
+	"github.com/wakebell/wakebell/cmd/wakebell/internal/stores"
 	"github.com/wakebell/wakebell/cmd/wakebell/internal/timers"
 	"github.com/wakebell/wakebell/cmd/wakebell/internal/topics"
 )
@@ -41,10 +42,13 @@ least once, also after crashes.
 The parameter read_from=replicas of Sentinel and Cluster URLs has listings,
 statistics and the dashboard read from replicas.
   embedded    a server inside this process, to try Wakebell out
+  embedded:DIR?sync=always    a server inside this process that stores everything in a
+      directory, which one process can use at a time; sync: always, everysec or no;
+      socket=PATH lets others use it as unix://PATH
 Prefer the variable for a password: other users can read a command line.
 
-All commands except demo, node, beat, bench, repair and topics export, import and move
-also work without access to Redis: --remote or WAKEBELL_REMOTE names a listening node as host:port. The
+All commands except demo, node, beat, bench, embedded, repair and topics export, import
+and move also work without access to Redis: --remote or WAKEBELL_REMOTE names a listening node as host:port. The
 connection uses TLS, on loopback only if a TLS flag is given; tls://host:port
 and plain://host:port choose explicitly. --token-file names the file with the
 token to present.
@@ -83,7 +87,7 @@ stores into it or changes its settings only warns if it is not.`,
 		{"Topics", append(topics.Commands(a), schedules.ForecastCommand(a))},
 		{"Queues, gates and recurring schedules", []*cobra.Command{queues.Command(a), gates.Command(a), schedules.Command(a)}},
 		{"Processes", []*cobra.Command{
-			node.Command(a), schedules.BeatCommand(a), node.ConfigCommand(a), node.RightsCommand(a), node.HealthCommand(a), dash.Command(a), audit.Command(a),
+			node.Command(a), schedules.BeatCommand(a), node.ConfigCommand(a), node.RightsCommand(a), node.HealthCommand(a), dash.Command(a), audit.Command(a), stores.Command(a),
 		}},
 		{"Trying out and installing", []*cobra.Command{demo.Command(a), bench.Command(a), manCommand(a)}},
 	} {

@@ -13,7 +13,7 @@ import (
 
 // public has the packages whose Go API is promised.
 var public = []string{
-	"", "connection", "dashboard", "explain", "forecast", "gate", "messages", "outbox", "payload", "queue", "recurring", "reminder",
+	"", "connection", "dashboard", "embedded", "explain", "forecast", "gate", "messages", "outbox", "payload", "queue", "recurring", "reminder",
 	"remote", "remote/rights", "wakebelltest", "wakebelltype",
 }
 

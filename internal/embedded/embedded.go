@@ -41,11 +41,15 @@ func Start() *Server {
 func (s *Server) Client() *redis.Client { return redis.NewClient(s.Options()) }
 
 // Options returns the options of a client that connects to the server.
-func (s *Server) Options() *redis.Options {
+func (s *Server) Options() *redis.Options { return ClientOptions(s.dial) }
+
+// ClientOptions returns the options of a client of a server in this process, which
+// connects with dial.
+func ClientOptions(dial func(ctx context.Context, network, address string) (net.Conn, error)) *redis.Options {
 	return &redis.Options{
 		// An address that is never dialed; an IP literal needs no resolver.
 		Addr:            "127.0.0.1:6379",
-		Dialer:          s.dial,
+		Dialer:          dial,
 		DisableIdentity: true,
 		ConnMaxIdleTime: -1, // a connection in memory does not go stale
 		// Replies are not lost, only late. A client that timed out would retry a

@@ -15,7 +15,7 @@ import (
 
 // publicPackages are the packages that users import.
 var publicPackages = []string{
-	".", "connection", "dashboard", "gate", "messages", "messages/exchange", "messages/gate", "messages/rpc", "outbox", "payload", "queue", "recurring", "reminder", "remote", "remote/rights",
+	".", "connection", "dashboard", "embedded", "gate", "messages", "messages/exchange", "messages/gate", "messages/rpc", "outbox", "payload", "queue", "recurring", "reminder", "remote", "remote/rights",
 	"wakebelltest", "wakebelltype",
 }
 

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/url"
 	"os"
 	"strings"
 	"time"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/connection"
+	durable "github.com/wakebell/wakebell/embedded"
 	"github.com/wakebell/wakebell/internal/embedded"
 	"github.com/wakebell/wakebell/internal/meter"
 	"github.com/wakebell/wakebell/payload"
@@ -22,13 +24,15 @@ const (
 	defaultRedis = "redis://127.0.0.1:6379"
 	// EmbeddedRedis as --redis starts a server inside this process.
 	EmbeddedRedis = "embedded"
+	// embeddedIn begins a --redis that names the directory of such a server.
+	embeddedIn = EmbeddedRedis + ":"
 )
 
 // Connection is the connection of a command to Redis.
 type Connection struct {
 	Redis    redis.UniversalClient
 	Replicas redis.UniversalClient // of listings; nil: they are read from masters too
-	server   *embedded.Server      // nil: an external server
+	server   interface{ Close() }  // in this process; nil: another one
 	Prefix   string
 	Keys     wakebelltype.Keys
 	celery   bool
@@ -41,6 +45,11 @@ type Connection struct {
 // Connect returns a client for the Redis of --redis or the environment. It sends no
 // command yet.
 func (a *App) Connect() (*Connection, error) {
+	return a.ConnectLogging(NewLogger(a.Stderr, "text", "warn"))
+}
+
+// ConnectLogging is Connect for a command with a log, to which an embedded store reports.
+func (a *App) ConnectLogging(log *slog.Logger) (*Connection, error) {
 	if err := a.notRemote(); err != nil {
 		return nil, err
 	}
@@ -59,9 +68,15 @@ func (a *App) Connect() (*Connection, error) {
 		if err := a.tls.check("rediss:// URLs", false); err != nil {
 			return nil, err
 		}
-		c.server = embedded.Start()
-		c.Redis = c.server.Client()
+		server := embedded.Start()
+		c.server, c.Redis = server, server.Client()
 		return c, nil
+	}
+	if where, ok := strings.CutPrefix(where, embeddedIn); ok {
+		if err := a.tls.check("rediss:// URLs", false); err != nil {
+			return nil, err
+		}
+		return c, c.openStore(where, log)
 	}
 	found, err := dial(where, a.tls)
 	if err != nil {
@@ -69,6 +84,45 @@ func (a *App) Connect() (*Connection, error) {
 	}
 	c.Redis, c.Replicas = found.redis, found.replicas
 	return c, nil
+}
+
+// openStore opens the directory of embedded:DIR?sync=MODE&socket=PATH.
+func (c *Connection) openStore(where string, log *slog.Logger) error {
+	dir, query, _ := strings.Cut(where, "?")
+	parameters, err := url.ParseQuery(query)
+	if err != nil || dir == "" {
+		return Usagef("--redis: want %sDIRECTORY?sync=always", embeddedIn)
+	}
+	o := durable.Options{Sync: durable.Sync(parameters.Get("sync")), Logger: log, Socket: parameters.Get("socket")}
+	for name, values := range parameters {
+		if name != "sync" && name != "socket" || len(values) != 1 {
+			return Usagef("--redis: %q is not a parameter of %sDIRECTORY; use sync and socket, once each", name, embeddedIn)
+		}
+	}
+	if err := o.Sync.Validate(); err != nil {
+		return Usagef("--redis: %v", err)
+	}
+	store, err := durable.Open(dir, o)
+	if errors.Is(err, durable.ErrLocked) {
+		return fmt.Errorf("%w; use --remote if it is a node with --listen, or --redis unix://PATH if it was opened with socket=PATH", err)
+	}
+	if err != nil {
+		return err
+	}
+	c.Redis, c.server = store.Client(), closing{store, log}
+	return nil
+}
+
+// closing logs why a store could not be closed.
+type closing struct {
+	store *durable.Store
+	log   *slog.Logger
+}
+
+func (c closing) Close() {
+	if err := c.store.Close(); err != nil {
+		c.log.Error("cannot close the embedded store", "err", err)
+	}
 }
 
 // Client returns a Client. It drops its log: a command prints its errors.

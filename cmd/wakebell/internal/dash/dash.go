@@ -166,7 +166,7 @@ func serve(ctx context.Context, a *cli.App, f *flags) (err error) {
 			return run(ctx, f, cfg, log, shown, dashboard.Operators{Timers: cli.Keyed(c), Queues: c.Queues(), Schedules: c.Schedules(), Gates: c.Gates()})
 		})
 	}
-	conn, err := a.Connect()
+	conn, err := a.ConnectLogging(log)
 	if err != nil {
 		return err
 	}

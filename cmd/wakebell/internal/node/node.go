@@ -155,7 +155,7 @@ func run(ctx context.Context, a *cli.App, f *nodeFlags) (err error) {
 	if serving != nil {
 		serving.Queues = f.named()
 	}
-	conn, err := a.Connect()
+	conn, err := a.ConnectLogging(log)
 	if err != nil {
 		return err
 	}

@@ -191,19 +191,20 @@ func (s *System) MeterProvider() metric.MeterProvider {
 }
 
 // measured returns a Handle that records how late and for how long a handler runs.
-func measured(t *metrics.Topic, handle poller.Handle) poller.Handle {
-	if t == nil {
+func measured(h *metrics.Handler, handle poller.Handle) poller.Handle {
+	if h == nil {
 		return handle
 	}
 	return func(ctx context.Context, d *poller.Delivery) (o poller.Outcome) {
-		if !t.Measures() {
+		if !h.Measures() {
 			return handle(ctx, d)
 		}
 		began, result := time.Now(), metrics.Crashed
 		if d.Claims == 1 {
-			t.Began(d.Lateness() + d.Waited(began))
+			h.Late(d.Lateness()+d.Waited(began), began)
 		}
-		defer func() { t.Ended(result, time.Since(began)) }()
+		run := h.Began(began)
+		defer func() { h.Ended(run, result) }()
 		o = handle(ctx, d)
 		result = o.Result()
 		return o
@@ -211,30 +212,31 @@ func measured(t *metrics.Topic, handle poller.Handle) poller.Handle {
 }
 
 // measuredBatch is measured for a handler of batches.
-func measuredBatch(t *metrics.Topic, handle poller.HandleBatch) poller.HandleBatch {
-	if t == nil {
+func measuredBatch(h *metrics.Handler, handle poller.HandleBatch) poller.HandleBatch {
+	if h == nil {
 		return handle
 	}
 	return func(ctx context.Context, batch []*poller.Delivery) (outcomes []poller.Outcome) {
-		if !t.Measures() {
+		if !h.Measures() {
 			return handle(ctx, batch)
 		}
 		began := time.Now()
-		t.Batch(len(batch))
+		h.Batch(len(batch))
 		for _, d := range batch {
 			if d.Claims == 1 {
-				t.Began(d.Lateness() + d.Waited(began))
+				h.Late(d.Lateness()+d.Waited(began), began)
 			}
 		}
+		run := h.Began(began)
 		defer func() {
-			took := time.Since(began)
+			results := make([]metrics.Result, len(batch))
 			for i := range batch {
-				result := metrics.Crashed
+				results[i] = metrics.Crashed
 				if outcomes != nil {
-					result = outcomes[i].Result()
+					results[i] = outcomes[i].Result()
 				}
-				t.Ended(result, took)
 			}
+			h.Ended(run, results...)
 		}()
 		return handle(ctx, batch)
 	}
@@ -242,7 +244,7 @@ func measuredBatch(t *metrics.Topic, handle poller.HandleBatch) poller.HandleBat
 
 // observe reports the node to the metrics until the returned function is called.
 func (s *System) observe(runtime *actors.Runtime) (end func()) {
-	node := metrics.Node{Counters: runtime.Counters, Outages: runtime.Outages, Queues: s.queueLengths}
+	node := metrics.Node{Version: moduleVersion(), Counters: runtime.Counters, Outages: runtime.Outages, Queues: s.queueBacklog, Gates: s.gateStates}
 	node.IsQueue = func(name string) bool { return s.queueNamed(name) != nil }
 	node.RecordsFailed = func() (int64, int64) { return s.client.store.Timers().Audit.Failed(), runtime.RecordsFailed() }
 	node.Backlog = func(ctx context.Context) ([]metrics.Backlog, error) {
@@ -259,19 +261,30 @@ func (s *System) observe(runtime *actors.Runtime) (end func()) {
 	return s.on.Metrics.Observe(node)
 }
 
-// queueLengths reads the length of the queues that this node handles.
-func (s *System) queueLengths(ctx context.Context) (all []metrics.Queue, err error) {
+// queueBacklog reads the queues that are registered, and those that this node handles.
+func (s *System) queueBacklog(ctx context.Context) ([]metrics.Queue, error) {
+	var own []*queuestore.Queue
 	s.queues.Range(func(_, value any) bool {
-		q := value.(*queuestore.Queue)
-		st, failed := q.Stats(ctx)
-		if errors.Is(failed, ErrUnavailable) || ctx.Err() != nil {
-			err = failed
-			return false
-		}
-		if failed == nil {
-			all = append(all, metrics.Queue{Name: q.Name(), Depth: st.Pending, InFlight: st.Processing, Dead: st.Dead})
-		}
+		own = append(own, value.(*queuestore.Queue))
 		return true
 	})
-	return all, err
+	return queuestore.Backlog(ctx, s.store, s.on.Prefix, own)
+}
+
+// maxGates bounds the gates that are read for the metrics.
+const maxGates = 1000
+
+// gateStates reads the gates that are in use, the first by name.
+func (s *System) gateStates(ctx context.Context) (all []metrics.GateState, err error) {
+	for g, err := range s.gates.List(ctx, wakebelltype.Page{Limit: maxGates}) {
+		if err != nil {
+			return nil, err
+		}
+		state := metrics.GateState{Name: g.Name, Waiting: int64(g.Waiting)}
+		if !g.Since.IsZero() {
+			state.Held = max(g.Now.Sub(g.Since), 0)
+		}
+		all = append(all, state)
+	}
+	return all, nil
 }

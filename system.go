@@ -175,12 +175,9 @@ func (s *System) actorTopic(h Handler, physical string, shards int) poller.Topic
 		source = s.hooks.Source(source)
 	}
 	mw := slices.Concat(s.decoding(h), s.cfg.Middleware, h.set.middleware)
-	measures := s.on.Metrics.Topic(physical)
-	if h.set.queue != nil {
-		measures = s.on.Metrics.Queue(physical)
-	}
+	measures := s.on.Metrics.Handler(physical, h.set.queue != nil)
 	topic := poller.Topic{
-		Source:   s.on.Metrics.Source(measures, source),
+		Source:   s.on.Metrics.Source(source),
 		Handle:   measured(measures, chain(h, mw, s.tracer.Consumer())),
 		Target:   h.set.target,
 		Settings: s.tunable(h.set),

@@ -1,11 +1,11 @@
 package metrics
 
 import (
+	"cmp"
 	"context"
+	"slices"
 	"sync"
 	"time"
-
-	"go.opentelemetry.io/otel/metric"
 )
 
 // Backlog is the backlog of a topic.
@@ -13,11 +13,32 @@ type Backlog struct {
 	Topic              string        `json:"topic"`
 	Due, Pending, Dead int64         // timers
 	Parked             int64         `json:"parked,omitempty"`     // those that wait for others of their key
+	Running            int64         `json:"running,omitempty"`    // of Pending, those that a handler has
+	Retrying           int64         `json:"retrying,omitempty"`   // of Pending, those that wait for another attempt
 	Paused             bool          `json:"paused,omitempty"`     // on all nodes
 	Unreadable         bool          `json:"unreadable,omitempty"` // its keys cannot be read; the other fields are 0
+	Fault              string        `json:"fault,omitempty"`      // the class of the error if Unreadable; see ClassOf
 	OldestDue          time.Duration // since the first unclaimed timer became due; 0: none is due
 	Nodes              int64         // that listen; -1: unknown
 	Ahead              []int64       `json:"ahead,omitempty"` // timers that become due within each of Windows
+}
+
+// Add adds a shard of the topic. Of what cannot be added up it keeps the worst, but a node
+// listens for some of the shards only, so that Nodes is the largest. Nothing is known of a topic
+// of which a shard cannot be read.
+func (b *Backlog) Add(shard Backlog) {
+	if b.Unreadable || shard.Unreadable {
+		*b = Backlog{Topic: b.Topic, Unreadable: true, Fault: cmp.Or(b.Fault, shard.Fault)}
+		return
+	}
+	b.Due, b.Pending, b.Dead, b.Parked = b.Due+shard.Due, b.Pending+shard.Pending, b.Dead+shard.Dead, b.Parked+shard.Parked
+	b.Running, b.Retrying, b.Paused = b.Running+shard.Running, b.Retrying+shard.Retrying, b.Paused || shard.Paused
+	b.OldestDue, b.Nodes = max(b.OldestDue, shard.OldestDue), max(b.Nodes, shard.Nodes)
+	ahead := slices.Clone(b.Ahead)
+	for i, n := range shard.Ahead[:min(len(ahead), len(shard.Ahead))] {
+		ahead[i] += n
+	}
+	b.Ahead = ahead
 }
 
 // Windows are the spans of a forecast, from now on.
@@ -26,10 +47,19 @@ var Windows = [...]struct {
 	Span time.Duration
 }{{"1m", time.Minute}, {"1h", time.Hour}, {"24h", 24 * time.Hour}}
 
-// Queue is the length of a queue.
+// Queue is the backlog of a queue.
 type Queue struct {
 	Name                  string
 	Depth, InFlight, Dead int64
+	Oldest                time.Duration // since the message that waits for longest was published; 0: none, or unknown
+	Nodes                 int64         // that listen; -1: unknown
+}
+
+// GateState is a gate that is in use.
+type GateState struct {
+	Name    string
+	Held    time.Duration // the age of the turn; 0: the gate is free, or unknown
+	Waiting int64         // requests
 }
 
 // Schedules is how the recurring schedules of all prefixes are attended.
@@ -39,8 +69,8 @@ type Schedules struct {
 }
 
 const (
-	// freshSchedules is how long a reading of schedules is reported without another. Every
-	// process reads them for itself.
+	// freshSchedules is how long a reading of schedules, queues and gates is reported
+	// without another. Every process reads them for itself.
 	freshSchedules = 10 * time.Second
 	// fresh is how long a reading is reported without another.
 	fresh = 5 * time.Second
@@ -126,63 +156,6 @@ func (r *reading[T]) renew() {
 
 func (r *reading[T]) wait() { r.running.Wait() }
 
-func (m *Metrics) observeBacklog(ctx context.Context, to metric.Observer, o *observers, topics *reading[Backlog]) {
-	found, at := topics.get(ctx)
-	if at.IsZero() {
-		return
-	}
-	all, oldest, nodes, ahead := sums{}, map[*Topic]time.Duration{}, map[*Topic]int64{}, [len(Windows)]int64{}
-	paused, unreadable := map[*Topic]int64{}, int64(0)
-	for _, b := range found {
-		if b.Unreadable {
-			unreadable++
-			continue
-		}
-		t := m.Topic(b.Topic)
-		all.add(o.due, t, b.Due)
-		all.add(o.parked, t, b.Parked)
-		if paused[t] = max(paused[t], 0); b.Paused {
-			paused[t] = 1
-		}
-		all.add(o.pending, t, b.Pending)
-		all.add(o.deadStored, t, b.Dead)
-		oldest[t] = max(oldest[t], b.OldestDue)
-		for i, n := range b.Ahead[:min(len(ahead), len(b.Ahead))] {
-			ahead[i] += n
-		}
-		if least, seen := nodes[t]; b.Nodes >= 0 && (!seen || b.Nodes < least) { // of folded topics and shards the worst
-			nodes[t] = b.Nodes
-		}
-	}
-	all.report(to)
-	for t, d := range oldest {
-		to.ObserveFloat64(o.oldest, d.Seconds(), t.only().observe...)
-	}
-	for t, n := range nodes {
-		to.ObserveInt64(o.nodes, n, t.only().observe...)
-	}
-	for t, is := range paused {
-		to.ObserveInt64(o.paused, is, t.only().observe...)
-	}
-	to.ObserveInt64(o.unreadable, unreadable)
-	for i, w := range Windows {
-		to.ObserveInt64(o.forecast, ahead[i], metric.WithAttributes(window.String(w.Name)))
-	}
-	to.ObserveFloat64(o.age, time.Since(at).Seconds())
-}
-
-func (m *Metrics) observeQueues(ctx context.Context, to metric.Observer, o *observers, queues *reading[Queue]) {
-	found, _ := queues.get(ctx)
-	all := sums{}
-	for _, q := range found {
-		t := m.Queue(q.Name)
-		all.add(o.depth, t, q.Depth)
-		all.add(o.inFlight, t, q.InFlight)
-		all.add(o.queueDead, t, q.Dead)
-	}
-	all.report(to)
-}
-
 // one makes a reading of a single value that of a list.
 func one[T any](read func(context.Context) (T, error)) func(context.Context) ([]T, error) {
 	if read == nil {
@@ -194,17 +167,53 @@ func one[T any](read func(context.Context) (T, error)) func(context.Context) ([]
 	}
 }
 
-func observeSchedules(ctx context.Context, to metric.Observer, o *observers, schedules *reading[Schedules]) {
-	found, at := schedules.get(ctx)
-	// What was read before an outage says nothing about beats now.
-	if at.IsZero() || time.Since(at) > 3*freshSchedules {
-		return
+// readings are what a node reads from Redis for its metrics.
+type readings struct {
+	topics    *reading[Backlog]
+	queues    *reading[Queue]
+	schedules *reading[Schedules]
+	gates     *reading[GateState]
+}
+
+func newReadings(ctx context.Context, n *Node) readings {
+	return readings{
+		newReading(ctx, n.Backlog, lifetimeOf),
+		newReading(ctx, n.Queues, func(all []Queue) time.Duration { return Lifetime(len(all)) }),
+		newReading(ctx, one(n.Schedules), func([]Schedules) time.Duration { return freshSchedules }),
+		newReading(ctx, n.Gates, func(all []GateState) time.Duration { return max(freshSchedules, Lifetime(len(all))) }),
 	}
-	for _, s := range found {
-		to.ObserveInt64(o.schedules, s.Count)
-		to.ObserveFloat64(o.overdue, s.Overdue.Seconds())
-		if s.Beats >= 0 {
-			to.ObserveInt64(o.beats, s.Beats)
-		}
+}
+
+// found is what was read.
+type found struct {
+	topics    []Backlog
+	topicsAt  time.Time // zero: topics were never read
+	queues    []Queue
+	schedules []Schedules
+	gates     []GateState
+}
+
+// get reads what is too old, all at the same time. What was read before an outage says
+// nothing about beats and gates now.
+func (r readings) get(ctx context.Context) (f found) {
+	r.topics.begin()
+	r.queues.begin()
+	r.schedules.begin()
+	r.gates.begin()
+	f.topics, f.topicsAt = r.topics.get(ctx)
+	f.queues, _ = r.queues.get(ctx)
+	if schedules, at := r.schedules.get(ctx); time.Since(at) <= 3*freshSchedules {
+		f.schedules = schedules
 	}
+	if gates, at := r.gates.get(ctx); time.Since(at) <= 3*max(freshSchedules, Lifetime(len(gates))) {
+		f.gates = gates
+	}
+	return f
+}
+
+func (r readings) wait() {
+	r.topics.wait()
+	r.queues.wait()
+	r.schedules.wait()
+	r.gates.wait()
 }

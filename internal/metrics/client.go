@@ -46,28 +46,35 @@ func (m *Metrics) Sent(ctx context.Context, op Operation, name string, n int, be
 	if began.IsZero() {
 		return
 	}
-	t, c := m.Topic(name), classOf(err)
-	if op == Publish {
-		t = m.Queue(name)
-	}
+	t, c := m.topic(name, op == Publish), classOf(err)
 	o := prepared(&t.sent[op][c], func() []attribute.KeyValue {
 		return withError(classes[c], t.and(ours, operation.String(operations[op]))...)
 	})
-	m.client.duration.Record(ctx, time.Since(began).Seconds(), o.record...)
+	m.client.duration.Record(ctx, time.Since(began).Seconds(), called[op][c].record...)
 	m.client.sent.Add(ctx, int64(n), o.add...)
 }
+
+// called are the options of calls without their topic.
+var called = func() (all [len(operations)][len(classes)]*option) {
+	for op, name := range operations {
+		for c, class := range classes {
+			all[op][c] = newOption(withError(class, ours, operation.String(name))...)
+		}
+	}
+	return all
+}()
 
 // Redriven counts dead letters that were made timers again.
 func (m *Metrics) Redriven(ctx context.Context, name string, n int64) {
 	if m != nil && n > 0 {
-		m.client.redriven.Add(ctx, n, m.Topic(name).only().add...)
+		m.client.redriven.Add(ctx, n, m.topic(name, false).only().add...)
 	}
 }
 
 // Deleted counts dead letters that were deleted.
 func (m *Metrics) Deleted(ctx context.Context, name string, n int64) {
 	if m != nil && n > 0 {
-		m.client.deleted.Add(ctx, n, m.Topic(name).only().add...)
+		m.client.deleted.Add(ctx, n, m.topic(name, false).only().add...)
 	}
 }
 
@@ -81,7 +88,7 @@ func newQueueInstruments(m metric.Meter) queueInstruments {
 // key was used before.
 func (m *Metrics) Duplicates(ctx context.Context, name string, n int) {
 	if m != nil && n > 0 {
-		m.queue.duplicates.Add(ctx, int64(n), m.Queue(name).only().add...)
+		m.queue.duplicates.Add(ctx, int64(n), m.topic(name, true).only().add...)
 	}
 }
 
@@ -100,16 +107,15 @@ func newScheduleInstruments(m metric.Meter) scheduleInstruments {
 // Fired records a run of a recurring schedule on a topic.
 func (m *Metrics) Fired(ctx context.Context, topic string, delay time.Duration) {
 	if m != nil {
-		t := m.Topic(topic)
-		m.schedule.fires.Add(ctx, 1, t.only().add...)
-		m.schedule.delay.Record(ctx, max(delay, 0).Seconds(), t.only().record...)
+		m.schedule.fires.Add(ctx, 1, m.topic(topic, false).only().add...)
+		m.schedule.delay.Record(ctx, max(delay, 0).Seconds())
 	}
 }
 
 // Misfired counts runs that no beat fired at their instants.
 func (m *Metrics) Misfired(ctx context.Context, topic string, n int) {
 	if m != nil && n > 0 {
-		m.schedule.misfires.Add(ctx, int64(n), m.Topic(topic).only().add...)
+		m.schedule.misfires.Add(ctx, int64(n), m.topic(topic, false).only().add...)
 	}
 }
 
@@ -117,7 +123,7 @@ func (m *Metrics) Misfired(ctx context.Context, topic string, n int) {
 // existed.
 func (m *Metrics) Overlapped(ctx context.Context, topic, rule string) {
 	if m != nil {
-		count(ctx, m.schedule.overlaps, 1, m.Topic(topic).and(overlap.String(rule))...)
+		count(ctx, m.schedule.overlaps, 1, m.topic(topic, false).and(overlap.String(rule))...)
 	}
 }
 

@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -82,6 +83,18 @@ func classOf(err error) class {
 	return classOther
 }
 
+// ClassOf returns the class of an error of a store, as the label error.type has it; empty
+// for nil.
+func ClassOf(err error) string { return classes[classOf(err)] }
+
+// begin reports the classes of errors that alerts ask for as 0, so that the first error
+// counts as an increase.
+func (e exchangeInstruments) begin() {
+	for _, c := range []class{classUnavailable, classMemoryFull, classDenied, classWrongType} {
+		e.failures.Add(unrelated, 0, metric.WithAttributeSet(attribute.NewSet(errorType.String(classes[c]))))
+	}
+}
+
 // ScriptFailed counts a script that failed.
 func (m *Metrics) ScriptFailed(ctx context.Context, err error) {
 	if m != nil {
@@ -112,12 +125,12 @@ type peeker interface {
 	Peek(ctx context.Context) (exchange.PeekReply, error)
 }
 
-// Source returns a source whose exchanges are measured as those of a topic or queue.
-func (m *Metrics) Source(topic *Topic, s Source) Source {
+// Source returns a source whose exchanges are measured.
+func (m *Metrics) Source(s Source) Source {
 	if m == nil {
 		return s
 	}
-	measured := measuredSource{Source: s, topic: topic}
+	measured := measuredSource{s, m}
 	if p, ok := s.(peeker); ok {
 		return measuredPeeker{measured, p}
 	}
@@ -126,7 +139,7 @@ func (m *Metrics) Source(topic *Topic, s Source) Source {
 
 type measuredSource struct {
 	Source
-	topic *Topic
+	m *Metrics
 }
 
 type measuredPeeker struct {
@@ -141,35 +154,33 @@ func (s measuredPeeker) Peek(ctx context.Context) (exchange.PeekReply, error) {
 
 // Exchange measures an exchange.
 func (s measuredSource) Exchange(ctx context.Context, r *exchange.Request) (*exchange.Reply, error) {
-	if !s.topic.m.exchange.duration.Enabled(ctx) {
+	to := &s.m.exchange
+	if !to.duration.Enabled(ctx) {
 		return s.Source.Exchange(ctx, r)
 	}
 	began := time.Now()
 	reply, err := s.Source.Exchange(ctx, r)
-	s.topic.exchange(ctx, r, reply, time.Since(began), classOf(err))
+	to.duration.Record(ctx, time.Since(began).Seconds(), exchanged[classOf(err)].record...)
+	if reply != nil {
+		to.size.Record(ctx, int64(len(r.Settle)), partOptions[partSettled].record...)
+		to.size.Record(ctx, int64(len(r.Extend)), partOptions[partExtended].record...)
+		to.size.Record(ctx, int64(len(reply.Leases)), partOptions[partClaimed].record...)
+	}
 	return reply, err
 }
 
-func (t *Topic) exchange(ctx context.Context, r *exchange.Request, reply *exchange.Reply, took time.Duration, c class) {
-	o := prepared(&t.exchanged[c], func() []attribute.KeyValue {
-		text := classes[c]
-		if c == classNone {
-			text = "ok"
+// exchanged are the options of the results of exchanges, and partOptions those of their parts.
+var (
+	exchanged = func() (all [len(classes)]*option) {
+		for i, class := range classes {
+			all[i] = newOption(result.String(cmp.Or(class, "ok")))
 		}
-		return t.and(result.String(text))
-	})
-	t.m.exchange.duration.Record(ctx, took.Seconds(), o.record...)
-	if reply == nil {
-		return
-	}
-	t.size(ctx, partSettled, len(r.Settle))
-	t.size(ctx, partExtended, len(r.Extend))
-	t.size(ctx, partClaimed, len(reply.Leases))
-}
-
-func (t *Topic) size(ctx context.Context, of, n int) {
-	o := prepared(&t.parts[of], func() []attribute.KeyValue {
-		return t.and(part.String(partNames[of]))
-	})
-	t.m.exchange.size.Record(ctx, int64(n), o.record...)
-}
+		return all
+	}()
+	partOptions = func() (all [len(partNames)]*option) {
+		for i, name := range partNames {
+			all[i] = newOption(part.String(name))
+		}
+		return all
+	}()
+)

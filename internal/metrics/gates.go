@@ -5,7 +5,6 @@ import (
 	"sync"
 	"time"
 
-	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 )
 
@@ -119,9 +118,19 @@ func (h *heldTurns) oldest() map[string]time.Duration {
 	return ages
 }
 
-// observeHeld registers the age of the oldest turn of each gate.
-func (m *Metrics) observeHeld(o metric.Observer, age metric.Float64Observable) {
-	for label, held := range m.held.oldest() {
-		o.ObserveFloat64(age, held.Seconds(), metric.WithAttributeSet(attribute.NewSet(gateName.String(label))))
+// observeGates reports the gates that are in use, whichever process holds them, and those
+// that this process held: it knows more exactly since when.
+func (m *Metrics) observeGates(to metric.Observer, o *observers, all []GateState) {
+	ages, waiting := m.held.oldest(), map[string]int64{}
+	for _, g := range all {
+		label := m.gates.of(g.Name).label
+		ages[label] = max(ages[label], g.Held)
+		waiting[label] += g.Waiting
+	}
+	for label, held := range ages {
+		to.ObserveFloat64(o.gateHeld, held.Seconds(), newOption(gateName.String(label)).observe...)
+	}
+	for label, n := range waiting {
+		to.ObserveInt64(o.gateWaiting, n, newOption(gateName.String(label)).observe...)
 	}
 }

@@ -10,6 +10,7 @@ package metrics
 
 import (
 	"context"
+	"sync"
 
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
@@ -28,7 +29,8 @@ type Options struct {
 	// Provider makes the instruments; nil means the global provider.
 	Provider metric.MeterProvider
 	// Topics is how many topics, queues and gates each have a label of their own;
-	// 0 means DefaultTopics. All others share the label Other.
+	// 0 means DefaultTopics. All others share the label Other. What a node reports has
+	// the worst topics and queues by name, other instruments those that came first.
 	Topics int
 	// Shards measures each shard of a topic by itself. Otherwise a topic has the sums of
 	// its shards.
@@ -40,8 +42,16 @@ type Metrics struct {
 	meter   metric.Meter
 	byShard bool
 
+	limit int
+
 	topics folder[*Topic] // and queues
 	gates  folder[*Gate]
+
+	handlersMu sync.Mutex
+	handlers   map[string]*Handler // by the keys of topics
+
+	sharesMu sync.Mutex
+	shares   map[string]share // by the keys of topics
 
 	delivery deliveryInstruments
 	exchange exchangeInstruments
@@ -66,11 +76,15 @@ func New(o Options) *Metrics {
 	if o.Topics == 0 {
 		o.Topics = DefaultTopics
 	}
-	m := &Metrics{meter: o.Provider.Meter(Scope), byShard: o.Shards}
-	m.topics = newFolder(o.Topics, func(label string) *Topic { return &Topic{m: m, labels: destinationOf(label)} })
+	m := &Metrics{
+		meter: o.Provider.Meter(Scope), byShard: o.Shards, limit: o.Topics,
+		handlers: map[string]*Handler{}, shares: map[string]share{},
+	}
+	m.topics = newFolder(o.Topics, func(label string) *Topic { return &Topic{labels: destinationOf(label)} })
 	m.gates = newFolder(o.Topics, func(label string) *Gate { return newGate(m, label) })
 	m.delivery = newDeliveryInstruments(m.meter)
 	m.exchange = newExchangeInstruments(m.meter)
+	m.exchange.begin()
 	m.client = newClientInstruments(m.meter)
 	m.queue = newQueueInstruments(m.meter)
 	m.schedule = newScheduleInstruments(m.meter)

@@ -68,6 +68,12 @@ func (c collector) values(t *testing.T, name string, label attribute.Key) map[st
 	return values
 }
 
+// handle measures a handler of a topic.
+func (c collector) handle(topic string) {
+	h := c.Handler(topic, false)
+	h.Ended(h.Began(time.Now()), Handled)
+}
+
 func still() Node {
 	return Node{
 		Counters: func() map[string]wakebelltype.Counters { return nil },
@@ -75,33 +81,154 @@ func still() Node {
 	}
 }
 
-// Topics beyond the limit share a label: their counters are added up, and their ages
-// are those of the worst.
+// Topics beyond the limit share a label: their counts are added up, and their ages are
+// those of the worst. The worst topics keep their names.
 func TestTopicsBeyondLimitAreFolded(t *testing.T) {
 	t.Parallel()
 	c := newCollector(2)
 	counters, backlog := map[string]wakebelltype.Counters{}, []Backlog{}
 	for i := range 5 {
 		name := fmt.Sprint("topic-", i)
-		c.Topic(name).Ended(Handled, time.Second)
-		counters[name] = wakebelltype.Counters{Acked: 1, Delivered: 3, Repeated: 1}
-		backlog = append(backlog, Backlog{Topic: name, Due: 10, OldestDue: time.Duration(i) * time.Second, Nodes: int64(i), Ahead: []int64{0, 1, int64(i)}, Parked: 2, Paused: i == 4})
+		c.handle(name)
+		counters[name] = wakebelltype.Counters{Acked: 1, Delivered: 3, Repeated: 1, Held: 2}
+		backlog = append(backlog, Backlog{
+			Topic: name, Due: 10, OldestDue: time.Duration(i) * time.Minute, Nodes: int64(i), Ahead: []int64{0, 1, int64(i)},
+			Parked: 2, Running: 3, Retrying: 4, Paused: i == 4,
+		})
 	}
-	backlog = append(backlog, Backlog{Topic: "broken", Unreadable: true})
 	n := still()
 	n.Counters = func() map[string]wakebelltype.Counters { return counters }
 	n.Backlog = func(context.Context) ([]Backlog, error) { return backlog, nil }
 	defer c.Observe(n)()
-	require.Equal(t, map[string]float64{"topic-0": 1, "topic-1": 1, Other: 3}, c.values(t, "messaging.process.duration", destination))
-	require.Equal(t, map[string]float64{"topic-0": 3, "topic-1": 3, Other: 9}, c.values(t, "messaging.client.consumed.messages", destination))
+	// Without a node: topic-0. The latest of the others: topic-4.
+	for metric, want := range map[string]map[string]float64{
+		"wakebell.deliveries":             {"topic-0": 1, "topic-4": 1, Other: 3},
+		"wakebell.backlog.due":            {"topic-0": 10, "topic-4": 10, Other: 30},
+		"wakebell.backlog.parked":         {"topic-0": 2, "topic-4": 2, Other: 6},
+		"wakebell.backlog.running":        {"topic-0": 3, "topic-4": 3, Other: 9},
+		"wakebell.backlog.retrying":       {"topic-0": 4, "topic-4": 4, Other: 12},
+		"wakebell.backlog.oldest_due.age": {"topic-0": 0, "topic-4": 240, Other: 180},
+		"wakebell.topic.nodes":            {"topic-0": 0, "topic-4": 4},
+		"wakebell.topic.paused":           {"topic-4": 1},
+		"wakebell.leases.held":            {"": 10},
+	} {
+		require.Equal(t, want, c.values(t, metric, destination), metric)
+	}
+	require.Len(t, c.values(t, "wakebell.handler.duration.p99", destination), 3)
 	require.Equal(t, map[string]float64{"first": 10, "repeated": 5}, c.values(t, "messaging.client.consumed.messages", attempt))
-	require.Equal(t, map[string]float64{"topic-0": 10, "topic-1": 10, Other: 30}, c.values(t, "wakebell.backlog.due", destination))
-	require.Equal(t, map[string]float64{"topic-0": 0, "topic-1": 1, Other: 4}, c.values(t, "wakebell.backlog.oldest_due.age", destination))
-	require.Equal(t, map[string]float64{"topic-0": 0, "topic-1": 1, Other: 2}, c.values(t, "wakebell.topic.nodes", destination))
-	require.Equal(t, map[string]float64{"topic-0": 2, "topic-1": 2, Other: 6}, c.values(t, "wakebell.backlog.parked", destination))
-	require.Equal(t, map[string]float64{"topic-0": 0, "topic-1": 0, Other: 1}, c.values(t, "wakebell.topic.paused", destination))
-	require.Equal(t, map[string]float64{"": 1}, c.values(t, "wakebell.topics.unreadable", destination))
-	require.Equal(t, map[string]float64{"1m": 0, "1h": 5, "24h": 10}, c.values(t, "wakebell.forecast.due", window))
+	require.Equal(t, map[string]float64{"1m": 0, "1h": 5, "24h": 10}, c.values(t, "wakebell.forecast.due", forecastWindow))
+}
+
+// A topic that gets its name, or loses it, takes along what was counted meanwhile only: no
+// counter decreases, and their sum is right.
+func TestCountersNeverDecreaseWhenNamesChange(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c, count, worst := newCollector(1), int64(0), ""
+		n := still()
+		n.Counters = func() map[string]wakebelltype.Counters {
+			return map[string]wakebelltype.Counters{"a": {Acked: count}, "b": {Acked: 10 * count}}
+		}
+		n.Backlog = func(context.Context) ([]Backlog, error) {
+			return []Backlog{{Topic: "a", Dead: 1, Nodes: 1}, {Topic: worst, Dead: 2, Nodes: 1}}, nil
+		}
+		defer c.Observe(n)()
+		for _, step := range []struct {
+			worst string
+			want  map[string]float64
+		}{
+			{"a", map[string]float64{"a": 1, Other: 10}},
+			{"b", map[string]float64{"b": 10, Other: 12 - 1}},
+			{"a", map[string]float64{"a": 1 + 1, Other: 11 + 10}},
+		} {
+			count, worst = count+1, step.worst
+			got := c.values(t, "wakebell.deliveries", destination)
+			require.Equal(t, step.want, got)
+			<-time.After(2 * fresh)
+		}
+	})
+}
+
+// A topic that cannot be read has the class of its error, and no counts.
+func TestFaultsOfTopicsAreReported(t *testing.T) {
+	t.Parallel()
+	c, n := newCollector(0), still()
+	n.Backlog = func(context.Context) ([]Backlog, error) {
+		return []Backlog{{Topic: "a", Due: 1}, {Topic: "b", Unreadable: true, Fault: ClassOf(wakebelltype.ErrWrongType)}, {Topic: "c", Unreadable: true}}, nil
+	}
+	defer c.Observe(n)()
+	require.Equal(t, map[string]float64{"b": 1, "c": 1}, c.values(t, "wakebell.topic.fault", destination))
+	require.Equal(t, map[string]float64{"wrong_type": 1, "other": 1}, c.values(t, "wakebell.topic.fault", errorType))
+	require.Equal(t, map[string]float64{"": 2}, c.values(t, "wakebell.topics.unreadable", destination))
+	require.Equal(t, map[string]float64{"a": 1}, c.values(t, "wakebell.backlog.due", destination))
+}
+
+// The oldest handler that runs is reported, whichever end first.
+func TestOldestRunningHandlerIsReported(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := newCollector(0)
+		defer c.Observe(still())()
+		h, oldest := c.Handler("a", false), func() map[string]float64 { return c.values(t, "wakebell.handler.oldest.age", destination) }
+		require.Empty(t, oldest())
+		var runs []*Run
+		for range 3 {
+			runs = append(runs, h.Began(time.Now()))
+			<-time.After(time.Minute)
+		}
+		require.Equal(t, map[string]float64{"a": 180}, oldest())
+		h.Ended(runs[1], Handled)
+		require.Equal(t, map[string]float64{"a": 180}, oldest())
+		h.Ended(runs[0], Crashed)
+		require.Equal(t, map[string]float64{"a": 60}, oldest())
+		again := h.Began(time.Now())
+		h.Ended(runs[2], Handled)
+		require.Empty(t, oldest(), "it began now")
+		h.Ended(again, Handled)
+		require.Empty(t, oldest())
+	})
+}
+
+// The 99th percentile is near the truth between bounds, one timer of 1970 does not change it,
+// and it is forgotten.
+func TestPercentilesOfTopicsAreOfTheLastMinutes(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := newCollector(0)
+		defer c.Observe(still())()
+		h, p99 := c.Handler("a", false), func() map[string]float64 {
+			return c.values(t, "wakebell.delivery.lateness.p99", destination)
+		}
+		require.Empty(t, p99())
+		for range 1000 {
+			h.Late(19*time.Minute, time.Now())
+		}
+		h.Late(56*365*24*time.Hour, time.Now())
+		require.InDelta(t, 19*60, p99()["a"], 2*60)
+		<-time.After(windowFor)
+		require.InDelta(t, 19*60, p99()["a"], 2*60)
+		<-time.After(windowFor)
+		require.Empty(t, p99())
+	})
+}
+
+// The gates and queues that are read are reported by each node, also without a holder here.
+func TestGatesAndQueuesOfRedisAreReported(t *testing.T) {
+	t.Parallel()
+	c, n := newCollector(0), still()
+	n.Version = "v1.2.3"
+	n.Gates = func(context.Context) ([]GateState, error) {
+		return []GateState{{Name: "door", Held: time.Minute, Waiting: 3}, {Name: "free", Waiting: 1}}, nil
+	}
+	n.Queues = func(context.Context) ([]Queue, error) {
+		return []Queue{{Name: "mails", Depth: 5, Oldest: time.Minute, Nodes: 0}, {Name: "other", Nodes: -1}}, nil
+	}
+	defer c.Observe(n)()
+	require.Equal(t, map[string]float64{"door": 60, "free": 0}, c.values(t, "wakebell.gate.held.age", gateName))
+	require.Equal(t, map[string]float64{"door": 3, "free": 1}, c.values(t, "wakebell.gate.waiting", gateName))
+	require.Equal(t, map[string]float64{"mails": 60, "other": 0}, c.values(t, "wakebell.queue.oldest.age", destination))
+	require.Equal(t, map[string]float64{"mails": 0}, c.values(t, "wakebell.queue.nodes", destination))
+	require.Equal(t, map[string]float64{"v1.2.3": 1}, c.values(t, "wakebell.build.info", version))
 }
 
 // While Redis hangs, a collection takes a second at most, and reports the last
@@ -176,9 +303,9 @@ func TestWithoutAnSDKNothingIsMeasured(t *testing.T) {
 	global := New(Options{})
 	source := &countingSource{}
 	for _, m := range []*Metrics{off, global} {
-		require.False(t, m.Topic("a").Measures())
+		require.False(t, m.Handler("a", false).Measures())
 		require.True(t, m.Begin(t.Context()).IsZero())
-		measured := m.Source(m.Topic(source.Name()), source)
+		measured := m.Source(source)
 		require.Zero(t, testing.AllocsPerRun(100, func() {
 			m.Sent(t.Context(), Schedule, "a", 1, m.Begin(t.Context()), nil)
 			_, _ = measured.Exchange(t.Context(), nil)
@@ -196,9 +323,9 @@ func TestMeasuredSourceKeepsItsMethods(t *testing.T) {
 	t.Parallel()
 	c := newCollector(0)
 	source := &countingSource{err: fmt.Errorf("wrapped: %w", exchange.ErrUnavailable)}
-	_, peeks := c.Source(c.Topic(source.Name()), source).(peeker)
+	_, peeks := c.Source(source).(peeker)
 	require.False(t, peeks)
-	measured, peeks := c.Source(c.Topic(source.Name()), peekedSource{source}).(peeker)
+	measured, peeks := c.Source(peekedSource{source}).(peeker)
 	require.True(t, peeks)
 	_, err := measured.Exchange(t.Context(), &exchange.Request{})
 	require.ErrorIs(t, err, exchange.ErrUnavailable)

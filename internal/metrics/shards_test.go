@@ -23,12 +23,12 @@ func TestShardsAreMeasuredOnRequest(t *testing.T) {
 		}
 		node.IsQueue = func(name string) bool { return name == queue }
 		end := c.Observe(node)
-		c.Topic("orders~4~3").Ended(Handled, time.Second)
-		c.Topic("orders~4~0").Ended(Handled, time.Second)
+		c.handle("orders~4~3")
+		c.handle("orders~4~0")
 		c.Sent(t.Context(), Publish, queue, 7, time.Now(), nil)
 
 		require.Equal(t, map[string]float64{"orders": 3, queue: 5}, c.values(t, "wakebell.deliveries", destination))
-		require.Equal(t, map[string]float64{"orders": 2}, c.values(t, "messaging.process.duration", destination))
+		require.Equal(t, map[string]float64{"": 2}, c.values(t, "messaging.process.duration", destination))
 		require.Equal(t, map[string]float64{queue: 7}, c.values(t, "messaging.client.sent.messages", destination))
 		want := map[string]float64{"": 8}
 		if byShard {

@@ -212,11 +212,7 @@ func (s *Store) Backlog(ctx context.Context, prefix string) ([]metrics.Backlog, 
 			joined = append(joined, b)
 			continue
 		}
-		sum := &joined[at]
-		sum.Due += b.Due
-		sum.Pending += b.Pending
-		sum.Dead += b.Dead
-		sum.OldestDue, sum.Nodes = max(sum.OldestDue, b.OldestDue), max(sum.Nodes, b.Nodes)
+		joined[at].Add(b)
 	}
 	return joined, nil
 }

@@ -58,7 +58,7 @@ func TestBacklog(t *testing.T) {
 			all, err := s.Backlog(t.Context(), "a.")
 			require.NoError(t, err)
 			require.Len(t, all, 2, "other prefixes are left out")
-			require.Equal(t, metrics.Backlog{Topic: "a.mistyped", Unreadable: true}, backlogOf(t, all, "a.mistyped"))
+			require.Equal(t, metrics.Backlog{Topic: "a.mistyped", Unreadable: true, Fault: "wrong_type"}, backlogOf(t, all, "a.mistyped"))
 			b := backlogOf(t, all, "a.due")
 			require.InDelta(t, time.Minute, b.OldestDue, float64(30*time.Second))
 			b.OldestDue = 0

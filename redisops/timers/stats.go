@@ -23,7 +23,9 @@ import (
 
 const (
 	statsSample = 1000 // lease records that Stats reads
-	statsValues = 12   // values in the reply of its script
+	// backlogSample is how many lease records Backlog reads of each of many topics.
+	backlogSample = 100
+	statsValues   = 12 // values in the reply of its script
 )
 
 // Stats returns the statistics of a topic. It runs one script, whose cost does not
@@ -188,7 +190,7 @@ func (s *Timers) backlogPage(ctx context.Context, topics []string) ([]metrics.Ba
 	now := time.Now()
 	for i, topic := range topics {
 		k := s.keys.Of(topic)
-		replies[i], channels[i] = statsScript.EvalSha(ctx, pipe, statsKeys(k), 0), k.Hint
+		replies[i], channels[i] = statsScript.EvalSha(ctx, pipe, statsKeys(k), backlogSample), k.Hint
 		for _, w := range metrics.Windows {
 			ahead[i] = append(ahead[i], pipe.ZCount(ctx, k.Timeline, "("+scripts.ScoreText(now), scripts.ScoreText(now.Add(w.Span))))
 		}
@@ -203,12 +205,12 @@ func (s *Timers) backlogPage(ctx context.Context, topics []string) ([]metrics.Ba
 	for i, topic := range topics {
 		st, _, err := s.readStatsReply(ctx, topic, replies[i])
 		if err != nil {
-			all = append(all, metrics.Backlog{Topic: topic, Unreadable: true})
+			all = append(all, metrics.Backlog{Topic: topic, Unreadable: true, Fault: metrics.ClassOf(err)})
 			continue
 		}
 		b := metrics.Backlog{
 			Topic: topic, Due: st.Due, Parked: st.Parked, Pending: st.Total - st.Due - st.Parked, Dead: st.Dead, OldestDue: max(st.Lag, 0), Nodes: -1,
-			Paused: st.Paused,
+			Paused: st.Paused, Running: st.Leased, Retrying: st.Retrying,
 		}
 		if n, known := nodes[channels[i]]; known {
 			b.Nodes = n

@@ -195,6 +195,8 @@ func (n *node) incidents(t *testing.T) {
 
 	n.schedules(t)
 	n.peers(t)
+	_, err = n.sys.Gates().Acquire(ctx, "held") // until the end
+	require.NoError(t, err)
 	turn, err := n.sys.Gates().Acquire(ctx, "lost")
 	require.NoError(t, err)
 	_, err = n.sys.Gates().ForceRelease(ctx, "lost", turn.Fence())

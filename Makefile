@@ -27,7 +27,7 @@ SCALE ?= 1
 FUZZTIME ?= 60s
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-fast simulate gate-histories cluster-failovers takeover faults faults-mutants models spec script-bounds stock hostile lint fmt fmt-check vet bench bench-peers bench-test browser-test screenshots outbox-test outbox-bench baseline mixed-versions generate generate-check check fuzz build release-check deploy-test site setup clean
+.PHONY: help demo test test-fast simulate simulate-mutants gate-histories cluster-failovers takeover faults faults-mutants models spec script-bounds stock hostile lint fmt fmt-check vet bench bench-peers bench-test browser-test screenshots outbox-test outbox-bench baseline mixed-versions generate generate-check check fuzz build release-check deploy-test site setup clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -60,6 +60,10 @@ faults: setup ## inject faults into real nodes and a real Redis, and account for
 simulate: ROUNDS = 100
 simulate: ## run fleets on the Lua scripts in virtual time (SEED=1 ROUNDS=100 FOR=1h)
 	$(GO) test ./internal/simulate -run '^TestSimulate$$' -v -count 1 -timeout 0 -simulate.seed $(SEED) -simulate.runs $(ROUNDS) -simulate.for $(FOR) -simulate.rare 8
+
+simulate-mutants: FOR = 60s
+simulate-mutants: ## break one guard after another, and see after how many plans and seconds the simulation detects it (MUTANTS=token SEED=1 FOR=60s)
+	@SEED=$(SEED) FOR=$(FOR) scripts/simulate-mutants.sh $(MUTANTS)
 
 spec: ROUNDS = 10000
 spec: setup ## explore every state of the small worlds of docs/spec.md, and run histories of it against the scripts (SEED=1 ROUNDS=10000)

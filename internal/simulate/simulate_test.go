@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/wakebell/wakebell/internal/pairs"
 )
@@ -17,6 +18,7 @@ var (
 	simulateOps  = flag.Int("simulate.ops", 150, "operations of a plan")
 	simulateRare = flag.Int("simulate.rare", 1, "of so many seeds, the one is run whose plan has the rarest pairs of operations")
 	simulateAll  = flag.Bool("simulate.v", false, "print what happened")
+	noShrinking  = flag.Bool("simulate.noshrink", false, "print the seed of a plan that breaks an invariant, not its shortest version")
 )
 
 // TestSimulate runs plans. One that breaks an invariant is shrunk, and printed with its seed.
@@ -25,11 +27,12 @@ func TestSimulate(t *testing.T) {
 	longer, cancel := context.WithTimeout(t.Context(), *simulateFor) // over at once in the suite
 	defer cancel()
 	var all Result
-	met := pairs.Counts{}
+	met, began := pairs.Counts{}, time.Now()
 	for n := 0; n < *simulateRuns || longer.Err() == nil; n++ {
 		plan := choose(met, *simulateSeed+uint64(n**simulateRare))
 		r := runOne(t, plan)
 		if r.Broken != nil {
+			t.Logf("plan %d, seed %d, breaks %q after %v", n+1, plan.Seed, r.Broken.Invariant, time.Since(began).Round(100*time.Millisecond))
 			report(t, plan, r)
 			return
 		}
@@ -74,6 +77,9 @@ func runOne(t *testing.T, plan *Plan) (r Result) {
 
 func report(t *testing.T, plan *Plan, r Result) {
 	t.Helper()
+	if *noShrinking {
+		t.Fatalf("seed %d: %v", plan.Seed, r.Broken)
+	}
 	small := Shrink(plan, func(p *Plan) bool {
 		again := runOne(t, p)
 		return again.Broken != nil && again.Broken.Invariant == r.Broken.Invariant

@@ -30,7 +30,7 @@ for name in "$@"; do
   git ls-files -z | tar --null -T - -cf - | tar -xf - -C "$tree"
   (cd "$tree" && GIT_CEILING_DIRECTORIES=$work git apply --whitespace=nowarn "$patch" && go test -c -o "$work/test" ./internal/simulate)
   rm -rf "$tree"
-  if (cd "$work" && ./test -test.run '^TestSimulate$' -test.timeout 0 -test.v -simulate.noshrink \
+  if (cd "$work" && timeout 5m ./test -test.run '^TestSimulate$' -test.timeout 0 -test.v -simulate.noshrink \
     -simulate.seed "$seed" -simulate.runs 1 -simulate.for "$span") >"$work/out" 2>&1; then
     echo "| $name | $what | not found | $span | |"
     continue

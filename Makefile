@@ -60,7 +60,7 @@ faults: setup ## inject faults into real nodes and a real Redis, and account for
 
 simulate: ROUNDS = 100
 simulate: ## run fleets on the Lua scripts in virtual time (SEED=1 ROUNDS=100 FOR=1h)
-	$(GO) test ./internal/simulate -run '^TestSimulate$$' -v -count 1 -timeout 0 -simulate.seed $(SEED) -simulate.runs $(ROUNDS) -simulate.for $(FOR) -simulate.rare 8
+	GOGC=400 $(GO) test ./internal/simulate -run '^TestSimulate$$' -v -count 1 -timeout 0 -simulate.seed $(SEED) -simulate.runs $(ROUNDS) -simulate.for $(FOR) -simulate.rare 8 -simulate.ops 600
 
 simulate-mutants: FOR = 60s
 simulate-mutants: ## break one guard after another, and see after how many plans and seconds the simulation detects it (MUTANTS=token SEED=1 FOR=60s)

@@ -1,6 +1,6 @@
 package spec
 
-// numbered is the idempotency key of the calls of a trace, which are told apart by their bodies.
+// numbered is the idempotency key of all calls of a trace, which differ in their bodies.
 const numbered = 1
 
 // call returns the states after a call: if it was carried out, and if it was answered as the

@@ -13,6 +13,7 @@ SHARDS ?= 16
 RATE ?= 2000
 KILLS ?= 5
 STALLS ?= false
+LOG ?=
 MUTANTS ?=
 TIMERS ?= 10000
 BASE ?=
@@ -27,7 +28,7 @@ SCALE ?= 1
 FUZZTIME ?= 60s
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-fast simulate embedded-kills gate-histories cluster-failovers takeover faults faults-mutants models spec script-bounds stock hostile lint fmt fmt-check vet bench bench-peers bench-test browser-test screenshots outbox-test outbox-bench baseline mixed-versions generate generate-check check fuzz build release-check deploy-test site setup clean
+.PHONY: help demo test test-fast simulate simulate-mutants embedded-kills gate-histories cluster-failovers takeover faults faults-mutants models spec script-bounds stock hostile lint fmt fmt-check vet bench bench-peers bench-test browser-test screenshots outbox-test outbox-bench baseline mixed-versions generate generate-check check fuzz build release-check deploy-test site setup clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -56,14 +57,18 @@ takeover: setup ## show how soon the shards of a killed node are taken over (NOD
 	@$(GO) test ./internal/faults -run '^TestTakeover$$' -v -count 1 -timeout 0 \
 		-takeover.nodes $(NODES) -takeover.shards $(SHARDS) -takeover.rate $(RATE) -takeover.kills $(KILLS) | grep -e 'takeover p50' -e '^[- ]*FAIL'
 
-faults: setup ## inject faults into real nodes and a real Redis, and account for every timer (SEED=1 ROUNDS=1 FOR=1h ONLY=kill,stop BEATS=3m KEYS=1000 STALLS=true O=text|json|markdown)
+faults: setup ## inject faults into real nodes and a real Redis, and account for every timer (SEED=1 ROUNDS=1 FOR=1h ONLY=kill,stop BEATS=3m KEYS=1000 STALLS=true LOG=folder O=text|json|markdown)
 	@$(GO) test -c -o .tools/faults.test ./internal/faults
 	@cd internal/faults && $(CURDIR)/.tools/faults.test -test.run '^TestFaults$$' -test.timeout 0 \
-		-faults.seed $(SEED) -faults.rounds $(ROUNDS) -faults.for $(FOR) -faults.only '$(ONLY)' -faults.beats $(BEATS) -faults.keys $(KEYS) -faults.stalls=$(STALLS) -faults.o $(O)
+		-faults.seed $(SEED) -faults.rounds $(ROUNDS) -faults.for $(FOR) -faults.only '$(ONLY)' -faults.beats $(BEATS) -faults.keys $(KEYS) -faults.stalls=$(STALLS) -faults.log '$(if $(LOG),$(abspath $(LOG)))' -faults.o $(O)
 
 simulate: ROUNDS = 100
 simulate: ## run fleets on the Lua scripts in virtual time (SEED=1 ROUNDS=100 FOR=1h)
-	$(GO) test ./internal/simulate -run '^TestSimulate$$' -v -count 1 -timeout 0 -simulate.seed $(SEED) -simulate.runs $(ROUNDS) -simulate.for $(FOR) -simulate.rare 8
+	GOGC=400 $(GO) test ./internal/simulate -run '^TestSimulate$$' -v -count 1 -timeout 0 -simulate.seed $(SEED) -simulate.runs $(ROUNDS) -simulate.for $(FOR) -simulate.rare 8 -simulate.ops 600
+
+simulate-mutants: FOR = 60s
+simulate-mutants: ## break one guard after another, and see after how many plans and seconds the simulation detects it (MUTANTS=token SEED=1 FOR=60s)
+	@SEED=$(SEED) FOR=$(FOR) scripts/simulate-mutants.sh $(MUTANTS)
 
 spec: ROUNDS = 10000
 spec: setup ## explore every state of the small worlds of docs/spec.md, and run histories of it against the scripts (SEED=1 ROUNDS=10000)

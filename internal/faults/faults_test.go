@@ -7,12 +7,14 @@ import (
 	"io"
 	"math/rand/v2"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/redis/go-redis/v9/logging"
+	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell/internal/faults/gatefaults"
 	"github.com/wakebell/wakebell/internal/redistest"
@@ -26,6 +28,7 @@ var (
 	beatsFor = flag.Duration("faults.beats", shortBeats, "duration of the scenario beats in the first round")
 	keysOf   = flag.Int("faults.keys", fewKeys, "keys of the scenario keys in the first round")
 	stalls   = flag.Bool("faults.stalls", false, "suspend nodes, beats, clients and Redis in all scenarios")
+	logs     = flag.String("faults.log", "", "folder to which the delivery logs of all rounds are written")
 	output   = flag.String("faults.o", "text", "format of the report: text, json or markdown")
 
 	report = NewReport()
@@ -109,6 +112,7 @@ func runRound(t *testing.T, s scenario, round int) {
 // judge adds a round to the report, and fails it for broken promises.
 func (w *world) judge(s scenario, round int) {
 	w.Helper()
+	w.writeLog(s, round)
 	j := w.deliveries.Judge()
 	if w.found != nil {
 		j.add(w.found)
@@ -120,6 +124,19 @@ func (w *world) judge(s scenario, round int) {
 	if j.Broken() > 0 {
 		w.Errorf("seed %d, round %d: %d promises broken", *seed, round, j.Broken())
 	}
+}
+
+// writeLog writes the delivery log of a round for the specification to check.
+func (w *world) writeLog(s scenario, round int) {
+	w.Helper()
+	if *logs == "" {
+		return
+	}
+	file, err := os.Create(filepath.Join(*logs, fmt.Sprintf("%s-%d-%d.jsonl", s.name, *seed, round)))
+	require.NoError(w, err)
+	defer file.Close() //nolint:errcheck // after an error
+	require.NoError(w, w.deliveries.WriteLog(file, s.name))
+	require.NoError(w, file.Close())
 }
 
 // choices returns the random source of a round, which is the same for the same seed,

@@ -38,11 +38,11 @@ func (n *node) stop() {
 	}
 	n.sim.note("%s stops", n.name)
 	n.leaving = true
-	if len(n.pollers) == 0 {
+	if len(n.all()) == 0 {
 		n.stopped()
 		return
 	}
-	for _, p := range n.pollers {
+	for _, p := range n.all() {
 		p.event(func(c *leasing.Core) { c.Drain(time.Now(), drain) })
 	}
 }
@@ -55,16 +55,16 @@ func (p *poller) Drained([]string, int) {
 
 // stopped starts the node again as soon as all its pollers are drained.
 func (n *node) stopped() {
-	for _, p := range n.pollers {
+	for _, p := range n.all() {
 		if !p.drained {
 			return
 		}
 	}
 	n.sim.note("%s has stopped", n.name)
-	for _, p := range n.pollers {
+	for _, p := range n.all() {
 		p.end()
 	}
 	n.life++
-	n.pollers = nil
+	n.pollers, n.consumer = nil, nil
 	n.start()
 }

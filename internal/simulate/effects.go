@@ -35,7 +35,7 @@ func (p *poller) Send(f *leasing.Flight) {
 			return
 		}
 		if f.Peek {
-			next, err := p.source.Peek(s.ctx)
+			next, err := p.timers.Peek(s.ctx)
 			answer(s.transit(), func(c *leasing.Core) { c.Peeked(time.Now(), f, next, err) })
 			return
 		}
@@ -75,7 +75,7 @@ func (p *poller) exchange(r *exchange.Request) (*exchange.Reply, error) {
 	}
 	s.note("%s exchanges %d/%d on %s: want %d settle %d extend %d, got %d refused %d next %v held %v", p.node.name, r.Stream, r.Sequence,
 		p.name, r.Want, len(r.Settle), len(r.Extend), len(reply.Leases), len(reply.Refused), reply.Next, reply.Held)
-	s.judge.exchanged(r, reply)
+	p.account.exchanged(r, reply)
 	return reply, nil
 }
 
@@ -89,9 +89,9 @@ func (p *poller) ReadOverride() {
 			})
 			return
 		}
-		set, mark, err := p.source.Control(s.ctx)
+		set, mark, err := p.timers.Control(s.ctx)
 		if err == nil {
-			err = p.source.SweepKeys(s.ctx, flowOf(tuning.Override(p.settings().Public(), set.Settings)))
+			err = p.timers.SweepKeys(s.ctx, flowOf(tuning.Override(p.settings().Public(), set.Settings)))
 		}
 		o := leasing.Override{Paused: set.Paused, Mark: mark, Apply: func(to *leasing.Settings) {
 			to.Flow = flowOf(tuning.Override(to.Public(), set.Settings))

@@ -280,6 +280,9 @@ func (j *judge) atRest() {
 	for id, v := range j.current {
 		j.sim.broken("delivered", "%s waits for ever, due %v ago", id, time.Since(v.due))
 	}
+	if n := j.sim.messages.left(); n > 0 {
+		j.sim.broken("delivered", "%d messages wait for ever", n)
+	}
 	found, err := j.sim.rdb.Keys(j.sim.ctx, "*").Result()
 	if err != nil {
 		j.sim.broken("errors", "keys: %v", err)
@@ -299,7 +302,7 @@ func (j *judge) atRest() {
 // mayStay reports whether a key may be there when there are no timers: it expires, or it
 // belongs to the topic itself.
 func (j *judge) mayStay(key string) bool {
-	for _, prefix := range []string{"timers_topics", "timers_shards", "timers_control:", "timers_dead:", "timers_counts:"} {
+	for _, prefix := range []string{"timers_topics", "timers_shards", "timers_control:", "timers_dead:", "timers_counts:", "timers_queues", "q::dlq", "q::wakebell:places", "q::wakebell:records", "q::processing:lease_token_counter"} {
 		if strings.HasPrefix(key, prefix) {
 			return true
 		}

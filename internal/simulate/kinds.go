@@ -1,6 +1,7 @@
 package simulate
 
 import (
+	"strconv"
 	"time"
 
 	"github.com/wakebell/wakebell/redisops/timers"
@@ -56,6 +57,10 @@ func init() { // in a function, because operations name their kinds
 		{"schedule in Python", 2, sometimes, func(s *sim, o Op) { s.peer().schedule(o) }, nil, false},
 		{"cancel in Python", 1, sometimes, func(s *sim, o Op) { s.peer().cancel(o) }, nil, false},
 		{"handle in Python", 1, sometimes, func(s *sim, o Op) { s.peer().handle() }, nil, true},
+		{"publish", 2, sometimes, func(s *sim, o Op) { s.client(o).publish(o) }, []string{"Queues"}, true},
+		{"put schedule", 1, sometimes, func(s *sim, o Op) { s.client(o).putSchedule(o) }, []string{"Schedules"}, true},
+		{"delete schedule", 1, sometimes, func(s *sim, o Op) { s.client(o).deleteSchedule("s" + strconv.Itoa(o.A%4)) }, []string{"Schedules"}, true},
+		{"crash a beat", 1, faulty, func(s *sim, o Op) { s.beats[o.A%2].crash(time.Duration(o.B) * 100 * time.Millisecond) }, nil, true},
 		{"crash", 1, faulty, func(s *sim, o Op) { s.node(o).crash(time.Duration(o.B) * 100 * time.Millisecond) }, nil, true},
 		{"stall", 1, faulty, func(s *sim, o Op) { s.node(o).stall(time.Duration(o.B) * longestStall / 100) }, nil, true},
 		{"deploy", 1, sometimes, func(s *sim, o Op) { s.deploy(o) }, nil, true},
@@ -81,9 +86,7 @@ var elsewhere = map[string]string{
 	"MoveTopic":    "redisops/shards/pairs_table_test.go",
 	"Payloads":     "",
 	"Prefix":       "",
-	"Queues":       "internal/faults",
 	"RecordChange": "internal/stacktest/observe/audit_test.go",
-	"Schedules":    "internal/faults",
 	"Tail":         "internal/stacktest/life/tail_test.go",
 	"Throughput":   "redisops/timers/counts_test.go",
 }

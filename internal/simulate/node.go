@@ -1,6 +1,7 @@
 package simulate
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"time"
@@ -30,7 +31,9 @@ type node struct {
 	stalled time.Time // until when its process stands still
 	pollers []*poller
 	names   int
-	flow    exchange.Flow // with which it has started
+
+	consumer *poller       // of the queue; nil: there is none
+	flow     exchange.Flow // with which it has started
 }
 
 func newNode(s *sim, number int) *node {
@@ -44,6 +47,7 @@ func (n *node) start() {
 	n.down, n.leaving, n.stalled, n.flow = false, false, time.Time{}, n.sim.flow
 	n.store = n.sim.store(n.sim.rdb)
 	n.follow()
+	n.consume()
 }
 
 // restart starts the process, if it is down or stalled.
@@ -59,11 +63,11 @@ func (n *node) crash(again time.Duration) {
 		return
 	}
 	n.sim.note("%s crashes", n.name)
-	for _, p := range n.pollers {
+	for _, p := range n.all() {
 		p.end()
 	}
 	n.life++
-	n.down, n.pollers = true, nil
+	n.down, n.pollers, n.consumer = true, nil, nil
 	life := n.life
 	n.sim.after(again, func() {
 		if n.down && n.life == life {
@@ -139,11 +143,32 @@ func (n *node) follow() {
 	})
 }
 
+// all returns the pollers, with the consumer of the queue.
+func (n *node) all() []*poller {
+	if n.consumer == nil {
+		return n.pollers
+	}
+	return append(slices.Clone(n.pollers), n.consumer)
+}
+
 // hint passes a hint to all pollers, as the channels of Redis do.
 func (n *node) hint(h exchange.Hint) {
-	for _, p := range n.pollers {
+	for _, p := range n.all() {
 		p.event(func(c *leasing.Core) { c.Hint(time.Now(), h) })
 	}
+}
+
+// source is what a poller claims from.
+type source interface {
+	Exchange(ctx context.Context, r *exchange.Request) (*exchange.Reply, error)
+	RemoveOrphans(ctx context.Context) (exchange.Swept, error)
+}
+
+// account is the part of the judge that checks what a poller does.
+type account interface {
+	exchanged(r *exchange.Request, reply *exchange.Reply)
+	begins(p *poller, l *leasing.Lease, r *run)
+	succeeded(l *leasing.Lease)
 }
 
 // poller is a poller with its handlers.
@@ -152,7 +177,9 @@ type poller struct {
 	name    string
 	life    int // rises when it ends
 	drained bool
-	source  *timers.TimerSource
+	source  source
+	timers  *timers.TimerSource // nil: of a queue
+	account account
 	core    *leasing.Core
 	shards  int
 	part    sharding.Part
@@ -165,22 +192,30 @@ type poller struct {
 }
 
 func newPoller(n *node, name string, shards int, part sharding.Part) *poller {
-	p := &poller{node: n, name: name, source: n.store.Timers().Source(name, timers.SourceOptions{}), shards: shards, part: part}
+	of := n.store.Timers().Source(name, timers.SourceOptions{})
+	p := &poller{node: n, name: name, source: of, timers: of, account: n.sim.judge, shards: shards, part: part}
 	p.core = leasing.New(leasing.Config{
 		Policy: leasing.Policy{Window: leasing.AutomaticWindow}, Effects: p, Counters: &observe.Counters{}, Guards: &leasing.Guards{},
 		Topic: name, Random: n.sim.random.Float64, Wake: func() {}, Overrides: true, Peeks: true,
-		NewName: func() string {
-			n.names++
-			return fmt.Sprint(n.name, ".", n.life, ".", name, ".", n.names)
-		},
+		NewName: p.newName,
 	})
 	p.core.Start(time.Now(), p.settings(), false)
 	p.advance()
 	return p
 }
 
+// newName names an incarnation.
+func (p *poller) newName() string {
+	p.names++
+	return fmt.Sprint(p.node.name, ".", p.node.life, ".", p.name, ".", p.names)
+}
+
 func (p *poller) settings() leasing.Settings {
 	s := p.sim.plan.Settings
+	if p.timers == nil { // a queue has neither keys nor shards
+		s.Flow = exchange.Flow{MaxInFlight: s.Flow.MaxInFlight}
+		return s
+	}
 	s.Flow, s.Shards, s.Part = p.flow, p.shards, p.part
 	return s
 }
@@ -243,7 +278,7 @@ func (p *poller) handle() {
 		r.begun = true
 		p.handling = append(p.handling, l)
 		p.sim.note("%s begins %s %s, claim %d", p.node.name, l.ID, l.Payload, l.Claims)
-		p.sim.judge.begins(p, l, r)
+		p.account.begins(p, l, r)
 		takes := p.sim.between(0, 50*time.Millisecond)
 		if p.sim.faulty && p.sim.chance(0.05) {
 			takes = p.sim.between(0, 4*p.sim.plan.Settings.LeaseTTL)
@@ -274,7 +309,7 @@ func (p *poller) finish(l *leasing.Lease, r *run) {
 	case s.faulty && chance < 0.11+s.plan.Release:
 		outcome = leasing.Outcome{Kind: leasing.Released}
 	default:
-		s.judge.succeeded(l)
+		p.account.succeeded(l)
 	}
 	s.note("%s ends %s: %d", p.node.name, l.ID, outcome.Kind)
 	p.event(func(c *leasing.Core) { c.Finished(time.Now(), l, outcome) })

@@ -14,6 +14,7 @@ import (
 // Plan is everything that a run depends on. What it does not have is drawn from Seed.
 type Plan struct {
 	Seed     uint64
+	Begin    time.Time // zero: at once
 	Nodes    int
 	IDs      int // how many
 	Settings leasing.Settings
@@ -62,6 +63,7 @@ func Draw(seed uint64, ops int) *Plan {
 		Loss: []float64{0, 0.02, 0.1}[r.IntN(3)], Repeat: []float64{0, 0.02}[r.IntN(2)],
 		Release: []float64{0.02, 0.3}[r.IntN(2)], Timeout: 3 * time.Second,
 	}
+	p.Begin = begins[r.IntN(len(begins))]
 	s := &p.Settings
 	s.MaxConcurrent, s.LeaseTTL = 1+r.IntN(60), 2*time.Second+time.Duration(r.Int64N(int64(10*time.Second)))
 	s.PollingInterval, s.MaxPollingInterval = time.Second, 5*time.Second

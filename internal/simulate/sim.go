@@ -11,7 +11,9 @@ import (
 	"hash"
 	"hash/fnv"
 	"log/slog"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -34,6 +36,8 @@ type Result struct {
 	Exchanges int
 	Delivered int
 	Scheduled int
+	Fired     int           // runs of recurring schedules
+	Messages  int           // deliveries of messages
 	Latest    time.Duration // by which a claim came too late while nothing went wrong
 	Broken    *Broken       // nil: every invariant has held
 	Trace     []string
@@ -56,9 +60,13 @@ type sim struct {
 	rdb     *redis.Client
 	clients [2]*client
 	nodes   []*node
+	beats   [2]*beat
 	judge   *judge
 	flow    exchange.Flow         // with which nodes start
 	retuned wakebelltype.Settings // what operators have set
+
+	schedules map[string]*schedule // recurring ones
+	messages  *messages            // of the queue; nil: there is none yet
 
 	faulty  bool      // the network misbehaves
 	done    bool      // no client calls any more
@@ -138,6 +146,7 @@ func (s *sim) chance(p float64) bool { return s.random.Float64() < p }
 
 // Run runs a plan. Call it in a synctest bubble: it waits in virtual time.
 func Run(ctx context.Context, plan *Plan, trace bool) (result Result) {
+	sleepUntil(plan.Begin)
 	server := embedded.Start()
 	defer server.Close()
 	options := server.Options()
@@ -145,6 +154,7 @@ func Run(ctx context.Context, plan *Plan, trace bool) (result Result) {
 	s := &sim{
 		ctx: ctx, plan: plan, random: rand.New(rand.NewPCG(plan.Seed, 1)), //nolint:gosec // a run is to be repeated
 		begin: time.Now(), rdb: redis.NewClient(options), faulty: true, hash: fnv.New64a(), keep: trace,
+		schedules: map[string]*schedule{},
 	}
 	defer s.rdb.Close() //nolint:errcheck // the server ends too
 	defer func() {
@@ -167,6 +177,10 @@ func Run(ctx context.Context, plan *Plan, trace bool) (result Result) {
 		mortal.AddHook(its)
 		defer mortal.Close() //nolint:errcheck // as above
 		s.clients[i] = &client{sim: s, number: i, store: s.store(s.rdb), mortal: s.store(mortal), life: its}
+	}
+	for i := range s.beats {
+		s.beats[i] = newBeat(s, i, options)
+		defer s.beats[i].rdb.Close() //nolint:errcheck // as above
 	}
 	for i := range plan.Nodes {
 		s.nodes = append(s.nodes, newNode(s, i))
@@ -212,9 +226,14 @@ func (s *sim) rest() {
 	s.clients[0].calm()
 	for range 40 {
 		s.until(time.Now().Add(10 * time.Minute))
-		if s.done = !s.clients[0].resharding(); s.done && s.judge.pending() == 0 {
+		if s.done = !s.clients[0].resharding(); s.done && s.judge.pending()+s.messages.left() == 0 {
 			break
 		}
+	}
+	s.judge.runsFired()
+	s.judge.runsComplete()
+	for _, name := range slices.Sorted(maps.Keys(s.schedules)) {
+		s.clients[0].deleteSchedule(name)
 	}
 	s.until(time.Now().Add(10 * time.Minute)) // for sweeps
 	s.judge.atRest()

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/wakebell/wakebell/internal/pairs"
 )
@@ -17,6 +18,7 @@ var (
 	simulateOps  = flag.Int("simulate.ops", 150, "operations of a plan")
 	simulateRare = flag.Int("simulate.rare", 1, "of so many seeds, the one is run whose plan has the rarest pairs of operations")
 	simulateAll  = flag.Bool("simulate.v", false, "print what happened")
+	noShrinking  = flag.Bool("simulate.noshrink", false, "print the seed of a plan that breaks an invariant, not its shortest version")
 )
 
 // TestSimulate runs plans. One that breaks an invariant is shrunk, and printed with its seed.
@@ -25,18 +27,19 @@ func TestSimulate(t *testing.T) {
 	longer, cancel := context.WithTimeout(t.Context(), *simulateFor) // over at once in the suite
 	defer cancel()
 	var all Result
-	met := pairs.Counts{}
+	met, began := pairs.Counts{}, time.Now()
 	for n := 0; n < *simulateRuns || longer.Err() == nil; n++ {
 		plan := choose(met, *simulateSeed+uint64(n**simulateRare))
 		r := runOne(t, plan)
 		if r.Broken != nil {
+			t.Logf("plan %d, seed %d, breaks %q after %v", n+1, plan.Seed, r.Broken.Invariant, time.Since(began).Round(100*time.Millisecond))
 			report(t, plan, r)
 			return
 		}
 		all.add(r)
 	}
 	t.Logf("rarest pairs: %s", met.Rarest(names(), 10))
-	t.Logf("%d operations, %d exchanges, %d timers, %d deliveries, %v of virtual time; the latest by %v", all.Done, all.Exchanges, all.Scheduled, all.Delivered, all.Virtual, all.Latest)
+	t.Logf("%d operations, %d exchanges, %d timers, %d deliveries, %d runs of schedules, %d messages, %v of virtual time; the latest by %v", all.Done, all.Exchanges, all.Scheduled, all.Delivered, all.Fired, all.Messages, all.Virtual, all.Latest)
 }
 
 // choose draws plans from a seed on, and returns the one whose pairs have met least.
@@ -63,7 +66,8 @@ func names() (all []string) {
 func (r *Result) add(other Result) {
 	r.Done, r.Exchanges = r.Done+other.Done, r.Exchanges+other.Exchanges
 	r.Scheduled, r.Delivered, r.Virtual = r.Scheduled+other.Scheduled, r.Delivered+other.Delivered, r.Virtual+other.Virtual
-	r.Latest = max(r.Latest, other.Latest)
+	r.Messages += other.Messages
+	r.Fired, r.Latest = r.Fired+other.Fired, max(r.Latest, other.Latest)
 }
 
 func runOne(t *testing.T, plan *Plan) (r Result) {
@@ -74,6 +78,9 @@ func runOne(t *testing.T, plan *Plan) (r Result) {
 
 func report(t *testing.T, plan *Plan, r Result) {
 	t.Helper()
+	if *noShrinking {
+		t.Fatalf("seed %d: %v", plan.Seed, r.Broken)
+	}
 	small := Shrink(plan, func(p *Plan) bool {
 		again := runOne(t, p)
 		return again.Broken != nil && again.Broken.Invariant == r.Broken.Invariant

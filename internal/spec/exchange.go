@@ -21,16 +21,25 @@ func (w *World) exchange(s *State, node int8, r Request) (a Answer, stale bool, 
 		if !ok {
 			break
 		}
-		t := &s.Places[r.Place][id]
-		if err := w.mayRun(s, r.Place, id); err != nil {
+		if err := w.claim(s, r.Place, id); err != nil {
 			return a, false, err
 		}
-		s.Tokens++
-		t.Token, t.Due, t.Holds, t.Claims = s.Tokens, s.Now+w.TTL, true, t.Claims+1
+		t := &s.Places[r.Place][id]
 		a.Leases[id] = Lease{r.Place, t.Token, t.Version, t.Due}
 	}
 	*last = a
 	return a, false, nil
+}
+
+// claim gives a timer to a node.
+func (w *World) claim(s *State, place Place, id int8) error {
+	if err := w.mayRun(s, place, id); err != nil {
+		return err
+	}
+	s.Tokens++
+	t := &s.Places[place][id]
+	t.Token, t.Due, t.Holds, t.Claims = s.Tokens, s.Now+w.TTL, true, t.Claims+1
+	return nil
 }
 
 // again repeats an answer, with those of its leases that are still held.
@@ -57,6 +66,10 @@ func (w *World) settle(t *Timer, s *State, v Verdict, token int8) {
 		*t = Timer{}
 	case Nack: // it keeps its key until its retry has ended
 		t.Token, t.Due, t.Failures = 0, s.Now+1, t.Failures+1
+	case Release:
+		t.Token, t.Due, t.Claims = 0, max(s.Now, t.Instant), t.Claims-1
+	case Extend:
+		t.Due = s.Now + w.TTL
 	}
 }
 
@@ -69,7 +82,7 @@ func (w *World) next(s *State, place Place) (id int8, ok bool) {
 	var due []int8
 	for id := range w.IDs {
 		t := &s.Places[place][id]
-		if t.Version > 0 && t.Due <= s.Now && (w.PerKey == 0 || w.Without == "key" || w.inTurn(s, place, id)) {
+		if t.Version > 0 && w.due(s, t) && (w.PerKey == 0 || w.Without == "key" || w.inTurn(s, place, id)) {
 			due = append(due, id)
 		}
 	}
@@ -77,6 +90,12 @@ func (w *World) next(s *State, place Place) (id int8, ok bool) {
 		return 0, false
 	}
 	return slices.MinFunc(due, func(a, b int8) int { return int(s.Places[place][a].Due) - int(s.Places[place][b].Due) }), true
+}
+
+// due reports whether a timer may be claimed as to its time. A lease that has not expired
+// ends first.
+func (w *World) due(s *State, t *Timer) bool {
+	return t.Due <= s.Now || t.Token == 0 && t.Due <= s.Now+w.Ahead
 }
 
 // inTurn reports whether a timer holds its key, or is the next one to get a free place.
@@ -118,7 +137,7 @@ func (s *State) leases() (n int8) {
 // mayRun checks the invariants of a claim.
 func (w *World) mayRun(s *State, place Place, id int8) error {
 	t := &s.Places[place][id]
-	if t.Instant > s.Now {
+	if t.Instant > s.Now+w.Ahead {
 		return broken("never early", "timer %d is claimed at %d, its instant is %d", id, s.Now, t.Instant)
 	}
 	if w.InFlight > 0 && s.leases() >= w.InFlight {

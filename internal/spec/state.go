@@ -19,6 +19,9 @@ const (
 	maxVersions = 2 * MaxCalls
 )
 
+// Instant is an instant, or a duration: in ticks, or in µs where a trace is checked.
+type Instant int32
+
 // Place is where a timer can be. A topic without shards has the first place only.
 type Place int8
 
@@ -45,12 +48,12 @@ const (
 
 // Timer is an entry of a place; Version 0: there is none.
 type Timer struct {
-	Version  int8 // the number of the call that has written it, and so its payload
-	Instant  int8 // for which it was scheduled
-	Order    int8 // of the call that has set the instant, among all calls
-	Due      int8 // from when on it is claimed: its instant, that of its retry, or when its lease expires
-	Token    int8 // of its lease; 0: it has none
-	Holds    bool // its key: it was claimed, and is not settled
+	Instant  Instant // for which it was scheduled
+	Due      Instant // from when on it is claimed: its instant, that of its retry, or when its lease expires
+	Version  int8    // the number of the call that has written it, and so its payload
+	Order    int8    // of the call that has set the instant, among all calls
+	Token    int8    // of its lease; 0: it has none
+	Holds    bool    // its key: it was claimed, and is not settled
 	Claims   int8
 	Failures int8
 }
@@ -64,12 +67,15 @@ const (
 	Ack
 	Nack
 	Reject
+	Release // the claim is undone
+	Extend  // the lease expires later
 )
 
 // Lease is what a node knows of a lease; Token 0: there is none.
 type Lease struct {
-	Place                 Place
-	Token, Version, Until int8
+	Place          Place
+	Token, Version int8
+	Until          Instant
 }
 
 // Request is an exchange with one place: what it settles, and how many timers it claims.
@@ -110,8 +116,8 @@ const (
 type Call struct {
 	Kind   Kind
 	ID     int8
-	Delay  int8 // ticks, of Schedule
-	Number int8 // from 1; unique in the world
+	Delay  Instant // of Schedule
+	Number int8    // from 1; unique in the world
 }
 
 // Client makes calls, one at a time.
@@ -147,7 +153,7 @@ const (
 
 // State is all that there is at an instant.
 type State struct {
-	Now     int8
+	Now     Instant
 	Stage   Stage
 	Places  [places][MaxTimers]Timer
 	Nodes   [2]Node
@@ -168,11 +174,12 @@ type State struct {
 // World is what does not change.
 type World struct {
 	IDs      int8
-	Calls    int8 // of each client
-	Ticks    int8 // that pass at most
-	TTL      int8 // of leases
-	PerKey   int8 // all timers have the same key; 0: they have none
-	InFlight int8 // leases at once; 0: no bound
+	Calls    int8    // of each client
+	Ticks    Instant // that pass at most
+	TTL      Instant // of leases
+	Ahead    Instant // how long before its instant a timer may be claimed; its handler waits for it
+	PerKey   int8    // all timers have the same key; 0: they have none
+	InFlight int8    // leases at once; 0: no bound
 
 	Losses, Repeats, Crashes int8 // that may happen
 	Change                   bool // the layout may change

@@ -286,12 +286,12 @@ func (r *refinement) compare() {
 			continue
 		}
 		r.must(err)
-		due := int8(found.Due.Sub(r.began) / tick)
+		due := spec.Instant(found.Due.Sub(r.began) / tick)
 		if r.world.PerKey > 0 && due <= r.state.Now && want.Due <= r.state.Now {
 			due = want.Due // one that has waited for its key is due from then on
 		}
 		got := spec.Timer{
-			Version: want.Version, Instant: int8(found.Activation.Sub(r.began) / tick), Order: want.Order, Due: due, Token: want.Token, Holds: want.Holds,
+			Version: want.Version, Instant: spec.Instant(found.Activation.Sub(r.began) / tick), Order: want.Order, Due: due, Token: want.Token, Holds: want.Holds,
 			Claims: int8(found.Claims), Failures: int8(found.Failures),
 		}
 		require.Equal(r.t, strconv.Itoa(int(want.Version)), string(found.Payload), "%s\n%s", r.text(), specID(id))

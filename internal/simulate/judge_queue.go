@@ -1,0 +1,167 @@
+package simulate
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/wakebell/wakebell/actors/leasing"
+	"github.com/wakebell/wakebell/messages/exchange"
+	"github.com/wakebell/wakebell/redisops/queue"
+	"github.com/wakebell/wakebell/wakebelltype"
+)
+
+// message is a message of the queue.
+type message struct {
+	id, payload string
+	place       int // in the order of publishes
+	delivered   bool
+	handled     bool
+	token       exchange.Token
+	until       time.Time // when its lease expires
+}
+
+// untilOf is when a lease of an exchange expires at the earliest. A queue counts in ms.
+func untilOf(r *exchange.Request) time.Time {
+	return time.Now().Add(r.LeaseTTL.Truncate(time.Millisecond) - time.Millisecond)
+}
+
+func (m *message) leased() bool { return m.token != "" && m.until.After(time.Now()) }
+
+// messages knows what the queue has to have, and checks it with every step.
+type messages struct {
+	sim      *sim
+	count    int
+	waiting  map[string]*message // by id; those that have not ended
+	leases   map[string]*message // by id and token
+	known    map[string]bool     // payloads that were published
+	keys     map[string]time.Time
+	answered map[string]uint64 // the last sequence of each stream
+}
+
+func newMessages(s *sim) *messages {
+	return &messages{
+		sim: s, waiting: map[string]*message{}, leases: map[string]*message{}, known: map[string]bool{},
+		keys: map[string]time.Time{}, answered: map[string]uint64{},
+	}
+}
+
+// published notes the answer to a publish. One that is made again has the same answer.
+func (m *messages) published(all []queue.Message, answers []wakebelltype.QueuePublished) {
+	for i, a := range answers {
+		payload, key := string(all[i].Payload), all[i].Key
+		if m.known[payload] {
+			continue
+		}
+		m.known[payload] = true
+		since := time.Since(m.keys[key])
+		switch {
+		case key != "" && a.Fresh && since < window-time.Millisecond:
+			m.sim.broken("deduplication", "%s is published, and its key %s was %v ago", payload, key, since)
+		case !a.Fresh && (key == "" || since > window+time.Millisecond):
+			m.sim.broken("deduplication", "%s is suppressed, and its key %q was not published for %v", payload, key, since)
+		case !a.Fresh:
+			continue
+		case m.waiting[a.ID] != nil || a.ID == "":
+			m.sim.broken("answers", "the id of %s is %q", payload, a.ID)
+		}
+		m.keys[key] = time.Now()
+		m.waiting[a.ID] = &message{id: a.ID, payload: payload, place: len(m.known)}
+	}
+}
+
+// exchanged checks an exchange that Redis has carried out, or answered again.
+func (m *messages) exchanged(r *exchange.Request, reply *exchange.Reply) {
+	stream := r.Incarnation + "/" + strconv.Itoa(r.Stream)
+	if m.answered[stream] == r.Sequence {
+		return
+	}
+	m.answered[stream] = r.Sequence
+	refused := map[int]bool{}
+	for _, f := range reply.Refused {
+		refused[f.Index] = true
+	}
+	for i, s := range r.Settle {
+		if of := m.of(s.Held, refused[i]); of != nil {
+			m.settled(of, s.Verdict)
+		}
+	}
+	for i, held := range r.Extend {
+		if of := m.of(held, refused[len(r.Settle)+i]); of != nil {
+			of.until = untilOf(r)
+		}
+	}
+	for i := range reply.Leases {
+		m.claimed(r, &reply.Leases[i])
+	}
+}
+
+// of returns the message that a verdict or an extension of a lease counts for; nil: it does not.
+func (m *messages) of(h exchange.Held, refused bool) *message {
+	of := m.leases[h.ID+" "+string(h.Token)]
+	if of != nil && (m.waiting[of.id] != of || of.token != h.Token) {
+		of = nil
+	}
+	switch {
+	case of == nil && !refused:
+		m.sim.broken("fence", "a verdict of the message %s counts, and its lease is void", h.ID)
+	case of != nil && refused && of.leased():
+		m.sim.broken("acks count", "a verdict of the message %s is refused, and its lease is valid", h.ID)
+	case refused:
+		return nil
+	}
+	return of
+}
+
+func (m *messages) settled(of *message, v exchange.Verdict) {
+	of.token = ""
+	switch v {
+	case exchange.Ack:
+		if !of.handled {
+			m.sim.broken("acks", "the message %s is acked, and no handler has succeeded", of.payload)
+		}
+		delete(m.waiting, of.id)
+	case exchange.DeadLetter, exchange.Fail:
+		delete(m.waiting, of.id)
+	}
+}
+
+func (m *messages) claimed(r *exchange.Request, l *exchange.Lease) {
+	of := m.waiting[l.ID]
+	switch {
+	case of == nil:
+		m.sim.broken("fence", "the message %s is delivered, and it has ended or does not exist", l.ID)
+	case string(l.Payload) != of.payload:
+		m.sim.broken("payloads", "the message %s is delivered with %s", of.payload, l.Payload)
+	case of.leased():
+		m.sim.broken("exclusion", "the message %s is claimed, and its lease has not expired", of.payload)
+	}
+	for _, other := range m.waiting {
+		if !of.delivered && !other.delivered && other.place < of.place {
+			m.sim.broken("order", "the message %s overtakes %s, which was published before", of.payload, other.payload)
+		}
+	}
+	of.delivered, of.token, of.until = true, l.Token, untilOf(r)
+	m.leases[l.ID+" "+string(l.Token)] = of
+}
+
+// begins checks that the handler of a message may begin.
+func (m *messages) begins(_ *poller, l *leasing.Lease, _ *run) {
+	m.sim.result.Messages++
+	if m.leases[l.ID+" "+string(l.Token)] == nil {
+		m.sim.broken("fence", "the message %s begins without a lease", l.Payload)
+	}
+}
+
+func (m *messages) succeeded(l *leasing.Lease) {
+	if of := m.leases[l.ID+" "+string(l.Token)]; of != nil {
+		of.handled = true
+	}
+}
+
+// left returns how many messages have not ended.
+func (m *messages) left() int {
+	if m == nil {
+		return 0
+	}
+	return len(m.waiting)
+}

@@ -28,7 +28,7 @@ SCALE ?= 1
 FUZZTIME ?= 60s
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-fast simulate simulate-mutants embedded-kills gate-histories cluster-failovers takeover faults faults-mutants models spec script-bounds stock hostile lint fmt fmt-check vet bench bench-peers bench-test browser-test screenshots outbox-test outbox-bench baseline mixed-versions generate generate-check check fuzz build release-check deploy-test site setup clean
+.PHONY: help demo test test-fast simulate simulate-mutants embedded-kills gate-histories cluster-failovers takeover incidents faults faults-mutants models spec script-bounds stock hostile lint fmt fmt-check vet bench bench-peers bench-test browser-test screenshots outbox-test outbox-bench baseline mixed-versions generate generate-check check fuzz build release-check deploy-test site setup clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -56,6 +56,9 @@ cluster-failovers: setup ## show how soon deliveries resume after a failover of 
 takeover: setup ## show how soon the shards of a killed node are taken over (NODES=20 SHARDS=16 RATE=2000 KILLS=5)
 	@$(GO) test ./internal/faults -run '^TestTakeover$$' -v -count 1 -timeout 0 \
 		-takeover.nodes $(NODES) -takeover.shards $(SHARDS) -takeover.rate $(RATE) -takeover.kills $(KILLS) | grep -e 'takeover p50' -e '^[- ]*FAIL'
+
+incidents: setup ## produce incidents with real processes and a real Prometheus, and show when each sign is seen (ONLY=total-silence,paused); minutes
+	@$(GO) test ./internal/incidents -run '^TestIncidents$$' -v -count 1 -timeout 1h -parallel 3 -incidents -incidents.only '$(ONLY)' | grep -e '| ' -e '^ *--- FAIL' -e 'is not seen' -e '^ok' -e '^FAIL'
 
 faults: setup ## inject faults into real nodes and a real Redis, and account for every timer (SEED=1 ROUNDS=1 FOR=1h ONLY=kill,stop BEATS=3m KEYS=1000 STALLS=true LOG=folder O=text|json|markdown)
 	@$(GO) test -c -o .tools/faults.test ./internal/faults

@@ -47,7 +47,7 @@ func TestDoctorApprovesDeployedRedis(t *testing.T) {
 	timers.fine("pause", "--topic", "TOPIC")
 	timers.fine("resume", "--topic", "TOPIC")
 	timers.fine("gate", "ls")
-	approved(t, as(t, server.Addr, "wakebell-doctor:change-me-as-well").fine("doctor", "--topic", "TOPIC", "-o", "json"))
+	approved(t, as(t, server.Addr, "wakebell-doctor:change-me-as-well").fine("doctor", "--all", "--topic", "TOPIC", "-o", "json"))
 	require.Zero(t, beat.stop())
 	require.Zero(t, node.stop())
 	require.Empty(t, node.err.String()+beat.err.String())

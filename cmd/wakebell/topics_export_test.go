@@ -4,12 +4,14 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/wakebell/wakebell/cmd/wakebell/internal/cli"
+	"github.com/wakebell/wakebell/internal/redistest"
 )
 
 var exportedAt = regexp.MustCompile(`"at":"20[23][^"]*","shards"`)
@@ -99,4 +101,53 @@ func TestExportThatFailsLeavesNoFile(t *testing.T) {
 	left, err := os.ReadDir(dir)
 	require.NoError(t, err)
 	require.Empty(t, left)
+}
+
+// All topics are exported to a directory and imported from it; both can be continued.
+func TestAllTopicsAreExportedAndImported(t *testing.T) {
+	t.Parallel()
+	from := &bundle{t: t, redis: "redis://" + redistest.Start(t).Addr}
+	to := &bundle{t: t, redis: "redis://" + redistest.Start(t).Addr}
+	topics := []string{"a/../b", "invoices", "prefix.mail", strings.Repeat("long ", 80) + "1", strings.Repeat("long ", 80) + "2"}
+	for i, topic := range topics {
+		from.fine("schedule", "-t", topic, "--id", "x", "--count", strconv.Itoa(i+1), "--in", "1h")
+	}
+	dir := filepath.Join(t.TempDir(), "backup")
+	require.Empty(t, from.fine("topics", "export", "--all", "--out", dir))
+	files, err := filepath.Glob(filepath.Join(dir, "*"))
+	require.NoError(t, err)
+	require.Len(t, files, len(topics))
+
+	code, _, stderr := from.call("topics", "export", "--all", "--out", dir)
+	require.Equal(t, cli.ExitUsage, code)
+	require.Contains(t, stderr, "is not empty; --continue keeps its files")
+	require.NoError(t, os.Remove(files[1]))
+	kept, err := os.Stat(files[0])
+	require.NoError(t, err)
+	from.fine("topics", "export", "--all", "--out", dir, "--continue")
+	require.FileExists(t, files[1])
+	same, err := os.Stat(files[0])
+	require.NoError(t, err)
+	require.True(t, os.SameFile(kept, same), "it is not written again")
+	mail := filepath.Join(t.TempDir(), "mail")
+	from.fine("--prefix", "prefix.", "topics", "export", "--all", "--out", mail)
+	require.FileExists(t, filepath.Join(mail, "mail.jsonl"))
+
+	broken, err := os.ReadFile(files[2])
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(files[2], broken[:len(broken)/2], 0o600))
+	code, _, stderr = to.call("topics", "import", dir)
+	require.Equal(t, cli.ExitUsage, code)
+	require.Contains(t, stderr, "2 of 5 files are stored; to continue with this one, add --from-file "+filepath.Base(files[2]))
+	require.NoError(t, os.WriteFile(files[2], broken, 0o600))
+	require.Len(t, objects(t, to.fine("topics", "import", dir, "--from-file", filepath.Base(files[2]), "-o", "json")), 3)
+	require.Equal(t, from.fine("topics", "-o", "json"), to.fine("topics", "-o", "json"))
+
+	code, _, _ = to.call("topics", "import", dir, "--topic", "other")
+	require.Equal(t, cli.ExitUsage, code)
+	code, _, stderr = to.call("topics", "import", dir, "--from-file", "none")
+	require.Equal(t, cli.ExitUsage, code)
+	require.Contains(t, stderr, "has no file none")
+	code, _, _ = to.call("topics", "import", t.TempDir())
+	require.Equal(t, cli.ExitError, code)
 }

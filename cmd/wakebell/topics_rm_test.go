@@ -158,5 +158,5 @@ func TestQueuesAreListed(t *testing.T) {
 	code, stdout, _ := b.call("doctor", "--prefix", b.topic)
 	require.Equal(t, cli.ExitError, code)
 	require.Regexp(t, `\nbad      queue        `+b.topic+`: .*pending`, stdout)
-	require.Regexp(t, `\n\d+ checks: 2 bad, 0 unknown, \d+ warn, \d+ good\n$`, stdout)
+	require.Regexp(t, `\n\d+ checks: 2 bad, 0 unknown, \d+ warn, \d+ good; --all shows what is good\n$`, stdout)
 }

@@ -16,9 +16,12 @@ import (
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
-// Checks returns the names of all checks in order: first those of the server, then
-// those of a topic.
-func Checks() []string { return append(slices.Clone(serverChecks), topicChecks...) }
+// Checks returns the names of all checks in order: first those of the server, then that of
+// all keys, then those of a topic.
+func Checks() []string { return slices.Concat(serverChecks, []string{ownersCheck}, topicChecks) }
+
+// ownersCheck is the check of keys that no known topic has.
+const ownersCheck = "owners"
 
 var (
 	serverChecks = []string{"reachable", "version", "eviction", "memory", "persistence", "replicas", "clock"}
@@ -38,13 +41,14 @@ func Diagnose(ctx context.Context, s *timers.Timers, topics ...string) ([]wakebe
 	}
 	d := &doctor{Timers: s}
 	down := d.servers(ctx)
+	if down == nil {
+		d.owners(ctx)
+		d.topics(ctx, topics)
+		return d.findings, nil
+	}
+	d.notChecked([]string{ownersCheck}, wakebelltype.Finding{}, down)
 	for _, topic := range topics {
-		p := &topicExam{doctor: d, topic: topic, keys: s.Keys().Of(topic)}
-		if down != nil {
-			d.notChecked(topicChecks, wakebelltype.Finding{Topic: topic}, down)
-			continue
-		}
-		p.examine(ctx)
+		d.notChecked(topicChecks, wakebelltype.Finding{Topic: topic}, down)
 	}
 	return d.findings, nil
 }
@@ -53,6 +57,7 @@ func Diagnose(ctx context.Context, s *timers.Timers, topics ...string) ([]wakebe
 type doctor struct {
 	*timers.Timers
 	findings []wakebelltype.Finding
+	examined int // topics whose rights were checked
 }
 
 func (d *doctor) add(f wakebelltype.Finding) { d.findings = append(d.findings, f) }

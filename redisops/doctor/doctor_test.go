@@ -233,10 +233,13 @@ func TestDiagnoseCluster(t *testing.T) {
 	}
 	list, err := Diagnose(t.Context(), s, "a", "b", "c")
 	require.NoError(t, err)
-	require.Len(t, list, 3*len(serverChecks)+3*len(topicChecks))
+	require.Len(t, list, 3*len(serverChecks)+1+3*len(topicChecks))
 	servers := map[string]int{}
 	for _, f := range list {
 		if f.Topic == "" {
+			if f.Check == ownersCheck {
+				continue
+			}
 			servers[f.Server]++
 			continue
 		}
@@ -254,6 +257,57 @@ func TestDiagnoseCluster(t *testing.T) {
 			require.Contains(t, f.Do, "HashTag")
 		} else {
 			require.Equal(t, wakebelltype.GradeUnknown, f.Grade, f.Check)
+		}
+	}
+}
+
+// TestDiagnoseFindsKeysWithoutTopic checks that keys that stay are found if their topic is
+// neither listed nor has timers, and that those of others are none.
+func TestDiagnoseFindsKeysWithoutTopic(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, redistest.Start(t).Client(t))
+	f.due(t, "a")
+	ctx := t.Context()
+	require.NoError(t, f.rdb.ZAdd(ctx, "timers_timeline:python", redis.Z{Score: 1, Member: "a"}).Err())
+	require.NoError(t, f.rdb.HSet(ctx, "timers_payloads:python", "a", "x").Err())
+	require.NoError(t, f.rdb.Set(ctx, "timers_hint:gone", "expires", time.Minute).Err())
+	require.NoError(t, f.rdb.Set(ctx, "other:gone", "x", 0).Err())
+	require.Equal(t, wakebelltype.GradeGood, f.diagnose(t)[ownersCheck].Grade)
+	require.NoError(t, f.rdb.HSet(ctx, "timers_leases:gone", "a", "x").Err())
+	require.NoError(t, f.rdb.HSet(ctx, "timers_control:other", "paused", "1").Err())
+	found := f.diagnose(t)[ownersCheck]
+	require.Equal(t, wakebelltype.GradeWarn, found.Grade)
+	require.Equal(t, "2 topics that are not listed and have no timers have keys: timers_control, timers_leases", found.Found)
+}
+
+// TestRightsOfManyTopics checks that a right that is missing for one topic is found although
+// not all rights are asked for each topic.
+func TestRightsOfManyTopics(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	admin := server.Client(t)
+	args := []any{"ACL", "SETUSER", "some", "on", ">secret", "&*", "+@all"}
+	var topics []string
+	for i := range wholeRights + 3 {
+		topics = append(topics, fmt.Sprintf("t%02d", i))
+	}
+	last := topics[len(topics)-1]
+	for _, topic := range topics[:len(topics)-1] {
+		args = append(args, "~timers_*:"+topic+"*")
+	}
+	args = append(args, "~timers_topics", "~timers_shards", "~timers_audit", "%R~timers_*:"+last+"*")
+	require.NoError(t, admin.Do(t.Context(), args...).Err())
+	f := newFixture(t, server.Client(t, storetest.NoRetries, func(o *redis.Options) { o.Username, o.Password = "some", "secret" }))
+	list, err := Diagnose(t.Context(), f.Timers, topics...)
+	require.NoError(t, err)
+	for _, one := range list {
+		switch {
+		case one.Check != "rights":
+		case one.Topic == last:
+			require.Equal(t, wakebelltype.GradeBad, one.Grade, one.Found)
+			require.Contains(t, one.Found, fmt.Sprintf("ZADD ZREM on %q", "timers_timeline:"+last), "all of its rights are asked")
+		default:
+			require.Equal(t, wakebelltype.GradeGood, one.Grade, one.Found)
 		}
 	}
 }

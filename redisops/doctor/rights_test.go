@@ -134,30 +134,40 @@ type newerWords struct{ user string }
 
 func (newerWords) DialHook(next redis.DialHook) redis.DialHook { return next }
 
-func (newerWords) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return next
+func (w newerWords) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		err := next(ctx, cmds)
+		for _, cmd := range cmds {
+			w.change(cmd)
+		}
+		return err
+	}
 }
 
 func (w newerWords) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
 		err := next(ctx, cmd)
-		script, ok := cmd.(*redis.Cmd)
-		said, isText := "", false
-		if ok && err == nil {
-			said, isText = script.Val().(string)
-		}
-		if !isText {
-			return err
-		}
-		name := "?"
-		if args := cmd.Args(); len(args) > 4 { // evalsha hash 1 key command
-			name = strings.ToLower(fmt.Sprint(args[4]))
-		}
-		said = strings.Replace(said, "The user executing the script can't run this command or subcommand",
-			"ACL failure in script: User "+w.user+" has no permissions to run the '"+name+"' command", 1)
-		said = strings.Replace(said, "The user executing the script can't access at least one of the keys mentioned in the command arguments",
-			"ACL failure in script: No permissions to access a key", 1)
-		script.SetVal(said)
-		return nil
+		w.change(cmd)
+		return err
 	}
+}
+
+func (w newerWords) change(cmd redis.Cmder) {
+	script, ok := cmd.(*redis.Cmd)
+	if !ok || cmd.Err() != nil {
+		return
+	}
+	said, ok := script.Val().(string)
+	if !ok {
+		return
+	}
+	name := "?"
+	if args := cmd.Args(); len(args) > 4 { // evalsha hash 1 key command
+		name = strings.ToLower(fmt.Sprint(args[4]))
+	}
+	said = strings.Replace(said, "The user executing the script can't run this command or subcommand",
+		"ACL failure in script: User "+w.user+" has no permissions to run the '"+name+"' command", 1)
+	said = strings.Replace(said, "The user executing the script can't access at least one of the keys mentioned in the command arguments",
+		"ACL failure in script: No permissions to access a key", 1)
+	script.SetVal(said)
 }

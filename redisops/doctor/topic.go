@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -15,42 +16,57 @@ import (
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
-// orphanLimit is about how many entries of a key are examined for orphans.
-const orphanLimit = 100_000
-
-// barePage is how many entries one script call examines.
-const barePage = 512
+// topicsAtOnce is how many topics one pipeline asks about.
+const topicsAtOnce = 100
 
 // topicExam examines one topic.
 type topicExam struct {
 	*doctor
-	topic string
-	keys  timers.TopicKeys
+	topic    string
+	keys     timers.TopicKeys
+	findings []wakebelltype.Finding
 }
 
 func (p *topicExam) add(check string, g wakebelltype.Grade, found, do string) {
-	p.doctor.add(wakebelltype.Finding{Check: check, Topic: p.topic, Grade: g, Found: found, Do: do})
+	p.findings = append(p.findings, wakebelltype.Finding{Check: check, Topic: p.topic, Grade: g, Found: found, Do: do})
 }
 
 func (p *topicExam) unknown(check string, err error) {
-	p.notChecked([]string{check}, wakebelltype.Finding{Topic: p.topic}, err)
+	p.add(check, wakebelltype.GradeUnknown, "not checked: "+err.Error(), "")
 }
 
-func (p *topicExam) examine(ctx context.Context) {
-	if !p.slots(ctx) {
-		p.notChecked(topicChecks[1:], wakebelltype.Finding{Topic: p.topic}, fmt.Errorf("%w: the keys are in several slots", wakebelltype.ErrUnsupported))
-		return
+// topics examines topics. Each question is one pipeline for all of them, so that the time
+// does not grow with the round trips.
+func (d *doctor) topics(ctx context.Context, names []string) {
+	clustered := d.Clustered(ctx)
+	share := max(orphanLeast, orphanLimit/max(1, len(names)))
+	for part := range slices.Chunk(names, topicsAtOnce) {
+		all := make([]*topicExam, len(part))
+		var fit []*topicExam
+		for i, topic := range part {
+			p := &topicExam{doctor: d, topic: topic, keys: d.Keys().Of(topic)}
+			if all[i] = p; p.slots(clustered) {
+				fit = append(fit, p)
+				continue
+			}
+			for _, check := range topicChecks[1:] {
+				p.unknown(check, fmt.Errorf("%w: the keys are in several slots", wakebelltype.ErrUnsupported))
+			}
+		}
+		d.types(ctx, fit)
+		d.scripts(ctx, fit)
+		d.rights(ctx, fit)
+		d.orders(ctx, fit)
+		d.orphans(ctx, fit, share)
+		for _, p := range all {
+			d.findings = append(d.findings, p.findings...)
+		}
 	}
-	p.types(ctx)
-	p.scripts(ctx)
-	p.rights(ctx)
-	p.orders(ctx)
-	p.orphans(ctx)
 }
 
 // slots returns false if a Cluster spreads the topic over several slots.
-func (p *topicExam) slots(ctx context.Context) bool {
-	if !p.Clustered(ctx) {
+func (p *topicExam) slots(clustered bool) bool {
+	if !clustered {
 		p.add("slots", wakebelltype.GradeGood, "not a Cluster", "")
 		return true
 	}
@@ -62,8 +78,11 @@ func (p *topicExam) slots(ctx context.Context) bool {
 	return true
 }
 
-func (p *topicExam) types(ctx context.Context) {
-	want := []struct{ key, kind string }{
+// kindOf is the type that a key of a topic should have.
+type kindOf struct{ key, kind string }
+
+func (p *topicExam) kinds() []kindOf {
+	return []kindOf{
 		{p.keys.Timeline, "zset"},
 		{p.keys.Payloads, "hash"},
 		{p.keys.Leases, "hash"},
@@ -80,13 +99,25 @@ func (p *topicExam) types(ctx context.Context) {
 		{p.keys.Nodes, "zset"},
 		{p.keys.Reports, "hash"},
 	}
-	pipe := p.RDB.Pipeline()
-	replies := make([]*redis.StatusCmd, len(want))
-	for i, w := range want {
-		replies[i] = pipe.Type(ctx, w.key)
+}
+
+func (d *doctor) types(ctx context.Context, all []*topicExam) {
+	pipe := d.RDB.Pipeline()
+	replies := make([][]*redis.StatusCmd, len(all))
+	for i, p := range all {
+		for _, w := range p.kinds() {
+			replies[i] = append(replies[i], pipe.Type(ctx, w.key))
+		}
 	}
 	_, _ = pipe.Exec(ctx) // each reply has its own error
+	for i, p := range all {
+		p.typesOf(ctx, replies[i])
+	}
+}
+
+func (p *topicExam) typesOf(ctx context.Context, replies []*redis.StatusCmd) {
 	var wrong []string
+	want := p.kinds()
 	for i, reply := range replies {
 		found, err := reply.Result()
 		if err != nil {
@@ -106,8 +137,18 @@ func (p *topicExam) types(ctx context.Context) {
 
 // scripts runs a script that writes nothing but is refused in the same cases as a
 // poller's: on a replica, with a full disk, or with too few replicas.
-func (p *topicExam) scripts(ctx context.Context) {
-	said, err := p.runCommand(ctx, p.keys.Leases, "HDEL", none)
+func (d *doctor) scripts(ctx context.Context, all []*topicExam) {
+	tries := make([]try, len(all))
+	for i, p := range all {
+		tries[i] = try{p.keys.Leases, "HDEL", []string{none}}
+	}
+	said, errs := d.runCommands(ctx, tries)
+	for i, p := range all {
+		p.scriptsOf(said[i], errs[i])
+	}
+}
+
+func (p *topicExam) scriptsOf(said, err error) {
 	switch err = errors.Join(said, err); {
 	case err == nil, scripts.IsDenied(said):
 		p.add("scripts", wakebelltype.GradeGood, "loaded and run", "") // the check rights reports what the user may not do
@@ -118,8 +159,18 @@ func (p *topicExam) scripts(ctx context.Context) {
 	}
 }
 
-func (p *topicExam) orders(ctx context.Context) {
-	c, err := p.Control(ctx, p.topic)
+func (d *doctor) orders(ctx context.Context, all []*topicExam) {
+	names := make([]string, len(all))
+	for i, p := range all {
+		names[i] = p.topic
+	}
+	controls, errs := d.Controls(ctx, names...)
+	for i, p := range all {
+		p.ordersOf(controls[i], errs[i])
+	}
+}
+
+func (p *topicExam) ordersOf(c wakebelltype.Control, err error) {
 	switch {
 	case scripts.IsDenied(err):
 		p.unknown("orders", err) // the check rights recommends what to do
@@ -132,85 +183,4 @@ func (p *topicExam) orders(ctx context.Context) {
 	default:
 		p.add("orders", wakebelltype.GradeGood, "none", "")
 	}
-}
-
-// What to do about orphans.
-const (
-	orphansFew  = "nothing if few: nodes remove them, and dead-letter timers without a payload. If they return, find the program that writes or deletes keys directly"
-	orphansMany = "a key was deleted or evicted: nodes leave payloads without a timer. Run wakebell repair, which shows first what it restores"
-)
-
-// orphans looks for payloads and records without a timer, and for timers without a
-// payload.
-func (p *topicExam) orphans(ctx context.Context) {
-	var found []string
-	all, grade, do := true, wakebelltype.GradeWarn, orphansFew
-	lost := func(n, of int) {
-		if layout.Excessive(int64(n), int64(of)) {
-			grade, do = wakebelltype.GradeBad, orphansMany
-		}
-	}
-	for _, hash := range []struct{ key, what string }{{p.keys.Payloads, "payloads"}, {p.keys.Leases, "lease records"}, {p.keys.TimerKeys, "keys of timers"}} {
-		at := timers.Sweep{}
-		done, err := p.Sweep(ctx, p.keys, hash.key, &at, orphanLimit, false)
-		if err != nil {
-			p.unknown("orphans", fmt.Errorf("%q: %w", hash.key, err))
-			return
-		}
-		all = all && at.Cursor == ""
-		if done.Orphans > 0 {
-			found = append(found, fmt.Sprintf("%d %s without a timer", done.Orphans, hash.what))
-			if hash.key == p.keys.Payloads {
-				lost(done.Orphans, done.Examined)
-			}
-		}
-	}
-	missing, examined, ended, err := p.withoutPayload(ctx)
-	if err != nil {
-		p.unknown("orphans", err)
-		return
-	}
-	if missing > 0 {
-		found = append(found, fmt.Sprintf("%d timers without a payload", missing))
-		lost(missing, examined)
-	}
-	text := strings.Join(found, ", ")
-	if len(found) == 0 {
-		text = "none"
-	}
-	if !all || !ended {
-		text += fmt.Sprintf(", among about %d entries of a larger topic", orphanLimit)
-	}
-	if len(found) > 0 {
-		p.add("orphans", grade, text, do)
-		return
-	}
-	p.add("orphans", wakebelltype.GradeGood, text, "")
-}
-
-// withoutPayload counts timers without a payload among those that it examined; ended
-// reports that these are all.
-func (p *topicExam) withoutPayload(ctx context.Context) (missing, examined int, ended bool, err error) {
-	cursor := "0"
-	for examined < orphanLimit {
-		list, err := p.RunList(ctx, 3, bareScript, []string{p.keys.Timeline, p.keys.Payloads}, cursor, barePage)
-		if err != nil {
-			return 0, 0, false, err
-		}
-		values, err := scripts.Texts(list)
-		if err != nil {
-			return 0, 0, false, err
-		}
-		seen, err1 := strconv.Atoi(values[1])
-		bare, err2 := strconv.Atoi(values[2])
-		if err1 != nil || err2 != nil {
-			return 0, 0, false, scripts.ErrReply
-		}
-		examined += max(seen, 1)
-		missing += bare
-		if cursor = values[0]; cursor == "0" {
-			return missing, examined, true, nil
-		}
-	}
-	return missing, examined, false, nil
 }

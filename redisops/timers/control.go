@@ -82,6 +82,22 @@ func (s *Timers) Control(ctx context.Context, topic string) (wakebelltype.Contro
 	return readControl(s.keys.Of(topic).Control, fields)
 }
 
+// Controls reads the pause and the overrides of several topics in one round trip. Each has a
+// value or an error.
+func (s *Timers) Controls(ctx context.Context, topics ...string) (all []wakebelltype.Control, errs []error) {
+	all, errs = make([]wakebelltype.Control, len(topics)), make([]error, len(topics))
+	replies := make([]*redis.MapStringStringCmd, len(topics))
+	pipe := s.RDB.Pipeline()
+	for i, topic := range topics {
+		replies[i] = pipe.HGetAll(ctx, s.keys.Of(topic).Control)
+	}
+	_, _ = pipe.Exec(ctx) // each reply has its own error
+	for i, topic := range topics {
+		all[i], errs[i] = readControlReply(ctx, s.keys.Of(topic).Control, replies[i])
+	}
+	return all, errs
+}
+
 func readControlReply(ctx context.Context, key string, reply *redis.MapStringStringCmd) (wakebelltype.Control, error) {
 	fields, err := reply.Result()
 	if err != nil {

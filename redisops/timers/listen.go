@@ -270,3 +270,55 @@ func watching(since *atomic.Int64) []byte {
 	}
 	return fmt.Appendf(nil, "tail %d %d", watchFor.Microseconds(), watched)
 }
+
+// Ask returns the states of the nodes of topics, in the order of topics, by one subscription
+// and a message to each topic. It waits until as many nodes of each topic have answered as
+// counts says, or for patience; nodes of earlier versions answer without a state. The error
+// wraps [wakebelltype.ErrChannelDenied] or [exchange.ErrUnavailable].
+func (s *Timers) Ask(ctx context.Context, topics []string, counts []int, patience time.Duration) ([][]wakebelltype.NodeReport, error) {
+	answers := make([][]wakebelltype.NodeReport, len(topics))
+	at, missing := map[string]int{}, 0
+	for i, topic := range topics {
+		at[s.keys.Of(topic).events], missing = i, missing+max(counts[i], 0)
+	}
+	if missing == 0 {
+		return answers, nil
+	}
+	soon, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	confirmed := map[string]bool{}
+	err := s.Receive(soon, slices.Sorted(maps.Keys(at)), func(channel string) error {
+		if confirmed[channel] = true; len(confirmed) < len(at) {
+			return nil
+		}
+		pipe := s.RDB.Pipeline()
+		for _, topic := range topics {
+			pipe.Publish(soon, s.keys.Of(topic).Hint, fmt.Appendf(nil, "tail %d 0", patience.Microseconds()))
+		}
+		_, err := pipe.Exec(soon)
+		return scripts.Wrap(soon, nil, err)
+	}, func(channel, text string) error {
+		i, known := at[channel]
+		for _, e := range eventwire.Decode("", text) {
+			heard := slices.ContainsFunc(answers[i], func(r wakebelltype.NodeReport) bool { return r.Node == e.Node })
+			if !known || e.Kind != wakebelltype.EventNode || heard || len(answers[i]) == mostAnnounced {
+				continue
+			}
+			r := wakebelltype.NodeReport{Node: e.Node}
+			if e.State != nil {
+				r.State = *e.State
+			}
+			if answers[i] = append(answers[i], r); len(answers[i]) <= counts[i] {
+				missing--
+			}
+		}
+		if missing == 0 {
+			return scripts.ErrEnough
+		}
+		return nil
+	})
+	if soon.Err() != nil && ctx.Err() == nil { // some did not answer
+		err = nil
+	}
+	return answers, err
+}

@@ -38,6 +38,37 @@ func (s *Timers) Throughput(ctx context.Context, topic string, since time.Durati
 	return r.Throughput(ctx, since)
 }
 
+// Recent is what happened on a topic in the last minutes.
+type Recent struct {
+	Throughput wakebelltype.Throughput
+	Known      bool // counts are written for the topic
+	Err        error
+}
+
+// Recent returns the counts of topics in the last minutes, 1 to 60, in their order, with two
+// round trips.
+func (s *Timers) Recent(ctx context.Context, minutes int, topics ...string) ([]Recent, error) {
+	now, err := s.RDB.Time(ctx).Result()
+	if err != nil {
+		return nil, scripts.Wrap(ctx, nil, err)
+	}
+	pipe := s.RDB.Pipeline()
+	replies := make([]func() (wakebelltype.Throughput, bool, error), len(topics))
+	for i, topic := range topics {
+		r, err := s.records(topic)
+		if err != nil {
+			return nil, err
+		}
+		replies[i] = r.Recent(ctx, pipe, now, minutes)
+	}
+	_, _ = pipe.Exec(ctx) // each reply has its own error
+	all := make([]Recent, len(topics))
+	for i, reply := range replies {
+		all[i].Throughput, all[i].Known, all[i].Err = reply()
+	}
+	return all, nil
+}
+
 // WriteHistory adds attempts of one node to the history of a topic, at most
 // [records.MaxHistoryBatch].
 func (s *Timers) WriteHistory(ctx context.Context, topic, node string, attempts []wakebelltype.Attempt) error {

@@ -96,38 +96,83 @@ func (s *Timers) sweep(ctx context.Context, keys TopicKeys, hash string, at *Swe
 		*at = Sweep{Cursor: "0", page: healFirst}
 	}
 	for done.Examined < limit {
-		list, err := s.RunList(ctx, 6, healScript, []string{keys.Timeline, keys.Payloads, hash}, at.Cursor, at.page, remove)
-		if err != nil {
+		reply, err := s.Run(ctx, healScript, []string{keys.Timeline, keys.Payloads, hash}, at.Cursor, at.page, remove)
+		ended, err := done.add(at, reply, err)
+		if ended || err != nil {
 			return done, err
-		}
-		values, err := scripts.Texts(list)
-		if err != nil {
-			return done, err
-		}
-		var n [5]int
-		for i := range n {
-			if n[i], err = strconv.Atoi(values[i+1]); err != nil {
-				return done, fmt.Errorf("%w: %w", scripts.ErrReply, err)
-			}
-		}
-		done.held, done.stored = int64(n[3]), int64(n[4])
-		if done.held > 0 {
-			return done, nil
-		}
-		done.Examined += max(n[0], 1)
-		done.Orphans += n[1]
-		at.Cursor = values[0]
-		if n[2] > healPageSize {
-			at.page = max(1, at.page/2)
-		} else {
-			at.page = min(healMost, at.page*2)
-		}
-		if at.Cursor == "0" {
-			*at = Sweep{}
-			break
 		}
 	}
 	return done, nil
+}
+
+// add adds the reply of a page, after which at is the next one. It reports whether it was
+// the last page, and sets at to zero at the end of the hash.
+func (done *Swept) add(at *Sweep, reply any, err error) (ended bool, _ error) {
+	values, err := scripts.AsTexts(6, reply, err)
+	if err != nil {
+		return false, err
+	}
+	var n [5]int
+	for i := range n {
+		if n[i], err = strconv.Atoi(values[i+1]); err != nil {
+			return false, fmt.Errorf("%w: %w", scripts.ErrReply, err)
+		}
+	}
+	done.held, done.stored = int64(n[3]), int64(n[4])
+	if done.held > 0 {
+		return true, nil
+	}
+	done.Examined += max(n[0], 1)
+	done.Orphans += n[1]
+	at.Cursor = values[0]
+	if n[2] > healPageSize {
+		at.page = max(1, at.page/2)
+	} else {
+		at.page = min(healMost, at.page*2)
+	}
+	if at.Cursor == "0" {
+		*at = Sweep{}
+		return true, nil
+	}
+	return false, nil
+}
+
+// Scan counts the entries of a hash that have no timer, for CountOrphans.
+type Scan struct {
+	Keys TopicKeys
+	Hash string
+
+	Swept
+	Ended bool // all entries were examined
+	Err   error
+
+	at Sweep
+}
+
+// CountOrphans looks for entries without a timer in several hashes, at most about 400, with a
+// pipeline for a page of each. It examines about limit entries of each, and writes nothing.
+func (s *Timers) CountOrphans(ctx context.Context, limit int, scans ...*Scan) {
+	for _, c := range scans {
+		c.at = Sweep{Cursor: "0", page: healFirst}
+	}
+	for {
+		var left []*Scan
+		var calls []scripts.Call
+		for _, c := range scans {
+			if c.Err == nil && !c.Ended && c.Examined < limit {
+				left = append(left, c)
+				page := min(c.at.page, max(1, limit-c.Examined))
+				calls = append(calls, scripts.Call{Keys: []string{c.Keys.Timeline, c.Keys.Payloads, c.Hash}, Args: []any{c.at.Cursor, page, "0"}})
+			}
+		}
+		if len(left) == 0 {
+			return
+		}
+		replies, errs := s.RunMany(ctx, healScript, calls)
+		for i, c := range left {
+			c.Ended, c.Err = c.add(&c.at, replies[i], errs[i])
+		}
+	}
 }
 
 const (

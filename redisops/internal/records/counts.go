@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/wakebell/wakebell/redisops/internal/scripts"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
@@ -50,6 +52,33 @@ func (s Store) Throughput(ctx context.Context, since time.Duration) (wakebelltyp
 		return wakebelltype.Throughput{}, fmt.Errorf("throughput of %q: %w", s.Name, err)
 	}
 	return throughputOf(fields, now, since), nil
+}
+
+// Recent asks in a pipeline for the counts of the last minutes alone, 1 to 60: a page of an
+// overview must not read those of a day. The returned function reads the answer. Known is
+// false if nothing was ever counted, as with NoCounts.
+func (s Store) Recent(ctx context.Context, pipe redis.Pipeliner, now time.Time, minutes int) func() (t wakebelltype.Throughput, known bool, err error) {
+	var names []string
+	for i := range minutes {
+		at := strconv.FormatInt(now.Unix()/60-int64(i), 10)
+		for _, kind := range "hfdn" {
+			names = append(names, at+string(kind))
+		}
+	}
+	stored, counts := pipe.HLen(ctx, s.Counts), pipe.HMGet(ctx, s.Counts, names...)
+	return func() (t wakebelltype.Throughput, known bool, err error) {
+		values, err := counts.Result()
+		if err != nil {
+			return t, false, fmt.Errorf("throughput of %q: %w", s.Name, scripts.Wrap(ctx, []string{s.Counts}, err))
+		}
+		fields := map[string]string{}
+		for i, v := range values {
+			if text, ok := v.(string); ok {
+				fields[names[i]] = text
+			}
+		}
+		return throughputOf(fields, now, time.Duration(minutes)*time.Minute), stored.Val() > 0, nil
+	}
 }
 
 // throughputOf reads the fields that tally.lua writes; it ignores others.

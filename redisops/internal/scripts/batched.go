@@ -139,12 +139,27 @@ func runAll(ctx context.Context, rdb redis.UniversalClient, all []*batched) (ans
 		answers[i] = b.script.EvalSha(ctx, pipe, b.keys, b.args...)
 	}
 	_, _ = pipe.Exec(ctx) // each reply has its own error
-	for i, b := range all {
-		if redis.HasErrorPrefix(answers[i].Err(), "NOSCRIPT") {
-			answers[i] = b.script.Eval(ctx, rdb, b.keys, b.args...)
+	for {
+		var unknown []int
+		for i, answer := range answers {
+			if redis.HasErrorPrefix(answer.Err(), "NOSCRIPT") {
+				unknown = append(unknown, i)
+			}
+		}
+		if len(unknown) == 0 {
+			return answers, answers[0].Err()
+		}
+		// The server knows the script of the first from now on, often that of all.
+		first := all[unknown[0]]
+		answers[unknown[0]] = first.script.Eval(ctx, rdb, first.keys, first.args...)
+		pipe := rdb.Pipeline()
+		for _, i := range unknown[1:] {
+			answers[i] = all[i].script.EvalSha(ctx, pipe, all[i].keys, all[i].args...)
+		}
+		if len(unknown) > 1 {
+			_, _ = pipe.Exec(ctx) // as above
 		}
 	}
-	return answers, answers[0].Err()
 }
 
 // answer waits for the answer to a script. A caller that gives up returns at once only
@@ -159,4 +174,33 @@ func (s Runner) answer(ctx context.Context, server string, b *batched) (any, err
 		<-b.done
 	}
 	return b.reply, s.failed(ctx, b.keys, b.err)
+}
+
+// Call is the keys and arguments of one run of a script.
+type Call struct {
+	Keys []string
+	Args []any
+}
+
+// RunMany runs a script once for each call, at most about 100, all in one pipeline. Each call
+// has a reply or an error. It retries while Redis answers none of them.
+func (s Runner) RunMany(ctx context.Context, script *redis.Script, calls []Call) (replies []any, errs []error) {
+	all := make([]*batched, len(calls))
+	for i, c := range calls {
+		all[i] = newBatched(script, c.Keys, values(c.Args))
+	}
+	replies, errs = make([]any, len(calls)), make([]error, len(calls))
+	answered := func(err error) bool { return !errors.Is(err, exchange.ErrUnavailable) }
+	_ = s.Again(ctx, func() error { // each call has its error
+		answers, _ := runAll(ctx, s.RDB, all)
+		for i, answer := range answers {
+			reply, err := answer.Result()
+			replies[i], errs[i] = reply, Wrap(ctx, calls[i].Keys, s.Moved(ctx, err))
+		}
+		if len(errs) > 0 && !slices.ContainsFunc(errs, answered) {
+			return errs[0]
+		}
+		return nil
+	})
+	return replies, errs
 }

@@ -116,6 +116,15 @@ func asList(n int, reply any, err error) ([]any, error) {
 	return list, nil
 }
 
+// AsTexts asserts that a reply is a list of at least n strings.
+func AsTexts(n int, reply any, err error) ([]string, error) {
+	list, err := asList(n, reply, err)
+	if err != nil {
+		return nil, err
+	}
+	return Texts(list)
+}
+
 // Texts asserts that all values are strings.
 func Texts(list []any) ([]string, error) {
 	out := make([]string, len(list))

@@ -12,35 +12,47 @@ import (
 
 func doctorCommand(a *cli.App) *cobra.Command {
 	var topics []string
+	var all bool
 	cmd := &cobra.Command{
 		Use:   "doctor [--topic TOPIC]...",
 		Short: "Check whether Redis is configured for timers",
 		Long: `Checks the server, or every master of a Cluster: reachable (and latency),
-version, eviction, memory, persistence, replicas, clock, and beats (that fire
-recurring schedules). Then it checks each topic, by default all that topics lists:
-slots (of a Cluster), types (of the keys), scripts, rights (of the user), orders
-(settings for all nodes), orphans (data without a timer), nodes (that handle it).
+version, eviction, memory, persistence, replicas, clock. Then owners (keys that
+belong to no topic), beats (that fire recurring schedules) and versions (of nodes).
+Then it checks each topic, by default all that topics lists: slots (of a Cluster),
+types (of the keys), scripts, rights (of the user), orders (settings for all nodes),
+orphans (data without a timer), nodes (that handle it), progress (timers that are
+late, or handlers that are stuck), dead (dead letters that grow), settings (in which
+nodes differ).
 
 Without --topic it checks each known queue as well: whether its keys can be read,
-and whether expired leases are claimed again.
+whether consumers take its messages, whether expired leases are claimed again, and
+whether its dead letters grow.
 
-Each check is a line: bad; unknown, if the check failed; warn, if timers can be
-late or lost in the case that it names; or good. They are in this order. The line
-below says what to do. A summary ends the list. The exit code is 1 if a check is
-bad. Nothing is written.
+It shows what is not good, the worst first, and with --all the rest. Each check is a
+line: bad; unknown, if the check failed; warn, if timers can be late or lost in the
+case that it names; or good. They are in this order. The line below says what to do.
+Of many topics with the same warning it shows ten. A summary ends the list. The exit
+code is 1 if a check is bad. Nothing is written.
 
 With -o json each is a line with grade, check, server (of a Cluster), topic,
-queue (of the check of a queue), found and do.`,
+queue (of the check of a queue), found and do; what is good with --all only.`,
 		Example: `  wakebell doctor
+  wakebell doctor --all
   wakebell doctor --topic invoices -o json | jq -r 'select(.grade == "bad") | .do'`,
 		Args: cli.NoArgs,
 	}
 	a.TopicsFlag(cmd, &topics, "`topic` to check (default all)")
+	cmd.Flags().BoolVar(&all, "all", false, "show what is good as well")
 	a.OutputFlag(cmd)
 	cmd.RunE = a.Does(func(ctx context.Context, _ []string) error {
 		prefix := a.Prefix
 		return withTopics(ctx, a, topics, false, wakebelltype.Page{}, func(c cli.Client, names topicNames) error {
-			return diagnose(ctx, a, c, names, len(topics) > 0, prefix)
+			lines, err := diagnose(ctx, a, c, names, len(topics) > 0, prefix)
+			if err != nil {
+				return err
+			}
+			return printFindings(a, lines, all)
 		})
 	})
 	return cmd
@@ -56,11 +68,11 @@ type findingLine struct {
 	Do     string `json:"do"`
 }
 
-func diagnose(ctx context.Context, a *cli.App, c cli.Client, names topicNames, given bool, prefix string) error {
+func diagnose(ctx context.Context, a *cli.App, c cli.Client, names topicNames, given bool, prefix string) ([]findingLine, error) {
 	topics, err := names(ctx)
 	switch {
 	case err != nil && given:
-		return err
+		return nil, err
 	case err != nil && len(topics) > 0:
 		a.Notef("wakebell: topics on servers that do not answer are not checked: %s\n", output.Escape(output.Fault(err)))
 	case err != nil: // the checks of the server report the cause
@@ -72,7 +84,7 @@ func diagnose(ctx context.Context, a *cli.App, c cli.Client, names topicNames, g
 	findings, err := c.Diagnose(ctx, topics...)
 	stop()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	lines := make([]findingLine, len(findings))
 	for i, f := range findings {
@@ -84,11 +96,9 @@ func diagnose(ctx context.Context, a *cli.App, c cli.Client, names topicNames, g
 		defer progress.End()
 		for _, q := range queues {
 			progress.Add(1)
-			lines = append(lines, queueFinding(q), recordsFinding(q, readRecords(ctx, c.QueueOperator(), q.keys)))
+			recent, err := readRecords(ctx, c.QueueOperator(), q.keys)
+			lines = append(lines, queueFinding(q), deadFinding(q, recent, err), recordsFinding(q, err))
 		}
 	}
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	return printFindings(a, lines)
+	return lines, ctx.Err()
 }

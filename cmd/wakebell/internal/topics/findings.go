@@ -1,6 +1,7 @@
 package topics
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -33,32 +34,50 @@ func rank(grade string) (int, output.Style) {
 	return len(grades), output.Plain
 }
 
-// printFindings prints findings, the worst first, and a summary. Its error says how
-// many are bad.
-func printFindings(a *cli.App, lines []findingLine) error {
+// sameShown is how many findings of one check with one grade are printed without --all: of a
+// thousand topics, the worst.
+const sameShown = 10
+
+// printFindings prints findings, the worst first and those of a check together, and a
+// summary. Without all it leaves out what is good, and of many of one check the rest. Its
+// error says how many are bad.
+func printFindings(a *cli.App, lines []findingLine, all bool) error {
+	order := map[string]int{}
+	for _, line := range lines {
+		if _, known := order[line.Check]; !known {
+			order[line.Check] = len(order)
+		}
+	}
 	slices.SortStableFunc(lines, func(x, y findingLine) int {
 		first, _ := rank(x.Grade)
 		second, _ := rank(y.Grade)
-		return first - second
+		return cmp.Or(first-second, order[x.Check]-order[y.Check])
 	})
 	screen := a.Screen()
 	counts := map[string]int{}
-	for _, line := range lines {
+	for i, line := range lines {
 		counts[line.Grade]++
+		if line.Grade == string(wakebelltype.GradeGood) && !all {
+			continue
+		}
+		nth := 0 // among those of the check with the grade
+		for nth < i && lines[i-nth-1].Check == line.Check && lines[i-nth-1].Grade == line.Grade && nth < sameShown {
+			nth++
+		}
+		if nth == sameShown && !all && !a.WantsJSON() {
+			if i+1 == len(lines) || lines[i+1].Check != line.Check || lines[i+1].Grade != line.Grade {
+				if err := printMore(a, lines[:i+1]); err != nil {
+					return err
+				}
+			}
+			continue
+		}
 		if err := printFinding(a, screen, line); err != nil {
 			return err
 		}
 	}
 	if !a.WantsJSON() {
-		var parts []string
-		for _, g := range grades {
-			part := fmt.Sprintf("%d %s", counts[string(g.grade)], g.grade)
-			if counts[string(g.grade)] > 0 {
-				part = screen.Paint(g.style, part)
-			}
-			parts = append(parts, part)
-		}
-		if err := a.Printf("\n%d checks: %s\n", len(lines), strings.Join(parts, ", ")); err != nil {
+		if err := printSummary(a, screen, counts, len(lines), all); err != nil {
 			return err
 		}
 	}
@@ -66,6 +85,35 @@ func printFindings(a *cli.App, lines []findingLine) error {
 		return fmt.Errorf("%d of %d checks are bad", bad, len(lines))
 	}
 	return nil
+}
+
+// printMore says how many findings like the last of lines are not shown.
+func printMore(a *cli.App, lines []findingLine) error {
+	last, n := lines[len(lines)-1], 0
+	for n < len(lines) && lines[len(lines)-1-n].Check == last.Check && lines[len(lines)-1-n].Grade == last.Grade {
+		n++
+	}
+	return a.Printf("%s  %-11s  and %s more; --all shows them\n", fmt.Sprintf("%-7s", last.Grade), last.Check, output.Number(int64(n-sameShown)))
+}
+
+func printSummary(a *cli.App, screen output.Screen, counts map[string]int, checks int, all bool) error {
+	var parts []string
+	for _, g := range grades {
+		part := fmt.Sprintf("%d %s", counts[string(g.grade)], g.grade)
+		if counts[string(g.grade)] > 0 {
+			part = screen.Paint(g.style, part)
+		}
+		parts = append(parts, part)
+	}
+	more := ""
+	if counts[string(wakebelltype.GradeGood)] > 0 && !all {
+		more = "; --all shows what is good"
+	}
+	gap := "\n"
+	if counts[string(wakebelltype.GradeGood)] == checks && !all {
+		gap = ""
+	}
+	return a.Printf("%s%d checks: %s%s\n", gap, checks, strings.Join(parts, ", "), more)
 }
 
 // findingIndent is the width of grade and check, with the gaps behind them.

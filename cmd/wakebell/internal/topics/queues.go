@@ -2,11 +2,13 @@ package topics
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"time"
 
 	"github.com/wakebell/wakebell/cmd/wakebell/internal/cli"
 	"github.com/wakebell/wakebell/cmd/wakebell/internal/output"
+	"github.com/wakebell/wakebell/internal/attended"
 	"github.com/wakebell/wakebell/queue"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
@@ -91,6 +93,10 @@ func queueFinding(q queueLine) findingLine {
 	case q.Fault != "":
 		f.Grade, f.Found = string(wakebelltype.GradeBad), q.Fault
 		f.Do = "rename or remove what is not a queue's, or give the user the rights of docs/keys.md"
+	case q.Pending > 0 && q.Processing == 0 && !q.stats.Oldest.IsZero() && q.stats.Now.Sub(q.stats.Oldest) > attended.Limit:
+		f.Grade, f.Found = string(wakebelltype.GradeBad), fmt.Sprintf("no consumer takes its %s messages, the first of which has waited for %s",
+			output.Number(q.Pending), q.stats.Now.Sub(q.stats.Oldest).Round(time.Second))
+		f.Do = "start a consumer, or wakebell node --queue"
 	case q.Ended > 0:
 		f.Grade, f.Found = string(wakebelltype.GradeWarn), output.Number(q.Ended)+" leases have expired and were not claimed again"
 		f.Do = "start consumers, or let more messages be handled at once"
@@ -101,16 +107,28 @@ func queueFinding(q queueLine) findingLine {
 	return f
 }
 
-// readRecords reads the counts and the history of a queue. Its error says what of them
-// cannot be read.
-func readRecords(ctx context.Context, of queue.Operator, name wakebelltype.QueueKeys) error {
-	if _, err := of.Throughput(ctx, name, time.Minute); err != nil {
-		return err
+// readRecords reads the counts of the last half hour and the history of a queue. Its error
+// says what of them cannot be read.
+func readRecords(ctx context.Context, of queue.Operator, name wakebelltype.QueueKeys) (wakebelltype.Throughput, error) {
+	recent, err := of.Throughput(ctx, name, attended.Window*time.Minute)
+	if err != nil {
+		return recent, err
 	}
 	for _, err := range of.History(ctx, name, wakebelltype.HistoryFilter{Last: 1}, wakebelltype.Page{}) {
-		return err
+		return recent, err
 	}
-	return nil
+	return recent, nil
+}
+
+// deadFinding is the check of the dead letters of a queue by doctor.
+func deadFinding(q queueLine, recent wakebelltype.Throughput, err error) findingLine {
+	f := findingLine{Grade: string(wakebelltype.GradeUnknown), Check: "dead", Queue: q.Queue, Found: "not checked: the counts cannot be read"}
+	if err != nil || q.Fault != "" {
+		return f
+	}
+	v := attended.Dead(q.Dead, recent)
+	f.Grade, f.Found, f.Do = string(v.Grade), v.Found, strings.Replace(v.Do, "wakebell dead", "wakebell queue dead", 1)
+	return f
 }
 
 // recordsFinding is the check of the counts and the history of a queue by doctor.

@@ -19,9 +19,10 @@ import (
 
 func topicsExportCommand(a *cli.App) *cobra.Command {
 	var file string
+	var all, resumes bool
 	cmd := &cobra.Command{
-		Use:   "export TOPIC",
-		Short: "Write a topic to a file for import",
+		Use:   "export (TOPIC | --all --out DIRECTORY)",
+		Short: "Write a topic, or all topics, to files for import",
 		Long: `Writes all of a topic as JSON lines, to stdout or with --out to a file: the number of
 shards, pause and overrides, timers with their payloads as they are stored, dead
 letters, and marks of Once; no leases, counts and history. Nodes and clients may use the
@@ -30,15 +31,33 @@ topic meanwhile. A timer that exists throughout is written once.
 The first line says what the file is; the last has counts, so import recognises a file
 that was cut off. With --out the file appears when it is complete. It is readable for
 its owner only, because it has the payloads. On a terminal it shows how many timers are
-written, and the time left. It needs Redis itself, not a node.`,
+written, and the time left. It needs Redis itself, not a node.
+
+With --all it writes a file for each listed topic into the directory --out, which must
+be new or empty. With --continue it keeps the files that are there, so an export that
+was interrupted goes on. Queues, gates and recurring schedules are not written.`,
 		Example: `  wakebell topics export invoices > invoices.jsonl
-  wakebell topics export invoices --out /backup/invoices.jsonl`,
-		Args: cobra.ExactArgs(1),
+  wakebell topics export invoices --out /backup/invoices.jsonl
+  wakebell topics export --all --out /backup/today`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			switch {
+			case !all:
+				return cobra.ExactArgs(1)(cmd, args)
+			case file == "":
+				return cli.Usagef("--all: name a directory with --out")
+			}
+			return cobra.NoArgs(cmd, args)
+		},
 	}
-	cmd.Flags().StringVar(&file, "out", "", "`file` to write; default stdout")
+	cmd.Flags().StringVar(&file, "out", "", "`file` to write, or directory with --all; default stdout")
+	cmd.Flags().BoolVar(&all, "all", false, "write all topics, each to a file")
+	cmd.Flags().BoolVar(&resumes, "continue", false, "with --all: keep the files that the directory has")
 	cli.CompleteFiles(cmd, "out")
 	cmd.RunE = a.Does(func(ctx context.Context, args []string) error {
 		return a.WithClient(func(c *wakebell.Client) error {
+			if all {
+				return exportAll(ctx, a, c, file, resumes)
+			}
 			if file == "" {
 				return export(ctx, a, c, args[0], stdoutOf(a))
 			}

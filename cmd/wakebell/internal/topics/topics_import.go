@@ -19,8 +19,9 @@ import (
 
 func topicsImportCommand(a *cli.App) *cobra.Command {
 	var o wakebelltype.ImportOptions
+	var fromFile string
 	cmd := &cobra.Command{
-		Use:   "import [FILE]",
+		Use:   "import [FILE | DIRECTORY]",
 		Short: "Store what topics export wrote",
 		Long: `Reads what topics export wrote, from FILE or stdin, and stores the timers, dead letters
 and marks of Once. A timer is due at its instant, or at its next attempt if it had
@@ -37,7 +38,10 @@ before the repetition is stored again. To continue an import that was interrupte
 without that, give --from-line the line that it printed. It needs Redis itself, not a
 node.
 
-With -o json a line at the end: topic, line (all lines up to it are stored), stored,
+A DIRECTORY is one that export --all wrote: all of its files are imported, in the order
+of their names. To continue, give --from-file as well: those before it are skipped.
+
+With -o json a line at the end, of each file: topic, line (all lines up to it are stored), stored,
 replaced, existed (left alone), unusable (timers that no node can handle, left out),
 dead (dead letters), marks, total (timers and dead letters that the file announces) and
 done.`,
@@ -50,6 +54,8 @@ done.`,
 	flags.BoolVar(&o.Replace, "replace", false, "replace timers that exist, also while a handler has them")
 	flags.BoolVar(&o.DryRun, "dry-run", false, "check all lines and count; change nothing")
 	flags.Int64Var(&o.FromLine, "from-line", 0, "`number` of the first line to import")
+	flags.StringVar(&fromFile, "from-file", "", "`name` of the first file of a directory to import")
+	cli.CompleteFiles(cmd, "from-file")
 	a.OutputFlag(cmd)
 	cmd.RunE = a.Does(func(ctx context.Context, args []string) error {
 		if cmd.Flags().Changed("topic") && o.Topic == "" {
@@ -57,6 +63,9 @@ done.`,
 		}
 		in := a.Stdin
 		if len(args) > 0 {
+			if info, err := os.Stat(args[0]); err == nil && info.IsDir() {
+				return importAll(ctx, a, args[0], fromFile, o)
+			}
 			f, err := os.Open(args[0])
 			if err != nil {
 				return fmt.Errorf("read the export: %w", err)

@@ -113,6 +113,16 @@ func ExampleClient_CountDue() {
 	// Output: [0 1 0]
 }
 
+func ExampleClient_AskNodes() {
+	connect(func(ctx context.Context, c *wakebell.Client) {
+		bill(c, "inv-42")
+		answers, err := c.AskNodes(ctx, "invoices", "mails")
+		check(err)
+		fmt.Println(len(answers), "nodes")
+	})
+	// Output: 0 nodes
+}
+
 func ExampleClient_Throughput() {
 	connect(func(ctx context.Context, c *wakebell.Client) {
 		bill(c, "inv-42")

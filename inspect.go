@@ -141,7 +141,7 @@ func (c *Client) CountDue(ctx context.Context, topic string, from time.Time, ste
 }
 
 // Overview returns the overviews of topics in the same order, with one round trip
-// for each 100 topics, or two on a Cluster. An error that concerns one topic is in the Err of its
+// for each 100 topics, or two on a Cluster, after one that asks the time. An error that concerns one topic is in the Err of its
 // Overview. The call returns an error if ctx ends, or if Redis answers for none
 // of the topics of a round trip.
 func (c *Client) Overview(ctx context.Context, topics ...string) ([]wakebelltype.Overview, error) {
@@ -309,3 +309,30 @@ func (c *Client) Tail(ctx context.Context, topic string) iter.Seq2[wakebelltype.
 		}
 	}
 }
+
+// AskNodes asks the nodes that handle topics, up to 10,000, for their states, and returns
+// the answers when all are there or after 1.5 s, which it always waits on a Cluster. The
+// topics have the names that were given. A topic without an answer has no node, or only
+// Python workers, which do not answer, or its node is too busy. It costs one subscription
+// and a message for each topic and answer. Errors are those of Tail.
+func (c *Client) AskNodes(ctx context.Context, topics ...string) ([]wakebelltype.NodeAnswer, error) {
+	if len(topics) > maxAsked {
+		return nil, argument.Invalid("topics", "%d, want at most %d", len(topics), maxAsked)
+	}
+	full, given := make([]string, len(topics)), map[string]string{}
+	for i, topic := range topics {
+		var err error
+		if full[i], err = c.fullName(topic); err != nil {
+			return nil, err
+		}
+		given[full[i]] = topic
+	}
+	answers, err := c.store.AskNodes(ctx, full)
+	for i := range answers {
+		answers[i].Topic = given[answers[i].Topic]
+	}
+	return answers, err
+}
+
+// maxAsked bounds the topics of AskNodes.
+const maxAsked = 10_000

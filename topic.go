@@ -172,6 +172,7 @@ type Operator interface {
 	DeleteDead(ctx context.Context, topic string, f wakebelltype.DeadFilter) (int64, error)
 
 	Tail(ctx context.Context, topic string) iter.Seq2[wakebelltype.Event, error]
+	AskNodes(ctx context.Context, topics ...string) ([]wakebelltype.NodeAnswer, error)
 	Diagnose(ctx context.Context, topics ...string) ([]wakebelltype.Finding, error)
 	History(ctx context.Context, topic string, f wakebelltype.HistoryFilter, p wakebelltype.Page) iter.Seq2[wakebelltype.Attempt, error]
 	Throughput(ctx context.Context, topic string, since time.Duration) (wakebelltype.Throughput, error)

@@ -221,7 +221,7 @@ func TestStopSendsLastEvents(t *testing.T) {
 		_, err := rt.Drain(0)
 		require.NoError(t, err)
 		require.NoError(t, rt.Stop())
-		require.Equal(t, []string{"released a"}, g.take())
+		require.Equal(t, []string{"released a", "left"}, g.take())
 
 		g.hold = make(chan struct{})
 		rt, hints, _ = watched(t, g, s, acks)

@@ -180,6 +180,7 @@ const jobShort = 1500 * time.Millisecond
 func (d *Dashboard) done(r *request, done result) {
 	d.topics.Forget()
 	d.totals.Forget()
+	d.queues.Forget()
 	d.names.Forget()
 	d.log.InfoContext(r.Context(), "dashboard: change", "action", r.PathValue("action"), "principal", string(r.who), "query", r.URL.RawQuery)
 	if done.job != nil {

@@ -22,15 +22,18 @@ import (
 	"net/http"
 	slashes "path"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/connection"
+	"github.com/wakebell/wakebell/dashboard/internal/cluster"
 	"github.com/wakebell/wakebell/dashboard/internal/guard"
 	"github.com/wakebell/wakebell/dashboard/internal/jobs"
 	"github.com/wakebell/wakebell/dashboard/internal/live"
 	"github.com/wakebell/wakebell/dashboard/internal/memo"
 	"github.com/wakebell/wakebell/dashboard/internal/pulse"
+	"github.com/wakebell/wakebell/dashboard/internal/roster"
 	"github.com/wakebell/wakebell/forecast"
 	"github.com/wakebell/wakebell/internal/opened"
 	payloads "github.com/wakebell/wakebell/payload"
@@ -72,12 +75,16 @@ type Dashboard struct {
 	pulse *pulse.Pulse
 
 	names  *memo.Cache[knownTopics]
-	totals *memo.Cache[*totals]
+	totals *memo.Cache[*cluster.Counts]
 	topics *memo.Cache[[]wakebelltype.Overview]
 	marks  *memo.Cache[string]
 	doctor *memo.Cache[[]wakebelltype.Finding]
 	past   *memo.Cache[wakebelltype.Throughput]
 	future *memo.Cache[forecast.Forecast]
+	sums   *memo.Cache[allPast]
+	queues *memo.Cache[[]queueRow]
+	roster *roster.Roster
+	listed sync.Map // keys of the queues that Redis lists, by name
 }
 
 // New returns a dashboard that logs to the Logger of conn, and shows bodies decoded by its
@@ -103,17 +110,20 @@ func New(conn *connection.Connection, operators Operators, cfg Config) (*Dashboa
 	d := &Dashboard{
 		op: operators, cfg: cfg, log: on.Logger, chain: on.Payloads, forgery: forgery, hub: live.New(probeEvery, maxStreams, viewerStreams),
 		names:  memo.New[knownTopics](2*time.Second, readLimit),
-		totals: memo.New[*totals](2*time.Second, time.Minute),
+		totals: memo.New[*cluster.Counts](2*time.Second, time.Minute),
 		topics: memo.New[[]wakebelltype.Overview](500*time.Millisecond, readLimit),
 		marks:  memo.New[string](500*time.Millisecond, readLimit),
 		doctor: memo.New[[]wakebelltype.Finding](5*time.Second, time.Minute),
 		past:   memo.New[wakebelltype.Throughput](5*time.Second, readLimit),
 		future: memo.New[forecast.Forecast](30*time.Second, time.Minute),
+		sums:   memo.New[allPast](5*time.Second, time.Minute),
+		queues: memo.New[[]queueRow](time.Second, readLimit),
+		roster: roster.New(operators.Timers.AskNodes),
 	}
 	if p, ok := operators.Timers.(interface{ Prefix() string }); ok {
 		d.prefix = p.Prefix()
 	}
-	d.feeds.tail = operators.Timers.Tail
+	d.feeds.tail, d.feeds.left, d.feeds.prefix = operators.Timers.Tail, d.roster.Left, d.prefix
 	d.pulse = pulse.New(d.answers)
 	if d.assets, err = loadAssets(); err != nil {
 		return nil, err

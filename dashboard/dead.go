@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/dashboard/internal/cluster"
 	"github.com/wakebell/wakebell/dashboard/internal/reasons"
 	"github.com/wakebell/wakebell/dashboard/internal/show"
 	"github.com/wakebell/wakebell/internal/bodytext"
@@ -70,7 +71,7 @@ func (d *Dashboard) deadPage(ctx context.Context, r *request) (page, error) {
 		t, reading, err := d.totalsSoon(ctx, r)
 		return page{
 			template: "dead_topics", title: "Dead letters", section: "dead", live: watching("overview"),
-			data: deadTopics{t.Dead, len(t.Dead) == topicsPage, reading},
+			data: deadTopics{t.Dead, len(t.Dead) == cluster.MostDead, reading},
 		}, err
 	}
 	filter, err := deadFilter(r)
@@ -153,7 +154,7 @@ func (d *Dashboard) readDead(ctx context.Context, r *request, data *deadData, fi
 	slices.SortFunc(data.Groups, func(a, b reasonGroup) int {
 		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Reason, b.Reason))
 	})
-	data.Groups = data.Groups[:min(len(data.Groups), worst)]
+	data.Groups = data.Groups[:min(len(data.Groups), cluster.Worst)]
 	address := func(after, longer string) string {
 		return d.link("dead", "topic", data.Topic, "reason", data.Reason, "prefix", data.Prefix, "older", data.Older, "newer", data.Newer, "after", after, "longer", longer)
 	}

@@ -2,7 +2,6 @@ package dashboard
 
 import (
 	"context"
-	"fmt"
 	"iter"
 	"maps"
 	"reflect"
@@ -11,7 +10,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/wakebell/wakebell/internal/tuning"
 	"github.com/wakebell/wakebell/internal/usercode"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
@@ -29,7 +27,9 @@ const (
 // feeds read the events of topics while browsers show them: one reader for each
 // topic.
 type feeds struct {
-	tail func(ctx context.Context, topic string) iter.Seq2[wakebelltype.Event, error]
+	tail   func(ctx context.Context, topic string) iter.Seq2[wakebelltype.Event, error]
+	prefix string                   // of e.Topic
+	left   func(node, topic string) // is called when a node says that it leaves a topic; nil: nothing is
 
 	mu     sync.Mutex
 	all    map[string]*feed
@@ -141,6 +141,9 @@ func (f *feeds) read(ctx context.Context, topic string, to *feed) {
 
 // note adds an event, or notes why there is none.
 func (f *feeds) note(to *feed, e wakebelltype.Event, err error) {
+	if e.Kind == wakebelltype.EventLeft && f.left != nil {
+		f.left(e.Node, strings.TrimPrefix(e.Topic, f.prefix))
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if to.err = err; err != nil || to.add(e) {
@@ -171,6 +174,9 @@ func (f *feed) add(e wakebelltype.Event) (changed bool) {
 func (f *feed) hear(e wakebelltype.Event) (changed bool) {
 	a := f.nodes[e.Node]
 	switch {
+	case e.Kind == wakebelltype.EventLeft:
+		delete(f.nodes, e.Node)
+		return a != nil
 	case e.Node == "" || a == nil && len(f.nodes) == maxNodes:
 		return false
 	case a == nil:
@@ -240,41 +246,6 @@ func (f *feeds) lateness(topic string) lateness {
 	return lateness{len(late), at(50), at(99), at(100)}
 }
 
-// heard is a node with what it does on the topics that it handles.
-type heard struct {
-	Name   string
-	Topics []heardTopic
-
-	Silent            time.Time // its last answer, if it answers for no topic any more; zero: it answers
-	Known             bool      // it says its state
-	Version           string
-	Started           time.Time
-	Running           int
-	Restarts, Outages int64
-}
-
-// heardTopic is a topic of a node.
-type heardTopic struct {
-	Name   string
-	State  wakebelltype.NodeState
-	Silent time.Time // the last answer of a node that answers no more; zero: it answers
-}
-
-// Limits are the options of the node that bound or time its work on the topic.
-func (t heardTopic) Limits() string {
-	var texts []string
-	options := tuning.InForce(t.State.Options)
-	for _, row := range tuning.All {
-		if v := row.Get(&options); v != 0 {
-			texts = append(texts, row.Flag+" "+row.Text(v))
-		}
-	}
-	if s := t.State; s.Group != "" {
-		texts = append(texts, fmt.Sprintf("group %s, weight %d", s.Group, s.Weight))
-	}
-	return strings.Join(texts, ", ")
-}
-
 // nodes returns the nodes that handle any of the topics, sorted by name, and those that
 // stopped answering a short while ago. While the events of a topic cannot be read, nothing
 // is known of the silence of its nodes.
@@ -306,28 +277,6 @@ func (f *feeds) nodes(topics []string) []heard {
 		all = append(all, *of[name])
 	}
 	return all
-}
-
-// add adds a topic to a node. Outages are of the Redis of a topic, so the node has had as
-// many as the topic with the most.
-func (h *heard) add(t heardTopic, known bool) {
-	h.Topics = append(h.Topics, t)
-	h.Silent = t.Silent
-	for _, other := range h.Topics {
-		if other.Silent.IsZero() {
-			h.Silent = time.Time{}
-		}
-	}
-	if !known {
-		return
-	}
-	if !t.Silent.IsZero() { // its timers go to other nodes when their leases expire
-		t.State.Running = 0
-	}
-	h.Known, h.Version, h.Started = true, t.State.Version, t.State.Started
-	h.Running += t.State.Running
-	h.Restarts += t.State.Restarts
-	h.Outages = max(h.Outages, t.State.Outages)
 }
 
 func (f *feeds) close() {

@@ -2,6 +2,7 @@ package dashboard
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -69,4 +70,29 @@ func outageEvent(state pulse.State) string {
 		return "event: answers\ndata:\n\n"
 	}
 	return fmt.Sprintf("event: outage\ndata: %q\n\n", state.Since.UTC().Format(time.RFC3339Nano))
+}
+
+// HealthHandler returns a handler of probes, as that of a wakebell.System: GET /livez answers
+// 200, and GET /readyz while Redis, or the node, answers, otherwise 503. It has no
+// authentication. The dashboard does not serve it: give it an address of its own.
+func (d *Dashboard) HealthHandler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) { writeHealth(w, http.StatusOK, true, nil) })
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) {
+		state := d.pulse.State(r.Context(), pulseAge)
+		if !state.Down {
+			writeHealth(w, http.StatusOK, true, nil)
+			return
+		}
+		writeHealth(w, http.StatusServiceUnavailable, false, []string{"Redis, or the node, does not answer since " + state.Since.UTC().Format(time.RFC3339)})
+	})
+	return mux
+}
+
+func writeHealth(w http.ResponseWriter, status int, ready bool, problems []string) {
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(status)
+	// An error means that the client has gone.
+	_ = json.NewEncoder(w).Encode(map[string]any{"live": true, "ready": ready, "problems": append([]string{}, problems...)})
 }

@@ -99,14 +99,26 @@ func TestEveryPageReportsOutage(t *testing.T) {
 			_, body := load(t, d, page)
 			require.NotContains(t, body, banner, page)
 		}
+		probe := func(path string) (int, string) {
+			w := httptest.NewRecorder()
+			d.HealthHandler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
+			return w.Code, w.Body.String()
+		}
+		ready, _ := probe("/readyz")
+		require.Equal(t, http.StatusOK, ready)
 		h.hangs.Store(true)
 		<-time.After(pulseAge)
 		status, body := load(t, d, "/")
+		ready, problems := probe("/readyz")
+		require.Equal(t, http.StatusServiceUnavailable, ready)
+		require.Contains(t, problems, "does not answer since")
+		live, _ := probe("/livez")
+		require.Equal(t, http.StatusOK, live)
 		require.Equal(t, http.StatusOK, status)
 		require.Contains(t, body, banner)
 		require.Contains(t, body, visible)
 		require.Contains(t, body, "2 s ago")
-		for page, want := range map[string]int{"/audit": 503, "/topics": 503, "/jobs": 200, "/nothing": 404} {
+		for page, want := range map[string]int{"/audit": 503, "/topics": 200, "/jobs": 200, "/nothing": 404} {
 			<-time.After(time.Minute) // nothing is in a cache any more
 			began := time.Now()
 			status, body := load(t, d, page)

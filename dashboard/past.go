@@ -9,9 +9,12 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/dashboard/internal/cluster"
+	"github.com/wakebell/wakebell/dashboard/internal/fan"
 	"github.com/wakebell/wakebell/dashboard/internal/show"
 	"github.com/wakebell/wakebell/forecast"
 	"github.com/wakebell/wakebell/wakebelltype"
@@ -20,8 +23,8 @@ import (
 const (
 	pastFor  = 6 * time.Hour // that charts show
 	pastBars = 72            // of a chart
-	// pastTopics bounds the topics that the chart of the overview sums up: each is a read.
-	pastTopics = 100
+	// pastTopics bounds the topics that the charts of the overview sum up: each is a read.
+	pastTopics = 1000
 	// attemptsShown bounds the attempts that a page shows.
 	attemptsShown = 20
 	// attemptsSearched are the attempts of a topic in which those of a recurring schedule
@@ -37,23 +40,34 @@ func (d *Dashboard) throughput(ctx context.Context, topic string) (wakebelltype.
 	})
 }
 
-// allThroughput returns the sum of the first topics. A topic that cannot be read counts
-// as none: the overview lists it.
-func (d *Dashboard) allThroughput(ctx context.Context, topics []string) (wakebelltype.Throughput, error) {
-	return d.past.Get(ctx, "", func(ctx context.Context) (sum wakebelltype.Throughput, err error) {
-		for _, topic := range topics[:min(pastTopics, len(topics))] {
-			t, err := d.op.Timers.Throughput(ctx, topic, pastFor)
+// allPast is what happened on the busiest topics together.
+type allPast struct {
+	sum    wakebelltype.Throughput
+	topics int
+}
+
+// allThroughput returns the sum of all topics, or of the pastTopics busiest. A topic that cannot
+// be read counts as none: the overview lists it. A page waits for totalsWait at most.
+func (d *Dashboard) allThroughput(ctx context.Context, t *cluster.Counts) (allPast, error) {
+	return d.sums.Soon(ctx, totalsWait, "", func(ctx context.Context) (all allPast, err error) {
+		names := t.Busiest(pastTopics, func(wakebelltype.Overview) bool { return true })
+		var mu sync.Mutex
+		all.topics, err = fan.Out(ctx, len(names), func(i int) {
+			one, err := d.op.Timers.Throughput(ctx, names[i], pastFor)
+			mu.Lock()
+			defer mu.Unlock()
 			switch {
-			case ctx.Err() != nil:
-				return sum, context.Cause(ctx)
 			case err != nil:
-			case sum.Points == nil:
-				sum = t
+			case all.sum.Points == nil:
+				all.sum = one
 			default:
-				addPoints(sum.Points, t.Points)
+				addPoints(all.sum.Points, one.Points)
 			}
+		})
+		if ctx.Err() != nil {
+			return all, context.Cause(ctx)
 		}
-		return sum, nil
+		return all, err
 	})
 }
 
@@ -201,9 +215,7 @@ type aheadWarning struct {
 // ahead forecasts the next 24 hours of a topic, or of all. A page does not wait for long: many
 // topics take seconds, and the next look has what was counted meanwhile.
 func (d *Dashboard) ahead(ctx context.Context, topics ...string) aheadData {
-	soon, cancel := context.WithTimeout(ctx, totalsWait)
-	defer cancel()
-	f, err := d.future.Get(soon, strings.Join(topics, ""), func(ctx context.Context) (forecast.Forecast, error) {
+	f, err := d.future.Soon(ctx, totalsWait, strings.Join(topics, ""), func(ctx context.Context) (forecast.Forecast, error) {
 		return forecast.Of(ctx, d.op.Timers, d.op.Schedules, forecast.Options{Topics: topics, Bars: pastBars})
 	})
 	if err != nil {
@@ -231,7 +243,7 @@ func newAhead(f forecast.Forecast) aheadData {
 		}
 	}
 	slices.SortStableFunc(a.Warnings, func(a, b aheadWarning) int { return cmp.Compare(b.Late, a.Late) })
-	a.Warnings = a.Warnings[:min(worst, len(a.Warnings))]
+	a.Warnings = a.Warnings[:min(cluster.Worst, len(a.Warnings))]
 	return a
 }
 

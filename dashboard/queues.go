@@ -2,29 +2,36 @@ package dashboard
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
+	"maps"
+	"slices"
 
 	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/dashboard/internal/fan"
 	"github.com/wakebell/wakebell/dashboard/internal/show"
 	"github.com/wakebell/wakebell/internal/bodytext"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 const (
-	queuesPage   = 50 // queues of the page of queues
+	maxQueues    = 200 // queues of the page of queues, and of the dead letters on the overview
 	messagesPage = 50
 	// messageShown is how many bytes of each body a page of messages shows.
 	messageShown = bodytext.MaxShown / 4
 )
 
-// queueKeys returns the keys of a queue by its name: those of the configuration, or
-// the default ones.
+// queueKeys returns the keys of a queue by its name: those of the configuration, those that
+// Redis lists, or the default ones.
 func (d *Dashboard) queueKeys(name string) wakebelltype.QueueKeys {
 	for _, keys := range d.cfg.QueueNames {
 		if keys.Name == name {
 			return keys
 		}
+	}
+	if keys, ok := d.listed.Load(name); ok {
+		return keys.(wakebelltype.QueueKeys)
 	}
 	return wakebelltype.QueueKeys{Name: name}
 }
@@ -36,22 +43,49 @@ type queueRow struct {
 }
 
 type queuesData struct {
-	Rows []queueRow
-	Cut  bool
+	Rows   []queueRow
+	Cut    bool
+	Listed error // why the list of queues cannot be read
 }
 
-func (d *Dashboard) queueRows(ctx context.Context) []queueRow {
-	names := d.cfg.QueueNames[:min(len(d.cfg.QueueNames), queuesPage)]
-	rows := make([]queueRow, len(names))
-	for i, keys := range names {
-		stats, err := d.op.Queues.Stats(ctx, keys)
-		rows[i] = queueRow{keys.Name, stats, err}
+// queueRows returns the queues of the configuration and those that Redis lists, by name, at
+// most maxQueues. The error is that of the list; the queues of the configuration are there.
+func (d *Dashboard) queueRows(ctx context.Context) (rows []queueRow, err error) {
+	if d.op.Queues == nil {
+		return nil, nil
 	}
-	return rows
+	rows, err = d.queues.Get(ctx, "", func(ctx context.Context) ([]queueRow, error) {
+		names := map[string]bool{}
+		for _, keys := range d.cfg.QueueNames {
+			names[keys.Name] = true
+		}
+		var lost error
+		for q, err := range d.op.Queues.List(ctx, wakebelltype.Page{Limit: maxQueues}) {
+			if lost = err; err == nil {
+				names[q.Keys.Name] = true
+				d.listed.Store(q.Keys.Name, q.Keys)
+			}
+		}
+		rows := make([]queueRow, min(len(names), maxQueues))
+		sorted := slices.Sorted(maps.Keys(names))
+		_, err := fan.Out(ctx, len(rows), func(i int) {
+			stats, err := d.op.Queues.Stats(ctx, d.queueKeys(sorted[i]))
+			rows[i] = queueRow{sorted[i], stats, err}
+		})
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		return rows, errors.Join(err, lost)
+	})
+	return rows, err
 }
 
 func (d *Dashboard) queuesPage(ctx context.Context, r *request) (page, error) {
-	data := queuesData{d.queueRows(ctx), len(d.cfg.QueueNames) > queuesPage}
+	rows, err := d.queueRows(ctx)
+	if err != nil && len(rows) == 0 && unanswered(err) {
+		return page{}, err
+	}
+	data := queuesData{rows, len(rows) == maxQueues, err}
 	return page{template: "queues", title: "Queues", section: "queues", live: watching("queues"), data: data}, nil
 }
 
@@ -84,6 +118,7 @@ func (d *Dashboard) queuePage(ctx context.Context, r *request) (page, error) {
 	if err != nil {
 		return page{}, err
 	}
+	_, _ = d.queueRows(ctx) // the keys; without the right to list queues, these are the default ones
 	keys := d.queueKeys(name)
 	data := queueData{Name: name, Show: r.get("show")}
 	if data.Show != "running" && data.Show != "dead" {

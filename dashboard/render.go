@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"path"
 	"reflect"
+	"strconv"
 	"strings"
 	"time"
 
@@ -17,7 +18,9 @@ import (
 	"github.com/wakebell/wakebell/dashboard/internal/guard"
 	"github.com/wakebell/wakebell/dashboard/internal/show"
 	"github.com/wakebell/wakebell/internal/attended"
+	"github.com/wakebell/wakebell/internal/ranked"
 	"github.com/wakebell/wakebell/internal/text"
+	"github.com/wakebell/wakebell/wakebelltype"
 )
 
 //go:embed templates/*.html
@@ -93,7 +96,9 @@ func (d *Dashboard) templateFuncs() template.FuncMap {
 			return ofInteger(n, func(n int64) string { return show.Things(n, one) })
 		},
 		"stamp": func(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) },
-		"when":  when, "local": local, "state": stateOf, "bar": newBar, "node": node, "unattended": attended.Waits, "overdue": overdue, "open": openBreakers, "add": func(a, b int) int { return a + b },
+		"when":  when, "local": local, "state": stateOf, "bar": newBar, "node": node, "unattended": attended.Waits, "overdue": overdue, "open": openBreakers, "rate": rate,
+		"only": func(problems bool) string { return map[bool]string{true: "problems"}[problems] },
+		"add":  func(a, b int) int { return a + b },
 	}
 }
 
@@ -108,6 +113,15 @@ func ofInteger(n any, format func(int64) string) (string, error) {
 	default:
 		return "", fmt.Errorf("number of type %T, want an integer", n)
 	}
+}
+
+// rate is how many attempts of a topic ended in a minute.
+func rate(o wakebelltype.Overview) string {
+	r := ranked.Rate(o)
+	if r > 0 && r < 10 {
+		return strconv.FormatFloat(r, 'f', 1, 64)
+	}
+	return show.Count(int64(r))
 }
 
 // stateOf is the state of a timer as pages show it.

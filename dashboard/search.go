@@ -3,6 +3,9 @@ package dashboard
 import (
 	"context"
 	"strings"
+	"time"
+
+	"github.com/wakebell/wakebell/dashboard/internal/fan"
 )
 
 // searchPage goes to what has the name: a topic, a schedule, a gate, a queue, or a
@@ -11,7 +14,7 @@ func (d *Dashboard) searchPage(ctx context.Context, r *request) (page, error) {
 	text := strings.TrimSpace(r.get("q"))
 	data := searchData{Text: text}
 	if text != "" {
-		data.Found = d.find(ctx, text)
+		data.Found = d.find(ctx, text, &data)
 	}
 	if len(data.Found) == 1 && data.Found[0].Exact {
 		r.w.Header().Set("Location", data.Found[0].Href)
@@ -21,8 +24,10 @@ func (d *Dashboard) searchPage(ctx context.Context, r *request) (page, error) {
 }
 
 type searchData struct {
-	Text  string
-	Found []found
+	Text     string
+	Found    []found
+	Topics   int // that exist
+	Searched int // in which a timer with this id was looked for
 }
 
 type found struct {
@@ -32,19 +37,24 @@ type found struct {
 
 const (
 	maxFound = 50
-	// maxLookups bounds the topics in which a timer is looked for by its id alone.
-	maxLookups = 50
+	// maxLookups and lookupTime bound the topics in which a timer is looked for by its id
+	// alone: the page says in how many it was.
+	maxLookups = 5000
+	lookupTime = 3 * time.Second
 )
 
-func (d *Dashboard) find(ctx context.Context, text string) (all []found) {
+func (d *Dashboard) find(ctx context.Context, text string, data *searchData) (all []found) {
 	names, _ := d.readNames(ctx) // without them the other kinds are found
 	for _, name := range names {
 		if strings.Contains(name, text) && len(all) < maxFound {
 			all = append(all, found{"topic", name, d.link("topic", "name", name), name == text})
 		}
 	}
-	for _, name := range names[:min(len(names), maxLookups)] {
-		all = d.findTimer(ctx, all, name, text)
+	data.Topics = len(names)
+	var with []string
+	with, data.Searched = d.lookUp(ctx, names[:min(len(names), maxLookups)], text)
+	for _, topic := range with[:min(len(with), max(0, maxFound-len(all)))] {
+		all = append(all, found{"timer of " + topic, text, d.link("timer", "topic", topic, "id", text), true})
 	}
 	if topic, id, ok := strings.Cut(text, " "); ok {
 		all = d.findTimer(ctx, all, topic, strings.TrimSpace(id))
@@ -66,6 +76,23 @@ func (d *Dashboard) find(ctx context.Context, text string) (all []found) {
 		}
 	}
 	return all
+}
+
+// lookUp returns the topics that have a timer with an id, and in how many it looked.
+func (d *Dashboard) lookUp(ctx context.Context, names []string, id string) (with []string, searched int) {
+	inTime, cancel := context.WithTimeout(ctx, lookupTime)
+	defer cancel()
+	has := make([]bool, len(names))
+	searched, _ = fan.Out(inTime, len(names), func(i int) { // a topic that cannot be read has none
+		_, _, err := d.op.Timers.Get(inTime, names[i], id)
+		has[i] = err == nil
+	})
+	for i, name := range names {
+		if has[i] {
+			with = append(with, name)
+		}
+	}
+	return with, searched
 }
 
 func (d *Dashboard) findTimer(ctx context.Context, all []found, topic, id string) []found {

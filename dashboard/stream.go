@@ -140,8 +140,13 @@ func (d *Dashboard) probe(q url.Values) (live.Probe, []string) {
 	switch kind := q.Get("of"); {
 	case kind == "overview":
 		return func(ctx context.Context) (string, error) {
-			text, err := mark(d.readTotals(ctx))
-			nodes, _ := mark(d.feeds.nodes(q["feed"]), nil)
+			t, err := d.readTotals(ctx)
+			if err != nil {
+				return "", err
+			}
+			queues, _ := d.queueRows(ctx)
+			text, err := mark([]any{t.Stats, t.Topics, t.Behind, t.Paused, t.Dead, t.Faults, t.Alone, queues}, nil)
+			nodes, _ := mark(d.askNodes(ctx, t).Rows, nil)
 			return fmt.Sprint(text, " ", nodes, " ", d.beats(ctx).Grade), err
 		}, q["feed"]
 	case kind == "topics" || kind == "topic" && name != "":
@@ -159,7 +164,13 @@ func (d *Dashboard) probe(q url.Values) (live.Probe, []string) {
 	case kind == "jobs":
 		return func(context.Context) (string, error) { return mark(d.jobs.All(), nil) }, nil
 	case kind == "nodes":
-		return func(context.Context) (string, error) { return mark(d.feeds.nodes(q["feed"]), nil) }, q["feed"]
+		return func(ctx context.Context) (string, error) {
+			t, err := d.readTotals(ctx)
+			if err != nil {
+				return "", err
+			}
+			return mark(d.askNodes(ctx, t).Rows, nil)
+		}, q["feed"]
 	case kind == "queue" && d.op.Queues != nil:
 		return func(ctx context.Context) (string, error) {
 			s, err := d.op.Queues.Stats(ctx, d.queueKeys(keys.Name))
@@ -167,7 +178,7 @@ func (d *Dashboard) probe(q url.Values) (live.Probe, []string) {
 			return mark(s, err)
 		}, nil
 	case kind == "queues" && d.op.Queues != nil:
-		return func(ctx context.Context) (string, error) { return mark(d.queueRows(ctx), nil) }, nil
+		return func(ctx context.Context) (string, error) { return mark(d.queueRows(ctx)) }, nil
 	case kind == "schedules" && d.op.Schedules != nil:
 		return func(ctx context.Context) (string, error) {
 			return markSchedules(d.listSchedules(ctx, q.Get("after")))

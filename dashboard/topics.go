@@ -6,19 +6,18 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
-	"github.com/wakebell/wakebell/internal/attended"
+	"github.com/wakebell/wakebell"
+	"github.com/wakebell/wakebell/dashboard/internal/cluster"
+	"github.com/wakebell/wakebell/internal/ranked"
 	"github.com/wakebell/wakebell/internal/tuning"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
 
-const (
-	topicsPage = 50     // topics of a page
-	maxTopics  = 10_000 // that the totals read
-	topicsRead = 500    // topics of a read of the totals
-)
+const topicsPage = 50 // topics of a page
 
 // knownTopics are the names of all topics, sorted, without the prefix; lost says why those
 // are missing that are on servers of a Cluster which do not answer.
@@ -74,134 +73,54 @@ func (d *Dashboard) readTopic(ctx context.Context, name string) (wakebelltype.Ov
 	return all[0], all[0].Err
 }
 
-// totals are the sums over all topics.
-type totals struct {
-	Topics int // that exist
-	Read   int // that are in the sums
-	Stats  wakebelltype.Stats
-
-	Behind []wakebelltype.Overview // with due timers, the latest first
-	Paused []wakebelltype.Overview
-	Dead   []wakebelltype.Overview // with dead letters, the most first
-	Faults []wakebelltype.Overview // that cannot be read, or have lost data
-	Alone  []wakebelltype.Overview // whose due timers wait for a node, the latest first
-	NoNode int                     // number of these topics
-	Lost   error                   // why topics are missing; nil: none are
-}
-
-const worst = 10 // topics of a list of the overview
-
 // readTotals reads all topics; the cache bounds how often.
-func (d *Dashboard) readTotals(ctx context.Context) (totals, error) {
-	t, err := d.totals.Get(ctx, "", d.sumTopics)
-	if err != nil {
-		return totals{}, err
-	}
-	return *t, nil
+func (d *Dashboard) readTotals(ctx context.Context) (*cluster.Counts, error) {
+	return d.totals.Get(ctx, "", d.sumTopics)
 }
 
-func (d *Dashboard) sumTopics(ctx context.Context) (*totals, error) {
+func (d *Dashboard) sumTopics(ctx context.Context) (*cluster.Counts, error) {
 	known, err := d.readKnown(ctx)
 	if err != nil {
 		return nil, err
 	}
-	names := known.names
-	t := &totals{Topics: len(names), Read: min(len(names), maxTopics), Lost: known.lost}
-	for part := range slices.Chunk(names[:t.Read], topicsRead) {
-		all, err := d.op.Timers.Overview(ctx, part...)
-		if err != nil {
-			return nil, err
-		}
-		for i, o := range all {
-			o.Topic = part[i]
-			t.add(o)
-		}
+	c, err := cluster.Read(ctx, known.names, d.op.Timers.Overview)
+	if err == nil {
+		c.Lost = known.lost
 	}
-	t.trim()
-	return t, nil
-}
-
-func (t *totals) add(o wakebelltype.Overview) {
-	s := o.Stats
-	t.Stats.Total += s.Total
-	t.Stats.Pending += s.Pending
-	t.Stats.Due += s.Due
-	t.Stats.Leased += s.Leased
-	t.Stats.Retrying += s.Retrying
-	t.Stats.Parked += s.Parked
-	t.Stats.Dead += s.Dead
-	t.Stats.Estimated = t.Stats.Estimated || s.Estimated
-	if s.Lag > t.Stats.Lag {
-		t.Stats.Lag, t.Stats.OldestDue = s.Lag, s.OldestDue
-	}
-	if s.Due > 0 {
-		t.Behind = append(t.Behind, o)
-	}
-	if attended.Waits(o) != "" {
-		t.Alone = append(t.Alone, o)
-	}
-	if s.Paused || o.Control.Paused {
-		t.Paused = append(t.Paused, o)
-	}
-	if s.Dead > 0 {
-		t.Dead = append(t.Dead, o)
-	}
-	if o.Err != nil || o.Damage != "" {
-		t.Faults = append(t.Faults, o)
-	}
-}
-
-// trim keeps the worst topics of each list.
-func (t *totals) trim() {
-	late := func(a, b wakebelltype.Overview) int { return cmp.Compare(b.Stats.Lag, a.Stats.Lag) }
-	slices.SortStableFunc(t.Behind, late)
-	slices.SortStableFunc(t.Alone, late)
-	slices.SortStableFunc(t.Dead, func(a, b wakebelltype.Overview) int { return int(b.Stats.Dead - a.Stats.Dead) })
-	t.NoNode = len(t.Alone)
-	t.Alone = t.Alone[:min(worst, len(t.Alone))]
-	t.Behind = t.Behind[:min(worst, len(t.Behind))]
-	t.Dead = t.Dead[:min(topicsPage, len(t.Dead))]
-	t.Paused = t.Paused[:min(worst, len(t.Paused))]
-	t.Faults = t.Faults[:min(worst, len(t.Faults))]
+	return c, err
 }
 
 // totalsWait is how long a page waits for the totals. Of thousands of topics they take
 // longer when they are not in the cache; the page is shown without them then.
 const totalsWait = 100 * time.Millisecond
 
-// totalsSoon returns the totals if they can be had soon. Otherwise reading is true: they
-// are being read, and the browser is asked to load the page again.
-func (d *Dashboard) totalsSoon(ctx context.Context, r *request) (t totals, reading bool, err error) {
-	soon, cancel := context.WithTimeout(ctx, totalsWait)
-	defer cancel()
-	t, err = d.readTotals(soon)
+// totalsSoon returns the totals if they can be had soon, or those before. Otherwise reading is
+// true: they are being read, and the browser is asked to load the page again.
+func (d *Dashboard) totalsSoon(ctx context.Context, r *request) (t *cluster.Counts, reading bool, err error) {
+	t, err = d.totals.Soon(ctx, totalsWait, "", d.sumTopics)
 	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
 		r.w.Header().Set("Refresh", "1")
-		return totals{}, true, nil
+		return &cluster.Counts{}, true, nil
 	}
 	return t, false, err
 }
 
 type overviewData struct {
-	Totals  totals
+	Totals  cluster.Counts
 	Reading bool // the totals are being read
 	Worst   int
 	Dead    []wakebelltype.Overview
+	Queues  int64                // dead letters of queues
 	Beats   wakebelltype.Finding // of the check "beats"; zero: it is not known yet
 
-	Chart   chartData
-	Late    lateChart
-	Charted int   // topics in the chart
-	PastErr error // why there is no chart
-	Ahead   aheadData
-
-	Nodes []heard
-	Asked int // topics whose nodes are asked
+	Chart    chartData
+	Late     lateChart
+	Charted  int   // topics in the charts
+	Charting bool  // they are being read
+	PastErr  error // why there is no chart
+	Ahead    aheadData
+	Nodes    nodesData
 }
-
-// overviewFeeds bounds the topics whose nodes the overview asks. The page of nodes asks
-// those of all.
-const overviewFeeds = 10
 
 func (d *Dashboard) overviewPage(ctx context.Context, r *request) (page, error) {
 	t, reading, err := d.totalsSoon(ctx, r)
@@ -211,21 +130,17 @@ func (d *Dashboard) overviewPage(ctx context.Context, r *request) (page, error) 
 	if reading {
 		return page{template: "overview", title: "Overview", section: "overview", data: overviewData{Reading: true}}, nil
 	}
-	data := overviewData{Totals: t, Worst: worst, Dead: t.Dead[:min(worst, len(t.Dead))], Beats: d.beats(ctx), Ahead: d.ahead(ctx)}
-	var watch []string
-	if names, err := d.readNames(ctx); err != nil {
-		data.PastErr = err
-	} else {
-		data.Charted = min(pastTopics, len(names))
-		past, err := d.allThroughput(ctx, names)
-		data.Chart, data.Late, data.PastErr = newChart(past), newLateChart(past), err
-		asked := names[:min(overviewFeeds, len(names))]
-		data.Nodes, data.Asked = d.feeds.nodes(asked), len(asked)
-		for _, name := range asked {
-			watch = append(watch, "feed", name)
-		}
+	data := overviewData{Totals: *t, Worst: cluster.Worst, Dead: t.Dead[:min(cluster.Worst, len(t.Dead))], Beats: d.beats(ctx), Ahead: d.ahead(ctx)}
+	data.Totals.Rows = nil
+	queues, _ := d.queueRows(ctx) // the page of queues says why they cannot be read
+	for _, q := range queues {
+		data.Queues += q.Stats.Dead
 	}
-	return page{template: "overview", title: "Overview", section: "overview", live: watching("overview", watch...), data: data}, nil
+	past, err := d.allThroughput(ctx, t)
+	data.Charting = errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil
+	data.Chart, data.Late, data.Charted, data.PastErr = newChart(past.sum), newLateChart(past.sum), past.topics, err
+	data.Nodes = d.askNodes(ctx, t)
+	return page{template: "overview", title: "Overview", section: "overview", live: watching("overview", d.coverOf(data.Nodes)...), data: data}, nil
 }
 
 // beats returns the finding of Diagnose about beats, if it can be had soon; otherwise it is
@@ -242,49 +157,96 @@ func (d *Dashboard) beats(ctx context.Context) wakebelltype.Finding {
 }
 
 type topicsData struct {
-	Search string
-	Rows   []wakebelltype.Overview
-	Next   string // address of the next page
-	First  string // address of the first page, if this is another
-	Count  int64  // topics that match
-	Lost   error  // why topics are missing; nil: none are
-	Charts map[string]chartData
+	Search   string
+	Sort     string   // an order of package ranked
+	Orders   []column // of the table
+	Problems bool     // only topics with problems
+	Link     string   // address with only the others of these two
+	Rows     []wakebelltype.Overview
+	Next     string // address of the next page
+	First    string // address of the first page, if this is another
+	Count    int64  // topics that match
+	Total    int    // topics with problems
+	Cut      int    // topics that were looked at, if not all were
+	Lost     error  // why topics are missing; nil: none are
+	Charts   map[string]chartData
+	Reading  bool // the totals are being read
 }
 
+// column is a column by which the table of topics can be sorted.
+type column struct {
+	Title, Href string
+	Now         bool // it is sorted by it
+}
+
+// topicsPage sorts and filters by the shared totals, and reads the topics that it shows anew.
 func (d *Dashboard) topicsPage(ctx context.Context, r *request) (page, error) {
-	known, err := d.readKnown(ctx)
+	data := topicsData{Search: r.get("q"), Sort: cmp.Or(r.get("sort"), "name"), Problems: r.get("only") == "problems", Charts: map[string]chartData{}}
+	if !ranked.Known(data.Sort) {
+		return page{}, fmt.Errorf("%w: sort: %q, want one of %s", wakebell.ErrInvalid, data.Sort, strings.Join(ranked.Orders(), ", "))
+	}
+	from, _ := strconv.Atoi(r.get("from")) // a broken one is the first page
+	t, reading, err := d.totalsFor(ctx, r, data.Sort == "name" && !data.Problems)
 	if err != nil {
 		return page{}, err
 	}
-	names, search, after := known.names, r.get("q"), r.get("after")
-	if search != "" {
-		names = slices.DeleteFunc(slices.Clone(names), func(n string) bool { return !strings.Contains(n, search) })
+	only, other := "", "problems"
+	if data.Problems {
+		only, other = "problems", ""
 	}
-	data := topicsData{Search: search, Count: int64(len(names)), Lost: known.lost}
-	if after != "" {
-		i, found := slices.BinarySearch(names, after)
-		if found {
-			i++
-		}
-		names = names[i:]
-		data.First = d.link("topics", "q", search)
+	sort := strings.TrimSuffix(data.Sort, "name")
+	data.Reading, data.Lost, data.Total, data.Link = reading, t.Lost, t.Problems, d.link("topics", "q", data.Search, "sort", sort, "only", other)
+	if t.Read < t.Topics {
+		data.Cut = t.Read
 	}
-	if len(names) > topicsPage {
-		names = names[:topicsPage]
-		data.Next = d.link("topics", "q", search, "after", names[topicsPage-1])
+	for _, title := range []string{"Due", "Oldest", "Late", "Rate", "Dead"} {
+		order := strings.ToLower(title)
+		data.Orders = append(data.Orders, column{title, d.link("topics", "q", data.Search, "sort", order, "only", only), data.Sort == order})
 	}
-	data.Rows, err = d.readTopics(ctx, names)
-	data.Charts = map[string]chartData{}
+	rows := t.Select(func(name string) bool { return strings.Contains(name, data.Search) }, data.Sort, data.Problems)
+	data.Count = int64(len(rows))
+	if from = max(0, min(from, len(rows))); from > 0 {
+		data.First = d.link("topics", "q", data.Search, "sort", sort, "only", only)
+	}
+	if rows = rows[from:]; len(rows) > topicsPage {
+		rows = rows[:topicsPage]
+		data.Next = d.link("topics", "q", data.Search, "sort", sort, "only", only, "from", strconv.Itoa(from+topicsPage))
+	}
+	names, watch := []string{}, []string{}
+	for _, o := range rows {
+		names, watch = append(names, o.Topic), append(watch, "name", o.Topic)
+	}
+	if data.Rows, err = d.readTopics(ctx, names); err != nil {
+		data.Rows = rows // with their age; in an outage the page has a banner
+	}
+	if err != nil {
+		names = nil
+	}
 	for _, name := range names {
 		if past, err := d.throughput(ctx, name); err == nil { // otherwise the topic's page says why
 			data.Charts[name] = newChart(past)
 		}
 	}
-	watch := []string{}
-	for _, name := range names {
-		watch = append(watch, "name", name)
+	return page{template: "topics", title: "Topics", section: "topics", live: watching("topics", watch...), data: data}, nil
+}
+
+// totalsFor returns what the table of topics sorts and filters. By name, the names suffice
+// while the totals are being read.
+func (d *Dashboard) totalsFor(ctx context.Context, r *request, byName bool) (*cluster.Counts, bool, error) {
+	t, reading, err := d.totalsSoon(ctx, r)
+	if !byName || !reading {
+		return t, reading, err
 	}
-	return page{template: "topics", title: "Topics", section: "topics", live: watching("topics", watch...), data: data}, err
+	r.w.Header().Del("Refresh")
+	known, err := d.readKnown(ctx)
+	if err != nil {
+		return nil, false, err
+	}
+	t = &cluster.Counts{Topics: len(known.names), Read: len(known.names), Lost: known.lost}
+	for _, name := range known.names {
+		t.Rows = append(t.Rows, wakebelltype.Overview{Topic: name})
+	}
+	return t, false, nil
 }
 
 // setting is a row of the table of a topic's overrides.

@@ -360,7 +360,10 @@ type TopicOverview struct {
 	// breaker, adaptive concurrency, a group or limits over all nodes report.
 	Reports []*NodeReport `protobuf:"bytes,8,rep,name=reports,proto3" json:"reports,omitempty"`
 	// What of the data of the topic was lost, in words; empty: nothing is known to be.
-	Damage        string `protobuf:"bytes,9,opt,name=damage,proto3" json:"damage,omitempty"`
+	Damage string `protobuf:"bytes,9,opt,name=damage,proto3" json:"damage,omitempty"`
+	// What happened in the last 10 minutes, the present one included. Absent, from an earlier
+	// node: unknown.
+	Recent        *ThroughputCounts `protobuf:"bytes,10,opt,name=recent,proto3" json:"recent,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -458,6 +461,13 @@ func (x *TopicOverview) GetDamage() string {
 	return ""
 }
 
+func (x *TopicOverview) GetRecent() *ThroughputCounts {
+	if x != nil {
+		return x.Recent
+	}
+	return nil
+}
+
 // NodeReport is what a node has last reported of its state for a topic.
 type NodeReport struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -511,6 +521,158 @@ func (x *NodeReport) GetState() *NodeState {
 	return nil
 }
 
+// AskNodesRequest asks the nodes of up to 1,000 topics for their states.
+type AskNodesRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Topics        []string               `protobuf:"bytes,1,rep,name=topics,proto3" json:"topics,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AskNodesRequest) Reset() {
+	*x = AskNodesRequest{}
+	mi := &file_messages_operations_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AskNodesRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AskNodesRequest) ProtoMessage() {}
+
+func (x *AskNodesRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_messages_operations_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AskNodesRequest.ProtoReflect.Descriptor instead.
+func (*AskNodesRequest) Descriptor() ([]byte, []int) {
+	return file_messages_operations_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *AskNodesRequest) GetTopics() []string {
+	if x != nil {
+		return x.Topics
+	}
+	return nil
+}
+
+// AskNodesResponse has the answers, in no order.
+type AskNodesResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Answers       []*NodeAnswer          `protobuf:"bytes,1,rep,name=answers,proto3" json:"answers,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AskNodesResponse) Reset() {
+	*x = AskNodesResponse{}
+	mi := &file_messages_operations_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AskNodesResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AskNodesResponse) ProtoMessage() {}
+
+func (x *AskNodesResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_messages_operations_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AskNodesResponse.ProtoReflect.Descriptor instead.
+func (*AskNodesResponse) Descriptor() ([]byte, []int) {
+	return file_messages_operations_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *AskNodesResponse) GetAnswers() []*NodeAnswer {
+	if x != nil {
+		return x.Answers
+	}
+	return nil
+}
+
+// NodeAnswer is what a node says of itself about a topic.
+type NodeAnswer struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Topic string                 `protobuf:"bytes,1,opt,name=topic,proto3" json:"topic,omitempty"`
+	Node  string                 `protobuf:"bytes,2,opt,name=node,proto3" json:"node,omitempty"`
+	// Absent: the node is of a version that does not say more.
+	State         *NodeState `protobuf:"bytes,3,opt,name=state,proto3" json:"state,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *NodeAnswer) Reset() {
+	*x = NodeAnswer{}
+	mi := &file_messages_operations_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *NodeAnswer) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*NodeAnswer) ProtoMessage() {}
+
+func (x *NodeAnswer) ProtoReflect() protoreflect.Message {
+	mi := &file_messages_operations_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use NodeAnswer.ProtoReflect.Descriptor instead.
+func (*NodeAnswer) Descriptor() ([]byte, []int) {
+	return file_messages_operations_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *NodeAnswer) GetTopic() string {
+	if x != nil {
+		return x.Topic
+	}
+	return ""
+}
+
+func (x *NodeAnswer) GetNode() string {
+	if x != nil {
+		return x.Node
+	}
+	return ""
+}
+
+func (x *NodeAnswer) GetState() *NodeState {
+	if x != nil {
+		return x.State
+	}
+	return nil
+}
+
 // CancelAllRequest removes all timers of a topic. Dead letters stay.
 type CancelAllRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -521,7 +683,7 @@ type CancelAllRequest struct {
 
 func (x *CancelAllRequest) Reset() {
 	*x = CancelAllRequest{}
-	mi := &file_messages_operations_proto_msgTypes[6]
+	mi := &file_messages_operations_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -533,7 +695,7 @@ func (x *CancelAllRequest) String() string {
 func (*CancelAllRequest) ProtoMessage() {}
 
 func (x *CancelAllRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[6]
+	mi := &file_messages_operations_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -546,7 +708,7 @@ func (x *CancelAllRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelAllRequest.ProtoReflect.Descriptor instead.
 func (*CancelAllRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{6}
+	return file_messages_operations_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *CancelAllRequest) GetTopic() string {
@@ -566,7 +728,7 @@ type CancelAllResponse struct {
 
 func (x *CancelAllResponse) Reset() {
 	*x = CancelAllResponse{}
-	mi := &file_messages_operations_proto_msgTypes[7]
+	mi := &file_messages_operations_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -578,7 +740,7 @@ func (x *CancelAllResponse) String() string {
 func (*CancelAllResponse) ProtoMessage() {}
 
 func (x *CancelAllResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[7]
+	mi := &file_messages_operations_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -591,7 +753,7 @@ func (x *CancelAllResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelAllResponse.ProtoReflect.Descriptor instead.
 func (*CancelAllResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{7}
+	return file_messages_operations_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *CancelAllResponse) GetCount() int64 {
@@ -611,7 +773,7 @@ type ForgetTopicRequest struct {
 
 func (x *ForgetTopicRequest) Reset() {
 	*x = ForgetTopicRequest{}
-	mi := &file_messages_operations_proto_msgTypes[8]
+	mi := &file_messages_operations_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -623,7 +785,7 @@ func (x *ForgetTopicRequest) String() string {
 func (*ForgetTopicRequest) ProtoMessage() {}
 
 func (x *ForgetTopicRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[8]
+	mi := &file_messages_operations_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -636,7 +798,7 @@ func (x *ForgetTopicRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForgetTopicRequest.ProtoReflect.Descriptor instead.
 func (*ForgetTopicRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{8}
+	return file_messages_operations_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *ForgetTopicRequest) GetTopic() string {
@@ -655,7 +817,7 @@ type ForgetTopicResponse struct {
 
 func (x *ForgetTopicResponse) Reset() {
 	*x = ForgetTopicResponse{}
-	mi := &file_messages_operations_proto_msgTypes[9]
+	mi := &file_messages_operations_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -667,7 +829,7 @@ func (x *ForgetTopicResponse) String() string {
 func (*ForgetTopicResponse) ProtoMessage() {}
 
 func (x *ForgetTopicResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[9]
+	mi := &file_messages_operations_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -680,7 +842,7 @@ func (x *ForgetTopicResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForgetTopicResponse.ProtoReflect.Descriptor instead.
 func (*ForgetTopicResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{9}
+	return file_messages_operations_proto_rawDescGZIP(), []int{12}
 }
 
 // RemoveTopicRequest removes a topic from the list of topics, unless it has a key or a
@@ -694,7 +856,7 @@ type RemoveTopicRequest struct {
 
 func (x *RemoveTopicRequest) Reset() {
 	*x = RemoveTopicRequest{}
-	mi := &file_messages_operations_proto_msgTypes[10]
+	mi := &file_messages_operations_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -706,7 +868,7 @@ func (x *RemoveTopicRequest) String() string {
 func (*RemoveTopicRequest) ProtoMessage() {}
 
 func (x *RemoveTopicRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[10]
+	mi := &file_messages_operations_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -719,7 +881,7 @@ func (x *RemoveTopicRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveTopicRequest.ProtoReflect.Descriptor instead.
 func (*RemoveTopicRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{10}
+	return file_messages_operations_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *RemoveTopicRequest) GetTopic() string {
@@ -742,7 +904,7 @@ type RemoveTopicResponse struct {
 
 func (x *RemoveTopicResponse) Reset() {
 	*x = RemoveTopicResponse{}
-	mi := &file_messages_operations_proto_msgTypes[11]
+	mi := &file_messages_operations_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -754,7 +916,7 @@ func (x *RemoveTopicResponse) String() string {
 func (*RemoveTopicResponse) ProtoMessage() {}
 
 func (x *RemoveTopicResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[11]
+	mi := &file_messages_operations_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -767,7 +929,7 @@ func (x *RemoveTopicResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveTopicResponse.ProtoReflect.Descriptor instead.
 func (*RemoveTopicResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{11}
+	return file_messages_operations_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *RemoveTopicResponse) GetExisted() bool {
@@ -794,7 +956,7 @@ type GetTopicShardsRequest struct {
 
 func (x *GetTopicShardsRequest) Reset() {
 	*x = GetTopicShardsRequest{}
-	mi := &file_messages_operations_proto_msgTypes[12]
+	mi := &file_messages_operations_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -806,7 +968,7 @@ func (x *GetTopicShardsRequest) String() string {
 func (*GetTopicShardsRequest) ProtoMessage() {}
 
 func (x *GetTopicShardsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[12]
+	mi := &file_messages_operations_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -819,7 +981,7 @@ func (x *GetTopicShardsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetTopicShardsRequest.ProtoReflect.Descriptor instead.
 func (*GetTopicShardsRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{12}
+	return file_messages_operations_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *GetTopicShardsRequest) GetTopic() string {
@@ -839,7 +1001,7 @@ type GetTopicShardsResponse struct {
 
 func (x *GetTopicShardsResponse) Reset() {
 	*x = GetTopicShardsResponse{}
-	mi := &file_messages_operations_proto_msgTypes[13]
+	mi := &file_messages_operations_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -851,7 +1013,7 @@ func (x *GetTopicShardsResponse) String() string {
 func (*GetTopicShardsResponse) ProtoMessage() {}
 
 func (x *GetTopicShardsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[13]
+	mi := &file_messages_operations_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -864,7 +1026,7 @@ func (x *GetTopicShardsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetTopicShardsResponse.ProtoReflect.Descriptor instead.
 func (*GetTopicShardsResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{13}
+	return file_messages_operations_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *GetTopicShardsResponse) GetShards() *TopicShards {
@@ -893,7 +1055,7 @@ type TopicShards struct {
 
 func (x *TopicShards) Reset() {
 	*x = TopicShards{}
-	mi := &file_messages_operations_proto_msgTypes[14]
+	mi := &file_messages_operations_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -905,7 +1067,7 @@ func (x *TopicShards) String() string {
 func (*TopicShards) ProtoMessage() {}
 
 func (x *TopicShards) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[14]
+	mi := &file_messages_operations_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -918,7 +1080,7 @@ func (x *TopicShards) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TopicShards.ProtoReflect.Descriptor instead.
 func (*TopicShards) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{14}
+	return file_messages_operations_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *TopicShards) GetShards() uint32 {
@@ -968,7 +1130,7 @@ type DivideTopicRequest struct {
 
 func (x *DivideTopicRequest) Reset() {
 	*x = DivideTopicRequest{}
-	mi := &file_messages_operations_proto_msgTypes[15]
+	mi := &file_messages_operations_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -980,7 +1142,7 @@ func (x *DivideTopicRequest) String() string {
 func (*DivideTopicRequest) ProtoMessage() {}
 
 func (x *DivideTopicRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[15]
+	mi := &file_messages_operations_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -993,7 +1155,7 @@ func (x *DivideTopicRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DivideTopicRequest.ProtoReflect.Descriptor instead.
 func (*DivideTopicRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{15}
+	return file_messages_operations_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *DivideTopicRequest) GetTopic() string {
@@ -1020,7 +1182,7 @@ type DivideTopicResponse struct {
 
 func (x *DivideTopicResponse) Reset() {
 	*x = DivideTopicResponse{}
-	mi := &file_messages_operations_proto_msgTypes[16]
+	mi := &file_messages_operations_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1032,7 +1194,7 @@ func (x *DivideTopicResponse) String() string {
 func (*DivideTopicResponse) ProtoMessage() {}
 
 func (x *DivideTopicResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[16]
+	mi := &file_messages_operations_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1045,7 +1207,7 @@ func (x *DivideTopicResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DivideTopicResponse.ProtoReflect.Descriptor instead.
 func (*DivideTopicResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{16}
+	return file_messages_operations_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *DivideTopicResponse) GetShards() *TopicShards {
@@ -1069,7 +1231,7 @@ type ReshardTopicRequest struct {
 
 func (x *ReshardTopicRequest) Reset() {
 	*x = ReshardTopicRequest{}
-	mi := &file_messages_operations_proto_msgTypes[17]
+	mi := &file_messages_operations_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1081,7 +1243,7 @@ func (x *ReshardTopicRequest) String() string {
 func (*ReshardTopicRequest) ProtoMessage() {}
 
 func (x *ReshardTopicRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[17]
+	mi := &file_messages_operations_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1094,7 +1256,7 @@ func (x *ReshardTopicRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReshardTopicRequest.ProtoReflect.Descriptor instead.
 func (*ReshardTopicRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{17}
+	return file_messages_operations_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *ReshardTopicRequest) GetTopic() string {
@@ -1127,7 +1289,7 @@ type ReshardTopicResponse struct {
 
 func (x *ReshardTopicResponse) Reset() {
 	*x = ReshardTopicResponse{}
-	mi := &file_messages_operations_proto_msgTypes[18]
+	mi := &file_messages_operations_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1139,7 +1301,7 @@ func (x *ReshardTopicResponse) String() string {
 func (*ReshardTopicResponse) ProtoMessage() {}
 
 func (x *ReshardTopicResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[18]
+	mi := &file_messages_operations_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1152,7 +1314,7 @@ func (x *ReshardTopicResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReshardTopicResponse.ProtoReflect.Descriptor instead.
 func (*ReshardTopicResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{18}
+	return file_messages_operations_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *ReshardTopicResponse) GetShards() *TopicShards {
@@ -1193,7 +1355,7 @@ type GetTopicControlRequest struct {
 
 func (x *GetTopicControlRequest) Reset() {
 	*x = GetTopicControlRequest{}
-	mi := &file_messages_operations_proto_msgTypes[19]
+	mi := &file_messages_operations_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1205,7 +1367,7 @@ func (x *GetTopicControlRequest) String() string {
 func (*GetTopicControlRequest) ProtoMessage() {}
 
 func (x *GetTopicControlRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[19]
+	mi := &file_messages_operations_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1218,7 +1380,7 @@ func (x *GetTopicControlRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetTopicControlRequest.ProtoReflect.Descriptor instead.
 func (*GetTopicControlRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{19}
+	return file_messages_operations_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *GetTopicControlRequest) GetTopic() string {
@@ -1238,7 +1400,7 @@ type GetTopicControlResponse struct {
 
 func (x *GetTopicControlResponse) Reset() {
 	*x = GetTopicControlResponse{}
-	mi := &file_messages_operations_proto_msgTypes[20]
+	mi := &file_messages_operations_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1250,7 +1412,7 @@ func (x *GetTopicControlResponse) String() string {
 func (*GetTopicControlResponse) ProtoMessage() {}
 
 func (x *GetTopicControlResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[20]
+	mi := &file_messages_operations_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1263,7 +1425,7 @@ func (x *GetTopicControlResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetTopicControlResponse.ProtoReflect.Descriptor instead.
 func (*GetTopicControlResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{20}
+	return file_messages_operations_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *GetTopicControlResponse) GetControl() *TopicControl {
@@ -1288,7 +1450,7 @@ type TopicControl struct {
 
 func (x *TopicControl) Reset() {
 	*x = TopicControl{}
-	mi := &file_messages_operations_proto_msgTypes[21]
+	mi := &file_messages_operations_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1300,7 +1462,7 @@ func (x *TopicControl) String() string {
 func (*TopicControl) ProtoMessage() {}
 
 func (x *TopicControl) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[21]
+	mi := &file_messages_operations_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1313,7 +1475,7 @@ func (x *TopicControl) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TopicControl.ProtoReflect.Descriptor instead.
 func (*TopicControl) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{21}
+	return file_messages_operations_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *TopicControl) GetPaused() bool {
@@ -1384,7 +1546,7 @@ type TopicSettings struct {
 
 func (x *TopicSettings) Reset() {
 	*x = TopicSettings{}
-	mi := &file_messages_operations_proto_msgTypes[22]
+	mi := &file_messages_operations_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1396,7 +1558,7 @@ func (x *TopicSettings) String() string {
 func (*TopicSettings) ProtoMessage() {}
 
 func (x *TopicSettings) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[22]
+	mi := &file_messages_operations_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1409,7 +1571,7 @@ func (x *TopicSettings) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TopicSettings.ProtoReflect.Descriptor instead.
 func (*TopicSettings) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{22}
+	return file_messages_operations_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *TopicSettings) GetMaxConcurrent() uint32 {
@@ -1537,7 +1699,7 @@ type PauseTopicRequest struct {
 
 func (x *PauseTopicRequest) Reset() {
 	*x = PauseTopicRequest{}
-	mi := &file_messages_operations_proto_msgTypes[23]
+	mi := &file_messages_operations_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1549,7 +1711,7 @@ func (x *PauseTopicRequest) String() string {
 func (*PauseTopicRequest) ProtoMessage() {}
 
 func (x *PauseTopicRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[23]
+	mi := &file_messages_operations_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1562,7 +1724,7 @@ func (x *PauseTopicRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseTopicRequest.ProtoReflect.Descriptor instead.
 func (*PauseTopicRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{23}
+	return file_messages_operations_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *PauseTopicRequest) GetTopic() string {
@@ -1596,7 +1758,7 @@ type PauseTopicResponse struct {
 
 func (x *PauseTopicResponse) Reset() {
 	*x = PauseTopicResponse{}
-	mi := &file_messages_operations_proto_msgTypes[24]
+	mi := &file_messages_operations_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1608,7 +1770,7 @@ func (x *PauseTopicResponse) String() string {
 func (*PauseTopicResponse) ProtoMessage() {}
 
 func (x *PauseTopicResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[24]
+	mi := &file_messages_operations_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1621,7 +1783,7 @@ func (x *PauseTopicResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseTopicResponse.ProtoReflect.Descriptor instead.
 func (*PauseTopicResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{24}
+	return file_messages_operations_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *PauseTopicResponse) GetControl() *TopicControl {
@@ -1641,7 +1803,7 @@ type ResumeTopicRequest struct {
 
 func (x *ResumeTopicRequest) Reset() {
 	*x = ResumeTopicRequest{}
-	mi := &file_messages_operations_proto_msgTypes[25]
+	mi := &file_messages_operations_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1653,7 +1815,7 @@ func (x *ResumeTopicRequest) String() string {
 func (*ResumeTopicRequest) ProtoMessage() {}
 
 func (x *ResumeTopicRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[25]
+	mi := &file_messages_operations_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1666,7 +1828,7 @@ func (x *ResumeTopicRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResumeTopicRequest.ProtoReflect.Descriptor instead.
 func (*ResumeTopicRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{25}
+	return file_messages_operations_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *ResumeTopicRequest) GetTopic() string {
@@ -1686,7 +1848,7 @@ type ResumeTopicResponse struct {
 
 func (x *ResumeTopicResponse) Reset() {
 	*x = ResumeTopicResponse{}
-	mi := &file_messages_operations_proto_msgTypes[26]
+	mi := &file_messages_operations_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1698,7 +1860,7 @@ func (x *ResumeTopicResponse) String() string {
 func (*ResumeTopicResponse) ProtoMessage() {}
 
 func (x *ResumeTopicResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[26]
+	mi := &file_messages_operations_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1711,7 +1873,7 @@ func (x *ResumeTopicResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResumeTopicResponse.ProtoReflect.Descriptor instead.
 func (*ResumeTopicResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{26}
+	return file_messages_operations_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *ResumeTopicResponse) GetControl() *TopicControl {
@@ -1732,7 +1894,7 @@ type RetuneTopicRequest struct {
 
 func (x *RetuneTopicRequest) Reset() {
 	*x = RetuneTopicRequest{}
-	mi := &file_messages_operations_proto_msgTypes[27]
+	mi := &file_messages_operations_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1744,7 +1906,7 @@ func (x *RetuneTopicRequest) String() string {
 func (*RetuneTopicRequest) ProtoMessage() {}
 
 func (x *RetuneTopicRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[27]
+	mi := &file_messages_operations_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1757,7 +1919,7 @@ func (x *RetuneTopicRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RetuneTopicRequest.ProtoReflect.Descriptor instead.
 func (*RetuneTopicRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{27}
+	return file_messages_operations_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *RetuneTopicRequest) GetTopic() string {
@@ -1784,7 +1946,7 @@ type RetuneTopicResponse struct {
 
 func (x *RetuneTopicResponse) Reset() {
 	*x = RetuneTopicResponse{}
-	mi := &file_messages_operations_proto_msgTypes[28]
+	mi := &file_messages_operations_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1796,7 +1958,7 @@ func (x *RetuneTopicResponse) String() string {
 func (*RetuneTopicResponse) ProtoMessage() {}
 
 func (x *RetuneTopicResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[28]
+	mi := &file_messages_operations_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1809,7 +1971,7 @@ func (x *RetuneTopicResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RetuneTopicResponse.ProtoReflect.Descriptor instead.
 func (*RetuneTopicResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{28}
+	return file_messages_operations_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *RetuneTopicResponse) GetControl() *TopicControl {
@@ -1829,7 +1991,7 @@ type DiagnoseRequest struct {
 
 func (x *DiagnoseRequest) Reset() {
 	*x = DiagnoseRequest{}
-	mi := &file_messages_operations_proto_msgTypes[29]
+	mi := &file_messages_operations_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1841,7 +2003,7 @@ func (x *DiagnoseRequest) String() string {
 func (*DiagnoseRequest) ProtoMessage() {}
 
 func (x *DiagnoseRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[29]
+	mi := &file_messages_operations_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1854,7 +2016,7 @@ func (x *DiagnoseRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DiagnoseRequest.ProtoReflect.Descriptor instead.
 func (*DiagnoseRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{29}
+	return file_messages_operations_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *DiagnoseRequest) GetTopics() []string {
@@ -1874,7 +2036,7 @@ type DiagnoseResponse struct {
 
 func (x *DiagnoseResponse) Reset() {
 	*x = DiagnoseResponse{}
-	mi := &file_messages_operations_proto_msgTypes[30]
+	mi := &file_messages_operations_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1886,7 +2048,7 @@ func (x *DiagnoseResponse) String() string {
 func (*DiagnoseResponse) ProtoMessage() {}
 
 func (x *DiagnoseResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[30]
+	mi := &file_messages_operations_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1899,7 +2061,7 @@ func (x *DiagnoseResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DiagnoseResponse.ProtoReflect.Descriptor instead.
 func (*DiagnoseResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{30}
+	return file_messages_operations_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *DiagnoseResponse) GetFindings() []*Finding {
@@ -1928,7 +2090,7 @@ type Finding struct {
 
 func (x *Finding) Reset() {
 	*x = Finding{}
-	mi := &file_messages_operations_proto_msgTypes[31]
+	mi := &file_messages_operations_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1940,7 +2102,7 @@ func (x *Finding) String() string {
 func (*Finding) ProtoMessage() {}
 
 func (x *Finding) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[31]
+	mi := &file_messages_operations_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1953,7 +2115,7 @@ func (x *Finding) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Finding.ProtoReflect.Descriptor instead.
 func (*Finding) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{31}
+	return file_messages_operations_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *Finding) GetCheck() string {
@@ -2010,7 +2172,7 @@ type TailRequest struct {
 
 func (x *TailRequest) Reset() {
 	*x = TailRequest{}
-	mi := &file_messages_operations_proto_msgTypes[32]
+	mi := &file_messages_operations_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2022,7 +2184,7 @@ func (x *TailRequest) String() string {
 func (*TailRequest) ProtoMessage() {}
 
 func (x *TailRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[32]
+	mi := &file_messages_operations_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2035,7 +2197,7 @@ func (x *TailRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TailRequest.ProtoReflect.Descriptor instead.
 func (*TailRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{32}
+	return file_messages_operations_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *TailRequest) GetTopic() string {
@@ -2062,7 +2224,7 @@ type TailResponse struct {
 
 func (x *TailResponse) Reset() {
 	*x = TailResponse{}
-	mi := &file_messages_operations_proto_msgTypes[33]
+	mi := &file_messages_operations_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2074,7 +2236,7 @@ func (x *TailResponse) String() string {
 func (*TailResponse) ProtoMessage() {}
 
 func (x *TailResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[33]
+	mi := &file_messages_operations_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2087,7 +2249,7 @@ func (x *TailResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TailResponse.ProtoReflect.Descriptor instead.
 func (*TailResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{33}
+	return file_messages_operations_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *TailResponse) GetEvent() *TopicEvent {
@@ -2121,7 +2283,7 @@ type TopicEvent struct {
 
 func (x *TopicEvent) Reset() {
 	*x = TopicEvent{}
-	mi := &file_messages_operations_proto_msgTypes[34]
+	mi := &file_messages_operations_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2133,7 +2295,7 @@ func (x *TopicEvent) String() string {
 func (*TopicEvent) ProtoMessage() {}
 
 func (x *TopicEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[34]
+	mi := &file_messages_operations_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2146,7 +2308,7 @@ func (x *TopicEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TopicEvent.ProtoReflect.Descriptor instead.
 func (*TopicEvent) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{34}
+	return file_messages_operations_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *TopicEvent) GetKind() string {
@@ -2280,7 +2442,7 @@ type NodeState struct {
 
 func (x *NodeState) Reset() {
 	*x = NodeState{}
-	mi := &file_messages_operations_proto_msgTypes[35]
+	mi := &file_messages_operations_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2292,7 +2454,7 @@ func (x *NodeState) String() string {
 func (*NodeState) ProtoMessage() {}
 
 func (x *NodeState) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[35]
+	mi := &file_messages_operations_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2305,7 +2467,7 @@ func (x *NodeState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeState.ProtoReflect.Descriptor instead.
 func (*NodeState) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{35}
+	return file_messages_operations_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *NodeState) GetVersion() string {
@@ -2442,7 +2604,7 @@ type LongRun struct {
 
 func (x *LongRun) Reset() {
 	*x = LongRun{}
-	mi := &file_messages_operations_proto_msgTypes[36]
+	mi := &file_messages_operations_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2454,7 +2616,7 @@ func (x *LongRun) String() string {
 func (*LongRun) ProtoMessage() {}
 
 func (x *LongRun) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[36]
+	mi := &file_messages_operations_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2467,7 +2629,7 @@ func (x *LongRun) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LongRun.ProtoReflect.Descriptor instead.
 func (*LongRun) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{36}
+	return file_messages_operations_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *LongRun) GetId() string {
@@ -2510,7 +2672,7 @@ type DeadLetterFilter struct {
 
 func (x *DeadLetterFilter) Reset() {
 	*x = DeadLetterFilter{}
-	mi := &file_messages_operations_proto_msgTypes[37]
+	mi := &file_messages_operations_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2522,7 +2684,7 @@ func (x *DeadLetterFilter) String() string {
 func (*DeadLetterFilter) ProtoMessage() {}
 
 func (x *DeadLetterFilter) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[37]
+	mi := &file_messages_operations_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2535,7 +2697,7 @@ func (x *DeadLetterFilter) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeadLetterFilter.ProtoReflect.Descriptor instead.
 func (*DeadLetterFilter) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{37}
+	return file_messages_operations_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *DeadLetterFilter) GetEntry() string {
@@ -2590,7 +2752,7 @@ type ListDeadLettersRequest struct {
 
 func (x *ListDeadLettersRequest) Reset() {
 	*x = ListDeadLettersRequest{}
-	mi := &file_messages_operations_proto_msgTypes[38]
+	mi := &file_messages_operations_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2602,7 +2764,7 @@ func (x *ListDeadLettersRequest) String() string {
 func (*ListDeadLettersRequest) ProtoMessage() {}
 
 func (x *ListDeadLettersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[38]
+	mi := &file_messages_operations_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2615,7 +2777,7 @@ func (x *ListDeadLettersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListDeadLettersRequest.ProtoReflect.Descriptor instead.
 func (*ListDeadLettersRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{38}
+	return file_messages_operations_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *ListDeadLettersRequest) GetTopic() string {
@@ -2663,7 +2825,7 @@ type ListDeadLettersResponse struct {
 
 func (x *ListDeadLettersResponse) Reset() {
 	*x = ListDeadLettersResponse{}
-	mi := &file_messages_operations_proto_msgTypes[39]
+	mi := &file_messages_operations_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2675,7 +2837,7 @@ func (x *ListDeadLettersResponse) String() string {
 func (*ListDeadLettersResponse) ProtoMessage() {}
 
 func (x *ListDeadLettersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[39]
+	mi := &file_messages_operations_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2688,7 +2850,7 @@ func (x *ListDeadLettersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListDeadLettersResponse.ProtoReflect.Descriptor instead.
 func (*ListDeadLettersResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{39}
+	return file_messages_operations_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *ListDeadLettersResponse) GetDeadLetter() *DeadLetter {
@@ -2709,7 +2871,7 @@ type GetDeadLetterRequest struct {
 
 func (x *GetDeadLetterRequest) Reset() {
 	*x = GetDeadLetterRequest{}
-	mi := &file_messages_operations_proto_msgTypes[40]
+	mi := &file_messages_operations_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2721,7 +2883,7 @@ func (x *GetDeadLetterRequest) String() string {
 func (*GetDeadLetterRequest) ProtoMessage() {}
 
 func (x *GetDeadLetterRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[40]
+	mi := &file_messages_operations_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2734,7 +2896,7 @@ func (x *GetDeadLetterRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetDeadLetterRequest.ProtoReflect.Descriptor instead.
 func (*GetDeadLetterRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{40}
+	return file_messages_operations_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *GetDeadLetterRequest) GetTopic() string {
@@ -2761,7 +2923,7 @@ type GetDeadLetterResponse struct {
 
 func (x *GetDeadLetterResponse) Reset() {
 	*x = GetDeadLetterResponse{}
-	mi := &file_messages_operations_proto_msgTypes[41]
+	mi := &file_messages_operations_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2773,7 +2935,7 @@ func (x *GetDeadLetterResponse) String() string {
 func (*GetDeadLetterResponse) ProtoMessage() {}
 
 func (x *GetDeadLetterResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[41]
+	mi := &file_messages_operations_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2786,7 +2948,7 @@ func (x *GetDeadLetterResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetDeadLetterResponse.ProtoReflect.Descriptor instead.
 func (*GetDeadLetterResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{41}
+	return file_messages_operations_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *GetDeadLetterResponse) GetDeadLetter() *DeadLetter {
@@ -2815,7 +2977,7 @@ type DeadLetter struct {
 
 func (x *DeadLetter) Reset() {
 	*x = DeadLetter{}
-	mi := &file_messages_operations_proto_msgTypes[42]
+	mi := &file_messages_operations_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2827,7 +2989,7 @@ func (x *DeadLetter) String() string {
 func (*DeadLetter) ProtoMessage() {}
 
 func (x *DeadLetter) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[42]
+	mi := &file_messages_operations_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2840,7 +3002,7 @@ func (x *DeadLetter) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeadLetter.ProtoReflect.Descriptor instead.
 func (*DeadLetter) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{42}
+	return file_messages_operations_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *DeadLetter) GetEntry() string {
@@ -2923,7 +3085,7 @@ type RedriveDeadLettersRequest struct {
 
 func (x *RedriveDeadLettersRequest) Reset() {
 	*x = RedriveDeadLettersRequest{}
-	mi := &file_messages_operations_proto_msgTypes[43]
+	mi := &file_messages_operations_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2935,7 +3097,7 @@ func (x *RedriveDeadLettersRequest) String() string {
 func (*RedriveDeadLettersRequest) ProtoMessage() {}
 
 func (x *RedriveDeadLettersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[43]
+	mi := &file_messages_operations_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2948,7 +3110,7 @@ func (x *RedriveDeadLettersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RedriveDeadLettersRequest.ProtoReflect.Descriptor instead.
 func (*RedriveDeadLettersRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{43}
+	return file_messages_operations_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *RedriveDeadLettersRequest) GetTopic() string {
@@ -2998,7 +3160,7 @@ type RedriveDeadLettersResponse struct {
 
 func (x *RedriveDeadLettersResponse) Reset() {
 	*x = RedriveDeadLettersResponse{}
-	mi := &file_messages_operations_proto_msgTypes[44]
+	mi := &file_messages_operations_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3010,7 +3172,7 @@ func (x *RedriveDeadLettersResponse) String() string {
 func (*RedriveDeadLettersResponse) ProtoMessage() {}
 
 func (x *RedriveDeadLettersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[44]
+	mi := &file_messages_operations_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3023,7 +3185,7 @@ func (x *RedriveDeadLettersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RedriveDeadLettersResponse.ProtoReflect.Descriptor instead.
 func (*RedriveDeadLettersResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{44}
+	return file_messages_operations_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *RedriveDeadLettersResponse) GetEntry() string {
@@ -3058,7 +3220,7 @@ type DeleteDeadLettersRequest struct {
 
 func (x *DeleteDeadLettersRequest) Reset() {
 	*x = DeleteDeadLettersRequest{}
-	mi := &file_messages_operations_proto_msgTypes[45]
+	mi := &file_messages_operations_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3070,7 +3232,7 @@ func (x *DeleteDeadLettersRequest) String() string {
 func (*DeleteDeadLettersRequest) ProtoMessage() {}
 
 func (x *DeleteDeadLettersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[45]
+	mi := &file_messages_operations_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3083,7 +3245,7 @@ func (x *DeleteDeadLettersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteDeadLettersRequest.ProtoReflect.Descriptor instead.
 func (*DeleteDeadLettersRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{45}
+	return file_messages_operations_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *DeleteDeadLettersRequest) GetTopic() string {
@@ -3110,7 +3272,7 @@ type DeleteDeadLettersResponse struct {
 
 func (x *DeleteDeadLettersResponse) Reset() {
 	*x = DeleteDeadLettersResponse{}
-	mi := &file_messages_operations_proto_msgTypes[46]
+	mi := &file_messages_operations_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3122,7 +3284,7 @@ func (x *DeleteDeadLettersResponse) String() string {
 func (*DeleteDeadLettersResponse) ProtoMessage() {}
 
 func (x *DeleteDeadLettersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[46]
+	mi := &file_messages_operations_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3135,7 +3297,7 @@ func (x *DeleteDeadLettersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteDeadLettersResponse.ProtoReflect.Descriptor instead.
 func (*DeleteDeadLettersResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{46}
+	return file_messages_operations_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *DeleteDeadLettersResponse) GetCount() int64 {
@@ -3159,7 +3321,7 @@ type ListQueuesRequest struct {
 
 func (x *ListQueuesRequest) Reset() {
 	*x = ListQueuesRequest{}
-	mi := &file_messages_operations_proto_msgTypes[47]
+	mi := &file_messages_operations_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3171,7 +3333,7 @@ func (x *ListQueuesRequest) String() string {
 func (*ListQueuesRequest) ProtoMessage() {}
 
 func (x *ListQueuesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[47]
+	mi := &file_messages_operations_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3184,7 +3346,7 @@ func (x *ListQueuesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListQueuesRequest.ProtoReflect.Descriptor instead.
 func (*ListQueuesRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{47}
+	return file_messages_operations_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *ListQueuesRequest) GetAfter() string {
@@ -3213,7 +3375,7 @@ type ListQueuesResponse struct {
 
 func (x *ListQueuesResponse) Reset() {
 	*x = ListQueuesResponse{}
-	mi := &file_messages_operations_proto_msgTypes[48]
+	mi := &file_messages_operations_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3225,7 +3387,7 @@ func (x *ListQueuesResponse) String() string {
 func (*ListQueuesResponse) ProtoMessage() {}
 
 func (x *ListQueuesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[48]
+	mi := &file_messages_operations_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3238,7 +3400,7 @@ func (x *ListQueuesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListQueuesResponse.ProtoReflect.Descriptor instead.
 func (*ListQueuesResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{48}
+	return file_messages_operations_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *ListQueuesResponse) GetName() string {
@@ -3273,7 +3435,7 @@ type GetQueueStatsRequest struct {
 
 func (x *GetQueueStatsRequest) Reset() {
 	*x = GetQueueStatsRequest{}
-	mi := &file_messages_operations_proto_msgTypes[49]
+	mi := &file_messages_operations_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3285,7 +3447,7 @@ func (x *GetQueueStatsRequest) String() string {
 func (*GetQueueStatsRequest) ProtoMessage() {}
 
 func (x *GetQueueStatsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[49]
+	mi := &file_messages_operations_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3298,7 +3460,7 @@ func (x *GetQueueStatsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetQueueStatsRequest.ProtoReflect.Descriptor instead.
 func (*GetQueueStatsRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{49}
+	return file_messages_operations_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *GetQueueStatsRequest) GetName() string {
@@ -3325,7 +3487,7 @@ type GetQueueStatsResponse struct {
 
 func (x *GetQueueStatsResponse) Reset() {
 	*x = GetQueueStatsResponse{}
-	mi := &file_messages_operations_proto_msgTypes[50]
+	mi := &file_messages_operations_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3337,7 +3499,7 @@ func (x *GetQueueStatsResponse) String() string {
 func (*GetQueueStatsResponse) ProtoMessage() {}
 
 func (x *GetQueueStatsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[50]
+	mi := &file_messages_operations_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3350,7 +3512,7 @@ func (x *GetQueueStatsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetQueueStatsResponse.ProtoReflect.Descriptor instead.
 func (*GetQueueStatsResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{50}
+	return file_messages_operations_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *GetQueueStatsResponse) GetStats() *QueueStats {
@@ -3388,7 +3550,7 @@ type QueueStats struct {
 
 func (x *QueueStats) Reset() {
 	*x = QueueStats{}
-	mi := &file_messages_operations_proto_msgTypes[51]
+	mi := &file_messages_operations_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3400,7 +3562,7 @@ func (x *QueueStats) String() string {
 func (*QueueStats) ProtoMessage() {}
 
 func (x *QueueStats) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[51]
+	mi := &file_messages_operations_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3413,7 +3575,7 @@ func (x *QueueStats) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QueueStats.ProtoReflect.Descriptor instead.
 func (*QueueStats) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{51}
+	return file_messages_operations_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *QueueStats) GetPending() int64 {
@@ -3497,7 +3659,7 @@ type ListQueueMessagesRequest struct {
 
 func (x *ListQueueMessagesRequest) Reset() {
 	*x = ListQueueMessagesRequest{}
-	mi := &file_messages_operations_proto_msgTypes[52]
+	mi := &file_messages_operations_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3509,7 +3671,7 @@ func (x *ListQueueMessagesRequest) String() string {
 func (*ListQueueMessagesRequest) ProtoMessage() {}
 
 func (x *ListQueueMessagesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[52]
+	mi := &file_messages_operations_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3522,7 +3684,7 @@ func (x *ListQueueMessagesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListQueueMessagesRequest.ProtoReflect.Descriptor instead.
 func (*ListQueueMessagesRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{52}
+	return file_messages_operations_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *ListQueueMessagesRequest) GetName() string {
@@ -3570,7 +3732,7 @@ type ListQueueMessagesResponse struct {
 
 func (x *ListQueueMessagesResponse) Reset() {
 	*x = ListQueueMessagesResponse{}
-	mi := &file_messages_operations_proto_msgTypes[53]
+	mi := &file_messages_operations_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3582,7 +3744,7 @@ func (x *ListQueueMessagesResponse) String() string {
 func (*ListQueueMessagesResponse) ProtoMessage() {}
 
 func (x *ListQueueMessagesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[53]
+	mi := &file_messages_operations_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3595,7 +3757,7 @@ func (x *ListQueueMessagesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListQueueMessagesResponse.ProtoReflect.Descriptor instead.
 func (*ListQueueMessagesResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{53}
+	return file_messages_operations_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *ListQueueMessagesResponse) GetMessage() *QueuedMessage {
@@ -3624,7 +3786,7 @@ type QueuedMessage struct {
 
 func (x *QueuedMessage) Reset() {
 	*x = QueuedMessage{}
-	mi := &file_messages_operations_proto_msgTypes[54]
+	mi := &file_messages_operations_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3636,7 +3798,7 @@ func (x *QueuedMessage) String() string {
 func (*QueuedMessage) ProtoMessage() {}
 
 func (x *QueuedMessage) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[54]
+	mi := &file_messages_operations_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3649,7 +3811,7 @@ func (x *QueuedMessage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QueuedMessage.ProtoReflect.Descriptor instead.
 func (*QueuedMessage) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{54}
+	return file_messages_operations_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *QueuedMessage) GetId() string {
@@ -3713,7 +3875,7 @@ type RemoveQueueRequest struct {
 
 func (x *RemoveQueueRequest) Reset() {
 	*x = RemoveQueueRequest{}
-	mi := &file_messages_operations_proto_msgTypes[55]
+	mi := &file_messages_operations_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3725,7 +3887,7 @@ func (x *RemoveQueueRequest) String() string {
 func (*RemoveQueueRequest) ProtoMessage() {}
 
 func (x *RemoveQueueRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[55]
+	mi := &file_messages_operations_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3738,7 +3900,7 @@ func (x *RemoveQueueRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveQueueRequest.ProtoReflect.Descriptor instead.
 func (*RemoveQueueRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{55}
+	return file_messages_operations_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *RemoveQueueRequest) GetName() string {
@@ -3768,7 +3930,7 @@ type RemoveQueueResponse struct {
 
 func (x *RemoveQueueResponse) Reset() {
 	*x = RemoveQueueResponse{}
-	mi := &file_messages_operations_proto_msgTypes[56]
+	mi := &file_messages_operations_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3780,7 +3942,7 @@ func (x *RemoveQueueResponse) String() string {
 func (*RemoveQueueResponse) ProtoMessage() {}
 
 func (x *RemoveQueueResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[56]
+	mi := &file_messages_operations_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3793,7 +3955,7 @@ func (x *RemoveQueueResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveQueueResponse.ProtoReflect.Descriptor instead.
 func (*RemoveQueueResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{56}
+	return file_messages_operations_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *RemoveQueueResponse) GetExisted() bool {
@@ -3825,7 +3987,7 @@ type PurgeQueueRequest struct {
 
 func (x *PurgeQueueRequest) Reset() {
 	*x = PurgeQueueRequest{}
-	mi := &file_messages_operations_proto_msgTypes[57]
+	mi := &file_messages_operations_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3837,7 +3999,7 @@ func (x *PurgeQueueRequest) String() string {
 func (*PurgeQueueRequest) ProtoMessage() {}
 
 func (x *PurgeQueueRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[57]
+	mi := &file_messages_operations_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3850,7 +4012,7 @@ func (x *PurgeQueueRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PurgeQueueRequest.ProtoReflect.Descriptor instead.
 func (*PurgeQueueRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{57}
+	return file_messages_operations_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *PurgeQueueRequest) GetName() string {
@@ -3891,7 +4053,7 @@ type PurgeQueueResponse struct {
 
 func (x *PurgeQueueResponse) Reset() {
 	*x = PurgeQueueResponse{}
-	mi := &file_messages_operations_proto_msgTypes[58]
+	mi := &file_messages_operations_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3903,7 +4065,7 @@ func (x *PurgeQueueResponse) String() string {
 func (*PurgeQueueResponse) ProtoMessage() {}
 
 func (x *PurgeQueueResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[58]
+	mi := &file_messages_operations_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3916,7 +4078,7 @@ func (x *PurgeQueueResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PurgeQueueResponse.ProtoReflect.Descriptor instead.
 func (*PurgeQueueResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{58}
+	return file_messages_operations_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *PurgeQueueResponse) GetCount() int64 {
@@ -3941,7 +4103,7 @@ type ListQueueDeadLettersRequest struct {
 
 func (x *ListQueueDeadLettersRequest) Reset() {
 	*x = ListQueueDeadLettersRequest{}
-	mi := &file_messages_operations_proto_msgTypes[59]
+	mi := &file_messages_operations_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3953,7 +4115,7 @@ func (x *ListQueueDeadLettersRequest) String() string {
 func (*ListQueueDeadLettersRequest) ProtoMessage() {}
 
 func (x *ListQueueDeadLettersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[59]
+	mi := &file_messages_operations_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3966,7 +4128,7 @@ func (x *ListQueueDeadLettersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListQueueDeadLettersRequest.ProtoReflect.Descriptor instead.
 func (*ListQueueDeadLettersRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{59}
+	return file_messages_operations_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *ListQueueDeadLettersRequest) GetName() string {
@@ -4007,7 +4169,7 @@ type ListQueueDeadLettersResponse struct {
 
 func (x *ListQueueDeadLettersResponse) Reset() {
 	*x = ListQueueDeadLettersResponse{}
-	mi := &file_messages_operations_proto_msgTypes[60]
+	mi := &file_messages_operations_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4019,7 +4181,7 @@ func (x *ListQueueDeadLettersResponse) String() string {
 func (*ListQueueDeadLettersResponse) ProtoMessage() {}
 
 func (x *ListQueueDeadLettersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[60]
+	mi := &file_messages_operations_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4032,7 +4194,7 @@ func (x *ListQueueDeadLettersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListQueueDeadLettersResponse.ProtoReflect.Descriptor instead.
 func (*ListQueueDeadLettersResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{60}
+	return file_messages_operations_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *ListQueueDeadLettersResponse) GetDeadLetter() *QueueDeadLetter {
@@ -4054,7 +4216,7 @@ type GetQueueDeadLetterRequest struct {
 
 func (x *GetQueueDeadLetterRequest) Reset() {
 	*x = GetQueueDeadLetterRequest{}
-	mi := &file_messages_operations_proto_msgTypes[61]
+	mi := &file_messages_operations_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4066,7 +4228,7 @@ func (x *GetQueueDeadLetterRequest) String() string {
 func (*GetQueueDeadLetterRequest) ProtoMessage() {}
 
 func (x *GetQueueDeadLetterRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[61]
+	mi := &file_messages_operations_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4079,7 +4241,7 @@ func (x *GetQueueDeadLetterRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetQueueDeadLetterRequest.ProtoReflect.Descriptor instead.
 func (*GetQueueDeadLetterRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{61}
+	return file_messages_operations_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *GetQueueDeadLetterRequest) GetName() string {
@@ -4113,7 +4275,7 @@ type GetQueueDeadLetterResponse struct {
 
 func (x *GetQueueDeadLetterResponse) Reset() {
 	*x = GetQueueDeadLetterResponse{}
-	mi := &file_messages_operations_proto_msgTypes[62]
+	mi := &file_messages_operations_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4125,7 +4287,7 @@ func (x *GetQueueDeadLetterResponse) String() string {
 func (*GetQueueDeadLetterResponse) ProtoMessage() {}
 
 func (x *GetQueueDeadLetterResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[62]
+	mi := &file_messages_operations_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4138,7 +4300,7 @@ func (x *GetQueueDeadLetterResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetQueueDeadLetterResponse.ProtoReflect.Descriptor instead.
 func (*GetQueueDeadLetterResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{62}
+	return file_messages_operations_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *GetQueueDeadLetterResponse) GetDeadLetter() *QueueDeadLetter {
@@ -4167,7 +4329,7 @@ type QueueDeadLetter struct {
 
 func (x *QueueDeadLetter) Reset() {
 	*x = QueueDeadLetter{}
-	mi := &file_messages_operations_proto_msgTypes[63]
+	mi := &file_messages_operations_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4179,7 +4341,7 @@ func (x *QueueDeadLetter) String() string {
 func (*QueueDeadLetter) ProtoMessage() {}
 
 func (x *QueueDeadLetter) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[63]
+	mi := &file_messages_operations_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4192,7 +4354,7 @@ func (x *QueueDeadLetter) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QueueDeadLetter.ProtoReflect.Descriptor instead.
 func (*QueueDeadLetter) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{63}
+	return file_messages_operations_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *QueueDeadLetter) GetEntry() string {
@@ -4263,7 +4425,7 @@ type RedriveQueueDeadLetterRequest struct {
 
 func (x *RedriveQueueDeadLetterRequest) Reset() {
 	*x = RedriveQueueDeadLetterRequest{}
-	mi := &file_messages_operations_proto_msgTypes[64]
+	mi := &file_messages_operations_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4275,7 +4437,7 @@ func (x *RedriveQueueDeadLetterRequest) String() string {
 func (*RedriveQueueDeadLetterRequest) ProtoMessage() {}
 
 func (x *RedriveQueueDeadLetterRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[64]
+	mi := &file_messages_operations_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4288,7 +4450,7 @@ func (x *RedriveQueueDeadLetterRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RedriveQueueDeadLetterRequest.ProtoReflect.Descriptor instead.
 func (*RedriveQueueDeadLetterRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{64}
+	return file_messages_operations_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *RedriveQueueDeadLetterRequest) GetName() string {
@@ -4352,7 +4514,7 @@ type RedriveQueueDeadLetterResponse struct {
 
 func (x *RedriveQueueDeadLetterResponse) Reset() {
 	*x = RedriveQueueDeadLetterResponse{}
-	mi := &file_messages_operations_proto_msgTypes[65]
+	mi := &file_messages_operations_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4364,7 +4526,7 @@ func (x *RedriveQueueDeadLetterResponse) String() string {
 func (*RedriveQueueDeadLetterResponse) ProtoMessage() {}
 
 func (x *RedriveQueueDeadLetterResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[65]
+	mi := &file_messages_operations_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4377,7 +4539,7 @@ func (x *RedriveQueueDeadLetterResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RedriveQueueDeadLetterResponse.ProtoReflect.Descriptor instead.
 func (*RedriveQueueDeadLetterResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{65}
+	return file_messages_operations_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *RedriveQueueDeadLetterResponse) GetOutcome() QueueRedriveOutcome {
@@ -4407,7 +4569,7 @@ type DeleteQueueDeadLettersRequest struct {
 
 func (x *DeleteQueueDeadLettersRequest) Reset() {
 	*x = DeleteQueueDeadLettersRequest{}
-	mi := &file_messages_operations_proto_msgTypes[66]
+	mi := &file_messages_operations_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4419,7 +4581,7 @@ func (x *DeleteQueueDeadLettersRequest) String() string {
 func (*DeleteQueueDeadLettersRequest) ProtoMessage() {}
 
 func (x *DeleteQueueDeadLettersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[66]
+	mi := &file_messages_operations_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4432,7 +4594,7 @@ func (x *DeleteQueueDeadLettersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteQueueDeadLettersRequest.ProtoReflect.Descriptor instead.
 func (*DeleteQueueDeadLettersRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{66}
+	return file_messages_operations_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *DeleteQueueDeadLettersRequest) GetName() string {
@@ -4466,7 +4628,7 @@ type DeleteQueueDeadLettersResponse struct {
 
 func (x *DeleteQueueDeadLettersResponse) Reset() {
 	*x = DeleteQueueDeadLettersResponse{}
-	mi := &file_messages_operations_proto_msgTypes[67]
+	mi := &file_messages_operations_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4478,7 +4640,7 @@ func (x *DeleteQueueDeadLettersResponse) String() string {
 func (*DeleteQueueDeadLettersResponse) ProtoMessage() {}
 
 func (x *DeleteQueueDeadLettersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[67]
+	mi := &file_messages_operations_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4491,7 +4653,7 @@ func (x *DeleteQueueDeadLettersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteQueueDeadLettersResponse.ProtoReflect.Descriptor instead.
 func (*DeleteQueueDeadLettersResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{67}
+	return file_messages_operations_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *DeleteQueueDeadLettersResponse) GetCount() int64 {
@@ -4515,7 +4677,7 @@ type ListGatesRequest struct {
 
 func (x *ListGatesRequest) Reset() {
 	*x = ListGatesRequest{}
-	mi := &file_messages_operations_proto_msgTypes[68]
+	mi := &file_messages_operations_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4527,7 +4689,7 @@ func (x *ListGatesRequest) String() string {
 func (*ListGatesRequest) ProtoMessage() {}
 
 func (x *ListGatesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[68]
+	mi := &file_messages_operations_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4540,7 +4702,7 @@ func (x *ListGatesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListGatesRequest.ProtoReflect.Descriptor instead.
 func (*ListGatesRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{68}
+	return file_messages_operations_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *ListGatesRequest) GetAfter() string {
@@ -4567,7 +4729,7 @@ type ListGatesResponse struct {
 
 func (x *ListGatesResponse) Reset() {
 	*x = ListGatesResponse{}
-	mi := &file_messages_operations_proto_msgTypes[69]
+	mi := &file_messages_operations_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4579,7 +4741,7 @@ func (x *ListGatesResponse) String() string {
 func (*ListGatesResponse) ProtoMessage() {}
 
 func (x *ListGatesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[69]
+	mi := &file_messages_operations_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4592,7 +4754,7 @@ func (x *ListGatesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListGatesResponse.ProtoReflect.Descriptor instead.
 func (*ListGatesResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{69}
+	return file_messages_operations_proto_rawDescGZIP(), []int{72}
 }
 
 func (x *ListGatesResponse) GetGate() *GateState {
@@ -4612,7 +4774,7 @@ type GetGateRequest struct {
 
 func (x *GetGateRequest) Reset() {
 	*x = GetGateRequest{}
-	mi := &file_messages_operations_proto_msgTypes[70]
+	mi := &file_messages_operations_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4624,7 +4786,7 @@ func (x *GetGateRequest) String() string {
 func (*GetGateRequest) ProtoMessage() {}
 
 func (x *GetGateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[70]
+	mi := &file_messages_operations_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4637,7 +4799,7 @@ func (x *GetGateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetGateRequest.ProtoReflect.Descriptor instead.
 func (*GetGateRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{70}
+	return file_messages_operations_proto_rawDescGZIP(), []int{73}
 }
 
 func (x *GetGateRequest) GetGate() string {
@@ -4657,7 +4819,7 @@ type GetGateResponse struct {
 
 func (x *GetGateResponse) Reset() {
 	*x = GetGateResponse{}
-	mi := &file_messages_operations_proto_msgTypes[71]
+	mi := &file_messages_operations_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4669,7 +4831,7 @@ func (x *GetGateResponse) String() string {
 func (*GetGateResponse) ProtoMessage() {}
 
 func (x *GetGateResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[71]
+	mi := &file_messages_operations_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4682,7 +4844,7 @@ func (x *GetGateResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetGateResponse.ProtoReflect.Descriptor instead.
 func (*GetGateResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{71}
+	return file_messages_operations_proto_rawDescGZIP(), []int{74}
 }
 
 func (x *GetGateResponse) GetGate() *GateState {
@@ -4724,7 +4886,7 @@ type GateState struct {
 
 func (x *GateState) Reset() {
 	*x = GateState{}
-	mi := &file_messages_operations_proto_msgTypes[72]
+	mi := &file_messages_operations_proto_msgTypes[75]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4736,7 +4898,7 @@ func (x *GateState) String() string {
 func (*GateState) ProtoMessage() {}
 
 func (x *GateState) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[72]
+	mi := &file_messages_operations_proto_msgTypes[75]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4749,7 +4911,7 @@ func (x *GateState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GateState.ProtoReflect.Descriptor instead.
 func (*GateState) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{72}
+	return file_messages_operations_proto_rawDescGZIP(), []int{75}
 }
 
 func (x *GateState) GetGate() string {
@@ -4848,7 +5010,7 @@ type GateHolds struct {
 
 func (x *GateHolds) Reset() {
 	*x = GateHolds{}
-	mi := &file_messages_operations_proto_msgTypes[73]
+	mi := &file_messages_operations_proto_msgTypes[76]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4860,7 +5022,7 @@ func (x *GateHolds) String() string {
 func (*GateHolds) ProtoMessage() {}
 
 func (x *GateHolds) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[73]
+	mi := &file_messages_operations_proto_msgTypes[76]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4873,7 +5035,7 @@ func (x *GateHolds) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GateHolds.ProtoReflect.Descriptor instead.
 func (*GateHolds) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{73}
+	return file_messages_operations_proto_rawDescGZIP(), []int{76}
 }
 
 func (x *GateHolds) GetUpTo() *durationpb.Duration {
@@ -4902,7 +5064,7 @@ type GateTicket struct {
 
 func (x *GateTicket) Reset() {
 	*x = GateTicket{}
-	mi := &file_messages_operations_proto_msgTypes[74]
+	mi := &file_messages_operations_proto_msgTypes[77]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4914,7 +5076,7 @@ func (x *GateTicket) String() string {
 func (*GateTicket) ProtoMessage() {}
 
 func (x *GateTicket) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[74]
+	mi := &file_messages_operations_proto_msgTypes[77]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4927,7 +5089,7 @@ func (x *GateTicket) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GateTicket.ProtoReflect.Descriptor instead.
 func (*GateTicket) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{74}
+	return file_messages_operations_proto_rawDescGZIP(), []int{77}
 }
 
 func (x *GateTicket) GetFence() uint64 {
@@ -4955,7 +5117,7 @@ type ReleaseGateRequest struct {
 
 func (x *ReleaseGateRequest) Reset() {
 	*x = ReleaseGateRequest{}
-	mi := &file_messages_operations_proto_msgTypes[75]
+	mi := &file_messages_operations_proto_msgTypes[78]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4967,7 +5129,7 @@ func (x *ReleaseGateRequest) String() string {
 func (*ReleaseGateRequest) ProtoMessage() {}
 
 func (x *ReleaseGateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[75]
+	mi := &file_messages_operations_proto_msgTypes[78]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4980,7 +5142,7 @@ func (x *ReleaseGateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseGateRequest.ProtoReflect.Descriptor instead.
 func (*ReleaseGateRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{75}
+	return file_messages_operations_proto_rawDescGZIP(), []int{78}
 }
 
 func (x *ReleaseGateRequest) GetGate() string {
@@ -5008,7 +5170,7 @@ type ReleaseGateResponse struct {
 
 func (x *ReleaseGateResponse) Reset() {
 	*x = ReleaseGateResponse{}
-	mi := &file_messages_operations_proto_msgTypes[76]
+	mi := &file_messages_operations_proto_msgTypes[79]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5020,7 +5182,7 @@ func (x *ReleaseGateResponse) String() string {
 func (*ReleaseGateResponse) ProtoMessage() {}
 
 func (x *ReleaseGateResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[76]
+	mi := &file_messages_operations_proto_msgTypes[79]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5033,7 +5195,7 @@ func (x *ReleaseGateResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseGateResponse.ProtoReflect.Descriptor instead.
 func (*ReleaseGateResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{76}
+	return file_messages_operations_proto_rawDescGZIP(), []int{79}
 }
 
 func (x *ReleaseGateResponse) GetReleased() bool {
@@ -5055,7 +5217,7 @@ type RepairGateRequest struct {
 
 func (x *RepairGateRequest) Reset() {
 	*x = RepairGateRequest{}
-	mi := &file_messages_operations_proto_msgTypes[77]
+	mi := &file_messages_operations_proto_msgTypes[80]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5067,7 +5229,7 @@ func (x *RepairGateRequest) String() string {
 func (*RepairGateRequest) ProtoMessage() {}
 
 func (x *RepairGateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[77]
+	mi := &file_messages_operations_proto_msgTypes[80]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5080,7 +5242,7 @@ func (x *RepairGateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RepairGateRequest.ProtoReflect.Descriptor instead.
 func (*RepairGateRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{77}
+	return file_messages_operations_proto_rawDescGZIP(), []int{80}
 }
 
 func (x *RepairGateRequest) GetGate() string {
@@ -5114,7 +5276,7 @@ type RepairGateResponse struct {
 
 func (x *RepairGateResponse) Reset() {
 	*x = RepairGateResponse{}
-	mi := &file_messages_operations_proto_msgTypes[78]
+	mi := &file_messages_operations_proto_msgTypes[81]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5126,7 +5288,7 @@ func (x *RepairGateResponse) String() string {
 func (*RepairGateResponse) ProtoMessage() {}
 
 func (x *RepairGateResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[78]
+	mi := &file_messages_operations_proto_msgTypes[81]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5139,7 +5301,7 @@ func (x *RepairGateResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RepairGateResponse.ProtoReflect.Descriptor instead.
 func (*RepairGateResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{78}
+	return file_messages_operations_proto_rawDescGZIP(), []int{81}
 }
 
 func (x *RepairGateResponse) GetBefore() uint64 {
@@ -5182,7 +5344,7 @@ type RemoveGateRequest struct {
 
 func (x *RemoveGateRequest) Reset() {
 	*x = RemoveGateRequest{}
-	mi := &file_messages_operations_proto_msgTypes[79]
+	mi := &file_messages_operations_proto_msgTypes[82]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5194,7 +5356,7 @@ func (x *RemoveGateRequest) String() string {
 func (*RemoveGateRequest) ProtoMessage() {}
 
 func (x *RemoveGateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[79]
+	mi := &file_messages_operations_proto_msgTypes[82]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5207,7 +5369,7 @@ func (x *RemoveGateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveGateRequest.ProtoReflect.Descriptor instead.
 func (*RemoveGateRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{79}
+	return file_messages_operations_proto_rawDescGZIP(), []int{82}
 }
 
 func (x *RemoveGateRequest) GetGate() string {
@@ -5234,7 +5396,7 @@ type RemoveGateResponse struct {
 
 func (x *RemoveGateResponse) Reset() {
 	*x = RemoveGateResponse{}
-	mi := &file_messages_operations_proto_msgTypes[80]
+	mi := &file_messages_operations_proto_msgTypes[83]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5246,7 +5408,7 @@ func (x *RemoveGateResponse) String() string {
 func (*RemoveGateResponse) ProtoMessage() {}
 
 func (x *RemoveGateResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[80]
+	mi := &file_messages_operations_proto_msgTypes[83]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5259,7 +5421,7 @@ func (x *RemoveGateResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveGateResponse.ProtoReflect.Descriptor instead.
 func (*RemoveGateResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{80}
+	return file_messages_operations_proto_rawDescGZIP(), []int{83}
 }
 
 func (x *RemoveGateResponse) GetExisted() bool {
@@ -5279,7 +5441,7 @@ type ExportRecurringRequest struct {
 
 func (x *ExportRecurringRequest) Reset() {
 	*x = ExportRecurringRequest{}
-	mi := &file_messages_operations_proto_msgTypes[81]
+	mi := &file_messages_operations_proto_msgTypes[84]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5291,7 +5453,7 @@ func (x *ExportRecurringRequest) String() string {
 func (*ExportRecurringRequest) ProtoMessage() {}
 
 func (x *ExportRecurringRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[81]
+	mi := &file_messages_operations_proto_msgTypes[84]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5304,7 +5466,7 @@ func (x *ExportRecurringRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportRecurringRequest.ProtoReflect.Descriptor instead.
 func (*ExportRecurringRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{81}
+	return file_messages_operations_proto_rawDescGZIP(), []int{84}
 }
 
 func (x *ExportRecurringRequest) GetName() string {
@@ -5324,7 +5486,7 @@ type ExportRecurringResponse struct {
 
 func (x *ExportRecurringResponse) Reset() {
 	*x = ExportRecurringResponse{}
-	mi := &file_messages_operations_proto_msgTypes[82]
+	mi := &file_messages_operations_proto_msgTypes[85]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5336,7 +5498,7 @@ func (x *ExportRecurringResponse) String() string {
 func (*ExportRecurringResponse) ProtoMessage() {}
 
 func (x *ExportRecurringResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[82]
+	mi := &file_messages_operations_proto_msgTypes[85]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5349,7 +5511,7 @@ func (x *ExportRecurringResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportRecurringResponse.ProtoReflect.Descriptor instead.
 func (*ExportRecurringResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{82}
+	return file_messages_operations_proto_rawDescGZIP(), []int{85}
 }
 
 func (x *ExportRecurringResponse) GetSchedule() *RecurringDump {
@@ -5373,7 +5535,7 @@ type RecurringDump struct {
 
 func (x *RecurringDump) Reset() {
 	*x = RecurringDump{}
-	mi := &file_messages_operations_proto_msgTypes[83]
+	mi := &file_messages_operations_proto_msgTypes[86]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5385,7 +5547,7 @@ func (x *RecurringDump) String() string {
 func (*RecurringDump) ProtoMessage() {}
 
 func (x *RecurringDump) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[83]
+	mi := &file_messages_operations_proto_msgTypes[86]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5398,7 +5560,7 @@ func (x *RecurringDump) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecurringDump.ProtoReflect.Descriptor instead.
 func (*RecurringDump) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{83}
+	return file_messages_operations_proto_rawDescGZIP(), []int{86}
 }
 
 func (x *RecurringDump) GetName() string {
@@ -5439,7 +5601,7 @@ type ImportRecurringRequest struct {
 
 func (x *ImportRecurringRequest) Reset() {
 	*x = ImportRecurringRequest{}
-	mi := &file_messages_operations_proto_msgTypes[84]
+	mi := &file_messages_operations_proto_msgTypes[87]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5451,7 +5613,7 @@ func (x *ImportRecurringRequest) String() string {
 func (*ImportRecurringRequest) ProtoMessage() {}
 
 func (x *ImportRecurringRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[84]
+	mi := &file_messages_operations_proto_msgTypes[87]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5464,7 +5626,7 @@ func (x *ImportRecurringRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportRecurringRequest.ProtoReflect.Descriptor instead.
 func (*ImportRecurringRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{84}
+	return file_messages_operations_proto_rawDescGZIP(), []int{87}
 }
 
 func (x *ImportRecurringRequest) GetSchedule() *RecurringDump {
@@ -5483,7 +5645,7 @@ type ImportRecurringResponse struct {
 
 func (x *ImportRecurringResponse) Reset() {
 	*x = ImportRecurringResponse{}
-	mi := &file_messages_operations_proto_msgTypes[85]
+	mi := &file_messages_operations_proto_msgTypes[88]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5495,7 +5657,7 @@ func (x *ImportRecurringResponse) String() string {
 func (*ImportRecurringResponse) ProtoMessage() {}
 
 func (x *ImportRecurringResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[85]
+	mi := &file_messages_operations_proto_msgTypes[88]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5508,7 +5670,7 @@ func (x *ImportRecurringResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportRecurringResponse.ProtoReflect.Descriptor instead.
 func (*ImportRecurringResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{85}
+	return file_messages_operations_proto_rawDescGZIP(), []int{88}
 }
 
 // ListRecurringInstantsRequest lists the instants that BackfillRecurringRequest fires.
@@ -5525,7 +5687,7 @@ type ListRecurringInstantsRequest struct {
 
 func (x *ListRecurringInstantsRequest) Reset() {
 	*x = ListRecurringInstantsRequest{}
-	mi := &file_messages_operations_proto_msgTypes[86]
+	mi := &file_messages_operations_proto_msgTypes[89]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5537,7 +5699,7 @@ func (x *ListRecurringInstantsRequest) String() string {
 func (*ListRecurringInstantsRequest) ProtoMessage() {}
 
 func (x *ListRecurringInstantsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[86]
+	mi := &file_messages_operations_proto_msgTypes[89]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5550,7 +5712,7 @@ func (x *ListRecurringInstantsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRecurringInstantsRequest.ProtoReflect.Descriptor instead.
 func (*ListRecurringInstantsRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{86}
+	return file_messages_operations_proto_rawDescGZIP(), []int{89}
 }
 
 func (x *ListRecurringInstantsRequest) GetName() string {
@@ -5584,7 +5746,7 @@ type ListRecurringInstantsResponse struct {
 
 func (x *ListRecurringInstantsResponse) Reset() {
 	*x = ListRecurringInstantsResponse{}
-	mi := &file_messages_operations_proto_msgTypes[87]
+	mi := &file_messages_operations_proto_msgTypes[90]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5596,7 +5758,7 @@ func (x *ListRecurringInstantsResponse) String() string {
 func (*ListRecurringInstantsResponse) ProtoMessage() {}
 
 func (x *ListRecurringInstantsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[87]
+	mi := &file_messages_operations_proto_msgTypes[90]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5609,7 +5771,7 @@ func (x *ListRecurringInstantsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRecurringInstantsResponse.ProtoReflect.Descriptor instead.
 func (*ListRecurringInstantsResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{87}
+	return file_messages_operations_proto_rawDescGZIP(), []int{90}
 }
 
 func (x *ListRecurringInstantsResponse) GetInstants() []*timestamppb.Timestamp {
@@ -5637,7 +5799,7 @@ type BackfillRecurringRequest struct {
 
 func (x *BackfillRecurringRequest) Reset() {
 	*x = BackfillRecurringRequest{}
-	mi := &file_messages_operations_proto_msgTypes[88]
+	mi := &file_messages_operations_proto_msgTypes[91]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5649,7 +5811,7 @@ func (x *BackfillRecurringRequest) String() string {
 func (*BackfillRecurringRequest) ProtoMessage() {}
 
 func (x *BackfillRecurringRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[88]
+	mi := &file_messages_operations_proto_msgTypes[91]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5662,7 +5824,7 @@ func (x *BackfillRecurringRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackfillRecurringRequest.ProtoReflect.Descriptor instead.
 func (*BackfillRecurringRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{88}
+	return file_messages_operations_proto_rawDescGZIP(), []int{91}
 }
 
 func (x *BackfillRecurringRequest) GetName() string {
@@ -5703,7 +5865,7 @@ type BackfillRecurringResponse struct {
 
 func (x *BackfillRecurringResponse) Reset() {
 	*x = BackfillRecurringResponse{}
-	mi := &file_messages_operations_proto_msgTypes[89]
+	mi := &file_messages_operations_proto_msgTypes[92]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5715,7 +5877,7 @@ func (x *BackfillRecurringResponse) String() string {
 func (*BackfillRecurringResponse) ProtoMessage() {}
 
 func (x *BackfillRecurringResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[89]
+	mi := &file_messages_operations_proto_msgTypes[92]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5728,7 +5890,7 @@ func (x *BackfillRecurringResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackfillRecurringResponse.ProtoReflect.Descriptor instead.
 func (*BackfillRecurringResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{89}
+	return file_messages_operations_proto_rawDescGZIP(), []int{92}
 }
 
 func (x *BackfillRecurringResponse) GetCount() uint32 {
@@ -5754,7 +5916,7 @@ type ListAuditRequest struct {
 
 func (x *ListAuditRequest) Reset() {
 	*x = ListAuditRequest{}
-	mi := &file_messages_operations_proto_msgTypes[90]
+	mi := &file_messages_operations_proto_msgTypes[93]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5766,7 +5928,7 @@ func (x *ListAuditRequest) String() string {
 func (*ListAuditRequest) ProtoMessage() {}
 
 func (x *ListAuditRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[90]
+	mi := &file_messages_operations_proto_msgTypes[93]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5779,7 +5941,7 @@ func (x *ListAuditRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAuditRequest.ProtoReflect.Descriptor instead.
 func (*ListAuditRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{90}
+	return file_messages_operations_proto_rawDescGZIP(), []int{93}
 }
 
 func (x *ListAuditRequest) GetFilter() *AuditFilter {
@@ -5827,7 +5989,7 @@ type AuditFilter struct {
 
 func (x *AuditFilter) Reset() {
 	*x = AuditFilter{}
-	mi := &file_messages_operations_proto_msgTypes[91]
+	mi := &file_messages_operations_proto_msgTypes[94]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5839,7 +6001,7 @@ func (x *AuditFilter) String() string {
 func (*AuditFilter) ProtoMessage() {}
 
 func (x *AuditFilter) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[91]
+	mi := &file_messages_operations_proto_msgTypes[94]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5852,7 +6014,7 @@ func (x *AuditFilter) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuditFilter.ProtoReflect.Descriptor instead.
 func (*AuditFilter) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{91}
+	return file_messages_operations_proto_rawDescGZIP(), []int{94}
 }
 
 func (x *AuditFilter) GetOperation() string {
@@ -5893,7 +6055,7 @@ type ListAuditResponse struct {
 
 func (x *ListAuditResponse) Reset() {
 	*x = ListAuditResponse{}
-	mi := &file_messages_operations_proto_msgTypes[92]
+	mi := &file_messages_operations_proto_msgTypes[95]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5905,7 +6067,7 @@ func (x *ListAuditResponse) String() string {
 func (*ListAuditResponse) ProtoMessage() {}
 
 func (x *ListAuditResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[92]
+	mi := &file_messages_operations_proto_msgTypes[95]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5918,7 +6080,7 @@ func (x *ListAuditResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAuditResponse.ProtoReflect.Descriptor instead.
 func (*ListAuditResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{92}
+	return file_messages_operations_proto_rawDescGZIP(), []int{95}
 }
 
 func (x *ListAuditResponse) GetEntry() *AuditEntry {
@@ -5952,7 +6114,7 @@ type AuditEntry struct {
 
 func (x *AuditEntry) Reset() {
 	*x = AuditEntry{}
-	mi := &file_messages_operations_proto_msgTypes[93]
+	mi := &file_messages_operations_proto_msgTypes[96]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5964,7 +6126,7 @@ func (x *AuditEntry) String() string {
 func (*AuditEntry) ProtoMessage() {}
 
 func (x *AuditEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[93]
+	mi := &file_messages_operations_proto_msgTypes[96]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5977,7 +6139,7 @@ func (x *AuditEntry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuditEntry.ProtoReflect.Descriptor instead.
 func (*AuditEntry) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{93}
+	return file_messages_operations_proto_rawDescGZIP(), []int{96}
 }
 
 func (x *AuditEntry) GetAt() *timestamppb.Timestamp {
@@ -6080,7 +6242,7 @@ type RecordChangeRequest struct {
 
 func (x *RecordChangeRequest) Reset() {
 	*x = RecordChangeRequest{}
-	mi := &file_messages_operations_proto_msgTypes[94]
+	mi := &file_messages_operations_proto_msgTypes[97]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6092,7 +6254,7 @@ func (x *RecordChangeRequest) String() string {
 func (*RecordChangeRequest) ProtoMessage() {}
 
 func (x *RecordChangeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[94]
+	mi := &file_messages_operations_proto_msgTypes[97]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6105,7 +6267,7 @@ func (x *RecordChangeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordChangeRequest.ProtoReflect.Descriptor instead.
 func (*RecordChangeRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{94}
+	return file_messages_operations_proto_rawDescGZIP(), []int{97}
 }
 
 func (x *RecordChangeRequest) GetOperation() string {
@@ -6158,7 +6320,7 @@ type RecordChangeResponse struct {
 
 func (x *RecordChangeResponse) Reset() {
 	*x = RecordChangeResponse{}
-	mi := &file_messages_operations_proto_msgTypes[95]
+	mi := &file_messages_operations_proto_msgTypes[98]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6170,7 +6332,7 @@ func (x *RecordChangeResponse) String() string {
 func (*RecordChangeResponse) ProtoMessage() {}
 
 func (x *RecordChangeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[95]
+	mi := &file_messages_operations_proto_msgTypes[98]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6183,7 +6345,7 @@ func (x *RecordChangeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordChangeResponse.ProtoReflect.Descriptor instead.
 func (*RecordChangeResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{95}
+	return file_messages_operations_proto_rawDescGZIP(), []int{98}
 }
 
 // CountDueRequest counts the timers of a topic by their instants.
@@ -6202,7 +6364,7 @@ type CountDueRequest struct {
 
 func (x *CountDueRequest) Reset() {
 	*x = CountDueRequest{}
-	mi := &file_messages_operations_proto_msgTypes[96]
+	mi := &file_messages_operations_proto_msgTypes[99]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6214,7 +6376,7 @@ func (x *CountDueRequest) String() string {
 func (*CountDueRequest) ProtoMessage() {}
 
 func (x *CountDueRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[96]
+	mi := &file_messages_operations_proto_msgTypes[99]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6227,7 +6389,7 @@ func (x *CountDueRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CountDueRequest.ProtoReflect.Descriptor instead.
 func (*CountDueRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{96}
+	return file_messages_operations_proto_rawDescGZIP(), []int{99}
 }
 
 func (x *CountDueRequest) GetTopic() string {
@@ -6268,7 +6430,7 @@ type CountDueResponse struct {
 
 func (x *CountDueResponse) Reset() {
 	*x = CountDueResponse{}
-	mi := &file_messages_operations_proto_msgTypes[97]
+	mi := &file_messages_operations_proto_msgTypes[100]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6280,7 +6442,7 @@ func (x *CountDueResponse) String() string {
 func (*CountDueResponse) ProtoMessage() {}
 
 func (x *CountDueResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[97]
+	mi := &file_messages_operations_proto_msgTypes[100]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6293,7 +6455,7 @@ func (x *CountDueResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CountDueResponse.ProtoReflect.Descriptor instead.
 func (*CountDueResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{97}
+	return file_messages_operations_proto_rawDescGZIP(), []int{100}
 }
 
 func (x *CountDueResponse) GetCounts() []int64 {
@@ -6315,7 +6477,7 @@ type GetThroughputRequest struct {
 
 func (x *GetThroughputRequest) Reset() {
 	*x = GetThroughputRequest{}
-	mi := &file_messages_operations_proto_msgTypes[98]
+	mi := &file_messages_operations_proto_msgTypes[101]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6327,7 +6489,7 @@ func (x *GetThroughputRequest) String() string {
 func (*GetThroughputRequest) ProtoMessage() {}
 
 func (x *GetThroughputRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[98]
+	mi := &file_messages_operations_proto_msgTypes[101]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6340,7 +6502,7 @@ func (x *GetThroughputRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetThroughputRequest.ProtoReflect.Descriptor instead.
 func (*GetThroughputRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{98}
+	return file_messages_operations_proto_rawDescGZIP(), []int{101}
 }
 
 func (x *GetThroughputRequest) GetTopic() string {
@@ -6370,7 +6532,7 @@ type GetThroughputResponse struct {
 
 func (x *GetThroughputResponse) Reset() {
 	*x = GetThroughputResponse{}
-	mi := &file_messages_operations_proto_msgTypes[99]
+	mi := &file_messages_operations_proto_msgTypes[102]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6382,7 +6544,7 @@ func (x *GetThroughputResponse) String() string {
 func (*GetThroughputResponse) ProtoMessage() {}
 
 func (x *GetThroughputResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[99]
+	mi := &file_messages_operations_proto_msgTypes[102]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6395,7 +6557,7 @@ func (x *GetThroughputResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetThroughputResponse.ProtoReflect.Descriptor instead.
 func (*GetThroughputResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{99}
+	return file_messages_operations_proto_rawDescGZIP(), []int{102}
 }
 
 func (x *GetThroughputResponse) GetStep() *durationpb.Duration {
@@ -6437,7 +6599,7 @@ type ThroughputCounts struct {
 
 func (x *ThroughputCounts) Reset() {
 	*x = ThroughputCounts{}
-	mi := &file_messages_operations_proto_msgTypes[100]
+	mi := &file_messages_operations_proto_msgTypes[103]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6449,7 +6611,7 @@ func (x *ThroughputCounts) String() string {
 func (*ThroughputCounts) ProtoMessage() {}
 
 func (x *ThroughputCounts) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[100]
+	mi := &file_messages_operations_proto_msgTypes[103]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6462,7 +6624,7 @@ func (x *ThroughputCounts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ThroughputCounts.ProtoReflect.Descriptor instead.
 func (*ThroughputCounts) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{100}
+	return file_messages_operations_proto_rawDescGZIP(), []int{103}
 }
 
 func (x *ThroughputCounts) GetScheduled() int64 {
@@ -6532,7 +6694,7 @@ type ListHistoryRequest struct {
 
 func (x *ListHistoryRequest) Reset() {
 	*x = ListHistoryRequest{}
-	mi := &file_messages_operations_proto_msgTypes[101]
+	mi := &file_messages_operations_proto_msgTypes[104]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6544,7 +6706,7 @@ func (x *ListHistoryRequest) String() string {
 func (*ListHistoryRequest) ProtoMessage() {}
 
 func (x *ListHistoryRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[101]
+	mi := &file_messages_operations_proto_msgTypes[104]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6557,7 +6719,7 @@ func (x *ListHistoryRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListHistoryRequest.ProtoReflect.Descriptor instead.
 func (*ListHistoryRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{101}
+	return file_messages_operations_proto_rawDescGZIP(), []int{104}
 }
 
 func (x *ListHistoryRequest) GetTopic() string {
@@ -6612,7 +6774,7 @@ type HistoryFilter struct {
 
 func (x *HistoryFilter) Reset() {
 	*x = HistoryFilter{}
-	mi := &file_messages_operations_proto_msgTypes[102]
+	mi := &file_messages_operations_proto_msgTypes[105]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6624,7 +6786,7 @@ func (x *HistoryFilter) String() string {
 func (*HistoryFilter) ProtoMessage() {}
 
 func (x *HistoryFilter) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[102]
+	mi := &file_messages_operations_proto_msgTypes[105]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6637,7 +6799,7 @@ func (x *HistoryFilter) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HistoryFilter.ProtoReflect.Descriptor instead.
 func (*HistoryFilter) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{102}
+	return file_messages_operations_proto_rawDescGZIP(), []int{105}
 }
 
 func (x *HistoryFilter) GetId() string {
@@ -6678,7 +6840,7 @@ type ListHistoryResponse struct {
 
 func (x *ListHistoryResponse) Reset() {
 	*x = ListHistoryResponse{}
-	mi := &file_messages_operations_proto_msgTypes[103]
+	mi := &file_messages_operations_proto_msgTypes[106]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6690,7 +6852,7 @@ func (x *ListHistoryResponse) String() string {
 func (*ListHistoryResponse) ProtoMessage() {}
 
 func (x *ListHistoryResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[103]
+	mi := &file_messages_operations_proto_msgTypes[106]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6703,7 +6865,7 @@ func (x *ListHistoryResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListHistoryResponse.ProtoReflect.Descriptor instead.
 func (*ListHistoryResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{103}
+	return file_messages_operations_proto_rawDescGZIP(), []int{106}
 }
 
 func (x *ListHistoryResponse) GetAttempt() *Attempt {
@@ -6733,7 +6895,7 @@ type Attempt struct {
 
 func (x *Attempt) Reset() {
 	*x = Attempt{}
-	mi := &file_messages_operations_proto_msgTypes[104]
+	mi := &file_messages_operations_proto_msgTypes[107]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6745,7 +6907,7 @@ func (x *Attempt) String() string {
 func (*Attempt) ProtoMessage() {}
 
 func (x *Attempt) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[104]
+	mi := &file_messages_operations_proto_msgTypes[107]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6758,7 +6920,7 @@ func (x *Attempt) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Attempt.ProtoReflect.Descriptor instead.
 func (*Attempt) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{104}
+	return file_messages_operations_proto_rawDescGZIP(), []int{107}
 }
 
 func (x *Attempt) GetId() string {
@@ -6830,7 +6992,7 @@ type GetQueueThroughputRequest struct {
 
 func (x *GetQueueThroughputRequest) Reset() {
 	*x = GetQueueThroughputRequest{}
-	mi := &file_messages_operations_proto_msgTypes[105]
+	mi := &file_messages_operations_proto_msgTypes[108]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6842,7 +7004,7 @@ func (x *GetQueueThroughputRequest) String() string {
 func (*GetQueueThroughputRequest) ProtoMessage() {}
 
 func (x *GetQueueThroughputRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[105]
+	mi := &file_messages_operations_proto_msgTypes[108]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6855,7 +7017,7 @@ func (x *GetQueueThroughputRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetQueueThroughputRequest.ProtoReflect.Descriptor instead.
 func (*GetQueueThroughputRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{105}
+	return file_messages_operations_proto_rawDescGZIP(), []int{108}
 }
 
 func (x *GetQueueThroughputRequest) GetName() string {
@@ -6889,7 +7051,7 @@ type GetQueueThroughputResponse struct {
 
 func (x *GetQueueThroughputResponse) Reset() {
 	*x = GetQueueThroughputResponse{}
-	mi := &file_messages_operations_proto_msgTypes[106]
+	mi := &file_messages_operations_proto_msgTypes[109]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6901,7 +7063,7 @@ func (x *GetQueueThroughputResponse) String() string {
 func (*GetQueueThroughputResponse) ProtoMessage() {}
 
 func (x *GetQueueThroughputResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[106]
+	mi := &file_messages_operations_proto_msgTypes[109]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6914,7 +7076,7 @@ func (x *GetQueueThroughputResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetQueueThroughputResponse.ProtoReflect.Descriptor instead.
 func (*GetQueueThroughputResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{106}
+	return file_messages_operations_proto_rawDescGZIP(), []int{109}
 }
 
 func (x *GetQueueThroughputResponse) GetThroughput() *GetThroughputResponse {
@@ -6940,7 +7102,7 @@ type ListQueueHistoryRequest struct {
 
 func (x *ListQueueHistoryRequest) Reset() {
 	*x = ListQueueHistoryRequest{}
-	mi := &file_messages_operations_proto_msgTypes[107]
+	mi := &file_messages_operations_proto_msgTypes[110]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6952,7 +7114,7 @@ func (x *ListQueueHistoryRequest) String() string {
 func (*ListQueueHistoryRequest) ProtoMessage() {}
 
 func (x *ListQueueHistoryRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[107]
+	mi := &file_messages_operations_proto_msgTypes[110]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6965,7 +7127,7 @@ func (x *ListQueueHistoryRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListQueueHistoryRequest.ProtoReflect.Descriptor instead.
 func (*ListQueueHistoryRequest) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{107}
+	return file_messages_operations_proto_rawDescGZIP(), []int{110}
 }
 
 func (x *ListQueueHistoryRequest) GetName() string {
@@ -7020,7 +7182,7 @@ type ListQueueHistoryResponse struct {
 
 func (x *ListQueueHistoryResponse) Reset() {
 	*x = ListQueueHistoryResponse{}
-	mi := &file_messages_operations_proto_msgTypes[108]
+	mi := &file_messages_operations_proto_msgTypes[111]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7032,7 +7194,7 @@ func (x *ListQueueHistoryResponse) String() string {
 func (*ListQueueHistoryResponse) ProtoMessage() {}
 
 func (x *ListQueueHistoryResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_messages_operations_proto_msgTypes[108]
+	mi := &file_messages_operations_proto_msgTypes[111]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7045,7 +7207,7 @@ func (x *ListQueueHistoryResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListQueueHistoryResponse.ProtoReflect.Descriptor instead.
 func (*ListQueueHistoryResponse) Descriptor() ([]byte, []int) {
-	return file_messages_operations_proto_rawDescGZIP(), []int{108}
+	return file_messages_operations_proto_rawDescGZIP(), []int{111}
 }
 
 func (x *ListQueueHistoryResponse) GetAttempt() *Attempt {
@@ -7069,7 +7231,7 @@ const file_messages_operations_proto_rawDesc = "" +
 	"\x13GetOverviewsRequest\x12\x16\n" +
 	"\x06topics\x18\x01 \x03(\tR\x06topics\"J\n" +
 	"\x14GetOverviewsResponse\x122\n" +
-	"\x06topics\x18\x01 \x03(\v2\x1a.wakebell.v1.TopicOverviewR\x06topics\"\xc8\x02\n" +
+	"\x06topics\x18\x01 \x03(\v2\x1a.wakebell.v1.TopicOverviewR\x06topics\"\xff\x02\n" +
 	"\rTopicOverview\x12\x14\n" +
 	"\x05topic\x18\x01 \x01(\tR\x05topic\x12-\n" +
 	"\x05stats\x18\x02 \x01(\v2\x17.wakebell.v1.TopicStatsR\x05stats\x123\n" +
@@ -7079,11 +7241,22 @@ const file_messages_operations_proto_rawDesc = "" +
 	"\x06shards\x18\x06 \x01(\rR\x06shards\x12\x1a\n" +
 	"\bdivision\x18\a \x03(\tR\bdivision\x121\n" +
 	"\areports\x18\b \x03(\v2\x17.wakebell.v1.NodeReportR\areports\x12\x16\n" +
-	"\x06damage\x18\t \x01(\tR\x06damage\"N\n" +
+	"\x06damage\x18\t \x01(\tR\x06damage\x125\n" +
+	"\x06recent\x18\n" +
+	" \x01(\v2\x1d.wakebell.v1.ThroughputCountsR\x06recent\"N\n" +
 	"\n" +
 	"NodeReport\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\tR\x04node\x12,\n" +
-	"\x05state\x18\x02 \x01(\v2\x16.wakebell.v1.NodeStateR\x05state\"(\n" +
+	"\x05state\x18\x02 \x01(\v2\x16.wakebell.v1.NodeStateR\x05state\")\n" +
+	"\x0fAskNodesRequest\x12\x16\n" +
+	"\x06topics\x18\x01 \x03(\tR\x06topics\"E\n" +
+	"\x10AskNodesResponse\x121\n" +
+	"\aanswers\x18\x01 \x03(\v2\x17.wakebell.v1.NodeAnswerR\aanswers\"d\n" +
+	"\n" +
+	"NodeAnswer\x12\x14\n" +
+	"\x05topic\x18\x01 \x01(\tR\x05topic\x12\x12\n" +
+	"\x04node\x18\x02 \x01(\tR\x04node\x12,\n" +
+	"\x05state\x18\x03 \x01(\v2\x16.wakebell.v1.NodeStateR\x05state\"(\n" +
 	"\x10CancelAllRequest\x12\x14\n" +
 	"\x05topic\x18\x01 \x01(\tR\x05topic\")\n" +
 	"\x11CancelAllResponse\x12\x14\n" +
@@ -7571,7 +7744,7 @@ func file_messages_operations_proto_rawDescGZIP() []byte {
 }
 
 var file_messages_operations_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_messages_operations_proto_msgTypes = make([]protoimpl.MessageInfo, 110)
+var file_messages_operations_proto_msgTypes = make([]protoimpl.MessageInfo, 113)
 var file_messages_operations_proto_goTypes = []any{
 	(RedriveOutcome)(0),                    // 0: wakebell.v1.RedriveOutcome
 	(QueueRedriveOutcome)(0),               // 1: wakebell.v1.QueueRedriveOutcome
@@ -7581,235 +7754,241 @@ var file_messages_operations_proto_goTypes = []any{
 	(*GetOverviewsResponse)(nil),           // 5: wakebell.v1.GetOverviewsResponse
 	(*TopicOverview)(nil),                  // 6: wakebell.v1.TopicOverview
 	(*NodeReport)(nil),                     // 7: wakebell.v1.NodeReport
-	(*CancelAllRequest)(nil),               // 8: wakebell.v1.CancelAllRequest
-	(*CancelAllResponse)(nil),              // 9: wakebell.v1.CancelAllResponse
-	(*ForgetTopicRequest)(nil),             // 10: wakebell.v1.ForgetTopicRequest
-	(*ForgetTopicResponse)(nil),            // 11: wakebell.v1.ForgetTopicResponse
-	(*RemoveTopicRequest)(nil),             // 12: wakebell.v1.RemoveTopicRequest
-	(*RemoveTopicResponse)(nil),            // 13: wakebell.v1.RemoveTopicResponse
-	(*GetTopicShardsRequest)(nil),          // 14: wakebell.v1.GetTopicShardsRequest
-	(*GetTopicShardsResponse)(nil),         // 15: wakebell.v1.GetTopicShardsResponse
-	(*TopicShards)(nil),                    // 16: wakebell.v1.TopicShards
-	(*DivideTopicRequest)(nil),             // 17: wakebell.v1.DivideTopicRequest
-	(*DivideTopicResponse)(nil),            // 18: wakebell.v1.DivideTopicResponse
-	(*ReshardTopicRequest)(nil),            // 19: wakebell.v1.ReshardTopicRequest
-	(*ReshardTopicResponse)(nil),           // 20: wakebell.v1.ReshardTopicResponse
-	(*GetTopicControlRequest)(nil),         // 21: wakebell.v1.GetTopicControlRequest
-	(*GetTopicControlResponse)(nil),        // 22: wakebell.v1.GetTopicControlResponse
-	(*TopicControl)(nil),                   // 23: wakebell.v1.TopicControl
-	(*TopicSettings)(nil),                  // 24: wakebell.v1.TopicSettings
-	(*PauseTopicRequest)(nil),              // 25: wakebell.v1.PauseTopicRequest
-	(*PauseTopicResponse)(nil),             // 26: wakebell.v1.PauseTopicResponse
-	(*ResumeTopicRequest)(nil),             // 27: wakebell.v1.ResumeTopicRequest
-	(*ResumeTopicResponse)(nil),            // 28: wakebell.v1.ResumeTopicResponse
-	(*RetuneTopicRequest)(nil),             // 29: wakebell.v1.RetuneTopicRequest
-	(*RetuneTopicResponse)(nil),            // 30: wakebell.v1.RetuneTopicResponse
-	(*DiagnoseRequest)(nil),                // 31: wakebell.v1.DiagnoseRequest
-	(*DiagnoseResponse)(nil),               // 32: wakebell.v1.DiagnoseResponse
-	(*Finding)(nil),                        // 33: wakebell.v1.Finding
-	(*TailRequest)(nil),                    // 34: wakebell.v1.TailRequest
-	(*TailResponse)(nil),                   // 35: wakebell.v1.TailResponse
-	(*TopicEvent)(nil),                     // 36: wakebell.v1.TopicEvent
-	(*NodeState)(nil),                      // 37: wakebell.v1.NodeState
-	(*LongRun)(nil),                        // 38: wakebell.v1.LongRun
-	(*DeadLetterFilter)(nil),               // 39: wakebell.v1.DeadLetterFilter
-	(*ListDeadLettersRequest)(nil),         // 40: wakebell.v1.ListDeadLettersRequest
-	(*ListDeadLettersResponse)(nil),        // 41: wakebell.v1.ListDeadLettersResponse
-	(*GetDeadLetterRequest)(nil),           // 42: wakebell.v1.GetDeadLetterRequest
-	(*GetDeadLetterResponse)(nil),          // 43: wakebell.v1.GetDeadLetterResponse
-	(*DeadLetter)(nil),                     // 44: wakebell.v1.DeadLetter
-	(*RedriveDeadLettersRequest)(nil),      // 45: wakebell.v1.RedriveDeadLettersRequest
-	(*RedriveDeadLettersResponse)(nil),     // 46: wakebell.v1.RedriveDeadLettersResponse
-	(*DeleteDeadLettersRequest)(nil),       // 47: wakebell.v1.DeleteDeadLettersRequest
-	(*DeleteDeadLettersResponse)(nil),      // 48: wakebell.v1.DeleteDeadLettersResponse
-	(*ListQueuesRequest)(nil),              // 49: wakebell.v1.ListQueuesRequest
-	(*ListQueuesResponse)(nil),             // 50: wakebell.v1.ListQueuesResponse
-	(*GetQueueStatsRequest)(nil),           // 51: wakebell.v1.GetQueueStatsRequest
-	(*GetQueueStatsResponse)(nil),          // 52: wakebell.v1.GetQueueStatsResponse
-	(*QueueStats)(nil),                     // 53: wakebell.v1.QueueStats
-	(*ListQueueMessagesRequest)(nil),       // 54: wakebell.v1.ListQueueMessagesRequest
-	(*ListQueueMessagesResponse)(nil),      // 55: wakebell.v1.ListQueueMessagesResponse
-	(*QueuedMessage)(nil),                  // 56: wakebell.v1.QueuedMessage
-	(*RemoveQueueRequest)(nil),             // 57: wakebell.v1.RemoveQueueRequest
-	(*RemoveQueueResponse)(nil),            // 58: wakebell.v1.RemoveQueueResponse
-	(*PurgeQueueRequest)(nil),              // 59: wakebell.v1.PurgeQueueRequest
-	(*PurgeQueueResponse)(nil),             // 60: wakebell.v1.PurgeQueueResponse
-	(*ListQueueDeadLettersRequest)(nil),    // 61: wakebell.v1.ListQueueDeadLettersRequest
-	(*ListQueueDeadLettersResponse)(nil),   // 62: wakebell.v1.ListQueueDeadLettersResponse
-	(*GetQueueDeadLetterRequest)(nil),      // 63: wakebell.v1.GetQueueDeadLetterRequest
-	(*GetQueueDeadLetterResponse)(nil),     // 64: wakebell.v1.GetQueueDeadLetterResponse
-	(*QueueDeadLetter)(nil),                // 65: wakebell.v1.QueueDeadLetter
-	(*RedriveQueueDeadLetterRequest)(nil),  // 66: wakebell.v1.RedriveQueueDeadLetterRequest
-	(*RedriveQueueDeadLetterResponse)(nil), // 67: wakebell.v1.RedriveQueueDeadLetterResponse
-	(*DeleteQueueDeadLettersRequest)(nil),  // 68: wakebell.v1.DeleteQueueDeadLettersRequest
-	(*DeleteQueueDeadLettersResponse)(nil), // 69: wakebell.v1.DeleteQueueDeadLettersResponse
-	(*ListGatesRequest)(nil),               // 70: wakebell.v1.ListGatesRequest
-	(*ListGatesResponse)(nil),              // 71: wakebell.v1.ListGatesResponse
-	(*GetGateRequest)(nil),                 // 72: wakebell.v1.GetGateRequest
-	(*GetGateResponse)(nil),                // 73: wakebell.v1.GetGateResponse
-	(*GateState)(nil),                      // 74: wakebell.v1.GateState
-	(*GateHolds)(nil),                      // 75: wakebell.v1.GateHolds
-	(*GateTicket)(nil),                     // 76: wakebell.v1.GateTicket
-	(*ReleaseGateRequest)(nil),             // 77: wakebell.v1.ReleaseGateRequest
-	(*ReleaseGateResponse)(nil),            // 78: wakebell.v1.ReleaseGateResponse
-	(*RepairGateRequest)(nil),              // 79: wakebell.v1.RepairGateRequest
-	(*RepairGateResponse)(nil),             // 80: wakebell.v1.RepairGateResponse
-	(*RemoveGateRequest)(nil),              // 81: wakebell.v1.RemoveGateRequest
-	(*RemoveGateResponse)(nil),             // 82: wakebell.v1.RemoveGateResponse
-	(*ExportRecurringRequest)(nil),         // 83: wakebell.v1.ExportRecurringRequest
-	(*ExportRecurringResponse)(nil),        // 84: wakebell.v1.ExportRecurringResponse
-	(*RecurringDump)(nil),                  // 85: wakebell.v1.RecurringDump
-	(*ImportRecurringRequest)(nil),         // 86: wakebell.v1.ImportRecurringRequest
-	(*ImportRecurringResponse)(nil),        // 87: wakebell.v1.ImportRecurringResponse
-	(*ListRecurringInstantsRequest)(nil),   // 88: wakebell.v1.ListRecurringInstantsRequest
-	(*ListRecurringInstantsResponse)(nil),  // 89: wakebell.v1.ListRecurringInstantsResponse
-	(*BackfillRecurringRequest)(nil),       // 90: wakebell.v1.BackfillRecurringRequest
-	(*BackfillRecurringResponse)(nil),      // 91: wakebell.v1.BackfillRecurringResponse
-	(*ListAuditRequest)(nil),               // 92: wakebell.v1.ListAuditRequest
-	(*AuditFilter)(nil),                    // 93: wakebell.v1.AuditFilter
-	(*ListAuditResponse)(nil),              // 94: wakebell.v1.ListAuditResponse
-	(*AuditEntry)(nil),                     // 95: wakebell.v1.AuditEntry
-	(*RecordChangeRequest)(nil),            // 96: wakebell.v1.RecordChangeRequest
-	(*RecordChangeResponse)(nil),           // 97: wakebell.v1.RecordChangeResponse
-	(*CountDueRequest)(nil),                // 98: wakebell.v1.CountDueRequest
-	(*CountDueResponse)(nil),               // 99: wakebell.v1.CountDueResponse
-	(*GetThroughputRequest)(nil),           // 100: wakebell.v1.GetThroughputRequest
-	(*GetThroughputResponse)(nil),          // 101: wakebell.v1.GetThroughputResponse
-	(*ThroughputCounts)(nil),               // 102: wakebell.v1.ThroughputCounts
-	(*ListHistoryRequest)(nil),             // 103: wakebell.v1.ListHistoryRequest
-	(*HistoryFilter)(nil),                  // 104: wakebell.v1.HistoryFilter
-	(*ListHistoryResponse)(nil),            // 105: wakebell.v1.ListHistoryResponse
-	(*Attempt)(nil),                        // 106: wakebell.v1.Attempt
-	(*GetQueueThroughputRequest)(nil),      // 107: wakebell.v1.GetQueueThroughputRequest
-	(*GetQueueThroughputResponse)(nil),     // 108: wakebell.v1.GetQueueThroughputResponse
-	(*ListQueueHistoryRequest)(nil),        // 109: wakebell.v1.ListQueueHistoryRequest
-	(*ListQueueHistoryResponse)(nil),       // 110: wakebell.v1.ListQueueHistoryResponse
-	nil,                                    // 111: wakebell.v1.GateState.GuardEntry
-	(*TopicStats)(nil),                     // 112: wakebell.v1.TopicStats
-	(*Error)(nil),                          // 113: wakebell.v1.Error
-	(*timestamppb.Timestamp)(nil),          // 114: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),            // 115: google.protobuf.Duration
-	(*Content)(nil),                        // 116: wakebell.v1.Content
-	(*Queue)(nil),                          // 117: wakebell.v1.Queue
+	(*AskNodesRequest)(nil),                // 8: wakebell.v1.AskNodesRequest
+	(*AskNodesResponse)(nil),               // 9: wakebell.v1.AskNodesResponse
+	(*NodeAnswer)(nil),                     // 10: wakebell.v1.NodeAnswer
+	(*CancelAllRequest)(nil),               // 11: wakebell.v1.CancelAllRequest
+	(*CancelAllResponse)(nil),              // 12: wakebell.v1.CancelAllResponse
+	(*ForgetTopicRequest)(nil),             // 13: wakebell.v1.ForgetTopicRequest
+	(*ForgetTopicResponse)(nil),            // 14: wakebell.v1.ForgetTopicResponse
+	(*RemoveTopicRequest)(nil),             // 15: wakebell.v1.RemoveTopicRequest
+	(*RemoveTopicResponse)(nil),            // 16: wakebell.v1.RemoveTopicResponse
+	(*GetTopicShardsRequest)(nil),          // 17: wakebell.v1.GetTopicShardsRequest
+	(*GetTopicShardsResponse)(nil),         // 18: wakebell.v1.GetTopicShardsResponse
+	(*TopicShards)(nil),                    // 19: wakebell.v1.TopicShards
+	(*DivideTopicRequest)(nil),             // 20: wakebell.v1.DivideTopicRequest
+	(*DivideTopicResponse)(nil),            // 21: wakebell.v1.DivideTopicResponse
+	(*ReshardTopicRequest)(nil),            // 22: wakebell.v1.ReshardTopicRequest
+	(*ReshardTopicResponse)(nil),           // 23: wakebell.v1.ReshardTopicResponse
+	(*GetTopicControlRequest)(nil),         // 24: wakebell.v1.GetTopicControlRequest
+	(*GetTopicControlResponse)(nil),        // 25: wakebell.v1.GetTopicControlResponse
+	(*TopicControl)(nil),                   // 26: wakebell.v1.TopicControl
+	(*TopicSettings)(nil),                  // 27: wakebell.v1.TopicSettings
+	(*PauseTopicRequest)(nil),              // 28: wakebell.v1.PauseTopicRequest
+	(*PauseTopicResponse)(nil),             // 29: wakebell.v1.PauseTopicResponse
+	(*ResumeTopicRequest)(nil),             // 30: wakebell.v1.ResumeTopicRequest
+	(*ResumeTopicResponse)(nil),            // 31: wakebell.v1.ResumeTopicResponse
+	(*RetuneTopicRequest)(nil),             // 32: wakebell.v1.RetuneTopicRequest
+	(*RetuneTopicResponse)(nil),            // 33: wakebell.v1.RetuneTopicResponse
+	(*DiagnoseRequest)(nil),                // 34: wakebell.v1.DiagnoseRequest
+	(*DiagnoseResponse)(nil),               // 35: wakebell.v1.DiagnoseResponse
+	(*Finding)(nil),                        // 36: wakebell.v1.Finding
+	(*TailRequest)(nil),                    // 37: wakebell.v1.TailRequest
+	(*TailResponse)(nil),                   // 38: wakebell.v1.TailResponse
+	(*TopicEvent)(nil),                     // 39: wakebell.v1.TopicEvent
+	(*NodeState)(nil),                      // 40: wakebell.v1.NodeState
+	(*LongRun)(nil),                        // 41: wakebell.v1.LongRun
+	(*DeadLetterFilter)(nil),               // 42: wakebell.v1.DeadLetterFilter
+	(*ListDeadLettersRequest)(nil),         // 43: wakebell.v1.ListDeadLettersRequest
+	(*ListDeadLettersResponse)(nil),        // 44: wakebell.v1.ListDeadLettersResponse
+	(*GetDeadLetterRequest)(nil),           // 45: wakebell.v1.GetDeadLetterRequest
+	(*GetDeadLetterResponse)(nil),          // 46: wakebell.v1.GetDeadLetterResponse
+	(*DeadLetter)(nil),                     // 47: wakebell.v1.DeadLetter
+	(*RedriveDeadLettersRequest)(nil),      // 48: wakebell.v1.RedriveDeadLettersRequest
+	(*RedriveDeadLettersResponse)(nil),     // 49: wakebell.v1.RedriveDeadLettersResponse
+	(*DeleteDeadLettersRequest)(nil),       // 50: wakebell.v1.DeleteDeadLettersRequest
+	(*DeleteDeadLettersResponse)(nil),      // 51: wakebell.v1.DeleteDeadLettersResponse
+	(*ListQueuesRequest)(nil),              // 52: wakebell.v1.ListQueuesRequest
+	(*ListQueuesResponse)(nil),             // 53: wakebell.v1.ListQueuesResponse
+	(*GetQueueStatsRequest)(nil),           // 54: wakebell.v1.GetQueueStatsRequest
+	(*GetQueueStatsResponse)(nil),          // 55: wakebell.v1.GetQueueStatsResponse
+	(*QueueStats)(nil),                     // 56: wakebell.v1.QueueStats
+	(*ListQueueMessagesRequest)(nil),       // 57: wakebell.v1.ListQueueMessagesRequest
+	(*ListQueueMessagesResponse)(nil),      // 58: wakebell.v1.ListQueueMessagesResponse
+	(*QueuedMessage)(nil),                  // 59: wakebell.v1.QueuedMessage
+	(*RemoveQueueRequest)(nil),             // 60: wakebell.v1.RemoveQueueRequest
+	(*RemoveQueueResponse)(nil),            // 61: wakebell.v1.RemoveQueueResponse
+	(*PurgeQueueRequest)(nil),              // 62: wakebell.v1.PurgeQueueRequest
+	(*PurgeQueueResponse)(nil),             // 63: wakebell.v1.PurgeQueueResponse
+	(*ListQueueDeadLettersRequest)(nil),    // 64: wakebell.v1.ListQueueDeadLettersRequest
+	(*ListQueueDeadLettersResponse)(nil),   // 65: wakebell.v1.ListQueueDeadLettersResponse
+	(*GetQueueDeadLetterRequest)(nil),      // 66: wakebell.v1.GetQueueDeadLetterRequest
+	(*GetQueueDeadLetterResponse)(nil),     // 67: wakebell.v1.GetQueueDeadLetterResponse
+	(*QueueDeadLetter)(nil),                // 68: wakebell.v1.QueueDeadLetter
+	(*RedriveQueueDeadLetterRequest)(nil),  // 69: wakebell.v1.RedriveQueueDeadLetterRequest
+	(*RedriveQueueDeadLetterResponse)(nil), // 70: wakebell.v1.RedriveQueueDeadLetterResponse
+	(*DeleteQueueDeadLettersRequest)(nil),  // 71: wakebell.v1.DeleteQueueDeadLettersRequest
+	(*DeleteQueueDeadLettersResponse)(nil), // 72: wakebell.v1.DeleteQueueDeadLettersResponse
+	(*ListGatesRequest)(nil),               // 73: wakebell.v1.ListGatesRequest
+	(*ListGatesResponse)(nil),              // 74: wakebell.v1.ListGatesResponse
+	(*GetGateRequest)(nil),                 // 75: wakebell.v1.GetGateRequest
+	(*GetGateResponse)(nil),                // 76: wakebell.v1.GetGateResponse
+	(*GateState)(nil),                      // 77: wakebell.v1.GateState
+	(*GateHolds)(nil),                      // 78: wakebell.v1.GateHolds
+	(*GateTicket)(nil),                     // 79: wakebell.v1.GateTicket
+	(*ReleaseGateRequest)(nil),             // 80: wakebell.v1.ReleaseGateRequest
+	(*ReleaseGateResponse)(nil),            // 81: wakebell.v1.ReleaseGateResponse
+	(*RepairGateRequest)(nil),              // 82: wakebell.v1.RepairGateRequest
+	(*RepairGateResponse)(nil),             // 83: wakebell.v1.RepairGateResponse
+	(*RemoveGateRequest)(nil),              // 84: wakebell.v1.RemoveGateRequest
+	(*RemoveGateResponse)(nil),             // 85: wakebell.v1.RemoveGateResponse
+	(*ExportRecurringRequest)(nil),         // 86: wakebell.v1.ExportRecurringRequest
+	(*ExportRecurringResponse)(nil),        // 87: wakebell.v1.ExportRecurringResponse
+	(*RecurringDump)(nil),                  // 88: wakebell.v1.RecurringDump
+	(*ImportRecurringRequest)(nil),         // 89: wakebell.v1.ImportRecurringRequest
+	(*ImportRecurringResponse)(nil),        // 90: wakebell.v1.ImportRecurringResponse
+	(*ListRecurringInstantsRequest)(nil),   // 91: wakebell.v1.ListRecurringInstantsRequest
+	(*ListRecurringInstantsResponse)(nil),  // 92: wakebell.v1.ListRecurringInstantsResponse
+	(*BackfillRecurringRequest)(nil),       // 93: wakebell.v1.BackfillRecurringRequest
+	(*BackfillRecurringResponse)(nil),      // 94: wakebell.v1.BackfillRecurringResponse
+	(*ListAuditRequest)(nil),               // 95: wakebell.v1.ListAuditRequest
+	(*AuditFilter)(nil),                    // 96: wakebell.v1.AuditFilter
+	(*ListAuditResponse)(nil),              // 97: wakebell.v1.ListAuditResponse
+	(*AuditEntry)(nil),                     // 98: wakebell.v1.AuditEntry
+	(*RecordChangeRequest)(nil),            // 99: wakebell.v1.RecordChangeRequest
+	(*RecordChangeResponse)(nil),           // 100: wakebell.v1.RecordChangeResponse
+	(*CountDueRequest)(nil),                // 101: wakebell.v1.CountDueRequest
+	(*CountDueResponse)(nil),               // 102: wakebell.v1.CountDueResponse
+	(*GetThroughputRequest)(nil),           // 103: wakebell.v1.GetThroughputRequest
+	(*GetThroughputResponse)(nil),          // 104: wakebell.v1.GetThroughputResponse
+	(*ThroughputCounts)(nil),               // 105: wakebell.v1.ThroughputCounts
+	(*ListHistoryRequest)(nil),             // 106: wakebell.v1.ListHistoryRequest
+	(*HistoryFilter)(nil),                  // 107: wakebell.v1.HistoryFilter
+	(*ListHistoryResponse)(nil),            // 108: wakebell.v1.ListHistoryResponse
+	(*Attempt)(nil),                        // 109: wakebell.v1.Attempt
+	(*GetQueueThroughputRequest)(nil),      // 110: wakebell.v1.GetQueueThroughputRequest
+	(*GetQueueThroughputResponse)(nil),     // 111: wakebell.v1.GetQueueThroughputResponse
+	(*ListQueueHistoryRequest)(nil),        // 112: wakebell.v1.ListQueueHistoryRequest
+	(*ListQueueHistoryResponse)(nil),       // 113: wakebell.v1.ListQueueHistoryResponse
+	nil,                                    // 114: wakebell.v1.GateState.GuardEntry
+	(*TopicStats)(nil),                     // 115: wakebell.v1.TopicStats
+	(*Error)(nil),                          // 116: wakebell.v1.Error
+	(*timestamppb.Timestamp)(nil),          // 117: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),            // 118: google.protobuf.Duration
+	(*Content)(nil),                        // 119: wakebell.v1.Content
+	(*Queue)(nil),                          // 120: wakebell.v1.Queue
 }
 var file_messages_operations_proto_depIdxs = []int32{
 	6,   // 0: wakebell.v1.GetOverviewsResponse.topics:type_name -> wakebell.v1.TopicOverview
-	112, // 1: wakebell.v1.TopicOverview.stats:type_name -> wakebell.v1.TopicStats
-	23,  // 2: wakebell.v1.TopicOverview.control:type_name -> wakebell.v1.TopicControl
-	113, // 3: wakebell.v1.TopicOverview.fault:type_name -> wakebell.v1.Error
+	115, // 1: wakebell.v1.TopicOverview.stats:type_name -> wakebell.v1.TopicStats
+	26,  // 2: wakebell.v1.TopicOverview.control:type_name -> wakebell.v1.TopicControl
+	116, // 3: wakebell.v1.TopicOverview.fault:type_name -> wakebell.v1.Error
 	7,   // 4: wakebell.v1.TopicOverview.reports:type_name -> wakebell.v1.NodeReport
-	37,  // 5: wakebell.v1.NodeReport.state:type_name -> wakebell.v1.NodeState
-	16,  // 6: wakebell.v1.GetTopicShardsResponse.shards:type_name -> wakebell.v1.TopicShards
-	114, // 7: wakebell.v1.TopicShards.since:type_name -> google.protobuf.Timestamp
-	16,  // 8: wakebell.v1.DivideTopicResponse.shards:type_name -> wakebell.v1.TopicShards
-	16,  // 9: wakebell.v1.ReshardTopicResponse.shards:type_name -> wakebell.v1.TopicShards
-	23,  // 10: wakebell.v1.GetTopicControlResponse.control:type_name -> wakebell.v1.TopicControl
-	114, // 11: wakebell.v1.TopicControl.paused_at:type_name -> google.protobuf.Timestamp
-	24,  // 12: wakebell.v1.TopicControl.settings:type_name -> wakebell.v1.TopicSettings
-	115, // 13: wakebell.v1.TopicSettings.lease_ttl:type_name -> google.protobuf.Duration
-	115, // 14: wakebell.v1.TopicSettings.max_lease_age:type_name -> google.protobuf.Duration
-	115, // 15: wakebell.v1.TopicSettings.polling_interval:type_name -> google.protobuf.Duration
-	115, // 16: wakebell.v1.TopicSettings.max_polling_interval:type_name -> google.protobuf.Duration
-	115, // 17: wakebell.v1.TopicSettings.retry_initial:type_name -> google.protobuf.Duration
-	115, // 18: wakebell.v1.TopicSettings.retry_limit:type_name -> google.protobuf.Duration
-	115, // 19: wakebell.v1.TopicSettings.rate_per:type_name -> google.protobuf.Duration
-	115, // 20: wakebell.v1.TopicSettings.key_rate_per:type_name -> google.protobuf.Duration
-	23,  // 21: wakebell.v1.PauseTopicResponse.control:type_name -> wakebell.v1.TopicControl
-	23,  // 22: wakebell.v1.ResumeTopicResponse.control:type_name -> wakebell.v1.TopicControl
-	24,  // 23: wakebell.v1.RetuneTopicRequest.settings:type_name -> wakebell.v1.TopicSettings
-	23,  // 24: wakebell.v1.RetuneTopicResponse.control:type_name -> wakebell.v1.TopicControl
-	33,  // 25: wakebell.v1.DiagnoseResponse.findings:type_name -> wakebell.v1.Finding
-	36,  // 26: wakebell.v1.TailResponse.event:type_name -> wakebell.v1.TopicEvent
-	114, // 27: wakebell.v1.TopicEvent.at:type_name -> google.protobuf.Timestamp
-	115, // 28: wakebell.v1.TopicEvent.lateness:type_name -> google.protobuf.Duration
-	115, // 29: wakebell.v1.TopicEvent.took:type_name -> google.protobuf.Duration
-	115, // 30: wakebell.v1.TopicEvent.retry_in:type_name -> google.protobuf.Duration
-	37,  // 31: wakebell.v1.TopicEvent.state:type_name -> wakebell.v1.NodeState
-	114, // 32: wakebell.v1.NodeState.started:type_name -> google.protobuf.Timestamp
-	24,  // 33: wakebell.v1.NodeState.options:type_name -> wakebell.v1.TopicSettings
-	114, // 34: wakebell.v1.NodeState.breaker_since:type_name -> google.protobuf.Timestamp
-	114, // 35: wakebell.v1.NodeState.breaker_until:type_name -> google.protobuf.Timestamp
-	38,  // 36: wakebell.v1.NodeState.longest:type_name -> wakebell.v1.LongRun
-	114, // 37: wakebell.v1.LongRun.since:type_name -> google.protobuf.Timestamp
-	115, // 38: wakebell.v1.DeadLetterFilter.older_than:type_name -> google.protobuf.Duration
-	115, // 39: wakebell.v1.DeadLetterFilter.newer_than:type_name -> google.protobuf.Duration
-	39,  // 40: wakebell.v1.ListDeadLettersRequest.filter:type_name -> wakebell.v1.DeadLetterFilter
-	44,  // 41: wakebell.v1.ListDeadLettersResponse.dead_letter:type_name -> wakebell.v1.DeadLetter
-	44,  // 42: wakebell.v1.GetDeadLetterResponse.dead_letter:type_name -> wakebell.v1.DeadLetter
-	114, // 43: wakebell.v1.DeadLetter.activation:type_name -> google.protobuf.Timestamp
-	114, // 44: wakebell.v1.DeadLetter.died:type_name -> google.protobuf.Timestamp
-	116, // 45: wakebell.v1.DeadLetter.content:type_name -> wakebell.v1.Content
-	39,  // 46: wakebell.v1.RedriveDeadLettersRequest.filter:type_name -> wakebell.v1.DeadLetterFilter
-	115, // 47: wakebell.v1.RedriveDeadLettersRequest.in:type_name -> google.protobuf.Duration
-	0,   // 48: wakebell.v1.RedriveDeadLettersResponse.outcome:type_name -> wakebell.v1.RedriveOutcome
-	39,  // 49: wakebell.v1.DeleteDeadLettersRequest.filter:type_name -> wakebell.v1.DeadLetterFilter
-	117, // 50: wakebell.v1.ListQueuesResponse.queue:type_name -> wakebell.v1.Queue
-	117, // 51: wakebell.v1.GetQueueStatsRequest.queue:type_name -> wakebell.v1.Queue
-	53,  // 52: wakebell.v1.GetQueueStatsResponse.stats:type_name -> wakebell.v1.QueueStats
-	114, // 53: wakebell.v1.QueueStats.oldest:type_name -> google.protobuf.Timestamp
-	114, // 54: wakebell.v1.QueueStats.now:type_name -> google.protobuf.Timestamp
-	117, // 55: wakebell.v1.ListQueueMessagesRequest.queue:type_name -> wakebell.v1.Queue
-	56,  // 56: wakebell.v1.ListQueueMessagesResponse.message:type_name -> wakebell.v1.QueuedMessage
-	114, // 57: wakebell.v1.QueuedMessage.deadline:type_name -> google.protobuf.Timestamp
-	117, // 58: wakebell.v1.RemoveQueueRequest.queue:type_name -> wakebell.v1.Queue
-	117, // 59: wakebell.v1.PurgeQueueRequest.queue:type_name -> wakebell.v1.Queue
-	117, // 60: wakebell.v1.ListQueueDeadLettersRequest.queue:type_name -> wakebell.v1.Queue
-	65,  // 61: wakebell.v1.ListQueueDeadLettersResponse.dead_letter:type_name -> wakebell.v1.QueueDeadLetter
-	117, // 62: wakebell.v1.GetQueueDeadLetterRequest.queue:type_name -> wakebell.v1.Queue
-	65,  // 63: wakebell.v1.GetQueueDeadLetterResponse.dead_letter:type_name -> wakebell.v1.QueueDeadLetter
-	114, // 64: wakebell.v1.QueueDeadLetter.at:type_name -> google.protobuf.Timestamp
-	117, // 65: wakebell.v1.RedriveQueueDeadLetterRequest.queue:type_name -> wakebell.v1.Queue
-	115, // 66: wakebell.v1.RedriveQueueDeadLetterRequest.window:type_name -> google.protobuf.Duration
-	1,   // 67: wakebell.v1.RedriveQueueDeadLetterResponse.outcome:type_name -> wakebell.v1.QueueRedriveOutcome
-	117, // 68: wakebell.v1.DeleteQueueDeadLettersRequest.queue:type_name -> wakebell.v1.Queue
-	65,  // 69: wakebell.v1.DeleteQueueDeadLettersRequest.dead_letters:type_name -> wakebell.v1.QueueDeadLetter
-	74,  // 70: wakebell.v1.ListGatesResponse.gate:type_name -> wakebell.v1.GateState
-	74,  // 71: wakebell.v1.GetGateResponse.gate:type_name -> wakebell.v1.GateState
-	114, // 72: wakebell.v1.GateState.now:type_name -> google.protobuf.Timestamp
-	76,  // 73: wakebell.v1.GateState.holder:type_name -> wakebell.v1.GateTicket
-	114, // 74: wakebell.v1.GateState.until:type_name -> google.protobuf.Timestamp
-	76,  // 75: wakebell.v1.GateState.waiters:type_name -> wakebell.v1.GateTicket
-	111, // 76: wakebell.v1.GateState.guard:type_name -> wakebell.v1.GateState.GuardEntry
-	113, // 77: wakebell.v1.GateState.fault:type_name -> wakebell.v1.Error
-	114, // 78: wakebell.v1.GateState.since:type_name -> google.protobuf.Timestamp
-	75,  // 79: wakebell.v1.GateState.holds:type_name -> wakebell.v1.GateHolds
-	115, // 80: wakebell.v1.GateHolds.up_to:type_name -> google.protobuf.Duration
-	85,  // 81: wakebell.v1.ExportRecurringResponse.schedule:type_name -> wakebell.v1.RecurringDump
-	85,  // 82: wakebell.v1.ImportRecurringRequest.schedule:type_name -> wakebell.v1.RecurringDump
-	114, // 83: wakebell.v1.ListRecurringInstantsRequest.from:type_name -> google.protobuf.Timestamp
-	114, // 84: wakebell.v1.ListRecurringInstantsRequest.to:type_name -> google.protobuf.Timestamp
-	114, // 85: wakebell.v1.ListRecurringInstantsResponse.instants:type_name -> google.protobuf.Timestamp
-	114, // 86: wakebell.v1.BackfillRecurringRequest.from:type_name -> google.protobuf.Timestamp
-	114, // 87: wakebell.v1.BackfillRecurringRequest.to:type_name -> google.protobuf.Timestamp
-	93,  // 88: wakebell.v1.ListAuditRequest.filter:type_name -> wakebell.v1.AuditFilter
-	114, // 89: wakebell.v1.AuditFilter.since:type_name -> google.protobuf.Timestamp
-	95,  // 90: wakebell.v1.ListAuditResponse.entry:type_name -> wakebell.v1.AuditEntry
-	114, // 91: wakebell.v1.AuditEntry.at:type_name -> google.protobuf.Timestamp
-	114, // 92: wakebell.v1.AuditEntry.since:type_name -> google.protobuf.Timestamp
-	114, // 93: wakebell.v1.CountDueRequest.from:type_name -> google.protobuf.Timestamp
-	115, // 94: wakebell.v1.CountDueRequest.step:type_name -> google.protobuf.Duration
-	115, // 95: wakebell.v1.GetThroughputRequest.since:type_name -> google.protobuf.Duration
-	115, // 96: wakebell.v1.GetThroughputResponse.step:type_name -> google.protobuf.Duration
-	114, // 97: wakebell.v1.GetThroughputResponse.from:type_name -> google.protobuf.Timestamp
-	102, // 98: wakebell.v1.GetThroughputResponse.points:type_name -> wakebell.v1.ThroughputCounts
-	115, // 99: wakebell.v1.ThroughputCounts.lateness:type_name -> google.protobuf.Duration
-	115, // 100: wakebell.v1.ThroughputCounts.max_lateness:type_name -> google.protobuf.Duration
-	104, // 101: wakebell.v1.ListHistoryRequest.filter:type_name -> wakebell.v1.HistoryFilter
-	114, // 102: wakebell.v1.HistoryFilter.since:type_name -> google.protobuf.Timestamp
-	106, // 103: wakebell.v1.ListHistoryResponse.attempt:type_name -> wakebell.v1.Attempt
-	114, // 104: wakebell.v1.Attempt.started:type_name -> google.protobuf.Timestamp
-	115, // 105: wakebell.v1.Attempt.took:type_name -> google.protobuf.Duration
-	117, // 106: wakebell.v1.GetQueueThroughputRequest.queue:type_name -> wakebell.v1.Queue
-	115, // 107: wakebell.v1.GetQueueThroughputRequest.since:type_name -> google.protobuf.Duration
-	101, // 108: wakebell.v1.GetQueueThroughputResponse.throughput:type_name -> wakebell.v1.GetThroughputResponse
-	117, // 109: wakebell.v1.ListQueueHistoryRequest.queue:type_name -> wakebell.v1.Queue
-	104, // 110: wakebell.v1.ListQueueHistoryRequest.filter:type_name -> wakebell.v1.HistoryFilter
-	106, // 111: wakebell.v1.ListQueueHistoryResponse.attempt:type_name -> wakebell.v1.Attempt
-	112, // [112:112] is the sub-list for method output_type
-	112, // [112:112] is the sub-list for method input_type
-	112, // [112:112] is the sub-list for extension type_name
-	112, // [112:112] is the sub-list for extension extendee
-	0,   // [0:112] is the sub-list for field type_name
+	105, // 5: wakebell.v1.TopicOverview.recent:type_name -> wakebell.v1.ThroughputCounts
+	40,  // 6: wakebell.v1.NodeReport.state:type_name -> wakebell.v1.NodeState
+	10,  // 7: wakebell.v1.AskNodesResponse.answers:type_name -> wakebell.v1.NodeAnswer
+	40,  // 8: wakebell.v1.NodeAnswer.state:type_name -> wakebell.v1.NodeState
+	19,  // 9: wakebell.v1.GetTopicShardsResponse.shards:type_name -> wakebell.v1.TopicShards
+	117, // 10: wakebell.v1.TopicShards.since:type_name -> google.protobuf.Timestamp
+	19,  // 11: wakebell.v1.DivideTopicResponse.shards:type_name -> wakebell.v1.TopicShards
+	19,  // 12: wakebell.v1.ReshardTopicResponse.shards:type_name -> wakebell.v1.TopicShards
+	26,  // 13: wakebell.v1.GetTopicControlResponse.control:type_name -> wakebell.v1.TopicControl
+	117, // 14: wakebell.v1.TopicControl.paused_at:type_name -> google.protobuf.Timestamp
+	27,  // 15: wakebell.v1.TopicControl.settings:type_name -> wakebell.v1.TopicSettings
+	118, // 16: wakebell.v1.TopicSettings.lease_ttl:type_name -> google.protobuf.Duration
+	118, // 17: wakebell.v1.TopicSettings.max_lease_age:type_name -> google.protobuf.Duration
+	118, // 18: wakebell.v1.TopicSettings.polling_interval:type_name -> google.protobuf.Duration
+	118, // 19: wakebell.v1.TopicSettings.max_polling_interval:type_name -> google.protobuf.Duration
+	118, // 20: wakebell.v1.TopicSettings.retry_initial:type_name -> google.protobuf.Duration
+	118, // 21: wakebell.v1.TopicSettings.retry_limit:type_name -> google.protobuf.Duration
+	118, // 22: wakebell.v1.TopicSettings.rate_per:type_name -> google.protobuf.Duration
+	118, // 23: wakebell.v1.TopicSettings.key_rate_per:type_name -> google.protobuf.Duration
+	26,  // 24: wakebell.v1.PauseTopicResponse.control:type_name -> wakebell.v1.TopicControl
+	26,  // 25: wakebell.v1.ResumeTopicResponse.control:type_name -> wakebell.v1.TopicControl
+	27,  // 26: wakebell.v1.RetuneTopicRequest.settings:type_name -> wakebell.v1.TopicSettings
+	26,  // 27: wakebell.v1.RetuneTopicResponse.control:type_name -> wakebell.v1.TopicControl
+	36,  // 28: wakebell.v1.DiagnoseResponse.findings:type_name -> wakebell.v1.Finding
+	39,  // 29: wakebell.v1.TailResponse.event:type_name -> wakebell.v1.TopicEvent
+	117, // 30: wakebell.v1.TopicEvent.at:type_name -> google.protobuf.Timestamp
+	118, // 31: wakebell.v1.TopicEvent.lateness:type_name -> google.protobuf.Duration
+	118, // 32: wakebell.v1.TopicEvent.took:type_name -> google.protobuf.Duration
+	118, // 33: wakebell.v1.TopicEvent.retry_in:type_name -> google.protobuf.Duration
+	40,  // 34: wakebell.v1.TopicEvent.state:type_name -> wakebell.v1.NodeState
+	117, // 35: wakebell.v1.NodeState.started:type_name -> google.protobuf.Timestamp
+	27,  // 36: wakebell.v1.NodeState.options:type_name -> wakebell.v1.TopicSettings
+	117, // 37: wakebell.v1.NodeState.breaker_since:type_name -> google.protobuf.Timestamp
+	117, // 38: wakebell.v1.NodeState.breaker_until:type_name -> google.protobuf.Timestamp
+	41,  // 39: wakebell.v1.NodeState.longest:type_name -> wakebell.v1.LongRun
+	117, // 40: wakebell.v1.LongRun.since:type_name -> google.protobuf.Timestamp
+	118, // 41: wakebell.v1.DeadLetterFilter.older_than:type_name -> google.protobuf.Duration
+	118, // 42: wakebell.v1.DeadLetterFilter.newer_than:type_name -> google.protobuf.Duration
+	42,  // 43: wakebell.v1.ListDeadLettersRequest.filter:type_name -> wakebell.v1.DeadLetterFilter
+	47,  // 44: wakebell.v1.ListDeadLettersResponse.dead_letter:type_name -> wakebell.v1.DeadLetter
+	47,  // 45: wakebell.v1.GetDeadLetterResponse.dead_letter:type_name -> wakebell.v1.DeadLetter
+	117, // 46: wakebell.v1.DeadLetter.activation:type_name -> google.protobuf.Timestamp
+	117, // 47: wakebell.v1.DeadLetter.died:type_name -> google.protobuf.Timestamp
+	119, // 48: wakebell.v1.DeadLetter.content:type_name -> wakebell.v1.Content
+	42,  // 49: wakebell.v1.RedriveDeadLettersRequest.filter:type_name -> wakebell.v1.DeadLetterFilter
+	118, // 50: wakebell.v1.RedriveDeadLettersRequest.in:type_name -> google.protobuf.Duration
+	0,   // 51: wakebell.v1.RedriveDeadLettersResponse.outcome:type_name -> wakebell.v1.RedriveOutcome
+	42,  // 52: wakebell.v1.DeleteDeadLettersRequest.filter:type_name -> wakebell.v1.DeadLetterFilter
+	120, // 53: wakebell.v1.ListQueuesResponse.queue:type_name -> wakebell.v1.Queue
+	120, // 54: wakebell.v1.GetQueueStatsRequest.queue:type_name -> wakebell.v1.Queue
+	56,  // 55: wakebell.v1.GetQueueStatsResponse.stats:type_name -> wakebell.v1.QueueStats
+	117, // 56: wakebell.v1.QueueStats.oldest:type_name -> google.protobuf.Timestamp
+	117, // 57: wakebell.v1.QueueStats.now:type_name -> google.protobuf.Timestamp
+	120, // 58: wakebell.v1.ListQueueMessagesRequest.queue:type_name -> wakebell.v1.Queue
+	59,  // 59: wakebell.v1.ListQueueMessagesResponse.message:type_name -> wakebell.v1.QueuedMessage
+	117, // 60: wakebell.v1.QueuedMessage.deadline:type_name -> google.protobuf.Timestamp
+	120, // 61: wakebell.v1.RemoveQueueRequest.queue:type_name -> wakebell.v1.Queue
+	120, // 62: wakebell.v1.PurgeQueueRequest.queue:type_name -> wakebell.v1.Queue
+	120, // 63: wakebell.v1.ListQueueDeadLettersRequest.queue:type_name -> wakebell.v1.Queue
+	68,  // 64: wakebell.v1.ListQueueDeadLettersResponse.dead_letter:type_name -> wakebell.v1.QueueDeadLetter
+	120, // 65: wakebell.v1.GetQueueDeadLetterRequest.queue:type_name -> wakebell.v1.Queue
+	68,  // 66: wakebell.v1.GetQueueDeadLetterResponse.dead_letter:type_name -> wakebell.v1.QueueDeadLetter
+	117, // 67: wakebell.v1.QueueDeadLetter.at:type_name -> google.protobuf.Timestamp
+	120, // 68: wakebell.v1.RedriveQueueDeadLetterRequest.queue:type_name -> wakebell.v1.Queue
+	118, // 69: wakebell.v1.RedriveQueueDeadLetterRequest.window:type_name -> google.protobuf.Duration
+	1,   // 70: wakebell.v1.RedriveQueueDeadLetterResponse.outcome:type_name -> wakebell.v1.QueueRedriveOutcome
+	120, // 71: wakebell.v1.DeleteQueueDeadLettersRequest.queue:type_name -> wakebell.v1.Queue
+	68,  // 72: wakebell.v1.DeleteQueueDeadLettersRequest.dead_letters:type_name -> wakebell.v1.QueueDeadLetter
+	77,  // 73: wakebell.v1.ListGatesResponse.gate:type_name -> wakebell.v1.GateState
+	77,  // 74: wakebell.v1.GetGateResponse.gate:type_name -> wakebell.v1.GateState
+	117, // 75: wakebell.v1.GateState.now:type_name -> google.protobuf.Timestamp
+	79,  // 76: wakebell.v1.GateState.holder:type_name -> wakebell.v1.GateTicket
+	117, // 77: wakebell.v1.GateState.until:type_name -> google.protobuf.Timestamp
+	79,  // 78: wakebell.v1.GateState.waiters:type_name -> wakebell.v1.GateTicket
+	114, // 79: wakebell.v1.GateState.guard:type_name -> wakebell.v1.GateState.GuardEntry
+	116, // 80: wakebell.v1.GateState.fault:type_name -> wakebell.v1.Error
+	117, // 81: wakebell.v1.GateState.since:type_name -> google.protobuf.Timestamp
+	78,  // 82: wakebell.v1.GateState.holds:type_name -> wakebell.v1.GateHolds
+	118, // 83: wakebell.v1.GateHolds.up_to:type_name -> google.protobuf.Duration
+	88,  // 84: wakebell.v1.ExportRecurringResponse.schedule:type_name -> wakebell.v1.RecurringDump
+	88,  // 85: wakebell.v1.ImportRecurringRequest.schedule:type_name -> wakebell.v1.RecurringDump
+	117, // 86: wakebell.v1.ListRecurringInstantsRequest.from:type_name -> google.protobuf.Timestamp
+	117, // 87: wakebell.v1.ListRecurringInstantsRequest.to:type_name -> google.protobuf.Timestamp
+	117, // 88: wakebell.v1.ListRecurringInstantsResponse.instants:type_name -> google.protobuf.Timestamp
+	117, // 89: wakebell.v1.BackfillRecurringRequest.from:type_name -> google.protobuf.Timestamp
+	117, // 90: wakebell.v1.BackfillRecurringRequest.to:type_name -> google.protobuf.Timestamp
+	96,  // 91: wakebell.v1.ListAuditRequest.filter:type_name -> wakebell.v1.AuditFilter
+	117, // 92: wakebell.v1.AuditFilter.since:type_name -> google.protobuf.Timestamp
+	98,  // 93: wakebell.v1.ListAuditResponse.entry:type_name -> wakebell.v1.AuditEntry
+	117, // 94: wakebell.v1.AuditEntry.at:type_name -> google.protobuf.Timestamp
+	117, // 95: wakebell.v1.AuditEntry.since:type_name -> google.protobuf.Timestamp
+	117, // 96: wakebell.v1.CountDueRequest.from:type_name -> google.protobuf.Timestamp
+	118, // 97: wakebell.v1.CountDueRequest.step:type_name -> google.protobuf.Duration
+	118, // 98: wakebell.v1.GetThroughputRequest.since:type_name -> google.protobuf.Duration
+	118, // 99: wakebell.v1.GetThroughputResponse.step:type_name -> google.protobuf.Duration
+	117, // 100: wakebell.v1.GetThroughputResponse.from:type_name -> google.protobuf.Timestamp
+	105, // 101: wakebell.v1.GetThroughputResponse.points:type_name -> wakebell.v1.ThroughputCounts
+	118, // 102: wakebell.v1.ThroughputCounts.lateness:type_name -> google.protobuf.Duration
+	118, // 103: wakebell.v1.ThroughputCounts.max_lateness:type_name -> google.protobuf.Duration
+	107, // 104: wakebell.v1.ListHistoryRequest.filter:type_name -> wakebell.v1.HistoryFilter
+	117, // 105: wakebell.v1.HistoryFilter.since:type_name -> google.protobuf.Timestamp
+	109, // 106: wakebell.v1.ListHistoryResponse.attempt:type_name -> wakebell.v1.Attempt
+	117, // 107: wakebell.v1.Attempt.started:type_name -> google.protobuf.Timestamp
+	118, // 108: wakebell.v1.Attempt.took:type_name -> google.protobuf.Duration
+	120, // 109: wakebell.v1.GetQueueThroughputRequest.queue:type_name -> wakebell.v1.Queue
+	118, // 110: wakebell.v1.GetQueueThroughputRequest.since:type_name -> google.protobuf.Duration
+	104, // 111: wakebell.v1.GetQueueThroughputResponse.throughput:type_name -> wakebell.v1.GetThroughputResponse
+	120, // 112: wakebell.v1.ListQueueHistoryRequest.queue:type_name -> wakebell.v1.Queue
+	107, // 113: wakebell.v1.ListQueueHistoryRequest.filter:type_name -> wakebell.v1.HistoryFilter
+	109, // 114: wakebell.v1.ListQueueHistoryResponse.attempt:type_name -> wakebell.v1.Attempt
+	115, // [115:115] is the sub-list for method output_type
+	115, // [115:115] is the sub-list for method input_type
+	115, // [115:115] is the sub-list for extension type_name
+	115, // [115:115] is the sub-list for extension extendee
+	0,   // [0:115] is the sub-list for field type_name
 }
 
 func init() { file_messages_operations_proto_init() }
@@ -7825,7 +8004,7 @@ func file_messages_operations_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_messages_operations_proto_rawDesc), len(file_messages_operations_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   110,
+			NumMessages:   113,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

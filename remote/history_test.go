@@ -92,6 +92,37 @@ func TestCountDueOverNetwork(t *testing.T) {
 	}
 }
 
+// TestRecentCountsAndAnswersOfNodesOverNetwork compares them with those of the node's own
+// client.
+func TestRecentCountsAndAnswersOfNodesOverNetwork(t *testing.T) {
+	t.Parallel()
+	topic := wakebell.NewTopic[string](redistest.Name(t))
+	n := serve(t, remote.Config{}, wakebell.Handle(topic, func(context.Context, wakebell.Timer[string]) error { return nil }))
+	c, ctx := dial(t, n), t.Context()
+	for range 3 {
+		_, err := topic.Schedule(ctx, c, "x")
+		require.NoError(t, err)
+	}
+	recent := func(c wakebell.Operator) wakebelltype.ThroughputCounts {
+		all, err := c.Overview(ctx, topic.Name())
+		require.NoError(t, err)
+		all[0].Recent.At = time.Time{}
+		return all[0].Recent
+	}
+	eventually(t, func() bool { return recent(c).Handled == 3 })
+	require.Equal(t, recent(n.Client()), recent(c))
+	require.Positive(t, recent(c).Lateness)
+
+	answers, err := c.AskNodes(ctx, topic.Name())
+	require.NoError(t, err)
+	require.Len(t, answers, 1)
+	own, err := n.Client().AskNodes(ctx, topic.Name())
+	require.NoError(t, err)
+	require.Equal(t, own[0].Node, answers[0].Node)
+	require.Equal(t, own[0].State.Version, answers[0].State.Version)
+	require.Equal(t, topic.Name(), answers[0].Topic)
+}
+
 // TestHistoryAndThroughputOfQueueOverNetwork does the same for a queue.
 func TestHistoryAndThroughputOfQueueOverNetwork(t *testing.T) {
 	t.Parallel()

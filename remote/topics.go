@@ -4,6 +4,7 @@ import (
 	"context"
 	"iter"
 	"slices"
+	"time"
 
 	"github.com/wakebell/wakebell"
 	"github.com/wakebell/wakebell/internal/convert"
@@ -37,7 +38,7 @@ func (c *Client) Overview(ctx context.Context, topics ...string) ([]wakebelltype
 			of := wakebelltype.Overview{
 				Topic: t.GetTopic(), Stats: wire.StatsOf(t.GetStats()), Control: wire.ControlOf(t.GetControl()),
 				Nodes: int(t.GetNodes()), Shards: int(max(t.GetShards(), 1)), Division: t.GetDivision(),
-				Reports: wire.ReportsOf(t.GetReports()), Damage: t.GetDamage(),
+				Reports: wire.ReportsOf(t.GetReports()), Damage: t.GetDamage(), Recent: wire.CountsOf(t.GetRecent(), time.Time{}),
 			}
 			if t.GetFault() != nil {
 				of.Err = wakebell.AnswerError(t.GetFault())
@@ -46,6 +47,20 @@ func (c *Client) Overview(ctx context.Context, topics ...string) ([]wakebelltype
 		}
 	}
 	return all, nil
+}
+
+// AskNodes does what wakebell.Client.AskNodes does, for 1,000 topics after each other.
+func (c *Client) AskNodes(ctx context.Context, topics ...string) (answers []wakebelltype.NodeAnswer, err error) {
+	for part := range slices.Chunk(topics, wire.MaxOverviews) {
+		answer, err := operate(ctx, c, rpc.OperationsClient.AskNodes, &messages.AskNodesRequest{Topics: part})
+		if err != nil {
+			return nil, err
+		}
+		for _, a := range answer.GetAnswers() {
+			answers = append(answers, wakebelltype.NodeAnswer{Topic: a.GetTopic(), Node: a.GetNode(), State: wire.NodeStateOf(a.GetState())})
+		}
+	}
+	return answers, nil
 }
 
 // CancelAll does what wakebell.Client.CancelAll does. If the link breaks, it

@@ -45,6 +45,9 @@ const (
 	// EventState has the State of a Node, after its EventNode and then about every 3 s.
 	// Nodes of earlier versions send none.
 	EventState EventKind = "state"
+	// EventLeft means that a node stops handling the topic in good order: a node that ends
+	// without it has died. It has only Node. Nodes of earlier versions send none.
+	EventLeft EventKind = "left"
 	// EventMissed means that events of a node were dropped, because there were too
 	// many or they could not be sent; Missed is their number.
 	EventMissed EventKind = "missed"
@@ -58,7 +61,7 @@ type Event struct {
 	Kind  EventKind `json:"kind"`
 	Topic string    `json:"topic"`
 	Node  string    `json:"node"`        // host and process that sent the event
-	At    time.Time `json:"at,omitzero"` // by Redis's clock; zero for EventNode, EventState, EventMissed and EventAttached
+	At    time.Time `json:"at,omitzero"` // by Redis's clock; zero for EventNode, EventState, EventLeft, EventMissed and EventAttached
 
 	ID      string `json:"id"`      // of the timer, at most 512 bytes
 	Attempt int    `json:"attempt"` // deliveries, this one included
@@ -127,4 +130,11 @@ type NodeRun struct {
 type NodeReport struct {
 	Node  string    `json:"node"` // as in Overview.Division
 	State NodeState `json:"state"`
+}
+
+// NodeAnswer is what a node answered when it was asked about a topic.
+type NodeAnswer struct {
+	Topic string     `json:"topic"`
+	Node  string     `json:"node"`            // as in Event.Node
+	State *NodeState `json:"state,omitempty"` // nil: the node is of an earlier version
 }

@@ -75,6 +75,9 @@ type Settings struct {
 	KeyRateBurst int           `json:"key_rate_burst"`  // 1 to 1,000,000; negative: the same as KeyRateLimit
 }
 
+// RecentFor is the time that Overview.Recent counts.
+const RecentFor = 10 * time.Minute
+
 // Overview is the statistics of a topic and its cluster-wide settings.
 type Overview struct {
 	Topic   string  `json:"topic"`
@@ -99,6 +102,10 @@ type Overview struct {
 	// 30 s old, handlers about 20 s, a state of the breaker about a second. Other nodes report
 	// nothing.
 	Reports []NodeReport `json:"reports"`
+
+	// Recent counts what was scheduled and handled within RecentFor, the present minute
+	// included; see Client.Throughput. It is zero if the Redis user may not read that.
+	Recent ThroughputCounts `json:"recent"`
 
 	// Damage says what of the data of the topic was lost, as after a key was deleted by hand;
 	// empty: nothing is known to be. Client.Repair shows what can be restored.

@@ -3,6 +3,7 @@ package observe
 import (
 	"context"
 	"log/slog"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -158,7 +159,8 @@ type Publisher struct {
 
 	mu      sync.Mutex
 	watched []*Feed
-	cancel  context.CancelFunc // ends the goroutine; nil: it does not run
+	asked   map[*Feed]time.Time // when a client last watched a topic, or asked for the node
+	cancel  context.CancelFunc  // ends the goroutine; nil: it does not run
 	stopped bool
 }
 
@@ -179,6 +181,10 @@ func (t *Publisher) Watch(f *Feed, d, subscribed time.Duration) {
 	if !slices.Contains(t.watched, f) {
 		t.watched = append(t.watched, f)
 	}
+	if t.asked == nil {
+		t.asked = map[*Feed]time.Time{}
+	}
+	t.asked[f] = time.Now()
 	if t.cancel == nil { // otherwise it runs
 		//nolint:forbidigo // the context lasts as long as the runtime; Stop ends
 		// it
@@ -188,13 +194,37 @@ func (t *Publisher) Watch(f *Feed, d, subscribed time.Duration) {
 	}
 }
 
-// Stop sends the last events and ends the goroutine, without waiting for it.
+// Stop sends the last events, and an EventLeft to those that know the node because they
+// asked within MaxWatch. It ends the goroutine, without waiting for it.
 func (t *Publisher) Stop() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if t.stopped {
+		return
+	}
 	t.stopped = true
 	if t.cancel != nil {
 		t.cancel()
+		return
+	}
+	if len(t.asked) > 0 {
+		//nolint:forbidigo // the runtime has ended; LastPublish bounds it
+		t.Io.Go(func() { t.sendLast(context.Background()) })
+	}
+}
+
+// sendLast sends what is left, and that the node leaves.
+func (t *Publisher) sendLast(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, LastPublish)
+	defer cancel()
+	t.send(ctx)
+	t.mu.Lock()
+	asked := maps.Clone(t.asked)
+	t.mu.Unlock()
+	for f, at := range asked {
+		if time.Since(at) < MaxWatch && ctx.Err() == nil {
+			t.publish(ctx, f, []wakebelltype.Event{{Kind: wakebelltype.EventLeft}})
+		}
 	}
 }
 
@@ -208,9 +238,7 @@ func (t *Publisher) run(ctx context.Context) {
 				return
 			}
 		case <-ctx.Done():
-			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), LastPublish)
-			defer cancel()
-			t.send(last)
+			t.sendLast(context.WithoutCancel(ctx))
 			return
 		}
 	}
@@ -225,7 +253,13 @@ type eventBatch struct {
 // send publishes the batches, and returns how many topics are still watched; at 0
 // the goroutine has to end.
 func (t *Publisher) send(ctx context.Context) (left int) {
-	batches, left := t.collect(time.Now())
+	batches, left, end := t.collect(time.Now())
+	if end != nil { // Stop does not know the goroutine any more
+		defer end()
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, LastPublish)
+		defer cancel()
+	}
 	for _, b := range batches {
 		for part := range slices.Chunk(b.events, PublishAtOnce) {
 			t.publish(ctx, b.feed, part)
@@ -234,8 +268,9 @@ func (t *Publisher) send(ctx context.Context) (left int) {
 	return left
 }
 
-// collect empties the feeds and removes those that are no longer watched.
-func (t *Publisher) collect(now time.Time) (batches []eventBatch, left int) {
+// collect empties the feeds and removes those that are no longer watched. At the end of the
+// last, it returns the function that ends the goroutine.
+func (t *Publisher) collect(now time.Time) (batches []eventBatch, left int, end context.CancelFunc) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.watched = slices.DeleteFunc(t.watched, func(f *Feed) bool {
@@ -243,11 +278,13 @@ func (t *Publisher) collect(now time.Time) (batches []eventBatch, left int) {
 		batches = append(batches, eventBatch{f, events})
 		return over
 	})
-	if len(t.watched) == 0 {
-		t.cancel()
-		t.cancel = nil
+	if t.stopped { // the goroutine still has to send the last events
+		return batches, 1, nil
 	}
-	return batches, len(t.watched)
+	if len(t.watched) == 0 {
+		end, t.cancel = t.cancel, nil
+	}
+	return batches, len(t.watched), end
 }
 
 func (t *Publisher) publish(ctx context.Context, f *Feed, events []wakebelltype.Event) {

@@ -76,6 +76,7 @@ const longestStall = 20 * time.Second
 // have them; none: they make no call.
 var elsewhere = map[string]string{
 	"AbortMove":    "redisops/shards/pairs_table_test.go",
+	"AskNodes":     "internal/stacktest/life/ask_nodes_test.go",
 	"Audit":        "internal/stacktest/observe/audit_test.go",
 	"Connection":   "",
 	"CountDue":     "redisops/shards/due_test.go",

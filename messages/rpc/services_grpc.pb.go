@@ -792,6 +792,7 @@ const (
 	Operations_RetuneTopic_FullMethodName            = "/wakebell.v1.Operations/RetuneTopic"
 	Operations_Diagnose_FullMethodName               = "/wakebell.v1.Operations/Diagnose"
 	Operations_Tail_FullMethodName                   = "/wakebell.v1.Operations/Tail"
+	Operations_AskNodes_FullMethodName               = "/wakebell.v1.Operations/AskNodes"
 	Operations_ListDeadLetters_FullMethodName        = "/wakebell.v1.Operations/ListDeadLetters"
 	Operations_GetDeadLetter_FullMethodName          = "/wakebell.v1.Operations/GetDeadLetter"
 	Operations_RedriveDeadLetters_FullMethodName     = "/wakebell.v1.Operations/RedriveDeadLetters"
@@ -847,6 +848,7 @@ type OperationsClient interface {
 	Diagnose(ctx context.Context, in *messages.DiagnoseRequest, opts ...grpc.CallOption) (*messages.DiagnoseResponse, error)
 	// Tail sends events until the caller ends it.
 	Tail(ctx context.Context, in *messages.TailRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[messages.TailResponse], error)
+	AskNodes(ctx context.Context, in *messages.AskNodesRequest, opts ...grpc.CallOption) (*messages.AskNodesResponse, error)
 	ListDeadLetters(ctx context.Context, in *messages.ListDeadLettersRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[messages.ListDeadLettersResponse], error)
 	GetDeadLetter(ctx context.Context, in *messages.GetDeadLetterRequest, opts ...grpc.CallOption) (*messages.GetDeadLetterResponse, error)
 	// RedriveDeadLetters continues for as long as the caller waits for it.
@@ -1056,6 +1058,16 @@ func (c *operationsClient) Tail(ctx context.Context, in *messages.TailRequest, o
 
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type Operations_TailClient = grpc.ServerStreamingClient[messages.TailResponse]
+
+func (c *operationsClient) AskNodes(ctx context.Context, in *messages.AskNodesRequest, opts ...grpc.CallOption) (*messages.AskNodesResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(messages.AskNodesResponse)
+	err := c.cc.Invoke(ctx, Operations_AskNodes_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
 
 func (c *operationsClient) ListDeadLetters(ctx context.Context, in *messages.ListDeadLettersRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[messages.ListDeadLettersResponse], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
@@ -1452,6 +1464,7 @@ type OperationsServer interface {
 	Diagnose(context.Context, *messages.DiagnoseRequest) (*messages.DiagnoseResponse, error)
 	// Tail sends events until the caller ends it.
 	Tail(*messages.TailRequest, grpc.ServerStreamingServer[messages.TailResponse]) error
+	AskNodes(context.Context, *messages.AskNodesRequest) (*messages.AskNodesResponse, error)
 	ListDeadLetters(*messages.ListDeadLettersRequest, grpc.ServerStreamingServer[messages.ListDeadLettersResponse]) error
 	GetDeadLetter(context.Context, *messages.GetDeadLetterRequest) (*messages.GetDeadLetterResponse, error)
 	// RedriveDeadLetters continues for as long as the caller waits for it.
@@ -1536,6 +1549,9 @@ func (UnimplementedOperationsServer) Diagnose(context.Context, *messages.Diagnos
 }
 func (UnimplementedOperationsServer) Tail(*messages.TailRequest, grpc.ServerStreamingServer[messages.TailResponse]) error {
 	return status.Error(codes.Unimplemented, "method Tail not implemented")
+}
+func (UnimplementedOperationsServer) AskNodes(context.Context, *messages.AskNodesRequest) (*messages.AskNodesResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method AskNodes not implemented")
 }
 func (UnimplementedOperationsServer) ListDeadLetters(*messages.ListDeadLettersRequest, grpc.ServerStreamingServer[messages.ListDeadLettersResponse]) error {
 	return status.Error(codes.Unimplemented, "method ListDeadLetters not implemented")
@@ -1875,6 +1891,24 @@ func _Operations_Tail_Handler(srv interface{}, stream grpc.ServerStream) error {
 
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type Operations_TailServer = grpc.ServerStreamingServer[messages.TailResponse]
+
+func _Operations_AskNodes_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(messages.AskNodesRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(OperationsServer).AskNodes(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Operations_AskNodes_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(OperationsServer).AskNodes(ctx, req.(*messages.AskNodesRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
 
 func _Operations_ListDeadLetters_Handler(srv interface{}, stream grpc.ServerStream) error {
 	m := new(messages.ListDeadLettersRequest)
@@ -2385,6 +2419,10 @@ var Operations_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "Diagnose",
 			Handler:    _Operations_Diagnose_Handler,
+		},
+		{
+			MethodName: "AskNodes",
+			Handler:    _Operations_AskNodes_Handler,
 		},
 		{
 			MethodName: "GetDeadLetter",

@@ -11,7 +11,7 @@ import (
 
 // callsThatRead are the methods of the public Client that change no timer of a topic.
 var callsThatRead = []string{
-	"Audit", "Connection", "Control", "CountDue", "DeadLetter", "DeadLetters", "Diagnose", "ExportTopic", "Get", "History", "LastDead", "List", "Overview",
+	"AskNodes", "Audit", "Connection", "Control", "CountDue", "DeadLetter", "DeadLetters", "Diagnose", "ExportTopic", "Get", "History", "LastDead", "List", "Overview",
 	"Payloads", "Prefix", "Queues", "RecordChange", "Schedules", "Shards", "Stats", "Tail", "Throughput", "Topics",
 }
 

@@ -3,6 +3,7 @@ package shards
 import (
 	"cmp"
 	"context"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -132,6 +133,7 @@ func (s *Store) Overview(ctx context.Context, topics ...string) ([]wakebelltype.
 			o.Nodes = max(o.Nodes, of.Nodes)
 			o.Reports = joinReports(o.Reports, of.Reports)
 			o.Damage = cmp.Or(o.Damage, of.Damage)
+			o.Recent.Add(of.Recent)
 			if o.Err == nil {
 				o.Err = of.Err
 			}
@@ -143,6 +145,32 @@ func (s *Store) Overview(ctx context.Context, topics ...string) ([]wakebelltype.
 		joined[i], read = o, read[counts[i]:]
 	}
 	return joined, nil
+}
+
+// AskNodes asks the nodes of topics for their states; see [timers.Timers.AskNodes]. A node
+// answers for all shards, so one is asked, of each layout that a topic has.
+func (s *Store) AskNodes(ctx context.Context, topics []string) ([]wakebelltype.NodeAnswer, error) {
+	of := map[string]string{}
+	for _, topic := range topics {
+		l, err := s.layout(ctx, topic)
+		if err != nil {
+			return nil, err
+		}
+		for _, n := range append([]int{l.Count()}, l.Others()...) {
+			of[sharding.Name(topic, n, 0)] = topic
+		}
+	}
+	answers, err := s.timers.AskNodes(ctx, slices.Collect(maps.Keys(of)))
+	known := map[wakebelltype.NodeAnswer]bool{}
+	joined := answers[:0]
+	for _, a := range answers {
+		a.Topic = of[a.Topic]
+		key := wakebelltype.NodeAnswer{Topic: a.Topic, Node: a.Node}
+		if !known[key] {
+			known[key], joined = true, append(joined, a)
+		}
+	}
+	return joined, err
 }
 
 // joinReports joins the reports of nodes about two shards of a topic. Of each node it has

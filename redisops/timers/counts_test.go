@@ -1,6 +1,7 @@
 package timers
 
 import (
+	"strconv"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -118,4 +119,28 @@ func TestSchedulePassesWhenItCannotBeCounted(t *testing.T) {
 	require.ErrorIs(t, s.WriteCounts(t.Context(), topic, "me", 1, wakebelltype.ThroughputCounts{Handled: 1}), wakebelltype.ErrWrongType)
 	_, err = s.Throughput(t.Context(), topic, time.Hour)
 	require.ErrorIs(t, err, wakebelltype.ErrWrongType)
+}
+
+// TestOverviewCountsLastMinutes leaves out what is older than [wakebelltype.RecentFor].
+func TestOverviewCountsLastMinutes(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, f *fixture) {
+		now, err := f.rdb.Time(t.Context()).Result()
+		require.NoError(t, err)
+		for minutes, handled := range map[int64]int{0: 1, 8: 2, 12: 4} {
+			f.do(t, "HSET", f.key.Counts, strconv.FormatInt(now.Unix()/60-minutes, 10)+"h", strconv.Itoa(handled))
+		}
+		f.do(t, "HSET", f.key.Counts, strconv.FormatInt(now.Unix()/60-1, 10)+"m", "5000", strconv.FormatInt(now.Unix()/60, 10)+"f", "x")
+		all, err := f.Overview(t.Context(), f.topic)
+		require.NoError(t, err)
+		require.Equal(t, int64(3), all[0].Recent.Handled)
+		require.Equal(t, 5*time.Millisecond, all[0].Recent.MaxLateness)
+		require.Zero(t, all[0].Recent.Failed)
+		f.do(t, "DEL", f.key.Counts)
+		f.do(t, "SET", f.key.Counts, "of another type")
+		all, err = f.Overview(t.Context(), f.topic)
+		require.NoError(t, err)
+		require.NoError(t, all[0].Err)
+		require.Zero(t, all[0].Recent.Handled)
+	})
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"math"
 	"slices"
 	"time"
 
@@ -11,7 +13,9 @@ import (
 
 	"github.com/wakebell/wakebell/internal/rendezvous"
 	"github.com/wakebell/wakebell/messages/exchange"
+	"github.com/wakebell/wakebell/redisops/internal/eventwire"
 	"github.com/wakebell/wakebell/redisops/internal/layout"
+	"github.com/wakebell/wakebell/redisops/internal/records"
 	"github.com/wakebell/wakebell/redisops/internal/scripts"
 	"github.com/wakebell/wakebell/wakebelltype"
 )
@@ -19,8 +23,8 @@ import (
 // overviewPage is how many topics one round trip reads.
 const overviewPage = 100
 
-// Overview reads topics, in their order, 100 in a round trip.
-// On a Cluster a second one counts the nodes. If part of a topic
+// Overview reads topics, in their order, 100 in a round trip after one that asks the time.
+// On a Cluster another one counts the nodes. If part of a topic
 // cannot be read, its Err reports it and the other topics are unaffected. The error
 // of the call is that of ctx, or of a Redis that answers for none of 100 topics.
 func (s *Timers) Overview(ctx context.Context, topics ...string) ([]wakebelltype.Overview, error) {
@@ -31,10 +35,14 @@ func (s *Timers) Overview(ctx context.Context, topics ...string) ([]wakebelltype
 	}
 	all := make([]wakebelltype.Overview, 0, len(topics))
 	answered := func(o wakebelltype.Overview) bool { return !errors.Is(o.Err, exchange.ErrUnavailable) }
+	if len(topics) == 0 {
+		return all, nil
+	}
+	now := s.RDB.Time(ctx).Val() // an error is that of what is read below, too
 	for asked := range slices.Chunk(topics, overviewPage) {
 		var page []wakebelltype.Overview
 		err := s.Again(ctx, func() error {
-			page = s.overviewPage(ctx, asked)
+			page = s.overviewPage(ctx, asked, now)
 			if !slices.ContainsFunc(page, answered) {
 				return page[0].Err
 			}
@@ -51,24 +59,26 @@ func (s *Timers) Overview(ctx context.Context, topics ...string) ([]wakebelltype
 	return all, nil
 }
 
-func (s *Timers) overviewPage(ctx context.Context, topics []string) []wakebelltype.Overview {
+func (s *Timers) overviewPage(ctx context.Context, topics []string, now time.Time) []wakebelltype.Overview {
 	pipe := s.RDB.Pipeline()
 	stats := make([]*redis.Cmd, len(topics))
 	controls := make([]*redis.MapStringStringCmd, len(topics))
 	announced := make([]*redis.StringSliceCmd, len(topics))
 	reports := make([]*redis.MapStringStringCmd, len(topics))
+	counts := make([]*redis.SliceCmd, len(topics))
+	recent := records.RecentFields(now)
 	for i, topic := range topics {
 		k := s.keys.Of(topic)
 		stats[i] = statsScript.EvalSha(ctx, pipe, damageKeys(k), statsSample)
 		controls[i] = pipe.HGetAll(ctx, k.Control)
 		announced[i] = pipe.ZRange(ctx, k.Nodes, 0, mostAnnounced-1)
 		reports[i] = pipe.HGetAll(ctx, k.Reports)
+		counts[i] = pipe.HMGet(ctx, k.Counts, recent...)
 	}
 	var subscribed *redis.MapStringIntCmd
 	if !s.OnCluster() {
 		subscribed = pipe.PubSubNumSub(ctx, s.hintChannels(topics)...)
 	}
-	clock := pipe.Time(ctx)
 	_, _ = pipe.Exec(ctx) // each reply has its own error
 	page := make([]wakebelltype.Overview, len(topics))
 	for i, topic := range topics {
@@ -82,7 +92,8 @@ func (s *Timers) overviewPage(ctx context.Context, topics []string) []wakebellty
 			o.Err = fmt.Errorf("stats of %q: %w", topic, err)
 		}
 		o.Division = divisionOf(topic, announced[i].Val()) // without the right to read it, it is unknown
-		o.Reports = reportsOf(reports[i].Val(), clock.Val())
+		o.Reports = reportsOf(reports[i].Val(), now)
+		o.Recent = records.RecentOf(counts[i].Val(), now)
 		page[i] = o
 	}
 	s.countNodes(ctx, page, topics, subscribed)
@@ -175,6 +186,103 @@ func (s *Timers) readStatsReply(ctx context.Context, topic string, reply *redis.
 	}
 	st, err = readStats(list)
 	return st, damageOf(list, k), err
+}
+
+// askLimit is how long AskNodes waits for answers. A node answers within 50 ms.
+const askLimit = 1500 * time.Millisecond
+
+// askHint has nodes send events for 0.1 s: earlier versions do not send what they have left
+// at the end, and an answer takes 50 ms.
+const askHint = "tail 100000 0"
+
+// AskNodes asks the nodes of topics for their states, all by one subscription, and returns
+// when each has answered, or after 1.5 s. On a Cluster, where the number of nodes is unknown
+// then, it always waits. A node sends the events of the topic meanwhile for as long as it
+// takes to answer. Errors are those of Tail.
+func (s *Timers) AskNodes(ctx context.Context, topics []string) ([]wakebelltype.NodeAnswer, error) {
+	if len(topics) == 0 {
+		return nil, nil
+	}
+	q := question{of: map[string]string{}, confirmed: map[string]bool{}, answered: map[wakebelltype.NodeAnswer]bool{}}
+	for _, topic := range topics {
+		if err := layout.CheckTopic(topic); err != nil {
+			return nil, err
+		}
+		q.of[s.keys.Of(topic).events] = topic
+	}
+	inTime, cancel := context.WithTimeout(ctx, askLimit)
+	defer cancel()
+	err := s.Receive(inTime, slices.Collect(maps.Keys(q.of)), func(channel string) (err error) {
+		if q.confirmed[channel] = true; len(q.confirmed) < len(q.of) {
+			return nil
+		}
+		clear(q.confirmed) // a lost connection is confirmed again
+		q.asked = true
+		if q.expected, err = s.ask(inTime, q.of); err == nil && q.expected == 0 {
+			return scripts.ErrEnough
+		}
+		return err
+	}, q.receive)
+	switch {
+	case ctx.Err() != nil:
+		return nil, context.Cause(ctx)
+	case !q.asked && inTime.Err() != nil:
+		return nil, fmt.Errorf("ask nodes: %w: no subscription within %v", exchange.ErrUnavailable, askLimit)
+	case err != nil && inTime.Err() == nil:
+		return nil, fmt.Errorf("ask nodes: %w", err)
+	default:
+		return q.answers, nil
+	}
+}
+
+// question is a question to the nodes of topics.
+type question struct {
+	of        map[string]string // channels of events and their topics
+	confirmed map[string]bool   // channels
+	asked     bool
+	expected  int                              // answers
+	answered  map[wakebelltype.NodeAnswer]bool // without the states
+	answers   []wakebelltype.NodeAnswer
+}
+
+// ask publishes the question, and returns how many answers to expect.
+func (s *Timers) ask(ctx context.Context, of map[string]string) (expected int, err error) {
+	pipe := s.RDB.Pipeline()
+	for _, topic := range of {
+		pipe.Publish(ctx, s.keys.Of(topic).Hint, askHint)
+	}
+	replies, err := pipe.Exec(ctx)
+	if redis.IsPermissionError(err) {
+		return 0, fmt.Errorf("publish hints: %w: %w", wakebelltype.ErrChannelDenied, err)
+	}
+	if err != nil {
+		return 0, fmt.Errorf("publish hints: %w", scripts.Wrap(ctx, nil, err))
+	}
+	if s.OnCluster() { // a server counts its own subscribers only
+		return math.MaxInt, nil
+	}
+	for _, reply := range replies {
+		if n, ok := reply.(*redis.IntCmd); ok {
+			expected += int(n.Val())
+		}
+	}
+	return expected, nil
+}
+
+// receive notes the answers in a message. Answers to others are as good.
+func (q *question) receive(channel, text string) error {
+	for _, e := range eventwire.Decode(q.of[channel], text) {
+		key := wakebelltype.NodeAnswer{Topic: e.Topic, Node: e.Node}
+		if e.Kind != wakebelltype.EventNode || q.answered[key] {
+			continue
+		}
+		q.answered[key] = true
+		q.answers = append(q.answers, wakebelltype.NodeAnswer{Topic: e.Topic, Node: e.Node, State: e.State})
+	}
+	if q.asked && len(q.answers) >= q.expected {
+		return scripts.ErrEnough
+	}
+	return nil
 }
 
 // behindPage is how many topics one round trip of Behind reads.

@@ -107,7 +107,7 @@ func TestOverviewOfManyTopicsTakesFewRoundTrips(t *testing.T) {
 	all, err := s.Overview(t.Context(), topics...)
 	require.NoError(t, err)
 	require.Len(t, all, 250)
-	require.Equal(t, 3, counted.n)
+	require.Equal(t, 4, counted.n)
 
 	server.Stop()
 	_, err = s.Overview(t.Context(), topics...)

@@ -31,6 +31,8 @@ type entry[T any] struct {
 	until time.Time     // zero while the call runs
 	value T
 	err   error
+
+	before *entry[T] // the value that this one replaces; nil: none
 }
 
 // New returns a cache whose values are used for ttl. A call has limit at most.
@@ -51,6 +53,28 @@ func (c *Cache[T]) Get(ctx context.Context, key string, read func(context.Contex
 	}
 }
 
+// Soon is Get that waits for a short time. Then it returns the value before, if there is one:
+// a page shows it with its age, and the next look has the new one.
+func (c *Cache[T]) Soon(ctx context.Context, wait time.Duration, key string, read func(context.Context) (T, error)) (T, error) {
+	e := c.entry(ctx, key, read)
+	soon, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
+	select {
+	case <-e.done:
+	case <-soon.Done():
+		c.mu.Lock()
+		before := e.before
+		c.mu.Unlock()
+		if before == nil || ctx.Err() != nil {
+			var zero T
+			return zero, context.Cause(soon)
+		}
+		e = before
+	}
+	note(ctx, e.begun)
+	return e.value, e.err
+}
+
 // Forget makes the next Get of all keys read again. Call it after a change.
 func (c *Cache[T]) Forget() {
 	c.mu.Lock()
@@ -62,13 +86,21 @@ func (c *Cache[T]) entry(ctx context.Context, key string, read func(context.Cont
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := time.Now()
-	if e := c.entries[key]; e != nil && (e.until.IsZero() || now.Before(e.until)) {
-		return e
+	last := c.entries[key]
+	if last != nil && (last.until.IsZero() || now.Before(last.until)) {
+		return last
 	}
 	if len(c.entries) >= maxKeys {
 		clear(c.entries)
 	}
 	e := &entry[T]{begun: now, done: make(chan struct{})}
+	switch {
+	case last == nil:
+	case last.err != nil: // the value before it is still the last one
+		e.before = last.before
+	default:
+		e.before = last
+	}
 	c.entries[key] = e
 	go c.fill(context.WithoutCancel(ctx), e, read)
 	return e
@@ -86,6 +118,9 @@ func (c *Cache[T]) fill(ctx context.Context, e *entry[T], read func(context.Cont
 	e.until = end.Add(max(c.ttl, 50*end.Sub(e.begun)))
 	if e.err != nil {
 		e.until = end.Add(c.ttl)
+	}
+	if e.err == nil {
+		e.before = nil
 	}
 	c.mu.Unlock()
 	close(e.done)

@@ -120,6 +120,39 @@ func throughputOf(fields map[string]string, now time.Time, since time.Duration) 
 	return t
 }
 
+// kinds are those of the fields that tally.lua writes.
+const kinds = "shfdnlm"
+
+// RecentFields returns the fields of a hash of counts that have those of the last
+// [wakebelltype.RecentFor], by Redis's clock.
+func RecentFields(now time.Time) (fields []string) {
+	for minute := range int64(wakebelltype.RecentFor / time.Minute) {
+		for _, kind := range kinds {
+			fields = append(fields, strconv.FormatInt(now.Unix()/60-minute, 10)+string(kind))
+		}
+	}
+	return fields
+}
+
+// RecentOf sums up the values of RecentFields at the same instant.
+func RecentOf(values []any, now time.Time) (sum wakebelltype.ThroughputCounts) {
+	read := map[string]string{}
+	for i, field := range RecentFields(now) {
+		if i >= len(values) {
+			break
+		}
+		if text, ok := values[i].(string); ok {
+			read[field] = text
+		}
+	}
+	points := throughputOf(read, now, wakebelltype.RecentFor).Points
+	sum.At = points[0].At
+	for _, p := range points {
+		sum.Add(p)
+	}
+	return sum
+}
+
 // stepOf returns the step of a field, in units since 1970, and its kind.
 func stepOf(field string, step time.Duration) (at int64, kind byte, ok bool) {
 	if len(field) < 2 {

@@ -85,7 +85,7 @@ func (o *operations) GetOverviews(ctx context.Context, m *messages.GetOverviewsR
 	}
 	answer := &messages.GetOverviewsResponse{}
 	for i, of := range all {
-		t := &messages.TopicOverview{Topic: m.GetTopics()[i], Stats: convert.StatsMessage(of.Stats), Control: wire.ControlMessage(of.Control), Nodes: int32(of.Nodes), Shards: convert.Count(of.Shards), Reports: wire.ReportMessages(of.Reports), Damage: text.Valid(of.Damage)}
+		t := &messages.TopicOverview{Topic: m.GetTopics()[i], Stats: convert.StatsMessage(of.Stats), Control: wire.ControlMessage(of.Control), Nodes: int32(of.Nodes), Shards: convert.Count(of.Shards), Reports: wire.ReportMessages(of.Reports), Damage: text.Valid(of.Damage), Recent: wire.CountsMessage(of.Recent)}
 		for _, node := range of.Division {
 			t.Division = append(t.Division, text.Valid(node))
 		}
@@ -95,6 +95,21 @@ func (o *operations) GetOverviews(ctx context.Context, m *messages.GetOverviewsR
 		answer.Topics = append(answer.Topics, t)
 	}
 	return answer, nil
+}
+
+func (o *operations) AskNodes(ctx context.Context, m *messages.AskNodesRequest) (*messages.AskNodesResponse, error) {
+	if len(m.GetTopics()) > wire.MaxOverviews {
+		return nil, argument.Invalid("topics", "%d, at most %d", len(m.GetTopics()), wire.MaxOverviews)
+	}
+	answers, err := o.client().AskNodes(ctx, m.GetTopics()...)
+	if err != nil {
+		return nil, err
+	}
+	out := &messages.AskNodesResponse{}
+	for _, a := range answers {
+		out.Answers = append(out.Answers, &messages.NodeAnswer{Topic: text.Valid(a.Topic), Node: text.Valid(a.Node), State: wire.NodeStateMessage(a.State)})
+	}
+	return out, nil
 }
 
 func (o *operations) CancelAll(ctx context.Context, m *messages.CancelAllRequest) (*messages.CancelAllResponse, error) {

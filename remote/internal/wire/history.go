@@ -47,23 +47,32 @@ func ThroughputMessage(t wakebelltype.Throughput) *messages.GetThroughputRespons
 		if i == 0 {
 			m.From = convert.Timestamp(p.At)
 		}
-		m.Points[i] = &messages.ThroughputCounts{
-			Scheduled: p.Scheduled, Handled: p.Handled, Failed: p.Failed, Dead: p.Dead,
-			Started: p.Started, Lateness: Span(p.Lateness), MaxLateness: Span(p.MaxLateness),
-		}
+		m.Points[i] = CountsMessage(p)
 	}
 	return m
+}
+
+// CountsMessage converts counts without their instant.
+func CountsMessage(c wakebelltype.ThroughputCounts) *messages.ThroughputCounts {
+	return &messages.ThroughputCounts{
+		Scheduled: c.Scheduled, Handled: c.Handled, Failed: c.Failed, Dead: c.Dead,
+		Started: c.Started, Lateness: Span(c.Lateness), MaxLateness: Span(c.MaxLateness),
+	}
+}
+
+// CountsOf is the inverse of CountsMessage for counts that begin at an instant.
+func CountsOf(m *messages.ThroughputCounts, at time.Time) wakebelltype.ThroughputCounts {
+	return wakebelltype.ThroughputCounts{
+		At: at, Scheduled: m.GetScheduled(), Handled: m.GetHandled(), Failed: m.GetFailed(), Dead: m.GetDead(),
+		Started: m.GetStarted(), Lateness: m.GetLateness().AsDuration(), MaxLateness: m.GetMaxLateness().AsDuration(),
+	}
 }
 
 // ThroughputOf is the inverse of ThroughputMessage.
 func ThroughputOf(m *messages.GetThroughputResponse) wakebelltype.Throughput {
 	t := wakebelltype.Throughput{Step: m.GetStep().AsDuration(), Points: make([]wakebelltype.ThroughputCounts, len(m.GetPoints()))}
 	for i, p := range m.GetPoints() {
-		t.Points[i] = wakebelltype.ThroughputCounts{
-			At:        convert.Time(m.GetFrom()).Add(time.Duration(i) * t.Step),
-			Scheduled: p.GetScheduled(), Handled: p.GetHandled(), Failed: p.GetFailed(), Dead: p.GetDead(),
-			Started: p.GetStarted(), Lateness: p.GetLateness().AsDuration(), MaxLateness: p.GetMaxLateness().AsDuration(),
-		}
+		t.Points[i] = CountsOf(p, convert.Time(m.GetFrom()).Add(time.Duration(i)*t.Step))
 	}
 	return t
 }

@@ -1,0 +1,45 @@
+package memo_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/wakebell/wakebell/dashboard/internal/memo"
+)
+
+func TestSoonReturnsValueBeforeWhileNewOneIsRead(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c, n, took := memo.New[int](time.Second, time.Hour), 0, 10*time.Second
+		read := func(context.Context) (int, error) {
+			n++
+			<-time.After(took)
+			return n, nil
+		}
+		soon := func() (int, error) { return c.Soon(t.Context(), 100*time.Millisecond, "k", read) }
+		_, err := soon()
+		require.ErrorIs(t, err, context.DeadlineExceeded, "there is none")
+		<-time.After(took)
+		first, err := soon()
+		require.NoError(t, err)
+		require.Equal(t, 1, first)
+		<-time.After(51 * took)
+		ctx, age := memo.Track(t.Context())
+		first, err = c.Soon(ctx, 100*time.Millisecond, "k", read)
+		require.NoError(t, err)
+		require.Equal(t, 1, first)
+		require.Less(t, age.At(time.Now()), time.Now().Add(-51*took), "the page says how old it is")
+		<-time.After(took)
+		second, err := soon()
+		require.NoError(t, err)
+		require.Equal(t, 2, second)
+		c.Forget()
+		_, err = soon()
+		require.ErrorIs(t, err, context.DeadlineExceeded, "after a change, no old value is shown")
+		<-time.After(took)
+	})
+}
